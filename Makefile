@@ -1,0 +1,95 @@
+# gpuraid: one file, no recursion, no lists to maintain.
+#
+#   make                     nbdkit-gpuraid-plugin.so and gpuraid, here
+#   make check               unit tests and script tests, layer check
+#   make unit                only build the unit tests
+#   make fuzz                the fuzzers (clang), in build/fuzz/
+#   make SAN=address,undefined ...   a sanitizer build, in build-address,undefined/
+#   make SAN=thread ...
+#   make CUDA=no ...         no GPU code even where nvcc exists
+#   make clean
+#
+# A file in a folder of the table in docs/architecture.md is built
+# because it is there.  tests/test-*.c are unit tests (cmocka), linked
+# with everything that needs no nbdkit; tests/test-*.sh are run as they
+# are; tests/fuzz-*.c are fuzzers.
+
+CC      ?= gcc
+WERROR  ?= -Werror
+OPT     ?= -O2 -g
+SAN     ?=
+comma   := ,
+
+B       := build$(if $(SAN),-$(SAN))
+# A sanitizer build leaves its products in its own folder.
+OUT     := $(if $(SAN),$(B),.)
+
+PKGS     := liburing libisal blkid json-c
+CFLAGS  := $(OPT) -std=gnu11 -fPIC -pthread -I. -D_GNU_SOURCE \
+	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+	-Wvla -Wno-unused-parameter -Wno-missing-field-initializers $(WERROR) \
+	$(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=undefined) \
+	$(shell pkg-config --cflags $(PKGS)) $(EXTRA_CFLAGS)
+LDFLAGS := -pthread $(if $(SAN),-fsanitize=$(SAN))
+LIBS    := $(shell pkg-config --libs $(PKGS)) -lgf_complete -lm
+
+folder   = $(patsubst %.c,$(B)/%.o,$(sort $(wildcard $(1)/*.c)))
+core    := $(foreach d,common raidmap gf member array,$(call folder,$(d)))
+control := $(call folder,control)
+plugin  := $(call folder,nbdkit-plugin)
+cli     := $(call folder,cli)
+# tests/*.c that are neither tests nor fuzzers are helpers of the tests
+test_c  := $(sort $(wildcard tests/test-*.c))
+fuzz_c  := $(sort $(wildcard tests/fuzz-*.c))
+helpers := $(patsubst %.c,$(B)/%.o,\
+	$(filter-out $(test_c) $(fuzz_c),$(sort $(wildcard tests/*.c))))
+unit    := $(patsubst %.c,$(B)/%,$(test_c))
+tools   := $(patsubst tests/tools/%.c,$(B)/tests/tools/%,\
+	$(sort $(wildcard tests/tools/*.c)))
+fuzzers := $(patsubst tests/%.c,build/fuzz/%,$(fuzz_c))
+
+all: $(if $(plugin),$(OUT)/nbdkit-gpuraid-plugin.so) \
+     $(if $(cli),$(OUT)/gpuraid) $(tools)
+
+$(OUT)/nbdkit-gpuraid-plugin.so: $(plugin) $(control) $(core)
+	$(CC) $(LDFLAGS) -shared -o $@ $^ $(LIBS)
+
+$(OUT)/gpuraid: $(cli) $(control) $(core)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(B)/libgpuraid.a: $(control) $(core)
+	rm -f $@ && ar rc $@ $^
+
+$(unit): $(B)/tests/%: $(B)/tests/%.o $(helpers) $(B)/libgpuraid.a
+	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(B)/libgpuraid.a \
+	  $(LIBS) -lcmocka -lJerasure
+
+$(tools): $(B)/tests/tools/%: $(B)/tests/tools/%.o
+	$(CC) $(LDFLAGS) -o $@ $< $(LIBS)
+
+$(B)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# Fuzzers are built whole from source, so that all of it is instrumented.
+fuzz: $(fuzzers)
+build/fuzz/%: tests/%.c $(foreach d,common raidmap gf,$(wildcard $(d)/*.c))
+	@mkdir -p $(@D)
+	clang -g -O1 -std=gnu11 -I. -D_GNU_SOURCE -pthread \
+	  -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
+	  -o $@ $^ $(LIBS)
+
+unit: $(unit)
+
+check: all $(unit)
+	scripts/check-layers
+	B=$(B) OUT=$(OUT) SAN=$(SAN) scripts/run-tests $(unit) \
+	  $(sort $(wildcard tests/test-*.sh))
+
+clean:
+	rm -rf build build-* nbdkit-gpuraid-plugin.so gpuraid
+
+.PHONY: all unit fuzz check clean
+.SECONDARY:
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -1,0 +1,113 @@
+/* gpuraid: where I/O completes.
+ *
+ * Three kinds, one choice per process: io_uring, plain threads, and
+ * simulated (member/sim.h).  A loop is made after nbdkit's fork.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_LOOP_H
+#define GPURAID_LOOP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+struct member;
+struct loop;
+
+enum io_kind {
+  IO_READ, IO_WRITE, IO_FLUSH,
+  IO_ZERO,              /* reads as zeroes afterwards, stays allocated where
+                         * the store can do that */
+  IO_TRIM,              /* the same, and gives the space back where it can */
+};
+
+/* One I/O on one member.  The loop and the member own it from submit
+ * until done is called; iov and the memory behind it likewise.
+ */
+struct io {
+  enum io_kind kind;
+  struct member *member;
+  uint64_t off;                 /* bytes, from the start of the member */
+  uint64_t len;                 /* bytes; the sum of iov for IO_READ, IO_WRITE */
+  struct iovec *iov;
+  unsigned nr_iov;              /* at most IO_MAX_IOV */
+  int error;                    /* out: 0 or a positive errno; a short
+                                 * transfer, EINTR and EAGAIN never get this
+                                 * far, a read past the end is EIO */
+  void (*done) (struct io *);   /* called once, in some thread that holds no
+                                 * lock, possibly before submit returns; must
+                                 * not block */
+  struct io *next;              /* the loop's, between submit and done */
+};
+#define IO_MAX_IOV 1024
+
+/* A one-shot timer. */
+struct timer {
+  void (*fire) (struct timer *);        /* like done */
+  uint64_t at_ns;                       /* the loop's */
+  struct timer *next;                   /* the loop's */
+};
+
+struct loop_ops {
+  const char *name;                     /* "io_uring", "threads", "sim" */
+  void (*submit) (struct loop *, struct io **, size_t nr);
+  /* Arm t to fire at at_ns, or move it there if it is armed; 0 disarms
+   * (fire may still be running when that returns).
+   */
+  void (*timer) (struct loop *, struct timer *t, uint64_t at_ns);
+  uint64_t (*now) (struct loop *);      /* ns, monotonic */
+  /* Register memory that most I/O will use.  Optional gain: a failure
+   * is logged at debug level and ignored.
+   */
+  void (*add_buffer) (struct loop *, void *p, size_t len);
+  void (*free) (struct loop *);         /* nothing in flight any more */
+};
+
+struct loop {
+  const struct loop_ops *ops;
+};
+
+/* Any thread for these. */
+static inline void
+loop_submit (struct loop *l, struct io **ios, size_t nr)
+{
+  l->ops->submit (l, ios, nr);
+}
+
+static inline void
+loop_timer (struct loop *l, struct timer *t, uint64_t at_ns)
+{
+  l->ops->timer (l, t, at_ns);
+}
+
+static inline uint64_t
+loop_now (struct loop *l)
+{
+  return l->ops->now (l);
+}
+
+static inline void
+loop_free (struct loop *l)
+{
+  if (l)
+    l->ops->free (l);
+}
+
+/* io_uring; NULL with errno (and one debug message) where it is
+ * forbidden or missing.
+ */
+extern struct loop *loop_uring_new (void);
+/* True if this process may use io_uring.  Leaves nothing behind, so
+ * that it may be asked before the fork.
+ */
+extern bool loop_uring_works (void);
+
+/* Plain threads: one for each member with I/O, so that a member that
+ * hangs holds up nobody else.  NULL: reported.
+ */
+extern struct loop *loop_threads_new (void);
+
+#endif

@@ -1,0 +1,90 @@
+/* gpuraid: one backing store.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_MEMBER_H
+#define GPURAID_MEMBER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "member/loop.h"
+
+struct member {
+  const struct member_ops *ops;
+  char *path;                   /* absolute path or URI; owned */
+  bool readonly;
+  bool direct;                  /* addresses, offsets and lengths must be
+                                 * multiples of 4096, and I/O goes to the
+                                 * medium: worth overlapping, not worth
+                                 * doing in the client's thread when large */
+  void *loop_data;              /* the loop's */
+};
+
+/* The synchronous calls serve .get_ready, which runs before the fork,
+ * and the short way of small clean reads; any thread.  They return 0 or
+ * a positive errno, and log nothing.  None returns a short transfer.
+ */
+struct member_ops {
+  uint64_t (*size) (struct member *);           /* bytes; never changes */
+  /* One store under two names (hard link, symbolic link, two nodes of
+   * one disk)?
+   */
+  bool (*same) (struct member *, struct member *);
+  int (*pread) (struct member *, void *buf, size_t len, uint64_t off);
+  int (*pwrite) (struct member *, const void *buf, size_t len, uint64_t off);
+  int (*flush) (struct member *);
+  /* Make a range read as zeroes at once (punch a hole, BLKZEROOUT that
+   * the device does itself); EOPNOTSUPP where that would mean writing.
+   */
+  int (*discard) (struct member *, uint64_t off, uint64_t len);
+  /* Is the byte at off in a hole that reads as zeroes, and where does
+   * that run end?  *end is past off, at most off + len.  A store that
+   * cannot tell says data.
+   */
+  int (*extent) (struct member *, uint64_t off, uint64_t len,
+                 bool *hole, uint64_t *end);
+  /* Carry out one I/O and call its done: synchronously, in the calling
+   * thread (loop_threads gives each member a thread of its own).  The
+   * io_uring loop uses fd instead where that is not -1.
+   */
+  void (*submit) (struct member *, struct io *);
+  int (*fd) (struct member *);                  /* or -1 */
+  void (*close) (struct member *);              /* drops the locks; frees */
+};
+
+static inline void
+member_close (struct member *m)
+{
+  if (m)
+    m->ops->close (m);
+}
+
+/* How to open. */
+#define MEMBER_RDONLY   1u      /* shared lock, O_RDONLY */
+#define MEMBER_NOLOCK   2u      /* examine: no lock, O_RDONLY; never waits */
+#define MEMBER_CREATE   4u      /* make a file that must not be there yet
+                                 * (O_EXCL); then size applies */
+
+/* Open a file or block device by path.  O_DIRECT where the store takes
+ * it, else buffered with one debug message; member->direct says which.
+ * Files are locked with OFD locks (whole file), disks opened O_EXCL too.
+ * A path that is a directory, empty, too small for a superblock, not a
+ * file or disk: reported, NULL, errno set.
+ *
+ * NULL with errno ENOENT, ENXIO or EIO is *not* reported: the caller
+ * counts such a member as missing.  All other failures have been
+ * reported in one line (EBUSY, EWOULDBLOCK: in use by another).
+ */
+extern struct member *member_open_file (const char *path, unsigned flags,
+                                        uint64_t size);
+
+/* Open by name: a path, or (a later version) an NBD URI, which is
+ * reported as not in this version.
+ */
+extern struct member *member_open (const char *name, unsigned flags,
+                                   uint64_t size);
+
+#endif

@@ -1,0 +1,86 @@
+/* gpuraid: where a byte of the array lies.  Pure.
+ *
+ * Layout 0, DESIGN: slot = (role + m - 1 - stripe) mod (k + m).  For
+ * m = 1 and 2 that is md's left-symmetric layout, mdadm's default.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_LAYOUT_H
+#define GPURAID_LAYOUT_H
+
+#include <stdint.h>
+
+#define BLOCK_LEN 4096u
+#define CELL_MAX_LEN 65536u     /* a cell is at most this long */
+#define CHUNK_MIN_LEN 4096u
+#define CHUNK_MAX_LEN (4u << 20)
+#define MAX_SLOTS 64u           /* k + m */
+
+/* The geometry of one array. */
+struct geometry {
+  unsigned k, m;
+  uint32_t chunk;               /* bytes, a power of two */
+  uint64_t size;                /* bytes exported, whole blocks */
+};
+
+/* The slot of a role in a stripe, and back. */
+extern unsigned layout_slot (const struct geometry *g,
+                             uint64_t stripe, unsigned role);
+extern unsigned layout_role (const struct geometry *g,
+                             uint64_t stripe, unsigned slot);
+
+/* Stripes that the array has: ceil (size / (k * chunk)). */
+extern uint64_t layout_nr_stripes (const struct geometry *g);
+
+/* A run of bytes of the array that lies in one chunk. */
+struct piece {
+  uint64_t stripe;
+  unsigned role;                /* 0 .. k-1 */
+  uint32_t chunk_off;           /* bytes from the start of the chunk */
+  uint32_t len;                 /* bytes */
+};
+
+/* The first piece of [off, off + len), len > 0. */
+extern void layout_piece (const struct geometry *g, uint64_t off, uint64_t len,
+                          struct piece *p);
+
+/* The array's address of a data role's byte: the inverse. */
+extern uint64_t layout_address (const struct geometry *g, uint64_t stripe,
+                                unsigned role, uint32_t chunk_off);
+
+/* Where everything lies on a member, all in bytes from its start and
+ * whole blocks.  One layout serves all members; it is made from the
+ * smallest (DESIGN.md section 6.1).  Order: superblock copies A1 A2,
+ * ring, table, bitmap, data, copies B1 B2 in the last two whole blocks
+ * of *this* member.
+ */
+struct member_layout {
+  uint64_t ring_off, ring_len;          /* len 0: no journal */
+  uint64_t table_off, table_len;        /* len 0: no checksums */
+  uint64_t bitmap_off, bitmap_len;      /* both places of all pages */
+  uint32_t region_len;                  /* bytes of a member a dirty bit
+                                         * covers: a power of two, at least
+                                         * 1 MiB and at least a chunk */
+  uint64_t data_off, data_len;          /* off: a multiple of 1 MiB */
+};
+
+/* Superblock copies: A1, A2 at 0 and 4096; B1, B2 in the last two whole
+ * blocks of a member of this size.
+ */
+enum sb_copy { SB_A1, SB_A2, SB_B1, SB_B2, SB_NR_COPIES };
+extern uint64_t layout_sb_off (uint64_t member_size, enum sb_copy copy);
+
+/* Lay out members, the smallest of which has this many bytes.
+ *   size       0: as much as fits, in whole stripes
+ *   ring_len   bytes, 0 for none
+ *   checksums  with a table or without
+ * Fills g->size (g->k, m, chunk are given) and *l.  Returns 0, or -1
+ * where it does not fit; then *need is the least member size that does
+ * (for size, or for one stripe where size is 0).
+ */
+extern int layout_fit (struct geometry *g, uint64_t member_size, uint64_t size,
+                       uint64_t ring_len, int checksums,
+                       struct member_layout *l, uint64_t *need);
+
+#endif

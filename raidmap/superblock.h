@@ -1,0 +1,148 @@
+/* gpuraid: the superblock, as a struct.
+ *
+ * docs/on-disk-format.md describes the bytes; superblock_encode and
+ * superblock_decode convert.  What the record in it means, and who may
+ * write which copy when, is section 7 of the design and
+ * array/membership.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_SUPERBLOCK_H
+#define GPURAID_SUPERBLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "raidmap/layout.h"
+
+#define SB_LEN 4096u
+#define SB_MAX_DEVICES 96u
+#define SB_MAX_SEEN 24u
+#define SB_LABEL_LEN 32u
+#define SB_VERSION 1u
+
+typedef struct { uint8_t b[16]; } uuid_bytes;
+
+/* A set of devices, by their place in superblock.device[]. */
+struct device_set {
+  uint64_t w[2];
+};
+
+static inline bool
+device_set_has (const struct device_set *s, unsigned dev)
+{
+  return s->w[dev / 64] >> (dev % 64) & 1;
+}
+
+static inline void
+device_set_add (struct device_set *s, unsigned dev)
+{
+  s->w[dev / 64] |= UINT64_C (1) << (dev % 64);
+}
+
+static inline void
+device_set_remove (struct device_set *s, unsigned dev)
+{
+  s->w[dev / 64] &= ~(UINT64_C (1) << (dev % 64));
+}
+
+static inline unsigned
+device_set_count (const struct device_set *s)
+{
+  return __builtin_popcountll (s->w[0]) + __builtin_popcountll (s->w[1]);
+}
+
+/* Names one membership record: compared whole. */
+struct ballot {
+  uint64_t epoch;
+  uint64_t session;             /* random, drawn at every writable open */
+};
+
+/* A ballot and its active devices. */
+struct ballot_set {
+  struct ballot ballot;
+  struct device_set active;
+};
+
+/* The membership record: DESIGN.md section 7. */
+struct record {
+  struct ballot_set self;
+  struct ballot_set base;       /* the last known to be in force */
+  struct ballot_set parent;     /* the one that this continues */
+  uint64_t whole;               /* epoch of the last record in force with
+                                 * every slot active */
+  unsigned nr_seen;
+  struct ballot seen[SB_MAX_SEEN];      /* newest first */
+};
+
+enum device_state {
+  DEVICE_NONE,                  /* this place is free */
+  DEVICE_ACTIVE,                /* also listed in record.self.active */
+  DEVICE_FAILED,                /* stays out until readd or replace */
+  DEVICE_MISSING,               /* was not there; may come back */
+  DEVICE_REBUILDING,            /* a target: cursor counts */
+  DEVICE_SPARE,                 /* slot is SLOT_NONE */
+};
+
+#define SLOT_NONE 0xffu
+
+struct device {
+  uuid_bytes uuid;              /* the member's */
+  enum device_state state;
+  uint8_t slot;                 /* or SLOT_NONE */
+  bool by_bitmap;               /* DEVICE_REBUILDING: only dirty regions */
+  uint64_t cursor;              /* DEVICE_REBUILDING: bytes from data_off,
+                                 * below which the target is current */
+};
+
+enum consistency { CONSISTENCY_NONE = 0, CONSISTENCY_JOURNAL = 1 };
+enum checksum { CHECKSUM_NONE = 0, CHECKSUM_CRC32C = 1 };
+enum code { CODE_RS = 0, CODE_CRS = 1 };
+
+struct superblock {
+  uint32_t version;
+  uint64_t compat, ro_compat, incompat;  /* feature flags, none yet */
+  uuid_bytes array_uuid;
+  uuid_bytes member_uuid;       /* this member */
+  char label[SB_LABEL_LEN + 1];
+  struct geometry g;
+  unsigned layout;              /* 0 */
+  enum code code;
+  unsigned w;                   /* bits of a symbol: 8 for rs */
+  uint32_t matrix_id;           /* 0: the generator of DESIGN section 5 */
+  uint32_t matrix_crc;          /* crc32c of the m x k parity rows */
+  enum checksum checksum;
+  enum consistency consistency;
+  struct member_layout l;
+  bool clean;                   /* informative: shut down with no open bit */
+  uuid_bytes boot_id;           /* of the host that wrote this copy */
+  char host[64 + 1];
+  enum sb_copy copy;            /* which copy this is */
+  struct device device[SB_MAX_DEVICES];
+  struct record record;
+};
+
+/* sb -> bytes, crc included. */
+extern void superblock_encode (const struct superblock *sb,
+                               uint8_t buf[SB_LEN]);
+
+/* What decoding found. */
+enum sb_result {
+  SB_OK,
+  SB_BLANK,             /* no magic of ours */
+  SB_CORRUPT,           /* our magic, but crc, place or a value is wrong */
+  SB_TOO_NEW,           /* a sound superblock with a version or an incompat
+                         * flag that we do not know */
+};
+
+/* bytes -> sb.  copy is where the bytes were read from: a copy in the
+ * wrong place is SB_CORRUPT.  why, if not NULL, gets a constant string
+ * that says what was wrong.
+ */
+extern enum sb_result superblock_decode (const uint8_t buf[SB_LEN],
+                                         enum sb_copy copy,
+                                         struct superblock *sb,
+                                         const char **why);
+
+#endif
