@@ -1,0 +1,62 @@
+/* gpuraid: the keys that the plugin and the command share.
+ *
+ * Reads key=value into a struct and checks what can be checked without
+ * opening a member.  Everything else is left to array/create.h and
+ * array/assemble.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_CONFIG_H
+#define GPURAID_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "raidmap/superblock.h"
+
+enum degraded_policy { DEGRADED_ALLOW, DEGRADED_REFUSE, DEGRADED_FORCE };
+enum create_policy { CREATE_DEFAULT, CREATE_NO, CREATE_MISSING };
+
+#define CONFIG_DEFAULT_CHUNK (64u << 10)
+#define CONFIG_DEFAULT_CACHE (256u << 20)
+
+struct config {
+  /* Geometry.  0 (or -1 where 0 means something) if not given. */
+  unsigned k, m;
+  uint32_t chunk;               /* bytes */
+  uint64_t size;                /* bytes */
+  int code;                     /* enum code, or -1 */
+  int consistency;              /* enum consistency, or -1 */
+  int checksum;                 /* enum checksum, or -1 */
+
+  /* Members, as given; paths made absolute.  Owned. */
+  char **member;
+  unsigned nr_members;
+  char *dir;                    /* absolute, or NULL */
+
+  enum create_policy create;
+  enum degraded_policy degraded;
+  char *coder;                  /* "auto", "isal" or "gf-complete" */
+  uint64_t cache_len;           /* bytes */
+  bool writethrough;
+  char *control;                /* absolute path, or NULL */
+};
+
+extern void config_init (struct config *c);
+extern void config_free (struct config *c);
+
+/* One key.  0; -1: bad value, or a key that is not in this version,
+ * reported in one line; 1: not a key of ours, not reported.
+ */
+extern int config_set (struct config *c, const char *key, const char *value);
+
+/* After the last key: are they possible together?  Expands dir=.
+ * 0, or -1 reported.
+ */
+extern int config_complete (struct config *c);
+
+/* What an array keeps until it is created. */
+extern void config_geometry_defaults (struct config *c);
+
+#endif

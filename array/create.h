@@ -1,0 +1,31 @@
+/* gpuraid: make a new array.
+ *
+ * Synchronous, before anything runs.  Looks for other signatures with
+ * libblkid first.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_CREATE_H
+#define GPURAID_CREATE_H
+
+#include <stdbool.h>
+
+#include "array/config.h"
+
+/* Is any superblock of ours on the members of this configuration, or
+ * are all of them blank or absent?  For create=missing.  1: create; 0:
+ * open; -1 reported (a foreign signature, no permission ...).
+ */
+extern int create_is_wanted (const struct config *c);
+
+/* Create: makes absent files (size= or, for replacement, given), checks
+ * that members are blank (or force), lays out, makes the data read as
+ * zeroes or sets all open bits, and writes superblocks so that a crash
+ * leaves either blank members, an array, or what only force creates
+ * over.  Files made here are removed again on failure.  0, or -1
+ * reported in one line.
+ */
+extern int create_array (const struct config *c, bool force);
+
+#endif
