@@ -32,6 +32,9 @@ struct bitmap_page {
 
 extern uint64_t bitmap_nr_regions (const struct member_layout *l);
 extern uint64_t bitmap_nr_pages (const struct member_layout *l);
+/* Where place 0 or 1 of a page is, in bytes from the member's start. */
+extern uint64_t bitmap_page_off (const struct member_layout *l,
+                                 uint64_t page_no, unsigned place);
 
 extern void bitmap_page_encode (const struct bitmap_page *p,
                                 const uuid_bytes *array_uuid, unsigned slot,

@@ -9,7 +9,6 @@
  */
 
 #include <stdbool.h>
-#include <string.h>
 
 #include "common/bits.h"
 #include "raidmap/bitmap.h"
@@ -218,7 +217,7 @@ layout_fit (struct geometry *g, uint64_t member_size, uint64_t size,
   uint64_t nr_stripes;
 
   *need = NONE;
-  if (size > LAYOUT_MAX_SIZE || ring_len > LAYOUT_MAX_SIZE / 2 ||
+  if (size > LAYOUT_MAX_SIZE || ring_len > LAYOUT_MAX_RING_LEN ||
       (size > 0 && size < BLOCK_LEN))
     return -1;
   ring_len = round_up (ring_len, BLOCK_LEN);
@@ -286,7 +285,8 @@ layout_check (const struct geometry *g, const struct member_layout *l)
 
   if (why)
     return why;
-  if (!in_order (l) || !is_aligned (l->data_off, DATA_ALIGN))
+  if (!in_order (l) || !is_aligned (l->data_off, DATA_ALIGN) ||
+      l->ring_len > LAYOUT_MAX_RING_LEN)
     return "an area of the member is out of place";
   if (!is_power_of_2 (l->region_len) || l->region_len < first_region_len (g))
     return "the region length is out of range";

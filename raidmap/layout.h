@@ -17,6 +17,7 @@
 #define CHUNK_MAX_LEN (4u << 20)
 #define MAX_SLOTS 64u           /* k + m */
 #define LAYOUT_MAX_SIZE (UINT64_MAX / 2)        /* of an array or a member */
+#define LAYOUT_MAX_RING_LEN (UINT64_C (1) << 40)
 
 /* The geometry of one array. */
 struct geometry {
@@ -80,9 +81,11 @@ extern uint64_t layout_sb_off (uint64_t member_size, enum sb_copy copy);
  *   checksums  with a table or without
  * Fills g->size (g->k, m, chunk are given) and *l.  Returns 0, or -1
  * where it does not fit; then *need is the least member size that does
- * (for size, or for one stripe where size is 0),
- * UINT64_MAX if none is.  region_len is the shortest that keeps the
- * bitmap within 64 pages, or 2 GiB where none does.
+ * (for size, or for one stripe where size is 0), UINT64_MAX if none
+ * does, and g->size and *l are not to be used.
+ *
+ * region_len is the shortest that keeps the bitmap within 64 pages, or
+ * 2 GiB where none does.
  */
 extern int layout_fit (struct geometry *g, uint64_t member_size, uint64_t size,
                        uint64_t ring_len, int checksums,

@@ -10,6 +10,7 @@
 #ifndef GPURAID_SEAL_H
 #define GPURAID_SEAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,5 +19,12 @@
 /* Write the crc at buf + crc_at, whatever is there.  len >= crc_at + 4. */
 extern void seal (uint8_t *buf, size_t len, size_t crc_at,
                   const uuid_bytes *array_uuid, unsigned slot);
+
+/* Is the crc at buf + crc_at the one that seal would write? */
+extern bool seal_ok (const uint8_t *buf, size_t len, size_t crc_at,
+                     const uuid_bytes *array_uuid, unsigned slot);
+
+/* Are these bytes all zero? */
+extern bool seal_zero (const uint8_t *buf, size_t len);
 
 #endif

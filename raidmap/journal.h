@@ -1,0 +1,111 @@
+/* gpuraid: the headers in a journal ring, bytes to structs and back.
+ *
+ * A ring is ring_len bytes at ring_off of a member: blocks numbered
+ * from 0.  Blocks 0 and 1 are the two ring headers; records take the
+ * rest.  A record is what one transaction writes to one member: its
+ * header, as many blocks as that needs, then the new blocks, those of
+ * the first entry first.  The number of a record's first block is its
+ * place; a record does not straddle the end of the ring.
+ *
+ * Who writes what when is docs/on-disk-format.md.  A record counts only
+ * with the session of its ring's header: callers compare.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_JOURNAL_H
+#define GPURAID_JOURNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "raidmap/superblock.h"
+
+#define JOURNAL_NR_HEADERS 2u   /* and so the first place of a record */
+#define JOURNAL_ENTRY_MAX_BLOCKS (CHUNK_MAX_LEN / BLOCK_LEN)
+
+/* Whose ring it is: every structure in it is tied to this. */
+struct ring_id {
+  uuid_bytes array_uuid;
+  unsigned slot;
+  uint32_t nr_blocks;           /* ring_len / 4096 */
+};
+
+struct ring_header {
+  uint64_t session;
+  uint64_t seq;                 /* of the oldest transaction not freed; if
+                                 * all are, of the next one */
+  uint32_t place;               /* of its record in this ring, or of the
+                                 * next record if it has none here */
+  uint64_t counter;             /* grows with each write of a header */
+};
+
+extern void ring_header_encode (const struct ring_header *h,
+                                const struct ring_id *id, unsigned which,
+                                uint8_t buf[BLOCK_LEN]);
+/* which is the block it was read from, 0 or 1.  False: not this header
+ * of this ring, or damaged.
+ */
+extern bool ring_header_decode (const uint8_t buf[BLOCK_LEN],
+                                const struct ring_id *id, unsigned which,
+                                struct ring_header *h);
+
+/* A run of new blocks of one member, all in rows in which the same
+ * roles change.
+ */
+struct journal_entry {
+  uint64_t first_block;         /* from data_off */
+  uint32_t nr_blocks;           /* 1 .. JOURNAL_ENTRY_MAX_BLOCKS */
+  uint32_t generation;
+  uint64_t roles;               /* bit r: role r changes, those of slots
+                                 * not active too */
+};
+
+struct journal_record {
+  uint64_t session;
+  uint64_t seq;                 /* the low 32 bits are not 0 */
+  uint32_t place;
+  unsigned dev;                 /* place in superblock.device[] of the
+                                 * member it is for */
+  struct device_set participants;       /* dev is one of them */
+  uint32_t place_of[SB_MAX_DEVICES];    /* participants: of their record */
+  uint32_t nr_entries;
+  uint32_t nr_blocks;           /* the sum of those of the entries */
+
+  /* Arrays of the caller. */
+  struct journal_entry *entry;  /* nr_entries */
+  uint32_t *crc;                /* nr_blocks: crc32c of each new block */
+};
+
+/* How many blocks a header takes; the record takes nr_blocks more. */
+extern uint32_t journal_header_blocks (uint32_t nr_entries,
+                                       uint32_t nr_blocks);
+
+/* Is every value in range, and the record within the ring? */
+extern bool journal_record_check (const struct journal_record *r,
+                                  const struct ring_id *id);
+
+/* r -> bytes; buf has journal_header_blocks blocks.  r passes
+ * journal_record_check.
+ */
+extern void journal_record_encode (const struct journal_record *r,
+                                   const struct ring_id *id, uint8_t *buf);
+
+/* Does a record seem to start in this block?  If so *r has nr_entries
+ * and nr_blocks, so that the caller can give it arrays; they are
+ * bounded by the ring but not yet to be believed.
+ */
+extern bool journal_record_peek (const uint8_t buf[BLOCK_LEN],
+                                 const struct ring_id *id,
+                                 struct journal_record *r);
+
+/* bytes -> r, after journal_record_peek.  buf is what was read from
+ * this place, len bytes of it, at least the header.  False: no header of
+ * a record of this place of this ring, or damaged.
+ */
+extern bool journal_record_decode (const uint8_t *buf, size_t len,
+                                   const struct ring_id *id, uint32_t place,
+                                   struct journal_record *r);
+
+#endif

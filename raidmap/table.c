@@ -1,0 +1,88 @@
+/* gpuraid: pages of the checksum table, bytes to struct and back.
+ *
+ * What an entry says of its block, and when a page is written, is the
+ * business of array/.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <string.h>
+
+#include "common/bits.h"
+#include "common/crc32c.h"
+#include "common/le.h"
+#include "raidmap/seal.h"
+#include "raidmap/table.h"
+
+/* Bytes of a page; docs/on-disk-format.md has the same.  There is no
+ * room for a magic: the page number and the crc tell a page.
+ */
+enum {
+  AT_CRC = 0,
+  AT_PAGE_NO = 4,
+  AT_COUNTER = 8,
+  AT_ENTRIES = 16,
+  ENTRY_LEN = 8,
+};
+
+uint64_t
+table_nr_pages (const struct member_layout *l)
+{
+  return l->table_len / (2 * TABLE_PAGE_LEN);
+}
+
+uint64_t
+table_page_off (const struct member_layout *l, uint64_t page_no,
+                unsigned place)
+{
+  return l->table_off + (2 * page_no + place) * TABLE_PAGE_LEN;
+}
+
+uint32_t
+table_sum (uint32_t block_crc, const uuid_bytes *array_uuid,
+           unsigned slot, uint64_t block_no)
+{
+  uint8_t address[sizeof array_uuid->b + 4 + 8];
+
+  memcpy (address, array_uuid->b, sizeof array_uuid->b);
+  put_le32 (address + sizeof array_uuid->b, slot);
+  put_le64 (address + sizeof array_uuid->b + 4, block_no);
+  return block_crc ^ crc32c (address, sizeof address);
+}
+
+void
+table_page_encode (const struct table_page *p,
+                   const uuid_bytes *array_uuid, unsigned slot,
+                   uint8_t buf[TABLE_PAGE_LEN])
+{
+  uint8_t *e = buf + AT_ENTRIES;
+
+  put_le32 (buf + AT_PAGE_NO, p->page_no);
+  put_le64 (buf + AT_COUNTER, p->counter);
+  for (unsigned i = 0; i < TABLE_PAGE_ENTRIES; ++i, e += ENTRY_LEN) {
+    put_le32 (e, p->entry[i].sum);
+    put_le32 (e + 4, p->entry[i].generation);
+  }
+  seal (buf, TABLE_PAGE_LEN, AT_CRC, array_uuid, slot);
+}
+
+bool
+table_page_decode (const uint8_t buf[TABLE_PAGE_LEN],
+                   const uuid_bytes *array_uuid, unsigned slot,
+                   uint32_t page_no, struct table_page *p)
+{
+  const uint8_t *e = buf + AT_ENTRIES;
+
+  if (get_le32 (buf + AT_PAGE_NO) != page_no ||
+      !seal_ok (buf, TABLE_PAGE_LEN, AT_CRC, array_uuid, slot))
+    return false;
+
+  memset (p, 0, sizeof *p);
+  p->page_no = page_no;
+  p->counter = get_le64 (buf + AT_COUNTER);
+  for (unsigned i = 0; i < TABLE_PAGE_ENTRIES; ++i, e += ENTRY_LEN) {
+    p->entry[i].sum = get_le32 (e);
+    p->entry[i].generation = get_le32 (e + 4);
+  }
+  return true;
+}

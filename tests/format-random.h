@@ -1,0 +1,258 @@
+/* gpuraid: random but sound content for the tests and fuzzers of the
+ * on-disk format.
+ *
+ * Everything is zeroed first, padding included, so that memcmp compares
+ * what two structs hold.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_FORMAT_RANDOM_H
+#define GPURAID_FORMAT_RANDOM_H
+
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/bits.h"
+#include "raidmap/bitmap.h"
+#include "raidmap/journal.h"
+#include "raidmap/table.h"
+
+struct rng {
+  uint64_t state;
+};
+
+/* splitmix64 */
+static inline uint64_t
+rng_next (struct rng *r)
+{
+  uint64_t z = r->state += UINT64_C (0x9e3779b97f4a7c15);
+
+  z = (z ^ (z >> 30)) * UINT64_C (0xbf58476d1ce4e5b9);
+  z = (z ^ (z >> 27)) * UINT64_C (0x94d049bb133111eb);
+  return z ^ (z >> 31);
+}
+
+/* 0 .. n-1 */
+static inline uint64_t
+rng_below (struct rng *r, uint64_t n)
+{
+  return rng_next (r) % n;
+}
+
+/* As many random bits as chance gives: small and huge are both likely. */
+static inline uint64_t
+rng_bits (struct rng *r, unsigned max)
+{
+  unsigned n = rng_below (r, max) + 1;
+
+  return rng_next (r) & LOW_BITS (n);
+}
+
+static inline void
+rng_fill (struct rng *r, void *buf, size_t len)
+{
+  uint8_t *p = buf;
+
+  for (size_t i = 0; i < len; ++i)
+    p[i] = rng_next (r);
+}
+
+/* From SEED in the environment, or the clock; printed either way. */
+static inline struct rng
+rng_start (void)
+{
+  const char *s = getenv ("SEED");
+  struct rng r;
+
+  r.state = s ? strtoull (s, NULL, 0) : (uint64_t) time (NULL);
+  printf ("SEED=%" PRIu64 "\n", r.state);
+  return r;
+}
+
+static inline void
+random_geometry (struct rng *r, struct geometry *g)
+{
+  g->k = 1 + rng_below (r, 63);
+  g->m = 1 + rng_below (r, 64 - g->k);
+  g->chunk = CHUNK_MIN_LEN << rng_below (r, 11);
+}
+
+static inline void
+random_string (struct rng *r, char *s, size_t max)
+{
+  size_t len = rng_below (r, max + 1);
+
+  for (size_t i = 0; i < len; ++i)
+    s[i] = 0x20 + rng_below (r, 0x7f - 0x20);
+}
+
+static inline void
+random_device (struct rng *r, struct superblock *sb, unsigned i)
+{
+  struct device *d = &sb->device[i];
+
+  d->state = rng_below (r, 6);
+  d->slot = SLOT_NONE;
+  if (d->state == DEVICE_NONE)
+    return;
+  rng_fill (r, &d->uuid, sizeof d->uuid);
+  if (d->state != DEVICE_SPARE)
+    d->slot = rng_below (r, sb->g.k + sb->g.m);
+  if (d->state == DEVICE_ACTIVE)
+    device_set_add (&sb->record.self.active, i);
+  else if (d->state == DEVICE_REBUILDING) {
+    d->by_bitmap = rng_below (r, 2);
+    d->cursor = rng_below (r, sb->l.data_len + 1);
+  }
+  if (d->slot != SLOT_NONE && rng_below (r, 2))
+    device_set_add (&sb->record.base.active, i);
+  if (d->slot != SLOT_NONE && rng_below (r, 2))
+    device_set_add (&sb->record.parent.active, i);
+}
+
+static inline void
+random_ballot (struct rng *r, struct ballot *b)
+{
+  b->epoch = rng_bits (r, 63);
+  b->session = rng_next (r);
+}
+
+static inline void
+random_record (struct rng *r, struct record *rec)
+{
+  random_ballot (r, &rec->self.ballot);
+  random_ballot (r, &rec->base.ballot);
+  random_ballot (r, &rec->parent.ballot);
+  rec->whole = rng_bits (r, 63);
+  rec->nr_seen = rng_below (r, SB_MAX_SEEN + 1);
+  for (unsigned i = 0; i < rec->nr_seen; ++i)
+    random_ballot (r, &rec->seen[i]);
+}
+
+static inline void
+random_superblock (struct rng *r, struct superblock *sb)
+{
+  uint64_t size, ring_len, need;
+
+  memset (sb, 0, sizeof *sb);
+  sb->version = SB_VERSION;
+  sb->compat = rng_bits (r, 64);
+  sb->ro_compat = rng_bits (r, 64);
+  rng_fill (r, &sb->array_uuid, sizeof sb->array_uuid);
+  rng_fill (r, &sb->member_uuid, sizeof sb->member_uuid);
+  rng_fill (r, &sb->boot_id, sizeof sb->boot_id);
+  random_string (r, sb->label, SB_LABEL_LEN);
+  random_string (r, sb->host, SB_HOST_LEN);
+  sb->consistency = rng_below (r, 2);
+  sb->checksum = rng_below (r, 2);
+  do {
+    random_geometry (r, &sb->g);
+    size = BLOCK_LEN + rng_bits (r, 60);
+    ring_len = sb->consistency == CONSISTENCY_NONE ? 0 :
+      1 + rng_below (r, UINT64_C (1) << 30);
+  } while (layout_fit (&sb->g, UINT64_MAX, size, ring_len,
+                       sb->checksum == CHECKSUM_CRC32C,
+                       &sb->l, &need) == -1);
+  sb->code = rng_below (r, 2);
+  sb->w = sb->code == CODE_CRS && sb->g.k + sb->g.m <= 16 &&
+    rng_below (r, 2) ? 4 : 8;
+  sb->matrix_crc = rng_next (r);
+  sb->clean = rng_below (r, 2);
+  sb->copy = rng_below (r, SB_NR_COPIES);
+  for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
+    random_device (r, sb, i);
+  random_record (r, &sb->record);
+}
+
+static inline void
+random_bitmap_page (struct rng *r, struct bitmap_page *p)
+{
+  memset (p, 0, sizeof *p);
+  p->page_no = rng_bits (r, 64);
+  p->counter = rng_bits (r, 64);
+  rng_fill (r, p->open, sizeof p->open);
+  rng_fill (r, p->missed, sizeof p->missed);
+}
+
+static inline void
+random_table_page (struct rng *r, struct table_page *p)
+{
+  memset (p, 0, sizeof *p);
+  p->page_no = rng_bits (r, 32);
+  p->counter = rng_bits (r, 64);
+  rng_fill (r, p->entry, sizeof p->entry);
+}
+
+static inline void
+random_ring_id (struct rng *r, struct ring_id *id)
+{
+  memset (id, 0, sizeof *id);
+  rng_fill (r, &id->array_uuid, sizeof id->array_uuid);
+  id->slot = rng_below (r, MAX_SLOTS);
+  id->nr_blocks = 4096 + rng_bits (r, 28);
+}
+
+static inline uint64_t
+random_seq (struct rng *r)
+{
+  uint64_t seq = rng_bits (r, 63);
+
+  return (uint32_t) seq ? seq : seq + 1;
+}
+
+static inline void
+random_ring_header (struct rng *r, const struct ring_id *id,
+                    struct ring_header *h)
+{
+  memset (h, 0, sizeof *h);
+  h->session = rng_next (r);
+  h->seq = random_seq (r);
+  h->place = JOURNAL_NR_HEADERS +
+    rng_below (r, id->nr_blocks - JOURNAL_NR_HEADERS);
+  h->counter = rng_bits (r, 64);
+}
+
+/* At most nr_entries of at most nr_blocks each, for which the caller's
+ * arrays entry and crc have room, and the ring too.
+ */
+static inline void
+random_journal_record (struct rng *r, const struct ring_id *id,
+                       uint32_t nr_entries, uint32_t nr_blocks,
+                       struct journal_entry *entry, uint32_t *crc,
+                       struct journal_record *rec)
+{
+  uint32_t places;
+
+  memset (rec, 0, sizeof *rec);
+  rec->entry = entry;
+  rec->crc = crc;
+  rec->session = rng_next (r);
+  rec->seq = random_seq (r);
+  rec->nr_entries = 1 + rng_below (r, nr_entries);
+  memset (entry, 0, rec->nr_entries * sizeof *entry);
+  for (uint32_t i = 0; i < rec->nr_entries; ++i) {
+    entry[i].first_block = rng_bits (r, 50);
+    entry[i].nr_blocks = 1 + rng_below (r, nr_blocks);
+    entry[i].generation = rng_next (r);
+    entry[i].roles = rng_next (r) | 1;
+    rec->nr_blocks += entry[i].nr_blocks;
+  }
+  rng_fill (r, crc, rec->nr_blocks * sizeof *crc);
+
+  places = id->nr_blocks - JOURNAL_NR_HEADERS - rec->nr_blocks -
+    journal_header_blocks (rec->nr_entries, rec->nr_blocks) + 1;
+  rec->dev = rng_below (r, SB_MAX_DEVICES);
+  for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
+    if (i == rec->dev || rng_below (r, 2)) {
+      device_set_add (&rec->participants, i);
+      rec->place_of[i] = JOURNAL_NR_HEADERS + rng_below (r, places);
+    }
+  rec->place = rec->place_of[rec->dev];
+}
+
+#endif
