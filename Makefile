@@ -73,11 +73,12 @@ $(B)/%.o: %.c
 
 # Fuzzers are built whole from source, so that all of it is instrumented.
 fuzz: $(fuzzers)
-build/fuzz/%: tests/%.c $(foreach d,common raidmap gf,$(wildcard $(d)/*.c))
+build/fuzz/%: tests/%.c $(foreach d,common raidmap gf,$(wildcard $(d)/*.[ch])) \
+		$(wildcard tests/*.h)
 	@mkdir -p $(@D)
 	clang -g -O1 -std=gnu11 -I. -D_GNU_SOURCE -pthread \
 	  -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
-	  -o $@ $^ $(LIBS)
+	  -o $@ $(filter %.c,$^) $(LIBS)
 
 unit: $(unit)
 

@@ -136,16 +136,15 @@ region_max_stripes (const struct geometry *g, uint32_t region_len)
     / g->chunk;
 }
 
-/* The most stripes of any member of this geometry. */
+/* The most stripes that a member can have, however long it is. */
 static uint64_t
 max_stripes (const struct geometry *g, bool checksums)
 {
-  uint64_t max = LAYOUT_MAX_SIZE / stripe_len (g);
+  uint64_t max = LAYOUT_MAX_SIZE;
 
   if (checksums)
-    max = MIN (max, TABLE_MAX_PAGES * TABLE_PAGE_ENTRIES * BLOCK_LEN
-                    / g->chunk);
-  return max;
+    max = TABLE_MAX_PAGES * TABLE_PAGE_ENTRIES * BLOCK_LEN;
+  return max / g->chunk;
 }
 
 /* Lay out this many stripes, with the regions that go with them. */
@@ -192,7 +191,8 @@ static uint64_t
 fill_member (const struct geometry *g, uint64_t member_size,
              uint64_t ring_len, bool checksums)
 {
-  uint64_t max = MIN (max_stripes (g, checksums), member_size / g->chunk);
+  uint64_t max = MIN (max_stripes (g, checksums),
+                      LAYOUT_MAX_SIZE / stripe_len (g));
   uint32_t region_len;
 
   for (region_len = REGION_MAX_LEN;

@@ -1,0 +1,121 @@
+/* gpuraid fuzzer: the superblock.
+ *
+ * What decodes must be what encoding it again gives, and be sound: the
+ * numbers in it are used, as an opener would, with the overflow checks
+ * of the sanitizer on.  The harness makes the crc right, so that bytes
+ * get as far as the checks of values; the mutator starts from sound
+ * superblocks, which no chance would find.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <assert.h>
+#include <stddef.h>
+
+#include "common/crc32c.h"
+#include "common/le.h"
+#include "raidmap/superblock.h"
+#include "tests/format-random.h"
+
+extern size_t LLVMFuzzerMutate (uint8_t *data, size_t size, size_t max);
+extern size_t LLVMFuzzerCustomMutator (uint8_t *data, size_t size,
+                                       size_t max, unsigned seed);
+extern int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size);
+
+/* Now and then start anew from a sound superblock; else change a few
+ * bytes, more often a number than anything.
+ */
+size_t
+LLVMFuzzerCustomMutator (uint8_t *data, size_t size, size_t max,
+                         unsigned seed)
+{
+  static struct superblock sb;
+  struct rng r = { seed };
+  unsigned at;
+
+  if (max < SB_LEN)
+    return LLVMFuzzerMutate (data, size, max);
+  if (size < SB_LEN || rng_below (&r, 64) == 0) {
+    random_superblock (&r, &sb);
+    superblock_encode (&sb, data);
+    return SB_LEN;
+  }
+  at = 12 + rng_below (&r, SB_LEN - 12 - 8);
+  switch (rng_below (&r, 4)) {
+  case 0:
+    LLVMFuzzerMutate (data, SB_LEN, SB_LEN);
+    break;
+  case 1:
+    put_le64 (data + at, rng_bits (&r, 64));
+    break;
+  case 2:
+    put_le64 (data + (at & ~7u), get_le64 (data + (at & ~7u)) +
+              (rng_below (&r, 2) ? 4096 : -4096));
+    break;
+  default:
+    data[at] ^= BIT (rng_below (&r, 8));
+    break;
+  }
+  return SB_LEN;
+}
+
+/* All that code after decoding adds and multiplies. */
+static void
+use (const struct superblock *sb)
+{
+  const struct member_layout *l = &sb->l;
+  const struct geometry *g = &sb->g;
+  uint64_t nr_stripes = layout_nr_stripes (g);
+  struct piece p;
+
+  assert (superblock_check (sb) == NULL);
+  assert (nr_stripes * g->chunk == l->data_len);
+  assert (l->data_off + l->data_len + 2 * SB_LEN <= LAYOUT_MAX_SIZE);
+  assert (l->data_off % (1 << 20) == 0);
+  layout_piece (g, g->size - 1, 1, &p);
+  assert (p.stripe == nr_stripes - 1 && p.role < g->k);
+  assert (layout_address (g, p.stripe, p.role, p.chunk_off) == g->size - 1);
+  for (unsigned slot = 0; slot < g->k + g->m; ++slot)
+    assert (layout_slot (g, p.stripe, layout_role (g, p.stripe, slot))
+            == slot);
+  assert (bitmap_nr_pages (l) * 2 * BITMAP_PAGE_LEN == l->bitmap_len);
+  assert (bitmap_page_off (l, bitmap_nr_pages (l), 0) <= l->data_off);
+  for (unsigned i = 0; i < SB_MAX_DEVICES; ++i) {
+    const struct device *d = &sb->device[i];
+
+    assert (d->slot == SLOT_NONE || d->slot < g->k + g->m);
+    assert (d->cursor <= l->data_len);
+    if (device_set_has (&sb->record.self.active, i))
+      assert (d->slot < g->k + g->m && d->state == DEVICE_ACTIVE);
+  }
+  assert (strlen (sb->label) <= SB_LABEL_LEN);
+  assert (strlen (sb->host) <= SB_HOST_LEN);
+}
+
+int
+LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
+{
+  static struct superblock sb, back;
+  uint8_t buf[SB_LEN] = { 0 }, again[SB_LEN];
+  enum sb_copy copy;
+  const char *why;
+
+  memcpy (buf, data, MIN (size, SB_LEN));
+  superblock_decode (buf, SB_A1, &sb, NULL);
+
+  memcpy (buf, "GPURAIDS", 8);
+  memset (buf + 8, 0, 4);
+  put_le32 (buf + 8, crc32c (buf, SB_LEN));
+  copy = buf[184] % SB_NR_COPIES;
+  if (superblock_decode (buf, copy, &sb, &why) != SB_OK) {
+    assert (why != NULL);
+    return 0;
+  }
+  assert (why == NULL);
+  use (&sb);
+  superblock_encode (&sb, again);
+  assert (memcmp (buf, again, SB_LEN) == 0);
+  assert (superblock_decode (again, copy, &back, NULL) == SB_OK);
+  assert (memcmp (&sb, &back, sizeof sb) == 0);
+  return 0;
+}

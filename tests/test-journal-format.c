@@ -1,0 +1,388 @@
+/* gpuraid test: the headers in a journal ring.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "common/crc32c.h"
+#include "common/le.h"
+#include "tests/format-random.h"
+
+#define MAX_ENTRIES 60u
+#define MAX_BLOCKS 40u          /* of an entry */
+#define MAX_LEN (8 * BLOCK_LEN)
+
+static struct rng rng;
+static struct ring_id id;
+static struct journal_entry entry[MAX_ENTRIES], entry_back[MAX_ENTRIES];
+static uint32_t crc[MAX_ENTRIES * MAX_BLOCKS], crc_back[ARRAY_LEN (crc)];
+static struct journal_record rec, back;
+static uint8_t buf[MAX_LEN];
+static size_t len;              /* of the header in buf */
+
+static void
+make_record (uint32_t nr_entries, uint32_t nr_blocks)
+{
+  random_ring_id (&rng, &id);
+  random_journal_record (&rng, &id, nr_entries, nr_blocks, entry, crc, &rec);
+  assert_true (journal_record_check (&rec, &id));
+  len = journal_header_blocks (rec.nr_entries, rec.nr_blocks) * BLOCK_LEN;
+  assert_true (len <= MAX_LEN);
+  journal_record_encode (&rec, &id, buf);
+}
+
+static bool
+decode (size_t n, const struct ring_id *of, uint32_t place)
+{
+  if (!journal_record_peek (buf, of, &back) ||
+      back.nr_entries > ARRAY_LEN (entry) ||
+      back.nr_blocks > ARRAY_LEN (crc))
+    return false;
+  back.entry = entry_back;
+  back.crc = crc_back;
+  return journal_record_decode (buf, n, of, place, &back);
+}
+
+/* Made anew from the documentation. */
+static void
+fix_crc (uint8_t *p, size_t n)
+{
+  uint8_t tail[20];
+
+  memcpy (tail, id.array_uuid.b, 16);
+  put_le32 (tail + 16, id.slot);
+  memset (p + 8, 0, 4);
+  put_le32 (p + 8, crc32c_more (crc32c (p, n), tail, sizeof tail));
+}
+
+static void
+test_round_trip (void **state)
+{
+  static uint8_t again[MAX_LEN];
+
+  for (unsigned i = 0; i < 1000; ++i) {
+    make_record (MAX_ENTRIES, MAX_BLOCKS);
+    assert_true (decode (i % 2 ? len : sizeof buf, &id, rec.place));
+    assert_memory_equal (entry, entry_back, rec.nr_entries * sizeof *entry);
+    assert_memory_equal (crc, crc_back, rec.nr_blocks * sizeof *crc);
+    journal_record_encode (&back, &id, again);
+    assert_memory_equal (buf, again, len);
+    back.entry = entry;
+    back.crc = crc;
+    assert_memory_equal (&rec, &back, sizeof rec);
+  }
+}
+
+static void
+test_bit_flips (void **state)
+{
+  for (unsigned i = 0; i < 3; ++i) {
+    make_record (i ? MAX_ENTRIES : 1, i ? MAX_BLOCKS : 1);
+    for (size_t bit = 0; bit < len * 8; ++bit) {
+      buf[bit / 8] ^= 1 << bit % 8;
+      assert_false (decode (sizeof buf, &id, rec.place));
+      buf[bit / 8] ^= 1 << bit % 8;
+    }
+    assert_true (decode (sizeof buf, &id, rec.place));
+  }
+}
+
+static void
+test_truncation (void **state)
+{
+  do
+    make_record (MAX_ENTRIES, MAX_BLOCKS);
+  while (len < 3 * BLOCK_LEN);
+  for (size_t n = 0; n < len; ++n)
+    assert_false (decode (n, &id, rec.place));
+  assert_true (decode (len, &id, rec.place));
+
+  /* The end never got there: zeroes instead, in a full-length buffer. */
+  for (size_t n = len; n-- > 0; ) {
+    bool change = buf[n] != 0;
+
+    buf[n] = 0;
+    if (change)
+      assert_false (decode (sizeof buf, &id, rec.place));
+  }
+}
+
+static void
+test_wrong_place (void **state)
+{
+  struct ring_id other;
+
+  make_record (MAX_ENTRIES, MAX_BLOCKS);
+  for (uint32_t place = 0; place < 200; ++place)
+    assert_int_equal (decode (len, &id, place), place == rec.place);
+  for (unsigned i = 0; i < 32; ++i)
+    assert_false (decode (len, &id, rec.place ^ (uint32_t) BIT (i)));
+  other = id;
+  for (other.slot = 0; other.slot < MAX_SLOTS; ++other.slot)
+    assert_int_equal (decode (len, &other, rec.place), other.slot == id.slot);
+  other = id;
+  for (unsigned i = 0; i < 128; ++i) {
+    other.array_uuid.b[i / 8] ^= 1 << i % 8;
+    assert_false (decode (len, &other, rec.place));
+    other.array_uuid.b[i / 8] ^= 1 << i % 8;
+  }
+  assert_true (decode (len, &other, rec.place));
+
+  /* A shorter ring, whose end it would straddle. */
+  other.nr_blocks = rec.place + len / BLOCK_LEN + rec.nr_blocks - 1;
+  assert_false (decode (len, &other, rec.place));
+}
+
+/* Everything right but one value. */
+#define REFUSED(what) do {                                              \
+    struct journal_record was = rec;                                    \
+    struct journal_entry was_entry = entry[0];                          \
+    what;                                                               \
+    assert_false (journal_record_check (&rec, &id));                    \
+    journal_record_encode (&rec, &id, buf);                             \
+    assert_false (decode (sizeof buf, &id, rec.place));                 \
+    rec = was;                                                          \
+    entry[0] = was_entry;                                               \
+  } while (0)
+
+static void
+test_values (void **state)
+{
+  make_record (3, 5);
+  rec.dev = 3;
+  device_set_add (&rec.participants, 3);
+  rec.place_of[3] = rec.place;
+  device_set_remove (&rec.participants, 4);
+  rec.place_of[4] = 0;
+  journal_record_encode (&rec, &id, buf);
+  assert_true (decode (len, &id, rec.place));
+
+  REFUSED (rec.seq = UINT64_C (7) << 32);
+  REFUSED (rec.seq |= UINT64_C (1) << 63);
+  REFUSED (rec.place = 1; rec.place_of[3] = 1);
+  REFUSED (rec.place = rec.place_of[3] = id.nr_blocks - 1);
+  REFUSED (rec.dev = 4);
+  REFUSED (rec.dev = SB_MAX_DEVICES);
+  REFUSED (rec.place_of[3]++);
+  REFUSED (rec.place_of[4] = 7);
+  REFUSED (device_set_add (&rec.participants, 4));
+  REFUSED (device_set_add (&rec.participants, 4); rec.place_of[4] = 1);
+  REFUSED (device_set_add (&rec.participants, 4);
+           rec.place_of[4] = id.nr_blocks);
+  REFUSED (device_set_add (&rec.participants, SB_MAX_DEVICES));
+  REFUSED (device_set_remove (&rec.participants, 3));
+  REFUSED (entry[0].nr_blocks++);
+  REFUSED (entry[0].nr_blocks = 0);
+  REFUSED (entry[0].roles = 0);
+  REFUSED (entry[0].first_block = LAYOUT_MAX_SIZE / BLOCK_LEN);
+  REFUSED (entry[0].first_block = UINT64_MAX);
+
+  rec.nr_entries = 0;
+  assert_false (journal_record_check (&rec, &id));
+  rec.nr_entries = UINT32_MAX;
+  rec.nr_blocks = UINT32_MAX;
+  assert_false (journal_record_check (&rec, &id));
+}
+
+/* Reserved bytes are zero, even if the crc is good. */
+static void
+test_reserved (void **state)
+{
+  uint32_t at;
+
+  make_record (3, 5);
+  for (at = 448; at < len; ++at) {
+    bool flags = at >= 512 + 24 && at < 512 + 32;
+    bool tail = at >= 512 + 32 * rec.nr_entries + 4 * rec.nr_blocks;
+
+    if (at >= 512 && !flags && !tail)
+      continue;
+    buf[at] ^= 1;
+    fix_crc (buf, len);
+    if (decode (len, &id, rec.place))
+      fail_msg ("byte %" PRIu32, at);
+    buf[at] ^= 1;
+  }
+  fix_crc (buf, len);
+  assert_true (decode (len, &id, rec.place));
+}
+
+/* The bytes that docs/on-disk-format.md promises. */
+static void
+test_golden (void **state)
+{
+  static const struct { unsigned at, len; uint64_t value; } golden[] = {
+    { 12, 4, 1 }, { 16, 8, UINT64_C (0x0102030405060708) },
+    { 24, 8, UINT64_C (0x1112131415161718) }, { 32, 4, 0x21 },
+    { 36, 4, 2 }, { 40, 4, 3 }, { 44, 4, 65 },
+    { 48, 8, 4 }, { 56, 8, 2 },
+    { 64 + 4 * 2, 4, 0x22 }, { 64 + 4 * 65, 4, 0x21 },
+    { 512, 8, UINT64_C (0x0003132333435363) }, { 520, 8, 5 },
+    { 528, 4, 0x41424344 }, { 532, 4, 1 }, { 544, 4, 0xc0c1c2c3 },
+    { 548, 8, 9 }, { 556, 8, UINT64_C (1) << 63 }, { 564, 4, 0 },
+    { 568, 4, 2 }, { 580, 4, 0xd0 }, { 584, 4, 0xe0 },
+  };
+  uint8_t zero[BLOCK_LEN] = { 0 };
+
+  random_ring_id (&rng, &id);
+  memset (&rec, 0, sizeof rec);
+  rec.session = UINT64_C (0x0102030405060708);
+  rec.seq = UINT64_C (0x1112131415161718);
+  rec.place = 0x21;
+  rec.dev = 65;
+  device_set_add (&rec.participants, 2);
+  device_set_add (&rec.participants, 65);
+  rec.place_of[2] = 0x22;
+  rec.place_of[65] = 0x21;
+  rec.nr_entries = 2;
+  rec.nr_blocks = 3;
+  rec.entry = entry;
+  rec.crc = crc;
+  entry[0] = (struct journal_entry)
+    { UINT64_C (0x0003132333435363), 1, 0x41424344, 5 };
+  entry[1] = (struct journal_entry) { 9, 2, 0, BIT (63) };
+  crc[0] = 0xc0c1c2c3;
+  crc[1] = 0xd0;
+  crc[2] = 0xe0;
+  assert_true (journal_record_check (&rec, &id));
+  assert_int_equal (journal_header_blocks (2, 3), 1);
+  journal_record_encode (&rec, &id, buf);
+
+  len = BLOCK_LEN;
+  assert_memory_equal (buf, "GPURAIDR", 8);
+  crc[3] = get_le32 (buf + 8);
+  fix_crc (buf, len);
+  assert_int_equal (crc[3], get_le32 (buf + 8));
+  memset (buf, 0, 12);
+  for (unsigned i = 0; i < ARRAY_LEN (golden); ++i) {
+    uint64_t v = 0;
+
+    memcpy (&v, buf + golden[i].at, golden[i].len);
+    if (le64toh (v) != golden[i].value)
+      fail_msg ("at %u: %#" PRIx64, golden[i].at, v);
+    memset (buf + golden[i].at, 0, golden[i].len);
+  }
+  assert_memory_equal (buf, zero, BLOCK_LEN);
+}
+
+static void
+test_header_blocks (void **state)
+{
+  assert_int_equal (journal_header_blocks (1, 1), 1);
+  assert_int_equal (journal_header_blocks (1, (4096 - 544) / 4), 1);
+  assert_int_equal (journal_header_blocks (1, (4096 - 544) / 4 + 1), 2);
+  assert_int_equal (journal_header_blocks (99, 99), 1);
+  assert_int_equal (journal_header_blocks (99, 104), 1);
+  assert_int_equal (journal_header_blocks (99, 105), 2);
+}
+
+static void
+test_ring_header (void **state)
+{
+  struct ring_header h, h_back;
+  struct ring_id other;
+
+  for (unsigned i = 0; i < 2000; ++i) {
+    uint8_t again[BLOCK_LEN];
+
+    random_ring_id (&rng, &id);
+    random_ring_header (&rng, &id, &h);
+    ring_header_encode (&h, &id, i % 2, buf);
+    assert_true (ring_header_decode (buf, &id, i % 2, &h_back));
+    assert_memory_equal (&h, &h_back, sizeof h);
+    ring_header_encode (&h_back, &id, i % 2, again);
+    assert_memory_equal (buf, again, BLOCK_LEN);
+    assert_false (ring_header_decode (buf, &id, !(i % 2), &h_back));
+    other = id;
+    other.slot ^= 1;
+    assert_false (ring_header_decode (buf, &other, i % 2, &h_back));
+    other = id;
+    other.array_uuid.b[rng_below (&rng, 16)] ^= 1;
+    assert_false (ring_header_decode (buf, &other, i % 2, &h_back));
+  }
+
+  ring_header_encode (&h, &id, 0, buf);
+  for (unsigned bit = 0; bit < BLOCK_LEN * 8; ++bit) {
+    buf[bit / 8] ^= 1 << bit % 8;
+    assert_false (ring_header_decode (buf, &id, 0, &h_back));
+    buf[bit / 8] ^= 1 << bit % 8;
+  }
+  for (unsigned at = 44; at < BLOCK_LEN; ++at) {
+    buf[at] = 1;
+    fix_crc (buf, BLOCK_LEN);
+    assert_false (ring_header_decode (buf, &id, 0, &h_back));
+    buf[at] = 0;
+  }
+  fix_crc (buf, BLOCK_LEN);
+  assert_true (ring_header_decode (buf, &id, 0, &h_back));
+  for (unsigned n = 44; n-- > 0; ) {
+    bool change = buf[n] != 0;
+
+    buf[n] = 0;
+    if (change)
+      assert_false (ring_header_decode (buf, &id, 0, &h_back));
+  }
+}
+
+static void
+test_ring_header_values (void **state)
+{
+  struct ring_header h, h_back;
+  uint8_t want[BLOCK_LEN] = { 0 };
+  uint32_t bad_place[3] = { 0, 1, 0 };
+
+  random_ring_id (&rng, &id);
+  bad_place[2] = id.nr_blocks;
+  random_ring_header (&rng, &id, &h);
+  for (unsigned i = 0; i < 3; ++i) {
+    h.place = bad_place[i];
+    ring_header_encode (&h, &id, 1, buf);
+    assert_false (ring_header_decode (buf, &id, 1, &h_back));
+  }
+  h.place = 2;
+  h.seq = 0;
+  ring_header_encode (&h, &id, 1, buf);
+  assert_false (ring_header_decode (buf, &id, 1, &h_back));
+
+  /* The bytes that docs/on-disk-format.md promises. */
+  h = (struct ring_header) { .session = 0x0102, .seq = 0x1112,
+                             .counter = 0x2122, .place = 0x313 };
+  ring_header_encode (&h, &id, 1, buf);
+  memcpy (want, "GPURAIDH", 8);
+  want[12] = 1;
+  want[16] = 0x02;
+  want[17] = 0x01;
+  want[24] = 0x12;
+  want[25] = 0x11;
+  want[32] = 0x22;
+  want[33] = 0x21;
+  want[40] = 0x13;
+  want[41] = 0x03;
+  fix_crc (want, BLOCK_LEN);
+  assert_memory_equal (buf, want, BLOCK_LEN);
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_round_trip),
+    cmocka_unit_test (test_bit_flips),
+    cmocka_unit_test (test_truncation),
+    cmocka_unit_test (test_wrong_place),
+    cmocka_unit_test (test_values),
+    cmocka_unit_test (test_reserved),
+    cmocka_unit_test (test_golden),
+    cmocka_unit_test (test_header_blocks),
+    cmocka_unit_test (test_ring_header),
+    cmocka_unit_test (test_ring_header_values),
+  };
+
+  rng = rng_start ();
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
