@@ -92,7 +92,7 @@ matrix_rs_parity (unsigned k, unsigned m, uint8_t *coef)
  * that has a pivot the source depends on earlier ones and gets 0.  Most
  * sources are data, of which only one value is not 0, so that most pivots
  * have nothing to eliminate: with 48+16 and 16 lost a solution takes some
- * 20 us, with 10+4 and 4 lost 1 us.
+ * 13 us, with 10+4 and 4 lost 0.3 us, with the biggest system 5 ms.
  */
 struct system {
   unsigned nr_vars, nr_src, nr_tgt;
