@@ -22,18 +22,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "array/config.h"
 #include "raidmap/superblock.h"
 
 #define MEMBERSHIP_TEXT_LEN 1024u
 
 /* ---- opening -------------------------------------------------------- */
-
-/* What to do with an array that lacks members: the key degraded=. */
-enum degraded_policy {
-  DEGRADED_ALLOW,               /* start with a quorum */
-  DEGRADED_REFUSE,              /* start only with every slot current */
-  DEGRADED_FORCE,               /* start with k current members */
-};
 
 /* What one found member is. */
 enum found_state {
@@ -97,10 +91,12 @@ struct membership_decision {
  *
  *   found    nr members, in any order; the second part of each is filled
  *            (where refused: as far as it was known)
- *   policy   see above
+ *   policy   allow: start with a quorum; refuse: only with every slot
+ *            current; force: with k current members
  *   *d       filled; d->open says whether the array opens
  *
- * Writes and reports nothing.  The answer is the same for reading and
+ * Writes and reports nothing.  A member lost between this and the first
+ * change is left out, and this is called again.  The answer is the same for reading and
  * for writing.  Refused are: no member; a member without a superblock,
  * with one that is damaged in all copies or too new; a foreign member;
  * two geometries or layouts; one member uuid twice; another branch (also
