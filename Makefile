@@ -11,7 +11,7 @@
 #
 # A file in a folder of the table in docs/architecture.md is built
 # because it is there.  tests/test-*.c are unit tests (cmocka), linked
-# with everything that needs no nbdkit; tests/test-*.sh are run as they
+# with everything that needs no nbdkit; tests/test-*.{sh,py} are run as they
 # are; tests/fuzz-*.c are fuzzers.
 
 CC      ?= gcc
@@ -85,7 +85,7 @@ unit: $(unit)
 check: all $(unit)
 	scripts/check-layers
 	B=$(B) OUT=$(OUT) SAN=$(SAN) scripts/run-tests $(unit) \
-	  $(sort $(wildcard tests/test-*.sh))
+	  $(sort $(wildcard tests/test-*.sh tests/test-*.py))
 
 clean:
 	rm -rf build build-* nbdkit-gpuraid-plugin.so gpuraid
