@@ -16,6 +16,7 @@
 #define CHUNK_MIN_LEN 4096u
 #define CHUNK_MAX_LEN (4u << 20)
 #define MAX_SLOTS 64u           /* k + m */
+#define LAYOUT_MAX_SIZE (UINT64_MAX / 2)        /* of an array or a member */
 
 /* The geometry of one array. */
 struct geometry {
@@ -66,21 +67,33 @@ struct member_layout {
 };
 
 /* Superblock copies: A1, A2 at 0 and 4096; B1, B2 in the last two whole
- * blocks of a member of this size.
+ * blocks of a member of this size.  UINT64_MAX for a member of less than
+ * four whole blocks, which can't have them.
  */
 enum sb_copy { SB_A1, SB_A2, SB_B1, SB_B2, SB_NR_COPIES };
 extern uint64_t layout_sb_off (uint64_t member_size, enum sb_copy copy);
 
 /* Lay out members, the smallest of which has this many bytes.
- *   size       0: as much as fits, in whole stripes
- *   ring_len   bytes, 0 for none
+ *   size       0: as much as fits, in whole stripes; else rounded down
+ *              to whole blocks, of which there must be one
+ *   ring_len   bytes, rounded up to whole blocks; 0 for none
  *   checksums  with a table or without
  * Fills g->size (g->k, m, chunk are given) and *l.  Returns 0, or -1
  * where it does not fit; then *need is the least member size that does
- * (for size, or for one stripe where size is 0).
+ * (for size, or for one stripe where size is 0),
+ * UINT64_MAX if none is.  region_len is the shortest that keeps the
+ * bitmap within 64 pages, or 2 GiB where none does.
  */
 extern int layout_fit (struct geometry *g, uint64_t member_size, uint64_t size,
                        uint64_t ring_len, int checksums,
                        struct member_layout *l, uint64_t *need);
+
+/* Are these sound: in range, in order, the lengths those that the data
+ * needs, and nothing that can overflow later?  table_len may be 0.
+ * NULL, or a constant string that says what is wrong.
+ */
+extern const char *layout_check_geometry (const struct geometry *g);
+extern const char *layout_check (const struct geometry *g,
+                                 const struct member_layout *l);
 
 #endif

@@ -20,6 +20,8 @@
 #define SB_MAX_DEVICES 96u
 #define SB_MAX_SEEN 24u
 #define SB_LABEL_LEN 32u
+#define SB_HOST_LEN 64u
+#define SB_MAX_EPOCH (UINT64_MAX / 2)   /* so that adding to one is safe */
 #define SB_VERSION 1u
 
 typedef struct { uint8_t b[16]; } uuid_bytes;
@@ -105,7 +107,7 @@ struct superblock {
   uint64_t compat, ro_compat, incompat;  /* feature flags, none yet */
   uuid_bytes array_uuid;
   uuid_bytes member_uuid;       /* this member */
-  char label[SB_LABEL_LEN + 1];
+  char label[SB_LABEL_LEN + 1];         /* no control characters */
   struct geometry g;
   unsigned layout;              /* 0 */
   enum code code;
@@ -117,13 +119,23 @@ struct superblock {
   struct member_layout l;
   bool clean;                   /* informative: shut down with no open bit */
   uuid_bytes boot_id;           /* of the host that wrote this copy */
-  char host[64 + 1];
+  char host[SB_HOST_LEN + 1];           /* likewise */
   enum sb_copy copy;            /* which copy this is */
   struct device device[SB_MAX_DEVICES];
   struct record record;
 };
 
-/* sb -> bytes, crc included. */
+/* Is every value in range, so that later code can't overflow?  NULL, or
+ * a constant string that says what is wrong.  Encode nothing that is
+ * not: it would not decode.
+ */
+extern const char *superblock_check (const struct superblock *sb);
+
+/* sb -> bytes, crc included.  cursor and by_bitmap of a device that is
+ * not rebuilding are left out, and all of a free place is; when decoded
+ * they are 0, and the slot of a free place is SLOT_NONE.  Control
+ * characters in strings become '?'.
+ */
 extern void superblock_encode (const struct superblock *sb,
                                uint8_t buf[SB_LEN]);
 

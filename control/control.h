@@ -1,0 +1,87 @@
+/* gpuraid: the control socket, server side.
+ *
+ * Binds the Unix socket, takes clients, reads their requests and
+ * answers them: docs/control-protocol.md has the messages.  What a
+ * command does is decided by a table of operations that is handed in,
+ * so that the server runs on a fake array in a test; control_array
+ * below is the table for a real one.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_CONTROL_H
+#define GPURAID_CONTROL_H
+
+#include <stdbool.h>
+
+#include "array/array.h"
+
+/* What the server does for its clients.  Called from several threads at
+ * once, with no lock held; may block.  Those that return int return 0
+ * or a positive errno, and why then has one line, without a newline,
+ * that fits a person who typed the command; an empty why means
+ * strerror.
+ */
+struct control_ops {
+  void (*status) (void *opaque, struct array_status *st);
+  void (*status_free) (struct array_status *st);
+  /* which: a slot number in decimal, or an absolute path. */
+  int (*fail) (void *opaque, const char *which, char why[ARRAY_WHY_LEN]);
+  /* path: the new member, absolute or a URI. */
+  int (*replace) (void *opaque, const char *which, const char *path,
+                  bool force, char why[ARRAY_WHY_LEN]);
+  /* As array_wait: cancelled (wait_opaque) is true once the client has
+   * gone or the server stops.
+   */
+  int (*wait) (void *opaque, bool *healthy,
+               bool (*cancelled) (void *wait_opaque), void *wait_opaque);
+};
+
+struct control;
+
+/* Before the fork (in .get_ready): make the socket at path (absolute),
+ * mode 0600, and listen.  Makes no thread; who connects now waits until
+ * control_start.  A socket there that nobody listens on is replaced; one
+ * that answers, and anything that is no socket, is refused.  NULL:
+ * reported in one line.
+ */
+extern struct control *control_bind (const char *path);
+
+/* After the fork (in .after_fork, once the array is started): serve.
+ * ops and opaque are borrowed until control_stop.  0, or -1 reported;
+ * control_stop is due either way.
+ */
+extern int control_start (struct control *c, const struct control_ops *ops,
+                          void *opaque);
+
+/* Cancel waits, let other commands end, drop the clients, join all
+ * threads, remove the socket (if it is still ours), free c.  Call it
+ * while the array is still there: in .cleanup, or .unload where start
+ * never happened.  Safe on NULL and without control_start.
+ */
+extern void control_stop (struct control *c);
+
+/* ---- the operations on a real array --------------------------------- */
+
+/* Pass &control_array_ops and a struct control_array to control_start.
+ * It is only read, and must live until control_stop.
+ *
+ * fail and replace first look whether the member exists, then call
+ * array_make_writable.  replace opens an existing path or makes a new
+ * one, as long as array_member_size; refuses one that is too small, one
+ * that the array uses, and, unless forced, one that is not blank; and
+ * removes the file that it made if the array then refuses it.
+ */
+struct control_array {
+  struct array *array;
+  /* Open name with the MEMBER_* flags, as member_open does. */
+  struct member *(*open) (const char *name, unsigned flags, uint64_t size);
+  /* 1: blank, no signature on it; 0: not, and why says what was found;
+   * -1: cannot tell, and why says so.
+   */
+  int (*blank) (struct member *m, char why[ARRAY_WHY_LEN]);
+};
+
+extern const struct control_ops control_array_ops;
+
+#endif

@@ -1,0 +1,303 @@
+/* gpuraid: where a byte of the array lies, and where everything else
+ * does on a member.
+ *
+ * Pure arithmetic on 64 bits.  Nothing here overflows as long as the
+ * size of the array and of a member are at most LAYOUT_MAX_SIZE, which
+ * layout_fit and layout_check see to.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "common/bits.h"
+#include "raidmap/bitmap.h"
+#include "raidmap/layout.h"
+#include "raidmap/table.h"
+
+#define NONE UINT64_MAX
+
+/* The bitmap is kept below this many pages while regions can grow. */
+#define BITMAP_MAX_PAGES 64u
+#define REGION_MIN_LEN (UINT32_C (1) << 20)
+#define REGION_MAX_LEN (UINT32_C (1) << 31)
+#define DATA_ALIGN (UINT64_C (1) << 20)
+
+unsigned
+layout_slot (const struct geometry *g, uint64_t stripe, unsigned role)
+{
+  unsigned n = g->k + g->m;
+
+  return (role + g->m - 1 + n - (unsigned) (stripe % n)) % n;
+}
+
+unsigned
+layout_role (const struct geometry *g, uint64_t stripe, unsigned slot)
+{
+  unsigned n = g->k + g->m;
+
+  return (slot + n - (g->m - 1) + (unsigned) (stripe % n)) % n;
+}
+
+static uint64_t
+stripe_len (const struct geometry *g)
+{
+  return (uint64_t) g->k * g->chunk;
+}
+
+uint64_t
+layout_nr_stripes (const struct geometry *g)
+{
+  return div_round_up (g->size, stripe_len (g));
+}
+
+void
+layout_piece (const struct geometry *g, uint64_t off, uint64_t len,
+              struct piece *p)
+{
+  uint64_t chunk_no = off >> __builtin_ctz (g->chunk);
+
+  p->stripe = chunk_no / g->k;
+  p->role = chunk_no % g->k;
+  p->chunk_off = off & (g->chunk - 1);
+  p->len = MIN (len, g->chunk - p->chunk_off);
+}
+
+uint64_t
+layout_address (const struct geometry *g, uint64_t stripe, unsigned role,
+                uint32_t chunk_off)
+{
+  return (stripe * g->k + role) * g->chunk + chunk_off;
+}
+
+uint64_t
+layout_sb_off (uint64_t member_size, enum sb_copy copy)
+{
+  uint64_t end = round_down (member_size, BLOCK_LEN);
+  uint64_t off;
+
+  switch (copy) {
+  case SB_A1: off = 0; break;
+  case SB_A2: off = SB_LEN; break;
+  case SB_B1: off = end - 2 * SB_LEN; break;
+  default:    off = end - SB_LEN; break;
+  }
+  return end >= SB_NR_COPIES * SB_LEN ? off : NONE;
+}
+
+/* The bitmap's pages at this region_len. */
+static uint64_t
+nr_bitmap_pages (uint64_t data_len, uint32_t region_len)
+{
+  return div_round_up (div_round_up (data_len, region_len),
+                       BITMAP_PAGE_REGIONS);
+}
+
+static uint64_t
+nr_table_pages (uint64_t data_len)
+{
+  return div_round_up (data_len / BLOCK_LEN, TABLE_PAGE_ENTRIES);
+}
+
+/* Lay out this many stripes with regions of region_len, and return how
+ * long the member must be.
+ */
+static uint64_t
+lay_out (const struct geometry *g, uint64_t nr_stripes, uint64_t ring_len,
+         bool checksums, uint32_t region_len, struct member_layout *l)
+{
+  l->region_len = region_len;
+  l->data_len = nr_stripes * g->chunk;
+  l->ring_off = 2 * SB_LEN;
+  l->ring_len = ring_len;
+  l->table_off = l->ring_off + l->ring_len;
+  l->table_len = checksums ?
+    nr_table_pages (l->data_len) * 2 * TABLE_PAGE_LEN : 0;
+  l->bitmap_off = l->table_off + l->table_len;
+  l->bitmap_len =
+    nr_bitmap_pages (l->data_len, region_len) * 2 * BITMAP_PAGE_LEN;
+  l->data_off = round_up (l->bitmap_off + l->bitmap_len, DATA_ALIGN);
+  return l->data_off + l->data_len + 2 * SB_LEN;
+}
+
+static uint32_t
+first_region_len (const struct geometry *g)
+{
+  return MAX (REGION_MIN_LEN, g->chunk);
+}
+
+/* The most stripes for which regions of region_len are long enough. */
+static uint64_t
+region_max_stripes (const struct geometry *g, uint32_t region_len)
+{
+  if (region_len == REGION_MAX_LEN)
+    return LAYOUT_MAX_SIZE / g->chunk;
+  return (uint64_t) BITMAP_MAX_PAGES * BITMAP_PAGE_REGIONS * region_len
+    / g->chunk;
+}
+
+/* The most stripes of any member of this geometry. */
+static uint64_t
+max_stripes (const struct geometry *g, bool checksums)
+{
+  uint64_t max = LAYOUT_MAX_SIZE / stripe_len (g);
+
+  if (checksums)
+    max = MIN (max, TABLE_MAX_PAGES * TABLE_PAGE_ENTRIES * BLOCK_LEN
+                    / g->chunk);
+  return max;
+}
+
+/* Lay out this many stripes, with the regions that go with them. */
+static uint64_t
+lay_out_stripes (const struct geometry *g, uint64_t nr_stripes,
+                 uint64_t ring_len, bool checksums, struct member_layout *l)
+{
+  uint32_t region_len = first_region_len (g);
+
+  while (region_len < REGION_MAX_LEN &&
+         nr_stripes > region_max_stripes (g, region_len))
+    region_len *= 2;
+  return lay_out (g, nr_stripes, ring_len, checksums, region_len, l);
+}
+
+/* The greatest number of stripes from lo to hi that fits, or 0.  With
+ * one region_len the need grows with the stripes, so halving finds it.
+ */
+static uint64_t
+most_stripes (const struct geometry *g, uint64_t lo, uint64_t hi,
+              uint64_t member_size, uint64_t ring_len, bool checksums)
+{
+  struct member_layout l;
+
+  if (lo > hi ||
+      lay_out_stripes (g, lo, ring_len, checksums, &l) > member_size)
+    return 0;
+  while (lo < hi) {
+    uint64_t mid = lo + (hi - lo + 1) / 2;
+
+    if (lay_out_stripes (g, mid, ring_len, checksums, &l) <= member_size)
+      lo = mid;
+    else
+      hi = mid - 1;
+  }
+  return lo;
+}
+
+/* As many stripes as fit; 0 if not one does.  Where regions double the
+ * bitmap halves, and a little more data can need a smaller member: so
+ * look at each region_len by itself, the longest first.
+ */
+static uint64_t
+fill_member (const struct geometry *g, uint64_t member_size,
+             uint64_t ring_len, bool checksums)
+{
+  uint64_t max = MIN (max_stripes (g, checksums), member_size / g->chunk);
+  uint32_t region_len;
+
+  for (region_len = REGION_MAX_LEN;
+       region_len >= first_region_len (g);
+       region_len /= 2) {
+    uint64_t lo = region_len == first_region_len (g) ? 1 :
+      region_max_stripes (g, region_len / 2) + 1;
+    uint64_t hi = MIN (max, region_max_stripes (g, region_len));
+    uint64_t nr = most_stripes (g, lo, hi, member_size, ring_len, checksums);
+
+    if (nr)
+      return nr;
+  }
+  return 0;
+}
+
+int
+layout_fit (struct geometry *g, uint64_t member_size, uint64_t size,
+            uint64_t ring_len, int checksums,
+            struct member_layout *l, uint64_t *need)
+{
+  uint64_t nr_stripes;
+
+  *need = NONE;
+  if (size > LAYOUT_MAX_SIZE || ring_len > LAYOUT_MAX_SIZE / 2 ||
+      (size > 0 && size < BLOCK_LEN))
+    return -1;
+  ring_len = round_up (ring_len, BLOCK_LEN);
+  member_size = MIN (round_down (member_size, BLOCK_LEN), LAYOUT_MAX_SIZE);
+
+  if (size > 0) {
+    g->size = round_down (size, BLOCK_LEN);
+    nr_stripes = layout_nr_stripes (g);
+    if (nr_stripes > max_stripes (g, checksums))
+      return -1;
+  }
+  else {
+    nr_stripes = MAX (fill_member (g, member_size, ring_len, checksums), 1);
+    g->size = nr_stripes * stripe_len (g);
+  }
+
+  *need = lay_out_stripes (g, nr_stripes, ring_len, checksums, l);
+  if (*need > LAYOUT_MAX_SIZE)
+    *need = NONE;
+  return *need <= member_size ? 0 : -1;
+}
+
+/* Are the areas of l in order, whole blocks, and none out of bounds? */
+static bool
+in_order (const struct member_layout *l)
+{
+  const uint64_t area[][2] = {
+    { l->ring_off, l->ring_len },
+    { l->table_off, l->table_len },
+    { l->bitmap_off, l->bitmap_len },
+    { l->data_off, l->data_len },
+  };
+  uint64_t end = 2 * SB_LEN;
+
+  for (size_t i = 0; i < ARRAY_LEN (area); ++i) {
+    uint64_t off = area[i][0], len = area[i][1];
+
+    if (!is_aligned (off, BLOCK_LEN) || !is_aligned (len, BLOCK_LEN) ||
+        off < end || off > LAYOUT_MAX_SIZE || len > LAYOUT_MAX_SIZE - off)
+      return false;
+    end = off + len;
+  }
+  return end <= LAYOUT_MAX_SIZE - 2 * SB_LEN;
+}
+
+const char *
+layout_check_geometry (const struct geometry *g)
+{
+  if (g->k < 1 || g->m < 1 || g->k > MAX_SLOTS || g->m > MAX_SLOTS ||
+      g->k + g->m > MAX_SLOTS)
+    return "k or m is out of range";
+  if (!is_power_of_2 (g->chunk) ||
+      g->chunk < CHUNK_MIN_LEN || g->chunk > CHUNK_MAX_LEN)
+    return "the chunk size is out of range";
+  if (g->size == 0 || g->size > LAYOUT_MAX_SIZE ||
+      !is_aligned (g->size, BLOCK_LEN))
+    return "the size is out of range";
+  return NULL;
+}
+
+const char *
+layout_check (const struct geometry *g, const struct member_layout *l)
+{
+  const char *why = layout_check_geometry (g);
+
+  if (why)
+    return why;
+  if (!in_order (l) || !is_aligned (l->data_off, DATA_ALIGN))
+    return "an area of the member is out of place";
+  if (!is_power_of_2 (l->region_len) || l->region_len < first_region_len (g))
+    return "the region length is out of range";
+  if (l->data_len != layout_nr_stripes (g) * g->chunk)
+    return "the data does not have the array's length";
+  if (l->bitmap_len !=
+      nr_bitmap_pages (l->data_len, l->region_len) * 2 * BITMAP_PAGE_LEN)
+    return "the bitmap does not have the data's length";
+  if (l->table_len != 0 &&
+      (l->table_len != nr_table_pages (l->data_len) * 2 * TABLE_PAGE_LEN ||
+       nr_table_pages (l->data_len) > TABLE_MAX_PAGES))
+    return "the table does not have the data's length";
+  return NULL;
+}

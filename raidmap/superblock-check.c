@@ -1,0 +1,152 @@
+/* gpuraid: which superblocks are sound.
+ *
+ * Sound means that every value is in range and agrees with the others,
+ * so that code that uses them can neither go out of bounds nor
+ * overflow.  It does not mean that the array may be opened: that is
+ * array/membership.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <string.h>
+
+#include "common/bits.h"
+#include "raidmap/superblock.h"
+
+static const char *
+check_code (const struct superblock *sb)
+{
+  if (sb->layout != 0)
+    return "the layout is unknown";
+  switch (sb->code) {
+  case CODE_RS:
+    if (sb->w != 8)
+      return "w does not go with the code";
+    break;
+  case CODE_CRS:
+    if (sb->w != 8 && !(sb->w == 4 && sb->g.k + sb->g.m <= 16))
+      return "w does not go with the code";
+    break;
+  default:
+    return "the code is unknown";
+  }
+  if (sb->matrix_id != 0)
+    return "the matrix is unknown";
+  return NULL;
+}
+
+static const char *
+check_areas (const struct superblock *sb)
+{
+  switch (sb->consistency) {
+  case CONSISTENCY_NONE:
+    if (sb->l.ring_len != 0)
+      return "there is a ring but no journal";
+    break;
+  case CONSISTENCY_JOURNAL:
+    if (sb->l.ring_len == 0)
+      return "there is a journal but no ring";
+    break;
+  default:
+    return "the kind of consistency is unknown";
+  }
+  switch (sb->checksum) {
+  case CHECKSUM_NONE:
+    if (sb->l.table_len != 0)
+      return "there is a table but no checksums";
+    break;
+  case CHECKSUM_CRC32C:
+    if (sb->l.table_len == 0)
+      return "there are checksums but no table";
+    break;
+  default:
+    return "the kind of checksum is unknown";
+  }
+  return NULL;
+}
+
+static bool
+has_slot (const struct superblock *sb, unsigned i)
+{
+  return sb->device[i].state != DEVICE_NONE &&
+    sb->device[i].slot != SLOT_NONE;
+}
+
+static const char *
+check_device (const struct superblock *sb, unsigned i)
+{
+  const struct device *d = &sb->device[i];
+  bool slot_given = d->slot != SLOT_NONE;
+
+  if (d->state == DEVICE_NONE)
+    return NULL;
+  if ((unsigned) d->state > DEVICE_SPARE)
+    return "the state of a device is unknown";
+  if (slot_given && d->slot >= sb->g.k + sb->g.m)
+    return "the slot of a device is out of range";
+  if (slot_given ? d->state == DEVICE_SPARE :
+      d->state == DEVICE_ACTIVE || d->state == DEVICE_REBUILDING)
+    return "the slot of a device does not go with its state";
+  if (d->state == DEVICE_REBUILDING && d->cursor > sb->l.data_len)
+    return "the cursor of a device is out of range";
+  if ((d->state == DEVICE_ACTIVE) !=
+      device_set_has (&sb->record.self.active, i))
+    return "a device is active, or the record says so, but not both";
+  for (unsigned j = 0; j < i; ++j)
+    if (sb->device[j].state != DEVICE_NONE &&
+        memcmp (&sb->device[j].uuid, &d->uuid, sizeof d->uuid) == 0)
+      return "two devices have the same uuid";
+  return NULL;
+}
+
+/* All that a record lists have a slot. */
+static bool
+set_ok (const struct superblock *sb, const struct device_set *s)
+{
+  for (unsigned i = 0; i < 128; ++i)
+    if (device_set_has (s, i) && (i >= SB_MAX_DEVICES || !has_slot (sb, i)))
+      return false;
+  return true;
+}
+
+static const char *
+check_record (const struct superblock *sb)
+{
+  const struct record *r = &sb->record;
+  bool ok;
+
+  if (r->nr_seen > SB_MAX_SEEN)
+    return "the record has seen too many";
+  ok = r->self.ballot.epoch <= SB_MAX_EPOCH &&
+    r->base.ballot.epoch <= SB_MAX_EPOCH &&
+    r->parent.ballot.epoch <= SB_MAX_EPOCH && r->whole <= SB_MAX_EPOCH;
+  for (unsigned i = 0; i < r->nr_seen; ++i)
+    ok = ok && r->seen[i].epoch <= SB_MAX_EPOCH;
+  if (!ok)
+    return "an epoch is out of range";
+  if (!set_ok (sb, &r->self.active) || !set_ok (sb, &r->base.active) ||
+      !set_ok (sb, &r->parent.active))
+    return "the record lists a device that has no slot";
+  return NULL;
+}
+
+const char *
+superblock_check (const struct superblock *sb)
+{
+  const char *why;
+
+  if (sb->version != SB_VERSION || sb->incompat != 0)
+    return "the version or a feature is unknown";
+  if ((unsigned) sb->copy >= SB_NR_COPIES)
+    return "the copy is unknown";
+  why = layout_check (&sb->g, &sb->l);
+  if (why == NULL)
+    why = check_code (sb);
+  if (why == NULL)
+    why = check_areas (sb);
+  for (unsigned i = 0; why == NULL && i < SB_MAX_DEVICES; ++i)
+    why = check_device (sb, i);
+  if (why == NULL)
+    why = check_record (sb);
+  return why;
+}

@@ -1,0 +1,302 @@
+/* gpuraid: the superblock, bytes to struct and back.
+ *
+ * Decoding takes only what encoding would have written, so reserved
+ * bytes, padding and unused places need no checks of their own.
+ * superblock_check then refuses every value that could make later code
+ * go out of bounds or overflow.  What the membership record means is
+ * not judged here.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <string.h>
+
+#include "common/bits.h"
+#include "common/crc32c.h"
+#include "common/le.h"
+#include "raidmap/superblock.h"
+
+/* Bytes of the block; docs/on-disk-format.md has the same. */
+enum {
+  AT_MAGIC = 0,
+  AT_CRC = 8,
+  AT_VERSION = 12,
+  AT_COMPAT = 16,
+  AT_RO_COMPAT = 24,
+  AT_INCOMPAT = 32,
+  AT_ARRAY_UUID = 40,
+  AT_MEMBER_UUID = 56,
+  AT_LABEL = 72,
+  AT_HOST = 104,
+  AT_BOOT_ID = 168,
+  AT_COPY = 184,
+  AT_CLEAN = 185,
+  AT_LAYOUT = 186,
+  AT_CODE = 187,
+  AT_W = 188,
+  AT_CHECKSUM = 189,
+  AT_CONSISTENCY = 190,
+  AT_NR_SEEN = 191,
+  AT_K = 192,
+  AT_M = 193,
+  AT_CHUNK = 196,
+  AT_SIZE = 200,
+  AT_MATRIX_ID = 208,
+  AT_MATRIX_CRC = 212,
+  AT_REGION_LEN = 216,
+  AT_RING_OFF = 224,
+  AT_RING_LEN = 232,
+  AT_TABLE_OFF = 240,
+  AT_TABLE_LEN = 248,
+  AT_BITMAP_OFF = 256,
+  AT_BITMAP_LEN = 264,
+  AT_DATA_OFF = 272,
+  AT_DATA_LEN = 280,
+
+  AT_SELF = 512,
+  AT_BASE = 544,
+  AT_PARENT = 576,
+  AT_WHOLE = 608,
+  AT_SEEN = 616,
+
+  AT_DEVICES = 1024,
+  DEVICE_LEN = 32,
+};
+
+static const char magic[8] = "GPURAIDS";
+
+/* Strings are cut at the first NUL and padded with NULs.  Control
+ * characters would reach terminals, so they become question marks.
+ */
+static void
+put_string (uint8_t *p, const char *s, size_t max)
+{
+  for (size_t i = 0; i < max && s[i] != '\0'; ++i)
+    p[i] = (uint8_t) s[i] < 0x20 || s[i] == 0x7f ? '?' : s[i];
+}
+
+static void
+get_string (const uint8_t *p, char *s, size_t max)
+{
+  memcpy (s, p, max);
+  s[max] = '\0';
+}
+
+static void
+put_ballot_set (uint8_t *p, const struct ballot_set *b)
+{
+  put_le64 (p, b->ballot.epoch);
+  put_le64 (p + 8, b->ballot.session);
+  put_le64 (p + 16, b->active.w[0]);
+  put_le64 (p + 24, b->active.w[1]);
+}
+
+static void
+get_ballot_set (const uint8_t *p, struct ballot_set *b)
+{
+  b->ballot.epoch = get_le64 (p);
+  b->ballot.session = get_le64 (p + 8);
+  b->active.w[0] = get_le64 (p + 16);
+  b->active.w[1] = get_le64 (p + 24);
+}
+
+/* The fields of a device that its state does not give a meaning are
+ * zero; of a free place, all are.
+ */
+static void
+put_device (uint8_t *p, const struct device *d)
+{
+  if (d->state == DEVICE_NONE)
+    return;
+  memcpy (p, d->uuid.b, sizeof d->uuid.b);
+  if (d->state == DEVICE_REBUILDING) {
+    put_le64 (p + 16, d->cursor);
+    p[26] = d->by_bitmap;
+  }
+  p[24] = d->state;
+  p[25] = d->slot;
+}
+
+static void
+get_device (const uint8_t *p, struct device *d)
+{
+  memcpy (d->uuid.b, p, sizeof d->uuid.b);
+  d->cursor = get_le64 (p + 16);
+  d->state = p[24];
+  d->slot = d->state == DEVICE_NONE ? SLOT_NONE : p[25];
+  d->by_bitmap = p[26] != 0;
+}
+
+static void
+put_geometry (uint8_t *buf, const struct superblock *sb)
+{
+  const struct member_layout *l = &sb->l;
+
+  buf[AT_LAYOUT] = sb->layout;
+  buf[AT_CODE] = sb->code;
+  buf[AT_W] = sb->w;
+  buf[AT_CHECKSUM] = sb->checksum;
+  buf[AT_CONSISTENCY] = sb->consistency;
+  buf[AT_K] = sb->g.k;
+  buf[AT_M] = sb->g.m;
+  put_le32 (buf + AT_CHUNK, sb->g.chunk);
+  put_le64 (buf + AT_SIZE, sb->g.size);
+  put_le32 (buf + AT_MATRIX_ID, sb->matrix_id);
+  put_le32 (buf + AT_MATRIX_CRC, sb->matrix_crc);
+  put_le32 (buf + AT_REGION_LEN, l->region_len);
+  put_le64 (buf + AT_RING_OFF, l->ring_off);
+  put_le64 (buf + AT_RING_LEN, l->ring_len);
+  put_le64 (buf + AT_TABLE_OFF, l->table_off);
+  put_le64 (buf + AT_TABLE_LEN, l->table_len);
+  put_le64 (buf + AT_BITMAP_OFF, l->bitmap_off);
+  put_le64 (buf + AT_BITMAP_LEN, l->bitmap_len);
+  put_le64 (buf + AT_DATA_OFF, l->data_off);
+  put_le64 (buf + AT_DATA_LEN, l->data_len);
+}
+
+static void
+get_geometry (const uint8_t *buf, struct superblock *sb)
+{
+  struct member_layout *l = &sb->l;
+
+  sb->layout = buf[AT_LAYOUT];
+  sb->code = buf[AT_CODE];
+  sb->w = buf[AT_W];
+  sb->checksum = buf[AT_CHECKSUM];
+  sb->consistency = buf[AT_CONSISTENCY];
+  sb->g.k = buf[AT_K];
+  sb->g.m = buf[AT_M];
+  sb->g.chunk = get_le32 (buf + AT_CHUNK);
+  sb->g.size = get_le64 (buf + AT_SIZE);
+  sb->matrix_id = get_le32 (buf + AT_MATRIX_ID);
+  sb->matrix_crc = get_le32 (buf + AT_MATRIX_CRC);
+  l->region_len = get_le32 (buf + AT_REGION_LEN);
+  l->ring_off = get_le64 (buf + AT_RING_OFF);
+  l->ring_len = get_le64 (buf + AT_RING_LEN);
+  l->table_off = get_le64 (buf + AT_TABLE_OFF);
+  l->table_len = get_le64 (buf + AT_TABLE_LEN);
+  l->bitmap_off = get_le64 (buf + AT_BITMAP_OFF);
+  l->bitmap_len = get_le64 (buf + AT_BITMAP_LEN);
+  l->data_off = get_le64 (buf + AT_DATA_OFF);
+  l->data_len = get_le64 (buf + AT_DATA_LEN);
+}
+
+static void
+put_record (uint8_t *buf, const struct record *r)
+{
+  put_ballot_set (buf + AT_SELF, &r->self);
+  put_ballot_set (buf + AT_BASE, &r->base);
+  put_ballot_set (buf + AT_PARENT, &r->parent);
+  put_le64 (buf + AT_WHOLE, r->whole);
+  buf[AT_NR_SEEN] = r->nr_seen;
+  for (unsigned i = 0; i < MIN (r->nr_seen, SB_MAX_SEEN); ++i) {
+    put_le64 (buf + AT_SEEN + 16 * i, r->seen[i].epoch);
+    put_le64 (buf + AT_SEEN + 16 * i + 8, r->seen[i].session);
+  }
+}
+
+static void
+get_record (const uint8_t *buf, struct record *r)
+{
+  get_ballot_set (buf + AT_SELF, &r->self);
+  get_ballot_set (buf + AT_BASE, &r->base);
+  get_ballot_set (buf + AT_PARENT, &r->parent);
+  r->whole = get_le64 (buf + AT_WHOLE);
+  r->nr_seen = buf[AT_NR_SEEN];
+  for (unsigned i = 0; i < MIN (r->nr_seen, SB_MAX_SEEN); ++i) {
+    r->seen[i].epoch = get_le64 (buf + AT_SEEN + 16 * i);
+    r->seen[i].session = get_le64 (buf + AT_SEEN + 16 * i + 8);
+  }
+}
+
+/* The crc of the block, its own bytes taken as zero. */
+static uint32_t
+block_crc (const uint8_t buf[SB_LEN])
+{
+  static const uint8_t zero[4];
+  uint32_t crc;
+
+  crc = crc32c (buf, AT_CRC);
+  crc = crc32c_more (crc, zero, sizeof zero);
+  return crc32c_more (crc, buf + AT_VERSION, SB_LEN - AT_VERSION);
+}
+
+void
+superblock_encode (const struct superblock *sb, uint8_t buf[SB_LEN])
+{
+  memset (buf, 0, SB_LEN);
+  memcpy (buf + AT_MAGIC, magic, sizeof magic);
+  put_le32 (buf + AT_VERSION, sb->version);
+  put_le64 (buf + AT_COMPAT, sb->compat);
+  put_le64 (buf + AT_RO_COMPAT, sb->ro_compat);
+  put_le64 (buf + AT_INCOMPAT, sb->incompat);
+  memcpy (buf + AT_ARRAY_UUID, sb->array_uuid.b, sizeof sb->array_uuid.b);
+  memcpy (buf + AT_MEMBER_UUID, sb->member_uuid.b, sizeof sb->member_uuid.b);
+  put_string (buf + AT_LABEL, sb->label, SB_LABEL_LEN);
+  put_string (buf + AT_HOST, sb->host, SB_HOST_LEN);
+  memcpy (buf + AT_BOOT_ID, sb->boot_id.b, sizeof sb->boot_id.b);
+  buf[AT_COPY] = sb->copy;
+  buf[AT_CLEAN] = sb->clean;
+  put_geometry (buf, sb);
+  put_record (buf, &sb->record);
+  for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
+    put_device (buf + AT_DEVICES + DEVICE_LEN * i, &sb->device[i]);
+  put_le32 (buf + AT_CRC, block_crc (buf));
+}
+
+static void
+parse (const uint8_t buf[SB_LEN], struct superblock *sb)
+{
+  memset (sb, 0, sizeof *sb);
+  sb->version = get_le32 (buf + AT_VERSION);
+  sb->compat = get_le64 (buf + AT_COMPAT);
+  sb->ro_compat = get_le64 (buf + AT_RO_COMPAT);
+  sb->incompat = get_le64 (buf + AT_INCOMPAT);
+  memcpy (sb->array_uuid.b, buf + AT_ARRAY_UUID, sizeof sb->array_uuid.b);
+  memcpy (sb->member_uuid.b, buf + AT_MEMBER_UUID, sizeof sb->member_uuid.b);
+  get_string (buf + AT_LABEL, sb->label, SB_LABEL_LEN);
+  get_string (buf + AT_HOST, sb->host, SB_HOST_LEN);
+  memcpy (sb->boot_id.b, buf + AT_BOOT_ID, sizeof sb->boot_id.b);
+  sb->copy = buf[AT_COPY];
+  sb->clean = buf[AT_CLEAN] != 0;
+  get_geometry (buf, sb);
+  get_record (buf, &sb->record);
+  for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
+    get_device (buf + AT_DEVICES + DEVICE_LEN * i, &sb->device[i]);
+}
+
+enum sb_result
+superblock_decode (const uint8_t buf[SB_LEN], enum sb_copy copy,
+                   struct superblock *sb, const char **why)
+{
+  uint8_t again[SB_LEN];
+  const char *ignored;
+
+  if (why == NULL)
+    why = &ignored;
+
+  *why = "there is no superblock";
+  if (memcmp (buf + AT_MAGIC, magic, sizeof magic) != 0)
+    return SB_BLANK;
+  *why = "the checksum of the superblock is wrong";
+  if (get_le32 (buf + AT_CRC) != block_crc (buf))
+    return SB_CORRUPT;
+
+  parse (buf, sb);
+  *why = "a newer version wrote the superblock";
+  if (sb->version > SB_VERSION || sb->incompat != 0)
+    return SB_TOO_NEW;
+  *why = "the superblock is a copy of another place";
+  if (sb->copy != copy)
+    return SB_CORRUPT;
+  *why = superblock_check (sb);
+  if (*why)
+    return SB_CORRUPT;
+  *why = "reserved bytes of the superblock are not zero";
+  superblock_encode (sb, again);
+  if (memcmp (buf, again, SB_LEN) != 0)
+    return SB_CORRUPT;
+
+  *why = NULL;
+  return SB_OK;
+}
