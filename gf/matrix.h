@@ -30,9 +30,9 @@ extern struct matrix *matrix_new (unsigned rows, unsigned cols,
                                   const uint8_t *coef);
 extern void matrix_free (struct matrix *);
 
-/* The m x k parity rows of code rs: row 0 all
- * ones; row 1 is 2^i; row j+1 (j >= 1) is inv (2^-i ^ 2^j) divided by
- * its first element.  k, m >= 1, k + m <= 64.
+/* The m x k parity rows of code rs: row 0 all ones; row 1 is 2^i; row
+ * j+1 (j >= 1) is inv (2^-i ^ 2^j) divided by its first element.  k, m >=
+ * 1, k + m <= 64.
  *
  * The rows for m are the first rows for m + 1, the columns for k the
  * first for k + 1.  Any k of the k data and m parity cells give all
