@@ -10,6 +10,9 @@
 
 #include <stdint.h>
 
+/* The most rows, columns, unknowns, sources or targets. */
+#define MATRIX_MAX 192
+
 /* What a coder multiplies by.  Immutable once made; shared by jobs in
  * many threads; freed with matrix_free when no job uses it any more.
  */
@@ -20,14 +23,32 @@ struct matrix {
   uint8_t coef[];               /* rows * cols */
 };
 
-/* A copy of coef with a new id; NULL with errno. */
+/* A copy of coef with a new id; NULL with errno.  rows and cols are 0 to
+ * MATRIX_MAX; coef may be NULL where there is none.
+ */
 extern struct matrix *matrix_new (unsigned rows, unsigned cols,
                                   const uint8_t *coef);
 extern void matrix_free (struct matrix *);
 
-/* The m x k parity rows of code rs, DESIGN.md section 5: row 0 all
- * ones; row 1 is 2^i; row j+1 (j >= 1) is inv (2^-i ^ 2^j) divided by
- * its first element.  k, m >= 1, k + m <= 64.
+/* The m x k parity rows of code rs: row 0 all ones; row 1 is 2^i; row
+ * j+1 (j >= 1) is inv (2^-i ^ 2^j) divided by its first element.  k, m >=
+ * 1, k + m <= 64.
+ *
+ * The rows for m are the first rows for m + 1, the columns for k the
+ * first for k + 1.  Any k of the k data and m parity cells give all
+ * others, for every k and m, because no square minor is 0.  How we know:
+ *
+ *   k + m <= 64            the algebra at the top of matrix.c, and a test
+ *                          of the three conditions that it needs
+ *   k <= 24 and m <= 8     a test of every minor
+ *   k <= 32 and m <= 6     the same
+ *   k + m <= 64, m <= 5    the same
+ *   k <= 10 and m <= 10    the same
+ *   k <= 8 and m <= 4      a test that solves and compares for every
+ *                          choice of k cells
+ *   k + m <= 64            random minors, and random choices solved
+ *
+ * The tests are in tests/test-matrix.c.
  */
 extern void matrix_rs_parity (unsigned k, unsigned m, uint8_t *coef);
 
@@ -41,7 +62,8 @@ extern void matrix_rs_parity (unsigned k, unsigned m, uint8_t *coef);
  *   coef     nr_tgt x nr_src, out
  *
  * Returns 0, or -1 if some target is not in the span of the sources.
- * nr_vars, nr_src, nr_tgt <= 192.  Source: Gauss-Jordan elimination.
+ * nr_vars, nr_src, nr_tgt <= MATRIX_MAX.  Gauss-Jordan elimination.
+ * Needs 80 KB of stack.
  */
 extern int matrix_express (unsigned nr_vars,
                            unsigned nr_src, const uint8_t *source,

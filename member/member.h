@@ -75,8 +75,9 @@ member_close (struct member *m)
  * file or disk: reported, NULL, errno set.
  *
  * NULL with errno ENOENT, ENXIO or EIO is *not* reported: the caller
- * counts such a member as missing.  All other failures have been
- * reported in one line (EBUSY, EWOULDBLOCK: in use by another).
+ * counts such a member as missing (a disk's node with nothing behind it
+ * is ENXIO).  All other failures have been reported in one line (EBUSY,
+ * EWOULDBLOCK: in use by another); with MEMBER_CREATE every failure has.
  */
 extern struct member *member_open_file (const char *path, unsigned flags,
                                         uint64_t size);

@@ -1,0 +1,130 @@
+/* gpuraid: membership and the copies on a member: what to write on one,
+ * what the copies of one that came back say, the first record of all.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <assert.h>
+
+#include "array/membership-rules.h"
+#include "common/bits.h"
+
+void
+membership_create (struct superblock *sb, const uuid_bytes *uuid,
+                   uint64_t session)
+{
+  struct record *r = &sb->record;
+
+  memset (sb->device, 0, sizeof sb->device);
+  memset (r, 0, sizeof *r);
+  r->self.ballot.epoch = 1;
+  r->self.ballot.session = session;
+  r->whole = 1;
+  for (unsigned slot = 0; slot < sb->g.k + sb->g.m; slot++) {
+    sb->device[slot].uuid = uuid[slot];
+    sb->device[slot].state = DEVICE_ACTIVE;
+    sb->device[slot].slot = slot;
+    device_set_add (&r->self.active, slot);
+  }
+  /* Nothing was before it. */
+  r->base = r->parent = r->self;
+}
+
+void
+membership_fill (const struct membership *ms, unsigned dev,
+                 struct superblock *sb)
+{
+  bool coming =
+    ms->phase == MEMBERSHIP_PROPOSE || ms->phase == MEMBERSHIP_ACCEPT;
+
+  memcpy (sb->device, coming ? ms->next_device : ms->device,
+          sizeof sb->device);
+  sb->record = coming ? ms->next : ms->cur;
+  sb->member_uuid = sb->device[dev].uuid;
+}
+
+void
+membership_set_cursor (struct membership *ms, unsigned dev, uint64_t cursor)
+{
+  assert (ms->phase == MEMBERSHIP_IDLE);
+  assert (ms->device[dev].state == DEVICE_REBUILDING);
+  assert (ms->device[dev].cursor <= cursor);
+  ms->device[dev].cursor = cursor;
+}
+
+void
+rules_note_copies (struct membership *ms, const struct found *f)
+{
+  for (unsigned c = 0; c < SB_NR_COPIES; c++) {
+    const struct record *r = &f->sb[c].record;
+
+    if (f->result[c] != SB_OK)
+      continue;
+    ms->max_epoch = MAX (ms->max_epoch, r->self.ballot.epoch);
+    rules_seen_add (ms->seen, &ms->nr_seen, &r->self.ballot);
+    rules_seen_add (ms->seen, &ms->nr_seen, &r->parent.ballot);
+    rules_seen_add (ms->seen, &ms->nr_seen, &r->base.ballot);
+    for (unsigned i = 0; i < r->nr_seen; i++)
+      rules_seen_add (ms->seen, &ms->nr_seen, &r->seen[i]);
+  }
+}
+
+/* Why this member can't come back to the running array, or NULL. */
+static const char *
+unwelcome (struct membership *ms, struct found *f,
+           const struct superblock *own)
+{
+  const struct superblock *sb = found_newest (f);
+
+  if (!uuid_equal (&sb->array_uuid, &own->array_uuid))
+    return "a member of another array";
+  if (rules_differs (sb, own) != NULL)
+    return "not like the other members of this array";
+  if (rules_branch (f, &ms->cur.self.ballot, ms->seen, ms->nr_seen) != NULL)
+    return "the array was written on it without the members in use: "
+      "it belongs to another branch";
+  f->dev = membership_find (ms->device, &sb->member_uuid);
+  if (f->dev == -1)
+    return "replaced since, no longer listed";
+  return NULL;
+}
+
+int
+membership_meet (struct membership *ms, struct found *f,
+                 const struct superblock *own, char *why)
+{
+  struct membership_decision d;
+  struct text t = { .buf = why };
+  const char *what;
+  const struct device *dev;
+
+  f->state = FOUND_REFUSED;
+  f->dev = -1;
+  f->covered = false;
+  f->cursor = 0;
+  d.why[0] = '\0';
+  if (refuse_unsound (f, &d)) {
+    text_add (&t, "%s", d.why);
+    return -1;
+  }
+  what = unwelcome (ms, f, own);
+  if (what == NULL) {
+    dev = &ms->device[f->dev];
+    if (dev->state != DEVICE_FAILED && dev->state != DEVICE_MISSING)
+      what = "in use already";
+  }
+  if (what != NULL) {
+    f->dev = -1;
+    text_add (&t, "%s: %s", f->name, what);
+    return -1;
+  }
+  f->state = dev->state == DEVICE_FAILED ? FOUND_FAILED :
+    dev->slot == SLOT_NONE ? FOUND_SPARE : FOUND_STALE;
+  if (dev->slot < MAX_SLOTS)
+    f->covered = rules_covered (f, dev->slot, &ms->cur.self.ballot,
+                                rules_whole (&ms->cur, ms->device,
+                                             ms->k + ms->m),
+                                ms->seen, ms->nr_seen);
+  rules_note_copies (ms, f);
+  return 0;
+}

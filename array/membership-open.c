@@ -1,0 +1,383 @@
+/* gpuraid: decide, from the superblocks found, which record counts and
+ * which members hold current data.
+ *
+ * Nothing is ever argued away: a record that may have been in force
+ * counts.  Why this never goes back behind an acknowledged write: two
+ * sets of a quorum R overlap, and a set of R overlaps any k that went on
+ * without the rest.  So an opener sees the epoch of every proposal that
+ * got as far as being accepted anywhere and goes above it; two accepted
+ * records never tie, and whatever was in force is an ancestor of the
+ * winner.
+ *
+ * What is said to a person about it is in membership-text.c.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include "array/membership-rules.h"
+#include "common/bits.h"
+
+const struct superblock *
+found_accepted (const struct found *f)
+{
+  const struct superblock *best = NULL;
+
+  for (unsigned c = 0; c < SB_NR_COPIES; c++)
+    if (f->result[c] == SB_OK && copy_is_accepted (c) &&
+        (best == NULL || ballot_newer (&f->sb[c].record.self.ballot,
+                                       &best->record.self.ballot)))
+      best = &f->sb[c];
+  return best;
+}
+
+const struct superblock *
+found_newest (const struct found *f)
+{
+  const struct superblock *best = NULL;
+
+  for (unsigned c = 0; c < SB_NR_COPIES; c++)
+    if (f->result[c] == SB_OK &&
+        (best == NULL || ballot_newer (&f->sb[c].record.self.ballot,
+                                       &best->record.self.ballot)))
+      best = &f->sb[c];
+  return best;
+}
+
+/* The record with the greatest epoch of all accepted or named.  Two
+ * with one epoch only come from force; then the other one is a branch.
+ */
+static bool
+find_winner (const struct found *found, size_t nr, struct ballot *winner)
+{
+  *winner = (struct ballot) { 0 };
+  for (size_t i = 0; i < nr; i++)
+    for (unsigned c = 0; c < SB_NR_COPIES; c++) {
+      const struct record *r = &found[i].sb[c].record;
+
+      if (found[i].result[c] != SB_OK)
+        continue;
+      if (copy_is_accepted (c) && ballot_newer (&r->self.ballot, winner))
+        *winner = r->self.ballot;
+      if (ballot_newer (&r->parent.ballot, winner))
+        *winner = r->parent.ballot;
+      if (ballot_newer (&r->base.ballot, winner))
+        *winner = r->base.ballot;
+    }
+  return winner->epoch != 0;
+}
+
+/* The copy that says most about the winner: a copy of it, best an
+ * accepted one, else one that names it.  A record that names it has the
+ * same devices in its table, at the same places, and has either the
+ * winner or the winner's base as its base.
+ */
+static const struct superblock *
+find_source (const struct found *found, size_t nr,
+             const struct ballot *winner)
+{
+  const struct superblock *best = NULL;
+  unsigned best_rank = 0;
+
+  for (size_t i = 0; i < nr; i++)
+    for (unsigned c = 0; c < SB_NR_COPIES; c++) {
+      const struct superblock *sb = &found[i].sb[c];
+      unsigned rank = 0;
+
+      if (found[i].result[c] != SB_OK)
+        continue;
+      if (ballot_equal (&sb->record.self.ballot, winner))
+        rank = copy_is_accepted (c) ? 4 : 3;
+      else if (ballot_equal (&sb->record.parent.ballot, winner))
+        rank = 2;
+      else if (ballot_equal (&sb->record.base.ballot, winner))
+        rank = 1;
+      if (rank > best_rank) {
+        best = sb;
+        best_rank = rank;
+      }
+    }
+  return best;
+}
+
+/* Make d->sb the winner's superblock from a copy that may only name it. */
+static void
+take_winner (struct membership_decision *d, const struct superblock *src,
+             const struct ballot *winner)
+{
+  struct record *r = &d->sb.record;
+
+  d->sb = *src;
+  if (ballot_equal (&r->self.ballot, winner))
+    return;
+  r->self = ballot_equal (&r->parent.ballot, winner) ? r->parent : r->base;
+  r->parent = r->base;
+}
+
+static bool
+named_as_base (const struct found *found, size_t nr,
+               const struct ballot *winner)
+{
+  for (size_t i = 0; i < nr; i++)
+    for (unsigned c = 0; c < SB_NR_COPIES; c++)
+      if (found[i].result[c] == SB_OK &&
+          ballot_equal (&found[i].sb[c].record.base.ballot, winner))
+        return true;
+  return false;
+}
+
+static bool
+accepted_by_all (const struct found *found, size_t nr,
+                 const struct superblock *sb)
+{
+  struct device_set left = sb->record.self.active;
+
+  for (size_t i = 0; i < nr; i++) {
+    const struct superblock *a = found_accepted (&found[i]);
+
+    if (found[i].dev != -1 && a != NULL &&
+        ballot_equal (&a->record.self.ballot, &sb->record.self.ballot))
+      device_set_remove (&left, found[i].dev);
+  }
+  return device_set_empty (&left);
+}
+
+static bool
+is_current (const struct found *f, const struct record *r,
+            const struct ballot *base)
+{
+  const struct superblock *accepted = found_accepted (f);
+  const struct superblock *newest = found_newest (f);
+
+  if (f->dev == -1 || !device_set_has (&r->self.active, f->dev) ||
+      accepted == NULL)
+    return false;
+  if (ballot_equal (&accepted->record.self.ballot, &r->self.ballot))
+    return true;
+  return newest->record.self.ballot.epoch >= r->self.ballot.epoch &&
+    accepted->record.self.ballot.epoch >= base->epoch;
+}
+
+/* The least cursor in any accepted copy of the winner; 0 where the
+ * target holds none itself.
+ */
+static uint64_t
+target_cursor (const struct found *found, size_t nr, const struct found *t,
+               const struct ballot *winner)
+{
+  const struct superblock *own = found_accepted (t);
+  uint64_t cursor = UINT64_MAX;
+
+  if (own == NULL || !ballot_equal (&own->record.self.ballot, winner))
+    return 0;
+  for (size_t i = 0; i < nr; i++)
+    for (unsigned c = 0; c < SB_NR_COPIES; c++) {
+      const struct superblock *sb = &found[i].sb[c];
+
+      if (found[i].result[c] == SB_OK && copy_is_accepted (c) &&
+          ballot_equal (&sb->record.self.ballot, winner))
+        cursor = MIN (cursor, sb->device[t->dev].cursor);
+    }
+  return cursor;
+}
+
+/* A rebuild's target: what of the rebuild counts. */
+static void
+judge_target (struct found *f, const struct found *found, size_t nr,
+              const struct membership_decision *d)
+{
+  const struct record *r = &d->sb.record;
+  const struct device *dev = &d->sb.device[f->dev];
+  const struct superblock *own = found_accepted (f);
+
+  f->state = FOUND_TARGET;
+  f->cursor = target_cursor (found, nr, f, &r->self.ballot);
+  if (own != NULL &&
+      ballot_equal (&own->record.self.ballot, &r->self.ballot))
+    f->covered = dev->by_bitmap;
+}
+
+/* What is this one, by the winner? */
+static void
+judge (struct found *f, const struct found *found, size_t nr,
+       const struct membership_decision *d, uint64_t active_slots)
+{
+  const struct record *r = &d->sb.record;
+  const struct ballot *base =
+    d->in_force ? &r->self.ballot : &r->base.ballot;
+  const struct device *dev;
+
+  f->state = FOUND_UNLISTED;
+  if (f->dev == -1)
+    return;
+  dev = &d->sb.device[f->dev];
+  if (is_current (f, r, base)) {
+    f->state = FOUND_CURRENT;
+    return;
+  }
+  if (dev->slot < MAX_SLOTS)
+    f->covered =
+      rules_covered (f, dev->slot, &r->self.ballot,
+                     rules_whole (r, d->sb.device, d->sb.g.k + d->sb.g.m),
+                     r->seen, r->nr_seen);
+  if (device_set_has (&r->self.active, f->dev))
+    f->state = FOUND_STALE;
+  else if (dev->state == DEVICE_REBUILDING)
+    judge_target (f, found, nr, d);
+  else if (dev->slot == SLOT_NONE)
+    f->state = dev->state == DEVICE_FAILED ? FOUND_FAILED : FOUND_SPARE;
+  else if (active_slots & BIT (dev->slot))
+    f->state = FOUND_UNLISTED;  /* replaced */
+  else
+    f->state = dev->state == DEVICE_FAILED ? FOUND_FAILED : FOUND_STALE;
+}
+
+/* Fill the slots.  Of two active ones in a slot the newer, which the
+ * parent did not list, stays.
+ */
+static void
+fill_slots (const struct found *found, size_t nr,
+            struct membership_decision *d)
+{
+  const struct record *r = &d->sb.record;
+
+  for (unsigned s = 0; s < MAX_SLOTS; s++)
+    d->active[s] = d->other[s] = d->target[s] = -1;
+  for (size_t i = 0; i < nr; i++) {
+    unsigned slot;
+
+    if (found[i].dev == -1 ||
+        (slot = d->sb.device[found[i].dev].slot) >= MAX_SLOTS)
+      continue;
+    if (found[i].state == FOUND_TARGET)
+      d->target[slot] = i;
+    if (found[i].state != FOUND_CURRENT)
+      continue;
+    if (d->active[slot] == -1)
+      d->active[slot] = i;
+    else if (device_set_has (&r->parent.active, found[i].dev))
+      d->other[slot] = i;
+    else {
+      d->other[slot] = d->active[slot];
+      d->active[slot] = i;
+    }
+  }
+  d->nr_slots = 0;
+  for (unsigned s = 0; s < MAX_SLOTS; s++)
+    d->nr_slots += d->active[s] != -1;
+  d->degraded = d->nr_slots < d->sb.g.k + d->sb.g.m;
+}
+
+/* Of one set of devices, how many were found and are current. */
+static void
+count_set (const struct found *found, size_t nr,
+           const struct device_set *set, unsigned *there, unsigned *current)
+{
+  *there = *current = 0;
+  for (size_t i = 0; i < nr; i++)
+    if (found[i].dev != -1 && device_set_has (set, found[i].dev)) {
+      (*there)++;
+      *current += found[i].state == FOUND_CURRENT;
+    }
+}
+
+/* Are there enough?  Fills what the text needs. */
+static void
+count_quorum (const struct found *found, size_t nr,
+              const struct membership_decision *d, struct quorum *q)
+{
+  const struct record *r = &d->sb.record;
+  unsigned k = d->sb.g.k, m = d->sb.g.m, listed = 0, b;
+
+  q->a = device_set_count (&r->self.active);
+  q->need = membership_quorum (k, q->a);
+  count_set (found, nr, &r->self.active, &q->there, &q->current);
+  q->data = d->nr_slots >= k;
+  q->ok = q->data && q->current >= q->need;
+
+  /* With m >= k, k members can be as many as the others: then more
+   * must be there, unless every member that counts is.
+   */
+  for (size_t i = 0; i < nr; i++)
+    listed += found[i].dev != -1;
+  if (m >= k && listed <= k && q->current < q->a) {
+    q->need = MAX (q->need, k + 1);
+    q->ok = false;
+  }
+  q->base_ok = true;
+  if (!d->in_force) {
+    b = device_set_count (&r->base.active);
+    q->base_need = membership_quorum (k, b);
+    q->base_need_current = b - MIN (b, q->base_need) + 1;
+    count_set (found, nr, &r->base.active, &q->base_there,
+               &q->base_current);
+    q->base_ok = q->base_there >= q->base_need &&
+      q->base_current >= q->base_need_current;
+  }
+}
+
+/* Sound, of one array, each one once?  False: d->why says what is not. */
+static bool
+check_members (struct found *found, size_t nr, struct membership_decision *d)
+{
+  for (size_t i = 0; i < nr; i++) {
+    found[i].state = FOUND_REFUSED;
+    found[i].dev = -1;
+    found[i].covered = false;
+    found[i].cursor = 0;
+  }
+  if (nr == 0) {
+    refuse_none (d);
+    return false;
+  }
+  for (size_t i = 0; i < nr; i++)
+    if (refuse_unsound (&found[i], d))
+      return false;
+  return !refuse_unlike (found, nr, d);
+}
+
+void
+membership_open (struct found *found, size_t nr, enum degraded_policy policy,
+                 struct membership_decision *d)
+{
+  struct ballot winner;
+  const struct ballot *other;
+  struct quorum q;
+  uint64_t slots;
+
+  memset (d, 0, sizeof *d);
+  if (!check_members (found, nr, d))
+    return;
+  for (size_t i = 0; i < nr; i++)
+    for (unsigned c = 0; c < SB_NR_COPIES; c++)
+      if (found[i].result[c] == SB_OK)
+        d->max_epoch = MAX (d->max_epoch,
+                            found[i].sb[c].record.self.ballot.epoch);
+  if (!find_winner (found, nr, &winner) || d->max_epoch > UINT64_MAX / 2) {
+    refuse_no_record (found, nr, d);
+    return;
+  }
+  take_winner (d, find_source (found, nr, &winner), &winner);
+  for (size_t i = 0; i < nr; i++) {
+    other = rules_branch (&found[i], &winner, d->sb.record.seen,
+                          d->sb.record.nr_seen);
+    if (other != NULL) {
+      refuse_branch (found, nr, &winner, other, d);
+      return;
+    }
+    found[i].dev = membership_find (d->sb.device,
+                                    &found_newest (&found[i])->member_uuid);
+  }
+  d->in_force = named_as_base (found, nr, &winner) ||
+    accepted_by_all (found, nr, &d->sb);
+  slots = rules_slots (d->sb.device, &d->sb.record.self.active);
+  for (size_t i = 0; i < nr; i++)
+    judge (&found[i], found, nr, d, slots);
+  fill_slots (found, nr, d);
+  count_quorum (found, nr, d, &q);
+  d->open = q.data && (policy == DEGRADED_FORCE || (q.ok && q.base_ok)) &&
+    !(policy == DEGRADED_REFUSE && d->degraded);
+  if (d->open)
+    say_notice (found, nr, policy, d);
+  else
+    refuse_quorum (found, nr, policy, &q, d);
+}

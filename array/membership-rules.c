@@ -1,0 +1,171 @@
+/* gpuraid: small rules shared by membership.c and membership-open.c.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "array/membership-rules.h"
+#include "common/bits.h"
+
+void
+text_add (struct text *t, const char *fmt, ...)
+{
+  va_list args;
+  int n;
+
+  if (t->len >= MEMBERSHIP_TEXT_LEN - 1)
+    return;
+  va_start (args, fmt);
+  n = vsnprintf (t->buf + t->len, MEMBERSHIP_TEXT_LEN - t->len, fmt, args);
+  va_end (args);
+  if (n > 0)
+    t->len = MIN (t->len + n, MEMBERSHIP_TEXT_LEN - 1);
+}
+
+int
+membership_find (const struct device *device, const uuid_bytes *uuid)
+{
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
+    if (device[dev].state != DEVICE_NONE &&
+        uuid_equal (&device[dev].uuid, uuid))
+      return dev;
+  return -1;
+}
+
+uint64_t
+rules_slots (const struct device *device, const struct device_set *devs)
+{
+  uint64_t slots = 0;
+
+  FOR_EACH_DEVICE (dev, devs)
+    if (device[dev].slot < MAX_SLOTS)
+      slots |= BIT (device[dev].slot);
+  return slots;
+}
+
+/* The list holds the newest SB_MAX_SEEN: when it is full, a record as
+ * old as its oldest may have been there and been dropped.
+ */
+bool
+rules_unseen (const struct ballot *self, const struct ballot *seen,
+              unsigned nr_seen, const struct ballot *r)
+{
+  uint64_t oldest = self->epoch;
+
+  if (r->epoch == 0 || ballot_equal (r, self))
+    return false;
+  for (unsigned i = 0; i < nr_seen; i++) {
+    if (ballot_equal (r, &seen[i]))
+      return false;
+    oldest = MIN (oldest, seen[i].epoch);
+  }
+  if (nr_seen == SB_MAX_SEEN && r->epoch == oldest)
+    return false;
+  return r->epoch >= oldest;
+}
+
+const struct ballot *
+rules_branch (const struct found *f, const struct ballot *self,
+              const struct ballot *seen, unsigned nr_seen)
+{
+  for (unsigned c = 0; c < SB_NR_COPIES; c++) {
+    const struct record *r = &f->sb[c].record;
+
+    if (f->result[c] != SB_OK)
+      continue;
+    if (copy_is_accepted (c) &&
+        rules_unseen (self, seen, nr_seen, &r->self.ballot))
+      return &r->self.ballot;
+    if (rules_unseen (self, seen, nr_seen, &r->parent.ballot))
+      return &r->parent.ballot;
+    if (rules_unseen (self, seen, nr_seen, &r->base.ballot))
+      return &r->base.ballot;
+  }
+  return NULL;
+}
+
+void
+rules_seen_add (struct ballot *seen, unsigned *nr_seen, const struct ballot *r)
+{
+  unsigned i;
+
+  if (r->epoch == 0)
+    return;
+  for (i = 0; i < *nr_seen && ballot_newer (&seen[i], r); i++)
+    ;
+  if (i == SB_MAX_SEEN || (i < *nr_seen && ballot_equal (&seen[i], r)))
+    return;
+  if (*nr_seen < SB_MAX_SEEN)
+    (*nr_seen)++;
+  memmove (&seen[i + 1], &seen[i], (*nr_seen - 1 - i) * sizeof seen[0]);
+  seen[i] = *r;
+}
+
+/* A record with every slot active counts as soon as it may have been in
+ * force, not only when it is known to have been: while it was, changes
+ * were not marked as missed, so an old image of one of its members would
+ * otherwise look covered.
+ */
+uint64_t
+rules_whole (const struct record *r, const struct device *device,
+             unsigned nr_slots)
+{
+  if (nr_bits (rules_slots (device, &r->self.active)) == nr_slots)
+    return r->self.ballot.epoch;
+  return r->whole;
+}
+
+bool
+rules_covered (const struct found *f, unsigned slot,
+               const struct ballot *self, uint64_t whole,
+               const struct ballot *seen, unsigned nr_seen)
+{
+  const struct superblock *sb = found_accepted (f);
+  const struct ballot *last;
+  int dev;
+
+  if (sb == NULL)
+    return false;
+  last = &sb->record.self.ballot;
+  dev = membership_find (sb->device, &sb->member_uuid);
+  if (dev == -1 || sb->device[dev].slot != slot ||
+      !device_set_has (&sb->record.self.active, dev) || last->epoch < whole)
+    return false;
+  if (ballot_equal (last, self))
+    return true;
+  for (unsigned i = 0; i < nr_seen; i++)
+    if (ballot_equal (last, &seen[i]))
+      return true;
+  return false;
+}
+
+static bool
+same_layout (const struct member_layout *a, const struct member_layout *b)
+{
+  return a->ring_off == b->ring_off && a->ring_len == b->ring_len &&
+    a->table_off == b->table_off && a->table_len == b->table_len &&
+    a->bitmap_off == b->bitmap_off && a->bitmap_len == b->bitmap_len &&
+    a->region_len == b->region_len &&
+    a->data_off == b->data_off && a->data_len == b->data_len;
+}
+
+const char *
+rules_differs (const struct superblock *a, const struct superblock *b)
+{
+  if (a->g.k != b->g.k || a->g.m != b->g.m)
+    return "k or m";
+  if (a->g.chunk != b->g.chunk)
+    return "chunk size";
+  if (a->g.size != b->g.size)
+    return "size";
+  if (a->layout != b->layout || !same_layout (&a->l, &b->l))
+    return "layout";
+  if (a->code != b->code || a->w != b->w || a->matrix_id != b->matrix_id ||
+      a->matrix_crc != b->matrix_crc)
+    return "code";
+  if (a->checksum != b->checksum || a->consistency != b->consistency)
+    return "checksum or consistency";
+  return NULL;
+}

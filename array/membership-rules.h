@@ -1,0 +1,152 @@
+/* gpuraid: small rules shared by membership.c and membership-open.c.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_MEMBERSHIP_RULES_H
+#define GPURAID_MEMBERSHIP_RULES_H
+
+#include <string.h>
+
+#include "array/membership.h"
+
+static inline bool
+ballot_equal (const struct ballot *a, const struct ballot *b)
+{
+  return a->epoch == b->epoch && a->session == b->session;
+}
+
+/* Newest first; sessions only give an order. */
+static inline bool
+ballot_newer (const struct ballot *a, const struct ballot *b)
+{
+  return a->epoch != b->epoch ? a->epoch > b->epoch : a->session > b->session;
+}
+
+static inline bool
+uuid_equal (const uuid_bytes *a, const uuid_bytes *b)
+{
+  return memcmp (a->b, b->b, sizeof a->b) == 0;
+}
+
+static inline struct device_set
+device_set_and (const struct device_set *a, const struct device_set *b)
+{
+  return (struct device_set) {{ a->w[0] & b->w[0], a->w[1] & b->w[1] }};
+}
+
+static inline struct device_set
+device_set_or (const struct device_set *a, const struct device_set *b)
+{
+  return (struct device_set) {{ a->w[0] | b->w[0], a->w[1] | b->w[1] }};
+}
+
+static inline struct device_set
+device_set_minus (const struct device_set *a, const struct device_set *b)
+{
+  return (struct device_set) {{ a->w[0] & ~b->w[0], a->w[1] & ~b->w[1] }};
+}
+
+static inline bool
+device_set_empty (const struct device_set *s)
+{
+  return s->w[0] == 0 && s->w[1] == 0;
+}
+
+#define FOR_EACH_DEVICE(dev, set)                               \
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)           \
+    if (device_set_has (set, dev))
+
+/* A copy that names records: the accepted one is its own. */
+static inline bool
+copy_is_accepted (unsigned copy)
+{
+  return copy == SB_A2 || copy == SB_B2;
+}
+
+/* The slots of a set of devices, as a mask. */
+extern uint64_t rules_slots (const struct device *device,
+                             const struct device_set *devs);
+
+/* Is r not among those that a record with this list has seen, and not
+ * older than all of them?
+ */
+extern bool rules_unseen (const struct ballot *self, const struct ballot *seen,
+                          unsigned nr_seen, const struct ballot *r);
+
+/* A record of f, accepted or named as parent or base, that is another
+ * branch to the record self with this list; NULL if there is none.
+ */
+extern const struct ballot *
+rules_branch (const struct found *f, const struct ballot *self,
+              const struct ballot *seen, unsigned nr_seen);
+
+/* Put r into a list of the newest SB_MAX_SEEN. */
+extern void rules_seen_add (struct ballot *seen, unsigned *nr_seen,
+                            const struct ballot *r);
+
+/* The epoch below which the dirty bitmap may have forgotten something,
+ * once *r is in force.
+ */
+extern uint64_t rules_whole (const struct record *r,
+                             const struct device *device, unsigned nr_slots);
+
+/* Does the dirty bitmap cover f for this slot?  self is the newest
+ * record, whole what rules_whole says of it, seen what it has seen.
+ */
+extern bool rules_covered (const struct found *f, unsigned slot,
+                           const struct ballot *self, uint64_t whole,
+                           const struct ballot *seen, unsigned nr_seen);
+
+/* Do two copies describe the same array in the same way?  NULL, or what
+ * differs.
+ */
+extern const char *rules_differs (const struct superblock *a,
+                                  const struct superblock *b);
+
+/* What f's copies hold and have seen counts for ms's next record. */
+extern void rules_note_copies (struct membership *ms, const struct found *f);
+
+/* How many members there are of how many that are needed. */
+struct quorum {
+  unsigned a, there, current;   /* of the winner's: listed, found, current */
+  unsigned need;                /* current ones needed */
+  bool data;                    /* k slots are covered */
+  bool ok;                      /* data, and as many as needed */
+  unsigned base_there, base_current;    /* of the base's */
+  unsigned base_need, base_need_current;
+  bool base_ok;
+};
+
+/* Say why not, in d->why, or what a person should know, in d->notice
+ * (membership-text.c).  The first two return whether they refused.
+ */
+extern bool refuse_unsound (const struct found *f,
+                            struct membership_decision *d);
+extern bool refuse_unlike (const struct found *found, size_t nr,
+                           struct membership_decision *d);
+extern void refuse_none (struct membership_decision *d);
+extern void refuse_no_record (const struct found *found, size_t nr,
+                              struct membership_decision *d);
+extern void refuse_branch (const struct found *found, size_t nr,
+                           const struct ballot *winner,
+                           const struct ballot *other,
+                           struct membership_decision *d);
+extern void refuse_quorum (const struct found *found, size_t nr,
+                           enum degraded_policy policy,
+                           const struct quorum *q,
+                           struct membership_decision *d);
+extern void say_notice (const struct found *found, size_t nr,
+                        enum degraded_policy policy,
+                        struct membership_decision *d);
+
+/* One line of text that is cut where the buffer ends. */
+struct text {
+  char *buf;                    /* MEMBERSHIP_TEXT_LEN bytes */
+  size_t len;
+};
+
+extern void text_add (struct text *t, const char *fmt, ...)
+  __attribute__ ((format (printf, 2, 3)));
+
+#endif

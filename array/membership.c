@@ -1,0 +1,419 @@
+/* gpuraid: the membership of a running array: make the next record,
+ * follow it until it is in force, and make another where a member fails
+ * on the way.
+ *
+ * While a record is proposed nobody has accepted it: it can be dropped
+ * and another made from the same parent.  Once it is being accepted it
+ * may be in force for all that a later opener can tell, so the next one
+ * goes on from it, and the base stays what was in force for certain.
+ *
+ * A device's place in the table is named by the sets of its record and
+ * of that one's parent and base, so it is not given to another device
+ * before those are past.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <assert.h>
+
+#include "array/membership-rules.h"
+#include "common/bits.h"
+
+void
+membership_start (struct membership *ms, const struct membership_decision *d,
+                  const struct found *found, size_t nr, uint64_t session)
+{
+  memset (ms, 0, sizeof *ms);
+  ms->k = d->sb.g.k;
+  ms->m = d->sb.g.m;
+  ms->session = session;
+  ms->cur = d->sb.record;
+  memcpy (ms->device, d->sb.device, sizeof ms->device);
+  ms->in_force = d->in_force;
+  ms->base = d->in_force ? d->sb.record.self : d->sb.record.base;
+  ms->max_epoch = d->max_epoch;
+  for (size_t i = 0; i < nr; i++)
+    rules_note_copies (ms, &found[i]);
+}
+
+/* ---- making a record ------------------------------------------------ */
+
+static struct device_set
+active_set (const struct device *device)
+{
+  struct device_set set = {{ 0, 0 }};
+
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
+    if (device[dev].state == DEVICE_ACTIVE)
+      device_set_add (&set, dev);
+  return set;
+}
+
+/* Devices that a record made now names in its parent or base. */
+static struct device_set
+named_set (const struct membership *ms)
+{
+  return device_set_or (&ms->cur.self.active, &ms->base.active);
+}
+
+/* Forget those that were replaced, and failed spares. */
+static void
+purge (const struct membership *ms, struct device *device,
+       const struct device_set *active)
+{
+  struct device_set named = named_set (ms);
+  uint64_t slots = rules_slots (device, active);
+
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++) {
+    struct device *d = &device[dev];
+
+    if (device_set_has (&named, dev) ||
+        (d->state != DEVICE_FAILED && d->state != DEVICE_MISSING))
+      continue;
+    if (d->slot == SLOT_NONE ? d->state == DEVICE_FAILED :
+        (slots & BIT (d->slot)) != 0)
+      *d = (struct device) { .state = DEVICE_NONE };
+  }
+}
+
+static unsigned
+count_kept (const struct device_set *a, const struct device_set *b)
+{
+  struct device_set both = device_set_and (a, b);
+
+  return device_set_count (&both);
+}
+
+/* May a record with these active devices follow cur? */
+static const char *
+illegal (const struct membership *ms, const struct device *device,
+         const struct device_set *active)
+{
+  const struct device_set *parent = &ms->cur.self.active;
+  struct device_set added = device_set_minus (active, parent);
+  struct device_set gone = device_set_minus (parent, active);
+
+  if (!device_set_empty (&added) && !device_set_empty (&gone))
+    return "members are added and removed at once";
+  if (nr_bits (rules_slots (device, active)) < ms->k)
+    return "fewer than k slots would remain";
+  if (count_kept (active, parent) < ms->k)
+    return "fewer than k members would remain";
+  if (count_kept (active, &ms->base.active) < ms->k)
+    return "fewer than k members of the last record in force would remain";
+  return NULL;
+}
+
+/* Propose next_device, in which the active ones were set. */
+static void
+propose (struct membership *ms, const struct device_set *active)
+{
+  struct record *r = &ms->next;
+
+  purge (ms, ms->next_device, active);
+  memset (r, 0, sizeof *r);
+  r->self.ballot.epoch = ++ms->max_epoch;
+  r->self.ballot.session = ms->session;
+  r->self.active = *active;
+  r->parent = ms->cur.self;
+  r->base = ms->base;
+  r->whole = rules_whole (&ms->cur, ms->device, ms->k + ms->m);
+  r->nr_seen = ms->nr_seen;
+  memcpy (r->seen, ms->seen, sizeof r->seen);
+  rules_seen_add (ms->seen, &ms->nr_seen, &r->self.ballot);
+  ms->failed = (struct device_set) {{ 0, 0 }};
+  ms->phase = MEMBERSHIP_PROPOSE;
+}
+
+/* Begin with ms->next_device, filled by the caller. */
+static int
+begin (struct membership *ms, char *why)
+{
+  struct device_set active = active_set (ms->next_device);
+  const char *what = illegal (ms, ms->next_device, &active);
+  struct text t = { .buf = why };
+
+  if (what != NULL) {
+    text_add (&t, "%s", what);
+    return -1;
+  }
+  propose (ms, &active);
+  return 0;
+}
+
+static int
+ready (struct membership *ms, char *why)
+{
+  struct text t = { .buf = why };
+
+  if (ms->phase == MEMBERSHIP_IDLE) {
+    memcpy (ms->next_device, ms->device, sizeof ms->device);
+    return 0;
+  }
+  text_add (&t, ms->phase == MEMBERSHIP_STOPPED ?
+            "too few members are left" : "another change is under way");
+  return -1;
+}
+
+/* ---- changes -------------------------------------------------------- */
+
+static const struct found *
+find_found (const struct found *found, size_t nr, unsigned dev)
+{
+  for (size_t i = 0; i < nr; i++)
+    if (found[i].dev == (int) dev && found[i].state != FOUND_REFUSED)
+      return &found[i];
+  return NULL;
+}
+
+/* What becomes of one device at a writable open. */
+static void
+open_device (struct device *d, const struct found *f, bool bring_back,
+             bool replacing)
+{
+  if (d->state == DEVICE_NONE || d->state == DEVICE_FAILED)
+    return;
+  if (f == NULL) {
+    d->state = replacing ? DEVICE_FAILED : DEVICE_MISSING;
+    d->by_bitmap = false;
+    d->cursor = 0;
+    return;
+  }
+  switch (f->state) {
+  case FOUND_CURRENT:
+    d->state = DEVICE_ACTIVE;
+    break;
+  case FOUND_SPARE:
+    d->state = DEVICE_SPARE;
+    break;
+  case FOUND_TARGET:
+    d->by_bitmap = f->covered;
+    d->cursor = f->cursor;
+    break;
+  case FOUND_STALE:
+    d->state = bring_back ? DEVICE_REBUILDING : DEVICE_MISSING;
+    d->by_bitmap = bring_back && f->covered;
+    d->cursor = 0;
+    break;
+  default:
+    break;
+  }
+}
+
+void
+membership_begin_open (struct membership *ms, const struct found *found,
+                       size_t nr, bool bring_back)
+{
+  struct device_set active;
+  uint64_t slots;
+
+  assert (ms->phase == MEMBERSHIP_IDLE);
+  memcpy (ms->next_device, ms->device, sizeof ms->device);
+  slots = rules_slots (ms->device, &ms->cur.self.active);
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++) {
+    struct device *d = &ms->next_device[dev];
+
+    /* A target that would have replaced an active member and is gone
+     * is not waited for.
+     */
+    open_device (d, find_found (found, nr, dev), bring_back,
+                 d->state == DEVICE_REBUILDING && d->slot < MAX_SLOTS &&
+                 (slots & BIT (d->slot)) != 0);
+  }
+  active = active_set (ms->next_device);
+  propose (ms, &active);
+}
+
+int
+membership_begin_target (struct membership *ms, const uuid_bytes *uuid,
+                         uint8_t slot, bool by_bitmap, unsigned *dev,
+                         char *why)
+{
+  struct text t = { .buf = why };
+  int place = membership_find (ms->device, uuid);
+  struct device_set named = named_set (ms);
+
+  if (ready (ms, why) == -1)
+    return -1;
+  for (unsigned i = 0; place == -1 && i < SB_MAX_DEVICES; i++)
+    if (ms->device[i].state == DEVICE_NONE && !device_set_has (&named, i))
+      place = i;
+  if (place == -1) {
+    text_add (&t, "no room for another member");
+    return -1;
+  }
+  switch (ms->device[place].state) {
+  case DEVICE_ACTIVE: case DEVICE_REBUILDING: case DEVICE_SPARE:
+    text_add (&t, "is in use already");
+    return -1;
+  default:
+    break;
+  }
+  ms->next_device[place] = (struct device) {
+    .uuid = *uuid,
+    .state = slot == SLOT_NONE ? DEVICE_SPARE : DEVICE_REBUILDING,
+    .slot = slot,
+    .by_bitmap = by_bitmap,
+  };
+  *dev = place;
+  return begin (ms, why);
+}
+
+int
+membership_begin_use_spare (struct membership *ms, unsigned dev, uint8_t slot,
+                            char *why)
+{
+  if (ready (ms, why) == -1)
+    return -1;
+  assert (ms->device[dev].state == DEVICE_SPARE);
+  ms->next_device[dev].state = DEVICE_REBUILDING;
+  ms->next_device[dev].slot = slot;
+  return begin (ms, why);
+}
+
+int
+membership_begin_activate (struct membership *ms,
+                           const struct device_set *devs, char *why)
+{
+  if (ready (ms, why) == -1)
+    return -1;
+  FOR_EACH_DEVICE (dev, devs) {
+    assert (ms->device[dev].state == DEVICE_REBUILDING);
+    ms->next_device[dev].state = DEVICE_ACTIVE;
+    ms->next_device[dev].by_bitmap = false;
+    ms->next_device[dev].cursor = 0;
+  }
+  return begin (ms, why);
+}
+
+static bool
+is_out (const struct device *d)
+{
+  return d->state != DEVICE_ACTIVE && d->state != DEVICE_REBUILDING &&
+    d->state != DEVICE_SPARE;
+}
+
+static void
+take_out (struct device *device, const struct device_set *devs,
+          enum device_state state)
+{
+  FOR_EACH_DEVICE (dev, devs)
+    if (!is_out (&device[dev])) {
+      device[dev].state = state;
+      device[dev].by_bitmap = false;
+      device[dev].cursor = 0;
+    }
+}
+
+int
+membership_begin_remove (struct membership *ms, const struct device_set *devs,
+                         enum device_state state, char *why)
+{
+  if (ready (ms, why) == -1)
+    return -1;
+  take_out (ms->next_device, devs, state);
+  return begin (ms, why);
+}
+
+/* ---- failures and progress ------------------------------------------ */
+
+/* Propose next_device without those that failed.  Where one of them was
+ * active in cur, additions wait: a change only adds or only removes.
+ */
+static void
+propose_without (struct membership *ms, struct device_set *failed,
+                 bool check)
+{
+  struct device_set active, lost;
+  char why[MEMBERSHIP_TEXT_LEN];
+
+  lost = device_set_and (failed, &ms->cur.self.active);
+  if (!device_set_empty (&lost))
+    for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
+      if (ms->next_device[dev].state == DEVICE_ACTIVE &&
+          !device_set_has (&ms->cur.self.active, dev))
+        ms->next_device[dev] = ms->device[dev];
+  take_out (ms->next_device, failed, DEVICE_FAILED);
+  active = active_set (ms->next_device);
+  if (!check)
+    propose (ms, &active);
+  else if (begin (ms, why) == -1)
+    ms->phase = MEMBERSHIP_STOPPED;
+}
+
+void
+membership_fail (struct membership *ms, const struct device_set *devs)
+{
+  struct device_set new = {{ 0, 0 }};
+  const struct device *device =
+    ms->phase == MEMBERSHIP_IDLE ? ms->device : ms->next_device;
+
+  FOR_EACH_DEVICE (dev, devs)
+    if (!is_out (&device[dev]))
+      device_set_add (&new, dev);
+  if (device_set_empty (&new) || ms->phase == MEMBERSHIP_STOPPED)
+    return;
+  if (ms->phase != MEMBERSHIP_IDLE) {
+    ms->failed = device_set_or (&ms->failed, &new);
+    return;
+  }
+  memcpy (ms->next_device, ms->device, sizeof ms->device);
+  propose_without (ms, &new, true);
+}
+
+void
+membership_takers (const struct membership *ms, struct device_set *devs)
+{
+  *devs = (struct device_set) {{ 0, 0 }};
+  if (ms->phase == MEMBERSHIP_PROPOSE || ms->phase == MEMBERSHIP_ACCEPT)
+    for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
+      if (!is_out (&ms->next_device[dev]))
+        device_set_add (devs, dev);
+}
+
+/* The takers that failed in this phase. */
+static struct device_set
+failed_takers (struct membership *ms, const struct device_set *failed)
+{
+  struct device_set takers, all = device_set_or (&ms->failed, failed);
+
+  membership_takers (ms, &takers);
+  return device_set_and (&all, &takers);
+}
+
+enum membership_phase
+membership_proposed (struct membership *ms, const struct device_set *failed)
+{
+  struct device_set out, lost;
+
+  assert (ms->phase == MEMBERSHIP_PROPOSE);
+  out = failed_takers (ms, failed);
+  if (device_set_empty (&out)) {
+    ms->phase = MEMBERSHIP_ACCEPT;
+    return ms->phase;
+  }
+  lost = device_set_and (&out, &ms->next.self.active);
+  propose_without (ms, &out, !device_set_empty (&lost));
+  return ms->phase;
+}
+
+enum membership_phase
+membership_accepted (struct membership *ms, const struct device_set *failed)
+{
+  struct device_set out, lost;
+
+  assert (ms->phase == MEMBERSHIP_ACCEPT);
+  out = failed_takers (ms, failed);
+  lost = device_set_and (&out, &ms->next.self.active);
+  ms->cur = ms->next;
+  memcpy (ms->device, ms->next_device, sizeof ms->device);
+  ms->in_force = device_set_empty (&lost);
+  if (ms->in_force)
+    ms->base = ms->cur.self;
+  if (device_set_empty (&out)) {
+    ms->phase = MEMBERSHIP_IDLE;
+    return ms->phase;
+  }
+  propose_without (ms, &out, !device_set_empty (&lost));
+  return ms->phase;
+}

@@ -1,0 +1,212 @@
+/* gpuraid: the control socket's operations on a real array.
+ *
+ * Decides what is asked of a new member before the array sees it, and
+ * in which order, so that a command that is refused has changed nothing.
+ * The array decides the rest.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "control/control.h"
+
+static void
+ops_status (void *opaque, struct array_status *st)
+{
+  const struct control_array *ca = opaque;
+
+  array_get_status (ca->array, st);
+}
+
+static int
+ops_wait (void *opaque, bool *healthy,
+          bool (*cancelled) (void *), void *wait_opaque)
+{
+  const struct control_array *ca = opaque;
+
+  return array_wait (ca->array, healthy, cancelled, wait_opaque);
+}
+
+static bool
+is_number (const char *s)
+{
+  return s[0] && s[strspn (s, "0123456789")] == '\0';
+}
+
+/* May which name an entry?  A slot number is left to the array. */
+static bool
+is_entry (const struct array_status *st, const char *which)
+{
+  if (is_number (which))
+    return true;
+  for (unsigned i = 0; i < st->nr_entries; i++)
+    if (st->entry[i].path && strcmp (st->entry[i].path, which) == 0)
+      return true;
+  return false;
+}
+
+/* Two names of one file, or two nodes of one disk? */
+static bool
+same_store (const char *a, const char *b)
+{
+  struct stat sa, sb;
+
+  if (stat (a, &sa) == -1 || stat (b, &sb) == -1)
+    return false;
+  if (S_ISBLK (sa.st_mode) && S_ISBLK (sb.st_mode))
+    return sa.st_rdev == sb.st_rdev;
+  return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
+/* Does the array hold this path?  array_uses cannot be asked where our
+ * own lock keeps us from opening it again.  What failed is let go, and
+ * may be used anew.
+ */
+static bool
+is_held (const struct array_status *st, const char *path)
+{
+  for (unsigned i = 0; i < st->nr_entries; i++) {
+    const struct array_entry *e = &st->entry[i];
+
+    if (e->path && e->state != ENTRY_FAILED && e->state != ENTRY_MISSING &&
+        same_store (e->path, path))
+      return true;
+  }
+  return false;
+}
+
+/* What every command that changes something begins with.  path is NULL
+ * or the new member.
+ */
+static int
+prepare (struct array *a, const char *which, const char *path,
+         char why[ARRAY_WHY_LEN])
+{
+  struct array_status st;
+  bool known, held;
+  int err;
+
+  array_get_status (a, &st);
+  known = is_entry (&st, which);
+  held = path && is_held (&st, path);
+  array_status_free (&st);
+  if (!known) {
+    snprintf (why, ARRAY_WHY_LEN, "%s: the array has no such member", which);
+    return EINVAL;
+  }
+  if (held) {
+    snprintf (why, ARRAY_WHY_LEN, "%s: the array uses it already", path);
+    return EINVAL;
+  }
+
+  err = array_make_writable (a);
+  if (err == EROFS)
+    snprintf (why, ARRAY_WHY_LEN, "the array is open read-only");
+  else if (err) {
+    errno = err;
+    snprintf (why, ARRAY_WHY_LEN, "the array cannot be made writable: %m");
+  }
+  return err;
+}
+
+static int
+ops_fail (void *opaque, const char *which, char why[ARRAY_WHY_LEN])
+{
+  const struct control_array *ca = opaque;
+  int err = prepare (ca->array, which, NULL, why);
+
+  return err ? err : array_fail (ca->array, which, why);
+}
+
+/* Open the new member, or make it.  NULL: why is set. */
+static struct member *
+open_target (const struct control_array *ca, const char *path, bool *made,
+             char why[ARRAY_WHY_LEN])
+{
+  struct member *m;
+
+  *made = false;
+  m = ca->open (path, 0, 0);
+  if (m == NULL && errno == ENOENT) {
+    m = ca->open (path, MEMBER_CREATE, array_member_size (ca->array));
+    *made = m != NULL;
+  }
+  if (m)
+    return m;
+  if (errno == EBUSY || errno == EWOULDBLOCK)
+    snprintf (why, ARRAY_WHY_LEN, "%s: in use", path);
+  else
+    snprintf (why, ARRAY_WHY_LEN, "%s: cannot be a member: %m", path);
+  return NULL;
+}
+
+/* May m join?  0, or EINVAL and why. */
+static int
+check_target (const struct control_array *ca, struct member *m, bool force,
+              char why[ARRAY_WHY_LEN])
+{
+  uint64_t need = array_member_size (ca->array);
+  uint64_t size = m->ops->size (m);
+  char found[ARRAY_WHY_LEN] = "";
+
+  if (size < need) {
+    snprintf (why, ARRAY_WHY_LEN,
+              "%s: too small: it has %" PRIu64 " bytes, the array's members "
+              "have %" PRIu64, m->path, size, need);
+    return EINVAL;
+  }
+  if (array_uses (ca->array, m)) {
+    snprintf (why, ARRAY_WHY_LEN, "%s: the array uses it already", m->path);
+    return EINVAL;
+  }
+  if (!force && ca->blank (m, found) != 1) {
+    snprintf (why, ARRAY_WHY_LEN, "%s", found);
+    return EINVAL;
+  }
+  return 0;
+}
+
+static int
+ops_replace (void *opaque, const char *which, const char *path, bool force,
+             char why[ARRAY_WHY_LEN])
+{
+  const struct control_array *ca = opaque;
+  struct member *m;
+  bool made;
+  int err;
+
+  if (path[0] != '/' && strstr (path, "://") == NULL) {
+    snprintf (why, ARRAY_WHY_LEN, "%s: not an absolute path", path);
+    return EINVAL;
+  }
+  err = prepare (ca->array, which, path, why);
+  if (err)
+    return err;
+  m = open_target (ca, path, &made, why);
+  if (m == NULL)
+    return EINVAL;
+  err = made ? 0 : check_target (ca, m, force, why);
+  if (err == 0)
+    err = array_replace (ca->array, which, m, why);
+  if (err) {
+    member_close (m);
+    if (made && unlink (path) == -1)
+      log_error ("unlink: %s: %m", path);
+  }
+  return err;
+}
+
+const struct control_ops control_array_ops = {
+  .status = ops_status,
+  .status_free = array_status_free,
+  .fail = ops_fail,
+  .replace = ops_replace,
+  .wait = ops_wait,
+};

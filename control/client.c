@@ -1,0 +1,161 @@
+/* gpuraid: the control socket, client side.
+ *
+ * Sends a request, waits for the line that answers it, and tells a
+ * refusal from a server that has gone.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "control/client.h"
+#include "control/line.h"
+
+struct control_client {
+  int fd;
+  bool gone;
+  struct line_buf b;
+};
+
+struct control_client *
+control_connect (const char *path)
+{
+  struct sockaddr_un addr = { .sun_family = AF_UNIX };
+  struct control_client *c;
+
+  if (strlen (path) >= sizeof addr.sun_path) {
+    log_error ("%s: a socket's path has at most %zu bytes", path,
+               sizeof addr.sun_path - 1);
+    return NULL;
+  }
+  strcpy (addr.sun_path, path);
+
+  c = calloc (1, sizeof *c);
+  if (c == NULL) {
+    log_error ("calloc: %m");
+    return NULL;
+  }
+  c->b.max = LINE_MAX_REPLY;
+  c->fd = socket (AF_UNIX, SOCK_STREAM|SOCK_CLOEXEC, 0);
+  if (c->fd == -1) {
+    log_error ("socket: %m");
+    goto err;
+  }
+  if (connect (c->fd, (const struct sockaddr *) &addr, sizeof addr) == -1) {
+    if (errno == ECONNREFUSED)
+      log_error ("%s: no server is listening there", path);
+    else
+      log_error ("connect: %s: %m", path);
+    goto err;
+  }
+  return c;
+
+ err:
+  control_close (c);
+  return NULL;
+}
+
+void
+control_close (struct control_client *c)
+{
+  if (c == NULL)
+    return;
+  if (c->fd >= 0)
+    close (c->fd);
+  line_free (&c->b);
+  free (c);
+}
+
+bool
+control_gone (const struct control_client *c)
+{
+  return c->gone;
+}
+
+/* A reply is any object with a boolean "ok". */
+static struct json_object *
+parse_reply (const char *line, bool *ok)
+{
+  struct json_object *reply = json_tokener_parse (line), *o;
+
+  if (json_object_is_type (reply, json_type_object) &&
+      json_object_object_get_ex (reply, "ok", &o) &&
+      json_object_is_type (o, json_type_boolean)) {
+    *ok = json_object_get_boolean (o);
+    return reply;
+  }
+  json_object_put (reply);
+  return NULL;
+}
+
+/* The server's words, fit for a terminal: one line, and no codes that a
+ * path in them might carry.
+ */
+static void
+report_refusal (struct json_object *reply)
+{
+  struct json_object *o;
+  char *message;
+
+  if (!json_object_object_get_ex (reply, "message", &o) ||
+      !json_object_is_type (o, json_type_string)) {
+    log_error ("the server refused, and did not say why");
+    return;
+  }
+  message = strdup (json_object_get_string (o));
+  if (message == NULL) {
+    log_error ("strdup: %m");
+    return;
+  }
+  for (char *p = message; *p; p++)
+    if (iscntrl ((unsigned char) *p))
+      *p = '?';
+  log_error ("%s", message);
+  free (message);
+}
+
+static struct json_object *
+lost (struct control_client *c, const char *what, bool report)
+{
+  c->gone = true;
+  if (report)
+    log_error ("%s", what);
+  return NULL;
+}
+
+struct json_object *
+control_call (struct control_client *c, struct json_object *request,
+              bool report_gone)
+{
+  const char *text =
+    json_object_to_json_string_ext (request, JSON_C_TO_STRING_PLAIN);
+  struct json_object *reply;
+  bool ok, sent;
+  char *line;
+  size_t len;
+
+  if (c->gone)
+    return NULL;
+  /* One that turned us away has answered before it was asked. */
+  sent = line_write (c->fd, text, strlen (text)) == 0;
+  if (line_read (&c->b, c->fd, &line, &len) != LINE_OK)
+    return lost (c, sent ? "the server has gone, and did not answer"
+                 : "the server has gone", report_gone);
+  reply = parse_reply (line, &ok);
+  if (reply == NULL)
+    return lost (c, "what listens there does not answer as gpuraid does",
+                 true);
+  if (!ok) {
+    report_refusal (reply);
+    json_object_put (reply);
+    return NULL;
+  }
+  return reply;
+}

@@ -1,0 +1,345 @@
+/* gpuraid: the control socket's threads.
+ *
+ * One thread takes connections; each connection has a thread of its
+ * own, so that a client that waits for a rebuild holds up nobody.  What
+ * a request means is decided in control/request.c.
+ *
+ * A session is on one of two lists, with the lock held: those that
+ * run, and those whose thread has nothing left to do but end.  The
+ * acceptor joins the latter; no thread is detached, because this code
+ * may be unloaded once control_stop has returned.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/list.h"
+#include "common/log.h"
+#include "control/control.h"
+#include "control/line.h"
+#include "control/request.h"
+#include "control/socket.h"
+
+#define MAX_SESSIONS 32
+
+/* How long clients have to read their last reply when we stop. */
+#define LAST_REPLY_SECONDS 1
+
+struct control {
+  struct control_socket socket;
+  int wake_fd;                  /* an eventfd: the acceptor is to end */
+
+  /* Set once in control_start. */
+  const struct control_ops *ops;
+  void *opaque;
+  pthread_t acceptor;
+  bool started;
+
+  pthread_mutex_t lock;
+  pthread_cond_t none_runs;
+  /* With lock held. */
+  bool stopping;
+  unsigned nr_running;
+  struct list running;
+  struct list ended;            /* to be joined */
+};
+
+struct session {
+  struct list link;             /* control's lock */
+  struct control *control;
+  pthread_t thread;             /* the acceptor writes it; who joins reads */
+  int fd;                       /* closed by its thread, with lock held, since
+                                 * control_stop shuts down running ones */
+};
+
+static bool
+is_stopping (struct control *c)
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&c->lock);
+  return c->stopping;
+}
+
+/* For array_wait.  POLLHUP means that the client has closed; one that
+ * has only ended its sending side still wants the answer.
+ */
+static bool
+session_cancelled (void *vp)
+{
+  struct session *s = vp;
+  struct pollfd p = { .fd = s->fd };
+
+  if (is_stopping (s->control))
+    return true;
+  return poll (&p, 1, 0) == 1 && p.revents & (POLLHUP|POLLERR|POLLNVAL);
+}
+
+/* Send and drop the reply.  -1: the client is lost. */
+static int
+send_reply (int fd, struct json_object *reply)
+{
+  const char *text;
+  size_t len;
+  int r = -1;
+
+  text = json_object_to_json_string_length (reply, JSON_C_TO_STRING_PLAIN |
+                                            JSON_C_TO_STRING_NOSLASHESCAPE,
+                                            &len);
+  if (reply && text)
+    r = line_write (fd, text, len);
+  json_object_put (reply);
+  return r;
+}
+
+static void
+session_serve (struct session *s)
+{
+  struct line_buf b = { .max = LINE_MAX_REQUEST };
+  struct request_env env = {
+    .ops = s->control->ops,
+    .opaque = s->control->opaque,
+    .cancelled = session_cancelled,
+    .cancelled_opaque = s,
+  };
+
+  for (;;) {
+    char *line;
+    size_t len;
+    enum line_result r = line_read (&b, s->fd, &line, &len);
+
+    if (r == LINE_TOO_LONG)
+      send_reply (s->fd, request_refuse ("a request has at most %u bytes",
+                                         LINE_MAX_REQUEST));
+    if (r != LINE_OK || is_stopping (s->control))
+      break;
+    if (send_reply (s->fd, request_run (&env, line, len)) == -1)
+      break;
+  }
+  line_free (&b);
+}
+
+static void *
+session_thread (void *vp)
+{
+  struct session *s = vp;
+  struct control *c = s->control;
+
+  session_serve (s);
+
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&c->lock);
+  close (s->fd);
+  list_remove (&s->link);
+  list_append (&c->ended, &s->link);
+  if (--c->nr_running == 0)
+    pthread_cond_signal (&c->none_runs);
+  return NULL;
+}
+
+/* A thread that takes none of the process's signals. */
+static int
+create_thread (pthread_t *thread, void *(*run) (void *), void *arg)
+{
+  sigset_t all, old;
+  int err;
+
+  sigfillset (&all);
+  pthread_sigmask (SIG_SETMASK, &all, &old);
+  err = pthread_create (thread, NULL, run, arg);
+  pthread_sigmask (SIG_SETMASK, &old, NULL);
+  return err;
+}
+
+/* Takes over fd. */
+static void
+session_start (struct control *c, int fd)
+{
+  struct session *s = NULL;
+  int err = ENOMEM;
+
+  pthread_mutex_lock (&c->lock);
+  if (c->nr_running >= MAX_SESSIONS) {
+    pthread_mutex_unlock (&c->lock);
+    send_reply (fd, request_refuse ("too many clients"));
+    close (fd);
+    return;
+  }
+  s = calloc (1, sizeof *s);
+  if (s) {
+    s->control = c;
+    s->fd = fd;
+    err = create_thread (&s->thread, session_thread, s);
+  }
+  if (err == 0) {
+    list_append (&c->running, &s->link);
+    c->nr_running++;
+  }
+  pthread_mutex_unlock (&c->lock);
+
+  if (err) {
+    errno = err;
+    log_error ("control: a client was turned away: %m");
+    free (s);
+    close (fd);
+  }
+}
+
+static void
+join_ended (struct control *c)
+{
+  struct list ended;
+
+  list_init (&ended);
+  pthread_mutex_lock (&c->lock);
+  list_splice (&ended, &c->ended);
+  pthread_mutex_unlock (&c->lock);
+  list_for_each (l, &ended) {
+    struct session *s = list_item (l, struct session, link);
+
+    pthread_join (s->thread, NULL);
+    free (s);
+  }
+}
+
+static void *
+acceptor_thread (void *vp)
+{
+  struct control *c = vp;
+  struct pollfd p[2] = {
+    { .fd = c->socket.fd, .events = POLLIN },
+    { .fd = c->wake_fd, .events = POLLIN },
+  };
+
+  for (;;) {
+    int fd;
+
+    p[0].revents = p[1].revents = 0;
+    if (poll (p, 2, -1) == -1 && errno != EINTR) {
+      log_error ("control: poll: %m");
+      break;
+    }
+    if (p[1].revents)
+      break;
+    if (p[0].revents == 0)
+      continue;
+    join_ended (c);
+    fd = accept4 (c->socket.fd, NULL, NULL, SOCK_CLOEXEC);
+    if (fd >= 0)
+      session_start (c, fd);
+    else if (errno != ECONNABORTED && errno != EINTR) {
+      /* No descriptors or memory: the client stays in the queue, so do
+       * not spin.
+       */
+      log_debug ("control: accept: %m");
+      poll (&p[1], 1, 100);
+    }
+  }
+  return NULL;
+}
+
+static void
+control_free (struct control *c)
+{
+  control_socket_close (&c->socket);
+  if (c->wake_fd >= 0)
+    close (c->wake_fd);
+  pthread_cond_destroy (&c->none_runs);
+  pthread_mutex_destroy (&c->lock);
+  free (c);
+}
+
+struct control *
+control_bind (const char *path)
+{
+  struct control *c = calloc (1, sizeof *c);
+
+  if (c == NULL) {
+    log_error ("calloc: %m");
+    return NULL;
+  }
+  c->wake_fd = -1;
+  pthread_mutex_init (&c->lock, NULL);
+  pthread_cond_init (&c->none_runs, NULL);
+  list_init (&c->running);
+  list_init (&c->ended);
+  if (control_socket_open (&c->socket, path) == -1) {
+    control_free (c);
+    return NULL;
+  }
+  return c;
+}
+
+int
+control_start (struct control *c, const struct control_ops *ops, void *opaque)
+{
+  int err;
+
+  assert (!c->started);
+  c->ops = ops;
+  c->opaque = opaque;
+  c->wake_fd = eventfd (0, EFD_CLOEXEC);
+  if (c->wake_fd == -1) {
+    log_error ("eventfd: %m");
+    return -1;
+  }
+  err = create_thread (&c->acceptor, acceptor_thread, c);
+  if (err) {
+    errno = err;
+    log_error ("pthread_create: %m");
+    return -1;
+  }
+  c->started = true;
+  return 0;
+}
+
+/* Shut down the sockets of all sessions; wait for them to end, until
+ * the deadline if there is one.
+ */
+static void
+end_sessions (struct control *c, int how, const struct timespec *deadline)
+{
+  int err = 0;
+
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&c->lock);
+  list_for_each (l, &c->running)
+    shutdown (list_item (l, struct session, link)->fd, how);
+  while (c->nr_running > 0 && err == 0)
+    err = deadline ? pthread_cond_timedwait (&c->none_runs, &c->lock, deadline)
+      : pthread_cond_wait (&c->none_runs, &c->lock);
+}
+
+void
+control_stop (struct control *c)
+{
+  struct timespec deadline;
+
+  if (c == NULL)
+    return;
+  if (c->started) {
+    pthread_mutex_lock (&c->lock);
+    c->stopping = true;
+    pthread_mutex_unlock (&c->lock);
+    if (eventfd_write (c->wake_fd, 1) == -1)
+      log_error ("eventfd_write: %m");
+    pthread_join (c->acceptor, NULL);
+
+    /* First so that no more is asked but the last answers get out, then
+     * so that a client that does not read holds nothing up.
+     */
+    clock_gettime (CLOCK_REALTIME, &deadline);
+    deadline.tv_sec += LAST_REPLY_SECONDS;
+    end_sessions (c, SHUT_RD, &deadline);
+    end_sessions (c, SHUT_RDWR, NULL);
+    join_ended (c);
+  }
+  control_free (c);
+}

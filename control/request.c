@@ -1,0 +1,244 @@
+/* gpuraid: one request of a control client, from text to reply.
+ *
+ * Checks the words of a request and calls the operation; what that
+ * means to the array, the operation decides.  A key that is not known
+ * is refused: a misspelt "force" must not pass for none.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bits.h"
+#include "common/cleanup.h"
+#include "control/request.h"
+
+/* What a request may say, once checked. */
+struct args {
+  const char *member;           /* slot number or path */
+  const char *new_path;
+  bool force;
+  char slot[24];                /* where member was a number */
+};
+
+struct json_object *
+request_refuse (const char *fmt, ...)
+{
+  struct json_object *reply = json_object_new_object ();
+  CLEANUP_FREE char *message = NULL;
+  va_list va;
+  int r;
+
+  va_start (va, fmt);
+  r = vasprintf (&message, fmt, va);
+  va_end (va);
+  if (r == -1)
+    message = NULL;             /* it is not defined then */
+  json_add (reply, "ok", json_object_new_boolean (0));
+  json_add (reply, "message", json_text (message ? message : "out of memory"));
+  return reply;
+}
+
+static struct json_object *
+accept_reply (void)
+{
+  struct json_object *reply = json_object_new_object ();
+
+  json_add (reply, "ok", json_object_new_boolean (1));
+  return reply;
+}
+
+static struct json_object *
+result (int error, const char *why)
+{
+  if (error == 0)
+    return accept_reply ();
+  if (why[0])
+    return request_refuse ("%s", why);
+  errno = error;
+  return request_refuse ("%m");
+}
+
+static struct json_object *
+run_status (const struct request_env *env, const struct args *a)
+{
+  struct json_object *reply = accept_reply ();
+  struct array_status st;
+
+  memset (&st, 0, sizeof st);
+  env->ops->status (env->opaque, &st);
+  json_add (reply, "status", status_to_json (&st));
+  env->ops->status_free (&st);
+  return reply;
+}
+
+static struct json_object *
+run_fail (const struct request_env *env, const struct args *a)
+{
+  char why[ARRAY_WHY_LEN] = "";
+
+  return result (env->ops->fail (env->opaque, a->member, why), why);
+}
+
+static struct json_object *
+run_replace (const struct request_env *env, const struct args *a)
+{
+  char why[ARRAY_WHY_LEN] = "";
+
+  return result (env->ops->replace (env->opaque, a->member, a->new_path,
+                                    a->force, why), why);
+}
+
+static struct json_object *
+run_wait (const struct request_env *env, const struct args *a)
+{
+  struct json_object *reply;
+  bool healthy = false;
+  int error = env->ops->wait (env->opaque, &healthy,
+                              env->cancelled, env->cancelled_opaque);
+
+  /* A client that has gone does not read this. */
+  if (env->cancelled (env->cancelled_opaque))
+    return request_refuse ("the server is stopping");
+  if (error)
+    return result (error, "");
+  reply = accept_reply ();
+  json_add (reply, "healthy", json_object_new_boolean (healthy));
+  return reply;
+}
+
+/* The keys that a command has. */
+#define KEY_MEMBER 1u           /* needed */
+#define KEY_NEW 2u              /* needed */
+#define KEY_FORCE 4u            /* may be left out */
+
+static const struct command {
+  const char *name;
+  unsigned keys;
+  struct json_object *(*run) (const struct request_env *, const struct args *);
+} commands[] = {
+  { "status", 0, run_status },
+  { "fail", KEY_MEMBER, run_fail },
+  { "replace", KEY_MEMBER|KEY_NEW|KEY_FORCE, run_replace },
+  { "wait", 0, run_wait },
+};
+
+/* A string that C can hold, not empty; else NULL. */
+static const char *
+get_string (struct json_object *o)
+{
+  const char *s;
+
+  if (!json_object_is_type (o, json_type_string))
+    return NULL;
+  s = json_object_get_string (o);
+  if (s[0] == '\0' || strlen (s) != (size_t) json_object_get_string_len (o))
+    return NULL;
+  return s;
+}
+
+/* One key of a request.  NULL, or a refusal. */
+static struct json_object *
+read_key (const struct command *c, const char *key, struct json_object *value,
+          struct args *a)
+{
+  if (strcmp (key, "member") == 0 && c->keys & KEY_MEMBER) {
+    if (json_object_is_type (value, json_type_int) &&
+        json_object_get_int64 (value) >= 0) {
+      snprintf (a->slot, sizeof a->slot, "%lld",
+                (long long) json_object_get_int64 (value));
+      a->member = a->slot;
+    }
+    else
+      a->member = get_string (value);
+    if (a->member == NULL)
+      return request_refuse ("member: not a slot number or path");
+    return NULL;
+  }
+  if (strcmp (key, "new") == 0 && c->keys & KEY_NEW) {
+    a->new_path = get_string (value);
+    if (a->new_path == NULL)
+      return request_refuse ("new: not a path");
+    return NULL;
+  }
+  if (strcmp (key, "force") == 0 && c->keys & KEY_FORCE) {
+    if (!json_object_is_type (value, json_type_boolean))
+      return request_refuse ("force: not true or false");
+    a->force = json_object_get_boolean (value);
+    return NULL;
+  }
+  return request_refuse ("%s: no such key: %.64s", c->name, key);
+}
+
+static struct json_object *
+run_command (const struct request_env *env, const struct command *c,
+             struct json_object *request)
+{
+  struct args a = { 0 };
+
+  json_object_object_foreach (request, key, value) {
+    struct json_object *refusal;
+
+    if (strcmp (key, "command") == 0)
+      continue;
+    refusal = read_key (c, key, value, &a);
+    if (refusal)
+      return refusal;
+  }
+  if (c->keys & KEY_MEMBER && a.member == NULL)
+    return request_refuse ("%s: which member?", c->name);
+  if (c->keys & KEY_NEW && a.new_path == NULL)
+    return request_refuse ("%s: by what?", c->name);
+  return c->run (env, &a);
+}
+
+/* One JSON object and nothing else but space; NULL otherwise. */
+static struct json_object *
+parse_object (const char *line, size_t len)
+{
+  struct json_tokener *tok = json_tokener_new ();
+  struct json_object *o;
+  size_t end;
+
+  if (tok == NULL)
+    return NULL;
+  json_tokener_set_flags (tok, JSON_TOKENER_STRICT |
+                          JSON_TOKENER_ALLOW_TRAILING_CHARS);
+  o = json_tokener_parse_ex (tok, line, len);
+  end = json_tokener_get_parse_end (tok);
+  json_tokener_free (tok);
+
+  while (end < len && isspace ((unsigned char) line[end]))
+    end++;
+  if (end == len && json_object_is_type (o, json_type_object))
+    return o;
+  json_object_put (o);
+  return NULL;
+}
+
+struct json_object *
+request_run (const struct request_env *env, const char *line, size_t len)
+{
+  struct json_object *request = parse_object (line, len);
+  struct json_object *reply = NULL, *o;
+  const char *name = NULL;
+
+  if (request == NULL)
+    return request_refuse ("not a JSON object");
+  if (json_object_object_get_ex (request, "command", &o))
+    name = get_string (o);
+  if (name == NULL)
+    reply = request_refuse ("no command");
+  for (size_t i = 0; reply == NULL && i < ARRAY_LEN (commands); i++)
+    if (strcmp (commands[i].name, name) == 0)
+      reply = run_command (env, &commands[i], request);
+  if (reply == NULL)
+    reply = request_refuse ("no such command: %.64s", name);
+  json_object_put (request);
+  return reply;
+}

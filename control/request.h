@@ -1,0 +1,48 @@
+/* gpuraid: one request of a control client, from text to reply.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_CONTROL_REQUEST_H
+#define GPURAID_CONTROL_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <json-c/json.h>
+
+#include "control/control.h"
+
+/* Who asks. */
+struct request_env {
+  const struct control_ops *ops;
+  void *opaque;
+  bool (*cancelled) (void *);   /* for ops->wait */
+  void *cancelled_opaque;
+};
+
+/* Carry out the request in line, len bytes of anything, and make the
+ * reply; the caller's, to json_object_put.  NULL: no memory.
+ */
+extern struct json_object *request_run (const struct request_env *env,
+                                        const char *line, size_t len);
+
+/* Put value, taken over, into an object; no more than drop it where
+ * memory is short, when json-c would abort the server.
+ */
+extern void json_add (struct json_object *o, const char *key,
+                      struct json_object *value);
+
+/* {"ok": false, "message": ...} */
+extern struct json_object *request_refuse (const char *fmt, ...)
+  __attribute__ ((format (printf, 1, 2)));
+
+/* The array's status as an object; the caller's.  NULL: no memory. */
+extern struct json_object *status_to_json (const struct array_status *st);
+
+/* A string for JSON: bytes that are not UTF-8 become U+FFFD.  json-c
+ * would send them as they are, and the reader would refuse it all.
+ */
+extern struct json_object *json_text (const char *s);
+
+#endif

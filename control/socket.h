@@ -1,0 +1,23 @@
+/* gpuraid: the file that is the control socket.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_CONTROL_SOCKET_H
+#define GPURAID_CONTROL_SOCKET_H
+
+#include <sys/types.h>
+
+struct control_socket {
+  char *path;                   /* owned */
+  int fd;                       /* listening; -1: not open */
+  dev_t dev;                    /* which file we made */
+  ino_t ino;
+};
+
+/* See control_bind.  0, or -1 reported, nothing left open. */
+extern int control_socket_open (struct control_socket *s, const char *path);
+/* Stop listening; remove the file if it is the one that was made. */
+extern void control_socket_close (struct control_socket *s);
+
+#endif

@@ -1,0 +1,213 @@
+/* gpuraid: the array's status as JSON.
+ *
+ * Gives every field of docs/control-protocol.md, those too that this
+ * version has nothing to count for, so that programs need not ask which
+ * version they talk to.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bits.h"
+#include "common/cleanup.h"
+#include "control/request.h"
+
+static const char *
+state_name (enum array_state state)
+{
+  switch (state) {
+  case ARRAY_HEALTHY: return "healthy";
+  case ARRAY_DEGRADED: return "degraded";
+  case ARRAY_FAILED: return "failed";
+  }
+  return NULL;
+}
+
+static const char *
+entry_name (enum entry_state state)
+{
+  switch (state) {
+  case ENTRY_ACTIVE: return "active";
+  case ENTRY_FAILED: return "failed";
+  case ENTRY_MISSING: return "missing";
+  case ENTRY_REBUILDING: return "rebuilding";
+  case ENTRY_SPARE: return "spare";
+  }
+  return NULL;
+}
+
+/* The bytes of one well-formed UTF-8 character at s, 0 if it is none. */
+static size_t
+utf8_len (const unsigned char *s)
+{
+  static const unsigned char least[] = { 0, 0, 0x80, 0xa0, 0x90 };
+  size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 :
+    s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
+
+  for (size_t i = 1; i < n; i++)
+    if ((s[i] & 0xc0) != 0x80)
+      return 0;
+  /* Longer than need be, a surrogate, or past the last character. */
+  if ((s[0] == 0xe0 || s[0] == 0xf0) && s[1] < least[n])
+    return 0;
+  if ((s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf4 && s[1] > 0x8f))
+    return 0;
+  return n;
+}
+
+void
+json_add (struct json_object *o, const char *key, struct json_object *value)
+{
+  if (o == NULL || json_object_object_add (o, key, value) != 0)
+    json_object_put (value);
+}
+
+struct json_object *
+json_text (const char *s)
+{
+  size_t len = strlen (s);
+  CLEANUP_FREE char *clean = malloc (3 * len + 1);
+  char *p = clean;
+
+  if (clean == NULL)
+    return NULL;
+  while (*s) {
+    size_t n = utf8_len ((const unsigned char *) s);
+
+    if (n == 0) {
+      memcpy (p, "\357\277\275", 3);
+      p += 3;
+      s++;
+      continue;
+    }
+    memcpy (p, s, n);
+    p += n;
+    s += n;
+  }
+  return json_object_new_string_len (clean, p - clean);
+}
+
+static void
+add_u64 (struct json_object *o, const char *key, uint64_t n)
+{
+  json_add (o, key, json_object_new_uint64 (n));
+}
+
+static void
+add_text (struct json_object *o, const char *key, const char *s)
+{
+  json_add (o, key, s ? json_text (s) : NULL);
+}
+
+static struct json_object *
+uuid_to_json (const uuid_bytes *u)
+{
+  char s[37];
+  char *p = s;
+
+  for (int i = 0; i < 16; i++)
+    p += sprintf (p, "%s%02x",
+                  i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u->b[i]);
+  return json_object_new_string (s);
+}
+
+static struct json_object *
+progress_to_json (const struct array_progress *p)
+{
+  struct json_object *o;
+
+  if (!p->running)
+    return NULL;
+  o = json_object_new_object ();
+  add_u64 (o, "done", p->done);
+  add_u64 (o, "total", p->total);
+  add_u64 (o, "bytes_per_second", p->bytes_per_second);
+  add_u64 (o, "eta_seconds", p->eta_seconds);
+  return o;
+}
+
+static struct json_object *
+entry_to_json (const struct array_entry *e)
+{
+  struct json_object *o = json_object_new_object ();
+
+  json_add (o, "slot", e->slot == SLOT_NONE ? NULL :
+            json_object_new_uint64 (e->slot));
+  add_text (o, "path", e->path);
+  add_text (o, "state", entry_name (e->state));
+  add_u64 (o, "errors", e->errors);
+  return o;
+}
+
+static struct json_object *
+counters_to_json (const struct array_counters *c, const char *coder)
+{
+  struct json_object *o = json_object_new_object ();
+  struct json_object *by_coder = json_object_new_object ();
+
+  add_u64 (o, "read_ops", c->read_ops);
+  add_u64 (o, "read_bytes", c->read_bytes);
+  add_u64 (o, "write_ops", c->write_ops);
+  add_u64 (o, "write_bytes", c->write_bytes);
+  add_u64 (o, "zero_ops", c->zero_ops);
+  add_u64 (o, "zero_bytes", c->zero_bytes);
+  add_u64 (o, "flush_ops", c->flush_ops);
+  add_u64 (o, "fua_ops", c->fua_ops);
+  add_u64 (o, "member_read_ops", c->member_read_ops);
+  add_u64 (o, "member_read_bytes", c->member_read_bytes);
+  add_u64 (o, "member_write_ops", c->member_write_ops);
+  add_u64 (o, "member_write_bytes", c->member_write_bytes);
+  add_u64 (o, "member_flush_ops", c->member_flush_ops);
+  add_u64 (o, "full_stripe_writes", c->full_stripe_writes);
+  add_u64 (o, "partial_writes", c->partial_writes);
+  add_u64 (o, "decoded_bytes", c->decoded_bytes);
+  add_u64 (o, "repaired_blocks", c->repaired_blocks);
+  add_u64 (o, "rebuilt_bytes", c->rebuilt_bytes);
+  /* Nothing looks for corruption without checksums, and nothing commits
+   * without a journal.
+   */
+  add_u64 (o, "corrupt_found", 0);
+  add_u64 (o, "corrupt_repaired", 0);
+  add_u64 (o, "journal_commits", 0);
+  add_u64 (o, "coder_jobs", c->coder_jobs);
+  add_u64 (by_coder, coder ? coder : "none", c->coder_bytes);
+  json_add (o, "coder_bytes", by_coder);
+  return o;
+}
+
+struct json_object *
+status_to_json (const struct array_status *st)
+{
+  struct json_object *o = json_object_new_object ();
+  struct json_object *members = json_object_new_array ();
+  struct json_object *cache = json_object_new_object ();
+
+  add_text (o, "state", state_name (st->state));
+  json_add (o, "writable", json_object_new_boolean (st->writable));
+  add_u64 (o, "k", st->g.k);
+  add_u64 (o, "m", st->g.m);
+  add_u64 (o, "chunk", st->g.chunk);
+  add_u64 (o, "size", st->g.size);
+  add_text (o, "code", st->code == CODE_CRS ? "crs" : "rs");
+  json_add (o, "uuid", uuid_to_json (&st->uuid));
+  add_u64 (o, "epoch", st->epoch);
+  add_text (o, "coder", st->coder);
+  add_text (o, "loop", st->loop);
+  for (unsigned i = 0; members && i < MIN (st->nr_entries, SB_MAX_DEVICES);
+       i++)
+    json_object_array_add (members, entry_to_json (&st->entry[i]));
+  json_add (o, "members", members);
+  json_add (o, "rebuild", progress_to_json (&st->rebuild));
+  json_add (o, "resync", progress_to_json (&st->resync));
+  json_add (o, "scrub", NULL);
+  add_u64 (cache, "size", st->cache_len);
+  add_u64 (cache, "used", st->cache_used);
+  add_u64 (cache, "dirty", st->cache_dirty);
+  json_add (o, "cache", cache);
+  json_add (o, "counters", counters_to_json (&st->counters, st->coder));
+  return o;
+}

@@ -1,0 +1,50 @@
+/* gpuraid: threads that share work which comes in parts.
+ *
+ * Knows nothing of what a part is.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_WORKERS_H
+#define GPURAID_WORKERS_H
+
+#include <stddef.h>
+
+#include "common/list.h"
+
+struct workers;
+
+/* The caller's, embedded in something bigger; the workers' from
+ * workers_run until done.
+ */
+struct work {
+  size_t nr_parts;              /* at least 1 */
+  void (*run) (struct work *, size_t part);     /* each part once, in any
+                                                 * order and thread */
+  void (*done) (struct work *); /* once, after all parts, in a thread that
+                                 * ran one; may free the work */
+
+  /* With the workers' lock held. */
+  struct list link;             /* queued while parts are left to begin */
+  size_t next_part;
+  size_t nr_left;               /* parts not finished */
+};
+
+/* Makes no thread yet.  NULL: reported. */
+extern struct workers *workers_new (unsigned nr_threads);
+
+/* After the fork.  0, or -1 reported, with no thread made. */
+extern int workers_start (struct workers *);
+
+/* How many threads run: 0 before workers_start. */
+extern unsigned workers_nr (const struct workers *);
+
+/* Any thread.  The calling one takes parts too, so that this returns when
+ * all have begun, and with no threads when all is done.
+ */
+extern void workers_run (struct workers *, struct work *);
+
+/* Stops the threads.  No work may be under way. */
+extern void workers_free (struct workers *);
+
+#endif

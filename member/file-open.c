@@ -1,0 +1,339 @@
+/* gpuraid: open a file or disk.
+ *
+ * Decides whether a path can be a member at all, takes the locks, and
+ * finds out whether the store takes direct I/O.  What is stored there
+ * is array/'s to judge.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "member/file.h"
+
+/* Two copies of the superblock at each end, a block each. */
+#define MIN_LEN (4 * 4096u)
+
+/* Not resolved any further: a link in /dev/disk/by-id still names the
+ * right disk after a reboot, its target may not.
+ */
+static char *
+absolute (const char *path)
+{
+  CLEANUP_FREE char *cwd = NULL;
+  char *r;
+
+  if (path[0] == '/') {
+    r = strdup (path);
+    if (r == NULL)
+      log_error ("strdup: %m");
+    return r;
+  }
+  cwd = getcwd (NULL, 0);
+  if (cwd == NULL) {
+    log_error ("getcwd: %m");
+    return NULL;
+  }
+  if (asprintf (&r, "%s/%s", cwd, path) == -1) {
+    log_error ("asprintf: %m");
+    return NULL;
+  }
+  return r;
+}
+
+/* Report what went wrong with call, unless the caller shall count the
+ * member as missing.  When creating there is none to be missed: ENOENT
+ * is then about the folder.
+ */
+static void
+report (const char *call, const char *path, unsigned flags)
+{
+  bool missing = errno == ENOENT || errno == ENXIO || errno == EIO;
+
+  if (missing && !(flags & MEMBER_CREATE))
+    return;
+  log_error ("%s: %s: %m", call, path);
+  if (missing)
+    errno = EINVAL;
+}
+
+/* Before the open: opening a pipe would wait for its other end, and a
+ * disk needs one more flag.
+ */
+static int
+check_type (const struct file_member *f, const struct stat *st)
+{
+  if (S_ISREG (st->st_mode) || S_ISBLK (st->st_mode))
+    return 0;
+  errno = S_ISDIR (st->st_mode) ? EISDIR : EINVAL;
+  log_error ("%s: is %s, not a file or disk", f->member.path,
+             S_ISDIR (st->st_mode) ? "a directory" :
+             S_ISCHR (st->st_mode) ? "a character device" :
+             S_ISFIFO (st->st_mode) ? "a pipe" : "a socket");
+  return -1;
+}
+
+static int
+open_fd (struct file_member *f, unsigned flags)
+{
+  const char *path = f->member.path;
+  int oflags = O_CLOEXEC | O_NOCTTY |
+    (f->member.readonly ? O_RDONLY : O_RDWR);
+  struct stat st;
+
+  if (flags & MEMBER_CREATE)
+    oflags |= O_CREAT | O_EXCL;
+  else {
+    if (stat (path, &st) == -1) {
+      report ("stat", path, flags);
+      return -1;
+    }
+    if (check_type (f, &st) == -1)
+      return -1;
+    f->disk = S_ISBLK (st.st_mode);
+    if (f->disk && !(flags & MEMBER_NOLOCK))
+      oflags |= O_EXCL;
+  }
+
+  f->fd = open (path, oflags, 0600);
+  if (f->fd == -1) {
+    if (errno == EBUSY)
+      log_error ("%s: disk is in use (mounted, or held by another program), "
+                 "or given twice", path);
+    else
+      report ("open", path, flags);
+    return -1;
+  }
+  return 0;
+}
+
+static int
+identify (struct file_member *f, unsigned flags)
+{
+  struct stat st;
+
+  if (fstat (f->fd, &st) == -1) {
+    report ("fstat", f->member.path, flags);
+    return -1;
+  }
+  if (check_type (f, &st) == -1)
+    return -1;
+  if (f->disk != S_ISBLK (st.st_mode)) {
+    errno = EBUSY;
+    log_error ("%s: was replaced while it was opened", f->member.path);
+    return -1;
+  }
+  f->dev = f->disk ? st.st_rdev : st.st_dev;
+  f->ino = f->disk ? 0 : st.st_ino;
+  return 0;
+}
+
+/* These belong to the open file, not to the process: they survive
+ * nbdkit's fork, and a second open of the same file by this very
+ * process conflicts too.
+ */
+static int
+take_lock (struct file_member *f)
+{
+  struct flock fl = {
+    .l_type = f->member.readonly ? F_RDLCK : F_WRLCK,
+    .l_whence = SEEK_SET,
+  };
+
+  if (fcntl (f->fd, F_OFD_SETLK, &fl) == 0)
+    return 0;
+  if (errno == EWOULDBLOCK || errno == EACCES) {
+    errno = EWOULDBLOCK;
+    log_error ("%s: in use by another process, or given twice",
+               f->member.path);
+  }
+  else {
+    log_error ("fcntl: can't lock: %s: %m", f->member.path);
+    if (errno == EIO || errno == ENOENT || errno == ENXIO)
+      errno = ENOLCK;           /* reported, so not to be one of these */
+  }
+  return -1;
+}
+
+static int
+find_size (struct file_member *f, unsigned flags)
+{
+  off_t r = lseek (f->fd, 0, SEEK_END);
+  int ro = 0;
+
+  if (r == -1) {
+    report ("lseek", f->member.path, flags);
+    return -1;
+  }
+  f->size = r;
+  if (f->size == 0 && f->disk) {
+    errno = ENXIO;              /* a node with no disk behind it: missing */
+    return -1;
+  }
+  if (f->size < MIN_LEN) {
+    errno = EINVAL;
+    log_error ("%s: %s", f->member.path, f->size == 0 ? "file is empty" :
+               "too small for a member");
+    return -1;
+  }
+  if (f->disk && !f->member.readonly &&
+      ioctl (f->fd, BLKROGET, &ro) == 0 && ro) {
+    errno = EROFS;
+    log_error ("%s: disk is read-only", f->member.path);
+    return -1;
+  }
+  return 0;
+}
+
+static bool
+is_memory (int fd)
+{
+  struct statfs fs;
+
+  return fstatfs (fd, &fs) == 0 &&
+    (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+}
+
+/* A file system may take the flag and still refuse the I/O, so try one.
+ * A bad sector is no refusal.  tmpfs takes both on new kernels, but
+ * there is no medium to go to: it would only cost the alignment.
+ */
+static int
+try_direct (struct file_member *f)
+{
+  CLEANUP_FREE void *buf = NULL;
+  int fl;
+
+  if (!f->disk && is_memory (f->fd)) {
+    log_debug ("%s: in memory, no direct I/O", f->member.path);
+    return 0;
+  }
+  if (posix_memalign (&buf, 4096, 4096) != 0) {
+    errno = ENOMEM;
+    log_error ("posix_memalign: %m");
+    return -1;
+  }
+  fl = fcntl (f->fd, F_GETFL);
+  if (fl != -1 && fcntl (f->fd, F_SETFL, fl | O_DIRECT) == 0) {
+    if (pread (f->fd, buf, 4096, 0) != -1 ||
+        (errno != EINVAL && errno != EOPNOTSUPP)) {
+      f->member.direct = true;
+      return 0;
+    }
+    if (fcntl (f->fd, F_SETFL, fl) == -1) {
+      log_error ("fcntl: %s: %m", f->member.path);
+      return -1;
+    }
+  }
+  log_debug ("%s: direct I/O refused, using the page cache: %m",
+             f->member.path);
+  return 0;
+}
+
+static int
+make_sparse (struct file_member *f, uint64_t size)
+{
+  CLEANUP_FREE char *dir = strdup (f->member.path);
+  CLEANUP_CLOSE int dirfd = -1;
+
+  if (dir == NULL) {
+    log_error ("strdup: %m");
+    return -1;
+  }
+  if (ftruncate (f->fd, size) == -1) {
+    report ("ftruncate", f->member.path, MEMBER_CREATE);
+    return -1;
+  }
+  /* The name must be as durable as what is written behind it. */
+  *(strrchr (dir, '/') + 1) = '\0';
+  dirfd = open (dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (dirfd == -1 || (fsync (dirfd) == -1 && errno != EINVAL)) {
+    report ("fsync", dir, MEMBER_CREATE);
+    return -1;
+  }
+  return 0;
+}
+
+static int
+open_steps (struct file_member *f, unsigned flags, uint64_t size)
+{
+  if (identify (f, flags) == -1)
+    return -1;
+  if (!(flags & MEMBER_NOLOCK) && take_lock (f) == -1)
+    return -1;
+  if ((flags & MEMBER_CREATE) && make_sparse (f, size) == -1)
+    return -1;
+  if (find_size (f, flags) == -1)
+    return -1;
+  return try_direct (f);
+}
+
+/* What can be refused by looking at the arguments alone. */
+static int
+check_args (const char *path, unsigned flags, uint64_t size)
+{
+  if (path[0] == '\0') {
+    errno = EINVAL;
+    log_error ("a member needs a path, this one is empty");
+    return -1;
+  }
+  if ((flags & MEMBER_CREATE) && size < MIN_LEN) {
+    errno = EINVAL;
+    log_error ("%s: too small for a member", path);
+    return -1;
+  }
+  if ((flags & MEMBER_CREATE) && size > INT64_MAX) {
+    errno = EFBIG;
+    log_error ("%s: too large for a file", path);
+    return -1;
+  }
+  return 0;
+}
+
+struct member *
+member_open_file (const char *path, unsigned flags, uint64_t size)
+{
+  struct file_member *f;
+
+  if (check_args (path, flags, size) == -1)
+    return NULL;
+  f = calloc (1, sizeof *f);
+  if (f == NULL) {
+    log_error ("calloc: %m");
+    return NULL;
+  }
+  f->fd = -1;
+  f->member.ops = &file_member_ops;
+  f->member.readonly = (flags & (MEMBER_RDONLY | MEMBER_NOLOCK)) != 0;
+  f->member.path = absolute (path);
+  if (f->member.path == NULL)
+    goto err;
+  if (open_fd (f, flags) == -1)
+    goto err;
+  if (open_steps (f, flags, size) == -1) {
+    if (flags & MEMBER_CREATE) {
+      int err = errno;
+
+      unlink (f->member.path);
+      errno = err;
+    }
+    goto err;
+  }
+  return &f->member;
+
+ err:
+  file_member_free (f);
+  return NULL;
+}

@@ -1,0 +1,293 @@
+/* gpuraid: carry out I/O on a file or disk.
+ *
+ * Short transfers, EINTR and EAGAIN end here.  Which file, under which
+ * lock, direct or not, is settled by file-open.c before.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/bits.h"
+#include "member/file.h"
+#include "member/io.h"
+
+/* Written where a store can't make zeroes by itself.  Never changed,
+ * but not const: it would then take this much room in the program.
+ */
+static uint8_t zeroes[256 * 1024] __attribute__ ((aligned (4096)));
+
+static struct file_member *
+file_of (struct member *m)
+{
+  return (struct file_member *) m;
+}
+
+static uint64_t
+file_size (struct member *m)
+{
+  return file_of (m)->size;
+}
+
+static bool
+file_same (struct member *m, struct member *m2)
+{
+  struct file_member *f = file_of (m), *f2 = file_of (m2);
+
+  return m2->ops == &file_member_ops && f->disk == f2->disk &&
+    f->dev == f2->dev && f->ino == f2->ino;
+}
+
+/* Should a call that failed with errno be made again? */
+static bool
+again (void)
+{
+  if (errno == EAGAIN)
+    nanosleep (&(struct timespec) { .tv_nsec = 1000000 }, NULL);
+  return errno == EINTR || errno == EAGAIN;
+}
+
+static ssize_t
+transfer_some (int fd, bool write, const struct iovec *iov, unsigned nr_iov,
+               uint64_t off)
+{
+  /* Spares small reads in the client's thread the vector. */
+  if (nr_iov == 1)
+    return write ? pwrite (fd, iov->iov_base, iov->iov_len, off) :
+      pread (fd, iov->iov_base, iov->iov_len, off);
+  return write ? pwritev (fd, iov, nr_iov, off) :
+    preadv (fd, iov, nr_iov, off);
+}
+
+static int
+transfer (struct file_member *f, bool write, struct iovec *iov,
+          unsigned nr_iov, uint64_t off, uint64_t len)
+{
+  uint64_t moved = 0;
+
+  while (moved < len) {
+    struct iov_rest rest;
+    ssize_t r;
+
+    iov_skip (iov, nr_iov, moved, &rest);
+    r = transfer_some (f->fd, write, iov + rest.i, nr_iov - rest.i,
+                       off + moved);
+    iov_unskip (iov, &rest);
+    if (r == -1) {
+      if (again ())
+        continue;
+      return errno;
+    }
+    moved += r;
+    if (r == 0 || (moved < len && !io_can_go_on (&f->member, moved)))
+      return EIO;               /* somebody cut the file short */
+  }
+  return 0;
+}
+
+static int
+file_pread (struct member *m, void *buf, size_t len, uint64_t off)
+{
+  struct file_member *f = file_of (m);
+  struct iovec iov = { buf, len };
+  int err = io_check (m, f->size, IO_READ, off, len);
+
+  return err ? err : transfer (f, false, &iov, 1, off, len);
+}
+
+static int
+file_pwrite (struct member *m, const void *buf, size_t len, uint64_t off)
+{
+  struct file_member *f = file_of (m);
+  struct iovec iov = { (void *) buf, len };
+  int err = io_check (m, f->size, IO_WRITE, off, len);
+
+  return err ? err : transfer (f, true, &iov, 1, off, len);
+}
+
+static int
+file_flush (struct member *m)
+{
+  while (fdatasync (file_of (m)->fd) == -1)
+    if (!again ())
+      return errno;
+  return 0;
+}
+
+static int
+punch_hole (struct file_member *f, uint64_t off, uint64_t len)
+{
+  while (fallocate (f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                    off, len) == -1)
+    if (!again ())
+      return errno;
+  return 0;
+}
+
+static int
+zero_range (struct file_member *f, uint64_t off, uint64_t len)
+{
+  while (fallocate (f->fd, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE,
+                    off, len) == -1)
+    if (!again ())
+      return errno;
+  return 0;
+}
+
+static int
+write_zeroes (struct file_member *f, uint64_t off, uint64_t len)
+{
+  while (len > 0) {
+    struct iovec iov = { zeroes, MIN (len, sizeof zeroes) };
+    int err = transfer (f, true, &iov, 1, off, iov.iov_len);
+
+    if (err)
+      return err;
+    off += iov.iov_len;
+    len -= iov.iov_len;
+  }
+  return 0;
+}
+
+/* IO_ZERO and IO_TRIM.  Whatever the reason why a store refuses the
+ * quick ways (it can't, no space to allocate, not aligned for it), a
+ * plain write answers for good.
+ */
+static int
+make_zero (struct file_member *f, bool trim, uint64_t off, uint64_t len)
+{
+  if (len == 0)
+    return 0;
+  if (trim) {
+    if (punch_hole (f, off, len) == 0 || zero_range (f, off, len) == 0)
+      return 0;
+  }
+  else {
+    if (zero_range (f, off, len) == 0 || punch_hole (f, off, len) == 0)
+      return 0;
+  }
+  return write_zeroes (f, off, len);
+}
+
+/* For a disk the kernel does the same with its "write zeroes" command,
+ * and refuses where it would have to send the zeroes.
+ */
+static int
+file_discard (struct member *m, uint64_t off, uint64_t len)
+{
+  struct file_member *f = file_of (m);
+  int err = io_check (m, f->size, IO_TRIM, off, len);
+
+  if (err || len == 0)
+    return err;
+  err = punch_hole (f, off, len);
+  return err == ENOSYS || err == ENODEV ? EOPNOTSUPP : err;
+}
+
+/* Only the return value of lseek counts: all I/O names its position. */
+static int
+file_extent (struct member *m, uint64_t off, uint64_t len,
+             bool *hole, uint64_t *end)
+{
+  struct file_member *f = file_of (m);
+  struct stat st;
+  off_t pos;
+  int err = io_check (m, f->size, IO_READ, off, len);
+
+  if (err)
+    return err;
+  *hole = false;
+  *end = off + len;
+  if (f->disk)
+    return 0;
+
+  pos = lseek (f->fd, off, SEEK_DATA);
+  if (pos == -1) {
+    /* No data from here on, or cut short: what is past the end can't be
+     * read at all.
+     */
+    if (errno == ENXIO && fstat (f->fd, &st) == 0 &&
+        (uint64_t) st.st_size >= f->size)
+      *hole = true;
+    return 0;
+  }
+  if ((uint64_t) pos > off)
+    *hole = true;
+  else
+    pos = lseek (f->fd, off, SEEK_HOLE);
+  if (pos != -1 && (uint64_t) pos > off)
+    *end = MIN (*end, (uint64_t) pos);
+  return 0;
+}
+
+static int
+carry_out (struct file_member *f, struct io *io)
+{
+  int err = io_check (&f->member, f->size, io->kind, io->off, io->len);
+
+  if (err)
+    return err;
+  switch (io->kind) {
+  case IO_READ:
+  case IO_WRITE:
+    return transfer (f, io->kind == IO_WRITE, io->iov, io->nr_iov,
+                     io->off, io->len);
+  case IO_FLUSH:
+    return file_flush (&f->member);
+  case IO_ZERO:
+  case IO_TRIM:
+    return make_zero (f, io->kind == IO_TRIM, io->off, io->len);
+  }
+  abort ();
+}
+
+static void
+file_submit (struct member *m, struct io *io)
+{
+  io_done (io, carry_out (file_of (m), io));
+}
+
+static int
+file_fd (struct member *m)
+{
+  return file_of (m)->fd;
+}
+
+void
+file_member_free (struct file_member *f)
+{
+  int err = errno;
+
+  if (f == NULL)
+    return;
+  if (f->fd != -1)
+    close (f->fd);              /* and with it the locks */
+  free (f->member.path);
+  free (f);
+  errno = err;
+}
+
+static void
+file_close (struct member *m)
+{
+  file_member_free (file_of (m));
+}
+
+const struct member_ops file_member_ops = {
+  .size = file_size,
+  .same = file_same,
+  .pread = file_pread,
+  .pwrite = file_pwrite,
+  .flush = file_flush,
+  .discard = file_discard,
+  .extent = file_extent,
+  .submit = file_submit,
+  .fd = file_fd,
+  .close = file_close,
+};

@@ -1,0 +1,28 @@
+/* gpuraid: a file or disk, shared by file.c and file-open.c only.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_MEMBER_FILE_H
+#define GPURAID_MEMBER_FILE_H
+
+#include <sys/types.h>
+
+#include "member/member.h"
+
+/* Nothing in here changes after the open. */
+struct file_member {
+  struct member member;
+  int fd;
+  uint64_t size;                /* bytes */
+  bool disk;                    /* a block device */
+  dev_t dev;                    /* which store: the device and inode of a */
+  ino_t ino;                    /* file; of a disk its number, and 0 */
+};
+
+extern const struct member_ops file_member_ops;
+
+/* Close and free; half-built ones and NULL too.  errno survives. */
+extern void file_member_free (struct file_member *f);
+
+#endif

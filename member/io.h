@@ -1,0 +1,80 @@
+/* gpuraid: what every way of carrying out an I/O does alike.
+ *
+ * Private to member/: the checks before an I/O touches a store, and the
+ * arithmetic of a transfer that stopped half way.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_MEMBER_IO_H
+#define GPURAID_MEMBER_IO_H
+
+#include <assert.h>
+#include <errno.h>
+
+#include "member/member.h"
+
+static inline bool
+io_changes (enum io_kind kind)
+{
+  return kind == IO_WRITE || kind == IO_ZERO || kind == IO_TRIM;
+}
+
+/* 0, or the errno that this access is refused with.  A write past the
+ * end would make a file longer, and a member's size never changes.
+ */
+static inline int
+io_check (const struct member *m, uint64_t size, enum io_kind kind,
+          uint64_t off, uint64_t len)
+{
+  if (m->readonly && io_changes (kind))
+    return EROFS;
+  if (kind != IO_FLUSH && (off > size || len > size - off))
+    return EIO;
+  return 0;
+}
+
+/* Can a transfer on m that stopped after moved bytes go on from there?
+ * Direct I/O stops inside a sector only at the end of the file.
+ */
+static inline bool
+io_can_go_on (const struct member *m, uint64_t moved)
+{
+  return !m->direct || moved % 512 == 0;
+}
+
+/* The part of an iovec that a short transfer left: iov[i] and what
+ * follows, until iov_unskip puts iov[i] back as its owner had it.
+ */
+struct iov_rest {
+  unsigned i;
+  struct iovec saved;
+};
+
+static inline void
+iov_skip (struct iovec *iov, unsigned nr_iov, uint64_t moved,
+          struct iov_rest *r)
+{
+  for (r->i = 0; moved >= iov[r->i].iov_len; ++r->i) {
+    moved -= iov[r->i].iov_len;
+    assert (r->i + 1 < nr_iov);
+  }
+  r->saved = iov[r->i];
+  iov[r->i].iov_base = (char *) iov[r->i].iov_base + moved;
+  iov[r->i].iov_len -= moved;
+}
+
+static inline void
+iov_unskip (struct iovec *iov, const struct iov_rest *r)
+{
+  iov[r->i] = r->saved;
+}
+
+static inline void
+io_done (struct io *io, int error)
+{
+  io->error = error;
+  io->done (io);
+}
+
+#endif
