@@ -24,7 +24,8 @@ enum member_role {
   MEMBER_CURRENT,               /* holds current data */
   MEMBER_TARGET,                /* a rebuild onto it was running, or it is
                                  * stale and may be brought up to date */
-  MEMBER_FAILED,                /* stays out until readd or replace */
+  MEMBER_FAILED,                /* stays out until readd or replace; also a
+                                 * stale one under degraded=force */
   MEMBER_UNLISTED,              /* the record no longer lists it: left alone */
   MEMBER_IS_SPARE,
 };
@@ -39,7 +40,8 @@ struct assembled_member {
   uint64_t cursor;              /* MEMBER_TARGET: bytes from data_off */
   uint8_t *page_place;          /* for each bitmap page, which of its two
                                  * places holds the newest good copy (0, 1);
-                                 * nr_pages bytes; owned */
+                                 * nr_pages bytes; owned.  0 where none is
+                                 * good */
 };
 
 struct assembly {
@@ -47,6 +49,8 @@ struct assembly {
                                  * geometry; member_uuid and copy unset */
   struct membership membership; /* ready for the first change */
   struct assembled_member *member;
+  struct found *found;          /* one a member, in the same order, as
+                                 * membership_open filled them; owned */
   unsigned nr_members;
   bool readonly;                /* some current member is open read-only */
   bool force;                   /* degraded=force was given */
@@ -63,7 +67,9 @@ struct assembly {
  * failure), nr of them; config says policy and geometry.  nr_absent:
  * how many listed paths could not be opened and count as missing; for
  * messages.  0, or -1 reported in one line.  On success, what a person
- * should know (missing, stale members) was said in one notice.
+ * should know (missing, stale members) was said in one notice.  A member
+ * that has no readable block, or is too short to be whole, counts as
+ * missing too.
  */
 extern int assemble (const struct config *c, struct member **members,
                      unsigned nr, unsigned nr_absent, struct assembly *a);
@@ -71,7 +77,7 @@ extern void assembly_free (struct assembly *a);
 
 /* Open every member of the configuration: read-write, or all read-only
  * where one of them cannot be written.  ENOENT, ENXIO and EIO count as
- * missing, with one notice.  Two names of one store are refused.
+ * missing; assemble says so.  Two names of one store are refused.
  * members: room for config->nr_members.  0, or -1 reported, nothing
  * left open.
  */

@@ -41,7 +41,14 @@ struct config {
   uint64_t cache_len;           /* bytes */
   bool writethrough;
   char *control;                /* absolute path, or NULL */
+
+  uint32_t given;               /* config.c: which keys were given */
 };
+
+/* More names than an array could ever have: slots, and replacements
+ * and spares beside them.
+ */
+#define CONFIG_MAX_MEMBERS SB_MAX_DEVICES
 
 extern void config_init (struct config *c);
 extern void config_free (struct config *c);
@@ -56,7 +63,23 @@ extern int config_set (struct config *c, const char *key, const char *value);
  */
 extern int config_complete (struct config *c);
 
-/* What an array keeps until it is created. */
+/* What an array is created with where a key was not given. */
 extern void config_geometry_defaults (struct config *c);
+
+/* The key at this place of the table, "member" first, and whether it
+ * describes an array to create; NULL past the end.
+ */
+extern const char *config_key (unsigned i, bool *creates);
+
+/* A path as nbdkit, which changes its folder, and a status need it:
+ * absolute, without "." and double slashes.  It need not exist.  The
+ * caller frees it.  NULL: reported.
+ */
+extern char *config_absolute_path (const char *path);
+
+/* Bytes with a suffix as nbdkit takes them: 65536, 64K, 1G, 8s (sectors
+ * of 512).  0, or -1 not reported.
+ */
+extern int config_parse_size (const char *str, uint64_t *r);
 
 #endif

@@ -12,10 +12,12 @@
 #include <stdbool.h>
 
 #include "array/config.h"
+#include "member/member.h"
 
 /* Is any superblock of ours on the members of this configuration, or
  * are all of them blank or absent?  For create=missing.  1: create; 0:
- * open; -1 reported (a foreign signature, no permission ...).
+ * open; -1 reported (a foreign signature, no permission ...).  Takes no
+ * lock and writes nothing.
  */
 extern int create_is_wanted (const struct config *c);
 
@@ -27,5 +29,13 @@ extern int create_is_wanted (const struct config *c);
  * reported in one line.
  */
 extern int create_array (const struct config *c, bool force);
+
+/* The writes of create_array, on members that are open and may be
+ * overwritten, in the order of their slots; c->k + c->m of them, the
+ * geometry defaults filled in.  For it, and for tests whose members are
+ * simulated.  0, or -1 reported.
+ */
+extern int create_on_members (const struct config *c,
+                              struct member *const *members);
 
 #endif

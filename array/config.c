@@ -1,0 +1,391 @@
+/* gpuraid: read the keys.
+ *
+ * Each key has one function in one table.  What needs a look at a member
+ * is decided elsewhere; array/names.c makes paths absolute and lists the
+ * files of a dir=.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "array/config.h"
+#include "array/names.h"
+#include "common/bits.h"
+#include "common/log.h"
+
+void
+config_init (struct config *c)
+{
+  memset (c, 0, sizeof *c);
+  c->code = c->consistency = c->checksum = -1;
+  c->cache_len = CONFIG_DEFAULT_CACHE;
+}
+
+void
+config_free (struct config *c)
+{
+  for (unsigned i = 0; i < c->nr_members; i++)
+    free (c->member[i]);
+  free (c->member);
+  free (c->dir);
+  free (c->coder);
+  free (c->control);
+  config_init (c);
+}
+
+void
+config_geometry_defaults (struct config *c)
+{
+  if (c->chunk == 0)
+    c->chunk = CONFIG_DEFAULT_CHUNK;
+  if (c->code == -1)
+    c->code = CODE_RS;
+  if (c->consistency == -1)
+    c->consistency = CONSISTENCY_NONE;
+  if (c->checksum == -1)
+    c->checksum = CHECKSUM_NONE;
+}
+
+/* ---- values ---------------------------------------------------------- */
+
+int
+config_parse_size (const char *str, uint64_t *r)
+{
+  static const char suffix[] = "kmgtpe";
+  const char *s;
+  char *end;
+  uint64_t n, scale = 1;
+
+  if (!isdigit ((unsigned char) str[0]))
+    return -1;
+  errno = 0;
+  n = strtoull (str, &end, 10);
+  if (errno)
+    return -1;
+  if (*end) {
+    int unit = tolower ((unsigned char) *end++);
+
+    if (unit == 's')
+      scale = 512;
+    else if (unit != 'b') {
+      s = strchr (suffix, unit);
+      if (s == NULL)
+        return -1;
+      scale = BIT (10 * (s - suffix + 1));
+    }
+    if (*end)
+      return -1;
+  }
+  if (n > INT64_MAX / scale)
+    return -1;
+  *r = n * scale;
+  return 0;
+}
+
+static int
+parse_size (const char *key, const char *value, uint64_t *r)
+{
+  if (config_parse_size (value, r) == -1) {
+    log_error ("%s=%s: not a size (bytes, or a number with K, M, G or T)",
+               key, value);
+    return -1;
+  }
+  return 0;
+}
+
+/* ---- the keys -------------------------------------------------------- */
+
+static int
+not_in_this_version (const char *key, const char *value)
+{
+  log_error ("%s=%s: not in this version", key, value);
+  return -1;
+}
+
+static int
+set_member (struct config *c, const char *key, const char *value)
+{
+  static const char *const scheme[] = {
+    "nbd://", "nbds://", "nbd+unix://", "nbds+unix://", "nbd+vsock://",
+    "nbds+vsock://",
+  };
+  char *path;
+
+  for (size_t i = 0; i < ARRAY_LEN (scheme); i++)
+    if (strncmp (value, scheme[i], strlen (scheme[i])) == 0) {
+      log_error ("%s: NBD members are not in this version", value);
+      return -1;
+    }
+  path = config_absolute_path (value);
+  return path ? config_add_member (c, path) : -1;
+}
+
+static int
+set_dir (struct config *c, const char *key, const char *value)
+{
+  c->dir = config_absolute_path (value);
+  return c->dir ? 0 : -1;
+}
+
+static int
+set_km (struct config *c, const char *key, const char *value)
+{
+  unsigned long n;
+  char *end;
+
+  errno = 0;
+  n = strtoul (value, &end, 10);
+  if (errno || !isdigit ((unsigned char) value[0]) || *end || n < 1 ||
+      n >= MAX_SLOTS) {
+    log_error ("%s=%s: must be a number from 1 to %u", key, value,
+               MAX_SLOTS - 1);
+    return -1;
+  }
+  if (key[0] == 'k')
+    c->k = n;
+  else
+    c->m = n;
+  return 0;
+}
+
+static int
+set_chunk (struct config *c, const char *key, const char *value)
+{
+  uint64_t n;
+
+  if (parse_size (key, value, &n) == -1)
+    return -1;
+  if (!is_power_of_2 (n) || n < CHUNK_MIN_LEN || n > CHUNK_MAX_LEN) {
+    log_error ("%s=%s: must be a power of two from 4K to 4M", key, value);
+    return -1;
+  }
+  c->chunk = n;
+  return 0;
+}
+
+static int
+set_size (struct config *c, const char *key, const char *value)
+{
+  uint64_t n;
+
+  if (parse_size (key, value, &n) == -1)
+    return -1;
+  n = round_down (n, BLOCK_LEN);
+  if (n == 0) {
+    log_error ("%s=%s: must be at least %u bytes", key, value, BLOCK_LEN);
+    return -1;
+  }
+  c->size = n;
+  return 0;
+}
+
+static int
+set_later (struct config *c, const char *key, const char *value)
+{
+  return not_in_this_version (key, value);
+}
+
+/* Find value among "|"-separated words: its number, or -1 reported. */
+static int
+choose (const char *key, const char *value, const char *words)
+{
+  size_t len = strlen (value);
+  const char *p = words;
+
+  for (int i = 0;; i++) {
+    const char *end = strchrnul (p, '|');
+
+    if (len == (size_t) (end - p) && strncmp (p, value, len) == 0)
+      return i;
+    if (*end == '\0')
+      break;
+    p = end + 1;
+  }
+  log_error ("%s=%s: must be one of %s", key, value, words);
+  return -1;
+}
+
+static int
+set_code (struct config *c, const char *key, const char *value)
+{
+  c->code = choose (key, value, "rs|crs");
+  return c->code == CODE_CRS ? not_in_this_version (key, value)
+    : MIN (c->code, 0);
+}
+
+static int
+set_consistency (struct config *c, const char *key, const char *value)
+{
+  c->consistency = choose (key, value, "none|journal");
+  return c->consistency == CONSISTENCY_JOURNAL
+    ? not_in_this_version (key, value) : MIN (c->consistency, 0);
+}
+
+static int
+set_checksum (struct config *c, const char *key, const char *value)
+{
+  c->checksum = choose (key, value, "none|crc32c");
+  return c->checksum == CHECKSUM_CRC32C
+    ? not_in_this_version (key, value) : MIN (c->checksum, 0);
+}
+
+static int
+set_create (struct config *c, const char *key, const char *value)
+{
+  int n = choose (key, value, "no|missing");
+
+  c->create = n == 0 ? CREATE_NO : CREATE_MISSING;
+  return MIN (n, 0);
+}
+
+static int
+set_coder (struct config *c, const char *key, const char *value)
+{
+  int n = choose (key, value, "auto|isal|gf-complete|cuda");
+
+  if (n == -1)
+    return -1;
+  if (n == 3)
+    return not_in_this_version (key, value);
+  c->coder = strdup (value);
+  if (c->coder == NULL) {
+    log_error ("strdup: %m");
+    return -1;
+  }
+  return 0;
+}
+
+static int
+set_cache (struct config *c, const char *key, const char *value)
+{
+  return parse_size (key, value, &c->cache_len);
+}
+
+static int
+set_cache_mode (struct config *c, const char *key, const char *value)
+{
+  int n = choose (key, value, "writeback|writethrough");
+
+  c->writethrough = n == 1;
+  return MIN (n, 0);
+}
+
+static int
+set_degraded (struct config *c, const char *key, const char *value)
+{
+  int n = choose (key, value, "allow|refuse|force");
+
+  c->degraded = n == 1 ? DEGRADED_REFUSE
+    : n == 2 ? DEGRADED_FORCE : DEGRADED_ALLOW;
+  return MIN (n, 0);
+}
+
+static int
+set_control (struct config *c, const char *key, const char *value)
+{
+  c->control = config_absolute_path (value);
+  if (c->control == NULL)
+    return -1;
+  if (strlen (c->control) >= sizeof ((struct sockaddr_un *) NULL)->sun_path) {
+    log_error ("%s=%s: too long a path for a socket", key, value);
+    return -1;
+  }
+  return 0;
+}
+
+static const struct key {
+  const char *name;
+  int (*set) (struct config *c, const char *key, const char *value);
+  bool creates;                 /* describes an array to create */
+} keys[] = {
+  { "member", set_member, true },
+  { "dir", set_dir },
+  { "k", set_km, true },
+  { "m", set_km, true },
+  { "chunk", set_chunk, true },
+  { "size", set_size, true },
+  { "journal-size", set_later, true },
+  { "code", set_code, true },
+  { "w", set_later, true },
+  { "create", set_create },
+  { "coder", set_coder },
+  { "gpus", set_later },
+  { "cache", set_cache },
+  { "cache-mode", set_cache_mode },
+  { "consistency", set_consistency, true },
+  { "checksum", set_checksum, true },
+  { "degraded", set_degraded },
+  { "control", set_control },
+};
+
+const char *
+config_key (unsigned i, bool *creates)
+{
+  if (i >= ARRAY_LEN (keys))
+    return NULL;
+  *creates = keys[i].creates;
+  return keys[i].name;
+}
+
+int
+config_set (struct config *c, const char *key, const char *value)
+{
+  for (size_t i = 0; i < ARRAY_LEN (keys); i++) {
+    if (strcmp (keys[i].name, key) != 0)
+      continue;
+    if (value[0] == '\0') {
+      log_error ("%s=: a value is missing", key);
+      return -1;
+    }
+    if (keys[i].set != set_member) {
+      if (c->given & BIT (i)) {
+        log_error ("%s=%s: this key is given twice", key, value);
+        return -1;
+      }
+      c->given |= BIT (i);
+    }
+    return keys[i].set (c, key, value);
+  }
+  return 1;
+}
+
+/* ---- all together ---------------------------------------------------- */
+
+int
+config_complete (struct config *c)
+{
+  if (!c->k != !c->m) {
+    log_error ("%s= is given but not %s=", c->k ? "k" : "m",
+               c->k ? "m" : "k");
+    return -1;
+  }
+  if (c->k + c->m > MAX_SLOTS) {
+    log_error ("k=%u m=%u: k + m must be at most %u", c->k, c->m, MAX_SLOTS);
+    return -1;
+  }
+  if (c->dir && c->nr_members) {
+    log_error ("dir= goes with no other members (%s)", c->member[0]);
+    return -1;
+  }
+  if (c->dir && config_expand_dir (c) == -1)
+    return -1;
+  if (c->nr_members == 0) {
+    log_error ("no member is given");
+    return -1;
+  }
+  if (c->create == CREATE_DEFAULT)
+    c->create = c->dir ? CREATE_MISSING : CREATE_NO;
+  if (c->coder == NULL) {
+    c->coder = strdup ("auto");
+    if (c->coder == NULL) {
+      log_error ("strdup: %m");
+      return -1;
+    }
+  }
+  return 0;
+}

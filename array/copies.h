@@ -1,0 +1,33 @@
+/* gpuraid: the four superblock copies of a member, with plain reads.
+ *
+ * Before anything runs, and for commands that only look.  The running
+ * array writes its copies itself, in the order of array/membership.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_COPIES_H
+#define GPURAID_COPIES_H
+
+#include "array/membership.h"
+#include "member/member.h"
+
+/* Fill the first part of *f; a copy that can't be read counts as
+ * damaged.  f->name is borrowed from m.  why, if not NULL, gets for each
+ * copy that is not SB_OK a constant string.  0, or a positive errno if
+ * not one copy could be read.
+ */
+extern int copies_read (struct member *m, struct found *f,
+                        const char *why[SB_NR_COPIES]);
+
+/* Fill sb->boot_id and sb->host of this host, zeroes where unknown. */
+extern void copies_fill_host (struct superblock *sb);
+
+/* A random uuid (version 4).  0, or -1 reported. */
+extern int copies_new_uuid (uuid_bytes *uuid);
+
+/* "01234567-89ab-...", 36 characters and a NUL.  Returns buf. */
+#define UUID_TEXT_LEN 37u
+extern char *uuid_text (const uuid_bytes *uuid, char buf[UUID_TEXT_LEN]);
+
+#endif

@@ -1,0 +1,227 @@
+/* gpuraid: make a new array: what is written, and in which order.
+ *
+ * First the old superblocks go, then data and bitmap are made, and the
+ * superblock comes last, with a flush between each of these.  So a crash
+ * leaves members that are blank (with nobody's data); or, once the first
+ * copies are written, superblocks whose record was never accepted, which
+ * do not open; or, once one was accepted, an array.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/copies.h"
+#include "array/create.h"
+#include "common/bits.h"
+#include "common/cleanup.h"
+#include "common/crc32c.h"
+#include "common/log.h"
+#include "common/random.h"
+#include "gf/matrix.h"
+#include "raidmap/bitmap.h"
+
+/* One block, to read or write with any member. */
+struct aligned_block {
+  uint8_t b[BLOCK_LEN] __attribute__ ((aligned (BLOCK_LEN)));
+};
+
+static int
+failed (const char *call, const struct member *m, int err)
+{
+  log_error ("%s: %s: %s", call, m->path, strerror (err));
+  return -1;
+}
+
+static int
+write_block (struct member *m, uint64_t off, const struct aligned_block *b)
+{
+  int err = m->ops->pwrite (m, b->b, sizeof b->b, off);
+
+  return err ? failed ("write", m, err) : 0;
+}
+
+static int
+flush (struct member *m)
+{
+  int err = m->ops->flush (m);
+
+  return err ? failed ("flush", m, err) : 0;
+}
+
+static int
+flush_all (struct member *const *members, unsigned nr)
+{
+  for (unsigned i = 0; i < nr; i++)
+    if (flush (members[i]) == -1)
+      return -1;
+  return 0;
+}
+
+/* Only where there is one: it costs a flush, and blank stays blank. */
+static int
+remove_superblocks (struct member *const *members, unsigned nr)
+{
+  CLEANUP_FREE struct found *f = calloc (1, sizeof *f);
+  struct aligned_block zero = { 0 };
+
+  if (f == NULL) {
+    log_error ("calloc: %m");
+    return -1;
+  }
+  for (unsigned i = 0; i < nr; i++) {
+    struct member *m = members[i];
+    bool wrote = false;
+    int err = copies_read (m, f, NULL);
+
+    if (err)
+      return failed ("read", m, err);
+    for (enum sb_copy copy = 0; copy < SB_NR_COPIES; copy++)
+      if (f->result[copy] != SB_BLANK) {
+        if (write_block (m, layout_sb_off (m->ops->size (m), copy),
+                         &zero) == -1)
+          return -1;
+        wrote = true;
+      }
+    if (wrote && flush (m) == -1)
+      return -1;
+  }
+  return 0;
+}
+
+/* *zeroed: is all data zero now?  Else parity has to be made. */
+static int
+zero_data (struct member *const *members, unsigned nr,
+           const struct member_layout *l, bool *zeroed)
+{
+  *zeroed = true;
+  for (unsigned i = 0; i < nr; i++) {
+    int err = members[i]->ops->discard (members[i], l->data_off, l->data_len);
+
+    if (err == EOPNOTSUPP)
+      *zeroed = false;
+    else if (err)
+      return failed ("discard", members[i], err);
+  }
+  if (!*zeroed)
+    log_debug ("some member can't be zeroed at once: parity will be made");
+  return 0;
+}
+
+static int
+write_bitmap (struct member *m, const struct superblock *sb, unsigned slot,
+              bool open)
+{
+  uint64_t nr_regions = bitmap_nr_regions (&sb->l);
+  CLEANUP_FREE struct bitmap_page *page = calloc (1, sizeof *page);
+  struct aligned_block b;
+
+  if (page == NULL) {
+    log_error ("calloc: %m");
+    return -1;
+  }
+  for (uint64_t p = 0; p < bitmap_nr_pages (&sb->l); p++) {
+    uint64_t first = p * BITMAP_PAGE_REGIONS;
+
+    page->page_no = p;
+    for (unsigned w = 0; open && w < BITMAP_PAGE_WORDS; w++) {
+      uint64_t done = first + w * 64;
+
+      page->open[w] = done < nr_regions ? LOW_BITS (nr_regions - done) : 0;
+    }
+    for (unsigned place = 0; place < 2; place++) {
+      page->counter = 1 + place;
+      bitmap_page_encode (page, &sb->array_uuid, slot, b.b);
+      if (write_block (m, sb->l.bitmap_off +
+                       (2 * p + place) * BITMAP_PAGE_LEN, &b) == -1)
+        return -1;
+    }
+  }
+  return 0;
+}
+
+/* Two copies of one member are never in flight together. */
+static int
+write_copies (struct member *const *members, unsigned nr,
+              struct superblock *sb, enum sb_copy a, enum sb_copy b)
+{
+  const enum sb_copy copies[] = { a, b };
+  struct aligned_block buf;
+
+  for (unsigned i = 0; i < nr; i++)
+    for (unsigned j = 0; j < 2; j++) {
+      struct member *m = members[i];
+
+      sb->copy = copies[j];
+      sb->member_uuid = sb->device[i].uuid;
+      superblock_encode (sb, buf.b);
+      if (write_block (m, layout_sb_off (m->ops->size (m), sb->copy),
+                       &buf) == -1 ||
+          flush (m) == -1)
+        return -1;
+    }
+  return 0;
+}
+
+static int
+fill_superblock (const struct config *c, struct member *const *members,
+                 struct superblock *sb)
+{
+  uint8_t matrix[MAX_SLOTS * MAX_SLOTS / 4];
+  uuid_bytes uuid[MAX_SLOTS];
+  uint64_t least = UINT64_MAX, need, session;
+
+  for (unsigned i = 0; i < c->k + c->m; i++) {
+    least = MIN (least, members[i]->ops->size (members[i]));
+    if (copies_new_uuid (&uuid[i]) == -1)
+      return -1;
+  }
+  if (copies_new_uuid (&sb->array_uuid) == -1 ||
+      random_bytes (&session, sizeof session) == -1)
+    return -1;
+
+  sb->version = SB_VERSION;
+  sb->g = (struct geometry) { .k = c->k, .m = c->m, .chunk = c->chunk };
+  if (layout_fit (&sb->g, least, c->size, 0, 0, &sb->l, &need) == -1) {
+    log_error ("each member needs at least %" PRIu64 " bytes", need);
+    return -1;
+  }
+  sb->code = c->code;
+  sb->w = 8;
+  matrix_rs_parity (c->k, c->m, matrix);
+  sb->matrix_crc = crc32c (matrix, c->k * c->m);
+  sb->checksum = c->checksum;
+  sb->consistency = c->consistency;
+  sb->clean = true;
+  copies_fill_host (sb);
+  membership_create (sb, uuid, session);
+  return 0;
+}
+
+int
+create_on_members (const struct config *c, struct member *const *members)
+{
+  CLEANUP_FREE struct superblock *sb = calloc (1, sizeof *sb);
+  unsigned nr = c->k + c->m;
+  bool zeroed;
+
+  if (sb == NULL) {
+    log_error ("calloc: %m");
+    return -1;
+  }
+  if (fill_superblock (c, members, sb) == -1 ||
+      remove_superblocks (members, nr) == -1 ||
+      zero_data (members, nr, &sb->l, &zeroed) == -1)
+    return -1;
+  for (unsigned i = 0; i < nr; i++)
+    if (write_bitmap (members[i], sb, i, !zeroed) == -1)
+      return -1;
+  if (flush_all (members, nr) == -1 ||
+      write_copies (members, nr, sb, SB_A1, SB_B1) == -1 ||
+      write_copies (members, nr, sb, SB_A2, SB_B2) == -1)
+    return -1;
+  return 0;
+}

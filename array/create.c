@@ -1,0 +1,206 @@
+/* gpuraid: make a new array: may these members be used, and how large
+ * is it?
+ *
+ * Nothing is written to a member that is there before all members have
+ * been opened, locked and looked at.  array/create-write.c writes.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "array/blank.h"
+#include "array/create.h"
+#include "common/bits.h"
+#include "common/log.h"
+
+struct creation {
+  struct config c;              /* borrowed, with the defaults filled in */
+  struct member *member[MAX_SLOTS];     /* NULL: absent so far */
+  bool made[MAX_SLOTS];
+};
+
+int
+create_is_wanted (const struct config *c)
+{
+  const struct member *dirty = NULL;
+  char why[BLANK_WHY_LEN], dirty_why[BLANK_WHY_LEN];
+  int r = 1;
+
+  for (unsigned i = 0; i < c->nr_members && r == 1; i++) {
+    struct member *m = member_open (c->member[i], MEMBER_NOLOCK, 0);
+    int blank;
+
+    if (m == NULL) {
+      /* A dead disk is none to create on; whether the array can do
+       * without it, opening will tell.
+       */
+      if (errno == ENXIO || errno == EIO)
+        r = 0;
+      else if (errno != ENOENT)
+        r = -1;
+      continue;
+    }
+    blank = member_has_superblock (m, why);
+    if (blank != 0)
+      r = 0;
+    else if (dirty == NULL) {
+      blank = member_is_blank (m, why);
+      if (blank != 1) {
+        dirty = m;
+        strcpy (dirty_why, why);
+        continue;
+      }
+    }
+    member_close (m);
+  }
+  if (dirty && r == 1) {
+    log_error ("%s: %s (gpuraid create --force takes it)", dirty->path,
+               dirty_why);
+    r = -1;
+  }
+  member_close ((struct member *) dirty);
+  return r;
+}
+
+static int
+check_config (const struct config *c)
+{
+  if (c->k == 0 || c->m == 0) {
+    log_error ("k= and m= are needed to create an array");
+    return -1;
+  }
+  if (c->nr_members != c->k + c->m) {
+    log_error ("k=%u m=%u needs %u members, but %u %s given", c->k, c->m,
+               c->k + c->m, c->nr_members,
+               c->nr_members == 1 ? "is" : "are");
+    return -1;
+  }
+  return 0;
+}
+
+static int
+open_existing (struct creation *cr)
+{
+  for (unsigned i = 0; i < cr->c.nr_members; i++) {
+    const char *path = cr->c.member[i];
+
+    cr->member[i] = member_open (path, 0, 0);
+    if (cr->member[i] == NULL) {
+      if (errno == ENXIO || errno == EIO)
+        log_error ("open: %s: %m", path);
+      if (errno != ENOENT)
+        return -1;
+      if (cr->c.size == 0) {
+        log_error ("%s: no such file (size= is needed to make it)", path);
+        return -1;
+      }
+    }
+    for (unsigned j = 0; j < i; j++)
+      if (cr->member[i] && cr->member[j] &&
+          cr->member[i]->ops->same (cr->member[i], cr->member[j])) {
+        log_error ("%s and %s are the same file or disk",
+                   cr->c.member[j], path);
+        return -1;
+      }
+  }
+  return 0;
+}
+
+static int
+check_blank (const struct creation *cr)
+{
+  char why[BLANK_WHY_LEN];
+
+  for (unsigned i = 0; i < cr->c.nr_members; i++)
+    if (cr->member[i] && member_is_blank (cr->member[i], why) != 1) {
+      log_error ("%s: %s (gpuraid create --force takes it)",
+                 cr->member[i]->path, why);
+      return -1;
+    }
+  return 0;
+}
+
+/* Is each member that is there large enough?  *need: what an absent one
+ * must have; unset where there is none.
+ */
+static int
+check_sizes (const struct creation *cr, uint64_t *need)
+{
+  struct geometry g = { .k = cr->c.k, .m = cr->c.m, .chunk = cr->c.chunk };
+  struct member_layout l;
+  const struct member *least = NULL;
+  uint64_t size = UINT64_MAX;
+
+  for (unsigned i = 0; i < cr->c.nr_members; i++) {
+    struct member *m = cr->member[i];
+
+    if (m && m->ops->size (m) < size) {
+      least = m;
+      size = m->ops->size (m);
+    }
+  }
+  /* Where all are absent they are as long as it takes. */
+  if (layout_fit (&g, size, cr->c.size, 0, 0, &l, need) == 0)
+    return 0;
+  if (*need == UINT64_MAX)
+    log_error ("size=%" PRIu64 " is too large for an array", cr->c.size);
+  else
+    log_error ("%s: has %" PRIu64 " bytes, but %s each member needs at least "
+               "%" PRIu64, least->path, size,
+               cr->c.size ? "for this size=" : "for this k=, m= and chunk=",
+               *need);
+  return -1;
+}
+
+static int
+make_absent (struct creation *cr, uint64_t need)
+{
+  for (unsigned i = 0; i < cr->c.nr_members; i++) {
+    if (cr->member[i])
+      continue;
+    cr->member[i] = member_open (cr->c.member[i], MEMBER_CREATE, need);
+    if (cr->member[i] == NULL)
+      return -1;
+    cr->made[i] = true;
+  }
+  return 0;
+}
+
+/* What others left, so that nobody takes the member for theirs. */
+static int
+wipe (const struct creation *cr)
+{
+  for (unsigned i = 0; i < cr->c.nr_members; i++)
+    if (!cr->made[i] && member_wipe_signatures (cr->member[i]) == -1)
+      return -1;
+  return 0;
+}
+
+int
+create_array (const struct config *c, bool force)
+{
+  struct creation cr = { .c = *c };
+  uint64_t need;
+  int r = -1;
+
+  config_geometry_defaults (&cr.c);
+  if (check_config (c) == 0 &&
+      open_existing (&cr) == 0 &&
+      (force || check_blank (&cr) == 0) &&
+      check_sizes (&cr, &need) == 0 &&
+      make_absent (&cr, need) == 0 &&
+      (!force || wipe (&cr) == 0))
+    r = create_on_members (&cr.c, cr.member);
+
+  for (unsigned i = 0; i < MAX_SLOTS; i++) {
+    if (r == -1 && cr.made[i])
+      unlink (cr.member[i]->path);
+    member_close (cr.member[i]);
+  }
+  return r;
+}

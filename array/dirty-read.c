@@ -1,0 +1,114 @@
+/* gpuraid: the dirty bitmaps of the members found, with plain reads.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdlib.h>
+
+#include "array/dirty-read.h"
+#include "common/bits.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+
+/* The newest good copy of a page; false if neither place has one. */
+static bool
+read_page (struct member *m, const struct superblock *sb, unsigned slot,
+           uint64_t page_no, struct bitmap_page *page, uint8_t *newest)
+{
+  uint8_t buf[BITMAP_PAGE_LEN] __attribute__ ((aligned (BITMAP_PAGE_LEN)));
+  struct bitmap_page p;
+  bool found = false;
+
+  *newest = 0;
+  for (unsigned place = 0; place < 2; place++) {
+    uint64_t off = sb->l.bitmap_off +
+      (2 * page_no + place) * BITMAP_PAGE_LEN;
+
+    if (m->ops->pread (m, buf, sizeof buf, off) != 0 ||
+        !bitmap_page_decode (buf, &sb->array_uuid, slot, page_no, &p))
+      continue;
+    if (!found || p.counter > page->counter) {
+      *page = p;
+      *newest = place;
+    }
+    found = true;
+  }
+  return found;
+}
+
+/* The regions of this page's word w that exist. */
+static uint64_t
+word_mask (const struct superblock *sb, uint64_t page_no, unsigned w)
+{
+  uint64_t nr_regions = bitmap_nr_regions (&sb->l);
+  uint64_t first = page_no * BITMAP_PAGE_REGIONS + w * 64;
+
+  return first < nr_regions ? LOW_BITS (nr_regions - first) : 0;
+}
+
+static void
+add_page (const struct superblock *sb, struct bitmap_page *sum,
+          const struct bitmap_page *p, bool good)
+{
+  for (unsigned w = 0; w < BITMAP_PAGE_WORDS; w++) {
+    uint64_t mask = word_mask (sb, sum->page_no, w);
+
+    sum->open[w] |= mask & (good ? p->open[w] : ~UINT64_C (0));
+    sum->missed[w] |= mask & (good ? p->missed[w] : ~UINT64_C (0));
+  }
+  if (good)
+    sum->counter = MAX (sum->counter, p->counter);
+}
+
+static void
+read_member (struct assembly *a, struct assembled_member *am,
+             struct bitmap_page *page)
+{
+  uint64_t nr_pages = bitmap_nr_pages (&a->sb.l);
+  unsigned slot = am->dev < SB_MAX_DEVICES ? a->sb.device[am->dev].slot
+    : SLOT_NONE;
+
+  if (slot == SLOT_NONE)
+    return;
+  for (uint64_t p = 0; p < nr_pages; p++) {
+    bool good = read_page (am->member, &a->sb, slot, p, page,
+                           &am->page_place[p]);
+
+    if (am->role == MEMBER_CURRENT)
+      add_page (&a->sb, &a->page[p], page, good);
+    else if (good)
+      a->page[p].counter = MAX (a->page[p].counter, page->counter);
+    if (!good)
+      log_debug ("%s: page %llu of the dirty bitmap is bad in both places",
+                 am->member->path, (unsigned long long) p);
+  }
+}
+
+int
+dirty_read (struct assembly *a)
+{
+  uint64_t nr_pages = bitmap_nr_pages (&a->sb.l);
+  CLEANUP_FREE struct bitmap_page *page = malloc (sizeof *page);
+
+  a->page = calloc (nr_pages, sizeof *a->page);
+  if (a->page == NULL || page == NULL) {
+    log_error ("calloc: %m");
+    return -1;
+  }
+  for (uint64_t p = 0; p < nr_pages; p++)
+    a->page[p].page_no = p;
+  for (unsigned i = 0; i < a->nr_members; i++) {
+    a->member[i].page_place = calloc (nr_pages, 1);
+    if (a->member[i].page_place == NULL) {
+      log_error ("calloc: %m");
+      return -1;
+    }
+    read_member (a, &a->member[i], page);
+  }
+
+  a->unclean = false;
+  for (uint64_t p = 0; p < nr_pages; p++)
+    for (unsigned w = 0; w < BITMAP_PAGE_WORDS; w++)
+      a->unclean |= a->page[p].open[w] != 0;
+  return 0;
+}

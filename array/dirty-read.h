@@ -1,0 +1,17 @@
+/* gpuraid: the dirty bitmaps of the members found, with plain reads.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_DIRTY_READ_H
+#define GPURAID_DIRTY_READ_H
+
+#include "array/assemble.h"
+
+/* Fill a->page, a->unclean and every member's page_place; the rest of
+ * *a is given.  A place that can't be read is a bad one.  0, or -1
+ * reported (no memory).
+ */
+extern int dirty_read (struct assembly *a);
+
+#endif

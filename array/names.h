@@ -1,0 +1,19 @@
+/* gpuraid: the names of members, for array/config.c.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_NAMES_H
+#define GPURAID_NAMES_H
+
+#include "array/config.h"
+
+/* Takes over path, also on failure.  0, or -1 reported. */
+extern int config_add_member (struct config *c, char *path);
+
+/* Add the members of c->dir; where an array may be created, also those
+ * that are not there yet.  0, or -1 reported.
+ */
+extern int config_expand_dir (struct config *c);
+
+#endif

@@ -1,0 +1,85 @@
+/* gpuraid: open the members of a configuration.
+ *
+ * Decides between reading and writing for all of them together, and
+ * which of those that do not open are only missing.  What is on them is
+ * array/assemble.c's to judge.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "array/assemble.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+
+/* Asked first, so that a member that cannot be written is no error.  One
+ * that does not even open counts as writable: opening it says why.
+ */
+static bool
+can_write (const char *path)
+{
+  CLEANUP_CLOSE int fd = -1;
+  struct stat st;
+  int ro = 0;
+
+  if (faccessat (AT_FDCWD, path, W_OK, AT_EACCESS) == -1 &&
+      (errno == EACCES || errno == EPERM || errno == EROFS))
+    return false;
+  if (stat (path, &st) == -1 || !S_ISBLK (st.st_mode))
+    return true;
+  fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  return fd == -1 || ioctl (fd, BLKROGET, &ro) == -1 || !ro;
+}
+
+static int
+refuse_same (struct member **members, unsigned nr, struct member *m)
+{
+  for (unsigned i = 0; i < nr; i++)
+    if (m->ops->same (m, members[i])) {
+      log_error ("%s and %s are the same file or disk", members[i]->path,
+                 m->path);
+      return -1;
+    }
+  return 0;
+}
+
+int
+open_members (const struct config *c, struct member **members,
+              unsigned *nr, unsigned *nr_absent)
+{
+  unsigned flags = 0;
+
+  *nr = *nr_absent = 0;
+  for (unsigned i = 0; i < c->nr_members; i++)
+    if (!can_write (c->member[i]))
+      flags = MEMBER_RDONLY;
+
+  for (unsigned i = 0; i < c->nr_members; i++) {
+    struct member *m = member_open (c->member[i], flags, 0);
+
+    if (m == NULL) {
+      if (errno != ENOENT && errno != ENXIO && errno != EIO)
+        goto err;
+      (*nr_absent)++;
+      continue;
+    }
+    if (refuse_same (members, *nr, m) == -1) {
+      member_close (m);
+      goto err;
+    }
+    members[(*nr)++] = m;
+  }
+  return 0;
+
+ err:
+  for (unsigned i = 0; i < *nr; i++)
+    member_close (members[i]);
+  *nr = 0;
+  return -1;
+}

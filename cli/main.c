@@ -1,0 +1,124 @@
+/* gpuraid: find the subcommand.
+ *
+ * Knows the names and how each is called; what they do is in the files
+ * named after them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "common/bits.h"
+#include "common/log.h"
+#include "common/version.h"
+
+static const struct command {
+  const char *name;
+  int (*run) (int argc, char **argv);   /* NULL: not in this version */
+  const char *args;
+  const char *what;
+} commands[] = {
+  { "create", cmd_create,
+    "[--force] k=K m=M [chunk=BYTES] [size=BYTES] [code=rs]\n"
+    "                      [checksum=none] [consistency=none] MEMBER...",
+    "make a new array" },
+  { "examine", cmd_examine, "[--json] MEMBER...",
+    "what a member's superblock says" },
+  { "status", cmd_status, "[--json] CONTROL",
+    "state, members, progress and counters of a running array" },
+  { "watch", cmd_watch, "CONTROL", "the same, live" },
+  { "fail", cmd_fail, "CONTROL MEMBER",
+    "take a member out (by slot number or path)" },
+  { "replace", cmd_replace, "[--force] CONTROL MEMBER NEW",
+    "rebuild a member onto NEW, online" },
+  { "wait", cmd_wait, "CONTROL",
+    "until no rebuild is running; exit 0 if the array is healthy" },
+  { "check" }, { "readd" }, { "spare" }, { "scrub" }, { "rate" },
+  { "bench" }, { "metrics" },
+};
+
+static const struct command *
+find_command (const char *name)
+{
+  for (size_t i = 0; i < ARRAY_LEN (commands); i++)
+    if (strcmp (commands[i].name, name) == 0)
+      return &commands[i];
+  return NULL;
+}
+
+int
+cli_usage (const char *name)
+{
+  const struct command *c = find_command (name);
+
+  fprintf (stderr, "usage: gpuraid %s %s\n", c->name, c->args);
+  return 1;
+}
+
+char *
+cli_size (uint64_t bytes, char buf[CLI_SIZE_LEN])
+{
+  static const char unit[] = "KMGTPE";
+  double x = bytes;
+  int u = -1;
+
+  if (bytes < KIB) {
+    snprintf (buf, CLI_SIZE_LEN, "%" PRIu64 " bytes", bytes);
+    return buf;
+  }
+  while (x >= 1024 && u < 5) {
+    x /= 1024;
+    u++;
+  }
+  snprintf (buf, CLI_SIZE_LEN, "%.*f %ciB", x < 100 && x != (int) x, x,
+            unit[u]);
+  return buf;
+}
+
+static void
+help (void)
+{
+  printf ("usage: gpuraid COMMAND ...\n\n");
+  for (size_t i = 0; i < ARRAY_LEN (commands); i++)
+    if (commands[i].run)
+      printf ("  gpuraid %s %s\n      %s\n", commands[i].name,
+              commands[i].args, commands[i].what);
+  printf ("\nMEMBER is a file or a disk.  CONTROL is the socket named by "
+          "control= when\nthe array was started:\n\n"
+          "  nbdkit gpuraid control=/run/array.sock MEMBER...\n");
+}
+
+int
+main (int argc, char *argv[])
+{
+  const struct command *c;
+
+  if (argc < 2) {
+    log_error ("which command? (gpuraid --help lists them)");
+    return EXIT_FAILURE;
+  }
+  if (strcmp (argv[1], "--help") == 0 || strcmp (argv[1], "help") == 0) {
+    help ();
+    return EXIT_SUCCESS;
+  }
+  if (strcmp (argv[1], "--version") == 0) {
+    printf ("gpuraid %s\n", GPURAID_VERSION);
+    return EXIT_SUCCESS;
+  }
+  c = find_command (argv[1]);
+  if (c == NULL) {
+    log_error ("%s: no such command (gpuraid --help lists them)", argv[1]);
+    return EXIT_FAILURE;
+  }
+  if (c->run == NULL) {
+    log_error ("%s: not in this version", argv[1]);
+    return EXIT_FAILURE;
+  }
+  optind = 0;                   /* glibc: start afresh */
+  return c->run (argc - 1, argv + 1);
+}

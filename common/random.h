@@ -1,0 +1,16 @@
+/* gpuraid: numbers that nobody else has drawn.
+ *
+ * For uuids and sessions; from the kernel.  Any thread.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_RANDOM_H
+#define GPURAID_RANDOM_H
+
+#include <stddef.h>
+
+/* 0, or -1 reported. */
+extern int random_bytes (void *buf, size_t len);
+
+#endif

@@ -1,0 +1,360 @@
+/* gpuraid: every key, good and bad, and what goes together.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "array/config.h"
+#include "common/bits.h"
+#include "common/log.h"
+
+static unsigned nr_errors;
+static char last_error[512];
+
+static void
+sink (enum log_level level, const char *fmt, va_list args)
+{
+  if (level == LOG_LEVEL_ERROR) {
+    nr_errors++;
+    vsnprintf (last_error, sizeof last_error, fmt, args);
+    assert_null (strchr (last_error, '\n'));
+  }
+}
+
+static int
+setup (void **state)
+{
+  log_set_sink (sink);
+  return 0;
+}
+
+/* "k=4 m=2 a b": set and complete; -1, and exactly one message, if the
+ * words are refused anywhere.
+ */
+static int
+try (struct config *c, const char *words)
+{
+  char *copy = strdup (words), *save;
+  int r = 0;
+
+  nr_errors = 0;
+  last_error[0] = '\0';
+  config_init (c);
+  for (char *w = strtok_r (copy, " ", &save); w && r == 0;
+       w = strtok_r (NULL, " ", &save)) {
+    char *eq = strchr (w, '=');
+
+    if (eq) {
+      *eq = '\0';
+      r = config_set (c, w, eq + 1);
+    }
+    else
+      r = config_set (c, "member", w);
+  }
+  free (copy);
+  if (r == 0)
+    r = config_complete (c);
+  assert_int_equal (nr_errors, r == -1);
+  return r;
+}
+
+static void
+accepted (const char *words)
+{
+  struct config c;
+
+  if (try (&c, words) != 0)
+    fail_msg ("%s: refused: %s", words, last_error);
+  config_free (&c);
+}
+
+static void
+refused (const char *words, const char *why)
+{
+  struct config c;
+
+  if (try (&c, words) != -1)
+    fail_msg ("%s: not refused", words);
+  if (strstr (last_error, why) == NULL)
+    fail_msg ("%s: refused with \"%s\", not \"%s\"", words, last_error, why);
+  config_free (&c);
+}
+
+static void
+test_defaults (void **state)
+{
+  struct config c;
+
+  assert_int_equal (try (&c, "/a"), 0);
+  assert_int_equal (c.k, 0);
+  assert_int_equal (c.m, 0);
+  assert_int_equal (c.chunk, 0);
+  assert_int_equal (c.size, 0);
+  assert_int_equal (c.code, -1);
+  assert_int_equal (c.consistency, -1);
+  assert_int_equal (c.checksum, -1);
+  assert_int_equal (c.create, CREATE_NO);
+  assert_int_equal (c.degraded, DEGRADED_ALLOW);
+  assert_string_equal (c.coder, "auto");
+  assert_int_equal (c.cache_len, 256 * MIB);
+  assert_false (c.writethrough);
+  assert_null (c.control);
+  config_geometry_defaults (&c);
+  assert_int_equal (c.chunk, 65536);
+  assert_int_equal (c.code, CODE_RS);
+  assert_int_equal (c.consistency, CONSISTENCY_NONE);
+  assert_int_equal (c.checksum, CHECKSUM_NONE);
+  config_free (&c);
+}
+
+static void
+test_values (void **state)
+{
+  struct config c;
+
+  assert_int_equal (try (&c, "k=10 m=4 chunk=1M size=1000001 code=rs "
+                         "consistency=none checksum=none create=missing "
+                         "coder=gf-complete cache=64M cache-mode=writethrough "
+                         "degraded=force control=/run/x /a /b"), 0);
+  assert_int_equal (c.k, 10);
+  assert_int_equal (c.m, 4);
+  assert_int_equal (c.chunk, MIB);
+  assert_int_equal (c.size, 244 * 4096);
+  assert_int_equal (c.code, CODE_RS);
+  assert_int_equal (c.create, CREATE_MISSING);
+  assert_string_equal (c.coder, "gf-complete");
+  assert_int_equal (c.cache_len, 64 * MIB);
+  assert_true (c.writethrough);
+  assert_int_equal (c.degraded, DEGRADED_FORCE);
+  assert_string_equal (c.control, "/run/x");
+  assert_int_equal (c.nr_members, 2);
+  assert_string_equal (c.member[1], "/b");
+  config_free (&c);
+
+  accepted ("chunk=4096 /a");
+  accepted ("chunk=4M /a");
+  accepted ("chunk=8s /a");
+  accepted ("k=63 m=1 /a");
+  accepted ("k=1 m=63 /a");
+  accepted ("create=no coder=isal cache-mode=writeback degraded=allow /a");
+  accepted ("degraded=refuse coder=auto /a");
+}
+
+static void
+test_bad_values (void **state)
+{
+  refused ("chunk=3000 /a", "power of two");
+  refused ("chunk=2048 /a", "power of two");
+  refused ("chunk=8M /a", "power of two");
+  refused ("chunk=0 /a", "power of two");
+  refused ("chunk=64Q /a", "not a size");
+  refused ("chunk=64KB /a", "not a size");
+  refused ("chunk=-64K /a", "not a size");
+  refused ("size=big /a", "not a size");
+  refused ("size=0 /a", "at least");
+  refused ("size=4095 /a", "at least");
+  refused ("size=16E /a", "not a size");
+  refused ("size=99999999999999999999 /a", "not a size");
+  refused ("cache=lots /a", "not a size");
+  refused ("k=0 m=1 /a", "from 1 to 63");
+  refused ("k=-1 m=1 /a", "from 1 to 63");
+  refused ("k=x m=1 /a", "from 1 to 63");
+  refused ("k=4x m=1 /a", "from 1 to 63");
+  refused ("k=64 m=1 /a", "from 1 to 63");
+  refused ("k=99999999999999999999 m=1 /a", "from 1 to 63");
+  refused ("m= k=1 /a", "missing");
+  refused ("create=yes /a", "no|missing");
+  refused ("create=n /a", "no|missing");
+  refused ("coder=fast /a", "auto|isal|gf-complete");
+  refused ("cache-mode=none /a", "writeback|writethrough");
+  refused ("degraded=ok /a", "allow|refuse|force");
+  refused ("code=raid5 /a", "rs|crs");
+  refused ("checksum=md5 /a", "none|crc32c");
+  refused ("consistency=bitmap /a", "none|journal");
+}
+
+static void
+test_not_in_this_version (void **state)
+{
+  static const char *const words[] = {
+    "consistency=journal", "checksum=crc32c", "code=crs", "w=4", "w=8",
+    "coder=cuda", "gpus=all", "gpus=0", "journal-size=64M",
+    "nbd://localhost", "member=nbds://localhost/x",
+    "member=nbd+unix:///x?socket=/y", "nbds+unix:///x",
+    "nbd+vsock://2/",
+  };
+
+  for (size_t i = 0; i < ARRAY_LEN (words); i++)
+    refused (words[i], "not in this version");
+}
+
+static void
+test_together (void **state)
+{
+  refused ("k=4 /a", "not m=");
+  refused ("m=2 /a", "not k=");
+  refused ("k=60 m=5 /a", "at most 64");
+  refused ("k=4 m=2", "no member");
+  refused ("dir=/tmp /a", "no other members");
+  refused ("/a dir=/tmp", "no other members");
+  refused ("k=4 k=4 m=2 /a", "given twice");
+  refused ("coder=auto coder=isal /a", "given twice");
+  refused ("/a /b /a", "given twice");
+  refused ("/a /x//../a//. /b //b", "given twice");
+  refused ("dir=/nonexistent-gpuraid", "No such file");
+}
+
+static void
+test_unknown (void **state)
+{
+  struct config c;
+
+  assert_int_equal (try (&c, "chonk=64K"), 1);
+  config_free (&c);
+  assert_int_equal (try (&c, "K=4"), 1);
+  config_free (&c);
+}
+
+static void
+test_many (void **state)
+{
+  struct config c;
+  char name[32];
+
+  config_init (&c);
+  nr_errors = 0;
+  for (unsigned i = 0; i < CONFIG_MAX_MEMBERS; i++) {
+    snprintf (name, sizeof name, "/m%u", i);
+    assert_int_equal (config_set (&c, "member", name), 0);
+  }
+  assert_int_equal (config_set (&c, "member", "/more"), -1);
+  assert_int_equal (nr_errors, 1);
+  config_free (&c);
+}
+
+static void
+check_absolute (const char *in, const char *out)
+{
+  char *p = config_absolute_path (in);
+
+  assert_string_equal (p, out);
+  free (p);
+}
+
+static void
+test_absolute (void **state)
+{
+  char old[4096];
+
+  assert_non_null (getcwd (old, sizeof old));
+  assert_int_equal (chdir ("/usr"), 0);
+  check_absolute ("a", "/usr/a");
+  check_absolute ("./a", "/usr/a");
+  check_absolute ("././/a/.", "/usr/a");
+  check_absolute ("../a", "/usr/../a");
+  check_absolute (".", "/usr");
+  check_absolute ("/", "/");
+  check_absolute ("//", "/");
+  check_absolute ("/.", "/");
+  check_absolute ("/a/", "/a");
+  check_absolute ("/a/.b/./c", "/a/.b/c");
+  check_absolute ("nbd:x", "/usr/nbd:x");
+  check_absolute (".img", "/usr/.img");
+  assert_int_equal (chdir (old), 0);
+}
+
+static void
+touch (const char *dir, const char *name)
+{
+  char path[256];
+  FILE *f;
+
+  snprintf (path, sizeof path, "%s/%s", dir, name);
+  f = fopen (path, "w");
+  assert_non_null (f);
+  fclose (f);
+}
+
+static void
+test_dir (void **state)
+{
+  char dir[] = "/tmp/gpuraid-config-XXXXXX", words[256], cmd[256];
+  struct config c;
+
+  assert_non_null (mkdtemp (dir));
+  snprintf (words, sizeof words, "dir=%s", dir);
+  refused (words, "needed to make them");
+  snprintf (words, sizeof words, "dir=%s create=no k=2 m=1 size=1M", dir);
+  refused (words, "no member-*.img there");
+  snprintf (words, sizeof words, "dir=%s k=2 m=1", dir);
+  refused (words, "needed to make them");
+
+  /* A folder that is empty, then one with some, then with all. */
+  snprintf (words, sizeof words, "dir=%s/ k=2 m=1 size=1M", dir);
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal (try (&c, words), 0);
+    assert_int_equal (c.create, CREATE_MISSING);
+    assert_int_equal (c.nr_members, 3);
+    for (int j = 0; j < 3; j++) {
+      char path[64];
+      bool there = false;
+
+      snprintf (path, sizeof path, "%s/member-%02d.img", dir, j);
+      for (int n = 0; n < 3; n++)
+        there |= strcmp (c.member[n], path) == 0;
+      assert_true (there);
+    }
+    config_free (&c);
+    if (i == 0)
+      touch (dir, "member-01.img");
+    else {
+      touch (dir, "member-00.img");
+      touch (dir, "member-02.img");
+    }
+  }
+
+  /* Opening takes what is there, whatever its number, and nothing else. */
+  touch (dir, "member-17.img");
+  touch (dir, "member-03.img.bak");
+  touch (dir, "member-.img");
+  touch (dir, "other.img");
+  snprintf (words, sizeof words, "dir=%s", dir);
+  assert_int_equal (try (&c, words), 0);
+  assert_int_equal (c.nr_members, 4);
+  config_free (&c);
+  snprintf (words, sizeof words, "dir=%s k=2 m=1 size=1M", dir);
+  assert_int_equal (try (&c, words), 0);
+  assert_int_equal (c.nr_members, 4);
+  config_free (&c);
+
+  snprintf (cmd, sizeof cmd, "rm -r %s", dir);
+  assert_int_equal (system (cmd), 0);
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_defaults),
+    cmocka_unit_test (test_values),
+    cmocka_unit_test (test_bad_values),
+    cmocka_unit_test (test_not_in_this_version),
+    cmocka_unit_test (test_together),
+    cmocka_unit_test (test_unknown),
+    cmocka_unit_test (test_many),
+    cmocka_unit_test (test_absolute),
+    cmocka_unit_test (test_dir),
+  };
+
+  return cmocka_run_group_tests (tests, setup, NULL);
+}
