@@ -1,0 +1,340 @@
+# gpuraid: what the script tests share.
+#
+# Source it from the root of the tree.  Gives a temporary folder on disk
+# and one in memory, members, a server and a clean end whatever happens.
+# Decides nothing about what is right: each test says that itself.
+#
+# In:  OUT   where the plugin and the command are (default: here)
+#      B     the build folder (default: build)
+#      SAN   the sanitizers they were built with, if any
+# Out: tmp shm           folders, removed at the end
+#      members           the members, an array in order of slots
+#      sock uri control  of the server that start_raid starts
+#
+# SPDX-License-Identifier: BSD-3-Clause
+
+set -e
+set -o pipefail
+
+OUT=$(realpath "${OUT:-.}")
+B=$(realpath -m "${B:-build}")
+SAN=${SAN:-}
+plugin=$OUT/nbdkit-gpuraid-plugin.so
+gpuraid=$OUT/gpuraid
+tools=$B/tests/tools
+
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/gpuraid-test.XXXXXX")
+shm=$(mktemp -d /dev/shm/gpuraid-test.XXXXXX)
+members=()
+sock=$shm/sock
+uri="nbd+unix:///?socket=$sock"
+control=$shm/control
+raid_log=$tmp/nbdkit.log
+raid_pid=
+at_exit=()
+
+fail ()
+{
+  echo "$0: $*" >&2
+  if [ -s "$raid_log" ]; then
+    echo "--- the server's last words:" >&2
+    tail -n 40 "$raid_log" >&2
+  fi
+  exit 1
+}
+
+skip ()
+{
+  echo "$0: skipped: $*" >&2
+  exit 77
+}
+
+# on_exit COMMAND...: run at the end, the newest first.
+on_exit ()
+{
+  at_exit=("$(printf '%q ' "$@")" "${at_exit[@]}")
+}
+
+cleanup ()
+{
+  local rc=$? c
+  trap - EXIT
+  set +e
+  for c in "${at_exit[@]}"; do
+    eval "$c" >/dev/null 2>&1
+  done
+  if [ -n "$raid_pid" ]; then
+    kill -9 "$raid_pid" 2>/dev/null
+    wait "$raid_pid" 2>/dev/null
+  fi
+  if [ -n "$KEEP" ] && [ $rc -ne 0 ]; then
+    echo "$0: kept: $tmp $shm" >&2
+  else
+    rm -rf "$tmp" "$shm"
+  fi
+  exit $rc
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM HUP
+
+# A program of a package that scripts/deps installs: missing is a failure.
+need ()
+{
+  local p
+  for p in "$@"; do
+    command -v "$p" >/dev/null || fail "$p is not installed: run scripts/deps"
+  done
+}
+
+# What only a kernel can give: missing is a skip.
+need_fuse ()
+{
+  need nbdfuse fusermount3
+  [ -w /dev/fuse ] || skip "no /dev/fuse"
+}
+
+need_loop ()
+{
+  local dev
+  need losetup
+  [ "$(id -u)" = 0 ] || skip "not root: no loop devices, no mount"
+  dev=$(losetup -f 2>/dev/null) || skip "no loop devices"
+  [ -b "$dev" ] || skip "no loop devices"
+}
+
+# wait_for SECONDS COMMAND...: until the command succeeds.
+wait_for ()
+{
+  local end=$((SECONDS + $1))
+  shift
+  until "$@" >/dev/null 2>&1; do
+    [ $SECONDS -lt $end ] || return 1
+    sleep 0.05
+  done
+}
+
+# make_members NR SIZE [FOLDER]: sparse files of that size, in memory.
+make_members ()
+{
+  local dir=${3:-$shm} i f
+  members=()
+  for ((i = 0; i < $1; i++)); do
+    f=$(printf '%s/member-%02d.img' "$dir" "$i")
+    rm -f "$f"
+    truncate -s "$2" "$f"
+    members+=("$f")
+  done
+}
+
+# create_array KEY=VALUE...: on ${members[@]}
+create_array ()
+{
+  timeout 60 "$gpuraid" create "$@" "${members[@]}" ||
+    fail "gpuraid create $*: failed"
+}
+
+# The loop that the thread sanitizer can see through, see -D gpuraid.loop.
+san_preload=
+san_flags=()
+case $SAN in
+  *address*)
+    san_preload=$(gcc -print-file-name=libasan.so) ;;
+  *thread*)
+    san_preload=$(gcc -print-file-name=libtsan.so)
+    san_flags=(-D gpuraid.loop=2) ;;
+esac
+# A sanitizer's finding ends the server with a status that stop_raid sees.
+# nbdkit itself frees little at exit, so leaks are for the unit tests.
+san_asan="detect_leaks=0:${ASAN_OPTIONS:-}"
+san_tsan="exitcode=66:${TSAN_OPTIONS:-}"
+# A sanitizer build is slower: more patience, less work.
+slow=1
+[ -z "$SAN" ] || slow=4
+
+# run_server FLAG... -- ARG...: nbdkit in the background, no waiting.
+run_server ()
+{
+  rm -f "$sock" "$shm/pid"
+  : > "$raid_log"
+  LD_PRELOAD=$san_preload ASAN_OPTIONS=$san_asan TSAN_OPTIONS=$san_tsan \
+    nbdkit -f -U "$sock" -P "$shm/pid" "${san_flags[@]}" "${raid_flags[@]}" \
+    "$plugin" control="$control" "$@" >>"$raid_log" 2>&1 &
+  raid_pid=$!
+}
+
+raid_is_up ()
+{
+  [ -s "$shm/pid" ] || ! kill -0 "$raid_pid" 2>/dev/null
+}
+
+# start_raid [KEY=VALUE...]: serve ${members[@]}; flags for nbdkit in
+# raid_flags.  Returns when clients can connect.
+raid_flags=()
+start_raid ()
+{
+  run_server "$@" "${members[@]}"
+  wait_for $((30 * slow)) raid_is_up ||
+    fail "start_raid $*: not up after $((30 * slow)) s"
+  [ -s "$shm/pid" ] || fail "start_raid $*: the server did not start"
+}
+
+# refuse_raid [KEY=VALUE...]: the server must say why and go.
+refuse_raid ()
+{
+  local rc=0
+  run_server "$@" "${members[@]}"
+  wait_for $((30 * slow)) raid_is_up || fail "refuse_raid $*: neither up nor gone"
+  [ ! -s "$shm/pid" ] || fail "refuse_raid $*: the server started"
+  wait "$raid_pid" || rc=$?
+  raid_pid=
+  [ $rc -ne 0 ] || fail "refuse_raid $*: exit status 0"
+  [ -s "$raid_log" ] || fail "refuse_raid $*: not a word"
+}
+
+# SIGTERM, as an administrator would; its status counts.
+stop_raid ()
+{
+  local rc=0
+  kill "$raid_pid" || fail "stop_raid: the server is not there any more"
+  timeout $((60 * slow)) tail --pid="$raid_pid" -f /dev/null ||
+    fail "stop_raid: still there after $((60 * slow)) s"
+  wait "$raid_pid" || rc=$?
+  raid_pid=
+  [ $rc -eq 0 ] || fail "stop_raid: the server's exit status was $rc"
+}
+
+# SIGKILL, as a power cut would, but for the page cache.
+kill_raid ()
+{
+  kill -9 "$raid_pid" || fail "kill_raid: the server is not there any more"
+  wait "$raid_pid" 2>/dev/null || :
+  raid_pid=
+}
+
+restart_raid ()
+{
+  stop_raid
+  start_raid "$@"
+}
+
+# field NAME[.NAME...] < JSON: one value, strings bare, null as "null".
+field ()
+{
+  /usr/bin/python3 -c '
+import json, sys
+v = json.load (sys.stdin)
+for n in sys.argv[1].split ("."):
+    v = v[int (n) if isinstance (v, list) else n]
+print (v if isinstance (v, str) else json.dumps (v))' "$1"
+}
+
+# status_field state; status_field members.0.state
+status_field ()
+{
+  timeout 30 "$gpuraid" status --json "$control" | field "$1"
+}
+
+expect_state ()
+{
+  local s
+  s=$(status_field state)
+  [ "$s" = "$1" ] || fail "the array is $s, not $1"
+}
+
+fail_member ()
+{
+  timeout 60 "$gpuraid" fail "$control" "$1" || fail "gpuraid fail $1: failed"
+}
+
+# replace_member SLOT NEW: and let the replacement take its place in members
+replace_member ()
+{
+  timeout 60 "$gpuraid" replace "$control" "$1" "$2" ||
+    fail "gpuraid replace $1: failed"
+  members[$1]=$2
+}
+
+wait_healthy ()
+{
+  timeout $((120 * slow)) "$gpuraid" wait "$control" ||
+    fail "gpuraid wait: status $?"
+  expect_state healthy
+}
+
+# mount_device: the array as a block device, in $device, through nbdfuse
+# and a loop device, which every kernel with FUSE has.
+mount_device ()
+{
+  mkdir -p "$shm/fuse"
+  nbdfuse "$shm/fuse/disk" "$uri" >>"$tmp/nbdfuse.log" 2>&1 &
+  fuse_pid=$!
+  on_exit fusermount3 -uz "$shm/fuse"
+  wait_for 10 test -f "$shm/fuse/disk" || fail "nbdfuse did not start"
+  device=$(losetup -f --show "$shm/fuse/disk") || skip "losetup failed"
+  on_exit losetup -d "$device"
+}
+
+unmount_device ()
+{
+  losetup -d "$device"
+  wait_for 10 fusermount3 -u "$shm/fuse" || fail "fusermount3 -u failed"
+  wait "$fuse_pid" || :
+}
+
+# slow_member NAME SIZE MS: a blank file, in $slow_path, to which every
+# write takes that long: a rebuild onto it lasts.
+slow_member ()
+{
+  local d=$shm/$1
+  mkdir -p "$d/mnt"
+  truncate -s "$2" "$d/store"
+  nbdkit -U "$d/sock" -P "$d/pid" --filter=delay file "$d/store" \
+    wdelay="$3ms" || fail "nbdkit for a slow member did not start"
+  nbdfuse "$d/mnt/member" "nbd+unix:///?socket=$d/sock" \
+    >>"$tmp/nbdfuse.log" 2>&1 &
+  on_exit kill "$(cat "$d/pid")"
+  on_exit fusermount3 -uz "$d/mnt"
+  slow_path=$d/mnt/member
+  wait_for 10 test -f "$slow_path" || fail "nbdfuse did not start"
+}
+
+# churn SLOT...: until churn_stop, members fail and are rebuilt, one after
+# the other, so that whatever runs meanwhile meets every state.
+churn ()
+{
+  rm -f "$tmp/churn-stop"
+  (
+    trap - EXIT
+    n=0
+    while :; do
+      for slot in "$@"; do
+        n=$((n + 1))
+        timeout 60 "$gpuraid" fail "$control" "$slot" || exit 1
+        sleep 0.1
+        timeout 60 "$gpuraid" replace "$control" "$slot" \
+          "$shm/churn-$slot-$n.img" || exit 1
+        timeout 120 "$gpuraid" wait "$control" || exit 1
+        rm -f "$shm/churn-$slot-$((n - $#)).img"
+        [ ! -e "$tmp/churn-stop" ] || { echo "$n" > "$tmp/churn-nr"; exit 0; }
+      done
+    done
+  ) &
+  churn_pid=$!
+}
+
+churn_stop ()
+{
+  touch "$tmp/churn-stop"
+  wait "$churn_pid" || fail "fail, replace or wait failed meanwhile"
+  members_from_status
+  echo "$0: $(cat "$tmp/churn-nr") rebuilds meanwhile"
+}
+
+# Which file is in which slot now?
+members_from_status ()
+{
+  local i
+  for ((i = 0; i < ${#members[@]}; i++)); do
+    members[i]=$(status_field "members.$i.path")
+  done
+}

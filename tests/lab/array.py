@@ -1,0 +1,271 @@
+"""gpuraid: an array of files and its server, as the labs drive them.
+
+Starts and ends the server, speaks to it with the gpuraid command, looks
+at members from outside.  Knows nothing of what the data should be.
+
+SPDX-License-Identifier: BSD-3-Clause
+"""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+from . import gf
+
+MiB = 1 << 20
+BLOCK = 4096
+
+OUT = os.path.realpath(os.environ.get('OUT', '.'))
+SAN = os.environ.get('SAN', '')
+PLUGIN = os.path.join(OUT, 'nbdkit-gpuraid-plugin.so')
+GPURAID = os.path.join(OUT, 'gpuraid')
+# A sanitizer build is slower: more patience.
+SLOW = 4 if SAN else 1
+
+
+class Failure(Exception):
+    """Something is not as it must be: the line for the report."""
+
+
+class Refused(Exception):
+    """A command or a start was refused; the text is its output."""
+
+
+def _gcc_file(name):
+    return subprocess.run(['gcc', '-print-file-name=' + name], text=True,
+                          stdout=subprocess.PIPE, check=True).stdout.strip()
+
+
+def san_setup():
+    """What to add to nbdkit's environment and flags: see functions.sh."""
+    env = dict(os.environ)
+    flags = []
+    if 'address' in SAN:
+        env['LD_PRELOAD'] = _gcc_file('libasan.so')
+    elif 'thread' in SAN:
+        env['LD_PRELOAD'] = _gcc_file('libtsan.so')
+        flags = ['-D', 'gpuraid.loop=2']
+    env['ASAN_OPTIONS'] = 'detect_leaks=0:' + env.get('ASAN_OPTIONS', '')
+    env['TSAN_OPTIONS'] = 'exitcode=66:' + env.get('TSAN_OPTIONS', '')
+    return env, flags
+
+
+def wait_for(seconds, done):
+    end = time.monotonic() + seconds * SLOW
+    while not done():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+class Array:
+    """member[slot] is the path that now holds that slot."""
+
+    def __init__(self, folder, k, m, chunk=65536, size=None,
+                 member_size=None, say=lambda s: None):
+        self.folder = folder
+        self.k, self.m, self.chunk = k, m, chunk
+        self.n = k + m
+        if member_size is None:
+            stripes = -(-size // (k * chunk))
+            member_size = stripes * chunk + 4 * MiB
+        self.member_size = member_size
+        self.want_size = size
+        self.size = None
+        self.member = [os.path.join(folder, 'member-%02d.img' % i)
+                       for i in range(self.n)]
+        self.nr_new = 0
+        self.sock = os.path.join(folder, 'sock')
+        self.control = os.path.join(folder, 'control')
+        self.pidfile = os.path.join(folder, 'pid')
+        self.log = os.path.join(folder, 'nbdkit.log')
+        self.server = None
+        self.say = say
+
+    @property
+    def uri(self):
+        return 'nbd+unix:///?socket=' + self.sock
+
+    # -- the command ----------------------------------------------------
+
+    def gpuraid(self, *args, timeout=60):
+        r = subprocess.run([GPURAID, *map(str, args)], text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           timeout=timeout * SLOW)
+        if r.returncode < 0 or 'Sanitizer' in r.stderr:
+            raise Failure('gpuraid %s: died with status %d: %s' %
+                          (args[0], r.returncode, r.stderr[-2000:]))
+        if r.returncode != 0:
+            raise Refused(r.stderr.strip() or 'status %d' % r.returncode)
+        return r.stdout
+
+    def create(self, **keys):
+        for path in self.member:
+            if not os.path.exists(path):
+                with open(path, 'wb') as f:
+                    f.truncate(self.member_size)
+        keys = dict(k=self.k, m=self.m, chunk=self.chunk, **keys)
+        if self.want_size is not None:
+            keys['size'] = self.want_size
+        self.gpuraid('create', *('%s=%s' % kv for kv in keys.items()),
+                     *self.member)
+        self.size = self.examine(self.member[0])['size']
+
+    def examine(self, path):
+        return json.loads(self.gpuraid('examine', '--json', path))[0]
+
+    def status(self):
+        return json.loads(self.gpuraid('status', '--json', self.control))
+
+    def states(self):
+        """The state of each slot's own entry."""
+        return [e['state'] for e in self.status()['members'][:self.n]]
+
+    def fail(self, which):
+        self.say('fail %s' % which)
+        self.gpuraid('fail', self.control, which)
+
+    def new_path(self):
+        self.nr_new += 1
+        return os.path.join(self.folder, 'new-%02d.img' % self.nr_new)
+
+    def replace(self, slot, new=None, force=False):
+        """By slot; the new path stands in member[slot] from now on."""
+        new = new or self.new_path()
+        self.say('replace %d by %s' % (slot, os.path.basename(new)))
+        self.gpuraid('replace', *(['--force'] if force else []),
+                     self.control, slot, new)
+        old, self.member[slot] = self.member[slot], new
+        return old
+
+    def wait(self, timeout=120):
+        """True: no work is left and the array is healthy."""
+        try:
+            self.gpuraid('wait', self.control, timeout=timeout)
+            return True
+        except Refused:
+            return False
+        except subprocess.TimeoutExpired:
+            raise Failure('gpuraid wait: still not back after %d s: %s' %
+                          (timeout * SLOW, self.status()))
+
+    def wait_healthy(self):
+        if not self.wait():
+            raise Failure('not healthy after wait: %s' % self.states())
+
+    # -- the server -----------------------------------------------------
+
+    def start(self, members=None, flags=(), **keys):
+        """Serve; Refused if it will not.  members: paths."""
+        members = self.member if members is None else members
+        env, san_flags = san_setup()
+        for f in (self.sock, self.pidfile):
+            if os.path.exists(f):
+                os.unlink(f)
+        with open(self.log, 'ab') as log:
+            at = log.tell()
+            self.server = subprocess.Popen(
+                ['nbdkit', '-f', '-U', self.sock, '-P', self.pidfile,
+                 *san_flags, *flags, PLUGIN, 'control=' + self.control,
+                 *('%s=%s' % (k.replace('_', '-'), v)
+                   for k, v in keys.items()), *members],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
+        up = wait_for(30, lambda: os.path.exists(self.pidfile)
+                      and os.path.getsize(self.pidfile)
+                      or self.server.poll() is not None)
+        with open(self.log, errors='replace') as log:
+            log.seek(at)
+            self.words = log.read().strip()
+        if not up:
+            self.kill()
+            raise Failure('the server was neither up nor gone in time')
+        rc = self.server.poll()
+        if rc is not None:
+            self.server = None
+            if rc < 0 or rc == 66 or 'Sanitizer' in self.words:
+                raise Failure('the server died with %d when starting: %s'
+                              % (rc, self.words[-2000:]))
+            raise Refused(self.words)
+
+    def stop(self):
+        """SIGTERM; every client has left."""
+        self.server.send_signal(signal.SIGTERM)
+        try:
+            rc = self.server.wait(60 * SLOW)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise Failure('the server did not end at SIGTERM')
+        self.server = None
+        if rc != 0:
+            raise Failure('the server ended with status %d: %s'
+                          % (rc, self.last_words()))
+
+    def kill(self):
+        """SIGKILL; but first, it must still have been there."""
+        if self.server is None:
+            return
+        rc = self.server.poll()
+        self.server.kill()
+        self.server.wait()
+        self.server = None
+        if rc is not None:
+            raise Failure('the server had ended with status %d: %s'
+                          % (rc, self.last_words()))
+
+    def last_words(self):
+        with open(self.log, errors='replace') as log:
+            return log.read()[-3000:]
+
+    # -- from outside ---------------------------------------------------
+
+    def quorum_missing(self, active):
+        """How many of that many active members may be missing."""
+        return active - max(self.k, active - self.k + 1)
+
+    def audit(self, skip=()):
+        """Stopped: is every stripe a code word?  skip: slots left out."""
+        rows = gf.generator(self.k, self.m)
+        files = {}
+        info = self.examine(self.member[[s for s in range(self.n)
+                                         if s not in skip][0]])
+        off, length = info['data_off'], info['data_len']
+        try:
+            for s in range(self.n):
+                if s not in skip:
+                    files[s] = open(self.member[s], 'rb')
+            for stripe in range(length // self.chunk):
+                self._audit_stripe(rows, files, off, stripe)
+        finally:
+            for f in files.values():
+                f.close()
+
+    def _audit_stripe(self, rows, files, off, stripe):
+        chunk = []
+        for role in range(self.n):
+            f = files.get(gf.slot_of(self.k, self.m, stripe, role))
+            if f is None:
+                chunk.append(None)
+                continue
+            f.seek(off + stripe * self.chunk)
+            c = f.read(self.chunk)
+            if len(c) != self.chunk:
+                raise Failure('stripe %d role %d: short' % (stripe, role))
+            chunk.append(c)
+        if None in chunk[:self.k]:
+            return              # a data chunk is not there to compare with
+        if not any(c and c.strip(b'\0') for c in chunk):
+            return
+        parity = gf.encode(rows, chunk[:self.k])
+        for j in range(self.m):
+            got = chunk[self.k + j]
+            if got is not None and got != parity[j]:
+                bad = next(i for i in range(self.chunk)
+                           if got[i] != parity[j][i])
+                raise Failure('stripe %d: parity %d is wrong from byte %d '
+                              'of the chunk on (slot %d)' %
+                              (stripe, j, bad,
+                               gf.slot_of(self.k, self.m, stripe,
+                                          self.k + j)))

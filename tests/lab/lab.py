@@ -1,0 +1,258 @@
+"""gpuraid: what the scenarios of the fault lab have in common.
+
+An array with a workload on it, the ways to stop, crash and start it with
+the model kept true, and members that can be made to fail.  The scenarios
+themselves are in scenarios.py.
+
+SPDX-License-Identifier: BSD-3-Clause
+"""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+from .array import Array, Failure, MiB, Refused, wait_for
+from .workload import Workload
+
+
+class FuseMember:
+    """A member file whose I/O can be made to fail, hang and lag: nbdkit's
+    filters over a file, shown as a file by nbdfuse."""
+
+    def __init__(self, lab, name, size, rdelay=0, wdelay=0, rate='100%'):
+        self.dir = os.path.join(lab.dir, name)
+        os.makedirs(os.path.join(self.dir, 'mnt'))
+        self.path = os.path.join(self.dir, 'mnt', 'member')
+        self.armed = os.path.join(self.dir, 'armed')
+        store = os.path.join(self.dir, 'store')
+        sock = os.path.join(self.dir, 'sock')
+        with open(store, 'wb') as f:
+            f.truncate(size)
+        self.log = open(os.path.join(self.dir, 'log'), 'wb')
+        out = dict(stdin=subprocess.DEVNULL, stdout=self.log,
+                   stderr=self.log)
+        # A write may come as pwrite, zero or trim: delay all three.
+        self.nbdkit = subprocess.Popen(
+            ['nbdkit', '-f', '-U', sock, '--filter=error', '--filter=delay',
+             'file', store, 'error=EIO', 'error-rate=' + rate,
+             'error-file=' + self.armed, 'rdelay=%dms' % rdelay,
+             'wdelay=%dms' % wdelay], **out)
+        if not wait_for(10, lambda: os.path.exists(sock)):
+            raise Failure('nbdkit for a member did not start')
+        self.fuse = subprocess.Popen(
+            ['nbdfuse', self.path, 'nbd+unix:///?socket=' + sock], **out)
+        if not wait_for(10, lambda: os.path.exists(self.path)):
+            raise Failure('nbdfuse for a member did not start')
+        lab.fuse_members.append(self)
+
+    def arm(self):
+        open(self.armed, 'wb').close()
+
+    def disarm(self):
+        if os.path.exists(self.armed):
+            os.unlink(self.armed)
+
+    def hang(self):
+        self.nbdkit.send_signal(signal.SIGSTOP)
+
+    def go_on(self):
+        self.nbdkit.send_signal(signal.SIGCONT)
+
+    def pull(self):
+        """As a disk that is pulled out: every call fails from now on."""
+        self.nbdkit.kill()
+        self.nbdkit.wait()
+
+    def close(self):
+        if self.nbdkit.poll() is None:
+            self.go_on()
+        subprocess.run(['fusermount3', '-uz', os.path.dirname(self.path)],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for p in (self.fuse, self.nbdkit):
+            try:
+                p.terminate()
+                p.wait(5)
+            except subprocess.TimeoutExpired:
+                p.kill()
+                p.wait()
+        self.log.close()
+
+
+class Lab:
+    """One run of one scenario."""
+
+    def __init__(self, seed, seconds, verbose, parent='/dev/shm'):
+        self.seed = seed
+        self.rng = random.Random(seed)
+        self.seconds = seconds  # of workload between two events
+        self.verbose = verbose
+        self.dir = tempfile.mkdtemp(prefix='gpuraid-lab.', dir=parent)
+        self.began = time.monotonic()
+        self.said = []
+        self.fuse_members = []
+        self.array = self.load = None
+
+    def say(self, text):
+        line = '%6.2f s  %s' % (time.monotonic() - self.began, text)
+        self.said.append(line)
+        if self.verbose:
+            print('    ' + line, flush=True)
+
+    def close(self):
+        if self.load:
+            self.load.abandon()
+        for m in self.fuse_members:
+            m.disarm()
+            if m.nbdkit.poll() is None:
+                m.go_on()
+        if self.array and self.array.server:
+            self.array.server.kill()
+            self.array.server.wait()
+        for m in self.fuse_members:
+            m.close()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    # -- begin ----------------------------------------------------------
+
+    def prepare(self, k=None, m=None, size=None):
+        """An array of files, not created yet."""
+        if k is None:
+            k, m = self.rng.choice(((4, 2), (4, 2), (5, 2), (4, 3), (6, 3)))
+        chunk = self.rng.choice((4096, 16384, 65536))
+        size = size or self.rng.randrange(16 * MiB, 24 * MiB, 4096)
+        self.array = Array(self.dir, k, m, chunk, size, say=self.say)
+        self.say('%d+%d, chunk %d, %d bytes' % (k, m, chunk, size))
+        return self.array
+
+    def fuse_member(self, name, **how):
+        return FuseMember(self, name, self.array.member_size, **how)
+
+    def launch(self):
+        """Create, start, and let the workload begin."""
+        self.array.create()
+        self.array.start()
+        self.load = Workload(self.array, self.seed)
+        self.load.start()
+        self.run()
+
+    def begin(self, **geometry):
+        self.prepare(**geometry)
+        self.launch()
+        return self.array
+
+    # -- go on ----------------------------------------------------------
+
+    def run(self, times=1):
+        self.load.run_for(self.seconds * times)
+
+    def verify(self):
+        """Every byte, with nothing else going on; then the load goes on."""
+        self.load.pause()
+        self.load.read_all()
+        self.load.resume()
+
+    def sample(self, nr, without=()):
+        return self.rng.sample([s for s in range(self.array.n)
+                                if s not in without], nr)
+
+    def refused(self, what, call, *args, **keys):
+        """The call must be refused; the reason, to report."""
+        try:
+            call(*args, **keys)
+        except Refused as e:
+            text = str(e)
+            if not text:
+                raise Failure('%s: refused without a word' % what)
+            self.say('%s: refused: %s' % (what, text.splitlines()[-1]))
+            return text
+        raise Failure('%s: not refused' % what)
+
+    def wait_healthy(self):
+        self.array.wait_healthy()
+        self.wait_resync()
+        self.say('healthy')
+
+    def wait_resync(self):
+        """After an unclean start parity is made anew in open regions."""
+        if not wait_for(60, lambda: not self.array.status().get('resync')):
+            raise Failure('still resyncing after 60 s')
+
+    def until_rebuilding(self, share):
+        """Until that share of a slow rebuild is done; False: it is over."""
+        def there():
+            st = self.array.status()
+            return st['rebuild'] is None or \
+                st['rebuild']['done'] >= share * st['rebuild']['total']
+        if not wait_for(60, there):
+            raise Failure('the rebuild does not go on: %s' %
+                          self.array.status()['rebuild'])
+        rebuild = self.array.status()['rebuild']
+        self.say('rebuild: %s' % ('over' if rebuild is None else '%d of %d' % (
+            rebuild['done'], rebuild['total'])))
+        return rebuild is not None
+
+    # -- stop and start -------------------------------------------------
+
+    def halt(self, flush=True):
+        """A clean end of the server."""
+        self.load.pause()
+        if flush:
+            self.load.flush()
+        self.load.disconnect()
+        self.array.stop()
+
+    def start(self, members=None, **keys):
+        """After halt: read all, then let the load go on."""
+        self.array.start(members, **keys)
+        self.go_on()
+
+    def go_on(self, pin=False):
+        self.load.connect()
+        self.load.read_all(pin)
+        self.load.resume()
+
+    def crash(self):
+        """kill -9 under load: the blocks not flushed, by number."""
+        self.load.expect_crash = True
+        self.array.kill()
+        self.load.pause()
+        self.load.expect_crash = False
+        self.load.disconnect()
+        blocks = self.load.model.crash()
+        self.say('kill -9 with %d blocks not flushed' % len(blocks))
+        return blocks
+
+    def start_unclean(self, blocks, absent, members=None):
+        """After a crash with these slots not active.  A start is refused
+        where rows may have lost them, unless it is forced; then they may
+        hold anything, and nothing else may be hurt."""
+        try:
+            self.array.start(members)
+            self.say('starts: nothing was in flight')
+        except Refused as e:
+            text = str(e)
+            if 'force' not in text:
+                raise Failure('refused, but no word of force: ' + text)
+            self.say('refused, as it must be: ' + text.splitlines()[-1])
+            self.array.start(members, degraded='force')
+            self.say('starts with degraded=force')
+            self.load.model.lose(self.array, blocks, absent)
+        self.go_on(pin=True)
+
+    def finish(self):
+        """Cold, from outside, and once more through a new server."""
+        self.wait_resync()
+        absent = {s for s, state in enumerate(self.array.states())
+                  if state != 'active'}
+        self.halt()
+        self.array.audit(skip=absent)
+        self.array.start()
+        self.load.connect()
+        self.load.read_all()
+        self.load.stop()
+        self.array.stop()
+        self.say('every byte and every parity block is right')

@@ -1,0 +1,195 @@
+"""gpuraid: the scenarios of the fault lab that stop and kill the server.
+
+As in scenarios.py, each doc string says what is promised.
+
+SPDX-License-Identifier: BSD-3-Clause
+"""
+
+import hashlib
+import os
+import shutil
+
+from .array import Failure
+from .scenarios import read_others
+
+
+def fingerprint(paths):
+    """What no refused start may change."""
+    h = hashlib.blake2b()
+    for p in paths:
+        with open(p, 'rb') as f:
+            while True:
+                data = f.read(1 << 20)
+                if not data:
+                    break
+                h.update(data)
+    return h.hexdigest()
+
+
+def server_kill(lab):
+    """kill -9 under load, all members active, three times.  What was
+    flushed is there; what was not is old, new or torn by sector, and then
+    stays.  Parity is right again: others are failed and all is read."""
+    a = lab.begin()
+    for _ in range(3):
+        lab.crash()
+        a.start()
+        lab.go_on(pin=True)
+        lab.run()
+    lab.wait_healthy()
+    lab.verify()
+    read_others(lab, ())
+    lab.finish()
+
+
+def server_kill_degraded(lab):
+    """kill -9 with a member failed.  An unclean start is refused unless
+    forced; then the rows in flight may have lost the absent slot's blocks
+    and no others."""
+    a = lab.begin()
+    slot = lab.sample(1)[0]
+    a.fail(slot)
+    lab.run()
+    blocks = lab.crash()
+    lab.start_unclean(blocks, {slot})
+    if a.states()[slot] != 'failed':
+        raise Failure('the failed member is %s' % a.states()[slot])
+    lab.run()
+    a.replace(slot)
+    lab.wait_healthy()
+    lab.verify()
+    read_others(lab, (slot,))
+    lab.finish()
+
+
+def server_kill_missing(lab):
+    """kill -9 with all members active, then a start without one of them:
+    the same promise."""
+    a = lab.begin()
+    slot = lab.sample(1)[0]
+    blocks = lab.crash()
+    there = [p for s, p in enumerate(a.member) if s != slot]
+    lab.say('without %d' % slot)
+    lab.start_unclean(blocks, {slot}, there)
+    lab.run()
+    lab.wait_resync()
+    lab.halt()
+    lab.say('with %d again' % slot)
+    lab.start()
+    lab.wait_healthy()
+    lab.verify()
+    read_others(lab, (slot,))
+    lab.finish()
+
+
+def server_kill_rebuilding(lab):
+    """kill -9 in the middle of a rebuild: after the restart it goes on,
+    under force too."""
+    a = lab.begin()
+    slot = lab.sample(1)[0]
+    a.fail(slot)
+    target = lab.fuse_member('slow', wdelay=20)
+    a.replace(slot, target.path)
+    lab.until_rebuilding(0.4)
+    over = a.states()[slot] == 'active'
+    blocks = lab.crash()
+    lab.start_unclean(blocks, set() if over else {slot})
+    lab.run()
+    lab.wait_healthy()
+    lab.verify()
+    read_others(lab, (slot,))
+    lab.finish()
+
+
+def restart_missing(lab):
+    """A clean start with as many members missing as the quorum allows;
+    writes go on.  When they come back they are stale, and brought up to
+    date.  With fewer than k there is no start, forced or not."""
+    a = lab.begin()
+    away = lab.sample(a.quorum_missing(a.n))
+    lab.halt()
+    before = fingerprint(a.member)
+    lab.say('without %s' % away)
+    few = [p for s, p in enumerate(a.member) if s not in away][:a.k - 1]
+    lab.refused('k - 1 members', a.start, few)
+    lab.refused('k - 1 members, forced', a.start, few, degraded='force')
+    there = [p for s, p in enumerate(a.member) if s not in away]
+    lab.refused('degraded=refuse', a.start, there, degraded='refuse')
+    if fingerprint(a.member) != before:
+        raise Failure('a refused start wrote to a member')
+    lab.start(there)
+    if a.states() != ['missing' if s in away else 'active'
+                      for s in range(a.n)]:
+        raise Failure('states: %s' % a.states())
+    lab.run()
+    lab.halt()
+    lab.say('with all again')
+    lab.start()
+    lab.run()
+    lab.wait_healthy()
+    lab.verify()
+    read_others(lab, away)
+    lab.finish()
+
+
+def quorum(lab):
+    """2+2: a start with two missing is refused unless forced, for the two
+    could have gone on alone.  Forced, it goes on; the other two are stale
+    when they come back, and brought up to date."""
+    a = lab.begin(k=2, m=2)
+    away = lab.sample(2)
+    lab.halt()
+    there = [p for s, p in enumerate(a.member) if s not in away]
+    gone = [p for s, p in enumerate(a.member) if s in away]
+    text = lab.refused('two of four', a.start, there)
+    if 'force' not in text:
+        raise Failure('the refusal does not name force: ' + text)
+    lab.start(there, degraded='force')
+    lab.run()
+    lab.halt()
+    lab.refused('the two that were away', a.start, gone)
+    lab.say('with all again')
+    lab.start()
+    lab.run()
+    lab.wait_healthy()
+    lab.verify()
+    read_others(lab, away)
+    lab.finish()
+
+
+def stale_member(lab):
+    """An old copy of a member takes its place: it is found out, counts as
+    missing, and is brought up to date.  A copy beside the member itself
+    is refused, and nothing is written."""
+    a = lab.begin()
+    slot = lab.sample(1)[0]
+    lab.halt()
+    old = os.path.join(a.folder, 'old-copy.img')
+    shutil.copyfile(a.member[slot], old)
+    lab.say('a copy of %d was made' % slot)
+    lab.start()
+    lab.run()
+    lab.halt()
+    before = fingerprint(a.member + [old])
+    lab.refused('the old copy beside the member', a.start, a.member + [old])
+    new = os.path.join(a.folder, 'new-copy.img')
+    shutil.copyfile(a.member[slot], new)
+    lab.refused('a new copy beside the member', a.start, a.member + [new])
+    lab.refused('a member twice', a.start, a.member + [a.member[slot]])
+    if fingerprint(a.member + [old]) != before:
+        raise Failure('a refused start wrote to a member')
+    os.rename(old, a.member[slot])
+    lab.say('the old copy takes the place of %d' % slot)
+    lab.start()
+    if not a.words:
+        raise Failure('not a word about the stale member')
+    lab.say('the server: ' + a.words.splitlines()[-1])
+    lab.run()
+    lab.wait_healthy()
+    lab.verify()
+    read_others(lab, (slot,))
+    lab.finish()
+
+
+ALL = (server_kill, server_kill_degraded, server_kill_missing,
+       server_kill_rebuilding, restart_missing, quorum, stale_member)

@@ -1,0 +1,466 @@
+"""gpuraid: a concurrent workload that knows what every block may hold.
+
+Each block of 4096 bytes says which block it is and which write made it
+(its generation; 0 is zeroes), in every sector, so that a wrong one tells
+where it came from.  The model knows what was acknowledged, what was
+flushed and what is in flight, hence what a read may give now and what it
+may give after a crash.
+
+One thread drives several connections with asynchronous calls: the
+blocking ones of libnbd's Python module would stop all other threads.
+
+SPDX-License-Identifier: BSD-3-Clause
+"""
+
+import errno
+import hashlib
+import random
+import select
+import struct
+import threading
+import time
+
+import nbd
+
+from . import gf
+from .array import BLOCK, SLOW, Failure
+
+SECTOR = 512
+HEADER = struct.Struct('<QQQQ')
+MAGIC = 0x6b636f6c62626c61
+ZERO = bytes(BLOCK)
+RAW = -1                        # a generation: see Model.raw
+ANY = None                      # a block that may hold anything
+LOST_PATH = {errno.ENOTCONN, errno.EINVAL, errno.ESHUTDOWN, errno.EPIPE}
+
+
+def content(seed, block, gen):
+    """What write number gen puts into a block."""
+    if gen == 0:
+        return ZERO
+    filler = hashlib.blake2b(b'%d %d %d' % (seed, block, gen),
+                             digest_size=60).digest() * 8
+    return b''.join(HEADER.pack(MAGIC, seed << 8 | i, block, gen) + filler
+                    for i in range(BLOCK // SECTOR))
+
+
+def describe(data):
+    """What a sector says it is."""
+    if not data.strip(b'\0'):
+        return 'zeroes'
+    magic, _, block, gen = HEADER.unpack(data[:HEADER.size])
+    if magic == MAGIC:
+        return 'block %d generation %d' % (block, gen)
+    return 'garbage ' + data[:16].hex()
+
+
+class Model:
+    """Which generations each block may hold.
+
+    now[b]     those that a read may give; ANY for a lost block
+    hist[b]    [(serial, gen)]: those that may be there after a crash;
+               only blocks that are not clean
+    """
+
+    def __init__(self, size, seed):
+        self.nr = size // BLOCK
+        self.seed = seed
+        self.now = [(0,)] * self.nr
+        self.hist = {}
+        self.busy = {}          # block -> generation being written
+        self.serial = 0
+        self.raw = {}           # block -> bytes, of generation RAW
+
+    def bytes_of(self, b, gen):
+        return self.raw[b] if gen == RAW else content(self.seed, b, gen)
+
+    def begin(self, b0, nr, gen):
+        self.serial += 1
+        for b in range(b0, b0 + nr):
+            if b not in self.hist:
+                self.hist[b] = [(self.serial, g) for g in self.now[b] or ()]
+            self.hist[b].append((self.serial, gen))
+            self.busy[b] = gen
+
+    def end(self, b0, nr, gen, ok, durable):
+        for b in range(b0, b0 + nr):
+            del self.busy[b]
+            if ok:
+                self.now[b] = (gen,)
+                if durable:
+                    del self.hist[b]
+            elif self.now[b] is not ANY:
+                self.now[b] = tuple({*self.now[b], gen})
+
+    def flush_begin(self):
+        """What the flush covers if it succeeds."""
+        self.serial += 1
+        return self.serial, {b: {*(self.now[b] or ()), *(
+            [self.busy[b]] if b in self.busy else [])} for b in self.hist}
+
+    def flush_end(self, token):
+        serial, covered = token
+        for b, keep in covered.items():
+            if b in self.hist:
+                h = [e for e in self.hist[b] if e[0] > serial or e[1] in keep]
+                self.hist[b] = h
+                if b not in self.busy and self.now[b] is not ANY and \
+                   {g for _, g in h} == set(self.now[b]):
+                    del self.hist[b]
+
+    def crash(self):
+        """The server was killed: the blocks not flushed, by number."""
+        assert not self.busy
+        open_blocks = sorted(self.hist)
+        for b, h in self.hist.items():
+            self.now[b] = tuple({g for _, g in h})
+        self.hist = {}
+        return open_blocks
+
+    def lose(self, array, open_blocks, absent):
+        """Rows in flight may lose the absent slots' blocks."""
+        per_chunk = array.chunk // BLOCK
+        rows = {(b // (array.k * per_chunk), b % per_chunk)
+                for b in open_blocks}
+        for stripe, row in rows:
+            for role in range(array.k):
+                if gf.slot_of(array.k, array.m, stripe, role) in absent:
+                    b = (stripe * array.k + role) * per_chunk + row
+                    if b < self.nr:
+                        self.now[b] = ANY
+
+    def check(self, b0, data, pin=False):
+        """None, or what is wrong with these blocks.  pin: from now on,
+        what may be one of several things is what was found."""
+        nr = len(data) // BLOCK
+        want = [self.now[b] for b in range(b0, b0 + nr)]
+        if all(w is not ANY and len(w) == 1 for w in want) and \
+           data == b''.join(self.bytes_of(b0 + i, w[0])
+                            for i, w in enumerate(want)):
+            return None
+        for i, w in enumerate(want):
+            b = b0 + i
+            got = data[i * BLOCK:(i + 1) * BLOCK]
+            wrong = self._check_block(b, w, got)
+            if wrong:
+                return wrong
+            if pin and (w is ANY or len(w) > 1):
+                self._pin(b, w, got)
+        return None
+
+    def _check_block(self, b, want, got):
+        if want is ANY:
+            return None
+        may = [self.bytes_of(b, g) for g in want]
+        for s in range(0, BLOCK, SECTOR):
+            part = got[s:s + SECTOR]
+            if not any(part == x[s:s + SECTOR] for x in may):
+                return ('block %d sector %d holds %s, may hold generation %s'
+                        % (b, s // SECTOR, describe(part),
+                           ' or '.join(map(str, sorted(want)))))
+        return None
+
+    def _pin(self, b, want, got):
+        for g in want or ():
+            if got == self.bytes_of(b, g):
+                self.now[b] = (g,)
+                return
+        self.raw[b] = got
+        self.now[b] = (RAW,)
+
+
+class Op:
+    __slots__ = ('kind', 'b0', 'nr', 'gen', 'fua', 'token', 'buf', 'start',
+                 'err', 'conn')
+
+
+class Workload:
+    """start, pause, resume, stop; read_all and crash while paused."""
+
+    def __init__(self, array, seed, depth=16, nr_conns=2, mix=None):
+        self.array = array
+        self.model = Model(array.size, seed)
+        self.rng = random.Random(seed)
+        self.depth, self.nr_conns = depth, nr_conns
+        # kind -> weight
+        self.mix = mix or dict(write=45, read=35, flush=6, zero=4, trim=3,
+                               big=7)
+        self.gen = 0
+        self.conns = []
+        self.reading = {}       # block -> readers
+        self.done = []
+        self.in_flight = set()
+        self.may_fail = set()   # errnos that are no failure now
+        self.expect_crash = False
+        self.wrong = None
+        self.nr = dict(read=0, write=0, flush=0, zero=0, errors=0)
+        self.slowest = 0.0
+        self.run_now = threading.Event()
+        self.idle = threading.Event()
+        self.quit = False
+        self.thread = None
+
+    # -- for the scenario's thread --------------------------------------
+
+    def start(self):
+        self.connect()
+        self.run_now.set()
+        self.idle.clear()
+        self.thread = threading.Thread(target=self._main, daemon=True)
+        self.thread.start()
+
+    def connect(self):
+        self.conns = []
+        for _ in range(self.nr_conns):
+            h = nbd.NBD()
+            h.connect_uri(self.array.uri)
+            self.conns.append(h)
+
+    def disconnect(self):
+        for h in self.conns:
+            try:
+                h.shutdown()
+            except nbd.Error:
+                pass
+        self.conns = []
+
+    def pause(self, timeout=60):
+        """Returns with nothing in flight."""
+        self.run_now.clear()
+        if not self.idle.wait(timeout * SLOW):
+            raise Failure('requests in flight were not answered in %d s: %s'
+                          % (timeout * SLOW,
+                             sorted({o.kind for o in self.in_flight})))
+        self.raise_wrong()
+
+    def resume(self):
+        self.raise_wrong()
+        self.idle.clear()
+        self.run_now.set()
+
+    def run_for(self, seconds):
+        """Let it go on for a while, or until something is wrong."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.raise_wrong()
+            time.sleep(0.02)
+
+    def raise_wrong(self):
+        if self.wrong:
+            raise Failure(self.wrong)
+
+    def stop(self):
+        if self.thread:
+            self.pause()
+            self.quit = True
+            self.run_now.set()
+            self.thread.join()
+            self.thread = None
+        self.disconnect()
+        self.raise_wrong()
+
+    def abandon(self):
+        """At the end of a scenario that failed: never raises."""
+        self.quit = True
+        self.run_now.set()
+        if self.thread:
+            self.thread.join(5)
+
+    def flush(self):
+        """Paused."""
+        token = self.model.flush_begin()
+        self.conns[0].flush()
+        self.model.flush_end(token)
+
+    def read_all(self, pin=False):
+        """Paused: every byte against the model."""
+        step = 1 << 20
+        h = self.conns[0]
+        for off in range(0, self.model.nr * BLOCK, step):
+            n = min(step, self.model.nr * BLOCK - off)
+            wrong = self.model.check(off // BLOCK, bytes(h.pread(n, off)), pin)
+            if wrong:
+                raise Failure(wrong)
+
+    def read_what_can_be_read(self):
+        """Paused: blocks that answer must be right.  Counts the others."""
+        lost = 0
+        h = self.conns[0]
+        for b in range(self.model.nr):
+            try:
+                data = bytes(h.pread(BLOCK, b * BLOCK))
+            except nbd.Error as e:
+                if e.errnum != errno.EIO:
+                    raise Failure('block %d: %s instead of EIO' % (b, e))
+                lost += 1
+                continue
+            wrong = self.model.check(b, data)
+            if wrong:
+                raise Failure(wrong)
+        return lost
+
+    # -- its own thread -------------------------------------------------
+
+    def _main(self):
+        try:
+            while not self.quit:
+                if self.run_now.is_set() and not self.wrong and self.alive():
+                    self._fill()
+                    self._turn()
+                elif self.in_flight:
+                    self._turn()
+                else:
+                    self.idle.set()
+                    if self.run_now.is_set():
+                        time.sleep(0.01)
+                    else:
+                        self.run_now.wait()
+        except Exception as e:  # any: the scenario's thread must hear of it
+            self.wrong = self.wrong or 'workload: %r' % e
+        self.idle.set()
+
+    def alive(self):
+        return bool(self.conns) and all(
+            not (h.aio_is_dead() or h.aio_is_closed()) for h in self.conns)
+
+    def _fill(self):
+        for _ in range(4 * self.depth):
+            if len(self.in_flight) >= self.depth:
+                break
+            self._submit_one()
+
+    def _range(self, kind):
+        r = self.rng
+        if kind == 'big':
+            stripe = self.array.k * self.array.chunk // BLOCK
+            nr = min(stripe * r.randint(1, 2), 256, self.model.nr)
+            b0 = r.randrange(self.model.nr - nr + 1)
+            return (b0 - b0 % stripe if r.random() < 0.7 else b0), nr
+        nr = min(r.choice((1, 1, 1, 2, 3, 5, 8, 16, 33, 64)), self.model.nr)
+        return r.randrange(self.model.nr - nr + 1), nr
+
+    def _submit_one(self):
+        r = self.rng
+        op = Op()
+        kind = r.choices(list(self.mix), self.mix.values())[0]
+        op.b0, op.nr = self._range(kind)
+        op.kind = 'write' if kind == 'big' else kind
+        blocks = range(op.b0, op.b0 + op.nr)
+        if op.kind != 'flush' and any(b in self.model.busy for b in blocks):
+            return
+        if op.kind not in ('flush', 'read') and \
+           any(b in self.reading for b in blocks):
+            return
+        op.fua = r.random() < 0.1
+        op.conn = r.choice(self.conns)
+        op.start, op.err = time.monotonic(), None
+        self._mark(op)
+        try:
+            self._issue(op)
+        except nbd.Error as e:
+            op.err = e.errnum or errno.ENOTCONN
+            self.done.append(op)
+
+    def _mark(self, op):
+        self.in_flight.add(op)
+        if op.kind == 'flush':
+            op.token = self.model.flush_begin()
+        elif op.kind == 'read':
+            for b in range(op.b0, op.b0 + op.nr):
+                self.reading[b] = self.reading.get(b, 0) + 1
+        else:
+            self.gen += 1
+            op.gen = self.gen if op.kind == 'write' else 0
+            self.model.begin(op.b0, op.nr, op.gen)
+
+    def _issue(self, op):
+        h, off, length = op.conn, op.b0 * BLOCK, op.nr * BLOCK
+
+        def completed(err):
+            op.err = err.value
+            self.done.append(op)
+            return 1
+        fua = nbd.CMD_FLAG_FUA if op.fua else 0
+        if op.kind == 'flush':
+            h.aio_flush(completed)
+        elif op.kind == 'read':
+            op.buf = nbd.Buffer(length)
+            h.aio_pread(op.buf, off, completed)
+        elif op.kind == 'write':
+            data = b''.join(content(self.model.seed, b, op.gen)
+                            for b in range(op.b0, op.b0 + op.nr))
+            op.buf = nbd.Buffer.from_bytearray(bytearray(data))
+            h.aio_pwrite(op.buf, off, completed, flags=fua)
+        elif op.kind == 'zero':
+            h.aio_zero(length, off, completed, flags=fua)
+        else:
+            h.aio_trim(length, off, completed, flags=fua)
+
+    def _turn(self):
+        """Wait a little for news and take it."""
+        poll = select.poll()
+        by_fd = {}
+        for h in self.conns:
+            if h.aio_is_dead() or h.aio_is_closed():
+                continue
+            d = h.aio_get_direction()
+            fd = h.aio_get_fd()
+            by_fd[fd] = h
+            poll.register(fd, (select.POLLIN if d & nbd.AIO_DIRECTION_READ
+                               else 0) |
+                          (select.POLLOUT if d & nbd.AIO_DIRECTION_WRITE
+                           else 0))
+        if by_fd and not self.done:
+            for fd, ev in poll.poll(50):
+                self._notify(by_fd[fd], ev)
+        done, self.done = self.done, []
+        for op in done:
+            self._finish(op)
+        if not by_fd and not done:
+            # Both connections died: what they did not answer is unknown.
+            for op in list(self.in_flight):
+                op.err = errno.ENOTCONN
+                self._finish(op)
+
+    def _notify(self, h, ev):
+        d = h.aio_get_direction()
+        try:
+            if ev & (select.POLLIN | select.POLLHUP | select.POLLERR) and \
+               d & nbd.AIO_DIRECTION_READ:
+                h.aio_notify_read()
+            elif d & nbd.AIO_DIRECTION_WRITE:
+                h.aio_notify_write()
+        except nbd.Error:
+            pass                # dead: its commands complete with an error
+
+    def _finish(self, op):
+        if op not in self.in_flight:
+            return
+        self.in_flight.discard(op)
+        ok = op.err == 0
+        self.slowest = max(self.slowest, time.monotonic() - op.start)
+        if not ok:
+            self.nr['errors'] += 1
+            lost = op.err in LOST_PATH and self.expect_crash
+            if not lost and op.err not in self.may_fail and not self.wrong:
+                self.wrong = '%s of block %d, %d blocks: %s' % (
+                    op.kind, op.b0, op.nr, errno.errorcode.get(op.err))
+        else:
+            self.nr['zero' if op.kind == 'trim' else op.kind] += 1
+        if op.kind == 'flush':
+            if ok:
+                self.model.flush_end(op.token)
+        elif op.kind == 'read':
+            self._finish_read(op, ok)
+        else:
+            self.model.end(op.b0, op.nr, op.gen, ok, op.fua)
+
+    def _finish_read(self, op, ok):
+        for b in range(op.b0, op.b0 + op.nr):
+            self.reading[b] -= 1
+            if not self.reading[b]:
+                del self.reading[b]
+        if ok:
+            wrong = self.model.check(op.b0, bytes(op.buf.to_bytearray()))
+            if wrong and not self.wrong:
+                self.wrong = 'read under load: ' + wrong
