@@ -1,0 +1,506 @@
+/* gpuraid: a simulated disk and the members made of it.
+ *
+ * Decides what an I/O does to the disk, what goes wrong with it, and
+ * what a crash leaves.  A read sees the disk as it is when it completes.
+ * A write is seen from when it completes, and is durable when a flush
+ * that was submitted after that has completed; until then it is kept
+ * beside the image, so that a crash can take it back.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bits.h"
+#include "common/crc32c.h"
+#include "common/log.h"
+#include "member/io.h"
+#include "member/sim-private.h"
+
+void
+flight_free (struct flight *f)
+{
+  free (f->data);
+  free (f);
+}
+
+/* ---- What is stored ------------------------------------------------ */
+
+/* Copy the write to an image, all of it or some of its sectors. */
+static void
+apply (const struct flight *f, uint8_t *image)
+{
+  if (f->data)
+    memcpy (image + f->off, f->data, f->len);
+  else
+    memset (image + f->off, 0, f->len);
+}
+
+static void
+apply_torn (const struct flight *f, uint8_t *image)
+{
+  struct flight part = *f;
+  uint64_t rnd = 0;
+  unsigned bits = 0;
+
+  for (uint64_t done = 0; done < f->len; done += part.len) {
+    /* Sectors are the disk's: the first piece may be shorter. */
+    part.off = f->off + done;
+    part.len = MIN (f->len - done, SIM_SECTOR - part.off % SIM_SECTOR);
+    part.data = f->data ? f->data + done : NULL;
+    if (bits == 0) {
+      rnd = sim_random (f->disk->sim);
+      bits = 64;
+    }
+    if (rnd >> --bits & 1)
+      apply (&part, image);
+  }
+}
+
+/* What a write that is not durable leaves after a crash. */
+enum survival { NOTHING, ALL, ANY };
+
+static void
+survive (struct flight *f, enum survival how)
+{
+  uint64_t r = sim_below (f->disk->sim, 8);
+
+  if (how == ALL || (how == ANY && r < 3))
+    apply (f, f->disk->stable);
+  else if (how == ANY && r < 6)
+    apply_torn (f, f->disk->stable);
+}
+
+static void
+clear_bad (struct sim_disk *d, uint64_t off, uint64_t len)
+{
+  uint64_t first = div_round_up (off, SIM_BLOCK);
+  uint64_t end = (off + len) / SIM_BLOCK;
+
+  if (end > first)
+    memset (d->bad + first, 0, end - first);
+}
+
+static bool
+is_bad (const struct sim_disk *d, uint64_t off, uint64_t len)
+{
+  return len > 0 &&
+    memchr (d->bad + off / SIM_BLOCK, 1,
+            (off + len - 1) / SIM_BLOCK - off / SIM_BLOCK + 1) != NULL;
+}
+
+/* A write reaches the cache: seen from now on, durable later.  The
+ * flight becomes the disk's.
+ */
+static void
+into_cache (struct sim_disk *d, struct flight *f, bool torn)
+{
+  if (!torn) {
+    apply (f, d->visible);
+    clear_bad (d, f->off, f->len);
+  }
+  else {
+    /* Which sectors is decided once, for the flush too. */
+    uint8_t *data = malloc (f->len);
+
+    assert (data != NULL);
+    apply_torn (f, d->visible);
+    memcpy (data, d->visible + f->off, f->len);
+    free (f->data);
+    f->data = data;
+  }
+  f->io = NULL;
+  f->mark = ++d->nr_completed;
+  list_append (&d->cached, &f->link);
+}
+
+static void
+make_durable (struct sim_disk *d, uint64_t mark)
+{
+  list_for_each (l, &d->cached) {
+    struct flight *f = list_item (l, struct flight, link);
+
+    if (f->mark > mark)
+      break;
+    apply (f, d->stable);
+    list_remove (l);
+    flight_free (f);
+  }
+}
+
+/* What a flush that failed leaves: read as before, but never durable by
+ * another flush, and partly there after a crash.
+ */
+static void
+doom (struct sim_disk *d, uint64_t mark)
+{
+  list_for_each (l, &d->cached) {
+    struct flight *f = list_item (l, struct flight, link);
+
+    if (f->mark > mark)
+      break;
+    survive (f, ANY);
+    list_remove (l);
+    list_append (&d->doomed, l);
+  }
+}
+
+/* ---- What an I/O does ---------------------------------------------- */
+
+int
+sim_disk_read (struct sim_disk *d, void *buf, uint64_t len, uint64_t off)
+{
+  if (is_bad (d, off, len) || sim_chance (d->sim, d->read_error_ppm)) {
+    memset (buf, 0xdb, len);
+    return EIO;
+  }
+  memcpy (buf, d->visible + off, len);
+  return 0;
+}
+
+/* Owns f: either it goes to the cache or it is freed. */
+int
+sim_disk_write (struct sim_disk *d, struct flight *f)
+{
+  struct sim *sim = d->sim;
+
+  if (d->dead || sim_chance (sim, d->write_error_ppm)) {
+    into_cache (d, f, true);
+    return d->dead ? ENODEV : EIO;
+  }
+  if (sim_chance (sim, d->lose_write_ppm)) {
+    flight_free (f);
+    return 0;
+  }
+  if (sim_chance (sim, d->misdirect_write_ppm))
+    f->off = sim_below (sim, (d->size - f->len) / SIM_BLOCK + 1) * SIM_BLOCK;
+  into_cache (d, f, sim_chance (sim, d->tear_write_ppm));
+  return 0;
+}
+
+int
+sim_disk_flush (struct sim_disk *d, uint64_t mark)
+{
+  if (d->dead)
+    return ENODEV;
+  if (sim_chance (d->sim, d->flush_error_ppm)) {
+    doom (d, mark);
+    return EIO;
+  }
+  make_durable (d, mark);
+  return 0;
+}
+
+static int
+read_vector (struct sim_disk *d, struct io *io)
+{
+  uint64_t off = io->off;
+  int err = 0;
+
+  if (d->dead)
+    return ENODEV;
+  for (unsigned i = 0; i < io->nr_iov; ++i) {
+    int e = sim_disk_read (d, io->iov[i].iov_base, io->iov[i].iov_len, off);
+
+    err = err ? err : e;
+    off += io->iov[i].iov_len;
+  }
+  return err;
+}
+
+static void
+copy_out (uint8_t *data, const struct io *io)
+{
+  for (unsigned i = 0; i < io->nr_iov; ++i) {
+    memcpy (data, io->iov[i].iov_base, io->iov[i].iov_len);
+    data += io->iov[i].iov_len;
+  }
+}
+
+/* What is given to a member is frozen until done. */
+static void
+assert_unchanged (const struct flight *f, const struct io *io)
+{
+  const uint8_t *data = f->data;
+
+  if (io->kind != IO_WRITE)
+    return;
+  for (unsigned i = 0; i < io->nr_iov; ++i) {
+    assert (memcmp (data, io->iov[i].iov_base, io->iov[i].iov_len) == 0);
+    data += io->iov[i].iov_len;
+  }
+}
+
+int
+sim_disk_carry_out (struct sim_disk *d, struct flight *f, struct io *io)
+{
+  int err = io_check (io->member, d->size, io->kind, io->off, io->len);
+
+  if (err == 0 && io_changes (io->kind)) {
+    assert_unchanged (f, io);
+    return sim_disk_write (d, f);
+  }
+  if (err == 0)
+    err = io->kind == IO_READ ? read_vector (d, io) : sim_disk_flush (d, f->mark);
+  flight_free (f);
+  return err;
+}
+
+static void
+complete (void *arg)
+{
+  struct flight *f = arg;
+  struct sim_disk *d = f->disk;
+  struct io *io = f->io;
+
+  if (d->hung) {
+    f->parked = true;
+    return;
+  }
+  list_remove (&f->link);
+  io->error = sim_disk_carry_out (d, f, io);
+  sim_note (d->sim, d->sim->now_ns ^ io->off, io->kind << 16 | io->error);
+  if (d->sim->verbose)
+    log_debug ("sim: %" PRIu64 " ns: %s: %c %" PRIu64 "+%" PRIu64
+               ": error %d", d->sim->now_ns, d->name, "RWFZT"[io->kind],
+               io->off, io->len, io->error);
+  if (!sim_moment (d->sim))
+    io->done (io);
+}
+
+static void
+schedule (struct flight *f)
+{
+  struct sim_disk *d = f->disk;
+
+  assert (d->min_delay_ns <= d->max_delay_ns);
+  sim_at (d->sim, d->min_delay_ns +
+          sim_below (d->sim, d->max_delay_ns - d->min_delay_ns + 1),
+          complete, f);
+}
+
+/* The sum of the pieces is the length, and the memory is the disk's
+ * from now on: nobody can use what is not there yet.
+ */
+static void
+check_vector (struct sim_disk *d, const struct io *io)
+{
+  uint64_t sum = 0;
+
+  if (io->kind == IO_FLUSH)
+    return;
+  if (d->direct)
+    assert (is_aligned (io->off | io->len, 4096));
+  if (io->kind != IO_READ && io->kind != IO_WRITE)
+    return;
+  assert (io->nr_iov <= IO_MAX_IOV);
+  for (unsigned i = 0; i < io->nr_iov; ++i) {
+    sum += io->iov[i].iov_len;
+    if (d->direct)
+      assert (is_aligned ((uintptr_t) io->iov[i].iov_base |
+                          io->iov[i].iov_len, 4096));
+    if (io->kind == IO_READ)
+      memset (io->iov[i].iov_base, 0xdb, io->iov[i].iov_len);
+  }
+  assert (sum == io->len);
+}
+
+struct flight *
+flight_new (struct sim_disk *d, enum io_kind kind, uint64_t off, uint64_t len)
+{
+  struct flight *f = calloc (1, sizeof *f);
+
+  assert (f != NULL);
+  list_init (&f->link);
+  f->disk = d;
+  f->kind = kind;
+  f->off = off;
+  f->len = len;
+  f->mark = d->nr_completed;
+  if (kind == IO_WRITE && len > 0) {
+    f->data = malloc (len);
+    assert (f->data != NULL);
+  }
+  ++d->nr_ios[kind];
+  d->nr_bytes[kind] += len;
+  return f;
+}
+
+struct flight *
+flight_of (struct sim_disk *d, struct io *io)
+{
+  struct flight *f = flight_new (d, io->kind, io->off, io->len);
+
+  check_vector (d, io);
+  f->io = io;
+  if (f->data) {
+    copy_out (f->data, io);
+    sim_note (d->sim, crc32c (f->data, f->len), f->len);
+  }
+  return f;
+}
+
+void
+sim_disk_submit (struct sim_disk *d, struct io *io)
+{
+  struct flight *f = flight_of (d, io);
+
+  list_append (&d->in_flight, &f->link);
+  schedule (f);
+  sim_moment (d->sim);
+}
+
+void
+sim_disk_hang (struct sim_disk *d, bool hang)
+{
+  bool was = d->hung;
+
+  d->hung = hang;
+  if (!was || hang)
+    return;
+  list_for_each (l, &d->in_flight) {
+    struct flight *f = list_item (l, struct flight, link);
+
+    if (f->parked)
+      schedule (f);
+    f->parked = false;
+  }
+}
+
+/* ---- Crashes ------------------------------------------------------- */
+
+static void
+crash_list (struct sim_disk *d, struct list *list, enum survival how)
+{
+  list_for_each (l, list) {
+    struct flight *f = list_item (l, struct flight, link);
+
+    if (io_changes (f->kind) &&
+        io_check (&(struct member) { 0 }, d->size, f->kind, f->off,
+                  f->len) == 0)
+      survive (f, how);
+  }
+}
+
+/* The image goes back to what is stable wherever a write touched it. */
+static void
+forget_list (struct sim_disk *d, struct list *list)
+{
+  struct list *l;
+
+  while ((l = list_pop (list)) != NULL) {
+    struct flight *f = list_item (l, struct flight, link);
+
+    if (io_changes (f->kind) && f->off <= d->size &&
+        f->len <= d->size - f->off)
+      memcpy (d->visible + f->off, d->stable + f->off, f->len);
+    flight_free (f);
+  }
+}
+
+void
+sim_disk_crash (struct sim_disk *d)
+{
+  /* Each write for itself would make long runs of luck, or of the lack
+   * of it, too rare: half of the time a cache keeps all or loses all.
+   */
+  static const enum survival how[4] = { NOTHING, ALL, ANY, ANY };
+
+  crash_list (d, &d->cached, how[sim_below (d->sim, 4)]);
+  crash_list (d, &d->in_flight, how[sim_below (d->sim, 4)]);
+  forget_list (d, &d->doomed);
+  forget_list (d, &d->cached);
+  forget_list (d, &d->in_flight);
+  d->hung = false;
+  d->readers = d->writers = 0;
+  ++d->incarnation;
+}
+
+/* ---- Making and changing ------------------------------------------- */
+
+static void
+free_list (struct list *list)
+{
+  struct list *l;
+
+  while ((l = list_pop (list)) != NULL)
+    flight_free (list_item (l, struct flight, link));
+}
+
+void
+sim_disk_blank (struct sim_disk *d)
+{
+  free_list (&d->cached);
+  free_list (&d->doomed);
+  memset (d->visible, 0, d->size);
+  memset (d->stable, 0, d->size);
+  memset (d->bad, 0, d->size / SIM_BLOCK);
+}
+
+void
+sim_disk_set_bad (struct sim_disk *d, uint64_t off, uint64_t len)
+{
+  assert (off <= d->size && len <= d->size - off);
+  for (uint64_t b = off / SIM_BLOCK; b * SIM_BLOCK < off + len; ++b)
+    d->bad[b] = 1;
+}
+
+void
+sim_disk_poke (struct sim_disk *d, const void *buf, size_t len, uint64_t off)
+{
+  assert (off <= d->size && len <= d->size - off);
+  memcpy (d->visible + off, buf, len);
+  memcpy (d->stable + off, buf, len);
+}
+
+struct sim_disk *
+sim_disk_new (struct sim *sim, const char *name, uint64_t size)
+{
+  struct sim_disk *d = calloc (1, sizeof *d);
+
+  assert (is_aligned (size, SIM_BLOCK));
+  if (d == NULL)
+    goto err;
+  d->sim = sim;
+  d->size = size;
+  d->min_delay_ns = 10000;
+  d->max_delay_ns = 1000000;
+  d->direct = true;
+  list_init (&d->link);
+  list_init (&d->in_flight);
+  list_init (&d->cached);
+  list_init (&d->doomed);
+  d->name = strdup (name);
+  d->image = d->visible = calloc (1, size);
+  d->stable = calloc (1, size);
+  d->bad = calloc (1, size / SIM_BLOCK);
+  if (!d->name || !d->visible || !d->stable || !d->bad)
+    goto err;
+  list_append (&sim->disks, &d->link);
+  return d;
+
+ err:
+  log_error ("calloc: %m");
+  sim_disk_free (d);
+  return NULL;
+}
+
+void
+sim_disk_free (struct sim_disk *d)
+{
+  if (d == NULL)
+    return;
+  list_remove (&d->link);
+  free_list (&d->in_flight);
+  free_list (&d->cached);
+  free_list (&d->doomed);
+  free (d->name);
+  free (d->visible);
+  free (d->stable);
+  free (d->bad);
+  free (d);
+}

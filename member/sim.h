@@ -1,0 +1,171 @@
+/* gpuraid: members, loop and clock that are simulated.
+ *
+ * One thread, one seed, one run: every delay, error and crash is drawn
+ * from the seed, and time is a number that jumps from one event to the
+ * next.  Nothing here is thread-safe; all of it runs in the thread that
+ * calls sim_step, and a done or a timer runs inside sim_step.
+ *
+ * A disk outlives the members made of it: after a crash, close the old
+ * members (they may not be used for anything else any more) and open
+ * new ones over the same disks.
+ *
+ *   struct sim *sim = sim_new (seed);
+ *   struct sim_disk *d = sim_disk_new (sim, "disk0", 1 << 20);
+ *   struct member *m = sim_disk_open (d, 0);
+ *   sim_crash_after (sim, sim_below (sim, 1000));
+ *   loop_submit (sim_loop (sim), &io, 1);
+ *   while (sim_step (sim))
+ *     ;
+ *   if (sim_crashed (sim))
+ *     sim_crash (sim);
+ *   member_close (m);
+ *   m = sim_disk_open (d, 0);
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_SIM_H
+#define GPURAID_SIM_H
+
+#include "common/list.h"
+#include "member/member.h"
+
+/* ---- The clock ----------------------------------------------------- */
+
+struct sim;
+
+/* NULL: reported. */
+extern struct sim *sim_new (uint64_t seed);
+/* Close the members before; frees the disks. */
+extern void sim_free (struct sim *);
+
+/* Borrowed from sim; loop_free does nothing to it. */
+extern struct loop *sim_loop (struct sim *);
+
+/* ns; starts at a second, so that 0 is never now. */
+extern uint64_t sim_now (const struct sim *);
+
+/* From the seed.  sim_below: 0 to n - 1; sim_chance: true ppm times in
+ * a million.
+ */
+extern uint64_t sim_random (struct sim *);
+extern uint64_t sim_below (struct sim *, uint64_t n);
+extern bool sim_chance (struct sim *, unsigned ppm);
+
+/* Call fn (arg) after delay_ns.  A crash drops it; arg stays yours. */
+extern void sim_at (struct sim *, uint64_t delay_ns,
+                    void (*fn) (void *), void *arg);
+
+/* Run the next event.  False: there is none, or it has crashed.  An
+ * armed timer is an event, a hung I/O is not.
+ */
+extern bool sim_step (struct sim *);
+
+/* A number that two runs share only if they did the same I/O in the
+ * same order with the same results.
+ */
+extern uint64_t sim_trace (const struct sim *);
+
+/* Send each I/O to log_debug. */
+extern void sim_verbose (struct sim *, bool);
+
+/* ---- Crashes ------------------------------------------------------- */
+
+/* Moments at which a crash can tell: each I/O when it is submitted and
+ * when it takes effect (before done), and each synchronous write, flush
+ * and discard.  So many have passed.
+ */
+extern uint64_t sim_moments (const struct sim *);
+
+/* Stop dead at the nth moment from now, the next being number 1; 0: not
+ * any more.  From then on sim_step returns false, what is submitted
+ * vanishes, and the synchronous calls, which can't stop, return EIO and
+ * change nothing.
+ */
+extern void sim_crash_after (struct sim *, uint64_t n);
+extern bool sim_crashed (const struct sim *);
+
+/* The power fails and comes back.  Drops every event, timer and I/O in
+ * flight; of each write that no flush has made durable, in flight or
+ * completed, all, nothing, or any subset of its 512-byte sectors is
+ * there afterwards.  Frees the disks' locks and ends hangs.  Settings
+ * stay.
+ */
+extern void sim_crash (struct sim *);
+
+/* ---- Disks --------------------------------------------------------- */
+
+#define SIM_SECTOR 512u
+#define SIM_BLOCK 4096u         /* of bad blocks */
+
+struct sim_disk {
+  /* Settings, to be changed at any time.  Times in ns; chances in ppm
+   * of the I/Os.
+   */
+  uint64_t min_delay_ns, max_delay_ns;  /* 10 us, 1 ms */
+  unsigned read_error_ppm;      /* EIO, and rubbish in the buffer */
+  unsigned write_error_ppm;     /* EIO, with any subset of the sectors
+                                 * written */
+  unsigned flush_error_ppm;     /* EIO; what it should have made durable
+                                 * never will be by another flush */
+  unsigned lose_write_ppm;      /* not written, no error */
+  unsigned tear_write_ppm;      /* some sectors not written, no error */
+  unsigned misdirect_write_ppm; /* written elsewhere, no error */
+  bool dead;                    /* ENODEV for everything that completes */
+  bool absent;                  /* sim_disk_open: ENOENT */
+  bool direct;                  /* what members say; alignment is then
+                                 * asserted.  true */
+
+  /* Submitted so far, by enum io_kind, the synchronous ones too; yours
+   * to reset.
+   */
+  uint64_t nr_ios[5];
+  uint64_t nr_bytes[5];
+
+  /* What a read sees now. */
+  const uint8_t *image;
+  uint64_t size;
+
+  /* Ours. */
+  struct sim *sim;
+  char *name;
+  struct list link;             /* in the sim's disks */
+  uint8_t *visible;             /* image */
+  uint8_t *stable;              /* what a crash can't take away */
+  uint8_t *bad;                 /* a byte a block: reads fail */
+  struct list in_flight;        /* struct flight, as submitted */
+  struct list cached;           /* completed, not durable; as completed */
+  struct list doomed;           /* completed, a flush has failed */
+  uint64_t nr_completed;        /* writes: numbers the cached ones */
+  bool hung;
+  unsigned incarnation;         /* crashes so far: older members are void */
+  unsigned readers, writers;    /* locks */
+};
+
+/* size is a multiple of 4096; all zeroes.  name is copied.  NULL:
+ * reported.
+ */
+extern struct sim_disk *sim_disk_new (struct sim *, const char *name,
+                                      uint64_t size);
+/* sim_free does it too.  Nothing may be in flight. */
+extern void sim_disk_free (struct sim_disk *);
+
+/* As member_open_file; MEMBER_CREATE makes an absent disk appear, all
+ * zeroes.  NULL with ENOENT or ENXIO, not reported, where it is absent
+ * or dead; with EWOULDBLOCK, reported, where it is locked.
+ */
+extern struct member *sim_disk_open (struct sim_disk *, unsigned flags);
+
+/* No I/O completes until it is set free again; the synchronous calls
+ * return EIO meanwhile.
+ */
+extern void sim_disk_hang (struct sim_disk *, bool hang);
+
+/* Reads of these blocks fail with EIO until they are written whole. */
+extern void sim_disk_set_bad (struct sim_disk *, uint64_t off, uint64_t len);
+
+/* Silent corruption: change what is stored, durably. */
+extern void sim_disk_poke (struct sim_disk *, const void *buf, size_t len,
+                           uint64_t off);
+
+#endif
