@@ -3,9 +3,15 @@
  * Whoever submits fills the ring himself, under one lock; one thread
  * waits for completions and runs every done.  What the ring does not do
  * goes to a loop of plain threads behind this one: members without a
- * file descriptor, stores that can't make zeroes by themselves, what
- * the kernel cancelled because the thread that had submitted it ended
- * (nbdkit's end with their connection), and the timers.
+ * file descriptor, buffered ones, stores that can't make zeroes by
+ * themselves, what the kernel cancelled because the thread that had
+ * submitted it ended (nbdkit's end with their connection), and the
+ * timers.
+ *
+ * Buffered I/O the ring would only give to the kernel's own threads, one
+ * hop for each, where ours take all there is for a member at once.  Six
+ * members on tmpfs, two cores: reads of 512K 2.5 GB/s through the ring,
+ * 5 through the threads; small ones and writes are equal or better too.
  *
  * There is no limit to what is in flight: a member that hangs would use
  * it up, and hold up the others.  The kernel keeps completions that find
@@ -251,7 +257,7 @@ op_get (struct uring_loop *u, struct io *io)
   return op;
 }
 
-/* What need not go to the store is left to the threads as well: their
+/* What must not go to the store is left to the threads as well: their
  * way ends in the member's own checks.
  */
 static bool
@@ -259,7 +265,8 @@ fits_ring (const struct io *io)
 {
   struct member *m = io->member;
 
-  return m->ops->fd (m) != -1 && (io->kind == IO_FLUSH || io->len > 0) &&
+  return m->direct && m->ops->fd (m) != -1 &&
+    (io->kind == IO_FLUSH || io->len > 0) &&
     io_check (m, m->ops->size (m), io->kind, io->off, io->len) == 0;
 }
 

@@ -31,7 +31,7 @@ struct io {
   enum io_kind kind;
   struct member *member;
   uint64_t off;                 /* bytes, from the start of the member */
-  uint64_t len;                 /* bytes; the sum of iov for IO_READ, IO_WRITE */
+  uint64_t len;                 /* bytes; the sum of iov to read or write */
   struct iovec *iov;
   unsigned nr_iov;              /* at most IO_MAX_IOV */
   int error;                    /* out: 0 or a positive errno; a short

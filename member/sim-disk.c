@@ -245,7 +245,8 @@ sim_disk_carry_out (struct sim_disk *d, struct flight *f, struct io *io)
     return sim_disk_write (d, f);
   }
   if (err == 0)
-    err = io->kind == IO_READ ? read_vector (d, io) : sim_disk_flush (d, f->mark);
+    err = io->kind == IO_READ ? read_vector (d, io) :
+      sim_disk_flush (d, f->mark);
   flight_free (f);
   return err;
 }

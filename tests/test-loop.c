@@ -18,7 +18,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -42,7 +47,8 @@
 #define NR_LANES 4              /* submitting threads */
 #define LANE_BLOCKS 64          /* of each member, for each lane alone */
 #define SIZE (NR_LANES * LANE_BLOCKS * BLOCK)
-#define NR_MEMBERS 5            /* 2 on tmpfs, 2 on a disk, 1 without fd */
+#define NR_MEMBERS 5            /* 2 on tmpfs, 3 on a disk; the last one
+                                 * has no file descriptor */
 
 /* cmocka's assertions work in the main thread only. */
 #define CHECK(cond)                                                     \
@@ -465,11 +471,11 @@ static void *
 dribble (void *arg)
 {
   int fd = *(int *) arg;
-  uint8_t buf[5000];
+  uint8_t buf[5120];
   unsigned sent = 0, rnd = seed;
 
   while (sent < 20000) {
-    unsigned n = MIN (1 + rand_r (&rnd) % sizeof buf, 20000 - sent);
+    unsigned n = MIN ((1 + rand_r (&rnd) % 10) * 512u, 20000 - sent);
 
     for (unsigned i = 0; i < n; ++i)
       buf[i] = (sent + i) % 251;
@@ -485,7 +491,7 @@ static void
 test_short_reads (void **state)
 {
   struct group g = GROUP_INIT;
-  struct fake f = { .member.ops = &fake_ops };
+  struct fake f = { .member.ops = &fake_ops, .member.direct = true };
   struct test_io t;
   pthread_t thread;
   int fds[2];
@@ -562,6 +568,43 @@ test_timers (void **state)
   assert_true (t[4].fired_at < t[0].fired_at);
 }
 
+/* Containers forbid io_uring like this. */
+static int
+forbidden (void)
+{
+  struct sock_filter code[] = {
+    BPF_STMT (BPF_LD | BPF_W | BPF_ABS, offsetof (struct seccomp_data, nr)),
+    BPF_JUMP (BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+    BPF_STMT (BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+    BPF_STMT (BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog prog = { ARRAY_LEN (code), code };
+
+  if (prctl (PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 ||
+      prctl (PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == -1)
+    return 77;
+  if (loop_uring_works ())
+    return 1;
+  errno = 0;
+  return loop_uring_new () != NULL || errno != EPERM;
+}
+
+static void
+test_forbidden (void **state)
+{
+  int status;
+  pid_t pid = fork ();
+
+  if (pid == 0)
+    _exit (forbidden ());
+  assert_int_equal (waitpid (pid, &status, 0), pid);
+  assert_true (WIFEXITED (status));
+  if (WEXITSTATUS (status) == 77)
+    print_message ("no seccomp here\n");
+  else
+    assert_int_equal (WEXITSTATUS (status), 0);
+}
+
 /* A file that is served without its descriptor, as NBD members are. */
 static struct member_ops no_fd_ops;
 
@@ -592,6 +635,8 @@ setup (struct loop *l)
     if (members[i] == NULL)
       return -1;
   }
+  /* Through the ring, which refuses nothing that is not direct. */
+  members[0]->direct = members[2]->direct = true;
   no_fd_ops = *members[4]->ops;
   no_fd_ops.fd = no_fd;
   members[4]->ops = &no_fd_ops;
@@ -634,12 +679,16 @@ main (int argc, char **argv)
     cmocka_unit_test (test_short_reads),
     cmocka_unit_test (test_timers),
   };
+  const struct CMUnitTest none[] = {
+    cmocka_unit_test (test_forbidden),
+  };
   int failed;
 
   seed = argc > 1 ? strtoul (argv[1], NULL, 0) : (unsigned) getpid ();
   printf ("seed %u\n", seed);
   failed = cmocka_run_group_tests_name ("threads", tests, setup_threads,
                                         teardown);
+  failed += cmocka_run_group_tests_name ("forbidden", none, NULL, NULL);
   if (!WITH_URING)
     printf ("thread sanitizer: io_uring is left out\n");
   else if (!loop_uring_works ())
