@@ -212,6 +212,33 @@ test_reserved (void **state)
   assert_true (decode (len, &id, rec.place));
 }
 
+/* Numbers that only a writer gone wrong would put under a good crc. */
+static void
+test_contradictions (void **state)
+{
+  static const struct { unsigned at; uint32_t more; } change[] = {
+    { 12, 1 }, { 12, -1 },              /* header blocks */
+    { 32, 1 },                          /* the place, in one of two ways */
+    { 512 + 20, 1 }, { 512 + 20, 100000 }, { 512 + 20, -1 },
+    { 36, 1 }, { 36, -1 }, { 40, 1 }, { 40, -1 }, { 40, 5000 },
+  };
+
+  do
+    make_record (3, 5);
+  while (rec.nr_entries == 1);
+  for (unsigned i = 0; i < ARRAY_LEN (change); ++i) {
+    uint8_t *p = buf + change[i].at;
+    uint32_t was = get_le32 (p);
+
+    put_le32 (p, was + change[i].more);
+    fix_crc (buf, len);
+    if (decode (sizeof buf, &id, rec.place) ||
+        decode (sizeof buf, &id, get_le32 (buf + 32)))
+      fail_msg ("change %u", i);
+    put_le32 (p, was);
+  }
+}
+
 /* The bytes that docs/on-disk-format.md promises. */
 static void
 test_golden (void **state)
@@ -377,6 +404,7 @@ main (void)
     cmocka_unit_test (test_wrong_place),
     cmocka_unit_test (test_values),
     cmocka_unit_test (test_reserved),
+    cmocka_unit_test (test_contradictions),
     cmocka_unit_test (test_golden),
     cmocka_unit_test (test_header_blocks),
     cmocka_unit_test (test_ring_header),

@@ -126,7 +126,15 @@ test_areas (void **state)
   REFUSED (sb.l.data_len += 65536);
   REFUSED (sb.l.data_len = 0);
 
-  /* Far away, but in order. */
+  /* Far away, but in order: B1 and B2 must fit, too. */
+  good.g.chunk = 4096;
+  REFUSED (sb.g.size = 4 * 254 * 4096; sb.l.data_len = 254 * 4096;
+           sb.l.table_len = sb.l.bitmap_len = 8192;
+           sb.l.data_off = LAYOUT_MAX_SIZE / (1 << 20) << 20);
+  ACCEPTED (sb.g.size = 4 * 253 * 4096; sb.l.data_len = 253 * 4096;
+            sb.l.table_len = sb.l.bitmap_len = 8192;
+            sb.l.data_off = LAYOUT_MAX_SIZE / (1 << 20) << 20);
+  make_good (&good);
   REFUSED (sb.l.ring_len = LAYOUT_MAX_RING_LEN + 4096;
            sb.l.table_off += sb.l.ring_len;
            sb.l.bitmap_off += sb.l.ring_len;
