@@ -126,9 +126,8 @@ ops_fail (void *opaque, const char *which, char why[ARRAY_WHY_LEN])
   return err ? err : array_fail (ca->array, which, why);
 }
 
-/* Open the new member.  flags are 0 or MEMBER_CREATE.  NULL: why is set,
- * except without MEMBER_CREATE where there is no such file: errno is
- * ENOENT then.
+/* Open the new member.  flags are 0 or MEMBER_CREATE.  NULL: why is set;
+ * but without MEMBER_CREATE, where there is no such file, it is empty.
  */
 static struct member *
 open_target (const struct control_array *ca, const char *path, unsigned flags,
@@ -137,6 +136,7 @@ open_target (const struct control_array *ca, const char *path, unsigned flags,
   struct member *m =
     ca->open (path, flags, flags ? array_member_size (ca->array) : 0);
 
+  why[0] = '\0';
   if (m || (errno == ENOENT && !flags))
     return m;
   if (errno == EBUSY || errno == EWOULDBLOCK)
@@ -196,7 +196,7 @@ ops_replace (void *opaque, const char *which, const char *path, bool force,
     return err;
 
   m = open_target (ca, path, 0, why);
-  if (m == NULL && errno != ENOENT)
+  if (m == NULL && why[0])
     return EINVAL;
   if (m)
     err = check_target (ca, m, force, why);
