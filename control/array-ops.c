@@ -82,31 +82,30 @@ is_held (const struct array_status *st, const char *path)
   return false;
 }
 
-/* What every command that changes something begins with.  path is NULL
- * or the new member.
- */
+/* Are the names in a command right?  path is NULL or the new member. */
 static int
-prepare (struct array *a, const char *which, const char *path,
-         char why[ARRAY_WHY_LEN])
+check_names (struct array *a, const char *which, const char *path,
+             char why[ARRAY_WHY_LEN])
 {
   struct array_status st;
   bool known, held;
-  int err;
 
   array_get_status (a, &st);
   known = is_entry (&st, which);
   held = path && is_held (&st, path);
   array_status_free (&st);
-  if (!known) {
+  if (!known)
     snprintf (why, ARRAY_WHY_LEN, "%s: the array has no such member", which);
-    return EINVAL;
-  }
-  if (held) {
+  else if (held)
     snprintf (why, ARRAY_WHY_LEN, "%s: the array uses it already", path);
-    return EINVAL;
-  }
+  return known && !held ? 0 : EINVAL;
+}
 
-  err = array_make_writable (a);
+static int
+make_writable (struct array *a, char why[ARRAY_WHY_LEN])
+{
+  int err = array_make_writable (a);
+
   if (err == EROFS)
     snprintf (why, ARRAY_WHY_LEN, "the array is open read-only");
   else if (err) {
@@ -120,34 +119,37 @@ static int
 ops_fail (void *opaque, const char *which, char why[ARRAY_WHY_LEN])
 {
   const struct control_array *ca = opaque;
-  int err = prepare (ca->array, which, NULL, why);
+  int err = check_names (ca->array, which, NULL, why);
 
+  if (err == 0)
+    err = make_writable (ca->array, why);
   return err ? err : array_fail (ca->array, which, why);
 }
 
-/* Open the new member, or make it.  NULL: why is set. */
+/* Open the new member.  flags are 0 or MEMBER_CREATE.  NULL: why is set;
+ * but without MEMBER_CREATE, where there is no such file, it is empty.
+ */
 static struct member *
-open_target (const struct control_array *ca, const char *path, bool *made,
+open_target (const struct control_array *ca, const char *path, unsigned flags,
              char why[ARRAY_WHY_LEN])
 {
-  struct member *m;
+  struct member *m =
+    ca->open (path, flags, flags ? array_member_size (ca->array) : 0);
 
-  *made = false;
-  m = ca->open (path, 0, 0);
-  if (m == NULL && errno == ENOENT) {
-    m = ca->open (path, MEMBER_CREATE, array_member_size (ca->array));
-    *made = m != NULL;
-  }
-  if (m)
+  why[0] = '\0';
+  if (m || (errno == ENOENT && !flags))
     return m;
   if (errno == EBUSY || errno == EWOULDBLOCK)
     snprintf (why, ARRAY_WHY_LEN, "%s: in use", path);
+  else if (errno == EINVAL)
+    snprintf (why, ARRAY_WHY_LEN,
+              "%s: not a file or disk, or too small for a member", path);
   else
     snprintf (why, ARRAY_WHY_LEN, "%s: cannot be a member: %m", path);
   return NULL;
 }
 
-/* May m join?  0, or EINVAL and why. */
+/* May a member that was there before join?  0, or EINVAL and why. */
 static int
 check_target (const struct control_array *ca, struct member *m, bool force,
               char why[ARRAY_WHY_LEN])
@@ -167,32 +169,44 @@ check_target (const struct control_array *ca, struct member *m, bool force,
     return EINVAL;
   }
   if (!force && ca->blank (m, found) != 1) {
-    snprintf (why, ARRAY_WHY_LEN, "%s", found);
+    snprintf (why, ARRAY_WHY_LEN, "%s %s", m->path, found);
     return EINVAL;
   }
   return 0;
 }
 
+/* Everything that can be refused is, before the array is written to or
+ * a file is made.
+ */
 static int
 ops_replace (void *opaque, const char *which, const char *path, bool force,
              char why[ARRAY_WHY_LEN])
 {
   const struct control_array *ca = opaque;
   struct member *m;
-  bool made;
+  bool made = false;
   int err;
 
   if (path[0] != '/' && strstr (path, "://") == NULL) {
     snprintf (why, ARRAY_WHY_LEN, "%s: not an absolute path", path);
     return EINVAL;
   }
-  err = prepare (ca->array, which, path, why);
+  err = check_names (ca->array, which, path, why);
   if (err)
     return err;
-  m = open_target (ca, path, &made, why);
-  if (m == NULL)
+
+  m = open_target (ca, path, 0, why);
+  if (m == NULL && why[0])
     return EINVAL;
-  err = made ? 0 : check_target (ca, m, force, why);
+  if (m)
+    err = check_target (ca, m, force, why);
+  if (err == 0)
+    err = make_writable (ca->array, why);
+  if (err == 0 && m == NULL) {
+    m = open_target (ca, path, MEMBER_CREATE, why);
+    made = m != NULL;
+    err = made ? 0 : EINVAL;
+  }
   if (err == 0)
     err = array_replace (ca->array, which, m, why);
   if (err) {

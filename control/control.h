@@ -66,18 +66,19 @@ extern void control_stop (struct control *c);
 /* Pass &control_array_ops and a struct control_array to control_start.
  * It is only read, and must live until control_stop.
  *
- * fail and replace first look whether the member exists, then call
- * array_make_writable.  replace opens an existing path or makes a new
- * one, as long as array_member_size; refuses one that is too small, one
- * that the array uses, and, unless forced, one that is not blank; and
- * removes the file that it made if the array then refuses it.
+ * fail and replace first look whether the member exists; replace then
+ * opens the new member if its path exists, and refuses one that is too
+ * small, one that the array uses, and, unless forced, one that is not
+ * blank.  Only then comes array_make_writable, so that a mistyped
+ * command has changed nothing.  A path that does not exist is made, as
+ * long as array_member_size, and removed if the array refuses it.
  */
 struct control_array {
   struct array *array;
   /* Open name with the MEMBER_* flags, as member_open does. */
   struct member *(*open) (const char *name, unsigned flags, uint64_t size);
-  /* 1: blank, no signature on it; 0: not, and why says what was found;
-   * -1: cannot tell, and why says so.
+  /* 1: blank, no signature on it; 0: not, and why says what was found,
+   * to go after the name; -1: cannot tell, and why says so likewise.
    */
   int (*blank) (struct member *m, char why[ARRAY_WHY_LEN]);
 };

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/copies.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "control/request.h"
@@ -104,18 +105,6 @@ add_text (struct json_object *o, const char *key, const char *s)
 }
 
 static struct json_object *
-uuid_to_json (const uuid_bytes *u)
-{
-  char s[37];
-  char *p = s;
-
-  for (int i = 0; i < 16; i++)
-    p += sprintf (p, "%s%02x",
-                  i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u->b[i]);
-  return json_object_new_string (s);
-}
-
-static struct json_object *
 progress_to_json (const struct array_progress *p)
 {
   struct json_object *o;
@@ -185,6 +174,7 @@ status_to_json (const struct array_status *st)
   struct json_object *o = json_object_new_object ();
   struct json_object *members = json_object_new_array ();
   struct json_object *cache = json_object_new_object ();
+  char uuid[UUID_TEXT_LEN];
 
   add_text (o, "state", state_name (st->state));
   json_add (o, "writable", json_object_new_boolean (st->writable));
@@ -193,7 +183,7 @@ status_to_json (const struct array_status *st)
   add_u64 (o, "chunk", st->g.chunk);
   add_u64 (o, "size", st->g.size);
   add_text (o, "code", st->code == CODE_CRS ? "crs" : "rs");
-  json_add (o, "uuid", uuid_to_json (&st->uuid));
+  add_text (o, "uuid", uuid_text (&st->uuid, uuid));
   add_u64 (o, "epoch", st->epoch);
   add_text (o, "coder", st->coder);
   add_text (o, "loop", st->loop);

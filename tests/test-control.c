@@ -32,8 +32,8 @@
 #include "control/control.h"
 #include "control/line.h"
 
-static char dir[] = "/tmp/gpuraid-control-XXXXXX";
-static char path[64];
+static char dir[64];
+static char path[sizeof dir + 16];
 
 /* ---- what was logged ------------------------------------------------ */
 
@@ -846,8 +846,10 @@ main (void)
     cmocka_unit_test_setup (test_many_clients, setup),
     cmocka_unit_test_setup (test_client, setup),
   };
+  const char *tmp = getenv ("TMPDIR");
   int r;
 
+  snprintf (dir, sizeof dir, "%s/gpuraid-XXXXXX", tmp ? tmp : "/tmp");
   if (mkdtemp (dir) == NULL) {
     perror ("mkdtemp");
     return 1;

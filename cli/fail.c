@@ -1,0 +1,34 @@
+/* gpuraid fail: take a member out of a running array.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdlib.h>
+
+#include "cli/cli.h"
+#include "cli/remote.h"
+
+int
+cmd_fail (int argc, char **argv)
+{
+  struct control_client *c;
+  struct json_object *request;
+  char *member;
+  int i = remote_args (argc, argv, 2, NULL, NULL);
+  int r = EXIT_FAILURE;
+
+  if (i == 0)
+    return cli_usage (argv[0]);
+  c = control_connect (argv[i]);
+  if (c == NULL)
+    return EXIT_FAILURE;
+  member = remote_member (c, argv[i+1]);
+  if (member) {
+    request = remote_request ("fail");
+    remote_add (request, "member", member);
+    r = remote_change (c, request);
+  }
+  free (member);
+  control_close (c);
+  return r;
+}

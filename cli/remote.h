@@ -1,0 +1,64 @@
+/* gpuraid: what the subcommands for a running array share.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_CLI_REMOTE_H
+#define GPURAID_CLI_REMOTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <json-c/json.h>
+
+#include "control/client.h"
+
+/* Read the arguments of a subcommand that has nr of them and at most
+ * one flag, "json" or "force" (NULL: none).  Returns the place in argv
+ * of the first; 0 if they are not right: return cli_usage then.
+ */
+extern int remote_args (int argc, char **argv, int nr, const char *flag,
+                        bool *given);
+
+/* A request; the caller's, to json_object_put. */
+extern struct json_object *remote_request (const char *command);
+extern void remote_add (struct json_object *request, const char *key,
+                        const char *text);
+
+/* The array's status; the caller's.  NULL: reported, except that the
+ * server has gone if not report_gone.
+ */
+extern struct json_object *remote_status (struct control_client *c,
+                                          bool report_gone);
+
+/* Send a request that changes something, dropping it.  An exit status;
+ * what went wrong is reported.
+ */
+extern int remote_change (struct control_client *c,
+                          struct json_object *request);
+
+/* What the server calls the member that a person named arg: a slot
+ * number as it is; else a path, of one of the array's members if arg is
+ * any name of it.  The caller frees it.  NULL: reported.
+ */
+extern char *remote_member (struct control_client *c, const char *arg);
+
+/* Look into a reply.  What is not there, or not of that kind, is 0,
+ * NULL or false: another version may have answered.
+ */
+extern struct json_object *get_object (struct json_object *o, const char *key);
+extern uint64_t get_u64 (struct json_object *o, const char *key);
+extern const char *get_text (struct json_object *o, const char *key);
+extern bool get_bool (struct json_object *o, const char *key);
+
+/* The status for a person, in three parts; lines as wide as they come. */
+extern void render_array (FILE *fp, struct json_object *status);
+extern void render_members (FILE *fp, struct json_object *status);
+extern void render_counters (FILE *fp, struct json_object *status);
+/* "degraded (1 more member may fail)". */
+extern void render_state (FILE *fp, struct json_object *status);
+/* "36.1 %  1.2 GiB of 3.4 GiB  210 MiB/s  10 s left". */
+extern void render_progress (FILE *fp, struct json_object *progress);
+
+#endif

@@ -1,0 +1,227 @@
+/* gpuraid: the status of a running array, for a person.
+ *
+ * Only words and columns.  What is not in the status shows as nothing,
+ * since the server may be of another version.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/remote.h"
+#include "common/bits.h"
+
+#define BAR_LEN 30
+
+/* A path may carry codes that a terminal would obey. */
+static void
+print_clean (FILE *fp, const char *s)
+{
+  for (; s && *s; s++)
+    fputc (iscntrl ((unsigned char) *s) ? '?' : *s, fp);
+}
+
+static size_t
+nr_members (struct json_object *status)
+{
+  struct json_object *members = get_object (status, "members");
+
+  return json_object_is_type (members, json_type_array) ?
+    json_object_array_length (members) : 0;
+}
+
+static struct json_object *
+member (struct json_object *status, size_t i)
+{
+  return json_object_array_get_idx (get_object (status, "members"), i);
+}
+
+static bool
+is_state (struct json_object *m, const char *state)
+{
+  const char *s = get_text (m, "state");
+
+  return s && strcmp (s, state) == 0;
+}
+
+/* How many slots hold current data.  While an active member is
+ * replaced, its slot has two entries.
+ */
+static unsigned
+nr_active_slots (struct json_object *status)
+{
+  uint64_t active = 0;
+
+  for (size_t i = 0; i < nr_members (status); i++)
+    if (is_state (member (status, i), "active"))
+      active |= BIT (get_u64 (member (status, i), "slot") & 63);
+  return nr_bits (active);
+}
+
+void
+render_state (FILE *fp, struct json_object *status)
+{
+  uint64_t k = get_u64 (status, "k"), m = get_u64 (status, "m");
+  unsigned active = nr_active_slots (status);
+
+  print_clean (fp, get_text (status, "state"));
+  if (active < k)
+    fprintf (fp, " (%u of %" PRIu64 " members hold current data, %" PRIu64
+             " are needed)", active, k + m, k);
+  else if (active == k)
+    fprintf (fp, " (no more member may fail)");
+  else
+    fprintf (fp, " (%" PRIu64 "%s member%s may fail)", active - k,
+             active < k + m ? " more" : "", active - k == 1 ? "" : "s");
+}
+
+static void
+render_seconds (FILE *fp, uint64_t s)
+{
+  if (s < 60)
+    fprintf (fp, "%" PRIu64 " s", s);
+  else if (s < 3600)
+    fprintf (fp, "%" PRIu64 " min %02" PRIu64 " s", s / 60, s % 60);
+  else if (s < 48 * 3600)
+    fprintf (fp, "%" PRIu64 " h %02" PRIu64 " min", s / 3600, s / 60 % 60);
+  else
+    fprintf (fp, "%" PRIu64 " days", s / 86400);
+}
+
+/* How much is done, from 0 to 1. */
+static double
+fraction (struct json_object *progress)
+{
+  uint64_t done = get_u64 (progress, "done");
+  uint64_t total = get_u64 (progress, "total");
+
+  return total ? (double) MIN (done, total) / total : 1;
+}
+
+void
+render_progress (FILE *fp, struct json_object *progress)
+{
+  uint64_t rate = get_u64 (progress, "bytes_per_second");
+  char done[CLI_SIZE_LEN], total[CLI_SIZE_LEN], per_second[CLI_SIZE_LEN];
+
+  fprintf (fp, "%5.1f %%  %s of %s  %s/s  ", fraction (progress) * 100,
+           cli_size (get_u64 (progress, "done"), done),
+           cli_size (get_u64 (progress, "total"), total),
+           cli_size (rate, per_second));
+  if (rate == 0)
+    fprintf (fp, "time left unknown");
+  else {
+    render_seconds (fp, get_u64 (progress, "eta_seconds"));
+    fprintf (fp, " left");
+  }
+}
+
+static void
+render_bar (FILE *fp, struct json_object *status, const char *key)
+{
+  struct json_object *progress = get_object (status, key);
+  int full;
+
+  if (progress == NULL)
+    return;
+  full = fraction (progress) * BAR_LEN;
+  fprintf (fp, "%8s: [", key);
+  for (int i = 0; i < BAR_LEN; i++)
+    fputc (i < full ? '=' : i == full ? '>' : '.', fp);
+  fprintf (fp, "] ");
+  render_progress (fp, progress);
+  fputc ('\n', fp);
+}
+
+void
+render_array (FILE *fp, struct json_object *status)
+{
+  char size[CLI_SIZE_LEN], chunk[CLI_SIZE_LEN];
+
+  fprintf (fp, "   array: ");
+  print_clean (fp, get_text (status, "uuid"));
+  fprintf (fp, "\n   state: ");
+  render_state (fp, status);
+  fprintf (fp, "\n    size: %s (%" PRIu64 " bytes)\n",
+           cli_size (get_u64 (status, "size"), size),
+           get_u64 (status, "size"));
+  fprintf (fp, "  layout: %" PRIu64 " data + %" PRIu64 " parity, chunk %s, "
+           "code ", get_u64 (status, "k"), get_u64 (status, "m"),
+           cli_size (get_u64 (status, "chunk"), chunk));
+  print_clean (fp, get_text (status, "code"));
+  fprintf (fp, "\n   coder: ");
+  print_clean (fp, get_text (status, "coder"));
+  fprintf (fp, ", I/O through ");
+  print_clean (fp, get_text (status, "loop"));
+  fprintf (fp, "\n   epoch: %" PRIu64 "%s\n", get_u64 (status, "epoch"),
+           get_bool (status, "writable") ? "" : " (not written to yet)");
+  render_bar (fp, status, "rebuild");
+  render_bar (fp, status, "resync");
+  render_bar (fp, status, "scrub");
+}
+
+void
+render_members (FILE *fp, struct json_object *status)
+{
+  fprintf (fp, "\n  slot  state       errors  member\n");
+  for (size_t i = 0; i < nr_members (status); i++) {
+    struct json_object *m = member (status, i), *slot;
+    const char *state = get_text (m, "state");
+    const char *path = get_text (m, "path");
+
+    if (json_object_object_get_ex (m, "slot", &slot) && slot)
+      fprintf (fp, "  %4" PRIu64, get_u64 (m, "slot"));
+    else
+      fprintf (fp, "     -");
+    fprintf (fp, "  %-10s  %6" PRIu64 "  ", state ? state : "?",
+             get_u64 (m, "errors"));
+    print_clean (fp, path ? path : "-");
+    fputc ('\n', fp);
+  }
+}
+
+static void
+render_kind (FILE *fp, struct json_object *counters, const char *what,
+             const char *ops, const char *bytes)
+{
+  char size[CLI_SIZE_LEN];
+
+  fprintf (fp, "  %-16s%14" PRIu64, what, get_u64 (counters, ops));
+  if (bytes)
+    fprintf (fp, "  %12s", cli_size (get_u64 (counters, bytes), size));
+  fputc ('\n', fp);
+}
+
+void
+render_counters (FILE *fp, struct json_object *status)
+{
+  struct json_object *c = get_object (status, "counters");
+  struct json_object *cache = get_object (status, "cache");
+  char a[CLI_SIZE_LEN], b[CLI_SIZE_LEN], d[CLI_SIZE_LEN];
+
+  fprintf (fp, "\n  since start         operations         bytes\n");
+  render_kind (fp, c, "read", "read_ops", "read_bytes");
+  render_kind (fp, c, "write", "write_ops", "write_bytes");
+  render_kind (fp, c, "zero, trim", "zero_ops", "zero_bytes");
+  render_kind (fp, c, "flush", "flush_ops", NULL);
+  render_kind (fp, c, "member reads", "member_read_ops", "member_read_bytes");
+  render_kind (fp, c, "member writes", "member_write_ops",
+               "member_write_bytes");
+  render_kind (fp, c, "member flushes", "member_flush_ops", NULL);
+  fprintf (fp, "\n  decoded %s for readers, rebuilt %s, repaired %" PRIu64
+           " blocks\n",
+           cli_size (get_u64 (c, "decoded_bytes"), a),
+           cli_size (get_u64 (c, "rebuilt_bytes"), b),
+           get_u64 (c, "repaired_blocks"));
+  fprintf (fp, "  written out %" PRIu64 " times without reading first, %"
+           PRIu64 " times with\n",
+           get_u64 (c, "full_stripe_writes"), get_u64 (c, "partial_writes"));
+  fprintf (fp, "  cache: %s used of %s, %s not written out yet\n",
+           cli_size (get_u64 (cache, "used"), a),
+           cli_size (get_u64 (cache, "size"), b),
+           cli_size (get_u64 (cache, "dirty"), d));
+}

@@ -1,0 +1,64 @@
+/* gpuraid wait: until no rebuild is running.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/cli.h"
+#include "cli/remote.h"
+#include "common/log.h"
+
+/* One line that says why the array is not healthy. */
+static void
+report_state (struct control_client *c)
+{
+  struct json_object *status = remote_status (c, true);
+  char *state = NULL;
+  size_t len;
+  FILE *fp;
+
+  if (status == NULL)
+    return;
+  fp = open_memstream (&state, &len);
+  if (fp == NULL) {
+    log_error ("open_memstream: %m");
+    goto out;
+  }
+  render_state (fp, status);
+  if (fclose (fp) == EOF)
+    log_error ("fclose: %m");
+  else
+    log_error ("the array is %s%s", state, get_bool (status, "writable") ? ""
+               : ", and nothing is rebuilt before the first connection that "
+               "may write");
+ out:
+  free (state);
+  json_object_put (status);
+}
+
+int
+cmd_wait (int argc, char **argv)
+{
+  struct control_client *c;
+  struct json_object *request, *reply;
+  int i = remote_args (argc, argv, 1, NULL, NULL);
+  int r = EXIT_FAILURE;
+
+  if (i == 0)
+    return cli_usage (argv[0]);
+  c = control_connect (argv[i]);
+  if (c == NULL)
+    return EXIT_FAILURE;
+  request = remote_request ("wait");
+  reply = control_call (c, request, true);
+  if (reply && get_bool (reply, "healthy"))
+    r = EXIT_SUCCESS;
+  else if (reply)
+    report_state (c);
+  json_object_put (reply);
+  json_object_put (request);
+  control_close (c);
+  return r;
+}

@@ -1,0 +1,192 @@
+#!/bin/bash
+# test-cli-control: what the command sends over the control socket, what
+# it makes of the answers, and its exit status, against a server that
+# answers as it is told.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+
+source tests/functions.sh
+sock=$tmp/control
+
+# Answers each request with the next line of $tmp/answers, or with the
+# status in $tmp/status where that is "STATUS"; hangs up at the end of
+# the file.  Requests go to $tmp/asked.
+cat >"$tmp/server.py" <<'PY'
+import json, os, socket, sys
+tmp = sys.argv[1]
+s = socket.socket (socket.AF_UNIX)
+s.bind (tmp + "/control")
+s.listen (8)
+while True:
+    c, _ = s.accept ()
+    answers = open (tmp + "/answers").read ().splitlines ()
+    for line in c.makefile ():
+        with open (tmp + "/asked", "a") as f:
+            f.write (line)
+        if not answers:
+            break
+        a = answers.pop (0)
+        if a == "STATUS":
+            status = json.load (open (tmp + "/status"))
+            a = json.dumps ({ "ok": True, "status": status })
+        try:
+            c.sendall (a.encode () + b"\n")
+        except BrokenPipeError:
+            break
+    c.shutdown (socket.SHUT_RDWR)
+    c.close ()
+PY
+/usr/bin/python3 "$tmp/server.py" "$tmp" &
+on_exit kill $!
+wait_for 10 test -S "$sock" || fail "the fake server did not start"
+
+cat >"$tmp/status" <<JSON
+{ "state": "degraded", "writable": true, "k": 4, "m": 2, "chunk": 65536,
+  "size": 419430400, "code": "rs", "epoch": 7, "coder": "isal",
+  "loop": "io_uring", "uuid": "f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff",
+  "members": [
+    { "slot": 0, "path": "$tmp/d0.img", "state": "active", "errors": 0 },
+    { "slot": 1, "path": "$tmp/gone.img", "state": "failed", "errors": 3 },
+    { "slot": 2, "path": "$tmp/e\u001b[2J\n.img", "state": "active",
+      "errors": 0 },
+    { "slot": 3, "path": null, "state": "missing", "errors": 0 },
+    { "slot": 4, "path": "$tmp/d4.img", "state": "active", "errors": 0 },
+    { "slot": 5, "path": "$tmp/d5.img", "state": "active", "errors": 0 },
+    { "slot": null, "path": "/spare", "state": "spare", "errors": 0 },
+    { "slot": 0, "path": "/n", "state": "rebuilding", "errors": 0 } ],
+  "rebuild": { "done": 25, "total": 100, "bytes_per_second": 1048576,
+    "eta_seconds": 4000 },
+  "resync": null, "scrub": null,
+  "counters": { "read_ops": 12345, "read_bytes": 1073741824 } }
+JSON
+: >"$tmp/d0.img"
+ln -s d0.img "$tmp/link"
+
+# try STATUS ANSWERS COMMAND...: its exit status must be STATUS; what it
+# says is then in $out and $err, and what it asked in $tmp/asked.
+try ()
+{
+  local want=$1 rc=0
+  printf '%b' "$2" >"$tmp/answers"
+  shift 2
+  rm -f "$tmp/asked"
+  (cd "$tmp" && timeout 20 "$gpuraid" "$@") >"$tmp/out" 2>"$tmp/err" || rc=$?
+  out=$(cat "$tmp/out") err=$(cat "$tmp/err")
+  [ $rc -eq "$want" ] || fail "gpuraid $*: status $rc, not $want: $err"
+}
+
+# refused PART: nothing on stdout, one line on stderr, with PART in it
+refused ()
+{
+  [ -z "$out" ] || fail "on stdout: $out"
+  [ "$(wc -l <"$tmp/err")" = 1 ] || fail "not one line: $err"
+  [[ $err == gpuraid:\ *"$1"* ]] || fail "no \"$1\" in: $err"
+}
+
+asked ()
+{
+  [ "$(tail -n 1 "$tmp/asked")" = "$1" ] ||
+    fail "asked $(tail -n 1 "$tmp/asked"), not $1"
+}
+
+has ()
+{
+  grep -qF -- "$1" "$tmp/out" || fail "no \"$1\" in: $out"
+}
+
+ok='{"ok":true}\n'
+no='{"ok":false,"message":"no, because"}\n'
+
+# ---- status
+
+try 0 'STATUS\n' status control
+has "state: degraded (no more member may fail)"
+has "layout: 4 data + 2 parity, chunk 64 KiB, code rs"
+has "size: 400 MiB (419430400 bytes)"
+has "rebuild: [=======>......................]  25.0 %"
+has "1 h 06 min left"
+has "     1  failed           3  $tmp/gone.img"
+has "     3  missing          0  -"
+has "     -  spare            0  /spare"
+has "e?[2J?.img"
+has "12345         1 GiB"
+! grep -q $'\033' "$tmp/out" || fail "a path's escape codes came through"
+
+try 0 'STATUS\n' status --json control
+/usr/bin/python3 - "$tmp" <<'PY' || fail "status --json is not the status"
+import json, sys
+a, b = (json.load (open (sys.argv[1] + f)) for f in ("/out", "/status"))
+assert a == b
+PY
+
+# An answer with next to nothing in it is no reason to crash.
+try 0 '{"ok":true,"status":{}}\n' status control
+try 0 '{"ok":true,"status":{"members":{},"rebuild":5,"k":"x"}}\n' \
+  status control
+try 1 '{"ok":true}\n' status control;  refused "without a status"
+try 1 "$no" status control;            refused "no, because"
+try 1 '{"ok":false}\n' status control; refused "did not say why"
+try 1 'hello\n' status control;        refused "does not answer as"
+try 1 '' status control;               refused "the server has gone"
+try 1 '' status nosuch;                refused "nosuch: No such file"
+try 1 '' status d0.img;                refused "d0.img"
+
+# ---- fail: how a member may be named
+
+try 0 "STATUS\n$ok" fail control 3
+asked '{"command":"fail","member":"3"}'
+for name in "$tmp/gone.img" gone.img ./gone.img "$tmp//./gone.img"; do
+  try 0 "STATUS\n$ok" fail control "$name"
+  asked '{"command":"fail","member":"'"${tmp//\//\\/}"'\/gone.img"}'
+done
+for name in d0.img link "$tmp/link" "../$(basename "$tmp")/d0.img"; do
+  try 0 "STATUS\n$ok" fail control "$name"
+  asked '{"command":"fail","member":"'"${tmp//\//\\/}"'\/d0.img"}'
+done
+try 1 "STATUS\n$no" fail control other
+asked '{"command":"fail","member":"'"${tmp//\//\\/}"'\/other"}'
+refused "no, because"
+try 1 "STATUS\n" fail control 0;       refused "the server has gone"
+try 1 "STATUS\n$ok" fail control '';   refused "slot number or a path"
+
+# ---- replace
+
+try 0 "STATUS\n$ok" replace control 1 new.img
+asked '{"command":"replace","member":"1","new":"'"${tmp//\//\\/}"'\/new.img","force":false}'
+try 0 "STATUS\n$ok" replace control --force gone.img /dev/x
+asked '{"command":"replace","member":"'"${tmp//\//\\/}"'\/gone.img","new":"\/dev\/x","force":true}'
+try 1 "STATUS\n$no" replace control 1 new.img;  refused "no, because"
+
+# ---- wait
+
+try 0 '{"ok":true,"healthy":true}\n' wait control
+[ -z "$out$err" ] || fail "wait said: $out$err"
+try 1 '{"ok":true,"healthy":false}\nSTATUS\n' wait control
+refused "the array is degraded (no more member may fail)"
+sed -i 's/"writable": true/"writable": false/' "$tmp/status"
+try 1 '{"ok":true,"healthy":false}\nSTATUS\n' wait control
+refused "before the first connection that may write"
+try 1 "$no" wait control;              refused "no, because"
+
+# ---- watch ends with the server; a line only where there is news
+
+try 0 'STATUS\nSTATUS\n' watch control
+[ "$(wc -l <"$tmp/out")" = 2 ] || fail "watch: not two lines: $out"
+has "slot 1 failed, slot 3 missing, slot 0 rebuilding, rebuild  25.0 %"
+has "the server has gone"
+try 1 '' watch control;                refused "the server has gone"
+printf 'STATUS\nSTATUS\n' >"$tmp/answers"
+timeout 20 script -qec "$gpuraid watch $sock" /dev/null </dev/null \
+  >"$tmp/out" || fail "watch on a terminal: status $?"
+has "now: read 0 bytes/s"
+
+# ---- usage
+
+for args in "status" "status a b" "status --x control" "fail control" \
+            "fail --json control 1" "replace control 1" "watch" "wait" \
+            "wait --force control" "replace control 1 a b"; do
+  rc=0
+  timeout 20 "$gpuraid" $args >"$tmp/out" 2>"$tmp/err" || rc=$?
+  [ $rc -ne 0 ] || fail "gpuraid $args: exit status 0"
+  grep -q "^usage: gpuraid ${args%% *} " "$tmp/err" || fail "$args: no usage"
+done

@@ -1,0 +1,388 @@
+/* gpuraid: what a command checks before the array sees it.
+ *
+ * control_array_ops on an array that is only the functions below, so
+ * that nothing but this file decides what the array says; the new
+ * members are files.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "control/control.h"
+
+#define MEMBER_SIZE (UINT64_C (1) << 20)
+
+static char dir[64];
+static char *name[2];           /* of the members of the array */
+
+static struct {
+  int make_writable, replace, fail;     /* what they return */
+  unsigned nr_writable, nr_replace, nr_fail;
+  bool uses;
+  struct member *target;
+  char which[ARRAY_WHY_LEN];
+} fake;
+
+/* ---- the array ------------------------------------------------------ */
+
+void
+array_get_status (struct array *a, struct array_status *st)
+{
+  static const enum entry_state state[] = {
+    ENTRY_ACTIVE, ENTRY_FAILED, ENTRY_MISSING,
+  };
+
+  memset (st, 0, sizeof *st);
+  st->nr_entries = 3;
+  for (unsigned i = 0; i < 3; i++) {
+    st->entry[i].slot = i;
+    st->entry[i].state = state[i];
+    st->entry[i].path = i < 2 ? strdup (name[i]) : NULL;
+  }
+}
+
+void
+array_status_free (struct array_status *st)
+{
+  for (unsigned i = 0; i < st->nr_entries; i++)
+    free (st->entry[i].path);
+}
+
+int
+array_make_writable (struct array *a)
+{
+  fake.nr_writable++;
+  return fake.make_writable;
+}
+
+int
+array_fail (struct array *a, const char *which, char why[ARRAY_WHY_LEN])
+{
+  fake.nr_fail++;
+  snprintf (fake.which, sizeof fake.which, "%s", which);
+  return fake.fail;
+}
+
+int
+array_replace (struct array *a, const char *which, struct member *target,
+               char why[ARRAY_WHY_LEN])
+{
+  fake.nr_replace++;
+  snprintf (fake.which, sizeof fake.which, "%s", which);
+  if (fake.replace)
+    snprintf (why, ARRAY_WHY_LEN, "the array says no");
+  else
+    fake.target = target;
+  return fake.replace;
+}
+
+int
+array_wait (struct array *a, bool *healthy, bool (*cancelled) (void *),
+            void *opaque)
+{
+  *healthy = cancelled (opaque);
+  return 0;
+}
+
+uint64_t
+array_member_size (const struct array *a)
+{
+  return MEMBER_SIZE;
+}
+
+bool
+array_uses (struct array *a, struct member *m)
+{
+  return fake.uses;
+}
+
+/* ---- the members ---------------------------------------------------- */
+
+static unsigned nr_open;
+
+static uint64_t
+file_size (struct member *m)
+{
+  struct stat st;
+
+  return stat (m->path, &st) == 0 ? st.st_size : 0;
+}
+
+static void
+file_close (struct member *m)
+{
+  nr_open--;
+  free (m->path);
+  free (m);
+}
+
+static const struct member_ops file_ops = {
+  .size = file_size, .close = file_close,
+};
+
+static struct member *
+file_open (const char *path, unsigned flags, uint64_t size)
+{
+  int create = flags & MEMBER_CREATE ? O_CREAT|O_EXCL : 0;
+  int fd = open (path, O_RDWR|O_CLOEXEC|create, 0600);
+  struct member *m;
+
+  if (fd == -1)
+    return NULL;
+  if (create)
+    assert_int_equal (ftruncate (fd, size), 0);
+  close (fd);
+  m = calloc (1, sizeof *m);
+  m->ops = &file_ops;
+  m->path = strdup (path);
+  nr_open++;
+  return m;
+}
+
+/* A file is blank if its name says so. */
+static int
+file_blank (struct member *m, char why[ARRAY_WHY_LEN])
+{
+  if (strstr (m->path, "blank"))
+    return 1;
+  snprintf (why, ARRAY_WHY_LEN, "is not blank");
+  return strstr (m->path, "unknown") ? -1 : 0;
+}
+
+static const struct control_array ca = {
+  .open = file_open, .blank = file_blank,
+};
+
+/* ---- the tests ------------------------------------------------------ */
+
+static char *
+make_file (const char *file, uint64_t size)
+{
+  char *path;
+  int fd;
+
+  assert_true (asprintf (&path, "%s/%s", dir, file) > 0);
+  fd = open (path, O_CREAT|O_WRONLY|O_CLOEXEC, 0600);
+  assert_int_equal (ftruncate (fd, size), 0);
+  close (fd);
+  return path;
+}
+
+static int
+setup (void **state)
+{
+  memset (&fake, 0, sizeof fake);
+  return 0;
+}
+
+static int
+teardown (void **state)
+{
+  if (fake.target)
+    member_close (fake.target);
+  return nr_open ? -1 : 0;
+}
+
+/* cmocka has a macro of that name. */
+static int
+do_fail (const char *which, char why[ARRAY_WHY_LEN])
+{
+  return (control_array_ops.fail) ((void *) &ca, which, why);
+}
+
+/* replace is refused with part in its line, and the array is not asked. */
+static void
+assert_refused (const char *which, const char *path, bool force,
+                const char *part)
+{
+  char why[ARRAY_WHY_LEN] = "";
+
+  assert_int_not_equal (control_array_ops.replace ((void *) &ca, which, path,
+                                                   force, why), 0);
+  if (strstr (why, part) == NULL)
+    fail_msg ("%s %s: %s; wanted: %s", which, path, why, part);
+  assert_int_equal (fake.nr_replace, 0);
+  assert_int_equal (nr_open, 0);
+}
+
+static void
+assert_replaces (const char *which, const char *path, bool force)
+{
+  char why[ARRAY_WHY_LEN] = "";
+
+  assert_int_equal (control_array_ops.replace ((void *) &ca, which, path,
+                                               force, why), 0);
+  assert_int_equal (fake.nr_replace, 1);
+  assert_string_equal (fake.which, which);
+  assert_non_null (fake.target);
+  assert_string_equal (fake.target->path, path);
+  assert_int_equal (fake.nr_writable, 1);
+}
+
+/* Whatever is refused before the array must be written changes nothing. */
+static void
+test_nothing_changed (void **state)
+{
+  char new_path[128], why[ARRAY_WHY_LEN] = "";
+
+  snprintf (new_path, sizeof new_path, "%s/new", dir);
+  assert_refused ("/nosuch", new_path, true, "/nosuch: the array has no such");
+  assert_refused ("", new_path, true, "no such member");
+  assert_refused ("0", "new", true, "not an absolute path");
+  assert_refused ("1", name[0], true, "uses it already");
+  assert_int_equal (do_fail ("/nosuch", why), EINVAL);
+  assert_non_null (strstr (why, "/nosuch: the array has no such member"));
+  assert_int_equal (fake.nr_writable, 0);
+
+  fake.make_writable = EROFS;
+  assert_refused ("1", new_path, true, "the array is open read-only");
+  fake.make_writable = EIO;
+  assert_refused ("1", new_path, true, "Input/output error");
+  assert_int_equal (do_fail ("1", why), EIO);
+  assert_int_equal (fake.nr_fail, 0);
+  assert_int_equal (access (new_path, F_OK), -1);
+}
+
+static void
+test_fail (void **state)
+{
+  char why[ARRAY_WHY_LEN] = "";
+
+  assert_int_equal (do_fail ("2", why), 0);
+  assert_string_equal (fake.which, "2");
+  assert_int_equal (do_fail (name[1], why), 0);
+  assert_string_equal (fake.which, name[1]);
+  assert_int_equal (fake.nr_fail, 2);
+}
+
+static void
+test_made (void **state)
+{
+  char new_path[128], why[ARRAY_WHY_LEN] = "";
+  struct stat st;
+
+  snprintf (new_path, sizeof new_path, "%s/made", dir);
+  /* What was made for nothing goes again. */
+  fake.replace = EINVAL;
+  assert_int_equal (control_array_ops.replace ((void *) &ca, "2", new_path,
+                                               false, why), EINVAL);
+  assert_string_equal (why, "the array says no");
+  assert_int_equal (access (new_path, F_OK), -1);
+  assert_int_equal (nr_open, 0);
+
+  memset (&fake, 0, sizeof fake);
+  assert_replaces ("2", new_path, false);
+  assert_int_equal (stat (new_path, &st), 0);
+  assert_int_equal (st.st_size, MEMBER_SIZE);
+  assert_int_equal (st.st_blocks, 0);
+  unlink (new_path);
+
+  fake.nr_replace = 0;
+  snprintf (new_path, sizeof new_path, "%s/nodir/made", dir);
+  member_close (fake.target);
+  fake.target = NULL;
+  assert_refused ("2", new_path, false, "No such file or directory");
+}
+
+static void
+test_existing (void **state)
+{
+  char *small = make_file ("blank-small", MEMBER_SIZE - 1);
+  char *blank = make_file ("blank", MEMBER_SIZE);
+  char *used = make_file ("used", MEMBER_SIZE);
+  char *unknown = make_file ("unknown", MEMBER_SIZE);
+  char why[ARRAY_WHY_LEN] = "";
+
+  assert_refused ("1", small, true, "too small");
+  assert_refused ("1", used, false, "used is not blank");
+  assert_refused ("1", unknown, false, "is not blank");
+  fake.uses = true;
+  assert_refused ("1", blank, true, "uses it already");
+  fake.uses = false;
+  assert_int_equal (fake.nr_writable, 0);
+
+  /* A file that was there stays, whatever the array says. */
+  fake.replace = EINVAL;
+  assert_int_equal (control_array_ops.replace ((void *) &ca, "1", blank,
+                                               false, why), EINVAL);
+  assert_int_equal (access (blank, F_OK), 0);
+  assert_int_equal (nr_open, 0);
+
+  memset (&fake, 0, sizeof fake);
+  assert_replaces ("1", blank, false);
+  member_close (fake.target);
+  memset (&fake, 0, sizeof fake);
+  assert_replaces ("1", used, true);
+  member_close (fake.target);
+  /* A member that failed may be used anew. */
+  memset (&fake, 0, sizeof fake);
+  assert_replaces (name[1], name[1], true);
+
+  unlink (small);
+  unlink (blank);
+  unlink (used);
+  unlink (unknown);
+  free (small);
+  free (blank);
+  free (used);
+  free (unknown);
+}
+
+/* An active member under another name is found out before it is opened,
+ * which the array's own lock would refuse.
+ */
+static void
+test_other_name (void **state)
+{
+  char link_path[128];
+
+  snprintf (link_path, sizeof link_path, "%s/link", dir);
+  assert_int_equal (link (name[0], link_path), 0);
+  assert_refused ("1", link_path, true, "link: the array uses it already");
+  unlink (link_path);
+  assert_int_equal (symlink (name[0], link_path), 0);
+  assert_refused ("1", link_path, true, "link: the array uses it already");
+  unlink (link_path);
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown (test_nothing_changed, setup, teardown),
+    cmocka_unit_test_setup_teardown (test_fail, setup, teardown),
+    cmocka_unit_test_setup_teardown (test_made, setup, teardown),
+    cmocka_unit_test_setup_teardown (test_existing, setup, teardown),
+    cmocka_unit_test_setup_teardown (test_other_name, setup, teardown),
+  };
+  const char *tmp = getenv ("TMPDIR");
+  int r;
+
+  snprintf (dir, sizeof dir, "%s/gpuraid-XXXXXX", tmp ? tmp : "/tmp");
+  if (mkdtemp (dir) == NULL) {
+    perror ("mkdtemp");
+    return 1;
+  }
+  name[0] = make_file ("member-0", MEMBER_SIZE);
+  name[1] = make_file ("member-1", MEMBER_SIZE);
+  r = cmocka_run_group_tests (tests, NULL, NULL);
+  for (int i = 0; i < 2; i++) {
+    unlink (name[i]);
+    free (name[i]);
+  }
+  rmdir (dir);
+  return r;
+}
