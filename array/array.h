@@ -78,7 +78,7 @@ extern int array_extents (struct array *a, uint32_t len, uint64_t off,
 /* which: a slot number in decimal, or the path of a member. */
 extern int array_fail (struct array *a, const char *which,
                        char why[ARRAY_WHY_LEN]);
-/* Takes over target on success only. */
+/* Takes over target whatever comes of it. */
 extern int array_replace (struct array *a, const char *which,
                           struct member *target, char why[ARRAY_WHY_LEN]);
 /* Until no rebuild is running.  *healthy: every slot is active.  Returns

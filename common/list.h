@@ -49,6 +49,14 @@ list_remove (struct list *l)
   list_init (l);
 }
 
+/* From wherever it is to the end of head. */
+static inline void
+list_move (struct list *head, struct list *l)
+{
+  list_remove (l);
+  list_append (head, l);
+}
+
 static inline struct list *
 list_pop (struct list *head)
 {

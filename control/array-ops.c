@@ -207,8 +207,10 @@ ops_replace (void *opaque, const char *which, const char *path, bool force,
     made = m != NULL;
     err = made ? 0 : EINVAL;
   }
-  if (err == 0)
+  if (err == 0) {
     err = array_replace (ca->array, which, m, why);
+    m = NULL;                   /* taken over, whatever came of it */
+  }
   if (err) {
     member_close (m);
     if (made && unlink (path) == -1)

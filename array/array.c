@@ -1,0 +1,325 @@
+/* gpuraid: a running array: from assembly to the end.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "array/cache.h"
+#include "array/change.h"
+#include "array/command.h"
+#include "array/copies.h"
+#include "array/dirty.h"
+#include "array/flush.h"
+#include "array/op.h"
+#include "array/rebuild.h"
+#include "array/seat.h"
+#include "array/stop.h"
+#include "array/writeback.h"
+
+/* ---- before the fork ----------------------------------------------------- */
+
+static enum seat_state
+state_of (enum member_role role)
+{
+  return role == MEMBER_CURRENT ? SEAT_ACTIVE : SEAT_IDLE;
+}
+
+/* Two active members of a slot: the record's older device goes. */
+static int
+make_seats (struct array *a, struct assembly *as)
+{
+  for (unsigned i = 0; i < as->nr_members; i++) {
+    struct assembled_member *am = &as->member[i];
+    const struct device *d =
+      am->dev < SB_MAX_DEVICES ? &as->sb.device[am->dev] : NULL;
+    struct seat *s = seat_new (a, am->member, am->dev,
+                               d ? d->slot : SLOT_NONE, state_of (am->role));
+
+    if (s == NULL)
+      return -1;
+    if (am->page_place)
+      memcpy (s->page_place, am->page_place, a->nr_pages);
+    s->has_pages = am->role == MEMBER_CURRENT;
+    s->joined = i + 1;
+    s->failed = d && d->state == DEVICE_FAILED;
+    a->any_direct |= am->member->direct;
+  }
+  seats_changed (a);
+  return 0;
+}
+
+static void
+note_unsynced (struct array *a)
+{
+  for (uint64_t i = 0; i < a->nr_regions; i++) {
+    const struct bitmap_page *p = &a->page[i / BITMAP_PAGE_REGIONS].want;
+    const uint64_t bit = i % BITMAP_PAGE_REGIONS;
+
+    if (p->open[bit / 64] >> (bit % 64) & 1) {
+      a->unsynced[i / 64] |= BIT (i % 64);
+      a->nr_unsynced++;
+    }
+  }
+  a->any_open = a->nr_unsynced > 0;
+}
+
+static void
+init_lists (struct array *a)
+{
+  list_init (&a->ops);
+  list_init (&a->coding);
+  list_init (&a->zeroing);
+  list_init (&a->zero_waiters);
+  list_init (&a->flush_waiters);
+  list_init (&a->flush_current);
+  list_init (&a->flush_waiter.link);
+  list_init (&a->clear_waiter.link);
+  list_init (&a->change_waiters);
+  list_init (&a->save_waiters);
+  list_init (&a->commands);
+  a->flush_waiter.run = flush_retry;
+  a->tick.fire = writeback_tick;
+}
+
+static void
+take_assembly (struct array *a, struct assembly *as)
+{
+  a->sb = as->sb;
+  copies_fill_host (&a->sb);
+  a->g = as->sb.g;
+  a->n = a->g.k + a->g.m;
+  a->nr_stripes = layout_nr_stripes (&a->g);
+  a->membership = as->membership;
+  a->readonly = as->readonly;
+  a->force = as->force;
+  a->nr_pages = bitmap_nr_pages (&a->sb.l);
+  a->nr_regions = bitmap_nr_regions (&a->sb.l);
+  a->flush_gen = 1;
+}
+
+static uint64_t
+smallest (const struct assembly *as)
+{
+  uint64_t size = UINT64_MAX;
+
+  for (unsigned i = 0; i < as->nr_members; i++) {
+    struct member *m = as->member[i].member;
+
+    if (as->member[i].role == MEMBER_CURRENT)
+      size = MIN (size, m->ops->size (m));
+  }
+  return size;
+}
+
+static void
+array_free_memory (struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    free (a->seat[i]->page_place);
+    free (a->seat[i]);
+  }
+  for (unsigned i = 0; i < MAX_SLOTS; i++)
+    free (a->slot_path[i]);
+  rebuild_free (a);
+  dirty_free (a);
+  op_free_pool (a);
+  cache_free (a);
+  solver_free (a->solver);
+  free (a->found);
+  engine_destroy (&a->engine);
+  free (a);
+}
+
+struct array *
+array_new (const struct config *c, struct assembly *as, struct coder *coder)
+{
+  const uint64_t need = cache_min_len (&as->sb.g);
+  struct array *a;
+
+  if (c->cache_len < need) {
+    log_error ("cache=%" PRIu64 ": too small, at least %" PRIu64
+               " is needed for this array", c->cache_len, need);
+    return NULL;
+  }
+  a = calloc (1, sizeof *a);
+  if (a == NULL) {
+    log_error ("calloc: %m");
+    return NULL;
+  }
+  if (engine_init (&a->engine)) {
+    free (a);
+    log_error ("pthread_mutex_init failed");
+    return NULL;
+  }
+  init_lists (a);
+  take_assembly (a, as);
+  a->writethrough = c->writethrough;
+  a->member_size = smallest (as);
+  cache_size (a, c->cache_len);
+  a->solver = solver_new (a->g.k, a->g.m);
+  if (a->solver == NULL || rebuild_init (a) == -1 ||
+      dirty_init (a, as->page) || make_seats (a, as) == -1) {
+    log_error ("out of memory");
+    array_free_memory (a);
+    return NULL;
+  }
+  note_unsynced (a);
+
+  a->coder = coder;
+  a->found = as->found;
+  a->nr_found = as->nr_members;
+  as->found = NULL;
+  for (unsigned i = 0; i < as->nr_members; i++)
+    as->member[i].member = NULL;
+  assembly_free (as);
+  return a;
+}
+
+/* ---- after the fork -------------------------------------------------------- */
+
+int
+array_start (struct array *a, struct loop *loop)
+{
+  int err;
+
+  a->loop = loop;
+  a->last_minute = a->last_clear = loop_now (loop);
+  err = cache_start (a);
+  if (err) {
+    log_error ("cache: %s", strerror (err));
+    return -1;
+  }
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    a->seat[i]->m->loop_data = NULL;
+  if (loop->ops->add_buffer)
+    loop->ops->add_buffer (loop, a->arena, a->arena_len);
+  return coder_start (a->coder, a->arena, a->arena_len);
+}
+
+void
+array_free (struct array *a)
+{
+  if (a == NULL)
+    return;
+  if (a->loop) {
+    if (a->writable && !a->failed)
+      (void) array_flush (a);
+    while (!stop_step (a)) {
+      const struct timespec ms = { .tv_nsec = 1000000 };
+
+      nanosleep (&ms, NULL);
+    }
+    if (a->loop->ops->timer)
+      loop_timer (a->loop, &a->tick, 0);
+  }
+  coder_free (a->coder);
+  loop_free (a->loop);
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    member_close (a->seat[i]->m);
+  array_free_memory (a);
+}
+
+bool
+array_is_readonly (const struct array *a)
+{
+  return a->readonly;
+}
+
+uint64_t
+array_size (const struct array *a)
+{
+  return a->g.size;
+}
+
+const struct geometry *
+array_geometry (const struct array *a)
+{
+  return &a->g;
+}
+
+/* ---- the blocking form of requests ------------------------------------------ */
+
+static void
+post (struct request *r)
+{
+  sem_post (r->opaque);
+}
+
+/* Each time request_go says false there is one wake. */
+static int
+wait_for (struct request *r)
+{
+  sem_t sem;
+
+  sem_init (&sem, 0, 0);
+  r->opaque = &sem;
+  r->wake = post;
+  while (!request_go (r))
+    while (sem_wait (&sem) == -1)
+      ;
+  sem_destroy (&sem);
+  return r->error;
+}
+
+static int
+data_request (struct array *a, enum request_kind kind, void *buf,
+              uint64_t len, uint64_t off, unsigned flags)
+{
+  struct request r;
+
+  if (kind != REQUEST_FLUSH && len == 0)
+    return 0;
+  request_init (&r, a, kind);
+  r.buf = buf;
+  r.len = len;
+  r.off = off;
+  r.flags = flags;
+  return wait_for (&r);
+}
+
+int
+array_read (struct array *a, void *buf, uint32_t len, uint64_t off)
+{
+  return data_request (a, REQUEST_READ, buf, len, off, 0);
+}
+
+int
+array_write (struct array *a, const void *buf, uint32_t len, uint64_t off,
+             unsigned flags)
+{
+  return data_request (a, REQUEST_WRITE, (void *) buf, len, off, flags);
+}
+
+int
+array_zero (struct array *a, uint32_t len, uint64_t off, unsigned flags)
+{
+  return data_request (a, REQUEST_ZERO, NULL, len, off, flags);
+}
+
+int
+array_flush (struct array *a)
+{
+  return data_request (a, REQUEST_FLUSH, NULL, 0, 0, 0);
+}
+
+int
+array_make_writable (struct array *a)
+{
+  struct request r;
+
+  request_init (&r, a, REQUEST_WRITABLE);
+  return wait_for (&r);
+}
+
+/* A command waits like any request. */
+int
+array_command (struct request *r)
+{
+  return wait_for (r);
+}

@@ -1,0 +1,341 @@
+/* gpuraid: cells and lines, the memory of the array.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "array/cache.h"
+#include "array/op.h"
+
+/* Old and new content of every role, at the most: a write that decodes
+ * reads k cells and makes m, one that updates reads k + m and makes m.
+ */
+static unsigned
+cells_per_op (const struct geometry *g)
+{
+  return g->k + 2 * g->m;
+}
+
+static size_t
+cell_len_of (const struct geometry *g)
+{
+  return MIN (g->chunk, CELL_MAX_LEN);
+}
+
+/* Three operations (a write-out, a read, a rebuild), and two lines. */
+uint64_t
+cache_min_len (const struct geometry *g)
+{
+  return (uint64_t) cell_len_of (g) * (3 * cells_per_op (g) + 2 * g->k);
+}
+
+void
+cache_size (struct array *a, uint64_t len)
+{
+  unsigned ops;
+
+  a->cell_len = cell_len_of (&a->g);
+  a->cell_blocks = a->cell_len / BLOCK_LEN;
+  a->nr_bands = a->g.chunk / a->cell_len;
+  a->nr_cells = MIN (len / a->cell_len, 1u << 24);
+  a->op_cells = cells_per_op (&a->g);
+  ops = MAX (3 * a->op_cells, a->nr_cells / 2);
+  a->max_ops = ops / a->op_cells;
+  a->max_held = a->nr_cells - ops;
+  a->arena_len = round_up ((uint64_t) a->nr_cells * a->cell_len, 2 * MIB);
+  a->nr_buckets = 64;
+  while (a->nr_buckets < a->nr_cells)
+    a->nr_buckets *= 2;
+  list_init (&a->dirty);
+  list_init (&a->clean);
+  list_init (&a->out);
+  list_init (&a->cell_waiters);
+}
+
+int
+cache_start (struct array *a)
+{
+  uint8_t *p;
+
+  p = mmap (NULL, a->arena_len, PROT_READ|PROT_WRITE,
+            MAP_PRIVATE|MAP_ANONYMOUS|MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED)
+    return errno;
+  a->arena = p;
+  /* Best effort: fewer TLB misses. */
+  (void) madvise (p, a->arena_len, MADV_HUGEPAGE);
+
+  a->cells = calloc (a->nr_cells, sizeof *a->cells);
+  a->free_cell = calloc (a->nr_cells, sizeof *a->free_cell);
+  a->bucket = calloc (a->nr_buckets, sizeof *a->bucket);
+  if (a->cells == NULL || a->free_cell == NULL || a->bucket == NULL)
+    return ENOMEM;
+  /* The first cells are used first, and again and again: memory that is
+   * not needed is not touched.
+   */
+  for (unsigned i = 0; i < a->nr_cells; i++) {
+    a->cells[i].data = p + (size_t) i * a->cell_len;
+    a->free_cell[a->nr_cells - 1 - i] = &a->cells[i];
+  }
+  a->nr_free = a->nr_cells;
+  return 0;
+}
+
+void
+cache_free (struct array *a)
+{
+  if (a->bucket)
+    for (unsigned b = 0; b < a->nr_buckets; b++)
+      for (struct line *line = a->bucket[b], *next; line; line = next) {
+        next = line->hash_next;
+        free (line);
+      }
+  free (a->bucket);
+  free (a->free_cell);
+  free (a->cells);
+  if (a->arena)
+    munmap (a->arena, a->arena_len);
+}
+
+/* ---- cells ----------------------------------------------------------- */
+
+void
+cell_put (struct array *a, struct cell *c)
+{
+  assert (c->refs > 0);
+  if (--c->refs > 0)
+    return;
+  a->free_cell[a->nr_free++] = c;
+  if (!list_empty (&a->cell_waiters))
+    engine_run_waiters (a, &a->cell_waiters);
+}
+
+/* Take cells back from clean lines until nr are free. */
+static bool
+make_free (struct array *a, unsigned nr)
+{
+  while (a->nr_free < nr) {
+    struct line *line;
+
+    if (list_empty (&a->clean))
+      return false;
+    line = list_item (a->clean.next, struct line, link);
+    for (unsigned r = 0; r < a->g.k; r++)
+      if (line->cell[r].c)
+        line_drop_cell (a, line, r);
+    line_settle (a, line);
+  }
+  return true;
+}
+
+static struct cell *
+pop_cell (struct array *a)
+{
+  struct cell *c = a->free_cell[--a->nr_free];
+
+  c->refs = 1;
+  assert (c->frozen == 0);
+  return c;
+}
+
+bool
+cells_get (struct array *a, unsigned nr, struct cell **cell)
+{
+  if (!make_free (a, nr))
+    return false;
+  for (unsigned i = 0; i < nr; i++)
+    cell[i] = pop_cell (a);
+  return true;
+}
+
+/* ---- lines ----------------------------------------------------------- */
+
+static struct line **
+bucket_of (struct array *a, uint64_t no)
+{
+  return &a->bucket[(no * 0x9e3779b97f4a7c15 >> 20) & (a->nr_buckets - 1)];
+}
+
+struct line *
+line_find (struct array *a, uint64_t no)
+{
+  struct line *line;
+
+  for (line = *bucket_of (a, no); line; line = line->hash_next)
+    if (line->no == no)
+      return line;
+  return NULL;
+}
+
+struct line *
+line_get (struct array *a, uint64_t no)
+{
+  struct line *line = line_find (a, no), **b;
+
+  if (line)
+    return line;
+  line = calloc (1, sizeof *line + a->g.k * sizeof line->cell[0]);
+  if (line == NULL)
+    return NULL;
+  line->no = no;
+  list_init (&line->link);
+  list_init (&line->out_link);
+  list_init (&line->waiters);
+  list_init (&line->tickets);
+  b = bucket_of (a, no);
+  line->hash_next = *b;
+  *b = line;
+  a->nr_lines++;
+  return line;
+}
+
+static void
+line_forget (struct array *a, struct line *line)
+{
+  struct line **p = bucket_of (a, line->no);
+
+  while (*p != line)
+    p = &(*p)->hash_next;
+  *p = line->hash_next;
+  engine_run_waiters (a, &line->waiters);
+  list_remove (&line->link);
+  list_remove (&line->out_link);
+  a->nr_lines--;
+  free (line);
+}
+
+static void
+leave_list (struct array *a, struct line *line)
+{
+  list_remove (&line->link);
+  if (line->is_dirty)
+    a->nr_dirty--;
+  if (line->is_clean)
+    a->nr_held += line->nr_cells;
+  line->is_dirty = line->is_clean = false;
+}
+
+void
+line_hold (struct array *a, struct line *line)
+{
+  if (line->is_clean)
+    leave_list (a, line);
+}
+
+/* Put the line on the list where it belongs.  True if it is clean now
+ * and was not.
+ */
+static bool
+settle (struct array *a, struct line *line, bool *unused)
+{
+  uint16_t dirty = 0, busy = 0;
+  bool idle;
+
+  for (unsigned r = 0; r < a->g.k; r++) {
+    dirty |= line->cell[r].dirty;
+    busy |= line->cell[r].busy;
+  }
+  idle = !busy && line->op == NULL && line->readers == 0 && line->pins == 0;
+  *unused = idle && !dirty && line->nr_cells == 0;
+  if (dirty && !line->is_dirty) {
+    leave_list (a, line);
+    line->is_dirty = true;
+    line->dirty_since = loop_now (a->loop);
+    list_append (&a->dirty, &line->link);
+    a->nr_dirty++;
+  }
+  if (dirty)
+    return false;
+  line->want_out = false;
+  list_remove (&line->out_link);
+  if (line->is_dirty || (line->is_clean && !idle))
+    leave_list (a, line);
+  if (!idle || line->is_clean || line->nr_cells == 0)
+    return false;
+  line->is_clean = true;
+  a->nr_held -= line->nr_cells;
+  list_append (&a->clean, &line->link);
+  return true;
+}
+
+void
+line_settle (struct array *a, struct line *line)
+{
+  bool unused;
+
+  settle (a, line, &unused);
+  if (unused)
+    line_forget (a, line);
+}
+
+void
+line_changed (struct array *a, struct line *line)
+{
+  bool unused;
+
+  if (settle (a, line, &unused))
+    engine_run_waiters (a, &a->cell_waiters);
+  engine_run_waiters (a, &line->waiters);
+  if (unused)
+    line_forget (a, line);
+}
+
+void
+line_drop_cell (struct array *a, struct line *line, unsigned role)
+{
+  struct line_cell *lc = &line->cell[role];
+
+  assert (lc->busy == 0);
+  cell_put (a, lc->c);
+  lc->c = NULL;
+  lc->valid = lc->dirty = 0;
+  line->nr_cells--;
+  if (!line->is_clean)
+    a->nr_held--;
+}
+
+uint16_t
+line_frozen (const struct line *line, unsigned role, struct cell **c)
+{
+  if (line->op == NULL)
+    return 0;
+  return op_given (line->op, role, c);
+}
+
+bool
+line_want_cell (struct array *a, struct line *line, unsigned role)
+{
+  struct line_cell *lc = &line->cell[role];
+  struct cell *frozen = NULL, *c;
+
+  if (lc->c && lc->c->frozen == 0)
+    return true;
+  if (a->nr_held >= a->max_held)
+    return false;
+  line_hold (a, line);
+  if (!cells_get (a, 1, &c)) {
+    line_settle (a, line);
+    return false;
+  }
+
+  if (lc->c) {
+    /* Frozen, so no block of it is dirty, or those that are are given to
+     * the operation, which keeps them for readers.
+     */
+    assert (lc->dirty == 0 && lc->busy == 0);
+    line_frozen (line, role, &frozen);
+    if (frozen == lc->c)
+      cell_put (a, lc->c);              /* the line still pays for it */
+    else
+      line_drop_cell (a, line, role);
+  }
+  lc->c = c;
+  lc->valid = lc->dirty = 0;
+  line->nr_cells++;
+  a->nr_held++;
+  return true;
+}

@@ -1,0 +1,73 @@
+/* gpuraid: cells and lines, the memory of the array.
+ *
+ * Cells are carved from the arena.  Three parties take them: lines that
+ * hold dirty or frozen data (bounded by a->max_held), operations (at
+ * most a->max_ops, each at most a->op_cells), and clean lines, from
+ * which they are taken back when others need them.  So an operation that
+ * has a credit always gets its cells, if need be when a reader has
+ * copied out, and a full cache can always be written out.
+ *
+ * With the baton, all of these.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_CACHE_H
+#define GPURAID_CACHE_H
+
+#include "array/internal.h"
+
+/* The least cache= for a geometry, in bytes. */
+extern uint64_t cache_min_len (const struct geometry *g);
+
+/* Set the sizes from len bytes (at least cache_min_len). */
+extern void cache_size (struct array *a, uint64_t len);
+/* Get the memory, after the fork.  0 or a positive errno. */
+extern int cache_start (struct array *a);
+extern void cache_free (struct array *a);
+
+/* nr free cells for an operation, with one reference each; false: not
+ * now, wait on a->cell_waiters.
+ */
+extern bool cells_get (struct array *a, unsigned nr, struct cell **cell);
+extern void cell_put (struct array *a, struct cell *c);
+
+static inline void
+cell_ref (struct cell *c)
+{
+  c->refs++;
+}
+
+/* The line with this number; NULL if there is none (line_get: if there
+ * is no memory).
+ */
+extern struct line *line_find (struct array *a, uint64_t no);
+extern struct line *line_get (struct array *a, uint64_t no);
+
+/* Something about the line changed: put it on the list where it belongs,
+ * forget it if it holds nothing, let those try again who wait for it.
+ * The line may be gone afterwards.
+ */
+extern void line_changed (struct array *a, struct line *line);
+
+/* The same, but nothing changed for the better: nobody tries again. */
+extern void line_settle (struct array *a, struct line *line);
+
+/* Make room for new content in one role: a cell that may be written to.
+ * False: too many are held, wait on a->cell_waiters; the line may be
+ * gone.
+ */
+extern bool line_want_cell (struct array *a, struct line *line, unsigned role);
+
+/* The line is used now: it can't be taken as clean. */
+extern void line_hold (struct array *a, struct line *line);
+
+/* Forget the content of one role; not while it is busy. */
+extern void line_drop_cell (struct array *a, struct line *line,
+                            unsigned role);
+
+/* Blocks of a role that are frozen in the line's writing operation. */
+extern uint16_t line_frozen (const struct line *line, unsigned role,
+                             struct cell **c);
+
+#endif

@@ -1,0 +1,518 @@
+/* gpuraid: carry out changes of the membership record.
+ *
+ * A change goes through
+ *
+ *   mark      what is open counts as missed, if a member leaves
+ *   begin     array/membership makes the record
+ *   propose   A1 B1 on every taker
+ *   accept    A2 B2 on every taker
+ *   apply     seats become what the record says; waiters go on
+ *
+ * and back to mark when a member fails on the way.  While it runs, no
+ * write is acknowledged and none is started.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/change.h"
+#include "array/dirty.h"
+#include "array/rebuild.h"
+#include "array/sb-write.h"
+#include "array/seat.h"
+
+enum change_kind {
+  CHANGE_OPEN,                  /* the first record of a writable open */
+  CHANGE_FAIL,                  /* without the failing seats */
+  CHANGE_REMOVE,                /* without one seat, by hand */
+  CHANGE_TARGET,                /* with a new target */
+  CHANGE_ACTIVATE,              /* rebuilt targets become active */
+};
+
+struct change {
+  struct waiter waiter;
+  enum change_kind kind;
+  struct request *r;            /* whose command it is, or NULL */
+  struct seat *seat;            /* CHANGE_REMOVE, CHANGE_TARGET */
+  struct device_set devs;       /* CHANGE_ACTIVATE */
+  bool begun;
+  bool in_round;
+  unsigned pending;             /* takers that still write */
+  struct device_set failed;     /* takers that failed in this round */
+};
+
+static void change_step (struct array *a, struct waiter *w);
+
+void
+change_request (struct array *a)
+{
+  a->change_wanted = true;
+}
+
+static void
+finish_command (struct array *a, struct request *r, int error,
+                const char *why)
+{
+  if (r == NULL)
+    return;
+  r->error = error;
+  if (r->why && why)
+    snprintf (r->why, ARRAY_WHY_LEN, "%s", why);
+  r->phase = R_DONE;
+  list_move (&a->engine.ready, &r->waiter.link);
+}
+
+static struct device_set
+failing_devs (const struct array *a)
+{
+  struct device_set set = {{ 0, 0 }};
+
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i]->failing && a->seat[i]->state != SEAT_IDLE)
+      device_set_add (&set, a->seat[i]->dev);
+  return set;
+}
+
+/* ---- the end --------------------------------------------------------- */
+
+static void
+apply_to_seat (struct array *a, struct seat *s)
+{
+  const struct device *d = &a->membership.device[s->dev];
+
+  if (s->m == NULL)
+    return;
+  switch (d->state) {
+  case DEVICE_ACTIVE:
+    s->state = SEAT_ACTIVE;
+    break;
+  case DEVICE_REBUILDING:
+    if (s->state != SEAT_TARGET) {
+      s->state = SEAT_TARGET;
+      s->cursor = s->window_end = d->cursor;
+      s->by_bitmap = d->by_bitmap;
+    }
+    break;
+  default:
+    if (s->state != SEAT_IDLE) {
+      s->failed = d->state == DEVICE_FAILED;
+      seat_retire (a, s);
+    }
+  }
+}
+
+static void
+apply (struct array *a)
+{
+  struct change *c = a->change;
+  const struct device_set failing = failing_devs (a);
+
+  memcpy (a->sb.device, a->membership.device, sizeof a->sb.device);
+  a->sb.record = a->membership.cur;
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    apply_to_seat (a, a->seat[i]);
+  seats_changed (a);
+  a->change = NULL;
+  /* One may have failed after its part of the last round. */
+  a->change_wanted = false;
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
+    if (device_set_has (&failing, dev) &&
+        (a->membership.device[dev].state == DEVICE_ACTIVE ||
+         a->membership.device[dev].state == DEVICE_REBUILDING))
+      a->change_wanted = true;
+
+  if (c->kind == CHANGE_OPEN) {
+    a->opening = false;
+    a->writable = true;
+    free (a->found);
+    a->found = NULL;
+  }
+  if (a->lost_slots == 0 && a->writable)
+    dirty_clear_missed (a);
+  engine_run_waiters (a, &a->change_waiters);
+  engine_run_waiters (a, &a->cell_waiters);
+  if (c->kind == CHANGE_TARGET && c->seat->state != SEAT_TARGET)
+    finish_command (a, c->r, EIO, "the new member can't be written");
+  else
+    finish_command (a, c->r, 0, NULL);
+  free (c);
+}
+
+static void
+give_up (struct array *a, int error, const char *why)
+{
+  struct change *c = a->change;
+
+  list_remove (&c->waiter.link);
+  a->change = NULL;
+  engine_run_waiters (a, &a->change_waiters);
+  finish_command (a, c->r, error, why);
+  free (c);
+}
+
+/* ---- rounds ---------------------------------------------------------- */
+
+static void
+round_done (struct array *a)
+{
+  struct change *c = a->change;
+  enum membership_phase phase;
+
+  c->in_round = false;
+  if (a->membership.phase == MEMBERSHIP_PROPOSE)
+    phase = membership_proposed (&a->membership, &c->failed);
+  else
+    phase = membership_accepted (&a->membership, &c->failed);
+  if (phase == MEMBERSHIP_STOPPED) {
+    array_has_failed (a, "too few members for a membership record");
+    give_up (a, EIO, "too few members are left");
+  }
+  else if (phase == MEMBERSHIP_IDLE)
+    apply (a);
+  else
+    change_step (a, &c->waiter);
+}
+
+static void
+copy_done (struct array *a, struct seat *s, int error)
+{
+  struct change *c = a->change;
+
+  if (error) {
+    device_set_add (&c->failed, s->dev);
+    s->failing = s->failed = true;
+    s->nr_errors++;
+    log_notice ("slot %u: %s: superblock: %s; the member is taken out",
+                s->slot, s->m->path, strerror (error));
+    seats_changed (a);
+    if (s->state == SEAT_TARGET)
+      rebuild_lost_target (a, s);
+  }
+  if (--c->pending == 0) {
+    const struct device_set failing = failing_devs (a);
+
+    for (unsigned i = 0; i < 2; i++)
+      c->failed.w[i] |= failing.w[i];
+    round_done (a);
+  }
+}
+
+static struct seat *
+seat_of (const struct array *a, unsigned dev)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i]->dev == dev && a->seat[i]->m)
+      return a->seat[i];
+  return NULL;
+}
+
+static void
+start_round (struct array *a)
+{
+  struct change *c = a->change;
+  const bool accept = a->membership.phase == MEMBERSHIP_ACCEPT;
+  struct device_set takers;
+
+  membership_takers (&a->membership, &takers);
+  memset (&c->failed, 0, sizeof c->failed);
+  c->in_round = true;
+  c->pending = 1;
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++) {
+    struct seat *s;
+
+    if (!device_set_has (&takers, dev))
+      continue;
+    s = seat_of (a, dev);
+    if (s == NULL || s->failing) {
+      device_set_add (&c->failed, dev);
+      continue;
+    }
+    c->pending++;
+    sb_write (a, s, accept, false, copy_done);
+  }
+  if (--c->pending == 0)
+    round_done (a);
+}
+
+/* ---- the beginning --------------------------------------------------- */
+
+static int
+begin (struct array *a, char *why)
+{
+  struct membership *ms = &a->membership;
+  struct change *c = a->change;
+  struct device_set devs;
+
+  switch (c->kind) {
+  case CHANGE_OPEN:
+    membership_begin_open (ms, a->found, a->nr_found, !a->force);
+    return 0;
+  case CHANGE_FAIL:
+    devs = failing_devs (a);
+    membership_fail (ms, &devs);
+    return 0;
+  case CHANGE_REMOVE:
+    devs = (struct device_set) {{ 0, 0 }};
+    device_set_add (&devs, c->seat->dev);
+    return membership_begin_remove (ms, &devs, DEVICE_FAILED, why);
+  case CHANGE_ACTIVATE:
+    return membership_begin_activate (ms, &c->devs, why);
+  case CHANGE_TARGET:
+    return 0;           /* begun by its command, which knows the seat */
+  }
+  return -1;
+}
+
+/* Refused: a seat that was to go stays. */
+static void
+refused (struct array *a, const char *why)
+{
+  struct change *c = a->change;
+
+  if (c->kind == CHANGE_REMOVE) {
+    c->seat->failing = c->seat->failed = false;
+    seats_changed (a);
+  }
+  give_up (a, EINVAL, why);
+}
+
+static void
+change_step (struct array *a, struct waiter *w)
+{
+  struct change *c = list_item (w, struct change, waiter);
+  char why[MEMBERSHIP_TEXT_LEN] = "";
+
+  list_remove (&c->waiter.link);
+  if (c->in_round)
+    return;
+  if (a->failed) {
+    give_up (a, EIO, "the array has failed");
+    return;
+  }
+  if (a->saving > 0)
+    return;             /* change_decide comes back */
+  /* While nothing was written by this process nothing was missed. */
+  if (a->lost_slots && a->writable && !dirty_all_missed (a, &c->waiter))
+    return;
+  if (!c->begun) {
+    if (begin (a, why) == -1) {
+      refused (a, why);
+      return;
+    }
+    c->begun = true;
+  }
+  if (a->membership.phase == MEMBERSHIP_STOPPED) {
+    array_has_failed (a, "too few members for a membership record");
+    give_up (a, EIO, "too few members are left");
+  }
+  else if (a->membership.phase == MEMBERSHIP_IDLE)
+    apply (a);          /* those that failed were out already */
+  else
+    start_round (a);
+}
+
+static struct change *
+change_new (struct array *a, enum change_kind kind, struct request *r)
+{
+  struct change *c = calloc (1, sizeof *c);
+
+  if (c == NULL)
+    abort ();
+  c->waiter.run = change_step;
+  list_init (&c->waiter.link);
+  c->kind = kind;
+  c->r = r;
+  a->change = c;
+  return c;
+}
+
+/* ---- commands -------------------------------------------------------- */
+
+void
+change_command (struct array *a, struct request *r)
+{
+  r->phase = R_CHANGE;
+  list_move (&a->commands, &r->link);
+}
+
+static void
+start_fail (struct array *a, struct request *r)
+{
+  struct seat *s = r->seat;
+  struct change *c;
+
+  if (s->m == NULL || s->state == SEAT_IDLE || s->failing) {
+    finish_command (a, r, EINVAL, "the member is not in use");
+    return;
+  }
+  if (s->state == SEAT_ACTIVE && nr_good_slots (a) <= a->g.k) {
+    finish_command (a, r, EINVAL, "fewer than k members would remain");
+    return;
+  }
+  c = change_new (a, CHANGE_REMOVE, r);
+  c->seat = s;
+  s->failing = s->failed = true;
+  seats_changed (a);
+  if (s->state == SEAT_TARGET)
+    rebuild_lost_target (a, s);
+}
+
+static void
+start_replace (struct array *a, struct request *r)
+{
+  char why[MEMBERSHIP_TEXT_LEN] = "";
+  struct change *c;
+  struct seat *s;
+  unsigned dev;
+
+  if (a->at[r->slot][1]) {
+    finish_command (a, r, EINVAL, "the slot is being rebuilt already");
+    return;
+  }
+  if (membership_begin_target (&a->membership, &r->uuid, r->slot, false, &dev,
+                               why) == -1) {
+    finish_command (a, r, EINVAL, why);
+    return;
+  }
+  s = seat_new (a, r->target, dev, r->slot, SEAT_TARGET);
+  if (s == NULL)
+    abort ();
+  seats_changed (a);
+  r->target = NULL;
+  c = change_new (a, CHANGE_TARGET, r);
+  c->begun = true;
+  c->seat = s;
+}
+
+static void
+start_command (struct array *a, struct request *r)
+{
+  if (a->failed && r->kind != REQUEST_WRITABLE) {
+    finish_command (a, r, EIO, "the array has failed");
+    return;
+  }
+  switch (r->kind) {
+  case REQUEST_WRITABLE:
+    if (a->writable) {
+      finish_command (a, r, 0, NULL);
+      return;
+    }
+    if (a->readonly || a->failed) {
+      finish_command (a, r, a->readonly ? EROFS : EIO, NULL);
+      return;
+    }
+    a->opening = true;
+    change_new (a, CHANGE_OPEN, r);
+    break;
+  case REQUEST_FAIL: start_fail (a, r); break;
+  case REQUEST_REPLACE: start_replace (a, r); break;
+  default: finish_command (a, r, EINVAL, NULL);
+  }
+}
+
+/* Take over the targets that a rebuild has finished, or drop the members
+ * that such targets have replaced.
+ */
+static bool
+start_activate (struct array *a)
+{
+  struct device_set devs = {{ 0, 0 }};
+  bool any = false;
+
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+
+    if (s->state == SEAT_TARGET && s->complete && !s->failing) {
+      device_set_add (&devs, s->dev);
+      any = true;
+    }
+  }
+  if (any)
+    change_new (a, CHANGE_ACTIVATE, NULL)->devs = devs;
+  return any;
+}
+
+static bool
+start_drop (struct array *a)
+{
+  for (unsigned slot = 0; slot < a->n; slot++) {
+    struct seat *s = a->at[slot][0], *t = a->at[slot][1];
+
+    if (s == NULL || t == NULL || s->state != SEAT_ACTIVE ||
+        t->state != SEAT_ACTIVE || s->failing || t->failing)
+      continue;
+    /* The one that came last stays. */
+    s = s->joined < t->joined ? s : t;
+    s->failing = true;
+    seats_changed (a);
+    change_new (a, CHANGE_REMOVE, NULL)->seat = s;
+    return true;
+  }
+  return false;
+}
+
+void
+change_decide (struct array *a)
+{
+  struct list *l;
+
+  while (a->change == NULL && a->saving == 0) {
+    if (a->change_wanted && !a->failed && (a->writable || a->opening))
+      change_new (a, CHANGE_FAIL, NULL);
+    else if ((l = list_pop (&a->commands)) != NULL)
+      start_command (a, list_item (l, struct request, link));
+    else if (!a->writable || a->failed ||
+             (!start_activate (a) && !start_drop (a)))
+      return;
+    if (a->change)
+      change_step (a, &a->change->waiter);
+  }
+}
+
+/* ---- saving ---------------------------------------------------------- */
+
+static void
+save_done (struct array *a, struct seat *s, int error)
+{
+  if (error)
+    seat_fail (a, s, "superblock", error);
+  if (--a->saving > 0)
+    return;
+  engine_run_waiters (a, &a->save_waiters);
+  if (a->change)
+    change_step (a, &a->change->waiter);
+}
+
+void
+change_save (struct array *a, bool clean, struct waiter *w)
+{
+  if (w)
+    list_move (&a->save_waiters, &w->link);
+  if (a->saving > 0)
+    return;
+  a->saving = 1;
+  if (!a->change && !a->failed && a->writable)
+    for (unsigned i = 0; i < a->nr_seats; i++) {
+      struct seat *s = a->seat[i];
+
+      if (s->m == NULL || s->failing || s->state == SEAT_IDLE)
+        continue;
+      if (s->state == SEAT_TARGET)
+        membership_set_cursor (&a->membership, s->dev, s->cursor);
+    }
+  if (!a->change && !a->failed && a->writable)
+    for (unsigned i = 0; i < a->nr_seats; i++) {
+      struct seat *s = a->seat[i];
+
+      if (s->m == NULL || s->failing || s->state == SEAT_IDLE)
+        continue;
+      a->saving++;
+      sb_write (a, s, true, clean, save_done);
+    }
+  if (--a->saving == 0)
+    engine_run_waiters (a, &a->save_waiters);
+}

@@ -1,0 +1,43 @@
+/* gpuraid: carry out changes of the membership record.
+ *
+ * array/membership.h decides what the next record is and when it is in
+ * force; this writes the copies and holds up those who must wait.  One
+ * change at a time.
+ *
+ * With the baton, all of these.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_CHANGE_H
+#define GPURAID_CHANGE_H
+
+#include "array/internal.h"
+
+/* A seat is failing: a record without it is wanted. */
+extern void change_request (struct array *a);
+
+/* Is a change under way or wanted?  Nothing is acknowledged then. */
+static inline bool
+change_busy (const struct array *a)
+{
+  return a->change != NULL || a->change_wanted;
+}
+
+/* Start what is wanted, if nothing is under way: called when something
+ * may have changed.
+ */
+extern void change_decide (struct array *a);
+
+/* Write the device table anew with the record in force (a rebuild's
+ * cursor moved, a clean stop).  Skipped while a change is under way; w,
+ * if not NULL, is run when done.
+ */
+extern void change_save (struct array *a, bool clean, struct waiter *w);
+
+/* Commands, with a request whose phase is R_CHANGE; the request is woken
+ * when the change is in force or refused.
+ */
+extern void change_command (struct array *a, struct request *r);
+
+#endif

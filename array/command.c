@@ -1,0 +1,160 @@
+/* gpuraid: commands to a running array.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "array/command.h"
+#include "array/copies.h"
+#include "array/rebuild.h"
+#include "array/seat.h"
+
+/* The member that a person means: a slot number, or a path.  A member
+ * that is being rebuilt onto answers to its path only, where the slot
+ * has an active one as well.
+ */
+static struct seat *
+find_seat (struct array *a, const char *which, unsigned *slot)
+{
+  char *end;
+  const unsigned long n = strtoul (which, &end, 10);
+
+  *slot = SLOT_NONE;
+  if (*which && *end == '\0') {
+    if (n >= a->n)
+      return NULL;
+    *slot = n;
+    return a->at[n][0] ? a->at[n][0] : a->at[n][1];
+  }
+  for (unsigned i = a->nr_seats; i-- > 0; ) {
+    struct seat *s = a->seat[i];
+
+    if (s->m && s->state != SEAT_IDLE && strcmp (s->m->path, which) == 0) {
+      *slot = s->slot;
+      return s;
+    }
+  }
+  for (unsigned i = 0; i < a->n; i++)
+    if (a->slot_path[i] && strcmp (a->slot_path[i], which) == 0)
+      *slot = i;
+  for (unsigned i = 0; i < a->nr_seats && *slot == SLOT_NONE; i++)
+    if (a->seat[i]->m && strcmp (a->seat[i]->m->path, which) == 0)
+      *slot = a->seat[i]->slot;
+  return NULL;
+}
+
+int
+array_fail (struct array *a, const char *which, char why[ARRAY_WHY_LEN])
+{
+  struct request r;
+  unsigned slot;
+  int err = array_make_writable (a);
+
+  if (err) {
+    snprintf (why, ARRAY_WHY_LEN, "the array can't be written: %s",
+              strerror (err));
+    return err;
+  }
+  request_init (&r, a, REQUEST_FAIL);
+  r.why = why;
+  engine_lock (a);
+  r.seat = find_seat (a, which, &slot);
+  engine_unlock (a);
+  if (r.seat == NULL) {
+    snprintf (why, ARRAY_WHY_LEN, slot == SLOT_NONE ?
+              "%s: no such member" : "%s: the member is not there", which);
+    return EINVAL;
+  }
+  return array_command (&r);
+}
+
+int
+array_replace (struct array *a, const char *which, struct member *target,
+               char why[ARRAY_WHY_LEN])
+{
+  struct request r;
+  unsigned slot;
+  int err = array_make_writable (a);
+
+  if (err) {
+    snprintf (why, ARRAY_WHY_LEN, "the array can't be written: %s",
+              strerror (err));
+    goto out;
+  }
+  err = EINVAL;
+  request_init (&r, a, REQUEST_REPLACE);
+  if (target->ops->size (target) < array_member_size (a)) {
+    snprintf (why, ARRAY_WHY_LEN, "%s: too small, %" PRIu64
+              " bytes are needed", target->path, array_member_size (a));
+    goto out;
+  }
+  if (copies_new_uuid (&r.uuid) == -1) {
+    snprintf (why, ARRAY_WHY_LEN, "no random numbers");
+    goto out;
+  }
+  engine_lock (a);
+  find_seat (a, which, &slot);
+  engine_unlock (a);
+  if (slot == SLOT_NONE) {
+    snprintf (why, ARRAY_WHY_LEN, "%s: no such member", which);
+    goto out;
+  }
+  r.why = why;
+  r.slot = slot;
+  r.target = target;
+  err = array_command (&r);
+  target = r.target;            /* NULL if the array has it now */
+
+ out:
+  member_close (target);
+  return err;
+}
+
+uint64_t
+array_member_size (const struct array *a)
+{
+  return a->member_size;
+}
+
+bool
+array_uses (struct array *a, struct member *m)
+{
+  bool used = false;
+
+  engine_lock (a);
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct member *own = a->seat[i]->m;
+
+    used |= own && own->ops->same (own, m);
+  }
+  engine_unlock (a);
+  return used;
+}
+
+int
+array_wait (struct array *a, bool *healthy,
+            bool (*cancelled) (void *), void *opaque)
+{
+  const struct timespec pause = { .tv_nsec = 100000000 };
+  bool busy;
+
+  for (;;) {
+    engine_lock (a);
+    busy = a->writable && !a->failed && (rebuild_busy (a) || a->change ||
+                                         a->change_wanted);
+    *healthy = a->odd_slots == 0 && !a->failed && !busy &&
+      a->nr_unsynced == 0;
+    engine_unlock (a);
+    if (!busy)
+      return 0;
+    if (cancelled && cancelled (opaque))
+      return ESHUTDOWN;
+    nanosleep (&pause, NULL);
+  }
+}

@@ -1,0 +1,417 @@
+/* gpuraid: which dirty bits are set, and how they get to the members.
+ *
+ * A page is written to every seat that is active or a target, each into
+ * the place that does not hold its newest copy, then flushed.  While a
+ * write is in flight it is not known whether it is stored, so a bit
+ * counts as durable only if it is in `stored` and will be after.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/cache.h"
+#include "array/change.h"
+#include "array/dirty.h"
+#include "array/seat.h"
+
+int
+dirty_init (struct array *a, const struct bitmap_page *page)
+{
+  const uint64_t words = div_round_up (a->nr_regions, 64);
+
+  a->page = calloc (a->nr_pages, sizeof *a->page);
+  a->region_gen = calloc (a->nr_regions, sizeof *a->region_gen);
+  a->region_ops = calloc (a->nr_regions, sizeof *a->region_ops);
+  a->unsynced = calloc (words, sizeof *a->unsynced);
+  if (a->page == NULL || a->region_gen == NULL || a->region_ops == NULL ||
+      a->unsynced == NULL)
+    return ENOMEM;
+  for (uint64_t i = 0; i < a->nr_pages; i++) {
+    struct dirty_page *p = &a->page[i];
+
+    p->want = page[i];
+    p->want.page_no = i;
+    p->stored = p->want;
+    list_init (&p->waiters);
+  }
+  return 0;
+}
+
+void
+dirty_free (struct array *a)
+{
+  free (a->page);
+  free (a->region_gen);
+  free (a->region_ops);
+  free (a->unsynced);
+}
+
+static inline bool
+get_bit (const uint64_t *w, uint64_t i)
+{
+  return w[i / 64] >> (i % 64) & 1;
+}
+
+static inline void
+set_bit (uint64_t *w, uint64_t i)
+{
+  w[i / 64] |= BIT (i % 64);
+}
+
+static inline void
+clear_bit (uint64_t *w, uint64_t i)
+{
+  w[i / 64] &= ~BIT (i % 64);
+}
+
+static struct dirty_page *
+page_of (const struct array *a, uint64_t region, uint64_t *bit)
+{
+  *bit = region % BITMAP_PAGE_REGIONS;
+  return &a->page[region / BITMAP_PAGE_REGIONS];
+}
+
+/* ---- writing a page -------------------------------------------------- */
+
+/* A page for one seat, made and sent without the baton. */
+struct page_call {
+  struct call call;
+  struct array *a;
+  struct dirty_page *p;
+  struct seat *seat;
+  struct news news;
+  struct io io;
+  struct iovec iov;
+  uint8_t *buf;
+  unsigned slot;
+};
+
+static void start_write (struct array *a, struct dirty_page *p);
+
+static void
+page_ended (struct array *a, struct dirty_page *p)
+{
+  p->writing = false;
+  p->stored = p->sending;
+  engine_run_waiters (a, &p->waiters);
+  if (p->queued)
+    start_write (a, p);
+}
+
+static void
+page_news (struct array *a, struct news *n)
+{
+  struct page_call *c = list_item (n, struct page_call, news);
+  struct dirty_page *p = c->p;
+
+  atomic_fetch_sub (&c->seat->users, 1);
+  if (c->io.error)
+    seat_fail (a, c->seat, "dirty bitmap", c->io.error);
+  else
+    c->seat->page_place[p->want.page_no] ^= 1;
+  free (c->buf);
+  free (c);
+  if (--p->pending == 0)
+    page_ended (a, p);
+}
+
+static void
+page_io_done (struct io *io)
+{
+  struct page_call *c = list_item (io, struct page_call, io);
+
+  if (io->error == 0 && io->kind == IO_WRITE) {
+    io->kind = IO_FLUSH;
+    io->off = io->len = 0;
+    io->iov = NULL;
+    io->nr_iov = 0;
+    loop_submit (c->a->loop, &io, 1);
+    return;
+  }
+  engine_post (c->a, &c->news);
+}
+
+static void
+page_send (struct call *call)
+{
+  struct page_call *c = list_item (call, struct page_call, call);
+  struct io *io = &c->io;
+
+  bitmap_page_encode (&c->p->sending, &c->a->sb.array_uuid, c->slot, c->buf);
+  loop_submit (c->a->loop, &io, 1);
+}
+
+static void
+send_to (struct array *a, struct dirty_page *p, struct seat *s)
+{
+  struct page_call *c = calloc (1, sizeof *c);
+  const uint64_t place = s->page_place[p->want.page_no] ^ 1;
+
+  if (c == NULL || posix_memalign ((void **) &c->buf, BLOCK_LEN, BLOCK_LEN))
+    abort ();
+  c->call.run = page_send;
+  c->a = a;
+  c->p = p;
+  c->seat = s;
+  c->slot = s->slot;
+  c->news.run = page_news;
+  c->iov = (struct iovec) { c->buf, BLOCK_LEN };
+  c->io = (struct io) {
+    .kind = IO_WRITE, .member = s->m, .len = BLOCK_LEN,
+    .off = a->sb.l.bitmap_off + (2 * p->want.page_no + place) * BLOCK_LEN,
+    .iov = &c->iov, .nr_iov = 1, .done = page_io_done,
+  };
+  atomic_fetch_add (&s->users, 1);
+  p->pending++;
+  engine_call (a, &c->call);
+}
+
+static void
+start_write (struct array *a, struct dirty_page *p)
+{
+  p->queued = false;
+  p->writing = true;
+  p->want.counter++;
+  p->sending = p->want;
+  for (unsigned i = 0; i < BITMAP_PAGE_WORDS; i++) {
+    p->stored.open[i] &= p->want.open[i];
+    p->stored.missed[i] &= p->want.missed[i];
+  }
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+
+    if (s->m && s->slot < a->n && !s->failing && s->state != SEAT_IDLE)
+      send_to (a, p, s);
+  }
+  if (p->pending == 0)
+    page_ended (a, p);
+}
+
+/* Some bits differ from what is stored: write the page soon. */
+static void
+page_wanted (struct array *a, struct dirty_page *p)
+{
+  if (p->writing)
+    p->queued = true;
+  else
+    start_write (a, p);
+}
+
+/* ---- setting bits ---------------------------------------------------- */
+
+static void
+region_range (const struct array *a, uint64_t pos, uint64_t len,
+              uint64_t *first, uint64_t *last)
+{
+  *first = pos / a->sb.l.region_len;
+  *last = (pos + len - 1) / a->sb.l.region_len;
+}
+
+/* Writes that follow one another should not each wait for a page. */
+#define AHEAD_REGIONS 3u
+
+/* Will the write in flight store these bits? */
+static bool
+is_coming (const struct dirty_page *p, uint64_t bit, bool missed)
+{
+  return p->writing && get_bit (p->sending.open, bit) &&
+    (!missed || get_bit (p->sending.missed, bit));
+}
+
+static void
+want_bits (struct array *a, uint64_t region, bool missed)
+{
+  a->any_open = true;
+  for (unsigned i = 0; i <= AHEAD_REGIONS && region + i < a->nr_regions; i++) {
+    uint64_t bit;
+    struct dirty_page *p = page_of (a, region + i, &bit);
+
+    set_bit (p->want.open, bit);
+    if (missed)
+      set_bit (p->want.missed, bit);
+    a->region_gen[region + i] = a->flush_gen;
+  }
+}
+
+bool
+dirty_mark (struct array *a, uint64_t pos, uint64_t len, struct waiter *w)
+{
+  const bool missed = a->lost_slots != 0;
+  struct dirty_page *wait = NULL;
+  uint64_t first, last, bit;
+
+  region_range (a, pos, len, &first, &last);
+  for (uint64_t region = first; region <= last; region++) {
+    struct dirty_page *p = page_of (a, region, &bit);
+
+    if (!get_bit (p->stored.open, bit) ||
+        (missed && !get_bit (p->stored.missed, bit))) {
+      want_bits (a, region, missed);
+      wait = p;
+    }
+  }
+  if (wait == NULL)
+    return true;
+  for (uint64_t region = first; region <= last; region++) {
+    struct dirty_page *p = page_of (a, region, &bit);
+
+    if ((!get_bit (p->stored.open, bit) ||
+         (missed && !get_bit (p->stored.missed, bit))) &&
+        !is_coming (p, bit, missed) && !p->queued)
+      page_wanted (a, p);
+  }
+  list_move (&wait->waiters, &w->link);
+  return false;
+}
+
+void
+dirty_begin (struct array *a, uint64_t pos, uint64_t len)
+{
+  uint64_t first, last;
+
+  region_range (a, pos, len, &first, &last);
+  for (uint64_t region = first; region <= last; region++)
+    a->region_ops[region]++;
+}
+
+void
+dirty_end (struct array *a, uint64_t pos, uint64_t len)
+{
+  uint64_t first, last;
+
+  region_range (a, pos, len, &first, &last);
+  for (uint64_t region = first; region <= last; region++) {
+    a->region_ops[region]--;
+    a->region_gen[region] = a->flush_gen;
+  }
+}
+
+/* Wait until `stored` has all bits of `want`, on every page. */
+static bool
+all_stored (struct array *a, struct waiter *w)
+{
+  for (uint64_t i = 0; i < a->nr_pages; i++) {
+    struct dirty_page *p = &a->page[i];
+
+    if (!p->writing && !p->queued &&
+        memcmp (p->stored.open, p->want.open, sizeof p->want.open) == 0 &&
+        memcmp (p->stored.missed, p->want.missed, sizeof p->want.missed) == 0)
+      continue;
+    list_move (&p->waiters, &w->link);
+    if (!p->queued && !p->writing)
+      page_wanted (a, p);
+    return false;
+  }
+  return true;
+}
+
+bool
+dirty_all_missed (struct array *a, struct waiter *w)
+{
+  for (uint64_t i = 0; i < a->nr_pages; i++) {
+    struct dirty_page *p = &a->page[i];
+    bool changed = false;
+
+    for (unsigned j = 0; j < BITMAP_PAGE_WORDS; j++) {
+      changed |= p->want.open[j] & ~p->want.missed[j];
+      p->want.missed[j] |= p->want.open[j];
+    }
+    if (changed)
+      page_wanted (a, p);
+  }
+  return all_stored (a, w);
+}
+
+bool
+dirty_is_missed (const struct array *a, uint64_t pos)
+{
+  uint64_t bit;
+  const struct dirty_page *p = page_of (a, pos / a->sb.l.region_len, &bit);
+
+  return get_bit (p->want.missed, bit) || get_bit (p->want.open, bit);
+}
+
+/* ---- clearing bits --------------------------------------------------- */
+
+void
+dirty_clear_missed (struct array *a)
+{
+  for (uint64_t i = 0; i < a->nr_pages; i++) {
+    struct dirty_page *p = &a->page[i];
+    uint64_t any = 0;
+
+    for (unsigned j = 0; j < BITMAP_PAGE_WORDS; j++)
+      any |= p->want.missed[j];
+    if (any == 0)
+      continue;
+    memset (p->want.missed, 0, sizeof p->want.missed);
+    page_wanted (a, p);
+  }
+}
+
+void
+dirty_flushed (struct array *a, bool all)
+{
+  const uint32_t limit = all ? a->flushed_gen : MIN (a->flushed_gen,
+                                                     a->clear_gen);
+
+  for (uint64_t i = 0; i < a->nr_pages; i++) {
+    struct dirty_page *p = &a->page[i];
+    bool changed = false;
+
+    for (unsigned j = 0; j < BITMAP_PAGE_WORDS; j++)
+      FOR_EACH_BIT (b, p->want.open[j]) {
+        const uint64_t region = i * BITMAP_PAGE_REGIONS + j * 64 + b;
+
+        if (region >= a->nr_regions || get_bit (a->unsynced, region) ||
+            a->region_ops[region] > 0 || a->region_gen[region] >= limit)
+          continue;
+        clear_bit (p->want.open, j * 64 + b);
+        changed = true;
+      }
+    if (changed)
+      page_wanted (a, p);
+  }
+  a->clear_gen = a->flush_gen;
+  a->any_open = dirty_any_open (a);
+}
+
+bool
+dirty_any_open (const struct array *a)
+{
+  for (uint64_t i = 0; i < a->nr_pages; i++)
+    for (unsigned j = 0; j < BITMAP_PAGE_WORDS; j++)
+      if (a->page[i].want.open[j])
+        return true;
+  return false;
+}
+
+bool
+dirty_quiet (struct array *a, struct waiter *w)
+{
+  return all_stored (a, w);
+}
+
+bool
+dirty_give (struct array *a, struct seat *s, struct waiter *w)
+{
+  if (!s->has_pages) {
+    s->has_pages = true;
+    for (uint64_t i = 0; i < a->nr_pages; i++)
+      page_wanted (a, &a->page[i]);
+  }
+  return all_stored (a, w);
+}
+
+void
+dirty_synced (struct array *a, uint64_t region)
+{
+  if (!get_bit (a->unsynced, region))
+    return;
+  clear_bit (a->unsynced, region);
+  a->nr_unsynced--;
+  a->region_gen[region] = a->flush_gen;
+}

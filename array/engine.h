@@ -1,0 +1,111 @@
+/* gpuraid: the baton, and what is done when it is let go.
+ *
+ * All state of the array belongs to whoever holds one mutex, the baton.
+ * Under it there are only decisions: no copy of payload, no CRC of
+ * payload, no system call.  What was decided is carried out after it is
+ * let go, by the thread that held it:
+ *
+ *   transfers   I/O on members; neighbours on a member become one
+ *               vectored I/O
+ *   jobs        for the coder
+ *   calls       anything else that must not happen under the baton
+ *   wakes       requests whose client thread has something to do
+ *
+ * A thread with news (a finished I/O or job) posts it; if the baton is
+ * free it takes it and runs the engine until no news is left.  If not,
+ * the holder will see it: it looks once more after it let go.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_ENGINE_H
+#define GPURAID_ENGINE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "common/list.h"
+#include "gf/coder.h"
+#include "member/loop.h"
+
+struct array;
+struct cell;
+struct request;
+struct seat;
+
+/* Something that happened.  run is called once with the baton held. */
+struct news {
+  struct news *next;
+  void (*run) (struct array *a, struct news *n);
+};
+
+/* Something to be tried again under the baton when a list is woken. */
+struct waiter {
+  struct list link;
+  void (*run) (struct array *a, struct waiter *w);
+};
+
+/* Something to be done without the baton; run owns it. */
+struct call {
+  struct call *next;
+  void (*run) (struct call *c);
+};
+
+/* A run of bytes to move between a cell (or other memory) and a seat, or
+ * a flush, zero or trim.  The engine owns it until done, which is
+ * called with the baton held and may free it.
+ */
+struct xfer {
+  struct list link;
+  struct seat *seat;
+  enum io_kind kind;
+  uint64_t off, len;            /* bytes, from the start of the member */
+  void *buf;                    /* IO_READ, IO_WRITE */
+  int error;                    /* out: 0 or a positive errno */
+  bool retried;
+  uint64_t since;               /* ns, when it was submitted */
+  void (*done) (struct array *a, struct xfer *x);
+  /* The owner's. */
+  void *owner;
+  struct list owner_link;
+  struct cell *cell;
+  unsigned role;
+  unsigned b0, nr;              /* blocks of the cell */
+  uint64_t write_gen;           /* a flush: what it covers */
+};
+
+struct engine {
+  pthread_mutex_t baton;
+  _Atomic (struct news *) news; /* newest first */
+
+  /* With the baton. */
+  struct list ready;            /* waiters to be run */
+  struct list xfers;
+  size_t nr_xfers;
+  struct coder_job *jobs, **last_job;
+  struct call *calls, **last_call;
+  struct request *wakes, **last_wake;
+};
+
+extern int engine_init (struct engine *e);
+extern void engine_destroy (struct engine *e);
+
+/* Take the baton; let it go after all news is run, and carry out what
+ * was decided.
+ */
+extern void engine_lock (struct array *a);
+extern void engine_unlock (struct array *a);
+
+/* Any thread, without the baton. */
+extern void engine_post (struct array *a, struct news *n);
+
+/* With the baton: decide on something. */
+extern void engine_xfer (struct array *a, struct xfer *x);
+extern void engine_job (struct array *a, struct coder_job *job);
+extern void engine_call (struct array *a, struct call *c);
+extern void engine_wake (struct array *a, struct request *r);
+
+/* With the baton: run all waiters of a list soon, in order. */
+extern void engine_run_waiters (struct array *a, struct list *waiters);
+
+#endif

@@ -1,0 +1,127 @@
+/* gpuraid: which parts of the array are holes.
+ *
+ * A chunk is a hole if it is one on its member and the cache has nothing
+ * of it.  Where a whole row of chunks and more is a hole on every
+ * member, the run that all of them give is one answer.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include "array/cache.h"
+#include "array/internal.h"
+
+/* So many chunks are looked at for one answer. */
+#define MAX_LOOKS 1024u
+
+/* Take a user of the seat that holds a piece; NULL where it can't be told
+ * from one member.
+ */
+static struct seat *
+look (struct array *a, const struct piece *p)
+{
+  const uint64_t no = p->stripe * a->nr_bands;
+  struct seat *s;
+
+  engine_lock (a);
+  s = a->at[layout_slot (&a->g, p->stripe, p->role)][0];
+  if (s && (s->failing || s->state != SEAT_ACTIVE))
+    s = NULL;
+  for (unsigned b = 0; s && b < a->nr_bands; b++)
+    if (line_find (a, no + b))
+      s = NULL;
+  if (s)
+    atomic_fetch_add (&s->users, 1);
+  engine_unlock (a);
+  return s;
+}
+
+/* The same for a run of stripes in which nobody has anything cached. */
+static bool
+look_all (struct array *a, struct seat *seats[MAX_SLOTS])
+{
+  bool all = true;
+
+  engine_lock (a);
+  all = a->odd_slots == 0 && a->nr_lines == 0;
+  for (unsigned slot = 0; all && slot < a->n; slot++) {
+    seats[slot] = a->at[slot][0];
+    atomic_fetch_add (&seats[slot]->users, 1);
+  }
+  engine_unlock (a);
+  return all;
+}
+
+/* How many bytes of the array, from the start of a stripe, are a hole on
+ * every member?
+ */
+static uint64_t
+common_hole (struct array *a, uint64_t stripe)
+{
+  struct seat *seats[MAX_SLOTS];
+  const uint64_t pos = stripe * a->g.chunk;
+  uint64_t len = a->sb.l.data_len - pos;
+
+  if (!look_all (a, seats))
+    return 0;
+  for (unsigned slot = 0; slot < a->n; slot++) {
+    struct member *m = seats[slot]->m;
+    bool hole = false;
+    uint64_t end;
+
+    if (len > 0 &&
+        (m->ops->extent (m, a->sb.l.data_off + pos, len, &hole, &end) != 0 ||
+         !hole))
+      len = 0;
+    else if (len > 0)
+      len = end - (a->sb.l.data_off + pos);
+    atomic_fetch_sub (&seats[slot]->users, 1);
+  }
+  return len / a->g.chunk * a->g.chunk * a->g.k;
+}
+
+/* The run at the start of a piece. */
+static uint64_t
+piece_run (struct array *a, const struct piece *p, bool *hole)
+{
+  struct seat *s = look (a, p);
+  const uint64_t off =
+    a->sb.l.data_off + p->stripe * a->g.chunk + p->chunk_off;
+  uint64_t end;
+
+  *hole = false;
+  if (s == NULL)
+    return p->len;
+  if (s->m->ops->extent (s->m, off, p->len, hole, &end) != 0) {
+    *hole = false;
+    end = off + p->len;
+  }
+  atomic_fetch_sub (&s->users, 1);
+  return end - off;
+}
+
+int
+array_extents (struct array *a, uint32_t len, uint64_t off,
+               int (*cb) (void *opaque, uint64_t off, uint64_t len,
+                          bool hole),
+               void *opaque)
+{
+  const uint64_t end = off + len, row = (uint64_t) a->g.k * a->g.chunk;
+
+  for (unsigned i = 0; off < end && i < MAX_LOOKS; i++) {
+    uint64_t run = 0;
+    bool hole = true;
+    struct piece p;
+
+    if (off % row == 0 && end - off >= row)
+      run = common_hole (a, off / row);
+    if (run == 0) {
+      layout_piece (&a->g, off, end - off, &p);
+      run = piece_run (a, &p, &hole);
+    }
+    run = MIN (run, end - off);
+    if (cb (opaque, off, run, hole))
+      break;
+    off += run;
+  }
+  return 0;
+}

@@ -1,0 +1,88 @@
+/* gpuraid: flush of all members.
+ *
+ * One round at a time; whoever asks while it runs waits for the next, so
+ * that many clients share one.  A flush that fails is never just tried
+ * again: what was written since the last good one may be gone, so the
+ * member is taken out.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdlib.h>
+
+#include "array/change.h"
+#include "array/flush.h"
+#include "array/seat.h"
+
+void
+flush_members (struct array *a, struct waiter *w)
+{
+  list_move (&a->flush_waiters, &w->link);
+}
+
+static void
+round_ended (struct array *a)
+{
+  /* A member failed in it: not before the record without it. */
+  if (change_busy (a) && !a->failed) {
+    list_move (&a->change_waiters, &a->flush_waiter.link);
+    return;
+  }
+  a->flushing = false;
+  if (!a->failed)
+    a->flushed_gen = a->flush_gen;
+  engine_run_waiters (a, &a->flush_current);
+}
+
+void
+flush_retry (struct array *a, struct waiter *w)
+{
+  if (a->flushing && a->flush_pending == 0)
+    round_ended (a);
+}
+
+static void
+flush_done (struct array *a, struct xfer *x)
+{
+  struct seat *s = x->seat;
+
+  if (x->error)
+    seat_fail (a, s, "flush", x->error);
+  else
+    s->flushed_gen = x->write_gen;
+  free (x);
+  if (--a->flush_pending == 0)
+    round_ended (a);
+}
+
+void
+flush_decide (struct array *a)
+{
+  if (a->flushing || list_empty (&a->flush_waiters))
+    return;
+  a->flushing = true;
+  a->flush_gen++;
+  list_splice (&a->flush_current, &a->flush_waiters);
+
+  a->flush_pending = 1;
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+    struct xfer *x;
+
+    if (s->m == NULL || s->failing || s->state == SEAT_IDLE ||
+        s->write_gen == s->flushed_gen)
+      continue;
+    x = calloc (1, sizeof *x);
+    if (x == NULL)
+      abort ();
+    x->seat = s;
+    x->kind = IO_FLUSH;
+    x->write_gen = s->write_gen;
+    x->done = flush_done;
+    a->flush_pending++;
+    a->counters.member_flush_ops++;
+    engine_xfer (a, x);
+  }
+  if (--a->flush_pending == 0)
+    round_ended (a);
+}

@@ -1,0 +1,260 @@
+/* gpuraid: the state of a running array.
+ *
+ * Only array/ includes this.  Everything in these structs belongs to
+ * whoever holds the baton (array/engine.h), unless a member says
+ * otherwise.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_INTERNAL_H
+#define GPURAID_INTERNAL_H
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "array/array.h"
+#include "array/engine.h"
+#include "array/plan.h"
+#include "array/request.h"
+#include "array/solver.h"
+#include "common/bits.h"
+#include "common/list.h"
+#include "common/log.h"
+
+#define MAX_SEATS SB_MAX_DEVICES
+
+/* ---- seats: array/seat.c -------------------------------------------- */
+
+enum seat_state {
+  SEAT_ACTIVE,          /* listed by the record in force */
+  SEAT_TARGET,          /* a rebuild copies to it */
+  SEAT_IDLE,            /* known, not used: failed, unlisted, a spare */
+};
+
+/* A present member and its place in the array. */
+struct seat {
+  struct array *a;
+  struct member *m;             /* owned; NULL when it was closed */
+  unsigned dev;                 /* place in sb.device[] */
+  unsigned slot;                /* or SLOT_NONE */
+  unsigned joined;              /* grows: of two at a slot, the older goes */
+  enum seat_state state;
+  bool failing;                 /* not used any more; the next record is
+                                 * without it */
+  bool failed;                  /* for good: the device table says so */
+  bool suspect;                 /* an I/O is overdue: reads go round it */
+  bool by_bitmap;               /* SEAT_TARGET: only missed regions */
+  bool complete;                /* SEAT_TARGET: to become active */
+  uint64_t cursor;              /* SEAT_TARGET: bytes from data_off below
+                                 * which it is current */
+  uint64_t window_end;          /* SEAT_TARGET: bytes, end of the window; at
+                                 * least cursor */
+  uint64_t nr_errors;           /* for status */
+  unsigned read_errors;         /* recent: halved every minute */
+  atomic_uint users;            /* I/O in flight; any thread may let go */
+  uint64_t write_gen;           /* grows with each write that completes */
+  uint64_t flushed_gen;         /* write_gen at the last good flush */
+  uint8_t *page_place;          /* per bitmap page: place of the newest; owned */
+  bool has_pages;               /* all pages were written to it once */
+};
+
+/* ---- cells and lines: array/cache.c --------------------------------- */
+
+struct cell {
+  uint8_t *data;                /* a->cell_len bytes of the arena */
+  unsigned refs;                /* a line, operations, readers copying out */
+  unsigned frozen;              /* operations that read it: not to be
+                                 * written to */
+};
+
+/* One data role of a line.  Masks have a bit per block of the cell. */
+struct line_cell {
+  struct cell *c;               /* newest content, or NULL */
+  uint16_t valid;               /* blocks that are in c */
+  uint16_t dirty;               /* of those, newer than the members */
+  uint16_t busy;                /* being filled for the first time: not yet
+                                 * valid, and nobody else may fill them */
+};
+
+/* A cache line: one stripe's data over one band of a->cell_len bytes. */
+struct line {
+  struct line *hash_next;
+  uint64_t no;                  /* stripe * a->nr_bands + band */
+  struct list link;             /* in a->dirty, a->clean, or neither */
+  bool is_dirty, is_clean;      /* which */
+  bool want_out;                /* a flush waits: new writers wait too */
+  struct list out_link;         /* in a->out: to be written out now */
+  struct op *op;                /* the operation that writes to its rows */
+  unsigned readers;             /* operations that decode from its rows */
+  unsigned pins;                /* requests copying into it */
+  unsigned nr_cells;            /* that it keeps from others, those frozen in
+                                 * its operation too */
+  uint64_t dirty_since;         /* ns */
+  struct list waiters;          /* struct waiter: run when anything of the
+                                 * above changed for the better */
+  struct list tickets;          /* flushes that wait for its dirty data */
+  struct line_cell cell[];      /* k */
+};
+
+/* Somebody who waits for this line's (or operation's) data to be stable
+ * on the members; count falls by one when it is.
+ */
+struct ticket {
+  struct list link;
+  struct request *r;
+};
+
+/* ---- dirty bits: array/dirty.c -------------------------------------- */
+
+struct dirty_page {
+  struct bitmap_page want;      /* as it should be; counter of the last write */
+  struct bitmap_page stored;    /* bits that are set durably on every active
+                                 * seat, whatever a write in flight does */
+  struct bitmap_page sending;   /* what the write in flight stores */
+  unsigned pending;             /* seats that still write */
+  bool writing, queued;
+  struct list waiters;          /* run when a write has ended */
+};
+
+/* ---- array ----------------------------------------------------------- */
+
+struct array {
+  /* Constant after array_start. */
+  struct superblock sb;         /* geometry and layout are constant; devices
+                                 * and record belong to array/change.c */
+  struct geometry g;
+  unsigned n;                   /* k + m */
+  uint64_t nr_stripes;
+  size_t cell_len;              /* bytes: min (chunk, 64 KiB) */
+  unsigned cell_blocks;
+  unsigned nr_bands;            /* chunk / cell_len */
+  bool writethrough;
+  bool readonly;
+  bool force;
+  bool any_direct;              /* some member is opened with O_DIRECT */
+  struct coder *coder;
+  struct loop *loop;
+  uint64_t member_size;         /* bytes of the smallest */
+
+  struct engine engine;
+
+  /* Seats. */
+  struct seat *seat[MAX_SEATS];
+  unsigned nr_seats;
+  struct seat *at[MAX_SLOTS][2];        /* of a slot: the active one that is
+                                         * read from, or NULL; and one more
+                                         * that is written: a target, or a
+                                         * second active one while it is
+                                         * replaced */
+  uint64_t odd_slots;           /* slots that are not simply active */
+  uint64_t lost_slots;          /* slots with no active seat */
+  char *slot_path[MAX_SLOTS];   /* last known path of a slot's member, where
+                                 * no seat has it; owned */
+
+  /* Memory and cache. */
+  void *arena;
+  size_t arena_len;
+  struct cell *cells;
+  unsigned nr_cells;
+  struct cell **free_cell;      /* a stack */
+  unsigned nr_free;
+  unsigned nr_held;             /* cells of lines that are not clean */
+  unsigned max_held;            /* clients wait beyond this */
+  unsigned op_cells;            /* the most that one operation takes */
+  unsigned nr_ops;              /* operations that hold a credit */
+  unsigned max_ops;
+  struct line **bucket;
+  unsigned nr_buckets;          /* a power of two */
+  uint64_t nr_lines;
+  struct list dirty;            /* lines, oldest first */
+  unsigned nr_dirty;
+  struct list clean;            /* lines, least recently used first */
+  struct list out;              /* dirty lines that go out now */
+  struct list cell_waiters;     /* for cells or credits */
+  struct op *free_ops;
+  struct list ops;              /* in progress */
+  struct list coding;           /* operations whose next step is the coder */
+  struct solver *solver;
+
+  /* Whole stripes being zeroed: requests; nobody enters their ranges. */
+  struct list zeroing;
+  struct list zero_waiters;
+
+  /* Dirty bits. */
+  struct dirty_page *page;
+  uint64_t nr_pages, nr_regions;
+  uint32_t *region_gen;         /* per region: a->flush_gen when it was last
+                                 * written */
+  uint16_t *region_ops;         /* per region: writing operations */
+  uint64_t *unsynced;           /* bit per region: parity may be wrong */
+  uint64_t nr_unsynced;
+  bool any_open;                /* some open bit may be set */
+
+  /* Flush of members. */
+  bool flushing;
+  unsigned flush_pending;
+  uint32_t flush_gen;           /* rounds that were begun, and 1: what was
+                                 * written under a number is flushed by the
+                                 * round that ends with a greater one */
+  uint32_t flushed_gen;         /* flush_gen of the last good round */
+  uint32_t clear_gen;           /* flush_gen when bits were last cleared */
+  struct list flush_waiters;    /* for the round after the running one */
+  struct list flush_current;    /* for the running one */
+  struct waiter flush_waiter;   /* the running round itself */
+
+  /* Membership. */
+  struct membership membership;
+  struct change *change;        /* running, or NULL */
+  bool change_wanted;           /* a seat is failing */
+  bool writable;                /* a record of this session is in force */
+  bool opening;                 /* the first record is being made */
+  bool failed;                  /* fewer than k: nothing is written any more */
+  bool stopping;
+  uint64_t session;
+  unsigned saving;              /* seats whose copies are being rewritten */
+  struct list save_waiters;
+  struct found *found;          /* what assemble found, until the first
+                                 * change; owned */
+  unsigned nr_found;
+  struct list change_waiters;   /* run when no change is under way */
+  struct list commands;         /* requests for a change, in order */
+
+  /* Rebuild and resync: array/rebuild.c. */
+  struct rebuild *rebuild;
+
+  struct timer tick;
+  struct news tick_news;
+  struct call tick_call;
+  bool tick_armed;
+  uint64_t last_minute, last_clear;     /* ns */
+  struct waiter clear_waiter;
+
+  unsigned stop_phase;          /* array/stop.c */
+  struct waiter stop_waiter;
+
+  struct array_counters counters;
+};
+
+/* The place of a line on every member, in bytes from data_off. */
+static inline uint64_t
+line_pos (const struct array *a, uint64_t no)
+{
+  return (no / a->nr_bands) * a->g.chunk + (no % a->nr_bands) * a->cell_len;
+}
+
+static inline uint64_t
+line_stripe (const struct array *a, uint64_t no)
+{
+  return no / a->nr_bands;
+}
+
+/* Blocks [b0, b0 + nr) of a cell as a mask. */
+static inline uint16_t
+block_mask (unsigned b0, unsigned nr)
+{
+  return (uint16_t) (LOW_BITS (nr) << b0);
+}
+
+#endif

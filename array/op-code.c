@@ -1,0 +1,179 @@
+/* gpuraid: from operations to jobs for the coder.
+ *
+ * Rects that share a matrix and a length go in one job.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "array/op-internal.h"
+
+struct batch_item {
+  struct op *op;
+  struct rect *rect;
+};
+
+struct batch {
+  struct coder_job job;
+  struct news news;
+  struct array *a;
+  int error;
+  struct solution *sol;
+  size_t nr;
+  struct batch_item *item;
+  const uint8_t **in;
+  uint8_t **out;
+};
+
+static void
+batch_news (struct array *a, struct news *n)
+{
+  struct batch *b = list_item (n, struct batch, news);
+
+  for (size_t i = 0; i < b->nr; i++) {
+    struct op *op = b->item[i].op;
+
+    solver_put (a->solver, b->sol);
+    b->item[i].rect->sol = NULL;
+    if (b->error)
+      op->error = b->error;
+    if (--op->pending == 0)
+      op_coded (a, op);
+  }
+  free (b);
+}
+
+static void
+batch_done (struct coder_job *job, int error)
+{
+  struct batch *b = list_item (job, struct batch, job);
+
+  b->error = error;
+  engine_post (b->a, &b->news);
+}
+
+static struct batch *
+batch_new (struct array *a, const struct matrix *m, size_t nr)
+{
+  const size_t nr_in = nr * m->cols, nr_out = nr * m->rows;
+  struct batch *b = malloc (sizeof *b + nr * sizeof *b->item +
+                            (nr_in + nr_out) * sizeof (uint8_t *));
+
+  if (b == NULL)
+    abort ();           /* as in array/engine.c: nothing could go on */
+  b->a = a;
+  b->news.run = batch_news;
+  b->error = 0;
+  b->nr = 0;
+  b->item = (struct batch_item *) (b + 1);
+  b->in = (const uint8_t **) (b->item + nr);
+  b->out = (uint8_t **) (b->in + nr_in);
+  return b;
+}
+
+/* Add the cells of one rect. */
+static void
+batch_add (struct batch *b, struct op *op, struct rect *rect)
+{
+  const struct matrix *m = b->sol->matrix;
+  const size_t off = (size_t) rect->b0 * BLOCK_LEN;
+  const uint8_t **in = &b->in[b->nr * m->cols];
+  uint8_t **out = &b->out[b->nr * m->rows];
+
+  FOR_EACH_BIT (r, rect->p.in)
+    *in++ = op_old (op, rect, r)->data + off;
+  FOR_EACH_BIT (r, rect->given)
+    *in++ = op->role[r].given->data + off;
+  FOR_EACH_BIT (r, rect->p.make)
+    *out++ = op->role[r].made->data + off;
+  b->item[b->nr++] = (struct batch_item) { op, rect };
+}
+
+static void
+start_batch (struct array *a, struct batch_item *item, size_t nr)
+{
+  struct solution *sol = item[0].rect->sol;
+  struct batch *b = batch_new (a, sol->matrix, nr);
+
+  b->sol = sol;
+  for (size_t i = 0; i < nr; i++)
+    batch_add (b, item[i].op, item[i].rect);
+  b->job.matrix = sol->matrix;
+  b->job.cell_len = (size_t) item[0].rect->nr * BLOCK_LEN;
+  b->job.nr_rects = nr;
+  b->job.in = b->in;
+  b->job.out = b->out;
+  b->job.crc = NULL;
+  b->job.done = batch_done;
+  a->counters.coder_jobs++;
+  a->counters.coder_bytes += nr * b->job.cell_len * sol->matrix->cols;
+  engine_job (a, &b->job);
+}
+
+/* Equal solutions lie together, in the order of their first use (not of
+ * their addresses: a simulation must be repeatable).
+ */
+static int
+compare_items (const void *p, const void *q)
+{
+  const struct rect *x = ((const struct batch_item *) p)->rect;
+  const struct rect *y = ((const struct batch_item *) q)->rect;
+
+  if (x->sol->matrix->id != y->sol->matrix->id)
+    return x->sol->matrix->id < y->sol->matrix->id ? -1 : 1;
+  if (x->nr != y->nr)
+    return x->nr < y->nr ? -1 : 1;
+  return 0;
+}
+
+#define MAX_ITEMS 256u
+
+void
+op_start_jobs (struct array *a)
+{
+  while (!list_empty (&a->coding)) {
+    struct batch_item item[MAX_ITEMS];
+    size_t nr = 0;
+
+    while (!list_empty (&a->coding) && nr + OP_MAX_RECTS <= MAX_ITEMS) {
+      struct op *op = list_item (list_pop (&a->coding), struct op, coding);
+
+      for (unsigned i = 0; i < op->nr_rects; i++)
+        if (op->rect[i].sol)
+          item[nr++] = (struct batch_item) { op, &op->rect[i] };
+    }
+    qsort (item, nr, sizeof item[0], compare_items);
+    for (size_t i = 0, j; i < nr; i = j) {
+      for (j = i + 1; j < nr && compare_items (&item[i], &item[j]) == 0; j++)
+        ;
+      start_batch (a, &item[i], j - i);
+    }
+  }
+}
+
+void
+op_code (struct array *a, struct op *op)
+{
+  op->pending = 0;
+  for (unsigned i = 0; i < op->nr_rects; i++) {
+    struct rect *rect = &op->rect[i];
+
+    rect->sol = NULL;
+    if (rect->p.make == 0)
+      continue;
+    rect->sol = solver_get (a->solver, rect->p.in, rect->given, rect->p.make);
+    if (rect->sol == NULL) {
+      log_error ("no memory, or no matrix, for roles %#" PRIx64
+                 " from %#" PRIx64, rect->p.make, rect->p.in | rect->given);
+      op->error = EIO;
+      continue;
+    }
+    op->pending++;
+  }
+  if (op->pending == 0)
+    op_coded (a, op);
+  else
+    list_append (&a->coding, &op->coding);
+}

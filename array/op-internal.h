@@ -1,0 +1,85 @@
+/* gpuraid: the inside of an operation, for array/op*.c alone.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_OP_INTERNAL_H
+#define GPURAID_OP_INTERNAL_H
+
+#include "array/op.h"
+
+#define OP_MAX_RECTS (CELL_MAX_LEN / BLOCK_LEN)
+
+/* Blocks of the line for which every role is wholly covered or untouched. */
+struct rect {
+  unsigned b0, nr;              /* blocks of the cell */
+  uint64_t given;               /* data roles with new content */
+  uint64_t have;                /* roles whose old content is in memory */
+  struct plan p;
+  struct solution *sol;         /* or NULL: nothing to make */
+};
+
+/* The cells of one role. */
+struct op_role {
+  struct cell *given;           /* new content, frozen */
+  uint16_t given_blocks;
+  struct cell *have;            /* old content in the cache, frozen */
+  uint16_t have_blocks;
+  struct cell *old;             /* old content, read by this operation */
+  uint16_t old_blocks;
+  struct cell *made;            /* what the coder makes */
+};
+
+enum op_phase {
+  OP_WAITING,                   /* for the line */
+  OP_PLANNING,                  /* for a dirty bit, a cell, a change */
+  OP_READING,
+  OP_CODING,
+  OP_WRITING,
+  OP_WRITTEN,                   /* waits for a change to be in force */
+  OP_DONE,
+};
+
+struct op {
+  struct array *a;
+  struct waiter waiter;
+  struct list link;             /* a->ops */
+  struct list coding;           /* a->coding */
+  struct op *next_free;
+  enum op_kind kind;
+  enum op_phase phase;
+  struct line *line;
+  struct request *r;            /* OP_READ */
+  uint64_t want;                /* OP_READ: roles; OP_FIX: to be stored anew */
+  bool to_targets;              /* OP_FIX */
+  bool marked;                  /* counts in a->region_ops */
+  unsigned b0, nr;              /* OP_READ, OP_FIX: blocks */
+  uint64_t bad;                 /* roles that gave an error */
+  uint64_t slow;                /* roles that are overdue */
+  uint64_t noread, nowrite;     /* as last planned */
+  unsigned pending;             /* transfers or jobs */
+  struct list xfers;            /* outstanding, by owner_link */
+  int error;
+  struct list tickets;          /* OP_OUT */
+  void (*done) (struct array *a, void *opaque, int error);      /* OP_FIX */
+  void *opaque;
+  unsigned nr_rects;
+  struct rect rect[OP_MAX_RECTS];
+  struct op_role role[];        /* k + m */
+};
+
+/* array/op-rects.c: cut into rects, plan them, and say which cells hold
+ * what.
+ */
+extern int op_cut_and_plan (struct array *a, struct op *op);
+/* The old content of a role over a rect, once it is read. */
+extern struct cell *op_old (const struct op *op, const struct rect *r,
+                            unsigned role);
+
+/* array/op-code.c */
+extern void op_code (struct array *a, struct op *op);
+
+/* array/op.c: all jobs are done. */
+extern void op_coded (struct array *a, struct op *op);
+
+#endif

@@ -1,0 +1,709 @@
+/* gpuraid: one operation on the rows of a line, step by step.
+ *
+ *   waiting -> planning -> reading -> coding -> [writing -> written] -> done
+ *                 ^          |
+ *                 +----------+  a read failed or is overdue: plan anew
+ *
+ * Rects and plans are made in array/op-rects.c, jobs in array/op-code.c.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/cache.h"
+#include "array/change.h"
+#include "array/dirty.h"
+#include "array/op-internal.h"
+#include "array/rebuild.h"
+#include "array/request-internal.h"
+#include "array/seat.h"
+
+/* A read that takes longer is worked around by decoding. */
+#define OVERDUE_NS UINT64_C (1000000000)
+
+static void op_plan (struct array *a, struct op *op);
+static void op_issue_reads (struct array *a, struct op *op);
+static void op_issue_writes (struct array *a, struct op *op);
+static void op_end (struct array *a, struct op *op);
+
+/* ---- birth and death ------------------------------------------------- */
+
+static void
+op_retry (struct array *a, struct waiter *w)
+{
+  struct op *op = list_item (w, struct op, waiter);
+
+  switch (op->phase) {
+  case OP_WAITING:
+  case OP_PLANNING: op_plan (a, op); break;
+  case OP_WRITTEN: op_end (a, op); break;
+  default: break;
+  }
+}
+
+static struct op *
+op_new (struct array *a, enum op_kind kind, struct line *line)
+{
+  struct op *op;
+
+  /* One credit is kept for write-outs, so that readers always progress
+   * behind them, and one for readers, so that a rebuild can't take all.
+   */
+  if (a->nr_ops + (kind == OP_OUT ? 0 : kind == OP_READ ? 1 : 2) >= a->max_ops)
+    return NULL;
+  op = a->free_ops;
+  if (op)
+    a->free_ops = op->next_free;
+  else {
+    op = malloc (sizeof *op + a->n * sizeof op->role[0]);
+    if (op == NULL)
+      return NULL;
+  }
+  memset (op, 0, sizeof *op + a->n * sizeof op->role[0]);
+  op->a = a;
+  op->kind = kind;
+  op->line = line;
+  op->waiter.run = op_retry;
+  list_init (&op->waiter.link);
+  list_init (&op->coding);
+  list_init (&op->xfers);
+  list_init (&op->tickets);
+  list_append (&a->ops, &op->link);
+  a->nr_ops++;
+  line_hold (a, line);
+  return op;
+}
+
+static void
+release_role (struct array *a, struct op_role *o)
+{
+  if (o->given) {
+    o->given->frozen--;
+    cell_put (a, o->given);
+  }
+  if (o->have) {
+    o->have->frozen--;
+    cell_put (a, o->have);
+  }
+  if (o->old)
+    cell_put (a, o->old);
+  if (o->made)
+    cell_put (a, o->made);
+  memset (o, 0, sizeof *o);
+}
+
+static void
+op_free (struct array *a, struct op *op)
+{
+  for (unsigned r = 0; r < a->n; r++)
+    release_role (a, &op->role[r]);
+  list_remove (&op->link);
+  list_remove (&op->waiter.link);
+  op->next_free = a->free_ops;
+  a->free_ops = op;
+  a->nr_ops--;
+  engine_run_waiters (a, &a->cell_waiters);
+}
+
+void
+op_free_pool (struct array *a)
+{
+  for (struct op *op = a->free_ops, *next; op; op = next) {
+    next = op->next_free;
+    free (op);
+  }
+  a->free_ops = NULL;
+}
+
+/* ---- reading --------------------------------------------------------- */
+
+struct op *
+op_read (struct array *a, struct request *r, uint64_t no, uint64_t want,
+         uint64_t avoid, unsigned b0, unsigned nr)
+{
+  struct line *line = line_get (a, no);
+  struct op *op;
+
+  if (line == NULL)
+    return NULL;
+  op = op_new (a, OP_READ, line);
+  if (op == NULL) {
+    line_settle (a, line);
+    return NULL;
+  }
+  line->readers++;
+  op->r = r;
+  r->pending++;
+  op->want = want;
+  op->bad = avoid;
+  op->b0 = b0;
+  op->nr = nr;
+  /* Not at once: more may be wanted. */
+  list_move (&a->engine.ready, &op->waiter.link);
+  return op;
+}
+
+void
+op_read_more (struct op *op, uint64_t want, unsigned b0, unsigned nr)
+{
+  const unsigned end = MAX (op->b0 + op->nr, b0 + nr);
+
+  assert (op->phase == OP_WAITING && op->nr_rects == 0);
+  op->want |= want;
+  op->b0 = MIN (op->b0, b0);
+  op->nr = end - op->b0;
+}
+
+int
+op_error (const struct op *op)
+{
+  return op->error;
+}
+
+struct cell *
+op_content (const struct op *op, unsigned role)
+{
+  const struct op_role *o = &op->role[role];
+  struct cell *old = op_old (op, &op->rect[0], role);
+
+  return op->rect[0].p.make & BIT (role) ? o->made : old;
+}
+
+void
+op_put (struct array *a, struct op *op)
+{
+  struct line *line = op->line;
+
+  line->readers--;
+  op_free (a, op);
+  line_changed (a, line);
+}
+
+/* Data that was read or made is worth keeping, as clean content. */
+static void
+adopt (struct array *a, struct op *op)
+{
+  const struct rect *rect = &op->rect[0];
+
+  FOR_EACH_BIT (r, (op->want | rect->p.in) & LOW_BITS (a->g.k)) {
+    struct line_cell *lc = &op->line->cell[r];
+    struct cell *c = op_content (op, r);
+
+    if (lc->c || c == NULL || c == op->role[r].have)
+      continue;
+    cell_ref (c);
+    lc->c = c;
+    lc->valid = block_mask (rect->b0, rect->nr);
+    op->line->nr_cells++;
+    a->nr_held++;
+  }
+}
+
+/* ---- writing: who and when ------------------------------------------- */
+
+bool
+op_may_write (const struct array *a, const struct line *line)
+{
+  if (line->op || line->pins > 0 || line->readers > 0 || change_busy (a) ||
+      a->failed || !a->writable)
+    return false;
+  list_for_each (l, &a->zeroing) {
+    const struct request *r = list_item (l, struct request, link);
+
+    if (line->no >= r->line0 && line->no < r->line1)
+      return false;
+  }
+  return true;
+}
+
+/* Take what is dirty from the line: from here on it is frozen. */
+static void
+freeze (struct array *a, struct op *op)
+{
+  for (unsigned r = 0; r < a->g.k; r++) {
+    struct line_cell *lc = &op->line->cell[r];
+
+    if (lc->dirty == 0)
+      continue;
+    op->role[r].given = lc->c;
+    op->role[r].given_blocks = lc->dirty;
+    cell_ref (lc->c);
+    lc->c->frozen++;
+    lc->dirty = 0;
+  }
+}
+
+static void
+begin_writing (struct array *a, struct op *op)
+{
+  op->line->op = op;
+  op->marked = true;
+  dirty_begin (a, line_pos (a, op->line->no), 1);
+}
+
+bool
+op_out (struct array *a, struct line *line)
+{
+  struct op *op = op_new (a, OP_OUT, line);
+
+  if (op == NULL)
+    return false;
+  begin_writing (a, op);
+  freeze (a, op);
+  list_splice (&op->tickets, &line->tickets);
+  line_changed (a, line);
+  op_plan (a, op);
+  return true;
+}
+
+bool
+op_fix (struct array *a, struct line *line, uint64_t roles, bool to_targets,
+        unsigned b0, unsigned nr,
+        void (*done) (struct array *a, void *opaque, int error), void *opaque)
+{
+  struct op *op = op_new (a, OP_FIX, line);
+
+  if (op == NULL)
+    return false;
+  op->want = roles;
+  op->to_targets = to_targets;
+  op->b0 = b0;
+  op->nr = nr;
+  op->done = done;
+  op->opaque = opaque;
+  if (!to_targets)
+    op->bad = roles;    /* what is stored is not to be believed */
+  begin_writing (a, op);
+  list_move (&a->engine.ready, &op->waiter.link);
+  return true;
+}
+
+uint16_t
+op_given (const struct op *op, unsigned role, struct cell **c)
+{
+  *c = op->role[role].given;
+  return op->role[role].given_blocks;
+}
+
+/* ---- planning -------------------------------------------------------- */
+
+static void
+op_abort (struct array *a, struct op *op)
+{
+  if (op->error == 0)
+    op->error = EIO;
+  if (op->kind == OP_OUT)
+    array_has_failed (a, "a write could not be carried out");
+  op_end (a, op);
+}
+
+/* Cells for what is to be read and made; all or none. */
+static bool
+get_cells (struct array *a, struct op *op)
+{
+  struct cell *cell[2 * MAX_SLOTS];
+  uint64_t read = 0, make = 0;
+  unsigned nr, i = 0;
+
+  for (unsigned j = 0; j < op->nr_rects; j++) {
+    const struct rect *rect = &op->rect[j];
+
+    read |= rect->p.read;
+    make |= rect->p.make;
+  }
+  FOR_EACH_BIT (r, read)
+    if (op->role[r].old)
+      read &= ~BIT (r);
+  FOR_EACH_BIT (r, make)
+    if (op->role[r].made)
+      make &= ~BIT (r);
+  nr = nr_bits (read) + nr_bits (make);
+  if (!cells_get (a, nr, cell)) {
+    list_move (&a->cell_waiters, &op->waiter.link);
+    return false;
+  }
+  FOR_EACH_BIT (r, read)
+    op->role[r].old = cell[i++];
+  FOR_EACH_BIT (r, make)
+    op->role[r].made = cell[i++];
+  return true;
+}
+
+static void
+op_plan (struct array *a, struct op *op)
+{
+  const bool writes = op->kind != OP_READ;
+  const uint64_t pos = line_pos (a, op->line->no);
+
+  op->phase = OP_PLANNING;
+  if (!writes && op->line->op) {
+    op->phase = OP_WAITING;
+    list_move (&op->line->waiters, &op->waiter.link);
+    return;
+  }
+  if (writes && a->failed) {
+    op_abort (a, op);
+    return;
+  }
+  if (writes && change_busy (a)) {
+    list_move (&a->change_waiters, &op->waiter.link);
+    return;
+  }
+  if (writes && !dirty_mark (a, pos, 1, &op->waiter))
+    return;
+  if (op_cut_and_plan (a, op) == -1) {
+    op_abort (a, op);
+    return;
+  }
+  if (get_cells (a, op))
+    op_issue_reads (a, op);
+}
+
+/* ---- reading --------------------------------------------------------- */
+
+static uint64_t
+xfer_off (const struct array *a, const struct op *op, const struct rect *rect)
+{
+  return a->sb.l.data_off + line_pos (a, op->line->no) +
+    (uint64_t) rect->b0 * BLOCK_LEN;
+}
+
+static void
+issue (struct array *a, struct op *op, const struct rect *rect,
+       struct seat *seat, enum io_kind kind, unsigned role, struct cell *c,
+       void (*done) (struct array *, struct xfer *))
+{
+  struct xfer *x = calloc (1, sizeof *x);
+
+  if (x == NULL)
+    abort ();
+  x->seat = seat;
+  x->kind = kind;
+  x->off = xfer_off (a, op, rect);
+  x->len = (uint64_t) rect->nr * BLOCK_LEN;
+  x->buf = c->data + (size_t) rect->b0 * BLOCK_LEN;
+  x->done = done;
+  x->owner = op;
+  x->cell = c;
+  cell_ref (c);
+  x->role = role;
+  x->b0 = rect->b0;
+  x->nr = rect->nr;
+  list_append (&op->xfers, &x->owner_link);
+  op->pending++;
+  engine_xfer (a, x);
+  if (kind == IO_READ) {
+    a->counters.member_read_ops++;
+    a->counters.member_read_bytes += x->len;
+  }
+  else {
+    a->counters.member_write_ops++;
+    a->counters.member_write_bytes += x->len;
+  }
+}
+
+/* Every cell that a plan needs is there. */
+static bool
+all_read (const struct op *op)
+{
+  for (unsigned i = 0; i < op->nr_rects; i++) {
+    const struct rect *rect = &op->rect[i];
+    const uint16_t mask = block_mask (rect->b0, rect->nr);
+
+    FOR_EACH_BIT (r, rect->p.read)
+      if ((op->role[r].old_blocks & mask) != mask)
+        return false;
+  }
+  return true;
+}
+
+static void
+reads_done (struct array *a, struct op *op)
+{
+  if (!all_read (op)) {
+    op_plan (a, op);
+    return;
+  }
+  op->phase = OP_CODING;
+  op_code (a, op);
+}
+
+static void
+read_done (struct array *a, struct xfer *x)
+{
+  struct op *op = x->owner;
+
+  cell_put (a, x->cell);
+  if (x->error)
+    seat_read_error (a, x->seat, x->error);
+  else
+    x->seat->suspect = false;
+  if (op) {
+    list_remove (&x->owner_link);
+    if (x->error)
+      op->bad |= BIT (x->role);
+    else
+      op->role[x->role].old_blocks |= block_mask (x->b0, x->nr);
+    if (--op->pending == 0)
+      reads_done (a, op);
+  }
+  free (x);
+}
+
+static void
+op_issue_reads (struct array *a, struct op *op)
+{
+  const uint64_t stripe = line_stripe (a, op->line->no);
+
+  op->phase = OP_READING;
+  for (unsigned i = 0; i < op->nr_rects; i++) {
+    const struct rect *rect = &op->rect[i];
+    const uint16_t mask = block_mask (rect->b0, rect->nr);
+
+    FOR_EACH_BIT (r, rect->p.read) {
+      const struct op_role *o = &op->role[r];
+
+      if ((o->old_blocks & mask) != mask)
+        issue (a, op, rect, a->at[layout_slot (&a->g, stripe, r)][0], IO_READ,
+               r, o->old, read_done);
+    }
+  }
+  if (op->pending == 0)
+    reads_done (a, op);
+}
+
+/* A read is overdue: leave it behind, with its cell, and plan without. */
+static void
+leave_behind (struct array *a, struct op *op, struct xfer *x)
+{
+  struct op_role *o = &op->role[x->role];
+
+  log_debug ("slot %u: %s: a read is overdue, decoding", x->seat->slot,
+             x->seat->m->path);
+  x->seat->suspect = true;
+  x->owner = NULL;
+  list_remove (&x->owner_link);
+  op->slow |= BIT (x->role);
+  if (o->old == x->cell) {
+    cell_put (a, o->old);
+    o->old = NULL;
+    o->old_blocks = 0;
+  }
+  op->pending--;
+}
+
+void
+op_check_overdue (struct array *a, uint64_t now)
+{
+  list_for_each (l, &a->ops) {
+    struct op *op = list_item (l, struct op, link);
+    bool left = false;
+
+    if (op->phase != OP_READING || nr_good_slots (a) <= a->g.k)
+      continue;
+    list_for_each (xl, &op->xfers) {
+      struct xfer *x = list_item (xl, struct xfer, owner_link);
+
+      if (x->since && now > x->since + OVERDUE_NS &&
+          nr_bits (op->slow | op->bad | op->noread) < a->g.m) {
+        leave_behind (a, op, x);
+        left = true;
+      }
+    }
+    if (left && op->pending == 0)
+      reads_done (a, op);
+  }
+}
+
+/* ---- after the coder -------------------------------------------------- */
+
+/* Cells that gave errors are stored anew once their content is known. */
+static void
+repair_bad (struct array *a, const struct op *op)
+{
+  const uint64_t roles = op->bad & ~op->noread;
+
+  if (roles == 0 || (op->kind == OP_FIX && !op->to_targets))
+    return;
+  for (unsigned i = 0; i < op->nr_rects; i++)
+    repair_add (a, op->line->no, roles & ~op->rect[i].given, op->rect[i].b0,
+                op->rect[i].nr);
+}
+
+void
+op_coded (struct array *a, struct op *op)
+{
+  if (op->error) {
+    op_abort (a, op);
+    return;
+  }
+  if (op->kind == OP_READ)
+    op_end (a, op);
+  else
+    op_issue_writes (a, op);
+}
+
+/* ---- writing --------------------------------------------------------- */
+
+static void
+write_done (struct array *a, struct xfer *x)
+{
+  struct op *op = x->owner;
+
+  cell_put (a, x->cell);
+  list_remove (&x->owner_link);
+  if (x->error)
+    seat_fail (a, x->seat, "write", x->error);
+  else
+    x->seat->write_gen++;
+  free (x);
+  if (--op->pending == 0) {
+    op->phase = OP_WRITTEN;
+    op_end (a, op);
+  }
+}
+
+static bool
+takes_part (const struct array *a, const struct op *op, const struct seat *s)
+{
+  if (s == NULL || !seat_writable_at (a, s, line_pos (a, op->line->no)))
+    return false;
+  if (op->kind == OP_FIX)
+    return (s->state == SEAT_TARGET) == op->to_targets;
+  return true;
+}
+
+static void
+write_role (struct array *a, struct op *op, const struct rect *rect,
+            unsigned role)
+{
+  const unsigned slot = layout_slot (&a->g, line_stripe (a, op->line->no),
+                                     role);
+  const struct op_role *o = &op->role[role];
+  struct cell *c;
+
+  if (rect->given & BIT (role))
+    c = o->given;
+  else if (rect->p.make & BIT (role))
+    c = o->made;
+  else
+    c = op_old (op, rect, role);
+  for (unsigned i = 0; i < 2; i++)
+    if (takes_part (a, op, a->at[slot][i]))
+      issue (a, op, rect, a->at[slot][i], IO_WRITE, role, c, write_done);
+}
+
+static void
+op_issue_writes (struct array *a, struct op *op)
+{
+  bool reads = false;
+
+  if (change_busy (a) || a->failed) {
+    op_plan (a, op);            /* waits there, and plans anew */
+    return;
+  }
+  op->phase = OP_WRITING;
+  for (unsigned i = 0; i < op->nr_rects; i++) {
+    FOR_EACH_BIT (r, op->rect[i].p.write)
+      write_role (a, op, &op->rect[i], r);
+    reads |= op->rect[i].p.read != 0;
+  }
+  if (op->kind == OP_OUT) {
+    a->counters.full_stripe_writes += !reads;
+    a->counters.partial_writes += reads;
+  }
+  if (op->pending == 0) {
+    op->phase = OP_WRITTEN;
+    op_end (a, op);
+  }
+}
+
+/* ---- the end --------------------------------------------------------- */
+
+static void
+end_read (struct array *a, struct op *op)
+{
+  struct request *r = op->r;
+
+  op->phase = OP_DONE;
+  if (op->error == 0) {
+    a->counters.decoded_bytes += (uint64_t) nr_bits (op->rect[0].p.make) *
+      op->rect[0].nr * BLOCK_LEN;
+    adopt (a, op);
+    repair_bad (a, op);
+  }
+  if (--r->pending == 0)
+    list_move (&a->engine.ready, &r->waiter.link);
+}
+
+/* The line no longer pays for what it gave away; what could not be
+ * written is no longer known.
+ */
+static void
+thaw (struct array *a, struct op *op)
+{
+  struct line *line = op->line;
+
+  for (unsigned r = 0; r < a->g.k; r++) {
+    struct op_role *o = &op->role[r];
+
+    if (o->given == NULL)
+      continue;
+    if (line->cell[r].c != o->given) {
+      line->nr_cells--;
+      if (!line->is_clean)
+        a->nr_held--;
+    }
+    else if (op->error && line->cell[r].busy == 0 && line->cell[r].dirty == 0)
+      line_drop_cell (a, line, r);
+  }
+}
+
+void
+op_add_tickets (struct array *a, struct request *r)
+{
+  list_for_each (l, &a->ops) {
+    struct op *op = list_item (l, struct op, link);
+
+    if (op->kind == OP_OUT)
+      ticket_add (&op->tickets, r);
+  }
+}
+
+static void
+op_end (struct array *a, struct op *op)
+{
+  struct line *line = op->line;
+  void (*done) (struct array *, void *, int) = op->done;
+  void *opaque = op->opaque;
+  int error;
+
+  if (op->kind == OP_READ) {
+    end_read (a, op);
+    return;
+  }
+  /* Nothing is acknowledged while a change is under way. */
+  if (op->phase == OP_WRITTEN && change_busy (a) && !a->failed) {
+    list_move (&a->change_waiters, &op->waiter.link);
+    return;
+  }
+  if (a->failed && op->error == 0)
+    op->error = EIO;
+  if (op->error == 0)
+    repair_bad (a, op);
+  error = op->error;
+  op->phase = OP_DONE;
+  thaw (a, op);
+  tickets_end (a, &op->tickets, op->error);
+  if (op->marked)
+    dirty_end (a, line_pos (a, line->no), 1);
+  line->op = NULL;
+  op_free (a, op);
+  line_changed (a, line);
+  if (done)
+    done (a, opaque, error);
+}

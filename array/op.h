@@ -1,0 +1,83 @@
+/* gpuraid: one operation on the rows of a line.
+ *
+ * Reading (decoding), writing out and fixing (rebuild, resync, repair)
+ * are the same steps with another plan: read cells, have the coder make
+ * others, write.  Degraded is not a mode, it is another mask.
+ *
+ * A writing operation is alone with its line's rows; decoding readers
+ * share them.  The plan may change until the first write is issued; a
+ * failed write never re-plans: it is recorded, then the operation ends.
+ *
+ * With the baton, all of these.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_OP_H
+#define GPURAID_OP_H
+
+#include "array/internal.h"
+
+enum op_kind {
+  OP_READ,              /* for a request: some roles over some blocks */
+  OP_OUT,               /* write out the dirty blocks of a line */
+  OP_FIX,               /* store roles anew with unchanged content */
+};
+
+struct op;
+
+/* Start to read the roles of want over blocks [b0, b0 + nr) of a line.
+ * avoid: roles whose stored cell just gave an error (they are repaired).
+ * r is woken when its pending count falls to 0; it takes the content
+ * from op_content and then calls op_put.  NULL: no credit now; wait on
+ * a->cell_waiters.
+ */
+extern struct op *op_read (struct array *a, struct request *r, uint64_t no,
+                           uint64_t want, uint64_t avoid,
+                           unsigned b0, unsigned nr);
+/* Also read this role and these blocks; only right after op_read, with
+ * the baton still held.
+ */
+extern void op_read_more (struct op *op, uint64_t want, unsigned b0,
+                          unsigned nr);
+extern int op_error (const struct op *op);      /* 0 or a positive errno */
+/* The cell with a wanted role's content. */
+extern struct cell *op_content (const struct op *op, unsigned role);
+extern void op_put (struct array *a, struct op *op);
+
+/* May an operation write to the rows of this line now? */
+extern bool op_may_write (const struct array *a, const struct line *line);
+
+/* Write out what is dirty; the caller saw op_may_write.  False: no
+ * credit now.
+ */
+extern bool op_out (struct array *a, struct line *line);
+
+/* Store roles anew over blocks [b0, b0 + nr); op_may_write was true.
+ * To the rebuild's targets in the slots of these roles, or to their
+ * active seats.  done is called with the baton; error is 0 or a positive
+ * errno (a target that failed is no error).  False: no credit now.
+ */
+extern bool op_fix (struct array *a, struct line *line, uint64_t roles,
+                    bool to_targets, unsigned b0, unsigned nr,
+                    void (*done) (struct array *a, void *opaque, int error),
+                    void *opaque);
+
+/* r waits for all write-outs in progress. */
+extern void op_add_tickets (struct array *a, struct request *r);
+
+/* The blocks of a role that a write-out has taken, and their cell. */
+extern uint16_t op_given (const struct op *op, unsigned role,
+                          struct cell **c);
+
+/* Make jobs of the operations that have come to the coder, those with
+ * one matrix together.
+ */
+extern void op_start_jobs (struct array *a);
+
+/* Look for overdue reads; called from time to time. */
+extern void op_check_overdue (struct array *a, uint64_t now);
+
+extern void op_free_pool (struct array *a);
+
+#endif

@@ -1,0 +1,417 @@
+/* gpuraid: rebuild of targets, resync of parity, repair of blocks.
+ *
+ * All three store cells anew with op_fix.  A rebuild goes over the
+ * members in windows.  Below its window a target is written like any
+ * member, above it not at all; inside it is not read but written, so
+ * that a client's write that lands there meanwhile is not lost.  When
+ * the window is copied and flushed the cursor moves to its end.  Several
+ * targets at one place are made in one pass; one that is behind is
+ * brought up to the others first.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdlib.h>
+
+#include "array/cache.h"
+#include "array/change.h"
+#include "array/dirty.h"
+#include "array/flush.h"
+#include "array/op.h"
+#include "array/rebuild.h"
+#include "array/seat.h"
+
+#define WINDOW_LEN (32 * MIB)           /* bytes of a member */
+#define MAX_IN_FLIGHT 32u               /* lines */
+#define MAX_SKIPPED 4096u               /* lines looked at in one go */
+#define SAVE_NS UINT64_C (5000000000)   /* the cursor is saved so often */
+#define MAX_REPAIRS 1024u
+#define MAX_REPAIRS_IN_FLIGHT 8u
+
+struct repair {
+  struct list link;
+  uint64_t no, roles;
+  unsigned b0, nr;
+};
+
+struct rebuild {
+  struct waiter waiter;                 /* for the flush, the pages */
+  enum { IDLE, COPYING, FLUSHING, GIVING } phase;
+  bool resync;                          /* parity, not targets */
+  uint64_t start, end;                  /* the window, bytes of a member */
+  uint64_t next;                        /* line */
+  unsigned in_flight;
+  bool failed;                          /* something in the window */
+  uint64_t region;                      /* resync: the region */
+
+  /* Progress of this run. */
+  bool running;
+  uint64_t since, done;                 /* ns, bytes */
+  uint64_t saved;                       /* ns */
+  uint64_t resync_total;                /* regions */
+
+  struct list repairs;
+  unsigned nr_repairs, repairs_in_flight;
+};
+
+static void rebuild_retry (struct array *a, struct waiter *w);
+
+int
+rebuild_init (struct array *a)
+{
+  a->rebuild = calloc (1, sizeof *a->rebuild);
+  if (a->rebuild == NULL)
+    return -1;
+  a->rebuild->waiter.run = rebuild_retry;
+  list_init (&a->rebuild->waiter.link);
+  list_init (&a->rebuild->repairs);
+  return 0;
+}
+
+void
+rebuild_free (struct array *a)
+{
+  struct list *l;
+
+  if (a->rebuild == NULL)
+    return;
+  while ((l = list_pop (&a->rebuild->repairs)) != NULL)
+    free (list_item (l, struct repair, link));
+  free (a->rebuild);
+}
+
+static bool
+is_target (const struct seat *s)
+{
+  return s->state == SEAT_TARGET && !s->failing && !s->complete && s->m;
+}
+
+/* ---- repair ---------------------------------------------------------- */
+
+void
+repair_add (struct array *a, uint64_t no, uint64_t roles,
+            unsigned b0, unsigned nr)
+{
+  struct rebuild *rb = a->rebuild;
+  struct repair *rp;
+
+  if (roles == 0 || !a->writable || a->failed || rb->nr_repairs >= MAX_REPAIRS)
+    return;
+  list_for_each (l, &rb->repairs) {
+    rp = list_item (l, struct repair, link);
+    if (rp->no == no && rp->roles == roles && rp->b0 == b0 && rp->nr == nr)
+      return;
+  }
+  rp = calloc (1, sizeof *rp);
+  if (rp == NULL)
+    return;             /* the next read will find it again */
+  rp->no = no;
+  rp->roles = roles;
+  rp->b0 = b0;
+  rp->nr = nr;
+  rb->nr_repairs++;
+  list_append (&rb->repairs, &rp->link);
+}
+
+static void
+repair_done (struct array *a, void *opaque, int error)
+{
+  struct repair *rp = opaque;
+
+  if (error == 0)
+    a->counters.repaired_blocks += (uint64_t) nr_bits (rp->roles) * rp->nr;
+  a->rebuild->repairs_in_flight--;
+  a->rebuild->nr_repairs--;
+  free (rp);
+}
+
+static void
+start_repairs (struct array *a)
+{
+  struct rebuild *rb = a->rebuild;
+
+  list_for_each (l, &rb->repairs) {
+    struct repair *rp = list_item (l, struct repair, link);
+    struct line *line;
+
+    if (rb->repairs_in_flight >= MAX_REPAIRS_IN_FLIGHT)
+      return;
+    line = line_get (a, rp->no);
+    if (line == NULL)
+      return;
+    if (op_may_write (a, line) &&
+        op_fix (a, line, rp->roles, false, rp->b0, rp->nr, repair_done, rp)) {
+      list_remove (&rp->link);
+      rb->repairs_in_flight++;
+    }
+    else
+      line_settle (a, line);
+  }
+}
+
+/* ---- windows --------------------------------------------------------- */
+
+/* The place nearest to the start that a target needs, and the next one
+ * that another starts from.
+ */
+static bool
+choose_window (struct array *a)
+{
+  struct rebuild *rb = a->rebuild;
+  uint64_t start = UINT64_MAX, end;
+
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (is_target (a->seat[i]))
+      start = MIN (start, a->seat[i]->cursor);
+  if (start == UINT64_MAX)
+    return false;
+  end = MIN (start + WINDOW_LEN, a->sb.l.data_len);
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    const struct seat *s = a->seat[i];
+
+    if (is_target (s) && s->cursor > start)
+      end = MIN (end, s->cursor);
+  }
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (is_target (a->seat[i]) && a->seat[i]->cursor == start)
+      a->seat[i]->window_end = end;
+  rb->resync = false;
+  rb->start = start;
+  rb->end = end;
+  return true;
+}
+
+static bool
+choose_region (struct array *a)
+{
+  struct rebuild *rb = a->rebuild;
+
+  if (a->nr_unsynced == 0 || a->lost_slots)
+    return false;
+  for (uint64_t i = 0; i < div_round_up (a->nr_regions, 64); i++)
+    if (a->unsynced[i]) {
+      rb->region = i * 64 + __builtin_ctzll (a->unsynced[i]);
+      rb->resync = true;
+      rb->start = rb->region * a->sb.l.region_len;
+      rb->end = MIN (rb->start + a->sb.l.region_len, a->sb.l.data_len);
+      return true;
+    }
+  return false;
+}
+
+/* The roles of a line that targets at this window need. */
+static uint64_t
+roles_needed (const struct array *a, uint64_t no)
+{
+  const uint64_t pos = line_pos (a, no);
+  uint64_t roles = 0;
+
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    const struct seat *s = a->seat[i];
+
+    if (is_target (s) && s->cursor == a->rebuild->start &&
+        (!s->by_bitmap || dirty_is_missed (a, pos)))
+      roles |= BIT (layout_role (&a->g, line_stripe (a, no), s->slot));
+  }
+  return roles;
+}
+
+static void
+fix_done (struct array *a, void *opaque, int error)
+{
+  struct rebuild *rb = a->rebuild;
+
+  rb->in_flight--;
+  if (error)
+    rb->failed = true;
+  else
+    rb->done += a->cell_len;
+}
+
+static void
+copy_some (struct array *a)
+{
+  struct rebuild *rb = a->rebuild;
+  const uint64_t end = rb->end / a->cell_len;
+  const uint64_t parity = LOW_BITS (a->n) & ~LOW_BITS (a->g.k);
+  unsigned skipped = 0;
+
+  while (rb->next < end && rb->in_flight < MAX_IN_FLIGHT && !rb->failed &&
+         skipped < MAX_SKIPPED) {
+    const uint64_t roles =
+      rb->resync ? parity : roles_needed (a, rb->next);
+    struct line *line;
+
+    if (roles == 0) {
+      rb->next++;
+      skipped++;
+      continue;
+    }
+    line = line_get (a, rb->next);
+    if (line == NULL)
+      return;
+    if (!op_may_write (a, line) ||
+        !op_fix (a, line, roles, !rb->resync, 0, a->cell_blocks, fix_done,
+                 NULL)) {
+      line_settle (a, line);
+      return;
+    }
+    if (!rb->resync)
+      a->counters.rebuilt_bytes += nr_bits (roles) * a->cell_len;
+    rb->in_flight++;
+    rb->next++;
+  }
+  if (skipped == MAX_SKIPPED)
+    list_move (&a->engine.ready, &rb->waiter.link);
+}
+
+static void
+begin_window (struct array *a)
+{
+  struct rebuild *rb = a->rebuild;
+  const bool was_running = rb->running;
+
+  if (!choose_window (a) && !choose_region (a)) {
+    rb->running = false;
+    return;
+  }
+  if (!was_running) {
+    rb->running = true;
+    rb->since = loop_now (a->loop);
+    rb->done = 0;
+    rb->resync_total = a->nr_unsynced;
+  }
+  rb->next = rb->start / a->cell_len;
+  rb->failed = false;
+  rb->phase = COPYING;
+}
+
+/* The window is flushed: it counts, where nothing went wrong. */
+static void
+end_window (struct array *a)
+{
+  struct rebuild *rb = a->rebuild;
+  const uint64_t now = loop_now (a->loop);
+
+  rb->phase = IDLE;
+  if (rb->resync) {
+    if (!rb->failed && a->lost_slots == 0)
+      dirty_synced (a, rb->region);
+    return;
+  }
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+
+    if (!is_target (s) || s->cursor != rb->start || s->window_end != rb->end)
+      continue;
+    if (rb->failed) {
+      seat_fail (a, s, "rebuild: a row can't be read; the rebuild stops", 0);
+      continue;
+    }
+    s->cursor = rb->end;
+    if (s->cursor == a->sb.l.data_len)
+      rb->phase = GIVING;
+  }
+  if (rb->phase == IDLE && now - rb->saved > SAVE_NS) {
+    rb->saved = now;
+    change_save (a, false, NULL);
+  }
+}
+
+/* Targets at the end get the dirty bitmap, then they are complete. */
+static void
+give_pages (struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+
+    if (!is_target (s) || s->cursor != a->sb.l.data_len)
+      continue;
+    if (!dirty_give (a, s, &a->rebuild->waiter))
+      return;
+    s->complete = true;
+    log_notice ("slot %u: %s: rebuilt", s->slot, s->m->path);
+  }
+  a->rebuild->phase = IDLE;
+}
+
+static void
+rebuild_retry (struct array *a, struct waiter *w)
+{
+  struct rebuild *rb = a->rebuild;
+
+  if (rb->phase == FLUSHING)
+    end_window (a);
+  if (rb->phase == GIVING)
+    give_pages (a);
+}
+
+void
+rebuild_decide (struct array *a)
+{
+  struct rebuild *rb = a->rebuild;
+
+  if (!a->writable || a->failed || a->stopping || change_busy (a))
+    return;
+  if (!list_empty (&rb->repairs))
+    start_repairs (a);
+  if (rb->phase == IDLE)
+    begin_window (a);
+  if (rb->phase == COPYING) {
+    copy_some (a);
+    if (rb->in_flight == 0 &&
+        (rb->failed || rb->next >= rb->end / a->cell_len)) {
+      rb->phase = FLUSHING;
+      flush_members (a, &rb->waiter);
+    }
+  }
+}
+
+bool
+rebuild_busy (const struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i]->state == SEAT_TARGET && !a->seat[i]->failing)
+      return true;
+  for (unsigned slot = 0; slot < a->n; slot++)
+    if (a->at[slot][0] && a->at[slot][1])
+      return true;
+  return a->nr_unsynced > 0 && a->lost_slots == 0;
+}
+
+void
+rebuild_lost_target (struct array *a, struct seat *s)
+{
+  log_notice ("slot %u: %s: no longer rebuilt onto", s->slot, s->m->path);
+}
+
+void
+rebuild_progress (const struct array *a, struct array_progress *rebuild,
+                  struct array_progress *resync)
+{
+  const struct rebuild *rb = a->rebuild;
+  const uint64_t elapsed = MAX (loop_now (a->loop) - rb->since, 1);
+  uint64_t cursor = UINT64_MAX, left, rate;
+
+  *rebuild = *resync = (struct array_progress) { 0 };
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i]->state == SEAT_TARGET && !a->seat[i]->failing)
+      cursor = MIN (cursor, a->seat[i]->cursor);
+  rate = rb->running ? (uint64_t) ((double) rb->done * 1e9 / elapsed) : 0;
+  if (cursor != UINT64_MAX) {
+    left = a->sb.l.data_len - cursor;
+    *rebuild = (struct array_progress) {
+      .running = true, .done = cursor, .total = a->sb.l.data_len,
+      .bytes_per_second = rate, .eta_seconds = rate ? left / rate : 0,
+    };
+  }
+  if (a->nr_unsynced > 0 && a->lost_slots == 0) {
+    left = a->nr_unsynced * a->sb.l.region_len;
+    *resync = (struct array_progress) {
+      .running = true, .total = MAX (rb->resync_total, a->nr_unsynced) *
+        a->sb.l.region_len,
+      .bytes_per_second = rate, .eta_seconds = rate ? left / rate : 0,
+    };
+    resync->done = resync->total - left;
+  }
+}

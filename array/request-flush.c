@@ -1,0 +1,66 @@
+/* gpuraid: flush, and the tickets of those who wait for stable data.
+ *
+ * A flush waits for what is dirty or being written when it comes, not
+ * for what is written meanwhile; then for a flush of the members.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "array/op.h"
+#include "array/request-internal.h"
+#include "array/writeback.h"
+
+void
+ticket_add (struct list *tickets, struct request *r)
+{
+  struct ticket *t = malloc (sizeof *t);
+
+  if (t == NULL)
+    abort ();
+  t->r = r;
+  r->pending++;
+  list_append (tickets, &t->link);
+}
+
+void
+tickets_end (struct array *a, struct list *tickets, int error)
+{
+  struct list *l;
+
+  while ((l = list_pop (tickets)) != NULL) {
+    struct ticket *t = list_item (l, struct ticket, link);
+
+    if (error)
+      t->r->error = error;
+    if (--t->r->pending == 0)
+      list_move (&a->engine.ready, &t->r->waiter.link);
+    free (t);
+  }
+}
+
+void
+flush_start (struct array *a, struct request *r)
+{
+  if (a->failed) {
+    request_fail (r, EIO);
+    return;
+  }
+  op_add_tickets (a, r);
+  list_for_each (l, &a->dirty) {
+    struct line *line = list_item (l, struct line, link);
+
+    ticket_add (&line->tickets, r);
+    line->want_out = true;
+    if (list_empty (&line->out_link))
+      writeback_now (a, line);
+  }
+  list_for_each (l, &a->zeroing) {
+    struct request *z = list_item (l, struct request, link);
+
+    ticket_add (&z->tickets, r);
+  }
+  r->phase = R_STABLE;
+}

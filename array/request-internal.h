@@ -1,0 +1,86 @@
+/* gpuraid: the inside of a request, for array/request*.c alone.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_REQUEST_INTERNAL_H
+#define GPURAID_REQUEST_INTERNAL_H
+
+#include "array/internal.h"
+
+/* With the baton: go on as far as possible without the client.  Each
+ * ends with a phase that waits (the waiter is on some list, or pending
+ * is not 0), or one that is the client's.
+ */
+extern void request_advance (struct array *a, struct request *r);
+
+/* R_START, one batch of a read: array/request-read.c. */
+extern void read_start (struct array *a, struct request *r);
+/* R_LOOK: true when the operations are done and the client may copy. */
+extern bool read_look (struct array *a, struct request *r);
+extern void read_commit (struct array *a, struct request *r);
+
+/* Make steps to bring len bytes of a role, from cell_off in its cell, to
+ * buf: at most max of them, more than one where blocks differ.  Returns
+ * how many, and in *done how many bytes they bring (fewer than len where
+ * max or a credit was short); 0: wait on *wait.
+ */
+struct read_from {
+  uint64_t no;
+  unsigned role;
+  uint32_t cell_off, len;
+  uint8_t *buf;
+  bool all_ops;         /* no pread in the client's thread */
+  bool pinned;          /* the caller holds a pin on the line */
+};
+extern unsigned read_steps (struct array *a, struct request *r,
+                            const struct read_from *f, struct step *step,
+                            unsigned max, uint32_t *done,
+                            struct list **wait);
+/* Client's thread: what a step needs no operation for; with ops, what
+ * operations brought.  False: some step is left.
+ */
+extern bool bring_steps (struct request *r, struct step *step, unsigned nr,
+                         bool ops);
+/* With the baton: a step's pread failed; it holds nothing any more. */
+extern void seat_step_failed (struct array *a, struct step *s);
+/* With the baton: let go of what steps hold.  Returns 0, or the errno of
+ * the first that could not be brought.
+ */
+extern int steps_put (struct array *a, struct step *step, unsigned nr);
+
+/* Writes: array/request-write.c.  limit: bytes, from the request's
+ * start, where this batch must end.
+ */
+extern void write_start (struct array *a, struct request *r, uint64_t limit);
+extern bool write_look (struct array *a, struct request *r);
+extern void write_payload (struct request *r);
+extern void write_commit (struct array *a, struct request *r);
+
+/* Zero, flush: array/request-zero.c, array/request-flush.c. */
+extern void zero_start (struct array *a, struct request *r);
+extern void zero_advance (struct array *a, struct request *r);
+extern bool zero_is_fast (const struct array *a, const struct request *r);
+extern void flush_start (struct array *a, struct request *r);
+extern void ticket_add (struct list *tickets, struct request *r);
+/* What they wait for has come, or failed with a positive errno. */
+extern void tickets_end (struct array *a, struct list *tickets, int error);
+
+/* Is a line in a range that is being zeroed? */
+extern bool zero_has (const struct array *a, uint64_t no);
+
+static inline void
+request_fail (struct request *r, int error)
+{
+  if (r->error == 0)
+    r->error = error;
+  r->phase = R_DONE;
+}
+
+static inline void
+request_wait (struct request *r, struct list *list)
+{
+  list_move (list, &r->waiter.link);
+}
+
+#endif

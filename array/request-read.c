@@ -1,0 +1,343 @@
+/* gpuraid: bring bytes to a client.
+ *
+ * A run of blocks comes from the newest content that there is: a cell of
+ * the line, the cell that a write-out has frozen, or the members.  A
+ * small clean read is a pread in the client's thread, after one look
+ * under the baton; anything that needs decoding, or is large and goes to
+ * a medium that gains from many requests at once, is an operation.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/cache.h"
+#include "array/op.h"
+#include "array/request-internal.h"
+#include "array/seat.h"
+#include "common/cleanup.h"
+
+/* Reads longer than this from members that are opened with O_DIRECT are
+ * given to the loop, all at once.
+ */
+#define INLINE_MAX_LEN (128u << 10)
+
+/* ---- where a run of blocks is ----------------------------------------- */
+
+enum source { FROM_CELL, FROM_FROZEN, FROM_MEMBER };
+
+static enum source
+source_of (const struct line *line, unsigned role, uint16_t frozen, unsigned b)
+{
+  if (line && line->cell[role].valid >> b & 1)
+    return FROM_CELL;
+  return frozen >> b & 1 ? FROM_FROZEN : FROM_MEMBER;
+}
+
+/* The seat that a client's thread may read a role from. */
+static struct seat *
+readable_seat (const struct array *a, uint64_t no, unsigned role)
+{
+  struct seat *s =
+    a->at[layout_slot (&a->g, line_stripe (a, no), role)][0];
+
+  return s && s->state == SEAT_ACTIVE && !s->failing && !s->suspect ? s : NULL;
+}
+
+/* The operation that the steps before this one began on the same line. */
+static struct op *
+shared_op (const struct request *r, const struct step *step, uint64_t no)
+{
+  if (r->kind == REQUEST_READ && step > r->step &&
+      step[-1].from == STEP_OP && step[-1].no == no)
+    return step[-1].op;
+  return NULL;
+}
+
+static bool
+op_step (struct array *a, struct request *r, const struct read_from *f,
+         struct step *step, struct list **wait)
+{
+  const unsigned b0 = step->cell_off / BLOCK_LEN;
+  const unsigned nr = (step->cell_off + step->len - 1) / BLOCK_LEN - b0 + 1;
+  struct line *line = line_find (a, f->no);
+
+  step->op = shared_op (r, step, f->no);
+  if (step->op)
+    op_read_more (step->op, BIT (f->role), b0, nr);
+  else {
+    /* A flush must not wait for readers that keep coming. */
+    if (line && line->want_out && line->op == NULL && !f->pinned) {
+      *wait = &line->waiters;
+      return false;
+    }
+    step->op = op_read (a, r, f->no, BIT (f->role), 0, b0, nr);
+    if (step->op == NULL) {
+      *wait = &a->cell_waiters;
+      return false;
+    }
+  }
+  step->from = STEP_OP;
+  return true;
+}
+
+/* Neighbours on one member are one pread. */
+static bool
+extends (const struct array *a, const struct request *r,
+         const struct step *step, const struct seat *s)
+{
+  const struct step *last = &step[-1];
+
+  return r->kind == REQUEST_READ && step > r->step &&
+    last->from == STEP_SEAT && last->seat == s && last->role == step->role &&
+    line_pos (a, last->no) + last->cell_off + last->len ==
+    line_pos (a, step->no) + step->cell_off &&
+    last->buf + last->len == step->buf;
+}
+
+unsigned
+read_steps (struct array *a, struct request *r, const struct read_from *f,
+            struct step *step, unsigned max, uint32_t *done,
+            struct list **wait)
+{
+  struct line *line = line_find (a, f->no);
+  struct cell *frozen_cell = NULL;
+  const uint16_t frozen = line ? line_frozen (line, f->role, &frozen_cell) : 0;
+  const uint32_t end = f->cell_off + f->len;
+  struct seat *seat = f->all_ops ? NULL : readable_seat (a, f->no, f->role);
+  unsigned nr = 0;
+
+  *done = 0;
+  for (uint32_t off = f->cell_off, next; off < end && nr < max; off = next) {
+    unsigned b = off / BLOCK_LEN;
+    const enum source src = source_of (line, f->role, frozen, b);
+    struct step *s = &step[nr];
+
+    while (++b * BLOCK_LEN < end && source_of (line, f->role, frozen, b) == src)
+      ;
+    next = MIN (b * BLOCK_LEN, end);
+    *s = (struct step) { .no = f->no, .role = f->role, .cell_off = off,
+                         .len = next - off, .buf = f->buf + *done };
+    if (src != FROM_MEMBER) {
+      s->from = STEP_CELL;
+      s->cell = src == FROM_CELL ? line->cell[f->role].c : frozen_cell;
+      cell_ref (s->cell);
+    }
+    else if (seat && extends (a, r, s, seat)) {
+      s[-1].len += s->len;
+      *done += s->len;
+      continue;
+    }
+    else if (seat) {
+      s->from = STEP_SEAT;
+      s->seat = seat;
+      atomic_fetch_add_explicit (&seat->users, 1, memory_order_relaxed);
+    }
+    else if (!op_step (a, r, f, s, wait))
+      break;
+    *done += s->len;
+    nr++;
+  }
+  return nr;
+}
+
+/* ---- in the client's thread ------------------------------------------- */
+
+/* A member that wants whole, aligned blocks gets them. */
+static int
+pread_bounced (struct member *m, void *buf, size_t len, uint64_t off)
+{
+  const uint64_t start = round_down (off, BLOCK_LEN);
+  const size_t n = round_up (off + len, BLOCK_LEN) - start;
+  void *p = NULL;
+  int err;
+
+  err = posix_memalign (&p, BLOCK_LEN, n);
+  if (err)
+    return err;
+  err = m->ops->pread (m, p, n, start);
+  if (err == 0)
+    memcpy (buf, (uint8_t *) p + (off - start), len);
+  free (p);
+  return err;
+}
+
+static int
+pread_step (const struct array *a, const struct step *s)
+{
+  const uint64_t off =
+    a->sb.l.data_off + line_pos (a, s->no) + s->cell_off;
+  struct member *m = s->seat->m;
+
+  if (m->direct &&
+      ((uintptr_t) s->buf | off | s->len) & (BLOCK_LEN - 1))
+    return pread_bounced (m, s->buf, s->len, off);
+  return m->ops->pread (m, s->buf, s->len, off);
+}
+
+bool
+bring_steps (struct request *r, struct step *step, unsigned nr, bool ops)
+{
+  bool all = true;
+
+  for (unsigned i = 0; i < nr; i++) {
+    struct step *s = &step[i];
+
+    switch (s->from) {
+    case STEP_CELL:
+      if (!ops)
+        memcpy (s->buf, s->cell->data + s->cell_off, s->len);
+      break;
+    case STEP_SEAT:
+      s->error = pread_step (r->a, s);
+      all &= s->error == 0;
+      break;
+    case STEP_OP:
+      if (ops && op_error (s->op) == 0)
+        memcpy (s->buf, op_content (s->op, s->role)->data + s->cell_off,
+                s->len);
+      all &= ops;
+      break;
+    case STEP_DONE:
+      break;
+    }
+  }
+  return all;
+}
+
+/* ---- afterwards -------------------------------------------------------- */
+
+void
+seat_step_failed (struct array *a, struct step *s)
+{
+  seat_read_error (a, s->seat, s->error);
+  atomic_fetch_sub_explicit (&s->seat->users, 1, memory_order_relaxed);
+  s->from = STEP_DONE;
+}
+
+int
+steps_put (struct array *a, struct step *step, unsigned nr)
+{
+  const struct op *last = NULL;
+  int error = 0;
+
+  for (unsigned i = 0; i < nr; i++) {
+    struct step *s = &step[i];
+
+    switch (s->from) {
+    case STEP_CELL:
+      cell_put (a, s->cell);
+      break;
+    case STEP_SEAT:
+      atomic_fetch_sub_explicit (&s->seat->users, 1, memory_order_relaxed);
+      break;
+    case STEP_OP:
+      if (s->op == last)
+        break;
+      last = s->op;
+      if (op_error (s->op))
+        error = op_error (s->op);
+      op_put (a, s->op);
+      break;
+    case STEP_DONE:
+      break;
+    }
+  }
+  return error;
+}
+
+/* ---- a read ------------------------------------------------------------- */
+
+/* Does the part of the request that lies in this line need decoding?
+ * Then all of it comes from one operation.
+ */
+static bool
+needs_decoding (const struct array *a, const struct request *r, uint64_t no)
+{
+  const uint64_t stripe = line_stripe (a, no);
+  uint64_t noread, nowrite, first, last;
+
+  if (a->lost_slots == 0 || a->nr_bands > 1)
+    return false;
+  line_masks (a, no, &noread, &nowrite);
+  noread &= LOW_BITS (a->g.k);
+  if (noread == 0)
+    return false;
+  first = MAX (r->off, stripe * a->g.k * a->g.chunk) / a->g.chunk % a->g.k;
+  last = MIN (r->off + r->len, (stripe + 1) * a->g.k * a->g.chunk) - 1;
+  last = last / a->g.chunk % a->g.k;
+  return (noread & LOW_BITS (last + 1) & ~LOW_BITS (first)) != 0;
+}
+
+void
+read_start (struct array *a, struct request *r)
+{
+  const bool large = r->len > INLINE_MAX_LEN && a->any_direct;
+  struct list *wait = NULL;
+  uint64_t pos = r->pos;
+
+  r->nr_steps = 0;
+  while (pos < r->len && r->nr_steps < REQUEST_STEPS) {
+    struct read_from f;
+    struct piece p;
+    uint32_t done;
+    unsigned nr;
+
+    layout_piece (&a->g, r->off + pos, r->len - pos, &p);
+    f.no = p.stripe * a->nr_bands + p.chunk_off / a->cell_len;
+    f.role = p.role;
+    f.cell_off = p.chunk_off % a->cell_len;
+    f.len = MIN (p.len, a->cell_len - f.cell_off);
+    f.buf = r->buf + pos;
+    f.all_ops = large || r->all_ops || needs_decoding (a, r, f.no);
+    f.pinned = false;
+    if (!list_empty (&a->zeroing) && zero_has (a, f.no)) {
+      wait = &a->zero_waiters;
+      break;
+    }
+    nr = read_steps (a, r, &f, &r->step[r->nr_steps],
+                     REQUEST_STEPS - r->nr_steps, &done, &wait);
+    r->nr_steps += nr;
+    pos += done;
+    if (done < f.len)
+      break;
+  }
+  if (pos == r->pos) {
+    request_wait (r, wait);
+    return;
+  }
+  r->batch_end = pos;
+  r->phase = R_COPY;
+}
+
+/* A pread that failed is tried again by an operation, which decodes if
+ * it fails again, and repairs.
+ */
+bool
+read_look (struct array *a, struct request *r)
+{
+  bool failed = false;
+
+  if (r->pending > 0)
+    return false;
+  for (unsigned i = 0; i < r->nr_steps; i++)
+    if (r->step[i].from == STEP_SEAT && r->step[i].error) {
+      seat_step_failed (a, &r->step[i]);
+      failed = true;
+    }
+  if (!failed)
+    return true;
+  steps_put (a, r->step, r->nr_steps);
+  r->all_ops = true;
+  r->phase = R_START;
+  return false;
+}
+
+void
+read_commit (struct array *a, struct request *r)
+{
+  r->error = steps_put (a, r->step, r->nr_steps);
+  r->all_ops = false;
+}

@@ -1,0 +1,263 @@
+/* gpuraid: take bytes from a client.
+ *
+ * A batch of a write goes through three steps: under the baton, cells
+ * are reserved and pinned; in the client's thread the payload is copied,
+ * once; under the baton the blocks become dirty.  The ends that are not
+ * whole blocks are filled with old content first.
+ *
+ * Zeroes that are no whole stripes are written like this too.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/cache.h"
+#include "array/change.h"
+#include "array/op.h"
+#include "array/request-internal.h"
+#include "array/seat.h"
+#include "array/writeback.h"
+
+/* The blocks that a step touches. */
+static uint16_t
+step_blocks (const struct step *s)
+{
+  const unsigned b0 = s->cell_off / BLOCK_LEN;
+
+  return block_mask (b0, (s->cell_off + s->len - 1) / BLOCK_LEN - b0 + 1);
+}
+
+/* ---- reserve ------------------------------------------------------------ */
+
+static bool
+holds_pin (const struct request *r, const struct line *line)
+{
+  for (unsigned i = 0; i < r->nr_steps; i++)
+    if (r->step[i].line == line)
+      return true;
+  return false;
+}
+
+/* The old content of a block that is only partly written. */
+static bool
+add_fill (struct array *a, struct request *r, struct step *s, unsigned b,
+          struct list **wait)
+{
+  struct read_from f = {
+    .no = s->no, .role = s->role, .pinned = true,
+    .cell_off = b * BLOCK_LEN, .len = BLOCK_LEN,
+    .buf = s->cell->data + (size_t) b * BLOCK_LEN,
+  };
+  uint32_t done;
+
+  if (read_steps (a, r, &f, &r->fill[r->nr_fills], 1, &done, wait) == 0)
+    return false;
+  r->nr_fills++;
+  return true;
+}
+
+static bool
+add_fills (struct array *a, struct request *r, struct step *s,
+           uint16_t missing, struct list **wait)
+{
+  const unsigned first = s->cell_off / BLOCK_LEN;
+  const uint32_t end = s->cell_off + s->len;
+  const unsigned last = (end - 1) / BLOCK_LEN;
+  const bool head = !is_aligned (s->cell_off, BLOCK_LEN);
+  const bool tail = !is_aligned (end, BLOCK_LEN);
+  const unsigned before = r->nr_fills;
+
+  if (missing >> first & 1 && (head || (tail && first == last)) &&
+      !add_fill (a, r, s, first, wait))
+    return false;
+  if (missing >> last & 1 && tail && last != first &&
+      !add_fill (a, r, s, last, wait)) {
+    /* The other fill may have begun an operation: go on without this
+     * one, and let a later batch take the tail.
+     */
+    if (r->nr_fills > before) {
+      s->len = last * BLOCK_LEN - s->cell_off;
+      return true;
+    }
+    return false;
+  }
+  return true;
+}
+
+/* Reserve room for one step.  False: not now, *wait says for what. */
+static bool
+reserve (struct array *a, struct request *r, struct step *s,
+         struct list **wait)
+{
+  struct line *line;
+  struct line_cell *lc;
+  uint16_t missing;
+
+  if (change_busy (a) && !a->failed) {
+    *wait = &a->change_waiters;
+    return false;
+  }
+  if (zero_has (a, s->no)) {
+    *wait = &a->zero_waiters;
+    return false;
+  }
+  line = line_get (a, s->no);
+  if (line == NULL) {
+    *wait = &a->cell_waiters;
+    return false;
+  }
+  lc = &line->cell[s->role];
+  /* A flush that waits for this line must not wait for ever. */
+  if ((line->want_out && line->op == NULL && !holds_pin (r, line)) ||
+      lc->busy & step_blocks (s)) {
+    *wait = &line->waiters;
+    return false;
+  }
+  if (!line_want_cell (a, line, s->role)) {
+    *wait = &a->cell_waiters;
+    return false;
+  }
+  s->line = line;
+  s->cell = lc->c;
+  missing = step_blocks (s) & ~lc->valid;
+  line->pins++;
+  line_hold (a, line);
+  if (missing && !add_fills (a, r, s, missing, wait)) {
+    line->pins--;
+    line_settle (a, line);
+    return false;
+  }
+  missing = step_blocks (s) & ~lc->valid;
+  lc->busy |= missing;
+  /* What is overwritten from here on is no longer old content. */
+  lc->dirty |= step_blocks (s) & lc->valid;
+  return true;
+}
+
+void
+write_start (struct array *a, struct request *r, uint64_t limit)
+{
+  struct list *wait = NULL;
+  uint64_t pos = r->pos;
+
+  if (a->failed) {
+    request_fail (r, EIO);
+    return;
+  }
+  r->nr_steps = r->nr_fills = 0;
+  while (pos < limit && r->nr_steps < REQUEST_STEPS && r->nr_fills == 0) {
+    struct step *s = &r->step[r->nr_steps];
+    struct piece p;
+    uint32_t len;
+
+    layout_piece (&a->g, r->off + pos, limit - pos, &p);
+    *s = (struct step) {
+      .from = STEP_DONE,
+      .no = p.stripe * a->nr_bands + p.chunk_off / a->cell_len,
+      .role = p.role,
+      .cell_off = p.chunk_off % a->cell_len,
+      .buf = r->buf ? r->buf + pos : NULL,
+    };
+    s->len = len = MIN (p.len, a->cell_len - s->cell_off);
+    if (!reserve (a, r, s, &wait))
+      break;
+    r->nr_steps++;
+    pos += s->len;
+    if (s->len < len)
+      break;
+  }
+  if (r->nr_steps == 0) {
+    request_wait (r, wait);
+    return;
+  }
+  r->batch_end = pos;
+  r->phase = R_COPY;
+}
+
+/* ---- copy ---------------------------------------------------------------- */
+
+bool
+write_look (struct array *a, struct request *r)
+{
+  for (unsigned i = 0; i < r->nr_fills; i++) {
+    struct step *f = &r->fill[i];
+
+    if (f->from != STEP_SEAT || f->error == 0)
+      continue;
+    f->op = op_read (a, r, f->no, BIT (f->role), BIT (f->role),
+                     f->cell_off / BLOCK_LEN, 1);
+    if (f->op == NULL) {
+      request_wait (r, &a->cell_waiters);
+      return false;
+    }
+    seat_step_failed (a, f);
+    f->from = STEP_OP;
+  }
+  return r->pending == 0;
+}
+
+void
+write_payload (struct request *r)
+{
+  for (unsigned i = 0; i < r->nr_steps; i++) {
+    const struct step *s = &r->step[i];
+    uint8_t *p = s->cell->data + s->cell_off;
+
+    if (s->buf)
+      memcpy (p, s->buf, s->len);
+    else
+      memset (p, 0, s->len);
+  }
+}
+
+/* ---- commit --------------------------------------------------------------- */
+
+static bool
+is_full (const struct array *a, const struct line *line)
+{
+  const uint16_t all = block_mask (0, a->cell_blocks);
+
+  for (unsigned r = 0; r < a->g.k; r++)
+    if (line->cell[r].dirty != all)
+      return false;
+  return true;
+}
+
+static void
+commit_step (struct array *a, struct request *r, const struct step *s,
+             bool good)
+{
+  struct line *line = s->line;
+  struct line_cell *lc = &line->cell[s->role];
+  const uint16_t blocks = step_blocks (s);
+
+  lc->busy &= ~blocks;
+  if (good) {
+    lc->valid |= blocks;
+    lc->dirty |= blocks;
+    if (r->flags & ARRAY_FUA || a->writethrough) {
+      ticket_add (&line->tickets, r);
+      line->want_out = true;
+    }
+  }
+  else if (lc->valid == 0 && lc->busy == 0)
+    line_drop_cell (a, line, s->role);
+  line->pins--;
+  if (line->want_out || (good && is_full (a, line)))
+    writeback_now (a, line);
+  line_changed (a, line);
+}
+
+void
+write_commit (struct array *a, struct request *r)
+{
+  const int error = steps_put (a, r->fill, r->nr_fills);
+
+  for (unsigned i = 0; i < r->nr_steps; i++)
+    commit_step (a, r, &r->step[i], error == 0);
+  if (error)
+    r->error = error;
+}

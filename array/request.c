@@ -1,0 +1,193 @@
+/* gpuraid: what a client asks of the array, from start to end.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "array/change.h"
+#include "array/flush.h"
+#include "array/request-internal.h"
+
+static void
+request_retry (struct array *a, struct waiter *w)
+{
+  struct request *r = list_item (w, struct request, waiter);
+
+  /* Its client is at it, and will look again. */
+  if (!r->asleep)
+    return;
+  request_advance (a, r);
+  if (r->phase == R_COPY || r->phase == R_COPY_OPS || r->phase == R_DONE) {
+    r->asleep = false;
+    engine_wake (a, r);
+  }
+}
+
+void
+request_init (struct request *r, struct array *a, enum request_kind kind)
+{
+  memset (r, 0, offsetof (struct request, step));
+  r->a = a;
+  r->kind = kind;
+  r->waiter.run = request_retry;
+  list_init (&r->waiter.link);
+  list_init (&r->link);
+  list_init (&r->tickets);
+}
+
+static void
+start (struct array *a, struct request *r)
+{
+  switch (r->kind) {
+  case REQUEST_READ: read_start (a, r); break;
+  case REQUEST_WRITE: write_start (a, r, r->len); break;
+  case REQUEST_ZERO: zero_start (a, r); break;
+  case REQUEST_FLUSH: flush_start (a, r); break;
+  default: change_command (a, r);
+  }
+}
+
+/* Steps whose operations are still out. */
+static void
+look (struct array *a, struct request *r)
+{
+  if (r->kind == REQUEST_READ ? read_look (a, r) : write_look (a, r))
+    r->phase = R_COPY_OPS;
+}
+
+static void
+count (struct array *a, const struct request *r)
+{
+  struct array_counters *c = &a->counters;
+
+  switch (r->kind) {
+  case REQUEST_READ:
+    c->read_ops++;
+    c->read_bytes += r->len;
+    break;
+  case REQUEST_WRITE:
+    c->write_ops++;
+    c->write_bytes += r->len;
+    break;
+  case REQUEST_ZERO:
+    c->zero_ops++;
+    c->zero_bytes += r->len;
+    break;
+  case REQUEST_FLUSH:
+    c->flush_ops++;
+    break;
+  default:
+    break;
+  }
+  if (r->flags & ARRAY_FUA)
+    c->fua_ops++;
+}
+
+/* A batch is done: the next one, or the end. */
+static void
+commit (struct array *a, struct request *r)
+{
+  if (r->kind == REQUEST_READ)
+    read_commit (a, r);
+  else
+    write_commit (a, r);
+  if (r->error) {
+    r->phase = R_DONE;
+    return;
+  }
+  r->pos = r->batch_end;
+  if (r->pos < r->len) {
+    r->phase = R_START;
+    return;
+  }
+  if (r->kind == REQUEST_READ)
+    r->phase = R_DONE;
+  else
+    r->phase = R_STABLE;
+}
+
+static void
+stable (struct array *a, struct request *r)
+{
+  if (r->pending > 0)
+    return;
+  if (r->error)
+    r->phase = R_DONE;
+  else if (r->kind == REQUEST_FLUSH || r->flags & ARRAY_FUA ||
+           a->writethrough) {
+    r->phase = R_FLUSH;
+    flush_members (a, &r->waiter);
+  }
+  else
+    r->phase = R_DONE;
+}
+
+void
+request_advance (struct array *a, struct request *r)
+{
+  enum request_phase before;
+
+  /* As far as it goes without waiting. */
+  do {
+    before = r->phase;
+    switch (r->phase) {
+    case R_START: start (a, r); break;
+    case R_LOOK: look (a, r); break;
+    case R_COMMIT: commit (a, r); break;
+    case R_STABLE: stable (a, r); break;
+    case R_FLUSH:
+      /* Woken by the flush; nothing else has this waiter. */
+      r->error = a->failed ? EIO : 0;
+      r->phase = R_DONE;
+      break;
+    case R_DRAIN:
+    case R_ZERO: zero_advance (a, r); break;
+    default: break;
+    }
+  } while (r->phase != before && r->phase != R_COPY &&
+           r->phase != R_COPY_OPS && r->phase != R_DONE &&
+           r->phase != R_FLUSH);
+}
+
+/* Client's thread. */
+static void
+copy (struct request *r)
+{
+  const bool ops = r->phase == R_COPY_OPS;
+  const bool all = r->kind == REQUEST_READ ?
+    bring_steps (r, r->step, r->nr_steps, ops) :
+    bring_steps (r, r->fill, r->nr_fills, ops);
+
+  if (!all && !ops) {
+    r->phase = R_LOOK;
+    return;
+  }
+  if (r->kind != REQUEST_READ)
+    write_payload (r);
+  r->phase = R_COMMIT;
+}
+
+bool
+request_go (struct request *r)
+{
+  struct array *a = r->a;
+  enum request_phase phase;
+
+  for (;;) {
+    engine_lock (a);
+    r->asleep = false;
+    request_advance (a, r);
+    phase = r->phase;
+    r->asleep = phase != R_COPY && phase != R_COPY_OPS && phase != R_DONE;
+    if (phase == R_DONE)
+      count (a, r);
+    engine_unlock (a);
+    if (phase == R_DONE)
+      return true;
+    if (phase != R_COPY && phase != R_COPY_OPS)
+      return false;
+    copy (r);
+  }
+}

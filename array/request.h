@@ -1,0 +1,104 @@
+/* gpuraid: what a client asks of the array.
+ *
+ * A request is driven by its client's thread through request_go, which
+ * never blocks: it decides under the baton, copies payload without it,
+ * and returns true when the request is finished.  When it returns false,
+ * wake is called once there is something to do again (perhaps before
+ * request_go has returned); then the client calls request_go again.
+ * array/array.c has the blocking form.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_REQUEST_H
+#define GPURAID_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "array/engine.h"
+#include "raidmap/superblock.h"
+
+struct cell;
+struct line;
+struct member;
+struct op;
+
+enum request_kind {
+  REQUEST_READ, REQUEST_WRITE, REQUEST_ZERO, REQUEST_FLUSH,
+  REQUEST_WRITABLE,             /* put the first record in force */
+  REQUEST_FAIL,                 /* take seat out */
+  REQUEST_REPLACE,              /* rebuild slot onto target */
+};
+
+/* A run of bytes to be brought, or to be taken to a cell. */
+struct step {
+  enum { STEP_CELL, STEP_SEAT, STEP_OP, STEP_DONE } from;
+  struct line *line;            /* a write's destination: pinned */
+  struct cell *cell;            /* a write's destination, or STEP_CELL: a
+                                 * reference is held */
+  struct seat *seat;            /* STEP_SEAT: a user is counted */
+  struct op *op;                /* STEP_OP */
+  uint64_t no;                  /* the line's number */
+  unsigned role;
+  uint32_t cell_off;            /* bytes from the start of the cell */
+  uint32_t len;                 /* bytes; STEP_SEAT: may go on in the next
+                                 * lines of the chunk */
+  uint8_t *buf;                 /* the other side; NULL: zeroes (a write) */
+  int error;                    /* STEP_SEAT: what pread said */
+};
+
+#define REQUEST_STEPS 64u
+
+struct request {
+  /* The client's, before the first request_go. */
+  enum request_kind kind;
+  struct array *a;
+  uint8_t *buf;                 /* read, write: len bytes */
+  uint64_t off, len;            /* bytes; read, write, zero */
+  unsigned flags;               /* ARRAY_FUA ... */
+  struct member *target;        /* REQUEST_REPLACE: NULL once taken over */
+  uuid_bytes uuid;              /* REQUEST_REPLACE: the target's */
+  unsigned slot;                /* REQUEST_FAIL, REQUEST_REPLACE */
+  struct seat *seat;            /* REQUEST_FAIL */
+  char *why;                    /* commands: ARRAY_WHY_LEN bytes */
+  void (*wake) (struct request *r);     /* any thread, not the baton's */
+  void *opaque;
+
+  /* Out. */
+  int error;                    /* 0 or a positive errno */
+
+  /* The engine's. */
+  enum request_phase {
+    R_START,            /* decide on the next steps */
+    R_COPY,             /* client's thread: cells, members */
+    R_LOOK,             /* some steps need (or failed, and need) operations */
+    R_COPY_OPS,         /* client's thread: what the operations brought */
+    R_COMMIT,           /* the steps are done */
+    R_STABLE,           /* waits until its data is on the members */
+    R_FLUSH,            /* waits for a flush of the members */
+    R_DRAIN,            /* zero: waits until its stripes are idle */
+    R_ZERO,             /* zero: waits for the members */
+    R_CHANGE,           /* a command: waits for its change */
+    R_DONE,
+  } phase;
+  bool asleep;                  /* the client waits for wake */
+  bool all_ops;                 /* a pread failed: leave reads to operations */
+  uint64_t pos;                 /* bytes done */
+  uint64_t batch_end;           /* pos when the steps are done */
+  unsigned nr_steps, nr_fills;
+  unsigned pending;             /* operations, tickets or transfers */
+  struct step step[REQUEST_STEPS];
+  struct step fill[2];          /* writes: old content of the end blocks */
+  struct waiter waiter;
+  struct list link;             /* in a->zeroing or a->commands */
+  uint64_t line0, line1;        /* R_DRAIN, R_ZERO: the whole stripes */
+  struct list tickets;          /* R_DRAIN, R_ZERO: of dirty data dropped */
+  struct request *next_wake;
+};
+
+extern void request_init (struct request *r, struct array *a,
+                          enum request_kind kind);
+extern bool request_go (struct request *r);
+
+#endif

@@ -1,0 +1,238 @@
+/* gpuraid: who sits in which slot, and how members fail.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/change.h"
+#include "array/rebuild.h"
+#include "array/seat.h"
+
+/* So many read errors in about a minute, or a lost path, and a member is
+ * out; md has 20 an hour.
+ */
+#define MAX_READ_ERRORS 20
+
+bool
+seat_writable_at (const struct array *a, const struct seat *s, uint64_t pos)
+{
+  if (s->failing)
+    return false;
+  switch (s->state) {
+  case SEAT_ACTIVE: return true;
+  case SEAT_TARGET: return pos < s->window_end;
+  default: return false;
+  }
+}
+
+void
+line_masks (const struct array *a, uint64_t no,
+            uint64_t *noread, uint64_t *nowrite)
+{
+  const uint64_t stripe = line_stripe (a, no), pos = line_pos (a, no);
+
+  *noread = *nowrite = 0;
+  FOR_EACH_BIT (slot, a->odd_slots) {
+    const unsigned role = layout_role (&a->g, stripe, slot);
+    const struct seat *s = a->at[slot][0], *t = a->at[slot][1];
+
+    if (s && !s->failing)
+      continue;
+    *noread |= BIT (role);
+    if (t == NULL || !seat_writable_at (a, t, pos))
+      *nowrite |= BIT (role);
+  }
+
+  /* After an unclean start parity may not fit the data; while all of the
+   * data is there, it is made anew and not used.
+   */
+  if (a->nr_unsynced > 0 && *noread == 0) {
+    const uint64_t region = pos / a->sb.l.region_len;
+
+    if (a->unsynced[region / 64] >> (region % 64) & 1)
+      *noread |= LOW_BITS (a->n) & ~LOW_BITS (a->g.k);
+  }
+}
+
+void
+seats_changed (struct array *a)
+{
+  memset (a->at, 0, sizeof a->at);
+  a->odd_slots = a->lost_slots = 0;
+
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i], **at;
+
+    if (s->slot >= a->n || s->m == NULL)
+      continue;
+    at = a->at[s->slot];
+    if (s->state == SEAT_ACTIVE) {
+      if (at[0] == NULL || at[0]->failing) {
+        if (at[0] && !s->failing)
+          at[1] = at[0];
+        at[0] = s;
+      }
+      else
+        at[1] = s;
+    }
+    else if (s->state == SEAT_TARGET && !s->failing)
+      at[1] = s;
+  }
+  for (unsigned slot = 0; slot < a->n; slot++) {
+    const struct seat *s = a->at[slot][0];
+
+    if (s == NULL || s->failing || a->at[slot][1])
+      a->odd_slots |= BIT (slot);
+    if (s == NULL || s->failing)
+      a->lost_slots |= BIT (slot);
+  }
+}
+
+struct seat *
+seat_new (struct array *a, struct member *m, unsigned dev, unsigned slot,
+          enum seat_state state)
+{
+  struct seat *s;
+
+  if (a->nr_seats == MAX_SEATS)
+    return NULL;
+  s = calloc (1, sizeof *s);
+  if (s == NULL)
+    return NULL;
+  s->page_place = calloc (a->nr_pages, 1);
+  if (s->page_place == NULL) {
+    free (s);
+    return NULL;
+  }
+  s->a = a;
+  s->m = m;
+  s->dev = dev;
+  s->slot = slot;
+  s->state = state;
+  atomic_init (&s->users, 0);
+  a->seat[a->nr_seats++] = s;
+  return s;
+}
+
+void
+seat_retire (struct array *a, struct seat *s)
+{
+  s->state = SEAT_IDLE;
+  s->failing = true;
+  seats_changed (a);
+}
+
+struct close_call {
+  struct call call;
+  struct member *m;
+};
+
+static void
+close_it (struct call *call)
+{
+  struct close_call *c = list_item (call, struct close_call, call);
+
+  member_close (c->m);
+  free (c);
+}
+
+void
+seats_close_retired (struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+    struct close_call *c;
+
+    if (s->state != SEAT_IDLE || !s->failing || s->m == NULL ||
+        atomic_load (&s->users) > 0)
+      continue;
+    c = calloc (1, sizeof *c);
+    if (c == NULL)
+      continue;
+    if (s->slot < a->n && s->failed) {
+      free (a->slot_path[s->slot]);
+      a->slot_path[s->slot] = strdup (s->m->path);
+    }
+    c->call.run = close_it;
+    c->m = s->m;
+    s->m = NULL;
+    engine_call (a, &c->call);
+  }
+}
+
+unsigned
+nr_good_slots (const struct array *a)
+{
+  return a->n - nr_bits (a->lost_slots);
+}
+
+void
+array_has_failed (struct array *a, const char *why)
+{
+  if (a->failed)
+    return;
+  a->failed = true;
+  log_error ("the array has failed: %s; nothing is written any more", why);
+  engine_run_waiters (a, &a->change_waiters);
+  engine_run_waiters (a, &a->cell_waiters);
+}
+
+static void
+fail_active (struct array *a, struct seat *s)
+{
+  const struct seat *other = a->at[s->slot][0] == s ?
+    a->at[s->slot][1] : a->at[s->slot][0];
+  const bool replaced =
+    other && other != s && other->state == SEAT_ACTIVE && !other->failing;
+
+  if (!replaced && nr_good_slots (a) <= a->g.k) {
+    array_has_failed (a, "too many members are lost");
+    return;
+  }
+  s->failing = true;
+  s->failed = true;
+  seats_changed (a);
+  if (a->writable || a->opening)
+    change_request (a);
+}
+
+void
+seat_fail (struct array *a, struct seat *s, const char *what, int error)
+{
+  s->nr_errors++;
+  if (s->failing || a->failed || s->state == SEAT_IDLE)
+    return;
+  if (error)
+    log_notice ("slot %u: %s: %s: %s; the member is taken out", s->slot,
+                s->m->path, what, strerror (error));
+  else
+    log_notice ("slot %u: %s: %s", s->slot, s->m->path, what);
+  if (s->state == SEAT_ACTIVE)
+    fail_active (a, s);
+  else {
+    s->failing = true;
+    s->failed = true;
+    seats_changed (a);
+    rebuild_lost_target (a, s);
+    change_request (a);
+  }
+}
+
+void
+seat_read_error (struct array *a, struct seat *s, int error)
+{
+  s->nr_errors++;
+  if (s->failing)
+    return;
+  log_debug ("slot %u: %s: read: %s", s->slot, s->m->path, strerror (error));
+  s->read_errors++;
+  /* While there is no other way to its data, it stays. */
+  if (s->state == SEAT_ACTIVE && nr_good_slots (a) <= a->g.k)
+    return;
+  if (error == ENODEV || error == ENXIO || error == ENOTCONN ||
+      error == ESHUTDOWN || s->read_errors >= MAX_READ_ERRORS)
+    seat_fail (a, s, "read", error);
+}

@@ -1,0 +1,47 @@
+/* gpuraid: who sits in which slot, and how members fail.
+ *
+ * With the baton, all of these.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_SEAT_H
+#define GPURAID_SEAT_H
+
+#include "array/internal.h"
+
+/* The roles of a line whose stored cell must not be used, and those that
+ * can't be written; the second is a subset of the first.
+ */
+extern void line_masks (const struct array *a, uint64_t no,
+                        uint64_t *noread, uint64_t *nowrite);
+
+/* May this seat be written at a line, as one of the array's? */
+extern bool seat_writable_at (const struct array *a, const struct seat *s,
+                              uint64_t pos);
+
+/* Seats changed: work out again who is at a slot. */
+extern void seats_changed (struct array *a);
+
+/* Add a seat for a member, which it takes over; NULL: no memory. */
+extern struct seat *seat_new (struct array *a, struct member *m, unsigned dev,
+                              unsigned slot, enum seat_state state);
+/* Not used any more: its member is closed when its last I/O has ended. */
+extern void seat_retire (struct array *a, struct seat *s);
+extern void seats_close_retired (struct array *a);
+
+/* Slots with an active seat that is not failing. */
+extern unsigned nr_good_slots (const struct array *a);
+
+/* A read failed; what could be served otherwise was. */
+extern void seat_read_error (struct array *a, struct seat *s, int error);
+/* A write (twice) or a flush failed, or somebody asked for it: the array
+ * goes on without this member, if it can.
+ */
+extern void seat_fail (struct array *a, struct seat *s, const char *what,
+                       int error);
+
+/* Nothing can be written any more; why is for the log. */
+extern void array_has_failed (struct array *a, const char *why);
+
+#endif

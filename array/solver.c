@@ -1,0 +1,154 @@
+/* gpuraid: the matrix for a plan, made once and kept.
+ *
+ * One matrix serves encoding, a partial update, a degraded read, rebuild
+ * and repair.  The unknowns are the old content of the k data roles and
+ * the new content of those given; every cell that is read or given, and
+ * every one that is to be made, is a linear form of them, so
+ * matrix_express finds the coefficients whatever the case.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/solver.h"
+#include "common/bits.h"
+#include "raidmap/layout.h"
+
+#define NR_BUCKETS 256u
+#define MAX_SOLUTIONS 2048u     /* of those not in use; about 1 KiB each */
+
+struct solver {
+  unsigned k, m;
+  unsigned nr;
+  struct solution *bucket[NR_BUCKETS];
+  uint8_t parity[];             /* m x k */
+};
+
+struct solver *
+solver_new (unsigned k, unsigned m)
+{
+  struct solver *s = calloc (1, sizeof *s + (size_t) k * m);
+
+  if (s) {
+    s->k = k;
+    s->m = m;
+    matrix_rs_parity (k, m, s->parity);
+  }
+  return s;
+}
+
+static void
+solution_free (struct solution *sol)
+{
+  matrix_free (sol->matrix);
+  free (sol);
+}
+
+/* Forget what no job uses. */
+static void
+trim (struct solver *s)
+{
+  for (unsigned b = 0; b < NR_BUCKETS; b++)
+    for (struct solution **p = &s->bucket[b]; *p; ) {
+      struct solution *sol = *p;
+
+      if (sol->users > 0) {
+        p = &sol->next;
+        continue;
+      }
+      *p = sol->next;
+      s->nr--;
+      solution_free (sol);
+    }
+}
+
+void
+solver_free (struct solver *s)
+{
+  if (s)
+    trim (s);
+  free (s);
+}
+
+/* The old (or, where given says so, new) content of a role as a form of
+ * the 2k unknowns.
+ */
+static void
+form (const struct solver *s, unsigned role, uint64_t given, uint8_t *v)
+{
+  const unsigned k = s->k;
+
+  memset (v, 0, 2 * k);
+  if (role < k) {
+    v[role] = 1;
+    return;
+  }
+  for (unsigned i = 0; i < k; i++)
+    v[given & BIT (i) ? k + i : i] = s->parity[(role - k) * k + i];
+}
+
+static struct matrix *
+make_matrix (const struct solver *s, const struct solution *sol)
+{
+  static __thread uint8_t source[2 * MAX_SLOTS * 2 * MAX_SLOTS];
+  static __thread uint8_t target[MAX_SLOTS * 2 * MAX_SLOTS];
+  static __thread uint8_t coef[MAX_SLOTS * 2 * MAX_SLOTS];
+  const unsigned nr_vars = 2 * s->k;
+  unsigned nr_src = 0, nr_tgt = 0;
+
+  FOR_EACH_BIT (r, sol->in)
+    form (s, r, 0, &source[nr_src++ * nr_vars]);
+  FOR_EACH_BIT (r, sol->given) {
+    uint8_t *v = &source[nr_src++ * nr_vars];
+
+    memset (v, 0, nr_vars);
+    v[s->k + r] = 1;
+  }
+  FOR_EACH_BIT (r, sol->make)
+    form (s, r, sol->given, &target[nr_tgt++ * nr_vars]);
+
+  if (matrix_express (nr_vars, nr_src, source, nr_tgt, target, coef) == -1)
+    return NULL;
+  return matrix_new (nr_tgt, nr_src, coef);
+}
+
+struct solution *
+solver_get (struct solver *s, uint64_t in, uint64_t given, uint64_t make)
+{
+  const uint64_t h = (in * 0x9e3779b97f4a7c15) ^ (given * 0xc2b2ae3d27d4eb4f) ^
+    (make * 0x165667b19e3779f9);
+  struct solution **b = &s->bucket[(h >> 32) % NR_BUCKETS], *sol;
+
+  for (sol = *b; sol; sol = sol->next)
+    if (sol->in == in && sol->given == given && sol->make == make) {
+      sol->users++;
+      return sol;
+    }
+
+  if (s->nr >= MAX_SOLUTIONS)
+    trim (s);
+  sol = calloc (1, sizeof *sol);
+  if (sol == NULL)
+    return NULL;
+  sol->in = in;
+  sol->given = given;
+  sol->make = make;
+  sol->users = 1;
+  sol->matrix = make_matrix (s, sol);
+  if (sol->matrix == NULL) {
+    free (sol);
+    return NULL;
+  }
+  sol->next = *b;
+  *b = sol;
+  s->nr++;
+  return sol;
+}
+
+void
+solver_put (struct solver *s, struct solution *sol)
+{
+  sol->users--;
+}

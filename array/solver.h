@@ -1,0 +1,38 @@
+/* gpuraid: the matrix for a plan, made once and kept.
+ *
+ * All state belongs to the baton's holder.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_SOLVER_H
+#define GPURAID_SOLVER_H
+
+#include <stdint.h>
+
+#include "gf/matrix.h"
+
+struct solver;
+
+/* A matrix in use, with what it is for. */
+struct solution {
+  struct matrix *matrix;        /* rows: make, ascending; columns: in,
+                                 * ascending, then given, ascending */
+  uint64_t in, given, make;
+  unsigned users;               /* jobs in flight */
+  struct solution *next;        /* the solver's */
+};
+
+/* NULL with errno. */
+extern struct solver *solver_new (unsigned k, unsigned m);
+extern void solver_free (struct solver *s);     /* no solution is in use */
+
+/* Get the matrix that makes the roles of make from the old content of
+ * the roles in `in` and the new content of those given.  NULL: no such
+ * matrix, or no memory.  solver_put when the job is done.
+ */
+extern struct solution *solver_get (struct solver *s, uint64_t in,
+                                    uint64_t given, uint64_t make);
+extern void solver_put (struct solver *s, struct solution *sol);
+
+#endif

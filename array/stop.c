@@ -1,0 +1,78 @@
+/* gpuraid: the end of a running array.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include "array/change.h"
+#include "array/dirty.h"
+#include "array/flush.h"
+#include "array/rebuild.h"
+#include "array/stop.h"
+#include "array/writeback.h"
+
+static void
+nothing (struct array *a, struct waiter *w)
+{
+}
+
+static bool
+in_flight (const struct array *a)
+{
+  if (!list_empty (&a->ops) || a->change || a->saving > 0 || a->flushing ||
+      !list_empty (&a->flush_waiters))
+    return true;
+  for (uint64_t i = 0; i < a->nr_pages; i++)
+    if (a->page[i].writing || a->page[i].queued)
+      return true;
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (atomic_load (&a->seat[i]->users) > 0)
+      return true;
+  return false;
+}
+
+/* With the baton, nothing is in flight.  True at the end. */
+static bool
+next_step (struct array *a)
+{
+  const bool alive = a->writable && !a->failed;
+
+  switch (a->stop_phase++) {
+  case 0:                       /* no new rebuild; write out what is left */
+    a->stopping = true;
+    if (alive)
+      list_for_each (l, &a->dirty)
+        writeback_now (a, list_item (l, struct line, link));
+    return false;
+  case 1:
+    if (alive && a->nr_dirty > 0)
+      a->stop_phase = 0;        /* lines that were in use */
+    return false;
+  case 2:
+    a->stop_waiter.run = nothing;
+    list_init (&a->stop_waiter.link);
+    if (alive)
+      flush_members (a, &a->stop_waiter);
+    return false;
+  case 3:
+    if (alive)
+      dirty_flushed (a, true);
+    return false;
+  case 4:
+    if (alive)
+      change_save (a, !a->any_open, NULL);
+    return false;
+  default:
+    return true;
+  }
+}
+
+bool
+stop_step (struct array *a)
+{
+  bool end;
+
+  engine_lock (a);
+  end = !in_flight (a) && next_step (a);
+  engine_unlock (a);
+  return end;
+}

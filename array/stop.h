@@ -1,0 +1,17 @@
+/* gpuraid: the end of a running array.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_STOP_H
+#define GPURAID_STOP_H
+
+#include "array/internal.h"
+
+/* Without the baton.  Write out, flush, clear the dirty bits, say clean
+ * in the superblock: called again and again, with time for I/O in
+ * between, until it returns true.  Then nothing is in flight.
+ */
+extern bool stop_step (struct array *a);
+
+#endif
