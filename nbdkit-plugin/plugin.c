@@ -114,7 +114,7 @@ plugin_dump_plugin (void)
   "code=rs                        Erasure code.\n"                      \
   "consistency=none               Fixed when the array is created.\n"   \
   "checksum=none                  Fixed when the array is created.\n"   \
-  "create=no|missing              Create the array if all members are blank.\n" \
+  "create=no|missing              Create the array if there is none.\n" \
   "coder=auto|isal|gf-complete    What computes parity (default: auto).\n" \
   "cache=SIZE                     Memory for stripes (default: 256M).\n" \
   "cache-mode=writeback|writethrough\n"                                 \
@@ -159,4 +159,5 @@ static struct nbdkit_plugin plugin = {
   .extents = plugin_extents,
 };
 
+extern struct nbdkit_plugin *plugin_init (void);
 NBDKIT_REGISTER_PLUGIN (plugin)
