@@ -119,6 +119,10 @@ main (int argc, char *argv[])
     log_error ("%s: not in this version", argv[1]);
     return EXIT_FAILURE;
   }
+  if (argc > 2 && strcmp (argv[2], "--help") == 0) {
+    printf ("usage: gpuraid %s %s\n%s\n", c->name, c->args, c->what);
+    return EXIT_SUCCESS;
+  }
   optind = 0;                   /* glibc: start afresh */
   return c->run (argc - 1, argv + 1);
 }

@@ -1,0 +1,300 @@
+/* gpuraid: gpuraid examine: what a superblock says.
+ *
+ * Takes no lock and judges nothing: which members together make an
+ * array is decided when it is opened.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "array/copies.h"
+#include "cli/cli.h"
+#include "common/bits.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+
+static const char *const copy_name[SB_NR_COPIES] = { "A1", "A2", "B1", "B2" };
+
+static const char *const state_name[] = {
+  [DEVICE_NONE] = "unlisted",
+  [DEVICE_ACTIVE] = "active",
+  [DEVICE_FAILED] = "failed",
+  [DEVICE_MISSING] = "missing",
+  [DEVICE_REBUILDING] = "rebuilding",
+  [DEVICE_SPARE] = "spare",
+};
+
+struct examined {
+  struct found f;
+  const char *why[SB_NR_COPIES];
+  const struct superblock *sb;  /* what the member last accepted, or, if
+                                 * that is lost, was proposed */
+  struct device own;            /* its entry; state DEVICE_NONE: unlisted */
+};
+
+/* 0, or -1 reported. */
+static int
+examine (struct member *m, struct examined *e)
+{
+  bool blank = true;
+  int err, dev;
+
+  err = copies_read (m, &e->f, e->why);
+  if (err) {
+    log_error ("read: %s: %s", m->path, strerror (err));
+    return -1;
+  }
+  e->sb = found_accepted (&e->f);
+  if (e->sb == NULL)
+    e->sb = found_newest (&e->f);
+  if (e->sb == NULL) {
+    for (enum sb_copy copy = 0; copy < SB_NR_COPIES; copy++)
+      if (e->f.result[copy] != SB_BLANK && blank) {
+        log_error ("%s: no sound gpuraid superblock (%s: %s)", m->path,
+                   copy_name[copy], e->why[copy]);
+        blank = false;
+      }
+    if (blank)
+      log_error ("%s: no gpuraid superblock", m->path);
+    return -1;
+  }
+  dev = membership_find (e->sb->device, &e->sb->member_uuid);
+  e->own = dev == -1 ? (struct device) { .slot = SLOT_NONE }
+    : e->sb->device[dev];
+  return 0;
+}
+
+static const char *
+code_name (const struct superblock *sb)
+{
+  return sb->code == CODE_RS ? "rs" : "crs";
+}
+
+static const char *
+consistency_name (const struct superblock *sb)
+{
+  return sb->consistency == CONSISTENCY_NONE ? "none" : "journal";
+}
+
+static const char *
+checksum_name (const struct superblock *sb)
+{
+  return sb->checksum == CHECKSUM_NONE ? "none" : "crc32c";
+}
+
+static const char *
+copy_text (const struct examined *e, enum sb_copy copy)
+{
+  switch (e->f.result[copy]) {
+  case SB_OK: return "good";
+  case SB_BLANK: return "blank";
+  case SB_TOO_NEW: return "too new";
+  default: return "damaged";
+  }
+}
+
+/* ---- for a person ---------------------------------------------------- */
+
+static void
+show_devices (const struct superblock *sb)
+{
+  char uuid[UUID_TEXT_LEN];
+
+  for (unsigned i = 0; i < SB_MAX_DEVICES; i++) {
+    const struct device *d = &sb->device[i];
+
+    if (d->state == DEVICE_NONE)
+      continue;
+    printf ("    ");
+    if (d->slot == SLOT_NONE)
+      printf ("%7s", "");
+    else
+      printf ("slot %-2u", d->slot);
+    printf ("  %s  %s", uuid_text (&d->uuid, uuid), state_name[d->state]);
+    if (d->state == DEVICE_REBUILDING)
+      printf (", %" PRIu64 " of %" PRIu64 " bytes", d->cursor,
+              sb->l.data_len);
+    printf ("\n");
+  }
+}
+
+static void
+show (const struct member *m, const struct examined *e)
+{
+  const struct superblock *sb = e->sb;
+  char uuid[UUID_TEXT_LEN], size[CLI_SIZE_LEN];
+
+  printf ("%s:\n", m->path);
+  printf ("  array       %s\n", uuid_text (&sb->array_uuid, uuid));
+  printf ("  geometry    %u+%u, chunk %s, code %s, consistency %s, "
+          "checksum %s\n", sb->g.k, sb->g.m, cli_size (sb->g.chunk, size),
+          code_name (sb), consistency_name (sb), checksum_name (sb));
+  printf ("  size        %s (%" PRIu64 " bytes)\n",
+          cli_size (sb->g.size, size), sb->g.size);
+  printf ("  member      %s, ", uuid_text (&sb->member_uuid, uuid));
+  if (e->own.slot != SLOT_NONE)
+    printf ("slot %u, ", e->own.slot);
+  printf ("%s\n", state_name[e->own.state]);
+  printf ("  data        at %" PRIu64 ", %" PRIu64 " bytes\n",
+          sb->l.data_off, sb->l.data_len);
+  printf ("  epoch       %" PRIu64 "\n", sb->record.self.ballot.epoch);
+  printf ("  shut down   %s\n", sb->clean ? "cleanly" : "not, or running");
+  if (sb->host[0])
+    printf ("  written by  %s\n", sb->host);
+  printf ("  copies     ");
+  for (enum sb_copy copy = 0; copy < SB_NR_COPIES; copy++)
+    printf (" %s %s%s%s%s", copy_name[copy], copy_text (e, copy),
+            e->f.result[copy] == SB_CORRUPT ? " (" : "",
+            e->f.result[copy] == SB_CORRUPT ? e->why[copy] : "",
+            e->f.result[copy] == SB_CORRUPT ? ")" : "");
+  printf ("\n  members\n");
+  show_devices (sb);
+}
+
+/* ---- for a program --------------------------------------------------- */
+
+static void
+add_string (struct json_object *o, const char *key, const char *value)
+{
+  json_object_object_add (o, key, json_object_new_string (value));
+}
+
+static void
+add_number (struct json_object *o, const char *key, uint64_t value)
+{
+  json_object_object_add (o, key, json_object_new_uint64 (value));
+}
+
+static void
+add_slot (struct json_object *o, uint8_t slot)
+{
+  json_object_object_add (o, "slot", slot == SLOT_NONE ? NULL :
+                          json_object_new_int (slot));
+}
+
+static struct json_object *
+devices_to_json (const struct superblock *sb)
+{
+  struct json_object *list = json_object_new_array ();
+  char uuid[UUID_TEXT_LEN];
+
+  for (unsigned i = 0; i < SB_MAX_DEVICES; i++) {
+    const struct device *d = &sb->device[i];
+    struct json_object *o;
+
+    if (d->state == DEVICE_NONE)
+      continue;
+    o = json_object_new_object ();
+    add_string (o, "uuid", uuid_text (&d->uuid, uuid));
+    add_slot (o, d->slot);
+    add_string (o, "state", state_name[d->state]);
+    if (d->state == DEVICE_REBUILDING)
+      add_number (o, "cursor", d->cursor);
+    json_object_array_add (list, o);
+  }
+  return list;
+}
+
+static struct json_object *
+to_json (const struct member *m, const struct examined *e)
+{
+  const struct superblock *sb = e->sb;
+  struct json_object *o = json_object_new_object ();
+  struct json_object *copies = json_object_new_object ();
+  char uuid[UUID_TEXT_LEN];
+
+  add_string (o, "path", m->path);
+  add_string (o, "uuid", uuid_text (&sb->array_uuid, uuid));
+  add_string (o, "member_uuid", uuid_text (&sb->member_uuid, uuid));
+  add_slot (o, e->own.slot);
+  add_string (o, "state", state_name[e->own.state]);
+  add_number (o, "k", sb->g.k);
+  add_number (o, "m", sb->g.m);
+  add_number (o, "chunk", sb->g.chunk);
+  add_number (o, "size", sb->g.size);
+  add_string (o, "code", code_name (sb));
+  add_string (o, "consistency", consistency_name (sb));
+  add_string (o, "checksum", checksum_name (sb));
+  add_number (o, "epoch", sb->record.self.ballot.epoch);
+  add_number (o, "data_off", sb->l.data_off);
+  add_number (o, "data_len", sb->l.data_len);
+  add_number (o, "bitmap_off", sb->l.bitmap_off);
+  add_number (o, "bitmap_len", sb->l.bitmap_len);
+  add_number (o, "region_len", sb->l.region_len);
+  json_object_object_add (o, "clean", json_object_new_boolean (sb->clean));
+  add_string (o, "host", sb->host);
+  for (enum sb_copy copy = 0; copy < SB_NR_COPIES; copy++)
+    add_string (copies, copy_name[copy], copy_text (e, copy));
+  json_object_object_add (o, "copies", copies);
+  json_object_object_add (o, "members", devices_to_json (sb));
+  return o;
+}
+
+static int
+examine_path (const char *path, struct json_object *list)
+{
+  CLEANUP_FREE struct examined *e = calloc (1, sizeof *e);
+  struct member *m;
+  int r = -1;
+
+  if (e == NULL) {
+    log_error ("calloc: %m");
+    return -1;
+  }
+  m = member_open (path, MEMBER_NOLOCK, 0);
+  if (m == NULL) {
+    if (errno == ENOENT || errno == ENXIO || errno == EIO)
+      log_error ("open: %s: %m", path);
+    return -1;
+  }
+  if (examine (m, e) == 0) {
+    if (list)
+      json_object_array_add (list, to_json (m, e));
+    else
+      show (m, e);
+    r = 0;
+  }
+  member_close (m);
+  return r;
+}
+
+int
+cmd_examine (int argc, char **argv)
+{
+  static const struct option options[] = {
+    { "json", no_argument, NULL, 'j' },
+    { NULL },
+  };
+  struct json_object *list = NULL;
+  int opt, r = EXIT_SUCCESS;
+  bool json = false;
+
+  while ((opt = getopt_long (argc, argv, "", options, NULL)) != -1) {
+    if (opt != 'j')
+      return cli_usage (argv[0]);
+    json = true;
+  }
+  if (optind == argc)
+    return cli_usage (argv[0]);
+
+  if (json)
+    list = json_object_new_array ();
+  for (; optind < argc; optind++)
+    if (examine_path (argv[optind], list) == -1)
+      r = EXIT_FAILURE;
+  if (json) {
+    puts (json_object_to_json_string_ext (list, JSON_C_TO_STRING_PRETTY |
+                                          JSON_C_TO_STRING_SPACED |
+                                          JSON_C_TO_STRING_NOSLASHESCAPE));
+    json_object_put (list);
+  }
+  return r;
+}

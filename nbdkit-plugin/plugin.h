@@ -1,0 +1,50 @@
+/* gpuraid: what the files of the plugin share.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_PLUGIN_H
+#define GPURAID_PLUGIN_H
+
+#define NBDKIT_API_VERSION 2
+#include <nbdkit-plugin.h>
+
+#include "array/array.h"
+
+/* The array, from .get_ready to .cleanup. */
+extern struct array *plugin_array;
+/* Its members do direct I/O: reading ahead of a client gains nothing. */
+extern bool plugin_direct;
+
+/* ---- log.c ----------------------------------------------------------- */
+
+/* Send messages to nbdkit; notices to stderr. */
+extern void log_to_nbdkit (void);
+/* Notices to syslog, if the fork made a daemon without a stderr. */
+extern void log_after_fork (void);
+
+/* ---- ready.c: from the keys to a running array ----------------------- */
+
+extern int plugin_config (const char *key, const char *value);
+extern int plugin_config_complete (void);
+extern void plugin_load (void);
+extern int plugin_get_ready (void);
+extern int plugin_after_fork (void);
+extern void plugin_cleanup (void);
+extern void plugin_unload (void);
+
+/* ---- requests.c: data ------------------------------------------------- */
+
+extern int plugin_pread (void *handle, void *buf, uint32_t count,
+                         uint64_t offset, uint32_t flags);
+extern int plugin_pwrite (void *handle, const void *buf, uint32_t count,
+                          uint64_t offset, uint32_t flags);
+extern int plugin_flush (void *handle, uint32_t flags);
+extern int plugin_trim (void *handle, uint32_t count, uint64_t offset,
+                        uint32_t flags);
+extern int plugin_zero (void *handle, uint32_t count, uint64_t offset,
+                        uint32_t flags);
+extern int plugin_extents (void *handle, uint32_t count, uint64_t offset,
+                           uint32_t flags, struct nbdkit_extents *extents);
+
+#endif

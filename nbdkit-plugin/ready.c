@@ -1,0 +1,173 @@
+/* gpuraid: from the keys to a running array, and back.
+ *
+ * nbdkit forks between .get_ready and .after_fork.  A daemon cannot fail
+ * any more after that, and a thread or a ring made before is lost: so
+ * everything is decided in .get_ready, with plain reads, and threads are
+ * made in .after_fork.  Nothing is written to an array that exists before
+ * somebody who may write has come.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/blank.h"
+#include "array/create.h"
+#include "common/log.h"
+#include "control/control.h"
+#include "gf/coder.h"
+#include "member/loop.h"
+#include "nbdkit-plugin/plugin.h"
+
+/* -D gpuraid.loop=1: io_uring; 2: plain threads; else what suits. */
+int gpuraid_debug_loop;
+
+struct array *plugin_array;
+bool plugin_direct;
+
+static struct config config;
+static struct control *control;
+static struct control_array control_array;
+static bool use_uring;
+
+void
+plugin_load (void)
+{
+  log_to_nbdkit ();
+  config_init (&config);
+}
+
+int
+plugin_config (const char *key, const char *value)
+{
+  int r = config_set (&config, key, value);
+
+  if (r == 1) {
+    log_error ("unknown key: %s (nbdkit gpuraid --help lists them)", key);
+    return -1;
+  }
+  return r;
+}
+
+int
+plugin_config_complete (void)
+{
+  return config_complete (&config);
+}
+
+/* io_uring does direct I/O without a thread for each; buffered I/O it
+ * hands to threads of its own, which is slower than ours.
+ */
+static int
+choose_loop (struct member *const *members, unsigned nr)
+{
+  plugin_direct = true;
+  for (unsigned i = 0; i < nr; i++)
+    plugin_direct &= members[i]->direct;
+
+  use_uring = gpuraid_debug_loop == 1 ||
+    (gpuraid_debug_loop != 2 && plugin_direct);
+  if (use_uring && !loop_uring_works ()) {
+    if (gpuraid_debug_loop == 1) {
+      log_error ("io_uring is forbidden or missing here");
+      return -1;
+    }
+    log_notice ("io_uring is forbidden or missing here: using threads, which "
+                "is slower");
+    use_uring = false;
+  }
+  return 0;
+}
+
+/* Take the members and make the array. */
+static int
+make_array (struct member **members, unsigned nr, unsigned nr_absent)
+{
+  struct assembly a;
+  struct coder *coder;
+
+  if (choose_loop (members, nr) == -1) {
+    for (unsigned i = 0; i < nr; i++)
+      member_close (members[i]);
+    return -1;
+  }
+  if (assemble (&config, members, nr, nr_absent, &a) == -1)
+    return -1;
+  coder = coder_new (config.coder, -1);
+  if (coder == NULL)
+    goto err;
+  plugin_array = array_new (&config, &a, coder);
+  if (plugin_array == NULL)
+    goto err;
+  return 0;
+
+ err:
+  coder_free (coder);
+  assembly_free (&a);
+  return -1;
+}
+
+int
+plugin_get_ready (void)
+{
+  struct member *members[CONFIG_MAX_MEMBERS];
+  unsigned nr, nr_absent;
+
+  if (config.create == CREATE_MISSING) {
+    int wanted = create_is_wanted (&config);
+
+    if (wanted == -1 ||
+        (wanted == 1 && create_array (&config, false) == -1))
+      return -1;
+  }
+  if (open_members (&config, members, &nr, &nr_absent) == -1 ||
+      make_array (members, nr, nr_absent) == -1)
+    return -1;
+  if (config.control) {
+    control = control_bind (config.control);
+    if (control == NULL)
+      return -1;
+  }
+  return 0;
+}
+
+int
+plugin_after_fork (void)
+{
+  struct loop *loop;
+
+  log_after_fork ();
+  loop = use_uring ? loop_uring_new () : NULL;
+  if (loop == NULL)
+    loop = loop_threads_new ();
+  if (loop == NULL || array_start (plugin_array, loop) == -1)
+    return -1;
+  if (control) {
+    control_array = (struct control_array) {
+      .array = plugin_array,
+      .open = member_open,
+      .blank = member_is_blank,
+    };
+    if (control_start (control, &control_array_ops, &control_array) == -1)
+      return -1;
+  }
+  return 0;
+}
+
+void
+plugin_cleanup (void)
+{
+  control_stop (control);
+  control = NULL;
+  array_free (plugin_array);
+  plugin_array = NULL;
+}
+
+/* .cleanup is not called where .after_fork was not reached. */
+void
+plugin_unload (void)
+{
+  plugin_cleanup ();
+  config_free (&config);
+}
