@@ -82,8 +82,10 @@ array_replace (struct array *a, const char *which, struct member *target,
 {
   fake.nr_replace++;
   snprintf (fake.which, sizeof fake.which, "%s", which);
-  if (fake.replace)
+  if (fake.replace) {
     snprintf (why, ARRAY_WHY_LEN, "the array says no");
+    member_close (target);
+  }
   else
     fake.target = target;
   return fake.replace;
