@@ -239,6 +239,14 @@ test_not_blank (void **state)
   created ("k=2 m=1 x y z", true);
   opened ("x y z");
 
+  /* What lies where we write nothing is wiped too. */
+  make ("xyz", 16 * MIB);
+  scratch_put ("x", 32768, "\1CD001\1", 7);
+  assert_int_equal (system ("/sbin/blkid -p x >/dev/null"), 0);
+  refused ("k=2 m=1 x y z", false, "iso9660");
+  created ("k=2 m=1 x y z", true);
+  assert_int_not_equal (system ("/sbin/blkid -p x >/dev/null"), 0);
+
   /* In one place only, and damaged there. */
   make ("xyz", 16 * MIB);
   scratch_put ("z", 16 * MIB - 4096, "\0", 1);
