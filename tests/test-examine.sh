@@ -1,0 +1,79 @@
+#!/bin/bash
+# test-examine.sh: gpuraid examine says what is on a member, for people
+# and for programs, while the array runs and when half of it is damaged.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+
+source tests/functions.sh
+
+make_members 3 8M
+create_array k=2 m=1 chunk=16K size=3000000 >"$tmp/created"
+blank=$shm/blank
+truncate -s 8M "$blank"
+
+# get FIELD FILE: of the JSON of one member
+get ()
+{
+  "$gpuraid" examine --json "$2" | field "0.$1"
+}
+
+expect ()
+{
+  local v
+  v=$(get "$1" "${members[1]}")
+  [ "$v" = "$2" ] || fail "$1 is $v, not $2"
+}
+
+expect path "${members[1]}"
+expect slot 1
+expect k 2
+expect m 1
+expect chunk 16384
+expect size $((3000000 / 4096 * 4096))
+expect code rs
+expect epoch 1
+expect state active
+expect data_off 1048576
+# 92 stripes of 2 * 16K hold it; the last one is whole.
+expect data_len $((92 * 16384))
+expect clean true
+expect copies.B2 good
+uuid=$(get uuid "${members[0]}")
+[ "$(get uuid "${members[2]}")" = "$uuid" ] || fail "two uuids of one array"
+grep -q "$uuid" "$tmp/created" || fail "create did not say the uuid"
+
+# All in one list, in the order given.
+"$gpuraid" examine --json "${members[2]}" "${members[0]}" >"$tmp/list"
+[ "$(field 0.slot <"$tmp/list")$(field 1.slot <"$tmp/list")" = 20 ] ||
+  fail "not in order"
+
+"$gpuraid" examine "${members[0]}" >"$tmp/text"
+for word in "$uuid" '2+1' 'slot 0' 'active' '16 KiB'; do
+  grep -q -- "$word" "$tmp/text" || fail "no $word for a person"
+done
+
+# While it runs; no lock, nothing written.
+start_raid
+expect state active
+"$gpuraid" examine "${members[@]}" >/dev/null || fail "while it runs"
+stop_raid
+
+# What is left is shown, whatever is damaged.
+dd if=/dev/zero of="${members[1]}" bs=4096 count=1 conv=notrunc status=none
+printf x | dd of="${members[1]}" bs=1 seek=$((8 * 1024 * 1024 - 4000)) \
+  conv=notrunc status=none
+expect copies.A1 blank
+expect copies.A2 good
+expect copies.B2 damaged
+expect slot 1
+"$gpuraid" examine "${members[1]}" | grep -q 'B2 damaged (' || fail "no reason"
+
+# Exit status 1 if there is none, but the others are shown.
+rc=0
+"$gpuraid" examine --json "$blank" "${members[0]}" >"$tmp/list" \
+  2>"$tmp/err" || rc=$?
+[ $rc = 1 ] || fail "exit status $rc"
+grep -q 'no gpuraid superblock' "$tmp/err" || fail "$(cat "$tmp/err")"
+[ "$(field 0.slot <"$tmp/list")" = 0 ] || fail "the sound one is not shown"
+"$gpuraid" examine "$shm/nothing" 2>"$tmp/err" && fail "of nothing"
+[ "$(wc -l <"$tmp/err")" = 1 ] || fail "not one line: $(cat "$tmp/err")"
