@@ -1,8 +1,8 @@
 #!/bin/bash
 # test-lab-model: the fault lab finds what is wrong, and only that; see
-# the .py beside it.
+# tests/lab-model.py.
 # run-tests: no-sanitizer
 #
 # SPDX-License-Identifier: BSD-3-Clause
 
-timeout 60 /usr/bin/python3 tests/test-lab-model.py
+timeout 60 /usr/bin/python3 tests/lab-model.py
