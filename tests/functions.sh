@@ -270,7 +270,7 @@ mount_device ()
   fuse_pid=$!
   on_exit fusermount3 -uz "$shm/fuse"
   wait_for 10 test -f "$shm/fuse/disk" || fail "nbdfuse did not start"
-  device=$(losetup -f --show "$shm/fuse/disk") || skip "losetup failed"
+  device=$(losetup -f --show "$shm/fuse/disk") || skip "no loop devices: losetup failed"
   on_exit losetup -d "$device"
 }
 

@@ -44,7 +44,7 @@ try_fs ()
   timeout 60 mkfs.$fs -q $opts "$device" >"$tmp/mkfs" 2>&1 ||
     { cat "$tmp/mkfs" >&2; fail "mkfs.$fs: failed"; }
   mkdir -p "$shm/mnt"
-  mount -t "$fs" "$device" "$shm/mnt" || skip "mount -t $fs: failed"
+  mount -t "$fs" "$device" "$shm/mnt" || skip "no kernel module $fs: mount failed"
   on_exit umount -l "$shm/mnt"
 
   run_fsx "$fs" 1 healthy

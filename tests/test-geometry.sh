@@ -1,9 +1,9 @@
 #!/bin/bash
 # test-geometry: every byte is on the member and at the place that the
-# format says; see the .py beside it.
+# format says; see tests/geometry.py.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh
 OUT=$OUT SAN=$SAN timeout $((60 * slow)) \
-  /usr/bin/python3 tests/test-geometry.py ${SEED:+--seed "$SEED"}
+  /usr/bin/python3 tests/geometry.py ${SEED:+--seed "$SEED"}

@@ -128,7 +128,8 @@ if "scripts/nbd-netlink.py" probe 2>/dev/null; then
   mnt --with kernel --format --force "$sock" "$mp" || die "kernel: mount"
   $sudo cp -r scripts "$mp/" || die "kernel: cp"
   # The server dies and comes back while the file system is written to.
-  $sudo cp -r tests "$mp/" &
+  # sync waits for the server, so that the copy ends after the restart.
+  ($sudo cp -r tests "$mp/" && $sudo sync -f "$mp") &
   copy=$!
   kill -9 "$server"
   wait "$server"

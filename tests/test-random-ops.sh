@@ -1,9 +1,9 @@
 #!/bin/bash
-# test-random-ops: a slice of the random operations; see the .py beside it.
+# test-random-ops: a slice of the random operations; see tests/random-ops.py.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh
 OUT=$OUT SAN=$SAN timeout $((120 * slow)) \
-  /usr/bin/python3 tests/test-random-ops.py --seconds $((20 * slow)) \
+  /usr/bin/python3 tests/random-ops.py --seconds $((20 * slow)) \
   ${SEED:+--seed "$SEED"}

@@ -9,8 +9,8 @@ The list of operations is made from the seed before anything runs; each
 carries all of its numbers, so a list that fails is made shorter by
 leaving operations out, and printed.
 
-usage: tests/test-random-ops.py [--seed N] [--runs N] [--seconds S]
-       tests/test-random-ops.py --replay FILE
+usage: tests/random-ops.py [--seed N] [--runs N] [--seconds S]
+       tests/random-ops.py --replay FILE
 
 SPDX-License-Identifier: BSD-3-Clause
 """

@@ -1,0 +1,145 @@
+#!/usr/bin/python3
+"""gpuraid: the fault lab's model must find what is wrong, and only that.
+
+No server: the model is told what was written, and shown what a good and
+a bad array would answer.
+
+SPDX-License-Identifier: BSD-3-Clause
+"""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from lab import gf                                              # noqa: E402
+from lab.array import BLOCK                                     # noqa: E402
+from lab.workload import ANY, Model, ZERO, content              # noqa: E402
+
+SEED = 1
+
+
+def made():
+    """Eight blocks, of generations 1 to 8, flushed."""
+    m = Model(8 * BLOCK, SEED)
+    for b in range(8):
+        write(m, b, 1, b + 1)
+    m.flush_end(m.flush_begin())
+    assert not m.hist
+    return m
+
+
+def write(m, b, nr, gen, ok=True, fua=False):
+    m.begin(b, nr, gen)
+    m.end(b, nr, gen, ok, fua)
+
+
+def c(b, gen):
+    return content(SEED, b, gen)
+
+
+def good(m, b, data):
+    assert m.check(b, data) is None, m.check(b, data)
+
+
+def bad(m, b, data):
+    assert m.check(b, data) is not None
+
+
+def test_read():
+    m = made()
+    good(m, 0, b''.join(c(b, b + 1) for b in range(8)))
+    bad(m, 3, c(3, 3))                  # a write that was lost
+    bad(m, 3, c(4, 4))                  # somewhere else's
+    bad(m, 3, ZERO)
+    wrong = bytearray(c(3, 4))
+    wrong[-1] ^= 1
+    bad(m, 3, bytes(wrong))             # one bit
+    write(m, 3, 1, 0)
+    good(m, 3, ZERO)
+    bad(m, 3, c(3, 4))                  # not zeroed
+
+
+def test_crash():
+    m = made()
+    write(m, 2, 1, 10)                  # acknowledged, not flushed
+    write(m, 3, 1, 11, fua=True)
+    write(m, 4, 1, 12)
+    write(m, 4, 1, 13)
+    write(m, 5, 1, 14, ok=False)        # in flight
+    assert m.crash() == [2, 4, 5]
+    for b, gens in ((2, (3, 10)), (4, (5, 12, 13)), (5, (6, 14))):
+        for g in gens:
+            good(m, b, c(b, g))
+        bad(m, b, c(b, 99))
+        bad(m, b, ZERO)
+    bad(m, 3, c(3, 4))                  # FUA was lost
+    good(m, 3, c(3, 11))
+    torn = c(2, 3)[:512] + c(2, 10)[512:]
+    good(m, 2, torn)
+    bad(m, 2, c(2, 3)[:100] + c(2, 10)[100:])   # inside a sector
+    # What was found stays.
+    assert m.check(2, torn, pin=True) is None
+    good(m, 2, torn)
+    bad(m, 2, c(2, 10))
+    assert m.check(4, c(4, 12), pin=True) is None
+    bad(m, 4, c(4, 13))
+
+
+def test_flush():
+    m = made()
+    write(m, 1, 1, 10)
+    m.begin(2, 1, 11)                   # in flight when the flush begins
+    token = m.flush_begin()
+    write(m, 1, 1, 12)                  # after it
+    m.end(2, 1, 11, True, False)
+    m.flush_end(token)
+    m.crash()
+    good(m, 1, c(1, 10))
+    good(m, 1, c(1, 12))
+    bad(m, 1, c(1, 2))                  # was flushed away
+    good(m, 2, c(2, 3))                 # the flush did not cover it
+    good(m, 2, c(2, 11))
+
+
+def test_failed_flush():
+    m = made()
+    write(m, 1, 1, 10)
+    m.flush_begin()                     # never ends: it failed
+    m.crash()
+    good(m, 1, c(1, 2))
+    good(m, 1, c(1, 10))
+
+
+def test_failed_write():
+    m = made()
+    write(m, 1, 2, 10, ok=False)
+    good(m, 1, c(1, 2) + c(2, 10))
+    bad(m, 1, c(1, 3) + c(2, 10))
+    write(m, 1, 1, 11)
+    bad(m, 1, c(1, 10))
+    m.flush_end(m.flush_begin())
+    m.crash()
+    good(m, 1, c(1, 11) + c(2, 3))
+    good(m, 1, c(1, 11) + c(2, 10))
+    bad(m, 1, c(1, 2))
+
+
+def test_lose():
+    """One block in flight: its row's block on the absent slot may be gone,
+    its neighbours not."""
+    class A:
+        k, m, chunk, n = 2, 1, 2 * BLOCK, 3
+    for slot in range(A.n):
+        m = made()
+        write(m, 1, 1, 10)              # stripe 0, role 0, row 1
+        m.lose(A, m.crash(), {slot})
+        may = {b for b in range(8) if m.now[b] is ANY}
+        want = {b for role, b in ((0, 1), (1, 3))
+                if gf.slot_of(A.k, A.m, 0, role) == slot}
+        assert may == want, (slot, may, want)
+
+
+for name, test in list(globals().items()):
+    if name.startswith('test_'):
+        test()
+print('test-lab-model: all right')

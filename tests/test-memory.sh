@@ -1,0 +1,14 @@
+#!/bin/bash
+# test-memory: the server's memory stays within cache= and a constant while
+# it is written to at random, and an array starts in under a second.
+#
+# run-tests: alone
+# run-tests: no-sanitizer
+#
+# SPDX-License-Identifier: BSD-3-Clause
+
+source tests/functions.sh
+need fio
+
+OUT=$OUT timeout 120 scripts/bench-memory --seconds 4 --cache 32,96 \
+  --size 512 --limit 24 --start-limit 1
