@@ -116,6 +116,7 @@ apply (struct array *a)
   for (unsigned i = 0; i < a->nr_seats; i++)
     apply_to_seat (a, a->seat[i]);
   seats_changed (a);
+  seats_close_retired (a);
   a->change = NULL;
   /* One may have failed after its part of the last round. */
   a->change_wanted = false;
