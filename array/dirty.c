@@ -122,16 +122,18 @@ static void
 page_io_done (struct io *io)
 {
   struct page_call *c = list_item (io, struct page_call, io);
+  struct array *a = c->a;
 
   if (io->error == 0 && io->kind == IO_WRITE) {
     io->kind = IO_FLUSH;
     io->off = io->len = 0;
     io->iov = NULL;
     io->nr_iov = 0;
-    loop_submit (c->a->loop, &io, 1);
-    return;
+    loop_submit (a->loop, &io, 1);
+    engine_kick (a);
   }
-  engine_post (c->a, &c->news);
+  else
+    engine_post (a, &c->news);
 }
 
 static void

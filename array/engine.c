@@ -141,9 +141,12 @@ bundle_done (struct io *io)
       list_append (&xfers, &b->xfer[i]->link);
     carry_xfers (a, &xfers, b->nr, false);
     free (b);
-    return;
+    engine_kick (a);
   }
-  engine_post (a, &b->news);
+  else if (io->more)
+    engine_post_lazily (a, &b->news);
+  else
+    engine_post (a, &b->news);
 }
 
 static int
@@ -370,7 +373,7 @@ engine_unlock (struct array *a)
 }
 
 void
-engine_post (struct array *a, struct news *n)
+engine_post_lazily (struct array *a, struct news *n)
 {
   struct engine *e = &a->engine;
   struct news *old = atomic_load_explicit (&e->news, memory_order_relaxed);
@@ -380,6 +383,18 @@ engine_post (struct array *a, struct news *n)
   while (!atomic_compare_exchange_weak_explicit (&e->news, &old, n,
                                                  memory_order_seq_cst,
                                                  memory_order_relaxed));
-  if (carrying != a && pthread_mutex_trylock (&e->baton) == 0)
+}
+
+void
+engine_kick (struct array *a)
+{
+  if (carrying != a && pthread_mutex_trylock (&a->engine.baton) == 0)
     engine_unlock (a);
+}
+
+void
+engine_post (struct array *a, struct news *n)
+{
+  engine_post_lazily (a, n);
+  engine_kick (a);
 }

@@ -96,8 +96,12 @@ extern void engine_destroy (struct engine *e);
 extern void engine_lock (struct array *a);
 extern void engine_unlock (struct array *a);
 
-/* Any thread, without the baton. */
+/* Any thread, without the baton.  lazily: this thread will post or kick
+ * again at once, and the engine may see this news then.
+ */
 extern void engine_post (struct array *a, struct news *n);
+extern void engine_post_lazily (struct array *a, struct news *n);
+extern void engine_kick (struct array *a);
 
 /* With the baton: decide on something. */
 extern void engine_xfer (struct array *a, struct xfer *x);

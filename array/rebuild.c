@@ -351,7 +351,9 @@ rebuild_decide (struct array *a)
 {
   struct rebuild *rb = a->rebuild;
 
-  if (!a->writable || a->failed || a->stopping || change_busy (a))
+  if (!a->writable || a->failed || a->stopping || change_busy (a) ||
+      (a->odd_slots == 0 && a->nr_unsynced == 0 && rb->phase == IDLE &&
+       rb->nr_repairs == 0 && !rb->running))
     return;
   if (!list_empty (&rb->repairs))
     start_repairs (a);

@@ -58,10 +58,13 @@ look (struct array *a, struct request *r)
 }
 
 static void
-count (struct array *a, const struct request *r)
+count (struct array *a, struct request *r)
 {
   struct array_counters *c = &a->counters;
 
+  if (r->counted)
+    return;
+  r->counted = true;
   switch (r->kind) {
   case REQUEST_READ:
     c->read_ops++;
@@ -169,6 +172,24 @@ copy (struct request *r)
   r->phase = R_COMMIT;
 }
 
+/* Client's thread: did the whole read come from members, so that no
+ * second look under the baton is needed?
+ */
+static bool
+is_done (struct request *r)
+{
+  if (r->kind != REQUEST_READ || r->phase != R_COMMIT ||
+      r->batch_end < r->len)
+    return false;
+  for (unsigned i = 0; i < r->nr_steps; i++)
+    if (r->step[i].from != STEP_SEAT)
+      return false;
+  for (unsigned i = 0; i < r->nr_steps; i++)
+    atomic_fetch_sub_explicit (&r->step[i].seat->users, 1,
+                               memory_order_release);
+  return true;
+}
+
 bool
 request_go (struct request *r)
 {
@@ -181,7 +202,7 @@ request_go (struct request *r)
     request_advance (a, r);
     phase = r->phase;
     r->asleep = phase != R_COPY && phase != R_COPY_OPS && phase != R_DONE;
-    if (phase == R_DONE)
+    if (phase == R_DONE || phase == R_COPY)
       count (a, r);
     engine_unlock (a);
     if (phase == R_DONE)
@@ -189,5 +210,7 @@ request_go (struct request *r)
     if (phase != R_COPY && phase != R_COPY_OPS)
       return false;
     copy (r);
+    if (is_done (r))
+      return true;
   }
 }

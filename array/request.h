@@ -83,6 +83,7 @@ struct request {
     R_DONE,
   } phase;
   bool asleep;                  /* the client waits for wake */
+  bool counted;
   bool all_ops;                 /* a pread failed: leave reads to operations */
   uint64_t pos;                 /* bytes done */
   uint64_t batch_end;           /* pos when the steps are done */

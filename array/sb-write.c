@@ -53,18 +53,22 @@ static void
 sb_io_done (struct io *io)
 {
   struct sb_job *j = list_item (io, struct sb_job, io);
+  struct array *a = j->a;
 
   if (io->error == 0 && io->kind == IO_WRITE) {
     io->kind = IO_FLUSH;
     io->off = io->len = 0;
     io->iov = NULL;
     io->nr_iov = 0;
-    loop_submit (j->a->loop, &io, 1);
+    loop_submit (a->loop, &io, 1);
+    engine_kick (a);
   }
-  else if (io->error == 0 && ++j->nr_done < 2)
+  else if (io->error == 0 && ++j->nr_done < 2) {
     write_copy (j);
+    engine_kick (a);
+  }
   else
-    engine_post (j->a, &j->news);
+    engine_post (a, &j->news);
 }
 
 static void

@@ -52,12 +52,18 @@ threads_of (struct loop *l)
   return (struct threads_loop *) l;
 }
 
+/* Small I/O that follows soon: a few microseconds each. */
+#define MORE_MAX_LEN 16384u
+#define MORE_MAX_IOS 16u
+
 static void
 carry_out (struct io *io)
 {
-  while (io) {
+  for (unsigned n = 1; io; n++) {
     struct io *next = io->next; /* done gives io back */
 
+    io->more = next && n % MORE_MAX_IOS && next->len <= MORE_MAX_LEN &&
+      (next->kind == IO_READ || next->kind == IO_WRITE);
     io->member->ops->submit (io->member, io);
     io = next;
   }

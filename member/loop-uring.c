@@ -361,6 +361,7 @@ reap (struct uring_loop *u)
     struct io *io = done;
 
     done = io->next;
+    io->more = done != NULL;
     io->done (io);
   }
 }

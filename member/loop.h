@@ -40,6 +40,8 @@ struct io {
   void (*done) (struct io *);   /* called once, in some thread that holds no
                                  * lock, possibly before submit returns; must
                                  * not block */
+  bool more;                    /* out: the same thread brings another done
+                                 * at once, so it may be waited for */
   struct io *next;              /* the loop's, between submit and done */
 };
 #define IO_MAX_IOV 1024
