@@ -91,10 +91,9 @@ qemu-io -f raw -c 'write 0 4k' "$uri" >/dev/null
 timeout 60 "$gpuraid" wait "$control" || fail "not healthy again"
 state=healthy
 nbdcopy "$tmp/data" "$uri"
-nbdsh -u "$uri" -c 'h.pwrite (b"\1" * 4096, 4096)' -c 'h.flush ()' \
-  -c 'import os; os.kill ('"$raid_pid"', 9)' || :
-wait "$raid_pid" || :
-raid_pid=
+/usr/bin/python3 -m nbd -u "$uri" -c 'h.pwrite (b"\1" * 4096, 4096)' \
+  -c 'h.flush ()' || fail "a write"
+kill_raid
 printf '\1%.0s' {1..4096} | dd of="$tmp/data" bs=4096 seek=1 conv=notrunc \
   status=none
 look "${members[@]}"
