@@ -335,14 +335,16 @@ carry_out (struct array *a, struct errands *d)
   }
 }
 
-/* Is there news, and is the baton free to run it?  The fence orders our
- * letting go before the look, as a poster's push comes before its try.
+/* Is there news, and is the baton free to run it?  The exchange reads the
+ * latest value, and a poster whose news it misses comes after it, and so
+ * sees in its try that the baton was let go.
  */
 static bool
 take_again (struct engine *e)
 {
-  atomic_thread_fence (memory_order_seq_cst);
-  return atomic_load_explicit (&e->news, memory_order_seq_cst) != NULL &&
+  struct news *none = NULL;
+
+  return !atomic_compare_exchange_strong (&e->news, &none, NULL) &&
     pthread_mutex_trylock (&e->baton) == 0;
 }
 
