@@ -43,6 +43,19 @@ found_newest (const struct found *f)
   return best;
 }
 
+enum sb_copy
+found_first_copy (const struct found *f, bool accept)
+{
+  enum sb_copy a = accept ? SB_A2 : SB_A1, b = accept ? SB_B2 : SB_B1;
+
+  if (f->result[a] == SB_OK &&
+      (f->result[b] != SB_OK ||
+       ballot_newer (&f->sb[a].record.self.ballot,
+                     &f->sb[b].record.self.ballot)))
+    return b;
+  return a;
+}
+
 /* The record with the greatest epoch of all accepted or named.  Two
  * with one epoch only come from force; then the other one is a branch.
  */
@@ -141,20 +154,45 @@ accepted_by_all (const struct found *found, size_t nr,
   return device_set_empty (&left);
 }
 
+/* Was it proposed the winner, or a newer record by someone who had seen
+ * the winner and counted this member?  The epoch alone would not do: an
+ * old image of a member, taken as a rebuild's target, is proposed newer
+ * records too.
+ */
+static bool
+was_proposed (const struct found *f, const struct ballot *winner)
+{
+  for (unsigned c = 0; c < SB_NR_COPIES; c++) {
+    const struct superblock *sb = &f->sb[c];
+    const struct record *r = &sb->record;
+    int dev;
+
+    if (f->result[c] != SB_OK)
+      continue;
+    if (ballot_equal (&r->self.ballot, winner))
+      return true;
+    dev = membership_find (sb->device, &sb->member_uuid);
+    if (r->self.ballot.epoch > winner->epoch &&
+        dev != -1 && device_set_has (&r->self.active, dev) &&
+        !rules_unseen (&r->self.ballot, r->seen, r->nr_seen, winner))
+      return true;
+  }
+  return false;
+}
+
 static bool
 is_current (const struct found *f, const struct record *r,
             const struct ballot *base)
 {
   const struct superblock *accepted = found_accepted (f);
-  const struct superblock *newest = found_newest (f);
 
   if (f->dev == -1 || !device_set_has (&r->self.active, f->dev) ||
       accepted == NULL)
     return false;
   if (ballot_equal (&accepted->record.self.ballot, &r->self.ballot))
     return true;
-  return newest->record.self.ballot.epoch >= r->self.ballot.epoch &&
-    accepted->record.self.ballot.epoch >= base->epoch;
+  return accepted->record.self.ballot.epoch >= base->epoch &&
+    was_proposed (f, &r->self.ballot);
 }
 
 /* The least cursor in any accepted copy of the winner; 0 where the

@@ -31,7 +31,7 @@
 
 /* What one found member is. */
 enum found_state {
-  FOUND_CURRENT,        /* holds current data: active */
+  FOUND_CURRENT,        /* holds current data */
   FOUND_STALE,          /* listed for a slot, was active, is out of date:
                          * may be brought up to date */
   FOUND_FAILED,         /* stays out until readd or replace */
@@ -112,6 +112,14 @@ extern const struct superblock *found_accepted (const struct found *f);
 /* The newest sound copy of any kind, NULL if none. */
 extern const struct superblock *found_newest (const struct found *f);
 
+/* Which of A1 and B1 (accept: A2 and B2) must be written first on this
+ * member: the one that does not hold the newest of the two, or is torn.
+ * Otherwise a crash could leave a member with both copies torn: once in
+ * the second, and in the next session in the first.  After one complete
+ * write of the pair either may be first.
+ */
+extern enum sb_copy found_first_copy (const struct found *f, bool accept);
+
 /* ---- creating ------------------------------------------------------- */
 
 /* Fill sb->device and sb->record for a new array: device s is slot s
@@ -128,8 +136,9 @@ extern void membership_create (struct superblock *sb, const uuid_bytes *uuid,
 /* What the caller has to do now.
  *
  * In PROPOSE: on every member of membership_takers, independently:
- * write A1, flush, write B1, flush, with what membership_fill gives.
- * When each has either done all of it or failed: membership_proposed.
+ * write A1, flush, write B1, flush, with what membership_fill gives (or
+ * B1 first: found_first_copy).  When each has either done all of it or
+ * failed: membership_proposed.
  *
  * In ACCEPT: likewise A2, flush, B2, flush, then membership_accepted.
  *

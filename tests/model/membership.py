@@ -1,0 +1,238 @@
+#!/usr/bin/python3
+# gpuraid: the membership protocol as a small model, tried exhaustively.
+#
+# Sessions open some of the members, put records in force, write, change
+# the set of members, lose members, and crash, at every step, in every
+# order.  After every crash every set of members is asked whether it
+# opens.
+#
+#   tests/model/membership.py                 a slice, and every weakening
+#   tests/model/membership.py --run K M EXTRA SESSIONS EVENTS
+#       [--without RULE,...] [--force] [--copies] [--images]
+#   tests/model/membership.py --dump          what opens, for test-membership
+#
+# For every state and every set of members that opens it checks:
+#
+#   - every member that counts as current holds every acknowledged write
+#   - the record that wins is the last one that was in force, or has seen it
+#   - without force no record ever looks like another branch
+#   - all members together always open
+#   - with force, two sides that both went on never open together
+#
+# membership_rules.py has the rules and the steps.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+
+import argparse
+import sys
+from collections import deque
+
+sys.dont_write_bytecode = True
+
+from membership_rules import Broken, Model, RULES, bits    # noqa: E402
+
+
+# ---- exploring ------------------------------------------------------------
+
+def freeze(run):
+    return run and tuple(run[x] for x in (
+        "phase", "cur", "base", "target", "ready", "epoch", "seen", "next",
+        "got", "doomed", "opened"))
+
+
+def crashes(model, state, run, events, path, seen):
+    """Every state that a session can leave, with its steps."""
+    stack = [(state, run, events, path)]
+    while stack:
+        state, run, events, path = stack.pop()
+        for label, s2, r2, e2 in model.steps(state, run, events):
+            if r2 is None:
+                if s2 not in seen:
+                    seen.add(s2)
+                    yield model.canonical(*s2), (label, path)
+                continue
+            key = (s2, freeze(r2), e2)
+            if key not in seen:
+                seen.add(key)
+                stack.append((s2, r2, e2, (label, path)))
+
+
+def unroll(path):
+    out = []
+    while path:
+        out.append(path[0])
+        path = path[1]
+    return out[::-1]
+
+
+def explore(model, sessions, events, limit, states=None):
+    """(states, None) or (states, (what broke, how)).  Every state is put
+    into states."""
+    first = model.start()
+    known = {first}
+    todo = deque([(first, 0, None)])
+    while todo and len(known) < limit:
+        state, depth, path = todo.popleft()
+        seen = set()
+        for found in range(1, model.all + 1):
+            for force in ((False, True) if model.force else (False,)):
+                run = model.open(state, found, force)
+                if run is None:
+                    continue
+                label = "%s %s" % ("force" if force else "open",
+                                   list(bits(found)))
+                for s2, p2 in crashes(model, state, run, events,
+                                      (label, path), seen):
+                    if s2 in known:
+                        continue
+                    known.add(s2)
+                    if states is not None:
+                        states.append(s2)
+                    try:
+                        model.check(*s2)
+                    except Broken as e:
+                        return len(known), (str(e), unroll(p2), s2)
+                    if depth + 1 < sessions:
+                        todo.append((s2, depth + 1, p2))
+    return len(known), None
+
+
+# ---- the command ------------------------------------------------------------
+
+# (k, m, members that replace, sessions, events in each, options)
+SLICE = [
+    (1, 1, 0, 3, 1, ()),
+    (1, 1, 1, 1, 4, ()),
+    (1, 2, 0, 2, 1, ()),
+    (2, 1, 0, 2, 1, ()),
+    (2, 1, 1, 1, 3, ()),
+    (2, 2, 0, 2, 0, ()),
+    (3, 1, 0, 2, 0, ()),
+    (3, 2, 0, 2, 0, ()),
+    (1, 1, 0, 3, 0, ("copies",)),
+    (2, 1, 0, 3, 0, ("images",)),
+    (2, 2, 0, 2, 0, ("images",)),
+    (1, 2, 0, 2, 1, ("force",)),
+    (1, 1, 0, 3, 1, ("force",)),
+]
+
+# Each of these must be found out.  The first ones are the rules that
+# look simpler; two of them are safe only where the base is asked too.
+WEAKER = [
+    ("sessions", (2, 1, 0, 2, 1, ())),
+    ("goback,no-base", (2, 2, 0, 3, 0, ())),
+    ("swap,keep-base,no-base", (2, 1, 1, 1, 3, ())),
+    ("quorum-k", (2, 2, 0, 2, 0, ())),
+    ("quorum-half", (1, 2, 0, 2, 1, ())),
+    ("together", (1, 1, 0, 2, 1, ())),
+    ("no-base", (1, 1, 1, 2, 2, ())),
+    ("base-moves", (1, 1, 0, 2, 1, ())),
+    ("only-accepted", (1, 1, 0, 2, 1, ())),
+    ("early", (1, 1, 0, 2, 1, ())),
+    ("late-target", (1, 1, 1, 2, 2, ())),
+    ("a-first", (1, 1, 0, 3, 0, ("copies",))),
+    ("any-current", (1, 1, 0, 2, 1, ("images",))),
+    ("any-epoch", (2, 2, 0, 2, 0, ("images",))),
+    ("no-branch", (1, 1, 0, 3, 1, ("force",))),
+]
+
+
+def run(size, without=(), limit=10**9):
+    k, m, extra, sessions, events, options = size
+    model = Model(k, m, extra, without=without,
+                  **{option: True for option in options})
+    return explore(model, sessions, events, limit)
+
+
+def describe(size):
+    k, m, extra, sessions, events, options = size
+    return "%d+%d%s, %d sessions, %d events%s" % (
+        k, m, "+%d" % extra if extra else "", sessions, events,
+        "".join(", " + o for o in options))
+
+
+def tell(broken):
+    print("  %s, after:\n    %s" % (broken[0], "; ".join(broken[1])))
+
+
+def run_slice():
+    failed = False
+    for size in SLICE:
+        nr, broken = run(size)
+        print("%s: %d states%s" % (describe(size), nr,
+                                   ", BROKEN" if broken else ""), flush=True)
+        if broken:
+            tell(broken)
+            failed = True
+    for rules, size in WEAKER:
+        nr, broken = run(size, rules.split(","))
+        print("without %s, %s: %s" %
+              (rules, describe(size),
+               broken[0] if broken else "NOT FOUND OUT"), flush=True)
+        failed |= not broken
+    return 1 if failed else 0
+
+
+def dump():
+    """States and what every set of members makes of them.
+
+    state K M NR, then for each member its slot and two records, each "-"
+    or epoch session active (of the record, its base, its parent) and the
+    seen, then for each set of members: found MASK OPENS EPOCH SESSION
+    KNOWN CURRENT WHY.
+    """
+    def line(r):
+        if r is None:
+            return "-"
+        return "r %d %d %d %d %d %d %d %d %d %d %s" % (
+            r[:3] + r[3] + r[4] +
+            (len(r[5]), " ".join("%d %d" % b for b in r[5])))
+    for size in [(1, 1, 0, 2, 1, ()), (2, 1, 1, 1, 2, ()),
+                 (2, 2, 0, 2, 0, ()), (1, 2, 0, 2, 0, ("force",))]:
+        k, m, extra, sessions, events, options = size
+        model = Model(k, m, extra, **{o: True for o in options})
+        states = []
+        explore(model, sessions, events, 10**9, states)
+        for mem, writes, last in states:
+            print("state %d %d %d" % (k, m, model.nr))
+            for i in range(model.nr):
+                print(model.slot[i], line(mem[i][0]), line(mem[i][1]))
+            for found in range(1, model.all + 1):
+                if not all(mem[i][0] or mem[i][1] for i in bits(found)):
+                    continue
+                opens, w, known, base, current, why = \
+                    model.decide(mem, found)
+                print("found %d %d %d %d %d %d %s" % (
+                    found, opens, w[0], w[1], known, current, why or "-"))
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--run", nargs=5, type=int,
+                   metavar=("K", "M", "EXTRA", "SESSIONS", "EVENTS"))
+    p.add_argument("--without", default="",
+                   help="leave rules out: " + ", ".join(sorted(RULES)))
+    p.add_argument("--limit", type=int, default=10**9, metavar="STATES")
+    p.add_argument("--dump", action="store_true")
+    for option in ("force", "copies", "images"):
+        p.add_argument("--" + option, action="store_true")
+    args = p.parse_args()
+    without = [x for x in args.without.split(",") if x]
+    for rule in without:
+        if rule not in RULES:
+            p.error("no such rule: " + rule)
+    if args.dump:
+        return dump()
+    if not args.run:
+        return run_slice()
+    options = tuple(o for o in ("force", "copies", "images")
+                    if getattr(args, o))
+    nr, broken = run(tuple(args.run) + (options,), without, args.limit)
+    print("%d states%s" % (nr, ", BROKEN" if broken else ""))
+    if broken:
+        tell(broken)
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

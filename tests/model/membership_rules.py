@@ -1,0 +1,493 @@
+# gpuraid: the rules of membership, as a model: what opens, what is
+# proposed next, what can happen meanwhile, and what must be true after
+# every crash.  membership.py tries all of it.
+#
+# A record is (epoch, session, active, base, parent, seen): active is a
+# bit mask of members, base and parent are (epoch, session, active), seen
+# a sorted tuple of (epoch, session).  A member is (proposed, accepted,
+# writes): the newest record in copies A1/B1 and A2/B2, and a bit mask of
+# the acknowledged writes that it holds.  --copies tells A from B and
+# tears them.  --images puts old images of members back.
+#
+# What the model leaves out: the device table, cursors and the bitmap
+# (tests/test-membership.c walks those), and the limit of 24 on seen.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+
+RULES = {
+    "sessions": "the next epoch is the winner's plus one, ties by session",
+    "goback": "a record that a member present never accepted does not count",
+    "swap": "one record both adds and removes",
+    "quorum-k": "a quorum of k",
+    "quorum-half": "a quorum of half the members",
+    "together": "A1 and B1 are in flight together",
+    "no-base": "nothing is asked of the members of the base",
+    "keep-base": "a change may leave fewer than k members of the base",
+    "base-moves": "a record that a member failed to accept becomes the base",
+    "any-current": "accepting the base is enough to be current",
+    "any-epoch": "being proposed any record as new as the winner is enough"
+                 " to be current (with --images)",
+    "only-accepted": "only those that accepted the winner are current",
+    "early": "writes go on without a failed member before the record is in"
+             " force",
+    "late-target": "a target is written before it took a record",
+    "a-first": "copy A is always written first (with --copies)",
+    "no-branch": "another branch is not looked for (with --force)",
+}
+
+IDLE, PROPOSE, ACCEPT = "idle", "propose", "accept"
+
+
+# By mask: its members, and how many they are.
+BITS = [tuple(i for i in range(7) if mask >> i & 1) for mask in range(128)]
+NBITS = [len(b) for b in BITS]
+
+
+def bits(mask):
+    return BITS[mask]
+
+
+def nbits(mask):
+    return NBITS[mask]
+
+
+def records_of(member):
+    """All that its copies hold."""
+    return [r for r in member[:2] + member[3][:2] if r]
+
+
+def with_writes(member, have):
+    return member[:2] + (have,) + member[3:]
+
+
+class Broken(Exception):
+    pass
+
+
+class Model:
+    def __init__(self, k, m, extra=0, without=(), force=False,
+                 copies=False, images=False):
+        self.k, self.m, self.n = k, m, k + m
+        self.nr = k + m + extra         # members; the extra ones replace
+        self.slot = [i if i < self.n else i - self.n for i in range(self.nr)]
+        self.without = frozenset(without)
+        self.force = force
+        self.copies = copies
+        self.images = images
+        self.all = (1 << self.nr) - 1
+        self.nr_slots = [len({self.slot[i] for i in bits(mask)})
+                         for mask in range(self.all + 1)]
+        # members that may change places: those whose slot is theirs alone
+        self.alike = [i for i in range(self.nr)
+                      if self.slot.count(self.slot[i]) == 1]
+        self.moved = {}
+
+    # ---- the rules ----------------------------------------------------
+
+    def quorum(self, a):
+        if "quorum-k" in self.without:
+            return self.k
+        if "quorum-half" in self.without:
+            return max(self.k, (a + 1) // 2)
+        return max(self.k, a - self.k + 1)
+
+    def slots(self, mask):
+        return self.nr_slots[mask]
+
+    def pick_winner(self, mem, found, named):
+        if "goback" in self.without:
+            for c in sorted(named, reverse=True):
+                if all(mem[i][1] and mem[i][1][:3] >= c
+                       for i in bits(c[2] & found)):
+                    return c
+        return max(named)
+
+    def was_proposed(self, member, i, w):
+        """May it count as current without having accepted the winner?"""
+        if "only-accepted" in self.without:
+            return False
+        if "any-current" in self.without:
+            return True
+        for r in records_of(member):
+            if "any-epoch" in self.without:
+                if r[0] >= w[0]:
+                    return True
+            elif r[:3] == w or r[2] >> i & 1 and w[:2] in r[5]:
+                return True
+        return False
+
+    def decide(self, mem, found):
+        """(opens, winner, in force, base, current, why)"""
+        named = set()
+        records = []
+        for i in bits(found):
+            for r in records_of(mem[i]):
+                records.append(r)
+                named.add(r[3])
+                named.add(r[4])
+            if mem[i][1]:
+                named.add(mem[i][1][:3])
+        if not named:
+            return False, None, False, None, 0, "none"
+        w = self.pick_winner(mem, found, named)
+        known = any(r[3] == w for r in records)
+        if not known and w[2] & ~found == 0:
+            known = all(mem[i][1] and mem[i][1][:3] == w for i in bits(w[2]))
+        source = next((r for r in records if r[:3] == w), None) or \
+            next((r for r in records if r[4] == w), None) or \
+            next(r for r in records if r[3] == w)
+        base = w if known else source[3]
+        if not self.without & {"no-branch", "goback"}:
+            for c in named:
+                if c != w and c[:2] not in source[5]:
+                    return False, w, known, base, 0, "branch"
+        current = 0
+        for i in bits(found & w[2]):
+            acc = mem[i][1]
+            if acc and (acc[:3] == w or acc[0] >= base[0] and
+                        self.was_proposed(mem[i], i, w)):
+                current |= 1 << i
+        if self.slots(current) < self.k:
+            return False, w, known, base, current, "data"
+        if nbits(current) < self.quorum(nbits(w[2])):
+            return False, w, known, base, current, "quorum"
+        if not known and "no-base" not in self.without:
+            b = nbits(base[2])
+            need = self.quorum(b)
+            if nbits(base[2] & found) < need or \
+               nbits(base[2] & current) < b - need + 1:
+                return False, w, known, base, current, "base"
+        return True, w, known, base, current, ""
+
+    def legal(self, run, active):
+        cur, base = run["cur"], run["base"]
+        if active & ~cur[2] and cur[2] & ~active and \
+           "swap" not in self.without:
+            return False
+        return self.slots(active) >= self.k and \
+            nbits(active & cur[2]) >= self.k and \
+            ("keep-base" in self.without or
+             nbits(active & base[2]) >= self.k)
+
+    # ---- what is checked after every crash ----------------------------
+
+    def check(self, mem, writes, last):
+        used = sum(1 << i for i in range(self.nr) if records_of(mem[i]))
+        found = used
+        # With an old image among them only all together can know.
+        while found and (found == used or not self.images):
+            opens, w, known, base, current, why = self.decide(mem, found)
+            if opens:
+                for i in bits(current):
+                    if mem[i][2] & writes != writes and not self.force:
+                        raise Broken("%s open, but %d lacks a write" %
+                                     (list(bits(found)), i))
+                    if mem[i][2] != mem[bits(current)[0]][2]:
+                        raise Broken("%s open, current ones differ" %
+                                     list(bits(found)))
+                have = mem[bits(current)[0]][2]
+                for i in bits(found if self.force else 0):
+                    if mem[i][2] & ~have:
+                        raise Broken("%s open, and what %d has is lost" %
+                                     (list(bits(found)), i))
+                if not self.force and w[:2] != last and not any(
+                        last in r[5] for i in bits(found)
+                        for r in records_of(mem[i]) if
+                        (r[:3] == w or w in r[3:5])):
+                    raise Broken("%s open behind %s" %
+                                 (list(bits(found)), last))
+            if why == "branch" and not self.force and not self.images:
+                raise Broken("%s look like branches" % list(bits(found)))
+            if found == used and not opens and not self.force and \
+               not self.images:
+                raise Broken("all are there and refused: %s" % why)
+            found = (found - 1) & used
+
+    # ---- steps ----------------------------------------------------------
+
+    def start(self):
+        full = (1 << self.n) - 1
+        first = (1, 0, full)
+        rec = first + (first, first, ())
+        more = (rec, rec, 0, 0) if self.copies else ()
+        none = (None, None, 0, 0) if self.copies else ()
+        mem = tuple((rec, rec, 0, more) if i < self.n else
+                    (None, None, 0, none)
+                    for i in range(self.nr))
+        return self.canonical(mem, 0, (1, 0))
+
+    def open(self, state, found, force):
+        mem, writes, last = state
+        opens, w, known, base, current, why = self.decide(mem, found)
+        if force and why in ("quorum", "base"):
+            opens = True
+        if not opens:
+            return None
+        run = {"cur": w, "base": w if known else base, "alive": found,
+               "session": 1000, "target": 0, "ready": 0, "epoch": 0,
+               "seen": frozenset(), "doomed": False, "opened": False,
+               "before": mem}
+        for i in bits(found):
+            self.meet(run, mem[i])
+        run["target"] = 0 if force else self.stale(mem, run, found, current)
+        return self.propose(run, current)
+
+    def stale(self, mem, run, found, current):
+        """Present members that become targets: of slots that lack one."""
+        have = {self.slot[i] for i in bits(current)}
+        out = 0
+        for i in bits(found & ~current):
+            if records_of(mem[i]) and self.slot[i] not in have:
+                have.add(self.slot[i])
+                out |= 1 << i
+        return out
+
+    def meet(self, run, member):
+        for r in records_of(member):
+            run["epoch"] = max(run["epoch"], r[0])
+            run["seen"] |= {r[:2], r[3][:2], r[4][:2]} | set(r[5])
+
+    def propose(self, run, active):
+        run = dict(run)
+        if "sessions" in self.without:
+            run["epoch"] = run["cur"][0] + 1
+            run["session"] += 1
+        else:
+            run["epoch"] += 1
+        me = (run["epoch"], run["session"])
+        run["next"] = me + (active, run["base"], run["cur"],
+                            tuple(sorted(run["seen"] - {me})))
+        run["seen"] = run["seen"] | {me}
+        run["phase"], run["got"] = PROPOSE, 0
+        return run
+
+    def next_or_stop(self, run, active):
+        return self.propose(run, active) if self.legal(run, active) else None
+
+    def takers(self, run):
+        return run["next"][2] | run["target"]
+
+    def fail(self, run, y):
+        """Member y is gone: the run that goes on without it, or None."""
+        gone = 1 << y
+        run = dict(run, alive=run["alive"] & ~gone,
+                   target=run["target"] & ~gone, ready=run["ready"] & ~gone)
+        if run["phase"] == IDLE:
+            return self.next_or_stop(run, run["cur"][2] & ~gone)
+        nxt = run["next"]
+        if run["phase"] == ACCEPT:
+            # it was finished on the others: go on from it
+            run["cur"] = nxt[:3]
+            if not nxt[2] & gone or "base-moves" in self.without:
+                run["base"] = nxt[:3]
+            run["target"] &= ~nxt[2]
+        active = nxt[2] & ~gone
+        if gone & run["cur"][2] and "swap" not in self.without:
+            added = active & ~run["cur"][2]     # they wait
+            run["target"] |= added
+            run["ready"] |= added
+            active &= ~added
+        if not nxt[2] & gone:
+            return self.propose(run, active)
+        return self.next_or_stop(run, active)
+
+    def force_done(self, state, run):
+        """The record is in force, and something is written."""
+        mem, writes, last = state
+        nxt = run["next"]
+        run = dict(run, phase=IDLE, cur=nxt[:3], base=nxt[:3], opened=True)
+        run["ready"] &= ~nxt[2]
+        run["target"] &= ~nxt[2]
+        mem = list(mem)
+        top = max([0] + [x[2].bit_length() for x in mem] +
+                  [writes.bit_length()])
+        if not self.force:
+            top = 0             # one bit: has all of them
+            mem = [with_writes(x, 0) for x in mem]
+        for i in bits(nxt[2] | run["ready"]):
+            mem[i] = with_writes(mem[i], mem[i][2] | 1 << top)
+        for i in bits(run["target"] & ~run["ready"]):
+            mem[i] = with_writes(mem[i], 0)
+        return (tuple(mem), writes | 1 << top, nxt[:2]), run
+
+    def deliver(self, member, rec, accept):
+        """(label, what a member holds, whether it is done) while it is
+        given a record."""
+        prop, acc, have, more = member
+        if not self.copies:
+            if accept:
+                yield "accept", (prop, rec, have, more), True
+                return
+            yield "propose", (rec, acc, have, more), True
+            if "together" in self.without:
+                yield "torn", (None, acc, have, more), False
+            return
+        # The place that is written first is the one with the older or
+        # torn copy; without that rule, A.  in_a: the newer one is in A
+        # and the copies differ.
+        for label, one, other, in_a in self.two_places(
+                member[accept], more[accept], more[2 + accept], rec):
+            new = list(member[:2])
+            rest = list(more)
+            new[accept], rest[accept], rest[2 + accept] = one, other, in_a
+            yield label, (new[0], new[1], have, tuple(rest)), one == other
+
+    def two_places(self, newest, other, in_a, rec):
+        if "a-first" in self.without and in_a:
+            newest, other = other, newest       # goes on with the other
+        yield "torn first", newest, None, 0
+        yield "first", rec, newest, 1
+        yield "torn second", rec, None, 1
+        yield "both", rec, rec, 0
+
+    def steps(self, state, run, events):
+        """(label, state, run, events) of everything that can be next."""
+        mem = state[0]
+        if run["phase"] != IDLE:
+            accept = run["phase"] == ACCEPT
+            takers = self.takers(run)
+            todo = takers & ~run["got"]
+            for i in bits(todo):
+                for label, after, done in self.deliver(mem[i], run["next"],
+                                                       accept):
+                    m2 = mem[:i] + (after,) + mem[i + 1:]
+                    yield "%s %d" % (label, i), (m2,) + state[1:], \
+                        dict(run, got=run["got"] | 1 << i,
+                             doomed=run["doomed"] or not done), events
+            if run["doomed"]:
+                yield "crash", state, None, 0
+                return
+            if not todo:
+                if accept:
+                    s2, r2 = self.force_done(state, run)
+                    yield "in force, write", s2, r2, events
+                else:
+                    yield "all proposed", state, \
+                        dict(run, phase=ACCEPT, got=0), events
+            if events and not accept:
+                for y in bits(takers):
+                    yield "fail %d" % y, state, self.fail(run, y), events - 1
+            if events and accept:
+                # all others must have it by then
+                for y in bits(takers):
+                    if takers & ~run["got"] & ~(1 << y) == 0:
+                        yield "fail %d" % y, state, self.fail(run, y), \
+                            events - 1
+        elif events:
+            yield from self.changes(state, run, events)
+        yield "crash", state, None, 0
+        if self.images and run["opened"]:
+            # an image of before the session is put back
+            for i in bits(self.all):
+                if run["cur"][2] & ~(1 << i) == 0:
+                    continue    # nobody would know
+                old = with_writes(run["before"][i], 0)
+                yield "crash, image %d" % i, \
+                    (mem[:i] + (old,) + mem[i + 1:],) + state[1:], None, 0
+
+    def changes(self, state, run, events):
+        mem, writes, last = state
+        active = run["cur"][2]
+        for y in bits(active | run["target"]):
+            s2 = state
+            if "early" in self.without and active >> y & 1 and \
+               self.slots(active & ~(1 << y)) >= self.k:
+                s2 = (mem[:y] + (with_writes(mem[y], 0),) + mem[y + 1:],
+                      writes, last)
+            yield "fail %d" % y, s2, self.fail(run, y), events - 1
+        for x in bits(run["target"]):
+            yield from self.activate(state, run, events, x)
+        for x in bits(self.all & ~active & ~run["target"]):
+            twin = [i for i in bits(active) if self.slot[i] == self.slot[x]]
+            if twin and records_of(mem[x]):
+                continue        # replaced before
+            if self.is_branch(mem[x], run) and \
+               "no-branch" not in self.without:
+                continue
+            r2 = dict(run)
+            self.meet(r2, mem[x])
+            r2["alive"] |= 1 << x
+            r2["target"] |= 1 << x
+            if "late-target" in self.without:
+                m2 = mem[:x] + (with_writes(mem[x], 0),) + mem[x + 1:]
+                yield "rebuild %d" % x, (m2,) + state[1:], r2, events - 1
+                continue
+            yield "target %d" % x, state, self.propose(r2, active), events - 1
+        for x in bits(active):
+            for y in bits(active):
+                if y > x and self.slot[x] == self.slot[y]:
+                    yield "remove %d" % x, state, \
+                        self.next_or_stop(run, active & ~(1 << x)), events - 1
+
+    def is_branch(self, member, run):
+        """Would a readd join another branch?"""
+        named = [member[1][:2]] if member[1] else []
+        for r in records_of(member):
+            named += [r[3][:2], r[4][:2]]
+        return any(b not in run["seen"] for b in named)
+
+    def activate(self, state, run, events, x):
+        """Target x is rebuilt."""
+        mem, writes, last = state
+        active = run["cur"][2]
+        like = mem[bits(active)[0]][2]
+        m2 = mem[:x] + (with_writes(mem[x], like),) + mem[x + 1:]
+        r2 = dict(run, ready=run["ready"] | 1 << x)
+        s2 = (m2,) + state[1:]
+        r2["target"] &= ~(1 << x)
+        new = active | 1 << x
+        if "swap" in self.without:
+            for i in bits(active):
+                if self.slot[i] == self.slot[x]:
+                    new &= ~(1 << i)
+        yield "add %d" % x, s2, self.next_or_stop(r2, new), events - 1
+
+    # ---- states seen as one ---------------------------------------------
+
+    def canonical(self, mem, writes, last):
+        """Members sorted, sessions renamed, seen cut to what can matter."""
+        def key(i):
+            p, a, h = mem[i][:3]
+            return (p[0] if p else 0, a[0] if a else 0, h,
+                    NBITS[p[2]] if p else 0, NBITS[a[2]] if a else 0)
+        order = list(range(self.nr))
+        for i, j in zip(self.alike, sorted(self.alike, key=key)):
+            order[i] = j
+        order = tuple(order)
+        if order not in self.moved:
+            self.moved[order] = [
+                sum(1 << new for new, old in enumerate(order)
+                    if mask >> old & 1) for mask in range(self.all + 1)]
+        moved = self.moved[order]
+        keep = {last}
+        for x in mem:
+            for r in records_of(x):
+                keep.add(r[3][:2])
+                keep.add(r[4][:2])
+            if x[1]:
+                keep.add(x[1][:2])
+        names = {}
+        cache = {None: None}
+
+        def bset(b):
+            s = names.get(b[1])
+            if s is None:
+                s = names[b[1]] = len(names)
+            return b[0], s, moved[b[2]]
+
+        def rec(r):
+            if r in cache:
+                return cache[r]
+            me, base, parent = bset(r), bset(r[3]), bset(r[4])
+            seen = []
+            for b in r[5]:
+                if b in keep:
+                    seen.append((b[0], names.setdefault(b[1], len(names))))
+            seen.sort()
+            cache[r] = out = me + (base, parent, tuple(seen))
+            return out
+
+        mem2 = tuple([(rec(p), rec(a), h,
+                       more and (rec(more[0]), rec(more[1])) + more[2:])
+                      for p, a, h, more in [mem[i] for i in order]])
+        return mem2, writes, (last[0], names.setdefault(last[1], len(names)))
