@@ -137,7 +137,7 @@ op_read (struct array *a, struct request *r, uint64_t no, uint64_t want,
   }
   line->readers++;
   op->r = r;
-  r->pending++;
+  r->reads++;
   op->want = want;
   op->bad = avoid;
   op->b0 = b0;
@@ -636,7 +636,7 @@ end_read (struct array *a, struct op *op)
     adopt (a, op);
     repair_bad (a, op);
   }
-  if (--r->pending == 0)
+  if (--r->reads == 0)
     list_move (&a->engine.ready, &r->waiter.link);
 }
 

@@ -196,7 +196,7 @@ write_look (struct array *a, struct request *r)
     seat_step_failed (a, f);
     f->from = STEP_OP;
   }
-  return r->pending == 0;
+  return r->reads == 0;
 }
 
 void
