@@ -46,7 +46,8 @@ make_seats (struct array *a, struct assembly *as)
     if (am->page_place)
       memcpy (s->page_place, am->page_place, a->nr_pages);
     s->has_pages = am->role == MEMBER_CURRENT;
-    s->joined = i + 1;
+    s->joined = s->state == SEAT_ACTIVE &&
+      !device_set_has (&as->sb.record.parent.active, am->dev);
     s->failed = d && d->state == DEVICE_FAILED;
     a->any_direct |= am->member->direct;
   }

@@ -88,6 +88,8 @@ apply_to_seat (struct array *a, struct seat *s)
     return;
   switch (d->state) {
   case DEVICE_ACTIVE:
+    if (s->state != SEAT_ACTIVE)
+      s->joined = a->membership.cur.self.ballot.epoch;
     s->state = SEAT_ACTIVE;
     break;
   case DEVICE_REBUILDING:

@@ -253,7 +253,13 @@ dirty_mark (struct array *a, uint64_t pos, uint64_t len, struct waiter *w)
         (missed && !get_bit (p->stored.missed, bit))) {
       want_bits (a, region, missed);
       wait = p;
+      continue;
     }
+    /* Stored, but perhaps about to be cleared by the next write. */
+    set_bit (p->want.open, bit);
+    if (missed)
+      set_bit (p->want.missed, bit);
+    a->any_open = true;
   }
   if (wait == NULL)
     return true;

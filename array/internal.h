@@ -39,7 +39,9 @@ struct seat {
   struct member *m;             /* owned; NULL when it was closed */
   unsigned dev;                 /* place in sb.device[] */
   unsigned slot;                /* or SLOT_NONE */
-  unsigned joined;              /* grows: of two at a slot, the older goes */
+  uint64_t joined;              /* epoch in which it became active, as far
+                                 * as known: of two at a slot, the older
+                                 * goes */
   enum seat_state state;
   bool failing;                 /* not used any more; the next record is
                                  * without it */

@@ -137,7 +137,7 @@ op_read (struct array *a, struct request *r, uint64_t no, uint64_t want,
   }
   line->readers++;
   op->r = r;
-  r->pending++;
+  r->reads++;
   op->want = want;
   op->bad = avoid;
   op->b0 = b0;
@@ -476,24 +476,48 @@ op_issue_reads (struct array *a, struct op *op)
     reads_done (a, op);
 }
 
-/* A read is overdue: leave it behind, with its cell, and plan without. */
+/* Reads of these roles are overdue: leave them behind, all that go to
+ * one cell with that cell, and plan without.
+ */
 static void
-leave_behind (struct array *a, struct op *op, struct xfer *x)
+leave_behind (struct array *a, struct op *op, uint64_t roles)
 {
-  struct op_role *o = &op->role[x->role];
+  list_for_each (l, &op->xfers) {
+    struct xfer *x = list_item (l, struct xfer, owner_link);
 
-  log_debug ("slot %u: %s: a read is overdue, decoding", x->seat->slot,
-             x->seat->m->path);
-  x->seat->suspect = true;
-  x->owner = NULL;
-  list_remove (&x->owner_link);
-  op->slow |= BIT (x->role);
-  if (o->old == x->cell) {
+    if ((roles & BIT (x->role)) == 0)
+      continue;
+    x->seat->suspect = true;
+    x->owner = NULL;
+    list_remove (&x->owner_link);
+    op->pending--;
+  }
+  FOR_EACH_BIT (r, roles) {
+    struct op_role *o = &op->role[r];
+
+    log_debug ("line %" PRIu64 ": role %u: a read is overdue, decoding",
+               op->line->no, r);
     cell_put (a, o->old);
     o->old = NULL;
     o->old_blocks = 0;
   }
-  op->pending--;
+  op->slow |= roles;
+}
+
+/* The roles with an overdue read, as many as can be done without. */
+static uint64_t
+overdue_roles (const struct array *a, const struct op *op, uint64_t now)
+{
+  const uint64_t without = op->slow | op->bad | op->noread;
+  uint64_t roles = 0;
+
+  list_for_each (l, &op->xfers) {
+    const struct xfer *x = list_item (l, struct xfer, owner_link);
+
+    if (now > x->since + OVERDUE_NS && nr_bits (without | roles) < a->g.m)
+      roles |= BIT (x->role);
+  }
+  return roles;
 }
 
 void
@@ -501,20 +525,13 @@ op_check_overdue (struct array *a, uint64_t now)
 {
   list_for_each (l, &a->ops) {
     struct op *op = list_item (l, struct op, link);
-    bool left = false;
+    uint64_t roles;
 
     if (op->phase != OP_READING || nr_good_slots (a) <= a->g.k)
       continue;
-    list_for_each (xl, &op->xfers) {
-      struct xfer *x = list_item (xl, struct xfer, owner_link);
-
-      if (x->since && now > x->since + OVERDUE_NS &&
-          nr_bits (op->slow | op->bad | op->noread) < a->g.m) {
-        leave_behind (a, op, x);
-        left = true;
-      }
-    }
-    if (left && op->pending == 0)
+    roles = overdue_roles (a, op, now);
+    leave_behind (a, op, roles);
+    if (roles && op->pending == 0)
       reads_done (a, op);
   }
 }
@@ -636,7 +653,7 @@ end_read (struct array *a, struct op *op)
     adopt (a, op);
     repair_bad (a, op);
   }
-  if (--r->pending == 0)
+  if (--r->reads == 0)
     list_move (&a->engine.ready, &r->waiter.link);
 }
 

@@ -28,7 +28,7 @@ struct op;
 
 /* Start to read the roles of want over blocks [b0, b0 + nr) of a line.
  * avoid: roles whose stored cell just gave an error (they are repaired).
- * r is woken when its pending count falls to 0; it takes the content
+ * r is woken when its count of reads falls to 0; it takes the content
  * from op_content and then calls op_put.  NULL: no credit now; wait on
  * a->cell_waiters.
  */

@@ -69,12 +69,13 @@ extern void tickets_end (struct array *a, struct list *tickets, int error);
 /* Is a line in a range that is being zeroed? */
 extern bool zero_has (const struct array *a, uint64_t no);
 
+/* Not done before the tickets of earlier batches, which point at r. */
 static inline void
 request_fail (struct request *r, int error)
 {
   if (r->error == 0)
     r->error = error;
-  r->phase = R_DONE;
+  r->phase = R_STABLE;
 }
 
 static inline void

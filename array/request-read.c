@@ -320,7 +320,7 @@ read_look (struct array *a, struct request *r)
 {
   bool failed = false;
 
-  if (r->pending > 0)
+  if (r->reads > 0)
     return false;
   for (unsigned i = 0; i < r->nr_steps; i++)
     if (r->step[i].from == STEP_SEAT && r->step[i].error) {

@@ -196,7 +196,7 @@ write_look (struct array *a, struct request *r)
     seat_step_failed (a, f);
     f->from = STEP_OP;
   }
-  return r->pending == 0;
+  return r->reads == 0;
 }
 
 void
@@ -254,8 +254,11 @@ commit_step (struct array *a, struct request *r, const struct step *s,
 void
 write_commit (struct array *a, struct request *r)
 {
-  const int error = steps_put (a, r->fill, r->nr_fills);
+  int error = steps_put (a, r->fill, r->nr_fills);
 
+  /* It would never be written out. */
+  if (a->failed)
+    error = EIO;
   for (unsigned i = 0; i < r->nr_steps; i++)
     commit_step (a, r, &r->step[i], error == 0);
   if (error)

@@ -97,7 +97,7 @@ commit (struct array *a, struct request *r)
   else
     write_commit (a, r);
   if (r->error) {
-    r->phase = R_DONE;
+    request_fail (r, r->error);
     return;
   }
   r->pos = r->batch_end;

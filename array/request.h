@@ -88,7 +88,8 @@ struct request {
   uint64_t pos;                 /* bytes done */
   uint64_t batch_end;           /* pos when the steps are done */
   unsigned nr_steps, nr_fills;
-  unsigned pending;             /* operations, tickets or transfers */
+  unsigned reads;               /* operations */
+  unsigned pending;             /* tickets or transfers */
   struct step step[REQUEST_STEPS];
   struct step fill[2];          /* writes: old content of the end blocks */
   struct waiter waiter;

@@ -10,6 +10,7 @@
 #include "array/change.h"
 #include "array/rebuild.h"
 #include "array/seat.h"
+#include "array/writeback.h"
 
 /* So many read errors in about a minute, or a lost path, and a member is
  * out; md has 20 an hour.
@@ -178,6 +179,7 @@ array_has_failed (struct array *a, const char *why)
   log_error ("the array has failed: %s; nothing is written any more", why);
   engine_run_waiters (a, &a->change_waiters);
   engine_run_waiters (a, &a->cell_waiters);
+  writeback_give_up (a);
 }
 
 static void

@@ -6,12 +6,15 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <errno.h>
+
 #include "array/cache.h"
 #include "array/change.h"
 #include "array/dirty.h"
 #include "array/flush.h"
 #include "array/op.h"
 #include "array/rebuild.h"
+#include "array/request-internal.h"
 #include "array/seat.h"
 #include "array/writeback.h"
 
@@ -29,6 +32,18 @@ void
 writeback_now (struct array *a, struct line *line)
 {
   list_move (&a->out, &line->out_link);
+}
+
+void
+writeback_give_up (struct array *a)
+{
+  list_for_each (l, &a->dirty) {
+    struct line *line = list_item (l, struct line, link);
+
+    line->want_out = false;
+    tickets_end (a, &line->tickets, EIO);
+    engine_run_waiters (a, &line->waiters);
+  }
 }
 
 /* Above three quarters of what lines may hold, the oldest go. */

@@ -19,6 +19,9 @@ extern void writeback_decide (struct array *a);
 /* A line has dirty data and should go out without further delay. */
 extern void writeback_now (struct array *a, struct line *line);
 
+/* The array has failed: nobody waits for a write-out any more. */
+extern void writeback_give_up (struct array *a);
+
 extern void writeback_tick (struct timer *t);
 
 #endif
