@@ -1,17 +1,22 @@
 /* gpuraid: choose what to do to one rect.
  *
  * For a write there are three ways to new parity, and the one that reads
- * least is taken:
+ * least is taken, the first of equals:
  *
  *   reconstruct   read the data that is not given
  *   delta         read the old content of what is given, and old parity
- *   decode        read any k cells; it is always possible when one of the
- *                 others is, and when a cell that they need is lost
+ *   decode        read any k cells: where a cell that the others need is
+ *                 lost, or so much is in memory that this is less
+ *
+ * No mixture of them reads less.  (Only by chance: where the old content
+ * of lost parity is in memory, new parity may be a sum of it and less.
+ * That is not looked for.)
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
 #include <assert.h>
+#include <limits.h>
 
 #include "array/plan.h"
 #include "common/bits.h"
@@ -48,60 +53,65 @@ basis (const struct plan_in *in, uint64_t also, uint64_t *cells)
   return 0;
 }
 
+/* Take these cells if they can be had and are fewer to read than *best. */
+static void
+consider (const struct plan_in *in, uint64_t cells, unsigned *best,
+          struct plan *p)
+{
+  const uint64_t read = cells & ~in->have;
+
+  if ((read & in->noread) || nr_bits (read) >= *best)
+    return;
+  *best = nr_bits (read);
+  p->in = cells;
+  p->read = read;
+}
+
 static int
 plan_write (const struct plan_in *in, struct plan *p)
 {
   const uint64_t data = LOW_BITS (in->k);
   const uint64_t parity = LOW_BITS (in->k + in->m) & ~data & ~in->nowrite;
-  const uint64_t others = data & ~in->given;
-  unsigned best = 65, cost;
+  unsigned best = UINT_MAX;
   uint64_t cells;
 
-  p->write = (in->given | parity) & ~in->nowrite;
-  if (parity == 0)
-    return p->write == in->given ? 0 : -1;
+  if (nr_bits (in->nowrite) > in->m)
+    return -1;
   p->make = parity;
+  p->write = (in->given & ~in->nowrite) | parity;
+  if (parity == 0)
+    return 0;
 
-  if ((others & in->noread & ~in->have) == 0) {
-    best = nr_bits (others & ~in->have);
-    p->in = others;
-  }
-  cost = nr_bits ((in->given | parity) & ~in->have);
-  if (cost < best &&
-      ((in->given | parity) & in->noread & ~in->have) == 0) {
-    best = cost;
-    p->in = in->given | parity;
-    p->delta = true;
-  }
-  if (best == 65) {
-    if (basis (in, 0, &cells) == -1)
-      return -1;
-    p->in = cells;
-  }
-  p->read = p->in & ~in->have;
-  return 0;
+  consider (in, data & ~in->given, &best, p);
+  consider (in, in->given | parity, &best, p);
+  if (basis (in, 0, &cells) == 0)
+    consider (in, cells, &best, p);
+  return best == UINT_MAX ? -1 : 0;
 }
 
 int
 plan (const struct plan_in *in, struct plan *p)
 {
   const uint64_t need = (in->want | in->rewrite) & ~in->have;
-  uint64_t lost;
 
   assert ((in->nowrite & ~in->noread) == 0);
+  assert (in->given == 0 || (in->want | in->rewrite) == 0);
 
   *p = (struct plan) { 0 };
   if (in->given)
     return plan_write (in, p);
 
   p->write = in->rewrite & ~in->nowrite;
-  lost = need & in->noread;
   p->read = need & ~in->noread;
-  if (lost) {
+  /* With k cells all others can be made: where some must be, and where
+   * so much is in memory that this is less to read.
+   */
+  if ((need & in->noread) ||
+      (need && nr_bits (in->have | need) > in->k)) {
     if (basis (in, p->read, &p->in) == -1)
       return -1;
-    p->make = lost;
-    p->read |= p->in & ~in->have;
+    p->make = need & ~p->in;
+    p->read = p->in & ~in->have;
   }
   return 0;
 }

@@ -6,7 +6,7 @@
  *
  * Bit r of a mask is role r.  A rect's *old* content is what the members
  * hold (one code word in each row); its *new* content is given by a
- * writer for some data roles.
+ * writer for some data roles, and is the old one for the others.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,31 +14,40 @@
 #ifndef GPURAID_PLAN_H
 #define GPURAID_PLAN_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct plan_in {
-  unsigned k, m;
+  unsigned k, m;        /* k, m >= 1, k + m <= 64 */
   uint64_t noread;      /* stored cell must not be used */
   uint64_t nowrite;     /* cannot be written; a subset of noread */
-  uint64_t have;        /* roles whose old content is in memory */
-  uint64_t given;       /* data roles whose new content is in memory */
-  uint64_t want;        /* to be returned to a reader; given is 0 then */
+  uint64_t have;        /* roles whose old content is in memory, those of
+                         * noread and given too */
+  uint64_t given;       /* data roles whose new content is in memory: a write.
+                         * Or 0, and: */
+  uint64_t want;        /* to be returned to a reader */
   uint64_t rewrite;     /* to be stored anew with unchanged content (a
-                         * rebuild's targets, a repair); given is 0 then */
+                         * rebuild's targets, a repair) */
 };
 
 struct plan {
-  uint64_t read;        /* cells to read from members */
+  uint64_t read;        /* cells to read from members: none of noread or
+                         * have */
   uint64_t in;          /* roles whose old content the coder needs: a subset
-                         * of read | have */
-  uint64_t make;        /* cells the coder computes, from in and given */
-  uint64_t write;       /* roles to write to members */
-  bool delta;           /* parity is made from old parity and the change */
+                         * of read | have; 0 where make is */
+  uint64_t make;        /* cells the coder computes, from in and given.  A
+                         * write: the new content of all parity that can be
+                         * written.  Else old content: what is in want or
+                         * rewrite, but not in read | have; which is what
+                         * can't be read, and more where that saves reads */
+  uint64_t write;       /* roles to write to members.  For a write given and
+                         * make, but for nowrite; else rewrite, likewise */
 };
 
-/* Fill *p.  Reads as few cells as possible.  Returns 0, or -1 where the
- * readable cells do not determine what is needed.
+/* Fill *p.  Returns 0, or -1 with *p undefined where the readable cells
+ * do not determine what is needed, or where a write can't reach k of the
+ * k + m roles, so that the row could not be read again.
+ *
+ * No choice of cells to read is smaller (but see array/plan.c).
  */
 extern int plan (const struct plan_in *in, struct plan *p);
 

@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,13 +17,27 @@
 #include "common/bits.h"
 #include "raidmap/layout.h"
 
-#define NR_BUCKETS 256u
-#define MAX_SOLUTIONS 2048u     /* of those not in use; about 1 KiB each */
+#define NR_BUCKETS 256u         /* 8 bits of the hash */
+#define MAX_SOLUTIONS 2048u     /* then those not in use go; 2 KiB each at the
+                                 * most, 1 as a rule */
+
+/* Sources are old content (k + m roles) and new (k); unknowns 2k;
+ * targets k + m.  matrix_express takes as many.
+ */
+#define MAX_SOURCES (2 * MAX_SLOTS)
+#define MAX_VARS (2 * MAX_SLOTS)
+#define MAX_TARGETS MAX_SLOTS
+_Static_assert (MAX_SOURCES <= MATRIX_MAX && MAX_VARS <= MATRIX_MAX,
+                "matrix_express");
 
 struct solver {
   unsigned k, m;
-  unsigned nr;
+  unsigned nr;                  /* solutions */
   struct solution *bucket[NR_BUCKETS];
+  /* What make_matrix works with. */
+  uint8_t source[MAX_SOURCES * MAX_VARS];
+  uint8_t target[MAX_TARGETS * MAX_VARS];
+  uint8_t coef[MAX_TARGETS * MAX_SOURCES];
   uint8_t parity[];             /* m x k */
 };
 
@@ -72,8 +87,8 @@ solver_free (struct solver *s)
   free (s);
 }
 
-/* The old (or, where given says so, new) content of a role as a form of
- * the 2k unknowns.
+/* The content of a role as a form of the 2k unknowns: of data the old
+ * one, of parity what it is with the new content of given.
  */
 static void
 form (const struct solver *s, unsigned role, uint64_t given, uint8_t *v)
@@ -90,28 +105,26 @@ form (const struct solver *s, unsigned role, uint64_t given, uint8_t *v)
 }
 
 static struct matrix *
-make_matrix (const struct solver *s, const struct solution *sol)
+make_matrix (struct solver *s, const struct solution *sol)
 {
-  static __thread uint8_t source[2 * MAX_SLOTS * 2 * MAX_SLOTS];
-  static __thread uint8_t target[MAX_SLOTS * 2 * MAX_SLOTS];
-  static __thread uint8_t coef[MAX_SLOTS * 2 * MAX_SLOTS];
   const unsigned nr_vars = 2 * s->k;
   unsigned nr_src = 0, nr_tgt = 0;
 
   FOR_EACH_BIT (r, sol->in)
-    form (s, r, 0, &source[nr_src++ * nr_vars]);
+    form (s, r, 0, &s->source[nr_src++ * nr_vars]);
   FOR_EACH_BIT (r, sol->given) {
-    uint8_t *v = &source[nr_src++ * nr_vars];
+    uint8_t *v = &s->source[nr_src++ * nr_vars];
 
     memset (v, 0, nr_vars);
     v[s->k + r] = 1;
   }
   FOR_EACH_BIT (r, sol->make)
-    form (s, r, sol->given, &target[nr_tgt++ * nr_vars]);
+    form (s, r, sol->given, &s->target[nr_tgt++ * nr_vars]);
 
-  if (matrix_express (nr_vars, nr_src, source, nr_tgt, target, coef) == -1)
+  if (matrix_express (nr_vars, nr_src, s->source, nr_tgt, s->target,
+                      s->coef) == -1)
     return NULL;
-  return matrix_new (nr_tgt, nr_src, coef);
+  return matrix_new (nr_tgt, nr_src, s->coef);
 }
 
 struct solution *
@@ -119,8 +132,12 @@ solver_get (struct solver *s, uint64_t in, uint64_t given, uint64_t make)
 {
   const uint64_t h = (in * 0x9e3779b97f4a7c15) ^ (given * 0xc2b2ae3d27d4eb4f) ^
     (make * 0x165667b19e3779f9);
-  struct solution **b = &s->bucket[(h >> 32) % NR_BUCKETS], *sol;
+  struct solution **b, *sol;
 
+  assert (((in | make) & ~LOW_BITS (s->k + s->m)) == 0 &&
+          (given & ~LOW_BITS (s->k)) == 0);
+  /* All bits of a product's factors tell in its high bits. */
+  b = &s->bucket[h >> 56];
   for (sol = *b; sol; sol = sol->next)
     if (sol->in == in && sol->given == given && sol->make == make) {
       sol->users++;

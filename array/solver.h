@@ -23,13 +23,15 @@ struct solution {
   struct solution *next;        /* the solver's */
 };
 
-/* NULL with errno. */
+/* k, m >= 1, k + m <= 64.  NULL with errno. */
 extern struct solver *solver_new (unsigned k, unsigned m);
 extern void solver_free (struct solver *s);     /* no solution is in use */
 
 /* Get the matrix that makes the roles of make from the old content of
- * the roles in `in` and the new content of those given.  NULL: no such
- * matrix, or no memory.  solver_put when the job is done.
+ * the roles in `in` and the new content of the data roles given.  Data
+ * is made as it was; parity as it will be with what is given.  NULL: no
+ * such matrix, or no memory.  solver_put when the job is done; until
+ * then the solution stays.
  */
 extern struct solution *solver_get (struct solver *s, uint64_t in,
                                     uint64_t given, uint64_t make);
