@@ -225,6 +225,8 @@ struct array {
 
   /* Rebuild and resync: array/rebuild.c. */
   struct rebuild *rebuild;
+  uint64_t window_len;          /* of a rebuild, bytes of a member: whole
+                                 * cells; a test may make it shorter */
 
   struct timer tick;
   struct news tick_news;

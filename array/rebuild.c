@@ -64,6 +64,7 @@ rebuild_init (struct array *a)
     return -1;
   a->rebuild->waiter.run = rebuild_retry;
   list_init (&a->rebuild->waiter.link);
+  a->window_len = WINDOW_LEN;
   list_init (&a->rebuild->repairs);
   return 0;
 }
@@ -165,7 +166,7 @@ choose_window (struct array *a)
       start = MIN (start, a->seat[i]->cursor);
   if (start == UINT64_MAX)
     return false;
-  end = MIN (start + WINDOW_LEN, a->sb.l.data_len);
+  end = MIN (start + a->window_len, a->sb.l.data_len);
   for (unsigned i = 0; i < a->nr_seats; i++) {
     const struct seat *s = a->seat[i];
 

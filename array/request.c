@@ -154,24 +154,6 @@ request_advance (struct array *a, struct request *r)
            r->phase != R_FLUSH);
 }
 
-/* Client's thread. */
-static void
-copy (struct request *r)
-{
-  const bool ops = r->phase == R_COPY_OPS;
-  const bool all = r->kind == REQUEST_READ ?
-    bring_steps (r, r->step, r->nr_steps, ops) :
-    bring_steps (r, r->fill, r->nr_fills, ops);
-
-  if (!all && !ops) {
-    r->phase = R_LOOK;
-    return;
-  }
-  if (r->kind != REQUEST_READ)
-    write_payload (r);
-  r->phase = R_COMMIT;
-}
-
 /* Client's thread: did the whole read come from members, so that no
  * second look under the baton is needed?
  */
@@ -191,26 +173,52 @@ is_done (struct request *r)
 }
 
 bool
-request_go (struct request *r)
+request_copy (struct request *r)
+{
+  const bool ops = r->phase == R_COPY_OPS;
+  const bool all = r->kind == REQUEST_READ ?
+    bring_steps (r, r->step, r->nr_steps, ops) :
+    bring_steps (r, r->fill, r->nr_fills, ops);
+
+  if (!all && !ops) {
+    r->phase = R_LOOK;
+    return false;
+  }
+  if (r->kind != REQUEST_READ)
+    write_payload (r);
+  r->phase = R_COMMIT;
+  return is_done (r);
+}
+
+enum request_next
+request_decide (struct request *r)
 {
   struct array *a = r->a;
   enum request_phase phase;
 
+  engine_lock (a);
+  r->asleep = false;
+  request_advance (a, r);
+  phase = r->phase;
+  r->asleep = phase != R_COPY && phase != R_COPY_OPS && phase != R_DONE;
+  if (phase == R_DONE || phase == R_COPY)
+    count (a, r);
+  engine_unlock (a);
+  if (phase == R_DONE)
+    return REQUEST_END;
+  return phase == R_COPY || phase == R_COPY_OPS ? REQUEST_COPY : REQUEST_WAIT;
+}
+
+bool
+request_go (struct request *r)
+{
   for (;;) {
-    engine_lock (a);
-    r->asleep = false;
-    request_advance (a, r);
-    phase = r->phase;
-    r->asleep = phase != R_COPY && phase != R_COPY_OPS && phase != R_DONE;
-    if (phase == R_DONE || phase == R_COPY)
-      count (a, r);
-    engine_unlock (a);
-    if (phase == R_DONE)
-      return true;
-    if (phase != R_COPY && phase != R_COPY_OPS)
-      return false;
-    copy (r);
-    if (is_done (r))
+    switch (request_decide (r)) {
+    case REQUEST_END: return true;
+    case REQUEST_WAIT: return false;
+    case REQUEST_COPY: break;
+    }
+    if (request_copy (r))
       return true;
   }
 }

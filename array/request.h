@@ -103,4 +103,12 @@ extern void request_init (struct request *r, struct array *a,
                           enum request_kind kind);
 extern bool request_go (struct request *r);
 
+/* The two halves of request_go, by turns: decide under the baton what is
+ * next, and copy without it, which returns true when the request is
+ * finished.  A simulation lets others in between.
+ */
+enum request_next { REQUEST_WAIT, REQUEST_COPY, REQUEST_END };
+extern enum request_next request_decide (struct request *r);
+extern bool request_copy (struct request *r);
+
 #endif
