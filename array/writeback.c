@@ -159,10 +159,11 @@ void
 writeback_decide (struct array *a)
 {
   change_decide (a);
-  flush_decide (a);
   relieve (a);
   start_lines (a);
   rebuild_decide (a);
+  /* Last: a window with nothing to copy asks for a flush at once. */
+  flush_decide (a);
   if (!a->tick_armed && !a->stopping && a->loop && needs_tick (a)) {
     a->tick_armed = true;
     a->tick_call.run = arm_tick;
