@@ -44,6 +44,8 @@ sb_news (struct array *a, struct news *n)
   struct sb_job *j = list_item (n, struct sb_job, news);
 
   atomic_fetch_sub (&j->seat->users, 1);
+  if (j->io.error == 0)
+    j->seat->b_first[j->copy[0] == SB_A2 || j->copy[0] == SB_B2] = false;
   j->done (a, j->seat, j->io.error);
   free (j->buf);
   free (j);
@@ -94,8 +96,8 @@ sb_write (struct array *a, struct seat *s, bool accepted, bool clean,
   j->sb = a->sb;
   j->sb.clean = clean;
   membership_fill (&a->membership, s->dev, &j->sb);
-  j->copy[0] = accepted ? SB_A2 : SB_A1;
-  j->copy[1] = accepted ? SB_B2 : SB_B1;
+  j->copy[s->b_first[accepted]] = accepted ? SB_A2 : SB_A1;
+  j->copy[!s->b_first[accepted]] = accepted ? SB_B2 : SB_B1;
   j->done = done;
   atomic_fetch_add (&s->users, 1);
   engine_call (a, &j->call);

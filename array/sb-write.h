@@ -1,5 +1,6 @@
 /* gpuraid: write two superblock copies of one member, one after the
- * other: A1, flush, B1, flush, or A2, flush, B2, flush.
+ * other: A1, flush, B1, flush, or A2, flush, B2, flush.  The first time
+ * after opening B may have to be before A.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
