@@ -49,7 +49,8 @@ tools   := $(patsubst tests/tools/%.c,$(B)/tests/tools/%,\
 fuzzers := $(patsubst tests/%.c,build/fuzz/%,$(fuzz_c))
 
 all: $(if $(plugin),$(OUT)/nbdkit-gpuraid-plugin.so) \
-     $(if $(cli),$(OUT)/gpuraid) $(tools)
+     $(if $(cli),$(OUT)/gpuraid) $(tools) \
+     $(if $(findstring address,$(SAN)),$(B)/tests/first-malloc.so)
 
 $(OUT)/nbdkit-gpuraid-plugin.so: $(plugin) $(control) $(core)
 	$(CC) $(LDFLAGS) -shared -o $@ $^ $(LIBS)
@@ -66,6 +67,10 @@ $(unit): $(B)/tests/%: $(B)/tests/%.o $(helpers) $(B)/libgpuraid.a
 
 $(tools): $(B)/tests/tools/%: $(B)/tests/tools/%.o
 	$(CC) $(LDFLAGS) -o $@ $< $(LIBS)
+
+$(B)/tests/first-malloc.so: tests/preload/first-malloc.c
+	@mkdir -p $(@D)
+	$(CC) -O2 -fPIC -shared -Wl,-z,initfirst -o $@ $<
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)

@@ -138,7 +138,8 @@ san_preload=
 san_flags=()
 case $SAN in
   *address*)
-    san_preload=$(gcc -print-file-name=libasan.so) ;;
+    # tests/preload/first-malloc.c says why there are two.
+    san_preload="$(gcc -print-file-name=libasan.so) $B/tests/first-malloc.so" ;;
   *thread*)
     san_preload=$(gcc -print-file-name=libtsan.so)
     san_flags=(-D gpuraid.loop=2) ;;

@@ -43,7 +43,11 @@ def san_setup():
     env = dict(os.environ)
     flags = []
     if 'address' in SAN:
-        env['LD_PRELOAD'] = _gcc_file('libasan.so')
+        # tests/preload/first-malloc.c says why there are two.
+        env['LD_PRELOAD'] = ' '.join([
+            _gcc_file('libasan.so'),
+            os.path.join(os.path.realpath(os.environ.get('B') or 'build'),
+                         'tests/first-malloc.so')])
     elif 'thread' in SAN:
         env['LD_PRELOAD'] = _gcc_file('libtsan.so')
         flags = ['-D', 'gpuraid.loop=2']
