@@ -183,7 +183,10 @@ op_put (struct array *a, struct op *op)
   line_changed (a, line);
 }
 
-/* Data that was read or made is worth keeping, as clean content. */
+/* Data that was read or made is worth keeping, as clean content; but not
+ * where the line is dirty and many are, for then these cells can't be
+ * taken back before it is written out.
+ */
 static void
 adopt (struct array *a, struct op *op)
 {
@@ -195,6 +198,8 @@ adopt (struct array *a, struct op *op)
 
     if (lc->c || c == NULL || c == op->role[r].have)
       continue;
+    if (a->nr_held >= a->max_held)
+      break;
     cell_ref (c);
     lc->c = c;
     lc->valid = block_mask (rect->b0, rect->nr);
