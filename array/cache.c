@@ -103,18 +103,38 @@ cache_free (struct array *a)
 
 /* ---- cells ----------------------------------------------------------- */
 
-void
-cell_put (struct array *a, struct cell *c)
+static bool
+put (struct array *a, struct cell *c)
 {
   assert (c->refs > 0);
   if (--c->refs > 0)
-    return;
+    return false;
   a->free_cell[a->nr_free++] = c;
-  if (!list_empty (&a->cell_waiters))
+  return true;
+}
+
+void
+cell_put (struct array *a, struct cell *c)
+{
+  if (put (a, c))
     engine_run_waiters (a, &a->cell_waiters);
 }
 
-/* Take cells back from clean lines until nr are free. */
+static void
+forget_content (struct array *a, struct line *line, struct line_cell *lc)
+{
+  lc->c = NULL;
+  lc->valid = lc->dirty = 0;
+  line->nr_cells--;
+  if (!line->is_clean)
+    a->nr_held--;
+}
+
+/* Take cells back from clean lines until nr are free.  Nobody is woken:
+ * whoever waits had these cells for the asking when they became clean,
+ * and two that wait for something else as well would take them from each
+ * other for ever.
+ */
 static bool
 make_free (struct array *a, unsigned nr)
 {
@@ -125,8 +145,10 @@ make_free (struct array *a, unsigned nr)
       return false;
     line = list_item (a->clean.next, struct line, link);
     for (unsigned r = 0; r < a->g.k; r++)
-      if (line->cell[r].c)
-        line_drop_cell (a, line, r);
+      if (line->cell[r].c) {
+        put (a, line->cell[r].c);
+        forget_content (a, line, &line->cell[r]);
+      }
     line_settle (a, line);
   }
   return true;
@@ -291,11 +313,7 @@ line_drop_cell (struct array *a, struct line *line, unsigned role)
 
   assert (lc->busy == 0);
   cell_put (a, lc->c);
-  lc->c = NULL;
-  lc->valid = lc->dirty = 0;
-  line->nr_cells--;
-  if (!line->is_clean)
-    a->nr_held--;
+  forget_content (a, line, lc);
 }
 
 uint16_t

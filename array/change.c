@@ -82,10 +82,11 @@ failing_devs (const struct array *a)
 static void
 apply_to_seat (struct array *a, struct seat *s)
 {
-  const struct device *d = &a->membership.device[s->dev];
+  const struct device *d;
 
-  if (s->m == NULL)
+  if (s->dev >= SB_MAX_DEVICES || seat_is_retired (s))
     return;
+  d = &a->membership.device[s->dev];
   switch (d->state) {
   case DEVICE_ACTIVE:
     if (s->state != SEAT_ACTIVE)
@@ -208,7 +209,7 @@ static struct seat *
 seat_of (const struct array *a, unsigned dev)
 {
   for (unsigned i = 0; i < a->nr_seats; i++)
-    if (a->seat[i]->dev == dev && a->seat[i]->m)
+    if (a->seat[i]->dev == dev && !seat_is_retired (a->seat[i]))
       return a->seat[i];
   return NULL;
 }

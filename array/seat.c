@@ -92,15 +92,11 @@ seats_changed (struct array *a)
   }
 }
 
-struct seat *
-seat_new (struct array *a, struct member *m, unsigned dev, unsigned slot,
-          enum seat_state state)
+static struct seat *
+add_seat (struct array *a)
 {
-  struct seat *s;
+  struct seat *s = calloc (1, sizeof *s);
 
-  if (a->nr_seats == MAX_SEATS)
-    return NULL;
-  s = calloc (1, sizeof *s);
   if (s == NULL)
     return NULL;
   s->page_place = calloc (a->nr_pages, 1);
@@ -108,13 +104,42 @@ seat_new (struct array *a, struct member *m, unsigned dev, unsigned slot,
     free (s);
     return NULL;
   }
+  a->seat[a->nr_seats++] = s;
+  return s;
+}
+
+/* Where all seats are taken: that of a member that was closed. */
+static struct seat *
+reuse_seat (struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+    uint8_t *page_place = s->page_place;
+
+    if (s->m || atomic_load (&s->users) > 0)
+      continue;
+    memset (page_place, 0, a->nr_pages);
+    memset (s, 0, sizeof *s);
+    s->page_place = page_place;
+    return s;
+  }
+  return NULL;
+}
+
+struct seat *
+seat_new (struct array *a, struct member *m, unsigned dev, unsigned slot,
+          enum seat_state state)
+{
+  struct seat *s = a->nr_seats < MAX_SEATS ? add_seat (a) : reuse_seat (a);
+
+  if (s == NULL)
+    return NULL;
   s->a = a;
   s->m = m;
   s->dev = dev;
   s->slot = slot;
   s->state = state;
   atomic_init (&s->users, 0);
-  a->seat[a->nr_seats++] = s;
   return s;
 }
 
@@ -147,8 +172,7 @@ seats_close_retired (struct array *a)
     struct seat *s = a->seat[i];
     struct close_call *c;
 
-    if (s->state != SEAT_IDLE || !s->failing || s->m == NULL ||
-        atomic_load (&s->users) > 0)
+    if (!seat_is_retired (s) || s->m == NULL || atomic_load (&s->users) > 0)
       continue;
     c = calloc (1, sizeof *c);
     if (c == NULL)

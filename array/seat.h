@@ -30,6 +30,13 @@ extern struct seat *seat_new (struct array *a, struct member *m, unsigned dev,
 extern void seat_retire (struct array *a, struct seat *s);
 extern void seats_close_retired (struct array *a);
 
+/* Its place in the device table may be another member's now. */
+static inline bool
+seat_is_retired (const struct seat *s)
+{
+  return s->m == NULL || (s->state == SEAT_IDLE && s->failing);
+}
+
 /* Slots with an active seat that is not failing. */
 extern unsigned nr_good_slots (const struct array *a);
 
