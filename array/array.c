@@ -47,6 +47,8 @@ make_seats (struct array *a, struct assembly *as)
       memcpy (s->page_place, am->page_place, a->nr_pages);
     s->b_first[0] = found_first_copy (&as->found[i], false) == SB_B1;
     s->b_first[1] = found_first_copy (&as->found[i], true) == SB_B2;
+    if (d)
+      s->uuid = d->uuid;
     s->has_pages = am->role == MEMBER_CURRENT;
     s->joined = s->state == SEAT_ACTIVE &&
       !device_set_has (&as->sb.record.parent.active, am->dev);

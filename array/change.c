@@ -79,6 +79,12 @@ failing_devs (const struct array *a)
 
 /* ---- the end --------------------------------------------------------- */
 
+static bool
+same_uuid (const uuid_bytes *x, const uuid_bytes *y)
+{
+  return memcmp (x, y, sizeof *x) == 0;
+}
+
 static void
 apply_to_seat (struct array *a, struct seat *s)
 {
@@ -87,6 +93,10 @@ apply_to_seat (struct array *a, struct seat *s)
   if (s->dev >= SB_MAX_DEVICES || seat_is_retired (s))
     return;
   d = &a->membership.device[s->dev];
+  if (!same_uuid (&d->uuid, &s->uuid)) {
+    seat_retire (a, s);         /* its place is free, or another's */
+    return;
+  }
   switch (d->state) {
   case DEVICE_ACTIVE:
     if (s->state != SEAT_ACTIVE)
@@ -209,7 +219,8 @@ static struct seat *
 seat_of (const struct array *a, unsigned dev)
 {
   for (unsigned i = 0; i < a->nr_seats; i++)
-    if (a->seat[i]->dev == dev && !seat_is_retired (a->seat[i]))
+    if (a->seat[i]->dev == dev && !seat_is_retired (a->seat[i]) &&
+        same_uuid (&a->seat[i]->uuid, &a->membership.next_device[dev].uuid))
       return a->seat[i];
   return NULL;
 }
@@ -385,6 +396,7 @@ start_replace (struct array *a, struct request *r)
   s = seat_new (a, r->target, dev, r->slot, SEAT_TARGET);
   if (s == NULL)
     abort ();
+  s->uuid = r->uuid;
   seats_changed (a);
   r->target = NULL;
   c = change_new (a, CHANGE_TARGET, r);

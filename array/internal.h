@@ -37,7 +37,9 @@ enum seat_state {
 struct seat {
   struct array *a;
   struct member *m;             /* owned; NULL when it was closed */
-  unsigned dev;                 /* place in sb.device[] */
+  unsigned dev;                 /* place in the device table, while that
+                                 * still has this uuid */
+  uuid_bytes uuid;
   unsigned slot;                /* or SLOT_NONE */
   uint64_t joined;              /* epoch in which it became active, as far
                                  * as known: of two at a slot, the older

@@ -298,6 +298,8 @@ end_window (struct array *a)
   if (rb->resync) {
     if (!rb->failed && a->lost_slots == 0)
       dirty_synced (a, rb->region);
+    if (a->nr_unsynced == 0)
+      log_notice ("parity was made anew where it may have been wrong");
     return;
   }
   for (unsigned i = 0; i < a->nr_seats; i++) {
