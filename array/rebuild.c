@@ -43,6 +43,9 @@ struct rebuild {
   unsigned in_flight;
   bool failed;                          /* something in the window */
   uint64_t region;                      /* resync: the region */
+  uint64_t lost_slots;                  /* resync: when the window began */
+  uint64_t stuck_epoch;                 /* resync: a row could not be read
+                                         * under this record; 0: none */
 
   /* Progress of this run. */
   bool running;
@@ -182,13 +185,26 @@ choose_window (struct array *a)
   return true;
 }
 
+static uint64_t
+epoch_of (const struct array *a)
+{
+  return a->membership.cur.self.ballot.epoch;
+}
+
+static bool
+resync_wanted (const struct array *a)
+{
+  return a->nr_unsynced > 0 && a->rebuild->stuck_epoch != epoch_of (a);
+}
+
 static bool
 choose_region (struct array *a)
 {
   struct rebuild *rb = a->rebuild;
 
-  if (a->nr_unsynced == 0 || a->lost_slots)
+  if (!resync_wanted (a))
     return false;
+  rb->lost_slots = a->lost_slots;
   for (uint64_t i = 0; i < div_round_up (a->nr_regions, 64); i++)
     if (a->unsynced[i]) {
       rb->region = i * 64 + __builtin_ctzll (a->unsynced[i]);
@@ -217,6 +233,24 @@ roles_needed (const struct array *a, uint64_t no)
   return roles;
 }
 
+/* The parity roles of a line that a resync makes anew.  What is lost is
+ * what the readable data and the first parity say; the rest of the parity
+ * is made to agree with that.
+ */
+static uint64_t
+roles_to_sync (const struct array *a, uint64_t no)
+{
+  const uint64_t data = LOW_BITS (a->g.k), all = LOW_BITS (a->n);
+  uint64_t lost = 0, parity;
+
+  FOR_EACH_BIT (slot, a->lost_slots)
+    lost |= BIT (layout_role (&a->g, line_stripe (a, no), slot));
+  parity = all & ~data & ~lost;
+  for (unsigned n = nr_bits (lost & data); n > 0 && parity; n--)
+    parity &= parity - 1;
+  return parity;
+}
+
 static void
 fix_done (struct array *a, void *opaque, int error)
 {
@@ -234,13 +268,12 @@ copy_some (struct array *a)
 {
   struct rebuild *rb = a->rebuild;
   const uint64_t end = rb->end / a->cell_len;
-  const uint64_t parity = LOW_BITS (a->n) & ~LOW_BITS (a->g.k);
   unsigned skipped = 0;
 
   while (rb->next < end && rb->in_flight < MAX_IN_FLIGHT && !rb->failed &&
          skipped < MAX_SKIPPED) {
     const uint64_t roles =
-      rb->resync ? parity : roles_needed (a, rb->next);
+      rb->resync ? roles_to_sync (a, rb->next) : roles_needed (a, rb->next);
     struct line *line;
 
     if (roles == 0) {
@@ -296,8 +329,12 @@ end_window (struct array *a)
 
   rb->phase = IDLE;
   if (rb->resync) {
-    if (!rb->failed && a->lost_slots == 0)
-      dirty_synced (a, rb->region);
+    if (a->lost_slots == rb->lost_slots) {
+      if (rb->failed)
+        rb->stuck_epoch = epoch_of (a);
+      else
+        dirty_synced (a, rb->region);
+    }
     if (a->nr_unsynced == 0)
       log_notice ("parity was made anew where it may have been wrong");
     return;
@@ -381,7 +418,7 @@ rebuild_busy (const struct array *a)
   for (unsigned slot = 0; slot < a->n; slot++)
     if (a->at[slot][0] && a->at[slot][1])
       return true;
-  return a->nr_unsynced > 0 && a->lost_slots == 0;
+  return resync_wanted (a);
 }
 
 void
@@ -410,7 +447,7 @@ rebuild_progress (const struct array *a, struct array_progress *rebuild,
       .bytes_per_second = rate, .eta_seconds = rate ? left / rate : 0,
     };
   }
-  if (a->nr_unsynced > 0 && a->lost_slots == 0) {
+  if (resync_wanted (a)) {
     left = a->nr_unsynced * a->sb.l.region_len;
     *resync = (struct array_progress) {
       .running = true, .total = MAX (rb->resync_total, a->nr_unsynced) *
