@@ -186,7 +186,7 @@ array_new (const struct config *c, struct assembly *as, struct coder *coder)
   return a;
 }
 
-/* ---- after the fork -------------------------------------------------------- */
+/* ---- after the fork ------------------------------------------------------ */
 
 int
 array_start (struct array *a, struct loop *loop)
@@ -248,7 +248,7 @@ array_geometry (const struct array *a)
   return &a->g;
 }
 
-/* ---- the blocking form of requests ------------------------------------------ */
+/* ---- the blocking form of requests --------------------------------------- */
 
 static void
 post (struct request *r)

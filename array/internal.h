@@ -60,7 +60,7 @@ struct seat {
   atomic_uint users;            /* I/O in flight; any thread may let go */
   uint64_t write_gen;           /* grows with each write that completes */
   uint64_t flushed_gen;         /* write_gen at the last good flush */
-  uint8_t *page_place;          /* per bitmap page: place of the newest; owned */
+  uint8_t *page_place;          /* of each bitmap page: the newest; owned */
   bool b_first[2];              /* write copy B1 (B2) before A1 (A2), once:
                                  * membership's found_first_copy */
   bool has_pages;               /* all pages were written to it once */

@@ -213,7 +213,7 @@ write_payload (struct request *r)
   }
 }
 
-/* ---- commit --------------------------------------------------------------- */
+/* ---- commit -------------------------------------------------------------- */
 
 static bool
 is_full (const struct array *a, const struct line *line)

@@ -75,7 +75,7 @@ zero_start (struct array *a, struct request *r)
   }
 }
 
-/* ---- drain ---------------------------------------------------------------- */
+/* ---- drain --------------------------------------------------------------- */
 
 static bool
 is_idle (const struct array *a, const struct line *line)
@@ -121,7 +121,7 @@ drop_lines (struct array *a, struct request *r)
   return NULL;
 }
 
-/* ---- zero ------------------------------------------------------------------ */
+/* ---- zero ---------------------------------------------------------------- */
 
 static uint64_t
 range_pos (const struct array *a, const struct request *r)
