@@ -19,6 +19,10 @@ from .array import Array, Failure, MiB, Refused, wait_for
 from .workload import Workload
 
 
+# About how long a rebuild onto slow_target takes, in seconds.
+SLOW_REBUILD = 1.5
+
+
 class FuseMember:
     """A member file whose I/O can be made to fail, hang and lag: nbdkit's
     filters over a file, shown as a file by nbdfuse."""
@@ -123,13 +127,19 @@ class Lab:
         if k is None:
             k, m = self.rng.choice(((4, 2), (4, 2), (5, 2), (4, 3), (6, 3)))
         chunk = self.rng.choice((4096, 16384, 65536))
-        size = size or self.rng.randrange(16 * MiB, 24 * MiB, 4096)
+        size = size or self.rng.randrange(8 * MiB, 14 * MiB, 4096)
         self.array = Array(self.dir, k, m, chunk, size, say=self.say)
         self.say('%d+%d, chunk %d, %d bytes' % (k, m, chunk, size))
         return self.array
 
     def fuse_member(self, name, **how):
         return FuseMember(self, name, self.array.member_size, **how)
+
+    def slow_target(self):
+        """To replace a member by: a rebuild that lasts, chunk by chunk."""
+        stripes = self.array.want_size // (self.array.k * self.array.chunk)
+        return self.fuse_member('slow', wdelay=max(
+            1, int(1000 * SLOW_REBUILD / stripes)))
 
     def launch(self):
         """Create, start, and let the workload begin."""
@@ -182,15 +192,15 @@ class Lab:
             raise Failure('still resyncing after 60 s')
 
     def until_rebuilding(self, share):
-        """Until that share of a slow rebuild is done; False: it is over."""
-        def there():
-            st = self.array.status()
-            return st['rebuild'] is None or \
-                st['rebuild']['done'] >= share * st['rebuild']['total']
-        if not wait_for(60, there):
-            raise Failure('the rebuild does not go on: %s' %
-                          self.array.status()['rebuild'])
-        rebuild = self.array.status()['rebuild']
+        """Until that share of a slow rebuild is done, or about so: it moves
+        in windows.  False: it is over."""
+        end = time.monotonic() + share * SLOW_REBUILD
+        while True:
+            rebuild = self.array.status()['rebuild']
+            if rebuild is None or time.monotonic() > end or \
+               rebuild['done'] >= share * rebuild['total']:
+                break
+            time.sleep(0.01)
         self.say('rebuild: %s' % ('over' if rebuild is None else '%d of %d' % (
             rebuild['done'], rebuild['total'])))
         return rebuild is not None
