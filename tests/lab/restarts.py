@@ -89,7 +89,8 @@ def server_kill_missing(lab):
 def server_kill_rebuilding(lab):
     """kill -9 in the middle of a rebuild: after the restart it goes on,
     under force too."""
-    a = lab.begin(k=2, m=2, size=144 * MiB)     # more than one window
+    # More than one window of the rebuild.
+    a = lab.begin(k=1, m=2, size=40 * MiB, chunk=65536)
     slot = lab.sample(1)[0]
     a.fail(slot)
     target = lab.slow_target()
@@ -97,6 +98,7 @@ def server_kill_rebuilding(lab):
     lab.until_rebuilding(0.4)
     over = a.states()[slot] == 'active'
     blocks = lab.crash()
+    target.fast()
     lab.start_unclean(blocks, set() if over else {slot})
     lab.run()
     lab.wait_healthy()

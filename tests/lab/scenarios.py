@@ -78,6 +78,7 @@ def fail_rebuild_fail(lab):
     lab.verify()
     lab.until_rebuilding(0.5)
     a.fail(target.path)
+    target.fast()
     lab.run()
     lab.verify()
     a.replace(first)
@@ -102,6 +103,7 @@ def replace_active(lab):
             st['members'][slot]['state'], st['state']))
     lab.until_rebuilding(0.5)
     lab.verify()
+    target.fast()
     if not a.wait():
         raise Failure('not healthy after the replacement')
     here = a.status()['members'][slot]
