@@ -209,7 +209,8 @@ class Run:
             raise Failure('the export has %d bytes' % self.h.get_size())
 
     def start(self, members=None, **keys):
-        self.array.start(members or self.paths(), **{**self.keys, **keys})
+        self.array.start(self.paths() if members is None else members,
+                         **{**self.keys, **keys})
         self.connect()
 
     def stop(self):
@@ -285,18 +286,18 @@ class Run:
     def op_fail(self, op):
         if self.parity_open:
             self.op_wait({})
-        active = self.array.n - len(self.absent())
-        slot = op['slot']
-        was = self.array.states()[slot]
+        slot, states = op['slot'], self.array.states()
+        enough = states.count('active') > self.array.k
+        settled = states[slot] == 'active' and 'rebuilding' not in states
         try:
             self.array.fail(slot)
         except Refused:
-            if was == 'active' and active > self.array.k:
+            if settled and enough:
                 raise
             return
-        if was == 'active' and active <= self.array.k:
+        if settled and not enough:
             raise Failure('fail was not refused with %d active members'
-                          % active)
+                          % states.count('active'))
 
     def op_replace(self, op):
         if self.parity_open:
@@ -413,6 +414,8 @@ def main():
                    help='begin no run after that')
     p.add_argument('--shrink', type=float, default=60, metavar='SECONDS')
     p.add_argument('--replay', metavar='FILE')
+    p.add_argument('--without', default='', metavar='OP,...',
+                   help='leave these kinds of operations out')
     p.add_argument('--verbose', action='store_true')
     opts = p.parse_args()
     if opts.replay:
@@ -429,6 +432,8 @@ def main():
     while seed < first + opts.runs and (seed == first
                                         or time.monotonic() < end):
         case = make_case(seed)
+        case['ops'] = [op for op in case['ops']
+                       if op['op'] not in opts.without.split(',')]
         wrong = attempt(case, opts.verbose)
         if wrong:
             print('seed %d: %d+%d chunk %d: %s' % (

@@ -19,11 +19,16 @@ from .array import Array, Failure, MiB, Refused, wait_for
 from .workload import Workload
 
 
+# At least how long a rebuild onto slow_target takes, in seconds.
+SLOW_REBUILD = 1.5
+
+
 class FuseMember:
     """A member file whose I/O can be made to fail, hang and lag: nbdkit's
     filters over a file, shown as a file by nbdfuse."""
 
-    def __init__(self, lab, name, size, rdelay=0, wdelay=0, rate='100%'):
+    def __init__(self, lab, name, size, rdelay=0, wdelay=0, rate='100%',
+                 bits_per_second=1 << 40):
         self.dir = os.path.join(lab.dir, name)
         os.makedirs(os.path.join(self.dir, 'mnt'))
         self.path = os.path.join(self.dir, 'mnt', 'member')
@@ -35,10 +40,13 @@ class FuseMember:
         self.log = open(os.path.join(self.dir, 'log'), 'wb')
         out = dict(stdin=subprocess.DEVNULL, stdout=self.log,
                    stderr=self.log)
-        # A write may come as pwrite, zero or trim: delay all three.
+        self.speed = os.path.join(self.dir, 'speed')
+        with open(self.speed, 'w') as f:
+            f.write('%d' % bits_per_second)
         self.nbdkit = subprocess.Popen(
             ['nbdkit', '-f', '-U', sock, '--filter=error', '--filter=delay',
-             'file', store, 'error=EIO', 'error-rate=' + rate,
+             '--filter=rate', 'file', store, 'rate-file=' + self.speed,
+             'burstiness=0.1', 'error=EIO', 'error-rate=' + rate,
              'error-file=' + self.armed, 'rdelay=%dms' % rdelay,
              'wdelay=%dms' % wdelay], **out)
         if not wait_for(10, lambda: os.path.exists(sock)):
@@ -55,6 +63,12 @@ class FuseMember:
     def disarm(self):
         if os.path.exists(self.armed):
             os.unlink(self.armed)
+
+    def fast(self):
+        """From now on, if it was slow."""
+        with open(self.speed + '.new', 'w') as f:
+            f.write('%d' % (1 << 40))
+        os.rename(self.speed + '.new', self.speed)
 
     def hang(self):
         self.nbdkit.send_signal(signal.SIGSTOP)
@@ -118,18 +132,24 @@ class Lab:
 
     # -- begin ----------------------------------------------------------
 
-    def prepare(self, k=None, m=None, size=None):
+    def prepare(self, k=None, m=None, size=None, chunk=None):
         """An array of files, not created yet."""
         if k is None:
             k, m = self.rng.choice(((4, 2), (4, 2), (5, 2), (4, 3), (6, 3)))
-        chunk = self.rng.choice((4096, 16384, 65536))
-        size = size or self.rng.randrange(16 * MiB, 24 * MiB, 4096)
+        chunk = chunk or self.rng.choice((4096, 16384, 65536))
+        size = size or self.rng.randrange(8 * MiB, 14 * MiB, 4096)
         self.array = Array(self.dir, k, m, chunk, size, say=self.say)
         self.say('%d+%d, chunk %d, %d bytes' % (k, m, chunk, size))
         return self.array
 
     def fuse_member(self, name, **how):
         return FuseMember(self, name, self.array.member_size, **how)
+
+    def slow_target(self):
+        """To replace a member by: a rebuild that lasts, until fast ()."""
+        data_len = self.array.size // self.array.k
+        return self.fuse_member('slow', bits_per_second=int(
+            8 * data_len / SLOW_REBUILD))
 
     def launch(self):
         """Create, start, and let the workload begin."""
@@ -182,15 +202,15 @@ class Lab:
             raise Failure('still resyncing after 60 s')
 
     def until_rebuilding(self, share):
-        """Until that share of a slow rebuild is done; False: it is over."""
-        def there():
-            st = self.array.status()
-            return st['rebuild'] is None or \
-                st['rebuild']['done'] >= share * st['rebuild']['total']
-        if not wait_for(60, there):
-            raise Failure('the rebuild does not go on: %s' %
-                          self.array.status()['rebuild'])
-        rebuild = self.array.status()['rebuild']
+        """Until that share of a slow rebuild is done, or about so: it moves
+        in windows.  False: it is over."""
+        end = time.monotonic() + share * SLOW_REBUILD
+        while True:
+            rebuild = self.array.status()['rebuild']
+            if rebuild is None or time.monotonic() > end or \
+               rebuild['done'] >= share * rebuild['total']:
+                break
+            time.sleep(0.01)
         self.say('rebuild: %s' % ('over' if rebuild is None else '%d of %d' % (
             rebuild['done'], rebuild['total'])))
         return rebuild is not None

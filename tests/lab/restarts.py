@@ -9,7 +9,7 @@ import hashlib
 import os
 import shutil
 
-from .array import Failure
+from .array import Failure, MiB
 from .scenarios import read_others
 
 
@@ -45,20 +45,24 @@ def server_kill(lab):
 def server_kill_degraded(lab):
     """kill -9 with a member failed.  An unclean start is refused unless
     forced; then the rows in flight may have lost the absent slot's blocks
-    and no others."""
+    and no others: not when one more member fails, either."""
     a = lab.begin()
-    slot = lab.sample(1)[0]
+    slot, other = lab.sample(2)
     a.fail(slot)
     lab.run()
     blocks = lab.crash()
     lab.start_unclean(blocks, {slot})
     if a.states()[slot] != 'failed':
         raise Failure('the failed member is %s' % a.states()[slot])
+    lab.wait_resync()
+    a.fail(other)
+    lab.verify()
     lab.run()
     a.replace(slot)
+    a.replace(other)
     lab.wait_healthy()
     lab.verify()
-    read_others(lab, (slot,))
+    read_others(lab, (slot, other))
     lab.finish()
 
 
@@ -85,14 +89,16 @@ def server_kill_missing(lab):
 def server_kill_rebuilding(lab):
     """kill -9 in the middle of a rebuild: after the restart it goes on,
     under force too."""
-    a = lab.begin()
+    # More than one window of the rebuild.
+    a = lab.begin(k=1, m=2, size=40 * MiB, chunk=65536)
     slot = lab.sample(1)[0]
     a.fail(slot)
-    target = lab.fuse_member('slow', wdelay=20)
+    target = lab.slow_target()
     a.replace(slot, target.path)
     lab.until_rebuilding(0.4)
     over = a.states()[slot] == 'active'
     blocks = lab.crash()
+    target.fast()
     lab.start_unclean(blocks, set() if over else {slot})
     lab.run()
     lab.wait_healthy()

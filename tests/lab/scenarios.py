@@ -70,7 +70,7 @@ def fail_rebuild_fail(lab):
     first, second = lab.sample(2)
     a.fail(first)
     lab.run()
-    target = lab.fuse_member('slow', wdelay=20)
+    target = lab.slow_target()
     a.replace(first, target.path)
     lab.until_rebuilding(0.2)
     a.fail(second)
@@ -78,6 +78,7 @@ def fail_rebuild_fail(lab):
     lab.verify()
     lab.until_rebuilding(0.5)
     a.fail(target.path)
+    target.fast()
     lab.run()
     lab.verify()
     a.replace(first)
@@ -94,7 +95,7 @@ def replace_active(lab):
     so that the array is never degraded."""
     a = lab.begin()
     slot = lab.sample(1)[0]
-    target = lab.fuse_member('slow', wdelay=10)
+    target = lab.slow_target()
     a.replace(slot, target.path)
     st = a.status()
     if st['members'][slot]['state'] != 'active' or st['state'] != 'healthy':
@@ -102,6 +103,7 @@ def replace_active(lab):
             st['members'][slot]['state'], st['state']))
     lab.until_rebuilding(0.5)
     lab.verify()
+    target.fast()
     if not a.wait():
         raise Failure('not healthy after the replacement')
     here = a.status()['members'][slot]
