@@ -13,7 +13,7 @@
 
 /* One disk: four copies. */
 struct disk {
-  char name[8];
+  char name[16];
   enum sb_result result[SB_NR_COPIES];
   struct superblock sb[SB_NR_COPIES];
 };
