@@ -124,6 +124,20 @@ take_winner (struct membership_decision *d, const struct superblock *src,
     return;
   r->self = ballot_equal (&r->parent.ballot, winner) ? r->parent : r->base;
   r->parent = r->base;
+
+  /* What the later record added is a target still. */
+  for (unsigned i = 0; i < SB_MAX_DEVICES; i++) {
+    struct device *dev = &d->sb.device[i];
+
+    if (device_set_has (&r->self.active, i))
+      dev->state = DEVICE_ACTIVE;
+    else if (dev->state == DEVICE_ACTIVE)
+      dev->state = DEVICE_REBUILDING;
+    else
+      continue;
+    dev->by_bitmap = false;
+    dev->cursor = 0;
+  }
 }
 
 static bool

@@ -166,37 +166,62 @@ find_found (const struct found *found, size_t nr, unsigned dev)
   return NULL;
 }
 
-/* What becomes of one device at a writable open. */
-static void
-open_device (struct device *d, const struct found *f, bool bring_back,
-             bool replacing)
+/* Is some device being rebuilt for this slot? */
+static bool
+has_target (const struct device *device, uint8_t slot)
 {
-  if (d->state == DEVICE_NONE || d->state == DEVICE_FAILED)
-    return;
-  if (f == NULL) {
-    d->state = replacing ? DEVICE_FAILED : DEVICE_MISSING;
-    d->by_bitmap = false;
-    d->cursor = 0;
-    return;
-  }
-  switch (f->state) {
-  case FOUND_CURRENT:
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
+    if (device[dev].state == DEVICE_REBUILDING && device[dev].slot == slot)
+      return true;
+  return false;
+}
+
+/* What becomes of one device at a writable open, stale ones apart.
+ * slots: those with an active member in cur.
+ */
+static void
+open_device (struct device *d, const struct found *f, uint64_t slots)
+{
+  /* A target that would have replaced an active member is not waited
+   * for.
+   */
+  bool replacing = d->state == DEVICE_REBUILDING &&
+    (slots & BIT (d->slot)) != 0;
+
+  if (f != NULL && f->state == FOUND_CURRENT)
     d->state = DEVICE_ACTIVE;
-    break;
-  case FOUND_SPARE:
+  else if (d->state == DEVICE_NONE || d->state == DEVICE_FAILED)
+    return;
+  else if (f != NULL && f->state == FOUND_SPARE)
     d->state = DEVICE_SPARE;
-    break;
-  case FOUND_TARGET:
+  else if (f != NULL && f->state == FOUND_TARGET) {
     d->by_bitmap = f->covered;
     d->cursor = f->cursor;
-    break;
-  case FOUND_STALE:
-    d->state = bring_back ? DEVICE_REBUILDING : DEVICE_MISSING;
-    d->by_bitmap = bring_back && f->covered;
-    d->cursor = 0;
-    break;
-  default:
-    break;
+    return;
+  }
+  else
+    d->state = replacing ? DEVICE_FAILED : DEVICE_MISSING;
+  d->by_bitmap = false;
+  d->cursor = 0;
+}
+
+/* Stale members become targets, one for a slot: two would each miss what
+ * is written once the other one is active.  Covered ones go first.
+ */
+static void
+open_stale (struct membership *ms, const struct found *found, size_t nr,
+            bool covered)
+{
+  for (size_t i = 0; i < nr; i++) {
+    struct device *d;
+
+    if (found[i].state != FOUND_STALE || found[i].covered != covered)
+      continue;
+    d = &ms->next_device[found[i].dev];
+    if (d->state == DEVICE_MISSING && !has_target (ms->next_device, d->slot)) {
+      d->state = DEVICE_REBUILDING;
+      d->by_bitmap = covered;
+    }
   }
 }
 
@@ -210,15 +235,11 @@ membership_begin_open (struct membership *ms, const struct found *found,
   assert (ms->phase == MEMBERSHIP_IDLE);
   memcpy (ms->next_device, ms->device, sizeof ms->device);
   slots = rules_slots (ms->device, &ms->cur.self.active);
-  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++) {
-    struct device *d = &ms->next_device[dev];
-
-    /* A target that would have replaced an active member and is gone
-     * is not waited for.
-     */
-    open_device (d, find_found (found, nr, dev), bring_back,
-                 d->state == DEVICE_REBUILDING && d->slot < MAX_SLOTS &&
-                 (slots & BIT (d->slot)) != 0);
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
+    open_device (&ms->next_device[dev], find_found (found, nr, dev), slots);
+  if (bring_back) {
+    open_stale (ms, found, nr, true);
+    open_stale (ms, found, nr, false);
   }
   active = active_set (ms->next_device);
   propose (ms, &active);
@@ -235,6 +256,10 @@ membership_begin_target (struct membership *ms, const uuid_bytes *uuid,
 
   if (ready (ms, why) == -1)
     return -1;
+  if (slot != SLOT_NONE && has_target (ms->device, slot)) {
+    text_add (&t, "another member is being rebuilt for this slot");
+    return -1;
+  }
   for (unsigned i = 0; place == -1 && i < SB_MAX_DEVICES; i++)
     if (ms->device[i].state == DEVICE_NONE && !device_set_has (&named, i))
       place = i;
@@ -263,9 +288,15 @@ int
 membership_begin_use_spare (struct membership *ms, unsigned dev, uint8_t slot,
                             char *why)
 {
+  struct text t = { .buf = why };
+
   if (ready (ms, why) == -1)
     return -1;
   assert (ms->device[dev].state == DEVICE_SPARE);
+  if (has_target (ms->device, slot)) {
+    text_add (&t, "another member is being rebuilt for this slot");
+    return -1;
+  }
   ms->next_device[dev].state = DEVICE_REBUILDING;
   ms->next_device[dev].slot = slot;
   return begin (ms, why);

@@ -190,9 +190,10 @@ extern void membership_start (struct membership *ms,
 /* The first change of a writable open; phase must be IDLE and nothing
  * else may have been written.  Active: the current members found.
  * Active ones that are not there become MISSING; targets and spares that
- * are there stay what they are; with bring_back, stale members become
- * targets, by bitmap where covered; without (DEGRADED_FORCE) they become
- * MISSING.  found is what membership_open filled.  Cannot be refused.
+ * are there stay what they are; with bring_back, a stale member of each
+ * slot that has no target becomes one, by bitmap where covered; all
+ * others (and without, for DEGRADED_FORCE) become MISSING.  found is what
+ * membership_open filled.  Cannot be refused.
  */
 extern void membership_begin_open (struct membership *ms,
                                    const struct found *found, size_t nr,
@@ -205,7 +206,7 @@ extern void membership_begin_open (struct membership *ms,
 
 /* A new target: a blank member with a new uuid, or, by dev, a known one
  * that came back (readd).  For a slot, which may have an active member
- * (replace), or SLOT_NONE: a spare.  *dev gets its place.
+ * (replace) but no target, or SLOT_NONE: a spare.  *dev gets its place.
  * A readd must have passed membership_meet first; by_bitmap is what that
  * said.
  */
@@ -217,7 +218,8 @@ extern int membership_begin_target (struct membership *ms,
 extern int membership_begin_use_spare (struct membership *ms, unsigned dev,
                                        uint8_t slot, char *why);
 
-/* Rebuilt targets become active.  A slot that had an active member has
+/* Rebuilt targets become active; their dirty bitmaps say what those of
+ * the active members do.  A slot that had an active member has
  * two then: remove the old one in the next change.
  */
 extern int membership_begin_activate (struct membership *ms,

@@ -5,6 +5,7 @@
  */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/membership-members.h"
@@ -12,14 +13,17 @@
 void
 members_superblock (struct superblock *sb, unsigned k, unsigned m)
 {
+  uint64_t need;
+
   memset (sb, 0, sizeof *sb);
   sb->version = SB_VERSION;
   sb->array_uuid.b[0] = 0xaa;
   sb->g.k = k;
   sb->g.m = m;
   sb->g.chunk = 65536;
-  sb->g.size = k * 65536;
   sb->w = 8;
+  if (layout_fit (&sb->g, 4u << 20, 0, 0, 0, &sb->l, &need) == -1)
+    abort ();
 }
 
 uuid_bytes
