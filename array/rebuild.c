@@ -44,8 +44,6 @@ struct rebuild {
   bool failed;                          /* something in the window */
   uint64_t region;                      /* resync: the region */
   uint64_t lost_slots;                  /* resync: when the window began */
-  uint64_t stuck_epoch;                 /* resync: a row could not be read
-                                         * under this record; 0: none */
 
   /* Progress of this run. */
   bool running;
@@ -185,24 +183,12 @@ choose_window (struct array *a)
   return true;
 }
 
-static uint64_t
-epoch_of (const struct array *a)
-{
-  return a->membership.cur.self.ballot.epoch;
-}
-
-static bool
-resync_wanted (const struct array *a)
-{
-  return a->nr_unsynced > 0 && a->rebuild->stuck_epoch != epoch_of (a);
-}
-
 static bool
 choose_region (struct array *a)
 {
   struct rebuild *rb = a->rebuild;
 
-  if (!resync_wanted (a))
+  if (a->nr_unsynced == 0)
     return false;
   rb->lost_slots = a->lost_slots;
   for (uint64_t i = 0; i < div_round_up (a->nr_regions, 64); i++)
@@ -257,7 +243,8 @@ fix_done (struct array *a, void *opaque, int error)
   struct rebuild *rb = a->rebuild;
 
   rb->in_flight--;
-  if (error)
+  /* A row with too few cells is lost, resynced or not. */
+  if (error && !rb->resync)
     rb->failed = true;
   else
     rb->done += a->cell_len;
@@ -329,12 +316,8 @@ end_window (struct array *a)
 
   rb->phase = IDLE;
   if (rb->resync) {
-    if (a->lost_slots == rb->lost_slots) {
-      if (rb->failed)
-        rb->stuck_epoch = epoch_of (a);
-      else
-        dirty_synced (a, rb->region);
-    }
+    if (a->lost_slots == rb->lost_slots)
+      dirty_synced (a, rb->region);
     if (a->nr_unsynced == 0)
       log_notice ("parity was made anew where it may have been wrong");
     return;
@@ -418,7 +401,7 @@ rebuild_busy (const struct array *a)
   for (unsigned slot = 0; slot < a->n; slot++)
     if (a->at[slot][0] && a->at[slot][1])
       return true;
-  return resync_wanted (a);
+  return a->nr_unsynced > 0;
 }
 
 void
@@ -447,7 +430,7 @@ rebuild_progress (const struct array *a, struct array_progress *rebuild,
       .bytes_per_second = rate, .eta_seconds = rate ? left / rate : 0,
     };
   }
-  if (resync_wanted (a)) {
+  if (a->nr_unsynced > 0) {
     left = a->nr_unsynced * a->sb.l.region_len;
     *resync = (struct array_progress) {
       .running = true, .total = MAX (rb->resync_total, a->nr_unsynced) *

@@ -46,16 +46,18 @@ line_masks (const struct array *a, uint64_t no,
     if (t == NULL || !seat_writable_at (a, t, pos))
       *nowrite |= BIT (role);
   }
+}
 
-  /* After an unclean start parity may not fit the data; while all of the
-   * data is there, it is made anew and not used.
-   */
-  if (a->nr_unsynced > 0 && *noread == 0) {
-    const uint64_t region = pos / a->sb.l.region_len;
+uint64_t
+line_doubtful (const struct array *a, uint64_t no, uint64_t noread)
+{
+  const uint64_t region = line_pos (a, no) / a->sb.l.region_len;
+  const uint64_t data = LOW_BITS (a->g.k);
 
-    if (a->unsynced[region / 64] >> (region % 64) & 1)
-      *noread |= LOW_BITS (a->n) & ~LOW_BITS (a->g.k);
-  }
+  if (a->nr_unsynced == 0 || noread & data ||
+      !(a->unsynced[region / 64] >> (region % 64) & 1))
+    return 0;
+  return LOW_BITS (a->n) & ~data & ~noread;
 }
 
 void
@@ -255,8 +257,11 @@ seat_read_error (struct array *a, struct seat *s, int error)
     return;
   log_debug ("slot %u: %s: read: %s", s->slot, s->m->path, strerror (error));
   s->read_errors++;
-  /* While there is no other way to its data, it stays. */
-  if (s->state == SEAT_ACTIVE && nr_good_slots (a) <= a->g.k)
+  /* While there is no other way to its data, it stays: parity that may
+   * be wrong is none.
+   */
+  if (s->state == SEAT_ACTIVE &&
+      (nr_good_slots (a) <= a->g.k || a->nr_unsynced > 0))
     return;
   if (error == ENODEV || error == ENXIO || error == ENOTCONN ||
       error == ESHUTDOWN || s->read_errors >= MAX_READ_ERRORS)
