@@ -191,7 +191,8 @@ bring_steps (struct request *r, struct step *step, unsigned nr, bool ops)
         memcpy (s->buf, s->cell->data + s->cell_off, s->len);
       break;
     case STEP_SEAT:
-      s->error = pread_step (r->a, s);
+      if (!ops)
+        s->error = pread_step (r->a, s);
       all &= s->error == 0;
       break;
     case STEP_OP:
