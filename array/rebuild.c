@@ -25,6 +25,7 @@
 #define MAX_IN_FLIGHT 32u               /* lines */
 #define MAX_SKIPPED 4096u               /* lines looked at in one go */
 #define SAVE_NS UINT64_C (5000000000)   /* the cursor is saved so often */
+#define RESYNC_RETRY_NS UINT64_C (60000000000)
 #define MAX_REPAIRS 1024u
 #define MAX_REPAIRS_IN_FLIGHT 8u
 
@@ -49,6 +50,9 @@ struct rebuild {
   uint64_t since, done;                 /* ns, bytes */
   uint64_t saved;                       /* ns */
   uint64_t resync_total;                /* regions */
+  uint64_t resync_from;                 /* regions below had their turn */
+  uint64_t resync_after;                /* ns: not before */
+  bool resync_failed;                   /* some in this pass */
 
   struct list repairs;
   unsigned nr_repairs, repairs_in_flight;
@@ -182,22 +186,47 @@ choose_window (struct array *a)
   return true;
 }
 
+/* The first region from `from` on whose parity may be wrong. */
+static uint64_t
+next_unsynced (const struct array *a, uint64_t from)
+{
+  for (uint64_t i = from / 64; i < div_round_up (a->nr_regions, 64); i++) {
+    const uint64_t w = a->unsynced[i] &
+      (i == from / 64 ? ~LOW_BITS (from % 64) : ~UINT64_C (0));
+
+    if (w)
+      return i * 64 + __builtin_ctzll (w);
+  }
+  return UINT64_MAX;
+}
+
+/* Regions with a row that can't be read are passed over, and tried again
+ * after a while.
+ */
 static bool
 choose_region (struct array *a)
 {
   struct rebuild *rb = a->rebuild;
+  const uint64_t now = loop_now (a->loop);
 
-  if (a->nr_unsynced == 0 || a->lost_slots)
+  if (a->nr_unsynced == 0 || a->lost_slots || now < rb->resync_after)
     return false;
-  for (uint64_t i = 0; i < div_round_up (a->nr_regions, 64); i++)
-    if (a->unsynced[i]) {
-      rb->region = i * 64 + __builtin_ctzll (a->unsynced[i]);
-      rb->resync = true;
-      rb->start = rb->region * a->sb.l.region_len;
-      rb->end = MIN (rb->start + a->sb.l.region_len, a->sb.l.data_len);
-      return true;
+  rb->region = next_unsynced (a, rb->resync_from);
+  if (rb->region == UINT64_MAX) {
+    rb->resync_from = 0;
+    if (rb->resync_failed) {
+      rb->resync_failed = false;
+      rb->resync_after = now + RESYNC_RETRY_NS;
+      log_notice ("parity could not be made anew everywhere, since some "
+                  "rows can't be read; the next try is in a minute");
+      return false;
     }
-  return false;
+    rb->region = next_unsynced (a, 0);
+  }
+  rb->resync = true;
+  rb->start = rb->region * a->sb.l.region_len;
+  rb->end = MIN (rb->start + a->sb.l.region_len, a->sb.l.data_len);
+  return true;
 }
 
 /* The roles of a line that targets at this window need. */
@@ -296,7 +325,10 @@ end_window (struct array *a)
 
   rb->phase = IDLE;
   if (rb->resync) {
-    if (!rb->failed && a->lost_slots == 0)
+    rb->resync_from = rb->region + 1;
+    if (rb->failed)
+      rb->resync_failed = a->lost_slots == 0;
+    else if (a->lost_slots == 0)
       dirty_synced (a, rb->region);
     return;
   }

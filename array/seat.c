@@ -255,8 +255,11 @@ seat_read_error (struct array *a, struct seat *s, int error)
     return;
   log_debug ("slot %u: %s: read: %s", s->slot, s->m->path, strerror (error));
   s->read_errors++;
-  /* While there is no other way to its data, it stays. */
-  if (s->state == SEAT_ACTIVE && nr_good_slots (a) <= a->g.k)
+  /* While there is no other way to its data, it stays: parity that may
+   * be wrong is none.
+   */
+  if (s->state == SEAT_ACTIVE &&
+      (nr_good_slots (a) <= a->g.k || a->nr_unsynced > 0))
     return;
   if (error == ENODEV || error == ENXIO || error == ENOTCONN ||
       error == ESHUTDOWN || s->read_errors >= MAX_READ_ERRORS)

@@ -143,7 +143,7 @@ needs_tick (const struct array *a)
   for (unsigned i = 0; i < a->nr_seats; i++)
     if (a->seat[i]->state == SEAT_IDLE && a->seat[i]->failing && a->seat[i]->m)
       return true;
-  return a->writable && !a->failed && a->nr_unsynced == 0 && a->any_open;
+  return a->writable && !a->failed && a->any_open;
 }
 
 
