@@ -76,13 +76,31 @@ find_old (struct array *a, struct op *op, const struct rect *rect)
   return have;
 }
 
+/* Some data can't be read while parity is doubtful.  A row that was not
+ * being written at the crash has good parity, so use it; to make a row
+ * whole, believe one parity and store all else anew.
+ */
+static int
+plan_doubtful (struct op *op, struct plan_in *in, struct plan *p)
+{
+  const uint64_t left = op->doubtful & ~op->bad;
+  const uint64_t believed = op->kind == OP_FIX ? left & -left : left;
+
+  if (believed == 0)
+    return -1;
+  in->noread &= ~believed;
+  if (op->kind == OP_FIX)
+    in->rewrite = op->want |= op->bad & LOW_BITS (in->k);
+  return plan (in, p);
+}
+
 /* A reader that only wants what it has needs no plan for the rest. */
 static int
 plan_rect (struct array *a, struct op *op, struct rect *rect)
 {
   struct plan_in in = {
     .k = a->g.k, .m = a->g.m,
-    .noread = op->noread | op->bad | op->slow,
+    .noread = op->noread | op->bad | op->slow | op->doubtful,
     .nowrite = op->nowrite,
     .given = rect->given,
     .want = op->kind == OP_READ ? op->want : 0,
@@ -92,18 +110,21 @@ plan_rect (struct array *a, struct op *op, struct rect *rect)
   in.have = rect->have = find_old (a, op, rect);
   if (plan (&in, &rect->p) == 0)
     return 0;
-  if (op->slow == 0)
-    return -1;
-  /* Only the slow ones can help: wait for them. */
-  op->slow = 0;
-  in.noread = op->noread | op->bad;
-  return plan (&in, &rect->p);
+  if (op->slow) {
+    /* Only the slow ones can help: wait for them. */
+    op->slow = 0;
+    in.noread = op->noread | op->bad | op->doubtful;
+    if (plan (&in, &rect->p) == 0)
+      return 0;
+  }
+  return plan_doubtful (op, &in, &rect->p);
 }
 
 int
 op_cut_and_plan (struct array *a, struct op *op)
 {
   line_masks (a, op->line->no, &op->noread, &op->nowrite);
+  op->doubtful = op->unsure | line_doubtful (a, op->line->no, op->noread);
   if (op->kind == OP_FIX)
     op->nowrite &= ~op->want;
   cut (a, op);

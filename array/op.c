@@ -280,8 +280,11 @@ op_fix (struct array *a, struct line *line, uint64_t roles, bool to_targets,
   op->nr = nr;
   op->done = done;
   op->opaque = opaque;
+  /* What is stored is not to be believed. */
+  if (!to_targets && line_is_unsynced (a, line->no))
+    op->unsure = roles & ~LOW_BITS (a->g.k);
   if (!to_targets)
-    op->bad = roles;    /* what is stored is not to be believed */
+    op->bad = roles & ~op->unsure;
   begin_writing (a, op);
   list_move (&a->engine.ready, &op->waiter.link);
   return true;
@@ -513,7 +516,8 @@ leave_behind (struct array *a, struct op *op, uint64_t roles)
 static uint64_t
 overdue_roles (const struct array *a, const struct op *op, uint64_t now)
 {
-  const uint64_t without = op->slow | op->bad | op->noread;
+  const uint64_t without = op->slow | op->bad | op->noread |
+    op->doubtful;
   uint64_t roles = 0;
 
   list_for_each (l, &op->xfers) {

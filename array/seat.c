@@ -46,16 +46,24 @@ line_masks (const struct array *a, uint64_t no,
     if (t == NULL || !seat_writable_at (a, t, pos))
       *nowrite |= BIT (role);
   }
+}
 
-  /* After an unclean start parity may not fit the data; while all of the
-   * data is there, it is made anew and not used.
-   */
-  if (a->nr_unsynced > 0 && *noread == 0) {
-    const uint64_t region = pos / a->sb.l.region_len;
+bool
+line_is_unsynced (const struct array *a, uint64_t no)
+{
+  const uint64_t region = line_pos (a, no) / a->sb.l.region_len;
 
-    if (a->unsynced[region / 64] >> (region % 64) & 1)
-      *noread |= LOW_BITS (a->n) & ~LOW_BITS (a->g.k);
-  }
+  return a->nr_unsynced > 0 && a->unsynced[region / 64] >> (region % 64) & 1;
+}
+
+uint64_t
+line_doubtful (const struct array *a, uint64_t no, uint64_t noread)
+{
+  const uint64_t data = LOW_BITS (a->g.k);
+
+  if (noread & data || !line_is_unsynced (a, no))
+    return 0;
+  return LOW_BITS (a->n) & ~data & ~noread;
 }
 
 void

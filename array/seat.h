@@ -16,6 +16,15 @@
 extern void line_masks (const struct array *a, uint64_t no,
                         uint64_t *noread, uint64_t *nowrite);
 
+/* Was this line's region open at an unclean start, and not resynced yet? */
+extern bool line_is_unsynced (const struct array *a, uint64_t no);
+
+/* After an unclean start parity may not fit the data: the roles that are
+ * to be made anew rather than used, while no data is in noread.
+ */
+extern uint64_t line_doubtful (const struct array *a, uint64_t no,
+                               uint64_t noread);
+
 /* May this seat be written at a line, as one of the array's? */
 extern bool seat_writable_at (const struct array *a, const struct seat *s,
                               uint64_t pos);
