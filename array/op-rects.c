@@ -120,10 +120,26 @@ plan_rect (struct array *a, struct op *op, struct rect *rect)
   return plan_doubtful (op, &in, &rect->p);
 }
 
+/* Roles on members that are overdue with something: go round them, while
+ * enough others remain.
+ */
+static uint64_t
+suspects (const struct array *a, const struct op *op)
+{
+  uint64_t roles = 0;
+
+  for (unsigned slot = 0; slot < a->n; slot++)
+    if (a->at[slot][0] && a->at[slot][0]->suspect)
+      roles |= BIT (layout_role (&a->g, line_stripe (a, op->line->no), slot));
+  return nr_bits (roles | op->noread | op->bad) <= a->g.m ? roles : 0;
+}
+
 int
 op_cut_and_plan (struct array *a, struct op *op)
 {
   line_masks (a, op->line->no, &op->noread, &op->nowrite);
+  if (op->kind != OP_FIX)
+    op->slow |= suspects (a, op);
   op->doubtful = line_doubtful (a, op->line->no, op->noread);
   if (op->kind == OP_FIX)
     op->nowrite &= ~op->want;

@@ -307,6 +307,36 @@ op_abort (struct array *a, struct op *op)
   op_end (a, op);
 }
 
+/* Too few cells of these rows can be read to make their parity.  Others
+ * can go on; whoever flushes next is told.
+ */
+static void
+lose (struct array *a, struct op *op)
+{
+  log_error ("what was written to stripe %" PRIu64 " is lost: too few of "
+             "its chunks can be read", line_stripe (a, op->line->no));
+  if (list_empty (&op->tickets))
+    a->lost_write = true;
+  op->error = EIO;
+  op_end (a, op);
+}
+
+/* Where cells are short the line itself has some: clean ones that are no
+ * use to this operation.  Lines with readers give nothing to others.
+ */
+static bool
+get_from_line (struct array *a, struct op *op, unsigned nr,
+               struct cell **cell)
+{
+  for (unsigned r = 0; r < a->g.k; r++) {
+    const struct line_cell *lc = &op->line->cell[r];
+
+    if (lc->c && lc->dirty == 0 && lc->busy == 0 && lc->c->frozen == 0)
+      line_drop_cell (a, op->line, r);
+  }
+  return cells_get (a, nr, cell);
+}
+
 /* Cells for what is to be read and made; all or none. */
 static bool
 get_cells (struct array *a, struct op *op)
@@ -328,7 +358,7 @@ get_cells (struct array *a, struct op *op)
     if (op->role[r].made)
       make &= ~BIT (r);
   nr = nr_bits (read) + nr_bits (make);
-  if (!cells_get (a, nr, cell)) {
+  if (!cells_get (a, nr, cell) && !get_from_line (a, op, nr, cell)) {
     list_move (&a->cell_waiters, &op->waiter.link);
     return false;
   }
@@ -362,7 +392,10 @@ op_plan (struct array *a, struct op *op)
   if (writes && !dirty_mark (a, pos, 1, &op->waiter))
     return;
   if (op_cut_and_plan (a, op) == -1) {
-    op_abort (a, op);
+    if (op->kind == OP_OUT)
+      lose (a, op);
+    else
+      op_abort (a, op);
     return;
   }
   if (get_cells (a, op))

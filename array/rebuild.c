@@ -36,7 +36,7 @@ struct repair {
 
 struct rebuild {
   struct waiter waiter;                 /* for the flush, the pages */
-  enum { IDLE, COPYING, FLUSHING, GIVING } phase;
+  enum { IDLE, MARKING, COPYING, FLUSHING, GIVING } phase;
   bool resync;                          /* parity, not targets */
   uint64_t start, end;                  /* the window, bytes of a member */
   uint64_t next;                        /* line */
@@ -250,6 +250,18 @@ fix_done (struct array *a, void *opaque, int error)
     rb->done += a->cell_len;
 }
 
+/* After a line that nobody needs: the next one, or the next region. */
+static uint64_t
+next_line (const struct array *a, uint64_t no)
+{
+  const uint64_t pos = line_pos (a, no);
+
+  if (a->rebuild->resync || dirty_is_missed (a, pos))
+    return no + 1;
+  return MIN (round_down (pos, a->sb.l.region_len) + a->sb.l.region_len,
+              a->rebuild->end) / a->cell_len;
+}
+
 static void
 copy_some (struct array *a)
 {
@@ -264,7 +276,7 @@ copy_some (struct array *a)
     struct line *line;
 
     if (roles == 0) {
-      rb->next++;
+      rb->next = next_line (a, rb->next);
       skipped++;
       continue;
     }
@@ -304,7 +316,19 @@ begin_window (struct array *a)
   }
   rb->next = rb->start / a->cell_len;
   rb->failed = false;
-  rb->phase = COPYING;
+  rb->phase = rb->resync && a->lost_slots ? MARKING : COPYING;
+}
+
+/* A resync says anew what a lost slot has in these rows: a member that
+ * comes back must not bring what it had.
+ */
+static void
+mark_missed (struct array *a)
+{
+  struct rebuild *rb = a->rebuild;
+
+  if (dirty_mark (a, rb->start, rb->end - rb->start, &rb->waiter))
+    rb->phase = COPYING;
 }
 
 /* The window is flushed: it counts, where nothing went wrong. */
@@ -382,6 +406,8 @@ rebuild_decide (struct array *a)
     start_repairs (a);
   if (rb->phase == IDLE)
     begin_window (a);
+  if (rb->phase == MARKING)
+    mark_missed (a);
   if (rb->phase == COPYING) {
     copy_some (a);
     if (rb->in_flight == 0 &&

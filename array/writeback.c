@@ -97,6 +97,15 @@ old_lines (struct array *a, uint64_t now)
   }
 }
 
+/* What was overdue has come. */
+static void
+trust_again (struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i]->suspect && atomic_load (&a->seat[i]->users) == 0)
+      a->seat[i]->suspect = false;
+}
+
 static void
 clear_retry (struct array *a, struct waiter *w)
 {
@@ -113,6 +122,7 @@ tick_news (struct array *a, struct news *n)
     return;
   old_lines (a, now);
   op_check_overdue (a, now);
+  trust_again (a);
   seats_close_retired (a);
   if (now - a->last_clear >= CLEAR_NS && a->writable && a->any_open) {
     a->last_clear = now;
