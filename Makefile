@@ -50,7 +50,7 @@ fuzzers := $(patsubst tests/%.c,build/fuzz/%,$(fuzz_c))
 
 all: $(if $(plugin),$(OUT)/nbdkit-gpuraid-plugin.so) \
      $(if $(cli),$(OUT)/gpuraid) $(tools) \
-     $(if $(findstring address,$(SAN)),$(B)/tests/first-malloc.so)
+     $(if $(SAN),$(B)/tests/first-malloc.so)
 
 $(OUT)/nbdkit-gpuraid-plugin.so: $(plugin) $(control) $(core)
 	$(CC) $(LDFLAGS) -shared -o $@ $^ $(LIBS)

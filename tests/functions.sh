@@ -136,12 +136,12 @@ create_array ()
 # The loop that the thread sanitizer can see through, see -D gpuraid.loop.
 san_preload=
 san_flags=()
+# tests/preload/first-malloc.c says why there are two.
 case $SAN in
   *address*)
-    # tests/preload/first-malloc.c says why there are two.
     san_preload="$(gcc -print-file-name=libasan.so) $B/tests/first-malloc.so" ;;
   *thread*)
-    san_preload=$(gcc -print-file-name=libtsan.so)
+    san_preload="$(gcc -print-file-name=libtsan.so) $B/tests/first-malloc.so"
     san_flags=(-D gpuraid.loop=2) ;;
 esac
 # A sanitizer's finding ends the server with a status that stop_raid sees.

@@ -2,6 +2,10 @@
 # test-bad-input.sh: whatever is wrong with what a person gave: one clear
 # line on stderr, exit status not 0, and no member changed.
 #
+# Some 120 starts of nbdkit; test-assemble and test-create take the same
+# ways under the sanitizers.
+# run-tests: no-sanitizer
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh

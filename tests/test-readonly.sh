@@ -9,7 +9,7 @@
 source tests/functions.sh
 need nbdkit nbdinfo qemu-io nbdcopy
 
-make_members 6 16M
+make_members 6 6M
 create_array k=4 m=2
 before=
 
@@ -57,7 +57,7 @@ look ()
 write_all ()
 {
   truncate -s "$(status_field size)" "$tmp/data"
-  head -c 20M /dev/urandom | dd of="$tmp/data" bs=1M seek=5 conv=notrunc \
+  head -c 6M /dev/urandom | dd of="$tmp/data" bs=1M seek=3 conv=notrunc \
     status=none
   nbdcopy "$tmp/data" "$uri"
 }

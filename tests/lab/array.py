@@ -42,14 +42,15 @@ def san_setup():
     """What to add to nbdkit's environment and flags: see functions.sh."""
     env = dict(os.environ)
     flags = []
-    if 'address' in SAN:
+    lib = ('libasan.so' if 'address' in SAN else
+           'libtsan.so' if 'thread' in SAN else None)
+    if lib:
         # tests/preload/first-malloc.c says why there are two.
         env['LD_PRELOAD'] = ' '.join([
-            _gcc_file('libasan.so'),
+            _gcc_file(lib),
             os.path.join(os.path.realpath(os.environ.get('B') or 'build'),
                          'tests/first-malloc.so')])
-    elif 'thread' in SAN:
-        env['LD_PRELOAD'] = _gcc_file('libtsan.so')
+    if 'thread' in SAN:
         flags = ['-D', 'gpuraid.loop=2']
     env['ASAN_OPTIONS'] = 'detect_leaks=0:' + env.get('ASAN_OPTIONS', '')
     env['TSAN_OPTIONS'] = 'exitcode=66:' + env.get('TSAN_OPTIONS', '')

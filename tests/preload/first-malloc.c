@@ -1,11 +1,12 @@
-/* gpuraid: tests: wake the address sanitizer before anybody else.
+/* gpuraid: tests: wake a sanitizer before anybody else.
  *
- * Loaded after libasan into a program that was not built with it.  There
- * the sanitizer starts at the first malloc, and in nbdkit that one comes
- * from p11-kit, inside newlocale, which holds a lock of the C library;
- * the sanitizer's start takes and drops that lock too, and leaves it
- * broken: the next newlocale in a thread (json-c) waits for ever.  The
- * linker flag initfirst runs this before all other constructors.
+ * Loaded after libasan or libtsan into a program that was not built with
+ * it.  There the sanitizer starts at the first malloc, and in nbdkit that
+ * one comes from p11-kit, inside newlocale, which holds a lock of the C
+ * library; the sanitizer's start takes and drops that lock too, and
+ * leaves it broken: the next newlocale in a thread (json-c) waits for
+ * ever.  The linker flag initfirst runs this before all other
+ * constructors.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
