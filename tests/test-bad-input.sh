@@ -3,6 +3,7 @@
 # line on stderr, exit status not 0, and no member changed.
 #
 # SPDX-License-Identifier: BSD-3-Clause
+# run-tests: no-sanitizer
 
 source tests/functions.sh
 need nbdkit mkswap
