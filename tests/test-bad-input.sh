@@ -7,6 +7,7 @@
 # run-tests: no-sanitizer
 #
 # SPDX-License-Identifier: BSD-3-Clause
+# run-tests: no-sanitizer
 
 source tests/functions.sh
 need nbdkit mkswap

@@ -3,6 +3,7 @@
 # subcommands with the same options, and each of those is there.
 #
 # SPDX-License-Identifier: BSD-3-Clause
+# run-tests: no-sanitizer
 
 source tests/functions.sh
 need podchecker

@@ -3,6 +3,7 @@
 # begin with gpuraid_, are documented, and say what is true.
 #
 # SPDX-License-Identifier: BSD-3-Clause
+# run-tests: no-sanitizer
 
 source tests/functions.sh
 need nbdkit

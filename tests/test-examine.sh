@@ -3,6 +3,7 @@
 # and for programs, while the array runs and when half of it is damaged.
 #
 # SPDX-License-Identifier: BSD-3-Clause
+# run-tests: no-sanitizer
 
 source tests/functions.sh
 

@@ -7,6 +7,7 @@
 # What a fuzzer finds is left in build/fuzz/ and named in its output.
 #
 # SPDX-License-Identifier: BSD-3-Clause
+# run-tests: no-sanitizer
 
 set -e
 cd "$(dirname "$0")/.."

@@ -3,6 +3,7 @@
 # man page are the same.
 #
 # SPDX-License-Identifier: BSD-3-Clause
+# run-tests: no-sanitizer
 
 source tests/functions.sh
 need nbdkit

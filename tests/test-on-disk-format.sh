@@ -3,6 +3,7 @@
 # name the bytes where raidmap/ puts them.
 #
 # SPDX-License-Identifier: BSD-3-Clause
+# run-tests: no-sanitizer
 
 set -e
 cd "$(dirname "$0")/.."
