@@ -61,8 +61,12 @@ $(OUT)/gpuraid: $(cli) $(control) $(core)
 $(B)/libgpuraid.a: $(control) $(core)
 	rm -f $@ && ar rc $@ $^
 
-$(unit): $(B)/tests/%: $(B)/tests/%.o $(helpers) $(B)/libgpuraid.a
-	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(B)/libgpuraid.a \
+# A library, so that a test only gets the helpers that it calls.
+$(B)/libtest.a: $(helpers)
+	rm -f $@ && ar rc $@ $^
+
+$(unit): $(B)/tests/%: $(B)/tests/%.o $(B)/libtest.a $(B)/libgpuraid.a
+	$(CC) $(LDFLAGS) -o $@ $< $(B)/libtest.a $(B)/libgpuraid.a \
 	  $(LIBS) -lcmocka -lJerasure
 
 $(tools): $(B)/tests/tools/%: $(B)/tests/tools/%.o

@@ -241,11 +241,19 @@ leave_list (struct array *a, struct line *line)
   line->is_dirty = line->is_clean = false;
 }
 
+/* A clean line that is used again counts against what lines may hold; its
+ * content goes where that is too much.
+ */
 void
 line_hold (struct array *a, struct line *line)
 {
-  if (line->is_clean)
-    leave_list (a, line);
+  if (!line->is_clean)
+    return;
+  if (a->nr_held + line->nr_cells > a->max_held)
+    for (unsigned r = 0; r < a->g.k; r++)
+      if (line->cell[r].c)
+        line_drop_cell (a, line, r);
+  leave_list (a, line);
 }
 
 /* Put the line on the list where it belongs.  True if it is clean now
@@ -330,12 +338,10 @@ line_want_cell (struct array *a, struct line *line, unsigned role)
   struct line_cell *lc = &line->cell[role];
   struct cell *frozen = NULL, *c;
 
+  line_hold (a, line);
   if (lc->c && lc->c->frozen == 0)
     return true;
-  if (a->nr_held >= a->max_held)
-    return false;
-  line_hold (a, line);
-  if (!cells_get (a, 1, &c)) {
+  if (a->nr_held >= a->max_held || !cells_get (a, 1, &c)) {
     line_settle (a, line);
     return false;
   }

@@ -1,0 +1,161 @@
+/* gpuraid: tests: a real array on simulated disks, loop and clock.
+ *
+ * All of it runs in one thread.  Requests are asynchronous: between the
+ * engine's decisions and a client's copying, and while the coder works,
+ * simulated time passes and others run.
+ *
+ *   struct sim_array *sa = sim_array_new (seed, &geometry, nr_stripes, 0);
+ *   sim_array_create (sa);
+ *   sim_array_open (sa, ~0, DEGRADED_ALLOW, false);
+ *   sim_array_writable (sa);
+ *   sim_array_write (sa, buf, len, off, 0);     and so on: blocking
+ *   sim_array_stop (sa);                         or sim_array_crash
+ *   sim_array_free (sa);
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_TEST_SIM_ARRAY_H
+#define GPURAID_TEST_SIM_ARRAY_H
+
+#include "array/internal.h"
+#include "array/request.h"
+#include "common/list.h"
+#include "gf/coder.h"
+#include "member/sim.h"
+
+/* From here on random_bytes gives the same numbers in each run. */
+extern void sim_random_seed (uint64_t seed);
+
+#define SIM_MAX_DISKS 64u
+
+struct sim_array;
+
+struct sim_coder {
+  struct coder coder;           /* first */
+  struct coder *inner;
+  struct sim_array *sa;
+  struct list jobs;             /* under way */
+};
+
+/* A request of a simulated client.  done runs in an event, or while the
+ * array is abandoned; the request may be started again from it.
+ */
+struct sim_request {
+  struct request r;
+  struct sim_array *sa;
+  void (*done) (struct sim_request *);
+  void *opaque;
+  struct list link;             /* sa->requests, while it runs */
+  enum { SIM_IDLE, SIM_DECIDES, SIM_COPIES, SIM_WAITS } state;
+};
+
+struct sim_array {
+  struct sim *sim;
+  struct geometry g;
+  struct member_layout l;
+  uint64_t nr_stripes;
+  uint64_t disk_size;
+  uint64_t seed;
+  unsigned nr_created;          /* arrays */
+
+  struct sim_disk *disk[SIM_MAX_DISKS];
+  unsigned nr_disks;
+
+  /* For the next opening. */
+  uint64_t cache_len;           /* at least cache_min_len */
+  bool writethrough;
+  uint64_t window_len;          /* of rebuilds; 0: the array's own */
+  uint64_t max_pause_ns;        /* of a client or the coder */
+
+  /* Of the array that is open. */
+  struct array *a;
+  struct config c;
+  struct loop loop;
+  struct sim_coder coder;
+  struct list in_flight;        /* struct tracked */
+  struct list requests;
+  bool dead;                    /* every I/O fails, nothing counts */
+  struct sim_disk *at[MAX_SLOTS];       /* when it was stopped: whose data is
+                                         * a slot's, or NULL */
+  char said[4096];              /* the last error message */
+};
+
+/* g->size is ignored: the array gets nr_stripes whole stripes, or less
+ * by the given number of blocks.  Disks 0 to k + m - 1 are made.
+ */
+extern struct sim_array *sim_array_new (uint64_t seed,
+                                        const struct geometry *g,
+                                        uint64_t nr_stripes,
+                                        unsigned blocks_less);
+extern void sim_array_free (struct sim_array *sa);
+
+/* One more disk, full of rubbish.  Its number. */
+extern unsigned sim_array_add_disk (struct sim_array *sa);
+
+extern void sim_array_create (struct sim_array *sa);
+
+/* Open an array of these disks; which: a bit a disk.  0, or -1 when it
+ * was refused: sa->said has the message.  Errors that are drawn should be
+ * off.
+ */
+extern int sim_array_open (struct sim_array *sa, uint64_t which,
+                           enum degraded_policy policy, bool readonly);
+
+/* Stop and free it.  False: it crashed meanwhile, or it never ends. */
+extern bool sim_array_stop (struct sim_array *sa);
+
+/* It crashed, or has failed: fail all I/O under way, and free it.  The
+ * disks are as they are, sim_crash not done.  False: some request or
+ * operation never ended.
+ */
+extern bool sim_array_abandon (struct sim_array *sa);
+
+/* ---- requests -------------------------------------------------------- */
+
+extern void sim_request_init (struct sim_request *q, struct sim_array *sa,
+                              enum request_kind kind);
+extern void sim_request_start (struct sim_request *q);
+
+/* Blocking forms: 0, a positive errno, or -1 when it crashed meanwhile
+ * or did not end.
+ */
+extern int sim_array_run (struct sim_request *q);
+extern int sim_array_writable (struct sim_array *sa);
+extern int sim_array_read (struct sim_array *sa, void *buf, uint64_t len,
+                           uint64_t off);
+extern int sim_array_write (struct sim_array *sa, const void *buf,
+                            uint64_t len, uint64_t off, unsigned flags);
+extern int sim_array_zero (struct sim_array *sa, uint64_t len, uint64_t off,
+                           unsigned flags);
+extern int sim_array_flush (struct sim_array *sa);
+extern int sim_array_fail (struct sim_array *sa, unsigned slot);
+/* Rebuild a slot onto a disk, which must not be in use. */
+extern int sim_array_replace (struct sim_array *sa, unsigned slot,
+                              unsigned disk);
+extern void sim_array_init_replace (struct sim_request *q,
+                                    struct sim_array *sa, unsigned slot,
+                                    unsigned disk);
+
+/* Step until nothing is to be rebuilt, resynced or changed.  False: it
+ * crashed, or took more than limit_ns.
+ */
+extern bool sim_array_settle (struct sim_array *sa, uint64_t limit_ns);
+/* Step for so long. */
+extern bool sim_array_pause (struct sim_array *sa, uint64_t ns);
+
+/* After a stop with all slots active: is every row a code word? */
+extern bool sim_array_parity_is_right (struct sim_array *sa, char *why,
+                                       size_t len);
+/* What the disks say that the array holds, from the data roles alone. */
+extern void sim_array_image (struct sim_array *sa, uint8_t *buf);
+
+/* The disk of a seat. */
+extern struct sim_disk *sim_array_disk_of (const struct seat *s);
+extern struct sim_disk *sim_array_disk_at (struct sim_array *sa,
+                                           unsigned slot);
+/* The number of a disk. */
+extern unsigned sim_array_disk_no (const struct sim_array *sa,
+                                   const struct sim_disk *d);
+
+#endif
