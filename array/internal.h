@@ -217,8 +217,6 @@ struct array {
   bool writable;                /* a record of this session is in force */
   bool opening;                 /* the first record is being made */
   bool failed;                  /* fewer than k: nothing is written any more */
-  bool lost_write;              /* a row could not be written out: the next
-                                 * flush says so */
   bool stopping;
   uint64_t session;
   unsigned saving;              /* seats whose copies are being rewritten */

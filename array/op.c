@@ -281,8 +281,10 @@ op_fix (struct array *a, struct line *line, uint64_t roles, bool to_targets,
   op->done = done;
   op->opaque = opaque;
   /* What is stored is not to be believed. */
+  if (!to_targets && line_is_unsynced (a, line->no))
+    op->unsure = roles & ~LOW_BITS (a->g.k);
   if (!to_targets)
-    op->bad = roles & ~line_doubtful (a, line->no, 0);
+    op->bad = roles & ~op->unsure;
   begin_writing (a, op);
   list_move (&a->engine.ready, &op->waiter.link);
   return true;
@@ -304,20 +306,6 @@ op_abort (struct array *a, struct op *op)
     op->error = EIO;
   if (op->kind == OP_OUT)
     array_has_failed (a, "a write could not be carried out");
-  op_end (a, op);
-}
-
-/* Too few cells of these rows can be read to make their parity.  Others
- * can go on; whoever flushes next is told.
- */
-static void
-lose (struct array *a, struct op *op)
-{
-  log_error ("what was written to stripe %" PRIu64 " is lost: too few of "
-             "its chunks can be read", line_stripe (a, op->line->no));
-  if (list_empty (&op->tickets))
-    a->lost_write = true;
-  op->error = EIO;
   op_end (a, op);
 }
 
@@ -392,10 +380,7 @@ op_plan (struct array *a, struct op *op)
   if (writes && !dirty_mark (a, pos, 1, &op->waiter))
     return;
   if (op_cut_and_plan (a, op) == -1) {
-    if (op->kind == OP_OUT)
-      lose (a, op);
-    else
-      op_abort (a, op);
+    op_abort (a, op);
     return;
   }
   if (get_cells (a, op))

@@ -48,10 +48,6 @@ flush_start (struct array *a, struct request *r)
     request_fail (r, EIO);
     return;
   }
-  if (a->lost_write) {
-    a->lost_write = false;
-    r->error = EIO;
-  }
   op_add_tickets (a, r);
   list_for_each (l, &a->dirty) {
     struct line *line = list_item (l, struct line, link);
