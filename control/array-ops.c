@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,12 +41,14 @@ is_number (const char *s)
   return s[0] && s[strspn (s, "0123456789")] == '\0';
 }
 
-/* May which name an entry?  A slot number is left to the array. */
+/* May which name an entry?  Whether a slot that there is has a member
+ * is left to the array.
+ */
 static bool
 is_entry (const struct array_status *st, const char *which)
 {
   if (is_number (which))
-    return true;
+    return strtoul (which, NULL, 10) < st->g.k + st->g.m;
   for (unsigned i = 0; i < st->nr_entries; i++)
     if (st->entry[i].path && strcmp (st->entry[i].path, which) == 0)
       return true;

@@ -16,7 +16,7 @@ check ()
 import json, sys
 s = json.load (open (sys.argv[1]))
 m = s["members"]
-sys.exit (0 if eval (sys.argv[2]) else 1)
+sys.exit (0 if eval ("(" + sys.argv[2] + ")") else 1)
 PY
     fail "not so: $1: $(cat "$tmp/status.json")"
 }

@@ -46,6 +46,8 @@ array_get_status (struct array *a, struct array_status *st)
   };
 
   memset (st, 0, sizeof *st);
+  st->g.k = 2;
+  st->g.m = 1;
   st->nr_entries = 3;
   for (unsigned i = 0; i < 3; i++) {
     st->entry[i].slot = i;
