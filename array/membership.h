@@ -98,11 +98,11 @@ struct membership_decision {
  * Writes and reports nothing.  A member lost between this and the first
  * change is left out, and this is called again.  The answer is the same
  * for reading and for writing.  Refused are: no member; a member without
- * a superblock,
- * with one that is damaged in all copies or too new; a foreign member;
- * two geometries or layouts; one member uuid twice; another branch (also
- * under DEGRADED_FORCE); too few current members.  Not refused, but said
- * in the notice: stale, failed, unlisted and missing members.
+ * a superblock, with one that is damaged in all copies or too new; a
+ * foreign member; two geometries or layouts; one member uuid twice;
+ * another branch (also under DEGRADED_FORCE); too few current members.
+ * Not refused, but said in the notice: stale, failed, unlisted and
+ * missing members.
  */
 extern void membership_open (struct found *found, size_t nr,
                              enum degraded_policy policy,

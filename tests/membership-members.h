@@ -9,7 +9,7 @@
 
 #include "array/membership.h"
 
-#define MEMBERS_MAX 10
+#define MEMBERS_MAX 16
 
 /* One disk: four copies. */
 struct disk {

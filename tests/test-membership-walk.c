@@ -27,7 +27,13 @@
 #define REGIONS 8u              /* a cursor counts them, for bytes */
 #define GARBAGE 0u
 
-static unsigned first_seed, nr_walks = 400, seed;
+#ifdef __SANITIZE_THREAD__      /* there is one thread, and it is slow */
+#define NR_WALKS 20
+#else
+#define NR_WALKS 400
+#endif
+
+static unsigned first_seed, nr_walks = NR_WALKS, seed;
 
 /* What is on a disk apart from the superblock. */
 struct content {
@@ -591,7 +597,8 @@ test_walks (void **state)
                  "%u covered, %u cursors, %u replaced, %u images\n", nr_opens,
                  nr_refused, nr_in_force, nr_crashes, nr_covered, nr_cursors,
                  nr_replaced, nr_images);
-  assert_true (nr_covered && nr_cursors && nr_replaced && nr_images);
+  if (nr_walks >= 20)
+    assert_true (nr_covered && nr_cursors && nr_replaced && nr_images);
 }
 
 int

@@ -176,9 +176,9 @@ def run_slice():
 def dump():
     """States and what every set of members makes of them.
 
-    state K M NR, then for each member its slot and two records, each "-"
-    or epoch session active (of the record, its base, its parent) and the
-    seen, then for each set of members: found MASK OPENS EPOCH SESSION
+    state K M NR, the slot of each member, then for each member two
+    records, each "-" or r and epoch session active (of the record, its
+    base, its parent) and the seen, then for each set of members: found MASK OPENS EPOCH SESSION
     KNOWN CURRENT WHY.
     """
     def line(r):
@@ -195,8 +195,9 @@ def dump():
         explore(model, sessions, events, 10**9, states)
         for mem, writes, last in states:
             print("state %d %d %d" % (k, m, model.nr))
+            print(*model.slot)
             for i in range(model.nr):
-                print(model.slot[i], line(mem[i][0]), line(mem[i][1]))
+                print(line(mem[i][0]), line(mem[i][1]))
             for found in range(1, model.all + 1):
                 if not all(mem[i][0] or mem[i][1] for i in bits(found)):
                     continue
