@@ -414,6 +414,16 @@ dirty_give (struct array *a, struct seat *s, struct waiter *w)
   return all_stored (a, w);
 }
 
+uint64_t
+dirty_first_unsynced (const struct array *a)
+{
+  for (uint64_t i = 0; i < div_round_up (a->nr_regions, 64); i++)
+    if (a->unsynced[i])
+      return (i * 64 + __builtin_ctzll (a->unsynced[i])) *
+        a->sb.l.region_len;
+  return UINT64_MAX;
+}
+
 void
 dirty_synced (struct array *a, uint64_t region)
 {
