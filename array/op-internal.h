@@ -57,6 +57,7 @@ struct op {
   uint64_t bad;                 /* roles that gave an error */
   uint64_t slow;                /* roles that are overdue */
   uint64_t noread, nowrite;     /* as last planned */
+  uint64_t unsure;              /* OP_FIX: parity that a resync makes anew */
   uint64_t doubtful;            /* parity that is only used where nothing else
                                  * can serve; as last planned */
   unsigned pending;             /* transfers or jobs */

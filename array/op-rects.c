@@ -140,7 +140,7 @@ op_cut_and_plan (struct array *a, struct op *op)
   line_masks (a, op->line->no, &op->noread, &op->nowrite);
   if (op->kind != OP_FIX)
     op->slow |= suspects (a, op);
-  op->doubtful = line_doubtful (a, op->line->no, op->noread);
+  op->doubtful = op->unsure | line_doubtful (a, op->line->no, op->noread);
   if (op->kind == OP_FIX)
     op->nowrite &= ~op->want;
   cut (a, op);

@@ -281,8 +281,10 @@ op_fix (struct array *a, struct line *line, uint64_t roles, bool to_targets,
   op->done = done;
   op->opaque = opaque;
   /* What is stored is not to be believed. */
+  if (!to_targets && line_is_unsynced (a, line->no))
+    op->unsure = roles & ~LOW_BITS (a->g.k);
   if (!to_targets)
-    op->bad = roles & ~line_doubtful (a, line->no, 0);
+    op->bad = roles & ~op->unsure;
   begin_writing (a, op);
   list_move (&a->engine.ready, &op->waiter.link);
   return true;

@@ -48,14 +48,20 @@ line_masks (const struct array *a, uint64_t no,
   }
 }
 
+bool
+line_is_unsynced (const struct array *a, uint64_t no)
+{
+  const uint64_t region = line_pos (a, no) / a->sb.l.region_len;
+
+  return a->nr_unsynced > 0 && a->unsynced[region / 64] >> (region % 64) & 1;
+}
+
 uint64_t
 line_doubtful (const struct array *a, uint64_t no, uint64_t noread)
 {
-  const uint64_t region = line_pos (a, no) / a->sb.l.region_len;
   const uint64_t data = LOW_BITS (a->g.k);
 
-  if (a->nr_unsynced == 0 || noread & data ||
-      !(a->unsynced[region / 64] >> (region % 64) & 1))
+  if (noread & data || !line_is_unsynced (a, no))
     return 0;
   return LOW_BITS (a->n) & ~data & ~noread;
 }

@@ -16,6 +16,9 @@
 extern void line_masks (const struct array *a, uint64_t no,
                         uint64_t *noread, uint64_t *nowrite);
 
+/* Was this line's region open at an unclean start, and not resynced yet? */
+extern bool line_is_unsynced (const struct array *a, uint64_t no);
+
 /* After an unclean start parity may not fit the data: the roles that are
  * to be made anew rather than used, while no data is in noread.
  */
