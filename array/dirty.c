@@ -34,7 +34,10 @@ dirty_init (struct array *a, const struct bitmap_page *page)
 
     p->want = page[i];
     p->want.page_no = i;
-    p->stored = p->want;
+    /* A bit may be on some members only, so until a page has been written
+     * by us none counts as stored.
+     */
+    p->stored.page_no = i;
     list_init (&p->waiters);
   }
   return 0;
