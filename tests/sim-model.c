@@ -44,6 +44,7 @@ struct model {
   struct model_write base;      /* zeroes */
   struct model_write **write;
   size_t nr_writes, max_writes, nr_settled;
+  bool shaky;
 };
 
 static uint64_t
@@ -232,6 +233,20 @@ model_written (struct model *m, struct model_write *w, bool good, bool fua)
   w->durable = good && fua;
 }
 
+void
+model_shaky (struct model *m, bool shaky)
+{
+  m->shaky = shaky;
+}
+
+void
+model_doubt (struct model *m)
+{
+  for (size_t i = m->nr_settled; i < m->nr_writes; i++)
+    if (!m->write[i]->durable)
+      m->write[i]->good = false;
+}
+
 uint64_t
 model_begin (struct model *m)
 {
@@ -251,15 +266,21 @@ model_flushed (struct model *m, uint64_t began)
 
 /* ---- reads --------------------------------------------------------------- */
 
+static bool
+is_sure (const struct model *m, const struct model_write *w)
+{
+  return m->shaky ? w->durable : w->good;
+}
+
 /* Was this version surely overwritten at a byte before a read began? */
 static bool
-is_gone (const struct sector *s, const struct version *v, unsigned byte,
+is_gone (const struct model *m, const struct sector *s, const struct version *v, unsigned byte,
          uint64_t began)
 {
   for (unsigned j = 0; j < s->nr; j++) {
     const struct version *d = &s->v[j];
 
-    if (d != v && d->w && d->lo <= byte && byte < d->hi && d->w->good &&
+    if (d != v && d->w && d->lo <= byte && byte < d->hi && is_sure (m, d->w) &&
         d->w->start > end_of (s, v) && d->w->end < began)
       return true;
   }
@@ -294,7 +315,7 @@ explain (const struct model *m, uint64_t i, unsigned byte, uint8_t is,
     if (v->w == NULL)
       n += snprintf (why + n, len - n, " [read at %" PRIu64 ": %#x%s]",
                      s->since, s->literal[byte],
-                     is_gone (s, v, byte, began) ? " gone" : "");
+                     is_gone (m, s, v, byte, began) ? " gone" : "");
     else
       n += snprintf (why + n, len - n, " [write %" PRIu64 " %" PRIu64 "+%"
                      PRIu64 " kind %d from %" PRIu64 " to %" PRId64 " %s%s: "
@@ -302,7 +323,7 @@ explain (const struct model *m, uint64_t i, unsigned byte, uint8_t is,
                      v->w->start, (int64_t) v->w->end,
                      v->w->good ? "good" : "bad",
                      v->w->durable ? " durable" : "", content (v->w, pos),
-                     is_gone (s, v, byte, began) ? " gone" : "");
+                     is_gone (m, s, v, byte, began) ? " gone" : "");
   }
   for (size_t j = 0; j < m->nr_writes && n > 0 && (size_t) n < len; j++)
     if (m->write[j]->off <= pos && pos - m->write[j]->off < m->write[j]->len &&
@@ -313,7 +334,7 @@ explain (const struct model *m, uint64_t i, unsigned byte, uint8_t is,
 
 /* Is it all one version, which nothing surely overwrote in any byte? */
 static bool
-is_one (const struct sector *s, const struct version *v, uint64_t began,
+is_one (const struct model *m, const struct sector *s, const struct version *v, uint64_t began,
         const uint8_t *buf, uint64_t pos, unsigned lo, unsigned hi)
 {
   const struct model_write *w = v->w;
@@ -323,7 +344,7 @@ is_one (const struct sector *s, const struct version *v, uint64_t began,
   for (unsigned j = 0; j < s->nr; j++) {
     const struct version *d = &s->v[j];
 
-    if (d->w && d->lo < hi && lo < d->hi && d->w->good &&
+    if (d->w && d->lo < hi && lo < d->hi && is_sure (m, d->w) &&
         d->w->start > end_of (s, v) && d->w->end < began)
       return false;
   }
@@ -350,7 +371,7 @@ check_sector (struct model *m, uint64_t i, uint64_t began, const uint8_t *buf,
   struct sector *s = &m->sector[i];
 
   for (unsigned j = s->nr; j-- > 0; )
-    if (is_one (s, &s->v[j], began, buf, i * SECTOR, lo, hi))
+    if (is_one (m, s, &s->v[j], began, buf, i * SECTOR, lo, hi))
       return true;
   for (unsigned b = lo; b < hi; b++) {
     const uint64_t pos = i * SECTOR + b;
@@ -358,7 +379,7 @@ check_sector (struct model *m, uint64_t i, uint64_t began, const uint8_t *buf,
 
     for (unsigned j = s->nr; j-- > 0 && !right; )
       right = has (s, &s->v[j], b, pos, buf[b - lo]) &&
-        !is_gone (s, &s->v[j], b, began);
+        !is_gone (m, s, &s->v[j], b, began);
     if (!right) {
       explain (m, i, b, buf[b - lo], began, why, why_len);
       return false;

@@ -254,6 +254,8 @@ client_ended (struct client *c)
     }
     if (c->w)
       model_written (r->model, c->w, false, false);
+    if (q->error != ENOTSUP && q->kind != REQUEST_READ)
+      model_doubt (r->model);
     return;
   }
   if (r->sa->a->failed && q->kind != REQUEST_READ)
@@ -408,6 +410,7 @@ can_afford (struct run *r, unsigned disk)
     if (!r->over)
       say (r, "from here on more than m are in trouble");
     r->over = true;
+    model_shaky (r->model, true);
   }
   r->faulty = faulty;
   /* A block that can't be read is lost like one of a lost member. */
@@ -904,6 +907,7 @@ try_open (struct run *r, uint64_t which, bool force, bool readonly)
     lose_slot (r, slot, true);
   if (nr_bits (r->lost | slots_of (r, r->faulty)) > r->g.m)
     r->over = true;
+  model_shaky (r->model, r->over);
   return true;
 }
 
