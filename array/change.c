@@ -264,6 +264,11 @@ begin (struct array *a, char *why)
 
   switch (c->kind) {
   case CHANGE_OPEN:
+    /* A row that was being written when it stopped may be one thing on a
+     * target below its cursor, another on the rest.
+     */
+    for (unsigned i = 0; i < a->nr_found; i++)
+      a->found[i].cursor = MIN (a->found[i].cursor, dirty_first_unsynced (a));
     membership_begin_open (ms, a->found, a->nr_found, !a->force);
     return 0;
   case CHANGE_FAIL:

@@ -34,7 +34,10 @@ dirty_init (struct array *a, const struct bitmap_page *page)
 
     p->want = page[i];
     p->want.page_no = i;
-    p->stored = p->want;
+    /* A bit may be on some members only, so until a page has been written
+     * by us none counts as stored.
+     */
+    p->stored.page_no = i;
     list_init (&p->waiters);
   }
   return 0;
@@ -412,6 +415,16 @@ dirty_give (struct array *a, struct seat *s, struct waiter *w)
       page_wanted (a, &a->page[i]);
   }
   return all_stored (a, w);
+}
+
+uint64_t
+dirty_first_unsynced (const struct array *a)
+{
+  for (uint64_t i = 0; i < div_round_up (a->nr_regions, 64); i++)
+    if (a->unsynced[i])
+      return (i * 64 + __builtin_ctzll (a->unsynced[i])) *
+        a->sb.l.region_len;
+  return UINT64_MAX;
 }
 
 void

@@ -51,6 +51,11 @@ extern bool dirty_quiet (struct array *a, struct waiter *w);
  */
 extern bool dirty_give (struct array *a, struct seat *s, struct waiter *w);
 
+/* Where the first region begins whose parity may be wrong, in bytes from
+ * data_off; UINT64_MAX if there is none.
+ */
+extern uint64_t dirty_first_unsynced (const struct array *a);
+
 /* Parity of this region is right again. */
 extern void dirty_synced (struct array *a, uint64_t region);
 

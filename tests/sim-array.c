@@ -441,6 +441,9 @@ spoil (struct sim_array *sa, struct sim_disk *d)
   for (unsigned i = 0; i < BLOCK_LEN / 8; i++)
     rubbish[i] = sim_random (sa->sim);
   for (uint64_t off = 0; off < d->size; off += BLOCK_LEN) {
+    /* Nothing is between the bitmap and the data. */
+    if (off == sa->l.bitmap_off + sa->l.bitmap_len)
+      off = sa->l.data_off;
     rubbish[0] = off;
     sim_disk_poke (d, rubbish, BLOCK_LEN, off);
   }

@@ -9,6 +9,7 @@
  */
 
 #include <assert.h>
+#include <endian.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +44,7 @@ struct model {
   struct model_write base;      /* zeroes */
   struct model_write **write;
   size_t nr_writes, max_writes, nr_settled;
+  bool shaky;
 };
 
 static uint64_t
@@ -53,20 +55,36 @@ mix (uint64_t z)
   return z ^ z >> 31;
 }
 
-static uint8_t
-content (const struct model_write *w, uint64_t pos)
+/* Of the eight bytes around pos; the first is the lowest. */
+static uint64_t
+content_word (const struct model_write *w, uint64_t pos)
 {
   if (w->kind == MODEL_ZEROES)
     return 0;
-  return mix (w->id * UINT64_C (0x9e3779b97f4a7c15) + pos / 8) >>
-    pos % 8 * 8;
+  return htole64 (mix (w->id * UINT64_C (0x9e3779b97f4a7c15) + pos / 8));
+}
+
+static uint8_t
+content (const struct model_write *w, uint64_t pos)
+{
+  return le64toh (content_word (w, pos)) >> pos % 8 * 8;
 }
 
 void
 model_fill (const struct model_write *w, uint8_t *buf)
 {
-  for (uint64_t i = 0; i < w->len; i++)
-    buf[i] = content (w, w->off + i);
+  for (uint64_t i = 0; i < w->len; ) {
+    const uint64_t word = content_word (w, w->off + i);
+
+    if ((w->off + i) % 8 == 0 && i + 8 <= w->len) {
+      memcpy (buf + i, &word, 8);
+      i += 8;
+    }
+    else {
+      buf[i] = content (w, w->off + i);
+      i++;
+    }
+  }
 }
 
 /* ---- the versions of a sector ------------------------------------------- */
@@ -215,6 +233,20 @@ model_written (struct model *m, struct model_write *w, bool good, bool fua)
   w->durable = good && fua;
 }
 
+void
+model_shaky (struct model *m, bool shaky)
+{
+  m->shaky = shaky;
+}
+
+void
+model_doubt (struct model *m)
+{
+  for (size_t i = m->nr_settled; i < m->nr_writes; i++)
+    if (!m->write[i]->durable)
+      m->write[i]->good = false;
+}
+
 uint64_t
 model_begin (struct model *m)
 {
@@ -234,15 +266,21 @@ model_flushed (struct model *m, uint64_t began)
 
 /* ---- reads --------------------------------------------------------------- */
 
+static bool
+is_sure (const struct model *m, const struct model_write *w)
+{
+  return m->shaky ? w->durable : w->good;
+}
+
 /* Was this version surely overwritten at a byte before a read began? */
 static bool
-is_gone (const struct sector *s, const struct version *v, unsigned byte,
+is_gone (const struct model *m, const struct sector *s, const struct version *v, unsigned byte,
          uint64_t began)
 {
   for (unsigned j = 0; j < s->nr; j++) {
     const struct version *d = &s->v[j];
 
-    if (d != v && d->w && d->lo <= byte && byte < d->hi && d->w->good &&
+    if (d != v && d->w && d->lo <= byte && byte < d->hi && is_sure (m, d->w) &&
         d->w->start > end_of (s, v) && d->w->end < began)
       return true;
   }
@@ -277,7 +315,7 @@ explain (const struct model *m, uint64_t i, unsigned byte, uint8_t is,
     if (v->w == NULL)
       n += snprintf (why + n, len - n, " [read at %" PRIu64 ": %#x%s]",
                      s->since, s->literal[byte],
-                     is_gone (s, v, byte, began) ? " gone" : "");
+                     is_gone (m, s, v, byte, began) ? " gone" : "");
     else
       n += snprintf (why + n, len - n, " [write %" PRIu64 " %" PRIu64 "+%"
                      PRIu64 " kind %d from %" PRIu64 " to %" PRId64 " %s%s: "
@@ -285,7 +323,7 @@ explain (const struct model *m, uint64_t i, unsigned byte, uint8_t is,
                      v->w->start, (int64_t) v->w->end,
                      v->w->good ? "good" : "bad",
                      v->w->durable ? " durable" : "", content (v->w, pos),
-                     is_gone (s, v, byte, began) ? " gone" : "");
+                     is_gone (m, s, v, byte, began) ? " gone" : "");
   }
   for (size_t j = 0; j < m->nr_writes && n > 0 && (size_t) n < len; j++)
     if (m->write[j]->off <= pos && pos - m->write[j]->off < m->write[j]->len &&
@@ -294,19 +332,54 @@ explain (const struct model *m, uint64_t i, unsigned byte, uint8_t is,
                      m->write[j]->id);
 }
 
+/* Is it all one version, which nothing surely overwrote in any byte? */
+static bool
+is_one (const struct model *m, const struct sector *s, const struct version *v, uint64_t began,
+        const uint8_t *buf, uint64_t pos, unsigned lo, unsigned hi)
+{
+  const struct model_write *w = v->w;
+
+  if (v->lo > lo || v->hi < hi)
+    return false;
+  for (unsigned j = 0; j < s->nr; j++) {
+    const struct version *d = &s->v[j];
+
+    if (d->w && d->lo < hi && lo < d->hi && is_sure (m, d->w) &&
+        d->w->start > end_of (s, v) && d->w->end < began)
+      return false;
+  }
+  if (w == NULL)
+    return memcmp (s->literal + lo, buf, hi - lo) == 0;
+  if (w->kind == MODEL_ANYTHING)
+    return true;
+  for (unsigned b = lo; b < hi; ) {
+    const uint64_t word = content_word (w, pos + b);
+    const unsigned end = MIN (hi, (b | 7) + 1);
+
+    if (end - b == 8 ? memcmp (&word, buf + (b - lo), 8) != 0 :
+        buf[b - lo] != content (w, pos + b))
+      return false;
+    b = end - b == 8 ? end : b + 1;
+  }
+  return true;
+}
+
 static bool
 check_sector (struct model *m, uint64_t i, uint64_t began, const uint8_t *buf,
               unsigned lo, unsigned hi, char *why, size_t why_len)
 {
   struct sector *s = &m->sector[i];
 
+  for (unsigned j = s->nr; j-- > 0; )
+    if (is_one (m, s, &s->v[j], began, buf, i * SECTOR, lo, hi))
+      return true;
   for (unsigned b = lo; b < hi; b++) {
     const uint64_t pos = i * SECTOR + b;
     bool right = false;
 
     for (unsigned j = s->nr; j-- > 0 && !right; )
       right = has (s, &s->v[j], b, pos, buf[b - lo]) &&
-        !is_gone (s, &s->v[j], b, began);
+        !is_gone (m, s, &s->v[j], b, began);
     if (!right) {
       explain (m, i, b, buf[b - lo], began, why, why_len);
       return false;

@@ -44,6 +44,13 @@ extern void model_fill (const struct model_write *, uint8_t *buf);
 extern void model_written (struct model *, struct model_write *, bool good,
                            bool fua);
 
+/* From here on what is acknowledged may be lost until a flush says that
+ * it is durable, or fails; or not any more.
+ */
+extern void model_shaky (struct model *, bool shaky);
+/* A flush failed: whatever is not durable may be lost. */
+extern void model_doubt (struct model *);
+
 /* A flush, a read: returns when it began. */
 extern uint64_t model_begin (struct model *);
 extern void model_flushed (struct model *, uint64_t began);

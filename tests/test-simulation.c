@@ -21,6 +21,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -253,6 +254,8 @@ client_ended (struct client *c)
     }
     if (c->w)
       model_written (r->model, c->w, false, false);
+    if (q->error != ENOTSUP && q->kind != REQUEST_READ)
+      model_doubt (r->model);
     return;
   }
   if (r->sa->a->failed && q->kind != REQUEST_READ)
@@ -407,6 +410,7 @@ can_afford (struct run *r, unsigned disk)
     if (!r->over)
       say (r, "from here on more than m are in trouble");
     r->over = true;
+    model_shaky (r->model, true);
   }
   r->faulty = faulty;
   /* A block that can't be read is lost like one of a lost member. */
@@ -903,6 +907,7 @@ try_open (struct run *r, uint64_t which, bool force, bool readonly)
     lose_slot (r, slot, true);
   if (nr_bits (r->lost | slots_of (r, r->faulty)) > r->g.m)
     r->over = true;
+  model_shaky (r->model, r->over);
   return true;
 }
 
@@ -1028,11 +1033,13 @@ draw_geometry (struct sim *sim, struct geometry *g)
   };
   if (sim_below (sim, 10) == 0)
     g->k = 5 + sim_below (sim, 2);
-  if (sim_below (sim, 8) > 0)
-    return 8 + sim_below (sim, 41);
+  if (sim_below (sim, 10) > 0)
+    return 8 + sim_below (sim, 33);
   /* Several bands in a chunk, several regions in a member. */
   g->chunk = 131072;
-  return 4 + sim_below (sim, 17);
+  g->k = 1 + sim_below (sim, 2);
+  g->m = 1 + sim_below (sim, 2);
+  return 3 + sim_below (sim, 10);
 }
 
 static void
@@ -1142,6 +1149,8 @@ main (int argc, char *argv[])
 
   if (argc > 2)
     first = strtoull (argv[2], NULL, 10);
+  /* Disks that are calloced cost what is used of them. */
+  mallopt (M_MMAP_THRESHOLD, 256 * 1024);
   verbose = getenv ("SIM_VERBOSE") != NULL;
   printf ("first seed %" PRIu64 "\n", first);
   for (uint64_t seed = first; nr ? seed < first + nr :
