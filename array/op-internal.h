@@ -82,7 +82,13 @@ extern struct cell *op_old (const struct op *op, const struct rect *r,
 /* array/op-code.c */
 extern void op_code (struct array *a, struct op *op);
 
-/* array/op.c: all jobs are done. */
+/* array/op-io.c */
+extern void op_issue_reads (struct array *a, struct op *op);
+extern void op_issue_writes (struct array *a, struct op *op);
+
+/* array/op.c: plan (anew); all jobs are done; all transfers are done. */
+extern void op_plan (struct array *a, struct op *op);
 extern void op_coded (struct array *a, struct op *op);
+extern void op_end (struct array *a, struct op *op);
 
 #endif

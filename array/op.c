@@ -4,7 +4,8 @@
  *                 ^          |
  *                 +----------+  a read failed or is overdue: plan anew
  *
- * Rects and plans are made in array/op-rects.c, jobs in array/op-code.c.
+ * Rects and plans are made in array/op-rects.c, jobs in array/op-code.c,
+ * transfers in array/op-io.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,14 +22,6 @@
 #include "array/rebuild.h"
 #include "array/request-internal.h"
 #include "array/seat.h"
-
-/* A read that takes longer is worked around by decoding. */
-#define OVERDUE_NS UINT64_C (1000000000)
-
-static void op_plan (struct array *a, struct op *op);
-static void op_issue_reads (struct array *a, struct op *op);
-static void op_issue_writes (struct array *a, struct op *op);
-static void op_end (struct array *a, struct op *op);
 
 /* ---- birth and death ------------------------------------------------- */
 
@@ -357,7 +350,7 @@ get_cells (struct array *a, struct op *op)
   return true;
 }
 
-static void
+void
 op_plan (struct array *a, struct op *op)
 {
   const bool writes = op->kind != OP_READ;
@@ -387,180 +380,6 @@ op_plan (struct array *a, struct op *op)
     op_issue_reads (a, op);
 }
 
-/* ---- reading --------------------------------------------------------- */
-
-static uint64_t
-xfer_off (const struct array *a, const struct op *op, const struct rect *rect)
-{
-  return a->sb.l.data_off + line_pos (a, op->line->no) +
-    (uint64_t) rect->b0 * BLOCK_LEN;
-}
-
-static void
-issue (struct array *a, struct op *op, const struct rect *rect,
-       struct seat *seat, enum io_kind kind, unsigned role, struct cell *c,
-       void (*done) (struct array *, struct xfer *))
-{
-  struct xfer *x = calloc (1, sizeof *x);
-
-  if (x == NULL)
-    abort ();
-  x->seat = seat;
-  x->kind = kind;
-  x->off = xfer_off (a, op, rect);
-  x->len = (uint64_t) rect->nr * BLOCK_LEN;
-  x->buf = c->data + (size_t) rect->b0 * BLOCK_LEN;
-  x->done = done;
-  x->owner = op;
-  x->cell = c;
-  cell_ref (c);
-  x->role = role;
-  x->b0 = rect->b0;
-  x->nr = rect->nr;
-  list_append (&op->xfers, &x->owner_link);
-  op->pending++;
-  engine_xfer (a, x);
-  if (kind == IO_READ) {
-    a->counters.member_read_ops++;
-    a->counters.member_read_bytes += x->len;
-  }
-  else {
-    a->counters.member_write_ops++;
-    a->counters.member_write_bytes += x->len;
-  }
-}
-
-/* Every cell that a plan needs is there. */
-static bool
-all_read (const struct op *op)
-{
-  for (unsigned i = 0; i < op->nr_rects; i++) {
-    const struct rect *rect = &op->rect[i];
-    const uint16_t mask = block_mask (rect->b0, rect->nr);
-
-    FOR_EACH_BIT (r, rect->p.read)
-      if ((op->role[r].old_blocks & mask) != mask)
-        return false;
-  }
-  return true;
-}
-
-static void
-reads_done (struct array *a, struct op *op)
-{
-  if (!all_read (op)) {
-    op_plan (a, op);
-    return;
-  }
-  op->phase = OP_CODING;
-  op_code (a, op);
-}
-
-static void
-read_done (struct array *a, struct xfer *x)
-{
-  struct op *op = x->owner;
-
-  cell_put (a, x->cell);
-  if (x->error)
-    seat_read_error (a, x->seat, x->error);
-  else
-    x->seat->suspect = false;
-  if (op) {
-    list_remove (&x->owner_link);
-    if (x->error)
-      op->bad |= BIT (x->role);
-    else
-      op->role[x->role].old_blocks |= block_mask (x->b0, x->nr);
-    if (--op->pending == 0)
-      reads_done (a, op);
-  }
-  free (x);
-}
-
-static void
-op_issue_reads (struct array *a, struct op *op)
-{
-  const uint64_t stripe = line_stripe (a, op->line->no);
-
-  op->phase = OP_READING;
-  for (unsigned i = 0; i < op->nr_rects; i++) {
-    const struct rect *rect = &op->rect[i];
-    const uint16_t mask = block_mask (rect->b0, rect->nr);
-
-    FOR_EACH_BIT (r, rect->p.read) {
-      const struct op_role *o = &op->role[r];
-
-      if ((o->old_blocks & mask) != mask)
-        issue (a, op, rect, a->at[layout_slot (&a->g, stripe, r)][0], IO_READ,
-               r, o->old, read_done);
-    }
-  }
-  if (op->pending == 0)
-    reads_done (a, op);
-}
-
-/* Reads of these roles are overdue: leave them behind, all that go to
- * one cell with that cell, and plan without.
- */
-static void
-leave_behind (struct array *a, struct op *op, uint64_t roles)
-{
-  list_for_each (l, &op->xfers) {
-    struct xfer *x = list_item (l, struct xfer, owner_link);
-
-    if ((roles & BIT (x->role)) == 0)
-      continue;
-    x->seat->suspect = true;
-    x->owner = NULL;
-    list_remove (&x->owner_link);
-    op->pending--;
-  }
-  FOR_EACH_BIT (r, roles) {
-    struct op_role *o = &op->role[r];
-
-    log_debug ("line %" PRIu64 ": role %u: a read is overdue, decoding",
-               op->line->no, r);
-    cell_put (a, o->old);
-    o->old = NULL;
-    o->old_blocks = 0;
-  }
-  op->slow |= roles;
-}
-
-/* The roles with an overdue read, as many as can be done without. */
-static uint64_t
-overdue_roles (const struct array *a, const struct op *op, uint64_t now)
-{
-  const uint64_t without = op->slow | op->bad | op->noread |
-    op->doubtful;
-  uint64_t roles = 0;
-
-  list_for_each (l, &op->xfers) {
-    const struct xfer *x = list_item (l, struct xfer, owner_link);
-
-    if (now > x->since + OVERDUE_NS && nr_bits (without | roles) < a->g.m)
-      roles |= BIT (x->role);
-  }
-  return roles;
-}
-
-void
-op_check_overdue (struct array *a, uint64_t now)
-{
-  list_for_each (l, &a->ops) {
-    struct op *op = list_item (l, struct op, link);
-    uint64_t roles;
-
-    if (op->phase != OP_READING || nr_good_slots (a) <= a->g.k)
-      continue;
-    roles = overdue_roles (a, op, now);
-    leave_behind (a, op, roles);
-    if (roles && op->pending == 0)
-      reads_done (a, op);
-  }
-}
-
 /* ---- after the coder -------------------------------------------------- */
 
 /* Cells that gave errors are stored anew once their content is known. */
@@ -587,81 +406,6 @@ op_coded (struct array *a, struct op *op)
     op_end (a, op);
   else
     op_issue_writes (a, op);
-}
-
-/* ---- writing --------------------------------------------------------- */
-
-static void
-write_done (struct array *a, struct xfer *x)
-{
-  struct op *op = x->owner;
-
-  cell_put (a, x->cell);
-  list_remove (&x->owner_link);
-  if (x->error)
-    seat_fail (a, x->seat, "write", x->error);
-  else
-    x->seat->write_gen++;
-  free (x);
-  if (--op->pending == 0) {
-    op->phase = OP_WRITTEN;
-    op_end (a, op);
-  }
-}
-
-static bool
-takes_part (const struct array *a, const struct op *op, const struct seat *s)
-{
-  if (s == NULL || !seat_writable_at (a, s, line_pos (a, op->line->no)))
-    return false;
-  if (op->kind == OP_FIX)
-    return (s->state == SEAT_TARGET) == op->to_targets;
-  return true;
-}
-
-static void
-write_role (struct array *a, struct op *op, const struct rect *rect,
-            unsigned role)
-{
-  const unsigned slot = layout_slot (&a->g, line_stripe (a, op->line->no),
-                                     role);
-  const struct op_role *o = &op->role[role];
-  struct cell *c;
-
-  if (rect->given & BIT (role))
-    c = o->given;
-  else if (rect->p.make & BIT (role))
-    c = o->made;
-  else
-    c = op_old (op, rect, role);
-  for (unsigned i = 0; i < 2; i++)
-    if (takes_part (a, op, a->at[slot][i]))
-      issue (a, op, rect, a->at[slot][i], IO_WRITE, role, c, write_done);
-}
-
-static void
-op_issue_writes (struct array *a, struct op *op)
-{
-  bool reads = false;
-
-  if (change_busy (a) || a->failed) {
-    op_plan (a, op);            /* waits there, and plans anew */
-    return;
-  }
-  op->phase = OP_WRITING;
-  for (unsigned i = 0; i < op->nr_rects; i++) {
-    FOR_EACH_BIT (r, op->rect[i].p.write)
-      write_role (a, op, &op->rect[i], r);
-    reads |= op->rect[i].p.read != 0;
-  }
-  if (op->kind == OP_OUT) {
-    a->counters.full_stripe_writes += !reads;
-    a->counters.partial_writes += reads;
-  }
-  if (op->pending == 0) {
-    op->phase = OP_WRITTEN;
-    op_end (a, op);
-  }
 }
 
 /* ---- the end --------------------------------------------------------- */
@@ -716,7 +460,7 @@ op_add_tickets (struct array *a, struct request *r)
   }
 }
 
-static void
+void
 op_end (struct array *a, struct op *op)
 {
   struct line *line = op->line;
