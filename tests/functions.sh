@@ -141,7 +141,9 @@ case $SAN in
     # tests/preload/first-malloc.c says why there are two.
     san_preload="$(gcc -print-file-name=libasan.so) $B/tests/first-malloc.so" ;;
   *thread*)
-    san_preload=$(gcc -print-file-name=libtsan.so)
+    gcc -shared -fPIC -D_GNU_SOURCE -o "$tmp/tsan-locale.so" \
+      tests/lab/tsan-locale.c
+    san_preload="$(gcc -print-file-name=libtsan.so) $tmp/tsan-locale.so"
     san_flags=(-D gpuraid.loop=2) ;;
 esac
 # A sanitizer's finding ends the server with a status that stop_raid sees.

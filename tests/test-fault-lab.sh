@@ -1,6 +1,9 @@
 #!/bin/bash
 # test-fault-lab: a short slice of every scenario of the fault lab.
 #
+# run-tests: no-sanitizer
+#
+# run-tests: timeout=400
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh

@@ -38,7 +38,7 @@ def _gcc_file(name):
                           stdout=subprocess.PIPE, check=True).stdout.strip()
 
 
-def san_setup():
+def san_setup(folder):
     """What to add to nbdkit's environment and flags: see functions.sh."""
     env = dict(os.environ)
     flags = []
@@ -49,7 +49,12 @@ def san_setup():
             os.path.join(os.path.realpath(os.environ.get('B') or 'build'),
                          'tests/first-malloc.so')])
     elif 'thread' in SAN:
-        env['LD_PRELOAD'] = _gcc_file('libtsan.so')
+        shim = os.path.join(folder, 'tsan-locale.so')
+        if not os.path.exists(shim):
+            subprocess.run(['gcc', '-shared', '-fPIC', '-D_GNU_SOURCE', '-o',
+                            shim, os.path.join(os.path.dirname(__file__),
+                                               'tsan-locale.c')], check=True)
+        env['LD_PRELOAD'] = _gcc_file('libtsan.so') + ' ' + shim
         flags = ['-D', 'gpuraid.loop=2']
     env['ASAN_OPTIONS'] = 'detect_leaks=0:' + env.get('ASAN_OPTIONS', '')
     env['TSAN_OPTIONS'] = 'exitcode=66:' + env.get('TSAN_OPTIONS', '')
@@ -165,7 +170,7 @@ class Array:
     def start(self, members=None, flags=(), **keys):
         """Serve; Refused if it will not.  members: paths."""
         members = self.member if members is None else members
-        env, san_flags = san_setup()
+        env, san_flags = san_setup(self.folder)
         for f in (self.sock, self.pidfile):
             if os.path.exists(f):
                 os.unlink(f)
