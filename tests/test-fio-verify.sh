@@ -3,6 +3,8 @@
 # block, while the array is healthy, degraded and rebuilding; and again
 # from a new server.
 #
+# run-tests: no-sanitizer
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh

@@ -4,6 +4,8 @@
 # rebuilding; then everything is compared from a new server, not out of
 # any cache.
 #
+# run-tests: no-sanitizer
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh

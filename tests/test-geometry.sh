@@ -2,6 +2,8 @@
 # test-geometry: every byte is on the member and at the place that the
 # format says; see tests/geometry.py.
 #
+# run-tests: no-sanitizer
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh

@@ -222,13 +222,13 @@ def member_errors(lab):
     lab.say('1 in 20 requests to %d fails' % slot)
     bad.arm()
     lab.run(2)
+    if not wait_for(10, lambda: a.status()['members'][slot]['errors']):
+        raise Failure('no error was counted in 10 s')
     bad.disarm()
     lab.verify()
     entry = a.status()['members'][slot]
     lab.say('member %d: %s, %d errors' % (slot, entry['state'],
                                           entry['errors']))
-    if not entry['errors']:
-        raise Failure('no error was counted')
     a.replace(slot, worse.path)
     lab.wait_healthy()
     lab.say('all requests to %d fail' % slot)
