@@ -3,9 +3,8 @@
 # a sanitizer, which takes several times as long, of those with the most
 # threads at work at once.
 #
-# run-tests: no-sanitizer
-#
 # run-tests: timeout=400
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh
