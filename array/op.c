@@ -426,9 +426,26 @@ end_read (struct array *a, struct op *op)
     list_move (&a->engine.ready, &r->waiter.link);
 }
 
-/* The line no longer pays for what it gave away; what could not be
- * written is no longer known.
+/* The array has failed with this data on no member: it stays here, so
+ * that nobody reads older data than was read before.
  */
+static void
+keep_unwritten (struct line_cell *lc, const struct op_role *o)
+{
+  const uint16_t blocks = o->given_blocks & ~lc->valid & ~lc->busy;
+
+  if (lc->c == o->given)
+    lc->dirty |= o->given_blocks;
+  else if (lc->c) {
+    FOR_EACH_BIT (b, blocks)
+      memcpy (lc->c->data + b * BLOCK_LEN, o->given->data + b * BLOCK_LEN,
+              BLOCK_LEN);
+    lc->valid |= blocks;
+    lc->dirty |= blocks;
+  }
+}
+
+/* The line no longer pays for what it gave away. */
 static void
 thaw (struct array *a, struct op *op)
 {
@@ -439,13 +456,13 @@ thaw (struct array *a, struct op *op)
 
     if (o->given == NULL)
       continue;
+    if (op->error)
+      keep_unwritten (&line->cell[r], o);
     if (line->cell[r].c != o->given) {
       line->nr_cells--;
       if (!line->is_clean)
         a->nr_held--;
     }
-    else if (op->error && line->cell[r].busy == 0 && line->cell[r].dirty == 0)
-      line_drop_cell (a, line, r);
   }
 }
 

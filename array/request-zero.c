@@ -78,13 +78,13 @@ zero_start (struct array *a, struct request *r)
 /* ---- drain --------------------------------------------------------------- */
 
 static bool
-is_idle (const struct array *a, const struct line *line)
+is_idle (struct array *a, struct request *r, struct line *line)
 {
   return line->op == NULL && line->pins == 0 && line->readers == 0;
 }
 
-/* Its content is about to be zeroes. */
-static void
+/* Its content is zeroes now. */
+static bool
 drop_line (struct array *a, struct request *r, struct line *line)
 {
   list_splice (&r->tickets, &line->tickets);
@@ -92,31 +92,30 @@ drop_line (struct array *a, struct request *r, struct line *line)
     if (line->cell[role].c)
       line_drop_cell (a, line, role);
   line_changed (a, line);
+  return true;
 }
 
-/* Drop the lines of the range; NULL, or one that is in use. */
+/* Call fn for the lines of the range until it says false; NULL, or that
+ * line.  fn may forget its line.
+ */
 static struct line *
-drop_lines (struct array *a, struct request *r)
+each_line (struct array *a, struct request *r,
+           bool (*fn) (struct array *, struct request *, struct line *))
 {
   if (r->line1 - r->line0 < a->nr_lines) {
     for (uint64_t no = r->line0; no < r->line1; no++) {
       struct line *line = line_find (a, no);
 
-      if (line && !is_idle (a, line))
+      if (line && !fn (a, r, line))
         return line;
-      if (line)
-        drop_line (a, r, line);
     }
     return NULL;
   }
   for (unsigned b = 0; b < a->nr_buckets; b++)
     for (struct line *line = a->bucket[b], *next; line; line = next) {
       next = line->hash_next;
-      if (line->no < r->line0 || line->no >= r->line1)
-        continue;
-      if (!is_idle (a, line))
+      if (line->no >= r->line0 && line->no < r->line1 && !fn (a, r, line))
         return line;
-      drop_line (a, r, line);
     }
   return NULL;
 }
@@ -202,6 +201,9 @@ zero_advance (struct array *a, struct request *r)
   }
   if (r->phase == R_ZERO) {
     dirty_end (a, range_pos (a, r), range_len (a, r));
+    /* Not before: until now what was written there had to stay. */
+    if (!a->failed)
+      each_line (a, r, drop_line);
     leave (a, r);
     return;
   }
@@ -209,7 +211,7 @@ zero_advance (struct array *a, struct request *r)
     leave (a, r);
     return;
   }
-  line = drop_lines (a, r);
+  line = each_line (a, r, is_idle);
   if (line) {
     request_wait (r, &line->waiters);
     return;
