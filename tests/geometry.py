@@ -21,7 +21,8 @@ import nbd
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from lab import gf                                              # noqa: E402
-from lab.array import BLOCK, Array, Failure, MiB                # noqa: E402
+from lab.array import (BLOCK, Array, Failure, MiB,                # noqa: E402
+                       end_cleanly)
 
 CASES = ((1, 1, 4096), (2, 1, 65536), (4, 1, 16384), (7, 1, 4096),
          (1, 2, 65536), (4, 2, 65536), (5, 2, 1 << 20), (10, 2, 8192),
@@ -125,6 +126,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument('--seed', type=int)
     opts = p.parse_args()
+    end_cleanly()
     seed = opts.seed
     if seed is None:
         seed = random.SystemRandom().randrange(1 << 31)

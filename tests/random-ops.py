@@ -29,7 +29,7 @@ import nbd
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from lab import gf                                              # noqa: E402
 from lab.array import (BLOCK, Array, Failure, MiB,              # noqa: E402
-                       Refused, wait_for)
+                       Refused, end_cleanly, wait_for)
 
 SECTOR = 512
 FUA = nbd.CMD_FLAG_FUA
@@ -418,6 +418,7 @@ def main():
                    help='leave these kinds of operations out')
     p.add_argument('--verbose', action='store_true')
     opts = p.parse_args()
+    end_cleanly()
     if opts.replay:
         with open(opts.replay) as f:
             wrong = attempt(json.load(f), opts.verbose)

@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 
 from . import gf
@@ -55,6 +56,11 @@ def san_setup():
     env['ASAN_OPTIONS'] = 'detect_leaks=0:' + env.get('ASAN_OPTIONS', '')
     env['TSAN_OPTIONS'] = 'exitcode=66:' + env.get('TSAN_OPTIONS', '')
     return env, flags
+
+
+def end_cleanly():
+    """Let a time-out's SIGTERM run what is in "finally", as ^C does."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
 def wait_for(seconds, done):
