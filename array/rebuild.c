@@ -22,7 +22,9 @@
 #include "array/seat.h"
 
 #define WINDOW_LEN (32 * MIB)           /* bytes of a member */
-#define MAX_IN_FLIGHT 32u               /* lines */
+#define IN_FLIGHT_LEN (2 * MIB)         /* bytes of a member: its lines are
+                                         * read and written together */
+#define MAX_IN_FLIGHT 256u              /* lines */
 #define MAX_SKIPPED 4096u               /* lines looked at in one go */
 #define SAVE_NS UINT64_C (5000000000)   /* the cursor is saved so often */
 #define MAX_REPAIRS 1024u
@@ -267,9 +269,10 @@ copy_some (struct array *a)
 {
   struct rebuild *rb = a->rebuild;
   const uint64_t end = rb->end / a->cell_len;
+  const unsigned most = MIN (IN_FLIGHT_LEN / a->cell_len, MAX_IN_FLIGHT);
   unsigned skipped = 0;
 
-  while (rb->next < end && rb->in_flight < MAX_IN_FLIGHT && !rb->failed &&
+  while (rb->next < end && rb->in_flight < most && !rb->failed &&
          skipped < MAX_SKIPPED) {
     const uint64_t roles =
       rb->resync ? roles_to_sync (a, rb->next) : roles_needed (a, rb->next);
