@@ -298,6 +298,13 @@ set_control (struct config *c, const char *key, const char *value)
   return 0;
 }
 
+/* All that there are: none, in this version. */
+static int
+set_gpus (struct config *c, const char *key, const char *value)
+{
+  return strcmp (value, "all") == 0 ? 0 : not_in_this_version (key, value);
+}
+
 static const struct key {
   const char *name;
   int (*set) (struct config *c, const char *key, const char *value);
@@ -314,7 +321,7 @@ static const struct key {
   { "w", set_later, true },
   { "create", set_create },
   { "coder", set_coder },
-  { "gpus", set_later },
+  { "gpus", set_gpus },
   { "cache", set_cache },
   { "cache-mode", set_cache_mode },
   { "consistency", set_consistency, true },

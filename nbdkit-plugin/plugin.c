@@ -121,7 +121,8 @@ plugin_dump_plugin (void)
   "                               Default: writeback.\n"                \
   "degraded=allow|refuse|force    What if members are missing.\n"       \
   "control=PATH                   Socket for the command gpuraid.\n"    \
-  "journal-size=, w=, gpus=       Not in this version."
+  "gpus=all                       Nothing else in this version.\n" \
+  "journal-size=, w=              Not in this version."
 
 static struct nbdkit_plugin plugin = {
   .name = "gpuraid",

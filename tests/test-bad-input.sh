@@ -104,7 +104,7 @@ both 'must be one of' code=raid5 k=2 m=1 a b c
 for key in consistency=journal checksum=crc32c code=crs w=8 journal-size=1M; do
   both 'not in this version' $key k=2 m=1 a b c
 done
-for key in coder=cuda gpus=all; do
+for key in coder=cuda gpus=0; do
   serve 'not in this version' $key a b c
 done
 serve 'must be one of' coder=abacus a b c

@@ -188,7 +188,7 @@ test_not_in_this_version (void **state)
 {
   static const char *const words[] = {
     "consistency=journal", "checksum=crc32c", "code=crs", "w=4", "w=8",
-    "coder=cuda", "gpus=all", "gpus=0", "journal-size=64M",
+    "coder=cuda", "gpus=0", "gpus=0,1", "journal-size=64M",
     "nbd://localhost", "member=nbds://localhost/x",
     "member=nbd+unix:///x?socket=/y", "nbds+unix:///x",
     "nbd+vsock://2/",
