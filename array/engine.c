@@ -350,9 +350,12 @@ take_again (struct engine *e)
 
 /* Set while this thread carries out: it looks for news afterwards, so a
  * job or transfer that is done before its submit returns need not (and,
- * so as not to recurse, must not) run the engine.
+ * so as not to recurse, must not) run the engine.  The model: a plugin's
+ * usual one costs a call for each look, and the thread sanitizer, preloaded,
+ * does not survive it.
  */
-static __thread const struct array *carrying;
+static __thread const struct array *carrying
+  __attribute__ ((tls_model ("initial-exec")));
 
 void
 engine_unlock (struct array *a)
