@@ -618,6 +618,10 @@ sim_array_open (struct sim_array *sa, uint64_t which,
   assert (sa->coder.inner != NULL);
   sa->a = array_new (&sa->c, &as, &sa->coder.coder);
   assert (sa->a != NULL);
+  if (sa->save_ns)
+    sa->a->save_ns = sa->save_ns;
+  if (sa->clear_ns)
+    sa->a->clear_ns = sa->clear_ns;
   if (sa->window_len)
     sa->a->window_len = round_up (sa->window_len, sa->a->cell_len);
   if (array_start (sa->a, &sa->loop) == -1)

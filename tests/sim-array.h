@@ -65,7 +65,7 @@ struct sim_array {
   /* For the next opening. */
   uint64_t cache_len;           /* at least cache_min_len */
   bool writethrough;
-  uint64_t window_len;          /* of rebuilds; 0: the array's own */
+  uint64_t window_len, save_ns, clear_ns;       /* 0: the array's own */
   uint64_t max_pause_ns;        /* of a client or the coder */
 
   /* Of the array that is open. */

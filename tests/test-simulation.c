@@ -79,7 +79,7 @@ struct run {
   unsigned trouble;             /* how much goes wrong */
   bool may_exceed;              /* more than m members at once, too */
   bool over;                    /* that has happened */
-  bool chaos_on;
+  bool chaos_on, may_crash;
   uint64_t faulty;              /* disks that may give errors or hang */
   uint64_t spoilt;              /* of those: with bad blocks */
 
@@ -186,6 +186,14 @@ lose_slot (struct run *r, unsigned slot, bool synced_too)
   }
 }
 
+/* When something has just happened a crash tells most. */
+static void
+crash_soon (struct run *r, unsigned chance, unsigned moments)
+{
+  if (r->may_crash && percent (r, chance))
+    sim_crash_after (r->sim, 1 + below (r, moments));
+}
+
 /* Look whether another slot is not active any more. */
 static void
 look_at_slots (struct run *r)
@@ -195,6 +203,7 @@ look_at_slots (struct run *r)
   if (lost == r->lost)
     return;
   say (r, "slots that are not active: %#" PRIx64, lost);
+  crash_soon (r, 25, 40);
   FOR_EACH_BIT (slot, lost & ~r->lost)
     lose_slot (r, slot, false);
   r->lost = lost;
@@ -279,6 +288,8 @@ client_done (struct sim_request *q)
     return;
   stats.requests++;
   client_ended (c);
+  if (c->q.r.kind == REQUEST_FLUSH || c->q.r.flags & ARRAY_FUA)
+    crash_soon (c->run, 2, 3);
   client_next (c);
 }
 
@@ -597,11 +608,13 @@ chaos (void *arg)
 static void
 calm (struct run *r)
 {
+  const bool slow = percent (r, 15);
+
   for (unsigned i = 0; i < r->sa->nr_disks; i++) {
     struct sim_disk *d = r->sa->disk[i];
 
     d->read_error_ppm = d->write_error_ppm = d->flush_error_ppm = 0;
-    d->max_delay_ns = 100000 + below (r, 1000000);
+    d->max_delay_ns = 100000 + below (r, slow ? 40000000 : 1000000);
     d->absent = false;
     if (d->hung)
       sim_disk_hang (d, false);
@@ -619,6 +632,7 @@ end_session (struct run *r)
   const struct device_set *set = a->membership.in_force ?
     &a->membership.cur.self.active : &a->membership.base.active;
 
+  r->may_crash = false;
   look_at_slots (r);
   r->was_active = active_disks (r);
   r->was_lost = a->lost_slots;
@@ -799,7 +813,8 @@ use_array (struct run *r, unsigned nr_requests)
   }
   r->chaos_on = r->trouble > 0;
   if (r->chaos_on)
-    chaos_soon (r);
+    sim_at (r->sim, below (r, percent (r, 50) ? 3000000 : 100000000), chaos,
+            r);
   if (!until (r, clients_rest, 3000 * SECONDS, "clients"))
     return false;
   r->chaos_on = false;
@@ -841,6 +856,7 @@ stop_cleanly (struct run *r)
   say (r, "stop");
   if (!until (r, has_stopped, 600 * SECONDS, "the stop") || r->sa->a->failed)
     return false;
+  r->may_crash = false;
   note_stop (r);
   if (!sim_array_stop (r->sa))
     die (r, "it does not stop");
@@ -954,7 +970,8 @@ look_only (struct run *r)
 static void
 draw_crash (struct run *r)
 {
-  if (percent (r, 70))
+  r->may_crash = percent (r, 70);
+  if (r->may_crash && percent (r, 70))
     sim_crash_after (r->sim, 1 + below (r, UINT64_C (1) << below (r, 13)));
 }
 
@@ -1001,6 +1018,7 @@ finish (struct run *r)
   char why[2000];
 
   say (r, "the end");
+  r->may_crash = false;
   sim_crash_after (r->sim, 0);
   if (r->over)
     for (unsigned i = 0; i < r->sa->nr_disks; i++)
@@ -1073,6 +1091,8 @@ start_run (struct run *r, uint64_t seed)
   r->sa->cache_len += below (r, 2) * below (r, 3 * r->sa->cache_len);
   r->sa->writethrough = percent (r, 10);
   r->sa->window_len = (1 + below (r, 16)) * r->g.chunk;
+  r->sa->save_ns = 1 + below (r, 2) * below (r, 6 * SECONDS);
+  r->sa->clear_ns = 1 + below (r, 2) * below (r, 6 * SECONDS);
   r->sa->max_pause_ns = below (r, 4) * below (r, 1000000);
 }
 
