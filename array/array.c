@@ -22,6 +22,9 @@
 #include "array/stop.h"
 #include "array/writeback.h"
 
+/* Dirty bits are cleared so often. */
+#define CLEAR_NS UINT64_C (5000000000)
+
 /* ---- before the fork ----------------------------------------------------- */
 
 static enum seat_state
@@ -106,6 +109,7 @@ take_assembly (struct array *a, struct assembly *as)
   a->nr_pages = bitmap_nr_pages (&a->sb.l);
   a->nr_regions = bitmap_nr_regions (&a->sb.l);
   a->flush_gen = 1;
+  a->clear_ns = CLEAR_NS;
 }
 
 static uint64_t

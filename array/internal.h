@@ -229,8 +229,11 @@ struct array {
 
   /* Rebuild and resync: array/rebuild.c. */
   struct rebuild *rebuild;
-  uint64_t window_len;          /* of a rebuild, bytes of a member: whole
-                                 * cells; a test may make it shorter */
+  /* How much, how often; tests set them as small as their disks. */
+  uint64_t window_len;          /* of a rebuild: bytes of a member, whole
+                                 * cells */
+  uint64_t save_ns;             /* a rebuild's cursor is saved */
+  uint64_t clear_ns;            /* dirty bits are cleared */
 
   struct timer tick;
   struct news tick_news;

@@ -83,7 +83,7 @@ find_old (struct array *a, struct op *op, const struct rect *rect)
 static int
 plan_doubtful (struct op *op, struct plan_in *in, struct plan *p)
 {
-  const uint64_t left = op->doubtful & ~op->bad;
+  const uint64_t left = op->doubtful & ~op->bad & ~op->noread;
   const uint64_t believed = op->kind == OP_FIX ? left & -left : left;
 
   if (believed == 0)

@@ -68,6 +68,7 @@ rebuild_init (struct array *a)
   a->rebuild->waiter.run = rebuild_retry;
   list_init (&a->rebuild->waiter.link);
   a->window_len = WINDOW_LEN;
+  a->save_ns = SAVE_NS;
   list_init (&a->rebuild->repairs);
   return 0;
 }
@@ -362,7 +363,7 @@ end_window (struct array *a)
     if (s->cursor == a->sb.l.data_len)
       rb->phase = GIVING;
   }
-  if (rb->phase == IDLE && now - rb->saved > SAVE_NS) {
+  if (rb->phase == IDLE && now - rb->saved > a->save_ns) {
     rb->saved = now;
     change_save (a, false, NULL);
   }

@@ -20,7 +20,6 @@
 
 #define TICK_NS         UINT64_C (200000000)
 #define MAX_AGE_NS      UINT64_C (1000000000)
-#define CLEAR_NS        UINT64_C (5000000000)
 #define MINUTE_NS       UINT64_C (60000000000)
 
 /* Lines taken at once when memory is short: their I/O is carried out
@@ -124,7 +123,7 @@ tick_news (struct array *a, struct news *n)
   op_check_overdue (a, now);
   trust_again (a);
   seats_close_retired (a);
-  if (now - a->last_clear >= CLEAR_NS && a->writable && a->any_open) {
+  if (now - a->last_clear >= a->clear_ns && a->writable && a->any_open) {
     a->last_clear = now;
     a->clear_waiter.run = clear_retry;
     flush_members (a, &a->clear_waiter);

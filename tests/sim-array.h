@@ -65,7 +65,7 @@ struct sim_array {
   /* For the next opening. */
   uint64_t cache_len;           /* at least cache_min_len */
   bool writethrough;
-  uint64_t window_len;          /* of rebuilds; 0: the array's own */
+  uint64_t window_len, save_ns, clear_ns;       /* 0: the array's own */
   uint64_t max_pause_ns;        /* of a client or the coder */
 
   /* Of the array that is open. */
@@ -149,6 +149,17 @@ extern bool sim_array_parity_is_right (struct sim_array *sa, char *why,
                                        size_t len);
 /* What the disks say that the array holds, from the data roles alone. */
 extern void sim_array_image (struct sim_array *sa, uint8_t *buf);
+
+/* ---- what these files share ------------------------------------------ */
+
+/* How long a client or the coder takes for the next thing. */
+extern uint64_t sim_array_pause_ns (struct sim_array *sa);
+extern void sim_array_init_loop (struct sim_array *sa);
+/* Fail one I/O, or carry out one job; step one request that does not
+ * wait.  False: there is none.
+ */
+extern bool sim_array_fail_io (struct sim_array *sa);
+extern bool sim_array_step_request (struct sim_array *sa);
 
 /* The disk of a seat. */
 extern struct sim_disk *sim_array_disk_of (const struct seat *s);

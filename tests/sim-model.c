@@ -274,8 +274,8 @@ is_sure (const struct model *m, const struct model_write *w)
 
 /* Was this version surely overwritten at a byte before a read began? */
 static bool
-is_gone (const struct model *m, const struct sector *s, const struct version *v, unsigned byte,
-         uint64_t began)
+is_gone (const struct model *m, const struct sector *s,
+         const struct version *v, unsigned byte, uint64_t began)
 {
   for (unsigned j = 0; j < s->nr; j++) {
     const struct version *d = &s->v[j];
@@ -334,7 +334,8 @@ explain (const struct model *m, uint64_t i, unsigned byte, uint8_t is,
 
 /* Is it all one version, which nothing surely overwrote in any byte? */
 static bool
-is_one (const struct model *m, const struct sector *s, const struct version *v, uint64_t began,
+is_one (const struct model *m, const struct sector *s,
+        const struct version *v, uint64_t began,
         const uint8_t *buf, uint64_t pos, unsigned lo, unsigned hi)
 {
   const struct model_write *w = v->w;

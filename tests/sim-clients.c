@@ -1,0 +1,166 @@
+/* gpuraid: tests: clients that read and write at random.
+ *
+ * Each has one request under way, checks what came of it against the
+ * model, and makes the next.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bits.h"
+#include "tests/sim-run.h"
+
+static void
+client_ended (struct client *c)
+{
+  struct run *r = c->run;
+  struct request *q = &c->q.r;
+  char why[2000];
+
+  run_look_at_slots (r);
+  run_say (r, "client %d: %c %" PRIu64 "+%" PRIu64 ": error %d",
+       (int) (c - r->client), "RWZF"[q->kind], q->off, q->len, q->error);
+  if (q->error) {
+    if (!(q->error == ENOTSUP && q->flags & ARRAY_FAST)) {
+      stats.errors++;
+      if (!r->over)
+        run_die (r, "client: %c %" PRIu64 "+%" PRIu64 ": error %d, with no "
+                 "more than m members lost", "RWZF"[q->kind], q->off, q->len,
+             q->error);
+    }
+    if (c->w)
+      model_written (r->model, c->w, false, false);
+    if (q->error != ENOTSUP && q->kind != REQUEST_READ)
+      model_doubt (r->model);
+    return;
+  }
+  if (r->sa->a->failed && q->kind != REQUEST_READ)
+    run_die (r, "a write was acknowledged by an array that has failed");
+  if (c->w)
+    model_written (r->model, c->w, true,
+                   q->flags & ARRAY_FUA || r->sa->writethrough);
+  else if (q->kind == REQUEST_FLUSH)
+    model_flushed (r->model, c->began);
+  else if (!model_check (r->model, c->began, q->buf, q->off, q->len, why,
+                         sizeof why))
+    run_die (r, "read %" PRIu64 "+%" PRIu64 ": %s", q->off, q->len, why);
+}
+
+static void
+client_done (struct sim_request *q)
+{
+  struct client *c = (struct client *) q;
+
+  if (q->sa->dead)
+    return;
+  stats.requests++;
+  client_ended (c);
+  if (c->q.r.kind == REQUEST_FLUSH || c->q.r.flags & ARRAY_FUA)
+    run_crash_soon (c->run, 2, 3);
+  client_next (c);
+}
+
+/* Half of all in a small part, so that they meet. */
+static void
+choose_range (struct run *r, uint64_t *off, uint64_t *len)
+{
+  const uint64_t stripe = (uint64_t) r->g.k * r->g.chunk;
+  uint64_t size = r->g.size, unit = 1;
+
+  if (run_percent (r, 50))
+    size = MIN (size, 2 * stripe);
+  switch (run_below (r, 6)) {
+  case 0: *len = 1 + run_below (r, 3000); break;
+  case 1: *len = 1 + run_below (r, r->max_len); break;
+  case 2: *len = stripe * (1 + run_below (r, 3)); unit = stripe; break;
+  case 3: *len = r->g.chunk; unit = r->g.chunk; break;
+  case 4: *len = 1 + run_below (r, 5 * BLOCK_LEN); break;
+  default: unit = BLOCK_LEN; *len = unit * (1 + run_below (r, 8)); break;
+  }
+  *len = MIN (*len, MIN (r->max_len, size));
+  *off = round_down (run_below (r, size), unit);
+  *len = MIN (*len, r->g.size - *off);
+}
+
+static void
+client_start (void *arg)
+{
+  struct client *c = arg;
+  struct run *r = c->run;
+  const unsigned kind = run_below (r, 100);
+  enum request_kind k = kind < 38 ? REQUEST_READ : kind < 82 ? REQUEST_WRITE :
+    kind < 90 ? REQUEST_ZERO : REQUEST_FLUSH;
+  uint64_t off, len;
+
+  if (r->sa->a->readonly)
+    k = REQUEST_READ;
+  sim_request_init (&c->q, r->sa, k);
+  c->w = NULL;
+  c->q.done = client_done;
+  c->since = sim_now (r->sim);
+  if (k != REQUEST_FLUSH) {
+    choose_range (r, &off, &len);
+    c->q.r.off = off;
+    c->q.r.len = len;
+    c->q.r.buf = k == REQUEST_ZERO ? NULL : c->buf;
+  }
+  if ((k == REQUEST_WRITE || k == REQUEST_ZERO) && run_percent (r, 15))
+    c->q.r.flags |= ARRAY_FUA;
+  if (k == REQUEST_ZERO)
+    c->q.r.flags |= (run_percent (r, 50) ? ARRAY_TRIM : 0) |
+      (run_percent (r, 5) ? ARRAY_FAST : 0);
+  if (k == REQUEST_WRITE || k == REQUEST_ZERO) {
+    c->w = model_write (r->model, off, len,
+                        k == REQUEST_ZERO ? MODEL_ZEROES : MODEL_DATA);
+    if (k == REQUEST_WRITE)
+      model_fill (c->w, c->buf);
+  }
+  else
+    c->began = model_begin (r->model);
+  run_say (r, "client %d: %c %" PRIu64 "+%" PRIu64 " flags %u%s begins (write "
+       "%" PRIu64 ")", (int) (c - r->client), "RWZF"[k], c->q.r.off,
+       c->q.r.len, c->q.r.flags, "", c->w ? c->w->id : 0);
+  sim_request_start (&c->q);
+}
+
+void
+client_next (struct client *c)
+{
+  struct run *r = c->run;
+  const unsigned p = run_below (r, 1000);
+  uint64_t pause = run_below (r, 200000);
+
+  if (r->nr_left == 0 || r->sa->a->failed) {
+    c->busy = false;
+    r->nr_busy--;
+    return;
+  }
+  r->nr_left--;
+  if (p < 4)
+    pause = run_below (r, 7 * SECONDS);
+  else if (p < 60)
+    pause = run_below (r, SECONDS / 4);
+  sim_at (r->sim, pause, client_start, c);
+}
+
+/* No request takes so long, whatever hangs for a while. */
+void
+clients_check (struct run *r)
+{
+  for (unsigned i = 0; i < r->nr_clients; i++) {
+    const struct client *c = &r->client[i];
+
+    if (c->busy && c->q.state != SIM_IDLE &&
+        sim_now (r->sim) - c->since > 60 * SECONDS)
+      run_die (r, "client %u: %c %" PRIu64 "+%" PRIu64 " never ends: phase %d, "
+           "pending %u", i, "RWZF"[c->q.r.kind], c->q.r.off, c->q.r.len,
+           c->q.r.phase, c->q.r.pending);
+  }
+}

@@ -1,0 +1,201 @@
+/* gpuraid: tests: one run of the simulation: what all of it needs.
+ *
+ * Works out which blocks may be lost with a slot: a row is *torn* from a
+ * crash in which it was being written until its region is synced, and
+ * with each slot that is not active at the crash or before the sync, the
+ * torn rows lose the blocks of that slot.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bits.h"
+#include "tests/sim-run.h"
+
+struct stats stats;
+
+void
+run_die (struct run *r, const char *fmt, ...)
+{
+  va_list args;
+
+  va_start (args, fmt);
+  fflush (stdout);
+  fprintf (stderr, "seed %" PRIu64 ", at %.3f ms, moment %" PRIu64 ": ",
+           r->seed, sim_now (r->sim) / 1e6, sim_moments (r->sim));
+  vfprintf (stderr, fmt, args);
+  fprintf (stderr, "\n%u+%u, chunk %u, %" PRIu64 " stripes; replay with: "
+           "SIM_VERBOSE=1 build/tests/test-simulation 1 %" PRIu64 "\n",
+           r->g.k, r->g.m, r->g.chunk, r->sa->nr_stripes, r->seed);
+  va_end (args);
+  exit (1);
+}
+
+void
+run_say (struct run *r, const char *fmt, ...)
+{
+  va_list args;
+
+  if (getenv ("SIM_VERBOSE") == NULL)
+    return;
+  va_start (args, fmt);
+  fprintf (stderr, "%12.6f ms: -- ", sim_now (r->sim) / 1e6);
+  vfprintf (stderr, fmt, args);
+  fputc ('\n', stderr);
+  va_end (args);
+}
+
+uint64_t
+run_below (struct run *r, uint64_t n)
+{
+  return sim_below (r->sim, n);
+}
+
+bool
+run_percent (struct run *r, unsigned n)
+{
+  return run_below (r, 100) < n;
+}
+
+/* ---- slots ---- */
+
+/* Slots whose disks are among these. */
+uint64_t
+run_slots_of (const struct run *r, uint64_t disks)
+{
+  const struct array *a = r->sa->a;
+  uint64_t slots = 0;
+
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    const struct seat *s = a->seat[i];
+
+    if (s->m && s->state == SEAT_ACTIVE && s->slot < a->n &&
+        disks >> sim_array_disk_no (r->sa, sim_array_disk_of (s)) & 1)
+      slots |= BIT (s->slot);
+  }
+  return slots;
+}
+
+uint64_t
+run_active_disks (const struct run *r)
+{
+  const struct array *a = r->sa->a;
+  uint64_t disks = 0;
+
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i]->m && a->seat[i]->state == SEAT_ACTIVE)
+      disks |= BIT (sim_array_disk_no (r->sa,
+                                       sim_array_disk_of (a->seat[i])));
+  return disks;
+}
+
+uint64_t
+run_empty_slots (const struct array *a)
+{
+  uint64_t slots = 0;
+
+  FOR_EACH_BIT (slot, a->lost_slots)
+    if (a->at[slot][1] == NULL)
+      slots |= BIT (slot);
+  return slots;
+}
+
+/* ---- torn rows ---- */
+
+static uint64_t
+row_of (const struct run *r, const struct piece *p)
+{
+  return p->stripe * r->rows_per_stripe + p->chunk_off / BLOCK_LEN;
+}
+
+bool
+run_is_unsynced (const struct array *a, uint64_t pos)
+{
+  const uint64_t region = pos / a->sb.l.region_len;
+
+  return a->unsynced[region / 64] >> (region % 64) & 1;
+}
+
+/* The torn rows lose their blocks on a slot. */
+void
+run_lose_slot (struct run *r, unsigned slot, bool synced_too)
+{
+  for (uint64_t row = 0; row < r->nr_rows && r->any_torn; row++) {
+    const uint64_t stripe = row / r->rows_per_stripe;
+    const uint32_t chunk_off = row % r->rows_per_stripe * BLOCK_LEN;
+    const unsigned role = layout_role (&r->g, stripe, slot);
+    uint64_t off;
+
+    if (!r->torn[row] || role >= r->g.k)
+      continue;
+    if (!synced_too &&
+        !run_is_unsynced (r->sa->a, stripe * r->g.chunk + chunk_off))
+      continue;
+    off = layout_address (&r->g, stripe, role, chunk_off);
+    if (off >= r->g.size)
+      continue;
+    model_lose (r->model, off, BLOCK_LEN);
+    stats.lost_blocks++;
+    run_say (r, "the block at %" PRIu64 " (slot %u) may be lost", off, slot);
+  }
+}
+
+/* When something has just happened a crash tells most. */
+void
+run_crash_soon (struct run *r, unsigned chance, unsigned moments)
+{
+  if (r->may_crash && run_percent (r, chance))
+    sim_crash_after (r->sim, 1 + run_below (r, moments));
+}
+
+/* Look whether another slot is not active any more. */
+void
+run_look_at_slots (struct run *r)
+{
+  const uint64_t lost = r->sa->a->lost_slots;
+
+  if (lost == r->lost)
+    return;
+  run_say (r, "slots that are not active: %#" PRIx64, lost);
+  run_crash_soon (r, 25, 40);
+  FOR_EACH_BIT (slot, lost & ~r->lost)
+    run_lose_slot (r, slot, false);
+  r->lost = lost;
+}
+
+bool
+run_step (struct run *r)
+{
+  if (!sim_step (r->sim))
+    return false;
+  run_look_at_slots (r);
+  return true;
+}
+
+/* It has stopped dead; which rows were being written? */
+void
+run_note_torn (struct run *r)
+{
+  struct piece p;
+
+  r->any_torn = false;
+  for (uint64_t row = 0; row < r->nr_rows; row++)
+    if (r->torn[row] &&
+        !run_is_unsynced (r->sa->a, row / r->rows_per_stripe * r->g.chunk +
+                      row % r->rows_per_stripe * BLOCK_LEN))
+      r->torn[row] = false;
+  model_crash (r->model);
+  for (uint64_t off = 0; off < r->g.size; off += BLOCK_LEN) {
+    layout_piece (&r->g, off, BLOCK_LEN, &p);
+    if (model_was_in_flight (r->model, off, BLOCK_LEN))
+      r->torn[row_of (r, &p)] = true;
+    r->any_torn |= r->torn[row_of (r, &p)];
+  }
+}

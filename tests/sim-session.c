@@ -1,0 +1,431 @@
+/* gpuraid: tests: from one start of the array to its stop or crash.
+ *
+ * What must open, what must not, and what must be so afterwards.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/stop.h"
+#include "common/bits.h"
+#include "tests/sim-run.h"
+
+/* ---- while it is open ---- */
+
+/* It has crashed or failed: all I/O fails, and it is gone. */
+static void
+end_session (struct run *r)
+{
+  struct array *a = r->sa->a;
+  const struct device_set *set = a->membership.in_force ?
+    &a->membership.cur.self.active : &a->membership.base.active;
+
+  r->may_crash = false;
+  run_look_at_slots (r);
+  r->was_active = run_active_disks (r);
+  r->was_lost = a->lost_slots;
+  r->in_force = 0;
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (device_set_has (set, a->seat[i]->dev) && a->seat[i]->m)
+      r->in_force |= BIT (sim_array_disk_no (r->sa,
+                                             sim_array_disk_of (a->seat[i])));
+  r->was_open = false;
+  for (uint64_t p = 0; p < a->nr_pages; p++)
+    for (unsigned w = 0; w < BITMAP_PAGE_WORDS; w++)
+      r->was_open |= a->page[p].stored.open[w] != 0;
+  run_note_torn (r);
+  FOR_EACH_BIT (slot, a->lost_slots)
+    run_lose_slot (r, slot, true);
+  if (a->failed)
+    stats.failed_arrays++;
+  if (!sim_array_abandon (r->sa))
+    run_die (r, "all members are gone, and it never ends");
+  r->nr_busy = 0;
+}
+
+static void
+crash (struct run *r)
+{
+  run_say (r, "crash");
+  stats.crashes++;
+  end_session (r);
+  sim_crash (r->sim);
+}
+
+/* Step until a condition holds; false: it crashed. */
+static bool
+until (struct run *r, bool (*condition) (struct run *), uint64_t limit_ns,
+       const char *what)
+{
+  const uint64_t end = sim_now (r->sim) + limit_ns;
+
+  for (unsigned i = 0; !condition (r); i++) {
+    if (i % 64 == 0 && r->nr_busy > 0)
+      clients_check (r);
+    if (sim_now (r->sim) > end)
+      run_die (r, "it takes too long: %s", what);
+    if (!run_step (r)) {
+      if (sim_crashed (r->sim))
+        return false;
+      run_die (r, "nothing happens any more: %s", what);
+    }
+  }
+  return true;
+}
+
+static struct sim_request *waited_for;
+
+static bool
+has_ended (struct run *r)
+{
+  return waited_for->state == SIM_IDLE;
+}
+
+static void
+nothing (struct sim_request *q)
+{
+}
+
+/* 0, a positive errno, or -1: it crashed. */
+static int
+run_request (struct run *r, struct sim_request *q)
+{
+  q->done = nothing;
+  sim_request_start (q);
+  waited_for = q;
+  return until (r, has_ended, 200 * SECONDS, "a request") ? q->r.error : -1;
+}
+
+/* Read all, and settle what it is.  False: it crashed. */
+static bool
+read_all (struct run *r)
+{
+  static struct sim_request q;
+  uint64_t len;
+  char why[2000];
+  int err;
+
+  for (uint64_t off = 0; off < r->g.size; off += len) {
+    len = MIN (r->g.size - off, 200 * 1024);
+    sim_request_init (&q, r->sa, REQUEST_READ);
+    q.r.buf = r->buf + off;
+    q.r.off = off;
+    q.r.len = len;
+    err = run_request (r, &q);
+    if (err == -1)
+      return false;
+    if (err && !r->over)
+      run_die (r, "read %" PRIu64 "+%" PRIu64 " after opening: error %d", off,
+           len, err);
+    if (err == 0 && !model_settle (r->model, r->buf + off, off, len, why,
+                                   sizeof why))
+      run_die (r, "read %" PRIu64 "+%" PRIu64 " after opening: %s", off, len,
+           why);
+  }
+  return true;
+}
+
+static bool
+clients_rest (struct run *r)
+{
+  return (r->nr_busy == 0 && r->nr_commands == 0) || r->sa->a->failed;
+}
+
+static bool
+is_whole (struct run *r)
+{
+  const struct array *a = r->sa->a;
+
+  return a->odd_slots == 0 && a->nr_unsynced == 0 && !a->change &&
+    !a->change_wanted;
+}
+
+static bool
+has_stopped (struct run *r)
+{
+  /* Some steps take no time. */
+  for (unsigned i = 0; i < 8; i++)
+    if (stop_step (r->sa->a))
+      return true;
+  return false;
+}
+
+static bool
+make_writable (struct run *r)
+{
+  static struct sim_request q;
+  int err;
+
+  sim_request_init (&q, r->sa, REQUEST_WRITABLE);
+  err = run_request (r, &q);
+  if (err > 0 && !r->over)
+    run_die (r, "it can't be made writable: error %d", err);
+  return err == 0;
+}
+
+static uint64_t
+changes_made (const struct run *r)
+{
+  uint64_t nr = 0;
+
+  for (unsigned i = 0; i < r->sa->nr_disks; i++)
+    nr += r->sa->disk[i]->nr_ios[IO_WRITE] + r->sa->disk[i]->nr_ios[IO_ZERO] +
+      r->sa->disk[i]->nr_ios[IO_TRIM] + r->sa->disk[i]->nr_ios[IO_FLUSH];
+  return nr;
+}
+
+/* Let clients at it.  False: it crashed or failed. */
+static bool
+use_array (struct run *r, unsigned nr_requests)
+{
+  r->nr_left = nr_requests;
+  r->nr_busy = r->nr_clients;
+  for (unsigned i = 0; i < r->nr_clients; i++) {
+    r->client[i].busy = true;
+    client_next (&r->client[i]);
+  }
+  r->chaos_on = r->trouble > 0;
+  if (r->chaos_on)
+    sim_at (r->sim, run_below (r, run_percent (r, 50) ? 3000000 : 100000000),
+            trouble_start, r);
+  if (!until (r, clients_rest, 3000 * SECONDS, "clients"))
+    return false;
+  r->chaos_on = false;
+  return !r->sa->a->failed;
+}
+
+static bool
+any_open (const struct array *a)
+{
+  for (uint64_t p = 0; p < a->nr_pages; p++)
+    for (unsigned w = 0; w < BITMAP_PAGE_WORDS; w++)
+      if (a->page[p].want.open[w])
+        return true;
+  return false;
+}
+
+/* Which regions stay open, and what was torn in them, outlives a stop. */
+static void
+note_stop (struct run *r)
+{
+  r->was_open = any_open (r->sa->a);
+  r->was_lost = r->lost;
+  r->was_active = r->in_force = run_active_disks (r);
+  r->any_torn = false;
+  for (uint64_t row = 0; row < r->nr_rows; row++) {
+    r->torn[row] = r->torn[row] &&
+      run_is_unsynced (r->sa->a, row / r->rows_per_stripe * r->g.chunk +
+                   row % r->rows_per_stripe * BLOCK_LEN);
+    r->any_torn |= r->torn[row];
+  }
+}
+
+/* False: it crashed or failed on the way. */
+static bool
+stop_cleanly (struct run *r)
+{
+  const uint64_t began = model_begin (r->model);
+
+  run_say (r, "stop");
+  if (!until (r, has_stopped, 600 * SECONDS, "the stop") || r->sa->a->failed)
+    return false;
+  r->may_crash = false;
+  note_stop (r);
+  if (!sim_array_stop (r->sa))
+    run_die (r, "it does not stop");
+  model_flushed (r->model, began);
+  return true;
+}
+
+/* ---- starting again ---- */
+
+/* Those that a person would list: with a superblock. */
+static uint64_t
+disks_known (const struct run *r)
+{
+  static struct superblock sb;
+  uint64_t disks = 0;
+
+  for (unsigned i = 0; i < r->sa->nr_disks; i++)
+    for (enum sb_copy c = 0; c < SB_NR_COPIES; c++) {
+      const struct sim_disk *d = r->sa->disk[i];
+
+      if (superblock_decode (d->image + layout_sb_off (d->size, c), c, &sb,
+                             NULL) == SB_OK)
+        disks |= BIT (i);
+    }
+  return disks;
+}
+
+static uint64_t
+disks_there (const struct run *r)
+{
+  uint64_t disks = 0;
+
+  for (unsigned i = 0; i < r->sa->nr_disks; i++)
+    if (!r->sa->disk[i]->absent && !r->sa->disk[i]->dead)
+      disks |= BIT (i);
+  return disks;
+}
+
+static bool
+try_open (struct run *r, uint64_t which, bool force, bool readonly)
+{
+  const uint64_t there = which & disks_there (r);
+  const bool all = (r->was_active & ~there) == 0;
+
+  if (sim_array_open (r->sa, which, force ? DEGRADED_FORCE : DEGRADED_ALLOW,
+                      readonly) == -1) {
+    stats.refused++;
+    run_say (r, "disks %#" PRIx64 "%s: refused: %s", which, force ? " (force)" :
+         "", r->sa->said);
+    if (all && (force || r->was_lost == 0) && !r->over)
+      run_die (r, "it was refused with all members: %s", r->sa->said);
+    return false;
+  }
+  run_say (r, "disks %#" PRIx64 "%s: open, %u+%u, slots not active %#" PRIx64,
+       which, force ? " (force)" : "", r->g.k, r->g.m,
+       r->sa->a->lost_slots);
+  if (r->was_open && !any_open (r->sa->a))
+    run_die (r, "the dirty bits are lost");
+  if (!force && r->sa->a->lost_slots && any_open (r->sa->a))
+    run_die (r, "it was unclean and a slot is missing, yet it opened");
+  stats.forced += force;
+  r->lost = r->sa->a->lost_slots;
+  FOR_EACH_BIT (slot, r->lost | run_slots_of (r, r->faulty))
+    run_lose_slot (r, slot, true);
+  if (nr_bits (r->lost | run_slots_of (r, r->faulty)) > r->g.m)
+    r->over = true;
+  model_shaky (r->model, r->over);
+  return true;
+}
+
+/* Open it somehow.  False: too much is lost for good. */
+bool
+session_start (struct run *r, bool readonly)
+{
+  const uint64_t which = disks_known (r);
+
+  trouble_end (r);
+  r->over = false;
+  if (run_percent (r, 30))
+    for (unsigned n = 1 + run_below (r, r->g.m); n > 0; n--)
+      r->sa->disk[run_below (r, r->sa->nr_disks)]->absent = true;
+  if (try_open (r, which, false, readonly) ||
+      (r->in_force & disks_there (r) && run_percent (r, 70) &&
+       try_open (r, which, true, readonly)))
+    return true;
+  for (unsigned i = 0; i < r->sa->nr_disks; i++)
+    r->sa->disk[i]->absent = false;
+  if (try_open (r, which, false, readonly))
+    return true;
+  if (r->in_force & disks_there (r) && try_open (r, which, true, readonly))
+    return true;
+  stats.given_up++;
+  return false;
+}
+
+/* A look at it that may not change anything. */
+void
+session_read (struct run *r)
+{
+  const uint64_t before = changes_made (r);
+
+  stats.readonly++;
+  if (!read_all (r) || !use_array (r, 20))
+    run_die (r, "it crashed or failed without a write");
+  if (!sim_array_stop (r->sa))
+    run_die (r, "it does not stop");
+  if (changes_made (r) != before)
+    run_die (r, "something was written");
+}
+
+static void
+draw_crash (struct run *r)
+{
+  r->may_crash = run_percent (r, 70);
+  if (r->may_crash && run_percent (r, 70))
+    sim_crash_after (r->sim,
+                     1 + run_below (r, UINT64_C (1) << run_below (r, 13)));
+}
+
+/* From an array that is open to one that is not. */
+void
+session_write (struct run *r)
+{
+  stats.sessions++;
+  draw_crash (r);
+  if (!make_writable (r) ||
+      (run_percent (r, 60) && !read_all (r)) ||
+      !use_array (r, 10 + run_below (r, 150)) ||
+      (run_percent (r, 50) &&
+       !sim_array_pause (r->sa, run_below (r, 12 * SECONDS)))) {
+    crash (r);
+    return;
+  }
+  run_look_at_slots (r);
+  if (run_percent (r, 40) || !stop_cleanly (r)) {
+    crash (r);
+    return;
+  }
+  sim_crash_after (r->sim, 0);
+}
+
+/* ---- the end ---- */
+
+/* Replace what is lost, and let it be rebuilt. */
+static void
+make_whole (struct run *r)
+{
+  if (!make_writable (r))
+    run_die (r, "it can't be made writable");
+  FOR_EACH_BIT (slot, run_empty_slots (r->sa->a))
+    command_replace (r, slot);
+  if (!until (r, is_whole, 600 * SECONDS, "to be whole again"))
+    run_die (r, "it crashed");
+  run_look_at_slots (r);
+}
+
+/* Look at every byte, through the array and on the disks. */
+void
+session_last (struct run *r)
+{
+  char why[2000];
+
+  run_say (r, "the end");
+  r->may_crash = false;
+  sim_crash_after (r->sim, 0);
+  if (r->over)
+    for (unsigned i = 0; i < r->sa->nr_disks; i++)
+      memset (r->sa->disk[i]->bad, 0, r->sa->disk_size / SIM_BLOCK);
+  r->over = false;
+  make_whole (r);
+  if (!read_all (r) || !stop_cleanly (r))
+    run_die (r, "it failed");
+  /* Reading all of it may have found so many bad blocks that a member
+   * was taken out.
+   */
+  for (unsigned i = 0; r->was_lost; i++) {
+    if (i == r->g.m || !try_open (r, disks_known (r), false, false))
+      run_die (r, "members are lost again");
+    make_whole (r);
+    if (!stop_cleanly (r))
+      run_die (r, "it failed");
+  }
+  if (!sim_array_parity_is_right (r->sa, why, sizeof why))
+    run_die (r, "%s", why);
+  sim_array_image (r->sa, r->buf);
+  if (!model_settle (r->model, r->buf, 0, r->g.size, why, sizeof why))
+    run_die (r, "on the disks: %s", why);
+  if (!try_open (r, disks_known (r), false, true))
+    run_die (r, "it does not open: %s", r->sa->said);
+  if (!read_all (r) || !sim_array_stop (r->sa))
+    run_die (r, "it failed");
+}
