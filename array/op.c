@@ -370,7 +370,8 @@ op_plan (struct array *a, struct op *op)
     list_move (&a->change_waiters, &op->waiter.link);
     return;
   }
-  if (writes && !dirty_mark (a, pos, 1, &op->waiter))
+  /* A target is nobody's source: what is copied to it needs no mark. */
+  if (writes && !op->to_targets && !dirty_mark (a, pos, 1, &op->waiter))
     return;
   if (op_cut_and_plan (a, op) == -1) {
     op_abort (a, op);
