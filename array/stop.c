@@ -38,7 +38,6 @@ next_step (struct array *a)
 
   switch (a->stop_phase++) {
   case 0:                       /* no new rebuild; write out what is left */
-    a->stopping = true;
     if (alive)
       list_for_each (l, &a->dirty)
         writeback_now (a, list_item (l, struct line, link));
@@ -72,6 +71,7 @@ stop_step (struct array *a)
   bool end;
 
   engine_lock (a);
+  a->stopping = true;           /* a rebuild ends soon */
   end = !in_flight (a) && next_step (a);
   engine_unlock (a);
   return end;
