@@ -31,6 +31,8 @@ enum change_kind {
   CHANGE_REMOVE,                /* without one seat, by hand */
   CHANGE_TARGET,                /* with a new target */
   CHANGE_ACTIVATE,              /* rebuilt targets become active */
+  CHANGE_CONFIRM,               /* the same once more, with the last record
+                                 * as its base */
 };
 
 struct change {
@@ -281,6 +283,9 @@ begin (struct array *a, char *why)
     return membership_begin_remove (ms, &devs, DEVICE_FAILED, why);
   case CHANGE_ACTIVATE:
     return membership_begin_activate (ms, &c->devs, why);
+  case CHANGE_CONFIRM:
+    devs = (struct device_set) {{ 0, 0 }};
+    return membership_begin_remove (ms, &devs, DEVICE_FAILED, why);
   case CHANGE_TARGET:
     return 0;           /* begun by its command, which knows the seat */
   }
@@ -476,6 +481,24 @@ start_drop (struct array *a)
   return false;
 }
 
+/* Where a record lists members that its base does not, an opener with
+ * some of them missing can't know that it is in force, and asks for a
+ * quorum of the smaller base: m members rebuilt a moment ago would not be
+ * m that may be lost.  One more record, whose base it is, says so.
+ */
+static bool
+start_confirm (struct array *a)
+{
+  const struct record *r = &a->membership.cur;
+
+  for (unsigned i = 0; i < 2; i++)
+    if (r->self.active.w[i] & ~r->base.active.w[i]) {
+      change_new (a, CHANGE_CONFIRM, NULL);
+      return true;
+    }
+  return false;
+}
+
 void
 change_decide (struct array *a)
 {
@@ -487,7 +510,7 @@ change_decide (struct array *a)
     else if ((l = list_pop (&a->commands)) != NULL)
       start_command (a, list_item (l, struct request, link));
     else if (!a->writable || a->failed ||
-             (!start_activate (a) && !start_drop (a)))
+             (!start_activate (a) && !start_drop (a) && !start_confirm (a)))
       return;
     if (a->change)
       change_step (a, &a->change->waiter);
