@@ -332,7 +332,7 @@ test_minimal_cache (void **state)
   end (sa);
 }
 
-/* ---- only looking ---------------------------------------------------------- */
+/* ---- only looking -------------------------------------------------------- */
 
 static void
 test_reading_writes_nothing (void **state)
@@ -364,7 +364,7 @@ test_reading_writes_nothing (void **state)
   sim_array_free (sa);
 }
 
-/* ---- errors ------------------------------------------------------------------ */
+/* ---- errors -------------------------------------------------------------- */
 
 static void
 test_bad_block_is_repaired (void **state)
@@ -511,7 +511,7 @@ test_hang_is_worked_around (void **state)
   end (sa);
 }
 
-/* ---- rebuilding ---------------------------------------------------------------- */
+/* ---- rebuilding ---------------------------------------------------------- */
 
 static void
 test_fail_and_replace (void **state)
