@@ -104,6 +104,9 @@ command_replace (struct run *r, unsigned slot)
 
   disk = sim_array_add_disk (r->sa);
   run_say (r, "command: replace slot %u with disk%u", slot, disk);
+  /* So that clients, and crashes, meet it half way. */
+  if (run_percent (r, 40))
+    r->sa->disk[disk]->max_delay_ns = 1000000 + run_below (r, 30000000);
   c = command_new (r);
   sim_array_init_replace (&c->q, r->sa, slot, disk);
   command_start (c);
@@ -178,6 +181,19 @@ chaos_soon (struct run *r)
           trouble_start, r);
 }
 
+/* Is some target partly current? */
+static bool
+is_half_way (const struct run *r)
+{
+  const struct array *a = r->sa->a;
+
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i]->state == SEAT_TARGET && a->seat[i]->cursor > 0 &&
+        a->seat[i]->cursor < r->sa->l.data_len)
+      return true;
+  return false;
+}
+
 void
 trouble_start (void *arg)
 {
@@ -188,6 +204,8 @@ trouble_start (void *arg)
   if (!r->chaos_on || a->failed)
     return;
   slot = run_below (r, r->n);
+  if (is_half_way (r))
+    run_crash_soon (r, 15, 100);
   if (a->writable) {
     const uint64_t empty = run_empty_slots (a);
 
