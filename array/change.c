@@ -481,10 +481,11 @@ start_drop (struct array *a)
   return false;
 }
 
-/* Where a record lists members that its base does not, an opener with
- * some of them missing can't know that it is in force, and asks for a
- * quorum of the smaller base: m members rebuilt a moment ago would not be
- * m that may be lost.  One more record, whose base it is, says so.
+/* An opener that misses some of the members that a record lists can't
+ * know that it is in force, and asks for a quorum of its base too.  Where
+ * that has other members, those that may be lost would be fewer than they
+ * are: m members rebuilt a moment ago could not go.  One more record,
+ * whose base it is, says that it was in force.
  */
 static bool
 start_confirm (struct array *a)
@@ -492,7 +493,7 @@ start_confirm (struct array *a)
   const struct record *r = &a->membership.cur;
 
   for (unsigned i = 0; i < 2; i++)
-    if (r->self.active.w[i] & ~r->base.active.w[i]) {
+    if (r->self.active.w[i] != r->base.active.w[i]) {
       change_new (a, CHANGE_CONFIRM, NULL);
       return true;
     }

@@ -333,12 +333,14 @@ class Run:
         absent = self.absent()
         self.stop()
         away = [s for s in op['slots'] if s not in absent]
-        allowed = self.array.quorum_missing(self.array.n - len(absent))
+        active = self.array.n - len(absent)
+        allowed = self.array.quorum_missing(active)
+        most = self.array.quorum_missing(active, len(absent))
         try:
             self.start(self.paths(away))
-            if len(away) > allowed:
+            if len(away) > most:
                 raise Failure('started with %d missing, %d are allowed'
-                              % (len(away), allowed))
+                              % (len(away), most))
         except Refused:
             if len(away) <= allowed:
                 raise

@@ -232,9 +232,14 @@ class Array:
 
     # -- from outside ---------------------------------------------------
 
-    def quorum_missing(self, active):
-        """How many of that many active members may be missing."""
-        return active - max(self.k, active - self.k + 1)
+    def quorum_missing(self, active, others=0):
+        """How many of that many active members may be missing, with so many
+        others of the array there (failed ones, say)."""
+        need = max(self.k, active - self.k + 1)
+        if self.m >= self.k:
+            # More than k must be there, unless that is all that there are.
+            need = max(need, min(active, self.k + 1 - others))
+        return active - need
 
     def audit(self, skip=()):
         """Stopped: is every stripe a code word?  skip: slots left out."""
