@@ -270,7 +270,7 @@ settle (struct array *a, struct line *line, bool *unused)
     busy |= line->cell[r].busy;
   }
   idle = !busy && line->op == NULL && line->readers == 0 && line->pins == 0;
-  *unused = idle && !dirty && line->nr_cells == 0;
+  *unused = idle && !dirty && line->nr_cells == 0 && !line->torn;
   if (dirty && !line->is_dirty) {
     leave_list (a, line);
     line->is_dirty = true;

@@ -91,6 +91,8 @@ struct line {
   struct list link;             /* in a->dirty, a->clean, or neither */
   bool is_dirty, is_clean;      /* which */
   bool want_out;                /* a flush waits: new writers wait too */
+  bool torn;                    /* the array failed while its rows were being
+                                 * written: nothing can be decoded from them */
   struct list out_link;         /* in a->out: to be written out now */
   struct op *op;                /* the operation that writes to its rows */
   unsigned readers;             /* operations that decode from its rows */
@@ -217,6 +219,8 @@ struct array {
   bool writable;                /* a record of this session is in force */
   bool opening;                 /* the first record is being made */
   bool failed;                  /* fewer than k: nothing is written any more */
+  uint64_t torn0, torn1;        /* lines between which zeroes may have got to
+                                 * some members only, when it failed */
   bool stopping;
   uint64_t session;
   unsigned saving;              /* seats whose copies are being rewritten */

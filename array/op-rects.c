@@ -134,6 +134,15 @@ suspects (const struct array *a, const struct op *op)
   return nr_bits (roles | op->noread | op->bad) <= a->g.m ? roles : 0;
 }
 
+/* The array failed while these rows were being written: they are no code
+ * words any more.
+ */
+static bool
+is_torn (const struct array *a, const struct line *line)
+{
+  return line->torn || (line->no >= a->torn0 && line->no < a->torn1);
+}
+
 int
 op_cut_and_plan (struct array *a, struct op *op)
 {
@@ -145,7 +154,8 @@ op_cut_and_plan (struct array *a, struct op *op)
     op->nowrite &= ~op->want;
   cut (a, op);
   for (unsigned i = 0; i < op->nr_rects; i++)
-    if (plan_rect (a, op, &op->rect[i]) == -1)
+    if (plan_rect (a, op, &op->rect[i]) == -1 ||
+        (is_torn (a, op->line) && op->rect[i].p.make))
       return -1;
   return 0;
 }

@@ -500,6 +500,8 @@ op_end (struct array *a, struct op *op)
   if (op->error == 0)
     repair_bad (a, op);
   error = op->error;
+  if (error && op->kind == OP_OUT && op->phase == OP_WRITTEN)
+    line->torn = true;
   op->phase = OP_DONE;
   thaw (a, op);
   tickets_end (a, &op->tickets, op->error);

@@ -204,6 +204,10 @@ zero_advance (struct array *a, struct request *r)
     /* Not before: until now what was written there had to stay. */
     if (!a->failed)
       each_line (a, r, drop_line);
+    else {
+      a->torn0 = a->torn1 ? MIN (a->torn0, r->line0) : r->line0;
+      a->torn1 = MAX (a->torn1, r->line1);
+    }
     leave (a, r);
     return;
   }
