@@ -240,6 +240,35 @@ roles_to_sync (const struct array *a, uint64_t no)
   return parity;
 }
 
+/* Such a row agrees with its first parity afterwards.  What the cache has
+ * of a lost slot, from when it was there, may be something else: it is
+ * forgotten, or written out with all parity if some of it is anyway.
+ * False: not now, the line is in use.
+ */
+static bool
+forget_lost (struct array *a, uint64_t no)
+{
+  struct line *line = line_find (a, no);
+
+  if (line == NULL)
+    return true;
+  if (!op_may_write (a, line))
+    return false;
+  FOR_EACH_BIT (slot, a->lost_slots) {
+    const unsigned role = layout_role (&a->g, line_stripe (a, no), slot);
+    struct line_cell *lc = &line->cell[role];
+
+    if (role >= a->g.k || lc->valid == 0)
+      continue;
+    if (lc->dirty)
+      lc->dirty = lc->valid;
+    else
+      line_drop_cell (a, line, role);
+  }
+  line_settle (a, line);
+  return true;
+}
+
 static void
 fix_done (struct array *a, void *opaque, int error)
 {
@@ -279,6 +308,8 @@ copy_some (struct array *a)
       rb->resync ? roles_to_sync (a, rb->next) : roles_needed (a, rb->next);
     struct line *line;
 
+    if (rb->resync && a->lost_slots && !forget_lost (a, rb->next))
+      return;
     if (roles == 0) {
       rb->next = next_line (a, rb->next);
       skipped++;
