@@ -130,6 +130,40 @@ client_start (void *arg)
   sim_request_start (&c->q);
 }
 
+/* What is told of holes, by array_extents. */
+struct holes {
+  struct run *r;
+  uint64_t began;               /* the model's time */
+  uint64_t off, end;            /* bytes: the rest */
+};
+
+static int
+check_hole (void *opaque, uint64_t off, uint64_t len, bool hole)
+{
+  struct holes *h = opaque;
+  char why[2000];
+
+  if (off != h->off || len == 0 || len > h->end - off)
+    run_die (h->r, "extent %" PRIu64 "+%" PRIu64 ", in %" PRIu64 " to %"
+             PRIu64, off, len, h->off, h->end);
+  h->off += len;
+  memset (h->r->buf, 0, len);
+  if (hole && !model_check (h->r->model, h->began, h->r->buf, off, len, why,
+                            sizeof why))
+    run_die (h->r, "hole %" PRIu64 "+%" PRIu64 ": %s", off, len, why);
+  return 0;
+}
+
+static void
+look_for_holes (struct run *r)
+{
+  struct holes h = { .r = r, .began = model_begin (r->model) };
+
+  h.off = run_below (r, r->g.size);
+  h.end = h.off + 1 + run_below (r, r->g.size - h.off);
+  array_extents (r->sa->a, h.end - h.off, h.off, check_hole, &h);
+}
+
 void
 client_next (struct client *c)
 {
@@ -143,6 +177,8 @@ client_next (struct client *c)
     return;
   }
   r->nr_left--;
+  if (run_percent (r, 3))
+    look_for_holes (r);
   if (p < 4)
     pause = run_below (r, 7 * SECONDS);
   else if (p < 60)

@@ -164,6 +164,10 @@ run_look_at_slots (struct run *r)
   if (lost == r->lost)
     return;
   run_say (r, "slots that are not active: %#" PRIx64, lost);
+  /* A target's trouble ends before it counts. */
+  FOR_EACH_BIT (i, r->bad_targets)
+    r->sa->disk[i]->write_error_ppm = r->sa->disk[i]->flush_error_ppm = 0;
+  r->bad_targets = 0;
   run_crash_soon (r, 25, 40);
   FOR_EACH_BIT (slot, lost & ~r->lost)
     run_lose_slot (r, slot, false);

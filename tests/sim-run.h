@@ -58,6 +58,7 @@ struct run {
   bool over;                    /* that has happened */
   bool chaos_on, may_crash;
   uint64_t faulty;              /* disks that may give errors or hang */
+  uint64_t bad_targets;         /* disks: with write errors */
   uint64_t spoilt;              /* of those: with bad blocks */
 
   /* As it was when it crashed. */

@@ -27,7 +27,7 @@ end_session (struct run *r)
   const struct device_set *set = a->membership.in_force ?
     &a->membership.cur.self.active : &a->membership.base.active;
 
-  r->may_crash = false;
+  r->may_crash = r->chaos_on = false;
   run_look_at_slots (r);
   r->was_active = run_active_disks (r);
   r->was_lost = a->lost_slots;

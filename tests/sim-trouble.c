@@ -107,6 +107,11 @@ command_replace (struct run *r, unsigned slot)
   /* So that clients, and crashes, meet it half way. */
   if (run_percent (r, 40))
     r->sa->disk[disk]->max_delay_ns = 1000000 + run_below (r, 30000000);
+  if (r->chaos_on && run_percent (r, 8)) {
+    r->sa->disk[disk]->write_error_ppm = run_below (r, 200000);
+    r->sa->disk[disk]->flush_error_ppm = run_below (r, 200000);
+    r->bad_targets |= BIT (disk);
+  }
   c = command_new (r);
   sim_array_init_replace (&c->q, r->sa, slot, disk);
   command_start (c);
