@@ -19,23 +19,36 @@
 
 /* ---- while it is open ---- */
 
+/* The disks of the members that a record lists. */
+static uint64_t
+listed_disks (const struct run *r, const struct device_set *set)
+{
+  const struct array *a = r->sa->a;
+  uint64_t disks = 0;
+
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i]->m && device_set_has (set, a->seat[i]->dev))
+      disks |= BIT (sim_array_disk_no (r->sa,
+                                       sim_array_disk_of (a->seat[i])));
+  return disks;
+}
+
 /* It has crashed or failed: all I/O fails, and it is gone. */
 static void
 end_session (struct run *r)
 {
   struct array *a = r->sa->a;
-  const struct device_set *set = a->membership.in_force ?
-    &a->membership.cur.self.active : &a->membership.base.active;
+  const struct membership *ms = &a->membership;
 
   r->may_crash = r->chaos_on = false;
   run_look_at_slots (r);
   r->was_active = run_active_disks (r);
+  /* The coming record may count too. */
+  if (ms->phase == MEMBERSHIP_PROPOSE || ms->phase == MEMBERSHIP_ACCEPT)
+    r->was_active |= listed_disks (r, &ms->next.self.active);
   r->was_lost = a->lost_slots;
-  r->in_force = 0;
-  for (unsigned i = 0; i < a->nr_seats; i++)
-    if (device_set_has (set, a->seat[i]->dev) && a->seat[i]->m)
-      r->in_force |= BIT (sim_array_disk_no (r->sa,
-                                             sim_array_disk_of (a->seat[i])));
+  r->in_force = listed_disks (r, ms->in_force ? &ms->cur.self.active :
+                              &ms->base.active);
   r->was_open = false;
   for (uint64_t p = 0; p < a->nr_pages; p++)
     for (unsigned w = 0; w < BITMAP_PAGE_WORDS; w++)
