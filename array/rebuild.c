@@ -8,6 +8,11 @@
  * targets at one place are made in one pass; one that is behind is
  * brought up to the others first.
  *
+ * Regions are resynced before anything is rebuilt: in a row that was
+ * being written at a crash, what a lost role decodes to depends on the
+ * cells it is made from, and a write to the row would make parity for
+ * something else than a target has.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
@@ -339,7 +344,7 @@ begin_window (struct array *a)
   struct rebuild *rb = a->rebuild;
   const bool was_running = rb->running;
 
-  if (!choose_window (a) && !choose_region (a)) {
+  if (!choose_region (a) && !choose_window (a)) {
     rb->running = false;
     return;
   }
