@@ -77,21 +77,22 @@ find_old (struct array *a, struct op *op, const struct rect *rect)
 }
 
 /* Some data can't be read while parity is doubtful.  A row that was not
- * being written at the crash has good parity, so use it; to make a row
- * whole, believe one parity and store all else anew.
+ * being written at the crash has good parity, so use it, but no more of
+ * it than it takes: all else is made to agree with that.
  */
 static int
 plan_doubtful (struct op *op, struct plan_in *in, struct plan *p)
 {
-  const uint64_t left = op->doubtful & ~op->bad & ~op->noread;
-  const uint64_t believed = op->kind == OP_FIX ? left & -left : left;
+  uint64_t left = op->doubtful & ~op->bad & ~op->noread;
 
-  if (believed == 0)
-    return -1;
-  in->noread &= ~believed;
-  if (op->kind == OP_FIX)
+  if (op->kind == OP_FIX && left)
     in->rewrite = op->want |= op->bad & LOW_BITS (in->k);
-  return plan (in, p);
+  for (; left; left &= left - 1) {
+    in->noread &= ~(left & -left);
+    if (plan (in, p) == 0)
+      return 0;
+  }
+  return -1;
 }
 
 /* A reader that only wants what it has needs no plan for the rest. */

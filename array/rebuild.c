@@ -227,22 +227,14 @@ roles_needed (const struct array *a, uint64_t no)
   return roles;
 }
 
-/* The parity roles of a line that a resync makes anew.  What is lost is
- * what the readable data and the first parity say; the rest of the parity
- * is made to agree with that.
- */
+/* The parity roles of a line that a resync makes anew. */
 static uint64_t
 roles_to_sync (const struct array *a, uint64_t no)
 {
-  const uint64_t data = LOW_BITS (a->g.k), all = LOW_BITS (a->n);
-  uint64_t lost = 0, parity;
+  uint64_t noread, nowrite;
 
-  FOR_EACH_BIT (slot, a->lost_slots)
-    lost |= BIT (layout_role (&a->g, line_stripe (a, no), slot));
-  parity = all & ~data & ~lost;
-  for (unsigned n = nr_bits (lost & data); n > 0 && parity; n--)
-    parity &= parity - 1;
-  return parity;
+  line_masks (a, no, &noread, &nowrite);
+  return line_doubtful (a, no, noread);
 }
 
 /* Such a row agrees with its first parity afterwards.  What the cache has

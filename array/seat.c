@@ -60,10 +60,13 @@ uint64_t
 line_doubtful (const struct array *a, uint64_t no, uint64_t noread)
 {
   const uint64_t data = LOW_BITS (a->g.k);
+  uint64_t parity = LOW_BITS (a->n) & ~data & ~noread;
 
-  if (noread & data || !line_is_unsynced (a, no))
+  if (!line_is_unsynced (a, no))
     return 0;
-  return LOW_BITS (a->n) & ~data & ~noread;
+  for (unsigned n = nr_bits (noread & data); n > 0 && parity; n--)
+    parity &= parity - 1;
+  return parity;
 }
 
 void

@@ -20,7 +20,9 @@ extern void line_masks (const struct array *a, uint64_t no,
 extern bool line_is_unsynced (const struct array *a, uint64_t no);
 
 /* After an unclean start parity may not fit the data: the roles that are
- * to be made anew rather than used, while no data is in noread.
+ * to be made anew rather than used.  What is lost is what the readable
+ * data and the first parity say; the rest of the parity is made to agree
+ * with that.
  */
 extern uint64_t line_doubtful (const struct array *a, uint64_t no,
                                uint64_t noread);
