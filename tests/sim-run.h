@@ -56,6 +56,7 @@ struct run {
   unsigned trouble;             /* how much goes wrong */
   bool may_exceed;              /* more than m members at once, too */
   bool over;                    /* that has happened */
+  bool forced;                  /* it was ever started by force */
   bool chaos_on, may_crash;
   uint64_t faulty;              /* disks that may give errors or hang */
   uint64_t bad_targets;         /* disks: with write errors */

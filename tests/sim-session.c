@@ -299,7 +299,11 @@ try_open (struct run *r, uint64_t which, bool force, bool readonly)
     stats.refused++;
     run_say (r, "disks %#" PRIx64 "%s: refused: %s", which, force ? " (force)" :
          "", r->sa->said);
-    if (all && (force || r->was_lost == 0) && !r->over)
+    /* Who was left behind by force may have known a record that nobody
+     * else knew.
+     */
+    if (all && (force || r->was_lost == 0) && !r->over &&
+        !(r->forced && strstr (r->sa->said, "in two ways")))
       run_die (r, "it was refused with all members: %s", r->sa->said);
     return false;
   }
@@ -311,6 +315,7 @@ try_open (struct run *r, uint64_t which, bool force, bool readonly)
   if (!force && r->sa->a->lost_slots && any_open (r->sa->a))
     run_die (r, "it was unclean and a slot is missing, yet it opened");
   stats.forced += force;
+  r->forced |= force;
   r->lost = r->sa->a->lost_slots;
   FOR_EACH_BIT (slot, r->lost | run_slots_of (r, r->faulty))
     run_lose_slot (r, slot, true);
