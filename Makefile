@@ -9,6 +9,8 @@
 #   make CUDA=no ...         no GPU code even where nvcc exists
 #   make clean
 #
+#   make NVCC=/path/to/nvcc
+#
 # A file in a folder of the table in docs/architecture.md is built
 # because it is there.  tests/test-*.c are unit tests (cmocka), linked
 # with everything that needs no nbdkit; tests/test-*.{sh,py} are run as they
@@ -19,6 +21,11 @@ WERROR  ?= -Werror
 OPT     ?= -O2 -g
 SAN     ?=
 comma   := ,
+NVCC    ?= $(firstword $(shell command -v nvcc 2>/dev/null) \
+	$(wildcard /usr/local/cuda/bin/nvcc))
+ifeq ($(CUDA),no)
+override NVCC :=
+endif
 
 B       := build$(if $(SAN),-$(SAN))
 # A sanitizer build leaves its products in its own folder.
@@ -31,11 +38,18 @@ CFLAGS  := $(OPT) -std=gnu11 -fPIC -pthread -I. -D_GNU_SOURCE \
 	$(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=undefined) \
 	$(shell pkg-config --cflags $(PKGS)) $(EXTRA_CFLAGS)
 LDFLAGS := -pthread $(if $(SAN),-fsanitize=$(SAN))
-LIBS    := $(shell pkg-config --libs $(PKGS)) -lgf_complete -lm
+LIBS    := $(shell pkg-config --libs $(PKGS)) -lgf_complete -lm -ldl
 
 folder   = $(patsubst %.c,$(B)/%.o,$(sort $(wildcard $(1)/*.c)))
-core    := $(foreach d,common raidmap gf member array,$(call folder,$(d)))
+core    := $(foreach d,common raidmap gf gpu member array,$(call folder,$(d)))
 control := $(call folder,control)
+bench   := $(foreach d,bench bench/seeds,$(call folder,$(d)))
+# Kernels go into what uses them as source, for the run-time compiler, and
+# those of gpu/kernels/ as machine code too, where there is an nvcc.
+cu       = $(patsubst %.cu,$(B)/%.cu.o,$(sort $(wildcard $(1)/*.cu)))
+gpu_cu  := $(call cu,gpu/kernels)
+core    += $(gpu_cu) $(gpu_cu:.cu.o=.image.o)
+bench   += $(call cu,bench/seeds)
 plugin  := $(call folder,nbdkit-plugin)
 cli     := $(call folder,cli)
 # tests/*.c that are neither tests nor fuzzers are helpers of the tests
@@ -55,10 +69,10 @@ all: $(if $(plugin),$(OUT)/nbdkit-gpuraid-plugin.so) \
 $(OUT)/nbdkit-gpuraid-plugin.so: $(plugin) $(control) $(core)
 	$(CC) $(LDFLAGS) -shared -o $@ $^ $(LIBS)
 
-$(OUT)/gpuraid: $(cli) $(control) $(core)
+$(OUT)/gpuraid: $(cli) $(bench) $(control) $(core)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(B)/libgpuraid.a: $(control) $(core)
+$(B)/libgpuraid.a: $(bench) $(control) $(core)
 	rm -f $@ && ar rc $@ $^
 
 # A library, so that a test only gets the helpers that it calls.
@@ -79,6 +93,37 @@ $(B)/tests/first-malloc.so: tests/preload/first-malloc.c
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# ---- kernels
+
+# Machine code for what the toolkit knows of these, and PTX for what is newer.
+ARCHS   ?= $(filter 75 80 86 89 90 100 120,$(patsubst compute_%,%,\
+	$(shell $(NVCC) --list-gpu-arch 2>/dev/null)))
+gencode  = $(foreach a,$(ARCHS),-gencode=arch=compute_$(a)$(comma)code=sm_$(a)) \
+	-gencode=arch=compute_$(firstword $(ARCHS))$(comma)code=compute_$(firstword $(ARCHS))
+
+$(B)/%.cu.c: %.cu scripts/embed gpu/kernel-params.h
+	@mkdir -p $(@D)
+	scripts/embed text $< >$@
+
+ifneq ($(NVCC),)
+# The same machine code serves every build.
+build/%.fatbin: %.cu gpu/kernel-params.h
+	@mkdir -p $(@D)
+	$(NVCC) -fatbin -Xcudafe --display_error_number -I. $(gencode) -o $@ $<
+$(B)/%.image.c: build/%.fatbin scripts/embed
+	@mkdir -p $(@D)
+	scripts/embed image $< $(basename $(notdir $*)) >$@
+else
+$(B)/%.image.c: %.cu scripts/embed
+	@mkdir -p $(@D)
+	scripts/embed none $(notdir $*) >$@
+endif
+
+$(B)/%.cu.o: $(B)/%.cu.c
+	$(CC) $(CFLAGS) -c -o $@ $<
+$(B)/%.image.o: $(B)/%.image.c
+	$(CC) $(CFLAGS) -c -o $@ $<
 
 # Fuzzers are built whole from source, so that all of it is instrumented.
 fuzz: $(fuzzers)

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -131,15 +132,28 @@ run_part (struct work *work, size_t part)
   }
 }
 
+/* Counted before done, so that whoever was told finds it counted. */
+static void
+finish (struct cpu_coder *c, struct coder_job *job, const void *tables)
+{
+  c->cpu->put (c, tables);
+  __atomic_add_fetch (&c->nr_jobs, 1, __ATOMIC_RELAXED);
+  __atomic_add_fetch (&c->bytes,
+                      job->nr_rects * job->matrix->cols * job->cell_len,
+                      __ATOMIC_RELAXED);
+  job->done (job, 0);
+}
+
 static void
 task_done (struct work *work)
 {
   struct task *t = (struct task *) work;
+  struct cpu_coder *c = t->c;
   struct coder_job *job = t->job;
+  const void *tables = t->tables;
 
-  t->c->cpu->put (t->c, t->tables);
   free (t);
-  job->done (job, 0);
+  finish (c, job, tables);
 }
 
 static void
@@ -204,6 +218,18 @@ cpu_coder_submit (struct coder *coder, struct coder_job *job)
   /* Small, or no memory to share it out. */
   here.work.nr_parts = 1;
   run_part (&here.work, 0);
-  c->cpu->put (c, here.tables);
-  job->done (job, 0);
+  finish (c, job, here.tables);
+}
+
+unsigned
+cpu_coder_shares (struct coder *coder, struct coder_share *share)
+{
+  struct cpu_coder *c = (struct cpu_coder *) coder;
+
+  *share = (struct coder_share) {
+    .nr_jobs = __atomic_load_n (&c->nr_jobs, __ATOMIC_RELAXED),
+    .bytes = __atomic_load_n (&c->bytes, __ATOMIC_RELAXED),
+  };
+  snprintf (share->name, sizeof share->name, "%s", coder->ops->name);
+  return 1;
 }

@@ -34,6 +34,7 @@ struct cpu_coder {
   struct coder coder;           /* first */
   const struct cpu_ops *cpu;
   struct workers *workers;
+  uint64_t nr_jobs, bytes;      /* done; atomic */
 };
 
 /* nr_threads as for coder_isal_new.  0, or -1 reported. */
@@ -45,5 +46,6 @@ extern void cpu_coder_destroy (struct cpu_coder *);
 /* For struct coder_ops. */
 extern int cpu_coder_start (struct coder *, void *arena, size_t arena_len);
 extern void cpu_coder_submit (struct coder *, struct coder_job *);
+extern unsigned cpu_coder_shares (struct coder *, struct coder_share *);
 
 #endif

@@ -65,6 +65,7 @@ static const struct coder_ops gf_complete_ops = {
   .name = "gf-complete",
   .start = cpu_coder_start,
   .submit = cpu_coder_submit,
+  .shares = cpu_coder_shares,
   .free = gf_complete_free,
 };
 

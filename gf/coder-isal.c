@@ -193,6 +193,7 @@ static const struct coder_ops isal_ops = {
   .name = "isal",
   .start = cpu_coder_start,
   .submit = cpu_coder_submit,
+  .shares = cpu_coder_shares,
   .free = isal_free,
 };
 

@@ -19,7 +19,8 @@ struct coder;
 /* The coder owns the job and its cells from submit until done. */
 struct coder_job {
   const struct matrix *matrix;  /* borrowed until done */
-  size_t cell_len;              /* bytes, a multiple of 64 */
+  size_t cell_len;              /* bytes, a multiple of 64, and of w *
+                                 * packet_len of the matrix */
   size_t nr_rects;
   const uint8_t *const *in;     /* nr_rects * cols cells, 64-byte aligned,
                                  * only read; rect by rect */
@@ -36,6 +37,16 @@ struct coder_job {
   struct coder_job *next;       /* the coder's */
 };
 
+/* What one engine, a part of the coder or all of it, has done so far. */
+struct coder_share {
+  char name[80];                /* "isal", "cuda:0 NVIDIA H200" */
+  uint64_t nr_jobs, bytes;      /* inputs of the jobs that it finished; a job
+                                 * may be shared, then each counts a job */
+  char failed[120];             /* why it is not used any more, or "" */
+};
+
+#define CODER_MAX_SHARES 32
+
 struct coder_ops {
   const char *name;                             /* "isal", ... */
   /* After the fork: make threads.  arena: the memory that all cells come
@@ -45,6 +56,10 @@ struct coder_ops {
   void (*submit) (struct coder *, struct coder_job *);  /* any thread */
   void (*free) (struct coder *);                /* no job in flight; stops
                                                  * the threads */
+  /* Fill share[0..]; returns how many, CODER_MAX_SHARES at most.  Any
+   * thread; may be called before start.
+   */
+  unsigned (*shares) (struct coder *, struct coder_share *share);
 };
 
 struct coder {
@@ -73,6 +88,12 @@ static inline void
 coder_submit (struct coder *c, struct coder_job *job)
 {
   c->ops->submit (c, job);
+}
+
+static inline unsigned
+coder_shares (struct coder *c, struct coder_share *share)
+{
+  return c->ops->shares (c, share);
 }
 
 static inline void

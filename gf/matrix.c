@@ -31,8 +31,9 @@
 #include "gf/field.h"
 #include "gf/matrix.h"
 
-struct matrix *
-matrix_new (unsigned rows, unsigned cols, const uint8_t *coef)
+static struct matrix *
+new_matrix (unsigned w, size_t packet_len, unsigned rows, unsigned cols,
+            const uint8_t *coef)
 {
   static uint64_t last_id;
   size_t len = (size_t) rows * cols;
@@ -48,9 +49,28 @@ matrix_new (unsigned rows, unsigned cols, const uint8_t *coef)
   a->id = __atomic_add_fetch (&last_id, 1, __ATOMIC_RELAXED);
   a->rows = rows;
   a->cols = cols;
+  a->w = w;
+  a->packet_len = packet_len;
   if (len > 0)
     memcpy (a->coef, coef, len);
   return a;
+}
+
+struct matrix *
+matrix_new (unsigned rows, unsigned cols, const uint8_t *coef)
+{
+  return new_matrix (8, 0, rows, cols, coef);
+}
+
+struct matrix *
+matrix_new_packets (unsigned w, size_t packet_len, unsigned rows,
+                    unsigned cols, const uint8_t *coef)
+{
+  if (w < 1 || w > 8 || packet_len == 0 || packet_len % 8 != 0) {
+    errno = EINVAL;
+    return NULL;
+  }
+  return new_matrix (w, packet_len, rows, cols, coef);
 }
 
 void

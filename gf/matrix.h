@@ -1,6 +1,6 @@
-/* gpuraid: matrices over GF(2^8), polynomial 0x11d, and solving.
+/* gpuraid: matrices over GF(2^w), and solving.
  *
- * Pure.  All matrices are bytes, row major.
+ * Pure.  An element of a matrix is a byte, whatever its w; row major.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -8,6 +8,7 @@
 #ifndef GPURAID_MATRIX_H
 #define GPURAID_MATRIX_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* The most rows, columns, unknowns, sources or targets. */
@@ -20,7 +21,13 @@ struct matrix {
   uint64_t id;                  /* never used twice in a process: names
                                  * what coders derive from it */
   unsigned rows, cols;
-  uint8_t coef[];               /* rows * cols */
+  unsigned w;                   /* bits of an element */
+  size_t packet_len;            /* 0: a symbol is a byte of a cell (w is 8);
+                                 * else bytes: a cell is a row of blocks of
+                                 * w packets, and bit b of packet l of a
+                                 * block is bit l of its symbol b.  A
+                                 * multiple of 8. */
+  uint8_t coef[];               /* rows * cols, each below 2^w */
 };
 
 /* A copy of coef with a new id; NULL with errno.  rows and cols are 0 to
@@ -28,6 +35,10 @@ struct matrix {
  */
 extern struct matrix *matrix_new (unsigned rows, unsigned cols,
                                   const uint8_t *coef);
+/* The same for packets: code crs, or any other bit matrix code. */
+extern struct matrix *matrix_new_packets (unsigned w, size_t packet_len,
+                                          unsigned rows, unsigned cols,
+                                          const uint8_t *coef);
 extern void matrix_free (struct matrix *);
 
 /* The m x k parity rows of code rs: row 0 all ones; row 1 is 2^i; row

@@ -167,11 +167,18 @@ sim_coder_free (struct coder *coder)
   c->inner = NULL;
 }
 
+static unsigned
+sim_coder_shares (struct coder *coder, struct coder_share *share)
+{
+  return coder_shares (((struct sim_coder *) coder)->inner, share);
+}
+
 static const struct coder_ops sim_coder_ops = {
   .name = "sim",
   .start = sim_coder_start,
   .submit = sim_coder_submit,
   .free = sim_coder_free,
+  .shares = sim_coder_shares,
 };
 
 void

@@ -1,0 +1,91 @@
+/* gpuraid: what gpuraid bench measures.
+ *
+ * An engine codes rects of cells by one matrix: ours (any coder, or the
+ * kernels alone), or one of bench/seeds/, the systems that gpuraid descends
+ * from, each with its own code and its own layout.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_ENGINE_H
+#define GPURAID_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gf/matrix.h"
+
+/* What is to be coded.  Cells are cell_len bytes; a chunk of a paper is a
+ * cell, so most papers have one rect of large cells.
+ */
+struct bench_case {
+  unsigned k, m, w;             /* w: 8, or bits of a symbol where the
+                                 * engine's code has a choice */
+  const struct matrix *matrix;  /* rows x cols: m x k to encode; the lost
+                                 * cells x k to decode */
+  size_t cell_len;
+  size_t nr_rects;
+  unsigned threads;             /* of the processor, for engines that use it */
+  unsigned slices;              /* pipelined over so many parts, 0: the
+                                 * engine's own choice */
+  const char *option;           /* one of the engine's options, or NULL */
+};
+
+struct engine;
+
+struct engine_ops {
+  const char *name;             /* "gcrs", "isal", ... */
+  const char *what;             /* one line */
+  const char *options;          /* words apart by blanks, the first is the
+                                 * default; NULL: none */
+  bool gpu;                     /* needs a device */
+  bool raw;                     /* can code what lies on the device; for the
+                                 * processor: what lies in memory */
+
+  /* The generator's m x k parity rows, of elements of w bits; NULL: code
+   * rs (w 8), or ours of crs where the case has packets.  0, or -1 with
+   * errno ERANGE where the code does not exist for (k, m, w).
+   */
+  int (*parity) (unsigned k, unsigned m, unsigned w, uint8_t *coef);
+  /* The length of a packet for this engine's code and cell_len; 0: symbols
+   * are bytes.  cell_len must then be a multiple of w times that.  NULL:
+   * bytes.
+   */
+  size_t (*packet_len) (unsigned w, size_t cell_len, const char *option);
+
+  /* All of it made ready for one case: buffers, kernels compiled.  NULL:
+   * why (256 bytes) says it.
+   */
+  struct engine *(*open) (const struct bench_case *, char *why);
+  void (*close) (struct engine *);
+
+  /* The cells in host memory: inputs to be filled before run, outputs to
+   * be read after.  r < nr_rects; i < cols, or j < rows.
+   */
+  uint8_t *(*in) (struct engine *, size_t r, unsigned i);
+  uint8_t *(*out) (struct engine *, size_t r, unsigned j);
+
+  /* Code it nr times.  0 and the seconds for all of them, -1: why.
+   *
+   * raw: from device memory to device memory, by device events (in memory
+   *   for the processor); load brought the inputs there, fetch brings the
+   *   outputs to out.
+   * overall: host memory to host memory, all copies within, pipelined as
+   *   the engine does it.
+   */
+  int (*load) (struct engine *, char *why);
+  int (*raw) (struct engine *, unsigned nr, double *seconds, char *why);
+  int (*fetch) (struct engine *, char *why);
+  int (*overall) (struct engine *, unsigned nr, double *seconds, char *why);
+};
+
+struct engine {
+  const struct engine_ops *ops;
+};
+
+/* By name, or NULL; and all, ended by NULL. */
+extern const struct engine_ops *engine_find (const char *name);
+extern const struct engine_ops *const engines[];
+
+#endif

@@ -1,0 +1,45 @@
+/* gpuraid: what a kernel is given, whoever wrote it.
+ *
+ * Shared with the kernels' own sources, so it needs only fixed integers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_KERNEL_PARAMS_H
+#define GPURAID_KERNEL_PARAMS_H
+
+#ifndef __CUDACC_RTC__
+#include <stdint.h>
+#endif
+
+/* All that a launch needs goes along as its one parameter, of which every
+ * driver takes 4 KiB, so that a small job costs no copy.
+ */
+#define KERNEL_PARAMS_LEN 4096
+#define KERNEL_MAX_CELLS 1008
+
+/* The memory blocks of a launch: blockIdx.y is the rect; blockIdx.x and
+ * threadIdx.x say where in the cell.
+ */
+struct kernel_params {
+  uint64_t base;                /* device address that offsets count from */
+  uint64_t tables;              /* of the matrix, for the generic kernels */
+  uint64_t crc;                 /* device address of uint32_t: per rect its
+                                 * inputs, then its outputs, the blocks of a
+                                 * cell in order; all 0 before the launch is
+                                 * not needed */
+  uint32_t cell_len;            /* bytes */
+  uint32_t nr_rects;
+  uint16_t cols, rows;          /* specialised kernels know them */
+  uint32_t unused;
+  uint32_t cell[KERNEL_MAX_CELLS]; /* in units of 64 bytes from base: per
+                                 * rect its inputs, then its outputs */
+};
+
+#ifdef __cplusplus
+static_assert (sizeof (struct kernel_params) <= KERNEL_PARAMS_LEN, "params");
+#else
+_Static_assert (sizeof (struct kernel_params) <= KERNEL_PARAMS_LEN, "params");
+#endif
+
+#endif
