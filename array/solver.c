@@ -121,7 +121,7 @@ make_matrix (struct solver *s, const struct solution *sol)
   FOR_EACH_BIT (r, sol->make)
     form (s, r, sol->given, &s->target[nr_tgt++ * nr_vars]);
 
-  if (matrix_express (nr_vars, nr_src, s->source, nr_tgt, s->target,
+  if (matrix_express (8, nr_vars, nr_src, s->source, nr_tgt, s->target,
                       s->coef) == -1)
     return NULL;
   return matrix_new (nr_tgt, nr_src, s->coef);

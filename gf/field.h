@@ -1,4 +1,4 @@
-/* gpuraid: GF(2^8) with polynomial 0x11d.
+/* gpuraid: the fields GF(2^w), w from 1 to 8.
  *
  * The one place that knows gf-complete.  Names start with field_ since
  * both gf-complete and ISA-L export gf_*.
@@ -13,20 +13,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define FIELD_MAX_W 8
+
 /* Tables for single elements: mul[a][b] is a * b, inv[a] is 1 / a, and
- * inv[0] is 0.
+ * inv[0] is 0.  Of a w below 8 only elements below 2^w count.
  */
 struct field {
   uint8_t mul[256][256];
   uint8_t inv[256];
 };
 
-/* Made by the first call, in whatever thread, and then only read; never
- * NULL.
+/* The polynomials, for w = 1 to 8, are 3, 7, 0xb, 0x13, 0x25, 0x43, 0x89
+ * and 0x11d, those of Jerasure; with each, 2 generates all other elements
+ * but 0.  Made by the first call for a w, in whatever thread, and then
+ * only read; never NULL.
  */
-extern const struct field *field_get (void);
+extern const struct field *field_get (unsigned w);
 
-/* dst = c * src, or with add dst ^= c * src.  Any thread.
+/* dst = c * src, or with add dst ^= c * src, in GF(2^8).  Any thread.
  *
  *   src, dst  len bytes, 64-byte aligned; they do not overlap
  *   len       a multiple of 64, less than 2 GiB

@@ -82,7 +82,7 @@ matrix_free (struct matrix *a)
 void
 matrix_rs_parity (unsigned k, unsigned m, uint8_t *coef)
 {
-  const struct field *f = field_get ();
+  const struct field *f = field_get (8);
   uint8_t power[64], *row;
 
   assert (k >= 1 && m >= 1 && k + m <= 64);
@@ -115,6 +115,7 @@ matrix_rs_parity (unsigned k, unsigned m, uint8_t *coef)
  * 13 us, with 10+4 and 4 lost 0.3 us, with the biggest system 5 ms.
  */
 struct system {
+  const struct field *field;
   unsigned nr_vars, nr_src, nr_tgt;
   unsigned nr_pivots;           /* in the first rows */
   uint8_t pivot_src[MATRIX_MAX]; /* by row */
@@ -123,10 +124,11 @@ struct system {
 };
 
 static void
-system_init (struct system *sys, unsigned nr_vars,
+system_init (struct system *sys, unsigned w, unsigned nr_vars,
              unsigned nr_src, const uint8_t *source,
              unsigned nr_tgt, const uint8_t *target)
 {
+  sys->field = field_get (w);
   sys->nr_vars = nr_vars;
   sys->nr_src = nr_src;
   sys->nr_tgt = nr_tgt;
@@ -145,7 +147,7 @@ system_init (struct system *sys, unsigned nr_vars,
 static void
 system_eliminate (struct system *sys, unsigned s)
 {
-  const struct field *f = field_get ();
+  const struct field *f = sys->field;
   unsigned width = sys->nr_src + sys->nr_tgt;
   unsigned p = sys->nr_pivots, r = p;
   const uint8_t *mul;
@@ -179,7 +181,7 @@ system_eliminate (struct system *sys, unsigned s)
 }
 
 int
-matrix_express (unsigned nr_vars,
+matrix_express (unsigned w, unsigned nr_vars,
                 unsigned nr_src, const uint8_t *source,
                 unsigned nr_tgt, const uint8_t *target,
                 uint8_t *coef)
@@ -190,7 +192,7 @@ matrix_express (unsigned nr_vars,
   assert (nr_src <= MATRIX_MAX);
   assert (nr_tgt <= MATRIX_MAX);
 
-  system_init (&sys, nr_vars, nr_src, source, nr_tgt, target);
+  system_init (&sys, w, nr_vars, nr_src, source, nr_tgt, target);
   for (unsigned s = 0; s < nr_src && sys.nr_pivots < nr_vars; s++)
     system_eliminate (&sys, s);
 

@@ -255,7 +255,7 @@ test_solved (void **state)
     for (unsigned r = 0; r < n; r++)
       if (r != lost)
         memcpy (source + s++ * k, role + r * k, k);
-    assert_int_equal (matrix_express (k, n - 1, source, 1, role + lost * k,
+    assert_int_equal (matrix_express (8, k, n - 1, source, 1, role + lost * k,
                                       coef), 0);
     u = ref_job_new (&rnd, 1, n - 1, coef, 1, 8192, false);
     s = 0;

@@ -25,7 +25,7 @@ static uint64_t seed;
 static void *
 get_field (void *unused)
 {
-  return (void *) field_get ();
+  return (void *) field_get (8);
 }
 
 static void
@@ -37,7 +37,7 @@ test_field (void **state)
 
   for (unsigned i = 0; i < ARRAY_LEN (threads); i++)
     assert_int_equal (pthread_create (&threads[i], NULL, get_field, NULL), 0);
-  f = field_get ();
+  f = field_get (8);
   for (unsigned i = 0; i < ARRAY_LEN (threads); i++) {
     pthread_join (threads[i], &got);
     assert_ptr_equal (got, f);
@@ -213,7 +213,7 @@ __attribute__ ((no_sanitize ("thread")))
 static bool
 reduce (struct minors *a, unsigned level, unsigned c)
 {
-  const struct field *f = field_get ();
+  const struct field *f = field_get (8);
   uint8_t *v = a->reduced[level];
   unsigned p = 0;
 
@@ -392,7 +392,7 @@ check_survivors (unsigned k, unsigned m, const uint8_t *role, uint64_t mask)
     else
       memcpy (target + k * nr_tgt++, role + k * r, k);
   }
-  assert_int_equal (matrix_express (k, nr_src, source, nr_tgt, target, coef),
+  assert_int_equal (matrix_express (8, k, nr_src, source, nr_tgt, target, coef),
                     0);
   check_product (k, nr_src, source, nr_tgt, target, coef);
 }
@@ -437,7 +437,7 @@ check_express (unsigned nr_vars, unsigned nr_src, const uint8_t *source,
   uint8_t *both = ref_alloc ((nr_src + nr_tgt) * nr_vars);
   uint8_t *coef = ref_alloc (nr_src * nr_tgt);
   unsigned rank = 0;
-  int r = matrix_express (nr_vars, nr_src, source, nr_tgt, target, coef);
+  int r = matrix_express (8, nr_vars, nr_src, source, nr_tgt, target, coef);
 
   memcpy (both, source, nr_src * nr_vars);
   memcpy (both + nr_src * nr_vars, target, nr_tgt * nr_vars);
@@ -509,7 +509,7 @@ test_express_degenerate (void **state)
     random_vectors (&rnd, nr_src, nr_vars, source, source, 0);
     random_vectors (&rnd, nr_tgt, nr_vars, target, source, nr_src);
     check_express (nr_vars, nr_src, source, nr_tgt, target);
-    nr_ok += matrix_express (nr_vars, nr_src, source, nr_tgt, target,
+    nr_ok += matrix_express (8, nr_vars, nr_src, source, nr_tgt, target,
                              coef) == 0;
   }
   /* Both outcomes were tried. */
@@ -528,11 +528,11 @@ test_express_biggest (void **state)
     ref_fill (&rnd, source, len);
   while (ref_rank (MATRIX_MAX, MATRIX_MAX, source) < MATRIX_MAX);
   ref_fill (&rnd, target, len);
-  assert_int_equal (matrix_express (MATRIX_MAX, MATRIX_MAX, source,
+  assert_int_equal (matrix_express (8, MATRIX_MAX, MATRIX_MAX, source,
                                     MATRIX_MAX, target, coef), 0);
   check_product (MATRIX_MAX, MATRIX_MAX, source, 4, target, coef);
   /* One source less spans less. */
-  assert_int_equal (matrix_express (MATRIX_MAX, MATRIX_MAX - 1, source,
+  assert_int_equal (matrix_express (8, MATRIX_MAX, MATRIX_MAX - 1, source,
                                     MATRIX_MAX, target, coef), -1);
   free (source);
   free (target);
@@ -545,11 +545,11 @@ test_express_nothing (void **state)
 {
   uint8_t zero[4] = { 0 }, one[4] = { 0, 1, 0, 0 }, coef[4];
 
-  assert_int_equal (matrix_express (4, 0, one, 1, zero, coef), 0);
-  assert_int_equal (matrix_express (4, 0, one, 1, one, coef), -1);
-  assert_int_equal (matrix_express (4, 1, one, 0, one, coef), 0);
-  assert_int_equal (matrix_express (4, 1, zero, 1, one, coef), -1);
-  assert_int_equal (matrix_express (4, 1, one, 1, zero, coef), 0);
+  assert_int_equal (matrix_express (8, 4, 0, one, 1, zero, coef), 0);
+  assert_int_equal (matrix_express (8, 4, 0, one, 1, one, coef), -1);
+  assert_int_equal (matrix_express (8, 4, 1, one, 0, one, coef), 0);
+  assert_int_equal (matrix_express (8, 4, 1, zero, 1, one, coef), -1);
+  assert_int_equal (matrix_express (8, 4, 1, one, 1, zero, coef), 0);
   assert_int_equal (coef[0], 0);
 }
 
