@@ -48,7 +48,8 @@ bench   := $(foreach d,bench bench/seeds,$(call folder,$(d)))
 # those of gpu/kernels/ as machine code too, where there is an nvcc.
 cu       = $(patsubst %.cu,$(B)/%.cu.o,$(sort $(wildcard $(1)/*.cu)))
 gpu_cu  := $(call cu,gpu/kernels)
-core    += $(gpu_cu) $(gpu_cu:.cu.o=.image.o)
+core    += $(gpu_cu) $(gpu_cu:.cu.o=.image.o) \
+	$(B)/gpu/kernels/specialised.cuh.o
 bench   += $(call cu,bench/seeds)
 plugin  := $(call folder,nbdkit-plugin)
 cli     := $(call folder,cli)
@@ -102,13 +103,18 @@ ARCHS   ?= $(filter 75 80 86 89 90 100 120,$(patsubst compute_%,%,\
 gencode  = $(foreach a,$(ARCHS),-gencode=arch=compute_$(a)$(comma)code=sm_$(a)) \
 	-gencode=arch=compute_$(firstword $(ARCHS))$(comma)code=compute_$(firstword $(ARCHS))
 
-$(B)/%.cu.c: %.cu scripts/embed gpu/kernel-params.h
+kernel_h := $(wildcard gpu/kernel-params.h gpu/kernels/*.cuh)
+
+$(B)/%.cu.c: %.cu scripts/embed $(kernel_h)
+	@mkdir -p $(@D)
+	scripts/embed text $< >$@
+$(B)/%.cuh.c: %.cuh scripts/embed $(kernel_h)
 	@mkdir -p $(@D)
 	scripts/embed text $< >$@
 
 ifneq ($(NVCC),)
 # The same machine code serves every build.
-build/%.fatbin: %.cu gpu/kernel-params.h
+build/%.fatbin: %.cu $(kernel_h)
 	@mkdir -p $(@D)
 	$(NVCC) -fatbin -Xcudafe --display_error_number -I. $(gencode) -o $@ $<
 $(B)/%.image.c: build/%.fatbin scripts/embed
@@ -121,6 +127,8 @@ $(B)/%.image.c: %.cu scripts/embed
 endif
 
 $(B)/%.cu.o: $(B)/%.cu.c
+	$(CC) $(CFLAGS) -c -o $@ $<
+$(B)/%.cuh.o: $(B)/%.cuh.c
 	$(CC) $(CFLAGS) -c -o $@ $<
 $(B)/%.image.o: $(B)/%.image.c
 	$(CC) $(CFLAGS) -c -o $@ $<

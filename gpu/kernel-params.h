@@ -8,7 +8,11 @@
 #ifndef GPURAID_KERNEL_PARAMS_H
 #define GPURAID_KERNEL_PARAMS_H
 
-#ifndef __CUDACC_RTC__
+#ifdef __CUDACC_RTC__           /* which has no headers */
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t;
+#else
 #include <stdint.h>
 #endif
 
@@ -18,8 +22,11 @@
 #define KERNEL_PARAMS_LEN 4096
 #define KERNEL_MAX_CELLS 1008
 
-/* The memory blocks of a launch: blockIdx.y is the rect; blockIdx.x and
- * threadIdx.x say where in the cell.
+/* A tile is what a block of threads takes of each cell of a rect at once.
+ * Blocks are numbered (tile, rect), and each goes on to the tiles that are
+ * gridDim further, and to the rects likewise: so any number of blocks does
+ * the whole launch, and few keep little in flight, in the order of the
+ * cells.
  */
 struct kernel_params {
   uint64_t base;                /* device address that offsets count from */
@@ -31,7 +38,7 @@ struct kernel_params {
   uint32_t cell_len;            /* bytes */
   uint32_t nr_rects;
   uint16_t cols, rows;          /* specialised kernels know them */
-  uint32_t unused;
+  uint32_t nr_tiles;            /* in a cell */
   uint32_t cell[KERNEL_MAX_CELLS]; /* in units of 64 bytes from base: per
                                  * rect its inputs, then its outputs */
 };

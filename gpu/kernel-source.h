@@ -1,9 +1,7 @@
 /* gpuraid: the source of a kernel for one matrix.
  *
- * Pure: text from a matrix.  The text is CUDA C that needs no header; with
- * tests/cuda-emulator.h in front of it, it is plain C too.  Its kernels are
- *
- *   extern "C" __global__ void gpuraid_kernel (struct kernel_params)
+ * Pure: text from a matrix.  The text is CUDA C++ that needs no header; the
+ * tests run it on the processor too.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,26 +19,60 @@
  */
 #define KERNEL_SOURCE_VERSION 1
 
-/* How a kernel is launched: (cell_len / (block * bytes), rounded up;
- * nr_rects) blocks of block threads.  No dynamic shared memory.
+/* A file of kernels that is built in. */
+struct kernel_image {
+  const char *source;           /* for the run-time compiler */
+  const unsigned char *image;   /* for the driver */
+  const size_t *len;            /* of image: 0 where there was no nvcc */
+};
+
+/* How a kernel is launched: its one parameter is a struct kernel_params;
+ * up to (kernel_tiles (), nr_rects) blocks of block threads, no dynamic
+ * shared memory.  Any cell_len that the coder's contract allows.
  */
 struct kernel_shape {
+  const char *name;             /* extern "C" */
+  const struct kernel_image *image; /* where it is; NULL: in the text */
   unsigned block;               /* threads */
   unsigned bytes;               /* of every cell, for each thread */
 };
 
+/* Tiles in a cell, for struct kernel_params. */
+static inline unsigned
+kernel_tiles (const struct kernel_shape *s, size_t cell_len)
+{
+  const size_t len = (size_t) s->block * s->bytes;
+
+  return (cell_len + len - 1) / len;
+}
+
+/* What the text can be like; how fast it is then depends on the device. */
+struct kernel_tuning {
+  unsigned bytes;               /* 4, 8 or 16: of a packet, for each thread */
+  unsigned block;               /* threads, a multiple of 32 */
+  unsigned group;               /* 1 to 4: neighbouring columns of which all
+                                 * sums are made once, for all rows */
+};
+
+/* What was fastest (docs/benchmarks.md), for this matrix. */
+extern void kernel_tune (const struct matrix *, bool crc,
+                         struct kernel_tuning *);
+
 /* The text, which the caller frees; NULL with errno, ENOTSUP if this
- * matrix is only for the generic kernel (too big, or a packet length that
- * the kernels can't do).  With crc the kernel also makes CRC32Cs, and then
- * serves only jobs that ask for them.
+ * matrix is only for the generic kernel.  With crc the kernel also makes
+ * CRC32Cs, and then serves only jobs that ask for them; bytes and block
+ * are then given by the blocks that are summed.
  */
 extern char *kernel_source (const struct matrix *, bool crc,
+                            const struct kernel_tuning *,
                             struct kernel_shape *);
 
-/* The tables of the generic kernel for a matrix, to be copied to the
- * device: NULL with errno, freed by the caller.
+/* The generic kernels, of gpu/kernels/generic.cu: which one, and the table
+ * that it needs of the matrix, to be copied to the device.  Freed by the
+ * caller; NULL with errno, ENOTSUP if no kernel can do it (crc of packets
+ * that are not of code crs in an array: w 4 or 8, 4096 bytes a block).
  */
-extern void *kernel_generic_tables (const struct matrix *, size_t *len);
-extern void kernel_generic_shape (bool crc, struct kernel_shape *);
+extern void *kernel_generic (const struct matrix *, bool crc, size_t *len,
+                             struct kernel_shape *);
 
 #endif

@@ -1,0 +1,44 @@
+/* gpuraid: what the writers of kernels share.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_KERNEL_SOURCE_INTERNAL_H
+#define GPURAID_KERNEL_SOURCE_INTERNAL_H
+
+#include <stdio.h>
+
+#include "gpu/kernel-params.h"
+#include "gpu/kernel-source.h"
+
+#define CRC_BLOCK_LEN 4096u
+
+/* gpu/kernels/specialised.cuh, whole. */
+extern const char source_specialised[];
+
+/* What the frame is told: see gpu/kernels/specialised.cuh. */
+struct kernel_frame {
+  unsigned block, bytes, w;
+  unsigned crc_words, crc_stride, crc_step;
+};
+
+/* All up to the body of the function code. */
+extern void kernel_source_begin (FILE *fp, const struct matrix *, bool crc,
+                                 const struct kernel_frame *);
+
+/* After the line that sums cell n of nr: all that is pending, if that is
+ * enough.
+ */
+#define CRC_PENDING 16          /* as in gpu/kernels/specialised.cuh */
+extern void kernel_source_flush (FILE *fp, unsigned n, unsigned nr);
+
+/* kernel_source for packets. */
+extern char *kernel_source_packets (const struct matrix *, bool crc,
+                                    const struct kernel_tuning *,
+                                    struct kernel_shape *);
+
+/* kernel_generic for packets. */
+extern void *kernel_generic_packets (const struct matrix *, bool crc,
+                                     size_t *len, struct kernel_shape *);
+
+#endif

@@ -1,0 +1,327 @@
+/* gpuraid: write the kernel for a matrix over GF(2^8).
+ *
+ * A byte times 2^b is b doublings, so a row is evaluated as a polynomial
+ * in 2 (Horner): the sum of the inputs whose coefficient has bit 7,
+ * doubled, plus the sum of those with bit 6, and so on; 7 doublings a row,
+ * whatever the number of inputs.  These sums are made from sums of a few
+ * neighbouring inputs, each of which is made once for all rows.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bits.h"
+#include "gpu/kernel-source-internal.h"
+
+#define MAX_GROUP 4u
+#define CRC_BYTES 16u           /* of a block, for each thread */
+
+/* More would compile for minutes. */
+#define MAX_PRODUCTS 4096u
+
+struct writer {
+  FILE *fp;
+  const struct matrix *a;
+  unsigned group;
+  unsigned nr_cols;             /* that are not all 0 */
+  unsigned col[MATRIX_MAX];
+};
+
+static void
+find_columns (struct writer *w)
+{
+  const struct matrix *a = w->a;
+
+  w->nr_cols = 0;
+  for (unsigned i = 0; i < a->cols; i++)
+    for (unsigned j = 0; j < a->rows; j++)
+      if (a->coef[j * a->cols + i] != 0) {
+        w->col[w->nr_cols++] = i;
+        break;
+      }
+}
+
+/* Which columns of group g have bit b in row j. */
+static unsigned
+group_mask (const struct writer *w, unsigned g, unsigned j, unsigned b)
+{
+  unsigned mask = 0;
+
+  for (unsigned n = 0; n < w->group; n++) {
+    unsigned c = g * w->group + n;
+
+    if (c < w->nr_cols &&
+        w->a->coef[j * w->a->cols + w->col[c]] >> b & 1)
+      mask |= 1u << n;
+  }
+  return mask;
+}
+
+/* The variable that holds a sum: dCOLUMN_WORD or sGROUP_MASK_WORD. */
+static void
+print_sum (const struct writer *w, unsigned g, unsigned mask, unsigned word)
+{
+  if (mask & (mask - 1))
+    fprintf (w->fp, "s%u_%u_%u", g, mask, word);
+  else
+    fprintf (w->fp, "d%u_%u", w->col[g * w->group + __builtin_ctz (mask)], word);
+}
+
+static void
+print_sum_of_group (const struct writer *w, unsigned g, unsigned mask,
+                    const bool *have, unsigned word)
+{
+  const unsigned low = mask & -mask, rest = mask & ~low;
+  const unsigned next = rest & -rest, last = rest & ~next;
+
+  fprintf (w->fp, "  const u32 s%u_%u_%u = ", g, mask, word);
+  if (last == 0 || have[rest]) {
+    print_sum (w, g, low, word);
+    fprintf (w->fp, " ^ ");
+    print_sum (w, g, rest, word);
+  }
+  else {
+    fprintf (w->fp, "xor3 (");
+    print_sum (w, g, low, word);
+    fprintf (w->fp, ", ");
+    print_sum (w, g, next, word);
+    fprintf (w->fp, ", ");
+    print_sum (w, g, last, word);
+    fprintf (w->fp, ")");
+  }
+  fprintf (w->fp, ";\n");
+}
+
+/* Those sums of a group that some row needs, small ones first: a sum of
+ * four is one of two with the other two, or with a sum of three.
+ */
+static void
+print_sums (const struct writer *w, unsigned g, unsigned word)
+{
+  bool need[1 << MAX_GROUP] = { false };
+
+  for (unsigned j = 0; j < w->a->rows; j++)
+    for (unsigned b = 0; b < 8; b++)
+      need[group_mask (w, g, j, b)] = true;
+  if (need[15] && !need[14] && !need[12])
+    need[12] = true;
+  for (unsigned n = 2; n <= MAX_GROUP; n++)
+    for (unsigned mask = 1; mask < 1u << MAX_GROUP; mask++)
+      if (need[mask] && nr_bits (mask) == n)
+        print_sum_of_group (w, g, mask, need, word);
+}
+
+/* The sum of what has bit b in row j; false and nothing if there is none. */
+static bool
+print_terms (const struct writer *w, unsigned j, unsigned b, unsigned word)
+{
+  unsigned nr_groups = div_round_up (w->nr_cols, w->group);
+  unsigned g[MATRIX_MAX], mask[MATRIX_MAX], n = 0, i = 0;
+
+  for (unsigned h = 0; h < nr_groups; h++)
+    if ((mask[n] = group_mask (w, h, j, b)) != 0)
+      g[n++] = h;
+  for (; n - i > 2; i += 2) {
+    fprintf (w->fp, "xor3 (");
+    print_sum (w, g[i], mask[i], word);
+    fprintf (w->fp, ", ");
+    print_sum (w, g[i+1], mask[i+1], word);
+    fprintf (w->fp, ", ");
+  }
+  for (unsigned first = i; first < n; first++) {
+    if (first > i)
+      fprintf (w->fp, " ^ ");
+    print_sum (w, g[first], mask[first], word);
+  }
+  for (; i > 0; i -= 2)
+    fprintf (w->fp, ")");
+  return n > 0;
+}
+
+static bool
+row_has_bit (const struct writer *w, unsigned j, unsigned b)
+{
+  for (unsigned i = 0; i < w->a->cols; i++)
+    if (w->a->coef[j * w->a->cols + i] >> b & 1)
+      return true;
+  return false;
+}
+
+static void
+print_row (const struct writer *w, unsigned j, unsigned word)
+{
+  int b = 7;
+
+  while (b > 0 && !row_has_bit (w, j, b))
+    b--;
+  fprintf (w->fp, "  u32 r%u_%u = ", j, word);
+  if (!print_terms (w, j, b, word))
+    fprintf (w->fp, "0");
+  fprintf (w->fp, ";\n");
+  while (b-- > 0) {
+    fprintf (w->fp, "  r%u_%u = double_xor (r%u_%u, ", j, word, j, word);
+    if (!print_terms (w, j, b, word))
+      fprintf (w->fp, "0");
+    fprintf (w->fp, ");\n");
+  }
+}
+
+static const char member_of_word[] = "xyzw";
+
+static void
+print_loads (const struct writer *w, unsigned words, bool crc)
+{
+  static const char *const type[] = { "", "u32", "uint2", "", "uint4" };
+  unsigned c = 0;
+
+  for (unsigned i = 0; i < w->a->cols; i++) {
+    bool used = c < w->nr_cols && w->col[c] == i;
+
+    if (!used && !crc)
+      continue;
+    c += used;
+    fprintf (w->fp, "  const %s c%u = load%u (CELL (%u));\n", type[words], i,
+             words * 4, i);
+    for (unsigned n = 0; used && n < words; n++)
+      if (words == 1)
+        fprintf (w->fp, "  const u32 d%u_0 = c%u;\n", i, i);
+      else
+        fprintf (w->fp, "  const u32 d%u_%u = c%u.%c;\n", i, n, i,
+                 member_of_word[n]);
+  }
+}
+
+static void
+print_crc (const struct writer *w)
+{
+  const unsigned nr = w->a->cols + w->a->rows;
+
+  for (unsigned n = 0; n < nr; n++) {
+    if (n < w->a->cols)
+      fprintf (w->fp, "  CRC (%u, NEXT (NEXT (NEXT (c%u.x, c%u.y), c%u.z), "
+               "c%u.w));\n", n, n, n, n, n);
+    else {
+      unsigned j = n - w->a->cols;
+
+      fprintf (w->fp, "  CRC (%u, NEXT (NEXT (NEXT (r%u_0, r%u_1), r%u_2), "
+               "r%u_3));\n", n, j, j, j, j);
+    }
+    kernel_source_flush (w->fp, n, nr);
+  }
+}
+
+static void
+print_store (const struct writer *w, unsigned j, unsigned words)
+{
+  fprintf (w->fp, "  store%u (CELL (%u)", words * 4, w->a->cols + j);
+  for (unsigned n = 0; n < words; n++)
+    fprintf (w->fp, ", r%u_%u", j, n);
+  fprintf (w->fp, ");\n");
+}
+
+/* Words two at a time, since two that are the same but for their data hide
+ * each other's latency; row by row, so that few results are held.
+ */
+static void
+print_code (const struct writer *w, unsigned words, bool crc)
+{
+  unsigned nr_groups = div_round_up (w->nr_cols, w->group);
+
+  print_loads (w, words, crc);
+  for (unsigned n = 0; n < words; n += 2) {
+    const unsigned end = MIN (n + 2, words);
+
+    for (unsigned g = 0; g < nr_groups; g++)
+      for (unsigned word = n; word < end; word++)
+        print_sums (w, g, word);
+    for (unsigned j = 0; j < w->a->rows; j++) {
+      for (unsigned word = n; word < end; word++)
+        print_row (w, j, word);
+      if (end == words)
+        print_store (w, j, words);
+    }
+  }
+  if (crc)
+    print_crc (w);
+}
+
+/* The lines before the frame. */
+void
+kernel_source_begin (FILE *fp, const struct matrix *a, bool crc,
+                     const struct kernel_frame *f)
+{
+  fprintf (fp, "#define COLS %u\n#define ROWS %u\n", a->cols, a->rows);
+  fprintf (fp, "#define BLOCK %u\n#define BYTES %u\n", f->block, f->bytes);
+  fprintf (fp, "#define W %u\n#define PACKET_LEN %zu\n", f->w, a->packet_len);
+  if (crc)
+    fprintf (fp, "#define CRC_WORDS %u\n#define CRC_STRIDE %u\n"
+             "#define CRC_STEP %u\n", f->crc_words, f->crc_stride,
+             f->crc_step);
+  fputs (source_specialised, fp);
+  fprintf (fp, "\nINLINE void\ncode (const struct kernel_params &p, "
+           "const struct place &here)\n{\n");
+}
+
+void
+kernel_source_flush (FILE *fp, unsigned n, unsigned nr)
+{
+  if (n + 1 == nr || (n + 1) % CRC_PENDING == 0)
+    fprintf (fp, "  CRC_FLUSH (%u, %u);\n", n / CRC_PENDING * CRC_PENDING,
+             n % CRC_PENDING + 1);
+}
+
+static char *
+kernel_source_bytes (const struct matrix *a, bool crc,
+                     const struct kernel_tuning *t, struct kernel_shape *s)
+{
+  const unsigned bytes = crc ? CRC_BYTES : t->bytes;
+  const struct kernel_frame frame = {
+    .block = crc ? CRC_BLOCK_LEN / CRC_BYTES : t->block, .bytes = bytes,
+    .w = 1, .crc_words = 4, .crc_stride = 4, .crc_step = CRC_BYTES,
+  };
+  struct writer w = { .a = a, .group = t->group };
+  char *text;
+  size_t len;
+
+  w.fp = open_memstream (&text, &len);
+  if (w.fp == NULL)
+    return NULL;
+  find_columns (&w);
+  kernel_source_begin (w.fp, a, crc, &frame);
+  print_code (&w, bytes / 4, crc);
+  fprintf (w.fp, "}\n");
+  if (fclose (w.fp) != 0) {
+    free (text);
+    return NULL;
+  }
+  *s = (struct kernel_shape) {
+    .name = "gpuraid_kernel", .block = frame.block, .bytes = bytes,
+  };
+  return text;
+}
+
+void
+kernel_tune (const struct matrix *a, bool crc, struct kernel_tuning *t)
+{
+  t->block = 128;
+  t->bytes = 8;
+  t->group = a->rows == 1 ? 1 : a->rows == 2 ? 2 : 3;
+}
+
+char *
+kernel_source (const struct matrix *a, bool crc,
+               const struct kernel_tuning *t, struct kernel_shape *s)
+{
+  if (a->rows == 0 || a->cols == 0 || a->rows * a->cols > MAX_PRODUCTS) {
+    errno = ENOTSUP;
+    return NULL;
+  }
+  return a->packet_len == 0 ? kernel_source_bytes (a, crc, t, s)
+    : kernel_source_packets (a, crc, t, s);
+}
