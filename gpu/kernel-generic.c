@@ -44,7 +44,7 @@ void *
 kernel_generic (const struct matrix *a, bool crc, size_t *len,
                 struct kernel_shape *s)
 {
-  const struct field *f = field_get ();
+  const struct field *f = field_get (8);
   struct product *t;
 
   if (a->packet_len > 0)

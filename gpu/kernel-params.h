@@ -29,7 +29,8 @@ typedef unsigned long long uint64_t;
  * cells.
  */
 struct kernel_params {
-  uint64_t base;                /* device address that offsets count from */
+  uint64_t in_base, out_base;   /* device addresses that cell counts from, of
+                                 * inputs and of outputs */
   uint64_t tables;              /* of the matrix, for the generic kernels */
   uint64_t crc;                 /* device address of uint32_t: per rect its
                                  * inputs, then its outputs, the blocks of a
@@ -39,8 +40,9 @@ struct kernel_params {
   uint32_t nr_rects;
   uint16_t cols, rows;          /* specialised kernels know them */
   uint32_t nr_tiles;            /* in a cell */
-  uint32_t cell[KERNEL_MAX_CELLS]; /* in units of 64 bytes from base: per
-                                 * rect its inputs, then its outputs */
+  uint32_t packet_len, w;       /* for the generic kernels of packets */
+  uint32_t cell[KERNEL_MAX_CELLS]; /* in units of 64 bytes: per rect its
+                                 * inputs, then its outputs */
 };
 
 #ifdef __cplusplus

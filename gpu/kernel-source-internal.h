@@ -37,6 +37,11 @@ extern char *kernel_source_packets (const struct matrix *, bool crc,
                                     const struct kernel_tuning *,
                                     struct kernel_shape *);
 
+/* Whether the kernels can make CRCs for a matrix of packets: w is 4 or 8,
+ * and w packets are a block.
+ */
+extern bool kernel_crc_packets (const struct matrix *);
+
 /* kernel_generic for packets. */
 extern void *kernel_generic_packets (const struct matrix *, bool crc,
                                      size_t *len, struct kernel_shape *);

@@ -11,6 +11,7 @@
 #include "gpu/kernel-params.h"
 #include "gpu/kernels/parts.cuh"
 
+/* As in gpu/kernel-generic.c. */
 #define BLOCK 256
 #define BYTES 16                /* of every cell, for each thread */
 #define MAX_CRC_CELLS 384       /* of a rect */
@@ -69,7 +70,7 @@ add_crc (const struct crc_state &c, u32 cell, uint4 d)
 
 /* Rows row to row + nr - 1, nr <= R. */
 template <int R, bool CRC> INLINE void
-run_rows (const struct kernel_params &p, u32 first, u64 at, u32 row, u32 nr,
+run_rows (const struct kernel_params &p, u32 first, u32 pos, u32 row, u32 nr,
           bool inside, const struct crc_state &c)
 {
   const struct product *t = (const struct product *) p.tables + row;
@@ -84,7 +85,7 @@ run_rows (const struct kernel_params &p, u32 first, u64 at, u32 row, u32 nr,
     uint4 d = make_uint4 (0, 0, 0, 0);
 
     if (inside)
-      d = load16 (cell_address (p, first + i, at));
+      d = load16 (cell_address (p, first + i, p.in_base + pos));
     const struct indices x = make_indices (d.x, d.y), y = make_indices (d.z, d.w);
 
     if (CRC && row == 0)
@@ -111,7 +112,7 @@ run_rows (const struct kernel_params &p, u32 first, u64 at, u32 row, u32 nr,
                                 prmt (sum[j][2], sum[j][3], 0x7531));
 
     if (inside)
-      store16 (cell_address (p, first + p.cols + row + j, at),
+      store16 (cell_address (p, first + p.cols + row + j, p.out_base + pos),
                r.x, r.y, r.z, r.w);
     if (CRC)
       add_crc (c, p.cols + row + j, r);
@@ -129,8 +130,8 @@ run_tile (const struct kernel_params &p, u32 first, u32 tile,
   if (!CRC && !inside)
     return;
   for (u32 row = 0; row < p.rows; row += R)
-    run_rows<R, CRC> (p, first, p.base + pos, row,
-                      min (p.rows - row, (u32) R), inside, c);
+    run_rows<R, CRC> (p, first, pos, row, min (p.rows - row, (u32) R), inside,
+                      c);
   if (CRC) {
     __syncthreads ();
     crc_end (crc, p, c.sums, first, p.cols + p.rows, tile);

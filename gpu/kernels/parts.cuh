@@ -97,11 +97,11 @@ double_xor (u32 a, u32 x)
 
 /* ---- cells ------------------------------------------------------------- */
 
-/* cell nr of the launch, at pos. */
+/* Cell nr of the launch; at: its base, and the position in it. */
 INLINE u64
-cell_address (const struct kernel_params &p, u32 nr, u64 base_and_pos)
+cell_address (const struct kernel_params &p, u32 nr, u64 at)
 {
-  return base_and_pos + (u64) p.cell[nr] * 64;
+  return at + (u64) p.cell[nr] * 64;
 }
 
 /* Cells are read once. */

@@ -24,7 +24,7 @@ __device__ const tables crc = crc_make_tables<CRC_WORDS, CRC_STRIDE, CRC_STEP> (
 
 /* Where a thread is. */
 struct place {
-  u64 at;                       /* base, and the position in the cell */
+  u64 in, out;                  /* bases, and the position in the cell */
   u32 first;                    /* number of the rect's first cell */
 #ifdef CRC_WORDS
   u32 (*sums)[tables::WARPS];   /* of the cells of the rect */
@@ -34,7 +34,8 @@ struct place {
 #endif
 };
 
-#define CELL(n) cell_address (p, here.first + (n), here.at)
+#define CELL(n) \
+  cell_address (p, here.first + (n), (n) < COLS ? here.in : here.out)
 #define CRC_PENDING 16
 #define CRC(n, sum) here.pending[(n) % CRC_PENDING][threadIdx.x] = (sum)
 #define CRC_FLUSH(n, nr) crc_flush (here, n, nr)
@@ -64,7 +65,8 @@ run_tile (const struct kernel_params &p, struct place &here, u32 tile)
 #if PACKET_LEN > 0
   pos = pos / PACKET_LEN * (W * PACKET_LEN) + pos % PACKET_LEN;
 #endif
-  here.at = p.base + pos;
+  here.in = p.in_base + pos;
+  here.out = p.out_base + pos;
 #ifndef CRC_WORDS
   if (pos < p.cell_len)
     code (p, here);
