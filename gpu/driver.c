@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,9 +20,14 @@ static char load_error[256];    /* empty: driver is complete */
 static const struct call {
   size_t offset;
   const char *symbol;
+  bool optional;
 } calls[] = {
-#define X(name, symbol, args) { offsetof (struct driver, name), #symbol },
+#define X(name, symbol, args) \
+  { offsetof (struct driver, name), #symbol, false },
   DRIVER_CALLS (X)
+#undef X
+#define X(name, symbol, args) { offsetof (struct driver, name), #symbol, true },
+  DRIVER_OPTIONAL_CALLS (X)
 #undef X
 };
 
@@ -39,7 +45,7 @@ load (void)
   for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
     void *p = dlsym (lib, calls[i].symbol);
 
-    if (p == NULL) {
+    if (p == NULL && !calls[i].optional) {
       snprintf (load_error, sizeof load_error,
                 "the CUDA driver is too old: it has no %s", calls[i].symbol);
       return;

@@ -48,6 +48,14 @@ typedef struct CUevent_st *CUevent;
 #define CU_FUNC_ATTRIBUTE_NUM_REGS 4
 #define CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES 3
 
+typedef struct {
+  int srcAccessOrder;           /* CU_MEMCPY_SRC_ACCESS_ORDER_... */
+  struct { int type, id; } srcLocHint, dstLocHint;
+  unsigned flags;
+} CUmemcpyAttributes;
+
+#define CU_MEMCPY_SRC_ACCESS_ORDER_STREAM 1
+
 /* X (our name, the driver's symbol, arguments) */
 #define DRIVER_CALLS(X)                                                 \
   X (init, cuInit, (unsigned flags))                                    \
@@ -112,9 +120,19 @@ typedef struct CUevent_st *CUevent;
       unsigned block_x, unsigned block_y, unsigned block_z,             \
       unsigned shared_len, CUstream, void **params, void **extra))
 
+/* Those that older drivers lack: NULL there.  From CUDA 13: many copies for
+ * the price of few, in any order among themselves.
+ */
+#define DRIVER_OPTIONAL_CALLS(X)                                        \
+  X (memcpy_batch_async, cuMemcpyBatchAsync_v2,                         \
+     (CUdeviceptr *dst, CUdeviceptr *src, size_t *len, size_t nr,       \
+      CUmemcpyAttributes *, size_t *first_of_attributes,                \
+      size_t nr_attributes, CUstream))
+
 struct driver {
 #define X(name, symbol, args) CUresult (*name) args;
   DRIVER_CALLS (X)
+  DRIVER_OPTIONAL_CALLS (X)
 #undef X
 };
 

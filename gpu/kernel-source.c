@@ -309,9 +309,21 @@ kernel_source_bytes (const struct matrix *a, bool crc,
 void
 kernel_tune (const struct matrix *a, bool crc, struct kernel_tuning *t)
 {
-  t->block = 128;
-  t->bytes = 8;
-  t->group = a->rows == 1 ? 1 : a->rows == 2 ? 2 : 3;
+  *t = (struct kernel_tuning) { .bytes = 8, .block = 128, .group = 3 };
+  if (a->packet_len > 0) {
+    if (a->w * a->rows > 32)
+      t->bytes = 4;
+    if (a->w > 4)
+      t->block = 64;
+  }
+  else if ((a->rows > 12 && a->cols <= 36) || a->cols > 40) {
+    t->block = 64;
+    t->group = 4;
+  }
+  else if (a->cols > 12 && a->cols <= 22)
+    t->bytes = 16;
+  else if (a->rows <= 2)
+    t->group = a->rows;
 }
 
 char *
