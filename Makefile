@@ -63,8 +63,13 @@ tools   := $(patsubst tests/tools/%.c,$(B)/tests/tools/%,\
 	$(sort $(wildcard tests/tools/*.c)))
 fuzzers := $(patsubst tests/%.c,build/fuzz/%,$(fuzz_c))
 
+# A driver and a run-time compiler for machines that have none; see
+# docs/testing.md.
+fake_cuda := build/tests/fake-cuda/libcuda.so.1 \
+	build/tests/fake-cuda/libnvrtc.so.13
+
 all: $(if $(plugin),$(OUT)/nbdkit-gpuraid-plugin.so) \
-     $(if $(cli),$(OUT)/gpuraid) $(tools) \
+     $(if $(cli),$(OUT)/gpuraid) $(tools) $(fake_cuda) \
      $(if $(SAN),$(B)/tests/first-malloc.so)
 
 $(OUT)/nbdkit-gpuraid-plugin.so: $(plugin) $(control) $(core)
@@ -133,6 +138,24 @@ $(B)/%.cuh.o: $(B)/%.cuh.c
 $(B)/%.image.o: $(B)/%.image.c
 	$(CC) $(CFLAGS) -c -o $@ $<
 
+# ---- the fakes, for tests: the same in every build, and never sanitized
+
+fake_o   = $(patsubst %,build/tests/fake-cuda/%.o,$(1))
+fake_cc  = $(CC) $(filter-out -fsanitize=% -fno-sanitize-%,$(CFLAGS))
+
+build/tests/fake-cuda/%.o: tests/fake-cuda/%.c
+	@mkdir -p $(@D)
+	$(fake_cc) -MMD -MP -c -o $@ $<
+build/tests/fake-cuda/emulator.o: $(wildcard tests/fake-cuda/*.h) scripts/embed
+	@mkdir -p $(@D)
+	scripts/embed text tests/fake-cuda/emulator.h >$(@:.o=.text.c)
+	$(fake_cc) -c -o $@ $(@:.o=.text.c)
+build/tests/fake-cuda/libcuda.so.1: \
+		$(call fake_o,device memory stream module scheduler fiber)
+	$(CC) -shared -pthread -Wl,-Bsymbolic,-soname,$(@F) -o $@ $^ -ldl
+build/tests/fake-cuda/libnvrtc.so.13: $(call fake_o,nvrtc kernels emulator)
+	$(CC) -shared -pthread -Wl,-Bsymbolic,-soname,$(@F) -o $@ $^
+
 # Fuzzers are built whole from source, so that all of it is instrumented.
 fuzz: $(fuzzers)
 build/fuzz/%: tests/%.c $(foreach d,common raidmap gf,$(wildcard $(d)/*.[ch])) \
@@ -142,7 +165,7 @@ build/fuzz/%: tests/%.c $(foreach d,common raidmap gf,$(wildcard $(d)/*.[ch])) \
 	  -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
 	  -o $@ $(filter %.c,$^) $(LIBS)
 
-unit: $(unit)
+unit: $(unit) $(fake_cuda)
 
 check: all $(unit)
 	scripts/check-layers
@@ -155,4 +178,4 @@ clean:
 .PHONY: all unit fuzz check clean
 .SECONDARY:
 
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+-include $(shell find $(B) build/tests/fake-cuda -name '*.d' 2>/dev/null)

@@ -102,6 +102,15 @@ need_loop ()
   [ -b "$dev" ] || skip "no loop devices"
 }
 
+# The driver and the run-time compiler of tests/fake-cuda/ from now on, for
+# the server and the command; tests/fake-cuda/device.c lists FAKE_CUDA_*.
+use_fake_cuda ()
+{
+  local dir=build/tests/fake-cuda
+  [ -e "$dir/libcuda.so.1" ] || fail "no $dir/libcuda.so.1: run make"
+  export LD_LIBRARY_PATH=$PWD/$dir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+}
+
 # wait_for SECONDS COMMAND...: until the command succeeds.
 wait_for ()
 {

@@ -1,0 +1,24 @@
+/* gpuraid: tests: CUDA without a GPU.
+ *
+ * The driver and the run-time compiler of tests/fake-cuda/, for unit
+ * tests; scripts call use_fake_cuda of tests/functions.sh instead.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_TESTS_FAKE_CUDA_H
+#define GPURAID_TESTS_FAKE_CUDA_H
+
+/* From now on libcuda.so.1 and libnvrtc.so.13 mean the fakes.  Before
+ * anything of gpu/ is called; what tests/fake-cuda/device.c reads from the
+ * environment is for the caller to set before, or with fake_cuda_set.
+ */
+extern void use_fake_cuda (void);
+
+/* setenv, NULL: unsetenv; the fakes know it at once. */
+extern void fake_cuda_set (const char *name, const char *value);
+
+/* One of the counters of fakeCount in tests/fake-cuda/device.c. */
+extern long long fake_cuda_count (const char *name);
+
+#endif

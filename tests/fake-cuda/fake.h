@@ -1,0 +1,196 @@
+/* gpuraid: tests: the inside of the fake driver.
+ *
+ * All state is guarded by one lock; kernels run and bytes are copied
+ * without it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_FAKE_CUDA_FAKE_H
+#define GPURAID_FAKE_CUDA_FAKE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpu/driver.h"
+#include "tests/fake-cuda/runtime.h"
+#include "tests/fake-cuda/scheduler.h"
+
+#define MAX_DEVICES 64
+
+#define CUDA_ERROR_INVALID_VALUE 1
+#define CUDA_ERROR_NOT_INITIALIZED 3
+#define CUDA_ERROR_DEVICE_UNAVAILABLE 46
+#define CUDA_ERROR_NO_DEVICE 100
+#define CUDA_ERROR_INVALID_DEVICE 101
+#define CUDA_ERROR_INVALID_IMAGE 200
+#define CUDA_ERROR_INVALID_CONTEXT 201
+#define CUDA_ERROR_NO_BINARY_FOR_GPU 209
+#define CUDA_ERROR_INVALID_HANDLE 400
+#define CUDA_ERROR_NOT_FOUND 500
+#define CUDA_ERROR_ILLEGAL_ADDRESS 700
+#define CUDA_ERROR_CONTEXT_IS_DESTROYED 709
+#define CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED 712
+#define CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED 713
+#define CUDA_ERROR_LAUNCH_FAILED 719
+#define CUDA_ERROR_UNKNOWN 999
+
+/* The drivers exports them; the declarations come from gpu/driver.h. */
+#define X(name, symbol, args) extern CUresult symbol args;
+DRIVER_CALLS (X)
+#undef X
+
+/* Bytes that a kernel may touch. */
+struct memory {
+  struct memory *next;
+  struct CUctx_st *ctx;         /* that made it */
+  enum memory_kind { DEVICE, HOST_ALLOC, HOST_REGISTERED } kind;
+  char *host;                   /* NULL for DEVICE */
+  char *device;
+  size_t len;                   /* as asked for */
+  bool portable, mapped;
+  char *map, *host_map;         /* what is really mapped, in map_len bytes;
+                                 * host_map NULL: not by us */
+  size_t map_len;
+};
+
+struct module_image {
+  void *dl;
+  const struct emu_module *module;
+  struct range range;           /* its variables and constants */
+};
+
+struct CUmod_st {
+  struct CUmod_st *next;
+  struct CUctx_st *ctx;
+  struct module_image image;
+};
+
+struct CUfunc_st {
+  struct CUfunc_st *next;
+  struct CUmod_st *module;
+  const struct emu_kernel *kernel;
+  char name[128];
+};
+
+struct op {
+  struct op *next;
+  enum op_kind { OP_LAUNCH, OP_COPY, OP_SET, OP_WAIT, OP_RECORD } kind;
+  uint64_t seq;                 /* in its stream, from 1 */
+
+  struct CUfunc_st *func;
+  struct emu_dim blocks, threads;
+  void **params;                /* and what they point to, in one piece */
+  bool lost;                    /* the device is, before this launch */
+
+  char *dst;
+  const char *src;              /* NULL: what staged holds */
+  void *staged;
+  size_t len;
+  int byte;
+
+  struct CUstream_st *wait_stream;
+  uint64_t wait_seq;
+  struct CUevent_st *event;
+};
+
+struct CUstream_st {
+  struct CUstream_st *next;
+  struct CUctx_st *ctx;
+  bool non_blocking, destroyed, stop;
+  pthread_t thread;
+  struct op *first, **last;
+  uint64_t queued, done;        /* seq of the newest */
+};
+
+struct CUevent_st {
+  struct CUevent_st *next;
+  struct CUctx_st *ctx;
+  unsigned flags;
+  bool destroyed;
+  struct CUstream_st *stream;   /* of the last record, or NULL */
+  uint64_t seq;
+  uint64_t nsec;                /* when it happened, of that record */
+};
+
+struct CUctx_st {
+  int device;
+  unsigned retained;
+  CUresult error;               /* sticky, 0: none */
+  struct CUstream_st *streams;  /* kept until the context goes */
+  struct CUstream_st *null_stream;
+  struct CUevent_st *events;
+  struct CUmod_st *modules;
+  struct CUfunc_st *funcs;
+};
+
+struct device {
+  struct CUctx_st ctx;          /* the primary one */
+  bool lost;
+  size_t used;                  /* of its memory */
+  unsigned long long nr_launches;
+};
+
+struct counters {
+  unsigned long long launches, copies, copied_len, pageable_copies;
+  unsigned long long kernel_errors, faults, leaked;
+};
+
+extern struct fake {
+  pthread_mutex_t lock;
+  pthread_cond_t changed;       /* an op ended, or came */
+  bool initialized;
+  int pid;                      /* that called cuInit */
+  int nr_devices;
+  int arch;                     /* 90 */
+  size_t memory_len;            /* of each device */
+  unsigned slow_usec;
+  unsigned long long lost_after; /* launches; 0: never */
+  int lost_device;              /* or -1: each */
+  bool kernel_errors_return;    /* instead of ending the process */
+  struct device device[MAX_DEVICES];
+  struct memory *memory;
+  struct counters counters;
+} fake;
+
+enum need { NEED_INIT, NEED_CONTEXT };
+
+/* First thing in every call, takes the lock: 0, or the error to return
+ * (the lock is not held then).  *ctx: the thread's context, if that is
+ * needed.
+ */
+extern CUresult fake_enter (const char *symbol, enum need,
+                            struct CUctx_st **ctx);
+extern CUresult fake_leave (CUresult);
+
+/* With the lock held. */
+extern CUresult fake_fault (const char *symbol, int device);
+extern bool fake_is_sticky (CUresult);
+extern void fake_configure (void);
+extern struct CUctx_st *fake_current (void);
+
+/* stream.c, all with the lock held (which waiting gives up). */
+extern struct CUstream_st *stream_find (struct CUctx_st *, CUstream);
+/* Put op, made by calloc, into the queue, behind what it must wait for. */
+extern void stream_add (struct CUstream_st *, struct op *);
+extern void stream_wait_seq (struct CUstream_st *, uint64_t seq);
+extern void stream_wait_all (struct CUctx_st *);
+extern void stream_close_all (struct CUctx_st *);
+
+/* memory.c, likewise.  The ranges are the caller's to free. */
+extern struct memory *memory_find (const void *device, size_t len);
+extern struct range *memory_ranges (struct CUctx_st *, size_t *nr,
+                                    const struct range *more);
+extern size_t memory_close (struct CUctx_st *);
+extern bool memory_is_mapped (const struct memory *, struct CUctx_st *);
+
+/* module.c, likewise.  Is this among the variables of a module? */
+extern bool module_owns (struct CUctx_st *, const void *, size_t len);
+extern size_t module_close (struct CUctx_st *);
+
+/* module.c, without the lock. */
+extern CUresult module_launch (struct CUctx_st *, const struct op *);
+
+#endif

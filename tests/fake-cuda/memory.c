@@ -1,0 +1,530 @@
+/* gpuraid: tests: a fake CUDA driver: memory and copies.
+ *
+ * Memory of a device is memory of the host.  Pinned memory is mapped twice:
+ * kernels use the second address, and know only that one, so that a host
+ * pointer given to a kernel is found out.  To register what the caller has
+ * mapped, its pages are replaced by those of a file in memory, which keeps
+ * what is in them: nobody may write there meanwhile.  The pages stay when
+ * it is unregistered.
+ *
+ * Copies take what is device memory where a device address belongs, and
+ * anything else where a host address belongs.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/fake-cuda/fake.h"
+
+#define PAGE_LEN 4096
+#define GARBAGE_LEN (4 << 20)   /* of new memory that is no zeroes */
+
+static size_t
+to_pages (size_t len)
+{
+  return (len + PAGE_LEN - 1) & ~(size_t) (PAGE_LEN - 1);
+}
+
+/* ---- what there is */
+
+static bool
+is_inside (const void *p, size_t len, const char *start, size_t whole)
+{
+  uintptr_t a = (uintptr_t) p, b = (uintptr_t) start;
+
+  return start && a >= b && a - b <= whole && len <= whole - (a - b);
+}
+
+struct memory *
+memory_find (const void *device, size_t len)
+{
+  for (struct memory *m = fake.memory; m; m = m->next)
+    if (is_inside (device, len, m->device, m->len))
+      return m;
+  return NULL;
+}
+
+static struct memory *
+find_host (const void *host, size_t len)
+{
+  for (struct memory *m = fake.memory; m; m = m->next)
+    if (is_inside (host, len, m->host, m->len))
+      return m;
+  return NULL;
+}
+
+bool
+memory_is_mapped (const struct memory *m, struct CUctx_st *c)
+{
+  return m->kind == DEVICE ? m->ctx == c
+    : m->mapped && (m->portable || m->ctx == c);
+}
+
+static int
+compare_ranges (const void *a, const void *b)
+{
+  const struct range *x = a, *y = b;
+
+  return (x->lo > y->lo) - (x->lo < y->lo);
+}
+
+struct range *
+memory_ranges (struct CUctx_st *c, size_t *nr, const struct range *more)
+{
+  struct range *all;
+  size_t max = 1;
+
+  for (struct memory *m = fake.memory; m; m = m->next)
+    max++;
+  all = calloc (max, sizeof *all);
+  if (all == NULL)
+    return NULL;
+  *nr = 0;
+  all[(*nr)++] = *more;
+  for (struct memory *m = fake.memory; m; m = m->next)
+    if (memory_is_mapped (m, c)) {
+      all[*nr].lo = (uintptr_t) m->device;
+      all[(*nr)++].hi = (uintptr_t) m->device + m->len;
+    }
+  qsort (all, *nr, sizeof *all, compare_ranges);
+  return all;
+}
+
+static struct memory *
+add_memory (struct CUctx_st *c, enum memory_kind kind, size_t len)
+{
+  struct memory *m = calloc (1, sizeof *m);
+
+  if (m == NULL)
+    return NULL;
+  m->ctx = c;
+  m->kind = kind;
+  m->len = len;
+  m->map_len = to_pages (len);
+  m->next = fake.memory;
+  fake.memory = m;
+  return m;
+}
+
+static void
+remove_memory (struct memory *m)
+{
+  struct memory **p;
+
+  for (p = &fake.memory; *p != m; p = &(*p)->next)
+    ;
+  *p = m->next;
+  if (m->map)
+    munmap (m->map, m->map_len);
+  if (m->host_map)
+    munmap (m->host_map, m->map_len);
+  if (m->kind == DEVICE)
+    fake.device[m->ctx->device].used -= m->len;
+  free (m);
+}
+
+size_t
+memory_close (struct CUctx_st *c)
+{
+  size_t nr = 0;
+
+  for (struct memory *m = fake.memory, *next; m; m = next) {
+    next = m->next;
+    if (m->ctx == c) {
+      remove_memory (m);
+      nr++;
+    }
+  }
+  return nr;
+}
+
+/* ---- of a device */
+
+CUresult
+cuMemAlloc_v2 (CUdeviceptr *p, size_t len)
+{
+  struct CUctx_st *c;
+  CUresult r = fake_enter ("cuMemAlloc_v2", NEED_CONTEXT, &c);
+  struct device *d;
+  struct memory *m;
+
+  if (r != CUDA_SUCCESS)
+    return r;
+  d = &fake.device[c->device];
+  if (len == 0)
+    return fake_leave (CUDA_ERROR_INVALID_VALUE);
+  if (len > fake.memory_len - d->used ||
+      (m = add_memory (c, DEVICE, len)) == NULL)
+    return fake_leave (CUDA_ERROR_OUT_OF_MEMORY);
+  d->used += len;
+  m->map = mmap (NULL, m->map_len, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (m->map == MAP_FAILED) {
+    m->map = NULL;
+    remove_memory (m);
+    return fake_leave (CUDA_ERROR_OUT_OF_MEMORY);
+  }
+  memset (m->map, 0xcd, m->len < GARBAGE_LEN ? m->len : GARBAGE_LEN);
+  m->device = m->map;
+  *p = (CUdeviceptr) m->device;
+  return fake_leave (CUDA_SUCCESS);
+}
+
+/* Freeing works after an error too, and returns it. */
+static CUresult
+enter_to_free (const char *symbol)
+{
+  CUresult r = fake_enter (symbol, NEED_INIT, NULL);
+
+  if (r == CUDA_SUCCESS && fake_current () == NULL)
+    r = fake_leave (CUDA_ERROR_INVALID_CONTEXT);
+  return r;
+}
+
+/* What runs may still use it. */
+static CUresult
+free_memory (struct memory *m)
+{
+  CUresult r = fake_current ()->error;
+
+  for (int i = 0; i < fake.nr_devices; i++)
+    if (m->portable || m->ctx == &fake.device[i].ctx)
+      stream_wait_all (&fake.device[i].ctx);
+  remove_memory (m);
+  return fake_leave (r);
+}
+
+CUresult
+cuMemFree_v2 (CUdeviceptr p)
+{
+  CUresult r = enter_to_free ("cuMemFree_v2");
+  struct memory *m;
+
+  if (r != CUDA_SUCCESS)
+    return r;
+  if (p == 0)
+    return fake_leave (CUDA_SUCCESS);
+  m = memory_find ((void *) p, 0);
+  if (m == NULL || m->kind != DEVICE || (char *) p != m->device)
+    return fake_leave (CUDA_ERROR_INVALID_VALUE);
+  return free_memory (m);
+}
+
+/* ---- of the host */
+
+/* A file in memory as m->map; NULL: none. */
+static int
+map_file (struct memory *m)
+{
+  int fd = memfd_create ("fake-cuda", MFD_CLOEXEC);
+
+  if (fd == -1)
+    return -1;
+  if (ftruncate (fd, m->map_len) == 0)
+    m->map = mmap (NULL, m->map_len, PROT_READ | PROT_WRITE, MAP_SHARED,
+                   fd, 0);
+  if (m->map == NULL || m->map == MAP_FAILED) {
+    m->map = NULL;
+    close (fd);
+    return -1;
+  }
+  m->device = m->map;
+  return fd;
+}
+
+CUresult
+cuMemHostAlloc (void **p, size_t len, unsigned flags)
+{
+  struct CUctx_st *c;
+  CUresult r = fake_enter ("cuMemHostAlloc", NEED_CONTEXT, &c);
+  struct memory *m;
+  int fd = -1;
+
+  if (r != CUDA_SUCCESS)
+    return r;
+  if (len == 0 || (flags & ~7))
+    return fake_leave (CUDA_ERROR_INVALID_VALUE);
+  m = add_memory (c, HOST_ALLOC, len);
+  if (m == NULL)
+    return fake_leave (CUDA_ERROR_OUT_OF_MEMORY);
+  m->portable = flags & CU_MEMHOSTALLOC_PORTABLE;
+  m->mapped = flags & CU_MEMHOSTALLOC_DEVICEMAP;
+  fd = map_file (m);
+  if (fd != -1) {
+    m->host = mmap (NULL, m->map_len, PROT_READ | PROT_WRITE, MAP_SHARED,
+                    fd, 0);
+    close (fd);
+    if (m->host == MAP_FAILED)
+      m->host = NULL;
+    m->host_map = m->host;
+  }
+  if (m->host == NULL) {
+    remove_memory (m);
+    return fake_leave (CUDA_ERROR_OUT_OF_MEMORY);
+  }
+  memset (m->host, 0xcd, len < GARBAGE_LEN ? len : GARBAGE_LEN);
+  *p = m->host;
+  return fake_leave (CUDA_SUCCESS);
+}
+
+CUresult
+cuMemFreeHost (void *p)
+{
+  CUresult r = enter_to_free ("cuMemFreeHost");
+  struct memory *m;
+
+  if (r != CUDA_SUCCESS)
+    return r;
+  m = find_host (p, 0);
+  if (m == NULL || m->kind != HOST_ALLOC || m->host != p)
+    return fake_leave (CUDA_ERROR_INVALID_VALUE);
+  return free_memory (m);
+}
+
+/* Not by memcpy, of which a sanitizer would know: pages of zeroes are left
+ * alone, most of an arena is.
+ */
+static void
+copy_pages (char *dst, const char *src, size_t len)
+{
+  for (size_t i = 0; i < len; i += PAGE_LEN) {
+    const uint64_t *from = (const uint64_t *) (src + i);
+    uint64_t *to = (uint64_t *) (dst + i);
+    size_t j = 0;
+
+    while (j < PAGE_LEN / 8 && from[j] == 0)
+      j++;
+    for (; j < PAGE_LEN / 8; j++)
+      to[j] = from[j];
+  }
+}
+
+/* Only whole pages can be replaced; others have one address. */
+static CUresult
+map_again (struct memory *m)
+{
+  void *p = MAP_FAILED;
+  int fd;
+
+  if (((uintptr_t) m->host | m->len) & (PAGE_LEN - 1)) {
+    m->device = m->host;
+    return CUDA_SUCCESS;
+  }
+  fd = map_file (m);
+  if (fd != -1) {
+    copy_pages (m->map, m->host, m->map_len);
+    p = mmap (m->host, m->map_len, PROT_READ | PROT_WRITE,
+              MAP_SHARED | MAP_FIXED, fd, 0);
+    close (fd);
+  }
+  return p == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+CUresult
+cuMemHostRegister_v2 (void *p, size_t len, unsigned flags)
+{
+  struct CUctx_st *c;
+  CUresult r = fake_enter ("cuMemHostRegister_v2", NEED_CONTEXT, &c);
+  struct memory *m;
+
+  if (r != CUDA_SUCCESS)
+    return r;
+  if (p == NULL || len == 0 || (flags & ~15))
+    return fake_leave (CUDA_ERROR_INVALID_VALUE);
+  for (m = fake.memory; m; m = m->next)
+    if (m->host && m->host < (char *) p + len && (char *) p < m->host + m->len)
+      return fake_leave (CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+  m = add_memory (c, HOST_REGISTERED, len);
+  if (m == NULL)
+    return fake_leave (CUDA_ERROR_OUT_OF_MEMORY);
+  m->host = p;
+  m->portable = flags & CU_MEMHOSTREGISTER_PORTABLE;
+  m->mapped = flags & CU_MEMHOSTREGISTER_DEVICEMAP;
+  r = map_again (m);
+  if (r != CUDA_SUCCESS)
+    remove_memory (m);
+  return fake_leave (r);
+}
+
+CUresult
+cuMemHostUnregister (void *p)
+{
+  CUresult r = enter_to_free ("cuMemHostUnregister");
+  struct memory *m;
+
+  if (r != CUDA_SUCCESS)
+    return r;
+  m = find_host (p, 0);
+  if (m == NULL || m->kind != HOST_REGISTERED || m->host != p)
+    return fake_leave (CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+  return free_memory (m);
+}
+
+CUresult
+cuMemHostGetDevicePointer_v2 (CUdeviceptr *device, void *p, unsigned flags)
+{
+  struct CUctx_st *c;
+  CUresult r = fake_enter ("cuMemHostGetDevicePointer_v2", NEED_CONTEXT, &c);
+  struct memory *m;
+
+  if (r != CUDA_SUCCESS)
+    return r;
+  m = find_host (p, 1);
+  if (m == NULL || flags != 0 || !memory_is_mapped (m, c))
+    return fake_leave (CUDA_ERROR_INVALID_VALUE);
+  *device = (CUdeviceptr) (m->device + ((char *) p - m->host));
+  return fake_leave (CUDA_SUCCESS);
+}
+
+/* ---- copies */
+
+static bool
+is_device_range (CUdeviceptr p, size_t len, struct CUctx_st *c)
+{
+  struct memory *m = memory_find ((void *) p, len);
+
+  return m ? memory_is_mapped (m, c) : module_owns (c, (void *) p, len);
+}
+
+/* An address of the host, and not one that only kernels may use. */
+static bool
+is_host_range (const void *p)
+{
+  struct memory *m = memory_find (p, 0);
+
+  return m == NULL || m->device == m->host;
+}
+
+static bool
+is_pageable (struct CUctx_st *c, const void *p, size_t len)
+{
+  return memory_find (p, len) == NULL && find_host (p, len) == NULL &&
+    !module_owns (c, p, len);
+}
+
+/* Releases the lock.  wait: until it is done. */
+static CUresult
+add_copy (struct CUctx_st *c, CUstream stream, void *dst, const void *src,
+          size_t len, bool wait)
+{
+  struct CUstream_st *s = stream_find (c, stream);
+  struct op *op;
+  uint64_t seq;
+
+  if (s == NULL)
+    return fake_leave (CUDA_ERROR_INVALID_HANDLE);
+  op = calloc (1, sizeof *op);
+  if (op == NULL)
+    return fake_leave (CUDA_ERROR_OUT_OF_MEMORY);
+  op->kind = OP_COPY;
+  op->dst = dst;
+  op->src = src;
+  op->len = len;
+  if (!wait && is_pageable (c, src, len)) {
+    /* The driver takes what is not pinned before it returns. */
+    op->src = NULL;
+    op->staged = malloc (len);
+    if (op->staged == NULL) {
+      free (op);
+      return fake_leave (CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    memcpy (op->staged, src, len);
+    fake.counters.pageable_copies++;
+  }
+  if (!wait && is_pageable (c, dst, len)) {
+    wait = true;
+    fake.counters.pageable_copies++;
+  }
+  fake.counters.copies++;
+  fake.counters.copied_len += len;
+  stream_add (s, op);
+  seq = op->seq;
+  if (wait)
+    stream_wait_seq (s, seq);
+  return fake_leave (wait ? c->error : CUDA_SUCCESS);
+}
+
+static CUresult
+copy (const char *symbol, CUdeviceptr to, void *dst, CUdeviceptr from,
+      const void *src, size_t len, CUstream stream, bool wait)
+{
+  struct CUctx_st *c;
+  CUresult r = fake_enter (symbol, NEED_CONTEXT, &c);
+
+  if (r != CUDA_SUCCESS)
+    return r;
+  if (len == 0)
+    return fake_leave (CUDA_SUCCESS);
+  if (dst ? !is_host_range (dst) : !is_device_range (to, len, c))
+    return fake_leave (CUDA_ERROR_INVALID_VALUE);
+  if (src ? !is_host_range (src) : !is_device_range (from, len, c))
+    return fake_leave (CUDA_ERROR_INVALID_VALUE);
+  return add_copy (c, stream, dst ? dst : (void *) to,
+                   src ? src : (const void *) from, len, wait);
+}
+
+CUresult
+cuMemcpyHtoD_v2 (CUdeviceptr to, const void *src, size_t len)
+{
+  return copy ("cuMemcpyHtoD_v2", to, NULL, 0, src, len, NULL, true);
+}
+
+CUresult
+cuMemcpyDtoH_v2 (void *dst, CUdeviceptr from, size_t len)
+{
+  return copy ("cuMemcpyDtoH_v2", 0, dst, from, NULL, len, NULL, true);
+}
+
+CUresult
+cuMemcpyHtoDAsync_v2 (CUdeviceptr to, const void *src, size_t len,
+                      CUstream stream)
+{
+  return copy ("cuMemcpyHtoDAsync_v2", to, NULL, 0, src, len, stream, false);
+}
+
+CUresult
+cuMemcpyDtoHAsync_v2 (void *dst, CUdeviceptr from, size_t len,
+                      CUstream stream)
+{
+  return copy ("cuMemcpyDtoHAsync_v2", 0, dst, from, NULL, len, stream,
+               false);
+}
+
+CUresult
+cuMemcpyDtoDAsync_v2 (CUdeviceptr to, CUdeviceptr from, size_t len,
+                      CUstream stream)
+{
+  return copy ("cuMemcpyDtoDAsync_v2", to, NULL, from, NULL, len, stream,
+               false);
+}
+
+CUresult
+cuMemsetD8Async (CUdeviceptr to, unsigned char byte, size_t len,
+                 CUstream stream)
+{
+  struct CUctx_st *c;
+  CUresult r = fake_enter ("cuMemsetD8Async", NEED_CONTEXT, &c);
+  struct CUstream_st *s;
+  struct op *op;
+
+  if (r != CUDA_SUCCESS)
+    return r;
+  s = stream_find (c, stream);
+  if (s == NULL)
+    return fake_leave (CUDA_ERROR_INVALID_HANDLE);
+  if (!is_device_range (to, len, c))
+    return fake_leave (CUDA_ERROR_INVALID_VALUE);
+  op = calloc (1, sizeof *op);
+  if (op == NULL)
+    return fake_leave (CUDA_ERROR_OUT_OF_MEMORY);
+  op->kind = OP_SET;
+  op->dst = (char *) to;
+  op->byte = byte;
+  op->len = len;
+  stream_add (s, op);
+  return fake_leave (CUDA_SUCCESS);
+}

@@ -1,0 +1,484 @@
+/* gpuraid: tests: a fake CUDA driver: streams and events.
+ *
+ * A stream is a queue and a thread that serves it.  All order is told by
+ * numbers: an operation has the next number of its stream, and has ended
+ * when the stream's done has reached it; an event is a stream and a
+ * number.  After an error of its context an operation does nothing.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/fake-cuda/fake.h"
+
+/* Others may still hold their numbers. */
+static struct CUstream_st *closed_streams;
+
+static uint64_t
+now (void)
+{
+  struct timespec t;
+
+  clock_gettime (CLOCK_MONOTONIC, &t);
+  return t.tv_sec * UINT64_C (1000000000) + t.tv_nsec;
+}
+
+/* ---- the thread of a stream */
+
+static CUresult
+do_op (struct CUctx_st *c, const struct op *op)
+{
+  switch (op->kind) {
+  case OP_LAUNCH:
+    if (op->lost)
+      return CUDA_ERROR_LAUNCH_FAILED;
+    return module_launch (c, op);
+  case OP_COPY:
+    memcpy (op->dst, op->src ? op->src : op->staged, op->len);
+    break;
+  case OP_SET:
+    memset (op->dst, op->byte, op->len);
+    break;
+  case OP_WAIT: case OP_RECORD:
+    break;
+  }
+  return CUDA_SUCCESS;
+}
+
+static void
+run_op (struct CUstream_st *s, const struct op *op)
+{
+  struct CUctx_st *c = s->ctx;
+  CUresult r;
+
+  if (op->kind == OP_WAIT)
+    stream_wait_seq (op->wait_stream, op->wait_seq);
+  if (op->kind == OP_RECORD && op->event->stream == s &&
+      op->event->seq == op->seq)
+    op->event->nsec = now ();
+  if (c->error)
+    return;
+  pthread_mutex_unlock (&fake.lock);
+  r = do_op (c, op);
+  pthread_mutex_lock (&fake.lock);
+  if (r != CUDA_SUCCESS && c->error == CUDA_SUCCESS)
+    c->error = r;
+  if (op->lost)
+    fake.device[c->device].lost = true;
+}
+
+static void
+free_op (struct op *op)
+{
+  free (op->params);
+  free (op->staged);
+  free (op);
+}
+
+static void *
+stream_main (void *arg)
+{
+  struct CUstream_st *s = arg;
+
+  pthread_mutex_lock (&fake.lock);
+  for (;;) {
+    struct op *op = s->first;
+
+    if (op == NULL) {
+      if (s->stop)
+        break;
+      pthread_cond_wait (&fake.changed, &fake.lock);
+      continue;
+    }
+    run_op (s, op);
+    s->first = op->next;
+    if (s->first == NULL)
+      s->last = &s->first;
+    s->done = op->seq;
+    free_op (op);
+    pthread_cond_broadcast (&fake.changed);
+  }
+  pthread_mutex_unlock (&fake.lock);
+  return NULL;
+}
+
+static struct CUstream_st *
+new_stream (struct CUctx_st *c, bool non_blocking)
+{
+  struct CUstream_st *s = calloc (1, sizeof *s);
+
+  if (s == NULL)
+    return NULL;
+  s->ctx = c;
+  s->non_blocking = non_blocking;
+  s->last = &s->first;
+  if (pthread_create (&s->thread, NULL, stream_main, s) != 0) {
+    free (s);
+    return NULL;
+  }
+  return s;
+}
+
+/* Gives up the lock meanwhile. */
+static void
+stop_stream (struct CUstream_st *s)
+{
+  if (s->stop)
+    return;
+  s->stop = true;
+  pthread_cond_broadcast (&fake.changed);
+  pthread_mutex_unlock (&fake.lock);
+  pthread_join (s->thread, NULL);
+  pthread_mutex_lock (&fake.lock);
+}
+
+/* ---- for the others */
+
+struct CUstream_st *
+stream_find (struct CUctx_st *c, CUstream stream)
+{
+  if (stream == NULL) {
+    if (c->null_stream == NULL)
+      c->null_stream = new_stream (c, false);
+    return c->null_stream;
+  }
+  for (struct CUstream_st *s = c->streams; s; s = s->next)
+    if (s == stream)
+      return s->destroyed ? NULL : s;
+  return NULL;
+}
+
+static void
+append (struct CUstream_st *s, struct op *op)
+{
+  op->seq = ++s->queued;
+  *s->last = op;
+  s->last = &op->next;
+}
+
+static void
+append_wait (struct CUstream_st *s, struct CUstream_st *other, uint64_t seq)
+{
+  struct op *op;
+
+  if (other == NULL || other == s || other->done >= seq)
+    return;
+  op = calloc (1, sizeof *op);
+  if (op == NULL)
+    abort ();
+  op->kind = OP_WAIT;
+  op->wait_stream = other;
+  op->wait_seq = seq;
+  append (s, op);
+}
+
+void
+stream_add (struct CUstream_st *s, struct op *op)
+{
+  struct CUctx_st *c = s->ctx;
+
+  /* The default stream and all that are not non-blocking wait for each
+   * other.
+   */
+  if (s == c->null_stream) {
+    for (struct CUstream_st *t = c->streams; t; t = t->next)
+      if (!t->non_blocking)
+        append_wait (s, t, t->queued);
+  }
+  else if (!s->non_blocking && c->null_stream)
+    append_wait (s, c->null_stream, c->null_stream->queued);
+  append (s, op);
+  pthread_cond_broadcast (&fake.changed);
+}
+
+void
+stream_wait_seq (struct CUstream_st *s, uint64_t seq)
+{
+  while (s->done < seq)
+    pthread_cond_wait (&fake.changed, &fake.lock);
+}
+
+void
+stream_wait_all (struct CUctx_st *c)
+{
+  for (struct CUstream_st *s = c->streams; s; s = s->next)
+    stream_wait_seq (s, s->queued);
+  if (c->null_stream)
+    stream_wait_seq (c->null_stream, c->null_stream->queued);
+}
+
+static void
+bury (struct CUstream_st *s)
+{
+  stop_stream (s);
+  s->next = closed_streams;
+  closed_streams = s;
+}
+
+void
+stream_close_all (struct CUctx_st *c)
+{
+  struct CUstream_st *s;
+  struct CUevent_st *e;
+
+  while ((s = c->streams) != NULL) {
+    c->streams = s->next;
+    bury (s);
+  }
+  if (c->null_stream)
+    bury (c->null_stream);
+  c->null_stream = NULL;
+  while ((e = c->events) != NULL) {
+    c->events = e->next;
+    free (e);
+  }
+}
+
+/* ---- streams */
+
+CUresult
+cuStreamCreateWithPriority (CUstream *stream, unsigned flags, int priority)
+{
+  struct CUctx_st *c;
+  CUresult r = fake_enter ("cuStreamCreateWithPriority", NEED_CONTEXT, &c);
+  struct CUstream_st *s;
+
+  if (r != CUDA_SUCCESS)
+    return r;
+  if (flags & ~CU_STREAM_NON_BLOCKING)
+    return fake_leave (CUDA_ERROR_INVALID_VALUE);
+  s = new_stream (c, flags & CU_STREAM_NON_BLOCKING);
+  if (s == NULL)
+    return fake_leave (CUDA_ERROR_OUT_OF_MEMORY);
+  s->next = c->streams;
+  c->streams = s;
+  *stream = s;
+  return fake_leave (CUDA_SUCCESS);
+}
+
+/* In any context of this process: NULL if there is no such stream. */
+static struct CUstream_st *
+find_anywhere (struct CUctx_st *c, CUstream stream)
+{
+  struct CUstream_st *s = NULL;
+
+  if (stream == NULL)
+    return stream_find (c, NULL);
+  for (int i = 0; s == NULL && i < fake.nr_devices; i++)
+    s = stream_find (&fake.device[i].ctx, stream);
+  return s;
+}
+
+/* Even after an error, which is then what it returns. */
+CUresult
+cuStreamDestroy_v2 (CUstream stream)
+{
+  struct CUctx_st *c = fake_current ();
+  CUresult r = fake_enter ("cuStreamDestroy_v2", NEED_INIT, &c);
+  struct CUstream_st *s;
+
+  if (r != CUDA_SUCCESS)
+    return r;
+  if (c == NULL)
+    return fake_leave (CUDA_ERROR_INVALID_CONTEXT);
+  s = stream ? find_anywhere (c, stream) : NULL;
+  if (s == NULL)
+    return fake_leave (CUDA_ERROR_INVALID_HANDLE);
+  s->destroyed = true;
+  stop_stream (s);
+  return fake_leave (s->ctx->error);
+}
+
+CUresult
+cuStreamSynchronize (CUstream stream)
+{
+  struct CUctx_st *c;
+  CUresult r = fake_enter ("cuStreamSynchronize", NEED_CONTEXT, &c);
+  struct CUstream_st *s;
+
+  if (r != CUDA_SUCCESS)
+    return r;
+  s = find_anywhere (c, stream);
+  if (s == NULL)
+    return fake_leave (CUDA_ERROR_INVALID_HANDLE);
+  stream_wait_seq (s, s->queued);
+  return fake_leave (s->ctx->error);
+}
+
+CUresult
+cuCtxSynchronize (void)
+{
+  struct CUctx_st *c;
+  CUresult r = fake_enter ("cuCtxSynchronize", NEED_CONTEXT, &c);
+
+  if (r != CUDA_SUCCESS)
+    return r;
+  stream_wait_all (c);
+  return fake_leave (c->error);
+}
+
+/* ---- events */
+
+static struct CUevent_st *
+find_event (CUevent event)
+{
+  for (int i = 0; i < fake.nr_devices; i++)
+    for (struct CUevent_st *e = fake.device[i].ctx.events; e; e = e->next)
+      if (e == event)
+        return e->destroyed ? NULL : e;
+  return NULL;
+}
+
+static bool
+is_over (const struct CUevent_st *e)
+{
+  return e->stream == NULL || e->stream->done >= e->seq;
+}
+
+CUresult
+cuStreamWaitEvent (CUstream stream, CUevent event, unsigned flags)
+{
+  struct CUctx_st *c;
+  CUresult r = fake_enter ("cuStreamWaitEvent", NEED_CONTEXT, &c);
+  struct CUstream_st *s;
+  struct CUevent_st *e;
+
+  if (r != CUDA_SUCCESS)
+    return r;
+  s = stream_find (c, stream);
+  e = find_event (event);
+  if (s == NULL || e == NULL)
+    return fake_leave (CUDA_ERROR_INVALID_HANDLE);
+  if (flags != 0)
+    return fake_leave (CUDA_ERROR_INVALID_VALUE);
+  append_wait (s, e->stream, e->seq);
+  pthread_cond_broadcast (&fake.changed);
+  return fake_leave (CUDA_SUCCESS);
+}
+
+CUresult
+cuEventCreate (CUevent *event, unsigned flags)
+{
+  struct CUctx_st *c;
+  CUresult r = fake_enter ("cuEventCreate", NEED_CONTEXT, &c);
+  struct CUevent_st *e;
+
+  if (r != CUDA_SUCCESS)
+    return r;
+  if (flags & ~(CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING))
+    return fake_leave (CUDA_ERROR_INVALID_VALUE);
+  e = calloc (1, sizeof *e);
+  if (e == NULL)
+    return fake_leave (CUDA_ERROR_OUT_OF_MEMORY);
+  e->ctx = c;
+  e->flags = flags;
+  e->next = c->events;
+  c->events = e;
+  *event = e;
+  return fake_leave (CUDA_SUCCESS);
+}
+
+/* Its memory stays until its context goes: a queue may know it. */
+CUresult
+cuEventDestroy_v2 (CUevent event)
+{
+  CUresult r = fake_enter ("cuEventDestroy_v2", NEED_INIT, NULL);
+  struct CUevent_st *e;
+
+  if (r != CUDA_SUCCESS)
+    return r;
+  if (fake_current () == NULL)
+    return fake_leave (CUDA_ERROR_INVALID_CONTEXT);
+  e = find_event (event);
+  if (e == NULL)
+    return fake_leave (CUDA_ERROR_INVALID_HANDLE);
+  e->destroyed = true;
+  return fake_leave (e->ctx->error);
+}
+
+CUresult
+cuEventRecord (CUevent event, CUstream stream)
+{
+  struct CUctx_st *c;
+  CUresult r = fake_enter ("cuEventRecord", NEED_CONTEXT, &c);
+  struct CUstream_st *s;
+  struct CUevent_st *e;
+  struct op *op;
+
+  if (r != CUDA_SUCCESS)
+    return r;
+  s = stream_find (c, stream);
+  e = find_event (event);
+  if (s == NULL || e == NULL || e->ctx != c)
+    return fake_leave (CUDA_ERROR_INVALID_HANDLE);
+  op = calloc (1, sizeof *op);
+  if (op == NULL)
+    return fake_leave (CUDA_ERROR_OUT_OF_MEMORY);
+  op->kind = OP_RECORD;
+  op->event = e;
+  stream_add (s, op);
+  e->stream = s;
+  e->seq = op->seq;
+  return fake_leave (CUDA_SUCCESS);
+}
+
+CUresult
+cuEventQuery (CUevent event)
+{
+  struct CUctx_st *c;
+  CUresult r = fake_enter ("cuEventQuery", NEED_CONTEXT, &c);
+  struct CUevent_st *e;
+
+  if (r != CUDA_SUCCESS)
+    return r;
+  e = find_event (event);
+  if (e == NULL)
+    return fake_leave (CUDA_ERROR_INVALID_HANDLE);
+  if (e->ctx->error)
+    return fake_leave (e->ctx->error);
+  return fake_leave (is_over (e) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
+}
+
+CUresult
+cuEventSynchronize (CUevent event)
+{
+  struct CUctx_st *c;
+  CUresult r = fake_enter ("cuEventSynchronize", NEED_CONTEXT, &c);
+  struct CUevent_st *e;
+
+  if (r != CUDA_SUCCESS)
+    return r;
+  e = find_event (event);
+  if (e == NULL)
+    return fake_leave (CUDA_ERROR_INVALID_HANDLE);
+  if (e->stream)
+    stream_wait_seq (e->stream, e->seq);
+  return fake_leave (e->ctx->error);
+}
+
+CUresult
+cuEventElapsedTime (float *ms, CUevent start, CUevent end)
+{
+  struct CUctx_st *c;
+  CUresult r = fake_enter ("cuEventElapsedTime", NEED_CONTEXT, &c);
+  struct CUevent_st *a, *b;
+
+  if (r != CUDA_SUCCESS)
+    return r;
+  a = find_event (start);
+  b = find_event (end);
+  if (a == NULL || b == NULL || a->ctx != b->ctx ||
+      a->stream == NULL || b->stream == NULL ||
+      ((a->flags | b->flags) & CU_EVENT_DISABLE_TIMING))
+    return fake_leave (CUDA_ERROR_INVALID_HANDLE);
+  if (a->ctx->error)
+    return fake_leave (a->ctx->error);
+  if (!is_over (a) || !is_over (b))
+    return fake_leave (CUDA_ERROR_NOT_READY);
+  *ms = ((double) b->nsec - (double) a->nsec) / 1e6;
+  return fake_leave (CUDA_SUCCESS);
+}
