@@ -83,6 +83,18 @@ cpu_coder_start (struct coder *coder, void *arena, size_t arena_len)
   return workers_start (c->workers);
 }
 
+static size_t
+gcd (size_t a, size_t b)
+{
+  while (b > 0) {
+    size_t rest = a % b;
+
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
 static void
 crc_blocks (uint32_t *crc, const uint8_t *buf, size_t len)
 {
@@ -108,7 +120,9 @@ run_piece (struct task *t, size_t rect, size_t off, size_t len)
     for (unsigned i = 0; i < a->cols; i++, crc += nr_blocks)
       crc_blocks (crc, in[i] + off, len);
   }
-  if (a->rows > 0)
+  if (a->rows > 0 && a->packet_len > 0)
+    t->c->cpu->encode_packets (a, t->tables, in, out, off / a->w, len / a->w);
+  else if (a->rows > 0)
     t->c->cpu->encode (a, t->tables, in, out, off, len);
   if (job->crc) {
     for (unsigned j = 0; j < a->rows; j++, crc += nr_blocks)
@@ -156,19 +170,39 @@ task_done (struct work *work)
   finish (c, job, tables);
 }
 
+/* What a piece is a multiple of.  Of packets a piece is a part of each
+ * packet of a block, or whole blocks, as are those whose CRC is made.
+ */
+static size_t
+piece_unit (const struct coder_job *job)
+{
+  const struct matrix *a = job->matrix;
+  const size_t block_len = a->w * a->packet_len;
+
+  if (a->packet_len == 0)
+    return BLOCK_LEN;
+  if (job->crc)
+    return block_len / gcd (block_len, BLOCK_LEN) * BLOCK_LEN;
+  if (block_len <= MAX_PIECE_LEN)
+    return block_len;
+  return a->w * (is_aligned (a->packet_len, 64) ? 64 : 8);
+}
+
 static void
 choose_pieces (struct task *t)
 {
   const struct coder_job *job = t->job;
+  const size_t unit = piece_unit (job);
   size_t len, nr_cells = job->matrix->rows + job->matrix->cols;
 
-  len = round_down (PIECE_CACHE_LEN / MAX (nr_cells, 1), BLOCK_LEN);
-  len = MIN (MAX (len, BLOCK_LEN), MAX_PIECE_LEN);
+  len = PIECE_CACHE_LEN / MAX (nr_cells, 1);
+  len = MIN (len, MAX_PIECE_LEN);
+  len = MAX (len / unit, 1) * unit;
   /* A block that was just summed is best used at once: with 4096 4+2 was
    * 17 % faster than with 16384, 10+4 12 %, 32+16 2 % slower.
    */
   if (job->crc)
-    len = BLOCK_LEN;
+    len = unit;
   t->piece_len = len;
   t->nr_pieces = div_round_up (job->cell_len, len);
 }
@@ -198,6 +232,8 @@ cpu_coder_submit (struct coder *coder, struct coder_job *job)
   };
 
   assert (is_aligned (job->cell_len, 64));
+  assert (job->matrix->packet_len == 0 ||
+          job->cell_len % (job->matrix->w * job->matrix->packet_len) == 0);
   assert (job->crc == NULL || is_aligned (job->cell_len, BLOCK_LEN));
 
   here.tables = c->cpu->get (c, job->matrix);

@@ -28,6 +28,13 @@ struct cpu_ops {
   void (*encode) (const struct matrix *, const void *tables,
                   const uint8_t *const *in, uint8_t *const *out,
                   size_t off, size_t len);
+  /* The same for a matrix with packets.  off and len are bytes of a packet,
+   * of all w packets of a block alike, counted on from block to block:
+   * multiples of 8.
+   */
+  void (*encode_packets) (const struct matrix *, const void *tables,
+                          const uint8_t *const *in, uint8_t *const *out,
+                          size_t off, size_t len);
 };
 
 struct cpu_coder {

@@ -1,10 +1,11 @@
-/* gpuraid: the coder on ISA-L.
+/* gpuraid: the coder on ISA-L; with packets, on XOR programs.
  *
  * ISA-L works from tables that it makes from a matrix, in a layout of its
  * own: 2.31 packs them differently where the CPU has GFNI.  So they are
  * made for exactly the rows and columns of the one call that uses them,
  * have the size that its documentation asks for, and are never looked
- * into.  They are kept for the next job with the same matrix.
+ * into.  They are kept for the next job with the same matrix, as are the
+ * programs of a matrix with packets.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -23,15 +24,19 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "gf/coder-cpu.h"
+#include "gf/coder-xor.h"
 
 /* An array has one matrix for each set of lost members in use, times a few
- * kinds of write; with k + m <= 64 tables of 64 matrices are 2 MiB or less.
+ * kinds of write; with k + m <= 64 tables of 64 matrices are 2 MiB or less,
+ * programs 4 MiB.
  */
 #define NR_SLOTS 64
 
 /* What ISA-L needs of one matrix.  Immutable but for refs. */
 struct tables {
   uint64_t id;                  /* the matrix's */
+  struct xor_code *code;        /* with packets; then nothing below but
+                                 * refs is set */
   unsigned nr_cols;             /* columns that are not all 0 */
   uint8_t col[MATRIX_MAX];      /* their numbers */
   bool xor;                     /* one row, and all of it 1 */
@@ -73,6 +78,7 @@ tables_new (const struct matrix *a)
     return NULL;
   }
   t->id = a->id;
+  t->code = NULL;
   t->refs = 0;
   t->nr_cols = 0;
   for (unsigned i = 0; i < a->cols; i++)
@@ -92,12 +98,30 @@ tables_new (const struct matrix *a)
   return t;
 }
 
+static struct tables *
+tables_new_packets (const struct matrix *a)
+{
+  struct tables *t = calloc (1, sizeof *t);
+
+  if (t == NULL)
+    return NULL;
+  t->id = a->id;
+  t->code = xor_code_new (a, XOR_LOADS);
+  if (t->code == NULL) {
+    free (t);
+    return NULL;
+  }
+  return t;
+}
+
 /* With the lock held. */
 static void
 tables_unref (struct tables *t)
 {
-  if (t && --t->refs == 0)
+  if (t && --t->refs == 0) {
+    xor_code_free (t->code);
     free (t);
+  }
 }
 
 static const void *
@@ -117,7 +141,7 @@ isal_get (struct cpu_coder *cpu, const struct matrix *a)
     return t;
 
   /* Two threads may both make them; the later ones stay. */
-  t = tables_new (a);
+  t = a->packet_len > 0 ? tables_new_packets (a) : tables_new (a);
   if (t == NULL)
     return NULL;
   t->refs = 2;
@@ -171,10 +195,21 @@ isal_encode (const struct matrix *a, const void *tables,
     ec_encode_data (len, t->nr_cols, a->rows, (uint8_t *) t->gftbls, src, dst);
 }
 
+static void
+isal_encode_packets (const struct matrix *a, const void *tables,
+                     const uint8_t *const *in, uint8_t *const *out,
+                     size_t off, size_t len)
+{
+  const struct tables *t = tables;
+
+  xor_code_run (t->code, in, out, off, len);
+}
+
 static const struct cpu_ops isal_cpu_ops = {
   .get = isal_get,
   .put = isal_put,
   .encode = isal_encode,
+  .encode_packets = isal_encode_packets,
 };
 
 static void

@@ -1,7 +1,8 @@
 /* gpuraid: matrix times cells.
  *
- * out[r][j] = sum over i of matrix[j][i] * in[r][i], in GF(2^8), for
- * every rect r.
+ * out[r][j] = sum over i of matrix[j][i] * in[r][i], in the matrix's GF(2^w),
+ * for every rect r.  A matrix with packets is a bit matrix: its cells are
+ * rows of blocks of w packets, and packets are only XORed.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -66,7 +67,10 @@ struct coder {
   const struct coder_ops *ops;
 };
 
-/* Workers beside the submitting thread: nr_threads, or -1 for as many
+/* isal takes packets with XOR programs, gf-complete one by one: no
+ * arithmetic is common to the two.
+ *
+ * Workers beside the submitting thread: nr_threads, or -1 for as many
  * as there are CPUs less one.  Small jobs, and all jobs with 0 workers,
  * run in the submitting thread.  NULL: reported.
  */

@@ -335,13 +335,13 @@ bucket_pop (struct xor_pairs *p, unsigned count, unsigned *a, unsigned *b)
 
 /* All pairs of inputs, and of outputs that rows begin with. */
 static int
-push_all (struct xor_pairs *p)
+push_all (struct xor_pairs *p, unsigned min_rows)
 {
   for (unsigned b = 1; b < p->nr_vars; b++)
     for (unsigned a = 0; a < b; a++) {
       unsigned count = count_pair (p, a, b);
 
-      if (count >= 2 && bucket_push (p, count, a, b) == -1)
+      if (count >= min_rows && bucket_push (p, count, a, b) == -1)
         return -1;
     }
   return 0;
@@ -349,7 +349,7 @@ push_all (struct xor_pairs *p)
 
 /* The pairs of a new temporary. */
 static int
-push_new (struct xor_pairs *p, unsigned t)
+push_new (struct xor_pairs *p, unsigned t, unsigned min_rows)
 {
   for (unsigned i = 0; i < p->set_words; i++)
     FOR_EACH_BIT (bit, set_of (p, t)[i]) {
@@ -362,7 +362,7 @@ push_new (struct xor_pairs *p, unsigned t)
           continue;
         p->seen[x] = t;
         count = count_pair (p, x, t);
-        if (count >= 2 && bucket_push (p, count, x, t) == -1)
+        if (count >= min_rows && bucket_push (p, count, x, t) == -1)
           return -1;
       }
       p->work += row->nr;
@@ -371,14 +371,14 @@ push_new (struct xor_pairs *p, unsigned t)
 }
 
 int
-xor_pairs_greedy (struct xor_pairs *p, uint64_t max_work)
+xor_pairs_greedy (struct xor_pairs *p, unsigned min_rows, uint64_t max_work)
 {
   unsigned level = p->nr_out, count, a, b;
   int r;
 
-  if (push_all (p) == -1)
+  if (push_all (p, min_rows) == -1)
     return -1;
-  while (level >= 2 && p->work < max_work) {
+  while (level >= min_rows && p->work < max_work) {
     if (p->bucket[level].nr == 0) {
       level--;
       continue;
@@ -386,14 +386,14 @@ xor_pairs_greedy (struct xor_pairs *p, uint64_t max_work)
     bucket_pop (p, level, &a, &b);
     count = count_pair (p, a, b);
     if (count < level) {
-      if (count >= 2 && bucket_push (p, count, a, b) == -1)
+      if (count >= min_rows && bucket_push (p, count, a, b) == -1)
         return -1;
       continue;
     }
     r = make_temp (p, a, b);
     if (r != 0)
       return MIN (r, 0);
-    if (push_new (p, p->nr_vars - 1) == -1)
+    if (push_new (p, p->nr_vars - 1, min_rows) == -1)
       return -1;
   }
   return 0;

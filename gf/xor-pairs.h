@@ -52,11 +52,13 @@ extern void xor_pairs_free (struct xor_pairs *);
 extern int xor_pairs_load (struct xor_pairs *, const struct bit_matrix *b,
                            unsigned percent, uint64_t seed);
 
-/* Take pairs out of the rows until each is in one row at most, or work
- * passes max_work.  0, or -1 with errno.
+/* Take pairs out of the rows until each is in one row at most, or of greedy
+ * in fewer than min_rows (2 or more), or work passes max_work.  0, or -1 with
+ * errno.
  */
 extern int xor_pairs_iterative (struct xor_pairs *, uint64_t max_work);
-extern int xor_pairs_greedy (struct xor_pairs *, uint64_t max_work);
+extern int xor_pairs_greedy (struct xor_pairs *, unsigned min_rows,
+                             uint64_t max_work);
 
 extern unsigned xor_pairs_nr_xors (const struct xor_pairs *);
 

@@ -33,7 +33,8 @@ struct var {
 
 struct maker {
   const struct xor_pairs *p;
-  bool fold;                    /* write out, and make same */
+  bool fold;                    /* write out what is used once */
+  bool share;                   /* outputs may be terms */
   unsigned fixed;               /* inputs and outputs */
   struct var *var;
   uint16_t *term;
@@ -251,16 +252,17 @@ emit_all (struct maker *k)
 }
 
 static struct xor_program *
-make_program (const struct xor_pairs *p, bool fold)
+make_program (const struct xor_pairs *p, bool fold, bool share)
 {
-  struct maker k = { .p = p, .fold = fold, .fixed = p->nr_in + p->nr_out };
+  struct maker k = { .p = p, .fold = fold, .share = share,
+                      .fixed = p->nr_in + p->nr_out };
   int r = -1;
 
   k.var = calloc (p->nr_vars + 1, sizeof k.var[0]);
   k.prog = calloc (1, sizeof *k.prog);
   if (k.var && k.prog) {
     count_uses (&k);
-    if (fold)
+    if (share)
       find_same (&k);
     r = define_all (&k);
     if (r == 0)
@@ -280,9 +282,15 @@ make_program (const struct xor_pairs *p, bool fold)
 /* Steps, of some 2 ns each: for one attempt, which only the widest
  * matrices reach, and for all attempts of XOR_BEST.
  */
-#define MAX_WORK (UINT64_C (1) << 30)
+#define MAX_WORK (UINT64_C (1) << 28)
 #define BEST_WORK (UINT64_C (50) << 20)
 #define BEST_ATTEMPTS 300
+
+/* A temporary that n outputs use saves n loads, and costs two and a store
+ * that the first of them waits for.  Measured with 4 to 12: less is slower
+ * everywhere, more at 32+16.
+ */
+#define LOADS_ROWS 10
 
 static const uint64_t some_seed = 0x9e3779b97f4a7c15;
 
@@ -300,10 +308,10 @@ best_program (struct xor_pairs *p, const struct bit_matrix *b)
   for (unsigned n = 0; n < BEST_ATTEMPTS; n++) {
     if (xor_pairs_load (p, b, percents[n % ARRAY_LEN (percents)],
                         some_seed + n) == -1 ||
-        xor_pairs_greedy (p, MAX_WORK) == -1)
+        xor_pairs_greedy (p, 2, MAX_WORK) == -1)
       goto err;
     if (best == NULL || xor_pairs_nr_xors (p) < nr_xors) {
-      prog = make_program (p, true);
+      prog = make_program (p, true, true);
       if (prog == NULL)
         goto err;
       xor_program_free (best);
@@ -327,18 +335,20 @@ xor_program_new (const struct matrix *a, enum xor_style style)
   struct bit_matrix *b = bit_matrix_new (a);
   struct xor_pairs *p = b ? xor_pairs_new (b) : NULL;
   struct xor_program *prog = NULL;
+  int r = -1;
 
-  if (p == NULL)
-    goto out;
-  if (style == XOR_BEST)
+  if (p && style == XOR_BEST)
     prog = best_program (p, b);
-  else if (xor_pairs_load (p, b, 0, some_seed) == 0 &&
-           (style != XOR_ITERATIVE ||
-            xor_pairs_iterative (p, MAX_WORK) == 0) &&
-           (style != XOR_GREEDY || xor_pairs_greedy (p, MAX_WORK) == 0))
-    prog = make_program (p, style == XOR_GREEDY);
-
- out:
+  else if (p) {
+    r = xor_pairs_load (p, b, 0, some_seed);
+    if (r == 0 && style == XOR_ITERATIVE)
+      r = xor_pairs_iterative (p, MAX_WORK);
+    else if (r == 0 && style != XOR_DIRECT)
+      r = xor_pairs_greedy (p, style == XOR_LOADS ? LOADS_ROWS : 2,
+                            MAX_WORK);
+    if (r == 0)
+      prog = make_program (p, style >= XOR_GREEDY, style == XOR_GREEDY);
+  }
   xor_pairs_free (p);
   free (b);
   return prog;

@@ -40,13 +40,17 @@ enum xor_style {
                          * becomes a temporary, until there is none */
   XOR_GREEDY,           /* the pair that most outputs have, until there is
                          * none; temporaries used once are written out */
+  XOR_LOADS,            /* the same, but only of pairs that many outputs have:
+                         * not the fewest XORs, but the fewest loads and
+                         * stores where temporaries are in memory.  No
+                         * output is a term */
   XOR_BEST,             /* the best of many of those, with ties broken at
                          * random, and with outputs made from each other */
 };
 
 /* How long they take, at 10+4 and 32+16, w 8: direct 0.02 and 0.4 ms,
  * iterative 0.1 and 2 ms, greedy 0.2 and 8 ms, best 40 and 200 ms; with the
- * widest matrices some seconds.  The same matrix always gives the same
+ * widest matrices a second.  The same matrix always gives the same
  * program.  NULL with errno.
  */
 extern struct xor_program *xor_program_new (const struct matrix *a,

@@ -14,6 +14,14 @@
 #include "common/cleanup.h"
 #include "tests/gf-job.h"
 
+/* jerasure.h includes a galois.h that no pkg-config file tells the folder
+ * of.
+ */
+extern int *jerasure_matrix_to_bitmatrix (int k, int m, int w, int *matrix);
+extern void jerasure_bitmatrix_encode (int k, int m, int w, int *bitmatrix,
+                                       char **data_ptrs, char **coding_ptrs,
+                                       int size, int packetsize);
+
 #define GUARD 64                /* bytes between cells that must stay */
 
 static void
@@ -28,17 +36,17 @@ job_done (struct coder_job *job, int error)
 }
 
 /* Cells lie in random order, each followed by a guard. */
-struct ref_job *
-ref_job_new (struct ref_random *rnd, unsigned rows, unsigned cols,
-             const uint8_t *coef, size_t nr_rects, size_t cell_len, bool crc)
+static struct ref_job *
+new_job (struct ref_random *rnd, struct matrix *a, size_t nr_rects,
+         size_t cell_len, bool crc)
 {
   struct ref_job *t = ref_alloc (sizeof *t);
+  const unsigned rows = a->rows, cols = a->cols;
   size_t nr_cells = nr_rects * (rows + cols);
   unsigned *place = ref_alloc (nr_cells * sizeof place[0]);
 
   memset (t, 0, sizeof *t);
-  t->matrix = matrix_new (rows, cols, coef);
-  assert_non_null (t->matrix);
+  t->matrix = a;
   t->nr_in = nr_rects * cols;
   t->nr_out = nr_rects * rows;
   t->in = ref_alloc (t->nr_in * sizeof t->in[0]);
@@ -76,6 +84,27 @@ ref_job_new (struct ref_random *rnd, unsigned rows, unsigned cols,
   pthread_mutex_init (&t->lock, NULL);
   pthread_cond_init (&t->cond, NULL);
   return t;
+}
+
+struct ref_job *
+ref_job_new (struct ref_random *rnd, unsigned rows, unsigned cols,
+             const uint8_t *coef, size_t nr_rects, size_t cell_len, bool crc)
+{
+  struct matrix *a = matrix_new (rows, cols, coef);
+
+  assert_non_null (a);
+  return new_job (rnd, a, nr_rects, cell_len, crc);
+}
+
+struct ref_job *
+ref_job_new_packets (struct ref_random *rnd, unsigned w, size_t packet_len,
+                     unsigned rows, unsigned cols, const uint8_t *coef,
+                     size_t nr_rects, size_t cell_len, bool crc)
+{
+  struct matrix *a = matrix_new_packets (w, packet_len, rows, cols, coef);
+
+  assert_non_null (a);
+  return new_job (rnd, a, nr_rects, cell_len, crc);
 }
 
 void
@@ -167,6 +196,31 @@ ref_job_expect_isal_base (const struct ref_job *t, uint8_t *mem)
     ec_encode_data_base (t->job.cell_len, a->cols, a->rows, tables, src, dst);
   }
   free (tables);
+}
+
+/* A row of zeroes Jerasure leaves alone. */
+void
+ref_job_expect_jerasure_bits (const struct ref_job *t, uint8_t *mem)
+{
+  const struct matrix *a = t->matrix;
+  int *coef = ref_alloc (a->rows * a->cols * sizeof (int)), *bits;
+  char *src[MATRIX_MAX], *dst[MATRIX_MAX];
+
+  for (unsigned i = 0; i < a->rows * a->cols; i++)
+    coef[i] = a->coef[i];
+  bits = jerasure_matrix_to_bitmatrix (a->cols, a->rows, a->w, coef);
+  for (size_t r = 0; r < t->job.nr_rects && t->job.cell_len > 0; r++) {
+    for (unsigned i = 0; i < a->cols; i++)
+      src[i] = (char *) mem + (t->in[r * a->cols + i] - t->mem);
+    for (unsigned j = 0; j < a->rows; j++) {
+      dst[j] = (char *) mem + (t->out[r * a->rows + j] - t->mem);
+      memset (dst[j], 0, t->job.cell_len);
+    }
+    jerasure_bitmatrix_encode (a->cols, a->rows, a->w, bits, src, dst,
+                               t->job.cell_len, a->packet_len);
+  }
+  free (bits);
+  free (coef);
 }
 
 void

@@ -31,6 +31,13 @@ extern struct ref_job *ref_job_new (struct ref_random *,
                                     unsigned rows, unsigned cols,
                                     const uint8_t *coef, size_t nr_rects,
                                     size_t cell_len, bool crc);
+/* The same for packets. */
+extern struct ref_job *ref_job_new_packets (struct ref_random *, unsigned w,
+                                            size_t packet_len, unsigned rows,
+                                            unsigned cols,
+                                            const uint8_t *coef,
+                                            size_t nr_rects, size_t cell_len,
+                                            bool crc);
 extern void ref_job_free (struct ref_job *);
 
 /* Until done has run; 1 if it ran once and without an error. */
@@ -43,9 +50,11 @@ extern bool ref_job_crcs_right (const struct ref_job *);
 
 /* What the memory of a job must be afterwards, in the outputs' cells of
  * mem, which is a copy from before: by libisal's plain C, which wants a
- * column or more, and bit by bit.
+ * column or more, of packets by Jerasure, and bit by bit.
  */
 extern void ref_job_expect_isal_base (const struct ref_job *, uint8_t *mem);
+extern void ref_job_expect_jerasure_bits (const struct ref_job *,
+                                          uint8_t *mem);
 extern void ref_job_expect_slow (const struct ref_job *, uint8_t *mem);
 
 #endif

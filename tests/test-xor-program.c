@@ -22,7 +22,7 @@
 static uint64_t seed;
 
 static const enum xor_style styles[] = {
-  XOR_DIRECT, XOR_ITERATIVE, XOR_GREEDY, XOR_BEST,
+  XOR_DIRECT, XOR_ITERATIVE, XOR_GREEDY, XOR_BEST, XOR_LOADS,
 };
 
 /* ---- right? ----------------------------------------------------------- */
@@ -74,18 +74,24 @@ check_program (const struct matrix *a, const struct xor_program *prog)
 
 static void
 check_styles (unsigned w, unsigned rows, unsigned cols, const uint8_t *coef,
-              size_t nr_xors[4])
+              size_t nr_xors[5])
 {
   struct matrix *a = matrix_new_packets (w, 8, rows, cols, coef);
 
-  for (unsigned s = 0; s < 4; s++) {
+  for (unsigned s = 0; s < 5; s++) {
     struct xor_program *prog = xor_program_new (a, styles[s]);
 
     assert_non_null (prog);
     check_program (a, prog);
+    if (styles[s] == XOR_LOADS || styles[s] == XOR_DIRECT)
+      for (unsigned n = 0; n < prog->nr_equations; n++)
+        for (unsigned i = 0; i < prog->equation[n].nr_terms; i++)
+          assert_true (prog->term[prog->equation[n].first_term+i] <
+                       prog->nr_in + prog->nr_temps);
     nr_xors[s] = xor_program_nr_xors (prog);
     xor_program_free (prog);
   }
+  assert_true (nr_xors[4] <= nr_xors[0]);
   assert_true (nr_xors[3] <= nr_xors[0]);
   assert_true (nr_xors[2] <= nr_xors[0]);
   assert_true (nr_xors[1] <= nr_xors[0]);
@@ -97,9 +103,9 @@ test_random (void **state)
 {
   struct ref_random rnd = { seed };
   uint8_t coef[20 * 20];
-  size_t nr_xors[4];
+  size_t nr_xors[5];
 
-  for (unsigned n = 0; n < 150; n++) {
+  for (unsigned n = 0; n < 60; n++) {
     unsigned w = 1 + ref_below (&rnd, 8);
     unsigned rows = 1 + ref_below (&rnd, n % 8 ? 5 : 20);
     unsigned cols = 1 + ref_below (&rnd, n % 8 ? 8 : 20);
@@ -125,7 +131,7 @@ test_shapes (void **state)
   };
   struct ref_random rnd = { seed };
   static uint8_t coef[MATRIX_MAX * MATRIX_MAX];
-  size_t nr_xors[4];
+  size_t nr_xors[5];
 
   ref_fill (&rnd, coef, sizeof coef);
   for (unsigned i = 0; i < ARRAY_LEN (shapes); i++)
@@ -142,7 +148,7 @@ test_biggest (void **state)
 
   ref_fill (&rnd, coef, MATRIX_MAX * MATRIX_MAX);
   a = matrix_new_packets (8, 8, MATRIX_MAX, MATRIX_MAX, coef);
-  for (unsigned s = 0; s < 3; s++) {
+  for (unsigned s = 2; s < 5; s += 2) {
     struct xor_program *prog = xor_program_new (a, styles[s]);
 
     assert_non_null (prog);
@@ -192,7 +198,7 @@ static void
 test_sobe_counts (void **state)
 {
   uint8_t coef[10];
-  size_t nr[4];
+  size_t nr[5];
 
   sobe_matrix (5, 2, coef);
   check_styles (3, 2, 5, coef, nr);
@@ -265,7 +271,7 @@ test_ours (void **state)
     { 32, 16, 8, 4960, 4930 },
   };
   uint8_t coef[32 * 16];
-  size_t nr[4];
+  size_t nr[5];
 
   for (unsigned i = 0; i < ARRAY_LEN (cases); i++) {
     matrix_crs_parity (cases[i].k, cases[i].m, cases[i].w, coef);
