@@ -1,0 +1,435 @@
+/* gpuraid: the kernels, generic and written for a matrix, against slow
+ * references: every byte and every CRC, and nothing else written.
+ *
+ * On the fake driver, which runs their source on the processor; with
+ * GPURAID_TEST_GPU=1 in the environment on the first GPU.  Run from the
+ * root of the tree.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/bits.h"
+#include "gpu/compiler.h"
+#include "gpu/driver.h"
+#include "gpu/kernel-params.h"
+#include "gpu/kernel-source.h"
+#include "tests/fake-cuda.h"
+#include "tests/gf-job.h"
+
+static uint64_t seed;
+static bool on_gpu;
+static const struct driver *d;
+static int arch;
+
+static void
+check_call (CUresult r, const char *call, int line)
+{
+  char buf[DRIVER_ERROR_LEN];
+
+  if (r != CUDA_SUCCESS)
+    fail_msg ("line %d: %s: %s", line, call, driver_error (d, r, buf));
+}
+#define CALL(name, args) check_call (d->name args, #name, __LINE__)
+
+static CUmodule
+compile (const char *source)
+{
+  CUmodule mod;
+  void *code;
+  size_t len;
+
+  assert_int_equal (compiler_run (source, arch, NULL, &code, &len), 0);
+  CALL (module_load_data, (&mod, code));
+  free (code);
+  return mod;
+}
+
+/* The generic kernels; what nvcc made of them where it can be loaded. */
+static CUmodule
+generic_module (const struct kernel_image *image)
+{
+  static struct { const struct kernel_image *image; CUmodule mod; } known[8];
+  unsigned n = 0;
+
+  while (known[n].image && known[n].image != image)
+    n++;
+  assert_true (n < ARRAY_LEN (known));
+  if (known[n].image == NULL) {
+    known[n].image = image;
+    if (*image->len == 0 ||
+        d->module_load_data (&known[n].mod, image->image) != CUDA_SUCCESS)
+      known[n].mod = compile (image->source);
+  }
+  return known[n].mod;
+}
+
+struct kernel {
+  struct kernel_shape shape;
+  CUmodule mod;
+  CUdeviceptr tables;           /* of a generic kernel */
+  char name[80];
+};
+
+static bool
+get_generic (const struct matrix *a, bool crc, struct kernel *k)
+{
+  size_t len;
+  void *tables = kernel_generic (a, crc, &len, &k->shape);
+
+  if (tables == NULL) {
+    assert_int_equal (errno, ENOTSUP);
+    return false;
+  }
+  snprintf (k->name, sizeof k->name, "%s", k->shape.name);
+  k->mod = generic_module (k->shape.image);
+  CALL (mem_alloc, (&k->tables, len));
+  CALL (memcpy_htod, (k->tables, tables, len));
+  free (tables);
+  return true;
+}
+
+static void
+get_special (const struct matrix *a, bool crc, const struct kernel_tuning *t,
+             struct kernel *k)
+{
+  char *text = kernel_source (a, crc, t, &k->shape);
+
+  assert_non_null (text);
+  snprintf (k->name, sizeof k->name, "%u bytes, %u threads, groups of %u",
+            t->bytes, t->block, t->group);
+  k->mod = compile (text);
+  k->tables = 0;
+  free (text);
+}
+
+static void
+put (struct kernel *k)
+{
+  if (k->tables)
+    CALL (mem_free, (k->tables));
+  else
+    CALL (module_unload, (k->mod));
+}
+
+/* With inputs in one buffer and outputs in the other. */
+static void
+launch (const struct kernel *k, const struct ref_job *t, CUdeviceptr in,
+        CUdeviceptr out, CUdeviceptr crc, unsigned most_blocks)
+{
+  const struct matrix *a = t->matrix;
+  struct kernel_params p = {
+    .in_base = in, .out_base = out, .tables = k->tables, .crc = crc,
+    .cell_len = t->job.cell_len, .nr_rects = t->job.nr_rects,
+    .cols = a->cols, .rows = a->rows,
+    .nr_tiles = kernel_tiles (&k->shape, t->job.cell_len),
+    .packet_len = a->packet_len, .w = a->w,
+  };
+  void *params[] = { &p };
+  unsigned n = 0;
+  CUfunction f;
+
+  assert_true ((a->rows + a->cols) * p.nr_rects <= KERNEL_MAX_CELLS);
+  for (size_t r = 0; r < p.nr_rects; r++) {
+    for (unsigned i = 0; i < a->cols; i++)
+      p.cell[n++] = (t->in[r * a->cols + i] - t->mem) / 64;
+    for (unsigned j = 0; j < a->rows; j++)
+      p.cell[n++] = (t->out[r * a->rows + j] - t->mem) / 64;
+  }
+  CALL (module_get_function, (&f, k->mod, k->shape.name));
+  CALL (launch_kernel, (f, MIN (p.nr_tiles, most_blocks),
+                        MIN (p.nr_rects, most_blocks), 1,
+                        k->shape.block, 1, 1, 0, NULL, params, NULL));
+  CALL (ctx_synchronize, ());
+}
+
+static void
+check_crcs (const struct kernel *k, struct ref_job *t, CUdeviceptr crc)
+{
+  size_t nr = (t->nr_in + t->nr_out) * (t->job.cell_len / 4096);
+
+  CALL (memcpy_dtoh, (t->job.crc, crc, nr * 4));
+  if (!ref_job_crcs_right (t))
+    fail_msg ("%s: wrong CRCs: %u x %u", k->name, t->matrix->rows,
+              t->matrix->cols);
+}
+
+/* want is what the job's memory must be, all of it. */
+static void
+check_kernel (const struct kernel *k, struct ref_job *t, const uint8_t *want,
+              unsigned most_blocks)
+{
+  uint8_t *got = ref_alloc (t->mem_len), *before = ref_alloc (t->mem_len);
+  CUdeviceptr in, out, crc = 0;
+
+  memcpy (before, t->mem, t->mem_len);
+  CALL (mem_alloc, (&in, t->mem_len));
+  CALL (mem_alloc, (&out, t->mem_len));
+  CALL (memcpy_htod, (in, t->mem, t->mem_len));
+  CALL (memcpy_htod, (out, t->mem, t->mem_len));
+  if (t->job.crc)
+    CALL (mem_alloc, (&crc, (t->nr_in + t->nr_out) *
+                      (t->job.cell_len / 4096) * 4));
+  launch (k, t, in, out, crc, most_blocks);
+  CALL (memcpy_dtoh, (got, in, t->mem_len));
+  if (memcmp (got, before, t->mem_len) != 0)
+    fail_msg ("%s: wrote where the inputs are", k->name);
+  CALL (memcpy_dtoh, (got, out, t->mem_len));
+  if (memcmp (got, want, t->mem_len) != 0)
+    fail_msg ("%s: wrong bytes: %u x %u, w %u, packets of %zu, %zu rects, "
+              "cells of %zu", k->name, t->matrix->rows, t->matrix->cols,
+              t->matrix->w, t->matrix->packet_len, t->job.nr_rects,
+              t->job.cell_len);
+  memcpy (t->mem, got, t->mem_len);
+  if (t->job.crc) {
+    check_crcs (k, t, crc);
+    CALL (mem_free, (crc));
+  }
+  memcpy (t->mem, before, t->mem_len);
+  CALL (mem_free, (in));
+  CALL (mem_free, (out));
+  free (got);
+  free (before);
+}
+
+/* By the generic kernel and by one or more of the matrix's own. */
+static void
+check_job (struct ref_job *t, const struct kernel_tuning *tuning, unsigned nr)
+{
+  const bool crc = t->job.crc != NULL;
+  uint8_t *want = ref_alloc (t->mem_len);
+  struct kernel_tuning own;
+  struct kernel k;
+
+  memcpy (want, t->mem, t->mem_len);
+  if (t->matrix->packet_len > 0)
+    ref_job_expect_jerasure_bits (t, want);
+  else
+    ref_job_expect_slow (t, want);
+  if (get_generic (t->matrix, crc, &k)) {
+    check_kernel (&k, t, want, 65535);
+    check_kernel (&k, t, want, 2);
+    put (&k);
+  }
+  kernel_tune (t->matrix, crc, &own);
+  for (unsigned n = 0; n <= nr; n++) {
+    get_special (t->matrix, crc, n < nr ? &tuning[n] : &own, &k);
+    check_kernel (&k, t, want, 65535);
+    check_kernel (&k, t, want, 3);
+    put (&k);
+  }
+  free (want);
+}
+
+static const struct kernel_tuning tunings[] = {
+  { 4, 64, 1 }, { 8, 96, 2 }, { 16, 32, 4 }, { 8, 128, 3 }, { 16, 128, 3 },
+  { 4, 128, 4 },
+};
+
+static void
+check_rs (struct ref_random *rnd, unsigned k, unsigned m, size_t nr_rects,
+          size_t cell_len, bool crc, unsigned nr_tunings)
+{
+  uint8_t *coef = ref_alloc (k * m);
+  struct ref_job *t;
+
+  matrix_rs_parity (k, m, coef);
+  t = ref_job_new (rnd, m, k, coef, nr_rects, cell_len, crc);
+  check_job (t, tunings, nr_tunings);
+  ref_job_free (t);
+  free (coef);
+}
+
+static void
+test_rs (void **state)
+{
+  struct ref_random rnd = { seed };
+
+  check_rs (&rnd, 4, 2, 3, 64 * 131, false, ARRAY_LEN (tunings));
+  check_rs (&rnd, 1, 1, 2, 64, false, 1);
+  check_rs (&rnd, 7, 1, 2, 4096, false, 1);
+  check_rs (&rnd, 10, 4, 2, 64 * 37, false, 2);
+  check_rs (&rnd, 16, 9, 1, 64 * 5, false, 1);
+  check_rs (&rnd, 32, 16, 1, 64 * 9, false, on_gpu ? 6 : 0);
+}
+
+/* Columns and rows of zeroes, ones, and anything. */
+static void
+test_any_matrix (void **state)
+{
+  struct ref_random rnd = { seed };
+
+  for (unsigned n = 0; n < (on_gpu ? 40 : 6); n++) {
+    unsigned rows = 1 + ref_below (&rnd, 6), cols = 1 + ref_below (&rnd, 12);
+    uint8_t coef[6 * 12];
+    struct ref_job *t;
+    bool crc = n % 2;
+
+    for (unsigned i = 0; i < rows * cols; i++)
+      coef[i] = ref_below (&rnd, 3) ? ref_below (&rnd, 256) :
+        ref_below (&rnd, 2);
+    for (unsigned j = 0; j < rows; j++)
+      coef[j * cols + n % cols] = 0;
+    if (rows > 1 && n % 3 == 0)
+      memset (coef + cols, 0, cols);
+    t = ref_job_new (&rnd, rows, cols, coef, 1 + ref_below (&rnd, 4),
+                     crc ? 4096 * (1 + ref_below (&rnd, 3)) :
+                     64 * (1 + ref_below (&rnd, 70)), crc);
+    check_job (t, &tunings[n % ARRAY_LEN (tunings)], 1);
+    ref_job_free (t);
+  }
+}
+
+static void
+test_crc (void **state)
+{
+  struct ref_random rnd = { seed };
+
+  check_rs (&rnd, 4, 2, 2, 3 * 4096, true, 0);
+  check_rs (&rnd, 10, 4, 1, 4096, true, 0);
+  check_rs (&rnd, 17, 3, 1, 2 * 4096, true, 0);
+  if (on_gpu)
+    check_rs (&rnd, 32, 16, 2, 4 * 4096, true, 0);
+}
+
+static void
+check_packets (struct ref_random *rnd, unsigned k, unsigned m, unsigned w,
+               size_t packet_len, size_t nr_blocks, bool crc,
+               const struct kernel_tuning *tuning)
+{
+  uint8_t *coef = ref_alloc (k * m);
+  struct ref_job *t;
+
+  matrix_crs_parity (k, m, w, coef);
+  t = ref_job_new_packets (rnd, w, packet_len, m, k, coef, 2,
+                           nr_blocks * w * packet_len, crc);
+  check_job (t, tuning, tuning != NULL);
+  ref_job_free (t);
+  free (coef);
+}
+
+static void
+test_packets (void **state)
+{
+  struct ref_random rnd = { seed };
+
+  check_packets (&rnd, 4, 2, 4, 1024, 3, false, &tunings[0]);
+  check_packets (&rnd, 6, 3, 8, 512, 2, false, &tunings[3]);
+  check_packets (&rnd, 5, 2, 3, 64, 5, false, NULL);
+  check_packets (&rnd, 3, 3, 5, 64, 7, false, NULL);
+  check_packets (&rnd, 10, 4, 8, 8, 24, false, NULL);
+  check_packets (&rnd, 12, 9, 5, 192, 3, false, NULL);
+  check_packets (&rnd, 4, 2, 4, 1024, 3, true, NULL);
+  check_packets (&rnd, 5, 3, 8, 512, 2, true, NULL);
+  if (on_gpu) {
+    check_packets (&rnd, 32, 16, 8, 512, 2, false, NULL);
+    check_packets (&rnd, 20, 8, 8, 512, 2, true, NULL);
+  }
+}
+
+static void
+check_vectors (const struct ref_vectors *v, void *opaque)
+{
+  struct ref_random rnd = { seed };
+  struct ref_job *t = ref_job_new (&rnd, v->rows, v->cols, v->coef, 2, v->len,
+                                   false);
+  uint8_t *want;
+  struct kernel k;
+
+  for (size_t i = 0; i < t->nr_in; i++)
+    memcpy ((uint8_t *) t->in[i], v->in[i % v->cols], v->len);
+  want = ref_alloc (t->mem_len);
+  memcpy (want, t->mem, t->mem_len);
+  for (size_t j = 0; j < t->nr_out; j++)
+    memcpy (want + (t->out[j] - t->mem), v->parity[j % v->rows], v->len);
+  assert_true (get_generic (t->matrix, false, &k));
+  check_kernel (&k, t, want, 65535);
+  put (&k);
+  if (on_gpu || v->rows * v->cols <= 20) {
+    struct kernel_tuning own;
+
+    kernel_tune (t->matrix, false, &own);
+    get_special (t->matrix, false, &own, &k);
+    check_kernel (&k, t, want, 65535);
+    put (&k);
+  }
+  free (want);
+  ref_job_free (t);
+}
+
+static void
+test_vectors (void **state)
+{
+  assert_int_equal (ref_each_vectors ("rs.json", check_vectors, NULL), 9);
+  assert_int_equal (ref_each_vectors ("other-matrices.json", check_vectors,
+                                      NULL), 5);
+}
+
+static void
+test_refused (void **state)
+{
+  static const uint8_t coef[MATRIX_MAX * MATRIX_MAX];
+  struct matrix *a = matrix_new (MATRIX_MAX, MATRIX_MAX, coef);
+  struct kernel_tuning t;
+  struct kernel_shape s;
+
+  kernel_tune (a, false, &t);
+  errno = 0;
+  assert_null (kernel_source (a, false, &t, &s));
+  assert_int_equal (errno, ENOTSUP);
+  matrix_free (a);
+  /* CRCs are of blocks of 4096 bytes. */
+  a = matrix_new_packets (8, 64, 2, 2, coef);
+  kernel_tune (a, true, &t);
+  errno = 0;
+  assert_null (kernel_source (a, true, &t, &s));
+  assert_int_equal (errno, ENOTSUP);
+  matrix_free (a);
+}
+
+static int
+setup (void **state)
+{
+  char why[256];
+  CUcontext ctx;
+  int major, minor;
+
+  d = driver_get (why, sizeof why);
+  if (d == NULL)
+    fail_msg ("%s", why);
+  CALL (primary_ctx_retain, (&ctx, 0));
+  CALL (ctx_set_current, (ctx));
+  CALL (device_get_attribute,
+        (&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
+  CALL (device_get_attribute,
+        (&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0));
+  arch = major * 10 + minor;
+  return 0;
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_rs),
+    cmocka_unit_test (test_any_matrix),
+    cmocka_unit_test (test_crc),
+    cmocka_unit_test (test_packets),
+    cmocka_unit_test (test_vectors),
+    cmocka_unit_test (test_refused),
+  };
+
+  on_gpu = getenv ("GPURAID_TEST_GPU") != NULL;
+  if (!on_gpu)
+    use_fake_cuda ();
+  seed = ref_seed ();
+  return cmocka_run_group_tests (tests, setup, NULL);
+}
