@@ -20,6 +20,7 @@
 #include "array/create.h"
 #include "common/bits.h"
 #include "tests/scratch.h"
+#include "tests/seed.h"
 
 #define MEMBER_LEN (8 * MIB)
 
@@ -498,11 +499,10 @@ test_unclean (void **state)
 static void
 test_flips (void **state)
 {
-  unsigned seed = time (NULL);
+  const unsigned seed = test_seed (NULL);
   struct assembly a;
   FILE *f;
 
-  printf ("seed %u\n", seed);
   srand (seed);
   f = fopen ("a", "r+");
   for (int i = 0; i < 100; i++) {

@@ -5,7 +5,7 @@
  * as current, below every cursor that counts, and everywhere on a member
  * that the bitmap covers but for what it says was missed.
  *
- *   test-membership-walk [SEED [WALKS]]
+ *   test-membership-walk [SEED|random [WALKS]]
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -23,6 +23,7 @@
 #include "common/bits.h"
 #include "raidmap/superblock.h"
 #include "tests/membership-members.h"
+#include "tests/seed.h"
 
 #define REGIONS 8u              /* a cursor counts them, for bytes */
 #define GARBAGE 0u
@@ -632,9 +633,8 @@ main (int argc, char **argv)
     cmocka_unit_test (test_walks),
   };
 
-  first_seed = argc > 1 ? strtoul (argv[1], NULL, 10) : (unsigned) time (NULL);
+  first_seed = test_seed (argc > 1 ? argv[1] : NULL);
   if (argc > 2)
     nr_walks = strtoul (argv[2], NULL, 10);
-  print_message ("seed %u\n", first_seed);
   return cmocka_run_group_tests (tests, NULL, NULL);
 }
