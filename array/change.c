@@ -4,8 +4,9 @@
  *
  *   mark      what is open counts as missed, if a member leaves
  *   begin     array/membership makes the record
- *   propose   A1 B1 on every taker
- *   accept    A2 B2 on every taker
+ *   propose   A1 B1 on every member
+ *   accept    A2 B2 on every member
+ *   tell      A1 B1 A2 B2 on every target and spare
  *   apply     seats become what the record says; waiters go on
  *
  * and back to mark when a member fails on the way.  While it runs, no
@@ -181,8 +182,10 @@ round_done (struct array *a)
   c->in_round = false;
   if (a->membership.phase == MEMBERSHIP_PROPOSE)
     phase = membership_proposed (&a->membership, &c->failed);
-  else
+  else if (a->membership.phase == MEMBERSHIP_ACCEPT)
     phase = membership_accepted (&a->membership, &c->failed);
+  else
+    phase = membership_told (&a->membership, &c->failed);
   if (phase == MEMBERSHIP_STOPPED) {
     array_has_failed (a, "too few members for a membership record");
     give_up (a, EIO, "too few members are left");
@@ -231,7 +234,9 @@ static void
 start_round (struct array *a)
 {
   struct change *c = a->change;
-  const bool accept = a->membership.phase == MEMBERSHIP_ACCEPT;
+  const enum membership_phase phase = a->membership.phase;
+  const enum sb_pairs pairs = phase == MEMBERSHIP_PROPOSE ? SB_PROPOSED :
+    phase == MEMBERSHIP_ACCEPT ? SB_ACCEPTED : SB_BOTH;
   struct device_set takers;
 
   membership_takers (&a->membership, &takers);
@@ -249,7 +254,7 @@ start_round (struct array *a)
       continue;
     }
     c->pending++;
-    sb_write (a, s, accept, false, copy_done);
+    sb_write (a, s, pairs, false, copy_done);
   }
   if (--c->pending == 0)
     round_done (a);
@@ -556,7 +561,7 @@ change_save (struct array *a, bool clean, struct waiter *w)
       if (s->m == NULL || s->failing || s->state == SEAT_IDLE)
         continue;
       a->saving++;
-      sb_write (a, s, true, clean, save_done);
+      sb_write (a, s, SB_ACCEPTED, clean, save_done);
     }
   if (--a->saving == 0)
     engine_run_waiters (a, &a->save_waiters);

@@ -6,6 +6,8 @@
  * and another made from the same parent.  Once it is being accepted it
  * may be in force for all that a later opener can tell, so the next one
  * goes on from it, and the base stays what was in force for certain.
+ * Targets and spares have no part in that: they are told what is in
+ * force, and nothing else.
  *
  * A device's place in the table is named by the sets of its record and
  * of that one's parent and base, so it is not given to another device
@@ -397,19 +399,27 @@ membership_takers (const struct membership *ms, struct device_set *devs)
 {
   *devs = (struct device_set) {{ 0, 0 }};
   if (ms->phase == MEMBERSHIP_PROPOSE || ms->phase == MEMBERSHIP_ACCEPT)
+    *devs = ms->next.self.active;
+  else if (ms->phase == MEMBERSHIP_TELL)
     for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
-      if (!is_out (&ms->next_device[dev]))
+      if (!is_out (&ms->device[dev]) &&
+          ms->device[dev].state != DEVICE_ACTIVE)
         device_set_add (devs, dev);
 }
 
-/* The takers that failed in this phase. */
+/* Those that failed in this phase, takers or not, and are in the coming
+ * record's table.
+ */
 static struct device_set
-failed_takers (struct membership *ms, const struct device_set *failed)
+failed_listed (const struct membership *ms, const struct device_set *failed)
 {
-  struct device_set takers, all = device_set_or (&ms->failed, failed);
+  struct device_set out = {{ 0, 0 }};
+  struct device_set all = device_set_or (&ms->failed, failed);
 
-  membership_takers (ms, &takers);
-  return device_set_and (&all, &takers);
+  FOR_EACH_DEVICE (dev, &all)
+    if (!is_out (&ms->next_device[dev]))
+      device_set_add (&out, dev);
+  return out;
 }
 
 enum membership_phase
@@ -418,7 +428,7 @@ membership_proposed (struct membership *ms, const struct device_set *failed)
   struct device_set out, lost;
 
   assert (ms->phase == MEMBERSHIP_PROPOSE);
-  out = failed_takers (ms, failed);
+  out = failed_listed (ms, failed);
   if (device_set_empty (&out)) {
     ms->phase = MEMBERSHIP_ACCEPT;
     return ms->phase;
@@ -431,20 +441,38 @@ membership_proposed (struct membership *ms, const struct device_set *failed)
 enum membership_phase
 membership_accepted (struct membership *ms, const struct device_set *failed)
 {
-  struct device_set out, lost;
+  struct device_set out, lost, told;
 
   assert (ms->phase == MEMBERSHIP_ACCEPT);
-  out = failed_takers (ms, failed);
+  out = failed_listed (ms, failed);
   lost = device_set_and (&out, &ms->next.self.active);
   ms->cur = ms->next;
   memcpy (ms->device, ms->next_device, sizeof ms->device);
   ms->in_force = device_set_empty (&lost);
   if (ms->in_force)
     ms->base = ms->cur.self;
-  if (device_set_empty (&out)) {
-    ms->phase = MEMBERSHIP_IDLE;
+  if (!device_set_empty (&out)) {
+    propose_without (ms, &out, !device_set_empty (&lost));
     return ms->phase;
   }
-  propose_without (ms, &out, !device_set_empty (&lost));
+  ms->phase = MEMBERSHIP_TELL;
+  membership_takers (ms, &told);
+  if (device_set_empty (&told))
+    ms->phase = MEMBERSHIP_IDLE;
+  return ms->phase;
+}
+
+enum membership_phase
+membership_told (struct membership *ms, const struct device_set *failed)
+{
+  struct device_set out, lost;
+
+  assert (ms->phase == MEMBERSHIP_TELL);
+  out = failed_listed (ms, failed);
+  ms->phase = MEMBERSHIP_IDLE;
+  if (!device_set_empty (&out)) {
+    lost = device_set_and (&out, &ms->cur.self.active);
+    propose_without (ms, &out, !device_set_empty (&lost));
+  }
   return ms->phase;
 }

@@ -143,6 +143,10 @@ extern void membership_create (struct superblock *sb, const uuid_bytes *uuid,
  *
  * In ACCEPT: likewise A2, flush, B2, flush, then membership_accepted.
  *
+ * In TELL the record is in force, and its targets and spares, which had
+ * no part in that, get it: A1, B1, A2, B2, flushed likewise; then
+ * membership_told.
+ *
  * Two copies of one member are never in flight together.  While the
  * phase is not IDLE nothing that was acknowledged may depend on the
  * coming record, and no write is acknowledged.
@@ -155,6 +159,7 @@ enum membership_phase {
                          * a writable open, was found) */
   MEMBERSHIP_PROPOSE,
   MEMBERSHIP_ACCEPT,
+  MEMBERSHIP_TELL,
   MEMBERSHIP_STOPPED,
 };
 
@@ -170,7 +175,8 @@ struct membership {
   bool in_force;                /* cur is */
   struct ballot_set base;       /* the last record known to be in force */
 
-  struct record next;           /* in PROPOSE and ACCEPT: the coming one */
+  struct record next;           /* in PROPOSE and ACCEPT: the coming one;
+                                 * in TELL it is cur */
   struct device next_device[SB_MAX_DEVICES];
 
   uint64_t max_epoch;           /* in any copy of any member met */
@@ -235,15 +241,20 @@ extern int membership_begin_remove (struct membership *ms,
                                     enum device_state state, char *why);
 
 /* Members failed, at any time; devs already out are ignored.  In IDLE
- * this begins a change without them, in PROPOSE and ACCEPT the next call
- * of membership_proposed or membership_accepted deals with it.  Where
+ * this begins a change without them, else the next call of
+ * membership_proposed, _accepted or _told deals with it.  Where
  * too few would remain: STOPPED.
  */
 extern void membership_fail (struct membership *ms,
                              const struct device_set *devs);
 
-/* The members to write now: all that next lists, its targets and its
- * spares.  Empty in IDLE and STOPPED.
+/* The members to write now: in PROPOSE and ACCEPT all that next lists,
+ * in TELL the targets and spares, else none.
+ *
+ * A target that took a record with the others would take a proposal in
+ * which it is a target over one in which it was to become active.  With
+ * that one accepted somewhere, on a spare perhaps, the array would miss
+ * a member that it has (architecture.md).
  */
 extern void membership_takers (const struct membership *ms,
                                struct device_set *devs);
@@ -256,11 +267,17 @@ extern enum membership_phase
 membership_proposed (struct membership *ms, const struct device_set *failed);
 
 /* Every taker but those in failed has accepted.  With none failed the
- * record is in force (IDLE); else the next one is proposed (PROPOSE), or
- * the array STOPPED.
+ * record is in force (TELL, or IDLE where there is nobody to tell); else
+ * the next one is proposed (PROPOSE), or the array STOPPED.
  */
 extern enum membership_phase
 membership_accepted (struct membership *ms, const struct device_set *failed);
+
+/* Every taker but those in failed has been told.  With none failed: IDLE;
+ * else PROPOSE, or STOPPED.
+ */
+extern enum membership_phase
+membership_told (struct membership *ms, const struct device_set *failed);
 
 /* Fill sb->device, sb->record and sb->member_uuid for one member: the
  * coming record in PROPOSE and ACCEPT, else cur.

@@ -313,6 +313,19 @@ read_start (struct array *a, struct request *r)
   r->phase = R_COPY;
 }
 
+/* What was copied from cells is not held while operations run: they may
+ * need these very cells.
+ */
+static void
+put_copied (struct array *a, struct request *r)
+{
+  for (unsigned i = 0; i < r->nr_steps; i++)
+    if (r->step[i].from == STEP_CELL) {
+      r->step[i].from = STEP_DONE;
+      cell_put (a, r->step[i].cell);
+    }
+}
+
 /* A pread that failed is tried again by an operation, which decodes if
  * it fails again, and repairs.
  */
@@ -321,6 +334,7 @@ read_look (struct array *a, struct request *r)
 {
   bool failed = false;
 
+  put_copied (a, r);
   if (r->reads > 0)
     return false;
   for (unsigned i = 0; i < r->nr_steps; i++)

@@ -1,4 +1,4 @@
-/* gpuraid: write two superblock copies of one member.
+/* gpuraid: write superblock copies of one member.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,8 +16,10 @@ struct sb_job {
   struct seat *seat;
   struct member *m;
   struct superblock sb;
-  enum sb_copy copy[2];
-  unsigned nr_done;             /* copies that are written and flushed */
+  enum sb_pairs pairs;
+  enum sb_copy copy[SB_NR_COPIES];
+  unsigned nr_copies;
+  unsigned nr_done;             /* of them, written and flushed */
   uint8_t *buf;
   void (*done) (struct array *a, struct seat *s, int error);
 };
@@ -44,8 +46,10 @@ sb_news (struct array *a, struct news *n)
   struct sb_job *j = list_item (n, struct sb_job, news);
 
   atomic_fetch_sub (&j->seat->users, 1);
-  if (j->io.error == 0)
-    j->seat->b_first[j->copy[0] == SB_A2 || j->copy[0] == SB_B2] = false;
+  if (j->io.error == 0 && (j->pairs & SB_PROPOSED))
+    j->seat->b_first[0] = false;
+  if (j->io.error == 0 && (j->pairs & SB_ACCEPTED))
+    j->seat->b_first[1] = false;
   j->done (a, j->seat, j->io.error);
   free (j->buf);
   free (j);
@@ -65,7 +69,7 @@ sb_io_done (struct io *io)
     loop_submit (a->loop, &io, 1);
     engine_kick (a);
   }
-  else if (io->error == 0 && ++j->nr_done < 2) {
+  else if (io->error == 0 && ++j->nr_done < j->nr_copies) {
     write_copy (j);
     engine_kick (a);
   }
@@ -79,8 +83,15 @@ sb_start (struct call *call)
   write_copy (list_item (call, struct sb_job, call));
 }
 
+static void
+add_pair (struct sb_job *j, enum sb_copy a, enum sb_copy b, bool b_first)
+{
+  j->copy[j->nr_copies++] = b_first ? b : a;
+  j->copy[j->nr_copies++] = b_first ? a : b;
+}
+
 void
-sb_write (struct array *a, struct seat *s, bool accepted, bool clean,
+sb_write (struct array *a, struct seat *s, enum sb_pairs pairs, bool clean,
           void (*done) (struct array *a, struct seat *s, int error))
 {
   struct sb_job *j = calloc (1, sizeof *j);
@@ -96,8 +107,11 @@ sb_write (struct array *a, struct seat *s, bool accepted, bool clean,
   j->sb = a->sb;
   j->sb.clean = clean;
   membership_fill (&a->membership, s->dev, &j->sb);
-  j->copy[s->b_first[accepted]] = accepted ? SB_A2 : SB_A1;
-  j->copy[!s->b_first[accepted]] = accepted ? SB_B2 : SB_B1;
+  j->pairs = pairs;
+  if (pairs & SB_PROPOSED)
+    add_pair (j, SB_A1, SB_B1, s->b_first[0]);
+  if (pairs & SB_ACCEPTED)
+    add_pair (j, SB_A2, SB_B2, s->b_first[1]);
   j->done = done;
   atomic_fetch_add (&s->users, 1);
   engine_call (a, &j->call);

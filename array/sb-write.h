@@ -1,6 +1,6 @@
-/* gpuraid: write two superblock copies of one member, one after the
- * other: A1, flush, B1, flush, or A2, flush, B2, flush.  The first time
- * after opening B may have to be before A.
+/* gpuraid: write superblock copies of one member, one after the other:
+ * A1, flush, B1, flush, or A2, flush, B2, flush, or all of that.  The
+ * first time after opening B may have to be before A.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -10,11 +10,16 @@
 
 #include "array/internal.h"
 
-/* With the baton.  accepted: A2 and B2, else A1 and B1; the content is
- * what membership_fill gives now.  done is called with the baton; error
- * is 0 or a positive errno.
+enum sb_pairs {
+  SB_PROPOSED = 1,              /* A1 and B1 */
+  SB_ACCEPTED = 2,              /* A2 and B2 */
+  SB_BOTH = 3,                  /* A1 and B1, then A2 and B2 */
+};
+
+/* With the baton.  The content is what membership_fill gives now.  done
+ * is called with the baton; error is 0 or a positive errno.
  */
-extern void sb_write (struct array *a, struct seat *s, bool accepted,
+extern void sb_write (struct array *a, struct seat *s, enum sb_pairs pairs,
                       bool clean,
                       void (*done) (struct array *a, struct seat *s,
                                     int error));

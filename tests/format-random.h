@@ -21,6 +21,7 @@
 #include "raidmap/bitmap.h"
 #include "raidmap/journal.h"
 #include "raidmap/table.h"
+#include "tests/seed.h"
 
 struct rng {
   uint64_t state;
@@ -62,15 +63,11 @@ rng_fill (struct rng *r, void *buf, size_t len)
     p[i] = rng_next (r);
 }
 
-/* From SEED in the environment, or the clock; printed either way. */
 static inline struct rng
 rng_start (void)
 {
-  const char *s = getenv ("SEED");
-  struct rng r;
+  struct rng r = { test_seed (NULL) };
 
-  r.state = s ? strtoull (s, NULL, 0) : (uint64_t) time (NULL);
-  printf ("SEED=%" PRIu64 "\n", r.state);
   return r;
 }
 

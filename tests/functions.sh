@@ -33,6 +33,21 @@ raid_log=$tmp/nbdkit.log
 raid_pid=
 at_exit=()
 
+# SEED is the same at every run, unless it is given: a number, or random.
+SEED=${SEED:-1}
+if [ "$SEED" = random ]; then
+  SEED=$RANDOM
+fi
+
+# noise LEN [NUMBER]: bytes without a pattern, the same for the same SEED.
+noise ()
+{
+  /usr/bin/python3 -c 'import random, sys
+r = random.Random(sys.argv[2])
+for n in [1 << 20] * (int(sys.argv[1]) >> 20) + [int(sys.argv[1]) % (1 << 20)]:
+    sys.stdout.buffer.write(r.randbytes(n))' "$1" "$SEED ${2:-}"
+}
+
 fail ()
 {
   echo "$0: $*" >&2

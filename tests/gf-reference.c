@@ -15,6 +15,7 @@
 #include <json-c/json.h>
 
 #include "tests/gf-reference.h"
+#include "tests/seed.h"
 
 uint8_t
 ref_mul (uint8_t a, uint8_t b)
@@ -114,15 +115,7 @@ ref_choose (struct ref_random *r, unsigned n, unsigned nr, unsigned *chosen)
 uint64_t
 ref_seed (void)
 {
-  const char *s = getenv ("SEED");
-  struct timespec ts;
-  uint64_t seed;
-
-  clock_gettime (CLOCK_REALTIME, &ts);
-  seed = s ? strtoull (s, NULL, 0)
-           : (uint64_t) ts.tv_sec * 1000000000 + ts.tv_nsec;
-  print_message ("SEED=%llu\n", (unsigned long long) seed);
-  return seed;
+  return test_seed (NULL);
 }
 
 void *

@@ -43,8 +43,8 @@ end_session (struct run *r)
   r->may_crash = r->chaos_on = false;
   run_look_at_slots (r);
   r->was_active = run_active_disks (r);
-  /* The coming record may count too. */
-  if (ms->phase == MEMBERSHIP_PROPOSE || ms->phase == MEMBERSHIP_ACCEPT)
+  /* The coming record may count too, and one that was not applied yet. */
+  if (ms->phase != MEMBERSHIP_IDLE && ms->phase != MEMBERSHIP_STOPPED)
     r->was_active |= listed_disks (r, &ms->next.self.active);
   r->was_lost = a->lost_slots;
   r->in_force = listed_disks (r, ms->in_force ? &ms->cur.self.active :

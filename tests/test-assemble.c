@@ -20,6 +20,7 @@
 #include "array/create.h"
 #include "common/bits.h"
 #include "tests/scratch.h"
+#include "tests/seed.h"
 
 #define MEMBER_LEN (8 * MIB)
 
@@ -144,8 +145,12 @@ carry_out (struct assembly *a)
   assert_int_equal (membership_proposed (&a->membership, &none),
                     MEMBERSHIP_ACCEPT);
   write_takers (a, SB_A2, SB_B2);
-  assert_int_equal (membership_accepted (&a->membership, &none),
-                    MEMBERSHIP_IDLE);
+  if (membership_accepted (&a->membership, &none) == MEMBERSHIP_TELL) {
+    write_takers (a, SB_A1, SB_B1);
+    write_takers (a, SB_A2, SB_B2);
+    membership_told (&a->membership, &none);
+  }
+  assert_int_equal (a->membership.phase, MEMBERSHIP_IDLE);
 }
 
 /* Open for writing, so that those not there become stale. */
@@ -494,11 +499,10 @@ test_unclean (void **state)
 static void
 test_flips (void **state)
 {
-  unsigned seed = time (NULL);
+  const unsigned seed = test_seed (NULL);
   struct assembly a;
   FILE *f;
 
-  printf ("seed %u\n", seed);
   srand (seed);
   f = fopen ("a", "r+");
   for (int i = 0; i < 100; i++) {

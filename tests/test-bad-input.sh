@@ -78,7 +78,7 @@ truncate -s 100K small.img
 mkdir dir folder
 truncate -s 4M swap
 mkswap swap >/dev/null 2>&1
-head -c 4M /dev/urandom > noise
+noise $((4 << 20)) > noise
 mkfifo pipe
 for i in $(seq 65); do truncate -s 4M "many$i"; done
 
@@ -205,9 +205,8 @@ stop_raid
 unchanged
 
 # --- superblocks with bits flipped -------------------------------------------
-seed=${SEED:-$RANDOM}
-echo "$0: SEED=$seed"
-RANDOM=$seed
+echo "$0: SEED=$SEED"
+RANDOM=$SEED
 size=$(stat -c %s a)
 flip ()
 {

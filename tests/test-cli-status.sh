@@ -50,7 +50,7 @@ compare_all ()
 }
 
 size=$((40 << 20))
-head -c $size /dev/urandom >"$tmp/data"
+noise $size >"$tmp/data"
 make_members 6 16M
 create_array k=4 m=2 size=$size
 

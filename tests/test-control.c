@@ -31,6 +31,7 @@
 #include "control/client.h"
 #include "control/control.h"
 #include "control/line.h"
+#include "tests/seed.h"
 
 static char dir[64];
 static char path[sizeof dir + 16];
@@ -576,12 +577,11 @@ static void
 test_garbage (void **state)
 {
   static const char alphabet[] = "{}[]\",:\\u0 \t\001\377nulltrue-1e9command";
-  unsigned seed = time (NULL), r = seed;
+  unsigned r = test_seed (NULL);
   struct control *c = start ();
   struct line_buf b = { .max = LINE_MAX_REPLY };
   int fd = dial ();
 
-  print_message ("seed %u\n", seed);
   for (int i = 0; i < 2000; i++) {
     char text[64];
     size_t len = rand_r (&r) % sizeof text;

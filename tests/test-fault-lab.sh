@@ -15,4 +15,4 @@ if [ -n "$SAN" ]; then
 fi
 OUT=$OUT SAN=$SAN timeout 280 \
   scripts/fault-lab --quiet --seconds 0.15 --dir "$shm" \
-  ${SEED:+--seed "$SEED"} "${scenarios[@]}"
+  --seed "$SEED" "${scenarios[@]}"

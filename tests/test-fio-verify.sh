@@ -39,7 +39,7 @@ verify_only ()
   fio_job "$1-1m" --offset=64M --rw=write --bs=1m --verify_only
 }
 
-seed=${SEED:-$RANDOM}
+seed=$SEED
 echo "$0: seed $seed (SEED=$seed $0)"
 make_members 6 40M
 create_array k=4 m=2 size=128M

@@ -15,7 +15,7 @@ need mkfs.ext4
 
 fsx=$tools/fsx
 [ -x "$fsx" ] || fail "$fsx is not there: make"
-seed=${SEED:-$RANDOM}
+seed=$SEED
 nr=$((${NR:-900} / slow))
 echo "$0: seed $seed (SEED=$seed $0)"
 

@@ -31,6 +31,7 @@
 #include "common/list.h"
 #include "common/log.h"
 #include "member/io.h"
+#include "tests/seed.h"
 
 #if defined __SANITIZE_THREAD__
 #define WITH_URING 0            /* it hides orders from the sanitizer */
@@ -684,8 +685,7 @@ main (int argc, char **argv)
   };
   int failed;
 
-  seed = argc > 1 ? strtoul (argv[1], NULL, 0) : (unsigned) getpid ();
-  printf ("seed %u\n", seed);
+  seed = test_seed (argc > 1 ? argv[1] : NULL);
   failed = cmocka_run_group_tests_name ("threads", tests, setup_threads,
                                         teardown);
   failed += cmocka_run_group_tests_name ("forbidden", none, NULL, NULL);

@@ -5,7 +5,7 @@
  * as current, below every cursor that counts, and everywhere on a member
  * that the bitmap covers but for what it says was missed.
  *
- *   test-membership-walk [SEED [WALKS]]
+ *   test-membership-walk [SEED|random [WALKS]]
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -23,6 +23,7 @@
 #include "common/bits.h"
 #include "raidmap/superblock.h"
 #include "tests/membership-members.h"
+#include "tests/seed.h"
 
 #define REGIONS 8u              /* a cursor counts them, for bytes */
 #define GARBAGE 0u
@@ -186,8 +187,10 @@ check_image (struct world *w, unsigned i)
 
 /* ---- a session -------------------------------------------------------- */
 
+/* step of 4, in TELL of 8 */
 static void
-write_copies (struct world *w, unsigned dev, bool accept, unsigned step)
+write_copies (struct world *w, unsigned dev, enum membership_phase phase,
+              unsigned step)
 {
   struct superblock sb, back;
   uint8_t buf[SB_LEN];
@@ -195,7 +198,12 @@ write_copies (struct world *w, unsigned dev, bool accept, unsigned step)
 
   check (i < w->nr);
   members_superblock (&sb, w->k, w->m);
-  members_write (&w->disk[i], &w->ms, dev, &sb, accept, step);
+  if (phase != MEMBERSHIP_ACCEPT)
+    members_write (&w->disk[i], &w->ms, dev, &sb, false, MIN (step, 4));
+  if (phase == MEMBERSHIP_ACCEPT)
+    members_write (&w->disk[i], &w->ms, dev, &sb, true, step);
+  else if (step > 4)
+    members_write (&w->disk[i], &w->ms, dev, &sb, true, step - 4);
 
   /* The codec takes whatever is decided here. */
   membership_fill (&w->ms, dev, &sb);
@@ -208,9 +216,10 @@ write_copies (struct world *w, unsigned dev, bool accept, unsigned step)
 static bool
 drive (struct world *w)
 {
-  while (w->ms.phase == MEMBERSHIP_PROPOSE ||
-         w->ms.phase == MEMBERSHIP_ACCEPT) {
-    bool accept = w->ms.phase == MEMBERSHIP_ACCEPT;
+  while (w->ms.phase != MEMBERSHIP_IDLE &&
+         w->ms.phase != MEMBERSHIP_STOPPED) {
+    const enum membership_phase phase = w->ms.phase;
+    const unsigned steps = phase == MEMBERSHIP_TELL ? 8 : 4;
     bool crash = below (w->crash) == 0;
     struct device_set takers, failed = {{ 0, 0 }};
 
@@ -222,21 +231,23 @@ drive (struct world *w)
         continue;
       if (!(w->online >> i & 1) || below (w->fail) == 0) {
         if (w->online >> i & 1)
-          write_copies (w, dev, accept, below (5));
+          write_copies (w, dev, phase, below (steps + 1));
         w->online &= ~(1u << i);
         device_set_add (&failed, dev);
       }
       else
-        write_copies (w, dev, accept, crash ? below (5) : 4);
+        write_copies (w, dev, phase, crash ? below (steps + 1) : steps);
     }
     if (crash) {
       nr_crashes++;
       return false;
     }
-    if (accept)
+    if (phase == MEMBERSHIP_PROPOSE)
+      membership_proposed (&w->ms, &failed);
+    else if (phase == MEMBERSHIP_ACCEPT)
       membership_accepted (&w->ms, &failed);
     else
-      membership_proposed (&w->ms, &failed);
+      membership_told (&w->ms, &failed);
   }
   if (w->ms.phase == MEMBERSHIP_STOPPED)
     return false;
@@ -506,9 +517,22 @@ begin_next (struct world *w)
       /* Its bitmap must know what that of the others does, first. */
       w->content[disk_of (w, &w->ms.device[dev])].missed = missed_now (w);
       device_set_add (&devs, dev);
-      check (membership_begin_activate (&w->ms, &devs, why) == 0);
-      return;
     }
+  if (device_set_count (&devs) > 0)
+    check (membership_begin_activate (&w->ms, &devs, why) == 0);
+}
+
+/* A target that is not complete, or -1. */
+static int
+find_target (const struct world *w)
+{
+  for (unsigned i = 0; i < 4; i++) {
+    int dev = find_state (w, DEVICE_REBUILDING);
+
+    if (dev != -1 && w->ms.device[dev].cursor < REGIONS)
+      return dev;
+  }
+  return -1;
 }
 
 static void
@@ -535,11 +559,11 @@ session (struct world *w, unsigned mask)
   memcpy (w->old_disk, before, sizeof before);
   memcpy (w->old_content, contents, sizeof contents);
   for (unsigned step = below (30); step > 0; step--) {
-    int dev = find_state (w, DEVICE_REBUILDING);
+    int dev = find_target (w);
 
     settle (w);
     write_region (w);
-    if (dev != -1 && w->ms.device[dev].cursor < REGIONS && !rebuild (w, dev))
+    if (dev != -1 && !rebuild (w, dev))
       return;
     if (below (3) == 0)
       begin_something (w);
@@ -555,6 +579,7 @@ walk (unsigned s)
 {
   static const struct { unsigned k, m; } sizes[] = {
     { 1, 1 }, { 1, 2 }, { 2, 1 }, { 2, 2 }, { 3, 1 }, { 3, 2 }, { 4, 2 },
+    { 2, 3 }, { 1, 3 },
   };
   static struct world w;
   unsigned size;
@@ -608,9 +633,8 @@ main (int argc, char **argv)
     cmocka_unit_test (test_walks),
   };
 
-  first_seed = argc > 1 ? strtoul (argv[1], NULL, 10) : (unsigned) time (NULL);
+  first_seed = test_seed (argc > 1 ? argv[1] : NULL);
   if (argc > 2)
     nr_walks = strtoul (argv[2], NULL, 10);
-  print_message ("seed %u\n", first_seed);
   return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -83,9 +83,12 @@ give (unsigned mask)
 
   membership_takers (&ms, &takers);
   for (unsigned i = 0; i < MEMBERS_MAX; i++)
-    if ((mask >> i & 1) && device_set_has (&takers, i))
-      members_write (&disk[i], &ms, i, &identity,
-                     ms.phase == MEMBERSHIP_ACCEPT, 4);
+    if ((mask >> i & 1) && device_set_has (&takers, i)) {
+      if (ms.phase != MEMBERSHIP_ACCEPT)
+        members_write (&disk[i], &ms, i, &identity, false, 4);
+      if (ms.phase != MEMBERSHIP_PROPOSE)
+        members_write (&disk[i], &ms, i, &identity, true, 4);
+    }
 }
 
 #define ALL (~0u)
@@ -97,7 +100,11 @@ finish (void)
   give (ALL);
   assert_int_equal (membership_proposed (&ms, &nobody), MEMBERSHIP_ACCEPT);
   give (ALL);
-  assert_int_equal (membership_accepted (&ms, &nobody), MEMBERSHIP_IDLE);
+  if (membership_accepted (&ms, &nobody) == MEMBERSHIP_TELL) {
+    give (ALL);
+    membership_told (&ms, &nobody);
+  }
+  assert_int_equal (ms.phase, MEMBERSHIP_IDLE);
   assert_true (ms.in_force);
 }
 
@@ -315,6 +322,89 @@ test_old_image_is_not_covered (void **state)
   assert_true (opens (7));
   assert_int_equal (found[0].state, FOUND_STALE);
   assert_false (found[0].covered);
+}
+
+/* 1+1, 0 and the rebuilt 2: a spare hears of the record that adds 2, and
+ * nobody else, and 0 is lost in the next session.  What 2 was proposed
+ * then must not hide that it was to become active.
+ */
+static void
+test_spare_has_no_part (void **state)
+{
+  struct device_set one = set_of (2), two = set_of (4);
+
+  create (1, 1);
+  start (3, DEGRADED_ALLOW);
+  finish ();
+  assert_int_equal (membership_begin_remove (&ms, &one, DEVICE_FAILED, why),
+                    0);
+  finish ();
+  add_target (2, 1);
+  add_target (3, SLOT_NONE);
+  assert_int_equal (membership_begin_activate (&ms, &two, why), 0);
+  give (ALL);
+  membership_proposed (&ms, &nobody);
+  give (0x8);                           /* and a crash */
+  start (0x5, DEGRADED_ALLOW);
+  give (0x4);                           /* and a crash */
+  assert_true (opens (0xd));
+  assert_true (opens (0xf));
+}
+
+/* 2+3, 0 to 2 and the rebuilt 5 and 6: one member that the next session
+ * misses has accepted the record that adds both.
+ */
+static void
+test_target_has_no_part (void **state)
+{
+  struct device_set gone = set_of (0x18), both = set_of (0x60);
+
+  create (2, 3);
+  start (0x1f, DEGRADED_ALLOW);
+  finish ();
+  assert_int_equal (membership_begin_remove (&ms, &gone, DEVICE_FAILED, why),
+                    0);
+  finish ();
+  add_target (5, 3);
+  add_target (6, 4);
+  assert_int_equal (membership_begin_activate (&ms, &both, why), 0);
+  give (ALL);
+  membership_proposed (&ms, &nobody);
+  give (0x4);                           /* and a crash */
+  start (0x63, DEGRADED_ALLOW);
+  give (0x60);                          /* and a crash */
+  assert_true (opens (0x67));
+  assert_true (opens (0x7f));
+}
+
+/* A target that can't be told is out, and so is a member that fails
+ * meanwhile.
+ */
+static void
+test_fail_while_told (void **state)
+{
+  struct device_set one = set_of (2), four = set_of (16);
+  uuid_bytes uuid = members_uuid (4);
+  unsigned dev;
+
+  create (2, 2);
+  start (0x7, DEGRADED_ALLOW);
+  finish ();
+  assert_int_equal (membership_begin_target (&ms, &uuid, 3, false, &dev, why),
+                    0);
+  give (ALL);
+  membership_proposed (&ms, &nobody);
+  give (ALL);
+  assert_int_equal (disk[4].result[SB_A1], SB_BLANK);
+  assert_int_equal (membership_accepted (&ms, &nobody), MEMBERSHIP_TELL);
+  assert_true (ms.in_force);
+  assert_int_equal (dev, 4);
+  membership_fail (&ms, &one);
+  assert_int_equal (membership_told (&ms, &four), MEMBERSHIP_PROPOSE);
+  assert_int_equal (ms.next.self.active.w[0], 0x5);
+  assert_int_equal (ms.next.base.ballot.epoch, 3);
+  assert_int_equal (ms.next_device[4].state, DEVICE_FAILED);
+  finish ();
 }
 
 static void
@@ -694,6 +784,9 @@ main (int argc, char **argv)
     cmocka_unit_test (test_epochs),
     cmocka_unit_test (test_old_image),
     cmocka_unit_test (test_old_image_is_not_covered),
+    cmocka_unit_test (test_spare_has_no_part),
+    cmocka_unit_test (test_target_has_no_part),
+    cmocka_unit_test (test_fail_while_told),
     cmocka_unit_test (test_torn),
     cmocka_unit_test (test_addition_waits),
     cmocka_unit_test (test_fail_meanwhile),

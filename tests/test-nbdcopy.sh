@@ -18,11 +18,11 @@ image ()
   local i
   truncate -s 50331648 "$shm/$1"
   for i in 0 3 4 9 17 30; do
-    dd if=/dev/urandom of="$shm/$1" bs=64k seek=$((i * 24)) \
-      count=$((i + 1)) conv=notrunc status=none
+    noise $(((i + 1) * 65536)) "$1 $i" |
+      dd of="$shm/$1" bs=64k seek=$((i * 24)) conv=notrunc status=none
   done
-  dd if=/dev/urandom of="$shm/$1" bs=1 seek=40000001 count=9999 \
-    conv=notrunc status=none
+  noise 9999 "$1" |
+    dd of="$shm/$1" bs=1 seek=40000001 conv=notrunc status=none
 }
 
 same ()

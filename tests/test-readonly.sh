@@ -54,11 +54,13 @@ look ()
 }
 
 # write_all: new data, in every stripe
+nr_written=0
 write_all ()
 {
   truncate -s "$(status_field size)" "$tmp/data"
-  head -c 6M /dev/urandom | dd of="$tmp/data" bs=1M seek=3 conv=notrunc \
-    status=none
+  nr_written=$((nr_written + 1))
+  noise $((6 << 20)) $nr_written |
+    dd of="$tmp/data" bs=1M seek=3 conv=notrunc status=none
   nbdcopy "$tmp/data" "$uri"
 }
 

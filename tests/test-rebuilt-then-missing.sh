@@ -8,7 +8,7 @@ source tests/functions.sh
 need nbdcopy
 
 size=$((8 << 20))
-head -c $size /dev/urandom >"$tmp/data"
+noise $size >"$tmp/data"
 make_members 6 8M
 create_array k=4 m=2 size=$size
 start_raid

@@ -22,6 +22,7 @@
 #include "common/log.h"
 #include "member/io.h"
 #include "member/sim.h"
+#include "tests/seed.h"
 
 #define BLOCK 4096u
 #define NR_BLOCKS 16u
@@ -558,8 +559,6 @@ main (int argc, char **argv)
     cmocka_unit_test (test_speed),
   };
 
-  first_seed = argc > 1 ? strtoul (argv[1], NULL, 0) :
-    (unsigned) time (NULL);
-  printf ("seed %u\n", first_seed);
+  first_seed = test_seed (argc > 1 ? argv[1] : NULL);
   return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
 /* gpuraid: the engine in a world that fails, one seed one run.
  *
- *   build/tests/test-simulation [NUMBER [FIRST]]
+ *   build/tests/test-simulation [NUMBER [FIRST|random]]
  *
- * Runs NUMBER seeds (or for ten seconds) from FIRST on (or from $SEED, or
- * from 1); stops at the first that fails.
+ * Runs NUMBER seeds from FIRST on (or from $SEED, or from 1); stops at the
+ * first that fails.
  * SIM_VERBOSE=1 tells all that happens.
  *
  * In each run clients read and write an array at random while members
@@ -28,9 +28,14 @@
 #include <unistd.h>
 
 #include "common/bits.h"
+#include "tests/seed.h"
 #include "tests/sim-run.h"
 
-#define DEFAULT_SECONDS 10
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define DEFAULT_NUMBER 100
+#else
+#define DEFAULT_NUMBER 800
+#endif
 #define SEED_SECONDS 100        /* a seed takes less than one */
 
 static uint64_t
@@ -172,20 +177,16 @@ say_seed (int sig)
 int
 main (int argc, char *argv[])
 {
-  const char *env = getenv ("SEED");
-  const uint64_t nr = argc > 1 ? strtoull (argv[1], NULL, 10) : 0;
+  const uint64_t nr = argc > 1 ? strtoull (argv[1], NULL, 10) :
+    DEFAULT_NUMBER;
+  const uint64_t first = test_seed (argc > 2 ? argv[2] : NULL);
   const double start = now ();
-  uint64_t first = env ? strtoull (env, NULL, 10) : 1;
 
-  if (argc > 2)
-    first = strtoull (argv[2], NULL, 10);
   /* Disks that are calloced cost what is used of them. */
   signal (SIGABRT, say_seed);
   signal (SIGALRM, say_seed);
   mallopt (M_MMAP_THRESHOLD, 256 * 1024);
-  printf ("first seed %" PRIu64 "\n", first);
-  for (uint64_t seed = first; nr ? seed < first + nr :
-       now () - start < DEFAULT_SECONDS; seed++) {
+  for (uint64_t seed = first; seed < first + nr; seed++) {
     uint64_t trace;
 
     current = seed;

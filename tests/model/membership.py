@@ -103,6 +103,7 @@ def explore(model, sessions, events, limit, states=None):
 SLICE = [
     (1, 1, 0, 3, 1, ()),
     (1, 1, 1, 1, 4, ()),
+    (1, 1, 1, 2, 2, ()),
     (1, 2, 0, 2, 1, ()),
     (2, 1, 0, 2, 1, ()),
     (2, 1, 1, 1, 3, ()),
@@ -125,14 +126,15 @@ WEAKER = [
     ("quorum-k", (2, 2, 0, 2, 0, ())),
     ("quorum-half", (1, 2, 0, 2, 1, ())),
     ("together", (1, 1, 0, 2, 1, ())),
-    ("no-base", (1, 1, 1, 2, 2, ())),
+    ("no-base", (2, 2, 0, 3, 1, ())),
     ("base-moves", (1, 1, 0, 2, 1, ())),
     ("only-accepted", (1, 1, 0, 2, 1, ())),
     ("early", (1, 1, 0, 2, 1, ())),
     ("late-target", (1, 1, 1, 2, 2, ())),
+    ("told-early", (1, 1, 1, 2, 4, ())),
     ("a-first", (1, 1, 0, 3, 0, ("copies",))),
     ("any-current", (1, 1, 0, 2, 1, ("images",))),
-    ("any-epoch", (2, 2, 0, 2, 0, ("images",))),
+    ("any-epoch", (2, 1, 0, 3, 1, ("images",))),
     ("no-branch", (1, 1, 0, 3, 1, ("force",))),
 ]
 

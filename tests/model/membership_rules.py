@@ -31,11 +31,12 @@ RULES = {
     "early": "writes go on without a failed member before the record is in"
              " force",
     "late-target": "a target is written before it took a record",
+    "told-early": "targets are given a record along with its members",
     "a-first": "copy A is always written first (with --copies)",
     "no-branch": "another branch is not looked for (with --force)",
 }
 
-IDLE, PROPOSE, ACCEPT = "idle", "propose", "accept"
+IDLE, PROPOSE, ACCEPT, TELL = "idle", "propose", "accept", "tell"
 
 
 # By mask: its members, and how many they are.
@@ -265,14 +266,20 @@ class Model:
         return self.propose(run, active) if self.legal(run, active) else None
 
     def takers(self, run):
-        return run["next"][2] | run["target"]
+        """Who is given the record now: its members until it is in force,
+        then the targets."""
+        if run["phase"] == TELL:
+            return run["target"]
+        if "told-early" in self.without:
+            return run["next"][2] | run["target"]
+        return run["next"][2]
 
     def fail(self, run, y):
         """Member y is gone: the run that goes on without it, or None."""
         gone = 1 << y
         run = dict(run, alive=run["alive"] & ~gone,
                    target=run["target"] & ~gone, ready=run["ready"] & ~gone)
-        if run["phase"] == IDLE:
+        if run["phase"] in (IDLE, TELL):
             return self.next_or_stop(run, run["cur"][2] & ~gone)
         nxt = run["next"]
         if run["phase"] == ACCEPT:
@@ -292,12 +299,21 @@ class Model:
         return self.next_or_stop(run, active)
 
     def force_done(self, state, run):
-        """The record is in force, and something is written."""
-        mem, writes, last = state
+        """The record is in force."""
         nxt = run["next"]
-        run = dict(run, phase=IDLE, cur=nxt[:3], base=nxt[:3], opened=True)
+        run = dict(run, phase=TELL, cur=nxt[:3], base=nxt[:3], opened=True)
         run["ready"] &= ~nxt[2]
         run["target"] &= ~nxt[2]
+        run["got"] = run["target"] if "told-early" in self.without else 0
+        state = state[:2] + (nxt[:2],)
+        return (state, run) if self.takers(run) & ~run["got"] else \
+            self.told(state, run)
+
+    def told(self, state, run):
+        """The targets have the record too, and something is written."""
+        mem, writes, last = state
+        nxt = run["next"]
+        run = dict(run, phase=IDLE, got=0)
         mem = list(mem)
         top = max([0] + [x[2].bit_length() for x in mem] +
                   [writes.bit_length()])
@@ -308,7 +324,7 @@ class Model:
             mem[i] = with_writes(mem[i], mem[i][2] | 1 << top)
         for i in bits(run["target"] & ~run["ready"]):
             mem[i] = with_writes(mem[i], 0)
-        return (tuple(mem), writes | 1 << top, nxt[:2]), run
+        return (tuple(mem), writes | 1 << top, last), run
 
     def deliver(self, member, rec, accept):
         """(label, what a member holds, whether it is done) while it is
@@ -332,6 +348,13 @@ class Model:
             new[accept], rest[accept], rest[2 + accept] = one, other, in_a
             yield label, (new[0], new[1], have, tuple(rest)), one == other
 
+    def tell(self, member, rec):
+        """The same for a target: it is proposed and then accepted."""
+        for label, after, done in self.deliver(member, rec, False):
+            if done:
+                yield from self.deliver(after, rec, True)
+            yield label, after, False
+
     def two_places(self, newest, other, in_a, rec):
         if "a-first" in self.without and in_a:
             newest, other = other, newest       # goes on with the other
@@ -344,12 +367,14 @@ class Model:
         """(label, state, run, events) of everything that can be next."""
         mem = state[0]
         if run["phase"] != IDLE:
-            accept = run["phase"] == ACCEPT
+            accept = run["phase"] != PROPOSE
             takers = self.takers(run)
             todo = takers & ~run["got"]
             for i in bits(todo):
-                for label, after, done in self.deliver(mem[i], run["next"],
-                                                       accept):
+                how = self.tell(mem[i], run["next"]) \
+                    if run["phase"] == TELL else \
+                    self.deliver(mem[i], run["next"], accept)
+                for label, after, done in how:
                     m2 = mem[:i] + (after,) + mem[i + 1:]
                     yield "%s %d" % (label, i), (m2,) + state[1:], \
                         dict(run, got=run["got"] | 1 << i,
@@ -358,18 +383,23 @@ class Model:
                 yield "crash", state, None, 0
                 return
             if not todo:
-                if accept:
+                if run["phase"] == TELL:
+                    s2, r2 = self.told(state, run)
+                    yield "all told, write", s2, r2, events
+                elif accept:
                     s2, r2 = self.force_done(state, run)
-                    yield "in force, write", s2, r2, events
+                    yield "in force" + (", write" if r2["phase"] == IDLE
+                                        else ""), s2, r2, events
                 else:
                     yield "all proposed", state, \
                         dict(run, phase=ACCEPT, got=0), events
+            everybody = run["next"][2] | run["target"]
             if events and not accept:
-                for y in bits(takers):
+                for y in bits(everybody):
                     yield "fail %d" % y, state, self.fail(run, y), events - 1
             if events and accept:
                 # all others must have it by then
-                for y in bits(takers):
+                for y in bits(everybody):
                     if takers & ~run["got"] & ~(1 << y) == 0:
                         yield "fail %d" % y, state, self.fail(run, y), \
                             events - 1
