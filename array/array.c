@@ -171,7 +171,7 @@ array_new (const struct config *c, struct assembly *as, struct coder *coder)
   a->writethrough = c->writethrough;
   a->member_size = smallest (as);
   cache_size (a, c->cache_len);
-  a->solver = solver_new (a->g.k, a->g.m);
+  a->solver = solver_new (a->sb.code, a->sb.w, a->g.k, a->g.m);
   if (a->solver == NULL || rebuild_init (a) == -1 ||
       dirty_init (a, as->page) || make_seats (a, as) == -1) {
     log_error ("out of memory");

@@ -137,6 +137,7 @@ struct array_status {
   bool writable;                /* array_make_writable was done */
   struct geometry g;
   enum code code;
+  unsigned w;                   /* bits of a symbol */
   uuid_bytes uuid;
   uint64_t epoch;
   const char *coder;            /* constant string */

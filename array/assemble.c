@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "array/assemble.h"
+#include "array/code.h"
 #include "array/copies.h"
 #include "array/dirty-read.h"
 #include "common/bits.h"
@@ -21,7 +22,6 @@
 #include "common/crc32c.h"
 #include "common/log.h"
 #include "common/random.h"
-#include "gf/matrix.h"
 
 /* What is said besides the decision, "; " in between. */
 struct remarks {
@@ -140,13 +140,14 @@ check_keys (const struct config *c, const struct superblock *sb)
   if ((c->k && check_key ("k", c->k, sb->g.k) == -1) ||
       (c->m && check_key ("m", c->m, sb->g.m) == -1) ||
       (c->chunk && check_key ("chunk", c->chunk, sb->g.chunk) == -1) ||
-      (c->size && check_key ("size", c->size, sb->g.size) == -1))
+      (c->size && check_key ("size", c->size, sb->g.size) == -1) ||
+      (c->w && check_key ("w", c->w, sb->w) == -1))
     return -1;
   if ((c->code != -1 && c->code != (int) sb->code) ||
       (c->consistency != -1 && c->consistency != (int) sb->consistency) ||
       (c->checksum != -1 && c->checksum != (int) sb->checksum)) {
     log_error ("the array has code=%s consistency=%s checksum=%s",
-               sb->code == CODE_RS ? "rs" : "crs",
+               code_name (sb->code),
                sb->consistency == CONSISTENCY_NONE ? "none" : "journal",
                sb->checksum == CHECKSUM_NONE ? "none" : "crc32c");
     return -1;
@@ -160,16 +161,15 @@ check_version (const struct superblock *sb)
 {
   uint8_t matrix[MAX_SLOTS * MAX_SLOTS / 4];
 
-  if (sb->code != CODE_RS || sb->consistency != CONSISTENCY_NONE ||
+  if (sb->consistency != CONSISTENCY_NONE ||
       sb->checksum != CHECKSUM_NONE) {
-    log_error ("the array has code=%s consistency=%s checksum=%s: not in "
-               "this version",
-               sb->code == CODE_RS ? "rs" : "crs",
+    log_error ("the array has consistency=%s checksum=%s: not in this "
+               "version",
                sb->consistency == CONSISTENCY_NONE ? "none" : "journal",
                sb->checksum == CHECKSUM_NONE ? "none" : "crc32c");
     return -1;
   }
-  matrix_rs_parity (sb->g.k, sb->g.m, matrix);
+  code_parity (sb->code, sb->w, sb->g.k, sb->g.m, matrix);
   if (sb->matrix_crc != crc32c (matrix, sb->g.k * sb->g.m)) {
     log_error ("the array was made with another generator matrix");
     return -1;

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include "array/code.h"
 #include "array/config.h"
 #include "array/names.h"
 #include "common/bits.h"
@@ -45,6 +46,8 @@ config_geometry_defaults (struct config *c)
     c->chunk = CONFIG_DEFAULT_CHUNK;
   if (c->code == -1)
     c->code = CODE_RS;
+  if (c->w == 0)
+    c->w = code_default_w (c->code, c->k, c->m);
   if (c->consistency == -1)
     c->consistency = CONSISTENCY_NONE;
   if (c->checksum == -1)
@@ -214,8 +217,16 @@ static int
 set_code (struct config *c, const char *key, const char *value)
 {
   c->code = choose (key, value, "rs|crs");
-  return c->code == CODE_CRS ? not_in_this_version (key, value)
-    : MIN (c->code, 0);
+  return MIN (c->code, 0);
+}
+
+static int
+set_w (struct config *c, const char *key, const char *value)
+{
+  int n = choose (key, value, "4|8");
+
+  c->w = n == 0 ? 4 : 8;
+  return MIN (n, 0);
 }
 
 static int
@@ -318,7 +329,7 @@ static const struct key {
   { "size", set_size, true },
   { "journal-size", set_later, true },
   { "code", set_code, true },
-  { "w", set_later, true },
+  { "w", set_w, true },
   { "create", set_create },
   { "coder", set_coder },
   { "gpus", set_gpus },
@@ -373,6 +384,14 @@ config_complete (struct config *c)
   }
   if (c->k + c->m > MAX_SLOTS) {
     log_error ("k=%u m=%u: k + m must be at most %u", c->k, c->m, MAX_SLOTS);
+    return -1;
+  }
+  if (c->w && c->code == CODE_RS) {
+    log_error ("w=%u: goes with code=crs only", c->w);
+    return -1;
+  }
+  if (c->w == 4 && c->k + c->m > 16) {
+    log_error ("k=%u m=%u w=4: k + m must be at most 16, or w=8", c->k, c->m);
     return -1;
   }
   if (c->dir && c->nr_members) {

@@ -27,6 +27,7 @@ struct config {
   uint32_t chunk;               /* bytes */
   uint64_t size;                /* bytes */
   int code;                     /* enum code, or -1 */
+  unsigned w;                   /* bits of a symbol */
   int consistency;              /* enum consistency, or -1 */
   int checksum;                 /* enum checksum, or -1 */
 

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/code.h"
 #include "array/copies.h"
 #include "array/create.h"
 #include "common/bits.h"
@@ -21,7 +22,6 @@
 #include "common/crc32c.h"
 #include "common/log.h"
 #include "common/random.h"
-#include "gf/matrix.h"
 #include "raidmap/bitmap.h"
 
 /* One block, to read or write with any member. */
@@ -190,8 +190,8 @@ fill_superblock (const struct config *c, struct member *const *members,
     return -1;
   }
   sb->code = c->code;
-  sb->w = 8;
-  matrix_rs_parity (c->k, c->m, matrix);
+  sb->w = c->w;
+  code_parity (sb->code, sb->w, c->k, c->m, matrix);
   sb->matrix_crc = crc32c (matrix, c->k * c->m);
   sb->checksum = c->checksum;
   sb->consistency = c->consistency;

@@ -74,6 +74,10 @@ check_config (const struct config *c)
     log_error ("k= and m= are needed to create an array");
     return -1;
   }
+  if (c->w && c->code != CODE_CRS) {
+    log_error ("w=%u: goes with code=crs only", c->w);
+    return -1;
+  }
   if (c->nr_members != c->k + c->m) {
     log_error ("k=%u m=%u needs %u members, but %u %s given", c->k, c->m,
                c->k + c->m, c->nr_members,

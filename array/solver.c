@@ -31,7 +31,8 @@ _Static_assert (MAX_SOURCES <= MATRIX_MAX && MAX_VARS <= MATRIX_MAX,
                 "matrix_express");
 
 struct solver {
-  unsigned k, m;
+  enum code code;
+  unsigned w, k, m;
   unsigned nr;                  /* solutions */
   struct solution *bucket[NR_BUCKETS];
   /* What make_matrix works with. */
@@ -42,14 +43,16 @@ struct solver {
 };
 
 struct solver *
-solver_new (unsigned k, unsigned m)
+solver_new (enum code code, unsigned w, unsigned k, unsigned m)
 {
   struct solver *s = calloc (1, sizeof *s + (size_t) k * m);
 
   if (s) {
+    s->code = code;
+    s->w = w;
     s->k = k;
     s->m = m;
-    matrix_rs_parity (k, m, s->parity);
+    code_parity (code, w, k, m, s->parity);
   }
   return s;
 }
@@ -121,10 +124,10 @@ make_matrix (struct solver *s, const struct solution *sol)
   FOR_EACH_BIT (r, sol->make)
     form (s, r, sol->given, &s->target[nr_tgt++ * nr_vars]);
 
-  if (matrix_express (8, nr_vars, nr_src, s->source, nr_tgt, s->target,
+  if (matrix_express (s->w, nr_vars, nr_src, s->source, nr_tgt, s->target,
                       s->coef) == -1)
     return NULL;
-  return matrix_new (nr_tgt, nr_src, s->coef);
+  return code_matrix (s->code, s->w, nr_tgt, nr_src, s->coef);
 }
 
 struct solution *

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "gf/matrix.h"
+#include "array/code.h"
 
 struct solver;
 
@@ -23,8 +23,9 @@ struct solution {
   struct solution *next;        /* the solver's */
 };
 
-/* k, m >= 1, k + m <= 64.  NULL with errno. */
-extern struct solver *solver_new (unsigned k, unsigned m);
+/* k, m >= 1, k + m <= 64, and 2^w at most.  NULL with errno. */
+extern struct solver *solver_new (enum code code, unsigned w, unsigned k,
+                                  unsigned m);
 extern void solver_free (struct solver *s);     /* no solution is in use */
 
 /* Get the matrix that makes the roles of make from the old content of

@@ -80,6 +80,7 @@ array_get_status (struct array *a, struct array_status *st)
   st->writable = a->writable;
   st->g = a->g;
   st->code = a->sb.code;
+  st->w = a->sb.w;
   st->uuid = a->sb.array_uuid;
   st->epoch = a->membership.cur.self.ballot.epoch;
   st->coder = a->coder->ops->name;

@@ -15,6 +15,7 @@
 
 #include <json-c/json.h>
 
+#include "array/code.h"
 #include "array/copies.h"
 #include "cli/cli.h"
 #include "common/bits.h"
@@ -73,12 +74,6 @@ examine (struct member *m, struct examined *e)
 }
 
 static const char *
-code_name (const struct superblock *sb)
-{
-  return sb->code == CODE_RS ? "rs" : "crs";
-}
-
-static const char *
 consistency_name (const struct superblock *sb)
 {
   return sb->consistency == CONSISTENCY_NONE ? "none" : "journal";
@@ -134,9 +129,12 @@ show (const struct member *m, const struct examined *e)
 
   printf ("%s:\n", m->path);
   printf ("  array       %s\n", uuid_text (&sb->array_uuid, uuid));
-  printf ("  geometry    %u+%u, chunk %s, code %s, consistency %s, "
-          "checksum %s\n", sb->g.k, sb->g.m, cli_size (sb->g.chunk, size),
-          code_name (sb), consistency_name (sb), checksum_name (sb));
+  printf ("  geometry    %u+%u, chunk %s, code %s", sb->g.k, sb->g.m,
+          cli_size (sb->g.chunk, size), code_name (sb->code));
+  if (sb->code != CODE_RS)
+    printf (" w %u", sb->w);
+  printf (", consistency %s, checksum %s\n", consistency_name (sb),
+          checksum_name (sb));
   printf ("  size        %s (%" PRIu64 " bytes)\n",
           cli_size (sb->g.size, size), sb->g.size);
   printf ("  member      %s, ", uuid_text (&sb->member_uuid, uuid));
@@ -220,7 +218,8 @@ to_json (const struct member *m, const struct examined *e)
   add_number (o, "m", sb->g.m);
   add_number (o, "chunk", sb->g.chunk);
   add_number (o, "size", sb->g.size);
-  add_string (o, "code", code_name (sb));
+  add_string (o, "code", code_name (sb->code));
+  add_number (o, "w", sb->w);
   add_string (o, "consistency", consistency_name (sb));
   add_string (o, "checksum", checksum_name (sb));
   add_number (o, "epoch", sb->record.self.ballot.epoch);

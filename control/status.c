@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/code.h"
 #include "array/copies.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
@@ -182,7 +183,8 @@ status_to_json (const struct array_status *st)
   add_u64 (o, "m", st->g.m);
   add_u64 (o, "chunk", st->g.chunk);
   add_u64 (o, "size", st->g.size);
-  add_text (o, "code", st->code == CODE_CRS ? "crs" : "rs");
+  add_text (o, "code", code_name (st->code));
+  add_u64 (o, "w", st->w);
   add_text (o, "uuid", uuid_text (&st->uuid, uuid));
   add_u64 (o, "epoch", st->epoch);
   add_text (o, "coder", st->coder);

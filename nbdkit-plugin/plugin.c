@@ -97,7 +97,7 @@ plugin_dump_plugin (void)
           "gpuraid_min_chunk=%u\n"
           "gpuraid_max_chunk=%u\n"
           "gpuraid_members=file disk\n"
-          "gpuraid_codes=rs\n"
+          "gpuraid_codes=rs crs\n"
           "gpuraid_coders=isal gf-complete\n"
           "gpuraid_checksums=none\n"
           "gpuraid_consistencies=none\n",
@@ -111,7 +111,8 @@ plugin_dump_plugin (void)
   "k=K m=M                        Data and parity members.\n"           \
   "chunk=SIZE                     Chunk size (default: 64K).\n"         \
   "size=SIZE                      Exported size, to create an array.\n" \
-  "code=rs                        Erasure code.\n"                      \
+  "code=rs|crs                    Erasure code (default: rs).\n"        \
+  "w=4|8                          Bits of a symbol of crs.\n"           \
   "consistency=none               Fixed when the array is created.\n"   \
   "checksum=none                  Fixed when the array is created.\n"   \
   "create=no|missing              Create the array if there is none.\n" \
@@ -122,7 +123,7 @@ plugin_dump_plugin (void)
   "degraded=allow|refuse|force    What if members are missing.\n"       \
   "control=PATH                   Socket for the command gpuraid.\n"    \
   "gpus=all                       Nothing else in this version.\n" \
-  "journal-size=, w=              Not in this version."
+  "journal-size=                  Not in this version."
 
 static struct nbdkit_plugin plugin = {
   .name = "gpuraid",

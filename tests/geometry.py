@@ -3,7 +3,7 @@
 
 Writes known data, stops the server, and looks at the members from
 outside: chunk s of a member lies at data_off + s * chunk, the data chunks
-of stripe s and its parity are those of the code rs, in the slots of
+of stripe s and its parity are those of the code, in the slots of
 layout 0.  All of it computed here anew (lab/gf.py); for m = 1 and 2 by
 md's formulas as well.
 
@@ -27,7 +27,11 @@ from lab.array import (BLOCK, Array, Failure, MiB,                # noqa: E402
 CASES = ((1, 1, 4096), (2, 1, 65536), (4, 1, 16384), (7, 1, 4096),
          (1, 2, 65536), (4, 2, 65536), (5, 2, 1 << 20), (10, 2, 8192),
          (3, 3, 4096), (10, 4, 65536), (6, 5, 16384), (12, 4, 131072),
-         (20, 8, 4096), (48, 16, 4096), (63, 1, 4096), (1, 63, 4096))
+         (20, 8, 4096), (48, 16, 4096), (63, 1, 4096), (1, 63, 4096),
+         (1, 1, 4096, 'crs'), (4, 2, 65536, 'crs'), (5, 3, 16384, 'crs', 8),
+         (10, 4, 65536, 'crs'), (10, 4, 8192, 'crs', 8),
+         (8, 8, 4096, 'crs'), (13, 4, 4096, 'crs'), (20, 8, 4096, 'crs'),
+         (48, 16, 4096, 'crs'), (1, 63, 4096, 'crs'))
 
 
 def check(what, ok):
@@ -40,7 +44,8 @@ def examine_all(a):
     infos = [a.examine(p) for p in a.member]
     for slot, info in enumerate(infos):
         for key, want in (('slot', slot), ('k', a.k), ('m', a.m),
-                          ('chunk', a.chunk), ('code', 'rs'),
+                          ('chunk', a.chunk), ('code', a.code),
+                          ('w', a.w),
                           ('size', a.size), ('uuid', infos[0]['uuid']),
                           ('data_off', infos[0]['data_off']),
                           ('data_len', infos[0]['data_len'])):
@@ -55,15 +60,14 @@ def compare(a, data, info):
     check('data_len %d, %d stripes' % (info['data_len'], stripes),
           info['data_len'] == stripes * a.chunk)
     data = data + bytes(stripes * a.k * a.chunk - len(data))
-    rows = gf.generator(a.k, a.m)
     files = [open(p, 'rb') for p in a.member]
     try:
         for s in range(stripes):
             at = s * a.k * a.chunk
             chunks = [data[at + i * a.chunk:at + (i + 1) * a.chunk]
                       for i in range(a.k)]
-            chunks += gf.encode(rows, chunks)
-            if a.m <= 2:
+            chunks += gf.parity_of(a.code, a.w, a.m, chunks)
+            if a.m <= 2 and a.code == 'rs':
                 p, q = gf.md_pq(chunks[:a.k])
                 check('md parity', [p, q][:a.m] == chunks[a.k:])
             for role, want in enumerate(chunks):
@@ -80,15 +84,17 @@ def compare(a, data, info):
             f.close()
 
 
-def one(k, m, chunk, r):
+def one(r, k, m, chunk, code='rs', w=None):
     folder = tempfile.mkdtemp(prefix='gpuraid-geometry.', dir='/dev/shm')
     a = None
     try:
         stripe = k * chunk
         nr = max(3, min(2 * (k + m) + 1, 3 * MiB // stripe))
         size = nr * stripe - r.randrange(0, stripe, BLOCK)
-        a = Array(folder, k, m, chunk, size)
+        a = Array(folder, k, m, chunk, size, code=code, w=w)
         a.create()
+        want = w or (4 if code == 'crs' and k + m <= 16 else 8)
+        check('w %d instead of %d' % (a.w, want), a.w == want)
         check('size %d instead of %d' % (a.size, size), a.size == size)
         # As a person might: the members in any order.
         order = a.member[:]
@@ -131,12 +137,11 @@ def main():
     if seed is None:
         seed = random.SystemRandom().randrange(1 << 31)
     print('test-geometry: seed %d' % seed)
-    for k, m, chunk in CASES:
+    for case in CASES:
         try:
-            one(k, m, chunk, random.Random('%d %d %d' % (seed, k, m)))
+            one(random.Random('%d %s' % (seed, case)), *case)
         except Exception:
-            print('test-geometry: %d+%d chunk %d, seed %d' % (k, m, chunk,
-                                                             seed))
+            print('test-geometry: %s, seed %d' % (case, seed))
             raise
     print('test-geometry: %d geometries are right' % len(CASES))
 

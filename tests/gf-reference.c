@@ -32,6 +32,20 @@ ref_mul (uint8_t a, uint8_t b)
 }
 
 uint8_t
+ref_mul_w (unsigned w, unsigned poly, uint8_t a, uint8_t b)
+{
+  unsigned r = 0;
+
+  for (unsigned bit = 0; bit < w; bit++)
+    if (b >> bit & 1)
+      r ^= (unsigned) a << bit;
+  for (unsigned bit = 2 * w; bit-- > w;)
+    if (r >> bit & 1)
+      r ^= poly << (bit - w);
+  return r;
+}
+
+uint8_t
 ref_inv (uint8_t a)
 {
   unsigned b = 1;

@@ -14,6 +14,8 @@
 
 /* a * b modulo 0x11d, bit by bit. */
 extern uint8_t ref_mul (uint8_t a, uint8_t b);
+/* The same in GF(2^w) modulo poly. */
+extern uint8_t ref_mul_w (unsigned w, unsigned poly, uint8_t a, uint8_t b);
 /* 1 / a, by trying all; a is not 0. */
 extern uint8_t ref_inv (uint8_t a);
 

@@ -161,8 +161,9 @@ def make_case(seed):
     keys = {'cache-mode': 'writethrough'} if r.random() < 0.15 else {}
     if r.random() < 0.3:
         keys['coder'] = 'gf-complete'
+    code, w = r.choice((('rs', 8), ('rs', 8), ('crs', 4), ('crs', 8)))
     return dict(seed=seed, k=k, m=m, chunk=chunk, size=size, keys=keys,
-                ops=ops)
+                code=code, w=w if k + m <= 16 else 8, ops=ops)
 
 
 class Run:
@@ -170,7 +171,7 @@ class Run:
         self.case = case
         self.verbose = verbose
         self.array = Array(folder, case['k'], case['m'], case['chunk'],
-                           case['size'])
+                           case['size'], code=case['code'], w=case['w'])
         self.keys = {k.replace('-', '_'): v for k, v in case['keys'].items()}
         self.h = None
         self.parity_open = False        # after kill -9, until wait

@@ -54,6 +54,9 @@ struct sim_array {
   struct sim *sim;
   struct geometry g;
   struct member_layout l;
+  enum code code;               /* drawn by the seed, as is w; may be changed
+                                 * before creating */
+  unsigned w;
   uint64_t nr_stripes;
   uint64_t disk_size;
   uint64_t seed;

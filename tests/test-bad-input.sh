@@ -101,7 +101,11 @@ both 'at least' size=100 k=2 m=1 a b c
 both 'missing' size= k=2 m=1 a b c
 both 'given twice' k=2 k=2 m=1 a b c
 both 'must be one of' code=raid5 k=2 m=1 a b c
-for key in consistency=journal checksum=crc32c code=crs w=8 journal-size=1M; do
+both 'w=6: must be one of 4|8' code=crs w=6 k=2 m=1 a b c
+both 'w=8: goes with code=crs only' code=rs w=8 k=2 m=1 a b c
+create 'w=4: goes with code=crs only' w=4 k=2 m=1 a b c
+both 'k=15 m=2 w=4: k + m must be at most 16' code=crs w=4 k=15 m=2 a b c
+for key in consistency=journal checksum=crc32c journal-size=1M; do
   both 'not in this version' $key k=2 m=1 a b c
 done
 for key in coder=cuda gpus=0; do

@@ -179,15 +179,45 @@ test_bad_values (void **state)
   refused ("cache-mode=none /a", "writeback|writethrough");
   refused ("degraded=ok /a", "allow|refuse|force");
   refused ("code=raid5 /a", "rs|crs");
+  refused ("w=5 /a", "4|8");
+  refused ("w=16 /a", "4|8");
   refused ("checksum=md5 /a", "none|crc32c");
   refused ("consistency=bitmap /a", "none|journal");
+}
+
+static void
+test_code (void **state)
+{
+  static const struct { const char *words; unsigned w; } cases[] = {
+    { "k=4 m=2 /a", 8 },
+    { "k=4 m=2 code=rs /a", 8 },
+    { "k=4 m=2 code=crs /a", 4 },
+    { "k=4 m=2 code=crs w=8 /a", 8 },
+    { "k=12 m=4 code=crs /a", 4 },
+    { "k=12 m=4 w=4 code=crs /a", 4 },
+    { "k=13 m=4 code=crs /a", 8 },
+    { "k=48 m=16 code=crs w=8 /a", 8 },
+  };
+  struct config c;
+
+  for (size_t i = 0; i < ARRAY_LEN (cases); i++) {
+    assert_int_equal (try (&c, cases[i].words), 0);
+    config_geometry_defaults (&c);
+    assert_int_equal (c.w, cases[i].w);
+    config_free (&c);
+  }
+  /* Alone it is for opening. */
+  assert_int_equal (try (&c, "w=4 /a"), 0);
+  config_free (&c);
+  refused ("code=rs w=8 /a", "only");
+  refused ("k=13 m=4 code=crs w=4 /a", "at most 16");
 }
 
 static void
 test_not_in_this_version (void **state)
 {
   static const char *const words[] = {
-    "consistency=journal", "checksum=crc32c", "code=crs", "w=4", "w=8",
+    "consistency=journal", "checksum=crc32c",
     "coder=cuda", "gpus=0", "gpus=0,1", "journal-size=64M",
     "nbd://localhost", "member=nbds://localhost/x",
     "member=nbd+unix:///x?socket=/y", "nbds+unix:///x",
@@ -348,6 +378,7 @@ main (void)
     cmocka_unit_test (test_defaults),
     cmocka_unit_test (test_values),
     cmocka_unit_test (test_bad_values),
+    cmocka_unit_test (test_code),
     cmocka_unit_test (test_not_in_this_version),
     cmocka_unit_test (test_together),
     cmocka_unit_test (test_unknown),

@@ -135,6 +135,39 @@ test_plain (void **state)
   assembly_free (&a);
 }
 
+/* What the superblock has of the code, and what else the array says no to. */
+static void
+test_code (void **state)
+{
+  static const struct {
+    const char *keys, *wrong, *why;
+    unsigned w;
+  } cases[] = {
+    { "code=crs", "w=8", "w=8: but the array has w=4", 4 },
+    { "code=crs w=8", "code=crs w=4", "w=4: but the array has w=8", 8 },
+    { "code=crs w=4", "code=rs", "the array has code=crs", 4 },
+    { "code=rs", "code=crs", "the array has code=rs", 8 },
+    { "code=rs", "w=4", "w=4: but the array has w=8", 8 },
+  };
+
+  for (unsigned i = 0; i < ARRAY_LEN (cases); i++) {
+    struct assembly a;
+    char words[100];
+
+    make ("abc", 16 * MIB);
+    snprintf (words, sizeof words, "k=2 m=1 %s a b c", cases[i].keys);
+    created (words, true);
+    snprintf (words, sizeof words, "%s a b c", cases[i].keys);
+    assert_int_equal (scratch_open (words, &a), 0);
+    assert_int_equal (a.sb.code, i < 3 ? CODE_CRS : CODE_RS);
+    assert_int_equal (a.sb.w, cases[i].w);
+    assembly_free (&a);
+    snprintf (words, sizeof words, "%s a b c", cases[i].wrong);
+    assert_int_equal (scratch_open (words, &a), -1);
+    assert_said (cases[i].why);
+  }
+}
+
 static void
 test_given_size (void **state)
 {
@@ -514,6 +547,7 @@ main (void)
 #define TEST(t) cmocka_unit_test_setup_teardown (t, start, end)
   const struct CMUnitTest tests[] = {
     TEST (test_plain),
+    TEST (test_code),
     TEST (test_given_size),
     TEST (test_absent),
     TEST (test_exact_need),

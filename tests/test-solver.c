@@ -24,16 +24,28 @@
 #define LEN 16                  /* bytes of a cell */
 
 static uint64_t seed;
-static uint8_t mul[256][256];   /* by the reference */
+/* The code that is tried, and its products, by the reference. */
+static enum code code;
+static unsigned code_w;
+static uint8_t mul[256][256];
 
 typedef uint8_t row[64][LEN];   /* a cell for each role */
 
-static int
-make_mul (void **state)
+static void
+choose_code (enum code new_code, unsigned new_w)
 {
-  for (unsigned a = 0; a < 256; a++)
-    for (unsigned b = 0; b < 256; b++)
-      mul[a][b] = ref_mul (a, b);
+  code = new_code;
+  code_w = new_w;
+  memset (mul, 0, sizeof mul);
+  for (unsigned a = 0; a < 1u << code_w; a++)
+    for (unsigned b = 0; b < 1u << code_w; b++)
+      mul[a][b] = ref_mul_w (code_w, code_w == 8 ? 0x11d : 0x13, a, b);
+}
+
+static int
+choose_rs (void **state)
+{
+  choose_code (CODE_RS, 8);
   return 0;
 }
 
@@ -50,12 +62,21 @@ encode (unsigned k, unsigned m, row r)
 {
   uint8_t coef[64 * 64];
 
-  matrix_rs_parity (k, m, coef);
+  code_parity (code, code_w, k, m, coef);
   for (unsigned j = 0; j < m; j++) {
     memset (r[k + j], 0, LEN);
     for (unsigned i = 0; i < k; i++)
       add_product (r[k + j], coef[j * k + i], r[i]);
   }
+}
+
+/* An element a byte. */
+static void
+fill (struct ref_random *rnd, uint8_t *cell, size_t len)
+{
+  ref_fill (rnd, cell, len);
+  for (size_t i = 0; i < len; i++)
+    cell[i] &= (1u << code_w) - 1;
 }
 
 /* A row before and after a write to some of its data. */
@@ -72,10 +93,10 @@ rows_fill (struct rows *w, struct ref_random *rnd,
   w->k = k;
   w->m = m;
   w->given = given;
-  ref_fill (rnd, w->old, k * LEN);
+  fill (rnd, (uint8_t *) w->old, k * LEN);
   memcpy (w->new, w->old, k * LEN);
   FOR_EACH_BIT (r, given)
-    ref_fill (rnd, w->new[r], LEN);
+    fill (rnd, w->new[r], LEN);
   encode (k, m, w->old);
   encode (k, m, w->new);
 }
@@ -91,6 +112,8 @@ check_solution (const struct rows *w, const struct solution *sol)
 
   assert_int_equal (a->rows, nr_bits (sol->make));
   assert_int_equal (a->cols, nr_bits (sol->in) + nr_bits (sol->given));
+  assert_int_equal (a->w, code_w);
+  assert_int_equal (a->packet_len, code == CODE_RS ? 0 : 4096 / code_w);
   FOR_EACH_BIT (r, sol->make) {
     uint8_t made[LEN] = { 0 };
 
@@ -156,7 +179,7 @@ random_plan (struct ref_random *rnd, struct plan_in *in, struct plan *p)
 static void
 try_plans (struct ref_random *rnd, unsigned k, unsigned m, unsigned nr)
 {
-  struct solver *s = solver_new (k, m);
+  struct solver *s = solver_new (code, code_w, k, m);
 
   assert_non_null (s);
   for (unsigned i = 0; i < nr; i++) {
@@ -189,6 +212,20 @@ test_plans (void **state)
   }
 }
 
+static void
+test_plans_crs (void **state)
+{
+  struct ref_random rnd = { seed };
+
+  choose_code (CODE_CRS, 8);
+  test_plans (state);
+  choose_code (CODE_CRS, 4);
+  for (unsigned n = 2; n <= 16; n++)
+    for (unsigned k = 1; k < n; k++)
+      try_plans (&rnd, k, n - k, 20);
+  choose_rs (state);
+}
+
 /* As many sources, unknowns and targets as there can be: more than any
  * plan has.
  */
@@ -201,7 +238,7 @@ test_biggest (void **state)
   for (unsigned i = 0; i < ARRAY_LEN (sizes); i++) {
     const unsigned k = sizes[i], m = 64 - k;
     const uint64_t all = ~UINT64_C (0), data = LOW_BITS (k);
-    struct solver *s = solver_new (k, m);
+    struct solver *s = solver_new (code, code_w, k, m);
     struct rows w;
 
     rows_fill (&w, &rnd, k, m, data);
@@ -223,7 +260,7 @@ test_biggest (void **state)
 static void
 test_impossible (void **state)
 {
-  struct solver *s = solver_new (4, 2);
+  struct solver *s = solver_new (code, code_w, 4, 2);
 
   /* Three cells of four. */
   assert_null (solver_get (s, 0x16, 0, 0x01));
@@ -255,7 +292,7 @@ static void
 test_cached (void **state)
 {
   struct ref_random rnd = { seed };
-  struct solver *s = solver_new (60, 4);
+  struct solver *s = solver_new (code, code_w, 60, 4);
   struct solution *first, *again, *held[100];
   uint64_t first_id;
   struct rows w;
@@ -315,7 +352,7 @@ test_keys (void **state)
   struct ref_random rnd = { seed };
   const unsigned k = 20, m = 10;
   const uint64_t data = LOW_BITS (k);
-  struct solver *s = solver_new (k, m);
+  struct solver *s = solver_new (code, code_w, k, m);
   struct rows w;
 
   assert_non_null (s);
@@ -340,7 +377,7 @@ static void
 test_many_in_use (void **state)
 {
   enum { NR = 3000 };
-  struct solver *s = solver_new (60, 4);
+  struct solver *s = solver_new (code, code_w, 60, 4);
   struct solution **held = calloc (NR, sizeof *held);
 
   assert_non_null (held);
@@ -360,6 +397,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_plans),
+    cmocka_unit_test (test_plans_crs),
     cmocka_unit_test (test_biggest),
     cmocka_unit_test (test_impossible),
     cmocka_unit_test (test_cached),
@@ -368,5 +406,5 @@ main (void)
   };
 
   seed = ref_seed ();
-  return cmocka_run_group_tests (tests, make_mul, NULL);
+  return cmocka_run_group_tests (tests, choose_rs, NULL);
 }

@@ -76,8 +76,9 @@ class Array:
     """member[slot] is the path that now holds that slot."""
 
     def __init__(self, folder, k, m, chunk=65536, size=None,
-                 member_size=None, say=lambda s: None):
+                 member_size=None, say=lambda s: None, code='rs', w=None):
         self.folder = folder
+        self.code, self.w = code, w     # w: None until created, or given
         self.k, self.m, self.chunk = k, m, chunk
         self.n = k + m
         if member_size is None:
@@ -119,11 +120,16 @@ class Array:
                 with open(path, 'wb') as f:
                     f.truncate(self.member_size)
         keys = dict(k=self.k, m=self.m, chunk=self.chunk, **keys)
+        if self.code != 'rs':
+            keys['code'] = self.code
+            if self.w is not None:
+                keys['w'] = self.w
         if self.want_size is not None:
             keys['size'] = self.want_size
         self.gpuraid('create', *('%s=%s' % kv for kv in keys.items()),
                      *self.member)
-        self.size = self.examine(self.member[0])['size']
+        info = self.examine(self.member[0])
+        self.size, self.w = info['size'], info['w']
 
     def examine(self, path):
         return json.loads(self.gpuraid('examine', '--json', path))[0]
@@ -243,7 +249,6 @@ class Array:
 
     def audit(self, skip=()):
         """Stopped: is every stripe a code word?  skip: slots left out."""
-        rows = gf.generator(self.k, self.m)
         files = {}
         info = self.examine(self.member[[s for s in range(self.n)
                                          if s not in skip][0]])
@@ -253,12 +258,12 @@ class Array:
                 if s not in skip:
                     files[s] = open(self.member[s], 'rb')
             for stripe in range(length // self.chunk):
-                self._audit_stripe(rows, files, off, stripe)
+                self._audit_stripe(files, off, stripe)
         finally:
             for f in files.values():
                 f.close()
 
-    def _audit_stripe(self, rows, files, off, stripe):
+    def _audit_stripe(self, files, off, stripe):
         chunk = []
         for role in range(self.n):
             f = files.get(gf.slot_of(self.k, self.m, stripe, role))
@@ -274,7 +279,7 @@ class Array:
             return              # a data chunk is not there to compare with
         if not any(c and c.strip(b'\0') for c in chunk):
             return
-        parity = gf.encode(rows, chunk[:self.k])
+        parity = gf.parity_of(self.code, self.w, self.m, chunk[:self.k])
         for j in range(self.m):
             got = chunk[self.k + j]
             if got is not None and got != parity[j]:

@@ -1,4 +1,4 @@
-"""gpuraid: GF(2^8), the code rs and layout 0 once more, for the tests.
+"""gpuraid: the fields, both codes and layout 0 once more, for the tests.
 
 Written from the description of the format alone, slow and obvious, and
 sharing nothing with gf/ and raidmap/: it is what they are compared with.
@@ -6,18 +6,21 @@ sharing nothing with gf/ and raidmap/: it is what they are compared with.
 SPDX-License-Identifier: BSD-3-Clause
 """
 
-POLY = 0x11d
+import functools
+
+POLY = {4: 0x13, 8: 0x11d}
+BLOCK = 4096
 
 
-def mul(a, b):
+def mul(a, b, w=8):
     """Shift and add, one bit at a time."""
     p = 0
     while b:
         if b & 1:
             p ^= a
         a <<= 1
-        if a & 0x100:
-            a ^= POLY
+        if a >> w:
+            a ^= POLY[w]
         b >>= 1
     return p
 
@@ -79,6 +82,87 @@ def encode(rows, data):
                 acc = xor(acc, times(coef, d))
         parity.append(acc)
     return parity
+
+
+# -- code crs -----------------------------------------------------------
+
+
+@functools.lru_cache(None)
+def inv_of(a, w):
+    return next(b for b in range(1 << w) if mul(a, b, w) == 1)
+
+
+@functools.lru_cache(None)
+def bits_of(a, w):
+    """Column x: the product with 2^x; bit l of it is row l."""
+    return tuple(mul(a, 1 << x, w) for x in range(w))
+
+
+@functools.lru_cache(None)
+def ones_of(a, w):
+    return sum(bin(column).count('1') for column in bits_of(a, w))
+
+
+def generator_crs(k, m, w):
+    """The m parity rows, k coefficients each."""
+    elements = range(1, 1 << w)
+    e = sorted(elements, key=lambda a: (ones_of(a, w), a))[:k]
+    ys = [inv_of(a, w) for a in e]
+    rows = []
+    for x in set(elements) - set(ys) if m > 2 else ():
+        plain = [inv_of(x ^ y, w) for y in ys]
+        best = min((sum(ones_of(mul(s, a, w), w) for a in plain), s)
+                   for s in elements)
+        rows.append((best[0], x, [mul(best[1], a, w) for a in plain]))
+    return ([[1] * k, e] + [row for _, _, row in sorted(rows)])[:m]
+
+
+def planes_of(chunk, w):
+    """Packet l of every block, as one number for each l."""
+    n = BLOCK // w
+    return [int.from_bytes(b''.join(
+        chunk[at:at + n] for at in range(l * n, len(chunk), BLOCK)),
+        'little') for l in range(w)]
+
+
+def chunk_of(planes, length, w):
+    n = BLOCK // w
+    planes = [p.to_bytes(length // w, 'little') for p in planes]
+    return b''.join(p[at:at + n] for at in range(0, length // w, n)
+                    for p in planes)
+
+
+def encode_crs(rows, data, w):
+    """The parity chunks of the data chunks."""
+    length = len(data[0])
+    planes = [planes_of(d, w) for d in data]
+    parity = []
+    for row in rows:
+        acc = [0] * w
+        for coef, plane in zip(row, planes):
+            for x, column in enumerate(bits_of(coef, w)):
+                for l in range(w):
+                    if column >> l & 1:
+                        acc[l] ^= plane[x]
+        parity.append(chunk_of(acc, length, w))
+    return parity
+
+
+# -- any code, and where it lies ----------------------------------------
+
+_rows = {}
+
+
+def parity_of(code, w, m, data):
+    """The parity chunks of the data chunks."""
+    k = len(data)
+    key = code, w, k, m
+    if key not in _rows:
+        _rows[key] = generator(k, m) if code == 'rs' \
+            else generator_crs(k, m, w)
+    if code == 'rs':
+        return encode(_rows[key], data)
+    return encode_crs(_rows[key], data, w)
 
 
 def slot_of(k, m, stripe, role):

@@ -99,9 +99,14 @@ class FuseMember:
 class Lab:
     """One run of one scenario."""
 
-    def __init__(self, seed, seconds, verbose, parent='/dev/shm'):
+    def __init__(self, seed, seconds, verbose, parent='/dev/shm',
+                 code=None):
         self.seed = seed
         self.rng = random.Random(seed)
+        # Not from rng: all else of a seed is the same with any code.
+        self.code = random.Random('code %d' % seed).choice(
+            [c for c in (('rs', 8), ('crs', 4), ('crs', 8))
+             if code in (None, c[0])])
         self.seconds = seconds  # of workload between two events
         self.verbose = verbose
         self.dir = tempfile.mkdtemp(prefix='gpuraid-lab.', dir=parent)
@@ -138,8 +143,13 @@ class Lab:
             k, m = self.rng.choice(((4, 2), (4, 2), (5, 2), (4, 3), (6, 3)))
         chunk = chunk or self.rng.choice((4096, 16384, 65536))
         size = size or self.rng.randrange(8 * MiB, 14 * MiB, 4096)
-        self.array = Array(self.dir, k, m, chunk, size, say=self.say)
-        self.say('%d+%d, chunk %d, %d bytes' % (k, m, chunk, size))
+        code, w = self.code
+        if k + m > 16:
+            w = 8
+        self.array = Array(self.dir, k, m, chunk, size, say=self.say,
+                           code=code, w=w)
+        self.say('%d+%d, chunk %d, %d bytes, %s w %d' % (k, m, chunk, size,
+                                                         code, w))
         return self.array
 
     def fuse_member(self, name, **how):

@@ -1,0 +1,34 @@
+/* gpuraid: the erasure code of an array.
+ *
+ * Joins what the superblock says (code, w, k, m) to the matrices of gf/.
+ * Pure.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_CODE_H
+#define GPURAID_CODE_H
+
+#include "gf/matrix.h"
+#include "raidmap/superblock.h"
+
+/* "rs" or "crs" */
+extern const char *code_name (enum code code);
+
+/* What w is where it was not given: 8, or 4 for crs where that is enough
+ * for so many members, as it is faster.
+ */
+extern unsigned code_default_w (enum code code, unsigned k, unsigned m);
+
+/* The m x k parity rows. */
+extern void code_parity (enum code code, unsigned w, unsigned k, unsigned m,
+                         uint8_t *coef);
+
+/* A matrix for cells of such an array.  With crs a packet is 4096 / w
+ * bytes, so that a row is made of whole code words and any run of blocks
+ * can be coded by itself.  NULL with errno.
+ */
+extern struct matrix *code_matrix (enum code code, unsigned w, unsigned rows,
+                                   unsigned cols, const uint8_t *coef);
+
+#endif
