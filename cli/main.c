@@ -24,8 +24,9 @@ static const struct command {
   const char *what;
 } commands[] = {
   { "create", cmd_create,
-    "[--force] k=K m=M [chunk=BYTES] [size=BYTES] [code=rs|crs]\n"
-    "                      [w=4|8] [checksum=none] [consistency=none] MEMBER...",
+    "[--force] k=K m=M [chunk=BYTES] [size=BYTES]\n"
+    "                      [code=rs|crs] [w=4|8] [checksum=none]\n"
+    "                      [consistency=none] MEMBER...",
     "make a new array" },
   { "examine", cmd_examine, "[--json] MEMBER...",
     "what a member's superblock says" },

@@ -32,6 +32,7 @@ expect m 1
 expect chunk 16384
 expect size $((3000000 / 4096 * 4096))
 expect code rs
+expect w 8
 expect epoch 1
 expect state active
 expect data_off 1048576
