@@ -80,6 +80,7 @@ fake_status (void *opaque, struct array_status *st)
   st->g = (struct geometry) { .k = 2, .m = 1, .chunk = 65536,
                               .size = UINT64_C (1) << 63 };
   st->code = CODE_RS;
+  st->w = 8;
   for (unsigned i = 0; i < 16; i++)
     st->uuid.b[i] = 0xf0 + i;
   st->epoch = UINT64_MAX;
@@ -396,7 +397,7 @@ test_status (void **state)
   static const char want[] =
     "{\"ok\":true,\"status\":{\"state\":\"degraded\",\"writable\":true,"
     "\"k\":2,\"m\":1,\"chunk\":65536,\"size\":9223372036854775808,"
-    "\"code\":\"rs\",\"uuid\":\"f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff\","
+    "\"code\":\"rs\",\"w\":8,\"uuid\":\"f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff\","
     "\"epoch\":18446744073709551615,\"coder\":\"isal\",\"loop\":\"sim\","
     "\"members\":["
     "{\"slot\":0,\"path\":\"/a \\\"quoted\\\"\\n\\\\ path\","
