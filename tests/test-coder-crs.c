@@ -84,7 +84,7 @@ check_random (struct ref_random *rnd)
   size_t packet_len = ref_below (rnd, 2) ? 8 * (1 + ref_below (rnd, 100))
     : 64 * (1 + ref_below (rnd, 20));
   size_t unit = cell_unit (w, packet_len, crc);
-  size_t max = (ref_below (rnd, 4) ? 100000 : 1200000) / (rows + cols);
+  size_t max = (ref_below (rnd, 4) ? 60000 : 600000) / (rows + cols);
   size_t cell_len = unit * (1 + ref_below (rnd, MAX (1, max / unit)));
   size_t nr_rects = 1 + ref_below (rnd, MAX (1, max / cell_len));
   uint8_t coef[20 * 40];
@@ -110,7 +110,7 @@ test_against_jerasure (void **state)
 static void
 test_long_packets (void **state)
 {
-  static const size_t lens[] = { 4096, 32768, 32776, 100000, 131072 };
+  static const size_t lens[] = { 4096, 32776, 65536 };
   struct ref_random rnd = { seed };
   uint8_t coef[2 * 4];
 
@@ -126,7 +126,7 @@ test_long_packets (void **state)
       ref_job_free (t);
       t = ref_job_new_packets (&rnd, w, lens[i], 2, 4, coef, 1,
                                cell_unit (w, lens[i], true), true);
-      if (t->job.cell_len < 2000000)
+      if (t->job.cell_len < 500000)
         check_job (t, &rnd);
       ref_job_free (t);
     }
@@ -184,7 +184,7 @@ test_styles (void **state)
   struct ref_random rnd = { seed };
   uint8_t coef[8 * 20];
 
-  for (unsigned n = 0; n < 20; n++) {
+  for (unsigned n = 0; n < 8; n++) {
     unsigned w = 2 + ref_below (&rnd, 7), rows = 1 + ref_below (&rnd, 8);
     unsigned cols = 1 + ref_below (&rnd, 20);
     size_t packet_len = 8 * (1 + ref_below (&rnd, 80));
