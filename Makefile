@@ -153,7 +153,9 @@ build/tests/fake-cuda/emulator.o: $(wildcard tests/fake-cuda/*.h) scripts/embed
 build/tests/fake-cuda/libcuda.so.1: \
 		$(call fake_o,device memory stream module scheduler fiber)
 	$(CC) -shared -pthread -Wl,-Bsymbolic,-soname,$(@F) -o $@ $^ -ldl
-build/tests/fake-cuda/libnvrtc.so.13: $(call fake_o,nvrtc kernels emulator)
+build/tests/fake-cuda/libnvrtc.so.13: \
+		$(call fake_o,nvrtc compile kernels cache emulator)
+	rm -rf $(@D)/cache
 	$(CC) -shared -pthread -Wl,-Bsymbolic,-soname,$(@F) -o $@ $^
 
 # Fuzzers are built whole from source, so that all of it is instrumented.
