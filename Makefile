@@ -151,7 +151,8 @@ build/tests/fake-cuda/emulator.o: $(wildcard tests/fake-cuda/*.h) scripts/embed
 	scripts/embed text tests/fake-cuda/emulator.h >$(@:.o=.text.c)
 	$(fake_cc) -c -o $@ $(@:.o=.text.c)
 build/tests/fake-cuda/libcuda.so.1: \
-		$(call fake_o,device memory stream module scheduler fiber)
+		$(call fake_o,device settings counters errors memory copy \
+		stream event module scheduler fiber)
 	$(CC) -shared -pthread -Wl,-Bsymbolic,-soname,$(@F) -o $@ $^ -ldl
 build/tests/fake-cuda/libnvrtc.so.13: \
 		$(call fake_o,nvrtc compile kernels cache emulator)

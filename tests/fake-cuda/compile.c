@@ -171,8 +171,8 @@ run_compiler (const struct compile_options *o, const struct files *w)
     (char *) w->text, "-o", (char *) w->object, NULL,
   };
   char *third[] = {
-    cxx, "-shared", "-nostdlib", "-Wl,-Bsymbolic", (char *) w->object, "-o",
-    (char *) w->module, NULL,
+    cxx, "-shared", "-nostdlib", "-Wl,-Bsymbolic", (char *) w->object, "-lgcc",
+    "-o", (char *) w->module, NULL,
   };
 
   return run_command (first, w->log) && append_entries (w) &&

@@ -346,6 +346,7 @@ module_launch (struct CUctx_st *c, const struct op *op)
     abort ();
   pthread_mutex_lock (&fake.lock);
   fake.counters.kernel_errors++;
+  memcpy (fake.why, why, sizeof fake.why);
   pthread_mutex_unlock (&fake.lock);
   return strstr (why, "device's") ? CUDA_ERROR_ILLEGAL_ADDRESS
     : CUDA_ERROR_LAUNCH_FAILED;
