@@ -89,6 +89,11 @@ $(unit): $(B)/tests/%: $(B)/tests/%.o $(B)/libtest.a $(B)/libgpuraid.a
 	$(CC) $(LDFLAGS) -o $@ $< $(B)/libtest.a $(B)/libgpuraid.a \
 	  $(LIBS) -lcmocka -lJerasure
 
+# The toolkit's own header is only for this comparison.
+cuda_h  := $(if $(NVCC),$(realpath $(dir $(NVCC))../include/cuda.h))
+$(B)/tests/test-cuda-header.o: CFLAGS += $(if $(cuda_h),-DHAVE_CUDA_H \
+	$(patsubst %,-isystem %,$(filter-out /usr/include/,$(dir $(cuda_h)))))
+
 $(tools): $(B)/tests/tools/%: $(B)/tests/tools/%.o
 	$(CC) $(LDFLAGS) -o $@ $< $(LIBS)
 

@@ -2,7 +2,8 @@
  *
  * A stream is a queue and a thread that serves it.  All order is told by
  * numbers: an operation has the next number of its stream, and has ended
- * when the stream's done has reached it.  After an error of its context an operation does nothing.
+ * when the stream's done has reached it.  After an error of its context
+ * an operation does nothing.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
