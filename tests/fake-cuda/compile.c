@@ -165,9 +165,9 @@ run_compiler (const struct compile_options *o, const struct files *w)
     (char *) w->source, "-o", (char *) w->text, NULL,
   };
   char *second[] = {
-    cxx, "-x", "c++-cpp-output", "-std=gnu++17", "-w", "-O1", "-fPIC", "-g0",
+    cxx, "-x", "c++-cpp-output", "-std=gnu++17", "-w", "-Og", "-fPIC", "-g0",
     "-fno-exceptions", "-fno-rtti", "-fno-strict-aliasing",
-    "-fno-extern-tls-init", "-fno-threadsafe-statics", CHECKS, "-c",
+    "-fno-threadsafe-statics", CHECKS, "-c",
     (char *) w->text, "-o", (char *) w->object, NULL,
   };
   char *third[] = {
