@@ -250,7 +250,7 @@ test_unpinned (void **state)
   long long before = fake_cuda_count ("pageable_copies");
   unsigned host = 11, back;
 
-  fake_cuda_set ("FAKE_CUDA_SLOW", "20000");
+  fake_cuda_set ("FAKE_CUDA_SLOW", "300000");
   CU (launch (word_device (1), 1, 1, s));
   CU (d->memcpy_htod_async (word_device (0), &host, 4, s));
   host = 12;
@@ -336,7 +336,7 @@ test_asynchronous (void **state)
   CUevent plain = new_event (CU_EVENT_DISABLE_TIMING);
   float ms;
 
-  fake_cuda_set ("FAKE_CUDA_SLOW", "50000");
+  fake_cuda_set ("FAKE_CUDA_SLOW", "300000");
   CU (d->event_query (end));    /* never recorded */
   CU (d->event_record (start, s));
   CU (launch (word_device (0), 1, 1, s));
@@ -349,7 +349,7 @@ test_asynchronous (void **state)
   assert_int_equal (*word (0), 1);
   CU (d->event_query (end));
   CU (d->event_elapsed_time (&ms, start, end));
-  assert_in_range (ms, 50, 50000);
+  assert_in_range (ms, 300, 100000);
   CU (d->stream_synchronize (s));
   assert_int_equal (d->event_elapsed_time (&ms, start, plain), 400);
 }
@@ -398,6 +398,13 @@ test_default_stream (void **state)
   assert_int_equal (*word (1), 1);
   CU (d->ctx_synchronize ());
   assert_int_equal (*word (0), 123);
+
+  fake_cuda_set ("FAKE_CUDA_SLOW", "300000");
+  CU (launch (word_device (0), 1, 1, free));
+  CU (d->event_record (e, free));
+  CU (d->memset_d8_async (word_device (2), 1, 1, NULL));
+  CU (d->stream_synchronize (NULL));
+  assert_int_equal (d->event_query (e), CUDA_ERROR_NOT_READY);
 }
 
 /* ---- failure */
@@ -456,10 +463,15 @@ test_lost (void **state)
   fake_cuda_set ("FAKE_CUDA_LOST_AFTER", after);
   CU (launch (word_device (0), 1, 1, s));
   CU (d->stream_synchronize (s));
+  fake_cuda_set ("FAKE_CUDA_SLOW", "100000");
   CU (launch (word_device (0), 10, 2, s));
-  d->event_record (e, s);       /* may already know */
+  /* These may already know. */
+  d->memset_d8_async (word_device (1), 1, 1, s);
+  d->event_record (e, s);
   assert_int_equal (d->event_synchronize (e), 719);
+  assert_int_equal (d->ctx_synchronize (), 719);
   assert_int_equal (*word (0), 1);
+  assert_int_equal (*word (1), 0);
   assert_int_equal (d->primary_ctx_retain (&c, 0), 46);
 }
 

@@ -334,8 +334,6 @@ module_launch (struct CUctx_st *c, const struct op *op)
   pthread_mutex_unlock (&fake.lock);
   if (g.ranges == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  if (fake.slow_usec)
-    usleep (fake.slow_usec);
   if (scheduler_run (&g, why) == 0) {
     free ((void *) g.ranges);
     return CUDA_SUCCESS;

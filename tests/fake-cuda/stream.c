@@ -34,6 +34,8 @@ do_op (struct CUctx_st *c, const struct op *op)
 {
   switch (op->kind) {
   case OP_LAUNCH:
+    if (fake.slow_usec)
+      usleep (fake.slow_usec);
     if (op->lost)
       return CUDA_ERROR_LAUNCH_FAILED;
     return module_launch (c, op);
