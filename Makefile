@@ -89,6 +89,11 @@ $(unit): $(B)/tests/%: $(B)/tests/%.o $(B)/libtest.a $(B)/libgpuraid.a
 	$(CC) $(LDFLAGS) -o $@ $< $(B)/libtest.a $(B)/libgpuraid.a \
 	  $(LIBS) -lcmocka -lJerasure
 
+# The toolkit's own header is only for this comparison.
+cuda_h  := $(if $(NVCC),$(realpath $(dir $(NVCC))../include/cuda.h))
+$(B)/tests/test-cuda-header.o: CFLAGS += $(if $(cuda_h),-DHAVE_CUDA_H \
+	$(patsubst %,-isystem %,$(filter-out /usr/include/,$(dir $(cuda_h)))))
+
 $(tools): $(B)/tests/tools/%: $(B)/tests/tools/%.o
 	$(CC) $(LDFLAGS) -o $@ $< $(LIBS)
 
@@ -151,9 +156,12 @@ build/tests/fake-cuda/emulator.o: $(wildcard tests/fake-cuda/*.h) scripts/embed
 	scripts/embed text tests/fake-cuda/emulator.h >$(@:.o=.text.c)
 	$(fake_cc) -c -o $@ $(@:.o=.text.c)
 build/tests/fake-cuda/libcuda.so.1: \
-		$(call fake_o,device memory stream module scheduler fiber)
+		$(call fake_o,device settings counters errors memory copy \
+		stream event module scheduler fiber)
 	$(CC) -shared -pthread -Wl,-Bsymbolic,-soname,$(@F) -o $@ $^ -ldl
-build/tests/fake-cuda/libnvrtc.so.13: $(call fake_o,nvrtc kernels emulator)
+build/tests/fake-cuda/libnvrtc.so.13: \
+		$(call fake_o,nvrtc compile kernels cache emulator)
+	rm -rf $(@D)/cache
 	$(CC) -shared -pthread -Wl,-Bsymbolic,-soname,$(@F) -o $@ $^
 
 # Fuzzers are built whole from source, so that all of it is instrumented.

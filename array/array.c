@@ -206,9 +206,14 @@ array_start (struct array *a, struct loop *loop)
   }
   for (unsigned i = 0; i < a->nr_seats; i++)
     a->seat[i]->m->loop_data = NULL;
+  /* The coder first: to pin the arena it may put other pages under it, as
+   * the tests' CUDA driver does, and the ring would keep the old ones.
+   */
+  if (coder_start (a->coder, a->arena, a->arena_len) == -1)
+    return -1;
   if (loop->ops->add_buffer)
     loop->ops->add_buffer (loop, a->arena, a->arena_len);
-  return coder_start (a->coder, a->arena, a->arena_len);
+  return 0;
 }
 
 void

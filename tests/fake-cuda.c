@@ -18,6 +18,7 @@
 
 static void (*configure) (void);
 static long long (*count) (const char *);
+static void (*why) (char *, size_t);
 
 static void *
 load (const char *folder, const char *name)
@@ -54,7 +55,8 @@ use_fake_cuda (void)
   load (root, "libnvrtc.so.13");
   configure = (void (*) (void)) dlsym (cuda, "fakeConfigure");
   count = (long long (*) (const char *)) dlsym (cuda, "fakeCount");
-  assert (configure && count);
+  why = (void (*) (char *, size_t)) dlsym (cuda, "fakeWhy");
+  assert (configure && count && why);
 }
 
 void
@@ -71,4 +73,13 @@ long long
 fake_cuda_count (const char *name)
 {
   return count (name);
+}
+
+const char *
+fake_cuda_why (void)
+{
+  static char text[256];
+
+  why (text, sizeof text);
+  return text;
 }

@@ -118,7 +118,7 @@ need_loop ()
 }
 
 # The driver and the run-time compiler of tests/fake-cuda/ from now on, for
-# the server and the command; tests/fake-cuda/device.c lists FAKE_CUDA_*.
+# the server and the command; tests/fake-cuda/settings.c lists FAKE_CUDA_*.
 use_fake_cuda ()
 {
   local dir=build/tests/fake-cuda

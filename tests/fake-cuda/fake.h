@@ -37,9 +37,10 @@
 #define CUDA_ERROR_LAUNCH_FAILED 719
 #define CUDA_ERROR_UNKNOWN 999
 
-/* The drivers exports them; the declarations come from gpu/driver.h. */
+/* The driver exports them; the declarations come from gpu/driver.h. */
 #define X(name, symbol, args) extern CUresult symbol args;
 DRIVER_CALLS (X)
+DRIVER_OPTIONAL_CALLS (X)
 #undef X
 
 /* Bytes that a kernel may touch. */
@@ -153,13 +154,14 @@ extern struct fake {
   struct device device[MAX_DEVICES];
   struct memory *memory;
   struct counters counters;
+  char why[SCHEDULER_WHY_LEN];  /* what the last bad kernel did */
 } fake;
 
 enum need { NEED_INIT, NEED_CONTEXT };
 
 /* First thing in every call, takes the lock: 0, or the error to return
  * (the lock is not held then).  *ctx: the thread's context, if that is
- * needed.
+ * needed.  symbol NULL: the caller asks fake_fault itself.
  */
 extern CUresult fake_enter (const char *symbol, enum need,
                             struct CUctx_st **ctx);
@@ -170,17 +172,23 @@ extern CUresult fake_fault (const char *symbol, int device);
 extern bool fake_is_sticky (CUresult);
 extern void fake_configure (void);
 extern struct CUctx_st *fake_current (void);
+/* Streams and events. */
+extern size_t fake_count_objects (const struct CUctx_st *);
 
 /* stream.c, all with the lock held (which waiting gives up). */
 extern struct CUstream_st *stream_find (struct CUctx_st *, CUstream);
 /* Put op, made by calloc, into the queue, behind what it must wait for. */
 extern void stream_add (struct CUstream_st *, struct op *);
+/* Let what comes later wait for seq of other (NULL: nothing). */
+extern void stream_add_wait (struct CUstream_st *,
+                             struct CUstream_st *other, uint64_t seq);
 extern void stream_wait_seq (struct CUstream_st *, uint64_t seq);
 extern void stream_wait_all (struct CUctx_st *);
 extern void stream_close_all (struct CUctx_st *);
 
 /* memory.c, likewise.  The ranges are the caller's to free. */
 extern struct memory *memory_find (const void *device, size_t len);
+extern struct memory *memory_find_host (const void *host, size_t len);
 extern struct range *memory_ranges (struct CUctx_st *, size_t *nr,
                                     const struct range *more);
 extern size_t memory_close (struct CUctx_st *);

@@ -1,4 +1,4 @@
-/* gpuraid: tests: a fake CUDA driver: memory and copies.
+/* gpuraid: tests: a fake CUDA driver: memory.
  *
  * Memory of a device is memory of the host.  Pinned memory is mapped twice:
  * kernels use the second address, and know only that one, so that a host
@@ -6,9 +6,6 @@
  * mapped, its pages are replaced by those of a file in memory, which keeps
  * what is in them: nobody may write there meanwhile.  The pages stay when
  * it is unregistered.
- *
- * Copies take what is device memory where a device address belongs, and
- * anything else where a host address belongs.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -36,7 +33,7 @@ is_inside (const void *p, size_t len, const char *start, size_t whole)
 {
   uintptr_t a = (uintptr_t) p, b = (uintptr_t) start;
 
-  return start && a >= b && a - b <= whole && len <= whole - (a - b);
+  return start && a >= b && a - b < whole && len <= whole - (a - b);
 }
 
 struct memory *
@@ -48,8 +45,8 @@ memory_find (const void *device, size_t len)
   return NULL;
 }
 
-static struct memory *
-find_host (const void *host, size_t len)
+struct memory *
+memory_find_host (const void *host, size_t len)
 {
   for (struct memory *m = fake.memory; m; m = m->next)
     if (is_inside (host, len, m->host, m->len))
@@ -279,7 +276,7 @@ cuMemFreeHost (void *p)
 
   if (r != CUDA_SUCCESS)
     return r;
-  m = find_host (p, 0);
+  m = memory_find_host (p, 0);
   if (m == NULL || m->kind != HOST_ALLOC || m->host != p)
     return fake_leave (CUDA_ERROR_INVALID_VALUE);
   return free_memory (m);
@@ -358,7 +355,7 @@ cuMemHostUnregister (void *p)
 
   if (r != CUDA_SUCCESS)
     return r;
-  m = find_host (p, 0);
+  m = memory_find_host (p, 0);
   if (m == NULL || m->kind != HOST_REGISTERED || m->host != p)
     return fake_leave (CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
   return free_memory (m);
@@ -373,158 +370,9 @@ cuMemHostGetDevicePointer_v2 (CUdeviceptr *device, void *p, unsigned flags)
 
   if (r != CUDA_SUCCESS)
     return r;
-  m = find_host (p, 1);
+  m = memory_find_host (p, 1);
   if (m == NULL || flags != 0 || !memory_is_mapped (m, c))
     return fake_leave (CUDA_ERROR_INVALID_VALUE);
   *device = (CUdeviceptr) (m->device + ((char *) p - m->host));
-  return fake_leave (CUDA_SUCCESS);
-}
-
-/* ---- copies */
-
-static bool
-is_device_range (CUdeviceptr p, size_t len, struct CUctx_st *c)
-{
-  struct memory *m = memory_find ((void *) p, len);
-
-  return m ? memory_is_mapped (m, c) : module_owns (c, (void *) p, len);
-}
-
-/* An address of the host, and not one that only kernels may use. */
-static bool
-is_host_range (const void *p)
-{
-  struct memory *m = memory_find (p, 0);
-
-  return m == NULL || m->device == m->host;
-}
-
-static bool
-is_pageable (struct CUctx_st *c, const void *p, size_t len)
-{
-  return memory_find (p, len) == NULL && find_host (p, len) == NULL &&
-    !module_owns (c, p, len);
-}
-
-/* Releases the lock.  wait: until it is done. */
-static CUresult
-add_copy (struct CUctx_st *c, CUstream stream, void *dst, const void *src,
-          size_t len, bool wait)
-{
-  struct CUstream_st *s = stream_find (c, stream);
-  struct op *op;
-  uint64_t seq;
-
-  if (s == NULL)
-    return fake_leave (CUDA_ERROR_INVALID_HANDLE);
-  op = calloc (1, sizeof *op);
-  if (op == NULL)
-    return fake_leave (CUDA_ERROR_OUT_OF_MEMORY);
-  op->kind = OP_COPY;
-  op->dst = dst;
-  op->src = src;
-  op->len = len;
-  if (!wait && is_pageable (c, src, len)) {
-    /* The driver takes what is not pinned before it returns. */
-    op->src = NULL;
-    op->staged = malloc (len);
-    if (op->staged == NULL) {
-      free (op);
-      return fake_leave (CUDA_ERROR_OUT_OF_MEMORY);
-    }
-    memcpy (op->staged, src, len);
-    fake.counters.pageable_copies++;
-  }
-  if (!wait && is_pageable (c, dst, len)) {
-    wait = true;
-    fake.counters.pageable_copies++;
-  }
-  fake.counters.copies++;
-  fake.counters.copied_len += len;
-  stream_add (s, op);
-  seq = op->seq;
-  if (wait)
-    stream_wait_seq (s, seq);
-  return fake_leave (wait ? c->error : CUDA_SUCCESS);
-}
-
-static CUresult
-copy (const char *symbol, CUdeviceptr to, void *dst, CUdeviceptr from,
-      const void *src, size_t len, CUstream stream, bool wait)
-{
-  struct CUctx_st *c;
-  CUresult r = fake_enter (symbol, NEED_CONTEXT, &c);
-
-  if (r != CUDA_SUCCESS)
-    return r;
-  if (len == 0)
-    return fake_leave (CUDA_SUCCESS);
-  if (dst ? !is_host_range (dst) : !is_device_range (to, len, c))
-    return fake_leave (CUDA_ERROR_INVALID_VALUE);
-  if (src ? !is_host_range (src) : !is_device_range (from, len, c))
-    return fake_leave (CUDA_ERROR_INVALID_VALUE);
-  return add_copy (c, stream, dst ? dst : (void *) to,
-                   src ? src : (const void *) from, len, wait);
-}
-
-CUresult
-cuMemcpyHtoD_v2 (CUdeviceptr to, const void *src, size_t len)
-{
-  return copy ("cuMemcpyHtoD_v2", to, NULL, 0, src, len, NULL, true);
-}
-
-CUresult
-cuMemcpyDtoH_v2 (void *dst, CUdeviceptr from, size_t len)
-{
-  return copy ("cuMemcpyDtoH_v2", 0, dst, from, NULL, len, NULL, true);
-}
-
-CUresult
-cuMemcpyHtoDAsync_v2 (CUdeviceptr to, const void *src, size_t len,
-                      CUstream stream)
-{
-  return copy ("cuMemcpyHtoDAsync_v2", to, NULL, 0, src, len, stream, false);
-}
-
-CUresult
-cuMemcpyDtoHAsync_v2 (void *dst, CUdeviceptr from, size_t len,
-                      CUstream stream)
-{
-  return copy ("cuMemcpyDtoHAsync_v2", 0, dst, from, NULL, len, stream,
-               false);
-}
-
-CUresult
-cuMemcpyDtoDAsync_v2 (CUdeviceptr to, CUdeviceptr from, size_t len,
-                      CUstream stream)
-{
-  return copy ("cuMemcpyDtoDAsync_v2", to, NULL, from, NULL, len, stream,
-               false);
-}
-
-CUresult
-cuMemsetD8Async (CUdeviceptr to, unsigned char byte, size_t len,
-                 CUstream stream)
-{
-  struct CUctx_st *c;
-  CUresult r = fake_enter ("cuMemsetD8Async", NEED_CONTEXT, &c);
-  struct CUstream_st *s;
-  struct op *op;
-
-  if (r != CUDA_SUCCESS)
-    return r;
-  s = stream_find (c, stream);
-  if (s == NULL)
-    return fake_leave (CUDA_ERROR_INVALID_HANDLE);
-  if (!is_device_range (to, len, c))
-    return fake_leave (CUDA_ERROR_INVALID_VALUE);
-  op = calloc (1, sizeof *op);
-  if (op == NULL)
-    return fake_leave (CUDA_ERROR_OUT_OF_MEMORY);
-  op->kind = OP_SET;
-  op->dst = (char *) to;
-  op->byte = byte;
-  op->len = len;
-  stream_add (s, op);
   return fake_leave (CUDA_SUCCESS);
 }

@@ -334,8 +334,6 @@ module_launch (struct CUctx_st *c, const struct op *op)
   pthread_mutex_unlock (&fake.lock);
   if (g.ranges == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  if (fake.slow_usec)
-    usleep (fake.slow_usec);
   if (scheduler_run (&g, why) == 0) {
     free ((void *) g.ranges);
     return CUDA_SUCCESS;
@@ -346,6 +344,7 @@ module_launch (struct CUctx_st *c, const struct op *op)
     abort ();
   pthread_mutex_lock (&fake.lock);
   fake.counters.kernel_errors++;
+  memcpy (fake.why, why, sizeof fake.why);
   pthread_mutex_unlock (&fake.lock);
   return strstr (why, "device's") ? CUDA_ERROR_ILLEGAL_ADDRESS
     : CUDA_ERROR_LAUNCH_FAILED;

@@ -1,9 +1,9 @@
-/* gpuraid: tests: a fake CUDA driver: streams and events.
+/* gpuraid: tests: a fake CUDA driver: streams.
  *
  * A stream is a queue and a thread that serves it.  All order is told by
  * numbers: an operation has the next number of its stream, and has ended
- * when the stream's done has reached it; an event is a stream and a
- * number.  After an error of its context an operation does nothing.
+ * when the stream's done has reached it.  After an error of its context
+ * an operation does nothing.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -34,6 +34,8 @@ do_op (struct CUctx_st *c, const struct op *op)
 {
   switch (op->kind) {
   case OP_LAUNCH:
+    if (fake.slow_usec)
+      usleep (fake.slow_usec);
     if (op->lost)
       return CUDA_ERROR_LAUNCH_FAILED;
     return module_launch (c, op);
@@ -160,8 +162,8 @@ append (struct CUstream_st *s, struct op *op)
   s->last = &op->next;
 }
 
-static void
-append_wait (struct CUstream_st *s, struct CUstream_st *other, uint64_t seq)
+void
+stream_add_wait (struct CUstream_st *s, struct CUstream_st *other, uint64_t seq)
 {
   struct op *op;
 
@@ -174,6 +176,7 @@ append_wait (struct CUstream_st *s, struct CUstream_st *other, uint64_t seq)
   op->wait_stream = other;
   op->wait_seq = seq;
   append (s, op);
+  pthread_cond_broadcast (&fake.changed);
 }
 
 void
@@ -187,10 +190,10 @@ stream_add (struct CUstream_st *s, struct op *op)
   if (s == c->null_stream) {
     for (struct CUstream_st *t = c->streams; t; t = t->next)
       if (!t->non_blocking)
-        append_wait (s, t, t->queued);
+        stream_add_wait (s, t, t->queued);
   }
   else if (!s->non_blocking && c->null_stream)
-    append_wait (s, c->null_stream, c->null_stream->queued);
+    stream_add_wait (s, c->null_stream, c->null_stream->queued);
   append (s, op);
   pthread_cond_broadcast (&fake.changed);
 }
@@ -319,166 +322,4 @@ cuCtxSynchronize (void)
     return r;
   stream_wait_all (c);
   return fake_leave (c->error);
-}
-
-/* ---- events */
-
-static struct CUevent_st *
-find_event (CUevent event)
-{
-  for (int i = 0; i < fake.nr_devices; i++)
-    for (struct CUevent_st *e = fake.device[i].ctx.events; e; e = e->next)
-      if (e == event)
-        return e->destroyed ? NULL : e;
-  return NULL;
-}
-
-static bool
-is_over (const struct CUevent_st *e)
-{
-  return e->stream == NULL || e->stream->done >= e->seq;
-}
-
-CUresult
-cuStreamWaitEvent (CUstream stream, CUevent event, unsigned flags)
-{
-  struct CUctx_st *c;
-  CUresult r = fake_enter ("cuStreamWaitEvent", NEED_CONTEXT, &c);
-  struct CUstream_st *s;
-  struct CUevent_st *e;
-
-  if (r != CUDA_SUCCESS)
-    return r;
-  s = stream_find (c, stream);
-  e = find_event (event);
-  if (s == NULL || e == NULL)
-    return fake_leave (CUDA_ERROR_INVALID_HANDLE);
-  if (flags != 0)
-    return fake_leave (CUDA_ERROR_INVALID_VALUE);
-  append_wait (s, e->stream, e->seq);
-  pthread_cond_broadcast (&fake.changed);
-  return fake_leave (CUDA_SUCCESS);
-}
-
-CUresult
-cuEventCreate (CUevent *event, unsigned flags)
-{
-  struct CUctx_st *c;
-  CUresult r = fake_enter ("cuEventCreate", NEED_CONTEXT, &c);
-  struct CUevent_st *e;
-
-  if (r != CUDA_SUCCESS)
-    return r;
-  if (flags & ~(CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING))
-    return fake_leave (CUDA_ERROR_INVALID_VALUE);
-  e = calloc (1, sizeof *e);
-  if (e == NULL)
-    return fake_leave (CUDA_ERROR_OUT_OF_MEMORY);
-  e->ctx = c;
-  e->flags = flags;
-  e->next = c->events;
-  c->events = e;
-  *event = e;
-  return fake_leave (CUDA_SUCCESS);
-}
-
-/* Its memory stays until its context goes: a queue may know it. */
-CUresult
-cuEventDestroy_v2 (CUevent event)
-{
-  CUresult r = fake_enter ("cuEventDestroy_v2", NEED_INIT, NULL);
-  struct CUevent_st *e;
-
-  if (r != CUDA_SUCCESS)
-    return r;
-  if (fake_current () == NULL)
-    return fake_leave (CUDA_ERROR_INVALID_CONTEXT);
-  e = find_event (event);
-  if (e == NULL)
-    return fake_leave (CUDA_ERROR_INVALID_HANDLE);
-  e->destroyed = true;
-  return fake_leave (e->ctx->error);
-}
-
-CUresult
-cuEventRecord (CUevent event, CUstream stream)
-{
-  struct CUctx_st *c;
-  CUresult r = fake_enter ("cuEventRecord", NEED_CONTEXT, &c);
-  struct CUstream_st *s;
-  struct CUevent_st *e;
-  struct op *op;
-
-  if (r != CUDA_SUCCESS)
-    return r;
-  s = stream_find (c, stream);
-  e = find_event (event);
-  if (s == NULL || e == NULL || e->ctx != c)
-    return fake_leave (CUDA_ERROR_INVALID_HANDLE);
-  op = calloc (1, sizeof *op);
-  if (op == NULL)
-    return fake_leave (CUDA_ERROR_OUT_OF_MEMORY);
-  op->kind = OP_RECORD;
-  op->event = e;
-  stream_add (s, op);
-  e->stream = s;
-  e->seq = op->seq;
-  return fake_leave (CUDA_SUCCESS);
-}
-
-CUresult
-cuEventQuery (CUevent event)
-{
-  struct CUctx_st *c;
-  CUresult r = fake_enter ("cuEventQuery", NEED_CONTEXT, &c);
-  struct CUevent_st *e;
-
-  if (r != CUDA_SUCCESS)
-    return r;
-  e = find_event (event);
-  if (e == NULL)
-    return fake_leave (CUDA_ERROR_INVALID_HANDLE);
-  if (e->ctx->error)
-    return fake_leave (e->ctx->error);
-  return fake_leave (is_over (e) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
-}
-
-CUresult
-cuEventSynchronize (CUevent event)
-{
-  struct CUctx_st *c;
-  CUresult r = fake_enter ("cuEventSynchronize", NEED_CONTEXT, &c);
-  struct CUevent_st *e;
-
-  if (r != CUDA_SUCCESS)
-    return r;
-  e = find_event (event);
-  if (e == NULL)
-    return fake_leave (CUDA_ERROR_INVALID_HANDLE);
-  if (e->stream)
-    stream_wait_seq (e->stream, e->seq);
-  return fake_leave (e->ctx->error);
-}
-
-CUresult
-cuEventElapsedTime (float *ms, CUevent start, CUevent end)
-{
-  struct CUctx_st *c;
-  CUresult r = fake_enter ("cuEventElapsedTime", NEED_CONTEXT, &c);
-  struct CUevent_st *a, *b;
-
-  if (r != CUDA_SUCCESS)
-    return r;
-  a = find_event (start);
-  b = find_event (end);
-  if (a == NULL || b == NULL || a->ctx != b->ctx ||
-      a->stream == NULL || b->stream == NULL ||
-      ((a->flags | b->flags) & CU_EVENT_DISABLE_TIMING))
-    return fake_leave (CUDA_ERROR_INVALID_HANDLE);
-  if (a->ctx->error)
-    return fake_leave (a->ctx->error);
-  if (!is_over (a) || !is_over (b))
-    return fake_leave (CUDA_ERROR_NOT_READY);
-  *ms = ((double) b->nsec - (double) a->nsec) / 1e6;
-  return fake_leave (CUDA_SUCCESS);
 }
