@@ -147,6 +147,8 @@ struct array_status {
                                                  * spares and replacements */
   struct array_progress rebuild, resync;
   struct array_counters counters;
+  unsigned nr_engines;
+  struct coder_share engine[CODER_MAX_SHARES];  /* parts of the coder */
   uint64_t cache_len, cache_used, cache_dirty;  /* bytes */
 };
 

@@ -74,6 +74,7 @@ void
 array_get_status (struct array *a, struct array_status *st)
 {
   memset (st, 0, sizeof *st);
+  st->nr_engines = coder_shares (a->coder, st->engine);
   engine_lock (a);
   st->state = a->failed || nr_good_slots (a) < a->g.k ? ARRAY_FAILED :
     a->lost_slots ? ARRAY_DEGRADED : ARRAY_HEALTHY;

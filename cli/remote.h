@@ -56,6 +56,8 @@ extern bool get_bool (struct json_object *o, const char *key);
 extern void render_array (FILE *fp, struct json_object *status);
 extern void render_members (FILE *fp, struct json_object *status);
 extern void render_counters (FILE *fp, struct json_object *status);
+/* ", cuda:0 NVIDIA H200 failed", for each part of the coder that did. */
+extern void render_failed_names (FILE *fp, struct json_object *status);
 /* "degraded (1 more member may fail)". */
 extern void render_state (FILE *fp, struct json_object *status);
 /* "36.1 %  1.2 GiB of 3.4 GiB  210 MiB/s  10 s left". */

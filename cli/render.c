@@ -40,6 +40,18 @@ member (struct json_object *status, size_t i)
   return json_object_array_get_idx (get_object (status, "members"), i);
 }
 
+/* The i-th engine of the coder; NULL: there are not so many. */
+static struct json_object *
+engine (struct json_object *status, size_t i)
+{
+  struct json_object *engines = get_object (status, "engines");
+
+  if (!json_object_is_type (engines, json_type_array) ||
+      i >= json_object_array_length (engines))
+    return NULL;
+  return json_object_array_get_idx (engines, i);
+}
+
 static bool
 is_state (struct json_object *m, const char *state)
 {
@@ -137,6 +149,37 @@ render_bar (FILE *fp, struct json_object *status, const char *key)
   fputc ('\n', fp);
 }
 
+static void
+render_failed_engines (FILE *fp, struct json_object *status)
+{
+  struct json_object *e;
+
+  for (size_t i = 0; (e = engine (status, i)) != NULL; i++) {
+    const char *failed = get_text (e, "failed");
+
+    if (failed == NULL)
+      continue;
+    fprintf (fp, "  failed: ");
+    print_clean (fp, get_text (e, "name"));
+    fprintf (fp, " is not used any more: ");
+    print_clean (fp, failed);
+    fputc ('\n', fp);
+  }
+}
+
+void
+render_failed_names (FILE *fp, struct json_object *status)
+{
+  struct json_object *e;
+
+  for (size_t i = 0; (e = engine (status, i)) != NULL; i++)
+    if (get_text (e, "failed")) {
+      fprintf (fp, ", ");
+      print_clean (fp, get_text (e, "name"));
+      fprintf (fp, " failed");
+    }
+}
+
 void
 render_array (FILE *fp, struct json_object *status)
 {
@@ -157,7 +200,9 @@ render_array (FILE *fp, struct json_object *status)
   print_clean (fp, get_text (status, "coder"));
   fprintf (fp, ", I/O through ");
   print_clean (fp, get_text (status, "loop"));
-  fprintf (fp, "\n   epoch: %" PRIu64 "%s\n", get_u64 (status, "epoch"),
+  fputc ('\n', fp);
+  render_failed_engines (fp, status);
+  fprintf (fp, "   epoch: %" PRIu64 "%s\n", get_u64 (status, "epoch"),
            get_bool (status, "writable") ? "" : " (not written to yet)");
   render_bar (fp, status, "rebuild");
   render_bar (fp, status, "resync");
@@ -196,6 +241,26 @@ render_kind (FILE *fp, struct json_object *counters, const char *what,
   fputc ('\n', fp);
 }
 
+static void
+render_engines (FILE *fp, struct json_object *status)
+{
+  struct json_object *e;
+  char size[CLI_SIZE_LEN];
+
+  if (engine (status, 0) == NULL)
+    return;
+  fprintf (fp, "\n  coded by                  jobs         bytes\n");
+  for (size_t i = 0; (e = engine (status, i)) != NULL; i++) {
+    const char *name = get_text (e, "name");
+    int len = name ? MIN (strlen (name), 20) : 0;
+
+    fputs ("  ", fp);
+    print_clean (fp, name);
+    fprintf (fp, "%*s%10" PRIu64 "  %12s\n", 20 - len, "",
+             get_u64 (e, "jobs"), cli_size (get_u64 (e, "bytes"), size));
+  }
+}
+
 void
 render_counters (FILE *fp, struct json_object *status)
 {
@@ -212,6 +277,7 @@ render_counters (FILE *fp, struct json_object *status)
   render_kind (fp, c, "member writes", "member_write_ops",
                "member_write_bytes");
   render_kind (fp, c, "member flushes", "member_flush_ops", NULL);
+  render_engines (fp, status);
   fprintf (fp, "\n  decoded %s for readers, rebuilt %s, repaired %" PRIu64
            " blocks\n",
            cli_size (get_u64 (c, "decoded_bytes"), a),

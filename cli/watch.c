@@ -107,6 +107,7 @@ render_line (FILE *fp, struct json_object *status)
     if (state && strcmp (state, "active") != 0 && strcmp (state, "spare") != 0)
       fprintf (fp, ", slot %" PRIu64 " %s", get_u64 (m, "slot"), state);
   }
+  render_failed_names (fp, status);
   for (size_t i = 0; i < ARRAY_LEN (work); i++)
     if (get_object (status, work[i])) {
       fprintf (fp, ", %s ", work[i]);

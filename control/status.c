@@ -134,10 +134,44 @@ entry_to_json (const struct array_entry *e)
 }
 
 static struct json_object *
-counters_to_json (const struct array_counters *c, const char *coder)
+engine_to_json (const struct coder_share *e)
 {
   struct json_object *o = json_object_new_object ();
-  struct json_object *by_coder = json_object_new_object ();
+
+  add_text (o, "name", e->name);
+  add_u64 (o, "jobs", e->nr_jobs);
+  add_u64 (o, "bytes", e->bytes);
+  add_text (o, "failed", e->failed[0] ? e->failed : NULL);
+  return o;
+}
+
+/* By name: two engines may have the same.  A coder that does not tell has
+ * done all itself.
+ */
+static struct json_object *
+bytes_by_engine (const struct array_status *st)
+{
+  struct json_object *o = json_object_new_object ();
+
+  for (unsigned i = 0; i < st->nr_engines; i++) {
+    const char *name = st->engine[i].name;
+    uint64_t bytes = 0;
+
+    for (unsigned j = 0; j < st->nr_engines; j++)
+      if (strcmp (st->engine[j].name, name) == 0)
+        bytes += st->engine[j].bytes;
+    add_u64 (o, name, bytes);
+  }
+  if (st->nr_engines == 0)
+    add_u64 (o, st->coder ? st->coder : "none", st->counters.coder_bytes);
+  return o;
+}
+
+static struct json_object *
+counters_to_json (const struct array_status *st)
+{
+  const struct array_counters *c = &st->counters;
+  struct json_object *o = json_object_new_object ();
 
   add_u64 (o, "read_ops", c->read_ops);
   add_u64 (o, "read_bytes", c->read_bytes);
@@ -164,8 +198,7 @@ counters_to_json (const struct array_counters *c, const char *coder)
   add_u64 (o, "corrupt_repaired", 0);
   add_u64 (o, "journal_commits", 0);
   add_u64 (o, "coder_jobs", c->coder_jobs);
-  add_u64 (by_coder, coder ? coder : "none", c->coder_bytes);
-  json_add (o, "coder_bytes", by_coder);
+  json_add (o, "coder_bytes", bytes_by_engine (st));
   return o;
 }
 
@@ -174,6 +207,7 @@ status_to_json (const struct array_status *st)
 {
   struct json_object *o = json_object_new_object ();
   struct json_object *members = json_object_new_array ();
+  struct json_object *engines = json_object_new_array ();
   struct json_object *cache = json_object_new_object ();
   char uuid[UUID_TEXT_LEN];
 
@@ -188,6 +222,9 @@ status_to_json (const struct array_status *st)
   add_text (o, "uuid", uuid_text (&st->uuid, uuid));
   add_u64 (o, "epoch", st->epoch);
   add_text (o, "coder", st->coder);
+  for (unsigned i = 0; engines && i < st->nr_engines; i++)
+    json_object_array_add (engines, engine_to_json (&st->engine[i]));
+  json_add (o, "engines", engines);
   add_text (o, "loop", st->loop);
   for (unsigned i = 0; members && i < MIN (st->nr_entries, SB_MAX_DEVICES);
        i++)
@@ -200,6 +237,6 @@ status_to_json (const struct array_status *st)
   add_u64 (cache, "used", st->cache_used);
   add_u64 (cache, "dirty", st->cache_dirty);
   json_add (o, "cache", cache);
-  json_add (o, "counters", counters_to_json (&st->counters, st->coder));
+  json_add (o, "counters", counters_to_json (st));
   return o;
 }

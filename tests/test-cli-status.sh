@@ -83,7 +83,12 @@ check "s['counters']['write_bytes'] == $size"
 check 's["counters"]["corrupt_found"] == s["counters"]["corrupt_repaired"] == 0'
 check 's["counters"]["journal_commits"] == 0'
 check 'sum (s["counters"]["coder_bytes"].values ()) > 0'
+check 's["counters"]["coder_bytes"]
+       == {x["name"]: x["bytes"] for x in s["engines"]}'
+check 'all (x["failed"] is None for x in s["engines"])'
 timeout 30 "$gpuraid" status "$control" >"$tmp/out"
+! grep -q "failed:" "$tmp/out" || fail "status: $(cat "$tmp/out")"
+grep -q "coded by" "$tmp/out" || fail "status: $(cat "$tmp/out")"
 grep -q "state: healthy (2 members may fail)" "$tmp/out" ||
   fail "status: $(cat "$tmp/out")"
 wait_healthy

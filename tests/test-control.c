@@ -71,6 +71,8 @@ static struct {
 static atomic_uint nr_waiting, nr_cancelled, nr_freed;
 static int opaque_value;
 
+static bool with_engines;
+
 static void
 fake_status (void *opaque, struct array_status *st)
 {
@@ -102,6 +104,14 @@ fake_status (void *opaque, struct array_status *st)
   };
   st->counters.read_ops = 7;
   st->counters.coder_bytes = 4096;
+  if (with_engines) {
+    st->nr_engines = 3;
+    st->engine[0] = (struct coder_share) { "isal", 2, 4096, "" };
+    st->engine[1] = (struct coder_share) {
+      "cuda:0 \"A\"", 7, UINT64_C (1) << 63, "a launch: it went\naway",
+    };
+    st->engine[2] = (struct coder_share) { "isal", 1, 100, "" };
+  }
   st->cache_dirty = 12;
 }
 
@@ -398,7 +408,8 @@ test_status (void **state)
     "{\"ok\":true,\"status\":{\"state\":\"degraded\",\"writable\":true,"
     "\"k\":2,\"m\":1,\"chunk\":65536,\"size\":9223372036854775808,"
     "\"code\":\"rs\",\"w\":8,\"uuid\":\"f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff\","
-    "\"epoch\":18446744073709551615,\"coder\":\"isal\",\"loop\":\"sim\","
+    "\"epoch\":18446744073709551615,\"coder\":\"isal\","
+    "\"engines\":[],\"loop\":\"sim\","
     "\"members\":["
     "{\"slot\":0,\"path\":\"/a \\\"quoted\\\"\\n\\\\ path\","
     "\"state\":\"active\",\"errors\":0},"
@@ -430,6 +441,37 @@ test_status (void **state)
   line_free (&b);
   close (fd);
   control_stop (c);
+}
+
+/* What the coder works with; one that failed; two of one name. */
+static void
+test_status_engines (void **state)
+{
+  static const char engines[] =
+    "\"engines\":["
+    "{\"name\":\"isal\",\"jobs\":2,\"bytes\":4096,\"failed\":null},"
+    "{\"name\":\"cuda:0 \\\"A\\\"\",\"jobs\":7,"
+    "\"bytes\":9223372036854775808,"
+    "\"failed\":\"a launch: it went\\naway\"},"
+    "{\"name\":\"isal\",\"jobs\":1,\"bytes\":100,\"failed\":null}],";
+  static const char bytes[] =
+    "\"coder_bytes\":{\"isal\":4196,"
+    "\"cuda:0 \\\"A\\\"\":9223372036854775808}}";
+  struct control *c = start ();
+  struct line_buf b = { .max = LINE_MAX_REPLY };
+  int fd = dial ();
+  char *line;
+  size_t len;
+
+  with_engines = true;
+  put (fd, "{\"command\":\"status\"}");
+  assert_int_equal (line_read (&b, fd, &line, &len), LINE_OK);
+  assert_non_null (strstr (line, engines));
+  assert_non_null (strstr (line, bytes));
+  line_free (&b);
+  close (fd);
+  control_stop (c);
+  with_engines = false;
 }
 
 static void
@@ -834,6 +876,7 @@ main (void)
     cmocka_unit_test_setup (test_other_things_refused, setup),
     cmocka_unit_test_setup (test_not_ours, setup),
     cmocka_unit_test_setup (test_status, setup),
+    cmocka_unit_test_setup (test_status_engines, setup),
     cmocka_unit_test_setup (test_commands, setup),
     cmocka_unit_test_setup (test_refused, setup),
     cmocka_unit_test_setup (test_pieces, setup),

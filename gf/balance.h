@@ -1,0 +1,121 @@
+/* gpuraid: of two coders, which one will finish a job first?
+ *
+ * Pure: no clock, no locks, no allocation, so tests/test-balance.c can try
+ * it in a time of its own.  gf/coder-auto.c carries out what is chosen
+ * here, gf/auto-measure.c measures what is known at first.
+ *
+ * Times are seconds, as double, from any beginning.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_BALANCE_H
+#define GPURAID_BALANCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { NEAR, FAR };
+
+/* How much there is to do: with the rows, all that is known of a job.
+ * work is the bytes that pass a coder one way: cells in or out, whichever
+ * are more.
+ */
+struct balance_job {
+  double work;
+  unsigned rows;
+  bool crc;                     /* CRCs too */
+  size_t nr_units;              /* equal parts that it can be cut into */
+};
+
+#define BALANCE_MAX_POINTS 12
+
+/* What one job takes when nothing else is going on: seconds by work, which
+ * ascends.  Between the points, and before them, it is taken to be linear;
+ * after them to grow at rate.
+ */
+struct balance_curve {
+  unsigned nr;
+  struct {
+    double work, seconds;
+  } point[BALANCE_MAX_POINTS];
+  double rate;                  /* work a second with several jobs under way */
+};
+
+#define BALANCE_ROWS 7
+#define BALANCE_SIZES 16
+
+/* The logarithm of how much longer jobs took than was expected. */
+struct balance_error {
+  double log, at;               /* ... as it was at that time */
+  unsigned nr;                  /* jobs done */
+  double given;                 /* when the last job was */
+};
+
+struct balance_side {
+  /* Set by the caller, or left as balance_init has it. */
+  struct balance_curve many, one;       /* with balance.rows rows, and with
+                                         * 1; one.nr 0: rows don't matter */
+  double stretch;               /* 1 or more: how much longer large jobs take
+                                 * while the other side is busy */
+
+  /* What is under way here. */
+  unsigned nr;                  /* jobs */
+  double backlog;               /* seconds of them, if nothing else went on */
+  double due;                   /* when the last one should be done */
+  double given;                 /* seconds of all jobs ever */
+
+  /* Learnt: of all jobs, and of those alike. */
+  struct balance_error all;
+  struct balance_error alike[2][BALANCE_ROWS][BALANCE_SIZES];
+};
+
+struct balance {
+  unsigned rows;                /* those of side[].many */
+  struct balance_side side[2];
+};
+
+/* What one side was given. */
+struct balance_part {
+  struct balance_error *alike;
+  double at, expected;          /* when it was given, and how long it should
+                                 * take from then */
+  double least, fixed;          /* with nothing else under way */
+  double backlog;               /* seconds that it adds */
+  double queue;                 /* seconds that were there, and its own */
+  double given;                 /* of the side, with it */
+};
+
+struct balance_choice {
+  size_t far_units;             /* the first so many go far; 0: all near */
+  struct balance_part part[2];  /* by side; nothing where it gets none */
+};
+
+/* Nothing under way, nothing learnt, and guesses for what is measured. */
+extern void balance_init (struct balance *);
+
+/* Choose for a job, and count it as under way. */
+extern void balance_choose (struct balance *, const struct balance_job *,
+                            double now, struct balance_choice *);
+/* A job for one side, whatever is best. */
+extern void balance_give (struct balance *, unsigned side,
+                          const struct balance_job *, double now,
+                          struct balance_part *);
+/* It is done. */
+extern void balance_done (struct balance *, unsigned side,
+                          const struct balance_part *, double now,
+                          bool failed);
+/* It was not given after all. */
+extern void balance_cancel (struct balance *, unsigned side,
+                            const struct balance_part *);
+
+/* What any job takes, however small, as its first two points show it. */
+extern double balance_fixed (const struct balance_curve *);
+/* What a job takes alone, with nothing else under way. */
+extern double balance_alone (const struct balance *, unsigned side,
+                             const struct balance_job *);
+/* Is it worth while to keep both sides busy? */
+extern bool balance_pays (const struct balance *, unsigned rows);
+
+#endif

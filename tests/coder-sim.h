@@ -1,0 +1,44 @@
+/* gpuraid: two coders that only take time, a virtual one.
+ *
+ * One thread.  Near shares its rate among its jobs; far does one after the
+ * other; what both move is bounded, as by the bandwidth of the memory.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_CODER_SIM_H
+#define GPURAID_CODER_SIM_H
+
+#include "common/list.h"
+#include "gf/coder-auto.h"
+
+struct sim_side {
+  struct coder coder;           /* first */
+  struct coder_sim *sim;
+  double fixed;                 /* seconds before the work of a job begins;
+                                 * nobody waits for another's */
+  double rate;                  /* input bytes a second, all jobs together */
+  double single;                /* of a job of less than small_len */
+  double small_len;
+  double row_cost;              /* each row after the first: so much longer,
+                                 * as a part of the first */
+  bool serial;                  /* one after the other */
+  bool fails;                   /* all jobs fail */
+  struct list jobs;             /* oldest first */
+  unsigned nr_jobs;
+  double bytes;                 /* of the jobs that are done */
+};
+
+struct coder_sim {
+  double now;
+  double ceiling;               /* of both */
+  struct sim_side side[2];
+};
+
+/* Two with nothing in common but the ceiling. */
+extern void coder_sim_init (struct coder_sim *, double ceiling);
+/* Until the next job has ended; false: none is under way. */
+extern bool coder_sim_step (struct coder_sim *);
+extern void coder_sim_clock (struct coder_sim *, struct coder_auto_clock *);
+
+#endif

@@ -1,0 +1,467 @@
+/* gpuraid: what coder auto chooses, with coders that only take (virtual)
+ * time.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/bits.h"
+#include "gf/matrix.h"
+#include "tests/coder-sim.h"
+#include "tests/gf-reference.h"
+
+#define GB 1e9
+#define US 1e-6
+
+enum { k = 10, m = 4, cell_len = 65536, max_rects = 1024, max_streams = 16 };
+
+static struct matrix *encode, *one_row;
+static uint8_t *arena;
+static const size_t arena_len = (size_t) 200 << 20;
+static const uint8_t *in[max_rects * k];
+static uint8_t *out[max_rects * m];
+
+/* Jobs, each submitted when the last one of its stream is done. */
+struct stream {
+  struct coder_job job;         /* first */
+  struct load *load;
+};
+
+struct load {
+  struct coder *coder;
+  const struct matrix *matrix;
+  const size_t *nr_rects;       /* of the jobs, in turn */
+  unsigned nr_sizes, next;
+  double left, done;            /* bytes */
+  unsigned errors;
+  struct stream stream[max_streams];
+};
+
+static void
+submit_next (struct stream *s)
+{
+  struct load *l = s->load;
+  struct coder_job *job = &s->job;
+
+  job->matrix = l->matrix;
+  job->cell_len = cell_len;
+  job->nr_rects = l->nr_rects[l->next++ % l->nr_sizes];
+  job->in = in;
+  job->out = out;
+  l->left -= (double) job->nr_rects * k * cell_len;
+  coder_submit (l->coder, job);
+}
+
+static void
+stream_done (struct coder_job *job, int error)
+{
+  struct stream *s = (struct stream *) job;
+
+  s->load->errors += error != 0;
+  s->load->done += (double) job->nr_rects * k * cell_len;
+  if (s->load->left > 0)
+    submit_next (s);
+}
+
+/* Bytes a second of nr_streams. */
+static double
+throughput (struct coder_sim *sim, struct coder *c, const struct matrix *a,
+            unsigned nr_streams, const size_t *nr_rects, unsigned nr_sizes,
+            unsigned nr_jobs)
+{
+  struct load *l = ref_alloc (sizeof *l);
+  double began = sim->now, r;
+
+  memset (l, 0, sizeof *l);
+  l->coder = c;
+  l->matrix = a;
+  l->nr_rects = nr_rects;
+  l->nr_sizes = nr_sizes;
+  for (unsigned i = 0; i < nr_sizes; i++)
+    l->left += (double) nr_rects[i] * k * cell_len * nr_jobs / nr_sizes;
+  for (unsigned i = 0; i < nr_streams; i++) {
+    l->stream[i].load = l;
+    l->stream[i].job.done = stream_done;
+    submit_next (&l->stream[i]);
+  }
+  while (coder_sim_step (sim))
+    ;
+  assert_int_equal (l->errors, 0);
+  r = l->done / (sim->now - began);
+  free (l);
+  return r;
+}
+
+static struct coder *
+start_auto (struct coder_sim *sim, const struct matrix *a)
+{
+  struct coder_auto_clock clock;
+  struct coder *c = coder_auto_new (&sim->side[0].coder, &sim->side[1].coder,
+                                    a, cell_len);
+
+  assert_non_null (c);
+  coder_sim_clock (sim, &clock);
+  coder_auto_set_clock (c, &clock);
+  assert_int_equal (coder_start (c, arena, arena_len), 0);
+  return c;
+}
+
+struct pair {
+  double near_fixed, near_rate, near_single;
+  double far_fixed, far_rate;
+  double ceiling;
+};
+
+static void
+init_pair (struct coder_sim *sim, const struct pair *p)
+{
+  coder_sim_init (sim, p->ceiling);
+  sim->side[0].fixed = p->near_fixed;
+  sim->side[0].rate = p->near_rate;
+  sim->side[0].single = p->near_single;
+  sim->side[0].small_len = 1 << 20;
+  sim->side[1].fixed = p->far_fixed;
+  sim->side[1].rate = p->far_rate;
+}
+
+/* The three side by side; auto over the better alone. */
+static double
+gain (const struct pair *p, const struct matrix *measured,
+      const struct matrix *a, unsigned nr_streams, const size_t *nr_rects,
+      unsigned nr_sizes, double *near_part)
+{
+  struct coder_sim sim;
+  struct coder *c;
+  double alone[2], both;
+  const unsigned nr_jobs = 200;
+
+  for (unsigned i = 0; i < 2; i++) {
+    init_pair (&sim, p);
+    alone[i] = throughput (&sim, &sim.side[i].coder, a, nr_streams, nr_rects,
+                           nr_sizes, nr_jobs);
+  }
+  init_pair (&sim, p);
+  c = start_auto (&sim, measured);
+  sim.side[0].bytes = sim.side[1].bytes = 0;
+  both = throughput (&sim, c, a, nr_streams, nr_rects, nr_sizes, nr_jobs);
+  if (near_part)
+    *near_part = sim.side[0].bytes / (sim.side[0].bytes + sim.side[1].bytes);
+  coder_free (c);
+  return both / MAX (alone[0], alone[1]);
+}
+
+static const size_t sizes[] = { 1, 2, 5, 16, 60, 250 };
+static const unsigned streams[] = { 1, 4, 16 };
+
+static const struct pair host16 = {
+  1 * US, 72 * GB, 10 * GB, 27 * US, 49 * GB, 97 * GB
+};
+
+/* ---- what start finds -------------------------------------------------- */
+
+static void
+test_measured (void **state)
+{
+  static const struct pair p = {
+    1 * US, 10 * GB, 0, 30 * US, 49 * GB, 1000 * GB
+  };
+  /* fixed + bytes / rate of both are the same here */
+  const double cross = 29 * US / (1 / (10 * GB) - 1 / (49 * GB));
+  struct coder_auto_measured f;
+  struct coder_sim sim;
+  struct coder *c;
+  double began;
+
+  init_pair (&sim, &p);
+  began = sim.now;
+  assert_false (coder_auto_measured (&sim.side[0].coder, &f));
+  c = start_auto (&sim, encode);
+  assert_true (sim.now - began < 0.3);
+  assert_true (coder_auto_measured (c, &f));
+  assert_int_equal (f.rows, m);
+  assert_int_equal (f.cols, k);
+  assert_true (f.nr_points >= 5);
+  for (unsigned i = 0; i < f.nr_points; i++) {
+    assert_int_equal (f.point[i].bytes, f.point[i].nr_rects * k *
+                      f.point[i].cell_len);
+    assert_true (i == 0 || f.point[i].bytes > f.point[i-1].bytes);
+    assert_float_equal (f.point[i].near * 1e6,
+                        1 + f.point[i].bytes / (10 * GB) * 1e6, .1);
+    assert_float_equal (f.point[i].far * 1e6,
+                        30 + f.point[i].bytes / (49 * GB) * 1e6, .1);
+  }
+  assert_true (f.point[f.nr_points-1].both > 0);
+  assert_float_equal (f.near_rate / GB, 10, .2);
+  assert_float_equal (f.far_rate / GB, 49, 1);
+  assert_float_equal (f.near_shared_rate / GB, 10, .5);
+  assert_float_equal (f.far_shared_rate / GB, 49, 2);
+  assert_float_equal (f.crossover / cross, 1, .02);
+  coder_free (c);
+
+  init_pair (&sim, &host16);
+  c = start_auto (&sim, encode);
+  assert_true (coder_auto_measured (c, &f));
+  assert_float_equal ((f.near_shared_rate + f.far_shared_rate) / GB, 97, 5);
+  coder_free (c);
+
+  /* Never, and always. */
+  init_pair (&sim, &(struct pair) { 1 * US, 72 * GB, 0, 30 * US, 49 * GB,
+                                    200 * GB });
+  c = start_auto (&sim, encode);
+  assert_true (coder_auto_measured (c, &f));
+  assert_true (f.crossover == UINT64_MAX);
+  coder_free (c);
+  init_pair (&sim, &(struct pair) { 9 * US, 1 * GB, 0, 5 * US, 49 * GB,
+                                    200 * GB });
+  c = start_auto (&sim, encode);
+  assert_true (coder_auto_measured (c, &f));
+  assert_int_equal (f.crossover, 0);
+  coder_free (c);
+}
+
+/* An arena that has no room for one rect, and none at all. */
+static void
+test_not_measured (void **state)
+{
+  static const size_t one[] = { 1 };
+  struct coder_auto_measured f;
+  struct coder_sim sim;
+
+  for (unsigned i = 0; i < 2; i++) {
+    struct coder_auto_clock clock;
+    struct coder *c;
+
+    init_pair (&sim, &host16);
+    c = coder_auto_new (&sim.side[0].coder, &sim.side[1].coder, encode,
+                        cell_len);
+    coder_sim_clock (&sim, &clock);
+    coder_auto_set_clock (c, &clock);
+    assert_int_equal (coder_start (c, i ? arena : NULL,
+                                   i ? (k + m) * cell_len - 1 : 0), 0);
+    assert_false (coder_auto_measured (c, &f));
+    assert_true (throughput (&sim, c, encode, 1, one, 1, 10) > 0);
+    coder_free (c);
+  }
+}
+
+/* ---- where jobs go ----------------------------------------------------- */
+
+static void
+test_small_and_large (void **state)
+{
+  static const struct pair p = {
+    1 * US, 10 * GB, 0, 200 * US, 49 * GB, 1000 * GB
+  };
+  static const size_t small[] = { 1 }, large[] = { 256 };
+  double near_part;
+
+  gain (&p, encode, encode, 1, small, 1, &near_part);
+  assert_true (near_part > 0.97);
+  /* To both: 10 of 59 near. */
+  gain (&p, encode, encode, 1, large, 1, &near_part);
+  assert_float_equal (near_part, 10. / 59, 0.03);
+}
+
+/* Few rows are quick to do near. */
+static void
+test_rows (void **state)
+{
+  static const size_t eight[] = { 8 };
+  struct coder_sim sim;
+
+  for (unsigned i = 0; i < 2; i++) {
+    struct coder *c;
+
+    coder_sim_init (&sim, 1000 * GB);
+    sim.side[0].rate = 40 * GB;
+    sim.side[0].row_cost = 3;
+    sim.side[1].fixed = 150 * US;
+    sim.side[1].rate = 49 * GB;
+    c = start_auto (&sim, encode);
+    sim.side[0].bytes = sim.side[1].bytes = 0;
+    throughput (&sim, c, i ? encode : one_row, 1, eight, 1, 20);
+    if (i == 0)
+      assert_int_equal (sim.side[1].bytes, 0);
+    else
+      assert_true (sim.side[1].bytes > sim.side[0].bytes);
+    coder_free (c);
+  }
+}
+
+/* ---- throughput -------------------------------------------------------- */
+
+/* Never slower than the better one alone. */
+static void
+test_never_slower (void **state)
+{
+  static const double near_rate[] = { 2, 10, 30, 72, 150 };
+  static const double far_fixed[] = { 10, 30, 120, 1000 };
+  static const double far_rate[] = { 5, 25, 49, 100 };
+  static const double single[] = { 0, 0.1, 0.5 };       /* of the rate */
+  static const double ceiling[] = { 0, 97, 1000 };      /* 0: the better one */
+  /* All of it takes half a minute. */
+  const unsigned nr = getenv ("ALL") ? 3 : 2;
+  double worst = 10, least;
+  unsigned nr_bad = 0;
+
+  for (unsigned n = 0; n < 5 * 4 * 4 * nr * nr; n++) {
+    struct pair p = {
+      .near_fixed = 1 * US, .near_rate = near_rate[n % 5] * GB,
+      .far_fixed = far_fixed[n / 5 % 4] * US,
+      .far_rate = far_rate[n / 20 % 4] * GB,
+    };
+
+    p.near_single = single[n / 80 % nr] * p.near_rate;
+    p.ceiling = MAX (ceiling[n / 80 / nr] * GB, MAX (p.near_rate, p.far_rate));
+    for (unsigned i = 0; i < ARRAY_LEN (streams); i++)
+      for (unsigned s = 0; s <= ARRAY_LEN (sizes); s++) {
+        bool mix = s == ARRAY_LEN (sizes);
+        double g = gain (&p, encode, encode, streams[i],
+                         mix ? sizes : &sizes[s], mix ? s : 1, NULL);
+
+        /* A little is lost where both together are no faster than one. */
+        least = p.far_fixed > 500 * US ? 0.85 : 0.94;
+        if (g < least)
+          print_message ("near %g GB/s (%g), far %g us %g GB/s, ceiling %g: "
+                         "%u streams of %zu%s: %.3f\n", p.near_rate / GB,
+                         p.near_single / GB, p.far_fixed / US,
+                         p.far_rate / GB, p.ceiling / GB, streams[i],
+                         mix ? 0 : sizes[s], mix ? " (mixed)" : "", g);
+        worst = MIN (worst, g);
+        nr_bad += g < least;
+      }
+  }
+  print_message ("worst: %.3f of the better one alone\n", worst);
+  assert_int_equal (nr_bad, 0);
+}
+
+static void
+test_both (void **state)
+{
+  static const size_t large[] = { 16, 64, 256 };
+
+  for (unsigned i = 0; i < ARRAY_LEN (streams); i++) {
+    double g = gain (&host16, encode, encode, streams[i], large,
+                     ARRAY_LEN (large), NULL);
+
+    print_message ("%u streams: %.2f\n", streams[i], g);
+    assert_true (g >= 1.25);
+  }
+}
+
+/* ---- what changes ------------------------------------------------------ */
+
+static void
+test_far_gets_slow (void **state)
+{
+  static const size_t some[] = { 4, 64 };
+
+  for (unsigned i = 0; i < ARRAY_LEN (streams); i++) {
+    struct coder_sim sim;
+    struct coder *c;
+    double near, after, far_bytes, back;
+
+    init_pair (&sim, &host16);
+    near = throughput (&sim, &sim.side[0].coder, encode, streams[i], some, 2,
+                       400);
+    init_pair (&sim, &host16);
+    c = start_auto (&sim, encode);
+    throughput (&sim, c, encode, streams[i], some, 2, 400);
+    sim.side[1].rate /= 10;
+    sim.side[1].fixed *= 10;
+    throughput (&sim, c, encode, streams[i], some, 2, 400);
+    far_bytes = sim.side[1].bytes;
+    after = throughput (&sim, c, encode, streams[i], some, 2, 2000);
+    far_bytes = sim.side[1].bytes - far_bytes;
+    /* Far may still do what it is good for: a tenth. */
+    assert_true (after > 0.95 * near);
+    assert_true (far_bytes < 0.1 * 2000 * 34 * k * cell_len);
+
+    /* As good as new: found out, later. */
+    sim.side[1].rate *= 10;
+    sim.side[1].fixed /= 10;
+    for (unsigned j = 0; j < 60; j++) {
+      sim.now += 1;
+      throughput (&sim, c, encode, streams[i], some, 2, 100);
+    }
+    back = throughput (&sim, c, encode, streams[i], some, 2, 2000);
+    print_message ("%u streams: %.1f GB/s near alone, %.1f with a slow far, "
+                   "%.1f with a good one again\n", streams[i], near / GB,
+                   after / GB, back / GB);
+    assert_true (back > 1.2 * near);
+    coder_free (c);
+  }
+}
+
+/* What far fails is done by near, and then far is not asked. */
+static void
+test_far_fails (void **state)
+{
+  static const size_t large[] = { 64 };
+  struct coder_sim sim;
+  struct coder *c;
+  unsigned before, nr;
+
+  init_pair (&sim, &host16);
+  c = start_auto (&sim, encode);
+  sim.side[1].fails = true;
+  throughput (&sim, c, encode, 4, large, 1, 50);
+  before = sim.side[1].nr_jobs;
+  throughput (&sim, c, encode, 4, large, 1, 200);
+  nr = sim.side[1].nr_jobs - before;
+  print_message ("%u of 200 went to a coder that fails\n", nr);
+  assert_true (nr <= 10);
+  coder_free (c);
+}
+
+static int
+set_up (void **state)
+{
+  static uint8_t cell[64];
+  uint8_t coef[m * k];
+
+  matrix_rs_parity (k, m, coef);
+  encode = matrix_new (m, k, coef);
+  one_row = matrix_new (1, k, coef + k);
+  arena = ref_alloc (arena_len);
+  for (unsigned i = 0; i < ARRAY_LEN (in); i++)
+    in[i] = cell;
+  for (unsigned i = 0; i < ARRAY_LEN (out); i++)
+    out[i] = cell;
+  return 0;
+}
+
+static int
+tear_down (void **state)
+{
+  matrix_free (encode);
+  matrix_free (one_row);
+  free (arena);
+  return 0;
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_measured),
+    cmocka_unit_test (test_not_measured),
+    cmocka_unit_test (test_small_and_large),
+    cmocka_unit_test (test_rows),
+    cmocka_unit_test (test_both),
+    cmocka_unit_test (test_far_gets_slow),
+    cmocka_unit_test (test_far_fails),
+    cmocka_unit_test (test_never_slower),
+  };
+
+  return cmocka_run_group_tests (tests, set_up, tear_down);
+}
