@@ -34,14 +34,16 @@ struct bench_case {
 
 struct engine;
 
+/* Room for the one line that says why something can't be. */
+#define BENCH_WHY_LEN 256
+
 struct engine_ops {
   const char *name;             /* "gcrs", "isal", ... */
   const char *what;             /* one line */
   const char *options;          /* words apart by blanks, the first is the
                                  * default; NULL: none */
   bool gpu;                     /* needs a device */
-  bool raw;                     /* can code what lies on the device; for the
-                                 * processor: what lies in memory */
+  bool gpu_and_cpu;             /* and uses threads beside it */
 
   /* The generator's m x k parity rows, of elements of w bits; NULL: code
    * rs (w 8), or ours of crs where the case has packets.  0, or -1 with
@@ -55,7 +57,7 @@ struct engine_ops {
   size_t (*packet_len) (unsigned w, size_t cell_len, const char *option);
 
   /* All of it made ready for one case: buffers, kernels compiled.  NULL:
-   * why (256 bytes) says it.
+   * why (BENCH_WHY_LEN bytes) says it.
    */
   struct engine *(*open) (const struct bench_case *, char *why);
   void (*close) (struct engine *);
@@ -73,11 +75,19 @@ struct engine_ops {
    *   outputs to out.
    * overall: host memory to host memory, all copies within, pipelined as
    *   the engine does it.
+   *
+   * NULL: the engine has no such thing.  Where all is in memory anyway,
+   * raw serves for both; and there is nothing to load or to fetch.
    */
   int (*load) (struct engine *, char *why);
   int (*raw) (struct engine *, unsigned nr, double *seconds, char *why);
   int (*fetch) (struct engine *, char *why);
   int (*overall) (struct engine *, unsigned nr, double *seconds, char *why);
+
+  /* Is what it makes beside the outputs (CRCs) right?  NULL: nothing. */
+  int (*check) (struct engine *, char *why);
+  /* What there is to say of how it went, text_len bytes; NULL: nothing. */
+  void (*note) (struct engine *, char *text, size_t text_len);
 };
 
 struct engine {

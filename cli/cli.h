@@ -20,6 +20,8 @@ extern int cmd_watch (int argc, char **argv);
 extern int cmd_fail (int argc, char **argv);
 extern int cmd_replace (int argc, char **argv);
 extern int cmd_wait (int argc, char **argv);
+extern int cmd_bench (int argc, char **argv);
+extern void cmd_bench_help (void);
 
 /* Say on stderr how a subcommand is called; returns 1, for `return
  * cli_usage (argv[0]);`.

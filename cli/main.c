@@ -22,6 +22,7 @@ static const struct command {
   int (*run) (int argc, char **argv);   /* NULL: not in this version */
   const char *args;
   const char *what;
+  void (*help) (void);          /* more for --help, or NULL */
 } commands[] = {
   { "create", cmd_create,
     "[--force] k=K m=M [chunk=BYTES] [size=BYTES]\n"
@@ -39,8 +40,10 @@ static const struct command {
     "rebuild a member onto NEW, online" },
   { "wait", cmd_wait, "CONTROL",
     "until no rebuild is running; exit 0 if the array is healthy" },
+  { "bench", cmd_bench, "OPTION...",
+    "coder throughput, side by side", cmd_bench_help },
   { "check" }, { "readd" }, { "spare" }, { "scrub" }, { "rate" },
-  { "bench" }, { "metrics" },
+  { "metrics" },
 };
 
 static const struct command *
@@ -122,6 +125,8 @@ main (int argc, char *argv[])
   }
   if (argc > 2 && strcmp (argv[2], "--help") == 0) {
     printf ("usage: gpuraid %s %s\n%s\n", c->name, c->args, c->what);
+    if (c->help)
+      c->help ();
     return EXIT_SUCCESS;
   }
   optind = 0;                   /* glibc: start afresh */

@@ -186,7 +186,7 @@ matrix_express (unsigned w, unsigned nr_vars,
                 unsigned nr_tgt, const uint8_t *target,
                 uint8_t *coef)
 {
-  struct system sys;            /* 77 KB */
+  struct system sys;            /* 134 KB */
 
   assert (nr_vars <= MATRIX_MAX);
   assert (nr_src <= MATRIX_MAX);

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* The most rows, columns, unknowns, sources or targets. */
-#define MATRIX_MAX 192
+#define MATRIX_MAX 256
 
 /* What a coder multiplies by.  Immutable once made; shared by jobs in
  * many threads; freed with matrix_free when no job uses it any more.
@@ -98,7 +98,7 @@ extern void matrix_crs_parity (unsigned k, unsigned m, unsigned w,
  *
  * Returns 0, or -1 if some target is not in the span of the sources.
  * nr_vars, nr_src, nr_tgt <= MATRIX_MAX.  Gauss-Jordan elimination.
- * Needs 80 KB of stack.
+ * Needs 140 KB of stack.
  */
 extern int matrix_express (unsigned w, unsigned nr_vars,
                            unsigned nr_src, const uint8_t *source,

@@ -1,0 +1,43 @@
+/* gpuraid: how fast this machine can move bytes at all.
+ *
+ * Measured when first asked for, and then kept.  One thread at a time.
+ * All in bytes a second.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_BENCH_CEILINGS_H
+#define GPURAID_BENCH_CEILINGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct ceilings {
+  double copy;                  /* on the first device, read and written */
+  double h2d, d2h;              /* all devices at once, pinned memory */
+  double both;                  /* in both directions together, their sum */
+};
+
+/* What is measured on: the length of the buffers and the devices (bit n is
+ * device n).  Before the first of the others.
+ */
+extern void ceilings_set (size_t len, uint64_t devices);
+
+/* NULL: why (BENCH_WHY_LEN bytes). */
+extern const struct ceilings *ceilings_gpu (char *why);
+
+/* Copying in memory, read and written, in so many threads; 0 where there
+ * is no memory for it.
+ */
+extern double ceilings_memcpy (unsigned threads);
+
+/* From these the data bytes a second when cols cells of data become rows
+ * cells: on the device, over PCIe, in memory.
+ */
+extern double ceiling_raw (const struct ceilings *, unsigned cols,
+                           unsigned rows);
+extern double ceiling_overall (const struct ceilings *, unsigned cols,
+                               unsigned rows);
+extern double ceiling_memory (unsigned threads, unsigned cols, unsigned rows);
+
+#endif

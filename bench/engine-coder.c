@@ -1,0 +1,410 @@
+/* gpuraid: the coders of the array, as engines.
+ *
+ * Cells lie in one arena, as in an array, rect by rect.  The rects are cut
+ * into jobs, which are in flight together and submitted again as soon as
+ * they are done, so that nothing ever waits for all of them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "bench/engines.h"
+#include "common/bits.h"
+#include "common/cleanup.h"
+#include "common/crc32c.h"
+#include "gf/coder-auto.h"
+#include "gf/coder.h"
+#include "gpu/coder-cuda.h"
+
+#define DEFAULT_JOBS 8
+#define BLOCK_LEN 4096
+
+struct bench_job {
+  struct coder_job job;         /* first */
+  struct coder_engine *e;
+  struct bench_job *next;       /* done, to be submitted again */
+};
+
+struct coder_engine {
+  struct engine engine;         /* first */
+  struct bench_case bc;
+  struct coder *coder;
+  uint8_t *arena;
+  size_t arena_len;
+  const uint8_t **in;
+  uint8_t **out;
+  uint32_t *crc;
+  struct bench_job *jobs;
+  unsigned nr_jobs;
+
+  pthread_mutex_t lock;
+  pthread_cond_t cond;
+
+  /* With lock held. */
+  struct bench_job *done;
+  unsigned nr_done;
+  int error;                    /* of the first job that failed */
+  double last_done;             /* when, in seconds */
+};
+
+static double
+now (void)
+{
+  struct timespec ts;
+
+  clock_gettime (CLOCK_MONOTONIC, &ts);
+  return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+static void
+job_done (struct coder_job *job, int error)
+{
+  struct bench_job *j = (struct bench_job *) job;
+  struct coder_engine *e = j->e;
+  double at = now ();
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&e->lock);
+
+  j->next = e->done;
+  e->done = j;
+  e->nr_done++;
+  if (error && !e->error)
+    e->error = error;
+  e->last_done = MAX (e->last_done, at);
+  pthread_cond_signal (&e->cond);
+}
+
+static void
+coder_engine_close (struct engine *engine)
+{
+  struct coder_engine *e = (struct coder_engine *) engine;
+
+  coder_free (e->coder);
+  if (e->arena)
+    munmap (e->arena, e->arena_len);
+  free (e->in);
+  free (e->out);
+  free (e->crc);
+  free (e->jobs);
+  pthread_cond_destroy (&e->cond);
+  pthread_mutex_destroy (&e->lock);
+  free (e);
+}
+
+static uint8_t *
+coder_in (struct engine *engine, size_t r, unsigned i)
+{
+  struct coder_engine *e = (struct coder_engine *) engine;
+
+  return (uint8_t *) e->in[r * e->bc.matrix->cols + i];
+}
+
+static uint8_t *
+coder_out (struct engine *engine, size_t r, unsigned j)
+{
+  struct coder_engine *e = (struct coder_engine *) engine;
+
+  return e->out[r * e->bc.matrix->rows + j];
+}
+
+static int
+make_cells (struct coder_engine *e)
+{
+  const struct bench_case *bc = &e->bc;
+  size_t cols = bc->matrix->cols, rows = bc->matrix->rows;
+  uint8_t *p;
+
+  e->arena_len = round_up (bc->nr_rects * (cols + rows) * bc->cell_len,
+                           2 * MIB);
+  p = mmap (NULL, e->arena_len, PROT_READ|PROT_WRITE,
+            MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED)
+    return -1;
+  e->arena = p;
+  (void) madvise (p, e->arena_len, MADV_HUGEPAGE);
+  e->in = calloc (bc->nr_rects * cols + 1, sizeof e->in[0]);
+  e->out = calloc (bc->nr_rects * rows + 1, sizeof e->out[0]);
+  if (e->in == NULL || e->out == NULL)
+    return -1;
+  for (size_t r = 0; r < bc->nr_rects; r++) {
+    for (size_t i = 0; i < cols; i++, p += bc->cell_len)
+      e->in[r * cols + i] = p;
+    for (size_t j = 0; j < rows; j++, p += bc->cell_len)
+      e->out[r * rows + j] = p;
+  }
+  return 0;
+}
+
+static int
+make_jobs (struct coder_engine *e)
+{
+  const struct bench_case *bc = &e->bc;
+  size_t cols = bc->matrix->cols, rows = bc->matrix->rows;
+  size_t nr_crcs = (cols + rows) * (bc->cell_len / BLOCK_LEN);
+
+  e->nr_jobs = MIN (bc->slices ? bc->slices : DEFAULT_JOBS, bc->nr_rects);
+  e->jobs = calloc (e->nr_jobs, sizeof e->jobs[0]);
+  if (bc->option && strcmp (bc->option, "crc") == 0)
+    e->crc = calloc (bc->nr_rects * nr_crcs, sizeof e->crc[0]);
+  else
+    nr_crcs = 0;
+  if (e->jobs == NULL || (nr_crcs > 0 && e->crc == NULL))
+    return -1;
+  for (unsigned n = 0; n < e->nr_jobs; n++) {
+    size_t first = bc->nr_rects * n / e->nr_jobs;
+    size_t end = bc->nr_rects * (n + 1) / e->nr_jobs;
+
+    e->jobs[n].e = e;
+    e->jobs[n].job = (struct coder_job) {
+      .matrix = bc->matrix, .cell_len = bc->cell_len,
+      .nr_rects = end - first,
+      .in = e->in + first * cols, .out = e->out + first * rows,
+      .crc = e->crc ? e->crc + first * nr_crcs : NULL,
+      .done = job_done,
+    };
+  }
+  return 0;
+}
+
+/* coder becomes the engine's own. */
+static struct engine *
+open_coder (const struct engine_ops *ops, struct coder *coder,
+            const struct bench_case *bc, char *why)
+{
+  struct coder_engine *e;
+
+  if (coder == NULL) {
+    snprintf (why, BENCH_WHY_LEN, "no coder %s", ops->name);
+    return NULL;
+  }
+  e = calloc (1, sizeof *e);
+  if (e == NULL) {
+    coder_free (coder);
+    snprintf (why, BENCH_WHY_LEN, "calloc: %m");
+    return NULL;
+  }
+  e->engine.ops = ops;
+  e->bc = *bc;
+  e->coder = coder;
+  pthread_mutex_init (&e->lock, NULL);
+  pthread_cond_init (&e->cond, NULL);
+  if (bc->option && strcmp (bc->option, "crc") == 0 &&
+      bc->cell_len % BLOCK_LEN != 0)
+    snprintf (why, BENCH_WHY_LEN, "CRCs are of blocks of 4096 bytes");
+  else if (make_cells (e) == -1 || make_jobs (e) == -1)
+    snprintf (why, BENCH_WHY_LEN, "memory: %m");
+  else if (coder_start (coder, e->arena, e->arena_len) == -1)
+    snprintf (why, BENCH_WHY_LEN, "%s does not start", ops->name);
+  else
+    return &e->engine;
+  coder_engine_close (&e->engine);
+  return NULL;
+}
+
+/* One job that is done, or NULL where there is none and not wait. */
+static struct bench_job *
+take_done (struct coder_engine *e, bool wait)
+{
+  struct bench_job *j;
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&e->lock);
+
+  while (e->done == NULL && wait)
+    pthread_cond_wait (&e->cond, &e->lock);
+  j = e->done;
+  if (j)
+    e->done = j->next;
+  return j;
+}
+
+/* Each job nr times. */
+static int
+coder_run (struct engine *engine, unsigned nr, double *seconds, char *why)
+{
+  struct coder_engine *e = (struct coder_engine *) engine;
+  uint64_t total = (uint64_t) nr * e->nr_jobs, submitted = 0, ended = 0;
+  double start;
+
+  e->done = NULL;
+  e->error = 0;
+  e->last_done = 0;
+  start = now ();
+  for (; submitted < e->nr_jobs; submitted++)
+    coder_submit (e->coder, &e->jobs[submitted].job);
+  while (ended < total) {
+    struct bench_job *j = take_done (e, true);
+
+    ended++;
+    if (submitted < total) {
+      submitted++;
+      coder_submit (e->coder, &j->job);
+    }
+  }
+  *seconds = e->last_done - start;
+  if (e->error)
+    snprintf (why, BENCH_WHY_LEN, "%s: %s", engine->ops->name,
+              strerror (e->error));
+  return e->error ? -1 : 0;
+}
+
+static int
+check_crcs (struct engine *engine, char *why)
+{
+  struct coder_engine *e = (struct coder_engine *) engine;
+  size_t cols = e->bc.matrix->cols, cells = cols + e->bc.matrix->rows;
+  size_t nr = e->bc.cell_len / BLOCK_LEN;
+
+  for (size_t n = 0; e->crc && n < e->bc.nr_rects * cells * nr; n++) {
+    size_t cell = n / nr % cells, r = n / nr / cells;
+    const uint8_t *p = cell < cols ? coder_in (engine, r, cell)
+                                   : coder_out (engine, r, cell - cols);
+
+    if (e->crc[n] != crc32c (p + n % nr * BLOCK_LEN, BLOCK_LEN)) {
+      snprintf (why, BENCH_WHY_LEN, "rect %zu, cell %zu, block %zu: the CRC "
+                "is not %08x", r, cell, n % nr, e->crc[n]);
+      return -1;
+    }
+  }
+  return 0;
+}
+
+/* Who did how much. */
+static void
+note_shares (struct engine *engine, char *text, size_t text_len)
+{
+  struct coder_engine *e = (struct coder_engine *) engine;
+  struct coder_share share[CODER_MAX_SHARES];
+  unsigned nr = coder_shares (e->coder, share);
+  uint64_t total = 0;
+  size_t len = 0;
+
+  text[0] = '\0';
+  for (unsigned n = 0; n < nr; n++)
+    total += share[n].bytes;
+  for (unsigned n = 0; n < nr && len < text_len; n++) {
+    if (share[n].bytes > 0 || share[n].failed[0])
+      len += snprintf (text + len, text_len - len, "%s%s %.0f %%%s%s",
+                       len ? ", " : "", share[n].name,
+                       100.0 * share[n].bytes / MAX (total, 1),
+                       share[n].failed[0] ? " failed: " : "",
+                       share[n].failed);
+  }
+}
+
+static struct coder *
+new_isal (const struct bench_case *bc)
+{
+  return coder_isal_new (bc->threads - 1);
+}
+
+static struct coder *
+new_cuda (const struct bench_case *bc)
+{
+  struct cuda_options options = {
+    .devices = engine_devices, .fail_device = -1,
+  };
+
+  return coder_cuda_new (&options, coder_isal_new (0));
+}
+
+static struct engine *
+open_isal (const struct bench_case *bc, char *why)
+{
+  return open_coder (&engine_isal, new_isal (bc), bc, why);
+}
+
+static struct engine *
+open_xor (const struct bench_case *bc, char *why)
+{
+  return open_coder (&engine_xor, new_isal (bc), bc, why);
+}
+
+static struct engine *
+open_gf_complete (const struct bench_case *bc, char *why)
+{
+  return open_coder (&engine_gf_complete,
+                     coder_gf_complete_new (bc->threads - 1), bc, why);
+}
+
+static struct engine *
+open_cuda (const struct bench_case *bc, char *why)
+{
+  return open_coder (&engine_cuda, new_cuda (bc), bc, why);
+}
+
+static struct engine *
+open_auto (const struct bench_case *bc, char *why)
+{
+  return open_coder (&engine_auto,
+                     coder_auto_new (new_isal (bc), new_cuda (bc), bc->matrix,
+                                     bc->cell_len), bc, why);
+}
+
+/* The packets of an array. */
+static size_t
+array_packet_len (unsigned w, size_t cell_len, const char *option)
+{
+  size_t len = 4096;
+
+  while (len * w > 4096)
+    len /= 2;
+  return len;
+}
+
+#define CODER_ENGINE                            \
+  .options = "plain crc",                       \
+  .close = coder_engine_close,                  \
+  .in = coder_in,                               \
+  .out = coder_out,                             \
+  .check = check_crcs
+
+const struct engine_ops engine_isal = {
+  .name = "isal",
+  .what = "our coder on the processor: ISA-L, and XOR programs for crs",
+  .open = open_isal,
+  .raw = coder_run,
+  CODER_ENGINE,
+};
+
+const struct engine_ops engine_gf_complete = {
+  .name = "gf-complete",
+  .what = "our second coder on the processor: gf-complete",
+  .open = open_gf_complete,
+  .raw = coder_run,
+  CODER_ENGINE,
+};
+
+const struct engine_ops engine_xor = {
+  .name = "xor",
+  .what = "XOR programs on the processor, code crs whatever --code says",
+  .packet_len = array_packet_len,
+  .open = open_xor,
+  .raw = coder_run,
+  CODER_ENGINE,
+};
+
+const struct engine_ops engine_cuda = {
+  .name = "cuda",
+  .what = "our coder on CUDA devices, from submit to done",
+  .gpu = true,
+  .open = open_cuda,
+  .overall = coder_run,
+  .note = note_shares,
+  CODER_ENGINE,
+};
+
+const struct engine_ops engine_auto = {
+  .name = "auto",
+  .what = "isal and cuda together, each batch where it ends first",
+  .gpu = true,
+  .gpu_and_cpu = true,
+  .open = open_auto,
+  .overall = coder_run,
+  .note = note_shares,
+  CODER_ENGINE,
+};

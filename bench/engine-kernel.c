@@ -1,0 +1,318 @@
+/* gpuraid: our kernels alone, on what lies on the device.
+ *
+ * As the coder on CUDA launches them, but for the copies: jobs of as many
+ * rects as one launch can name, over several streams.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/engines.h"
+#include "bench/gpu.h"
+#include "common/bits.h"
+#include "common/cleanup.h"
+#include "common/crc32c.h"
+#include "gpu/kernel-params.h"
+#include "gpu/kernel-source.h"
+
+/* The tail of one launch leaves room for the head of the next. */
+#define NR_STREAMS 4
+#define BLOCK_LEN 4096
+
+struct kernel_engine {
+  struct engine engine;         /* first */
+  struct bench_gpu *gpu;
+  struct bench_cells cells;
+  bool crc;
+  CUmodule module;
+  CUfunction function;
+  struct kernel_shape shape;
+  CUdeviceptr tables, crcs;
+  uint32_t *host_crcs;
+  size_t nr_crcs;               /* of a rect */
+  struct kernel_params *params; /* of each launch */
+  unsigned nr_launches;
+  CUstream stream[NR_STREAMS];
+  CUevent fork, join[NR_STREAMS];
+  unsigned nr;                  /* times that the launch is to code all */
+};
+
+static void
+kernel_close (struct engine *engine)
+{
+  struct kernel_engine *e = (struct kernel_engine *) engine;
+  const struct driver *d = e->gpu->d;
+
+  if (e->module)
+    d->module_unload (e->module);
+  bench_gpu_free (e->gpu, e->tables);
+  bench_gpu_free (e->gpu, e->crcs);
+  for (unsigned s = 0; s < NR_STREAMS; s++) {
+    if (e->join[s])
+      d->event_destroy (e->join[s]);
+    if (e->stream[s])
+      d->stream_destroy (e->stream[s]);
+  }
+  if (e->fork)
+    d->event_destroy (e->fork);
+  bench_cells_close (&e->cells);
+  free (e->host_crcs);
+  free (e->params);
+  free (e);
+}
+
+static int
+load_special (struct kernel_engine *e, const struct matrix *a, char *why)
+{
+  struct kernel_tuning tuning;
+  CLEANUP_FREE char *source = NULL;
+
+  kernel_tune (a, e->crc, &tuning);
+  source = kernel_source (a, e->crc, &tuning, &e->shape);
+  if (source == NULL) {
+    snprintf (why, BENCH_WHY_LEN, "no special kernel for this matrix: %s",
+              strerror (errno));
+    return -1;
+  }
+  return bench_gpu_compile (e->gpu, source, NULL, &e->module, why);
+}
+
+static int
+load_generic (struct kernel_engine *e, const struct matrix *a, char *why)
+{
+  const struct kernel_image *image;
+  size_t len;
+  CLEANUP_FREE void *tables = kernel_generic (a, e->crc, &len, &e->shape);
+
+  if (tables == NULL) {
+    snprintf (why, BENCH_WHY_LEN, "no generic kernel for this matrix: %s",
+              strerror (errno));
+    return -1;
+  }
+  e->tables = bench_gpu_alloc (e->gpu, len, why);
+  if (e->tables == 0 ||
+      CU (e->gpu, why, memcpy_htod (e->tables, tables, len)) == -1)
+    return -1;
+  /* As the coder does it: compiled now where nvcc was not there, or did
+   * not know the device.
+   */
+  image = e->shape.image;
+  if (*image->len > 0 &&
+      CU (e->gpu, why, module_load_data (&e->module, image->image)) == 0)
+    return 0;
+  return bench_gpu_compile (e->gpu, image->source, NULL, &e->module, why);
+}
+
+static int
+load_kernel (struct kernel_engine *e, const struct bench_case *bc, char *why)
+{
+  bool generic = bc->option && strncmp (bc->option, "generic", 7) == 0;
+
+  if ((generic ? load_generic : load_special) (e, bc->matrix, why) == -1)
+    return -1;
+  return bench_gpu_function (e->gpu, e->module, e->shape.name, &e->function,
+                             why);
+}
+
+static int
+make_params (struct kernel_engine *e, const struct bench_case *bc, char *why)
+{
+  const struct matrix *a = bc->matrix;
+  unsigned cells = a->cols + a->rows, per = KERNEL_MAX_CELLS / cells;
+
+  e->nr_launches = div_round_up (bc->nr_rects, per);
+  e->params = calloc (e->nr_launches, sizeof e->params[0]);
+  if (e->params == NULL) {
+    snprintf (why, BENCH_WHY_LEN, "calloc: %m");
+    return -1;
+  }
+  for (size_t r = 0; r < bc->nr_rects; r++) {
+    struct kernel_params *p = &e->params[r / per];
+    uint32_t *cell = &p->cell[r % per * cells];
+
+    p->in_base = e->cells.in;
+    p->out_base = e->cells.out;
+    p->tables = e->tables;
+    p->crc = e->crcs ? e->crcs + r / per * per * e->nr_crcs * 4 : 0;
+    p->cell_len = bc->cell_len;
+    p->nr_rects = r % per + 1;
+    p->cols = a->cols;
+    p->rows = a->rows;
+    p->nr_tiles = kernel_tiles (&e->shape, bc->cell_len);
+    p->packet_len = a->packet_len;
+    p->w = a->w;
+    for (unsigned i = 0; i < a->cols; i++)
+      *cell++ = (r * a->cols + i) * bc->cell_len / 64;
+    for (unsigned j = 0; j < a->rows; j++)
+      *cell++ = (r * a->rows + j) * bc->cell_len / 64;
+  }
+  return 0;
+}
+
+static int
+make_streams (struct kernel_engine *e, char *why)
+{
+  struct bench_gpu *gpu = e->gpu;
+
+  for (unsigned s = 0; s < NR_STREAMS; s++)
+    if (CU (gpu, why, stream_create (&e->stream[s], CU_STREAM_NON_BLOCKING,
+                                     0)) == -1 ||
+        CU (gpu, why, event_create (&e->join[s],
+                                    CU_EVENT_DISABLE_TIMING)) == -1)
+      return -1;
+  return CU (gpu, why, event_create (&e->fork, CU_EVENT_DISABLE_TIMING));
+}
+
+static int
+make_crcs (struct kernel_engine *e, const struct bench_case *bc, char *why)
+{
+  const struct matrix *a = bc->matrix;
+
+  if (!e->crc)
+    return 0;
+  if (bc->cell_len % BLOCK_LEN != 0) {
+    snprintf (why, BENCH_WHY_LEN, "CRCs are of blocks of 4096 bytes");
+    return -1;
+  }
+  e->nr_crcs = (a->cols + a->rows) * (bc->cell_len / BLOCK_LEN);
+  e->host_crcs = calloc (bc->nr_rects * e->nr_crcs, 4);
+  if (e->host_crcs == NULL) {
+    snprintf (why, BENCH_WHY_LEN, "calloc: %m");
+    return -1;
+  }
+  e->crcs = bench_gpu_alloc (e->gpu, bc->nr_rects * e->nr_crcs * 4, why);
+  return e->crcs ? 0 : -1;
+}
+
+static struct engine *
+kernel_open (const struct bench_case *bc, char *why)
+{
+  struct bench_gpu *gpu = bench_gpu_get (why);
+  struct kernel_engine *e;
+
+  if (gpu == NULL)
+    return NULL;
+  e = calloc (1, sizeof *e);
+  if (e == NULL) {
+    snprintf (why, BENCH_WHY_LEN, "calloc: %m");
+    return NULL;
+  }
+  e->engine.ops = &engine_kernel;
+  e->gpu = gpu;
+  e->crc = bc->option && strstr (bc->option, "crc");
+  if (bench_cells_open (&e->cells, gpu, bc, why) == 0 &&
+      make_crcs (e, bc, why) == 0 && load_kernel (e, bc, why) == 0 &&
+      make_params (e, bc, why) == 0 && make_streams (e, why) == 0)
+    return &e->engine;
+  kernel_close (&e->engine);
+  return NULL;
+}
+
+/* All of it e->nr times: fork from the stream that is timed, join there. */
+static int
+launch (void *opaque, char *why)
+{
+  struct kernel_engine *e = opaque;
+  struct bench_gpu *gpu = e->gpu;
+  unsigned s;
+
+  if (CU (gpu, why, event_record (e->fork, gpu->stream)) == -1)
+    return -1;
+  for (s = 0; s < NR_STREAMS; s++)
+    if (CU (gpu, why, stream_wait_event (e->stream[s], e->fork, 0)) == -1)
+      return -1;
+  for (unsigned n = 0; n < e->nr * e->nr_launches; n++) {
+    struct kernel_params *p = &e->params[n % e->nr_launches];
+    void *args[] = { p };
+
+    if (CU (gpu, why, launch_kernel (e->function, p->nr_tiles, p->nr_rects, 1,
+                                     e->shape.block, 1, 1, 0,
+                                     e->stream[n % NR_STREAMS], args,
+                                     NULL)) == -1)
+      return -1;
+  }
+  for (s = 0; s < NR_STREAMS; s++)
+    if (CU (gpu, why, event_record (e->join[s], e->stream[s])) == -1 ||
+        CU (gpu, why, stream_wait_event (gpu->stream, e->join[s], 0)) == -1)
+      return -1;
+  return 0;
+}
+
+static int
+kernel_raw (struct engine *engine, unsigned nr, double *seconds, char *why)
+{
+  struct kernel_engine *e = (struct kernel_engine *) engine;
+
+  e->nr = nr;
+  return bench_gpu_time (e->gpu, launch, e, 1, seconds, why);
+}
+
+static uint8_t *
+kernel_in (struct engine *engine, size_t r, unsigned i)
+{
+  return bench_cells_in (&((struct kernel_engine *) engine)->cells, r, i);
+}
+
+static uint8_t *
+kernel_out (struct engine *engine, size_t r, unsigned j)
+{
+  return bench_cells_out (&((struct kernel_engine *) engine)->cells, r, j);
+}
+
+static int
+kernel_load (struct engine *engine, char *why)
+{
+  return bench_cells_load (&((struct kernel_engine *) engine)->cells, why);
+}
+
+static int
+kernel_fetch (struct engine *engine, char *why)
+{
+  struct kernel_engine *e = (struct kernel_engine *) engine;
+
+  if (e->crc && CU (e->gpu, why, memcpy_dtoh (e->host_crcs, e->crcs,
+                                              e->cells.nr_rects * e->nr_crcs *
+                                              4)) == -1)
+    return -1;
+  return bench_cells_fetch (&e->cells, why);
+}
+
+static int
+kernel_check (struct engine *engine, char *why)
+{
+  struct kernel_engine *e = (struct kernel_engine *) engine;
+  size_t nr = e->cells.cell_len / BLOCK_LEN;
+
+  for (size_t n = 0; e->crc && n < e->cells.nr_rects * e->nr_crcs; n++) {
+    size_t r = n / e->nr_crcs, cell = n % e->nr_crcs / nr;
+    const uint8_t *p = cell < e->cells.cols
+      ? kernel_in (engine, r, cell)
+      : kernel_out (engine, r, cell - e->cells.cols);
+
+    if (e->host_crcs[n] != crc32c (p + n % nr * BLOCK_LEN, BLOCK_LEN)) {
+      snprintf (why, BENCH_WHY_LEN, "rect %zu, cell %zu, block %zu: the CRC "
+                "is not %08x", r, cell, n % nr, e->host_crcs[n]);
+      return -1;
+    }
+  }
+  return 0;
+}
+
+const struct engine_ops engine_kernel = {
+  .name = "kernel",
+  .what = "our kernels alone, raw",
+  .options = "special generic crc generic-crc",
+  .gpu = true,
+  .open = kernel_open,
+  .close = kernel_close,
+  .in = kernel_in,
+  .out = kernel_out,
+  .load = kernel_load,
+  .raw = kernel_raw,
+  .fetch = kernel_fetch,
+  .check = kernel_check,
+};

@@ -1,0 +1,95 @@
+/* gpuraid: one case on one engine: made, proved right, measured.
+ *
+ * One thread at a time.  why has room for BENCH_WHY_LEN bytes.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_BENCH_RUN_H
+#define GPURAID_BENCH_RUN_H
+
+#include "bench/code.h"
+#include "bench/engine.h"
+
+/* What to lose and decode again. */
+enum loss {
+  LOSS_NONE,                    /* encode */
+  LOSS_RANDOM,                  /* nr_lost of the k + m */
+  LOSS_DATA,                    /* min (k, m) of the k */
+  LOSS_GIVEN,                   /* lost[0..nr_lost-1], ascending */
+};
+
+struct run_request {
+  const struct engine_ops *ops;
+  const char *option;           /* of the engine, or NULL */
+  enum code code;               /* for engines that leave it open */
+  unsigned k, m;
+  unsigned w, w_floor;          /* w: 0, then at least w_floor */
+  enum loss loss;
+  unsigned nr_lost;             /* 0 with LOSS_RANDOM: m */
+  const unsigned *lost;
+  size_t cell_len;              /* rounded down to what the engine can do */
+  size_t nr_rects;              /* 0: as many as memory_len holds */
+  size_t memory_len;            /* bytes of all cells, */
+  size_t least_rects;           /* but at least so many rects */
+  unsigned threads;
+  unsigned slices;
+  uint64_t seed;
+};
+
+struct run {
+  struct run_request request;
+  struct bench_case bc;
+  struct matrix *matrix;
+  struct engine *engine;
+  uint64_t random;
+};
+
+/* Make the matrix and open the engine, with random inputs.  NULL: why. */
+extern struct run *run_open (const struct run_request *, char *why);
+extern void run_close (struct run *);
+
+/* The ways to measure. */
+enum metric {
+  METRIC_RAW, METRIC_OVERALL,
+};
+extern bool run_can (const struct run *, enum metric);
+extern const char *run_metric_name (enum metric);
+
+/* Code once and compare with what should come out: all of it, or, where
+ * max_len is not 0, about so many bytes of the outputs, of the first and the
+ * last cells and here and there between.  0, or -1: why.
+ */
+extern int run_verify (struct run *, enum metric, size_t max_len, char *why);
+
+struct run_effort {
+  unsigned samples;
+  double seconds;               /* of a sample, at least */
+};
+
+struct run_sample {
+  double seconds;               /* the median, for coding it all once */
+  double low, high;             /* of the same */
+  double cpu_seconds;           /* of all processors, for coding once */
+};
+
+/* 0, or -1: why. */
+extern int run_measure (struct run *, enum metric, const struct run_effort *,
+                        struct run_sample *, char *why);
+
+struct run_latency {
+  double p50, p90, p99, low, high;      /* seconds */
+  unsigned nr;
+};
+
+/* Code it all nr times, one after the other. */
+extern int run_latency (struct run *, enum metric, unsigned nr,
+                        struct run_latency *, char *why);
+
+/* Of coding it all once: the data that goes in; and the papers' other
+ * count, data and what comes out.
+ */
+extern double run_data_len (const struct run *);
+extern double run_all_len (const struct run *);
+
+#endif

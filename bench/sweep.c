@@ -1,0 +1,366 @@
+/* gpuraid: go through the cases.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/ceilings.h"
+#include "bench/sweep.h"
+#include "common/bits.h"
+#include "common/log.h"
+
+/* Before a case is timed, so much of its outputs is compared. */
+#define VERIFY_LEN (1 * MIB)
+
+static int
+parse_number (const char **p, uint64_t m, uint64_t *n)
+{
+  char *end;
+
+  if (m > 0 && **p == 'm') {
+    *n = m;
+    ++*p;
+    return 0;
+  }
+  if (**p < '0' || **p > '9')
+    return -1;
+  errno = 0;
+  *n = strtoull (*p, &end, 10);
+  *p = end;
+  return errno ? -1 : 0;
+}
+
+/* "4", "2-45" or "2-45:5" */
+static int
+parse_range (const char **p, uint64_t m, uint64_t *first, uint64_t *last,
+             uint64_t *step)
+{
+  *step = 1;
+  if (parse_number (p, m, first) == -1)
+    return -1;
+  *last = *first;
+  if (**p == '-') {
+    ++*p;
+    if (parse_number (p, m, last) == -1)
+      return -1;
+    if (**p == ':') {
+      ++*p;
+      if (parse_number (p, 0, step) == -1 || *step == 0)
+        return -1;
+    }
+  }
+  return **p == ',' || **p == '\0' ? 0 : -1;
+}
+
+int
+values_parse (const char *text, uint64_t least, uint64_t most, uint64_t m,
+              struct values *values, char *why)
+{
+  const char *p = text;
+  uint64_t first, last, step;
+
+  values->nr = 0;
+  do {
+    if (*p == ',')
+      p++;
+    if (parse_range (&p, m, &first, &last, &step) == -1) {
+      snprintf (why, BENCH_WHY_LEN, "%s: not a list of numbers", text);
+      return -1;
+    }
+    for (uint64_t n = first; n <= last; n += step) {
+      if (n < least || n > most) {
+        snprintf (why, BENCH_WHY_LEN, "%s: not from %llu to %llu", text,
+                  (unsigned long long) least, (unsigned long long) most);
+        return -1;
+      }
+      if (values->nr == SWEEP_MAX_VALUES) {
+        snprintf (why, BENCH_WHY_LEN, "%s: more than %u values", text,
+                  SWEEP_MAX_VALUES);
+        return -1;
+      }
+      values->v[values->nr++] = n;
+    }
+  } while (*p == ',');
+  return 0;
+}
+
+/* There is nothing to copy. */
+static bool
+in_memory (const struct engine_ops *ops)
+{
+  return !ops->gpu && ops->overall == NULL;
+}
+
+/* What a row says of its case, whether or not it can be run. */
+static void
+row_start (struct row *row, const struct run_request *q)
+{
+  unsigned w = q->w;
+
+  *row = (struct row) {
+    .code = code_of (q->ops, q->code) == CODE_RS ? "rs" : "crs",
+    .metric = "", .k = q->k, .m = q->m, .w = q->w,
+    .cell_len = q->cell_len, .nr_rects = q->nr_rects,
+    .threads = q->ops->gpu && !q->ops->gpu_and_cpu ? 0 : q->threads,
+    .slices = q->slices, .cpu_seconds = -1,
+  };
+  if (code_w (q->ops, code_of (q->ops, q->code), q->k, q->m, q->w,
+              q->w_floor, &w, row->why) == 0)
+    row->w = w;
+  row->why[0] = '\0';
+  snprintf (row->engine, sizeof row->engine, "%s%s%s", q->ops->name,
+            q->option ? ":" : "", q->option ? q->option : "");
+  snprintf (row->op, sizeof row->op, "%s",
+            q->loss == LOSS_NONE ? "encode" : "decode");
+}
+
+static void
+row_case (struct row *row, const struct run *run)
+{
+  row->w = run->bc.w;
+  row->cell_len = run->bc.cell_len;
+  row->nr_rects = run->bc.nr_rects;
+  row->data_len = run_data_len (run);
+  row->all_len = run_all_len (run);
+  if (run->request.loss != LOSS_NONE)
+    snprintf (row->op, sizeof row->op, "decode %u", run->matrix->rows);
+}
+
+static double
+find_ceiling (const struct run *run, enum metric metric)
+{
+  const struct engine_ops *ops = run->engine->ops;
+  unsigned cols = run->matrix->cols, rows = run->matrix->rows;
+  char why[BENCH_WHY_LEN];
+  const struct ceilings *c;
+
+  if (in_memory (ops))
+    return ceiling_memory (run->bc.threads, cols, rows);
+  if (!ops->gpu)                /* what it runs on is not ours to know */
+    return 0;
+  c = ceilings_gpu (why);
+  /* For both together neither is a ceiling. */
+  if (c == NULL || ops->gpu_and_cpu)
+    return 0;
+  return metric == METRIC_RAW ? ceiling_raw (c, cols, rows)
+                              : ceiling_overall (c, cols, rows);
+}
+
+static int
+measure (const struct sweep *s, struct run *run, enum metric metric,
+         struct row *row)
+{
+  struct run_sample sample;
+  struct run_latency l;
+
+  if (s->verify_only)
+    return 0;
+  if (s->nr_latencies > 0) {
+    if (run_latency (run, metric, s->nr_latencies, &l, row->why) == -1)
+      return -1;
+    row->p50 = l.p50;
+    row->p90 = l.p90;
+    row->p99 = l.p99;
+    row->low = l.low;
+    row->high = l.high;
+  }
+  else {
+    if (run_measure (run, metric, &s->effort, &sample, row->why) == -1)
+      return -1;
+    row->seconds = sample.seconds;
+    row->low = sample.low;
+    row->high = sample.high;
+    if (metric == METRIC_OVERALL || !run->engine->ops->gpu)
+      row->cpu_seconds = sample.cpu_seconds;
+    row->ceiling = find_ceiling (run, metric);
+  }
+  if (run->engine->ops->note)
+    run->engine->ops->note (run->engine, row->note, sizeof row->note);
+  return 0;
+}
+
+/* One row of a case that is open. */
+static int
+run_row (const struct sweep *s, struct run *run, enum metric metric,
+         struct report *report)
+{
+  struct row row;
+  int r;
+
+  row_start (&row, &run->request);
+  row_case (&row, run);
+  row.metric = in_memory (run->engine->ops) ? "memory"
+    : run_metric_name (metric);
+  r = run_verify (run, metric, s->verify_only ? 0 : VERIFY_LEN, row.why);
+  if (r == -1)
+    row.wrong = true;
+  else
+    measure (s, run, metric, &row);
+  if (report_row (report, &row) == -1)
+    return -1;
+  if (r == -1)
+    log_error ("%s is wrong: %s", row.engine, row.why);
+  return r;
+}
+
+static int
+run_case (const struct sweep *s, const struct run_request *q,
+          struct report *report)
+{
+  struct row row;
+  struct run *run;
+  bool raw, overall;
+  int r = 0;
+
+  row_start (&row, q);
+  run = run_open (q, row.why);
+  if (run == NULL)
+    return report_row (report, &row);
+  raw = run_can (run, METRIC_RAW);
+  overall = run_can (run, METRIC_OVERALL);
+  if (in_memory (q->ops))
+    r = run_row (s, run, METRIC_RAW, report);
+  else {
+    if (s->raw && raw)
+      r = run_row (s, run, METRIC_RAW, report);
+    if (r == 0 && s->overall && overall)
+      r = run_row (s, run, METRIC_OVERALL, report);
+  }
+  run_close (run);
+  return r;
+}
+
+static int
+run_losses (const struct sweep *s, struct run_request *q,
+            struct report *report)
+{
+  q->lost = s->lost;
+  for (unsigned i = 0; i < s->nr_losses; i++) {
+    q->loss = s->lose[i].loss;
+    q->nr_lost = s->lose[i].nr;
+    if (run_case (s, q, report) == -1)
+      return -1;
+  }
+  return 0;
+}
+
+/* The rest of the loops.  Threads make no difference to most engines on a
+ * GPU.
+ */
+static int
+run_engine (const struct sweep *s, struct run_request *q,
+            struct report *report)
+{
+  bool threads = !q->ops->gpu || q->ops->gpu_and_cpu;
+
+  for (unsigned c = 0; c < s->cell.nr; c++) {
+    for (unsigned b = 0; b < s->batch.nr; b++) {
+      for (unsigned t = 0; t < (threads ? s->threads.nr : 1); t++) {
+        for (unsigned p = 0; p < s->slices.nr; p++) {
+          q->cell_len = s->cell.v[c];
+          q->nr_rects = s->batch.v[b];
+          q->threads = s->threads.v[t];
+          q->slices = s->slices.v[p];
+          if (run_losses (s, q, report) == -1)
+            return -1;
+        }
+      }
+    }
+  }
+  return 0;
+}
+
+/* Codes over bytes have only one w. */
+static int
+run_widths (const struct sweep *s, struct run_request *q,
+            struct report *report)
+{
+  bool crs = code_of (q->ops, q->code) == CODE_CRS;
+
+  for (unsigned i = 0; i < (crs ? s->w.nr : 1); i++) {
+    q->w = crs ? s->w.v[i] : 8;
+    if (run_engine (s, q, report) == -1)
+      return -1;
+  }
+  return 0;
+}
+
+static int
+add_shape (struct shapes *shapes, unsigned k, unsigned m)
+{
+  if (shapes->nr == SWEEP_MAX_SHAPES) {
+    log_error ("more than %u different k and m", SWEEP_MAX_SHAPES);
+    return -1;
+  }
+  shapes->v[shapes->nr++] = (struct shape) { k, m };
+  return 0;
+}
+
+/* "4+2,10+4" */
+static int
+read_pairs (const char *text, struct shapes *shapes)
+{
+  const char *p = text;
+  uint64_t k, m;
+
+  do {
+    p += *p == ',';
+    if (parse_number (&p, 0, &k) == -1 || *p++ != '+' ||
+        parse_number (&p, 0, &m) == -1 || (*p != ',' && *p != '\0') ||
+        k < 1 || m < 1 || k >= CODE_MAX || m >= CODE_MAX) {
+      log_error ("--pairs: %s: not a list like 4+2,10+4", text);
+      return -1;
+    }
+    if (add_shape (shapes, k, m) == -1)
+      return -1;
+  } while (*p == ',');
+  return 0;
+}
+
+int
+sweep_shapes (const struct sweep *s, struct shapes *shapes)
+{
+  struct values k;
+  char why[BENCH_WHY_LEN];
+
+  shapes->nr = 0;
+  if (s->pairs)
+    return read_pairs (s->pairs, shapes);
+  for (unsigned i = 0; i < s->m.nr; i++) {
+    if (values_parse (s->k, 1, CODE_MAX - 1, s->m.v[i], &k, why) == -1) {
+      log_error ("-k: %s", why);
+      return -1;
+    }
+    for (unsigned j = 0; j < k.nr; j++)
+      if (add_shape (shapes, k.v[j], s->m.v[i]) == -1)
+        return -1;
+  }
+  return 0;
+}
+
+int
+sweep_run (const struct sweep *s, struct report *report)
+{
+  struct run_request q = {
+    .code = s->code, .w_floor = s->w_floor, .memory_len = s->memory_len,
+    .least_rects = s->least_rects, .seed = s->seed,
+  };
+  struct shapes shapes;
+
+  if (sweep_shapes (s, &shapes) == -1)
+    return -1;
+  for (unsigned i = 0; i < shapes.nr; i++) {
+    q.k = shapes.v[i].k;
+    q.m = shapes.v[i].m;
+    for (unsigned c = 0; c < s->nr_choices; c++) {
+      q.ops = s->choice[c].ops;
+      q.option = s->choice[c].option;
+      if (run_widths (s, &q, report) == -1)
+        return -1;
+    }
+  }
+  return 0;
+}

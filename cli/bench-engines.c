@@ -1,0 +1,150 @@
+/* gpuraid bench: which engines were named.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/engines.h"
+#include "cli/bench.h"
+#include "common/log.h"
+
+static bool
+is_ours (const struct engine_ops *ops)
+{
+  return ops == &engine_isal || ops == &engine_gf_complete ||
+    ops == &engine_xor || ops == &engine_cuda || ops == &engine_kernel ||
+    ops == &engine_auto;
+}
+
+static bool
+in_group (const struct engine_ops *ops, const char *name)
+{
+  if (strcmp (name, "all") == 0)
+    return true;
+  if (strcmp (name, "cpu") == 0)
+    return !ops->gpu;
+  if (strcmp (name, "gpu") == 0)
+    return ops->gpu;
+  if (strcmp (name, "ours") == 0)
+    return is_ours (ops);
+  return strcmp (name, "seeds") == 0 && !is_ours (ops) &&
+    ops != &engine_jerasure;
+}
+
+/* The word of an engine's options that is word; NULL: there is none. */
+static const char *
+find_option (const struct engine_ops *ops, const char *word, size_t len)
+{
+  const char *p = ops->options;
+
+  while (p && *p) {
+    size_t n = strcspn (p, " ");
+
+    if (n == len && strncmp (p, word, n) == 0)
+      return strndup (p, n);
+    p += n + strspn (p + n, " ");
+  }
+  return NULL;
+}
+
+static int
+add_choice (struct sweep *s, const struct engine_ops *ops, const char *option)
+{
+  if (s->nr_choices == SWEEP_MAX_CHOICES) {
+    log_error ("--engine: more than %u", SWEEP_MAX_CHOICES);
+    return -1;
+  }
+  s->choice[s->nr_choices++] = (struct choice) { ops, option };
+  return 0;
+}
+
+/* One engine with those words of --option that it has; where it has none
+ * of them, with its default.
+ */
+static int
+add_engine (struct bench_options *o, const struct engine_ops *ops)
+{
+  const char *list = o->option, *word;
+  bool any = false;
+
+  if (list && strcmp (list, "all") == 0)
+    list = ops->options;
+  while (list && *list) {
+    size_t len = strcspn (list, ", ");
+
+    word = find_option (ops, list, len);
+    if (word) {
+      any = true;
+      if (add_choice (&o->sweep, ops, word) == -1)
+        return -1;
+    }
+    list += len + strspn (list + len, ", ");
+  }
+  if (o->crc && !any) {
+    word = find_option (ops, "crc", 3);
+    if (word == NULL) {
+      log_error ("--crc: %s makes no CRCs", ops->name);
+      return -1;
+    }
+    return add_choice (&o->sweep, ops, word);
+  }
+  return any ? 0 : add_choice (&o->sweep, ops, NULL);
+}
+
+static int
+add_named (struct bench_options *o, char *name)
+{
+  char *colon = strchr (name, ':');
+  const struct engine_ops *ops;
+  const char *word;
+  bool any = false;
+
+  for (size_t i = 0; engines[i]; i++) {
+    if (in_group (engines[i], name)) {
+      any = true;
+      if (add_engine (o, engines[i]) == -1)
+        return -1;
+    }
+  }
+  if (any)
+    return 0;
+  if (colon)
+    *colon = '\0';
+  ops = engine_find (name);
+  if (ops == NULL) {
+    log_error ("--engine: no engine %s (--list lists them)", name);
+    return -1;
+  }
+  if (colon == NULL)
+    return add_engine (o, ops);
+  word = find_option (ops, colon + 1, strlen (colon + 1));
+  if (word == NULL) {
+    log_error ("--engine: %s has no option %s (--list lists them)", name,
+               colon + 1);
+    return -1;
+  }
+  return add_choice (&o->sweep, ops, word);
+}
+
+int
+bench_parse_engines (struct bench_options *o)
+{
+  char list[1024], *save = NULL;
+
+  if (strlen (o->engines) >= sizeof list) {
+    log_error ("--engine: too long a list");
+    return -1;
+  }
+  snprintf (list, sizeof list, "%s", o->engines);
+  for (char *p = strtok_r (list, ",", &save); p;
+       p = strtok_r (NULL, ",", &save))
+    if (add_named (o, p) == -1)
+      return -1;
+  if (o->sweep.nr_choices == 0) {
+    log_error ("--engine: which?");
+    return -1;
+  }
+  return 0;
+}
