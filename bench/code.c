@@ -57,7 +57,7 @@ cauchy (unsigned k, unsigned m, unsigned w, uint8_t *coef)
 }
 
 int
-code_parity (const struct engine_ops *ops, enum code code, unsigned k,
+engine_parity (const struct engine_ops *ops, enum code code, unsigned k,
              unsigned m, unsigned w, uint8_t *coef, char *why)
 {
   if (ops->parity) {

@@ -30,7 +30,7 @@ extern int code_w (const struct engine_ops *, enum code, unsigned k,
 /* The m x k parity rows by which an engine codes.  coef has room for m * k.
  * 0, or -1: why there are none.
  */
-extern int code_parity (const struct engine_ops *, enum code, unsigned k,
+extern int engine_parity (const struct engine_ops *, enum code, unsigned k,
                         unsigned m, unsigned w, uint8_t *coef, char *why);
 
 /* The length of a packet, and in *unit what cell_len must be a multiple

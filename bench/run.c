@@ -105,7 +105,7 @@ make_matrix (struct run *run, char *why)
     snprintf (why, BENCH_WHY_LEN, "malloc: %m");
     return -1;
   }
-  if (code_parity (q->ops, code, q->k, q->m, w, parity, why) == -1)
+  if (engine_parity (q->ops, code, q->k, q->m, w, parity, why) == -1)
     return -1;
   if (q->loss == LOSS_NONE)
     memcpy (coef, parity, q->m * q->k);

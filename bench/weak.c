@@ -22,13 +22,6 @@ no_open (const struct bench_case *bc, char *why)
 #define NONE(id, text)                                                  \
   WEAK const struct engine_ops engine_##id = { .name = text, .what = "", \
                                                .open = no_open }
-NONE (gibraltar, "gibraltar");
-NONE (rscode, "rscode");
-NONE (gmpe, "gmpe");
-NONE (smpe, "smpe");
-NONE (gcrs, "gcrs");
-NONE (sobe_c, "sobe-c");
-NONE (sobe_cl, "sobe-cl");
 
 WEAK struct coder *
 coder_cuda_new (const struct cuda_options *o, struct coder *fallback)

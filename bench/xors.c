@@ -116,7 +116,7 @@ one (const struct engine_ops *ops, unsigned k, unsigned m, unsigned w,
   struct json_object *o;
 
   if (1u << w < k + m ||
-      code_parity (ops, CODE_CRS, k, m, w, coef, why) == -1)
+      engine_parity (ops, CODE_CRS, k, m, w, coef, why) == -1)
     return 0;
   a = matrix_new_packets (w, 8, m, k, coef);
   o = a ? count (a, ops == &engine_xor ? "gpuraid" : ops->name,
