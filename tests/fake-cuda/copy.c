@@ -23,7 +23,7 @@ is_device_range (CUdeviceptr p, size_t len, struct CUctx_st *c)
 static bool
 is_host_range (const void *p)
 {
-  struct memory *m = memory_find (p, 0);
+  struct memory *m = memory_find (p, 1);
 
   return m == NULL || m->device == m->host;
 }
