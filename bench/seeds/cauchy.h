@@ -1,0 +1,39 @@
+/* gpuraid: what the founding systems that are Cauchy Reed-Solomon share:
+ * their matrices, and the forms that bit matrices take.
+ *
+ * Pure.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_SEEDS_CAUCHY_H
+#define GPURAID_SEEDS_CAUCHY_H
+
+#include <stdint.h>
+
+#include "bench/engine.h"
+#include "gf/bit-matrix.h"
+
+/* The m x k parity rows, for engine_ops.parity: 0, or -1 with errno ERANGE
+ * where k + m > 2^w, or w is not 1 to 8.
+ *
+ * low: 1 / (p ^ (m+i)), Jerasure's original, of G-CRS.
+ * good: the same with fewer ones, as Jerasure improves it: row 0 all ones,
+ *   then each row divided by whichever of its elements leaves the fewest.
+ *   For PErasure, which has its matrices of Jerasure but does not say which.
+ * high: 1 / ((k+p) ^ i), of Sobe.
+ */
+extern int cauchy_low (unsigned k, unsigned m, unsigned w, uint8_t *coef);
+extern int cauchy_good (unsigned k, unsigned m, unsigned w, uint8_t *coef);
+extern int cauchy_high (unsigned k, unsigned m, unsigned w, uint8_t *coef);
+
+/* bit_matrix_new, and why. */
+extern struct bit_matrix *cauchy_bits (const struct matrix *a, char *why);
+/* Its elements, row major, freed by the caller; NULL: why. */
+extern int *cauchy_ints (const struct bit_matrix *, char *why);
+
+/* A case of one of these engines is what its kernels can do: 0; -1: why. */
+extern int cauchy_check (const struct bench_case *, size_t packet_len,
+                         char *why);
+
+#endif

@@ -1,0 +1,435 @@
+/* gpuraid: Sobe through OpenCL: on a GPU if there is one, else on any device.
+ *
+ * One block a launch and blocking copies, as published.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "bench/engines.h"
+#include "bench/seeds/cauchy.h"
+#include "bench/seeds/opencl.h"
+#include "bench/seeds/sobe.h"
+#include "common/bits.h"
+#include "common/cleanup.h"
+
+static const struct variant {
+  const char *name;
+  bool iterative;
+  enum sobe_style style;
+} variants[] = {
+  { "direct", false, SOBE_CL },
+  { "iterative", true, SOBE_CL },
+  { "direct16", false, SOBE_CL16 },
+  { "iterative16", true, SOBE_CL16 },
+};
+
+struct sobe_cl {
+  struct engine e;
+  const struct opencl *cl;
+  const struct variant *v;
+  size_t nr_rects, cell_len;
+  size_t in_len, out_len;       /* bytes of a rect */
+  uint8_t *host_in, *host_out;  /* rect by rect */
+  cl_device_id device;
+  cl_context context;
+  cl_command_queue queue;
+  cl_mem *in, *out;             /* of each rect */
+  cl_program program;
+  cl_kernel kernel;
+  size_t local, global;         /* work items */
+  struct sobe_phases phases;
+};
+
+static double
+now (void)
+{
+  struct timespec ts;
+
+  clock_gettime (CLOCK_MONOTONIC, &ts);
+  return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+/* 0, or -1: why. */
+static int
+check (int r, const char *call, char *why)
+{
+  if (r == CL_SUCCESS)
+    return 0;
+  snprintf (why, BENCH_WHY_LEN, "%s: OpenCL error %d", call, r);
+  return -1;
+}
+#define CL(call) check (s->cl->call, #call, why)
+
+#define MAX_PLATFORMS 8
+
+static int
+find_device (struct sobe_cl *s, uint64_t type)
+{
+  cl_platform_id platforms[MAX_PLATFORMS];
+  unsigned nr = 0;
+
+  if (s->cl->get_platforms (MAX_PLATFORMS, platforms, &nr) != CL_SUCCESS)
+    return -1;
+  for (unsigned i = 0; i < MIN (nr, MAX_PLATFORMS); i++)
+    if (s->cl->get_devices (platforms[i], type, 1, &s->device, NULL) ==
+        CL_SUCCESS)
+      return 0;
+  return -1;
+}
+
+static int
+open_platform (struct sobe_cl *s, char *why)
+{
+  double start = now ();
+  int r;
+
+  s->cl = opencl_get (why, BENCH_WHY_LEN);
+  if (s->cl == NULL)
+    return -1;
+  if (find_device (s, CL_DEVICE_TYPE_GPU) == -1 &&
+      find_device (s, CL_DEVICE_TYPE_ALL) == -1) {
+    snprintf (why, BENCH_WHY_LEN, "no OpenCL device");
+    return -1;
+  }
+  s->context = s->cl->create_context (NULL, 1, &s->device, NULL, NULL, &r);
+  if (check (r, "clCreateContext", why) == -1)
+    return -1;
+  s->queue = s->cl->create_queue (s->context, s->device,
+                                  CL_QUEUE_PROFILING_ENABLE, &r);
+  s->phases.platform = now () - start;
+  return check (r, "clCreateCommandQueue", why);
+}
+
+static int
+open_buffers (struct sobe_cl *s, char *why)
+{
+  double start = now ();
+  int r = CL_SUCCESS;
+
+  s->in = calloc (s->nr_rects, sizeof *s->in);
+  s->out = calloc (s->nr_rects, sizeof *s->out);
+  if (s->in == NULL || s->out == NULL) {
+    snprintf (why, BENCH_WHY_LEN, "calloc: %s", strerror (errno));
+    return -1;
+  }
+  for (size_t i = 0; r == CL_SUCCESS && i < s->nr_rects; i++) {
+    s->in[i] = s->cl->create_buffer (s->context, CL_MEM_READ_ONLY, s->in_len,
+                                     NULL, &r);
+    if (r == CL_SUCCESS)
+      s->out[i] = s->cl->create_buffer (s->context, CL_MEM_WRITE_ONLY,
+                                        s->out_len, NULL, &r);
+  }
+  s->phases.buffers = now () - start;
+  return check (r, "clCreateBuffer", why);
+}
+
+static int
+build (struct sobe_cl *s, const char *text, char *why)
+{
+  double start = now ();
+  int r;
+
+  s->program = s->cl->create_program (s->context, 1, &text, NULL, &r);
+  if (check (r, "clCreateProgramWithSource", why) == -1 ||
+      CL (build_program (s->program, 1, &s->device, "", NULL, NULL)) == -1)
+    return -1;
+  s->kernel = s->cl->create_kernel (s->program, "code", &r);
+  s->phases.compile = now () - start;
+  return check (r, "clCreateKernel", why);
+}
+
+/* Work groups are as large as the device lets them be. */
+static int
+set_size (struct sobe_cl *s, size_t items, char *why)
+{
+  size_t local;
+
+  if (CL (get_device_info (s->device, CL_DEVICE_MAX_WORK_GROUP_SIZE,
+                           sizeof s->local, &s->local, NULL)) == -1 ||
+      CL (get_work_group_info (s->kernel, s->device, CL_KERNEL_WORK_GROUP_SIZE,
+                               sizeof local, &local, NULL)) == -1)
+    return -1;
+  s->local = MIN (MIN (s->local, local), items);
+  s->global = div_round_up (items, s->local) * s->local;
+  return 0;
+}
+
+static int
+open_kernel (struct sobe_cl *s, const struct matrix *a, char *why)
+{
+  struct xor_program *q = sobe_equations (a, s->v->iterative, why);
+  CLEANUP_FREE char *text = NULL;
+  size_t width = s->v->style == SOBE_CL16 ? 16 : 1;
+
+  if (q)
+    text = sobe_text (q, s->v->style, a->packet_len, why);
+  xor_program_free (q);
+  if (text == NULL || build (s, text, why) == -1)
+    return -1;
+  return set_size (s, a->packet_len / width, why);
+}
+
+static int
+alloc_host (struct sobe_cl *s, char *why)
+{
+  void *in = NULL, *out = NULL;
+  int r = posix_memalign (&in, 4096, s->nr_rects * s->in_len);
+
+  if (r == 0)
+    r = posix_memalign (&out, 4096, s->nr_rects * s->out_len);
+  s->host_in = in;
+  s->host_out = out;
+  if (r != 0) {
+    snprintf (why, BENCH_WHY_LEN, "posix_memalign: %s", strerror (r));
+    return -1;
+  }
+  memset (in, 0, s->nr_rects * s->in_len);
+  memset (out, 0, s->nr_rects * s->out_len);
+  return 0;
+}
+
+static void
+sobe_cl_close (struct engine *e)
+{
+  struct sobe_cl *s = (struct sobe_cl *) e;
+
+  if (s == NULL)
+    return;
+  if (s->kernel)
+    s->cl->release_kernel (s->kernel);
+  if (s->program)
+    s->cl->release_program (s->program);
+  for (size_t r = 0; s->in && s->out && r < s->nr_rects; r++) {
+    if (s->in[r])
+      s->cl->release_mem (s->in[r]);
+    if (s->out[r])
+      s->cl->release_mem (s->out[r]);
+  }
+  if (s->queue)
+    s->cl->release_queue (s->queue);
+  if (s->context)
+    s->cl->release_context (s->context);
+  free (s->in);
+  free (s->out);
+  free (s->host_in);
+  free (s->host_out);
+  free (s);
+}
+
+static const struct variant *
+find_variant (const char *option)
+{
+  for (size_t i = 0; i < ARRAY_LEN (variants); i++)
+    if (option == NULL || strcmp (variants[i].name, option) == 0)
+      return &variants[i];
+  return NULL;
+}
+
+/* The case is one that the equations can be written for. */
+static int
+check_case (const struct bench_case *bc, const struct variant *v, char *why)
+{
+  if (v == NULL) {
+    snprintf (why, BENCH_WHY_LEN, "no option %s", bc->option);
+    return -1;
+  }
+  if (cauchy_check (bc, bc->cell_len / bc->matrix->w, why) == -1)
+    return -1;
+  if (v->style == SOBE_CL16 && bc->matrix->packet_len % 16 != 0) {
+    snprintf (why, BENCH_WHY_LEN, "a unit of %zu bytes is no multiple of 16",
+              bc->matrix->packet_len);
+    return -1;
+  }
+  return 0;
+}
+
+static struct engine *
+sobe_cl_open (const struct bench_case *bc, char *why)
+{
+  const struct variant *v = find_variant (bc->option);
+  struct sobe_cl *s;
+
+  if (check_case (bc, v, why) == -1)
+    return NULL;
+  s = calloc (1, sizeof *s);
+  if (s == NULL) {
+    snprintf (why, BENCH_WHY_LEN, "calloc: %s", strerror (errno));
+    return NULL;
+  }
+  *s = (struct sobe_cl) {
+    .e.ops = &engine_sobe_cl, .v = v, .nr_rects = bc->nr_rects,
+    .cell_len = bc->cell_len, .in_len = bc->matrix->cols * bc->cell_len,
+    .out_len = bc->matrix->rows * bc->cell_len,
+  };
+  if (alloc_host (s, why) == -1 || open_platform (s, why) == -1 ||
+      open_buffers (s, why) == -1 || open_kernel (s, bc->matrix, why) == -1) {
+    sobe_cl_close (&s->e);
+    return NULL;
+  }
+  return &s->e;
+}
+
+void
+sobe_cl_phases (const struct engine *e, struct sobe_phases *phases)
+{
+  *phases = ((const struct sobe_cl *) e)->phases;
+}
+
+static uint8_t *
+sobe_cl_in (struct engine *e, size_t r, unsigned i)
+{
+  struct sobe_cl *s = (struct sobe_cl *) e;
+
+  return s->host_in + r * s->in_len + i * s->cell_len;
+}
+
+static uint8_t *
+sobe_cl_out (struct engine *e, size_t r, unsigned j)
+{
+  struct sobe_cl *s = (struct sobe_cl *) e;
+
+  return s->host_out + r * s->out_len + j * s->cell_len;
+}
+
+static int
+copy_in (struct sobe_cl *s, size_t r, char *why)
+{
+  return CL (enqueue_write (s->queue, s->in[r], CL_TRUE, 0, s->in_len,
+                            s->host_in + r * s->in_len, 0, NULL, NULL));
+}
+
+static int
+copy_out (struct sobe_cl *s, size_t r, char *why)
+{
+  return CL (enqueue_read (s->queue, s->out[r], CL_TRUE, 0, s->out_len,
+                           s->host_out + r * s->out_len, 0, NULL, NULL));
+}
+
+/* event: NULL, or the caller's to release. */
+static int
+start_kernel (struct sobe_cl *s, size_t r, cl_event *event, char *why)
+{
+  if (CL (set_kernel_arg (s->kernel, 0, sizeof s->in[r], &s->in[r])) == -1 ||
+      CL (set_kernel_arg (s->kernel, 1, sizeof s->out[r], &s->out[r])) == -1)
+    return -1;
+  return CL (enqueue_kernel (s->queue, s->kernel, 1, NULL, &s->global,
+                             &s->local, 0, NULL, event));
+}
+
+static int
+sobe_cl_load (struct engine *e, char *why)
+{
+  struct sobe_cl *s = (struct sobe_cl *) e;
+
+  for (size_t r = 0; r < s->nr_rects; r++)
+    if (copy_in (s, r, why) == -1)
+      return -1;
+  return 0;
+}
+
+static int
+sobe_cl_fetch (struct engine *e, char *why)
+{
+  struct sobe_cl *s = (struct sobe_cl *) e;
+
+  for (size_t r = 0; r < s->nr_rects; r++)
+    if (copy_out (s, r, why) == -1)
+      return -1;
+  return 0;
+}
+
+/* Nanoseconds of the device's clock. */
+static int
+get_time (struct sobe_cl *s, cl_event event, unsigned what, uint64_t *ns,
+          char *why)
+{
+  return CL (get_event_profile (event, what, sizeof *ns, ns, NULL));
+}
+
+/* From the start of the first kernel to the end of the last. */
+static int
+sobe_cl_raw (struct engine *e, unsigned nr, double *seconds, char *why)
+{
+  struct sobe_cl *s = (struct sobe_cl *) e;
+  cl_event first = NULL, last = NULL;
+  uint64_t start, end;
+  int r = 0;
+
+  for (unsigned n = 0; r == 0 && n < nr; n++)
+    for (size_t i = 0; r == 0 && i < s->nr_rects; i++) {
+      cl_event *event = first ? &last : &first;
+
+      if (event == &last && last)
+        s->cl->release_event (last);
+      *event = NULL;
+      r = start_kernel (s, i, event, why);
+    }
+  if (r == 0)
+    r = CL (finish (s->queue));
+  if (r == 0 && first)
+    r = get_time (s, first, CL_PROFILING_COMMAND_START, &start, why);
+  if (r == 0 && first)
+    r = get_time (s, last ? last : first, CL_PROFILING_COMMAND_END, &end, why);
+  if (r == 0)
+    *seconds = first ? (end - start) / 1e9 : 0;
+  if (first)
+    s->cl->release_event (first);
+  if (last)
+    s->cl->release_event (last);
+  return r;
+}
+
+static int
+code_rect (struct sobe_cl *s, size_t r, char *why)
+{
+  double t0 = now (), t1, t2;
+
+  if (copy_in (s, r, why) == -1)
+    return -1;
+  t1 = now ();
+  if (start_kernel (s, r, NULL, why) == -1 || CL (finish (s->queue)) == -1)
+    return -1;
+  t2 = now ();
+  if (copy_out (s, r, why) == -1)
+    return -1;
+  s->phases.copy_in = t1 - t0;
+  s->phases.kernel = t2 - t1;
+  s->phases.copy_out = now () - t2;
+  return 0;
+}
+
+static int
+sobe_cl_overall (struct engine *e, unsigned nr, double *seconds, char *why)
+{
+  struct sobe_cl *s = (struct sobe_cl *) e;
+  double start = now ();
+
+  for (unsigned n = 0; n < nr; n++)
+    for (size_t r = 0; r < s->nr_rects; r++)
+      if (code_rect (s, r, why) == -1)
+        return -1;
+  *seconds = now () - start;
+  return 0;
+}
+
+const struct engine_ops engine_sobe_cl = {
+  .name = "sobe_cl",
+  .what = "Sobe: generated equations, OpenCL",
+  .options = "direct iterative direct16 iterative16",
+  .parity = cauchy_high,
+  .packet_len = sobe_packet_len,
+  .open = sobe_cl_open,
+  .close = sobe_cl_close,
+  .in = sobe_cl_in,
+  .out = sobe_cl_out,
+  .load = sobe_cl_load,
+  .raw = sobe_cl_raw,
+  .fetch = sobe_cl_fetch,
+  .overall = sobe_cl_overall,
+};
