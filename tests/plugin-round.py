@@ -83,7 +83,7 @@ class Round:
     def status(self):
         s = json.loads(self.array.gpuraid('status', '--json',
                                           self.array.control))
-        print('status', json.dumps(s.get('coders', s)))
+        print('status', json.dumps(s['engines']))
 
     def run(self):
         self.start()
