@@ -26,11 +26,12 @@
 #include "gf/coder-cpu.h"
 #include "gf/coder-xor.h"
 
-/* An array has one matrix for each set of lost members in use, times a few
- * kinds of write; with k + m <= 64 tables of 64 matrices are 2 MiB or less,
- * programs 4 MiB.
+/* An array has one matrix for each set of lost members in use, times the
+ * kinds of write: small ones of several clients at once have a few hundred.
+ * With k + m <= 64 all of it is 8 MiB or less, programs 16 MiB.  Where one
+ * has to be made anew that takes 0.03 ms at 10+4, w 8, 1.2 at 32+16.
  */
-#define NR_SLOTS 64
+#define NR_SLOTS 256
 
 /* What ISA-L needs of one matrix.  Immutable but for refs. */
 struct tables {

@@ -30,7 +30,7 @@ extern void xor_code_free (struct xor_code *);
  *
  *   in, out   cells, as in struct coder_job
  *
- * Needs 100 KB of stack.
+ * Needs 110 KB of stack.
  */
 extern void xor_code_run (const struct xor_code *code,
                           const uint8_t *const *in, uint8_t *const *out,

@@ -276,7 +276,7 @@ test_solved (void **state)
 static void
 test_many_matrices (void **state)
 {
-  enum { nr = 200 };
+  enum { nr = 400 };
   struct ref_random rnd = { seed };
   struct ref_job *t[nr];
   uint8_t coef[2 * 3];
