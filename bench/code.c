@@ -58,7 +58,7 @@ cauchy (unsigned k, unsigned m, unsigned w, uint8_t *coef)
 
 int
 engine_parity (const struct engine_ops *ops, enum code code, unsigned k,
-             unsigned m, unsigned w, uint8_t *coef, char *why)
+               unsigned m, unsigned w, uint8_t *coef, char *why)
 {
   if (ops->parity) {
     if (ops->parity (k, m, w, coef) == 0)

@@ -31,7 +31,7 @@ extern int code_w (const struct engine_ops *, enum code, unsigned k,
  * 0, or -1: why there are none.
  */
 extern int engine_parity (const struct engine_ops *, enum code, unsigned k,
-                        unsigned m, unsigned w, uint8_t *coef, char *why);
+                          unsigned m, unsigned w, uint8_t *coef, char *why);
 
 /* The length of a packet, and in *unit what cell_len must be a multiple
  * of: 64, and for packets w of them too.

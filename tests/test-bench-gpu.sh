@@ -4,6 +4,7 @@
 #
 # How fast that is says nothing, but all that measures runs here too.
 #
+# SPDX-License-Identifier: BSD-3-Clause
 # run-tests: timeout=600 no-sanitizer
 
 source tests/functions.sh

@@ -3,6 +3,7 @@
 # processor, prints tables and JSON that can be read, draws, finds wrong
 # bytes, and says in one line what it can't do.
 #
+# SPDX-License-Identifier: BSD-3-Clause
 # run-tests: no-sanitizer
 
 source tests/functions.sh
@@ -22,7 +23,8 @@ refused ()
   shift
   timeout 100 "$gpuraid" bench "$@" >"$tmp/out" 2>"$tmp/err" || rc=$?
   [ "$rc" = 1 ] || fail "bench $*: status $rc"
-  [ "$(wc -l <"$tmp/err")" = 1 ] || fail "bench $*: not a line: $(cat "$tmp/err")"
+  [ "$(wc -l <"$tmp/err")" = 1 ] ||
+    fail "bench $*: not a line: $(cat "$tmp/err")"
   grep -q -- "$words" "$tmp/err" || fail "bench $*: $(cat "$tmp/err")"
 }
 

@@ -418,6 +418,17 @@ sobe_cl_overall (struct engine *e, unsigned nr, double *seconds, char *why)
   return 0;
 }
 
+static void
+sobe_cl_note (struct engine *e, char *text, size_t text_len)
+{
+  const struct sobe_phases *p = &((struct sobe_cl *) e)->phases;
+
+  snprintf (text, text_len, "ms: platform %.1f, buffers %.3f, compile %.1f, "
+            "copy in %.3f, kernel %.3f, copy out %.3f", p->platform * 1e3,
+            p->buffers * 1e3, p->compile * 1e3, p->copy_in * 1e3,
+            p->kernel * 1e3, p->copy_out * 1e3);
+}
+
 const struct engine_ops engine_sobe_cl = {
   .name = "sobe_cl",
   .what = "Sobe: generated equations, OpenCL",
@@ -432,4 +443,5 @@ const struct engine_ops engine_sobe_cl = {
   .raw = sobe_cl_raw,
   .fetch = sobe_cl_fetch,
   .overall = sobe_cl_overall,
+  .note = sobe_cl_note,
 };
