@@ -427,7 +427,7 @@ static void
 test_names (void **state)
 {
   static const char *names[][2] = {
-    { "auto", "isal" }, { "isal", "isal" }, { "gf-complete", "gf-complete" },
+    { "isal", "isal" }, { "gf-complete", "gf-complete" },
   };
   struct coder *c;
 
