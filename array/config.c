@@ -25,6 +25,7 @@ config_init (struct config *c)
   memset (c, 0, sizeof *c);
   c->code = c->consistency = c->checksum = -1;
   c->cache_len = CONFIG_DEFAULT_CACHE;
+  c->gpus = ~UINT64_C (0);
 }
 
 void
@@ -35,6 +36,7 @@ config_free (struct config *c)
   free (c->member);
   free (c->dir);
   free (c->coder);
+  free (c->kernel_cache);
   free (c->control);
   config_init (c);
 }
@@ -261,8 +263,6 @@ set_coder (struct config *c, const char *key, const char *value)
 
   if (n == -1)
     return -1;
-  if (n == 3)
-    return not_in_this_version (key, value);
   c->coder = strdup (value);
   if (c->coder == NULL) {
     log_error ("strdup: %m");
@@ -309,11 +309,45 @@ set_control (struct config *c, const char *key, const char *value)
   return 0;
 }
 
-/* All that there are: none, in this version. */
+/* "all", or "0,2". */
 static int
 set_gpus (struct config *c, const char *key, const char *value)
 {
-  return strcmp (value, "all") == 0 ? 0 : not_in_this_version (key, value);
+  const char *p = value;
+  uint64_t gpus = 0;
+
+  if (strcmp (value, "all") == 0)
+    return 0;
+  for (;;) {
+    char *end;
+    unsigned long n;
+
+    errno = 0;
+    n = strtoul (p, &end, 10);
+    if (errno || !isdigit ((unsigned char) *p) || n > 63 ||
+        (*end && *end != ',')) {
+      log_error ("%s=%s: must be all, or numbers from 0 to 63 with commas "
+                 "in between", key, value);
+      return -1;
+    }
+    gpus |= BIT (n);
+    if (*end == '\0')
+      break;
+    p = end + 1;
+  }
+  c->gpus = gpus;
+  return 0;
+}
+
+static int
+set_kernel_cache (struct config *c, const char *key, const char *value)
+{
+  if (strcmp (value, "none") == 0) {
+    c->no_kernel_cache = true;
+    return 0;
+  }
+  c->kernel_cache = config_absolute_path (value);
+  return c->kernel_cache ? 0 : -1;
 }
 
 static const struct key {
@@ -333,6 +367,7 @@ static const struct key {
   { "create", set_create },
   { "coder", set_coder },
   { "gpus", set_gpus },
+  { "kernel-cache", set_kernel_cache },
   { "cache", set_cache },
   { "cache-mode", set_cache_mode },
   { "consistency", set_consistency, true },
@@ -412,6 +447,12 @@ config_complete (struct config *c)
       log_error ("strdup: %m");
       return -1;
     }
+  }
+  if (c->gpus != ~UINT64_C (0) && strcmp (c->coder, "auto") != 0 &&
+      strcmp (c->coder, "cuda") != 0) {
+    log_error ("gpus= goes with coder=auto or coder=cuda, not coder=%s",
+               c->coder);
+    return -1;
   }
   return 0;
 }

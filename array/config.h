@@ -38,7 +38,10 @@ struct config {
 
   enum create_policy create;
   enum degraded_policy degraded;
-  char *coder;                  /* "auto", "isal" or "gf-complete" */
+  char *coder;                  /* "auto", "isal", "gf-complete", "cuda" */
+  uint64_t gpus;                /* bit n: CUDA device n; ~0: all there are */
+  char *kernel_cache;           /* absolute, or NULL: the default folder */
+  bool no_kernel_cache;
   uint64_t cache_len;           /* bytes */
   bool writethrough;
   char *control;                /* absolute path, or NULL */

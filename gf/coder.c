@@ -1,4 +1,4 @@
-/* gpuraid: choose a coder by name.
+/* gpuraid: choose a coder on the CPU by name.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,13 +11,10 @@
 struct coder *
 coder_new (const char *name, int nr_threads)
 {
-  if (strcmp (name, "auto") == 0 || strcmp (name, "isal") == 0)
+  if (strcmp (name, "isal") == 0)
     return coder_isal_new (nr_threads);
   if (strcmp (name, "gf-complete") == 0)
     return coder_gf_complete_new (nr_threads);
-  if (strcmp (name, "cuda") == 0)
-    log_error ("coder=cuda: not in this version");
-  else
-    log_error ("coder=%s: not one of auto, isal, gf-complete", name);
+  log_error ("coder=%s: not one of isal, gf-complete", name);
   return NULL;
 }

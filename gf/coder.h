@@ -77,9 +77,7 @@ struct coder {
 extern struct coder *coder_isal_new (int nr_threads);
 extern struct coder *coder_gf_complete_new (int nr_threads);
 
-/* By the name of the coder= key ("auto" is isal in this version; "cuda"
- * is reported as not in this version).  NULL: reported.
- */
+/* By the name of the coder= key, of those on the CPU.  NULL: reported. */
 extern struct coder *coder_new (const char *name, int nr_threads);
 
 static inline int

@@ -9,9 +9,13 @@
 #ifndef GPURAID_PROBE_H
 #define GPURAID_PROBE_H
 
+#include <stdint.h>
+
 /* How many devices there are that we can use, at most 30 s later.  0: why
  * not, in why (one line, without a newline).  No threads may run yet.
  */
 extern unsigned gpu_probe (char *why, unsigned why_len);
+/* The same; bit n: device n. */
+extern uint64_t gpu_probe_devices (char *why, unsigned why_len);
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/version.h"
+#include "gpu/kernels.h"
 #include "nbdkit-plugin/plugin.h"
 
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
@@ -98,11 +99,12 @@ plugin_dump_plugin (void)
           "gpuraid_max_chunk=%u\n"
           "gpuraid_members=file disk\n"
           "gpuraid_codes=rs crs\n"
-          "gpuraid_coders=isal gf-complete\n"
+          "gpuraid_coders=auto isal gf-complete cuda\n"
+          "gpuraid_cuda_kernels=%s\n"
           "gpuraid_checksums=none\n"
           "gpuraid_consistencies=none\n",
           GPURAID_VERSION, SB_VERSION, MAX_SLOTS, CHUNK_MIN_LEN,
-          CHUNK_MAX_LEN);
+          CHUNK_MAX_LEN, kernels_built_in () ? "built-in" : "source");
 }
 
 #define CONFIG_HELP                                                     \
@@ -116,13 +118,15 @@ plugin_dump_plugin (void)
   "consistency=none               Fixed when the array is created.\n"   \
   "checksum=none                  Fixed when the array is created.\n"   \
   "create=no|missing              Create the array if there is none.\n" \
-  "coder=auto|isal|gf-complete    What computes parity (default: auto).\n" \
+  "coder=auto|isal|gf-complete|cuda\n"                                  \
+  "                               What computes parity (default: auto).\n" \
+  "gpus=all|N[,N...]              CUDA devices (default: all).\n"        \
+  "kernel-cache=none|DIR          Where compiled kernels are kept.\n"    \
   "cache=SIZE                     Memory for stripes (default: 256M).\n" \
   "cache-mode=writeback|writethrough\n"                                 \
   "                               Default: writeback.\n"                \
   "degraded=allow|refuse|force    What if members are missing.\n"       \
   "control=PATH                   Socket for the command gpuraid.\n"    \
-  "gpus=all                       Nothing else in this version.\n" \
   "journal-size=                  Not in this version."
 
 static struct nbdkit_plugin plugin = {

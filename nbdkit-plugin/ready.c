@@ -13,20 +13,29 @@
 #include <string.h>
 
 #include "array/blank.h"
+#include "array/code.h"
 #include "array/create.h"
+#include "common/bits.h"
+#include "common/cleanup.h"
 #include "common/log.h"
 #include "control/control.h"
-#include "gf/coder.h"
+#include "gpu/coder-choose.h"
 #include "member/loop.h"
 #include "nbdkit-plugin/plugin.h"
 
 /* -D gpuraid.loop=1: io_uring; 2: plain threads; else what suits. */
 int gpuraid_debug_loop;
+/* -D gpuraid.cuda_fail_after=N: after N launches a device fails; which, or
+ * -1: each.
+ */
+int gpuraid_debug_cuda_fail_after;
+int gpuraid_debug_cuda_fail_device = -1;
 
 struct array *plugin_array;
 bool plugin_direct;
 
 static struct config config;
+static struct coder_choice choice;
 static struct control *control;
 static struct control_array control_array;
 static bool use_uring;
@@ -80,6 +89,43 @@ choose_loop (struct member *const *members, unsigned nr)
   return 0;
 }
 
+static void
+init_choice (void)
+{
+  choice = (struct coder_choice) {
+    .name = config.coder,
+    .nr_threads = -1,
+    .gpus = config.gpus,
+    .kernel_dir = config.no_kernel_cache ? NULL
+      : config.kernel_cache ? config.kernel_cache : "",
+    .fail_after = gpuraid_debug_cuda_fail_after,
+    .fail_device = gpuraid_debug_cuda_fail_device,
+  };
+}
+
+static struct coder *
+make_coder (const struct superblock *sb)
+{
+  const struct geometry *g = &sb->g;
+  CLEANUP_FREE uint8_t *coef = malloc (g->m * g->k);
+  struct matrix *encode = NULL;
+  struct coder *coder;
+
+  if (coef) {
+    code_parity (sb->code, sb->w, g->k, g->m, coef);
+    encode = code_matrix (sb->code, sb->w, g->m, g->k, coef);
+  }
+  if (encode == NULL) {
+    log_error ("out of memory");
+    return NULL;
+  }
+  choice.encode = encode;
+  choice.cell_len = MIN (g->chunk, CELL_MAX_LEN);
+  coder = coder_choose (&choice);
+  matrix_free (encode);
+  return coder;
+}
+
 /* Take the members and make the array. */
 static int
 make_array (struct member **members, unsigned nr, unsigned nr_absent)
@@ -94,7 +140,7 @@ make_array (struct member **members, unsigned nr, unsigned nr_absent)
   }
   if (assemble (&config, members, nr, nr_absent, &a) == -1)
     return -1;
-  coder = coder_new (config.coder, -1);
+  coder = make_coder (&a.sb);
   if (coder == NULL)
     goto err;
   plugin_array = array_new (&config, &a, coder);
@@ -114,11 +160,13 @@ plugin_get_ready (void)
   struct member *members[CONFIG_MAX_MEMBERS];
   unsigned nr, nr_absent;
 
+  init_choice ();
   if (config.create == CREATE_MISSING) {
     int wanted = create_is_wanted (&config);
 
     if (wanted == -1 ||
-        (wanted == 1 && create_array (&config, false) == -1))
+        (wanted == 1 && (coder_choice_check (&choice) == -1 ||
+                         create_array (&config, false) == -1)))
       return -1;
   }
   if (open_members (&config, members, &nr, &nr_absent) == -1 ||

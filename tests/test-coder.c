@@ -427,7 +427,7 @@ static void
 test_names (void **state)
 {
   static const char *names[][2] = {
-    { "auto", "isal" }, { "isal", "isal" }, { "gf-complete", "gf-complete" },
+    { "isal", "isal" }, { "gf-complete", "gf-complete" },
   };
   struct coder *c;
 
@@ -439,7 +439,7 @@ test_names (void **state)
   }
   log_set_sink (keep_message);
   assert_null (coder_new ("cuda", 0));
-  assert_string_equal (message, "coder=cuda: not in this version");
+  assert_non_null (strstr (message, "coder=cuda: "));
   assert_null (coder_new ("ISAL", 0));
   assert_non_null (strstr (message, "coder=ISAL: "));
   log_set_sink (NULL);

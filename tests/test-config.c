@@ -106,6 +106,9 @@ test_defaults (void **state)
   assert_int_equal (c.create, CREATE_NO);
   assert_int_equal (c.degraded, DEGRADED_ALLOW);
   assert_string_equal (c.coder, "auto");
+  assert_true (c.gpus == ~UINT64_C (0));
+  assert_null (c.kernel_cache);
+  assert_false (c.no_kernel_cache);
   assert_int_equal (c.cache_len, 256 * MIB);
   assert_false (c.writethrough);
   assert_null (c.control);
@@ -148,6 +151,19 @@ test_values (void **state)
   accepted ("k=1 m=63 /a");
   accepted ("create=no coder=isal cache-mode=writeback degraded=allow /a");
   accepted ("degraded=refuse coder=auto /a");
+  accepted ("coder=isal gpus=all /a");
+
+  assert_int_equal (try (&c, "coder=cuda gpus=63,0,2 kernel-cache=/var//k "
+                         "/a"), 0);
+  assert_string_equal (c.coder, "cuda");
+  assert_true (c.gpus == (BIT (63) | BIT (2) | BIT (0)));
+  assert_string_equal (c.kernel_cache, "/var/k");
+  assert_false (c.no_kernel_cache);
+  config_free (&c);
+  assert_int_equal (try (&c, "gpus=1 kernel-cache=none /a"), 0);
+  assert_null (c.kernel_cache);
+  assert_true (c.no_kernel_cache);
+  config_free (&c);
 }
 
 static void
@@ -176,6 +192,12 @@ test_bad_values (void **state)
   refused ("create=yes /a", "no|missing");
   refused ("create=n /a", "no|missing");
   refused ("coder=fast /a", "auto|isal|gf-complete");
+  refused ("gpus=0,,1 /a", "numbers from 0 to 63");
+  refused ("gpus=0, /a", "numbers from 0 to 63");
+  refused ("gpus=64 /a", "numbers from 0 to 63");
+  refused ("gpus=-1 /a", "numbers from 0 to 63");
+  refused ("gpus=0x1 /a", "numbers from 0 to 63");
+  refused ("gpus=none /a", "numbers from 0 to 63");
   refused ("cache-mode=none /a", "writeback|writethrough");
   refused ("degraded=ok /a", "allow|refuse|force");
   refused ("code=raid5 /a", "rs|crs");
@@ -217,8 +239,7 @@ static void
 test_not_in_this_version (void **state)
 {
   static const char *const words[] = {
-    "consistency=journal", "checksum=crc32c",
-    "coder=cuda", "gpus=0", "gpus=0,1", "journal-size=64M",
+    "consistency=journal", "checksum=crc32c", "journal-size=64M",
     "nbd://localhost", "member=nbds://localhost/x",
     "member=nbd+unix:///x?socket=/y", "nbds+unix:///x",
     "nbd+vsock://2/",
@@ -239,6 +260,8 @@ test_together (void **state)
   refused ("/a dir=/tmp", "no other members");
   refused ("k=4 k=4 m=2 /a", "given twice");
   refused ("coder=auto coder=isal /a", "given twice");
+  refused ("coder=isal gpus=0 /a", "coder=auto or coder=cuda");
+  refused ("gpus=0 coder=gf-complete /a", "coder=auto or coder=cuda");
   refused ("/a /b /a", "given twice");
   refused ("/a /x//../a//. /b //b", "given twice");
   refused ("dir=/nonexistent-gpuraid", "No such file");

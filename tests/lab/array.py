@@ -76,7 +76,8 @@ class Array:
     """member[slot] is the path that now holds that slot."""
 
     def __init__(self, folder, k, m, chunk=65536, size=None,
-                 member_size=None, say=lambda s: None, code='rs', w=None):
+                 member_size=None, say=lambda s: None, code='rs', w=None,
+                 keys=()):
         self.folder = folder
         self.code, self.w = code, w     # w: None until created, or given
         self.k, self.m, self.chunk = k, m, chunk
@@ -96,6 +97,7 @@ class Array:
         self.log = os.path.join(folder, 'nbdkit.log')
         self.server = None
         self.say = say
+        self.keys = list(keys)  # more keys of the plugin, "coder=cuda"
 
     @property
     def uri(self):
@@ -187,6 +189,7 @@ class Array:
             self.server = subprocess.Popen(
                 ['nbdkit', '-f', '-U', self.sock, '-P', self.pidfile,
                  *san_flags, *flags, PLUGIN, 'control=' + self.control,
+                 *self.keys,
                  *('%s=%s' % (k.replace('_', '-'), v)
                    for k, v in keys.items()), *members],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)

@@ -100,8 +100,9 @@ class Lab:
     """One run of one scenario."""
 
     def __init__(self, seed, seconds, verbose, parent='/dev/shm',
-                 code=None):
+                 code=None, keys=()):
         self.seed = seed
+        self.keys = keys        # more of the plugin
         self.rng = random.Random(seed)
         # Not from rng: all else of a seed is the same with any code.
         self.code = random.Random('code %d' % seed).choice(
@@ -147,7 +148,7 @@ class Lab:
         if k + m > 16:
             w = 8
         self.array = Array(self.dir, k, m, chunk, size, say=self.say,
-                           code=code, w=w)
+                           code=code, w=w, keys=self.keys)
         self.say('%d+%d, chunk %d, %d bytes, %s w %d' % (k, m, chunk, size,
                                                          code, w))
         return self.array

@@ -1,0 +1,86 @@
+/* gpuraid: choose a coder by name.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <string.h>
+
+#include "common/bits.h"
+#include "common/log.h"
+#include "gf/coder-auto.h"
+#include "gpu/coder-choose.h"
+#include "gpu/coder-cuda.h"
+#include "gpu/probe.h"
+
+int
+coder_choice_check (struct coder_choice *choice)
+{
+  char why[256];
+  bool cuda = strcmp (choice->name, "cuda") == 0;
+  uint64_t there, missing;
+
+  if (choice->checked || (!cuda && strcmp (choice->name, "auto") != 0))
+    return 0;
+  there = gpu_probe_devices (why, sizeof why);
+  missing = choice->gpus & ~there;
+  if (choice->gpus != ~UINT64_C (0) && missing) {
+    log_error ("gpus=: there is no device %u that can be used%s%s",
+               next_bit (missing, 0), there ? "" : ": ", there ? "" : why);
+    return -1;
+  }
+  if (there == 0 && cuda) {
+    log_error ("coder=cuda: %s", why);
+    return -1;
+  }
+  if (there == 0)
+    log_debug ("coder=auto: %s: the CPU does all", why);
+  choice->gpus &= there;
+  choice->checked = true;
+  return 0;
+}
+
+static struct coder *
+new_cuda (const struct coder_choice *choice)
+{
+  const struct cuda_options options = {
+    .devices = choice->gpus,
+    .kernel_dir = choice->kernel_dir,
+    .encode = choice->encode,
+    .fail_after = choice->fail_after,
+    .fail_device = choice->fail_device,
+  };
+  struct coder *fallback = coder_isal_new (choice->nr_threads);
+  struct coder *cuda;
+
+  if (fallback == NULL)
+    return NULL;
+  cuda = coder_cuda_new (&options, fallback);
+  if (cuda == NULL)
+    coder_free (fallback);
+  return cuda;
+}
+
+static struct coder *
+new_auto (const struct coder_choice *choice)
+{
+  struct coder *near = coder_isal_new (choice->nr_threads);
+  struct coder *far = near ? new_cuda (choice) : NULL;
+
+  if (far)      /* takes both, also where it fails */
+    return coder_auto_new (near, far, choice->encode, choice->cell_len);
+  coder_free (near);
+  return NULL;
+}
+
+struct coder *
+coder_choose (struct coder_choice *choice)
+{
+  if (coder_choice_check (choice) == -1)
+    return NULL;
+  if (!choice->checked)
+    return coder_new (choice->name, choice->nr_threads);
+  if (choice->gpus == 0)
+    return coder_isal_new (choice->nr_threads);
+  return strcmp (choice->name, "cuda") == 0 ? new_cuda (choice)
+                                            : new_auto (choice);
+}

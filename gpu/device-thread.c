@@ -1,0 +1,268 @@
+/* gpuraid: wait for what was launched on a CUDA device.
+ *
+ * One thread for each device asks the events.  Callbacks of the driver are
+ * not used: after an error they do not run.  It asks without a pause for a
+ * while, since a small launch takes 30 us and to be woken takes longer, and
+ * then less and less often, in proportion to what it has waited; with
+ * nothing in flight it sleeps.
+ *
+ * A device that hangs can't be left behind: its kernel may go on at any
+ * time and write into the cells of the job, so they can't be given to
+ * anybody, and the driver has no way to take a launch back but the end of
+ * the process.  So after HANG_S seconds there is one message, and the
+ * waiting goes on.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <sched.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "common/bits.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "gpu/device.h"
+
+#define US ((uint64_t) 1000)
+#define SPIN_SMALL (100 * US)   /* while something small is in flight, and
+                                 * after it: the next may follow at once */
+#define SPIN_LARGE (25 * US)
+#define NAP_MAX (1000 * US)
+#define HANG_S 10
+
+#define BLOCK_LEN ((size_t) 4096)
+#define CUDA_ERROR_LAUNCH_FAILED 719
+
+/* ns */
+static uint64_t
+now (void)
+{
+  struct timespec ts;
+
+  clock_gettime (CLOCK_MONOTONIC, &ts);
+  return (uint64_t) ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+/* From the order of the launch to that of the job. */
+static void
+copy_crcs (const struct lane *s)
+{
+  const struct job_part *p = s->part;
+  const struct coder_job *job = p->job;
+  const uint32_t *from = (const uint32_t *) s->host;
+  size_t nr_cells = job->matrix->cols + job->matrix->rows;
+  size_t nr = p->len / BLOCK_LEN, stride = job->cell_len / BLOCK_LEN;
+  uint32_t *to = job->crc + p->first_rect * nr_cells * stride +
+    p->off / BLOCK_LEN;
+
+  for (size_t i = 0; i < p->nr_rects * nr_cells; i++)
+    memcpy (to + i * stride, from + i * nr, nr * sizeof *to);
+}
+
+/* Ask all events, small ones first; move to done the lanes whose launch is
+ * over.
+ */
+static void
+poll_events (struct gpu_device *dev, struct list *done)
+{
+  for (int small = 1; small >= 0; small--)
+    list_for_each (l, &dev->running) {
+      struct lane *s = list_item (l, struct lane, link);
+      CUresult r;
+
+      if (s->small != small)
+        continue;
+      r = dev->driver->event_query (s->event);
+      if (__atomic_load_n (&dev->broken, __ATOMIC_RELAXED))
+        r = CUDA_ERROR_LAUNCH_FAILED;
+      if (r == CUDA_SUCCESS)
+        list_move (done, l);
+      else if (r != CUDA_ERROR_NOT_READY) {
+        device_fail (dev, "cuEventQuery", r);
+        return;
+      }
+    }
+}
+
+/* The lanes are used again before the jobs' owners are told, who may take
+ * their time.
+ */
+static void
+finish (struct gpu_device *dev, struct list *done)
+{
+  struct list parts;
+
+  list_init (&parts);
+  list_for_each (l, done) {
+    struct lane *s = list_item (l, struct lane, link);
+
+    if (s->part->job->crc)
+      copy_crcs (s);
+    list_append (&parts, &s->part->link);
+    __atomic_sub_fetch (&dev->bytes_in_flight, s->part->bytes,
+                        __ATOMIC_RELAXED);
+    s->part = NULL;
+  }
+  {
+    ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&dev->lock);
+
+    list_for_each (l, done)
+      list_move (&dev->free[list_item (l, struct lane, link)->small], l);
+  }
+  dev->owner->ready (dev->owner->opaque);
+  for (struct list *l; (l = list_pop (&parts)) != NULL; )
+    dev->owner->done (dev->owner->opaque, dev,
+                      list_item (l, struct job_part, link), true);
+}
+
+/* The device has failed: give back what it has, once it can't write. */
+static void
+give_up (struct gpu_device *dev)
+{
+  struct list parts;
+
+  list_init (&parts);
+  {
+    ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&dev->lock);
+
+    dev->asleep = true;
+    while (dev->nr_launching > 0)
+      pthread_cond_wait (&dev->wake, &dev->lock);
+    dev->asleep = false;
+    list_splice (&dev->running, &dev->launched);
+  }
+  /* Success: all is over.  Else the context is dead. */
+  (void) device_enter (dev);
+  (void) dev->driver->ctx_synchronize ();
+  for (struct list *l; (l = list_pop (&dev->running)) != NULL; )
+    list_append (&parts, &list_item (l, struct lane, link)->part->link);
+  __atomic_store_n (&dev->bytes_in_flight, 0, __ATOMIC_RELAXED);
+
+  for (struct list *l; (l = list_pop (&parts)) != NULL; )
+    dev->owner->done (dev->owner->opaque, dev,
+                      list_item (l, struct job_part, link), false);
+}
+
+/* Nothing was over for that long; sleep a while, or till something is
+ * launched.
+ */
+static void
+nap (struct gpu_device *dev, uint64_t waited)
+{
+  uint64_t ns = MIN (waited / 4, NAP_MAX);
+  struct timespec ts;
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&dev->lock);
+
+  if (!list_empty (&dev->launched) || dev->failed)
+    return;
+  clock_gettime (CLOCK_MONOTONIC, &ts);
+  ts.tv_nsec += ns;
+  if (ts.tv_nsec >= 1000000000) {
+    ts.tv_nsec -= 1000000000;
+    ts.tv_sec++;
+  }
+  dev->asleep = true;
+  pthread_cond_timedwait (&dev->wake, &dev->lock, &ts);
+  dev->asleep = false;
+}
+
+/* Take what was launched.  With nothing to wait for, sleep; *stop: for
+ * ever.  false: the device has failed.
+ */
+static bool
+take_launched (struct gpu_device *dev, bool *stop)
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&dev->lock);
+
+  while (list_empty (&dev->running) && list_empty (&dev->launched) &&
+         !dev->stop && !dev->failed) {
+    dev->asleep = true;
+    pthread_cond_wait (&dev->wake, &dev->lock);
+    dev->asleep = false;
+  }
+  *stop = dev->stop;
+  list_splice (&dev->running, &dev->launched);
+  return !dev->failed;
+}
+
+static bool
+any_small (const struct gpu_device *dev)
+{
+  list_for_each (l, &dev->running)
+    if (list_item (l, struct lane, link)->small)
+      return true;
+  return false;
+}
+
+/* Until something is launched, but not for long. */
+static void
+spin_for_news (struct gpu_device *dev, unsigned news)
+{
+  uint64_t start = now ();
+
+  while (__atomic_load_n (&dev->nr_news, __ATOMIC_ACQUIRE) == news &&
+         now () - start < SPIN_SMALL)
+    sched_yield ();
+}
+
+/* Until something of what is in flight is over, or more is launched. */
+static void
+wait_for_one (struct gpu_device *dev, unsigned news, struct list *done)
+{
+  uint64_t start = now (), waited = 0;
+  uint64_t spin = any_small (dev) ? SPIN_SMALL : SPIN_LARGE;
+  bool said = false;
+
+  for (;;) {
+    poll_events (dev, done);
+    if (!list_empty (done) || device_failed (dev) ||
+        __atomic_load_n (&dev->nr_news, __ATOMIC_ACQUIRE) != news)
+      return;
+    waited = now () - start;
+    if (waited < spin)
+      sched_yield ();
+    else
+      nap (dev, waited);
+    if (waited > HANG_S * UINT64_C (1000000000) && !said) {
+      log_error ("%s: no answer for %d s; still waiting", dev->name, HANG_S);
+      said = true;
+    }
+  }
+}
+
+void *
+device_thread (void *arg)
+{
+  struct gpu_device *dev = arg;
+  struct list done;
+  bool stop, small;
+  unsigned news;
+
+  list_init (&done);
+  /* The default of 50 us would be half of a nap. */
+  prctl (PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
+  prctl (PR_SET_NAME, "gpuraid-cuda", 0ul, 0ul, 0ul);
+  (void) device_enter (dev);
+
+  for (;;) {
+    news = __atomic_load_n (&dev->nr_news, __ATOMIC_ACQUIRE);
+    if (!take_launched (dev, &stop)) {
+      give_up (dev);
+      return NULL;
+    }
+    if (list_empty (&dev->running)) {
+      if (stop)
+        return NULL;
+      continue;
+    }
+    small = any_small (dev);
+    wait_for_one (dev, news, &done);
+    if (!list_empty (&done)) {
+      finish (dev, &done);
+      if (small && list_empty (&dev->running))
+        spin_for_news (dev, news);
+    }
+  }
+}

@@ -1,0 +1,151 @@
+/* gpuraid: one CUDA device: its context, and what is launched on it.
+ *
+ * Does the parts of jobs that it is given, as launches that read and
+ * write the arena in place.  Which part goes where, and what becomes of a
+ * job, is decided in gpu/coder-cuda.c; which kernel, in gpu/kernels.c.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_DEVICE_H
+#define GPURAID_DEVICE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "common/list.h"
+#include "gf/coder.h"
+#include "gpu/driver.h"
+#include "gpu/kernel-params.h"
+
+/* Of a job's input, in bytes: up to this it is small, and served first. */
+#define DEVICE_SMALL_LEN ((size_t) 1 << 20)
+
+/* Launches in flight.  In place over PCIe 5 two or three large ones are
+ * enough to keep the link busy; each stream is a queue of the device, of
+ * which there are eight.
+ */
+#define DEVICE_NR_SMALL 8
+#define DEVICE_NR_LARGE 4
+#define DEVICE_NR_LANES (DEVICE_NR_SMALL + DEVICE_NR_LARGE)
+#define DEVICE_NR_STREAMS 8
+
+/* The most CRCs of one part. */
+#define DEVICE_MAX_CRCS 16384
+
+/* The most that the tables of a matrix may take. */
+#define DEVICE_MAX_TABLES ((size_t) 2 << 20)
+
+struct gpu_device;
+struct kernel;
+
+/* What one launch does: a band of some rects of a job. */
+struct job_part {
+  struct list link;             /* of whoever has the part */
+  const struct coder_job *job;
+  struct kernel *kernel;        /* borrowed */
+  size_t first_rect, nr_rects;
+  size_t off, len;              /* of every cell, bytes */
+  size_t bytes;                 /* of input */
+  bool small;
+};
+
+/* Called in the device's thread, with no lock held; may not block. */
+struct device_owner {
+  void *opaque;
+  /* There are lanes free. */
+  void (*ready) (void *opaque);
+  /* The part is the owner's again.  ok: it is done, CRCs too.  Else it
+   * must be done again; the device does not write any more.
+   */
+  void (*done) (void *opaque, struct gpu_device *, struct job_part *, bool ok);
+};
+
+/* A launch in flight, or room for one. */
+struct lane {
+  struct list link;
+  struct gpu_device *dev;
+  struct job_part *part;
+  CUstream stream;
+  CUevent event;
+  uint8_t *host;                /* pinned: CRCs, then tables on their way */
+  CUdeviceptr crc;              /* the same place as the device sees it */
+  CUdeviceptr tables;           /* in device memory */
+  uint64_t tables_of;           /* serial of the kernel whose they are, or 0 */
+  bool small;
+  struct kernel_params params;
+};
+
+struct gpu_device {
+  const struct driver *driver;
+  const struct device_owner *owner;
+  unsigned nr;                  /* the driver's number */
+  unsigned index;               /* among the coder's devices */
+  int arch;                     /* 90 is compute capability 9.0 */
+  char name[80];                /* "cuda:0 NVIDIA H200" */
+  CUdevice handle;
+  CUcontext ctx;
+  const uint8_t *arena;
+  CUdeviceptr base;             /* of the arena */
+  CUstream stream[DEVICE_NR_STREAMS];
+  struct lane *lane;
+  uint8_t *host;                /* pinned, for all lanes */
+  CUdeviceptr tables;
+  unsigned fail_after;          /* launches, 0: never */
+
+  uint64_t bytes_in_flight;     /* atomic */
+  unsigned nr_launches;         /* atomic; counted for fail_after */
+  unsigned nr_news;             /* atomic; changes with every launch */
+  bool broken;                  /* atomic; by fail_after */
+
+  pthread_t thread;
+  bool has_thread;
+  pthread_mutex_t lock;
+  pthread_cond_t wake;          /* the thread, and whoever launches */
+
+  /* With lock held. */
+  bool stop, failed, asleep;
+  char why[120];                /* it failed */
+  unsigned nr_launching;        /* lanes taken, not yet in launched */
+  struct list free[2];          /* large, small */
+  struct list launched;         /* not yet seen by the thread */
+
+  /* The thread's. */
+  struct list running;          /* oldest first */
+};
+
+/* Make a context on device nr.  The caller frees it with device_close,
+ * which is safe on NULL.  NULL: reported.
+ */
+extern struct gpu_device *device_open (const struct driver *, unsigned nr,
+                                   unsigned index);
+extern void device_close (struct gpu_device *);
+
+/* Make this device the calling thread's. */
+extern CUresult device_enter (struct gpu_device *);
+
+/* The arena was registered; streams, lanes and the thread are made.  0, or
+ * -1 reported: the device has failed.
+ */
+extern int device_start (struct gpu_device *, const struct device_owner *,
+                         void *arena, size_t arena_len);
+/* Nothing is in flight.  The thread ends. */
+extern void device_stop (struct gpu_device *);
+
+/* A free lane, or NULL.  Any thread. */
+extern struct lane *device_take (struct gpu_device *, bool small);
+/* Launch the part in the lane that was taken.  It comes back through
+ * owner->done, whatever happens.  Any thread; takes microseconds.
+ */
+extern void device_launch (struct lane *, struct job_part *);
+
+/* It is not used from now on.  Reported once. */
+extern void device_fail (struct gpu_device *, const char *call, CUresult);
+extern bool device_failed (struct gpu_device *);
+/* Why it failed, in buf; "" if it has not. */
+extern void device_why (struct gpu_device *, char *buf, size_t len);
+
+/* device-thread.c */
+extern void *device_thread (void *device);
+
+#endif

@@ -1,0 +1,92 @@
+/* gpuraid: what the two files of the kernels share.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_KERNELS_INTERNAL_H
+#define GPURAID_KERNELS_INTERNAL_H
+
+#include <pthread.h>
+
+#include "common/list.h"
+#include "gpu/device.h"
+#include "gpu/kernel-store.h"
+#include "gpu/kernels.h"
+
+#define NR_BUCKETS 1024
+#define DEFAULT_MAX 512
+#define MAX_IMAGES 2            /* for bytes, for packets */
+
+enum kernel_state {
+  KERNEL_PLAIN,                 /* the generic kernel serves */
+  KERNEL_WANTED,                /* it does, until the thread has made one */
+  KERNEL_SPECIAL,               /* there is one, on some device at least */
+  KERNEL_NEVER,                 /* there can't be one */
+};
+
+struct kernel {
+  struct kernels *ks;
+  struct kernel *next;          /* in its bucket: lock */
+  struct list link;             /* in used: lock */
+  struct list work;             /* in wanted or dead: lock */
+  uint32_t hash;
+  uint64_t serial;
+  struct matrix *matrix;        /* its own */
+  bool crc;
+  void *tables;                 /* of the generic kernel */
+  size_t tables_len;
+  struct kernel_shape generic_shape;
+  CUfunction generic[KERNELS_MAX_DEVICES];      /* NULL: the device failed */
+
+  /* With lock held. */
+  unsigned nr_users;
+  uint64_t bytes;               /* of input so far */
+  enum kernel_state state;
+
+  /* Written by the thread before function, which is atomic. */
+  struct kernel_shape shape;
+  CUmodule module[KERNELS_MAX_DEVICES];
+  CUfunction function[KERNELS_MAX_DEVICES];     /* NULL: the generic one */
+};
+
+struct kernels {
+  uint64_t after;
+  unsigned max;
+  struct kernel_store *store;   /* the thread's, once there is one */
+  uint64_t last_serial;         /* atomic */
+
+  /* Nothing changes after kernels_start. */
+  unsigned nr_devices;
+  struct gpu_device *device[KERNELS_MAX_DEVICES];
+  struct generic {
+    unsigned nr;
+    const struct kernel_image *image[MAX_IMAGES];
+    CUmodule module[MAX_IMAGES];
+  } generic[KERNELS_MAX_DEVICES];
+  pthread_t thread;
+  bool has_thread;
+
+  pthread_mutex_t lock;
+  pthread_cond_t wake;
+
+  /* With lock held. */
+  struct kernel *bucket[NR_BUCKETS];
+  struct list used;             /* all; least recently used first */
+  unsigned nr;
+  struct list wanted, dead;     /* the thread's work */
+  unsigned nr_wanted;           /* the one it is at, too */
+  unsigned nr_compiled, nr_from_store, nr_failed;
+  bool stop, no_compiler;
+};
+
+extern void kernel_free (struct kernel *);
+extern CUresult kernel_function (struct gpu_device *, CUmodule,
+                                 const char *name, CUfunction *);
+
+/* Machine code for the text, from the store or from the compiler.  0, or
+ * -1 reported.
+ */
+extern int kernels_code (struct kernels *, const char *text, int arch,
+                         void **code, size_t *len);
+
+#endif

@@ -1,0 +1,344 @@
+/* gpuraid: make specialised kernels in the background.
+ *
+ * One thread for all matrices: a compilation takes a second of one CPU,
+ * and what can't wait is served by the generic kernel.  It unloads what is
+ * dropped, too, since that waits for the device.
+ *
+ * What goes wrong here is never an error of a device: one that died is
+ * found out by those who launch on it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "gpu/compiler.h"
+#include "gpu/kernels-internal.h"
+
+/* After so many matrices in a row for which there was no kernel, none is
+ * tried any more.
+ */
+#define MAX_FAILED 8
+
+/* ---- machine code ---------------------------------------------------- */
+
+/* The text itself is in the key: it says all that there is to say of a
+ * matrix, and whoever changes how it is written can't forget a version.
+ */
+static char *
+make_key (const char *text, int arch, const char *compiler, size_t *len)
+{
+  char *key;
+  int n = asprintf (&key, "version %d, sm_%d, NVRTC %s\n%s",
+                    KERNEL_SOURCE_VERSION, arch, compiler, text);
+
+  if (n == -1)
+    return NULL;
+  *len = n;
+  return key;
+}
+
+static void
+count (struct kernels *ks, unsigned *what)
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&ks->lock);
+
+  ++*what;
+}
+
+/* fresh: not from the store, where it was of no use. */
+static int
+get_code (struct kernels *ks, const char *text, int arch, bool fresh,
+          void **code, size_t *len)
+{
+  CLEANUP_FREE char *key = NULL;
+  char why[256];
+  const char *compiler = compiler_version (why, sizeof why);
+  size_t key_len;
+
+  if (compiler == NULL) {
+    log_error ("%s", why);
+    return -1;
+  }
+  key = make_key (text, arch, compiler, &key_len);
+  if (key == NULL) {
+    log_error ("asprintf: %m");
+    return -1;
+  }
+  if (!fresh &&
+      kernel_store_get (ks->store, key, key_len, code, len) == 0) {
+    count (ks, &ks->nr_from_store);
+    return 0;
+  }
+  if (compiler_run (text, arch, NULL, code, len) == -1)
+    return -1;
+  count (ks, &ks->nr_compiled);
+  kernel_store_put (ks->store, key, key_len, *code, *len);
+  return 0;
+}
+
+int
+kernels_code (struct kernels *ks, const char *text, int arch,
+              void **code, size_t *len)
+{
+  return get_code (ks, text, arch, false, code, len);
+}
+
+/* ---- one kernel ------------------------------------------------------ */
+
+static CUresult
+load (struct kernel *k, struct gpu_device *dev, const void *code)
+{
+  const struct driver *d = dev->driver;
+  CUfunction function;
+  CUmodule module;
+  CUresult r;
+
+  r = device_enter (dev);
+  if (r == CUDA_SUCCESS)
+    r = d->module_load_data (&module, code);
+  if (r != CUDA_SUCCESS)
+    return r;
+  r = kernel_function (dev, module, k->shape.name, &function);
+  if (r != CUDA_SUCCESS) {
+    d->module_unload (module);
+    return r;
+  }
+  k->module[dev->index] = module;
+  __atomic_store_n (&k->function[dev->index], function, __ATOMIC_RELEASE);
+  return CUDA_SUCCESS;
+}
+
+/* Load it onto all devices of this arch.  Code that was kept and that no
+ * device takes is compiled again, once.
+ */
+static int
+load_arch (struct kernels *ks, struct kernel *k, const char *text, int arch)
+{
+  char buf[DRIVER_ERROR_LEN];
+  bool loaded = false;
+  CUresult r = CUDA_SUCCESS;
+
+  for (unsigned fresh = 0; fresh < 2 && !loaded; fresh++) {
+    CLEANUP_FREE void *code = NULL;
+    size_t len;
+
+    if (get_code (ks, text, arch, fresh, &code, &len) == -1)
+      return -1;
+    for (unsigned i = 0; i < ks->nr_devices; i++) {
+      struct gpu_device *dev = ks->device[i];
+
+      if (dev->arch != arch || device_failed (dev))
+        continue;
+      r = load (k, dev, code);
+      loaded |= r == CUDA_SUCCESS;
+    }
+    if (r == CUDA_SUCCESS)
+      return 0;
+  }
+  if (!loaded)
+    log_error ("kernel of sm_%d: cuModuleLoadData: %s", arch,
+               driver_error (ks->device[0]->driver, r, buf));
+  return loaded ? 0 : -1;
+}
+
+static bool
+is_first_of_arch (const struct kernels *ks, unsigned i)
+{
+  for (unsigned j = 0; j < i; j++)
+    if (ks->device[j]->arch == ks->device[i]->arch)
+      return false;
+  return true;
+}
+
+/* 0, or -1: reported, but for a matrix that has none. */
+static int
+specialise (struct kernels *ks, struct kernel *k)
+{
+  CLEANUP_FREE char *text = NULL;
+  struct kernel_tuning tuning;
+  int r = 0;
+
+  kernel_tune (k->matrix, k->crc, &tuning);
+  text = kernel_source (k->matrix, k->crc, &tuning, &k->shape);
+  if (text == NULL) {
+    if (errno == ENOTSUP)
+      return 0;
+    log_error ("kernel_source: %m");
+    return -1;
+  }
+  for (unsigned i = 0; i < ks->nr_devices; i++)
+    if (is_first_of_arch (ks, i) &&
+        load_arch (ks, k, text, ks->device[i]->arch) == -1)
+      r = -1;
+  return r;
+}
+
+static bool
+is_loaded (const struct kernel *k)
+{
+  for (unsigned i = 0; i < KERNELS_MAX_DEVICES; i++)
+    if (k->function[i])
+      return true;
+  return false;
+}
+
+static void
+unload (struct kernels *ks, struct kernel *k)
+{
+  for (unsigned i = 0; i < ks->nr_devices; i++)
+    if (k->module[i] && device_enter (ks->device[i]) == CUDA_SUCCESS)
+      ks->device[i]->driver->module_unload (k->module[i]);
+}
+
+/* ---- the thread ------------------------------------------------------ */
+
+/* With lock held.  Said once. */
+static void
+give_up_compiling (struct kernels *ks)
+{
+  ks->no_compiler = true;
+  for (struct list *l; (l = list_pop (&ks->wanted)) != NULL; ) {
+    struct kernel *k = list_item (l, struct kernel, work);
+
+    k->state = KERNEL_NEVER;
+    k->nr_users--;
+    ks->nr_wanted--;
+  }
+}
+
+static bool
+compiler_is_there (struct kernels *ks)
+{
+  char why[256];
+
+  if (compiler_version (why, sizeof why))
+    return true;
+  log_notice ("CUDA: %s: kernels can't be made for the array's own matrices; "
+              "the generic ones are slower", why);
+  return false;
+}
+
+static void
+serve (struct kernels *ks, struct kernel *k, unsigned *nr_failed)
+{
+  const struct matrix *a = k->matrix;
+  int r = specialise (ks, k);
+
+  *nr_failed = r == -1 ? *nr_failed + 1 : 0;
+  if (r == -1)
+    log_notice ("CUDA: no kernel for a matrix of %u x %u: the generic one "
+                "goes on%s", a->rows, a->cols,
+                *nr_failed == MAX_FAILED ? ", for all others too" : "");
+
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&ks->lock);
+
+  k->state = is_loaded (k) ? KERNEL_SPECIAL : KERNEL_NEVER;
+  if (r == -1)
+    ks->nr_failed++;
+  k->nr_users--;
+  ks->nr_wanted--;
+  if (*nr_failed == MAX_FAILED)
+    give_up_compiling (ks);
+}
+
+/* Something to do, or NULL: stop. */
+static struct kernel *
+next (struct kernels *ks, bool *dead)
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&ks->lock);
+
+  while (!ks->stop && list_empty (&ks->wanted) && list_empty (&ks->dead))
+    pthread_cond_wait (&ks->wake, &ks->lock);
+  if (ks->stop)
+    return NULL;
+  *dead = !list_empty (&ks->dead);
+  return list_item (list_pop (*dead ? &ks->dead : &ks->wanted),
+                    struct kernel, work);
+}
+
+static void *
+run (void *arg)
+{
+  struct kernels *ks = arg;
+  struct kernel *k;
+  unsigned nr_failed = 0;
+  bool dead, checked = false;
+
+  prctl (PR_SET_NAME, "gpuraid-compile", 0ul, 0ul, 0ul);
+  while ((k = next (ks, &dead)) != NULL) {
+    if (dead) {
+      unload (ks, k);
+      kernel_free (k);
+      continue;
+    }
+    if (!checked && !compiler_is_there (ks)) {
+      ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&ks->lock);
+
+      list_append (&ks->wanted, &k->work);
+      give_up_compiling (ks);
+      continue;
+    }
+    checked = true;
+    serve (ks, k, &nr_failed);
+  }
+  return NULL;
+}
+
+int
+kernels_start (struct kernels *ks)
+{
+  int err = pthread_create (&ks->thread, NULL, run, ks);
+
+  if (err) {
+    errno = err;
+    log_error ("pthread_create: %m");
+    return -1;
+  }
+  ks->has_thread = true;
+  return 0;
+}
+
+void
+kernels_free (struct kernels *ks)
+{
+  if (ks == NULL)
+    return;
+  if (ks->has_thread) {
+    {
+      ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&ks->lock);
+
+      ks->stop = true;
+      pthread_cond_signal (&ks->wake);
+    }
+    pthread_join (ks->thread, NULL);
+  }
+  for (struct list *l; (l = list_pop (&ks->used)) != NULL; ) {
+    struct kernel *k = list_item (l, struct kernel, link);
+
+    assert (k->nr_users == 0 || k->state == KERNEL_WANTED);
+    unload (ks, k);
+    kernel_free (k);
+  }
+  for (struct list *l; (l = list_pop (&ks->dead)) != NULL; ) {
+    struct kernel *k = list_item (l, struct kernel, work);
+
+    unload (ks, k);
+    kernel_free (k);
+  }
+  for (unsigned i = 0; i < ks->nr_devices; i++)
+    if (device_enter (ks->device[i]) == CUDA_SUCCESS)
+      for (unsigned j = 0; j < ks->generic[i].nr; j++)
+        ks->device[i]->driver->module_unload (ks->generic[i].module[j]);
+  kernel_store_close (ks->store);
+  pthread_mutex_destroy (&ks->lock);
+  pthread_cond_destroy (&ks->wake);
+  free (ks);
+}

@@ -1,0 +1,405 @@
+/* gpuraid: kernels by the content of their matrix.
+ *
+ * Not by its id: the same matrix comes again and again under new ones, as
+ * members fail and come back.  The oldest that nobody uses are dropped.
+ *
+ * Specialised kernels are made, and unloaded, in gpu/kernels-thread.c;
+ * here is who serves meanwhile.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bits.h"
+#include "common/cleanup.h"
+#include "common/crc32c.h"
+#include "common/log.h"
+#include "gpu/compiler.h"
+#include "gpu/kernels-internal.h"
+
+struct kernels *
+kernels_new (const struct kernels_options *options)
+{
+  struct kernels *ks = calloc (1, sizeof *ks);
+
+  if (ks == NULL) {
+    log_error ("calloc: %m");
+    return NULL;
+  }
+  ks->after = options->after ? options->after : KERNELS_DEFAULT_AFTER;
+  ks->max = options->max ? options->max : DEFAULT_MAX;
+  list_init (&ks->used);
+  list_init (&ks->wanted);
+  list_init (&ks->dead);
+  pthread_mutex_init (&ks->lock, NULL);
+  pthread_cond_init (&ks->wake, NULL);
+  ks->store = kernel_store_open (options->dir, KERNEL_STORE_DEFAULT_LEN);
+  return ks;
+}
+
+/* ---- the generic kernels --------------------------------------------- */
+
+/* From the machine code in the plugin; where that has nothing for this
+ * device, and on a driver older than it, from the source.
+ */
+static int
+load_image (struct kernels *ks, struct gpu_device *dev,
+            const struct kernel_image *image, CUmodule *module)
+{
+  CLEANUP_FREE void *code = NULL;
+  char buf[DRIVER_ERROR_LEN] = "none in this build", why[256];
+  CUresult r;
+  size_t len;
+
+  if (*image->len > 0) {
+    r = dev->driver->module_load_data (module, image->image);
+    if (r == CUDA_SUCCESS)
+      return 0;
+    driver_error (dev->driver, r, buf);
+  }
+  if (compiler_version (why, sizeof why) == NULL) {
+    log_error ("%s: machine code: %s; and %s to compile it", dev->name, buf,
+               why);
+    return -1;
+  }
+  if (kernels_code (ks, image->source, dev->arch, &code, &len) == -1)
+    return -1;
+  r = dev->driver->module_load_data (module, code);
+  if (r == CUDA_SUCCESS)
+    return 0;
+  log_error ("%s: cuModuleLoadData: %s", dev->name,
+             driver_error (dev->driver, r, buf));
+  return -1;
+}
+
+/* The images of all generic kernels, each once; returns how many. */
+static unsigned
+generic_images (const struct kernel_image *image[MAX_IMAGES])
+{
+  static const uint8_t one = 1;
+  struct matrix *a[] = {
+    matrix_new (1, 1, &one), matrix_new_packets (8, 512, 1, 1, &one),
+  };
+  unsigned nr = 0;
+
+  for (unsigned i = 0; i < ARRAY_LEN (a); i++) {
+    struct kernel_shape shape;
+    size_t len;
+    void *tables = a[i] ? kernel_generic (a[i], false, &len, &shape) : NULL;
+
+    if (tables && (nr == 0 || image[0] != shape.image))
+      image[nr++] = shape.image;
+    free (tables);
+    matrix_free (a[i]);
+  }
+  return nr;
+}
+
+bool
+kernels_built_in (void)
+{
+  const struct kernel_image *image[MAX_IMAGES];
+
+  return generic_images (image) > 0 && *image[0]->len > 0;
+}
+
+int
+kernels_add_device (struct kernels *ks, struct gpu_device *dev)
+{
+  struct generic *g = &ks->generic[dev->index];
+  char buf[DRIVER_ERROR_LEN];
+  CUresult r;
+
+  assert (dev->index == ks->nr_devices &&
+          ks->nr_devices < KERNELS_MAX_DEVICES);
+  r = device_enter (dev);
+  if (r != CUDA_SUCCESS) {
+    log_error ("%s: cuCtxSetCurrent: %s", dev->name,
+               driver_error (dev->driver, r, buf));
+    return -1;
+  }
+  g->nr = generic_images (g->image);
+  if (g->nr == 0) {
+    log_error ("out of memory");
+    return -1;
+  }
+  for (unsigned i = 0; i < g->nr; i++)
+    if (load_image (ks, dev, g->image[i], &g->module[i]) == -1)
+      return -1;
+  ks->device[ks->nr_devices++] = dev;
+  return 0;
+}
+
+/* Asking for an attribute has the driver load the kernel now, and not when
+ * it is launched.
+ */
+CUresult
+kernel_function (struct gpu_device *dev, CUmodule module, const char *name,
+                 CUfunction *function)
+{
+  int regs;
+  CUresult r = dev->driver->module_get_function (function, module, name);
+
+  return r ? r
+    : dev->driver->func_get_attribute (&regs, CU_FUNC_ATTRIBUTE_NUM_REGS,
+                                       *function);
+}
+
+/* Find a kernel's generic function on all devices that there still are. */
+static void
+find_generic (struct kernels *ks, struct kernel *k)
+{
+  for (unsigned i = 0; i < ks->nr_devices; i++) {
+    struct gpu_device *dev = ks->device[i];
+    const struct generic *g = &ks->generic[i];
+    CUresult r;
+
+    if (device_failed (dev))
+      continue;
+    r = device_enter (dev);
+    for (unsigned j = 0; r == CUDA_SUCCESS && j < g->nr; j++)
+      if (g->image[j] == k->generic_shape.image)
+        r = kernel_function (dev, g->module[j], k->generic_shape.name,
+                             &k->generic[i]);
+    if (r != CUDA_SUCCESS)
+      device_fail (dev, "cuModuleGetFunction", r);
+  }
+}
+
+/* ---- by content ------------------------------------------------------ */
+
+static uint32_t
+hash_matrix (const struct matrix *a, bool crc)
+{
+  uint64_t head[5] = { a->rows, a->cols, a->w, a->packet_len, crc };
+
+  return crc32c_more (crc32c (head, sizeof head), a->coef,
+                      (size_t) a->rows * a->cols);
+}
+
+static bool
+is_of (const struct kernel *k, uint32_t hash, const struct matrix *a, bool crc)
+{
+  const struct matrix *b = k->matrix;
+
+  return k->hash == hash && k->crc == crc && b->rows == a->rows &&
+    b->cols == a->cols && b->w == a->w && b->packet_len == a->packet_len &&
+    memcmp (b->coef, a->coef, (size_t) a->rows * a->cols) == 0;
+}
+
+/* With lock held. */
+static struct kernel *
+find (struct kernels *ks, uint32_t hash, const struct matrix *a, bool crc)
+{
+  struct kernel *k = ks->bucket[hash % NR_BUCKETS];
+
+  while (k && !is_of (k, hash, a, crc))
+    k = k->next;
+  return k;
+}
+
+void
+kernel_free (struct kernel *k)
+{
+  if (k == NULL)
+    return;
+  matrix_free (k->matrix);
+  free (k->tables);
+  free (k);
+}
+
+static struct kernel *
+kernel_new (struct kernels *ks, uint32_t hash, const struct matrix *a,
+            bool crc)
+{
+  struct kernel *k = calloc (1, sizeof *k);
+
+  if (k == NULL)
+    return NULL;
+  k->ks = ks;
+  k->hash = hash;
+  k->crc = crc;
+  k->serial = __atomic_add_fetch (&ks->last_serial, 1, __ATOMIC_RELAXED);
+  k->matrix = a->packet_len
+    ? matrix_new_packets (a->w, a->packet_len, a->rows, a->cols, a->coef)
+    : matrix_new (a->rows, a->cols, a->coef);
+  if (k->matrix == NULL)
+    goto err;
+  k->tables = kernel_generic (k->matrix, crc, &k->tables_len,
+                              &k->generic_shape);
+  if (k->tables == NULL)
+    goto err;
+  if (k->tables_len > DEVICE_MAX_TABLES) {
+    errno = ENOTSUP;
+    goto err;
+  }
+  find_generic (ks, k);
+  list_init (&k->link);
+  list_init (&k->work);
+  return k;
+
+ err:
+  kernel_free (k);
+  return NULL;
+}
+
+/* With lock held: drop the oldest that nobody uses.  What is loaded is
+ * the thread's to unload; the rest is for the caller to free.
+ */
+static void
+make_room (struct kernels *ks, struct list *unloaded)
+{
+  list_for_each (l, &ks->used) {
+    struct kernel *k = list_item (l, struct kernel, link), **p;
+
+    if (ks->nr <= ks->max)
+      break;
+    if (k->nr_users > 0)
+      continue;
+    p = &ks->bucket[k->hash % NR_BUCKETS];
+    while (*p != k)
+      p = &(*p)->next;
+    *p = k->next;
+    ks->nr--;
+    list_remove (&k->link);
+    if (k->state == KERNEL_SPECIAL) {
+      list_append (&ks->dead, &k->work);
+      pthread_cond_signal (&ks->wake);
+    }
+    else
+      list_append (unloaded, &k->work);
+  }
+}
+
+/* With lock held: have the thread specialise it. */
+static void
+want (struct kernels *ks, struct kernel *k)
+{
+  if (k->state != KERNEL_PLAIN || !ks->has_thread || ks->no_compiler)
+    return;
+  k->state = KERNEL_WANTED;
+  k->nr_users++;                /* the thread */
+  ks->nr_wanted++;
+  list_append (&ks->wanted, &k->work);
+  pthread_cond_signal (&ks->wake);
+}
+
+/* With lock held: one more user. */
+static struct kernel *
+use (struct kernels *ks, struct kernel *k, uint64_t bytes)
+{
+  k->nr_users++;
+  k->bytes += bytes;
+  list_move (&ks->used, &k->link);
+  if (k->state == KERNEL_PLAIN && k->bytes >= ks->after)
+    want (ks, k);
+  return k;
+}
+
+/* Add a new one, unless another thread was faster. */
+static struct kernel *
+add (struct kernels *ks, struct kernel *new, uint64_t bytes)
+{
+  struct kernel *k;
+  struct list unloaded;
+
+  list_init (&unloaded);
+  {
+    ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&ks->lock);
+
+    k = find (ks, new->hash, new->matrix, new->crc);
+    if (k)
+      list_append (&unloaded, &new->work);
+    else {
+      k = new;
+      k->next = ks->bucket[k->hash % NR_BUCKETS];
+      ks->bucket[k->hash % NR_BUCKETS] = k;
+      list_append (&ks->used, &k->link);
+      ks->nr++;
+    }
+    use (ks, k, bytes);
+    make_room (ks, &unloaded);
+  }
+  for (struct list *l; (l = list_pop (&unloaded)) != NULL; )
+    kernel_free (list_item (l, struct kernel, work));
+  return k;
+}
+
+struct kernel *
+kernels_get (struct kernels *ks, const struct matrix *a, bool crc,
+             uint64_t bytes)
+{
+  uint32_t hash = hash_matrix (a, crc);
+  struct kernel *k;
+
+  {
+    ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&ks->lock);
+
+    k = find (ks, hash, a, crc);
+    if (k)
+      return use (ks, k, bytes);
+  }
+  k = kernel_new (ks, hash, a, crc);
+  return k ? add (ks, k, bytes) : NULL;
+}
+
+void
+kernels_put (struct kernels *ks, struct kernel *k)
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&ks->lock);
+
+  assert (k->nr_users > 0);
+  k->nr_users--;
+}
+
+void
+kernels_want (struct kernels *ks, const struct matrix *a, bool crc)
+{
+  struct kernel *k = kernels_get (ks, a, crc, 0);
+
+  if (k == NULL)
+    return;
+  {
+    ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&ks->lock);
+
+    want (ks, k);
+  }
+  kernels_put (ks, k);
+}
+
+void
+kernel_choose (const struct kernel *k, const struct gpu_device *dev,
+               struct kernel_choice *c)
+{
+  c->function = __atomic_load_n (&k->function[dev->index], __ATOMIC_ACQUIRE);
+  c->serial = k->serial;
+  if (c->function) {
+    c->shape = k->shape;
+    c->tables = NULL;
+    c->tables_len = 0;
+    return;
+  }
+  c->function = k->generic[dev->index];
+  c->shape = k->generic_shape;
+  c->tables = k->tables;
+  c->tables_len = k->tables_len;
+}
+
+void
+kernels_get_state (struct kernels *ks, struct kernels_state *s)
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&ks->lock);
+
+  *s = (struct kernels_state) {
+    .nr = ks->nr, .nr_wanted = ks->nr_wanted,
+    .nr_compiled = ks->nr_compiled, .nr_from_store = ks->nr_from_store,
+    .nr_failed = ks->nr_failed,
+  };
+  list_for_each (l, &ks->used)
+    if (list_item (l, struct kernel, link)->state == KERNEL_SPECIAL)
+      s->nr_special++;
+}

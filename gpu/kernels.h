@@ -1,0 +1,86 @@
+/* gpuraid: which kernel serves a matrix.
+ *
+ * The generic kernels serve every matrix at once.  A matrix that is used
+ * much gets kernels of its own, made by one thread in the background:
+ * compiled, or found among those that were kept.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_KERNELS_H
+#define GPURAID_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gf/matrix.h"
+#include "gpu/driver.h"
+#include "gpu/kernel-source.h"
+
+/* The most devices of a coder. */
+#define KERNELS_MAX_DEVICES 16
+
+/* Bytes of input after which a matrix is worth a compilation. */
+#define KERNELS_DEFAULT_AFTER ((uint64_t) 4 << 20)
+
+struct gpu_device;
+struct kernels;
+struct kernel;                  /* of one matrix, with CRCs or without */
+
+struct kernels_options {
+  const char *dir;              /* see kernel_store_open */
+  uint64_t after;               /* bytes; 0: the default; ~0: never */
+  unsigned max;                 /* matrices kept in memory beside those in
+                                 * use; 0: the default */
+};
+
+/* No thread yet.  NULL: reported. */
+extern struct kernels *kernels_new (const struct kernels_options *);
+/* Load the generic kernels onto a device; before kernels_start.  0, or -1
+ * reported.
+ */
+extern int kernels_add_device (struct kernels *, struct gpu_device *);
+/* Make the thread.  0, or -1 reported. */
+extern int kernels_start (struct kernels *);
+/* No kernel is in use; the devices are still there.  May wait for a
+ * compilation.
+ */
+extern void kernels_free (struct kernels *);
+
+/* The kernel for a matrix, kept until kernels_put, that will code bytes
+ * of input more.  Matrices with the same content are one.  Any thread;
+ * microseconds, but for a matrix not seen before.  NULL with errno: ENOTSUP
+ * if only a CPU can do it.
+ */
+extern struct kernel *kernels_get (struct kernels *, const struct matrix *,
+                                   bool crc, uint64_t bytes);
+extern void kernels_put (struct kernels *, struct kernel *);
+
+/* Have it specialised now, whatever it will be used for. */
+extern void kernels_want (struct kernels *, const struct matrix *, bool crc);
+
+/* What to launch on a device now. */
+struct kernel_choice {
+  CUfunction function;
+  struct kernel_shape shape;
+  const void *tables;           /* of the generic kernel, borrowed, or NULL */
+  size_t tables_len;
+  uint64_t serial;              /* of the kernel, never used twice */
+};
+extern void kernel_choose (const struct kernel *, const struct gpu_device *,
+                           struct kernel_choice *);
+
+/* Is machine code of the generic kernels in the program, or only source? */
+extern bool kernels_built_in (void);
+
+struct kernels_state {
+  unsigned nr;                  /* kernels in memory */
+  unsigned nr_special;          /* specialised, on any device */
+  unsigned nr_wanted;           /* waiting for the background thread, or with
+                                 * it */
+  unsigned nr_compiled, nr_from_store, nr_failed; /* so far */
+};
+extern void kernels_get_state (struct kernels *, struct kernels_state *);
+
+#endif

@@ -1,0 +1,331 @@
+/* gpuraid: which kernel serves a matrix, and those that are kept on disk.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/bits.h"
+#include "gpu/kernel-store.h"
+#include "gpu/kernels.h"
+#include "tests/cuda-coder.h"
+#include "tests/fake-cuda.h"
+
+/* ---- kernels of their own -------------------------------------------- */
+
+static struct kernels_state
+wait_for_kernels (struct coder *c)
+{
+  struct kernels_state s;
+
+  for (unsigned i = 0; i < 60000; i++) {
+    coder_cuda_kernels (c, &s);
+    if (s.nr_wanted == 0)
+      return s;
+    usleep (1000);
+  }
+  fail_msg ("kernels still wanted after a minute");
+  return s;
+}
+
+/* Files in it; with overwrite, each of them one byte changed, here. */
+static unsigned
+each_file (const char *path, bool overwrite, off_t off)
+{
+  DIR *d = opendir (path);
+  const struct dirent *e;
+  unsigned nr = 0;
+
+  assert_non_null (d);
+  while ((e = readdir (d)) != NULL) {
+    if (e->d_name[0] == '.')
+      continue;
+    nr++;
+    if (overwrite) {
+      int fd = openat (dirfd (d), e->d_name, O_RDWR);
+      char byte;
+
+      assert_true (fd >= 0);
+      assert_int_equal (pread (fd, &byte, 1, off), 1);
+      byte ^= 0x10;
+      assert_int_equal (pwrite (fd, &byte, 1, off), 1);
+      close (fd);
+    }
+  }
+  closedir (d);
+  return nr;
+}
+
+/* The generic kernel first, then its own, on every device; matrices with
+ * the same content are one.
+ */
+static void
+test_special (void **state)
+{
+  struct ref_random rnd = { seed };
+  struct cuda_options options = plain_options ();
+  struct matrix *a = random_matrix (&rnd, 2, 3);
+  struct matrix *same = matrix_new (2, 3, a->coef);
+  struct matrix *other = random_matrix (&rnd, 2, 3);
+  struct kernels_state s;
+  struct coder *c;
+  char path[64];
+
+  own_dir (path);
+  options.kernel_dir = path;
+  options.special_after = 1 << 20;
+  options.encode = other;
+  fake_cuda_set ("FAKE_CUDA_DEVICES", "2");
+  c = start_coder (&options);
+  s = wait_for_kernels (c);
+  assert_int_equal (s.nr_special, 1);
+
+  assert_true (run_one (c, &rnd, a, 1, 65536, false));
+  s = wait_for_kernels (c);
+  assert_int_equal (s.nr, 2);
+  assert_int_equal (s.nr_special, 1);
+  assert_true (run_one (c, &rnd, same, 6, 65536, false));
+  s = wait_for_kernels (c);
+  assert_int_equal (s.nr, 2);
+  assert_int_equal (s.nr_special, 2);
+  assert_true (run_one (c, &rnd, a, 20, 65536, false));
+  for (unsigned i = 0; i < 10; i++)
+    assert_true (run_one (c, &rnd, other, 5, 4096, false));
+  /* With CRCs it is another kernel. */
+  assert_true (run_one (c, &rnd, a, 10, 65536, true));
+  s = wait_for_kernels (c);
+  assert_int_equal (s.nr_special, 3);
+  assert_true (run_one (c, &rnd, a, 10, 65536, true));
+  assert_int_equal (s.nr_failed, 0);
+  expect_all_on (c, true);
+  expect_messages (0);
+  coder_free (c);
+
+  /* All of it was kept: nothing is compiled again. */
+  c = start_coder (&options);
+  assert_true (run_one (c, &rnd, a, 6, 65536, false));
+  assert_true (run_one (c, &rnd, a, 6, 65536, true));
+  s = wait_for_kernels (c);
+  assert_int_equal (s.nr_special, 3);
+  assert_int_equal (s.nr_compiled, 0);
+  assert_true (run_one (c, &rnd, a, 6, 65536, true));
+  coder_free (c);
+  expect_messages (0);
+
+  matrix_free (a);
+  matrix_free (same);
+  matrix_free (other);
+  remove_dir (path);
+}
+
+/* What is damaged is compiled again. */
+static void
+test_damaged (void **state)
+{
+  struct ref_random rnd = { seed };
+  struct cuda_options options = plain_options ();
+  struct matrix *a = random_matrix (&rnd, 1, 1);
+  struct kernels_state s;
+  char path[64];
+
+  own_dir (path);
+  options.kernel_dir = path;
+  options.encode = a;
+  for (unsigned i = 0; i < 2; i++) {
+    struct coder *c = start_coder (&options);
+
+    s = wait_for_kernels (c);
+    assert_int_equal (s.nr_special, 1);
+    assert_true (s.nr_compiled > 0);
+    assert_int_equal (s.nr_from_store, 0);
+    assert_true (run_one (c, &rnd, a, 2, 4096, false));
+    coder_free (c);
+    assert_true (each_file (path, true, 4000) > 0);
+  }
+  expect_messages (0);
+  matrix_free (a);
+  remove_dir (path);
+}
+
+/* No compiler, or none that works. */
+static void
+test_compiler_fails (void **state)
+{
+  struct ref_random rnd = { seed };
+  struct cuda_options options = plain_options ();
+  struct matrix *a = random_matrix (&rnd, 2, 2);
+  struct kernels_state s;
+  struct coder *c;
+
+  /* The generic kernels are kept from now on. */
+  coder_free (start_coder (&options));
+  options.encode = a;
+  fake_cuda_set ("FAKE_NVRTC_FAIL", "1");
+  c = start_coder (&options);
+  s = wait_for_kernels (c);
+  assert_int_equal (s.nr_special, 0);
+  assert_int_equal (s.nr_failed, 1);
+  assert_true (run_one (c, &rnd, a, 5, 4096, false));
+  assert_int_equal (nr_of ("the generic one goes on"), 1);
+  expect_all_on (c, true);
+  coder_free (c);
+  matrix_free (a);
+}
+
+/* What nobody has used for long goes. */
+static void
+test_forgotten (void **state)
+{
+  struct ref_random rnd = { seed };
+  const struct cuda_options options = plain_options ();
+  struct coder *c = start_coder (&options);
+  struct kernels_state s;
+
+  for (unsigned i = 0; i < 1000; i++) {
+    struct matrix *a = random_matrix (&rnd, 1, 4);
+
+    assert_true (run_one (c, &rnd, a, 1, 64, false));
+    matrix_free (a);
+  }
+  coder_cuda_kernels (c, &s);
+  assert_in_range (s.nr, 400, 600);
+  coder_free (c);
+}
+
+/* ---- the store ------------------------------------------------------- */
+
+static void
+test_store (void **state)
+{
+  char path[64], sub[100], key[] = "key 0", code[1000];
+  struct kernel_store *s;
+  void *got;
+  size_t len;
+
+  own_dir (path);
+  snprintf (sub, sizeof sub, "%s/a/b", path);
+  s = kernel_store_open (sub, 10000);
+  assert_non_null (s);
+  memset (code, 7, sizeof code);
+  assert_int_equal (kernel_store_get (s, key, 5, &got, &len), -1);
+  kernel_store_put (s, key, 5, code, 700);
+  assert_int_equal (kernel_store_get (s, key, 5, &got, &len), 0);
+  assert_int_equal (len, 700);
+  assert_memory_equal (got, code, 700);
+  free (got);
+  /* Another length of key is another key. */
+  assert_int_equal (kernel_store_get (s, key, 4, &got, &len), -1);
+
+  /* The one that was used last stays; the first ones go. */
+  for (unsigned i = 1; i < 15; i++) {
+    key[4] = '0' + i;
+    kernel_store_put (s, key, 5, code, sizeof code);
+    usleep (10000);
+    key[4] = '0';
+    assert_int_equal (kernel_store_get (s, key, 5, &got, &len), 0);
+    free (got);
+  }
+  assert_in_range (each_file (sub, false, 0), 5, 10);
+  key[4] = '1';
+  assert_int_equal (kernel_store_get (s, key, 5, &got, &len), -1);
+  key[4] = '0' + 14;
+  assert_int_equal (kernel_store_get (s, key, 5, &got, &len), 0);
+  free (got);
+  kernel_store_remove (s, key, 5);
+  assert_int_equal (kernel_store_get (s, key, 5, &got, &len), -1);
+
+  /* Any byte of a file changed, and changed back. */
+  kernel_store_close (s);
+  remove_dir (sub);
+  s = kernel_store_open (sub, 10000);
+  kernel_store_put (s, key, 5, code, 100);
+  for (off_t off = 0; off < 32 + 5 + 100; off++) {
+    if (off >= 28 && off < 32)          /* unused */
+      continue;
+    assert_int_equal (each_file (sub, true, off), 1);
+    assert_int_equal (kernel_store_get (s, key, 5, &got, &len), -1);
+    assert_int_equal (each_file (sub, true, off), 1);
+  }
+  assert_int_equal (kernel_store_get (s, key, 5, &got, &len), 0);
+  free (got);
+  kernel_store_close (s);
+  expect_messages (0);
+
+  /* Others may write there. */
+  assert_int_equal (chmod (sub, 0777), 0);
+  assert_null (kernel_store_open (sub, 10000));
+  expect_messages (1);
+  assert_null (kernel_store_open ("/dev/null/x", 10000));
+  expect_messages (2);
+  assert_null (kernel_store_open (NULL, 10000));
+  expect_messages (2);
+  remove_dir (path);
+}
+
+/* Processes that all write, read and make room, the same few keys. */
+static void
+test_store_shared (void **state)
+{
+  char path[64];
+  pid_t pid[4];
+  int status;
+
+  own_dir (path);
+  for (unsigned p = 0; p < ARRAY_LEN (pid); p++) {
+    pid[p] = fork ();
+    if (pid[p] == 0) {
+      struct kernel_store *s = kernel_store_open (path, 20000);
+      struct ref_random rnd = { seed + p };
+
+      for (unsigned i = 0; i < 300; i++) {
+        char key = ref_below (&rnd, 10), code[4000], *got;
+        size_t len = 1000 + key * 300;
+
+        if (kernel_store_get (s, &key, 1, (void **) &got, &len) == 0) {
+          if (len != (size_t) 1000 + key * 300 || got[0] != key ||
+              memcmp (got, got + 1, len - 1) != 0)
+            _exit (1);
+          free (got);
+          continue;
+        }
+        memset (code, key, sizeof code);
+        kernel_store_put (s, &key, 1, code, len);
+      }
+      _exit (0);
+    }
+  }
+  for (unsigned p = 0; p < ARRAY_LEN (pid); p++) {
+    assert_int_equal (waitpid (pid[p], &status, 0), pid[p]);
+    assert_int_equal (status, 0);
+  }
+  assert_in_range (each_file (path, false, 0), 3, 10);
+  remove_dir (path);
+}
+
+int
+main (void)
+{
+#define TEST(f) cmocka_unit_test_setup (f, reset)
+  const struct CMUnitTest tests[] = {
+    TEST (test_store),
+    TEST (test_store_shared),
+    TEST (test_special),
+    TEST (test_damaged),
+    TEST (test_compiler_fails),
+    TEST (test_forgotten),
+  };
+
+  seed = ref_seed ();
+  return cmocka_run_group_tests (tests, start_tests, stop_tests);
+}
