@@ -14,17 +14,22 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "bench/engines.h"
+#include "bench/gpu.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/crc32c.h"
 #include "gf/coder-auto.h"
 #include "gf/coder.h"
 #include "gpu/coder-cuda.h"
+#include "gpu/kernels.h"
 
 #define DEFAULT_JOBS 8
 #define BLOCK_LEN 4096
+/* For kernels that are being compiled, in all. */
+#define MAX_SETTLE_MS 60000
 
 struct bench_job {
   struct coder_job job;         /* first */
@@ -36,6 +41,7 @@ struct coder_engine {
   struct engine engine;         /* first */
   struct bench_case bc;
   struct coder *coder;
+  struct coder *cuda;           /* it, or part of it; NULL: no device */
   uint8_t *arena;
   size_t arena_len;
   const uint8_t **in;
@@ -172,10 +178,39 @@ make_jobs (struct coder_engine *e)
   return 0;
 }
 
-/* coder becomes the engine's own. */
+/* Until the background thread has compiled what was asked for: what counts
+ * is how fast an array is that has been running for a while.
+ */
+static void
+settle (struct coder_engine *e)
+{
+  struct kernels_state state;
+
+  for (unsigned ms = 0; e->cuda && ms < MAX_SETTLE_MS; ms++) {
+    coder_cuda_kernels (e->cuda, &state);
+    if (state.nr_wanted == 0)
+      return;
+    usleep (1000);
+  }
+}
+
+/* Has any device been started?  auto goes on without. */
+static bool
+uses_device (struct coder *coder)
+{
+  struct coder_share share[CODER_MAX_SHARES];
+  unsigned nr = coder_shares (coder, share);
+
+  for (unsigned n = 0; n < nr; n++)
+    if (strncmp (share[n].name, "cuda:", 5) == 0 && share[n].failed[0] == '\0')
+      return true;
+  return false;
+}
+
+/* coder becomes the engine's own; cuda is borrowed from it. */
 static struct engine *
 open_coder (const struct engine_ops *ops, struct coder *coder,
-            const struct bench_case *bc, char *why)
+            struct coder *cuda, const struct bench_case *bc, char *why)
 {
   struct coder_engine *e;
 
@@ -201,8 +236,12 @@ open_coder (const struct engine_ops *ops, struct coder *coder,
     snprintf (why, BENCH_WHY_LEN, "memory: %m");
   else if (coder_start (coder, e->arena, e->arena_len) == -1)
     snprintf (why, BENCH_WHY_LEN, "%s does not start", ops->name);
-  else
+  else if (cuda && !uses_device (coder))
+    snprintf (why, BENCH_WHY_LEN, "no device could be used");
+  else {
+    e->cuda = cuda;
     return &e->engine;
+  }
   coder_engine_close (&e->engine);
   return NULL;
 }
@@ -233,6 +272,7 @@ coder_run (struct engine *engine, unsigned nr, double *seconds, char *why)
   e->done = NULL;
   e->error = 0;
   e->last_done = 0;
+  settle (e);
   start = now ();
   for (; submitted < e->nr_jobs; submitted++)
     coder_submit (e->coder, &e->jobs[submitted].job);
@@ -305,44 +345,67 @@ new_isal (const struct bench_case *bc)
 static struct coder *
 new_cuda (const struct bench_case *bc)
 {
+  bool generic = bc->option && strcmp (bc->option, "generic") == 0;
   struct cuda_options options = {
     .devices = engine_devices, .fail_device = -1,
+    .encode = generic ? NULL : bc->matrix,
+    .special_after = generic ? ~UINT64_C (0) : 1,
   };
+  struct coder *fallback = coder_isal_new (0), *c = NULL;
 
-  return coder_cuda_new (&options, coder_isal_new (0));
+  if (fallback)
+    c = coder_cuda_new (&options, fallback);
+  if (c == NULL)
+    coder_free (fallback);
+  return c;
 }
 
 static struct engine *
 open_isal (const struct bench_case *bc, char *why)
 {
-  return open_coder (&engine_isal, new_isal (bc), bc, why);
+  return open_coder (&engine_isal, new_isal (bc), NULL, bc, why);
 }
 
 static struct engine *
 open_xor (const struct bench_case *bc, char *why)
 {
-  return open_coder (&engine_xor, new_isal (bc), bc, why);
+  return open_coder (&engine_xor, new_isal (bc), NULL, bc, why);
 }
 
 static struct engine *
 open_gf_complete (const struct bench_case *bc, char *why)
 {
   return open_coder (&engine_gf_complete,
-                     coder_gf_complete_new (bc->threads - 1), bc, why);
+                     coder_gf_complete_new (bc->threads - 1), NULL, bc, why);
 }
 
 static struct engine *
 open_cuda (const struct bench_case *bc, char *why)
 {
-  return open_coder (&engine_cuda, new_cuda (bc), bc, why);
+  struct coder *cuda;
+
+  if (bench_gpu_count (why) == 0)
+    return NULL;
+  cuda = new_cuda (bc);
+  return open_coder (&engine_cuda, cuda, cuda, bc, why);
 }
 
 static struct engine *
 open_auto (const struct bench_case *bc, char *why)
 {
-  return open_coder (&engine_auto,
-                     coder_auto_new (new_isal (bc), new_cuda (bc), bc->matrix,
-                                     bc->cell_len), bc, why);
+  struct coder *near, *cuda, *both = NULL;
+
+  if (bench_gpu_count (why) == 0)
+    return NULL;
+  near = new_isal (bc);
+  cuda = new_cuda (bc);
+  if (near && cuda)
+    both = coder_auto_new (near, cuda, bc->matrix, bc->cell_len);
+  else {
+    coder_free (near);
+    coder_free (cuda);
+  }
+  return open_coder (&engine_auto, both, cuda, bc, why);
 }
 
 /* The packets of an array. */
@@ -356,8 +419,8 @@ array_packet_len (unsigned w, size_t cell_len, const char *option)
   return len;
 }
 
-#define CODER_ENGINE                            \
-  .options = "plain crc",                       \
+#define CODER_ENGINE(words)                     \
+  .options = words,                             \
   .close = coder_engine_close,                  \
   .in = coder_in,                               \
   .out = coder_out,                             \
@@ -368,7 +431,7 @@ const struct engine_ops engine_isal = {
   .what = "our coder on the processor: ISA-L, and XOR programs for crs",
   .open = open_isal,
   .raw = coder_run,
-  CODER_ENGINE,
+  CODER_ENGINE ("plain crc"),
 };
 
 const struct engine_ops engine_gf_complete = {
@@ -376,7 +439,7 @@ const struct engine_ops engine_gf_complete = {
   .what = "our second coder on the processor: gf-complete",
   .open = open_gf_complete,
   .raw = coder_run,
-  CODER_ENGINE,
+  CODER_ENGINE ("plain crc"),
 };
 
 const struct engine_ops engine_xor = {
@@ -385,7 +448,7 @@ const struct engine_ops engine_xor = {
   .packet_len = array_packet_len,
   .open = open_xor,
   .raw = coder_run,
-  CODER_ENGINE,
+  CODER_ENGINE ("plain crc"),
 };
 
 const struct engine_ops engine_cuda = {
@@ -395,7 +458,7 @@ const struct engine_ops engine_cuda = {
   .open = open_cuda,
   .overall = coder_run,
   .note = note_shares,
-  CODER_ENGINE,
+  CODER_ENGINE ("plain crc generic"),
 };
 
 const struct engine_ops engine_auto = {
@@ -406,5 +469,5 @@ const struct engine_ops engine_auto = {
   .open = open_auto,
   .overall = coder_run,
   .note = note_shares,
-  CODER_ENGINE,
+  CODER_ENGINE ("plain crc"),
 };
