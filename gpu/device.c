@@ -29,11 +29,20 @@
 #include "common/log.h"
 #include "gpu/device.h"
 #include "gpu/kernels.h"
+#include "gpu/staged.h"
 
 #define CRC_LEN (DEVICE_MAX_CRCS * sizeof (uint32_t))
 /* Longer tables go to the device from where they are, which may wait. */
 #define STAGE_LEN ((size_t) 64 << 10)
 #define LANE_HOST_LEN (CRC_LEN + STAGE_LEN)
+
+/* Threads in place: enough to keep the link busy, and few, so that what is
+ * read first is written first, and that something small which comes along
+ * does not queue behind megabytes of reads.  With CRCs a thread takes
+ * longer.
+ */
+#define IN_PLACE_THREADS 8192u
+#define IN_PLACE_CRC_THREADS 32768u
 
 #define CUDA_ERROR_LAUNCH_FAILED 719
 
@@ -212,6 +221,7 @@ device_start (struct gpu_device *dev, const struct device_owner *owner,
       (r = make_memory (dev, &call)) || (r = make_lanes (dev, &call)))
     return no_start (dev, call, driver_error (d, r, buf));
 
+  dev->staged = staged_new (dev);
   err = pthread_create (&dev->thread, NULL, device_thread, dev);
   if (err)
     return no_start (dev, "pthread_create", strerror (err));
@@ -253,6 +263,7 @@ device_close (struct gpu_device *dev)
     for (unsigned i = 0; i < DEVICE_NR_STREAMS; i++)
       if (dev->stream[i])
         d->stream_destroy (dev->stream[i]);
+    staged_free (dev->staged);
     if (dev->tables)
       d->mem_free (dev->tables);
     if (dev->host)
@@ -330,12 +341,42 @@ send_tables (struct lane *s, const struct kernel_choice *k)
   return r;
 }
 
+/* Alone on the device the copies of a part would not overlap with those of
+ * another one.
+ */
+static bool
+is_staged (const struct gpu_device *dev, const struct lane *s,
+           const struct job_part *p)
+{
+  return !s->small && staged_takes (dev->staged, p) &&
+    __atomic_load_n (&dev->bytes_in_flight, __ATOMIC_RELAXED) > p->bytes;
+}
+
+static CUresult
+launch_in_place (struct lane *s, const struct job_part *p,
+                 const struct kernel_choice *k, const char **call)
+{
+  const struct driver *d = s->dev->driver;
+  unsigned most = (p->job->crc ? IN_PLACE_CRC_THREADS : IN_PLACE_THREADS) /
+    k->shape.block;
+  unsigned x = MIN (s->params.nr_tiles, most);
+  unsigned y = MIN (p->nr_rects, div_round_up (most, x));
+  void *params[] = { &s->params };
+  CUresult r;
+
+  *call = "cuLaunchKernel";
+  r = d->launch_kernel (k->function, x, y, 1, k->shape.block, 1, 1, 0,
+                        s->stream, params, NULL);
+  if (r)
+    return r;
+  *call = "cuEventRecord";
+  return d->event_record (s->event, s->stream);
+}
+
 static CUresult
 launch (struct lane *s, const struct job_part *p, const char **call)
 {
-  const struct driver *d = s->dev->driver;
   struct gpu_device *dev = s->dev;
-  void *params[] = { &s->params };
   struct kernel_choice k;
   CUresult r;
 
@@ -345,26 +386,25 @@ launch (struct lane *s, const struct job_part *p, const char **call)
     return r;
   kernel_choose (p->kernel, dev, &k);
   fill_params (s, p);
+  s->params.nr_tiles = kernel_tiles (&k.shape, p->len);
   if (k.tables) {
     *call = "cuMemcpyHtoDAsync";
     r = send_tables (s, &k);
     if (r)
       return r;
   }
-  *call = "cuLaunchKernel";
   if (dev->fail_after &&
       __atomic_add_fetch (&dev->nr_launches, 1, __ATOMIC_RELAXED) >
       dev->fail_after) {
     __atomic_store_n (&dev->broken, true, __ATOMIC_RELAXED);
+    *call = "cuLaunchKernel";
     return CUDA_ERROR_LAUNCH_FAILED;
   }
-  s->params.nr_tiles = kernel_tiles (&k.shape, p->len);
-  r = d->launch_kernel (k.function, s->params.nr_tiles, p->nr_rects, 1,
-                        k.shape.block, 1, 1, 0, s->stream, params, NULL);
-  if (r)
-    return r;
-  *call = "cuEventRecord";
-  return d->event_record (s->event, s->stream);
+  /* Tables went by the lane's own stream. */
+  if (k.tables == NULL && is_staged (dev, s, p))
+    return staged_launch (dev->staged, s - dev->lane, p, &k, &s->params,
+                          s->event, call);
+  return launch_in_place (s, p, &k, call);
 }
 
 void

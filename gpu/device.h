@@ -1,8 +1,9 @@
 /* gpuraid: one CUDA device: its context, and what is launched on it.
  *
  * Does the parts of jobs that it is given, as launches that read and
- * write the arena in place.  Which part goes where, and what becomes of a
- * job, is decided in gpu/coder-cuda.c; which kernel, in gpu/kernels.c.
+ * write the arena in place, or what was copied from it (gpu/staged.h).
+ * Which part goes where, and what becomes of a job, is decided in
+ * gpu/coder-cuda.c; which kernel, in gpu/kernels.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -38,6 +39,7 @@
 
 struct gpu_device;
 struct kernel;
+struct staged;
 
 /* What one launch does: a band of some rects of a job. */
 struct job_part {
@@ -89,6 +91,7 @@ struct gpu_device {
   CUdeviceptr base;             /* of the arena */
   CUstream stream[DEVICE_NR_STREAMS];
   struct lane *lane;
+  struct staged *staged;        /* or NULL */
   uint8_t *host;                /* pinned, for all lanes */
   CUdeviceptr tables;
   unsigned fail_after;          /* launches, 0: never */

@@ -1,0 +1,42 @@
+/* gpuraid: launches on cells that are copied to the device and back.
+ *
+ * A kernel that reads pinned memory in place gets 51 GB/s over a link on
+ * which a copy gets 55, and less while another writes; batches of copies
+ * of 64 KiB get nearly all of it.  But copies, kernel and copies back take
+ * turns, so this is for a stream of large parts; what is small, or alone,
+ * is faster in place.  docs/benchmarks.md has the numbers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_STAGED_H
+#define GPURAID_STAGED_H
+
+#include <stdbool.h>
+
+#include "gpu/device.h"
+#include "gpu/kernels.h"
+
+struct staged;
+
+/* For as many launches at once as there are large lanes.  The context is
+ * the device's.  NULL where the driver has no copies in batches or the
+ * device no memory: then all is done in place.
+ */
+extern struct staged *staged_new (struct gpu_device *);
+extern void staged_free (struct staged *);      /* the context is current */
+
+/* Whether a part fits, and its cells are long enough. */
+extern bool staged_takes (const struct staged *, const struct job_part *);
+
+/* Launch it as number nr, less than DEVICE_NR_LARGE, which nothing else
+ * uses until the event is over.  params are filled for a launch in place;
+ * its addresses are changed.  *call: what was called last.  Any thread.
+ */
+extern CUresult staged_launch (struct staged *, unsigned nr,
+                               const struct job_part *,
+                               const struct kernel_choice *,
+                               struct kernel_params *params, CUevent,
+                               const char **call);
+
+#endif
