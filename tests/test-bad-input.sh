@@ -108,9 +108,8 @@ both 'k=15 m=2 w=4: k + m must be at most 16' code=crs w=4 k=15 m=2 a b c
 for key in consistency=journal checksum=crc32c journal-size=1M; do
   both 'not in this version' $key k=2 m=1 a b c
 done
-for key in coder=cuda gpus=0; do
-  serve 'not in this version' $key a b c
-done
+serve 'numbers from 0 to 63' gpus=0,x a b c
+serve 'goes with coder=auto or coder=cuda' coder=isal gpus=0 a b c
 serve 'must be one of' coder=abacus a b c
 serve 'must be one of' degraded=perhaps a b c
 serve 'must be one of' cache-mode=none a b c

@@ -60,6 +60,46 @@ test_shapes (void **state)
   coder_free (c);
 }
 
+/* The same for packets: those of arrays, and others, which are not whole
+ * blocks, so that bands end elsewhere.
+ */
+static void
+test_packets (void **state)
+{
+  static const struct {
+    unsigned w;
+    size_t packet_len, nr_rects, cell_len;
+    bool crc;
+  } jobs[] = {
+    { 8, 512, 1, 4096 }, { 8, 512, 2, 65536, true },
+    { 4, 1024, 3, 65536, true }, { 4, 1024, 1, 81920 },
+    { 5, 64, 40, 1280 }, { 6, 192, 1, 1152 * 40 }, { 7, 1024, 1, 7168 * 9 },
+  };
+  struct ref_random rnd = { seed };
+  struct cuda_options options = plain_options ();
+  struct coder *c;
+
+  options.part_len = 128 << 10;
+  c = start_coder (&options);
+  for (size_t i = 0; i < ARRAY_LEN (jobs); i++) {
+    uint8_t coef[3 * 5];
+    struct matrix *a;
+
+    for (size_t j = 0; j < sizeof coef; j++)
+      coef[j] = ref_below (&rnd, 1 << jobs[i].w);
+    a = matrix_new_packets (jobs[i].w, jobs[i].packet_len, 3, 5, coef);
+    assert_non_null (a);
+    if (!run_one (c, &rnd, a, jobs[i].nr_rects, jobs[i].cell_len,
+                  jobs[i].crc))
+      fail_msg ("%zu: w %u, packets of %zu, cells of %zu: wrong", i,
+                jobs[i].w, jobs[i].packet_len, jobs[i].cell_len);
+    matrix_free (a);
+  }
+  expect_all_on (c, true);
+  expect_messages (0);
+  coder_free (c);
+}
+
 /* What a device can't do. */
 static void
 test_fallback (void **state)
@@ -422,6 +462,7 @@ main (void)
 #define TEST(f) cmocka_unit_test_setup (f, reset)
   const struct CMUnitTest tests[] = {
     TEST (test_shapes),
+    TEST (test_packets),
     TEST (test_fallback),
     TEST (test_threads),
     TEST (test_small_first),

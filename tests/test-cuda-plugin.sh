@@ -85,6 +85,20 @@ stop_raid
 same_members "rebuilt"
 [ -n "$(ls "$tmp/kernels")" ] || fail "kernel-cache=$tmp/kernels: nothing there"
 
+# --- code=crs
+
+make_members 6 8M
+create_array k=4 m=2 size=12M chunk=64K code=crs
+start_raid coder=cuda kernel-cache="$tmp/kernels"
+fill
+fail_member 0
+fail_member 3
+verify "degraded, crs"
+stop_raid
+start_raid coder=isal
+verify "crs, by the CPU"
+stop_raid
+
 # --- a device fails in the middle of it: one message, no error
 
 raid_flags=(-D gpuraid.cuda_fail_after=5)
