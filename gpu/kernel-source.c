@@ -17,9 +17,9 @@
 #include <string.h>
 
 #include "common/bits.h"
+#include "gpu/kernel-row.h"
 #include "gpu/kernel-source-internal.h"
 
-#define MAX_GROUP 4u
 #define CRC_BYTES 16u           /* of a block, for each thread */
 
 /* More would compile for minutes. */
@@ -28,7 +28,8 @@
 struct writer {
   FILE *fp;
   const struct matrix *a;
-  unsigned group;
+  unsigned group, multiply;
+  enum kernel_share share;
   unsigned nr_cols;             /* that are not all 0 */
   unsigned col[MATRIX_MAX];
 };
@@ -64,37 +65,53 @@ group_mask (const struct writer *w, unsigned g, unsigned j, unsigned b)
 }
 
 /* The variable that holds a sum: dCOLUMN_WORD or sGROUP_MASK_WORD. */
-static void
-print_sum (const struct writer *w, unsigned g, unsigned mask, unsigned word)
+#define NAME_LEN 40
+
+static const char *
+name_sum (const struct writer *w, unsigned g, unsigned mask, unsigned word,
+          char name[NAME_LEN])
 {
   if (mask & (mask - 1))
-    fprintf (w->fp, "s%u_%u_%u", g, mask, word);
+    snprintf (name, NAME_LEN, "s%u_%u_%u", g, mask, word);
   else
-    fprintf (w->fp, "d%u_%u", w->col[g * w->group + __builtin_ctz (mask)], word);
+    snprintf (name, NAME_LEN, "d%u_%u",
+              w->col[g * w->group + __builtin_ctz (mask)], word);
+  return name;
+}
+
+/* The sum of n names, n >= 1. */
+static void
+print_xor (const struct writer *w, char name[][NAME_LEN], unsigned n)
+{
+  unsigned i = 0;
+
+  for (; n - i > 2; i += 2)
+    fprintf (w->fp, "xor3 (%s, %s, ", name[i], name[i+1]);
+  if (n - i == 2)
+    fprintf (w->fp, "%s ^ ", name[i]);
+  fprintf (w->fp, "%s", name[n-1]);
+  for (; i > 0; i -= 2)
+    fprintf (w->fp, ")");
 }
 
 static void
 print_sum_of_group (const struct writer *w, unsigned g, unsigned mask,
                     const bool *have, unsigned word)
 {
-  const unsigned low = mask & -mask, rest = mask & ~low;
-  const unsigned next = rest & -rest, last = rest & ~next;
+  const unsigned rest = mask & (mask - 1);
+  char name[KERNEL_MAX_GROUP][NAME_LEN];
+  unsigned n = 0;
 
-  fprintf (w->fp, "  const u32 s%u_%u_%u = ", g, mask, word);
-  if (last == 0 || have[rest]) {
-    print_sum (w, g, low, word);
-    fprintf (w->fp, " ^ ");
-    print_sum (w, g, rest, word);
-  }
+  name_sum (w, g, mask & -mask, word, name[n++]);
+  if (have[rest])
+    name_sum (w, g, rest, word, name[n++]);
   else {
-    fprintf (w->fp, "xor3 (");
-    print_sum (w, g, low, word);
-    fprintf (w->fp, ", ");
-    print_sum (w, g, next, word);
-    fprintf (w->fp, ", ");
-    print_sum (w, g, last, word);
-    fprintf (w->fp, ")");
+    name_sum (w, g, rest & -rest, word, name[n++]);
+    if (rest & (rest - 1))
+      name_sum (w, g, rest & (rest - 1), word, name[n++]);
   }
+  fprintf (w->fp, "  const u32 s%u_%u_%u = ", g, mask, word);
+  print_xor (w, name, n);
   fprintf (w->fp, ";\n");
 }
 
@@ -104,71 +121,90 @@ print_sum_of_group (const struct writer *w, unsigned g, unsigned mask,
 static void
 print_sums (const struct writer *w, unsigned g, unsigned word)
 {
-  bool need[1 << MAX_GROUP] = { false };
+  bool need[1 << KERNEL_MAX_GROUP] = { false };
 
   for (unsigned j = 0; j < w->a->rows; j++)
     for (unsigned b = 0; b < 8; b++)
       need[group_mask (w, g, j, b)] = true;
   if (need[15] && !need[14] && !need[12])
     need[12] = true;
-  for (unsigned n = 2; n <= MAX_GROUP; n++)
-    for (unsigned mask = 1; mask < 1u << MAX_GROUP; mask++)
+  for (unsigned n = 2; n <= KERNEL_MAX_GROUP; n++)
+    for (unsigned mask = 1; mask < 1u << KERNEL_MAX_GROUP; mask++)
       if (need[mask] && nr_bits (mask) == n)
         print_sum_of_group (w, g, mask, need, word);
 }
 
-/* The sum of what has bit b in row j; false and nothing if there is none. */
-static bool
-print_terms (const struct writer *w, unsigned j, unsigned b, unsigned word)
+/* What has bit b in row j. */
+static void
+list_terms (const struct writer *w, unsigned j, struct kernel_row *row)
 {
   unsigned nr_groups = div_round_up (w->nr_cols, w->group);
-  unsigned g[MATRIX_MAX], mask[MATRIX_MAX], n = 0, i = 0;
 
-  for (unsigned h = 0; h < nr_groups; h++)
-    if ((mask[n] = group_mask (w, h, j, b)) != 0)
-      g[n++] = h;
-  for (; n - i > 2; i += 2) {
-    fprintf (w->fp, "xor3 (");
-    print_sum (w, g[i], mask[i], word);
-    fprintf (w->fp, ", ");
-    print_sum (w, g[i+1], mask[i+1], word);
-    fprintf (w->fp, ", ");
+  for (unsigned b = 0; b < 8; b++) {
+    row->bit[b].nr = 0;
+    for (unsigned g = 0; g < nr_groups; g++) {
+      unsigned mask = group_mask (w, g, j, b);
+
+      if (mask)
+        row->bit[b].term[row->bit[b].nr++] = KERNEL_TERM (g, mask);
+    }
   }
-  for (unsigned first = i; first < n; first++) {
-    if (first > i)
-      fprintf (w->fp, " ^ ");
-    print_sum (w, g[first], mask[first], word);
-  }
-  for (; i > 0; i -= 2)
-    fprintf (w->fp, ")");
-  return n > 0;
 }
 
-static bool
-row_has_bit (const struct writer *w, unsigned j, unsigned b)
+/* The variables of terms; what the bits of row j share is tROW_NUMBER_WORD. */
+static void
+name_terms (const struct writer *w, unsigned j, unsigned word,
+            const uint16_t *term, unsigned nr, char name[][NAME_LEN])
 {
-  for (unsigned i = 0; i < w->a->cols; i++)
-    if (w->a->coef[j * w->a->cols + i] >> b & 1)
-      return true;
-  return false;
+  for (unsigned i = 0; i < nr; i++)
+    if (term[i] >= KERNEL_SHARED)
+      snprintf (name[i], NAME_LEN, "t%u_%u_%u", j, term[i] - KERNEL_SHARED,
+                word);
+    else
+      name_sum (w, KERNEL_TERM_GROUP (term[i]), KERNEL_TERM_MASK (term[i]),
+                word, name[i]);
 }
 
 static void
-print_row (const struct writer *w, unsigned j, unsigned word)
+print_row (const struct writer *w, const struct kernel_row *row, unsigned j,
+           unsigned word)
 {
-  int b = 7;
+  char name[MATRIX_MAX + 1][NAME_LEN];
+  unsigned nr_multiplied = 0;
+  bool first = true;
 
-  while (b > 0 && !row_has_bit (w, j, b))
-    b--;
-  fprintf (w->fp, "  u32 r%u_%u = ", j, word);
-  if (!print_terms (w, j, b, word))
-    fprintf (w->fp, "0");
-  fprintf (w->fp, ";\n");
-  while (b-- > 0) {
-    fprintf (w->fp, "  r%u_%u = double_xor (r%u_%u, ", j, word, j, word);
-    if (!print_terms (w, j, b, word))
-      fprintf (w->fp, "0");
-    fprintf (w->fp, ");\n");
+  for (unsigned i = 0; i < row->nr_shared; i++) {
+    const unsigned nr = row->shared[i].nr;
+
+    name_terms (w, j, word, row->shared[i].term, nr, name);
+    fprintf (w->fp, "  const u32 t%u_%u_%u = ", j, i, word);
+    print_xor (w, name, nr);
+    fprintf (w->fp, ";\n");
+  }
+  for (int b = 7; b >= 0; b--) {
+    unsigned nr = row->bit[b].nr;
+
+    if (first && nr == 0 && b > 0)
+      continue;
+    name_terms (w, j, word, row->bit[b].term, nr, name);
+    if (nr == 0)
+      strcpy (name[nr++], "0");
+    if (first)
+      fprintf (w->fp, "  u32 r%u_%u = ", j, word);
+    else if (nr % 2 == 0 && nr_multiplied < w->multiply) {
+      nr_multiplied++;
+      fprintf (w->fp, "  r%u_%u = ", j, word);
+      snprintf (name[nr++], NAME_LEN, "doubled (r%u_%u)", j, word);
+    }
+    else {
+      fprintf (w->fp, "  r%u_%u = double_xor (r%u_%u, ", j, word, j, word);
+      print_xor (w, name, nr);
+      fprintf (w->fp, ");\n");
+      continue;
+    }
+    print_xor (w, name, nr);
+    fprintf (w->fp, ";\n");
+    first = false;
   }
 }
 
@@ -241,8 +277,14 @@ print_code (const struct writer *w, unsigned words, bool crc)
       for (unsigned word = n; word < end; word++)
         print_sums (w, g, word);
     for (unsigned j = 0; j < w->a->rows; j++) {
+      struct kernel_row row;
+
+      list_terms (w, j, &row);
+      row.nr_shared = 0;
+      if (w->share != KERNEL_SHARE_NONE)
+        kernel_row_share (&row, w->share == KERNEL_SHARE_ODD);
       for (unsigned word = n; word < end; word++)
-        print_row (w, j, word);
+        print_row (w, &row, j, word);
       if (end == words)
         print_store (w, j, words);
     }
@@ -258,6 +300,8 @@ kernel_source_begin (FILE *fp, const struct matrix *a, bool crc,
 {
   fprintf (fp, "#define COLS %u\n#define ROWS %u\n", a->cols, a->rows);
   fprintf (fp, "#define BLOCK %u\n#define BYTES %u\n", f->block, f->bytes);
+  if (f->min_blocks > 0)
+    fprintf (fp, "#define MIN_BLOCKS %u\n", f->min_blocks);
   fprintf (fp, "#define W %u\n#define PACKET_LEN %zu\n", f->w, a->packet_len);
   if (crc)
     fprintf (fp, "#define CRC_WORDS %u\n#define CRC_STRIDE %u\n"
@@ -283,9 +327,11 @@ kernel_source_bytes (const struct matrix *a, bool crc,
   const unsigned bytes = crc ? CRC_BYTES : t->bytes;
   const struct kernel_frame frame = {
     .block = crc ? CRC_BLOCK_LEN / CRC_BYTES : t->block, .bytes = bytes,
+    .min_blocks = crc ? 0 : t->min_blocks,
     .w = 1, .crc_words = 4, .crc_stride = 4, .crc_step = CRC_BYTES,
   };
-  struct writer w = { .a = a, .group = t->group };
+  struct writer w = { .a = a, .group = t->group, .multiply = t->multiply,
+                      .share = t->share };
   char *text;
   size_t len;
 
@@ -306,24 +352,33 @@ kernel_source_bytes (const struct matrix *a, bool crc,
   return text;
 }
 
+/* docs/benchmarks.md says what these were chosen by. */
 void
 kernel_tune (const struct matrix *a, bool crc, struct kernel_tuning *t)
 {
-  *t = (struct kernel_tuning) { .bytes = 8, .block = 128, .group = 3 };
-  if (a->packet_len > 0) {
-    if (a->w * a->rows > 32)
-      t->bytes = 4;
-    if (a->w > 4)
-      t->block = 64;
-  }
-  else if ((a->rows > 12 && a->cols <= 36) || a->cols > 40) {
-    t->block = 64;
-    t->group = 4;
-  }
-  else if (a->cols > 12 && a->cols <= 22)
-    t->bytes = 16;
-  else if (a->rows <= 2)
-    t->group = a->rows;
+  static const struct kernel_tuning small = { .bytes = 8, .block = 128 },
+    medium = { .bytes = 16, .block = 64, .min_blocks = 6,
+               .share = KERNEL_SHARE_EVEN },
+    wide = { .bytes = 8, .block = 64, .min_blocks = 6,
+             .share = KERNEL_SHARE_EVEN },
+    high = { .bytes = 8, .block = 128, .min_blocks = 4,
+             .share = KERNEL_SHARE_EVEN, .multiply = 2 },
+    big = { .bytes = 8, .block = 128, .min_blocks = 3,
+            .share = KERNEL_SHARE_EVEN },
+    very_wide = { .bytes = 8, .block = 128, .min_blocks = 3,
+                  .share = KERNEL_SHARE_ODD, .multiply = 6 },
+    biggest = { .bytes = 8, .block = 64, .min_blocks = 1,
+                .share = KERNEL_SHARE_EVEN };
+
+  *t = a->rows <= 4 ? small :
+    a->cols <= 22 ? medium :
+    a->cols <= 40 ? a->rows <= 9 ? wide : a->rows <= 13 ? high : big :
+    a->rows <= 9 ? very_wide : biggest;
+  t->group = MIN (a->rows, 3);
+  if (a->packet_len > 0)
+    *t = (struct kernel_tuning) {
+      .bytes = a->w * a->rows > 32 ? 4 : 8, .block = a->w > 4 ? 64 : 128,
+    };
 }
 
 char *

@@ -46,12 +46,21 @@ kernel_tiles (const struct kernel_shape *s, size_t cell_len)
   return (cell_len + len - 1) / len;
 }
 
+/* Which sums within a row are made once (gpu/kernel-row.h). */
+enum kernel_share { KERNEL_SHARE_NONE, KERNEL_SHARE_EVEN, KERNEL_SHARE_ODD };
+
 /* What the text can be like; how fast it is then depends on the device. */
 struct kernel_tuning {
   unsigned bytes;               /* 4, 8 or 16: of a packet, for each thread */
   unsigned block;               /* threads, a multiple of 32 */
+  unsigned min_blocks;          /* that a multiprocessor must have registers
+                                 * for; 0: as the compiler likes */
+  /* Of bytes only. */
   unsigned group;               /* 1 to 4: neighbouring columns of which all
                                  * sums are made once, for all rows */
+  enum kernel_share share;
+  unsigned multiply;            /* of the 7 doublings of a row, so many at most
+                                 * on the pipe of multiplications */
 };
 
 /* What was fastest (docs/benchmarks.md), for this matrix. */

@@ -5,6 +5,7 @@
  *   COLS, ROWS          of the matrix
  *   BLOCK, BYTES        threads; bytes that a thread takes of each packet
  *                       (of each cell where symbols are bytes)
+ *   MIN_BLOCKS          where so many must fit on a multiprocessor
  *   W, PACKET_LEN       packets of a symbol; 1 and 0 where they are bytes
  *   CRC_WORDS, CRC_STRIDE, CRC_STEP    see parts.cuh, where CRCs are asked
  *                       for
@@ -57,6 +58,13 @@ crc_flush (const struct place &here, u32 n, u32 nr)
 
 INLINE void code (const struct kernel_params &p, const struct place &here);
 
+/* To ask for one block would let the compiler use more registers. */
+#ifdef MIN_BLOCKS
+#define BOUNDS __launch_bounds__ (BLOCK, MIN_BLOCKS)
+#else
+#define BOUNDS __launch_bounds__ (BLOCK)
+#endif
+
 INLINE void
 run_tile (const struct kernel_params &p, struct place &here, u32 tile)
 {
@@ -79,7 +87,7 @@ run_tile (const struct kernel_params &p, struct place &here, u32 tile)
 #endif
 }
 
-extern "C" __global__ void __launch_bounds__ (BLOCK)
+extern "C" __global__ void BOUNDS
 gpuraid_kernel (const __grid_constant__ struct kernel_params p)
 {
   struct place here;
