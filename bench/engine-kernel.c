@@ -125,6 +125,8 @@ make_params (struct kernel_engine *e, const struct bench_case *bc, char *why)
   unsigned cells = a->cols + a->rows, per = KERNEL_MAX_CELLS / cells;
 
   e->nr_launches = div_round_up (bc->nr_rects, per);
+  per = div_round_up (bc->nr_rects, e->nr_launches);    /* all alike */
+  e->nr_launches = div_round_up (bc->nr_rects, per);
   e->params = calloc (e->nr_launches, sizeof e->params[0]);
   if (e->params == NULL) {
     snprintf (why, BENCH_WHY_LEN, "calloc: %m");

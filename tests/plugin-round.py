@@ -24,7 +24,6 @@ sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from lab.array import Array, Failure, Refused, end_cleanly   # noqa: E402
 
 MiB = 1 << 20
-CREATES = ('code', 'w', 'chunk')        # keys of create, too
 
 
 def copy(*args):
@@ -34,8 +33,9 @@ def copy(*args):
 
 class Round:
     def __init__(self, folder, flags, keys):
-        self.array = Array(folder, 10, 4, size=320 * MiB)
-        self.array.create(**{k: keys.pop(k) for k in CREATES if k in keys})
+        self.array = Array(folder, 10, 4, size=320 * MiB,
+                           code=keys.pop('code', 'rs'))
+        self.array.create()
         self.flags, self.keys = flags, keys
         self.data = os.path.join(folder, 'data')
         self.fill(1)

@@ -107,9 +107,11 @@ doubled (u32 a)
 
 /* ---- cells ------------------------------------------------------------- */
 
-/* Cell nr of the launch; at: its base, and the position in it. */
+/* Cell nr of the launch; at: its base, and the position in it.  nr is
+ * signed: what may wrap can't be added by a load's own offset.
+ */
 INLINE u64
-cell_address (const struct kernel_params &p, u32 nr, u64 at)
+cell_address (const struct kernel_params &p, int nr, u64 at)
 {
   return at + (u64) p.cell[nr] * 64;
 }

@@ -26,7 +26,7 @@ __device__ const tables crc = crc_make_tables<CRC_WORDS, CRC_STRIDE, CRC_STEP> (
 /* Where a thread is. */
 struct place {
   u64 in, out;                  /* bases, and the position in the cell */
-  u32 first;                    /* number of the rect's first cell */
+  int first;                    /* number of the rect's first cell */
 #ifdef CRC_WORDS
   u32 (*sums)[tables::WARPS];   /* of the cells of the rect */
   u32 (*stride)[256];           /* a crc_stride_table */
