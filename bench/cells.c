@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench/clock.h"
 #include "bench/gpu.h"
 #include "common/bits.h"
 
@@ -137,15 +137,6 @@ run_stages (struct bench_cells *c, const struct bench_pipeline *p,
     }
   }
   return 0;
-}
-
-static double
-now (void)
-{
-  struct timespec ts;
-
-  clock_gettime (CLOCK_MONOTONIC, &ts);
-  return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
 static int

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "bench/clock.h"
 #include "bench/engines.h"
 #include "bench/gpu.h"
 #include "common/bits.h"
@@ -59,15 +59,6 @@ struct coder_engine {
   int error;                    /* of the first job that failed */
   double last_done;             /* when, in seconds */
 };
-
-static double
-now (void)
-{
-  struct timespec ts;
-
-  clock_gettime (CLOCK_MONOTONIC, &ts);
-  return ts.tv_sec + ts.tv_nsec / 1e9;
-}
 
 static void
 job_done (struct coder_job *job, int error)

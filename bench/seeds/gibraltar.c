@@ -26,8 +26,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench/clock.h"
 #include "bench/engines.h"
 #include "bench/gpu.h"
 #include "common/bits.h"
@@ -253,7 +253,7 @@ static int
 gibraltar_overall (struct engine *e, unsigned nr, double *seconds, char *why)
 {
   struct gibraltar *g = (struct gibraltar *) e;
-  struct timespec start, stop;
+  double start;
   CUdeviceptr in, out;
 
   if (CU (g->gpu, why, mem_host_get_device_pointer (&in, g->buffers.host_in,
@@ -261,13 +261,12 @@ gibraltar_overall (struct engine *e, unsigned nr, double *seconds, char *why)
       CU (g->gpu, why, mem_host_get_device_pointer (&out, g->buffers.host_out,
                                                     0)) == -1)
     return -1;
-  clock_gettime (CLOCK_MONOTONIC, &start);
+  start = now ();
   for (unsigned n = 0; n < nr; n++)
     if (launch (g, in, out, why) == -1 ||
         CU (g->gpu, why, stream_synchronize (g->gpu->stream)) == -1)
       return -1;
-  clock_gettime (CLOCK_MONOTONIC, &stop);
-  *seconds = stop.tv_sec - start.tv_sec + (stop.tv_nsec - start.tv_nsec) / 1e9;
+  *seconds = now () - start;
   return 0;
 }
 
