@@ -76,6 +76,34 @@ bench_cells_fetch (struct bench_cells *c, char *why)
                                        c->rows * c->cell_len));
 }
 
+/* ---- as an engine */
+
+uint8_t *
+cells_engine_in (struct engine *e, size_t r, unsigned i)
+{
+  return bench_cells_in (&((struct cells_engine *) e)->cells, r, i);
+}
+
+uint8_t *
+cells_engine_out (struct engine *e, size_t r, unsigned j)
+{
+  return bench_cells_out (&((struct cells_engine *) e)->cells, r, j);
+}
+
+int
+cells_engine_load (struct engine *e, char *why)
+{
+  return bench_cells_load (&((struct cells_engine *) e)->cells, why);
+}
+
+int
+cells_engine_fetch (struct engine *e, char *why)
+{
+  return bench_cells_fetch (&((struct cells_engine *) e)->cells, why);
+}
+
+/* ---- the pipeline */
+
 /* One slice of one rect. */
 struct slice {
   size_t r, off, len;
