@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "bench/ceilings.h"
+#include "bench/clock.h"
 #include "bench/gpu.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
@@ -27,15 +27,6 @@ ceilings_set (size_t len, uint64_t mask)
 {
   buffer_len = MAX (round_down (len, 64), 64);
   devices = mask;
-}
-
-static double
-now (void)
-{
-  struct timespec ts;
-
-  clock_gettime (CLOCK_MONOTONIC, &ts);
-  return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
 /* ---- on the device */

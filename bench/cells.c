@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench/clock.h"
 #include "bench/gpu.h"
 #include "common/bits.h"
 
@@ -76,6 +76,34 @@ bench_cells_fetch (struct bench_cells *c, char *why)
                                        c->rows * c->cell_len));
 }
 
+/* ---- as an engine */
+
+uint8_t *
+cells_engine_in (struct engine *e, size_t r, unsigned i)
+{
+  return bench_cells_in (&((struct cells_engine *) e)->cells, r, i);
+}
+
+uint8_t *
+cells_engine_out (struct engine *e, size_t r, unsigned j)
+{
+  return bench_cells_out (&((struct cells_engine *) e)->cells, r, j);
+}
+
+int
+cells_engine_load (struct engine *e, char *why)
+{
+  return bench_cells_load (&((struct cells_engine *) e)->cells, why);
+}
+
+int
+cells_engine_fetch (struct engine *e, char *why)
+{
+  return bench_cells_fetch (&((struct cells_engine *) e)->cells, why);
+}
+
+/* ---- the pipeline */
+
 /* One slice of one rect. */
 struct slice {
   size_t r, off, len;
@@ -137,15 +165,6 @@ run_stages (struct bench_cells *c, const struct bench_pipeline *p,
     }
   }
   return 0;
-}
-
-static double
-now (void)
-{
-  struct timespec ts;
-
-  clock_gettime (CLOCK_MONOTONIC, &ts);
-  return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
 static int

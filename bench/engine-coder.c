@@ -13,21 +13,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "bench/clock.h"
 #include "bench/engines.h"
 #include "bench/gpu.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
-#include "common/crc32c.h"
 #include "gf/coder-auto.h"
 #include "gf/coder.h"
 #include "gpu/coder-cuda.h"
 #include "gpu/kernels.h"
 
 #define DEFAULT_JOBS 8
-#define BLOCK_LEN 4096
 /* For kernels that are being compiled, in all. */
 #define MAX_SETTLE_MS 60000
 
@@ -59,15 +57,6 @@ struct coder_engine {
   int error;                    /* of the first job that failed */
   double last_done;             /* when, in seconds */
 };
-
-static double
-now (void)
-{
-  struct timespec ts;
-
-  clock_gettime (CLOCK_MONOTONIC, &ts);
-  return ts.tv_sec + ts.tv_nsec / 1e9;
-}
 
 static void
 job_done (struct coder_job *job, int error)
@@ -152,7 +141,7 @@ make_jobs (struct coder_engine *e)
 {
   const struct bench_case *bc = &e->bc;
   size_t cols = bc->matrix->cols, rows = bc->matrix->rows;
-  size_t nr_crcs = (cols + rows) * (bc->cell_len / BLOCK_LEN);
+  size_t nr_crcs = (cols + rows) * (bc->cell_len / CRC_BLOCK_LEN);
 
   e->nr_jobs = MIN (bc->slices ? bc->slices : DEFAULT_JOBS, bc->nr_rects);
   e->jobs = calloc (e->nr_jobs, sizeof e->jobs[0]);
@@ -230,7 +219,7 @@ open_coder (const struct engine_ops *ops, struct coder *coder,
   pthread_mutex_init (&e->lock, NULL);
   pthread_cond_init (&e->cond, NULL);
   if (bc->option && strcmp (bc->option, "crc") == 0 &&
-      bc->cell_len % BLOCK_LEN != 0)
+      bc->cell_len % CRC_BLOCK_LEN != 0)
     snprintf (why, BENCH_WHY_LEN, "CRCs are of blocks of 4096 bytes");
   else if (make_cells (e) == -1 || make_jobs (e) == -1)
     snprintf (why, BENCH_WHY_LEN, "memory: %m");
@@ -296,21 +285,10 @@ static int
 check_crcs (struct engine *engine, char *why)
 {
   struct coder_engine *e = (struct coder_engine *) engine;
-  size_t cols = e->bc.matrix->cols, cells = cols + e->bc.matrix->rows;
-  size_t nr = e->bc.cell_len / BLOCK_LEN;
+  const struct matrix *a = e->bc.matrix;
 
-  for (size_t n = 0; e->crc && n < e->bc.nr_rects * cells * nr; n++) {
-    size_t cell = n / nr % cells, r = n / nr / cells;
-    const uint8_t *p = cell < cols ? coder_in (engine, r, cell)
-                                   : coder_out (engine, r, cell - cols);
-
-    if (e->crc[n] != crc32c (p + n % nr * BLOCK_LEN, BLOCK_LEN)) {
-      snprintf (why, BENCH_WHY_LEN, "rect %zu, cell %zu, block %zu: the CRC "
-                "is not %08x", r, cell, n % nr, e->crc[n]);
-      return -1;
-    }
-  }
-  return 0;
+  return e->crc ? engine_check_crcs (engine, e->crc, e->bc.nr_rects, a->cols,
+                                     a->rows, e->bc.cell_len, why) : 0;
 }
 
 /* Who did how much. */

@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench/clock.h"
 #include "bench/engines.h"
 #include "common/bits.h"
 
@@ -175,15 +175,6 @@ part_main (void *opaque)
     for (size_t r = 0; r < e->bc.nr_rects; r++)
       code_range (e, r, off, end - off);
   return NULL;
-}
-
-static double
-now (void)
-{
-  struct timespec ts;
-
-  clock_gettime (CLOCK_MONOTONIC, &ts);
-  return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
 /* Part 0 is the caller's, who does those for which there is no thread,

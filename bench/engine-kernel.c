@@ -15,18 +15,15 @@
 #include "bench/gpu.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
-#include "common/crc32c.h"
 #include "gpu/kernel-params.h"
 #include "gpu/kernel-source.h"
 
 /* The tail of one launch leaves room for the head of the next. */
 #define NR_STREAMS 4
-#define BLOCK_LEN 4096
 
 struct kernel_engine {
-  struct engine engine;         /* first */
+  struct cells_engine base;     /* first */
   struct bench_gpu *gpu;
-  struct bench_cells cells;
   bool crc;
   CUmodule module;
   CUfunction function;
@@ -59,7 +56,7 @@ kernel_close (struct engine *engine)
   }
   if (e->fork)
     d->event_destroy (e->fork);
-  bench_cells_close (&e->cells);
+  bench_cells_close (&e->base.cells);
   free (e->host_crcs);
   free (e->params);
   free (e);
@@ -136,8 +133,8 @@ make_params (struct kernel_engine *e, const struct bench_case *bc, char *why)
     struct kernel_params *p = &e->params[r / per];
     uint32_t *cell = &p->cell[r % per * cells];
 
-    p->in_base = e->cells.in;
-    p->out_base = e->cells.out;
+    p->in_base = e->base.cells.in;
+    p->out_base = e->base.cells.out;
     p->tables = e->tables;
     p->crc = e->crcs ? e->crcs + r / per * per * e->nr_crcs * 4 : 0;
     p->cell_len = bc->cell_len;
@@ -176,11 +173,11 @@ make_crcs (struct kernel_engine *e, const struct bench_case *bc, char *why)
 
   if (!e->crc)
     return 0;
-  if (bc->cell_len % BLOCK_LEN != 0) {
+  if (bc->cell_len % CRC_BLOCK_LEN != 0) {
     snprintf (why, BENCH_WHY_LEN, "CRCs are of blocks of 4096 bytes");
     return -1;
   }
-  e->nr_crcs = (a->cols + a->rows) * (bc->cell_len / BLOCK_LEN);
+  e->nr_crcs = (a->cols + a->rows) * (bc->cell_len / CRC_BLOCK_LEN);
   e->host_crcs = calloc (bc->nr_rects * e->nr_crcs, 4);
   if (e->host_crcs == NULL) {
     snprintf (why, BENCH_WHY_LEN, "calloc: %m");
@@ -203,14 +200,14 @@ kernel_open (const struct bench_case *bc, char *why)
     snprintf (why, BENCH_WHY_LEN, "calloc: %m");
     return NULL;
   }
-  e->engine.ops = &engine_kernel;
+  e->base.engine.ops = &engine_kernel;
   e->gpu = gpu;
   e->crc = bc->option && strstr (bc->option, "crc");
-  if (bench_cells_open (&e->cells, gpu, bc, why) == 0 &&
+  if (bench_cells_open (&e->base.cells, gpu, bc, why) == 0 &&
       make_crcs (e, bc, why) == 0 && load_kernel (e, bc, why) == 0 &&
       make_params (e, bc, why) == 0 && make_streams (e, why) == 0)
-    return &e->engine;
-  kernel_close (&e->engine);
+    return &e->base.engine;
+  kernel_close (&e->base.engine);
   return NULL;
 }
 
@@ -253,55 +250,27 @@ kernel_raw (struct engine *engine, unsigned nr, double *seconds, char *why)
   return bench_gpu_time (e->gpu, launch, e, 1, seconds, why);
 }
 
-static uint8_t *
-kernel_in (struct engine *engine, size_t r, unsigned i)
-{
-  return bench_cells_in (&((struct kernel_engine *) engine)->cells, r, i);
-}
-
-static uint8_t *
-kernel_out (struct engine *engine, size_t r, unsigned j)
-{
-  return bench_cells_out (&((struct kernel_engine *) engine)->cells, r, j);
-}
-
-static int
-kernel_load (struct engine *engine, char *why)
-{
-  return bench_cells_load (&((struct kernel_engine *) engine)->cells, why);
-}
-
 static int
 kernel_fetch (struct engine *engine, char *why)
 {
   struct kernel_engine *e = (struct kernel_engine *) engine;
 
+  size_t len = e->base.cells.nr_rects * e->nr_crcs * sizeof e->host_crcs[0];
+
   if (e->crc && CU (e->gpu, why, memcpy_dtoh (e->host_crcs, e->crcs,
-                                              e->cells.nr_rects * e->nr_crcs *
-                                              4)) == -1)
+                                              len)) == -1)
     return -1;
-  return bench_cells_fetch (&e->cells, why);
+  return bench_cells_fetch (&e->base.cells, why);
 }
 
 static int
 kernel_check (struct engine *engine, char *why)
 {
   struct kernel_engine *e = (struct kernel_engine *) engine;
-  size_t nr = e->cells.cell_len / BLOCK_LEN;
+  const struct bench_cells *c = &e->base.cells;
 
-  for (size_t n = 0; e->crc && n < e->cells.nr_rects * e->nr_crcs; n++) {
-    size_t r = n / e->nr_crcs, cell = n % e->nr_crcs / nr;
-    const uint8_t *p = cell < e->cells.cols
-      ? kernel_in (engine, r, cell)
-      : kernel_out (engine, r, cell - e->cells.cols);
-
-    if (e->host_crcs[n] != crc32c (p + n % nr * BLOCK_LEN, BLOCK_LEN)) {
-      snprintf (why, BENCH_WHY_LEN, "rect %zu, cell %zu, block %zu: the CRC "
-                "is not %08x", r, cell, n % nr, e->host_crcs[n]);
-      return -1;
-    }
-  }
-  return 0;
+  return e->crc ? engine_check_crcs (engine, e->host_crcs, c->nr_rects,
+                                     c->cols, c->rows, c->cell_len, why) : 0;
 }
 
 const struct engine_ops engine_kernel = {
@@ -311,9 +280,9 @@ const struct engine_ops engine_kernel = {
   .gpu = true,
   .open = kernel_open,
   .close = kernel_close,
-  .in = kernel_in,
-  .out = kernel_out,
-  .load = kernel_load,
+  .in = cells_engine_in,
+  .out = cells_engine_out,
+  .load = cells_engine_load,
   .raw = kernel_raw,
   .fetch = kernel_fetch,
   .check = kernel_check,

@@ -103,6 +103,18 @@ extern uint8_t *bench_cells_out (struct bench_cells *, size_t r, unsigned j);
 extern int bench_cells_load (struct bench_cells *, char *why);
 extern int bench_cells_fetch (struct bench_cells *, char *why);
 
+/* An engine whose cells they are begins with this. */
+struct cells_engine {
+  struct engine engine;         /* first */
+  struct bench_cells cells;
+};
+
+/* For its engine_ops. */
+extern uint8_t *cells_engine_in (struct engine *, size_t r, unsigned i);
+extern uint8_t *cells_engine_out (struct engine *, size_t r, unsigned j);
+extern int cells_engine_load (struct engine *, char *why);
+extern int cells_engine_fetch (struct engine *, char *why);
+
 /* The copies and kernels of slices, over streams.  A slice is a range of
  * bytes of all cells of one rect.
  */

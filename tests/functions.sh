@@ -221,7 +221,7 @@ stop_raid ()
 {
   local rc=0
   kill "$raid_pid" || fail "stop_raid: the server is not there any more"
-  timeout $((60 * slow)) tail --pid="$raid_pid" -f /dev/null ||
+  timeout $((60 * slow)) tail -s 0.02 --pid="$raid_pid" -f /dev/null ||
     fail "stop_raid: still there after $((60 * slow)) s"
   wait "$raid_pid" || rc=$?
   raid_pid=

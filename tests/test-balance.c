@@ -1,6 +1,8 @@
 /* gpuraid: what coder auto chooses, with coders that only take (virtual)
  * time.
  *
+ * run-tests: no-thread
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

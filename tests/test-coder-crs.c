@@ -27,6 +27,12 @@ extern int jerasure_bitmatrix_decode (int k, int m, int w, int *bitmatrix,
 
 static uint64_t seed;
 
+#ifdef __SANITIZE_THREAD__      /* slow, and more cases show it nothing new */
+#define EFFORT 10
+#else
+#define EFFORT 40
+#endif
+
 /* Both, with workers and without. */
 static struct coder *coders[4];
 
@@ -102,7 +108,7 @@ test_against_jerasure (void **state)
 {
   struct ref_random rnd = { seed };
 
-  for (unsigned n = 0; n < 40; n++)
+  for (unsigned n = 0; n < EFFORT; n++)
     check_random (&rnd);
 }
 
@@ -184,7 +190,7 @@ test_styles (void **state)
   struct ref_random rnd = { seed };
   uint8_t coef[8 * 20];
 
-  for (unsigned n = 0; n < 8; n++) {
+  for (unsigned n = 0; n < EFFORT / 5; n++) {
     unsigned w = 2 + ref_below (&rnd, 7), rows = 1 + ref_below (&rnd, 8);
     unsigned cols = 1 + ref_below (&rnd, 20);
     size_t packet_len = 8 * (1 + ref_below (&rnd, 80));

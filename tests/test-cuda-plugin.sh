@@ -182,7 +182,7 @@ on_exit kill "$pid"
 fill
 verify "a daemon"
 kill "$pid"
-timeout 60 tail --pid="$pid" -f /dev/null || fail "the daemon did not end"
+timeout 60 tail -s 0.02 --pid="$pid" -f /dev/null || fail "the daemon did not end"
 launches "$tmp/report-daemon" || fail "the daemon launched nothing"
 
 # --- a scenario of the fault lab

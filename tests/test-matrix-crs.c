@@ -1,6 +1,8 @@
 /* gpuraid: the fields below GF(2^8), the generator of code crs, and bit
  * matrices, against Jerasure and by trying every minor.
  *
+ * run-tests: no-thread
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

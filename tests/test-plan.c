@@ -5,6 +5,8 @@
  * be had if it is in the span of what is read.  How few cells are enough
  * is found by trying all choices.
  *
+ * run-tests: no-thread
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

@@ -3,6 +3,8 @@
  * What comes out must be what encoding from scratch gives: new parity
  * after a write, old content for a reader or a rebuild.
  *
+ * run-tests: no-thread
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

@@ -1,6 +1,8 @@
 /* gpuraid: XOR programs: that they compute their matrix, and how many XORs
  * they take.
  *
+ * run-tests: no-thread
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

@@ -69,9 +69,8 @@ struct group {
 };
 
 struct gcrs {
-  struct engine e;
+  struct cells_engine base;     /* first */
   struct bench_gpu *gpu;
-  struct bench_cells cells;
   const struct variant *v;
   unsigned k, m, w, slices;
   struct group groups[2];       /* full launches, and what is left */
@@ -202,7 +201,7 @@ gcrs_close (struct engine *e)
       g->gpu->d->module_unload (g->groups[i].module);
   if (g->gpu)
     bench_gpu_free (g->gpu, g->bm);
-  bench_cells_close (&g->cells);
+  bench_cells_close (&g->base.cells);
   free (g);
 }
 
@@ -223,7 +222,7 @@ open_all (struct gcrs *g, const struct bench_case *bc, char *why)
       open_group (g, &g->groups[0], bits, why) == -1 ||
       open_group (g, &g->groups[1], bits, why) == -1)
     return -1;
-  return bench_cells_open (&g->cells, g->gpu, bc, why);
+  return bench_cells_open (&g->base.cells, g->gpu, bc, why);
 }
 
 static struct engine *
@@ -244,14 +243,15 @@ gcrs_open (const struct bench_case *bc, char *why)
     return NULL;
   }
   *g = (struct gcrs) {
-    .e.ops = &engine_gcrs, .v = v, .k = bc->matrix->cols, .m = bc->matrix->rows,
-    .w = bc->matrix->w, .slices = bc->slices ? bc->slices : SLICES,
+    .base.engine.ops = &engine_gcrs, .v = v,
+    .k = bc->matrix->cols, .m = bc->matrix->rows, .w = bc->matrix->w,
+    .slices = bc->slices ? bc->slices : SLICES,
   };
   if (open_all (g, bc, why) == -1) {
-    gcrs_close (&g->e);
+    gcrs_close (&g->base.engine);
     return NULL;
   }
-  return &g->e;
+  return &g->base.engine;
 }
 
 /* All launches of a group, for bytes off to off+len of nr_rects rects. */
@@ -260,9 +260,9 @@ launch_group (struct gcrs *g, const struct group *group, size_t r,
               size_t nr_rects, size_t off, size_t len, CUstream stream,
               char *why)
 {
-  CUdeviceptr in = g->cells.in + r * g->k * g->cells.cell_len + off;
-  CUdeviceptr out = g->cells.out + r * g->m * g->cells.cell_len + off;
-  long long size = g->cells.cell_len / 8, n = len / 8;
+  CUdeviceptr in = g->base.cells.in + r * g->k * g->base.cells.cell_len + off;
+  CUdeviceptr out = g->base.cells.out + r * g->m * g->base.cells.cell_len + off;
+  long long size = g->base.cells.cell_len / 8, n = len / 8;
   int k = g->k, m = g->m, w = g->w, first, dest;
   void *params[] = { &in, &out, &g->bm, &size, &n, &k, &m, &w, &first, &dest };
   unsigned width = THREADS / w * w;
@@ -296,10 +296,10 @@ static int
 launch_rects (void *opaque, char *why)
 {
   struct gcrs *g = opaque;
-  size_t len = g->cells.cell_len;
+  size_t len = g->base.cells.cell_len;
 
-  for (size_t r = 0; r < g->cells.nr_rects; r += MAX_GRID_Y) {
-    size_t nr = MIN (g->cells.nr_rects - r, MAX_GRID_Y);
+  for (size_t r = 0; r < g->base.cells.nr_rects; r += MAX_GRID_Y) {
+    size_t nr = MIN (g->base.cells.nr_rects - r, MAX_GRID_Y);
 
     for (unsigned i = 0; i < ARRAY_LEN (g->groups); i++)
       if (launch_group (g, &g->groups[i], r, nr, 0, len, g->gpu->stream,
@@ -313,30 +313,6 @@ static size_t
 gcrs_packet_len (unsigned w, size_t cell_len, const char *option)
 {
   return PACKET_LEN;
-}
-
-static uint8_t *
-gcrs_in (struct engine *e, size_t r, unsigned i)
-{
-  return bench_cells_in (&((struct gcrs *) e)->cells, r, i);
-}
-
-static uint8_t *
-gcrs_out (struct engine *e, size_t r, unsigned j)
-{
-  return bench_cells_out (&((struct gcrs *) e)->cells, r, j);
-}
-
-static int
-gcrs_load (struct engine *e, char *why)
-{
-  return bench_cells_load (&((struct gcrs *) e)->cells, why);
-}
-
-static int
-gcrs_fetch (struct engine *e, char *why)
-{
-  return bench_cells_fetch (&((struct gcrs *) e)->cells, why);
 }
 
 static int
@@ -357,7 +333,7 @@ gcrs_overall (struct engine *e, unsigned nr, double *seconds, char *why)
     .launch = launch_slice, .opaque = g,
   };
 
-  return bench_cells_overall (&g->cells, &p, true, nr, seconds, why);
+  return bench_cells_overall (&g->base.cells, &p, true, nr, seconds, why);
 }
 
 const struct engine_ops engine_gcrs = {
@@ -370,10 +346,10 @@ const struct engine_ops engine_gcrs = {
   .packet_len = gcrs_packet_len,
   .open = gcrs_open,
   .close = gcrs_close,
-  .in = gcrs_in,
-  .out = gcrs_out,
-  .load = gcrs_load,
+  .in = cells_engine_in,
+  .out = cells_engine_out,
+  .load = cells_engine_load,
   .raw = gcrs_raw,
-  .fetch = gcrs_fetch,
+  .fetch = cells_engine_fetch,
   .overall = gcrs_overall,
 };

@@ -26,8 +26,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench/clock.h"
 #include "bench/engines.h"
 #include "bench/gpu.h"
 #include "common/bits.h"
@@ -41,14 +41,13 @@ extern const char source_gibraltar[];
 #define POLYNOMIAL 0x11d
 
 struct gibraltar {
-  struct engine e;
+  struct cells_engine base;     /* first */
   struct bench_gpu *gpu;
   CUmodule module;
   CUfunction function;
-  size_t cell_len;
+  size_t cell_len;              /* base.cells has one rect, of buffers */
   size_t stride;                /* bytes of a buffer */
   unsigned rows;
-  struct bench_cells buffers;   /* a rect, whose cells are the buffers */
 };
 
 /* A column-reduced row is the row of values at r of the polynomials that
@@ -160,7 +159,7 @@ gibraltar_close (struct engine *e)
 
   if (g == NULL)
     return;
-  bench_cells_close (&g->buffers);
+  bench_cells_close (&g->base.cells);
   if (g->module)
     g->gpu->d->module_unload (g->module);
   free (g);
@@ -179,7 +178,7 @@ gibraltar_open (const struct bench_case *c, char *why)
     snprintf (why, BENCH_WHY_LEN, "calloc: %m");
     return NULL;
   }
-  g->e.ops = &engine_gibraltar;
+  g->base.engine.ops = &engine_gibraltar;
   g->cell_len = c->cell_len;
   g->rows = c->matrix->rows;
   g->stride = div_round_up (c->nr_rects * c->cell_len, UNIT) * UNIT;
@@ -187,11 +186,11 @@ gibraltar_open (const struct bench_case *c, char *why)
   packed.cell_len = g->stride;
   g->gpu = bench_gpu_get (why);
   if (g->gpu == NULL || compile (g, c, why) == -1 ||
-      bench_cells_open (&g->buffers, g->gpu, &packed, why) == -1) {
-    gibraltar_close (&g->e);
+      bench_cells_open (&g->base.cells, g->gpu, &packed, why) == -1) {
+    gibraltar_close (&g->base.engine);
     return NULL;
   }
-  return &g->e;
+  return &g->base.engine;
 }
 
 static uint8_t *
@@ -199,7 +198,7 @@ gibraltar_in (struct engine *e, size_t r, unsigned i)
 {
   struct gibraltar *g = (struct gibraltar *) e;
 
-  return bench_cells_in (&g->buffers, 0, i) + r * g->cell_len;
+  return bench_cells_in (&g->base.cells, 0, i) + r * g->cell_len;
 }
 
 static uint8_t *
@@ -207,19 +206,7 @@ gibraltar_out (struct engine *e, size_t r, unsigned j)
 {
   struct gibraltar *g = (struct gibraltar *) e;
 
-  return bench_cells_out (&g->buffers, 0, j) + r * g->cell_len;
-}
-
-static int
-gibraltar_load (struct engine *e, char *why)
-{
-  return bench_cells_load (&((struct gibraltar *) e)->buffers, why);
-}
-
-static int
-gibraltar_fetch (struct engine *e, char *why)
-{
-  return bench_cells_fetch (&((struct gibraltar *) e)->buffers, why);
+  return bench_cells_out (&g->base.cells, 0, j) + r * g->cell_len;
 }
 
 static int
@@ -238,7 +225,7 @@ launch_raw (void *opaque, char *why)
 {
   struct gibraltar *g = opaque;
 
-  return launch (g, g->buffers.in, g->buffers.out, why);
+  return launch (g, g->base.cells.in, g->base.cells.out, why);
 }
 
 static int
@@ -253,21 +240,21 @@ static int
 gibraltar_overall (struct engine *e, unsigned nr, double *seconds, char *why)
 {
   struct gibraltar *g = (struct gibraltar *) e;
-  struct timespec start, stop;
+  const struct bench_cells *c = &g->base.cells;
   CUdeviceptr in, out;
+  double start;
 
-  if (CU (g->gpu, why, mem_host_get_device_pointer (&in, g->buffers.host_in,
+  if (CU (g->gpu, why, mem_host_get_device_pointer (&in, c->host_in,
                                                     0)) == -1 ||
-      CU (g->gpu, why, mem_host_get_device_pointer (&out, g->buffers.host_out,
+      CU (g->gpu, why, mem_host_get_device_pointer (&out, c->host_out,
                                                     0)) == -1)
     return -1;
-  clock_gettime (CLOCK_MONOTONIC, &start);
+  start = now ();
   for (unsigned n = 0; n < nr; n++)
     if (launch (g, in, out, why) == -1 ||
         CU (g->gpu, why, stream_synchronize (g->gpu->stream)) == -1)
       return -1;
-  clock_gettime (CLOCK_MONOTONIC, &stop);
-  *seconds = stop.tv_sec - start.tv_sec + (stop.tv_nsec - start.tv_nsec) / 1e9;
+  *seconds = now () - start;
   return 0;
 }
 
@@ -282,8 +269,8 @@ const struct engine_ops engine_gibraltar = {
   .close = gibraltar_close,
   .in = gibraltar_in,
   .out = gibraltar_out,
-  .load = gibraltar_load,
+  .load = cells_engine_load,
   .raw = gibraltar_raw,
-  .fetch = gibraltar_fetch,
+  .fetch = cells_engine_fetch,
   .overall = gibraltar_overall,
 };

@@ -27,9 +27,8 @@ extern const char source_perasure[];
 #define OPTIONS "32 16 128"
 
 struct perasure {
-  struct engine e;
+  struct cells_engine base;     /* first */
   struct bench_gpu *gpu;
-  struct bench_cells cells;
   bool shared;                  /* SMPE */
   unsigned k, m, w, slices;
   unsigned longs;               /* of a packet */
@@ -142,7 +141,7 @@ open_all (struct perasure *g, const struct bench_case *bc, char *why)
     return -1;
   if ((g->shared ? load_masks : load_ints) (g, bits, nr, why) == -1)
     return -1;
-  return bench_cells_open (&g->cells, g->gpu, bc, why);
+  return bench_cells_open (&g->base.cells, g->gpu, bc, why);
 }
 
 static void
@@ -156,7 +155,7 @@ perasure_close (struct engine *e)
     g->gpu->d->module_unload (g->module);
   if (g->gpu)
     bench_gpu_free (g->gpu, g->bm);
-  bench_cells_close (&g->cells);
+  bench_cells_close (&g->base.cells);
   free (g);
 }
 
@@ -179,16 +178,16 @@ perasure_open (const struct bench_case *bc, const struct engine_ops *ops,
     return NULL;
   }
   *g = (struct perasure) {
-    .e.ops = ops, .shared = shared, .longs = longs, .k = bc->matrix->cols,
-    .m = bc->matrix->rows, .w = bc->matrix->w,
+    .base.engine.ops = ops, .shared = shared, .longs = longs,
+    .k = bc->matrix->cols, .m = bc->matrix->rows, .w = bc->matrix->w,
     .slices = bc->slices ? bc->slices : SLICES,
   };
   g->threads = threads_of (g);
   if (open_all (g, bc, why) == -1) {
-    perasure_close (&g->e);
+    perasure_close (&g->base.engine);
     return NULL;
   }
-  return &g->e;
+  return &g->base.engine;
 }
 
 /* One launch an output, for bytes off to off+len of nr_rects rects. */
@@ -196,9 +195,10 @@ static int
 launch (struct perasure *g, size_t r, size_t nr_rects, size_t off, size_t len,
         CUstream stream, char *why)
 {
-  CUdeviceptr data = g->cells.in + r * g->k * g->cells.cell_len + off;
-  CUdeviceptr coding = g->cells.out + r * g->m * g->cells.cell_len + off;
-  long long size = g->cells.cell_len / 8, n = len / 8;
+  const struct bench_cells *c = &g->base.cells;
+  CUdeviceptr data = c->in + r * g->k * c->cell_len + off;
+  CUdeviceptr coding = c->out + r * g->m * c->cell_len + off;
+  long long size = c->cell_len / 8, n = len / 8;
   int k = g->k, m = g->m, dest = 0;
   void *gmpe[] = { &data, &coding, &g->bm, &size, &n, &k, &m, &dest };
   void *smpe[] = { &data, &coding, &size, &n, &k, &m, &dest };
@@ -224,37 +224,13 @@ static int
 launch_rects (void *opaque, char *why)
 {
   struct perasure *g = opaque;
-  size_t nr_rects = g->cells.nr_rects;
+  size_t nr_rects = g->base.cells.nr_rects;
 
   for (size_t r = 0; r < nr_rects; r += MAX_GRID_Y)
-    if (launch (g, r, MIN (nr_rects - r, MAX_GRID_Y), 0, g->cells.cell_len,
+    if (launch (g, r, MIN (nr_rects - r, MAX_GRID_Y), 0, g->base.cells.cell_len,
                 g->gpu->stream, why) == -1)
       return -1;
   return 0;
-}
-
-static uint8_t *
-perasure_in (struct engine *e, size_t r, unsigned i)
-{
-  return bench_cells_in (&((struct perasure *) e)->cells, r, i);
-}
-
-static uint8_t *
-perasure_out (struct engine *e, size_t r, unsigned j)
-{
-  return bench_cells_out (&((struct perasure *) e)->cells, r, j);
-}
-
-static int
-perasure_load (struct engine *e, char *why)
-{
-  return bench_cells_load (&((struct perasure *) e)->cells, why);
-}
-
-static int
-perasure_fetch (struct engine *e, char *why)
-{
-  return bench_cells_fetch (&((struct perasure *) e)->cells, why);
 }
 
 static int
@@ -275,7 +251,7 @@ perasure_overall (struct engine *e, unsigned nr, double *seconds, char *why)
     .launch = launch_slice, .opaque = g,
   };
 
-  return bench_cells_overall (&g->cells, &p, true, nr, seconds, why);
+  return bench_cells_overall (&g->base.cells, &p, true, nr, seconds, why);
 }
 
 static struct engine *gmpe_open (const struct bench_case *, char *why);
@@ -283,10 +259,11 @@ static struct engine *smpe_open (const struct bench_case *, char *why);
 
 #define PERASURE(kind, text)                                            \
   .name = kind, .what = text, .options = OPTIONS, .gpu = true,          \
-  .parity = cauchy_good, .packet_len = packet_len,                       \
-  .close = perasure_close, .in = perasure_in, .out = perasure_out,      \
-  .load = perasure_load, .raw = perasure_raw, .fetch = perasure_fetch,  \
-  .overall = perasure_overall
+  .parity = cauchy_good, .packet_len = packet_len,                      \
+  .close = perasure_close,                                              \
+  .in = cells_engine_in, .out = cells_engine_out,                       \
+  .load = cells_engine_load, .fetch = cells_engine_fetch,               \
+  .raw = perasure_raw, .overall = perasure_overall
 
 const struct engine_ops engine_gmpe = {
   PERASURE ("gmpe", "PErasure: one launch an output, global memory"),

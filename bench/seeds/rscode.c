@@ -18,8 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench/clock.h"
 #include "bench/engines.h"
 #include "bench/seeds/rscode-part.h"
 #include "common/bits.h"
@@ -249,13 +249,11 @@ rscode_raw (struct engine *e, unsigned nr, double *seconds, char *why)
 static int
 rscode_overall (struct engine *e, unsigned nr, double *seconds, char *why)
 {
-  struct timespec start, stop;
+  double start = now ();
 
-  clock_gettime (CLOCK_MONOTONIC, &start);
   if (each_part ((struct rscode *) e, rscode_part_overall, nr, why) == -1)
     return -1;
-  clock_gettime (CLOCK_MONOTONIC, &stop);
-  *seconds = stop.tv_sec - start.tv_sec + (stop.tv_nsec - start.tv_nsec) / 1e9;
+  *seconds = now () - start;
   return 0;
 }
 

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "bench/clock.h"
 #include "bench/engines.h"
 #include "bench/seeds/cauchy.h"
 #include "bench/seeds/sobe.h"
@@ -219,15 +219,12 @@ static int
 sobe_c_raw (struct engine *e, unsigned nr, double *seconds, char *why)
 {
   struct sobe_c *s = (struct sobe_c *) e;
-  struct timespec start, end;
+  double start = now ();
 
-  clock_gettime (CLOCK_MONOTONIC, &start);
   for (unsigned n = 0; n < nr; n++)
     for (size_t r = 0; r < s->nr_rects; r++)
       s->code (sobe_c_in (e, r, 0), sobe_c_out (e, r, 0), s->threads);
-  clock_gettime (CLOCK_MONOTONIC, &end);
-  *seconds = (end.tv_sec - start.tv_sec) +
-    (end.tv_nsec - start.tv_nsec) / 1e9;
+  *seconds = now () - start;
   return 0;
 }
 

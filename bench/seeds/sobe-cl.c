@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench/clock.h"
 #include "bench/engines.h"
 #include "bench/seeds/cauchy.h"
 #include "bench/seeds/opencl.h"
@@ -45,15 +45,6 @@ struct sobe_cl {
   size_t local, global;         /* work items */
   struct sobe_phases phases;
 };
-
-static double
-now (void)
-{
-  struct timespec ts;
-
-  clock_gettime (CLOCK_MONOTONIC, &ts);
-  return ts.tv_sec + ts.tv_nsec / 1e9;
-}
 
 /* 0, or -1: why. */
 static int
