@@ -10,9 +10,7 @@
  * When anything fails the device is never used again, but what was
  * launched may still be running, and would write into cells that belong
  * to somebody else by then: gpu/device-thread.c waits for the whole
- * context before it gives the parts back.  An error that the driver
- * reports again and again ends the context, all its kernels included; any
- * other leaves them running to their end.
+ * context before it gives the parts back.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
