@@ -34,7 +34,6 @@
 #define SILENCE_MS 100          /* after the end of a context */
 
 #define BLOCK_LEN ((size_t) 4096)
-#define CUDA_ERROR_LAUNCH_FAILED 719
 
 /* ns */
 static uint64_t
