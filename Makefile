@@ -66,6 +66,7 @@ fuzzers := $(patsubst tests/%.c,build/fuzz/%,$(fuzz_c))
 # A driver and a run-time compiler for machines that have none; see
 # docs/testing.md.
 fake_cuda := build/tests/fake-cuda/libcuda.so.1 \
+	build/tests/fake-cuda/old/libcuda.so.1 \
 	build/tests/fake-cuda/libnvrtc.so.13
 
 all: $(if $(plugin),$(OUT)/nbdkit-gpuraid-plugin.so) \
@@ -157,6 +158,14 @@ build/tests/fake-cuda/emulator.o: $(wildcard tests/fake-cuda/*.h) scripts/embed
 	$(fake_cc) -c -o $@ $(@:.o=.text.c)
 build/tests/fake-cuda/libcuda.so.1: \
 		$(call fake_o,device settings counters errors memory copy \
+		stream event module scheduler fiber)
+	$(CC) -shared -pthread -Wl,-Bsymbolic,-soname,$(@F) -o $@ $^ -ldl
+# A driver before CUDA 13.
+build/tests/fake-cuda/old/%.o: tests/fake-cuda/%.c
+	@mkdir -p $(@D)
+	$(fake_cc) -DFAKE_CUDA_OLD -MMD -MP -c -o $@ $<
+build/tests/fake-cuda/old/libcuda.so.1: \
+		$(call fake_o,device settings counters errors memory old/copy \
 		stream event module scheduler fiber)
 	$(CC) -shared -pthread -Wl,-Bsymbolic,-soname,$(@F) -o $@ $^ -ldl
 build/tests/fake-cuda/libnvrtc.so.13: \

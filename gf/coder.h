@@ -10,6 +10,7 @@
 #ifndef GPURAID_CODER_H
 #define GPURAID_CODER_H
 
+#include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -65,6 +66,7 @@ struct coder_ops {
 
 struct coder {
   const struct coder_ops *ops;
+  unsigned nr_inside;           /* threads in submit; atomic, 0 at first */
 };
 
 /* isal takes packets with XOR programs, gf-complete one by one: no
@@ -89,7 +91,9 @@ coder_start (struct coder *c, void *arena, size_t arena_len)
 static inline void
 coder_submit (struct coder *c, struct coder_job *job)
 {
+  __atomic_add_fetch (&c->nr_inside, 1, __ATOMIC_RELAXED);
   c->ops->submit (c, job);
+  __atomic_sub_fetch (&c->nr_inside, 1, __ATOMIC_RELEASE);
 }
 
 static inline unsigned
@@ -98,11 +102,17 @@ coder_shares (struct coder *c, struct coder_share *share)
   return c->ops->shares (c, share);
 }
 
+/* A job may be done, by another thread, before the one that submitted it has
+ * come back: that one is waited for.  So never from a job's done.
+ */
 static inline void
 coder_free (struct coder *c)
 {
-  if (c)
+  if (c) {
+    while (__atomic_load_n (&c->nr_inside, __ATOMIC_ACQUIRE) > 0)
+      sched_yield ();
     c->ops->free (c);
+  }
 }
 
 #endif

@@ -31,9 +31,9 @@
 #define SPIN_LARGE (25 * US)
 #define NAP_MAX (1000 * US)
 #define HANG_S 10
+#define SILENCE_MS 100          /* after the end of a context */
 
 #define BLOCK_LEN ((size_t) 4096)
-#define CUDA_ERROR_LAUNCH_FAILED 719
 
 /* ns */
 static uint64_t
@@ -117,6 +117,25 @@ finish (struct gpu_device *dev, struct list *done)
                       list_item (l, struct job_part, link), true);
 }
 
+/* Until nothing that was launched writes any more.  An error that comes
+ * again and again is the context's end, and that of its kernels; but a copy
+ * that another engine of the device was at may still go on, and there is
+ * nothing left to ask.  What is in flight takes milliseconds, so wait for a
+ * long time of that kind.  An error that does not come again was only that
+ * of a call.
+ */
+static void
+wait_for_silence (struct gpu_device *dev)
+{
+  const struct timespec pause = { .tv_nsec = SILENCE_MS * 1000000 };
+
+  for (unsigned i = 0; i < 3; i++)
+    if (device_enter (dev) == CUDA_SUCCESS &&
+        dev->driver->ctx_synchronize () == CUDA_SUCCESS)
+      return;
+  nanosleep (&pause, NULL);
+}
+
 /* The device has failed: give back what it has, once it can't write. */
 static void
 give_up (struct gpu_device *dev)
@@ -133,9 +152,8 @@ give_up (struct gpu_device *dev)
     dev->asleep = false;
     list_splice (&dev->running, &dev->launched);
   }
-  /* Success: all is over.  Else the context is dead. */
-  (void) device_enter (dev);
-  (void) dev->driver->ctx_synchronize ();
+  if (!list_empty (&dev->running))
+    wait_for_silence (dev);
   for (struct list *l; (l = list_pop (&dev->running)) != NULL; )
     list_append (&parts, &list_item (l, struct lane, link)->part->link);
   __atomic_store_n (&dev->bytes_in_flight, 0, __ATOMIC_RELAXED);

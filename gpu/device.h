@@ -37,6 +37,13 @@
 /* The most that the tables of a matrix may take. */
 #define DEVICE_MAX_TABLES ((size_t) 2 << 20)
 
+/* Of a lane's pinned memory; longer tables go to the device from where they
+ * are, which may wait.
+ */
+#define LANE_CRC_LEN (DEVICE_MAX_CRCS * sizeof (uint32_t))
+#define LANE_TABLES_LEN ((size_t) 64 << 10)
+#define LANE_HOST_LEN (LANE_CRC_LEN + LANE_TABLES_LEN)
+
 struct gpu_device;
 struct kernel;
 struct staged;
@@ -135,7 +142,7 @@ extern int device_start (struct gpu_device *, const struct device_owner *,
 /* Nothing is in flight.  The thread ends. */
 extern void device_stop (struct gpu_device *);
 
-/* A free lane, or NULL.  Any thread. */
+/* device-launch.c: a free lane, or NULL.  Any thread. */
 extern struct lane *device_take (struct gpu_device *, bool small);
 /* Launch the part in the lane that was taken.  It comes back through
  * owner->done, whatever happens.  Any thread; takes microseconds.

@@ -28,6 +28,7 @@ typedef struct CUevent_st *CUevent;
 #define CUDA_SUCCESS 0
 #define CUDA_ERROR_OUT_OF_MEMORY 2
 #define CUDA_ERROR_NOT_READY 600
+#define CUDA_ERROR_LAUNCH_FAILED 719
 
 #define CU_EVENT_DEFAULT 0
 #define CU_EVENT_BLOCKING_SYNC 1

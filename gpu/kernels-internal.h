@@ -1,4 +1,4 @@
-/* gpuraid: what the two files of the kernels share.
+/* gpuraid: what the files of the kernels share.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -80,6 +80,10 @@ struct kernels {
 };
 
 extern void kernel_free (struct kernel *);
+
+/* kernels-generic.c */
+/* Find a kernel's generic function on all devices that there still are. */
+extern void kernel_find_generic (struct kernels *, struct kernel *);
 extern CUresult kernel_function (struct gpu_device *, CUmodule,
                                  const char *name, CUfunction *);
 

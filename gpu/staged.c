@@ -175,16 +175,20 @@ staged_launch (struct staged *s, unsigned nr, const struct job_part *p,
   if ((r = copy (d, &g->in, s->in)))
     return r;
   *call = "cuEventRecord";
-  if ((r = d->event_record (g->arrived, s->in)) ||
-      (r = d->stream_wait_event (s->code, g->arrived, 0)))
+  if ((r = d->event_record (g->arrived, s->in)))
+    return r;
+  *call = "cuStreamWaitEvent";
+  if ((r = d->stream_wait_event (s->code, g->arrived, 0)))
     return r;
   *call = "cuLaunchKernel";
   if ((r = d->launch_kernel (k->function, params->nr_tiles, p->nr_rects, 1,
                              k->shape.block, 1, 1, 0, s->code, args, NULL)))
     return r;
   *call = "cuEventRecord";
-  if ((r = d->event_record (g->coded, s->code)) ||
-      (r = d->stream_wait_event (s->out, g->coded, 0)))
+  if ((r = d->event_record (g->coded, s->code)))
+    return r;
+  *call = "cuStreamWaitEvent";
+  if ((r = d->stream_wait_event (s->out, g->coded, 0)))
     return r;
   *call = "cuMemcpyBatchAsync";
   if ((r = copy (d, &g->out, s->out)))

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -116,6 +117,21 @@ start_coder (const struct cuda_options *options)
   if (coder_start (c, arena, len) == -1)
     fail_msg ("it did not start: %s", messages);
   return c;
+}
+
+struct kernels_state
+wait_for_kernels (struct coder *c)
+{
+  struct kernels_state s;
+
+  for (unsigned i = 0; i < 60000; i++) {
+    coder_cuda_kernels (c, &s);
+    if (s.nr_wanted == 0)
+      return s;
+    usleep (1000);
+  }
+  fail_msg ("kernels still wanted after a minute");
+  return s;
 }
 
 struct matrix *

@@ -7,6 +7,7 @@
 #define GPURAID_CUDA_CODER_H
 
 #include "gpu/coder-cuda.h"
+#include "gpu/kernels.h"
 #include "tests/cuda-job.h"
 
 extern uint64_t seed;
@@ -28,6 +29,9 @@ extern unsigned nr_of (const char *text);
 extern struct cuda_options plain_options (void);
 extern struct coder *new_coder (const struct cuda_options *);
 extern struct coder *start_coder (const struct cuda_options *);
+
+/* Until no kernel is being made. */
+extern struct kernels_state wait_for_kernels (struct coder *);
 
 extern struct matrix *random_matrix (struct ref_random *, unsigned rows,
                                      unsigned cols);

@@ -63,7 +63,8 @@ use_fake_cuda (void)
     assert (slash);
     *slash = '\0';
   }
-  cuda = load (root, "libcuda.so.1");
+  cuda = load (root, getenv ("FAKE_CUDA_OLD") ? "old/libcuda.so.1"
+               : "libcuda.so.1");
   load (root, "libnvrtc.so.13");
   configure = (void (*) (void)) dlsym (cuda, "fakeConfigure");
   count = (long long (*) (const char *)) dlsym (cuda, "fakeCount");

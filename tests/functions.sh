@@ -123,7 +123,7 @@ use_fake_cuda ()
 {
   local dir=build/tests/fake-cuda
   [ -e "$dir/libcuda.so.1" ] || fail "no $dir/libcuda.so.1: run make"
-  export LD_LIBRARY_PATH=$PWD/$dir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  export LD_LIBRARY_PATH=$PWD/${FAKE_CUDA_OLD:+$dir/old:$PWD/}$dir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 }
 
 # wait_for SECONDS COMMAND...: until the command succeeds.

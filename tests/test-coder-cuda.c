@@ -339,7 +339,7 @@ lose_device (unsigned nr)
 {
   char name[40], value[40];
 
-  snprintf (name, sizeof name, "launches_%u", nr);
+  snprintf (name, sizeof name, "launches:%u", nr);
   snprintf (value, sizeof value, "%lld:%u", fake_cuda_count (name) + 20, nr);
   fake_cuda_set ("FAKE_CUDA_LOST_AFTER", value);
 }

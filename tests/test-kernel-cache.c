@@ -24,21 +24,6 @@
 
 /* ---- kernels of their own -------------------------------------------- */
 
-static struct kernels_state
-wait_for_kernels (struct coder *c)
-{
-  struct kernels_state s;
-
-  for (unsigned i = 0; i < 60000; i++) {
-    coder_cuda_kernels (c, &s);
-    if (s.nr_wanted == 0)
-      return s;
-    usleep (1000);
-  }
-  fail_msg ("kernels still wanted after a minute");
-  return s;
-}
-
 /* Files in it; with overwrite, each of them one byte changed, here. */
 static unsigned
 each_file (const char *path, bool overwrite, off_t off)

@@ -159,6 +159,9 @@ cuMemsetD8Async (CUdeviceptr to, unsigned char byte, size_t len,
   return fake_leave (CUDA_SUCCESS);
 }
 
+/* Drivers before CUDA 13 have no copies in batches. */
+#ifndef FAKE_CUDA_OLD
+
 static bool
 are_good_attributes (const CUmemcpyAttributes *a, const size_t *first,
                      size_t nr_attributes, size_t nr)
@@ -199,6 +202,7 @@ cuMemcpyBatchAsync_v2 (CUdeviceptr *dst, CUdeviceptr *src, size_t *len,
         (!is_host_range ((void *) src[i]) &&
          !is_device_range (src[i], len[i], c)))
       return fake_leave (CUDA_ERROR_INVALID_VALUE);
+  fake.device[c->device].nr_batches++;
   for (size_t i = nr; r == CUDA_SUCCESS && i-- > 0; )
     r = add_copy (c, s, (void *) dst[i], (void *) src[i], len[i], &wait);
   if (r == CUDA_SUCCESS && wait) {
@@ -207,3 +211,5 @@ cuMemcpyBatchAsync_v2 (CUdeviceptr *dst, CUdeviceptr *src, size_t *len,
   }
   return fake_leave (r);
 }
+
+#endif

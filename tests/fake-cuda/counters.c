@@ -69,6 +69,9 @@ fakeCount (const char *name)
   if (sscanf (name, "launches:%d", &device) == 1 && device >= 0 &&
       device < MAX_DEVICES)
     r = fake.device[device].nr_launches;
+  if (sscanf (name, "batches:%d", &device) == 1 && device >= 0 &&
+      device < MAX_DEVICES)
+    r = fake.device[device].nr_batches;   /* of copies */
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
     if (strcmp (names[i].name, name) == 0)
       r = *names[i].counter;
@@ -97,7 +100,8 @@ print_report (void)
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
     fprintf (f, "%s=%llu\n", names[i].name, *names[i].counter);
   for (int i = 0; i < fake.nr_devices; i++)
-    fprintf (f, "launches_%d=%llu\n", i, fake.device[i].nr_launches);
+    fprintf (f, "launches_%d=%llu\nbatches_%d=%llu\n",
+             i, fake.device[i].nr_launches, i, fake.device[i].nr_batches);
   fprintf (f, "live=%lld\n", count_live ());
   fclose (f);
 }

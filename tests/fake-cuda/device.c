@@ -49,8 +49,11 @@ fake_enter (const char *symbol, enum need need, struct CUctx_st **ctx)
   }
   if (r == CUDA_SUCCESS && symbol) {
     r = fake_fault (symbol, current ? current->device : -1);
-    if (need == NEED_CONTEXT && fake_is_sticky (r))
+    if (need == NEED_CONTEXT && fake_is_sticky (r)) {
+      /* What runs ends with its context, so it is over once that is known. */
       current->error = r;
+      stream_wait_all (current);
+    }
   }
   if (r != CUDA_SUCCESS)
     pthread_mutex_unlock (&fake.lock);

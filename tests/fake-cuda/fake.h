@@ -131,7 +131,7 @@ struct device {
   struct CUctx_st ctx;          /* the primary one */
   bool lost;
   size_t used;                  /* of its memory */
-  unsigned long long nr_launches;
+  unsigned long long nr_launches, nr_batches;
 };
 
 struct counters {

@@ -1,0 +1,179 @@
+/* gpuraid: launch parts on a CUDA device.
+ *
+ * A lane is all that a launch needs, so that nothing is allocated and
+ * nothing waits: an event, pinned memory into which the kernel puts its
+ * CRCs, and room on the device for the tables of a generic kernel, which
+ * go there in the launch's own stream just before it.  Tables that stay on
+ * the device for each matrix were the alternative: allocating and freeing
+ * them waits for the whole device.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <string.h>
+
+#include "common/bits.h"
+#include "common/cleanup.h"
+#include "gpu/device.h"
+#include "gpu/kernels.h"
+#include "gpu/staged.h"
+
+/* Threads in place: enough to keep the link busy, and few, so that what is
+ * read first is written first, and that something small which comes along
+ * does not queue behind megabytes of reads.  With CRCs a thread takes
+ * longer.
+ */
+#define IN_PLACE_THREADS 8192u
+#define IN_PLACE_CRC_THREADS 32768u
+
+struct lane *
+device_take (struct gpu_device *dev, bool small)
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&dev->lock);
+  struct list *l;
+
+  if (dev->failed)
+    return NULL;
+  l = list_pop (&dev->free[small]);
+  if (l == NULL)
+    return NULL;
+  dev->nr_launching++;
+  return list_item (l, struct lane, link);
+}
+
+static void
+fill_params (struct lane *s, const struct job_part *p)
+{
+  const struct matrix *a = p->job->matrix;
+  const uint8_t *zero = s->dev->arena - p->off;
+  const uint8_t *const *in = p->job->in + p->first_rect * a->cols;
+  uint8_t *const *out = p->job->out + p->first_rect * a->rows;
+  struct kernel_params *params = &s->params;
+  uint32_t *cell = params->cell;
+
+  params->in_base = params->out_base = s->dev->base;
+  params->crc = p->job->crc ? s->crc : 0;
+  params->cell_len = p->len;
+  params->nr_rects = p->nr_rects;
+  params->cols = a->cols;
+  params->rows = a->rows;
+  params->packet_len = a->packet_len;
+  params->w = a->w;
+  for (size_t r = 0; r < p->nr_rects; r++) {
+    for (unsigned i = 0; i < a->cols; i++)
+      *cell++ = (size_t) (*in++ - zero) / 64;
+    for (unsigned j = 0; j < a->rows; j++)
+      *cell++ = (size_t) (*out++ - zero) / 64;
+  }
+}
+
+/* What is in s->host stays until the launch is over, whose lane it is. */
+static CUresult
+send_tables (struct lane *s, const struct kernel_choice *k)
+{
+  const void *from = k->tables;
+  CUresult r;
+
+  s->params.tables = s->tables;
+  if (s->tables_of == k->serial)
+    return CUDA_SUCCESS;
+  if (k->tables_len <= LANE_TABLES_LEN) {
+    memcpy (s->host + LANE_CRC_LEN, from, k->tables_len);
+    from = s->host + LANE_CRC_LEN;
+  }
+  r = s->dev->driver->memcpy_htod_async (s->tables, from, k->tables_len,
+                                         s->stream);
+  s->tables_of = r == CUDA_SUCCESS ? k->serial : 0;
+  return r;
+}
+
+/* Alone on the device the copies of a part would not overlap with those of
+ * another one.
+ */
+static bool
+is_staged (const struct gpu_device *dev, const struct lane *s,
+           const struct job_part *p)
+{
+  return !s->small && staged_takes (dev->staged, p) &&
+    __atomic_load_n (&dev->bytes_in_flight, __ATOMIC_RELAXED) > p->bytes;
+}
+
+static CUresult
+launch_in_place (struct lane *s, const struct job_part *p,
+                 const struct kernel_choice *k, const char **call)
+{
+  const struct driver *d = s->dev->driver;
+  unsigned most = (p->job->crc ? IN_PLACE_CRC_THREADS : IN_PLACE_THREADS) /
+    k->shape.block;
+  unsigned x = MIN (s->params.nr_tiles, most);
+  unsigned y = MIN (p->nr_rects, div_round_up (most, x));
+  void *params[] = { &s->params };
+  CUresult r;
+
+  *call = "cuLaunchKernel";
+  r = d->launch_kernel (k->function, x, y, 1, k->shape.block, 1, 1, 0,
+                        s->stream, params, NULL);
+  if (r)
+    return r;
+  *call = "cuEventRecord";
+  return d->event_record (s->event, s->stream);
+}
+
+static CUresult
+launch (struct lane *s, const struct job_part *p, const char **call)
+{
+  struct gpu_device *dev = s->dev;
+  struct kernel_choice k;
+  CUresult r;
+
+  *call = "cuCtxSetCurrent";
+  r = device_enter (dev);
+  if (r)
+    return r;
+  kernel_choose (p->kernel, dev, &k);
+  fill_params (s, p);
+  s->params.nr_tiles = kernel_tiles (&k.shape, p->len);
+  if (k.tables) {
+    *call = "cuMemcpyHtoDAsync";
+    r = send_tables (s, &k);
+    if (r)
+      return r;
+  }
+  if (dev->fail_after &&
+      __atomic_add_fetch (&dev->nr_launches, 1, __ATOMIC_RELAXED) >
+      dev->fail_after) {
+    __atomic_store_n (&dev->broken, true, __ATOMIC_RELAXED);
+    *call = "cuLaunchKernel";
+    return CUDA_ERROR_LAUNCH_FAILED;
+  }
+  /* Tables went by the lane's own stream. */
+  if (k.tables == NULL && is_staged (dev, s, p))
+    return staged_launch (dev->staged, s - dev->lane, p, &k, &s->params,
+                          s->event, call);
+  return launch_in_place (s, p, &k, call);
+}
+
+void
+device_launch (struct lane *s, struct job_part *p)
+{
+  struct gpu_device *dev = s->dev;
+  const char *call;
+  CUresult r;
+
+  s->part = p;
+  __atomic_add_fetch (&dev->bytes_in_flight, p->bytes, __ATOMIC_RELAXED);
+  r = launch (s, p, &call);
+  if (r != CUDA_SUCCESS)
+    device_fail (dev, call, r);
+
+  /* The thread takes it from here, also what was not launched. */
+  {
+    ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&dev->lock);
+
+    list_append (&dev->launched, &s->link);
+    dev->nr_launching--;
+    __atomic_add_fetch (&dev->nr_news, 1, __ATOMIC_RELEASE);
+    if (dev->asleep)
+      pthread_cond_broadcast (&dev->wake);
+  }
+}

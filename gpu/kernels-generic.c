@@ -1,0 +1,139 @@
+/* gpuraid: load the generic kernels.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "common/bits.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "gpu/compiler.h"
+#include "gpu/kernels-internal.h"
+
+/* From the machine code in the plugin; where that has nothing for this
+ * device, and on a driver older than it, from the source.
+ */
+static int
+load_image (struct kernels *ks, struct gpu_device *dev,
+            const struct kernel_image *image, CUmodule *module)
+{
+  CLEANUP_FREE void *code = NULL;
+  char buf[DRIVER_ERROR_LEN] = "none in this build", why[256];
+  CUresult r;
+  size_t len;
+
+  if (*image->len > 0) {
+    r = dev->driver->module_load_data (module, image->image);
+    if (r == CUDA_SUCCESS)
+      return 0;
+    driver_error (dev->driver, r, buf);
+  }
+  if (compiler_version (why, sizeof why) == NULL) {
+    log_error ("%s: machine code: %s; and %s to compile it", dev->name, buf,
+               why);
+    return -1;
+  }
+  if (kernels_code (ks, image->source, dev->arch, &code, &len) == -1)
+    return -1;
+  r = dev->driver->module_load_data (module, code);
+  if (r == CUDA_SUCCESS)
+    return 0;
+  log_error ("%s: cuModuleLoadData: %s", dev->name,
+             driver_error (dev->driver, r, buf));
+  return -1;
+}
+
+/* The images of all generic kernels, each once; returns how many. */
+static unsigned
+generic_images (const struct kernel_image *image[MAX_IMAGES])
+{
+  static const uint8_t one = 1;
+  struct matrix *a[] = {
+    matrix_new (1, 1, &one), matrix_new_packets (8, 512, 1, 1, &one),
+  };
+  unsigned nr = 0;
+
+  for (unsigned i = 0; i < ARRAY_LEN (a); i++) {
+    struct kernel_shape shape;
+    size_t len;
+    void *tables = a[i] ? kernel_generic (a[i], false, &len, &shape) : NULL;
+
+    if (tables && (nr == 0 || image[0] != shape.image))
+      image[nr++] = shape.image;
+    free (tables);
+    matrix_free (a[i]);
+  }
+  return nr;
+}
+
+bool
+kernels_built_in (void)
+{
+  const struct kernel_image *image[MAX_IMAGES];
+
+  return generic_images (image) > 0 && *image[0]->len > 0;
+}
+
+int
+kernels_add_device (struct kernels *ks, struct gpu_device *dev)
+{
+  struct generic *g = &ks->generic[dev->index];
+  char buf[DRIVER_ERROR_LEN];
+  CUresult r;
+
+  assert (dev->index == ks->nr_devices &&
+          ks->nr_devices < KERNELS_MAX_DEVICES);
+  r = device_enter (dev);
+  if (r != CUDA_SUCCESS) {
+    log_error ("%s: cuCtxSetCurrent: %s", dev->name,
+               driver_error (dev->driver, r, buf));
+    return -1;
+  }
+  g->nr = generic_images (g->image);
+  if (g->nr == 0) {
+    log_error ("out of memory");
+    return -1;
+  }
+  for (unsigned i = 0; i < g->nr; i++)
+    if (load_image (ks, dev, g->image[i], &g->module[i]) == -1)
+      return -1;
+  ks->device[ks->nr_devices++] = dev;
+  return 0;
+}
+
+/* Asking for an attribute has the driver load the kernel now, and not when
+ * it is launched.
+ */
+CUresult
+kernel_function (struct gpu_device *dev, CUmodule module, const char *name,
+                 CUfunction *function)
+{
+  int regs;
+  CUresult r = dev->driver->module_get_function (function, module, name);
+
+  return r ? r
+    : dev->driver->func_get_attribute (&regs, CU_FUNC_ATTRIBUTE_NUM_REGS,
+                                       *function);
+}
+
+void
+kernel_find_generic (struct kernels *ks, struct kernel *k)
+{
+  for (unsigned i = 0; i < ks->nr_devices; i++) {
+    struct gpu_device *dev = ks->device[i];
+    const struct generic *g = &ks->generic[i];
+    CUresult r;
+
+    if (device_failed (dev))
+      continue;
+    r = device_enter (dev);
+    for (unsigned j = 0; r == CUDA_SUCCESS && j < g->nr; j++)
+      if (g->image[j] == k->generic_shape.image)
+        r = kernel_function (dev, g->module[j], k->generic_shape.name,
+                             &k->generic[i]);
+    if (r != CUDA_SUCCESS)
+      device_fail (dev, "cuModuleGetFunction", r);
+  }
+}
