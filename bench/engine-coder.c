@@ -375,7 +375,7 @@ open_auto (const struct bench_case *bc, char *why)
 
   if (bench_gpu_count (why) == 0)
     return NULL;
-  near = new_isal (bc);
+  near = coder_isal_new (coder_auto_near_workers (bc->threads));
   cuda = new_cuda (bc);
   if (near && cuda)
     both = coder_auto_new (near, cuda, bc->matrix, bc->cell_len);

@@ -29,6 +29,16 @@ extern struct coder *coder_auto_new (struct coder *near, struct coder *far,
                                      const struct matrix *matrix,
                                      size_t cell_len);
 
+/* How many workers near should have on so many processors, beside the
+ * thread that submits.  Two are left to the threads that keep far busy: with
+ * all 16 of a host taken, its device did 28 GB/s rather than 45 (10+4).
+ */
+static inline unsigned
+coder_auto_near_workers (unsigned nr_cpus)
+{
+  return nr_cpus >= 4 ? nr_cpus - 3 : nr_cpus - 1;
+}
+
 #define CODER_AUTO_MAX_POINTS 12
 
 /* What start measured: jobs of the matrix, each alone. */

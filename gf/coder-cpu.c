@@ -44,8 +44,8 @@ struct task {
   size_t nr_pieces;             /* in a rect; the last may be shorter */
 };
 
-static int
-nr_cpus (void)
+unsigned
+coder_nr_cpus (void)
 {
   cpu_set_t set;
   long nr;
@@ -64,7 +64,7 @@ cpu_coder_init (struct cpu_coder *c, const struct coder_ops *ops,
   c->coder.ops = ops;
   c->cpu = cpu;
   if (nr_threads < 0)
-    nr_threads = nr_cpus () - 1;
+    nr_threads = coder_nr_cpus () - 1;
   c->workers = workers_new (nr_threads);
   return c->workers ? 0 : -1;
 }

@@ -69,6 +69,9 @@ struct coder {
   unsigned nr_inside;           /* threads in submit; atomic, 0 at first */
 };
 
+/* How many processors this process may use; 1 or more. */
+extern unsigned coder_nr_cpus (void);
+
 /* isal takes packets with XOR programs, gf-complete one by one: no
  * arithmetic is common to the two.
  *

@@ -63,7 +63,9 @@ new_cuda (const struct coder_choice *choice)
 static struct coder *
 new_auto (const struct coder_choice *choice)
 {
-  struct coder *near = coder_isal_new (choice->nr_threads);
+  struct coder *near = coder_isal_new (choice->nr_threads >= 0
+    ? choice->nr_threads
+    : (int) coder_auto_near_workers (coder_nr_cpus ()));
   struct coder *far = near ? new_cuda (choice) : NULL;
 
   if (far)      /* takes both, also where it fails */

@@ -19,6 +19,7 @@ extern const char source_specialised[];
 /* What the frame is told: see gpu/kernels/specialised.cuh. */
 struct kernel_frame {
   unsigned block, bytes, min_blocks, w;
+  bool signed_cells;
   unsigned crc_words, crc_stride, crc_step;
 };
 

@@ -300,6 +300,8 @@ kernel_source_begin (FILE *fp, const struct matrix *a, bool crc,
 {
   fprintf (fp, "#define COLS %u\n#define ROWS %u\n", a->cols, a->rows);
   fprintf (fp, "#define BLOCK %u\n#define BYTES %u\n", f->block, f->bytes);
+  if (f->signed_cells)
+    fprintf (fp, "#define CELL_NR int\n");
   if (f->min_blocks > 0)
     fprintf (fp, "#define MIN_BLOCKS %u\n", f->min_blocks);
   fprintf (fp, "#define W %u\n#define PACKET_LEN %zu\n", f->w, a->packet_len);
@@ -328,6 +330,7 @@ kernel_source_bytes (const struct matrix *a, bool crc,
   const struct kernel_frame frame = {
     .block = crc ? CRC_BLOCK_LEN / CRC_BYTES : t->block, .bytes = bytes,
     .min_blocks = crc ? 0 : t->min_blocks,
+    .signed_cells = t->signed_cells,
     .w = 1, .crc_words = 4, .crc_stride = 4, .crc_step = CRC_BYTES,
   };
   struct writer w = { .a = a, .group = t->group, .multiply = t->multiply,
@@ -356,25 +359,29 @@ kernel_source_bytes (const struct matrix *a, bool crc,
 void
 kernel_tune (const struct matrix *a, bool crc, struct kernel_tuning *t)
 {
-  static const struct kernel_tuning small = { .bytes = 8, .block = 128 },
+  static const struct kernel_tuning
+    small = { .bytes = 8, .block = 128 },
     medium = { .bytes = 16, .block = 64, .min_blocks = 6,
                .share = KERNEL_SHARE_EVEN },
-    wide = { .bytes = 8, .block = 64, .min_blocks = 6,
-             .share = KERNEL_SHARE_EVEN },
-    high = { .bytes = 8, .block = 128, .min_blocks = 4,
+    wide = { .bytes = 8, .block = 128, .min_blocks = 4, .multiply = 7 },
+    very_wide = { .bytes = 8, .block = 64, .min_blocks = 6, .multiply = 7 },
+    high = { .bytes = 8, .block = 128, .min_blocks = 4, .signed_cells = true,
              .share = KERNEL_SHARE_EVEN, .multiply = 2 },
-    big = { .bytes = 8, .block = 128, .min_blocks = 3,
+    big = { .bytes = 8, .block = 128, .min_blocks = 3, .signed_cells = true,
             .share = KERNEL_SHARE_EVEN },
-    very_wide = { .bytes = 8, .block = 128, .min_blocks = 3,
-                  .share = KERNEL_SHARE_ODD, .multiply = 6 },
     biggest = { .bytes = 8, .block = 64, .min_blocks = 1,
-                .share = KERNEL_SHARE_EVEN };
+                .signed_cells = true, .share = KERNEL_SHARE_EVEN };
 
-  *t = a->rows <= 4 ? small :
-    a->cols <= 22 ? medium :
-    a->cols <= 40 ? a->rows <= 9 ? wide : a->rows <= 13 ? high : big :
-    a->rows <= 9 ? very_wide : biggest;
-  t->group = MIN (a->rows, 3);
+  if (a->rows <= 4) {
+    *t = small;
+    t->group = a->rows;
+  }
+  else {
+    *t = a->cols <= 22 ? medium :
+      a->rows <= 9 ? a->cols <= 40 ? wide : very_wide :
+      a->cols <= 40 ? a->rows <= 13 ? high : big : biggest;
+    t->group = 3;
+  }
   if (a->packet_len > 0)
     *t = (struct kernel_tuning) {
       .bytes = a->w * a->rows > 32 ? 4 : 8, .block = a->w > 4 ? 64 : 128,

@@ -17,7 +17,7 @@
 /* Goes up whenever the same matrix gives other text: part of the key of
  * what is kept on disk.
  */
-#define KERNEL_SOURCE_VERSION 2
+#define KERNEL_SOURCE_VERSION 3
 
 /* A file of kernels that is built in. */
 struct kernel_image {
@@ -55,6 +55,7 @@ struct kernel_tuning {
   unsigned block;               /* threads, a multiple of 32 */
   unsigned min_blocks;          /* that a multiprocessor must have registers
                                  * for; 0: as the compiler likes */
+  bool signed_cells;            /* see CELL_NR in gpu/kernels/parts.cuh */
   /* Of bytes only. */
   unsigned group;               /* 1 to 4: neighbouring columns of which all
                                  * sums are made once, for all rows */

@@ -230,12 +230,12 @@ check_job (struct ref_job *t, const struct kernel_tuning *tuning, unsigned nr)
 }
 
 static const struct kernel_tuning tunings[] = {
-  { 4, 64, 0, 1 },
-  { 8, 96, 0, 2, KERNEL_SHARE_EVEN },
-  { 16, 32, 2, 4, KERNEL_SHARE_ODD, 3 },
-  { 8, 128, 4, 3, KERNEL_SHARE_NONE, 7 },
-  { 16, 128, 0, 3, KERNEL_SHARE_EVEN, 7 },
-  { 4, 128, 1, 4, KERNEL_SHARE_NONE, 2 },
+  { 4, 64, 0, false, 1 },
+  { 8, 96, 0, true, 2, KERNEL_SHARE_EVEN },
+  { 16, 32, 2, false, 4, KERNEL_SHARE_ODD, 3 },
+  { 8, 128, 4, true, 3, KERNEL_SHARE_NONE, 7 },
+  { 16, 128, 0, false, 3, KERNEL_SHARE_EVEN, 7 },
+  { 4, 128, 1, false, 4, KERNEL_SHARE_NONE, 2 },
 };
 
 static void

@@ -107,11 +107,17 @@ doubled (u32 a)
 
 /* ---- cells ------------------------------------------------------------- */
 
-/* Cell nr of the launch; at: its base, and the position in it.  nr is
- * signed: what may wrap can't be added by a load's own offset.
+/* Of cells: with a signed type, which can't wrap, the compiler lets the
+ * loads of their addresses add to it.  That is less work, and yet slower but
+ * for the largest matrices.
  */
+#ifndef CELL_NR
+#define CELL_NR u32
+#endif
+
+/* Cell nr of the launch; at: its base, and the position in it. */
 INLINE u64
-cell_address (const struct kernel_params &p, int nr, u64 at)
+cell_address (const struct kernel_params &p, CELL_NR nr, u64 at)
 {
   return at + (u64) p.cell[nr] * 64;
 }

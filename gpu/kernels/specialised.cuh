@@ -5,6 +5,7 @@
  *   COLS, ROWS          of the matrix
  *   BLOCK, BYTES        threads; bytes that a thread takes of each packet
  *                       (of each cell where symbols are bytes)
+ *   CELL_NR             see parts.cuh
  *   MIN_BLOCKS          where so many must fit on a multiprocessor
  *   W, PACKET_LEN       packets of a symbol; 1 and 0 where they are bytes
  *   CRC_WORDS, CRC_STRIDE, CRC_STEP    see parts.cuh, where CRCs are asked
@@ -26,7 +27,7 @@ __device__ const tables crc = crc_make_tables<CRC_WORDS, CRC_STRIDE, CRC_STEP> (
 /* Where a thread is. */
 struct place {
   u64 in, out;                  /* bases, and the position in the cell */
-  int first;                    /* number of the rect's first cell */
+  CELL_NR first;                /* of the rect */
 #ifdef CRC_WORDS
   u32 (*sums)[tables::WARPS];   /* of the cells of the rect */
   u32 (*stride)[256];           /* a crc_stride_table */
