@@ -3,11 +3,26 @@
  * Short transfers, EINTR and EAGAIN end here.  Which file, under which
  * lock, direct or not, is settled by file-open.c before.
  *
+ * A file that somebody cuts short ends here too.  A read past its new
+ * end fails; but as soon as something is written above that, the file is
+ * longer again, and what was lost between reads as zeroes with no error.
+ * So the size is asked for after each read: what was read while the file
+ * was as long as ever was not cut away before.  That holds as long as no
+ * write of ours makes it as long as it was, and only those to its last
+ * bytes could: a superblock's copy, seldom written, and not before the
+ * size was asked for.  After a flush it is asked for too, so that what
+ * is acknowledged is on a whole member.  Once cut, nothing can be
+ * believed, and where it was cut can't be told: all I/O is refused, and
+ * the array goes on without the member.  What remains unseen: a file
+ * that somebody else cuts and makes as long again between two looks, or
+ * cuts in the microseconds between the look and the write of its end.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/falloc.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -15,6 +30,7 @@
 #include <unistd.h>
 
 #include "common/bits.h"
+#include "common/log.h"
 #include "member/file.h"
 #include "member/io.h"
 
@@ -42,6 +58,52 @@ file_same (struct member *m, struct member *m2)
 
   return m2->ops == &file_member_ops && f->disk == f2->disk &&
     f->dev == f2->dev && f->ino == f2->ino;
+}
+
+/* The kernel's own idea of the size: a file system in user space or on
+ * the network is not asked, it may hang.  190 ns, like fstat.  UINT64_MAX
+ * where it can't be told.
+ */
+static uint64_t
+size_now (const struct file_member *f)
+{
+  struct statx st;
+  struct stat old;
+
+  if (statx (f->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE,
+             &st) == 0)
+    return st.stx_size;
+  return fstat (f->fd, &old) == 0 ? (uint64_t) old.st_size : UINT64_MAX;
+}
+
+/* A disk can't grow again under a write: past its end all I/O fails. */
+static int
+file_intact (struct member *m, bool eof)
+{
+  const struct file_member *f = file_of (m);
+  uint64_t now;
+
+  if (f->disk)
+    return eof ? EIO : 0;
+  if (atomic_load_explicit (&m->cut, memory_order_relaxed))
+    return ENXIO;
+  now = size_now (f);
+  if (now >= f->size && !eof)
+    return 0;
+  if (!atomic_exchange (&m->cut, true))
+    log_notice ("%s: was cut short: has %" PRIu64 " bytes, had %" PRIu64,
+                m->path, now, f->size);
+  return ENXIO;
+}
+
+static int
+check (struct file_member *f, enum io_kind kind, uint64_t off, uint64_t len)
+{
+  const int err = io_check (&f->member, f->size, kind, off, len);
+
+  if (err || !io_reaches_end (f->size, kind, off, len))
+    return err;
+  return file_intact (&f->member, false);
 }
 
 /* Should a call that failed with errno be made again? */
@@ -86,9 +148,9 @@ transfer (struct file_member *f, bool write, struct iovec *iov,
     }
     moved += r;
     if (r == 0 || (moved < len && !io_can_go_on (&f->member, moved)))
-      return EIO;               /* somebody cut the file short */
+      return write ? EIO : file_intact (&f->member, true);
   }
-  return 0;
+  return write ? 0 : file_intact (&f->member, false);
 }
 
 static int
@@ -96,7 +158,7 @@ file_pread (struct member *m, void *buf, size_t len, uint64_t off)
 {
   struct file_member *f = file_of (m);
   struct iovec iov = { buf, len };
-  int err = io_check (m, f->size, IO_READ, off, len);
+  int err = check (f, IO_READ, off, len);
 
   return err ? err : transfer (f, false, &iov, 1, off, len);
 }
@@ -106,7 +168,7 @@ file_pwrite (struct member *m, const void *buf, size_t len, uint64_t off)
 {
   struct file_member *f = file_of (m);
   struct iovec iov = { (void *) buf, len };
-  int err = io_check (m, f->size, IO_WRITE, off, len);
+  int err = check (f, IO_WRITE, off, len);
 
   return err ? err : transfer (f, true, &iov, 1, off, len);
 }
@@ -117,7 +179,7 @@ file_flush (struct member *m)
   while (fdatasync (file_of (m)->fd) == -1)
     if (!again ())
       return errno;
-  return 0;
+  return file_intact (m, false);
 }
 
 static int
@@ -182,7 +244,7 @@ static int
 file_discard (struct member *m, uint64_t off, uint64_t len)
 {
   struct file_member *f = file_of (m);
-  int err = io_check (m, f->size, IO_TRIM, off, len);
+  int err = check (f, IO_TRIM, off, len);
 
   if (err || len == 0)
     return err;
@@ -196,9 +258,8 @@ file_extent (struct member *m, uint64_t off, uint64_t len,
              bool *hole, uint64_t *end)
 {
   struct file_member *f = file_of (m);
-  struct stat st;
   off_t pos;
-  int err = io_check (m, f->size, IO_READ, off, len);
+  int err = check (f, IO_READ, off, len);
 
   if (err)
     return err;
@@ -208,28 +269,22 @@ file_extent (struct member *m, uint64_t off, uint64_t len,
     return 0;
 
   pos = lseek (f->fd, off, SEEK_DATA);
-  if (pos == -1) {
-    /* No data from here on, or cut short: what is past the end can't be
-     * read at all.
-     */
-    if (errno == ENXIO && fstat (f->fd, &st) == 0 &&
-        (uint64_t) st.st_size >= f->size)
-      *hole = true;
-    return 0;
-  }
-  if ((uint64_t) pos > off)
+  if (pos == -1)
+    *hole = errno == ENXIO;     /* no data from here on */
+  else if ((uint64_t) pos > off)
     *hole = true;
   else
     pos = lseek (f->fd, off, SEEK_HOLE);
   if (pos != -1 && (uint64_t) pos > off)
     *end = MIN (*end, (uint64_t) pos);
-  return 0;
+  /* What a cut has left behind is no hole of ours. */
+  return *hole ? file_intact (m, false) : 0;
 }
 
 static int
 carry_out (struct file_member *f, struct io *io)
 {
-  int err = io_check (&f->member, f->size, io->kind, io->off, io->len);
+  int err = check (f, io->kind, io->off, io->len);
 
   if (err)
     return err;
@@ -289,5 +344,6 @@ const struct member_ops file_member_ops = {
   .extent = file_extent,
   .submit = file_submit,
   .fd = file_fd,
+  .intact = file_intact,
   .close = file_close,
 };

@@ -22,6 +22,7 @@ io_changes (enum io_kind kind)
 
 /* 0, or the errno that this access is refused with.  A write past the
  * end would make a file longer, and a member's size never changes.
+ * What has lost some of its bytes is not touched any more.
  */
 static inline int
 io_check (const struct member *m, uint64_t size, enum io_kind kind,
@@ -29,9 +30,20 @@ io_check (const struct member *m, uint64_t size, enum io_kind kind,
 {
   if (m->readonly && io_changes (kind))
     return EROFS;
+  if (atomic_load_explicit (&m->cut, memory_order_relaxed))
+    return ENXIO;
   if (kind != IO_FLUSH && (off > size || len > size - off))
     return EIO;
   return 0;
+}
+
+/* Would this make a file that was cut short as long as it was?  Only
+ * what reaches the very end does.
+ */
+static inline bool
+io_reaches_end (uint64_t size, enum io_kind kind, uint64_t off, uint64_t len)
+{
+  return io_changes (kind) && off + len == size;
 }
 
 /* Can a transfer on m that stopped after moved bytes go on from there?

@@ -257,17 +257,21 @@ op_get (struct uring_loop *u, struct io *io)
   return op;
 }
 
-/* What must not go to the store is left to the threads as well: their
- * way ends in the member's own checks.
+/* What must not go to the store, or only after a look at it, is left to
+ * the threads as well: their way ends in the member's own checks.
  */
 static bool
 fits_ring (const struct io *io)
 {
   struct member *m = io->member;
+  uint64_t size;
 
-  return m->direct && m->ops->fd (m) != -1 &&
-    (io->kind == IO_FLUSH || io->len > 0) &&
-    io_check (m, m->ops->size (m), io->kind, io->off, io->len) == 0;
+  if (!m->direct || m->ops->fd (m) == -1 ||
+      (io->kind != IO_FLUSH && io->len == 0))
+    return false;
+  size = m->ops->size (m);
+  return io_check (m, size, io->kind, io->off, io->len) == 0 &&
+    !io_reaches_end (size, io->kind, io->off, io->len);
 }
 
 static void
@@ -314,8 +318,19 @@ judge (struct op *op, int res)
     return DONE;
   if (res > 0 && io_can_go_on (io->member, op->moved))
     return GO_ON;
-  io->error = EIO;              /* somebody cut the file short */
+  io->error = EIO;
+  if (io->kind == IO_READ && io->member->ops->intact)
+    io->error = io->member->ops->intact (io->member, true);
   return DONE;
+}
+
+/* Went it well with a member that has lost some of its bytes? */
+static void
+look_again (struct io *io)
+{
+  if (io->error == 0 && (io->kind == IO_READ || io->kind == IO_FLUSH) &&
+      io->member->ops->intact)
+    io->error = io->member->ops->intact (io->member, false);
 }
 
 /* Take a batch of completions off the queue, start what can be started
@@ -362,6 +377,7 @@ reap (struct uring_loop *u)
 
     done = io->next;
     io->more = done != NULL;
+    look_again (io);
     io->done (io);
   }
 }

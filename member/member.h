@@ -6,6 +6,7 @@
 #ifndef GPURAID_MEMBER_H
 #define GPURAID_MEMBER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,12 +21,15 @@ struct member {
                                  * multiples of 4096, and I/O goes to the
                                  * medium: worth overlapping, not worth
                                  * doing in the client's thread when large */
+  atomic_bool cut;              /* some of it is gone, see intact below: all
+                                 * I/O is refused with ENXIO */
   void *loop_data;              /* the loop's */
 };
 
 /* The synchronous calls serve .get_ready, which runs before the fork,
  * and the short way of small clean reads; any thread.  They return 0 or
- * a positive errno, and log nothing.  None returns a short transfer.
+ * a positive errno, and log nothing but that a file was cut short, once.
+ * None returns a short transfer.
  */
 struct member_ops {
   uint64_t (*size) (struct member *);           /* bytes; never changes */
@@ -52,6 +56,13 @@ struct member_ops {
    */
   void (*submit) (struct member *, struct io *);
   int (*fd) (struct member *);                  /* or -1 */
+  /* Has the store still all of its bytes?  0, or ENXIO for ever from
+   * the moment on when it was found shorter than it was opened.  Who
+   * carries out I/O on fd asks after every read and flush that went
+   * well, and with eof when a read has met the end of the file.  It
+   * never waits for the store.  NULL: it can't be cut short.
+   */
+  int (*intact) (struct member *, bool eof);
   void (*close) (struct member *);              /* drops the locks; frees */
 };
 

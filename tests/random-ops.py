@@ -324,8 +324,17 @@ class Run:
                                *self.old.items()] if s not in away]
 
     def op_restart(self, op):
+        absent = self.absent()
         self.stop()
-        self.start()
+        try:
+            self.start()
+        except Refused as e:
+            # Parity was still being made anew after kill -9: what the
+            # absent ones hold there is no surer than it was then.  But it
+            # is what was read since.
+            if not (self.parity_open and absent and 'force' in str(e)):
+                raise
+            self.start(degraded='force')
         self.all_right()
 
     def op_missing(self, op):

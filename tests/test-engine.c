@@ -416,6 +416,52 @@ test_many_read_errors_eject (void **state)
   end_degraded (sa);
 }
 
+/* A member that was found cut short is out with its first read, write or
+ * flush, for good, and nothing is repaired in it.
+ */
+static void
+cut_member (enum io_kind found_by)
+{
+  struct sim_array *sa = start (3, 2, CHUNK, 16);
+  struct sim_disk *d = sa->disk[1];
+  uint8_t *before = malloc (d->size);
+
+  assert_non_null (before);
+  again (sa, ~0, true);
+  memcpy (before, d->image, d->size);
+  if (found_by == IO_FLUSH)
+    put (sa, 0, 3 * CHUNK, 0);
+  atomic_store (&sa->a->at[1][0]->m->cut, true);
+  if (found_by == IO_READ)
+    check_range (sa, 0, 5 * 3 * CHUNK);
+  else if (found_by == IO_WRITE)
+    put (sa, 0, 3 * CHUNK, ARRAY_FUA);
+  else
+    assert_int_equal (sim_array_flush (sa), 0);
+  assert_true (sim_array_pause (sa, SECOND));
+  assert_int_equal (sa->a->lost_slots, BIT (1));
+  check_all (sa);
+  put (sa, 100, sa->g.size - 200, ARRAY_FUA);
+  check_all (sa);
+  assert_int_equal (sa->a->counters.repaired_blocks, 0);
+  assert_memory_equal (before, d->image, d->size);
+
+  again (sa, ~0, true);
+  assert_int_equal (sa->a->lost_slots, BIT (1));
+  check_all (sa);
+  assert_memory_equal (before, d->image, d->size);
+  free (before);
+  end_degraded (sa);
+}
+
+static void
+test_cut_member_is_out (void **state)
+{
+  cut_member (IO_READ);
+  cut_member (IO_WRITE);
+  cut_member (IO_FLUSH);
+}
+
 /* Nothing is acknowledged before the record without a member that
  * missed the write is in force: at whatever moment it crashes.
  */
@@ -650,6 +696,7 @@ main (void)
     cmocka_unit_test (test_bad_block_is_repaired),
     cmocka_unit_test (test_bad_block_under_a_write),
     cmocka_unit_test (test_many_read_errors_eject),
+    cmocka_unit_test (test_cut_member_is_out),
     cmocka_unit_test (test_write_error_ejects),
     cmocka_unit_test (test_flush_error_ejects),
     cmocka_unit_test (test_too_many_losses),

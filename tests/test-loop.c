@@ -22,6 +22,7 @@
 #include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -272,6 +273,15 @@ test_random (void **state)
     pthread_join (lanes[i].thread, NULL);
 }
 
+/* A file that is served without its descriptor, as NBD members are. */
+static struct member_ops no_fd_ops;
+
+static int
+no_fd (struct member *m)
+{
+  return -1;
+}
+
 static void
 test_refused (void **state)
 {
@@ -289,17 +299,74 @@ test_refused (void **state)
   assert_int_equal (run_one (ro, IO_TRIM, 0, buffer, BLOCK), EROFS);
   member_close (ro);
 
-  /* Cut short behind our back, inside a block and at one. */
-  for (unsigned mi = 0; mi < 4; ++mi) {
-    m = members[mi];
-    for (int i = 0; i < 2; ++i) {
-      assert_int_equal (truncate (m->path, SIZE - 2 * BLOCK - 100 * i), 0);
-      assert_int_equal (run_one (m, IO_READ, SIZE - 4 * BLOCK, buffer,
-                                 4 * BLOCK), EIO);
-      assert_int_equal (run_one (m, IO_READ, SIZE - BLOCK, buffer, BLOCK),
-                        EIO);
+}
+
+static struct member *
+open_member (unsigned i)
+{
+  char path[64];
+  struct member *m;
+
+  snprintf (path, sizeof path, "%s/gpuraid-test-loop-%d-%u",
+            i < 2 ? "/dev/shm" : "/var/tmp", getpid (), i);
+  unlink (path);
+  m = member_open (path, MEMBER_CREATE, SIZE);
+  /* Through the ring, which refuses nothing that is not direct. */
+  if (m && (i == 0 || i == 2))
+    m->direct = true;
+  if (m && i == 4)
+    m->ops = &no_fd_ops;
+  return m;
+}
+
+/* Cut short behind our back: no kind of I/O takes it for whole. */
+static void
+test_cut (void **state)
+{
+  for (unsigned mi = 0; mi < NR_MEMBERS; ++mi)
+    for (int i = 0; i < 6; ++i) {
+      struct member *m;
+      const uint64_t cut = SIZE - 8 * BLOCK - 100 * (i % 2);
+      struct stat st;
+
+      member_close (members[mi]);
+      m = members[mi] = open_member (mi);
+      assert_non_null (m);
+      assert_int_equal (truncate (m->path, cut), 0);
+      switch (i / 2) {
+      case 0:
+        assert_int_equal (run_one (m, IO_READ, SIZE - 12 * BLOCK, buffer,
+                                   8 * BLOCK), ENXIO);
+        break;
+      case 1:
+        /* Longer again: what is below reads as zeroes. */
+        assert_int_equal (run_one (m, IO_WRITE, SIZE - 2 * BLOCK, buffer,
+                                   BLOCK), 0);
+        assert_int_equal (run_one (m, IO_READ, SIZE - 4 * BLOCK, buffer,
+                                   BLOCK), ENXIO);
+        break;
+      case 2:
+        /* This would make it as long as it was. */
+        assert_int_equal (run_one (m, IO_WRITE, SIZE - BLOCK, buffer, BLOCK),
+                          ENXIO);
+        assert_int_equal (stat (m->path, &st), 0);
+        assert_int_equal (st.st_size, cut);
+        break;
+      }
+      assert_int_equal (run_one (m, IO_FLUSH, 0, NULL, 0), ENXIO);
+      assert_int_equal (run_one (m, IO_READ, 0, buffer, BLOCK), ENXIO);
+      assert_int_equal (run_one (m, IO_WRITE, 0, buffer, BLOCK), ENXIO);
+      assert_int_equal (run_one (m, IO_TRIM, 0, NULL, BLOCK), ENXIO);
     }
-    assert_int_equal (truncate (m->path, SIZE), 0);
+  for (unsigned mi = 0; mi < NR_MEMBERS; ++mi) {
+    member_close (members[mi]);
+    members[mi] = open_member (mi);
+    assert_non_null (members[mi]);
+    assert_int_equal (truncate (members[mi]->path, SIZE - 4 * BLOCK), 0);
+    assert_int_equal (run_one (members[mi], IO_FLUSH, 0, NULL, 0), ENXIO);
+    member_close (members[mi]);
+    members[mi] = open_member (mi);
+    assert_non_null (members[mi]);
   }
 }
 
@@ -606,15 +673,6 @@ test_forbidden (void **state)
     assert_int_equal (WEXITSTATUS (status), 0);
 }
 
-/* A file that is served without its descriptor, as NBD members are. */
-static struct member_ops no_fd_ops;
-
-static int
-no_fd (struct member *m)
-{
-  return -1;
-}
-
 static int
 setup (struct loop *l)
 {
@@ -628,19 +686,14 @@ setup (struct loop *l)
   memset (buffer, 0, NR_LANES * LANE_BUFFER);
   loop->ops->add_buffer (loop, buffer, NR_LANES * LANE_BUFFER);
   for (unsigned i = 0; i < NR_MEMBERS; ++i) {
-    char path[64];
-
-    snprintf (path, sizeof path, "%s/gpuraid-test-loop-%d-%u",
-              i < 2 ? "/dev/shm" : "/var/tmp", getpid (), i);
-    members[i] = member_open (path, MEMBER_CREATE, SIZE);
+    members[i] = open_member (i);
     if (members[i] == NULL)
       return -1;
+    if (i == 0) {
+      no_fd_ops = *members[i]->ops;
+      no_fd_ops.fd = no_fd;
+    }
   }
-  /* Through the ring, which refuses nothing that is not direct. */
-  members[0]->direct = members[2]->direct = true;
-  no_fd_ops = *members[4]->ops;
-  no_fd_ops.fd = no_fd;
-  members[4]->ops = &no_fd_ops;
   return 0;
 }
 
@@ -673,6 +726,7 @@ main (int argc, char **argv)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_random),
     cmocka_unit_test (test_refused),
+    cmocka_unit_test (test_cut),
     cmocka_unit_test (test_many),
     cmocka_unit_test (test_submitter_ends),
     cmocka_unit_test (test_chain),

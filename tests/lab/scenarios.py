@@ -147,32 +147,43 @@ def delete_member(lab):
 
 
 def truncate_member(lab):
-    """A member's file is cut short while only reads go on: what it lost
-    is decoded from the others.  Without checksums a write that makes the
-    file long again would hide the cut, so the promise ends with the next
-    write: the member is failed before that, and replaced."""
+    """A member's file is cut short under load.  Every byte stays right,
+    though writes above the cut make the file longer again; the member is
+    failed as a whole once it was read or flushed, nothing is written to
+    it after that, and it is replaced.  The same with nothing but reads.
+    Not promised: a file that somebody else makes as long again before
+    it was read or flushed, and one that is cut in the microseconds in
+    which a superblock is written to its very end."""
     a = lab.begin()
-    slot = lab.sample(1)[0]
-    lab.load.pause()
-    lab.load.flush()
-    mix, lab.load.mix = lab.load.mix, dict(read=1)
-    lab.load.resume()
-    info = a.examine(a.member[slot])
-    cut = info['data_off'] + lab.rng.randrange(info['data_len'])
-    lab.say('truncate the file of %d to %d' % (slot, cut))
-    os.truncate(a.member[slot], cut)
-    lab.run()
-    lab.verify()
-    lab.load.pause()
-    if a.states()[slot] == 'active':
-        a.fail(slot)
-    lab.load.mix = mix
-    lab.load.resume()
-    lab.run()
-    a.replace(slot)
-    lab.wait_healthy()
-    lab.verify()
-    read_others(lab, (slot,))
+    slots = lab.sample(2)
+    mix = lab.load.mix
+    for slot, now in zip(slots, (mix, dict(read=1))):
+        lab.load.pause()
+        lab.load.mix = now
+        lab.load.resume()
+        path = a.member[slot]
+        info = a.examine(path)
+        cut = info['data_off'] + lab.rng.randrange(info['data_len'])
+        lab.say('truncate the file of %d to %d' % (slot, cut))
+        os.truncate(path, cut)
+        lab.run()
+        lab.verify()
+        if not wait_for(10, lambda: a.states()[slot] == 'failed'):
+            raise Failure('the member that was cut is %s'
+                          % a.states()[slot])
+        with open(path, 'rb') as f:
+            before = f.read()
+        lab.load.pause()
+        lab.load.mix = mix
+        lab.load.resume()
+        lab.run()
+        with open(path, 'rb') as f:
+            if f.read() != before:
+                raise Failure('the member that was cut was written to')
+        a.replace(slot)
+        lab.wait_healthy()
+        lab.verify()
+    read_others(lab, slots)
     lab.finish()
 
 
