@@ -258,6 +258,45 @@ test_store (void **state)
   remove_dir (path);
 }
 
+/* Things that are no kernels, where kernels should be. */
+static void
+test_store_strange (void **state)
+{
+  static const char *const commands[] = {
+    "mkfifo", "mkdir", "ln -s /dev/zero", "ln -s /nowhere", "touch",
+  };
+  char path[64], command[300], code[1000] = { 7 };
+  struct kernel_store *s;
+  void *got;
+  size_t len;
+
+  own_dir (path);
+  s = kernel_store_open (path, 10000);
+  assert_non_null (s);
+  for (size_t i = 0; i < ARRAY_LEN (commands); i++) {
+    kernel_store_put (s, "key", 3, code, sizeof code);
+    snprintf (command, sizeof command, "cd %s && name=$(echo *.kernel) && "
+              "rm $name && %s $name", path, commands[i]);
+    assert_int_equal (system (command), 0);
+    alarm (20);
+    assert_int_equal (kernel_store_get (s, "key", 3, &got, &len), -1);
+    /* It goes, or is lived with. */
+    kernel_store_put (s, "key", 3, code, sizeof code);
+    if (kernel_store_get (s, "key", 3, &got, &len) == 0) {
+      assert_memory_equal (got, code, sizeof code);
+      free (got);
+    }
+    else
+      assert_string_equal (commands[i], "mkdir");
+    alarm (0);
+    snprintf (command, sizeof command, "rm -rf %s/*.kernel", path);
+    assert_int_equal (system (command), 0);
+  }
+  kernel_store_close (s);
+  expect_messages (0);
+  remove_dir (path);
+}
+
 /* Processes that all write, read and make room, the same few keys. */
 static void
 test_store_shared (void **state)
@@ -304,6 +343,7 @@ main (void)
 #define TEST(f) cmocka_unit_test_setup (f, reset)
   const struct CMUnitTest tests[] = {
     TEST (test_store),
+    TEST (test_store_strange),
     TEST (test_store_shared),
     TEST (test_special),
     TEST (test_damaged),
