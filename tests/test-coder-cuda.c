@@ -240,6 +240,31 @@ test_threads (void **state)
   expect_messages (0);
 }
 
+/* Far more at once than there are lanes. */
+static void
+test_many_small (void **state)
+{
+  enum { NR = 1500 };
+  struct ref_random rnd = { seed };
+  const struct cuda_options options = plain_options ();
+  struct coder *c = start_coder (&options);
+  struct matrix *a = random_matrix (&rnd, 1, 2);
+  struct cuda_job *job[NR];
+
+  for (unsigned i = 0; i < NR; i++)
+    job[i] = new_job (&rnd, a, 1, 64, false);
+  for (unsigned i = 0; i < NR; i++)
+    cuda_job_submit (c, job[i]);
+  for (unsigned i = 0; i < NR; i++) {
+    assert_true (cuda_job_wait (job[i]));
+    cuda_job_free (job[i]);
+  }
+  expect_all_on (c, true);
+  expect_messages (0);
+  matrix_free (a);
+  coder_free (c);
+}
+
 /* A small job is done while large ones are in the way, even those that
  * wait.
  */
@@ -465,6 +490,7 @@ main (void)
     TEST (test_packets),
     TEST (test_fallback),
     TEST (test_threads),
+    TEST (test_many_small),
     TEST (test_small_first),
     TEST (test_each_call),
     TEST (test_late_writer),

@@ -168,6 +168,38 @@ test_compiler_fails (void **state)
   matrix_free (a);
 }
 
+/* A device that dies just then: that is its only message, and what is
+ * compiled is not to blame.
+ */
+static void
+test_device_dies (void **state)
+{
+  struct ref_random rnd = { seed };
+  struct cuda_options options = plain_options ();
+  struct matrix *a = random_matrix (&rnd, 2, 2);
+  struct kernels_state s;
+  struct coder *c;
+
+  options.special_after = 1;
+  for (unsigned nr_devices = 1; nr_devices < 3; nr_devices++) {
+    reset (NULL);
+    fake_cuda_set ("FAKE_CUDA_DEVICES", nr_devices == 1 ? "1" : "2");
+    c = start_coder (&options);
+    coder_cuda_kernels (c, &s);
+    fake_cuda_set ("FAKE_CUDA_FAIL", "cuModuleLoadData:1:0:719");
+    assert_true (run_one (c, &rnd, a, 5, 4096, false));
+    s = wait_for_kernels (c);
+    assert_int_equal (s.nr_failed, 0);
+    assert_int_equal (s.nr_special, nr_devices - 1);
+    for (unsigned i = 0; i < 3; i++)
+      assert_true (run_one (c, &rnd, a, 5, 4096, false));
+    expect_messages (1);
+    assert_int_equal (nr_of ("not used any more"), 1);
+    coder_free (c);
+  }
+  matrix_free (a);
+}
+
 /* What nobody has used for long goes. */
 static void
 test_forgotten (void **state)
@@ -348,6 +380,7 @@ main (void)
     TEST (test_special),
     TEST (test_damaged),
     TEST (test_compiler_fails),
+    TEST (test_device_dies),
     TEST (test_forgotten),
   };
 
