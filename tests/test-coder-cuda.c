@@ -358,6 +358,37 @@ test_each_call (void **state)
   assert_true (nr_failed > 10 && nr_refused > 10);
 }
 
+/* One that fails at the start leaves the work to the other. */
+static void
+test_one_starts (void **state)
+{
+  static const char *const fails[] = {
+    "cuDeviceGetName:1", "cuDevicePrimaryCtxRetain:1+:0",
+    "cuModuleLoadData:1+:0", "cuMemHostRegister:1+:0:719",
+    "cuMemHostRegister:1+:0:1", "cuStreamCreateWithPriority:5:0",
+    "cuMemHostAlloc:1+:0",
+  };
+  const struct cuda_options options = plain_options ();
+
+  for (size_t i = 0; i < ARRAY_LEN (fails); i++) {
+    bool harmless = i == 4;     /* whoever pins it */
+    struct coder *c;
+
+    reset (NULL);
+    fake_cuda_set ("FAKE_CUDA_DEVICES", "2");
+    fake_cuda_set ("FAKE_CUDA_FAIL", fails[i]);
+    c = start_coder (&options);
+    run_clients (c, 3, 10000);
+    expect_all_on (c, true);
+    if (harmless)
+      expect_messages (0);
+    else if (nr_of ("cuda:0") != nr_of_all () || nr_of_all () != 1)
+      fail_msg ("%s: %u messages", fails[i], nr_of_all ());
+    fake_cuda_set ("FAKE_CUDA_FAIL", NULL);
+    coder_free (c);
+  }
+}
+
 /* After some more launches. */
 static void
 lose_device (unsigned nr)
@@ -493,6 +524,7 @@ main (void)
     TEST (test_many_small),
     TEST (test_small_first),
     TEST (test_each_call),
+    TEST (test_one_starts),
     TEST (test_late_writer),
     TEST (test_fail_after),
     TEST (test_no_device),
