@@ -54,30 +54,41 @@ open_devices (struct cuda *c, const struct driver *d)
   }
 }
 
-/* Once for all devices: pinning takes 14 ms for 256 MiB. */
+static CUresult
+pin_with (struct gpu_device *dev, void *arena, size_t arena_len)
+{
+  CUresult r = device_enter (dev);
+
+  return r ? r : dev->driver->mem_host_register (arena, arena_len,
+                                                 CU_MEMHOSTREGISTER_PORTABLE |
+                                                 CU_MEMHOSTREGISTER_DEVICEMAP);
+}
+
+/* Once for all devices: pinning takes 14 ms for 256 MiB.  By the first that
+ * can; the others will say themselves what is wrong with them.
+ */
 static int
 pin_arena (struct cuda *c, void *arena, size_t arena_len)
 {
-  struct gpu_device *dev = c->device[0];
+  const struct gpu_device *dev = c->device[0];
   char buf[DRIVER_ERROR_LEN];
-  CUresult r;
+  CUresult r, first = CUDA_SUCCESS;
 
   if (arena == NULL || arena_len == 0)
     return 0;
-  r = device_enter (dev);
-  if (r == CUDA_SUCCESS)
-    r = dev->driver->mem_host_register (arena, arena_len,
-                                        CU_MEMHOSTREGISTER_PORTABLE |
-                                        CU_MEMHOSTREGISTER_DEVICEMAP);
-  if (r != CUDA_SUCCESS) {
-    log_error ("%s: %zu bytes of memory can't be pinned: %s", dev->name,
-               arena_len, driver_error (dev->driver, r, buf));
-    return -1;
+  for (unsigned i = 0; i < c->nr_devices; i++) {
+    r = pin_with (c->device[i], arena, arena_len);
+    if (r == CUDA_SUCCESS) {
+      c->pinned_by = c->device[i];
+      c->arena = arena;
+      c->arena_len = arena_len;
+      return 0;
+    }
+    first = first ? first : r;
   }
-  c->pinned_by = dev;
-  c->arena = arena;
-  c->arena_len = arena_len;
-  return 0;
+  log_error ("%s: %zu bytes of memory can't be pinned: %s", dev->name,
+             arena_len, driver_error (dev->driver, first, buf));
+  return -1;
 }
 
 static int

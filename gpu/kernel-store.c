@@ -224,7 +224,8 @@ kernel_store_get (struct kernel_store *s, const void *key, size_t key_len,
   if (s == NULL)
     return -1;
   file_name (key, key_len, name);
-  fd = openat (s->fd, name, O_RDONLY|O_CLOEXEC|O_NOFOLLOW);
+  /* Not waiting for a writer, should it be a pipe. */
+  fd = openat (s->fd, name, O_RDONLY|O_CLOEXEC|O_NOFOLLOW|O_NONBLOCK);
   if (fd == -1)
     return -1;
   if (read_file (fd, key_len, &all, len) == -1) {

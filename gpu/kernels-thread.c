@@ -4,8 +4,8 @@
  * and what can't wait is served by the generic kernel.  It unloads what is
  * dropped, too, since that waits for the device.
  *
- * What goes wrong here is never an error of a device: one that died is
- * found out by those who launch on it.
+ * Code that can't be loaded is no error of the device, unless the device
+ * can do nothing else either.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -116,6 +116,23 @@ load (struct kernel *k, struct gpu_device *dev, const void *code)
   return CUDA_SUCCESS;
 }
 
+static bool
+is_any_left (const struct kernels *ks, int arch)
+{
+  for (unsigned i = 0; i < ks->nr_devices; i++)
+    if (ks->device[i]->arch == arch && !device_failed (ks->device[i]))
+      return true;
+  return false;
+}
+
+/* Loading fails on a device that died, whatever the code. */
+static bool
+has_died (struct gpu_device *dev)
+{
+  return device_enter (dev) != CUDA_SUCCESS ||
+    dev->driver->ctx_synchronize () != CUDA_SUCCESS;
+}
+
 /* Load it onto all devices of this arch.  Code that was kept and that no
  * device takes is compiled again, once.
  */
@@ -124,12 +141,15 @@ load_arch (struct kernels *ks, struct kernel *k, const char *text, int arch)
 {
   char buf[DRIVER_ERROR_LEN];
   bool loaded = false;
-  CUresult r = CUDA_SUCCESS;
+  CUresult r = CUDA_SUCCESS, error;
 
   for (unsigned fresh = 0; fresh < 2 && !loaded; fresh++) {
     CLEANUP_FREE void *code = NULL;
     size_t len;
 
+    if (!is_any_left (ks, arch))
+      return 0;
+    r = CUDA_SUCCESS;
     if (get_code (ks, text, arch, fresh, &code, &len) == -1)
       return -1;
     for (unsigned i = 0; i < ks->nr_devices; i++) {
@@ -137,8 +157,13 @@ load_arch (struct kernels *ks, struct kernel *k, const char *text, int arch)
 
       if (dev->arch != arch || device_failed (dev))
         continue;
-      r = load (k, dev, code);
-      loaded |= r == CUDA_SUCCESS;
+      error = load (k, dev, code);
+      if (error == CUDA_SUCCESS)
+        loaded = true;
+      else if (has_died (dev))
+        device_fail (dev, "cuModuleLoadData", error);
+      else
+        r = error;
     }
     if (r == CUDA_SUCCESS)
       return 0;

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 
+#include "common/bits.h"
 #include "gpu/staged.h"
 
 /* Of inputs and outputs of a part. */
@@ -56,23 +57,6 @@ make_all (struct staged *s)
       r = d->event_create (&g->coded, CU_EVENT_DISABLE_TIMING);
   }
   return r;
-}
-
-struct staged *
-staged_new (struct gpu_device *dev)
-{
-  struct staged *s;
-
-  if (dev->driver->memcpy_batch_async == NULL)
-    return NULL;
-  s = calloc (1, sizeof *s);
-  if (s == NULL)
-    return NULL;
-  s->dev = dev;
-  if (make_all (s) == CUDA_SUCCESS)
-    return s;
-  staged_free (s);
-  return NULL;
 }
 
 void
@@ -158,6 +142,39 @@ copy (const struct driver *d, struct copies *c, CUstream stream)
 
   return d->memcpy_batch_async (c->dst, c->src, c->len, c->nr, &attributes,
                                 &first, 1, stream);
+}
+
+/* That the driver has the call does not say that it works here (a virtual
+ * device may refuse it), and a launch that fails would cost the device.
+ */
+static CUresult
+try_copies (struct staged *s)
+{
+  const CUdeviceptr host = s->dev->lane[0].crc;
+  struct copies *c = &s->stage[0].in;
+  CUresult r;
+
+  for (unsigned i = 0; i < 2; i++)
+    add_copy (c, s->memory + i * KIB, host + i * 2 * KIB, 64);
+  r = copy (s->dev->driver, c, s->in);
+  return r ? r : s->dev->driver->stream_synchronize (s->in);
+}
+
+struct staged *
+staged_new (struct gpu_device *dev)
+{
+  struct staged *s;
+
+  if (dev->driver->memcpy_batch_async == NULL)
+    return NULL;
+  s = calloc (1, sizeof *s);
+  if (s == NULL)
+    return NULL;
+  s->dev = dev;
+  if (make_all (s) == CUDA_SUCCESS && try_copies (s) == CUDA_SUCCESS)
+    return s;
+  staged_free (s);
+  return NULL;
 }
 
 CUresult

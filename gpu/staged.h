@@ -20,8 +20,9 @@
 struct staged;
 
 /* For as many launches at once as there are large lanes.  The context is
- * the device's.  NULL where the driver has no copies in batches or the
- * device no memory: then all is done in place.
+ * the device's, its lanes are made.  NULL where the driver has no copies in
+ * batches, or they don't work, or the device has no memory: then all is done
+ * in place.
  */
 extern struct staged *staged_new (struct gpu_device *);
 extern void staged_free (struct staged *);      /* the context is current */

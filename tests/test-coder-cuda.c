@@ -240,6 +240,31 @@ test_threads (void **state)
   expect_messages (0);
 }
 
+/* Far more at once than there are lanes. */
+static void
+test_many_small (void **state)
+{
+  enum { NR = 1500 };
+  struct ref_random rnd = { seed };
+  const struct cuda_options options = plain_options ();
+  struct coder *c = start_coder (&options);
+  struct matrix *a = random_matrix (&rnd, 1, 2);
+  struct cuda_job *job[NR];
+
+  for (unsigned i = 0; i < NR; i++)
+    job[i] = new_job (&rnd, a, 1, 64, false);
+  for (unsigned i = 0; i < NR; i++)
+    cuda_job_submit (c, job[i]);
+  for (unsigned i = 0; i < NR; i++) {
+    assert_true (cuda_job_wait (job[i]));
+    cuda_job_free (job[i]);
+  }
+  expect_all_on (c, true);
+  expect_messages (0);
+  matrix_free (a);
+  coder_free (c);
+}
+
 /* A small job is done while large ones are in the way, even those that
  * wait.
  */
@@ -331,6 +356,37 @@ test_each_call (void **state)
     }
   }
   assert_true (nr_failed > 10 && nr_refused > 10);
+}
+
+/* One that fails at the start leaves the work to the other. */
+static void
+test_one_starts (void **state)
+{
+  static const char *const fails[] = {
+    "cuDeviceGetName:1", "cuDevicePrimaryCtxRetain:1+:0",
+    "cuModuleLoadData:1+:0", "cuMemHostRegister:1+:0:719",
+    "cuMemHostRegister:1+:0:1", "cuStreamCreateWithPriority:5:0",
+    "cuMemHostAlloc:1+:0",
+  };
+  const struct cuda_options options = plain_options ();
+
+  for (size_t i = 0; i < ARRAY_LEN (fails); i++) {
+    bool harmless = i == 4;     /* whoever pins it */
+    struct coder *c;
+
+    reset (NULL);
+    fake_cuda_set ("FAKE_CUDA_DEVICES", "2");
+    fake_cuda_set ("FAKE_CUDA_FAIL", fails[i]);
+    c = start_coder (&options);
+    run_clients (c, 3, 10000);
+    expect_all_on (c, true);
+    if (harmless)
+      expect_messages (0);
+    else if (nr_of ("cuda:0") != nr_of_all () || nr_of_all () != 1)
+      fail_msg ("%s: %u messages", fails[i], nr_of_all ());
+    fake_cuda_set ("FAKE_CUDA_FAIL", NULL);
+    coder_free (c);
+  }
 }
 
 /* After some more launches. */
@@ -465,8 +521,10 @@ main (void)
     TEST (test_packets),
     TEST (test_fallback),
     TEST (test_threads),
+    TEST (test_many_small),
     TEST (test_small_first),
     TEST (test_each_call),
+    TEST (test_one_starts),
     TEST (test_late_writer),
     TEST (test_fail_after),
     TEST (test_no_device),

@@ -168,6 +168,38 @@ test_compiler_fails (void **state)
   matrix_free (a);
 }
 
+/* A device that dies just then: that is its only message, and what is
+ * compiled is not to blame.
+ */
+static void
+test_device_dies (void **state)
+{
+  struct ref_random rnd = { seed };
+  struct cuda_options options = plain_options ();
+  struct matrix *a = random_matrix (&rnd, 2, 2);
+  struct kernels_state s;
+  struct coder *c;
+
+  options.special_after = 1;
+  for (unsigned nr_devices = 1; nr_devices < 3; nr_devices++) {
+    reset (NULL);
+    fake_cuda_set ("FAKE_CUDA_DEVICES", nr_devices == 1 ? "1" : "2");
+    c = start_coder (&options);
+    coder_cuda_kernels (c, &s);
+    fake_cuda_set ("FAKE_CUDA_FAIL", "cuModuleLoadData:1:0:719");
+    assert_true (run_one (c, &rnd, a, 5, 4096, false));
+    s = wait_for_kernels (c);
+    assert_int_equal (s.nr_failed, 0);
+    assert_int_equal (s.nr_special, nr_devices - 1);
+    for (unsigned i = 0; i < 3; i++)
+      assert_true (run_one (c, &rnd, a, 5, 4096, false));
+    expect_messages (1);
+    assert_int_equal (nr_of ("not used any more"), 1);
+    coder_free (c);
+  }
+  matrix_free (a);
+}
+
 /* What nobody has used for long goes. */
 static void
 test_forgotten (void **state)
@@ -258,6 +290,45 @@ test_store (void **state)
   remove_dir (path);
 }
 
+/* Things that are no kernels, where kernels should be. */
+static void
+test_store_strange (void **state)
+{
+  static const char *const commands[] = {
+    "mkfifo", "mkdir", "ln -s /dev/zero", "ln -s /nowhere", "touch",
+  };
+  char path[64], command[300], code[1000] = { 7 };
+  struct kernel_store *s;
+  void *got;
+  size_t len;
+
+  own_dir (path);
+  s = kernel_store_open (path, 10000);
+  assert_non_null (s);
+  for (size_t i = 0; i < ARRAY_LEN (commands); i++) {
+    kernel_store_put (s, "key", 3, code, sizeof code);
+    snprintf (command, sizeof command, "cd %s && name=$(echo *.kernel) && "
+              "rm $name && %s $name", path, commands[i]);
+    assert_int_equal (system (command), 0);
+    alarm (20);
+    assert_int_equal (kernel_store_get (s, "key", 3, &got, &len), -1);
+    /* It goes, or is lived with. */
+    kernel_store_put (s, "key", 3, code, sizeof code);
+    if (kernel_store_get (s, "key", 3, &got, &len) == 0) {
+      assert_memory_equal (got, code, sizeof code);
+      free (got);
+    }
+    else
+      assert_string_equal (commands[i], "mkdir");
+    alarm (0);
+    snprintf (command, sizeof command, "rm -rf %s/*.kernel", path);
+    assert_int_equal (system (command), 0);
+  }
+  kernel_store_close (s);
+  expect_messages (0);
+  remove_dir (path);
+}
+
 /* Processes that all write, read and make room, the same few keys. */
 static void
 test_store_shared (void **state)
@@ -304,10 +375,12 @@ main (void)
 #define TEST(f) cmocka_unit_test_setup (f, reset)
   const struct CMUnitTest tests[] = {
     TEST (test_store),
+    TEST (test_store_strange),
     TEST (test_store_shared),
     TEST (test_special),
     TEST (test_damaged),
     TEST (test_compiler_fails),
+    TEST (test_device_dies),
     TEST (test_forgotten),
   };
 
