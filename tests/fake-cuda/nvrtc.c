@@ -7,12 +7,14 @@
  *   FAKE_NVRTC_SLOW=MS   every compilation takes so much longer
  *   FAKE_NVRTC_QUIET=1   errors of a source only go into the log, not to
  *                        stderr too
+ *   FAKE_NVRTC_SAVE=DIR  what is to be compiled is left there too, as .cu
+ *                        files that need no options
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <inttypes.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,6 +180,36 @@ read_options (struct compile_options *o, int nr, const char *const *all)
   return true;
 }
 
+/* Before anything fails.  The same text is the same file. */
+static void
+save (const char *folder, const char *source, const struct compile_options *o)
+{
+  char *text = NULL, path[4096];
+  size_t len;
+  uint64_t hash = UINT64_C (14695981039346656037);
+  FILE *f = open_memstream (&text, &len);
+
+  for (int i = 0; f && i < o->nr_macros; i++) {
+    const char *m = o->macros[i], *value = strchr (m, '=');
+
+    fprintf (f, "#define %.*s %s\n", (int) strcspn (m, "="), m,
+             value ? value + 1 : "1");
+  }
+  if (f == NULL || fputs (source, f) == EOF || fclose (f) == EOF) {
+    perror ("FAKE_NVRTC_SAVE");
+    exit (EXIT_FAILURE);
+  }
+  for (size_t i = 0; i < len; i++)
+    hash = (hash ^ (unsigned char) text[i]) * UINT64_C (1099511628211);
+  snprintf (path, sizeof path, "%s/%016" PRIx64 ".cu", folder, hash);
+  f = fopen (path, "w");
+  if (f == NULL || fputs (text, f) == EOF || fclose (f) == EOF) {
+    perror (path);
+    exit (EXIT_FAILURE);
+  }
+  free (text);
+}
+
 int
 nvrtcCompileProgram (nvrtcProgram p, int nr, const char *const *all)
 {
@@ -188,6 +220,8 @@ nvrtcCompileProgram (nvrtcProgram p, int nr, const char *const *all)
     return NVRTC_ERROR_INVALID_PROGRAM;
   if (!read_options (&o, nr, all))
     return NVRTC_ERROR_INVALID_OPTION;
+  if (getenv ("FAKE_NVRTC_SAVE"))
+    save (getenv ("FAKE_NVRTC_SAVE"), p->source, &o);
   if (slow)
     usleep (atoi (slow) * 1000);
   if (getenv ("FAKE_NVRTC_FAIL")) {
