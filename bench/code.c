@@ -93,21 +93,27 @@ common_multiple (size_t a, size_t b)
   return a / x * b;
 }
 
-/* Our own packets: as in an array, 4096 / w, or the power of two below. */
+size_t
+code_array_packet_len (unsigned w)
+{
+  size_t len = 4096;
+
+  while (len * w > 4096)
+    len /= 2;
+  return len;
+}
+
 size_t
 code_packet_len (const struct engine_ops *ops, enum code code, unsigned w,
                  size_t cell_len, const char *option, size_t *unit)
 {
-  size_t len = 4096;
+  size_t len;
 
   *unit = 64;
   if (code == CODE_RS)
     return 0;
-  if (ops->packet_len)
-    len = ops->packet_len (w, cell_len, option);
-  else
-    while (len * w > 4096)
-      len /= 2;
+  len = ops->packet_len ? ops->packet_len (w, cell_len, option)
+    : code_array_packet_len (w);
   if (len > 0)
     *unit = common_multiple (64, w * len);
   return len;

@@ -1,4 +1,4 @@
-/* gpuraid: the coders of the array, as engines.
+/* gpuraid: a coder of the array as an engine.
  *
  * Cells lie in one arena, as in an array, rect by rect.  The rects are cut
  * into jobs, which are in flight together and submitted again as soon as
@@ -16,12 +16,10 @@
 #include <unistd.h>
 
 #include "bench/clock.h"
+#include "bench/engine-coder.h"
 #include "bench/engines.h"
-#include "bench/gpu.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
-#include "gf/coder-auto.h"
-#include "gf/coder.h"
 #include "gpu/coder-cuda.h"
 #include "gpu/kernels.h"
 
@@ -75,7 +73,7 @@ job_done (struct coder_job *job, int error)
   pthread_cond_signal (&e->cond);
 }
 
-static void
+void
 coder_engine_close (struct engine *engine)
 {
   struct coder_engine *e = (struct coder_engine *) engine;
@@ -92,16 +90,16 @@ coder_engine_close (struct engine *engine)
   free (e);
 }
 
-static uint8_t *
-coder_in (struct engine *engine, size_t r, unsigned i)
+uint8_t *
+coder_engine_in (struct engine *engine, size_t r, unsigned i)
 {
   struct coder_engine *e = (struct coder_engine *) engine;
 
   return (uint8_t *) e->in[r * e->bc.matrix->cols + i];
 }
 
-static uint8_t *
-coder_out (struct engine *engine, size_t r, unsigned j)
+uint8_t *
+coder_engine_out (struct engine *engine, size_t r, unsigned j)
 {
   struct coder_engine *e = (struct coder_engine *) engine;
 
@@ -196,10 +194,9 @@ uses_device (struct coder *coder)
   return false;
 }
 
-/* coder becomes the engine's own; cuda is borrowed from it. */
-static struct engine *
-open_coder (const struct engine_ops *ops, struct coder *coder,
-            struct coder *cuda, const struct bench_case *bc, char *why)
+struct engine *
+coder_engine_open (const struct engine_ops *ops, struct coder *coder,
+                   struct coder *cuda, const struct bench_case *bc, char *why)
 {
   struct coder_engine *e;
 
@@ -251,8 +248,9 @@ take_done (struct coder_engine *e, bool wait)
 }
 
 /* Each job nr times. */
-static int
-coder_run (struct engine *engine, unsigned nr, double *seconds, char *why)
+int
+coder_engine_run (struct engine *engine, unsigned nr, double *seconds,
+                  char *why)
 {
   struct coder_engine *e = (struct coder_engine *) engine;
   uint64_t total = (uint64_t) nr * e->nr_jobs, submitted = 0, ended = 0;
@@ -281,8 +279,8 @@ coder_run (struct engine *engine, unsigned nr, double *seconds, char *why)
   return e->error ? -1 : 0;
 }
 
-static int
-check_crcs (struct engine *engine, char *why)
+int
+coder_engine_check (struct engine *engine, char *why)
 {
   struct coder_engine *e = (struct coder_engine *) engine;
   const struct matrix *a = e->bc.matrix;
@@ -291,9 +289,8 @@ check_crcs (struct engine *engine, char *why)
                                      a->rows, e->bc.cell_len, why) : 0;
 }
 
-/* Who did how much. */
-static void
-note_shares (struct engine *engine, char *text, size_t text_len)
+void
+coder_engine_note (struct engine *engine, char *text, size_t text_len)
 {
   struct coder_engine *e = (struct coder_engine *) engine;
   struct coder_share share[CODER_MAX_SHARES];
@@ -313,139 +310,3 @@ note_shares (struct engine *engine, char *text, size_t text_len)
                        share[n].failed);
   }
 }
-
-static struct coder *
-new_isal (const struct bench_case *bc)
-{
-  return coder_isal_new (bc->threads - 1);
-}
-
-static struct coder *
-new_cuda (const struct bench_case *bc)
-{
-  bool generic = bc->option && strcmp (bc->option, "generic") == 0;
-  struct cuda_options options = {
-    .devices = engine_devices, .fail_device = -1,
-    .encode = generic ? NULL : bc->matrix,
-    .special_after = generic ? ~UINT64_C (0) : 1,
-  };
-  struct coder *fallback = coder_isal_new (0), *c = NULL;
-
-  if (fallback)
-    c = coder_cuda_new (&options, fallback);
-  if (c == NULL)
-    coder_free (fallback);
-  return c;
-}
-
-static struct engine *
-open_isal (const struct bench_case *bc, char *why)
-{
-  return open_coder (&engine_isal, new_isal (bc), NULL, bc, why);
-}
-
-static struct engine *
-open_xor (const struct bench_case *bc, char *why)
-{
-  return open_coder (&engine_xor, new_isal (bc), NULL, bc, why);
-}
-
-static struct engine *
-open_gf_complete (const struct bench_case *bc, char *why)
-{
-  return open_coder (&engine_gf_complete,
-                     coder_gf_complete_new (bc->threads - 1), NULL, bc, why);
-}
-
-static struct engine *
-open_cuda (const struct bench_case *bc, char *why)
-{
-  struct coder *cuda;
-
-  if (bench_gpu_count (why) == 0)
-    return NULL;
-  cuda = new_cuda (bc);
-  return open_coder (&engine_cuda, cuda, cuda, bc, why);
-}
-
-static struct engine *
-open_auto (const struct bench_case *bc, char *why)
-{
-  struct coder *near, *cuda, *both = NULL;
-
-  if (bench_gpu_count (why) == 0)
-    return NULL;
-  near = coder_isal_new (coder_auto_near_workers (bc->threads));
-  cuda = new_cuda (bc);
-  if (near && cuda)
-    both = coder_auto_new (near, cuda, bc->matrix, bc->cell_len);
-  else {
-    coder_free (near);
-    coder_free (cuda);
-  }
-  return open_coder (&engine_auto, both, cuda, bc, why);
-}
-
-/* The packets of an array. */
-static size_t
-array_packet_len (unsigned w, size_t cell_len, const char *option)
-{
-  size_t len = 4096;
-
-  while (len * w > 4096)
-    len /= 2;
-  return len;
-}
-
-#define CODER_ENGINE(words)                     \
-  .options = words,                             \
-  .close = coder_engine_close,                  \
-  .in = coder_in,                               \
-  .out = coder_out,                             \
-  .check = check_crcs
-
-const struct engine_ops engine_isal = {
-  .name = "isal",
-  .what = "our coder on the processor: ISA-L, and XOR programs for crs",
-  .open = open_isal,
-  .raw = coder_run,
-  CODER_ENGINE ("plain crc"),
-};
-
-const struct engine_ops engine_gf_complete = {
-  .name = "gf-complete",
-  .what = "our second coder on the processor: gf-complete",
-  .open = open_gf_complete,
-  .raw = coder_run,
-  CODER_ENGINE ("plain crc"),
-};
-
-const struct engine_ops engine_xor = {
-  .name = "xor",
-  .what = "XOR programs on the processor, code crs whatever --code says",
-  .packet_len = array_packet_len,
-  .open = open_xor,
-  .raw = coder_run,
-  CODER_ENGINE ("plain crc"),
-};
-
-const struct engine_ops engine_cuda = {
-  .name = "cuda",
-  .what = "our coder on CUDA devices, from submit to done",
-  .gpu = true,
-  .open = open_cuda,
-  .overall = coder_run,
-  .note = note_shares,
-  CODER_ENGINE ("plain crc generic"),
-};
-
-const struct engine_ops engine_auto = {
-  .name = "auto",
-  .what = "isal and cuda together, each batch where it ends first",
-  .gpu = true,
-  .gpu_and_cpu = true,
-  .open = open_auto,
-  .overall = coder_run,
-  .note = note_shares,
-  CODER_ENGINE ("plain crc"),
-};

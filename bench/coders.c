@@ -1,0 +1,146 @@
+/* gpuraid: which coders of the array are engines, and how each is made.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdint.h>
+#include <string.h>
+
+#include "bench/code.h"
+#include "bench/engine-coder.h"
+#include "bench/engines.h"
+#include "bench/gpu.h"
+#include "gf/coder-auto.h"
+#include "gf/coder.h"
+#include "gpu/coder-cuda.h"
+
+static struct coder *
+new_isal (const struct bench_case *bc)
+{
+  return coder_isal_new (bc->threads - 1);
+}
+
+static struct coder *
+new_cuda (const struct bench_case *bc)
+{
+  bool generic = bc->option && strcmp (bc->option, "generic") == 0;
+  struct cuda_options options = {
+    .devices = engine_devices, .fail_device = -1,
+    .encode = generic ? NULL : bc->matrix,
+    .special_after = generic ? ~UINT64_C (0) : 1,
+  };
+  struct coder *fallback = coder_isal_new (0), *c = NULL;
+
+  if (fallback)
+    c = coder_cuda_new (&options, fallback);
+  if (c == NULL)
+    coder_free (fallback);
+  return c;
+}
+
+static struct engine *
+open_isal (const struct bench_case *bc, char *why)
+{
+  return coder_engine_open (&engine_isal, new_isal (bc), NULL, bc, why);
+}
+
+static struct engine *
+open_xor (const struct bench_case *bc, char *why)
+{
+  return coder_engine_open (&engine_xor, new_isal (bc), NULL, bc, why);
+}
+
+static struct engine *
+open_gf_complete (const struct bench_case *bc, char *why)
+{
+  return coder_engine_open (&engine_gf_complete,
+                     coder_gf_complete_new (bc->threads - 1), NULL, bc, why);
+}
+
+static struct engine *
+open_cuda (const struct bench_case *bc, char *why)
+{
+  struct coder *cuda;
+
+  if (bench_gpu_count (why) == 0)
+    return NULL;
+  cuda = new_cuda (bc);
+  return coder_engine_open (&engine_cuda, cuda, cuda, bc, why);
+}
+
+static struct engine *
+open_auto (const struct bench_case *bc, char *why)
+{
+  struct coder *near, *cuda, *both = NULL;
+
+  if (bench_gpu_count (why) == 0)
+    return NULL;
+  near = coder_isal_new (coder_auto_near_workers (bc->threads));
+  cuda = new_cuda (bc);
+  if (near && cuda)
+    both = coder_auto_new (near, cuda, bc->matrix, bc->cell_len);
+  else {
+    coder_free (near);
+    coder_free (cuda);
+  }
+  return coder_engine_open (&engine_auto, both, cuda, bc, why);
+}
+
+static size_t
+array_packet_len (unsigned w, size_t cell_len, const char *option)
+{
+  return code_array_packet_len (w);
+}
+
+#define CODER_ENGINE(words)                     \
+  .options = words,                             \
+  .close = coder_engine_close,                  \
+  .in = coder_engine_in,                        \
+  .out = coder_engine_out,                      \
+  .check = coder_engine_check
+
+const struct engine_ops engine_isal = {
+  .name = "isal",
+  .what = "our coder on the processor: ISA-L, and XOR programs for crs",
+  .open = open_isal,
+  .raw = coder_engine_run,
+  CODER_ENGINE ("plain crc"),
+};
+
+const struct engine_ops engine_gf_complete = {
+  .name = "gf-complete",
+  .what = "our second coder on the processor: gf-complete",
+  .open = open_gf_complete,
+  .raw = coder_engine_run,
+  CODER_ENGINE ("plain crc"),
+};
+
+const struct engine_ops engine_xor = {
+  .name = "xor",
+  .what = "XOR programs on the processor, code crs whatever --code says",
+  .packet_len = array_packet_len,
+  .open = open_xor,
+  .raw = coder_engine_run,
+  CODER_ENGINE ("plain crc"),
+};
+
+const struct engine_ops engine_cuda = {
+  .name = "cuda",
+  .what = "our coder on CUDA devices, from submit to done",
+  .gpu = true,
+  .open = open_cuda,
+  .overall = coder_engine_run,
+  .note = coder_engine_note,
+  CODER_ENGINE ("plain crc generic"),
+};
+
+const struct engine_ops engine_auto = {
+  .name = "auto",
+  .what = "isal and cuda together, each batch where it ends first",
+  .gpu = true,
+  .gpu_and_cpu = true,
+  .open = open_auto,
+  .overall = coder_engine_run,
+  .note = coder_engine_note,
+  CODER_ENGINE ("plain crc"),
+};
