@@ -79,20 +79,6 @@ engine_parity (const struct engine_ops *ops, enum code code, unsigned k,
   return 0;
 }
 
-static size_t
-common_multiple (size_t a, size_t b)
-{
-  size_t x = a, y = b;
-
-  while (y) {
-    size_t rest = x % y;
-
-    x = y;
-    y = rest;
-  }
-  return a / x * b;
-}
-
 size_t
 code_array_packet_len (unsigned w)
 {

@@ -72,4 +72,19 @@ div_round_up (uint64_t n, uint64_t d)
   return n / d + (n % d != 0);
 }
 
+/* The least one that both divide; neither is 0. */
+static inline uint64_t
+common_multiple (uint64_t a, uint64_t b)
+{
+  uint64_t x = a, y = b;
+
+  while (y) {
+    uint64_t rest = x % y;
+
+    x = y;
+    y = rest;
+  }
+  return a / x * b;
+}
+
 #endif

@@ -83,18 +83,6 @@ cpu_coder_start (struct coder *coder, void *arena, size_t arena_len)
   return workers_start (c->workers);
 }
 
-static size_t
-gcd (size_t a, size_t b)
-{
-  while (b > 0) {
-    size_t rest = a % b;
-
-    a = b;
-    b = rest;
-  }
-  return a;
-}
-
 static void
 crc_blocks (uint32_t *crc, const uint8_t *buf, size_t len)
 {
@@ -182,7 +170,7 @@ piece_unit (const struct coder_job *job)
   if (a->packet_len == 0)
     return BLOCK_LEN;
   if (job->crc)
-    return block_len / gcd (block_len, BLOCK_LEN) * BLOCK_LEN;
+    return common_multiple (block_len, BLOCK_LEN);
   if (block_len <= MAX_PIECE_LEN)
     return block_len;
   return a->w * (is_aligned (a->packet_len, 64) ? 64 : 8);

@@ -9,20 +9,6 @@
 
 #define BLOCK_LEN ((size_t) 4096)
 
-static size_t
-least_common_multiple (size_t a, size_t b)
-{
-  size_t x = a, y = b;
-
-  while (y) {
-    size_t rest = x % y;
-
-    x = y;
-    y = rest;
-  }
-  return a / x * b;
-}
-
 bool
 cut_job (const struct coder_job *job, size_t part_len, struct cut *cut)
 {
@@ -33,8 +19,8 @@ cut_job (const struct coder_job *job, size_t part_len, struct cut *cut)
   if (a->rows == 0 || a->cols == 0 || job->nr_rects == 0 ||
       job->cell_len == 0 || nr_cells > KERNEL_MAX_CELLS)
     return false;
-  unit = least_common_multiple (BLOCK_LEN, a->packet_len
-                                ? a->w * a->packet_len : 1);
+  unit = common_multiple (BLOCK_LEN,
+                          a->packet_len ? a->w * a->packet_len : 1);
   max = part_len / a->cols;
   if (job->crc)
     max = MIN (max, DEVICE_MAX_CRCS / nr_cells * BLOCK_LEN);
