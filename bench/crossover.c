@@ -44,15 +44,6 @@ measure (const struct sweep *s, unsigned side, unsigned k, unsigned m,
   return l.p50;
 }
 
-static void
-add (struct json_object *o, const char *key, double x)
-{
-  char text[40];
-
-  snprintf (text, sizeof text, "%.4g", x);
-  json_object_object_add (o, key, json_object_new_double_s (x, text));
-}
-
 static int
 one_batch (const struct sweep *s, unsigned k, unsigned m, size_t nr_rects,
            double seconds[], struct report *r, struct json_object *list)
@@ -77,7 +68,7 @@ one_batch (const struct sweep *s, unsigned k, unsigned m, size_t nr_rects,
     char key[40];
 
     snprintf (key, sizeof key, "%s_us", sides[i].ops->name);
-    add (o, key, seconds[i] * 1e6);
+    report_double (o, key, seconds[i] * 1e6);
   }
   json_object_array_add (list, o);
   return 0;

@@ -83,15 +83,6 @@ fit (const struct sweep *s, const struct shapes *shapes,
   return 0;
 }
 
-static void
-add (struct json_object *o, const char *key, double x)
-{
-  char text[40];
-
-  snprintf (text, sizeof text, "%.4g", x);
-  json_object_object_add (o, key, json_object_new_double_s (x, text));
-}
-
 /* One case; its error is added to *sum. */
 static int
 one (const struct sweep *s, const struct gcrs_model *model, unsigned k,
@@ -120,11 +111,11 @@ one (const struct sweep *s, const struct gcrs_model *model, unsigned k,
   json_object_object_add (o, "k", json_object_new_int (k));
   json_object_object_add (o, "m", json_object_new_int (m));
   json_object_object_add (o, "w", json_object_new_int (w));
-  add (o, "r", ratio);
-  add (o, "predicted_gb_per_s", predicted / 1e9);
-  add (o, "measured_gb_per_s", measured / 1e9);
-  add (o, "traffic_gb_per_s", traffic / 1e9);
-  add (o, "error", error);
+  report_double (o, "r", ratio);
+  report_double (o, "predicted_gb_per_s", predicted / 1e9);
+  report_double (o, "measured_gb_per_s", measured / 1e9);
+  report_double (o, "traffic_gb_per_s", traffic / 1e9);
+  report_double (o, "error", error);
   json_object_array_add (list, o);
   return 0;
 }

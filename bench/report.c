@@ -141,8 +141,8 @@ add_number (struct json_object *o, const char *key, uint64_t n)
 }
 
 /* Digits beyond these are noise. */
-static void
-add_double (struct json_object *o, const char *key, double x)
+void
+report_double (struct json_object *o, const char *key, double x)
 {
   char text[40];
 
@@ -157,25 +157,25 @@ add_measured (struct json_object *o, const struct row *row,
   double rate = row->data_len / row->seconds;
 
   if (kind == REPORT_LATENCY) {
-    add_double (o, "p50_us", row->p50 * 1e6);
-    add_double (o, "p90_us", row->p90 * 1e6);
-    add_double (o, "p99_us", row->p99 * 1e6);
-    add_double (o, "min_us", row->low * 1e6);
-    add_double (o, "max_us", row->high * 1e6);
+    report_double (o, "p50_us", row->p50 * 1e6);
+    report_double (o, "p90_us", row->p90 * 1e6);
+    report_double (o, "p99_us", row->p99 * 1e6);
+    report_double (o, "min_us", row->low * 1e6);
+    report_double (o, "max_us", row->high * 1e6);
     return;
   }
   if (kind == REPORT_VERIFY)
     return;
-  add_double (o, "seconds", row->seconds);
-  add_double (o, "gb_per_s", rate / 1e9);
-  add_double (o, "all_gb_per_s", row->all_len / row->seconds / 1e9);
+  report_double (o, "seconds", row->seconds);
+  report_double (o, "gb_per_s", rate / 1e9);
+  report_double (o, "all_gb_per_s", row->all_len / row->seconds / 1e9);
   if (row->ceiling > 0) {
-    add_double (o, "ceiling_gb_per_s", row->ceiling / 1e9);
-    add_double (o, "share", rate / row->ceiling);
+    report_double (o, "ceiling_gb_per_s", row->ceiling / 1e9);
+    report_double (o, "share", rate / row->ceiling);
   }
   if (row->cpu_seconds >= 0)
-    add_double (o, "cpu_s_per_gb", row->cpu_seconds / row->data_len * 1e9);
-  add_double (o, "spread", (row->high - row->low) / row->seconds);
+    report_double (o, "cpu_s_per_gb", row->cpu_seconds / row->data_len * 1e9);
+  report_double (o, "spread", (row->high - row->low) / row->seconds);
 }
 
 static struct json_object *

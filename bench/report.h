@@ -57,6 +57,8 @@ extern int report_row (struct report *, const struct row *);
 extern int report_end (struct report *, bool with_rows);
 extern void report_free (struct report *);
 
+/* With as many digits as a measurement has. */
+extern void report_double (struct json_object *, const char *key, double);
 /* "65536" as "64K". */
 #define REPORT_SIZE_LEN 24
 extern char *report_size (size_t bytes, char *buf);
