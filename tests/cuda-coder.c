@@ -191,6 +191,74 @@ expect_all_on (struct coder *c, bool on_cuda)
                : cuda == 0 && fallback > 0);
 }
 
+/* ---- many threads ---------------------------------------------------- */
+
+struct client {
+  pthread_t thread;
+  struct coder *c;
+  uint64_t seed;
+  unsigned nr_jobs, max_len;
+  bool ok;
+};
+
+/* Some jobs in flight at once, each of them any. */
+static void *
+client (void *arg)
+{
+  enum { AT_ONCE = 3 };
+  struct client *cl = arg;
+  struct ref_random rnd = { cl->seed };
+  struct cuda_job *t[AT_ONCE] = { NULL };
+  struct matrix *a[AT_ONCE] = { NULL };
+
+  cl->ok = true;
+  for (unsigned n = 0; n < cl->nr_jobs + AT_ONCE; n++) {
+    unsigned i = n % AT_ONCE;
+    bool crc = ref_below (&rnd, 3) == 0;
+    size_t unit = crc ? 4096 : 64, max = 1 + ref_below (&rnd, cl->max_len);
+    size_t cell_len, row;
+
+    if (t[i]) {
+      cl->ok &= cuda_job_wait (t[i]);
+      cuda_job_free (t[i]);
+      matrix_free (a[i]);
+      t[i] = NULL;
+    }
+    if (n >= cl->nr_jobs)
+      continue;
+    a[i] = random_matrix (&rnd, 1 + ref_below (&rnd, 4),
+                          1 + ref_below (&rnd, 10));
+    row = a[i]->rows + a[i]->cols;
+    cell_len = unit * (1 + ref_below (&rnd, max / row / unit + 1));
+    t[i] = new_job (&rnd, a[i], 1 + max / row / cell_len,
+                         cell_len, crc);
+    cuda_job_submit (cl->c, t[i]);
+  }
+  return NULL;
+}
+
+void
+run_clients (struct coder *c, unsigned nr_jobs, unsigned max_len)
+{
+  struct client clients[5];
+  bool ok = true;
+
+  for (unsigned i = 0; i < ARRAY_LEN (clients); i++) {
+    /* The first has large jobs, too. */
+    clients[i] = (struct client) {
+      .c = c, .seed = seed + i, .nr_jobs = i ? nr_jobs : nr_jobs / 4,
+      .max_len = i ? max_len : max_len * 16,
+    };
+    assert_int_equal (pthread_create (&clients[i].thread, NULL, client,
+                                      &clients[i]), 0);
+  }
+  for (unsigned i = 0; i < ARRAY_LEN (clients); i++) {
+    pthread_join (clients[i].thread, NULL);
+    ok &= clients[i].ok;
+  }
+  assert_true (ok);
+}
+
 /* ---- all of it ------------------------------------------------------- */
 
 /* A folder of its own for the test. */

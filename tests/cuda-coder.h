@@ -44,6 +44,9 @@ extern bool run_one (struct coder *, struct ref_random *,
 /* Were all jobs done by devices, or all by the fallback? */
 extern void expect_all_on (struct coder *, bool on_cuda);
 
+/* Random jobs from several threads, nr_jobs each, of about max_len bytes. */
+extern void run_clients (struct coder *, unsigned nr_jobs, unsigned max_len);
+
 /* A folder of its own for a test. */
 extern void own_dir (char path[64]);
 extern void remove_dir (const char *path);

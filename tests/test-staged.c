@@ -238,7 +238,7 @@ client (void *arg)
 }
 
 static bool
-run_clients (struct coder *c, struct matrix *const *a)
+run_stagers (struct coder *c, struct matrix *const *a)
 {
   struct client clients[3];
   bool ok = true;
@@ -281,7 +281,7 @@ try_clients (bool lost)
     fake_cuda_set ("FAKE_CUDA_LOST_AFTER", after);
   }
   fake_cuda_set ("FAKE_CUDA_SLOW", "1000");
-  assert_true (run_clients (c, a));
+  assert_true (run_stagers (c, a));
   assert_true (nr_batches (0) > was[0] && nr_batches (1) > was[1]);
   expect_all_on (c, true);
   expect_messages (lost);
