@@ -228,15 +228,26 @@ balance_pays (const struct balance *b, unsigned rows)
     PAYS * MAX (near, far);
 }
 
-/* The units for far, so that both end at the same time; 0 where there are
- * none.  *t: seconds, and the harm.  One side takes longer the more it
- * gets, the other less long: so halve.
+/* With so many units far: seconds until all is done, and the harm. */
+static double
+cut_cost (const struct question *q, size_t far_units)
+{
+  double harm[2], end[2];
+
+  end[FAR] = estimate (q, FAR, far_units, true, &harm[FAR]);
+  end[NEAR] = estimate (q, NEAR, q->job->nr_units - far_units, true,
+                        &harm[NEAR]);
+  return MAX (end[FAR], end[NEAR]) + harm[NEAR] + harm[FAR] + CUT_SECONDS;
+}
+
+/* The units for far, so that both end at the same time, as nearly as units
+ * allow; 0 where there are none.  *t: what that costs.  One side takes
+ * longer the more it gets, the other less long: so halve.
  */
 static size_t
 cut (const struct question *q, double *t)
 {
   size_t nr = q->job->nr_units, low = 0, high = nr;
-  double harm[2], end[2];
 
   while (high - low > 1) {
     size_t mid = low + (high - low) / 2;
@@ -246,11 +257,15 @@ cut (const struct question *q, double *t)
     else
       low = mid;
   }
-  if (low == 0)
-    return 0;
-  end[FAR] = estimate (q, FAR, low, true, &harm[FAR]);
-  end[NEAR] = estimate (q, NEAR, nr - low, true, &harm[NEAR]);
-  *t = MAX (end[FAR], end[NEAR]) + harm[NEAR] + harm[FAR] + CUT_SECONDS;
+  *t = low > 0 ? cut_cost (q, low) : INFINITY;
+  if (low > 0 && high < nr) {
+    double other = cut_cost (q, high);
+
+    if (other < *t) {
+      *t = other;
+      return high;
+    }
+  }
   return low;
 }
 
@@ -370,7 +385,6 @@ balance_choose (struct balance *b, const struct balance_job *job, double now,
   ask (&q, b, job, now);
   for (unsigned i = 0; i < 2; i++)
     takes[i] = cost (&q, i);
-  takes[CUT] = INFINITY;
   c->far_units = cut (&q, &takes[CUT]);
   way = choose (&q, takes);
   if (way == CUT) {
