@@ -9,7 +9,7 @@
  * A device that hangs can't be left behind: its kernel may go on at any
  * time and write into the cells of the job, so they can't be given to
  * anybody, and the driver has no way to take a launch back but the end of
- * the process.  So after HANG_S seconds there is one message, and the
+ * the process.  So after device_hang_s seconds there is one message, and the
  * waiting goes on.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -30,10 +30,11 @@
                                  * after it: the next may follow at once */
 #define SPIN_LARGE (25 * US)
 #define NAP_MAX (1000 * US)
-#define HANG_S 10
 #define SILENCE_MS 100          /* after the end of a context */
 
 #define BLOCK_LEN ((size_t) 4096)
+
+unsigned device_hang_s = 10;
 
 /* ns */
 static uint64_t
@@ -201,6 +202,12 @@ take_launched (struct gpu_device *dev, bool *stop)
     dev->asleep = false;
   }
   *stop = dev->stop;
+  list_for_each (l, &dev->launched) {
+    struct lane *s = list_item (l, struct lane, link);
+
+    s->since = now ();
+    s->said = false;
+  }
   list_splice (&dev->running, &dev->launched);
   return !dev->failed;
 }
@@ -225,13 +232,25 @@ spin_for_news (struct gpu_device *dev, unsigned news)
     sched_yield ();
 }
 
+/* The oldest of what runs, whatever else comes and goes. */
+static void
+tell_of_hang (struct gpu_device *dev, uint64_t t)
+{
+  struct lane *s = list_item (dev->running.next, struct lane, link);
+
+  if (s->said || t - s->since < device_hang_s * UINT64_C (1000000000))
+    return;
+  log_error ("%s: no answer for %u s; still waiting", dev->name,
+             device_hang_s);
+  s->said = true;
+}
+
 /* Until something of what is in flight is over, or more is launched. */
 static void
 wait_for_one (struct gpu_device *dev, unsigned news, struct list *done)
 {
   uint64_t start = now (), waited = 0;
   uint64_t spin = any_small (dev) ? SPIN_SMALL : SPIN_LARGE;
-  bool said = false;
 
   for (;;) {
     poll_events (dev, done);
@@ -239,14 +258,11 @@ wait_for_one (struct gpu_device *dev, unsigned news, struct list *done)
         __atomic_load_n (&dev->nr_news, __ATOMIC_ACQUIRE) != news)
       return;
     waited = now () - start;
+    tell_of_hang (dev, start + waited);
     if (waited < spin)
       sched_yield ();
     else
       nap (dev, waited);
-    if (waited > HANG_S * UINT64_C (1000000000) && !said) {
-      log_error ("%s: no answer for %d s; still waiting", dev->name, HANG_S);
-      said = true;
-    }
   }
 }
 

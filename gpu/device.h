@@ -82,6 +82,8 @@ struct lane {
   CUdeviceptr tables;           /* in device memory */
   uint64_t tables_of;           /* serial of the kernel whose they are, or 0 */
   bool small;
+  uint64_t since;               /* launched; the thread's */
+  bool said;                    /* that it takes too long; the thread's */
   struct kernel_params params;
 };
 
@@ -156,6 +158,7 @@ extern bool device_failed (struct gpu_device *);
 extern void device_why (struct gpu_device *, char *buf, size_t len);
 
 /* device-thread.c */
+extern unsigned device_hang_s;  /* for tests; before a device starts */
 extern void *device_thread (void *device);
 
 #endif

@@ -179,7 +179,8 @@ kernel_source_packets (const struct matrix *a, bool crc,
   const struct kernel_frame frame = {
     .block = crc ? CRC_BLOCK_LEN / 4 / a->w : t->block, .bytes = words * 4,
     .min_blocks = crc ? 0 : t->min_blocks,
-    .signed_cells = t->signed_cells, .w = a->w, .crc_words = a->w, .crc_stride = a->packet_len, .crc_step = 4,
+    .signed_cells = t->signed_cells, .w = a->w,
+    .crc_words = a->w, .crc_stride = a->packet_len, .crc_step = 4,
   };
   CLEANUP_FREE bool *loaded = calloc (a->cols, 1);
   struct writer w = { .a = a, .words = words, .crc = crc, .loaded = loaded };

@@ -2,8 +2,9 @@
  * references: every byte and every CRC, and nothing else written.
  *
  * On the fake driver, which runs their source on the processor; with
- * GPURAID_TEST_GPU=1 in the environment on the first GPU.  Run from the
- * root of the tree.
+ * GPURAID_TEST_GPU=1 in the environment on the first GPU, and more
+ * thoroughly unless GPURAID_TEST_SHORT=1 is there too.  Run from the root of
+ * the tree.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -26,7 +27,7 @@
 #include "tests/gf-job.h"
 
 static uint64_t seed;
-static bool on_gpu;
+static bool thorough;
 static const struct driver *d;
 static int arch;
 
@@ -262,7 +263,7 @@ test_rs (void **state)
   check_rs (&rnd, 7, 1, 2, 4096, false, 1);
   check_rs (&rnd, 10, 4, 2, 64 * 37, false, 2);
   check_rs (&rnd, 16, 9, 1, 64 * 5, false, 1);
-  check_rs (&rnd, 32, 16, 1, 64 * 9, false, on_gpu ? 6 : 0);
+  check_rs (&rnd, 32, 16, 1, 64 * 9, false, thorough ? 6 : 0);
 }
 
 /* Columns and rows of zeroes, ones, and anything. */
@@ -271,7 +272,7 @@ test_any_matrix (void **state)
 {
   struct ref_random rnd = { seed };
 
-  for (unsigned n = 0; n < (on_gpu ? 40 : 6); n++) {
+  for (unsigned n = 0; n < (thorough ? 40 : 6); n++) {
     unsigned rows = 1 + ref_below (&rnd, 6), cols = 1 + ref_below (&rnd, 12);
     uint8_t coef[6 * 12];
     struct ref_job *t;
@@ -300,7 +301,7 @@ test_crc (void **state)
   check_rs (&rnd, 4, 2, 2, 3 * 4096, true, 0);
   check_rs (&rnd, 10, 4, 1, 4096, true, 0);
   check_rs (&rnd, 17, 3, 1, 2 * 4096, true, 0);
-  if (on_gpu)
+  if (thorough)
     check_rs (&rnd, 32, 16, 2, 4 * 4096, true, 0);
 }
 
@@ -333,7 +334,7 @@ test_packets (void **state)
   check_packets (&rnd, 12, 9, 5, 192, 3, false, NULL);
   check_packets (&rnd, 4, 2, 4, 1024, 3, true, NULL);
   check_packets (&rnd, 5, 3, 8, 512, 2, true, NULL);
-  if (on_gpu) {
+  if (thorough) {
     check_packets (&rnd, 32, 16, 8, 512, 2, false, NULL);
     check_packets (&rnd, 20, 8, 8, 512, 2, true, NULL);
   }
@@ -357,7 +358,7 @@ check_vectors (const struct ref_vectors *v, void *opaque)
   assert_true (get_generic (t->matrix, false, &k));
   check_kernel (&k, t, want, 65535);
   put (&k);
-  if (on_gpu || v->rows * v->cols <= 20) {
+  if (thorough || v->rows * v->cols <= 20) {
     struct kernel_tuning own;
 
     kernel_tune (t->matrix, false, &own);
@@ -431,9 +432,10 @@ main (void)
     cmocka_unit_test (test_refused),
   };
 
-  on_gpu = getenv ("GPURAID_TEST_GPU") != NULL;
-  if (!on_gpu)
+  if (getenv ("GPURAID_TEST_GPU") == NULL)
     use_fake_cuda ();
+  else
+    thorough = getenv ("GPURAID_TEST_SHORT") == NULL;
   seed = ref_seed ();
   return cmocka_run_group_tests (tests, setup, NULL);
 }
