@@ -55,6 +55,15 @@
 #define LEARN_ALIKE 0.12
 #define LEARN_FIRST 0.6
 #define LEARN_FAILED 1.5
+/* Where nothing else was under way it is a better proof.  How long the
+ * parts of a cut job take, each while the other side is busy too, is learnt
+ * from nothing else, by class: so the side that ended last gets less next
+ * time, and where cutting does not pay, that shows too.  Were it the side
+ * that is taken to have become slow, as it was once, then each one alone
+ * would look slow as well, and the cut go on.
+ */
+#define LEARN_IDLE 0.35
+#define MOST_ERROR_IDLE 1.1
 /* Never beyond a factor of 60, and of 8 for those alike. */
 #define MAX_ALL 4.1
 #define MAX_ALIKE 2.1
@@ -67,6 +76,14 @@
  */
 #define TRY_SECONDS 1.0
 #define TRY_FACTOR 1.5
+/* ... and with nothing else under way, all that can be done with a job, if
+ * that takes no more of all the time than one part in so many.
+ */
+#define TRY_FACTOR_IDLE 1.8
+#define TRY_RARELY 50
+
+/* What can be done with a job, besides NEAR and FAR. */
+#define CUT 2
 
 /* ---- what was learnt -------------------------------------------------- */
 
@@ -76,13 +93,17 @@ log_2 (double x)
   return x >= 2 ? ilogb (x) : 0;
 }
 
+/* job: all of it, even where it is cut: the class must not change with the
+ * sizes of its parts.
+ */
 static struct balance_error *
-alike (struct balance_side *s, const struct balance_job *job)
+alike (struct balance_side *s, const struct balance_job *job, bool cut)
 {
   unsigned rows = MIN (log_2 (job->rows), BALANCE_ROWS - 1);
   unsigned size = MIN (log_2 (job->work / 8192), BALANCE_SIZES - 1);
 
-  return &s->alike[job->crc][rows][size];
+  return cut ? &s->cut[job->crc][rows][size] :
+    &s->whole[job->crc][rows][size];
 }
 
 static void
@@ -99,9 +120,10 @@ forget (struct balance_error *e, double now)
 }
 
 static double
-factor (struct balance_side *s, const struct balance_job *job, double now)
+factor (struct balance_side *s, const struct balance_job *job, bool cut,
+        double now)
 {
-  struct balance_error *e = alike (s, job);
+  struct balance_error *e = alike (s, job, cut);
 
   forget (&s->all, now);
   forget (e, now);
@@ -138,6 +160,8 @@ struct question {
   const struct balance_job *job;
   double now;
   double factor[2], busy[2];
+  bool idle;                    /* nothing else is under way */
+  double cut_factor[2];         /* of a part, while the other has the rest */
 };
 
 /* How long would side take for so many units of the job?  both: while the
@@ -152,14 +176,15 @@ estimate (const struct question *q, unsigned side, size_t nr_units,
   struct balance_job job = *q->job;
   struct balance_solo a;
   double drain, fixed, queue, crowd, t, more;
+  double factor = both ? q->cut_factor[side] : q->factor[side];
 
   job.work *= (double) nr_units / MAX (q->job->nr_units, 1);
   a = balance_solo (q->b, side, &job);
-  drain = a.drain * q->factor[side];
-  fixed = a.fixed * q->factor[side];
+  drain = a.drain * factor;
+  fixed = a.fixed * factor;
   queue = MAX (q->busy[side] - fixed, 0);
   crowd = MIN (queue, s->nr * drain);
-  t = MAX (a.seconds * q->factor[side] - fixed,
+  t = MAX (a.seconds * factor - fixed,
            drain + (side == NEAR ? crowd : queue));
   more = t * (s->stretch - 1);
   if (!both)
@@ -203,15 +228,26 @@ balance_pays (const struct balance *b, unsigned rows)
     PAYS * MAX (near, far);
 }
 
-/* The units for far, so that both end at the same time; 0 where that is
- * not clearly better than best.  One side takes longer the more it gets,
- * the other less long: so halve.
+/* With so many units far: seconds until all is done, and the harm. */
+static double
+cut_cost (const struct question *q, size_t far_units)
+{
+  double harm[2], end[2];
+
+  end[FAR] = estimate (q, FAR, far_units, true, &harm[FAR]);
+  end[NEAR] = estimate (q, NEAR, q->job->nr_units - far_units, true,
+                        &harm[NEAR]);
+  return MAX (end[FAR], end[NEAR]) + harm[NEAR] + harm[FAR] + CUT_SECONDS;
+}
+
+/* The units for far, so that both end at the same time, as nearly as units
+ * allow; 0 where there are none.  *t: what that costs.  One side takes
+ * longer the more it gets, the other less long: so halve.
  */
 static size_t
-cut (const struct question *q, double best)
+cut (const struct question *q, double *t)
 {
   size_t nr = q->job->nr_units, low = 0, high = nr;
-  double harm[2], t;
 
   while (high - low > 1) {
     size_t mid = low + (high - low) / 2;
@@ -221,11 +257,16 @@ cut (const struct question *q, double best)
     else
       low = mid;
   }
-  if (low == 0)
-    return 0;
-  t = estimate (q, FAR, low, true, &harm[FAR]);
-  t = MAX (t, estimate (q, NEAR, nr - low, true, &harm[NEAR]));
-  return t + harm[NEAR] + harm[FAR] + CUT_SECONDS < CUT_PAYS * best ? low : 0;
+  *t = low > 0 ? cut_cost (q, low) : INFINITY;
+  if (low > 0 && high < nr) {
+    double other = cut_cost (q, high);
+
+    if (other < *t) {
+      *t = other;
+      return high;
+    }
+  }
+  return low;
 }
 
 /* Where two gain nothing over one, the slower one (by what it does in all)
@@ -245,35 +286,29 @@ one_of_two (const struct question *q)
   return strong;
 }
 
-/* Is it time to see again what a side takes for such a job? */
-static bool
-try_again (const struct question *q, unsigned side, double takes, double best)
-{
-  const struct balance_error *e = alike (&q->b->side[side], q->job);
-
-  return takes < TRY_FACTOR * best && q->now - e->given >= TRY_SECONDS;
-}
-
 static void
-give (struct balance *b, unsigned side, const struct balance_job *job,
-      double now, bool both, struct balance_part *part)
+give (const struct question *q, unsigned side, size_t nr_units, bool both,
+      struct balance_part *part)
 {
-  struct balance_side *s = &b->side[side];
-  struct question q = { .b = b, .job = job, .now = now };
-  struct balance_solo a = balance_solo (b, side, job);
+  struct balance_side *s = &q->b->side[side];
+  struct balance_job job = *q->job;
+  double factor = both ? q->cut_factor[side] : q->factor[side];
+  struct balance_solo a;
 
-  q.factor[side] = factor (s, job, now);
-  for (unsigned i = 0; i < 2; i++)
-    q.busy[i] = busy (&b->side[i], now);
-  part->alike = alike (s, job);
-  part->alike->given = now;
-  part->at = now;
-  part->expected = seconds (&q, side, job->nr_units, both);
-  part->least = a.seconds * q.factor[side];
-  part->fixed = a.fixed * q.factor[side];
-  part->backlog = a.drain * q.factor[side];
-  s->due = MAX (MAX (s->nr ? s->due : 0, now + part->fixed) + part->backlog,
-                now + part->expected);
+  job.work *= (double) nr_units / MAX (job.nr_units, 1);
+  a = balance_solo (q->b, side, &job);
+  part->alike = alike (s, q->job, both);
+  part->alike->given = q->now;
+  part->cut = both;
+  part->nr_jobs = q->b->nr_jobs;
+  part->at = q->now;
+  part->expected = seconds (q, side, nr_units, both);
+  part->least = a.seconds * factor;
+  part->fixed = a.fixed * factor;
+  part->backlog = a.drain * factor;
+  s->due = MAX (MAX (s->nr ? s->due : 0, q->now + part->fixed) +
+                part->backlog, q->now + part->expected);
+  part->idle = q->idle;
   s->nr++;
   s->backlog += part->backlog;
   s->given += part->backlog;
@@ -281,55 +316,84 @@ give (struct balance *b, unsigned side, const struct balance_job *job,
   part->given = s->given;
 }
 
+static void
+ask (struct question *q, struct balance *b, const struct balance_job *job,
+     double now)
+{
+  *q = (struct question) { .b = b, .job = job, .now = now };
+  q->idle = b->side[NEAR].nr == 0 && b->side[FAR].nr == 0;
+  for (unsigned i = 0; i < 2; i++) {
+    q->factor[i] = factor (&b->side[i], job, false, now);
+    q->cut_factor[i] = factor (&b->side[i], job, true, now);
+    q->busy[i] = busy (&b->side[i], now);
+  }
+  b->nr_jobs++;
+}
+
 void
 balance_give (struct balance *b, unsigned side, const struct balance_job *job,
               double now, struct balance_part *part)
 {
-  give (b, side, job, now, false, part);
+  struct question q;
+
+  ask (&q, b, job, now);
+  give (&q, side, job->nr_units, false, part);
 }
 
-static void
-give_units (struct balance *b, unsigned side, const struct balance_job *job,
-            size_t nr_units, double now, struct balance_part *part)
+/* Is it time to see again what such a job takes that way? */
+static bool
+try_again (const struct question *q, unsigned way, double takes, double best)
 {
-  struct balance_job some = *job;
+  const struct balance_error *e = alike (&q->b->side[way == CUT ? FAR : way],
+                                         q->job, way == CUT);
 
-  some.work *= (double) nr_units / job->nr_units;
-  some.nr_units = nr_units;
-  give (b, side, &some, now, true, part);
+  return takes < (q->idle ? TRY_FACTOR_IDLE : TRY_FACTOR) * best &&
+    q->now - e->given >= MAX (TRY_SECONDS, TRY_RARELY * takes);
+}
+
+/* The way for the job, NEAR, FAR or CUT, takes[] seconds each. */
+static unsigned
+choose (const struct question *q, const double *takes)
+{
+  bool pays = q->idle || balance_pays (q->b, q->job->rows);
+  unsigned best = takes[FAR] < takes[NEAR];
+
+  if (!pays)
+    best = one_of_two (q);
+  else if (takes[CUT] < CUT_PAYS * takes[best])
+    best = CUT;
+  /* With others under way a job shows little of what it takes; and cut are
+   * they all, or none.
+   */
+  if (best == CUT && !q->idle)
+    return best;
+  for (unsigned way = NEAR; way < (q->idle ? CUT + 1 : CUT); way++)
+    if (way != best && try_again (q, way, takes[way], takes[best]))
+      return way;
+  return best;
 }
 
 void
 balance_choose (struct balance *b, const struct balance_job *job, double now,
                 struct balance_choice *c)
 {
-  struct question q = { .b = b, .job = job, .now = now };
-  double takes[2];
-  unsigned side;
+  struct question q;
+  double takes[CUT + 1];
+  size_t nr = job->nr_units;
+  unsigned way;
 
-  for (unsigned i = 0; i < 2; i++) {
-    q.factor[i] = factor (&b->side[i], job, now);
-    q.busy[i] = busy (&b->side[i], now);
-  }
+  ask (&q, b, job, now);
   for (unsigned i = 0; i < 2; i++)
     takes[i] = cost (&q, i);
-  side = takes[FAR] < takes[NEAR];
-  c->far_units = 0;
-  if (balance_pays (b, job->rows))
-    c->far_units = cut (&q, takes[side]);
-  else
-    side = one_of_two (&q);
-  if (c->far_units > 0) {
-    give_units (b, FAR, job, c->far_units, now, &c->part[FAR]);
-    give_units (b, NEAR, job, job->nr_units - c->far_units, now,
-                &c->part[NEAR]);
+  c->far_units = cut (&q, &takes[CUT]);
+  way = choose (&q, takes);
+  if (way == CUT) {
+    give (&q, FAR, c->far_units, true, &c->part[FAR]);
+    give (&q, NEAR, nr - c->far_units, true, &c->part[NEAR]);
     return;
   }
-  if (try_again (&q, 1 - side, takes[1 - side], takes[side]))
-    side = 1 - side;
-  if (side == FAR)
-    c->far_units = job->nr_units;
-  balance_give (b, side, job, now, &c->part[side]);
+  c->far_units = way == FAR ? nr : 0;
+  give (&q, way, nr, false, &c->part[way]);
 }
 
 void
@@ -342,7 +406,16 @@ balance_cancel (struct balance *b, unsigned side,
   s->backlog = s->nr ? MAX (s->backlog - part->backlog, 0) : 0;
 }
 
-/* How far off is a job that took so long?  0 where its queue explains it. */
+/* Was nothing else under way, from its beginning to its end? */
+static bool
+was_idle (const struct balance *b, const struct balance_part *part)
+{
+  return part->idle && b->nr_jobs == part->nr_jobs;
+}
+
+/* How far off is a job that took so long?  Among others, 0 where its queue
+ * explains it.
+ */
 static double
 error_of (const struct balance_side *s, const struct balance_part *part,
           double took)
@@ -358,16 +431,41 @@ error_of (const struct balance_side *s, const struct balance_part *part,
   return MIN (MAX (error, -MOST_ERROR), MOST_ERROR);
 }
 
+/* By itself, a job shows just what it takes. */
+static void
+learn_idle (struct balance_side *s, const struct balance_part *part,
+            double now)
+{
+  struct balance_error *e = part->alike;
+  double error = log (MAX (now - part->at, 1e-9) / part->expected);
+
+  error = MIN (MAX (error, -MOST_ERROR_IDLE), MOST_ERROR_IDLE);
+  e->nr_idle++;
+  learn (e, error * MAX (LEARN_IDLE, 1.0 / e->nr_idle), MAX_ALIKE, now);
+  /* What it is to be cut says nothing of jobs that are not. */
+  if (!part->cut)
+    learn (&s->all, error * LEARN_ALL, MAX_ALL, now);
+}
+
 void
 balance_done (struct balance *b, unsigned side,
               const struct balance_part *part, double now, bool failed)
 {
   struct balance_side *s = &b->side[side];
   struct balance_error *e = part->alike;
-  double error = error_of (s, part, now - part->at);
+  double error;
 
   balance_cancel (b, side, part);
+  if (failed) {
+    learn (&s->all, LEARN_FAILED, MAX_ALL, now);
+    return;
+  }
+  if (was_idle (b, part)) {
+    learn_idle (s, part, now);
+    return;
+  }
+  error = error_of (s, part, now - part->at);
   e->nr++;
-  learn (&s->all, failed ? LEARN_FAILED : error * LEARN_ALL, MAX_ALL, now);
+  learn (&s->all, error * LEARN_ALL, MAX_ALL, now);
   learn (e, error * MAX (LEARN_ALIKE, LEARN_FIRST / e->nr), MAX_ALIKE, now);
 }

@@ -49,7 +49,7 @@ struct balance_curve {
 /* The logarithm of how much longer jobs took than was expected. */
 struct balance_error {
   double log, at;               /* ... as it was at that time */
-  unsigned nr;                  /* jobs done */
+  unsigned nr, nr_idle;         /* jobs done, among others and not */
   double given;                 /* when the last job was */
 };
 
@@ -66,19 +66,26 @@ struct balance_side {
   double due;                   /* when the last one should be done */
   double given;                 /* seconds of all jobs ever */
 
-  /* Learnt: of all jobs, and of those alike. */
+  /* Learnt: of all jobs, and of those alike: done whole, and of this
+   * side's parts of those that were cut.
+   */
   struct balance_error all;
-  struct balance_error alike[2][BALANCE_ROWS][BALANCE_SIZES];
+  struct balance_error whole[2][BALANCE_ROWS][BALANCE_SIZES];
+  struct balance_error cut[2][BALANCE_ROWS][BALANCE_SIZES];
 };
 
 struct balance {
   unsigned rows;                /* those of side[].many */
+  unsigned nr_jobs;             /* chosen for or given, ever */
   struct balance_side side[2];
 };
 
 /* What one side was given. */
 struct balance_part {
   struct balance_error *alike;
+  bool cut;                     /* the other side has the rest */
+  bool idle;                    /* nothing else was under way */
+  unsigned nr_jobs;             /* of the balance, with this one */
   double at, expected;          /* when it was given, and how long it should
                                  * take from then */
   double least, fixed;          /* with nothing else under way */

@@ -27,6 +27,14 @@ sim_start (struct coder *coder, void *arena, size_t arena_len)
   return 0;
 }
 
+/* -1 to 1 */
+static double
+random_part (struct coder_sim *sim)
+{
+  sim->random = sim->random * 1664525 + 1013904223;
+  return (double) (sim->random >> 8) / (1 << 23) - 1;
+}
+
 static void
 sim_submit (struct coder *coder, struct coder_job *job)
 {
@@ -38,6 +46,7 @@ sim_submit (struct coder *coder, struct coder_job *job)
   j->bytes = (double) job->nr_rects * job->matrix->cols * job->cell_len;
   j->latency = s->fixed;
   j->left = j->bytes * (1 + s->row_cost * (MAX (job->matrix->rows, 1) - 1));
+  j->left *= 1 + s->noise * random_part (s->sim);
   list_append (&s->jobs, &j->link);
   s->nr_jobs++;
 }
@@ -104,8 +113,24 @@ side_rates (struct sim_side *s)
 static void
 find_rates (struct coder_sim *sim)
 {
-  double sum = side_rates (&sim->side[0]) + side_rates (&sim->side[1]);
+  double rate[2], sum;
 
+  for (unsigned i = 0; i < 2; i++)
+    rate[i] = side_rates (&sim->side[i]);
+  for (unsigned i = 0; i < 2; i++) {
+    double shared = sim->side[i].shared;
+
+    if (shared == 0 || rate[0] == 0 || rate[1] == 0)
+      continue;
+    list_for_each (l, &sim->side[i].jobs)
+      list_item (l, struct sim_job, link)->rate *= shared;
+  }
+  for (unsigned i = 0; i < 2; i++) {
+    rate[i] = 0;
+    list_for_each (l, &sim->side[i].jobs)
+      rate[i] += list_item (l, struct sim_job, link)->rate;
+  }
+  sum = rate[0] + rate[1];
   if (sum <= sim->ceiling)
     return;
   for (unsigned i = 0; i < 2; i++)
@@ -160,6 +185,7 @@ coder_sim_step (struct coder_sim *sim)
 
       list_remove (&j->link);
       s->bytes += j->bytes;
+      sim->ended[s - sim->side] = sim->now;
       free (j);
       job->done (job, s->fails ? EIO : 0);
       return true;

@@ -22,6 +22,10 @@ struct sim_side {
   double small_len;
   double row_cost;              /* each row after the first: so much longer,
                                  * as a part of the first */
+  double shared;                /* of its rate, while the other side works
+                                 * too; 0: all of it */
+  double noise;                 /* jobs take up to so much more or less, as
+                                 * a part of what they should */
   bool serial;                  /* one after the other */
   bool fails;                   /* all jobs fail */
   struct list jobs;             /* oldest first */
@@ -32,6 +36,8 @@ struct sim_side {
 struct coder_sim {
   double now;
   double ceiling;               /* of both */
+  uint32_t random;
+  double ended[2];              /* when the last job of each side was */
   struct sim_side side[2];
 };
 
