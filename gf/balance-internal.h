@@ -1,4 +1,4 @@
-/* gpuraid: what a job takes by itself.
+/* gpuraid: what a job takes by itself, and what was learnt of it.
  *
  * Only for gf/balance*.c.
  *
@@ -19,5 +19,16 @@ struct balance_solo {
 /* As it was measured, nothing of what was learnt. */
 extern struct balance_solo balance_solo (const struct balance *, unsigned side,
                                          const struct balance_job *);
+
+/* Of jobs like this one, or of a side's parts of those that are cut.  job is
+ * all of it, even then: the class must not change with the parts' sizes.
+ */
+extern struct balance_error *balance_alike (struct balance_side *,
+                                            const struct balance_job *,
+                                            bool cut);
+/* How many times longer than was measured they take. */
+extern double balance_factor (struct balance_side *,
+                              const struct balance_job *, bool cut,
+                              double now);
 
 #endif

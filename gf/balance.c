@@ -13,14 +13,8 @@
  * but the fixed part is stretched for as long as the other side is busy,
  * since both share the memory's bandwidth.
  *
- * What that leaves out (other shapes of job, processors that others use, a
- * device that is lost and replaced by something slow) is a factor, learnt
- * from the jobs: one for the side, times one for those alike.  In which
- * order a side did its jobs is not known; so a job is off only where it
- * took less than alone, or more than if all that was there before it and
- * all that came while it was there had gone first.  Learning from each
- * job's distance to what was expected did not work: under load it learnt
- * the errors of the model of the queue, and drove all jobs to one side.
+ * What that leaves out is a factor, learnt from the jobs: see
+ * gf/balance-learn.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -46,31 +40,6 @@
  */
 #define HARM 0.7
 
-/* One job is no proof: it may have been interrupted.  Errors count as no
- * more than a factor of 2, and as so much of that; more while little is
- * known.
- */
-#define MOST_ERROR 0.7
-#define LEARN_ALL 0.06
-#define LEARN_ALIKE 0.12
-#define LEARN_FIRST 0.6
-#define LEARN_FAILED 1.5
-/* Where nothing else was under way it is a better proof.  How long the
- * parts of a cut job take, each while the other side is busy too, is learnt
- * from nothing else, by class: so the side that ended last gets less next
- * time, and where cutting does not pay, that shows too.  Were it the side
- * that is taken to have become slow, as it was once, then each one alone
- * would look slow as well, and the cut go on.
- */
-#define LEARN_IDLE 0.35
-#define MOST_ERROR_IDLE 1.1
-/* Never beyond a factor of 60, and of 8 for those alike. */
-#define MAX_ALL 4.1
-#define MAX_ALIKE 2.1
-/* What was learnt is forgotten in so many seconds without a job: else a
- * side that was found slow once would never be tried again.
- */
-#define FORGET 20.0
 /* Where the other side would not take longer than so much more it is tried
  * once in so many seconds: what was measured at the start may be wrong.
  */
@@ -84,60 +53,6 @@
 
 /* What can be done with a job, besides NEAR and FAR. */
 #define CUT 2
-
-/* ---- what was learnt -------------------------------------------------- */
-
-static unsigned
-log_2 (double x)
-{
-  return x >= 2 ? ilogb (x) : 0;
-}
-
-/* job: all of it, even where it is cut: the class must not change with the
- * sizes of its parts.
- */
-static struct balance_error *
-alike (struct balance_side *s, const struct balance_job *job, bool cut)
-{
-  unsigned rows = MIN (log_2 (job->rows), BALANCE_ROWS - 1);
-  unsigned size = MIN (log_2 (job->work / 8192), BALANCE_SIZES - 1);
-
-  return cut ? &s->cut[job->crc][rows][size] :
-    &s->whole[job->crc][rows][size];
-}
-
-static void
-forget (struct balance_error *e, double now)
-{
-  double idle = now - e->at;
-
-  if (e->log == 0)
-    e->at = now;
-  else if (idle > FORGET / 64) {
-    e->log *= exp (-idle / FORGET);
-    e->at = now;
-  }
-}
-
-static double
-factor (struct balance_side *s, const struct balance_job *job, bool cut,
-        double now)
-{
-  struct balance_error *e = alike (s, job, cut);
-
-  forget (&s->all, now);
-  forget (e, now);
-  return exp (s->all.log + e->log);
-}
-
-static void
-learn (struct balance_error *e, double error, double most, double now)
-{
-  if (error == 0)
-    return;
-  e->log = MIN (MAX (e->log + error, -most), most);
-  e->at = now;
-}
 
 /* ---- when a job would be done ----------------------------------------- */
 
@@ -297,7 +212,7 @@ give (const struct question *q, unsigned side, size_t nr_units, bool both,
 
   job.work *= (double) nr_units / MAX (job.nr_units, 1);
   a = balance_solo (q->b, side, &job);
-  part->alike = alike (s, q->job, both);
+  part->alike = balance_alike (s, q->job, both);
   part->alike->given = q->now;
   part->cut = both;
   part->nr_jobs = q->b->nr_jobs;
@@ -323,8 +238,8 @@ ask (struct question *q, struct balance *b, const struct balance_job *job,
   *q = (struct question) { .b = b, .job = job, .now = now };
   q->idle = b->side[NEAR].nr == 0 && b->side[FAR].nr == 0;
   for (unsigned i = 0; i < 2; i++) {
-    q->factor[i] = factor (&b->side[i], job, false, now);
-    q->cut_factor[i] = factor (&b->side[i], job, true, now);
+    q->factor[i] = balance_factor (&b->side[i], job, false, now);
+    q->cut_factor[i] = balance_factor (&b->side[i], job, true, now);
     q->busy[i] = busy (&b->side[i], now);
   }
   b->nr_jobs++;
@@ -344,7 +259,7 @@ balance_give (struct balance *b, unsigned side, const struct balance_job *job,
 static bool
 try_again (const struct question *q, unsigned way, double takes, double best)
 {
-  const struct balance_error *e = alike (&q->b->side[way == CUT ? FAR : way],
+  const struct balance_error *e = balance_alike (&q->b->side[way == CUT ? FAR : way],
                                          q->job, way == CUT);
 
   return takes < (q->idle ? TRY_FACTOR_IDLE : TRY_FACTOR) * best &&
@@ -404,68 +319,4 @@ balance_cancel (struct balance *b, unsigned side,
 
   s->nr--;
   s->backlog = s->nr ? MAX (s->backlog - part->backlog, 0) : 0;
-}
-
-/* Was nothing else under way, from its beginning to its end? */
-static bool
-was_idle (const struct balance *b, const struct balance_part *part)
-{
-  return part->idle && b->nr_jobs == part->nr_jobs;
-}
-
-/* How far off is a job that took so long?  Among others, 0 where its queue
- * explains it.
- */
-static double
-error_of (const struct balance_side *s, const struct balance_part *part,
-          double took)
-{
-  double most = part->fixed + s->stretch *
-    MAX (part->least - part->fixed, part->queue + s->given - part->given);
-  double error = 0;
-
-  if (took < part->least)
-    error = log (MAX (took, 1e-9) / part->least);
-  else if (took > most)
-    error = log (took / most);
-  return MIN (MAX (error, -MOST_ERROR), MOST_ERROR);
-}
-
-/* By itself, a job shows just what it takes. */
-static void
-learn_idle (struct balance_side *s, const struct balance_part *part,
-            double now)
-{
-  struct balance_error *e = part->alike;
-  double error = log (MAX (now - part->at, 1e-9) / part->expected);
-
-  error = MIN (MAX (error, -MOST_ERROR_IDLE), MOST_ERROR_IDLE);
-  e->nr_idle++;
-  learn (e, error * MAX (LEARN_IDLE, 1.0 / e->nr_idle), MAX_ALIKE, now);
-  /* What it is to be cut says nothing of jobs that are not. */
-  if (!part->cut)
-    learn (&s->all, error * LEARN_ALL, MAX_ALL, now);
-}
-
-void
-balance_done (struct balance *b, unsigned side,
-              const struct balance_part *part, double now, bool failed)
-{
-  struct balance_side *s = &b->side[side];
-  struct balance_error *e = part->alike;
-  double error;
-
-  balance_cancel (b, side, part);
-  if (failed) {
-    learn (&s->all, LEARN_FAILED, MAX_ALL, now);
-    return;
-  }
-  if (was_idle (b, part)) {
-    learn_idle (s, part, now);
-    return;
-  }
-  error = error_of (s, part, now - part->at);
-  e->nr++;
-  learn (&s->all, error * LEARN_ALL, MAX_ALL, now);
-  learn (e, error * MAX (LEARN_ALIKE, LEARN_FIRST / e->nr), MAX_ALIKE, now);
 }

@@ -1,0 +1,163 @@
+/* gpuraid: what jobs took, and what follows for those like them.
+ *
+ * What the model leaves out (other shapes of job, processors that others
+ * use, a device that is lost and replaced by something slow) is a factor:
+ * one for the side, times one for those alike.
+ *
+ * In which order a side did its jobs is not known; so a job among others is
+ * off only where it took less than alone, or more than if all that was
+ * there before it and all that came while it was there had gone first.
+ * Learning from each job's distance to what was expected did not work:
+ * under load it learnt the errors of the model of the queue, and drove all
+ * jobs to one side.
+ *
+ * A job with nothing else under way shows just what it takes.  So do the
+ * parts of one that was cut, each while the other side is busy too.  That
+ * is kept apart, by the class of the whole job: the side that ended last
+ * gets less next time, and where cutting does not pay, that shows too.  When
+ * instead the sides were taken to have become slow, each one alone looked
+ * slow as well, and the cut went on.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <math.h>
+
+#include "common/bits.h"
+#include "gf/balance-internal.h"
+
+/* One job is no proof: it may have been interrupted.  Errors count as no
+ * more than a factor of 2, and as so much of that; more while little is
+ * known.
+ */
+#define MOST_ERROR 0.7
+#define LEARN_ALL 0.06
+#define LEARN_ALIKE 0.12
+#define LEARN_FIRST 0.6
+#define LEARN_FAILED 1.5
+/* Where nothing else was under way it is a better proof. */
+#define LEARN_IDLE 0.35
+#define MOST_ERROR_IDLE 1.1
+/* Never beyond a factor of 60, and of 8 for those alike. */
+#define MAX_ALL 4.1
+#define MAX_ALIKE 2.1
+/* What was learnt is forgotten in so many seconds without a job: else a
+ * side that was found slow once would never be tried again.
+ */
+#define FORGET 20.0
+
+static unsigned
+log_2 (double x)
+{
+  return x >= 2 ? ilogb (x) : 0;
+}
+
+/* job: all of it, even where it is cut: the class must not change with the
+ * sizes of its parts.
+ */
+struct balance_error *
+balance_alike (struct balance_side *s, const struct balance_job *job, bool cut)
+{
+  unsigned rows = MIN (log_2 (job->rows), BALANCE_ROWS - 1);
+  unsigned size = MIN (log_2 (job->work / 8192), BALANCE_SIZES - 1);
+
+  return cut ? &s->cut[job->crc][rows][size] :
+    &s->whole[job->crc][rows][size];
+}
+
+static void
+forget (struct balance_error *e, double now)
+{
+  double idle = now - e->at;
+
+  if (e->log == 0)
+    e->at = now;
+  else if (idle > FORGET / 64) {
+    e->log *= exp (-idle / FORGET);
+    e->at = now;
+  }
+}
+
+double
+balance_factor (struct balance_side *s, const struct balance_job *job,
+                bool cut, double now)
+{
+  struct balance_error *e = balance_alike (s, job, cut);
+
+  forget (&s->all, now);
+  forget (e, now);
+  return exp (s->all.log + e->log);
+}
+
+static void
+learn (struct balance_error *e, double error, double most, double now)
+{
+  if (error == 0)
+    return;
+  e->log = MIN (MAX (e->log + error, -most), most);
+  e->at = now;
+}
+
+/* Was nothing else under way, from its beginning to its end? */
+static bool
+was_idle (const struct balance *b, const struct balance_part *part)
+{
+  return part->idle && b->nr_jobs == part->nr_jobs;
+}
+
+/* How far off is a job that took so long?  Among others, 0 where its queue
+ * explains it.
+ */
+static double
+error_of (const struct balance_side *s, const struct balance_part *part,
+          double took)
+{
+  double most = part->fixed + s->stretch *
+    MAX (part->least - part->fixed, part->queue + s->given - part->given);
+  double error = 0;
+
+  if (took < part->least)
+    error = log (MAX (took, 1e-9) / part->least);
+  else if (took > most)
+    error = log (took / most);
+  return MIN (MAX (error, -MOST_ERROR), MOST_ERROR);
+}
+
+/* By itself, a job shows just what it takes. */
+static void
+learn_idle (struct balance_side *s, const struct balance_part *part,
+            double now)
+{
+  struct balance_error *e = part->alike;
+  double error = log (MAX (now - part->at, 1e-9) / part->expected);
+
+  error = MIN (MAX (error, -MOST_ERROR_IDLE), MOST_ERROR_IDLE);
+  e->nr_idle++;
+  learn (e, error * MAX (LEARN_IDLE, 1.0 / e->nr_idle), MAX_ALIKE, now);
+  /* What it is to be cut says nothing of jobs that are not. */
+  if (!part->cut)
+    learn (&s->all, error * LEARN_ALL, MAX_ALL, now);
+}
+
+void
+balance_done (struct balance *b, unsigned side,
+              const struct balance_part *part, double now, bool failed)
+{
+  struct balance_side *s = &b->side[side];
+  struct balance_error *e = part->alike;
+  double error;
+
+  balance_cancel (b, side, part);
+  if (failed) {
+    learn (&s->all, LEARN_FAILED, MAX_ALL, now);
+    return;
+  }
+  if (was_idle (b, part)) {
+    learn_idle (s, part, now);
+    return;
+  }
+  error = error_of (s, part, now - part->at);
+  e->nr++;
+  learn (&s->all, error * LEARN_ALL, MAX_ALL, now);
+  learn (e, error * MAX (LEARN_ALIKE, LEARN_FIRST / e->nr), MAX_ALIKE, now);
+}
