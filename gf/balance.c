@@ -259,8 +259,8 @@ balance_give (struct balance *b, unsigned side, const struct balance_job *job,
 static bool
 try_again (const struct question *q, unsigned way, double takes, double best)
 {
-  const struct balance_error *e = balance_alike (&q->b->side[way == CUT ? FAR : way],
-                                         q->job, way == CUT);
+  struct balance_side *s = &q->b->side[way == CUT ? FAR : way];
+  const struct balance_error *e = balance_alike (s, q->job, way == CUT);
 
   return takes < (q->idle ? TRY_FACTOR_IDLE : TRY_FACTOR) * best &&
     q->now - e->given >= MAX (TRY_SECONDS, TRY_RARELY * takes);
