@@ -10,6 +10,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "gpu/compiler-child.h"
 #include "gpu/compiler.h"
 
 typedef struct _nvrtcProgram *nvrtcProgram;
@@ -131,6 +132,9 @@ compiler_run (const char *source, int arch, const char *const *options,
     log_error ("%s", why);
     return -1;
   }
+  r = compiler_child_run (source, arch, options, code, len);
+  if (r <= 0)
+    return r;
   snprintf (arch_option, sizeof arch_option, "--gpu-architecture=sm_%d", arch);
   while (options && *options && nr < MAX_OPTIONS)
     all[nr++] = *options++;

@@ -9,6 +9,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <dlfcn.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +22,7 @@
 #include "common/log.h"
 #include "control/control.h"
 #include "gpu/coder-choose.h"
+#include "gpu/compiler-child.h"
 #include "member/loop.h"
 #include "nbdkit-plugin/plugin.h"
 
@@ -40,10 +43,29 @@ static struct control *control;
 static struct control_array control_array;
 static bool use_uring;
 
+/* A child that compiles is this server's own program with this plugin, told
+ * to describe the plugin, which it never comes to.
+ */
+static void
+set_compiler_child (void)
+{
+  static char path[PATH_MAX];
+  static const char *const argv[] = {
+    "/proc/self/exe", "--dump-plugin", path, NULL,
+  };
+  Dl_info info;
+
+  if (dladdr (&config, &info) && realpath (info.dli_fname, path))
+    compiler_use_child (argv);
+}
+
 void
 plugin_load (void)
 {
   log_to_nbdkit ();
+  if (getenv (COMPILER_CHILD_ENV))
+    compiler_child_main ();
+  set_compiler_child ();
   config_init (&config);
 }
 

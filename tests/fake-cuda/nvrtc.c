@@ -14,6 +14,7 @@
  */
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -210,14 +211,18 @@ save (const char *folder, const char *source, const struct compile_options *o)
   free (text);
 }
 
-int
-nvrtcCompileProgram (nvrtcProgram p, int nr, const char *const *all)
+static void
+end_process (int sig)
+{
+  _exit (4);
+}
+
+static int
+compile_program (nvrtcProgram p, int nr, const char *const *all)
 {
   struct compile_options o = { .arch = 75 };
   const char *slow = getenv ("FAKE_NVRTC_SLOW");
 
-  if (p == NULL)
-    return NVRTC_ERROR_INVALID_PROGRAM;
   if (!read_options (&o, nr, all))
     return NVRTC_ERROR_INVALID_OPTION;
   if (getenv ("FAKE_NVRTC_SAVE"))
@@ -234,6 +239,21 @@ nvrtcCompileProgram (nvrtcProgram p, int nr, const char *const *all)
   if (p->log && getenv ("FAKE_NVRTC_QUIET") == NULL)
     fputs (p->log, stderr);
   return NVRTC_ERROR_COMPILATION;
+}
+
+/* As the real one does, whose front end ends the process with status 4. */
+int
+nvrtcCompileProgram (nvrtcProgram p, int nr, const char *const *all)
+{
+  struct sigaction ours = { .sa_handler = end_process }, old;
+  int r;
+
+  if (p == NULL)
+    return NVRTC_ERROR_INVALID_PROGRAM;
+  sigaction (SIGTERM, &ours, &old);
+  r = compile_program (p, nr, all);
+  sigaction (SIGTERM, &old, NULL);
+  return r;
 }
 
 /* ---- results */

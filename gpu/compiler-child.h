@@ -1,0 +1,34 @@
+/* gpuraid: compile in a process of its own.
+ *
+ * While NVRTC compiles, it has signal handlers of its own: a SIGTERM then
+ * ends the process with status 4, and no server that was asked to stop
+ * would write out what it holds.  So a server compiles in a child.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_COMPILER_CHILD_H
+#define GPURAID_COMPILER_CHILD_H
+
+#include <stddef.h>
+
+/* In the environment of such a child. */
+#define COMPILER_CHILD_ENV "GPURAID_COMPILER_CHILD"
+
+/* From now on compiler_run starts argv, borrowed, ended by NULL, with that
+ * variable in its environment.  It is to call compiler_child_main at once.
+ * Before threads are made.
+ */
+extern void compiler_use_child (const char *const *argv);
+
+/* The child: does what compiler_run asks on stdin, answers on stdout, and
+ * does not return.
+ */
+extern void compiler_child_main (void) __attribute__ ((noreturn));
+
+/* compiler_run's: 1 if there is no child to use, else as compiler_run. */
+extern int compiler_child_run (const char *source, int arch,
+                               const char *const *options,
+                               void **code, size_t *len);
+
+#endif
