@@ -4,7 +4,7 @@
 # its process, is not in the server's.
 #
 # SPDX-License-Identifier: BSD-3-Clause
-# run-tests: timeout=120
+# run-tests: timeout=120 no-sanitizer
 
 source tests/functions.sh
 need nbdkit nbdcopy
