@@ -49,11 +49,8 @@ fake_enter (const char *symbol, enum need need, struct CUctx_st **ctx)
   }
   if (r == CUDA_SUCCESS && symbol) {
     r = fake_fault (symbol, current ? current->device : -1);
-    if (need == NEED_CONTEXT && fake_is_sticky (r)) {
-      /* What runs ends with its context, so it is over once that is known. */
-      current->error = r;
-      stream_wait_all (current);
-    }
+    if (need == NEED_CONTEXT && fake_is_sticky (r))
+      stream_fail (current, r);
   }
   if (r != CUDA_SUCCESS)
     pthread_mutex_unlock (&fake.lock);
@@ -241,6 +238,7 @@ cuDevicePrimaryCtxRelease_v2 (CUdevice d)
     stream_close_all (c);
     fake.counters.leaked += module_close (c) + memory_close (c);
     c->error = CUDA_SUCCESS;
+    c->dying = false;
   }
   c->retained--;
   return fake_leave (CUDA_SUCCESS);

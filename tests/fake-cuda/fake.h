@@ -120,6 +120,8 @@ struct CUctx_st {
   int device;
   unsigned retained;
   CUresult error;               /* sticky, 0: none */
+  bool dying;                   /* it will have one: nothing starts any more */
+  unsigned nr_running;          /* launches and copies */
   struct CUstream_st *streams;  /* kept until the context goes */
   struct CUstream_st *null_stream;
   struct CUevent_st *events;
@@ -184,6 +186,10 @@ extern void stream_add_wait (struct CUstream_st *,
                              struct CUstream_st *other, uint64_t seq);
 extern void stream_wait_seq (struct CUstream_st *, uint64_t seq);
 extern void stream_wait_all (struct CUctx_st *);
+/* Give the context an error.  What runs ends with its context, so nobody
+ * hears of the error before all of that is over.  Gives up the lock meanwhile.
+ */
+extern void stream_fail (struct CUctx_st *, CUresult);
 extern void stream_close_all (struct CUctx_st *);
 
 /* memory.c, likewise.  The ranges are the caller's to free. */

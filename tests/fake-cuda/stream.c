@@ -51,6 +51,17 @@ do_op (struct CUctx_st *c, const struct op *op)
   return CUDA_SUCCESS;
 }
 
+void
+stream_fail (struct CUctx_st *c, CUresult r)
+{
+  c->dying = true;
+  while (c->nr_running > 0)
+    pthread_cond_wait (&fake.changed, &fake.lock);
+  if (!c->error)
+    c->error = r;
+  pthread_cond_broadcast (&fake.changed);
+}
+
 static void
 run_op (struct CUstream_st *s, const struct op *op)
 {
@@ -62,13 +73,18 @@ run_op (struct CUstream_st *s, const struct op *op)
   if (op->kind == OP_RECORD && op->event->stream == s &&
       op->event->seq == op->seq)
     op->event->nsec = now ();
+  while (c->dying && !c->error)
+    pthread_cond_wait (&fake.changed, &fake.lock);
   if (c->error)
     return;
+  c->nr_running++;
   pthread_mutex_unlock (&fake.lock);
   r = do_op (c, op);
   pthread_mutex_lock (&fake.lock);
-  if (r != CUDA_SUCCESS && c->error == CUDA_SUCCESS)
-    c->error = r;
+  c->nr_running--;
+  pthread_cond_broadcast (&fake.changed);
+  if (r != CUDA_SUCCESS)
+    stream_fail (c, r);
   if (op->lost)
     fake.device[c->device].lost = true;
 }
