@@ -39,8 +39,11 @@ coder_choice_check (struct coder_choice *choice)
   return 0;
 }
 
+/* or_fallback: a daemon can't say any more, where coders are started, that
+ * it does not start.
+ */
 static struct coder *
-new_cuda (const struct coder_choice *choice)
+new_cuda (const struct coder_choice *choice, bool or_fallback)
 {
   const struct cuda_options options = {
     .devices = choice->gpus,
@@ -48,6 +51,7 @@ new_cuda (const struct coder_choice *choice)
     .encode = choice->encode,
     .fail_after = choice->fail_after,
     .fail_device = choice->fail_device,
+    .or_fallback = or_fallback,
   };
   struct coder *fallback = coder_isal_new (choice->nr_threads);
   struct coder *cuda;
@@ -66,7 +70,7 @@ new_auto (const struct coder_choice *choice)
   struct coder *near = coder_isal_new (choice->nr_threads >= 0
     ? choice->nr_threads
     : (int) coder_auto_near_workers (coder_nr_cpus ()));
-  struct coder *far = near ? new_cuda (choice) : NULL;
+  struct coder *far = near ? new_cuda (choice, false) : NULL;
 
   if (far)      /* takes both, also where it fails */
     return coder_auto_new (near, far, choice->encode, choice->cell_len);
@@ -83,6 +87,6 @@ coder_choose (struct coder_choice *choice)
     return coder_new (choice->name, choice->nr_threads);
   if (choice->gpus == 0)
     return coder_isal_new (choice->nr_threads);
-  return strcmp (choice->name, "cuda") == 0 ? new_cuda (choice)
+  return strcmp (choice->name, "cuda") == 0 ? new_cuda (choice, true)
                                             : new_auto (choice);
 }

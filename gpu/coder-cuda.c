@@ -92,17 +92,14 @@ pin_arena (struct cuda *c, void *arena, size_t arena_len)
 }
 
 static int
-cuda_start (struct coder *coder, void *arena, size_t arena_len)
+start_devices (struct cuda *c, void *arena, size_t arena_len)
 {
-  struct cuda *c = (struct cuda *) coder;
   const struct kernels_options ko = {
     .dir = c->kernel_dir, .after = c->options.special_after,
   };
   const struct driver *d;
   char why[256];
 
-  if (coder_start (c->fallback, arena, arena_len) == -1)
-    return -1;
   d = driver_get (why, sizeof why);
   if (d == NULL) {
     log_error ("coder cuda: %s", why);
@@ -124,6 +121,26 @@ cuda_start (struct coder *coder, void *arena, size_t arena_len)
     return -1;
   if (c->encode)
     kernels_want (c->kernels, c->encode, false);
+  return 0;
+}
+
+static int
+cuda_start (struct coder *coder, void *arena, size_t arena_len)
+{
+  struct cuda *c = (struct cuda *) coder;
+
+  if (coder_start (c->fallback, arena, arena_len) == -1)
+    return -1;
+  if (start_devices (c, arena, arena_len) == -1) {
+    if (!c->options.or_fallback)
+      return -1;
+    log_notice ("coder cuda: no device was started: the CPU does all");
+    if (c->nr_devices + c->nr_unusable == 0)
+      c->unusable[c->nr_unusable++] = (struct coder_share) {
+        .name = "cuda", .failed = "could not be started",
+      };
+    __atomic_store_n (&c->dead, true, __ATOMIC_RELAXED);
+  }
   __atomic_store_n (&c->started, true, __ATOMIC_RELEASE);
   return 0;
 }
@@ -164,6 +181,8 @@ cuda_shares (struct coder *coder, struct coder_share *share)
       };
       strcpy (s->name, dev->name);
       device_why (dev, s->failed, sizeof s->failed);
+      if (s->failed[0] == '\0' && __atomic_load_n (&c->dead, __ATOMIC_RELAXED))
+        strcpy (s->failed, "could not be started");
     }
     for (unsigned i = 0; i < c->nr_unusable; i++)
       share[nr++] = c->unusable[i];

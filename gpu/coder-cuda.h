@@ -21,6 +21,9 @@ struct cuda_options {
                                  * its own kernel; 0: a default; ~0: never */
   size_t part_len;             /* bytes of input of a launch, about; 0: a
                                  * default */
+  bool or_fallback;             /* where no device can be started, start
+                                 * succeeds, with a notice, and the fallback
+                                 * does all */
   /* For tests: after so many launches every call of a device fails, 0 for
    * never; which device, or -1: all.
    */
@@ -33,8 +36,8 @@ struct cuda_options {
  * reported; the fallback is then still the caller's.
  *
  * start: pins the arena, makes a context for each device; fails, reported,
- * only if no device at all could be used.  Jobs whose cells are not in the
- * arena, and those before start, go to the fallback.
+ * only if no device at all could be used and not or_fallback.  Jobs whose
+ * cells are not in the arena, and those before start, go to the fallback.
  */
 extern struct coder *coder_cuda_new (const struct cuda_options *,
                                      struct coder *fallback);

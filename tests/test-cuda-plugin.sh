@@ -168,6 +168,18 @@ verify "auto"
 stop_raid
 same_members "auto"
 
+# --- a device that is there, and does not start
+
+export FAKE_CUDA_FAIL=cuMemHostRegister_v2:1
+start_raid coder=cuda
+fill
+verify "no device was started"
+"$OUT/gpuraid" status "$control" | grep -q "not used any more" ||
+  fail "status does not show that no device was started"
+stop_raid
+unset FAKE_CUDA_FAIL
+same_members "no device was started"
+
 # --- a daemon
 
 rm -f "$shm/pid" "$sock"
