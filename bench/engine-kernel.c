@@ -68,7 +68,7 @@ load_special (struct kernel_engine *e, const struct matrix *a, char *why)
   struct kernel_tuning tuning;
   CLEANUP_FREE char *source = NULL;
 
-  kernel_tune (a, e->crc, &tuning);
+  kernel_tune (a, &tuning);
   source = kernel_source (a, e->crc, &tuning, &e->shape);
   if (source == NULL) {
     snprintf (why, BENCH_WHY_LEN, "no special kernel for this matrix: %s",

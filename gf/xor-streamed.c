@@ -29,7 +29,7 @@ struct stream {
   unsigned nr_steps;
   uint32_t *chain;              /* of each output: the variable, or NONE */
   unsigned *last_step;          /* of each output: nr_steps if it is 0 */
-  unsigned next_temp;           /* numbered from nr_in + nr_out for now */
+  unsigned next_temp;           /* from nr_in + nr_out, until renumber */
   size_t nr_terms, max_terms, max_equations;
   struct xor_program *prog;
 };

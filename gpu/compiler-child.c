@@ -186,7 +186,9 @@ send_request (int fd, const char *source, int arch, const char *const *options)
   return write_all (fd, source, strlen (source) + 1);
 }
 
-/* 0, or why not in *status: of waitpid, or an errno where pid is -1. */
+/* false: *err says why there was no child, or else *status, of waitpid, what
+ * became of it.  *code may be set either way.
+ */
 static bool
 talk (const char *source, int arch, const char *const *options,
       void **code, size_t *len, int *err, int *status)

@@ -64,9 +64,8 @@ struct kernel_tuning {
                                  * on the pipe of multiplications */
 };
 
-/* What was fastest (docs/benchmarks.md), for this matrix. */
-extern void kernel_tune (const struct matrix *, bool crc,
-                         struct kernel_tuning *);
+/* What was fastest for matrices of this size. */
+extern void kernel_tune (const struct matrix *, struct kernel_tuning *);
 
 /* The text, which the caller frees; NULL with errno, ENOTSUP if this
  * matrix is only for the generic kernel.  With crc the kernel also makes

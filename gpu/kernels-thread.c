@@ -191,7 +191,7 @@ specialise (struct kernels *ks, struct kernel *k)
   struct kernel_tuning tuning;
   int r = 0;
 
-  kernel_tune (k->matrix, k->crc, &tuning);
+  kernel_tune (k->matrix, &tuning);
   text = kernel_source (k->matrix, k->crc, &tuning, &k->shape);
   if (text == NULL) {
     if (errno == ENOTSUP)

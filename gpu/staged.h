@@ -4,7 +4,7 @@
  * which a copy gets 55, and less while another writes; batches of copies
  * of 64 KiB get nearly all of it.  But copies, kernel and copies back take
  * turns, so this is for a stream of large parts; what is small, or alone,
- * is faster in place.  docs/benchmarks.md has the numbers.
+ * is faster in place.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

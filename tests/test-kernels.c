@@ -220,7 +220,7 @@ check_job (struct ref_job *t, const struct kernel_tuning *tuning, unsigned nr)
     check_kernel (&k, t, want, 2);
     put (&k);
   }
-  kernel_tune (t->matrix, crc, &own);
+  kernel_tune (t->matrix, &own);
   for (unsigned n = 0; n <= nr; n++) {
     get_special (t->matrix, crc, n < nr ? &tuning[n] : &own, &k);
     check_kernel (&k, t, want, 65535);
@@ -361,7 +361,7 @@ check_vectors (const struct ref_vectors *v, void *opaque)
   if (thorough || v->rows * v->cols <= 20) {
     struct kernel_tuning own;
 
-    kernel_tune (t->matrix, false, &own);
+    kernel_tune (t->matrix, &own);
     get_special (t->matrix, false, &own, &k);
     check_kernel (&k, t, want, 65535);
     put (&k);
@@ -386,14 +386,14 @@ test_refused (void **state)
   struct kernel_tuning t;
   struct kernel_shape s;
 
-  kernel_tune (a, false, &t);
+  kernel_tune (a, &t);
   errno = 0;
   assert_null (kernel_source (a, false, &t, &s));
   assert_int_equal (errno, ENOTSUP);
   matrix_free (a);
   /* CRCs are of blocks of 4096 bytes. */
   a = matrix_new_packets (8, 64, 2, 2, coef);
-  kernel_tune (a, true, &t);
+  kernel_tune (a, &t);
   errno = 0;
   assert_null (kernel_source (a, true, &t, &s));
   assert_int_equal (errno, ENOTSUP);
