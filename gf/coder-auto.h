@@ -30,8 +30,8 @@ extern struct coder *coder_auto_new (struct coder *near, struct coder *far,
                                      size_t cell_len);
 
 /* How many workers near should have on so many processors, beside the
- * thread that submits.  Two are left to the threads that keep far busy: with
- * all 16 of a host taken, its device did 28 GB/s rather than 45 (10+4).
+ * thread that submits.  Two are left to the threads that keep far busy:
+ * with every processor of a host taken, its device fell to about half.
  */
 static inline unsigned
 coder_auto_near_workers (unsigned nr_cpus)
