@@ -7,6 +7,7 @@
 #define GPURAID_CODER_CUDA_H
 
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gf/coder.h"
