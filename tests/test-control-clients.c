@@ -1,0 +1,261 @@
+/* gpuraid: clients of the control socket: that wait, that leave, that never
+ * read, too many of them, and our own.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "control/client.h"
+#include "tests/control-fake.h"
+
+static double
+seconds (void)
+{
+  struct timespec t;
+
+  clock_gettime (CLOCK_MONOTONIC, &t);
+  return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static void
+test_wait (void **state)
+{
+  struct control *c = start_control ();
+  struct line_buf b = { .max = LINE_MAX_REPLY };
+  int fd = dial ();
+  struct json_object *reply, *o;
+
+  /* It holds up nobody; a client that only stopped sending is told. */
+  put_line (fd, "{\"command\":\"wait\"}");
+  shutdown (fd, SHUT_WR);
+  until (&fake.nr_waiting, 1);
+  assert_ok ("{\"command\":\"status\"}");
+  assert_ok ("{\"command\":\"fail\",\"member\":1}");
+  usleep (20000);
+  assert_int_equal (fake.nr_waiting, 1);
+  pthread_mutex_lock (&fake.lock);
+  fake.finished = fake.healthy = true;
+  pthread_mutex_unlock (&fake.lock);
+  reply = get_reply (&b, fd);
+  assert_non_null (reply);
+  assert_true (reply_is_ok (reply));
+  assert_true (json_object_object_get_ex (reply, "healthy", &o));
+  assert_true (json_object_get_boolean (o));
+  json_object_put (reply);
+  assert_int_equal (fake.nr_cancelled, 0);
+  line_free (&b);
+  close (fd);
+
+  pthread_mutex_lock (&fake.lock);
+  fake.healthy = false;
+  pthread_mutex_unlock (&fake.lock);
+  reply = ask ("{\"command\":\"wait\"}");
+  assert_true (json_object_object_get_ex (reply, "healthy", &o));
+  assert_false (json_object_get_boolean (o));
+  json_object_put (reply);
+  control_stop (c);
+}
+
+static void
+test_vanish (void **state)
+{
+  struct control *c = start_control ();
+  int fd[10];
+
+  for (int i = 0; i < 10; i++) {
+    fd[i] = dial ();
+    put_line (fd[i], "{\"command\":\"wait\"}");
+  }
+  until (&fake.nr_waiting, 10);
+  for (int i = 0; i < 10; i++)
+    close (fd[i]);
+  until (&fake.nr_cancelled, 10);
+  until (&fake.nr_waiting, 0);
+
+  /* Gone before the answer, in the middle of a line, without a word. */
+  for (int i = 0; i < 200; i++) {
+    static const char text[] = "{\"command\":\"status\"}\n";
+    size_t len = i % 3 == 0 ? strlen (text) : i % 3 == 1 ? 7 : 0;
+    int s = dial ();
+
+    (void) send (s, text, len, MSG_NOSIGNAL);
+    close (s);
+  }
+  control_stop (c);
+  assert_int_equal (control_errors, 0);
+}
+
+static void
+test_stop_cancels (void **state)
+{
+  struct control *c = start_control ();
+  struct line_buf b = { .max = LINE_MAX_REPLY };
+  int fd = dial (), idle = dial ();
+  struct json_object *reply;
+  double t;
+
+  put_line (fd, "{\"command\":\"wait\"}");
+  until (&fake.nr_waiting, 1);
+  t = seconds ();
+  control_stop (c);
+  assert_true (seconds () - t < 0.9);
+  assert_int_equal (fake.nr_cancelled, 1);
+  reply = get_reply (&b, fd);
+  assert_non_null (reply);
+  assert_string_equal (reply_message (reply), "the server is stopping");
+  json_object_put (reply);
+  assert_null (get_reply (&b, fd));
+  assert_null (get_reply (&b, idle));
+  line_free (&b);
+  close (fd);
+  close (idle);
+}
+
+/* A client that asks and never reads cannot hold up the end. */
+static void
+test_never_reads (void **state)
+{
+  static const char text[] = "{\"command\":\"status\"}\n";
+  struct control *c = start_control ();
+  int fd = dial ();
+  double t;
+
+  while (send (fd, text, strlen (text), MSG_DONTWAIT) > 0)
+    ;
+  /* Until the server is stuck in sending. */
+  for (unsigned n = fake.nr_freed + 1; n != fake.nr_freed; usleep (100000))
+    n = fake.nr_freed;
+  assert_ok ("{\"command\":\"status\"}");
+  t = seconds ();
+  control_stop (c);
+  assert_true (seconds () - t < 5);
+  close (fd);
+}
+
+static void
+test_too_many (void **state)
+{
+  struct control *c = start_control ();
+  int fd[32];
+
+  for (int i = 0; i < 32; i++) {
+    fd[i] = dial ();
+    put_line (fd[i], "{\"command\":\"wait\"}");
+  }
+  until (&fake.nr_waiting, 32);
+  assert_refused ("{\"command\":\"status\"}", "too many clients");
+
+  /* There is room again once one has left. */
+  close (fd[0]);
+  until (&fake.nr_cancelled, 1);
+  for (int i = 0;; i++) {
+    struct json_object *reply = ask ("{\"command\":\"status\"}");
+    bool ok = reply_is_ok (reply);
+
+    json_object_put (reply);
+    if (ok)
+      break;
+    assert_true (i < 1000);
+    usleep (1000);
+  }
+  control_stop (c);
+  for (int i = 1; i < 32; i++)
+    close (fd[i]);
+}
+
+static void *
+busy_client (void *vp)
+{
+  struct control_client *c = control_connect (control_path);
+  struct json_object *request = json_object_new_object ();
+  uintptr_t nr_good = 0;
+
+  json_object_object_add (request, "command",
+                          json_object_new_string ("status"));
+  for (int i = 0; c && i < 100; i++) {
+    struct json_object *reply = control_call (c, request, true);
+
+    nr_good += reply != NULL;
+    json_object_put (reply);
+  }
+  json_object_put (request);
+  control_close (c);
+  return (void *) nr_good;
+}
+
+static void
+test_many_clients (void **state)
+{
+  struct control *c = start_control ();
+  pthread_t thread[16];
+
+  for (int i = 0; i < 16; i++)
+    assert_int_equal (pthread_create (&thread[i], NULL, busy_client, NULL),
+                      0);
+  for (int i = 0; i < 16; i++) {
+    void *nr_good;
+
+    pthread_join (thread[i], &nr_good);
+    assert_int_equal ((uintptr_t) nr_good, 100);
+  }
+  control_stop (c);
+}
+
+static void
+test_client (void **state)
+{
+  struct control *c = start_control ();
+  struct control_client *client = control_connect (control_path);
+  struct json_object *request = json_object_new_object ();
+
+  assert_non_null (client);
+  json_object_object_add (request, "command",
+                          json_object_new_string ("a\tb"));
+  assert_null (control_call (client, request, true));
+  assert_error ("no such command: a?b");
+  assert_false (control_gone (client));
+
+  control_stop (c);
+  assert_null (control_call (client, request, true));
+  assert_error ("the server has gone");
+  assert_true (control_gone (client));
+  assert_null (control_call (client, request, true));
+  assert_int_equal (control_errors, 0);
+  json_object_put (request);
+  control_close (client);
+  control_close (NULL);
+
+  assert_null (control_connect (control_path));
+  assert_error ("No such file");
+  assert_null (control_connect ("/dev/null"));
+  assert_error ("/dev/null");
+}
+
+int
+main (void)
+{
+#define TEST(f) cmocka_unit_test_setup (f, reset_fake)
+  const struct CMUnitTest tests[] = {
+    TEST (test_wait),
+    TEST (test_vanish),
+    TEST (test_stop_cancels),
+    TEST (test_never_reads),
+    TEST (test_too_many),
+    TEST (test_many_clients),
+    TEST (test_client),
+  };
+
+  return cmocka_run_group_tests (tests, make_control_dir,
+                                 remove_control_dir);
+}
