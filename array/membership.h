@@ -4,7 +4,7 @@
  * or written during the call.  It decides; whoever calls it writes the
  * superblock copies, in the order given below, and reports back.  The
  * rules are section 7 of the design, tests/model/membership.py tries
- * them exhaustively, and tests/test-membership.c tries this code.
+ * them exhaustively, and tests/test-membership-*.c try this code.
  *
  * It is Paxos with one proposer at a time.  Copies A1 and B1 hold what
  * a member was last proposed, A2 and B2 what it last accepted.  A

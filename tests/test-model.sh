@@ -10,5 +10,5 @@ cd "$(dirname "$0")/.."
 timeout 250 /usr/bin/python3 tests/model/membership.py
 timeout 100 /usr/bin/python3 tests/model/membership.py --dump \
   >"${TMPDIR:-/tmp}/membership-states"
-timeout 100 "${B:-build}/tests/test-membership" \
+timeout 100 "${B:-build}/tests/test-membership-open" \
   "${TMPDIR:-/tmp}/membership-states"

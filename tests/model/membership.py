@@ -9,7 +9,7 @@
 #   tests/model/membership.py                 a slice, and every weakening
 #   tests/model/membership.py --run K M EXTRA SESSIONS EVENTS
 #       [--without RULE,...] [--force] [--copies] [--images]
-#   tests/model/membership.py --dump          what opens, for test-membership
+#   tests/model/membership.py --dump          for test-membership-open
 #
 # For every state and every set of members that opens it checks:
 #
