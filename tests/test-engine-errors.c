@@ -1,0 +1,225 @@
+/* gpuraid: what the engine does about members with bad blocks, and that fail,
+ * hang, or are cut short.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "common/bits.h"
+#include "tests/engine-array.h"
+
+static void
+test_bad_block_is_repaired (void **state)
+{
+  struct sim_array *sa = start_full (3, 2, CHUNK, 8);
+  struct sim_disk *d = disk_of_role (sa, 2, 1);
+  const uint64_t off = layout_address (&sa->g, 2, 1, 4096);
+
+  open_again (sa, ~0, true);
+  sim_disk_set_bad (d, place (sa, 2, 4096), 8192);
+  check_range (sa, off, 8192);
+  assert_true (sim_array_pause (sa, SECOND));
+  /* It can be read now, on its own. */
+  open_again (sa, ~0, true);
+  count_from_here (sa);
+  check_range (sa, off, 8192);
+  assert_int_equal (ios (sa, IO_READ), d->nr_ios[IO_READ]);
+  assert_int_equal (sa->a->counters.decoded_bytes, 0);
+  end_whole (sa);
+}
+
+/* A block that a write needs, not a reader. */
+static void
+test_bad_block_under_a_write (void **state)
+{
+  struct sim_array *sa = start_full (3, 2, CHUNK, 8);
+
+  open_again (sa, ~0, true);
+  for (unsigned role = 0; role < 2; role++)
+    sim_disk_set_bad (disk_of_role (sa, 1, role), place (sa, 1, 0), 4096);
+  put (sa, layout_address (&sa->g, 1, 0, 100), 50, ARRAY_FUA);
+  check_all (sa);
+  end_whole (sa);
+}
+
+static void
+test_many_read_errors_eject (void **state)
+{
+  struct sim_array *sa = start_full (3, 2, CHUNK, 64);
+  struct sim_disk *d = sa->disk[1];
+
+  open_again (sa, ~0, true);
+  d->read_error_ppm = 1000000;
+  for (unsigned i = 0; i < 64; i++)
+    check_range (sa, i * 3 * CHUNK, 3 * CHUNK);
+  d->read_error_ppm = 0;
+  assert_true (sim_array_pause (sa, SECOND));
+  assert_int_equal (sa->a->lost_slots, BIT (1));
+  end_degraded (sa);
+}
+
+/* A member that was found cut short is out with its first read, write or
+ * flush, for good, and nothing is repaired in it.
+ */
+static void
+cut_member (enum io_kind found_by)
+{
+  struct sim_array *sa = start_full (3, 2, CHUNK, 16);
+  struct sim_disk *d = sa->disk[1];
+  uint8_t *before = malloc (d->size);
+
+  assert_non_null (before);
+  open_again (sa, ~0, true);
+  memcpy (before, d->image, d->size);
+  if (found_by == IO_FLUSH)
+    put (sa, 0, 3 * CHUNK, 0);
+  atomic_store (&sa->a->at[1][0]->m->cut, true);
+  if (found_by == IO_READ)
+    check_range (sa, 0, 5 * 3 * CHUNK);
+  else if (found_by == IO_WRITE)
+    put (sa, 0, 3 * CHUNK, ARRAY_FUA);
+  else
+    assert_int_equal (sim_array_flush (sa), 0);
+  assert_true (sim_array_pause (sa, SECOND));
+  assert_int_equal (sa->a->lost_slots, BIT (1));
+  check_all (sa);
+  put (sa, 100, sa->g.size - 200, ARRAY_FUA);
+  check_all (sa);
+  assert_int_equal (sa->a->counters.repaired_blocks, 0);
+  assert_memory_equal (before, d->image, d->size);
+
+  open_again (sa, ~0, true);
+  assert_int_equal (sa->a->lost_slots, BIT (1));
+  check_all (sa);
+  assert_memory_equal (before, d->image, d->size);
+  free (before);
+  end_degraded (sa);
+}
+
+static void
+test_cut_member_is_out (void **state)
+{
+  cut_member (IO_READ);
+  cut_member (IO_WRITE);
+  cut_member (IO_FLUSH);
+}
+
+/* Nothing is acknowledged before the record without a member that
+ * missed the write is in force: at whatever moment it crashes.
+ */
+static void
+fail_write_and_crash (unsigned moment, bool flush_error)
+{
+  struct sim_array *sa = start_full (2, 2, CHUNK, 8);
+  struct sim_disk *d = sa->disk[2];
+  bool acked;
+  int err;
+
+  if (flush_error)
+    d->flush_error_ppm = 1000000;
+  else
+    d->write_error_ppm = 1000000;
+  sim_crash_after (sa->sim, moment);
+  for (uint64_t i = 0; i < 2 * CHUNK; i++)
+    back[i] = data[i] ^ 0xff;
+  err = sim_array_write (sa, back, 2 * CHUNK, 0, ARRAY_FUA);
+  acked = err == 0;
+  assert_true (err == 0 || err == -1);
+  if (acked) {
+    memcpy (data, back, 2 * CHUNK);
+    assert_int_equal (sa->a->lost_slots, BIT (2));
+  }
+  crash_array (sa);
+  d->flush_error_ppm = d->write_error_ppm = 0;
+  if (sim_array_open (sa, ~0, DEGRADED_ALLOW, false) == -1)
+    assert_int_equal (sim_array_open (sa, ~0, DEGRADED_FORCE, false), 0);
+  assert_int_equal (sim_array_writable (sa), 0);
+  if (acked)
+    check_all (sa);
+  else
+    check_range (sa, 2 * CHUNK, sa->g.size - 2 * CHUNK);
+  end_degraded (sa);
+}
+
+static void
+test_write_error_ejects (void **state)
+{
+  for (unsigned moment = 1; moment < 120; moment += 1 + moment / 30)
+    fail_write_and_crash (moment, false);
+}
+
+static void
+test_flush_error_ejects (void **state)
+{
+  for (unsigned moment = 1; moment < 120; moment += 1 + moment / 30)
+    fail_write_and_crash (moment, true);
+}
+
+static void
+test_too_many_losses (void **state)
+{
+  struct sim_array *sa = start_full (3, 1, CHUNK, 8);
+
+  open_again (sa, ~0, true);
+  sa->disk[0]->dead = true;
+  put (sa, 0, 3 * CHUNK, ARRAY_FUA);
+  check_all (sa);
+  sa->disk[2]->dead = true;
+  assert_int_equal (sim_array_write (sa, data, 3 * CHUNK, 3 * CHUNK,
+                                     ARRAY_FUA), EIO);
+  assert_int_equal (sim_array_write (sa, data, 100, 0, 0), EIO);
+  assert_int_equal (sim_array_flush (sa), EIO);
+  assert_int_equal (sim_array_zero (sa, 3 * CHUNK, 0, 0), EIO);
+  assert_true (sim_array_stop (sa));
+  /* They were only out of reach: what was acknowledged is there. */
+  sa->disk[0]->dead = sa->disk[2]->dead = false;
+  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_FORCE, false), 0);
+  assert_int_equal (sim_array_writable (sa), 0);
+  check_range (sa, 0, 3 * CHUNK);
+  check_range (sa, 2 * 3 * CHUNK, 6 * 3 * CHUNK);
+  end_degraded (sa);
+}
+
+static void
+test_hang_is_worked_around (void **state)
+{
+  struct sim_array *sa = start_full (3, 2, CHUNK, 8);
+  uint64_t before;
+
+  open_again (sa, ~0, true);
+  sim_disk_hang (sa->disk[1], true);
+  sim_disk_hang (sa->disk[3], true);
+  before = sim_now (sa->sim);
+  check_all (sa);
+  assert_true (sim_now (sa->sim) - before < 20 * SECOND);
+  assert_int_equal (sa->a->lost_slots, 0);
+  sim_disk_hang (sa->disk[1], false);
+  sim_disk_hang (sa->disk[3], false);
+  assert_true (sim_array_pause (sa, SECOND));
+  end_whole (sa);
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_bad_block_is_repaired),
+    cmocka_unit_test (test_bad_block_under_a_write),
+    cmocka_unit_test (test_many_read_errors_eject),
+    cmocka_unit_test (test_cut_member_is_out),
+    cmocka_unit_test (test_write_error_ejects),
+    cmocka_unit_test (test_flush_error_ejects),
+    cmocka_unit_test (test_too_many_losses),
+    cmocka_unit_test (test_hang_is_worked_around),
+  };
+
+  return cmocka_run_group_tests (tests, NULL, free_data);
+}

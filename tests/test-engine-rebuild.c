@@ -1,0 +1,150 @@
+/* gpuraid: what the engine makes anew: lost members, and parity after a
+ * crash.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "common/bits.h"
+#include "tests/engine-array.h"
+
+static void
+test_fail_and_replace (void **state)
+{
+  struct sim_array *sa = start_full (3, 2, CHUNK, 32);
+
+  assert_int_equal (sim_array_fail (sa, 1), 0);
+  assert_int_equal (sim_array_fail (sa, 4), 0);
+  /* Fewer than k would remain. */
+  assert_int_equal (sim_array_fail (sa, 0), EINVAL);
+  put (sa, 1000, 300000, 0);
+  check_all (sa);
+  assert_int_equal (sim_array_replace (sa, 1, sim_array_add_disk (sa)), 0);
+  assert_int_equal (sim_array_replace (sa, 4, sim_array_add_disk (sa)), 0);
+  put (sa, 100000, 200000, 0);
+  assert_true (sim_array_settle (sa, 100 * SECOND));
+  assert_int_equal (sa->a->odd_slots, 0);
+  end_whole (sa);
+}
+
+/* Two targets, each survivor is read once. */
+static void
+test_rebuild_two_in_one_pass (void **state)
+{
+  struct sim_array *sa = start_full (4, 2, CHUNK, 32);
+  const uint64_t len = sa->l.data_len;
+
+  open_again (sa, LOW_BITS (6) & ~BIT (0) & ~BIT (3), true);
+  put (sa, 0, sa->g.size, ARRAY_FUA);
+  open_again (sa, ~0, false);
+  count_from_here (sa);
+  assert_int_equal (sim_array_writable (sa), 0);
+  assert_true (sim_array_settle (sa, 1000 * SECOND));
+  assert_int_equal (sa->a->odd_slots, 0);
+  assert_int_equal (bytes (sa, IO_READ), 4 * len);
+  assert_int_equal (sa->a->counters.rebuilt_bytes, 2 * len);
+  end_whole (sa);
+}
+
+static void
+test_cursor_survives (void **state)
+{
+  struct sim_array *sa = start_full (2, 1, CHUNK, 64);
+  unsigned no;
+
+  sa->window_len = 4 * CHUNK;
+  sa->save_ns = 1;
+  open_again (sa, ~0, true);
+  assert_int_equal (sim_array_fail (sa, 0), 0);
+  no = sim_array_add_disk (sa);
+  sa->disk[no]->min_delay_ns = sa->disk[no]->max_delay_ns = 20000000;
+  assert_int_equal (sim_array_replace (sa, 0, no), 0);
+  while (sa->a->at[0][1]->cursor < 32 * CHUNK)
+    assert_true (sim_step (sa->sim));
+  open_again (sa, ~0, false);
+  count_from_here (sa);
+  assert_int_equal (sim_array_writable (sa), 0);
+  assert_true (sa->a->at[0][1]->cursor >= 28 * CHUNK);
+  assert_true (sim_array_settle (sa, 1000 * SECOND));
+  assert_true (sa->disk[no]->nr_bytes[IO_WRITE] < 50 * CHUNK);
+  assert_int_equal (sa->a->odd_slots, 0);
+  end_whole (sa);
+}
+
+/* A member that was away comes back by the bitmap. */
+static void
+test_missing_comes_back (void **state)
+{
+  struct sim_array *sa = start_full (2, 2, 128 * 1024, 64);
+  uint64_t len;
+
+  open_again (sa, ~BIT (2), true);
+  put (sa, 0, 5000, 0);
+  put (sa, 3000000, 5000, 0);
+  assert_int_equal (sa->a->lost_slots, BIT (2));
+  open_again (sa, ~0, false);
+  count_from_here (sa);
+  assert_int_equal (sim_array_writable (sa), 0);
+  assert_true (sim_array_settle (sa, 1000 * SECOND));
+  assert_int_equal (sa->a->odd_slots, 0);
+  len = sa->disk[2]->nr_bytes[IO_WRITE];
+  assert_true (len >= 2 * 1024 * 1024);
+  assert_true (len < sa->l.data_len * 3 / 4);
+  end_whole (sa);
+}
+
+static void
+test_resync (void **state)
+{
+  struct sim_array *sa = start_full (3, 2, CHUNK, 8);
+
+  for (unsigned moment = 1; moment < 60; moment += 3) {
+    sim_crash_after (sa->sim, moment);
+    for (uint64_t i = 0; i < 3 * CHUNK; i++)
+      data[i]++;
+    (void) sim_array_write (sa, data, 3 * CHUNK, 0, ARRAY_FUA);
+    crash_array (sa);
+    open_again (sa, ~0, true);
+    assert_true (sim_array_settle (sa, 100 * SECOND));
+    put (sa, 0, 3 * CHUNK, ARRAY_FUA);
+  }
+  end_whole (sa);
+}
+
+/* Unclean, and a slot is missing: only by force. */
+static void
+test_unclean_and_degraded (void **state)
+{
+  struct sim_array *sa = start_full (3, 2, CHUNK, 8);
+
+  put (sa, 0, 4096, ARRAY_FUA);
+  crash_array (sa);
+  assert_int_equal (sim_array_open (sa, ~1, DEGRADED_ALLOW, false), -1);
+  assert_non_null (strstr (sa->said, "not shut down cleanly"));
+  assert_int_equal (sim_array_open (sa, ~1, DEGRADED_FORCE, false), 0);
+  assert_int_equal (sim_array_writable (sa), 0);
+  check_all (sa);
+  end_degraded (sa);
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_fail_and_replace),
+    cmocka_unit_test (test_rebuild_two_in_one_pass),
+    cmocka_unit_test (test_cursor_survives),
+    cmocka_unit_test (test_missing_comes_back),
+    cmocka_unit_test (test_resync),
+    cmocka_unit_test (test_unclean_and_degraded),
+  };
+
+  return cmocka_run_group_tests (tests, NULL, free_data);
+}
