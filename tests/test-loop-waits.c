@@ -1,0 +1,300 @@
+/* gpuraid: who waits for whom on both loops: more I/O than a queue is long,
+ * threads that end, I/O that is submitted from done, a member that hangs,
+ * data that dribbles in, and timers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <semaphore.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/bits.h"
+#include "common/list.h"
+#include "tests/loop-both.h"
+#include "tests/seed.h"
+
+static unsigned seed;
+
+/* More at once than any queue is long. */
+static void
+test_many (void **state)
+{
+  enum { NR = 6000 };
+  struct group g = GROUP_INIT;
+  struct test_io *t = calloc (NR, sizeof *t);
+  struct io **ios = calloc (NR, sizeof *ios);
+  uint8_t *buf = NULL;
+
+  assert_int_equal (posix_memalign ((void **) &buf, BLOCK, NR * BLOCK), 0);
+  for (unsigned i = 0; i < NR; ++i) {
+    init_io (&t[i], &g, members[i % NR_MEMBERS], IO_READ,
+             i / NR_MEMBERS % (SIZE / BLOCK) * BLOCK,
+             buf + i * BLOCK, BLOCK);
+    ios[i] = &t[i].io;
+  }
+  g.left = NR;
+  loop_submit (loop, ios, NR);
+  group_wait (&g);
+  for (unsigned i = 0; i < NR; ++i)
+    assert_int_equal (t[i].io.error, 0);
+  free (buf);
+  free (ios);
+  free (t);
+}
+
+/* The thread that submitted may end before its I/O does. */
+static void *
+submit_and_end (void *arg)
+{
+  loop_submit (loop, arg, 64);
+  return NULL;
+}
+
+static void
+test_submitter_ends (void **state)
+{
+  struct group g = GROUP_INIT;
+  struct test_io *t = calloc (64, sizeof *t);
+  struct io *ios[64];
+
+  for (int round = 0; round < 50; ++round) {
+    pthread_t thread;
+
+    for (unsigned i = 0; i < 64; ++i) {
+      struct member *m = members[i % NR_MEMBERS];
+
+      if (i % 4 == 3)
+        init_io (&t[i], &g, m, IO_FLUSH, 0, NULL, 0);
+      else
+        init_io (&t[i], &g, m, IO_WRITE, i * BLOCK, buffer + i * BLOCK,
+                 BLOCK);
+      ios[i] = &t[i].io;
+    }
+    g.left = 64;
+    assert_int_equal (pthread_create (&thread, NULL, submit_and_end, ios), 0);
+    pthread_join (thread, NULL);
+    group_wait (&g);
+    for (unsigned i = 0; i < 64; ++i)
+      assert_int_equal (t[i].io.error, 0);
+  }
+  free (t);
+}
+
+/* A done may submit: a chain of I/Os without a thread that waits. */
+struct chain {
+  struct test_io t;
+  struct group group;
+  unsigned left;
+};
+
+static void
+chain_done (struct io *io)
+{
+  struct chain *c = list_item (io, struct chain, t.io);
+
+  CHECK (io->error == 0);
+  if (--c->left > 0)
+    loop_submit (loop, &io, 1);
+  else
+    group_done (&c->group);
+}
+
+static void
+test_chain (void **state)
+{
+  for (unsigned mi = 0; mi < NR_MEMBERS; ++mi) {
+    struct chain c = { .group = GROUP_INIT, .left = 500 };
+
+    init_io (&c.t, &c.group, members[mi], IO_READ, 0, buffer, 2 * BLOCK);
+    c.t.io.done = chain_done;
+    c.group.left = 1;
+    loop_submit (loop, (struct io *[]) { &c.t.io }, 1);
+    group_wait (&c.group);
+    assert_int_equal (c.left, 0);
+  }
+}
+
+/* A member made by the tests: reads come from a pipe, or hang. */
+struct fake {
+  struct member member;
+  int fd;                       /* given to the loop, or -1 */
+  sem_t *gate;                  /* submit waits for this */
+  unsigned nr;                  /* submits seen */
+};
+
+static uint64_t
+fake_size (struct member *m)
+{
+  return SIZE;
+}
+
+static int
+fake_fd (struct member *m)
+{
+  return ((struct fake *) m)->fd;
+}
+
+static void
+fake_submit (struct member *m, struct io *io)
+{
+  struct fake *f = (struct fake *) m;
+
+  while (sem_wait (f->gate) == -1)
+    CHECK (errno == EINTR);
+  ++f->nr;
+  io_done (io, 0);
+}
+
+static const struct member_ops fake_ops = {
+  .size = fake_size, .fd = fake_fd, .submit = fake_submit,
+};
+
+static void
+test_hung_member (void **state)
+{
+  struct group g = GROUP_INIT;
+  sem_t gate;
+  struct fake f = { .member.ops = &fake_ops, .fd = -1, .gate = &gate };
+  struct test_io t[20];
+  struct io *ios[20];
+
+  assert_int_equal (sem_init (&gate, 0, 0), 0);
+  for (unsigned i = 0; i < 20; ++i) {
+    init_io (&t[i], &g, &f.member, IO_WRITE, 0, buffer, BLOCK);
+    ios[i] = &t[i].io;
+  }
+  g.left = 20;
+  loop_submit (loop, ios, 10);
+  for (int i = 0; i < 100; ++i)
+    for (unsigned mi = 0; mi < NR_MEMBERS; ++mi)
+      assert_int_equal (run_io (members[mi], IO_READ, 0, buffer, BLOCK), 0);
+  loop_submit (loop, ios + 10, 10);
+  for (unsigned mi = 0; mi < NR_MEMBERS; ++mi)
+    assert_int_equal (run_io (members[mi], IO_FLUSH, 0, NULL, 0), 0);
+  assert_int_equal (g.left, 20);
+  for (int i = 0; i < 20; ++i)
+    sem_post (&gate);
+  group_wait (&g);
+  assert_int_equal (f.nr, 20);
+  sem_destroy (&gate);
+}
+
+/* The ring sees a transfer stop short wherever the writer paused. */
+static void *
+dribble (void *arg)
+{
+  int fd = *(int *) arg;
+  uint8_t buf[5120];
+  unsigned sent = 0, rnd = seed;
+
+  while (sent < 20000) {
+    unsigned n = MIN ((1 + rand_r (&rnd) % 10) * 512u, 20000 - sent);
+
+    for (unsigned i = 0; i < n; ++i)
+      buf[i] = (sent + i) % 251;
+    CHECK (write (fd, buf, n) == (ssize_t) n);
+    sent += n;
+    usleep (500);
+  }
+  close (fd);
+  return NULL;
+}
+
+static void
+test_short_reads (void **state)
+{
+  struct group g = GROUP_INIT;
+  struct fake f = { .member.ops = &fake_ops, .member.direct = true };
+  struct test_io t;
+  pthread_t thread;
+  int fds[2];
+
+  if (strcmp (loop->ops->name, "io_uring") != 0)
+    return;                     /* test-member-io shows it for the others */
+  for (int vector = 0; vector < 2; ++vector) {
+    assert_int_equal (pipe (fds), 0);
+    f.fd = fds[0];
+    memset (buffer, 0xdd, 20480);
+    init_io (&t, &g, &f.member, IO_READ, 0, buffer, 16384);
+    if (vector)
+      cut_vector (&t, &seed);
+    assert_int_equal (pthread_create (&thread, NULL, dribble, &fds[1]), 0);
+    run_ios (&t, 1);
+    assert_int_equal (t.io.error, 0);
+    for (unsigned i = 0; i < 16384; ++i)
+      assert_int_equal (buffer[i], i % 251);
+    /* The rest is less than asked for. */
+    assert_int_equal (run_io (&f.member, IO_READ, 0, buffer, 8192), EIO);
+    pthread_join (thread, NULL);
+    close (fds[0]);
+  }
+}
+
+struct test_timer {
+  struct timer timer;
+  struct group *group;
+  uint64_t fired_at;
+  unsigned nr;
+};
+
+static void
+fire (struct timer *timer)
+{
+  struct test_timer *t = list_item (timer, struct test_timer, timer);
+
+  t->fired_at = loop_now (loop);
+  if (++t->nr > 1 && t->nr <= 3)        /* the last one goes on by itself */
+    loop_timer (loop, timer, t->fired_at + 1000000);
+  group_done (t->group);
+}
+
+static void
+test_timers (void **state)
+{
+  struct group g = GROUP_INIT;
+  struct test_timer t[5];
+  uint64_t start = loop_now (loop), ms = 1000000;
+
+  memset (t, 0, sizeof t);
+  for (int i = 0; i < 5; ++i)
+    t[i] = (struct test_timer) { .timer.fire = fire, .group = &g };
+  g.left = 3 + 3;
+  t[4].nr = 1;
+  loop_timer (loop, &t[0].timer, start + 60 * ms);
+  loop_timer (loop, &t[1].timer, start + 20 * ms);      /* before it */
+  loop_timer (loop, &t[2].timer, start + 30 * ms);
+  loop_timer (loop, &t[2].timer, start + 90 * ms);      /* later */
+  loop_timer (loop, &t[3].timer, start + 40 * ms);
+  loop_timer (loop, &t[3].timer, 0);                    /* not at all */
+  loop_timer (loop, &t[3].timer, 0);
+  loop_timer (loop, &t[4].timer, start + 3600000 * ms);
+  loop_timer (loop, &t[4].timer, start - 1);            /* at once */
+  group_wait (&g);
+  assert_int_equal (t[3].nr, 0);
+  assert_int_equal (t[4].nr, 4);
+  assert_true (t[0].nr == 1 && t[1].nr == 1 && t[2].nr == 1);
+  assert_true (t[0].fired_at >= start + 60 * ms);
+  assert_true (t[1].fired_at >= start + 20 * ms);
+  assert_true (t[2].fired_at >= start + 90 * ms);
+  assert_true (t[1].fired_at < t[0].fired_at);
+  assert_true (t[0].fired_at < t[2].fired_at);
+  assert_true (t[4].fired_at < t[0].fired_at);
+}
+
+int
+main (int argc, char **argv)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_many),
+    cmocka_unit_test (test_submitter_ends),
+    cmocka_unit_test (test_chain),
+    cmocka_unit_test (test_hung_member),
+    cmocka_unit_test (test_short_reads),
+    cmocka_unit_test (test_timers),
+  };
+
+  seed = test_seed (argc > 1 ? argv[1] : NULL);
+  return run_on_both (tests) != 0;
+}
