@@ -1,0 +1,210 @@
+/* gpuraid: tests: one session of an array that lives: it carries out changes,
+ * writes and rebuilds, and crashes.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <string.h>
+
+#include "common/bits.h"
+#include "raidmap/superblock.h"
+#include "tests/membership-world.h"
+
+/* step of 4, in TELL of 8 */
+static void
+write_copies (struct world *w, unsigned dev, enum membership_phase phase,
+              unsigned step)
+{
+  struct superblock sb, back;
+  uint8_t buf[SB_LEN];
+  unsigned i = disk_of (w, &w->ms.next_device[dev]);
+
+  check (i < w->nr);
+  members_superblock (&sb, w->k, w->m);
+  if (phase != MEMBERSHIP_ACCEPT)
+    members_write (&w->disk[i], &w->ms, dev, &sb, false, MIN (step, 4));
+  if (phase == MEMBERSHIP_ACCEPT)
+    members_write (&w->disk[i], &w->ms, dev, &sb, true, step);
+  else if (step > 4)
+    members_write (&w->disk[i], &w->ms, dev, &sb, true, step - 4);
+
+  /* The codec takes whatever is decided here. */
+  membership_fill (&w->ms, dev, &sb);
+  sb.copy = SB_A1;
+  superblock_encode (&sb, buf);
+  check (superblock_decode (buf, SB_A1, &back, NULL) == SB_OK);
+}
+
+/* Carry out the change under way.  False: crashed, or stopped. */
+static bool
+drive (struct world *w)
+{
+  while (w->ms.phase != MEMBERSHIP_IDLE &&
+         w->ms.phase != MEMBERSHIP_STOPPED) {
+    const enum membership_phase phase = w->ms.phase;
+    const unsigned steps = phase == MEMBERSHIP_TELL ? 8 : 4;
+    bool crash = below (w->crash) == 0;
+    struct device_set takers, failed = {{ 0, 0 }};
+
+    membership_takers (&w->ms, &takers);
+    for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++) {
+      unsigned i = disk_of (w, &w->ms.next_device[dev]);
+
+      if (!device_set_has (&takers, dev))
+        continue;
+      if (!(w->online >> i & 1) || below (w->fail) == 0) {
+        if (w->online >> i & 1)
+          write_copies (w, dev, phase, below (steps + 1));
+        w->online &= ~(1u << i);
+        device_set_add (&failed, dev);
+      }
+      else
+        write_copies (w, dev, phase, crash ? below (steps + 1) : steps);
+    }
+    if (crash) {
+      walked.crashes++;
+      return false;
+    }
+    if (phase == MEMBERSHIP_PROPOSE)
+      membership_proposed (&w->ms, &failed);
+    else if (phase == MEMBERSHIP_ACCEPT)
+      membership_accepted (&w->ms, &failed);
+    else
+      membership_told (&w->ms, &failed);
+  }
+  if (w->ms.phase == MEMBERSHIP_STOPPED)
+    return false;
+  check (w->ms.in_force);
+  walked.in_force++;
+  return true;
+}
+
+static bool
+all_active (const struct world *w)
+{
+  uint64_t slots = 0;
+
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
+    if (w->ms.device[dev].state == DEVICE_ACTIVE)
+      slots |= BIT (w->ms.device[dev].slot);
+  return nr_bits (slots) == w->k + w->m;
+}
+
+/* A record came into force. */
+static void
+settle (struct world *w)
+{
+  unsigned missed = world_missed (w);
+
+  if (all_active (w) && below (2))
+    missed = 0;
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++) {
+    const struct device *d = &w->ms.device[dev];
+    struct content *c = &w->content[disk_of (w, d)];
+
+    if (d->state == DEVICE_ACTIVE)
+      c->missed = missed;
+    if (d->state == DEVICE_REBUILDING && below (2))
+      for (unsigned r = d->cursor; r < REGIONS; r++)
+        if (!d->by_bitmap || (missed >> r & 1))
+          c->region[r] = GARBAGE;       /* being written */
+  }
+}
+
+static void
+write_region (struct world *w)
+{
+  unsigned r = below (REGIONS);
+  bool missed = !all_active (w);
+
+  w->truth[r] = ++w->nr_writes;
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++) {
+    const struct device *d = &w->ms.device[dev];
+    struct content *c;
+
+    if (d->state != DEVICE_ACTIVE &&
+        !(d->state == DEVICE_REBUILDING && r < d->cursor))
+      continue;
+    c = &w->content[disk_of (w, d)];
+    c->region[r] = w->truth[r];
+    if (missed && d->state == DEVICE_ACTIVE)
+      c->missed |= 1u << r;
+  }
+}
+
+/* Copy the next region, move the cursor.  False: crashed. */
+static bool
+rebuild (struct world *w, unsigned dev)
+{
+  const struct device *d = &w->ms.device[dev];
+  struct content *c = &w->content[disk_of (w, d)];
+  unsigned r = d->cursor;
+
+  c->region[r] = w->truth[r];
+  membership_set_cursor (&w->ms, dev, r + 1);
+  for (unsigned i = 0; i < SB_MAX_DEVICES; i++) {
+    const struct device *t = &w->ms.device[i];
+    struct superblock sb;
+
+    if (t->state != DEVICE_ACTIVE && t->state != DEVICE_REBUILDING &&
+        t->state != DEVICE_SPARE)
+      continue;
+    if (below (w->crash * 4) == 0)
+      return false;
+    members_superblock (&sb, w->k, w->m);
+    members_write (&w->disk[disk_of (w, t)], &w->ms, i, &sb, true, 4);
+  }
+  return true;
+}
+
+/* A target that is not complete, or -1. */
+static int
+find_target (const struct world *w)
+{
+  for (unsigned i = 0; i < 4; i++) {
+    int dev = world_find (w, DEVICE_REBUILDING);
+
+    if (dev != -1 && w->ms.device[dev].cursor < REGIONS)
+      return dev;
+  }
+  return -1;
+}
+
+void
+world_session (struct world *w, unsigned mask)
+{
+  size_t nr;
+  struct disk before[MEMBERS_MAX];
+  struct content contents[MEMBERS_MAX];
+
+  if (!world_opens (w, mask, &nr)) {
+    walked.refused++;
+    return;
+  }
+  walked.opens++;
+  memcpy (before, w->disk, sizeof before);
+  memcpy (contents, w->content, sizeof contents);
+  w->online = mask;
+  w->crash = 4 + below (12);
+  w->fail = below (2) ? 1000 : 10;
+  membership_start (&w->ms, &w->decision, w->found, nr, ++w->session);
+  membership_begin_open (&w->ms, w->found, nr, below (4) > 0);
+  if (!drive (w))
+    return;
+  memcpy (w->old_disk, before, sizeof before);
+  memcpy (w->old_content, contents, sizeof contents);
+  for (unsigned step = below (30); step > 0; step--) {
+    int dev = find_target (w);
+
+    settle (w);
+    write_region (w);
+    if (dev != -1 && !rebuild (w, dev))
+      return;
+    if (below (3) == 0)
+      world_begin_something (w);
+    else
+      world_begin_next (w);
+    if (!drive (w))
+      return;
+  }
+}

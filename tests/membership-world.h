@@ -1,0 +1,105 @@
+/* gpuraid: tests: an array that lives through sessions and crashes, as far as
+ * array/membership can tell, and what must be true of it.
+ *
+ * There is one thread, and one life at a time; mistakes end the test.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_TEST_MEMBERSHIP_WORLD_H
+#define GPURAID_TEST_MEMBERSHIP_WORLD_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tests/membership-members.h"
+
+#define REGIONS 8u              /* a cursor counts them, for bytes */
+#define GARBAGE 0u
+
+/* What is on a disk apart from the superblock. */
+struct content {
+  unsigned region[REGIONS];     /* the write that it holds */
+  unsigned missed;              /* its dirty bitmap */
+};
+
+struct world {
+  unsigned seed;                /* of this life */
+  unsigned k, m, nr;            /* nr disks */
+  struct disk disk[MEMBERS_MAX];
+  struct content content[MEMBERS_MAX];
+  unsigned truth[REGIONS];      /* acknowledged */
+  unsigned nr_writes, nr_uuids;
+  uint64_t session;
+
+  /* One session. */
+  struct membership ms;
+  unsigned online;              /* disks */
+  unsigned crash, fail;         /* one in so many steps */
+
+  /* When members last opened, or tried to; and what is being checked. */
+  struct found found[MEMBERS_MAX];
+  struct membership_decision decision;
+  const char *at;
+
+  /* An image of each disk of before the last writable open. */
+  struct disk old_disk[MEMBERS_MAX];
+  struct content old_content[MEMBERS_MAX];
+};
+
+/* Of all lives: how many of each there were, to see that there were. */
+extern struct walked {
+  unsigned opens, refused, in_force, crashes, covered, cursors, replaced,
+    images;
+} walked;
+
+/* A random number below n, of those that follow from the seed. */
+extern void below_seed (uint64_t seed);
+extern unsigned below (unsigned n);
+
+/* Of struct world *w. */
+#define check(what)                                                     \
+  do {                                                                  \
+    if (!(what))                                                        \
+      fail_msg ("seed %u: %s: %s (%s)", w->seed, w->at, #what,          \
+                w->decision.why);                                       \
+  } while (0)
+
+/* Disks with a superblock, a bit each. */
+extern unsigned world_used (const struct world *w);
+/* The disk of a device, or MEMBERS_MAX. */
+extern unsigned disk_of (const struct world *w, const struct device *d);
+/* A device in this state, or -1. */
+extern int world_find (const struct world *w, enum device_state state);
+/* What the bitmaps of the active members say was missed. */
+extern unsigned world_missed (const struct world *w);
+
+/* ---- what must be true ---------------------------------------------- */
+
+/* These regions, but for a set of them, have what was acknowledged. */
+extern void world_check_regions (const struct world *w,
+                                 const struct content *c, unsigned from,
+                                 unsigned to, unsigned but);
+/* Whether these disks open; what does must hold all that was acknowledged.
+ * nr is how many were found.
+ */
+extern bool world_opens (struct world *w, unsigned mask, size_t *nr);
+/* After a crash: all together open, and so do many others. */
+extern void world_check (struct world *w);
+/* With an old image of disk i, all together know it. */
+extern void world_check_image (struct world *w, unsigned i);
+
+/* ---- what happens ---------------------------------------------------- */
+
+/* Of these disks, if they open: until it ends, or crashes. */
+extern void world_session (struct world *w, unsigned mask);
+/* In a session, between changes: begin some change, or none. */
+extern void world_begin_something (struct world *w);
+/* Rebuilt targets become active; of two in a slot one goes. */
+extern void world_begin_next (struct world *w);
+
+#endif
