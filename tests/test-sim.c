@@ -318,13 +318,11 @@ test_late_write (void **state)
 }
 
 static void
-test_failures (void **state)
+test_bad_blocks (void **state)
 {
   struct sim *sim = sim_new (first_seed);
   struct sim_disk *d = sim_disk_new (sim, "d", SIZE);
-  struct member *m = sim_disk_open (d, 0), *m2;
-  struct test_io t;
-  uint8_t *buf = NULL;
+  struct member *m = sim_disk_open (d, 0);
 
   assert_int_equal (run_one (sim, m, IO_WRITE, 0, 4, 'a'), 0);
   sim_disk_set_bad (d, BLOCK, BLOCK);
@@ -335,8 +333,19 @@ test_failures (void **state)
   assert_int_equal (run_one (sim, m, IO_READ, NR_BLOCKS - 1, 2, 0), EIO);
   assert_int_equal (run_one (sim, m, IO_ZERO, 1, 1, 0), 0);
   assert_int_equal (run_one (sim, m, IO_READ, 1, 1, 0), 0);
+  member_close (m);
+  sim_free (sim);
+}
 
-  /* Hung: nothing completes, not even by the end of time. */
+/* Hung: nothing completes, not even by the end of time. */
+static void
+test_hung (void **state)
+{
+  struct sim *sim = sim_new (first_seed);
+  struct sim_disk *d = sim_disk_new (sim, "d", SIZE);
+  struct member *m = sim_disk_open (d, 0);
+  struct test_io t;
+
   sim_disk_hang (d, true);
   init_io (&t, m, IO_WRITE, 5, 1, 'h');
   submit (sim, &t);
@@ -358,8 +367,18 @@ test_failures (void **state)
     ;
   assert_true (t.done);
   free (t.buf);
+  member_close (m);
+  sim_free (sim);
+}
 
-  /* Locks, and what a crash does to them. */
+/* Locks, and what a crash does to them. */
+static void
+test_locks (void **state)
+{
+  struct sim *sim = sim_new (first_seed);
+  struct sim_disk *d = sim_disk_new (sim, "d", SIZE);
+  struct member *m = sim_disk_open (d, 0), *m2;
+
   log_set_sink (quiet);
   assert_null (sim_disk_open (d, 0));
   assert_int_equal (errno, EWOULDBLOCK);
@@ -375,6 +394,17 @@ test_failures (void **state)
   member_close (m2);
   m = sim_disk_open (d, 0);
   assert_non_null (m);
+  log_set_sink (NULL);
+  member_close (m);
+  sim_free (sim);
+}
+
+static void
+test_lies_and_errors (void **state)
+{
+  struct sim *sim = sim_new (first_seed);
+  struct sim_disk *d = sim_disk_new (sim, "d", SIZE);
+  struct member *m = sim_disk_open (d, 0);
 
   d->lose_write_ppm = 1000000;
   assert_int_equal (run_one (sim, m, IO_WRITE, 7, 1, 'l'), 0);
@@ -383,6 +413,21 @@ test_failures (void **state)
   d->flush_error_ppm = 1000000;
   assert_int_equal (run_one (sim, m, IO_FLUSH, 0, 0, 0), EIO);
   d->flush_error_ppm = 0;
+  member_close (m);
+  sim_free (sim);
+}
+
+/* Dead while it is open; and then there is none, until it is made. */
+static void
+test_dead_and_absent (void **state)
+{
+  struct sim *sim = sim_new (first_seed);
+  struct sim_disk *d = sim_disk_new (sim, "d", SIZE);
+  struct member *m = sim_disk_open (d, 0);
+  uint8_t *buf = NULL;
+
+  log_set_sink (quiet);
+  assert_int_equal (run_one (sim, m, IO_WRITE, 0, 4, 'a'), 0);
   d->dead = true;
   assert_int_equal (run_one (sim, m, IO_READ, 0, 1, 'a'), ENODEV);
   assert_int_equal (run_one (sim, m, IO_WRITE, 0, 1, 'a'), ENODEV);
@@ -552,7 +597,11 @@ main (int argc, char **argv)
     cmocka_unit_test (test_reorders),
     cmocka_unit_test (test_crashes),
     cmocka_unit_test (test_late_write),
-    cmocka_unit_test (test_failures),
+    cmocka_unit_test (test_bad_blocks),
+    cmocka_unit_test (test_hung),
+    cmocka_unit_test (test_locks),
+    cmocka_unit_test (test_lies_and_errors),
+    cmocka_unit_test (test_dead_and_absent),
     cmocka_unit_test (test_failed_flush),
     cmocka_unit_test (test_synchronous),
     cmocka_unit_test (test_clock),
