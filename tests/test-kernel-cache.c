@@ -261,27 +261,48 @@ test_store (void **state)
   free (got);
   kernel_store_remove (s, key, 5);
   assert_int_equal (kernel_store_get (s, key, 5, &got, &len), -1);
-
-  /* Any byte of a file changed, and changed back. */
   kernel_store_close (s);
-  remove_dir (sub);
-  s = kernel_store_open (sub, 10000);
-  kernel_store_put (s, key, 5, code, 100);
+  expect_messages (0);
+  remove_dir (path);
+}
+
+/* Any byte of a file changed, and changed back. */
+static void
+test_store_damaged (void **state)
+{
+  char path[64], code[100];
+  struct kernel_store *s;
+  void *got;
+  size_t len;
+
+  own_dir (path);
+  s = kernel_store_open (path, 10000);
+  assert_non_null (s);
+  memset (code, 7, sizeof code);
+  kernel_store_put (s, "key 0", 5, code, sizeof code);
   for (off_t off = 0; off < 32 + 5 + 100; off++) {
     if (off >= 28 && off < 32)          /* unused */
       continue;
-    assert_int_equal (each_file (sub, true, off), 1);
-    assert_int_equal (kernel_store_get (s, key, 5, &got, &len), -1);
-    assert_int_equal (each_file (sub, true, off), 1);
+    assert_int_equal (each_file (path, true, off), 1);
+    assert_int_equal (kernel_store_get (s, "key 0", 5, &got, &len), -1);
+    assert_int_equal (each_file (path, true, off), 1);
   }
-  assert_int_equal (kernel_store_get (s, key, 5, &got, &len), 0);
+  assert_int_equal (kernel_store_get (s, "key 0", 5, &got, &len), 0);
   free (got);
   kernel_store_close (s);
   expect_messages (0);
+  remove_dir (path);
+}
 
-  /* Others may write there. */
-  assert_int_equal (chmod (sub, 0777), 0);
-  assert_null (kernel_store_open (sub, 10000));
+/* Others may write there, or it is no folder. */
+static void
+test_store_refused (void **state)
+{
+  char path[64];
+
+  own_dir (path);
+  assert_int_equal (chmod (path, 0777), 0);
+  assert_null (kernel_store_open (path, 10000));
   expect_messages (1);
   assert_null (kernel_store_open ("/dev/null/x", 10000));
   expect_messages (2);
@@ -375,6 +396,8 @@ main (void)
 #define TEST(f) cmocka_unit_test_setup (f, reset)
   const struct CMUnitTest tests[] = {
     TEST (test_store),
+    TEST (test_store_damaged),
+    TEST (test_store_refused),
     TEST (test_store_strange),
     TEST (test_store_shared),
     TEST (test_special),
