@@ -26,6 +26,10 @@
 #define SMALL_LEN ((size_t) 1 << 20)
 /* Of the same, for a part of a bigger one. */
 #define PART_LEN ((size_t) 128 << 10)
+/* Of the same, for a job that is given to another thread because its own
+ * has more to do.
+ */
+#define AWAY_LEN ((size_t) 128 << 10)
 
 /* The cells of a piece are at most this in all, to stay in a second level
  * cache while group after group of rows passes over them.  Pieces above 16
@@ -195,14 +199,21 @@ choose_pieces (struct task *t)
   t->nr_pieces = div_round_up (job->cell_len, len);
 }
 
+/* Bytes of input that take as long. */
+static size_t
+cost_len (const struct coder_job *job)
+{
+  return job->nr_rects * job->matrix->cols * job->cell_len *
+    MAX (job->matrix->rows, 4) / 4;
+}
+
 static size_t
 choose_nr_parts (const struct task *t)
 {
   const struct coder_job *job = t->job;
   unsigned nr_threads = workers_nr (t->c->workers);
-  size_t len = job->nr_rects * job->matrix->cols * job->cell_len;
+  size_t len = cost_len (job);
 
-  len = len * MAX (job->matrix->rows, 4) / 4;
   if (nr_threads == 0 || len < SMALL_LEN)
     return 1;
   /* Some more than there are threads, since not all begin at once. */
@@ -218,6 +229,7 @@ cpu_coder_submit (struct coder *coder, struct coder_job *job)
     .work = { .nr_parts = 1, .run = run_part, .done = task_done },
     .c = c, .job = job,
   };
+  bool away;
 
   assert (is_aligned (job->cell_len, 64));
   assert (job->matrix->packet_len == 0 ||
@@ -231,12 +243,14 @@ cpu_coder_submit (struct coder *coder, struct coder_job *job)
   }
   choose_pieces (&here);
   here.work.nr_parts = choose_nr_parts (&here);
+  away = job->away && workers_nr (c->workers) > 0 &&
+    cost_len (job) >= AWAY_LEN;
 
-  if (here.work.nr_parts > 1)
+  if (away || here.work.nr_parts > 1)
     t = malloc (sizeof *t);
   if (t) {
     *t = here;
-    workers_run (c->workers, &t->work);
+    (away ? workers_give : workers_run) (c->workers, &t->work);
     return;
   }
   /* Small, or no memory to share it out. */

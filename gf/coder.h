@@ -11,6 +11,7 @@
 #define GPURAID_CODER_H
 
 #include <sched.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,9 @@ struct coder_job {
                                  * every cell: per rect its inputs, then its
                                  * outputs, blocks in order; cell_len is then
                                  * a multiple of 4096 */
+  bool away;                    /* only a wish: the thread that submits it has
+                                 * other work waiting, so it should not be
+                                 * done there */
   void (*done) (struct coder_job *, int error); /* once, in some thread with
                                  * no lock held, possibly before submit
                                  * returns; must not block; error is 0 or a

@@ -146,19 +146,36 @@ workers_nr (const struct workers *w)
   return w->nr_started;
 }
 
-void
-workers_run (struct workers *w, struct work *work)
+/* Lock: queue it, for so many threads. */
+static void
+put (struct workers *w, struct work *work, size_t nr_threads)
 {
-  unsigned nr_wake;
-  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&w->lock);
+  unsigned nr_wake = MIN (nr_threads, w->nr_idle);
 
   work->next_part = 0;
   work->nr_left = work->nr_parts;
   list_append (&w->queue, &work->link);
-  nr_wake = MIN (work->nr_parts - 1, w->nr_idle);
   for (unsigned i = 0; i < nr_wake; i++)
     pthread_cond_signal (&w->wake);
+}
+
+void
+workers_run (struct workers *w, struct work *work)
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&w->lock);
+
+  put (w, work, work->nr_parts - 1);
   take_parts (w, work);
+}
+
+void
+workers_give (struct workers *w, struct work *work)
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&w->lock);
+
+  put (w, work, work->nr_parts);
+  if (w->nr_started == 0)
+    take_parts (w, work);
 }
 
 void

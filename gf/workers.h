@@ -44,6 +44,11 @@ extern unsigned workers_nr (const struct workers *);
  */
 extern void workers_run (struct workers *, struct work *);
 
+/* As workers_run, but the calling thread takes no part, unless there are no
+ * others.
+ */
+extern void workers_give (struct workers *, struct work *);
+
 /* Stops the threads.  No work may be under way. */
 extern void workers_free (struct workers *);
 
