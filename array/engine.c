@@ -276,6 +276,7 @@ struct errands {
   struct coder_job *jobs, **last_job;
   struct call *calls, **last_call;
   struct request *wakes, **last_wake;
+  bool away;                    /* coder jobs: see struct coder_job */
 };
 
 static void
@@ -331,6 +332,7 @@ carry_out (struct array *a, struct errands *d)
   }
   for (job = d->jobs; job; job = next_job) {
     next_job = job->next;
+    job->away = d->away;
     coder_submit (a->coder, job);
   }
 }
@@ -357,8 +359,11 @@ take_again (struct engine *e)
 static __thread const struct array *carrying
   __attribute__ ((tls_model ("initial-exec")));
 
-void
-engine_unlock (struct array *a)
+/* client: this thread has nothing else to do than what it asked for; a
+ * loop's brings the news of others.
+ */
+static void
+let_go (struct array *a, bool client)
 {
   struct engine *e = &a->engine;
   const struct array *outer = carrying;
@@ -369,12 +374,19 @@ engine_unlock (struct array *a)
     do {
       run_all (a);
       take_errands (e, &d);
+      d.away = !client && a->nr_ops > 1;
       pthread_mutex_unlock (&e->baton);
     } while (take_again (e));
     carrying = a;
     carry_out (a, &d);
     carrying = outer;
   } while (outer != a && take_again (e));
+}
+
+void
+engine_unlock (struct array *a)
+{
+  let_go (a, true);
 }
 
 void
@@ -394,7 +406,7 @@ void
 engine_kick (struct array *a)
 {
   if (carrying != a && pthread_mutex_trylock (&a->engine.baton) == 0)
-    engine_unlock (a);
+    let_go (a, false);
 }
 
 void
