@@ -49,32 +49,7 @@ auto_units (const struct coder_job *job, struct auto_units *u)
   }
 }
 
-static struct auto_part *
-part_init (struct auto_task *t, unsigned side)
-{
-  struct auto_part *p = &t->part[side];
-
-  p->task = t;
-  p->side = side;
-  p->job = *t->job;
-  t->nr_left++;
-  return p;
-}
-
-static void
-cut_rects (struct auto_task *t, size_t nr)
-{
-  const struct matrix *a = t->job->matrix;
-  struct coder_job *far = &part_init (t, FAR)->job;
-  struct coder_job *near = &part_init (t, NEAR)->job;
-
-  far->nr_rects = nr;
-  near->nr_rects -= nr;
-  near->in += nr * a->cols;
-  near->out += nr * a->rows;
-  if (near->crc)
-    near->crc += nr * (a->cols + a->rows) * (near->cell_len / BLOCK_LEN);
-}
+/* ---- parts -------------------------------------------------------------- */
 
 static size_t
 nr_crcs (const struct coder_job *job)
@@ -83,103 +58,150 @@ nr_crcs (const struct coder_job *job)
     (job->cell_len / BLOCK_LEN);
 }
 
-/* 0, or -1: no memory. */
-static int
-cut_bands (struct auto_task *t, size_t len)
+static void
+part_free (struct auto_part *p)
 {
-  const struct coder_job *job = t->job;
-  size_t nr_in = job->nr_rects * job->matrix->cols;
-  size_t nr_out = job->nr_rects * job->matrix->rows;
-  struct coder_job *far = &part_init (t, FAR)->job;
-  struct coder_job *near = &part_init (t, NEAR)->job;
-
-  far->cell_len = len;
-  near->cell_len -= len;
-  t->in = malloc (MAX (nr_in, 1) * sizeof t->in[0]);
-  t->out = malloc (MAX (nr_out, 1) * sizeof t->out[0]);
-  if (t->in == NULL || t->out == NULL)
-    return -1;
-  for (size_t i = 0; i < nr_in; i++)
-    t->in[i] = job->in[i] + len;
-  for (size_t j = 0; j < nr_out; j++)
-    t->out[j] = job->out[j] + len;
-  near->in = t->in;
-  near->out = t->out;
-  for (unsigned s = 0; job->crc && s < 2; s++) {
-    struct auto_part *p = &t->part[s];
-
-    p->crc = malloc (MAX (nr_crcs (&p->job), 1) * sizeof p->crc[0]);
-    if (p->crc == NULL)
-      return -1;
-    p->job.crc = p->crc;
-  }
-  return 0;
+  free (p->crc);
+  free (p->in);
+  free (p->out);
+  free (p);
 }
 
 static void
-task_free (struct auto_task *t)
+take_rects (struct auto_part *p, size_t first, size_t nr)
 {
-  if (t) {
-    free (t->part[NEAR].crc);
-    free (t->part[FAR].crc);
-    free (t->in);
-    free (t->out);
-    free (t);
-  }
+  struct coder_job *job = &p->job;
+  const struct matrix *a = job->matrix;
+
+  job->nr_rects = nr;
+  job->in += first * a->cols;
+  job->out += first * a->rows;
+  if (job->crc)
+    job->crc += first * (a->cols + a->rows) * (job->cell_len / BLOCK_LEN);
 }
 
+/* 0, or -1: no memory. */
+static int
+take_band (struct auto_part *p, size_t off, size_t len)
+{
+  struct coder_job *job = &p->job;
+  const size_t nr_in = job->nr_rects * job->matrix->cols;
+  const size_t nr_out = job->nr_rects * job->matrix->rows;
+
+  p->in = malloc (MAX (nr_in, 1) * sizeof p->in[0]);
+  p->out = malloc (MAX (nr_out, 1) * sizeof p->out[0]);
+  if (p->in == NULL || p->out == NULL)
+    return -1;
+  for (size_t i = 0; i < nr_in; i++)
+    p->in[i] = job->in[i] + off;
+  for (size_t j = 0; j < nr_out; j++)
+    p->out[j] = job->out[j] + off;
+  job->in = p->in;
+  job->out = p->out;
+  job->cell_len = len;
+  if (job->crc) {
+    p->first_block = off / BLOCK_LEN;
+    p->crc = malloc (MAX (nr_crcs (job), 1) * sizeof p->crc[0]);
+    job->crc = p->crc;
+  }
+  return job->crc == NULL && p->task->job->crc ? -1 : 0;
+}
+
+struct auto_part *
+auto_part_new (struct auto_task *t, size_t first, size_t nr)
+{
+  const size_t len = t->units.len;
+  struct auto_part *p = calloc (1, sizeof *p);
+
+  if (p == NULL)
+    return NULL;
+  p->task = t;
+  p->job = *t->job;
+  if (nr < t->units.nr && len == 0)
+    take_rects (p, first, nr);
+  else if (nr < t->units.nr && take_band (p, first * len, nr * len) == -1) {
+    part_free (p);
+    return NULL;
+  }
+  __atomic_add_fetch (&t->nr_left, 1, __ATOMIC_RELAXED);
+  return p;
+}
+
+/* The CRCs of a band to their places. */
+static void
+place_crcs (const struct auto_part *p)
+{
+  const struct coder_job *job = p->task->job;
+  size_t nr_cells = job->nr_rects * (job->matrix->cols + job->matrix->rows);
+  size_t nr_blocks = p->job.cell_len / BLOCK_LEN;
+  size_t stride = job->cell_len / BLOCK_LEN;
+
+  for (size_t i = 0; i < nr_cells; i++)
+    memcpy (job->crc + i * stride + p->first_block, p->crc + i * nr_blocks,
+            nr_blocks * sizeof p->crc[0]);
+}
+
+void
+auto_part_cancel (struct auto_part *p)
+{
+  /* Not the last: the task is held. */
+  __atomic_sub_fetch (&p->task->nr_left, 1, __ATOMIC_RELAXED);
+  part_free (p);
+}
+
+void
+auto_part_done (struct auto_part *p, int error)
+{
+  struct auto_task *t = p->task;
+
+  if (error)
+    auto_task_fail (t, error);
+  else if (p->crc)
+    place_crcs (p);
+  part_free (p);
+  auto_task_release (t);
+}
+
+/* ---- tasks -------------------------------------------------------------- */
+
 struct auto_task *
-auto_task_new (struct coder_job *job, const struct auto_units *u,
-               size_t far_units)
+auto_task_new (struct coder_job *job, const struct auto_units *u)
 {
   struct auto_task *t = calloc (1, sizeof *t);
 
   if (t == NULL)
     return NULL;
   t->job = job;
-  if (far_units == 0)
-    part_init (t, NEAR);
-  else if (far_units >= u->nr)
-    part_init (t, FAR);
-  else if (u->len == 0)
-    cut_rects (t, far_units);
-  else if (cut_bands (t, far_units * u->len) == -1) {
-    task_free (t);
-    return NULL;
-  }
+  t->units = *u;
+  t->end = u->nr;
+  t->nr_left = 1;
   return t;
 }
 
-/* The CRCs of a band, that begins with block first, to their places. */
-static void
-place_crcs (const struct auto_part *p, const struct coder_job *job,
-            size_t first)
+void
+auto_task_fail (struct auto_task *t, int error)
 {
-  size_t nr_cells = job->nr_rects * (job->matrix->cols + job->matrix->rows);
-  size_t nr_blocks = p->job.cell_len / BLOCK_LEN;
-  size_t stride = job->cell_len / BLOCK_LEN;
+  int none = 0;
 
-  for (size_t i = 0; i < nr_cells; i++)
-    memcpy (job->crc + i * stride + first, p->crc + i * nr_blocks,
-            nr_blocks * sizeof p->crc[0]);
+  __atomic_compare_exchange_n (&t->error, &none, error, false,
+                               __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 void
-auto_task_part_done (struct auto_task *t, int error)
+auto_task_cancel (struct auto_task *t)
+{
+  free (t);
+}
+
+void
+auto_task_release (struct auto_task *t)
 {
   struct coder_job *job = t->job;
-  int none = 0;
+  int error;
 
-  if (error)
-    __atomic_compare_exchange_n (&t->error, &none, error, false,
-                                 __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   if (__atomic_sub_fetch (&t->nr_left, 1, __ATOMIC_ACQ_REL) > 0)
     return;
-  if (t->part[FAR].crc) {
-    place_crcs (&t->part[FAR], job, 0);
-    place_crcs (&t->part[NEAR], job, t->part[FAR].job.cell_len / BLOCK_LEN);
-  }
   error = t->error;
-  task_free (t);
+  free (t);
   job->done (job, error);
 }

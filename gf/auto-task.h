@@ -6,6 +6,9 @@
 #ifndef GPURAID_AUTO_TASK_H
 #define GPURAID_AUTO_TASK_H
 
+#include <stdbool.h>
+
+#include "common/list.h"
 #include "gf/balance.h"
 #include "gf/coder.h"
 
@@ -16,34 +19,54 @@ struct auto_units {
 };
 extern void auto_units (const struct coder_job *, struct auto_units *);
 
-/* A job, or one side's part of one. */
+/* Some units of a job, or all of it. */
 struct auto_part {
   struct coder_job job;         /* first */
   struct auto_task *task;
   unsigned side;
+  bool is_slice;
+  unsigned age;                 /* see gf/auto-trial.h */
   struct balance_part balance;
-  uint32_t *crc;                /* of a band: to be copied to their places */
-};
 
-/* Freed whole, by auto_task_end. */
-struct auto_task {
-  void *owner;
-  struct coder_job *job;        /* whose it is */
-  unsigned nr_left;             /* parts not done; atomic */
-  int error;                    /* the first; atomic */
-  struct auto_part part[2];     /* by side; job.nr_rects 0: has none */
-  const uint8_t **in;           /* cells of the second band, or NULL */
+  /* Of a band. */
+  size_t first_block;           /* in the job's cells */
+  uint32_t *crc;                /* to be copied to their places */
+  const uint8_t **in;           /* cells, or NULL */
   uint8_t **out;
 };
 
-/* The first far_units go far.  NULL: no memory. */
-extern struct auto_task *auto_task_new (struct coder_job *,
-                                        const struct auto_units *,
-                                        size_t far_units);
+/* A job that is done in parts.  Freed whole, when they are all done. */
+struct auto_task {
+  void *owner;
+  struct coder_job *job;        /* whose it is */
+  struct auto_units units;
+  unsigned nr_left;             /* parts not done, and 1 while the task is
+                                 * held; atomic */
+  int error;                    /* the first; atomic */
 
-/* One part is done: 0, or a positive errno.  When it was the last, calls
- * the job's done and frees the task.
+  /* For who cuts it as it goes: those not given to either side. */
+  size_t first, end;
+  double work_unit;
+  struct list link;
+};
+
+/* Held by the caller.  NULL: no memory. */
+extern struct auto_task *auto_task_new (struct coder_job *,
+                                        const struct auto_units *);
+/* nr units from first on.  NULL: no memory, and nothing has changed. */
+extern struct auto_part *auto_part_new (struct auto_task *, size_t first,
+                                        size_t nr);
+/* It was not submitted after all. */
+extern void auto_part_cancel (struct auto_part *);
+/* It is done: error is 0, or a positive errno.  Frees it. */
+extern void auto_part_done (struct auto_part *, int error);
+/* No further parts will be made.  When all are done, now or later, the
+ * job's done is called and the task freed.
  */
-extern void auto_task_part_done (struct auto_task *, int error);
+extern void auto_task_release (struct auto_task *);
+/* With no parts made: freed, without the job's done. */
+extern void auto_task_cancel (struct auto_task *);
+/* The job fails. */
+extern void auto_task_fail (struct auto_task *, int error);
 
 #endif

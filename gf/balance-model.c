@@ -104,6 +104,14 @@ balance_solo (const struct balance *b, unsigned side,
 }
 
 double
+balance_measured_rate (const struct balance *b, unsigned side, unsigned rows)
+{
+  const struct balance_job job = { .work = 1, .rows = rows };
+
+  return 1 / balance_solo (b, side, &job).drain;
+}
+
+double
 balance_alone (const struct balance *b, unsigned side,
                const struct balance_job *job)
 {

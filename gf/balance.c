@@ -126,18 +126,16 @@ cost (const struct question *q, unsigned side)
   return t + harm;
 }
 
-static double
-rate (const struct balance *b, unsigned side, unsigned rows)
+double
+balance_rate (const struct balance *b, unsigned side, unsigned rows)
 {
-  struct balance_job job = { .work = 1, .rows = rows };
-
-  return exp (-b->side[side].all.log) / balance_solo (b, side, &job).drain;
+  return exp (-b->side[side].all.log) * balance_measured_rate (b, side, rows);
 }
 
 bool
 balance_pays (const struct balance *b, unsigned rows)
 {
-  double near = rate (b, NEAR, rows), far = rate (b, FAR, rows);
+  double near = balance_rate (b, NEAR, rows), far = balance_rate (b, FAR, rows);
 
   return near / b->side[NEAR].stretch + far / b->side[FAR].stretch >
     PAYS * MAX (near, far);
@@ -191,7 +189,8 @@ static unsigned
 one_of_two (const struct question *q)
 {
   unsigned rows = q->job->rows;
-  unsigned strong = rate (q->b, FAR, rows) > rate (q->b, NEAR, rows);
+  unsigned strong = balance_rate (q->b, FAR, rows) >
+    balance_rate (q->b, NEAR, rows);
   struct question idle = *q;
 
   idle.busy[NEAR] = idle.busy[FAR] = 0;

@@ -122,6 +122,17 @@ extern double balance_fixed (const struct balance_curve *);
 /* What a job takes alone, with nothing else under way. */
 extern double balance_alone (const struct balance *, unsigned side,
                              const struct balance_job *);
+/* As it was measured, nothing of what was learnt. */
+extern double balance_measured_rate (const struct balance *, unsigned side,
+                                     unsigned rows);
+/* The same, by what was learnt since. */
+extern double balance_alone_learnt (struct balance *, unsigned side,
+                                    const struct balance_job *, double now);
+/* Work a second of jobs of so many rows with many of them under way, the
+ * other side idle.
+ */
+extern double balance_rate (const struct balance *, unsigned side,
+                            unsigned rows);
 /* Is it worth while to keep both sides busy? */
 extern bool balance_pays (const struct balance *, unsigned rows);
 

@@ -29,14 +29,14 @@ extern struct coder *coder_auto_new (struct coder *near, struct coder *far,
                                      const struct matrix *matrix,
                                      size_t cell_len);
 
-/* How many workers near should have on so many processors, beside the
- * thread that submits.  Two are left to the threads that keep far busy:
- * with every processor of a host taken, its device fell to about half.
+/* How many workers near should have on so many processors.  Two are left to
+ * the threads that keep far busy: with every processor of a host taken, its
+ * device fell to two thirds.
  */
 static inline unsigned
 coder_auto_near_workers (unsigned nr_cpus)
 {
-  return nr_cpus >= 4 ? nr_cpus - 3 : nr_cpus - 1;
+  return nr_cpus >= 4 ? nr_cpus - 2 : nr_cpus - 1;
 }
 
 #define CODER_AUTO_MAX_POINTS 12

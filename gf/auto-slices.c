@@ -1,0 +1,138 @@
+/* gpuraid: large jobs, given to two coders slice by slice.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include "common/bits.h"
+#include "gf/auto-slices.h"
+
+/* What a side does in so many seconds is a slice, so that small jobs need
+ * not wait for long; or in as many as it takes to begin one, if those are
+ * more.  Towards the end they get smaller, down to the other.
+ */
+#define SLICE_SECONDS 150e-6
+#define MIN_SLICE_SECONDS 30e-6
+/* A job that is done sooner, by the better side, is not worth it; nor one
+ * that is not much longer than what it costs to begin one.
+ */
+#define MIN_SECONDS (2 * SLICE_SECONDS)
+#define MIN_FIXED 4
+/* What a side must do of what the other does. */
+#define LEAST 0.05
+
+/* Far copies in, computes and copies out at the same time; near's processors
+ * begin the next while the last ones end their parts.
+ */
+static const unsigned depth[2] = { [NEAR] = 3, [FAR] = 3 };
+
+void
+auto_slices_init (struct auto_slices *s)
+{
+  list_init (&s->tasks);
+  s->work = 0;
+  s->nr_given[NEAR] = s->nr_given[FAR] = 0;
+}
+
+bool
+auto_slices_wants (const struct balance *b, const struct balance_job *job)
+{
+  const double fixed = MAX (balance_fixed (&b->side[NEAR].many),
+                            balance_fixed (&b->side[FAR].many));
+  const double alone = MIN (balance_alone (b, NEAR, job),
+                            balance_alone (b, FAR, job));
+
+  /* One that comes alone is cut in two: that is learnt exactly. */
+  return job->nr_units > 1 &&
+    b->side[NEAR].nr + b->side[FAR].nr > 0 &&
+    alone >= MAX (MIN_SECONDS, MIN_FIXED * fixed);
+}
+
+void
+auto_slices_add (struct auto_slices *s, struct auto_task *t,
+                 const struct balance_job *job)
+{
+  t->work_unit = job->work / job->nr_units;
+  s->work += job->work;
+  list_append (&s->tasks, &t->link);
+}
+
+static void
+give (struct auto_slices *s, struct auto_task *t, unsigned side,
+      struct auto_slice *slice)
+{
+  slice->task = t;
+  slice->first = side == FAR ? t->first : t->end - slice->nr;
+  if (side == FAR)
+    t->first += slice->nr;
+  else
+    t->end -= slice->nr;
+  slice->last = t->first == t->end;
+  s->work -= slice->nr * t->work_unit;
+  if (slice->last)
+    list_remove (&t->link);
+  /* Sums of doubles need not come to 0. */
+  if (list_empty (&s->tasks))
+    s->work = 0;
+  s->nr_given[side]++;
+}
+
+/* Is side to do any at all?  Not where one alone does as much, or where it
+ * has become of no use.
+ */
+static bool
+takes_part (const struct balance *b, unsigned side, unsigned rows)
+{
+  const double mine = balance_rate (b, side, rows);
+  const double other = balance_rate (b, 1 - side, rows);
+
+  return mine > other || (balance_pays (b, rows) && mine > LEAST * other);
+}
+
+bool
+auto_slices_take (struct auto_slices *s, const struct balance *b,
+                  enum auto_use use, unsigned side, struct auto_slice *slice)
+{
+  const unsigned other = 1 - side;
+  struct auto_task *t;
+  double rate[2], seconds;
+
+  if (list_empty (&s->tasks) || s->nr_given[side] >= depth[side] ||
+      (use != USE_BOTH && use != side))
+    return false;
+  t = list_item (s->tasks.next, struct auto_task, link);
+  if (use == USE_BOTH && !takes_part (b, side, t->job->matrix->rows))
+    return false;
+  for (unsigned i = 0; i < 2; i++)
+    rate[i] = balance_rate (b, i, t->job->matrix->rows);
+
+  seconds = MAX (SLICE_SECONDS, balance_fixed (&b->side[side].many));
+  if (use == USE_BOTH)
+    seconds = MIN (seconds, s->work / (rate[NEAR] + rate[FAR]) / 2);
+  seconds = MAX (seconds, MIN_SLICE_SECONDS);
+  slice->nr = MIN (MAX (seconds * rate[side] / t->work_unit, 1),
+                   t->end - t->first);
+  if (use == USE_BOTH &&
+      b->side[side].backlog + slice->nr * t->work_unit / rate[side] >
+      b->side[other].backlog + s->work / rate[other])
+    return false;
+  give (s, t, side, slice);
+  return true;
+}
+
+void
+auto_slices_done (struct auto_slices *s, unsigned side)
+{
+  s->nr_given[side]--;
+}
+
+void
+auto_slices_drop (struct auto_slices *s, struct auto_task *t)
+{
+  if (t->first == t->end)
+    return;
+  s->work -= (t->end - t->first) * t->work_unit;
+  t->first = t->end;
+  list_remove (&t->link);
+  if (list_empty (&s->tasks))
+    s->work = 0;
+}

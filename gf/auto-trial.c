@@ -1,0 +1,241 @@
+/* gpuraid: should both coders be used, or one alone?
+ *
+ * Windows follow each other.  A trial is one window with another use,
+ * between two with the best one so far: it has won only if it was better
+ * than both, since what is asked for changes too, and it must win twice.
+ * A use that could not do what is being done, by what is known of it, is
+ * not tried; what lost is tried ever less often.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <string.h>
+
+#include "common/bits.h"
+#include "gf/auto-trial.h"
+
+/* A window: that long, and until so many parts are done. */
+#define WINDOW 20e-3
+#define MIN_DONE 24
+/* Not enough is done to be worth a trial. */
+#define MAX_WINDOW 0.15
+/* The coder must be busy for such a part of it. */
+#define MIN_BUSY 0.3
+/* A trial that gets less than this part done is ended early. */
+#define HOPELESS 0.6
+#define EARLY 8e-3
+
+/* By so much it must be better, so many times in a row. */
+#define MARGIN 1.04
+#define MIN_WON 2
+/* What a side can do alone is known so well. */
+#define LIMIT 1.1
+
+#define FIRST_PAUSE 0.25
+#define MAX_PAUSE 4.0
+/* Another load: what was learnt of the last one does not count. */
+#define CHANGE 1.5
+#define IDLE 1.0
+
+static void
+begin_window (struct auto_trial *t, double now)
+{
+  t->began = now;
+  t->work = t->alone[NEAR] = t->alone[FAR] = 0;
+  t->nr_done = 0;
+  t->busy = 0;
+  t->since = now;
+}
+
+static void
+change_use (struct auto_trial *t, enum auto_use use, double now)
+{
+  t->use = use;
+  t->age++;
+  t->nr_older = t->nr;
+  begin_window (t, now);
+}
+
+/* All that is known of other uses is old. */
+static void
+forget (struct auto_trial *t, double now)
+{
+  t->rate = t->tried = 0;
+  t->trying = false;
+  for (unsigned u = 0; u < NR_USES; u++) {
+    t->other[u].pause = FIRST_PAUSE;
+    t->other[u].next = now + FIRST_PAUSE;
+    t->other[u].nr_won = 0;
+  }
+}
+
+void
+auto_trial_init (struct auto_trial *t)
+{
+  memset (t, 0, sizeof *t);
+  t->use = t->best = USE_BOTH;
+  forget (t, 0);
+}
+
+/* Could it do what was done in the window? */
+static bool
+can_do (const struct auto_trial *t, enum auto_use use, double seconds)
+{
+  return use == USE_BOTH || t->alone[use] < LIMIT * seconds;
+}
+
+/* What to try now; best: nothing. */
+static enum auto_use
+choose (const struct auto_trial *t, double seconds, double now)
+{
+  for (unsigned u = 0; u < NR_USES; u++)
+    if (u != t->best && t->other[u].next <= now && can_do (t, u, seconds))
+      return u;
+  return t->best;
+}
+
+static void
+try (struct auto_trial *t, enum auto_use use, double now)
+{
+  t->trying = true;
+  t->candidate = use;
+  change_use (t, use, now);
+}
+
+static void
+lost (struct auto_trial *t, enum auto_use use, double now)
+{
+  t->other[use].nr_won = 0;
+  t->other[use].pause = MIN (2 * t->other[use].pause, MAX_PAUSE);
+  t->other[use].next = now + t->other[use].pause;
+}
+
+/* The window after a trial is over: was the trial better than that too? */
+static void
+judge (struct auto_trial *t, double rate, double now)
+{
+  const enum auto_use use = t->candidate;
+  const double tried = t->tried;
+
+  t->tried = 0;
+  if (tried <= MARGIN * rate || tried <= MARGIN * t->rate) {
+    lost (t, use, now);
+    return;
+  }
+  if (++t->other[use].nr_won < MIN_WON) {
+    t->other[use].next = now;
+    return;
+  }
+  /* The one that was best so far has lost. */
+  lost (t, t->best, now);
+  t->other[use].nr_won = 0;
+  t->best = use;
+  t->rate = 0;
+  change_use (t, use, now);
+}
+
+/* A window is over. */
+static void
+end_window (struct auto_trial *t, double seconds, double now)
+{
+  const double rate = t->work / seconds;
+  const bool before = t->rate > 0;
+  enum auto_use next;
+
+  if (t->trying) {
+    t->trying = false;
+    t->tried = rate;
+    change_use (t, t->best, now);
+    return;
+  }
+  if (t->tried > 0) {
+    judge (t, rate, now);
+    if (t->rate == 0)
+      return;
+  }
+  else if (before && (rate > CHANGE * t->rate || t->rate > CHANGE * rate))
+    forget (t, now);
+  t->rate = rate;
+  next = t->busy >= MIN_BUSY * seconds ? choose (t, seconds, now) : t->best;
+  if (next != t->best)
+    try (t, next, now);
+  else
+    begin_window (t, now);
+}
+
+/* Too little gets done to compare: in a trial that is an answer. */
+static void
+give_up (struct auto_trial *t, double now)
+{
+  if (t->trying) {
+    t->trying = false;
+    lost (t, t->candidate, now);
+    change_use (t, t->best, now);
+    return;
+  }
+  t->rate = t->tried = 0;
+  begin_window (t, now);
+}
+
+/* Seconds of the window with something under way, so far. */
+static void
+count_busy (struct auto_trial *t, double now)
+{
+  if (t->nr > 0 && now > t->since)
+    t->busy += now - t->since;
+  t->since = MAX (now, t->since);
+}
+
+static void
+look (struct auto_trial *t, double now)
+{
+  const double seconds = now - t->began;
+
+  if (t->nr == 0 && now - t->last > IDLE) {
+    forget (t, now);
+    t->best = USE_BOTH;
+    change_use (t, USE_BOTH, now);
+  }
+  else if (seconds >= WINDOW && t->nr_done >= MIN_DONE)
+    end_window (t, seconds, now);
+  else if (seconds >= MAX_WINDOW ||
+           (t->trying && seconds >= EARLY &&
+            t->work < HOPELESS * t->rate * seconds))
+    give_up (t, now);
+  t->last = now;
+}
+
+enum auto_use
+auto_trial_use (struct auto_trial *t, double now)
+{
+  count_busy (t, now);
+  if (t->nr_older == 0)
+    look (t, now);
+  return t->use;
+}
+
+unsigned
+auto_trial_begin (struct auto_trial *t, double now)
+{
+  count_busy (t, now);
+  t->nr++;
+  return t->age;
+}
+
+void
+auto_trial_done (struct auto_trial *t, unsigned age, double work,
+                 const double alone[2], double now)
+{
+  count_busy (t, now);
+  t->nr--;
+  if (t->nr_older > 0) {
+    t->nr_older -= age != t->age;
+    begin_window (t, now);
+    return;
+  }
+  t->work += work;
+  t->alone[NEAR] += alone[NEAR];
+  t->alone[FAR] += alone[FAR];
+  t->nr_done++;
+  look (t, now);
+}
