@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "common/bits.h"
+#include "gpu/kernel-columns.h"
 #include "gpu/kernel-row.h"
 #include "gpu/kernel-source-internal.h"
 
@@ -32,20 +33,6 @@ struct writer {
   unsigned nr_cols;             /* that are not all 0 */
   unsigned col[MATRIX_MAX];
 };
-
-static void
-find_columns (struct writer *w)
-{
-  const struct matrix *a = w->a;
-
-  w->nr_cols = 0;
-  for (unsigned i = 0; i < a->cols; i++)
-    for (unsigned j = 0; j < a->rows; j++)
-      if (a->coef[j * a->cols + i] != 0) {
-        w->col[w->nr_cols++] = i;
-        break;
-      }
-}
 
 /* Which columns of group g have bit b in row j. */
 static unsigned
@@ -209,26 +196,35 @@ print_row (const struct writer *w, const struct kernel_row *row, unsigned j,
 static const char member_of_word[] = "xyzw";
 
 static void
-print_loads (const struct writer *w, unsigned words, bool crc)
+print_load (const struct writer *w, unsigned i, unsigned words)
 {
   static const char *const type[] = { "", "u32", "uint2", "", "uint4" };
-  unsigned c = 0;
 
-  for (unsigned i = 0; i < w->a->cols; i++) {
-    bool used = c < w->nr_cols && w->col[c] == i;
+  fprintf (w->fp, "  const %s c%u = load%u (CELL (%u));\n", type[words], i,
+           words * 4, i);
+}
 
-    if (!used && !crc)
-      continue;
-    c += used;
-    fprintf (w->fp, "  const %s c%u = load%u (CELL (%u));\n", type[words], i,
-             words * 4, i);
-    for (unsigned n = 0; used && n < words; n++)
+/* A column of zeroes is loaded only for its CRC. */
+static void
+print_loads (const struct writer *w, unsigned words, bool crc)
+{
+  bool used[MATRIX_MAX] = { false };
+
+  for (unsigned c = 0; c < w->nr_cols; c++) {
+    const unsigned i = w->col[c];
+
+    used[i] = true;
+    print_load (w, i, words);
+    for (unsigned n = 0; n < words; n++)
       if (words == 1)
         fprintf (w->fp, "  const u32 d%u_0 = c%u;\n", i, i);
       else
         fprintf (w->fp, "  const u32 d%u_%u = c%u.%c;\n", i, n, i,
                  member_of_word[n]);
   }
+  for (unsigned i = 0; crc && i < w->a->cols; i++)
+    if (!used[i])
+      print_load (w, i, words);
 }
 
 static void
@@ -339,7 +335,7 @@ kernel_source_bytes (const struct matrix *a, bool crc,
   w.fp = open_memstream (&text, &len);
   if (w.fp == NULL)
     return NULL;
-  find_columns (&w);
+  w.nr_cols = kernel_columns (a, w.group, w.col);
   kernel_source_begin (w.fp, a, crc, &frame);
   print_code (&w, bytes / 4, crc);
   fprintf (w.fp, "}\n");
