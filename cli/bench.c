@@ -36,7 +36,8 @@ list_engines (void)
     printf ("%-12s %s%s\n", engines[i]->name, engines[i]->what,
             engines[i]->gpu ? " [GPU]" : "");
     if (engines[i]->options)
-      printf ("%12s options: %s\n", "", engines[i]->options);
+      printf ("%12s options: %s%s%s\n", "", engines[i]->options,
+              engines[i]->others ? "; " : "", engines[i]->others ?: "");
   }
   return EXIT_SUCCESS;
 }
