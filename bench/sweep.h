@@ -46,6 +46,7 @@ struct sweep {
   const char *k;                /* a list, read anew for each m: it may say
                                  * "m" */
   const char *pairs;            /* "4+2,10+4": instead of k and m; or NULL */
+  const char *tunings;          /* a list (bench/tuning.h), or NULL */
   struct values m, w, cell, batch, threads, slices;     /* batch, slices:
                                  * 0 is the default; w too */
   unsigned w_floor;
