@@ -42,7 +42,10 @@ all_right 1
 
 bench --verify-only --engine cuda,auto --option all --pairs 4+2 \
   --decode 0,m --cell 4K --batch 4
-all_right 10
+all_right 12
+bench --verify-only --engine cuda:in-place-32,cuda:in-place-100000 \
+  --pairs 4+2 --decode 0,m --cell 20K --batch 4
+all_right 4
 
 # ---- the published systems
 
