@@ -260,7 +260,8 @@ kernel_engine_use (struct engine *engine, const struct kernel_shape *shape,
   }
   e->shape = *shape;
   set_tiles (e);
-  if (bench_gpu_function (gpu, e->module, shape->name, &e->function,
+  if (bench_cells_clear (&e->base.cells, why) == -1 ||
+      bench_gpu_function (gpu, e->module, shape->name, &e->function,
                           why) == -1 ||
       CU (gpu, why, func_get_attribute (nr_registers,
                                         CU_FUNC_ATTRIBUTE_NUM_REGS,
