@@ -37,14 +37,15 @@ variants_add (struct variants *all, const struct kernel_tuning *t)
 void
 variants_close (struct variants *all)
 {
-  for (unsigned i = 0; i < all->nr; i++)
+  for (unsigned i = 0; i < all->nr; i++) {
+    free (all->v[i].source);
     free (all->v[i].code);
+  }
   all->nr = 0;
 }
 
 struct work {
   struct variants *all;
-  const struct matrix *a;
   int arch;
   void (*progress) (void *opaque, unsigned done);
   void *opaque;
@@ -54,21 +55,49 @@ struct work {
   unsigned next, done;
 };
 
+/* An earlier one with the text of number n, or NULL. */
+static const struct variant *
+find_same (const struct variants *all, unsigned n)
+{
+  for (unsigned i = 0; i < n; i++)
+    if (all->v[i].source &&
+        strcmp (all->v[i].source, all->v[n].source) == 0)
+      return &all->v[i];
+  return NULL;
+}
+
+static void
+write_source (struct variants *all, unsigned n, const struct matrix *a)
+{
+  struct variant *v = &all->v[n];
+  const struct variant *same;
+  char name[TUNING_LEN];
+
+  if (tuning_check (&v->tuning, a, v->why) == -1)
+    return;
+  v->source = kernel_source (a, false, &v->tuning, &v->shape);
+  if (v->source == NULL) {
+    snprintf (v->why, BENCH_WHY_LEN, "no special kernel for this matrix: %s",
+              strerror (errno));
+    return;
+  }
+  same = find_same (all, n);
+  if (same) {
+    snprintf (v->why, BENCH_WHY_LEN, "the same text as %s",
+              tuning_print (&same->tuning, name));
+    free (v->source);
+    v->source = NULL;
+  }
+}
+
 static void
 compile (const struct work *w, struct variant *v)
 {
-  CLEANUP_FREE char *source = NULL;
-
-  if (tuning_check (&v->tuning, w->a, v->why) == -1)
+  if (v->source == NULL ||
+      compiler_run (v->source, w->arch, NULL, &v->code, &v->code_len) == 0)
     return;
-  source = kernel_source (w->a, false, &v->tuning, &v->shape);
-  if (source == NULL)
-    snprintf (v->why, BENCH_WHY_LEN, "no special kernel for this matrix: %s",
-              strerror (errno));
-  else if (compiler_run (source, w->arch, NULL, &v->code, &v->code_len) == -1) {
-    v->code = NULL;
-    snprintf (v->why, BENCH_WHY_LEN, "could not be compiled");
-  }
+  v->code = NULL;
+  snprintf (v->why, BENCH_WHY_LEN, "could not be compiled");
 }
 
 static void *
@@ -103,12 +132,14 @@ variants_compile (struct variants *all, unsigned first,
                   void *opaque)
 {
   struct work w = {
-    .all = all, .a = a, .arch = arch, .progress = progress, .opaque = opaque,
+    .all = all, .arch = arch, .progress = progress, .opaque = opaque,
     .lock = PTHREAD_MUTEX_INITIALIZER, .next = first,
   };
   pthread_t thread[MAX_THREADS];
   unsigned nr = 0;
 
+  for (unsigned n = first; n < all->nr; n++)
+    write_source (all, n, a);
   /* This thread is one of them. */
   threads = MIN (MIN (threads, MAX_THREADS), all->nr - first);
   while (nr + 1 < threads &&

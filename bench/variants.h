@@ -16,6 +16,7 @@ struct variant {
   struct kernel_tuning tuning;
   char name[TUNING_LEN];
   bool chosen;                  /* by kernel_tune */
+  char *source;                 /* NULL: there is none for this matrix */
   struct kernel_shape shape;
   void *code;                   /* for the driver; NULL: why */
   size_t code_len;
@@ -39,7 +40,7 @@ extern struct variant *variants_add (struct variants *,
 extern void variants_close (struct variants *);
 
 /* Compile those from first on, so many at a time, for compute capability
- * arch.  NVRTC does a tenth of its work under a lock, so with many
+ * arch; but once what is the same text for this matrix.  NVRTC does a tenth of its work under a lock, so with many
  * processors this is faster in children (gpu/compiler-child.h), which cost
  * next to nothing.  progress is called in one thread at a time, with how many
  * are done.

@@ -164,7 +164,7 @@ static const struct bench_option {
     .mode = BENCH_MODEL },
   { "tunings", NULL, "only how fast differently tuned kernels are, and which "
     "is used", .mode = BENCH_TUNINGS },
-  { "tuning", "LIST", "these, and --tunings: 8x128-min4-g3,16x64 (a grid)",
+  { "tuning", "LIST", "as --tunings, but of these: 8x128-min4-g3,16x64",
     set_tuning },
   { "xors", NULL, "only count the XORs of the programs of crs",
     .mode = BENCH_XORS },

@@ -119,6 +119,8 @@ tunings "
     assert 40 <= len(rows) <= 80, len(rows)
     assert (case['op'], case['k'], case['m']) == ('decode 2', 4, 2), case
     for r in rows:
+        if 'the same text as' in r.get('skipped', ''):
+            continue
         assert r['gb_per_s'] > 0 and r['registers'] == 32, r
         share = r['gb_per_s'] / case['ceiling_gb_per_s']
         assert abs(share - r['share']) < 1e-4, r"

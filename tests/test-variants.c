@@ -40,10 +40,10 @@ add (const char *text)
 }
 
 static struct run *
-start (enum code code)
+start (enum code code, unsigned m)
 {
   const struct run_request q = {
-    .ops = &engine_kernel_any, .code = code, .k = 4, .m = 2,
+    .ops = &engine_kernel_any, .code = code, .k = 4, .m = m,
     .cell_len = 4096, .nr_rects = 3, .seed = 1,
   };
   char why[BENCH_WHY_LEN];
@@ -92,7 +92,7 @@ test_add (void **state)
 static void
 test_all_right (void **state)
 {
-  struct run *run = start (CODE_RS);
+  struct run *run = start (CODE_RS, 2);
 
   add ("8x64-g2");
   add ("16x32-min2-signed-even-mul3");
@@ -110,7 +110,7 @@ test_all_right (void **state)
 static void
 test_wrong (void **state)
 {
-  struct run *run = start (CODE_RS);
+  struct run *run = start (CODE_RS, 2);
   struct variant *right = add ("8x64-g2"), *wrong = add ("16x64");
 
   compile (run, 0);
@@ -127,13 +127,30 @@ test_wrong (void **state)
 static void
 test_can_not_be_had (void **state)
 {
-  struct run *run = start (CODE_CRS);
+  struct run *run = start (CODE_CRS, 2);
   struct variant *no = add ("8x64-g2"), *yes = add ("8x64-min2");
 
   compile (run, 0);
   assert_null (no->code);
   assert_non_null (strstr (no->why, "packets"));
   assert_int_equal (try (run, yes), 0);
+  variants_close (&all);
+  run_close (run);
+}
+
+/* A row of ones has no doublings. */
+static void
+test_same_text (void **state)
+{
+  struct run *run = start (CODE_RS, 1);
+  struct variant *one = add ("8x64"), *same = add ("8x64-mul7");
+  struct variant *other = add ("8x64-min2");
+
+  compile (run, 0);
+  assert_null (same->code);
+  assert_string_equal (same->why, "the same text as 8x64");
+  assert_int_equal (try (run, one), 0);
+  assert_int_equal (try (run, other), 0);
   variants_close (&all);
   run_close (run);
 }
@@ -146,6 +163,7 @@ main (void)
     cmocka_unit_test (test_all_right),
     cmocka_unit_test (test_wrong),
     cmocka_unit_test (test_can_not_be_had),
+    cmocka_unit_test (test_same_text),
   };
 
   use_fake_cuda ();
