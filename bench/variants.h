@@ -40,10 +40,10 @@ extern struct variant *variants_add (struct variants *,
 extern void variants_close (struct variants *);
 
 /* Compile those from first on, so many at a time, for compute capability
- * arch; but once what is the same text for this matrix.  NVRTC does a tenth of its work under a lock, so with many
- * processors this is faster in children (gpu/compiler-child.h), which cost
- * next to nothing.  progress is called in one thread at a time, with how many
- * are done.
+ * arch; but only once what is the same text for this matrix.  NVRTC does a
+ * tenth of its work under a lock, so with many processors this is faster in
+ * children (gpu/compiler-child.h), which cost next to nothing.  progress is
+ * called in one thread at a time, with how many are done.
  */
 extern void variants_compile (struct variants *, unsigned first,
                               const struct matrix *, int arch,
