@@ -29,10 +29,7 @@ bench_cells_open (struct bench_cells *c, struct bench_gpu *gpu,
     c->in = bench_gpu_alloc (gpu, in_len, why);
   if (c->in)
     c->out = bench_gpu_alloc (gpu, out_len, why);
-  /* What an engine before this one left there may be just right. */
-  if (c->out && CU (gpu, why, memset_d8_async (c->out, 0x5a, out_len,
-                                               gpu->stream)) == 0 &&
-      CU (gpu, why, stream_synchronize (gpu->stream)) == 0)
+  if (c->out && bench_cells_clear (c, why) == 0)
     return 0;
   bench_cells_close (c);
   return -1;
@@ -60,6 +57,17 @@ uint8_t *
 bench_cells_out (struct bench_cells *c, size_t r, unsigned j)
 {
   return c->host_out + (r * c->rows + j) * c->cell_len;
+}
+
+int
+bench_cells_clear (struct bench_cells *c, char *why)
+{
+  struct bench_gpu *gpu = c->gpu;
+
+  if (CU (gpu, why, memset_d8_async (c->out, 0x5a, c->nr_rects * c->rows *
+                                     c->cell_len, gpu->stream)) == -1)
+    return -1;
+  return CU (gpu, why, stream_synchronize (gpu->stream));
 }
 
 int

@@ -4,12 +4,14 @@
  */
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "bench/code.h"
 #include "bench/engine-coder.h"
 #include "bench/engines.h"
 #include "bench/gpu.h"
+#include "bench/sweep.h"
 #include "gf/coder-auto.h"
 #include "gf/coder.h"
 #include "gpu/coder-cuda.h"
@@ -20,6 +22,29 @@ new_isal (const struct bench_case *bc)
   return coder_isal_new (bc->threads - 1);
 }
 
+/* "in-place-4096": how many threads; 0: it is something else. */
+static unsigned
+in_place_threads (const char *option)
+{
+  static const char begin[] = "in-place-";
+  const char *p = option + strlen (begin);
+  struct values n;
+  char why[BENCH_WHY_LEN];
+
+  if (strncmp (option, begin, strlen (begin)) != 0 ||
+      values_parse (p, 32, 1 << 20, 0, &n, why) == -1 || n.nr != 1)
+    return 0;
+  return n.v[0];
+}
+
+static bool
+cuda_takes (const char *word, char *why)
+{
+  snprintf (why, BENCH_WHY_LEN, "%.60s: not in-place-32 to in-place-1048576",
+            word);
+  return in_place_threads (word) > 0;
+}
+
 static struct coder *
 new_cuda (const struct bench_case *bc)
 {
@@ -28,6 +53,8 @@ new_cuda (const struct bench_case *bc)
     .devices = engine_devices, .fail_device = -1,
     .encode = generic ? NULL : bc->matrix,
     .special_after = generic ? ~UINT64_C (0) : 1,
+    .in_place = bc->option && strncmp (bc->option, "in-place", 8) == 0,
+    .in_place_threads = bc->option ? in_place_threads (bc->option) : 0,
   };
   struct coder *fallback = coder_isal_new (0), *c = NULL;
 
@@ -131,7 +158,9 @@ const struct engine_ops engine_cuda = {
   .open = open_cuda,
   .overall = coder_engine_run,
   .note = coder_engine_note,
-  CODER_ENGINE ("plain crc generic"),
+  .others = "in-place-4096, by so many threads",
+  .takes = cuda_takes,
+  CODER_ENGINE ("plain crc generic in-place"),
 };
 
 const struct engine_ops engine_auto = {

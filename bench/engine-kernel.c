@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/engine-kernel.h"
 #include "bench/engines.h"
 #include "bench/gpu.h"
+#include "bench/tuning.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "gpu/kernel-params.h"
@@ -63,12 +65,16 @@ kernel_close (struct engine *engine)
 }
 
 static int
-load_special (struct kernel_engine *e, const struct matrix *a, char *why)
+load_special (struct kernel_engine *e, const struct matrix *a,
+              const char *option, char *why)
 {
   struct kernel_tuning tuning;
   CLEANUP_FREE char *source = NULL;
 
-  kernel_tune (a, &tuning);
+  if (option == NULL || tuning_parse (option, &tuning, why) == -1)
+    kernel_tune (a, &tuning);
+  else if (tuning_check (&tuning, a, why) == -1)
+    return -1;
   source = kernel_source (a, e->crc, &tuning, &e->shape);
   if (source == NULL) {
     snprintf (why, BENCH_WHY_LEN, "no special kernel for this matrix: %s",
@@ -109,7 +115,10 @@ load_kernel (struct kernel_engine *e, const struct bench_case *bc, char *why)
 {
   bool generic = bc->option && strncmp (bc->option, "generic", 7) == 0;
 
-  if ((generic ? load_generic : load_special) (e, bc->matrix, why) == -1)
+  if (e->base.engine.ops == &engine_kernel_any)
+    return 0;
+  if ((generic ? load_generic (e, bc->matrix, why)
+       : load_special (e, bc->matrix, bc->option, why)) == -1)
     return -1;
   return bench_gpu_function (e->gpu, e->module, e->shape.name, &e->function,
                              why);
@@ -141,7 +150,6 @@ make_params (struct kernel_engine *e, const struct bench_case *bc, char *why)
     p->nr_rects = r % per + 1;
     p->cols = a->cols;
     p->rows = a->rows;
-    p->nr_tiles = kernel_tiles (&e->shape, bc->cell_len);
     p->packet_len = a->packet_len;
     p->w = a->w;
     for (unsigned i = 0; i < a->cols; i++)
@@ -150,6 +158,15 @@ make_params (struct kernel_engine *e, const struct bench_case *bc, char *why)
       *cell++ = (r * a->rows + j) * bc->cell_len / 64;
   }
   return 0;
+}
+
+/* Once there is a kernel. */
+static void
+set_tiles (struct kernel_engine *e)
+{
+  for (unsigned n = 0; n < e->nr_launches; n++)
+    e->params[n].nr_tiles = kernel_tiles (&e->shape,
+                                          e->base.cells.cell_len);
 }
 
 static int
@@ -188,7 +205,7 @@ make_crcs (struct kernel_engine *e, const struct bench_case *bc, char *why)
 }
 
 static struct engine *
-kernel_open (const struct bench_case *bc, char *why)
+open_as (const struct engine_ops *ops, const struct bench_case *bc, char *why)
 {
   struct bench_gpu *gpu = bench_gpu_get (why);
   struct kernel_engine *e;
@@ -200,15 +217,68 @@ kernel_open (const struct bench_case *bc, char *why)
     snprintf (why, BENCH_WHY_LEN, "calloc: %m");
     return NULL;
   }
-  e->base.engine.ops = &engine_kernel;
+  e->base.engine.ops = ops;
   e->gpu = gpu;
   e->crc = bc->option && strstr (bc->option, "crc");
   if (bench_cells_open (&e->base.cells, gpu, bc, why) == 0 &&
       make_crcs (e, bc, why) == 0 && load_kernel (e, bc, why) == 0 &&
-      make_params (e, bc, why) == 0 && make_streams (e, why) == 0)
+      make_params (e, bc, why) == 0 && make_streams (e, why) == 0) {
+    if (e->function)
+      set_tiles (e);
     return &e->base.engine;
+  }
   kernel_close (&e->base.engine);
   return NULL;
+}
+
+static struct engine *
+kernel_open (const struct bench_case *bc, char *why)
+{
+  return open_as (&engine_kernel, bc, why);
+}
+
+static struct engine *
+kernel_any_open (const struct bench_case *bc, char *why)
+{
+  return open_as (&engine_kernel_any, bc, why);
+}
+
+int
+kernel_engine_use (struct engine *engine, const struct kernel_shape *shape,
+                   const void *code, int *nr_registers, int *local_len,
+                   char *why)
+{
+  struct kernel_engine *e = (struct kernel_engine *) engine;
+  struct bench_gpu *gpu = e->gpu;
+
+  if (e->module)
+    gpu->d->module_unload (e->module);
+  e->module = NULL;
+  if (CU (gpu, why, module_load_data (&e->module, code)) == -1) {
+    e->module = NULL;
+    return -1;
+  }
+  e->shape = *shape;
+  set_tiles (e);
+  if (bench_cells_clear (&e->base.cells, why) == -1 ||
+      bench_gpu_function (gpu, e->module, shape->name, &e->function,
+                          why) == -1 ||
+      CU (gpu, why, func_get_attribute (nr_registers,
+                                        CU_FUNC_ATTRIBUTE_NUM_REGS,
+                                        e->function)) == -1)
+    return -1;
+  return CU (gpu, why, func_get_attribute (local_len,
+                                           CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+                                           e->function));
+}
+
+/* A tuning. */
+static bool
+kernel_takes (const char *word, char *why)
+{
+  struct kernel_tuning t;
+
+  return tuning_parse (word, &t, why) == 0;
 }
 
 /* All of it e->nr times: fork from the stream that is timed, join there. */
@@ -273,17 +343,28 @@ kernel_check (struct engine *engine, char *why)
                                      c->cols, c->rows, c->cell_len, why) : 0;
 }
 
+#define KERNEL_ENGINE                           \
+  .name = "kernel",                             \
+  .gpu = true,                                  \
+  .close = kernel_close,                        \
+  .in = cells_engine_in,                        \
+  .out = cells_engine_out,                      \
+  .load = cells_engine_load,                    \
+  .raw = kernel_raw,                            \
+  .fetch = kernel_fetch,                        \
+  .check = kernel_check
+
 const struct engine_ops engine_kernel = {
-  .name = "kernel",
+  KERNEL_ENGINE,
   .what = "our kernels alone, raw",
   .options = "special generic crc generic-crc",
-  .gpu = true,
+  .others = "a tuning, as 8x128-min4-g3",
+  .takes = kernel_takes,
   .open = kernel_open,
-  .close = kernel_close,
-  .in = cells_engine_in,
-  .out = cells_engine_out,
-  .load = cells_engine_load,
-  .raw = kernel_raw,
-  .fetch = kernel_fetch,
-  .check = kernel_check,
+};
+
+const struct engine_ops engine_kernel_any = {
+  KERNEL_ENGINE,
+  .what = "any of our kernels, raw",
+  .open = kernel_any_open,
 };

@@ -42,6 +42,11 @@ struct engine_ops {
   const char *what;             /* one line */
   const char *options;          /* words apart by blanks, the first is the
                                  * default; NULL: none */
+  /* What else is an option: in a few words for --list, and whether a word
+   * is one, or why (BENCH_WHY_LEN bytes) not.  NULL: there is nothing else.
+   */
+  const char *others;
+  bool (*takes) (const char *word, char *why);
   bool gpu;                     /* needs a device */
   bool gpu_and_cpu;             /* and uses threads beside it */
 

@@ -99,6 +99,10 @@ extern int bench_cells_open (struct bench_cells *, struct bench_gpu *,
 extern void bench_cells_close (struct bench_cells *);
 extern uint8_t *bench_cells_in (struct bench_cells *, size_t r, unsigned i);
 extern uint8_t *bench_cells_out (struct bench_cells *, size_t r, unsigned j);
+/* The outputs on the device are wrong then: what another engine or kernel
+ * left there may be just right.  Done by open, too.
+ */
+extern int bench_cells_clear (struct bench_cells *, char *why);
 /* All inputs to the device; all outputs from it. */
 extern int bench_cells_load (struct bench_cells *, char *why);
 extern int bench_cells_fetch (struct bench_cells *, char *why);

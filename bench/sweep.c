@@ -207,9 +207,9 @@ run_row (const struct sweep *s, struct run *run, enum metric metric,
 }
 
 static int
-run_case (const struct sweep *s, const struct run_request *q,
-          struct report *report)
+run_case (const struct sweep *s, const struct run_request *q, void *opaque)
 {
+  struct report *report = opaque;
   struct row row;
   struct run *run;
   bool raw, overall;
@@ -235,13 +235,13 @@ run_case (const struct sweep *s, const struct run_request *q,
 
 static int
 run_losses (const struct sweep *s, struct run_request *q,
-            struct report *report)
+            sweep_case *one, void *opaque)
 {
   q->lost = s->lost;
   for (unsigned i = 0; i < s->nr_losses; i++) {
     q->loss = s->lose[i].loss;
     q->nr_lost = s->lose[i].nr;
-    if (run_case (s, q, report) == -1)
+    if (one (s, q, opaque) == -1)
       return -1;
   }
   return 0;
@@ -252,7 +252,7 @@ run_losses (const struct sweep *s, struct run_request *q,
  */
 static int
 run_engine (const struct sweep *s, struct run_request *q,
-            struct report *report)
+            sweep_case *one, void *opaque)
 {
   bool threads = !q->ops->gpu || q->ops->gpu_and_cpu;
 
@@ -264,7 +264,7 @@ run_engine (const struct sweep *s, struct run_request *q,
           q->nr_rects = s->batch.v[b];
           q->threads = s->threads.v[t];
           q->slices = s->slices.v[p];
-          if (run_losses (s, q, report) == -1)
+          if (run_losses (s, q, one, opaque) == -1)
             return -1;
         }
       }
@@ -276,13 +276,13 @@ run_engine (const struct sweep *s, struct run_request *q,
 /* Codes over bytes have only one w. */
 static int
 run_widths (const struct sweep *s, struct run_request *q,
-            struct report *report)
+            sweep_case *one, void *opaque)
 {
   bool crs = code_of (q->ops, q->code) == CODE_CRS;
 
   for (unsigned i = 0; i < (crs ? s->w.nr : 1); i++) {
     q->w = crs ? s->w.v[i] : 8;
-    if (run_engine (s, q, report) == -1)
+    if (run_engine (s, q, one, opaque) == -1)
       return -1;
   }
   return 0;
@@ -342,7 +342,7 @@ sweep_shapes (const struct sweep *s, struct shapes *shapes)
 }
 
 int
-sweep_run (const struct sweep *s, struct report *report)
+sweep_each (const struct sweep *s, sweep_case *one, void *opaque)
 {
   struct run_request q = {
     .code = s->code, .w_floor = s->w_floor, .memory_len = s->memory_len,
@@ -358,9 +358,15 @@ sweep_run (const struct sweep *s, struct report *report)
     for (unsigned c = 0; c < s->nr_choices; c++) {
       q.ops = s->choice[c].ops;
       q.option = s->choice[c].option;
-      if (run_widths (s, &q, report) == -1)
+      if (run_widths (s, &q, one, opaque) == -1)
         return -1;
     }
   }
   return 0;
+}
+
+int
+sweep_run (const struct sweep *s, struct report *report)
+{
+  return sweep_each (s, run_case, report);
 }

@@ -46,6 +46,7 @@ struct sweep {
   const char *k;                /* a list, read anew for each m: it may say
                                  * "m" */
   const char *pairs;            /* "4+2,10+4": instead of k and m; or NULL */
+  const char *tunings;          /* a list (bench/tuning.h), or NULL */
   struct values m, w, cell, batch, threads, slices;     /* batch, slices:
                                  * 0 is the default; w too */
   unsigned w_floor;
@@ -70,6 +71,13 @@ extern int values_parse (const char *text, uint64_t least, uint64_t most,
 
 /* By pairs, or all k with all m.  0, or -1 reported. */
 extern int sweep_shapes (const struct sweep *, struct shapes *);
+
+/* Call one for every case with every choice of an engine, until it returns
+ * -1.  0, or -1 reported.
+ */
+typedef int sweep_case (const struct sweep *, const struct run_request *,
+                        void *opaque);
+extern int sweep_each (const struct sweep *, sweep_case *one, void *opaque);
 
 /* A row for every case, a line for each that can't be; stops where an
  * engine makes wrong bytes.  0, or -1 reported.

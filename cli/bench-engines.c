@@ -4,10 +4,12 @@
  */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/engines.h"
 #include "cli/bench.h"
+#include "common/bits.h"
 #include "common/log.h"
 
 static bool
@@ -33,11 +35,13 @@ in_group (const struct engine_ops *ops, const char *name)
     ops != &engine_jerasure;
 }
 
-/* The word of an engine's options that is word; NULL: there is none. */
+/* An engine's option that is word; NULL: it has none. */
 static const char *
-find_option (const struct engine_ops *ops, const char *word, size_t len)
+find_option (const struct engine_ops *ops, const char *word, size_t len,
+             char *why)
 {
   const char *p = ops->options;
+  char *other, not[BENCH_WHY_LEN];
 
   while (p && *p) {
     size_t n = strcspn (p, " ");
@@ -46,6 +50,15 @@ find_option (const struct engine_ops *ops, const char *word, size_t len)
       return strndup (p, n);
     p += n + strspn (p + n, " ");
   }
+  snprintf (why, BENCH_WHY_LEN, "%s has no option %.*s (--list lists them)",
+            ops->name, (int) MIN (len, 60), word);
+  other = ops->takes ? strndup (word, len) : NULL;
+  if (other && ops->takes (other, not))
+    return other;
+  if (other)
+    snprintf (why, BENCH_WHY_LEN, "%s has no option %.*s (--list lists "
+              "them); %.160s", ops->name, (int) MIN (len, 40), word, not);
+  free (other);
   return NULL;
 }
 
@@ -67,6 +80,7 @@ static int
 add_engine (struct bench_options *o, const struct engine_ops *ops)
 {
   const char *list = o->option, *word;
+  char why[BENCH_WHY_LEN];
   bool any = false;
 
   if (list && strcmp (list, "all") == 0)
@@ -74,7 +88,7 @@ add_engine (struct bench_options *o, const struct engine_ops *ops)
   while (list && *list) {
     size_t len = strcspn (list, ", ");
 
-    word = find_option (ops, list, len);
+    word = find_option (ops, list, len, why);
     if (word) {
       any = true;
       if (add_choice (&o->sweep, ops, word) == -1)
@@ -83,7 +97,7 @@ add_engine (struct bench_options *o, const struct engine_ops *ops)
     list += len + strspn (list + len, ", ");
   }
   if (o->crc && !any) {
-    word = find_option (ops, "crc", 3);
+    word = find_option (ops, "crc", 3, why);
     if (word == NULL) {
       log_error ("--crc: %s makes no CRCs", ops->name);
       return -1;
@@ -99,6 +113,7 @@ add_named (struct bench_options *o, char *name)
   char *colon = strchr (name, ':');
   const struct engine_ops *ops;
   const char *word;
+  char why[BENCH_WHY_LEN];
   bool any = false;
 
   for (size_t i = 0; engines[i]; i++) {
@@ -119,10 +134,9 @@ add_named (struct bench_options *o, char *name)
   }
   if (colon == NULL)
     return add_engine (o, ops);
-  word = find_option (ops, colon + 1, strlen (colon + 1));
+  word = find_option (ops, colon + 1, strlen (colon + 1), why);
   if (word == NULL) {
-    log_error ("--engine: %s has no option %s (--list lists them)", name,
-               colon + 1);
+    log_error ("--engine: %s", why);
     return -1;
   }
   return add_choice (&o->sweep, ops, word);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/tuning.h"
 #include "cli/bench-case.h"
 #include "cli/bench.h"
 #include "cli/cli.h"
@@ -59,6 +60,20 @@ set_gpus (struct bench_options *o, const char *arg)
   for (unsigned i = 0; i < values.nr; i++)
     o->devices |= BIT (values.v[i]);
   return 0;
+}
+
+static int
+set_tuning (struct bench_options *o, const char *arg)
+{
+  struct kernel_tuning t[TUNING_MAX_LIST];
+  char why[BENCH_WHY_LEN];
+
+  o->sweep.tunings = arg;
+  o->mode = BENCH_TUNINGS;
+  if (tuning_parse_list (arg, t, why) >= 0)
+    return 0;
+  log_error ("--tuning: %s", why);
+  return -1;
 }
 
 static int
@@ -147,6 +162,10 @@ static const struct bench_option {
     .mode = BENCH_CROSSOVER },
   { "model", NULL, "only G-CRS's model, predicted and measured",
     .mode = BENCH_MODEL },
+  { "tunings", NULL, "only how fast differently tuned kernels are, and which "
+    "is used", .mode = BENCH_TUNINGS },
+  { "tuning", "LIST", "as --tunings, but of these: 8x128-min4-g3,16x64",
+    set_tuning },
   { "xors", NULL, "only count the XORs of the programs of crs",
     .mode = BENCH_XORS },
   { "list", NULL, "the engines and their options", .mode = BENCH_LIST },

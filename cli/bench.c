@@ -11,13 +11,14 @@
 #include "bench/engines.h"
 #include "bench/gpu.h"
 #include "bench/model.h"
+#include "bench/tunings.h"
 #include "bench/xors.h"
 #include "cli/bench.h"
 #include "cli/cli.h"
 #include "common/bits.h"
 #include "common/log.h"
 #include "common/version.h"
-#include "gpu/compiler.h"
+#include "gpu/compiler-child.h"
 
 static void
 all_to_stderr (enum log_level level, const char *fmt, va_list args)
@@ -36,7 +37,8 @@ list_engines (void)
     printf ("%-12s %s%s\n", engines[i]->name, engines[i]->what,
             engines[i]->gpu ? " [GPU]" : "");
     if (engines[i]->options)
-      printf ("%12s options: %s\n", "", engines[i]->options);
+      printf ("%12s options: %s%s%s\n", "", engines[i]->options,
+              engines[i]->others ? "; " : "", engines[i]->others ?: "");
   }
   return EXIT_SUCCESS;
 }
@@ -182,6 +184,19 @@ run_other (const struct bench_options *o,
   return status;
 }
 
+/* Many kernels are compiled at once: in processes, since NVRTC does some of
+ * its work under a lock.  They would not say what it has to say.
+ */
+static int
+run_tunings (const struct bench_options *o)
+{
+  static const char *const child[] = { "/proc/self/exe", "compile", NULL };
+
+  if (!o->verbose)
+    compiler_use_child (child);
+  return run_other (o, tunings_run, true);
+}
+
 static int
 run_mode (struct bench_options *o)
 {
@@ -194,6 +209,8 @@ run_mode (struct bench_options *o)
     return run_other (o, crossover_run, true);
   case BENCH_MODEL:
     return run_other (o, model_run, true);
+  case BENCH_TUNINGS:
+    return run_tunings (o);
   case BENCH_LIST:
     return list_engines ();
   default:

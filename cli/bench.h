@@ -10,7 +10,7 @@
 
 enum bench_mode {
   BENCH_SWEEP, BENCH_CEILINGS, BENCH_LIST, BENCH_CROSSOVER, BENCH_XORS,
-  BENCH_MODEL,
+  BENCH_MODEL, BENCH_TUNINGS,
 };
 
 struct bench_options {

@@ -16,6 +16,7 @@
 #include "common/bits.h"
 #include "common/log.h"
 #include "common/version.h"
+#include "gpu/compiler-child.h"
 
 static const struct command {
   const char *name;
@@ -102,6 +103,8 @@ main (int argc, char *argv[])
 {
   const struct command *c;
 
+  if (getenv (COMPILER_CHILD_ENV))
+    compiler_child_main ();
   if (argc < 2) {
     log_error ("which command? (gpuraid --help lists them)");
     return EXIT_FAILURE;

@@ -48,6 +48,8 @@ open_devices (struct cuda *c, const struct driver *d)
       note_unusable (c, i);
       continue;
     }
+    dev->in_place = c->options.in_place;
+    dev->in_place_threads = c->options.in_place_threads;
     if (c->options.fail_device == -1 || c->options.fail_device == (int) i)
       dev->fail_after = c->options.fail_after;
     c->device[c->nr_devices++] = dev;

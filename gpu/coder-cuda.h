@@ -22,6 +22,11 @@ struct cuda_options {
                                  * its own kernel; 0: a default; ~0: never */
   size_t part_len;             /* bytes of input of a launch, about; 0: a
                                  * default */
+  /* To measure what the choice is worth: all launches read and write the
+   * arena; with about so many threads, 0: a default.
+   */
+  bool in_place;
+  unsigned in_place_threads;
   bool or_fallback;             /* where no device can be started, start
                                  * succeeds, with a notice, and the fallback
                                  * does all */

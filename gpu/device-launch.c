@@ -94,7 +94,7 @@ static bool
 is_staged (const struct gpu_device *dev, const struct lane *s,
            const struct job_part *p)
 {
-  return !s->small && staged_takes (dev->staged, p) &&
+  return !s->small && !dev->in_place && staged_takes (dev->staged, p) &&
     __atomic_load_n (&dev->bytes_in_flight, __ATOMIC_RELAXED) > p->bytes;
 }
 
@@ -103,8 +103,9 @@ launch_in_place (struct lane *s, const struct job_part *p,
                  const struct kernel_choice *k, const char **call)
 {
   const struct driver *d = s->dev->driver;
-  unsigned most = (p->job->crc ? IN_PLACE_CRC_THREADS : IN_PLACE_THREADS) /
-    k->shape.block;
+  unsigned threads = s->dev->in_place_threads ? s->dev->in_place_threads
+    : p->job->crc ? IN_PLACE_CRC_THREADS : IN_PLACE_THREADS;
+  unsigned most = MAX (threads / k->shape.block, 1);
   unsigned x = MIN (s->params.nr_tiles, most);
   unsigned y = MIN (p->nr_rects, div_round_up (most, x));
   void *params[] = { &s->params };

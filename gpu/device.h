@@ -103,6 +103,8 @@ struct gpu_device {
   struct staged *staged;        /* or NULL */
   uint8_t *host;                /* pinned, for all lanes */
   CUdeviceptr tables;
+  bool in_place;                /* always */
+  unsigned in_place_threads;    /* of a launch, 0: a default */
   unsigned fail_after;          /* launches, 0: never */
 
   uint64_t bytes_in_flight;     /* atomic */

@@ -42,7 +42,10 @@ all_right 1
 
 bench --verify-only --engine cuda,auto --option all --pairs 4+2 \
   --decode 0,m --cell 4K --batch 4
-all_right 10
+all_right 12
+bench --verify-only --engine cuda:in-place-32,cuda:in-place-100000 \
+  --pairs 4+2 --decode 0,m --cell 20K --batch 4
+all_right 4
 
 # ---- the published systems
 
@@ -84,6 +87,73 @@ for r in top['model']:
 PYTHON
 bench $quick --crossover --pairs 4+2
 grep -q 'crossover_4+2: ' "$tmp/out" || fail "--crossover: $(cat "$tmp/out")"
+
+# ---- tunings
+
+# tunings CODE: Python on the JSON of --tunings; rows are those of the case.
+tunings ()
+{
+  python3 - "$tmp/out" <<PYTHON || fail "--tunings: $1: $(cat "$tmp/out")"
+import json, sys
+top = json.load(open(sys.argv[1]))
+assert top['device_copy'] > 0
+for case in top['tunings']:
+    rows = case['rows']
+    names = [r['tuning'] for r in rows]
+    assert len(set(names)) == len(names), names
+    assert [r['chosen'] for r in rows].count(True) == 1, rows
+    rates = [r.get('gb_per_s', 0) for r in rows]
+    assert rates == sorted(rates, reverse=True), rates
+$1
+PYTHON
+}
+
+bench --verify-only --engine kernel:8x64-g2,kernel:16x32-min2-signed-even \
+  --pairs 4+2 --decode 0,m --cell 4160 --batch 2
+all_right 4
+grep -q '^kernel:16x32-min2-signed-even .* right' "$tmp/out" ||
+  fail "kernel:TUNING: $(cat "$tmp/out")"
+# The grid, by all processors.
+bench $quick --tunings --pairs 4+2 --decode m --json
+tunings "
+    assert 40 <= len(rows) <= 80, len(rows)
+    assert (case['op'], case['k'], case['m']) == ('decode 2', 4, 2), case
+    for r in rows:
+        if 'the same text as' in r.get('skipped', ''):
+            continue
+        assert r['gb_per_s'] > 0 and r['registers'] == 32, r
+        share = r['gb_per_s'] / case['ceiling_gb_per_s']
+        assert abs(share - r['share']) < 1e-4, r"
+# Those asked for, and the chosen one; an option for what packets don't have
+# is a row.
+bench $quick --tuning 8x64,8x64,16x64 --code crs -w 4 --pairs 4+2,6+2 --json
+tunings "
+    assert len(rows) == 3 and rows[2]['tuning'] == '16x64', rows
+    assert 'packets' in rows[2]['skipped'], rows"
+bench $quick --tuning 8x64-g2 --pairs 4+2 --threads 1
+grep -q '^  8x64-g2  *32  *0 .*%' "$tmp/out" || fail "$(cat "$tmp/out")"
+grep -q '^\* 8x128-g2  *32  *0 .*%' "$tmp/out" || fail "$(cat "$tmp/out")"
+[ -s "$tmp/err" ] && fail "progress without a terminal: $(cat "$tmp/err")"
+
+# One that can't be loaded (the first call is that of the ceilings, the
+# second the chosen one's), or started, is a row too; none at all is an error.
+FAKE_CUDA_FAIL=cuModuleLoadData:3 bench $quick --tuning 8x64,16x64 \
+  --pairs 4+2 --json
+tunings "
+    assert [r.get('skipped', '')[:16] for r in rows] == \\
+        ['', '', 'module_load_data'], rows"
+FAKE_CUDA_FAIL=cuLaunchKernel:18:*:701 bench $quick --tuning 8x64,16x64 \
+  --pairs 4+2 --json
+tunings "
+    assert [r.get('skipped', '')[:13] for r in rows] == \\
+        ['', '', 'launch_kernel'], rows
+    assert rows[2]['chosen'] and rows[2]['registers'] == 32, rows"
+! FAKE_NVRTC_FAIL=1 timeout 60 "$gpuraid" bench $quick --tuning 8x64 \
+  --pairs 4+2 >"$tmp/out" 2>"$tmp/err" || fail "FAKE_NVRTC_FAIL: status 0"
+[ "$(grep -c -- '- could not be compiled' "$tmp/out")" = 2 ] ||
+  fail "FAKE_NVRTC_FAIL: $(cat "$tmp/out")"
+grep -q 'nothing could be measured' "$tmp/err" ||
+  fail "FAKE_NVRTC_FAIL: $(cat "$tmp/err")"
 
 # ---- a device that is not there
 

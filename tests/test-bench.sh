@@ -163,6 +163,12 @@ refused 'not a size' --memory 0
 refused 'not from 1 to' --threads 0
 refused 'no engine' --engine nosuch
 refused 'no option' --engine isal:nosuch
+refused 'no option 8x100' --engine kernel:8x100
+refused 'not in-place-32 to' --engine cuda:in-place-31
+refused 'not in-place-32 to' --engine cuda:in-place-64,cuda:in-place-64-128
+refused 'is there twice' --engine kernel:8x128-g2-g3
+refused 'not min1 to min32' --tuning 8x64,8x128-g5
+refused 'does not begin as 8x128' --tuning ''
 refused 'makes no CRCs' --engine jerasure --crc
 refused 'not a list of numbers' --decode none
 refused 'does not survive' -m 2 --decode 3 $quick

@@ -198,6 +198,34 @@ test_in_place (void **state)
   expect_messages (0);
 }
 
+/* And everything where it is told to. */
+static void
+test_all_in_place (void **state)
+{
+  struct ref_random rnd = { seed };
+  struct matrix *a = shape_matrix (&rnd, &shapes[0]);
+  static const unsigned threads[] = { 0, 32, 1000 };
+
+  for (size_t i = 0; i < ARRAY_LEN (threads); i++) {
+    struct cuda_options options = staged_options (640 * KIB);
+    struct coder *c;
+    long long was;
+
+    options.in_place = true;
+    options.in_place_threads = threads[i];
+    c = start_coder (&options);
+    was = nr_batches (0);
+    make_kernel (c, &rnd, a, false);
+    fake_cuda_set ("FAKE_CUDA_SLOW", "20000");
+    assert_true (run_one (c, &rnd, a, 8, 64 * KIB, false));
+    fake_cuda_set ("FAKE_CUDA_SLOW", NULL);
+    expect_all_on (c, true);
+    coder_free (c);
+    assert_int_equal (nr_batches (0), was);
+  }
+  matrix_free (a);
+}
+
 /* ---- many threads ---------------------------------------------------- */
 
 struct client {
@@ -387,6 +415,7 @@ main (void)
     TEST (test_shapes),
     TEST (test_two_devices),
     TEST (test_in_place),
+    TEST (test_all_in_place),
     TEST (test_refused),
     TEST (test_threads),
     TEST (test_each_call),
