@@ -95,6 +95,18 @@ cuDriverGetVersion (int *version)
   return CUDA_SUCCESS;
 }
 
+/* Tables of functions that only NVIDIA's own libraries know: none.  NVRTC
+ * asks the driver for some, and ends in a crash where it can't ask.
+ */
+extern CUresult cuGetExportTable (const void **table, const void *uuid);
+
+CUresult
+cuGetExportTable (const void **table, const void *uuid)
+{
+  *table = NULL;
+  return CUDA_ERROR_NOT_FOUND;
+}
+
 CUresult
 cuDeviceGetCount (int *nr)
 {
