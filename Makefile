@@ -157,7 +157,7 @@ build/tests/fake-cuda/emulator.o: $(wildcard tests/fake-cuda/*.h) scripts/embed
 	scripts/embed text tests/fake-cuda/emulator.h >$(@:.o=.text.c)
 	$(fake_cc) -c -o $@ $(@:.o=.text.c)
 build/tests/fake-cuda/libcuda.so.1: \
-		$(call fake_o,device settings counters errors memory copy \
+		$(call fake_o,device context settings counters errors memory copy \
 		stream event module scheduler fiber)
 	$(CC) -shared -pthread -Wl,-Bsymbolic,-soname,$(@F) -o $@ $^ -ldl
 # A driver before CUDA 13.
@@ -165,8 +165,8 @@ build/tests/fake-cuda/old/%.o: tests/fake-cuda/%.c
 	@mkdir -p $(@D)
 	$(fake_cc) -DFAKE_CUDA_OLD -MMD -MP -c -o $@ $<
 build/tests/fake-cuda/old/libcuda.so.1: \
-		$(call fake_o,device settings counters errors memory old/copy \
-		stream event module scheduler fiber)
+		$(call fake_o,device context settings counters errors memory \
+		old/copy stream event module scheduler fiber)
 	$(CC) -shared -pthread -Wl,-Bsymbolic,-soname,$(@F) -o $@ $^ -ldl
 build/tests/fake-cuda/libnvrtc.so.13: \
 		$(call fake_o,nvrtc compile kernels cache emulator)

@@ -11,6 +11,7 @@
 #include "gpu/coder-cuda.h"
 #include "gpu/device.h"
 #include "gpu/kernels.h"
+#include "gpu/pin.h"
 
 struct cuda {
   struct coder coder;           /* first */
@@ -27,7 +28,7 @@ struct cuda {
   struct gpu_device *device[KERNELS_MAX_DEVICES];
   const uint8_t *arena;
   size_t arena_len;
-  struct gpu_device *pinned_by;     /* the arena, or NULL */
+  struct pin pin;               /* of the arena */
   unsigned nr_unusable;         /* devices that were wanted */
   struct coder_share unusable[KERNELS_MAX_DEVICES];
 

@@ -56,41 +56,24 @@ open_devices (struct cuda *c, const struct driver *d)
   }
 }
 
-static CUresult
-pin_with (struct gpu_device *dev, void *arena, size_t arena_len)
-{
-  CUresult r = device_enter (dev);
-
-  return r ? r : dev->driver->mem_host_register (arena, arena_len,
-                                                 CU_MEMHOSTREGISTER_PORTABLE |
-                                                 CU_MEMHOSTREGISTER_DEVICEMAP);
-}
-
-/* Once for all devices: pinning takes 14 ms for 256 MiB.  By the first that
- * can; the others will say themselves what is wrong with them.
- */
 static int
 pin_arena (struct cuda *c, void *arena, size_t arena_len)
 {
   const struct gpu_device *dev = c->device[0];
   char buf[DRIVER_ERROR_LEN];
-  CUresult r, first = CUDA_SUCCESS;
+  CUresult r;
 
   if (arena == NULL || arena_len == 0)
     return 0;
-  for (unsigned i = 0; i < c->nr_devices; i++) {
-    r = pin_with (c->device[i], arena, arena_len);
-    if (r == CUDA_SUCCESS) {
-      c->pinned_by = c->device[i];
-      c->arena = arena;
-      c->arena_len = arena_len;
-      return 0;
-    }
-    first = first ? first : r;
+  r = pin_memory (&c->pin, c->device, c->nr_devices, arena, arena_len);
+  if (r != CUDA_SUCCESS) {
+    log_error ("%s: %zu bytes of memory can't be pinned: %s", dev->name,
+               arena_len, driver_error (dev->driver, r, buf));
+    return -1;
   }
-  log_error ("%s: %zu bytes of memory can't be pinned: %s", dev->name,
-             arena_len, driver_error (dev->driver, first, buf));
-  return -1;
+  c->arena = arena;
+  c->arena_len = arena_len;
+  return 0;
 }
 
 static int
@@ -155,8 +138,7 @@ cuda_free (struct coder *coder)
   for (unsigned i = 0; i < c->nr_devices; i++)
     device_stop (c->device[i]);
   kernels_free (c->kernels);
-  if (c->pinned_by && device_enter (c->pinned_by) == CUDA_SUCCESS)
-    c->pinned_by->driver->mem_host_unregister ((void *) c->arena);
+  pin_free (&c->pin);
   for (unsigned i = 0; i < c->nr_devices; i++)
     device_close (c->device[i]);
   coder_free (c->fallback);

@@ -128,7 +128,7 @@ launch (struct lane *s, const struct job_part *p, const char **call)
   CUresult r;
 
   *call = "cuCtxSetCurrent";
-  r = device_enter (dev);
+  r = device_set_current (dev);
   if (r)
     return r;
   kernel_choose (p->kernel, dev, &k);

@@ -6,15 +6,13 @@
  * then less and less often, in proportion to what it has waited; with
  * nothing in flight it sleeps.
  *
- * A device that hangs can't be left behind: its kernel may go on at any
- * time and write into the cells of the job, so they can't be given to
- * anybody, and the driver has no way to take a launch back but the end of
- * the process.  So after device_hang_s seconds there is one message, and the
- * waiting goes on.
+ * A device that does not answer for device_hang_s seconds has failed, as
+ * one that gives an error: gpu/device-drop.c gets back what it was doing.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <errno.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -30,11 +28,11 @@
                                  * after it: the next may follow at once */
 #define SPIN_LARGE (25 * US)
 #define NAP_MAX (1000 * US)
-#define SILENCE_MS 100          /* after the end of a context */
 
 #define BLOCK_LEN ((size_t) 4096)
 
-unsigned device_hang_s = 10;
+/* A launch takes milliseconds; this is what the kernel gives a disk. */
+unsigned device_hang_s = 30;
 
 /* ns */
 static uint64_t
@@ -44,6 +42,14 @@ now (void)
 
   clock_gettime (CLOCK_MONOTONIC, &ts);
   return (uint64_t) ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static void
+add_ns (struct timespec *ts, uint64_t ns)
+{
+  ns += ts->tv_nsec;
+  ts->tv_sec += ns / 1000000000;
+  ts->tv_nsec = ns % 1000000000;
 }
 
 /* From the order of the launch to that of the job. */
@@ -118,52 +124,6 @@ finish (struct gpu_device *dev, struct list *done)
                       list_item (l, struct job_part, link), true);
 }
 
-/* Until nothing that was launched writes any more.  An error that comes
- * again and again is the context's end, and that of its kernels; but a copy
- * that another engine of the device was at may still go on, and there is
- * nothing left to ask.  What is in flight takes milliseconds, so wait for a
- * long time of that kind.  An error that does not come again was only that
- * of a call.
- */
-static void
-wait_for_silence (struct gpu_device *dev)
-{
-  const struct timespec pause = { .tv_nsec = SILENCE_MS * 1000000 };
-
-  for (unsigned i = 0; i < 3; i++)
-    if (device_enter (dev) == CUDA_SUCCESS &&
-        dev->driver->ctx_synchronize () == CUDA_SUCCESS)
-      return;
-  nanosleep (&pause, NULL);
-}
-
-/* The device has failed: give back what it has, once it can't write. */
-static void
-give_up (struct gpu_device *dev)
-{
-  struct list parts;
-
-  list_init (&parts);
-  {
-    ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&dev->lock);
-
-    dev->asleep = true;
-    while (dev->nr_launching > 0)
-      pthread_cond_wait (&dev->wake, &dev->lock);
-    dev->asleep = false;
-    list_splice (&dev->running, &dev->launched);
-  }
-  if (!list_empty (&dev->running))
-    wait_for_silence (dev);
-  for (struct list *l; (l = list_pop (&dev->running)) != NULL; )
-    list_append (&parts, &list_item (l, struct lane, link)->part->link);
-  __atomic_store_n (&dev->bytes_in_flight, 0, __ATOMIC_RELAXED);
-
-  for (struct list *l; (l = list_pop (&parts)) != NULL; )
-    dev->owner->done (dev->owner->opaque, dev,
-                      list_item (l, struct job_part, link), false);
-}
-
 /* Nothing was over for that long; sleep a while, or till something is
  * launched.
  */
@@ -177,14 +137,42 @@ nap (struct gpu_device *dev, uint64_t waited)
   if (!list_empty (&dev->launched) || dev->failed)
     return;
   clock_gettime (CLOCK_MONOTONIC, &ts);
-  ts.tv_nsec += ns;
-  if (ts.tv_nsec >= 1000000000) {
-    ts.tv_nsec -= 1000000000;
-    ts.tv_sec++;
-  }
+  add_ns (&ts, ns);
   dev->asleep = true;
   pthread_cond_timedwait (&dev->wake, &dev->lock, &ts);
   dev->asleep = false;
+}
+
+/* With lock held: until there is something to do.  false: a call that
+ * launches does not come back.  Twice half of the time, since this process
+ * itself may have been stopped.
+ */
+static bool
+sleep_till_launched (struct gpu_device *dev)
+{
+  unsigned nr_late = 0;
+
+  while (list_empty (&dev->running) && list_empty (&dev->launched) &&
+         !dev->stop && !dev->failed) {
+    unsigned news = __atomic_load_n (&dev->nr_news, __ATOMIC_RELAXED);
+    bool launching = dev->nr_launching > 0;
+    struct timespec ts;
+    int err;
+
+    clock_gettime (CLOCK_MONOTONIC, &ts);
+    add_ns (&ts, device_hang_s * UINT64_C (500000000));
+    dev->asleep = true;
+    err = pthread_cond_timedwait (&dev->wake, &dev->lock, &ts);
+    dev->asleep = false;
+    if (err == ETIMEDOUT && launching && dev->nr_launching > 0 &&
+        news == __atomic_load_n (&dev->nr_news, __ATOMIC_RELAXED))
+      nr_late++;
+    else
+      nr_late = 0;
+    if (nr_late == 2)
+      return false;
+  }
+  return true;
 }
 
 /* Take what was launched.  With nothing to wait for, sleep; *stop: for
@@ -193,21 +181,21 @@ nap (struct gpu_device *dev, uint64_t waited)
 static bool
 take_launched (struct gpu_device *dev, bool *stop)
 {
+  bool hangs;
+
+  {
+    ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&dev->lock);
+
+    hangs = !sleep_till_launched (dev);
+  }
+  if (hangs)
+    device_fail_silent (dev, device_hang_s);
+
   ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&dev->lock);
 
-  while (list_empty (&dev->running) && list_empty (&dev->launched) &&
-         !dev->stop && !dev->failed) {
-    dev->asleep = true;
-    pthread_cond_wait (&dev->wake, &dev->lock);
-    dev->asleep = false;
-  }
   *stop = dev->stop;
-  list_for_each (l, &dev->launched) {
-    struct lane *s = list_item (l, struct lane, link);
-
-    s->since = now ();
-    s->said = false;
-  }
+  list_for_each (l, &dev->launched)
+    list_item (l, struct lane, link)->since = now ();
   list_splice (&dev->running, &dev->launched);
   return !dev->failed;
 }
@@ -232,33 +220,34 @@ spin_for_news (struct gpu_device *dev, unsigned news)
     sched_yield ();
 }
 
-/* The oldest of what runs, whatever else comes and goes. */
+/* The oldest of what runs, whatever else comes and goes.  t: before the
+ * events were asked, so that it does not count if this process was stopped.
+ */
 static void
-tell_of_hang (struct gpu_device *dev, uint64_t t)
+fail_if_silent (struct gpu_device *dev, uint64_t t)
 {
-  struct lane *s = list_item (dev->running.next, struct lane, link);
+  const struct lane *s = list_item (dev->running.next, struct lane, link);
 
-  if (s->said || t - s->since < device_hang_s * UINT64_C (1000000000))
-    return;
-  log_error ("%s: no answer for %u s; still waiting", dev->name,
-             device_hang_s);
-  s->said = true;
+  if (t > s->since && t - s->since >= device_hang_s * UINT64_C (1000000000))
+    device_fail_silent (dev, device_hang_s);
 }
 
 /* Until something of what is in flight is over, or more is launched. */
 static void
 wait_for_one (struct gpu_device *dev, unsigned news, struct list *done)
 {
-  uint64_t start = now (), waited = 0;
+  const uint64_t start = now ();
+  uint64_t waited = 0;
   uint64_t spin = any_small (dev) ? SPIN_SMALL : SPIN_LARGE;
 
   for (;;) {
     poll_events (dev, done);
+    if (list_empty (done))
+      fail_if_silent (dev, start + waited);
     if (!list_empty (done) || device_failed (dev) ||
         __atomic_load_n (&dev->nr_news, __ATOMIC_ACQUIRE) != news)
       return;
     waited = now () - start;
-    tell_of_hang (dev, start + waited);
     if (waited < spin)
       sched_yield ();
     else
@@ -278,12 +267,12 @@ device_thread (void *arg)
   /* The default of 50 us would be half of a nap. */
   prctl (PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
   prctl (PR_SET_NAME, "gpuraid-cuda", 0ul, 0ul, 0ul);
-  (void) device_enter (dev);
+  (void) device_set_current (dev);
 
   for (;;) {
     news = __atomic_load_n (&dev->nr_news, __ATOMIC_ACQUIRE);
     if (!take_launched (dev, &stop)) {
-      give_up (dev);
+      device_give_up (dev);
       return NULL;
     }
     if (list_empty (&dev->running)) {

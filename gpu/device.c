@@ -2,8 +2,8 @@
  *
  * When anything fails the device is never used again, but what was
  * launched may still be running, and would write into cells that belong
- * to somebody else by then: gpu/device-thread.c waits for it before it
- * gives the parts back.
+ * to somebody else by then: gpu/device-drop.c makes an end of that before
+ * it gives the parts back.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -32,7 +32,28 @@ report (const struct gpu_device *dev, const char *call, CUresult r)
 CUresult
 device_enter (struct gpu_device *dev)
 {
-  return dev->driver->ctx_set_current (dev->ctx);
+  CUresult r;
+
+  {
+    ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&dev->lock);
+
+    if (dev->dropping)
+      return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    dev->nr_inside++;
+  }
+  r = device_set_current (dev);
+  if (r != CUDA_SUCCESS)
+    device_leave (dev);
+  return r;
+}
+
+void
+device_leave (struct gpu_device *dev)
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&dev->lock);
+
+  if (--dev->nr_inside == 0 && dev->dropping)
+    pthread_cond_broadcast (&dev->wake);
 }
 
 static int
@@ -170,11 +191,28 @@ no_start (struct gpu_device *dev, const char *call, const char *text)
   return -1;
 }
 
+/* All that is in the context. */
+static CUresult
+make_all (struct gpu_device *dev, void *arena, size_t arena_len,
+          const char **call)
+{
+  CUresult r = CUDA_SUCCESS;
+
+  if (arena_len > 0) {
+    *call = "cuMemHostGetDevicePointer";
+    r = dev->driver->mem_host_get_device_pointer (&dev->base, arena, 0);
+  }
+  if (r || (r = make_streams (dev, call)) || (r = make_memory (dev, call)) ||
+      (r = make_lanes (dev, call)))
+    return r;
+  dev->staged = staged_new (dev);
+  return CUDA_SUCCESS;
+}
+
 int
 device_start (struct gpu_device *dev, const struct device_owner *owner,
               void *arena, size_t arena_len)
 {
-  const struct driver *d = dev->driver;
   char buf[DRIVER_ERROR_LEN];
   const char *call = "cuCtxSetCurrent";
   CUresult r;
@@ -186,15 +224,12 @@ device_start (struct gpu_device *dev, const struct device_owner *owner,
   if (dev->lane == NULL)
     return no_start (dev, "calloc", strerror (errno));
   r = device_enter (dev);
-  if (r == CUDA_SUCCESS && arena_len > 0) {
-    call = "cuMemHostGetDevicePointer";
-    r = d->mem_host_get_device_pointer (&dev->base, arena, 0);
+  if (r == CUDA_SUCCESS) {
+    r = make_all (dev, arena, arena_len, &call);
+    device_leave (dev);
   }
-  if (r || (r = make_streams (dev, &call)) ||
-      (r = make_memory (dev, &call)) || (r = make_lanes (dev, &call)))
-    return no_start (dev, call, driver_error (d, r, buf));
-
-  dev->staged = staged_new (dev);
+  if (r != CUDA_SUCCESS)
+    return no_start (dev, call, driver_error (dev->driver, r, buf));
   err = pthread_create (&dev->thread, NULL, device_thread, dev);
   if (err)
     return no_start (dev, "pthread_create", strerror (err));
@@ -220,33 +255,40 @@ device_stop (struct gpu_device *dev)
 }
 
 /* Of a device that failed all calls fail too, which harms nothing. */
+static void
+close_all (struct gpu_device *dev)
+{
+  const struct driver *d = dev->driver;
+
+  for (unsigned i = 0; dev->lane && i < DEVICE_NR_LANES; i++)
+    if (dev->lane[i].event)
+      d->event_destroy (dev->lane[i].event);
+  for (unsigned i = 0; i < DEVICE_NR_STREAMS; i++)
+    if (dev->stream[i])
+      d->stream_destroy (dev->stream[i]);
+  staged_close (dev->staged);
+  if (dev->tables)
+    d->mem_free (dev->tables);
+  if (dev->host)
+    d->mem_free_host (dev->host);
+  d->ctx_set_current (NULL);
+}
+
 void
 device_close (struct gpu_device *dev)
 {
-  const struct driver *d;
-
   if (dev == NULL)
     return;
-  d = dev->driver;
   device_stop (dev);
   if (dev->ctx && device_enter (dev) == CUDA_SUCCESS) {
-    for (unsigned i = 0; dev->lane && i < DEVICE_NR_LANES; i++)
-      if (dev->lane[i].event)
-        d->event_destroy (dev->lane[i].event);
-    for (unsigned i = 0; i < DEVICE_NR_STREAMS; i++)
-      if (dev->stream[i])
-        d->stream_destroy (dev->stream[i]);
-    staged_free (dev->staged);
-    if (dev->tables)
-      d->mem_free (dev->tables);
-    if (dev->host)
-      d->mem_free_host (dev->host);
-    d->ctx_set_current (NULL);
+    close_all (dev);
+    device_leave (dev);
   }
   if (dev->ctx)
-    d->primary_ctx_release (dev->handle);
+    dev->driver->primary_ctx_release (dev->handle);
   pthread_mutex_destroy (&dev->lock);
   pthread_cond_destroy (&dev->wake);
+  staged_free (dev->staged);
   free (dev->lane);
   free (dev);
 }
@@ -269,20 +311,36 @@ device_why (struct gpu_device *dev, char *buf, size_t len)
   snprintf (buf, len, "%s", dev->why);
 }
 
-void
-device_fail (struct gpu_device *dev, const char *call, CUresult r)
+static void
+fail (struct gpu_device *dev, const char *why)
 {
-  char buf[DRIVER_ERROR_LEN];
-
-  driver_error (dev->driver, r, buf);
   {
     ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&dev->lock);
 
     if (dev->failed)
       return;
     dev->failed = true;
-    snprintf (dev->why, sizeof dev->why, "%.25s: %.90s", call, buf);
+    snprintf (dev->why, sizeof dev->why, "%s", why);
     pthread_cond_broadcast (&dev->wake);
   }
-  log_error ("%s: %s: %s: it is not used any more", dev->name, call, buf);
+  log_error ("%s: %s: it is not used any more", dev->name, why);
+}
+
+void
+device_fail (struct gpu_device *dev, const char *call, CUresult r)
+{
+  char buf[DRIVER_ERROR_LEN], why[sizeof dev->why];
+
+  snprintf (why, sizeof why, "%.25s: %.90s", call,
+            driver_error (dev->driver, r, buf));
+  fail (dev, why);
+}
+
+void
+device_fail_silent (struct gpu_device *dev, unsigned seconds)
+{
+  char why[40];
+
+  snprintf (why, sizeof why, "no answer for %u s", seconds);
+  fail (dev, why);
 }

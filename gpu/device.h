@@ -83,7 +83,6 @@ struct lane {
   uint64_t tables_of;           /* serial of the kernel whose they are, or 0 */
   bool small;
   uint64_t since;               /* launched; the thread's */
-  bool said;                    /* that it takes too long; the thread's */
   struct kernel_params params;
 };
 
@@ -119,8 +118,10 @@ struct gpu_device {
 
   /* With lock held. */
   bool stop, failed, asleep;
+  bool dropping, gone;          /* see gpu/device-drop.c */
   char why[120];                /* it failed */
   unsigned nr_launching;        /* lanes taken, not yet in launched */
+  unsigned nr_inside;           /* threads that entered the context */
   struct list free[2];          /* large, small */
   struct list launched;         /* not yet seen by the thread */
 
@@ -135,8 +136,21 @@ extern struct gpu_device *device_open (const struct driver *, unsigned nr,
                                    unsigned index);
 extern void device_close (struct gpu_device *);
 
-/* Make this device the calling thread's. */
+/* Make this device the calling thread's, for some calls; after success
+ * comes device_leave.  An error, too, once what it was doing is taken from
+ * a device that failed: then its context is not there any more, or not for
+ * long.
+ */
 extern CUresult device_enter (struct gpu_device *);
+extern void device_leave (struct gpu_device *);
+/* The same, for whoever has a lane, and for the device's thread: the
+ * context stays as long as they need it.
+ */
+static inline CUresult
+device_set_current (struct gpu_device *dev)
+{
+  return dev->driver->ctx_set_current (dev->ctx);
+}
 
 /* The arena was registered; streams, lanes and the thread are made.  0, or
  * -1 reported: the device has failed.
@@ -155,12 +169,19 @@ extern void device_launch (struct lane *, struct job_part *);
 
 /* It is not used from now on.  Reported once. */
 extern void device_fail (struct gpu_device *, const char *call, CUresult);
+extern void device_fail_silent (struct gpu_device *, unsigned seconds);
 extern bool device_failed (struct gpu_device *);
 /* Why it failed, in buf; "" if it has not. */
 extern void device_why (struct gpu_device *, char *buf, size_t len);
 
 /* device-thread.c */
-extern unsigned device_hang_s;  /* for tests; before a device starts */
+extern unsigned device_hang_s;  /* silence is a failure then; for tests,
+                                 * before a device starts */
 extern void *device_thread (void *device);
+
+/* device-drop.c, in the device's thread: it has failed.  Give back what it
+ * has, once it can't write, however long that takes.
+ */
+extern void device_give_up (struct gpu_device *);
 
 #endif

@@ -28,6 +28,7 @@ typedef struct CUevent_st *CUevent;
 #define CUDA_SUCCESS 0
 #define CUDA_ERROR_OUT_OF_MEMORY 2
 #define CUDA_ERROR_NOT_READY 600
+#define CUDA_ERROR_CONTEXT_IS_DESTROYED 709
 #define CUDA_ERROR_LAUNCH_FAILED 719
 
 #define CU_EVENT_DEFAULT 0
@@ -72,6 +73,11 @@ typedef struct {
   X (primary_ctx_retain, cuDevicePrimaryCtxRetain,                      \
      (CUcontext *, CUdevice))                                           \
   X (primary_ctx_release, cuDevicePrimaryCtxRelease_v2, (CUdevice))     \
+  X (primary_ctx_reset, cuDevicePrimaryCtxReset_v2, (CUdevice))         \
+  X (primary_ctx_get_state, cuDevicePrimaryCtxGetState,                 \
+     (CUdevice, unsigned *flags, int *active))                          \
+  X (ctx_create, cuCtxCreate_v2, (CUcontext *, unsigned flags, CUdevice)) \
+  X (ctx_destroy, cuCtxDestroy_v2, (CUcontext))                         \
   X (ctx_set_current, cuCtxSetCurrent, (CUcontext))                     \
   X (ctx_synchronize, cuCtxSynchronize, (void))                         \
   X (stream_create, cuStreamCreateWithPriority,                         \

@@ -76,31 +76,41 @@ kernels_built_in (void)
   return generic_images (image) > 0 && *image[0]->len > 0;
 }
 
+static int
+load_images (struct kernels *ks, struct gpu_device *dev, struct generic *g)
+{
+  for (unsigned i = 0; i < g->nr; i++)
+    if (load_image (ks, dev, g->image[i], &g->module[i]) == -1)
+      return -1;
+  return 0;
+}
+
 int
 kernels_add_device (struct kernels *ks, struct gpu_device *dev)
 {
   struct generic *g = &ks->generic[dev->index];
   char buf[DRIVER_ERROR_LEN];
   CUresult r;
+  int loaded;
 
   assert (dev->index == ks->nr_devices &&
           ks->nr_devices < KERNELS_MAX_DEVICES);
+  g->nr = generic_images (g->image);
+  if (g->nr == 0) {
+    log_error ("out of memory");
+    return -1;
+  }
   r = device_enter (dev);
   if (r != CUDA_SUCCESS) {
     log_error ("%s: cuCtxSetCurrent: %s", dev->name,
                driver_error (dev->driver, r, buf));
     return -1;
   }
-  g->nr = generic_images (g->image);
-  if (g->nr == 0) {
-    log_error ("out of memory");
-    return -1;
-  }
-  for (unsigned i = 0; i < g->nr; i++)
-    if (load_image (ks, dev, g->image[i], &g->module[i]) == -1)
-      return -1;
-  ks->device[ks->nr_devices++] = dev;
-  return 0;
+  loaded = load_images (ks, dev, g);
+  device_leave (dev);
+  if (loaded == 0)
+    ks->device[ks->nr_devices++] = dev;
+  return loaded;
 }
 
 /* Asking for an attribute has the driver load the kernel now, and not when
@@ -118,21 +128,31 @@ kernel_function (struct gpu_device *dev, CUmodule module, const char *name,
                                        *function);
 }
 
+static CUresult
+find_on (struct kernel *k, const struct generic *g, struct gpu_device *dev)
+{
+  CUresult r = device_enter (dev);
+
+  if (r != CUDA_SUCCESS)
+    return r;
+  for (unsigned j = 0; r == CUDA_SUCCESS && j < g->nr; j++)
+    if (g->image[j] == k->generic_shape.image)
+      r = kernel_function (dev, g->module[j], k->generic_shape.name,
+                           &k->generic[dev->index]);
+  device_leave (dev);
+  return r;
+}
+
 void
 kernel_find_generic (struct kernels *ks, struct kernel *k)
 {
   for (unsigned i = 0; i < ks->nr_devices; i++) {
     struct gpu_device *dev = ks->device[i];
-    const struct generic *g = &ks->generic[i];
     CUresult r;
 
     if (device_failed (dev))
       continue;
-    r = device_enter (dev);
-    for (unsigned j = 0; r == CUDA_SUCCESS && j < g->nr; j++)
-      if (g->image[j] == k->generic_shape.image)
-        r = kernel_function (dev, g->module[j], k->generic_shape.name,
-                             &k->generic[i]);
+    r = find_on (k, &ks->generic[i], dev);
     if (r != CUDA_SUCCESS)
       device_fail (dev, "cuModuleGetFunction", r);
   }

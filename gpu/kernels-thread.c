@@ -93,17 +93,16 @@ kernels_code (struct kernels *ks, const char *text, int arch,
 
 /* ---- one kernel ------------------------------------------------------ */
 
+/* The context is current. */
 static CUresult
-load (struct kernel *k, struct gpu_device *dev, const void *code)
+load_entered (struct kernel *k, struct gpu_device *dev, const void *code)
 {
   const struct driver *d = dev->driver;
   CUfunction function;
   CUmodule module;
   CUresult r;
 
-  r = device_enter (dev);
-  if (r == CUDA_SUCCESS)
-    r = d->module_load_data (&module, code);
+  r = d->module_load_data (&module, code);
   if (r != CUDA_SUCCESS)
     return r;
   r = kernel_function (dev, module, k->shape.name, &function);
@@ -114,6 +113,18 @@ load (struct kernel *k, struct gpu_device *dev, const void *code)
   k->module[dev->index] = module;
   __atomic_store_n (&k->function[dev->index], function, __ATOMIC_RELEASE);
   return CUDA_SUCCESS;
+}
+
+static CUresult
+load (struct kernel *k, struct gpu_device *dev, const void *code)
+{
+  CUresult r = device_enter (dev);
+
+  if (r == CUDA_SUCCESS) {
+    r = load_entered (k, dev, code);
+    device_leave (dev);
+  }
+  return r;
 }
 
 static bool
@@ -129,8 +140,13 @@ is_any_left (const struct kernels *ks, int arch)
 static bool
 has_died (struct gpu_device *dev)
 {
-  return device_enter (dev) != CUDA_SUCCESS ||
-    dev->driver->ctx_synchronize () != CUDA_SUCCESS;
+  CUresult r = device_enter (dev);
+
+  if (r == CUDA_SUCCESS) {
+    r = dev->driver->ctx_synchronize ();
+    device_leave (dev);
+  }
+  return r != CUDA_SUCCESS;
 }
 
 /* Load it onto all devices of this arch.  Code that was kept and that no
@@ -219,8 +235,10 @@ static void
 unload (struct kernels *ks, struct kernel *k)
 {
   for (unsigned i = 0; i < ks->nr_devices; i++)
-    if (k->module[i] && device_enter (ks->device[i]) == CUDA_SUCCESS)
+    if (k->module[i] && device_enter (ks->device[i]) == CUDA_SUCCESS) {
       ks->device[i]->driver->module_unload (k->module[i]);
+      device_leave (ks->device[i]);
+    }
 }
 
 /* ---- the thread ------------------------------------------------------ */
@@ -359,9 +377,11 @@ kernels_free (struct kernels *ks)
     kernel_free (k);
   }
   for (unsigned i = 0; i < ks->nr_devices; i++)
-    if (device_enter (ks->device[i]) == CUDA_SUCCESS)
+    if (device_enter (ks->device[i]) == CUDA_SUCCESS) {
       for (unsigned j = 0; j < ks->generic[i].nr; j++)
         ks->device[i]->driver->module_unload (ks->generic[i].module[j]);
+      device_leave (ks->device[i]);
+    }
   kernel_store_close (ks->store);
   pthread_mutex_destroy (&ks->lock);
   pthread_cond_destroy (&ks->wake);

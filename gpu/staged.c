@@ -60,7 +60,7 @@ make_all (struct staged *s)
 }
 
 void
-staged_free (struct staged *s)
+staged_close (struct staged *s)
 {
   const struct driver *d;
 
@@ -81,6 +81,11 @@ staged_free (struct staged *s)
     d->stream_destroy (s->out);
   if (s->memory)
     d->mem_free (s->memory);
+}
+
+void
+staged_free (struct staged *s)
+{
   free (s);
 }
 
@@ -173,6 +178,7 @@ staged_new (struct gpu_device *dev)
   s->dev = dev;
   if (make_all (s) == CUDA_SUCCESS && try_copies (s) == CUDA_SUCCESS)
     return s;
+  staged_close (s);
   staged_free (s);
   return NULL;
 }

@@ -25,7 +25,9 @@ struct staged;
  * in place.
  */
 extern struct staged *staged_new (struct gpu_device *);
-extern void staged_free (struct staged *);      /* the context is current */
+/* What is in the context, which is current; not where that is gone. */
+extern void staged_close (struct staged *);
+extern void staged_free (struct staged *);
 
 /* Whether a part fits, and its cells are long enough. */
 extern bool staged_takes (const struct staged *, const struct job_part *);

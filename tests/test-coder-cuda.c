@@ -17,7 +17,6 @@
 #include <cmocka.h>
 
 #include "common/bits.h"
-#include "gpu/device.h"
 #include "tests/cuda-coder.h"
 #include "tests/fake-cuda.h"
 
@@ -232,39 +231,6 @@ test_small_first (void **state)
   coder_free (c);
 }
 
-/* A launch that does not end is told of once, though others do end. */
-static void
-test_hang (void **state)
-{
-  struct ref_random rnd = { seed };
-  const struct cuda_options options = plain_options ();
-  struct matrix *a = random_matrix (&rnd, 1, 2);
-  struct cuda_job *slow;
-  struct coder *c;
-  const unsigned was = device_hang_s;
-
-  device_hang_s = 1;
-  c = start_coder (&options);
-  slow = new_job (&rnd, a, 9, 64 << 10, false);
-  fake_cuda_set ("FAKE_CUDA_SLOW", "2000000");
-  cuda_job_submit (c, slow);
-  usleep (100000);
-  fake_cuda_set ("FAKE_CUDA_SLOW", NULL);
-  for (unsigned i = 0; i < 15; i++) {
-    usleep (100000);
-    assert_true (run_one (c, &rnd, a, 1, 4096, false));
-  }
-  expect_messages (1);
-  assert_int_equal (nr_of ("no answer for 1 s"), 1);
-  assert_true (cuda_job_wait (slow));
-  cuda_job_free (slow);
-  assert_true (run_one (c, &rnd, a, 1, 4096, false));
-  expect_messages (1);
-  coder_free (c);
-  matrix_free (a);
-  device_hang_s = was;
-}
-
 int
 main (void)
 {
@@ -276,7 +242,6 @@ main (void)
     TEST (test_threads),
     TEST (test_many_small),
     TEST (test_small_first),
-    TEST (test_hang),
   };
 
   seed = ref_seed ();

@@ -26,7 +26,7 @@
 
 #define CONSTANTS(X)                                                    \
   X (CUDA_SUCCESS) X (CUDA_ERROR_OUT_OF_MEMORY) X (CUDA_ERROR_NOT_READY) \
-  X (CUDA_ERROR_LAUNCH_FAILED)                                          \
+  X (CUDA_ERROR_CONTEXT_IS_DESTROYED) X (CUDA_ERROR_LAUNCH_FAILED)      \
   X (CU_EVENT_DEFAULT) X (CU_EVENT_BLOCKING_SYNC)                       \
   X (CU_EVENT_DISABLE_TIMING) X (CU_STREAM_NON_BLOCKING)                \
   X (CU_MEMHOSTREGISTER_PORTABLE) X (CU_MEMHOSTREGISTER_DEVICEMAP)      \

@@ -39,6 +39,8 @@ count_live (void)
     for (const struct CUmod_st *m = c->modules; m; m = m->next)
       nr++;
   }
+  for (const struct CUctx_st *c = fake.made; c; c = c->next)
+    nr += c->active;
   for (const struct memory *m = fake.memory; m; m = m->next)
     nr++;
   return nr;
@@ -55,6 +57,7 @@ static const struct name {
   { "kernel_errors", &fake.counters.kernel_errors },
   { "faults", &fake.counters.faults }, /* injected */
   { "leaked", &fake.counters.leaked }, /* with their context */
+  { "misused", &fake.counters.misused }, /* contexts that were gone */
 };
 
 long long
@@ -66,6 +69,10 @@ fakeCount (const char *name)
   pthread_mutex_lock (&fake.lock);
   if (strcmp (name, "live") == 0) /* contexts, and all in them */
     r = count_live ();
+  if (strcmp (name, "copying") == 0) /* now */
+    r = fake.nr_copying;
+  if (strcmp (name, "hanging") == 0)
+    r = fake.nr_hanging;
   if (sscanf (name, "launches:%d", &device) == 1 && device >= 0 &&
       device < MAX_DEVICES)
     r = fake.device[device].nr_launches;

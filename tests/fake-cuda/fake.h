@@ -31,10 +31,8 @@
 #define CUDA_ERROR_INVALID_HANDLE 400
 #define CUDA_ERROR_NOT_FOUND 500
 #define CUDA_ERROR_ILLEGAL_ADDRESS 700
-#define CUDA_ERROR_CONTEXT_IS_DESTROYED 709
 #define CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED 712
 #define CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED 713
-#define CUDA_ERROR_LAUNCH_FAILED 719
 #define CUDA_ERROR_UNKNOWN 999
 
 /* The driver exports them; the declarations come from gpu/driver.h. */
@@ -117,8 +115,12 @@ struct CUevent_st {
 };
 
 struct CUctx_st {
+  struct CUctx_st *next;        /* of those that were made */
+  struct CUctx_st *below;       /* was the thread's before this one */
   int device;
   unsigned retained;
+  bool active;                  /* it is there */
+  bool ending;                  /* nothing starts, what sleeps wakes up */
   CUresult error;               /* sticky, 0: none */
   bool dying;                   /* it will have one: nothing starts any more */
   unsigned nr_running;          /* launches and copies */
@@ -138,7 +140,7 @@ struct device {
 
 struct counters {
   unsigned long long launches, copies, copied_len, pageable_copies;
-  unsigned long long kernel_errors, faults, leaked;
+  unsigned long long kernel_errors, faults, leaked, misused;
 };
 
 extern struct fake {
@@ -149,13 +151,17 @@ extern struct fake {
   int nr_devices;
   int arch;                     /* 90 */
   size_t memory_len;            /* of each device */
-  unsigned slow_usec;
+  unsigned slow_usec, slow_copies_usec;
+  bool late;                    /* errors are known before all has ended */
   unsigned long long lost_after; /* launches; 0: never */
   int lost_device;              /* or -1: each */
   bool kernel_errors_return;    /* instead of ending the process */
   struct device device[MAX_DEVICES];
+  struct CUctx_st *made;        /* contexts other than the primary ones */
   struct memory *memory;
   struct counters counters;
+  unsigned nr_copying;          /* copies that run now */
+  unsigned nr_hanging;          /* calls that do not come back now */
   char why[SCHEDULER_WHY_LEN];  /* what the last bad kernel did */
 } fake;
 
@@ -169,11 +175,13 @@ extern CUresult fake_enter (const char *symbol, enum need,
                             struct CUctx_st **ctx);
 extern CUresult fake_leave (CUresult);
 
-/* With the lock held. */
+/* With the lock held.  fake_fault gives it up where the call is to hang. */
 extern CUresult fake_fault (const char *symbol, int device);
+extern bool fake_is_device (CUdevice);
 extern bool fake_is_sticky (CUresult);
 extern void fake_configure (void);
 extern struct CUctx_st *fake_current (void);
+extern bool fake_is_gone (const struct CUctx_st *);
 /* Streams and events. */
 extern size_t fake_count_objects (const struct CUctx_st *);
 
@@ -186,8 +194,8 @@ extern void stream_add_wait (struct CUstream_st *,
                              struct CUstream_st *other, uint64_t seq);
 extern void stream_wait_seq (struct CUstream_st *, uint64_t seq);
 extern void stream_wait_all (struct CUctx_st *);
-/* Give the context an error.  What runs ends with its context, so nobody
- * hears of the error before all of that is over.  Gives up the lock meanwhile.
+/* Give the context an error.  Nobody hears of it before what runs is over,
+ * unless FAKE_CUDA_LATE.  Gives up the lock meanwhile.
  */
 extern void stream_fail (struct CUctx_st *, CUresult);
 extern void stream_close_all (struct CUctx_st *);

@@ -179,6 +179,8 @@ enter_to_free (const char *symbol)
 
   if (r == CUDA_SUCCESS && fake_current () == NULL)
     r = fake_leave (CUDA_ERROR_INVALID_CONTEXT);
+  else if (r == CUDA_SUCCESS && fake_is_gone (fake_current ()))
+    r = fake_leave (CUDA_ERROR_CONTEXT_IS_DESTROYED);
   return r;
 }
 

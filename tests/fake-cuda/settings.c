@@ -6,6 +6,11 @@
  *   FAKE_CUDA_ARCH=90         their compute capability
  *   FAKE_CUDA_MEMORY=BYTES    of each, 1 GiB
  *   FAKE_CUDA_SLOW=USEC       every kernel takes so much longer
+ *   FAKE_CUDA_SLOW_COPIES=USEC
+ *                             and every copy
+ *   FAKE_CUDA_LATE=1          an error of a context is known while what it
+ *                             had started goes on, and writes
+ *   FAKE_CUDA_HANG=SYMBOL     calls of it do not come back while this is set
  *   FAKE_CUDA_FAIL=SYMBOL:N[+][:DEVICE[:CODE]],...
  *                             the Nth call (from the Nth on) of it fails;
  *                             DEVICE * is any
@@ -36,6 +41,7 @@ static struct fault {
   CUresult code;
 } faults[MAX_FAULTS];
 static size_t nr_faults;
+static char hang[64];           /* symbol, or "" */
 
 /* Read the settings again, for a test that changes them while it runs. */
 extern void fakeConfigure (void);
@@ -91,6 +97,7 @@ fake_configure (void)
   const char *fail = getenv ("FAKE_CUDA_FAIL");
   const char *lost = getenv ("FAKE_CUDA_LOST_AFTER");
   const char *errors = getenv ("FAKE_CUDA_KERNEL_ERRORS");
+  const char *hangs = getenv ("FAKE_CUDA_HANG");
   char *copy = strdup (fail ? fail : ""), *save = NULL;
 
   nr_faults = 0;
@@ -104,6 +111,10 @@ fake_configure (void)
   fake.arch = setting ("FAKE_CUDA_ARCH", 90);
   fake.memory_len = setting ("FAKE_CUDA_MEMORY", UINT64_C (1) << 30);
   fake.slow_usec = setting ("FAKE_CUDA_SLOW", 0);
+  fake.slow_copies_usec = setting ("FAKE_CUDA_SLOW_COPIES", 0);
+  fake.late = setting ("FAKE_CUDA_LATE", 0);
+  snprintf (hang, sizeof hang, "%s", hangs ? hangs : "");
+  pthread_cond_broadcast (&fake.changed);
   fake.lost_after = setting ("FAKE_CUDA_LOST_AFTER", 0);
   fake.lost_device = lost && strchr (lost, ':') ? atoi (strchr (lost, ':') + 1)
     : -1;
@@ -135,6 +146,10 @@ fake_fault (const char *symbol, int device)
 {
   CUresult r = CUDA_SUCCESS;
 
+  fake.nr_hanging++;
+  while (*hang && same_symbol (symbol, hang))
+    pthread_cond_wait (&fake.changed, &fake.lock);
+  fake.nr_hanging--;
   for (size_t i = 0; i < nr_faults; i++) {
     struct fault *f = &faults[i];
 

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "tests/fake-cuda/fake.h"
 
@@ -29,13 +28,39 @@ now (void)
 
 /* ---- the thread of a stream */
 
+/* false: the context ended meanwhile. */
+static bool
+take_time (struct CUctx_st *c, unsigned usec)
+{
+  struct timespec until;
+  bool ok;
+
+  if (usec == 0)
+    return true;
+  clock_gettime (CLOCK_REALTIME, &until);
+  until.tv_sec += usec / 1000000;
+  until.tv_nsec += usec % 1000000 * 1000;
+  if (until.tv_nsec >= 1000000000) {
+    until.tv_nsec -= 1000000000;
+    until.tv_sec++;
+  }
+  pthread_mutex_lock (&fake.lock);
+  while (!c->ending &&
+         pthread_cond_timedwait (&fake.changed, &fake.lock, &until) == 0)
+    ;
+  ok = !c->ending;
+  pthread_mutex_unlock (&fake.lock);
+  return ok;
+}
+
 static CUresult
 do_op (struct CUctx_st *c, const struct op *op)
 {
+  if ((op->kind == OP_LAUNCH && !take_time (c, fake.slow_usec)) ||
+      (op->kind == OP_COPY && !take_time (c, fake.slow_copies_usec)))
+    return CUDA_SUCCESS;
   switch (op->kind) {
   case OP_LAUNCH:
-    if (fake.slow_usec)
-      usleep (fake.slow_usec);
     if (op->lost)
       return CUDA_ERROR_LAUNCH_FAILED;
     return module_launch (c, op);
@@ -55,7 +80,7 @@ void
 stream_fail (struct CUctx_st *c, CUresult r)
 {
   c->dying = true;
-  while (c->nr_running > 0)
+  while (c->nr_running > 0 && !fake.late && !c->ending)
     pthread_cond_wait (&fake.changed, &fake.lock);
   if (!c->error)
     c->error = r;
@@ -73,14 +98,16 @@ run_op (struct CUstream_st *s, const struct op *op)
   if (op->kind == OP_RECORD && op->event->stream == s &&
       op->event->seq == op->seq)
     op->event->nsec = now ();
-  while (c->dying && !c->error)
+  while (c->dying && !c->error && !c->ending)
     pthread_cond_wait (&fake.changed, &fake.lock);
-  if (c->error)
+  if (c->error || c->ending)
     return;
   c->nr_running++;
+  fake.nr_copying += op->kind == OP_COPY;
   pthread_mutex_unlock (&fake.lock);
   r = do_op (c, op);
   pthread_mutex_lock (&fake.lock);
+  fake.nr_copying -= op->kind == OP_COPY;
   c->nr_running--;
   pthread_cond_broadcast (&fake.changed);
   if (r != CUDA_SUCCESS)
