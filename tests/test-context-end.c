@@ -88,8 +88,8 @@ teardown (void **state)
   CU (d->ctx_set_current (NULL));
   CU (d->primary_ctx_release (0));
   CU (d->ctx_set_current (keeper));
-  CU (d->mem_host_unregister (memory));
-  CU (d->ctx_destroy (keeper));
+  (void) d->mem_host_unregister (memory);
+  (void) d->ctx_destroy (keeper);
   munmap (memory, LEN);
   return 0;
 }
@@ -144,7 +144,10 @@ expect_silence (void)
       fail_msg ("byte %zu was written to after the reset", i);
 }
 
-/* Memory stays pinned for others, and works on another device. */
+/* Memory stays pinned for another device.  What pins it may have got the
+ * error too: on an H200 an illegal address fails all contexts that the
+ * process has there.
+ */
 static void
 expect_others_work (void)
 {
@@ -152,11 +155,13 @@ expect_others_work (void)
   CUcontext c;
 
   CU (d->ctx_set_current (keeper));
-  CU (d->mem_host_get_device_pointer (&p, memory, 0));
+  printf ("the other context of the device: error %d\n",
+          d->mem_host_get_device_pointer (&p, memory, 0));
   if (nr_devices < 2)
     return;
   CU (d->primary_ctx_retain (&c, 1));
   CU (d->ctx_set_current (c));
+  CU (d->mem_host_get_device_pointer (&p, memory, 0));
   CU (d->mem_alloc (&q, LEN));
   CU (d->memset_d8_async (q, 0x33, LEN, NULL));
   CU (d->memcpy_dtoh_async (memory, q, LEN, NULL));
