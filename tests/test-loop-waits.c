@@ -235,7 +235,7 @@ test_short_reads (void **state)
 struct test_timer {
   struct timer timer;
   struct group *group;
-  uint64_t fired_at;
+  uint64_t first_at, fired_at;
   unsigned nr;
 };
 
@@ -245,6 +245,8 @@ fire (struct timer *timer)
   struct test_timer *t = list_item (timer, struct test_timer, timer);
 
   t->fired_at = loop_now (loop);
+  if (t->first_at == 0)
+    t->first_at = t->fired_at;
   if (++t->nr > 1 && t->nr <= 3)        /* the last one goes on by itself */
     loop_timer (loop, timer, t->fired_at + 1000000);
   group_done (t->group);
@@ -280,7 +282,8 @@ test_timers (void **state)
   assert_true (t[2].fired_at >= start + 90 * ms);
   assert_true (t[1].fired_at < t[0].fired_at);
   assert_true (t[0].fired_at < t[2].fired_at);
-  assert_true (t[4].fired_at < t[0].fired_at);
+  /* It is due first, and its others may be late with the machine. */
+  assert_true (t[4].first_at < t[1].fired_at);
 }
 
 int
