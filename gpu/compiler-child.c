@@ -233,6 +233,7 @@ compiler_child_run (const char *source, int arch, const char *const *options,
   if (talk (source, arch, options, code, len, &err, &status))
     return 0;
   free (*code);
+  *code = NULL;
   if (err)
     log_error ("%s can't be run to compile: %s", child_argv[0],
                strerror (err));

@@ -112,6 +112,7 @@ get_code (nvrtcProgram program, void **code, size_t *len)
     if (r == 0)
       return 0;
     free (*code);
+    *code = NULL;
   }
   report (program, r);
   return -1;
@@ -128,6 +129,7 @@ compiler_run (const char *source, int arch, const char *const *options,
   int nr = 2, r;
   nvrtcProgram program;
 
+  *code = NULL;
   if (compiler_version (why, sizeof why) == NULL) {
     log_error ("%s", why);
     return -1;

@@ -17,8 +17,8 @@ extern const char *compiler_version (char *why, size_t why_len);
 
 /* Machine code (a cubin) for compute capability arch (90 is 9.0) from the
  * source text.  options: further ones, "-DK=10", ended by NULL, or NULL.
- * 0 and *code, which the caller frees, or -1: reported.  Can take seconds;
- * any thread.
+ * 0 and *code, which the caller frees, or -1 and NULL: reported.  Can take
+ * seconds; any thread.
  */
 extern int compiler_run (const char *source, int arch,
                          const char *const *options,

@@ -123,6 +123,18 @@ grep -q 'cuda:1 .*it is not used any more' "$raid_log" ||
 ! grep -q 'cuda:0 .*any more' "$raid_log" || fail "device 0 failed too"
 raid_flags=()
 
+# --- no kernel can be compiled: the CPU does it
+
+make_members 6 8M
+create_array k=4 m=2 size=12M chunk=64K
+FAKE_NVRTC_FAIL=1 start_raid coder=cuda kernel-cache=none
+fill
+verify "no kernels"
+stop_raid
+same_members "no kernels"
+grep -q 'the process that compiled a kernel failed' "$raid_log" ||
+  fail "no message about a kernel that was not compiled"
+
 # --- gpus=
 
 rm -f "$tmp/report"

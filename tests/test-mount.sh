@@ -12,13 +12,19 @@ for m in fuse loop; do
 done
 [ -c /dev/fuse ] || { echo "no kernel module fuse"; exit 77; }
 [ -c /dev/loop-control ] || { echo "no kernel module loop"; exit 77; }
+sudo=
+if [ "$(id -u)" -ne 0 ]; then
+  sudo="sudo -n --preserve-env=GPURAID_RUN"
+  if ! $sudo true 2>/dev/null; then
+    echo "not root, no sudo without a password: no loop devices, no mount"
+    exit 77
+  fi
+fi
 
 tmp=$(mktemp -d)
 export GPURAID_RUN=$tmp/run
 sock="$tmp/a socket"
 mp="$tmp/a mount point"
-sudo=
-[ "$(id -u)" -eq 0 ] || sudo="sudo --preserve-env=GPURAID_RUN"
 
 cleanup ()
 {

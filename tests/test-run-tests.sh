@@ -53,6 +53,7 @@ make_test lazy 'echo not in the mood; exit 77'
 make_test alone '# run-tests: alone
 exit 0'
 make_test tmp 'touch "$TMPDIR/here"; echo "$TMPDIR" >"'"$tmp"'/where"'
+make_test where 'cat /proc/self/personality; exit 3'
 make_test leave 'sleep 61.25 & exit 0'
 
 run 0 good alone skip
@@ -80,6 +81,15 @@ has 'no tests'
 
 run 0 tmp
 [ ! -e "$(cat "$tmp/where")" ] || die "TMPDIR is still there"
+
+# What the sanitizers need where addresses are too random: 0x40000 is
+# ADDR_NO_RANDOMIZE.
+if setarch -R true 2>/dev/null; then
+  SAN=thread run 1 where
+  has '^  \| 0004'
+fi
+SAN= run 1 where
+has "^  \| $(cat /proc/self/personality)"
 
 run 0 leave
 if grep -qsxz 61.25 /proc/[0-9]*/cmdline; then
