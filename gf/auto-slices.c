@@ -77,33 +77,57 @@ give (struct auto_slices *s, struct auto_task *t, unsigned side,
 }
 
 /* Is side to do any at all?  Not where one alone does as much, or where it
- * has become of no use.
+ * has become of no use.  One of the two always is.
  */
 static bool
-takes_part (const struct balance *b, unsigned side, unsigned rows)
+takes_part (const struct balance *b, enum auto_use use, unsigned side,
+            unsigned rows)
 {
   const double mine = balance_rate (b, side, rows);
   const double other = balance_rate (b, 1 - side, rows);
 
-  return mine > other || (balance_pays (b, rows) && mine > LEAST * other);
+  if (use != USE_BOTH)
+    return use == side;
+  return mine > other || (mine == other && side == FAR) ||
+    (balance_pays (b, rows) && mine > LEAST * other);
 }
 
+/* Will the other side have done all that is left before side has done so
+ * many units of t?  Never both of them, since what is left is no less than
+ * those: a sum of doubles alone might be.
+ */
+static bool
+is_too_late (const struct auto_slices *s, const struct balance *b,
+             const struct auto_task *t, unsigned side, size_t nr,
+             const double rate[2])
+{
+  const double left = MAX (s->work, (t->end - t->first) * t->work_unit);
+
+  return b->side[side].backlog + nr * t->work_unit / rate[side] >
+    b->side[1 - side].backlog + left / rate[1 - side];
+}
+
+/* While units are left this gives some to one of the sides, or a slice is
+ * under way, whose end is the time to ask again: nobody asks at the end of
+ * anything else.  So a side that takes part may only refuse because of what
+ * the other one, if it takes part too, would do.
+ */
 bool
 auto_slices_take (struct auto_slices *s, const struct balance *b,
                   enum auto_use use, unsigned side, struct auto_slice *slice)
 {
-  const unsigned other = 1 - side;
   struct auto_task *t;
   double rate[2], seconds;
+  unsigned rows;
 
-  if (list_empty (&s->tasks) || s->nr_given[side] >= depth[side] ||
-      (use != USE_BOTH && use != side))
+  if (list_empty (&s->tasks) || s->nr_given[side] >= depth[side])
     return false;
   t = list_item (s->tasks.next, struct auto_task, link);
-  if (use == USE_BOTH && !takes_part (b, side, t->job->matrix->rows))
+  rows = t->job->matrix->rows;
+  if (!takes_part (b, use, side, rows))
     return false;
   for (unsigned i = 0; i < 2; i++)
-    rate[i] = balance_rate (b, i, t->job->matrix->rows);
+    rate[i] = balance_rate (b, i, rows);
 
   seconds = MAX (SLICE_SECONDS, balance_fixed (&b->side[side].many));
   if (use == USE_BOTH)
@@ -111,9 +135,8 @@ auto_slices_take (struct auto_slices *s, const struct balance *b,
   seconds = MAX (seconds, MIN_SLICE_SECONDS);
   slice->nr = MIN (MAX (seconds * rate[side] / t->work_unit, 1),
                    t->end - t->first);
-  if (use == USE_BOTH &&
-      b->side[side].backlog + slice->nr * t->work_unit / rate[side] >
-      b->side[other].backlog + s->work / rate[other])
+  if (takes_part (b, use, 1 - side, rows) &&
+      is_too_late (s, b, t, side, slice->nr, rate))
     return false;
   give (s, t, side, slice);
   return true;

@@ -44,7 +44,6 @@ begin_window (struct auto_trial *t, double now)
   t->work = t->alone[NEAR] = t->alone[FAR] = 0;
   t->nr_done = 0;
   t->busy = 0;
-  t->since = now;
 }
 
 static void
@@ -191,25 +190,26 @@ look (struct auto_trial *t, double now)
 {
   const double seconds = now - t->began;
 
-  if (t->nr == 0 && now - t->last > IDLE) {
-    forget (t, now);
-    t->best = USE_BOTH;
-    change_use (t, USE_BOTH, now);
-  }
-  else if (seconds >= WINDOW && t->nr_done >= MIN_DONE)
+  if (seconds >= WINDOW && t->nr_done >= MIN_DONE)
     end_window (t, seconds, now);
   else if (seconds >= MAX_WINDOW ||
            (t->trying && seconds >= EARLY &&
             t->work < HOPELESS * t->rate * seconds))
     give_up (t, now);
-  t->last = now;
 }
 
 enum auto_use
 auto_trial_use (struct auto_trial *t, double now)
 {
+  const bool was_idle = t->nr == 0 && now - t->since > IDLE;
+
   count_busy (t, now);
-  if (t->nr_older == 0)
+  if (was_idle) {
+    forget (t, now);
+    t->best = USE_BOTH;
+    change_use (t, USE_BOTH, now);
+  }
+  else if (t->nr_older == 0)
     look (t, now);
   return t->use;
 }

@@ -39,8 +39,7 @@ struct auto_trial {
   unsigned age;                 /* changes of use */
   unsigned nr_older;            /* parts under way since before the last one;
                                  * until they are done there is no window */
-  double since;                 /* when nr became 1, or the window began */
-  double last;                  /* call */
+  double since;                 /* the last call */
 
   double rate;                  /* work a second of the last window of best,
                                  * or 0 */

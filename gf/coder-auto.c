@@ -134,9 +134,10 @@ count_out (struct auto_coder *c, struct auto_part *p, int error)
 
   describe (&p->job, 1, &what);
   /* Of many jobs what was measured says more than what was learnt: others
-   * may have kept a side waiting.
+   * may have kept a side waiting.  What failed is done again, and counts
+   * then.
    */
-  for (unsigned s = 0; s < 2 && c->measured.nr_points > 0; s++)
+  for (unsigned s = 0; s < 2 && !error && c->measured.nr_points > 0; s++)
     alone[s] = p->balance.idle ?
       balance_alone_learnt (&c->balance, s, &what, at) :
       what.work / balance_measured_rate (&c->balance, s, what.rows);

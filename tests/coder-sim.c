@@ -78,12 +78,20 @@ void
 coder_sim_init (struct coder_sim *sim, double ceiling)
 {
   *sim = (struct coder_sim) { .ceiling = ceiling, .now = 1000 };
+  list_init (&sim->works);
   for (unsigned i = 0; i < 2; i++) {
     sim->side[i].coder.ops = &sim_ops[i];
     sim->side[i].sim = sim;
     sim->side[i].serial = i == 1;
     list_init (&sim->side[i].jobs);
   }
+}
+
+void
+coder_sim_work (struct coder_sim *sim, struct sim_work *w)
+{
+  assert (w->seconds > 0);
+  list_append (&sim->works, &w->link);
 }
 
 /* The rate of each job of a side, were it alone; their sum. */
@@ -111,51 +119,97 @@ side_rates (struct sim_side *s)
 }
 
 static void
+slow_down (struct sim_side *s, double factor)
+{
+  list_for_each (l, &s->jobs)
+    list_item (l, struct sim_job, link)->rate *= factor;
+}
+
+/* What each that wants processors gets of them, as a part of what it
+ * wants.
+ */
+static double
+processors_part (const struct coder_sim *sim, const double rate[2])
+{
+  double wanted = 0;
+
+  if (sim->processors == 0)
+    return 1;
+  for (unsigned i = 0; i < 2; i++)
+    wanted += sim->side[i].threads * rate[i] / sim->side[i].rate;
+  list_for_each (l, &sim->works)
+    wanted += !list_item (l, struct sim_work, link)->waits;
+  return wanted > sim->processors ? sim->processors / wanted : 1;
+}
+
+/* Of all jobs; returns that of works, in seconds a second. */
+static double
 find_rates (struct coder_sim *sim)
 {
-  double rate[2], sum;
+  double rate[2], part, sum = 0;
 
   for (unsigned i = 0; i < 2; i++)
     rate[i] = side_rates (&sim->side[i]);
+  part = processors_part (sim, rate);
   for (unsigned i = 0; i < 2; i++) {
-    double shared = sim->side[i].shared;
+    struct sim_side *s = &sim->side[i];
 
-    if (shared == 0 || rate[0] == 0 || rate[1] == 0)
-      continue;
-    list_for_each (l, &sim->side[i].jobs)
-      list_item (l, struct sim_job, link)->rate *= shared;
+    if (s->shared > 0 && rate[0] > 0 && rate[1] > 0)
+      slow_down (s, s->shared);
+    if (s->threads > 0)
+      slow_down (s, part);
+    list_for_each (l, &s->jobs)
+      sum += list_item (l, struct sim_job, link)->rate;
   }
-  for (unsigned i = 0; i < 2; i++) {
-    rate[i] = 0;
-    list_for_each (l, &sim->side[i].jobs)
-      rate[i] += list_item (l, struct sim_job, link)->rate;
-  }
-  sum = rate[0] + rate[1];
-  if (sum <= sim->ceiling)
-    return;
-  for (unsigned i = 0; i < 2; i++)
-    list_for_each (l, &sim->side[i].jobs)
-      list_item (l, struct sim_job, link)->rate *= sim->ceiling / sum;
+  for (unsigned i = 0; i < 2 && sum > sim->ceiling; i++)
+    slow_down (&sim->side[i], sim->ceiling / sum);
+  return part;
 }
 
-/* To the next change; the job that ended, if one did. */
-static struct sim_job *
-advance (struct coder_sim *sim, struct sim_side **side)
+/* Seconds to the next change. */
+static double
+until_change (const struct coder_sim *sim, double work_rate)
 {
   double t = INFINITY;
-  struct sim_job *ended = NULL;
 
-  find_rates (sim);
   for (unsigned i = 0; i < 2; i++)
     list_for_each (l, &sim->side[i].jobs) {
-      struct sim_job *j = list_item (l, struct sim_job, link);
+      const struct sim_job *j = list_item (l, struct sim_job, link);
 
       if (j->latency > 0)
         t = MIN (t, j->latency);
       else if (j->rate > 0)
         t = MIN (t, j->left / j->rate);
     }
-  sim->now += t;
+  list_for_each (l, &sim->works) {
+    const struct sim_work *w = list_item (l, struct sim_work, link);
+
+    t = MIN (t, w->seconds / (w->waits ? 1 : work_rate));
+  }
+  return t;
+}
+
+static struct sim_work *
+advance_works (struct coder_sim *sim, double t, double rate)
+{
+  struct sim_work *ended = NULL;
+
+  list_for_each (l, &sim->works) {
+    struct sim_work *w = list_item (l, struct sim_work, link);
+
+    w->seconds -= t * (w->waits ? 1 : rate);
+    if (ended == NULL && w->seconds < 1e-12)
+      ended = w;
+  }
+  return ended;
+}
+
+/* The job that ended, if one did. */
+static struct sim_job *
+advance_jobs (struct coder_sim *sim, double t, struct sim_side **side)
+{
+  struct sim_job *ended = NULL;
+
   for (unsigned i = 0; i < 2; i++)
     list_for_each (l, &sim->side[i].jobs) {
       struct sim_job *j = list_item (l, struct sim_job, link);
@@ -172,24 +226,38 @@ advance (struct coder_sim *sim, struct sim_side **side)
   return ended;
 }
 
+static void
+end_job (struct coder_sim *sim, struct sim_side *s, struct sim_job *j)
+{
+  struct coder_job *job = j->job;
+
+  list_remove (&j->link);
+  s->bytes += j->bytes;
+  sim->ended[s - sim->side] = sim->now;
+  free (j);
+  job->done (job, s->fails ? EIO : 0);
+}
+
 bool
 coder_sim_step (struct coder_sim *sim)
 {
   while (!list_empty (&sim->side[0].jobs) ||
-         !list_empty (&sim->side[1].jobs)) {
+         !list_empty (&sim->side[1].jobs) || !list_empty (&sim->works)) {
+    const double rate = find_rates (sim);
+    const double t = MAX (until_change (sim, rate), 0);
     struct sim_side *s;
-    struct sim_job *j = advance (sim, &s);
+    struct sim_job *j = advance_jobs (sim, t, &s);
+    struct sim_work *w = advance_works (sim, t, rate);
 
-    if (j) {
-      struct coder_job *job = j->job;
-
-      list_remove (&j->link);
-      s->bytes += j->bytes;
-      sim->ended[s - sim->side] = sim->now;
-      free (j);
-      job->done (job, s->fails ? EIO : 0);
-      return true;
+    sim->now += t;
+    if (w) {
+      list_remove (&w->link);
+      w->done (w);
     }
+    if (j)
+      end_job (sim, s, j);
+    if (w || j)
+      return true;
   }
   return false;
 }

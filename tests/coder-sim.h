@@ -1,7 +1,9 @@
 /* gpuraid: two coders that only take time, a virtual one.
  *
  * One thread.  Near shares its rate among its jobs; far does one after the
- * other; what both move is bounded, as by the bandwidth of the memory.
+ * other; what both move is bounded, as by the bandwidth of the memory.  What
+ * else goes on in their host may want its processors too: all who do get the
+ * same part of what they want.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -27,15 +29,28 @@ struct sim_side {
   double noise;                 /* jobs take up to so much more or less, as
                                  * a part of what they should */
   bool serial;                  /* one after the other */
+  double threads;               /* processors that it takes at its rate */
   bool fails;                   /* all jobs fail */
   struct list jobs;             /* oldest first */
   unsigned nr_jobs;
   double bytes;                 /* of the jobs that are done */
 };
 
+/* What is no job: time of a processor, or a wait.  The caller's, to be
+ * given to coder_sim_work; the simulation's from then until done.
+ */
+struct sim_work {
+  double seconds;               /* more than 0 */
+  bool waits;                   /* needs no processor */
+  void (*done) (struct sim_work *);
+  struct list link;
+};
+
 struct coder_sim {
   double now;
   double ceiling;               /* of both */
+  double processors;            /* of the host; 0: no end of them */
+  struct list works;
   uint32_t random;
   double ended[2];              /* when the last job of each side was */
   struct sim_side side[2];
@@ -43,7 +58,8 @@ struct coder_sim {
 
 /* Two with nothing in common but the ceiling. */
 extern void coder_sim_init (struct coder_sim *, double ceiling);
-/* Until the next job has ended; false: none is under way. */
+extern void coder_sim_work (struct coder_sim *, struct sim_work *);
+/* Until the next job or work has ended; false: none is under way. */
 extern bool coder_sim_step (struct coder_sim *);
 extern void coder_sim_clock (struct coder_sim *, struct coder_auto_clock *);
 

@@ -23,18 +23,10 @@
 #include "common/bits.h"
 #include "gf/auto-task.h"
 #include "gf/matrix.h"
-#include "tests/coder-sim.h"
-#include "tests/gf-reference.h"
+#include "tests/auto-sim.h"
 
-#define GB 1e9
-#define US 1e-6
+enum { cell_len = auto_sim_cell_len };
 
-enum { cell_len = 65536, max_rects = 1024, max_cells = 32 };
-
-static uint8_t *arena;
-static const size_t arena_len = (size_t) 200 << 20;
-static const uint8_t *in[max_rects * max_cells];
-static uint8_t *out[max_rects * max_cells];
 static const double noise[] = { 0, 0.15 };
 
 /* One host, after start; start takes near to be so many times as fast as it
@@ -85,11 +77,10 @@ static void
 one_job (struct coder_sim *sim, struct coder *c, const struct matrix *a,
          size_t nr_rects)
 {
-  struct coder_job job = {
-    .matrix = a, .cell_len = cell_len, .nr_rects = nr_rects, .in = in,
-    .out = out, .done = job_done,
-  };
+  struct coder_job job;
 
+  auto_sim_job (&job, a, nr_rects);
+  job.done = job_done;
   done = false;
   coder_submit (c, &job);
   while (!done)
@@ -124,30 +115,16 @@ static struct coder *
 start_auto (struct coder_sim *sim, const struct host *h,
             const struct matrix *a)
 {
-  struct coder_auto_clock clock;
-  struct coder *c = coder_auto_new (&sim->side[0].coder, &sim->side[1].coder,
-                                    a, cell_len);
+  struct coder *c;
 
-  assert_non_null (c);
-  coder_sim_clock (sim, &clock);
-  coder_auto_set_clock (c, &clock);
   sim->side[NEAR].rate *= h->start_near;
   for (unsigned s = 0; s < 2; s++)
     sim->side[s].shared = h->start_shared[s];
-  assert_int_equal (coder_start (c, arena, arena_len), 0);
+  c = auto_sim_start (sim, a);
   sim->side[NEAR].rate /= h->start_near;
   for (unsigned s = 0; s < 2; s++)
     sim->side[s].shared = h->shared[s];
   return c;
-}
-
-static struct matrix *
-encode_matrix (const struct host *h)
-{
-  uint8_t coef[32 * 32];
-
-  matrix_rs_parity (h->cols, h->rows, coef);
-  return matrix_new (h->rows, h->cols, coef);
 }
 
 /* ---- hosts -------------------------------------------------------------- */
@@ -187,7 +164,7 @@ test_throughput (void **state)
     const struct host *h = &hosts[i / 2 / ARRAY_LEN (sizes)];
     size_t size = sizes[i / 2 % ARRAY_LEN (sizes)];
     const unsigned nr_jobs = 300;
-    struct matrix *a = encode_matrix (h);
+    struct matrix *a = auto_sim_encode (h->cols, h->rows);
     struct coder_sim sim;
     struct coder *c;
     double alone[2], both, least;
@@ -254,7 +231,7 @@ test_soon (void **state)
   for (unsigned i = 0; i < ARRAY_LEN (hosts) * ARRAY_LEN (sizes); i++) {
     const struct host *h = &hosts[i / ARRAY_LEN (sizes)];
     size_t size = sizes[i % ARRAY_LEN (sizes)];
-    struct matrix *a = encode_matrix (h);
+    struct matrix *a = auto_sim_encode (h->cols, h->rows);
     struct coder_sim sim;
     struct coder *c;
     bool bad = false;
@@ -293,7 +270,7 @@ test_changes (void **state)
     "", 10, 4, 65, 52, 30, { 0.754, 0.885 }, { 0.754, 0.885 }, 1
   };
   const size_t size = 64;
-  struct matrix *a = encode_matrix (&h);
+  struct matrix *a = auto_sim_encode (h.cols, h.rows);
   struct coder_sim sim;
   struct coder *c;
   unsigned nr_bad = 0;
@@ -316,24 +293,6 @@ test_changes (void **state)
   matrix_free (a);
 }
 
-static int
-set_up (void **state)
-{
-  static uint8_t cell[64];
-
-  arena = ref_alloc (arena_len);
-  for (unsigned i = 0; i < ARRAY_LEN (in); i++)
-    in[i] = out[i] = cell;
-  return 0;
-}
-
-static int
-tear_down (void **state)
-{
-  free (arena);
-  return 0;
-}
-
 int
 main (void)
 {
@@ -343,5 +302,5 @@ main (void)
     cmocka_unit_test (test_changes),
   };
 
-  return cmocka_run_group_tests (tests, set_up, tear_down);
+  return cmocka_run_group_tests (tests, auto_sim_set_up, auto_sim_tear_down);
 }

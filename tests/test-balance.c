@@ -18,19 +18,12 @@
 
 #include "common/bits.h"
 #include "gf/matrix.h"
-#include "tests/coder-sim.h"
+#include "tests/auto-sim.h"
 #include "tests/gf-reference.h"
 
-#define GB 1e9
-#define US 1e-6
-
-enum { k = 10, m = 4, cell_len = 65536, max_rects = 1024, max_streams = 16 };
+enum { k = 10, m = 4, cell_len = auto_sim_cell_len, max_streams = 16 };
 
 static struct matrix *encode, *one_row;
-static uint8_t *arena;
-static const size_t arena_len = (size_t) 200 << 20;
-static const uint8_t *in[max_rects * k];
-static uint8_t *out[max_rects * m];
 
 /* Jobs, each submitted when the last one of its stream is done. */
 struct stream {
@@ -48,19 +41,17 @@ struct load {
   struct stream stream[max_streams];
 };
 
+static void stream_done (struct coder_job *job, int error);
+
 static void
 submit_next (struct stream *s)
 {
   struct load *l = s->load;
-  struct coder_job *job = &s->job;
 
-  job->matrix = l->matrix;
-  job->cell_len = cell_len;
-  job->nr_rects = l->nr_rects[l->next++ % l->nr_sizes];
-  job->in = in;
-  job->out = out;
-  l->left -= (double) job->nr_rects * k * cell_len;
-  coder_submit (l->coder, job);
+  auto_sim_job (&s->job, l->matrix, l->nr_rects[l->next++ % l->nr_sizes]);
+  s->job.done = stream_done;
+  l->left -= auto_sim_bytes (&s->job);
+  coder_submit (l->coder, &s->job);
 }
 
 static void
@@ -69,7 +60,7 @@ stream_done (struct coder_job *job, int error)
   struct stream *s = (struct stream *) job;
 
   s->load->errors += error != 0;
-  s->load->done += (double) job->nr_rects * k * cell_len;
+  s->load->done += auto_sim_bytes (job);
   if (s->load->left > 0)
     submit_next (s);
 }
@@ -92,7 +83,6 @@ throughput (struct coder_sim *sim, struct coder *c, const struct matrix *a,
     l->left += (double) nr_rects[i] * k * cell_len * nr_jobs / nr_sizes;
   for (unsigned i = 0; i < nr_streams; i++) {
     l->stream[i].load = l;
-    l->stream[i].job.done = stream_done;
     submit_next (&l->stream[i]);
   }
   while (coder_sim_step (sim))
@@ -101,20 +91,6 @@ throughput (struct coder_sim *sim, struct coder *c, const struct matrix *a,
   r = l->done / (sim->now - began);
   free (l);
   return r;
-}
-
-static struct coder *
-start_auto (struct coder_sim *sim, const struct matrix *a)
-{
-  struct coder_auto_clock clock;
-  struct coder *c = coder_auto_new (&sim->side[0].coder, &sim->side[1].coder,
-                                    a, cell_len);
-
-  assert_non_null (c);
-  coder_sim_clock (sim, &clock);
-  coder_auto_set_clock (c, &clock);
-  assert_int_equal (coder_start (c, arena, arena_len), 0);
-  return c;
 }
 
 struct pair {
@@ -152,7 +128,7 @@ gain (const struct pair *p, const struct matrix *measured,
                            nr_sizes, nr_jobs);
   }
   init_pair (&sim, p);
-  c = start_auto (&sim, measured);
+  c = auto_sim_start (&sim, measured);
   sim.side[0].bytes = sim.side[1].bytes = 0;
   both = throughput (&sim, c, a, nr_streams, nr_rects, nr_sizes, nr_jobs);
   if (near_part)
@@ -186,7 +162,7 @@ test_measured (void **state)
   init_pair (&sim, &p);
   began = sim.now;
   assert_false (coder_auto_measured (&sim.side[0].coder, &f));
-  c = start_auto (&sim, encode);
+  c = auto_sim_start (&sim, encode);
   assert_true (sim.now - began < 0.3);
   assert_true (coder_auto_measured (c, &f));
   assert_int_equal (f.rows, m);
@@ -210,7 +186,7 @@ test_measured (void **state)
   coder_free (c);
 
   init_pair (&sim, &host16);
-  c = start_auto (&sim, encode);
+  c = auto_sim_start (&sim, encode);
   assert_true (coder_auto_measured (c, &f));
   assert_float_equal ((f.near_shared_rate + f.far_shared_rate) / GB, 97, 5);
   coder_free (c);
@@ -218,13 +194,13 @@ test_measured (void **state)
   /* Never, and always. */
   init_pair (&sim, &(struct pair) { 1 * US, 72 * GB, 0, 30 * US, 49 * GB,
                                     200 * GB });
-  c = start_auto (&sim, encode);
+  c = auto_sim_start (&sim, encode);
   assert_true (coder_auto_measured (c, &f));
   assert_true (f.crossover == UINT64_MAX);
   coder_free (c);
   init_pair (&sim, &(struct pair) { 9 * US, 1 * GB, 0, 5 * US, 49 * GB,
                                     200 * GB });
-  c = start_auto (&sim, encode);
+  c = auto_sim_start (&sim, encode);
   assert_true (coder_auto_measured (c, &f));
   assert_int_equal (f.crossover, 0);
   coder_free (c);
@@ -239,15 +215,11 @@ test_not_measured (void **state)
   struct coder_sim sim;
 
   for (unsigned i = 0; i < 2; i++) {
-    struct coder_auto_clock clock;
     struct coder *c;
 
     init_pair (&sim, &host16);
-    c = coder_auto_new (&sim.side[0].coder, &sim.side[1].coder, encode,
-                        cell_len);
-    coder_sim_clock (&sim, &clock);
-    coder_auto_set_clock (c, &clock);
-    assert_int_equal (coder_start (c, i ? arena : NULL,
+    c = auto_sim_new (&sim, encode);
+    assert_int_equal (coder_start (c, i ? auto_sim_arena : NULL,
                                    i ? (k + m) * cell_len - 1 : 0), 0);
     assert_false (coder_auto_measured (c, &f));
     assert_true (throughput (&sim, c, encode, 1, one, 1, 10) > 0);
@@ -288,7 +260,7 @@ test_rows (void **state)
     sim.side[0].row_cost = 3;
     sim.side[1].fixed = 150 * US;
     sim.side[1].rate = 49 * GB;
-    c = start_auto (&sim, encode);
+    c = auto_sim_start (&sim, encode);
     sim.side[0].bytes = sim.side[1].bytes = 0;
     throughput (&sim, c, i ? encode : one_row, 1, eight, 1, 20);
     if (i == 0)
@@ -381,7 +353,7 @@ test_far_gets_slow (void **state)
     near = throughput (&sim, &sim.side[0].coder, encode, streams[i], some, 2,
                        400);
     init_pair (&sim, &host16);
-    c = start_auto (&sim, encode);
+    c = auto_sim_start (&sim, encode);
     throughput (&sim, c, encode, streams[i], some, 2, 400);
     sim.side[1].rate /= 10;
     sim.side[1].fixed *= 10;
@@ -419,7 +391,7 @@ test_far_fails (void **state)
   unsigned before, nr;
 
   init_pair (&sim, &host16);
-  c = start_auto (&sim, encode);
+  c = auto_sim_start (&sim, encode);
   sim.side[1].fails = true;
   throughput (&sim, c, encode, 4, large, 1, 50);
   before = sim.side[1].nr_jobs;
@@ -433,18 +405,13 @@ test_far_fails (void **state)
 static int
 set_up (void **state)
 {
-  static uint8_t cell[64];
   uint8_t coef[m * k];
 
   matrix_rs_parity (k, m, coef);
-  encode = matrix_new (m, k, coef);
+  encode = auto_sim_encode (k, m);
   one_row = matrix_new (1, k, coef + k);
-  arena = ref_alloc (arena_len);
-  for (unsigned i = 0; i < ARRAY_LEN (in); i++)
-    in[i] = cell;
-  for (unsigned i = 0; i < ARRAY_LEN (out); i++)
-    out[i] = cell;
-  return 0;
+  assert_non_null (one_row);
+  return auto_sim_set_up (state);
 }
 
 static int
@@ -452,8 +419,7 @@ tear_down (void **state)
 {
   matrix_free (encode);
   matrix_free (one_row);
-  free (arena);
-  return 0;
+  return auto_sim_tear_down (state);
 }
 
 int
