@@ -358,7 +358,9 @@ kernel_tune (const struct matrix *a, struct kernel_tuning *t)
   static const struct kernel_tuning
     small = { .bytes = 8, .block = 128 },
     medium = { .bytes = 16, .block = 64, .min_blocks = 6,
-               .share = KERNEL_SHARE_EVEN, .multiply = 3 },
+               .share = KERNEL_SHARE_EVEN },
+    medium_wide = { .bytes = 16, .block = 64, .min_blocks = 6,
+                    .share = KERNEL_SHARE_EVEN, .multiply = 3 },
     wide = { .bytes = 8, .block = 128, .min_blocks = 4, .multiply = 7 },
     very_wide = { .bytes = 8, .block = 64, .min_blocks = 6, .multiply = 7 },
     high = { .bytes = 8, .block = 128, .min_blocks = 4, .signed_cells = true,
@@ -373,7 +375,7 @@ kernel_tune (const struct matrix *a, struct kernel_tuning *t)
     t->group = a->rows;
   }
   else {
-    *t = a->cols <= 26 ? medium :
+    *t = a->cols <= 22 ? medium : a->cols <= 26 ? medium_wide :
       a->rows <= 9 ? a->cols <= 40 ? wide : very_wide :
       a->cols <= 40 ? a->rows <= 13 ? high : big : biggest;
     t->group = 3;
