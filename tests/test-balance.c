@@ -245,6 +245,24 @@ test_small_and_large (void **state)
   assert_float_equal (near_part, 10. / 59, 0.03);
 }
 
+/* What start measured from memory may be in a cache later. */
+static void
+test_small_in_cache (void **state)
+{
+  static const size_t one[] = { 1 };
+  const struct pair p = { 55 * US, 72 * GB, 0, 20 * US, 49 * GB, 97 * GB };
+  struct coder_sim sim;
+  struct coder *c;
+
+  init_pair (&sim, &p);
+  c = auto_sim_start (&sim, encode);
+  sim.side[0].bytes = sim.side[1].bytes = 0;
+  sim.side[0].fixed = 2 * US;
+  throughput (&sim, c, encode, 1, one, 1, 40);
+  assert_true (sim.side[0].bytes > 9 * sim.side[1].bytes);
+  coder_free (c);
+}
+
 /* Few rows are quick to do near. */
 static void
 test_rows (void **state)
@@ -429,6 +447,7 @@ main (void)
     cmocka_unit_test (test_measured),
     cmocka_unit_test (test_not_measured),
     cmocka_unit_test (test_small_and_large),
+    cmocka_unit_test (test_small_in_cache),
     cmocka_unit_test (test_rows),
     cmocka_unit_test (test_both),
     cmocka_unit_test (test_far_gets_slow),
