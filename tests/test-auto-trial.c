@@ -380,6 +380,42 @@ test_idle (void **state)
   assert_true (seconds_until (&s, USE_FAR) < 0.5);
 }
 
+/* A second of hardly any is the same: by then both are what is quickest. */
+static void
+test_light_later (void **state)
+{
+  static const double think[] = { 1e-3, 50e-3, 0.3 };
+
+  for (unsigned i = 0; i < ARRAY_LEN (think); i++) {
+    struct server s;
+
+    server_init (&s, 5e3, 15e3, 10e3);
+    run (&s, 10);
+    silence (&s, 1e-3);
+    s.nr_clients = 1;
+    s.think = think[i];
+    run (&s, 0.6);
+    assert_int_equal (s.trial.best, USE_FAR);
+    run (&s, 1.2);
+    assert_int_equal (s.trial.use, USE_BOTH);
+  }
+}
+
+/* But pauses are not, between times of much to do. */
+static void
+test_pauses (void **state)
+{
+  struct server s;
+
+  server_init (&s, 5e3, 15e3, 10e3);
+  run (&s, 10);
+  for (unsigned i = 0; i < 20; i++) {
+    silence (&s, 0.6);
+    run (&s, 0.7);
+    assert_int_equal (s.trial.best, USE_FAR);
+  }
+}
+
 /* Jobs that take that long are no idleness. */
 static void
 test_long_jobs (void **state)
@@ -463,6 +499,8 @@ main (void)
     cmocka_unit_test (test_rare),
     cmocka_unit_test (test_cannot),
     cmocka_unit_test (test_idle),
+    cmocka_unit_test (test_light_later),
+    cmocka_unit_test (test_pauses),
     cmocka_unit_test (test_long_jobs),
     cmocka_unit_test (test_trials_end),
     cmocka_unit_test (test_books),
