@@ -35,7 +35,11 @@
 #define MAX_PAUSE 4.0
 /* Another load: what was learnt of the last one does not count. */
 #define CHANGE 1.5
+/* For so many seconds nothing is done, or the coder is busy for less than
+ * such a part of each window: both is what ends a job soonest.
+ */
 #define IDLE 1.0
+#define LIGHT 0.1
 
 static void
 begin_window (struct auto_trial *t, double now)
@@ -176,6 +180,24 @@ give_up (struct auto_trial *t, double now)
   begin_window (t, now);
 }
 
+/* As at the beginning. */
+static void
+start_over (struct auto_trial *t, double now)
+{
+  forget (t, now);
+  t->light = 0;
+  t->best = USE_BOTH;
+  change_use (t, USE_BOTH, now);
+}
+
+/* The window has been long enough.  Has there been little to do for long? */
+static bool
+is_light (struct auto_trial *t, double seconds)
+{
+  t->light = t->busy < LIGHT * seconds ? t->light + seconds : 0;
+  return t->light >= IDLE && t->best != USE_BOTH;
+}
+
 /* Seconds of the window with something under way, so far. */
 static void
 count_busy (struct auto_trial *t, double now)
@@ -189,12 +211,15 @@ static void
 look (struct auto_trial *t, double now)
 {
   const double seconds = now - t->began;
+  const bool full = seconds >= WINDOW && t->nr_done >= MIN_DONE;
+  const bool over = full || seconds >= MAX_WINDOW;
 
-  if (seconds >= WINDOW && t->nr_done >= MIN_DONE)
+  if (over && is_light (t, seconds))
+    start_over (t, now);
+  else if (full)
     end_window (t, seconds, now);
-  else if (seconds >= MAX_WINDOW ||
-           (t->trying && seconds >= EARLY &&
-            t->work < HOPELESS * t->rate * seconds))
+  else if (over || (t->trying && seconds >= EARLY &&
+                    t->work < HOPELESS * t->rate * seconds))
     give_up (t, now);
 }
 
@@ -204,11 +229,8 @@ auto_trial_use (struct auto_trial *t, double now)
   const bool was_idle = t->nr == 0 && now - t->since > IDLE;
 
   count_busy (t, now);
-  if (was_idle) {
-    forget (t, now);
-    t->best = USE_BOTH;
-    change_use (t, USE_BOTH, now);
-  }
+  if (was_idle)
+    start_over (t, now);
   else if (t->nr_older == 0)
     look (t, now);
   return t->use;

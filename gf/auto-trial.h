@@ -40,6 +40,8 @@ struct auto_trial {
   unsigned nr_older;            /* parts under way since before the last one;
                                  * until they are done there is no window */
   double since;                 /* the last call */
+  double light;                 /* seconds of the last windows, all of them
+                                 * with little to do */
 
   double rate;                  /* work a second of the last window of best,
                                  * or 0 */

@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -209,6 +210,21 @@ units_left (const struct world *w)
   return !list_empty (&w->slices.tasks);
 }
 
+/* The work of all that is left is known, but for a sum of doubles. */
+static void
+check_work (const struct world *w)
+{
+  double left = 0, all = 0;
+
+  for (unsigned n = 0; n < w->nr_slots; n++) {
+    const struct slot *s = &w->slot[n];
+
+    left += (s->task.end - s->task.first) * unit_work (s);
+    all += s->task.units.nr * unit_work (s);
+  }
+  assert_true (fabs (w->slices.work - left) <= 1e-9 * all);
+}
+
 static void
 something_happens (struct world *w)
 {
@@ -265,6 +281,7 @@ test_random (void **state)
       if (units_left (w) && nr_slices (w) == 0)
         fail_msg ("world %u: units are left, and nobody takes them", n);
       something_happens (w);
+      check_work (w);
     }
     check_all_given (w);
     while (w->nr_under_way > 0)

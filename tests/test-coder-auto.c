@@ -119,6 +119,103 @@ test_many_jobs (void **state)
   }
 }
 
+/* ---- slices ------------------------------------------------------------- */
+
+/* Without measures, so that these are large jobs on any machine. */
+static struct coder *
+start_unmeasured (unsigned fail_each, int nr_workers)
+{
+  struct device *d = device_new (coder_gf_complete_new (0));
+  struct coder *c = coder_auto_new (coder_isal_new (nr_workers), &d->coder,
+                                    NULL, 0);
+
+  d->fail_each = fail_each;
+  assert_non_null (c);
+  assert_int_equal (coder_start (c, NULL, 0), 0);
+  return c;
+}
+
+static uint64_t
+jobs_of_all (struct coder *c)
+{
+  struct coder_share share[CODER_MAX_SHARES];
+  const unsigned nr = coder_shares (c, share);
+  uint64_t nr_jobs = 0;
+
+  for (unsigned i = 0; i < nr; i++)
+    nr_jobs += share[i].nr_jobs;
+  return nr_jobs;
+}
+
+enum { nr_large = 4 };
+
+struct large {
+  pthread_t thread;
+  struct coder *coder;
+  struct answer a;
+};
+
+static void *
+submit_one (void *lv)
+{
+  struct large *l = lv;
+
+  coder_submit (l->coder, &l->a.t->job);
+  return NULL;
+}
+
+/* All at once, again and again. */
+static void
+large_jobs (struct coder *c, struct large *l)
+{
+  const uint64_t before = jobs_of_all (c);
+
+  for (unsigned again = 0; again < 5; again++) {
+    for (unsigned i = 0; i < nr_large; i++)
+      answer_forget (&l[i].a);
+    for (unsigned i = 0; i < nr_large; i++) {
+      l[i].coder = c;
+      assert_int_equal (pthread_create (&l[i].thread, NULL, submit_one,
+                                        &l[i]), 0);
+    }
+    for (unsigned i = 0; i < nr_large; i++) {
+      pthread_join (l[i].thread, NULL);
+      assert_int_equal (ref_job_wait (l[i].a.t), 1);
+      answer_check (&l[i].a);
+    }
+  }
+  /* A job that is cut has two parts. */
+  assert_true (jobs_of_all (c) - before > 5 * nr_large * 2);
+}
+
+/* Of rects, and of bands with CRCs; with workers and without. */
+static void
+test_slices (void **state)
+{
+  static const struct shape shape[] = {
+    { 1, 10, 32, 32768, false, 0, 0 },
+    { 1, 10, 8, 131072, true, 0, 0 },
+  };
+  static const unsigned fail_each[] = { 0, 3, 1 };
+  struct ref_random rnd = { seed };
+  struct coder *reference = coder_gf_complete_new (0);
+  struct large l[nr_large];
+
+  for (unsigned i = 0; i < nr_large; i++)
+    answer_make (&l[i].a, &rnd, &shape[i % ARRAY_LEN (shape)], reference);
+  for (unsigned n = 0; n < ARRAY_LEN (fail_each) * 2; n++) {
+    struct coder *c = start_unmeasured (fail_each[n / 2], n % 2 ? 2 : 0);
+
+    large_jobs (c, l);
+    coder_free (c);
+  }
+  for (unsigned i = 0; i < nr_large; i++)
+    answer_free (&l[i].a);
+  coder_free (reference);
+}
+
+/* ---- what it tells ------------------------------------------------------ */
+
 static void
 test_measured (void **state)
 {
@@ -332,6 +429,7 @@ main (void)
     cmocka_unit_test (test_shares),
     cmocka_unit_test (test_same_name),
     cmocka_unit_test (test_many_jobs),
+    cmocka_unit_test (test_slices),
     cmocka_unit_test (test_far_is_not_kept),
   };
 

@@ -1,0 +1,232 @@
+/* gpuraid: a thread that has more to do does not code: who wishes that, and
+ * who grants it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gf/workers.h"
+#include "tests/engine-array.h"
+#include "tests/gf-job.h"
+
+static uint64_t seed;
+
+/* ---- a coder on the CPU -------------------------------------------------- */
+
+static struct {
+  void (*done) (struct coder_job *, int error);
+  pthread_t thread;             /* that the last job was done in */
+} last;
+
+static void
+remember_thread (struct coder_job *job, int error)
+{
+  last.thread = pthread_self ();
+  last.done (job, error);
+}
+
+/* Is a job of so many cells of 64 KiB done in the thread that submits it? */
+static bool
+is_done_here (struct coder *c, unsigned rows, unsigned cols, bool away)
+{
+  struct ref_random rnd = { seed };
+  uint8_t coef[16 * 16];
+  struct ref_job *t;
+
+  ref_fill (&rnd, coef, rows * cols);
+  t = ref_job_new (&rnd, rows, cols, coef, 1, 65536, false);
+  t->job.away = away;
+  last.done = t->job.done;
+  t->job.done = remember_thread;
+  coder_submit (c, &t->job);
+  assert_int_equal (ref_job_wait (t), 1);
+  ref_job_free (t);
+  return pthread_equal (last.thread, pthread_self ());
+}
+
+static void
+test_cpu (void **state)
+{
+  struct coder *c = coder_isal_new (2), *alone = coder_isal_new (0);
+
+  assert_int_equal (coder_start (c, NULL, 0), 0);
+  assert_int_equal (coder_start (alone, NULL, 0), 0);
+  /* Several times: who is first is chance, where there is a choice. */
+  for (unsigned n = 0; n < 20; n++) {
+    assert_false (is_done_here (c, 2, 4, true));
+    assert_false (is_done_here (c, 1, 2, true));
+    assert_false (is_done_here (c, 8, 1, true));
+    assert_true (is_done_here (c, 2, 4, false));
+    /* Too small to be worth a wake-up. */
+    assert_true (is_done_here (c, 4, 1, true));
+    assert_true (is_done_here (alone, 2, 4, true));
+    assert_true (is_done_here (alone, 4, 16, true));
+    /* So large that it is shared. */
+    assert_false (is_done_here (c, 4, 16, true));
+  }
+  coder_free (c);
+  coder_free (alone);
+}
+
+/* ---- workers ------------------------------------------------------------- */
+
+enum { nr_parts = 40 };
+
+struct parts {
+  struct work work;             /* first */
+  pthread_mutex_t lock;
+  pthread_cond_t ended;
+
+  /* lock */
+  unsigned nr_runs[nr_parts];
+  unsigned nr_here;             /* by giver */
+  pthread_t giver;
+  bool done;
+};
+
+static void
+run_part (struct work *work, size_t part)
+{
+  struct parts *p = (struct parts *) work;
+
+  pthread_mutex_lock (&p->lock);
+  p->nr_runs[part]++;
+  p->nr_here += pthread_equal (pthread_self (), p->giver) != 0;
+  pthread_mutex_unlock (&p->lock);
+}
+
+static void
+parts_done (struct work *work)
+{
+  struct parts *p = (struct parts *) work;
+
+  pthread_mutex_lock (&p->lock);
+  p->done = true;
+  pthread_cond_signal (&p->ended);
+  pthread_mutex_unlock (&p->lock);
+}
+
+/* How many of its parts this thread ran. */
+static unsigned
+give_parts (struct workers *w, size_t nr)
+{
+  struct parts p = {
+    .work = { .nr_parts = nr, .run = run_part, .done = parts_done },
+    .lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER,
+    .giver = pthread_self (),
+  };
+
+  workers_give (w, &p.work);
+  pthread_mutex_lock (&p.lock);
+  while (!p.done)
+    pthread_cond_wait (&p.ended, &p.lock);
+  pthread_mutex_unlock (&p.lock);
+  for (size_t i = 0; i < nr; i++)
+    assert_int_equal (p.nr_runs[i], 1);
+  pthread_cond_destroy (&p.ended);
+  pthread_mutex_destroy (&p.lock);
+  return p.nr_here;
+}
+
+static void
+test_workers (void **state)
+{
+  for (unsigned nr_threads = 0; nr_threads < 4; nr_threads++) {
+    struct workers *w = workers_new (nr_threads);
+
+    assert_non_null (w);
+    /* None runs yet. */
+    assert_int_equal (give_parts (w, 3), 3);
+    assert_int_equal (workers_start (w), 0);
+    for (size_t nr = 1; nr <= nr_parts; nr++)
+      assert_int_equal (give_parts (w, nr), nr_threads ? 0 : nr);
+    workers_free (w);
+  }
+}
+
+/* ---- an array ------------------------------------------------------------ */
+
+static struct {
+  const struct coder_ops *inner;
+  unsigned nr, nr_away;         /* jobs */
+  unsigned nr_among;            /* of those not away: with several
+                                 * operations under way */
+} seen;
+
+static void
+see_job (struct coder *c, struct coder_job *job)
+{
+  const struct sim_coder *sc = (const struct sim_coder *) c;
+
+  seen.nr++;
+  seen.nr_away += job->away;
+  seen.nr_among += !job->away && sc->sa->a->nr_ops > 1;
+  seen.inner->submit (c, job);
+}
+
+/* From now on all jobs are seen. */
+static void
+watch (struct sim_array *sa, struct coder_ops *ops)
+{
+  seen.inner = sa->coder.coder.ops;
+  *ops = *seen.inner;
+  ops->submit = see_job;
+  sa->coder.coder.ops = ops;
+}
+
+static void
+forget_seen (void)
+{
+  seen.nr = seen.nr_away = seen.nr_among = 0;
+}
+
+/* The loop's thread decodes what it has read itself only where nothing else
+ * is under way; a client's codes what it writes.
+ */
+static void
+test_array (void **state)
+{
+  struct sim_array *sa = start_full (4, 2, CHUNK, 16);
+  struct coder_ops ops;
+
+  watch (sa, &ops);
+  open_again (sa, ~UINT64_C (3), false);
+  forget_seen ();
+  check_range (sa, 0, 4 * CHUNK);
+  assert_true (seen.nr > 0);
+  assert_int_equal (seen.nr_away, 0);
+  check_all (sa);
+  assert_true (seen.nr_away > 0);
+  assert_int_equal (seen.nr_among, 0);
+
+  open_again (sa, ~0, true);
+  put (sa, 0, sa->g.size, ARRAY_FUA);
+  /* Now that the dirty bits are set, writing begins at once. */
+  forget_seen ();
+  put (sa, 0, sa->g.size, ARRAY_FUA);
+  assert_true (seen.nr_among > 0);
+  end_whole (sa);
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_cpu),
+    cmocka_unit_test (test_workers),
+    cmocka_unit_test (test_array),
+  };
+
+  seed = ref_seed ();
+  return cmocka_run_group_tests (tests, NULL, free_data);
+}
