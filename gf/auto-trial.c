@@ -2,7 +2,8 @@
  *
  * Windows follow each other.  A trial is one window with another use,
  * between two with the best one so far: it has won only if it was better
- * than both, since what is asked for changes too, and it must win twice.
+ * than both, since what is asked for changes too, and unless it is much
+ * better it must win twice.
  * A use that could not do what is being done, by what is known of it, is
  * not tried; what lost is tried ever less often.
  *
@@ -15,23 +16,28 @@
 #include "gf/auto-trial.h"
 
 /* A window: that long, and until so many parts are done. */
-#define WINDOW 20e-3
+#define WINDOW 15e-3
 #define MIN_DONE 24
 /* Not enough is done to be worth a trial. */
 #define MAX_WINDOW 0.15
 /* The coder must be busy for such a part of it. */
 #define MIN_BUSY 0.3
+/* ... and such a part of what it does be given beside others. */
+#define MIN_BESIDE 0.1
 /* A trial that gets less than this part done is ended early. */
 #define HOPELESS 0.6
-#define EARLY 8e-3
+#define EARLY 5e-3
 
-/* By so much it must be better, so many times in a row. */
+/* By so much it must be better, so many times in a row; once is enough where
+ * there is no doubt.
+ */
 #define MARGIN 1.04
 #define MIN_WON 2
+#define NO_DOUBT 1.25
 /* What a side can do alone is known so well. */
 #define LIMIT 1.1
 
-#define FIRST_PAUSE 0.25
+#define FIRST_PAUSE 0.06
 #define MAX_PAUSE 4.0
 /* Another load: what was learnt of the last one does not count. */
 #define CHANGE 1.5
@@ -46,7 +52,7 @@ begin_window (struct auto_trial *t, double now)
 {
   t->began = now;
   t->work = t->alone[NEAR] = t->alone[FAR] = 0;
-  t->nr_done = 0;
+  t->nr_done = t->nr_beside = 0;
   t->busy = 0;
 }
 
@@ -97,6 +103,14 @@ choose (const struct auto_trial *t, double seconds, double now)
   return t->best;
 }
 
+/* Of jobs that come one at a time the balance learns all there is. */
+static bool
+is_worth_it (const struct auto_trial *t, double seconds)
+{
+  return t->busy >= MIN_BUSY * seconds &&
+    t->nr_beside >= MIN_BESIDE * t->nr_done;
+}
+
 static void
 try (struct auto_trial *t, enum auto_use use, double now)
 {
@@ -125,7 +139,8 @@ judge (struct auto_trial *t, double rate, double now)
     lost (t, use, now);
     return;
   }
-  if (++t->other[use].nr_won < MIN_WON) {
+  if (++t->other[use].nr_won < MIN_WON &&
+      tried < NO_DOUBT * MAX (rate, t->rate)) {
     t->other[use].next = now;
     return;
   }
@@ -159,7 +174,7 @@ end_window (struct auto_trial *t, double seconds, double now)
   else if (before && (rate > CHANGE * t->rate || t->rate > CHANGE * rate))
     forget (t, now);
   t->rate = rate;
-  next = t->busy >= MIN_BUSY * seconds ? choose (t, seconds, now) : t->best;
+  next = is_worth_it (t, seconds) ? choose (t, seconds, now) : t->best;
   if (next != t->best)
     try (t, next, now);
   else
@@ -237,10 +252,11 @@ auto_trial_use (struct auto_trial *t, double now)
 }
 
 unsigned
-auto_trial_begin (struct auto_trial *t, double now)
+auto_trial_begin (struct auto_trial *t, bool beside, double now)
 {
   count_busy (t, now);
   t->nr++;
+  t->nr_beside += beside;
   return t->age;
 }
 

@@ -32,7 +32,7 @@ struct auto_trial {
   double began;
   double work;
   double alone[2];              /* seconds of that, by each side alone */
-  unsigned nr_done;
+  unsigned nr_done, nr_beside;  /* parts; and given beside others */
   double busy;                  /* seconds with something under way */
 
   unsigned nr;                  /* parts under way */
@@ -58,8 +58,11 @@ struct auto_trial {
 extern void auto_trial_init (struct auto_trial *);
 /* A job has come: what should it use? */
 extern enum auto_use auto_trial_use (struct auto_trial *, double now);
-/* A part is given to a coder: its age, for when it is done. */
-extern unsigned auto_trial_begin (struct auto_trial *, double now);
+/* A part is given to a coder, beside others or not: its age, for when it is
+ * done.
+ */
+extern unsigned auto_trial_begin (struct auto_trial *, bool beside,
+                                  double now);
 /* A part is done: its work, and the seconds that it takes on each side with
  * nothing else under way but others like it, or 0 if that is not known.
  */

@@ -89,14 +89,6 @@ balance_factor (struct balance_side *s, const struct balance_job *job,
   return exp (s->all.log + e->log);
 }
 
-double
-balance_alone_learnt (struct balance *b, unsigned side,
-                      const struct balance_job *job, double now)
-{
-  return balance_alone (b, side, job) *
-    balance_factor (&b->side[side], job, false, now);
-}
-
 static void
 learn (struct balance_error *e, double error, double most, double now)
 {

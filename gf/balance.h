@@ -125,9 +125,6 @@ extern double balance_alone (const struct balance *, unsigned side,
 /* As it was measured, nothing of what was learnt. */
 extern double balance_measured_rate (const struct balance *, unsigned side,
                                      unsigned rows);
-/* The same, by what was learnt since. */
-extern double balance_alone_learnt (struct balance *, unsigned side,
-                                    const struct balance_job *, double now);
 /* Work a second of jobs of so many rows with many of them under way, the
  * other side idle.
  */

@@ -121,7 +121,7 @@ count_in (struct auto_coder *c, struct auto_part *p)
 
   describe (&p->job, 1, &what);
   balance_give (&c->balance, p->side, &what, at, &p->balance);
-  p->age = auto_trial_begin (&c->trial, at);
+  p->age = auto_trial_begin (&c->trial, !p->balance.idle, at);
 }
 
 /* Lock: it is done. */
@@ -133,14 +133,11 @@ count_out (struct auto_coder *c, struct auto_part *p, int error)
   double alone[2] = { 0 };
 
   describe (&p->job, 1, &what);
-  /* Of many jobs what was measured says more than what was learnt: others
-   * may have kept a side waiting.  What failed is done again, and counts
-   * then.
+  /* What was measured, not what was learnt since: others may have kept a
+   * side waiting.  What failed is done again, and counts then.
    */
   for (unsigned s = 0; s < 2 && !error && c->measured.nr_points > 0; s++)
-    alone[s] = p->balance.idle ?
-      balance_alone_learnt (&c->balance, s, &what, at) :
-      what.work / balance_measured_rate (&c->balance, s, what.rows);
+    alone[s] = what.work / balance_measured_rate (&c->balance, s, what.rows);
   balance_done (&c->balance, p->side, &p->balance, at, error != 0);
   auto_trial_done (&c->trial, p->age, error ? 0 : what.work, alone, at);
   if (p->is_slice)
@@ -320,7 +317,8 @@ submit_task (struct auto_coder *c, struct auto_task *t,
   }
   for (unsigned s = 0; s < 2; s++)
     if (part[s])
-      part[s]->age = auto_trial_begin (&c->trial, now (c));
+      part[s]->age = auto_trial_begin (&c->trial, !part[s]->balance.idle,
+                                       now (c));
   pthread_mutex_unlock (&c->lock);
   /* Near may not come back before it is done. */
   if (part[FAR])

@@ -28,7 +28,7 @@ noisy (struct server *s, double seconds)
 static void
 give (struct server *s, struct client *c)
 {
-  c->age = auto_trial_begin (&s->trial, s->now);
+  c->age = auto_trial_begin (&s->trial, true, s->now);
   c->waits = true;
   c->at = s->now + noisy (s, c->work * s->nr_clients /
                           s->rate[s->trial.use]);
