@@ -38,6 +38,7 @@
 /* Where nothing else was under way it is a better proof. */
 #define LEARN_IDLE 0.35
 #define MOST_ERROR_IDLE 1.1
+#define FIRST_IDLE 3
 /* Never beyond a factor of 60, and of 8 for those alike. */
 #define MAX_ALL 4.1
 #define MAX_ALIKE 2.1
@@ -130,10 +131,19 @@ learn_idle (struct balance_side *s, const struct balance_part *part,
 {
   struct balance_error *e = part->alike;
   double error = log (MAX (now - part->at, 1e-9) / part->expected);
+  double weight;
 
-  error = MIN (MAX (error, -MOST_ERROR_IDLE), MOST_ERROR_IDLE);
   e->nr_idle++;
-  learn (e, error * MAX (LEARN_IDLE, 1.0 / e->nr_idle), MAX_ALIKE, now);
+  /* What made one of the first slow (something that was done for the first
+   * time) will not last; nothing makes one fast but that it can be.
+   */
+  if (error < 0 && !part->cut && e->nr_idle <= FIRST_IDLE)
+    weight = 1;
+  else {
+    error = MIN (MAX (error, -MOST_ERROR_IDLE), MOST_ERROR_IDLE);
+    weight = MAX (LEARN_IDLE, 1.0 / e->nr_idle);
+  }
+  learn (e, error * weight, MAX_ALIKE, now);
   /* What it is to be cut says nothing of jobs that are not. */
   if (!part->cut)
     learn (&s->all, error * LEARN_ALL, MAX_ALL, now);

@@ -52,9 +52,10 @@
 #define TRY_RARELY 50
 /* What was measured at the start had its cells from memory; those of small
  * jobs are often in a cache.  So of jobs that should take less than so many
- * seconds one of the first is tried on the other side too, with nothing
- * else under way, if it should not take longer than so much more.
+ * seconds the first are tried on the other side too, with nothing else under
+ * way, if by what was measured that takes no longer than so much more.
  */
+#define FIRST_TRIES 2
 #define FIRST_SECONDS 100e-6
 #define FIRST_FACTOR 2.5
 
@@ -268,8 +269,8 @@ try_again (const struct question *q, unsigned way, double takes, double best)
   struct balance_side *s = &q->b->side[way == CUT ? FAR : way];
   const struct balance_error *e = balance_alike (s, q->job, way == CUT);
 
-  if (q->idle && way != CUT && e->nr_idle == 0 && best < FIRST_SECONDS &&
-      takes < FIRST_FACTOR * best)
+  if (q->idle && way != CUT && e->nr_idle < FIRST_TRIES &&
+      best < FIRST_SECONDS && takes * exp (-e->log) < FIRST_FACTOR * best)
     return true;
   return takes < (q->idle ? TRY_FACTOR_IDLE : TRY_FACTOR) * best &&
     q->now - e->given >= MAX (TRY_SECONDS, TRY_RARELY * takes);

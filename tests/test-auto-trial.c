@@ -193,8 +193,32 @@ test_rare (void **state)
   assert_true (s.given[USE_NEAR] + s.given[USE_FAR] == 0);
 }
 
+/* Nor of jobs that come one at a time. */
+static void
+test_one_at_a_time (void **state)
+{
+  const double alone[2] = { 1e-5, 1e-5 };
+  struct auto_trial t;
+  double now = 1000;
+
+  for (unsigned beside = 0; beside < 2; beside++) {
+    unsigned nr_tried = 0;
+
+    auto_trial_init (&t);
+    for (unsigned i = 0; i < 20000; i++) {
+      unsigned age;
+
+      nr_tried += auto_trial_use (&t, now) != USE_BOTH;
+      age = auto_trial_begin (&t, beside, now);
+      now += 1e-4;
+      auto_trial_done (&t, age, 1, alone, now);
+    }
+    assert_int_equal (nr_tried > 0, beside);
+  }
+}
+
 /* What is known not to be able to do it is not tried, however good it would
- * be.
+ * be: of near half as much is not enough, since a cache may help it.
  */
 static void
 test_cannot (void **state)
@@ -203,7 +227,7 @@ test_cannot (void **state)
     struct server s;
 
     server_init (&s, seed, 15e3, 15e3, 10e3);
-    s.alone_rate[i] = 8e3;
+    s.alone_rate[i] = uses[i] == USE_NEAR ? 4.5e3 : 8e3;
     s.alone_rate[1 - i] = 12e3;
     server_run (&s, 10);
     assert_true (s.given[uses[i]] == 0);
@@ -350,6 +374,7 @@ main (void)
     cmocka_unit_test (test_drift),
     cmocka_unit_test (test_light),
     cmocka_unit_test (test_rare),
+    cmocka_unit_test (test_one_at_a_time),
     cmocka_unit_test (test_cannot),
     cmocka_unit_test (test_idle),
     cmocka_unit_test (test_light_later),
