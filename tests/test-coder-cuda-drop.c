@@ -227,6 +227,7 @@ test_others_go_on (void **state)
     snprintf (fail, sizeof fail, "cuLaunchKernel:5:%u:719", dead);
     fake_cuda_set ("FAKE_CUDA_FAIL", fail);
     run_clients (c, 20, 20000);
+    expect_messages (1);
     assert_int_equal (nr_of ("not used any more"), 1);
     before = fake_cuda_count (dead ? "launches:0" : "launches:1");
     run_clients (c, 5, 20000);

@@ -110,7 +110,7 @@ verify "a failed device"
 stop_raid
 same_members "a failed device"
 [ "$(grep -c 'it is not used any more' "$raid_log")" = 1 ] ||
-  fail "not one message about the device that failed"
+  fail "not one message about the device that failed: $(cat "$raid_log")"
 
 # Of two one goes on.
 raid_flags=(-D gpuraid.cuda_fail_after=5 -D gpuraid.cuda_fail_device=1)
