@@ -1,7 +1,7 @@
 /* gpuraid: of two coders, which one will finish a job first?
  *
  * Pure: no clock, no locks, no allocation, so tests/test-balance.c can try
- * it in a time of its own.  gf/coder-auto.c carries out what is chosen
+ * it in a time of its own.  gf/coder-auto-jobs.c carries out what is chosen
  * here, gf/auto-measure.c measures what is known at first.
  *
  * Times are seconds, as double, from any beginning.
