@@ -232,19 +232,27 @@ fail_if_silent (struct gpu_device *dev, uint64_t t)
     device_fail_silent (dev, device_hang_s);
 }
 
-/* Until something of what is in flight is over, or more is launched. */
+/* Until something of what is in flight is over, or more is launched.
+ *
+ * Whoever was told of the last one may have launched on another device, by
+ * this thread, and left it current: then to ask an event gives the error of
+ * that one, and is a call in its context while it is ended.
+ */
 static void
 wait_for_one (struct gpu_device *dev, unsigned news, struct list *done)
 {
   const uint64_t start = now ();
   uint64_t waited = 0;
   uint64_t spin = any_small (dev) ? SPIN_SMALL : SPIN_LARGE;
+  CUresult r = device_set_current (dev);
 
-  for (;;) {
+  if (r != CUDA_SUCCESS)
+    device_fail (dev, "cuCtxSetCurrent", r);
+  while (!device_failed (dev)) {
     poll_events (dev, done);
     if (list_empty (done))
       fail_if_silent (dev, start + waited);
-    if (!list_empty (done) || device_failed (dev) ||
+    if (!list_empty (done) ||
         __atomic_load_n (&dev->nr_news, __ATOMIC_ACQUIRE) != news)
       return;
     waited = now () - start;
@@ -267,7 +275,6 @@ device_thread (void *arg)
   /* The default of 50 us would be half of a nap. */
   prctl (PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
   prctl (PR_SET_NAME, "gpuraid-cuda", 0ul, 0ul, 0ul);
-  (void) device_set_current (dev);
 
   for (;;) {
     news = __atomic_load_n (&dev->nr_news, __ATOMIC_ACQUIRE);

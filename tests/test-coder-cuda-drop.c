@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -239,6 +240,53 @@ test_others_go_on (void **state)
   }
 }
 
+static struct coder *coder;
+static void (*told) (struct coder_job *, int);
+
+/* In the thread of device 1: something more for it to wait for, and then
+ * an error of device 0.
+ */
+static void
+submit_more (struct coder_job *t, int error)
+{
+  fake_cuda_set ("FAKE_CUDA_SLOW", "300000");
+  cuda_job_submit (coder, job[2]);
+  fake_cuda_set ("FAKE_CUDA_FAIL", "cuLaunchKernel:1:0:719");
+  cuda_job_submit (coder, job[3]);
+  told (t, error);
+}
+
+/* Whoever is told of a job's end goes on with whatever comes next, on any
+ * device, in the thread of the one that did the job: which then asks its
+ * own context again, and not the last one.
+ */
+static void
+test_error_of_another (void **state)
+{
+  /* The device that has fewer bytes to do gets the next: 0, 1, 1, 0. */
+  static const size_t cell_len[] = { 16384, 64, 32768, 64 };
+  const struct cuda_options options = plain_options ();
+
+  fake_cuda_set ("FAKE_CUDA_DEVICES", "2");
+  coder = start_coder (&options);
+  for (unsigned i = 0; i < ARRAY_LEN (cell_len); i++)
+    job[i] = new_job (&rnd, a, 1, cell_len[i], false);
+  told = job[1]->job.done;
+  job[1]->job.done = submit_more;
+
+  fake_cuda_set ("FAKE_CUDA_SLOW", "60000000");
+  cuda_job_submit (coder, job[0]);
+  while (fake_cuda_count ("slow") == 0)
+    usleep (1000);
+  fake_cuda_set ("FAKE_CUDA_SLOW", NULL);
+  cuda_job_submit (coder, job[1]);
+  expect_untouched (ARRAY_LEN (cell_len));
+  expect_messages (1);
+  assert_int_equal (nr_of ("cuda:0 "), 1);
+  expect_all_on (coder, true);
+  coder_free (coder);
+}
+
 /* ---- a context that does not end ------------------------------------- */
 
 /* Its jobs wait, others do not; it is said once, and in the status. */
@@ -426,6 +474,7 @@ main (void)
     TEST (test_late_copies),
     TEST (test_any_time),
     TEST (test_others_go_on),
+    TEST (test_error_of_another),
     TEST_HANG (test_end_hangs),
     TEST_HANG (test_end_hangs_of_two),
     TEST_HANG (test_end_fails),
@@ -436,7 +485,24 @@ main (void)
     TEST_HANG (test_hang),
     TEST_HANG (test_launch_hangs),
   };
+  int failed = 0, status;
+  pid_t pid;
 
   seed = ref_seed ();
-  return cmocka_run_group_tests (tests, start_tests, stop_tests);
+  /* One that fails leaves threads, and memory that is pinned: each has a
+   * process of its own.
+   */
+  for (size_t i = 0; i < ARRAY_LEN (tests); i++) {
+    fflush (NULL);
+    pid = fork ();
+    if (pid == 0) {
+      cmocka_set_test_filter (tests[i].name);
+      return cmocka_run_group_tests (tests, start_tests, stop_tests);
+    }
+    if (pid == -1 || waitpid (pid, &status, 0) != pid || status != 0) {
+      fprintf (stderr, "%s failed\n", tests[i].name);
+      failed = 1;
+    }
+  }
+  return failed;
 }

@@ -71,6 +71,8 @@ fakeCount (const char *name)
     r = count_live ();
   if (strcmp (name, "copying") == 0) /* now */
     r = fake.nr_copying;
+  if (strcmp (name, "slow") == 0)
+    r = fake.nr_slow;
   if (strcmp (name, "hanging") == 0)
     r = fake.nr_hanging;
   if (sscanf (name, "launches:%d", &device) == 1 && device >= 0 &&

@@ -161,6 +161,7 @@ extern struct fake {
   struct memory *memory;
   struct counters counters;
   unsigned nr_copying;          /* copies that run now */
+  unsigned nr_slow;             /* of what runs, by slow_usec */
   unsigned nr_hanging;          /* calls that do not come back now */
   char why[SCHEDULER_WHY_LEN];  /* what the last bad kernel did */
 } fake;

@@ -45,9 +45,11 @@ take_time (struct CUctx_st *c, unsigned usec)
     until.tv_sec++;
   }
   pthread_mutex_lock (&fake.lock);
+  fake.nr_slow++;
   while (!c->ending &&
          pthread_cond_timedwait (&fake.changed, &fake.lock, &until) == 0)
     ;
+  fake.nr_slow--;
   ok = !c->ending;
   pthread_mutex_unlock (&fake.lock);
   return ok;
