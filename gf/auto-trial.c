@@ -3,9 +3,8 @@
  * Windows follow each other.  A trial is one window with another use,
  * between two with the best one so far: it has won only if it was better
  * than both, since what is asked for changes too, and unless it is much
- * better it must win twice.
- * A use that could not do what is being done, by what is known of it, is
- * not tried; what lost is tried ever less often.
+ * better it must win twice.  A use that could not do what is being done, by
+ * what is known of it, is not tried; what lost is tried ever less often.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
