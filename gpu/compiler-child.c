@@ -22,6 +22,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/write-all.h"
 #include "gpu/compiler-child.h"
 #include "gpu/compiler.h"
 
@@ -42,24 +43,6 @@ void
 compiler_use_child (const char *const *argv)
 {
   child_argv = argv;
-}
-
-static bool
-write_all (int fd, const void *buf, size_t len)
-{
-  const char *p = buf;
-
-  while (len > 0) {
-    ssize_t n = write (fd, p, len);
-
-    if (n == -1 && errno == EINTR)
-      continue;
-    if (n <= 0)
-      return false;
-    p += n;
-    len -= n;
-  }
-  return true;
 }
 
 /* Until the other side closes it. */
@@ -120,7 +103,7 @@ compiler_child_main (void)
       _exit (1);
   }
   if (compiler_run (p, r.arch, option, &code, &len) == -1 ||
-      !write_all (STDOUT_FILENO, code, len))
+      write_all (STDOUT_FILENO, code, len) == -1)
     _exit (1);
   _exit (0);
 }
@@ -178,12 +161,12 @@ send_request (int fd, const char *source, int arch, const char *const *options)
   for (; options && options[r.nr_options] && r.nr_options < MAX_OPTIONS;
        r.nr_options++)
     r.len += strlen (options[r.nr_options]) + 1;
-  if (!write_all (fd, &r, sizeof r))
+  if (write_all (fd, &r, sizeof r) == -1)
     return false;
   for (uint32_t i = 0; i < r.nr_options; i++)
-    if (!write_all (fd, options[i], strlen (options[i]) + 1))
+    if (write_all (fd, options[i], strlen (options[i]) + 1) == -1)
       return false;
-  return write_all (fd, source, strlen (source) + 1);
+  return write_all (fd, source, strlen (source) + 1) == 0;
 }
 
 /* false: *err says why there was no child, or else *status, of waitpid, what

@@ -25,6 +25,7 @@
 #include "common/cleanup.h"
 #include "common/crc32c.h"
 #include "common/log.h"
+#include "common/write-all.h"
 #include "gpu/kernel-store.h"
 
 #define MAGIC "gpuraidK"
@@ -162,24 +163,6 @@ read_all (int fd, void *buf, size_t len)
     if (n == -1 && errno == EINTR)
       continue;
     if (n <= 0)
-      return -1;
-    p += n;
-    len -= n;
-  }
-  return 0;
-}
-
-static int
-write_all (int fd, const void *buf, size_t len)
-{
-  const char *p = buf;
-
-  while (len > 0) {
-    ssize_t n = write (fd, p, len);
-
-    if (n == -1 && errno == EINTR)
-      continue;
-    if (n == -1)
       return -1;
     p += n;
     len -= n;
