@@ -46,7 +46,7 @@ struct auto_task {
 
   /* For who cuts it as it goes: those not given to either side. */
   size_t first, end;
-  double work_unit;
+  double work_unit;             /* of each: see struct balance_job */
   struct list link;
 };
 
