@@ -20,6 +20,7 @@
 #include "bench/engines.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
+#include "common/list.h"
 #include "gpu/coder-cuda.h"
 #include "gpu/kernels.h"
 
@@ -30,7 +31,7 @@
 struct bench_job {
   struct coder_job job;         /* first */
   struct coder_engine *e;
-  struct bench_job *next;       /* done, to be submitted again */
+  struct list link;             /* done, to be submitted again */
 };
 
 struct coder_engine {
@@ -50,8 +51,8 @@ struct coder_engine {
   pthread_cond_t cond;
 
   /* With lock held. */
-  struct bench_job *done;
-  unsigned nr_done;
+  struct list done;             /* oldest first: else the same few jobs would
+                                 * go round, and their cells be in a cache */
   int error;                    /* of the first job that failed */
   double last_done;             /* when, in seconds */
 };
@@ -64,9 +65,7 @@ job_done (struct coder_job *job, int error)
   double at = now ();
   ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&e->lock);
 
-  j->next = e->done;
-  e->done = j;
-  e->nr_done++;
+  list_append (&e->done, &j->link);
   if (error && !e->error)
     e->error = error;
   e->last_done = MAX (e->last_done, at);
@@ -232,22 +231,21 @@ coder_engine_open (const struct engine_ops *ops, struct coder *coder,
   return NULL;
 }
 
-/* One job that is done, or NULL where there is none and not wait. */
+/* The next job that is done. */
 static struct bench_job *
-take_done (struct coder_engine *e, bool wait)
+take_done (struct coder_engine *e)
 {
   struct bench_job *j;
   ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&e->lock);
 
-  while (e->done == NULL && wait)
+  while (list_empty (&e->done))
     pthread_cond_wait (&e->cond, &e->lock);
-  j = e->done;
-  if (j)
-    e->done = j->next;
+  j = list_item (e->done.next, struct bench_job, link);
+  list_remove (&j->link);
   return j;
 }
 
-/* Each job nr times. */
+/* All jobs nr times, but for a few at the end. */
 int
 coder_engine_run (struct engine *engine, unsigned nr, double *seconds,
                   char *why)
@@ -256,7 +254,7 @@ coder_engine_run (struct engine *engine, unsigned nr, double *seconds,
   uint64_t total = (uint64_t) nr * e->nr_jobs, submitted = 0, ended = 0;
   double start;
 
-  e->done = NULL;
+  list_init (&e->done);
   e->error = 0;
   e->last_done = 0;
   settle (e);
@@ -264,7 +262,7 @@ coder_engine_run (struct engine *engine, unsigned nr, double *seconds,
   for (; submitted < e->nr_jobs; submitted++)
     coder_submit (e->coder, &e->jobs[submitted].job);
   while (ended < total) {
-    struct bench_job *j = take_done (e, true);
+    struct bench_job *j = take_done (e);
 
     ended++;
     if (submitted < total) {
