@@ -49,6 +49,12 @@ extern void workers_run (struct workers *, struct work *);
  */
 extern void workers_give (struct workers *, struct work *);
 
+/* So many of the threads begin no work: they are left to others.  A wish,
+ * from any thread: those that are at work end it first, and one always
+ * stays.
+ */
+extern void workers_leave (struct workers *, unsigned nr_threads);
+
 /* Stops the threads.  No work may be under way. */
 extern void workers_free (struct workers *);
 

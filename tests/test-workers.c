@@ -1,0 +1,166 @@
+/* gpuraid: workers: how many of them are at work at once.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "common/bits.h"
+#include "gf/workers.h"
+
+enum { nr_threads = 5, nr_parts = 60 };
+
+/* Parts that wait a moment for so many of them to be under way at once. */
+struct crowd {
+  struct work work;             /* first */
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+
+  /* lock */
+  unsigned wanted;
+  unsigned nr, most;            /* now, and of all times */
+  unsigned nr_run;
+  bool done;
+};
+
+static void
+wait_for_change (struct crowd *c, long ms)
+{
+  struct timespec until;
+
+  clock_gettime (CLOCK_REALTIME, &until);
+  until.tv_nsec += ms * 1000000;
+  until.tv_sec += until.tv_nsec / 1000000000;
+  until.tv_nsec %= 1000000000;
+  pthread_cond_timedwait (&c->changed, &c->lock, &until);
+}
+
+static void
+run_part (struct work *work, size_t part)
+{
+  struct crowd *c = (struct crowd *) work;
+
+  pthread_mutex_lock (&c->lock);
+  c->nr++;
+  c->nr_run++;
+  c->most = MAX (c->most, c->nr);
+  pthread_cond_broadcast (&c->changed);
+  if (c->most < c->wanted)
+    wait_for_change (c, 500);
+  else if (part % 10 == 0)
+    wait_for_change (c, 2);     /* for others to come */
+  c->nr--;
+  pthread_mutex_unlock (&c->lock);
+}
+
+static void
+crowd_done (struct work *work)
+{
+  struct crowd *c = (struct crowd *) work;
+
+  pthread_mutex_lock (&c->lock);
+  c->done = true;
+  pthread_cond_broadcast (&c->changed);
+  pthread_mutex_unlock (&c->lock);
+}
+
+static void
+crowd_init (struct crowd *c, unsigned wanted)
+{
+  *c = (struct crowd) {
+    .work = { .nr_parts = nr_parts, .run = run_part, .done = crowd_done },
+    .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER,
+    .wanted = wanted,
+  };
+}
+
+static void
+crowd_end (struct crowd *c)
+{
+  pthread_mutex_lock (&c->lock);
+  while (!c->done)
+    pthread_cond_wait (&c->changed, &c->lock);
+  pthread_mutex_unlock (&c->lock);
+  assert_int_equal (c->nr_run, nr_parts);
+  pthread_cond_destroy (&c->changed);
+  pthread_mutex_destroy (&c->lock);
+}
+
+/* The most at once, of workers of which so many rest; the giver is one more
+ * where it takes part.
+ */
+static void
+check_most (struct workers *w, unsigned leave, bool give, unsigned most)
+{
+  struct crowd c;
+
+  workers_leave (w, leave);
+  crowd_init (&c, most);
+  (give ? workers_give : workers_run) (w, &c.work);
+  crowd_end (&c);
+  assert_int_equal (c.most, most);
+}
+
+static struct workers *
+start (void)
+{
+  struct workers *w = workers_new (nr_threads);
+
+  assert_non_null (w);
+  assert_int_equal (workers_start (w), 0);
+  return w;
+}
+
+static void
+test_leave (void **state)
+{
+  struct workers *w = start ();
+
+  for (unsigned leave = 0; leave < nr_threads; leave++) {
+    check_most (w, leave, true, nr_threads - leave);
+    check_most (w, leave, false, nr_threads - leave + 1);
+  }
+  /* One stays. */
+  check_most (w, nr_threads, true, 1);
+  check_most (w, 1000, true, 1);
+  check_most (w, 0, true, nr_threads);
+  workers_free (w);
+}
+
+/* Those that rest come when they may. */
+static void
+test_come_back (void **state)
+{
+  struct workers *w = start ();
+  struct crowd c[2];
+
+  workers_leave (w, nr_threads - 1);
+  for (unsigned i = 0; i < 2; i++) {
+    crowd_init (&c[i], nr_threads);
+    workers_give (w, &c[i].work);
+  }
+  workers_leave (w, 0);
+  for (unsigned i = 0; i < 2; i++)
+    crowd_end (&c[i]);
+  assert_int_equal (MAX (c[0].most, c[1].most), nr_threads);
+  workers_free (w);
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_leave),
+    cmocka_unit_test (test_come_back),
+  };
+
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
