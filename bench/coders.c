@@ -102,10 +102,11 @@ open_auto (const struct bench_case *bc, char *why)
 
   if (bench_gpu_count (why) == 0)
     return NULL;
-  near = coder_isal_new (coder_auto_near_workers (bc->threads));
+  near = coder_isal_new (bc->threads - 1);
   cuda = new_cuda (bc);
   if (near && cuda)
-    both = coder_auto_new (near, cuda, bc->matrix, bc->cell_len);
+    both = coder_auto_new (near, coder_auto_near_leaves (bc->threads), cuda,
+                           bc->matrix, bc->cell_len);
   else {
     coder_free (near);
     coder_free (cuda);

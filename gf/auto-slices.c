@@ -76,8 +76,8 @@ give (struct auto_slices *s, struct auto_task *t, unsigned side,
   s->nr_given[side]++;
 }
 
-/* Is side to do any at all?  Not where one alone does as much, or where it
- * has become of no use.  One of the two always is.
+/* Is side to do any at all?  Not where it has become of no use.  One of the
+ * two always is.  Whether one alone would get as much done, use says.
  */
 static bool
 takes_part (const struct balance *b, enum auto_use use, unsigned side,
@@ -86,10 +86,7 @@ takes_part (const struct balance *b, enum auto_use use, unsigned side,
   const double mine = balance_rate (b, side, rows);
   const double other = balance_rate (b, 1 - side, rows);
 
-  if (use != USE_BOTH)
-    return use == side;
-  return mine > other || (mine == other && side == FAR) ||
-    (balance_pays (b, rows) && mine > LEAST * other);
+  return use == side || (use == USE_BOTH && mine >= LEAST * other);
 }
 
 /* Will the other side have done all that is left before side has done so

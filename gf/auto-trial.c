@@ -1,10 +1,12 @@
 /* gpuraid: should both coders be used, or one alone?
  *
- * Windows follow each other.  A trial is one window with another use,
- * between two with the best one so far: it has won only if it was better
- * than both, since what is asked for changes too, and unless it is much
- * better it must win twice.  A use that could not do what is being done, by
- * what is known of it, is not tried; what lost is tried ever less often.
+ * Windows follow each other.  A trial is one window with another use, between
+ * two with the best one so far, and before it one that does not count: what
+ * others did so far is in no cache of those that do it now, which at 10+4 made
+ * a quarter.  It has won only if it was better than both, since what is asked
+ * for changes too, and unless it is much better it must win twice.  A use that
+ * could not do what is being done, by what is known of it, is not tried; what
+ * lost is tried ever less often.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -35,9 +37,9 @@
 #define NO_DOUBT 1.25
 /* What a side can do alone is known so well: a device is bound by its link;
  * the processors were measured with cells from memory, and may find them in
- * a cache.
+ * a cache, or the other way round.
  */
-static const double limit[2] = { [NEAR] = 2, [FAR] = 1.1 };
+static const double limit[2] = { [NEAR] = 5, [FAR] = 1.1 };
 
 #define FIRST_PAUSE 0.1
 #define MAX_PAUSE 4.0
@@ -95,16 +97,6 @@ can_do (const struct auto_trial *t, enum auto_use use, double seconds)
   return use == USE_BOTH || t->alone[use] < limit[use] * seconds;
 }
 
-/* What to try now; best: nothing. */
-static enum auto_use
-choose (const struct auto_trial *t, double seconds, double now)
-{
-  for (unsigned u = 0; u < NR_USES; u++)
-    if (u != t->best && t->other[u].next <= now && can_do (t, u, seconds))
-      return u;
-  return t->best;
-}
-
 /* Of jobs that come one at a time the balance learns all there is. */
 static bool
 is_worth_it (const struct auto_trial *t, double seconds)
@@ -113,10 +105,24 @@ is_worth_it (const struct auto_trial *t, double seconds)
     t->nr_beside >= MIN_BESIDE * t->nr_done;
 }
 
+/* What to try now; best: nothing. */
+static enum auto_use
+choose (const struct auto_trial *t, double seconds, double now)
+{
+  const bool worth = is_worth_it (t, seconds);
+
+  for (unsigned u = 0; u < NR_USES; u++)
+    if (u != t->best && t->other[u].next <= now && can_do (t, u, seconds) &&
+        (worth || t->other[u].nr_won > 0))
+      return u;
+  return t->best;
+}
+
 static void
 try (struct auto_trial *t, enum auto_use use, double now)
 {
   t->trying = true;
+  t->warm = false;
   t->candidate = use;
   change_use (t, use, now);
 }
@@ -162,6 +168,11 @@ end_window (struct auto_trial *t, double seconds, double now)
   const bool before = t->rate > 0;
   enum auto_use next;
 
+  if (t->trying && !t->warm) {
+    t->warm = true;
+    begin_window (t, now);
+    return;
+  }
   if (t->trying) {
     t->trying = false;
     t->tried = rate;
@@ -176,7 +187,7 @@ end_window (struct auto_trial *t, double seconds, double now)
   else if (before && (rate > CHANGE * t->rate || t->rate > CHANGE * rate))
     forget (t, now);
   t->rate = rate;
-  next = is_worth_it (t, seconds) ? choose (t, seconds, now) : t->best;
+  next = choose (t, seconds, now);
   if (next != t->best)
     try (t, next, now);
   else

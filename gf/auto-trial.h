@@ -25,6 +25,7 @@ struct auto_trial {
   enum auto_use use;            /* in force */
   enum auto_use best;           /* of those tried; use, but for a trial */
   bool trying;
+  bool warm;                    /* the trial's first window is over */
 
   /* The window: what is done since it began, of parts that were given after
    * use changed.

@@ -140,8 +140,9 @@ balance_rate (const struct balance *b, unsigned side, unsigned rows)
   return exp (-b->side[side].all.log) * balance_measured_rate (b, side, rows);
 }
 
-bool
-balance_pays (const struct balance *b, unsigned rows)
+/* Is it worth while to keep both sides busy? */
+static bool
+pays (const struct balance *b, unsigned rows)
 {
   double near = balance_rate (b, NEAR, rows), far = balance_rate (b, FAR, rows);
 
@@ -280,10 +281,9 @@ try_again (const struct question *q, unsigned way, double takes, double best)
 static unsigned
 choose (const struct question *q, const double *takes)
 {
-  bool pays = q->idle || balance_pays (q->b, q->job->rows);
   unsigned best = takes[FAR] < takes[NEAR];
 
-  if (!pays)
+  if (!q->idle && !pays (q->b, q->job->rows))
     best = one_of_two (q);
   else if (takes[CUT] < CUT_PAYS * takes[best])
     best = CUT;

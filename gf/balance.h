@@ -130,7 +130,5 @@ extern double balance_measured_rate (const struct balance *, unsigned side,
  */
 extern double balance_rate (const struct balance *, unsigned side,
                             unsigned rows);
-/* Is it worth while to keep both sides busy? */
-extern bool balance_pays (const struct balance *, unsigned rows);
 
 #endif

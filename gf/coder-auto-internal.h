@@ -22,6 +22,7 @@ struct auto_coder {
   struct coder *side[2];
   struct matrix *matrix;        /* ours, until start; or NULL */
   size_t cell_len;
+  unsigned near_leaves;         /* while far may work */
   struct coder_auto_clock clock;
 
   /* Written by start. */
@@ -34,6 +35,7 @@ struct auto_coder {
   struct balance balance;
   struct auto_trial trial;
   struct auto_slices slices;
+  enum auto_use use;            /* that near's threads know of */
 };
 
 /* As in struct coder_ops. */

@@ -61,6 +61,17 @@ submit_part (struct auto_coder *c, struct auto_part *p)
   coder_submit (c->side[p->side], &p->job);
 }
 
+/* Lock: near alone needs to leave no processor. */
+static void
+follow_use (struct auto_coder *c)
+{
+  const enum auto_use use = c->trial.use;
+
+  if ((use == USE_NEAR) != (c->use == USE_NEAR))
+    coder_leave (c->side[NEAR], use == USE_NEAR ? 0 : c->near_leaves);
+  c->use = use;
+}
+
 /* NULL: no memory. */
 static struct auto_part *
 part_new (struct auto_task *t, unsigned side, size_t first, size_t nr)
@@ -102,6 +113,7 @@ count_out (struct auto_coder *c, struct auto_part *p, int error)
     alone[s] = what.work / balance_measured_rate (&c->balance, s, what.rows);
   balance_done (&c->balance, p->side, &p->balance, at, error != 0);
   auto_trial_done (&c->trial, p->age, error ? 0 : what.work, alone, at);
+  follow_use (c);
   if (p->is_slice)
     auto_slices_done (&c->slices, p->side);
 }
@@ -208,7 +220,8 @@ choose (struct auto_coder *c, struct auto_task *t,
   const double at = now (c);
   const enum auto_use use = auto_trial_use (&c->trial, at);
 
-  if (auto_slices_wants (&c->balance, what)) {
+  follow_use (c);
+  if (use == USE_BOTH && auto_slices_wants (&c->balance, what)) {
     auto_slices_add (&c->slices, t, what);
     return false;
   }

@@ -57,6 +57,7 @@ auto_start (struct coder *coder, void *arena, size_t arena_len)
                 c->side[FAR]->ops->name, c->side[NEAR]->ops->name);
     return 0;
   }
+  coder_leave (c->side[NEAR], c->near_leaves);
   if (c->matrix && arena)
     measure (c, arena, arena_len);
   c->far_works = true;
@@ -115,7 +116,7 @@ static const struct coder_ops auto_ops = {
 };
 
 struct coder *
-coder_auto_new (struct coder *near, struct coder *far,
+coder_auto_new (struct coder *near, unsigned near_leaves, struct coder *far,
                 const struct matrix *matrix, size_t cell_len)
 {
   struct auto_coder *c = calloc (1, sizeof *c);
@@ -138,6 +139,8 @@ coder_auto_new (struct coder *near, struct coder *far,
   c->side[NEAR] = near;
   c->side[FAR] = far;
   c->cell_len = cell_len;
+  c->near_leaves = near_leaves;
+  c->use = USE_BOTH;
   c->clock.now = clock_now;
   pthread_mutex_init (&c->lock, NULL);
   balance_init (&c->balance);

@@ -18,7 +18,8 @@
 #include "gf/coder.h"
 
 /* near costs the caller's processors; far does not, but takes longer to
- * begin.  Both become the new coder's own, at once: they are freed where
+ * begin.  near_leaves: so many of near's threads rest while far may work.
+ * Both become the new coder's own, at once: they are freed where
  * this fails.  matrix, borrowed until this returns, is what start measures
  * them with, at several batch sizes, in cells of the arena (their content is
  * lost); NULL: what they do is learnt from the jobs alone.  NULL: reported.
@@ -26,18 +27,19 @@
  * start takes 0.3 s at most for that.  It fails where near's does; where
  * far's does, near has all jobs.  A job that far fails is done by near.
  */
-extern struct coder *coder_auto_new (struct coder *near, struct coder *far,
+extern struct coder *coder_auto_new (struct coder *near, unsigned near_leaves,
+                                     struct coder *far,
                                      const struct matrix *matrix,
                                      size_t cell_len);
 
-/* How many workers near should have on so many processors.  Two are left to
- * the threads that keep far busy: with every processor of a host taken, its
- * device fell to half at times, at 32+16.
+/* The near_leaves of a near with a thread less than there are processors.
+ * So two are left to the threads that keep far busy: with every processor of
+ * a host taken, its device fell to half at times, at 32+16.
  */
 static inline unsigned
-coder_auto_near_workers (unsigned nr_cpus)
+coder_auto_near_leaves (unsigned nr_cpus)
 {
-  return nr_cpus >= 4 ? nr_cpus - 2 : nr_cpus - 1;
+  return nr_cpus >= 4;
 }
 
 #define CODER_AUTO_MAX_POINTS 12

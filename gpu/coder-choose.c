@@ -67,13 +67,13 @@ new_cuda (const struct coder_choice *choice, bool or_fallback)
 static struct coder *
 new_auto (const struct coder_choice *choice)
 {
-  struct coder *near = coder_isal_new (choice->nr_threads >= 0
-    ? choice->nr_threads
-    : (int) coder_auto_near_workers (coder_nr_cpus ()));
+  struct coder *near = coder_isal_new (choice->nr_threads);
+  const unsigned near_leaves = choice->nr_threads >= 0 ? 0
+    : coder_auto_near_leaves (coder_nr_cpus ());
   struct coder *far = near ? new_cuda (choice, false) : NULL;
 
   if (far)      /* takes both, also where it fails */
-    return coder_auto_new (near, far, choice->encode, choice->cell_len);
+    return coder_auto_new (near, near_leaves, far, choice->encode, choice->cell_len);
   coder_free (near);
   return NULL;
 }

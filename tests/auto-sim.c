@@ -55,8 +55,9 @@ struct coder *
 auto_sim_new (struct coder_sim *sim, const struct matrix *a)
 {
   struct coder_auto_clock clock;
-  struct coder *c = coder_auto_new (&sim->side[0].coder, &sim->side[1].coder,
-                                    a, auto_sim_cell_len);
+  struct coder *c = coder_auto_new (&sim->side[0].coder, sim->near_leaves,
+                                    &sim->side[1].coder, a,
+                                    auto_sim_cell_len);
 
   assert_non_null (c);
   coder_sim_clock (sim, &clock);

@@ -67,9 +67,15 @@ sim_shares (struct coder *coder, struct coder_share *share)
   return 1;
 }
 
+static void
+sim_leave (struct coder *coder, unsigned nr_threads)
+{
+  ((struct sim_side *) coder)->left = nr_threads;
+}
+
 static const struct coder_ops sim_ops[2] = {
   { .name = "near", .start = sim_start, .submit = sim_submit,
-    .free = sim_free, .shares = sim_shares },
+    .free = sim_free, .shares = sim_shares, .leave = sim_leave },
   { .name = "far", .start = sim_start, .submit = sim_submit,
     .free = sim_free, .shares = sim_shares },
 };

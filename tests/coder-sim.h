@@ -31,6 +31,7 @@ struct sim_side {
   bool serial;                  /* one after the other */
   double threads;               /* processors that it takes at its rate */
   bool fails;                   /* all jobs fail */
+  unsigned left;                /* threads, as it was last told */
   struct list jobs;             /* oldest first */
   unsigned nr_jobs;
   double bytes;                 /* of the jobs that are done */
@@ -51,6 +52,7 @@ struct coder_sim {
   double ceiling;               /* of both */
   double processors;            /* of the host; 0: no end of them */
   struct list works;
+  unsigned near_leaves;         /* see gf/coder-auto.h */
   uint32_t random;
   double ended[2];              /* when the last job of each side was */
   struct sim_side side[2];

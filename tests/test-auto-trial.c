@@ -59,6 +59,25 @@ test_a_little_more (void **state)
   assert_true (server_run (&s, 10) > 0.97 * 11e3);
 }
 
+/* What is slower at first, as any other is then, is found for what it is. */
+static void
+test_cold (void **state)
+{
+  static const double cold[] = { 0.9, 0.8, 0.7 };
+
+  for (unsigned i = 0; i < ARRAY_LEN (cold) * 2; i++) {
+    const enum auto_use good = uses[i % 2];
+    struct server s;
+
+    server_init (&s, seed, 9e3, 9e3, 10e3);
+    s.rate[good] = 13e3;
+    s.cold = cold[i / 2];
+    s.warm_up = 12e-3;
+    assert_true (server_seconds_until (&s, good) < 0.5);
+    assert_true (server_run (&s, 10) > 0.97 * 13e3);
+  }
+}
+
 /* What gets less done costs little to look at, and ever less. */
 static void
 test_cost (void **state)
@@ -218,7 +237,7 @@ test_one_at_a_time (void **state)
 }
 
 /* What is known not to be able to do it is not tried, however good it would
- * be: of near half as much is not enough, since a cache may help it.
+ * be: of near half as much is not enough to know, since a cache may help it.
  */
 static void
 test_cannot (void **state)
@@ -227,7 +246,7 @@ test_cannot (void **state)
     struct server s;
 
     server_init (&s, seed, 15e3, 15e3, 10e3);
-    s.alone_rate[i] = uses[i] == USE_NEAR ? 4.5e3 : 8e3;
+    s.alone_rate[i] = uses[i] == USE_NEAR ? 1.8e3 : 8e3;
     s.alone_rate[1 - i] = 12e3;
     server_run (&s, 10);
     assert_true (s.given[uses[i]] == 0);
@@ -367,6 +386,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_found),
     cmocka_unit_test (test_a_little_more),
+    cmocka_unit_test (test_cold),
     cmocka_unit_test (test_cost),
     cmocka_unit_test (test_changes),
     cmocka_unit_test (test_noise),

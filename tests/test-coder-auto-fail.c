@@ -41,7 +41,7 @@ test_far_does_not_start (void **state)
   struct answer a;
 
   d->starts = false;
-  c = coder_auto_new (coder_isal_new (0), &d->coder, NULL, 0);
+  c = coder_auto_new (coder_isal_new (0), 0, &d->coder, NULL, 0);
   assert_non_null (c);
   answer_make (&a, &rnd, &shapes[0], reference);
 
@@ -76,7 +76,7 @@ test_both_fail (void **state)
   struct device *near = device_new (coder_isal_new (0));
   struct device *far = device_new (coder_gf_complete_new (0));
   struct coder *reference = coder_gf_complete_new (0);
-  struct coder *c = coder_auto_new (&near->coder, &far->coder, NULL, 0);
+  struct coder *c = coder_auto_new (&near->coder, 0, &far->coder, NULL, 0);
 
   near->fail_each = far->fail_each = 1;
   assert_non_null (c);

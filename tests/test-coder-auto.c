@@ -39,7 +39,7 @@ start_auto (struct device **device, unsigned fail_each)
   (*device)->fail_each = fail_each;
   matrix_rs_parity (k, m, coef);
   a = matrix_new (m, k, coef);
-  c = coder_auto_new (coder_isal_new (2), &(*device)->coder, a, cell_len);
+  c = coder_auto_new (coder_isal_new (2), 0, &(*device)->coder, a, cell_len);
   assert_non_null (c);
   matrix_free (a);
   assert_int_equal (coder_start (c, arena, arena_len), 0);
@@ -126,7 +126,7 @@ static struct coder *
 start_unmeasured (unsigned fail_each, int nr_workers)
 {
   struct device *d = device_new (coder_gf_complete_new (0));
-  struct coder *c = coder_auto_new (coder_isal_new (nr_workers), &d->coder,
+  struct coder *c = coder_auto_new (coder_isal_new (nr_workers), 0, &d->coder,
                                     NULL, 0);
 
   d->fail_each = fail_each;
@@ -280,7 +280,7 @@ test_same_name (void **state)
   struct coder_share share[CODER_MAX_SHARES];
   struct device *d = device_new (coder_isal_new (0));
   struct coder *near = coder_isal_new (0);
-  struct coder *c = coder_auto_new (near, &d->coder, NULL, 0);
+  struct coder *c = coder_auto_new (near, 0, &d->coder, NULL, 0);
   const struct shape shape = { 2, 3, 1, 4096, false, 0, 0 };
   struct answer a;
 
@@ -387,7 +387,7 @@ test_far_is_not_kept (void **state)
   chain.far = device_new (coder_isal_new (0));
   chain.left = 300;
   chain.running = 1;
-  chain.coder = coder_auto_new (&chain.near, &chain.far->coder, NULL, 0);
+  chain.coder = coder_auto_new (&chain.near, 0, &chain.far->coder, NULL, 0);
   assert_non_null (chain.coder);
   assert_int_equal (coder_start (chain.coder, NULL, 0), 0);
   /* All write the same to the same cells, one after the other. */

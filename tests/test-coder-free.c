@@ -70,7 +70,7 @@ new_cuda (void)
 static struct coder *
 new_auto (void)
 {
-  return coder_auto_new (new_isal (), new_cuda (), NULL, 65536);
+  return coder_auto_new (new_isal (), 0, new_cuda (), NULL, 65536);
 }
 
 static void

@@ -14,7 +14,7 @@ server_init (struct server *s, uint64_t seed, double near, double far,
 {
   *s = (struct server) {
     .rate = { [USE_NEAR] = near, [USE_FAR] = far, [USE_BOTH] = both },
-    .nr_clients = 16, .noise = 0.1, .rnd = { seed }, .now = 1000,
+    .nr_clients = 16, .noise = 0.1, .cold = 1, .rnd = { seed }, .now = 1000,
   };
   auto_trial_init (&s->trial);
 }
@@ -25,13 +25,22 @@ noisy (struct server *s, double seconds)
   return seconds * (1 + s->noise * (ref_below (&s->rnd, 2001) / 1000. - 1));
 }
 
+static double
+rate (struct server *s)
+{
+  if (s->age != s->trial.age)
+    s->changed = s->now;
+  s->age = s->trial.age;
+  return s->rate[s->trial.use] *
+    (s->now - s->changed < s->warm_up ? s->cold : 1);
+}
+
 static void
 give (struct server *s, struct client *c)
 {
   c->age = auto_trial_begin (&s->trial, true, s->now);
   c->waits = true;
-  c->at = s->now + noisy (s, c->work * s->nr_clients /
-                          s->rate[s->trial.use]);
+  c->at = s->now + noisy (s, c->work * s->nr_clients / rate (s));
 }
 
 static void

@@ -34,11 +34,15 @@ struct server {
                                  * more; 0: none does */
   double large;                 /* one in two jobs is so many times as large
                                  * as the others; 0: none is */
+  double cold;                  /* that part of a rate, until so many seconds */
+  double warm_up;               /* after the use has changed */
   double alone_rate[2];         /* what is known of each side; 0: nothing */
 
   struct auto_trial trial;
   struct ref_random rnd;
   double now;
+  unsigned age;                 /* of trial, when a job was last asked for */
+  double changed;               /* when that changed */
   struct client client[SERVER_MAX_CLIENTS];
   double done;
   double given[NR_USES];        /* jobs by use */
