@@ -50,13 +50,13 @@
  */
 #define TRY_FACTOR_IDLE 1.8
 #define TRY_RARELY 50
-/* What was measured at the start had its cells from memory; those of small
- * jobs are often in a cache.  So of jobs that should take less than so many
- * seconds the first are tried on the other side too, with nothing else under
+/* What was measured at the start had its cells from memory; those of one job
+ * are often in a cache, which helps near.  So of jobs that should take less
+ * than so many seconds the first are tried there, with nothing else under
  * way, if by what was measured that takes no longer than so much more.
  */
 #define FIRST_TRIES 2
-#define FIRST_SECONDS 100e-6
+#define FIRST_SECONDS 1e-3
 #define FIRST_FACTOR 2.5
 
 /* What can be done with a job, besides NEAR and FAR. */
@@ -270,7 +270,7 @@ try_again (const struct question *q, unsigned way, double takes, double best)
   struct balance_side *s = &q->b->side[way == CUT ? FAR : way];
   const struct balance_error *e = balance_alike (s, q->job, way == CUT);
 
-  if (q->idle && way != CUT && e->nr_idle < FIRST_TRIES &&
+  if (q->idle && way == NEAR && e->nr_idle < FIRST_TRIES &&
       best < FIRST_SECONDS && takes * exp (-e->log) < FIRST_FACTOR * best)
     return true;
   return takes < (q->idle ? TRY_FACTOR_IDLE : TRY_FACTOR) * best &&
