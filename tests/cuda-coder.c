@@ -75,7 +75,7 @@ reset (void **state)
   static const char *const names[] = {
     "FAKE_CUDA_DEVICES", "FAKE_CUDA_SLOW", "FAKE_CUDA_SLOW_COPIES",
     "FAKE_CUDA_LATE", "FAKE_CUDA_HANG", "FAKE_CUDA_FAIL",
-    "FAKE_CUDA_LOST_AFTER", "FAKE_NVRTC_FAIL",
+    "FAKE_CUDA_LOST_AFTER", "FAKE_CUDA_ONE_FOR_ALL", "FAKE_NVRTC_FAIL",
   };
 
   for (size_t i = 0; i < ARRAY_LEN (names); i++)

@@ -240,6 +240,46 @@ test_others_go_on (void **state)
   }
 }
 
+/* ... unless its error is one of all contexts of the process.  Then those go
+ * too, each with its message, and the processors do all.
+ */
+static void
+all_go (const char *lost_after)
+{
+  const struct cuda_options options = plain_options ();
+  struct coder_share share[CODER_MAX_SHARES];
+  struct coder *c;
+
+  fake_cuda_set ("FAKE_CUDA_ONE_FOR_ALL", "1");
+  fake_cuda_set ("FAKE_CUDA_DEVICES", "2");
+  fake_cuda_set ("FAKE_CUDA_SLOW", "1000");
+  c = start_coder (&options);
+  run_clients (c, 5, 20000);
+  fake_cuda_set ("FAKE_CUDA_LOST_AFTER", lost_after);
+  make_jobs (MAX_JOBS, 1, 8192);
+  submit_jobs (c, MAX_JOBS);
+  expect_untouched (MAX_JOBS);
+  run_clients (c, 20, 20000);
+  expect_messages (2);
+  assert_int_equal (nr_of ("not used any more"), 2);
+  assert_true (coder_shares (c, share) >= 2);
+  for (unsigned i = 0; i < 2; i++)
+    assert_true (share[i].failed[0] != '\0');
+  coder_free (c);
+}
+
+static void
+test_all_go_with_first (void **state)
+{
+  all_go ("4:0");
+}
+
+static void
+test_all_go_with_second (void **state)
+{
+  all_go ("1:1");
+}
+
 static struct coder *coder;
 static void (*told) (struct coder_job *, int);
 
@@ -474,6 +514,8 @@ main (void)
     TEST (test_late_copies),
     TEST (test_any_time),
     TEST (test_others_go_on),
+    TEST (test_all_go_with_first),
+    TEST (test_all_go_with_second),
     TEST (test_error_of_another),
     TEST_HANG (test_end_hangs),
     TEST_HANG (test_end_hangs_of_two),

@@ -153,6 +153,7 @@ extern struct fake {
   size_t memory_len;            /* of each device */
   unsigned slow_usec, slow_copies_usec;
   bool late;                    /* errors are known before all has ended */
+  bool one_for_all;             /* and are those of all contexts */
   unsigned long long lost_after; /* launches; 0: never */
   int lost_device;              /* or -1: each */
   bool kernel_errors_return;    /* instead of ending the process */

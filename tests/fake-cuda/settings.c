@@ -10,6 +10,8 @@
  *                             and every copy
  *   FAKE_CUDA_LATE=1          an error of a context is known while what it
  *                             had started goes on, and writes
+ *   FAKE_CUDA_ONE_FOR_ALL=1   an error of a context is one of all, of all
+ *                             devices, as on an H200
  *   FAKE_CUDA_HANG=SYMBOL     calls of it do not come back while this is set
  *   FAKE_CUDA_FAIL=SYMBOL:N[+][:DEVICE[:CODE]],...
  *                             the Nth call (from the Nth on) of it fails;
@@ -113,6 +115,7 @@ fake_configure (void)
   fake.slow_usec = setting ("FAKE_CUDA_SLOW", 0);
   fake.slow_copies_usec = setting ("FAKE_CUDA_SLOW_COPIES", 0);
   fake.late = setting ("FAKE_CUDA_LATE", 0);
+  fake.one_for_all = setting ("FAKE_CUDA_ONE_FOR_ALL", 0);
   snprintf (hang, sizeof hang, "%s", hangs ? hangs : "");
   pthread_cond_broadcast (&fake.changed);
   fake.lost_after = setting ("FAKE_CUDA_LOST_AFTER", 0);

@@ -78,14 +78,27 @@ do_op (struct CUctx_st *c, const struct op *op)
   return CUDA_SUCCESS;
 }
 
+static void
+set_error (struct CUctx_st *c, CUresult r)
+{
+  c->dying = true;
+  if (!c->error)
+    c->error = r;
+}
+
 void
 stream_fail (struct CUctx_st *c, CUresult r)
 {
   c->dying = true;
   while (c->nr_running > 0 && !fake.late && !c->ending)
     pthread_cond_wait (&fake.changed, &fake.lock);
-  if (!c->error)
-    c->error = r;
+  set_error (c, r);
+  for (int i = 0; fake.one_for_all && i < fake.nr_devices; i++)
+    if (fake.device[i].ctx.active)
+      set_error (&fake.device[i].ctx, r);
+  for (c = fake.made; fake.one_for_all && c; c = c->next)
+    if (c->active)
+      set_error (c, r);
   pthread_cond_broadcast (&fake.changed);
 }
 
