@@ -73,7 +73,8 @@ new_auto (const struct coder_choice *choice)
   struct coder *far = near ? new_cuda (choice, false) : NULL;
 
   if (far)      /* takes both, also where it fails */
-    return coder_auto_new (near, near_leaves, far, choice->encode, choice->cell_len);
+    return coder_auto_new (near, near_leaves, far, choice->encode,
+                           choice->cell_len);
   coder_free (near);
   return NULL;
 }
