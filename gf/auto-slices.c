@@ -12,10 +12,12 @@
  */
 #define SLICE_SECONDS 150e-6
 #define MIN_SLICE_SECONDS 30e-6
+/* One side alone does best what it gets whole, or in large slices. */
+#define ALONE_SLICE_SECONDS 1e-3
 /* A job that is done sooner, by the better side, is not worth it; nor one
  * that is not much longer than what it costs to begin one.
  */
-#define MIN_SECONDS (2 * SLICE_SECONDS)
+#define MIN_SLICES 2
 #define MIN_FIXED 4
 /* What a side must do of what the other does. */
 #define LEAST 0.05
@@ -33,18 +35,27 @@ auto_slices_init (struct auto_slices *s)
   s->nr_given[NEAR] = s->nr_given[FAR] = 0;
 }
 
-bool
-auto_slices_wants (const struct balance *b, const struct balance_job *job)
+static double
+slice_seconds (enum auto_use use)
 {
-  const double fixed = MAX (balance_fixed (&b->side[NEAR].many),
-                            balance_fixed (&b->side[FAR].many));
-  const double alone = MIN (balance_alone (b, NEAR, job),
-                            balance_alone (b, FAR, job));
+  return use == USE_BOTH ? SLICE_SECONDS : ALONE_SLICE_SECONDS;
+}
+
+bool
+auto_slices_wants (const struct balance *b, enum auto_use use,
+                   const struct balance_job *job)
+{
+  const unsigned first = use == USE_FAR ? FAR : NEAR;
+  const unsigned last = use == USE_NEAR ? NEAR : FAR;
+  const double fixed = MAX (balance_fixed (&b->side[first].many),
+                            balance_fixed (&b->side[last].many));
+  const double alone = MIN (balance_alone (b, first, job),
+                            balance_alone (b, last, job));
 
   /* One that comes alone is cut in two: that is learnt exactly. */
   return job->nr_units > 1 &&
     b->side[NEAR].nr + b->side[FAR].nr > 0 &&
-    alone >= MAX (MIN_SECONDS, MIN_FIXED * fixed);
+    alone >= MAX (MIN_SLICES * slice_seconds (use), MIN_FIXED * fixed);
 }
 
 void
@@ -126,7 +137,7 @@ auto_slices_take (struct auto_slices *s, const struct balance *b,
   for (unsigned i = 0; i < 2; i++)
     rate[i] = balance_rate (b, i, rows);
 
-  seconds = MAX (SLICE_SECONDS, balance_fixed (&b->side[side].many));
+  seconds = MAX (slice_seconds (use), balance_fixed (&b->side[side].many));
   if (use == USE_BOTH)
     seconds = MIN (seconds, s->work / (rate[NEAR] + rate[FAR]) / 2);
   seconds = MAX (seconds, MIN_SLICE_SECONDS);

@@ -26,8 +26,10 @@ struct auto_slices {
 
 extern void auto_slices_init (struct auto_slices *);
 
-/* Is it large enough for that, and not the only one? */
-extern bool auto_slices_wants (const struct balance *,
+/* Is it large enough for that, and not the only one?  For one side alone it
+ * must be much larger: others are to see its end at some time.
+ */
+extern bool auto_slices_wants (const struct balance *, enum auto_use,
                                const struct balance_job *);
 /* From now on its units are given in slices. */
 extern void auto_slices_add (struct auto_slices *, struct auto_task *,

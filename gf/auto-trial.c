@@ -1,9 +1,9 @@
 /* gpuraid: should both coders be used, or one alone?
  *
  * Windows follow each other.  A trial is one window with another use, between
- * two with the best one so far, and before it one that does not count: what
+ * two with the best one so far.  After each change one does not count: what
  * others did so far is in no cache of those that do it now, which at 10+4 made
- * a quarter.  It has won only if it was better than both, since what is asked
+ * a quarter, and more coming back.  It has won only if it was better than both, since what is asked
  * for changes too, and unless it is much better it must win twice.  A use that
  * could not do what is being done, by what is known of it, is not tried; what
  * lost is tried ever less often.
@@ -25,19 +25,26 @@
 #define MIN_BUSY 0.3
 /* ... and such a part of what it does be given beside others. */
 #define MIN_BESIDE 0.1
-/* A trial that gets less than this part done is ended early. */
+/* A trial that gets less than this part done is ended early; in its first
+ * window, than that.
+ */
 #define HOPELESS 0.6
+#define HOPELESS_COLD 0.35
 #define EARLY 5e-3
+/* For so long it is waited for parts of before a change to be done: one may
+ * hang.
+ */
+#define MAX_OLDER 0.5
 
 /* By so much it must be better, so many times in a row; once is enough where
  * there is no doubt.
  */
-#define MARGIN 1.04
+#define MARGIN 1.03
 #define MIN_WON 2
 #define NO_DOUBT 1.25
 /* What a side can do alone is known so well: a device is bound by its link;
  * the processors were measured with cells from memory, and may find them in
- * a cache, or the other way round.
+ * a cache.
  */
 static const double limit[2] = { [NEAR] = 5, [FAR] = 1.1 };
 
@@ -65,7 +72,9 @@ change_use (struct auto_trial *t, enum auto_use use, double now)
 {
   t->use = use;
   t->age++;
-  t->nr_older = t->nr;
+  t->nr_older = t->nr - t->nr_stuck;
+  t->changed = now;
+  t->warm = false;
   begin_window (t, now);
 }
 
@@ -109,11 +118,8 @@ is_worth_it (const struct auto_trial *t, double seconds)
 static enum auto_use
 choose (const struct auto_trial *t, double seconds, double now)
 {
-  const bool worth = is_worth_it (t, seconds);
-
-  for (unsigned u = 0; u < NR_USES; u++)
-    if (u != t->best && t->other[u].next <= now && can_do (t, u, seconds) &&
-        (worth || t->other[u].nr_won > 0))
+  for (unsigned u = 0; u < NR_USES && is_worth_it (t, seconds); u++)
+    if (u != t->best && t->other[u].next <= now && can_do (t, u, seconds))
       return u;
   return t->best;
 }
@@ -122,7 +128,6 @@ static void
 try (struct auto_trial *t, enum auto_use use, double now)
 {
   t->trying = true;
-  t->warm = false;
   t->candidate = use;
   change_use (t, use, now);
 }
@@ -135,7 +140,9 @@ lost (struct auto_trial *t, enum auto_use use, double now)
   t->other[use].next = now + t->other[use].pause;
 }
 
-/* The window after a trial is over: was the trial better than that too? */
+/* The window after a trial is over: was the trial better than that too?
+ * Then it is the best, or tried again at once.
+ */
 static void
 judge (struct auto_trial *t, double rate, double now)
 {
@@ -149,7 +156,8 @@ judge (struct auto_trial *t, double rate, double now)
   }
   if (++t->other[use].nr_won < MIN_WON &&
       tried < NO_DOUBT * MAX (rate, t->rate)) {
-    t->other[use].next = now;
+    t->rate = rate;
+    try (t, use, now);
     return;
   }
   /* The one that was best so far has lost. */
@@ -168,7 +176,7 @@ end_window (struct auto_trial *t, double seconds, double now)
   const bool before = t->rate > 0;
   enum auto_use next;
 
-  if (t->trying && !t->warm) {
+  if (!t->warm) {
     t->warm = true;
     begin_window (t, now);
     return;
@@ -180,8 +188,10 @@ end_window (struct auto_trial *t, double seconds, double now)
     return;
   }
   if (t->tried > 0) {
+    const unsigned age = t->age;
+
     judge (t, rate, now);
-    if (t->rate == 0)
+    if (t->age != age)
       return;
   }
   else if (before && (rate > CHANGE * t->rate || t->rate > CHANGE * rate))
@@ -204,6 +214,8 @@ give_up (struct auto_trial *t, double now)
     change_use (t, t->best, now);
     return;
   }
+  if (t->tried > 0)
+    lost (t, t->candidate, now);
   t->rate = t->tried = 0;
   begin_window (t, now);
 }
@@ -235,6 +247,14 @@ count_busy (struct auto_trial *t, double now)
   t->since = MAX (now, t->since);
 }
 
+static bool
+is_hopeless (const struct auto_trial *t, double seconds)
+{
+  const double least = t->warm ? HOPELESS : HOPELESS_COLD;
+
+  return t->trying && seconds >= EARLY && t->work < least * t->rate * seconds;
+}
+
 static void
 look (struct auto_trial *t, double now)
 {
@@ -246,9 +266,21 @@ look (struct auto_trial *t, double now)
     start_over (t, now);
   else if (full)
     end_window (t, seconds, now);
-  else if (over || (t->trying && seconds >= EARLY &&
-                    t->work < HOPELESS * t->rate * seconds))
+  else if (over || is_hopeless (t, seconds))
     give_up (t, now);
+}
+
+/* There is no window while parts of before the last change are under way. */
+static bool
+waits_for_older (struct auto_trial *t, double now)
+{
+  if (t->nr_older > 0 && now - t->changed >= MAX_OLDER) {
+    t->nr_stuck += t->nr_older;
+    t->stuck_age = t->age;
+    t->nr_older = 0;
+    begin_window (t, now);
+  }
+  return t->nr_older > 0;
 }
 
 enum auto_use
@@ -259,7 +291,7 @@ auto_trial_use (struct auto_trial *t, double now)
   count_busy (t, now);
   if (was_idle)
     start_over (t, now);
-  else if (t->nr_older == 0)
+  else if (!waits_for_older (t, now))
     look (t, now);
   return t->use;
 }
@@ -279,6 +311,10 @@ auto_trial_done (struct auto_trial *t, unsigned age, double work,
 {
   count_busy (t, now);
   t->nr--;
+  if (t->nr_stuck > 0 && (int) (age - t->stuck_age) < 0) {
+    t->nr_stuck--;
+    return;
+  }
   if (t->nr_older > 0) {
     t->nr_older -= age != t->age;
     begin_window (t, now);

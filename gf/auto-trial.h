@@ -25,7 +25,7 @@ struct auto_trial {
   enum auto_use use;            /* in force */
   enum auto_use best;           /* of those tried; use, but for a trial */
   bool trying;
-  bool warm;                    /* the trial's first window is over */
+  bool warm;                    /* the first window of this use is over */
 
   /* The window: what is done since it began, of parts that were given after
    * use changed.
@@ -38,8 +38,11 @@ struct auto_trial {
 
   unsigned nr;                  /* parts under way */
   unsigned age;                 /* changes of use */
-  unsigned nr_older;            /* parts under way since before the last one;
-                                 * until they are done there is no window */
+  double changed;               /* the last one */
+  unsigned nr_older;            /* parts under way since before that; until
+                                 * they are done there is no window */
+  unsigned nr_stuck;            /* parts that are not waited for any more */
+  unsigned stuck_age;           /* ... all those from before that */
   double since;                 /* the last call */
   double light;                 /* seconds of the last windows, all of them
                                  * with little to do */

@@ -221,7 +221,7 @@ choose (struct auto_coder *c, struct auto_task *t,
   const enum auto_use use = auto_trial_use (&c->trial, at);
 
   follow_use (c);
-  if (use == USE_BOTH && auto_slices_wants (&c->balance, what)) {
+  if (auto_slices_wants (&c->balance, use, what)) {
     auto_slices_add (&c->slices, t, what);
     return false;
   }

@@ -63,7 +63,7 @@ test_a_little_more (void **state)
 static void
 test_cold (void **state)
 {
-  static const double cold[] = { 0.9, 0.8, 0.7 };
+  static const double cold[] = { 0.9, 0.7, 0.4 };
 
   for (unsigned i = 0; i < ARRAY_LEN (cold) * 2; i++) {
     const enum auto_use good = uses[i % 2];
@@ -74,7 +74,7 @@ test_cold (void **state)
     s.cold = cold[i / 2];
     s.warm_up = 12e-3;
     assert_true (server_seconds_until (&s, good) < 0.5);
-    assert_true (server_run (&s, 10) > 0.97 * 13e3);
+    assert_true (server_run (&s, 10) > 0.95 * 13e3);
   }
 }
 
@@ -237,7 +237,7 @@ test_one_at_a_time (void **state)
 }
 
 /* What is known not to be able to do it is not tried, however good it would
- * be: of near half as much is not enough to know, since a cache may help it.
+ * be; near may be able to do five times as much, if a cache helps it.
  */
 static void
 test_cannot (void **state)
@@ -251,6 +251,10 @@ test_cannot (void **state)
     server_run (&s, 10);
     assert_true (s.given[uses[i]] == 0);
     assert_int_equal (s.trial.best, uses[1 - i]);
+    /* A bit more might be enough. */
+    s.alone_rate[i] *= 2;
+    s.rate[uses[i]] *= 1.5;
+    assert_true (server_seconds_until (&s, uses[i]) < 6);
   }
 }
 
@@ -350,6 +354,36 @@ test_trials_end (void **state)
   }
 }
 
+/* A part that hangs does not keep a trial from ending, nor a better use from
+ * being found, and nothing is wrong when it is done after all.
+ */
+static void
+test_hang (void **state)
+{
+  const double alone[2] = { 0 };
+
+  for (unsigned i = 0; i < 3; i++) {
+    struct server s;
+    unsigned age[2];
+
+    server_init (&s, seed, i == 0 ? 1e3 : 9e3, i == 1 ? 15e3 : 9e3, 10e3);
+    server_run (&s, 0.05);
+    age[0] = auto_trial_begin (&s.trial, true, s.now);
+    server_run (&s, 0.07);
+    age[1] = auto_trial_begin (&s.trial, true, s.now);
+    assert_true (server_run (&s, 20) > 0.9 * s.rate[i == 1 ? FAR : USE_BOTH]);
+    assert_int_equal (s.trial.best, i == 1 ? USE_FAR : USE_BOTH);
+    for (unsigned n = 0; n < 2; n++)
+      auto_trial_done (&s.trial, age[n], 1, alone, s.now);
+    assert_int_equal (s.trial.nr_stuck, 0);
+    for (unsigned n = 0; n < 100; n++)
+      server_step (&s);
+    assert_true (s.trial.nr <= s.nr_clients);
+    s.rate[USE_NEAR] = 20e3;
+    assert_true (server_seconds_until (&s, USE_NEAR) < 10);
+  }
+}
+
 /* What is under way is counted, whatever fails and is given again while the
  * use changes.
  */
@@ -401,6 +435,7 @@ main (void)
     cmocka_unit_test (test_pauses),
     cmocka_unit_test (test_long_jobs),
     cmocka_unit_test (test_trials_end),
+    cmocka_unit_test (test_hang),
     cmocka_unit_test (test_books),
   };
 

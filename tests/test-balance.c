@@ -383,6 +383,9 @@ test_leaves (void **state)
   struct coder *c;
 
   for (unsigned best = NEAR; best <= FAR; best++) {
+    const unsigned want = best == NEAR ? 0 : 3;
+    unsigned nr_jobs;
+
     init_pair (&sim, &(struct pair) { 1 * US, 30 * GB, 0, 30 * US, 30 * GB,
                                       200 * GB });
     sim.near_leaves = 3;
@@ -393,7 +396,14 @@ test_leaves (void **state)
     sim.side[1 - best].shared = 0.2;
     sim.side[best].rate *= 1.5;
     throughput (&sim, c, encode, 4, large, 1, 2000);
-    assert_int_equal (sim.side[NEAR].left, best == NEAR ? 0 : 3);
+    /* But for trials. */
+    for (unsigned i = 0; i < 5 && sim.side[NEAR].left != want; i++)
+      throughput (&sim, c, encode, 4, large, 1, 50);
+    assert_int_equal (sim.side[NEAR].left, want);
+    /* One alone gets jobs whole. */
+    nr_jobs = sim.side[best].nr_jobs;
+    throughput (&sim, c, encode, 4, large, 1, 20);
+    assert_int_equal (sim.side[best].nr_jobs, nr_jobs + 20);
     /* Much later all is open again. */
     sim.now += 10;
     throughput (&sim, c, encode, 4, large, 1, 4);
@@ -427,6 +437,29 @@ test_start_was_wrong (void **state)
     assert_true (r > (later ? 60 * GB : 36 * GB));
     coder_free (c);
   }
+}
+
+/* Small jobs, of which one side alone does the most, and then large ones, of
+ * which both do.
+ */
+static void
+test_large_after_small (void **state)
+{
+  static const size_t small[] = { 8 }, large[] = { 100 };
+  struct coder_sim sim;
+  struct coder *c;
+  double r;
+
+  init_pair (&sim, &(struct pair) { 1 * US, 5 * GB, 0, 30 * US, 7.5 * GB,
+                                    100 * GB });
+  c = auto_sim_start (&sim, encode);
+  sim.side[NEAR].shared = sim.side[FAR].shared = 0.4;
+  throughput (&sim, c, encode, 16, small, 1, 2000);
+  sim.side[NEAR].shared = sim.side[FAR].shared = 0;
+  r = throughput (&sim, c, encode, 4, large, 1, 2000);
+  print_message ("%.1f GB/s\n", r / GB);
+  assert_true (r > 11 * GB);
+  coder_free (c);
 }
 
 static void
@@ -540,6 +573,7 @@ main (void)
     cmocka_unit_test (test_rows),
     cmocka_unit_test (test_leaves),
     cmocka_unit_test (test_start_was_wrong),
+    cmocka_unit_test (test_large_after_small),
     cmocka_unit_test (test_both),
     cmocka_unit_test (test_far_gets_slow),
     cmocka_unit_test (test_far_fails),
