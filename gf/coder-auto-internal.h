@@ -22,7 +22,7 @@ struct auto_coder {
   struct coder *side[2];
   struct matrix *matrix;        /* ours, until start; or NULL */
   size_t cell_len;
-  unsigned near_leaves;         /* while far may work */
+  unsigned near_leaves;         /* threads that rest, but for USE_NEAR */
   struct coder_auto_clock clock;
 
   /* Written by start. */

@@ -18,7 +18,8 @@
 #include "gf/coder.h"
 
 /* near costs the caller's processors; far does not, but takes longer to
- * begin.  near_leaves: so many of near's threads rest while far may work.
+ * begin.  near_leaves: so many of near's threads rest, unless near alone
+ * is found to get the most done.
  * Both become the new coder's own, at once: they are freed where
  * this fails.  matrix, borrowed until this returns, is what start measures
  * them with, at several batch sizes, in cells of the arena (their content is

@@ -66,8 +66,8 @@ struct coder_ops {
    * thread; may be called before start.
    */
   unsigned (*shares) (struct coder *, struct coder_share *share);
-  /* NULL, or: so many of the threads that start made begin nothing new, but
-   * for one.  Any thread, after start; only a wish.
+  /* NULL, or: that many of its threads begin nothing new; one always does.
+   * Any thread, after start; only a wish.
    */
   void (*leave) (struct coder *, unsigned nr_threads);
 };

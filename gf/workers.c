@@ -36,7 +36,7 @@ struct workers {
   bool stop;
 };
 
-/* For moments only. */
+/* Adaptive: it spins before it sleeps. */
 static void
 init_lock (pthread_mutex_t *lock)
 {

@@ -49,9 +49,9 @@ extern void workers_run (struct workers *, struct work *);
  */
 extern void workers_give (struct workers *, struct work *);
 
-/* So many of the threads begin no work: they are left to others.  A wish,
- * from any thread: those that are at work end it first, and one always
- * stays.
+/* That many threads begin no work: they are left to others.  A wish, from
+ * any thread: those that are at work, or in a done, end that first, and one
+ * always stays.  Who calls workers_run is not one of them.
  */
 extern void workers_leave (struct workers *, unsigned nr_threads);
 

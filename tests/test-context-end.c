@@ -1,5 +1,6 @@
 /* gpuraid: what gpu/device-drop.c and gpu/pin.c rely on: a context that was
- * reset writes no more, whatever it was doing, and what others have stays.
+ * reset writes no more, whatever it was doing, and what others have stays, if
+ * the error was not theirs too.
  *
  * On the fake driver, or, where GPURAID_TEST_GPU is set, on a GPU.
  *
@@ -176,30 +177,33 @@ expect_others_work (void)
   CU (d->ctx_set_current (NULL));
 }
 
-/* An error of a kernel may be one of all that the process has: on H200s an
- * illegal address, or a trap, fails all its contexts, on all devices.  Those
- * are dropped then too, and must end as well.
+/* The error was one of all contexts of the process, on all devices, as it is
+ * on H200s after an illegal address or a trap: those end as well.
  */
 static void
-expect_others_work_or_end (void)
+expect_others_end (void)
 {
-  CUdeviceptr p;
-  CUresult r;
-
-  CU (d->ctx_set_current (keeper));
-  r = d->mem_host_get_device_pointer (&p, memory, 0);
-  printf ("the other context of the device: error %d\n", r);
-  if (r == CUDA_SUCCESS) {
-    expect_others_work ();
-    return;
-  }
   if (nr_devices < 2)
     return;
   CU (d->ctx_set_current (other));
-  printf ("the other device: error %d\n", d->ctx_synchronize ());
+  assert_int_not_equal (d->ctx_synchronize (), CUDA_SUCCESS);
   CU (d->ctx_set_current (NULL));
   reset_device (1);
   expect_silence ();
+}
+
+/* Is it one of all?  On a GPU that is as it is. */
+static bool
+is_error_of_all (bool expected)
+{
+  CUresult r;
+
+  CU (d->ctx_set_current (keeper));
+  r = d->ctx_synchronize ();
+  printf ("the other context of the device: error %d\n", r);
+  if (!on_gpu)
+    assert_int_equal (r != CUDA_SUCCESS, expected);
+  return r != CUDA_SUCCESS;
 }
 
 /* ---- tests ----------------------------------------------------------- */
@@ -233,12 +237,14 @@ test_kernel (void **state)
 
 /* Copies, after an error. */
 static void
-test_copies (void **state)
+copies (bool one_for_all)
 {
   CUstream s = new_stream ();
 
-  if (!on_gpu)
+  if (!on_gpu) {
     fake_cuda_set ("FAKE_CUDA_SLOW_COPIES", "100000");
+    fake_cuda_set ("FAKE_CUDA_ONE_FOR_ALL", one_for_all ? "1" : NULL);
+  }
   CU (d->memset_d8_async (device_memory, 0x11, LEN, s));
   for (unsigned i = 0; i < NR_COPIES; i++)
     CU (d->memcpy_dtoh_async (memory, device_memory, LEN, s));
@@ -249,9 +255,27 @@ test_copies (void **state)
   assert_int_not_equal (d->ctx_synchronize (), CUDA_SUCCESS);
   reset_device (0);
   expect_silence ();
-  expect_others_work_or_end ();
+  if (is_error_of_all (one_for_all))
+    expect_others_end ();
+  else
+    expect_others_work ();
   if (!on_gpu)
     fake_cuda_set ("FAKE_CUDA_SLOW_COPIES", NULL);
+}
+
+static void
+test_copies (void **state)
+{
+  copies (false);
+}
+
+/* Last: the process has no use of a GPU after that. */
+static void
+test_error_of_all (void **state)
+{
+  if (on_gpu)                   /* the same */
+    skip ();
+  copies (true);
 }
 
 int
@@ -261,6 +285,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     TEST (test_kernel),
     TEST (test_copies),
+    TEST (test_error_of_all),
   };
   char why[256];
 

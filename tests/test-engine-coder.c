@@ -1,5 +1,4 @@
-/* gpuraid: gpuraid bench goes through all cells of a case, whatever becomes
- * done when.
+/* gpuraid: gpuraid bench goes through all cells of a case.
  *
  * run-tests: no-thread
  *

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -17,6 +18,9 @@
 #include "gf/workers.h"
 
 enum { nr_threads = 5, nr_parts = 60 };
+
+/* Seconds that a part waits for others, if it must. */
+#define PATIENCE 20.0
 
 /* Parts that wait a moment for so many of them to be under way at once. */
 struct crowd {
@@ -28,35 +32,47 @@ struct crowd {
   unsigned wanted;
   unsigned nr, most;            /* now, and of all times */
   unsigned nr_run;
+  bool stop;                    /* parts don't end */
   bool done;
 };
 
 static void
-wait_for_change (struct crowd *c, long ms)
+wait_for_change (struct crowd *c, double seconds)
 {
   struct timespec until;
 
   clock_gettime (CLOCK_REALTIME, &until);
-  until.tv_nsec += ms * 1000000;
+  until.tv_nsec += seconds * 1e9;
   until.tv_sec += until.tv_nsec / 1000000000;
   until.tv_nsec %= 1000000000;
   pthread_cond_timedwait (&c->changed, &c->lock, &until);
+}
+
+static double
+now (void)
+{
+  struct timespec t;
+
+  clock_gettime (CLOCK_MONOTONIC, &t);
+  return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
 static void
 run_part (struct work *work, size_t part)
 {
   struct crowd *c = (struct crowd *) work;
+  const double until = now () + PATIENCE;
 
   pthread_mutex_lock (&c->lock);
   c->nr++;
   c->nr_run++;
   c->most = MAX (c->most, c->nr);
   pthread_cond_broadcast (&c->changed);
-  if (c->most < c->wanted)
-    wait_for_change (c, 500);
-  else if (part % 10 == 0)
-    wait_for_change (c, 2);     /* for others to come */
+  while ((c->most < c->wanted || c->stop) && now () < until)
+    wait_for_change (c, 0.1);
+  /* For more to come than should. */
+  if (part % 10 == 0)
+    wait_for_change (c, 0.002);
   c->nr--;
   pthread_mutex_unlock (&c->lock);
 }
@@ -135,22 +151,66 @@ test_leave (void **state)
   workers_free (w);
 }
 
+static void
+wait_until_busy (struct crowd *c, unsigned nr)
+{
+  const double until = now () + PATIENCE;
+
+  pthread_mutex_lock (&c->lock);
+  while (c->nr < nr && now () < until)
+    wait_for_change (c, 0.1);
+  assert_int_equal (c->nr, nr);
+  pthread_mutex_unlock (&c->lock);
+}
+
+static void
+let_go (struct crowd *c)
+{
+  pthread_mutex_lock (&c->lock);
+  c->stop = false;
+  pthread_cond_broadcast (&c->changed);
+  pthread_mutex_unlock (&c->lock);
+}
+
+/* Those that are at work end it, and then rest, whatever waits. */
+static void
+test_rest (void **state)
+{
+  struct workers *w = start ();
+  struct crowd first, second;
+
+  crowd_init (&first, nr_threads);
+  first.stop = true;
+  workers_give (w, &first.work);
+  wait_until_busy (&first, nr_threads);
+  workers_leave (w, nr_threads - 2);
+  crowd_init (&second, 2);
+  workers_give (w, &second.work);
+  let_go (&first);
+  crowd_end (&first);
+  crowd_end (&second);
+  assert_int_equal (second.most, 2);
+  workers_free (w);
+}
+
 /* Those that rest come when they may. */
 static void
 test_come_back (void **state)
 {
   struct workers *w = start ();
-  struct crowd c[2];
+  struct crowd c;
 
   workers_leave (w, nr_threads - 1);
-  for (unsigned i = 0; i < 2; i++) {
-    crowd_init (&c[i], nr_threads);
-    workers_give (w, &c[i].work);
-  }
+  crowd_init (&c, 1);
+  c.stop = true;
+  workers_give (w, &c.work);
+  wait_until_busy (&c, 1);
+  /* For the others to see that there is nothing for them. */
+  usleep (50000);
   workers_leave (w, 0);
-  for (unsigned i = 0; i < 2; i++)
-    crowd_end (&c[i]);
-  assert_int_equal (MAX (c[0].most, c[1].most), nr_threads);
+  wait_until_busy (&c, nr_threads);
+  let_go (&c);
+  crowd_end (&c);
   workers_free (w);
 }
 
@@ -159,6 +219,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_leave),
+    cmocka_unit_test (test_rest),
     cmocka_unit_test (test_come_back),
   };
 
