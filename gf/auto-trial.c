@@ -1,12 +1,12 @@
 /* gpuraid: should both coders be used, or one alone?
  *
  * Windows follow each other.  A trial is one window with another use, between
- * two with the best one so far.  After each change one does not count: what
- * others did so far is in no cache of those that do it now, which at 10+4 made
- * a quarter, and more coming back.  It has won only if it was better than both, since what is asked
- * for changes too, and unless it is much better it must win twice.  A use that
- * could not do what is being done, by what is known of it, is not tried; what
- * lost is tried ever less often.
+ * two with the best one so far: it has won only if it was better than both,
+ * since what is asked for changes too, and unless it is much better it must
+ * win twice.  After each change one window does not count: what others did so
+ * far is in no cache of those that do it now, which at 4+2 made a quarter, and
+ * half coming back.  A use that could not do what is being done, by what is
+ * known of it, is not tried; what lost is tried ever less often.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
