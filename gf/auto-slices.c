@@ -12,7 +12,7 @@
  */
 #define SLICE_SECONDS 150e-6
 #define MIN_SLICE_SECONDS 30e-6
-/* One side alone does best what it gets whole, or in large slices. */
+/* One side alone does best what it gets whole, or else in larger ones. */
 #define ALONE_SLICE_SECONDS 1e-3
 /* A job that is done sooner, by the better side, is not worth it; nor one
  * that is not much longer than what it costs to begin one.

@@ -26,8 +26,9 @@ struct auto_slices {
 
 extern void auto_slices_init (struct auto_slices *);
 
-/* Is it large enough for that, and not the only one?  For one side alone it
- * must be much larger: others are to see its end at some time.
+/* Is it large enough for that, and not the only one?  One side alone gets
+ * jobs whole that are not very large: then too few would end for auto_trial
+ * to compare.
  */
 extern bool auto_slices_wants (const struct balance *, enum auto_use,
                                const struct balance_job *);

@@ -72,7 +72,7 @@ change_use (struct auto_trial *t, enum auto_use use, double now)
 {
   t->use = use;
   t->age++;
-  t->nr_older = t->nr - t->nr_stuck;
+  t->nr_older = t->nr;
   t->changed = now;
   t->warm = false;
   begin_window (t, now);
@@ -83,7 +83,6 @@ static void
 forget (struct auto_trial *t, double now)
 {
   t->rate = t->tried = 0;
-  t->trying = false;
   for (unsigned u = 0; u < NR_USES; u++) {
     t->other[u].pause = FIRST_PAUSE;
     t->other[u].next = now + FIRST_PAUSE;
@@ -124,10 +123,15 @@ choose (const struct auto_trial *t, double seconds, double now)
   return t->best;
 }
 
+static bool
+is_trial (const struct auto_trial *t)
+{
+  return t->use != t->best;
+}
+
 static void
 try (struct auto_trial *t, enum auto_use use, double now)
 {
-  t->trying = true;
   t->candidate = use;
   change_use (t, use, now);
 }
@@ -141,10 +145,10 @@ lost (struct auto_trial *t, enum auto_use use, double now)
 }
 
 /* The window after a trial is over: was the trial better than that too?
- * Then it is the best, or tried again at once.
+ * Then its use is in force again, as the best or in another trial at once.
  */
-static void
-judge (struct auto_trial *t, double rate, double now)
+static bool
+has_won (struct auto_trial *t, double rate, double now)
 {
   const enum auto_use use = t->candidate;
   const double tried = t->tried;
@@ -152,13 +156,13 @@ judge (struct auto_trial *t, double rate, double now)
   t->tried = 0;
   if (tried <= MARGIN * rate || tried <= MARGIN * t->rate) {
     lost (t, use, now);
-    return;
+    return false;
   }
   if (++t->other[use].nr_won < MIN_WON &&
       tried < NO_DOUBT * MAX (rate, t->rate)) {
     t->rate = rate;
     try (t, use, now);
-    return;
+    return true;
   }
   /* The one that was best so far has lost. */
   lost (t, t->best, now);
@@ -166,6 +170,7 @@ judge (struct auto_trial *t, double rate, double now)
   t->best = use;
   t->rate = 0;
   change_use (t, use, now);
+  return true;
 }
 
 /* A window is over. */
@@ -173,7 +178,6 @@ static void
 end_window (struct auto_trial *t, double seconds, double now)
 {
   const double rate = t->work / seconds;
-  const bool before = t->rate > 0;
   enum auto_use next;
 
   if (!t->warm) {
@@ -181,20 +185,17 @@ end_window (struct auto_trial *t, double seconds, double now)
     begin_window (t, now);
     return;
   }
-  if (t->trying) {
-    t->trying = false;
+  if (is_trial (t)) {
     t->tried = rate;
     change_use (t, t->best, now);
     return;
   }
   if (t->tried > 0) {
-    const unsigned age = t->age;
-
-    judge (t, rate, now);
-    if (t->age != age)
+    if (has_won (t, rate, now))
       return;
   }
-  else if (before && (rate > CHANGE * t->rate || t->rate > CHANGE * rate))
+  else if (t->rate > 0 &&
+           (rate > CHANGE * t->rate || t->rate > CHANGE * rate))
     forget (t, now);
   t->rate = rate;
   next = choose (t, seconds, now);
@@ -208,8 +209,7 @@ end_window (struct auto_trial *t, double seconds, double now)
 static void
 give_up (struct auto_trial *t, double now)
 {
-  if (t->trying) {
-    t->trying = false;
+  if (is_trial (t)) {
     lost (t, t->candidate, now);
     change_use (t, t->best, now);
     return;
@@ -252,7 +252,8 @@ is_hopeless (const struct auto_trial *t, double seconds)
 {
   const double least = t->warm ? HOPELESS : HOPELESS_COLD;
 
-  return t->trying && seconds >= EARLY && t->work < least * t->rate * seconds;
+  return is_trial (t) && seconds >= EARLY &&
+    t->work < least * t->rate * seconds;
 }
 
 static void
@@ -277,6 +278,7 @@ waits_for_older (struct auto_trial *t, double now)
   if (t->nr_older > 0 && now - t->changed >= MAX_OLDER) {
     t->nr_stuck += t->nr_older;
     t->stuck_age = t->age;
+    t->nr -= t->nr_older;
     t->nr_older = 0;
     begin_window (t, now);
   }
@@ -309,12 +311,12 @@ void
 auto_trial_done (struct auto_trial *t, unsigned age, double work,
                  const double alone[2], double now)
 {
-  count_busy (t, now);
-  t->nr--;
   if (t->nr_stuck > 0 && (int) (age - t->stuck_age) < 0) {
     t->nr_stuck--;
     return;
   }
+  count_busy (t, now);
+  t->nr--;
   if (t->nr_older > 0) {
     t->nr_older -= age != t->age;
     begin_window (t, now);

@@ -24,7 +24,6 @@ enum auto_use { USE_NEAR = NEAR, USE_FAR = FAR, USE_BOTH, NR_USES };
 struct auto_trial {
   enum auto_use use;            /* in force */
   enum auto_use best;           /* of those tried; use, but for a trial */
-  bool trying;
   bool warm;                    /* the first window of this use is over */
 
   /* The window: what is done since it began, of parts that were given after
@@ -36,13 +35,13 @@ struct auto_trial {
   unsigned nr_done, nr_beside;  /* parts; and given beside others */
   double busy;                  /* seconds with something under way */
 
-  unsigned nr;                  /* parts under way */
+  unsigned nr;                  /* parts under way, but for those stuck */
   unsigned age;                 /* changes of use */
   double changed;               /* the last one */
   unsigned nr_older;            /* parts under way since before that; until
                                  * they are done there is no window */
-  unsigned nr_stuck;            /* parts that are not waited for any more */
-  unsigned stuck_age;           /* ... all those from before that */
+  unsigned nr_stuck;            /* parts that are not waited for any more: */
+  unsigned stuck_age;           /* all those under way that are older */
   double since;                 /* the last call */
   double light;                 /* seconds of the last windows, all of them
                                  * with little to do */

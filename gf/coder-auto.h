@@ -18,12 +18,12 @@
 #include "gf/coder.h"
 
 /* near costs the caller's processors; far does not, but takes longer to
- * begin.  near_leaves: so many of near's threads rest, unless near alone
- * is found to get the most done.
- * Both become the new coder's own, at once: they are freed where
- * this fails.  matrix, borrowed until this returns, is what start measures
- * them with, at several batch sizes, in cells of the arena (their content is
- * lost); NULL: what they do is learnt from the jobs alone.  NULL: reported.
+ * begin.  Both become the new coder's own, at once: they are freed where
+ * this fails.  near_leaves: so many of near's threads rest, unless near alone
+ * is found to get the most done.  matrix, borrowed until this returns, is
+ * what start measures them with, at several batch sizes, in cells of the
+ * arena (their content is lost); NULL: what they do is learnt from the jobs
+ * alone.  NULL: reported.
  *
  * start takes 0.3 s at most for that.  It fails where near's does; where
  * far's does, near has all jobs.  A job that far fails is done by near.
@@ -40,7 +40,7 @@ extern struct coder *coder_auto_new (struct coder *near, unsigned near_leaves,
 static inline unsigned
 coder_auto_near_leaves (unsigned nr_cpus)
 {
-  return nr_cpus >= 4;
+  return nr_cpus >= 4 ? 1 : 0;
 }
 
 #define CODER_AUTO_MAX_POINTS 12

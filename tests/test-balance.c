@@ -247,6 +247,14 @@ test_small_and_large (void **state)
   assert_float_equal (near_part, 10. / 59, 0.03);
 }
 
+static void
+expect_near (const struct coder_sim *sim)
+{
+  print_message ("%.0f MB near, %.0f far\n", sim->side[0].bytes / 1e6,
+                 sim->side[1].bytes / 1e6);
+  assert_true (sim->side[0].bytes > 9 * sim->side[1].bytes);
+}
+
 /* What start measured from memory may be in a cache later. */
 static void
 test_small_in_cache (void **state)
@@ -264,9 +272,7 @@ test_small_in_cache (void **state)
   throughput (&sim, c, encode, 1, one, 1, 1);
   sim.side[0].fixed = 2 * US;
   throughput (&sim, c, encode, 1, one, 1, 60);
-  print_message ("%.0f MB near, %.0f far\n", sim.side[0].bytes / 1e6,
-                 sim.side[1].bytes / 1e6);
-  assert_true (sim.side[0].bytes > 9 * sim.side[1].bytes);
+  expect_near (&sim);
   coder_free (c);
 }
 
@@ -285,9 +291,7 @@ test_large_in_cache (void **state)
   sim.side[0].rate = 150 * GB;
   sim.side[0].shared = 0.3;
   throughput (&sim, c, encode, 1, few, 1, 60);
-  print_message ("%.0f MB near, %.0f far\n", sim.side[0].bytes / 1e6,
-                 sim.side[1].bytes / 1e6);
-  assert_true (sim.side[0].bytes > 9 * sim.side[1].bytes);
+  expect_near (&sim);
   coder_free (c);
 }
 

@@ -15,7 +15,6 @@
 
 #include <cmocka.h>
 
-#include "gf/workers.h"
 #include "tests/engine-array.h"
 #include "tests/gf-job.h"
 
@@ -76,82 +75,6 @@ test_cpu (void **state)
   }
   coder_free (c);
   coder_free (alone);
-}
-
-/* ---- workers ------------------------------------------------------------- */
-
-enum { nr_parts = 40 };
-
-struct parts {
-  struct work work;             /* first */
-  pthread_mutex_t lock;
-  pthread_cond_t ended;
-
-  /* lock */
-  unsigned nr_runs[nr_parts];
-  unsigned nr_here;             /* by giver */
-  pthread_t giver;
-  bool done;
-};
-
-static void
-run_part (struct work *work, size_t part)
-{
-  struct parts *p = (struct parts *) work;
-
-  pthread_mutex_lock (&p->lock);
-  p->nr_runs[part]++;
-  p->nr_here += pthread_equal (pthread_self (), p->giver) != 0;
-  pthread_mutex_unlock (&p->lock);
-}
-
-static void
-parts_done (struct work *work)
-{
-  struct parts *p = (struct parts *) work;
-
-  pthread_mutex_lock (&p->lock);
-  p->done = true;
-  pthread_cond_signal (&p->ended);
-  pthread_mutex_unlock (&p->lock);
-}
-
-/* How many of its parts this thread ran. */
-static unsigned
-give_parts (struct workers *w, size_t nr)
-{
-  struct parts p = {
-    .work = { .nr_parts = nr, .run = run_part, .done = parts_done },
-    .lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER,
-    .giver = pthread_self (),
-  };
-
-  workers_give (w, &p.work);
-  pthread_mutex_lock (&p.lock);
-  while (!p.done)
-    pthread_cond_wait (&p.ended, &p.lock);
-  pthread_mutex_unlock (&p.lock);
-  for (size_t i = 0; i < nr; i++)
-    assert_int_equal (p.nr_runs[i], 1);
-  pthread_cond_destroy (&p.ended);
-  pthread_mutex_destroy (&p.lock);
-  return p.nr_here;
-}
-
-static void
-test_workers (void **state)
-{
-  for (unsigned nr_threads = 0; nr_threads < 4; nr_threads++) {
-    struct workers *w = workers_new (nr_threads);
-
-    assert_non_null (w);
-    /* None runs yet. */
-    assert_int_equal (give_parts (w, 3), 3);
-    assert_int_equal (workers_start (w), 0);
-    for (size_t nr = 1; nr <= nr_parts; nr++)
-      assert_int_equal (give_parts (w, nr), nr_threads ? 0 : nr);
-    workers_free (w);
-  }
 }
 
 /* ---- an array ------------------------------------------------------------ */
@@ -223,7 +146,6 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_cpu),
-    cmocka_unit_test (test_workers),
     cmocka_unit_test (test_array),
   };
 

@@ -1,4 +1,5 @@
-/* gpuraid: workers: how many of them are at work at once.
+/* gpuraid: workers: each part is run once, by whom it should be, and by as
+ * many at once as may be.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -17,12 +18,12 @@
 #include "common/bits.h"
 #include "gf/workers.h"
 
-enum { nr_threads = 5, nr_parts = 60 };
+enum { nr_threads = 5, max_parts = 60 };
 
 /* Seconds that a part waits for others, if it must. */
 #define PATIENCE 20.0
 
-/* Parts that wait a moment for so many of them to be under way at once. */
+/* Parts that wait for so many of them to be under way at once. */
 struct crowd {
   struct work work;             /* first */
   pthread_mutex_t lock;
@@ -31,7 +32,9 @@ struct crowd {
   /* lock */
   unsigned wanted;
   unsigned nr, most;            /* now, and of all times */
-  unsigned nr_run;
+  unsigned nr_runs[max_parts];  /* of each part */
+  unsigned nr_here;             /* by giver */
+  pthread_t giver;
   bool stop;                    /* parts don't end */
   bool done;
 };
@@ -65,7 +68,8 @@ run_part (struct work *work, size_t part)
 
   pthread_mutex_lock (&c->lock);
   c->nr++;
-  c->nr_run++;
+  c->nr_runs[part]++;
+  c->nr_here += pthread_equal (pthread_self (), c->giver) != 0;
   c->most = MAX (c->most, c->nr);
   pthread_cond_broadcast (&c->changed);
   while ((c->most < c->wanted || c->stop) && now () < until)
@@ -89,12 +93,12 @@ crowd_done (struct work *work)
 }
 
 static void
-crowd_init (struct crowd *c, unsigned wanted)
+crowd_init (struct crowd *c, size_t nr_parts, unsigned wanted)
 {
   *c = (struct crowd) {
     .work = { .nr_parts = nr_parts, .run = run_part, .done = crowd_done },
     .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER,
-    .wanted = wanted,
+    .wanted = wanted, .giver = pthread_self (),
   };
 }
 
@@ -105,7 +109,8 @@ crowd_end (struct crowd *c)
   while (!c->done)
     pthread_cond_wait (&c->changed, &c->lock);
   pthread_mutex_unlock (&c->lock);
-  assert_int_equal (c->nr_run, nr_parts);
+  for (size_t i = 0; i < c->work.nr_parts; i++)
+    assert_int_equal (c->nr_runs[i], 1);
   pthread_cond_destroy (&c->changed);
   pthread_mutex_destroy (&c->lock);
 }
@@ -119,10 +124,38 @@ check_most (struct workers *w, unsigned leave, bool give, unsigned most)
   struct crowd c;
 
   workers_leave (w, leave);
-  crowd_init (&c, most);
+  crowd_init (&c, max_parts, most);
   (give ? workers_give : workers_run) (w, &c.work);
   crowd_end (&c);
   assert_int_equal (c.most, most);
+}
+
+/* How many of its parts this thread ran. */
+static unsigned
+give_parts (struct workers *w, size_t nr_parts)
+{
+  struct crowd c;
+
+  crowd_init (&c, nr_parts, 1);
+  workers_give (w, &c.work);
+  crowd_end (&c);
+  return c.nr_here;
+}
+
+static void
+test_give (void **state)
+{
+  for (unsigned nr = 0; nr < 4; nr++) {
+    struct workers *w = workers_new (nr);
+
+    assert_non_null (w);
+    /* None runs yet. */
+    assert_int_equal (give_parts (w, 3), 3);
+    assert_int_equal (workers_start (w), 0);
+    for (size_t n = 1; n <= max_parts; n++)
+      assert_int_equal (give_parts (w, n), nr ? 0 : n);
+    workers_free (w);
+  }
 }
 
 static struct workers *
@@ -179,12 +212,12 @@ test_rest (void **state)
   struct workers *w = start ();
   struct crowd first, second;
 
-  crowd_init (&first, nr_threads);
+  crowd_init (&first, max_parts, nr_threads);
   first.stop = true;
   workers_give (w, &first.work);
   wait_until_busy (&first, nr_threads);
   workers_leave (w, nr_threads - 2);
-  crowd_init (&second, 2);
+  crowd_init (&second, max_parts, 2);
   workers_give (w, &second.work);
   let_go (&first);
   crowd_end (&first);
@@ -201,7 +234,7 @@ test_come_back (void **state)
   struct crowd c;
 
   workers_leave (w, nr_threads - 1);
-  crowd_init (&c, 1);
+  crowd_init (&c, max_parts, 1);
   c.stop = true;
   workers_give (w, &c.work);
   wait_until_busy (&c, 1);
@@ -218,6 +251,7 @@ int
 main (void)
 {
   const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_give),
     cmocka_unit_test (test_leave),
     cmocka_unit_test (test_rest),
     cmocka_unit_test (test_come_back),

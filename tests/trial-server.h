@@ -51,6 +51,13 @@ struct server {
 /* 16 clients that always ask, and the work a second of each use. */
 extern void server_init (struct server *, uint64_t seed, double near,
                          double far, double both);
+/* Is another use than the best one tried now? */
+static inline bool
+server_tries (const struct server *s)
+{
+  return s->trial.use != s->trial.best;
+}
+
 /* One thing happens. */
 extern void server_step (struct server *);
 /* Work a second for so long. */
