@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "bench/engines.h"
+#include "bench/meter.h"
 #include "bench/model.h"
 #include "common/bits.h"
 #include "common/log.h"
@@ -35,11 +36,15 @@ measure (const struct sweep *s, unsigned side, unsigned k, unsigned m,
   };
   char why[BENCH_WHY_LEN];
   struct run *run = run_open (&q, why);
-  struct run_latency l = { 0 };
+  struct meter_latency l = { 0 };
+  struct meter meter;
 
   if (run == NULL ||
-      run_latency (run, sides[side].metric, NR_TIMES, &l, why) == -1)
+      meter_begin (&meter, run, sides[side].metric, 0, why) == -1 ||
+      meter_take (&meter, NR_TIMES, why) == -1)
     log_error ("--crossover: %s: %s", q.ops->name, why);
+  else
+    meter_latency (&meter, &l);
   run_close (run);
   return l.p50;
 }

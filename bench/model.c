@@ -10,6 +10,7 @@
 #include "bench/engines.h"
 #include "bench/gcrs-model.h"
 #include "bench/gpu.h"
+#include "bench/meter.h"
 #include "bench/model.h"
 #include "common/bits.h"
 #include "common/log.h"
@@ -30,12 +31,12 @@ measure (const struct sweep *s, const char *option, unsigned k, unsigned m,
     .memory_len = s->memory_len, .threads = 1, .seed = s->seed,
   };
   struct run *run = run_open (&q, why);
-  struct run_sample sample;
+  struct meter_rate sample;
   double rate = 0;
 
   if (run == NULL)
     return 0;
-  if (run_measure (run, METRIC_RAW, &s->effort, &sample, why) == 0)
+  if (meter_run (run, METRIC_RAW, &s->effort, &sample, why) == 0)
     rate = run_data_len (run) / sample.seconds;
   run_close (run);
   return rate;

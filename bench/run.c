@@ -1,4 +1,4 @@
-/* gpuraid: make a case, and measure it.
+/* gpuraid: make a case, and prove it right.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "bench/reference.h"
 #include "bench/run.h"
@@ -215,9 +214,9 @@ run_metric_name (enum metric metric)
   return metric == METRIC_RAW ? "raw" : "overall";
 }
 
-static int
-code (struct run *run, enum metric metric, unsigned nr, double *seconds,
-      char *why)
+int
+run_code (struct run *run, enum metric metric, unsigned nr, double *seconds,
+          char *why)
 {
   const struct engine_ops *ops = run->engine->ops;
 
@@ -237,7 +236,7 @@ code_once (struct run *run, enum metric metric, char *why)
       memset (ops->out (run->engine, r, j), 0xa5, run->bc.cell_len);
   if (metric == METRIC_RAW && ops->load && ops->load (run->engine, why) == -1)
     return -1;
-  if (code (run, metric, 1, &seconds, why) == -1)
+  if (run_code (run, metric, 1, &seconds, why) == -1)
     return -1;
   if (metric == METRIC_RAW && ops->fetch && ops->fetch (run->engine, why) == -1)
     return -1;
@@ -308,80 +307,6 @@ run_verify (struct run *run, enum metric metric, size_t max_len, char *why)
                MIN (len, run->bc.cell_len - off), expect, why) == -1)
       return -1;
   }
-  return 0;
-}
-
-static double
-cpu_now (void)
-{
-  struct rusage u;
-
-  getrusage (RUSAGE_SELF, &u);
-  return u.ru_utime.tv_sec + u.ru_stime.tv_sec +
-    (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
-}
-
-static int
-compare (const void *a, const void *b)
-{
-  double x = *(const double *) a, y = *(const double *) b;
-
-  return (x > y) - (x < y);
-}
-
-#define MAX_SAMPLES 1000
-
-int
-run_measure (struct run *run, enum metric metric,
-             const struct run_effort *effort, struct run_sample *s, char *why)
-{
-  double all[MAX_SAMPLES], seconds, cpu;
-  unsigned nr_samples = MIN (MAX (effort->samples, 1), MAX_SAMPLES), nr;
-
-  if (metric == METRIC_RAW && run->engine->ops->load &&
-      run->engine->ops->load (run->engine, why) == -1)
-    return -1;
-  /* Once to warm up, once to know how often makes a sample. */
-  if (code (run, metric, 1, &seconds, why) == -1 ||
-      code (run, metric, 1, &seconds, why) == -1)
-    return -1;
-  nr = MIN (MAX (effort->seconds / MAX (seconds, 1e-6) + 0.999, 1), 100000);
-  cpu = cpu_now ();
-  for (unsigned n = 0; n < nr_samples; n++) {
-    if (code (run, metric, nr, &all[n], why) == -1)
-      return -1;
-    all[n] /= nr;
-  }
-  s->cpu_seconds = (cpu_now () - cpu) / nr_samples / nr;
-  qsort (all, nr_samples, sizeof all[0], compare);
-  s->seconds = all[nr_samples / 2];
-  s->low = all[0];
-  s->high = all[nr_samples - 1];
-  return 0;
-}
-
-int
-run_latency (struct run *run, enum metric metric, unsigned nr,
-             struct run_latency *l, char *why)
-{
-  CLEANUP_FREE double *all = malloc (nr * sizeof *all);
-  double seconds;
-
-  if (all == NULL) {
-    snprintf (why, BENCH_WHY_LEN, "malloc: %m");
-    return -1;
-  }
-  for (unsigned n = 0; n < nr / 10 + 1; n++)
-    if (code (run, metric, 1, &seconds, why) == -1)
-      return -1;
-  for (unsigned n = 0; n < nr; n++)
-    if (code (run, metric, 1, &all[n], why) == -1)
-      return -1;
-  qsort (all, nr, sizeof all[0], compare);
-  *l = (struct run_latency) {
-    .p50 = all[nr / 2], .p90 = all[nr * 9 / 10], .p99 = all[nr * 99 / 100],
-    .low = all[0], .high = all[nr - 1], .nr = nr,
-  };
   return 0;
 }
 

@@ -1,4 +1,4 @@
-/* gpuraid: one case on one engine: made, proved right, measured.
+/* gpuraid: one case on one engine: made, and proved right.
  *
  * One thread at a time.  why has room for BENCH_WHY_LEN bytes.
  *
@@ -62,29 +62,9 @@ extern const char *run_metric_name (enum metric);
  */
 extern int run_verify (struct run *, enum metric, size_t max_len, char *why);
 
-struct run_effort {
-  unsigned samples;
-  double seconds;               /* of a sample, at least */
-};
-
-struct run_sample {
-  double seconds;               /* the median, for coding it all once */
-  double low, high;             /* of the same */
-  double cpu_seconds;           /* of all processors, for coding once */
-};
-
-/* 0, or -1: why. */
-extern int run_measure (struct run *, enum metric, const struct run_effort *,
-                        struct run_sample *, char *why);
-
-struct run_latency {
-  double p50, p90, p99, low, high;      /* seconds */
-  unsigned nr;
-};
-
-/* Code it all nr times, one after the other. */
-extern int run_latency (struct run *, enum metric, unsigned nr,
-                        struct run_latency *, char *why);
+/* Code it all nr times, one after the other.  0, or -1: why. */
+extern int run_code (struct run *, enum metric, unsigned nr, double *seconds,
+                     char *why);
 
 /* Of coding it all once: the data that goes in; and the papers' other
  * count, data and what comes out.

@@ -149,37 +149,76 @@ find_ceiling (const struct run *run, enum metric metric)
                               : ceiling_overall (c, cols, rows);
 }
 
+/* What was measured, in the row. */
+static void
+row_rate (struct row *row, struct meter *m)
+{
+  struct meter_rate rate;
+
+  meter_rate (m, &rate);
+  row->seconds = rate.seconds;
+  row->low = rate.low;
+  row->high = rate.high;
+  if (m->metric == METRIC_OVERALL || !m->run->engine->ops->gpu)
+    row->cpu_seconds = rate.cpu_seconds;
+  row->ceiling = find_ceiling (m->run, m->metric);
+}
+
+static void
+row_latency (struct row *row, struct meter *m)
+{
+  struct meter_latency l;
+
+  meter_latency (m, &l);
+  row->p50 = l.p50;
+  row->p90 = l.p90;
+  row->p99 = l.p99;
+  row->low = l.low;
+  row->high = l.high;
+}
+
+/* 0, or -1: row->why. */
 static int
+begin (const struct sweep *s, struct meter *m, struct run *run,
+       enum metric metric, struct row *row)
+{
+  const bool rates = s->nr_latencies == 0;
+
+  if (meter_begin (m, run, metric, rates ? s->effort.seconds : 0,
+                   row->why) == -1)
+    return -1;
+  return rates ? 0 : meter_warm (m, s->nr_latencies / 10, row->why);
+}
+
+static void
+end (const struct sweep *s, struct meter *m, struct row *row)
+{
+  const struct engine_ops *ops = m->run->engine->ops;
+
+  if (s->nr_latencies > 0)
+    row_latency (row, m);
+  else
+    row_rate (row, m);
+  if (ops->note)
+    ops->note (m->run->engine, row->note, sizeof row->note);
+}
+
+/* How many samples it takes. */
+static unsigned
+nr_samples (const struct sweep *s)
+{
+  return s->nr_latencies > 0 ? s->nr_latencies : s->effort.samples;
+}
+
+static void
 measure (const struct sweep *s, struct run *run, enum metric metric,
          struct row *row)
 {
-  struct run_sample sample;
-  struct run_latency l;
+  struct meter m;
 
-  if (s->verify_only)
-    return 0;
-  if (s->nr_latencies > 0) {
-    if (run_latency (run, metric, s->nr_latencies, &l, row->why) == -1)
-      return -1;
-    row->p50 = l.p50;
-    row->p90 = l.p90;
-    row->p99 = l.p99;
-    row->low = l.low;
-    row->high = l.high;
-  }
-  else {
-    if (run_measure (run, metric, &s->effort, &sample, row->why) == -1)
-      return -1;
-    row->seconds = sample.seconds;
-    row->low = sample.low;
-    row->high = sample.high;
-    if (metric == METRIC_OVERALL || !run->engine->ops->gpu)
-      row->cpu_seconds = sample.cpu_seconds;
-    row->ceiling = find_ceiling (run, metric);
-  }
-  if (run->engine->ops->note)
-    run->engine->ops->note (run->engine, row->note, sizeof row->note);
-  return 0;
+  if (!s->verify_only && begin (s, &m, run, metric, row) == 0 &&
+      meter_take (&m, nr_samples (s), row->why) == 0)
+    end (s, &m, row);
 }
 
 /* One row of a case that is open. */

@@ -6,8 +6,8 @@
 #ifndef GPURAID_BENCH_SWEEP_H
 #define GPURAID_BENCH_SWEEP_H
 
+#include "bench/meter.h"
 #include "bench/report.h"
-#include "bench/run.h"
 
 /* Numbers in the order they were given. */
 #define SWEEP_MAX_VALUES 512
@@ -57,7 +57,7 @@ struct sweep {
   unsigned lost[CODE_MAX];      /* of LOSS_GIVEN */
   size_t memory_len;            /* bytes of all cells where batch is 0, */
   size_t least_rects;           /* but at least so many rects */
-  struct run_effort effort;
+  struct meter_effort effort;
   unsigned nr_latencies;        /* 0: rates */
   bool verify_only;
   uint64_t seed;

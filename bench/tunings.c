@@ -87,7 +87,7 @@ measure (struct tunings *t, struct variant *v)
     v->wrong = true;
     return;
   }
-  if (run_measure (t->run, METRIC_RAW, &t->s->effort, &v->sample,
+  if (meter_run (t->run, METRIC_RAW, &t->s->effort, &v->sample,
                    v->why) == -1)
     v->sample.seconds = 0;
 }
@@ -150,15 +150,15 @@ measure_grid (struct tunings *t)
 static int
 compare_samples (const void *a, const void *b)
 {
-  double x = ((const struct run_sample *) a)->seconds;
-  double y = ((const struct run_sample *) b)->seconds;
+  double x = ((const struct meter_rate *) a)->seconds;
+  double y = ((const struct meter_rate *) b)->seconds;
 
   return (x > y) - (x < y);
 }
 
 /* The median of the rounds, and the extremes of all. */
 static void
-combine (struct variant *v, struct run_sample s[NR_ROUNDS])
+combine (struct variant *v, struct meter_rate s[NR_ROUNDS])
 {
   qsort (s, NR_ROUNDS, sizeof s[0], compare_samples);
   v->sample = s[NR_ROUNDS / 2];
@@ -172,7 +172,7 @@ combine (struct variant *v, struct run_sample s[NR_ROUNDS])
 static void
 measure_again (struct tunings *t)
 {
-  struct run_sample s[VARIANTS_MAX][NR_ROUNDS] = { 0 };
+  struct meter_rate s[VARIANTS_MAX][NR_ROUNDS] = { 0 };
   struct engine *engine = t->run->engine;
   char why[BENCH_WHY_LEN];
   unsigned nr_ok[VARIANTS_MAX] = { 0 };
@@ -186,7 +186,7 @@ measure_again (struct tunings *t)
       say (t, "measured again", n, NR_ROUNDS);
       if (kernel_engine_use (engine, &v->shape, v->code, &v->nr_registers,
                              &v->local_len, why) == 0 &&
-          run_measure (t->run, METRIC_RAW, &t->s->effort, &s[i][nr_ok[i]],
+          meter_run (t->run, METRIC_RAW, &t->s->effort, &s[i][nr_ok[i]],
                        why) == 0)
         nr_ok[i]++;
     }

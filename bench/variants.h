@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "bench/run.h"
+#include "bench/meter.h"
 #include "bench/tuning.h"
 
 struct variant {
@@ -22,7 +22,7 @@ struct variant {
   size_t code_len;
   int nr_registers;             /* for each thread */
   int local_len;                /* bytes for each thread that did not fit */
-  struct run_sample sample;     /* seconds 0: not measured, why */
+  struct meter_rate sample;     /* seconds 0: not measured, why */
   char why[BENCH_WHY_LEN];
   bool wrong;                   /* and why says which byte */
 };
