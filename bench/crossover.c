@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "bench/clock.h"
 #include "bench/engines.h"
 #include "bench/meter.h"
 #include "bench/model.h"
@@ -12,7 +13,12 @@
 #include "common/log.h"
 
 #define MAX_RECTS 256
-#define NR_TIMES 50
+
+/* A turn of each side has so many batches at least; and before those some
+ * that don't count, while processors and device wake up.
+ */
+#define TURN_MIN 5
+#define TURN_COLD 3
 
 static const struct {
   const struct engine_ops *ops;
@@ -23,30 +29,85 @@ static const struct {
   { &engine_auto, METRIC_OVERALL },
 };
 
-/* The median seconds of one batch by itself; 0 reported. */
-static double
-measure (const struct sweep *s, unsigned side, unsigned k, unsigned m,
-         size_t nr_rects)
+#define NR_SIDES ARRAY_LEN (sides)
+
+/* The sides of one shape and batch. */
+struct table {
+  struct run *run[NR_SIDES];
+  struct meter meter[NR_SIDES];
+};
+
+static int
+open_side (const struct sweep *s, struct table *t, unsigned side, unsigned k,
+           unsigned m, size_t nr_rects, char *why)
 {
-  struct run_request q = {
+  const struct run_request q = {
     .ops = sides[side].ops, .code = s->code, .k = k, .m = m,
     .w = s->w.v[0], .cell_len = s->cell.v[0], .nr_rects = nr_rects,
     .memory_len = s->memory_len, .threads = s->threads.v[0], .slices = 1,
     .seed = s->seed,
   };
-  char why[BENCH_WHY_LEN];
-  struct run *run = run_open (&q, why);
-  struct meter_latency l = { 0 };
-  struct meter meter;
 
-  if (run == NULL ||
-      meter_begin (&meter, run, sides[side].metric, 0, why) == -1 ||
-      meter_take (&meter, NR_TIMES, why) == -1)
-    log_error ("--crossover: %s: %s", q.ops->name, why);
+  t->run[side] = run_open (&q, why);
+  if (t->run[side] == NULL)
+    return -1;
+  return meter_begin (&t->meter[side], t->run[side], sides[side].metric, 0,
+                      why);
+}
+
+/* One after the other, until it is time for the next side. */
+static int
+take_turn (const struct sweep *s, struct meter *m, char *why)
+{
+  const double end = now () + s->effort.seconds;
+  const unsigned most = MAX (METER_MAX / s->effort.samples, 1);
+
+  if (meter_warm (m, TURN_COLD, why) == -1)
+    return -1;
+  for (unsigned n = 0; n < most && (n < TURN_MIN || now () < end); n++)
+    if (meter_take (m, 1, why) == -1)
+      return -1;
+  return 0;
+}
+
+static int
+take_all (const struct sweep *s, struct table *t, unsigned *side, char *why)
+{
+  for (unsigned turn = 0; turn < s->effort.samples; turn++)
+    for (*side = 0; *side < NR_SIDES; ++*side)
+      if (take_turn (s, &t->meter[*side], why) == -1)
+        return -1;
+  return 0;
+}
+
+/* The median seconds of one batch by itself, on all sides. */
+static int
+measure (const struct sweep *s, unsigned k, unsigned m, size_t nr_rects,
+         double seconds[])
+{
+  struct table t = { 0 };
+  char why[BENCH_WHY_LEN];
+  unsigned side;
+  int r = 0;
+
+  for (side = 0; side < NR_SIDES && r == 0; side++)
+    r = open_side (s, &t, side, k, m, nr_rects, why);
+  if (r == -1)
+    side--;
   else
-    meter_latency (&meter, &l);
-  run_close (run);
-  return l.p50;
+    r = take_all (s, &t, &side, why);
+  if (r == -1)
+    log_error ("--crossover: %s: %s", sides[side].ops->name, why);
+  for (unsigned i = 0; i < NR_SIDES; i++) {
+    struct meter_latency l;
+
+    if (r == 0) {
+      meter_latency (&t.meter[i], &l);
+      seconds[i] = l.p50;
+    }
+    run_close (t.run[i]);
+  }
+  return r;
 }
 
 static int
@@ -55,21 +116,19 @@ one_batch (const struct sweep *s, unsigned k, unsigned m, size_t nr_rects,
 {
   struct json_object *o;
 
-  for (unsigned i = 0; i < ARRAY_LEN (sides); i++) {
-    seconds[i] = measure (s, i, k, m, nr_rects);
-    if (seconds[i] == 0)
-      return -1;
-  }
+  if (measure (s, k, m, nr_rects, seconds) == -1)
+    return -1;
   if (!r->json)
-    fprintf (r->fp, "%3u %3u %6zu %9.0f %10.1f %10.1f %10.1f\n", k, m,
+    fprintf (r->fp, "%3u %3u %6zu %9.0f %10.1f %10.1f %10.1f %6.2f\n", k, m,
              nr_rects, nr_rects * k * s->cell.v[0] / 1024.0,
-             seconds[0] * 1e6, seconds[1] * 1e6, seconds[2] * 1e6);
+             seconds[0] * 1e6, seconds[1] * 1e6, seconds[2] * 1e6,
+             seconds[2] / MIN (seconds[0], seconds[1]));
   fflush (r->fp);
   o = json_object_new_object ();
   json_object_object_add (o, "k", json_object_new_int (k));
   json_object_object_add (o, "m", json_object_new_int (m));
   json_object_object_add (o, "rects", json_object_new_int64 (nr_rects));
-  for (unsigned i = 0; i < ARRAY_LEN (sides); i++) {
+  for (unsigned i = 0; i < NR_SIDES; i++) {
     char key[40];
 
     snprintf (key, sizeof key, "%s_us", sides[i].ops->name);
@@ -84,7 +143,7 @@ static int
 one_shape (const struct sweep *s, unsigned k, unsigned m, struct report *r,
            struct json_object *list)
 {
-  double seconds[ARRAY_LEN (sides)];
+  double seconds[NR_SIDES];
   size_t from = 0;
   char key[40], text[80];
 
@@ -117,8 +176,8 @@ crossover_run (const struct sweep *s, struct report *r)
   if (sweep_shapes (s, &shapes) == -1)
     return -1;
   if (!r->json)
-    fprintf (r->fp, "%3s %3s %6s %9s %10s %10s %10s\n", "k", "m", "rects",
-             "data KiB", "isal us", "cuda us", "auto us");
+    fprintf (r->fp, "%3s %3s %6s %9s %10s %10s %10s %6s\n", "k", "m", "rects",
+             "data KiB", "isal us", "cuda us", "auto us", "ratio");
   for (unsigned i = 0; i < shapes.nr; i++)
     if (one_shape (s, shapes.v[i].k, shapes.v[i].m, r, list) == -1)
       return -1;

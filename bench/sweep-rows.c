@@ -1,4 +1,4 @@
-/* gpuraid: measure the cases, and make rows of them.
+/* gpuraid: measure the cases, one after the other, and make rows of them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "bench/ceilings.h"
-#include "bench/sweep.h"
+#include "bench/sweep-internal.h"
 #include "common/bits.h"
 #include "common/log.h"
 
@@ -20,8 +20,7 @@ in_memory (const struct engine_ops *ops)
   return !ops->gpu && ops->overall == NULL;
 }
 
-/* What a row says of its case, whether or not it can be run. */
-static void
+void
 row_start (struct row *row, const struct run_request *q)
 {
   unsigned w = q->w;
@@ -103,96 +102,105 @@ row_latency (struct row *row, struct meter *m)
   row->high = l.high;
 }
 
-/* 0, or -1: row->why. */
-static int
-begin (const struct sweep *s, struct meter *m, struct run *run,
-       enum metric metric, struct row *row)
+int
+row_open (const struct sweep *s, struct entry *e, struct run *run,
+          enum metric metric)
+{
+  e->run = run;
+  e->metric = metric;
+  row_start (&e->row, &run->request);
+  row_case (&e->row, run);
+  e->row.metric = in_memory (run->engine->ops) ? "memory"
+    : run_metric_name (metric);
+  if (run_verify (run, metric, s->verify_only ? 0 : VERIFY_LEN,
+                  e->row.why) == 0)
+    return 0;
+  e->row.wrong = true;
+  return -1;
+}
+
+int
+row_begin (const struct sweep *s, struct entry *e)
 {
   const bool rates = s->nr_latencies == 0;
 
-  if (meter_begin (m, run, metric, rates ? s->effort.seconds : 0,
-                   row->why) == -1)
+  if (meter_begin (&e->meter, e->run, e->metric,
+                   rates ? s->effort.seconds : 0, e->row.why) == -1)
     return -1;
-  return rates ? 0 : meter_warm (m, s->nr_latencies / 10, row->why);
+  return rates ? 0 : meter_warm (&e->meter, s->nr_latencies / 10,
+                                 e->row.why);
 }
 
-static void
-end (const struct sweep *s, struct meter *m, struct row *row)
+void
+row_end (const struct sweep *s, struct entry *e)
 {
-  const struct engine_ops *ops = m->run->engine->ops;
+  const struct engine_ops *ops = e->run->engine->ops;
 
   if (s->nr_latencies > 0)
-    row_latency (row, m);
+    row_latency (&e->row, &e->meter);
   else
-    row_rate (row, m);
+    row_rate (&e->row, &e->meter);
   if (ops->note)
-    ops->note (m->run->engine, row->note, sizeof row->note);
+    ops->note (e->run->engine, e->row.note, sizeof e->row.note);
 }
 
-/* How many samples it takes. */
-static unsigned
-nr_samples (const struct sweep *s)
+int
+row_report (const struct entry *e, struct report *report)
 {
-  return s->nr_latencies > 0 ? s->nr_latencies : s->effort.samples;
+  if (report_row (report, &e->row) == -1)
+    return -1;
+  if (!e->row.wrong)
+    return 0;
+  log_error ("%s is wrong: %s", e->row.engine, e->row.why);
+  return -1;
+}
+
+unsigned
+row_nr_metrics (const struct sweep *s, const struct run *run,
+                enum metric metric[2])
+{
+  unsigned nr = 0;
+
+  if (in_memory (run->engine->ops))
+    metric[nr++] = METRIC_RAW;
+  else {
+    if (s->raw && run_can (run, METRIC_RAW))
+      metric[nr++] = METRIC_RAW;
+    if (s->overall && run_can (run, METRIC_OVERALL))
+      metric[nr++] = METRIC_OVERALL;
+  }
+  return nr;
 }
 
 static void
-measure (const struct sweep *s, struct run *run, enum metric metric,
-         struct row *row)
+measure (const struct sweep *s, struct entry *e)
 {
-  struct meter m;
+  const unsigned nr = s->nr_latencies > 0 ? s->nr_latencies
+    : s->effort.samples;
 
-  if (!s->verify_only && begin (s, &m, run, metric, row) == 0 &&
-      meter_take (&m, nr_samples (s), row->why) == 0)
-    end (s, &m, row);
-}
-
-/* One row of a case that is open. */
-static int
-run_row (const struct sweep *s, struct run *run, enum metric metric,
-         struct report *report)
-{
-  struct row row;
-  int r;
-
-  row_start (&row, &run->request);
-  row_case (&row, run);
-  row.metric = in_memory (run->engine->ops) ? "memory"
-    : run_metric_name (metric);
-  r = run_verify (run, metric, s->verify_only ? 0 : VERIFY_LEN, row.why);
-  if (r == -1)
-    row.wrong = true;
-  else
-    measure (s, run, metric, &row);
-  if (report_row (report, &row) == -1)
-    return -1;
-  if (r == -1)
-    log_error ("%s is wrong: %s", row.engine, row.why);
-  return r;
+  if (!s->verify_only && row_begin (s, e) == 0 &&
+      meter_take (&e->meter, nr, e->row.why) == 0)
+    row_end (s, e);
 }
 
 static int
 run_case (const struct sweep *s, const struct run_request *q, void *opaque)
 {
   struct report *report = opaque;
-  struct row row;
+  enum metric metric[2];
+  struct entry e;
   struct run *run;
-  bool raw, overall;
   int r = 0;
 
-  row_start (&row, q);
-  run = run_open (q, row.why);
+  row_start (&e.row, q);
+  run = run_open (q, e.row.why);
   if (run == NULL)
-    return report_row (report, &row);
-  raw = run_can (run, METRIC_RAW);
-  overall = run_can (run, METRIC_OVERALL);
-  if (in_memory (q->ops))
-    r = run_row (s, run, METRIC_RAW, report);
-  else {
-    if (s->raw && raw)
-      r = run_row (s, run, METRIC_RAW, report);
-    if (r == 0 && s->overall && overall)
-      r = run_row (s, run, METRIC_OVERALL, report);
+    return report_row (report, &e.row);
+  for (unsigned n = row_nr_metrics (s, run, metric), i = 0;
+       r == 0 && i < n; i++) {
+    if (row_open (s, &e, run, metric[i]) == 0)
+      measure (s, &e);
+    r = row_report (&e, report);
   }
   run_close (run);
   return r;
@@ -201,5 +209,6 @@ run_case (const struct sweep *s, const struct run_request *q, void *opaque)
 int
 sweep_run (const struct sweep *s, struct report *report)
 {
-  return sweep_each (s, run_case, report);
+  return s->in_turn ? sweep_in_turn (s, report)
+    : sweep_each (s, run_case, report);
 }

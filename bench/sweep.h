@@ -59,6 +59,7 @@ struct sweep {
   size_t least_rects;           /* but at least so many rects */
   struct meter_effort effort;
   unsigned nr_latencies;        /* 0: rates */
+  bool in_turn;                 /* engines take their samples in turn */
   bool verify_only;
   uint64_t seed;
 };

@@ -171,6 +171,8 @@ static const struct bench_option {
   { "list", NULL, "the engines and their options", .mode = BENCH_LIST },
   { "samples", "N", "measurements, of which the median counts (7)",
     set_samples },
+  { "in-turn", NULL, "engines take their samples in turn, with all their cells "
+    "there at once", FLAG (sweep.in_turn) },
   { "seconds", "S", "how long each takes at least (0.05)", set_seconds },
   { "seed", "N", "of random bytes and losses (1)", set_seed },
   { "json", NULL, "one object instead of a table", FLAG (json) },
