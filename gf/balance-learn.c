@@ -35,9 +35,13 @@
 #define LEARN_ALIKE 0.12
 #define LEARN_FIRST 0.6
 #define LEARN_FAILED 1.5
-/* Where nothing else was under way it is a better proof. */
+/* Where nothing else was under way it is a better proof; but a job that took
+ * much longer than those before it was interrupted, unless the next ones do
+ * too.
+ */
 #define LEARN_IDLE 0.35
 #define MOST_ERROR_IDLE 1.1
+#define MOST_SLOWER_IDLE 0.35
 #define FIRST_IDLE 3
 /* Never beyond a factor of 60, and of 8 for those alike. */
 #define MAX_ALL 4.1
@@ -124,25 +128,28 @@ error_of (const struct balance_side *s, const struct balance_part *part,
   return MIN (MAX (error, -MOST_ERROR), MOST_ERROR);
 }
 
-/* By itself, a job shows just what it takes. */
+/* By itself, a job shows just what it takes.  But what makes some slow will
+ * not last, and nothing makes one fast but that it can be.
+ */
 static void
 learn_idle (struct balance_side *s, const struct balance_part *part,
             double now)
 {
   struct balance_error *e = part->alike;
   double error = log (MAX (now - part->at, 1e-9) / part->expected);
-  double weight;
+  double most = MOST_ERROR_IDLE, weight;
+  /* The first of those that are cut still show where to cut. */
+  const bool counts = !part->cold || (part->cut && e->nr_idle < FIRST_IDLE);
 
-  e->nr_idle++;
-  /* What made one of the first slow (something that was done for the first
-   * time) will not last; nothing makes one fast but that it can be.
-   */
+  if (error > 0 && !counts)
+    return;
+  e->nr_idle += counts;
+  weight = MAX (LEARN_IDLE, 1.0 / MAX (e->nr_idle, 1));
   if (error < 0 && !part->cut && e->nr_idle <= FIRST_IDLE)
     weight = 1;
-  else {
-    error = MIN (MAX (error, -MOST_ERROR_IDLE), MOST_ERROR_IDLE);
-    weight = MAX (LEARN_IDLE, 1.0 / e->nr_idle);
-  }
+  if (e->nr_idle > (part->cut ? FIRST_IDLE : 1))
+    most = MOST_SLOWER_IDLE;
+  error = MIN (MAX (error, -MOST_ERROR_IDLE), most);
   learn (e, error * weight, MAX_ALIKE, now);
   /* What it is to be cut says nothing of jobs that are not. */
   if (!part->cut)

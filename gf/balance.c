@@ -46,16 +46,23 @@
 #define TRY_SECONDS 1.0
 #define TRY_FACTOR 1.5
 /* ... and with nothing else under way, all that can be done with a job, if
- * that takes no more of all the time than one part in so many.
+ * that takes no more of all the time than one part in so many.  A try is so
+ * many of them in a row: those that come first are cold.
  */
 #define TRY_FACTOR_IDLE 1.8
-#define TRY_RARELY 50
-/* What was measured at the start had its cells from memory; those of one job
- * are often in a cache, which helps near.  So of jobs that should take less
- * than so many seconds the first are tried there, with nothing else under
- * way, if by what was measured that takes no longer than so much more.
+#define TRY_RARELY 200
+#define TRY_JOBS 5
+#define TRY_HOPE 1.3
+/* Processors and a device that had nothing to do wake up, and what the other
+ * side has touched is in no cache: of jobs in a row the first are slower, by
+ * half and more, than those that follow.
  */
-#define FIRST_TRIES 2
+#define COLD_JOBS 2
+/* What was measured at the start had its cells from memory; those of one job
+ * are often in a cache, which helps near.  So jobs that should take less than
+ * so many seconds are tried there first, with nothing else under way, if by
+ * what was measured that takes no longer than so much more.
+ */
 #define FIRST_SECONDS 1e-3
 #define FIRST_FACTOR 2.5
 
@@ -209,9 +216,32 @@ one_of_two (const struct question *q)
   return strong;
 }
 
+/* That way of doing the job. */
+static struct balance_error *
+error_of_way (const struct question *q, unsigned way)
+{
+  struct balance_side *s = &q->b->side[way == CUT ? FAR : way];
+
+  return balance_alike (s, q->job, way == CUT);
+}
+
+/* Count it as gone that way.  Is it one of the first in a row? */
+static bool
+is_cold (const struct question *q, unsigned way)
+{
+  struct balance_error *e = error_of_way (q, way);
+
+  if (!q->idle)
+    return false;
+  for (unsigned other = NEAR; other <= CUT; other++)
+    if (other != way)
+      error_of_way (q, other)->in_a_row = 0;
+  return ++e->in_a_row <= COLD_JOBS;
+}
+
 static void
 give (const struct question *q, unsigned side, size_t nr_units, bool both,
-      struct balance_part *part)
+      bool cold, struct balance_part *part)
 {
   struct balance_side *s = &q->b->side[side];
   struct balance_job job = *q->job;
@@ -232,6 +262,7 @@ give (const struct question *q, unsigned side, size_t nr_units, bool both,
   s->due = MAX (MAX (s->nr ? s->due : 0, q->now + part->fixed) +
                 part->backlog, q->now + part->expected);
   part->idle = q->idle;
+  part->cold = cold;
   s->nr++;
   s->backlog += part->backlog;
   s->given += part->backlog;
@@ -260,18 +291,29 @@ balance_give (struct balance *b, unsigned side, const struct balance_job *job,
   struct question q;
 
   ask (&q, b, job, now);
-  give (&q, side, job->nr_units, false, part);
+  give (&q, side, job->nr_units, false, is_cold (&q, side), part);
+}
+
+/* Has a try begun, and is it not over?  Once two that were not cold are done
+ * there must be hope: one may have been interrupted.
+ */
+static bool
+is_trying (const struct question *q, unsigned way, double takes, double best)
+{
+  const unsigned nr = error_of_way (q, way)->in_a_row;
+
+  return q->idle && nr > 0 && nr < TRY_JOBS &&
+    takes < (nr < COLD_JOBS + 2 ? FIRST_FACTOR : TRY_HOPE) * best;
 }
 
 /* Is it time to see again what such a job takes that way? */
 static bool
 try_again (const struct question *q, unsigned way, double takes, double best)
 {
-  struct balance_side *s = &q->b->side[way == CUT ? FAR : way];
-  const struct balance_error *e = balance_alike (s, q->job, way == CUT);
+  const struct balance_error *e = error_of_way (q, way);
 
-  if (q->idle && way == NEAR && e->nr_idle < FIRST_TRIES &&
-      best < FIRST_SECONDS && takes * exp (-e->log) < FIRST_FACTOR * best)
+  if (q->idle && way == NEAR && e->nr_idle == 0 && best < FIRST_SECONDS &&
+      takes * exp (-e->log) < FIRST_FACTOR * best)
     return true;
   return takes < (q->idle ? TRY_FACTOR_IDLE : TRY_FACTOR) * best &&
     q->now - e->given >= MAX (TRY_SECONDS, TRY_RARELY * takes);
@@ -292,6 +334,9 @@ choose (const struct question *q, const double *takes)
    */
   if (best == CUT && !q->idle)
     return best;
+  for (unsigned way = NEAR; way <= CUT; way++)
+    if (way != best && is_trying (q, way, takes[way], takes[best]))
+      return way;
   for (unsigned way = NEAR; way < (q->idle ? CUT + 1 : CUT); way++)
     if (way != best && try_again (q, way, takes[way], takes[best]))
       return way;
@@ -306,19 +351,21 @@ balance_choose (struct balance *b, const struct balance_job *job, double now,
   double takes[CUT + 1];
   size_t nr = job->nr_units;
   unsigned way;
+  bool cold;
 
   ask (&q, b, job, now);
   for (unsigned i = 0; i < 2; i++)
     takes[i] = cost (&q, i);
   c->far_units = cut (&q, &takes[CUT]);
   way = choose (&q, takes);
+  cold = is_cold (&q, way);
   if (way == CUT) {
-    give (&q, FAR, c->far_units, true, &c->part[FAR]);
-    give (&q, NEAR, nr - c->far_units, true, &c->part[NEAR]);
+    give (&q, FAR, c->far_units, true, cold, &c->part[FAR]);
+    give (&q, NEAR, nr - c->far_units, true, cold, &c->part[NEAR]);
     return;
   }
   c->far_units = way == FAR ? nr : 0;
-  give (&q, way, nr, false, &c->part[way]);
+  give (&q, way, nr, false, cold, &c->part[way]);
 }
 
 void

@@ -49,7 +49,10 @@ struct balance_curve {
 /* The logarithm of how much longer jobs took than was expected. */
 struct balance_error {
   double log, at;               /* ... as it was at that time */
-  unsigned nr, nr_idle;         /* jobs done, among others and not */
+  unsigned nr;                  /* jobs done among others */
+  unsigned nr_idle;             /* and not; but those that were cold */
+  unsigned in_a_row;            /* given with nothing else under way, since
+                                 * one alike went another way */
   double given;                 /* when the last job was */
 };
 
@@ -85,6 +88,7 @@ struct balance_part {
   struct balance_error *alike;
   bool cut;                     /* the other side has the rest */
   bool idle;                    /* nothing else was under way */
+  bool cold;                    /* and those before it went another way */
   unsigned nr_jobs;             /* of the balance, with this one */
   double at, expected;          /* when it was given, and how long it should
                                  * take from then */

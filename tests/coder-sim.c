@@ -35,6 +35,24 @@ random_part (struct coder_sim *sim)
   return (double) (sim->random >> 8) / (1 << 23) - 1;
 }
 
+/* How many times as long as it should does the next job take? */
+static double
+slowness (struct sim_side *s)
+{
+  struct sim_side *other = &s->sim->side[s == s->sim->side];
+  double factor = 1;
+
+  if (s->nr_others > 2)
+    s->nr_warm = 0;
+  s->nr_others = 0;
+  other->nr_others++;
+  if (s->nr_warm++ < 2)
+    factor += s->cold;
+  if (s->interrupted && s->nr_jobs % s->interrupted == 0)
+    factor *= 4;
+  return factor;
+}
+
 static void
 sim_submit (struct coder *coder, struct coder_job *job)
 {
@@ -47,8 +65,9 @@ sim_submit (struct coder *coder, struct coder_job *job)
   j->latency = s->fixed;
   j->left = j->bytes * (1 + s->row_cost * (MAX (job->matrix->rows, 1) - 1));
   j->left *= 1 + s->noise * random_part (s->sim);
-  list_append (&s->jobs, &j->link);
   s->nr_jobs++;
+  j->left *= slowness (s);
+  list_append (&s->jobs, &j->link);
 }
 
 static void

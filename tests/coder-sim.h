@@ -28,12 +28,18 @@ struct sim_side {
                                  * too; 0: all of it */
   double noise;                 /* jobs take up to so much more or less, as
                                  * a part of what they should */
+  double cold;                  /* after a few jobs of the other side, the
+                                 * next two take so much longer, as a part */
+  unsigned interrupted;         /* each so many-th takes four times as long;
+                                 * 0: none */
   bool serial;                  /* one after the other */
   double threads;               /* processors that it takes at its rate */
   bool fails;                   /* all jobs fail */
   unsigned left;                /* threads, as it was last told */
   struct list jobs;             /* oldest first */
   unsigned nr_jobs;
+  unsigned nr_others;           /* jobs of the other side since the last one */
+  unsigned nr_warm;             /* since those were a few */
   double bytes;                 /* of the jobs that are done */
 };
 

@@ -295,6 +295,70 @@ test_large_in_cache (void **state)
   coder_free (c);
 }
 
+/* For a second and a half, with pauses that do not change what is best. */
+static void
+go_on (struct coder_sim *sim, struct coder *c)
+{
+  static const size_t few[] = { 16 };
+  double began = sim->now;
+
+  sim->side[0].bytes = sim->side[1].bytes = 0;
+  for (unsigned i = 0; i < 20; i++) {
+    throughput (sim, c, encode, 1, few, 1, 100);
+    sim->now += 0.05;
+  }
+  assert_true (sim->now - began > 1.2);
+  print_message ("%.0f MB near, %.0f far\n", sim->side[0].bytes / 1e6,
+                 sim->side[1].bytes / 1e6);
+}
+
+/* What is tried shows what it takes only when it is warm. */
+static void
+test_cold (void **state)
+{
+  const struct pair p = { 1 * US, 30 * GB, 0, 30 * US, 49 * GB, 500 * GB };
+  struct coder_sim sim;
+  struct coder *c;
+
+  init_pair (&sim, &p);
+  c = auto_sim_start (&sim, encode);
+  sim.side[0].cold = sim.side[1].cold = 1.2;
+  sim.side[0].shared = sim.side[1].shared = 0.3;
+  go_on (&sim, c);
+  assert_true (sim.side[1].bytes > 30 * sim.side[0].bytes);
+  /* In a cache now.  It is seen when near is tried again. */
+  sim.side[0].rate = 85 * GB;
+  go_on (&sim, c);
+  go_on (&sim, c);
+  assert_true (sim.side[0].bytes > 30 * sim.side[1].bytes);
+  /* Not much better, but it stays so while far is tried. */
+  sim.side[0].rate = 55 * GB;
+  go_on (&sim, c);
+  assert_true (sim.side[0].bytes > 30 * sim.side[1].bytes);
+  go_on (&sim, c);
+  assert_true (sim.side[0].bytes > 30 * sim.side[1].bytes);
+  coder_free (c);
+}
+
+/* Jobs that are interrupted now and then say nothing of the others. */
+static void
+test_interrupted (void **state)
+{
+  static const size_t few[] = { 16 };
+  const struct pair p = { 1 * US, 55 * GB, 0, 30 * US, 49 * GB, 500 * GB };
+  struct coder_sim sim;
+  struct coder *c;
+
+  init_pair (&sim, &p);
+  c = auto_sim_start (&sim, encode);
+  sim.side[0].bytes = sim.side[1].bytes = 0;
+  sim.side[0].shared = sim.side[1].shared = 0.3;
+  sim.side[0].interrupted = 25;
+  throughput (&sim, c, encode, 1, few, 1, 2000);
+  expect_near (&sim);
+  coder_free (c);
+}
+
 /* Few rows are quick to do near. */
 static void
 test_rows (void **state)
@@ -574,6 +638,8 @@ main (void)
     cmocka_unit_test (test_small_and_large),
     cmocka_unit_test (test_small_in_cache),
     cmocka_unit_test (test_large_in_cache),
+    cmocka_unit_test (test_cold),
+    cmocka_unit_test (test_interrupted),
     cmocka_unit_test (test_rows),
     cmocka_unit_test (test_leaves),
     cmocka_unit_test (test_start_was_wrong),
