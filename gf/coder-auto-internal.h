@@ -22,7 +22,7 @@ struct auto_coder {
   struct coder *side[2];
   struct matrix *matrix;        /* ours, until start; or NULL */
   size_t cell_len;
-  unsigned near_leaves;         /* threads that rest, but for USE_NEAR */
+  unsigned near_leaves;         /* threads that rest while far works */
   struct coder_auto_clock clock;
 
   /* Written by start. */
@@ -35,7 +35,7 @@ struct auto_coder {
   struct balance balance;
   struct auto_trial trial;
   struct auto_slices slices;
-  enum auto_use use;            /* that near's threads know of */
+  bool near_leaves_now;         /* as near's threads know */
 };
 
 /* As in struct coder_ops. */

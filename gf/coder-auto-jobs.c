@@ -61,15 +61,17 @@ submit_part (struct auto_coder *c, struct auto_part *p)
   coder_submit (c->side[p->side], &p->job);
 }
 
-/* Lock: near alone needs to leave no processor. */
+/* Lock, after far was given something, or has done it: near leaves it
+ * processors while it has something to do.
+ */
 static void
-follow_use (struct auto_coder *c)
+follow_far (struct auto_coder *c)
 {
-  const enum auto_use use = c->trial.use;
+  const bool works = c->balance.side[FAR].nr > 0;
 
-  if ((use == USE_NEAR) != (c->use == USE_NEAR))
-    coder_leave (c->side[NEAR], use == USE_NEAR ? 0 : c->near_leaves);
-  c->use = use;
+  if (works != c->near_leaves_now)
+    coder_leave (c->side[NEAR], works ? c->near_leaves : 0);
+  c->near_leaves_now = works;
 }
 
 /* NULL: no memory. */
@@ -94,6 +96,7 @@ count_in (struct auto_coder *c, struct auto_part *p)
 
   describe (&p->job, 1, &what);
   balance_give (&c->balance, p->side, &what, at, &p->balance);
+  follow_far (c);
   p->age = auto_trial_begin (&c->trial, !p->balance.idle, at);
 }
 
@@ -112,8 +115,8 @@ count_out (struct auto_coder *c, struct auto_part *p, int error)
   for (unsigned s = 0; s < 2 && !error && c->measured.nr_points > 0; s++)
     alone[s] = what.work / balance_measured_rate (&c->balance, s, what.rows);
   balance_done (&c->balance, p->side, &p->balance, at, error != 0);
+  follow_far (c);
   auto_trial_done (&c->trial, p->age, error ? 0 : what.work, alone, at);
-  follow_use (c);
   if (p->is_slice)
     auto_slices_done (&c->slices, p->side);
 }
@@ -220,7 +223,6 @@ choose (struct auto_coder *c, struct auto_task *t,
   const double at = now (c);
   const enum auto_use use = auto_trial_use (&c->trial, at);
 
-  follow_use (c);
   if (auto_slices_wants (&c->balance, use, what)) {
     auto_slices_add (&c->slices, t, what);
     return false;
@@ -294,6 +296,7 @@ submit_task (struct auto_coder *c, struct auto_task *t,
     if (part[s])
       part[s]->age = auto_trial_begin (&c->trial, !part[s]->balance.idle,
                                        now (c));
+  follow_far (c);
   pthread_mutex_unlock (&c->lock);
   /* Near may not come back before it is done. */
   if (part[FAR])

@@ -58,6 +58,7 @@ auto_start (struct coder *coder, void *arena, size_t arena_len)
     return 0;
   }
   coder_leave (c->side[NEAR], c->near_leaves);
+  c->near_leaves_now = true;
   if (c->matrix && arena)
     measure (c, arena, arena_len);
   c->far_works = true;
@@ -140,7 +141,6 @@ coder_auto_new (struct coder *near, unsigned near_leaves, struct coder *far,
   c->side[FAR] = far;
   c->cell_len = cell_len;
   c->near_leaves = near_leaves;
-  c->use = USE_BOTH;
   c->clock.now = clock_now;
   pthread_mutex_init (&c->lock, NULL);
   balance_init (&c->balance);

@@ -263,9 +263,21 @@ end_job (struct coder_sim *sim, struct sim_side *s, struct sim_job *j)
   job->done (job, s->fails ? EIO : 0);
 }
 
+static void
+watch_left (struct coder_sim *sim)
+{
+  struct sim_side *near = &sim->side[0];
+
+  if (list_empty (&sim->side[1].jobs))
+    near->most_left = MAX (near->most_left, near->left);
+  else
+    near->least_left = MIN (near->least_left, near->left);
+}
+
 bool
 coder_sim_step (struct coder_sim *sim)
 {
+  watch_left (sim);
   while (!list_empty (&sim->side[0].jobs) ||
          !list_empty (&sim->side[1].jobs) || !list_empty (&sim->works)) {
     const double rate = find_rates (sim);

@@ -36,6 +36,8 @@ struct sim_side {
   double threads;               /* processors that it takes at its rate */
   bool fails;                   /* all jobs fail */
   unsigned left;                /* threads, as it was last told */
+  unsigned least_left;          /* the fewest while the other side had jobs, */
+  unsigned most_left;           /* and the most while it had none */
   struct list jobs;             /* oldest first */
   unsigned nr_jobs;
   unsigned nr_others;           /* jobs of the other side since the last one */
