@@ -47,15 +47,15 @@ auto_slices_wants (const struct balance *b, enum auto_use use,
 {
   const unsigned first = use == USE_FAR ? FAR : NEAR;
   const unsigned last = use == USE_NEAR ? NEAR : FAR;
-  const double fixed = MAX (balance_fixed (&b->side[first].many),
-                            balance_fixed (&b->side[last].many));
-  const double alone = MIN (balance_alone (b, first, job),
-                            balance_alone (b, last, job));
+  double fixed, alone;
 
   /* One that comes alone is cut in two: that is learnt exactly. */
-  return job->nr_units > 1 &&
-    b->side[NEAR].nr + b->side[FAR].nr > 0 &&
-    alone >= MAX (MIN_SLICES * slice_seconds (use), MIN_FIXED * fixed);
+  if (job->nr_units <= 1 || b->side[NEAR].nr + b->side[FAR].nr == 0)
+    return false;
+  fixed = MAX (balance_fixed (&b->side[first].many),
+               balance_fixed (&b->side[last].many));
+  alone = MIN (balance_alone (b, first, job), balance_alone (b, last, job));
+  return alone >= MAX (MIN_SLICES * slice_seconds (use), MIN_FIXED * fixed);
 }
 
 void

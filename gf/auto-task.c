@@ -111,12 +111,11 @@ struct auto_part *
 auto_part_new (struct auto_task *t, size_t first, size_t nr)
 {
   const size_t len = t->units.len;
-  struct auto_part *p = calloc (1, sizeof *p);
+  struct auto_part *p = malloc (sizeof *p);
 
   if (p == NULL)
     return NULL;
-  p->task = t;
-  p->job = *t->job;
+  *p = (struct auto_part) { .task = t, .job = *t->job };
   if (nr < t->units.nr && len == 0)
     take_rects (p, first, nr);
   else if (nr < t->units.nr && take_band (p, first * len, nr * len) == -1) {
@@ -167,14 +166,13 @@ auto_part_done (struct auto_part *p, int error)
 struct auto_task *
 auto_task_new (struct coder_job *job, const struct auto_units *u)
 {
-  struct auto_task *t = calloc (1, sizeof *t);
+  struct auto_task *t = malloc (sizeof *t);
 
   if (t == NULL)
     return NULL;
-  t->job = job;
-  t->units = *u;
-  t->end = u->nr;
-  t->nr_left = 1;
+  *t = (struct auto_task) {
+    .job = job, .units = *u, .end = u->nr, .nr_left = 1,
+  };
   return t;
 }
 

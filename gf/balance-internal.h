@@ -27,8 +27,7 @@ extern struct balance_error *balance_alike (struct balance_side *,
                                             const struct balance_job *,
                                             bool cut);
 /* How many times longer than was measured they take. */
-extern double balance_factor (struct balance_side *,
-                              const struct balance_job *, bool cut,
+extern double balance_factor (struct balance_side *, struct balance_error *,
                               double now);
 
 #endif

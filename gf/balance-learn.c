@@ -84,11 +84,8 @@ forget (struct balance_error *e, double now)
 }
 
 double
-balance_factor (struct balance_side *s, const struct balance_job *job,
-                bool cut, double now)
+balance_factor (struct balance_side *s, struct balance_error *e, double now)
 {
-  struct balance_error *e = balance_alike (s, job, cut);
-
   forget (&s->all, now);
   forget (e, now);
   return exp (s->all.log + e->log);

@@ -106,9 +106,10 @@ balance_solo (const struct balance *b, unsigned side,
 double
 balance_measured_rate (const struct balance *b, unsigned side, unsigned rows)
 {
-  const struct balance_job job = { .work = 1, .rows = rows };
+  const struct balance_side *s = &b->side[side];
+  const struct balance_curve *one = s->one.nr ? &s->one : &s->many;
 
-  return 1 / balance_solo (b, side, &job).drain;
+  return 1 / between (1 / one->rate, 1 / s->many.rate, row_place (b, rows));
 }
 
 double

@@ -89,9 +89,11 @@ struct question {
   struct balance *b;
   const struct balance_job *job;
   double now;
-  double factor[2], busy[2];
+  double busy[2];
   bool idle;                    /* nothing else is under way */
-  double cut_factor[2];         /* of a part, while the other has the rest */
+  /* By side; a part, while the other has the rest: cut. */
+  struct balance_error *alike[2], *cut_alike[2];
+  double factor[2], cut_factor[2];
 };
 
 /* How long would side take for so many units of the job?  both: while the
@@ -172,12 +174,19 @@ cut_cost (const struct question *q, size_t far_units)
 /* The units for far, so that both end at the same time, as nearly as units
  * allow; 0 where there are none.  *t: what that costs.  One side takes
  * longer the more it gets, the other less long: so halve.
+ *
+ * least: what the job takes by one side alone.  Where far could not even
+ * begin in that time there is nothing to look for, which is so for most of
+ * the small jobs, and those are where the search would take a part of it.
  */
 static size_t
-cut (const struct question *q, double *t)
+cut (const struct question *q, double least, double *t)
 {
   size_t nr = q->job->nr_units, low = 0, high = nr;
 
+  *t = INFINITY;
+  if (q->cut_factor[FAR] * balance_fixed (&q->b->side[FAR].many) > least)
+    return 0;
   while (high - low > 1) {
     size_t mid = low + (high - low) / 2;
 
@@ -186,7 +195,8 @@ cut (const struct question *q, double *t)
     else
       low = mid;
   }
-  *t = low > 0 ? cut_cost (q, low) : INFINITY;
+  if (low > 0)
+    *t = cut_cost (q, low);
   if (low > 0 && high < nr) {
     double other = cut_cost (q, high);
 
@@ -220,9 +230,7 @@ one_of_two (const struct question *q)
 static struct balance_error *
 error_of_way (const struct question *q, unsigned way)
 {
-  struct balance_side *s = &q->b->side[way == CUT ? FAR : way];
-
-  return balance_alike (s, q->job, way == CUT);
+  return way == CUT ? q->cut_alike[FAR] : q->alike[way];
 }
 
 /* Count it as gone that way.  Is it one of the first in a row? */
@@ -250,7 +258,7 @@ give (const struct question *q, unsigned side, size_t nr_units, bool both,
 
   job.work *= (double) nr_units / MAX (job.nr_units, 1);
   a = balance_solo (q->b, side, &job);
-  part->alike = balance_alike (s, q->job, both);
+  part->alike = both ? q->cut_alike[side] : q->alike[side];
   part->alike->given = q->now;
   part->cut = both;
   part->nr_jobs = q->b->nr_jobs;
@@ -277,9 +285,13 @@ ask (struct question *q, struct balance *b, const struct balance_job *job,
   *q = (struct question) { .b = b, .job = job, .now = now };
   q->idle = b->side[NEAR].nr == 0 && b->side[FAR].nr == 0;
   for (unsigned i = 0; i < 2; i++) {
-    q->factor[i] = balance_factor (&b->side[i], job, false, now);
-    q->cut_factor[i] = balance_factor (&b->side[i], job, true, now);
-    q->busy[i] = busy (&b->side[i], now);
+    struct balance_side *s = &b->side[i];
+
+    q->alike[i] = balance_alike (s, job, false);
+    q->cut_alike[i] = balance_alike (s, job, true);
+    q->factor[i] = balance_factor (s, q->alike[i], now);
+    q->cut_factor[i] = balance_factor (s, q->cut_alike[i], now);
+    q->busy[i] = busy (s, now);
   }
   b->nr_jobs++;
 }
@@ -356,7 +368,7 @@ balance_choose (struct balance *b, const struct balance_job *job, double now,
   ask (&q, b, job, now);
   for (unsigned i = 0; i < 2; i++)
     takes[i] = cost (&q, i);
-  c->far_units = cut (&q, &takes[CUT]);
+  c->far_units = cut (&q, MIN (takes[NEAR], takes[FAR]), &takes[CUT]);
   way = choose (&q, takes);
   cold = is_cold (&q, way);
   if (way == CUT) {
