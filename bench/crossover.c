@@ -18,7 +18,7 @@
  * that don't count, while processors and device wake up.
  */
 #define TURN_MIN 5
-#define TURN_COLD 3
+#define TURN_COLD 8
 
 static const struct {
   const struct engine_ops *ops;

@@ -17,7 +17,7 @@
  * processors and device wake up, do not count.
  */
 #define LATENCY_TURNS 20
-#define LATENCY_COLD 2
+#define LATENCY_COLD 8
 
 struct requests {
   struct run_request *v;

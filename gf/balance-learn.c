@@ -162,6 +162,7 @@ balance_done (struct balance *b, unsigned side,
   double error;
 
   balance_cancel (b, side, part);
+  e->ended = now;
   if (failed) {
     learn (&s->all, LEARN_FAILED, MAX_ALL, now);
     return;

@@ -49,15 +49,19 @@
  * that takes no more of all the time than one part in so many.  A try is so
  * many of them in a row: those that come first are cold.
  */
+#define TRY_SECONDS_IDLE 0.25
 #define TRY_FACTOR_IDLE 1.8
-#define TRY_RARELY 200
-#define TRY_JOBS 5
+#define TRY_RARELY 400
+#define DOUBT 4
+#define TRY_JOBS 8
 #define TRY_HOPE 1.3
 /* Processors and a device that had nothing to do wake up, and what the other
- * side has touched is in no cache: of jobs in a row the first are slower, by
- * half and more, than those that follow.
+ * side has touched, or another program, is in no cache: of jobs in a row, and
+ * after a pause of so many seconds, the first are slower, by half and more,
+ * than those that follow.
  */
-#define COLD_JOBS 2
+#define COLD_JOBS 4
+#define PAUSE 1e-3
 /* What was measured at the start had its cells from memory; those of one job
  * are often in a cache, which helps near.  So jobs that should take less than
  * so many seconds are tried there first, with nothing else under way, if by
@@ -233,7 +237,9 @@ error_of_way (const struct question *q, unsigned way)
   return way == CUT ? q->cut_alike[FAR] : q->alike[way];
 }
 
-/* Count it as gone that way.  Is it one of the first in a row? */
+/* Count it as gone that way.  Is it one of the first in a row?  Those that
+ * come now and then are always cold: then they must count.
+ */
 static bool
 is_cold (const struct question *q, unsigned way)
 {
@@ -241,6 +247,8 @@ is_cold (const struct question *q, unsigned way)
 
   if (!q->idle)
     return false;
+  if (q->now - e->ended > PAUSE && e->in_a_row >= TRY_JOBS)
+    e->in_a_row = 0;
   for (unsigned other = NEAR; other <= CUT; other++)
     if (other != way)
       error_of_way (q, other)->in_a_row = 0;
@@ -318,17 +326,27 @@ is_trying (const struct question *q, unsigned way, double takes, double best)
     takes < (nr < COLD_JOBS + 2 ? FIRST_FACTOR : TRY_HOPE) * best;
 }
 
-/* Is it time to see again what such a job takes that way? */
+/* Is it time to see again what such a job takes that way?  Where it was seen
+ * to be slow though more had been measured, what was seen may be wrong, too.
+ */
 static bool
 try_again (const struct question *q, unsigned way, double takes, double best)
 {
   const struct balance_error *e = error_of_way (q, way);
+  const bool first = way == NEAR && best < FIRST_SECONDS;
+  const double since = q->now - e->given;
+  const double factor = first ? FIRST_FACTOR : TRY_FACTOR_IDLE;
+  const double measured = takes * exp (-e->log);
+  const double pause = MAX (TRY_SECONDS_IDLE, TRY_RARELY * takes);
 
-  if (q->idle && way == NEAR && e->nr_idle == 0 && best < FIRST_SECONDS &&
-      takes * exp (-e->log) < FIRST_FACTOR * best)
-    return true;
-  return takes < (q->idle ? TRY_FACTOR_IDLE : TRY_FACTOR) * best &&
-    q->now - e->given >= MAX (TRY_SECONDS, TRY_RARELY * takes);
+  if (!q->idle)
+    return takes < TRY_FACTOR * best &&
+      since >= MAX (TRY_SECONDS, TRY_RARELY * takes);
+  if (first && e->nr_idle == 0)
+    return measured < factor * best;
+  if (takes < factor * best)
+    return since >= pause;
+  return measured < factor * best && since >= DOUBT * pause;
 }
 
 /* The way for the job, NEAR, FAR or CUT, takes[] seconds each. */

@@ -53,7 +53,7 @@ struct balance_error {
   unsigned nr_idle;             /* and not; but those that were cold */
   unsigned in_a_row;            /* given with nothing else under way, since
                                  * one alike went another way */
-  double given;                 /* when the last job was */
+  double given, ended;          /* when the last job was */
 };
 
 struct balance_side {

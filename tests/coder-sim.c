@@ -39,14 +39,16 @@ random_part (struct coder_sim *sim)
 static double
 slowness (struct sim_side *s)
 {
-  struct sim_side *other = &s->sim->side[s == s->sim->side];
+  struct coder_sim *sim = s->sim;
+  const unsigned i = s - sim->side;
+  struct sim_side *other = &sim->side[1 - i];
   double factor = 1;
 
-  if (s->nr_others > 2)
+  if (s->nr_others > 2 || sim->now - sim->ended[i] > 1e-3)
     s->nr_warm = 0;
   s->nr_others = 0;
   other->nr_others++;
-  if (s->nr_warm++ < 2)
+  if (s->nr_warm++ < 4)
     factor += s->cold;
   if (s->interrupted && s->nr_jobs % s->interrupted == 0)
     factor *= 4;

@@ -28,8 +28,9 @@ struct sim_side {
                                  * too; 0: all of it */
   double noise;                 /* jobs take up to so much more or less, as
                                  * a part of what they should */
-  double cold;                  /* after a few jobs of the other side, the
-                                 * next two take so much longer, as a part */
+  double cold;                  /* after a few jobs of the other side, or a
+                                 * millisecond without any, the next four take
+                                 * so much longer, as a part */
   unsigned interrupted;         /* each so many-th takes four times as long;
                                  * 0: none */
   bool serial;                  /* one after the other */

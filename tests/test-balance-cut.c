@@ -222,7 +222,7 @@ unit_seconds (const struct host *h, const struct matrix *a, size_t nr_rects)
   return bytes_of (h, nr_rects) / u.nr / (h->near * h->shared[NEAR] * GB);
 }
 
-/* After twelve jobs those that are cut end at once, but for a unit: some of
+/* After twenty jobs those that are cut end at once, but for a unit: some of
  * them were to see what one side alone takes.
  */
 static void
@@ -240,7 +240,7 @@ test_soon (void **state)
 
     init_host (&sim, h);
     c = start_auto (&sim, h, a);
-    rate_of (&sim, c, a, size, 12);
+    rate_of (&sim, c, a, size, 20);
     for (unsigned j = 0; j < 20; j++) {
       double ends[2], most;
 
@@ -251,7 +251,7 @@ test_soon (void **state)
       most = 0.1 * MAX (ends[NEAR], ends[FAR]) + unit_seconds (h, a, size);
       if (fabs (ends[NEAR] - ends[FAR]) > most && !bad) {
         print_message ("%s, %zu rects: job %u ends after %.0f and %.0f us\n",
-                       h->name, size, 13 + j, ends[NEAR] / US,
+                       h->name, size, 21 + j, ends[NEAR] / US,
                        ends[FAR] / US);
         bad = true;
         nr_bad++;
@@ -284,7 +284,7 @@ test_changes (void **state)
 
     h.near = i == 1 ? 65. / 3 : 65;
     sim.side[NEAR].rate = h.near * GB;
-    rate_of (&sim, c, a, size, 8);
+    rate_of (&sim, c, a, size, 25);
     r = rate_of (&sim, c, a, size, 100);
     print_message ("near %.1f: %.1f of %.1f GB/s\n", h.near, r / GB,
                    best_cut (&h, size) / GB);

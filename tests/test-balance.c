@@ -331,10 +331,32 @@ test_cold (void **state)
   go_on (&sim, c);
   go_on (&sim, c);
   assert_true (sim.side[0].bytes > 30 * sim.side[1].bytes);
-  /* Not much better, but it stays so while far is tried. */
+  /* Not much better, but it stays so while far is tried, and after pauses. */
   sim.side[0].rate = 55 * GB;
   go_on (&sim, c);
   assert_true (sim.side[0].bytes > 30 * sim.side[1].bytes);
+  go_on (&sim, c);
+  assert_true (sim.side[0].bytes > 30 * sim.side[1].bytes);
+  coder_free (c);
+}
+
+/* Slow when it was tried, slower than it was measured, but not for long. */
+static void
+test_slow_at_first (void **state)
+{
+  const struct pair p = { 1 * US, 30 * GB, 0, 30 * US, 49 * GB, 500 * GB };
+  struct coder_sim sim;
+  struct coder *c;
+
+  init_pair (&sim, &p);
+  c = auto_sim_start (&sim, encode);
+  sim.side[0].shared = sim.side[1].shared = 0.3;
+  sim.side[0].rate = 5 * GB;
+  go_on (&sim, c);
+  assert_true (sim.side[1].bytes > 30 * sim.side[0].bytes);
+  sim.side[0].rate = 85 * GB;
+  go_on (&sim, c);
+  go_on (&sim, c);
   go_on (&sim, c);
   assert_true (sim.side[0].bytes > 30 * sim.side[1].bytes);
   coder_free (c);
@@ -668,6 +690,7 @@ main (void)
     cmocka_unit_test (test_small_in_cache),
     cmocka_unit_test (test_large_in_cache),
     cmocka_unit_test (test_cold),
+    cmocka_unit_test (test_slow_at_first),
     cmocka_unit_test (test_interrupted),
     cmocka_unit_test (test_rows),
     cmocka_unit_test (test_leaves),
