@@ -218,9 +218,9 @@ give_slices (struct auto_coder *c)
 /* Lock: where does the job go?  false: in slices. */
 static bool
 choose (struct auto_coder *c, struct auto_task *t,
-        const struct balance_job *what, struct balance_choice *choice)
+        const struct balance_job *what, double at,
+        struct balance_choice *choice)
 {
-  const double at = now (c);
   const enum auto_use use = auto_trial_use (&c->trial, at);
 
   if (auto_slices_wants (&c->balance, use, what)) {
@@ -278,9 +278,11 @@ submit_task (struct auto_coder *c, struct auto_task *t,
   struct coder_job *job = t->job;
   struct auto_part *part[2];
   struct balance_choice choice;
+  double at;
 
   pthread_mutex_lock (&c->lock);
-  if (!choose (c, t, what, &choice)) {
+  at = now (c);
+  if (!choose (c, t, what, at, &choice)) {
     pthread_mutex_unlock (&c->lock);
     give_slices (c);
     return;
@@ -295,7 +297,7 @@ submit_task (struct auto_coder *c, struct auto_task *t,
   for (unsigned s = 0; s < 2; s++)
     if (part[s])
       part[s]->age = auto_trial_begin (&c->trial, !part[s]->balance.idle,
-                                       now (c));
+                                       at);
   follow_far (c);
   pthread_mutex_unlock (&c->lock);
   /* Near may not come back before it is done. */
