@@ -10,6 +10,11 @@
 
 #include "gf/balance.h"
 
+/* A cold job is no more than so much slower than one that is warm, unless it
+ * was interrupted.
+ */
+#define BALANCE_COLD_SLOWER 2.2
+
 struct balance_solo {
   double seconds;               /* all of it, with nothing else under way */
   double fixed;                 /* of that, what keeps nobody waiting */

@@ -43,6 +43,7 @@
 #define MOST_ERROR_IDLE 1.1
 #define MOST_SLOWER_IDLE 0.35
 #define FIRST_IDLE 3
+#define LEARN_COLD 0.05
 /* Never beyond a factor of 60, and of 8 for those alike. */
 #define MAX_ALL 4.1
 #define MAX_ALIKE 2.1
@@ -125,6 +126,18 @@ error_of (const struct balance_side *s, const struct balance_part *part,
   return MIN (MAX (error, -MOST_ERROR), MOST_ERROR);
 }
 
+/* What a cold job that took longer than expected shows: what is more than it
+ * may be slower, and else little, unless all are cold.
+ */
+static double
+cold_error (double error)
+{
+  const double sure = error - log (BALANCE_COLD_SLOWER);
+
+  return MAX (MIN (sure, MOST_ERROR_IDLE) * LEARN_IDLE,
+              MIN (error, MOST_SLOWER_IDLE) * LEARN_COLD);
+}
+
 /* By itself, a job shows just what it takes.  But what makes some slow will
  * not last, and nothing makes one fast but that it can be.
  */
@@ -133,20 +146,25 @@ learn_idle (struct balance_side *s, const struct balance_part *part,
             double now)
 {
   struct balance_error *e = part->alike;
-  double error = log (MAX (now - part->at, 1e-9) / part->expected);
-  double most = MOST_ERROR_IDLE, weight;
+  const double took = MAX (now - part->at, 1e-9);
+  double error = log (took / part->expected), weight;
   /* The first of those that are cut still show where to cut. */
   const bool counts = !part->cold || (part->cut && e->nr_idle < FIRST_IDLE);
+  const bool is_new = e->nr_idle < (part->cut ? FIRST_IDLE : 1);
 
-  if (error > 0 && !counts)
-    return;
   e->nr_idle += counts;
+  e->nr_cold += !counts;
+  if (!part->cut)
+    e->fastest = e->fastest > 0 ? MIN (e->fastest, took) : took;
+  if (error > 0 && !counts) {
+    learn (e, cold_error (error), MAX_ALIKE, now);
+    return;
+  }
   weight = MAX (LEARN_IDLE, 1.0 / MAX (e->nr_idle, 1));
   if (error < 0 && !part->cut && e->nr_idle <= FIRST_IDLE)
     weight = 1;
-  if (e->nr_idle > (part->cut ? FIRST_IDLE : 1))
-    most = MOST_SLOWER_IDLE;
-  error = MIN (MAX (error, -MOST_ERROR_IDLE), most);
+  error = MIN (MAX (error, -MOST_ERROR_IDLE),
+               is_new ? MOST_ERROR_IDLE : MOST_SLOWER_IDLE);
   learn (e, error * weight, MAX_ALIKE, now);
   /* What it is to be cut says nothing of jobs that are not. */
   if (!part->cut)

@@ -53,15 +53,17 @@
 #define TRY_FACTOR_IDLE 1.8
 #define TRY_RARELY 400
 #define DOUBT 4
-#define TRY_JOBS 8
+#define TRY_JOBS 10
 #define TRY_HOPE 1.3
 /* Processors and a device that had nothing to do wake up, and what the other
  * side has touched, or another program, is in no cache: of jobs in a row, and
  * after a pause of so many seconds, the first are slower, by half and more,
  * than those that follow.
  */
-#define COLD_JOBS 4
+#define COLD_JOBS 6
 #define PAUSE 1e-3
+/* Of so many one is not slower than they may be. */
+#define COLD_HOPE 3
 /* What was measured at the start had its cells from memory; those of one job
  * are often in a cache, which helps near.  So jobs that should take less than
  * so many seconds are tried there first, with nothing else under way, if by
@@ -237,9 +239,7 @@ error_of_way (const struct question *q, unsigned way)
   return way == CUT ? q->cut_alike[FAR] : q->alike[way];
 }
 
-/* Count it as gone that way.  Is it one of the first in a row?  Those that
- * come now and then are always cold: then they must count.
- */
+/* Count it as gone that way.  Is it one of the first in a row? */
 static bool
 is_cold (const struct question *q, unsigned way)
 {
@@ -247,12 +247,12 @@ is_cold (const struct question *q, unsigned way)
 
   if (!q->idle)
     return false;
-  if (q->now - e->ended > PAUSE && e->in_a_row >= TRY_JOBS)
-    e->in_a_row = 0;
   for (unsigned other = NEAR; other <= CUT; other++)
     if (other != way)
       error_of_way (q, other)->in_a_row = 0;
-  return ++e->in_a_row <= COLD_JOBS;
+  if (e->in_a_row++ == 0)
+    e->fastest = 0;
+  return e->in_a_row <= COLD_JOBS;
 }
 
 static void
@@ -286,6 +286,14 @@ give (const struct question *q, unsigned side, size_t nr_units, bool both,
   part->given = s->given;
 }
 
+/* After a pause they are cold again. */
+static void
+rest (struct balance_error *e, double now)
+{
+  if (now - e->ended > PAUSE)
+    e->in_a_row = 0;
+}
+
 static void
 ask (struct question *q, struct balance *b, const struct balance_job *job,
      double now)
@@ -300,6 +308,8 @@ ask (struct question *q, struct balance *b, const struct balance_job *job,
     q->factor[i] = balance_factor (s, q->alike[i], now);
     q->cut_factor[i] = balance_factor (s, q->cut_alike[i], now);
     q->busy[i] = busy (s, now);
+    rest (q->alike[i], now);
+    rest (q->cut_alike[i], now);
   }
   b->nr_jobs++;
 }
@@ -314,39 +324,53 @@ balance_give (struct balance *b, unsigned side, const struct balance_job *job,
   give (&q, side, job->nr_units, false, is_cold (&q, side), part);
 }
 
-/* Has a try begun, and is it not over?  Once two that were not cold are done
- * there must be hope: one may have been interrupted.
+/* Has a try begun, and is it not over?  There must be hope: even what is cold
+ * is not all that slow, and once two are done that were not it must be near.
+ * One may have been interrupted.
  */
 static bool
 is_trying (const struct question *q, unsigned way, double takes, double best)
 {
-  const unsigned nr = error_of_way (q, way)->in_a_row;
+  const struct balance_error *e = error_of_way (q, way);
+  const unsigned nr = e->in_a_row;
 
-  return q->idle && nr > 0 && nr < TRY_JOBS &&
-    takes < (nr < COLD_JOBS + 2 ? FIRST_FACTOR : TRY_HOPE) * best;
+  if (!q->idle || nr == 0 || nr >= TRY_JOBS ||
+      (nr >= COLD_HOPE && e->fastest > BALANCE_COLD_SLOWER * best))
+    return false;
+  return takes < (nr < COLD_JOBS + 2 ? FIRST_FACTOR : TRY_HOPE) * best;
 }
 
-/* Is it time to see again what such a job takes that way?  Where it was seen
- * to be slow though more had been measured, what was seen may be wrong, too.
+/* With nothing else under way.  Where a way was seen to be slow though more
+ * had been measured, what was seen may be wrong, too.
  */
 static bool
-try_again (const struct question *q, unsigned way, double takes, double best)
+try_again_idle (const struct question *q, unsigned way, unsigned best,
+                const double *takes)
 {
   const struct balance_error *e = error_of_way (q, way);
-  const bool first = way == NEAR && best < FIRST_SECONDS;
+  const bool first = way == NEAR && takes[best] < FIRST_SECONDS;
   const double since = q->now - e->given;
-  const double factor = first ? FIRST_FACTOR : TRY_FACTOR_IDLE;
-  const double measured = takes * exp (-e->log);
-  const double pause = MAX (TRY_SECONDS_IDLE, TRY_RARELY * takes);
+  const double measured = takes[way] * exp (-e->log);
+  const double most = (first ? FIRST_FACTOR : TRY_FACTOR_IDLE) * takes[best];
+  const double pause = MAX (TRY_SECONDS_IDLE, TRY_RARELY * takes[way]);
 
-  if (!q->idle)
-    return takes < TRY_FACTOR * best &&
-      since >= MAX (TRY_SECONDS, TRY_RARELY * takes);
-  if (first && e->nr_idle == 0)
-    return measured < factor * best;
-  if (takes < factor * best)
-    return since >= pause;
-  return measured < factor * best && since >= DOUBT * pause;
+  if (first && e->nr_idle == 0 && e->nr_cold < TRY_JOBS)
+    return measured < most;
+  if (measured < most && since >= DOUBT * pause)
+    return true;
+  return takes[way] < most && since >= pause;
+}
+
+/* Is it time to see again what such a job takes that way? */
+static bool
+try_again (const struct question *q, unsigned way, unsigned best,
+           const double *takes)
+{
+  if (q->idle)
+    return try_again_idle (q, way, best, takes);
+  return takes[way] < TRY_FACTOR * takes[best] &&
+    q->now - error_of_way (q, way)->given >=
+    MAX (TRY_SECONDS, TRY_RARELY * takes[way]);
 }
 
 /* The way for the job, NEAR, FAR or CUT, takes[] seconds each. */
@@ -368,7 +392,7 @@ choose (const struct question *q, const double *takes)
     if (way != best && is_trying (q, way, takes[way], takes[best]))
       return way;
   for (unsigned way = NEAR; way < (q->idle ? CUT + 1 : CUT); way++)
-    if (way != best && try_again (q, way, takes[way], takes[best]))
+    if (way != best && try_again (q, way, best, takes))
       return way;
   return best;
 }

@@ -50,9 +50,11 @@ struct balance_curve {
 struct balance_error {
   double log, at;               /* ... as it was at that time */
   unsigned nr;                  /* jobs done among others */
-  unsigned nr_idle;             /* and not; but those that were cold */
+  unsigned nr_idle, nr_cold;    /* and not: warm, and cold */
   unsigned in_a_row;            /* given with nothing else under way, since
                                  * one alike went another way */
+  double fastest;               /* seconds, of those; 0: none is done, or they
+                                 * are cut */
   double given, ended;          /* when the last job was */
 };
 

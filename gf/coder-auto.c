@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/lock.h"
 #include "common/log.h"
 #include "gf/auto-measure.h"
 #include "gf/coder-auto-internal.h"
@@ -142,7 +143,7 @@ coder_auto_new (struct coder *near, unsigned near_leaves, struct coder *far,
   c->cell_len = cell_len;
   c->near_leaves = near_leaves;
   c->clock.now = clock_now;
-  pthread_mutex_init (&c->lock, NULL);
+  lock_init (&c->lock);
   balance_init (&c->balance);
   auto_trial_init (&c->trial);
   auto_slices_init (&c->slices);

@@ -17,6 +17,7 @@
 
 #include "common/bits.h"
 #include "common/cleanup.h"
+#include "common/lock.h"
 #include "common/log.h"
 #include "gf/workers.h"
 
@@ -36,18 +37,6 @@ struct workers {
   bool stop;
 };
 
-/* Adaptive: it spins before it sleeps. */
-static void
-init_lock (pthread_mutex_t *lock)
-{
-  pthread_mutexattr_t attr;
-
-  pthread_mutexattr_init (&attr);
-  pthread_mutexattr_settype (&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
-  pthread_mutex_init (lock, &attr);
-  pthread_mutexattr_destroy (&attr);
-}
-
 struct workers *
 workers_new (unsigned nr_threads)
 {
@@ -66,7 +55,7 @@ workers_new (unsigned nr_threads)
   }
   w->nr_threads = nr_threads;
   list_init (&w->queue);
-  init_lock (&w->lock);
+  lock_init (&w->lock);
   pthread_cond_init (&w->wake, NULL);
   return w;
 }

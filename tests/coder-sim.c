@@ -44,7 +44,9 @@ slowness (struct sim_side *s)
   struct sim_side *other = &sim->side[1 - i];
   double factor = 1;
 
-  if (s->nr_others > 2 || sim->now - sim->ended[i] > 1e-3)
+  if (sim->now - sim->ended[i] > 1e-3)
+    s->nr_warm = -4;
+  else if (s->nr_others > 2)
     s->nr_warm = 0;
   s->nr_others = 0;
   other->nr_others++;

@@ -28,9 +28,9 @@ struct sim_side {
                                  * too; 0: all of it */
   double noise;                 /* jobs take up to so much more or less, as
                                  * a part of what they should */
-  double cold;                  /* after a few jobs of the other side, or a
-                                 * millisecond without any, the next four take
-                                 * so much longer, as a part */
+  double cold;                  /* after a few jobs of the other side the next
+                                 * four, after a millisecond without any the
+                                 * next eight take so much longer, as a part */
   unsigned interrupted;         /* each so many-th takes four times as long;
                                  * 0: none */
   bool serial;                  /* one after the other */
@@ -42,7 +42,7 @@ struct sim_side {
   struct list jobs;             /* oldest first */
   unsigned nr_jobs;
   unsigned nr_others;           /* jobs of the other side since the last one */
-  unsigned nr_warm;             /* since those were a few */
+  int nr_warm;                  /* since it was cold; or 4 less */
   double bytes;                 /* of the jobs that are done */
 };
 

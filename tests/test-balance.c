@@ -271,7 +271,7 @@ test_small_in_cache (void **state)
   sim.side[0].fixed = 150 * US;
   throughput (&sim, c, encode, 1, one, 1, 1);
   sim.side[0].fixed = 2 * US;
-  throughput (&sim, c, encode, 1, one, 1, 60);
+  throughput (&sim, c, encode, 1, one, 1, 120);
   expect_near (&sim);
   coder_free (c);
 }
@@ -337,6 +337,31 @@ test_cold (void **state)
   assert_true (sim.side[0].bytes > 30 * sim.side[1].bytes);
   go_on (&sim, c);
   assert_true (sim.side[0].bytes > 30 * sim.side[1].bytes);
+  coder_free (c);
+}
+
+/* Jobs that come now and then are always cold: then that is what counts. */
+static void
+test_now_and_then (void **state)
+{
+  static const size_t few[] = { 16 };
+  const struct pair p = { 1 * US, 55 * GB, 0, 30 * US, 49 * GB, 500 * GB };
+  struct coder_sim sim;
+  struct coder *c;
+
+  init_pair (&sim, &p);
+  c = auto_sim_start (&sim, encode);
+  sim.side[0].cold = 1.2;
+  sim.side[0].shared = sim.side[1].shared = 0.3;
+  for (unsigned i = 0; i < 400; i++) {
+    if (i == 100)
+      sim.side[0].bytes = sim.side[1].bytes = 0;
+    throughput (&sim, c, encode, 1, few, 1, 1);
+    sim.now += 0.005;
+  }
+  print_message ("%.0f MB near, %.0f far\n", sim.side[0].bytes / 1e6,
+                 sim.side[1].bytes / 1e6);
+  assert_true (sim.side[1].bytes > 9 * sim.side[0].bytes);
   coder_free (c);
 }
 
@@ -691,6 +716,7 @@ main (void)
     cmocka_unit_test (test_large_in_cache),
     cmocka_unit_test (test_cold),
     cmocka_unit_test (test_slow_at_first),
+    cmocka_unit_test (test_now_and_then),
     cmocka_unit_test (test_interrupted),
     cmocka_unit_test (test_rows),
     cmocka_unit_test (test_leaves),
