@@ -57,6 +57,8 @@ static const double limit[2] = { [NEAR] = 5, [FAR] = 1.1 };
  */
 #define IDLE 1.0
 #define LIGHT 0.1
+/* A window with a pause of so many seconds in it does not count. */
+#define PAUSE 30e-3
 
 static void
 begin_window (struct auto_trial *t, double now)
@@ -230,7 +232,7 @@ start_over (struct auto_trial *t, double now)
   change_use (t, USE_BOTH, now);
 }
 
-/* The window has been long enough.  Has there been little to do for long? */
+/* A window is over, or does not count.  Has there been little to do for long? */
 static bool
 is_light (struct auto_trial *t, double seconds)
 {
@@ -288,11 +290,13 @@ waits_for_older (struct auto_trial *t, double now)
 enum auto_use
 auto_trial_use (struct auto_trial *t, double now)
 {
-  const bool was_idle = t->nr == 0 && now - t->since > IDLE;
+  const double idle = t->nr == 0 ? now - t->since : 0;
 
   count_busy (t, now);
-  if (was_idle)
+  if (idle > IDLE || (idle > PAUSE && is_light (t, now - t->began)))
     start_over (t, now);
+  else if (idle > PAUSE)
+    begin_window (t, now);
   else if (!waits_for_older (t, now))
     look (t, now);
   return t->use;

@@ -49,10 +49,10 @@
  * that takes no more of all the time than one part in so many.  A try is so
  * many of them in a row: those that come first are cold.
  */
-#define TRY_SECONDS_IDLE 0.25
+#define TRY_SECONDS_IDLE 0.05
 #define TRY_FACTOR_IDLE 1.8
-#define TRY_RARELY 400
-#define DOUBT 4
+#define TRY_RARELY 600
+#define DOUBT 2
 #define TRY_JOBS 10
 #define TRY_HOPE 1.3
 /* Processors and a device that had nothing to do wake up, and what the other

@@ -316,6 +316,26 @@ test_pauses (void **state)
   }
 }
 
+/* What is best is found in times of much to do that are short, too. */
+static void
+test_bursts (void **state)
+{
+  struct server s;
+
+  for (unsigned i = 0; i < 2; i++) {
+    const enum auto_use good = uses[i];
+
+    server_init (&s, seed, 8e3, 8e3, 10e3);
+    s.rate[good] = 13e3;
+    for (unsigned n = 0; n < 12; n++) {
+      server_run (&s, 0.08);
+      server_silence (&s, 0.12);
+      server_run (&s, 0.1201);
+    }
+    assert_int_equal (s.trial.best, good);
+  }
+}
+
 /* Jobs that take that long are no idleness. */
 static void
 test_long_jobs (void **state)
@@ -439,6 +459,7 @@ main (void)
     cmocka_unit_test (test_idle),
     cmocka_unit_test (test_light_later),
     cmocka_unit_test (test_pauses),
+    cmocka_unit_test (test_bursts),
     cmocka_unit_test (test_long_jobs),
     cmocka_unit_test (test_trials_end),
     cmocka_unit_test (test_hang),
