@@ -232,7 +232,9 @@ start_over (struct auto_trial *t, double now)
   change_use (t, USE_BOTH, now);
 }
 
-/* A window is over, or does not count.  Has there been little to do for long? */
+/* A window is over, or does not count.  Has there been little to do for
+ * long?
+ */
 static bool
 is_light (struct auto_trial *t, double seconds)
 {
