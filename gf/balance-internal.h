@@ -10,9 +10,14 @@
 
 #include "gf/balance.h"
 
-/* A cold job is no more than so much slower than one that is warm, unless it
- * was interrupted.
+/* Processors and a device that had nothing to do wake up, and what the other
+ * side has touched, or another program, is in no cache: of jobs in a row, and
+ * after a pause, the first so many are slower than those that follow, by half
+ * and more.  But of a few one is no more than so much slower, even where
+ * others were interrupted.
  */
+#define BALANCE_COLD_JOBS 6
+#define BALANCE_COLD_HOPE 3
 #define BALANCE_COLD_SLOWER 2.2
 
 struct balance_solo {

@@ -126,16 +126,21 @@ error_of (const struct balance_side *s, const struct balance_part *part,
   return MIN (MAX (error, -MOST_ERROR), MOST_ERROR);
 }
 
-/* What a cold job that took longer than expected shows: what is more than it
- * may be slower, and else little, unless all are cold.
+/* What cold jobs show that take longer than expected: little, unless all are
+ * cold; but the fastest of a few tells what a warm one takes at least.
  */
 static double
-cold_error (double error)
+cold_error (const struct balance_error *e, const struct balance_part *part,
+            double error)
 {
-  const double sure = error - log (BALANCE_COLD_SLOWER);
+  double sure;
 
-  return MAX (MIN (sure, MOST_ERROR_IDLE) * LEARN_IDLE,
-              MIN (error, MOST_SLOWER_IDLE) * LEARN_COLD);
+  if (part->in_a_row == BALANCE_COLD_HOPE && !part->cut) {
+    sure = log (e->fastest / part->expected / BALANCE_COLD_SLOWER);
+    if (sure > 0)
+      return MIN (sure, MOST_ERROR_IDLE);
+  }
+  return MIN (error, MOST_SLOWER_IDLE) * LEARN_COLD;
 }
 
 /* By itself, a job shows just what it takes.  But what makes some slow will
@@ -149,7 +154,8 @@ learn_idle (struct balance_side *s, const struct balance_part *part,
   const double took = MAX (now - part->at, 1e-9);
   double error = log (took / part->expected), weight;
   /* The first of those that are cut still show where to cut. */
-  const bool counts = !part->cold || (part->cut && e->nr_idle < FIRST_IDLE);
+  const bool cold = part->in_a_row <= BALANCE_COLD_JOBS;
+  const bool counts = !cold || (part->cut && e->nr_idle < FIRST_IDLE);
   const bool is_new = e->nr_idle < (part->cut ? FIRST_IDLE : 1);
 
   e->nr_idle += counts;
@@ -157,7 +163,7 @@ learn_idle (struct balance_side *s, const struct balance_part *part,
   if (!part->cut)
     e->fastest = e->fastest > 0 ? MIN (e->fastest, took) : took;
   if (error > 0 && !counts) {
-    learn (e, cold_error (error), MAX_ALIKE, now);
+    learn (e, cold_error (e, part, error), MAX_ALIKE, now);
     return;
   }
   weight = MAX (LEARN_IDLE, 1.0 / MAX (e->nr_idle, 1));

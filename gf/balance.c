@@ -53,17 +53,11 @@
 #define TRY_FACTOR_IDLE 1.8
 #define TRY_RARELY 600
 #define DOUBT 2
+#define NEVER_WARM 20
 #define TRY_JOBS 10
 #define TRY_HOPE 1.3
-/* Processors and a device that had nothing to do wake up, and what the other
- * side has touched, or another program, is in no cache: of jobs in a row, and
- * after a pause of so many seconds, the first are slower, by half and more,
- * than those that follow.
- */
-#define COLD_JOBS 6
+/* After so many seconds without a job they are cold again. */
 #define PAUSE 1e-3
-/* Of so many one is not slower than they may be. */
-#define COLD_HOPE 3
 /* What was measured at the start had its cells from memory; those of one job
  * are often in a cache, which helps near.  So jobs that should take less than
  * so many seconds are tried there first, with nothing else under way, if by
@@ -239,25 +233,27 @@ error_of_way (const struct question *q, unsigned way)
   return way == CUT ? q->cut_alike[FAR] : q->alike[way];
 }
 
-/* Count it as gone that way.  Is it one of the first in a row? */
-static bool
-is_cold (const struct question *q, unsigned way)
+/* Count it as gone that way: as the how many-th in a row?  With others under
+ * way, 0.
+ */
+static unsigned
+count_way (const struct question *q, unsigned way)
 {
   struct balance_error *e = error_of_way (q, way);
 
   if (!q->idle)
-    return false;
+    return 0;
   for (unsigned other = NEAR; other <= CUT; other++)
     if (other != way)
       error_of_way (q, other)->in_a_row = 0;
   if (e->in_a_row++ == 0)
     e->fastest = 0;
-  return e->in_a_row <= COLD_JOBS;
+  return e->in_a_row;
 }
 
 static void
 give (const struct question *q, unsigned side, size_t nr_units, bool both,
-      bool cold, struct balance_part *part)
+      unsigned in_a_row, struct balance_part *part)
 {
   struct balance_side *s = &q->b->side[side];
   struct balance_job job = *q->job;
@@ -278,7 +274,7 @@ give (const struct question *q, unsigned side, size_t nr_units, bool both,
   s->due = MAX (MAX (s->nr ? s->due : 0, q->now + part->fixed) +
                 part->backlog, q->now + part->expected);
   part->idle = q->idle;
-  part->cold = cold;
+  part->in_a_row = in_a_row;
   s->nr++;
   s->backlog += part->backlog;
   s->given += part->backlog;
@@ -321,7 +317,7 @@ balance_give (struct balance *b, unsigned side, const struct balance_job *job,
   struct question q;
 
   ask (&q, b, job, now);
-  give (&q, side, job->nr_units, false, is_cold (&q, side), part);
+  give (&q, side, job->nr_units, false, count_way (&q, side), part);
 }
 
 /* Has a try begun, and is it not over?  There must be hope: even what is cold
@@ -335,13 +331,14 @@ is_trying (const struct question *q, unsigned way, double takes, double best)
   const unsigned nr = e->in_a_row;
 
   if (!q->idle || nr == 0 || nr >= TRY_JOBS ||
-      (nr >= COLD_HOPE && e->fastest > BALANCE_COLD_SLOWER * best))
+      (nr >= BALANCE_COLD_HOPE && e->fastest > BALANCE_COLD_SLOWER * best))
     return false;
-  return takes < (nr < COLD_JOBS + 2 ? FIRST_FACTOR : TRY_HOPE) * best;
+  return takes < (nr < BALANCE_COLD_JOBS + 2 ? FIRST_FACTOR : TRY_HOPE) * best;
 }
 
-/* With nothing else under way.  Where a way was seen to be slow though more
- * had been measured, what was seen may be wrong, too.
+/* With nothing else under way.  After a pause a try would show how all
+ * becomes warm, unless it never does.  Where a way was seen to be slow though
+ * more had been measured, what was seen may be wrong, too.
  */
 static bool
 try_again_idle (const struct question *q, unsigned way, unsigned best,
@@ -352,13 +349,16 @@ try_again_idle (const struct question *q, unsigned way, unsigned best,
   const double since = q->now - e->given;
   const double measured = takes[way] * exp (-e->log);
   const double most = (first ? FIRST_FACTOR : TRY_FACTOR_IDLE) * takes[best];
-  const double pause = MAX (TRY_SECONDS_IDLE, TRY_RARELY * takes[way]);
+  const bool warm = error_of_way (q, best)->in_a_row >= TRY_JOBS - 1;
+  double pause = MAX (TRY_SECONDS_IDLE, TRY_RARELY * takes[way]);
 
   if (first && e->nr_idle == 0 && e->nr_cold < TRY_JOBS)
     return measured < most;
-  if (measured < most && since >= DOUBT * pause)
-    return true;
-  return takes[way] < most && since >= pause;
+  if (takes[way] >= most)
+    pause *= DOUBT;
+  if (!warm && e->given > 0)
+    pause *= NEVER_WARM;
+  return MIN (takes[way], measured) < most && since >= pause;
 }
 
 /* Is it time to see again what such a job takes that way? */
@@ -404,22 +404,21 @@ balance_choose (struct balance *b, const struct balance_job *job, double now,
   struct question q;
   double takes[CUT + 1];
   size_t nr = job->nr_units;
-  unsigned way;
-  bool cold;
+  unsigned way, in_a_row;
 
   ask (&q, b, job, now);
   for (unsigned i = 0; i < 2; i++)
     takes[i] = cost (&q, i);
   c->far_units = cut (&q, MIN (takes[NEAR], takes[FAR]), &takes[CUT]);
   way = choose (&q, takes);
-  cold = is_cold (&q, way);
+  in_a_row = count_way (&q, way);
   if (way == CUT) {
-    give (&q, FAR, c->far_units, true, cold, &c->part[FAR]);
-    give (&q, NEAR, nr - c->far_units, true, cold, &c->part[NEAR]);
+    give (&q, FAR, c->far_units, true, in_a_row, &c->part[FAR]);
+    give (&q, NEAR, nr - c->far_units, true, in_a_row, &c->part[NEAR]);
     return;
   }
   c->far_units = way == FAR ? nr : 0;
-  give (&q, way, nr, false, cold, &c->part[way]);
+  give (&q, way, nr, false, in_a_row, &c->part[way]);
 }
 
 void

@@ -90,7 +90,8 @@ struct balance_part {
   struct balance_error *alike;
   bool cut;                     /* the other side has the rest */
   bool idle;                    /* nothing else was under way */
-  bool cold;                    /* and those before it went another way */
+  unsigned in_a_row;            /* then: with those before it that went the
+                                 * same way; from 1 on */
   unsigned nr_jobs;             /* of the balance, with this one */
   double at, expected;          /* when it was given, and how long it should
                                  * take from then */

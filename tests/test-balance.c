@@ -19,98 +19,12 @@
 #include "common/bits.h"
 #include "gf/balance.h"
 #include "gf/matrix.h"
-#include "tests/auto-sim.h"
+#include "tests/auto-load.h"
 #include "tests/gf-reference.h"
 
-enum { k = 10, m = 4, cell_len = auto_sim_cell_len, max_streams = 16 };
+enum { k = 10, m = 4, cell_len = auto_sim_cell_len };
 
 static struct matrix *encode, *one_row;
-
-/* Jobs, each submitted when the last one of its stream is done. */
-struct stream {
-  struct coder_job job;         /* first */
-  struct load *load;
-};
-
-struct load {
-  struct coder *coder;
-  const struct matrix *matrix;
-  const size_t *nr_rects;       /* of the jobs, in turn */
-  unsigned nr_sizes, next;
-  double left, done;            /* bytes */
-  unsigned errors;
-  struct stream stream[max_streams];
-};
-
-static void stream_done (struct coder_job *job, int error);
-
-static void
-submit_next (struct stream *s)
-{
-  struct load *l = s->load;
-
-  auto_sim_job (&s->job, l->matrix, l->nr_rects[l->next++ % l->nr_sizes]);
-  s->job.done = stream_done;
-  l->left -= auto_sim_bytes (&s->job);
-  coder_submit (l->coder, &s->job);
-}
-
-static void
-stream_done (struct coder_job *job, int error)
-{
-  struct stream *s = (struct stream *) job;
-
-  s->load->errors += error != 0;
-  s->load->done += auto_sim_bytes (job);
-  if (s->load->left > 0)
-    submit_next (s);
-}
-
-/* Bytes a second of nr_streams. */
-static double
-throughput (struct coder_sim *sim, struct coder *c, const struct matrix *a,
-            unsigned nr_streams, const size_t *nr_rects, unsigned nr_sizes,
-            unsigned nr_jobs)
-{
-  struct load *l = ref_alloc (sizeof *l);
-  double began = sim->now, r;
-
-  memset (l, 0, sizeof *l);
-  l->coder = c;
-  l->matrix = a;
-  l->nr_rects = nr_rects;
-  l->nr_sizes = nr_sizes;
-  for (unsigned i = 0; i < nr_sizes; i++)
-    l->left += (double) nr_rects[i] * k * cell_len * nr_jobs / nr_sizes;
-  for (unsigned i = 0; i < nr_streams; i++) {
-    l->stream[i].load = l;
-    submit_next (&l->stream[i]);
-  }
-  while (coder_sim_step (sim))
-    ;
-  assert_int_equal (l->errors, 0);
-  r = l->done / (sim->now - began);
-  free (l);
-  return r;
-}
-
-struct pair {
-  double near_fixed, near_rate, near_single;
-  double far_fixed, far_rate;
-  double ceiling;
-};
-
-static void
-init_pair (struct coder_sim *sim, const struct pair *p)
-{
-  coder_sim_init (sim, p->ceiling);
-  sim->side[0].fixed = p->near_fixed;
-  sim->side[0].rate = p->near_rate;
-  sim->side[0].single = p->near_single;
-  sim->side[0].small_len = 1 << 20;
-  sim->side[1].fixed = p->far_fixed;
-  sim->side[1].rate = p->far_rate;
-}
 
 #define NR_JOBS 200
 
@@ -125,14 +39,14 @@ gain (const struct pair *p, const struct matrix *measured,
   double alone[2], both;
 
   for (unsigned i = 0; i < 2; i++) {
-    init_pair (&sim, p);
-    alone[i] = throughput (&sim, &sim.side[i].coder, a, nr_streams, nr_rects,
+    pair_init (&sim, p);
+    alone[i] = auto_load (&sim, &sim.side[i].coder, a, nr_streams, nr_rects,
                            nr_sizes, nr_jobs);
   }
-  init_pair (&sim, p);
+  pair_init (&sim, p);
   c = auto_sim_start (&sim, measured);
   sim.side[0].bytes = sim.side[1].bytes = 0;
-  both = throughput (&sim, c, a, nr_streams, nr_rects, nr_sizes, nr_jobs);
+  both = auto_load (&sim, c, a, nr_streams, nr_rects, nr_sizes, nr_jobs);
   if (near_part)
     *near_part = sim.side[0].bytes / (sim.side[0].bytes + sim.side[1].bytes);
   coder_free (c);
@@ -161,7 +75,7 @@ test_measured (void **state)
   struct coder *c;
   double began;
 
-  init_pair (&sim, &p);
+  pair_init (&sim, &p);
   began = sim.now;
   assert_false (coder_auto_measured (&sim.side[0].coder, &f));
   c = auto_sim_start (&sim, encode);
@@ -187,20 +101,20 @@ test_measured (void **state)
   assert_float_equal (f.crossover / cross, 1, .02);
   coder_free (c);
 
-  init_pair (&sim, &host16);
+  pair_init (&sim, &host16);
   c = auto_sim_start (&sim, encode);
   assert_true (coder_auto_measured (c, &f));
   assert_float_equal ((f.near_shared_rate + f.far_shared_rate) / GB, 97, 5);
   coder_free (c);
 
   /* Never, and always. */
-  init_pair (&sim, &(struct pair) { 1 * US, 72 * GB, 0, 30 * US, 49 * GB,
+  pair_init (&sim, &(struct pair) { 1 * US, 72 * GB, 0, 30 * US, 49 * GB,
                                     200 * GB });
   c = auto_sim_start (&sim, encode);
   assert_true (coder_auto_measured (c, &f));
   assert_true (f.crossover == UINT64_MAX);
   coder_free (c);
-  init_pair (&sim, &(struct pair) { 9 * US, 1 * GB, 0, 5 * US, 49 * GB,
+  pair_init (&sim, &(struct pair) { 9 * US, 1 * GB, 0, 5 * US, 49 * GB,
                                     200 * GB });
   c = auto_sim_start (&sim, encode);
   assert_true (coder_auto_measured (c, &f));
@@ -219,12 +133,12 @@ test_not_measured (void **state)
   for (unsigned i = 0; i < 2; i++) {
     struct coder *c;
 
-    init_pair (&sim, &host16);
+    pair_init (&sim, &host16);
     c = auto_sim_new (&sim, encode);
     assert_int_equal (coder_start (c, i ? auto_sim_arena : NULL,
                                    i ? (k + m) * cell_len - 1 : 0), 0);
     assert_false (coder_auto_measured (c, &f));
-    assert_true (throughput (&sim, c, encode, 1, one, 1, 10) > 0);
+    assert_true (auto_load (&sim, c, encode, 1, one, 1, 10) > 0);
     coder_free (c);
   }
 }
@@ -247,165 +161,6 @@ test_small_and_large (void **state)
   assert_float_equal (near_part, 10. / 59, 0.03);
 }
 
-static void
-expect_near (const struct coder_sim *sim)
-{
-  print_message ("%.0f MB near, %.0f far\n", sim->side[0].bytes / 1e6,
-                 sim->side[1].bytes / 1e6);
-  assert_true (sim->side[0].bytes > 9 * sim->side[1].bytes);
-}
-
-/* What start measured from memory may be in a cache later. */
-static void
-test_small_in_cache (void **state)
-{
-  static const size_t one[] = { 1 };
-  const struct pair p = { 55 * US, 72 * GB, 0, 20 * US, 49 * GB, 97 * GB };
-  struct coder_sim sim;
-  struct coder *c;
-
-  init_pair (&sim, &p);
-  c = auto_sim_start (&sim, encode);
-  sim.side[0].bytes = sim.side[1].bytes = 0;
-  /* The first job is slow for a reason of its own. */
-  sim.side[0].fixed = 150 * US;
-  throughput (&sim, c, encode, 1, one, 1, 1);
-  sim.side[0].fixed = 2 * US;
-  throughput (&sim, c, encode, 1, one, 1, 120);
-  expect_near (&sim);
-  coder_free (c);
-}
-
-/* So may larger jobs, which start would cut in two. */
-static void
-test_large_in_cache (void **state)
-{
-  static const size_t few[] = { 16 };
-  const struct pair p = { 1 * US, 40 * GB, 0, 30 * US, 49 * GB, 500 * GB };
-  struct coder_sim sim;
-  struct coder *c;
-
-  init_pair (&sim, &p);
-  c = auto_sim_start (&sim, encode);
-  sim.side[0].bytes = sim.side[1].bytes = 0;
-  sim.side[0].rate = 150 * GB;
-  sim.side[0].shared = 0.3;
-  throughput (&sim, c, encode, 1, few, 1, 60);
-  expect_near (&sim);
-  coder_free (c);
-}
-
-/* For a second and a half, with pauses that do not change what is best. */
-static void
-go_on (struct coder_sim *sim, struct coder *c)
-{
-  static const size_t few[] = { 16 };
-  double began = sim->now;
-
-  sim->side[0].bytes = sim->side[1].bytes = 0;
-  for (unsigned i = 0; i < 20; i++) {
-    throughput (sim, c, encode, 1, few, 1, 100);
-    sim->now += 0.05;
-  }
-  assert_true (sim->now - began > 1.2);
-  print_message ("%.0f MB near, %.0f far\n", sim->side[0].bytes / 1e6,
-                 sim->side[1].bytes / 1e6);
-}
-
-/* What is tried shows what it takes only when it is warm. */
-static void
-test_cold (void **state)
-{
-  const struct pair p = { 1 * US, 30 * GB, 0, 30 * US, 49 * GB, 500 * GB };
-  struct coder_sim sim;
-  struct coder *c;
-
-  init_pair (&sim, &p);
-  c = auto_sim_start (&sim, encode);
-  sim.side[0].cold = sim.side[1].cold = 1.2;
-  sim.side[0].shared = sim.side[1].shared = 0.3;
-  go_on (&sim, c);
-  assert_true (sim.side[1].bytes > 30 * sim.side[0].bytes);
-  /* In a cache now.  It is seen when near is tried again. */
-  sim.side[0].rate = 85 * GB;
-  go_on (&sim, c);
-  go_on (&sim, c);
-  assert_true (sim.side[0].bytes > 30 * sim.side[1].bytes);
-  /* Not much better, but it stays so while far is tried, and after pauses. */
-  sim.side[0].rate = 55 * GB;
-  go_on (&sim, c);
-  assert_true (sim.side[0].bytes > 30 * sim.side[1].bytes);
-  go_on (&sim, c);
-  assert_true (sim.side[0].bytes > 30 * sim.side[1].bytes);
-  coder_free (c);
-}
-
-/* Jobs that come now and then are always cold: then that is what counts. */
-static void
-test_now_and_then (void **state)
-{
-  static const size_t few[] = { 16 };
-  const struct pair p = { 1 * US, 55 * GB, 0, 30 * US, 49 * GB, 500 * GB };
-  struct coder_sim sim;
-  struct coder *c;
-
-  init_pair (&sim, &p);
-  c = auto_sim_start (&sim, encode);
-  sim.side[0].cold = 1.2;
-  sim.side[0].shared = sim.side[1].shared = 0.3;
-  for (unsigned i = 0; i < 400; i++) {
-    if (i == 100)
-      sim.side[0].bytes = sim.side[1].bytes = 0;
-    throughput (&sim, c, encode, 1, few, 1, 1);
-    sim.now += 0.005;
-  }
-  print_message ("%.0f MB near, %.0f far\n", sim.side[0].bytes / 1e6,
-                 sim.side[1].bytes / 1e6);
-  assert_true (sim.side[1].bytes > 9 * sim.side[0].bytes);
-  coder_free (c);
-}
-
-/* Slow when it was tried, slower than it was measured, but not for long. */
-static void
-test_slow_at_first (void **state)
-{
-  const struct pair p = { 1 * US, 30 * GB, 0, 30 * US, 49 * GB, 500 * GB };
-  struct coder_sim sim;
-  struct coder *c;
-
-  init_pair (&sim, &p);
-  c = auto_sim_start (&sim, encode);
-  sim.side[0].shared = sim.side[1].shared = 0.3;
-  sim.side[0].rate = 5 * GB;
-  go_on (&sim, c);
-  assert_true (sim.side[1].bytes > 30 * sim.side[0].bytes);
-  sim.side[0].rate = 85 * GB;
-  go_on (&sim, c);
-  go_on (&sim, c);
-  go_on (&sim, c);
-  assert_true (sim.side[0].bytes > 30 * sim.side[1].bytes);
-  coder_free (c);
-}
-
-/* Jobs that are interrupted now and then say nothing of the others. */
-static void
-test_interrupted (void **state)
-{
-  static const size_t few[] = { 16 };
-  const struct pair p = { 1 * US, 55 * GB, 0, 30 * US, 49 * GB, 500 * GB };
-  struct coder_sim sim;
-  struct coder *c;
-
-  init_pair (&sim, &p);
-  c = auto_sim_start (&sim, encode);
-  sim.side[0].bytes = sim.side[1].bytes = 0;
-  sim.side[0].shared = sim.side[1].shared = 0.3;
-  sim.side[0].interrupted = 25;
-  throughput (&sim, c, encode, 1, few, 1, 2000);
-  expect_near (&sim);
-  coder_free (c);
-}
-
 /* Few rows are quick to do near. */
 static void
 test_rows (void **state)
@@ -423,7 +178,7 @@ test_rows (void **state)
     sim.side[1].rate = 49 * GB;
     c = auto_sim_start (&sim, encode);
     sim.side[0].bytes = sim.side[1].bytes = 0;
-    throughput (&sim, c, i ? encode : one_row, 1, eight, 1, 20);
+    auto_load (&sim, c, i ? encode : one_row, 1, eight, 1, 20);
     if (i == 0)
       assert_int_equal (sim.side[1].bytes, 0);
     else
@@ -502,14 +257,14 @@ test_leaves (void **state)
   for (unsigned n = 0; n < ARRAY_LEN (streams); n++) {
     struct sim_side *near = &sim.side[NEAR];
 
-    init_pair (&sim, &(struct pair) { 1 * US, 30 * GB, 0, 30 * US, 30 * GB,
+    pair_init (&sim, &(struct pair) { 1 * US, 30 * GB, 0, 30 * US, 30 * GB,
                                       200 * GB });
     sim.near_leaves = 3;
     c = auto_sim_start (&sim, encode);
     near->least_left = 9;
-    throughput (&sim, c, encode, 1, nr_rects, 2, 10);
+    auto_load (&sim, c, encode, 1, nr_rects, 2, 10);
     near->most_left = 0;
-    throughput (&sim, c, encode, streams[n], nr_rects, 2, 500);
+    auto_load (&sim, c, encode, streams[n], nr_rects, 2, 500);
     assert_int_equal (near->most_left, 0);
     assert_int_equal (near->least_left, 3);
     assert_int_equal (near->left, 0);
@@ -530,27 +285,27 @@ test_one_alone (void **state)
   for (unsigned best = NEAR; best <= FAR; best++) {
     unsigned nr_jobs;
 
-    init_pair (&sim, &(struct pair) { 1 * US, 30 * GB, 0, 30 * US, 30 * GB,
+    pair_init (&sim, &(struct pair) { 1 * US, 30 * GB, 0, 30 * US, 30 * GB,
                                       200 * GB });
     c = auto_sim_start (&sim, encode);
     sim.side[best].shared = 0.4;
     sim.side[1 - best].shared = 0.2;
     sim.side[best].rate *= 1.5;
-    throughput (&sim, c, encode, 4, large, 1, 2000);
+    auto_load (&sim, c, encode, 4, large, 1, 2000);
     /* But for trials. */
     nr_jobs = sim.side[1 - best].nr_jobs;
     for (unsigned i = 0; i < 5; i++) {
-      throughput (&sim, c, encode, 4, large, 1, 50);
+      auto_load (&sim, c, encode, 4, large, 1, 50);
       if (sim.side[1 - best].nr_jobs == nr_jobs)
         break;
       nr_jobs = sim.side[1 - best].nr_jobs;
     }
     nr_jobs = sim.side[best].nr_jobs;
-    throughput (&sim, c, encode, 4, large, 1, 20);
+    auto_load (&sim, c, encode, 4, large, 1, 20);
     assert_int_equal (sim.side[best].nr_jobs, nr_jobs + 20);
     sim.now += 10;
     nr_jobs = sim.side[1 - best].nr_jobs;
-    throughput (&sim, c, encode, 4, large, 1, 4);
+    auto_load (&sim, c, encode, 4, large, 1, 4);
     assert_true (sim.side[1 - best].nr_jobs > nr_jobs);
     coder_free (c);
   }
@@ -570,13 +325,13 @@ test_start_was_wrong (void **state)
     struct coder *c;
     double r;
 
-    init_pair (&sim, &p);
+    pair_init (&sim, &p);
     for (unsigned s = 0; s < 2; s++)
       sim.side[s].shared = later ? 0.4 : 0;
     c = auto_sim_start (&sim, encode);
     for (unsigned s = 0; s < 2; s++)
       sim.side[s].shared = later ? 0 : 0.4;
-    r = throughput (&sim, c, encode, 4, large, 1, 4000);
+    r = auto_load (&sim, c, encode, 4, large, 1, 4000);
     print_message ("%.1f GB/s\n", r / GB);
     assert_true (r > (later ? 60 * GB : 36 * GB));
     coder_free (c);
@@ -594,13 +349,13 @@ test_large_after_small (void **state)
   struct coder *c;
   double r;
 
-  init_pair (&sim, &(struct pair) { 1 * US, 5 * GB, 0, 30 * US, 7.5 * GB,
+  pair_init (&sim, &(struct pair) { 1 * US, 5 * GB, 0, 30 * US, 7.5 * GB,
                                     100 * GB });
   c = auto_sim_start (&sim, encode);
   sim.side[NEAR].shared = sim.side[FAR].shared = 0.4;
-  throughput (&sim, c, encode, 16, small, 1, 2000);
+  auto_load (&sim, c, encode, 16, small, 1, 2000);
   sim.side[NEAR].shared = sim.side[FAR].shared = 0;
-  r = throughput (&sim, c, encode, 4, large, 1, 2000);
+  r = auto_load (&sim, c, encode, 4, large, 1, 2000);
   print_message ("%.1f GB/s\n", r / GB);
   assert_true (r > 11 * GB);
   coder_free (c);
@@ -632,17 +387,17 @@ test_far_gets_slow (void **state)
     struct coder *c;
     double near, after, far_bytes, back;
 
-    init_pair (&sim, &host16);
-    near = throughput (&sim, &sim.side[0].coder, encode, streams[i], some, 2,
+    pair_init (&sim, &host16);
+    near = auto_load (&sim, &sim.side[0].coder, encode, streams[i], some, 2,
                        400);
-    init_pair (&sim, &host16);
+    pair_init (&sim, &host16);
     c = auto_sim_start (&sim, encode);
-    throughput (&sim, c, encode, streams[i], some, 2, 400);
+    auto_load (&sim, c, encode, streams[i], some, 2, 400);
     sim.side[1].rate /= 10;
     sim.side[1].fixed *= 10;
-    throughput (&sim, c, encode, streams[i], some, 2, 400);
+    auto_load (&sim, c, encode, streams[i], some, 2, 400);
     far_bytes = sim.side[1].bytes;
-    after = throughput (&sim, c, encode, streams[i], some, 2, 2000);
+    after = auto_load (&sim, c, encode, streams[i], some, 2, 2000);
     far_bytes = sim.side[1].bytes - far_bytes;
     /* Far may still do what it is good for: a tenth. */
     assert_true (after > 0.95 * near);
@@ -653,9 +408,9 @@ test_far_gets_slow (void **state)
     sim.side[1].fixed /= 10;
     for (unsigned j = 0; j < 60; j++) {
       sim.now += 1;
-      throughput (&sim, c, encode, streams[i], some, 2, 100);
+      auto_load (&sim, c, encode, streams[i], some, 2, 100);
     }
-    back = throughput (&sim, c, encode, streams[i], some, 2, 2000);
+    back = auto_load (&sim, c, encode, streams[i], some, 2, 2000);
     print_message ("%u streams: %.1f GB/s near alone, %.1f with a slow far, "
                    "%.1f with a good one again\n", streams[i], near / GB,
                    after / GB, back / GB);
@@ -673,12 +428,12 @@ test_far_fails (void **state)
   struct coder *c;
   unsigned before, nr;
 
-  init_pair (&sim, &host16);
+  pair_init (&sim, &host16);
   c = auto_sim_start (&sim, encode);
   sim.side[1].fails = true;
-  throughput (&sim, c, encode, 4, large, 1, 50);
+  auto_load (&sim, c, encode, 4, large, 1, 50);
   before = sim.side[1].nr_jobs;
-  throughput (&sim, c, encode, 4, large, 1, 200);
+  auto_load (&sim, c, encode, 4, large, 1, 200);
   nr = sim.side[1].nr_jobs - before;
   print_message ("%u of 200 went to a coder that fails\n", nr);
   assert_true (nr <= 10);
@@ -712,12 +467,6 @@ main (void)
     cmocka_unit_test (test_measured),
     cmocka_unit_test (test_not_measured),
     cmocka_unit_test (test_small_and_large),
-    cmocka_unit_test (test_small_in_cache),
-    cmocka_unit_test (test_large_in_cache),
-    cmocka_unit_test (test_cold),
-    cmocka_unit_test (test_slow_at_first),
-    cmocka_unit_test (test_now_and_then),
-    cmocka_unit_test (test_interrupted),
     cmocka_unit_test (test_rows),
     cmocka_unit_test (test_leaves),
     cmocka_unit_test (test_one_alone),
