@@ -35,7 +35,7 @@ load_image (struct kernels *ks, struct gpu_device *dev,
                why);
     return -1;
   }
-  if (kernels_code (ks, image->source, dev->arch, &code, &len) == -1)
+  if (kernels_code (ks, image->source, dev->arch, false, &code, &len) == -1)
     return -1;
   r = dev->driver->module_load_data (module, code);
   if (r == CUDA_SUCCESS)

@@ -87,10 +87,11 @@ extern void kernel_find_generic (struct kernels *, struct kernel *);
 extern CUresult kernel_function (struct gpu_device *, CUmodule,
                                  const char *name, CUfunction *);
 
-/* Machine code for the text, from the store or from the compiler.  0, or
- * -1 reported.
+/* kernels-code.c */
+/* Machine code for the text, from the store, unless it is to be fresh, or
+ * from the compiler.  The caller frees it.  0, or -1 reported.
  */
 extern int kernels_code (struct kernels *, const char *text, int arch,
-                         void **code, size_t *len);
+                         bool fresh, void **code, size_t *len);
 
 #endif

@@ -27,70 +27,6 @@
  */
 #define MAX_FAILED 8
 
-/* ---- machine code ---------------------------------------------------- */
-
-/* The text itself is in the key: it says all that there is to say of a
- * matrix, and whoever changes how it is written can't forget a version.
- */
-static char *
-make_key (const char *text, int arch, const char *compiler, size_t *len)
-{
-  char *key;
-  int n = asprintf (&key, "version %d, sm_%d, NVRTC %s\n%s",
-                    KERNEL_SOURCE_VERSION, arch, compiler, text);
-
-  if (n == -1)
-    return NULL;
-  *len = n;
-  return key;
-}
-
-static void
-count (struct kernels *ks, unsigned *what)
-{
-  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&ks->lock);
-
-  ++*what;
-}
-
-/* fresh: not from the store, where it was of no use. */
-static int
-get_code (struct kernels *ks, const char *text, int arch, bool fresh,
-          void **code, size_t *len)
-{
-  CLEANUP_FREE char *key = NULL;
-  char why[256];
-  const char *compiler = compiler_version (why, sizeof why);
-  size_t key_len;
-
-  if (compiler == NULL) {
-    log_error ("%s", why);
-    return -1;
-  }
-  key = make_key (text, arch, compiler, &key_len);
-  if (key == NULL) {
-    log_error ("asprintf: %m");
-    return -1;
-  }
-  if (!fresh &&
-      kernel_store_get (ks->store, key, key_len, code, len) == 0) {
-    count (ks, &ks->nr_from_store);
-    return 0;
-  }
-  if (compiler_run (text, arch, NULL, code, len) == -1)
-    return -1;
-  count (ks, &ks->nr_compiled);
-  kernel_store_put (ks->store, key, key_len, *code, *len);
-  return 0;
-}
-
-int
-kernels_code (struct kernels *ks, const char *text, int arch,
-              void **code, size_t *len)
-{
-  return get_code (ks, text, arch, false, code, len);
-}
-
 /* ---- one kernel ------------------------------------------------------ */
 
 /* The context is current. */
@@ -166,7 +102,7 @@ load_arch (struct kernels *ks, struct kernel *k, const char *text, int arch)
     if (!is_any_left (ks, arch))
       return 0;
     r = CUDA_SUCCESS;
-    if (get_code (ks, text, arch, fresh, &code, &len) == -1)
+    if (kernels_code (ks, text, arch, fresh, &code, &len) == -1)
       return -1;
     for (unsigned i = 0; i < ks->nr_devices; i++) {
       struct gpu_device *dev = ks->device[i];
