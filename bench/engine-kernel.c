@@ -64,24 +64,57 @@ kernel_close (struct engine *engine)
   free (e);
 }
 
+/* A module with the kernel of that tuning; *len: bytes of local memory that
+ * it needs.
+ */
 static int
-load_special (struct kernel_engine *e, const struct matrix *a,
-              const char *option, char *why)
+load_tuned (struct kernel_engine *e, const struct matrix *a,
+            const struct kernel_tuning *tuning, CUmodule *module, int *len,
+            char *why)
 {
-  struct kernel_tuning tuning;
-  CLEANUP_FREE char *source = NULL;
+  CLEANUP_FREE char *source = kernel_source (a, e->crc, tuning, &e->shape);
+  CUfunction function;
 
-  if (option == NULL || tuning_parse (option, &tuning, why) == -1)
-    kernel_tune (a, &tuning);
-  else if (tuning_check (&tuning, a, why) == -1)
-    return -1;
-  source = kernel_source (a, e->crc, &tuning, &e->shape);
   if (source == NULL) {
     snprintf (why, BENCH_WHY_LEN, "no special kernel for this matrix: %s",
               strerror (errno));
     return -1;
   }
-  return bench_gpu_compile (e->gpu, source, NULL, &e->module, why);
+  if (bench_gpu_compile (e->gpu, source, NULL, module, why) == -1)
+    return -1;
+  return bench_gpu_function (e->gpu, *module, e->shape.name, &function,
+                             why) == -1 ? -1
+    : CU (e->gpu, why, func_get_attribute (len,
+                                           CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+                                           function));
+}
+
+/* With the tuning that is asked for, or as the coder does it. */
+static int
+load_special (struct kernel_engine *e, const struct matrix *a,
+              const char *option, char *why)
+{
+  struct kernel_tuning tuning;
+  CUmodule spare = NULL, worse = NULL;
+  int len, spare_len;
+
+  if (option && tuning_parse (option, &tuning, why) == 0)
+    return tuning_check (&tuning, a, why) == -1 ? -1
+      : load_tuned (e, a, &tuning, &e->module, &len, why);
+  kernel_tune (a, &tuning);
+  if (load_tuned (e, a, &tuning, &e->module, &len, why) == -1)
+    return -1;
+  if (len == 0 || !kernel_tune_spare (a, &tuning))
+    return 0;
+  if (load_tuned (e, a, &tuning, &spare, &spare_len, why) == 0) {
+    worse = spare_len < len ? e->module : spare;
+    e->module = spare_len < len ? spare : e->module;
+  }
+  else
+    worse = spare;
+  if (worse)
+    e->gpu->d->module_unload (worse);
+  return 0;
 }
 
 static int

@@ -306,16 +306,33 @@ report_case (struct tunings *t)
 
 /* ---- the cases */
 
+/* What the coder would use, as it finds out: the first variant, or the second
+ * where the compiler needs less local memory for that.
+ */
+static void
+choose (struct tunings *t, bool is_second)
+{
+  struct variant *v = t->all.v;
+
+  v[is_second && v[1].nr_registers > 0 && v[1].local_len < v[0].local_len]
+    .chosen = true;
+}
+
 static void
 run_open_case (struct tunings *t)
 {
   struct kernel_tuning tuning[TUNING_MAX_LIST];
+  bool has_spare;
 
   kernel_tune (t->run->matrix, &tuning[0]);
-  variants_add (&t->all, &tuning[0])->chosen = true;
+  variants_add (&t->all, &tuning[0]);
+  has_spare = kernel_tune_spare (t->run->matrix, &tuning[0]);
+  if (has_spare)
+    variants_add (&t->all, &tuning[0]);
   if (t->s->tunings)
     add (t, tuning, tuning_parse_list (t->s->tunings, tuning, t->why));
   measure_from (t, 0);
+  choose (t, has_spare);
   if (t->s->tunings == NULL)
     measure_grid (t);
   sort (t);

@@ -85,45 +85,122 @@ has_died (struct gpu_device *dev)
   return r != CUDA_SUCCESS;
 }
 
-/* Load it onto all devices of this arch.  Code that was kept and that no
- * device takes is compiled again, once.
+/* The context is current. */
+static int
+local_len_entered (struct gpu_device *dev, const char *name, const void *code)
+{
+  const struct driver *d = dev->driver;
+  CUfunction function;
+  CUmodule module;
+  int len = 0;
+
+  if (d->module_load_data (&module, code) != CUDA_SUCCESS)
+    return 0;
+  if (d->module_get_function (&function, module, name) != CUDA_SUCCESS ||
+      d->func_get_attribute (&len, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+                             function) != CUDA_SUCCESS)
+    len = 0;
+  d->module_unload (module);
+  return len;
+}
+
+/* Bytes of local memory that each thread needs with this code, which is what
+ * the compiler had no registers for; 0 where no device tells.
  */
 static int
-load_arch (struct kernels *ks, struct kernel *k, const char *text, int arch)
+local_len (struct kernels *ks, const char *name, const void *code, int arch)
+{
+  for (unsigned i = 0; i < ks->nr_devices; i++) {
+    struct gpu_device *dev = ks->device[i];
+    int len;
+
+    if (dev->arch != arch || device_enter (dev) != CUDA_SUCCESS)
+      continue;
+    len = local_len_entered (dev, name, code);
+    device_leave (dev);
+    return len;
+  }
+  return 0;
+}
+
+/* The code of the first text, or where that needs local memory and the other
+ * one, if there is one, less, of that: then they are swapped.  0, or -1
+ * reported.
+ */
+static int
+choose_code (struct kernels *ks, const char *name, char *text[2], int arch,
+             void **code)
+{
+  void *other = NULL;
+  size_t len;
+  int local;
+
+  if (kernels_code (ks, text[0], arch, false, code, &len) == -1)
+    return -1;
+  local = text[1] ? local_len (ks, name, *code, arch) : 0;
+  if (local > 0 && kernels_code (ks, text[1], arch, false, &other, &len) == 0
+      && local_len (ks, name, other, arch) < local) {
+    char *first = text[0];
+    void *its_code = *code;
+
+    text[0] = text[1];
+    text[1] = first;
+    *code = other;
+    other = its_code;
+  }
+  free (other);
+  return 0;
+}
+
+/* Onto all devices of this arch.  *error: of the last that did not take it.
+ * Did any?
+ */
+static bool
+load_code (struct kernels *ks, struct kernel *k, const void *code, int arch,
+           CUresult *error)
+{
+  bool loaded = false;
+
+  *error = CUDA_SUCCESS;
+  for (unsigned i = 0; i < ks->nr_devices; i++) {
+    struct gpu_device *dev = ks->device[i];
+    CUresult r;
+
+    if (dev->arch != arch || device_failed (dev))
+      continue;
+    r = load (k, dev, code);
+    if (r == CUDA_SUCCESS)
+      loaded = true;
+    else if (has_died (dev))
+      device_fail (dev, "cuModuleLoadData", r);
+    else
+      *error = r;
+  }
+  return loaded;
+}
+
+/* Code that was kept and that no device takes is compiled again, once. */
+static int
+load_arch (struct kernels *ks, struct kernel *k, char *text[2], int arch)
 {
   char buf[DRIVER_ERROR_LEN];
-  bool loaded = false;
-  CUresult r = CUDA_SUCCESS, error;
+  CUresult error;
 
-  for (unsigned fresh = 0; fresh < 2 && !loaded; fresh++) {
+  for (unsigned fresh = 0; fresh < 2; fresh++) {
     CLEANUP_FREE void *code = NULL;
     size_t len;
 
     if (!is_any_left (ks, arch))
       return 0;
-    r = CUDA_SUCCESS;
-    if (kernels_code (ks, text, arch, fresh, &code, &len) == -1)
+    if ((fresh ? kernels_code (ks, text[0], arch, true, &code, &len)
+         : choose_code (ks, k->shape.name, text, arch, &code)) == -1)
       return -1;
-    for (unsigned i = 0; i < ks->nr_devices; i++) {
-      struct gpu_device *dev = ks->device[i];
-
-      if (dev->arch != arch || device_failed (dev))
-        continue;
-      error = load (k, dev, code);
-      if (error == CUDA_SUCCESS)
-        loaded = true;
-      else if (has_died (dev))
-        device_fail (dev, "cuModuleLoadData", error);
-      else
-        r = error;
-    }
-    if (r == CUDA_SUCCESS)
+    if (load_code (ks, k, code, arch, &error) || error == CUDA_SUCCESS)
       return 0;
   }
-  if (!loaded)
-    log_error ("kernel of sm_%d: cuModuleLoadData: %s", arch,
-               driver_error (ks->device[0]->driver, r, buf));
-  return loaded ? 0 : -1;
+  log_error ("kernel of sm_%d: cuModuleLoadData: %s", arch,
+             driver_error (ks->device[0]->driver, error, buf));
+  return -1;
 }
 
 static bool
@@ -139,22 +216,27 @@ is_first_of_arch (const struct kernels *ks, unsigned i)
 static int
 specialise (struct kernels *ks, struct kernel *k)
 {
-  CLEANUP_FREE char *text = NULL;
   struct kernel_tuning tuning;
+  char *text[2] = { NULL };
   int r = 0;
 
   kernel_tune (k->matrix, &tuning);
-  text = kernel_source (k->matrix, k->crc, &tuning, &k->shape);
-  if (text == NULL) {
+  text[0] = kernel_source (k->matrix, k->crc, &tuning, &k->shape);
+  if (text[0] == NULL) {
     if (errno == ENOTSUP)
       return 0;
     log_error ("kernel_source: %m");
     return -1;
   }
+  /* Its shape is the same. */
+  if (kernel_tune_spare (k->matrix, &tuning))
+    text[1] = kernel_source (k->matrix, k->crc, &tuning, &k->shape);
   for (unsigned i = 0; i < ks->nr_devices; i++)
     if (is_first_of_arch (ks, i) &&
         load_arch (ks, k, text, ks->device[i]->arch) == -1)
       r = -1;
+  free (text[0]);
+  free (text[1]);
   return r;
 }
 

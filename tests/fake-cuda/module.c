@@ -122,6 +122,7 @@ load_image (struct module_image *m, const void *image)
     return CUDA_ERROR_INVALID_IMAGE;
   }
   *m->module->runtime = &scheduler_runtime;
+  m->local_len = head.local_len;
   dl_iterate_phdr (find_image, m);
   return CUDA_SUCCESS;
 }
@@ -299,16 +300,19 @@ cuFuncGetAttribute (int *value, int attribute, CUfunction func)
 {
   struct CUctx_st *c;
   CUresult r = fake_enter ("cuFuncGetAttribute", NEED_CONTEXT, &c);
+  const struct CUfunc_st *f;
 
   if (r != CUDA_SUCCESS)
     return r;
-  if (find_func (c, func) == NULL)
+  f = find_func (c, func);
+  if (f == NULL)
     return fake_leave (CUDA_ERROR_INVALID_HANDLE);
   switch (attribute) {
   case 0: *value = 1024; break;         /* threads in a block */
   case 1: *value = 0; break;            /* shared memory */
   case 2: *value = 0; break;            /* constant memory */
-  case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = 0; break;
+  case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = f->module->image.local_len;
+    break;
   case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 32; break;
   default: return fake_leave (CUDA_ERROR_INVALID_VALUE);
   }
@@ -415,6 +419,7 @@ cuLaunchKernel (CUfunction func, unsigned grid_x, unsigned grid_y,
   d = &fake.device[c->device];
   d->nr_launches++;
   fake.counters.launches++;
+  fake.counters.local_launches += func->module->image.local_len > 0;
   op->kind = OP_LAUNCH;
   op->func = f;
   op->blocks = b;

@@ -22,6 +22,9 @@
  *   FAKE_CUDA_KERNEL_ERRORS=return
  *                             a kernel that does wrong is an error of the
  *                             driver, as in life, not the end of the test
+ *   FAKE_CUDA_LOCAL=BYTES:WORDS
+ *                             of local memory that kernels need whose source
+ *                             has not these words
  *   FAKE_CUDA_REPORT=PATH     append fakeCount's counters at exit
  *
  * SPDX-License-Identifier: BSD-3-Clause
