@@ -59,11 +59,12 @@ open_side (const struct sweep *s, struct table *t, unsigned side, unsigned k,
 static int
 take_turn (const struct sweep *s, struct meter *m, char *why)
 {
-  const double end = now () + s->effort.seconds;
-  const unsigned most = MAX (METER_MAX / s->effort.samples, 1);
+  const unsigned most = MAX (METER_MAX / s->effort.samples, TURN_MIN);
+  double end;
 
   if (meter_warm (m, TURN_COLD, why) == -1)
     return -1;
+  end = now () + s->effort.seconds;
   for (unsigned n = 0; n < most && (n < TURN_MIN || now () < end); n++)
     if (meter_take (m, 1, why) == -1)
       return -1;

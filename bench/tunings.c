@@ -88,7 +88,7 @@ measure (struct tunings *t, struct variant *v)
     return;
   }
   if (meter_run (t->run, METRIC_RAW, &t->s->effort, &v->sample,
-                   v->why) == -1)
+                 v->why) == -1)
     v->sample.seconds = 0;
 }
 
@@ -187,7 +187,7 @@ measure_again (struct tunings *t)
       if (kernel_engine_use (engine, &v->shape, v->code, &v->nr_registers,
                              &v->local_len, why) == 0 &&
           meter_run (t->run, METRIC_RAW, &t->s->effort, &s[i][nr_ok[i]],
-                       why) == 0)
+                     why) == 0)
         nr_ok[i]++;
     }
   for (unsigned i = 0; i < t->all.nr; i++)

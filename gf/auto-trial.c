@@ -57,8 +57,11 @@ static const double limit[2] = { [NEAR] = 5, [FAR] = 1.1 };
  */
 #define IDLE 1.0
 #define LIGHT 0.1
-/* A window with a pause of so many seconds in it does not count. */
+/* A window with a pause of so many seconds in it does not count; nor a trial
+ * with more than so many.
+ */
 #define PAUSE 30e-3
+#define MAX_PAUSES 3
 
 static void
 begin_window (struct auto_trial *t, double now)
@@ -135,6 +138,7 @@ static void
 try (struct auto_trial *t, enum auto_use use, double now)
 {
   t->candidate = use;
+  t->nr_pauses = 0;
   change_use (t, use, now);
 }
 
@@ -289,16 +293,26 @@ waits_for_older (struct auto_trial *t, double now)
   return t->nr_older > 0;
 }
 
+/* There was nothing to do for so long. */
+static void
+after_pause (struct auto_trial *t, double idle, double now)
+{
+  if (idle > IDLE || is_light (t, now - t->began))
+    start_over (t, now);
+  else if (t->nr_pauses++ >= MAX_PAUSES)
+    give_up (t, now);
+  else
+    begin_window (t, now);
+}
+
 enum auto_use
 auto_trial_use (struct auto_trial *t, double now)
 {
   const double idle = t->nr == 0 ? now - t->since : 0;
 
   count_busy (t, now);
-  if (idle > IDLE || (idle > PAUSE && is_light (t, now - t->began)))
-    start_over (t, now);
-  else if (idle > PAUSE)
-    begin_window (t, now);
+  if (idle > PAUSE)
+    after_pause (t, idle, now);
   else if (!waits_for_older (t, now))
     look (t, now);
   return t->use;

@@ -50,6 +50,7 @@ struct auto_trial {
                                  * or 0 */
   double tried;                 /* of the trial before this window, or 0 */
   enum auto_use candidate;      /* what that was */
+  unsigned nr_pauses;           /* since the last trial began */
 
   struct {
     double next;                /* when to try it */

@@ -35,6 +35,7 @@
 #define LEARN_ALIKE 0.12
 #define LEARN_FIRST 0.6
 #define LEARN_FAILED 1.5
+#define MAX_COUNTED 1000
 /* Where nothing else was under way it is a better proof; but a job that took
  * much longer than those before it was interrupted, unless the next ones do
  * too.
@@ -43,7 +44,6 @@
 #define MOST_ERROR_IDLE 1.1
 #define MOST_SLOWER_IDLE 0.35
 #define FIRST_IDLE 3
-#define LEARN_COLD 0.05
 /* Never beyond a factor of 60, and of 8 for those alike. */
 #define MAX_ALL 4.1
 #define MAX_ALIKE 2.1
@@ -126,21 +126,16 @@ error_of (const struct balance_side *s, const struct balance_part *part,
   return MIN (MAX (error, -MOST_ERROR), MOST_ERROR);
 }
 
-/* What cold jobs show that take longer than expected: little, unless all are
- * cold; but the fastest of a few tells what a warm one takes at least.
+/* What cold jobs show that take longer than expected: nothing, but that the
+ * fastest of a few tells what a warm one takes at least.
  */
 static double
-cold_error (const struct balance_error *e, const struct balance_part *part,
-            double error)
+cold_error (const struct balance_error *e, const struct balance_part *part)
 {
-  double sure;
-
-  if (part->in_a_row == BALANCE_COLD_HOPE && !part->cut) {
-    sure = log (e->fastest / part->expected / BALANCE_COLD_SLOWER);
-    if (sure > 0)
-      return MIN (sure, MOST_ERROR_IDLE);
-  }
-  return MIN (error, MOST_SLOWER_IDLE) * LEARN_COLD;
+  if (part->in_a_row != BALANCE_COLD_HOPE || part->cut)
+    return 0;
+  return MIN (MAX (log (e->fastest / part->expected / BALANCE_COLD_SLOWER), 0),
+              MOST_ERROR_IDLE);
 }
 
 /* By itself, a job shows just what it takes.  But what makes some slow will
@@ -154,27 +149,27 @@ learn_idle (struct balance_side *s, const struct balance_part *part,
   const double took = MAX (now - part->at, 1e-9);
   double error = log (took / part->expected), weight;
   /* The first of those that are cut still show where to cut. */
-  const bool cold = part->in_a_row <= BALANCE_COLD_JOBS;
+  const bool cold = part->in_a_row > 0 && part->in_a_row <= BALANCE_COLD_JOBS;
   const bool counts = !cold || (part->cut && e->nr_idle < FIRST_IDLE);
   const bool is_new = e->nr_idle < (part->cut ? FIRST_IDLE : 1);
 
   e->nr_idle += counts;
-  e->nr_cold += !counts;
   if (!part->cut)
     e->fastest = e->fastest > 0 ? MIN (e->fastest, took) : took;
-  if (error > 0 && !counts) {
-    learn (e, cold_error (e, part, error), MAX_ALIKE, now);
-    return;
-  }
   weight = MAX (LEARN_IDLE, 1.0 / MAX (e->nr_idle, 1));
   if (error < 0 && !part->cut && e->nr_idle <= FIRST_IDLE)
     weight = 1;
-  error = MIN (MAX (error, -MOST_ERROR_IDLE),
-               is_new ? MOST_ERROR_IDLE : MOST_SLOWER_IDLE);
-  learn (e, error * weight, MAX_ALIKE, now);
-  /* What it is to be cut says nothing of jobs that are not. */
+  if (error > 0 && !counts)
+    error = cold_error (e, part);
+  else
+    error = weight * MIN (MAX (error, -MOST_ERROR_IDLE),
+                          is_new ? MOST_ERROR_IDLE : MOST_SLOWER_IDLE);
+  learn (e, error, MAX_ALIKE, now);
+  /* What it is to be cut says nothing of jobs that are not.  Both learn the
+   * same, or one would drift one way and the other the other.
+   */
   if (!part->cut)
-    learn (&s->all, error * LEARN_ALL, MAX_ALL, now);
+    learn (&s->all, error * LEARN_ALL / LEARN_IDLE, MAX_ALL, now);
 }
 
 void
@@ -196,7 +191,7 @@ balance_done (struct balance *b, unsigned side,
     return;
   }
   error = error_of (s, part, now - part->at);
-  e->nr++;
+  e->nr += e->nr < MAX_COUNTED;
   learn (&s->all, error * LEARN_ALL, MAX_ALL, now);
   learn (e, error * MAX (LEARN_ALIKE, LEARN_FIRST / e->nr), MAX_ALIKE, now);
 }

@@ -45,9 +45,10 @@
  */
 #define TRY_SECONDS 1.0
 #define TRY_FACTOR 1.5
-/* ... and with nothing else under way, all that can be done with a job, if
- * that takes no more of all the time than one part in so many.  A try is so
- * many of them in a row: those that come first are cold.
+/* ... and with nothing else under way, all that can be done with a job.  A
+ * try is so many of them in a row: those that come first are cold.  All tries
+ * together are given TRY_JOBS / TRY_RARELY of the time, and of few jobs that
+ * come at long intervals no more than one in so many.
  */
 #define TRY_SECONDS_IDLE 0.05
 #define TRY_FACTOR_IDLE 1.8
@@ -55,9 +56,11 @@
 #define DOUBT 2
 #define NEVER_WARM 20
 #define TRY_JOBS 10
+#define TRY_AFTER 50
 #define TRY_HOPE 1.3
 /* After so many seconds without a job they are cold again. */
-#define PAUSE 1e-3
+#define COLD_AFTER 1e-3
+#define COLD_RUNS 3
 /* What was measured at the start had its cells from memory; those of one job
  * are often in a cache, which helps near.  So jobs that should take less than
  * so many seconds are tried there first, with nothing else under way, if by
@@ -234,7 +237,7 @@ error_of_way (const struct question *q, unsigned way)
 }
 
 /* Count it as gone that way: as the how many-th in a row?  With others under
- * way, 0.
+ * way, and where all are cold, since they come now and then, 0.
  */
 static unsigned
 count_way (const struct question *q, unsigned way)
@@ -244,11 +247,15 @@ count_way (const struct question *q, unsigned way)
   if (!q->idle)
     return 0;
   for (unsigned other = NEAR; other <= CUT; other++)
-    if (other != way)
+    if (other != way) {
       error_of_way (q, other)->in_a_row = 0;
+      error_of_way (q, other)->nr_since++;
+    }
+  e->nr_since = 0;
+  e->nr_given++;
   if (e->in_a_row++ == 0)
     e->fastest = 0;
-  return e->in_a_row;
+  return e->nr_cold_runs < COLD_RUNS ? e->in_a_row : 0;
 }
 
 static void
@@ -286,8 +293,13 @@ give (const struct question *q, unsigned side, size_t nr_units, bool both,
 static void
 rest (struct balance_error *e, double now)
 {
-  if (now - e->ended > PAUSE)
-    e->in_a_row = 0;
+  if (e->in_a_row == 0 || now - e->ended <= COLD_AFTER)
+    return;
+  if (e->in_a_row > BALANCE_COLD_JOBS)
+    e->nr_cold_runs = 0;
+  else
+    e->nr_cold_runs++;
+  e->in_a_row = 0;
 }
 
 static void
@@ -317,7 +329,7 @@ balance_give (struct balance *b, unsigned side, const struct balance_job *job,
   struct question q;
 
   ask (&q, b, job, now);
-  give (&q, side, job->nr_units, false, count_way (&q, side), part);
+  give (&q, side, job->nr_units, false, 0, part);
 }
 
 /* Has a try begun, and is it not over?  There must be hope: even what is cold
@@ -352,8 +364,10 @@ try_again_idle (const struct question *q, unsigned way, unsigned best,
   const bool warm = error_of_way (q, best)->in_a_row >= TRY_JOBS - 1;
   double pause = MAX (TRY_SECONDS_IDLE, TRY_RARELY * takes[way]);
 
-  if (first && e->nr_idle == 0 && e->nr_cold < TRY_JOBS)
+  if (first && e->nr_idle == 0 && e->nr_given < TRY_JOBS)
     return measured < most;
+  if (q->now < q->b->next_try || (e->given > 0 && e->nr_since < TRY_AFTER))
+    return false;
   if (takes[way] >= most)
     pause *= DOUBT;
   if (!warm && e->given > 0)
@@ -392,8 +406,10 @@ choose (const struct question *q, const double *takes)
     if (way != best && is_trying (q, way, takes[way], takes[best]))
       return way;
   for (unsigned way = NEAR; way < (q->idle ? CUT + 1 : CUT); way++)
-    if (way != best && try_again (q, way, best, takes))
+    if (way != best && try_again (q, way, best, takes)) {
+      q->b->next_try = q->now + TRY_RARELY * takes[way];
       return way;
+    }
   return best;
 }
 

@@ -50,9 +50,13 @@ struct balance_curve {
 struct balance_error {
   double log, at;               /* ... as it was at that time */
   unsigned nr;                  /* jobs done among others */
-  unsigned nr_idle, nr_cold;    /* and not: warm, and cold */
+  unsigned nr_idle;             /* and not; but those that were cold */
+  unsigned nr_given;            /* with nothing else under way */
+  unsigned nr_since;            /* of those alike, since the last of them */
   unsigned in_a_row;            /* given with nothing else under way, since
                                  * one alike went another way */
+  unsigned nr_cold_runs;        /* such rows that ended before any was warm,
+                                 * since the last one that did not */
   double fastest;               /* seconds, of those; 0: none is done, or they
                                  * are cut */
   double given, ended;          /* when the last job was */
@@ -82,6 +86,7 @@ struct balance_side {
 struct balance {
   unsigned rows;                /* those of side[].many */
   unsigned nr_jobs;             /* chosen for or given, ever */
+  double next_try;              /* of whatever is not the best */
   struct balance_side side[2];
 };
 
@@ -91,7 +96,8 @@ struct balance_part {
   bool cut;                     /* the other side has the rest */
   bool idle;                    /* nothing else was under way */
   unsigned in_a_row;            /* then: with those before it that went the
-                                 * same way; from 1 on */
+                                 * same way, from 1 on; 0: it counts as if it
+                                 * were warm */
   unsigned nr_jobs;             /* of the balance, with this one */
   double at, expected;          /* when it was given, and how long it should
                                  * take from then */

@@ -92,20 +92,20 @@ local_len_entered (struct gpu_device *dev, const char *name, const void *code)
   const struct driver *d = dev->driver;
   CUfunction function;
   CUmodule module;
-  int len = 0;
+  int len;
 
   if (d->module_load_data (&module, code) != CUDA_SUCCESS)
-    return 0;
+    return -1;
   if (d->module_get_function (&function, module, name) != CUDA_SUCCESS ||
       d->func_get_attribute (&len, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
                              function) != CUDA_SUCCESS)
-    len = 0;
+    len = -1;
   d->module_unload (module);
   return len;
 }
 
 /* Bytes of local memory that each thread needs with this code, which is what
- * the compiler had no registers for; 0 where no device tells.
+ * the compiler had no registers for; -1 where no device tells.
  */
 static int
 local_len (struct kernels *ks, const char *name, const void *code, int arch)
@@ -120,7 +120,7 @@ local_len (struct kernels *ks, const char *name, const void *code, int arch)
     device_leave (dev);
     return len;
   }
-  return 0;
+  return -1;
 }
 
 /* The code of the first text, or where that needs local memory and the other
@@ -133,13 +133,16 @@ choose_code (struct kernels *ks, const char *name, char *text[2], int arch,
 {
   void *other = NULL;
   size_t len;
-  int local;
+  int local, other_local;
 
   if (kernels_code (ks, text[0], arch, false, code, &len) == -1)
     return -1;
   local = text[1] ? local_len (ks, name, *code, arch) : 0;
-  if (local > 0 && kernels_code (ks, text[1], arch, false, &other, &len) == 0
-      && local_len (ks, name, other, arch) < local) {
+  if (local <= 0 ||
+      kernels_code (ks, text[1], arch, false, &other, &len) == -1)
+    return 0;
+  other_local = local_len (ks, name, other, arch);
+  if (other_local >= 0 && other_local < local) {
     char *first = text[0];
     void *its_code = *code;
 
@@ -181,9 +184,10 @@ load_code (struct kernels *ks, struct kernel *k, const void *code, int arch,
 
 /* Code that was kept and that no device takes is compiled again, once. */
 static int
-load_arch (struct kernels *ks, struct kernel *k, char *text[2], int arch)
+load_arch (struct kernels *ks, struct kernel *k, char *const texts[2],
+           int arch)
 {
-  char buf[DRIVER_ERROR_LEN];
+  char *text[2] = { texts[0], texts[1] }, buf[DRIVER_ERROR_LEN];
   CUresult error;
 
   for (unsigned fresh = 0; fresh < 2; fresh++) {

@@ -336,6 +336,28 @@ test_bursts (void **state)
   }
 }
 
+/* What there is to do may become less than a window at a time while one alone
+ * is tried: that ends, too.
+ */
+static void
+test_short_bursts (void **state)
+{
+  for (unsigned i = 0; i < 60; i++) {
+    struct server s;
+    unsigned tried = 0;
+
+    server_init (&s, seed, 6.5e3, 6.5e3, 10e3);
+    server_run (&s, 0.1 + i * 2e-3);
+    for (unsigned n = 0; n < 100; n++) {
+      server_run (&s, 0.011);
+      server_silence (&s, 0.04);
+      server_run (&s, 0.0401);
+      tried += n >= 10 && server_tries (&s);
+    }
+    assert_true (tried < 10);
+  }
+}
+
 /* Jobs that take that long are no idleness. */
 static void
 test_long_jobs (void **state)
@@ -460,6 +482,7 @@ main (void)
     cmocka_unit_test (test_light_later),
     cmocka_unit_test (test_pauses),
     cmocka_unit_test (test_bursts),
+    cmocka_unit_test (test_short_bursts),
     cmocka_unit_test (test_long_jobs),
     cmocka_unit_test (test_trials_end),
     cmocka_unit_test (test_hang),

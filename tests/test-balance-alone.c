@@ -12,9 +12,11 @@
 
 #include <cmocka.h>
 
+#include "common/bits.h"
 #include "gf/balance.h"
 #include "gf/matrix.h"
 #include "tests/auto-load.h"
+#include "tests/gf-reference.h"
 
 enum { k = 10, m = 4 };
 
@@ -194,28 +196,66 @@ test_interrupted (void **state)
 
 /* ---- without any coder -------------------------------------------------- */
 
-/* A job that takes so many seconds on each side; where did it go? */
-static unsigned
-one (struct balance *b, double *now, const double seconds[2])
+/* What a job takes on each side.  Jobs of other kinds are not alike. */
+#define NR_KINDS 12
+
+struct alone {
+  double seconds[2];
+  double noise;                 /* so much more or less, as a part */
+  unsigned kind;                /* below NR_KINDS */
+};
+
+static struct balance_job
+job_of (const struct alone *a)
 {
-  const struct balance_job job = { .work = 1e6, .rows = 1, .nr_units = 1 };
+  return (struct balance_job) {
+    .work = 1e6, .rows = 1u << a->kind / 2, .crc = a->kind % 2, .nr_units = 1
+  };
+}
+
+/* As if start had measured that all take so many seconds. */
+static void
+init (struct balance *b, double near, double far)
+{
+  const double seconds[2] = { near, far };
+
+  balance_init (b);
+  for (unsigned i = 0; i < 2; i++) {
+    struct balance_curve *c = &b->side[i].many;
+
+    c->rate = 1e6 / seconds[i];
+    for (unsigned n = 0; n < c->nr; n++) {
+      c->point[n].work = 1e6 * n;
+      c->point[n].seconds = n * seconds[i];
+    }
+  }
+}
+
+static struct ref_random rnd;
+
+/* Where did it go? */
+static unsigned
+one (struct balance *b, double *now, const struct alone *a)
+{
+  const struct balance_job job = job_of (a);
+  const double part = ref_below (&rnd, 2001) / 1000. - 1;
   struct balance_choice c;
   unsigned side;
 
   balance_choose (b, &job, *now, &c);
   side = c.far_units > 0;
-  *now += seconds[side];
+  *now += a->seconds[side] * (1 + a->noise * part);
   balance_done (b, side, &c.part[side], *now, false);
   return side;
 }
 
 static unsigned
-nr_far (struct balance *b, double *now, const double seconds[2], unsigned nr)
+nr_far (struct balance *b, double *now, const struct alone *a, unsigned nr)
 {
   unsigned n = 0;
 
   while (nr-- > 0)
-    n += one (b, now, seconds) == FAR;
+    n += one (b, now, a) == FAR;
   return n;
 }
 
@@ -225,16 +265,16 @@ nr_far (struct balance *b, double *now, const double seconds[2], unsigned nr)
 static void
 test_tried_when_warm (void **state)
 {
-  static const double seconds[2] = { 200 * US, 240 * US };
+  static const struct alone a = { .seconds = { 200 * US, 240 * US } };
   struct balance b;
   double now = 1000;
 
-  balance_init (&b);
-  nr_far (&b, &now, seconds, 100);
+  init (&b, 200 * US, 240 * US);
+  nr_far (&b, &now, &a, 100);
   for (unsigned i = 0; i < 5; i++) {
     now += 0.9;
-    assert_int_equal (nr_far (&b, &now, seconds, 8), 0);
-    assert_in_range (nr_far (&b, &now, seconds, 40), 6, 12);
+    assert_int_equal (nr_far (&b, &now, &a, 8), 0);
+    assert_in_range (nr_far (&b, &now, &a, 60), 6, 12);
   }
 }
 
@@ -244,30 +284,144 @@ test_tried_when_warm (void **state)
 static void
 test_too_slow (void **state)
 {
-  static const double seconds[2] = { 200 * US, 240 * US };
-  static const double slow[2] = { 1 * MS, 240 * US };
-  static const double interrupted[2] = { 4 * MS, 240 * US };
+  static const struct alone a = { .seconds = { 200 * US, 240 * US } };
+  static const struct alone slow = { .seconds = { 1 * MS, 240 * US } };
+  static const struct alone interrupted = { .seconds = { 4 * MS, 240 * US } };
   struct balance b;
   double now = 1000;
 
   for (unsigned i = 0; i < 2; i++) {
-    balance_init (&b);
-    nr_far (&b, &now, seconds, 100);
+    init (&b, 200 * US, 240 * US);
+    nr_far (&b, &now, &a, 100);
     now += 0.01;
     if (i == 0) {
-      nr_far (&b, &now, interrupted, 2);
-      assert_int_equal (nr_far (&b, &now, seconds, 8), 0);
+      nr_far (&b, &now, &interrupted, 2);
+      assert_int_equal (nr_far (&b, &now, &a, 8), 0);
     }
     else {
-      nr_far (&b, &now, slow, 3);
-      assert_int_equal (nr_far (&b, &now, slow, 50), 50);
+      nr_far (&b, &now, &slow, 3);
+      assert_int_equal (nr_far (&b, &now, &slow, 50), 50);
     }
   }
+}
+
+/* What is known of a side is not lost for what is learnt of one kind of
+ * job, whatever comes of it by chance.
+ */
+static void
+test_no_drift (void **state)
+{
+  static const double pause[] = { 0, 2 * MS };
+  const struct alone a = { { 150 * US, 230 * US }, .noise = 0.2 };
+
+  for (unsigned i = 0; i < ARRAY_LEN (pause); i++) {
+    struct balance b;
+    double now = 1000, first, last;
+
+    init (&b, 170 * US, 200 * US);
+    nr_far (&b, &now, &a, 100);
+    first = balance_rate (&b, NEAR, 1);
+    while (now < 1060) {
+      one (&b, &now, &a);
+      now += pause[i];
+    }
+    last = balance_rate (&b, NEAR, 1);
+    print_message ("%.2f times what it was\n", last / first);
+    assert_true (last < 1.3 * first && last > first / 1.3);
+  }
+}
+
+/* At long intervals most go the better way, too. */
+static void
+test_long_intervals (void **state)
+{
+  static const struct alone kinds[] = {
+    { { 240 * US, 100 * US }, .noise = 0.1 },
+    { { 100 * US, 170 * US }, .noise = 0.1 },
+  };
+  /* What was learnt is forgotten after some times 10 seconds. */
+  static const struct { double seconds, measured; } intervals[] = {
+    { 0.1, 50 * US }, { 2.5, 150 * US }, { 5, 150 * US },
+  };
+
+  for (unsigned i = 0; i < 2 * ARRAY_LEN (intervals); i++) {
+    const struct alone *a = &kinds[i % 2];
+    const unsigned good = i % 2 ? NEAR : FAR;
+    struct balance b;
+    double now = 1000;
+    unsigned nr = 0;
+
+    init (&b, intervals[i / 2].measured, intervals[i / 2].measured);
+    for (unsigned j = 0; j < 600; j++) {
+      const unsigned side = one (&b, &now, a);
+
+      nr += j >= 100 && side == good;
+      now += intervals[i / 2].seconds;
+    }
+    print_message ("%g s: %u of 500\n", intervals[i / 2].seconds, nr);
+    assert_true (nr >= 450);
+  }
+}
+
+/* Two at once, again and again, of which the second finds the first under
+ * way: that one is tried where it may be better, and then no more.
+ */
+static void
+test_pairs (void **state)
+{
+  const struct alone a = { { 700 * US, 100 * US } };
+  const struct balance_job job = job_of (&a);
+  struct balance_choice c[2];
+  struct balance b;
+  double now = 1000;
+  unsigned nr = 0;
+
+  init (&b, 150 * US, 100 * US);
+  for (unsigned i = 0; i < 1000; i++) {
+    unsigned side[2];
+
+    for (unsigned j = 0; j < 2; j++) {
+      balance_choose (&b, &job, now, &c[j]);
+      side[j] = c[j].far_units > 0;
+      nr += i >= 100 && side[j] == NEAR;
+    }
+    for (unsigned j = 0; j < 2; j++) {
+      now += a.seconds[side[j]];
+      balance_done (&b, side[j], &c[j].part[side[j]], now, false);
+    }
+    now += 5 * MS;
+  }
+  print_message ("%u of 1800\n", nr);
+  assert_true (nr < 180);
+}
+
+/* Tries of many kinds of job together cost no more than those of one. */
+static void
+test_many_kinds (void **state)
+{
+  const double seconds[2] = { 170 * US, 100 * US };
+  struct balance b;
+  double now = 1000, best = 0, began = 0;
+
+  init (&b, 100 * US, 100 * US);
+  for (unsigned i = 0; i < 70000; i++) {
+    const struct alone a = {
+      { seconds[NEAR], seconds[FAR] }, .kind = ref_below (&rnd, NR_KINDS),
+    };
+
+    if (i == 20000)
+      began = now;
+    one (&b, &now, &a);
+    best += i >= 20000 ? seconds[FAR] : 0;
+  }
+  print_message ("%.3f of the best\n", best / (now - began));
+  assert_true (best > 0.97 * (now - began));
 }
 
 static int
 set_up (void **state)
 {
+  rnd.state = 1;
   encode = auto_sim_encode (k, m);
   return auto_sim_set_up (state);
 }
@@ -291,6 +445,10 @@ main (void)
     cmocka_unit_test (test_interrupted),
     cmocka_unit_test (test_tried_when_warm),
     cmocka_unit_test (test_too_slow),
+    cmocka_unit_test (test_no_drift),
+    cmocka_unit_test (test_long_intervals),
+    cmocka_unit_test (test_pairs),
+    cmocka_unit_test (test_many_kinds),
   };
 
   return cmocka_run_group_tests (tests, set_up, tear_down);

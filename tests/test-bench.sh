@@ -101,6 +101,9 @@ for r in rows:
         assert abs(r['share'] / share - 1) < 1e-3, r
     assert r['cpu_s_per_gb'] >= 0 and r['spread'] >= 0
 PYTHON
+bench $quick --engine isal,xor -k 4 -m 2 --decode 0,m --in-turn
+[ "$(grep -o '^isal\|^xor' "$tmp/out" | tr '\n' ' ')" = 'isal isal xor xor ' ] ||
+  fail "--in-turn: $(cat "$tmp/out")"
 bench --latency -k 4 -m 2 --json
 python3 - "$tmp/out" <<'PYTHON' || fail "latency: $(cat "$tmp/out")"
 import json, sys
