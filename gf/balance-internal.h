@@ -40,4 +40,39 @@ extern struct balance_error *balance_alike (struct balance_side *,
 extern double balance_factor (struct balance_side *, struct balance_error *,
                               double now);
 
+/* ---- a job with two sides to it: balance.c and balance-tries.c */
+
+/* What can be done with a job, besides NEAR and FAR. */
+enum { CUT = 2 };
+
+struct balance_question {
+  struct balance *b;
+  const struct balance_job *job;
+  double now;
+  double busy[2];
+  bool idle;                    /* nothing else is under way */
+  /* By side; a part, while the other has the rest: cut. */
+  struct balance_error *alike[2], *cut_alike[2];
+  double factor[2], cut_factor[2];
+};
+
+/* Count it as gone that way: as the how many-th in a row?  With others under
+ * way, and where all are cold, since they come now and then, 0.
+ */
+extern unsigned balance_count_way (const struct balance_question *,
+                                   unsigned way);
+/* After a pause they are cold again. */
+extern void balance_rest (struct balance_error *, double now);
+/* Has a try begun, and is it not over?  There must be hope: even what is cold
+ * is not all that slow, and once two are done that were not it must be near.
+ * One may have been interrupted.
+ */
+extern bool balance_is_trying (const struct balance_question *, unsigned way,
+                               double takes, double best);
+/* Is it time to see again what such a job takes that way?  Then it is not for
+ * others for a while.  takes: seconds, by way.
+ */
+extern bool balance_try_again (const struct balance_question *, unsigned way,
+                               unsigned best, const double *takes);
+
 #endif

@@ -40,38 +40,6 @@
  */
 #define HARM 0.7
 
-/* Where the other side would not take longer than so much more it is tried
- * once in so many seconds: what was measured at the start may be wrong.
- */
-#define TRY_SECONDS 1.0
-#define TRY_FACTOR 1.5
-/* ... and with nothing else under way, all that can be done with a job.  A
- * try is so many of them in a row: those that come first are cold.  All tries
- * together are given TRY_JOBS / TRY_RARELY of the time, and of few jobs that
- * come at long intervals no more than one in so many.
- */
-#define TRY_SECONDS_IDLE 0.05
-#define TRY_FACTOR_IDLE 1.8
-#define TRY_RARELY 600
-#define DOUBT 2
-#define NEVER_WARM 20
-#define TRY_JOBS 10
-#define TRY_AFTER 50
-#define TRY_HOPE 1.3
-/* After so many seconds without a job they are cold again. */
-#define COLD_AFTER 1e-3
-#define COLD_RUNS 3
-/* What was measured at the start had its cells from memory; those of one job
- * are often in a cache, which helps near.  So jobs that should take less than
- * so many seconds are tried there first, with nothing else under way, if by
- * what was measured that takes no longer than so much more.
- */
-#define FIRST_SECONDS 1e-3
-#define FIRST_FACTOR 2.5
-
-/* What can be done with a job, besides NEAR and FAR. */
-#define CUT 2
-
 /* ---- when a job would be done ----------------------------------------- */
 
 /* Seconds that a side is busy: never more than what was not done yet, but
@@ -87,24 +55,12 @@ busy (const struct balance_side *s, double now)
   return MIN (s->due - now, s->backlog);
 }
 
-/* A job with two sides to it. */
-struct question {
-  struct balance *b;
-  const struct balance_job *job;
-  double now;
-  double busy[2];
-  bool idle;                    /* nothing else is under way */
-  /* By side; a part, while the other has the rest: cut. */
-  struct balance_error *alike[2], *cut_alike[2];
-  double factor[2], cut_factor[2];
-};
-
 /* How long would side take for so many units of the job?  both: while the
  * other has the rest.  *harm: what that adds to the time of those that are
  * there.
  */
 static double
-estimate (const struct question *q, unsigned side, size_t nr_units,
+estimate (const struct balance_question *q, unsigned side, size_t nr_units,
           bool both, double *harm)
 {
   const struct balance_side *s = &q->b->side[side];
@@ -130,7 +86,8 @@ estimate (const struct question *q, unsigned side, size_t nr_units,
 
 /* The seconds of it alone, and with the harm. */
 static double
-seconds (const struct question *q, unsigned side, size_t nr_units, bool both)
+seconds (const struct balance_question *q, unsigned side, size_t nr_units,
+         bool both)
 {
   double harm;
 
@@ -138,7 +95,7 @@ seconds (const struct question *q, unsigned side, size_t nr_units, bool both)
 }
 
 static double
-cost (const struct question *q, unsigned side)
+cost (const struct balance_question *q, unsigned side)
 {
   double harm;
   double t = estimate (q, side, q->job->nr_units, false, &harm);
@@ -164,7 +121,7 @@ pays (const struct balance *b, unsigned rows)
 
 /* With so many units far: seconds until all is done, and the harm. */
 static double
-cut_cost (const struct question *q, size_t far_units)
+cut_cost (const struct balance_question *q, size_t far_units)
 {
   double harm[2], end[2];
 
@@ -183,7 +140,7 @@ cut_cost (const struct question *q, size_t far_units)
  * the small jobs, and those are where the search would take a part of it.
  */
 static size_t
-cut (const struct question *q, double least, double *t)
+cut (const struct balance_question *q, double least, double *t)
 {
   size_t nr = q->job->nr_units, low = 0, high = nr;
 
@@ -215,12 +172,12 @@ cut (const struct question *q, double least, double *t)
  * gets only what it ends sooner than the other could if it were idle.
  */
 static unsigned
-one_of_two (const struct question *q)
+one_of_two (const struct balance_question *q)
 {
   unsigned rows = q->job->rows;
   unsigned strong = balance_rate (q->b, FAR, rows) >
     balance_rate (q->b, NEAR, rows);
-  struct question idle = *q;
+  struct balance_question idle = *q;
 
   idle.busy[NEAR] = idle.busy[FAR] = 0;
   if (cost (q, 1 - strong) <
@@ -229,38 +186,9 @@ one_of_two (const struct question *q)
   return strong;
 }
 
-/* That way of doing the job. */
-static struct balance_error *
-error_of_way (const struct question *q, unsigned way)
-{
-  return way == CUT ? q->cut_alike[FAR] : q->alike[way];
-}
-
-/* Count it as gone that way: as the how many-th in a row?  With others under
- * way, and where all are cold, since they come now and then, 0.
- */
-static unsigned
-count_way (const struct question *q, unsigned way)
-{
-  struct balance_error *e = error_of_way (q, way);
-
-  if (!q->idle)
-    return 0;
-  for (unsigned other = NEAR; other <= CUT; other++)
-    if (other != way) {
-      error_of_way (q, other)->in_a_row = 0;
-      error_of_way (q, other)->nr_since++;
-    }
-  e->nr_since = 0;
-  e->nr_given++;
-  if (e->in_a_row++ == 0)
-    e->fastest = 0;
-  return e->nr_cold_runs < COLD_RUNS ? e->in_a_row : 0;
-}
-
 static void
-give (const struct question *q, unsigned side, size_t nr_units, bool both,
-      unsigned in_a_row, struct balance_part *part)
+give (const struct balance_question *q, unsigned side, size_t nr_units,
+      bool both, unsigned in_a_row, struct balance_part *part)
 {
   struct balance_side *s = &q->b->side[side];
   struct balance_job job = *q->job;
@@ -289,24 +217,11 @@ give (const struct question *q, unsigned side, size_t nr_units, bool both,
   part->given = s->given;
 }
 
-/* After a pause they are cold again. */
 static void
-rest (struct balance_error *e, double now)
+ask (struct balance_question *q, struct balance *b,
+     const struct balance_job *job, double now)
 {
-  if (e->in_a_row == 0 || now - e->ended <= COLD_AFTER)
-    return;
-  if (e->in_a_row > BALANCE_COLD_JOBS)
-    e->nr_cold_runs = 0;
-  else
-    e->nr_cold_runs++;
-  e->in_a_row = 0;
-}
-
-static void
-ask (struct question *q, struct balance *b, const struct balance_job *job,
-     double now)
-{
-  *q = (struct question) { .b = b, .job = job, .now = now };
+  *q = (struct balance_question) { .b = b, .job = job, .now = now };
   q->idle = b->side[NEAR].nr == 0 && b->side[FAR].nr == 0;
   for (unsigned i = 0; i < 2; i++) {
     struct balance_side *s = &b->side[i];
@@ -316,8 +231,8 @@ ask (struct question *q, struct balance *b, const struct balance_job *job,
     q->factor[i] = balance_factor (s, q->alike[i], now);
     q->cut_factor[i] = balance_factor (s, q->cut_alike[i], now);
     q->busy[i] = busy (s, now);
-    rest (q->alike[i], now);
-    rest (q->cut_alike[i], now);
+    balance_rest (q->alike[i], now);
+    balance_rest (q->cut_alike[i], now);
   }
   b->nr_jobs++;
 }
@@ -326,70 +241,15 @@ void
 balance_give (struct balance *b, unsigned side, const struct balance_job *job,
               double now, struct balance_part *part)
 {
-  struct question q;
+  struct balance_question q;
 
   ask (&q, b, job, now);
   give (&q, side, job->nr_units, false, 0, part);
 }
 
-/* Has a try begun, and is it not over?  There must be hope: even what is cold
- * is not all that slow, and once two are done that were not it must be near.
- * One may have been interrupted.
- */
-static bool
-is_trying (const struct question *q, unsigned way, double takes, double best)
-{
-  const struct balance_error *e = error_of_way (q, way);
-  const unsigned nr = e->in_a_row;
-
-  if (!q->idle || nr == 0 || nr >= TRY_JOBS ||
-      (nr >= BALANCE_COLD_HOPE && e->fastest > BALANCE_COLD_SLOWER * best))
-    return false;
-  return takes < (nr < BALANCE_COLD_JOBS + 2 ? FIRST_FACTOR : TRY_HOPE) * best;
-}
-
-/* With nothing else under way.  After a pause a try would show how all
- * becomes warm, unless it never does.  Where a way was seen to be slow though
- * more had been measured, what was seen may be wrong, too.
- */
-static bool
-try_again_idle (const struct question *q, unsigned way, unsigned best,
-                const double *takes)
-{
-  const struct balance_error *e = error_of_way (q, way);
-  const bool first = way == NEAR && takes[best] < FIRST_SECONDS;
-  const double since = q->now - e->given;
-  const double measured = takes[way] * exp (-e->log);
-  const double most = (first ? FIRST_FACTOR : TRY_FACTOR_IDLE) * takes[best];
-  const bool warm = error_of_way (q, best)->in_a_row >= TRY_JOBS - 1;
-  double pause = MAX (TRY_SECONDS_IDLE, TRY_RARELY * takes[way]);
-
-  if (first && e->nr_idle == 0 && e->nr_given < TRY_JOBS)
-    return measured < most;
-  if (q->now < q->b->next_try || (e->given > 0 && e->nr_since < TRY_AFTER))
-    return false;
-  if (takes[way] >= most)
-    pause *= DOUBT;
-  if (!warm && e->given > 0)
-    pause *= NEVER_WARM;
-  return MIN (takes[way], measured) < most && since >= pause;
-}
-
-/* Is it time to see again what such a job takes that way? */
-static bool
-try_again (const struct question *q, unsigned way, unsigned best,
-           const double *takes)
-{
-  if (q->idle)
-    return try_again_idle (q, way, best, takes);
-  return takes[way] < TRY_FACTOR * takes[best] &&
-    q->now - error_of_way (q, way)->given >=
-    MAX (TRY_SECONDS, TRY_RARELY * takes[way]);
-}
-
 /* The way for the job, NEAR, FAR or CUT, takes[] seconds each. */
 static unsigned
-choose (const struct question *q, const double *takes)
+choose (const struct balance_question *q, const double *takes)
 {
   unsigned best = takes[FAR] < takes[NEAR];
 
@@ -403,13 +263,11 @@ choose (const struct question *q, const double *takes)
   if (best == CUT && !q->idle)
     return best;
   for (unsigned way = NEAR; way <= CUT; way++)
-    if (way != best && is_trying (q, way, takes[way], takes[best]))
+    if (way != best && balance_is_trying (q, way, takes[way], takes[best]))
       return way;
   for (unsigned way = NEAR; way < (q->idle ? CUT + 1 : CUT); way++)
-    if (way != best && try_again (q, way, best, takes)) {
-      q->b->next_try = q->now + TRY_RARELY * takes[way];
+    if (way != best && balance_try_again (q, way, best, takes))
       return way;
-    }
   return best;
 }
 
@@ -417,7 +275,7 @@ void
 balance_choose (struct balance *b, const struct balance_job *job, double now,
                 struct balance_choice *c)
 {
-  struct question q;
+  struct balance_question q;
   double takes[CUT + 1];
   size_t nr = job->nr_units;
   unsigned way, in_a_row;
@@ -427,7 +285,7 @@ balance_choose (struct balance *b, const struct balance_job *job, double now,
     takes[i] = cost (&q, i);
   c->far_units = cut (&q, MIN (takes[NEAR], takes[FAR]), &takes[CUT]);
   way = choose (&q, takes);
-  in_a_row = count_way (&q, way);
+  in_a_row = balance_count_way (&q, way);
   if (way == CUT) {
     give (&q, FAR, c->far_units, true, in_a_row, &c->part[FAR]);
     give (&q, NEAR, nr - c->far_units, true, in_a_row, &c->part[NEAR]);

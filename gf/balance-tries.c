@@ -1,0 +1,143 @@
+/* gpuraid: when to try what does not look the best way for a job.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <math.h>
+
+#include "common/bits.h"
+#include "gf/balance-internal.h"
+
+/* Where the other side would not take longer than so much more it is tried
+ * once in so many seconds: what was measured at the start may be wrong.
+ */
+#define TRY_SECONDS 1.0
+#define TRY_FACTOR 1.5
+/* ... and with nothing else under way, all that can be done with a job.  A
+ * try is so many of them in a row: those that come first are cold.  All tries
+ * together are given TRY_JOBS / TRY_RARELY of the time.
+ */
+#define TRY_SECONDS_IDLE 0.05
+#define TRY_FACTOR_IDLE 1.8
+#define TRY_RARELY 600
+#define TRY_JOBS 10
+/* Of jobs that come at long intervals no more than one in so many. */
+#define TRY_AFTER 50
+/* It goes on to its end only if it is no slower than that. */
+#define TRY_HOPE 1.3
+/* So many times as rarely where a way was seen to be slow, though it had been
+ * measured to be as good as that; and where none is ever warm.
+ */
+#define DOUBT 2
+#define NEVER_WARM 20
+/* After so many seconds without a job they are cold again.  After so many
+ * rows that were all cold, that is what they are.
+ */
+#define COLD_AFTER 1e-3
+#define COLD_RUNS 3
+/* What was measured at the start had its cells from memory; those of one job
+ * are often in a cache, which helps near.  So jobs that should take less than
+ * so many seconds are tried there first, with nothing else under way, if by
+ * what was measured that takes no longer than so much more.
+ */
+#define FIRST_SECONDS 1e-3
+#define FIRST_FACTOR 2.5
+
+/* That way of doing the job. */
+static struct balance_error *
+error_of_way (const struct balance_question *q, unsigned way)
+{
+  return way == CUT ? q->cut_alike[FAR] : q->alike[way];
+}
+
+unsigned
+balance_count_way (const struct balance_question *q, unsigned way)
+{
+  struct balance_error *e = error_of_way (q, way);
+
+  if (!q->idle)
+    return 0;
+  for (unsigned other = NEAR; other <= CUT; other++)
+    if (other != way) {
+      error_of_way (q, other)->in_a_row = 0;
+      error_of_way (q, other)->nr_since++;
+    }
+  e->nr_since = 0;
+  e->nr_given++;
+  if (e->in_a_row++ == 0)
+    e->fastest = 0;
+  return e->nr_cold_runs < COLD_RUNS ? e->in_a_row : 0;
+}
+
+void
+balance_rest (struct balance_error *e, double now)
+{
+  if (e->in_a_row == 0 || now - e->ended <= COLD_AFTER)
+    return;
+  if (e->in_a_row > BALANCE_COLD_JOBS)
+    e->nr_cold_runs = 0;
+  else
+    e->nr_cold_runs++;
+  e->in_a_row = 0;
+}
+
+bool
+balance_is_trying (const struct balance_question *q, unsigned way,
+                   double takes, double best)
+{
+  const struct balance_error *e = error_of_way (q, way);
+  const unsigned nr = e->in_a_row;
+
+  if (!q->idle || nr == 0 || nr >= TRY_JOBS ||
+      (nr >= BALANCE_COLD_HOPE && e->fastest > BALANCE_COLD_SLOWER * best))
+    return false;
+  return takes < (nr < BALANCE_COLD_JOBS + 2 ? FIRST_FACTOR : TRY_HOPE) * best;
+}
+
+/* With nothing else under way.  After a pause a try would show how all
+ * becomes warm, unless it never does.  Where a way was seen to be slow though
+ * more had been measured, what was seen may be wrong, too.
+ */
+static bool
+try_again_idle (const struct balance_question *q, unsigned way, unsigned best,
+                const double *takes)
+{
+  const struct balance_error *e = error_of_way (q, way);
+  const bool first = way == NEAR && takes[best] < FIRST_SECONDS;
+  const double since = q->now - e->given;
+  const double measured = takes[way] * exp (-e->log);
+  const double most = (first ? FIRST_FACTOR : TRY_FACTOR_IDLE) * takes[best];
+  const bool warm = error_of_way (q, best)->in_a_row >= TRY_JOBS - 1;
+  double pause = MAX (TRY_SECONDS_IDLE, TRY_RARELY * takes[way]);
+
+  if (first && e->nr_idle == 0 && e->nr_given < TRY_JOBS)
+    return measured < most;
+  if (q->now < q->b->next_try || (e->given > 0 && e->nr_since < TRY_AFTER))
+    return false;
+  if (takes[way] >= most)
+    pause *= DOUBT;
+  if (!warm && e->given > 0)
+    pause *= NEVER_WARM;
+  return MIN (takes[way], measured) < most && since >= pause;
+}
+
+static bool
+try_again (const struct balance_question *q, unsigned way, unsigned best,
+           const double *takes)
+{
+  if (q->idle)
+    return try_again_idle (q, way, best, takes);
+  return takes[way] < TRY_FACTOR * takes[best] &&
+    q->now - error_of_way (q, way)->given >=
+    MAX (TRY_SECONDS, TRY_RARELY * takes[way]);
+}
+
+bool
+balance_try_again (const struct balance_question *q, unsigned way,
+                   unsigned best, const double *takes)
+{
+  if (!try_again (q, way, best, takes))
+    return false;
+  q->b->next_try = q->now + TRY_RARELY * takes[way];
+  return true;
+}
