@@ -32,13 +32,13 @@ static const struct {
 #define NR_SIDES ARRAY_LEN (sides)
 
 /* The sides of one shape and batch. */
-struct table {
+struct group {
   struct run *run[NR_SIDES];
   struct meter meter[NR_SIDES];
 };
 
 static int
-open_side (const struct sweep *s, struct table *t, unsigned side, unsigned k,
+open_side (const struct sweep *s, struct group *g, unsigned side, unsigned k,
            unsigned m, size_t nr_rects, char *why)
 {
   const struct run_request q = {
@@ -48,10 +48,10 @@ open_side (const struct sweep *s, struct table *t, unsigned side, unsigned k,
     .seed = s->seed,
   };
 
-  t->run[side] = run_open (&q, why);
-  if (t->run[side] == NULL)
+  g->run[side] = run_open (&q, why);
+  if (g->run[side] == NULL)
     return -1;
-  return meter_begin (&t->meter[side], t->run[side], sides[side].metric, 0,
+  return meter_begin (&g->meter[side], g->run[side], sides[side].metric, 0,
                       why);
 }
 
@@ -72,11 +72,11 @@ take_turn (const struct sweep *s, struct meter *m, char *why)
 }
 
 static int
-take_all (const struct sweep *s, struct table *t, unsigned *side, char *why)
+take_all (const struct sweep *s, struct group *g, unsigned *side, char *why)
 {
   for (unsigned turn = 0; turn < s->effort.samples; turn++)
     for (*side = 0; *side < NR_SIDES; ++*side)
-      if (take_turn (s, &t->meter[*side], why) == -1)
+      if (take_turn (s, &g->meter[*side], why) == -1)
         return -1;
   return 0;
 }
@@ -86,27 +86,27 @@ static int
 measure (const struct sweep *s, unsigned k, unsigned m, size_t nr_rects,
          double seconds[])
 {
-  struct table t = { 0 };
+  struct group g = { 0 };
   char why[BENCH_WHY_LEN];
   unsigned side;
   int r = 0;
 
   for (side = 0; side < NR_SIDES && r == 0; side++)
-    r = open_side (s, &t, side, k, m, nr_rects, why);
+    r = open_side (s, &g, side, k, m, nr_rects, why);
   if (r == -1)
     side--;
   else
-    r = take_all (s, &t, &side, why);
+    r = take_all (s, &g, &side, why);
   if (r == -1)
     log_error ("--crossover: %s: %s", sides[side].ops->name, why);
   for (unsigned i = 0; i < NR_SIDES; i++) {
     struct meter_latency l;
 
     if (r == 0) {
-      meter_latency (&t.meter[i], &l);
+      meter_latency (&g.meter[i], &l);
       seconds[i] = l.p50;
     }
-    run_close (t.run[i]);
+    run_close (g.run[i]);
   }
   return r;
 }

@@ -80,13 +80,13 @@ load_tuned (struct kernel_engine *e, const struct matrix *a,
               strerror (errno));
     return -1;
   }
-  if (bench_gpu_compile (e->gpu, source, NULL, module, why) == -1)
+  if (bench_gpu_compile (e->gpu, source, NULL, module, why) == -1 ||
+      bench_gpu_function (e->gpu, *module, e->shape.name, &function,
+                          why) == -1)
     return -1;
-  return bench_gpu_function (e->gpu, *module, e->shape.name, &function,
-                             why) == -1 ? -1
-    : CU (e->gpu, why, func_get_attribute (len,
-                                           CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
-                                           function));
+  return CU (e->gpu, why,
+             func_get_attribute (len, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+                                 function));
 }
 
 /* With the tuning that is asked for, or as the coder does it. */
@@ -95,25 +95,28 @@ load_special (struct kernel_engine *e, const struct matrix *a,
               const char *option, char *why)
 {
   struct kernel_tuning tuning;
-  CUmodule spare = NULL, worse = NULL;
-  int len, spare_len;
+  CUmodule other = NULL;
+  int len, other_len;
 
-  if (option && tuning_parse (option, &tuning, why) == 0)
-    return tuning_check (&tuning, a, why) == -1 ? -1
-      : load_tuned (e, a, &tuning, &e->module, &len, why);
+  if (option && tuning_parse (option, &tuning, why) == 0) {
+    if (tuning_check (&tuning, a, why) == -1)
+      return -1;
+    return load_tuned (e, a, &tuning, &e->module, &len, why);
+  }
   kernel_tune (a, &tuning);
   if (load_tuned (e, a, &tuning, &e->module, &len, why) == -1)
     return -1;
   if (len == 0 || !kernel_tune_spare (a, &tuning))
     return 0;
-  if (load_tuned (e, a, &tuning, &spare, &spare_len, why) == 0) {
-    worse = spare_len < len ? e->module : spare;
-    e->module = spare_len < len ? spare : e->module;
+  if (load_tuned (e, a, &tuning, &other, &other_len, why) == 0 &&
+      other_len < len) {
+    CUmodule first = e->module;
+
+    e->module = other;
+    other = first;
   }
-  else
-    worse = spare;
-  if (worse)
-    e->gpu->d->module_unload (worse);
+  if (other)
+    e->gpu->d->module_unload (other);
   return 0;
 }
 

@@ -63,7 +63,7 @@ are_alike (const struct run_request *a, const struct run_request *b)
 
 /* ---- those that are open ------------------------------------------------ */
 
-struct table {
+struct group {
   struct run *run[SWEEP_MAX_CHOICES];
   unsigned nr_runs;
   struct entry entry[2 * SWEEP_MAX_CHOICES];
@@ -75,7 +75,7 @@ struct table {
  */
 static int
 open_run (const struct sweep *s, const struct run_request *q,
-          struct table *table, struct report *report)
+          struct group *group, struct report *report)
 {
   enum metric metric[2];
   struct row row;
@@ -85,9 +85,9 @@ open_run (const struct sweep *s, const struct run_request *q,
   run = run_open (q, row.why);
   if (run == NULL)
     return report_row (report, &row);
-  table->run[table->nr_runs++] = run;
+  group->run[group->nr_runs++] = run;
   for (unsigned n = row_nr_metrics (s, run, metric), i = 0; i < n; i++) {
-    struct entry *e = &table->entry[table->nr++];
+    struct entry *e = &group->entry[group->nr++];
 
     if (row_open (s, e, run, metric[i]) == -1)
       return row_report (e, report);
@@ -110,16 +110,16 @@ take_turn (const struct sweep *s, struct entry *e)
 }
 
 static int
-measure (const struct sweep *s, struct table *table, struct report *report)
+measure (const struct sweep *s, struct group *group, struct report *report)
 {
   const unsigned turns = s->nr_latencies > 0 ? LATENCY_TURNS
     : s->effort.samples;
 
   for (unsigned n = 0; !s->verify_only && n < turns; n++)
-    for (unsigned i = 0; i < table->nr; i++)
-      take_turn (s, &table->entry[i]);
-  for (unsigned i = 0; i < table->nr; i++) {
-    struct entry *e = &table->entry[i];
+    for (unsigned i = 0; i < group->nr; i++)
+      take_turn (s, &group->entry[i]);
+  for (unsigned i = 0; i < group->nr; i++) {
+    struct entry *e = &group->entry[i];
 
     if (!s->verify_only && e->row.why[0] == '\0')
       row_end (s, e);
@@ -132,24 +132,24 @@ measure (const struct sweep *s, struct table *table, struct report *report)
 /* The request, and those after it that are alike: they are taken out. */
 static int
 run_alike (const struct sweep *s, struct requests *all, size_t first,
-           struct table *table, struct report *report)
+           struct group *group, struct report *report)
 {
   const struct run_request q = all->v[first];
   int r = 0;
 
-  table->nr_runs = table->nr = 0;
+  group->nr_runs = group->nr = 0;
   for (size_t i = first; r == 0 && i < all->nr; i++) {
     if (all->v[i].ops == NULL || !are_alike (&q, &all->v[i]))
       continue;
-    r = open_run (s, &all->v[i], table, report);
+    r = open_run (s, &all->v[i], group, report);
     all->v[i].ops = NULL;
-    if (table->nr_runs == SWEEP_MAX_CHOICES)
+    if (group->nr_runs == SWEEP_MAX_CHOICES)
       break;
   }
   if (r == 0)
-    r = measure (s, table, report);
-  for (unsigned i = 0; i < table->nr_runs; i++)
-    run_close (table->run[i]);
+    r = measure (s, group, report);
+  for (unsigned i = 0; i < group->nr_runs; i++)
+    run_close (group->run[i]);
   return r;
 }
 
@@ -157,15 +157,15 @@ int
 sweep_in_turn (const struct sweep *s, struct report *report)
 {
   struct requests all = { 0 };
-  struct table *table = malloc (sizeof *table);
-  int r = table ? sweep_each (s, add_request, &all) : -1;
+  struct group *group = malloc (sizeof *group);
+  int r = group ? sweep_each (s, add_request, &all) : -1;
 
-  if (table == NULL)
+  if (group == NULL)
     log_error ("malloc: %m");
   for (size_t i = 0; r == 0 && i < all.nr; i++)
     if (all.v[i].ops)
-      r = run_alike (s, &all, i, table, report);
+      r = run_alike (s, &all, i, group, report);
   free (all.v);
-  free (table);
+  free (group);
   return r;
 }

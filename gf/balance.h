@@ -52,7 +52,8 @@ struct balance_error {
   unsigned nr;                  /* jobs done among others */
   unsigned nr_idle;             /* and not; but those that were cold */
   unsigned nr_given;            /* with nothing else under way */
-  unsigned nr_since;            /* of those alike, since the last of them */
+  unsigned nr_since;            /* then, alike, and gone another way since the
+                                 * last one */
   unsigned in_a_row;            /* given with nothing else under way, since
                                  * one alike went another way */
   unsigned nr_cold_runs;        /* such rows that ended before any was warm,

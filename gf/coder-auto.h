@@ -20,10 +20,10 @@
 /* near costs the caller's processors; far does not, but takes longer to
  * begin.  Both become the new coder's own, at once: they are freed where
  * this fails.  near_leaves: so many of near's threads rest while far has
- * something to do.  matrix, borrowed until this returns, is
- * what start measures them with, at several batch sizes, in cells of the
- * arena (their content is lost); NULL: what they do is learnt from the jobs
- * alone.  NULL: reported.
+ * something to do.  matrix, borrowed until this returns, is what start
+ * measures them with, at several batch sizes, in cells of the arena (their
+ * content is lost); NULL: what they do is learnt from the jobs alone.  NULL:
+ * reported.
  *
  * start takes 0.3 s at most for that.  It fails where near's does; where
  * far's does, near has all jobs.  A job that far fails is done by near.

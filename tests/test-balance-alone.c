@@ -70,6 +70,20 @@ test_large_in_cache (void **state)
   coder_free (c);
 }
 
+/* Near does rate bytes a second; each is in the other's way. */
+static struct coder *
+start (struct coder_sim *sim, double rate)
+{
+  const struct pair p = { 1 * US, rate, 0, 30 * US, 49 * GB, 500 * GB };
+  struct coder *c;
+
+  pair_init (sim, &p);
+  c = auto_sim_start (sim, encode);
+  sim->side[0].bytes = sim->side[1].bytes = 0;
+  sim->side[0].shared = sim->side[1].shared = 0.3;
+  return c;
+}
+
 /* For a second and a half, with pauses that do not change what is best. */
 static void
 go_on (struct coder_sim *sim, struct coder *c)
@@ -91,14 +105,10 @@ go_on (struct coder_sim *sim, struct coder *c)
 static void
 test_cold (void **state)
 {
-  const struct pair p = { 1 * US, 30 * GB, 0, 30 * US, 49 * GB, 500 * GB };
   struct coder_sim sim;
-  struct coder *c;
+  struct coder *c = start (&sim, 30 * GB);
 
-  pair_init (&sim, &p);
-  c = auto_sim_start (&sim, encode);
   sim.side[0].cold = sim.side[1].cold = 1.2;
-  sim.side[0].shared = sim.side[1].shared = 0.3;
   go_on (&sim, c);
   assert_true (sim.side[1].bytes > 30 * sim.side[0].bytes);
   /* In a cache now.  It is seen when near is tried again. */
@@ -134,14 +144,10 @@ now_and_then (struct coder_sim *sim, struct coder *c, unsigned nr_jobs)
 static void
 test_now_and_then (void **state)
 {
-  const struct pair p = { 1 * US, 55 * GB, 0, 30 * US, 49 * GB, 500 * GB };
   struct coder_sim sim;
-  struct coder *c;
+  struct coder *c = start (&sim, 55 * GB);
 
-  pair_init (&sim, &p);
-  c = auto_sim_start (&sim, encode);
   sim.side[0].cold = 1.2;
-  sim.side[0].shared = sim.side[1].shared = 0.3;
   now_and_then (&sim, c, 100);
   now_and_then (&sim, c, 300);
   assert_true (sim.side[1].bytes > 9 * sim.side[0].bytes);
@@ -157,13 +163,9 @@ test_now_and_then (void **state)
 static void
 test_slow_at_first (void **state)
 {
-  const struct pair p = { 1 * US, 30 * GB, 0, 30 * US, 49 * GB, 500 * GB };
   struct coder_sim sim;
-  struct coder *c;
+  struct coder *c = start (&sim, 30 * GB);
 
-  pair_init (&sim, &p);
-  c = auto_sim_start (&sim, encode);
-  sim.side[0].shared = sim.side[1].shared = 0.3;
   sim.side[0].rate = 5 * GB;
   go_on (&sim, c);
   assert_true (sim.side[1].bytes > 30 * sim.side[0].bytes);
@@ -180,14 +182,9 @@ static void
 test_interrupted (void **state)
 {
   static const size_t few[] = { 16 };
-  const struct pair p = { 1 * US, 55 * GB, 0, 30 * US, 49 * GB, 500 * GB };
   struct coder_sim sim;
-  struct coder *c;
+  struct coder *c = start (&sim, 55 * GB);
 
-  pair_init (&sim, &p);
-  c = auto_sim_start (&sim, encode);
-  sim.side[0].bytes = sim.side[1].bytes = 0;
-  sim.side[0].shared = sim.side[1].shared = 0.3;
   sim.side[0].interrupted = 25;
   auto_load (&sim, c, encode, 1, few, 1, 2000);
   expect_near (&sim);
