@@ -60,28 +60,44 @@ workers_new (unsigned nr_threads)
   return w;
 }
 
-/* Run parts until all have begun.  The lock is held at the call and at the
- * return.  Another thread cannot finish the last part, and done free the
- * work, without it: so after a part that was not the last the work may be
- * looked at.
+/* Lock: the next part, which is there, is this thread's. */
+static size_t
+begin_part (struct work *work)
+{
+  const size_t part = work->next_part++;
+
+  if (work->next_part == work->nr_parts)
+    list_remove (&work->link);
+  return part;
+}
+
+/* Run a part that this thread has begun, and return with the lock held.
+ * Another thread cannot finish the last part, and done free the work, without
+ * the lock: so unless this returns true the work may be looked at.
  */
+static bool
+run_part (struct workers *w, struct work *work, size_t part)
+{
+  work->run (work, part);
+  pthread_mutex_lock (&w->lock);
+  if (--work->nr_left > 0)
+    return false;
+  pthread_mutex_unlock (&w->lock);
+  work->done (work);
+  pthread_mutex_lock (&w->lock);
+  return true;
+}
+
+/* Lock: run parts until all have begun. */
 static void
 take_parts (struct workers *w, struct work *work)
 {
   while (work->next_part < work->nr_parts) {
-    size_t part = work->next_part++;
+    const size_t part = begin_part (work);
 
-    if (work->next_part == work->nr_parts)
-      list_remove (&work->link);
     pthread_mutex_unlock (&w->lock);
-    work->run (work, part);
-    pthread_mutex_lock (&w->lock);
-    if (--work->nr_left == 0) {
-      pthread_mutex_unlock (&w->lock);
-      work->done (work);
-      pthread_mutex_lock (&w->lock);
+    if (run_part (w, work, part))
       return;
-    }
   }
 }
 
@@ -94,12 +110,29 @@ room (const struct workers *w)
   return most > w->nr_busy ? most - w->nr_busy : 0;
 }
 
-/* Lock: they look for work again. */
-static void
-wake_some (struct workers *w, size_t nr)
+/* Threads that are to look for work again. */
+struct wake {
+  size_t nr;
+  bool all;
+};
+
+/* Lock */
+static struct wake
+wake_for (const struct workers *w, size_t nr)
 {
-  for (nr = MIN (nr, w->nr_idle); nr > 0; nr--)
-    pthread_cond_signal (&w->wake);
+  nr = MIN (nr, room (w));
+  return (struct wake) { .nr = MIN (nr, w->nr_idle), .all = nr >= w->nr_idle };
+}
+
+/* No lock: it takes 1 us a thread, in which those that are awake can begin. */
+static void
+wake (struct workers *w, const struct wake *who)
+{
+  if (who->nr > 1 && who->all)
+    pthread_cond_broadcast (&w->wake);
+  else
+    for (size_t i = 0; i < who->nr; i++)
+      pthread_cond_signal (&w->wake);
 }
 
 static void *
@@ -170,43 +203,60 @@ workers_nr (const struct workers *w)
   return w->nr_started;
 }
 
-/* Lock: queue it, for so many threads. */
+/* Lock: queue it. */
 static void
-put (struct workers *w, struct work *work, size_t nr_threads)
+put (struct workers *w, struct work *work)
 {
   work->next_part = 0;
   work->nr_left = work->nr_parts;
   list_append (&w->queue, &work->link);
-  wake_some (w, MIN (nr_threads, room (w)));
 }
 
 void
 workers_run (struct workers *w, struct work *work)
 {
-  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&w->lock);
+  struct wake who;
+  size_t part;
 
-  put (w, work, work->nr_parts - 1);
-  take_parts (w, work);
+  pthread_mutex_lock (&w->lock);
+  put (w, work);
+  /* Not over before this one is. */
+  part = begin_part (work);
+  who = wake_for (w, work->nr_parts - 1);
+  pthread_mutex_unlock (&w->lock);
+  wake (w, &who);
+  if (!run_part (w, work, part))
+    take_parts (w, work);
+  pthread_mutex_unlock (&w->lock);
 }
 
 void
 workers_give (struct workers *w, struct work *work)
 {
-  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&w->lock);
+  struct wake who;
 
-  put (w, work, work->nr_parts);
-  if (w->nr_started == 0)
-    take_parts (w, work);
+  if (w->nr_started == 0) {
+    workers_run (w, work);
+    return;
+  }
+  pthread_mutex_lock (&w->lock);
+  put (w, work);
+  who = wake_for (w, work->nr_parts);
+  pthread_mutex_unlock (&w->lock);
+  wake (w, &who);
 }
 
 void
 workers_leave (struct workers *w, unsigned nr_threads)
 {
-  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&w->lock);
+  struct wake who = { 0 };
 
+  pthread_mutex_lock (&w->lock);
   w->nr_left = nr_threads;
   if (!list_empty (&w->queue))
-    wake_some (w, room (w));
+    who = wake_for (w, w->nr_threads);
+  pthread_mutex_unlock (&w->lock);
+  wake (w, &who);
 }
 
 void

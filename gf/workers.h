@@ -55,7 +55,9 @@ extern void workers_give (struct workers *, struct work *);
  */
 extern void workers_leave (struct workers *, unsigned nr_threads);
 
-/* Stops the threads.  No work may be under way. */
+/* Stops the threads.  No work may be under way, and no call, which may end
+ * later than the work that it brought.
+ */
 extern void workers_free (struct workers *);
 
 #endif
