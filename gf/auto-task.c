@@ -58,8 +58,8 @@ nr_crcs (const struct coder_job *job)
     (job->cell_len / BLOCK_LEN);
 }
 
-static void
-part_free (struct auto_part *p)
+void
+auto_part_free (struct auto_part *p)
 {
   free (p->crc);
   free (p->in);
@@ -115,11 +115,17 @@ auto_part_new (struct auto_task *t, size_t first, size_t nr)
 
   if (p == NULL)
     return NULL;
-  *p = (struct auto_part) { .task = t, .job = *t->job };
+  p->job = *t->job;
+  p->task = t;
+  p->is_slice = false;
+  p->first_block = 0;
+  p->crc = NULL;
+  p->in = NULL;
+  p->out = NULL;
   if (nr < t->units.nr && len == 0)
     take_rects (p, first, nr);
   else if (nr < t->units.nr && take_band (p, first * len, nr * len) == -1) {
-    part_free (p);
+    auto_part_free (p);
     return NULL;
   }
   __atomic_add_fetch (&t->nr_left, 1, __ATOMIC_RELAXED);
@@ -145,20 +151,45 @@ auto_part_cancel (struct auto_part *p)
 {
   /* Not the last: the task is held. */
   __atomic_sub_fetch (&p->task->nr_left, 1, __ATOMIC_RELAXED);
-  part_free (p);
+  auto_part_free (p);
 }
 
 void
-auto_part_done (struct auto_part *p, int error)
+auto_part_done (struct auto_part *p)
 {
-  struct auto_task *t = p->task;
-
-  if (error)
-    auto_task_fail (t, error);
+  if (p->error)
+    auto_task_fail (p->task, p->error);
   else if (p->crc)
     place_crcs (p);
-  part_free (p);
-  auto_task_release (t);
+}
+
+/* ---- those that are done ------------------------------------------------ */
+
+void
+auto_ended_put (struct auto_ended *e, struct auto_part *p)
+{
+  p->next = __atomic_load_n (&e->last, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n (&e->last, &p->next, p, true,
+                                       __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+    ;
+}
+
+struct auto_part *
+auto_ended_take (struct auto_ended *e)
+{
+  struct auto_part *p, *first = NULL;
+
+  if (__atomic_load_n (&e->last, __ATOMIC_RELAXED) == NULL)
+    return NULL;
+  p = __atomic_exchange_n (&e->last, NULL, __ATOMIC_ACQUIRE);
+  while (p) {
+    struct auto_part *before = p->next;
+
+    p->next = first;
+    first = p;
+    p = before;
+  }
+  return first;
 }
 
 /* ---- tasks -------------------------------------------------------------- */
@@ -191,15 +222,16 @@ auto_task_cancel (struct auto_task *t)
   free (t);
 }
 
-void
+bool
 auto_task_release (struct auto_task *t)
 {
   struct coder_job *job = t->job;
   int error;
 
   if (__atomic_sub_fetch (&t->nr_left, 1, __ATOMIC_ACQ_REL) > 0)
-    return;
+    return false;
   error = t->error;
   free (t);
   job->done (job, error);
+  return true;
 }

@@ -25,14 +25,21 @@ struct auto_part {
   struct auto_task *task;
   unsigned side;
   bool is_slice;
-  unsigned age;                 /* see gf/auto-trial.h */
-  struct balance_part balance;
 
-  /* Of a band. */
-  size_t first_block;           /* in the job's cells */
+  /* Once it is done. */
+  int error;
+  double ended;                 /* when */
+  struct auto_part *next;       /* see struct auto_ended */
+
+  /* Of a band, or NULL. */
   uint32_t *crc;                /* to be copied to their places */
-  const uint8_t **in;           /* cells, or NULL */
+  const uint8_t **in;           /* cells */
   uint8_t **out;
+  size_t first_block;           /* in the job's cells */
+
+  unsigned age;                 /* see gf/auto-trial.h */
+  struct balance_job what;      /* it is */
+  struct balance_part balance;
 };
 
 /* A job that is done in parts.  Freed whole, when they are all done. */
@@ -58,14 +65,30 @@ extern struct auto_part *auto_part_new (struct auto_task *, size_t first,
                                         size_t nr);
 /* It was not submitted after all. */
 extern void auto_part_cancel (struct auto_part *);
-/* It is done: error is 0, or a positive errno.  Frees it. */
-extern void auto_part_done (struct auto_part *, int error);
-/* No further parts will be made.  When all are done, now or later, the
- * job's done is called and the task freed.
+/* It is done, with part->error: 0, or a positive errno.  The job has what it
+ * needs of it, but is held until auto_task_release.
  */
-extern void auto_task_release (struct auto_task *);
+extern void auto_part_done (struct auto_part *);
+/* Does not touch the job, which may be done and gone. */
+extern void auto_part_free (struct auto_part *);
+/* A part is done, or no further ones will be made.  After the last of these
+ * the job's done is called, with the task freed, and this returns true.
+ */
+extern bool auto_task_release (struct auto_task *);
 /* With no parts made: freed, without the job's done. */
 extern void auto_task_cancel (struct auto_task *);
+/* Parts that are done, but not counted yet.  Any thread puts one there without
+ * waiting for anybody, so that the job's done need not wait either.
+ */
+struct auto_ended {
+  struct auto_part *last;       /* atomic; from there to the first by next */
+} __attribute__ ((aligned (64)));
+extern void auto_ended_put (struct auto_ended *, struct auto_part *);
+/* All of them, in the order in which they were put there, by next.  They are
+ * the caller's.
+ */
+extern struct auto_part *auto_ended_take (struct auto_ended *);
+
 /* The job fails. */
 extern void auto_task_fail (struct auto_task *, int error);
 

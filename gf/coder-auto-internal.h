@@ -29,6 +29,8 @@ struct auto_coder {
   bool far_works;
   struct coder_auto_measured measured;
 
+  struct auto_ended ended;
+
   pthread_mutex_t lock;
 
   /* lock */

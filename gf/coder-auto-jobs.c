@@ -83,6 +83,7 @@ part_new (struct auto_task *t, unsigned side, size_t first, size_t nr)
   if (p) {
     p->side = side;
     p->job.done = part_ended;
+    describe (&p->job, 1, &p->what);
   }
   return p;
 }
@@ -92,64 +93,101 @@ static void
 count_in (struct auto_coder *c, struct auto_part *p)
 {
   const double at = now (c);
-  struct balance_job what;
 
-  describe (&p->job, 1, &what);
-  balance_give (&c->balance, p->side, &what, at, &p->balance);
+  balance_give (&c->balance, p->side, &p->what, at, &p->balance);
   follow_far (c);
   p->age = auto_trial_begin (&c->trial, !p->balance.idle, at);
 }
 
 /* Lock: it is done. */
 static void
-count_out (struct auto_coder *c, struct auto_part *p, int error)
+count_out (struct auto_coder *c, struct auto_part *p)
 {
-  const double at = now (c);
-  struct balance_job what;
+  const struct balance_job *what = &p->what;
+  const bool failed = p->error != 0;
   double alone[2] = { 0 };
 
-  describe (&p->job, 1, &what);
   /* What was measured, not what was learnt since: others may have kept a
    * side waiting.  What failed is done again, and counts then.
    */
-  for (unsigned s = 0; s < 2 && !error && c->measured.nr_points > 0; s++)
-    alone[s] = what.work / balance_measured_rate (&c->balance, s, what.rows);
-  balance_done (&c->balance, p->side, &p->balance, at, error != 0);
-  follow_far (c);
-  auto_trial_done (&c->trial, p->age, error ? 0 : what.work, alone, at);
+  for (unsigned s = 0; s < 2 && !failed && c->measured.nr_points > 0; s++)
+    alone[s] = what->work / balance_measured_rate (&c->balance, s,
+                                                   what->rows);
+  balance_done (&c->balance, p->side, &p->balance, p->ended, failed);
+  auto_trial_done (&c->trial, p->age, failed ? 0 : what->work, alone,
+                   p->ended);
   if (p->is_slice)
     auto_slices_done (&c->slices, p->side);
+}
+
+/* Lock: count what has ended since, before anything is chosen.  Whoever does
+ * not choose follows far then.
+ */
+static void
+count_ended (struct auto_coder *c)
+{
+  struct auto_part *next;
+
+  for (struct auto_part *p = auto_ended_take (&c->ended); p; p = next) {
+    next = p->next;
+    count_out (c, p);
+    auto_part_free (p);
+  }
+}
+
+static void
+count_now (struct auto_coder *c)
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&c->lock);
+
+  count_ended (c);
+  follow_far (c);
 }
 
 /* What far could not do is near's. */
 static void
 redo (struct auto_coder *c, struct auto_part *p)
 {
+  pthread_mutex_lock (&c->lock);
+  count_ended (c);
+  count_out (c, p);
   p->side = NEAR;
   p->is_slice = false;
-  pthread_mutex_lock (&c->lock);
   count_in (c, p);
   pthread_mutex_unlock (&c->lock);
   submit_part (c, p);
 }
 
+/* It is counted by whoever needs to know next, most often the thread that
+ * was waiting for it and submits again: that has all of it in its caches,
+ * where this one would take some us for it, with the job's done waiting.
+ */
 static void
 part_ended (struct coder_job *job, int error)
 {
   struct auto_part *p = (struct auto_part *) job;
-  struct auto_coder *c = p->task->owner;
-  bool outer = in_far, is_far = p->side == FAR, was_slice = p->is_slice;
+  struct auto_task *t = p->task;
+  struct auto_coder *c = t->owner;
+  const bool outer = in_far, is_far = p->side == FAR;
+  const bool was_slice = p->is_slice;
 
-  pthread_mutex_lock (&c->lock);
-  count_out (c, p, error);
-  pthread_mutex_unlock (&c->lock);
+  p->ended = now (c);
+  p->error = error;
   in_far = outer || is_far;
-  if (was_slice)
-    give_slices (c);
-  if (error && is_far)
+  if (error && is_far) {
     redo (c, p);
-  else
-    auto_part_done (p, error);
+    if (was_slice)
+      give_slices (c);
+  }
+  else {
+    auto_part_done (p);
+    auto_ended_put (&c->ended, p);
+    if (was_slice)
+      give_slices (c);
+    /* Near still has some of the job, and can have all its threads. */
+    if (!auto_task_release (t) && is_far)
+      count_now (c);
+  }
   in_far = outer;
 }
 
@@ -186,12 +224,14 @@ next_slice (struct auto_coder *c, struct given *g)
   struct auto_slice slice;
   ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&c->lock);
 
+  count_ended (c);
   for (unsigned n = 0; n < ARRAY_LEN (order); n++)
     if (auto_slices_take (&c->slices, &c->balance, c->trial.use, order[n],
                           &slice)) {
       make_slice (c, order[n], &slice, g);
       return true;
     }
+  follow_far (c);
   return false;
 }
 
@@ -269,6 +309,7 @@ cancel (struct auto_coder *c, const struct balance_choice *choice,
     balance_cancel (&c->balance, FAR, &choice->part[FAR]);
   if (choice->far_units < nr_units)
     balance_cancel (&c->balance, NEAR, &choice->part[NEAR]);
+  follow_far (c);
 }
 
 static void
@@ -281,6 +322,7 @@ submit_task (struct auto_coder *c, struct auto_task *t,
   double at;
 
   pthread_mutex_lock (&c->lock);
+  count_ended (c);
   at = now (c);
   if (!choose (c, t, what, at, &choice)) {
     pthread_mutex_unlock (&c->lock);

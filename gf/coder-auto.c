@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -70,9 +71,14 @@ static void
 auto_free (struct coder *coder)
 {
   struct auto_coder *c = (struct auto_coder *) coder;
+  struct auto_part *next;
 
   coder_free (c->side[FAR]);
   coder_free (c->side[NEAR]);
+  for (struct auto_part *p = auto_ended_take (&c->ended); p; p = next) {
+    next = p->next;
+    auto_part_free (p);
+  }
   matrix_free (c->matrix);
   pthread_mutex_destroy (&c->lock);
   free (c);
@@ -121,12 +127,14 @@ struct coder *
 coder_auto_new (struct coder *near, unsigned near_leaves, struct coder *far,
                 const struct matrix *matrix, size_t cell_len)
 {
-  struct auto_coder *c = calloc (1, sizeof *c);
+  struct auto_coder *c = aligned_alloc (alignof (struct auto_coder),
+                                        sizeof *c);
 
   if (c == NULL) {
-    log_error ("calloc: %m");
+    log_error ("aligned_alloc: %m");
     goto err;
   }
+  memset (c, 0, sizeof *c);
   if (matrix) {
     c->matrix = matrix->packet_len ?
       matrix_new_packets (matrix->w, matrix->packet_len, matrix->rows,

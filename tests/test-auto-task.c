@@ -26,8 +26,13 @@ cut_part_done (struct coder_job *job, int error)
 {
   struct auto_part *p = (struct auto_part *) job;
 
-  ((struct cut *) p->task->owner)->nr_parts++;
-  auto_part_done (p, error);
+  struct auto_task *t = p->task;
+
+  ((struct cut *) t->owner)->nr_parts++;
+  p->error = error;
+  auto_part_done (p);
+  auto_part_free (p);
+  auto_task_release (t);
 }
 
 /* In two, or also in three. */
