@@ -43,7 +43,13 @@ extern double balance_factor (struct balance_side *, struct balance_error *,
 /* ---- a job with two sides to it: balance.c and balance-tries.c */
 
 /* What can be done with a job, besides NEAR and FAR. */
-enum { CUT = 2 };
+enum { CUT = 2, NR_WAYS };
+
+static inline bool
+balance_is_idle (const struct balance *b)
+{
+  return b->side[NEAR].nr == 0 && b->side[FAR].nr == 0;
+}
 
 struct balance_question {
   struct balance *b;
@@ -56,6 +62,9 @@ struct balance_question {
   double factor[2], cut_factor[2];
 };
 
+extern struct balance_error *
+balance_error_of_way (const struct balance_question *, unsigned way);
+
 /* Count it as gone that way: as the how many-th in a row?  With others under
  * way, and where all are cold, since they come now and then, 0.
  */
@@ -63,6 +72,8 @@ extern unsigned balance_count_way (const struct balance_question *,
                                    unsigned way);
 /* After a pause they are cold again. */
 extern void balance_rest (struct balance_error *, double now);
+/* Has it gone that way for a while, the last one just now? */
+extern bool balance_is_warm (const struct balance_error *, double now);
 /* Has a try begun, and is it not over?  There must be hope: even what is cold
  * is not all that slow, and once two are done that were not it must be near.
  * One may have been interrupted.
@@ -74,5 +85,21 @@ extern bool balance_is_trying (const struct balance_question *, unsigned way,
  */
 extern bool balance_try_again (const struct balance_question *, unsigned way,
                                unsigned best, const double *takes);
+
+/* ---- a job like the last one: balance-again.c */
+
+/* It goes the same way?  Then the choice is filled in, but for what is known
+ * when it is given.
+ */
+extern bool balance_again (struct balance *, const struct balance_job *,
+                           double now, struct balance_choice *);
+/* It may not: count those that did, and forget it. */
+extern void balance_count_again (struct balance *);
+/* It went that way, which is_best or a try. */
+extern void balance_remember (const struct balance_question *, unsigned way,
+                              bool is_best, const struct balance_choice *);
+/* What that took. */
+extern void balance_seen_again (struct balance *, const struct balance_part *,
+                                double took);
 
 #endif

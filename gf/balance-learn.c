@@ -186,6 +186,10 @@ balance_done (struct balance *b, unsigned side,
     learn (&s->all, LEARN_FAILED, MAX_ALL, now);
     return;
   }
+  if (part->again) {
+    balance_seen_again (b, part, now - part->at);
+    return;
+  }
   if (was_idle (b, part)) {
     learn_idle (s, part, now);
     return;

@@ -52,11 +52,12 @@ balance_fixed (const struct balance_curve *c)
               c->point[0].seconds);
 }
 
+/* fixed: the curve's. */
 static double
-curve_seconds (const struct balance_curve *c, double work)
+curve_seconds (const struct balance_curve *c, double fixed, double work)
 {
   unsigned i = 0;
-  double w0 = 0, s0 = balance_fixed (c);
+  double w0 = 0, s0 = fixed;
 
   while (i < c->nr && work > c->point[i].work) {
     w0 = c->point[i].work;
@@ -86,20 +87,33 @@ between (double one, double many, double place)
   return MAX (one + (many - one) * place, MIN (one, many));
 }
 
+static struct balance_solo
+curve_solo (const struct balance_curve *c, double work)
+{
+  const double fixed = balance_fixed (c);
+  struct balance_solo a = { .seconds = curve_seconds (c, fixed, work) };
+
+  a.fixed = MIN (fixed, a.seconds);
+  a.drain = work / c->rate;
+  return a;
+}
+
 struct balance_solo
 balance_solo (const struct balance *b, unsigned side,
               const struct balance_job *job)
 {
   const struct balance_side *s = &b->side[side];
-  const struct balance_curve *one = s->one.nr ? &s->one : &s->many;
-  double place = row_place (b, job->rows);
-  struct balance_solo a;
+  const double place = row_place (b, job->rows);
+  const struct balance_solo many = curve_solo (&s->many, job->work);
+  struct balance_solo one, a;
 
-  a.seconds = between (curve_seconds (one, job->work),
-                       curve_seconds (&s->many, job->work), place);
-  a.fixed = MIN (between (balance_fixed (one), balance_fixed (&s->many), place),
-                 a.seconds);
-  a.drain = between (job->work / one->rate, job->work / s->many.rate, place);
+  /* Most are: those of an array's own matrix. */
+  if (place == 1 || s->one.nr == 0)
+    return many;
+  one = curve_solo (&s->one, job->work);
+  a.seconds = between (one.seconds, many.seconds, place);
+  a.fixed = MIN (between (one.fixed, many.fixed, place), a.seconds);
+  a.drain = between (one.drain, many.drain, place);
   return a;
 }
 
@@ -107,9 +121,11 @@ double
 balance_measured_rate (const struct balance *b, unsigned side, unsigned rows)
 {
   const struct balance_side *s = &b->side[side];
-  const struct balance_curve *one = s->one.nr ? &s->one : &s->many;
+  const double place = row_place (b, rows);
 
-  return 1 / between (1 / one->rate, 1 / s->many.rate, row_place (b, rows));
+  if (place == 1 || s->one.nr == 0)
+    return s->many.rate;
+  return 1 / between (1 / s->one.rate, 1 / s->many.rate, place);
 }
 
 double

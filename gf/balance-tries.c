@@ -23,8 +23,24 @@
 #define TRY_JOBS 10
 /* Of jobs that come at long intervals no more than one in so many. */
 #define TRY_AFTER 50
-/* It goes on to its end only if it is no slower than that. */
+/* It goes on to its end only if it is no slower than that; and for so many
+ * jobs where one has shown that it may be the better way, since many threads
+ * get warm one by one.
+ */
 #define TRY_HOPE 1.3
+#define TRY_LONG 30
+/* Not much is known of a kind of job that just begins to come: what start
+ * measured had its cells from memory, and processors that were asleep, which
+ * with jobs of less than so many seconds is a part of it.  So each way that
+ * may be no slower than so many times is tried after so many jobs; and where
+ * it was found to be nearly as good a second time after eight times as many
+ * more, and a third.
+ */
+#define EXPLORE_SECONDS 300e-6
+#define EXPLORE_FACTOR 5
+#define EXPLORE_NEAR 1.5
+#define EXPLORE_AFTER 50u
+#define EXPLORE_ROWS 3
 /* So many times as rarely where a way was seen to be slow, though it had been
  * measured to be as good as that; and where none is ever warm.
  */
@@ -43,9 +59,8 @@
 #define FIRST_SECONDS 1e-3
 #define FIRST_FACTOR 2.5
 
-/* That way of doing the job. */
-static struct balance_error *
-error_of_way (const struct balance_question *q, unsigned way)
+struct balance_error *
+balance_error_of_way (const struct balance_question *q, unsigned way)
 {
   return way == CUT ? q->cut_alike[FAR] : q->alike[way];
 }
@@ -53,19 +68,21 @@ error_of_way (const struct balance_question *q, unsigned way)
 unsigned
 balance_count_way (const struct balance_question *q, unsigned way)
 {
-  struct balance_error *e = error_of_way (q, way);
+  struct balance_error *e = balance_error_of_way (q, way);
 
   if (!q->idle)
     return 0;
   for (unsigned other = NEAR; other <= CUT; other++)
     if (other != way) {
-      error_of_way (q, other)->in_a_row = 0;
-      error_of_way (q, other)->nr_since++;
+      balance_error_of_way (q, other)->in_a_row = 0;
+      balance_error_of_way (q, other)->nr_since++;
     }
   e->nr_since = 0;
   e->nr_given++;
-  if (e->in_a_row++ == 0)
+  if (e->in_a_row++ == 0) {
     e->fastest = 0;
+    e->nr_rows++;
+  }
   return e->nr_cold_runs < COLD_RUNS ? e->in_a_row : 0;
 }
 
@@ -76,22 +93,55 @@ balance_rest (struct balance_error *e, double now)
     return;
   if (e->in_a_row > BALANCE_COLD_JOBS)
     e->nr_cold_runs = 0;
-  else
+  else {
     e->nr_cold_runs++;
+    e->nr_rows--;
+  }
   e->in_a_row = 0;
+}
+
+bool
+balance_is_warm (const struct balance_error *e, double now)
+{
+  return e->in_a_row > BALANCE_COLD_JOBS && now - e->ended <= COLD_AFTER;
+}
+
+/* How much longer than the best way it may look as it takes for so many. */
+static double
+hope (const struct balance_error *e)
+{
+  if (e->nr_rows <= 1 && e->in_a_row < BALANCE_COLD_HOPE)
+    return EXPLORE_FACTOR;
+  return e->in_a_row < BALANCE_COLD_JOBS + 2 ? FIRST_FACTOR : TRY_HOPE;
 }
 
 bool
 balance_is_trying (const struct balance_question *q, unsigned way,
                    double takes, double best)
 {
-  const struct balance_error *e = error_of_way (q, way);
+  const struct balance_error *e = balance_error_of_way (q, way);
   const unsigned nr = e->in_a_row;
+  const bool is_better = e->fastest > 0 && e->fastest < best;
 
-  if (!q->idle || nr == 0 || nr >= TRY_JOBS ||
-      (nr >= BALANCE_COLD_HOPE && e->fastest > BALANCE_COLD_SLOWER * best))
+  if (!q->idle || nr == 0 || nr >= (is_better ? TRY_LONG : TRY_JOBS))
     return false;
-  return takes < (nr < BALANCE_COLD_JOBS + 2 ? FIRST_FACTOR : TRY_HOPE) * best;
+  if (nr >= BALANCE_COLD_HOPE && e->fastest > BALANCE_COLD_SLOWER * best)
+    return false;
+  return takes < hope (e) * best;
+}
+
+/* With nothing else under way, and few jobs of that kind so far. */
+static bool
+explore (const struct balance_question *q, unsigned way, unsigned best,
+         const double *takes)
+{
+  const struct balance_error *e = balance_error_of_way (q, way);
+  const double most = e->nr_rows == 0 ? EXPLORE_FACTOR : EXPLORE_NEAR;
+
+  return takes[best] < EXPLORE_SECONDS && e->nr_rows < EXPLORE_ROWS &&
+    e->nr_since >= EXPLORE_AFTER << (3 * e->nr_rows) &&
+    balance_is_warm (balance_error_of_way (q, best), q->now) &&
+    takes[way] < most * takes[best];
 }
 
 /* With nothing else under way.  After a pause a try would show how all
@@ -102,12 +152,12 @@ static bool
 try_again_idle (const struct balance_question *q, unsigned way, unsigned best,
                 const double *takes)
 {
-  const struct balance_error *e = error_of_way (q, way);
+  const struct balance_error *e = balance_error_of_way (q, way);
   const bool first = way == NEAR && takes[best] < FIRST_SECONDS;
   const double since = q->now - e->given;
   const double measured = takes[way] * exp (-e->log);
   const double most = (first ? FIRST_FACTOR : TRY_FACTOR_IDLE) * takes[best];
-  const bool warm = error_of_way (q, best)->in_a_row >= TRY_JOBS - 1;
+  const bool warm = balance_error_of_way (q, best)->in_a_row >= TRY_JOBS - 1;
   double pause = MAX (TRY_SECONDS_IDLE, TRY_RARELY * takes[way]);
 
   if (first && e->nr_idle == 0 && e->nr_given < TRY_JOBS)
@@ -128,7 +178,7 @@ try_again (const struct balance_question *q, unsigned way, unsigned best,
   if (q->idle)
     return try_again_idle (q, way, best, takes);
   return takes[way] < TRY_FACTOR * takes[best] &&
-    q->now - error_of_way (q, way)->given >=
+    q->now - balance_error_of_way (q, way)->given >=
     MAX (TRY_SECONDS, TRY_RARELY * takes[way]);
 }
 
@@ -136,6 +186,8 @@ bool
 balance_try_again (const struct balance_question *q, unsigned way,
                    unsigned best, const double *takes)
 {
+  if (q->idle && explore (q, way, best, takes))
+    return true;
   if (!try_again (q, way, best, takes))
     return false;
   q->b->next_try = q->now + TRY_RARELY * takes[way];

@@ -186,30 +186,36 @@ one_of_two (const struct balance_question *q)
   return strong;
 }
 
+/* What side would be given of the job. */
 static void
-give (const struct balance_question *q, unsigned side, size_t nr_units,
-      bool both, unsigned in_a_row, struct balance_part *part)
+plan (const struct balance_question *q, unsigned side, size_t nr_units,
+      bool both, struct balance_part *part)
 {
-  struct balance_side *s = &q->b->side[side];
   struct balance_job job = *q->job;
-  double factor = both ? q->cut_factor[side] : q->factor[side];
+  const double factor = both ? q->cut_factor[side] : q->factor[side];
   struct balance_solo a;
 
   job.work *= (double) nr_units / MAX (job.nr_units, 1);
   a = balance_solo (q->b, side, &job);
-  part->alike = both ? q->cut_alike[side] : q->alike[side];
-  part->alike->given = q->now;
-  part->cut = both;
-  part->nr_jobs = q->b->nr_jobs;
-  part->at = q->now;
-  part->expected = seconds (q, side, nr_units, both);
-  part->least = a.seconds * factor;
-  part->fixed = a.fixed * factor;
-  part->backlog = a.drain * factor;
-  s->due = MAX (MAX (s->nr ? s->due : 0, q->now + part->fixed) +
-                part->backlog, q->now + part->expected);
-  part->idle = q->idle;
-  part->in_a_row = in_a_row;
+  *part = (struct balance_part) {
+    .alike = both ? q->cut_alike[side] : q->alike[side], .cut = both,
+    .expected = seconds (q, side, nr_units, both),
+    .least = a.seconds * factor, .fixed = a.fixed * factor,
+    .backlog = a.drain * factor,
+  };
+}
+
+/* It gets what was planned. */
+static void
+give (struct balance *b, unsigned side, double now, struct balance_part *part)
+{
+  struct balance_side *s = &b->side[side];
+
+  part->alike->given = now;
+  part->nr_jobs = b->nr_jobs;
+  part->at = now;
+  s->due = MAX (MAX (s->nr ? s->due : 0, now + part->fixed) + part->backlog,
+                now + part->expected);
   s->nr++;
   s->backlog += part->backlog;
   s->given += part->backlog;
@@ -222,7 +228,7 @@ ask (struct balance_question *q, struct balance *b,
      const struct balance_job *job, double now)
 {
   *q = (struct balance_question) { .b = b, .job = job, .now = now };
-  q->idle = b->side[NEAR].nr == 0 && b->side[FAR].nr == 0;
+  q->idle = balance_is_idle (b);
   for (unsigned i = 0; i < 2; i++) {
     struct balance_side *s = &b->side[i];
 
@@ -234,7 +240,6 @@ ask (struct balance_question *q, struct balance *b,
     balance_rest (q->alike[i], now);
     balance_rest (q->cut_alike[i], now);
   }
-  b->nr_jobs++;
 }
 
 void
@@ -244,19 +249,27 @@ balance_give (struct balance *b, unsigned side, const struct balance_job *job,
   struct balance_question q;
 
   ask (&q, b, job, now);
-  give (&q, side, job->nr_units, false, 0, part);
+  b->nr_jobs++;
+  plan (&q, side, job->nr_units, false, part);
+  part->idle = q.idle;
+  give (b, side, now, part);
 }
 
-/* The way for the job, NEAR, FAR or CUT, takes[] seconds each. */
+/* The best way for the job, NEAR, FAR or CUT, takes[] seconds each. */
 static unsigned
-choose (const struct balance_question *q, const double *takes)
+best_way (const struct balance_question *q, const double *takes)
 {
-  unsigned best = takes[FAR] < takes[NEAR];
+  const unsigned best = takes[FAR] < takes[NEAR];
 
   if (!q->idle && !pays (q->b, q->job->rows))
-    best = one_of_two (q);
-  else if (takes[CUT] < CUT_PAYS * takes[best])
-    best = CUT;
+    return one_of_two (q);
+  return takes[CUT] < CUT_PAYS * takes[best] ? CUT : best;
+}
+
+/* ... or another one, to try it. */
+static unsigned
+choose (const struct balance_question *q, unsigned best, const double *takes)
+{
   /* With others under way a job shows little of what it takes; and cut are
    * they all, or none.
    */
@@ -271,28 +284,57 @@ choose (const struct balance_question *q, const double *takes)
   return best;
 }
 
-void
-balance_choose (struct balance *b, const struct balance_job *job, double now,
+/* How much of the job each side gets. */
+static void
+plan_way (const struct balance_question *q, unsigned way, size_t cut_units,
+          struct balance_choice *c)
+{
+  const size_t nr = q->job->nr_units;
+
+  c->far_units = way == CUT ? cut_units : way == FAR ? nr : 0;
+  if (c->far_units > 0)
+    plan (q, FAR, c->far_units, way == CUT, &c->part[FAR]);
+  if (c->far_units < nr)
+    plan (q, NEAR, nr - c->far_units, way == CUT, &c->part[NEAR]);
+}
+
+static void
+ask_and_choose (struct balance *b, const struct balance_job *job, double now,
                 struct balance_choice *c)
 {
   struct balance_question q;
   double takes[CUT + 1];
-  size_t nr = job->nr_units;
-  unsigned way, in_a_row;
+  size_t cut_units;
+  unsigned best, way, in_a_row;
 
+  memset (c, 0, sizeof *c);
+  balance_count_again (b);
   ask (&q, b, job, now);
   for (unsigned i = 0; i < 2; i++)
     takes[i] = cost (&q, i);
-  c->far_units = cut (&q, MIN (takes[NEAR], takes[FAR]), &takes[CUT]);
-  way = choose (&q, takes);
+  cut_units = cut (&q, MIN (takes[NEAR], takes[FAR]), &takes[CUT]);
+  best = best_way (&q, takes);
+  way = choose (&q, best, takes);
   in_a_row = balance_count_way (&q, way);
-  if (way == CUT) {
-    give (&q, FAR, c->far_units, true, in_a_row, &c->part[FAR]);
-    give (&q, NEAR, nr - c->far_units, true, in_a_row, &c->part[NEAR]);
-    return;
+  plan_way (&q, way, cut_units, c);
+  for (unsigned i = 0; i < 2; i++) {
+    c->part[i].idle = q.idle;
+    c->part[i].in_a_row = in_a_row;
   }
-  c->far_units = way == FAR ? nr : 0;
-  give (&q, way, nr, false, in_a_row, &c->part[way]);
+  balance_remember (&q, way, way == best, c);
+}
+
+void
+balance_choose (struct balance *b, const struct balance_job *job, double now,
+                struct balance_choice *c)
+{
+  b->nr_jobs++;
+  if (!balance_again (b, job, now, c))
+    ask_and_choose (b, job, now, c);
+  if (c->far_units > 0)
+    give (b, FAR, now, &c->part[FAR]);
+  if (c->far_units < job->nr_units)
+    give (b, NEAR, now, &c->part[NEAR]);
 }
 
 void

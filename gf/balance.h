@@ -52,6 +52,8 @@ struct balance_error {
   unsigned nr;                  /* jobs done among others */
   unsigned nr_idle;             /* and not; but those that were cold */
   unsigned nr_given;            /* with nothing else under way */
+  unsigned nr_rows;             /* of those, one after the other, but for
+                                 * rows that a pause ended while cold */
   unsigned nr_since;            /* then, alike, and gone another way since the
                                  * last one */
   unsigned in_a_row;            /* given with nothing else under way, since
@@ -84,18 +86,12 @@ struct balance_side {
   struct balance_error cut[2][BALANCE_ROWS][BALANCE_SIZES];
 };
 
-struct balance {
-  unsigned rows;                /* those of side[].many */
-  unsigned nr_jobs;             /* chosen for or given, ever */
-  double next_try;              /* of whatever is not the best */
-  struct balance_side side[2];
-};
-
 /* What one side was given. */
 struct balance_part {
   struct balance_error *alike;
   bool cut;                     /* the other side has the rest */
   bool idle;                    /* nothing else was under way */
+  bool again;                   /* then: as was chosen for the one before */
   unsigned in_a_row;            /* then: with those before it that went the
                                  * same way, from 1 on; 0: it counts as if it
                                  * were warm */
@@ -111,6 +107,24 @@ struct balance_part {
 struct balance_choice {
   size_t far_units;             /* the first so many go far; 0: all near */
   struct balance_part part[2];  /* by side; nothing where it gets none */
+};
+
+/* The choice for the last job, while it is good for those like it. */
+struct balance_again {
+  unsigned nr;                  /* so many more of them */
+  struct balance_job job;
+  struct balance_choice choice;
+  unsigned nr_given;            /* so many were */
+  /* What is learnt of that way, and of others. */
+  struct balance_error *way, *other[2];
+};
+
+struct balance {
+  unsigned rows;                /* those of side[].many */
+  unsigned nr_jobs;             /* chosen for or given, ever */
+  double next_try;              /* of whatever is not the best */
+  struct balance_again again;
+  struct balance_side side[2];
 };
 
 /* Nothing under way, nothing learnt, and guesses for what is measured. */

@@ -1,0 +1,79 @@
+/* gpuraid: a job like the last one, where they come one after the other.
+ *
+ * To choose takes 1 to 4 us where all that it looks at is in no cache any
+ * more, since the job before went through them: a tenth of some jobs.  So the
+ * choice is kept for the next few.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include "common/bits.h"
+#include "gf/balance-internal.h"
+
+/* So many times the choice is not made anew. */
+#define JOBS 7
+/* What takes longer gains nothing. */
+#define SECONDS 300e-6
+/* Unless one takes so many times longer, or less long, than expected. */
+#define OFF 1.25
+
+static bool
+is_same (const struct balance_job *a, const struct balance_job *b)
+{
+  return a->work == b->work && a->rows == b->rows && a->crc == b->crc &&
+    a->nr_units == b->nr_units;
+}
+
+bool
+balance_again (struct balance *b, const struct balance_job *job, double now,
+               struct balance_choice *c)
+{
+  struct balance_again *a = &b->again;
+
+  if (a->nr == 0 || !is_same (job, &a->job) || !balance_is_idle (b) ||
+      !balance_is_warm (a->way, now))
+    return false;
+  a->nr--;
+  a->nr_given++;
+  a->way->in_a_row++;
+  a->way->nr_given++;
+  *c = a->choice;
+  return true;
+}
+
+void
+balance_count_again (struct balance *b)
+{
+  struct balance_again *a = &b->again;
+
+  for (unsigned i = 0; i < ARRAY_LEN (a->other) && a->nr_given > 0; i++)
+    a->other[i]->nr_since += a->nr_given;
+  a->nr = a->nr_given = 0;
+}
+
+void
+balance_remember (const struct balance_question *q, unsigned way, bool is_best,
+                  const struct balance_choice *c)
+{
+  struct balance_again *a = &q->b->again;
+  struct balance_error *e = balance_error_of_way (q, way);
+
+  if (!q->idle || !is_best ||
+      MAX (c->part[NEAR].expected, c->part[FAR].expected) > SECONDS)
+    return;
+  *a = (struct balance_again) {
+    .nr = JOBS, .job = *q->job, .choice = *c, .way = e,
+    .other = { balance_error_of_way (q, (way + 1) % NR_WAYS),
+               balance_error_of_way (q, (way + 2) % NR_WAYS) },
+  };
+  a->choice.part[NEAR].again = a->choice.part[FAR].again = true;
+}
+
+/* To learn from it would be to learn the same error several times. */
+void
+balance_seen_again (struct balance *b, const struct balance_part *part,
+                    double took)
+{
+  if (took > OFF * part->expected || part->expected > OFF * took)
+    b->again.nr = 0;
+}
