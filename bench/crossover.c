@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 
-#include "bench/clock.h"
 #include "bench/engines.h"
 #include "bench/meter.h"
 #include "bench/model.h"
@@ -14,10 +13,9 @@
 
 #define MAX_RECTS 256
 
-/* A turn of each side has so many batches at least; and before those some
- * that don't count, while processors and device wake up.
+/* A turn of each side begins with so many batches that don't count, while
+ * processors and device wake up.
  */
-#define TURN_MIN 5
 #define TURN_COLD 8
 
 static const struct {
@@ -55,20 +53,14 @@ open_side (const struct sweep *s, struct group *g, unsigned side, unsigned k,
                       why);
 }
 
-/* One after the other, until it is time for the next side. */
+/* A sample: batches one after the other, until it is time for the next side.
+ */
 static int
 take_turn (const struct sweep *s, struct meter *m, char *why)
 {
-  const unsigned most = MAX (METER_MAX / s->effort.samples, TURN_MIN);
-  double end;
-
   if (meter_warm (m, TURN_COLD, why) == -1)
     return -1;
-  end = now () + s->effort.seconds;
-  for (unsigned n = 0; n < most && (n < TURN_MIN || now () < end); n++)
-    if (meter_take (m, 1, why) == -1)
-      return -1;
-  return 0;
+  return meter_take_mean (m, s->effort.seconds, why);
 }
 
 static int
@@ -81,7 +73,7 @@ take_all (const struct sweep *s, struct group *g, unsigned *side, char *why)
   return 0;
 }
 
-/* The median seconds of one batch by itself, on all sides. */
+/* Seconds of one batch by itself, on all sides: the median of the turns. */
 static int
 measure (const struct sweep *s, unsigned k, unsigned m, size_t nr_rects,
          double seconds[])
@@ -100,11 +92,11 @@ measure (const struct sweep *s, unsigned k, unsigned m, size_t nr_rects,
   if (r == -1)
     log_error ("--crossover: %s: %s", sides[side].ops->name, why);
   for (unsigned i = 0; i < NR_SIDES; i++) {
-    struct meter_latency l;
+    struct meter_rate rate;
 
     if (r == 0) {
-      meter_latency (&g.meter[i], &l);
-      seconds[i] = l.p50;
+      meter_rate (&g.meter[i], &rate);
+      seconds[i] = rate.seconds;
     }
     run_close (g.run[i]);
   }

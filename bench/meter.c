@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "bench/clock.h"
 #include "bench/meter.h"
 #include "common/bits.h"
 
@@ -65,6 +66,27 @@ meter_take (struct meter *m, unsigned nr, char *why)
     m->nr++;
   }
   m->cpu += cpu_now () - cpu;
+  return 0;
+}
+
+int
+meter_take_mean (struct meter *m, double seconds, char *why)
+{
+  const double end = now () + seconds;
+  double sum = 0;
+  unsigned nr = 0;
+
+  if (m->nr == METER_MAX)
+    return 0;
+  do {
+    double once;
+
+    if (run_code (m->run, m->metric, 1, &once, why) == -1)
+      return -1;
+    sum += once;
+    nr++;
+  } while (now () < end);
+  m->sample[m->nr++] = sum / nr;
   return 0;
 }
 

@@ -34,6 +34,10 @@ extern int meter_begin (struct meter *, struct run *, enum metric,
 extern int meter_warm (struct meter *, unsigned nr_times, char *why);
 /* So many samples more, as far as there is room.  0, or -1: why. */
 extern int meter_take (struct meter *, unsigned nr, char *why);
+/* One more: the mean of as many as fit into so many seconds, each waited for
+ * before the next begins, and that not counted.
+ */
+extern int meter_take_mean (struct meter *, double seconds, char *why);
 
 struct meter_rate {
   double seconds;               /* the median, for coding it all once */
