@@ -159,6 +159,8 @@ measure_curve (struct measure *ms, unsigned side, struct balance_curve *c,
 /* ---- rates ------------------------------------------------------------ */
 
 #define NR_AT_ONCE 3
+/* The median of so many. */
+#define NR_BOTH 3
 
 /* Several large jobs on far, and on near, if it takes part, smaller ones
  * one after the other for as long.  Work a second of each; far's without
@@ -215,7 +217,7 @@ measure_both (struct measure *ms, struct balance *b)
   size_t fit = ms->runs.arena_len / auto_runs_rect_len (&ms->runs);
   double unit = ms->runs.stride * ms->work_unit;
   double fixed = balance_fixed (far), want, seconds;
-  double a[MAX_RUNS], t[2][MAX_RUNS];
+  double a[NR_BOTH], t[2][NR_BOTH];
   size_t nr_far, nr_near;
   unsigned nr = 0;
 
@@ -228,7 +230,7 @@ measure_both (struct measure *ms, struct balance *b)
     return 0;
   seconds = NR_AT_ONCE * nr_far * unit / far->rate;
   nr_near = MIN (MAX (seconds / 10 * near->rate / unit, 1), nr_far);
-  for (; nr < 3 && (nr == 0 || now (ms) < ms->until); nr++) {
+  for (; nr < NR_BOTH && (nr == 0 || now (ms) < ms->until); nr++) {
     double rate[2] = { 0 };
     int error = measure_rates (ms, nr_far, 0, fixed, rate);
 

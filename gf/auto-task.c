@@ -115,6 +115,7 @@ auto_part_new (struct auto_task *t, size_t first, size_t nr)
 
   if (p == NULL)
     return NULL;
+  /* The rest is set when it is given: to clear it all takes 50 ns. */
   p->job = *t->job;
   p->task = t;
   p->is_slice = false;
@@ -163,35 +164,6 @@ auto_part_done (struct auto_part *p)
     place_crcs (p);
 }
 
-/* ---- those that are done ------------------------------------------------ */
-
-void
-auto_ended_put (struct auto_ended *e, struct auto_part *p)
-{
-  p->next = __atomic_load_n (&e->last, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n (&e->last, &p->next, p, true,
-                                       __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-    ;
-}
-
-struct auto_part *
-auto_ended_take (struct auto_ended *e)
-{
-  struct auto_part *p, *first = NULL;
-
-  if (__atomic_load_n (&e->last, __ATOMIC_RELAXED) == NULL)
-    return NULL;
-  p = __atomic_exchange_n (&e->last, NULL, __ATOMIC_ACQUIRE);
-  while (p) {
-    struct auto_part *before = p->next;
-
-    p->next = first;
-    first = p;
-    p = before;
-  }
-  return first;
-}
-
 /* ---- tasks -------------------------------------------------------------- */
 
 struct auto_task *
@@ -222,16 +194,44 @@ auto_task_cancel (struct auto_task *t)
   free (t);
 }
 
-bool
+void
 auto_task_release (struct auto_task *t)
 {
   struct coder_job *job = t->job;
   int error;
 
   if (__atomic_sub_fetch (&t->nr_left, 1, __ATOMIC_ACQ_REL) > 0)
-    return false;
+    return;
   error = t->error;
   free (t);
   job->done (job, error);
-  return true;
+}
+
+/* ---- those that are done ------------------------------------------------ */
+
+void
+auto_ended_put (struct auto_ended *e, struct auto_part *p)
+{
+  p->next = __atomic_load_n (&e->last, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n (&e->last, &p->next, p, true,
+                                       __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+    ;
+}
+
+struct auto_part *
+auto_ended_take (struct auto_ended *e)
+{
+  struct auto_part *p, *first = NULL;
+
+  if (__atomic_load_n (&e->last, __ATOMIC_RELAXED) == NULL)
+    return NULL;
+  p = __atomic_exchange_n (&e->last, NULL, __ATOMIC_ACQUIRE);
+  while (p) {
+    struct auto_part *before = p->next;
+
+    p->next = first;
+    first = p;
+    p = before;
+  }
+  return first;
 }

@@ -72,24 +72,27 @@ extern void auto_part_done (struct auto_part *);
 /* Does not touch the job, which may be done and gone. */
 extern void auto_part_free (struct auto_part *);
 /* A part is done, or no further ones will be made.  After the last of these
- * the job's done is called, with the task freed, and this returns true.
+ * the task is freed, and the job's done called.
  */
-extern bool auto_task_release (struct auto_task *);
+extern void auto_task_release (struct auto_task *);
 /* With no parts made: freed, without the job's done. */
 extern void auto_task_cancel (struct auto_task *);
+/* The job fails. */
+extern void auto_task_fail (struct auto_task *, int error);
+
 /* Parts that are done, but not counted yet.  Any thread puts one there without
  * waiting for anybody, so that the job's done need not wait either.
  */
 struct auto_ended {
   struct auto_part *last;       /* atomic; from there to the first by next */
+  unsigned nr_under_way[2];     /* atomic, by side; the caller's to
+                                 * count */
 } __attribute__ ((aligned (64)));
+
 extern void auto_ended_put (struct auto_ended *, struct auto_part *);
 /* All of them, in the order in which they were put there, by next.  They are
  * the caller's.
  */
 extern struct auto_part *auto_ended_take (struct auto_ended *);
-
-/* The job fails. */
-extern void auto_task_fail (struct auto_task *, int error);
 
 #endif

@@ -331,6 +331,8 @@ void
 auto_trial_done (struct auto_trial *t, unsigned age, double work,
                  const double alone[2], double now)
 {
+  /* It may be told late, by another thread than the last one. */
+  now = MAX (now, t->since);
   if (t->nr_stuck > 0 && (int) (age - t->stuck_age) < 0) {
     t->nr_stuck--;
     return;

@@ -7,7 +7,7 @@
  * and whatever got more done is kept.
  *
  * Pure: no clock, no locks, no allocation.  Times are seconds from any
- * beginning, and ascend.
+ * beginning, and ascend, but for those of what is done.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -14,7 +14,9 @@
 #define JOBS 7
 /* What takes longer gains nothing. */
 #define SECONDS 300e-6
-/* Unless one takes so many times longer, or less long, than expected. */
+/* Unless one takes so many times longer, or less long, than expected: then
+ * there is something to learn from the next ones.
+ */
 #define OFF 1.25
 
 static bool
@@ -31,12 +33,13 @@ balance_again (struct balance *b, const struct balance_job *job, double now,
   struct balance_again *a = &b->again;
 
   if (a->nr == 0 || !is_same (job, &a->job) || !balance_is_idle (b) ||
-      !balance_is_warm (a->way, now))
+      !balance_is_warm (a->error, now))
     return false;
   a->nr--;
   a->nr_given++;
-  a->way->in_a_row++;
-  a->way->nr_given++;
+  a->error->in_a_row++;
+  a->error->nr_given++;
+  a->error->nr_best++;
   *c = a->choice;
   return true;
 }
@@ -58,22 +61,24 @@ balance_remember (const struct balance_question *q, unsigned way, bool is_best,
   struct balance_again *a = &q->b->again;
   struct balance_error *e = balance_error_of_way (q, way);
 
-  if (!q->idle || !is_best ||
+  if (!q->idle || !is_best || !e->settled ||
       MAX (c->part[NEAR].expected, c->part[FAR].expected) > SECONDS)
     return;
   *a = (struct balance_again) {
-    .nr = JOBS, .job = *q->job, .choice = *c, .way = e,
+    .nr = JOBS, .job = *q->job, .choice = *c, .error = e,
     .other = { balance_error_of_way (q, (way + 1) % NR_WAYS),
                balance_error_of_way (q, (way + 2) % NR_WAYS) },
   };
   a->choice.part[NEAR].again = a->choice.part[FAR].again = true;
 }
 
-/* To learn from it would be to learn the same error several times. */
 void
-balance_seen_again (struct balance *b, const struct balance_part *part,
+balance_look_again (struct balance *b, const struct balance_part *part,
                     double took)
 {
-  if (took > OFF * part->expected || part->expected > OFF * took)
+  b->worked += took;
+  part->alike->settled = took < OFF * part->expected &&
+    part->expected < OFF * took;
+  if (!part->alike->settled)
     b->again.nr = 0;
 }

@@ -65,11 +65,12 @@ struct balance_question {
 extern struct balance_error *
 balance_error_of_way (const struct balance_question *, unsigned way);
 
-/* Count it as gone that way: as the how many-th in a row?  With others under
- * way, and where all are cold, since they come now and then, 0.
+/* Count it as gone that way, the best one or to try it: as the how many-th
+ * in a row?  With others under way, and where all are cold, since they come
+ * now and then, 0.
  */
 extern unsigned balance_count_way (const struct balance_question *,
-                                   unsigned way);
+                                   unsigned way, bool is_best);
 /* After a pause they are cold again. */
 extern void balance_rest (struct balance_error *, double now);
 /* Has it gone that way for a while, the last one just now? */
@@ -98,8 +99,11 @@ extern void balance_count_again (struct balance *);
 /* It went that way, which is_best or a try. */
 extern void balance_remember (const struct balance_question *, unsigned way,
                               bool is_best, const struct balance_choice *);
-/* What that took. */
-extern void balance_seen_again (struct balance *, const struct balance_part *,
+/* What one took with nothing else under way: as expected?  To learn from
+ * those that went the same way again would be to learn the same error several
+ * times; but if it was not, the next one does not.
+ */
+extern void balance_look_again (struct balance *, const struct balance_part *,
                                 double took);
 
 #endif

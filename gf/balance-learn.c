@@ -37,10 +37,19 @@
 #define LEARN_FAILED 1.5
 #define MAX_COUNTED 1000
 /* Where nothing else was under way it is a better proof; but a job that took
- * much longer than those before it was interrupted, unless the next ones do
- * too.
+ * much longer than those before it was interrupted, and often so are a few
+ * after it: of 15 threads one that has to wait is enough.  When that made near
+ * look the slower way, the next some hundreds of jobs took half as long again
+ * elsewhere.  Only where so many in a row are all off by more than OFF is it
+ * learnt fast.
  */
-#define LEARN_IDLE 0.35
+#define LEARN_IDLE 0.03
+#define LEARN_STREAK 0.35
+#define OFF 0.2
+#define SLOW_STREAK 8
+#define FAST_STREAK 3
+/* What the side learns of it, as so much of that. */
+#define LEARN_ALL_IDLE 0.17
 #define MOST_ERROR_IDLE 1.1
 #define MOST_SLOWER_IDLE 0.35
 #define FIRST_IDLE 3
@@ -138,6 +147,22 @@ cold_error (const struct balance_error *e, const struct balance_part *part)
               MOST_ERROR_IDLE);
 }
 
+/* How much of an error is learnt. */
+static double
+weight_idle (struct balance_error *e, double error, bool is_cut)
+{
+  if (error < 0 && !is_cut && e->nr_idle <= FIRST_IDLE)
+    return 1;
+  if (error > OFF)
+    e->streak = MAX (e->streak, 0) + 1;
+  else if (error < -OFF)
+    e->streak = MIN (e->streak, 0) - 1;
+  else
+    e->streak = 0;
+  return MAX (e->streak >= SLOW_STREAK || e->streak <= -FAST_STREAK ?
+              LEARN_STREAK : LEARN_IDLE, 1.0 / MAX (e->nr_idle, 1));
+}
+
 /* By itself, a job shows just what it takes.  But what makes some slow will
  * not last, and nothing makes one fast but that it can be.
  */
@@ -147,29 +172,25 @@ learn_idle (struct balance_side *s, const struct balance_part *part,
 {
   struct balance_error *e = part->alike;
   const double took = MAX (now - part->at, 1e-9);
-  double error = log (took / part->expected), weight;
+  double error = log (took / part->expected);
   /* The first of those that are cut still show where to cut. */
   const bool cold = part->in_a_row > 0 && part->in_a_row <= BALANCE_COLD_JOBS;
   const bool counts = !cold || (part->cut && e->nr_idle < FIRST_IDLE);
-  const bool is_new = e->nr_idle < (part->cut ? FIRST_IDLE : 1);
 
   e->nr_idle += counts;
   if (!part->cut)
     e->fastest = e->fastest > 0 ? MIN (e->fastest, took) : took;
-  weight = MAX (LEARN_IDLE, 1.0 / MAX (e->nr_idle, 1));
-  if (error < 0 && !part->cut && e->nr_idle <= FIRST_IDLE)
-    weight = 1;
   if (error > 0 && !counts)
     error = cold_error (e, part);
   else
-    error = weight * MIN (MAX (error, -MOST_ERROR_IDLE),
-                          is_new ? MOST_ERROR_IDLE : MOST_SLOWER_IDLE);
+    error = weight_idle (e, error, part->cut) *
+      MIN (MAX (error, -MOST_ERROR_IDLE), MOST_SLOWER_IDLE);
   learn (e, error, MAX_ALIKE, now);
   /* What it is to be cut says nothing of jobs that are not.  Both learn the
    * same, or one would drift one way and the other the other.
    */
   if (!part->cut)
-    learn (&s->all, error * LEARN_ALL / LEARN_IDLE, MAX_ALL, now);
+    learn (&s->all, error * LEARN_ALL_IDLE, MAX_ALL, now);
 }
 
 void
@@ -183,15 +204,14 @@ balance_done (struct balance *b, unsigned side,
   balance_cancel (b, side, part);
   e->ended = now;
   if (failed) {
+    balance_count_again (b);
     learn (&s->all, LEARN_FAILED, MAX_ALL, now);
     return;
   }
-  if (part->again) {
-    balance_seen_again (b, part, now - part->at);
-    return;
-  }
   if (was_idle (b, part)) {
-    learn_idle (s, part, now);
+    balance_look_again (b, part, now - part->at);
+    if (!part->again)
+      learn_idle (s, part, now);
     return;
   }
   error = error_of (s, part, now - part->at);

@@ -15,7 +15,8 @@
 #define TRY_FACTOR 1.5
 /* ... and with nothing else under way, all that can be done with a job.  A
  * try is so many of them in a row: those that come first are cold.  All tries
- * together are given TRY_JOBS / TRY_RARELY of the time.
+ * together are given TRY_JOBS / TRY_RARELY of the time, but for long ones and
+ * the first few of a kind of job.
  */
 #define TRY_SECONDS_IDLE 0.05
 #define TRY_FACTOR_IDLE 1.8
@@ -24,11 +25,11 @@
 /* Of jobs that come at long intervals no more than one in so many. */
 #define TRY_AFTER 50
 /* It goes on to its end only if it is no slower than that; and for so many
- * jobs where one has shown that it may be the better way, since many threads
- * get warm one by one.
+ * jobs where one of them has shown that it may be the better way, since many
+ * threads get warm one by one, and others' work interrupts some of them.
  */
 #define TRY_HOPE 1.3
-#define TRY_LONG 30
+#define TRY_LONG 50
 /* Not much is known of a kind of job that just begins to come: what start
  * measured had its cells from memory, and processors that were asleep, which
  * with jobs of less than so many seconds is a part of it.  So each way that
@@ -38,16 +39,20 @@
  */
 #define EXPLORE_SECONDS 300e-6
 #define EXPLORE_FACTOR 5
-#define EXPLORE_NEAR 1.5
+#define EXPLORE_NEAR 2.5
 #define EXPLORE_AFTER 50u
-#define EXPLORE_ROWS 3
+#define EXPLORE_RUNS 3
+/* What was the best way for so many jobs, and is so no more, may have been
+ * interrupted, and is explored anew.
+ */
+#define BEST_LONG 200
 /* So many times as rarely where a way was seen to be slow, though it had been
  * measured to be as good as that; and where none is ever warm.
  */
 #define DOUBT 2
 #define NEVER_WARM 20
 /* After so many seconds without a job they are cold again.  After so many
- * rows that were all cold, that is what they are.
+ * runs of them that were all cold, that is what they are.
  */
 #define COLD_AFTER 1e-3
 #define COLD_RUNS 3
@@ -65,24 +70,40 @@ balance_error_of_way (const struct balance_question *q, unsigned way)
   return way == CUT ? q->cut_alike[FAR] : q->alike[way];
 }
 
+/* It goes another way, the best one or another to try it. */
+static void
+leave_way (struct balance_error *e, bool for_best)
+{
+  e->in_a_row = 0;
+  e->nr_since++;
+  if (!for_best)
+    return;
+  /* Soon tried again. */
+  if (e->nr_best >= BEST_LONG)
+    e->nr_runs = 0;
+  e->nr_best = 0;
+}
+
 unsigned
-balance_count_way (const struct balance_question *q, unsigned way)
+balance_count_way (const struct balance_question *q, unsigned way,
+                   bool is_best)
 {
   struct balance_error *e = balance_error_of_way (q, way);
 
   if (!q->idle)
     return 0;
   for (unsigned other = NEAR; other <= CUT; other++)
-    if (other != way) {
-      balance_error_of_way (q, other)->in_a_row = 0;
-      balance_error_of_way (q, other)->nr_since++;
-    }
-  e->nr_since = 0;
-  e->nr_given++;
+    if (other != way)
+      leave_way (balance_error_of_way (q, other), is_best);
   if (e->in_a_row++ == 0) {
     e->fastest = 0;
-    e->nr_rows++;
+    e->nr_tried = 0;
+    e->nr_runs++;
   }
+  e->nr_given++;
+  e->nr_since = 0;
+  e->nr_best += is_best;
+  e->nr_tried += !is_best;
   return e->nr_cold_runs < COLD_RUNS ? e->in_a_row : 0;
 }
 
@@ -95,7 +116,7 @@ balance_rest (struct balance_error *e, double now)
     e->nr_cold_runs = 0;
   else {
     e->nr_cold_runs++;
-    e->nr_rows--;
+    e->nr_runs -= e->nr_runs > 0;
   }
   e->in_a_row = 0;
 }
@@ -108,11 +129,12 @@ balance_is_warm (const struct balance_error *e, double now)
 
 /* How much longer than the best way it may look as it takes for so many. */
 static double
-hope (const struct balance_error *e)
+hope (const struct balance_error *e, bool is_better)
 {
-  if (e->nr_rows <= 1 && e->in_a_row < BALANCE_COLD_HOPE)
+  if (e->nr_runs <= 1 && e->in_a_row < BALANCE_COLD_HOPE)
     return EXPLORE_FACTOR;
-  return e->in_a_row < BALANCE_COLD_JOBS + 2 ? FIRST_FACTOR : TRY_HOPE;
+  return is_better || e->in_a_row < BALANCE_COLD_JOBS + 2 ? FIRST_FACTOR
+    : TRY_HOPE;
 }
 
 bool
@@ -127,7 +149,7 @@ balance_is_trying (const struct balance_question *q, unsigned way,
     return false;
   if (nr >= BALANCE_COLD_HOPE && e->fastest > BALANCE_COLD_SLOWER * best)
     return false;
-  return takes < hope (e) * best;
+  return takes < hope (e, is_better) * best;
 }
 
 /* With nothing else under way, and few jobs of that kind so far. */
@@ -136,12 +158,21 @@ explore (const struct balance_question *q, unsigned way, unsigned best,
          const double *takes)
 {
   const struct balance_error *e = balance_error_of_way (q, way);
-  const double most = e->nr_rows == 0 ? EXPLORE_FACTOR : EXPLORE_NEAR;
+  const double most = e->nr_runs == 0 ? EXPLORE_FACTOR : EXPLORE_NEAR;
 
-  return takes[best] < EXPLORE_SECONDS && e->nr_rows < EXPLORE_ROWS &&
-    e->nr_since >= EXPLORE_AFTER << (3 * e->nr_rows) &&
+  return takes[best] < EXPLORE_SECONDS && e->nr_runs < EXPLORE_RUNS &&
+    e->nr_since >= EXPLORE_AFTER << (3 * e->nr_runs) &&
     balance_is_warm (balance_error_of_way (q, best), q->now) &&
     takes[way] < most * takes[best];
+}
+
+/* When, by the clock, or where they are warm by what was worked since: then
+ * tries cost the same part of that, however much else goes on in between.
+ */
+static double
+time_of (const struct balance_question *q, bool warm)
+{
+  return warm ? q->b->worked : q->now;
 }
 
 /* With nothing else under way.  After a pause a try would show how all
@@ -154,21 +185,28 @@ try_again_idle (const struct balance_question *q, unsigned way, unsigned best,
 {
   const struct balance_error *e = balance_error_of_way (q, way);
   const bool first = way == NEAR && takes[best] < FIRST_SECONDS;
-  const double since = q->now - e->given;
   const double measured = takes[way] * exp (-e->log);
   const double most = (first ? FIRST_FACTOR : TRY_FACTOR_IDLE) * takes[best];
-  const bool warm = balance_error_of_way (q, best)->in_a_row >= TRY_JOBS - 1;
+  const struct balance_error *b = balance_error_of_way (q, best);
+  const bool warm = balance_is_warm (b, q->now);
+  const double at = time_of (q, warm);
   double pause = MAX (TRY_SECONDS_IDLE, TRY_RARELY * takes[way]);
 
   if (first && e->nr_idle == 0 && e->nr_given < TRY_JOBS)
     return measured < most;
-  if (q->now < q->b->next_try || (e->given > 0 && e->nr_since < TRY_AFTER))
+  if (at < q->b->next_try[warm] || (e->given > 0 && e->nr_since < TRY_AFTER))
     return false;
   if (takes[way] >= most)
     pause *= DOUBT;
-  if (!warm && e->given > 0)
+  if (e->nr_tried > TRY_JOBS)
+    pause *= (double) e->nr_tried / TRY_JOBS;
+  if (!warm && e->given > 0) {
+    if (b->nr_cold_runs < COLD_RUNS)
+      return false;
     pause *= NEVER_WARM;
-  return MIN (takes[way], measured) < most && since >= pause;
+  }
+  return MIN (takes[way], measured) < most &&
+    at - (warm ? e->worked : e->given) >= pause;
 }
 
 static bool
@@ -186,10 +224,12 @@ bool
 balance_try_again (const struct balance_question *q, unsigned way,
                    unsigned best, const double *takes)
 {
+  const bool warm = balance_is_warm (balance_error_of_way (q, best), q->now);
+
   if (q->idle && explore (q, way, best, takes))
     return true;
   if (!try_again (q, way, best, takes))
     return false;
-  q->b->next_try = q->now + TRY_RARELY * takes[way];
+  q->b->next_try[warm] = time_of (q, warm) + TRY_RARELY * takes[way];
   return true;
 }

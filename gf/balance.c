@@ -212,6 +212,7 @@ give (struct balance *b, unsigned side, double now, struct balance_part *part)
   struct balance_side *s = &b->side[side];
 
   part->alike->given = now;
+  part->alike->worked = b->worked;
   part->nr_jobs = b->nr_jobs;
   part->at = now;
   s->due = MAX (MAX (s->nr ? s->due : 0, now + part->fixed) + part->backlog,
@@ -248,6 +249,7 @@ balance_give (struct balance *b, unsigned side, const struct balance_job *job,
 {
   struct balance_question q;
 
+  balance_count_again (b);
   ask (&q, b, job, now);
   b->nr_jobs++;
   plan (&q, side, job->nr_units, false, part);
@@ -315,7 +317,7 @@ ask_and_choose (struct balance *b, const struct balance_job *job, double now,
   cut_units = cut (&q, MIN (takes[NEAR], takes[FAR]), &takes[CUT]);
   best = best_way (&q, takes);
   way = choose (&q, best, takes);
-  in_a_row = balance_count_way (&q, way);
+  in_a_row = balance_count_way (&q, way, way == best);
   plan_way (&q, way, cut_units, c);
   for (unsigned i = 0; i < 2; i++) {
     c->part[i].idle = q.idle;

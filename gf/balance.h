@@ -52,17 +52,24 @@ struct balance_error {
   unsigned nr;                  /* jobs done among others */
   unsigned nr_idle;             /* and not; but those that were cold */
   unsigned nr_given;            /* with nothing else under way */
-  unsigned nr_rows;             /* of those, one after the other, but for
-                                 * rows that a pause ended while cold */
+  unsigned nr_runs;             /* of those in a row, since it was the best way
+                                 * for long; not those that a pause ended
+                                 * while they were cold */
   unsigned nr_since;            /* then, alike, and gone another way since the
                                  * last one */
   unsigned in_a_row;            /* given with nothing else under way, since
                                  * one alike went another way */
-  unsigned nr_cold_runs;        /* such rows that ended before any was warm,
+  unsigned nr_tried;            /* of those, to try it */
+  unsigned nr_best;             /* given since it looked the best way */
+  unsigned nr_cold_runs;        /* such runs that ended before any was warm,
                                  * since the last one that did not */
+  int streak;                   /* so many in a row took longer; below 0,
+                                 * less long */
+  bool settled;                 /* the last one took what was expected */
   double fastest;               /* seconds, of those; 0: none is done, or they
                                  * are cut */
   double given, ended;          /* when the last job was */
+  double worked;                /* by then, by all */
 };
 
 struct balance_side {
@@ -115,14 +122,17 @@ struct balance_again {
   struct balance_job job;
   struct balance_choice choice;
   unsigned nr_given;            /* so many were */
-  /* What is learnt of that way, and of others. */
-  struct balance_error *way, *other[2];
+  /* What is learnt of that way, and of the others. */
+  struct balance_error *error, *other[2];
 };
 
 struct balance {
   unsigned rows;                /* those of side[].many */
   unsigned nr_jobs;             /* chosen for or given, ever */
-  double next_try;              /* of whatever is not the best */
+  double worked;                /* seconds of those with nothing else under
+                                 * way */
+  double next_try[2];           /* of whatever is not the best: then, where
+                                 * jobs are cold; when so much is worked */
   struct balance_again again;
   struct balance_side side[2];
 };

@@ -58,6 +58,7 @@ static void
 submit_part (struct auto_coder *c, struct auto_part *p)
 {
   p->job.away = p->job.away || in_far || p->is_slice;
+  __atomic_add_fetch (&c->ended.nr_under_way[p->side], 1, __ATOMIC_RELAXED);
   coder_submit (c->side[p->side], &p->job);
 }
 
@@ -120,8 +121,8 @@ count_out (struct auto_coder *c, struct auto_part *p)
     auto_slices_done (&c->slices, p->side);
 }
 
-/* Lock: count what has ended since, before anything is chosen.  Whoever does
- * not choose follows far then.
+/* Lock: count what has ended since, before anything is chosen.  The caller
+ * follows far before it unlocks, or gives something, which does.
  */
 static void
 count_ended (struct auto_coder *c)
@@ -144,10 +145,14 @@ count_now (struct auto_coder *c)
   follow_far (c);
 }
 
-/* What far could not do is near's. */
+/* What far could not do is near's.  Slices are given first, since near may do
+ * it in this thread, and since the job may be done after that.
+ */
 static void
 redo (struct auto_coder *c, struct auto_part *p)
 {
+  const bool was_slice = p->is_slice;
+
   pthread_mutex_lock (&c->lock);
   count_ended (c);
   count_out (c, p);
@@ -155,12 +160,15 @@ redo (struct auto_coder *c, struct auto_part *p)
   p->is_slice = false;
   count_in (c, p);
   pthread_mutex_unlock (&c->lock);
+  if (was_slice)
+    give_slices (c);
   submit_part (c, p);
 }
 
 /* It is counted by whoever needs to know next, most often the thread that
  * was waiting for it and submits again: that has all of it in its caches,
- * where this one would take some us for it, with the job's done waiting.
+ * where this one would take some us for it, with the job's done waiting.  At
+ * once if near still works, and can have all its threads now.
  */
 static void
 part_ended (struct coder_job *job, int error)
@@ -170,23 +178,24 @@ part_ended (struct coder_job *job, int error)
   struct auto_coder *c = t->owner;
   const bool outer = in_far, is_far = p->side == FAR;
   const bool was_slice = p->is_slice;
+  unsigned *nr_under_way = c->ended.nr_under_way;
+  unsigned nr;
 
   p->ended = now (c);
   p->error = error;
+  nr = __atomic_sub_fetch (&nr_under_way[p->side], 1, __ATOMIC_RELAXED);
   in_far = outer || is_far;
-  if (error && is_far) {
+  if (error && is_far)
     redo (c, p);
-    if (was_slice)
-      give_slices (c);
-  }
   else {
     auto_part_done (p);
     auto_ended_put (&c->ended, p);
     if (was_slice)
       give_slices (c);
-    /* Near still has some of the job, and can have all its threads. */
-    if (!auto_task_release (t) && is_far)
+    else if (is_far && nr == 0 &&
+             __atomic_load_n (&nr_under_way[NEAR], __ATOMIC_RELAXED) > 0)
       count_now (c);
+    auto_task_release (t);
   }
   in_far = outer;
 }

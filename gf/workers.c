@@ -111,22 +111,24 @@ room (const struct workers *w)
 }
 
 /* Threads that are to look for work again. */
-struct wake {
+struct sleepers {
   size_t nr;
-  bool all;
+  bool all;                     /* there are no others */
 };
 
-/* Lock */
-static struct wake
-wake_for (const struct workers *w, size_t nr)
+/* Lock: for so many there is something to do. */
+static struct sleepers
+choose_sleepers (const struct workers *w, size_t nr)
 {
   nr = MIN (nr, room (w));
-  return (struct wake) { .nr = MIN (nr, w->nr_idle), .all = nr >= w->nr_idle };
+  return (struct sleepers) {
+    .nr = MIN (nr, w->nr_idle), .all = nr >= w->nr_idle,
+  };
 }
 
 /* No lock: it takes 1 us a thread, in which those that are awake can begin. */
 static void
-wake (struct workers *w, const struct wake *who)
+wake (struct workers *w, const struct sleepers *who)
 {
   if (who->nr > 1 && who->all)
     pthread_cond_broadcast (&w->wake);
@@ -215,14 +217,14 @@ put (struct workers *w, struct work *work)
 void
 workers_run (struct workers *w, struct work *work)
 {
-  struct wake who;
+  struct sleepers who;
   size_t part;
 
   pthread_mutex_lock (&w->lock);
   put (w, work);
   /* Not over before this one is. */
   part = begin_part (work);
-  who = wake_for (w, work->nr_parts - 1);
+  who = choose_sleepers (w, work->nr_parts - 1);
   pthread_mutex_unlock (&w->lock);
   wake (w, &who);
   if (!run_part (w, work, part))
@@ -233,7 +235,7 @@ workers_run (struct workers *w, struct work *work)
 void
 workers_give (struct workers *w, struct work *work)
 {
-  struct wake who;
+  struct sleepers who;
 
   if (w->nr_started == 0) {
     workers_run (w, work);
@@ -241,7 +243,7 @@ workers_give (struct workers *w, struct work *work)
   }
   pthread_mutex_lock (&w->lock);
   put (w, work);
-  who = wake_for (w, work->nr_parts);
+  who = choose_sleepers (w, work->nr_parts);
   pthread_mutex_unlock (&w->lock);
   wake (w, &who);
 }
@@ -249,12 +251,12 @@ workers_give (struct workers *w, struct work *work)
 void
 workers_leave (struct workers *w, unsigned nr_threads)
 {
-  struct wake who = { 0 };
+  struct sleepers who = { 0 };
 
   pthread_mutex_lock (&w->lock);
   w->nr_left = nr_threads;
   if (!list_empty (&w->queue))
-    who = wake_for (w, w->nr_threads);
+    who = choose_sleepers (w, w->nr_threads);
   pthread_mutex_unlock (&w->lock);
   wake (w, &who);
 }

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -25,7 +26,6 @@ static void
 cut_part_done (struct coder_job *job, int error)
 {
   struct auto_part *p = (struct auto_part *) job;
-
   struct auto_task *t = p->task;
 
   ((struct cut *) t->owner)->nr_parts++;
@@ -131,12 +131,56 @@ test_units (void **state)
   coder_free (c);
 }
 
+/* ---- those that are done ------------------------------------------------ */
+
+enum { nr_threads = 3, nr_each = 20000 };
+
+static struct auto_ended ended;
+
+/* Its side is the thread, and its first block the how many-th. */
+static void *
+put_many (void *sidev)
+{
+  struct auto_part *parts = sidev;
+
+  for (size_t i = 0; i < nr_each; i++)
+    auto_ended_put (&ended, &parts[i]);
+  return NULL;
+}
+
+/* Each is taken once, and those of a thread in their order. */
+static void
+test_ended (void **state)
+{
+  static struct auto_part parts[nr_threads][nr_each];
+  size_t next[nr_threads] = { 0 }, nr = 0;
+  pthread_t threads[nr_threads];
+
+  for (unsigned i = 0; i < nr_threads; i++) {
+    for (size_t n = 0; n < nr_each; n++) {
+      parts[i][n].side = i;
+      parts[i][n].first_block = n;
+    }
+    assert_int_equal (pthread_create (&threads[i], NULL, put_many, parts[i]),
+                      0);
+  }
+  while (nr < nr_threads * nr_each)
+    for (struct auto_part *p = auto_ended_take (&ended); p; p = p->next) {
+      assert_int_equal (p->first_block, next[p->side]++);
+      nr++;
+    }
+  for (unsigned i = 0; i < nr_threads; i++)
+    pthread_join (threads[i], NULL);
+  assert_null (auto_ended_take (&ended));
+}
+
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_units),
     cmocka_unit_test (test_cuts),
+    cmocka_unit_test (test_ended),
   };
 
   seed = ref_seed ();

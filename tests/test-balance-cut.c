@@ -295,6 +295,45 @@ test_changes (void **state)
   matrix_free (a);
 }
 
+/* Near has all its threads from when far has done its part. */
+static void
+test_leaves (void **state)
+{
+  struct host h = {
+    "", 10, 4, 65, 52, 30, { 0.754, 0.885 }, { 0.754, 0.885 }, 1
+  };
+  const size_t size = 64;
+  struct matrix *a = auto_sim_encode (h.cols, h.rows);
+  struct coder_sim sim;
+  struct coder *c;
+  struct coder_job job;
+  unsigned nr = 0;
+
+  init_host (&sim, &h);
+  sim.near_leaves = 3;
+  c = start_auto (&sim, &h, a);
+  rate_of (&sim, c, a, size, 30);
+  sim.side[NEAR].rate /= 3;
+  for (unsigned i = 0; i < 10; i++) {
+    const double began = sim.ended[FAR] = sim.now;
+
+    auto_sim_job (&job, a, size);
+    job.done = job_done;
+    done = false;
+    coder_submit (c, &job);
+    for (;;) {
+      assert_true (coder_sim_step (&sim));
+      if (done)
+        break;
+      assert_int_equal (sim.side[NEAR].left, sim.ended[FAR] > began ? 0 : 3);
+      nr += sim.ended[FAR] > began;
+    }
+  }
+  assert_true (nr > 0);
+  coder_free (c);
+  matrix_free (a);
+}
+
 int
 main (void)
 {
@@ -302,6 +341,7 @@ main (void)
     cmocka_unit_test (test_throughput),
     cmocka_unit_test (test_soon),
     cmocka_unit_test (test_changes),
+    cmocka_unit_test (test_leaves),
   };
 
   return cmocka_run_group_tests (tests, auto_sim_set_up, auto_sim_tear_down);

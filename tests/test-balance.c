@@ -267,8 +267,6 @@ test_leaves (void **state)
     auto_load (&sim, c, encode, streams[n], nr_rects, 2, 500);
     assert_int_equal (near->most_left, 0);
     assert_int_equal (near->least_left, 3);
-    auto_load (&sim, c, encode, 1, nr_rects, 1, 1);
-    assert_int_equal (near->left, 0);
     coder_free (c);
   }
 }
