@@ -40,10 +40,12 @@
  * much longer than those before it was interrupted, and often so are a few
  * after it: of 15 threads one that has to wait is enough.  When that made near
  * look the slower way, the next some hundreds of jobs took half as long again
- * elsewhere.  Only where so many in a row are all off by more than OFF is it
- * learnt fast.
+ * elsewhere.  So of jobs that take less than SHORT it is learnt fast only
+ * where so many in a row are all off by more than OFF.
  */
-#define LEARN_IDLE 0.03
+#define LEARN_IDLE 0.2
+#define LEARN_SHORT 0.03
+#define SHORT 300e-6
 #define LEARN_STREAK 0.35
 #define OFF 0.2
 #define SLOW_STREAK 8
@@ -149,9 +151,12 @@ cold_error (const struct balance_error *e, const struct balance_part *part)
 
 /* How much of an error is learnt. */
 static double
-weight_idle (struct balance_error *e, double error, bool is_cut)
+weight_idle (struct balance_error *e, double error,
+             const struct balance_part *part)
 {
-  if (error < 0 && !is_cut && e->nr_idle <= FIRST_IDLE)
+  const double least = part->expected < SHORT ? LEARN_SHORT : LEARN_IDLE;
+
+  if (error < 0 && !part->cut && e->nr_idle <= FIRST_IDLE)
     return 1;
   if (error > OFF)
     e->streak = MAX (e->streak, 0) + 1;
@@ -160,7 +165,7 @@ weight_idle (struct balance_error *e, double error, bool is_cut)
   else
     e->streak = 0;
   return MAX (e->streak >= SLOW_STREAK || e->streak <= -FAST_STREAK ?
-              LEARN_STREAK : LEARN_IDLE, 1.0 / MAX (e->nr_idle, 1));
+              LEARN_STREAK : least, 1.0 / MAX (e->nr_idle, 1));
 }
 
 /* By itself, a job shows just what it takes.  But what makes some slow will
@@ -183,7 +188,7 @@ learn_idle (struct balance_side *s, const struct balance_part *part,
   if (error > 0 && !counts)
     error = cold_error (e, part);
   else
-    error = weight_idle (e, error, part->cut) *
+    error = weight_idle (e, error, part) *
       MIN (MAX (error, -MOST_ERROR_IDLE), MOST_SLOWER_IDLE);
   learn (e, error, MAX_ALIKE, now);
   /* What it is to be cut says nothing of jobs that are not.  Both learn the
