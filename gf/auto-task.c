@@ -197,14 +197,11 @@ auto_task_cancel (struct auto_task *t)
 void
 auto_task_release (struct auto_task *t)
 {
-  struct coder_job *job = t->job;
-  int error;
-
   if (__atomic_sub_fetch (&t->nr_left, 1, __ATOMIC_ACQ_REL) > 0)
     return;
-  error = t->error;
+  t->job->done (t->job, t->error);
+  /* Only now: what another thread has made takes a while to free. */
   free (t);
-  job->done (job, error);
 }
 
 /* ---- those that are done ------------------------------------------------ */

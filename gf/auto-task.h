@@ -72,7 +72,7 @@ extern void auto_part_done (struct auto_part *);
 /* Does not touch the job, which may be done and gone. */
 extern void auto_part_free (struct auto_part *);
 /* A part is done, or no further ones will be made.  After the last of these
- * the task is freed, and the job's done called.
+ * the job's done is called, and the task freed.
  */
 extern void auto_task_release (struct auto_task *);
 /* With no parts made: freed, without the job's done. */

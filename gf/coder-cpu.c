@@ -180,12 +180,10 @@ static void
 task_done (struct work *work)
 {
   struct task *t = (struct task *) work;
-  struct cpu_coder *c = t->c;
-  struct coder_job *job = t->job;
-  const void *tables = t->tables;
 
+  finish (t->c, t->job, t->tables);
+  /* Only now: what another thread has made takes a while to free. */
   free (t);
-  finish (c, job, tables);
 }
 
 /* What a piece is a multiple of.  Of packets a piece is a part of each
