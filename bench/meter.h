@@ -34,8 +34,9 @@ extern int meter_begin (struct meter *, struct run *, enum metric,
 extern int meter_warm (struct meter *, unsigned nr_times, char *why);
 /* So many samples more, as far as there is room.  0, or -1: why. */
 extern int meter_take (struct meter *, unsigned nr, char *why);
-/* One more: the mean of as many as fit into so many seconds, each waited for
- * before the next begins, and that not counted.
+/* One more, if there is room: the mean of as many as fit into so many seconds,
+ * one at least; what passes between two of them is not counted.  Nor are
+ * seconds of processors.
  */
 extern int meter_take_mean (struct meter *, double seconds, char *why);
 

@@ -85,9 +85,7 @@ extern void auto_task_fail (struct auto_task *, int error);
  */
 struct auto_ended {
   struct auto_part *last;       /* atomic; from there to the first by next */
-  unsigned nr_under_way[2];     /* atomic, by side; the caller's to
-                                 * count */
-} __attribute__ ((aligned (64)));
+};
 
 extern void auto_ended_put (struct auto_ended *, struct auto_part *);
 /* All of them, in the order in which they were put there, by next.  They are

@@ -7,17 +7,15 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <math.h>
+
 #include "common/bits.h"
 #include "gf/balance-internal.h"
 
-/* So many times the choice is not made anew. */
-#define JOBS 7
-/* What takes longer gains nothing. */
-#define SECONDS 300e-6
-/* Unless one takes so many times longer, or less long, than expected: then
- * there is something to learn from the next ones.
+/* So many times the choice is not made anew; unless one is off: then there is
+ * something to learn from the next ones.
  */
-#define OFF 1.25
+#define JOBS 7
 
 static bool
 is_same (const struct balance_job *a, const struct balance_job *b)
@@ -62,7 +60,8 @@ balance_remember (const struct balance_question *q, unsigned way, bool is_best,
   struct balance_error *e = balance_error_of_way (q, way);
 
   if (!q->idle || !is_best || !e->settled ||
-      MAX (c->part[NEAR].expected, c->part[FAR].expected) > SECONDS)
+      (way == CUT && !q->cut_alike[NEAR]->settled) ||
+      MAX (c->part[NEAR].expected, c->part[FAR].expected) > BALANCE_SHORT)
     return;
   *a = (struct balance_again) {
     .nr = JOBS, .job = *q->job, .choice = *c, .error = e,
@@ -76,9 +75,8 @@ void
 balance_look_again (struct balance *b, const struct balance_part *part,
                     double took)
 {
-  b->worked += took;
-  part->alike->settled = took < OFF * part->expected &&
-    part->expected < OFF * took;
+  part->alike->settled =
+    fabs (log (took / part->expected)) < BALANCE_OFF;
   if (!part->alike->settled)
     b->again.nr = 0;
 }

@@ -20,6 +20,13 @@
 #define BALANCE_COLD_HOPE 3
 #define BALANCE_COLD_SLOWER 2.2
 
+/* Seconds.  To a longer job some microseconds more or less are nothing. */
+#define BALANCE_SHORT 300e-6
+/* A job is off from there on: the logarithm of how much longer, or less long,
+ * it took.
+ */
+#define BALANCE_OFF 0.2
+
 struct balance_solo {
   double seconds;               /* all of it, with nothing else under way */
   double fixed;                 /* of that, what keeps nobody waiting */
@@ -99,9 +106,8 @@ extern void balance_count_again (struct balance *);
 /* It went that way, which is_best or a try. */
 extern void balance_remember (const struct balance_question *, unsigned way,
                               bool is_best, const struct balance_choice *);
-/* What one took with nothing else under way: as expected?  To learn from
- * those that went the same way again would be to learn the same error several
- * times; but if it was not, the next one does not.
+/* What one took with nothing else under way.  If it was off, the next ones do
+ * not go the same way unasked.
  */
 extern void balance_look_again (struct balance *, const struct balance_part *,
                                 double took);

@@ -40,14 +40,12 @@
  * much longer than those before it was interrupted, and often so are a few
  * after it: of 15 threads one that has to wait is enough.  When that made near
  * look the slower way, the next some hundreds of jobs took half as long again
- * elsewhere.  So of jobs that take less than SHORT it is learnt fast only
- * where so many in a row are all off by more than OFF.
+ * elsewhere.  So of short ones it is learnt fast only where so many in a row
+ * are all off: what changes slowly, and by less, takes some hundreds.
  */
 #define LEARN_IDLE 0.2
 #define LEARN_SHORT 0.03
-#define SHORT 300e-6
 #define LEARN_STREAK 0.35
-#define OFF 0.2
 #define SLOW_STREAK 8
 #define FAST_STREAK 3
 /* What the side learns of it, as so much of that. */
@@ -154,13 +152,14 @@ static double
 weight_idle (struct balance_error *e, double error,
              const struct balance_part *part)
 {
-  const double least = part->expected < SHORT ? LEARN_SHORT : LEARN_IDLE;
+  const double least =
+    part->expected < BALANCE_SHORT ? LEARN_SHORT : LEARN_IDLE;
 
   if (error < 0 && !part->cut && e->nr_idle <= FIRST_IDLE)
     return 1;
-  if (error > OFF)
+  if (error > BALANCE_OFF)
     e->streak = MAX (e->streak, 0) + 1;
-  else if (error < -OFF)
+  else if (error < -BALANCE_OFF)
     e->streak = MIN (e->streak, 0) - 1;
   else
     e->streak = 0;
@@ -207,14 +206,18 @@ balance_done (struct balance *b, unsigned side,
   double error;
 
   balance_cancel (b, side, part);
+  if (balance_is_idle (b))
+    b->worked += MAX (now - b->began, 0);
   e->ended = now;
   if (failed) {
     balance_count_again (b);
+    e->settled = false;
     learn (&s->all, LEARN_FAILED, MAX_ALL, now);
     return;
   }
   if (was_idle (b, part)) {
-    balance_look_again (b, part, now - part->at);
+    balance_look_again (b, part, MAX (now - part->at, 1e-9));
+    /* Else the same error would be learnt several times. */
     if (!part->again)
       learn_idle (s, part, now);
     return;

@@ -25,21 +25,20 @@
 /* Of jobs that come at long intervals no more than one in so many. */
 #define TRY_AFTER 50
 /* It goes on to its end only if it is no slower than that; and for so many
- * jobs where one of them has shown that it may be the better way, since many
- * threads get warm one by one, and others' work interrupts some of them.
+ * short jobs where one of them has shown that it may be the better way, since
+ * many threads get warm one by one, and others' work interrupts some of them.
  */
 #define TRY_HOPE 1.3
 #define TRY_LONG 50
 /* Not much is known of a kind of job that just begins to come: what start
  * measured had its cells from memory, and processors that were asleep, which
- * with jobs of less than so many seconds is a part of it.  So each way that
- * may be no slower than so many times is tried after so many jobs; and where
- * it was found to be nearly as good a second time after eight times as many
- * more, and a third.
+ * counts with short jobs.  So each way of doing those that may take no longer
+ * than so many times what the best one takes is tried after so many of them;
+ * where it was found to take no longer than that, a second time after eight
+ * times as many more, and a third.
  */
-#define EXPLORE_SECONDS 300e-6
 #define EXPLORE_FACTOR 5
-#define EXPLORE_NEAR 2.5
+#define EXPLORE_AGAIN 2.5
 #define EXPLORE_AFTER 50u
 #define EXPLORE_RUNS 3
 /* What was the best way for so many jobs, and is so no more, may have been
@@ -143,7 +142,8 @@ balance_is_trying (const struct balance_question *q, unsigned way,
 {
   const struct balance_error *e = balance_error_of_way (q, way);
   const unsigned nr = e->in_a_row;
-  const bool is_better = e->fastest > 0 && e->fastest < best;
+  const bool is_better = best < BALANCE_SHORT && e->fastest > 0 &&
+    e->fastest < best;
 
   if (!q->idle || nr == 0 || nr >= (is_better ? TRY_LONG : TRY_JOBS))
     return false;
@@ -158,9 +158,9 @@ explore (const struct balance_question *q, unsigned way, unsigned best,
          const double *takes)
 {
   const struct balance_error *e = balance_error_of_way (q, way);
-  const double most = e->nr_runs == 0 ? EXPLORE_FACTOR : EXPLORE_NEAR;
+  const double most = e->nr_runs == 0 ? EXPLORE_FACTOR : EXPLORE_AGAIN;
 
-  return takes[best] < EXPLORE_SECONDS && e->nr_runs < EXPLORE_RUNS &&
+  return takes[best] < BALANCE_SHORT && e->nr_runs < EXPLORE_RUNS &&
     e->nr_since >= EXPLORE_AFTER << (3 * e->nr_runs) &&
     balance_is_warm (balance_error_of_way (q, best), q->now) &&
     takes[way] < most * takes[best];
@@ -187,8 +187,8 @@ try_again_idle (const struct balance_question *q, unsigned way, unsigned best,
   const bool first = way == NEAR && takes[best] < FIRST_SECONDS;
   const double measured = takes[way] * exp (-e->log);
   const double most = (first ? FIRST_FACTOR : TRY_FACTOR_IDLE) * takes[best];
-  const struct balance_error *b = balance_error_of_way (q, best);
-  const bool warm = balance_is_warm (b, q->now);
+  const struct balance_error *of_best = balance_error_of_way (q, best);
+  const bool warm = balance_is_warm (of_best, q->now);
   const double at = time_of (q, warm);
   double pause = MAX (TRY_SECONDS_IDLE, TRY_RARELY * takes[way]);
 
@@ -201,7 +201,7 @@ try_again_idle (const struct balance_question *q, unsigned way, unsigned best,
   if (e->nr_tried > TRY_JOBS)
     pause *= (double) e->nr_tried / TRY_JOBS;
   if (!warm && e->given > 0) {
-    if (b->nr_cold_runs < COLD_RUNS)
+    if (of_best->nr_cold_runs < COLD_RUNS)
       return false;
     pause *= NEVER_WARM;
   }

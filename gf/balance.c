@@ -217,6 +217,8 @@ give (struct balance *b, unsigned side, double now, struct balance_part *part)
   part->at = now;
   s->due = MAX (MAX (s->nr ? s->due : 0, now + part->fixed) + part->backlog,
                 now + part->expected);
+  if (balance_is_idle (b))
+    b->began = now;
   s->nr++;
   s->backlog += part->backlog;
   s->given += part->backlog;

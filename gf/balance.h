@@ -59,17 +59,17 @@ struct balance_error {
                                  * last one */
   unsigned in_a_row;            /* given with nothing else under way, since
                                  * one alike went another way */
-  unsigned nr_tried;            /* of those, to try it */
+  unsigned nr_tried;            /* of those, or of the last such, to try it */
   unsigned nr_best;             /* given since it looked the best way */
   unsigned nr_cold_runs;        /* such runs that ended before any was warm,
                                  * since the last one that did not */
-  int streak;                   /* so many in a row took longer; below 0,
-                                 * less long */
+  int streak;                   /* of those that were learnt from, so many in a
+                                 * row were off: longer; below 0, less long */
   bool settled;                 /* the last one took what was expected */
   double fastest;               /* seconds, of those; 0: none is done, or they
                                  * are cut */
   double given, ended;          /* when the last job was */
-  double worked;                /* by then, by all */
+  double worked;                /* balance.worked when it was given */
 };
 
 struct balance_side {
@@ -129,10 +129,11 @@ struct balance_again {
 struct balance {
   unsigned rows;                /* those of side[].many */
   unsigned nr_jobs;             /* chosen for or given, ever */
-  double worked;                /* seconds of those with nothing else under
-                                 * way */
-  double next_try[2];           /* of whatever is not the best: then, where
-                                 * jobs are cold; when so much is worked */
+  double worked;                /* seconds with anything under way, until
+                                 * there was nothing the last time */
+  double began;                 /* since then: when there was something */
+  double next_try[2];           /* of whatever is not the best: 0, by the clock,
+                                 * where jobs are cold; 1, by worked */
   struct balance_again again;
   struct balance_side side[2];
 };

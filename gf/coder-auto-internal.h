@@ -29,9 +29,12 @@ struct auto_coder {
   bool far_works;
   struct coder_auto_measured measured;
 
-  struct auto_ended ended;
+  /* Both are written where a part ends, and not much else there. */
+  struct auto_ended ended __attribute__ ((aligned (64)));
+  unsigned nr_under_way[2];     /* parts, by side; atomic, added to with lock
+                                 * held */
 
-  pthread_mutex_t lock;
+  pthread_mutex_t lock __attribute__ ((aligned (64)));
 
   /* lock */
   struct balance balance;

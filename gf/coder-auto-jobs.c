@@ -58,7 +58,6 @@ static void
 submit_part (struct auto_coder *c, struct auto_part *p)
 {
   p->job.away = p->job.away || in_far || p->is_slice;
-  __atomic_add_fetch (&c->ended.nr_under_way[p->side], 1, __ATOMIC_RELAXED);
   coder_submit (c->side[p->side], &p->job);
 }
 
@@ -89,6 +88,14 @@ part_new (struct auto_task *t, unsigned side, size_t first, size_t nr)
   return p;
 }
 
+/* Lock: it was chosen for, or given. */
+static void
+begin_part (struct auto_coder *c, struct auto_part *p, double at)
+{
+  p->age = auto_trial_begin (&c->trial, !p->balance.idle, at);
+  __atomic_add_fetch (&c->nr_under_way[p->side], 1, __ATOMIC_RELAXED);
+}
+
 /* Lock: it is given to its side, whatever would be best. */
 static void
 count_in (struct auto_coder *c, struct auto_part *p)
@@ -97,7 +104,7 @@ count_in (struct auto_coder *c, struct auto_part *p)
 
   balance_give (&c->balance, p->side, &p->what, at, &p->balance);
   follow_far (c);
-  p->age = auto_trial_begin (&c->trial, !p->balance.idle, at);
+  begin_part (c, p, at);
 }
 
 /* Lock: it is done. */
@@ -168,7 +175,8 @@ redo (struct auto_coder *c, struct auto_part *p)
 /* It is counted by whoever needs to know next, most often the thread that
  * was waiting for it and submits again: that has all of it in its caches,
  * where this one would take some us for it, with the job's done waiting.  At
- * once if near still works, and can have all its threads now.
+ * once if far has nothing to do now, and near has, which can have all its
+ * threads then.
  */
 static void
 part_ended (struct coder_job *job, int error)
@@ -178,7 +186,7 @@ part_ended (struct coder_job *job, int error)
   struct auto_coder *c = t->owner;
   const bool outer = in_far, is_far = p->side == FAR;
   const bool was_slice = p->is_slice;
-  unsigned *nr_under_way = c->ended.nr_under_way;
+  unsigned *const nr_under_way = c->nr_under_way;
   unsigned nr;
 
   p->ended = now (c);
@@ -347,8 +355,7 @@ submit_task (struct auto_coder *c, struct auto_task *t,
   }
   for (unsigned s = 0; s < 2; s++)
     if (part[s])
-      part[s]->age = auto_trial_begin (&c->trial, !part[s]->balance.idle,
-                                       at);
+      begin_part (c, part[s], at);
   follow_far (c);
   pthread_mutex_unlock (&c->lock);
   /* Near may not come back before it is done. */

@@ -255,6 +255,25 @@ nr_far (struct balance *b, double *now, const struct alone *a, unsigned nr)
   return n;
 }
 
+/* A small one comes and goes meanwhile. */
+static unsigned
+big_and_small (struct balance *b, double *now, const struct alone *a,
+               const struct balance_job *small)
+{
+  const struct balance_job job = job_of (a);
+  struct balance_choice big, c;
+  unsigned side, small_side;
+
+  balance_choose (b, &job, *now, &big);
+  side = big.far_units > 0;
+  balance_choose (b, small, *now + 2 * US, &c);
+  small_side = c.far_units > 0;
+  balance_done (b, small_side, &c.part[small_side], *now + 7 * US, false);
+  *now += a->seconds[side];
+  balance_done (b, side, &big.part[side], *now, false);
+  return side;
+}
+
 /* The other way is tried when the one in use is warm, not at the end of a
  * pause.
  */
@@ -330,6 +349,28 @@ test_interrupted_in_a_row (void **state)
   part = 200 * (60 * 50 + 5 * 170) * US / (now - began);
   print_message ("%u went far; %.3f of near\n", nr, part);
   assert_true (part > 0.98);
+}
+
+/* Small jobs of another kind come and go while each one is under way. */
+static void
+test_with_small_ones (void **state)
+{
+  static const struct alone before = { .seconds = { 800 * US, 500 * US } };
+  static const struct alone after = { .seconds = { 250 * US, 500 * US } };
+  static const struct balance_job small = { .work = 1e4, .rows = 4,
+                                            .nr_units = 1 };
+  struct balance b;
+  double now = 1000, changed;
+  unsigned nr = 0;
+
+  init (&b, 800 * US, 500 * US);
+  while (now < 1002)
+    big_and_small (&b, &now, &before, &small);
+  changed = now;
+  for (nr = 0; nr < 20 && now < changed + 10;)
+    nr = big_and_small (&b, &now, &after, &small) == NEAR ? nr + 1 : 0;
+  print_message ("seen after %.2f s\n", now - changed);
+  assert_true (now < changed + 3);
 }
 
 /* What was the best way for long, and looked a bad one for a moment, is not
@@ -656,6 +697,7 @@ main (void)
     cmocka_unit_test (test_too_slow),
     cmocka_unit_test (test_interrupted_in_a_row),
     cmocka_unit_test (test_back_soon),
+    cmocka_unit_test (test_with_small_ones),
     cmocka_unit_test (test_measured_asleep),
     cmocka_unit_test (test_first_by_twos),
     cmocka_unit_test (test_again),
