@@ -74,15 +74,22 @@ job_done (struct coder_job *job, int error)
 }
 
 static void
+submit_one (struct coder_job *job, struct coder *c, const struct matrix *a,
+            size_t nr_rects)
+{
+  auto_sim_job (job, a, nr_rects);
+  job->done = job_done;
+  done = false;
+  coder_submit (c, job);
+}
+
+static void
 one_job (struct coder_sim *sim, struct coder *c, const struct matrix *a,
          size_t nr_rects)
 {
   struct coder_job job;
 
-  auto_sim_job (&job, a, nr_rects);
-  job.done = job_done;
-  done = false;
-  coder_submit (c, &job);
+  submit_one (&job, c, a, nr_rects);
   while (!done)
     assert_true (coder_sim_step (sim));
 }
@@ -264,21 +271,32 @@ test_soon (void **state)
   assert_true (nr_cut > 20 * ARRAY_LEN (hosts));
 }
 
+/* ---- what changes meanwhile ------------------------------------------- */
+
+static const struct host steady = {
+  "", 10, 4, 65, 52, 30, { 0.754, 0.885 }, { 0.754, 0.885 }, 1
+};
+
+static struct coder *
+start_steady (struct coder_sim *sim, unsigned near_leaves, struct matrix **a)
+{
+  *a = auto_sim_encode (steady.cols, steady.rows);
+  init_host (sim, &steady);
+  sim->near_leaves = near_leaves;
+  return start_auto (sim, &steady, *a);
+}
+
 /* Near becomes slow while all goes on, and as fast again. */
 static void
 test_changes (void **state)
 {
-  struct host h = {
-    "", 10, 4, 65, 52, 30, { 0.754, 0.885 }, { 0.754, 0.885 }, 1
-  };
   const size_t size = 64;
-  struct matrix *a = auto_sim_encode (h.cols, h.rows);
+  struct host h = steady;
   struct coder_sim sim;
-  struct coder *c;
+  struct matrix *a;
+  struct coder *c = start_steady (&sim, 0, &a);
   unsigned nr_bad = 0;
 
-  init_host (&sim, &h);
-  c = start_auto (&sim, &h, a);
   for (unsigned i = 0; i < 3; i++) {
     double r;
 
@@ -299,28 +317,19 @@ test_changes (void **state)
 static void
 test_leaves (void **state)
 {
-  struct host h = {
-    "", 10, 4, 65, 52, 30, { 0.754, 0.885 }, { 0.754, 0.885 }, 1
-  };
   const size_t size = 64;
-  struct matrix *a = auto_sim_encode (h.cols, h.rows);
   struct coder_sim sim;
-  struct coder *c;
+  struct matrix *a;
+  struct coder *c = start_steady (&sim, 3, &a);
   struct coder_job job;
   unsigned nr = 0;
 
-  init_host (&sim, &h);
-  sim.near_leaves = 3;
-  c = start_auto (&sim, &h, a);
   rate_of (&sim, c, a, size, 30);
   sim.side[NEAR].rate /= 3;
   for (unsigned i = 0; i < 10; i++) {
     const double began = sim.ended[FAR] = sim.now;
 
-    auto_sim_job (&job, a, size);
-    job.done = job_done;
-    done = false;
-    coder_submit (c, &job);
+    submit_one (&job, c, a, size);
     for (;;) {
       assert_true (coder_sim_step (&sim));
       if (done)
