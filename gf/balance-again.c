@@ -72,11 +72,10 @@ balance_remember (const struct balance_question *q, unsigned way, bool is_best,
 }
 
 void
-balance_look_again (struct balance *b, const struct balance_part *part,
-                    double took)
+balance_check_again (struct balance *b, const struct balance_part *part,
+                     double error)
 {
-  part->alike->settled =
-    fabs (log (took / part->expected)) < BALANCE_OFF;
+  part->alike->settled = fabs (error) < BALANCE_OFF;
   if (!part->alike->settled)
     b->again.nr = 0;
 }

@@ -147,9 +147,20 @@ cold_error (const struct balance_error *e, const struct balance_part *part)
               MOST_ERROR_IDLE);
 }
 
+static void
+count_streak (struct balance_error *e, double error)
+{
+  if (error > BALANCE_OFF)
+    e->streak = MAX (e->streak, 0) + 1;
+  else if (error < -BALANCE_OFF)
+    e->streak = MIN (e->streak, 0) - 1;
+  else
+    e->streak = 0;
+}
+
 /* How much of an error is learnt. */
 static double
-weight_idle (struct balance_error *e, double error,
+weight_idle (const struct balance_error *e, double error,
              const struct balance_part *part)
 {
   const double least =
@@ -157,12 +168,6 @@ weight_idle (struct balance_error *e, double error,
 
   if (error < 0 && !part->cut && e->nr_idle <= FIRST_IDLE)
     return 1;
-  if (error > BALANCE_OFF)
-    e->streak = MAX (e->streak, 0) + 1;
-  else if (error < -BALANCE_OFF)
-    e->streak = MIN (e->streak, 0) - 1;
-  else
-    e->streak = 0;
   return MAX (e->streak >= SLOW_STREAK || e->streak <= -FAST_STREAK ?
               LEARN_STREAK : least, 1.0 / MAX (e->nr_idle, 1));
 }
@@ -172,11 +177,9 @@ weight_idle (struct balance_error *e, double error,
  */
 static void
 learn_idle (struct balance_side *s, const struct balance_part *part,
-            double now)
+            double took, double error, double now)
 {
   struct balance_error *e = part->alike;
-  const double took = MAX (now - part->at, 1e-9);
-  double error = log (took / part->expected);
   /* The first of those that are cut still show where to cut. */
   const bool cold = part->in_a_row > 0 && part->in_a_row <= BALANCE_COLD_JOBS;
   const bool counts = !cold || (part->cut && e->nr_idle < FIRST_IDLE);
@@ -186,9 +189,11 @@ learn_idle (struct balance_side *s, const struct balance_part *part,
     e->fastest = e->fastest > 0 ? MIN (e->fastest, took) : took;
   if (error > 0 && !counts)
     error = cold_error (e, part);
-  else
+  else {
+    count_streak (e, error);
     error = weight_idle (e, error, part) *
       MIN (MAX (error, -MOST_ERROR_IDLE), MOST_SLOWER_IDLE);
+  }
   learn (e, error, MAX_ALIKE, now);
   /* What it is to be cut says nothing of jobs that are not.  Both learn the
    * same, or one would drift one way and the other the other.
@@ -216,10 +221,13 @@ balance_done (struct balance *b, unsigned side,
     return;
   }
   if (was_idle (b, part)) {
-    balance_look_again (b, part, MAX (now - part->at, 1e-9));
+    const double took = MAX (now - part->at, 1e-9);
+
+    error = log (took / part->expected);
+    balance_check_again (b, part, error);
     /* Else the same error would be learnt several times. */
     if (!part->again)
-      learn_idle (s, part, now);
+      learn_idle (s, part, took, error, now);
     return;
   }
   error = error_of (s, part, now - part->at);

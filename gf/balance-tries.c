@@ -91,7 +91,7 @@ balance_count_way (const struct balance_question *q, unsigned way,
 
   if (!q->idle)
     return 0;
-  for (unsigned other = NEAR; other <= CUT; other++)
+  for (unsigned other = NEAR; other < NR_WAYS; other++)
     if (other != way)
       leave_way (balance_error_of_way (q, other), is_best);
   if (e->in_a_row++ == 0) {

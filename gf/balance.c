@@ -280,10 +280,10 @@ choose (const struct balance_question *q, unsigned best, const double *takes)
    */
   if (best == CUT && !q->idle)
     return best;
-  for (unsigned way = NEAR; way <= CUT; way++)
+  for (unsigned way = NEAR; way < NR_WAYS; way++)
     if (way != best && balance_is_trying (q, way, takes[way], takes[best]))
       return way;
-  for (unsigned way = NEAR; way < (q->idle ? CUT + 1 : CUT); way++)
+  for (unsigned way = NEAR; way < (q->idle ? NR_WAYS : CUT); way++)
     if (way != best && balance_try_again (q, way, best, takes))
       return way;
   return best;
@@ -308,7 +308,7 @@ ask_and_choose (struct balance *b, const struct balance_job *job, double now,
                 struct balance_choice *c)
 {
   struct balance_question q;
-  double takes[CUT + 1];
+  double takes[NR_WAYS];
   size_t cut_units;
   unsigned best, way, in_a_row;
 
