@@ -4,6 +4,7 @@
  */
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "bench/engines.h"
 #include "bench/meter.h"
@@ -11,28 +12,42 @@
 #include "common/bits.h"
 #include "common/log.h"
 
-#define MAX_RECTS 256
+/* Batches of 1, 2, 4 ... 256 rects. */
+#define NR_SIZES 9
 
 /* A turn of each side begins with so many batches that don't count, while
  * processors and device wake up.
  */
 #define TURN_COLD 8
 
+/* Each one alone is measured twice, with cells of its own each time: how far
+ * the second is from the first tells what a difference is worth.
+ */
+enum { ISAL, CUDA, AUTO, ISAL_AGAIN, CUDA_AGAIN, NR_SIDES };
+
 static const struct {
   const struct engine_ops *ops;
   enum metric metric;
-} sides[] = {
-  { &engine_isal, METRIC_RAW },
-  { &engine_cuda, METRIC_OVERALL },
-  { &engine_auto, METRIC_OVERALL },
+  const char *key;
+} sides[NR_SIDES] = {
+  [ISAL] = { &engine_isal, METRIC_RAW, "isal_us" },
+  [CUDA] = { &engine_cuda, METRIC_OVERALL, "cuda_us" },
+  [AUTO] = { &engine_auto, METRIC_OVERALL, "auto_us" },
+  [ISAL_AGAIN] = { &engine_isal, METRIC_RAW, "isal_again_us" },
+  [CUDA_AGAIN] = { &engine_cuda, METRIC_OVERALL, "cuda_again_us" },
 };
-
-#define NR_SIDES ARRAY_LEN (sides)
 
 /* The sides of one shape and batch. */
 struct group {
   struct run *run[NR_SIDES];
   struct meter meter[NR_SIDES];
+};
+
+/* What is compared with the better one of isal and cuda, of all batches. */
+struct ratios {
+  size_t nr;
+  double of_auto[SWEEP_MAX_SHAPES * NR_SIZES];
+  double of_again[SWEEP_MAX_SHAPES * NR_SIZES]; /* it, the second time */
 };
 
 static int
@@ -103,49 +118,64 @@ measure (const struct sweep *s, unsigned k, unsigned m, size_t nr_rects,
   return r;
 }
 
+static void
+print_batch (FILE *fp, unsigned k, unsigned m, size_t nr_rects,
+             size_t cell_len, const double seconds[], double of_auto,
+             double of_again)
+{
+  fprintf (fp, "%3u %3u %6zu %9.0f %10.1f %10.1f %10.1f %6.2f %6.2f\n", k, m,
+           nr_rects, nr_rects * k * cell_len / 1024.0, seconds[ISAL] * 1e6,
+           seconds[CUDA] * 1e6, seconds[AUTO] * 1e6, of_auto, of_again);
+  fflush (fp);
+}
+
 static int
 one_batch (const struct sweep *s, unsigned k, unsigned m, size_t nr_rects,
-           double seconds[], struct report *r, struct json_object *list)
+           double seconds[], struct ratios *ratios, struct report *r,
+           struct json_object *list)
 {
   struct json_object *o;
+  double of_auto, of_again;
+  unsigned better;
 
   if (measure (s, k, m, nr_rects, seconds) == -1)
     return -1;
+  better = seconds[CUDA] < seconds[ISAL] ? CUDA : ISAL;
+  of_auto = seconds[AUTO] / seconds[better];
+  of_again = seconds[better == CUDA ? CUDA_AGAIN : ISAL_AGAIN]
+             / seconds[better];
+  ratios->of_auto[ratios->nr] = of_auto;
+  ratios->of_again[ratios->nr++] = of_again;
   if (!r->json)
-    fprintf (r->fp, "%3u %3u %6zu %9.0f %10.1f %10.1f %10.1f %6.2f\n", k, m,
-             nr_rects, nr_rects * k * s->cell.v[0] / 1024.0,
-             seconds[0] * 1e6, seconds[1] * 1e6, seconds[2] * 1e6,
-             seconds[2] / MIN (seconds[0], seconds[1]));
-  fflush (r->fp);
+    print_batch (r->fp, k, m, nr_rects, s->cell.v[0], seconds, of_auto,
+                 of_again);
   o = json_object_new_object ();
   json_object_object_add (o, "k", json_object_new_int (k));
   json_object_object_add (o, "m", json_object_new_int (m));
   json_object_object_add (o, "rects", json_object_new_int64 (nr_rects));
-  for (unsigned i = 0; i < NR_SIDES; i++) {
-    char key[40];
-
-    snprintf (key, sizeof key, "%s_us", sides[i].ops->name);
-    report_double (o, key, seconds[i] * 1e6);
-  }
+  for (unsigned i = 0; i < NR_SIDES; i++)
+    report_double (o, sides[i].key, seconds[i] * 1e6);
   json_object_array_add (list, o);
   return 0;
 }
 
 /* The smallest batch from which on the GPU alone is the faster one. */
 static int
-one_shape (const struct sweep *s, unsigned k, unsigned m, struct report *r,
-           struct json_object *list)
+one_shape (const struct sweep *s, unsigned k, unsigned m,
+           struct ratios *ratios, struct report *r, struct json_object *list)
 {
   double seconds[NR_SIDES];
   size_t from = 0;
   char key[40], text[80];
 
-  for (size_t n = 1; n <= MAX_RECTS; n *= 2) {
+  for (unsigned i = 0; i < NR_SIZES; i++) {
+    const size_t n = (size_t)1 << i;
+
     if ((k + m) * n * s->cell.v[0] > s->memory_len)
       break;
-    if (one_batch (s, k, m, n, seconds, r, list) == -1)
+    if (one_batch (s, k, m, n, seconds, ratios, r, list) == -1)
       return -1;
-    if (seconds[1] >= seconds[0])
+    if (seconds[CUDA] >= seconds[ISAL])
       from = 0;
     else if (from == 0)
       from = n;
@@ -159,20 +189,60 @@ one_shape (const struct sweep *s, unsigned k, unsigned m, struct report *r,
   return 0;
 }
 
+static int
+compare_ratios (const void *a, const void *b)
+{
+  const double x = *(const double *)a, y = *(const double *)b;
+
+  return (x > y) - (x < y);
+}
+
+/* Median, worst, and how many are more than a few percent slower. */
+static void
+add_summary (struct report *r, const char *key, double ratio[], size_t nr)
+{
+  size_t slow[2] = { 0 };
+  char text[120];
+
+  if (nr == 0)
+    return;
+  qsort (ratio, nr, sizeof ratio[0], compare_ratios);
+  for (size_t i = 0; i < nr; i++) {
+    slow[0] += ratio[i] > 1.05;
+    slow[1] += ratio[i] > 1.08;
+  }
+  snprintf (text, sizeof text,
+            "median %.2f, worst %.2f; %zu of %zu over 1.05, %zu over 1.08",
+            ratio[nr / 2], ratio[nr - 1], slow[0], nr, slow[1]);
+  report_add (r, key, json_object_new_string (text));
+}
+
 int
 crossover_run (const struct sweep *s, struct report *r)
 {
   struct json_object *list = json_object_new_array ();
+  struct ratios *ratios;
   struct shapes shapes;
+  int ret = 0;
 
   json_object_object_add (r->top, "crossover", list);
   if (sweep_shapes (s, &shapes) == -1)
     return -1;
   if (!r->json)
-    fprintf (r->fp, "%3s %3s %6s %9s %10s %10s %10s %6s\n", "k", "m", "rects",
-             "data KiB", "isal us", "cuda us", "auto us", "ratio");
-  for (unsigned i = 0; i < shapes.nr; i++)
-    if (one_shape (s, shapes.v[i].k, shapes.v[i].m, r, list) == -1)
-      return -1;
-  return 0;
+    fprintf (r->fp, "%3s %3s %6s %9s %10s %10s %10s %6s %6s\n", "k", "m",
+             "rects", "data KiB", "isal us", "cuda us", "auto us", "auto",
+             "again");
+  ratios = calloc (1, sizeof *ratios);
+  if (ratios == NULL) {
+    log_error ("--crossover: calloc: %m");
+    return -1;
+  }
+  for (unsigned i = 0; i < shapes.nr && ret == 0; i++)
+    ret = one_shape (s, shapes.v[i].k, shapes.v[i].m, ratios, r, list);
+  if (ret == 0) {
+    add_summary (r, "crossover_auto", ratios->of_auto, ratios->nr);
+    add_summary (r, "crossover_again", ratios->of_again, ratios->nr);
+  }
+  free (ratios);
+  return ret;
 }

@@ -87,6 +87,10 @@ for r in top['model']:
 PYTHON
 bench $quick --crossover --pairs 4+2
 grep -q 'crossover_4+2: ' "$tmp/out" || fail "--crossover: $(cat "$tmp/out")"
+for line in auto again; do
+  grep -q "^# crossover_$line: median .* over 1.05" "$tmp/out" ||
+    fail "--crossover: $(cat "$tmp/out")"
+done
 
 # ---- tunings
 
