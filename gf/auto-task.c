@@ -58,13 +58,25 @@ nr_crcs (const struct coder_job *job)
     (job->cell_len / BLOCK_LEN);
 }
 
+static void
+leave_task (struct auto_task *t)
+{
+  if (__atomic_sub_fetch (&t->nr_users, 1, __ATOMIC_ACQ_REL) == 0)
+    free (t);
+}
+
 void
 auto_part_free (struct auto_part *p)
 {
-  free (p->crc);
-  free (p->in);
-  free (p->out);
-  free (p);
+  struct auto_task *t = p->task;
+
+  if (p != &t->whole) {
+    free (p->crc);
+    free (p->in);
+    free (p->out);
+    free (p);
+  }
+  leave_task (t);
 }
 
 static void
@@ -111,10 +123,12 @@ struct auto_part *
 auto_part_new (struct auto_task *t, size_t first, size_t nr)
 {
   const size_t len = t->units.len;
-  struct auto_part *p = malloc (sizeof *p);
+  const bool all = nr == t->units.nr;
+  struct auto_part *p = all ? &t->whole : malloc (sizeof *p);
 
   if (p == NULL)
     return NULL;
+  __atomic_add_fetch (&t->nr_users, 1, __ATOMIC_RELAXED);
   /* The rest is set when it is given: to clear it all takes 50 ns. */
   p->job = *t->job;
   p->task = t;
@@ -123,9 +137,9 @@ auto_part_new (struct auto_task *t, size_t first, size_t nr)
   p->crc = NULL;
   p->in = NULL;
   p->out = NULL;
-  if (nr < t->units.nr && len == 0)
+  if (!all && len == 0)
     take_rects (p, first, nr);
-  else if (nr < t->units.nr && take_band (p, first * len, nr * len) == -1) {
+  else if (!all && take_band (p, first * len, nr * len) == -1) {
     auto_part_free (p);
     return NULL;
   }
@@ -173,9 +187,13 @@ auto_task_new (struct coder_job *job, const struct auto_units *u)
 
   if (t == NULL)
     return NULL;
-  *t = (struct auto_task) {
-    .job = job, .units = *u, .end = u->nr, .nr_left = 1,
-  };
+  /* But for its part: see auto_part_new. */
+  t->job = job;
+  t->units = *u;
+  t->nr_left = t->nr_users = 1;
+  t->error = 0;
+  t->first = 0;
+  t->end = u->nr;
   return t;
 }
 
@@ -200,8 +218,7 @@ auto_task_release (struct auto_task *t)
   if (__atomic_sub_fetch (&t->nr_left, 1, __ATOMIC_ACQ_REL) > 0)
     return;
   t->job->done (t->job, t->error);
-  /* Only now: what another thread has made takes a while to free. */
-  free (t);
+  leave_task (t);
 }
 
 /* ---- those that are done ------------------------------------------------ */

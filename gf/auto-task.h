@@ -42,19 +42,23 @@ struct auto_part {
   struct balance_part balance;
 };
 
-/* A job that is done in parts.  Freed whole, when they are all done. */
+/* A job that is done in parts.  Freed when they all are, and it is done. */
 struct auto_task {
   void *owner;
   struct coder_job *job;        /* whose it is */
   struct auto_units units;
   unsigned nr_left;             /* parts not done, and 1 while the task is
                                  * held; atomic */
+  unsigned nr_users;            /* parts not freed, and 1 until the job is
+                                 * done; atomic */
   int error;                    /* the first; atomic */
 
   /* For who cuts it as it goes: those not given to either side. */
   size_t first, end;
   double work_unit;             /* of each: see struct balance_job */
   struct list link;
+
+  struct auto_part whole;       /* the only one, of a job that is not cut */
 };
 
 /* Held by the caller.  NULL: no memory. */
@@ -72,7 +76,7 @@ extern void auto_part_done (struct auto_part *);
 /* Does not touch the job, which may be done and gone. */
 extern void auto_part_free (struct auto_part *);
 /* A part is done, or no further ones will be made.  After the last of these
- * the job's done is called, and the task freed.
+ * the job's done is called, and then the task is freed, or with its last part.
  */
 extern void auto_task_release (struct auto_task *);
 /* With no parts made: freed, without the job's done. */

@@ -106,10 +106,10 @@ extern void balance_count_again (struct balance *);
 /* It went that way, which is_best or a try. */
 extern void balance_remember (const struct balance_question *, unsigned way,
                               bool is_best, const struct balance_choice *);
-/* error: the logarithm of how much longer one took than expected, with nothing
- * else under way.  If it was off, the next ones do not go the same way unasked.
+/* It took so many seconds, with nothing else under way.  If that was off, the
+ * next ones do not go the same way unasked.
  */
 extern void balance_check_again (struct balance *, const struct balance_part *,
-                                 double error);
+                                 double took);
 
 #endif

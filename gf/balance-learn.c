@@ -177,9 +177,10 @@ weight_idle (const struct balance_error *e, double error,
  */
 static void
 learn_idle (struct balance_side *s, const struct balance_part *part,
-            double took, double error, double now)
+            double took, double now)
 {
   struct balance_error *e = part->alike;
+  double error = log (took / part->expected);
   /* The first of those that are cut still show where to cut. */
   const bool cold = part->in_a_row > 0 && part->in_a_row <= BALANCE_COLD_JOBS;
   const bool counts = !cold || (part->cut && e->nr_idle < FIRST_IDLE);
@@ -223,11 +224,10 @@ balance_done (struct balance *b, unsigned side,
   if (was_idle (b, part)) {
     const double took = MAX (now - part->at, 1e-9);
 
-    error = log (took / part->expected);
-    balance_check_again (b, part, error);
+    balance_check_again (b, part, took);
     /* Else the same error would be learnt several times. */
     if (!part->again)
-      learn_idle (s, part, took, error, now);
+      learn_idle (s, part, took, now);
     return;
   }
   error = error_of (s, part, now - part->at);

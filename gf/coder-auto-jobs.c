@@ -358,12 +358,13 @@ submit_task (struct auto_coder *c, struct auto_task *t,
       begin_part (c, part[s], at);
   follow_far (c);
   pthread_mutex_unlock (&c->lock);
-  /* Near may not come back before it is done. */
-  if (part[FAR])
+  /* Near may not come back before it is done, or for a while after that, in
+   * which whoever waits for the job need not.
+   */
+  if (part[FAR] && part[NEAR])
     submit_part (c, part[FAR]);
-  if (part[NEAR])
-    submit_part (c, part[NEAR]);
   auto_task_release (t);
+  submit_part (c, part[part[NEAR] ? NEAR : FAR]);
 }
 
 void
