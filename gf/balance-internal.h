@@ -43,6 +43,12 @@ extern struct balance_solo balance_solo (const struct balance *, unsigned side,
 extern struct balance_error *balance_alike (struct balance_side *,
                                             const struct balance_job *,
                                             bool cut);
+static inline double
+balance_times (const struct balance_error *e)
+{
+  return e->log == 0 ? 1 : e->times;
+}
+
 /* How many times longer than was measured they take. */
 extern double balance_factor (struct balance_side *, struct balance_error *,
                               double now);
@@ -64,7 +70,9 @@ struct balance_question {
   double now;
   double busy[2];
   bool idle;                    /* nothing else is under way */
-  /* By side; a part, while the other has the rest: cut. */
+  /* By side; a part, while the other has the rest: cut, where that may be
+   * done, as it always may if idle.
+   */
   struct balance_error *alike[2], *cut_alike[2];
   double factor[2], cut_factor[2];
 };

@@ -81,16 +81,22 @@ balance_alike (struct balance_side *s, const struct balance_job *job, bool cut)
 }
 
 static void
+set_log (struct balance_error *e, double log, double now)
+{
+  e->log = log;
+  e->times = exp (log);
+  e->at = now;
+}
+
+static void
 forget (struct balance_error *e, double now)
 {
-  double idle = now - e->at;
+  const double idle = now - e->at;
 
   if (e->log == 0)
     e->at = now;
-  else if (idle > FORGET / 64) {
-    e->log *= exp (-idle / FORGET);
-    e->at = now;
-  }
+  else if (idle > FORGET / 64)
+    set_log (e, e->log * exp (-idle / FORGET), now);
 }
 
 double
@@ -98,16 +104,14 @@ balance_factor (struct balance_side *s, struct balance_error *e, double now)
 {
   forget (&s->all, now);
   forget (e, now);
-  return exp (s->all.log + e->log);
+  return balance_times (&s->all) * balance_times (e);
 }
 
 static void
 learn (struct balance_error *e, double error, double most, double now)
 {
-  if (error == 0)
-    return;
-  e->log = MIN (MAX (e->log + error, -most), most);
-  e->at = now;
+  if (error != 0)
+    set_log (e, MIN (MAX (e->log + error, -most), most), now);
 }
 
 /* Was nothing else under way, from its beginning to its end? */

@@ -3,8 +3,6 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include <math.h>
-
 #include "common/bits.h"
 #include "gf/balance-internal.h"
 
@@ -140,12 +138,16 @@ bool
 balance_is_trying (const struct balance_question *q, unsigned way,
                    double takes, double best)
 {
-  const struct balance_error *e = balance_error_of_way (q, way);
-  const unsigned nr = e->in_a_row;
-  const bool is_better = best < BALANCE_SHORT && e->fastest > 0 &&
-    e->fastest < best;
+  const struct balance_error *e;
+  bool is_better;
+  unsigned nr;
 
-  if (!q->idle || nr == 0 || nr >= (is_better ? TRY_LONG : TRY_JOBS))
+  if (!q->idle)
+    return false;
+  e = balance_error_of_way (q, way);
+  nr = e->in_a_row;
+  is_better = best < BALANCE_SHORT && e->fastest > 0 && e->fastest < best;
+  if (nr == 0 || nr >= (is_better ? TRY_LONG : TRY_JOBS))
     return false;
   if (nr >= BALANCE_COLD_HOPE && e->fastest > BALANCE_COLD_SLOWER * best)
     return false;
@@ -185,7 +187,7 @@ try_again_idle (const struct balance_question *q, unsigned way, unsigned best,
 {
   const struct balance_error *e = balance_error_of_way (q, way);
   const bool first = way == NEAR && takes[best] < FIRST_SECONDS;
-  const double measured = takes[way] * exp (-e->log);
+  const double measured = takes[way] / balance_times (e);
   const double most = (first ? FIRST_FACTOR : TRY_FACTOR_IDLE) * takes[best];
   const struct balance_error *of_best = balance_error_of_way (q, best);
   const bool warm = balance_is_warm (of_best, q->now);

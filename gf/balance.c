@@ -107,7 +107,8 @@ cost (const struct balance_question *q, unsigned side)
 double
 balance_rate (const struct balance *b, unsigned side, unsigned rows)
 {
-  return exp (-b->side[side].all.log) * balance_measured_rate (b, side, rows);
+  return balance_measured_rate (b, side, rows) /
+    balance_times (&b->side[side].all);
 }
 
 /* Is it worth while to keep both sides busy? */
@@ -237,12 +238,22 @@ ask (struct balance_question *q, struct balance *b,
     struct balance_side *s = &b->side[i];
 
     q->alike[i] = balance_alike (s, job, false);
-    q->cut_alike[i] = balance_alike (s, job, true);
     q->factor[i] = balance_factor (s, q->alike[i], now);
-    q->cut_factor[i] = balance_factor (s, q->cut_alike[i], now);
     q->busy[i] = busy (s, now);
     balance_rest (q->alike[i], now);
-    balance_rest (q->cut_alike[i], now);
+  }
+}
+
+/* What is known of such jobs cut: only where that may be done. */
+static void
+ask_cut (struct balance_question *q)
+{
+  for (unsigned i = 0; i < 2; i++) {
+    struct balance_side *s = &q->b->side[i];
+
+    q->cut_alike[i] = balance_alike (s, q->job, true);
+    q->cut_factor[i] = balance_factor (s, q->cut_alike[i], q->now);
+    balance_rest (q->cut_alike[i], q->now);
   }
 }
 
@@ -260,14 +271,24 @@ balance_give (struct balance *b, unsigned side, const struct balance_job *job,
   give (b, side, now, part);
 }
 
-/* The best way for the job, NEAR, FAR or CUT, takes[] seconds each. */
+/* The best way for the job, NEAR, FAR or CUT, takes[] seconds each; and how
+ * many units are far's if it is cut.
+ */
 static unsigned
-best_way (const struct balance_question *q, const double *takes)
+best_way (struct balance_question *q, double *takes, size_t *cut_units)
 {
-  const unsigned best = takes[FAR] < takes[NEAR];
+  unsigned best;
 
-  if (!q->idle && !pays (q->b, q->job->rows))
+  for (unsigned i = 0; i < 2; i++)
+    takes[i] = cost (q, i);
+  if (!q->idle && !pays (q->b, q->job->rows)) {
+    *cut_units = 0;
+    takes[CUT] = INFINITY;
     return one_of_two (q);
+  }
+  ask_cut (q);
+  best = takes[FAR] < takes[NEAR];
+  *cut_units = cut (q, takes[best], &takes[CUT]);
   return takes[CUT] < CUT_PAYS * takes[best] ? CUT : best;
 }
 
@@ -315,10 +336,7 @@ ask_and_choose (struct balance *b, const struct balance_job *job, double now,
   memset (c, 0, sizeof *c);
   balance_count_again (b);
   ask (&q, b, job, now);
-  for (unsigned i = 0; i < 2; i++)
-    takes[i] = cost (&q, i);
-  cut_units = cut (&q, MIN (takes[NEAR], takes[FAR]), &takes[CUT]);
-  best = best_way (&q, takes);
+  best = best_way (&q, takes, &cut_units);
   way = choose (&q, best, takes);
   in_a_row = balance_count_way (&q, way, way == best);
   plan_way (&q, way, cut_units, c);

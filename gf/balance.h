@@ -46,9 +46,11 @@ struct balance_curve {
 #define BALANCE_ROWS 7
 #define BALANCE_SIZES 16
 
-/* The logarithm of how much longer jobs took than was expected. */
+/* How much longer jobs took than was expected. */
 struct balance_error {
-  double log, at;               /* ... as it was at that time */
+  double log;                   /* the logarithm of that */
+  double times;                 /* exp (log), where log is not 0 */
+  double at;                    /* as it was at that time */
   unsigned nr;                  /* jobs done among others */
   unsigned nr_idle;             /* and not; but those that were cold */
   unsigned nr_given;            /* with nothing else under way */
