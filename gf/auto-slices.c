@@ -122,18 +122,23 @@ is_too_late (const struct auto_slices *s, const struct balance *b,
  */
 bool
 auto_slices_take (struct auto_slices *s, const struct balance *b,
-                  enum auto_use use, unsigned side, struct auto_slice *slice)
+                  enum auto_use use, unsigned side, bool helps,
+                  struct auto_slice *slice)
 {
   struct auto_task *t;
   double rate[2], seconds;
-  unsigned rows;
+  unsigned rows, most;
 
-  if (list_empty (&s->tasks) || s->nr_given[side] >= depth[side])
+  if (list_empty (&s->tasks))
     return false;
   t = list_item (s->tasks.next, struct auto_task, link);
   rows = t->job->matrix->rows;
-  if (!takes_part (b, use, side, rows))
+  helps = helps && side == NEAR && !takes_part (b, use, FAR, rows);
+  most = depth[side] + helps;
+  if (s->nr_given[side] >= most || !takes_part (b, use, side, rows))
     return false;
+  /* After those that keep near's own threads busy. */
+  slice->here = helps && s->nr_given[side] == most - 1;
   for (unsigned i = 0; i < 2; i++)
     rate[i] = balance_rate (b, i, rows);
 

@@ -40,13 +40,16 @@ struct auto_slice {
   struct auto_task *task;
   size_t first, nr;             /* units */
   bool last;                    /* no units of the task are left */
+  bool here;                    /* the thread that asked is to do its part */
 };
 
 /* The next for side.  false: it has no room, or the other side will have
- * done all that is left sooner.
+ * done all that is left sooner.  helps: the thread that asks has the time to
+ * do some, as it would of a job that is near's whole; where far does nothing,
+ * near would else be a thread short.
  */
 extern bool auto_slices_take (struct auto_slices *, const struct balance *,
-                              enum auto_use, unsigned side,
+                              enum auto_use, unsigned side, bool helps,
                               struct auto_slice *);
 /* One is done. */
 extern void auto_slices_done (struct auto_slices *, unsigned side);

@@ -40,7 +40,7 @@ now (const struct auto_coder *c)
 /* ---- parts -------------------------------------------------------------- */
 
 static void part_ended (struct coder_job *job, int error);
-static void give_slices (struct auto_coder *c);
+static void give_slices (struct auto_coder *c, bool helps);
 
 static void
 describe (const struct coder_job *job, size_t nr_units,
@@ -57,7 +57,7 @@ describe (const struct coder_job *job, size_t nr_units,
 static void
 submit_part (struct auto_coder *c, struct auto_part *p)
 {
-  p->job.away = p->job.away || in_far || p->is_slice;
+  p->job.away = p->job.away || in_far;
   coder_submit (c->side[p->side], &p->job);
 }
 
@@ -168,7 +168,7 @@ redo (struct auto_coder *c, struct auto_part *p)
   count_in (c, p);
   pthread_mutex_unlock (&c->lock);
   if (was_slice)
-    give_slices (c);
+    give_slices (c, false);
   submit_part (c, p);
 }
 
@@ -199,7 +199,7 @@ part_ended (struct coder_job *job, int error)
     auto_part_done (p);
     auto_ended_put (&c->ended, p);
     if (was_slice)
-      give_slices (c);
+      give_slices (c, false);
     else if (is_far && nr == 0 &&
              __atomic_load_n (&nr_under_way[NEAR], __ATOMIC_RELAXED) > 0)
       count_now (c);
@@ -224,6 +224,7 @@ make_slice (struct auto_coder *c, unsigned side,
   g->ended = slice->last || g->part == NULL ? slice->task : NULL;
   if (g->part) {
     g->part->is_slice = true;
+    g->part->job.away = !slice->here;
     count_in (c, g->part);
     return;
   }
@@ -234,7 +235,7 @@ make_slice (struct auto_coder *c, unsigned side,
 
 /* The next one, for whichever side has room.  false: there is none. */
 static bool
-next_slice (struct auto_coder *c, struct given *g)
+next_slice (struct auto_coder *c, bool helps, struct given *g)
 {
   /* Far's way is the longer one. */
   static const unsigned order[] = { FAR, NEAR };
@@ -244,7 +245,7 @@ next_slice (struct auto_coder *c, struct given *g)
   count_ended (c);
   for (unsigned n = 0; n < ARRAY_LEN (order); n++)
     if (auto_slices_take (&c->slices, &c->balance, c->trial.use, order[n],
-                          &slice)) {
+                          helps, &slice)) {
       make_slice (c, order[n], &slice, g);
       return true;
     }
@@ -252,8 +253,9 @@ next_slice (struct auto_coder *c, struct given *g)
   return false;
 }
 
+/* helps: this thread brings a job, and would do some of it if near had it. */
 static void
-give_slices (struct auto_coder *c)
+give_slices (struct auto_coder *c, bool helps)
 {
   const struct auto_coder *outer = giving;
   struct given g;
@@ -261,7 +263,7 @@ give_slices (struct auto_coder *c)
   if (giving == c)
     return;
   giving = c;
-  while (next_slice (c, &g)) {
+  while (next_slice (c, helps, &g)) {
     if (g.part)
       submit_part (c, g.part);
     if (g.ended)
@@ -342,8 +344,10 @@ submit_task (struct auto_coder *c, struct auto_task *t,
   count_ended (c);
   at = now (c);
   if (!choose (c, t, what, at, &choice)) {
+    const bool helps = !job->away && !in_far;
+
     pthread_mutex_unlock (&c->lock);
-    give_slices (c);
+    give_slices (c, helps);
     return;
   }
   if (make_parts (t, &choice, part) == -1) {

@@ -56,6 +56,7 @@ struct world {
   struct under_way u[max_under_way];
   unsigned nr_under_way;
   unsigned nr_taken[2];
+  unsigned nr_here;
 };
 
 /* low to high, as likely to be in each part of it that is twice the last */
@@ -139,9 +140,9 @@ begin (struct world *w, unsigned side, double work, bool is_slice)
   balance_give (&w->b, side, &what, w->now, &u->part);
 }
 
-/* All that the sides have room for. */
+/* All that the sides have room for, and who helps. */
 static void
-take (struct world *w)
+take (struct world *w, bool helps)
 {
   struct auto_slice slice;
   unsigned refused = 0;
@@ -149,7 +150,8 @@ take (struct world *w)
   for (unsigned side = FAR; refused < 2; side = 1 - side) {
     struct slot *s;
 
-    if (!auto_slices_take (&w->slices, &w->b, w->use, side, &slice)) {
+    if (!auto_slices_take (&w->slices, &w->b, w->use, side, helps,
+                           &slice)) {
       refused++;
       continue;
     }
@@ -157,6 +159,8 @@ take (struct world *w)
     s = (struct slot *) slice.task;
     assert_true (w->use == USE_BOTH || w->use == side);
     assert_true (slice.nr > 0);
+    assert_true (!slice.here || (helps && side == NEAR));
+    w->nr_here += slice.here;
     assert_true (slice.first + slice.nr <= s->task.units.nr);
     assert_false (s->last || s->dropped);
     s->last = slice.last;
@@ -191,7 +195,7 @@ end_one (struct world *w)
   if (u.is_slice) {
     auto_slices_done (&w->slices, u.side);
     /* As at the end of each, and of nothing else. */
-    take (w);
+    take (w, false);
   }
 }
 
@@ -232,7 +236,7 @@ something_happens (struct world *w)
   case 0:
     if (w->nr_slots < max_tasks) {
       add_task (w);
-      take (w);
+      take (w, ref_below (&w->rnd, 2));
     }
     break;
   case 1:
@@ -276,7 +280,7 @@ test_random (void **state)
   for (unsigned n = 0; n < 2000; n++) {
     world_init (w, seed + n);
     add_task (w);
-    take (w);
+    take (w, false);
     while (w->nr_slots < max_tasks || units_left (w)) {
       if (units_left (w) && nr_slices (w) == 0)
         fail_msg ("world %u: units are left, and nobody takes them", n);
@@ -298,6 +302,37 @@ test_random (void **state)
   free (w);
 }
 
+/* Whoever brings a job has one slice at a time, where far has none. */
+static void
+test_helps (void **state)
+{
+  struct world *w = ref_alloc (sizeof *w);
+
+  world_init (w, seed);
+  w->b.side[FAR] = w->b.side[NEAR];
+  add_task (w);
+  w->slices.work = w->slot[0].task.units.nr = w->slot[0].task.end = max_units;
+  w->slot[0].task.work_unit = w->b.side[NEAR].many.rate;
+  w->slices.work *= w->slot[0].task.work_unit;
+  w->use = USE_BOTH;
+  take (w, true);
+  assert_true (w->nr_taken[FAR] > 0 && w->nr_taken[NEAR] > 0);
+  assert_int_equal (w->nr_here, 0);
+  w->use = USE_NEAR;
+  take (w, false);
+  assert_int_equal (w->nr_here, 0);
+  for (unsigned n = 1; n <= 3; n++) {
+    const unsigned before = w->nr_taken[NEAR];
+
+    take (w, true);
+    assert_int_equal (w->nr_taken[NEAR], before + 1);
+    assert_int_equal (w->nr_here, n);
+    auto_slices_done (&w->slices, NEAR);
+  }
+  matrix_free (w->matrix);
+  free (w);
+}
+
 /* A side that is no use now and another with much to do: that one takes all
  * the same.
  */
@@ -313,7 +348,7 @@ test_behind_others (void **state)
     for (unsigned i = 0; i < 5; i++)
       begin (w, side, 1e9, false);
     add_task (w);
-    take (w);
+    take (w, false);
     assert_true (nr_slices (w) > 0);
     matrix_free (w->matrix);
   }
@@ -330,7 +365,7 @@ test_alike (void **state)
   w->b.side[NEAR].stretch = 2;
   w->b.side[FAR] = w->b.side[NEAR];
   add_task (w);
-  take (w);
+  take (w, false);
   assert_true (nr_slices (w) > 0);
   matrix_free (w->matrix);
   free (w);
@@ -341,6 +376,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_random),
+    cmocka_unit_test (test_helps),
     cmocka_unit_test (test_behind_others),
     cmocka_unit_test (test_alike),
   };
