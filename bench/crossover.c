@@ -78,13 +78,18 @@ take_turn (const struct sweep *s, struct meter *m, char *why)
   return meter_take_mean (m, s->effort.seconds, why);
 }
 
+/* Each round begins with another side, and goes the other way every second
+ * time, so that none always follows the same one.
+ */
 static int
 take_all (const struct sweep *s, struct group *g, unsigned *side, char *why)
 {
   for (unsigned turn = 0; turn < s->effort.samples; turn++)
-    for (*side = 0; *side < NR_SIDES; ++*side)
+    for (unsigned i = 0; i < NR_SIDES; i++) {
+      *side = (turn + (turn % 2 ? NR_SIDES - i : i)) % NR_SIDES;
       if (take_turn (s, &g->meter[*side], why) == -1)
         return -1;
+    }
   return 0;
 }
 
@@ -169,7 +174,7 @@ one_shape (const struct sweep *s, unsigned k, unsigned m,
   char key[40], text[80];
 
   for (unsigned i = 0; i < NR_SIZES; i++) {
-    const size_t n = (size_t)1 << i;
+    const size_t n = (size_t) 1 << i;
 
     if ((k + m) * n * s->cell.v[0] > s->memory_len)
       break;
@@ -192,7 +197,7 @@ one_shape (const struct sweep *s, unsigned k, unsigned m,
 static int
 compare_ratios (const void *a, const void *b)
 {
-  const double x = *(const double *)a, y = *(const double *)b;
+  const double x = *(const double *) a, y = *(const double *) b;
 
   return (x > y) - (x < y);
 }

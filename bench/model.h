@@ -16,7 +16,7 @@
 extern int model_run (const struct sweep *, struct report *);
 
 /* The same for "crossover": what a batch of 1, 2, 4 ... rects takes, alone,
- * on isal, cuda and auto.
+ * on isal, cuda and auto, and on the first two once more.
  */
 extern int crossover_run (const struct sweep *, struct report *);
 

@@ -33,6 +33,7 @@ auto_slices_init (struct auto_slices *s)
   list_init (&s->tasks);
   s->work = 0;
   s->nr_given[NEAR] = s->nr_given[FAR] = 0;
+  s->nr_here = 0;
 }
 
 static double
@@ -84,7 +85,10 @@ give (struct auto_slices *s, struct auto_task *t, unsigned side,
   /* Sums of doubles need not come to 0. */
   if (list_empty (&s->tasks))
     s->work = 0;
-  s->nr_given[side]++;
+  if (slice->here)
+    s->nr_here++;
+  else
+    s->nr_given[side]++;
 }
 
 /* Is side to do any at all?  Not where it has become of no use.  One of the
@@ -127,18 +131,19 @@ auto_slices_take (struct auto_slices *s, const struct balance *b,
 {
   struct auto_task *t;
   double rate[2], seconds;
-  unsigned rows, most;
+  unsigned rows;
 
   if (list_empty (&s->tasks))
     return false;
   t = list_item (s->tasks.next, struct auto_task, link);
   rows = t->job->matrix->rows;
-  helps = helps && side == NEAR && !takes_part (b, use, FAR, rows);
-  most = depth[side] + helps;
-  if (s->nr_given[side] >= most || !takes_part (b, use, side, rows))
+  if (!takes_part (b, use, side, rows))
     return false;
   /* After those that keep near's own threads busy. */
-  slice->here = helps && s->nr_given[side] == most - 1;
+  slice->here = s->nr_given[side] >= depth[side];
+  if (slice->here && (!helps || side == FAR || s->nr_here > 0 ||
+                      takes_part (b, use, FAR, rows)))
+    return false;
   for (unsigned i = 0; i < 2; i++)
     rate[i] = balance_rate (b, i, rows);
 
@@ -156,9 +161,12 @@ auto_slices_take (struct auto_slices *s, const struct balance *b,
 }
 
 void
-auto_slices_done (struct auto_slices *s, unsigned side)
+auto_slices_done (struct auto_slices *s, unsigned side, bool here)
 {
-  s->nr_given[side]--;
+  if (here)
+    s->nr_here--;
+  else
+    s->nr_given[side]--;
 }
 
 void

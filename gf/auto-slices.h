@@ -21,7 +21,8 @@
 struct auto_slices {
   struct list tasks;            /* with units left to give, oldest first */
   double work;                  /* of those units */
-  unsigned nr_given[2];         /* slices under way, by side */
+  unsigned nr_given[2];         /* slices under way, by side ... */
+  unsigned nr_here;             /* ... and done where they were asked for */
 };
 
 extern void auto_slices_init (struct auto_slices *);
@@ -44,15 +45,15 @@ struct auto_slice {
 };
 
 /* The next for side.  false: it has no room, or the other side will have
- * done all that is left sooner.  helps: the thread that asks has the time to
- * do some, as it would of a job that is near's whole; where far does nothing,
- * near would else be a thread short.
+ * done all that is left sooner.  helps: the thread that asks brings a job, and
+ * would do some of it if it were near's whole.  So one that does does a slice,
+ * where far takes no part: near would else be a thread short.
  */
 extern bool auto_slices_take (struct auto_slices *, const struct balance *,
                               enum auto_use, unsigned side, bool helps,
                               struct auto_slice *);
 /* One is done. */
-extern void auto_slices_done (struct auto_slices *, unsigned side);
+extern void auto_slices_done (struct auto_slices *, unsigned side, bool here);
 /* The units of a task that are left are given up. */
 extern void auto_slices_drop (struct auto_slices *, struct auto_task *);
 

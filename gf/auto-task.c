@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,13 +59,6 @@ nr_crcs (const struct coder_job *job)
     (job->cell_len / BLOCK_LEN);
 }
 
-static void
-leave_task (struct auto_task *t)
-{
-  if (__atomic_sub_fetch (&t->nr_users, 1, __ATOMIC_ACQ_REL) == 0)
-    free (t);
-}
-
 void
 auto_part_free (struct auto_part *p)
 {
@@ -76,7 +70,7 @@ auto_part_free (struct auto_part *p)
     free (p->out);
     free (p);
   }
-  leave_task (t);
+  auto_task_leave (t);
 }
 
 static void
@@ -128,11 +122,11 @@ auto_part_new (struct auto_task *t, size_t first, size_t nr)
 
   if (p == NULL)
     return NULL;
-  __atomic_add_fetch (&t->nr_users, 1, __ATOMIC_RELAXED);
+  auto_task_keep (t);
   /* The rest is set when it is given: to clear it all takes 50 ns. */
   p->job = *t->job;
   p->task = t;
-  p->is_slice = false;
+  p->is_slice = p->is_here = false;
   p->first_block = 0;
   p->crc = NULL;
   p->in = NULL;
@@ -207,8 +201,22 @@ auto_task_fail (struct auto_task *t, int error)
 }
 
 void
+auto_task_keep (struct auto_task *t)
+{
+  __atomic_add_fetch (&t->nr_users, 1, __ATOMIC_RELAXED);
+}
+
+void
+auto_task_leave (struct auto_task *t)
+{
+  if (__atomic_sub_fetch (&t->nr_users, 1, __ATOMIC_ACQ_REL) == 0)
+    free (t);
+}
+
+void
 auto_task_cancel (struct auto_task *t)
 {
+  assert (t->nr_users == 1);
   free (t);
 }
 
@@ -218,7 +226,7 @@ auto_task_release (struct auto_task *t)
   if (__atomic_sub_fetch (&t->nr_left, 1, __ATOMIC_ACQ_REL) > 0)
     return;
   t->job->done (t->job, t->error);
-  leave_task (t);
+  auto_task_leave (t);
 }
 
 /* ---- those that are done ------------------------------------------------ */

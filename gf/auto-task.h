@@ -24,7 +24,7 @@ struct auto_part {
   struct coder_job job;         /* first */
   struct auto_task *task;
   unsigned side;
-  bool is_slice;
+  bool is_slice, is_here;       /* see struct auto_slice */
 
   /* Once it is done. */
   int error;
@@ -64,7 +64,9 @@ struct auto_task {
 /* Held by the caller.  NULL: no memory. */
 extern struct auto_task *auto_task_new (struct coder_job *,
                                         const struct auto_units *);
-/* nr units from first on.  NULL: no memory, and nothing has changed. */
+/* nr units from first on: all of them only once, for which there is memory.
+ * NULL: no memory, and nothing has changed.
+ */
 extern struct auto_part *auto_part_new (struct auto_task *, size_t first,
                                         size_t nr);
 /* It was not submitted after all. */
@@ -79,8 +81,11 @@ extern void auto_part_free (struct auto_part *);
  * the job's done is called, and then the task is freed, or with its last part.
  */
 extern void auto_task_release (struct auto_task *);
-/* With no parts made: freed, without the job's done. */
+/* With no parts left: freed, without the job's done. */
 extern void auto_task_cancel (struct auto_task *);
+/* Not freed until it is left as often, though the job may be done. */
+extern void auto_task_keep (struct auto_task *);
+extern void auto_task_leave (struct auto_task *);
 /* The job fails. */
 extern void auto_task_fail (struct auto_task *, int error);
 

@@ -12,9 +12,10 @@
 
 /* So many times the choice is not made anew; unless one took so many times
  * longer, or less long, than expected: then there is something to learn from
- * the next ones.  Where that was 1.2 they were learnt from most often right
- * after others that were interrupted, as those then are, too: played back,
- * jobs of a GPU machine took 1 % longer.
+ * the next ones.  With 1.2 they were learnt from most often right after one
+ * that was interrupted, and were so, too: jobs of a GPU machine, played back,
+ * took 1 % longer.  The price: if near gets slower for good, by less than
+ * this, that is seen after twice as many jobs.
  */
 #define JOBS 7
 #define OFF 2

@@ -22,10 +22,6 @@
 
 /* Seconds.  To a longer job some microseconds more or less are nothing. */
 #define BALANCE_SHORT 300e-6
-/* A job is off from there on: the logarithm of how much longer, or less long,
- * it took.
- */
-#define BALANCE_OFF 0.2
 
 struct balance_solo {
   double seconds;               /* all of it, with nothing else under way */
@@ -104,8 +100,8 @@ extern bool balance_try_again (const struct balance_question *, unsigned way,
 
 /* ---- a job like the last one: balance-again.c */
 
-/* It goes the same way?  Then the choice is filled in, but for what is known
- * when it is given.
+/* It goes the same way?  Then the choice is filled in, but for a side that
+ * gets nothing, and for what is known when it is given.
  */
 extern bool balance_again (struct balance *, const struct balance_job *,
                            double now, struct balance_choice *);

@@ -46,6 +46,7 @@
 #define LEARN_IDLE 0.2
 #define LEARN_SHORT 0.03
 #define LEARN_STREAK 0.35
+#define STREAK_OFF 0.2
 #define SLOW_STREAK 8
 #define FAST_STREAK 3
 /* What the side learns of it, as so much of that. */
@@ -154,9 +155,9 @@ cold_error (const struct balance_error *e, const struct balance_part *part)
 static void
 count_streak (struct balance_error *e, double error)
 {
-  if (error > BALANCE_OFF)
+  if (error > STREAK_OFF)
     e->streak = MAX (e->streak, 0) + 1;
-  else if (error < -BALANCE_OFF)
+  else if (error < -STREAK_OFF)
     e->streak = MIN (e->streak, 0) - 1;
   else
     e->streak = 0;

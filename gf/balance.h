@@ -67,7 +67,8 @@ struct balance_error {
                                  * since the last one that did not */
   int streak;                   /* of those that were learnt from, so many in a
                                  * row were off: longer; below 0, less long */
-  bool settled;                 /* the last one took what was expected */
+  bool settled;                 /* the last one took about what was expected:
+                                 * see gf/balance-again.c */
   double fastest;               /* seconds, of those; 0: none is done, or they
                                  * are cut */
   double given, ended;          /* when the last job was */
@@ -115,7 +116,7 @@ struct balance_part {
 
 struct balance_choice {
   size_t far_units;             /* the first so many go far; 0: all near */
-  struct balance_part part[2];  /* by side; nothing where it gets none */
+  struct balance_part part[2];  /* by side; not set where it gets none */
 };
 
 /* The choice for the last job, while it is good for those like it. */

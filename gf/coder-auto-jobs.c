@@ -6,8 +6,9 @@
  *
  * A thread of far's, which brings the end of a job and may submit the next
  * from there, must not be kept from the device: near is asked to do such a
- * job elsewhere, as it is asked for slices, since whoever gives them has
- * more to give.
+ * job elsewhere.  So it is asked for slices, since whoever gives them has more
+ * to give; but for one now and then of a thread that brings a job: see
+ * auto_slices_take.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -40,7 +41,7 @@ now (const struct auto_coder *c)
 /* ---- parts -------------------------------------------------------------- */
 
 static void part_ended (struct coder_job *job, int error);
-static void give_slices (struct auto_coder *c, bool helps);
+static void give_slices (struct auto_coder *c, struct auto_task *own);
 
 static void
 describe (const struct coder_job *job, size_t nr_units,
@@ -125,7 +126,7 @@ count_out (struct auto_coder *c, struct auto_part *p)
   auto_trial_done (&c->trial, p->age, failed ? 0 : what->work, alone,
                    p->ended);
   if (p->is_slice)
-    auto_slices_done (&c->slices, p->side);
+    auto_slices_done (&c->slices, p->side, p->is_here);
 }
 
 /* Lock: count what has ended since, before anything is chosen.  The caller
@@ -168,7 +169,7 @@ redo (struct auto_coder *c, struct auto_part *p)
   count_in (c, p);
   pthread_mutex_unlock (&c->lock);
   if (was_slice)
-    give_slices (c, false);
+    give_slices (c, NULL);
   submit_part (c, p);
 }
 
@@ -199,7 +200,7 @@ part_ended (struct coder_job *job, int error)
     auto_part_done (p);
     auto_ended_put (&c->ended, p);
     if (was_slice)
-      give_slices (c, false);
+      give_slices (c, NULL);
     else if (is_far && nr == 0 &&
              __atomic_load_n (&nr_under_way[NEAR], __ATOMIC_RELAXED) > 0)
       count_now (c);
@@ -224,25 +225,29 @@ make_slice (struct auto_coder *c, unsigned side,
   g->ended = slice->last || g->part == NULL ? slice->task : NULL;
   if (g->part) {
     g->part->is_slice = true;
+    g->part->is_here = slice->here;
     g->part->job.away = !slice->here;
     count_in (c, g->part);
     return;
   }
-  auto_slices_done (&c->slices, side);
+  auto_slices_done (&c->slices, side, slice->here);
   auto_slices_drop (&c->slices, slice->task);
   auto_task_fail (slice->task, ENOMEM);
 }
 
 /* The next one, for whichever side has room.  false: there is none. */
 static bool
-next_slice (struct auto_coder *c, bool helps, struct given *g)
+next_slice (struct auto_coder *c, const struct auto_task *own,
+            struct given *g)
 {
   /* Far's way is the longer one. */
   static const unsigned order[] = { FAR, NEAR };
   struct auto_slice slice;
+  bool helps;
   ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&c->lock);
 
   count_ended (c);
+  helps = own && own->first < own->end;
   for (unsigned n = 0; n < ARRAY_LEN (order); n++)
     if (auto_slices_take (&c->slices, &c->balance, c->trial.use, order[n],
                           helps, &slice)) {
@@ -253,9 +258,11 @@ next_slice (struct auto_coder *c, bool helps, struct given *g)
   return false;
 }
 
-/* helps: this thread brings a job, and would do some of it if near had it. */
+/* own: of the job that this thread brings; or NULL.  While some of it is left
+ * the thread has the time to help.
+ */
 static void
-give_slices (struct auto_coder *c, bool helps)
+give_slices (struct auto_coder *c, struct auto_task *own)
 {
   const struct auto_coder *outer = giving;
   struct given g;
@@ -263,7 +270,7 @@ give_slices (struct auto_coder *c, bool helps)
   if (giving == c)
     return;
   giving = c;
-  while (next_slice (c, helps, &g)) {
+  while (next_slice (c, own, &g)) {
     if (g.part)
       submit_part (c, g.part);
     if (g.ended)
@@ -346,8 +353,10 @@ submit_task (struct auto_coder *c, struct auto_task *t,
   if (!choose (c, t, what, at, &choice)) {
     const bool helps = !job->away && !in_far;
 
+    auto_task_keep (t);
     pthread_mutex_unlock (&c->lock);
-    give_slices (c, helps);
+    give_slices (c, helps ? t : NULL);
+    auto_task_leave (t);
     return;
   }
   if (make_parts (t, &choice, part) == -1) {

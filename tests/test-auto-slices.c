@@ -40,7 +40,7 @@ struct slot {
 /* What a side has: a slice, or something whole. */
 struct under_way {
   unsigned side;
-  bool is_slice;
+  bool is_slice, here;
   struct balance_part part;
 };
 
@@ -137,6 +137,7 @@ begin (struct world *w, unsigned side, double work, bool is_slice)
   assert_true (w->nr_under_way <= max_under_way);
   u->side = side;
   u->is_slice = is_slice;
+  u->here = false;
   balance_give (&w->b, side, &what, w->now, &u->part);
 }
 
@@ -168,6 +169,7 @@ take (struct world *w, bool helps)
       s->given[slice.first + i]++;
     w->nr_taken[side]++;
     begin (w, side, slice.nr * unit_work (s), true);
+    w->u[w->nr_under_way - 1].here = slice.here;
   }
 }
 
@@ -193,7 +195,7 @@ end_one (struct world *w)
   balance_done (&w->b, u.side, &u.part, w->now,
                 u.side == FAR && ref_below (&w->rnd, 50) == 0);
   if (u.is_slice) {
-    auto_slices_done (&w->slices, u.side);
+    auto_slices_done (&w->slices, u.side, u.here);
     /* As at the end of each, and of nothing else. */
     take (w, false);
   }
@@ -293,6 +295,7 @@ test_random (void **state)
     assert_true (w->slices.work == 0);
     for (unsigned s = 0; s < 2; s++) {
       assert_int_equal (w->slices.nr_given[s], 0);
+      assert_int_equal (w->slices.nr_here, 0);
       nr_taken[s] += w->nr_taken[s];
     }
     matrix_free (w->matrix);
@@ -327,7 +330,10 @@ test_helps (void **state)
     take (w, true);
     assert_int_equal (w->nr_taken[NEAR], before + 1);
     assert_int_equal (w->nr_here, n);
-    auto_slices_done (&w->slices, NEAR);
+    /* Not instead of those of near's own threads. */
+    take (w, false);
+    assert_int_equal (w->nr_taken[NEAR], before + 1);
+    auto_slices_done (&w->slices, NEAR, true);
   }
   matrix_free (w->matrix);
   free (w);

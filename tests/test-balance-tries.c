@@ -257,6 +257,66 @@ test_first_by_twos (void **state)
   assert_int_equal (nr_far (&b, &now, &warm, 30), 0);
 }
 
+/* Near takes so much longer from now on: how many jobs are still given there,
+ * of eight times?
+ */
+static unsigned
+nr_until_far (double seconds)
+{
+  static const struct alone a = { .seconds = { 60 * US, 80 * US } };
+  const struct alone slow = { .seconds = { seconds, 80 * US } };
+  struct balance b;
+  double now = 1000;
+  unsigned nr = 0;
+
+  for (unsigned i = 0; i < 8; i++) {
+    init (&b, 60 * US, 80 * US);
+    nr_far (&b, &now, &a, 100 + i);
+    while (one (&b, &now, &slow) == NEAR)
+      nr++;
+    /* A try: from the next ones on it is the best way. */
+    nr_far (&b, &now, &slow, 200);
+    assert_true (nr_far (&b, &now, &slow, 50) > 35);
+  }
+  print_message ("%.0f us: %u jobs\n", seconds / US, nr);
+  return nr;
+}
+
+/* The choice is kept for most of those that come after it, until one takes
+ * more than twice as long: so less than that is seen later.
+ */
+static void
+test_slower (void **state)
+{
+  assert_in_range (nr_until_far (150 * US), 8, 200);
+  assert_in_range (nr_until_far (108 * US), 8, 800);
+}
+
+/* What was learnt is forgotten in a pause: but for that a side which was slow
+ * once would never be used again.
+ */
+static void
+test_forgotten (void **state)
+{
+  const struct alone slow = { .seconds = { 600 * US, 800 * US } };
+  struct balance b;
+  double now = 1000, measured;
+  const struct balance_job job = job_of (&slow);
+
+  init (&b, 60 * US, 80 * US);
+  measured = balance_rate (&b, NEAR, 1);
+  nr_far (&b, &now, &slow, 500);
+  assert_true (balance_rate (&b, NEAR, 1) < measured / 1.2);
+  now += 200;
+  for (unsigned i = 0; i < 2; i++) {
+    struct balance_choice c;
+
+    balance_choose (&b, &job, now, &c);
+    balance_cancel (&b, c.far_units > 0, &c.part[c.far_units > 0]);
+  }
+  assert_true (balance_rate (&b, NEAR, 1) > measured / 1.01);
+}
+
 /* Most choices for jobs that are alike are those of the last one, until one
  * takes longer.
  */
@@ -532,6 +592,8 @@ main (void)
     cmocka_unit_test (test_with_small_ones),
     cmocka_unit_test (test_measured_asleep),
     cmocka_unit_test (test_first_by_twos),
+    cmocka_unit_test (test_slower),
+    cmocka_unit_test (test_forgotten),
     cmocka_unit_test (test_again),
     cmocka_unit_test (test_not_again),
     cmocka_unit_test (test_again_ends),
