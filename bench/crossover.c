@@ -68,8 +68,7 @@ open_side (const struct sweep *s, struct group *g, unsigned side, unsigned k,
                       why);
 }
 
-/* A sample: batches one after the other, until it is time for the next side.
- */
+/* A sample: batches one after the other, until it is the next side's turn. */
 static int
 take_turn (const struct sweep *s, struct meter *m, char *why)
 {

@@ -123,7 +123,7 @@ auto_part_new (struct auto_task *t, size_t first, size_t nr)
   if (p == NULL)
     return NULL;
   auto_task_keep (t);
-  /* The rest is set when it is given: to clear it all takes 50 ns. */
+  /* The rest is set when it is given. */
   p->job = *t->job;
   p->task = t;
   p->is_slice = p->is_here = false;

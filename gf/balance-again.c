@@ -12,10 +12,9 @@
 
 /* So many times the choice is not made anew; unless one took so many times
  * longer, or less long, than expected: then there is something to learn from
- * the next ones.  With 1.2 they were learnt from most often right after one
- * that was interrupted, and were so, too: jobs of a GPU machine, played back,
- * took 1 % longer.  The price: if near gets slower for good, by less than
- * this, that is seen after twice as many jobs.
+ * the next ones.  With less than that they would be learnt from most often
+ * right after one that was interrupted, as they often are, too.  The price: if
+ * near gets slower for good, but by less, that is seen after more jobs.
  */
 #define JOBS 7
 #define OFF 2

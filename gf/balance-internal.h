@@ -39,6 +39,7 @@ extern struct balance_solo balance_solo (const struct balance *, unsigned side,
 extern struct balance_error *balance_alike (struct balance_side *,
                                             const struct balance_job *,
                                             bool cut);
+/* How many times longer they took than expected. */
 static inline double
 balance_times (const struct balance_error *e)
 {

@@ -27,8 +27,8 @@
 
 /* To use both must promise this much more than one alone, for all jobs
  * together and for a job that is cut: a second part costs time that
- * nothing here accounts for.  What a cut job takes is learnt well: with 0.9
- * those of a GPU machine, played back, took 2 % longer.
+ * nothing here accounts for.  Less for one job: what those that are cut take
+ * is learnt.
  */
 #define PAYS 1.03
 #define CUT_PAYS 0.95

@@ -49,7 +49,8 @@ struct balance_curve {
 /* How much longer jobs took than was expected. */
 struct balance_error {
   double log;                   /* the logarithm of that */
-  double times;                 /* exp (log), where log is not 0 */
+  double times;                 /* exp (log), where log is not 0: all that
+                                 * exp looks at is in no cache, either */
   double at;                    /* as it was at that time */
   unsigned nr;                  /* jobs done among others */
   unsigned nr_idle;             /* and not; but those that were cold */

@@ -187,12 +187,11 @@ part_ended (struct coder_job *job, int error)
   struct auto_coder *c = t->owner;
   const bool outer = in_far, is_far = p->side == FAR;
   const bool was_slice = p->is_slice;
-  unsigned *const nr_under_way = c->nr_under_way;
   unsigned nr;
 
   p->ended = now (c);
   p->error = error;
-  nr = __atomic_sub_fetch (&nr_under_way[p->side], 1, __ATOMIC_RELAXED);
+  nr = __atomic_sub_fetch (&c->nr_under_way[p->side], 1, __ATOMIC_RELAXED);
   in_far = outer || is_far;
   if (error && is_far)
     redo (c, p);
@@ -202,7 +201,7 @@ part_ended (struct coder_job *job, int error)
     if (was_slice)
       give_slices (c, NULL);
     else if (is_far && nr == 0 &&
-             __atomic_load_n (&nr_under_way[NEAR], __ATOMIC_RELAXED) > 0)
+             __atomic_load_n (&c->nr_under_way[NEAR], __ATOMIC_RELAXED) > 0)
       count_now (c);
     auto_task_release (t);
   }
@@ -258,8 +257,8 @@ next_slice (struct auto_coder *c, const struct auto_task *own,
   return false;
 }
 
-/* own: of the job that this thread brings; or NULL.  While some of it is left
- * the thread has the time to help.
+/* own: of the job that this thread brings, and kept by it; or NULL.  While some
+ * of it is left to give, this thread helps.
  */
 static void
 give_slices (struct auto_coder *c, struct auto_task *own)
@@ -351,6 +350,7 @@ submit_task (struct auto_coder *c, struct auto_task *t,
   count_ended (c);
   at = now (c);
   if (!choose (c, t, what, at, &choice)) {
+    /* The job may be done from here on. */
     const bool helps = !job->away && !in_far;
 
     auto_task_keep (t);

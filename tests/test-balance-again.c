@@ -152,8 +152,8 @@ nr_until_far (double seconds)
 static void
 test_slower (void **state)
 {
-  assert_in_range (nr_until_far (150 * US), 8, 200);
-  assert_in_range (nr_until_far (108 * US), 8, 800);
+  assert_in_range (nr_until_far (150 * US), 8, 85);
+  assert_in_range (nr_until_far (108 * US), 8, 650);
 }
 
 static int

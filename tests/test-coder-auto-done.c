@@ -16,16 +16,11 @@
 
 #include "gf/coder-auto.h"
 #include "tests/coder-device.h"
+#include "tests/coder-stub.h"
 #include "tests/gf-answer.h"
 
 static bool is_done;
 static unsigned nr_near, nr_late;
-
-static int
-near_start (struct coder *c, void *arena, size_t arena_len)
-{
-  return 0;
-}
 
 /* Does nothing, at once; and only then returns. */
 static void
@@ -36,20 +31,9 @@ near_submit (struct coder *c, struct coder_job *job)
   nr_late += !is_done;
 }
 
-static unsigned
-near_shares (struct coder *c, struct coder_share *share)
-{
-  return 0;
-}
-
-static void
-near_free (struct coder *c)
-{
-}
-
 static const struct coder_ops near_ops = {
-  .name = "near", .start = near_start, .submit = near_submit,
-  .shares = near_shares, .free = near_free,
+  .name = "near", .start = coder_stub_start, .submit = near_submit,
+  .shares = coder_stub_shares, .free = coder_stub_free,
 };
 
 static void

@@ -19,6 +19,7 @@
 #include "common/bits.h"
 #include "gf/coder-auto.h"
 #include "tests/coder-device.h"
+#include "tests/coder-stub.h"
 #include "tests/gf-answer.h"
 
 static uint64_t seed;
@@ -321,12 +322,6 @@ static struct {
   unsigned nr_kept;             /* lock: of them in far's thread */
 } chain = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static int
-chain_start (struct coder *c, void *start_arena, size_t start_len)
-{
-  return 0;
-}
-
 static void
 chain_submit (struct coder *c, struct coder_job *job)
 {
@@ -339,20 +334,9 @@ chain_submit (struct coder *c, struct coder_job *job)
   job->done (job, 0);
 }
 
-static unsigned
-chain_shares (struct coder *c, struct coder_share *share)
-{
-  return 0;
-}
-
-static void
-chain_free (struct coder *c)
-{
-}
-
 static const struct coder_ops chain_ops = {
-  .name = "chain", .start = chain_start, .submit = chain_submit,
-  .shares = chain_shares, .free = chain_free,
+  .name = "chain", .start = coder_stub_start, .submit = chain_submit,
+  .shares = coder_stub_shares, .free = coder_stub_free,
 };
 
 /* Each submits three more, as an array does with what waited for it. */

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "bench/engine-coder.h"
+#include "tests/coder-stub.h"
 
 enum { nr_jobs = 8, nr_times = 20, depth = 3 };
 
@@ -25,12 +26,6 @@ static struct {
   const uint8_t *cell[nr_jobs];
   unsigned nr_runs[nr_jobs];    /* by the job's first cell */
 } keeper;
-
-static int
-keeper_start (struct coder *c, void *arena, size_t arena_len)
-{
-  return 0;
-}
 
 static void
 count (const struct coder_job *job)
@@ -65,20 +60,9 @@ keeper_submit (struct coder *c, struct coder_job *job)
     end_oldest ();
 }
 
-static unsigned
-keeper_shares (struct coder *c, struct coder_share *share)
-{
-  return 0;
-}
-
-static void
-keeper_free (struct coder *c)
-{
-}
-
 static const struct coder_ops keeper_ops = {
-  .name = "keeper", .start = keeper_start, .submit = keeper_submit,
-  .shares = keeper_shares, .free = keeper_free,
+  .name = "keeper", .start = coder_stub_start, .submit = keeper_submit,
+  .shares = coder_stub_shares, .free = coder_stub_free,
 };
 
 static void
