@@ -283,7 +283,9 @@ run_stagers (struct coder *c, struct matrix *const *a)
   return ok;
 }
 
-/* lost: device 1 is, in the middle of it. */
+/* lost: device 1 is, in the middle of it: of its 230 launches and more.  The
+ * first ones may all be of jobs too small to be staged.
+ */
 static void
 try_clients (bool lost)
 {
@@ -305,7 +307,7 @@ try_clients (bool lost)
     was[d] = nr_batches (d);
   if (lost) {
     snprintf (after, sizeof after, "%lld:1", fake_cuda_count ("launches:1") +
-              30);
+              100);
     fake_cuda_set ("FAKE_CUDA_LOST_AFTER", after);
   }
   fake_cuda_set ("FAKE_CUDA_SLOW", "1000");
