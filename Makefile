@@ -7,6 +7,8 @@
 #   make SAN=address,undefined ...   a sanitizer build, in build-address,undefined/
 #   make SAN=thread ...
 #   make CUDA=no ...         no GPU code even where nvcc exists
+#   make PLANT=yes unit      with planted mistakes (common/plant.h), for tests
+#                            alone, in build-plant/
 #   make clean
 #
 #   make NVCC=/path/to/nvcc
@@ -20,6 +22,7 @@ CC      ?= gcc
 WERROR  ?= -Werror
 OPT     ?= -O2 -g
 SAN     ?=
+PLANT   ?=
 comma   := ,
 NVCC    ?= $(firstword $(shell command -v nvcc 2>/dev/null) \
 	$(wildcard /usr/local/cuda/bin/nvcc))
@@ -27,15 +30,16 @@ ifeq ($(CUDA),no)
 override NVCC :=
 endif
 
-B       := build$(if $(SAN),-$(SAN))
-# A sanitizer build leaves its products in its own folder.
-OUT     := $(if $(SAN),$(B),.)
+B       := build$(if $(SAN),-$(SAN))$(if $(PLANT),-plant)
+# Builds that are not for use leave their products in their own folder.
+OUT     := $(if $(SAN)$(PLANT),$(B),.)
 
 PKGS     := liburing libisal blkid json-c
 CFLAGS  := $(OPT) -std=gnu11 -fPIC -pthread -I. -D_GNU_SOURCE \
 	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wvla -Wno-unused-parameter -Wno-missing-field-initializers $(WERROR) \
 	$(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=undefined) \
+	$(if $(PLANT),-DGPURAID_PLANT) \
 	$(shell pkg-config --cflags $(PKGS)) $(EXTRA_CFLAGS)
 LDFLAGS := -pthread $(if $(SAN),-fsanitize=$(SAN))
 LIBS    := $(shell pkg-config --libs $(PKGS)) -lgf_complete -lm -ldl

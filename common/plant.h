@@ -1,0 +1,24 @@
+/* gpuraid: mistakes that tests plant.
+ *
+ * A test is worth what it finds.  So the places where a rule is kept
+ * have a switch that breaks it: PLANTED ("name") is true in a build with
+ * PLANT=yes that is run with PLANT=name in the environment.  In every
+ * other build it is the constant false, and nothing of it is left.
+ * scripts/planted tries them all; docs/testing.md says what each one is.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_PLANT_H
+#define GPURAID_PLANT_H
+
+#include <stdbool.h>
+
+#ifdef GPURAID_PLANT
+extern bool planted (const char *name);
+#define PLANTED(name) planted (name)
+#else
+#define PLANTED(name) false
+#endif
+
+#endif
