@@ -130,6 +130,25 @@ check_record (const struct superblock *sb)
   return NULL;
 }
 
+static const char *
+check_lost (const struct superblock *sb)
+{
+  const uint64_t nr_blocks = sb->l.data_len / BLOCK_LEN;
+
+  for (unsigned i = 0; i < SB_MAX_LOST; ++i) {
+    const struct lost_blocks *l = &sb->lost[i];
+
+    if (l->mask == 0)
+      continue;
+    if (l->slot >= sb->g.k + sb->g.m || l->first % SB_LOST_BLOCKS != 0 ||
+        l->first >= MIN (nr_blocks, SB_LOST_LIMIT) ||
+        (nr_blocks - l->first < SB_LOST_BLOCKS &&
+         l->mask >> (nr_blocks - l->first) != 0))
+      return "a lost block is out of range";
+  }
+  return NULL;
+}
+
 const char *
 superblock_check (const struct superblock *sb)
 {
@@ -146,6 +165,8 @@ superblock_check (const struct superblock *sb)
     why = check_areas (sb);
   for (unsigned i = 0; why == NULL && i < SB_MAX_DEVICES; ++i)
     why = check_device (sb, i);
+  if (why == NULL)
+    why = check_lost (sb);
   if (why == NULL)
     why = check_record (sb);
   return why;

@@ -52,6 +52,7 @@ enum {
   AT_BITMAP_LEN = 264,
   AT_DATA_OFF = 272,
   AT_DATA_LEN = 280,
+  AT_LOST = 288,
 
   AT_SELF = 512,
   AT_BASE = 544,
@@ -125,6 +126,27 @@ get_device (const uint8_t *p, struct device *d)
   d->state = p[24];
   d->slot = d->state == DEVICE_NONE ? SLOT_NONE : p[25];
   d->by_bitmap = p[26] != 0;
+}
+
+/* The mask in bits 0 to 15, then the place in runs of 16 blocks, the slot
+ * in the last byte; a free place is 0.
+ */
+static void
+put_lost (uint8_t *p, const struct lost_blocks *l)
+{
+  if (l->mask)
+    put_le64 (p, l->mask | l->first / SB_LOST_BLOCKS << 16 |
+              (uint64_t) l->slot << 56);
+}
+
+static void
+get_lost (const uint8_t *p, struct lost_blocks *l)
+{
+  const uint64_t v = get_le64 (p);
+
+  l->mask = v;
+  l->first = (v << 8 >> 24) * SB_LOST_BLOCKS;
+  l->slot = v >> 56;
 }
 
 static void
@@ -239,6 +261,8 @@ superblock_encode (const struct superblock *sb, uint8_t buf[SB_LEN])
   buf[AT_CLEAN] = sb->clean;
   put_geometry (buf, sb);
   put_record (buf, &sb->record);
+  for (unsigned i = 0; i < SB_MAX_LOST; ++i)
+    put_lost (buf + AT_LOST + 8 * i, &sb->lost[i]);
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
     put_device (buf + AT_DEVICES + DEVICE_LEN * i, &sb->device[i]);
   put_le32 (buf + AT_CRC, block_crc (buf));
@@ -261,6 +285,8 @@ parse (const uint8_t buf[SB_LEN], struct superblock *sb)
   sb->clean = buf[AT_CLEAN] != 0;
   get_geometry (buf, sb);
   get_record (buf, &sb->record);
+  for (unsigned i = 0; i < SB_MAX_LOST; ++i)
+    get_lost (buf + AT_LOST + 8 * i, &sb->lost[i]);
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
     get_device (buf + AT_DEVICES + DEVICE_LEN * i, &sb->device[i]);
 }

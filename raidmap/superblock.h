@@ -21,6 +21,10 @@
 #define SB_MAX_SEEN 24u
 #define SB_LABEL_LEN 32u
 #define SB_HOST_LEN 64u
+#define SB_MAX_LOST 28u
+#define SB_LOST_BLOCKS 16u        /* of an entry */
+#define SB_LOST_LIMIT (UINT64_C (1) << 44)      /* blocks of a member that
+                                                 * an entry can name */
 #define SB_MAX_EPOCH (UINT64_MAX / 2)   /* so that adding to one is safe */
 #define SB_VERSION 1u
 
@@ -98,6 +102,16 @@ struct device {
                                  * below which the target is current */
 };
 
+/* Blocks of a slot whose stored content must not be used, until they are
+ * written: a rebuild could not make them.
+ */
+struct lost_blocks {
+  uint64_t first;               /* block of the member's data, a multiple of
+                                 * SB_LOST_BLOCKS */
+  uint16_t mask;                /* bit i: block first + i; 0: a free place */
+  uint8_t slot;
+};
+
 enum consistency { CONSISTENCY_NONE = 0, CONSISTENCY_JOURNAL = 1 };
 enum checksum { CHECKSUM_NONE = 0, CHECKSUM_CRC32C = 1 };
 enum code { CODE_RS = 0, CODE_CRS = 1 };
@@ -121,6 +135,7 @@ struct superblock {
   uuid_bytes boot_id;           /* of the host that wrote this copy */
   char host[SB_HOST_LEN + 1];           /* likewise */
   enum sb_copy copy;            /* which copy this is */
+  struct lost_blocks lost[SB_MAX_LOST];
   struct device device[SB_MAX_DEVICES];
   struct record record;
 };

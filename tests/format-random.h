@@ -132,6 +132,20 @@ random_record (struct rng *r, struct record *rec)
 }
 
 static inline void
+random_lost (struct rng *r, const struct superblock *sb,
+             struct lost_blocks *l)
+{
+  const uint64_t nr = MIN (sb->l.data_len / BLOCK_LEN, SB_LOST_LIMIT);
+  const uint64_t block = rng_below (r, nr);
+
+  l->slot = rng_below (r, sb->g.k + sb->g.m);
+  l->first = round_down (block, SB_LOST_BLOCKS);
+  l->mask = rng_below (r, 2) << (block - l->first);
+  if (l->mask == 0)
+    *l = (struct lost_blocks) { 0 };
+}
+
+static inline void
 random_superblock (struct rng *r, struct superblock *sb)
 {
   uint64_t size, ring_len, need;
@@ -164,6 +178,8 @@ random_superblock (struct rng *r, struct superblock *sb)
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
     random_device (r, sb, i);
   random_record (r, &sb->record);
+  for (unsigned i = 0; i < SB_MAX_LOST; ++i)
+    random_lost (r, sb, &sb->lost[i]);
 }
 
 static inline void
