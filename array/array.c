@@ -169,6 +169,7 @@ array_new (const struct config *c, struct assembly *as, struct coder *coder)
   init_lists (a);
   take_assembly (a, as);
   a->writethrough = c->writethrough;
+  a->timeout_ns = c->timeout_ns;
   a->member_size = smallest (as);
   cache_size (a, c->cache_len);
   a->solver = solver_new (a->sb.code, a->sb.w, a->g.k, a->g.m);

@@ -25,6 +25,7 @@ config_init (struct config *c)
   memset (c, 0, sizeof *c);
   c->code = c->consistency = c->checksum = -1;
   c->cache_len = CONFIG_DEFAULT_CACHE;
+  c->timeout_ns = CONFIG_DEFAULT_TIMEOUT;
   c->gpus = ~UINT64_C (0);
 }
 
@@ -90,6 +91,38 @@ config_parse_size (const char *str, uint64_t *r)
     return -1;
   *r = n * scale;
   return 0;
+}
+
+/* 30, 30s, 1500ms, 2m.  0, or -1 not reported. */
+static int
+parse_time (const char *str, uint64_t *ns)
+{
+  static const struct {
+    const char *name;
+    uint64_t ns;
+  } unit[] = {
+    { "", UINT64_C (1000000000) },
+    { "ms", UINT64_C (1000000) },
+    { "s", UINT64_C (1000000000) },
+    { "m", UINT64_C (60000000000) },
+  };
+  char *end;
+  uint64_t n;
+
+  if (!isdigit ((unsigned char) str[0]))
+    return -1;
+  errno = 0;
+  n = strtoull (str, &end, 10);
+  if (errno)
+    return -1;
+  for (size_t i = 0; i < ARRAY_LEN (unit); i++)
+    if (strcmp (end, unit[i].name) == 0) {
+      if (n > INT64_MAX / unit[i].ns)
+        return -1;
+      *ns = n * unit[i].ns;
+      return 0;
+    }
+  return -1;
 }
 
 static int
@@ -287,6 +320,24 @@ set_cache_mode (struct config *c, const char *key, const char *value)
 }
 
 static int
+set_timeout (struct config *c, const char *key, const char *value)
+{
+  uint64_t ns;
+
+  if (parse_time (value, &ns) == -1) {
+    log_error ("%s=%s: not a time (seconds, or a number with ms, s or m)",
+               key, value);
+    return -1;
+  }
+  if (ns < UINT64_C (1000000000)) {
+    log_error ("%s=%s: must be at least 1s", key, value);
+    return -1;
+  }
+  c->timeout_ns = ns;
+  return 0;
+}
+
+static int
 set_degraded (struct config *c, const char *key, const char *value)
 {
   int n = choose (key, value, "allow|refuse|force");
@@ -372,6 +423,7 @@ static const struct key {
   { "cache-mode", set_cache_mode },
   { "consistency", set_consistency, true },
   { "checksum", set_checksum, true },
+  { "timeout", set_timeout },
   { "degraded", set_degraded },
   { "control", set_control },
 };

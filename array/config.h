@@ -20,6 +20,7 @@ enum create_policy { CREATE_DEFAULT, CREATE_NO, CREATE_MISSING };
 
 #define CONFIG_DEFAULT_CHUNK (64u << 10)
 #define CONFIG_DEFAULT_CACHE (256u << 20)
+#define CONFIG_DEFAULT_TIMEOUT UINT64_C (30000000000)   /* ns */
 
 struct config {
   /* Geometry.  0 (or -1 where 0 means something) if not given. */
@@ -44,6 +45,7 @@ struct config {
   bool no_kernel_cache;
   uint64_t cache_len;           /* bytes */
   bool writethrough;
+  uint64_t timeout_ns;          /* at least a second */
   char *control;                /* absolute path, or NULL */
 
   uint32_t given;               /* config.c: which keys were given */

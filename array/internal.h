@@ -139,6 +139,7 @@ struct array {
   unsigned cell_blocks;
   unsigned nr_bands;            /* chunk / cell_len */
   bool writethrough;
+  uint64_t timeout_ns;          /* key timeout=: ns without an answer */
   bool readonly;
   bool force;
   bool any_direct;              /* some member is opened with O_DIRECT */

@@ -125,6 +125,8 @@ plugin_dump_plugin (void)
   "cache=SIZE                     Memory for stripes (default: 256M).\n" \
   "cache-mode=writeback|writethrough\n"                                 \
   "                               Default: writeback.\n"                \
+  "timeout=TIME                   How long a member may take to answer\n" \
+  "                               (default: 30s).\n"                    \
   "degraded=allow|refuse|force    What if members are missing.\n"       \
   "control=PATH                   Socket for the command gpuraid.\n"    \
   "journal-size=                  Not in this version."

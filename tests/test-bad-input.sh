@@ -115,6 +115,8 @@ serve 'must be one of' degraded=perhaps a b c
 serve 'must be one of' cache-mode=none a b c
 serve 'must be one of' create=yes a b c
 serve 'not a size' cache=some a b c
+serve 'not a time' timeout=soon a b c
+serve 'at least 1s' timeout=10ms a b c
 serve 'too long' control=$(printf 'x%.0s' {1..120}) a b c
 serve 'no member' degraded=allow
 serve 'not in this version' nbd://localhost/ a b

@@ -111,6 +111,7 @@ test_defaults (void **state)
   assert_false (c.no_kernel_cache);
   assert_int_equal (c.cache_len, 256 * MIB);
   assert_false (c.writethrough);
+  assert_int_equal (c.timeout_ns, UINT64_C (30000000000));
   assert_null (c.control);
   config_geometry_defaults (&c);
   assert_int_equal (c.chunk, 65536);
@@ -128,7 +129,8 @@ test_values (void **state)
   assert_int_equal (try (&c, "k=10 m=4 chunk=1M size=1000001 code=rs "
                          "consistency=none checksum=none create=missing "
                          "coder=gf-complete cache=64M cache-mode=writethrough "
-                         "degraded=force control=/run/x /a /b"), 0);
+                         "timeout=90s degraded=force control=/run/x /a /b"),
+                    0);
   assert_int_equal (c.k, 10);
   assert_int_equal (c.m, 4);
   assert_int_equal (c.chunk, MIB);
@@ -138,6 +140,7 @@ test_values (void **state)
   assert_string_equal (c.coder, "gf-complete");
   assert_int_equal (c.cache_len, 64 * MIB);
   assert_true (c.writethrough);
+  assert_int_equal (c.timeout_ns, UINT64_C (90000000000));
   assert_int_equal (c.degraded, DEGRADED_FORCE);
   assert_string_equal (c.control, "/run/x");
   assert_int_equal (c.nr_members, 2);
@@ -164,6 +167,40 @@ test_values (void **state)
   assert_null (c.kernel_cache);
   assert_true (c.no_kernel_cache);
   config_free (&c);
+}
+
+static void
+test_timeout (void **state)
+{
+  static const struct { const char *words; uint64_t ms; } cases[] = {
+    { "timeout=1 /a", 1000 },
+    { "timeout=45 /a", 45000 },
+    { "timeout=1s /a", 1000 },
+    { "timeout=1000ms /a", 1000 },
+    { "timeout=2500ms /a", 2500 },
+    { "timeout=10m /a", 600000 },
+  };
+  struct config c;
+
+  for (size_t i = 0; i < ARRAY_LEN (cases); i++) {
+    assert_int_equal (try (&c, cases[i].words), 0);
+    assert_int_equal (c.timeout_ns, cases[i].ms * 1000000);
+    config_free (&c);
+  }
+  refused ("timeout=0 /a", "at least 1s");
+  refused ("timeout=0m /a", "at least 1s");
+  refused ("timeout=999ms /a", "at least 1s");
+  refused ("timeout= /a", "missing");
+  refused ("timeout=never /a", "not a time");
+  refused ("timeout=-1 /a", "not a time");
+  refused ("timeout=s /a", "not a time");
+  refused ("timeout=1.5s /a", "not a time");
+  refused ("timeout=30S /a", "not a time");
+  refused ("timeout=1h /a", "not a time");
+  refused ("timeout=1ss /a", "not a time");
+  refused ("timeout=9223372037 /a", "not a time");
+  refused ("timeout=99999999999999999999 /a", "not a time");
+  refused ("timeout=10s timeout=20s /a", "given twice");
 }
 
 static void
@@ -400,6 +437,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_defaults),
     cmocka_unit_test (test_values),
+    cmocka_unit_test (test_timeout),
     cmocka_unit_test (test_bad_values),
     cmocka_unit_test (test_code),
     cmocka_unit_test (test_not_in_this_version),
