@@ -16,6 +16,7 @@
 #include "array/copies.h"
 #include "array/dirty.h"
 #include "array/flush.h"
+#include "array/lost.h"
 #include "array/op.h"
 #include "array/rebuild.h"
 #include "array/seat.h"
@@ -82,6 +83,9 @@ init_lists (struct array *a)
 {
   list_init (&a->ops);
   list_init (&a->coding);
+  list_init (&a->pause_waiters);
+  list_init (&a->no_space);
+  list_init (&a->no_space_stores);
   list_init (&a->zeroing);
   list_init (&a->zero_waiters);
   list_init (&a->flush_waiters);
@@ -136,6 +140,7 @@ array_free_memory (struct array *a)
   for (unsigned i = 0; i < MAX_SLOTS; i++)
     free (a->slot_path[i]);
   rebuild_free (a);
+  lost_free (a);
   dirty_free (a);
   op_free_pool (a);
   cache_free (a);
@@ -174,6 +179,7 @@ array_new (const struct config *c, struct assembly *as, struct coder *coder)
   cache_size (a, c->cache_len);
   a->solver = solver_new (a->sb.code, a->sb.w, a->g.k, a->g.m);
   if (a->solver == NULL || rebuild_init (a) == -1 ||
+      lost_init (a, as) == -1 ||
       dirty_init (a, as->page) || make_seats (a, as) == -1) {
     log_error ("out of memory");
     array_free_memory (a);
@@ -217,6 +223,16 @@ array_start (struct array *a, struct loop *loop)
   return 0;
 }
 
+/* Such I/O may write to memory: that is left, and the process ends soon. */
+static bool
+owes_io (const struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (seat_users (a->seat[i]) > 0)
+      return true;
+  return false;
+}
+
 void
 array_free (struct array *a)
 {
@@ -232,6 +248,10 @@ array_free (struct array *a)
     }
     if (a->loop->ops->timer)
       loop_timer (a->loop, &a->tick, 0);
+  }
+  if (owes_io (a)) {
+    log_notice ("a member that was taken out still owes answers");
+    return;
   }
   coder_free (a->coder);
   loop_free (a->loop);

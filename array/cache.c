@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "array/cache.h"
@@ -280,6 +281,8 @@ settle (struct array *a, struct line *line, bool *unused)
   }
   if (dirty)
     return false;
+  a->nr_stuck -= line->stuck;
+  line->stuck = false;
   line->want_out = false;
   list_remove (&line->out_link);
   if (line->is_dirty || (line->is_clean && !idle))
@@ -346,11 +349,19 @@ line_want_cell (struct array *a, struct line *line, unsigned role)
     return false;
   }
 
+  if (lc->c && lc->dirty) {
+    /* Frozen by a write that was abandoned: what the line has moves. */
+    assert (lc->busy == 0);
+    memcpy (c->data, lc->c->data, a->cell_len);
+    cell_put (a, lc->c);
+    lc->c = c;
+    return true;
+  }
   if (lc->c) {
-    /* Frozen, so no block of it is dirty, or those that are are given to
-     * the operation, which keeps them for readers.
+    /* Frozen: blocks that are to be written are given to the operation,
+     * which keeps them for readers.
      */
-    assert (lc->dirty == 0 && lc->busy == 0);
+    assert (lc->busy == 0);
     line_frozen (line, role, &frozen);
     if (frozen == lc->c)
       cell_put (a, lc->c);              /* the line still pays for it */

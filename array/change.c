@@ -22,6 +22,7 @@
 
 #include "array/change.h"
 #include "array/dirty.h"
+#include "array/lost.h"
 #include "array/rebuild.h"
 #include "array/sb-write.h"
 #include "array/seat.h"
@@ -29,7 +30,7 @@
 enum change_kind {
   CHANGE_OPEN,                  /* the first record of a writable open */
   CHANGE_FAIL,                  /* without the failing seats */
-  CHANGE_REMOVE,                /* without one seat, by hand */
+  CHANGE_REMOVE,                /* without one seat that was replaced */
   CHANGE_TARGET,                /* with a new target */
   CHANGE_ACTIVATE,              /* rebuilt targets become active */
   CHANGE_CONFIRM,               /* the same once more, with the last record
@@ -197,20 +198,28 @@ round_done (struct array *a)
 }
 
 static void
-copy_done (struct array *a, struct seat *s, int error)
+copy_failed (struct array *a, struct seat *s, int error)
+{
+  device_set_add (&a->change->failed, s->dev);
+  if (s->failing)
+    return;
+  s->failing = s->failed = true;
+  s->nr_errors++;
+  log_notice ("slot %u: %s: superblock: %s; the member is taken out",
+              s->slot, s->m->path, strerror (error));
+  seats_changed (a);
+  if (s->state == SEAT_TARGET)
+    rebuild_lost_target (a, s);
+}
+
+static void
+copy_done (struct array *a, struct store *st)
 {
   struct change *c = a->change;
 
-  if (error) {
-    device_set_add (&c->failed, s->dev);
-    s->failing = s->failed = true;
-    s->nr_errors++;
-    log_notice ("slot %u: %s: superblock: %s; the member is taken out",
-                s->slot, s->m->path, strerror (error));
-    seats_changed (a);
-    if (s->state == SEAT_TARGET)
-      rebuild_lost_target (a, s);
-  }
+  sb_written (st);
+  if (st->error)
+    copy_failed (a, st->seat, st->error);
   if (--c->pending == 0) {
     const struct device_set failing = failing_devs (a);
 
@@ -297,16 +306,14 @@ begin (struct array *a, char *why)
   return -1;
 }
 
-/* Refused: a seat that was to go stays. */
+/* Refused.  A member that was to go has missed writes by now. */
 static void
 refused (struct array *a, const char *why)
 {
   struct change *c = a->change;
 
-  if (c->kind == CHANGE_REMOVE) {
-    c->seat->failing = c->seat->failed = false;
-    seats_changed (a);
-  }
+  if (c->kind == CHANGE_REMOVE)
+    change_request (a);
   give_up (a, EINVAL, why);
 }
 
@@ -362,33 +369,41 @@ change_new (struct array *a, enum change_kind kind, struct request *r)
 
 /* ---- commands -------------------------------------------------------- */
 
-void
-change_command (struct array *a, struct request *r)
-{
-  r->phase = R_CHANGE;
-  list_move (&a->commands, &r->link);
-}
-
-static void
-start_fail (struct array *a, struct request *r)
+/* A member is taken out at once, also while a change is under way: that
+ * may be waiting for just this one.  The command ends when a record
+ * without it is in force.
+ */
+static bool
+take_out (struct array *a, struct request *r)
 {
   struct seat *s = r->seat;
-  struct change *c;
 
+  if (a->failed) {
+    finish_command (a, r, EIO, "the array has failed");
+    return false;
+  }
   if (s->m == NULL || s->state == SEAT_IDLE || s->failing) {
     finish_command (a, r, EINVAL, "the member is not in use");
-    return;
+    return false;
   }
-  if (s->state == SEAT_ACTIVE && nr_good_slots (a) <= a->g.k) {
+  if (!seat_can_go (a, s)) {
     finish_command (a, r, EINVAL, "fewer than k members would remain");
-    return;
+    return false;
   }
-  c = change_new (a, CHANGE_REMOVE, r);
-  c->seat = s;
   s->failing = s->failed = true;
   seats_changed (a);
   if (s->state == SEAT_TARGET)
     rebuild_lost_target (a, s);
+  change_request (a);
+  return true;
+}
+
+void
+change_command (struct array *a, struct request *r)
+{
+  r->phase = R_CHANGE;
+  if (r->kind != REQUEST_FAIL || take_out (a, r))
+    list_move (&a->commands, &r->link);
 }
 
 static void
@@ -439,7 +454,7 @@ start_command (struct array *a, struct request *r)
     a->opening = true;
     change_new (a, CHANGE_OPEN, r);
     break;
-  case REQUEST_FAIL: start_fail (a, r); break;
+  case REQUEST_FAIL: finish_command (a, r, 0, NULL); break;
   case REQUEST_REPLACE: start_replace (a, r); break;
   default: finish_command (a, r, EINVAL, NULL);
   }
@@ -526,12 +541,14 @@ change_decide (struct array *a)
 /* ---- saving ---------------------------------------------------------- */
 
 static void
-save_done (struct array *a, struct seat *s, int error)
+save_done (struct array *a, struct store *st)
 {
-  if (error)
-    seat_fail (a, s, "superblock", error);
+  sb_written (st);
+  if (st->error)
+    seat_fail (a, st->seat, "superblock", st->error);
   if (--a->saving > 0)
     return;
+  lost_saved (a);
   engine_run_waiters (a, &a->save_waiters);
   if (a->change)
     change_step (a, &a->change->waiter);
@@ -545,6 +562,7 @@ change_save (struct array *a, bool clean, struct waiter *w)
   if (a->saving > 0)
     return;
   a->saving = 1;
+  lost_saving (a, !a->change && !a->failed && a->writable);
   if (!a->change && !a->failed && a->writable)
     for (unsigned i = 0; i < a->nr_seats; i++) {
       struct seat *s = a->seat[i];

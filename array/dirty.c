@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/cache.h"
 #include "array/change.h"
 #include "array/dirty.h"
 #include "array/seat.h"
+#include "array/store.h"
 
 int
 dirty_init (struct array *a, const struct bitmap_page *page)
@@ -79,19 +79,6 @@ page_of (const struct array *a, uint64_t region, uint64_t *bit)
 
 /* ---- writing a page -------------------------------------------------- */
 
-/* A page for one seat, made and sent without the baton. */
-struct page_call {
-  struct call call;
-  struct array *a;
-  struct dirty_page *p;
-  struct seat *seat;
-  struct news news;
-  struct io io;
-  struct iovec iov;
-  uint8_t *buf;
-  unsigned slot;
-};
-
 static void start_write (struct array *a, struct dirty_page *p);
 
 static void
@@ -105,73 +92,31 @@ page_ended (struct array *a, struct dirty_page *p)
 }
 
 static void
-page_news (struct array *a, struct news *n)
+page_stored (struct array *a, struct store *st)
 {
-  struct page_call *c = list_item (n, struct page_call, news);
-  struct dirty_page *p = c->p;
+  struct dirty_page *p = st->owner;
 
-  atomic_fetch_sub (&c->seat->users, 1);
-  if (c->io.error)
-    seat_fail (a, c->seat, "dirty bitmap", c->io.error);
+  if (st->error)
+    seat_fail (a, st->seat, "dirty bitmap", st->error);
   else
-    c->seat->page_place[p->want.page_no] ^= 1;
-  free (c->buf);
-  free (c);
+    st->seat->page_place[p->want.page_no] ^= 1;
   if (--p->pending == 0)
     page_ended (a, p);
 }
 
 static void
-page_io_done (struct io *io)
-{
-  struct page_call *c = list_item (io, struct page_call, io);
-  struct array *a = c->a;
-
-  if (io->error == 0 && io->kind == IO_WRITE) {
-    io->kind = IO_FLUSH;
-    io->off = io->len = 0;
-    io->iov = NULL;
-    io->nr_iov = 0;
-    loop_submit (a->loop, &io, 1);
-    engine_kick (a);
-  }
-  else
-    engine_post (a, &c->news);
-}
-
-static void
-page_send (struct call *call)
-{
-  struct page_call *c = list_item (call, struct page_call, call);
-  struct io *io = &c->io;
-
-  bitmap_page_encode (&c->p->sending, &c->a->sb.array_uuid, c->slot, c->buf);
-  loop_submit (c->a->loop, &io, 1);
-}
-
-static void
 send_to (struct array *a, struct dirty_page *p, struct seat *s)
 {
-  struct page_call *c = calloc (1, sizeof *c);
-  const uint64_t place = s->page_place[p->want.page_no] ^ 1;
+  const uint64_t page_no = p->want.page_no;
+  struct store *st = store_new (a, s, page_stored);
 
-  if (c == NULL || posix_memalign ((void **) &c->buf, BLOCK_LEN, BLOCK_LEN))
-    abort ();
-  c->call.run = page_send;
-  c->a = a;
-  c->p = p;
-  c->seat = s;
-  c->slot = s->slot;
-  c->news.run = page_news;
-  c->iov = (struct iovec) { c->buf, BLOCK_LEN };
-  c->io = (struct io) {
-    .kind = IO_WRITE, .member = s->m, .len = BLOCK_LEN,
-    .off = a->sb.l.bitmap_off + (2 * p->want.page_no + place) * BLOCK_LEN,
-    .iov = &c->iov, .nr_iov = 1, .done = page_io_done,
-  };
-  atomic_fetch_add (&s->users, 1);
+  st->owner = p;
+  bitmap_page_encode (&p->sending, &a->sb.array_uuid, s->slot,
+                      store_add (st, bitmap_page_off (&a->sb.l, page_no,
+                                                      s->page_place[page_no] ^
+                                                      1)));
   p->pending++;
-  engine_call (a, &c->call);
+  store_start (a, st);
 }
 
 static void

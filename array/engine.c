@@ -10,8 +10,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "array/cache.h"
 #include "array/internal.h"
 #include "array/op.h"
+#include "array/seat.h"
+#include "array/space.h"
 #include "array/writeback.h"
 #include "common/cleanup.h"
 
@@ -42,14 +45,40 @@ engine_destroy (struct engine *e)
   pthread_mutex_destroy (&e->baton);
 }
 
+struct xfer *
+xfer_new (struct seat *seat, enum io_kind kind,
+          void (*done) (struct array *a, struct xfer *x))
+{
+  struct xfer *x = calloc (1, sizeof *x);
+
+  if (x == NULL)
+    abort ();           /* a few bytes: nothing could go on */
+  x->seat = seat;
+  x->kind = kind;
+  x->done = done;
+  list_init (&x->link);
+  list_init (&x->seat_link);
+  list_init (&x->owner_link);
+  return x;
+}
+
 void
-engine_xfer (struct array *a, struct xfer *x)
+engine_xfer_again (struct array *a, struct xfer *x)
 {
   atomic_fetch_add_explicit (&x->seat->users, 1, memory_order_relaxed);
   x->error = 0;
   x->since = loop_now (a->loop);
+  list_move (&x->seat->xfers, &x->seat_link);
   list_append (&a->engine.xfers, &x->link);
   a->engine.nr_xfers++;
+}
+
+void
+engine_xfer (struct array *a, struct xfer *x)
+{
+  if (x->cell)
+    cell_ref (x->cell);
+  engine_xfer_again (a, x);
 }
 
 void
@@ -94,21 +123,42 @@ struct bundle {
   struct iovec iov[];
 };
 
-static void carry_xfers (struct array *a, struct list *xfers, size_t nr,
-                         bool merge);
+static void
+xfer_free (struct array *a, struct xfer *x)
+{
+  if (x->cell) {
+    if (x->abandoned && x->kind == IO_WRITE)
+      x->cell->frozen--;
+    cell_put (a, x->cell);
+  }
+  free (x);
+}
 
-/* Baton: one transfer has ended. */
+/* Baton: the I/O of a transfer has ended. */
 static void
 xfer_ended (struct array *a, struct xfer *x)
 {
-  if (x->error && x->kind == IO_WRITE && !x->retried) {
-    x->retried = true;
-    engine_xfer (a, x);
+  if (x->abandoned) {
+    if (x->kind == IO_READ && x->error)
+      seat_read_error (a, x->seat, x->error);
+    else if (x->error == 0)
+      x->seat->suspect = false;
+    xfer_free (a, x);
   }
-  else
+  else if (space_is_short (a, x->seat, x->kind, x->error))
+    space_wait (a, x);
+  else if (x->error && x->kind == IO_WRITE && !x->retried &&
+           !x->seat->failing) {
+    x->retried = true;
+    engine_xfer_again (a, x);
+  }
+  else {
     x->done (a, x);
+    xfer_free (a, x);
+  }
 }
 
+/* Where one of several neighbours failed each is tried alone. */
 static void
 bundle_news (struct array *a, struct news *n)
 {
@@ -119,10 +169,54 @@ bundle_news (struct array *a, struct news *n)
     struct xfer *x = b->xfer[i];
 
     atomic_fetch_sub_explicit (&x->seat->users, 1, memory_order_relaxed);
+    list_remove (&x->seat_link);
     x->error = b->io.error;
-    xfer_ended (a, x);
+    if (x->error && b->nr > 1 && !x->abandoned && !x->seat->failing) {
+      x->alone = true;
+      engine_xfer_again (a, x);
+    }
+    else
+      xfer_ended (a, x);
   }
   free (b);
+}
+
+/* The I/O may still read what is in the cell. */
+void
+engine_forget (struct xfer *x)
+{
+  x->abandoned = true;
+  if (x->cell && x->kind == IO_WRITE)
+    x->cell->frozen++;
+}
+
+void
+engine_give_up (struct array *a, struct xfer *x, int error)
+{
+  list_remove (&x->seat_link);
+  x->error = error;
+  x->done (a, x);
+  xfer_free (a, x);
+}
+
+void
+engine_abandon (struct array *a, struct seat *s, int error)
+{
+  list_for_each (l, &s->xfers) {
+    struct xfer *x = list_item (l, struct xfer, seat_link);
+
+    if (x->abandoned)
+      continue;
+    engine_forget (x);
+    x->error = error;
+    x->done (a, x);
+  }
+  list_for_each (l, &a->no_space) {
+    struct xfer *x = list_item (l, struct xfer, seat_link);
+
+    if (x->seat == s)
+      engine_give_up (a, x, error);
+  }
 }
 
 static void
@@ -132,18 +226,7 @@ bundle_done (struct io *io)
                                                                 io));
   struct array *a = b->a;
 
-  /* Which of the neighbours was it? */
-  if (io->error && b->nr > 1) {
-    struct list xfers;
-
-    list_init (&xfers);
-    for (unsigned i = 0; i < b->nr; i++)
-      list_append (&xfers, &b->xfer[i]->link);
-    carry_xfers (a, &xfers, b->nr, false);
-    free (b);
-    engine_kick (a);
-  }
-  else if (io->more)
+  if (io->more)
     engine_post_lazily (a, &b->news);
   else
     engine_post (a, &b->news);
@@ -165,7 +248,7 @@ compare_xfers (const void *p, const void *q)
 static bool
 neighbours (const struct xfer *x, const struct xfer *y)
 {
-  return x->seat == y->seat && x->kind == y->kind &&
+  return x->seat == y->seat && x->kind == y->kind && !x->alone && !y->alone &&
     (x->kind == IO_READ || x->kind == IO_WRITE) && x->off + x->len == y->off;
 }
 
@@ -200,7 +283,7 @@ bundle_new (struct array *a, struct xfer **x, unsigned nr)
 
 /* Without the baton. */
 static void
-carry_xfers (struct array *a, struct list *xfers, size_t nr, bool merge)
+carry_xfers (struct array *a, struct list *xfers, size_t nr)
 {
   CLEANUP_FREE struct xfer **x = malloc (nr * sizeof *x);
   CLEANUP_FREE struct io **io = malloc (nr * sizeof *io);
@@ -210,14 +293,14 @@ carry_xfers (struct array *a, struct list *xfers, size_t nr, bool merge)
     abort ();           /* a few kilobytes: nothing could go on */
   for (struct list *l; (l = list_pop (xfers)) != NULL; )
     x[n++] = list_item (l, struct xfer, link);
-  if (n > 1 && merge)
+  if (n > 1)
     qsort (x, n, sizeof *x, compare_xfers);
 
   for (size_t i = 0, j; i < n; i = j) {
     uint64_t len = x[i]->len;
     struct bundle *b;
 
-    for (j = i + 1; merge && j < n && neighbours (x[j-1], x[j]) &&
+    for (j = i + 1; j < n && neighbours (x[j-1], x[j]) &&
            j - i < BUNDLE_MAX_XFERS && len + x[j]->len <= BUNDLE_MAX_LEN; j++)
       len += x[j]->len;
     b = bundle_new (a, &x[i], j - i);
@@ -325,7 +408,7 @@ carry_out (struct array *a, struct errands *d)
     r->wake (r);
   }
   if (d->nr_xfers > 0)
-    carry_xfers (a, &d->xfers, d->nr_xfers, true);
+    carry_xfers (a, &d->xfers, d->nr_xfers);
   for (call = d->calls; call; call = next_call) {
     next_call = call->next;
     call->run (call);

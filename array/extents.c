@@ -9,6 +9,7 @@
 
 #include "array/cache.h"
 #include "array/internal.h"
+#include "array/lost.h"
 
 /* So many chunks are looked at for one answer. */
 #define MAX_LOOKS 1024u
@@ -27,7 +28,7 @@ look (struct array *a, const struct piece *p)
   if (s && (s->failing || s->state != SEAT_ACTIVE))
     s = NULL;
   for (unsigned b = 0; s && b < a->nr_bands; b++)
-    if (line_find (a, no + b))
+    if (line_find (a, no + b) || lost_blocks_of (a, no + b, p->role))
       s = NULL;
   if (s)
     atomic_fetch_add (&s->users, 1);
@@ -42,7 +43,8 @@ look_all (struct array *a, struct seat *seats[MAX_SLOTS])
   bool all = true;
 
   engine_lock (a);
-  all = a->odd_slots == 0 && a->nr_lines == 0;
+  all = a->odd_slots == 0 && a->nr_lines == 0 &&
+    lost_next_line (a, 0, UINT64_MAX) == UINT64_MAX;
   for (unsigned slot = 0; all && slot < a->n; slot++) {
     seats[slot] = a->at[slot][0];
     atomic_fetch_add (&seats[slot]->users, 1);

@@ -8,8 +8,6 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include <stdlib.h>
-
 #include "array/change.h"
 #include "array/flush.h"
 #include "array/seat.h"
@@ -50,7 +48,6 @@ flush_done (struct array *a, struct xfer *x)
     seat_fail (a, s, "flush", x->error);
   else
     s->flushed_gen = x->write_gen;
-  free (x);
   if (--a->flush_pending == 0)
     round_ended (a);
 }
@@ -72,13 +69,8 @@ flush_decide (struct array *a)
     if (s->m == NULL || s->failing || s->state == SEAT_IDLE ||
         s->write_gen == s->flushed_gen)
       continue;
-    x = calloc (1, sizeof *x);
-    if (x == NULL)
-      abort ();
-    x->seat = s;
-    x->kind = IO_FLUSH;
+    x = xfer_new (s, IO_FLUSH, flush_done);
     x->write_gen = s->write_gen;
-    x->done = flush_done;
     a->flush_pending++;
     a->counters.member_flush_ops++;
     engine_xfer (a, x);

@@ -33,6 +33,11 @@ enum seat_state {
   SEAT_IDLE,            /* known, not used: failed, unlisted, a spare */
 };
 
+/* Reads in clients' threads are counted by the half second in which they
+ * began.
+ */
+#define SEAT_PREADS 4u
+
 /* A present member and its place in the array. */
 struct seat {
   struct array *a;
@@ -49,6 +54,7 @@ struct seat {
                                  * without it */
   bool failed;                  /* for good: the device table says so */
   bool suspect;                 /* an I/O is overdue: reads go round it */
+  bool no_space;                /* a write to it waits for space */
   bool by_bitmap;               /* SEAT_TARGET: only missed regions */
   bool complete;                /* SEAT_TARGET: to become active */
   uint64_t cursor;              /* SEAT_TARGET: bytes from data_off below
@@ -58,6 +64,10 @@ struct seat {
   uint64_t nr_errors;           /* for status */
   unsigned read_errors;         /* recent: halved every minute */
   atomic_uint users;            /* I/O in flight; any thread may let go */
+  atomic_uint preads[SEAT_PREADS];      /* likewise, in clients' threads, by
+                                         * when they began */
+  struct list xfers;            /* under way */
+  struct list stores;           /* likewise */
   uint64_t write_gen;           /* grows with each write that completes */
   uint64_t flushed_gen;         /* write_gen at the last good flush */
   uint8_t *page_place;          /* of each bitmap page: the newest; owned */
@@ -91,6 +101,8 @@ struct line {
   struct list link;             /* in a->dirty, a->clean, or neither */
   bool is_dirty, is_clean;      /* which */
   bool want_out;                /* a flush waits: new writers wait too */
+  bool stuck;                   /* some of it could not be written out: too
+                                 * little of its row can be read */
   bool torn;                    /* the array failed while its rows were being
                                  * written: nothing can be decoded from them */
   struct list out_link;         /* in a->out: to be written out now */
@@ -173,12 +185,14 @@ struct array {
   unsigned max_held;            /* clients wait beyond this */
   unsigned op_cells;            /* the most that one operation takes */
   unsigned nr_ops;              /* operations that hold a credit */
+  unsigned nr_outs;             /* of those, that write lines out */
   unsigned max_ops;
   struct line **bucket;
   unsigned nr_buckets;          /* a power of two */
   uint64_t nr_lines;
   struct list dirty;            /* lines, oldest first */
   unsigned nr_dirty;
+  unsigned nr_stuck;            /* lines */
   struct list clean;            /* lines, least recently used first */
   struct list out;              /* dirty lines that go out now */
   struct list cell_waiters;     /* for cells or credits */
@@ -186,6 +200,7 @@ struct array {
   struct list ops;              /* in progress */
   struct list coding;           /* operations whose next step is the coder */
   struct solver *solver;
+  struct list pause_waiters;    /* operations that read again at a tick */
 
   /* Whole stripes being zeroed: requests; nobody enters their ranges. */
   struct list zeroing;
@@ -212,6 +227,14 @@ struct array {
   struct list flush_waiters;    /* for the round after the running one */
   struct list flush_current;    /* for the running one */
   struct waiter flush_waiter;   /* the running round itself */
+
+  /* Members with no space. */
+  struct list no_space;         /* transfers that wait for it */
+  struct list no_space_stores;  /* struct store, likewise */
+  unsigned stop_tries;
+
+  /* Rows that can't be read: array/lost.c. */
+  struct lost *lost;
 
   /* Membership. */
   struct membership membership;
@@ -245,6 +268,9 @@ struct array {
   struct call tick_call;
   bool tick_armed;
   uint64_t last_minute, last_clear;     /* ns */
+  unsigned pread_now;           /* which of seat->preads counts new ones */
+  uint64_t pread_since;         /* ns */
+  bool any_pread;               /* some was begun since the last tick */
   struct waiter clear_waiter;
 
   unsigned stop_phase;          /* array/stop.c */

@@ -374,6 +374,28 @@ propose_without (struct membership *ms, struct device_set *failed,
     ms->phase = MEMBERSHIP_STOPPED;
 }
 
+static bool
+enough_without (const struct membership *ms, const struct device_set *set,
+                const struct device_set *devs)
+{
+  const struct device_set left = device_set_minus (set, devs);
+
+  return device_set_count (&left) >= ms->k;
+}
+
+bool
+membership_can_lose (const struct membership *ms,
+                     const struct device_set *devs)
+{
+  const bool changing = ms->phase == MEMBERSHIP_PROPOSE ||
+    ms->phase == MEMBERSHIP_ACCEPT;
+
+  return ms->phase != MEMBERSHIP_STOPPED &&
+    enough_without (ms, &ms->cur.self.active, devs) &&
+    enough_without (ms, &ms->base.active, devs) &&
+    (!changing || enough_without (ms, &ms->next.self.active, devs));
+}
+
 void
 membership_fail (struct membership *ms, const struct device_set *devs)
 {

@@ -240,6 +240,12 @@ extern int membership_begin_remove (struct membership *ms,
                                     const struct device_set *devs,
                                     enum device_state state, char *why);
 
+/* Would enough members remain without these, whatever record is in force
+ * or coming?
+ */
+extern bool membership_can_lose (const struct membership *ms,
+                                 const struct device_set *devs);
+
 /* Members failed, at any time; devs already out are ignored.  In IDLE
  * this begins a change without them, else the next call of
  * membership_proposed, _accepted or _told deals with it.  Where

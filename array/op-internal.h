@@ -16,6 +16,8 @@ struct rect {
   uint64_t given;               /* data roles with new content */
   uint64_t have;                /* roles whose old content is in memory */
   struct plan p;
+  uint64_t lost;                /* roles that are wanted and can't be had: of
+                                 * a write all */
   struct solution *sol;         /* or NULL: nothing to make */
 };
 
@@ -27,6 +29,7 @@ struct op_role {
   uint16_t have_blocks;
   struct cell *old;             /* old content, read by this operation */
   uint16_t old_blocks;
+  uint16_t bad_blocks;          /* their read gave an error */
   struct cell *made;            /* what the coder makes */
 };
 
@@ -37,6 +40,8 @@ enum op_phase {
   OP_CODING,
   OP_WRITING,
   OP_WRITTEN,                   /* waits for a change to be in force */
+  OP_FLUSHED,                   /* lost blocks were written: waits for a flush,
+                                 * then for the list of such blocks */
   OP_DONE,
 };
 
@@ -53,8 +58,13 @@ struct op {
   uint64_t want;                /* OP_READ: roles; OP_FIX: to be stored anew */
   bool to_targets;              /* OP_FIX */
   bool marked;                  /* counts in a->region_ops */
+  bool flushing;                /* OP_WRITTEN: waits for a flush */
   unsigned b0, nr;              /* OP_READ, OP_FIX: blocks */
-  uint64_t bad;                 /* roles that gave an error */
+  uint64_t avoid;               /* roles whose stored cell is not read */
+  bool coarse;                  /* some bad_blocks are those of a read of
+                                 * several blocks */
+  bool fine;                    /* a rect for each block */
+  unsigned tries;               /* pauses that were made */
   uint64_t slow;                /* roles that are overdue */
   uint64_t noread, nowrite;     /* as last planned */
   uint64_t unsure;              /* OP_FIX: parity that a resync makes anew */
@@ -64,7 +74,7 @@ struct op {
   struct list xfers;            /* outstanding, by owner_link */
   int error;
   struct list tickets;          /* OP_OUT */
-  void (*done) (struct array *a, void *opaque, int error);      /* OP_FIX */
+  void (*done) (struct array *a, const struct fixed *f);        /* OP_FIX */
   void *opaque;
   unsigned nr_rects;
   struct rect rect[OP_MAX_RECTS];
@@ -72,9 +82,14 @@ struct op {
 };
 
 /* array/op-rects.c: cut into rects, plan them, and say which cells hold
- * what.
+ * what.  False: what gave errors should be read again after a pause.
  */
-extern int op_cut_and_plan (struct array *a, struct op *op);
+extern bool op_cut_and_plan (struct array *a, struct op *op);
+/* Roles that gave an error in some of these blocks. */
+extern uint64_t op_bad_roles (const struct array *a, const struct op *op,
+                              uint16_t blocks);
+/* The rows that can't be had. */
+extern uint16_t op_lost_blocks (const struct op *op);
 /* The old content of a role over a rect, once it is read. */
 extern struct cell *op_old (const struct op *op, const struct rect *r,
                             unsigned role);
@@ -86,9 +101,23 @@ extern void op_code (struct array *a, struct op *op);
 extern void op_issue_reads (struct array *a, struct op *op);
 extern void op_issue_writes (struct array *a, struct op *op);
 
-/* array/op.c: plan (anew); all jobs are done; all transfers are done. */
+/* array/op.c.  op_new: NULL, no credit now.  op_plan: plan (anew);
+ * op_coded: all jobs are done.
+ */
+extern struct op *op_new (struct array *a, enum op_kind kind,
+                          struct line *line);
+extern void op_free (struct array *a, struct op *op);
 extern void op_plan (struct array *a, struct op *op);
 extern void op_coded (struct array *a, struct op *op);
+
+/* array/op-end.c.  op_end: all transfers are done. */
 extern void op_end (struct array *a, struct op *op);
+/* What became of the rows is remembered. */
+extern void op_note_rows (struct array *a, const struct op *op);
+/* Cells that gave errors are stored anew once their content is known. */
+extern void op_repair_bad (struct array *a, const struct op *op);
+
+/* array/op-read.c */
+extern void op_end_read (struct array *a, struct op *op);
 
 #endif

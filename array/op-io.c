@@ -7,9 +7,6 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "array/cache.h"
 #include "array/change.h"
 #include "array/op-internal.h"
@@ -32,19 +29,13 @@ issue (struct array *a, struct op *op, const struct rect *rect,
        struct seat *seat, enum io_kind kind, unsigned role, struct cell *c,
        void (*done) (struct array *, struct xfer *))
 {
-  struct xfer *x = calloc (1, sizeof *x);
+  struct xfer *x = xfer_new (seat, kind, done);
 
-  if (x == NULL)
-    abort ();
-  x->seat = seat;
-  x->kind = kind;
   x->off = xfer_off (a, op, rect);
   x->len = (uint64_t) rect->nr * BLOCK_LEN;
   x->buf = c->data + (size_t) rect->b0 * BLOCK_LEN;
-  x->done = done;
   x->owner = op;
   x->cell = c;
-  cell_ref (c);
   x->role = role;
   x->b0 = rect->b0;
   x->nr = rect->nr;
@@ -91,22 +82,23 @@ static void
 read_done (struct array *a, struct xfer *x)
 {
   struct op *op = x->owner;
+  struct op_role *o = &op->role[x->role];
+  const uint16_t blocks = block_mask (x->b0, x->nr);
 
-  cell_put (a, x->cell);
-  if (x->error)
-    seat_read_error (a, x->seat, x->error);
-  else
+  list_remove (&x->owner_link);
+  if (x->error == 0) {
     x->seat->suspect = false;
-  if (op) {
-    list_remove (&x->owner_link);
-    if (x->error)
-      op->bad |= BIT (x->role);
-    else
-      op->role[x->role].old_blocks |= block_mask (x->b0, x->nr);
-    if (--op->pending == 0)
-      reads_done (a, op);
+    o->old_blocks |= blocks;
   }
-  free (x);
+  else {
+    /* Of one that is read again after a pause only the first counts. */
+    if (op->tries == 0)
+      seat_read_error (a, x->seat, x->error);
+    o->bad_blocks |= blocks;
+    op->coarse |= x->nr > 1;
+  }
+  if (--op->pending == 0)
+    reads_done (a, op);
 }
 
 void
@@ -143,8 +135,8 @@ leave_behind (struct array *a, struct op *op, uint64_t roles)
     if ((roles & BIT (x->role)) == 0)
       continue;
     x->seat->suspect = true;
-    x->owner = NULL;
     list_remove (&x->owner_link);
+    engine_forget (x);
     op->pending--;
   }
   FOR_EACH_BIT (r, roles) {
@@ -163,8 +155,8 @@ leave_behind (struct array *a, struct op *op, uint64_t roles)
 static uint64_t
 overdue_roles (const struct array *a, const struct op *op, uint64_t now)
 {
-  const uint64_t without = op->slow | op->bad | op->noread |
-    op->doubtful;
+  const uint64_t without = op->slow | op_bad_roles (a, op, 0xffff) |
+    op->noread | op->doubtful;
   uint64_t roles = 0;
 
   list_for_each (l, &op->xfers) {
@@ -199,13 +191,11 @@ write_done (struct array *a, struct xfer *x)
 {
   struct op *op = x->owner;
 
-  cell_put (a, x->cell);
   list_remove (&x->owner_link);
   if (x->error)
     seat_fail (a, x->seat, "write", x->error);
   else
     x->seat->write_gen++;
-  free (x);
   if (--op->pending == 0) {
     op->phase = OP_WRITTEN;
     op_end (a, op);

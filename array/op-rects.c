@@ -6,6 +6,7 @@
  */
 
 #include "array/cache.h"
+#include "array/lost.h"
 #include "array/op-internal.h"
 #include "array/seat.h"
 
@@ -21,25 +22,31 @@ given_at (const struct array *a, const struct op *op, unsigned block)
   return given;
 }
 
+/* Do these two rows differ in what is given or lost? */
+static bool
+differ (const struct array *a, const struct op *op, unsigned b, unsigned c)
+{
+  return given_at (a, op, b) != given_at (a, op, c) ||
+    lost_roles (a, op->line->no, block_mask (b, 1)) !=
+    lost_roles (a, op->line->no, block_mask (c, 1));
+}
+
 static void
 cut (struct array *a, struct op *op)
 {
+  const bool out = op->kind == OP_OUT;
+  const unsigned first = out ? 0 : op->b0;
+  const unsigned last = out ? a->cell_blocks : op->b0 + op->nr;
   unsigned b, end;
 
   op->nr_rects = 0;
-  if (op->kind != OP_OUT) {
-    op->rect[op->nr_rects++] = (struct rect) { .b0 = op->b0, .nr = op->nr };
-    return;
-  }
-  for (b = 0; b < a->cell_blocks; b = end) {
-    const uint64_t given = given_at (a, op, b);
-
-    for (end = b + 1; end < a->cell_blocks; end++)
-      if (given_at (a, op, end) != given)
-        break;
-    if (given)
-      op->rect[op->nr_rects++] =
-        (struct rect) { .b0 = b, .nr = end - b, .given = given };
+  for (b = first; b < last; b = end) {
+    end = b + 1;
+    while (end < last && !op->fine && !(out && differ (a, op, b, end)))
+      end++;
+    if (!out || given_at (a, op, b))
+      op->rect[op->nr_rects++] = (struct rect) {
+        .b0 = b, .nr = end - b, .given = given_at (a, op, b) };
   }
 }
 
@@ -76,32 +83,29 @@ find_old (struct array *a, struct op *op, const struct rect *rect)
   return have;
 }
 
-/* Some data can't be read while parity is doubtful.  A row that was not
- * being written at the crash has good parity, so use it, but no more of
- * it than it takes: all else is made to agree with that.
- */
-static int
-plan_doubtful (struct op *op, struct plan_in *in, struct plan *p)
+uint64_t
+op_bad_roles (const struct array *a, const struct op *op, uint16_t blocks)
 {
-  uint64_t left = op->doubtful & ~op->bad & ~op->noread;
+  uint64_t roles = 0;
 
-  if (op->kind == OP_FIX && left)
-    in->rewrite = op->want |= op->bad & LOW_BITS (in->k);
-  for (; left; left &= left - 1) {
-    in->noread &= ~(left & -left);
-    if (plan (in, p) == 0)
-      return 0;
-  }
-  return -1;
+  for (unsigned r = 0; r < a->n; r++)
+    if (op->role[r].bad_blocks & blocks)
+      roles |= BIT (r);
+  return roles;
 }
 
-/* A reader that only wants what it has needs no plan for the rest. */
+/* A reader that only wants what it has needs no plan for the rest.
+ * Parity that may be wrong is not used in place of data that gave an
+ * error: it would make garbage of a block that was flushed long ago.
+ */
 static int
 plan_rect (struct array *a, struct op *op, struct rect *rect)
 {
+  const uint16_t blocks = block_mask (rect->b0, rect->nr);
+  const uint64_t noread = op->noread | op->avoid | op->doubtful |
+    op_bad_roles (a, op, blocks) | lost_roles (a, op->line->no, blocks);
   struct plan_in in = {
-    .k = a->g.k, .m = a->g.m,
-    .noread = op->noread | op->bad | op->slow | op->doubtful,
+    .k = a->g.k, .m = a->g.m, .noread = noread | op->slow,
     .nowrite = op->nowrite,
     .given = rect->given,
     .want = op->kind == OP_READ ? op->want : 0,
@@ -111,14 +115,30 @@ plan_rect (struct array *a, struct op *op, struct rect *rect)
   in.have = rect->have = find_old (a, op, rect);
   if (plan (&in, &rect->p) == 0)
     return 0;
-  if (op->slow) {
-    /* Only the slow ones can help: wait for them. */
-    op->slow = 0;
-    in.noread = op->noread | op->bad | op->doubtful;
-    if (plan (&in, &rect->p) == 0)
-      return 0;
+  if (op->slow == 0)
+    return -1;
+  /* Only the slow ones can help: wait for them. */
+  op->slow = 0;
+  in.noread = noread;
+  return plan (&in, &rect->p);
+}
+
+/* What of a rect can be had although the whole can't: to a reader the
+ * roles that are there.
+ */
+static void
+plan_rest (struct array *a, struct op *op, struct rect *rect)
+{
+  const uint16_t blocks = block_mask (rect->b0, rect->nr);
+  const uint64_t noread = op->noread | op_bad_roles (a, op, blocks) |
+    lost_roles (a, op->line->no, blocks);
+
+  rect->p = (struct plan) { 0 };
+  rect->lost = ~UINT64_C (0);
+  if (op->kind == OP_READ) {
+    rect->p.read = op->want & ~noread & ~rect->have;
+    rect->lost = op->want & ~rect->p.read & ~rect->have;
   }
-  return plan_doubtful (op, &in, &rect->p);
 }
 
 /* Roles on members that are overdue with something: go round them, while
@@ -132,7 +152,8 @@ suspects (const struct array *a, const struct op *op)
   for (unsigned slot = 0; slot < a->n; slot++)
     if (a->at[slot][0] && a->at[slot][0]->suspect)
       roles |= BIT (layout_role (&a->g, line_stripe (a, op->line->no), slot));
-  return nr_bits (roles | op->noread | op->bad) <= a->g.m ? roles : 0;
+  return nr_bits (roles | op->noread | op_bad_roles (a, op, 0xffff)) <=
+    a->g.m ? roles : 0;
 }
 
 /* The array failed while these rows were being written: they are no code
@@ -144,21 +165,83 @@ is_torn (const struct array *a, const struct line *line)
   return line->torn || (line->no >= a->torn0 && line->no < a->torn1);
 }
 
-int
+/* Errors of a read may be those of a moment. */
+#define MAX_TRIES 5u
+
+static bool
+may_get_better (const struct array *a, const struct op *op,
+                const struct rect *rect)
+{
+  const uint16_t blocks = block_mask (rect->b0, rect->nr);
+
+  return op->tries < MAX_TRIES && op_bad_roles (a, op, blocks) &&
+    !lost_rows_known (a, op->line->no, blocks);
+}
+
+static void
+forget_errors (struct array *a, struct op *op)
+{
+  for (unsigned r = 0; r < a->n; r++)
+    op->role[r].bad_blocks = 0;
+  op->coarse = false;
+}
+
+enum outcome { PLANNED, TOO_COARSE, TRY_AGAIN };
+
+static enum outcome
+plan_all (struct array *a, struct op *op)
+{
+  bool again = false;
+
+  cut (a, op);
+  for (unsigned i = 0; i < op->nr_rects; i++) {
+    struct rect *rect = &op->rect[i];
+
+    if (plan_rect (a, op, rect) == 0 &&
+        !(is_torn (a, op->line) && rect->p.make))
+      continue;
+    if (!op->fine && (op->coarse || rect->nr > 1))
+      return TOO_COARSE;
+    again |= may_get_better (a, op, rect);
+    plan_rest (a, op, rect);
+  }
+  return again ? TRY_AGAIN : PLANNED;
+}
+
+bool
 op_cut_and_plan (struct array *a, struct op *op)
 {
+  enum outcome r;
+
   line_masks (a, op->line->no, &op->noread, &op->nowrite);
   if (op->kind != OP_FIX)
     op->slow |= suspects (a, op);
   op->doubtful = op->unsure | line_doubtful (a, op->line->no, op->noread);
   if (op->kind == OP_FIX)
     op->nowrite &= ~op->want;
-  cut (a, op);
+  r = plan_all (a, op);
+  if (r == TOO_COARSE) {
+    /* Which of the blocks was it?  Each is read alone. */
+    forget_errors (a, op);
+    op->fine = true;
+    r = plan_all (a, op);
+  }
+  if (r != TRY_AGAIN)
+    return true;
+  forget_errors (a, op);
+  op->tries++;
+  return false;
+}
+
+uint16_t
+op_lost_blocks (const struct op *op)
+{
+  uint16_t blocks = 0;
+
   for (unsigned i = 0; i < op->nr_rects; i++)
-    if (plan_rect (a, op, &op->rect[i]) == -1 ||
-        (is_torn (a, op->line) && op->rect[i].p.make))
-      return -1;
-  return 0;
+    if (op->rect[i].lost)
+      blocks |= block_mask (op->rect[i].b0, op->rect[i].nr);
+  return blocks;
 }
 
 struct cell *

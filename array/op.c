@@ -4,13 +4,13 @@
  *                 ^          |
  *                 +----------+  a read failed or is overdue: plan anew
  *
- * Rects and plans are made in array/op-rects.c, jobs in array/op-code.c,
- * transfers in array/op-io.c.
+ * Rects and plans are made in array/op-rects.c, transfers in
+ * array/op-io.c, jobs in array/op-code.c; array/op-end.c lets go.
+ * array/op-read.c has what only readers need.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,6 @@
 #include "array/change.h"
 #include "array/dirty.h"
 #include "array/op-internal.h"
-#include "array/rebuild.h"
 #include "array/request-internal.h"
 #include "array/seat.h"
 
@@ -33,20 +32,41 @@ op_retry (struct array *a, struct waiter *w)
   switch (op->phase) {
   case OP_WAITING:
   case OP_PLANNING: op_plan (a, op); break;
-  case OP_WRITTEN: op_end (a, op); break;
+  case OP_WRITTEN:
+  case OP_FLUSHED: op_end (a, op); break;
   default: break;
   }
 }
 
-static struct op *
+/* A credit is kept for write-outs, so that readers always progress behind
+ * them.  Write-outs take at most three quarters: where they wait for a
+ * member, readers and a rebuild don't.  A rebuild leaves one to readers.
+ */
+static bool
+has_credit (const struct array *a, enum op_kind kind)
+{
+  const unsigned max_outs = a->max_ops - MAX (1, a->max_ops / 4);
+  const unsigned kept = a->nr_outs == 0;
+
+  switch (kind) {
+  case OP_OUT: return a->nr_ops < a->max_ops && a->nr_outs < max_outs;
+  case OP_READ: return a->nr_ops + kept < a->max_ops;
+  default: return a->nr_ops + kept + 1 < a->max_ops;
+  }
+}
+
+bool
+op_has_credit (const struct array *a)
+{
+  return has_credit (a, OP_OUT);
+}
+
+struct op *
 op_new (struct array *a, enum op_kind kind, struct line *line)
 {
   struct op *op;
 
-  /* One credit is kept for write-outs, so that readers always progress
-   * behind them, and one for readers, so that a rebuild can't take all.
-   */
-  if (a->nr_ops + (kind == OP_OUT ? 0 : kind == OP_READ ? 1 : 2) >= a->max_ops)
+  if (!has_credit (a, kind))
     return NULL;
   op = a->free_ops;
   if (op)
@@ -67,6 +87,7 @@ op_new (struct array *a, enum op_kind kind, struct line *line)
   list_init (&op->tickets);
   list_append (&a->ops, &op->link);
   a->nr_ops++;
+  a->nr_outs += kind == OP_OUT;
   line_hold (a, line);
   return op;
 }
@@ -89,7 +110,7 @@ release_role (struct array *a, struct op_role *o)
   memset (o, 0, sizeof *o);
 }
 
-static void
+void
 op_free (struct array *a, struct op *op)
 {
   for (unsigned r = 0; r < a->n; r++)
@@ -99,6 +120,7 @@ op_free (struct array *a, struct op *op)
   op->next_free = a->free_ops;
   a->free_ops = op;
   a->nr_ops--;
+  a->nr_outs -= op->kind == OP_OUT;
   engine_run_waiters (a, &a->cell_waiters);
 }
 
@@ -110,95 +132,6 @@ op_free_pool (struct array *a)
     free (op);
   }
   a->free_ops = NULL;
-}
-
-/* ---- reading --------------------------------------------------------- */
-
-struct op *
-op_read (struct array *a, struct request *r, uint64_t no, uint64_t want,
-         uint64_t avoid, unsigned b0, unsigned nr)
-{
-  struct line *line = line_get (a, no);
-  struct op *op;
-
-  if (line == NULL)
-    return NULL;
-  op = op_new (a, OP_READ, line);
-  if (op == NULL) {
-    line_settle (a, line);
-    return NULL;
-  }
-  line->readers++;
-  op->r = r;
-  r->reads++;
-  op->want = want;
-  op->bad = avoid;
-  op->b0 = b0;
-  op->nr = nr;
-  /* Not at once: more may be wanted. */
-  list_move (&a->engine.ready, &op->waiter.link);
-  return op;
-}
-
-void
-op_read_more (struct op *op, uint64_t want, unsigned b0, unsigned nr)
-{
-  const unsigned end = MAX (op->b0 + op->nr, b0 + nr);
-
-  assert (op->phase == OP_WAITING && op->nr_rects == 0);
-  op->want |= want;
-  op->b0 = MIN (op->b0, b0);
-  op->nr = end - op->b0;
-}
-
-int
-op_error (const struct op *op)
-{
-  return op->error;
-}
-
-struct cell *
-op_content (const struct op *op, unsigned role)
-{
-  const struct op_role *o = &op->role[role];
-  struct cell *old = op_old (op, &op->rect[0], role);
-
-  return op->rect[0].p.make & BIT (role) ? o->made : old;
-}
-
-void
-op_put (struct array *a, struct op *op)
-{
-  struct line *line = op->line;
-
-  line->readers--;
-  op_free (a, op);
-  line_changed (a, line);
-}
-
-/* Data that was read or made is worth keeping, as clean content; but not
- * where the line is dirty and many are, for then these cells can't be
- * taken back before it is written out.
- */
-static void
-adopt (struct array *a, struct op *op)
-{
-  const struct rect *rect = &op->rect[0];
-
-  FOR_EACH_BIT (r, (op->want | rect->p.in) & LOW_BITS (a->g.k)) {
-    struct line_cell *lc = &op->line->cell[r];
-    struct cell *c = op_content (op, r);
-
-    if (lc->c || c == NULL || c == op->role[r].have)
-      continue;
-    if (a->nr_held >= a->max_held)
-      break;
-    cell_ref (c);
-    lc->c = c;
-    lc->valid = block_mask (rect->b0, rect->nr);
-    op->line->nr_cells++;
-    a->nr_held++;
-  }
 }
 
 /* ---- writing: who and when ------------------------------------------- */
@@ -261,7 +194,7 @@ op_out (struct array *a, struct line *line)
 bool
 op_fix (struct array *a, struct line *line, uint64_t roles, bool to_targets,
         unsigned b0, unsigned nr,
-        void (*done) (struct array *a, void *opaque, int error), void *opaque)
+        void (*done) (struct array *a, const struct fixed *f), void *opaque)
 {
   struct op *op = op_new (a, OP_FIX, line);
 
@@ -277,7 +210,7 @@ op_fix (struct array *a, struct line *line, uint64_t roles, bool to_targets,
   if (!to_targets && line_is_unsynced (a, line->no))
     op->unsure = roles & ~LOW_BITS (a->g.k);
   if (!to_targets)
-    op->bad = roles & ~op->unsure;
+    op->avoid = roles & ~op->unsure;
   begin_writing (a, op);
   list_move (&a->engine.ready, &op->waiter.link);
   return true;
@@ -373,8 +306,8 @@ op_plan (struct array *a, struct op *op)
   /* A target is nobody's source: what is copied to it needs no mark. */
   if (writes && !op->to_targets && !dirty_mark (a, pos, 1, &op->waiter))
     return;
-  if (op_cut_and_plan (a, op) == -1) {
-    op_abort (a, op);
+  if (!op_cut_and_plan (a, op)) {
+    list_move (&a->pause_waiters, &op->waiter.link);
     return;
   }
   if (get_cells (a, op))
@@ -382,19 +315,6 @@ op_plan (struct array *a, struct op *op)
 }
 
 /* ---- after the coder -------------------------------------------------- */
-
-/* Cells that gave errors are stored anew once their content is known. */
-static void
-repair_bad (struct array *a, const struct op *op)
-{
-  const uint64_t roles = op->bad & ~op->noread;
-
-  if (roles == 0 || (op->kind == OP_FIX && !op->to_targets))
-    return;
-  for (unsigned i = 0; i < op->nr_rects; i++)
-    repair_add (a, op->line->no, roles & ~op->rect[i].given, op->rect[i].b0,
-                op->rect[i].nr);
-}
 
 void
 op_coded (struct array *a, struct op *op)
@@ -407,109 +327,4 @@ op_coded (struct array *a, struct op *op)
     op_end (a, op);
   else
     op_issue_writes (a, op);
-}
-
-/* ---- the end --------------------------------------------------------- */
-
-static void
-end_read (struct array *a, struct op *op)
-{
-  struct request *r = op->r;
-
-  op->phase = OP_DONE;
-  if (op->error == 0) {
-    a->counters.decoded_bytes += (uint64_t) nr_bits (op->rect[0].p.make) *
-      op->rect[0].nr * BLOCK_LEN;
-    adopt (a, op);
-    repair_bad (a, op);
-  }
-  if (--r->reads == 0)
-    list_move (&a->engine.ready, &r->waiter.link);
-}
-
-/* The array has failed with this data on no member: it stays here, so
- * that nobody reads older data than was read before.
- */
-static void
-keep_unwritten (struct line_cell *lc, const struct op_role *o)
-{
-  const uint16_t blocks = o->given_blocks & ~lc->valid & ~lc->busy;
-
-  if (lc->c == o->given)
-    lc->dirty |= o->given_blocks;
-  else if (lc->c) {
-    FOR_EACH_BIT (b, blocks)
-      memcpy (lc->c->data + b * BLOCK_LEN, o->given->data + b * BLOCK_LEN,
-              BLOCK_LEN);
-    lc->valid |= blocks;
-    lc->dirty |= blocks;
-  }
-}
-
-/* The line no longer pays for what it gave away. */
-static void
-thaw (struct array *a, struct op *op)
-{
-  struct line *line = op->line;
-
-  for (unsigned r = 0; r < a->g.k; r++) {
-    struct op_role *o = &op->role[r];
-
-    if (o->given == NULL)
-      continue;
-    if (op->error)
-      keep_unwritten (&line->cell[r], o);
-    if (line->cell[r].c != o->given) {
-      line->nr_cells--;
-      if (!line->is_clean)
-        a->nr_held--;
-    }
-  }
-}
-
-void
-op_add_tickets (struct array *a, struct request *r)
-{
-  list_for_each (l, &a->ops) {
-    struct op *op = list_item (l, struct op, link);
-
-    if (op->kind == OP_OUT)
-      ticket_add (&op->tickets, r);
-  }
-}
-
-void
-op_end (struct array *a, struct op *op)
-{
-  struct line *line = op->line;
-  void (*done) (struct array *, void *, int) = op->done;
-  void *opaque = op->opaque;
-  int error;
-
-  if (op->kind == OP_READ) {
-    end_read (a, op);
-    return;
-  }
-  /* Nothing is acknowledged while a change is under way. */
-  if (op->phase == OP_WRITTEN && change_busy (a) && !a->failed) {
-    list_move (&a->change_waiters, &op->waiter.link);
-    return;
-  }
-  if (a->failed && op->error == 0)
-    op->error = EIO;
-  if (op->error == 0)
-    repair_bad (a, op);
-  error = op->error;
-  if (error && op->kind == OP_OUT && op->phase == OP_WRITTEN)
-    line->torn = true;
-  op->phase = OP_DONE;
-  thaw (a, op);
-  tickets_end (a, &op->tickets, op->error);
-  if (op->marked)
-    dirty_end (a, line_pos (a, line->no), 1);
-  line->op = NULL;
-  op_free (a, op);
-  line_changed (a, line);
-  if (done)
-    done (a, opaque, error);
 }

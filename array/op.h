@@ -40,9 +40,11 @@ extern struct op *op_read (struct array *a, struct request *r, uint64_t no,
  */
 extern void op_read_more (struct op *op, uint64_t want, unsigned b0,
                           unsigned nr);
-extern int op_error (const struct op *op);      /* 0 or a positive errno */
-/* The cell with a wanted role's content. */
-extern struct cell *op_content (const struct op *op, unsigned role);
+/* Copy a wanted role's bytes, from cell_off in its cell on.  Any thread
+ * once r was woken.  0, or EIO: some of it is lost.
+ */
+extern int op_copy (const struct op *op, unsigned role, uint32_t cell_off,
+                    uint32_t len, uint8_t *buf);
 extern void op_put (struct array *a, struct op *op);
 
 /* May an operation write to the rows of this line now? */
@@ -55,16 +57,27 @@ extern bool op_out (struct array *a, struct line *line);
 
 /* Store roles anew over blocks [b0, b0 + nr); op_may_write was true.
  * To the rebuild's targets in the slots of these roles, or to their
- * active seats.  done is called with the baton; error is 0 or a positive
- * errno (a target that failed is no error).  False: no credit now.
+ * active seats.  done is called with the baton.  False: no credit now.
  */
+struct fixed {
+  void *opaque;
+  uint64_t no;                  /* line */
+  uint64_t roles;
+  int error;                    /* 0 or a positive errno; a target that
+                                 * failed is no error */
+  uint16_t lost;                /* blocks that can't be made */
+};
 extern bool op_fix (struct array *a, struct line *line, uint64_t roles,
                     bool to_targets, unsigned b0, unsigned nr,
-                    void (*done) (struct array *a, void *opaque, int error),
+                    void (*done) (struct array *a, const struct fixed *f),
                     void *opaque);
 
 /* r waits for all write-outs in progress. */
 extern void op_add_tickets (struct array *a, struct request *r);
+/* Those that wait for a write-out get this error now. */
+extern void op_tell (struct array *a, struct op *op, int error);
+/* Could another line be written out now, as far as credits go? */
+extern bool op_has_credit (const struct array *a);
 
 /* The blocks of a role that a write-out has taken, and their cell. */
 extern uint16_t op_given (const struct op *op, unsigned role,

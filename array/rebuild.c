@@ -22,6 +22,7 @@
 #include "array/change.h"
 #include "array/dirty.h"
 #include "array/flush.h"
+#include "array/lost.h"
 #include "array/op.h"
 #include "array/rebuild.h"
 #include "array/seat.h"
@@ -43,12 +44,14 @@ struct repair {
 
 struct rebuild {
   struct waiter waiter;                 /* for the flush, the pages */
-  enum { IDLE, MARKING, COPYING, FLUSHING, GIVING } phase;
+  enum { IDLE, MARKING, COPYING, FLUSHING, SAVING, GIVING } phase;
   bool resync;                          /* parity, not targets */
   uint64_t start, end;                  /* the window, bytes of a member */
   uint64_t next;                        /* line */
   unsigned in_flight;
   bool failed;                          /* something in the window */
+  uint64_t nr_lost;                     /* rows that were passed */
+  uint64_t not_before;                  /* ns: a resync that failed goes on */
   uint64_t region;                      /* resync: the region */
   uint64_t lost_slots;                  /* resync: when the window began */
 
@@ -124,11 +127,11 @@ repair_add (struct array *a, uint64_t no, uint64_t roles,
 }
 
 static void
-repair_done (struct array *a, void *opaque, int error)
+repair_done (struct array *a, const struct fixed *f)
 {
-  struct repair *rp = opaque;
+  struct repair *rp = f->opaque;
 
-  if (error == 0)
+  if (f->error == 0 && f->lost == 0)
     a->counters.repaired_blocks += (uint64_t) nr_bits (rp->roles) * rp->nr;
   a->rebuild->repairs_in_flight--;
   a->rebuild->nr_repairs--;
@@ -196,7 +199,7 @@ choose_region (struct array *a)
 {
   struct rebuild *rb = a->rebuild;
 
-  if (a->nr_unsynced == 0)
+  if (a->nr_unsynced == 0 || loop_now (a->loop) < rb->not_before)
     return false;
   rb->lost_slots = a->lost_slots;
   for (uint64_t i = 0; i < div_round_up (a->nr_regions, 64); i++)
@@ -266,17 +269,21 @@ forget_lost (struct array *a, uint64_t no)
   return true;
 }
 
+/* Rows that can't be made are passed, and what is stored there counts as
+ * lost: on a target because nothing was stored, in a resync because the
+ * parity may be wrong.
+ */
 static void
-fix_done (struct array *a, void *opaque, int error)
+fix_done (struct array *a, const struct fixed *f)
 {
   struct rebuild *rb = a->rebuild;
 
   rb->in_flight--;
-  /* A row with too few cells is lost, resynced or not. */
-  if (error && !rb->resync)
+  rb->done += a->cell_len;
+  if (f->error ||
+      (f->lost && !a->failed && !lost_add (a, f->no, f->roles, f->lost)))
     rb->failed = true;
-  else
-    rb->done += a->cell_len;
+  rb->nr_lost += nr_bits (f->lost);
 }
 
 /* After a line that nobody needs: the next one, or the next region. */
@@ -336,7 +343,7 @@ begin_window (struct array *a)
   struct rebuild *rb = a->rebuild;
   const bool was_running = rb->running;
 
-  if (!choose_region (a) && !choose_window (a)) {
+  if (!choose_region (a) && (a->nr_unsynced > 0 || !choose_window (a))) {
     rb->running = false;
     return;
   }
@@ -345,6 +352,7 @@ begin_window (struct array *a)
     rb->since = loop_now (a->loop);
     rb->done = 0;
     rb->resync_total = a->nr_unsynced;
+    rb->nr_lost = 0;
   }
   rb->next = rb->start / a->cell_len;
   rb->failed = false;
@@ -363,6 +371,31 @@ mark_missed (struct array *a)
     rb->phase = COPYING;
 }
 
+#define RESYNC_PAUSE_NS UINT64_C (60000000000)
+
+/* Parity that could not be made counts as lost, durably, before the region
+ * counts as synced.
+ */
+static void
+end_region (struct array *a)
+{
+  struct rebuild *rb = a->rebuild;
+
+  if (!lost_are_stored (a, &rb->waiter))
+    return;
+  rb->phase = IDLE;
+  if (rb->failed) {
+    rb->not_before = loop_now (a->loop) + RESYNC_PAUSE_NS;
+    log_notice ("parity can't be made anew everywhere: too many rows can't "
+                "be read; it goes on in a minute");
+    return;
+  }
+  if (a->lost_slots == rb->lost_slots)
+    dirty_synced (a, rb->region);
+  if (a->nr_unsynced == 0)
+    log_notice ("parity was made anew where it may have been wrong");
+}
+
 /* The window is flushed: it counts, where nothing went wrong. */
 static void
 end_window (struct array *a)
@@ -372,10 +405,8 @@ end_window (struct array *a)
 
   rb->phase = IDLE;
   if (rb->resync) {
-    if (a->lost_slots == rb->lost_slots)
-      dirty_synced (a, rb->region);
-    if (a->nr_unsynced == 0)
-      log_notice ("parity was made anew where it may have been wrong");
+    rb->phase = SAVING;
+    end_region (a);
     return;
   }
   for (unsigned i = 0; i < a->nr_seats; i++) {
@@ -384,7 +415,8 @@ end_window (struct array *a)
     if (!is_target (s) || s->cursor != rb->start || s->window_end != rb->end)
       continue;
     if (rb->failed) {
-      seat_fail (a, s, "rebuild: a row can't be read; the rebuild stops", 0);
+      seat_fail (a, s, "rebuild: too many rows can't be read; the rebuild "
+                 "stops", 0);
       continue;
     }
     s->cursor = rb->end;
@@ -409,7 +441,12 @@ give_pages (struct array *a)
     if (!dirty_give (a, s, &a->rebuild->waiter))
       return;
     s->complete = true;
-    log_notice ("slot %u: %s: rebuilt", s->slot, s->m->path);
+    if (a->rebuild->nr_lost)
+      log_notice ("slot %u: %s: rebuilt, but for %" PRIu64 " rows of which "
+                  "too little can be read", s->slot, s->m->path,
+                  a->rebuild->nr_lost);
+    else
+      log_notice ("slot %u: %s: rebuilt", s->slot, s->m->path);
   }
   a->rebuild->phase = IDLE;
 }
@@ -421,6 +458,8 @@ rebuild_retry (struct array *a, struct waiter *w)
 
   if (rb->phase == FLUSHING)
     end_window (a);
+  else if (rb->phase == SAVING)
+    end_region (a);
   if (rb->phase == GIVING)
     give_pages (a);
 }

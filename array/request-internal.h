@@ -66,6 +66,23 @@ extern void ticket_add (struct list *tickets, struct request *r);
 /* What they wait for has come, or failed with a positive errno. */
 extern void tickets_end (struct array *a, struct list *tickets, int error);
 
+/* A pread in a client's thread begins (with the baton), ends (any thread). */
+static inline void
+pread_begin (struct array *a, struct step *s)
+{
+  s->bucket = a->pread_now;
+  a->any_pread = true;
+  atomic_fetch_add_explicit (&s->seat->preads[s->bucket], 1,
+                             memory_order_relaxed);
+}
+
+static inline void
+pread_end (struct step *s)
+{
+  atomic_fetch_sub_explicit (&s->seat->preads[s->bucket], 1,
+                             memory_order_release);
+}
+
 /* Is a line in a range that is being zeroed? */
 extern bool zero_has (const struct array *a, uint64_t no);
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "array/cache.h"
+#include "array/lost.h"
 #include "array/op.h"
 #include "array/request-internal.h"
 #include "array/seat.h"
@@ -43,7 +44,8 @@ readable_seat (const struct array *a, uint64_t no, unsigned role)
   struct seat *s =
     a->at[layout_slot (&a->g, line_stripe (a, no), role)][0];
 
-  return s && s->state == SEAT_ACTIVE && !s->failing && !s->suspect ? s : NULL;
+  return s && s->state == SEAT_ACTIVE && !s->failing && !s->suspect &&
+    s->m->local && lost_blocks_of (a, no, role) == 0 ? s : NULL;
 }
 
 /* The operation that the steps before this one began on the same line. */
@@ -133,7 +135,7 @@ read_steps (struct array *a, struct request *r, const struct read_from *f,
     else if (seat) {
       s->from = STEP_SEAT;
       s->seat = seat;
-      atomic_fetch_add_explicit (&seat->users, 1, memory_order_relaxed);
+      pread_begin (a, s);
     }
     else if (!op_step (a, r, f, s, wait))
       break;
@@ -196,9 +198,8 @@ bring_steps (struct request *r, struct step *step, unsigned nr, bool ops)
       all &= s->error == 0;
       break;
     case STEP_OP:
-      if (ops && op_error (s->op) == 0)
-        memcpy (s->buf, op_content (s->op, s->role)->data + s->cell_off,
-                s->len);
+      if (ops)
+        s->error = op_copy (s->op, s->role, s->cell_off, s->len, s->buf);
       all &= ops;
       break;
     case STEP_DONE:
@@ -214,7 +215,7 @@ void
 seat_step_failed (struct array *a, struct step *s)
 {
   seat_read_error (a, s->seat, s->error);
-  atomic_fetch_sub_explicit (&s->seat->users, 1, memory_order_relaxed);
+  pread_end (s);
   s->from = STEP_DONE;
 }
 
@@ -232,14 +233,14 @@ steps_put (struct array *a, struct step *step, unsigned nr)
       cell_put (a, s->cell);
       break;
     case STEP_SEAT:
-      atomic_fetch_sub_explicit (&s->seat->users, 1, memory_order_relaxed);
+      pread_end (s);
       break;
     case STEP_OP:
+      if (s->error)
+        error = s->error;
       if (s->op == last)
         break;
       last = s->op;
-      if (op_error (s->op))
-        error = op_error (s->op);
       op_put (a, s->op);
       break;
     case STEP_DONE:

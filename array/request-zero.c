@@ -8,11 +8,11 @@
  */
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "array/cache.h"
 #include "array/change.h"
 #include "array/dirty.h"
+#include "array/lost.h"
 #include "array/request-internal.h"
 #include "array/seat.h"
 
@@ -46,14 +46,20 @@ zero_start (struct array *a, struct request *r)
 {
   const uint64_t stripe = stripe_len (a);
   const uint64_t off = r->off + r->pos, end = r->off + r->len;
-  const uint64_t first = div_round_up (off, stripe), last = end / stripe;
+  const uint64_t first = div_round_up (off, stripe);
+  uint64_t last = end / stripe;
 
   if (r->pos == 0 && r->flags & ARRAY_FAST && !zero_is_fast (a, r)) {
     request_fail (r, ENOTSUP);
     return;
   }
+  if (first < last) {
+    /* What makes lost blocks good again is a write-out's business. */
+    last = lost_next_line (a, first * a->nr_bands,
+                           last * a->nr_bands) / a->nr_bands;
+  }
   if (first >= last)
-    write_start (a, r, r->len);
+    write_start (a, r, MIN (r->len, (first + 1) * stripe - r->off));
   else if (off < first * stripe)
     write_start (a, r, first * stripe - r->off);
   else {
@@ -143,7 +149,6 @@ zero_xfer_done (struct array *a, struct xfer *x)
     seat_fail (a, x->seat, "zero", x->error);
   else
     x->seat->write_gen++;
-  free (x);
   if (--r->pending == 0)
     list_move (&a->engine.ready, &r->waiter.link);
 }
@@ -157,14 +162,10 @@ send (struct array *a, struct request *r)
 
     if (s->m == NULL || s->failing || s->state == SEAT_IDLE)
       continue;
-    x = calloc (1, sizeof *x);
-    if (x == NULL)
-      abort ();
-    x->seat = s;
-    x->kind = r->flags & ARRAY_TRIM ? IO_TRIM : IO_ZERO;
+    x = xfer_new (s, r->flags & ARRAY_TRIM ? IO_TRIM : IO_ZERO,
+                  zero_xfer_done);
     x->off = a->sb.l.data_off + range_pos (a, r);
     x->len = range_len (a, r);
-    x->done = zero_xfer_done;
     x->owner = r;
     r->pending++;
     engine_xfer (a, x);

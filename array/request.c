@@ -167,8 +167,7 @@ is_done (struct request *r)
     if (r->step[i].from != STEP_SEAT)
       return false;
   for (unsigned i = 0; i < r->nr_steps; i++)
-    atomic_fetch_sub_explicit (&r->step[i].seat->users, 1,
-                               memory_order_release);
+    pread_end (&r->step[i]);
   return true;
 }
 

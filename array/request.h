@@ -37,7 +37,8 @@ struct step {
   struct line *line;            /* a write's destination: pinned */
   struct cell *cell;            /* a write's destination, or STEP_CELL: a
                                  * reference is held */
-  struct seat *seat;            /* STEP_SEAT: a user is counted */
+  struct seat *seat;            /* STEP_SEAT: counted in seat->preads */
+  unsigned bucket;              /* STEP_SEAT: of these, where */
   struct op *op;                /* STEP_OP */
   uint64_t no;                  /* the line's number */
   unsigned role;
@@ -45,7 +46,8 @@ struct step {
   uint32_t len;                 /* bytes; STEP_SEAT: may go on in the next
                                  * lines of the chunk */
   uint8_t *buf;                 /* the other side; NULL: zeroes (a write) */
-  int error;                    /* STEP_SEAT: what pread said */
+  int error;                    /* STEP_SEAT: what pread said; STEP_OP: EIO,
+                                 * it is lost */
 };
 
 #define REQUEST_STEPS 64u

@@ -8,7 +8,7 @@
 #ifndef GPURAID_SB_WRITE_H
 #define GPURAID_SB_WRITE_H
 
-#include "array/internal.h"
+#include "array/store.h"
 
 enum sb_pairs {
   SB_PROPOSED = 1,              /* A1 and B1 */
@@ -16,12 +16,12 @@ enum sb_pairs {
   SB_BOTH = 3,                  /* A1 and B1, then A2 and B2 */
 };
 
-/* With the baton.  The content is what membership_fill gives now.  done
- * is called with the baton; error is 0 or a positive errno.
+/* With the baton.  The content is what membership_fill gives now.  done is
+ * as in array/store.h, and calls sb_written first.
  */
 extern void sb_write (struct array *a, struct seat *s, enum sb_pairs pairs,
                       bool clean,
-                      void (*done) (struct array *a, struct seat *s,
-                                    int error));
+                      void (*done) (struct array *a, struct store *st));
+extern void sb_written (struct store *st);
 
 #endif

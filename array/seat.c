@@ -10,6 +10,7 @@
 #include "array/change.h"
 #include "array/rebuild.h"
 #include "array/seat.h"
+#include "array/store.h"
 #include "array/writeback.h"
 
 /* So many read errors in about a minute, or a lost path, and a member is
@@ -127,7 +128,7 @@ reuse_seat (struct array *a)
     struct seat *s = a->seat[i];
     uint8_t *page_place = s->page_place;
 
-    if (s->m || atomic_load (&s->users) > 0)
+    if (s->m || seat_users (s) > 0)
       continue;
     memset (page_place, 0, a->nr_pages);
     memset (s, 0, sizeof *s);
@@ -150,7 +151,8 @@ seat_new (struct array *a, struct member *m, unsigned dev, unsigned slot,
   s->dev = dev;
   s->slot = slot;
   s->state = state;
-  atomic_init (&s->users, 0);
+  list_init (&s->xfers);
+  list_init (&s->stores);
   return s;
 }
 
@@ -183,7 +185,7 @@ seats_close_retired (struct array *a)
     struct seat *s = a->seat[i];
     struct close_call *c;
 
-    if (!seat_is_retired (s) || s->m == NULL || atomic_load (&s->users) > 0)
+    if (!seat_is_retired (s) || s->m == NULL || seat_users (s) > 0)
       continue;
     c = calloc (1, sizeof *c);
     if (c == NULL)
@@ -217,15 +219,37 @@ array_has_failed (struct array *a, const char *why)
   writeback_give_up (a);
 }
 
-static void
-fail_active (struct array *a, struct seat *s)
+/* Has its slot another active member? */
+static bool
+is_doubled (const struct array *a, const struct seat *s)
 {
   const struct seat *other = a->at[s->slot][0] == s ?
     a->at[s->slot][1] : a->at[s->slot][0];
-  const bool replaced =
-    other && other != s && other->state == SEAT_ACTIVE && !other->failing;
 
-  if (!replaced && nr_good_slots (a) <= a->g.k) {
+  return other && other != s && other->state == SEAT_ACTIVE &&
+    !other->failing;
+}
+
+bool
+seat_can_go (const struct array *a, const struct seat *s)
+{
+  struct device_set gone = {{ 0, 0 }};
+
+  if (s->state != SEAT_ACTIVE)
+    return true;
+  if (!is_doubled (a, s) && nr_good_slots (a) <= a->g.k)
+    return false;
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i] == s ||
+        (a->seat[i]->failing && a->seat[i]->state != SEAT_IDLE))
+      device_set_add (&gone, a->seat[i]->dev);
+  return membership_can_lose (&a->membership, &gone);
+}
+
+static void
+fail_active (struct array *a, struct seat *s)
+{
+  if (!is_doubled (a, s) && nr_good_slots (a) <= a->g.k) {
     array_has_failed (a, "too many members are lost");
     return;
   }
@@ -275,4 +299,87 @@ seat_read_error (struct array *a, struct seat *s, int error)
   if (error == ENODEV || error == ENXIO || error == ENOTCONN ||
       error == ESHUTDOWN || s->read_errors >= MAX_READ_ERRORS)
     seat_fail (a, s, "read", error);
+}
+
+/* ---- members that do not answer ----------------------------------------- */
+
+/* Reads that began a second ago, and have not ended. */
+#define PREAD_NS UINT64_C (500000000)
+
+/* What was counted since two turns ago began at least one turn ago. */
+static void
+check_preads (struct array *a, uint64_t now)
+{
+  if (now - a->pread_since < PREAD_NS)
+    return;
+  a->pread_since = now;
+  a->pread_now = (a->pread_now + 1) % SEAT_PREADS;
+  a->any_pread = false;
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+    const unsigned oldest = (a->pread_now + 1) % SEAT_PREADS;
+
+    for (unsigned j = 0; j < SEAT_PREADS; j++)
+      a->any_pread |= atomic_load (&s->preads[j]) > 0;
+    if (!s->suspect && atomic_load (&s->preads[oldest]) > 0) {
+      log_debug ("slot %u: a read is overdue, reads go round it", s->slot);
+      s->suspect = true;
+    }
+  }
+}
+
+/* Zeroes take as long as there are many of them. */
+static uint64_t
+patience (const struct array *a, const struct xfer *x)
+{
+  const uint64_t second = UINT64_C (1000000000);
+
+  return a->timeout_ns + (x->kind == IO_ZERO || x->kind == IO_TRIM ?
+                          x->len / (16 * MIB) * second : 0);
+}
+
+/* Is a write or flush overdue? */
+static bool
+is_overdue (const struct array *a, const struct seat *s, uint64_t now)
+{
+  list_for_each (l, &s->xfers) {
+    const struct xfer *x = list_item (l, struct xfer, seat_link);
+
+    if (x->kind != IO_READ && !x->abandoned &&
+        now > x->since + patience (a, x))
+      return true;
+  }
+  list_for_each (l, &s->stores) {
+    const struct store *st = list_item (l, struct store, link);
+
+    if (!st->abandoned && now > st->since + a->timeout_ns)
+      return true;
+  }
+  return false;
+}
+
+void
+seats_check_overdue (struct array *a, uint64_t now)
+{
+  check_preads (a, now);
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+
+    if (s->m && !s->failing && s->state != SEAT_IDLE &&
+        is_overdue (a, s, now) && seat_can_go (a, s))
+      seat_fail (a, s, "no answer to a write or flush", ETIMEDOUT);
+  }
+}
+
+void
+seats_abandon_failing (struct array *a)
+{
+  for (unsigned i = 0; a->odd_slots && i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+
+    if (s->failing && atomic_load (&s->users) > 0) {
+      engine_abandon (a, s, ENODEV);
+      stores_abandon (a, s, ENODEV);
+    }
+  }
 }

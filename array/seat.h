@@ -48,6 +48,25 @@ seat_is_retired (const struct seat *s)
   return s->m == NULL || (s->state == SEAT_IDLE && s->failing);
 }
 
+/* I/O in flight. */
+static inline unsigned
+seat_users (const struct seat *s)
+{
+  unsigned n = atomic_load (&s->users);
+
+  for (unsigned i = 0; i < SEAT_PREADS; i++)
+    n += atomic_load (&s->preads[i]);
+  return n;
+}
+
+/* From time to time: members that owe an answer for too long. */
+extern void seats_check_overdue (struct array *a, uint64_t now);
+/* End all that waits for I/O on members that fail. */
+extern void seats_abandon_failing (struct array *a);
+
+/* Would enough members remain without this one? */
+extern bool seat_can_go (const struct array *a, const struct seat *s);
+
 /* Slots with an active seat that is not failing. */
 extern unsigned nr_good_slots (const struct array *a);
 

@@ -7,6 +7,8 @@
 #include "array/dirty.h"
 #include "array/flush.h"
 #include "array/rebuild.h"
+#include "array/seat.h"
+#include "array/space.h"
 #include "array/stop.h"
 #include "array/writeback.h"
 
@@ -24,8 +26,9 @@ in_flight (const struct array *a)
   for (uint64_t i = 0; i < a->nr_pages; i++)
     if (a->page[i].writing || a->page[i].queued)
       return true;
+  /* What a member owes that is not used any more is not waited for. */
   for (unsigned i = 0; i < a->nr_seats; i++)
-    if (atomic_load (&a->seat[i]->users) > 0)
+    if (seat_users (a->seat[i]) > 0 && !a->seat[i]->failing)
       return true;
   return false;
 }
@@ -72,7 +75,7 @@ stop_step (struct array *a)
 
   engine_lock (a);
   a->stopping = true;           /* a rebuild ends soon */
-  end = !in_flight (a) && next_step (a);
+  end = space_stop (a) && !in_flight (a) && next_step (a);
   engine_unlock (a);
   return end;
 }

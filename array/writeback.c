@@ -12,10 +12,12 @@
 #include "array/change.h"
 #include "array/dirty.h"
 #include "array/flush.h"
+#include "array/lost.h"
 #include "array/op.h"
 #include "array/rebuild.h"
 #include "array/request-internal.h"
 #include "array/seat.h"
+#include "array/space.h"
 #include "array/writeback.h"
 
 #define TICK_NS         UINT64_C (200000000)
@@ -58,7 +60,7 @@ relieve (struct array *a)
 
     if (n++ == PRESSURE_LINES)
       break;
-    if (list_empty (&line->out_link))
+    if (list_empty (&line->out_link) && !line->stuck)
       writeback_now (a, line);
   }
 }
@@ -101,7 +103,7 @@ static void
 trust_again (struct array *a)
 {
   for (unsigned i = 0; i < a->nr_seats; i++)
-    if (a->seat[i]->suspect && atomic_load (&a->seat[i]->users) == 0)
+    if (a->seat[i]->suspect && seat_users (a->seat[i]) == 0)
       a->seat[i]->suspect = false;
 }
 
@@ -117,10 +119,14 @@ tick_news (struct array *a, struct news *n)
   const uint64_t now = loop_now (a->loop);
 
   a->tick_armed = false;
+  engine_run_waiters (a, &a->pause_waiters);
+  op_check_overdue (a, now);
+  seats_check_overdue (a, now);
   if (a->stopping)
     return;
   old_lines (a, now);
-  op_check_overdue (a, now);
+  space_tick (a);
+  lost_tick (a);
   trust_again (a);
   seats_close_retired (a);
   if (now - a->last_clear >= a->clear_ns && a->writable && a->any_open) {
@@ -147,7 +153,9 @@ writeback_tick (struct timer *t)
 static bool
 needs_tick (const struct array *a)
 {
-  if (a->nr_dirty > 0 || !list_empty (&a->ops))
+  if (a->nr_dirty > 0 || !list_empty (&a->ops) || a->any_pread ||
+      a->change || a->saving > 0 || a->flushing ||
+      (a->writable && a->nr_unsynced > 0))
     return true;
   for (unsigned i = 0; i < a->nr_seats; i++)
     if (a->seat[i]->state == SEAT_IDLE && a->seat[i]->failing && a->seat[i]->m)
@@ -167,13 +175,14 @@ arm_tick (struct call *call)
 void
 writeback_decide (struct array *a)
 {
+  seats_abandon_failing (a);
   change_decide (a);
   relieve (a);
   start_lines (a);
   rebuild_decide (a);
   /* Last: a window with nothing to copy asks for a flush at once. */
   flush_decide (a);
-  if (!a->tick_armed && !a->stopping && a->loop && needs_tick (a)) {
+  if (!a->tick_armed && a->loop && needs_tick (a)) {
     a->tick_armed = true;
     a->tick_call.run = arm_tick;
     engine_call (a, &a->tick_call);

@@ -19,6 +19,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "member/file.h"
@@ -206,6 +207,29 @@ is_memory (int fd)
     (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
 }
 
+/* File systems that ask no server, and no program.  Disks and these answer,
+ * if only with an error after a while.
+ */
+static bool
+is_local (const struct file_member *f)
+{
+  static const uint32_t types[] = {
+    TMPFS_MAGIC, RAMFS_MAGIC, EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,
+    BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC,
+    HUGETLBFS_MAGIC, MSDOS_SUPER_MAGIC, 0x2fc12fc1 /* ZFS */,
+    0xca451a4e /* bcachefs */, 0x3153464a /* JFS */,
+  };
+  struct statfs fs;
+
+  if (f->disk)
+    return true;
+  if (fstatfs (f->fd, &fs) == 0)
+    for (unsigned i = 0; i < ARRAY_LEN (types); i++)
+      if ((uint32_t) fs.f_type == types[i])
+        return true;
+  return false;
+}
+
 /* A file system may take the flag and still refuse the I/O, so try one.
  * A bad sector is no refusal.  tmpfs takes both on new kernels, but
  * there is no medium to go to: it would only cost the alignment.
@@ -277,6 +301,7 @@ open_steps (struct file_member *f, unsigned flags, uint64_t size)
     return -1;
   if (find_size (f, flags) == -1)
     return -1;
+  f->member.local = is_local (f);
   return try_direct (f);
 }
 

@@ -21,6 +21,8 @@ struct member {
                                  * multiples of 4096, and I/O goes to the
                                  * medium: worth overlapping, not worth
                                  * doing in the client's thread when large */
+  bool local;                   /* a short read in the client's thread suits
+                                 * it: no server is asked that may hang */
   atomic_bool cut;              /* some of it is gone, see intact below: all
                                  * I/O is refused with ENXIO */
   void *loop_data;              /* the loop's */

@@ -243,6 +243,7 @@ sim_disk_open (struct sim_disk *d, unsigned flags)
   s->member.ops = &sim_member_ops;
   s->member.readonly = (flags & (MEMBER_RDONLY | MEMBER_NOLOCK)) != 0;
   s->member.direct = d->direct;
+  s->member.local = true;
   s->disk = d;
   s->incarnation = d->incarnation;
   s->member.path = strdup (d->name);

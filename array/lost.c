@@ -1,0 +1,306 @@
+/* gpuraid: rows of which too little can be read.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/change.h"
+#include "array/lost.h"
+
+/* Lines that are remembered; others are found lost again. */
+#define MAX_LINES 4096u
+
+struct lost_line {
+  struct list link;
+  uint64_t no;
+  uint16_t blocks;              /* rows of the line */
+};
+
+struct lost {
+  unsigned nr_blocks;           /* in a->sb.lost */
+  uint64_t gen;                 /* grows when a->sb.lost changes */
+  uint64_t saving_gen;          /* gen of what is being written */
+  uint64_t saved_gen;           /* gen of what all active members have */
+  struct list lines;            /* struct lost_line */
+  unsigned nr_lines;
+};
+
+/* ---- blocks ---------------------------------------------------------- */
+
+/* The run of a line's blocks: a line never straddles two. */
+static uint64_t
+run_of (const struct array *a, uint64_t no, unsigned *shift)
+{
+  const uint64_t block = line_pos (a, no) / BLOCK_LEN;
+
+  *shift = block % SB_LOST_BLOCKS;
+  return block - *shift;
+}
+
+static struct lost_blocks *
+find (struct array *a, unsigned slot, uint64_t first)
+{
+  for (unsigned i = 0; i < SB_MAX_LOST; i++) {
+    struct lost_blocks *l = &a->sb.lost[i];
+
+    if (l->mask && l->slot == slot && l->first == first)
+      return l;
+  }
+  return NULL;
+}
+
+static void
+count_blocks (struct array *a)
+{
+  a->lost->nr_blocks = 0;
+  for (unsigned i = 0; i < SB_MAX_LOST; i++)
+    a->lost->nr_blocks += nr_bits (a->sb.lost[i].mask);
+}
+
+static bool
+add_run (struct array *a, unsigned slot, uint64_t first, uint16_t mask)
+{
+  struct lost_blocks *l = find (a, slot, first);
+
+  for (unsigned i = 0; l == NULL && i < SB_MAX_LOST; i++)
+    if (a->sb.lost[i].mask == 0) {
+      l = &a->sb.lost[i];
+      *l = (struct lost_blocks) { .first = first, .slot = slot };
+    }
+  if (l == NULL || first >= SB_LOST_LIMIT)
+    return false;
+  l->mask |= mask;
+  return true;
+}
+
+int
+lost_init (struct array *a, const struct assembly *as)
+{
+  a->lost = calloc (1, sizeof *a->lost);
+  if (a->lost == NULL)
+    return -1;
+  list_init (&a->lost->lines);
+  memset (a->sb.lost, 0, sizeof a->sb.lost);
+  for (unsigned i = 0; i < as->nr_members; i++) {
+    const struct superblock *sb = found_accepted (&as->found[i]);
+
+    if (as->member[i].role != MEMBER_CURRENT || sb == NULL)
+      continue;
+    for (unsigned j = 0; j < SB_MAX_LOST; j++) {
+      const struct lost_blocks *l = &sb->lost[j];
+
+      if (l->mask && !add_run (a, l->slot, l->first, l->mask))
+        log_notice ("slot %u: block %" PRIu64 ": too many blocks are lost to "
+                    "remember this one", l->slot, l->first);
+    }
+  }
+  count_blocks (a);
+  if (a->lost->nr_blocks > 0)
+    log_notice ("%u blocks were lost earlier; what needs them can't be read "
+                "until it is written", a->lost->nr_blocks);
+  return 0;
+}
+
+void
+lost_free (struct array *a)
+{
+  struct list *l;
+
+  if (a->lost == NULL)
+    return;
+  while ((l = list_pop (&a->lost->lines)) != NULL)
+    free (list_item (l, struct lost_line, link));
+  free (a->lost);
+}
+
+uint16_t
+lost_blocks_of (const struct array *a, uint64_t no, unsigned role)
+{
+  const struct lost_blocks *l;
+  unsigned shift;
+  uint64_t first;
+
+  if (a->lost->nr_blocks == 0)
+    return 0;
+  first = run_of (a, no, &shift);
+  l = find ((struct array *) a, layout_slot (&a->g, line_stripe (a, no), role),
+            first);
+  return l ? l->mask >> shift & block_mask (0, a->cell_blocks) : 0;
+}
+
+uint64_t
+lost_roles (const struct array *a, uint64_t no, uint16_t blocks)
+{
+  uint64_t roles = 0;
+
+  if (a->lost->nr_blocks == 0)
+    return 0;
+  for (unsigned r = 0; r < a->n; r++)
+    if (lost_blocks_of (a, no, r) & blocks)
+      roles |= BIT (r);
+  return roles;
+}
+
+uint64_t
+lost_next_line (const struct array *a, uint64_t no, uint64_t end)
+{
+  if (a->lost->nr_blocks == 0)
+    return end;
+  for (unsigned i = 0; i < SB_MAX_LOST; i++)
+    FOR_EACH_BIT (b, a->sb.lost[i].mask) {
+      const uint64_t pos = (a->sb.lost[i].first + b) * BLOCK_LEN;
+      const uint64_t line = pos / a->g.chunk * a->nr_bands +
+        pos % a->g.chunk / a->cell_len;
+
+      if (line >= no)
+        end = MIN (end, line);
+    }
+  return end;
+}
+
+bool
+lost_add (struct array *a, uint64_t no, uint64_t roles, uint16_t blocks)
+{
+  struct lost_blocks before[SB_MAX_LOST];
+  const uint64_t stripe = line_stripe (a, no);
+  unsigned shift;
+  const uint64_t first = run_of (a, no, &shift);
+
+  memcpy (before, a->sb.lost, sizeof before);
+  FOR_EACH_BIT (r, roles)
+    if (!add_run (a, layout_slot (&a->g, stripe, r), first, blocks << shift)) {
+      memcpy (a->sb.lost, before, sizeof before);
+      return false;
+    }
+  count_blocks (a);
+  a->lost->gen++;
+  return true;
+}
+
+void
+lost_remove (struct array *a, uint64_t no, uint64_t roles, uint16_t blocks)
+{
+  const uint64_t stripe = line_stripe (a, no);
+  unsigned shift;
+  const uint64_t first = run_of (a, no, &shift);
+
+  if (a->lost->nr_blocks == 0)
+    return;
+  FOR_EACH_BIT (r, roles) {
+    struct lost_blocks *l = find (a, layout_slot (&a->g, stripe, r), first);
+
+    if (l == NULL || (l->mask & blocks << shift) == 0)
+      continue;
+    l->mask &= ~(blocks << shift);
+    if (l->mask == 0)
+      *l = (struct lost_blocks) { 0 };
+    a->lost->gen++;
+  }
+  count_blocks (a);
+}
+
+/* ---- storing the list ------------------------------------------------- */
+
+void
+lost_saving (struct array *a, bool really)
+{
+  if (really)
+    a->lost->saving_gen = a->lost->gen;
+}
+
+void
+lost_saved (struct array *a)
+{
+  a->lost->saved_gen = MAX (a->lost->saved_gen, a->lost->saving_gen);
+}
+
+bool
+lost_are_stored (struct array *a, struct waiter *w)
+{
+  if (a->lost->saved_gen == a->lost->gen || a->failed)
+    return true;
+  if (change_busy (a))
+    list_move (&a->change_waiters, &w->link);
+  else
+    change_save (a, false, w);
+  return false;
+}
+
+void
+lost_tick (struct array *a)
+{
+  if (a->lost->saved_gen != a->lost->gen && !change_busy (a) && a->writable &&
+      !a->failed)
+    change_save (a, false, NULL);
+}
+
+/* ---- rows ------------------------------------------------------------- */
+
+static struct lost_line *
+find_line (const struct array *a, uint64_t no)
+{
+  list_for_each (l, &a->lost->lines) {
+    struct lost_line *line = list_item (l, struct lost_line, link);
+
+    if (line->no == no)
+      return line;
+  }
+  return NULL;
+}
+
+void
+lost_rows_add (struct array *a, uint64_t no, uint16_t blocks)
+{
+  struct lost_line *line = find_line (a, no);
+
+  if (line == NULL) {
+    if (a->lost->nr_lines == MAX_LINES ||
+        (line = calloc (1, sizeof *line)) == NULL)
+      return;
+    line->no = no;
+    list_append (&a->lost->lines, &line->link);
+    a->lost->nr_lines++;
+  }
+  FOR_EACH_BIT (b, blocks & ~line->blocks)
+    log_notice ("stripe %" PRIu64 ", block %" PRIu64 " of the members: too "
+                "little of this row can be read; what needs it fails",
+                line_stripe (a, no), line_pos (a, no) / BLOCK_LEN + b);
+  line->blocks |= blocks;
+}
+
+void
+lost_rows_remove (struct array *a, uint64_t no, uint16_t blocks)
+{
+  struct lost_line *line;
+
+  if (a->lost->nr_lines == 0 || (line = find_line (a, no)) == NULL)
+    return;
+  line->blocks &= ~blocks;
+  if (line->blocks == 0) {
+    list_remove (&line->link);
+    a->lost->nr_lines--;
+    free (line);
+  }
+}
+
+bool
+lost_rows_known (const struct array *a, uint64_t no, uint16_t blocks)
+{
+  const struct lost_line *line;
+
+  return a->lost->nr_lines > 0 && (line = find_line (a, no)) != NULL &&
+    (blocks & ~line->blocks) == 0;
+}
+
+unsigned
+lost_rows_count (const struct array *a)
+{
+  unsigned nr = 0;
+
+  list_for_each (l, &a->lost->lines)
+    nr += nr_bits (list_item (l, struct lost_line, link)->blocks);
+  return nr;
+}

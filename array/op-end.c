@@ -1,0 +1,222 @@
+/* gpuraid: the end of an operation.
+ *
+ * Lets go of what it holds, remembers what became of the rows, and tells
+ * those that wait.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "array/cache.h"
+#include "array/change.h"
+#include "array/dirty.h"
+#include "array/flush.h"
+#include "array/lost.h"
+#include "array/op-internal.h"
+#include "array/rebuild.h"
+#include "array/request-internal.h"
+#include "array/seat.h"
+
+/* ---- what became of the rows --------------------------------------------- */
+
+void
+op_repair_bad (struct array *a, const struct op *op)
+{
+  if (op->kind == OP_FIX && !op->to_targets)
+    return;
+  for (unsigned i = 0; i < op->nr_rects; i++) {
+    const struct rect *rect = &op->rect[i];
+    const uint16_t blocks = block_mask (rect->b0, rect->nr);
+    const uint64_t roles = op_bad_roles (a, op, blocks) |
+      lost_roles (a, op->line->no, blocks);
+
+    if (rect->lost == 0 && !lost_rows_known (a, op->line->no, blocks))
+      repair_add (a, op->line->no, roles & ~op->noread & ~rect->given,
+                  rect->b0, rect->nr);
+  }
+}
+
+void
+op_note_rows (struct array *a, const struct op *op)
+{
+  uint16_t lost = op_lost_blocks (op), had = 0;
+
+  for (unsigned i = 0; i < op->nr_rects; i++)
+    if (op->kind != OP_READ || op->rect[i].p.make)
+      had |= block_mask (op->rect[i].b0, op->rect[i].nr);
+  /* Where too many members are lost it says nothing of the rows. */
+  if (lost && nr_good_slots (a) >= a->g.k)
+    lost_rows_add (a, op->line->no, lost);
+  lost_rows_remove (a, op->line->no, had & ~lost);
+}
+
+/* ---- letting go ----------------------------------------------------------- */
+
+/* These blocks could not be written: they stay here, so that no reader
+ * gets older data than was read before.
+ */
+static void
+keep_unwritten (struct line_cell *lc, const struct op_role *o,
+                uint16_t unwritten)
+{
+  const uint16_t blocks = o->given_blocks & unwritten;
+
+  if (blocks == 0)
+    return;
+  if (lc->c == NULL) {
+    lc->c = o->given;
+    cell_ref (lc->c);
+    lc->valid = blocks;
+  }
+  if (lc->c == o->given) {
+    lc->dirty |= blocks;
+    return;
+  }
+  FOR_EACH_BIT (b, blocks & ~lc->valid & ~lc->busy)
+    memcpy (lc->c->data + b * BLOCK_LEN, o->given->data + b * BLOCK_LEN,
+            BLOCK_LEN);
+  lc->dirty |= blocks & ~lc->busy;
+  lc->valid |= blocks & ~lc->busy;
+}
+
+/* The line no longer pays for what it gave away. */
+static void
+thaw (struct array *a, struct op *op)
+{
+  struct line *line = op->line;
+  const uint16_t unwritten = op->error ? 0xffff : op_lost_blocks (op);
+
+  for (unsigned r = 0; r < a->g.k; r++) {
+    struct op_role *o = &op->role[r];
+
+    if (o->given == NULL)
+      continue;
+    keep_unwritten (&line->cell[r], o, unwritten);
+    if (line->cell[r].c != o->given) {
+      line->nr_cells--;
+      if (!line->is_clean)
+        a->nr_held--;
+    }
+  }
+}
+
+void
+op_add_tickets (struct array *a, struct request *r)
+{
+  list_for_each (l, &a->ops) {
+    struct op *op = list_item (l, struct op, link);
+
+    if (op->kind == OP_OUT)
+      ticket_add (&op->tickets, r);
+  }
+}
+
+void
+op_tell (struct array *a, struct op *op, int error)
+{
+  tickets_end (a, &op->tickets, error);
+}
+
+/* Of a slot that has an active member too, it is that one's block. */
+static void
+forget_lost_blocks (struct array *a, const struct op *op)
+{
+  const uint64_t stripe = line_stripe (a, op->line->no);
+  uint64_t keep = 0;
+
+  for (unsigned r = 0; r < a->n && op->to_targets; r++)
+    if (a->at[layout_slot (&a->g, stripe, r)][0])
+      keep |= BIT (r);
+  for (unsigned i = 0; i < op->nr_rects; i++)
+    lost_remove (a, op->line->no, op->rect[i].p.write & ~keep,
+                 block_mask (op->rect[i].b0, op->rect[i].nr));
+}
+
+/* Lost blocks that this has written count again, once what was written is
+ * durable; then the list without them is.  False: not yet.
+ */
+static bool
+found_again (struct array *a, struct op *op)
+{
+  bool any = false;
+
+  if (a->failed)
+    return true;
+  if (op->to_targets) {
+    forget_lost_blocks (a, op); /* they don't count before it is active */
+    return true;
+  }
+  if (op->phase == OP_FLUSHED)
+    return lost_are_stored (a, &op->waiter);
+  for (unsigned i = 0; i < op->nr_rects; i++) {
+    const struct rect *rect = &op->rect[i];
+
+    any |= (lost_roles (a, op->line->no, block_mask (rect->b0, rect->nr)) &
+            rect->p.write) != 0;
+  }
+  if (!any)
+    return true;
+  if (!op->flushing) {
+    op->flushing = true;
+    flush_members (a, &op->waiter);
+    return false;
+  }
+  forget_lost_blocks (a, op);
+  op->phase = OP_FLUSHED;
+  return lost_are_stored (a, &op->waiter);
+}
+
+/* A write-out could not write these rows; a few such lines are kept. */
+static void
+note_stuck (struct array *a, struct line *line, bool stuck)
+{
+  a->nr_stuck += stuck - line->stuck;
+  line->stuck = stuck;
+  if (a->nr_stuck * a->g.k > a->max_held / 2)
+    array_has_failed (a, "too many rows can't be written");
+}
+
+void
+op_end (struct array *a, struct op *op)
+{
+  struct line *line = op->line;
+  void (*done) (struct array *, const struct fixed *) = op->done;
+  struct fixed fixed = { .opaque = op->opaque, .no = line->no,
+                         .roles = op->want };
+
+  if (op->kind == OP_READ) {
+    op_end_read (a, op);
+    return;
+  }
+  /* Nothing is acknowledged while a change is under way. */
+  if (op->phase >= OP_WRITTEN && change_busy (a) && !a->failed) {
+    list_move (&a->change_waiters, &op->waiter.link);
+    return;
+  }
+  if (op->phase >= OP_WRITTEN && !found_again (a, op))
+    return;
+  if (a->failed && op->error == 0)
+    op->error = EIO;
+  if (op->error == 0) {
+    op_repair_bad (a, op);
+    op_note_rows (a, op);
+  }
+  fixed.error = op->error;
+  fixed.lost = op_lost_blocks (op);
+  if (op->error && op->kind == OP_OUT && op->phase >= OP_WRITTEN)
+    line->torn = true;
+  op->phase = OP_DONE;
+  thaw (a, op);
+  if (op->kind == OP_OUT && op->error == 0)
+    note_stuck (a, line, fixed.lost != 0);
+  tickets_end (a, &op->tickets, op->error ? op->error : fixed.lost ? EIO : 0);
+  if (op->marked)
+    dirty_end (a, line_pos (a, line->no), 1);
+  line->op = NULL;
+  op_free (a, op);
+  line_changed (a, line);
+  if (done)
+    done (a, &fixed);
+}

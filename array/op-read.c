@@ -1,0 +1,137 @@
+/* gpuraid: operations that read for a request.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "array/cache.h"
+#include "array/op-internal.h"
+
+struct op *
+op_read (struct array *a, struct request *r, uint64_t no, uint64_t want,
+         uint64_t avoid, unsigned b0, unsigned nr)
+{
+  struct line *line = line_get (a, no);
+  struct op *op;
+
+  if (line == NULL)
+    return NULL;
+  op = op_new (a, OP_READ, line);
+  if (op == NULL) {
+    line_settle (a, line);
+    return NULL;
+  }
+  line->readers++;
+  op->r = r;
+  r->reads++;
+  op->want = want;
+  FOR_EACH_BIT (role, avoid)
+    op->role[role].bad_blocks = block_mask (b0, nr);
+  op->coarse = avoid && nr > 1;
+  op->b0 = b0;
+  op->nr = nr;
+  /* Not at once: more may be wanted. */
+  list_move (&a->engine.ready, &op->waiter.link);
+  return op;
+}
+
+void
+op_read_more (struct op *op, uint64_t want, unsigned b0, unsigned nr)
+{
+  const unsigned end = MAX (op->b0 + op->nr, b0 + nr);
+
+  assert (op->phase == OP_WAITING && op->nr_rects == 0);
+  op->want |= want;
+  op->b0 = MIN (op->b0, b0);
+  op->nr = end - op->b0;
+}
+
+/* The cell with a role's content over a rect, NULL if that is lost. */
+static struct cell *
+content (const struct op *op, const struct rect *rect, unsigned role)
+{
+  if (op->error || rect->lost & BIT (role))
+    return NULL;
+  return rect->p.make & BIT (role) ? op->role[role].made :
+    op_old (op, rect, role);
+}
+
+int
+op_copy (const struct op *op, unsigned role, uint32_t cell_off, uint32_t len,
+         uint8_t *buf)
+{
+  for (unsigned i = 0; i < op->nr_rects; i++) {
+    const struct rect *rect = &op->rect[i];
+    const uint32_t start = MAX (rect->b0 * BLOCK_LEN, cell_off);
+    const uint32_t end = MIN ((rect->b0 + rect->nr) * BLOCK_LEN,
+                              cell_off + len);
+    const struct cell *c;
+
+    if (start >= end)
+      continue;
+    c = content (op, rect, role);
+    if (c == NULL)
+      return EIO;
+    memcpy (buf + (start - cell_off), c->data + start, end - start);
+  }
+  return op->error;
+}
+
+void
+op_put (struct array *a, struct op *op)
+{
+  struct line *line = op->line;
+
+  line->readers--;
+  op_free (a, op);
+  line_changed (a, line);
+}
+
+/* Data that was read or made is worth keeping, as clean content; but not
+ * where the line is dirty and many are, for then these cells can't be
+ * taken back before it is written out.  Nor what took trouble to read: it
+ * may be in several cells.
+ */
+static void
+adopt (struct array *a, struct op *op)
+{
+  const struct rect *rect = &op->rect[0];
+
+  if (op->nr_rects != 1 || rect->lost)
+    return;
+  FOR_EACH_BIT (r, (op->want | rect->p.in) & LOW_BITS (a->g.k)) {
+    struct line_cell *lc = &op->line->cell[r];
+    struct cell *c = content (op, rect, r);
+
+    if (lc->c || c == NULL || c == op->role[r].have)
+      continue;
+    if (a->nr_held >= a->max_held)
+      break;
+    cell_ref (c);
+    lc->c = c;
+    lc->valid = block_mask (rect->b0, rect->nr);
+    op->line->nr_cells++;
+    a->nr_held++;
+  }
+}
+
+void
+op_end_read (struct array *a, struct op *op)
+{
+  struct request *r = op->r;
+
+  op->phase = OP_DONE;
+  if (op->error == 0) {
+    for (unsigned i = 0; i < op->nr_rects; i++)
+      a->counters.decoded_bytes += (uint64_t) nr_bits (op->rect[i].p.make) *
+        op->rect[i].nr * BLOCK_LEN;
+    op_note_rows (a, op);
+    adopt (a, op);
+    op_repair_bad (a, op);
+  }
+  if (--r->reads == 0)
+    list_move (&a->engine.ready, &r->waiter.link);
+}

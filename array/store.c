@@ -1,0 +1,154 @@
+/* gpuraid: a few blocks that must be durable on a member before something
+ * goes on.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "array/seat.h"
+#include "array/space.h"
+#include "array/store.h"
+
+static void
+store_free (struct store *st)
+{
+  free (st->buf);
+  free (st);
+}
+
+/* Without the baton, or before the first I/O. */
+static void
+write_block (struct store *st)
+{
+  struct io *io = &st->io;
+
+  st->iov = (struct iovec) { st->buf + st->nr_done * BLOCK_LEN, BLOCK_LEN };
+  io->kind = IO_WRITE;
+  io->off = st->off[st->nr_done];
+  io->len = BLOCK_LEN;
+  io->iov = &st->iov;
+  io->nr_iov = 1;
+  loop_submit (st->a->loop, &io, 1);
+}
+
+static void
+store_news (struct array *a, struct news *n)
+{
+  struct store *st = list_item (n, struct store, news);
+
+  atomic_fetch_sub (&st->seat->users, 1);
+  list_remove (&st->link);
+  if (st->abandoned) {
+    store_free (st);
+    return;
+  }
+  st->error = st->io.error;
+  if (space_is_short (a, st->seat, st->io.kind, st->error)) {
+    space_wait_store (a, st);
+    return;
+  }
+  st->done (a, st);
+  store_free (st);
+}
+
+static void
+store_io_done (struct io *io)
+{
+  struct store *st = list_item (io, struct store, io);
+  struct array *a = st->a;
+
+  if (io->error == 0 && io->kind == IO_WRITE) {
+    io->kind = IO_FLUSH;
+    io->off = io->len = 0;
+    io->iov = NULL;
+    io->nr_iov = 0;
+    loop_submit (a->loop, &io, 1);
+    engine_kick (a);
+  }
+  else if (io->error == 0 && ++st->nr_done < st->nr) {
+    write_block (st);
+    engine_kick (a);
+  }
+  else
+    engine_post (a, &st->news);
+}
+
+static void
+store_call (struct call *call)
+{
+  write_block (list_item (call, struct store, call));
+}
+
+struct store *
+store_new (struct array *a, struct seat *s,
+           void (*done) (struct array *a, struct store *st))
+{
+  struct store *st = calloc (1, sizeof *st);
+
+  if (st == NULL || posix_memalign ((void **) &st->buf, BLOCK_LEN,
+                                    STORE_MAX_BLOCKS * BLOCK_LEN))
+    abort ();           /* as in array/engine.c: nothing could go on */
+  st->a = a;
+  st->seat = s;
+  st->done = done;
+  list_init (&st->link);
+  st->call.run = store_call;
+  st->news.run = store_news;
+  st->io.member = s->m;
+  st->io.done = store_io_done;
+  return st;
+}
+
+uint8_t *
+store_add (struct store *st, uint64_t off)
+{
+  assert (st->nr < STORE_MAX_BLOCKS);
+  st->off[st->nr] = off;
+  return st->buf + st->nr++ * BLOCK_LEN;
+}
+
+void
+store_again (struct array *a, struct store *st)
+{
+  st->since = loop_now (a->loop);
+  atomic_fetch_add (&st->seat->users, 1);
+  list_move (&st->seat->stores, &st->link);
+  engine_call (a, &st->call);
+}
+
+void
+store_start (struct array *a, struct store *st)
+{
+  store_again (a, st);
+}
+
+void
+store_give_up (struct array *a, struct store *st, int error)
+{
+  list_remove (&st->link);
+  st->error = error;
+  st->done (a, st);
+  store_free (st);
+}
+
+void
+stores_abandon (struct array *a, struct seat *s, int error)
+{
+  list_for_each (l, &s->stores) {
+    struct store *st = list_item (l, struct store, link);
+
+    if (st->abandoned)
+      continue;
+    st->abandoned = true;
+    st->error = error;
+    st->done (a, st);
+  }
+  list_for_each (l, &a->no_space_stores) {
+    struct store *st = list_item (l, struct store, link);
+
+    if (st->seat == s)
+      store_give_up (a, st, error);
+  }
+}

@@ -1,0 +1,60 @@
+/* gpuraid: a few blocks that must be durable on a member before something
+ * goes on: superblock copies, pages of dirty bits.
+ *
+ * Each block is written and flushed before the next one is written.
+ *
+ * With the baton, all of these.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_STORE_H
+#define GPURAID_STORE_H
+
+#include "array/internal.h"
+
+#define STORE_MAX_BLOCKS 4u
+
+struct store {
+  struct seat *seat;
+  int error;                    /* out: 0 or a positive errno */
+  /* Called once: when the last block is flushed, when something failed,
+   * or when the seat is abandoned.
+   */
+  void (*done) (struct array *a, struct store *st);
+  /* The owner's. */
+  void *owner;
+  unsigned tag;
+
+  /* Its own. */
+  struct array *a;
+  struct list link;             /* in seat->stores; in a->no_space_stores
+                                 * while it waits for space */
+  uint64_t since;               /* ns, when it was started */
+  bool abandoned;               /* done was called before the I/O ended */
+  unsigned nr, nr_done;
+  uint64_t off[STORE_MAX_BLOCKS];       /* bytes from the member's start */
+  uint8_t *buf;                 /* nr blocks */
+  struct io io;
+  struct iovec iov;
+  struct call call;
+  struct news news;
+};
+
+/* For a seat whose member is open; never fails. */
+extern struct store *store_new (struct array *a, struct seat *s,
+                                void (*done) (struct array *a,
+                                              struct store *st));
+/* One more block for this place: 4096 bytes to be filled. */
+extern uint8_t *store_add (struct store *st, uint64_t off);
+extern void store_start (struct array *a, struct store *st);
+/* One that had to wait for space: again; or done, with this error. */
+extern void store_again (struct array *a, struct store *st);
+extern void store_give_up (struct array *a, struct store *st, int error);
+
+/* Nothing is expected of this seat any more: all its stores are done, with
+ * this error.
+ */
+extern void stores_abandon (struct array *a, struct seat *s, int error);
+
+#endif
