@@ -11,7 +11,8 @@
  * Regions are resynced before anything is rebuilt: in a row that was
  * being written at a crash, what a lost role decodes to depends on the
  * cells it is made from, and a write to the row would make parity for
- * something else than a target has.
+ * something else than a target has.  And nothing is begun while a slot
+ * has two active members: parity would fit one of them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -431,6 +432,7 @@ rebuild_decide (struct array *a)
   struct rebuild *rb = a->rebuild;
 
   if (!a->writable || a->failed || a->stopping || change_busy (a) ||
+      a->twice_slots ||
       (a->odd_slots == 0 && a->nr_unsynced == 0 && rb->phase == IDLE &&
        rb->nr_repairs == 0 && !rb->running))
     return;
