@@ -26,6 +26,7 @@
 #include "array/op.h"
 #include "array/rebuild.h"
 #include "array/seat.h"
+#include "common/plant.h"
 
 #define WINDOW_LEN (32 * MIB)           /* bytes of a member */
 #define IN_FLIGHT_LEN (2 * MIB)         /* bytes of a member: its lines are
@@ -238,25 +239,25 @@ roles_to_sync (const struct array *a, uint64_t no)
   return line_doubtful (a, no, noread);
 }
 
-/* Such a row agrees with its first parity afterwards.  What the cache has
- * of a lost slot, from when it was there, may be something else: it is
- * forgotten, or written out with all parity if some of it is anyway.
- * False: not now, the line is in use.
+/* Such a row agrees afterwards with what its members have.  What the cache
+ * has of it may be something else: read when the array was not writable
+ * from a member that is not used any more, decoded with parity as it was,
+ * or of a slot that is lost since.  It is forgotten, or written out with
+ * all parity if some of it is anyway.  False: not now, the line is in use.
  */
 static bool
-forget_lost (struct array *a, uint64_t no)
+forget_cells (struct array *a, uint64_t no)
 {
   struct line *line = line_find (a, no);
 
-  if (line == NULL)
+  if (line == NULL || PLANTED ("resync-keeps-cells"))
     return true;
   if (!op_may_write (a, line))
     return false;
-  FOR_EACH_BIT (slot, a->lost_slots) {
-    const unsigned role = layout_role (&a->g, line_stripe (a, no), slot);
+  for (unsigned role = 0; role < a->g.k; role++) {
     struct line_cell *lc = &line->cell[role];
 
-    if (role >= a->g.k || lc->valid == 0)
+    if (lc->valid == 0)
       continue;
     if (lc->dirty)
       lc->dirty = lc->valid;
@@ -306,7 +307,7 @@ copy_some (struct array *a)
       rb->resync ? roles_to_sync (a, rb->next) : roles_needed (a, rb->next);
     struct line *line;
 
-    if (rb->resync && a->lost_slots && !forget_lost (a, rb->next))
+    if (rb->resync && !forget_cells (a, rb->next))
       return;
     if (roles == 0) {
       rb->next = next_line (a, rb->next);
