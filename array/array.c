@@ -34,7 +34,6 @@ state_of (enum member_role role)
   return role == MEMBER_CURRENT ? SEAT_ACTIVE : SEAT_IDLE;
 }
 
-/* Two active members of a slot: the record's older device goes. */
 static int
 make_seats (struct array *a, struct assembly *as)
 {
@@ -54,8 +53,7 @@ make_seats (struct array *a, struct assembly *as)
     if (d)
       s->uuid = d->uuid;
     s->has_pages = am->role == MEMBER_CURRENT;
-    s->joined = s->state == SEAT_ACTIVE &&
-      !device_set_has (&as->sb.record.parent.active, am->dev);
+    s->replaced = s->state == SEAT_ACTIVE && d->replaced;
     s->failed = d && d->state == DEVICE_FAILED;
     a->any_direct |= am->member->direct;
   }

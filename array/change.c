@@ -26,6 +26,7 @@
 #include "array/rebuild.h"
 #include "array/sb-write.h"
 #include "array/seat.h"
+#include "common/plant.h"
 
 enum change_kind {
   CHANGE_OPEN,                  /* the first record of a writable open */
@@ -103,9 +104,8 @@ apply_to_seat (struct array *a, struct seat *s)
   }
   switch (d->state) {
   case DEVICE_ACTIVE:
-    if (s->state != SEAT_ACTIVE)
-      s->joined = a->membership.cur.self.ballot.epoch;
     s->state = SEAT_ACTIVE;
+    s->replaced = d->replaced;
     break;
   case DEVICE_REBUILDING:
     if (s->state != SEAT_TARGET) {
@@ -460,9 +460,7 @@ start_command (struct array *a, struct request *r)
   }
 }
 
-/* Take over the targets that a rebuild has finished, or drop the members
- * that such targets have replaced.
- */
+/* Take over the targets that a rebuild has finished. */
 static bool
 start_activate (struct array *a)
 {
@@ -482,20 +480,18 @@ start_activate (struct array *a)
   return any;
 }
 
+/* Drop a member that is replaced. */
 static bool
 start_drop (struct array *a)
 {
-  for (unsigned slot = 0; slot < a->n; slot++) {
+  FOR_EACH_BIT (slot, a->twice_slots) {
     struct seat *s = a->at[slot][0], *t = a->at[slot][1];
+    const bool first = s->replaced != PLANTED ("two-actives-drop-wrong");
+    struct seat *goes = first ? s : t;
 
-    if (s == NULL || t == NULL || s->state != SEAT_ACTIVE ||
-        t->state != SEAT_ACTIVE || s->failing || t->failing)
-      continue;
-    /* The one that came last stays. */
-    s = s->joined < t->joined ? s : t;
-    s->failing = true;
+    goes->failing = true;
     seats_changed (a);
-    change_new (a, CHANGE_REMOVE, NULL)->seat = s;
+    change_new (a, CHANGE_REMOVE, NULL)->seat = goes;
     return true;
   }
   return false;
@@ -520,6 +516,10 @@ start_confirm (struct array *a)
   return false;
 }
 
+/* A drop comes before another activation, and before all that
+ * writeback_decide and rebuild_decide do: after a crash the two members of
+ * a slot may differ, and parity that a resync has made fits one of them.
+ */
 void
 change_decide (struct array *a)
 {
@@ -531,7 +531,7 @@ change_decide (struct array *a)
     else if ((l = list_pop (&a->commands)) != NULL)
       start_command (a, list_item (l, struct request, link));
     else if (!a->writable || a->failed ||
-             (!start_activate (a) && !start_drop (a) && !start_confirm (a)))
+             (!start_drop (a) && !start_activate (a) && !start_confirm (a)))
       return;
     if (a->change)
       change_step (a, &a->change->waiter);

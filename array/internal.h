@@ -46,10 +46,9 @@ struct seat {
                                  * still has this uuid */
   uuid_bytes uuid;
   unsigned slot;                /* or SLOT_NONE */
-  uint64_t joined;              /* epoch in which it became active, as far
-                                 * as known: of two at a slot, the older
-                                 * goes */
   enum seat_state state;
+  bool replaced;                /* SEAT_ACTIVE: as in the device table: of
+                                 * two at a slot, this one goes */
   bool failing;                 /* not used any more; the next record is
                                  * without it */
   bool failed;                  /* for good: the device table says so */
@@ -167,10 +166,11 @@ struct array {
   struct seat *at[MAX_SLOTS][2];        /* of a slot: the active one that is
                                          * read from, or NULL; and one more
                                          * that is written: a target, or a
-                                         * second active one while it is
+                                         * second active one that is
                                          * replaced */
   uint64_t odd_slots;           /* slots that are not simply active */
   uint64_t lost_slots;          /* slots with no active seat */
+  uint64_t twice_slots;         /* slots with two, neither is failing */
   char *slot_path[MAX_SLOTS];   /* last known path of a slot's member, where
                                  * no seat has it; owned */
 

@@ -125,12 +125,16 @@ take_winner (struct membership_decision *d, const struct superblock *src,
   r->self = ballot_equal (&r->parent.ballot, winner) ? r->parent : r->base;
   r->parent = r->base;
 
-  /* What the later record added is a target still. */
+  /* What the later record added is a target still, and what it dropped is
+   * what was to go, if there is another in its slot.
+   */
   for (unsigned i = 0; i < SB_MAX_DEVICES; i++) {
     struct device *dev = &d->sb.device[i];
 
-    if (device_set_has (&r->self.active, i))
+    if (device_set_has (&r->self.active, i)) {
+      dev->replaced |= dev->state != DEVICE_ACTIVE;
       dev->state = DEVICE_ACTIVE;
+    }
     else if (dev->state == DEVICE_ACTIVE)
       dev->state = DEVICE_REBUILDING;
     else
@@ -138,6 +142,7 @@ take_winner (struct membership_decision *d, const struct superblock *src,
     dev->by_bitmap = false;
     dev->cursor = 0;
   }
+  rules_settle_replaced (d->sb.device);
 }
 
 static bool
@@ -283,15 +288,28 @@ judge (struct found *f, const struct found *found, size_t nr,
     f->state = dev->state == DEVICE_FAILED ? FOUND_FAILED : FOUND_STALE;
 }
 
-/* Fill the slots.  Of two active ones in a slot the newer, which the
- * parent did not list, stays.
+/* Of two current ones in a slot, is it a that stays?  The table says so.
+ * Where it does not (an early version made the record), the newer one
+ * does, which the parent did not list.
+ */
+static bool
+stays (const struct membership_decision *d, const struct found *a,
+       const struct found *b)
+{
+  const struct device_set *parent = &d->sb.record.parent.active;
+
+  if (d->sb.device[a->dev].replaced != d->sb.device[b->dev].replaced)
+    return d->sb.device[b->dev].replaced;
+  return !device_set_has (parent, a->dev);
+}
+
+/* Fill the slots.  The next record says of each current member what was
+ * decided here.
  */
 static void
 fill_slots (const struct found *found, size_t nr,
             struct membership_decision *d)
 {
-  const struct record *r = &d->sb.record;
-
   for (unsigned s = 0; s < MAX_SLOTS; s++)
     d->active[s] = d->other[s] = d->target[s] = -1;
   for (size_t i = 0; i < nr; i++) {
@@ -306,13 +324,19 @@ fill_slots (const struct found *found, size_t nr,
       continue;
     if (d->active[slot] == -1)
       d->active[slot] = i;
-    else if (device_set_has (&r->parent.active, found[i].dev))
-      d->other[slot] = i;
-    else {
+    else if (stays (d, &found[i], &found[d->active[slot]])) {
       d->other[slot] = d->active[slot];
       d->active[slot] = i;
     }
+    else
+      d->other[slot] = i;
   }
+  for (size_t i = 0; i < nr; i++)
+    if (found[i].state == FOUND_CURRENT) {
+      struct device *dev = &d->sb.device[found[i].dev];
+
+      dev->replaced = d->active[dev->slot] != (int) i;
+    }
   d->nr_slots = 0;
   for (unsigned s = 0; s < MAX_SLOTS; s++)
     d->nr_slots += d->active[s] != -1;

@@ -45,6 +45,32 @@ rules_slots (const struct device *device, const struct device_set *devs)
   return slots;
 }
 
+/* Of a set: the slots of those that are active and not replaced. */
+static uint64_t
+staying_slots (const struct device *device)
+{
+  uint64_t slots = 0;
+
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
+    if (device[dev].state == DEVICE_ACTIVE && !device[dev].replaced &&
+        device[dev].slot < MAX_SLOTS)
+      slots |= BIT (device[dev].slot);
+  return slots;
+}
+
+void
+rules_settle_replaced (struct device *device)
+{
+  const uint64_t slots = staying_slots (device);
+
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++) {
+    struct device *d = &device[dev];
+
+    if (d->state != DEVICE_ACTIVE || (slots & BIT (d->slot)) == 0)
+      d->replaced = false;
+  }
+}
+
 /* The list holds the newest SB_MAX_SEEN: when it is full, a record as
  * old as its oldest may have been there and been dropped.
  */

@@ -68,6 +68,11 @@ copy_is_accepted (unsigned copy)
 extern uint64_t rules_slots (const struct device *device,
                              const struct device_set *devs);
 
+/* Of several active devices of a slot at least one stays: a device counts
+ * as replaced only while there is one.
+ */
+extern void rules_settle_replaced (struct device *device);
+
 /* Is r not among those that a record with this list has seen, and not
  * older than all of them?
  */

@@ -9,6 +9,12 @@
  * Targets and spares have no part in that: they are told what is in
  * force, and nothing else.
  *
+ * Two active members of a slot may differ in blocks that were in flight
+ * at a crash, so every session must read from the same one.  The table
+ * says which: the old one is `replaced' as long as the new one is active.
+ * Neither the order of the table nor the parent record would do: places
+ * are reused, and the next session's first record lists both as well.
+ *
  * A device's place in the table is named by the sets of its record and
  * of that one's parent and base, so it is not given to another device
  * before those are past.
@@ -113,6 +119,7 @@ propose (struct membership *ms, const struct device_set *active)
   struct record *r = &ms->next;
 
   purge (ms, ms->next_device, active);
+  rules_settle_replaced (ms->next_device);
   memset (r, 0, sizeof *r);
   r->self.ballot.epoch = ++ms->max_epoch;
   r->self.ballot.session = ms->session;
@@ -308,8 +315,16 @@ int
 membership_begin_activate (struct membership *ms,
                            const struct device_set *devs, char *why)
 {
+  const uint64_t slots = rules_slots (ms->device, devs);
+
   if (ready (ms, why) == -1)
     return -1;
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++) {
+    struct device *d = &ms->next_device[dev];
+
+    if (d->state == DEVICE_ACTIVE && (slots & BIT (d->slot)) != 0)
+      d->replaced = true;
+  }
   FOR_EACH_DEVICE (dev, devs) {
     assert (ms->device[dev].state == DEVICE_REBUILDING);
     ms->next_device[dev].state = DEVICE_ACTIVE;

@@ -78,7 +78,8 @@ struct membership_decision {
 
   /* Per slot, places in found[], or -1.  A slot has two active members
    * while one replaces the other; other[] is then the one to be removed
-   * once the array is open for writing.  target[] is the FOUND_TARGET.
+   * once the array is open for writing (replaced, in the table), and
+   * before anything else is written.  target[] is the FOUND_TARGET.
    */
   int active[MAX_SLOTS];
   int other[MAX_SLOTS];
@@ -226,7 +227,8 @@ extern int membership_begin_use_spare (struct membership *ms, unsigned dev,
 
 /* Rebuilt targets become active; their dirty bitmaps say what those of
  * the active members do.  A slot that had an active member has
- * two then: remove the old one in the next change.
+ * two then, and the old one is `replaced': remove it in the next change.
+ * It is not any more in a record that is without the new one.
  */
 extern int membership_begin_activate (struct membership *ms,
                                       const struct device_set *devs,

@@ -11,7 +11,8 @@
  * Regions are resynced before anything is rebuilt: in a row that was
  * being written at a crash, what a lost role decodes to depends on the
  * cells it is made from, and a write to the row would make parity for
- * something else than a target has.
+ * something else than a target has.  And nothing is begun while a slot
+ * has two active members: parity would fit one of them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -26,6 +27,7 @@
 #include "array/op.h"
 #include "array/rebuild.h"
 #include "array/seat.h"
+#include "common/plant.h"
 
 #define WINDOW_LEN (32 * MIB)           /* bytes of a member */
 #define IN_FLIGHT_LEN (2 * MIB)         /* bytes of a member: its lines are
@@ -240,25 +242,25 @@ roles_to_sync (const struct array *a, uint64_t no)
   return line_doubtful (a, no, noread);
 }
 
-/* Such a row agrees with its first parity afterwards.  What the cache has
- * of a lost slot, from when it was there, may be something else: it is
- * forgotten, or written out with all parity if some of it is anyway.
- * False: not now, the line is in use.
+/* Such a row agrees afterwards with what its members have.  What the cache
+ * has of it may be something else: read when the array was not writable
+ * from a member that is not used any more, decoded with parity as it was,
+ * or of a slot that is lost since.  It is forgotten, or written out with
+ * all parity if some of it is anyway.  False: not now, the line is in use.
  */
 static bool
-forget_lost (struct array *a, uint64_t no)
+forget_cells (struct array *a, uint64_t no)
 {
   struct line *line = line_find (a, no);
 
-  if (line == NULL)
+  if (line == NULL || PLANTED ("resync-keeps-cells"))
     return true;
   if (!op_may_write (a, line))
     return false;
-  FOR_EACH_BIT (slot, a->lost_slots) {
-    const unsigned role = layout_role (&a->g, line_stripe (a, no), slot);
+  for (unsigned role = 0; role < a->g.k; role++) {
     struct line_cell *lc = &line->cell[role];
 
-    if (role >= a->g.k || lc->valid == 0)
+    if (lc->valid == 0)
       continue;
     if (lc->dirty)
       lc->dirty = lc->valid;
@@ -312,7 +314,7 @@ copy_some (struct array *a)
       rb->resync ? roles_to_sync (a, rb->next) : roles_needed (a, rb->next);
     struct line *line;
 
-    if (rb->resync && a->lost_slots && !forget_lost (a, rb->next))
+    if (rb->resync && !forget_cells (a, rb->next))
       return;
     if (roles == 0) {
       rb->next = next_line (a, rb->next);
@@ -470,6 +472,7 @@ rebuild_decide (struct array *a)
   struct rebuild *rb = a->rebuild;
 
   if (!a->writable || a->failed || a->stopping || change_busy (a) ||
+      a->twice_slots ||
       (a->odd_slots == 0 && a->nr_unsynced == 0 && rb->phase == IDLE &&
        rb->nr_repairs == 0 && !rb->running))
     return;

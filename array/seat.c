@@ -12,6 +12,7 @@
 #include "array/seat.h"
 #include "array/store.h"
 #include "array/writeback.h"
+#include "common/plant.h"
 
 /* So many read errors in about a minute, or a lost path, and a member is
  * out; md has 20 an hour.
@@ -70,11 +71,24 @@ line_doubtful (const struct array *a, uint64_t no, uint64_t noread)
   return parity;
 }
 
+/* Of two active seats at a slot, is s the one to read?  They may differ in
+ * blocks that were in flight at a crash: it is the one that stays.
+ */
+static bool
+is_better (const struct seat *s, const struct seat *than)
+{
+  if (s->failing != than->failing)
+    return than->failing;
+  if (PLANTED ("two-actives-first-listed"))
+    return false;
+  return than->replaced && !s->replaced;
+}
+
 void
 seats_changed (struct array *a)
 {
   memset (a->at, 0, sizeof a->at);
-  a->odd_slots = a->lost_slots = 0;
+  a->odd_slots = a->lost_slots = a->twice_slots = 0;
 
   for (unsigned i = 0; i < a->nr_seats; i++) {
     struct seat *s = a->seat[i], **at;
@@ -83,8 +97,8 @@ seats_changed (struct array *a)
       continue;
     at = a->at[s->slot];
     if (s->state == SEAT_ACTIVE) {
-      if (at[0] == NULL || at[0]->failing) {
-        if (at[0] && !s->failing)
+      if (at[0] == NULL || is_better (s, at[0])) {
+        if (at[0])
           at[1] = at[0];
         at[0] = s;
       }
@@ -95,12 +109,14 @@ seats_changed (struct array *a)
       at[1] = s;
   }
   for (unsigned slot = 0; slot < a->n; slot++) {
-    const struct seat *s = a->at[slot][0];
+    const struct seat *s = a->at[slot][0], *t = a->at[slot][1];
 
-    if (s == NULL || s->failing || a->at[slot][1])
+    if (s == NULL || s->failing || t)
       a->odd_slots |= BIT (slot);
     if (s == NULL || s->failing)
       a->lost_slots |= BIT (slot);
+    else if (t && t->state == SEAT_ACTIVE && !t->failing)
+      a->twice_slots |= BIT (slot);
   }
 }
 

@@ -72,6 +72,17 @@ has_slot (const struct superblock *sb, unsigned i)
     sb->device[i].slot != SLOT_NONE;
 }
 
+/* Is there one in the slot of device i that replaces it? */
+static bool
+has_other (const struct superblock *sb, unsigned i)
+{
+  for (unsigned j = 0; j < SB_MAX_DEVICES; ++j)
+    if (sb->device[j].state == DEVICE_ACTIVE && !sb->device[j].replaced &&
+        sb->device[j].slot == sb->device[i].slot)
+      return true;
+  return false;
+}
+
 static const char *
 check_device (const struct superblock *sb, unsigned i)
 {
@@ -92,6 +103,8 @@ check_device (const struct superblock *sb, unsigned i)
   if ((d->state == DEVICE_ACTIVE) !=
       device_set_has (&sb->record.self.active, i))
     return "a device is active, or the record says so, but not both";
+  if (d->state == DEVICE_ACTIVE && d->replaced && !has_other (sb, i))
+    return "a device is replaced, but not by another one that is active";
   for (unsigned j = 0; j < i; ++j)
     if (sb->device[j].state != DEVICE_NONE &&
         memcmp (&sb->device[j].uuid, &d->uuid, sizeof d->uuid) == 0)

@@ -114,6 +114,8 @@ put_device (uint8_t *p, const struct device *d)
     put_le64 (p + 16, d->cursor);
     p[26] = d->by_bitmap;
   }
+  if (d->state == DEVICE_ACTIVE)
+    p[27] = d->replaced;
   p[24] = d->state;
   p[25] = d->slot;
 }
@@ -126,6 +128,7 @@ get_device (const uint8_t *p, struct device *d)
   d->state = p[24];
   d->slot = d->state == DEVICE_NONE ? SLOT_NONE : p[25];
   d->by_bitmap = p[26] != 0;
+  d->replaced = p[27] != 0;
 }
 
 /* The mask in bits 0 to 15, then the place in runs of 16 blocks, the slot

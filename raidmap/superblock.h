@@ -98,6 +98,8 @@ struct device {
   enum device_state state;
   uint8_t slot;                 /* or SLOT_NONE */
   bool by_bitmap;               /* DEVICE_REBUILDING: only dirty regions */
+  bool replaced;                /* DEVICE_ACTIVE: the member that replaces it
+                                 * is active too, this one is to be removed */
   uint64_t cursor;              /* DEVICE_REBUILDING: bytes from data_off,
                                  * below which the target is current */
 };
@@ -147,9 +149,9 @@ struct superblock {
 extern const char *superblock_check (const struct superblock *sb);
 
 /* sb -> bytes, crc included.  cursor and by_bitmap of a device that is
- * not rebuilding are left out, and all of a free place is; when decoded
- * they are 0, and the slot of a free place is SLOT_NONE.  Control
- * characters in strings become '?'.
+ * not rebuilding are left out, replaced of one that is not active, and all
+ * of a free place; when decoded they are 0, and the slot of a free place
+ * is SLOT_NONE.  Control characters in strings become '?'.
  */
 extern void superblock_encode (const struct superblock *sb,
                                uint8_t buf[SB_LEN]);

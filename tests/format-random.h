@@ -112,6 +112,20 @@ random_device (struct rng *r, struct superblock *sb, unsigned i)
     device_set_add (&sb->record.parent.active, i);
 }
 
+/* Only where another active one in the slot stays. */
+static inline void
+random_replaced (struct rng *r, struct superblock *sb, unsigned i)
+{
+  struct device *d = &sb->device[i];
+
+  if (d->state != DEVICE_ACTIVE)
+    return;
+  for (unsigned j = 0; j < SB_MAX_DEVICES; ++j)
+    if (j != i && sb->device[j].state == DEVICE_ACTIVE &&
+        sb->device[j].slot == d->slot && !sb->device[j].replaced)
+      d->replaced = rng_below (r, 2);
+}
+
 static inline void
 random_ballot (struct rng *r, struct ballot *b)
 {
@@ -177,6 +191,8 @@ random_superblock (struct rng *r, struct superblock *sb)
   sb->copy = rng_below (r, SB_NR_COPIES);
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
     random_device (r, sb, i);
+  for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
+    random_replaced (r, sb, i);
   random_record (r, &sb->record);
   for (unsigned i = 0; i < SB_MAX_LOST; ++i)
     random_lost (r, sb, &sb->lost[i]);

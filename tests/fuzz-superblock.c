@@ -87,6 +87,7 @@ use (const struct superblock *sb)
     assert (d->cursor <= l->data_len);
     if (device_set_has (&sb->record.self.active, i))
       assert (d->slot < g->k + g->m && d->state == DEVICE_ACTIVE);
+    assert (!d->replaced || d->state == DEVICE_ACTIVE);
   }
   assert (strlen (sb->label) <= SB_LABEL_LEN);
   assert (strlen (sb->host) <= SB_HOST_LEN);

@@ -152,7 +152,10 @@ world_begin_next (struct world *w)
       if (w->ms.device[a].state == DEVICE_ACTIVE &&
           w->ms.device[b].state == DEVICE_ACTIVE &&
           w->ms.device[a].slot == w->ms.device[b].slot) {
-        device_set_add (&devs, below (2) ? a : b);
+        const unsigned goes = w->ms.device[a].replaced ? a : b;
+
+        check (w->ms.device[a].replaced != w->ms.device[b].replaced);
+        device_set_add (&devs, goes);
         if (membership_begin_remove (&w->ms, &devs, DEVICE_FAILED, why) == 0)
           walked.replaced++;
         return;

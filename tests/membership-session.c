@@ -35,6 +35,28 @@ write_copies (struct world *w, unsigned dev, enum membership_phase phase,
   check (superblock_decode (buf, SB_A1, &back, NULL) == SB_OK);
 }
 
+/* The record came into force: who is read where there are two. */
+static void
+note_two (struct world *w)
+{
+  unsigned active[MAX_SLOTS] = { 0 };
+
+  for (unsigned slot = 0; slot < MAX_SLOTS; slot++)
+    w->stays[slot] = MEMBERS_MAX;
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++) {
+    const struct device *d = &w->ms.device[dev];
+
+    if (d->state != DEVICE_ACTIVE)
+      continue;
+    active[d->slot]++;
+    if (!d->replaced)
+      w->stays[d->slot] = disk_of (w, d);
+  }
+  for (unsigned slot = 0; slot < MAX_SLOTS; slot++)
+    if (active[slot] < 2)
+      w->stays[slot] = MEMBERS_MAX;
+}
+
 /* Carry out the change under way.  False: crashed, or stopped. */
 static bool
 drive (struct world *w)
@@ -75,6 +97,7 @@ drive (struct world *w)
   if (w->ms.phase == MEMBERSHIP_STOPPED)
     return false;
   check (w->ms.in_force);
+  note_two (w);
   walked.in_force++;
   return true;
 }

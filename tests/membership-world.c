@@ -110,6 +110,27 @@ check_open (struct world *w, size_t nr, bool image)
   }
 }
 
+/* Of two members of a slot every session reads the same one. */
+static void
+check_two (struct world *w)
+{
+  const struct membership_decision *d = &w->decision;
+
+  w->at = "two of a slot";
+  for (unsigned slot = 0; slot < w->k + w->m; slot++) {
+    unsigned stays = w->stays[slot], i;
+
+    if (d->other[slot] == -1)
+      continue;
+    check (!d->sb.device[w->found[d->active[slot]].dev].replaced);
+    check (d->sb.device[w->found[d->other[slot]].dev].replaced);
+    i = w->found[d->active[slot]].name[1] - '0';
+    if (stays < MEMBERS_MAX)
+      check (i == stays);
+    walked.two += stays < MEMBERS_MAX;
+  }
+}
+
 bool
 world_opens (struct world *w, unsigned mask, size_t *nr)
 {
@@ -118,8 +139,10 @@ world_opens (struct world *w, unsigned mask, size_t *nr)
   check (w->decision.open == (w->decision.why[0] == '\0'));
   check (strstr (w->decision.notice, "error") == NULL);
   check (strstr (w->decision.why, "once without the other") == NULL);
-  if (w->decision.open)
+  if (w->decision.open) {
     check_open (w, *nr, false);
+    check_two (w);
+  }
   return w->decision.open;
 }
 

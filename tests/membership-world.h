@@ -35,6 +35,10 @@ struct world {
   unsigned truth[REGIONS];      /* acknowledged */
   unsigned nr_writes, nr_uuids;
   uint64_t session;
+  /* While the record in force has two active members of a slot: the disk
+   * that was read, so that it is the one that stays; else MEMBERS_MAX.
+   */
+  unsigned stays[MAX_SLOTS];
 
   /* One session. */
   struct membership ms;
@@ -54,7 +58,7 @@ struct world {
 /* Of all lives: how many of each there were, to see that there were. */
 extern struct walked {
   unsigned opens, refused, in_force, crashes, covered, cursors, replaced,
-    images;
+    two, images;
 } walked;
 
 /* A random number below n, of those that follow from the seed. */

@@ -99,6 +99,142 @@ test_fail_meanwhile (void **state)
   finish ();
 }
 
+/* ---- two active members of a slot --------------------------------------- */
+
+/* 0 of 2+1 is replaced by 3. */
+static void
+make_two (void)
+{
+  create (2, 1);
+  start (7, DEGRADED_ALLOW);
+  finish ();
+  begin_add (3, 0);
+}
+
+/* Of these members, 3 is read and 0 goes. */
+static void
+expect_three_stays (unsigned mask)
+{
+  assert_true (opens (mask));
+  assert_string_equal (found[decision.active[0]].name, "d3");
+  assert_string_equal (found[decision.other[0]].name, "d0");
+  assert_true (decision.sb.device[0].replaced);
+  assert_false (decision.sb.device[3].replaced);
+}
+
+/* Whatever accepted it, and however many sessions have it as the parent. */
+static void
+test_replaced_goes (void **state)
+{
+  make_two ();
+  assert_true (ms.next_device[0].replaced);
+  assert_false (ms.next_device[1].replaced || ms.next_device[3].replaced);
+  give (ALL);
+  membership_proposed (&ms, &nobody);
+  for (unsigned i = 0; i < 4; i++) {
+    give (1u << i);
+    expect_three_stays (0xf);
+  }
+  for (unsigned i = 0; i < 3; i++) {
+    expect_three_stays (0xf);
+    expect_three_stays (0xd);
+    start (i == 1 ? 0xd : 0xf, DEGRADED_ALLOW);
+    assert_true (ms.next_device[0].replaced);
+    finish ();
+  }
+  assert_int_equal (membership_begin_remove (&ms, &(struct device_set) {{ 1 }},
+                                             DEVICE_FAILED, why), 0);
+  assert_false (ms.next_device[0].replaced);
+  finish ();
+}
+
+/* Where the new one is gone the old one is as any other. */
+static void
+test_replaced_stays (void **state)
+{
+  struct device_set one = set_of (2), three = set_of (8);
+
+  make_two ();
+  give (ALL);
+  assert_int_equal (membership_proposed (&ms, &three), MEMBERSHIP_PROPOSE);
+  assert_int_equal (ms.next.self.active.w[0], 0x7);
+  assert_false (ms.next_device[0].replaced);
+  finish ();
+
+  /* Another fails: the addition waits. */
+  make_two ();
+  give (ALL);
+  assert_int_equal (membership_proposed (&ms, &one), MEMBERSHIP_PROPOSE);
+  assert_int_equal (ms.next.self.active.w[0], 0x5);
+  assert_false (ms.next_device[0].replaced);
+  finish ();
+
+  make_two ();
+  finish ();
+  assert_true (ms.device[0].replaced);
+  membership_fail (&ms, &three);
+  assert_false (ms.next_device[0].replaced);
+  finish ();
+
+  make_two ();
+  finish ();
+  assert_int_equal (membership_begin_remove (&ms, &three, DEVICE_FAILED, why),
+                    0);
+  assert_false (ms.next_device[0].replaced);
+
+  make_two ();
+  finish ();
+  start (0x7, DEGRADED_ALLOW);
+  assert_int_equal (ms.next_device[3].state, DEVICE_MISSING);
+  assert_false (ms.next_device[0].replaced);
+}
+
+/* The early version had no bit: the parent says it, and the next record
+ * says it as well.
+ */
+static void
+test_replaced_unsaid (void **state)
+{
+  make_two ();
+  finish ();
+  for (unsigned i = 0; i < 4; i++)
+    for (unsigned c = 0; c < SB_NR_COPIES; c++)
+      disk[i].sb[c].device[0].replaced = false;
+  expect_three_stays (0xf);
+  start (0xf, DEGRADED_ALLOW);
+  assert_true (ms.next_device[0].replaced);
+  finish ();
+  expect_three_stays (0xf);
+}
+
+/* The record with both is known by name only, from the one without the old
+ * member, or from one that did not get as far as adding the new one.
+ */
+static void
+test_replaced_by_name (void **state)
+{
+  struct device_set zero = set_of (1);
+
+  make_two ();
+  finish ();
+  assert_int_equal (membership_begin_remove (&ms, &zero, DEVICE_FAILED, why),
+                    0);
+  give (ALL);                           /* a crash, and rot */
+  for (unsigned i = 1; i < 4; i++)
+    disk[i].result[SB_A2] = disk[i].result[SB_B2] = SB_CORRUPT;
+  decide (0xe, DEGRADED_ALLOW);
+  assert_int_equal (decision.sb.record.self.active.w[0], 0xf);
+  assert_true (decision.sb.device[0].replaced);
+
+  make_two ();
+  give (ALL);
+  for (unsigned i = 0; i < 4; i++)
+    disk[i].result[SB_A2] = disk[i].result[SB_B2] = SB_CORRUPT;
+  decide (0xf, DEGRADED_ALLOW);
+  assert_int_equal (decision.sb.record.self.active.w[0], 0x7);
+  assert_false (decision.sb.device[0].replaced);
+}
+
 /* ---- targets and members that come back ------------------------------- */
 
 static void
@@ -218,6 +354,10 @@ main (void)
     cmocka_unit_test (test_fail_while_told),
     cmocka_unit_test (test_addition_waits),
     cmocka_unit_test (test_fail_meanwhile),
+    cmocka_unit_test (test_replaced_goes),
+    cmocka_unit_test (test_replaced_stays),
+    cmocka_unit_test (test_replaced_unsaid),
+    cmocka_unit_test (test_replaced_by_name),
     cmocka_unit_test (test_cursor),
     cmocka_unit_test (test_target_by_bitmap),
     cmocka_unit_test (test_named_only),

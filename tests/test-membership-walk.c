@@ -50,6 +50,8 @@ walk (unsigned s)
   w.m = sizes[size].m;
   w.nr = w.k + w.m + below (4);
   w.nr_uuids = w.nr;
+  for (unsigned slot = 0; slot < MAX_SLOTS; slot++)
+    w.stays[slot] = MEMBERS_MAX;
   members_create (w.disk, w.nr, w.k, w.m, ++w.session);
   for (unsigned round = 0; round < 40; round++) {
     unsigned used = world_used (&w), mask = used;
@@ -77,13 +79,14 @@ test_walks (void **state)
   for (unsigned i = 0; i < nr_walks; i++)
     walk (first_seed + i);
   print_message ("%u opens, %u refused, %u records in force, %u crashes, "
-                 "%u covered, %u cursors, %u replaced, %u images\n",
+                 "%u covered, %u cursors, %u replaced, %u with two, "
+                 "%u images\n",
                  walked.opens, walked.refused, walked.in_force,
                  walked.crashes, walked.covered, walked.cursors,
-                 walked.replaced, walked.images);
+                 walked.replaced, walked.two, walked.images);
   if (nr_walks >= 20)
     assert_true (walked.covered && walked.cursors && walked.replaced &&
-                 walked.images);
+                 walked.two && walked.images);
 }
 
 int

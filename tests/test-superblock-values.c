@@ -161,6 +161,15 @@ test_devices (void **state)
   REFUSED (sb.device[5].state = DEVICE_ACTIVE);
   ACCEPTED (sb.device[5].state = DEVICE_ACTIVE; sb.device[5].slot = 1;
             device_set_add (&sb.record.self.active, 5));
+  REFUSED (sb.device[1].replaced = true);
+  /* Two in slot 1: either may go, but not both. */
+#define TWO                                                     \
+  sb.device[5].state = DEVICE_ACTIVE; sb.device[5].slot = 1;    \
+  device_set_add (&sb.record.self.active, 5)
+  ACCEPTED (TWO; sb.device[1].replaced = true);
+  ACCEPTED (TWO; sb.device[5].replaced = true);
+  REFUSED (TWO; sb.device[1].replaced = sb.device[5].replaced = true);
+  REFUSED (TWO; sb.device[2].replaced = true);
   REFUSED (sb.device[6].uuid = sb.device[0].uuid);
   ACCEPTED (sb.device[6].state = DEVICE_FAILED);
 }
@@ -219,12 +228,16 @@ fill_golden (struct superblock *s)
   s->record.nr_seen = 2;
   s->record.seen[0] = (struct ballot) { 5, 0x55 };
   s->record.seen[1] = (struct ballot) { 3, 0x33 };
-  s->device[2] = (struct device) { { { 0x20 } }, DEVICE_ACTIVE, 0, 0, 0 };
-  s->device[4] = (struct device) { { { 0x40 } }, DEVICE_ACTIVE, 3, 0, 0 };
+  s->device[2] = (struct device)
+    { .uuid = { { 0x20 } }, .state = DEVICE_ACTIVE };
+  s->device[4] = (struct device)
+    { .uuid = { { 0x40 } }, .state = DEVICE_ACTIVE, .slot = 4,
+      .replaced = true };
   s->device[9] = (struct device)
-    { { { 0x90 } }, DEVICE_REBUILDING, 2, true, 0x123000 };
+    { .uuid = { { 0x90 } }, .state = DEVICE_REBUILDING, .slot = 2,
+      .by_bitmap = true, .cursor = 0x123000 };
   s->device[64] = (struct device)
-    { { { 0x40, 6 } }, DEVICE_ACTIVE, 4, 0, 0 };
+    { .uuid = { { 0x40, 6 } }, .state = DEVICE_ACTIVE, .slot = 4 };
   assert_null (superblock_check (s));
 }
 
@@ -256,7 +269,8 @@ test_golden (void **state)
     { 1024 + 32 * 2, 8, 0x20 },
     { 1024 + 32 * 2 + 24, 1, 1 }, { 1024 + 32 * 2 + 25, 1, 0 },
     { 1024 + 32 * 4, 8, 0x40 },
-    { 1024 + 32 * 4 + 24, 1, 1 }, { 1024 + 32 * 4 + 25, 1, 3 },
+    { 1024 + 32 * 4 + 24, 1, 1 }, { 1024 + 32 * 4 + 25, 1, 4 },
+    { 1024 + 32 * 4 + 27, 1, 1 },
     { 1024 + 32 * 9, 8, 0x90 }, { 1024 + 32 * 9 + 16, 8, 0x123000 },
     { 1024 + 32 * 9 + 24, 1, 4 }, { 1024 + 32 * 9 + 25, 1, 2 },
     { 1024 + 32 * 9 + 26, 1, 1 },

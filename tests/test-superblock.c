@@ -169,6 +169,8 @@ test_reserved (void **state)
 
   random_superblock (&rng, &sb);
   memset (&sb.device[5], 0, sizeof sb.device[5]);
+  for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
+    sb.device[i].replaced = false;      /* perhaps by this one */
   device_set_remove (&sb.record.self.active, 5);
   device_set_remove (&sb.record.base.active, 5);
   device_set_remove (&sb.record.parent.active, 5);
@@ -181,7 +183,8 @@ test_reserved (void **state)
     for (unsigned at = reserved[i][0]; at < reserved[i][1]; ++at)
       refuse_byte (buf, sb.copy, at);
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
-    for (unsigned at = 27; at < 32; ++at)
+    for (unsigned at = sb.device[i].state == DEVICE_ACTIVE ? 28 : 27;
+         at < 32; ++at)
       refuse_byte (buf, sb.copy, 1024 + 32 * i + at);
 }
 
@@ -198,6 +201,7 @@ test_canonical (void **state)
   sb.device[7].state = DEVICE_FAILED;
   sb.device[7].cursor = 4096;
   sb.device[7].by_bitmap = true;
+  sb.device[7].replaced = true;
   sb.device[90].slot = 3;
   strcpy (sb.host, "a\033[2Jb\177");
   memset (sb.label, 'x', SB_LABEL_LEN);
@@ -205,6 +209,7 @@ test_canonical (void **state)
   assert_int_equal (superblock_decode (buf, sb.copy, &back, NULL), SB_OK);
   assert_int_equal (back.device[7].cursor, 0);
   assert_false (back.device[7].by_bitmap);
+  assert_false (back.device[7].replaced);
   assert_int_equal (back.device[90].slot, SLOT_NONE);
   assert_string_equal (back.host, "a?[2Jb?");
   assert_int_equal (strlen (back.label), SB_LABEL_LEN);
