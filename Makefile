@@ -77,8 +77,9 @@ all: $(if $(plugin),$(OUT)/nbdkit-gpuraid-plugin.so) \
      $(if $(cli),$(OUT)/gpuraid) $(tools) $(fake_cuda) \
      $(if $(SAN),$(B)/tests/first-malloc.so)
 
+# nodelete: a thread that is stuck in a system call may outlive .unload.
 $(OUT)/nbdkit-gpuraid-plugin.so: $(plugin) $(control) $(core)
-	$(CC) $(LDFLAGS) -shared -o $@ $^ $(LIBS)
+	$(CC) $(LDFLAGS) -shared -Wl,-z,nodelete -o $@ $^ $(LIBS)
 
 $(OUT)/gpuraid: $(cli) $(bench) $(control) $(core)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
