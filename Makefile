@@ -77,7 +77,7 @@ all: $(if $(plugin),$(OUT)/nbdkit-gpuraid-plugin.so) \
      $(if $(cli),$(OUT)/gpuraid) $(tools) $(fake_cuda) \
      $(if $(SAN),$(B)/tests/first-malloc.so)
 
-# nodelete: a thread may still wait for a member that hangs when it is unloaded.
+# nodelete: a thread that is stuck in a system call may outlive .unload.
 $(OUT)/nbdkit-gpuraid-plugin.so: $(plugin) $(control) $(core)
 	$(CC) $(LDFLAGS) -shared -Wl,-z,nodelete -o $@ $^ $(LIBS)
 

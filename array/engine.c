@@ -317,6 +317,7 @@ void
 engine_lock (struct array *a)
 {
   pthread_mutex_lock (&a->engine.baton);
+  log_hold ();
 }
 
 /* Baton: run news and waiters until there are none. */
@@ -452,7 +453,7 @@ let_go (struct array *a, bool client)
   const struct array *outer = carrying;
   struct errands d;
 
-  do {
+  for (;;) {
     errands_init (&d);
     do {
       run_all (a);
@@ -460,10 +461,14 @@ let_go (struct array *a, bool client)
       d.away = !client && a->nr_ops > 1;
       pthread_mutex_unlock (&e->baton);
     } while (take_again (e));
+    log_release ();
     carrying = a;
     carry_out (a, &d);
     carrying = outer;
-  } while (outer != a && take_again (e));
+    if (outer == a || !take_again (e))
+      break;
+    log_hold ();
+  }
 }
 
 void
@@ -488,8 +493,10 @@ engine_post_lazily (struct array *a, struct news *n)
 void
 engine_kick (struct array *a)
 {
-  if (carrying != a && pthread_mutex_trylock (&a->engine.baton) == 0)
+  if (carrying != a && pthread_mutex_trylock (&a->engine.baton) == 0) {
+    log_hold ();
     let_go (a, false);
+  }
 }
 
 void

@@ -11,6 +11,9 @@
  *   calls       anything else that must not happen under the baton
  *   wakes       requests whose client thread has something to do
  *
+ * Messages (common/log.h) are kept, and passed on then too: a pipe that
+ * nothing reads would block under the baton.
+ *
  * A thread with news (a finished I/O or job) posts it; if the baton is
  * free it takes it and runs the engine until no news is left.  If not,
  * the holder will see it: it looks once more after it let go.

@@ -1,12 +1,32 @@
-/* gpuraid: hand messages to whoever listens.
+/* gpuraid: pass messages to the sink.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <assert.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "common/log.h"
+#include "common/plant.h"
+
+/* A message between log_hold and log_release. */
+struct held {
+  struct held *next;
+  enum log_level level;
+  char text[];
+};
+
+/* Of this thread.  The model: with a plugin's usual one each message would
+ * cost a call to find this.
+ */
+static __thread struct {
+  bool holding;
+  unsigned nr_dropped;
+  struct held *first, **last;
+} held __attribute__ ((tls_model ("initial-exec")));
 
 static void
 to_stderr (enum log_level level, const char *fmt, va_list args)
@@ -28,12 +48,101 @@ log_set_sink (log_sink s)
   sink = s ? s : to_stderr;
 }
 
+/* ---- holding --------------------------------------------------------- */
+
+static struct held *
+held_new (enum log_level level, const char *fmt, va_list args)
+{
+  const int err = errno;
+  va_list again;
+  struct held *h = NULL;
+  int len;
+
+  va_copy (again, args);
+  len = vsnprintf (NULL, 0, fmt, again);
+  va_end (again);
+  if (len >= 0)
+    h = malloc (sizeof *h + len + 1);
+  if (h == NULL)
+    return NULL;
+  h->next = NULL;
+  h->level = level;
+  errno = err;                  /* for %m */
+  vsnprintf (h->text, len + 1, fmt, args);
+  return h;
+}
+
+static void
+forward (enum log_level level, const char *fmt, va_list args)
+{
+  struct held *h;
+
+  if (!held.holding) {
+    sink (level, fmt, args);
+    return;
+  }
+  h = held_new (level, fmt, args);
+  if (h == NULL) {
+    held.nr_dropped++;
+    return;
+  }
+  *held.last = h;
+  held.last = &h->next;
+}
+
+void
+log_hold (void)
+{
+  if (PLANTED ("log-under-lock"))
+    return;
+  assert (!held.holding);
+  held.holding = true;
+  held.last = &held.first;
+}
+
+static void
+release (enum log_level level, const char *fmt, ...)
+{
+  va_list args;
+
+  va_start (args, fmt);
+  sink (level, fmt, args);
+  va_end (args);
+}
+
+void
+log_release (void)
+{
+  const unsigned nr_dropped = held.nr_dropped;
+  struct held *h = held.first, *next;
+  int err;
+
+  if (!held.holding)
+    return;
+  held.holding = false;
+  if (h == NULL && nr_dropped == 0)
+    return;
+  held.first = NULL;
+  held.nr_dropped = 0;
+  err = errno;
+  for (; h; h = next) {
+    next = h->next;
+    release (h->level, "%s", h->text);
+    free (h);
+  }
+  if (nr_dropped > 0)
+    release (LOG_LEVEL_NOTICE, "%u messages were dropped", nr_dropped);
+  errno = err;
+}
+
+/* ---- messages -------------------------------------------------------- */
+
 #define FORWARD(level)                          \
   do {                                          \
     int err = errno;                            \
     va_list args;                               \
     va_start (args, fmt);                       \
-    sink ((level), fmt, args);                  \
+    forward ((level), fmt, args);               \
     va_end (args);                              \
     errno = err;                                \
   } while (0)

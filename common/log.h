@@ -32,4 +32,13 @@ extern void log_notice (const char *fmt, ...)
 extern void log_debug (const char *fmt, ...)
   __attribute__ ((format (printf, 1, 2)));
 
+/* Around a lock under which nothing may block, as a sink may that writes
+ * to a pipe: from log_hold to log_release this thread's messages are
+ * formatted at once and kept, and log_release, called when the lock is
+ * free again, gives them to the sink in order.  They do not nest.
+ * log_release without log_hold does nothing; errno survives both.
+ */
+extern void log_hold (void);
+extern void log_release (void);
+
 #endif

@@ -1,30 +1,57 @@
-/* gpuraid: hand messages to nbdkit.
+/* gpuraid: pass messages to nbdkit.
  *
  * nbdkit has errors and debug messages, but nothing for a person who
  * should know and need not act; those go to stderr, where nbdkit's go
  * too, or to syslog once a daemon has no stderr any more.
  *
+ * Stderr may be a pipe that nothing reads, and a write to it then blocks.
+ * No thread that serves may wait for that, so once the server runs one
+ * thread writes all messages, from a queue with a bound.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <syslog.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/log.h"
+#include "member/thread.h"
 #include "nbdkit-plugin/plugin.h"
+
+/* With its prefix a line is shorter than PIPE_BUF.  If poll says that a pipe
+ * can be written to, then that much can be written without blocking.
+ */
+#define MAX_TEXT_LEN 2048u
+
+#define MAX_QUEUED 1024u
+#define MAX_QUEUED_LEN (256u << 10)     /* bytes */
+
+#define POLL_MS 100
+/* At the end: how long stderr may block, and then the thread. */
+#define STOP_NS UINT64_C (1000000000)
+#define JOIN_S 3
 
 static pid_t pid_before_fork;
 static bool to_syslog;
 
+/* ---- writing --------------------------------------------------------- */
+
 static void
 notice (const char *fmt, va_list args)
 {
-  char text[2048];
+  char text[MAX_TEXT_LEN];
 
   vsnprintf (text, sizeof text, fmt, args);
   if (to_syslog)
@@ -34,7 +61,7 @@ notice (const char *fmt, va_list args)
 }
 
 static void
-sink (enum log_level level, const char *fmt, va_list args)
+vwrite (enum log_level level, const char *fmt, va_list args)
 {
   switch (level) {
   case LOG_LEVEL_ERROR: nbdkit_verror (fmt, args); break;
@@ -43,6 +70,219 @@ sink (enum log_level level, const char *fmt, va_list args)
   }
 }
 
+static void
+write_text (enum log_level level, const char *fmt, ...)
+{
+  va_list args;
+
+  va_start (args, fmt);
+  vwrite (level, fmt, args);
+  va_end (args);
+}
+
+/* Can a message be written without blocking?  Of a file poll always says
+ * so.
+ */
+static bool
+stderr_takes (int timeout_ms)
+{
+  struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+  return poll (&p, 1, timeout_ms) != 0;
+}
+
+/* ---- the queue ------------------------------------------------------- */
+
+struct message {
+  struct message *next;
+  enum log_level level;
+  unsigned nr_dropped;          /* not 0: the line that tells this number */
+  size_t len;                   /* bytes of text */
+  char text[];
+};
+
+static struct {
+  atomic_bool used;             /* the thread runs */
+  _Atomic uint64_t give_up;     /* ns: then stderr has blocked for too long;
+                                 * 0: never */
+  pthread_t thread;
+  pthread_mutex_t lock;
+
+  /* With the lock. */
+  pthread_cond_t changed;
+  struct message *first, *newest;
+  unsigned nr;
+  size_t len;                   /* bytes, of all texts */
+  bool stopping;
+} queue = {
+  .lock = PTHREAD_MUTEX_INITIALIZER,
+  .changed = PTHREAD_COND_INITIALIZER,
+};
+
+/* With the lock.  Debug messages take at most half of the room: without
+ * -v nbdkit throws them away, and the others must not be dropped for them.
+ */
+static bool
+has_room (enum log_level level, size_t len)
+{
+  const unsigned part = level == LOG_LEVEL_DEBUG ? 2 : 1;
+
+  return queue.nr < MAX_QUEUED / part &&
+    queue.len + len <= MAX_QUEUED_LEN / part;
+}
+
+/* With the lock. */
+static void
+append (struct message *m)
+{
+  if (queue.first == NULL)
+    queue.first = m;
+  else
+    queue.newest->next = m;
+  queue.newest = m;
+  queue.nr++;
+  queue.len += m->len;
+  pthread_cond_signal (&queue.changed);
+}
+
+/* With the lock.  The line that counts dropped messages is in the queue
+ * where they would have been.
+ */
+static void
+drop_one (void)
+{
+  struct message *m = queue.newest;
+
+  if (queue.first == NULL || m->nr_dropped == 0) {
+    m = calloc (1, sizeof *m);
+    if (m == NULL)
+      return;
+    m->level = LOG_LEVEL_NOTICE;
+    append (m);
+  }
+  m->nr_dropped++;
+}
+
+static void
+enqueue (enum log_level level, const char *fmt, va_list args)
+{
+  char text[MAX_TEXT_LEN];
+  struct message *m;
+  size_t len;
+
+  vsnprintf (text, sizeof text, fmt, args);
+  len = strlen (text);
+  m = calloc (1, sizeof *m + len + 1);
+  if (m) {
+    m->level = level;
+    m->len = len;
+    memcpy (m->text, text, len);
+  }
+  pthread_mutex_lock (&queue.lock);
+  if (m && has_room (level, len)) {
+    append (m);
+    m = NULL;
+  }
+  else if (level != LOG_LEVEL_DEBUG)
+    drop_one ();
+  pthread_mutex_unlock (&queue.lock);
+  free (m);
+}
+
+static void
+sink (enum log_level level, const char *fmt, va_list args)
+{
+  if (atomic_load (&queue.used))
+    enqueue (level, fmt, args);
+  else
+    vwrite (level, fmt, args);
+}
+
+void
+log_to_client (const char *fmt, ...)
+{
+  va_list args;
+
+  va_start (args, fmt);
+  if (stderr_takes (0))
+    nbdkit_verror (fmt, args);
+  else
+    sink (LOG_LEVEL_ERROR, fmt, args);
+  va_end (args);
+}
+
+/* ---- the thread ------------------------------------------------------ */
+
+static uint64_t
+now (void)
+{
+  struct timespec ts;
+
+  clock_gettime (CLOCK_MONOTONIC, &ts);
+  return ts.tv_sec * UINT64_C (1000000000) + ts.tv_nsec;
+}
+
+/* The oldest message; NULL at the end. */
+static struct message *
+dequeue (void)
+{
+  struct message *m;
+
+  pthread_mutex_lock (&queue.lock);
+  while (queue.first == NULL && !queue.stopping)
+    pthread_cond_wait (&queue.changed, &queue.lock);
+  m = queue.first;
+  if (m) {
+    queue.first = m->next;
+    queue.nr--;
+    queue.len -= m->len;
+  }
+  pthread_mutex_unlock (&queue.lock);
+  return m;
+}
+
+/* nbdkit knows the name of the plugin only in its own threads. */
+static void
+write_message (const struct message *m)
+{
+  if (m->nr_dropped)
+    write_text (m->level, "%u messages were dropped", m->nr_dropped);
+  else if (m->level == LOG_LEVEL_NOTICE)
+    write_text (m->level, "%s", m->text);
+  else
+    write_text (m->level, "gpuraid: %s", m->text);
+}
+
+/* False: the server stops, and can't wait any longer. */
+static bool
+wait_for_stderr (void)
+{
+  while (!stderr_takes (POLL_MS)) {
+    const uint64_t give_up = atomic_load (&queue.give_up);
+
+    if (give_up && now () >= give_up)
+      return false;
+  }
+  return true;
+}
+
+static void *
+write_queue (void *arg)
+{
+  struct message *m;
+  bool blocked = false;
+
+  while ((m = dequeue ()) != NULL) {
+    blocked = blocked || !wait_for_stderr ();
+    if (!blocked)
+      write_message (m);
+    free (m);
+  }
+  return NULL;
+}
+
+/* ---- from the start to the end --------------------------------------- */
+
 void
 log_to_nbdkit (void)
 {
@@ -50,12 +290,41 @@ log_to_nbdkit (void)
   log_set_sink (sink);
 }
 
-void
-log_after_fork (void)
+int
+log_start (void)
 {
   struct stat st;
+  int err;
 
   to_syslog = getpid () != pid_before_fork &&
     fstat (STDERR_FILENO, &st) == 0 && S_ISCHR (st.st_mode) &&
     st.st_rdev == makedev (1, 3);       /* /dev/null */
+  err = thread_start (&queue.thread, "gpuraid-log", write_queue, NULL);
+  if (err) {
+    log_error ("pthread_create: %s", strerror (err));
+    return -1;
+  }
+  atomic_store (&queue.used, true);
+  return 0;
+}
+
+/* A thread that is stuck in a write all the same is left behind; see
+ * nodelete in the Makefile.
+ */
+void
+log_stop (void)
+{
+  struct timespec end;
+
+  if (!atomic_load (&queue.used))
+    return;
+  pthread_mutex_lock (&queue.lock);
+  queue.stopping = true;
+  atomic_store (&queue.give_up, now () + STOP_NS);
+  pthread_cond_signal (&queue.changed);
+  pthread_mutex_unlock (&queue.lock);
+  clock_gettime (CLOCK_REALTIME, &end);
+  end.tv_sec += JOIN_S;
+  pthread_timedjoin_np (queue.thread, NULL, &end);
+  atomic_store (&queue.used, false);
 }

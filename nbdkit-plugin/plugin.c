@@ -30,8 +30,8 @@ plugin_open (int readonly)
     return &may_read;
   err = array_make_writable (plugin_array);
   if (err) {
-    nbdkit_error ("the array can't be opened for writing: %s",
-                  strerror (err));
+    log_to_client ("the array can't be opened for writing: %s",
+                   strerror (err));
     nbdkit_set_error (err);
     return NULL;
   }

@@ -20,8 +20,22 @@ extern bool plugin_direct;
 
 /* Send messages to nbdkit; notices to stderr. */
 extern void log_to_nbdkit (void);
-/* Notices to syslog, if the fork made a daemon without a stderr. */
-extern void log_after_fork (void);
+
+/* After the fork: from now on a thread writes them, and no other waits for
+ * stderr.  Notices go to syslog if the fork made a daemon without a stderr.
+ * 0, or -1 reported.
+ */
+extern int log_start (void);
+/* Until all is written; stderr may block a second longer.  No other thread
+ * of ours runs any more.  Safe without log_start, and again.
+ */
+extern void log_stop (void);
+
+/* In a callback for a client: what goes wrong.  nbdkit_error, for nbdkit
+ * sends that to clients from 1.42 on; where stderr blocks, log_error.
+ */
+extern void log_to_client (const char *fmt, ...)
+  __attribute__ ((format (printf, 1, 2)));
 
 /* ---- ready.c: from the keys to a running array ----------------------- */
 

@@ -202,12 +202,11 @@ plugin_get_ready (void)
   return 0;
 }
 
-int
-plugin_after_fork (void)
+static int
+start (void)
 {
   struct loop *loop;
 
-  log_after_fork ();
   loop = use_uring ? loop_uring_new () : NULL;
   if (loop == NULL)
     loop = loop_threads_new ();
@@ -225,6 +224,19 @@ plugin_after_fork (void)
   return 0;
 }
 
+/* nbdkit exits at once if this fails. */
+int
+plugin_after_fork (void)
+{
+  if (log_start () == -1)
+    return -1;
+  if (start () == -1) {
+    log_stop ();
+    return -1;
+  }
+  return 0;
+}
+
 void
 plugin_cleanup (void)
 {
@@ -232,6 +244,7 @@ plugin_cleanup (void)
   control = NULL;
   array_free (plugin_array);
   plugin_array = NULL;
+  log_stop ();
 }
 
 /* .cleanup is not called where .after_fork was not reached. */

@@ -38,8 +38,8 @@ result (const char *what, uint32_t count, uint64_t offset, int err)
 {
   if (err == 0)
     return 0;
-  nbdkit_error ("%s of %u bytes at %llu: %s", what, (unsigned) count,
-                (unsigned long long) offset, strerror (err));
+  log_to_client ("%s of %u bytes at %llu: %s", what, (unsigned) count,
+                 (unsigned long long) offset, strerror (err));
   nbdkit_set_error (client_errno (err));
   return -1;
 }
@@ -76,7 +76,7 @@ plugin_flush (void *handle, uint32_t flags)
 
   if (err == 0)
     return 0;
-  nbdkit_error ("flush: %s", strerror (err));
+  log_to_client ("flush: %s", strerror (err));
   nbdkit_set_error (client_errno (err));
   return -1;
 }

@@ -91,11 +91,27 @@ sim_array_disk_no (const struct sim_array *sa, const struct sim_disk *d)
 
 static struct sim_array *said_to;
 
+/* A sink may block, so the engine must have let go of the array. */
+static void
+check_free (struct array *a)
+{
+  if (a == NULL)
+    return;
+  if (pthread_mutex_trylock (&a->engine.baton) != 0) {
+    fprintf (stderr, "seed %" PRIu64 ": a message under the lock\n",
+             said_to->seed);
+    abort ();
+  }
+  pthread_mutex_unlock (&a->engine.baton);
+}
+
 static void
 hear (enum log_level level, const char *fmt, va_list args)
 {
   va_list again;
 
+  if (said_to)
+    check_free (said_to->a);
   if (getenv ("SIM_VERBOSE")) {
     va_copy (again, args);
     fprintf (stderr, "%12.6f ms: ",

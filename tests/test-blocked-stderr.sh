@@ -1,0 +1,118 @@
+#!/bin/bash
+# test-blocked-stderr.sh: a stderr that nothing reads stops nothing: the
+# server serves, tells its status, takes commands and stops.  What it had to
+# say is there when it is read; what was too much is counted.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+
+source tests/functions.sh
+need nbdkit
+
+# Its messages go to a pipe that only this script could read.
+mkfifo "$tmp/stderr"
+exec 9<>"$tmp/stderr"
+raid_log=$tmp/stderr
+
+fill_pipe ()
+{
+  local bs
+  for bs in 4096 1; do
+    dd if=/dev/zero of="$tmp/stderr" bs=$bs oflag=nonblock 2>/dev/null &&
+      fail "the pipe is not full"
+  done
+  return 0
+}
+
+# drain_pipe FILE: everything that is in the pipe, and comes within a moment.
+drain_pipe ()
+{
+  timeout $slow cat <"$tmp/stderr" | tr -d '\0' >"$1" || :
+}
+
+# client WHAT...: python with the array as h.
+client ()
+{
+  timeout $((30 * slow)) /usr/bin/python3 -c 'import nbd, sys
+h = nbd.NBD ()
+h.connect_uri (sys.argv[1])
+exec (sys.argv[2])' "$uri" "$1"
+}
+
+# served: reads, writes, a flush and a status are answered.
+served ()
+{
+  client '
+for i in range (32):
+    data = bytes ([i + 1]) * 70000
+    h.pwrite (data, i * 100000)
+    assert h.pread (70000, i * 100000) == data
+h.flush ()
+assert h.pread (70000, 0) == b"\1" * 70000' ||
+    fail "$1: reads and writes are not answered"
+  timeout $((10 * slow)) "$gpuraid" status "$control" >/dev/null ||
+    fail "$1: gpuraid status is not answered"
+}
+
+make_members 4 16M
+create_array k=2 m=2 >/dev/null
+start_raid
+served "at first"
+fill_pipe
+
+# The notices of this are made where I/O ends, in a thread of the loop.
+truncate -s 1M "${members[1]}"
+served "after a member was cut short"
+has_failed ()
+{
+  [ "$(status_field members.1.state)" = failed ]
+}
+wait_for $((10 * slow)) has_failed ||
+  fail "the member that was cut short has not failed"
+
+timeout $((10 * slow)) "$gpuraid" fail "$control" "${members[0]}" ||
+  fail "gpuraid fail is not answered"
+served "after gpuraid fail"
+expect_state degraded
+
+# More errors than are kept: without a third member each read fails.
+truncate -s 1M "${members[2]}"
+nr_errors=1500
+client "
+nr = 0
+for i in range ($nr_errors):
+    try:
+        h.pread (512, 12 << 20)
+    except nbd.Error:
+        nr += 1
+assert nr == $nr_errors, nr" || fail "not every read failed"
+
+drain_pipe "$tmp/read"
+grep -q "${members[1]}: .*taken out" "$tmp/read" ||
+  fail "no notice of the member that was taken out: $(head -n 5 "$tmp/read")"
+nr=$(grep -c 'error: .*read of 512 bytes' "$tmp/read") || :
+dropped=$(sed -n 's/.* \([0-9]*\) messages were dropped$/\1/p' "$tmp/read")
+[ -n "$dropped" ] || fail "$nr of $nr_errors errors, and none was dropped"
+[ $((nr + dropped)) -ge $nr_errors ] ||
+  fail "$nr errors and $dropped dropped messages are less than $nr_errors"
+
+# What is said from now on is written at once.
+client "
+try:
+    h.pread (512, 12 << 20)
+except nbd.Error:
+    pass"
+drain_pipe "$tmp/read"
+grep -q 'error: .*read of 512 bytes' "$tmp/read" ||
+  fail "no message after the pipe was read"
+
+# It stops as well, with messages that it can't write.
+fill_pipe
+client "
+try:
+    h.pread (512, 12 << 20)
+except nbd.Error:
+    pass"
+start=$SECONDS
+stop_raid
+[ $((SECONDS - start)) -le $((5 * slow)) ] ||
+  fail "it took $((SECONDS - start)) s to stop"
