@@ -46,8 +46,11 @@ next_step (struct array *a)
         writeback_now (a, list_item (l, struct line, link));
     return false;
   case 1:
-    if (alive && a->nr_dirty > 0)
+    if (alive && a->nr_dirty > a->nr_stuck)
       a->stop_phase = 0;        /* lines that were in use */
+    else if (alive && a->nr_stuck > 0)
+      log_notice ("what was written to %u lines of which too little can be "
+                  "read is lost", a->nr_stuck);
     return false;
   case 2:
     a->stop_waiter.run = nothing;

@@ -16,6 +16,7 @@
 #include "array/code.h"
 #include "array/create.h"
 #include "array/stop.h"
+#include "array/writeback.h"
 #include "raidmap/bitmap.h"
 #include "tests/sim-array.h"
 
@@ -279,8 +280,12 @@ sim_array_abandon (struct sim_array *sa)
 
   sa->dead = true;
   for (unsigned i = 0; i < MAX_STEPS && !stopped; i++)
-    if (!fail_one (sa))
+    if (!fail_one (sa)) {
       stopped = stop_step (sa->a) && !fail_one (sa);
+      /* No time passes: what waits for some is tried again at once. */
+      if (!stopped)
+        writeback_tick (&sa->a->tick);
+    }
   if (!stopped || !list_empty (&sa->requests))
     return false;
   array_free (sa->a);
