@@ -105,6 +105,8 @@ struct array_entry {
   char *path;                   /* absolute, or NULL where none is known */
   enum entry_state state;
   uint64_t errors;
+  bool no_space;                /* writes to it are held until there is some */
+  bool slow;                    /* owes an answer: reads go round it */
 };
 
 struct array_progress {
@@ -146,6 +148,7 @@ struct array_status {
   struct array_entry entry[SB_MAX_DEVICES];     /* one a slot, in order, then
                                                  * spares and replacements */
   struct array_progress rebuild, resync;
+  uint64_t lost_rows;           /* too little of them can be read */
   struct array_counters counters;
   unsigned nr_engines;
   struct coder_share engine[CODER_MAX_SHARES];  /* parts of the coder */

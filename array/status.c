@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/lost.h"
 #include "array/rebuild.h"
 #include "array/seat.h"
 
@@ -40,6 +41,7 @@ empty_slot (const struct array *a, unsigned slot, struct array_entry *e)
     e->path = copy_path (t->m->path);
     e->state = ENTRY_REBUILDING;
     e->errors = t->nr_errors;
+    e->no_space = t->no_space;
   }
 }
 
@@ -54,6 +56,7 @@ fill_entries (const struct array *a, struct array_status *st)
       *e = (struct array_entry) {
         .slot = slot, .path = copy_path (s->m->path),
         .state = ENTRY_ACTIVE, .errors = s->nr_errors,
+        .no_space = s->no_space, .slow = s->suspect,
       };
     else
       empty_slot (a, slot, e);
@@ -65,7 +68,7 @@ fill_entries (const struct array *a, struct array_status *st)
       st->entry[st->nr_entries++] = (struct array_entry) {
         .slot = slot, .path = copy_path (t->m->path),
         .state = t->state == SEAT_TARGET ? ENTRY_REBUILDING : ENTRY_ACTIVE,
-        .errors = t->nr_errors,
+        .errors = t->nr_errors, .no_space = t->no_space,
       };
   }
 }
@@ -89,6 +92,7 @@ array_get_status (struct array *a, struct array_status *st)
   fill_entries (a, st);
   if (a->loop)
     rebuild_progress (a, &st->rebuild, &st->resync);
+  st->lost_rows = lost_rows_count (a);
   st->counters = a->counters;
   st->cache_len = (uint64_t) a->nr_cells * a->cell_len;
   st->cache_used = (uint64_t) (a->nr_cells - a->nr_free) * a->cell_len;

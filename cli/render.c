@@ -180,6 +180,29 @@ render_failed_names (FILE *fp, struct json_object *status)
     }
 }
 
+/* Trouble that is not in the states of the members. */
+static void
+render_trouble (FILE *fp, struct json_object *status)
+{
+  const uint64_t lost = get_u64 (status, "lost_rows");
+
+  for (size_t i = 0; i < nr_members (status); i++) {
+    struct json_object *m = member (status, i);
+    const bool no_space = get_bool (m, "no_space");
+
+    if (!no_space && !get_bool (m, "slow"))
+      continue;
+    fprintf (fp, " trouble: slot %" PRIu64 ": %s: ", get_u64 (m, "slot"),
+             no_space ? "no space" : "slow");
+    print_clean (fp, get_text (m, "path"));
+    fprintf (fp, no_space ? "; writes are held until there is some\n" :
+             "; reads go round it\n");
+  }
+  if (lost)
+    fprintf (fp, " trouble: %" PRIu64 " rows are lost: too little of them can "
+             "be read\n", lost);
+}
+
 void
 render_array (FILE *fp, struct json_object *status)
 {
@@ -202,6 +225,7 @@ render_array (FILE *fp, struct json_object *status)
   print_clean (fp, get_text (status, "loop"));
   fputc ('\n', fp);
   render_failed_engines (fp, status);
+  render_trouble (fp, status);
   fprintf (fp, "   epoch: %" PRIu64 "%s\n", get_u64 (status, "epoch"),
            get_bool (status, "writable") ? "" : " (not written to yet)");
   render_bar (fp, status, "rebuild");

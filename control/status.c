@@ -130,6 +130,8 @@ entry_to_json (const struct array_entry *e)
   add_text (o, "path", e->path);
   add_text (o, "state", entry_name (e->state));
   add_u64 (o, "errors", e->errors);
+  json_add (o, "no_space", json_object_new_boolean (e->no_space));
+  json_add (o, "slow", json_object_new_boolean (e->slow));
   return o;
 }
 
@@ -233,6 +235,7 @@ status_to_json (const struct array_status *st)
   json_add (o, "rebuild", progress_to_json (&st->rebuild));
   json_add (o, "resync", progress_to_json (&st->resync));
   json_add (o, "scrub", NULL);
+  add_u64 (o, "lost_rows", st->lost_rows);
   add_u64 (cache, "size", st->cache_len);
   add_u64 (cache, "used", st->cache_used);
   add_u64 (cache, "dirty", st->cache_dirty);
