@@ -123,6 +123,7 @@ struct line {
 struct ticket {
   struct list link;
   struct request *r;
+  uint16_t blocks;              /* of the line: what r wrote, or all */
 };
 
 /* ---- dirty bits: array/dirty.c -------------------------------------- */

@@ -18,8 +18,9 @@
 #include "array/rebuild.h"
 #include "array/request-internal.h"
 #include "array/seat.h"
+#include "common/plant.h"
 
-/* ---- what became of the rows --------------------------------------------- */
+/* ---- what became of the rows ------------------------------------------ */
 
 void
 op_repair_bad (struct array *a, const struct op *op)
@@ -52,7 +53,7 @@ op_note_rows (struct array *a, const struct op *op)
   lost_rows_remove (a, op->line->no, had & ~lost);
 }
 
-/* ---- letting go ----------------------------------------------------------- */
+/* ---- letting go ------------------------------------------------------- */
 
 /* These blocks could not be written: they stay here, so that no reader
  * gets older data than was read before.
@@ -109,14 +110,14 @@ op_add_tickets (struct array *a, struct request *r)
     struct op *op = list_item (l, struct op, link);
 
     if (op->kind == OP_OUT)
-      ticket_add (&op->tickets, r);
+      ticket_add (&op->tickets, r, ALL_BLOCKS);
   }
 }
 
 void
 op_tell (struct array *a, struct op *op, int error)
 {
-  tickets_end (a, &op->tickets, error);
+  tickets_end (a, &op->tickets, error, ALL_BLOCKS);
 }
 
 /* Of a slot that has an active member too, it is that one's block. */
@@ -174,7 +175,8 @@ note_stuck (struct array *a, struct line *line, bool stuck)
 {
   a->nr_stuck += stuck - line->stuck;
   line->stuck = stuck;
-  if (a->nr_stuck * a->g.k > a->max_held / 2)
+  if (a->nr_stuck * a->g.k > a->max_held / 2 ||
+      (stuck && PLANTED ("row-fails-array")))
     array_has_failed (a, "too many rows can't be written");
 }
 
@@ -211,7 +213,8 @@ op_end (struct array *a, struct op *op)
   thaw (a, op);
   if (op->kind == OP_OUT && op->error == 0)
     note_stuck (a, line, fixed.lost != 0);
-  tickets_end (a, &op->tickets, op->error ? op->error : fixed.lost ? EIO : 0);
+  tickets_end (a, &op->tickets, op->error ? op->error : EIO,
+               op->error ? ALL_BLOCKS : fixed.lost);
   if (op->marked)
     dirty_end (a, line_pos (a, line->no), 1);
   line->op = NULL;

@@ -9,6 +9,7 @@
 #include "array/lost.h"
 #include "array/op-internal.h"
 #include "array/seat.h"
+#include "common/plant.h"
 
 /* The data roles that have new content for a block. */
 static uint64_t
@@ -102,7 +103,9 @@ static int
 plan_rect (struct array *a, struct op *op, struct rect *rect)
 {
   const uint16_t blocks = block_mask (rect->b0, rect->nr);
-  const uint64_t noread = op->noread | op->avoid | op->doubtful |
+  const uint64_t noread = op->noread | op->avoid |
+    (PLANTED ("doubtful-rewrites") && op_bad_roles (a, op, blocks) ? 0 :
+     op->doubtful) |
     op_bad_roles (a, op, blocks) | lost_roles (a, op->line->no, blocks);
   struct plan_in in = {
     .k = a->g.k, .m = a->g.m, .noread = noread | op->slow,

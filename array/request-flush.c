@@ -14,26 +14,28 @@
 #include "array/writeback.h"
 
 void
-ticket_add (struct list *tickets, struct request *r)
+ticket_add (struct list *tickets, struct request *r, uint16_t blocks)
 {
   struct ticket *t = malloc (sizeof *t);
 
   if (t == NULL)
     abort ();
   t->r = r;
+  t->blocks = blocks;
   r->pending++;
   list_append (tickets, &t->link);
 }
 
 void
-tickets_end (struct array *a, struct list *tickets, int error)
+tickets_end (struct array *a, struct list *tickets, int error,
+             uint16_t blocks)
 {
   struct list *l;
 
   while ((l = list_pop (tickets)) != NULL) {
     struct ticket *t = list_item (l, struct ticket, link);
 
-    if (error)
+    if (error && t->blocks & blocks)
       t->r->error = error;
     if (--t->r->pending == 0)
       list_move (&a->engine.ready, &t->r->waiter.link);
@@ -52,7 +54,7 @@ flush_start (struct array *a, struct request *r)
   list_for_each (l, &a->dirty) {
     struct line *line = list_item (l, struct line, link);
 
-    ticket_add (&line->tickets, r);
+    ticket_add (&line->tickets, r, ALL_BLOCKS);
     line->want_out = true;
     if (list_empty (&line->out_link))
       writeback_now (a, line);
@@ -60,7 +62,7 @@ flush_start (struct array *a, struct request *r)
   list_for_each (l, &a->zeroing) {
     struct request *z = list_item (l, struct request, link);
 
-    ticket_add (&z->tickets, r);
+    ticket_add (&z->tickets, r, ALL_BLOCKS);
   }
   r->phase = R_STABLE;
 }

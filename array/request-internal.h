@@ -62,9 +62,14 @@ extern void zero_start (struct array *a, struct request *r);
 extern void zero_advance (struct array *a, struct request *r);
 extern bool zero_is_fast (const struct array *a, const struct request *r);
 extern void flush_start (struct array *a, struct request *r);
-extern void ticket_add (struct list *tickets, struct request *r);
-/* What they wait for has come, or failed with a positive errno. */
-extern void tickets_end (struct array *a, struct list *tickets, int error);
+extern void ticket_add (struct list *tickets, struct request *r,
+                        uint16_t blocks);
+/* What they wait for has come, or failed with a positive errno: those that
+ * wait for some of these blocks get it.
+ */
+extern void tickets_end (struct array *a, struct list *tickets, int error,
+                         uint16_t blocks);
+#define ALL_BLOCKS 0xffffu
 
 /* A pread in a client's thread begins (with the baton), ends (any thread). */
 static inline void

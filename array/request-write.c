@@ -239,7 +239,7 @@ commit_step (struct array *a, struct request *r, const struct step *s,
     lc->valid |= blocks;
     lc->dirty |= blocks;
     if (r->flags & ARRAY_FUA || a->writethrough) {
-      ticket_add (&line->tickets, r);
+      ticket_add (&line->tickets, r, blocks);
       line->want_out = true;
     }
   }

@@ -180,7 +180,7 @@ leave (struct array *a, struct request *r)
 
   list_remove (&r->link);
   engine_run_waiters (a, &a->zero_waiters);
-  tickets_end (a, &r->tickets, error);
+  tickets_end (a, &r->tickets, error, ALL_BLOCKS);
   if (error)
     request_fail (r, error);
   else {

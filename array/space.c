@@ -10,6 +10,7 @@
 #include "array/seat.h"
 #include "array/space.h"
 #include "array/store.h"
+#include "common/plant.h"
 
 /* Tries of a stopping array. */
 #define STOP_TRIES 3u
@@ -18,7 +19,8 @@ bool
 space_is_short (const struct array *a, const struct seat *s,
                 enum io_kind kind, int error)
 {
-  return (error == ENOSPC || error == EDQUOT) && kind != IO_READ &&
+  return !PLANTED ("enospc-ejects") &&
+    (error == ENOSPC || error == EDQUOT) && kind != IO_READ &&
     kind != IO_FLUSH && !s->failing && !a->failed;
 }
 
@@ -78,7 +80,7 @@ tell (struct array *a)
     else {
       struct request *z = x->owner;
 
-      tickets_end (a, &z->tickets, ENOSPC);
+      tickets_end (a, &z->tickets, ENOSPC, ALL_BLOCKS);
     }
   }
   if (op_has_credit (a))
@@ -89,7 +91,7 @@ tell (struct array *a)
     if (list_empty (&line->tickets))
       continue;
     line->want_out = false;
-    tickets_end (a, &line->tickets, ENOSPC);
+    tickets_end (a, &line->tickets, ENOSPC, ALL_BLOCKS);
     engine_run_waiters (a, &line->waiters);
   }
 }

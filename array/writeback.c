@@ -42,7 +42,7 @@ writeback_give_up (struct array *a)
     struct line *line = list_item (l, struct line, link);
 
     line->want_out = false;
-    tickets_end (a, &line->tickets, EIO);
+    tickets_end (a, &line->tickets, EIO, ALL_BLOCKS);
     engine_run_waiters (a, &line->waiters);
   }
 }

@@ -1,0 +1,272 @@
+/* gpuraid: members that do not answer.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "array/stop.h"
+#include "common/bits.h"
+#include "tests/engine-array.h"
+
+#define SLOT 1u                 /* whose member hangs */
+
+static void
+ignore (struct sim_request *q)
+{
+}
+
+static struct sim_request *
+start (struct sim_array *sa, enum request_kind kind, void *buf, uint64_t off,
+       uint64_t len, unsigned flags)
+{
+  struct sim_request *q = calloc (1, sizeof *q);
+
+  assert_non_null (q);
+  sim_request_init (q, sa, kind);
+  q->r.buf = buf;
+  q->r.off = off;
+  q->r.len = len;
+  q->r.flags = flags;
+  q->done = ignore;
+  sim_request_start (q);
+  return q;
+}
+
+static void
+pass (struct sim_array *sa, uint64_t ns)
+{
+  assert_true (sim_array_pause (sa, ns));
+}
+
+static void
+expect_done (struct sim_request *q)
+{
+  assert_int_equal (q->state, SIM_IDLE);
+  assert_int_equal (q->r.error, 0);
+  free (q);
+}
+
+/* Address of a chunk that is data in a slot. */
+static uint64_t
+data_of_slot (struct sim_array *sa, uint64_t stripe, unsigned slot)
+{
+  while (layout_role (&sa->g, stripe, slot) >= sa->g.k)
+    stripe++;
+  return layout_address (&sa->g, stripe, layout_role (&sa->g, stripe, slot),
+                         0);
+}
+
+static struct sim_array *
+start_hung (bool marked)
+{
+  struct sim_array *sa = start_full (4, 2, CHUNK, 400);
+
+  sa->cache_len = 4 << 20;
+  open_again (sa, ~0, true);
+  if (marked)
+    put (sa, 0, 4096, ARRAY_FUA);
+  sim_disk_hang (sim_array_disk_at (sa, SLOT), true);
+  return sa;
+}
+
+static void
+end_hung (struct sim_array *sa, unsigned disk)
+{
+  assert_int_equal (sa->a->lost_slots, BIT (SLOT));
+  check_all (sa);
+  sim_disk_hang (sa->disk[disk], false);
+  pass (sa, SECOND);
+  check_all (sa);
+  end_degraded (sa);
+}
+
+/* As many writes as use every credit that they may. */
+static void
+start_writes (struct sim_array *sa, struct sim_request *w[64])
+{
+  for (unsigned i = 0; i < 64; i++)
+    w[i] = start (sa, REQUEST_WRITE, data + i * 4 * CHUNK,
+                  (uint64_t) i * 4 * CHUNK, 4 * CHUNK, 0);
+  pass (sa, 3 * SECOND);
+}
+
+static void
+end_writes (struct sim_request *w[64])
+{
+  for (unsigned i = 0; i < 64; i++)
+    expect_done (w[i]);
+}
+
+/* Readers go round it while writes wait for it. */
+static void
+test_reads_do_not_wait_for_writes (void **state)
+{
+  struct sim_array *sa = start_hung (true);
+  const unsigned disk = SLOT;
+  struct sim_request *w[64], *r[2];
+
+  start_writes (sa, w);
+  for (unsigned i = 0; i < 2; i++)
+    r[i] = start (sa, REQUEST_READ, back + i * 4096,
+                  data_of_slot (sa, 300, SLOT + i), 4096, 0);
+  pass (sa, 3 * SECOND);
+  assert_int_equal (sa->a->lost_slots, 0);
+  for (unsigned i = 0; i < 2; i++) {
+    assert_memory_equal (back + i * 4096,
+                         data + data_of_slot (sa, 300, SLOT + i), 4096);
+    expect_done (r[i]);
+  }
+  pass (sa, 40 * SECOND);
+  end_writes (w);
+  end_hung (sa, disk);
+}
+
+/* "fail" returns, and all that waited for the member goes on: pages of
+ * dirty bits too.
+ */
+static void
+fail_hung (bool marked, bool writes)
+{
+  struct sim_array *sa = start_hung (marked);
+  struct sim_request *w[64], *f, *flush, *fua;
+  static char why[ARRAY_WHY_LEN];
+
+  sa->a->timeout_ns = 10000 * SECOND;
+  if (writes)
+    start_writes (sa, w);
+  f = calloc (1, sizeof *f);
+  assert_non_null (f);
+  sim_request_init (f, sa, REQUEST_FAIL);
+  f->r.seat = sa->a->at[SLOT][0];
+  f->r.why = why;
+  f->done = ignore;
+  sim_request_start (f);
+  pass (sa, 3 * SECOND);
+  expect_done (f);
+  flush = start (sa, REQUEST_FLUSH, NULL, 0, 0, 0);
+  fua = start (sa, REQUEST_WRITE, data + 350 * 4 * CHUNK,
+               (uint64_t) 350 * 4 * CHUNK, 4096, ARRAY_FUA);
+  pass (sa, 3 * SECOND);
+  expect_done (flush);
+  expect_done (fua);
+  if (writes)
+    end_writes (w);
+  end_hung (sa, SLOT);
+}
+
+static void
+test_fail (void **state)
+{
+  for (unsigned i = 0; i < 4; i++)
+    fail_hung (i & 1, i & 2);
+}
+
+/* It hangs while a change is being written to it. */
+static void
+test_fail_in_a_change (void **state)
+{
+  struct sim_array *sa = start_hung (true);
+  struct sim_request *f;
+  const unsigned n = sim_array_add_disk (sa);
+  struct sim_request *rep = calloc (1, sizeof *rep);
+
+  assert_non_null (rep);
+  sa->a->timeout_ns = 10000 * SECOND;
+  sim_array_init_replace (rep, sa, 3, n);
+  rep->done = ignore;
+  sim_request_start (rep);
+  pass (sa, SECOND);
+  assert_non_null (sa->a->change);
+  f = calloc (1, sizeof *f);
+  assert_non_null (f);
+  sim_request_init (f, sa, REQUEST_FAIL);
+  f->r.seat = sa->a->at[SLOT][0];
+  f->done = ignore;
+  sim_request_start (f);
+  pass (sa, 3 * SECOND);
+  expect_done (f);
+  expect_done (rep);
+  assert_true (sim_array_settle (sa, 100 * SECOND));
+  end_hung (sa, SLOT);
+}
+
+/* The timeout does it by itself, and no sooner. */
+static void
+test_timeout (void **state)
+{
+  struct sim_array *sa = start_hung (true);
+  struct sim_request *w;
+
+  sa->a->timeout_ns = 20 * SECOND;
+  w = start (sa, REQUEST_WRITE, data, 0, 8 * CHUNK, ARRAY_FUA);
+  pass (sa, 19 * SECOND);
+  assert_int_equal (w->state, SIM_WAITS);
+  assert_int_equal (sa->a->lost_slots, 0);
+  pass (sa, 5 * SECOND);
+  expect_done (w);
+  end_hung (sa, SLOT);
+}
+
+/* Where no redundancy would remain it is waited for. */
+static void
+test_timeout_needs_redundancy (void **state)
+{
+  struct sim_array *sa = start_full (2, 1, CHUNK, 40);
+  struct sim_request *w;
+
+  assert_int_equal (sim_array_fail (sa, 0), 0);
+  sim_disk_hang (sim_array_disk_at (sa, SLOT), true);
+  w = start (sa, REQUEST_WRITE, data, 0, 8 * CHUNK, ARRAY_FUA);
+  pass (sa, 100 * SECOND);
+  assert_int_equal (w->state, SIM_WAITS);
+  assert_false (sa->a->failed);
+  sim_disk_hang (sim_array_disk_at (sa, SLOT), false);
+  pass (sa, SECOND);
+  expect_done (w);
+  check_all (sa);
+  end_degraded (sa);
+}
+
+/* A stop does not wait for a member that is out. */
+static void
+test_stop (void **state)
+{
+  struct sim_array *sa = start_hung (true);
+  uint64_t end;
+
+  put (sa, 0, 100 * CHUNK, 0);
+  assert_int_equal (sim_array_fail (sa, SLOT), 0);
+  assert_int_equal (sim_array_flush (sa), 0);
+  end = sim_now (sa->sim) + 10 * SECOND;
+  while (!stop_step (sa->a)) {
+    assert_true (sim_now (sa->sim) < end);
+    assert_true (sim_step (sa->sim));
+  }
+  assert_true (atomic_load (&sa->a->seat[SLOT]->users) > 0);
+  sim_disk_hang (sa->disk[SLOT], false);
+  pass (sa, SECOND);
+  end_degraded (sa);
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_reads_do_not_wait_for_writes),
+    cmocka_unit_test (test_fail),
+    cmocka_unit_test (test_fail_in_a_change),
+    cmocka_unit_test (test_timeout),
+    cmocka_unit_test (test_timeout_needs_redundancy),
+    cmocka_unit_test (test_stop),
+  };
+
+  return cmocka_run_group_tests (tests, NULL, free_data);
+}

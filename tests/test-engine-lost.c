@@ -1,0 +1,315 @@
+/* gpuraid: rows of which too little can be read: what they take with them,
+ * and what not.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "array/lost.h"
+#include "common/bits.h"
+#include "tests/engine-array.h"
+
+static void
+ignore (struct sim_request *q)
+{
+}
+
+/* A request that goes on by itself; freed with the test's process. */
+static struct sim_request *
+start_write (struct sim_array *sa, uint64_t off, uint64_t len, unsigned flags)
+{
+  struct sim_request *q = calloc (1, sizeof *q);
+
+  assert_non_null (q);
+  sim_request_init (q, sa, REQUEST_WRITE);
+  q->r.buf = data + off;
+  q->r.off = off;
+  q->r.len = len;
+  q->r.flags = flags;
+  q->done = ignore;
+  sim_request_start (q);
+  return q;
+}
+
+/* Reads of this disk fail from its next one on, for so long. */
+static void
+fail_reads (struct sim_array *sa, struct sim_disk *d, uint64_t ns)
+{
+  const uint64_t before = d->nr_ios[IO_READ];
+
+  d->read_error_ppm = 1000000;
+  while (d->nr_ios[IO_READ] == before)
+    assert_true (sim_step (sa->sim));
+  assert_true (sim_array_pause (sa, ns));
+  d->read_error_ppm = 0;
+}
+
+/* ---- rows whose parity may be wrong ------------------------------------ */
+
+/* A row was being written at a crash; during the resync a block of another
+ * slot in that row, which was flushed long ago, can't be read.  False: the
+ * crash did not come.
+ */
+static bool
+crash_in_write (struct sim_array *sa, unsigned moment)
+{
+  const uint64_t off = layout_address (&sa->g, 3, 0, 0);
+  struct sim_request *q;
+
+  open_again (sa, ~0, true);
+  put (sa, 0, 4096, ARRAY_FUA);         /* the region is marked */
+  for (uint64_t i = off; i < off + CHUNK; i++)
+    data[i] += 7;
+  q = start_write (sa, off, CHUNK, ARRAY_FUA);
+  sim_crash_after (sa->sim, moment);
+  while (q->state != SIM_IDLE && sim_step (sa->sim))
+    ;
+  if (!sim_crashed (sa->sim))
+    return false;
+  crash_array (sa);
+  free (q);
+  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
+  return true;
+}
+
+static void
+test_short_error_in_resync (void **state)
+{
+  for (unsigned moment = 1; ; moment++) {
+    struct sim_array *sa = start_full (2, 1, CHUNK, 8);
+    const uint64_t other = layout_address (&sa->g, 3, 1, 0);
+    struct sim_request *q;
+
+    if (!crash_in_write (sa, moment)) {
+      assert_true (sim_array_abandon (sa));
+      sim_array_free (sa);
+      assert_true (moment > 5);
+      return;
+    }
+    q = calloc (1, sizeof *q);
+    assert_non_null (q);
+    sim_request_init (q, sa, REQUEST_WRITABLE);
+    q->done = ignore;
+    sim_request_start (q);
+    fail_reads (sa, disk_of_role (sa, 3, 1), 2000000);
+    assert_true (sim_array_settle (sa, 100 * SECOND));
+    check_range (sa, other, CHUNK);
+    assert_int_equal (lost_rows_count (sa->a), 0);
+    assert_int_equal (sim_array_read (sa, data + layout_address (&sa->g, 3, 0,
+                                                                 0), CHUNK,
+                                      layout_address (&sa->g, 3, 0, 0)), 0);
+    end_whole (sa);
+    free (q);
+  }
+}
+
+/* The block stays bad: it is an error, now and after a restart, and parity
+ * is not believed in its place, until it is written.
+ */
+static void
+test_bad_block_in_resync (void **state)
+{
+  struct sim_array *sa = start_full (2, 1, CHUNK, 8);
+  const uint64_t other = layout_address (&sa->g, 3, 1, 4096);
+  const uint64_t row = layout_address (&sa->g, 3, 0, 4096);
+
+  assert_true (crash_in_write (sa, 9));
+  sim_disk_set_bad (disk_of_role (sa, 3, 1), place (sa, 3, 4096), 4096);
+  assert_int_equal (sim_array_writable (sa), 0);
+  assert_true (sim_array_settle (sa, 100 * SECOND));
+  for (unsigned i = 0; i < 2; i++) {
+    assert_int_equal (sim_array_read (sa, back, 4096, other), EIO);
+    check_range (sa, other - 4096, 4096);
+    check_range (sa, other + 4096, 4096);
+    open_again (sa, ~0, true);
+  }
+  /* It can be read after all, but parity was not made. */
+  memset (disk_of_role (sa, 3, 1)->bad, 0, sa->disk_size / SIM_BLOCK);
+  check_range (sa, other, 4096);
+  sim_disk_set_bad (disk_of_role (sa, 3, 0), place (sa, 3, 4096), 4096);
+  assert_int_equal (sim_array_read (sa, back, 4096, row), EIO);
+  put (sa, row, 4096, ARRAY_FUA);
+  put (sa, other, 4096, ARRAY_FUA);
+  open_again (sa, ~0, true);
+  /* And now it is right again. */
+  sim_disk_set_bad (disk_of_role (sa, 3, 0), place (sa, 3, 4096), 4096);
+  check_range (sa, row, 4096);
+  assert_true (sim_array_pause (sa, SECOND));
+  assert_int_equal (sim_array_read (sa, data + layout_address (&sa->g, 3, 0, 0),
+                                    CHUNK, layout_address (&sa->g, 3, 0, 0)),
+                    0);
+  end_whole (sa);
+}
+
+/* ---- degraded, and a block more ---------------------------------------- */
+
+static struct sim_array *
+start_degraded (uint64_t nr_stripes)
+{
+  struct sim_array *sa = start_full (2, 1, CHUNK, nr_stripes);
+
+  open_again (sa, ~0, true);
+  assert_int_equal (sim_array_fail (sa, 0), 0);
+  assert_true (sim_array_pause (sa, SECOND));
+  open_again (sa, ~0, true);
+  return sa;
+}
+
+static void
+test_short_error_degraded (void **state)
+{
+  struct sim_array *sa = start_degraded (40);
+  struct sim_request *q[4];
+
+  for (uint64_t i = 0; i < 4; i++) {
+    const uint64_t off = i * 2 * CHUNK;
+
+    for (unsigned j = 0; j < 4096; j++)
+      data[off + j] += 3;
+    q[i] = start_write (sa, off, 4096, i == 0 ? ARRAY_FUA : 0);
+  }
+  fail_reads (sa, sim_array_disk_at (sa, 1), 2000000);
+  while (q[0]->state != SIM_IDLE)
+    assert_true (sim_step (sa->sim));
+  assert_int_equal (q[0]->r.error, 0);
+  assert_false (sa->a->failed);
+  put (sa, 30 * 2 * CHUNK, 4096, ARRAY_FUA);
+  assert_int_equal (sim_array_flush (sa), 0);
+  check_all (sa);
+  for (unsigned i = 0; i < 4; i++)
+    free (q[i]);
+  end_degraded (sa);
+}
+
+/* One row can't be written: its flush fails, others go on, and a write that
+ * covers the bad block heals it.
+ */
+static void
+test_row_that_cant_be_written (void **state)
+{
+  struct sim_array *sa = start_degraded (40);
+  const unsigned role = layout_role (&sa->g, 9, 1);
+  const unsigned gone = layout_role (&sa->g, 9, 0);
+  uint64_t off;
+
+  /* Both are data: the row's parity is needed, and so is the bad one. */
+  assert_true (role < 2 && gone < 2);
+  off = layout_address (&sa->g, 9, gone, 0);
+  sim_disk_set_bad (sim_array_disk_at (sa, 1), place (sa, 9, 0), 4096);
+  for (unsigned j = 0; j < 4096; j++)
+    data[off + j] += 3;
+  assert_int_equal (sim_array_write (sa, data + off, 4096, off, ARRAY_FUA),
+                    EIO);
+  assert_false (sa->a->failed);
+  assert_int_equal (lost_rows_count (sa->a), 1);
+  /* It is still there to be read, and no other write is in its way. */
+  check_range (sa, off, 4096);
+  put (sa, 4 * CHUNK, 2 * CHUNK, ARRAY_FUA);
+  put (sa, off + 4096, 8192, ARRAY_FUA);
+  assert_int_equal (sim_array_flush (sa), EIO);
+  put (sa, layout_address (&sa->g, 9, role, 0), 4096, 0);
+  assert_int_equal (sim_array_flush (sa), 0);
+  assert_int_equal (lost_rows_count (sa->a), 0);
+  check_all (sa);
+  open_again (sa, ~0, true);
+  check_all (sa);
+  end_degraded (sa);
+}
+
+/* A rebuild passes it; what it could not make stays an error, until it is
+ * written, also over a restart.
+ */
+static void
+test_rebuild_passes_lost_rows (void **state)
+{
+  struct sim_array *sa = start_degraded (64);
+  const uint64_t stripe = 33;
+  const unsigned gone = layout_role (&sa->g, stripe, 0);
+  const unsigned role = layout_role (&sa->g, stripe, 1);
+  uint64_t off, bad;
+
+  assert_true (gone < 2 && role < 2);
+  off = layout_address (&sa->g, stripe, gone, 4096);
+  bad = layout_address (&sa->g, stripe, role, 4096);
+  sim_disk_set_bad (sim_array_disk_at (sa, 1), place (sa, stripe, 4096), 4096);
+  assert_int_equal (sim_array_replace (sa, 0, sim_array_add_disk (sa)), 0);
+  assert_true (sim_array_settle (sa, 100 * SECOND));
+  assert_int_equal (sa->a->lost_slots, 0);
+  for (unsigned i = 0; i < 2; i++) {
+    assert_int_equal (sim_array_read (sa, back, 4096, off), EIO);
+    assert_int_equal (sim_array_read (sa, back, 4096, bad), EIO);
+    check_range (sa, 0, off - 4096);
+    check_range (sa, off - 4096, 4096);
+    check_range (sa, off + 4096, 4096);
+    open_again (sa, ~0, true);
+  }
+  /* A write heals it when it covers both. */
+  put (sa, bad, 4096, 0);
+  assert_int_equal (sim_array_flush (sa), EIO);
+  assert_int_equal (sim_array_read (sa, back, 4096, off), EIO);
+  put (sa, off, 4096, ARRAY_FUA);
+  check_all (sa);
+  open_again (sa, ~0, true);
+  end_whole (sa);
+}
+
+/* At whatever moment it stops: what was written over a lost block is not
+ * lost again, and what was not is never taken for content.
+ */
+static void
+test_crash_when_a_lost_block_is_written (void **state)
+{
+  for (unsigned moment = 1; moment < 60; moment += 1 + moment / 12) {
+    struct sim_array *sa = start_degraded (16);
+    const uint64_t stripe = 9;
+    const unsigned gone = layout_role (&sa->g, stripe, 0);
+    const uint64_t row = layout_address (&sa->g, stripe, 0, 0);
+    int err;
+
+    assert_true (gone < 2);
+    sim_disk_set_bad (sim_array_disk_at (sa, 1), place (sa, stripe, 0), 4096);
+    assert_int_equal (sim_array_replace (sa, 0, sim_array_add_disk (sa)), 0);
+    assert_true (sim_array_settle (sa, 100 * SECOND));
+    memcpy (back, data + row, 2 * CHUNK);
+    for (unsigned i = 0; i < 2 * CHUNK; i++)
+      data[row + i] += 9;
+    sim_crash_after (sa->sim, moment);
+    err = sim_array_write (sa, data + row, 2 * CHUNK, row, ARRAY_FUA);
+    assert_true (err == 0 || err == -1);
+    crash_array (sa);
+    assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
+    assert_int_equal (sim_array_writable (sa), 0);
+    if (err == 0)
+      check_all (sa);
+    else if (sim_array_read (sa, back + 2 * CHUNK, 2 * CHUNK, row) == 0)
+      for (unsigned i = 0; i < 2 * CHUNK; i++)
+        assert_true (back[2 * CHUNK + i] == data[row + i] ||
+                     back[2 * CHUNK + i] == back[i]);
+    assert_true (sim_array_abandon (sa));
+    sim_crash (sa->sim);
+    sim_array_free (sa);
+  }
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_short_error_in_resync),
+    cmocka_unit_test (test_bad_block_in_resync),
+    cmocka_unit_test (test_short_error_degraded),
+    cmocka_unit_test (test_row_that_cant_be_written),
+    cmocka_unit_test (test_rebuild_passes_lost_rows),
+    cmocka_unit_test (test_crash_when_a_lost_block_is_written),
+  };
+
+  return cmocka_run_group_tests (tests, NULL, free_data);
+}
