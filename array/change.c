@@ -412,20 +412,28 @@ start_replace (struct array *a, struct request *r)
   char why[MEMBERSHIP_TEXT_LEN] = "";
   struct change *c;
   struct seat *s;
-  unsigned dev;
 
   if (a->at[r->slot][1]) {
     finish_command (a, r, EINVAL, "the slot is being rebuilt already");
     return;
   }
-  if (membership_begin_target (&a->membership, &r->uuid, r->slot, false, &dev,
-                               why) == -1) {
+  /* Before the record is begun, which can't be taken back.  Where that is
+   * refused the seat is as one whose member was closed.
+   */
+  s = seat_new (a, NULL, SB_MAX_DEVICES, SLOT_NONE, SEAT_IDLE);
+  if (s == NULL) {
+    finish_command (a, r, EINVAL, "no room for another member: too many are "
+                    "open");
+    return;
+  }
+  if (membership_begin_target (&a->membership, &r->uuid, r->slot, false,
+                               &s->dev, why) == -1) {
     finish_command (a, r, EINVAL, why);
     return;
   }
-  s = seat_new (a, r->target, dev, r->slot, SEAT_TARGET);
-  if (s == NULL)
-    abort ();
+  s->m = r->target;
+  s->slot = r->slot;
+  s->state = SEAT_TARGET;
   s->uuid = r->uuid;
   seats_changed (a);
   r->target = NULL;

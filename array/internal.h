@@ -23,7 +23,10 @@
 #include "common/list.h"
 #include "common/log.h"
 
-#define MAX_SEATS SB_MAX_DEVICES
+/* Those that were found, which stay open although no record lists them any
+ * more, and as many as a record can list.
+ */
+#define MAX_SEATS (CONFIG_MAX_MEMBERS + SB_MAX_DEVICES)
 
 /* ---- seats: array/seat.c -------------------------------------------- */
 

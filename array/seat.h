@@ -34,7 +34,9 @@ extern bool seat_writable_at (const struct array *a, const struct seat *s,
 /* Seats changed: work out again who is at a slot. */
 extern void seats_changed (struct array *a);
 
-/* Add a seat for a member, which it takes over; NULL: no memory. */
+/* Add a seat for a member, which it takes over, or NULL: for one that comes
+ * later.  NULL: no seat is free, or no memory.
+ */
 extern struct seat *seat_new (struct array *a, struct member *m, unsigned dev,
                               unsigned slot, enum seat_state state);
 /* Not used any more: its member is closed when its last I/O has ended. */

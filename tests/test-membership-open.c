@@ -189,7 +189,7 @@ read_record (FILE *f, unsigned i, bool accepted)
   struct superblock *sb = &disk[i].sb[accepted ? SB_A2 : SB_A1];
   struct record *r = &sb->record;
   char kind[2];
-  unsigned nr_seen;
+  unsigned nr_seen, goes;
 
   assert_int_equal (fscanf (f, "%1s", kind), 1);
   if (kind[0] == '-')
@@ -198,7 +198,7 @@ read_record (FILE *f, unsigned i, bool accepted)
   sb->member_uuid = members_uuid (i);
   assert_true (read_set (f, &r->self) && read_set (f, &r->base) &&
                read_set (f, &r->parent));
-  assert_int_equal (fscanf (f, "%u", &nr_seen), 1);
+  assert_int_equal (fscanf (f, "%u %u", &goes, &nr_seen), 2);
   while (nr_seen-- > 0) {
     struct ballot *b = &r->seen[r->nr_seen++];
 
@@ -211,6 +211,7 @@ read_record (FILE *f, unsigned i, bool accepted)
       .uuid = members_uuid (j), .slot = slot[j],
       .state = device_set_has (&r->self.active, j) ? DEVICE_ACTIVE :
         DEVICE_MISSING,
+      .replaced = goes >> j & 1,
     };
   disk[i].result[accepted ? SB_A2 : SB_A1] = SB_OK;
   disk[i].result[accepted ? SB_B2 : SB_B1] = SB_OK;
@@ -234,17 +235,23 @@ read_state (FILE *f)
   }
 }
 
+static unsigned
+bit_of (const struct found *one)
+{
+  return 1u << strtoul (one->name + 1, NULL, 10);
+}
+
 static void
 read_found (FILE *f, size_t line)
 {
-  unsigned mask, open, known, current, got = 0;
+  unsigned mask, open, known, current, goes, got = 0, other = 0;
   uint64_t epoch, sess;
   char reason[16];
   size_t nr;
 
-  assert_int_equal (fscanf (f, "%u %u %" SCNu64 " %" SCNu64 " %u %u %15s",
+  assert_int_equal (fscanf (f, "%u %u %" SCNu64 " %" SCNu64 " %u %u %u %15s",
                             &mask, &open, &epoch, &sess, &known, &current,
-                            reason), 7);
+                            &goes, reason), 8);
   nr = decide (mask, DEGRADED_ALLOW);
   if (strcmp (reason, "branch") == 0) {
     assert_non_null (strstr (decision.why, "written in two ways"));
@@ -252,14 +259,17 @@ read_found (FILE *f, size_t line)
   }
   for (size_t i = 0; i < nr; i++)
     if (found[i].state == FOUND_CURRENT)
-      got |= 1u << strtoul (found[i].name + 1, NULL, 10);
+      got |= bit_of (&found[i]);
+  for (unsigned s = 0; s < k + m; s++)
+    if (decision.other[s] != -1)
+      other |= bit_of (&found[decision.other[s]]);
   /* With m >= k the model asks for less. */
   if (open && !decision.open && m >= k && nr_bits (mask) <= k)
     open = false;
   if (open != decision.open ||
       epoch != decision.sb.record.self.ballot.epoch ||
       sess != decision.sb.record.self.ballot.session ||
-      known != decision.in_force || current != got)
+      known != decision.in_force || current != got || goes != other)
     fail_msg ("set %zu (%#x) of the model: %s", line, mask, decision.why);
 }
 

@@ -18,6 +18,7 @@
 #   - without force no record ever looks like another branch
 #   - all members together always open
 #   - with force, two sides that both went on never open together
+#   - of two current members of a slot the one stays that was read before
 #
 # membership_rules.py has the rules and the steps.
 #
@@ -37,7 +38,7 @@ from membership_rules import Broken, Model, RULES, bits    # noqa: E402
 def freeze(run):
     return run and tuple(run[x] for x in (
         "phase", "cur", "base", "target", "ready", "epoch", "seen", "next",
-        "got", "doomed", "opened"))
+        "got", "doomed", "opened", "goes"))
 
 
 def crashes(model, state, run, events, path, seen):
@@ -136,6 +137,8 @@ WEAKER = [
     ("any-current", (1, 1, 0, 2, 1, ("images",))),
     ("any-epoch", (2, 1, 0, 3, 1, ("images",))),
     ("no-branch", (1, 1, 0, 3, 1, ("force",))),
+    ("by-parent", (1, 1, 1, 2, 2, ())),
+    ("early-resync", (1, 1, 1, 2, 2, ())),
 ]
 
 
@@ -180,16 +183,17 @@ def dump():
 
     state K M NR, the slot of each member, then for each member two
     records, each "-" or r and epoch session active (of the record, its
-    base, its parent) and the seen, then for each set of members: found MASK OPENS EPOCH SESSION
-    KNOWN CURRENT WHY.
+    base, its parent), goes and the seen, then for each set of members:
+    found MASK OPENS EPOCH SESSION KNOWN CURRENT GOES WHY.
     """
     def line(r):
         if r is None:
             return "-"
-        return "r %d %d %d %d %d %d %d %d %d %d %s" % (
+        return "r %d %d %d %d %d %d %d %d %d %d %d %s" % (
             r[:3] + r[3] + r[4] +
-            (len(r[5]), " ".join("%d %d" % b for b in r[5])))
-    for size in [(1, 1, 0, 2, 1, ()), (2, 1, 1, 1, 2, ()),
+            (r[6], len(r[5]), " ".join("%d %d" % b for b in r[5])))
+    for size in [(1, 1, 0, 2, 1, ()), (1, 1, 1, 2, 2, ()),
+                 (2, 1, 1, 1, 2, ()),
                  (2, 2, 0, 2, 0, ()), (1, 2, 0, 2, 0, ("force",))]:
         k, m, extra, sessions, events, options = size
         model = Model(k, m, extra, **{o: True for o in options})
@@ -203,10 +207,11 @@ def dump():
             for found in range(1, model.all + 1):
                 if not all(mem[i][0] or mem[i][1] for i in bits(found)):
                     continue
-                opens, w, known, base, current, why = \
+                opens, w, known, base, current, goes, why = \
                     model.decide(mem, found)
-                print("found %d %d %d %d %d %d %s" % (
-                    found, opens, w[0], w[1], known, current, why or "-"))
+                print("found %d %d %d %d %d %d %d %s" % (
+                    found, opens, w[0], w[1], known, current, goes,
+                    why or "-"))
 
 
 def main():

@@ -2,9 +2,11 @@
 # proposed next, what can happen meanwhile, and what must be true after
 # every crash.  membership.py tries all of it.
 #
-# A record is (epoch, session, active, base, parent, seen): active is a
-# bit mask of members, base and parent are (epoch, session, active), seen
-# a sorted tuple of (epoch, session).  A member is (proposed, accepted,
+# A record is (epoch, session, active, base, parent, seen, goes): active is
+# a bit mask of members, base and parent are (epoch, session, active), seen
+# a sorted tuple of (epoch, session), goes those that are replaced: of two
+# active members of a slot the one that is not read, and dropped next.  A
+# member is (proposed, accepted,
 # writes): the newest record in copies A1/B1 and A2/B2, and a bit mask of
 # the acknowledged writes that it holds.  --copies tells A from B and
 # tears them.  --images puts old images of members back.
@@ -35,6 +37,10 @@ RULES = {
     "told-early": "targets are given a record along with its members",
     "a-first": "copy A is always written first (with --copies)",
     "no-branch": "another branch is not looked for (with --force)",
+    "by-parent": "of two members of a slot the one goes that the parent"
+                 " lists",
+    "early-resync": "parity is made anew while a slot has two members: it"
+                    " fits the one that is read",
 }
 
 IDLE, PROPOSE, ACCEPT, TELL = "idle", "propose", "accept", "tell"
@@ -118,8 +124,39 @@ class Model:
                 return True
         return False
 
+    def settle(self, active, goes):
+        """Those of goes that have another one in their slot, which stays."""
+        if not goes:
+            return 0
+        out = 0
+        for x in bits(active & goes):
+            if any(self.slot[y] == self.slot[x]
+                   for y in bits(active & ~goes)):
+                out |= 1 << x
+        return out
+
+    def which_go(self, source, w, current):
+        """Of two current members of a slot the one that goes, as a record
+        says that is the winner or names it."""
+        if self.nr == self.n:
+            return 0
+        goes, parent = source[6], source[4]
+        if source[:3] != w:
+            goes, parent = goes | w[2] & ~source[2], source[3]
+        goes = 0 if "by-parent" in self.without else self.settle(w[2], goes)
+        out = 0
+        for y in bits(current):
+            for x in bits(current & ((1 << y) - 1)):
+                if self.slot[x] != self.slot[y]:
+                    continue
+                if (goes >> x ^ goes >> y) & 1:
+                    out |= goes & (1 << x | 1 << y)
+                else:
+                    out |= 1 << (y if parent[2] >> y & 1 else x)
+        return out
+
     def decide(self, mem, found):
-        """(opens, winner, in force, base, current, why)"""
+        """(opens, winner, in force, base, current, goes, why)"""
         named = set()
         records = []
         for i in bits(found):
@@ -130,7 +167,7 @@ class Model:
             if mem[i][1]:
                 named.add(mem[i][1][:3])
         if not named:
-            return False, None, False, None, 0, "none"
+            return False, None, False, None, 0, 0, "none"
         w = self.pick_winner(mem, found, named)
         known = any(r[3] == w for r in records)
         if not known and w[2] & ~found == 0:
@@ -142,24 +179,25 @@ class Model:
         if not self.without & {"no-branch", "goback"}:
             for c in named:
                 if c != w and c[:2] not in source[5]:
-                    return False, w, known, base, 0, "branch"
+                    return False, w, known, base, 0, 0, "branch"
         current = 0
         for i in bits(found & w[2]):
             acc = mem[i][1]
             if acc and (acc[:3] == w or acc[0] >= base[0] and
                         self.was_proposed(mem[i], i, w)):
                 current |= 1 << i
+        goes = self.which_go(source, w, current)
         if self.slots(current) < self.k:
-            return False, w, known, base, current, "data"
+            return False, w, known, base, current, goes, "data"
         if nbits(current) < self.quorum(nbits(w[2])):
-            return False, w, known, base, current, "quorum"
+            return False, w, known, base, current, goes, "quorum"
         if not known and "no-base" not in self.without:
             b = nbits(base[2])
             need = self.quorum(b)
             if nbits(base[2] & found) < need or \
                nbits(base[2] & current) < b - need + 1:
-                return False, w, known, base, current, "base"
-        return True, w, known, base, current, ""
+                return False, w, known, base, current, goes, "base"
+        return True, w, known, base, current, goes, ""
 
     def legal(self, run, active):
         cur, base = run["cur"], run["base"]
@@ -178,7 +216,11 @@ class Model:
         found = used
         # With an old image among them only all together can know.
         while found and (found == used or not self.images):
-            opens, w, known, base, current, why = self.decide(mem, found)
+            opens, w, known, base, current, goes, why = \
+                self.decide(mem, found)
+            if opens and goes & last[2]:
+                raise Broken("%s open, and one goes that was read" %
+                             list(bits(found)))
             if opens:
                 for i in bits(current):
                     if mem[i][2] & writes != writes and not self.force:
@@ -192,12 +234,12 @@ class Model:
                     if mem[i][2] & ~have:
                         raise Broken("%s open, and what %d has is lost" %
                                      (list(bits(found)), i))
-                if not self.force and w[:2] != last and not any(
-                        last in r[5] for i in bits(found)
+                if not self.force and w[:2] != last[:2] and not any(
+                        last[:2] in r[5] for i in bits(found)
                         for r in records_of(mem[i]) if
                         (r[:3] == w or w in r[3:5])):
                     raise Broken("%s open behind %s" %
-                                 (list(bits(found)), last))
+                                 (list(bits(found)), last[:2]))
             if why == "branch" and not self.force and not self.images:
                 raise Broken("%s look like branches" % list(bits(found)))
             if found == used and not opens and not self.force and \
@@ -210,17 +252,17 @@ class Model:
     def start(self):
         full = (1 << self.n) - 1
         first = (1, 0, full)
-        rec = first + (first, first, ())
+        rec = first + (first, first, (), 0)
         more = (rec, rec, 0, 0) if self.copies else ()
         none = (None, None, 0, 0) if self.copies else ()
         mem = tuple((rec, rec, 0, more) if i < self.n else
                     (None, None, 0, none)
                     for i in range(self.nr))
-        return self.canonical(mem, 0, (1, 0))
+        return self.canonical(mem, 0, (1, 0, 0))
 
     def open(self, state, found, force):
         mem, writes, last = state
-        opens, w, known, base, current, why = self.decide(mem, found)
+        opens, w, known, base, current, goes, why = self.decide(mem, found)
         if force and why in ("quorum", "base"):
             opens = True
         if not opens:
@@ -228,7 +270,7 @@ class Model:
         run = {"cur": w, "base": w if known else base, "alive": found,
                "session": 1000, "target": 0, "ready": 0, "epoch": 0,
                "seen": frozenset(), "doomed": False, "opened": False,
-               "before": mem}
+               "before": mem, "goes": goes}
         for i in bits(found):
             self.meet(run, mem[i])
         run["target"] = 0 if force else self.stale(mem, run, found, current)
@@ -257,8 +299,13 @@ class Model:
         else:
             run["epoch"] += 1
         me = (run["epoch"], run["session"])
+        goes = run["goes"]
+        for x in bits(active & ~run["cur"][2]):
+            goes |= sum(1 << y for y in bits(run["cur"][2])
+                        if self.slot[x] == self.slot[y])
         run["next"] = me + (active, run["base"], run["cur"],
-                            tuple(sorted(run["seen"] - {me})))
+                            tuple(sorted(run["seen"] - {me})),
+                            self.settle(active, goes))
         run["seen"] = run["seen"] | {me}
         run["phase"], run["got"] = PROPOSE, 0
         return run
@@ -285,7 +332,7 @@ class Model:
         nxt = run["next"]
         if run["phase"] == ACCEPT:
             # it was finished on the others: go on from it
-            run["cur"] = nxt[:3]
+            run["cur"], run["goes"] = nxt[:3], nxt[6]
             if not nxt[2] & gone or "base-moves" in self.without:
                 run["base"] = nxt[:3]
             run["target"] &= ~nxt[2]
@@ -302,11 +349,14 @@ class Model:
     def force_done(self, state, run):
         """The record is in force."""
         nxt = run["next"]
-        run = dict(run, phase=TELL, cur=nxt[:3], base=nxt[:3], opened=True)
+        run = dict(run, phase=TELL, cur=nxt[:3], base=nxt[:3], opened=True,
+                   goes=nxt[6])
         run["ready"] &= ~nxt[2]
         run["target"] &= ~nxt[2]
         run["got"] = run["target"] if "told-early" in self.without else 0
-        state = state[:2] + (nxt[:2],)
+        read = sum(1 << x for x in bits(nxt[2] & ~nxt[6])
+                   if any(self.slot[x] == self.slot[y] for y in bits(nxt[6])))
+        state = state[:2] + (nxt[:2] + (read,),)
         return (state, run) if self.takers(run) & ~run["got"] else \
             self.told(state, run)
 
@@ -321,7 +371,10 @@ class Model:
         if not self.force:
             top = 0             # one bit: has all of them
             mem = [with_writes(x, 0) for x in mem]
-        for i in bits(nxt[2] | run["ready"]):
+        gets = nxt[2]
+        if "early-resync" in self.without:
+            gets &= ~nxt[6]
+        for i in bits(gets | run["ready"]):
             mem[i] = with_writes(mem[i], mem[i][2] | 1 << top)
         for i in bits(run["target"] & ~run["ready"]):
             mem[i] = with_writes(mem[i], 0)
@@ -444,11 +497,9 @@ class Model:
                 yield "rebuild %d" % x, (m2,) + state[1:], r2, events - 1
                 continue
             yield "target %d" % x, state, self.propose(r2, active), events - 1
-        for x in bits(active):
-            for y in bits(active):
-                if y > x and self.slot[x] == self.slot[y]:
-                    yield "remove %d" % x, state, \
-                        self.next_or_stop(run, active & ~(1 << x)), events - 1
+        for x in bits(run["goes"]):
+            yield "remove %d" % x, state, \
+                self.next_or_stop(run, active & ~(1 << x)), events - 1
 
     def is_branch(self, member, run):
         """Would a readd join another branch?"""
@@ -490,7 +541,7 @@ class Model:
                 sum(1 << new for new, old in enumerate(order)
                     if mask >> old & 1) for mask in range(self.all + 1)]
         moved = self.moved[order]
-        keep = {last}
+        keep = {last[:2]}
         for x in mem:
             for r in records_of(x):
                 keep.add(r[3][:2])
@@ -515,10 +566,11 @@ class Model:
                 if b in keep:
                     seen.append((b[0], names.setdefault(b[1], len(names))))
             seen.sort()
-            cache[r] = out = me + (base, parent, tuple(seen))
+            cache[r] = out = me + (base, parent, tuple(seen), moved[r[6]])
             return out
 
         mem2 = tuple([(rec(p), rec(a), h,
                        more and (rec(more[0]), rec(more[1])) + more[2:])
                       for p, a, h, more in [mem[i] for i in order]])
-        return mem2, writes, (last[0], names.setdefault(last[1], len(names)))
+        return mem2, writes, (last[0], names.setdefault(last[1], len(names)),
+                              moved[last[2]])
