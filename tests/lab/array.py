@@ -20,8 +20,6 @@ BLOCK = 4096
 
 OUT = os.path.realpath(os.environ.get('OUT', '.'))
 SAN = os.environ.get('SAN', '')
-PLUGIN = os.path.join(OUT, 'nbdkit-gpuraid-plugin.so')
-GPURAID = os.path.join(OUT, 'gpuraid')
 # A sanitizer build is slower: more patience.
 SLOW = 4 if SAN else 1
 
@@ -73,12 +71,17 @@ def wait_for(seconds, done):
 
 
 class Array:
-    """member[slot] is the path that now holds that slot."""
+    """member[slot] is the path that now holds that slot.
+
+    out is the folder of the plugin and the command.
+    """
 
     def __init__(self, folder, k, m, chunk=65536, size=None,
                  member_size=None, say=lambda s: None, code='rs', w=None,
-                 keys=()):
+                 keys=(), out=OUT):
         self.folder = folder
+        self.plugin = os.path.join(out, 'nbdkit-gpuraid-plugin.so')
+        self.command = os.path.join(out, 'gpuraid')
         self.code, self.w = code, w     # w: None until created, or given
         self.k, self.m, self.chunk = k, m, chunk
         self.n = k + m
@@ -106,7 +109,7 @@ class Array:
     # -- the command ----------------------------------------------------
 
     def gpuraid(self, *args, timeout=60):
-        r = subprocess.run([GPURAID, *map(str, args)], text=True,
+        r = subprocess.run([self.command, *map(str, args)], text=True,
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                            timeout=timeout * SLOW)
         if r.returncode < 0 or 'Sanitizer' in r.stderr:
@@ -188,7 +191,7 @@ class Array:
             at = log.tell()
             self.server = subprocess.Popen(
                 ['nbdkit', '-f', '-U', self.sock, '-P', self.pidfile,
-                 *san_flags, *flags, PLUGIN, 'control=' + self.control,
+                 *san_flags, *flags, self.plugin, 'control=' + self.control,
                  *self.keys,
                  *('%s=%s' % (k.replace('_', '-'), v)
                    for k, v in keys.items()), *members],
