@@ -390,6 +390,7 @@ take_out (struct array *a, struct request *r)
     finish_command (a, r, EINVAL, "fewer than k members would remain");
     return false;
   }
+  log_notice ("slot %u: %s: taken out by command", s->slot, s->m->path);
   s->failing = s->failed = true;
   seats_changed (a);
   if (s->state == SEAT_TARGET)

@@ -174,6 +174,8 @@ struct array {
                                          * replaced */
   uint64_t odd_slots;           /* slots that are not simply active */
   uint64_t lost_slots;          /* slots with no active seat */
+  bool any_failing;             /* some seat fails, or has, and is not closed
+                                 * yet */
   uint64_t twice_slots;         /* slots with two, neither is failing */
   char *slot_path[MAX_SLOTS];   /* last known path of a slot's member, where
                                  * no seat has it; owned */

@@ -89,10 +89,12 @@ seats_changed (struct array *a)
 {
   memset (a->at, 0, sizeof a->at);
   a->odd_slots = a->lost_slots = a->twice_slots = 0;
+  a->any_failing = false;
 
   for (unsigned i = 0; i < a->nr_seats; i++) {
     struct seat *s = a->seat[i], **at;
 
+    a->any_failing |= s->failing && s->m;
     if (s->slot >= a->n || s->m == NULL)
       continue;
     at = a->at[s->slot];
@@ -390,7 +392,7 @@ seats_check_overdue (struct array *a, uint64_t now)
 void
 seats_abandon_failing (struct array *a)
 {
-  for (unsigned i = 0; a->odd_slots && i < a->nr_seats; i++) {
+  for (unsigned i = 0; a->any_failing && i < a->nr_seats; i++) {
     struct seat *s = a->seat[i];
 
     if (s->failing && atomic_load (&s->users) > 0 && !PLANTED ("hang-waits")) {

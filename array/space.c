@@ -141,9 +141,9 @@ space_stop (struct array *a)
 {
   struct list *l;
 
-  if (none_waits (a) || a->failed)
-    return none_waits (a);
-  if (a->stop_tries++ < STOP_TRIES) {
+  if (none_waits (a))
+    return true;
+  if (!a->failed && a->stop_tries++ < STOP_TRIES) {
     try_again (a);
     return false;
   }
