@@ -40,7 +40,7 @@ batch_news (struct array *a, struct news *n)
     if (b->error)
       op->error = b->error;
     if (--op->pending == 0)
-      op_coded (a, op);
+      op_advance (a, op);
   }
   free (b);
 }
@@ -172,8 +172,6 @@ op_code (struct array *a, struct op *op)
     }
     op->pending++;
   }
-  if (op->pending == 0)
-    op_coded (a, op);
-  else
+  if (op->pending > 0)
     list_append (&a->coding, &op->coding);
 }

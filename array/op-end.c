@@ -169,6 +169,17 @@ found_again (struct array *a, struct op *op)
   return lost_are_stored (a, &op->waiter);
 }
 
+/* Nothing is acknowledged while a change is under way. */
+bool
+op_is_settled (struct array *a, struct op *op)
+{
+  if (change_busy (a) && !a->failed) {
+    list_move (&a->change_waiters, &op->waiter.link);
+    return false;
+  }
+  return found_again (a, op);
+}
+
 /* A write-out could not write these rows; a few such lines are kept. */
 static void
 note_stuck (struct array *a, struct line *line, bool stuck)
@@ -192,13 +203,6 @@ op_end (struct array *a, struct op *op)
     op_end_read (a, op);
     return;
   }
-  /* Nothing is acknowledged while a change is under way. */
-  if (op->phase >= OP_WRITTEN && change_busy (a) && !a->failed) {
-    list_move (&a->change_waiters, &op->waiter.link);
-    return;
-  }
-  if (op->phase >= OP_WRITTEN && !found_again (a, op))
-    return;
   if (a->failed && op->error == 0)
     op->error = EIO;
   if (op->error == 0) {
@@ -207,9 +211,8 @@ op_end (struct array *a, struct op *op)
   }
   fixed.error = op->error;
   fixed.lost = op_lost_blocks (op);
-  if (op->error && op->kind == OP_OUT && op->phase >= OP_WRITTEN)
+  if (op->error && op->kind == OP_OUT && op->wrote)
     line->torn = true;
-  op->phase = OP_DONE;
   thaw (a, op);
   if (op->kind == OP_OUT && op->error == 0)
     note_stuck (a, line, fixed.lost != 0);

@@ -33,15 +33,20 @@ struct op_role {
   struct cell *made;            /* what the coder makes */
 };
 
+/* In this order, but that a read that fails leads from READING back to
+ * PLANNING, and a change of the membership from CODED.  Readers, and what
+ * fails, go from CODING to DONE.
+ */
 enum op_phase {
   OP_WAITING,                   /* for the line */
   OP_PLANNING,                  /* for a dirty bit, a cell, a change */
   OP_READING,
   OP_CODING,
+  OP_CODED,
   OP_WRITING,
-  OP_WRITTEN,                   /* waits for a change to be in force */
-  OP_FLUSHED,                   /* lost blocks were written: waits for a flush,
-                                 * then for the list of such blocks */
+  OP_WRITTEN,                   /* waits for a change to be in force; where
+                                 * lost blocks were written, for a flush */
+  OP_FLUSHED,                   /* then for the list of such blocks */
   OP_DONE,
 };
 
@@ -58,6 +63,7 @@ struct op {
   uint64_t want;                /* OP_READ: roles; OP_FIX: to be stored anew */
   bool to_targets;              /* OP_FIX */
   bool marked;                  /* counts in a->region_ops */
+  bool wrote;                   /* some write was issued */
   bool flushing;                /* OP_WRITTEN: waits for a flush */
   unsigned b0, nr;              /* OP_READ, OP_FIX: blocks */
   uint64_t avoid;               /* roles whose stored cell is not read */
@@ -81,36 +87,42 @@ struct op {
   struct op_role role[];        /* k + m */
 };
 
-/* array/op-rects.c: cut into rects, plan them, and say which cells hold
- * what.  False: what gave errors should be read again after a pause.
+/* array/op.c: go on, after something that it waited for has come. */
+extern void op_advance (struct array *a, struct op *op);
+
+/* array/op-new.c.  op_new: NULL, no credit now. */
+extern struct op *op_new (struct array *a, enum op_kind kind,
+                          struct line *line);
+extern void op_free (struct array *a, struct op *op);
+
+/* array/op-plan.c: cut into rects and plan them.  False: what gave errors is
+ * read again after a pause.
  */
-extern bool op_cut_and_plan (struct array *a, struct op *op);
+extern bool op_plan (struct array *a, struct op *op);
+/* Cells for what is to be read and made, all or none.  False: it waits. */
+extern bool op_get_cells (struct array *a, struct op *op);
+/* The old content of a role over a rect, once it is read. */
+extern struct cell *op_old (const struct op *op, const struct rect *r,
+                            unsigned role);
 /* Roles that gave an error in some of these blocks. */
 extern uint64_t op_bad_roles (const struct array *a, const struct op *op,
                               uint16_t blocks);
 /* The rows that can't be had. */
 extern uint16_t op_lost_blocks (const struct op *op);
-/* The old content of a role over a rect, once it is read. */
-extern struct cell *op_old (const struct op *op, const struct rect *r,
-                            unsigned role);
-
-/* array/op-code.c */
-extern void op_code (struct array *a, struct op *op);
 
 /* array/op-io.c */
 extern void op_issue_reads (struct array *a, struct op *op);
 extern void op_issue_writes (struct array *a, struct op *op);
+/* Every cell that the plans need is there. */
+extern bool op_all_read (const struct op *op);
 
-/* array/op.c.  op_new: NULL, no credit now.  op_plan: plan (anew);
- * op_coded: all jobs are done.
+/* array/op-code.c */
+extern void op_code (struct array *a, struct op *op);
+
+/* array/op-end.c.  op_is_settled: all writes have ended; may the operation
+ * end too?  False: it waits.
  */
-extern struct op *op_new (struct array *a, enum op_kind kind,
-                          struct line *line);
-extern void op_free (struct array *a, struct op *op);
-extern void op_plan (struct array *a, struct op *op);
-extern void op_coded (struct array *a, struct op *op);
-
-/* array/op-end.c.  op_end: all transfers are done. */
+extern bool op_is_settled (struct array *a, struct op *op);
 extern void op_end (struct array *a, struct op *op);
 /* What became of the rows is remembered. */
 extern void op_note_rows (struct array *a, const struct op *op);

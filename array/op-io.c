@@ -8,7 +8,6 @@
  */
 
 #include "array/cache.h"
-#include "array/change.h"
 #include "array/op-internal.h"
 #include "array/seat.h"
 
@@ -52,9 +51,8 @@ issue (struct array *a, struct op *op, const struct rect *rect,
   }
 }
 
-/* Every cell that a plan needs is there. */
-static bool
-all_read (const struct op *op)
+bool
+op_all_read (const struct op *op)
 {
   for (unsigned i = 0; i < op->nr_rects; i++) {
     const struct rect *rect = &op->rect[i];
@@ -65,17 +63,6 @@ all_read (const struct op *op)
         return false;
   }
   return true;
-}
-
-static void
-reads_done (struct array *a, struct op *op)
-{
-  if (!all_read (op)) {
-    op_plan (a, op);
-    return;
-  }
-  op->phase = OP_CODING;
-  op_code (a, op);
 }
 
 static void
@@ -98,7 +85,7 @@ read_done (struct array *a, struct xfer *x)
     op->coarse |= x->nr > 1;
   }
   if (--op->pending == 0)
-    reads_done (a, op);
+    op_advance (a, op);
 }
 
 void
@@ -106,7 +93,6 @@ op_issue_reads (struct array *a, struct op *op)
 {
   const uint64_t stripe = line_stripe (a, op->line->no);
 
-  op->phase = OP_READING;
   for (unsigned i = 0; i < op->nr_rects; i++) {
     const struct rect *rect = &op->rect[i];
     const uint16_t mask = block_mask (rect->b0, rect->nr);
@@ -119,8 +105,6 @@ op_issue_reads (struct array *a, struct op *op)
                r, o->old, read_done);
     }
   }
-  if (op->pending == 0)
-    reads_done (a, op);
 }
 
 /* Reads of these roles are overdue: leave them behind, all that go to
@@ -180,7 +164,7 @@ op_check_overdue (struct array *a, uint64_t now)
     roles = overdue_roles (a, op, now);
     leave_behind (a, op, roles);
     if (roles && op->pending == 0)
-      reads_done (a, op);
+      op_advance (a, op);
   }
 }
 
@@ -196,10 +180,8 @@ write_done (struct array *a, struct xfer *x)
     seat_fail (a, x->seat, "write", x->error);
   else
     x->seat->write_gen++;
-  if (--op->pending == 0) {
-    op->phase = OP_WRITTEN;
-    op_end (a, op);
-  }
+  if (--op->pending == 0)
+    op_advance (a, op);
 }
 
 static bool
@@ -237,11 +219,7 @@ op_issue_writes (struct array *a, struct op *op)
 {
   bool reads = false;
 
-  if (change_busy (a) || a->failed) {
-    op_plan (a, op);            /* waits there, and plans anew */
-    return;
-  }
-  op->phase = OP_WRITING;
+  op->wrote = true;
   for (unsigned i = 0; i < op->nr_rects; i++) {
     FOR_EACH_BIT (r, op->rect[i].p.write)
       write_role (a, op, &op->rect[i], r);
@@ -250,9 +228,5 @@ op_issue_writes (struct array *a, struct op *op)
   if (op->kind == OP_OUT) {
     a->counters.full_stripe_writes += !reads;
     a->counters.partial_writes += reads;
-  }
-  if (op->pending == 0) {
-    op->phase = OP_WRITTEN;
-    op_end (a, op);
   }
 }

@@ -123,7 +123,6 @@ op_end_read (struct array *a, struct op *op)
 {
   struct request *r = op->r;
 
-  op->phase = OP_DONE;
   if (op->error == 0) {
     for (unsigned i = 0; i < op->nr_rects; i++)
       a->counters.decoded_bytes += (uint64_t) nr_bits (op->rect[i].p.make) *

@@ -1,330 +1,136 @@
-/* gpuraid: one operation on the rows of a line, step by step.
+/* gpuraid: one operation on the rows of a line, from phase to phase.
  *
- *   waiting -> planning -> reading -> coding -> [writing -> written] -> done
- *                 ^          |
- *                 +----------+  a read failed or is overdue: plan anew
- *
- * Rects and plans are made in array/op-rects.c, transfers in
- * array/op-io.c, jobs in array/op-code.c; array/op-end.c lets go.
- * array/op-read.c has what only readers need.
+ * op_advance is called when an operation begins, when what it waited for
+ * has come, and when the last of its transfers or jobs has ended.  It goes
+ * on until the operation waits again, or is over.  What a phase does is
+ * in array/op-plan.c, op-io.c, op-code.c and op-end.c; how an operation
+ * begins in array/op-new.c, and what only readers need in op-read.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "array/cache.h"
 #include "array/change.h"
 #include "array/dirty.h"
 #include "array/op-internal.h"
-#include "array/request-internal.h"
 #include "array/seat.h"
 
-/* ---- birth and death ------------------------------------------------- */
-
-static void
-op_retry (struct array *a, struct waiter *w)
-{
-  struct op *op = list_item (w, struct op, waiter);
-
-  switch (op->phase) {
-  case OP_WAITING:
-  case OP_PLANNING: op_plan (a, op); break;
-  case OP_WRITTEN:
-  case OP_FLUSHED: op_end (a, op); break;
-  default: break;
-  }
-}
-
-/* A credit is kept for write-outs, so that readers always progress behind
- * them.  Write-outs take at most three quarters: where they wait for a
- * member, readers and a rebuild don't.  A rebuild leaves one to readers.
+/* Readers share the rows with readers; a write-out or fix was only begun
+ * where it is alone.
  */
 static bool
-has_credit (const struct array *a, enum op_kind kind)
+line_is_free (struct op *op)
 {
-  const unsigned max_outs = a->max_ops - MAX (1, a->max_ops / 4);
-  const unsigned kept = a->nr_outs == 0;
-
-  switch (kind) {
-  case OP_OUT: return a->nr_ops < a->max_ops && a->nr_outs < max_outs;
-  case OP_READ: return a->nr_ops + kept < a->max_ops;
-  default: return a->nr_ops + kept + 1 < a->max_ops;
-  }
+  if (op->kind != OP_READ || op->line->op == NULL)
+    return true;
+  list_move (&op->line->waiters, &op->waiter.link);
+  return false;
 }
 
-bool
-op_has_credit (const struct array *a)
+/* A write may begin: no change is under way, and the dirty bits of its
+ * region are durable.
+ */
+static bool
+is_marked (struct array *a, struct op *op)
 {
-  return has_credit (a, OP_OUT);
-}
-
-struct op *
-op_new (struct array *a, enum op_kind kind, struct line *line)
-{
-  struct op *op;
-
-  if (!has_credit (a, kind))
-    return NULL;
-  op = a->free_ops;
-  if (op)
-    a->free_ops = op->next_free;
-  else {
-    op = malloc (sizeof *op + a->n * sizeof op->role[0]);
-    if (op == NULL)
-      return NULL;
-  }
-  memset (op, 0, sizeof *op + a->n * sizeof op->role[0]);
-  op->a = a;
-  op->kind = kind;
-  op->line = line;
-  op->waiter.run = op_retry;
-  list_init (&op->waiter.link);
-  list_init (&op->coding);
-  list_init (&op->xfers);
-  list_init (&op->tickets);
-  list_append (&a->ops, &op->link);
-  a->nr_ops++;
-  a->nr_outs += kind == OP_OUT;
-  line_hold (a, line);
-  return op;
-}
-
-static void
-release_role (struct array *a, struct op_role *o)
-{
-  if (o->given) {
-    o->given->frozen--;
-    cell_put (a, o->given);
-  }
-  if (o->have) {
-    o->have->frozen--;
-    cell_put (a, o->have);
-  }
-  if (o->old)
-    cell_put (a, o->old);
-  if (o->made)
-    cell_put (a, o->made);
-  memset (o, 0, sizeof *o);
-}
-
-void
-op_free (struct array *a, struct op *op)
-{
-  for (unsigned r = 0; r < a->n; r++)
-    release_role (a, &op->role[r]);
-  list_remove (&op->link);
-  list_remove (&op->waiter.link);
-  op->next_free = a->free_ops;
-  a->free_ops = op;
-  a->nr_ops--;
-  a->nr_outs -= op->kind == OP_OUT;
-  engine_run_waiters (a, &a->cell_waiters);
-}
-
-void
-op_free_pool (struct array *a)
-{
-  for (struct op *op = a->free_ops, *next; op; op = next) {
-    next = op->next_free;
-    free (op);
-  }
-  a->free_ops = NULL;
-}
-
-/* ---- writing: who and when ------------------------------------------- */
-
-bool
-op_may_write (const struct array *a, const struct line *line)
-{
-  if (line->op || line->pins > 0 || line->readers > 0 || change_busy (a) ||
-      a->failed || !a->writable)
+  if (op->kind == OP_READ)
+    return true;
+  if (change_busy (a)) {
+    list_move (&a->change_waiters, &op->waiter.link);
     return false;
-  list_for_each (l, &a->zeroing) {
-    const struct request *r = list_item (l, struct request, link);
-
-    if (line->no >= r->line0 && line->no < r->line1)
-      return false;
   }
-  return true;
+  /* A target is no source: what is copied to it needs no mark. */
+  return op->to_targets ||
+    dirty_mark (a, line_pos (a, op->line->no), 1, &op->waiter);
 }
 
-/* Take what is dirty from the line: from here on it is frozen. */
+/* It could not be done, and no plan can help. */
 static void
-freeze (struct array *a, struct op *op)
-{
-  for (unsigned r = 0; r < a->g.k; r++) {
-    struct line_cell *lc = &op->line->cell[r];
-
-    if (lc->dirty == 0)
-      continue;
-    op->role[r].given = lc->c;
-    op->role[r].given_blocks = lc->dirty;
-    cell_ref (lc->c);
-    lc->c->frozen++;
-    lc->dirty = 0;
-  }
-}
-
-static void
-begin_writing (struct array *a, struct op *op)
-{
-  op->line->op = op;
-  op->marked = true;
-  dirty_begin (a, line_pos (a, op->line->no), 1);
-}
-
-bool
-op_out (struct array *a, struct line *line)
-{
-  struct op *op = op_new (a, OP_OUT, line);
-
-  if (op == NULL)
-    return false;
-  begin_writing (a, op);
-  freeze (a, op);
-  list_splice (&op->tickets, &line->tickets);
-  line_changed (a, line);
-  op_plan (a, op);
-  return true;
-}
-
-bool
-op_fix (struct array *a, struct line *line, uint64_t roles, bool to_targets,
-        unsigned b0, unsigned nr,
-        void (*done) (struct array *a, const struct fixed *f), void *opaque)
-{
-  struct op *op = op_new (a, OP_FIX, line);
-
-  if (op == NULL)
-    return false;
-  op->want = roles;
-  op->to_targets = to_targets;
-  op->b0 = b0;
-  op->nr = nr;
-  op->done = done;
-  op->opaque = opaque;
-  /* What is stored is not to be believed. */
-  if (!to_targets && line_is_unsynced (a, line->no))
-    op->unsure = roles & ~LOW_BITS (a->g.k);
-  if (!to_targets)
-    op->avoid = roles & ~op->unsure;
-  begin_writing (a, op);
-  list_move (&a->engine.ready, &op->waiter.link);
-  return true;
-}
-
-uint16_t
-op_given (const struct op *op, unsigned role, struct cell **c)
-{
-  *c = op->role[role].given;
-  return op->role[role].given_blocks;
-}
-
-/* ---- planning -------------------------------------------------------- */
-
-static void
-op_abort (struct array *a, struct op *op)
+give_up (struct array *a, struct op *op)
 {
   if (op->error == 0)
     op->error = EIO;
   if (op->kind == OP_OUT)
     array_has_failed (a, "a write could not be carried out");
-  op_end (a, op);
+  op->phase = OP_DONE;
 }
 
-/* Where cells are short the line itself has some: clean ones that are no
- * use to this operation.  Lines with readers give nothing to others.
- */
+/* False: it waits. */
 static bool
-get_from_line (struct array *a, struct op *op, unsigned nr,
-               struct cell **cell)
+step (struct array *a, struct op *op)
 {
-  for (unsigned r = 0; r < a->g.k; r++) {
-    const struct line_cell *lc = &op->line->cell[r];
+  switch (op->phase) {
+  case OP_WAITING:
+    if (!line_is_free (op))
+      return false;
+    op->phase = OP_PLANNING;
+    return true;
 
-    if (lc->c && lc->dirty == 0 && lc->busy == 0 && lc->c->frozen == 0)
-      line_drop_cell (a, op->line, r);
-  }
-  return cells_get (a, nr, cell);
-}
-
-/* Cells for what is to be read and made; all or none. */
-static bool
-get_cells (struct array *a, struct op *op)
-{
-  struct cell *cell[2 * MAX_SLOTS];
-  uint64_t read = 0, make = 0;
-  unsigned nr, i = 0;
-
-  for (unsigned j = 0; j < op->nr_rects; j++) {
-    const struct rect *rect = &op->rect[j];
-
-    read |= rect->p.read;
-    make |= rect->p.make;
-  }
-  FOR_EACH_BIT (r, read)
-    if (op->role[r].old)
-      read &= ~BIT (r);
-  FOR_EACH_BIT (r, make)
-    if (op->role[r].made)
-      make &= ~BIT (r);
-  nr = nr_bits (read) + nr_bits (make);
-  if (!cells_get (a, nr, cell) && !get_from_line (a, op, nr, cell)) {
-    list_move (&a->cell_waiters, &op->waiter.link);
-    return false;
-  }
-  FOR_EACH_BIT (r, read)
-    op->role[r].old = cell[i++];
-  FOR_EACH_BIT (r, make)
-    op->role[r].made = cell[i++];
-  return true;
-}
-
-void
-op_plan (struct array *a, struct op *op)
-{
-  const bool writes = op->kind != OP_READ;
-  const uint64_t pos = line_pos (a, op->line->no);
-
-  op->phase = OP_PLANNING;
-  if (!writes && op->line->op) {
-    op->phase = OP_WAITING;
-    list_move (&op->line->waiters, &op->waiter.link);
-    return;
-  }
-  if (writes && a->failed) {
-    op_abort (a, op);
-    return;
-  }
-  if (writes && change_busy (a)) {
-    list_move (&a->change_waiters, &op->waiter.link);
-    return;
-  }
-  /* A target is nobody's source: what is copied to it needs no mark. */
-  if (writes && !op->to_targets && !dirty_mark (a, pos, 1, &op->waiter))
-    return;
-  if (!op_cut_and_plan (a, op)) {
-    list_move (&a->pause_waiters, &op->waiter.link);
-    return;
-  }
-  if (get_cells (a, op))
+  case OP_PLANNING:
+    if (op->kind != OP_READ && a->failed) {
+      give_up (a, op);
+      return true;
+    }
+    if (!is_marked (a, op) || !op_plan (a, op) || !op_get_cells (a, op))
+      return false;
+    op->phase = OP_READING;
     op_issue_reads (a, op);
+    return true;
+
+  case OP_READING:
+    if (op->pending > 0)
+      return false;
+    if (op_all_read (op)) {
+      op->phase = OP_CODING;
+      op_code (a, op);
+    }
+    else
+      op->phase = OP_PLANNING;  /* without what gave an error */
+    return true;
+
+  case OP_CODING:
+    if (op->pending > 0)
+      return false;
+    if (op->error)
+      give_up (a, op);
+    else
+      op->phase = op->kind == OP_READ ? OP_DONE : OP_CODED;
+    return true;
+
+  case OP_CODED:
+    /* Until here the plan may change. */
+    if (change_busy (a) || a->failed) {
+      op->phase = OP_PLANNING;
+      return true;
+    }
+    op->phase = OP_WRITING;
+    op_issue_writes (a, op);
+    return true;
+
+  case OP_WRITING:
+    if (op->pending > 0)
+      return false;
+    op->phase = OP_WRITTEN;
+    return true;
+
+  case OP_WRITTEN:
+  case OP_FLUSHED:
+    if (!op_is_settled (a, op))
+      return false;
+    op->phase = OP_DONE;
+    return true;
+
+  case OP_DONE:
+    break;
+  }
+  op_end (a, op);
+  return false;
 }
 
-/* ---- after the coder -------------------------------------------------- */
-
 void
-op_coded (struct array *a, struct op *op)
+op_advance (struct array *a, struct op *op)
 {
-  if (op->error) {
-    op_abort (a, op);
-    return;
-  }
-  if (op->kind == OP_READ)
-    op_end (a, op);
-  else
-    op_issue_writes (a, op);
+  while (step (a, op))
+    ;
 }

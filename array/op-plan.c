@@ -1,6 +1,5 @@
-/* gpuraid: cut an operation into rects and plan each of them.
- *
- * Decides what is read, made and written; leaves doing it to array/op.c.
+/* gpuraid: cut an operation into rects, plan each of them, and get the
+ * cells for that.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -212,7 +211,7 @@ plan_all (struct array *a, struct op *op)
 }
 
 bool
-op_cut_and_plan (struct array *a, struct op *op)
+op_plan (struct array *a, struct op *op)
 {
   enum outcome r;
 
@@ -233,6 +232,7 @@ op_cut_and_plan (struct array *a, struct op *op)
     return true;
   forget_errors (a, op);
   op->tries++;
+  list_move (&a->pause_waiters, &op->waiter.link);
   return false;
 }
 
@@ -254,4 +254,53 @@ op_old (const struct op *op, const struct rect *rect, unsigned role)
   const uint16_t mask = block_mask (rect->b0, rect->nr);
 
   return (o->old_blocks & mask) == mask ? o->old : o->have;
+}
+
+/* ---- cells ------------------------------------------------------------- */
+
+/* Where cells are short the line itself has some: clean ones that are no
+ * use to this operation.  Lines with readers give nothing to others.
+ */
+static bool
+get_from_line (struct array *a, struct op *op, unsigned nr,
+               struct cell **cell)
+{
+  for (unsigned r = 0; r < a->g.k; r++) {
+    const struct line_cell *lc = &op->line->cell[r];
+
+    if (lc->c && lc->dirty == 0 && lc->busy == 0 && lc->c->frozen == 0)
+      line_drop_cell (a, op->line, r);
+  }
+  return cells_get (a, nr, cell);
+}
+
+bool
+op_get_cells (struct array *a, struct op *op)
+{
+  struct cell *cell[2 * MAX_SLOTS];
+  uint64_t read = 0, make = 0;
+  unsigned nr, i = 0;
+
+  for (unsigned j = 0; j < op->nr_rects; j++) {
+    const struct rect *rect = &op->rect[j];
+
+    read |= rect->p.read;
+    make |= rect->p.make;
+  }
+  FOR_EACH_BIT (r, read)
+    if (op->role[r].old)
+      read &= ~BIT (r);
+  FOR_EACH_BIT (r, make)
+    if (op->role[r].made)
+      make &= ~BIT (r);
+  nr = nr_bits (read) + nr_bits (make);
+  if (!cells_get (a, nr, cell) && !get_from_line (a, op, nr, cell)) {
+    list_move (&a->cell_waiters, &op->waiter.link);
+    return false;
+  }
+  FOR_EACH_BIT (r, read)
+    op->role[r].old = cell[i++];
+  FOR_EACH_BIT (r, make)
+    op->role[r].made = cell[i++];
+  return true;
 }

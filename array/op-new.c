@@ -1,0 +1,206 @@
+/* gpuraid: how an operation begins: its credit, and what it holds.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/cache.h"
+#include "array/change.h"
+#include "array/dirty.h"
+#include "array/op-internal.h"
+#include "array/seat.h"
+
+/* ---- credits and memory ------------------------------------------------- */
+
+/* A credit is kept for write-outs, so that readers always progress behind
+ * them.  Write-outs take at most three quarters: where they wait for a
+ * member, readers and a rebuild don't.  A rebuild leaves one to readers.
+ */
+static bool
+has_credit (const struct array *a, enum op_kind kind)
+{
+  const unsigned max_outs = a->max_ops - MAX (1, a->max_ops / 4);
+  const unsigned kept = a->nr_outs == 0;
+
+  switch (kind) {
+  case OP_OUT: return a->nr_ops < a->max_ops && a->nr_outs < max_outs;
+  case OP_READ: return a->nr_ops + kept < a->max_ops;
+  default: return a->nr_ops + kept + 1 < a->max_ops;
+  }
+}
+
+bool
+op_has_credit (const struct array *a)
+{
+  return has_credit (a, OP_OUT);
+}
+
+static void
+op_wake (struct array *a, struct waiter *w)
+{
+  op_advance (a, list_item (w, struct op, waiter));
+}
+
+struct op *
+op_new (struct array *a, enum op_kind kind, struct line *line)
+{
+  struct op *op;
+
+  if (!has_credit (a, kind))
+    return NULL;
+  op = a->free_ops;
+  if (op)
+    a->free_ops = op->next_free;
+  else {
+    op = malloc (sizeof *op + a->n * sizeof op->role[0]);
+    if (op == NULL)
+      return NULL;
+  }
+  memset (op, 0, sizeof *op + a->n * sizeof op->role[0]);
+  op->a = a;
+  op->kind = kind;
+  op->line = line;
+  op->waiter.run = op_wake;
+  list_init (&op->waiter.link);
+  list_init (&op->coding);
+  list_init (&op->xfers);
+  list_init (&op->tickets);
+  list_append (&a->ops, &op->link);
+  a->nr_ops++;
+  a->nr_outs += kind == OP_OUT;
+  line_hold (a, line);
+  return op;
+}
+
+static void
+release_role (struct array *a, struct op_role *o)
+{
+  if (o->given) {
+    o->given->frozen--;
+    cell_put (a, o->given);
+  }
+  if (o->have) {
+    o->have->frozen--;
+    cell_put (a, o->have);
+  }
+  if (o->old)
+    cell_put (a, o->old);
+  if (o->made)
+    cell_put (a, o->made);
+  memset (o, 0, sizeof *o);
+}
+
+void
+op_free (struct array *a, struct op *op)
+{
+  for (unsigned r = 0; r < a->n; r++)
+    release_role (a, &op->role[r]);
+  list_remove (&op->link);
+  list_remove (&op->waiter.link);
+  op->next_free = a->free_ops;
+  a->free_ops = op;
+  a->nr_ops--;
+  a->nr_outs -= op->kind == OP_OUT;
+  engine_run_waiters (a, &a->cell_waiters);
+}
+
+void
+op_free_pool (struct array *a)
+{
+  for (struct op *op = a->free_ops, *next; op; op = next) {
+    next = op->next_free;
+    free (op);
+  }
+  a->free_ops = NULL;
+}
+
+/* ---- write-outs and fixes -------------------------------------------------- */
+
+bool
+op_may_write (const struct array *a, const struct line *line)
+{
+  if (line->op || line->pins > 0 || line->readers > 0 || change_busy (a) ||
+      a->failed || !a->writable)
+    return false;
+  list_for_each (l, &a->zeroing) {
+    const struct request *r = list_item (l, struct request, link);
+
+    if (line->no >= r->line0 && line->no < r->line1)
+      return false;
+  }
+  return true;
+}
+
+/* Take what is dirty from the line: from here on it is frozen. */
+static void
+freeze (struct array *a, struct op *op)
+{
+  for (unsigned r = 0; r < a->g.k; r++) {
+    struct line_cell *lc = &op->line->cell[r];
+
+    if (lc->dirty == 0)
+      continue;
+    op->role[r].given = lc->c;
+    op->role[r].given_blocks = lc->dirty;
+    cell_ref (lc->c);
+    lc->c->frozen++;
+    lc->dirty = 0;
+  }
+}
+
+static void
+begin_writing (struct array *a, struct op *op)
+{
+  op->line->op = op;
+  op->marked = true;
+  dirty_begin (a, line_pos (a, op->line->no), 1);
+}
+
+bool
+op_out (struct array *a, struct line *line)
+{
+  struct op *op = op_new (a, OP_OUT, line);
+
+  if (op == NULL)
+    return false;
+  begin_writing (a, op);
+  freeze (a, op);
+  list_splice (&op->tickets, &line->tickets);
+  line_changed (a, line);
+  op_advance (a, op);
+  return true;
+}
+
+bool
+op_fix (struct array *a, struct line *line, uint64_t roles, bool to_targets,
+        unsigned b0, unsigned nr,
+        void (*done) (struct array *a, const struct fixed *f), void *opaque)
+{
+  struct op *op = op_new (a, OP_FIX, line);
+
+  if (op == NULL)
+    return false;
+  op->want = roles;
+  op->to_targets = to_targets;
+  op->b0 = b0;
+  op->nr = nr;
+  op->done = done;
+  op->opaque = opaque;
+  /* What is stored is not to be believed. */
+  if (!to_targets && line_is_unsynced (a, line->no))
+    op->unsure = roles & ~LOW_BITS (a->g.k);
+  if (!to_targets)
+    op->avoid = roles & ~op->unsure;
+  begin_writing (a, op);
+  list_move (&a->engine.ready, &op->waiter.link);
+  return true;
+}
+
+uint16_t
+op_given (const struct op *op, unsigned role, struct cell **c)
+{
+  *c = op->role[role].given;
+  return op->role[role].given_blocks;
+}
