@@ -13,6 +13,7 @@
 #include "array/cache.h"
 #include "array/change.h"
 #include "array/command.h"
+#include "array/consistency.h"
 #include "array/copies.h"
 #include "array/dirty.h"
 #include "array/flush.h"
@@ -21,7 +22,7 @@
 #include "array/rebuild.h"
 #include "array/seat.h"
 #include "array/stop.h"
-#include "array/writeback.h"
+#include "array/tick.h"
 
 /* Dirty bits are cleared so often. */
 #define CLEAR_NS UINT64_C (5000000000)
@@ -94,7 +95,7 @@ init_lists (struct array *a)
   list_init (&a->save_waiters);
   list_init (&a->commands);
   a->flush_waiter.run = flush_retry;
-  a->tick.fire = writeback_tick;
+  a->tick.fire = tick_fire;
 }
 
 static void
@@ -171,6 +172,7 @@ array_new (const struct config *c, struct assembly *as, struct coder *coder)
   }
   init_lists (a);
   take_assembly (a, as);
+  a->consistency = &consistency_none;
   a->writethrough = c->writethrough;
   a->timeout_ns = c->timeout_ns;
   a->member_size = smallest (as);

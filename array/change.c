@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "array/change.h"
+#include "array/consistency.h"
 #include "array/dirty.h"
 #include "array/lost.h"
 #include "array/rebuild.h"
@@ -333,7 +334,7 @@ change_step (struct array *a, struct waiter *w)
   if (a->saving > 0)
     return;             /* change_decide comes back */
   /* While nothing was written by this process nothing was missed. */
-  if (a->lost_slots && a->writable && !dirty_all_missed (a, &c->waiter))
+  if (a->lost_slots && a->writable && !a->consistency->may_leave (a, &c->waiter))
     return;
   if (!c->begun) {
     if (begin (a, why) == -1) {
@@ -526,7 +527,7 @@ start_confirm (struct array *a)
 }
 
 /* A drop comes before another activation, and before all that
- * writeback_decide and rebuild_decide do: after a crash the two members of
+ * main_loop_turn and rebuild_decide do: after a crash the two members of
  * a slot may differ, and parity that a resync has made fits one of them.
  */
 void

@@ -17,11 +17,25 @@
 /* A seat is failing: a record without it is wanted. */
 extern void change_request (struct array *a);
 
-/* Is a change under way or wanted?  Nothing is acknowledged then. */
+/* While a change is under way or wanted nothing is acknowledged and nothing
+ * begins to write.  (When the array has failed neither matters any more.)
+ * False: not over; w, if not NULL, is run when it is.
+ */
 static inline bool
-change_busy (const struct array *a)
+change_is_over (struct array *a, struct waiter *w)
 {
-  return a->change != NULL || a->change_wanted;
+  if (a->failed || (a->change == NULL && !a->change_wanted))
+    return true;
+  if (w)
+    list_move (&a->change_waiters, &w->link);
+  return false;
+}
+
+/* May something begin to write to the members? */
+static inline bool
+array_may_write (const struct array *a)
+{
+  return a->writable && !a->failed && a->change == NULL && !a->change_wanted;
 }
 
 /* Start what is wanted, if nothing is under way: called when something

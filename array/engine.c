@@ -12,10 +12,10 @@
 
 #include "array/cache.h"
 #include "array/internal.h"
+#include "array/main-loop.h"
 #include "array/op.h"
 #include "array/seat.h"
 #include "array/space.h"
-#include "array/writeback.h"
 #include "common/cleanup.h"
 
 /* Neighbouring transfers become one I/O up to this. */
@@ -345,7 +345,7 @@ run_all (struct array *a)
 
       w->run (a, w);
     }
-    writeback_decide (a);
+    main_loop_turn (a);
     if (list_empty (&e->ready) &&
         atomic_load_explicit (&e->news, memory_order_relaxed) == NULL)
       break;

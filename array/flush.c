@@ -22,10 +22,8 @@ static void
 round_ended (struct array *a)
 {
   /* A member failed in it: not before the record without it. */
-  if (change_busy (a) && !a->failed) {
-    list_move (&a->change_waiters, &a->flush_waiter.link);
+  if (!change_is_over (a, &a->flush_waiter))
     return;
-  }
   a->flushing = false;
   if (!a->failed)
     a->flushed_gen = a->flush_gen;

@@ -120,15 +120,6 @@ struct line {
   struct line_cell cell[];      /* k */
 };
 
-/* Somebody who waits for this line's (or operation's) data to be stable
- * on the members; count falls by one when it is.
- */
-struct ticket {
-  struct list link;
-  struct request *r;
-  uint16_t blocks;              /* of the line: what r wrote, or all */
-};
-
 /* ---- dirty bits: array/dirty.c -------------------------------------- */
 
 struct dirty_page {
@@ -158,6 +149,7 @@ struct array {
   bool readonly;
   bool force;
   bool any_direct;              /* some member is opened with O_DIRECT */
+  const struct consistency_ops *consistency;
   struct coder *coder;
   struct loop *loop;
   uint64_t member_size;         /* bytes of the smallest */

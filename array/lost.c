@@ -222,9 +222,7 @@ lost_are_stored (struct array *a, struct waiter *w)
 {
   if (a->lost->saved_gen == a->lost->gen || a->failed)
     return true;
-  if (change_busy (a))
-    list_move (&a->change_waiters, &w->link);
-  else
+  if (change_is_over (a, w))
     change_save (a, false, w);
   return false;
 }
@@ -232,8 +230,7 @@ lost_are_stored (struct array *a, struct waiter *w)
 void
 lost_tick (struct array *a)
 {
-  if (a->lost->saved_gen != a->lost->gen && !change_busy (a) && a->writable &&
-      !a->failed)
+  if (a->lost->saved_gen != a->lost->gen && array_may_write (a))
     change_save (a, false, NULL);
 }
 

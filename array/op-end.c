@@ -11,7 +11,7 @@
 
 #include "array/cache.h"
 #include "array/change.h"
-#include "array/dirty.h"
+#include "array/consistency.h"
 #include "array/flush.h"
 #include "array/lost.h"
 #include "array/op-internal.h"
@@ -173,11 +173,7 @@ found_again (struct array *a, struct op *op)
 bool
 op_is_settled (struct array *a, struct op *op)
 {
-  if (change_busy (a) && !a->failed) {
-    list_move (&a->change_waiters, &op->waiter.link);
-    return false;
-  }
-  return found_again (a, op);
+  return change_is_over (a, &op->waiter) && found_again (a, op);
 }
 
 /* A write-out could not write these rows; a few such lines are kept. */
@@ -219,7 +215,7 @@ op_end (struct array *a, struct op *op)
   tickets_end (a, &op->tickets, op->error ? op->error : EIO,
                op->error ? ALL_BLOCKS : fixed.lost);
   if (op->marked)
-    dirty_end (a, line_pos (a, line->no), 1);
+    a->consistency->end (a, line_pos (a, line->no), 1);
   line->op = NULL;
   op_free (a, op);
   line_changed (a, line);

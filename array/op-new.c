@@ -8,7 +8,7 @@
 
 #include "array/cache.h"
 #include "array/change.h"
-#include "array/dirty.h"
+#include "array/consistency.h"
 #include "array/op-internal.h"
 #include "array/seat.h"
 
@@ -116,13 +116,12 @@ op_free_pool (struct array *a)
   a->free_ops = NULL;
 }
 
-/* ---- write-outs and fixes -------------------------------------------------- */
+/* ---- write-outs and fixes ---------------------------------------------- */
 
 bool
 op_may_write (const struct array *a, const struct line *line)
 {
-  if (line->op || line->pins > 0 || line->readers > 0 || change_busy (a) ||
-      a->failed || !a->writable)
+  if (line->op || line->pins > 0 || line->readers > 0 || !array_may_write (a))
     return false;
   list_for_each (l, &a->zeroing) {
     const struct request *r = list_item (l, struct request, link);
@@ -155,7 +154,7 @@ begin_writing (struct array *a, struct op *op)
 {
   op->line->op = op;
   op->marked = true;
-  dirty_begin (a, line_pos (a, op->line->no), 1);
+  a->consistency->begin (a, line_pos (a, op->line->no), 1);
 }
 
 bool

@@ -12,7 +12,7 @@
 #include <errno.h>
 
 #include "array/change.h"
-#include "array/dirty.h"
+#include "array/consistency.h"
 #include "array/op-internal.h"
 #include "array/seat.h"
 
@@ -28,21 +28,19 @@ line_is_free (struct op *op)
   return false;
 }
 
-/* A write may begin: no change is under way, and the dirty bits of its
- * region are durable.
+/* A write may begin: no change is under way, and what a crash may do to its
+ * rows is noted.
  */
 static bool
 is_marked (struct array *a, struct op *op)
 {
   if (op->kind == OP_READ)
     return true;
-  if (change_busy (a)) {
-    list_move (&a->change_waiters, &op->waiter.link);
+  if (!change_is_over (a, &op->waiter))
     return false;
-  }
   /* A target is no source: what is copied to it needs no mark. */
   return op->to_targets ||
-    dirty_mark (a, line_pos (a, op->line->no), 1, &op->waiter);
+    a->consistency->is_marked (a, line_pos (a, op->line->no), 1, &op->waiter);
 }
 
 /* It could not be done, and no plan can help. */
@@ -100,12 +98,12 @@ step (struct array *a, struct op *op)
 
   case OP_CODED:
     /* Until here the plan may change. */
-    if (change_busy (a) || a->failed) {
+    if (!array_may_write (a)) {
       op->phase = OP_PLANNING;
       return true;
     }
     op->phase = OP_WRITING;
-    op_issue_writes (a, op);
+    a->consistency->write (a, op);
     return true;
 
   case OP_WRITING:

@@ -21,6 +21,7 @@
 
 #include "array/cache.h"
 #include "array/change.h"
+#include "array/consistency.h"
 #include "array/dirty.h"
 #include "array/flush.h"
 #include "array/lost.h"
@@ -369,7 +370,7 @@ mark_missed (struct array *a)
 {
   struct rebuild *rb = a->rebuild;
 
-  if (dirty_mark (a, rb->start, rb->end - rb->start, &rb->waiter))
+  if (a->consistency->is_marked (a, rb->start, rb->end - rb->start, &rb->waiter))
     rb->phase = COPYING;
 }
 
@@ -440,7 +441,7 @@ give_pages (struct array *a)
 
     if (!is_target (s) || s->cursor != a->sb.l.data_len)
       continue;
-    if (!dirty_give (a, s, &a->rebuild->waiter))
+    if (!a->consistency->may_join (a, s, &a->rebuild->waiter))
       return;
     s->complete = true;
     if (a->rebuild->nr_lost)
@@ -471,7 +472,7 @@ rebuild_decide (struct array *a)
 {
   struct rebuild *rb = a->rebuild;
 
-  if (!a->writable || a->failed || a->stopping || change_busy (a) ||
+  if (!array_may_write (a) || a->stopping ||
       a->twice_slots ||
       (a->odd_slots == 0 && a->nr_unsynced == 0 && rb->phase == IDLE &&
        rb->nr_repairs == 0 && !rb->running))

@@ -7,6 +7,7 @@
 #define GPURAID_REQUEST_INTERNAL_H
 
 #include "array/internal.h"
+#include "array/ticket.h"
 
 /* With the baton: go on as far as possible without the client.  Each
  * ends with a phase that waits (the waiter is on some list, or pending
@@ -57,19 +58,10 @@ extern bool write_look (struct array *a, struct request *r);
 extern void write_payload (struct request *r);
 extern void write_commit (struct array *a, struct request *r);
 
-/* Zero, flush: array/request-zero.c, array/request-flush.c. */
+/* Zero: array/request-zero.c. */
 extern void zero_start (struct array *a, struct request *r);
 extern void zero_advance (struct array *a, struct request *r);
 extern bool zero_is_fast (const struct array *a, const struct request *r);
-extern void flush_start (struct array *a, struct request *r);
-extern void ticket_add (struct list *tickets, struct request *r,
-                        uint16_t blocks);
-/* What they wait for has come, or failed with a positive errno: those that
- * wait for some of these blocks get it.
- */
-extern void tickets_end (struct array *a, struct list *tickets, int error,
-                         uint16_t blocks);
-#define ALL_BLOCKS 0xffffu
 
 /* A pread in a client's thread begins (with the baton), ends (any thread). */
 static inline void

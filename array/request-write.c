@@ -96,7 +96,7 @@ reserve (struct array *a, struct request *r, struct step *s,
   struct line_cell *lc;
   uint16_t missing;
 
-  if (change_busy (a) && !a->failed) {
+  if (!change_is_over (a, NULL)) {
     *wait = &a->change_waiters;
     return false;
   }

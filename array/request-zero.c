@@ -11,7 +11,7 @@
 
 #include "array/cache.h"
 #include "array/change.h"
-#include "array/dirty.h"
+#include "array/consistency.h"
 #include "array/lost.h"
 #include "array/request-internal.h"
 #include "array/seat.h"
@@ -196,12 +196,10 @@ zero_advance (struct array *a, struct request *r)
 
   if (r->pending > 0)
     return;
-  if (!a->failed && change_busy (a)) {
-    request_wait (r, &a->change_waiters);
+  if (!change_is_over (a, &r->waiter))
     return;
-  }
   if (r->phase == R_ZERO) {
-    dirty_end (a, range_pos (a, r), range_len (a, r));
+    a->consistency->end (a, range_pos (a, r), range_len (a, r));
     /* Not before: until now what was written there had to stay. */
     if (!a->failed)
       each_line (a, r, drop_line);
@@ -221,9 +219,9 @@ zero_advance (struct array *a, struct request *r)
     request_wait (r, &line->waiters);
     return;
   }
-  if (!dirty_mark (a, range_pos (a, r), range_len (a, r), &r->waiter))
+  if (!a->consistency->is_marked (a, range_pos (a, r), range_len (a, r), &r->waiter))
     return;
-  dirty_begin (a, range_pos (a, r), range_len (a, r));
+  a->consistency->begin (a, range_pos (a, r), range_len (a, r));
   r->phase = R_ZERO;
   send (a, r);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "array/change.h"
-#include "array/flush.h"
+#include "array/consistency.h"
 #include "array/request-internal.h"
 
 static void
@@ -35,6 +35,20 @@ request_init (struct request *r, struct array *a, enum request_kind kind)
   list_init (&r->waiter.link);
   list_init (&r->link);
   list_init (&r->tickets);
+}
+
+/* It waits for what is dirty or being written now, not for what is written
+ * meanwhile; then for a flush of the members.
+ */
+static void
+flush_start (struct array *a, struct request *r)
+{
+  if (a->failed) {
+    request_fail (r, EIO);
+    return;
+  }
+  tickets_take (a, r);
+  r->phase = R_STABLE;
 }
 
 static void
@@ -121,7 +135,7 @@ stable (struct array *a, struct request *r)
   else if (r->kind == REQUEST_FLUSH || r->flags & ARRAY_FUA ||
            a->writethrough) {
     r->phase = R_FLUSH;
-    flush_members (a, &r->waiter);
+    a->consistency->flush (a, &r->waiter);
   }
   else
     r->phase = R_DONE;

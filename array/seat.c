@@ -323,6 +323,7 @@ seat_read_error (struct array *a, struct seat *s, int error)
 
 /* Reads that began a second ago, and have not ended. */
 #define PREAD_NS UINT64_C (500000000)
+#define MINUTE_NS UINT64_C (60000000000)
 
 /* What was counted since two turns ago began at least one turn ago. */
 static void
@@ -377,8 +378,10 @@ is_overdue (const struct array *a, const struct seat *s, uint64_t now)
 }
 
 void
-seats_check_overdue (struct array *a, uint64_t now)
+seats_tick (struct array *a, uint64_t now)
 {
+  const bool minute = now - a->last_minute >= MINUTE_NS;
+
   check_preads (a, now);
   for (unsigned i = 0; i < a->nr_seats; i++) {
     struct seat *s = a->seat[i];
@@ -386,7 +389,14 @@ seats_check_overdue (struct array *a, uint64_t now)
     if (s->m && !s->failing && s->state != SEAT_IDLE &&
         is_overdue (a, s, now) && seat_can_go (a, s))
       seat_fail (a, s, "no answer to a write or flush", ETIMEDOUT);
+    if (s->suspect && seat_users (s) == 0)
+      s->suspect = false;       /* what was overdue has come */
+    if (minute)
+      s->read_errors /= 2;
   }
+  if (minute)
+    a->last_minute = now;
+  seats_close_retired (a);
 }
 
 void

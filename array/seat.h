@@ -61,8 +61,8 @@ seat_users (const struct seat *s)
   return n;
 }
 
-/* From time to time: members that owe an answer for too long. */
-extern void seats_check_overdue (struct array *a, uint64_t now);
+/* From time to time: members that owe an answer for too long, or no more. */
+extern void seats_tick (struct array *a, uint64_t now);
 /* End all that waits for I/O on members that fail. */
 extern void seats_abandon_failing (struct array *a);
 

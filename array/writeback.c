@@ -8,21 +8,12 @@
 
 #include <errno.h>
 
-#include "array/cache.h"
 #include "array/change.h"
-#include "array/dirty.h"
-#include "array/flush.h"
-#include "array/lost.h"
 #include "array/op.h"
-#include "array/rebuild.h"
 #include "array/request-internal.h"
-#include "array/seat.h"
-#include "array/space.h"
 #include "array/writeback.h"
 
-#define TICK_NS         UINT64_C (200000000)
 #define MAX_AGE_NS      UINT64_C (1000000000)
-#define MINUTE_NS       UINT64_C (60000000000)
 
 /* Lines taken at once when memory is short: their I/O is carried out
  * together.
@@ -68,7 +59,7 @@ relieve (struct array *a)
 static void
 start_lines (struct array *a)
 {
-  if (change_busy (a) || a->failed || !a->writable)
+  if (!array_may_write (a))
     return;
   list_for_each (l, &a->out) {
     struct line *line = list_item (l, struct line, out_link);
@@ -83,10 +74,15 @@ start_lines (struct array *a)
   }
 }
 
-/* ---- from time to time ------------------------------------------------ */
+void
+writeback_start (struct array *a)
+{
+  relieve (a);
+  start_lines (a);
+}
 
-static void
-old_lines (struct array *a, uint64_t now)
+void
+writeback_tick (struct array *a, uint64_t now)
 {
   list_for_each (l, &a->dirty) {
     struct line *line = list_item (l, struct line, link);
@@ -95,96 +91,5 @@ old_lines (struct array *a, uint64_t now)
       break;
     if (list_empty (&line->out_link))
       writeback_now (a, line);
-  }
-}
-
-/* What was overdue has come. */
-static void
-trust_again (struct array *a)
-{
-  for (unsigned i = 0; i < a->nr_seats; i++)
-    if (a->seat[i]->suspect && seat_users (a->seat[i]) == 0)
-      a->seat[i]->suspect = false;
-}
-
-static void
-clear_retry (struct array *a, struct waiter *w)
-{
-  dirty_flushed (a, false);
-}
-
-static void
-tick_news (struct array *a, struct news *n)
-{
-  const uint64_t now = loop_now (a->loop);
-
-  a->tick_armed = false;
-  engine_run_waiters (a, &a->pause_waiters);
-  op_check_overdue (a, now);
-  seats_check_overdue (a, now);
-  if (a->stopping)
-    return;
-  old_lines (a, now);
-  space_tick (a);
-  lost_tick (a);
-  trust_again (a);
-  seats_close_retired (a);
-  if (now - a->last_clear >= a->clear_ns && a->writable && a->any_open) {
-    a->last_clear = now;
-    a->clear_waiter.run = clear_retry;
-    flush_members (a, &a->clear_waiter);
-  }
-  if (now - a->last_minute >= MINUTE_NS) {
-    a->last_minute = now;
-    for (unsigned i = 0; i < a->nr_seats; i++)
-      a->seat[i]->read_errors /= 2;
-  }
-}
-
-void
-writeback_tick (struct timer *t)
-{
-  struct array *a = list_item (t, struct array, tick);
-
-  a->tick_news.run = tick_news;
-  engine_post (a, &a->tick_news);
-}
-
-static bool
-needs_tick (const struct array *a)
-{
-  if (a->nr_dirty > 0 || !list_empty (&a->ops) || a->any_pread ||
-      a->change || a->saving > 0 || a->flushing ||
-      (a->writable && a->nr_unsynced > 0))
-    return true;
-  for (unsigned i = 0; i < a->nr_seats; i++)
-    if (a->seat[i]->state == SEAT_IDLE && a->seat[i]->failing && a->seat[i]->m)
-      return true;
-  return a->writable && !a->failed && a->nr_unsynced == 0 && a->any_open;
-}
-
-
-static void
-arm_tick (struct call *call)
-{
-  struct array *a = list_item (call, struct array, tick_call);
-
-  loop_timer (a->loop, &a->tick, loop_now (a->loop) + TICK_NS);
-}
-
-void
-writeback_decide (struct array *a)
-{
-  seats_abandon_failing (a);
-  change_decide (a);
-  relieve (a);
-  start_lines (a);
-  rebuild_decide (a);
-  /* Last: a window with nothing to copy asks for a flush at once. */
-  flush_decide (a);
-  if (!a->tick_armed && a->loop && needs_tick (a)) {
-    a->tick_armed = true;
-    a->tick_call.run = arm_tick;
-    engine_call (a, &a->tick_call);
   }
 }

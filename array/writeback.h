@@ -10,18 +10,18 @@
 
 #include "array/internal.h"
 
-/* Start whatever should be started now: full lines, lines that a flush
- * waits for, old ones, and the oldest where memory is short; flushes,
- * changes and rebuilds too.  Called before the baton is let go.
+/* Begin to write out the lines that are to go now, and the oldest where
+ * memory is short.
  */
-extern void writeback_decide (struct array *a);
+extern void writeback_start (struct array *a);
 
 /* A line has dirty data and should go out without further delay. */
 extern void writeback_now (struct array *a, struct line *line);
 
-/* The array has failed: nobody waits for a write-out any more. */
-extern void writeback_give_up (struct array *a);
+/* From time to time: old lines go out. */
+extern void writeback_tick (struct array *a, uint64_t now);
 
-extern void writeback_tick (struct timer *t);
+/* The array has failed: nothing waits for a write-out any more. */
+extern void writeback_give_up (struct array *a);
 
 #endif

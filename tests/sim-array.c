@@ -16,7 +16,7 @@
 #include "array/code.h"
 #include "array/create.h"
 #include "array/stop.h"
-#include "array/writeback.h"
+#include "array/tick.h"
 #include "raidmap/bitmap.h"
 #include "tests/sim-array.h"
 
@@ -284,7 +284,7 @@ sim_array_abandon (struct sim_array *sa)
       stopped = stop_step (sa->a) && !fail_one (sa);
       /* No time passes: what waits for some is tried again at once. */
       if (!stopped)
-        writeback_tick (&sa->a->tick);
+        tick_fire (&sa->a->tick);
     }
   if (!stopped || !list_empty (&sa->requests))
     return false;

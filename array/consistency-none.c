@@ -1,0 +1,24 @@
+/* gpuraid: consistency=none: in place, with dirty bits.
+ *
+ * Rows are written where they are.  A crash leaves rows in flight with
+ * parity that does not fit; the dirty bits say in which regions, and those
+ * are resynced.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include "array/consistency.h"
+#include "array/dirty.h"
+#include "array/flush.h"
+#include "array/op-internal.h"
+
+const struct consistency_ops consistency_none = {
+  .name = "none",
+  .begin = dirty_begin,
+  .is_marked = dirty_mark,
+  .end = dirty_end,
+  .write = op_issue_writes,
+  .flush = flush_members,
+  .may_leave = dirty_all_missed,
+  .may_join = dirty_give,
+};

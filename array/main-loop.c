@@ -1,0 +1,27 @@
+/* gpuraid: the main loop of the array: one turn of it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include "array/change.h"
+#include "array/flush.h"
+#include "array/main-loop.h"
+#include "array/rebuild.h"
+#include "array/seat.h"
+#include "array/tick.h"
+#include "array/writeback.h"
+
+/* The order matters: what waits for a failed member ends before a change
+ * is begun; and while a change is wanted nothing below begins to write.
+ */
+void
+main_loop_turn (struct array *a)
+{
+  seats_abandon_failing (a);
+  change_decide (a);
+  writeback_start (a);
+  rebuild_decide (a);
+  /* Last: a window with nothing to copy asks for a flush at once. */
+  flush_decide (a);
+  tick_decide (a);
+}

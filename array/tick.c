@@ -1,0 +1,89 @@
+/* gpuraid: what is done from time to time.
+ *
+ * A tick is 200 ms.  The timer is armed only while something may come due,
+ * so an idle array sleeps.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include "array/dirty.h"
+#include "array/flush.h"
+#include "array/lost.h"
+#include "array/op.h"
+#include "array/seat.h"
+#include "array/space.h"
+#include "array/tick.h"
+#include "array/writeback.h"
+
+#define TICK_NS UINT64_C (200000000)
+
+static void
+clear_retry (struct array *a, struct waiter *w)
+{
+  dirty_flushed (a, false);
+}
+
+/* Dirty bits of regions that are not written any more. */
+static void
+clear_bits (struct array *a, uint64_t now)
+{
+  if (now - a->last_clear < a->clear_ns || !a->writable || !a->any_open)
+    return;
+  a->last_clear = now;
+  a->clear_waiter.run = clear_retry;
+  flush_members (a, &a->clear_waiter);
+}
+
+static void
+tick_news (struct array *a, struct news *n)
+{
+  const uint64_t now = loop_now (a->loop);
+
+  a->tick_armed = false;
+  engine_run_waiters (a, &a->pause_waiters);
+  op_check_overdue (a, now);
+  seats_tick (a, now);
+  if (a->stopping)
+    return;
+  writeback_tick (a, now);
+  space_tick (a);
+  lost_tick (a);
+  clear_bits (a, now);
+}
+
+void
+tick_fire (struct timer *t)
+{
+  struct array *a = list_item (t, struct array, tick);
+
+  a->tick_news.run = tick_news;
+  engine_post (a, &a->tick_news);
+}
+
+static bool
+is_needed (const struct array *a)
+{
+  if (a->nr_dirty > 0 || !list_empty (&a->ops) || a->any_pread ||
+      a->change || a->saving > 0 || a->flushing || a->any_failing ||
+      (a->writable && a->nr_unsynced > 0))
+    return true;
+  return a->writable && !a->failed && a->any_open;
+}
+
+static void
+arm (struct call *call)
+{
+  struct array *a = list_item (call, struct array, tick_call);
+
+  loop_timer (a->loop, &a->tick, loop_now (a->loop) + TICK_NS);
+}
+
+void
+tick_decide (struct array *a)
+{
+  if (a->tick_armed || a->loop == NULL || !is_needed (a))
+    return;
+  a->tick_armed = true;
+  a->tick_call.run = arm;
+  engine_call (a, &a->tick_call);
+}

@@ -1,0 +1,17 @@
+/* gpuraid: what is done from time to time.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_TICK_H
+#define GPURAID_TICK_H
+
+#include "array/internal.h"
+
+/* With the baton: arm the timer if something will be due. */
+extern void tick_decide (struct array *a);
+
+/* The timer's, without the baton. */
+extern void tick_fire (struct timer *t);
+
+#endif

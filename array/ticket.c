@@ -1,0 +1,65 @@
+/* gpuraid: requests that wait until data is on the members.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdlib.h>
+
+#include "array/op.h"
+#include "array/ticket.h"
+#include "array/writeback.h"
+
+struct ticket {
+  struct list link;
+  struct request *r;
+  uint16_t blocks;
+};
+
+void
+ticket_add (struct list *tickets, struct request *r, uint16_t blocks)
+{
+  struct ticket *t = malloc (sizeof *t);
+
+  if (t == NULL)
+    abort ();           /* a few bytes: nothing could go on */
+  t->r = r;
+  t->blocks = blocks;
+  r->pending++;
+  list_append (tickets, &t->link);
+}
+
+void
+tickets_take (struct array *a, struct request *r)
+{
+  op_add_tickets (a, r);
+  list_for_each (l, &a->dirty) {
+    struct line *line = list_item (l, struct line, link);
+
+    ticket_add (&line->tickets, r, ALL_BLOCKS);
+    line->want_out = true;
+    if (list_empty (&line->out_link))
+      writeback_now (a, line);
+  }
+  list_for_each (l, &a->zeroing) {
+    struct request *z = list_item (l, struct request, link);
+
+    ticket_add (&z->tickets, r, ALL_BLOCKS);
+  }
+}
+
+void
+tickets_end (struct array *a, struct list *tickets, int error,
+             uint16_t blocks)
+{
+  struct list *l;
+
+  while ((l = list_pop (tickets)) != NULL) {
+    struct ticket *t = list_item (l, struct ticket, link);
+
+    if (error && t->blocks & blocks)
+      t->r->error = error;
+    if (--t->r->pending == 0)
+      list_move (&a->engine.ready, &t->r->waiter.link);
+    free (t);
+  }
+}
