@@ -22,27 +22,37 @@
 #define BUNDLE_MAX_LEN (4u << 20)
 #define BUNDLE_MAX_XFERS 256u
 
+static void
+deferred_init (struct deferred *d)
+{
+  list_init (&d->xfers);
+  d->nr_xfers = 0;
+  d->jobs = NULL;
+  d->last_job = &d->jobs;
+  d->calls = NULL;
+  d->last_call = &d->calls;
+  d->wakes = NULL;
+  d->last_wake = &d->wakes;
+}
+
 int
 engine_init (struct engine *e)
 {
   int err;
 
-  err = pthread_mutex_init (&e->baton, NULL);
+  err = pthread_mutex_init (&e->lock, NULL);
   if (err)
     return err;
   atomic_init (&e->news, NULL);
   list_init (&e->ready);
-  list_init (&e->xfers);
-  e->last_job = &e->jobs;
-  e->last_call = &e->calls;
-  e->last_wake = &e->wakes;
+  deferred_init (&e->deferred);
   return 0;
 }
 
 void
 engine_destroy (struct engine *e)
 {
-  pthread_mutex_destroy (&e->baton);
+  pthread_mutex_destroy (&e->lock);
 }
 
 struct xfer *
@@ -69,8 +79,8 @@ engine_xfer_again (struct array *a, struct xfer *x)
   x->error = 0;
   x->since = loop_now (a->loop);
   list_move (&x->seat->xfers, &x->seat_link);
-  list_append (&a->engine.xfers, &x->link);
-  a->engine.nr_xfers++;
+  list_append (&a->engine.deferred.xfers, &x->link);
+  a->engine.deferred.nr_xfers++;
 }
 
 void
@@ -85,24 +95,24 @@ void
 engine_job (struct array *a, struct coder_job *job)
 {
   job->next = NULL;
-  *a->engine.last_job = job;
-  a->engine.last_job = &job->next;
+  *a->engine.deferred.last_job = job;
+  a->engine.deferred.last_job = &job->next;
 }
 
 void
 engine_call (struct array *a, struct call *c)
 {
   c->next = NULL;
-  *a->engine.last_call = c;
-  a->engine.last_call = &c->next;
+  *a->engine.deferred.last_call = c;
+  a->engine.deferred.last_call = &c->next;
 }
 
 void
 engine_wake (struct array *a, struct request *r)
 {
   r->next_wake = NULL;
-  *a->engine.last_wake = r;
-  a->engine.last_wake = &r->next_wake;
+  *a->engine.deferred.last_wake = r;
+  a->engine.deferred.last_wake = &r->next_wake;
 }
 
 void
@@ -316,7 +326,7 @@ carry_xfers (struct array *a, struct list *xfers, size_t nr)
 void
 engine_lock (struct array *a)
 {
-  pthread_mutex_lock (&a->engine.baton);
+  pthread_mutex_lock (&a->engine.lock);
   log_hold ();
 }
 
@@ -353,29 +363,6 @@ run_all (struct array *a)
   op_start_jobs (a);
 }
 
-/* What was decided, taken from the engine to be carried out. */
-struct errands {
-  struct list xfers;
-  size_t nr_xfers;
-  struct coder_job *jobs, **last_job;
-  struct call *calls, **last_call;
-  struct request *wakes, **last_wake;
-  bool away;                    /* coder jobs: see struct coder_job */
-};
-
-static void
-errands_init (struct errands *d)
-{
-  list_init (&d->xfers);
-  d->nr_xfers = 0;
-  d->jobs = NULL;
-  d->last_job = &d->jobs;
-  d->calls = NULL;
-  d->last_call = &d->calls;
-  d->wakes = NULL;
-  d->last_wake = &d->wakes;
-}
-
 #define TAKE_CHAIN(e, d, head, last)            \
   do {                                          \
     if ((e)->head) {                            \
@@ -387,7 +374,7 @@ errands_init (struct errands *d)
   } while (0)
 
 static void
-take_errands (struct engine *e, struct errands *d)
+take_deferred (struct deferred *e, struct deferred *d)
 {
   list_splice (&d->xfers, &e->xfers);
   d->nr_xfers += e->nr_xfers;
@@ -398,7 +385,7 @@ take_errands (struct engine *e, struct errands *d)
 }
 
 static void
-carry_out (struct array *a, struct errands *d)
+carry_out (struct array *a, struct deferred *d)
 {
   struct coder_job *job, *next_job;
   struct call *call, *next_call;
@@ -431,7 +418,7 @@ take_again (struct engine *e)
   struct news *none = NULL;
 
   return !atomic_compare_exchange_strong (&e->news, &none, NULL) &&
-    pthread_mutex_trylock (&e->baton) == 0;
+    pthread_mutex_trylock (&e->lock) == 0;
 }
 
 /* Set while this thread carries out: it looks for news afterwards, so a
@@ -451,15 +438,15 @@ let_go (struct array *a, bool client)
 {
   struct engine *e = &a->engine;
   const struct array *outer = carrying;
-  struct errands d;
+  struct deferred d;
 
   for (;;) {
-    errands_init (&d);
+    deferred_init (&d);
     do {
       run_all (a);
-      take_errands (e, &d);
+      take_deferred (&e->deferred, &d);
       d.away = !client && a->nr_ops > 1;
-      pthread_mutex_unlock (&e->baton);
+      pthread_mutex_unlock (&e->lock);
     } while (take_again (e));
     log_release ();
     carrying = a;
@@ -493,7 +480,7 @@ engine_post_lazily (struct array *a, struct news *n)
 void
 engine_kick (struct array *a)
 {
-  if (carrying != a && pthread_mutex_trylock (&a->engine.baton) == 0) {
+  if (carrying != a && pthread_mutex_trylock (&a->engine.lock) == 0) {
     log_hold ();
     let_go (a, false);
   }

@@ -85,17 +85,23 @@ struct xfer {
   uint64_t write_gen;           /* a flush: what it covers */
 };
 
-struct engine {
-  pthread_mutex_t baton;
-  _Atomic (struct news *) news; /* newest first */
-
-  /* With the baton. */
-  struct list ready;            /* waiters to be run */
+/* What was decided under the lock and is carried out without it. */
+struct deferred {
   struct list xfers;
   size_t nr_xfers;
   struct coder_job *jobs, **last_job;
   struct call *calls, **last_call;
   struct request *wakes, **last_wake;
+  bool away;                    /* coder jobs: see struct coder_job */
+};
+
+struct engine {
+  pthread_mutex_t lock;         /* the array lock */
+  _Atomic (struct news *) news; /* newest first */
+
+  /* With the lock held. */
+  struct list ready;            /* waiters to be run */
+  struct deferred deferred;
 };
 
 extern int engine_init (struct engine *e);

@@ -98,12 +98,12 @@ check_free (struct array *a)
 {
   if (a == NULL)
     return;
-  if (pthread_mutex_trylock (&a->engine.baton) != 0) {
+  if (pthread_mutex_trylock (&a->engine.lock) != 0) {
     fprintf (stderr, "seed %" PRIu64 ": a message under the lock\n",
              said_to->seed);
     abort ();
   }
-  pthread_mutex_unlock (&a->engine.baton);
+  pthread_mutex_unlock (&a->engine.lock);
 }
 
 static void
