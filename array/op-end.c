@@ -169,14 +169,30 @@ found_again (struct array *a, struct op *op)
   return lost_are_stored (a, &op->waiter);
 }
 
-/* A write-out could not write these rows; a few such lines are kept. */
+/* Cells of lines that can't be written out. */
+static unsigned
+stuck_cells (const struct array *a)
+{
+  unsigned nr = 0;
+
+  list_for_each (l, &a->dirty) {
+    const struct line *line = list_item (l, struct line, link);
+
+    nr += line->stuck ? line->nr_cells : 0;
+  }
+  return nr;
+}
+
+/* A write-out could not write these rows.  Some such lines are kept, as
+ * long as they leave room for others.
+ */
 static void
 note_stuck (struct array *a, struct line *line, bool stuck)
 {
   a->nr_stuck += stuck - line->stuck;
   line->stuck = stuck;
-  if (a->nr_stuck * a->g.k > a->max_held / 2 ||
-      (stuck && PLANTED ("row-fails-array")))
+  if (stuck && (stuck_cells (a) > a->max_held / 4 * 3 ||
+                PLANTED ("row-fails-array")))
     array_has_failed (a, "too many rows can't be written");
 }
 
