@@ -281,8 +281,10 @@ settle (struct array *a, struct line *line, bool *unused)
   }
   if (dirty)
     return false;
-  a->nr_stuck -= line->stuck;
-  line->stuck = false;
+  if (line->op == NULL) {
+    a->nr_stuck -= line->stuck;
+    line->stuck = false;
+  }
   line->want_out = false;
   list_remove (&line->out_link);
   if (line->is_dirty || (line->is_clean && !idle))

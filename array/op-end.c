@@ -169,29 +169,15 @@ found_again (struct array *a, struct op *op)
   return lost_are_stored (a, &op->waiter);
 }
 
-/* Cells of lines that can't be written out. */
-static unsigned
-stuck_cells (const struct array *a)
-{
-  unsigned nr = 0;
-
-  list_for_each (l, &a->dirty) {
-    const struct line *line = list_item (l, struct line, link);
-
-    nr += line->stuck ? line->nr_cells : 0;
-  }
-  return nr;
-}
-
 /* A write-out could not write these rows.  Some such lines are kept, as
- * long as they leave room for others.
+ * long as they leave room for one more.
  */
 static void
 note_stuck (struct array *a, struct line *line, bool stuck)
 {
   a->nr_stuck += stuck - line->stuck;
   line->stuck = stuck;
-  if (stuck && (stuck_cells (a) > a->max_held / 4 * 3 ||
+  if (stuck && (a->nr_stuck * a->g.k > a->max_held - a->g.k ||
                 PLANTED ("row-fails-array")))
     array_has_failed (a, "too many rows can't be written");
 }
