@@ -239,7 +239,7 @@ array_free (struct array *a)
   if (a == NULL)
     return;
   if (a->loop) {
-    if (a->writable && !a->failed)
+    if (a->writable && !a->failed && !a->stopping)
       (void) array_flush (a);
     while (!stop_step (a)) {
       const struct timespec ms = { .tv_nsec = 1000000 };

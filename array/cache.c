@@ -281,8 +281,10 @@ settle (struct array *a, struct line *line, bool *unused)
   }
   if (dirty)
     return false;
-  a->nr_stuck -= line->stuck;
-  line->stuck = false;
+  if (line->op == NULL) {
+    a->nr_stuck -= line->stuck;
+    line->stuck = false;
+  }
   line->want_out = false;
   list_remove (&line->out_link);
   if (line->is_dirty || (line->is_clean && !idle))
@@ -335,6 +337,18 @@ line_frozen (const struct line *line, unsigned role, struct cell **c)
   return op_given (line->op, role, c);
 }
 
+/* What a line has beside what is dirty or being filled, and what is in use. */
+static void
+drop_clean (struct array *a, struct line *line)
+{
+  for (unsigned r = 0; r < a->g.k; r++) {
+    const struct line_cell *lc = &line->cell[r];
+
+    if (lc->c && lc->dirty == 0 && lc->busy == 0 && lc->c->frozen == 0)
+      line_drop_cell (a, line, r);
+  }
+}
+
 bool
 line_want_cell (struct array *a, struct line *line, unsigned role)
 {
@@ -344,6 +358,11 @@ line_want_cell (struct array *a, struct line *line, unsigned role)
   line_hold (a, line);
   if (lc->c && lc->c->frozen == 0)
     return true;
+  /* Lines that are stuck may hold so much that clean cells of this one are
+   * in its own way.
+   */
+  if (a->nr_held >= a->max_held && line->op == NULL && line->readers == 0)
+    drop_clean (a, line);
   if (a->nr_held >= a->max_held || !cells_get (a, 1, &c)) {
     line_settle (a, line);
     return false;

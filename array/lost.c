@@ -301,3 +301,9 @@ lost_rows_count (const struct array *a)
     nr += nr_bits (list_item (l, struct lost_line, link)->blocks);
   return nr;
 }
+
+bool
+lost_any (const struct array *a)
+{
+  return a->lost->nr_blocks > 0 || a->lost->nr_lines > 0;
+}

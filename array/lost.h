@@ -65,4 +65,7 @@ extern bool lost_rows_known (const struct array *a, uint64_t no,
                              uint16_t blocks);
 extern unsigned lost_rows_count (const struct array *a);
 
+/* Are there lost blocks or rows? */
+extern bool lost_any (const struct array *a);
+
 #endif

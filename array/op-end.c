@@ -176,14 +176,16 @@ op_is_settled (struct array *a, struct op *op)
   return change_is_over (a, &op->waiter) && found_again (a, op);
 }
 
-/* A write-out could not write these rows; a few such lines are kept. */
+/* A write-out could not write these rows.  Some such lines are kept, as
+ * long as they leave room for one more.
+ */
 static void
 note_stuck (struct array *a, struct line *line, bool stuck)
 {
   a->nr_stuck += stuck - line->stuck;
   line->stuck = stuck;
-  if (a->nr_stuck * a->g.k > a->max_held / 2 ||
-      (stuck && PLANTED ("row-fails-array")))
+  if (stuck && (a->nr_stuck * a->g.k > a->max_held - a->g.k ||
+                PLANTED ("row-fails-array")))
     array_has_failed (a, "too many rows can't be written");
 }
 

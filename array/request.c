@@ -130,6 +130,19 @@ stable (struct array *a, struct request *r)
 {
   if (r->pending > 0)
     return;
+  /* Part of it may have gone out before the rest was there, which makes
+   * a row whole that can't be read.
+   */
+  if (r->ticket_error == EIO && r->kind != REQUEST_FLUSH && !r->again &&
+      !a->failed) {
+    r->again = true;
+    r->ticket_error = 0;
+    flush_start (a, r);
+    if (r->pending > 0)
+      return;
+  }
+  if (r->error == 0)
+    r->error = r->ticket_error;
   if (r->error)
     r->phase = R_DONE;
   else if (r->kind == REQUEST_FLUSH || r->flags & ARRAY_FUA ||

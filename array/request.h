@@ -86,12 +86,14 @@ struct request {
   } phase;
   bool asleep;                  /* the client waits for wake */
   bool counted;
+  bool again;                   /* a write with FUA: tried once more */
   bool all_ops;                 /* a pread failed: leave reads to operations */
   uint64_t pos;                 /* bytes done */
   uint64_t batch_end;           /* pos when the steps are done */
   unsigned nr_steps, nr_fills;
   unsigned reads;               /* operations */
   unsigned pending;             /* tickets or transfers */
+  int ticket_error;             /* of a ticket that has ended */
   struct step step[REQUEST_STEPS];
   struct step fill[2];          /* writes: old content of the end blocks */
   struct waiter waiter;

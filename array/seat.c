@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "array/change.h"
+#include "array/lost.h"
 #include "array/rebuild.h"
 #include "array/seat.h"
 #include "array/store.h"
@@ -309,10 +310,10 @@ seat_read_error (struct array *a, struct seat *s, int error)
   log_debug ("slot %u: %s: read: %s", s->slot, s->m->path, strerror (error));
   s->read_errors++;
   /* While there is no other way to its data, it stays: parity that may
-   * be wrong is none.
+   * be wrong is none, and where rows are lost it has the rest of them.
    */
   if (s->state == SEAT_ACTIVE &&
-      (nr_good_slots (a) <= a->g.k || a->nr_unsynced > 0))
+      (nr_good_slots (a) <= a->g.k || a->nr_unsynced > 0 || lost_any (a)))
     return;
   if (error == ENODEV || error == ENXIO || error == ENOTCONN ||
       error == ESHUTDOWN || s->read_errors >= MAX_READ_ERRORS)

@@ -57,7 +57,7 @@ tickets_end (struct array *a, struct list *tickets, int error,
     struct ticket *t = list_item (l, struct ticket, link);
 
     if (error && t->blocks & blocks)
-      t->r->error = error;
+      t->r->ticket_error = error;
     if (--t->r->pending == 0)
       list_move (&a->engine.ready, &t->r->waiter.link);
     free (t);
