@@ -19,13 +19,17 @@
 #include "array/flush.h"
 #include "array/lost.h"
 #include "array/op.h"
-#include "array/rebuild.h"
+#include "array/pass.h"
+#include "array/repair.h"
 #include "array/seat.h"
 #include "array/stop.h"
 #include "array/tick.h"
 
 /* Dirty bits are cleared so often. */
 #define CLEAR_NS UINT64_C (5000000000)
+/* A rebuild's cursor is saved so often, and its window is this long. */
+#define SAVE_NS UINT64_C (5000000000)
+#define WINDOW_LEN (32 * MIB)           /* bytes of a member */
 
 /* ---- before the fork ----------------------------------------------------- */
 
@@ -86,6 +90,7 @@ init_lists (struct array *a)
   list_init (&a->no_space);
   list_init (&a->no_space_stores);
   list_init (&a->zeroing);
+  repairs_init (a);
   list_init (&a->zero_waiters);
   list_init (&a->flush_waiters);
   list_init (&a->flush_current);
@@ -113,6 +118,8 @@ take_assembly (struct array *a, struct assembly *as)
   a->nr_regions = bitmap_nr_regions (&a->sb.l);
   a->flush_gen = 1;
   a->clear_ns = CLEAR_NS;
+  a->window_len = WINDOW_LEN;
+  a->save_ns = SAVE_NS;
 }
 
 static uint64_t
@@ -138,7 +145,8 @@ array_free_memory (struct array *a)
   }
   for (unsigned i = 0; i < MAX_SLOTS; i++)
     free (a->slot_path[i]);
-  rebuild_free (a);
+  pass_free (a);
+  repairs_free (a);
   lost_free (a);
   dirty_free (a);
   op_free_pool (a);
@@ -178,7 +186,7 @@ array_new (const struct config *c, struct assembly *as, struct coder *coder)
   a->member_size = smallest (as);
   cache_size (a, c->cache_len);
   a->solver = solver_new (a->sb.code, a->sb.w, a->g.k, a->g.m);
-  if (a->solver == NULL || rebuild_init (a) == -1 ||
+  if (a->solver == NULL || pass_init (a) == -1 ||
       lost_init (a, as) == -1 ||
       dirty_init (a, as->page) || make_seats (a, as) == -1) {
     log_error ("out of memory");

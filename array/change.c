@@ -527,7 +527,7 @@ start_confirm (struct array *a)
 }
 
 /* A drop comes before another activation, and before all that
- * main_loop_turn and rebuild_decide do: after a crash the two members of
+ * main_loop_turn and pass_decide do: after a crash the two members of
  * a slot may differ, and parity that a resync has made fits one of them.
  */
 void

@@ -12,7 +12,7 @@
 
 #include "array/command.h"
 #include "array/copies.h"
-#include "array/rebuild.h"
+#include "array/pass.h"
 #include "array/seat.h"
 
 /* The member that a person means: a slot number, or a path.  A member
@@ -146,7 +146,7 @@ array_wait (struct array *a, bool *healthy,
 
   for (;;) {
     engine_lock (a);
-    busy = a->writable && !a->failed && (rebuild_busy (a) || a->change ||
+    busy = a->writable && !a->failed && (pass_is_wanted (a) || a->change ||
                                          a->change_wanted);
     *healthy = a->odd_slots == 0 && !a->failed && !busy &&
       a->nr_unsynced == 0;

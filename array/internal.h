@@ -253,8 +253,10 @@ struct array {
   struct list change_waiters;   /* run when no change is under way */
   struct list commands;         /* requests for a change, in order */
 
-  /* Rebuild and resync: array/rebuild.c. */
-  struct rebuild *rebuild;
+  /* Rebuild and resync: array/pass.c; repairs: array/repair.c. */
+  struct pass *pass;
+  struct list repairs;
+  unsigned nr_repairs, repairs_in_flight;
   /* How much, how often; tests set them as small as their disks. */
   uint64_t window_len;          /* of a rebuild: bytes of a member, whole
                                  * cells */

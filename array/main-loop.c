@@ -6,7 +6,8 @@
 #include "array/change.h"
 #include "array/flush.h"
 #include "array/main-loop.h"
-#include "array/rebuild.h"
+#include "array/pass.h"
+#include "array/repair.h"
 #include "array/seat.h"
 #include "array/tick.h"
 #include "array/writeback.h"
@@ -20,7 +21,8 @@ main_loop_turn (struct array *a)
   seats_abandon_failing (a);
   change_decide (a);
   writeback_start (a);
-  rebuild_decide (a);
+  repairs_decide (a);
+  pass_decide (a);
   /* Last: a window with nothing to copy asks for a flush at once. */
   flush_decide (a);
   tick_decide (a);

@@ -15,7 +15,7 @@
 #include "array/flush.h"
 #include "array/lost.h"
 #include "array/op-internal.h"
-#include "array/rebuild.h"
+#include "array/repair.h"
 #include "array/request-internal.h"
 #include "array/seat.h"
 #include "common/plant.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "array/lost.h"
-#include "array/rebuild.h"
+#include "array/pass.h"
 #include "array/seat.h"
 
 static char *
@@ -91,7 +91,7 @@ array_get_status (struct array *a, struct array_status *st)
   st->loop = a->loop ? a->loop->ops->name : "";
   fill_entries (a, st);
   if (a->loop)
-    rebuild_progress (a, &st->rebuild, &st->resync);
+    pass_progress (a, &st->rebuild, &st->resync);
   st->lost_rows = lost_rows_count (a);
   st->counters = a->counters;
   st->cache_len = (uint64_t) a->nr_cells * a->cell_len;

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "array/rebuild.h"
+#include "array/pass.h"
 #include "tests/sim-array.h"
 
 #define MAX_STEPS 2000000u
@@ -252,7 +252,7 @@ sim_array_settle (struct sim_array *sa, uint64_t limit_ns)
   struct array *a = sa->a;
 
   for (unsigned i = 0; i < MAX_STEPS; i++) {
-    if (!a->failed && !rebuild_busy (a) && !a->change && !a->change_wanted)
+    if (!a->failed && !pass_is_wanted (a) && !a->change && !a->change_wanted)
       return true;
     if (sim_now (sa->sim) > end || !sim_step (sa->sim))
       return false;

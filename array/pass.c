@@ -1,0 +1,224 @@
+/* gpuraid: passes over the members, which store cells anew.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdlib.h>
+
+#include "array/cache.h"
+#include "array/change.h"
+#include "array/flush.h"
+#include "array/lost.h"
+#include "array/pass.h"
+#include "array/rebuild.h"
+#include "array/seat.h"
+
+#define IN_FLIGHT_LEN (2 * MIB)         /* bytes of a member: its lines are
+                                         * read and written together */
+#define MAX_IN_FLIGHT 256u              /* lines */
+#define MAX_SKIPPED 4096u               /* lines looked at in one go */
+
+static const struct pass_kind *const kinds[] = { &resync_pass, &rebuild_pass };
+
+static void end_window (struct array *a, struct pass *p);
+
+/* Of PREPARING and COPYING pass_decide takes care. */
+static void
+pass_wake (struct array *a, struct waiter *w)
+{
+  struct pass *p = list_item (w, struct pass, waiter);
+
+  if (p->phase == PASS_FLUSHING || p->phase == PASS_ENDING)
+    end_window (a, p);
+}
+
+int
+pass_init (struct array *a)
+{
+  a->pass = calloc (1, sizeof *a->pass);
+  if (a->pass == NULL)
+    return -1;
+  a->pass->waiter.run = pass_wake;
+  list_init (&a->pass->waiter.link);
+  return 0;
+}
+
+void
+pass_free (struct array *a)
+{
+  free (a->pass);
+}
+
+/* ---- a window --------------------------------------------------------- */
+
+static bool
+choose (struct array *a, struct pass *p)
+{
+  for (unsigned i = 0; i < ARRAY_LEN (kinds); i++)
+    switch (kinds[i]->choose (a, p)) {
+    case PASS_NOTHING: break;
+    case PASS_WINDOW: p->kind = kinds[i]; return true;
+    case PASS_LATER: return false;
+    }
+  return false;
+}
+
+static void
+begin_window (struct array *a, struct pass *p)
+{
+  p->lost_slots = a->lost_slots;
+  if (!choose (a, p)) {
+    p->running = false;
+    return;
+  }
+  if (!p->running) {
+    p->running = true;
+    p->since = loop_now (a->loop);
+    p->done = p->nr_lost = 0;
+    p->nr_regions = a->nr_unsynced;
+  }
+  p->next = p->start / a->cell_len;
+  p->failed = false;
+  p->phase = PASS_PREPARING;
+}
+
+void
+pass_lose_rows (struct array *a, struct pass *p, const struct fixed *f)
+{
+  if (f->error ||
+      (f->lost && !a->failed && !lost_add (a, f->no, f->roles, f->lost)))
+    p->failed = true;
+  p->nr_lost += nr_bits (f->lost);
+}
+
+static void
+line_fixed (struct array *a, const struct fixed *f)
+{
+  struct pass *p = f->opaque;
+
+  p->in_flight--;
+  p->done += a->cell_len;
+  p->kind->fixed (a, p, f);
+}
+
+/* False: not now. */
+static bool
+fix_line (struct array *a, struct pass *p, uint64_t roles)
+{
+  struct line *line = line_get (a, p->next);
+
+  if (line == NULL)
+    return false;
+  if (!op_may_write (a, line) ||
+      !op_fix (a, line, roles, p->kind->to_targets, 0, a->cell_blocks,
+               line_fixed, p)) {
+    line_settle (a, line);
+    return false;
+  }
+  if (p->kind->to_targets)
+    a->counters.rebuilt_bytes += nr_bits (roles) * a->cell_len;
+  p->in_flight++;
+  p->next++;
+  return true;
+}
+
+static void
+copy_some (struct array *a, struct pass *p)
+{
+  const uint64_t end = p->end / a->cell_len;
+  const unsigned most = MIN (IN_FLIGHT_LEN / a->cell_len, MAX_IN_FLIGHT);
+  unsigned skipped = 0;
+
+  while (p->next < end && p->in_flight < most && !p->failed) {
+    uint64_t roles, next = p->next + 1;
+
+    if (skipped == MAX_SKIPPED) {
+      list_move (&a->engine.ready, &p->waiter.link);
+      return;
+    }
+    if (!p->kind->look (a, p, p->next, &roles, &next))
+      return;
+    if (roles == 0) {
+      p->next = next;
+      skipped++;
+    }
+    else if (!fix_line (a, p, roles))
+      return;
+  }
+}
+
+static void
+end_window (struct array *a, struct pass *p)
+{
+  p->phase = PASS_ENDING;
+  if (p->kind->end (a, p))
+    p->phase = PASS_IDLE;
+}
+
+void
+pass_decide (struct array *a)
+{
+  struct pass *p = a->pass;
+
+  if (!array_may_write (a) || a->stopping || a->twice_slots ||
+      (a->odd_slots == 0 && a->nr_unsynced == 0 && p->phase == PASS_IDLE &&
+       !p->running))
+    return;
+  if (p->phase == PASS_IDLE)
+    begin_window (a, p);
+  if (p->phase == PASS_PREPARING && p->kind->prepare (a, p))
+    p->phase = PASS_COPYING;
+  if (p->phase != PASS_COPYING)
+    return;
+  copy_some (a, p);
+  if (p->in_flight == 0 && (p->failed || p->next >= p->end / a->cell_len)) {
+    p->phase = PASS_FLUSHING;
+    flush_members (a, &p->waiter);
+  }
+}
+
+/* ---- for others ------------------------------------------------------- */
+
+bool
+pass_is_wanted (const struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i]->state == SEAT_TARGET && !a->seat[i]->failing)
+      return true;
+  for (unsigned slot = 0; slot < a->n; slot++)
+    if (a->at[slot][0] && a->at[slot][1])
+      return true;
+  return a->nr_unsynced > 0;
+}
+
+void
+pass_progress (const struct array *a, struct array_progress *rebuild,
+               struct array_progress *resync)
+{
+  const struct pass *p = a->pass;
+  const uint64_t elapsed = MAX (loop_now (a->loop) - p->since, 1);
+  const uint64_t rate =
+    p->running ? (uint64_t) ((double) p->done * 1e9 / elapsed) : 0;
+  uint64_t cursor = UINT64_MAX, left;
+
+  *rebuild = *resync = (struct array_progress) { 0 };
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i]->state == SEAT_TARGET && !a->seat[i]->failing)
+      cursor = MIN (cursor, a->seat[i]->cursor);
+  if (cursor != UINT64_MAX) {
+    left = a->sb.l.data_len - cursor;
+    *rebuild = (struct array_progress) {
+      .running = true, .done = cursor, .total = a->sb.l.data_len,
+      .bytes_per_second = rate, .eta_seconds = rate ? left / rate : 0,
+    };
+  }
+  if (a->nr_unsynced > 0) {
+    left = a->nr_unsynced * a->sb.l.region_len;
+    *resync = (struct array_progress) {
+      .running = true, .total = MAX (p->nr_regions, a->nr_unsynced) *
+        a->sb.l.region_len,
+      .bytes_per_second = rate, .eta_seconds = rate ? left / rate : 0,
+    };
+    resync->done = resync->total - left;
+  }
+}

@@ -1,0 +1,96 @@
+/* gpuraid: store blocks anew that gave errors and were served otherwise.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdlib.h>
+
+#include "array/cache.h"
+#include "array/change.h"
+#include "array/op.h"
+#include "array/repair.h"
+
+#define MAX_REPAIRS 1024u
+#define MAX_IN_FLIGHT 8u
+
+struct repair {
+  struct list link;
+  uint64_t no, roles;
+  unsigned b0, nr;
+};
+
+void
+repairs_init (struct array *a)
+{
+  list_init (&a->repairs);
+}
+
+void
+repairs_free (struct array *a)
+{
+  struct list *l;
+
+  while ((l = list_pop (&a->repairs)) != NULL)
+    free (list_item (l, struct repair, link));
+}
+
+void
+repair_add (struct array *a, uint64_t no, uint64_t roles,
+            unsigned b0, unsigned nr)
+{
+  struct repair *rp;
+
+  if (roles == 0 || !a->writable || a->failed || a->nr_repairs >= MAX_REPAIRS)
+    return;
+  list_for_each (l, &a->repairs) {
+    rp = list_item (l, struct repair, link);
+    if (rp->no == no && rp->roles == roles && rp->b0 == b0 && rp->nr == nr)
+      return;
+  }
+  rp = calloc (1, sizeof *rp);
+  if (rp == NULL)
+    return;             /* the next read will find it again */
+  rp->no = no;
+  rp->roles = roles;
+  rp->b0 = b0;
+  rp->nr = nr;
+  a->nr_repairs++;
+  list_append (&a->repairs, &rp->link);
+}
+
+static void
+repair_done (struct array *a, const struct fixed *f)
+{
+  struct repair *rp = f->opaque;
+
+  if (f->error == 0 && f->lost == 0)
+    a->counters.repaired_blocks += (uint64_t) nr_bits (rp->roles) * rp->nr;
+  a->repairs_in_flight--;
+  a->nr_repairs--;
+  free (rp);
+}
+
+void
+repairs_decide (struct array *a)
+{
+  if (list_empty (&a->repairs) || !array_may_write (a) || a->stopping ||
+      a->twice_slots)
+    return;
+  list_for_each (l, &a->repairs) {
+    struct repair *rp = list_item (l, struct repair, link);
+    struct line *line;
+
+    if (a->repairs_in_flight >= MAX_IN_FLIGHT)
+      return;
+    line = line_get (a, rp->no);
+    if (line == NULL)
+      return;
+    if (op_may_write (a, line) &&
+        op_fix (a, line, rp->roles, false, rp->b0, rp->nr, repair_done, rp)) {
+      list_remove (&rp->link);
+      a->repairs_in_flight++;
+    }
+    else
+      line_settle (a, line);
+  }
+}

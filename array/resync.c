@@ -1,0 +1,119 @@
+/* gpuraid: make parity agree again, after an unclean start.
+ *
+ * A window is a region that was open.  A slot that is lost takes its
+ * content from the readable data and the first parity; the rest of the
+ * parity is made to agree with that.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include "array/cache.h"
+#include "array/consistency.h"
+#include "array/dirty.h"
+#include "array/lost.h"
+#include "array/pass.h"
+#include "array/seat.h"
+#include "common/plant.h"
+
+#define PAUSE_NS UINT64_C (60000000000)         /* after one that failed */
+
+static enum pass_choice
+choose_region (struct array *a, struct pass *p)
+{
+  if (a->nr_unsynced == 0)
+    return PASS_NOTHING;
+  if (loop_now (a->loop) < p->not_before)
+    return PASS_LATER;
+  p->start = dirty_first_unsynced (a);
+  p->end = MIN (p->start + a->sb.l.region_len, a->sb.l.data_len);
+  return PASS_WINDOW;
+}
+
+/* It says anew what a lost slot has in these rows: a member that comes back
+ * must not bring what it had.
+ */
+static bool
+mark_missed (struct array *a, struct pass *p)
+{
+  return a->lost_slots == 0 ||
+    a->consistency->is_marked (a, p->start, p->end - p->start, &p->waiter);
+}
+
+/* Such a row agrees afterwards with what its members have.  What the cache
+ * has of it may be something else: read when the array was not writable
+ * from a member that is not used any more, decoded with parity as it was,
+ * or of a slot that is lost since.  It is forgotten, or written out with
+ * all parity if some of it is anyway.  False: not now, the line is in use.
+ */
+static bool
+forget_cells (struct array *a, uint64_t no)
+{
+  struct line *line = line_find (a, no);
+
+  if (line == NULL || PLANTED ("resync-keeps-cells"))
+    return true;
+  if (!op_may_write (a, line))
+    return false;
+  for (unsigned role = 0; role < a->g.k; role++) {
+    struct line_cell *lc = &line->cell[role];
+
+    if (lc->valid == 0)
+      continue;
+    if (lc->dirty)
+      lc->dirty = lc->valid;
+    else
+      line_drop_cell (a, line, role);
+  }
+  line_settle (a, line);
+  return true;
+}
+
+/* The parity that may be wrong. */
+static bool
+look (struct array *a, struct pass *p, uint64_t no, uint64_t *roles,
+      uint64_t *next)
+{
+  uint64_t noread, nowrite;
+
+  line_masks (a, no, &noread, &nowrite);
+  *roles = line_doubtful (a, no, noread);
+  return forget_cells (a, no);
+}
+
+/* Parity that could not be made counts as lost.  Where a slot was lost
+ * meanwhile it was to make all parity anew, of which some is needed now:
+ * the region's turn comes again.
+ */
+static void
+fixed (struct array *a, struct pass *p, const struct fixed *f)
+{
+  if (a->lost_slots == p->lost_slots)
+    pass_lose_rows (a, p, f);
+}
+
+/* What is lost is so durably before the region counts as synced. */
+static bool
+end_region (struct array *a, struct pass *p)
+{
+  if (!lost_are_stored (a, &p->waiter))
+    return false;
+  if (p->failed) {
+    p->not_before = loop_now (a->loop) + PAUSE_NS;
+    log_notice ("parity can't be made anew everywhere: too many rows can't "
+                "be read; it goes on in a minute");
+    return true;
+  }
+  if (a->lost_slots == p->lost_slots)
+    dirty_synced (a, p->start / a->sb.l.region_len);
+  if (a->nr_unsynced == 0)
+    log_notice ("parity was made anew where it may have been wrong");
+  return true;
+}
+
+const struct pass_kind resync_pass = {
+  .choose = choose_region,
+  .prepare = mark_missed,
+  .look = look,
+  .fixed = fixed,
+  .end = end_region,
+};
