@@ -219,7 +219,8 @@ zero_advance (struct array *a, struct request *r)
     request_wait (r, &line->waiters);
     return;
   }
-  if (!a->consistency->is_marked (a, range_pos (a, r), range_len (a, r), &r->waiter))
+  if (!a->consistency->is_marked (a, range_pos (a, r), range_len (a, r),
+                                  &r->waiter))
     return;
   a->consistency->begin (a, range_pos (a, r), range_len (a, r));
   r->phase = R_ZERO;
