@@ -25,6 +25,7 @@
 #include "array/dirty.h"
 #include "array/lost.h"
 #include "array/rebuild.h"
+#include "array/request.h"
 #include "array/sb-write.h"
 #include "array/seat.h"
 #include "common/plant.h"
@@ -528,7 +529,7 @@ start_confirm (struct array *a)
 }
 
 /* A drop comes before another activation, and before all that
- * main_loop_turn and pass_decide do: after a crash the two members of
+ * the main loop and pass_decide do: after a crash the two members of
  * a slot may differ, and parity that a resync has made fits one of them.
  */
 void

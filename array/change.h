@@ -14,6 +14,8 @@
 
 #include "array/internal.h"
 
+struct request;
+
 /* A seat is failing: a record without it is wanted. */
 extern void change_request (struct array *a);
 

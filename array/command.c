@@ -13,6 +13,7 @@
 #include "array/command.h"
 #include "array/copies.h"
 #include "array/pass.h"
+#include "array/request.h"
 #include "array/seat.h"
 
 /* The member that a person means: a slot number, or a path.  A member

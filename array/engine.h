@@ -33,7 +33,6 @@
 
 struct array;
 struct cell;
-struct request;
 struct seat;
 
 /* Something that happened.  run is called once with the baton held. */
@@ -54,48 +53,30 @@ struct call {
   void (*run) (struct call *c);
 };
 
-/* A run of bytes to move between a cell and a seat, or a flush, zero or
- * trim.  Made with xfer_new and owned by the engine from engine_xfer on.
- * done is called once, with the baton held: when the I/O has ended, or
- * before, when it is abandoned because nothing is expected of its seat
- * any more.  The xfer is freed after done and after the I/O.
- */
-struct xfer {
-  struct list link;
-  struct list seat_link;        /* in seat->xfers from engine_xfer until the
-                                 * I/O ends; in a->no_space while it waits
-                                 * for space */
-  struct seat *seat;
-  enum io_kind kind;
-  uint64_t off, len;            /* bytes, from the start of the member */
-  void *buf;                    /* IO_READ, IO_WRITE */
-  int error;                    /* out: 0 or a positive errno */
-  bool retried;
-  bool alone;                   /* not bundled: a bundle of it failed */
-  bool abandoned;               /* done was called, or never will be */
-  uint64_t since;               /* ns, when it was submitted */
-  void (*done) (struct array *a, struct xfer *x);
-  struct cell *cell;            /* whose memory buf is, or NULL: a reference
-                                 * is held until the I/O ends */
-  /* The owner's. */
-  void *owner;
-  struct list owner_link;
-  unsigned role;
-  unsigned b0, nr;              /* blocks of the cell */
-  uint64_t write_gen;           /* a flush: what it covers */
-};
-
 /* What was decided under the lock and is carried out without it. */
 struct deferred {
   struct list xfers;
   size_t nr_xfers;
   struct coder_job *jobs, **last_job;
   struct call *calls, **last_call;
-  struct request *wakes, **last_wake;
+  struct call *wakes, **last_wake;      /* before all else */
   bool away;                    /* coder jobs: see struct coder_job */
 };
 
+/* What the engine drives, but does not know. */
+struct engine_hooks {
+  /* With the lock: start all that can be started; after each run of news
+   * and waiters.
+   */
+  void (*turn) (struct array *a);
+  /* With the lock: before it is let go. */
+  void (*last) (struct array *a);
+  /* Without it: carry out these transfers. */
+  void (*carry) (struct array *a, struct list *xfers, size_t nr);
+};
+
 struct engine {
+  const struct engine_hooks *hooks;
   pthread_mutex_t lock;         /* the array lock */
   _Atomic (struct news *) news; /* newest first */
 
@@ -104,7 +85,7 @@ struct engine {
   struct deferred deferred;
 };
 
-extern int engine_init (struct engine *e);
+extern int engine_init (struct engine *e, const struct engine_hooks *hooks);
 extern void engine_destroy (struct engine *e);
 
 /* Take the baton; let it go after all news is run, and carry out what
@@ -120,26 +101,10 @@ extern void engine_post (struct array *a, struct news *n);
 extern void engine_post_lazily (struct array *a, struct news *n);
 extern void engine_kick (struct array *a);
 
-/* With the baton: decide on something.  xfer_new never fails. */
-extern struct xfer *xfer_new (struct seat *seat, enum io_kind kind,
-                              void (*done) (struct array *a, struct xfer *x));
-extern void engine_xfer (struct array *a, struct xfer *x);
-/* A transfer that had to wait for space: again. */
-extern void engine_xfer_again (struct array *a, struct xfer *x);
+/* With the baton: decide on something. */
 extern void engine_job (struct array *a, struct coder_job *job);
 extern void engine_call (struct array *a, struct call *c);
-extern void engine_wake (struct array *a, struct request *r);
-
-/* With the baton: nobody waits for this transfer any more, so done is not
- * called.  Its cell stays as it is until the I/O ends.
- */
-extern void engine_forget (struct xfer *x);
-/* The same for all transfers of a seat, with done and this error; also
- * for those that wait for space.
- */
-extern void engine_abandon (struct array *a, struct seat *s, int error);
-/* One that waits for space is not tried again: done, with this error. */
-extern void engine_give_up (struct array *a, struct xfer *x, int error);
+extern void engine_wake (struct array *a, struct call *c);
 
 /* With the baton: run all waiters of a list soon, in order. */
 extern void engine_run_waiters (struct array *a, struct list *waiters);

@@ -11,6 +11,7 @@
 #include "array/change.h"
 #include "array/flush.h"
 #include "array/seat.h"
+#include "array/xfer.h"
 
 void
 flush_members (struct array *a, struct waiter *w)
@@ -71,7 +72,7 @@ flush_decide (struct array *a)
     x->write_gen = s->write_gen;
     a->flush_pending++;
     a->counters.member_flush_ops++;
-    engine_xfer (a, x);
+    xfer_start (a, x);
   }
   if (--a->flush_pending == 0)
     round_ended (a);

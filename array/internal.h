@@ -17,7 +17,6 @@
 #include "array/array.h"
 #include "array/engine.h"
 #include "array/plan.h"
-#include "array/request.h"
 #include "array/solver.h"
 #include "common/bits.h"
 #include "common/list.h"

@@ -6,17 +6,19 @@
 #include "array/change.h"
 #include "array/flush.h"
 #include "array/main-loop.h"
+#include "array/op.h"
 #include "array/pass.h"
 #include "array/repair.h"
 #include "array/seat.h"
 #include "array/tick.h"
 #include "array/writeback.h"
+#include "array/xfer.h"
 
 /* The order matters: what waits for a failed member ends before a change
  * is begun; and while a change is wanted nothing below begins to write.
  */
-void
-main_loop_turn (struct array *a)
+static void
+turn (struct array *a)
 {
   seats_abandon_failing (a);
   change_decide (a);
@@ -27,3 +29,9 @@ main_loop_turn (struct array *a)
   flush_decide (a);
   tick_decide (a);
 }
+
+const struct engine_hooks main_loop_hooks = {
+  .turn = turn,
+  .last = op_start_jobs,
+  .carry = xfers_carry,
+};

@@ -8,10 +8,10 @@
 
 #include "array/internal.h"
 
-/* Start all that can be started now: a change of the membership, write-outs,
- * rebuilds, flushes, the timer.  Called with the baton, after each run of
- * news and waiters, until there are none left.
+/* A turn starts all that can be started: a change of the membership,
+ * write-outs, passes, flushes, the timer.  The engine has it run after each
+ * run of news and waiters, until there are none left.
  */
-extern void main_loop_turn (struct array *a);
+extern const struct engine_hooks main_loop_hooks;
 
 #endif

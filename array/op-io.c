@@ -10,6 +10,7 @@
 #include "array/cache.h"
 #include "array/op-internal.h"
 #include "array/seat.h"
+#include "array/xfer.h"
 
 /* A read that takes longer is worked around by decoding. */
 #define OVERDUE_NS UINT64_C (1000000000)
@@ -40,7 +41,7 @@ issue (struct array *a, struct op *op, const struct rect *rect,
   x->nr = rect->nr;
   list_append (&op->xfers, &x->owner_link);
   op->pending++;
-  engine_xfer (a, x);
+  xfer_start (a, x);
   if (kind == IO_READ) {
     a->counters.member_read_ops++;
     a->counters.member_read_bytes += x->len;
@@ -120,7 +121,7 @@ leave_behind (struct array *a, struct op *op, uint64_t roles)
       continue;
     x->seat->suspect = true;
     list_remove (&x->owner_link);
-    engine_forget (x);
+    xfer_forget (x);
     op->pending--;
   }
   FOR_EACH_BIT (r, roles) {

@@ -10,6 +10,7 @@
 #include "array/change.h"
 #include "array/consistency.h"
 #include "array/op-internal.h"
+#include "array/request.h"
 #include "array/seat.h"
 
 /* ---- credits and memory ------------------------------------------------- */

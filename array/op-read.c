@@ -9,6 +9,7 @@
 
 #include "array/cache.h"
 #include "array/op-internal.h"
+#include "array/request.h"
 
 struct op *
 op_read (struct array *a, struct request *r, uint64_t no, uint64_t want,

@@ -25,6 +25,7 @@ enum op_kind {
 };
 
 struct op;
+struct request;
 
 /* Start to read the roles of want over blocks [b0, b0 + nr) of a line.
  * avoid: roles whose stored cell just gave an error (they are repaired).

@@ -7,6 +7,7 @@
 #define GPURAID_REQUEST_INTERNAL_H
 
 #include "array/internal.h"
+#include "array/request.h"
 #include "array/ticket.h"
 
 /* With the baton: go on as far as possible without the client.  Each

@@ -15,6 +15,7 @@
 #include "array/lost.h"
 #include "array/request-internal.h"
 #include "array/seat.h"
+#include "array/xfer.h"
 
 bool
 zero_has (const struct array *a, uint64_t no)
@@ -168,7 +169,7 @@ send (struct array *a, struct request *r)
     x->len = range_len (a, r);
     x->owner = r;
     r->pending++;
-    engine_xfer (a, x);
+    xfer_start (a, x);
   }
 }
 

@@ -21,8 +21,16 @@ request_retry (struct array *a, struct waiter *w)
   request_advance (a, r);
   if (r->phase == R_COPY || r->phase == R_COPY_OPS || r->phase == R_DONE) {
     r->asleep = false;
-    engine_wake (a, r);
+    engine_wake (a, &r->wake_call);
   }
+}
+
+static void
+wake_client (struct call *call)
+{
+  struct request *r = list_item (call, struct request, wake_call);
+
+  r->wake (r);
 }
 
 void
@@ -32,6 +40,7 @@ request_init (struct request *r, struct array *a, enum request_kind kind)
   r->a = a;
   r->kind = kind;
   r->waiter.run = request_retry;
+  r->wake_call.run = wake_client;
   list_init (&r->waiter.link);
   list_init (&r->link);
   list_init (&r->tickets);

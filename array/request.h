@@ -5,7 +5,7 @@
  * and returns true when the request is finished.  When it returns false,
  * wake is called once there is something to do again (perhaps before
  * request_go has returned); then the client calls request_go again.
- * array/array.c has the blocking form.
+ * array/start.c has the blocking form.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -100,7 +100,7 @@ struct request {
   struct list link;             /* in a->zeroing or a->commands */
   uint64_t line0, line1;        /* R_DRAIN, R_ZERO: the whole stripes */
   struct list tickets;          /* R_DRAIN, R_ZERO: of dirty data dropped */
-  struct request *next_wake;
+  struct call wake_call;
 };
 
 extern void request_init (struct request *r, struct array *a,

@@ -13,6 +13,7 @@
 #include "array/seat.h"
 #include "array/store.h"
 #include "array/writeback.h"
+#include "array/xfer.h"
 #include "common/plant.h"
 
 /* So many read errors in about a minute, or a lost path, and a member is
@@ -407,7 +408,7 @@ seats_abandon_failing (struct array *a)
     struct seat *s = a->seat[i];
 
     if (s->failing && atomic_load (&s->users) > 0 && !PLANTED ("hang-waits")) {
-      engine_abandon (a, s, ENODEV);
+      xfers_abandon (a, s, ENODEV);
       stores_abandon (a, s, ENODEV);
     }
   }

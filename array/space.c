@@ -7,9 +7,11 @@
 
 #include "array/op.h"
 #include "array/request-internal.h"
+#include "array/request.h"
 #include "array/seat.h"
 #include "array/space.h"
 #include "array/store.h"
+#include "array/xfer.h"
 #include "common/plant.h"
 
 /* Tries of a stopping array. */
@@ -106,7 +108,7 @@ try_again (struct array *a)
   list_splice (&xfers, &a->no_space);
   list_splice (&stores, &a->no_space_stores);
   while ((l = list_pop (&xfers)) != NULL)
-    engine_xfer_again (a, list_item (l, struct xfer, seat_link));
+    xfer_again (a, list_item (l, struct xfer, seat_link));
   while ((l = list_pop (&stores)) != NULL)
     store_again (a, list_item (l, struct store, link));
 }
@@ -149,7 +151,7 @@ space_stop (struct array *a)
   }
   array_has_failed (a, "it stops with no space left on a member");
   while ((l = list_pop (&a->no_space)) != NULL)
-    engine_give_up (a, list_item (l, struct xfer, seat_link), ENOSPC);
+    xfer_give_up (a, list_item (l, struct xfer, seat_link), ENOSPC);
   while ((l = list_pop (&a->no_space_stores)) != NULL)
     store_give_up (a, list_item (l, struct store, link), ENOSPC);
   return true;

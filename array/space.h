@@ -17,6 +17,7 @@
 #include "array/internal.h"
 
 struct store;
+struct xfer;
 
 /* Is this the error of an I/O that is to wait for space?  Not a flush: what
  * it should have made durable may be gone.

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "array/op.h"
+#include "array/request.h"
 #include "array/ticket.h"
 #include "array/writeback.h"
 

@@ -18,9 +18,11 @@
 #include "array/dirty.h"
 #include "array/flush.h"
 #include "array/lost.h"
+#include "array/main-loop.h"
 #include "array/op.h"
 #include "array/pass.h"
 #include "array/repair.h"
+#include "array/request.h"
 #include "array/seat.h"
 #include "array/stop.h"
 #include "array/tick.h"
@@ -173,7 +175,7 @@ array_new (const struct config *c, struct assembly *as, struct coder *coder)
     log_error ("calloc: %m");
     return NULL;
   }
-  if (engine_init (&a->engine)) {
+  if (engine_init (&a->engine, &main_loop_hooks)) {
     free (a);
     log_error ("pthread_mutex_init failed");
     return NULL;

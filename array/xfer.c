@@ -1,0 +1,254 @@
+/* gpuraid: transfers: from decisions to I/O on the members, and back.
+ *
+ * Transfers that are neighbours on a member become one vectored I/O, a
+ * bundle.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdlib.h>
+
+#include "array/cache.h"
+#include "array/seat.h"
+#include "array/space.h"
+#include "array/xfer.h"
+#include "common/cleanup.h"
+
+/* Neighbouring transfers become one I/O up to this. */
+#define BUNDLE_MAX_LEN (4u << 20)
+#define BUNDLE_MAX_XFERS 256u
+
+/* ---- with the lock --------------------------------------------------- */
+
+struct xfer *
+xfer_new (struct seat *seat, enum io_kind kind,
+          void (*done) (struct array *a, struct xfer *x))
+{
+  struct xfer *x = calloc (1, sizeof *x);
+
+  if (x == NULL)
+    abort ();           /* a few bytes: nothing could go on */
+  x->seat = seat;
+  x->kind = kind;
+  x->done = done;
+  list_init (&x->link);
+  list_init (&x->seat_link);
+  list_init (&x->owner_link);
+  return x;
+}
+
+void
+xfer_again (struct array *a, struct xfer *x)
+{
+  atomic_fetch_add_explicit (&x->seat->users, 1, memory_order_relaxed);
+  x->error = 0;
+  x->since = loop_now (a->loop);
+  list_move (&x->seat->xfers, &x->seat_link);
+  list_append (&a->engine.deferred.xfers, &x->link);
+  a->engine.deferred.nr_xfers++;
+}
+
+void
+xfer_start (struct array *a, struct xfer *x)
+{
+  if (x->cell)
+    cell_ref (x->cell);
+  xfer_again (a, x);
+}
+
+/* One I/O that carries neighbouring transfers. */
+struct bundle {
+  struct io io;
+  struct news news;
+  struct array *a;
+  unsigned nr;
+  struct xfer **xfer;
+  struct iovec iov[];
+};
+
+static void
+xfer_free (struct array *a, struct xfer *x)
+{
+  if (x->cell) {
+    if (x->abandoned && x->kind == IO_WRITE)
+      x->cell->frozen--;
+    cell_put (a, x->cell);
+  }
+  free (x);
+}
+
+/* Baton: the I/O of a transfer has ended. */
+static void
+xfer_ended (struct array *a, struct xfer *x)
+{
+  if (x->abandoned) {
+    if (x->kind == IO_READ && x->error)
+      seat_read_error (a, x->seat, x->error);
+    else if (x->error == 0)
+      x->seat->suspect = false;
+    xfer_free (a, x);
+  }
+  else if (space_is_short (a, x->seat, x->kind, x->error))
+    space_wait (a, x);
+  else if (x->error && x->kind == IO_WRITE && !x->retried &&
+           !x->seat->failing) {
+    x->retried = true;
+    xfer_again (a, x);
+  }
+  else {
+    x->done (a, x);
+    xfer_free (a, x);
+  }
+}
+
+/* Where one of several neighbours failed each is tried alone. */
+static void
+bundle_news (struct array *a, struct news *n)
+{
+  struct bundle *b =
+    (struct bundle *) ((char *) n - offsetof (struct bundle, news));
+
+  for (unsigned i = 0; i < b->nr; i++) {
+    struct xfer *x = b->xfer[i];
+
+    atomic_fetch_sub_explicit (&x->seat->users, 1, memory_order_relaxed);
+    list_remove (&x->seat_link);
+    x->error = b->io.error;
+    if (x->error && b->nr > 1 && !x->abandoned && !x->seat->failing) {
+      x->alone = true;
+      xfer_again (a, x);
+    }
+    else
+      xfer_ended (a, x);
+  }
+  free (b);
+}
+
+/* The I/O may still read what is in the cell. */
+void
+xfer_forget (struct xfer *x)
+{
+  x->abandoned = true;
+  if (x->cell && x->kind == IO_WRITE)
+    x->cell->frozen++;
+}
+
+void
+xfer_give_up (struct array *a, struct xfer *x, int error)
+{
+  list_remove (&x->seat_link);
+  x->error = error;
+  x->done (a, x);
+  xfer_free (a, x);
+}
+
+void
+xfers_abandon (struct array *a, struct seat *s, int error)
+{
+  list_for_each (l, &s->xfers) {
+    struct xfer *x = list_item (l, struct xfer, seat_link);
+
+    if (x->abandoned)
+      continue;
+    xfer_forget (x);
+    x->error = error;
+    x->done (a, x);
+  }
+  list_for_each (l, &a->no_space) {
+    struct xfer *x = list_item (l, struct xfer, seat_link);
+
+    if (x->seat == s)
+      xfer_give_up (a, x, error);
+  }
+}
+
+static void
+bundle_done (struct io *io)
+{
+  struct bundle *b = (struct bundle *) ((char *) io - offsetof (struct bundle,
+                                                                io));
+  struct array *a = b->a;
+
+  if (io->more)
+    engine_post_lazily (a, &b->news);
+  else
+    engine_post (a, &b->news);
+}
+
+static int
+compare_xfers (const void *p, const void *q)
+{
+  const struct xfer *x = *(struct xfer *const *) p;
+  const struct xfer *y = *(struct xfer *const *) q;
+
+  if (x->seat->dev != y->seat->dev)
+    return x->seat->dev < y->seat->dev ? -1 : 1;
+  if (x->kind != y->kind)
+    return x->kind < y->kind ? -1 : 1;
+  return x->off < y->off ? -1 : x->off > y->off;
+}
+
+static bool
+neighbours (const struct xfer *x, const struct xfer *y)
+{
+  return x->seat == y->seat && x->kind == y->kind && !x->alone && !y->alone &&
+    (x->kind == IO_READ || x->kind == IO_WRITE) && x->off + x->len == y->off;
+}
+
+static struct bundle *
+bundle_new (struct array *a, struct xfer **x, unsigned nr)
+{
+  struct bundle *b = calloc (1, sizeof *b + nr * sizeof b->iov[0] +
+                             nr * sizeof b->xfer[0]);
+
+  if (b == NULL)
+    return NULL;
+  b->a = a;
+  b->nr = nr;
+  b->xfer = (struct xfer **) &b->iov[nr];
+  b->news.run = bundle_news;
+  b->io.kind = x[0]->kind;
+  b->io.member = x[0]->seat->m;
+  b->io.off = x[0]->off;
+  b->io.done = bundle_done;
+  for (unsigned i = 0; i < nr; i++) {
+    b->xfer[i] = x[i];
+    b->iov[i].iov_base = x[i]->buf;
+    b->iov[i].iov_len = x[i]->len;
+    b->io.len += x[i]->len;
+  }
+  if (x[0]->kind == IO_READ || x[0]->kind == IO_WRITE) {
+    b->io.iov = b->iov;
+    b->io.nr_iov = nr;
+  }
+  return b;
+}
+
+void
+xfers_carry (struct array *a, struct list *xfers, size_t nr)
+{
+  CLEANUP_FREE struct xfer **x = malloc (nr * sizeof *x);
+  CLEANUP_FREE struct io **io = malloc (nr * sizeof *io);
+  size_t n = 0, nr_io = 0;
+
+  if (x == NULL || io == NULL)
+    abort ();           /* a few kilobytes: nothing could go on */
+  for (struct list *l; (l = list_pop (xfers)) != NULL; )
+    x[n++] = list_item (l, struct xfer, link);
+  if (n > 1)
+    qsort (x, n, sizeof *x, compare_xfers);
+
+  for (size_t i = 0, j; i < n; i = j) {
+    uint64_t len = x[i]->len;
+    struct bundle *b;
+
+    for (j = i + 1; j < n && neighbours (x[j-1], x[j]) &&
+           j - i < BUNDLE_MAX_XFERS && len + x[j]->len <= BUNDLE_MAX_LEN; j++)
+      len += x[j]->len;
+    b = bundle_new (a, &x[i], j - i);
+    if (b == NULL)
+      abort ();
+    io[nr_io++] = &b->io;
+  }
+  loop_submit (a->loop, io, nr_io);
+}
