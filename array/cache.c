@@ -24,7 +24,7 @@ cells_per_op (const struct geometry *g)
 static size_t
 cell_len_of (const struct geometry *g)
 {
-  return MIN (g->chunk, CELL_MAX_LEN);
+  return MIN (g->chunk, limits.cell_max_len);
 }
 
 /* Three operations (a write-out, a read, a rebuild), and two lines. */

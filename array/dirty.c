@@ -73,8 +73,8 @@ clear_bit (uint64_t *w, uint64_t i)
 static struct dirty_page *
 page_of (const struct array *a, uint64_t region, uint64_t *bit)
 {
-  *bit = region % BITMAP_PAGE_REGIONS;
-  return &a->page[region / BITMAP_PAGE_REGIONS];
+  *bit = region % limits.page_regions;
+  return &a->page[region / limits.page_regions];
 }
 
 /* ---- writing a page -------------------------------------------------- */
@@ -320,7 +320,7 @@ dirty_flushed (struct array *a, bool all)
 
     for (unsigned j = 0; j < BITMAP_PAGE_WORDS; j++)
       FOR_EACH_BIT (b, p->want.open[j]) {
-        const uint64_t region = i * BITMAP_PAGE_REGIONS + j * 64 + b;
+        const uint64_t region = i * limits.page_regions + j * 64 + b;
 
         if (region >= a->nr_regions || get_bit (a->unsynced, region) ||
             a->region_ops[region] > 0 || a->region_gen[region] >= limit)

@@ -30,12 +30,8 @@
 #include "common/plant.h"
 
 #define WINDOW_LEN (32 * MIB)           /* bytes of a member */
-#define IN_FLIGHT_LEN (2 * MIB)         /* bytes of a member: its lines are
-                                         * read and written together */
 #define MAX_IN_FLIGHT 256u              /* lines */
-#define MAX_SKIPPED 4096u               /* lines looked at in one go */
 #define SAVE_NS UINT64_C (5000000000)   /* the cursor is saved so often */
-#define MAX_REPAIRS 1024u
 #define MAX_REPAIRS_IN_FLIGHT 8u
 
 struct repair {
@@ -110,7 +106,8 @@ repair_add (struct array *a, uint64_t no, uint64_t roles,
   struct rebuild *rb = a->rebuild;
   struct repair *rp;
 
-  if (roles == 0 || !a->writable || a->failed || rb->nr_repairs >= MAX_REPAIRS)
+  if (roles == 0 || !a->writable || a->failed ||
+      rb->nr_repairs >= limits.rebuild_max_repairs)
     return;
   list_for_each (l, &rb->repairs) {
     rp = list_item (l, struct repair, link);
@@ -305,11 +302,12 @@ copy_some (struct array *a)
 {
   struct rebuild *rb = a->rebuild;
   const uint64_t end = rb->end / a->cell_len;
-  const unsigned most = MIN (IN_FLIGHT_LEN / a->cell_len, MAX_IN_FLIGHT);
+  const unsigned most =
+    MIN (limits.rebuild_in_flight_len / a->cell_len, MAX_IN_FLIGHT);
   unsigned skipped = 0;
 
   while (rb->next < end && rb->in_flight < most && !rb->failed &&
-         skipped < MAX_SKIPPED) {
+         skipped < limits.rebuild_max_skipped) {
     const uint64_t roles =
       rb->resync ? roles_to_sync (a, rb->next) : roles_needed (a, rb->next);
     struct line *line;
@@ -335,7 +333,7 @@ copy_some (struct array *a)
     rb->in_flight++;
     rb->next++;
   }
-  if (skipped == MAX_SKIPPED)
+  if (skipped == limits.rebuild_max_skipped)
     list_move (&a->engine.ready, &rb->waiter.link);
 }
 

@@ -50,7 +50,7 @@ struct step {
                                  * it is lost */
 };
 
-#define REQUEST_STEPS 64u
+#define REQUEST_STEPS 64u         /* room for; see limits.request_steps */
 
 struct request {
   /* The client's, before the first request_go. */
