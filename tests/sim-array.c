@@ -175,6 +175,8 @@ sim_array_free (struct sim_array *sa)
   if (sa == NULL)
     return;
   assert (sa->a == NULL);
+  sim_array_end_check (sa);
+  free (sa->written);
   sim_free (sa->sim);
   said_to = NULL;
   free (sa);
@@ -236,6 +238,9 @@ sim_array_open (struct sim_array *sa, uint64_t which,
   assert (sa->coder.inner != NULL);
   sa->a = array_new (&sa->c, &as, &sa->coder.coder);
   assert (sa->a != NULL);
+  free (sa->written);
+  sa->written = calloc (sa->l.data_len / BLOCK_LEN, sizeof *sa->written);
+  assert (sa->written != NULL);
   if (sa->save_ns)
     sa->a->save_ns = sa->save_ns;
   if (sa->clear_ns)
@@ -291,88 +296,4 @@ sim_array_abandon (struct sim_array *sa)
   array_free (sa->a);
   sa->a = NULL;
   return true;
-}
-
-/* ---- what is on the disks --------------------------------------------- */
-
-/* The chunk of a role. */
-static const uint8_t *
-chunk_at (struct sim_array *sa, uint64_t stripe, unsigned role)
-{
-  const unsigned slot = layout_slot (&sa->g, stripe, role);
-
-  assert (sa->at[slot] != NULL);
-  return sa->at[slot]->image + sa->l.data_off + stripe * sa->g.chunk;
-}
-
-static void
-coded (struct coder_job *job, int error)
-{
-  assert (error == 0);
-}
-
-static void
-encode_now (const struct matrix *matrix, size_t len, const uint8_t **in,
-            uint8_t **out)
-{
-  struct coder *coder = coder_isal_new (0);
-  struct coder_job job = {
-    .matrix = matrix, .cell_len = len, .nr_rects = 1, .in = in, .out = out,
-    .done = coded,
-  };
-
-  assert (coder != NULL && coder_start (coder, NULL, 0) == 0);
-  coder_submit (coder, &job);
-  coder_free (coder);
-}
-
-bool
-sim_array_parity_is_right (struct sim_array *sa, char *why, size_t len)
-{
-  const unsigned k = sa->g.k, m = sa->g.m;
-  const size_t chunk = sa->g.chunk;
-  uint8_t *coef = malloc (k * m), *cells = NULL;
-  const uint8_t *in[MAX_SLOTS];
-  uint8_t *out[MAX_SLOTS];
-  struct matrix *matrix;
-  bool right = true;
-
-  if (posix_memalign ((void **) &cells, 4096, (k + m) * chunk))
-    abort ();
-  code_parity (sa->code, sa->w, k, m, coef);
-  matrix = code_matrix (sa->code, sa->w, m, k, coef);
-  for (uint64_t stripe = 0; stripe < sa->nr_stripes && right; stripe++) {
-    for (unsigned r = 0; r < k; r++) {
-      in[r] = memcpy (cells + r * chunk, chunk_at (sa, stripe, r), chunk);
-    }
-    for (unsigned r = 0; r < m; r++)
-      out[r] = cells + (k + r) * chunk;
-    encode_now (matrix, chunk, in, out);
-    for (unsigned r = 0; r < m && right; r++) {
-      const uint8_t *is = chunk_at (sa, stripe, k + r);
-
-      for (size_t i = 0; i < chunk && right; i++)
-        if (is[i] != out[r][i]) {
-          snprintf (why, len, "stripe %" PRIu64 ": parity %u (slot %u) is "
-                    "wrong at byte %zu", stripe, r,
-                    layout_slot (&sa->g, stripe, k + r), i);
-          right = false;
-        }
-    }
-  }
-  matrix_free (matrix);
-  free (coef);
-  free (cells);
-  return right;
-}
-
-void
-sim_array_image (struct sim_array *sa, uint8_t *buf)
-{
-  struct piece p;
-
-  for (uint64_t off = 0; off < sa->g.size; off += p.len) {
-    layout_piece (&sa->g, off, sa->g.size - off, &p);
-    memcpy (buf + off, chunk_at (sa, p.stripe, p.role) + p.chunk_off, p.len);
-  }
 }

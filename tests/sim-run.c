@@ -24,16 +24,17 @@ struct stats stats;
 void
 run_die (struct run *r, const char *fmt, ...)
 {
+  char text[300];
   va_list args;
 
+  draw_describe (r, text, sizeof text);
   va_start (args, fmt);
   fflush (stdout);
   fprintf (stderr, "seed %" PRIu64 ", at %.3f ms, moment %" PRIu64 ": ",
            r->seed, sim_now (r->sim) / 1e6, sim_moments (r->sim));
   vfprintf (stderr, fmt, args);
-  fprintf (stderr, "\n%u+%u, chunk %u, %" PRIu64 " stripes; replay with: "
-           "SIM_VERBOSE=1 build/tests/test-simulation 1 %" PRIu64 "\n",
-           r->g.k, r->g.m, r->g.chunk, r->sa->nr_stripes, r->seed);
+  fprintf (stderr, "\n%s\nreplay with: SIM_VERBOSE=1 "
+           "build/tests/test-simulation 1 %" PRIu64 "\n", text, r->seed);
   va_end (args);
   exit (1);
 }
@@ -180,6 +181,7 @@ run_step (struct run *r)
   if (!sim_step (r->sim))
     return false;
   run_look_at_slots (r);
+  check_synced (r);
   return true;
 }
 

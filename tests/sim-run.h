@@ -11,8 +11,8 @@
 #include "tests/sim-array.h"
 #include "tests/sim-model.h"
 
-#define MAX_CLIENTS 6u
-#define MAX_REPLACED 40u        /* disks; the end needs some more */
+#define MAX_CLIENTS 16u
+#define MAX_REPLACED 36u        /* disks; the end needs some more */
 #define SECONDS UINT64_C (1000000000)
 
 struct run;
@@ -40,6 +40,7 @@ struct run {
   struct model *model;
   struct geometry g;
   unsigned n;
+  unsigned blocks_less;         /* than whole stripes */
   uint64_t max_len;             /* of a request */
   uint8_t *buf;                 /* the whole array */
   struct client client[MAX_CLIENTS];
@@ -66,12 +67,22 @@ struct run {
   uint64_t was_active;          /* disks */
   uint64_t in_force;            /* disks, of the record in force */
   uint64_t was_lost;            /* slots */
-  bool was_open;                /* a dirty bit was durably set */
+  struct sim_disk *at[2][MAX_SLOTS];    /* active members that had not failed;
+                                         * [1]: the second ones of slots */
+  bool two_active;              /* some slot had two */
+  bool degraded;                /* the record in force had too few */
+  uint64_t marked;              /* disks: those of at */
+  bool *was_open;               /* by region: these had the dirty bit */
+  uuid_bytes array_uuid;
+
+  uint64_t *unsynced;           /* a bit a region, as last seen */
+  uint64_t nr_unsynced;
 };
 
 struct stats {
   uint64_t runs, sessions, crashes, refused, forced, readonly, given_up;
-  uint64_t requests, errors, rebuilt, replaced, failed_arrays, lost_blocks;
+  uint64_t requests, errors, replaced, failed_arrays, lost_blocks;
+  uint64_t resynced, torn_pages;
 };
 
 extern struct stats stats;
@@ -109,6 +120,26 @@ extern uint64_t run_slots_of (const struct run *r, uint64_t disks);
 extern uint64_t run_active_disks (const struct run *r);
 /* Slots with no active member, and none being rebuilt. */
 extern uint64_t run_empty_slots (const struct array *a);
+
+/* ---- sim-draw.c ---- */
+
+/* Draw a geometry and limits, and set the latter.  Whole stripes. */
+extern uint64_t draw_array (struct run *r);
+/* What was drawn, in one line. */
+extern void draw_describe (const struct run *r, char *text, size_t len);
+
+/* ---- sim-check.c ---- */
+
+/* The array is open: rows that nobody is writing are code words. */
+extern void check_rows (struct run *r, const char *when);
+/* The same for regions that were resynced since the last look. */
+extern void check_synced (struct run *r);
+/* The array has stopped, or is to be left as after a crash. */
+extern void check_note_end (struct run *r, bool clean);
+/* After sim_crash. */
+extern void check_closed (struct run *r);
+/* It was opened again. */
+extern void check_open (struct run *r);
 
 /* ---- sim-clients.c ---- */
 

@@ -49,10 +49,8 @@ end_session (struct run *r)
   r->was_lost = a->lost_slots;
   r->in_force = listed_disks (r, ms->in_force ? &ms->cur.self.active :
                               &ms->base.active);
-  r->was_open = false;
-  for (uint64_t p = 0; p < a->nr_pages; p++)
-    for (unsigned w = 0; w < BITMAP_PAGE_WORDS; w++)
-      r->was_open |= a->page[p].stored.open[w] != 0;
+  check_rows (r, "at a crash");
+  check_note_end (r, false);
   run_note_torn (r);
   FOR_EACH_BIT (slot, a->lost_slots)
     run_lose_slot (r, slot, true);
@@ -70,6 +68,7 @@ crash (struct run *r)
   stats.crashes++;
   end_session (r);
   sim_crash (r->sim);
+  check_closed (r);
 }
 
 /* Step until a condition holds; false: it crashed. */
@@ -228,7 +227,8 @@ any_open (const struct array *a)
 static void
 note_stop (struct run *r)
 {
-  r->was_open = any_open (r->sa->a);
+  check_rows (r, "at a stop");
+  check_note_end (r, true);
   r->was_lost = r->lost;
   r->was_active = r->in_force = run_active_disks (r);
   r->any_torn = false;
@@ -310,13 +310,14 @@ try_open (struct run *r, uint64_t which, bool force, bool readonly)
   run_say (r, "disks %#" PRIx64 "%s: open, %u+%u, slots not active %#" PRIx64,
        which, force ? " (force)" : "", r->g.k, r->g.m,
        r->sa->a->lost_slots);
-  if (r->was_open && !any_open (r->sa->a))
-    run_die (r, "the dirty bits are lost");
+  check_open (r);
   if (!force && r->sa->a->lost_slots && any_open (r->sa->a))
     run_die (r, "it was unclean and a slot is missing, yet it opened");
   stats.forced += force;
   r->forced |= force;
   r->lost = r->sa->a->lost_slots;
+  r->nr_unsynced = 0;
+  check_synced (r);
   FOR_EACH_BIT (slot, r->lost | run_slots_of (r, r->faulty))
     run_lose_slot (r, slot, true);
   if (nr_bits (r->lost | run_slots_of (r, r->faulty)) > r->g.m)

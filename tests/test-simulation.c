@@ -38,52 +38,32 @@
 #endif
 #define SEED_SECONDS 100        /* a seed takes less than one */
 
-static uint64_t
-draw_geometry (struct sim *sim, struct geometry *g)
-{
-  static const uint32_t chunk[] = { 4096, 8192, 16384 };
-
-  *g = (struct geometry) {
-    .k = 1 + sim_below (sim, 4), .m = 1 + sim_below (sim, 3),
-    .chunk = chunk[sim_below (sim, 3)],
-  };
-  if (sim_below (sim, 10) == 0)
-    g->k = 5 + sim_below (sim, 2);
-  if (sim_below (sim, 10) > 0)
-    return 8 + sim_below (sim, 33);
-  /* Several bands in a chunk, several regions in a member. */
-  g->chunk = 131072;
-  g->k = 1 + sim_below (sim, 2);
-  g->m = 1 + sim_below (sim, 2);
-  return 3 + sim_below (sim, 10);
-}
-
 static void
 start_run (struct run *r, uint64_t seed)
 {
-  struct sim *sim = sim_new (seed);
   uint64_t nr_stripes;
 
   *r = (struct run) { .seed = seed };
-  nr_stripes = draw_geometry (sim, &r->g);
-  r->sa = sim_array_new (seed, &r->g, nr_stripes, sim_below (sim, 3) == 0);
-  sim_free (sim);
+  nr_stripes = draw_array (r);
+  r->sa = sim_array_new (seed, &r->g, nr_stripes, r->blocks_less);
   r->sim = r->sa->sim;
   r->g = r->sa->g;
   r->n = r->g.k + r->g.m;
   r->rows_per_stripe = r->g.chunk / BLOCK_LEN;
   r->nr_rows = r->sa->nr_stripes * r->rows_per_stripe;
   r->torn = calloc (r->nr_rows, sizeof *r->torn);
+  r->was_open = calloc (r->nr_rows, sizeof *r->was_open);
+  r->unsynced = calloc (div_round_up (r->nr_rows, 64), sizeof *r->unsynced);
   r->buf = malloc (r->g.size);
   r->model = model_new (r->g.size);
   r->max_len = MIN (r->g.size, 3 * (uint64_t) r->g.k * r->g.chunk + 9000);
-  r->nr_clients = 1 + run_below (r, MAX_CLIENTS);
   for (unsigned i = 0; i < r->nr_clients; i++) {
     r->client[i].run = r;
     r->client[i].buf = malloc (r->max_len);
     assert (r->client[i].buf != NULL);
   }
-  assert (r->torn != NULL && r->buf != NULL);
+  assert (r->torn != NULL && r->buf != NULL && r->was_open != NULL &&
+          r->unsynced != NULL);
   r->trouble = run_percent (r, 25) ? 0 : 20 + run_below (r, 80);
   r->may_exceed = run_percent (r, 15);
   r->sa->cache_len += run_below (r, 2) * run_below (r, 3 * r->sa->cache_len);
@@ -100,6 +80,8 @@ end_run (struct run *r)
   for (unsigned i = 0; i < r->nr_clients; i++)
     free (r->client[i].buf);
   free (r->torn);
+  free (r->was_open);
+  free (r->unsynced);
   free (r->buf);
   model_free (r->model);
   sim_array_free (r->sa);
