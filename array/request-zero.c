@@ -189,6 +189,14 @@ leave (struct array *a, struct request *r)
   }
 }
 
+static void
+unmark (struct array *a, struct request *r)
+{
+  if (r->marks)
+    dirty_end (a, range_pos (a, r), range_len (a, r));
+  r->marks = false;
+}
+
 void
 zero_advance (struct array *a, struct request *r)
 {
@@ -201,7 +209,7 @@ zero_advance (struct array *a, struct request *r)
     return;
   }
   if (r->phase == R_ZERO) {
-    dirty_end (a, range_pos (a, r), range_len (a, r));
+    unmark (a, r);
     /* Not before: until now what was written there had to stay. */
     if (!a->failed)
       each_line (a, r, drop_line);
@@ -213,6 +221,7 @@ zero_advance (struct array *a, struct request *r)
     return;
   }
   if (a->failed) {
+    unmark (a, r);
     leave (a, r);
     return;
   }
@@ -221,9 +230,14 @@ zero_advance (struct array *a, struct request *r)
     request_wait (r, &line->waiters);
     return;
   }
+  /* First: else the bits of one page are cleared while the next is
+   * written, for ever.
+   */
+  if (!r->marks)
+    dirty_begin (a, range_pos (a, r), range_len (a, r));
+  r->marks = true;
   if (!dirty_mark (a, range_pos (a, r), range_len (a, r), &r->waiter))
     return;
-  dirty_begin (a, range_pos (a, r), range_len (a, r));
   r->phase = R_ZERO;
   send (a, r);
 }
