@@ -20,7 +20,6 @@
 #include "array/space.h"
 #include "array/writeback.h"
 
-#define TICK_NS         UINT64_C (200000000)
 #define MAX_AGE_NS      UINT64_C (1000000000)
 #define MINUTE_NS       UINT64_C (60000000000)
 
@@ -169,7 +168,7 @@ arm_tick (struct call *call)
 {
   struct array *a = list_item (call, struct array, tick_call);
 
-  loop_timer (a->loop, &a->tick, loop_now (a->loop) + TICK_NS);
+  loop_timer (a->loop, &a->tick, loop_now (a->loop) + limits.tick_ns);
 }
 
 void

@@ -61,8 +61,8 @@ apply_torn (const struct flight *f, uint8_t *image)
   }
 }
 
-/* What a write that is not durable leaves after a crash. */
-enum survival { NOTHING, ALL, ANY };
+/* What writes that are not durable leave after a crash. */
+enum survival { NOTHING, ALL, ANY, NEWER };
 
 static void
 survive (struct flight *f, enum survival how)
@@ -374,16 +374,33 @@ sim_disk_hang (struct sim_disk *d, bool hang)
 
 /* ---- Crashes ------------------------------------------------------- */
 
+static unsigned
+list_len (const struct list *list)
+{
+  unsigned nr = 0;
+
+  list_for_each (l, list)
+    nr++;
+  return nr;
+}
+
 static void
 crash_list (struct sim_disk *d, struct list *list, enum survival how)
 {
+  unsigned nr_lost = how == NEWER ?
+    sim_below (d->sim, list_len (list) + 1) : 0;
+
   list_for_each (l, list) {
     struct flight *f = list_item (l, struct flight, link);
 
+    if (how == NEWER && nr_lost > 0) {
+      nr_lost--;
+      continue;
+    }
     if (io_changes (f->kind) &&
         io_check (&(struct member) { 0 }, d->size, f->kind, f->off,
                   f->len) == 0)
-      survive (f, how);
+      survive (f, how == NEWER ? ALL : how);
   }
 }
 
@@ -403,16 +420,26 @@ forget_list (struct sim_disk *d, struct list *list)
   }
 }
 
+/* Each write for itself would make long runs of luck, or of the lack of
+ * it, too rare: half of the time a cache keeps all, or loses all, or all
+ * that is older than something.
+ */
 void
-sim_disk_crash (struct sim_disk *d)
+sim_draw_crash (struct sim *sim, struct crash *c)
 {
-  /* Each write for itself would make long runs of luck, or of the lack
-   * of it, too rare: half of the time a cache keeps all or loses all.
-   */
-  static const enum survival how[4] = { NOTHING, ALL, ANY, ANY };
+  static const uint8_t cached[8] = { NOTHING, ALL, ANY, ANY, ANY, ANY, NEWER,
+                                     NEWER };
+  static const uint8_t in_flight[4] = { NOTHING, ALL, ANY, ANY };
 
-  crash_list (d, &d->cached, how[sim_below (d->sim, 4)]);
-  crash_list (d, &d->in_flight, how[sim_below (d->sim, 4)]);
+  c->cached = cached[sim_below (sim, 8)];
+  c->in_flight = in_flight[sim_below (sim, 4)];
+}
+
+void
+sim_disk_crash (struct sim_disk *d, const struct crash *c)
+{
+  crash_list (d, &d->cached, c->cached);
+  crash_list (d, &d->in_flight, c->in_flight);
   forget_list (d, &d->doomed);
   forget_list (d, &d->cached);
   forget_list (d, &d->in_flight);

@@ -17,6 +17,8 @@
   .rebuild_in_flight_len = 2u << 20,            \
   .rebuild_max_skipped = 4096,                  \
   .rebuild_max_repairs = 1024,                  \
+  .ahead_regions = 3,                           \
+  .tick_ns = 200000000,                         \
 }
 
 struct limits limits = DEFAULT_LIMITS;

@@ -63,7 +63,9 @@ client_done (struct sim_request *q)
   stats.requests++;
   client_ended (c);
   if (c->q.r.kind == REQUEST_FLUSH || c->q.r.flags & ARRAY_FUA)
-    run_crash_soon (c->run, 2, 3);
+    run_crash_soon (c->run, q->sa->a->change ? 50 : 2, 3);
+  if (c->w && q->sa->a->nr_unsynced > 0 && run_percent (c->run, 20))
+    check_rows (c->run, "before all is resynced");
   client_next (c);
 }
 
@@ -107,6 +109,8 @@ client_start (void *arg)
   c->since = sim_now (r->sim);
   if (k != REQUEST_FLUSH) {
     choose_range (r, &off, &len);
+    if (k == REQUEST_ZERO && run_percent (r, 20))
+      len = 1 + run_below (r, r->g.size - off);
     c->q.r.off = off;
     c->q.r.len = len;
     c->q.r.buf = k == REQUEST_ZERO ? NULL : c->buf;
@@ -171,7 +175,8 @@ client_next (struct client *c)
   const unsigned p = run_below (r, 1000);
   uint64_t pause = run_below (r, 200000);
 
-  if (r->nr_left == 0 || r->sa->a->failed) {
+  /* One that has failed may still be read. */
+  if (r->nr_left == 0 || (r->sa->a->failed && run_percent (r, 20))) {
     c->busy = false;
     r->nr_busy--;
     return;

@@ -55,6 +55,8 @@ draw_limits (struct sim *d)
   limits.rebuild_in_flight_len = UINT64_C (65536) << sim_below (d, 6);
   limits.rebuild_max_skipped = 1 + sim_below (d, 8);
   limits.rebuild_max_repairs = 1 + sim_below (d, 16);
+  limits.ahead_regions = sim_below (d, 4);
+  limits.tick_ns = UINT64_C (20000000) << sim_below (d, 4);
 }
 
 uint64_t
@@ -77,10 +79,12 @@ draw_describe (const struct run *r, char *text, size_t len)
 {
   snprintf (text, len, "%u+%u, chunk %u, %" PRIu64 " stripes, %u clients; "
             "regions of %u, %u in a page; cells of %u, %u steps, bundles of "
-            "%u, inline %u, rebuild %" PRIu64 ", %u skipped, %u repairs",
+            "%u, inline %u, rebuild %" PRIu64 ", %u skipped, %u repairs, %u "
+            "ahead, tick %" PRIu64,
             r->g.k, r->g.m, r->g.chunk, r->sa->nr_stripes, r->nr_clients,
             r->sa->l.region_len, limits.page_regions, limits.cell_max_len,
             limits.request_steps, limits.bundle_max_xfers,
             limits.inline_max_len, limits.rebuild_in_flight_len,
-            limits.rebuild_max_skipped, limits.rebuild_max_repairs);
+            limits.rebuild_max_skipped, limits.rebuild_max_repairs,
+            limits.ahead_regions, limits.tick_ns);
 }

@@ -165,14 +165,58 @@ run_look_at_slots (struct run *r)
   if (lost == r->lost)
     return;
   run_say (r, "slots that are not active: %#" PRIx64, lost);
-  /* A target's trouble ends before it counts. */
-  FOR_EACH_BIT (i, r->bad_targets)
-    r->sa->disk[i]->write_error_ppm = r->sa->disk[i]->flush_error_ppm = 0;
-  r->bad_targets = 0;
   run_crash_soon (r, 25, 40);
   FOR_EACH_BIT (slot, lost & ~r->lost)
     run_lose_slot (r, slot, false);
   r->lost = lost;
+}
+
+/* A target's trouble ends before it counts, if there is enough other. */
+static void
+look_at_targets (struct run *r)
+{
+  const struct array *a = r->sa->a;
+
+  for (unsigned i = 0; i < a->nr_seats && r->bad_targets; i++) {
+    const struct seat *s = a->seat[i];
+    const unsigned no = s->m ?
+      sim_array_disk_no (r->sa, sim_array_disk_of (s)) : 0;
+
+    if (s->m == NULL || (r->bad_targets >> no & 1) == 0 ||
+        (s->state == SEAT_TARGET && !s->complete))
+      continue;
+    r->bad_targets &= ~BIT (no);
+    if (nr_bits (a->lost_slots | run_slots_of (r, r->faulty) |
+                 BIT (s->slot)) > r->g.m)
+      r->sa->disk[no]->write_error_ppm =
+        r->sa->disk[no]->flush_error_ppm = 0;
+    else
+      r->faulty |= BIT (no);
+  }
+}
+
+/* Look whether a page of dirty bits is being written, and whether it
+ * clears some.
+ */
+static void
+look_at_pages (struct run *r)
+{
+  const struct array *a = r->sa->a;
+
+  for (uint64_t i = 0; i < a->nr_pages; i++) {
+    const struct dirty_page *p = &a->page[i];
+    bool clears = false;
+
+    if (p->want.counter == r->page[i].counter)
+      continue;
+    for (unsigned w = 0; w < BITMAP_PAGE_WORDS; w++) {
+      clears |= (r->page[i].open[w] & ~p->sending.open[w]) != 0;
+      r->page[i].open[w] = p->sending.open[w];
+    }
+    r->page[i].counter = p->want.counter;
+    stats.pages_cleared += clears;
+    run_crash_soon (r, clears ? 15 : 2, 3 * r->n);
+  }
 }
 
 bool
@@ -181,6 +225,8 @@ run_step (struct run *r)
   if (!sim_step (r->sim))
     return false;
   run_look_at_slots (r);
+  look_at_pages (r);
+  look_at_targets (r);
   check_synced (r);
   return true;
 }

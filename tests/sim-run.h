@@ -75,6 +75,7 @@ struct run {
   bool *was_open;               /* by region: these had the dirty bit */
   uuid_bytes array_uuid;
 
+  struct bitmap_page *page;     /* as last seen on its way; by number */
   uint64_t *unsynced;           /* a bit a region, as last seen */
   uint64_t nr_unsynced;
 };
@@ -82,7 +83,7 @@ struct run {
 struct stats {
   uint64_t runs, sessions, crashes, refused, forced, readonly, given_up;
   uint64_t requests, errors, replaced, failed_arrays, lost_blocks;
-  uint64_t resynced, torn_pages;
+  uint64_t resynced, torn_pages, pages_cleared;
 };
 
 extern struct stats stats;

@@ -147,7 +147,7 @@ read_all (struct run *r)
 static bool
 clients_rest (struct run *r)
 {
-  return (r->nr_busy == 0 && r->nr_commands == 0) || r->sa->a->failed;
+  return r->nr_busy == 0 && (r->nr_commands == 0 || r->sa->a->failed);
 }
 
 static bool

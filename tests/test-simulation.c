@@ -54,6 +54,7 @@ start_run (struct run *r, uint64_t seed)
   r->torn = calloc (r->nr_rows, sizeof *r->torn);
   r->was_open = calloc (r->nr_rows, sizeof *r->was_open);
   r->unsynced = calloc (div_round_up (r->nr_rows, 64), sizeof *r->unsynced);
+  r->page = calloc (bitmap_nr_pages (&r->sa->l), sizeof *r->page);
   r->buf = malloc (r->g.size);
   r->model = model_new (r->g.size);
   r->max_len = MIN (r->g.size, 3 * (uint64_t) r->g.k * r->g.chunk + 9000);
@@ -63,7 +64,7 @@ start_run (struct run *r, uint64_t seed)
     assert (r->client[i].buf != NULL);
   }
   assert (r->torn != NULL && r->buf != NULL && r->was_open != NULL &&
-          r->unsynced != NULL);
+          r->unsynced != NULL && r->page != NULL);
   r->trouble = run_percent (r, 25) ? 0 : 20 + run_below (r, 80);
   r->may_exceed = run_percent (r, 15);
   r->sa->cache_len += run_below (r, 2) * run_below (r, 3 * r->sa->cache_len);
@@ -82,6 +83,7 @@ end_run (struct run *r)
   free (r->torn);
   free (r->was_open);
   free (r->unsynced);
+  free (r->page);
   free (r->buf);
   model_free (r->model);
   sim_array_free (r->sa);
