@@ -279,6 +279,11 @@ fix_done (struct array *a, const struct fixed *f)
 
   rb->in_flight--;
   rb->done += a->cell_len;
+  /* It was to make all parity anew, of which some is needed now: the
+   * region's turn comes again.
+   */
+  if (rb->resync && a->lost_slots != rb->lost_slots)
+    return;
   if (f->error ||
       (f->lost && !a->failed && !lost_add (a, f->no, f->roles, f->lost)))
     rb->failed = true;
