@@ -40,6 +40,12 @@ spoil (struct sim_array *sa, struct sim_disk *d)
   }
 }
 
+void
+sim_array_spoil (struct sim_array *sa, unsigned no)
+{
+  spoil (sa, sa->disk[no]);
+}
+
 static unsigned
 add_disk (struct sim_array *sa)
 {
@@ -196,8 +202,8 @@ init_config (struct sim_array *sa)
   sa->c.writethrough = sa->writethrough;
 }
 
-void
-sim_array_create (struct sim_array *sa)
+bool
+sim_array_try_create (struct sim_array *sa)
 {
   struct member *m[MAX_SLOTS];
   int r;
@@ -207,10 +213,16 @@ sim_array_create (struct sim_array *sa)
   for (unsigned i = 0; i < sa->g.k + sa->g.m; i++)
     m[i] = sim_disk_open (sa->disk[i], 0);
   r = create_on_members (&sa->c, m);
-  assert (r == 0);
-  (void) r;
   for (unsigned i = 0; i < sa->g.k + sa->g.m; i++)
     member_close (m[i]);
+  return r == 0;
+}
+
+void
+sim_array_create (struct sim_array *sa)
+{
+  if (!sim_array_try_create (sa))
+    abort ();
 }
 
 int
@@ -234,6 +246,7 @@ sim_array_open (struct sim_array *sa, uint64_t which,
     return -1;
   sa->l = as.sb.l;
   sa->dead = false;
+  sa->dead_ns = 0;
   sa->coder.inner = coder_isal_new (0);
   assert (sa->coder.inner != NULL);
   sa->a = array_new (&sa->c, &as, &sa->coder.coder);
@@ -252,6 +265,19 @@ sim_array_open (struct sim_array *sa, uint64_t which,
   return 0;
 }
 
+/* A member that was taken out may owe answers still.  A server leaks the
+ * memory and ends.
+ */
+static void
+wait_for_answers (struct sim_array *sa)
+{
+  for (unsigned i = 0; i < sa->nr_disks && !list_empty (&sa->in_flight); i++)
+    if (sa->disk[i]->hung)
+      sim_disk_hang (sa->disk[i], false);
+  while (!list_empty (&sa->in_flight) && sim_step (sa->sim))
+    ;
+}
+
 bool
 sim_array_stop (struct sim_array *sa)
 {
@@ -263,9 +289,14 @@ sim_array_stop (struct sim_array *sa)
     if (sim_now (sa->sim) > end)
       return false;
   }
-  assert (list_empty (&sa->requests) && list_empty (&sa->in_flight));
+  wait_for_answers (sa);
+  assert (list_empty (&sa->requests));
+  if (!list_empty (&sa->in_flight))
+    return false;
   for (unsigned slot = 0; slot < sa->a->n; slot++)
     sa->at[slot] = sim_array_disk_at (sa, slot);
+  /* It would flush once more, blocking, what can't be written out. */
+  sa->a->writable = false;
   array_free (sa->a);
   sa->a = NULL;
   return true;
@@ -287,9 +318,10 @@ sim_array_abandon (struct sim_array *sa)
   for (unsigned i = 0; i < MAX_STEPS && !stopped; i++)
     if (!fail_one (sa)) {
       stopped = stop_step (sa->a) && !fail_one (sa);
-      /* No time passes: what waits for some is tried again at once. */
-      if (!stopped)
+      if (!stopped) {
+        sa->dead_ns += limits.tick_ns;
         writeback_tick (&sa->a->tick);
+      }
     }
   if (!stopped || !list_empty (&sa->requests))
     return false;

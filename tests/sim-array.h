@@ -48,6 +48,8 @@ struct sim_request {
   void *opaque;
   struct list link;             /* sa->requests, while it runs */
   enum { SIM_IDLE, SIM_DECIDES, SIM_COPIES, SIM_WAITS } state;
+  bool held;                   /* SIM_COPIES: its thread is in a read of a
+                                * member that hangs */
 };
 
 struct sim_array {
@@ -79,6 +81,7 @@ struct sim_array {
   struct list in_flight;        /* struct tracked */
   struct list requests;
   bool dead;                    /* every I/O fails, nothing counts */
+  uint64_t dead_ns;             /* time that went on since, for the engine */
   struct sim_disk *at[MAX_SLOTS];       /* when it was stopped: whose data is
                                          * a slot's, or NULL */
   uint64_t *written;            /* by row: roles that were written since it
@@ -104,7 +107,12 @@ extern void sim_array_free (struct sim_array *sa);
 /* One more disk, full of rubbish.  Its number. */
 extern unsigned sim_array_add_disk (struct sim_array *sa);
 
+/* Fill a disk with rubbish. */
+extern void sim_array_spoil (struct sim_array *sa, unsigned no);
+
 extern void sim_array_create (struct sim_array *sa);
+/* The same; false: it crashed meanwhile. */
+extern bool sim_array_try_create (struct sim_array *sa);
 
 /* Open an array of these disks; which: a bit a disk.  0, or -1 when it
  * was refused: sa->said has the message.  Errors that are drawn should be

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "array/cache.h"
+#include "array/lost.h"
 #include "array/request-internal.h"
 #include "raidmap/bitmap.h"
 #include "tests/sim-run.h"
@@ -86,6 +87,16 @@ has_region (const uint64_t *w, uint64_t region)
   return w[region / 64] >> (region % 64) & 1;
 }
 
+/* Roles whose block is no content, and known not to be. */
+static uint64_t
+lost_at (const struct run *r, uint64_t row)
+{
+  const struct array *a = r->sa->a;
+
+  return lost_roles (a, row * BLOCK_LEN / a->cell_len,
+                     BIT (row % a->cell_blocks));
+}
+
 static uint64_t
 roles_at_rest (void *opaque, uint64_t row)
 {
@@ -99,8 +110,8 @@ roles_at_rest (void *opaque, uint64_t row)
       (line && line->op) || zero_has (a, no) || has_bad_block (rows, row))
     return 0;
   if (run_is_unsynced (a, row * BLOCK_LEN))
-    return LOW_BITS (r->g.k) | r->sa->written[row];
-  return LOW_BITS (r->n);
+    return (LOW_BITS (r->g.k) | r->sa->written[row]) & ~lost_at (r, row);
+  return LOW_BITS (r->n) & ~lost_at (r, row);
 }
 
 /* Those of some regions, or all. */
@@ -145,6 +156,22 @@ check_synced (struct run *r)
   r->nr_unsynced = a->nr_unsynced;
 }
 
+/* ---- members ---- */
+
+void
+check_ejected (struct run *r, unsigned slot)
+{
+  const struct seat *s = r->sa->a->at[slot][0];
+  unsigned no;
+
+  if (s == NULL || s->m == NULL || r->over)
+    return;
+  no = sim_array_disk_no (r->sa, sim_array_disk_of (s));
+  if (r->full >> no & 1 && !((r->faulty | r->unreadable) >> no & 1))
+    run_die (r, "slot %u: disk%u: a member without space is taken out", slot,
+             no);
+}
+
 /* ---- when it stops ---- */
 
 void
@@ -166,6 +193,8 @@ check_note_end (struct run *r, bool clean)
       a->at[slot][0]->state != SEAT_ACTIVE;
   memcpy (r->unsynced, a->unsynced,
           div_round_up (a->nr_regions, 64) * sizeof *r->unsynced);
+  for (uint64_t row = 0; row < r->nr_rows; row++)
+    r->was_lost_at[row] = lost_at (r, row);
   for (uint64_t i = 0; i < a->nr_regions; i++) {
     const struct dirty_page *p = &a->page[i / limits.page_regions];
 
@@ -241,7 +270,8 @@ roles_of_closed (void *opaque, uint64_t row)
   const struct rows *rows = opaque;
 
   return has_region (rows->never, region_of (rows->r, row)) ||
-    has_bad_block (rows, row) ? 0 : LOW_BITS (rows->r->n);
+    has_bad_block (rows, row) ? 0 :
+    LOW_BITS (rows->r->n) & ~rows->r->was_lost_at[row];
 }
 
 void

@@ -39,7 +39,7 @@ draw_geometry (struct sim *d, struct geometry *g)
 }
 
 static void
-draw_limits (struct sim *d)
+draw_limits (struct sim *d, const struct geometry *g)
 {
   static const unsigned page_regions[] = { 1, 3, 8, 64, 16128 };
 
@@ -48,7 +48,7 @@ draw_limits (struct sim *d)
     return;
   limits.region_min_len = UINT32_C (8192) << sim_below (d, 5);
   limits.page_regions = page_regions[sim_below (d, 5)];
-  limits.cell_max_len = BLOCK_LEN << sim_below (d, 5);
+  limits.cell_max_len = MAX (BLOCK_LEN << sim_below (d, 5), g->chunk / 8);
   limits.bundle_max_xfers = 1 + sim_below (d, 8);
   limits.request_steps = 5 + sim_below (d, 60);
   limits.inline_max_len = BLOCK_LEN << sim_below (d, 6);
@@ -67,7 +67,7 @@ draw_array (struct run *r)
 
   assert (d != NULL);
   nr_stripes = draw_geometry (d, &r->g);
-  draw_limits (d);
+  draw_limits (d, &r->g);
   r->nr_clients = 1 + sim_below (d, sim_below (d, 6) == 0 ? MAX_CLIENTS : 6);
   r->blocks_less = sim_below (d, 3) == 0;
   sim_free (d);

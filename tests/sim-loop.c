@@ -98,7 +98,7 @@ loop_set_timer (struct loop *l, struct timer *timer, uint64_t at_ns)
 static uint64_t
 loop_time (struct loop *l)
 {
-  return sim_now (of_loop (l)->sim);
+  return sim_now (of_loop (l)->sim) + of_loop (l)->dead_ns;
 }
 
 static void

@@ -166,8 +166,10 @@ run_look_at_slots (struct run *r)
     return;
   run_say (r, "slots that are not active: %#" PRIx64, lost);
   run_crash_soon (r, 25, 40);
-  FOR_EACH_BIT (slot, lost & ~r->lost)
+  FOR_EACH_BIT (slot, lost & ~r->lost) {
     run_lose_slot (r, slot, false);
+    check_ejected (r, slot);
+  }
   r->lost = lost;
 }
 
@@ -193,6 +195,26 @@ look_at_targets (struct run *r)
     else
       r->faulty |= BIT (no);
   }
+}
+
+/* It may fail where too much is lost, or held in memory for rows that
+ * can't be written, or for members without space at a stop.
+ */
+static void
+look_at_failure (struct run *r)
+{
+  const struct array *a = r->sa->a;
+
+  if (!a->failed || r->over)
+    return;
+  if (!(r->rows_lost && a->nr_stuck > 0) && !(r->full && a->stopping) &&
+      nr_bits (a->lost_slots |
+               run_slots_of (r, r->faulty | r->unreadable)) <= r->g.m)
+    run_die (r, "the array has failed, with no more than m members in "
+             "trouble");
+  stats.held_too_much++;
+  r->over = true;
+  model_shaky (r->model, true);
 }
 
 /* Look whether a page of dirty bits is being written, and whether it
@@ -225,8 +247,10 @@ run_step (struct run *r)
   if (!sim_step (r->sim))
     return false;
   run_look_at_slots (r);
+  allow_look (r);
   look_at_pages (r);
   look_at_targets (r);
+  look_at_failure (r);
   check_synced (r);
   return true;
 }

@@ -57,11 +57,20 @@ struct run {
   unsigned trouble;             /* how much goes wrong */
   bool may_exceed;              /* more than m members at once, too */
   bool over;                    /* that has happened */
+  bool may_lose_rows;           /* blocks that can't be read on more */
+  bool rows_lost;               /* that has happened, or a region was not
+                                 * synced: EIO is allowed */
   bool forced;                  /* it was ever started by force */
   bool chaos_on, may_crash;
-  uint64_t faulty;              /* disks that may give errors or hang */
-  uint64_t bad_targets;         /* disks: with write errors */
+  uint64_t faulty;              /* disks that may lose writes, or hang */
+  uint64_t unreadable;          /* disks with read errors or bad blocks */
   uint64_t spoilt;              /* of those: with bad blocks */
+  bool flaky;                   /* some read errors were of a moment */
+  bool *bad_row;                /* some block was bad once */
+  uint64_t bad_targets;         /* disks: with write errors */
+  uint64_t full;                /* disks without space */
+  uint64_t full_ended;          /* ns: from then on that is no excuse */
+  uint64_t long_hung;           /* disks that hang for very long */
 
   /* As it was when it crashed. */
   uint64_t was_active;          /* disks */
@@ -73,6 +82,7 @@ struct run {
   bool degraded;                /* the record in force had too few */
   uint64_t marked;              /* disks: those of at */
   bool *was_open;               /* by region: these had the dirty bit */
+  uint64_t *was_lost_at;        /* by row: roles with no content */
   uuid_bytes array_uuid;
 
   struct bitmap_page *page;     /* as last seen on its way; by number */
@@ -84,6 +94,9 @@ struct stats {
   uint64_t runs, sessions, crashes, refused, forced, readonly, given_up;
   uint64_t requests, errors, replaced, failed_arrays, lost_blocks;
   uint64_t resynced, torn_pages, pages_cleared;
+  uint64_t read_errors, bad_blocks, unreadable_unsynced, hangs, long_hangs, full;
+  uint64_t creations_crashed, creations_kept;
+  uint64_t held_too_much, lost_blocks_read, eio, enospc;
 };
 
 extern struct stats stats;
@@ -139,6 +152,8 @@ extern void check_synced (struct run *r);
 extern void check_note_end (struct run *r, bool clean);
 /* After sim_crash. */
 extern void check_closed (struct run *r);
+/* A slot is not active any more: a lack of space is no reason. */
+extern void check_ejected (struct run *r, unsigned slot);
 /* It was opened again. */
 extern void check_open (struct run *r);
 
@@ -149,9 +164,33 @@ extern void client_next (struct client *c);
 /* No request may take too long. */
 extern void clients_check (struct run *r);
 
+/* ---- sim-allow.c ---- */
+
+/* Not named in SIM_WITHOUT. */
+extern bool allow_kind (const char *kind);
+/* May this disk be in trouble too, in such that may lose what was
+ * written, or only in such that reads fail?  It is counted if so.
+ */
+extern bool allow_faulty (struct run *r, unsigned disk);
+extern bool allow_unreadable (struct run *r, unsigned disk);
+/* Something has changed: may rows be lost now? */
+extern void allow_look (struct run *r);
+/* The disk has bad blocks. */
+extern void allow_bad_blocks (struct run *r, const struct sim_disk *d);
+/* May this request, which began then (ns), have failed so? */
+extern bool allow_error (const struct run *r, const struct request *q,
+                         uint64_t since);
+
+/* ---- sim-command.c ---- */
+
+extern void command_fail (struct run *r, unsigned slot);
+extern void command_replace (struct run *r, unsigned slot);
+
 /* ---- sim-trouble.c ---- */
 
-extern void command_replace (struct run *r, unsigned slot);
+/* A region is resynced: perhaps something goes wrong at once. */
+extern void trouble_in_resync (struct run *r);
+extern void trouble_has_space (struct run *r, unsigned disk);
 /* An event: something goes wrong, and again later. */
 extern void trouble_start (void *run);
 /* All disks are well again, but for bad blocks and dead ones. */

@@ -112,34 +112,51 @@ run_request (struct run *r, struct sim_request *q)
   q->done = nothing;
   sim_request_start (q);
   waited_for = q;
-  return until (r, has_ended, 200 * SECONDS, "a request") ? q->r.error : -1;
+  return until (r, has_ended, 400 * SECONDS, "a request") ? q->r.error : -1;
 }
 
-/* Read all, and settle what it is.  False: it crashed. */
-static bool
-read_all (struct run *r)
+/* Read a range and settle what it is.  0, an errno that is allowed, or
+ * -1: it crashed.
+ */
+static int
+read_range (struct run *r, uint64_t off, uint64_t len)
 {
   static struct sim_request q;
-  uint64_t len;
   char why[2000];
   int err;
 
+  sim_request_init (&q, r->sa, REQUEST_READ);
+  q.r.buf = r->buf + off;
+  q.r.off = off;
+  q.r.len = len;
+  err = run_request (r, &q);
+  if (err > 0 && !allow_error (r, &q.r, 0))
+    run_die (r, "read %" PRIu64 "+%" PRIu64 " after opening: error %d", off,
+             len, err);
+  if (err == 0 && !model_settle (r->model, r->buf + off, off, len, why,
+                                 sizeof why))
+    run_die (r, "read %" PRIu64 "+%" PRIu64 " after opening: %s", off, len,
+             why);
+  return err;
+}
+
+/* All of it; what can't be read, block by block.  False: it crashed. */
+static bool
+read_all (struct run *r)
+{
+  uint64_t len;
+
   for (uint64_t off = 0; off < r->g.size; off += len) {
     len = MIN (r->g.size - off, 200 * 1024);
-    sim_request_init (&q, r->sa, REQUEST_READ);
-    q.r.buf = r->buf + off;
-    q.r.off = off;
-    q.r.len = len;
-    err = run_request (r, &q);
-    if (err == -1)
-      return false;
-    if (err && !r->over)
-      run_die (r, "read %" PRIu64 "+%" PRIu64 " after opening: error %d", off,
-           len, err);
-    if (err == 0 && !model_settle (r->model, r->buf + off, off, len, why,
-                                   sizeof why))
-      run_die (r, "read %" PRIu64 "+%" PRIu64 " after opening: %s", off, len,
-           why);
+    switch (read_range (r, off, len)) {
+    case -1: return false;
+    case 0: continue;
+    }
+    for (uint64_t pos = off; pos < off + len && !r->over; pos += BLOCK_LEN)
+      switch (read_range (r, pos, BLOCK_LEN)) {
+      case -1: return false;
+      case EIO: stats.lost_blocks_read++;
+      }
   }
   return true;
 }
@@ -247,13 +264,19 @@ stop_cleanly (struct run *r)
   const uint64_t began = model_begin (r->model);
 
   run_say (r, "stop");
+  if (run_percent (r, 70))
+    FOR_EACH_BIT (i, r->full)
+      trouble_has_space (r, i);
   if (!until (r, has_stopped, 600 * SECONDS, "the stop") || r->sa->a->failed)
     return false;
   r->may_crash = false;
   note_stop (r);
   if (!sim_array_stop (r->sa))
     run_die (r, "it does not stop");
-  model_flushed (r->model, began);
+  if (!r->full && !r->rows_lost)
+    model_flushed (r->model, began);
+  else
+    model_crash (r->model);
   return true;
 }
 
@@ -318,10 +341,11 @@ try_open (struct run *r, uint64_t which, bool force, bool readonly)
   r->lost = r->sa->a->lost_slots;
   r->nr_unsynced = 0;
   check_synced (r);
-  FOR_EACH_BIT (slot, r->lost | run_slots_of (r, r->faulty))
+  FOR_EACH_BIT (slot, r->lost)
     run_lose_slot (r, slot, true);
-  if (nr_bits (r->lost | run_slots_of (r, r->faulty)) > r->g.m)
+  if (nr_bits (r->lost) > r->g.m)
     r->over = true;
+  allow_look (r);
   model_shaky (r->model, r->over);
   return true;
 }
@@ -375,14 +399,29 @@ draw_crash (struct run *r)
                      1 + run_below (r, UINT64_C (1) << run_below (r, 13)));
 }
 
+/* Before there is a record of this session a slot may still have two
+ * active members, and rows may be torn.
+ */
+static bool
+read_before (struct run *r)
+{
+  if (run_percent (r, r->two_active ? 40 : 5) && !read_all (r))
+    return false;
+  return !run_percent (r, r->two_active ? 60 : 5) || use_array (r, 20);
+}
+
 /* From an array that is open to one that is not. */
 void
 session_write (struct run *r)
 {
   stats.sessions++;
   draw_crash (r);
-  if (!make_writable (r) ||
-      (run_percent (r, 60) && !read_all (r)) ||
+  if (!read_before (r) || !make_writable (r)) {
+    crash (r);
+    return;
+  }
+  trouble_in_resync (r);
+  if ((run_percent (r, 60) && !read_all (r)) ||
       !use_array (r, 10 + run_below (r, 150)) ||
       (run_percent (r, 50) &&
        !sim_array_pause (r->sa, run_below (r, 12 * SECONDS)))) {
@@ -399,17 +438,78 @@ session_write (struct run *r)
 
 /* ---- the end ---- */
 
-/* Replace what is lost, and let it be rebuilt. */
-static void
+/* Has it failed, as it may?  Then that is the end. */
+static bool
+has_given_up (struct run *r)
+{
+  if (!r->sa->a->failed)
+    return false;
+  stats.given_up++;
+  if (!sim_array_abandon (r->sa))
+    run_die (r, "it has failed, and never ends");
+  return true;
+}
+
+/* Of a long request some may go out before the rest is there. */
+static bool
+flush_all (struct run *r)
+{
+  static struct sim_request q;
+
+  for (unsigned i = 0; i < 3; i++) {
+    const uint64_t began = model_begin (r->model);
+
+    sim_request_init (&q, r->sa, REQUEST_FLUSH);
+    if (run_request (r, &q) == 0) {
+      model_flushed (r->model, began);
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Rows that could not be read are as good as others once they are
+ * written.  False: it has failed.
+ */
+static bool
+rewrite_lost (struct run *r)
+{
+  const uint64_t len = (uint64_t) r->g.k * r->g.chunk;
+  static struct sim_request q;
+  struct model_write *w;
+
+  for (uint64_t off = 0; off + len <= r->g.size; off += len) {
+    w = model_write (r->model, off, len, MODEL_DATA);
+    model_fill (w, r->buf);
+    sim_request_init (&q, r->sa, REQUEST_WRITE);
+    q.r.buf = r->buf;
+    q.r.off = off;
+    q.r.len = len;
+    if (run_request (r, &q) != 0)
+      break;
+    model_written (r->model, w, true, false);
+  }
+  if (r->sa->a->failed && r->over)
+    return false;
+  if (q.r.error || !flush_all (r))
+    run_die (r, "all is written anew: error %d", q.r.error);
+  return true;
+}
+
+/* Replace what is lost, and let it be rebuilt.  False: it has failed. */
+static bool
 make_whole (struct run *r)
 {
   if (!make_writable (r))
     run_die (r, "it can't be made writable");
+  if (r->rows_lost && (!read_all (r) || !rewrite_lost (r)))
+    return false;
   FOR_EACH_BIT (slot, run_empty_slots (r->sa->a))
     command_replace (r, slot);
   if (!until (r, is_whole, 600 * SECONDS, "to be whole again"))
     run_die (r, "it crashed");
   run_look_at_slots (r);
+  return true;
 }
 
 /* Look at every byte, through the array and on the disks. */
@@ -421,11 +521,9 @@ session_last (struct run *r)
   run_say (r, "the end");
   r->may_crash = false;
   sim_crash_after (r->sim, 0);
-  if (r->over)
-    for (unsigned i = 0; i < r->sa->nr_disks; i++)
-      memset (r->sa->disk[i]->bad, 0, r->sa->disk_size / SIM_BLOCK);
-  r->over = false;
-  make_whole (r);
+  if (!make_whole (r) && has_given_up (r))
+    return;
+  r->over = r->rows_lost = false;
   if (!read_all (r) || !stop_cleanly (r))
     run_die (r, "it failed");
   /* Reading all of it may have found so many bad blocks that a member
@@ -434,8 +532,7 @@ session_last (struct run *r)
   for (unsigned i = 0; r->was_lost; i++) {
     if (i == r->g.m || !try_open (r, disks_known (r), false, false))
       run_die (r, "members are lost again");
-    make_whole (r);
-    if (!stop_cleanly (r))
+    if (!make_whole (r) || !stop_cleanly (r))
       run_die (r, "it failed");
   }
   if (!sim_array_parity_is_right (r->sa, why, sizeof why))

@@ -33,10 +33,11 @@
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 #define DEFAULT_NUMBER 100
+#define SEED_SECONDS 100        /* a seed takes less than one */
 #else
 #define DEFAULT_NUMBER 800
+#define SEED_SECONDS 15
 #endif
-#define SEED_SECONDS 100        /* a seed takes less than one */
 
 static void
 start_run (struct run *r, uint64_t seed)
@@ -55,6 +56,8 @@ start_run (struct run *r, uint64_t seed)
   r->was_open = calloc (r->nr_rows, sizeof *r->was_open);
   r->unsynced = calloc (div_round_up (r->nr_rows, 64), sizeof *r->unsynced);
   r->page = calloc (bitmap_nr_pages (&r->sa->l), sizeof *r->page);
+  r->was_lost_at = calloc (r->nr_rows, sizeof *r->was_lost_at);
+  r->bad_row = calloc (r->nr_rows, sizeof *r->bad_row);
   r->buf = malloc (r->g.size);
   r->model = model_new (r->g.size);
   r->max_len = MIN (r->g.size, 3 * (uint64_t) r->g.k * r->g.chunk + 9000);
@@ -64,9 +67,11 @@ start_run (struct run *r, uint64_t seed)
     assert (r->client[i].buf != NULL);
   }
   assert (r->torn != NULL && r->buf != NULL && r->was_open != NULL &&
-          r->unsynced != NULL && r->page != NULL);
+          r->unsynced != NULL && r->page != NULL && r->bad_row != NULL &&
+          r->was_lost_at != NULL);
   r->trouble = run_percent (r, 25) ? 0 : 20 + run_below (r, 80);
   r->may_exceed = run_percent (r, 15);
+  r->may_lose_rows = run_percent (r, 30);
   r->sa->cache_len += run_below (r, 2) * run_below (r, 3 * r->sa->cache_len);
   r->sa->writethrough = run_percent (r, 10);
   r->sa->window_len = (1 + run_below (r, 16)) * r->g.chunk;
@@ -84,9 +89,38 @@ end_run (struct run *r)
   free (r->was_open);
   free (r->unsynced);
   free (r->page);
+  free (r->bad_row);
+  free (r->was_lost_at);
   free (r->buf);
   model_free (r->model);
   sim_array_free (r->sa);
+}
+
+/* Whatever a crash leaves of it: an array that opens, or one that is
+ * created again.
+ */
+static void
+create (struct run *r)
+{
+  const bool rubbish = run_percent (r, 50);
+
+  for (unsigned i = 0; rubbish && i < r->n; i++)
+    sim_array_spoil (r->sa, i);
+  while (run_percent (r, 20)) {
+    sim_crash_after (r->sim, 1 + run_below (r, 14 * r->n + 20));
+    if (!sim_array_try_create (r->sa)) {
+      stats.creations_crashed++;
+      sim_crash (r->sim);
+    }
+    sim_crash_after (r->sim, 0);
+    if (sim_array_open (r->sa, ~0, DEGRADED_ALLOW, true) == 0) {
+      stats.creations_kept++;
+      if (!sim_array_stop (r->sa))
+        run_die (r, "it does not stop");
+      return;
+    }
+  }
+  sim_array_create (r->sa);
 }
 
 static uint64_t
@@ -96,7 +130,7 @@ run (uint64_t seed)
   uint64_t trace;
 
   start_run (&r, seed);
-  sim_array_create (r.sa);
+  create (&r);
   r.was_active = r.in_force = LOW_BITS (r.n);
   for (unsigned n = 1 + run_below (&r, 5); n > 0; n--) {
     if (run_percent (&r, 15)) {
@@ -168,6 +202,7 @@ main (int argc, char *argv[])
 
   /* Disks that are calloced cost what is used of them. */
   signal (SIGABRT, say_seed);
+  signal (SIGSEGV, say_seed);
   signal (SIGALRM, say_seed);
   mallopt (M_MMAP_THRESHOLD, 256 * 1024);
   for (uint64_t seed = first; seed < first + nr; seed++) {
