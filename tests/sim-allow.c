@@ -79,6 +79,7 @@ allow_look (struct run *r)
                run_slots_of (r, r->faulty | r->unreadable)) > r->g.m) {
     run_say (r, "from here on rows may be lost");
     r->rows_lost = true;
+    stats.rows_lost++;
   }
 }
 

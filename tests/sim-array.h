@@ -80,6 +80,7 @@ struct sim_array {
   struct sim_coder coder;
   struct list in_flight;        /* struct tracked */
   struct list requests;
+  uint64_t nr_held;             /* requests that were, so far */
   bool dead;                    /* every I/O fails, nothing counts */
   uint64_t dead_ns;             /* time that went on since, for the engine */
   struct sim_disk *at[MAX_SLOTS];       /* when it was stopped: whose data is

@@ -30,7 +30,6 @@ client_ended (struct client *c)
   if (q->error) {
     if (!(q->error == ENOTSUP && q->flags & ARRAY_FAST)) {
       stats.errors++;
-      stats.eio += q->error == EIO && !r->over;
       stats.enospc += q->error == ENOSPC;
       if (!allow_error (r, q, c->since))
         run_die (r, "client: %c %" PRIu64 "+%" PRIu64 ": error %d, with no "
@@ -44,6 +43,7 @@ client_ended (struct client *c)
       model_doubt (r->model);
     return;
   }
+  stats.failed_reads += r->sa->a->failed && q->kind == REQUEST_READ;
   if (r->sa->a->failed && q->kind != REQUEST_READ)
     run_die (r, "a write was acknowledged by an array that has failed");
   if (c->w)

@@ -66,8 +66,10 @@ static void
 step_request (void *arg)
 {
   struct sim_request *q = arg;
+  const bool was = q->held;
 
   q->held = q->state == SIM_COPIES && is_held (q);
+  q->sa->nr_held += q->held && !was;
   if (q->held) {
     sim_at (q->sa->sim, HELD_NS, step_request, q);
     return;

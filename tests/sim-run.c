@@ -19,8 +19,6 @@
 #include "common/bits.h"
 #include "tests/sim-run.h"
 
-struct stats stats;
-
 void
 run_die (struct run *r, const char *fmt, ...)
 {

@@ -10,6 +10,7 @@
 
 #include "tests/sim-array.h"
 #include "tests/sim-model.h"
+#include "tests/sim-stats.h"
 
 #define MAX_CLIENTS 16u
 #define MAX_REPLACED 36u        /* disks; the end needs some more */
@@ -89,17 +90,6 @@ struct run {
   uint64_t *unsynced;           /* a bit a region, as last seen */
   uint64_t nr_unsynced;
 };
-
-struct stats {
-  uint64_t runs, sessions, crashes, refused, forced, readonly, given_up;
-  uint64_t requests, errors, replaced, failed_arrays, lost_blocks;
-  uint64_t resynced, torn_pages, pages_cleared;
-  uint64_t read_errors, bad_blocks, unreadable_unsynced, hangs, long_hangs, full;
-  uint64_t creations_crashed, creations_kept;
-  uint64_t held_too_much, lost_blocks_read, eio, enospc;
-};
-
-extern struct stats stats;
 
 /* ---- sim-run.c ---- */
 

@@ -62,11 +62,27 @@ end_session (struct run *r)
 }
 
 static void
+count_crash (const struct run *r)
+{
+  const struct array *a = r->sa->a;
+  bool target = false;
+
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    target |= a->seat[i]->state == SEAT_TARGET && !a->seat[i]->failing;
+  stats.crashes++;
+  stats.crash_change += a->change != NULL;
+  stats.crash_rebuild += target;
+  stats.crash_resync += a->nr_unsynced > 0;
+  stats.crash_degraded += a->lost_slots != 0;
+}
+
+static void
 crash (struct run *r)
 {
   run_say (r, "crash");
-  stats.crashes++;
+  count_crash (r);
   end_session (r);
+  stats.crash_two += r->two_active;
   sim_crash (r->sim);
   check_closed (r);
 }
@@ -405,7 +421,10 @@ draw_crash (struct run *r)
 static bool
 read_before (struct run *r)
 {
-  if (run_percent (r, r->two_active ? 40 : 5) && !read_all (r))
+  const bool all = run_percent (r, r->two_active ? 40 : 5);
+
+  stats.read_two += r->two_active && all;
+  if (all && !read_all (r))
     return false;
   return !run_percent (r, r->two_active ? 60 : 5) || use_array (r, 20);
 }

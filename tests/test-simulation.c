@@ -4,7 +4,8 @@
  *
  * Runs NUMBER seeds from FIRST on (or from $SEED, or from 1); stops at the
  * first that fails.
- * SIM_VERBOSE=1 tells all that happens.
+ * SIM_VERBOSE=1 tells all that happens; SIM_STATES=1 how often what is rare
+ * did; SIM_WITHOUT=unreadable,hang,long,full leaves out kinds of trouble.
  *
  * In each run clients read and write an array at random while members
  * give errors, hang, are slow, die, are taken out and replaced; it
@@ -109,7 +110,7 @@ create (struct run *r)
   while (run_percent (r, 20)) {
     sim_crash_after (r->sim, 1 + run_below (r, 14 * r->n + 20));
     if (!sim_array_try_create (r->sa)) {
-      stats.creations_crashed++;
+      stats.crash_creation++;
       sim_crash (r->sim);
     }
     sim_crash_after (r->sim, 0);
@@ -147,23 +148,10 @@ run (uint64_t seed)
 
  end:
   stats.runs++;
+  stats.held_reads += r.sa->nr_held;
   trace = sim_trace (r.sim);
   end_run (&r);
   return trace;
-}
-
-static void
-report (double seconds)
-{
-  printf ("%" PRIu64 " runs in %.1f s: %" PRIu64 " sessions (%" PRIu64
-          " only looked), %" PRIu64 " crashes, %" PRIu64 " requests, %" PRIu64
-          " of them failed, %" PRIu64 " replacements, %" PRIu64 " openings "
-          "refused and %" PRIu64 " forced, %" PRIu64 " arrays failed, %" PRIu64
-          " given up, %" PRIu64 " blocks may have been lost\n",
-          stats.runs, seconds, stats.sessions, stats.readonly, stats.crashes,
-          stats.requests, stats.errors, stats.replaced, stats.refused,
-          stats.forced, stats.failed_arrays, stats.given_up,
-          stats.lost_blocks);
 }
 
 static double
@@ -217,6 +205,6 @@ main (int argc, char *argv[])
       return 1;
     }
   }
-  report (now () - start);
+  stats_report (now () - start, getenv ("SIM_STATES") != NULL);
   return 0;
 }
