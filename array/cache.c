@@ -24,7 +24,7 @@ cells_per_op (const struct geometry *g)
 static size_t
 cell_len_of (const struct geometry *g)
 {
-  return MIN (g->chunk, CELL_MAX_LEN);
+  return MIN (g->chunk, limits.cell_max_len);
 }
 
 /* Three operations (a write-out, a read, a rebuild), and two lines. */
@@ -337,15 +337,19 @@ line_frozen (const struct line *line, unsigned role, struct cell **c)
   return op_given (line->op, role, c);
 }
 
-/* What a line has beside what is dirty or being filled, and what is in use. */
+/* What a line has beside what is dirty or being filled, and what is in use.
+ * Nobody is woken, as in make_free.
+ */
 static void
 drop_clean (struct array *a, struct line *line)
 {
   for (unsigned r = 0; r < a->g.k; r++) {
-    const struct line_cell *lc = &line->cell[r];
+    struct line_cell *lc = &line->cell[r];
 
-    if (lc->c && lc->dirty == 0 && lc->busy == 0 && lc->c->frozen == 0)
-      line_drop_cell (a, line, r);
+    if (lc->c && lc->dirty == 0 && lc->busy == 0 && lc->c->frozen == 0) {
+      put (a, lc->c);
+      forget_content (a, line, lc);
+    }
   }
 }
 

@@ -335,7 +335,7 @@ change_step (struct array *a, struct waiter *w)
   if (a->saving > 0)
     return;             /* change_decide comes back */
   /* While nothing was written by this process nothing was missed. */
-  if (a->lost_slots && a->writable &&
+  if (a->lost_slots && a->writable && !PLANTED ("missed-not-durable") &&
       !a->consistency->may_leave (a, &c->waiter))
     return;
   if (!c->begun) {

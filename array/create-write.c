@@ -115,7 +115,6 @@ static int
 write_bitmap (struct member *m, const struct superblock *sb, unsigned slot,
               bool open)
 {
-  uint64_t nr_regions = bitmap_nr_regions (&sb->l);
   CLEANUP_FREE struct bitmap_page *page = calloc (1, sizeof *page);
   struct aligned_block b;
 
@@ -124,14 +123,9 @@ write_bitmap (struct member *m, const struct superblock *sb, unsigned slot,
     return -1;
   }
   for (uint64_t p = 0; p < bitmap_nr_pages (&sb->l); p++) {
-    uint64_t first = p * BITMAP_PAGE_REGIONS;
-
     page->page_no = p;
-    for (unsigned w = 0; open && w < BITMAP_PAGE_WORDS; w++) {
-      uint64_t done = first + w * 64;
-
-      page->open[w] = done < nr_regions ? LOW_BITS (nr_regions - done) : 0;
-    }
+    for (unsigned w = 0; open && w < BITMAP_PAGE_WORDS; w++)
+      page->open[w] = bitmap_word_mask (&sb->l, p, w);
     for (unsigned place = 0; place < 2; place++) {
       page->counter = 1 + place;
       bitmap_page_encode (page, &sb->array_uuid, slot, b.b);

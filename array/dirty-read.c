@@ -9,6 +9,7 @@
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "raidmap/bitmap.h"
 
 /* The newest good copy of a page; false if neither place has one. */
 static bool
@@ -36,22 +37,12 @@ read_page (struct member *m, const struct superblock *sb, unsigned slot,
   return found;
 }
 
-/* The regions of this page's word w that exist. */
-static uint64_t
-word_mask (const struct superblock *sb, uint64_t page_no, unsigned w)
-{
-  uint64_t nr_regions = bitmap_nr_regions (&sb->l);
-  uint64_t first = page_no * BITMAP_PAGE_REGIONS + w * 64;
-
-  return first < nr_regions ? LOW_BITS (nr_regions - first) : 0;
-}
-
 static void
 add_page (const struct superblock *sb, struct bitmap_page *sum,
           const struct bitmap_page *p, bool good)
 {
   for (unsigned w = 0; w < BITMAP_PAGE_WORDS; w++) {
-    uint64_t mask = word_mask (sb, sum->page_no, w);
+    uint64_t mask = bitmap_word_mask (&sb->l, sum->page_no, w);
 
     sum->open[w] |= mask & (good ? p->open[w] : ~UINT64_C (0));
     sum->missed[w] |= mask & (good ? p->missed[w] : ~UINT64_C (0));

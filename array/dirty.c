@@ -16,6 +16,7 @@
 #include "array/dirty.h"
 #include "array/seat.h"
 #include "array/store.h"
+#include "common/plant.h"
 
 int
 dirty_init (struct array *a, const struct bitmap_page *page)
@@ -73,8 +74,8 @@ clear_bit (uint64_t *w, uint64_t i)
 static struct dirty_page *
 page_of (const struct array *a, uint64_t region, uint64_t *bit)
 {
-  *bit = region % BITMAP_PAGE_REGIONS;
-  return &a->page[region / BITMAP_PAGE_REGIONS];
+  *bit = region % limits.page_regions;
+  return &a->page[region / limits.page_regions];
 }
 
 /* ---- writing a page -------------------------------------------------- */
@@ -108,13 +109,14 @@ static void
 send_to (struct array *a, struct dirty_page *p, struct seat *s)
 {
   const uint64_t page_no = p->want.page_no;
+  const unsigned place = PLANTED ("page-one-place") ? 0 :
+    s->page_place[page_no] ^ 1;
   struct store *st = store_new (a, s, page_stored);
 
   st->owner = p;
   bitmap_page_encode (&p->sending, &a->sb.array_uuid, s->slot,
                       store_add (st, bitmap_page_off (&a->sb.l, page_no,
-                                                      s->page_place[page_no] ^
-                                                      1)));
+                                                      place)));
   p->pending++;
   store_start (a, st);
 }
@@ -160,9 +162,6 @@ region_range (const struct array *a, uint64_t pos, uint64_t len,
   *last = (pos + len - 1) / a->sb.l.region_len;
 }
 
-/* Writes that follow one another should not each wait for a page. */
-#define AHEAD_REGIONS 3u
-
 /* Will the write in flight store these bits? */
 static bool
 is_coming (const struct dirty_page *p, uint64_t bit, bool missed)
@@ -175,7 +174,9 @@ static void
 want_bits (struct array *a, uint64_t region, bool missed)
 {
   a->any_open = true;
-  for (unsigned i = 0; i <= AHEAD_REGIONS && region + i < a->nr_regions; i++) {
+  /* Writes that follow one another should not each wait for a page. */
+  for (unsigned i = 0;
+       i <= limits.ahead_regions && region + i < a->nr_regions; i++) {
     uint64_t bit;
     struct dirty_page *p = page_of (a, region + i, &bit);
 
@@ -194,6 +195,8 @@ dirty_mark (struct array *a, uint64_t pos, uint64_t len, struct waiter *w)
   uint64_t first, last, bit;
 
   region_range (a, pos, len, &first, &last);
+  if (PLANTED ("first-region-only"))
+    last = first;
   for (uint64_t region = first; region <= last; region++) {
     struct dirty_page *p = page_of (a, region, &bit);
 
@@ -229,8 +232,11 @@ dirty_begin (struct array *a, uint64_t pos, uint64_t len)
   uint64_t first, last;
 
   region_range (a, pos, len, &first, &last);
-  for (uint64_t region = first; region <= last; region++)
+  for (uint64_t region = first; region <= last; region++) {
     a->region_ops[region]++;
+    if (PLANTED ("gen-at-begin"))
+      a->region_gen[region] = a->flush_gen;
+  }
 }
 
 void
@@ -241,7 +247,8 @@ dirty_end (struct array *a, uint64_t pos, uint64_t len)
   region_range (a, pos, len, &first, &last);
   for (uint64_t region = first; region <= last; region++) {
     a->region_ops[region]--;
-    a->region_gen[region] = a->flush_gen;
+    if (!PLANTED ("gen-at-begin"))
+      a->region_gen[region] = a->flush_gen;
   }
 }
 
@@ -320,10 +327,11 @@ dirty_flushed (struct array *a, bool all)
 
     for (unsigned j = 0; j < BITMAP_PAGE_WORDS; j++)
       FOR_EACH_BIT (b, p->want.open[j]) {
-        const uint64_t region = i * BITMAP_PAGE_REGIONS + j * 64 + b;
+        const uint64_t region = i * limits.page_regions + j * 64 + b;
 
         if (region >= a->nr_regions || get_bit (a->unsynced, region) ||
-            a->region_ops[region] > 0 || a->region_gen[region] >= limit)
+            a->region_ops[region] > 0 ||
+            (a->region_gen[region] >= limit && !PLANTED ("open-cleared-early")))
           continue;
         clear_bit (p->want.open, j * 64 + b);
         changed = true;

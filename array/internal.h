@@ -21,6 +21,7 @@
 #include "common/bits.h"
 #include "common/list.h"
 #include "common/log.h"
+#include "raidmap/limits.h"
 
 /* Those that were found, which stay open although no record lists them any
  * more, and as many as a record can list.

@@ -13,10 +13,7 @@
 #include "array/rebuild.h"
 #include "array/seat.h"
 
-#define IN_FLIGHT_LEN (2 * MIB)         /* bytes of a member: its lines are
-                                         * read and written together */
 #define MAX_IN_FLIGHT 256u              /* lines */
-#define MAX_SKIPPED 4096u               /* lines looked at in one go */
 
 static const struct pass_kind *const kinds[] = { &resync_pass, &rebuild_pass };
 
@@ -126,13 +123,14 @@ static void
 copy_some (struct array *a, struct pass *p)
 {
   const uint64_t end = p->end / a->cell_len;
-  const unsigned most = MIN (IN_FLIGHT_LEN / a->cell_len, MAX_IN_FLIGHT);
+  const unsigned most =
+    MIN (limits.rebuild_in_flight_len / a->cell_len, MAX_IN_FLIGHT);
   unsigned skipped = 0;
 
   while (p->next < end && p->in_flight < most && !p->failed) {
     uint64_t roles, next = p->next + 1;
 
-    if (skipped == MAX_SKIPPED) {
+    if (skipped == limits.rebuild_max_skipped) {
       list_move (&a->engine.ready, &p->waiter.link);
       return;
     }

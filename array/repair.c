@@ -10,7 +10,6 @@
 #include "array/op.h"
 #include "array/repair.h"
 
-#define MAX_REPAIRS 1024u
 #define MAX_IN_FLIGHT 8u
 
 struct repair {
@@ -40,7 +39,8 @@ repair_add (struct array *a, uint64_t no, uint64_t roles,
 {
   struct repair *rp;
 
-  if (roles == 0 || !a->writable || a->failed || a->nr_repairs >= MAX_REPAIRS)
+  if (roles == 0 || !a->writable || a->failed ||
+      a->nr_repairs >= limits.rebuild_max_repairs)
     return;
   list_for_each (l, &a->repairs) {
     rp = list_item (l, struct repair, link);

@@ -20,11 +20,6 @@
 #include "array/seat.h"
 #include "common/cleanup.h"
 
-/* Reads longer than this from members that are opened with O_DIRECT are
- * given to the loop, all at once.
- */
-#define INLINE_MAX_LEN (128u << 10)
-
 /* ---- where a run of blocks is ----------------------------------------- */
 
 enum source { FROM_CELL, FROM_FROZEN, FROM_MEMBER };
@@ -276,12 +271,12 @@ needs_decoding (const struct array *a, const struct request *r, uint64_t no)
 void
 read_start (struct array *a, struct request *r)
 {
-  const bool large = r->len > INLINE_MAX_LEN && a->any_direct;
+  const bool large = r->len > limits.inline_max_len && a->any_direct;
   struct list *wait = NULL;
   uint64_t pos = r->pos;
 
   r->nr_steps = 0;
-  while (pos < r->len && r->nr_steps < REQUEST_STEPS) {
+  while (pos < r->len && r->nr_steps < limits.request_steps) {
     struct read_from f;
     struct piece p;
     uint32_t done;
@@ -300,7 +295,7 @@ read_start (struct array *a, struct request *r)
       break;
     }
     nr = read_steps (a, r, &f, &r->step[r->nr_steps],
-                     REQUEST_STEPS - r->nr_steps, &done, &wait);
+                     limits.request_steps - r->nr_steps, &done, &wait);
     r->nr_steps += nr;
     pos += done;
     if (done < f.len)

@@ -148,7 +148,8 @@ write_start (struct array *a, struct request *r, uint64_t limit)
     return;
   }
   r->nr_steps = r->nr_fills = 0;
-  while (pos < limit && r->nr_steps < REQUEST_STEPS && r->nr_fills == 0) {
+  while (pos < limit && r->nr_steps < limits.request_steps &&
+         r->nr_fills == 0) {
     struct step *s = &r->step[r->nr_steps];
     struct piece p;
     uint32_t len;

@@ -190,6 +190,14 @@ leave (struct array *a, struct request *r)
   }
 }
 
+static void
+unmark (struct array *a, struct request *r)
+{
+  if (r->marks)
+    a->consistency->end (a, range_pos (a, r), range_len (a, r));
+  r->marks = false;
+}
+
 void
 zero_advance (struct array *a, struct request *r)
 {
@@ -200,7 +208,7 @@ zero_advance (struct array *a, struct request *r)
   if (!change_is_over (a, &r->waiter))
     return;
   if (r->phase == R_ZERO) {
-    a->consistency->end (a, range_pos (a, r), range_len (a, r));
+    unmark (a, r);
     /* Not before: until now what was written there had to stay. */
     if (!a->failed)
       each_line (a, r, drop_line);
@@ -212,6 +220,7 @@ zero_advance (struct array *a, struct request *r)
     return;
   }
   if (a->failed) {
+    unmark (a, r);
     leave (a, r);
     return;
   }
@@ -220,10 +229,15 @@ zero_advance (struct array *a, struct request *r)
     request_wait (r, &line->waiters);
     return;
   }
+  /* First: else the bits of one page are cleared while the next is
+   * written, for ever.
+   */
+  if (!r->marks)
+    a->consistency->begin (a, range_pos (a, r), range_len (a, r));
+  r->marks = true;
   if (!a->consistency->is_marked (a, range_pos (a, r), range_len (a, r),
                                   &r->waiter))
     return;
-  a->consistency->begin (a, range_pos (a, r), range_len (a, r));
   r->phase = R_ZERO;
   send (a, r);
 }

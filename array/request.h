@@ -50,7 +50,7 @@ struct step {
                                  * it is lost */
 };
 
-#define REQUEST_STEPS 64u
+#define REQUEST_STEPS 64u         /* room for; see limits.request_steps */
 
 struct request {
   /* The client's, before the first request_go. */
@@ -87,6 +87,7 @@ struct request {
   bool asleep;                  /* the client waits for wake */
   bool counted;
   bool again;                   /* a write with FUA: tried once more */
+  bool marks;                   /* zero: counts as a writer of its regions */
   bool all_ops;                 /* a pread failed: leave reads to operations */
   uint64_t pos;                 /* bytes done */
   uint64_t batch_end;           /* pos when the steps are done */

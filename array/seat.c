@@ -11,6 +11,7 @@
 #include "array/lost.h"
 #include "array/rebuild.h"
 #include "array/seat.h"
+#include "array/space.h"
 #include "array/store.h"
 #include "array/writeback.h"
 #include "array/xfer.h"
@@ -407,7 +408,8 @@ seats_abandon_failing (struct array *a)
   for (unsigned i = 0; a->any_failing && i < a->nr_seats; i++) {
     struct seat *s = a->seat[i];
 
-    if (s->failing && atomic_load (&s->users) > 0 && !PLANTED ("hang-waits")) {
+    if (s->failing && !PLANTED ("hang-waits") &&
+        (atomic_load (&s->users) > 0 || space_is_wanted (a, s))) {
       xfers_abandon (a, s, ENODEV);
       stores_abandon (a, s, ENODEV);
     }

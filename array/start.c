@@ -72,8 +72,8 @@ static void
 note_unsynced (struct array *a)
 {
   for (uint64_t i = 0; i < a->nr_regions; i++) {
-    const struct bitmap_page *p = &a->page[i / BITMAP_PAGE_REGIONS].want;
-    const uint64_t bit = i % BITMAP_PAGE_REGIONS;
+    const struct bitmap_page *p = &a->page[i / limits.page_regions].want;
+    const uint64_t bit = i % limits.page_regions;
 
     if (p->open[bit / 64] >> (bit % 64) & 1) {
       a->unsynced[i / 64] |= BIT (i % 64);

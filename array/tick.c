@@ -1,6 +1,6 @@
 /* gpuraid: what is done from time to time.
  *
- * A tick is 200 ms.  The timer is armed only while something may come due,
+ * The timer is armed only while something may come due,
  * so an idle array sleeps.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -14,8 +14,6 @@
 #include "array/space.h"
 #include "array/tick.h"
 #include "array/writeback.h"
-
-#define TICK_NS UINT64_C (200000000)
 
 static void
 clear_retry (struct array *a, struct waiter *w)
@@ -75,7 +73,7 @@ arm (struct call *call)
 {
   struct array *a = list_item (call, struct array, tick_call);
 
-  loop_timer (a->loop, &a->tick, loop_now (a->loop) + TICK_NS);
+  loop_timer (a->loop, &a->tick, loop_now (a->loop) + limits.tick_ns);
 }
 
 void

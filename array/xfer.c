@@ -16,7 +16,6 @@
 
 /* Neighbouring transfers become one I/O up to this. */
 #define BUNDLE_MAX_LEN (4u << 20)
-#define BUNDLE_MAX_XFERS 256u
 
 /* ---- with the lock --------------------------------------------------- */
 
@@ -243,7 +242,8 @@ xfers_carry (struct array *a, struct list *xfers, size_t nr)
     struct bundle *b;
 
     for (j = i + 1; j < n && neighbours (x[j-1], x[j]) &&
-           j - i < BUNDLE_MAX_XFERS && len + x[j]->len <= BUNDLE_MAX_LEN; j++)
+           j - i < limits.bundle_max_xfers &&
+           len + x[j]->len <= BUNDLE_MAX_LEN; j++)
       len += x[j]->len;
     b = bundle_new (a, &x[i], j - i);
     if (b == NULL)

@@ -61,8 +61,8 @@ apply_torn (const struct flight *f, uint8_t *image)
   }
 }
 
-/* What a write that is not durable leaves after a crash. */
-enum survival { NOTHING, ALL, ANY };
+/* What writes that are not durable leave after a crash. */
+enum survival { NOTHING, ALL, ANY, NEWER };
 
 static void
 survive (struct flight *f, enum survival how)
@@ -85,6 +85,31 @@ clear_bad (struct sim_disk *d, uint64_t off, uint64_t len)
     memset (d->bad + first, 0, end - first);
 }
 
+static void
+note_used (struct sim_disk *d, const struct flight *f)
+{
+  const uint64_t first = f->kind == IO_TRIM ? div_round_up (f->off, SIM_BLOCK) :
+    f->off / SIM_BLOCK;
+  const uint64_t end = f->kind == IO_TRIM ? (f->off + f->len) / SIM_BLOCK :
+    div_round_up (f->off + f->len, SIM_BLOCK);
+
+  if (end > first)
+    memset (d->used + first, f->kind != IO_TRIM, end - first);
+}
+
+/* The bytes of a write for which there is space. */
+static uint64_t
+room_for (const struct sim_disk *d, const struct flight *f)
+{
+  if (!d->full || f->kind == IO_TRIM)
+    return f->len;
+  for (uint64_t off = f->off; off < f->off + f->len;
+       off = round_down (off, SIM_BLOCK) + SIM_BLOCK)
+    if (!d->used[off / SIM_BLOCK])
+      return off - f->off;
+  return f->len;
+}
+
 static bool
 is_bad (const struct sim_disk *d, uint64_t off, uint64_t len)
 {
@@ -99,6 +124,7 @@ is_bad (const struct sim_disk *d, uint64_t off, uint64_t len)
 static void
 into_cache (struct sim_disk *d, struct flight *f, bool torn)
 {
+  note_used (d, f);
   if (!torn) {
     apply (f, d->visible);
     clear_bad (d, f->off, f->len);
@@ -167,7 +193,16 @@ int
 sim_disk_write (struct sim_disk *d, struct flight *f)
 {
   struct sim *sim = d->sim;
+  const uint64_t room = room_for (d, f);
 
+  if (!d->dead && room < f->len) {
+    f->len = room;
+    if (room > 0)
+      into_cache (d, f, false);
+    else
+      flight_free (f);
+    return ENOSPC;
+  }
   if (d->dead || sim_chance (sim, d->write_error_ppm)) {
     into_cache (d, f, true);
     return d->dead ? ENODEV : EIO;
@@ -374,16 +409,33 @@ sim_disk_hang (struct sim_disk *d, bool hang)
 
 /* ---- Crashes ------------------------------------------------------- */
 
+static unsigned
+list_len (const struct list *list)
+{
+  unsigned nr = 0;
+
+  list_for_each (l, list)
+    nr++;
+  return nr;
+}
+
 static void
 crash_list (struct sim_disk *d, struct list *list, enum survival how)
 {
+  unsigned nr_lost = how == NEWER ?
+    sim_below (d->sim, list_len (list) + 1) : 0;
+
   list_for_each (l, list) {
     struct flight *f = list_item (l, struct flight, link);
 
+    if (how == NEWER && nr_lost > 0) {
+      nr_lost--;
+      continue;
+    }
     if (io_changes (f->kind) &&
         io_check (&(struct member) { 0 }, d->size, f->kind, f->off,
                   f->len) == 0)
-      survive (f, how);
+      survive (f, how == NEWER ? ALL : how);
   }
 }
 
@@ -403,16 +455,26 @@ forget_list (struct sim_disk *d, struct list *list)
   }
 }
 
+/* Each write for itself would make long runs of luck, or of the lack of
+ * it, too rare: half of the time a cache keeps all, or loses all, or all
+ * that is older than something.
+ */
 void
-sim_disk_crash (struct sim_disk *d)
+sim_draw_crash (struct sim *sim, struct crash *c)
 {
-  /* Each write for itself would make long runs of luck, or of the lack
-   * of it, too rare: half of the time a cache keeps all or loses all.
-   */
-  static const enum survival how[4] = { NOTHING, ALL, ANY, ANY };
+  static const uint8_t cached[8] = { NOTHING, ALL, ANY, ANY, ANY, ANY, NEWER,
+                                     NEWER };
+  static const uint8_t in_flight[4] = { NOTHING, ALL, ANY, ANY };
 
-  crash_list (d, &d->cached, how[sim_below (d->sim, 4)]);
-  crash_list (d, &d->in_flight, how[sim_below (d->sim, 4)]);
+  c->cached = cached[sim_below (sim, 8)];
+  c->in_flight = in_flight[sim_below (sim, 4)];
+}
+
+void
+sim_disk_crash (struct sim_disk *d, const struct crash *c)
+{
+  crash_list (d, &d->cached, c->cached);
+  crash_list (d, &d->in_flight, c->in_flight);
   forget_list (d, &d->doomed);
   forget_list (d, &d->cached);
   forget_list (d, &d->in_flight);
@@ -440,6 +502,7 @@ sim_disk_blank (struct sim_disk *d)
   memset (d->visible, 0, d->size);
   memset (d->stable, 0, d->size);
   memset (d->bad, 0, d->size / SIM_BLOCK);
+  memset (d->used, 0, d->size / SIM_BLOCK);
 }
 
 void
@@ -456,6 +519,8 @@ sim_disk_poke (struct sim_disk *d, const void *buf, size_t len, uint64_t off)
   assert (off <= d->size && len <= d->size - off);
   memcpy (d->visible + off, buf, len);
   memcpy (d->stable + off, buf, len);
+  memset (d->used + off / SIM_BLOCK, 1,
+          div_round_up (off + len, SIM_BLOCK) - off / SIM_BLOCK);
 }
 
 struct sim_disk *
@@ -479,7 +544,8 @@ sim_disk_new (struct sim *sim, const char *name, uint64_t size)
   d->image = d->visible = calloc (1, size);
   d->stable = calloc (1, size);
   d->bad = calloc (1, size / SIM_BLOCK);
-  if (!d->name || !d->visible || !d->stable || !d->bad)
+  d->used = calloc (1, size / SIM_BLOCK);
+  if (!d->name || !d->visible || !d->stable || !d->bad || !d->used)
     goto err;
   list_append (&sim->disks, &d->link);
   return d;
@@ -503,5 +569,6 @@ sim_disk_free (struct sim_disk *d)
   free (d->visible);
   free (d->stable);
   free (d->bad);
+  free (d->used);
   free (d);
 }

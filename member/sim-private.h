@@ -69,7 +69,13 @@ extern int sim_disk_read (struct sim_disk *d, void *buf, uint64_t len,
 extern int sim_disk_write (struct sim_disk *d, struct flight *f);
 extern int sim_disk_flush (struct sim_disk *d, uint64_t mark);
 extern void sim_disk_blank (struct sim_disk *d);
-extern void sim_disk_crash (struct sim_disk *d);
+
+/* What a disk has after a crash of what it was not made to keep. */
+struct crash {
+  uint8_t cached, in_flight;    /* enum survival */
+};
+extern void sim_draw_crash (struct sim *sim, struct crash *c);
+extern void sim_disk_crash (struct sim_disk *d, const struct crash *c);
 
 /* ---- sim-member.c ---- */
 

@@ -199,6 +199,9 @@ drop_others (struct sim *sim)
 void
 sim_crash (struct sim *sim)
 {
+  struct crash c;
+  bool alike;
+
   if (sim->verbose)
     log_debug ("sim: crash at %" PRIu64 " ns, moment %" PRIu64,
                sim->now_ns, sim->moments);
@@ -208,8 +211,16 @@ sim_crash (struct sim *sim)
   sim->nr_events = 0;
   sim->timers = NULL;
   drop_others (sim);
-  list_for_each (l, &sim->disks)
-    sim_disk_crash (list_item (l, struct sim_disk, link));
+  /* Often all disks have the same luck: what all of them have to lose
+   * would be too rare else.
+   */
+  alike = sim_below (sim, 2);
+  sim_draw_crash (sim, &c);
+  list_for_each (l, &sim->disks) {
+    if (!alike)
+      sim_draw_crash (sim, &c);
+    sim_disk_crash (list_item (l, struct sim_disk, link), &c);
+  }
 }
 
 /* ---- The loop ------------------------------------------------------ */

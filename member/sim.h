@@ -113,6 +113,9 @@ struct sim_disk {
   unsigned misdirect_write_ppm; /* written elsewhere, no error */
   bool dead;                    /* ENODEV for everything that completes */
   bool absent;                  /* sim_disk_open: ENOENT */
+  bool full;                    /* ENOSPC for what needs blocks that were
+                                 * never written, or trimmed; what comes
+                                 * before them is written */
   bool direct;                  /* what members say; alignment is then
                                  * asserted.  true */
 
@@ -133,6 +136,7 @@ struct sim_disk {
   uint8_t *visible;             /* image */
   uint8_t *stable;              /* what a crash can't take away */
   uint8_t *bad;                 /* a byte a block: reads fail */
+  uint8_t *used;                /* a byte a block: takes up space */
   struct list in_flight;        /* struct flight, as submitted */
   struct list cached;           /* completed, not durable; as completed */
   struct list doomed;           /* completed, a flush has failed */
@@ -157,7 +161,8 @@ extern void sim_disk_free (struct sim_disk *);
 extern struct member *sim_disk_open (struct sim_disk *, unsigned flags);
 
 /* No I/O completes until it is set free again; the synchronous calls
- * return EIO meanwhile.
+ * return EIO meanwhile, for they can't wait: whose thread they would keep
+ * must not make them.
  */
 extern void sim_disk_hang (struct sim_disk *, bool hang);
 

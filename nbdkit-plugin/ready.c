@@ -25,6 +25,7 @@
 #include "gpu/compiler-child.h"
 #include "member/loop.h"
 #include "nbdkit-plugin/plugin.h"
+#include "raidmap/limits.h"
 
 /* -D gpuraid.loop=1: io_uring; 2: plain threads; else what suits. */
 int gpuraid_debug_loop;
@@ -142,7 +143,7 @@ make_coder (const struct superblock *sb)
     return NULL;
   }
   choice.encode = encode;
-  choice.cell_len = MIN (g->chunk, CELL_MAX_LEN);
+  choice.cell_len = MIN (g->chunk, limits.cell_max_len);
   coder = coder_choose (&choice);
   matrix_free (encode);
   return coder;

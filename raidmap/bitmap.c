@@ -10,6 +10,7 @@
 #include "common/bits.h"
 #include "common/le.h"
 #include "raidmap/bitmap.h"
+#include "raidmap/limits.h"
 #include "raidmap/seal.h"
 
 /* Bytes of a page; docs/on-disk-format.md has the same. */
@@ -33,7 +34,16 @@ bitmap_nr_regions (const struct member_layout *l)
 uint64_t
 bitmap_nr_pages (const struct member_layout *l)
 {
-  return div_round_up (bitmap_nr_regions (l), BITMAP_PAGE_REGIONS);
+  return div_round_up (bitmap_nr_regions (l), limits.page_regions);
+}
+
+uint64_t
+bitmap_word_mask (const struct member_layout *l, uint64_t page_no, unsigned w)
+{
+  const uint64_t before = page_no * limits.page_regions;
+  const uint64_t nr = MIN (bitmap_nr_regions (l) - before, limits.page_regions);
+
+  return w * 64 < nr ? LOW_BITS (nr - w * 64) : 0;
 }
 
 uint64_t

@@ -18,8 +18,9 @@
 #include "raidmap/superblock.h"
 
 #define BITMAP_PAGE_LEN 4096u
-#define BITMAP_PAGE_REGIONS 16128u      /* regions in a page: 252 words of
-                                         * 64 regions, for each kind of bit */
+#define BITMAP_PAGE_REGIONS 16128u      /* in a page there is room for: 252
+                                         * words of 64 regions, for each kind
+                                         * of bit; see limits.page_regions */
 #define BITMAP_PAGE_WORDS (BITMAP_PAGE_REGIONS / 64)
 
 struct bitmap_page {
@@ -32,6 +33,9 @@ struct bitmap_page {
 
 extern uint64_t bitmap_nr_regions (const struct member_layout *l);
 extern uint64_t bitmap_nr_pages (const struct member_layout *l);
+/* The bits of a page's word w that stand for regions of the array. */
+extern uint64_t bitmap_word_mask (const struct member_layout *l,
+                                  uint64_t page_no, unsigned w);
 /* Where place 0 or 1 of a page is, in bytes from the member's start. */
 extern uint64_t bitmap_page_off (const struct member_layout *l,
                                  uint64_t page_no, unsigned place);

@@ -13,13 +13,13 @@
 #include "common/bits.h"
 #include "raidmap/bitmap.h"
 #include "raidmap/layout.h"
+#include "raidmap/limits.h"
 #include "raidmap/table.h"
 
 #define NONE UINT64_MAX
 
 /* The bitmap is kept below this many pages while regions can grow. */
 #define BITMAP_MAX_PAGES 64u
-#define REGION_MIN_LEN (UINT32_C (1) << 20)
 #define REGION_MAX_LEN (UINT32_C (1) << 31)
 #define DATA_ALIGN (UINT64_C (1) << 20)
 
@@ -90,7 +90,7 @@ static uint64_t
 nr_bitmap_pages (uint64_t data_len, uint32_t region_len)
 {
   return div_round_up (div_round_up (data_len, region_len),
-                       BITMAP_PAGE_REGIONS);
+                       limits.page_regions);
 }
 
 static uint64_t
@@ -123,7 +123,7 @@ lay_out (const struct geometry *g, uint64_t nr_stripes, uint64_t ring_len,
 static uint32_t
 first_region_len (const struct geometry *g)
 {
-  return MAX (REGION_MIN_LEN, g->chunk);
+  return MAX (limits.region_min_len, g->chunk);
 }
 
 /* The most stripes for which regions of region_len are long enough. */
@@ -132,7 +132,7 @@ region_max_stripes (const struct geometry *g, uint32_t region_len)
 {
   if (region_len == REGION_MAX_LEN)
     return LAYOUT_MAX_SIZE / g->chunk;
-  return (uint64_t) BITMAP_MAX_PAGES * BITMAP_PAGE_REGIONS * region_len
+  return (uint64_t) BITMAP_MAX_PAGES * limits.page_regions * region_len
     / g->chunk;
 }
 

@@ -12,7 +12,8 @@
 #include <stdint.h>
 
 #define BLOCK_LEN 4096u
-#define CELL_MAX_LEN 65536u     /* a cell is at most this long */
+#define CELL_MAX_LEN 65536u     /* a cell is at most this long; see
+                                 * limits.cell_max_len */
 #define CHUNK_MIN_LEN 4096u
 #define CHUNK_MAX_LEN (4u << 20)
 #define MAX_SLOTS 64u           /* k + m */

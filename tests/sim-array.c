@@ -40,6 +40,12 @@ spoil (struct sim_array *sa, struct sim_disk *d)
   }
 }
 
+void
+sim_array_spoil (struct sim_array *sa, unsigned no)
+{
+  spoil (sa, sa->disk[no]);
+}
+
 static unsigned
 add_disk (struct sim_array *sa)
 {
@@ -175,6 +181,8 @@ sim_array_free (struct sim_array *sa)
   if (sa == NULL)
     return;
   assert (sa->a == NULL);
+  sim_array_end_check (sa);
+  free (sa->written);
   sim_free (sa->sim);
   said_to = NULL;
   free (sa);
@@ -194,8 +202,8 @@ init_config (struct sim_array *sa)
   sa->c.writethrough = sa->writethrough;
 }
 
-void
-sim_array_create (struct sim_array *sa)
+bool
+sim_array_try_create (struct sim_array *sa)
 {
   struct member *m[MAX_SLOTS];
   int r;
@@ -205,10 +213,16 @@ sim_array_create (struct sim_array *sa)
   for (unsigned i = 0; i < sa->g.k + sa->g.m; i++)
     m[i] = sim_disk_open (sa->disk[i], 0);
   r = create_on_members (&sa->c, m);
-  assert (r == 0);
-  (void) r;
   for (unsigned i = 0; i < sa->g.k + sa->g.m; i++)
     member_close (m[i]);
+  return r == 0;
+}
+
+void
+sim_array_create (struct sim_array *sa)
+{
+  if (!sim_array_try_create (sa))
+    abort ();
 }
 
 int
@@ -232,10 +246,14 @@ sim_array_open (struct sim_array *sa, uint64_t which,
     return -1;
   sa->l = as.sb.l;
   sa->dead = false;
+  sa->dead_ns = 0;
   sa->coder.inner = coder_isal_new (0);
   assert (sa->coder.inner != NULL);
   sa->a = array_new (&sa->c, &as, &sa->coder.coder);
   assert (sa->a != NULL);
+  free (sa->written);
+  sa->written = calloc (sa->l.data_len / BLOCK_LEN, sizeof *sa->written);
+  assert (sa->written != NULL);
   if (sa->save_ns)
     sa->a->save_ns = sa->save_ns;
   if (sa->clear_ns)
@@ -245,6 +263,19 @@ sim_array_open (struct sim_array *sa, uint64_t which,
   if (array_start (sa->a, &sa->loop) == -1)
     abort ();
   return 0;
+}
+
+/* A member that was taken out may owe answers still.  A server leaks the
+ * memory and ends.
+ */
+static void
+wait_for_answers (struct sim_array *sa)
+{
+  for (unsigned i = 0; i < sa->nr_disks && !list_empty (&sa->in_flight); i++)
+    if (sa->disk[i]->hung)
+      sim_disk_hang (sa->disk[i], false);
+  while (!list_empty (&sa->in_flight) && sim_step (sa->sim))
+    ;
 }
 
 bool
@@ -258,9 +289,14 @@ sim_array_stop (struct sim_array *sa)
     if (sim_now (sa->sim) > end)
       return false;
   }
-  assert (list_empty (&sa->requests) && list_empty (&sa->in_flight));
+  wait_for_answers (sa);
+  assert (list_empty (&sa->requests));
+  if (!list_empty (&sa->in_flight))
+    return false;
   for (unsigned slot = 0; slot < sa->a->n; slot++)
     sa->at[slot] = sim_array_disk_at (sa, slot);
+  /* It would flush once more, blocking, what can't be written out. */
+  sa->a->writable = false;
   array_free (sa->a);
   sa->a = NULL;
   return true;
@@ -282,97 +318,14 @@ sim_array_abandon (struct sim_array *sa)
   for (unsigned i = 0; i < MAX_STEPS && !stopped; i++)
     if (!fail_one (sa)) {
       stopped = stop_step (sa->a) && !fail_one (sa);
-      /* No time passes: what waits for some is tried again at once. */
-      if (!stopped)
+      if (!stopped) {
+        sa->dead_ns += limits.tick_ns;
         tick_fire (&sa->a->tick);
+      }
     }
   if (!stopped || !list_empty (&sa->requests))
     return false;
   array_free (sa->a);
   sa->a = NULL;
   return true;
-}
-
-/* ---- what is on the disks --------------------------------------------- */
-
-/* The chunk of a role. */
-static const uint8_t *
-chunk_at (struct sim_array *sa, uint64_t stripe, unsigned role)
-{
-  const unsigned slot = layout_slot (&sa->g, stripe, role);
-
-  assert (sa->at[slot] != NULL);
-  return sa->at[slot]->image + sa->l.data_off + stripe * sa->g.chunk;
-}
-
-static void
-coded (struct coder_job *job, int error)
-{
-  assert (error == 0);
-}
-
-static void
-encode_now (const struct matrix *matrix, size_t len, const uint8_t **in,
-            uint8_t **out)
-{
-  struct coder *coder = coder_isal_new (0);
-  struct coder_job job = {
-    .matrix = matrix, .cell_len = len, .nr_rects = 1, .in = in, .out = out,
-    .done = coded,
-  };
-
-  assert (coder != NULL && coder_start (coder, NULL, 0) == 0);
-  coder_submit (coder, &job);
-  coder_free (coder);
-}
-
-bool
-sim_array_parity_is_right (struct sim_array *sa, char *why, size_t len)
-{
-  const unsigned k = sa->g.k, m = sa->g.m;
-  const size_t chunk = sa->g.chunk;
-  uint8_t *coef = malloc (k * m), *cells = NULL;
-  const uint8_t *in[MAX_SLOTS];
-  uint8_t *out[MAX_SLOTS];
-  struct matrix *matrix;
-  bool right = true;
-
-  if (posix_memalign ((void **) &cells, 4096, (k + m) * chunk))
-    abort ();
-  code_parity (sa->code, sa->w, k, m, coef);
-  matrix = code_matrix (sa->code, sa->w, m, k, coef);
-  for (uint64_t stripe = 0; stripe < sa->nr_stripes && right; stripe++) {
-    for (unsigned r = 0; r < k; r++) {
-      in[r] = memcpy (cells + r * chunk, chunk_at (sa, stripe, r), chunk);
-    }
-    for (unsigned r = 0; r < m; r++)
-      out[r] = cells + (k + r) * chunk;
-    encode_now (matrix, chunk, in, out);
-    for (unsigned r = 0; r < m && right; r++) {
-      const uint8_t *is = chunk_at (sa, stripe, k + r);
-
-      for (size_t i = 0; i < chunk && right; i++)
-        if (is[i] != out[r][i]) {
-          snprintf (why, len, "stripe %" PRIu64 ": parity %u (slot %u) is "
-                    "wrong at byte %zu", stripe, r,
-                    layout_slot (&sa->g, stripe, k + r), i);
-          right = false;
-        }
-    }
-  }
-  matrix_free (matrix);
-  free (coef);
-  free (cells);
-  return right;
-}
-
-void
-sim_array_image (struct sim_array *sa, uint8_t *buf)
-{
-  struct piece p;
-
-  for (uint64_t off = 0; off < sa->g.size; off += p.len) {
-    layout_piece (&sa->g, off, sa->g.size - off, &p);
-    memcpy (buf + off, chunk_at (sa, p.stripe, p.role) + p.chunk_off, p.len);
-  }
 }

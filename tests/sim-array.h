@@ -48,6 +48,8 @@ struct sim_request {
   void *opaque;
   struct list link;             /* sa->requests, while it runs */
   enum { SIM_IDLE, SIM_DECIDES, SIM_COPIES, SIM_WAITS } state;
+  bool held;                   /* SIM_COPIES: its thread is in a read of a
+                                * member that hangs */
 };
 
 struct sim_array {
@@ -78,10 +80,20 @@ struct sim_array {
   struct sim_coder coder;
   struct list in_flight;        /* struct tracked */
   struct list requests;
+  uint64_t nr_held;             /* requests that were, so far */
   bool dead;                    /* every I/O fails, nothing counts */
+  uint64_t dead_ns;             /* time that went on since, for the engine */
   struct sim_disk *at[MAX_SLOTS];       /* when it was stopped: whose data is
                                          * a slot's, or NULL */
+  uint64_t *written;            /* by row: roles that were written since it
+                                 * was opened; owned */
   char said[4096];              /* the last error message */
+
+  struct {
+    struct solver *solver;
+    struct coder *coder;
+    uint8_t *cells;             /* a stripe */
+  } check;                      /* sim-parity.c's; NULL until it is needed */
 };
 
 /* g->size is ignored: the array gets nr_stripes whole stripes, or less
@@ -96,7 +108,12 @@ extern void sim_array_free (struct sim_array *sa);
 /* One more disk, full of rubbish.  Its number. */
 extern unsigned sim_array_add_disk (struct sim_array *sa);
 
+/* Fill a disk with rubbish. */
+extern void sim_array_spoil (struct sim_array *sa, unsigned no);
+
 extern void sim_array_create (struct sim_array *sa);
+/* The same; false: it crashed meanwhile. */
+extern bool sim_array_try_create (struct sim_array *sa);
 
 /* Open an array of these disks; which: a bit a disk.  0, or -1 when it
  * was refused: sa->said has the message.  Errors that are drawn should be
@@ -147,7 +164,16 @@ extern bool sim_array_settle (struct sim_array *sa, uint64_t limit_ns);
 /* Step for so long. */
 extern bool sim_array_pause (struct sim_array *sa, uint64_t ns);
 
-/* After a stop with all slots active: is every row a code word? */
+/* Rows are blocks: row i has block i of each member's data.  Do the cells
+ * of a row's roles, as roles says them, fit together?  at: by slot, the
+ * disks; roles on those that are NULL are left out.
+ */
+extern bool sim_array_rows_are_right (struct sim_array *sa,
+                                      struct sim_disk *const *at,
+                                      uint64_t (*roles) (void *opaque,
+                                                         uint64_t row),
+                                      void *opaque, char *why, size_t len);
+/* After a stop: is every row of the slots that were active a code word? */
 extern bool sim_array_parity_is_right (struct sim_array *sa, char *why,
                                        size_t len);
 /* What the disks say that the array holds, from the data roles alone. */
@@ -163,6 +189,8 @@ extern void sim_array_init_loop (struct sim_array *sa);
  */
 extern bool sim_array_fail_io (struct sim_array *sa);
 extern bool sim_array_step_request (struct sim_array *sa);
+
+extern void sim_array_end_check (struct sim_array *sa);
 
 /* The disk of a seat. */
 extern struct sim_disk *sim_array_disk_of (const struct seat *s);

@@ -30,17 +30,20 @@ client_ended (struct client *c)
   if (q->error) {
     if (!(q->error == ENOTSUP && q->flags & ARRAY_FAST)) {
       stats.errors++;
-      if (!r->over)
+      stats.enospc += q->error == ENOSPC;
+      if (!allow_error (r, q, c->since))
         run_die (r, "client: %c %" PRIu64 "+%" PRIu64 ": error %d, with no "
-                 "more than m members lost", "RWZF"[q->kind], q->off, q->len,
-             q->error);
+                 "more than m members in trouble", "RWZF"[q->kind], q->off,
+                 q->len, q->error);
     }
     if (c->w)
       model_written (r->model, c->w, false, false);
-    if (q->error != ENOTSUP && q->kind != REQUEST_READ)
+    /* What could not be written yet still may be. */
+    if (r->over && q->error != ENOTSUP && q->kind != REQUEST_READ)
       model_doubt (r->model);
     return;
   }
+  stats.failed_reads += r->sa->a->failed && q->kind == REQUEST_READ;
   if (r->sa->a->failed && q->kind != REQUEST_READ)
     run_die (r, "a write was acknowledged by an array that has failed");
   if (c->w)
@@ -63,7 +66,9 @@ client_done (struct sim_request *q)
   stats.requests++;
   client_ended (c);
   if (c->q.r.kind == REQUEST_FLUSH || c->q.r.flags & ARRAY_FUA)
-    run_crash_soon (c->run, 2, 3);
+    run_crash_soon (c->run, q->sa->a->change ? 50 : 2, 3);
+  if (c->w && q->sa->a->nr_unsynced > 0 && run_percent (c->run, 20))
+    check_rows (c->run, "before all is resynced");
   client_next (c);
 }
 
@@ -99,7 +104,7 @@ client_start (void *arg)
     kind < 90 ? REQUEST_ZERO : REQUEST_FLUSH;
   uint64_t off, len;
 
-  if (r->sa->a->readonly)
+  if (!r->sa->a->writable)
     k = REQUEST_READ;
   sim_request_init (&c->q, r->sa, k);
   c->w = NULL;
@@ -107,6 +112,8 @@ client_start (void *arg)
   c->since = sim_now (r->sim);
   if (k != REQUEST_FLUSH) {
     choose_range (r, &off, &len);
+    if (k == REQUEST_ZERO && run_percent (r, 20))
+      len = 1 + run_below (r, r->g.size - off);
     c->q.r.off = off;
     c->q.r.len = len;
     c->q.r.buf = k == REQUEST_ZERO ? NULL : c->buf;
@@ -171,7 +178,8 @@ client_next (struct client *c)
   const unsigned p = run_below (r, 1000);
   uint64_t pause = run_below (r, 200000);
 
-  if (r->nr_left == 0 || r->sa->a->failed) {
+  /* One that has failed may still be read. */
+  if (r->nr_left == 0 || (r->sa->a->failed && run_percent (r, 20))) {
     c->busy = false;
     r->nr_busy--;
     return;
@@ -186,15 +194,24 @@ client_next (struct client *c)
   sim_at (r->sim, pause, client_start, c);
 }
 
+/* A member that hangs, and is still used, may hold up all. */
+static bool
+hangs_long (const struct run *r)
+{
+  return (run_active_disks (r) & r->long_hung) != 0;
+}
+
 /* No request takes so long, whatever hangs for a while. */
 void
 clients_check (struct run *r)
 {
   for (unsigned i = 0; i < r->nr_clients; i++) {
-    const struct client *c = &r->client[i];
+    struct client *c = &r->client[i];
 
-    if (c->busy && c->q.state != SIM_IDLE &&
-        sim_now (r->sim) - c->since > 60 * SECONDS)
+    if (c->q.held || hangs_long (r))
+      c->since = sim_now (r->sim);
+    if (c->busy && c->q.state != SIM_IDLE && c->since < sim_now (r->sim) &&
+        sim_now (r->sim) - c->since > 100 * SECONDS)
       run_die (r, "client %u: %c %" PRIu64 "+%" PRIu64 " never ends: phase %d, "
            "pending %u", i, "RWZF"[c->q.r.kind], c->q.r.off, c->q.r.len,
            c->q.r.phase, c->q.r.pending);

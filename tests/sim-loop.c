@@ -40,9 +40,28 @@ finish (struct tracked *t, int error)
   io->done (io);
 }
 
+/* Which roles a session wrote is no secret of the engine. */
+static void
+note_written (struct sim_array *sa, const struct io *io)
+{
+  const struct array *a = sa->a;
+  const uint64_t pos = io->off - sa->l.data_off;
+
+  if (io->kind == IO_READ || io->kind == IO_FLUSH || io->off < sa->l.data_off ||
+      pos >= sa->l.data_len)
+    return;
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i]->m == io->member && a->seat[i]->slot < a->n)
+      for (uint64_t off = pos; off < pos + io->len; off += BLOCK_LEN)
+        sa->written[off / BLOCK_LEN] |=
+          BIT (layout_role (&a->g, off / a->g.chunk, a->seat[i]->slot));
+}
+
 static void
 tracked_done (struct io *io)
 {
+  if (io->error == 0)
+    note_written (list_item (io, struct tracked, io)->sa, io);
   finish (list_item (io, struct tracked, io), io->error);
 }
 
@@ -79,7 +98,7 @@ loop_set_timer (struct loop *l, struct timer *timer, uint64_t at_ns)
 static uint64_t
 loop_time (struct loop *l)
 {
-  return sim_now (of_loop (l)->sim);
+  return sim_now (of_loop (l)->sim) + of_loop (l)->dead_ns;
 }
 
 static void

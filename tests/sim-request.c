@@ -11,6 +11,7 @@
 #include "tests/sim-array.h"
 
 #define MAX_STEPS 2000000u
+#define HELD_NS UINT64_C (10000000)
 
 /* Mostly short, now and then long. */
 uint64_t
@@ -40,11 +41,39 @@ end_request (struct sim_request *q)
   q->done (q);
 }
 
+/* Is one of these a read, in the client's thread, of a disk that hangs? */
+static bool
+any_hangs (const struct step *step, unsigned nr)
+{
+  for (unsigned i = 0; i < nr; i++)
+    if (step[i].from == STEP_SEAT && sim_array_disk_of (step[i].seat)->hung)
+      return true;
+  return false;
+}
+
+static bool
+is_held (const struct sim_request *q)
+{
+  const struct request *r = &q->r;
+
+  if (r->phase != R_COPY || q->sa->dead)
+    return false;
+  return r->kind == REQUEST_READ ? any_hangs (r->step, r->nr_steps) :
+    any_hangs (r->fill, r->nr_fills);
+}
+
 static void
 step_request (void *arg)
 {
   struct sim_request *q = arg;
+  const bool was = q->held;
 
+  q->held = q->state == SIM_COPIES && is_held (q);
+  q->sa->nr_held += q->held && !was;
+  if (q->held) {
+    sim_at (q->sa->sim, HELD_NS, step_request, q);
+    return;
+  }
   if (q->state == SIM_COPIES) {
     q->state = SIM_DECIDES;
     if (request_copy (&q->r))
@@ -86,6 +115,7 @@ sim_request_init (struct sim_request *q, struct sim_array *sa,
   q->r.wake = wake;
   q->sa = sa;
   q->state = SIM_IDLE;
+  q->held = false;
   list_init (&q->link);
 }
 

@@ -19,21 +19,20 @@
 #include "common/bits.h"
 #include "tests/sim-run.h"
 
-struct stats stats;
-
 void
 run_die (struct run *r, const char *fmt, ...)
 {
+  char text[300];
   va_list args;
 
+  draw_describe (r, text, sizeof text);
   va_start (args, fmt);
   fflush (stdout);
   fprintf (stderr, "seed %" PRIu64 ", at %.3f ms, moment %" PRIu64 ": ",
            r->seed, sim_now (r->sim) / 1e6, sim_moments (r->sim));
   vfprintf (stderr, fmt, args);
-  fprintf (stderr, "\n%u+%u, chunk %u, %" PRIu64 " stripes; replay with: "
-           "SIM_VERBOSE=1 build/tests/test-simulation 1 %" PRIu64 "\n",
-           r->g.k, r->g.m, r->g.chunk, r->sa->nr_stripes, r->seed);
+  fprintf (stderr, "\n%s\nreplay with: SIM_VERBOSE=1 "
+           "build/tests/test-simulation 1 %" PRIu64 "\n", text, r->seed);
   va_end (args);
   exit (1);
 }
@@ -164,14 +163,80 @@ run_look_at_slots (struct run *r)
   if (lost == r->lost)
     return;
   run_say (r, "slots that are not active: %#" PRIx64, lost);
-  /* A target's trouble ends before it counts. */
-  FOR_EACH_BIT (i, r->bad_targets)
-    r->sa->disk[i]->write_error_ppm = r->sa->disk[i]->flush_error_ppm = 0;
-  r->bad_targets = 0;
   run_crash_soon (r, 25, 40);
-  FOR_EACH_BIT (slot, lost & ~r->lost)
+  FOR_EACH_BIT (slot, lost & ~r->lost) {
     run_lose_slot (r, slot, false);
+    check_ejected (r, slot);
+  }
   r->lost = lost;
+}
+
+/* A target's trouble ends before it counts, if there is enough other. */
+static void
+look_at_targets (struct run *r)
+{
+  const struct array *a = r->sa->a;
+
+  for (unsigned i = 0; i < a->nr_seats && r->bad_targets; i++) {
+    const struct seat *s = a->seat[i];
+    const unsigned no = s->m ?
+      sim_array_disk_no (r->sa, sim_array_disk_of (s)) : 0;
+
+    if (s->m == NULL || (r->bad_targets >> no & 1) == 0 ||
+        (s->state == SEAT_TARGET && !s->complete))
+      continue;
+    r->bad_targets &= ~BIT (no);
+    if (nr_bits (a->lost_slots | run_slots_of (r, r->faulty) |
+                 BIT (s->slot)) > r->g.m)
+      r->sa->disk[no]->write_error_ppm =
+        r->sa->disk[no]->flush_error_ppm = 0;
+    else
+      r->faulty |= BIT (no);
+  }
+}
+
+/* It may fail where too much is lost, or held in memory for rows that
+ * can't be written, or for members without space at a stop.
+ */
+static void
+look_at_failure (struct run *r)
+{
+  const struct array *a = r->sa->a;
+
+  if (!a->failed || r->over)
+    return;
+  if (!(r->rows_lost && a->nr_stuck > 0) && !(r->full && a->stopping) &&
+      nr_bits (a->lost_slots |
+               run_slots_of (r, r->faulty | r->unreadable)) <= r->g.m)
+    run_die (r, "the array has failed, with no more than m members in "
+             "trouble");
+  stats.held_too_much++;
+  r->over = true;
+  model_shaky (r->model, true);
+}
+
+/* Look whether a page of dirty bits is being written, and whether it
+ * clears some.
+ */
+static void
+look_at_pages (struct run *r)
+{
+  const struct array *a = r->sa->a;
+
+  for (uint64_t i = 0; i < a->nr_pages; i++) {
+    const struct dirty_page *p = &a->page[i];
+    bool clears = false;
+
+    if (p->want.counter == r->page[i].counter)
+      continue;
+    for (unsigned w = 0; w < BITMAP_PAGE_WORDS; w++) {
+      clears |= (r->page[i].open[w] & ~p->sending.open[w]) != 0;
+      r->page[i].open[w] = p->sending.open[w];
+    }
+    r->page[i].counter = p->want.counter;
+    stats.pages_cleared += clears;
+    run_crash_soon (r, clears ? 15 : 2, 3 * r->n);
+  }
 }
 
 bool
@@ -180,6 +245,11 @@ run_step (struct run *r)
   if (!sim_step (r->sim))
     return false;
   run_look_at_slots (r);
+  allow_look (r);
+  look_at_pages (r);
+  look_at_targets (r);
+  look_at_failure (r);
+  check_synced (r);
   return true;
 }
 

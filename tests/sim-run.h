@@ -10,9 +10,10 @@
 
 #include "tests/sim-array.h"
 #include "tests/sim-model.h"
+#include "tests/sim-stats.h"
 
-#define MAX_CLIENTS 6u
-#define MAX_REPLACED 40u        /* disks; the end needs some more */
+#define MAX_CLIENTS 16u
+#define MAX_REPLACED 36u        /* disks; the end needs some more */
 #define SECONDS UINT64_C (1000000000)
 
 struct run;
@@ -40,6 +41,7 @@ struct run {
   struct model *model;
   struct geometry g;
   unsigned n;
+  unsigned blocks_less;         /* than whole stripes */
   uint64_t max_len;             /* of a request */
   uint8_t *buf;                 /* the whole array */
   struct client client[MAX_CLIENTS];
@@ -56,25 +58,38 @@ struct run {
   unsigned trouble;             /* how much goes wrong */
   bool may_exceed;              /* more than m members at once, too */
   bool over;                    /* that has happened */
+  bool may_lose_rows;           /* blocks that can't be read on more */
+  bool rows_lost;               /* that has happened, or a region was not
+                                 * synced: EIO is allowed */
   bool forced;                  /* it was ever started by force */
   bool chaos_on, may_crash;
-  uint64_t faulty;              /* disks that may give errors or hang */
-  uint64_t bad_targets;         /* disks: with write errors */
+  uint64_t faulty;              /* disks that may lose writes, or hang */
+  uint64_t unreadable;          /* disks with read errors or bad blocks */
   uint64_t spoilt;              /* of those: with bad blocks */
+  bool flaky;                   /* some read errors were of a moment */
+  bool *bad_row;                /* some block was bad once */
+  uint64_t bad_targets;         /* disks: with write errors */
+  uint64_t full;                /* disks without space */
+  uint64_t full_ended;          /* ns: from then on that is no excuse */
+  uint64_t long_hung;           /* disks that hang for very long */
 
   /* As it was when it crashed. */
   uint64_t was_active;          /* disks */
   uint64_t in_force;            /* disks, of the record in force */
   uint64_t was_lost;            /* slots */
-  bool was_open;                /* a dirty bit was durably set */
-};
+  struct sim_disk *at[2][MAX_SLOTS];    /* active members that had not failed;
+                                         * [1]: the second ones of slots */
+  bool two_active;              /* some slot had two */
+  bool degraded;                /* the record in force had too few */
+  uint64_t marked;              /* disks: those of at */
+  bool *was_open;               /* by region: these had the dirty bit */
+  uint64_t *was_lost_at;        /* by row: roles with no content */
+  uuid_bytes array_uuid;
 
-struct stats {
-  uint64_t runs, sessions, crashes, refused, forced, readonly, given_up;
-  uint64_t requests, errors, rebuilt, replaced, failed_arrays, lost_blocks;
+  struct bitmap_page *page;     /* as last seen on its way; by number */
+  uint64_t *unsynced;           /* a bit a region, as last seen */
+  uint64_t nr_unsynced;
 };
-
-extern struct stats stats;
 
 /* ---- sim-run.c ---- */
 
@@ -110,6 +125,28 @@ extern uint64_t run_active_disks (const struct run *r);
 /* Slots with no active member, and none being rebuilt. */
 extern uint64_t run_empty_slots (const struct array *a);
 
+/* ---- sim-draw.c ---- */
+
+/* Draw a geometry and limits, and set the latter.  Whole stripes. */
+extern uint64_t draw_array (struct run *r);
+/* What was drawn, in one line. */
+extern void draw_describe (const struct run *r, char *text, size_t len);
+
+/* ---- sim-check.c ---- */
+
+/* The array is open: rows that nobody is writing are code words. */
+extern void check_rows (struct run *r, const char *when);
+/* The same for regions that were resynced since the last look. */
+extern void check_synced (struct run *r);
+/* The array has stopped, or is to be left as after a crash. */
+extern void check_note_end (struct run *r, bool clean);
+/* After sim_crash. */
+extern void check_closed (struct run *r);
+/* A slot is not active any more: a lack of space is no reason. */
+extern void check_ejected (struct run *r, unsigned slot);
+/* It was opened again. */
+extern void check_open (struct run *r);
+
 /* ---- sim-clients.c ---- */
 
 /* The next request, after a while, if any is left to be made. */
@@ -117,9 +154,33 @@ extern void client_next (struct client *c);
 /* No request may take too long. */
 extern void clients_check (struct run *r);
 
+/* ---- sim-allow.c ---- */
+
+/* Not named in SIM_WITHOUT. */
+extern bool allow_kind (const char *kind);
+/* May this disk be in trouble too, in such that may lose what was
+ * written, or only in such that reads fail?  It is counted if so.
+ */
+extern bool allow_faulty (struct run *r, unsigned disk);
+extern bool allow_unreadable (struct run *r, unsigned disk);
+/* Something has changed: may rows be lost now? */
+extern void allow_look (struct run *r);
+/* The disk has bad blocks. */
+extern void allow_bad_blocks (struct run *r, const struct sim_disk *d);
+/* May this request, which began then (ns), have failed so? */
+extern bool allow_error (const struct run *r, const struct request *q,
+                         uint64_t since);
+
+/* ---- sim-command.c ---- */
+
+extern void command_fail (struct run *r, unsigned slot);
+extern void command_replace (struct run *r, unsigned slot);
+
 /* ---- sim-trouble.c ---- */
 
-extern void command_replace (struct run *r, unsigned slot);
+/* A region is resynced: perhaps something goes wrong at once. */
+extern void trouble_in_resync (struct run *r);
+extern void trouble_has_space (struct run *r, unsigned disk);
 /* An event: something goes wrong, and again later. */
 extern void trouble_start (void *run);
 /* All disks are well again, but for bad blocks and dead ones. */

@@ -49,10 +49,8 @@ end_session (struct run *r)
   r->was_lost = a->lost_slots;
   r->in_force = listed_disks (r, ms->in_force ? &ms->cur.self.active :
                               &ms->base.active);
-  r->was_open = false;
-  for (uint64_t p = 0; p < a->nr_pages; p++)
-    for (unsigned w = 0; w < BITMAP_PAGE_WORDS; w++)
-      r->was_open |= a->page[p].stored.open[w] != 0;
+  check_rows (r, "at a crash");
+  check_note_end (r, false);
   run_note_torn (r);
   FOR_EACH_BIT (slot, a->lost_slots)
     run_lose_slot (r, slot, true);
@@ -64,12 +62,29 @@ end_session (struct run *r)
 }
 
 static void
+count_crash (const struct run *r)
+{
+  const struct array *a = r->sa->a;
+  bool target = false;
+
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    target |= a->seat[i]->state == SEAT_TARGET && !a->seat[i]->failing;
+  stats.crashes++;
+  stats.crash_change += a->change != NULL;
+  stats.crash_rebuild += target;
+  stats.crash_resync += a->nr_unsynced > 0;
+  stats.crash_degraded += a->lost_slots != 0;
+}
+
+static void
 crash (struct run *r)
 {
   run_say (r, "crash");
-  stats.crashes++;
+  count_crash (r);
   end_session (r);
+  stats.crash_two += r->two_active;
   sim_crash (r->sim);
+  check_closed (r);
 }
 
 /* Step until a condition holds; false: it crashed. */
@@ -113,34 +128,51 @@ run_request (struct run *r, struct sim_request *q)
   q->done = nothing;
   sim_request_start (q);
   waited_for = q;
-  return until (r, has_ended, 200 * SECONDS, "a request") ? q->r.error : -1;
+  return until (r, has_ended, 400 * SECONDS, "a request") ? q->r.error : -1;
 }
 
-/* Read all, and settle what it is.  False: it crashed. */
-static bool
-read_all (struct run *r)
+/* Read a range and settle what it is.  0, an errno that is allowed, or
+ * -1: it crashed.
+ */
+static int
+read_range (struct run *r, uint64_t off, uint64_t len)
 {
   static struct sim_request q;
-  uint64_t len;
   char why[2000];
   int err;
 
+  sim_request_init (&q, r->sa, REQUEST_READ);
+  q.r.buf = r->buf + off;
+  q.r.off = off;
+  q.r.len = len;
+  err = run_request (r, &q);
+  if (err > 0 && !allow_error (r, &q.r, 0))
+    run_die (r, "read %" PRIu64 "+%" PRIu64 " after opening: error %d", off,
+             len, err);
+  if (err == 0 && !model_settle (r->model, r->buf + off, off, len, why,
+                                 sizeof why))
+    run_die (r, "read %" PRIu64 "+%" PRIu64 " after opening: %s", off, len,
+             why);
+  return err;
+}
+
+/* All of it; what can't be read, block by block.  False: it crashed. */
+static bool
+read_all (struct run *r)
+{
+  uint64_t len;
+
   for (uint64_t off = 0; off < r->g.size; off += len) {
     len = MIN (r->g.size - off, 200 * 1024);
-    sim_request_init (&q, r->sa, REQUEST_READ);
-    q.r.buf = r->buf + off;
-    q.r.off = off;
-    q.r.len = len;
-    err = run_request (r, &q);
-    if (err == -1)
-      return false;
-    if (err && !r->over)
-      run_die (r, "read %" PRIu64 "+%" PRIu64 " after opening: error %d", off,
-           len, err);
-    if (err == 0 && !model_settle (r->model, r->buf + off, off, len, why,
-                                   sizeof why))
-      run_die (r, "read %" PRIu64 "+%" PRIu64 " after opening: %s", off, len,
-           why);
+    switch (read_range (r, off, len)) {
+    case -1: return false;
+    case 0: continue;
+    }
+    for (uint64_t pos = off; pos < off + len && !r->over; pos += BLOCK_LEN)
+      switch (read_range (r, pos, BLOCK_LEN)) {
+      case -1: return false;
+      case EIO: stats.lost_blocks_read++;
+      }
   }
   return true;
 }
@@ -148,7 +180,7 @@ read_all (struct run *r)
 static bool
 clients_rest (struct run *r)
 {
-  return (r->nr_busy == 0 && r->nr_commands == 0) || r->sa->a->failed;
+  return r->nr_busy == 0 && (r->nr_commands == 0 || r->sa->a->failed);
 }
 
 static bool
@@ -228,7 +260,8 @@ any_open (const struct array *a)
 static void
 note_stop (struct run *r)
 {
-  r->was_open = any_open (r->sa->a);
+  check_rows (r, "at a stop");
+  check_note_end (r, true);
   r->was_lost = r->lost;
   r->was_active = r->in_force = run_active_disks (r);
   r->any_torn = false;
@@ -247,13 +280,19 @@ stop_cleanly (struct run *r)
   const uint64_t began = model_begin (r->model);
 
   run_say (r, "stop");
+  if (run_percent (r, 70))
+    FOR_EACH_BIT (i, r->full)
+      trouble_has_space (r, i);
   if (!until (r, has_stopped, 600 * SECONDS, "the stop") || r->sa->a->failed)
     return false;
   r->may_crash = false;
   note_stop (r);
   if (!sim_array_stop (r->sa))
     run_die (r, "it does not stop");
-  model_flushed (r->model, began);
+  if (!r->full && !r->rows_lost)
+    model_flushed (r->model, began);
+  else
+    model_crash (r->model);
   return true;
 }
 
@@ -310,17 +349,19 @@ try_open (struct run *r, uint64_t which, bool force, bool readonly)
   run_say (r, "disks %#" PRIx64 "%s: open, %u+%u, slots not active %#" PRIx64,
        which, force ? " (force)" : "", r->g.k, r->g.m,
        r->sa->a->lost_slots);
-  if (r->was_open && !any_open (r->sa->a))
-    run_die (r, "the dirty bits are lost");
+  check_open (r);
   if (!force && r->sa->a->lost_slots && any_open (r->sa->a))
     run_die (r, "it was unclean and a slot is missing, yet it opened");
   stats.forced += force;
   r->forced |= force;
   r->lost = r->sa->a->lost_slots;
-  FOR_EACH_BIT (slot, r->lost | run_slots_of (r, r->faulty))
+  r->nr_unsynced = 0;
+  check_synced (r);
+  FOR_EACH_BIT (slot, r->lost)
     run_lose_slot (r, slot, true);
-  if (nr_bits (r->lost | run_slots_of (r, r->faulty)) > r->g.m)
+  if (nr_bits (r->lost) > r->g.m)
     r->over = true;
+  allow_look (r);
   model_shaky (r->model, r->over);
   return true;
 }
@@ -374,14 +415,32 @@ draw_crash (struct run *r)
                      1 + run_below (r, UINT64_C (1) << run_below (r, 13)));
 }
 
+/* Before there is a record of this session a slot may still have two
+ * active members, and rows may be torn.
+ */
+static bool
+read_before (struct run *r)
+{
+  const bool all = run_percent (r, r->two_active ? 40 : 5);
+
+  stats.read_two += r->two_active && all;
+  if (all && !read_all (r))
+    return false;
+  return !run_percent (r, r->two_active ? 60 : 5) || use_array (r, 20);
+}
+
 /* From an array that is open to one that is not. */
 void
 session_write (struct run *r)
 {
   stats.sessions++;
   draw_crash (r);
-  if (!make_writable (r) ||
-      (run_percent (r, 60) && !read_all (r)) ||
+  if (!read_before (r) || !make_writable (r)) {
+    crash (r);
+    return;
+  }
+  trouble_in_resync (r);
+  if ((run_percent (r, 60) && !read_all (r)) ||
       !use_array (r, 10 + run_below (r, 150)) ||
       (run_percent (r, 50) &&
        !sim_array_pause (r->sa, run_below (r, 12 * SECONDS)))) {
@@ -398,17 +457,78 @@ session_write (struct run *r)
 
 /* ---- the end ---- */
 
-/* Replace what is lost, and let it be rebuilt. */
-static void
+/* Has it failed, as it may?  Then that is the end. */
+static bool
+has_given_up (struct run *r)
+{
+  if (!r->sa->a->failed)
+    return false;
+  stats.given_up++;
+  if (!sim_array_abandon (r->sa))
+    run_die (r, "it has failed, and never ends");
+  return true;
+}
+
+/* Of a long request some may go out before the rest is there. */
+static bool
+flush_all (struct run *r)
+{
+  static struct sim_request q;
+
+  for (unsigned i = 0; i < 3; i++) {
+    const uint64_t began = model_begin (r->model);
+
+    sim_request_init (&q, r->sa, REQUEST_FLUSH);
+    if (run_request (r, &q) == 0) {
+      model_flushed (r->model, began);
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Rows that could not be read are as good as others once they are
+ * written.  False: it has failed.
+ */
+static bool
+rewrite_lost (struct run *r)
+{
+  const uint64_t len = (uint64_t) r->g.k * r->g.chunk;
+  static struct sim_request q;
+  struct model_write *w;
+
+  for (uint64_t off = 0; off + len <= r->g.size; off += len) {
+    w = model_write (r->model, off, len, MODEL_DATA);
+    model_fill (w, r->buf);
+    sim_request_init (&q, r->sa, REQUEST_WRITE);
+    q.r.buf = r->buf;
+    q.r.off = off;
+    q.r.len = len;
+    if (run_request (r, &q) != 0)
+      break;
+    model_written (r->model, w, true, false);
+  }
+  if (r->sa->a->failed && r->over)
+    return false;
+  if (q.r.error || !flush_all (r))
+    run_die (r, "all is written anew: error %d", q.r.error);
+  return true;
+}
+
+/* Replace what is lost, and let it be rebuilt.  False: it has failed. */
+static bool
 make_whole (struct run *r)
 {
   if (!make_writable (r))
     run_die (r, "it can't be made writable");
+  if (r->rows_lost && (!read_all (r) || !rewrite_lost (r)))
+    return false;
   FOR_EACH_BIT (slot, run_empty_slots (r->sa->a))
     command_replace (r, slot);
   if (!until (r, is_whole, 600 * SECONDS, "to be whole again"))
     run_die (r, "it crashed");
   run_look_at_slots (r);
+  return true;
 }
 
 /* Look at every byte, through the array and on the disks. */
@@ -420,11 +540,9 @@ session_last (struct run *r)
   run_say (r, "the end");
   r->may_crash = false;
   sim_crash_after (r->sim, 0);
-  if (r->over)
-    for (unsigned i = 0; i < r->sa->nr_disks; i++)
-      memset (r->sa->disk[i]->bad, 0, r->sa->disk_size / SIM_BLOCK);
-  r->over = false;
-  make_whole (r);
+  if (!make_whole (r) && has_given_up (r))
+    return;
+  r->over = r->rows_lost = false;
   if (!read_all (r) || !stop_cleanly (r))
     run_die (r, "it failed");
   /* Reading all of it may have found so many bad blocks that a member
@@ -433,8 +551,7 @@ session_last (struct run *r)
   for (unsigned i = 0; r->was_lost; i++) {
     if (i == r->g.m || !try_open (r, disks_known (r), false, false))
       run_die (r, "members are lost again");
-    make_whole (r);
-    if (!stop_cleanly (r))
+    if (!make_whole (r) || !stop_cleanly (r))
       run_die (r, "it failed");
   }
   if (!sim_array_parity_is_right (r->sa, why, sizeof why))

@@ -1,127 +1,126 @@
-/* gpuraid: tests: what goes wrong, and commands.
+/* gpuraid: tests: what goes wrong, and when.
  *
- * At most m members are in trouble at once, except in runs that may
- * exceed that.
+ * tests/sim-allow.c says how much may.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/bits.h"
 #include "tests/sim-run.h"
 
-/* May this disk be in trouble too?  It is counted if so. */
-static bool
-can_afford (struct run *r, unsigned disk)
-{
-  const uint64_t faulty = r->faulty | BIT (disk);
-  const uint64_t slots = r->sa->a->lost_slots | run_slots_of (r, faulty);
+/* ---- what ends by itself ---- */
 
-  if (nr_bits (slots) > r->g.m) {
-    if (!r->may_exceed || !run_percent (r, 30))
-      return false;
-    if (!r->over)
-      run_say (r, "from here on more than m are in trouble");
-    r->over = true;
-    model_shaky (r->model, true);
-  }
-  r->faulty = faulty;
-  /* A block that can't be read is lost like one of a lost member. */
-  FOR_EACH_BIT (slot, run_slots_of (r, BIT (disk)))
-    run_lose_slot (r, slot, false);
-  return true;
+/* A crash drops the event, and this with the run. */
+struct ending {
+  struct run *run;
+  unsigned disk;
+};
+
+static struct ending *
+ending_of (struct run *r, unsigned no)
+{
+  static struct ending endings[SIM_MAX_DISKS];
+
+  endings[no] = (struct ending) { r, no };
+  return &endings[no];
 }
 
 static void
 unhang (void *arg)
 {
-  sim_disk_hang (arg, false);
+  const struct ending *e = arg;
+
+  sim_disk_hang (e->run->sa->disk[e->disk], false);
+  e->run->long_hung &= ~BIT (e->disk);
 }
 
 static void
-command_done (struct sim_request *q)
+end_read_errors (void *arg)
 {
-  struct command *c = (struct command *) q;
+  const struct ending *e = arg;
 
-  if (!q->sa->dead) {
-    run_say (c->run, "command: error %d: %s", q->r.error, c->why);
-    if (q->r.kind == REQUEST_REPLACE && q->r.error == 0)
-      stats.replaced++;
-  }
-  member_close (q->r.target);
-  c->run->nr_commands--;
-  free (c);
-}
-
-static struct command *
-command_new (struct run *r)
-{
-  struct command *c = calloc (1, sizeof *c);
-
-  assert (c != NULL);
-  c->run = r;
-  r->nr_commands++;
-  return c;
+  e->run->sa->disk[e->disk]->read_error_ppm = 0;
+  run_say (e->run, "disk%u: no more read errors", e->disk);
 }
 
 static void
-command_start (struct command *c)
+end_full (void *arg)
 {
-  c->q.done = command_done;
-  c->q.r.why = c->why;
-  sim_request_start (&c->q);
-}
+  const struct ending *e = arg;
 
-static void
-command_fail (struct run *r, unsigned slot)
-{
-  struct array *a = r->sa->a;
-  struct seat *s = a->at[slot][0] ? a->at[slot][0] : a->at[slot][1];
-  struct command *c;
-
-  if (s == NULL || s->m == NULL ||
-      !can_afford (r, sim_array_disk_no (r->sa, sim_array_disk_of (s))))
-    return;
-  run_say (r, "command: fail slot %u", slot);
-  c = command_new (r);
-  sim_request_init (&c->q, r->sa, REQUEST_FAIL);
-  c->q.r.seat = s;
-  command_start (c);
+  trouble_has_space (e->run, e->disk);
 }
 
 void
-command_replace (struct run *r, unsigned slot)
+trouble_has_space (struct run *r, unsigned disk)
 {
-  struct command *c;
-  unsigned disk;
+  if ((r->full >> disk & 1) == 0)
+    return;
+  run_say (r, "disk%u: has space again", disk);
+  r->sa->disk[disk]->full = false;
+  r->full &= ~BIT (disk);
+  /* What waits for space may take a while to see it. */
+  r->full_ended = sim_now (r->sim) + 10 * SECONDS;
+}
 
-  disk = sim_array_add_disk (r->sa);
-  run_say (r, "command: replace slot %u with disk%u", slot, disk);
-  /* So that clients, and crashes, meet it half way. */
-  if (run_percent (r, 40))
-    r->sa->disk[disk]->max_delay_ns = 1000000 + run_below (r, 30000000);
-  if (r->chaos_on && run_percent (r, 8)) {
-    r->sa->disk[disk]->write_error_ppm = run_below (r, 200000);
-    r->sa->disk[disk]->flush_error_ppm = run_below (r, 200000);
-    r->bad_targets |= BIT (disk);
-  }
-  c = command_new (r);
-  sim_array_init_replace (&c->q, r->sa, slot, disk);
-  command_start (c);
+/* ---- kinds ---- */
+
+static void
+be_slow (struct run *r, unsigned no)
+{
+  r->sa->disk[no]->max_delay_ns = 1000000 + run_below (r, 200000000);
+  run_say (r, "disk%u: slow", no);
+}
+
+/* For good, or for some milliseconds. */
+static void
+fail_reads (struct run *r, unsigned no)
+{
+  const bool soon = run_percent (r, 60);
+
+  if (!allow_unreadable (r, no))
+    return;
+  r->flaky = true;
+  r->sa->disk[no]->read_error_ppm = soon && run_percent (r, 50) ? 1000000 :
+    10000 + run_below (r, 300000);
+  run_say (r, "disk%u: read errors%s", no, soon ? " for a moment" : "");
+  stats.read_errors++;
+  if (soon)
+    sim_at (r->sim, run_below (r, 50000000), end_read_errors,
+            ending_of (r, no));
 }
 
 static void
-spoil_blocks (struct run *r, struct sim_disk *d)
+fail_writes (struct run *r, unsigned no)
+{
+  if (!allow_faulty (r, no))
+    return;
+  r->sa->disk[no]->write_error_ppm = 1000 + run_below (r, 300000);
+  run_say (r, "disk%u: write errors", no);
+}
+
+static void
+fail_flushes (struct run *r, unsigned no)
+{
+  if (!allow_faulty (r, no))
+    return;
+  r->sa->disk[no]->flush_error_ppm = 1000 + run_below (r, 300000);
+  run_say (r, "disk%u: flush errors", no);
+}
+
+static void
+spoil_blocks (struct run *r, unsigned no)
 {
   const struct member_layout *l = &r->sa->l;
+  struct sim_disk *d = r->sa->disk[no];
 
+  if (!allow_unreadable (r, no))
+    return;
+  r->spoilt |= BIT (no);
   for (unsigned n = 1 + run_below (r, 4); n > 0; n--) {
     const uint64_t b = run_below (r, l->data_len / BLOCK_LEN);
     const uint64_t len = MIN (1 + run_below (r, 3),
@@ -131,51 +130,100 @@ spoil_blocks (struct run *r, struct sim_disk *d)
          l->data_off + b * BLOCK_LEN, len * BLOCK_LEN);
     sim_disk_set_bad (d, l->data_off + b * BLOCK_LEN, len * BLOCK_LEN);
   }
+  stats.bad_blocks++;
+  allow_bad_blocks (r, d);
+}
+
+static void
+fail_it (void *arg)
+{
+  const struct ending *e = arg;
+  struct run *r = e->run;
+
+  for (unsigned slot = 0; slot < r->n && !r->sa->a->failed; slot++)
+    if (r->sa->a->at[slot][0] &&
+        sim_array_disk_at (r->sa, slot) == r->sa->disk[e->disk])
+      command_fail (r, slot);
+}
+
+/* For a moment; or until long after somebody takes it out. */
+static void
+hang (struct run *r, unsigned no)
+{
+  const bool is_long = allow_kind ("long") && run_percent (r, 25);
+  uint64_t ns = run_below (r, run_percent (r, 30) ? 9 * SECONDS :
+                           SECONDS / 2);
+
+  if (!allow_kind ("hang") || !allow_faulty (r, no))
+    return;
+  if (is_long)
+    ns = 40 * SECONDS + run_below (r, 200 * SECONDS);
+  run_say (r, "disk%u: hangs for %" PRIu64 " ms", no, ns / 1000000);
+  sim_disk_hang (r->sa->disk[no], true);
+  sim_at (r->sim, ns, unhang, ending_of (r, no));
+  stats.hangs++;
+  if (!is_long)
+    return;
+  r->long_hung |= BIT (no);
+  stats.long_hangs++;
+  if (run_percent (r, 70))
+    sim_at (r->sim, run_below (r, 20 * SECONDS), fail_it, ending_of (r, no));
+}
+
+static void
+die (struct run *r, unsigned no)
+{
+  if ((r->blocks_less && r->sa->a->nr_unsynced > 0) || !allow_faulty (r, no))
+    return;
+  run_say (r, "disk%u: dead", no);
+  r->sa->disk[no]->dead = true;
+  /* While parity may be wrong it is not taken out for its reads. */
+  r->unreadable |= BIT (no);
+  r->flaky = true;
+}
+
+static void
+be_full (struct run *r, unsigned no)
+{
+  if (!allow_kind ("full") || r->full >> no & 1)
+    return;
+  run_say (r, "disk%u: full", no);
+  r->sa->disk[no]->full = true;
+  r->full |= BIT (no);
+  stats.full++;
+  sim_at (r->sim, run_below (r, run_percent (r, 30) ? 15 * SECONDS :
+                             SECONDS / 2), end_full, ending_of (r, no));
 }
 
 static void
 trouble_disk (struct run *r, unsigned no)
 {
-  struct sim_disk *d = r->sa->disk[no];
-  const unsigned what = run_below (r, 7);
+  static void (*const kind[]) (struct run *, unsigned) = {
+    be_slow, fail_reads, fail_writes, fail_flushes, spoil_blocks, hang, die,
+    be_full,
+  };
 
-  if (what == 0) {
-    d->max_delay_ns = 1000000 + run_below (r, 200000000);
-    run_say (r, "%s: slow", d->name);
-    return;
-  }
-  if (!can_afford (r, no))
-    return;
-  switch (what) {
-  case 1:
-    d->read_error_ppm = 10000 + run_below (r, 300000);
-    run_say (r, "%s: read errors", d->name);
-    break;
-  case 2:
-    d->write_error_ppm = 1000 + run_below (r, 300000);
-    run_say (r, "%s: write errors", d->name);
-    break;
-  case 3:
-    d->flush_error_ppm = 1000 + run_below (r, 300000);
-    run_say (r, "%s: flush errors", d->name);
-    break;
-  case 4:
-    r->spoilt |= BIT (no);
-    spoil_blocks (r, d);
-    break;
-  case 5:
-    run_say (r, "%s: hangs", d->name);
-    sim_disk_hang (d, true);
-    sim_at (r->sim,
-            run_below (r, run_percent (r, 30) ? 9 * SECONDS : SECONDS / 2),
-            unhang, d);
-    break;
-  case 6:
-    run_say (r, "%s: dead", d->name);
-    d->dead = true;
-    break;
-  }
+  kind[run_below (r, ARRAY_LEN (kind))] (r, no);
 }
+
+/* While parity is made anew. */
+void
+trouble_in_resync (struct run *r)
+{
+  const unsigned slot = run_below (r, r->n);
+  unsigned no;
+
+  if (r->trouble == 0 || r->sa->a->nr_unsynced == 0 ||
+      r->sa->a->at[slot][0] == NULL || !run_percent (r, 40))
+    return;
+  no = sim_array_disk_no (r->sa, sim_array_disk_at (r->sa, slot));
+  if (run_percent (r, 70))
+    fail_reads (r, no);
+  else
+    trouble_disk (r, no);
+}
+
+/* ---- when ---- */
 
 static void
 chaos_soon (struct run *r)
@@ -237,9 +285,11 @@ trouble_end (struct run *r)
 
     d->read_error_ppm = d->write_error_ppm = d->flush_error_ppm = 0;
     d->max_delay_ns = 100000 + run_below (r, slow ? 40000000 : 1000000);
-    d->absent = false;
+    d->absent = d->full = false;
     if (d->hung)
       sim_disk_hang (d, false);
   }
-  r->faulty = r->spoilt;
+  r->faulty = 0;
+  r->unreadable = r->spoilt;
+  r->bad_targets = r->full = r->full_ended = r->long_hung = 0;
 }

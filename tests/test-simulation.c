@@ -4,7 +4,8 @@
  *
  * Runs NUMBER seeds from FIRST on (or from $SEED, or from 1); stops at the
  * first that fails.
- * SIM_VERBOSE=1 tells all that happens.
+ * SIM_VERBOSE=1 tells all that happens; SIM_STATES=1 how often what is rare
+ * did; SIM_WITHOUT=unreadable,hang,long,full leaves out kinds of trouble.
  *
  * In each run clients read and write an array at random while members
  * give errors, hang, are slow, die, are taken out and replaced; it
@@ -33,59 +34,45 @@
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 #define DEFAULT_NUMBER 100
+#define SEED_SECONDS 100        /* a seed takes less than one */
 #else
 #define DEFAULT_NUMBER 800
+#define SEED_SECONDS 15
 #endif
-#define SEED_SECONDS 100        /* a seed takes less than one */
-
-static uint64_t
-draw_geometry (struct sim *sim, struct geometry *g)
-{
-  static const uint32_t chunk[] = { 4096, 8192, 16384 };
-
-  *g = (struct geometry) {
-    .k = 1 + sim_below (sim, 4), .m = 1 + sim_below (sim, 3),
-    .chunk = chunk[sim_below (sim, 3)],
-  };
-  if (sim_below (sim, 10) == 0)
-    g->k = 5 + sim_below (sim, 2);
-  if (sim_below (sim, 10) > 0)
-    return 8 + sim_below (sim, 33);
-  /* Several bands in a chunk, several regions in a member. */
-  g->chunk = 131072;
-  g->k = 1 + sim_below (sim, 2);
-  g->m = 1 + sim_below (sim, 2);
-  return 3 + sim_below (sim, 10);
-}
 
 static void
 start_run (struct run *r, uint64_t seed)
 {
-  struct sim *sim = sim_new (seed);
   uint64_t nr_stripes;
 
   *r = (struct run) { .seed = seed };
-  nr_stripes = draw_geometry (sim, &r->g);
-  r->sa = sim_array_new (seed, &r->g, nr_stripes, sim_below (sim, 3) == 0);
-  sim_free (sim);
+  nr_stripes = draw_array (r);
+  r->sa = sim_array_new (seed, &r->g, nr_stripes, r->blocks_less);
   r->sim = r->sa->sim;
   r->g = r->sa->g;
   r->n = r->g.k + r->g.m;
   r->rows_per_stripe = r->g.chunk / BLOCK_LEN;
   r->nr_rows = r->sa->nr_stripes * r->rows_per_stripe;
   r->torn = calloc (r->nr_rows, sizeof *r->torn);
+  r->was_open = calloc (r->nr_rows, sizeof *r->was_open);
+  r->unsynced = calloc (div_round_up (r->nr_rows, 64), sizeof *r->unsynced);
+  r->page = calloc (bitmap_nr_pages (&r->sa->l), sizeof *r->page);
+  r->was_lost_at = calloc (r->nr_rows, sizeof *r->was_lost_at);
+  r->bad_row = calloc (r->nr_rows, sizeof *r->bad_row);
   r->buf = malloc (r->g.size);
   r->model = model_new (r->g.size);
   r->max_len = MIN (r->g.size, 3 * (uint64_t) r->g.k * r->g.chunk + 9000);
-  r->nr_clients = 1 + run_below (r, MAX_CLIENTS);
   for (unsigned i = 0; i < r->nr_clients; i++) {
     r->client[i].run = r;
     r->client[i].buf = malloc (r->max_len);
     assert (r->client[i].buf != NULL);
   }
-  assert (r->torn != NULL && r->buf != NULL);
+  assert (r->torn != NULL && r->buf != NULL && r->was_open != NULL &&
+          r->unsynced != NULL && r->page != NULL && r->bad_row != NULL &&
+          r->was_lost_at != NULL);
   r->trouble = run_percent (r, 25) ? 0 : 20 + run_below (r, 80);
   r->may_exceed = run_percent (r, 15);
+  r->may_lose_rows = run_percent (r, 30);
   r->sa->cache_len += run_below (r, 2) * run_below (r, 3 * r->sa->cache_len);
   r->sa->writethrough = run_percent (r, 10);
   r->sa->window_len = (1 + run_below (r, 16)) * r->g.chunk;
@@ -100,9 +87,41 @@ end_run (struct run *r)
   for (unsigned i = 0; i < r->nr_clients; i++)
     free (r->client[i].buf);
   free (r->torn);
+  free (r->was_open);
+  free (r->unsynced);
+  free (r->page);
+  free (r->bad_row);
+  free (r->was_lost_at);
   free (r->buf);
   model_free (r->model);
   sim_array_free (r->sa);
+}
+
+/* Whatever a crash leaves of it: an array that opens, or one that is
+ * created again.
+ */
+static void
+create (struct run *r)
+{
+  const bool rubbish = run_percent (r, 50);
+
+  for (unsigned i = 0; rubbish && i < r->n; i++)
+    sim_array_spoil (r->sa, i);
+  while (run_percent (r, 20)) {
+    sim_crash_after (r->sim, 1 + run_below (r, 14 * r->n + 20));
+    if (!sim_array_try_create (r->sa)) {
+      stats.crash_creation++;
+      sim_crash (r->sim);
+    }
+    sim_crash_after (r->sim, 0);
+    if (sim_array_open (r->sa, ~0, DEGRADED_ALLOW, true) == 0) {
+      stats.creations_kept++;
+      if (!sim_array_stop (r->sa))
+        run_die (r, "it does not stop");
+      return;
+    }
+  }
+  sim_array_create (r->sa);
 }
 
 static uint64_t
@@ -112,7 +131,7 @@ run (uint64_t seed)
   uint64_t trace;
 
   start_run (&r, seed);
-  sim_array_create (r.sa);
+  create (&r);
   r.was_active = r.in_force = LOW_BITS (r.n);
   for (unsigned n = 1 + run_below (&r, 5); n > 0; n--) {
     if (run_percent (&r, 15)) {
@@ -129,23 +148,10 @@ run (uint64_t seed)
 
  end:
   stats.runs++;
+  stats.held_reads += r.sa->nr_held;
   trace = sim_trace (r.sim);
   end_run (&r);
   return trace;
-}
-
-static void
-report (double seconds)
-{
-  printf ("%" PRIu64 " runs in %.1f s: %" PRIu64 " sessions (%" PRIu64
-          " only looked), %" PRIu64 " crashes, %" PRIu64 " requests, %" PRIu64
-          " of them failed, %" PRIu64 " replacements, %" PRIu64 " openings "
-          "refused and %" PRIu64 " forced, %" PRIu64 " arrays failed, %" PRIu64
-          " given up, %" PRIu64 " blocks may have been lost\n",
-          stats.runs, seconds, stats.sessions, stats.readonly, stats.crashes,
-          stats.requests, stats.errors, stats.replaced, stats.refused,
-          stats.forced, stats.failed_arrays, stats.given_up,
-          stats.lost_blocks);
 }
 
 static double
@@ -184,6 +190,7 @@ main (int argc, char *argv[])
 
   /* Disks that are calloced cost what is used of them. */
   signal (SIGABRT, say_seed);
+  signal (SIGSEGV, say_seed);
   signal (SIGALRM, say_seed);
   mallopt (M_MMAP_THRESHOLD, 256 * 1024);
   for (uint64_t seed = first; seed < first + nr; seed++) {
@@ -198,6 +205,6 @@ main (int argc, char *argv[])
       return 1;
     }
   }
-  report (now () - start);
+  stats_report (now () - start, getenv ("SIM_STATES") != NULL);
   return 0;
 }

@@ -1,0 +1,25 @@
+/* gpuraid: constants of format and engine that tests make smaller.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include "raidmap/bitmap.h"
+#include "raidmap/layout.h"
+#include "raidmap/limits.h"
+
+#define DEFAULT_LIMITS {                        \
+  .region_min_len = UINT32_C (1) << 20,         \
+  .page_regions = BITMAP_PAGE_REGIONS,          \
+  .cell_max_len = CELL_MAX_LEN,                 \
+  .bundle_max_xfers = 256,                      \
+  .request_steps = 64,                          \
+  .inline_max_len = 128u << 10,                 \
+  .rebuild_in_flight_len = 2u << 20,            \
+  .rebuild_max_skipped = 4096,                  \
+  .rebuild_max_repairs = 1024,                  \
+  .ahead_regions = 3,                           \
+  .tick_ns = 200000000,                         \
+}
+
+struct limits limits = DEFAULT_LIMITS;
+const struct limits default_limits = DEFAULT_LIMITS;

@@ -1,0 +1,131 @@
+/* gpuraid: tests: what may go wrong, and which errors a client may see.
+ *
+ * Members in trouble are counted in two kinds.  Those that may lose what
+ * was written to them (faulty) are at most m at once, with the slots that
+ * are not active.  A block that can't be read is no loss (unreadable):
+ * with the others these may be more than m in some runs, and then what
+ * needs such a row may get EIO, and nothing else may.  The same holds of
+ * regions that are not synced: their parity is no help.
+ *
+ * In runs that may exceed m altogether (over) any error is allowed from
+ * then on.  Wrong data never is.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bits.h"
+#include "tests/sim-run.h"
+
+bool
+allow_kind (const char *kind)
+{
+  static const char *without;
+
+  if (without == NULL)
+    without = getenv ("SIM_WITHOUT") ? getenv ("SIM_WITHOUT") : "";
+  return strstr (without, kind) == NULL;
+}
+
+bool
+allow_faulty (struct run *r, unsigned disk)
+{
+  const uint64_t faulty = r->faulty | BIT (disk);
+
+  if (nr_bits (r->sa->a->lost_slots | run_slots_of (r, faulty)) > r->g.m) {
+    if (!r->may_exceed || !run_percent (r, 30))
+      return false;
+    if (!r->over)
+      run_say (r, "from here on more than m are in trouble");
+    r->over = true;
+    model_shaky (r->model, true);
+  }
+  if (!r->may_lose_rows &&
+      nr_bits (r->sa->a->lost_slots |
+               run_slots_of (r, faulty | r->unreadable)) > r->g.m)
+    return false;
+  r->faulty = faulty;
+  return true;
+}
+
+bool
+allow_unreadable (struct run *r, unsigned disk)
+{
+  const uint64_t disks = r->faulty | r->unreadable | BIT (disk);
+
+  if (r->blocks_less || !allow_kind ("unreadable") ||
+      (!r->may_lose_rows &&
+       nr_bits (r->sa->a->lost_slots | run_slots_of (r, disks)) > r->g.m))
+    return false;
+  r->unreadable |= BIT (disk);
+  allow_look (r);
+  return true;
+}
+
+void
+allow_look (struct run *r)
+{
+  const struct array *a = r->sa->a;
+
+  if (r->rows_lost || r->unreadable == 0)
+    return;
+  if (a->nr_unsynced > 0)
+    stats.unreadable_unsynced++;
+  if (a->nr_unsynced > 0 ||
+      nr_bits (a->lost_slots |
+               run_slots_of (r, r->faulty | r->unreadable)) > r->g.m) {
+    run_say (r, "from here on rows may be lost");
+    r->rows_lost = true;
+    stats.rows_lost++;
+  }
+}
+
+void
+allow_bad_blocks (struct run *r, const struct sim_disk *d)
+{
+  const uint64_t first = r->sa->l.data_off / SIM_BLOCK;
+
+  for (uint64_t row = 0; row < r->nr_rows; row++)
+    r->bad_row[row] |= d->bad[first + row];
+}
+
+/* Is some row of the lines of this range among those? */
+static bool
+has_bad_row (const struct run *r, uint64_t off, uint64_t len)
+{
+  const unsigned per_line = r->sa->a->cell_blocks;
+  struct piece p;
+
+  for (uint64_t pos = off; pos < off + len; pos += p.len) {
+    uint64_t first, last;
+
+    layout_piece (&r->g, pos, off + len - pos, &p);
+    first = p.stripe * r->rows_per_stripe + p.chunk_off / BLOCK_LEN;
+    last = p.stripe * r->rows_per_stripe +
+      (p.chunk_off + p.len - 1) / BLOCK_LEN;
+    for (uint64_t row = round_down (first, per_line);
+         row < round_up (last + 1, per_line); row++)
+      if (r->bad_row[row])
+        return true;
+  }
+  return false;
+}
+
+bool
+allow_error (const struct run *r, const struct request *q, uint64_t since)
+{
+  const bool durable = q->kind == REQUEST_FLUSH || q->flags & ARRAY_FUA ||
+    (q->kind != REQUEST_READ && r->sa->writethrough);
+
+  if (r->over)
+    return true;
+  if (q->error == ENOSPC)
+    return durable && (r->full || r->full_ended > since);
+  if (q->error != EIO || !r->rows_lost)
+    return false;
+  return r->flaky || q->kind == REQUEST_FLUSH || durable ||
+    has_bad_row (r, q->off, q->len);
+}

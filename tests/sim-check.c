@@ -1,0 +1,316 @@
+/* gpuraid: tests: what must be so on the disks at any moment of a run.
+ *
+ *   rows      a row that nothing is being written to is a code word, if
+ *             its region is synced; if not, what parity was written to it
+ *             since the array was opened fits the data
+ *   closed    after a crash: so is every row of a region that no active
+ *             member says is open
+ *   open      a region that was open is open in the next session
+ *   missed    while a record without a slot is in force, all that is open
+ *             and not yet synced again is missed too
+ *
+ * What is compared is what a read would give, so these say nothing of
+ * blocks that can't be read.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/cache.h"
+#include "array/lost.h"
+#include "array/request-internal.h"
+#include "raidmap/bitmap.h"
+#include "tests/sim-run.h"
+
+static bool
+is_used (const struct seat *s)
+{
+  return s && s->m && s->state == SEAT_ACTIVE && !s->failing;
+}
+
+/* The disks of the active members by slot: those that are read from; or,
+ * where a slot has two, the others.
+ */
+static bool
+disks_at (const struct run *r, bool others, struct sim_disk **at)
+{
+  const struct array *a = r->sa->a;
+  bool any = false;
+
+  for (unsigned slot = 0; slot < r->n; slot++) {
+    const struct seat *s = a->at[slot][0], *t = a->at[slot][1];
+
+    at[slot] = is_used (s) ? sim_array_disk_of (s) : NULL;
+    if (is_used (t) && (others || at[slot] == NULL)) {
+      at[slot] = sim_array_disk_of (t);
+      any = true;
+    }
+  }
+  return any;
+}
+
+static uint64_t
+region_of (const struct run *r, uint64_t row)
+{
+  return row * BLOCK_LEN / r->sa->l.region_len;
+}
+
+/* ---- rows ---- */
+
+struct rows {
+  struct run *r;
+  struct sim_disk *const *at;
+  const uint64_t *only;         /* regions, or NULL: all */
+  const uint64_t *never;        /* regions, or NULL */
+};
+
+/* What a row with a block that can't be read has is lost until it is
+ * written.
+ */
+static bool
+has_bad_block (const struct rows *rows, uint64_t row)
+{
+  const uint64_t block = rows->r->sa->l.data_off / SIM_BLOCK + row;
+
+  for (unsigned slot = 0; slot < rows->r->n; slot++)
+    if (rows->at[slot] && rows->at[slot]->bad[block])
+      return true;
+  return false;
+}
+
+static bool
+has_region (const uint64_t *w, uint64_t region)
+{
+  return w[region / 64] >> (region % 64) & 1;
+}
+
+/* Roles whose block is no content, and known not to be. */
+static uint64_t
+lost_at (const struct run *r, uint64_t row)
+{
+  const struct array *a = r->sa->a;
+
+  return lost_roles (a, row * BLOCK_LEN / a->cell_len,
+                     BIT (row % a->cell_blocks));
+}
+
+static uint64_t
+roles_at_rest (void *opaque, uint64_t row)
+{
+  const struct rows *rows = opaque;
+  struct run *r = rows->r;
+  struct array *a = r->sa->a;
+  const uint64_t no = row * BLOCK_LEN / a->cell_len;
+  const struct line *line = line_find (a, no);
+
+  if ((rows->only && !has_region (rows->only, region_of (r, row))) ||
+      (line && line->op) || zero_has (a, no) || has_bad_block (rows, row))
+    return 0;
+  if (run_is_unsynced (a, row * BLOCK_LEN))
+    return (LOW_BITS (r->g.k) | r->sa->written[row]) & ~lost_at (r, row);
+  return LOW_BITS (r->n) & ~lost_at (r, row);
+}
+
+/* Those of some regions, or all. */
+static void
+check_rows_of (struct run *r, const uint64_t *only, const char *when)
+{
+  struct sim_disk *at[MAX_SLOTS];
+  struct rows rows = { .r = r, .at = at, .only = only };
+  char why[200];
+
+  /* Which rows it was that could not be written is not known from here. */
+  if (r->sa->a->failed)
+    return;
+  disks_at (r, false, at);
+  if (!sim_array_rows_are_right (r->sa, at, roles_at_rest, &rows, why,
+                                 sizeof why))
+    run_die (r, "%s: %s", when, why);
+}
+
+void
+check_rows (struct run *r, const char *when)
+{
+  check_rows_of (r, NULL, when);
+}
+
+/* Regions become synced, one after the other. */
+void
+check_synced (struct run *r)
+{
+  const struct array *a = r->sa->a;
+  const uint64_t words = div_round_up (a->nr_regions, 64);
+
+  if (a->nr_unsynced == r->nr_unsynced)
+    return;
+  if (a->nr_unsynced < r->nr_unsynced) {
+    for (uint64_t i = 0; i < words; i++)
+      r->unsynced[i] &= ~a->unsynced[i];
+    check_rows_of (r, r->unsynced, "a region is resynced");
+    stats.resynced += r->nr_unsynced - a->nr_unsynced;
+  }
+  memcpy (r->unsynced, a->unsynced, words * sizeof *r->unsynced);
+  r->nr_unsynced = a->nr_unsynced;
+}
+
+/* ---- members ---- */
+
+void
+check_ejected (struct run *r, unsigned slot)
+{
+  const struct seat *s = r->sa->a->at[slot][0];
+  unsigned no;
+
+  if (s == NULL || s->m == NULL || r->over)
+    return;
+  no = sim_array_disk_no (r->sa, sim_array_disk_of (s));
+  if (r->full >> no & 1 && !((r->faulty | r->unreadable) >> no & 1))
+    run_die (r, "slot %u: disk%u: a member without space is taken out", slot,
+             no);
+}
+
+/* ---- when it stops ---- */
+
+void
+check_note_end (struct run *r, bool clean)
+{
+  const struct array *a = r->sa->a;
+
+  r->two_active = disks_at (r, true, r->at[1]);
+  disks_at (r, false, r->at[0]);
+  r->marked = 0;
+  for (unsigned slot = 0; slot < r->n; slot++)
+    for (unsigned i = 0; i < 2; i++)
+      if (r->at[i][slot])
+        r->marked |= BIT (sim_array_disk_no (r->sa, r->at[i][slot]));
+  r->array_uuid = a->sb.array_uuid;
+  r->degraded = false;
+  for (unsigned slot = 0; slot < r->n && a->writable && !a->failed; slot++)
+    r->degraded |= a->at[slot][0] == NULL ||
+      a->at[slot][0]->state != SEAT_ACTIVE;
+  memcpy (r->unsynced, a->unsynced,
+          div_round_up (a->nr_regions, 64) * sizeof *r->unsynced);
+  for (uint64_t row = 0; row < r->nr_rows; row++)
+    r->was_lost_at[row] = lost_at (r, row);
+  for (uint64_t i = 0; i < a->nr_regions; i++) {
+    const struct dirty_page *p = &a->page[i / limits.page_regions];
+
+    /* When the last write of a page is why it failed, the member that
+     * lacks it is not marked.
+     */
+    r->was_open[i] = !a->failed &&
+      has_region (clean ? p->want.open : p->stored.open,
+                  i % limits.page_regions);
+  }
+}
+
+/* ---- after a crash ---- */
+
+/* The newest copy of a page. */
+static bool
+read_page (const struct run *r, unsigned slot, const struct sim_disk *d,
+           uint64_t no, struct bitmap_page *page)
+{
+  static struct bitmap_page p;
+  unsigned nr = 0;
+
+  for (unsigned place = 0; place < 2; place++)
+    if (bitmap_page_decode (d->image + bitmap_page_off (&r->sa->l, no, place),
+                            &r->array_uuid, slot, no, &p)) {
+      if (nr == 0 || p.counter > page->counter)
+        *page = p;
+      nr++;
+    }
+  if (nr == 1)
+    stats.torn_pages++;
+  return nr > 0;
+}
+
+static void
+check_missed (struct run *r, const struct bitmap_page *p, const char *name)
+{
+  for (unsigned b = 0; b < limits.page_regions; b++) {
+    const uint64_t region = p->page_no * limits.page_regions + b;
+
+    if (region < bitmap_nr_regions (&r->sa->l) && has_region (p->open, b) &&
+        !has_region (p->missed, b) && !has_region (r->unsynced, region))
+      run_die (r, "%s: region %" PRIu64 " is open, but not missed, while a "
+               "record without a slot is in force", name, region);
+  }
+}
+
+/* What a member says is open, added to open. */
+static void
+add_open (struct run *r, unsigned slot, const struct sim_disk *d,
+          uint64_t *open)
+{
+  static struct bitmap_page p;
+  const struct member_layout *l = &r->sa->l;
+
+  for (uint64_t no = 0; no < bitmap_nr_pages (l); no++) {
+    const bool there = read_page (r, slot, d, no, &p);
+
+    if (there && r->degraded)
+      check_missed (r, &p, d->name);
+    for (unsigned b = 0; b < limits.page_regions; b++) {
+      const uint64_t region = no * limits.page_regions + b;
+
+      if (region < bitmap_nr_regions (l) && (!there || has_region (p.open, b)))
+        open[region / 64] |= BIT (region % 64);
+    }
+  }
+}
+
+static uint64_t
+roles_of_closed (void *opaque, uint64_t row)
+{
+  const struct rows *rows = opaque;
+
+  return has_region (rows->never, region_of (rows->r, row)) ||
+    has_bad_block (rows, row) ? 0 :
+    LOW_BITS (rows->r->n) & ~rows->r->was_lost_at[row];
+}
+
+void
+check_closed (struct run *r)
+{
+  uint64_t *open = calloc (div_round_up (r->nr_rows, 64), sizeof *open);
+  struct rows rows = { .r = r, .never = open };
+  char why[200];
+
+  assert (open != NULL);
+  for (unsigned slot = 0; slot < r->n; slot++)
+    for (unsigned i = 0; i < 2; i++)
+      if (r->at[i][slot] && (i == 0 || r->at[1][slot] != r->at[0][slot]))
+        add_open (r, slot, r->at[i][slot], open);
+  for (unsigned i = 0; i < (r->two_active ? 2 : 1); i++) {
+    rows.at = r->at[i];
+    if (!sim_array_rows_are_right (r->sa, r->at[i], roles_of_closed, &rows,
+                                   why, sizeof why))
+      run_die (r, "after a crash, in a region that is not open: %s%s", why,
+               i ? " (the second member of a slot)" : "");
+  }
+  free (open);
+}
+
+/* ---- in the next session ---- */
+
+/* A page that could not be written to a member may lack bits there; but
+ * no other.
+ */
+void
+check_open (struct run *r)
+{
+  const struct array *a = r->sa->a;
+
+  if ((run_active_disks (r) & r->marked) == 0)
+    return;
+  for (uint64_t i = 0; i < a->nr_regions; i++)
+    if (r->was_open[i] &&
+        !has_region (a->page[i / limits.page_regions].want.open,
+                     i % limits.page_regions))
+      run_die (r, "the dirty bit of region %" PRIu64 " is lost", i);
+}

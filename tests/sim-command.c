@@ -1,0 +1,84 @@
+/* gpuraid: tests: commands to a simulated array.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "common/bits.h"
+#include "tests/sim-run.h"
+
+static void
+command_done (struct sim_request *q)
+{
+  struct command *c = (struct command *) q;
+
+  if (!q->sa->dead) {
+    run_say (c->run, "command: error %d: %s", q->r.error, c->why);
+    if (q->r.kind == REQUEST_REPLACE && q->r.error == 0)
+      stats.replaced++;
+  }
+  member_close (q->r.target);
+  c->run->nr_commands--;
+  free (c);
+}
+
+static struct command *
+command_new (struct run *r)
+{
+  struct command *c = calloc (1, sizeof *c);
+
+  assert (c != NULL);
+  c->run = r;
+  r->nr_commands++;
+  return c;
+}
+
+static void
+command_start (struct command *c)
+{
+  c->q.done = command_done;
+  c->q.r.why = c->why;
+  sim_request_start (&c->q);
+}
+
+void
+command_fail (struct run *r, unsigned slot)
+{
+  struct array *a = r->sa->a;
+  struct seat *s = a->at[slot][0] ? a->at[slot][0] : a->at[slot][1];
+  struct command *c;
+
+  if (s == NULL || s->m == NULL ||
+      !allow_faulty (r, sim_array_disk_no (r->sa, sim_array_disk_of (s))))
+    return;
+  run_say (r, "command: fail slot %u", slot);
+  c = command_new (r);
+  sim_request_init (&c->q, r->sa, REQUEST_FAIL);
+  c->q.r.seat = s;
+  command_start (c);
+}
+
+void
+command_replace (struct run *r, unsigned slot)
+{
+  struct sim_disk *d;
+  struct command *c;
+  unsigned disk;
+
+  disk = sim_array_add_disk (r->sa);
+  d = r->sa->disk[disk];
+  run_say (r, "command: replace slot %u with disk%u", slot, disk);
+  /* So that clients, and crashes, meet it half way. */
+  if (run_percent (r, 40))
+    d->max_delay_ns = 1000000 + run_below (r, 30000000);
+  if (r->chaos_on && run_percent (r, 8)) {
+    d->write_error_ppm = run_below (r, 200000);
+    d->flush_error_ppm = run_below (r, 200000);
+    r->bad_targets |= BIT (disk);
+  }
+  c = command_new (r);
+  sim_array_init_replace (&c->q, r->sa, slot, disk);
+  command_start (c);
+}

@@ -1,0 +1,90 @@
+/* gpuraid: tests: what an array of the simulation is like.
+ *
+ * The generator is not the run's own: a seed's life does not change when
+ * something more is drawn here.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/bits.h"
+#include "tests/sim-run.h"
+
+/* Whole stripes. */
+static uint64_t
+draw_geometry (struct sim *d, struct geometry *g)
+{
+  static const uint32_t chunk[] = { 4096, 8192, 16384 };
+  const unsigned kind = sim_below (d, 100);
+
+  *g = (struct geometry) {
+    .k = 1 + sim_below (d, 4), .m = 1 + sim_below (d, 3),
+    .chunk = chunk[sim_below (d, 3)],
+  };
+  if (kind < 75)
+    return 8 + sim_below (d, 33);
+  if (kind < 90) {
+    g->k = 1 + sim_below (d, 14);
+    g->m = 1 + sim_below (d, 6);
+    return 3 + sim_below (d, 8);
+  }
+  /* Several bands in a chunk, several regions of the usual length. */
+  g->chunk = 131072;
+  g->k = 1 + sim_below (d, 2);
+  g->m = 1 + sim_below (d, 2);
+  return 3 + sim_below (d, 10);
+}
+
+static void
+draw_limits (struct sim *d, const struct geometry *g)
+{
+  static const unsigned page_regions[] = { 1, 3, 8, 64, 16128 };
+
+  limits = default_limits;
+  if (sim_below (d, 5) == 0)
+    return;
+  limits.region_min_len = UINT32_C (8192) << sim_below (d, 5);
+  limits.page_regions = page_regions[sim_below (d, 5)];
+  limits.cell_max_len = MAX (BLOCK_LEN << sim_below (d, 5), g->chunk / 8);
+  limits.bundle_max_xfers = 1 + sim_below (d, 8);
+  limits.request_steps = 5 + sim_below (d, 60);
+  limits.inline_max_len = BLOCK_LEN << sim_below (d, 6);
+  limits.rebuild_in_flight_len = UINT64_C (65536) << sim_below (d, 6);
+  limits.rebuild_max_skipped = 1 + sim_below (d, 8);
+  limits.rebuild_max_repairs = 1 + sim_below (d, 16);
+  limits.ahead_regions = sim_below (d, 4);
+  limits.tick_ns = UINT64_C (20000000) << sim_below (d, 4);
+}
+
+uint64_t
+draw_array (struct run *r)
+{
+  struct sim *d = sim_new (r->seed ^ UINT64_C (0x6a09e667f3bcc908));
+  uint64_t nr_stripes;
+
+  assert (d != NULL);
+  nr_stripes = draw_geometry (d, &r->g);
+  draw_limits (d, &r->g);
+  r->nr_clients = 1 + sim_below (d, sim_below (d, 6) == 0 ? MAX_CLIENTS : 6);
+  r->blocks_less = sim_below (d, 3) == 0;
+  sim_free (d);
+  return nr_stripes;
+}
+
+void
+draw_describe (const struct run *r, char *text, size_t len)
+{
+  snprintf (text, len, "%u+%u, chunk %u, %" PRIu64 " stripes, %u clients; "
+            "regions of %u, %u in a page; cells of %u, %u steps, bundles of "
+            "%u, inline %u, rebuild %" PRIu64 ", %u skipped, %u repairs, %u "
+            "ahead, tick %" PRIu64,
+            r->g.k, r->g.m, r->g.chunk, r->sa->nr_stripes, r->nr_clients,
+            r->sa->l.region_len, limits.page_regions, limits.cell_max_len,
+            limits.request_steps, limits.bundle_max_xfers,
+            limits.inline_max_len, limits.rebuild_in_flight_len,
+            limits.rebuild_max_skipped, limits.rebuild_max_repairs,
+            limits.ahead_regions, limits.tick_ns);
+}

@@ -1,0 +1,153 @@
+/* gpuraid: tests: what is on the disks of a simulated array: data, and
+ * whether its rows are code words.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim-array.h"
+
+/* The chunk of a role. */
+static const uint8_t *
+chunk_at (const struct sim_array *sa, struct sim_disk *const *at,
+          uint64_t stripe, unsigned role)
+{
+  const unsigned slot = layout_slot (&sa->g, stripe, role);
+
+  assert (at[slot] != NULL);
+  return at[slot]->image + sa->l.data_off + stripe * sa->g.chunk;
+}
+
+static void
+coded (struct coder_job *job, int error)
+{
+  assert (error == 0);
+}
+
+static void
+init_check (struct sim_array *sa)
+{
+  if (sa->check.solver)
+    return;
+  sa->check.solver = solver_new (sa->code, sa->w, sa->g.k, sa->g.m);
+  sa->check.coder = coder_isal_new (0);
+  assert (sa->check.solver != NULL && sa->check.coder != NULL &&
+          coder_start (sa->check.coder, NULL, 0) == 0);
+  if (posix_memalign ((void **) &sa->check.cells, BLOCK_LEN,
+                      (size_t) (sa->g.k + sa->g.m) * sa->g.chunk))
+    abort ();
+}
+
+void
+sim_array_end_check (struct sim_array *sa)
+{
+  solver_free (sa->check.solver);
+  if (sa->check.coder)
+    coder_free (sa->check.coder);
+  free (sa->check.cells);
+}
+
+/* The blocks [b0, b0 + nr) of a stripe, of these roles. */
+static bool
+blocks_are_right (struct sim_array *sa, struct sim_disk *const *at,
+                  uint64_t stripe, unsigned b0, unsigned nr, uint64_t roles,
+                  char *why, size_t why_len)
+{
+  const size_t off = (size_t) b0 * BLOCK_LEN, len = (size_t) nr * BLOCK_LEN;
+  const uint8_t *in[MAX_SLOTS], *is;
+  uint8_t *out[MAX_SLOTS], *cell = sa->check.cells;
+  uint64_t given = 0, make;
+  unsigned i = 0;
+  struct coder_job job = { .cell_len = len, .nr_rects = 1, .in = in,
+                           .out = out, .done = coded };
+  struct solution *sol;
+
+  FOR_EACH_BIT (r, roles)
+    if (i < sa->g.k) {
+      given |= BIT (r);
+      in[i++] = memcpy (cell, chunk_at (sa, at, stripe, r) + off, len);
+      cell += len;
+    }
+  make = roles & ~given;
+  i = 0;
+  FOR_EACH_BIT (r, make) {
+    out[i++] = cell;
+    cell += len;
+  }
+  sol = solver_get (sa->check.solver, given, 0, make);
+  assert (sol != NULL);
+  job.matrix = sol->matrix;
+  coder_submit (sa->check.coder, &job);
+  solver_put (sa->check.solver, sol);
+  i = 0;
+  FOR_EACH_BIT (r, make) {
+    is = chunk_at (sa, at, stripe, r) + off;
+    for (size_t j = 0; memcmp (is, out[i], len) != 0 && j < len; j++)
+      if (is[j] != out[i][j]) {
+        snprintf (why, why_len, "stripe %" PRIu64 ": role %u (slot %u) does "
+                  "not fit the others at byte %zu of the chunk", stripe, r,
+                  layout_slot (&sa->g, stripe, r), off + j);
+        return false;
+      }
+    i++;
+  }
+  return true;
+}
+
+bool
+sim_array_rows_are_right (struct sim_array *sa, struct sim_disk *const *at,
+                          uint64_t (*roles) (void *opaque, uint64_t row),
+                          void *opaque, char *why, size_t why_len)
+{
+  const unsigned per_stripe = sa->g.chunk / BLOCK_LEN;
+  unsigned b, end;
+
+  init_check (sa);
+  for (uint64_t stripe = 0; stripe < sa->nr_stripes; stripe++) {
+    uint64_t there = 0;
+
+    for (unsigned slot = 0; slot < sa->g.k + sa->g.m; slot++)
+      if (at[slot])
+        there |= BIT (layout_role (&sa->g, stripe, slot));
+    for (b = 0; b < per_stripe; b = end) {
+      const uint64_t row = stripe * per_stripe;
+      const uint64_t mask = roles (opaque, row + b) & there;
+
+      for (end = b + 1; end < per_stripe; end++)
+        if ((roles (opaque, row + end) & there) != mask)
+          break;
+      if (nr_bits (mask) > sa->g.k &&
+          !blocks_are_right (sa, at, stripe, b, end - b, mask, why, why_len))
+        return false;
+    }
+  }
+  return true;
+}
+
+static uint64_t
+all_roles (void *opaque, uint64_t row)
+{
+  return ~UINT64_C (0);
+}
+
+bool
+sim_array_parity_is_right (struct sim_array *sa, char *why, size_t len)
+{
+  return sim_array_rows_are_right (sa, sa->at, all_roles, NULL, why, len);
+}
+
+void
+sim_array_image (struct sim_array *sa, uint8_t *buf)
+{
+  struct piece p;
+
+  for (uint64_t off = 0; off < sa->g.size; off += p.len) {
+    layout_piece (&sa->g, off, sa->g.size - off, &p);
+    memcpy (buf + off, chunk_at (sa, sa->at, p.stripe, p.role) + p.chunk_off,
+            p.len);
+  }
+}

@@ -1,0 +1,53 @@
+/* gpuraid: tests: how often the simulation got where it is hard to get.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_TEST_SIM_STATS_H
+#define GPURAID_TEST_SIM_STATS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* States that are told by their number in 1,000 seeds. */
+#define SIM_STATES(X)                                                   \
+  X (crash_creation, "crashes in creation")                             \
+  X (creations_kept, "of those, the array opened afterwards")           \
+  X (crash_change, "crashes in a change of the record")                 \
+  X (crash_two, "crashes while a slot has two active members")          \
+  X (read_two, "reads of such an array before it is writable")          \
+  X (crash_rebuild, "crashes in a rebuild")                             \
+  X (crash_resync, "crashes in a resync")                               \
+  X (crash_degraded, "crashes with a slot not active")                  \
+  X (torn_pages, "bitmap pages with one place that is no page")         \
+  X (pages_cleared, "pages written to close regions")                   \
+  X (resynced, "regions resynced")                                      \
+  X (forced, "openings by force")                                       \
+  X (read_errors, "disks with read errors")                             \
+  X (bad_blocks, "disks with bad blocks")                               \
+  X (unreadable_unsynced, "either while a region is not synced")        \
+  X (rows_lost, "runs in which rows may be lost")                       \
+  X (lost_blocks_read, "lost blocks that gave EIO")                     \
+  X (held_too_much, "arrays failed with too many such rows")            \
+  X (hangs, "disks that hang")                                          \
+  X (long_hangs, "of those, for minutes")                               \
+  X (held_reads, "reads that wait in a client's thread for one")        \
+  X (full, "disks without space")                                       \
+  X (enospc, "requests that got ENOSPC")                                \
+  X (failed_arrays, "arrays failed")                                    \
+  X (failed_reads, "reads of failed arrays")
+
+struct stats {
+  uint64_t runs, sessions, crashes, refused, readonly, given_up;
+  uint64_t requests, errors, replaced, lost_blocks;
+#define SIM_STATE(name, what) uint64_t name;
+  SIM_STATES (SIM_STATE)
+#undef SIM_STATE
+};
+
+extern struct stats stats;
+
+/* Of all runs so far.  states: the table too. */
+extern void stats_report (double seconds, bool states);
+
+#endif
