@@ -104,7 +104,7 @@ client_start (void *arg)
     kind < 90 ? REQUEST_ZERO : REQUEST_FLUSH;
   uint64_t off, len;
 
-  if (!r->sa->a->writable)
+  if (!r->sa->a->writable || (r->sa->a->failed && run_percent (r, 90)))
     k = REQUEST_READ;
   sim_request_init (&c->q, r->sa, k);
   c->w = NULL;
@@ -179,7 +179,7 @@ client_next (struct client *c)
   uint64_t pause = run_below (r, 200000);
 
   /* One that has failed may still be read. */
-  if (r->nr_left == 0 || (r->sa->a->failed && run_percent (r, 20))) {
+  if (r->nr_left == 0 || (r->sa->a->failed && run_percent (r, 3))) {
     c->busy = false;
     r->nr_busy--;
     return;

@@ -195,6 +195,23 @@ look_at_targets (struct run *r)
   }
 }
 
+/* For a moment a slot has two active members. */
+static void
+look_at_twos (struct run *r)
+{
+  const struct array *a = r->sa->a;
+  bool two = false;
+
+  FOR_EACH_BIT (slot, a->odd_slots) {
+    const struct seat *s = a->at[slot][0], *t = a->at[slot][1];
+
+    two |= s && t && s->state == SEAT_ACTIVE && t->state == SEAT_ACTIVE;
+  }
+  if (two && !r->two_now)
+    run_crash_soon (r, 40, 60);
+  r->two_now = two;
+}
+
 /* It may fail where too much is lost, or held in memory for rows that
  * can't be written, or for members without space at a stop.
  */
@@ -248,6 +265,7 @@ run_step (struct run *r)
   allow_look (r);
   look_at_pages (r);
   look_at_targets (r);
+  look_at_twos (r);
   look_at_failure (r);
   check_synced (r);
   return true;

@@ -86,6 +86,7 @@ struct run {
   uint64_t *was_lost_at;        /* by row: roles with no content */
   uuid_bytes array_uuid;
 
+  bool two_now;                 /* some slot has two active members */
   struct bitmap_page *page;     /* as last seen on its way; by number */
   uint64_t *unsynced;           /* a bit a region, as last seen */
   uint64_t nr_unsynced;

@@ -111,9 +111,17 @@ test_reads_do_not_wait_for_writes (void **state)
 {
   struct sim_array *sa = start_hung (true);
   const unsigned disk = SLOT;
-  struct sim_request *w[64], *r[2];
+  struct sim_request *w[64], *r[2], *stuck;
+  uint8_t block[4096];
 
   start_writes (sa, w);
+  /* A thread that is in a read of the member stays there; others go round
+   * it once that has taken long.
+   */
+  stuck = start (sa, REQUEST_READ, block, data_of_slot (sa, 310, SLOT), 4096,
+                 0);
+  pass (sa, 3 * SECOND);
+  assert_true (stuck->held);
   for (unsigned i = 0; i < 2; i++)
     r[i] = start (sa, REQUEST_READ, back + i * 4096,
                   data_of_slot (sa, 300, SLOT + i), 4096, 0);
@@ -126,6 +134,9 @@ test_reads_do_not_wait_for_writes (void **state)
   }
   pass (sa, 40 * SECOND);
   end_writes (w);
+  sim_disk_hang (sa->disk[disk], false);
+  pass (sa, SECOND);
+  expect_done (stuck);
   end_hung (sa, disk);
 }
 

@@ -71,7 +71,7 @@ start_run (struct run *r, uint64_t seed)
           r->unsynced != NULL && r->page != NULL && r->bad_row != NULL &&
           r->was_lost_at != NULL);
   r->trouble = run_percent (r, 25) ? 0 : 20 + run_below (r, 80);
-  r->may_exceed = run_percent (r, 15);
+  r->may_exceed = run_percent (r, 20);
   r->may_lose_rows = run_percent (r, 30);
   r->sa->cache_len += run_below (r, 2) * run_below (r, 3 * r->sa->cache_len);
   r->sa->writethrough = run_percent (r, 10);
