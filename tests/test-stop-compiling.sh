@@ -10,7 +10,7 @@ source tests/functions.sh
 need nbdkit nbdcopy
 use_fake_cuda
 unset "${!FAKE_CUDA_@}"
-export XDG_CACHE_HOME=$tmp/cache
+cache=kernel-cache=$tmp/cache
 
 random=$tmp/random
 noise $((8 << 20)) >"$random"
@@ -20,7 +20,7 @@ create_array k=3 m=1 size=8M chunk=64K
 
 # The kernel for encoding is wanted from the start on.
 export FAKE_NVRTC_SLOW=3000
-start_raid coder=cuda
+start_raid coder=cuda "$cache"
 timeout 60 nbdcopy "$random" "$uri" || fail "nbdcopy: to the array"
 pgrep -f "dump-plugin.*nbdkit-gpuraid-plugin" >/dev/null ||
   fail "no child compiles"
@@ -30,7 +30,7 @@ unset FAKE_NVRTC_SLOW
 # It was a clean stop: a member may be missing now.
 rm "${members[0]}"
 members=("${members[@]:1}")
-start_raid coder=cuda
+start_raid coder=cuda "$cache"
 timeout 60 nbdcopy "$uri" "$tmp/back" || fail "nbdcopy: from the array"
 cmp "$random" "$tmp/back" || fail "wrong data"
 stop_raid
