@@ -16,9 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <time.h>
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "gpu/compiler-child.h"
 #include "gpu/compiler.h"
 #include "gpu/kernels-internal.h"
 
@@ -26,6 +28,11 @@
  * tried any more.
  */
 #define MAX_FAILED 8
+
+/* At the end a compilation may take so long, so that what it makes is kept;
+ * then it is killed.
+ */
+#define STOP_S 3
 
 /* ---- one kernel ------------------------------------------------------ */
 
@@ -291,6 +298,14 @@ compiler_is_there (struct kernels *ks)
   return false;
 }
 
+static bool
+is_stopping (struct kernels *ks)
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&ks->lock);
+
+  return ks->stop;
+}
+
 static void
 serve (struct kernels *ks, struct kernel *k, unsigned *nr_failed)
 {
@@ -298,7 +313,7 @@ serve (struct kernels *ks, struct kernel *k, unsigned *nr_failed)
   int r = specialise (ks, k);
 
   *nr_failed = r == -1 ? *nr_failed + 1 : 0;
-  if (r == -1)
+  if (r == -1 && !is_stopping (ks))
     log_notice ("CUDA: no kernel for a matrix of %u x %u: the generic one "
                 "goes on%s", a->rows, a->cols,
                 *nr_failed == MAX_FAILED ? ", for all others too" : "");
@@ -371,20 +386,34 @@ kernels_start (struct kernels *ks)
   return 0;
 }
 
+static void
+stop_thread (struct kernels *ks)
+{
+  struct timespec end;
+
+  if (!ks->has_thread)
+    return;
+  {
+    ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&ks->lock);
+
+    ks->stop = true;
+    pthread_cond_signal (&ks->wake);
+  }
+  clock_gettime (CLOCK_REALTIME, &end);
+  end.tv_sec += STOP_S;
+  if (pthread_timedjoin_np (ks->thread, NULL, &end) == 0)
+    return;
+  compiler_child_kill ();
+  pthread_join (ks->thread, NULL);
+  compiler_child_allow ();
+}
+
 void
 kernels_free (struct kernels *ks)
 {
   if (ks == NULL)
     return;
-  if (ks->has_thread) {
-    {
-      ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&ks->lock);
-
-      ks->stop = true;
-      pthread_cond_signal (&ks->wake);
-    }
-    pthread_join (ks->thread, NULL);
-  }
+  stop_thread (ks);
   for (struct list *l; (l = list_pop (&ks->used)) != NULL; ) {
     struct kernel *k = list_item (l, struct kernel, link);
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # test-stop-compiling.sh: a server that is asked to stop while a kernel is
 # compiled stops as always: the compiler, whose own handler of SIGTERM ends
-# its process, is not in the server's.
+# its process, is not in the server's; one that hangs is killed.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 # run-tests: timeout=120 no-sanitizer
@@ -34,4 +34,18 @@ start_raid coder=cuda "$cache"
 timeout 60 nbdcopy "$uri" "$tmp/back" || fail "nbdcopy: from the array"
 cmp "$random" "$tmp/back" || fail "wrong data"
 stop_raid
+
+# One that hangs.  The generic kernels are kept; another matrix needs its own.
+make_members 5 8M
+create_array k=3 m=2 size=8M chunk=64K
+export FAKE_NVRTC_SLOW=1000000
+start_raid coder=cuda "$cache"
+wait_for 20 pgrep -f "dump-plugin.*nbdkit-gpuraid-plugin" ||
+  fail "no child compiles"
+begin=$SECONDS
+stop_raid
+[ $((SECONDS - begin)) -lt 20 ] || fail "the stop took $((SECONDS - begin)) s"
+grep -q "it was killed" "$raid_log" || fail "not a word of the compiler's end"
+! pgrep -f "dump-plugin.*nbdkit-gpuraid-plugin" >/dev/null ||
+  fail "the compiler is still there"
 exit 0
