@@ -46,6 +46,9 @@ LIBS    := $(shell pkg-config --libs $(PKGS)) -lgf_complete -lm -ldl
 
 folder   = $(patsubst %.c,$(B)/%.o,$(sort $(wildcard $(1)/*.c)))
 core    := $(foreach d,common raidmap gf gpu member array,$(call folder,$(d)))
+# Simulated members are for tests alone.
+sim     := $(filter $(B)/member/sim%,$(core))
+core    := $(filter-out $(sim),$(core))
 control := $(call folder,control)
 bench   := $(foreach d,bench bench/seeds,$(call folder,$(d)))
 # Kernels go into what uses them as source, for the run-time compiler, and
@@ -78,8 +81,11 @@ all: $(if $(plugin),$(OUT)/nbdkit-gpuraid-plugin.so) \
      $(if $(SAN),$(B)/tests/first-malloc.so)
 
 # nodelete: a thread that is stuck in a system call may outlive .unload.
-$(OUT)/nbdkit-gpuraid-plugin.so: $(plugin) $(control) $(core)
-	$(CC) $(LDFLAGS) -shared -Wl,-z,nodelete -o $@ $^ $(LIBS)
+$(OUT)/nbdkit-gpuraid-plugin.so: $(plugin) $(control) $(core) \
+		nbdkit-plugin/plugin.map
+	$(CC) $(LDFLAGS) -shared -Wl,-z,nodelete \
+	  -Wl,--version-script=nbdkit-plugin/plugin.map \
+	  -o $@ $(filter %.o,$^) $(LIBS)
 
 $(OUT)/gpuraid: $(cli) $(bench) $(control) $(core)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
@@ -88,7 +94,7 @@ $(B)/libgpuraid.a: $(bench) $(control) $(core)
 	rm -f $@ && ar rc $@ $^
 
 # A library, so that a test only gets the helpers that it calls.
-$(B)/libtest.a: $(helpers)
+$(B)/libtest.a: $(helpers) $(sim)
 	rm -f $@ && ar rc $@ $^
 
 $(unit): $(B)/tests/%: $(B)/tests/%.o $(B)/libtest.a $(B)/libgpuraid.a

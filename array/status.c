@@ -73,6 +73,23 @@ fill_entries (const struct array *a, struct array_status *st)
   }
 }
 
+/* Not counted where it changes, but here: lines that are dirty are some
+ * thousands at most, and status is asked seldom.
+ */
+static uint64_t
+dirty_len (const struct array *a)
+{
+  uint64_t nr_blocks = 0;
+
+  list_for_each (l, &a->dirty) {
+    const struct line *line = list_item (l, struct line, link);
+
+    for (unsigned r = 0; r < a->g.k; r++)
+      nr_blocks += __builtin_popcount (line->cell[r].dirty);
+  }
+  return nr_blocks * BLOCK_LEN;
+}
+
 void
 array_get_status (struct array *a, struct array_status *st)
 {
@@ -96,7 +113,7 @@ array_get_status (struct array *a, struct array_status *st)
   st->counters = a->counters;
   st->cache_len = (uint64_t) a->nr_cells * a->cell_len;
   st->cache_used = (uint64_t) (a->nr_cells - a->nr_free) * a->cell_len;
-  st->cache_dirty = (uint64_t) a->nr_dirty * a->cell_len;
+  st->cache_dirty = dirty_len (a);
   engine_unlock (a);
 }
 

@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include <assert.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -255,11 +254,7 @@ cpu_coder_submit (struct coder *coder, struct coder_job *job)
   };
   bool away;
 
-  assert (is_aligned (job->cell_len, 64));
-  assert (job->matrix->packet_len == 0 ||
-          job->cell_len % (job->matrix->w * job->matrix->packet_len) == 0);
-  assert (job->crc == NULL || is_aligned (job->cell_len, BLOCK_LEN));
-
+  coder_job_check (job);
   here.tables = c->cpu->get (c, job->matrix);
   if (here.tables == NULL) {
     job->done (job, errno);

@@ -10,6 +10,7 @@
 #ifndef GPURAID_CODER_H
 #define GPURAID_CODER_H
 
+#include <assert.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,6 +43,19 @@ struct coder_job {
                                  * positive errno */
   struct coder_job *next;       /* the coder's */
 };
+
+/* For coders to call in submit: cells of another length would be coded in
+ * part, or beyond their end.
+ */
+static inline void
+coder_job_check (const struct coder_job *job)
+{
+  const struct matrix *a = job->matrix;
+
+  assert (job->cell_len % 64 == 0);
+  assert (a->packet_len == 0 || job->cell_len % (a->w * a->packet_len) == 0);
+  assert (job->crc == NULL || job->cell_len % 4096 == 0);
+}
 
 /* What one engine, a part of the coder or all of it, has done so far. */
 struct coder_share {

@@ -281,6 +281,7 @@ cuda_submit (struct coder *coder, struct coder_job *job)
   struct task *t = NULL;
   size_t nr;
 
+  coder_job_check (job);
   if (__atomic_load_n (&c->started, __ATOMIC_ACQUIRE) &&
       !__atomic_load_n (&c->dead, __ATOMIC_RELAXED))
     t = task_new (c, job);

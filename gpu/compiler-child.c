@@ -1,14 +1,20 @@
 /* gpuraid: hand a source to a child, and take machine code from it.
  *
- * Both sides are the same program, so what goes through the pipes is plain
- * memory: a struct request, the options and the source, each with its 0;
- * back comes the code and nothing else.
+ * The child is the program and the plugin that are on the disk now, which
+ * may have been upgraded since the server was started, and anything in it
+ * may print to stdout.  So each side begins with a struct frame, and what
+ * has another magic, version or length is refused.  To the child go a
+ * struct request, the options and the source, each with its 0; back comes
+ * the code.
+ *
+ * A child that does not end is killed when the server stops.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
@@ -22,6 +28,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/version.h"
 #include "common/write-all.h"
 #include "gpu/compiler-child.h"
 #include "gpu/compiler.h"
@@ -31,13 +38,34 @@ extern char **environ;
 #define MAX_LEN ((size_t) 256 << 20)
 #define MAX_OPTIONS 30
 
+#define MAGIC "gpuraidC"
+/* Goes up with each change of what is below. */
+#define PROTOCOL 1
+
+struct frame {
+  char magic[8];
+  uint32_t protocol;
+  char version[20];             /* of the side that sends it */
+  uint64_t len;                 /* of all that follows */
+};
+
 struct request {
   int arch;
   uint32_t nr_options;
-  size_t len;                   /* of all that follows */
 };
 
 static const char *const *child_argv;
+
+/* One child at a time. */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+static struct {
+  pthread_mutex_t lock;
+
+  /* With lock held. */
+  pid_t pid;                    /* of the child, until it is reaped, or 0 */
+  bool forbidden;               /* none may run */
+} running = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void
 compiler_use_child (const char *const *argv)
@@ -76,34 +104,96 @@ read_all (int fd, size_t *len)
   return NULL;
 }
 
+static int
+send_frame (int fd, size_t len)
+{
+  struct frame f = {
+    .magic = MAGIC, .protocol = PROTOCOL, .version = GPURAID_VERSION,
+    .len = len,
+  };
+
+  return write_all (fd, &f, sizeof f);
+}
+
+/* Is this, of len bytes, one frame of our version and what belongs to it?
+ * Else why, why_len bytes, says what is wrong.
+ */
+static bool
+check_frame (const void *all, size_t len, char *why, size_t why_len)
+{
+  struct frame f;
+
+  if (len >= sizeof f)
+    memcpy (&f, all, sizeof f);
+  if (len < sizeof f || memcmp (f.magic, MAGIC, sizeof f.magic) != 0)
+    snprintf (why, why_len, "%zu bytes that are none of ours", len);
+  else if (f.protocol != PROTOCOL ||
+           strncmp (f.version, GPURAID_VERSION, sizeof f.version) != 0)
+    snprintf (why, why_len, "version %.20s (%u), not %s (%u)", f.version,
+              f.protocol, GPURAID_VERSION, PROTOCOL);
+  else if (f.len != len - sizeof f)
+    snprintf (why, why_len, "%zu bytes, not %llu", len - sizeof f,
+              (unsigned long long) f.len);
+  else
+    return true;
+  return false;
+}
+
 /* ---- the child ------------------------------------------------------- */
+
+/* What the library prints must not be taken for an answer. */
+static int
+take_stdout (void)
+{
+  int fd = fcntl (STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+
+  if (fd == -1 || dup2 (STDERR_FILENO, STDOUT_FILENO) == -1)
+    _exit (1);
+  return fd;
+}
+
+/* A struct request and texts. */
+static int
+compile (char *p, size_t len, void **code, size_t *code_len)
+{
+  const char *option[MAX_OPTIONS + 1] = { NULL };
+  const char *end = p + len;
+  struct request r;
+
+  if (len <= sizeof r || end[-1] != '\0')
+    return -1;
+  memcpy (&r, p, sizeof r);
+  if (r.nr_options > MAX_OPTIONS)
+    return -1;
+  p += sizeof r;
+  for (uint32_t i = 0; i < r.nr_options; i++) {
+    option[i] = p;
+    p += strlen (p) + 1;
+    if (p >= end)
+      return -1;
+  }
+  return compiler_run (p, r.arch, option, code, code_len);
+}
 
 void
 compiler_child_main (void)
 {
-  const char *option[MAX_OPTIONS + 1] = { NULL };
-  struct request r;
+  const int out = take_stdout ();
+  char why[100], *all;
   size_t len;
-  char *all, *p;
   void *code;
 
   prctl (PR_SET_PDEATHSIG, SIGKILL);
   all = read_all (STDIN_FILENO, &len);
-  if (all == NULL || len < sizeof r)
+  if (all == NULL)
     _exit (1);
-  memcpy (&r, all, sizeof r);
-  if (r.len != len - sizeof r || r.len == 0 || all[len-1] != '\0' ||
-      r.nr_options > MAX_OPTIONS)
+  if (!check_frame (all, len, why, sizeof why)) {
+    (void) send_frame (out, 0); /* which tells the other version */
     _exit (1);
-  p = all + sizeof r;
-  for (uint32_t i = 0; i < r.nr_options; i++) {
-    option[i] = p;
-    p += strlen (p) + 1;
-    if (p >= all + len)
-      _exit (1);
   }
-  if (compiler_run (p, r.arch, option, &code, &len) == -1 ||
-      write_all (STDOUT_FILENO, code, len) == -1)
+  if (compile (all + sizeof (struct frame), len - sizeof (struct frame),
+               &code, &len) == -1 ||
+      send_frame (out, len) == -1 || write_all (out, code, len) == -1)
     _exit (1);
   _exit (0);
 }
@@ -128,8 +218,11 @@ make_environment (void)
   return env;
 }
 
+/* It leads a group of processes, with all that it starts, and has no file
+ * of the server's but stderr.
+ */
 static int
-start_child (int in, int out, pid_t *pid)
+spawn (int in, int out, pid_t *pid)
 {
   CLEANUP_FREE char **env = make_environment ();
   posix_spawn_file_actions_t actions;
@@ -143,9 +236,12 @@ start_child (int in, int out, pid_t *pid)
   posix_spawn_file_actions_init (&actions);
   posix_spawn_file_actions_adddup2 (&actions, in, STDIN_FILENO);
   posix_spawn_file_actions_adddup2 (&actions, out, STDOUT_FILENO);
+  posix_spawn_file_actions_addclosefrom_np (&actions, STDERR_FILENO + 1);
   posix_spawnattr_init (&attr);
   posix_spawnattr_setsigmask (&attr, &none);
-  posix_spawnattr_setflags (&attr, POSIX_SPAWN_SETSIGMASK);
+  posix_spawnattr_setpgroup (&attr, 0);
+  posix_spawnattr_setflags (&attr, POSIX_SPAWN_SETSIGMASK |
+                            POSIX_SPAWN_SETPGROUP);
   r = posix_spawn (pid, child_argv[0], &actions, &attr,
                    (char *const *) child_argv, env);
   posix_spawnattr_destroy (&attr);
@@ -153,15 +249,81 @@ start_child (int in, int out, pid_t *pid)
   return r;
 }
 
+/* 0 or an errno. */
+static int
+start_child (int in, int out)
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&running.lock);
+  pid_t pid;
+  int r;
+
+  if (running.forbidden)
+    return ECANCELED;
+  r = spawn (in, out, &pid);
+  if (r == 0)
+    running.pid = pid;
+  return r;
+}
+
+/* Its status, of waitpid.  Its number may be another process's as soon as it
+ * is reaped, and must not be killed then.
+ */
+static int
+reap_child (void)
+{
+  const pid_t pid = running.pid;
+  int status = 0;
+  siginfo_t info;
+
+  while (waitid (P_PID, pid, &info, WEXITED | WNOWAIT) == -1 &&
+         errno == EINTR)
+    ;
+  {
+    ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&running.lock);
+
+    running.pid = 0;
+  }
+  while (waitpid (pid, &status, 0) == -1 && errno == EINTR)
+    ;
+  return status;
+}
+
+void
+compiler_child_kill (void)
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&running.lock);
+
+  running.forbidden = true;
+  if (running.pid > 0)
+    (void) kill (-running.pid, SIGKILL);
+}
+
+void
+compiler_child_allow (void)
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&running.lock);
+
+  running.forbidden = false;
+}
+
+static bool
+is_forbidden (void)
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&running.lock);
+
+  return running.forbidden;
+}
+
 static bool
 send_request (int fd, const char *source, int arch, const char *const *options)
 {
-  struct request r = { .arch = arch, .len = strlen (source) + 1 };
+  struct request r = { .arch = arch };
+  size_t len = sizeof r + strlen (source) + 1;
 
   for (; options && options[r.nr_options] && r.nr_options < MAX_OPTIONS;
        r.nr_options++)
-    r.len += strlen (options[r.nr_options]) + 1;
-  if (write_all (fd, &r, sizeof r) == -1)
+    len += strlen (options[r.nr_options]) + 1;
+  if (send_frame (fd, len) == -1 || write_all (fd, &r, sizeof r) == -1)
     return false;
   for (uint32_t i = 0; i < r.nr_options; i++)
     if (write_all (fd, options[i], strlen (options[i]) + 1) == -1)
@@ -169,59 +331,87 @@ send_request (int fd, const char *source, int arch, const char *const *options)
   return write_all (fd, source, strlen (source) + 1) == 0;
 }
 
-/* false: *err says why there was no child, or else *status, of waitpid, what
- * became of it.  *code may be set either way.
+/* 0, or an errno: there was no child.  Else *status, of waitpid, is what
+ * became of it, and *all what it wrote, if it could be read.
  */
-static bool
+static int
 talk (const char *source, int arch, const char *const *options,
-      void **code, size_t *len, int *err, int *status)
+      void **all, size_t *len, int *status)
 {
-  int to[2], from[2];
-  pid_t pid;
-  bool ok;
+  int to[2], from[2], err;
 
-  if (pipe2 (to, O_CLOEXEC) == -1) {
-    *err = errno;
-    return false;
-  }
+  *all = NULL;
+  if (pipe2 (to, O_CLOEXEC) == -1)
+    return errno;
   if (pipe2 (from, O_CLOEXEC) == -1) {
-    *err = errno;
+    err = errno;
     close (to[0]);
     close (to[1]);
-    return false;
+    return err;
   }
-  *err = start_child (to[0], from[1], &pid);
+  err = start_child (to[0], from[1]);
   close (to[0]);
   close (from[1]);
-  ok = *err == 0 && send_request (to[1], source, arch, options);
+  /* One that does not take all of it has no right answer either. */
+  if (err == 0)
+    (void) send_request (to[1], source, arch, options);
   close (to[1]);
-  *code = *err == 0 ? read_all (from[0], len) : NULL;
+  if (err == 0) {
+    *all = read_all (from[0], len);
+    *status = reap_child ();
+  }
   close (from[0]);
-  if (*err)
-    return false;
-  while (waitpid (pid, status, 0) == -1 && errno == EINTR)
-    ;
-  return ok && *code && *len > 0 && *status == 0;
+  return err;
+}
+
+/* 0, or -1 reported, in one line. */
+static int
+take_answer (char *all, size_t len, int status, void **code, size_t *code_len)
+{
+  const size_t head = sizeof (struct frame);
+  char why[100];
+
+  if (is_forbidden ())
+    log_notice ("the process that compiled a kernel did not end in time: it "
+                "was killed");
+  else if (all && len > 0 && !check_frame (all, len, why, sizeof why))
+    log_error ("the process that compiles kernels gave no right answer: %s",
+               why);
+  else if (all == NULL || len <= head || status != 0)
+    log_error ("the process that compiled a kernel failed (status %#x)",
+               status);
+  else {
+    *code_len = len - head;
+    *code = memmove (all, all + head, *code_len);
+    return 0;
+  }
+  return -1;
 }
 
 int
 compiler_child_run (const char *source, int arch, const char *const *options,
                     void **code, size_t *len)
 {
-  int err = 0, status = 0;
+  int err, status = 0, r = -1;
+  size_t all_len = 0;
+  void *all;
 
   if (child_argv == NULL)
     return 1;
   *code = NULL;
-  if (talk (source, arch, options, code, len, &err, &status))
-    return 0;
-  free (*code);
-  *code = NULL;
-  if (err)
+  {
+    ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&turn);
+
+    err = talk (source, arch, options, &all, &all_len, &status);
+  }
+  if (err == ECANCELED)
+    log_debug ("no kernel is compiled any more");
+  else if (err)
     log_error ("%s can't be run to compile: %s", child_argv[0],
                strerror (err));
   else
-    log_error ("the process that compiled a kernel failed (status %#x)",
-               status);
-  return -1;
+    r = take_answer (all, all_len, status, code, len);
+  if (r == -1)
+    free (all);
+  return r;
 }

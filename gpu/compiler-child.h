@@ -26,6 +26,12 @@ extern void compiler_use_child (const char *const *argv);
  */
 extern void compiler_child_main (void) __attribute__ ((noreturn));
 
+/* Kill the child that compiles now, if there is one: compiler_run then fails.
+ * Until compiler_child_allow no other is started.  Any thread.
+ */
+extern void compiler_child_kill (void);
+extern void compiler_child_allow (void);
+
 /* compiler_run's: 1 if there is no child to use, else as compiler_run. */
 extern int compiler_child_run (const char *source, int arch,
                                const char *const *options,

@@ -188,7 +188,7 @@ device_give_up (struct gpu_device *dev)
 {
   struct patience p = { .told = false };
   pthread_t thread;
-  bool has_thread;
+  bool has_thread, in_use;
 
   clock_gettime (CLOCK_MONOTONIC, &p.until);
   p.until.tv_sec += device_hang_s;
@@ -200,8 +200,9 @@ device_give_up (struct gpu_device *dev)
     ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&dev->lock);
 
     list_splice (&dev->running, &dev->launched);
+    in_use = dev->busy || !list_empty (&dev->running);
   }
-  if (!list_empty (&dev->running)) {
+  if (in_use) {
     start_dropping (dev, &thread, &has_thread);
     wait_until (dev, &p, is_gone);
     if (has_thread)

@@ -344,3 +344,14 @@ device_fail_silent (struct gpu_device *dev, unsigned seconds)
   snprintf (why, sizeof why, "no answer for %u s", seconds);
   fail (dev, why);
 }
+
+void
+device_fail_busy (struct gpu_device *dev, unsigned seconds)
+{
+  {
+    ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&dev->lock);
+
+    dev->busy = true;
+  }
+  device_fail_silent (dev, seconds);
+}

@@ -118,6 +118,8 @@ struct gpu_device {
 
   /* With lock held. */
   bool stop, failed, asleep;
+  bool busy;                    /* it failed with a kernel that is no part of
+                                 * a job, and may still run */
   bool dropping, gone;          /* see gpu/device-drop.c */
   char why[120];                /* it failed */
   unsigned nr_launching;        /* lanes taken, not yet in launched */
@@ -170,6 +172,10 @@ extern void device_launch (struct lane *, struct job_part *);
 /* It is not used from now on.  Reported once. */
 extern void device_fail (struct gpu_device *, const char *call, CUresult);
 extern void device_fail_silent (struct gpu_device *, unsigned seconds);
+/* The same, while something that is no part of a job may still run: its
+ * context ends, and what is in that goes with it.
+ */
+extern void device_fail_busy (struct gpu_device *, unsigned seconds);
 extern bool device_failed (struct gpu_device *);
 /* Why it failed, in buf; "" if it has not. */
 extern void device_why (struct gpu_device *, char *buf, size_t len);

@@ -6,6 +6,10 @@
  * changed; a crash of the machine may still leave one with holes, which is
  * what the checksum is for.
  *
+ * The folder may be one that has other files: only regular files whose
+ * names are of the two forms below are read, counted or deleted.  It is
+ * opened once, and no link in it is followed.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
@@ -25,13 +29,19 @@
 #include "common/cleanup.h"
 #include "common/crc32c.h"
 #include "common/log.h"
+#include "common/random.h"
 #include "common/write-all.h"
 #include "gpu/kernel-store.h"
 
 #define MAGIC "gpuraidK"
 #define MAX_CODE_LEN ((uint64_t) 64 << 20)
-#define SUFFIX ".kernel"
-#define TMP_PREFIX "tmp-"
+
+/* Names of files: a prefix, 32 hex digits, and nothing else. */
+#define PREFIX "gpuraid-kernel-"
+#define TMP_PREFIX "gpuraid-tmp-"
+#define NR_DIGITS 32
+#define NAME_LEN 48
+
 /* A temporary file this old was left by a process that died. */
 #define TMP_OLD_S 3600
 
@@ -67,32 +77,63 @@ make_folders (char *path)
   return mkdir (path, 0700) == -1 && errno != EEXIST ? -1 : 0;
 }
 
+/* root's environment may be that of the user who called sudo or su: what
+ * runs on the device for root is not theirs to choose, nor does root leave
+ * files in their folders.  For the same reason others use no home but their
+ * own, such as that of root after setuid.
+ */
 static int
 default_dir (char *path, size_t len)
 {
   const char *xdg = getenv ("XDG_CACHE_HOME"), *home = getenv ("HOME");
+  struct stat st;
   int n;
 
-  if (xdg && xdg[0] == '/')
-    n = snprintf (path, len, "%s/gpuraid", xdg);
-  else if (geteuid () == 0)
+  if (geteuid () == 0)
     n = snprintf (path, len, "/var/cache/gpuraid");
-  else if (home && home[0] == '/')
+  else if (xdg && xdg[0] == '/')
+    n = snprintf (path, len, "%s/gpuraid", xdg);
+  else if (home && home[0] == '/' && stat (home, &st) == 0 &&
+           st.st_uid == geteuid ())
     n = snprintf (path, len, "%s/.cache/gpuraid", home);
   else
     return -1;
   return n < (int) len ? 0 : -1;
 }
 
-/* Whoever can write to the folder decides what runs on the device. */
+/* A user who can write to the folder, or to a file in it, decides what runs
+ * on the device.
+ */
 static bool
-is_ours_alone (int fd)
+is_ours_alone (const struct stat *st)
 {
-  struct stat st;
+  return (st->st_uid == geteuid () || st->st_uid == 0) &&
+    (st->st_mode & (S_IWGRP|S_IWOTH)) == 0;
+}
 
-  return fstat (fd, &st) == 0 &&
-    (st.st_uid == geteuid () || st.st_uid == 0) &&
-    (st.st_mode & (S_IWGRP|S_IWOTH)) == 0;
+/* -1 reported. */
+static int
+open_folder (char *path)
+{
+  size_t len = strlen (path);
+  struct stat st;
+  int fd;
+
+  /* With a slash at the end a link would be followed. */
+  while (len > 1 && path[len-1] == '/')
+    path[--len] = '\0';
+  fd = make_folders (path) == -1 ? -1
+    : open (path, O_RDONLY|O_DIRECTORY|O_NOFOLLOW|O_CLOEXEC);
+  if (fd >= 0 && fstat (fd, &st) == 0 && is_ours_alone (&st))
+    return fd;
+  if (fd == -1)
+    log_notice ("%s: %m: compiled kernels are not kept", path);
+  else {
+    log_notice ("%s: others may write there: compiled kernels are not kept",
+                path);
+    close (fd);
+  }
+  return -1;
 }
 
 struct kernel_store *
@@ -109,14 +150,8 @@ kernel_store_open (const char *dir, uint64_t max_len)
   if (s == NULL)
     return NULL;
   s->max_len = max_len;
-  s->fd = make_folders (path) == -1 ? -1
-    : open (path, O_RDONLY|O_DIRECTORY|O_CLOEXEC);
-  if (s->fd == -1)
-    log_notice ("%s: %m: compiled kernels are not kept", path);
-  else if (!is_ours_alone (s->fd))
-    log_notice ("%s: others may write there: compiled kernels are not kept",
-                path);
-  else
+  s->fd = open_folder (path);
+  if (s->fd >= 0)
     return s;
   kernel_store_close (s);
   return NULL;
@@ -134,8 +169,6 @@ kernel_store_close (struct kernel_store *s)
 
 /* ---- one file -------------------------------------------------------- */
 
-#define NAME_LEN 48
-
 /* FNV-1a, 128 bits. */
 static void
 file_name (const void *key, size_t len, char name[NAME_LEN])
@@ -148,8 +181,32 @@ file_name (const void *key, size_t len, char name[NAME_LEN])
 
   for (size_t i = 0; i < len; i++)
     h = (h ^ p[i]) * prime;
-  snprintf (name, NAME_LEN, "%016" PRIx64 "%016" PRIx64 SUFFIX,
+  snprintf (name, NAME_LEN, PREFIX "%016" PRIx64 "%016" PRIx64,
             (uint64_t) (h >> 64), (uint64_t) h);
+}
+
+/* Any two are different.  0, or -1 reported. */
+static int
+tmp_name (char name[NAME_LEN])
+{
+  uint64_t r[2];
+
+  if (random_bytes (r, sizeof r) == -1)
+    return -1;
+  snprintf (name, NAME_LEN, TMP_PREFIX "%016" PRIx64 "%016" PRIx64, r[0],
+            r[1]);
+  return 0;
+}
+
+/* Is it a name that we make with this prefix? */
+static bool
+is_name (const char *name, const char *prefix)
+{
+  const size_t len = strlen (prefix);
+
+  return strncmp (name, prefix, len) == 0 &&
+    strspn (name + len, "0123456789abcdef") == NR_DIGITS &&
+    name[len + NR_DIGITS] == '\0';
 }
 
 static int
@@ -178,7 +235,8 @@ read_file (int fd, size_t key_len, void **all, size_t *code_len)
   struct stat st;
   uint64_t len;
 
-  if (fstat (fd, &st) == -1 || read_all (fd, &h, sizeof h) == -1 ||
+  if (fstat (fd, &st) == -1 || !S_ISREG (st.st_mode) ||
+      !is_ours_alone (&st) || read_all (fd, &h, sizeof h) == -1 ||
       memcmp (h.magic, MAGIC, sizeof h.magic) != 0 || h.version != 1 ||
       h.key_len != key_len || h.code_len > MAX_CODE_LEN)
     return -1;
@@ -255,22 +313,30 @@ older_first (const void *p, const void *q)
     (a->when.tv_nsec < b->when.tv_nsec);
 }
 
+/* false: no memory. */
 static bool
-has_suffix (const char *name)
+found_add (struct found **all, size_t *nr, const char *name,
+           const struct stat *st)
 {
-  size_t len = strlen (name);
+  struct found *more = realloc (*all, (*nr + 1) * sizeof **all);
 
-  return len < NAME_LEN && len > strlen (SUFFIX) &&
-    strcmp (name + len - strlen (SUFFIX), SUFFIX) == 0;
+  if (more == NULL)
+    return false;
+  *all = more;
+  more += (*nr)++;
+  strcpy (more->name, name);
+  more->when = st->st_mtim;
+  more->len = st->st_size;
+  return true;
 }
 
-/* All kernels in the folder; what a dead process left there goes. */
+/* All kernels in the folder; what a dead process of ours left there goes. */
 static struct found *
 list_folder (struct kernel_store *s, size_t *nr, uint64_t *total)
 {
   int fd = openat (s->fd, ".", O_RDONLY|O_DIRECTORY|O_CLOEXEC);
   DIR *dir = fd >= 0 ? fdopendir (fd) : NULL;
-  struct found *all = NULL, *more;
+  struct found *all = NULL;
   const struct dirent *e;
   struct stat st;
 
@@ -281,22 +347,19 @@ list_folder (struct kernel_store *s, size_t *nr, uint64_t *total)
     return NULL;
   }
   while ((e = readdir (dir)) != NULL) {
-    if (fstatat (s->fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == -1)
+    const bool is_tmp = is_name (e->d_name, TMP_PREFIX);
+
+    if ((!is_tmp && !is_name (e->d_name, PREFIX)) ||
+        fstatat (s->fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == -1 ||
+        !S_ISREG (st.st_mode))
       continue;
-    if (strncmp (e->d_name, TMP_PREFIX, strlen (TMP_PREFIX)) == 0 &&
-        time (NULL) - st.st_mtime > TMP_OLD_S)
+    if (!is_tmp) {
+      if (!found_add (&all, nr, e->d_name, &st))
+        break;
+      *total += st.st_size;
+    }
+    else if (time (NULL) - st.st_mtime > TMP_OLD_S)
       (void) unlinkat (s->fd, e->d_name, 0);
-    if (!has_suffix (e->d_name))
-      continue;
-    more = realloc (all, (*nr + 1) * sizeof *all);
-    if (more == NULL)
-      break;
-    all = more;
-    strcpy (all[*nr].name, e->d_name);
-    all[*nr].when = st.st_mtim;
-    all[*nr].len = st.st_size;
-    *total += st.st_size;
-    ++*nr;
   }
   closedir (dir);
   return all;
@@ -328,16 +391,12 @@ kernel_store_put (struct kernel_store *s, const void *key, size_t key_len,
     .crc = crc32c_more (crc32c (key, key_len), code, len),
   };
   char name[NAME_LEN], tmp[NAME_LEN];
-  struct timespec ts;
   int fd;
 
   if (s == NULL || len > MAX_CODE_LEN ||
-      sizeof h + key_len + len > s->max_len)
+      sizeof h + key_len + len > s->max_len || tmp_name (tmp) == -1)
     return;
   file_name (key, key_len, name);
-  clock_gettime (CLOCK_MONOTONIC, &ts);
-  snprintf (tmp, sizeof tmp, TMP_PREFIX "%d-%lld-%ld", (int) getpid (),
-            (long long) ts.tv_sec, ts.tv_nsec);
   fd = openat (s->fd, tmp, O_WRONLY|O_CREAT|O_EXCL|O_CLOEXEC, 0600);
   if (fd == -1) {
     log_debug ("%s: %m: a kernel is not kept", tmp);

@@ -16,11 +16,13 @@ struct kernel_store;
 
 #define KERNEL_STORE_DEFAULT_LEN ((uint64_t) 256 << 20)
 
-/* dir is made where it is missing; "": where the user's caches are:
- * $XDG_CACHE_HOME/gpuraid, or /var/cache/gpuraid for root, or
- * ~/.cache/gpuraid.  Of the files in it the oldest go when there are more
- * than max_len bytes.  NULL, dir too: nothing is kept; a folder that can't
- * be used, or that others may write to, is reported, as a notice.
+/* dir is made where it is missing; "": /var/cache/gpuraid for root, whatever
+ * the environment says, and for others $XDG_CACHE_HOME/gpuraid, or
+ * .cache/gpuraid in $HOME if that is their own.  Of the store's own files in
+ * it the oldest go when they have more than max_len bytes; all other files
+ * are left alone.  NULL, dir too: nothing is kept; a folder that can't be
+ * used, is a symbolic link, or that others may write to, is reported, as a
+ * notice.
  */
 extern struct kernel_store *kernel_store_open (const char *dir,
                                                uint64_t max_len);

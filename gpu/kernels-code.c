@@ -64,3 +64,15 @@ kernels_code (struct kernels *ks, const char *text, int arch, bool fresh,
   kernel_store_put (ks->store, key, key_len, *code, *len);
   return 0;
 }
+
+void
+kernels_code_forget (struct kernels *ks, const char *text, int arch)
+{
+  CLEANUP_FREE char *key = NULL;
+  char why[256];
+  const char *compiler = compiler_version (why, sizeof why);
+  size_t len;
+
+  if (compiler && (key = make_key (text, arch, compiler, &len)) != NULL)
+    kernel_store_remove (ks->store, key, len);
+}

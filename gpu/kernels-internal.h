@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "common/list.h"
+#include "gf/coder.h"
 #include "gpu/device.h"
 #include "gpu/kernel-store.h"
 #include "gpu/kernels.h"
@@ -45,6 +46,7 @@ struct kernel {
 
   /* Written by the thread before function, which is atomic. */
   struct kernel_shape shape;
+  bool wrong;                   /* it computed something else than the CPU */
   CUmodule module[KERNELS_MAX_DEVICES];
   CUfunction function[KERNELS_MAX_DEVICES];     /* NULL: the generic one */
 };
@@ -63,6 +65,7 @@ struct kernels {
     const struct kernel_image *image[MAX_IMAGES];
     CUmodule module[MAX_IMAGES];
   } generic[KERNELS_MAX_DEVICES];
+  struct coder *cpu;            /* to compare with; the thread's */
   pthread_t thread;
   bool has_thread;
 
@@ -93,5 +96,8 @@ extern CUresult kernel_function (struct gpu_device *, CUmodule,
  */
 extern int kernels_code (struct kernels *, const char *text, int arch,
                          bool fresh, void **code, size_t *len);
+/* The code for it is not kept. */
+extern void kernels_code_forget (struct kernels *, const char *text,
+                                 int arch);
 
 #endif

@@ -5,7 +5,8 @@
  * dropped, too, since that waits for the device.
  *
  * Code that can't be loaded is no error of the device, unless the device
- * can do nothing else either.
+ * can do nothing else either.  A kernel is tried once, and compared with the
+ * CPU, before anything else uses it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,10 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <time.h>
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "gpu/compiler-child.h"
 #include "gpu/compiler.h"
+#include "gpu/kernel-check.h"
 #include "gpu/kernels-internal.h"
 
 /* After so many matrices in a row for which there was no kernel, none is
@@ -27,23 +31,38 @@
  */
 #define MAX_FAILED 8
 
+/* At the end a compilation may take so long, so that what it makes is kept;
+ * then it is killed.
+ */
+#define STOP_S 3
+
 /* ---- one kernel ------------------------------------------------------ */
 
-/* The context is current. */
+/* The context is current.  Not an error: it is wrong. */
 static CUresult
-load_entered (struct kernel *k, struct gpu_device *dev, const void *code)
+load_entered (struct kernels *ks, struct kernel *k, struct gpu_device *dev,
+              const void *code, const char **call)
 {
   const struct driver *d = dev->driver;
+  bool right = true;
   CUfunction function;
   CUmodule module;
   CUresult r;
 
+  *call = "cuModuleLoadData";
   r = d->module_load_data (&module, code);
   if (r != CUDA_SUCCESS)
     return r;
+  *call = "cuModuleGetFunction";
   r = kernel_function (dev, module, k->shape.name, &function);
-  if (r != CUDA_SUCCESS) {
-    d->module_unload (module);
+  if (r == CUDA_SUCCESS)
+    r = kernel_check (dev, function, &k->shape, k->matrix, k->crc, ks->cpu,
+                      &right, call);
+  if (r != CUDA_SUCCESS || !right) {
+    k->wrong |= !right;
+    /* One that still runs ends with its context. */
+    if (r != CUDA_ERROR_NOT_READY)
+      d->module_unload (module);
     return r;
   }
   k->module[dev->index] = module;
@@ -52,12 +71,14 @@ load_entered (struct kernel *k, struct gpu_device *dev, const void *code)
 }
 
 static CUresult
-load (struct kernel *k, struct gpu_device *dev, const void *code)
+load (struct kernels *ks, struct kernel *k, struct gpu_device *dev,
+      const void *code, const char **call)
 {
   CUresult r = device_enter (dev);
 
+  *call = "cuCtxSetCurrent";
   if (r == CUDA_SUCCESS) {
-    r = load_entered (k, dev, code);
+    r = load_entered (ks, k, dev, code, call);
     device_leave (dev);
   }
   return r;
@@ -155,31 +176,54 @@ choose_code (struct kernels *ks, const char *name, char *text[2], int arch,
   return 0;
 }
 
-/* Onto all devices of this arch.  *error: of the last that did not take it.
- * Did any?
- */
-static bool
-load_code (struct kernels *ks, struct kernel *k, const void *code, int arch,
-           CUresult *error)
+static void
+report_wrong (const struct kernel *k, const struct gpu_device *dev)
 {
-  bool loaded = false;
+  log_error ("%s: the kernel for a matrix of %u x %u computes something wrong: "
+             "it is dropped, and the generic one goes on", dev->name,
+             k->matrix->rows, k->matrix->cols);
+}
+
+enum loaded {
+  LOADED,                       /* or no device is left */
+  LOADED_NOWHERE,
+  LOADED_WRONG,                 /* the code is not to be used again: it is
+                                 * wrong, or a device died of it, it seems */
+};
+
+/* Onto all devices of this arch.  *error, of *call: of the last that did not
+ * take it.
+ */
+static enum loaded
+load_code (struct kernels *ks, struct kernel *k, const void *code, int arch,
+           CUresult *error, const char **call)
+{
+  bool loaded = false, died = false;
 
   *error = CUDA_SUCCESS;
-  for (unsigned i = 0; i < ks->nr_devices; i++) {
+  for (unsigned i = 0; i < ks->nr_devices && !k->wrong; i++) {
     struct gpu_device *dev = ks->device[i];
+    const char *what;
     CUresult r;
 
     if (dev->arch != arch || device_failed (dev))
       continue;
-    r = load (k, dev, code);
-    if (r == CUDA_SUCCESS)
+    r = load (ks, k, dev, code, &what);
+    if (k->wrong)
+      report_wrong (k, dev);
+    else if (r == CUDA_SUCCESS)
       loaded = true;
-    else if (has_died (dev))
-      device_fail (dev, "cuModuleLoadData", r);
-    else
+    else if (device_failed (dev) || has_died (dev)) {
+      device_fail (dev, what, r);
+      died = true;
+    }
+    else {
       *error = r;
+      *call = what;
+    }
   }
-  return loaded;
+  return k->wrong || died ? LOADED_WRONG
+    : loaded || *error == CUDA_SUCCESS ? LOADED : LOADED_NOWHERE;
 }
 
 /* Code that was kept and that no device takes is compiled again, once. */
@@ -188,6 +232,7 @@ load_arch (struct kernels *ks, struct kernel *k, char *const texts[2],
            int arch)
 {
   char *text[2] = { texts[0], texts[1] }, buf[DRIVER_ERROR_LEN];
+  const char *call = "";
   CUresult error;
 
   for (unsigned fresh = 0; fresh < 2; fresh++) {
@@ -199,10 +244,15 @@ load_arch (struct kernels *ks, struct kernel *k, char *const texts[2],
     if ((fresh ? kernels_code (ks, text[0], arch, true, &code, &len)
          : choose_code (ks, k->shape.name, text, arch, &code)) == -1)
       return -1;
-    if (load_code (ks, k, code, arch, &error) || error == CUDA_SUCCESS)
-      return 0;
+    switch (load_code (ks, k, code, arch, &error, &call)) {
+    case LOADED: return 0;
+    case LOADED_WRONG:
+      kernels_code_forget (ks, text[0], arch);
+      return k->wrong ? -1 : 0;
+    case LOADED_NOWHERE: break;
+    }
   }
-  log_error ("kernel of sm_%d: cuModuleLoadData: %s", arch,
+  log_error ("kernel of sm_%d: %s: %s", arch, call,
              driver_error (ks->device[0]->driver, error, buf));
   return -1;
 }
@@ -216,6 +266,20 @@ is_first_of_arch (const struct kernels *ks, unsigned i)
   return true;
 }
 
+/* Of the two it is the one that has no tables and programs of its own. */
+static bool
+make_cpu (struct kernels *ks)
+{
+  if (ks->cpu)
+    return true;
+  ks->cpu = coder_gf_complete_new (0);
+  if (ks->cpu && coder_start (ks->cpu, NULL, 0) == 0)
+    return true;
+  coder_free (ks->cpu);
+  ks->cpu = NULL;
+  return false;
+}
+
 /* 0, or -1: reported, but for a matrix that has none. */
 static int
 specialise (struct kernels *ks, struct kernel *k)
@@ -224,6 +288,8 @@ specialise (struct kernels *ks, struct kernel *k)
   char *text[2] = { NULL };
   int r = 0;
 
+  if (!make_cpu (ks))
+    return -1;
   kernel_tune (k->matrix, &tuning);
   text[0] = kernel_source (k->matrix, k->crc, &tuning, &k->shape);
   if (text[0] == NULL) {
@@ -291,6 +357,14 @@ compiler_is_there (struct kernels *ks)
   return false;
 }
 
+static bool
+is_stopping (struct kernels *ks)
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&ks->lock);
+
+  return ks->stop;
+}
+
 static void
 serve (struct kernels *ks, struct kernel *k, unsigned *nr_failed)
 {
@@ -298,7 +372,8 @@ serve (struct kernels *ks, struct kernel *k, unsigned *nr_failed)
   int r = specialise (ks, k);
 
   *nr_failed = r == -1 ? *nr_failed + 1 : 0;
-  if (r == -1)
+  if (r == -1 && !is_stopping (ks) &&
+      (!k->wrong || *nr_failed == MAX_FAILED))
     log_notice ("CUDA: no kernel for a matrix of %u x %u: the generic one "
                 "goes on%s", a->rows, a->cols,
                 *nr_failed == MAX_FAILED ? ", for all others too" : "");
@@ -371,20 +446,34 @@ kernels_start (struct kernels *ks)
   return 0;
 }
 
+static void
+stop_thread (struct kernels *ks)
+{
+  struct timespec end;
+
+  if (!ks->has_thread)
+    return;
+  {
+    ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&ks->lock);
+
+    ks->stop = true;
+    pthread_cond_signal (&ks->wake);
+  }
+  clock_gettime (CLOCK_REALTIME, &end);
+  end.tv_sec += STOP_S;
+  if (pthread_timedjoin_np (ks->thread, NULL, &end) == 0)
+    return;
+  compiler_child_kill ();
+  pthread_join (ks->thread, NULL);
+  compiler_child_allow ();
+}
+
 void
 kernels_free (struct kernels *ks)
 {
   if (ks == NULL)
     return;
-  if (ks->has_thread) {
-    {
-      ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&ks->lock);
-
-      ks->stop = true;
-      pthread_cond_signal (&ks->wake);
-    }
-    pthread_join (ks->thread, NULL);
-  }
+  stop_thread (ks);
   for (struct list *l; (l = list_pop (&ks->used)) != NULL; ) {
     struct kernel *k = list_item (l, struct kernel, link);
 
@@ -405,6 +494,7 @@ kernels_free (struct kernels *ks)
       device_leave (ks->device[i]);
     }
   kernel_store_close (ks->store);
+  coder_free (ks->cpu);
   pthread_mutex_destroy (&ks->lock);
   pthread_cond_destroy (&ks->wake);
   free (ks);

@@ -43,8 +43,8 @@ extern struct kernels *kernels_new (const struct kernels_options *);
 extern int kernels_add_device (struct kernels *, struct gpu_device *);
 /* Make the thread.  0, or -1 reported. */
 extern int kernels_start (struct kernels *);
-/* No kernel is in use; the devices are still there.  May wait for a
- * compilation.
+/* No kernel is in use; the devices are still there.  A compilation may take
+ * seconds more; then its process is killed, if it has one of its own.
  */
 extern void kernels_free (struct kernels *);
 

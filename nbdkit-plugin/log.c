@@ -8,9 +8,13 @@
  * No thread that serves may wait for that, so once the server runs one
  * thread writes all messages, from a queue with a bound.
  *
+ * The same thread looks whether nbdkit was told to stop and waits for
+ * clients, which nbdkit does without a word.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -39,6 +43,8 @@
 #define MAX_QUEUED_LEN (256u << 10)     /* bytes */
 
 #define POLL_MS 100
+/* While a client is connected: how often to look for a stop. */
+#define LOOK_S 1
 /* At the end: how long stderr may block, and then the thread. */
 #define STOP_NS UINT64_C (1000000000)
 #define JOIN_S 3
@@ -105,8 +111,13 @@ static struct {
   atomic_bool used;             /* the thread runs */
   _Atomic uint64_t give_up;     /* ns: then stderr has blocked for too long;
                                  * 0: never */
+  atomic_uint nr_clients;
   pthread_t thread;
   pthread_mutex_t lock;
+
+  /* The thread's. */
+  bool told_of_stop;
+  uint64_t next_look;           /* ns */
 
   /* With the lock. */
   pthread_cond_t changed;
@@ -222,23 +233,42 @@ now (void)
   return ts.tv_sec * UINT64_C (1000000000) + ts.tv_nsec;
 }
 
-/* The oldest message; NULL at the end. */
-static struct message *
-dequeue (void)
+/* With the lock: until there is a message, it is the end, or it is time to
+ * look for a stop.
+ */
+static void
+wait_for_work (void)
 {
-  struct message *m;
+  struct timespec until;
+
+  clock_gettime (CLOCK_REALTIME, &until);
+  until.tv_sec += LOOK_S;
+  while (queue.first == NULL && !queue.stopping) {
+    if (atomic_load (&queue.nr_clients) == 0 || queue.told_of_stop)
+      pthread_cond_wait (&queue.changed, &queue.lock);
+    else if (pthread_cond_timedwait (&queue.changed, &queue.lock,
+                                     &until) == ETIMEDOUT)
+      break;
+  }
+}
+
+/* The oldest message, in *m, or NULL.  False at the end. */
+static bool
+dequeue (struct message **m)
+{
+  bool stopping;
 
   pthread_mutex_lock (&queue.lock);
-  while (queue.first == NULL && !queue.stopping)
-    pthread_cond_wait (&queue.changed, &queue.lock);
-  m = queue.first;
-  if (m) {
-    queue.first = m->next;
+  wait_for_work ();
+  *m = queue.first;
+  if (*m) {
+    queue.first = (*m)->next;
     queue.nr--;
-    queue.len -= m->len;
+    queue.len -= (*m)->len;
   }
+  stopping = queue.stopping;
   pthread_mutex_unlock (&queue.lock);
-  return m;
+  return *m || !stopping;
 }
 
 /* nbdkit knows the name of the plugin only in its own threads. */
@@ -266,17 +296,40 @@ wait_for_stderr (void)
   return true;
 }
 
+/* nbdkit has no callback for a signal that stops it, but a sleep then ends
+ * with this error, and with a message of nbdkit's own; so it is not tried
+ * again, and not without a client.
+ */
+static void
+look_for_stop (void)
+{
+  const unsigned nr = atomic_load (&queue.nr_clients);
+
+  if (nr == 0 || queue.told_of_stop || now () < queue.next_look ||
+      !stderr_takes (0))
+    return;
+  queue.next_look = now () + LOOK_S * UINT64_C (1000000000);
+  if (nbdkit_nanosleep (0, 0) == 0 || errno != ESHUTDOWN)
+    return;
+  queue.told_of_stop = true;
+  write_text (LOG_LEVEL_NOTICE, "the server was told to stop: it waits until "
+              "its clients disconnect (%u of them)", nr);
+}
+
 static void *
 write_queue (void *arg)
 {
   struct message *m;
   bool blocked = false;
 
-  while ((m = dequeue ()) != NULL) {
-    blocked = blocked || !wait_for_stderr ();
-    if (!blocked)
-      write_message (m);
-    free (m);
+  while (dequeue (&m)) {
+    if (m) {
+      blocked = blocked || !wait_for_stderr ();
+      if (!blocked)
+        write_message (m);
+      free (m);
+    }
+    look_for_stop ();
   }
   return NULL;
 }
@@ -306,6 +359,21 @@ log_start (void)
   }
   atomic_store (&queue.used, true);
   return 0;
+}
+
+void
+log_client_opened (void)
+{
+  atomic_fetch_add (&queue.nr_clients, 1);
+  pthread_mutex_lock (&queue.lock);
+  pthread_cond_signal (&queue.changed);
+  pthread_mutex_unlock (&queue.lock);
+}
+
+void
+log_client_closed (void)
+{
+  atomic_fetch_sub (&queue.nr_clients, 1);
 }
 
 /* A thread that is stuck in a write all the same is left behind; see

@@ -26,8 +26,10 @@ plugin_open (int readonly)
 {
   int err;
 
-  if (readonly || array_is_readonly (plugin_array))
+  if (readonly || array_is_readonly (plugin_array)) {
+    log_client_opened ();
     return &may_read;
+  }
   err = array_make_writable (plugin_array);
   if (err) {
     log_to_client ("the array can't be opened for writing: %s",
@@ -35,7 +37,14 @@ plugin_open (int readonly)
     nbdkit_set_error (err);
     return NULL;
   }
+  log_client_opened ();
   return &may_write;
+}
+
+static void
+plugin_close (void *handle)
+{
+  log_client_closed ();
 }
 
 static int64_t
@@ -147,6 +156,7 @@ static struct nbdkit_plugin plugin = {
   .after_fork = plugin_after_fork,
   .cleanup = plugin_cleanup,
   .open = plugin_open,
+  .close = plugin_close,
   .get_size = plugin_get_size,
   .block_size = plugin_block_size,
   .can_write = plugin_can_write,

@@ -31,6 +31,12 @@ extern int log_start (void);
  */
 extern void log_stop (void);
 
+/* A client is connected, and not any more: if nbdkit is told to stop
+ * meanwhile, it waits for that client, and the log says so, once.
+ */
+extern void log_client_opened (void);
+extern void log_client_closed (void);
+
 /* In a callback for a client: what goes wrong.  nbdkit_error, for nbdkit
  * sends that to clients from 1.42 on; where stderr blocks, log_error.
  */

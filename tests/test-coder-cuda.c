@@ -8,15 +8,18 @@
  */
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "common/bits.h"
+#include "tests/coder-stub.h"
 #include "tests/cuda-coder.h"
 #include "tests/fake-cuda.h"
 
@@ -231,6 +234,81 @@ test_small_first (void **state)
   coder_free (c);
 }
 
+/* The fallback takes anything. */
+static void
+take_job (struct coder *c, struct coder_job *job)
+{
+}
+
+/* In a child: does an assertion about cell_len fail? */
+static bool
+is_refused (struct coder *c, struct coder_job *job)
+{
+  char text[1000];
+  FILE *err = tmpfile ();
+  size_t len;
+  pid_t pid;
+
+  assert_non_null (err);
+  pid = fork ();
+  if (pid == 0) {
+    alarm (20);
+    signal (SIGABRT, SIG_DFL);
+    dup2 (fileno (err), STDERR_FILENO);
+    coder_submit (c, job);
+    _exit (0);
+  }
+  assert_int_equal (waitpid (pid, NULL, 0), pid);
+  rewind (err);
+  len = fread (text, 1, sizeof text - 1, err);
+  text[len] = '\0';
+  fclose (err);
+  return strstr (text, "job->cell_len %") != NULL;
+}
+
+/* As on the CPU: the caller is wrong, and is told so. */
+static void
+test_cell_len (void **state)
+{
+  struct ref_random rnd = { seed };
+  const struct cuda_options options = plain_options ();
+  struct matrix *a = random_matrix (&rnd, 2, 3);
+  struct matrix *packets = matrix_new_packets (4, 64, 2, 3, a->coef);
+  const struct {
+    const struct matrix *a;
+    size_t cell_len;
+    bool crc;
+  } jobs[] = {
+    { a, 100 }, { a, 65535 }, { packets, 3 * 64 }, { a, 4096 + 64, true },
+  };
+  static const struct coder_ops ops = {
+    .name = "stub", .start = coder_stub_start, .submit = take_job,
+    .free = coder_stub_free, .shares = coder_stub_shares,
+  };
+  struct coder stub = { .ops = &ops };
+  struct coder *c = coder_cuda_new (&options, &stub);
+  size_t len;
+  void *arena = cuda_arena (&len);
+
+  assert_non_null (packets);
+  assert_int_equal (coder_start (c, arena, len), 0);
+  for (size_t i = 0; i < ARRAY_LEN (jobs); i++) {
+    struct cuda_job *t = new_job (&rnd, a, 1, 65536, true);
+    struct coder_job job = t->job;
+
+    job.matrix = jobs[i].a;
+    job.cell_len = jobs[i].cell_len;
+    if (!jobs[i].crc)
+      job.crc = NULL;
+    if (!is_refused (c, &job))
+      fail_msg ("%zu: cells of %zu bytes are coded", i, job.cell_len);
+    cuda_job_free (t);
+  }
+  coder_free (c);
+  matrix_free (packets);
+  matrix_free (a);
+}
+
 int
 main (void)
 {
@@ -239,6 +317,7 @@ main (void)
     TEST (test_shapes),
     TEST (test_packets),
     TEST (test_fallback),
+    TEST (test_cell_len),
     TEST (test_threads),
     TEST (test_many_small),
     TEST (test_small_first),

@@ -10,8 +10,7 @@ source tests/functions.sh
 need nbdkit nbdcopy
 use_fake_cuda
 
-# Also of nbdkit itself, which the daemon below is.
-export XDG_CACHE_HOME=$tmp/cache
+cache=kernel-cache=$tmp/cache
 unset "${!FAKE_CUDA_@}"
 
 
@@ -64,13 +63,13 @@ launches ()
 
 make_members 6 8M
 create_array k=4 m=2 size=12M chunk=64K
-FAKE_CUDA_REPORT=$tmp/report start_raid coder=cuda
+FAKE_CUDA_REPORT=$tmp/report start_raid coder=cuda "$cache"
 fill
 verify "coder=cuda"
 stop_raid
 same_members "coder=cuda"
 launches "$tmp/report" || fail "coder=cuda launched nothing"
-[ -n "$(ls "$XDG_CACHE_HOME/gpuraid")" ] || fail "no kernels were kept"
+[ -n "$(ls "$tmp/cache")" ] || fail "no kernels were kept"
 
 # --- degraded, and a rebuild
 
@@ -127,7 +126,7 @@ same_members "a failed device"
 
 # Of two one goes on.  The second has something to do while the first does.
 raid_flags=(-D gpuraid.cuda_fail_after=5 -D gpuraid.cuda_fail_device=1)
-FAKE_CUDA_DEVICES=2 FAKE_CUDA_SLOW=2000 start_raid coder=cuda
+FAKE_CUDA_DEVICES=2 FAKE_CUDA_SLOW=2000 start_raid coder=cuda "$cache"
 fill_until 'cuda:1 .*it is not used any more'
 fill
 verify "one of two"
@@ -150,7 +149,7 @@ grep -q 'the process that compiled a kernel failed' "$raid_log" ||
 # --- gpus=
 
 rm -f "$tmp/report"
-FAKE_CUDA_DEVICES=3 FAKE_CUDA_REPORT=$tmp/report start_raid coder=cuda gpus=0,2
+FAKE_CUDA_DEVICES=3 FAKE_CUDA_REPORT=$tmp/report start_raid coder=cuda gpus=0,2 "$cache"
 fill
 stop_raid
 launches "$tmp/report" 2 || fail "gpus=0,2: not 2"
@@ -186,7 +185,7 @@ FAKE_CUDA_DEVICES=0 timeout 60 nbdkit -f -U - "$plugin" dir="$tmp/none" \
 FAKE_CUDA_DEVICES=0 start_raid
 verify "auto without a device"
 stop_raid
-start_raid
+start_raid "$cache"
 fill
 verify "auto"
 stop_raid
@@ -195,7 +194,7 @@ same_members "auto"
 # --- a device that is there, and does not start
 
 export FAKE_CUDA_FAIL=cuMemHostRegister_v2:1
-start_raid coder=cuda
+start_raid coder=cuda "$cache"
 fill
 verify "no device was started"
 "$OUT/gpuraid" status "$control" | grep -q "not used any more" ||
@@ -210,7 +209,7 @@ rm -f "$shm/pid" "$sock"
 LD_PRELOAD=$san_preload ASAN_OPTIONS=$san_asan TSAN_OPTIONS=$san_tsan \
   FAKE_CUDA_REPORT=$tmp/report-daemon \
   timeout 60 nbdkit -U "$sock" -P "$shm/pid" "${san_flags[@]}" "$plugin" \
-  control="$control" coder=cuda "${members[@]}" 2>>"$raid_log" ||
+  control="$control" coder=cuda "$cache" "${members[@]}" 2>>"$raid_log" ||
   fail "the daemon did not start"
 wait_for $((30 * slow)) test -s "$shm/pid" || fail "no daemon"
 pid=$(cat "$shm/pid")

@@ -197,6 +197,39 @@ test_minimal_cache (void **state)
   end_whole (sa);
 }
 
+static uint64_t
+dirty_bytes (struct sim_array *sa)
+{
+  struct array_status st;
+  uint64_t len;
+
+  array_get_status (sa->a, &st);
+  len = st.cache_dirty;
+  array_status_free (&st);
+  return len;
+}
+
+/* Blocks, in whichever cells and lines they are. */
+static void
+test_dirty_bytes (void **state)
+{
+  struct sim_array *sa = start_full (4, 2, CHUNK, 8);
+
+  open_again (sa, ~0, true);
+  assert_int_equal (dirty_bytes (sa), 0);
+  put (sa, 0, 4096, 0);
+  assert_int_equal (dirty_bytes (sa), 4096);
+  put (sa, 0, 4096, 0);
+  assert_int_equal (dirty_bytes (sa), 4096);
+  put (sa, CHUNK - 4096, 3 * 4096, 0);
+  assert_int_equal (dirty_bytes (sa), 4 * 4096);
+  put (sa, 3 * 4 * CHUNK + 5 * 4096, 4096, 0);
+  assert_int_equal (dirty_bytes (sa), 5 * 4096);
+  assert_int_equal (sim_array_flush (sa), 0);
+  assert_int_equal (dirty_bytes (sa), 0);
+  end_whole (sa);
+}
+
 static void
 test_reading_writes_nothing (void **state)
 {
@@ -241,6 +274,7 @@ main (void)
     cmocka_unit_test (test_zero_whole_stripes),
     cmocka_unit_test (test_zero_unaligned),
     cmocka_unit_test (test_minimal_cache),
+    cmocka_unit_test (test_dirty_bytes),
     cmocka_unit_test (test_reading_writes_nothing),
   };
 

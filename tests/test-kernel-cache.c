@@ -349,7 +349,7 @@ test_store_damaged (void **state)
 static void
 test_store_refused (void **state)
 {
-  char path[64];
+  char path[64], link[80];
 
   own_dir (path);
   assert_int_equal (chmod (path, 0777), 0);
@@ -359,6 +359,133 @@ test_store_refused (void **state)
   expect_messages (2);
   assert_null (kernel_store_open (NULL, 10000));
   expect_messages (2);
+  /* A link, with and without a slash at the end. */
+  assert_int_equal (chmod (path, 0700), 0);
+  for (unsigned slash = 0; slash < 2; slash++) {
+    snprintf (link, sizeof link, "%s/link", path);
+    if (slash == 0)
+      assert_int_equal (symlink (path, link), 0);
+    else
+      strcat (link, "/");
+    assert_null (kernel_store_open (link, 10000));
+    expect_messages (3 + slash);
+  }
+  remove_dir (path);
+}
+
+/* Files of others, old or large, links, and what looks like ours: a folder
+ * is not only for the store.
+ */
+static void
+test_store_foreign (void **state)
+{
+#define DIGITS "0123456789abcdef0123456789abcdef"
+  static const char *const names[] = {
+    "tmp-notes", "gpuraid-tmp-", "gpuraid-tmp-" DIGITS "0", "a.kernel",
+    DIGITS ".kernel", "gpuraid-tmp-0123456789ABCDEF0123456789ABCDEF",
+    "gpuraid-kernel-" DIGITS ".old", "gpuraid-kernel-g" DIGITS,
+    "gpuraid-kernel-0", "tmp-" DIGITS,
+  };
+  /* A link and a folder with names of ours. */
+  static const char link_name[] = "gpuraid-tmp-" DIGITS;
+  static const char dir_name[] = "gpuraid-kernel-" DIGITS;
+  char path[64], file[200], command[1000], code[1000] = { 7 };
+  char leftover[] = "gpuraid-tmp-fedcba9876543210fedcba9876543210";
+  struct kernel_store *s;
+  struct stat st;
+
+  own_dir (path);
+  s = kernel_store_open (path, 5000);
+  assert_non_null (s);
+  for (size_t i = 0; i < ARRAY_LEN (names); i++) {
+    snprintf (command, sizeof command,
+              "cd %s && truncate -s 10000 %s && touch -d '2 days ago' %s",
+              path, names[i], names[i]);
+    assert_int_equal (system (command), 0);
+  }
+  snprintf (command, sizeof command,
+            "cd %s && truncate -s 99 %s && touch -d '2 days ago' %s && "
+            "ln -s %s %s && touch -h -d '2 days ago' %s && "
+            "mkdir %s && touch -d '2 days ago' %s", path, leftover, leftover,
+            names[0], link_name, link_name, dir_name, dir_name);
+  assert_int_equal (system (command), 0);
+  for (unsigned i = 0; i < 10; i++)
+    kernel_store_put (s, &i, sizeof i, code, sizeof code);
+  for (size_t i = 0; i < ARRAY_LEN (names) + 2; i++) {
+    snprintf (file, sizeof file, "%s/%s", path,
+              i < ARRAY_LEN (names) ? names[i]
+              : i == ARRAY_LEN (names) ? link_name : dir_name);
+    if (lstat (file, &st) == -1)
+      fail_msg ("%s is gone", file);
+  }
+  /* Those of its own: what was left behind, and what is too much. */
+  snprintf (file, sizeof file, "%s/%s", path, leftover);
+  assert_int_equal (lstat (file, &st), -1);
+  assert_int_equal (each_file (path, false, 0), ARRAY_LEN (names) + 2 + 4);
+  kernel_store_close (s);
+  expect_messages (0);
+  remove_dir (path);
+}
+
+/* Where files are without a folder that is named: as another user, too. */
+static void
+test_store_default (void **state)
+{
+  char path[64], home[80], cache[80], file[120];
+  bool root = geteuid () == 0;
+  pid_t pid;
+  int status;
+
+  own_dir (path);
+  snprintf (home, sizeof home, "%s/home", path);
+  snprintf (cache, sizeof cache, "%s/cache", path);
+  assert_int_equal (mkdir (home, 0755) | mkdir (cache, 0755), 0);
+  assert_int_equal (chmod (path, 0755), 0);
+  if (root)
+    assert_int_equal (chown (cache, 65534, 65534), 0);
+  for (unsigned with = 0; with < 3; with++) {
+    /* XDG_CACHE_HOME; a HOME of one's own; one of root, although all may
+     * write to it.
+     */
+    pid = fork ();
+    if (pid == 0) {
+      struct kernel_store *s;
+
+      if (with == 0)
+        setenv ("XDG_CACHE_HOME", cache, 1);
+      else
+        unsetenv ("XDG_CACHE_HOME");
+      setenv ("HOME", with == 1 ? cache : home, 1);
+      if (root && (chmod (home, 0777) == -1 || setuid (65534) == -1))
+        _exit (99);
+      s = kernel_store_open ("", 10000);
+      _exit (s != NULL);
+    }
+    assert_int_equal (waitpid (pid, &status, 0), pid);
+    assert_int_equal (status, (with < 2 || !root) << 8);
+  }
+  snprintf (file, sizeof file, "%s/gpuraid", cache);
+  assert_int_equal (access (file, F_OK), 0);
+  snprintf (file, sizeof file, "%s/.cache/gpuraid", cache);
+  assert_int_equal (access (file, F_OK), 0);
+  if (root) {
+    static const char system_dir[] = "/var/cache/gpuraid";
+    bool existed = access (system_dir, F_OK) == 0;
+    struct kernel_store *s;
+
+    snprintf (file, sizeof file, "%s/.cache", home);
+    assert_int_equal (access (file, F_OK), -1);
+    /* root goes by neither. */
+    setenv ("XDG_CACHE_HOME", home, 1);
+    s = kernel_store_open ("", 10000);
+    unsetenv ("XDG_CACHE_HOME");
+    kernel_store_close (s);
+    assert_int_equal (access (system_dir, F_OK), 0);
+    if (!existed)
+      (void) rmdir (system_dir);
+    snprintf (file, sizeof file, "%s/gpuraid", home);
+    assert_int_equal (access (file, F_OK), -1);
+  }
   remove_dir (path);
 }
 
@@ -379,7 +506,8 @@ test_store_strange (void **state)
   assert_non_null (s);
   for (size_t i = 0; i < ARRAY_LEN (commands); i++) {
     kernel_store_put (s, "key", 3, code, sizeof code);
-    snprintf (command, sizeof command, "cd %s && name=$(echo *.kernel) && "
+    snprintf (command, sizeof command, "cd %s && "
+              "name=$(echo gpuraid-kernel-*) && "
               "rm $name && %s $name", path, commands[i]);
     assert_int_equal (system (command), 0);
     alarm (20);
@@ -393,7 +521,7 @@ test_store_strange (void **state)
     else
       assert_string_equal (commands[i], "mkdir");
     alarm (0);
-    snprintf (command, sizeof command, "rm -rf %s/*.kernel", path);
+    snprintf (command, sizeof command, "rm -rf %s/gpuraid-kernel-*", path);
     assert_int_equal (system (command), 0);
   }
   kernel_store_close (s);
@@ -450,6 +578,8 @@ main (void)
     TEST (test_store_damaged),
     TEST (test_store_refused),
     TEST (test_store_strange),
+    TEST (test_store_foreign),
+    TEST (test_store_default),
     TEST (test_store_shared),
     TEST (test_special),
     TEST (test_local_memory),

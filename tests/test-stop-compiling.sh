@@ -1,7 +1,7 @@
 #!/bin/bash
 # test-stop-compiling.sh: a server that is asked to stop while a kernel is
 # compiled stops as always: the compiler, whose own handler of SIGTERM ends
-# its process, is not in the server's.
+# its process, is not in the server's; one that hangs is killed.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 # run-tests: timeout=120 no-sanitizer
@@ -10,7 +10,7 @@ source tests/functions.sh
 need nbdkit nbdcopy
 use_fake_cuda
 unset "${!FAKE_CUDA_@}"
-export XDG_CACHE_HOME=$tmp/cache
+cache=kernel-cache=$tmp/cache
 
 random=$tmp/random
 noise $((8 << 20)) >"$random"
@@ -20,7 +20,7 @@ create_array k=3 m=1 size=8M chunk=64K
 
 # The kernel for encoding is wanted from the start on.
 export FAKE_NVRTC_SLOW=3000
-start_raid coder=cuda
+start_raid coder=cuda "$cache"
 timeout 60 nbdcopy "$random" "$uri" || fail "nbdcopy: to the array"
 pgrep -f "dump-plugin.*nbdkit-gpuraid-plugin" >/dev/null ||
   fail "no child compiles"
@@ -30,8 +30,22 @@ unset FAKE_NVRTC_SLOW
 # It was a clean stop: a member may be missing now.
 rm "${members[0]}"
 members=("${members[@]:1}")
-start_raid coder=cuda
+start_raid coder=cuda "$cache"
 timeout 60 nbdcopy "$uri" "$tmp/back" || fail "nbdcopy: from the array"
 cmp "$random" "$tmp/back" || fail "wrong data"
 stop_raid
+
+# One that hangs.  The generic kernels are kept; another matrix needs its own.
+make_members 5 8M
+create_array k=3 m=2 size=8M chunk=64K
+export FAKE_NVRTC_SLOW=1000000
+start_raid coder=cuda "$cache"
+wait_for 20 pgrep -f "dump-plugin.*nbdkit-gpuraid-plugin" ||
+  fail "no child compiles"
+begin=$SECONDS
+stop_raid
+[ $((SECONDS - begin)) -lt 20 ] || fail "the stop took $((SECONDS - begin)) s"
+grep -q "it was killed" "$raid_log" || fail "not a word of the compiler's end"
+! pgrep -f "dump-plugin.*nbdkit-gpuraid-plugin" >/dev/null ||
+  fail "the compiler is still there"
 exit 0

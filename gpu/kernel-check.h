@@ -1,0 +1,28 @@
+/* gpuraid: try a kernel that was loaded before it codes anything.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_KERNEL_CHECK_H
+#define GPURAID_KERNEL_CHECK_H
+
+#include <stdbool.h>
+
+#include "gf/coder.h"
+#include "gpu/device.h"
+#include "gpu/kernel-source.h"
+
+/* Code one rect of random bytes with the function, CRCs too if crc, and
+ * compare it with what cpu makes of it, a coder that has no threads.  The
+ * device's context is current.
+ *
+ * CUDA_SUCCESS: *right says whether all bytes are the same.  Else an error of
+ * *call; CUDA_ERROR_NOT_READY: there was no answer, and the device has failed.
+ */
+extern CUresult kernel_check (struct gpu_device *, CUfunction,
+                              const struct kernel_shape *,
+                              const struct matrix *, bool crc,
+                              struct coder *cpu, bool *right,
+                              const char **call);
+
+#endif
