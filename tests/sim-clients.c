@@ -44,7 +44,7 @@ client_ended (struct client *c)
     return;
   }
   stats.failed_reads += r->sa->a->failed && q->kind == REQUEST_READ;
-  if (r->sa->a->failed && q->kind != REQUEST_READ)
+  if (c->had_failed && q->kind != REQUEST_READ)
     run_die (r, "a write was acknowledged by an array that has failed");
   if (c->w)
     model_written (r->model, c->w, true,
@@ -110,6 +110,7 @@ client_start (void *arg)
   c->w = NULL;
   c->q.done = client_done;
   c->since = sim_now (r->sim);
+  c->had_failed = r->sa->a->failed;
   if (k != REQUEST_FLUSH) {
     choose_range (r, &off, &len);
     if (k == REQUEST_ZERO && run_percent (r, 20))

@@ -26,6 +26,7 @@ struct client {
   uint64_t began;               /* the model's time */
   uint64_t since;               /* ns */
   bool busy;
+  bool had_failed;              /* the array, when this began */
 };
 
 struct command {

@@ -140,7 +140,7 @@ fail_it (void *arg)
   const struct ending *e = arg;
   struct run *r = e->run;
 
-  for (unsigned slot = 0; slot < r->n && !r->sa->a->failed; slot++)
+  for (unsigned slot = 0; slot < r->n && r->chaos_on; slot++)
     if (r->sa->a->at[slot][0] &&
         sim_array_disk_at (r->sa, slot) == r->sa->disk[e->disk])
       command_fail (r, slot);
