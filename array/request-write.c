@@ -41,13 +41,16 @@ holds_pin (const struct request *r, const struct line *line)
   return false;
 }
 
-/* The old content of a block that is only partly written. */
+/* The old content of a block that is only partly written.  Not by a pread in
+ * the client's thread: if that hangs, the line stays pinned, and all who
+ * flush wait.
+ */
 static bool
 add_fill (struct array *a, struct request *r, struct step *s, unsigned b,
           struct list **wait)
 {
   struct read_from f = {
-    .no = s->no, .role = s->role, .pinned = true,
+    .no = s->no, .role = s->role, .pinned = true, .all_ops = true,
     .cell_off = b * BLOCK_LEN, .len = BLOCK_LEN,
     .buf = s->cell->data + (size_t) b * BLOCK_LEN,
   };

@@ -311,14 +311,16 @@ seat_read_error (struct array *a, struct seat *s, int error)
     return;
   log_debug ("slot %u: %s: read: %s", s->slot, s->m->path, strerror (error));
   s->read_errors++;
-  /* While there is no other way to its data, it stays: parity that may
-   * be wrong is none, and where rows are lost it has the rest of them.
-   */
-  if (s->state == SEAT_ACTIVE &&
-      (nr_good_slots (a) <= a->g.k || a->nr_unsynced > 0 || lost_any (a)))
+  if (s->state == SEAT_ACTIVE && nr_good_slots (a) <= a->g.k)
     return;
   if (error == ENODEV || error == ENXIO || error == ENOTCONN ||
-      error == ESHUTDOWN || s->read_errors >= MAX_READ_ERRORS)
+      error == ESHUTDOWN)
+    seat_fail (a, s, "read", error);
+  /* Of one that has most of its data not while that is needed: parity
+   * that may be wrong is none, and where rows are lost it has the rest.
+   */
+  else if (s->read_errors >= MAX_READ_ERRORS &&
+           !(s->state == SEAT_ACTIVE && (a->nr_unsynced > 0 || lost_any (a))))
     seat_fail (a, s, "read", error);
 }
 

@@ -25,7 +25,8 @@ clear_retry (struct array *a, struct waiter *w)
 static void
 clear_bits (struct array *a, uint64_t now)
 {
-  if (now - a->last_clear < a->clear_ns || !a->writable || !a->any_open)
+  if (now - a->last_clear < a->clear_ns || !a->writable || !a->any_open ||
+      !list_empty (&a->clear_waiter.link))
     return;
   a->last_clear = now;
   a->clear_waiter.run = clear_retry;
