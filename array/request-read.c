@@ -122,18 +122,21 @@ read_steps (struct array *a, struct request *r, const struct read_from *f,
       s->cell = src == FROM_CELL ? line->cell[f->role].c : frozen_cell;
       cell_ref (s->cell);
     }
-    else if (seat && extends (a, r, s, seat)) {
+    else if (seat && !r->has_ops && extends (a, r, s, seat)) {
       s[-1].len += s->len;
       *done += s->len;
       continue;
     }
-    else if (seat) {
+    else if (seat && !r->has_ops) {
       s->from = STEP_SEAT;
       s->seat = seat;
       pread_begin (a, s);
+      r->has_preads = true;
     }
-    else if (!op_step (a, r, f, s, wait))
-      break;
+    else if (r->has_preads || !op_step (a, r, f, s, wait))
+      break;            /* with preads: in the next batch */
+    else
+      r->has_ops = true;
     *done += s->len;
     nr++;
   }
@@ -276,6 +279,7 @@ read_start (struct array *a, struct request *r)
   uint64_t pos = r->pos;
 
   r->nr_steps = 0;
+  r->has_preads = r->has_ops = false;
   while (pos < r->len && r->nr_steps < limits.request_steps) {
     struct read_from f;
     struct piece p;

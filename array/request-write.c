@@ -151,6 +151,7 @@ write_start (struct array *a, struct request *r, uint64_t limit)
     return;
   }
   r->nr_steps = r->nr_fills = 0;
+  r->has_preads = r->has_ops = false;
   while (pos < limit && r->nr_steps < limits.request_steps &&
          r->nr_fills == 0) {
     struct step *s = &r->step[r->nr_steps];

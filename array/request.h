@@ -89,6 +89,8 @@ struct request {
   bool again;                   /* a write with FUA: tried once more */
   bool marks;                   /* zero: counts as a writer of its regions */
   bool all_ops;                 /* a pread failed: leave reads to operations */
+  bool has_preads, has_ops;     /* among the steps: never both.  A pread that
+                                 * hangs would keep what operations hold */
   uint64_t pos;                 /* bytes done */
   uint64_t batch_end;           /* pos when the steps are done */
   unsigned nr_steps, nr_fills;
