@@ -425,6 +425,8 @@ start_replace (struct array *a, struct request *r)
    * refused the seat is as one whose member was closed.
    */
   s = seat_new (a, NULL, SB_MAX_DEVICES, SLOT_NONE, SEAT_IDLE);
+  if (s == NULL && PLANTED ("replace-no-seat"))
+    abort ();
   if (s == NULL) {
     finish_command (a, r, EINVAL, "no room for another member: too many are "
                     "open");

@@ -27,6 +27,7 @@
  * more, and as many as a record can list.
  */
 #define MAX_SEATS (CONFIG_MAX_MEMBERS + SB_MAX_DEVICES)
+_Static_assert (MAX_SEATS == 2 * SB_MAX_DEVICES, "raidmap/limits.c");
 
 /* ---- seats: array/seat.c -------------------------------------------- */
 

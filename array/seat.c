@@ -163,7 +163,8 @@ struct seat *
 seat_new (struct array *a, struct member *m, unsigned dev, unsigned slot,
           enum seat_state state)
 {
-  struct seat *s = a->nr_seats < MAX_SEATS ? add_seat (a) : reuse_seat (a);
+  struct seat *s =
+    a->nr_seats < limits.max_seats ? add_seat (a) : reuse_seat (a);
 
   if (s == NULL)
     return NULL;

@@ -17,6 +17,7 @@
   .rebuild_in_flight_len = 2u << 20,            \
   .rebuild_max_skipped = 4096,                  \
   .rebuild_max_repairs = 1024,                  \
+  .max_seats = 2 * SB_MAX_DEVICES,              \
   .ahead_regions = 3,                           \
   .tick_ns = 200000000,                         \
 }

@@ -29,6 +29,7 @@ struct limits {
                                          * together */
   unsigned rebuild_max_skipped; /* lines looked at in one go */
   unsigned rebuild_max_repairs; /* known at once */
+  unsigned max_seats;           /* members open at once */
   unsigned ahead_regions;       /* marked before they are written */
   uint64_t tick_ns;             /* between looks at what is overdue or old */
 };

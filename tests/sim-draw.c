@@ -68,6 +68,8 @@ draw_array (struct run *r)
   assert (d != NULL);
   nr_stripes = draw_geometry (d, &r->g);
   draw_limits (d, &r->g);
+  r->spare_seats = sim_below (d, 4) ? default_limits.max_seats :
+    1 + sim_below (d, 6);
   r->nr_clients = 1 + sim_below (d, sim_below (d, 6) == 0 ? MAX_CLIENTS : 6);
   r->blocks_less = sim_below (d, 3) == 0;
   sim_free (d);

@@ -64,6 +64,8 @@ struct run {
                                  * synced: EIO is allowed */
   bool forced;                  /* it was ever started by force */
   bool chaos_on, may_crash;
+  unsigned spare_seats;         /* how many more members may be open than
+                                 * are found */
   uint64_t faulty;              /* disks that may lose writes, or hang */
   uint64_t unreadable;          /* disks with read errors or bad blocks */
   uint64_t spoilt;              /* of those: with bad blocks */

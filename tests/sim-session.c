@@ -333,6 +333,8 @@ try_open (struct run *r, uint64_t which, bool force, bool readonly)
   const uint64_t there = which & disks_there (r);
   const bool all = (r->was_active & ~there) == 0;
 
+  limits.max_seats = MIN (default_limits.max_seats,
+                          nr_bits (there) + r->spare_seats);
   if (sim_array_open (r->sa, which, force ? DEGRADED_FORCE : DEGRADED_ALLOW,
                       readonly) == -1) {
     stats.refused++;
@@ -538,6 +540,7 @@ session_last (struct run *r)
   char why[2000];
 
   run_say (r, "the end");
+  limits.max_seats = default_limits.max_seats;
   r->may_crash = false;
   sim_crash_after (r->sim, 0);
   if (!make_whole (r) && has_given_up (r))
