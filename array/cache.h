@@ -7,7 +7,7 @@
  * has a credit always gets its cells, if need be when a reader has
  * copied out, and a full cache can always be written out.
  *
- * With the baton, all of these.
+ * With the array lock held, all of these.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -4,7 +4,7 @@
  * force; this writes the copies and holds up those who must wait.  One
  * change at a time.
  *
- * With the baton, all of these.
+ * With the array lock held, all of these.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -3,8 +3,8 @@
  * A kind of consistency answers four questions.  Nothing else in array/
  * asks which kind it is.
  *
- * With the baton, all of these.  What returns false puts w on a list, and
- * is to be called again when w is run.
+ * With the array lock held, all of these.  What returns false puts w on a
+ * list, and is to be called again when w is run.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -4,7 +4,7 @@
  * it; while a slot is not active, its *missed* bit too.  Open bits are
  * cleared lazily, after a flush; missed bits when all slots are active.
  *
- * With the baton, all of these.
+ * With the array lock held, all of these.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

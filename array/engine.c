@@ -1,4 +1,4 @@
-/* gpuraid: the baton, and what is done when it is let go.
+/* gpuraid: the array lock, and what is done when it is let go.
  *
  * A thread of its own for the engine was measured and is too slow: two
  * hand-offs a request left a third to two thirds of the rate before any
@@ -73,7 +73,7 @@ engine_run_waiters (struct array *a, struct list *waiters)
   list_splice (&a->engine.ready, waiters);
 }
 
-/* ---- the baton ------------------------------------------------------- */
+/* ---- the array lock -------------------------------------------------- */
 
 void
 engine_lock (struct array *a)
@@ -82,7 +82,7 @@ engine_lock (struct array *a)
   log_hold ();
 }
 
-/* Baton: run news and waiters until there are none. */
+/* With the lock held: run news and waiters until there are none. */
 static void
 run_all (struct array *a)
 {
@@ -161,9 +161,9 @@ carry_out (struct array *a, struct deferred *d)
   }
 }
 
-/* Is there news, and is the baton free to run it?  The exchange reads the
+/* Is there news, and is the array lock free to run it?  The exchange reads the
  * latest value, and a poster whose news it misses comes after it, and so
- * sees in its try that the baton was let go.
+ * sees in its try that the array lock was let go.
  */
 static bool
 take_again (struct engine *e)

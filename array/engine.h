@@ -1,6 +1,6 @@
-/* gpuraid: the baton, and what is done when it is let go.
+/* gpuraid: the array lock, and what is done when it is let go.
  *
- * All state of the array belongs to whoever holds one mutex, the baton.
+ * All state of the array belongs to whoever holds one mutex, the array lock.
  * Under it there are only decisions: no copy of payload, no CRC of
  * payload, no system call.  What was decided is carried out after it is
  * let go, by the thread that held it:
@@ -8,13 +8,13 @@
  *   transfers   I/O on members; neighbours on a member become one
  *               vectored I/O
  *   jobs        for the coder
- *   calls       anything else that must not happen under the baton
+ *   calls       anything else that must not happen under the array lock
  *   wakes       requests whose client thread has something to do
  *
  * Messages (common/log.h) are kept, and passed on then too: a pipe that
- * nothing reads would block under the baton.
+ * nothing reads would block under the array lock.
  *
- * A thread with news (a finished I/O or job) posts it; if the baton is
+ * A thread with news (a finished I/O or job) posts it; if the array lock is
  * free it takes it and runs the engine until no news is left.  If not,
  * the holder will see it: it looks once more after it let go.
  *
@@ -35,19 +35,19 @@ struct array;
 struct cell;
 struct seat;
 
-/* Something that happened.  run is called once with the baton held. */
+/* Something that happened.  run is called once with the array lock held. */
 struct news {
   struct news *next;
   void (*run) (struct array *a, struct news *n);
 };
 
-/* Something to be tried again under the baton when a list is woken. */
+/* Something to be tried again under the array lock when a list is woken. */
 struct waiter {
   struct list link;
   void (*run) (struct array *a, struct waiter *w);
 };
 
-/* Something to be done without the baton; run owns it. */
+/* Something to be done without the array lock; run owns it. */
 struct call {
   struct call *next;
   void (*run) (struct call *c);
@@ -88,25 +88,25 @@ struct engine {
 extern int engine_init (struct engine *e, const struct engine_hooks *hooks);
 extern void engine_destroy (struct engine *e);
 
-/* Take the baton; let it go after all news is run, and carry out what
+/* Take the array lock; let it go after all news is run, and carry out what
  * was decided.
  */
 extern void engine_lock (struct array *a);
 extern void engine_unlock (struct array *a);
 
-/* Any thread, without the baton.  lazily: this thread will post or kick
+/* Any thread, without the array lock.  lazily: this thread will post or kick
  * again at once, and the engine may see this news then.
  */
 extern void engine_post (struct array *a, struct news *n);
 extern void engine_post_lazily (struct array *a, struct news *n);
 extern void engine_kick (struct array *a);
 
-/* With the baton: decide on something. */
+/* With the array lock held: decide on something. */
 extern void engine_job (struct array *a, struct coder_job *job);
 extern void engine_call (struct array *a, struct call *c);
 extern void engine_wake (struct array *a, struct call *c);
 
-/* With the baton: run all waiters of a list soon, in order. */
+/* With the array lock held: run all waiters of a list soon, in order. */
 extern void engine_run_waiters (struct array *a, struct list *waiters);
 
 #endif

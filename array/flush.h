@@ -1,6 +1,6 @@
 /* gpuraid: flush of all members.
  *
- * With the baton.
+ * With the array lock held.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,7 +1,7 @@
 /* gpuraid: the state of a running array.
  *
  * Only array/ includes this.  Everything in these structs belongs to
- * whoever holds the baton (array/engine.h), unless a member says
+ * whoever holds the array lock (array/engine.h), unless a member says
  * otherwise.
  *
  * SPDX-License-Identifier: BSD-3-Clause

@@ -11,7 +11,7 @@
  * They are listed in the superblock, and are not read until they are
  * written.
  *
- * With the baton, all of these.
+ * With the array lock held, all of these.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -8,7 +8,7 @@
  * share them.  The plan may change until the first write is issued; a
  * failed write never re-plans: it is recorded, then the operation ends.
  *
- * With the baton, all of these.
+ * With the array lock held, all of these.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -37,7 +37,7 @@ extern struct op *op_read (struct array *a, struct request *r, uint64_t no,
                            uint64_t want, uint64_t avoid,
                            unsigned b0, unsigned nr);
 /* Also read this role and these blocks; only right after op_read, with
- * the baton still held.
+ * the array lock still held.
  */
 extern void op_read_more (struct op *op, uint64_t want, unsigned b0,
                           unsigned nr);
@@ -58,7 +58,8 @@ extern bool op_out (struct array *a, struct line *line);
 
 /* Store roles anew over blocks [b0, b0 + nr); op_may_write was true.
  * To the rebuild's targets in the slots of these roles, or to their
- * active seats.  done is called with the baton.  False: no credit now.
+ * active seats.  done is called with the array lock held.  False: no credit
+ * now.
  */
 struct fixed {
   void *opaque;

@@ -10,7 +10,7 @@
  * cells it is made from, and a write to the row would make parity for
  * something else than a target has.
  *
- * With the baton, all of these.
+ * With the array lock held, all of these.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -8,7 +8,7 @@
 
 #include "array/internal.h"
 
-/* With the baton: this target fails. */
+/* With the array lock held: this target fails. */
 extern void rebuild_lost_target (struct array *a, struct seat *s);
 
 #endif

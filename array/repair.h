@@ -1,6 +1,6 @@
 /* gpuraid: store blocks anew that gave errors and were served otherwise.
  *
- * With the baton, all of these.
+ * With the array lock held, all of these.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

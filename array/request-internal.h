@@ -10,7 +10,7 @@
 #include "array/request.h"
 #include "array/ticket.h"
 
-/* With the baton: go on as far as possible without the client.  Each
+/* With the array lock held: go on as far as possible without the client.  Each
  * ends with a phase that waits (the waiter is on some list, or pending
  * is not 0), or one that is the client's.
  */
@@ -44,10 +44,12 @@ extern unsigned read_steps (struct array *a, struct request *r,
  */
 extern bool bring_steps (struct request *r, struct step *step, unsigned nr,
                          bool ops);
-/* With the baton: a step's pread failed; it holds nothing any more. */
+/* With the array lock held: a step's pread failed; it holds nothing any
+ * more.
+ */
 extern void seat_step_failed (struct array *a, struct step *s);
-/* With the baton: let go of what steps hold.  Returns 0, or the errno of
- * the first that could not be brought.
+/* With the array lock held: let go of what steps hold.  Returns 0, or the
+ * errno of the first that could not be brought.
  */
 extern int steps_put (struct array *a, struct step *step, unsigned nr);
 
@@ -64,7 +66,9 @@ extern void zero_start (struct array *a, struct request *r);
 extern void zero_advance (struct array *a, struct request *r);
 extern bool zero_is_fast (const struct array *a, const struct request *r);
 
-/* A pread in a client's thread begins (with the baton), ends (any thread). */
+/* A pread in a client's thread begins (with the array lock held), ends (any
+ * thread).
+ */
 static inline void
 pread_begin (struct array *a, struct step *s)
 {

@@ -3,7 +3,7 @@
  * A run of blocks comes from the newest content that there is: a cell of
  * the line, the cell that a write-out has frozen, or the members.  A
  * small clean read is a pread in the client's thread, after one look
- * under the baton; anything that needs decoding, or is large and goes to
+ * under the array lock; anything that needs decoding, or is large and goes to
  * a medium that gains from many requests at once, is an operation.
  *
  * SPDX-License-Identifier: BSD-3-Clause

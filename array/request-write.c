@@ -1,8 +1,8 @@
 /* gpuraid: take bytes from a client.
  *
- * A batch of a write goes through three steps: under the baton, cells
+ * A batch of a write goes through three steps: under the array lock, cells
  * are reserved and pinned; in the client's thread the payload is copied,
- * once; under the baton the blocks become dirty.  The ends that are not
+ * once; under the array lock the blocks become dirty.  The ends that are not
  * whole blocks are filled with old content first.
  *
  * Zeroes that are no whole stripes are written like this too.

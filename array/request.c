@@ -191,7 +191,7 @@ request_advance (struct array *a, struct request *r)
 }
 
 /* Client's thread: did the whole read come from members, so that no
- * second look under the baton is needed?
+ * second look under the array lock is needed?
  */
 static bool
 is_done (struct request *r)

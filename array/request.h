@@ -1,7 +1,7 @@
 /* gpuraid: what a client asks of the array.
  *
  * A request is driven by its client's thread through request_go, which
- * never blocks: it decides under the baton, copies payload without it,
+ * never blocks: it decides under the array lock, copies payload without it,
  * and returns true when the request is finished.  When it returns false,
  * wake is called once there is something to do again (perhaps before
  * request_go has returned); then the client calls request_go again.
@@ -64,7 +64,7 @@ struct request {
   unsigned slot;                /* REQUEST_FAIL, REQUEST_REPLACE */
   struct seat *seat;            /* REQUEST_FAIL */
   char *why;                    /* commands: ARRAY_WHY_LEN bytes */
-  void (*wake) (struct request *r);     /* any thread, not the baton's */
+  void (*wake) (struct request *r);     /* any thread, without the lock */
   void *opaque;
 
   /* Out. */
@@ -110,7 +110,7 @@ extern void request_init (struct request *r, struct array *a,
                           enum request_kind kind);
 extern bool request_go (struct request *r);
 
-/* The two halves of request_go, by turns: decide under the baton what is
+/* The two halves of request_go, by turns: decide under the array lock what is
  * next, and copy without it, which returns true when the request is
  * finished.  A simulation lets others in between.
  */

@@ -1,6 +1,6 @@
 /* gpuraid: who sits in which slot, and how members fail.
  *
- * With the baton, all of these.
+ * With the array lock held, all of these.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,6 +1,6 @@
 /* gpuraid: the matrix for a plan, made once and kept.
  *
- * All state belongs to the baton's holder.
+ * All state belongs to the holder of the array lock.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

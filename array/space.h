@@ -6,7 +6,7 @@
  * that would have to wait are answered with ENOSPC; what they were to
  * make durable stays in the cache, and is written when there is space.
  *
- * With the baton, all of these.
+ * With the array lock held, all of these.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

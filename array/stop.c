@@ -33,7 +33,7 @@ in_flight (const struct array *a)
   return false;
 }
 
-/* With the baton, nothing is in flight.  True at the end. */
+/* With the array lock held, nothing is in flight.  True at the end. */
 static bool
 next_step (struct array *a)
 {

@@ -8,7 +8,7 @@
 
 #include "array/internal.h"
 
-/* Without the baton.  Write out, flush, clear the dirty bits, say clean
+/* Without the array lock.  Write out, flush, clear the dirty bits, say clean
  * in the superblock: called again and again, with time for I/O in
  * between, until it returns true.  Then nothing is in flight.
  */

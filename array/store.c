@@ -18,7 +18,7 @@ store_free (struct store *st)
   free (st);
 }
 
-/* Without the baton, or before the first I/O. */
+/* Without the array lock, or before the first I/O. */
 static void
 write_block (struct store *st)
 {

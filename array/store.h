@@ -3,7 +3,7 @@
  *
  * Each block is written and flushed before the next one is written.
  *
- * With the baton, all of these.
+ * With the array lock held, all of these.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

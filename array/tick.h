@@ -8,10 +8,10 @@
 
 #include "array/internal.h"
 
-/* With the baton: arm the timer if something will be due. */
+/* With the array lock held: arm the timer if something will be due. */
 extern void tick_decide (struct array *a);
 
-/* The timer's, without the baton. */
+/* The timer's, without the array lock. */
 extern void tick_fire (struct timer *t);
 
 #endif

@@ -5,7 +5,7 @@
  * data, from the line to the operation that writes it out.  When it ends,
  * the request's count falls by one; at 0 the request is woken.
  *
- * With the baton, all of these.
+ * With the array lock held, all of these.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,6 +1,6 @@
 /* gpuraid: which lines are written out, and when.
  *
- * With the baton.
+ * With the array lock held.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -76,7 +76,7 @@ xfer_free (struct array *a, struct xfer *x)
   free (x);
 }
 
-/* Baton: the I/O of a transfer has ended. */
+/* With the lock held: the I/O of a transfer has ended. */
 static void
 xfer_ended (struct array *a, struct xfer *x)
 {

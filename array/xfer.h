@@ -1,6 +1,6 @@
 /* gpuraid: transfers: from decisions to I/O on the members, and back.
  *
- * With the baton, all of these but xfers_carry.
+ * With the array lock held, all of these but xfers_carry.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,7 +12,7 @@
 
 /* A run of bytes to move between a cell and a seat, or a flush, zero or
  * trim.  Made with xfer_new and owned by the engine from xfer_start on.
- * done is called once, with the baton held: when the I/O has ended, or
+ * done is called once, with the array lock held: when the I/O has ended, or
  * before, when it is abandoned because nothing is expected of its seat
  * any more.  The xfer is freed after done and after the I/O.
  */
