@@ -190,9 +190,10 @@ takes_part (const struct array *a, const struct op *op, const struct seat *s)
 {
   if (s == NULL || !seat_writable_at (a, s, line_pos (a, op->line->no)))
     return false;
-  if (op->kind == OP_FIX)
-    return (s->state == SEAT_TARGET) == op->to_targets;
-  return true;
+  /* A repair goes to a target too: below its window it may have been a lost
+   * block there.
+   */
+  return !op->to_targets || s->state == SEAT_TARGET;
 }
 
 static void

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "array/lost.h"
+#include "array/repair.h"
 #include "common/bits.h"
 #include "tests/engine-array.h"
 
@@ -261,6 +262,38 @@ test_rebuild_passes_lost_rows (void **state)
   end_whole (sa);
 }
 
+/* A member that is being replaced has a lost block, and so has the new one,
+ * below its cursor: a repair stores it on both.
+ */
+static void
+test_repair_while_it_is_replaced (void **state)
+{
+  struct sim_array *sa = start_full (2, 2, CHUNK, 64);
+  const unsigned role = layout_role (&sa->g, 0, 0);
+  uint8_t garbage[4096];
+  unsigned n;
+
+  open_again (sa, ~0, true);
+  sa->a->window_len = CHUNK;
+  n = sim_array_add_disk (sa);
+  sa->disk[n]->max_delay_ns = 50000000;
+  assert_int_equal (sim_array_replace (sa, 0, n), 0);
+  while (sa->a->at[0][1]->cursor < 4 * CHUNK)
+    assert_true (sim_step (sa->sim));
+  assert_int_equal (sa->a->at[0][1]->state, SEAT_TARGET);
+  memset (garbage, 0x99, sizeof garbage);
+  sim_disk_poke (sa->disk[n], garbage, sizeof garbage, place (sa, 0, 0));
+  engine_lock (sa->a);
+  assert_true (lost_add (sa->a, 0, BIT (role), 1));
+  repair_add (sa->a, 0, BIT (role), 0, 1);
+  engine_unlock (sa->a);
+  assert_true (sim_array_settle (sa, 1000 * SECOND));
+  assert_ptr_equal (sim_array_disk_at (sa, 0), sa->disk[n]);
+  assert_false (lost_any (sa->a));
+  open_again (sa, ~0, true);
+  end_whole (sa);
+}
+
 /* At whatever moment it stops: what was written over a lost block is not
  * lost again, and what was not is never taken for content.
  */
@@ -308,6 +341,7 @@ main (void)
     cmocka_unit_test (test_short_error_degraded),
     cmocka_unit_test (test_row_that_cant_be_written),
     cmocka_unit_test (test_rebuild_passes_lost_rows),
+    cmocka_unit_test (test_repair_while_it_is_replaced),
     cmocka_unit_test (test_crash_when_a_lost_block_is_written),
   };
 
