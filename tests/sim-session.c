@@ -331,7 +331,8 @@ static bool
 try_open (struct run *r, uint64_t which, bool force, bool readonly)
 {
   const uint64_t there = which & disks_there (r);
-  const bool all = (r->was_active & ~there) == 0;
+  /* Where it is not known to be in force, its base's members count too. */
+  const bool all = ((r->was_active | r->in_force) & ~there) == 0;
 
   limits.max_seats = MIN (default_limits.max_seats,
                           nr_bits (there) + r->spare_seats);
