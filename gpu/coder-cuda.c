@@ -188,14 +188,6 @@ static const struct coder_ops cuda_ops = {
   .shares = cuda_shares,
 };
 
-static struct matrix *
-copy_matrix (const struct matrix *a)
-{
-  return a->packet_len
-    ? matrix_new_packets (a->w, a->packet_len, a->rows, a->cols, a->coef)
-    : matrix_new (a->rows, a->cols, a->coef);
-}
-
 struct coder *
 coder_cuda_new (const struct cuda_options *options, struct coder *fallback)
 {
@@ -216,7 +208,7 @@ coder_cuda_new (const struct cuda_options *options, struct coder *fallback)
   if ((options->kernel_dir &&
        (c->kernel_dir = strdup (options->kernel_dir)) == NULL) ||
       (options->encode &&
-       (c->encode = copy_matrix (options->encode)) == NULL)) {
+       (c->encode = matrix_copy (options->encode)) == NULL)) {
     log_error ("out of memory");
     cuda_free (&c->coder);      /* the fallback stays the caller's */
     return NULL;
