@@ -114,7 +114,7 @@ cuda_start (struct coder *coder, void *arena, size_t arena_len)
 {
   struct cuda *c = (struct cuda *) coder;
 
-  if (coder_start (c->fallback, arena, arena_len) == -1)
+  if (c->fallback && coder_start (c->fallback, arena, arena_len) == -1)
     return -1;
   if (start_devices (c, arena, arena_len) == -1) {
     if (!c->options.or_fallback)
@@ -171,7 +171,7 @@ cuda_shares (struct coder *coder, struct coder_share *share)
     for (unsigned i = 0; i < c->nr_unusable; i++)
       share[nr++] = c->unusable[i];
   }
-  return nr + coder_shares (c->fallback, share + nr);
+  return c->fallback ? nr + coder_shares (c->fallback, share + nr) : nr;
 }
 
 void
