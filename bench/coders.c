@@ -46,23 +46,18 @@ cuda_takes (const char *word, char *why)
 }
 
 static struct coder *
-new_cuda (const struct bench_case *bc)
+new_cuda (const struct bench_case *bc, struct coder *fallback)
 {
   bool generic = bc->option && strcmp (bc->option, "generic") == 0;
-  struct cuda_options options = {
+  const struct cuda_options options = {
     .devices = engine_devices, .fail_device = -1,
     .encode = generic ? NULL : bc->matrix,
     .special_after = generic ? ~UINT64_C (0) : 1,
     .in_place = bc->option && strncmp (bc->option, "in-place", 8) == 0,
     .in_place_threads = bc->option ? in_place_threads (bc->option) : 0,
   };
-  struct coder *fallback = coder_isal_new (0), *c = NULL;
 
-  if (fallback)
-    c = coder_cuda_new (&options, fallback);
-  if (c == NULL)
-    coder_free (fallback);
-  return c;
+  return coder_cuda_new (&options, fallback);
 }
 
 static struct engine *
@@ -87,28 +82,32 @@ open_gf_complete (const struct bench_case *bc, char *why)
 static struct engine *
 open_cuda (const struct bench_case *bc, char *why)
 {
-  struct coder *cuda;
+  struct coder *fallback, *cuda = NULL;
 
   if (bench_gpu_count (why) == 0)
     return NULL;
-  cuda = new_cuda (bc);
+  fallback = coder_isal_new (0);
+  if (fallback)
+    cuda = new_cuda (bc, fallback);
+  if (cuda == NULL)
+    coder_free (fallback);
   return coder_engine_open (&engine_cuda, cuda, cuda, bc, why);
 }
 
 static struct engine *
 open_auto (const struct bench_case *bc, char *why)
 {
-  struct coder *near, *cuda, *both = NULL;
+  const unsigned nr_threads = coder_auto_cpu_threads (bc->threads);
+  struct coder *cpu, *cuda, *both = NULL;
 
   if (bench_gpu_count (why) == 0)
     return NULL;
-  near = coder_isal_new (bc->threads - 1);
-  cuda = new_cuda (bc);
-  if (near && cuda)
-    both = coder_auto_new (near, coder_auto_near_leaves (bc->threads), cuda,
-                           bc->matrix, bc->cell_len);
+  cpu = coder_isal_new (nr_threads);
+  cuda = new_cuda (bc, NULL);
+  if (cpu && cuda)
+    both = coder_auto_new (cpu, nr_threads, cuda, bc->matrix, bc->cell_len);
   else {
-    coder_free (near);
+    coder_free (cpu);
     coder_free (cuda);
   }
   return coder_engine_open (&engine_auto, both, cuda, bc, why);
@@ -166,7 +165,7 @@ const struct engine_ops engine_cuda = {
 
 const struct engine_ops engine_auto = {
   .name = "auto",
-  .what = "isal and cuda together, each batch where it ends first",
+  .what = "isal and cuda together, slice by slice",
   .gpu = true,
   .gpu_and_cpu = true,
   .open = open_auto,

@@ -1,4 +1,4 @@
-/* gpuraid: what two coders do, measured.
+/* gpuraid: measure what the CPU and a device do.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -6,11 +6,30 @@
 #ifndef GPURAID_AUTO_MEASURE_H
 #define GPURAID_AUTO_MEASURE_H
 
-#include "gf/balance.h"
 #include "gf/coder-auto.h"
 
+/* Seconds of a slice: of all of the device's work; of one worker's.  The
+ * device's is long enough to be worth a launch, and short enough that what
+ * comes next need not wait for long.
+ */
+#define AUTO_GPU_SLICE 150e-6
+#define AUTO_CPU_SLICE 100e-6
+/* Input bytes of a slice, at least: what the CPU gives to a worker. */
+#define AUTO_MIN_SLICE ((size_t) 128 << 10)
+/* Slices that the device is given ahead: it copies in, computes and copies
+ * out at the same time.
+ */
+#define AUTO_GPU_AHEAD 3
+
+static inline double
+auto_now (const struct coder_auto_clock *clock)
+{
+  return clock->now (clock->opaque);
+}
+
 struct auto_measure {
-  struct coder *side[2];        /* started */
+  struct coder *cpu, *gpu;      /* started */
+  unsigned cpu_threads;         /* see coder_auto_new */
   const struct matrix *matrix;
   size_t cell_len;              /* as the jobs to come will have it */
   uint8_t *arena;               /* 64-byte aligned; written to */
@@ -18,8 +37,17 @@ struct auto_measure {
   const struct coder_auto_clock *clock;
 };
 
-/* Fill in what was found; 0, or a positive errno with all as it was. */
-extern int auto_measure (const struct auto_measure *, struct balance *,
-                         struct coder_auto_measured *);
+struct auto_rates {
+  double cpu, gpu;              /* input bytes a second, each alone, with as
+                                 * many slices at once as it may have */
+  uint64_t threshold;           /* work, which is bytes of input times rows,
+                                 * from which a job is cut into slices;
+                                 * UINT64_MAX: none is */
+};
+
+/* 0, or a positive errno, with *found unchanged: that of a job, or ENOSPC or
+ * ENOMEM.
+ */
+extern int auto_measure (const struct auto_measure *, struct auto_rates *found);
 
 #endif

@@ -1,21 +1,117 @@
-/* gpuraid: begin and end of a coder that is made of two.
+/* gpuraid: the CPU and a device share jobs.
  *
- * What happens to jobs in between is in gf/coder-auto-jobs.c.
+ * 1. A job of less work than the threshold goes to the CPU as it is.
+ * 2. A larger one waits in a list, and is cut into slices of whole rects.
+ * 3. The device takes slices from the front of the oldest job, of 150 us
+ *    each, while it has less than three ahead.
+ * 4. Idle workers of the CPU take slices from the end of that job, unless
+ *    the device would soon have done all that is left in the list.
+ * 5. If these take over three times as long as start measured, the CPU has
+ *    other things to do: its workers take none for a second.
+ * 6. What the device fails, and all that comes later, goes to the CPU.
+ *
+ * Slices are given wherever a job comes or a slice ends: next_slice is the
+ * whole decision.  Those of the CPU are never done in the thread that gives
+ * them, which may be the device's.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include <assert.h>
+#include <errno.h>
 #include <pthread.h>
-#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "common/bits.h"
+#include "common/cleanup.h"
+#include "common/list.h"
 #include "common/lock.h"
 #include "common/log.h"
 #include "gf/auto-measure.h"
-#include "gf/coder-auto-internal.h"
+
+/* Small slices may be more than AUTO_GPU_AHEAD. */
+#define GPU_SLOTS 16
+
+/* The CPU takes a slice only if the device would need more than twice as
+ * long for all that is left: coding costs the device little, and the CPU,
+ * which has other work, a lot.
+ */
+#define CPU_MARGIN 2
+/* If the CPU's slices take over three times as long as measured, it rests.
+ * This is a mean of the last few, in which none counts more than MAX_SLOW:
+ * one slow slice is no reason.
+ */
+#define TOO_SLOW 3
+#define REST_SECONDS 1.0
+#define MAX_SLOW 8
+#define NR_MEAN 16
+
+enum side { CPU, GPU };
+
+struct slice {
+  struct coder_job job;         /* first */
+  struct task *task;
+  enum side side;
+  bool has_failed;              /* on the device */
+  uint64_t bytes;               /* of input */
+  double began;                 /* 0: its time does not count */
+  struct slice *next;           /* if idle */
+};
+
+/* A job in the list, or with slices under way. */
+struct task {
+  struct auto_coder *c;
+  struct coder_job *job;
+  struct slice rest;            /* used instead of slots, once, where all
+                                 * that is left goes to the CPU */
+
+  /* With lock held. */
+  struct list link;             /* while first < end */
+  size_t first, end;            /* rects that are not given */
+  unsigned nr_slices;           /* under way */
+  int error;                    /* the first */
+};
+
+struct auto_coder {
+  struct coder coder;           /* first */
+  struct coder *side[2];
+  unsigned cpu_threads;
+  struct matrix *matrix;        /* or NULL: nothing is measured */
+  size_t cell_len;
+  struct coder_auto_clock clock;
+  struct slice *slots;          /* all of both sides */
+
+  /* Written by start. */
+  struct auto_rates rates;
+  size_t slice_len[2];          /* input bytes */
+
+  uint64_t threshold;           /* atomic; UINT64_MAX: the CPU does all */
+
+  pthread_mutex_t lock;
+
+  /* With lock held. */
+  struct list tasks;            /* with rects that are not given; oldest
+                                 * first */
+  uint64_t left;                /* input bytes of those rects */
+  struct slice *idle[2];        /* slots; of the CPU one for each worker */
+  uint64_t gpu_bytes;           /* under way there */
+  double slowness;              /* of the CPU's slices, 1: as measured */
+  double rests_until;           /* the CPU */
+  bool gpu_failed;
+};
+
+/* Set while this thread runs a done of the device's, which must not be kept
+ * from the device.  The model: see array/engine.c.
+ */
+static __thread bool in_gpu __attribute__ ((tls_model ("initial-exec")));
+
+/* Set while this thread gives slices.  What ends before its submit returns
+ * need not, and so as not to recurse must not, give more.
+ */
+static __thread const struct auto_coder *giving
+  __attribute__ ((tls_model ("initial-exec")));
 
 static double
 clock_now (void *opaque)
@@ -27,92 +123,331 @@ clock_now (void *opaque)
 }
 
 static void
+clock_pause (void *opaque)
+{
+  usleep (50);
+}
+
+/* ---- slices ------------------------------------------------------------- */
+
+static void slice_done (struct coder_job *job, int error);
+
+static uint64_t
+rect_bytes (const struct coder_job *job)
+{
+  return (uint64_t) job->matrix->cols * job->cell_len;
+}
+
+/* Lock: s becomes the first nr rects that are left of t, or, for the CPU,
+ * the last ones.
+ */
+static struct slice *
+take (struct auto_coder *c, struct task *t, struct slice *s, enum side side,
+      size_t nr)
+{
+  const struct coder_job *job = t->job;
+  const struct matrix *a = job->matrix;
+  const size_t first = side == GPU ? t->first : t->end - nr;
+
+  *s = (struct slice) {
+    .job = *job, .task = t, .side = side, .bytes = nr * rect_bytes (job),
+  };
+  s->job.nr_rects = nr;
+  s->job.in += first * a->cols;
+  s->job.out += first * a->rows;
+  if (job->crc)
+    s->job.crc += first * (a->cols + a->rows) * (job->cell_len / 4096);
+  s->job.away = true;
+  s->job.done = slice_done;
+
+  if (side == GPU)
+    t->first += nr;
+  else
+    t->end -= nr;
+  t->nr_slices++;
+  c->left -= s->bytes;
+  if (side == GPU)
+    c->gpu_bytes += s->bytes;
+  if (t->first == t->end)
+    list_remove (&t->link);
+  return s;
+}
+
+static void
+free_slot (struct auto_coder *c, struct slice *s, enum side side)
+{
+  s->next = c->idle[side];
+  c->idle[side] = s;
+}
+
+static struct slice *
+take_slot (struct auto_coder *c, struct task *t, enum side side, size_t nr)
+{
+  struct slice *s = c->idle[side];
+
+  c->idle[side] = s->next;
+  return take (c, t, s, side, nr);
+}
+
+/* Lock: rects of t of about len input bytes. */
+static size_t
+nr_rects (const struct task *t, double len)
+{
+  const size_t nr = len / rect_bytes (t->job);
+
+  return MAX (1, MIN (nr, t->end - t->first));
+}
+
+/* Seconds of such a slice on a worker, as start measured it. */
+static double
+cpu_seconds (const struct auto_coder *c, uint64_t bytes)
+{
+  return MAX (bytes, c->slice_len[CPU]) * c->cpu_threads / c->rates.cpu;
+}
+
+/* Lock: should an idle worker take nr rects of t? */
+static bool
+suits_cpu (const struct auto_coder *c, const struct task *t, size_t nr)
+{
+  const double cpu = cpu_seconds (c, nr * rect_bytes (t->job)) * c->slowness;
+  const double gpu = (c->gpu_bytes + c->left) / c->rates.gpu;
+
+  return c->gpu_bytes > 0 && gpu > CPU_MARGIN * cpu;
+}
+
+/* Lock: the next slice, for the side that should have it; NULL: there is
+ * none, or no room.  While the device has nothing under way it takes what
+ * there is, and each end of a slice leads here: so all is given at last.
+ */
+static struct slice *
+next_slice (struct auto_coder *c)
+{
+  double at, share = 1;
+  struct task *t;
+  size_t nr;
+
+  if (list_empty (&c->tasks))
+    return NULL;
+  t = list_item (c->tasks.next, struct task, link);
+  if (c->gpu_failed)
+    return take (c, t, &t->rest, CPU, t->end - t->first);
+
+  at = auto_now (&c->clock);
+  if (c->cpu_threads > 0 && at >= c->rests_until) {
+    nr = nr_rects (t, c->slice_len[CPU]);
+    if (c->idle[CPU] && suits_cpu (c, t, nr)) {
+      struct slice *s = take_slot (c, t, CPU, nr);
+
+      s->began = at;
+      return s;
+    }
+    /* The device takes its share of what is left: both end together. */
+    share = c->rates.gpu / (c->rates.gpu + c->rates.cpu);
+  }
+  if (c->gpu_bytes > (AUTO_GPU_AHEAD - 1) * c->slice_len[GPU] ||
+      c->idle[GPU] == NULL)
+    return NULL;
+  nr = nr_rects (t, MIN (c->slice_len[GPU], c->left * share));
+  return take_slot (c, t, GPU, nr);
+}
+
+/* s, which may be NULL, and then others, until next_slice has none. */
+static void
+give (struct auto_coder *c, struct slice *s)
+{
+  const struct auto_coder *outer = giving;
+
+  giving = c;
+  while (s) {
+    coder_submit (c->side[s->side], &s->job);
+    s = NULL;
+    if (outer != c) {
+      ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&c->lock);
+      s = next_slice (c);
+    }
+  }
+  giving = outer;
+}
+
+/* ---- the end of a slice ------------------------------------------------- */
+
+/* Lock: is the CPU kept by other things? */
+static void
+watch_cpu (struct auto_coder *c, const struct slice *s)
+{
+  const double at = auto_now (&c->clock);
+  const double slow = (at - s->began) / cpu_seconds (c, s->bytes);
+
+  c->slowness += (MIN (slow, MAX_SLOW) - c->slowness) / NR_MEAN;
+  if (c->slowness > TOO_SLOW) {
+    c->rests_until = at + REST_SECONDS;
+    c->slowness = 1;
+  }
+}
+
+/* Lock: true: that was the last one of its task. */
+static bool
+end_slice (struct auto_coder *c, struct slice *s, int error)
+{
+  struct task *t = s->task;
+
+  if (s->side == GPU && !s->has_failed)
+    c->gpu_bytes -= s->bytes;
+  if (s->began > 0)
+    watch_cpu (c, s);
+  if (t->error == 0)
+    t->error = error;
+  if (s != &t->rest)
+    free_slot (c, s, s->side);
+  return --t->nr_slices == 0 && t->first == t->end;
+}
+
+/* The CPU does what the device could not, which has reported why; and all
+ * later jobs, unless this one only was none for the device.
+ */
+static void
+redo (struct auto_coder *c, struct slice *s, int error)
+{
+  pthread_mutex_lock (&c->lock);
+  s->has_failed = true;
+  c->gpu_bytes -= s->bytes;
+  if (error != ENOTSUP) {
+    c->gpu_failed = true;
+    __atomic_store_n (&c->threshold, UINT64_MAX, __ATOMIC_RELAXED);
+  }
+  pthread_mutex_unlock (&c->lock);
+  coder_submit (c->side[CPU], &s->job);
+}
+
+static void
+slice_done (struct coder_job *job, int error)
+{
+  struct slice *s = (struct slice *) job;
+  struct task *t = s->task;
+  struct auto_coder *c = t->c;
+  const bool outer = in_gpu, is_gpu = s->side == GPU && !s->has_failed;
+  struct slice *next = NULL;
+  bool is_last;
+
+  in_gpu = outer || is_gpu;
+  if (error && is_gpu)
+    redo (c, s, error);
+  else {
+    pthread_mutex_lock (&c->lock);
+    is_last = end_slice (c, s, error);
+    if (giving != c)
+      next = next_slice (c);
+    pthread_mutex_unlock (&c->lock);
+    give (c, next);
+    if (is_last) {
+      t->job->done (t->job, t->error);
+      free (t);
+    }
+  }
+  in_gpu = outer;
+}
+
+/* ---- jobs --------------------------------------------------------------- */
+
+/* The first slice of a job that is given in slices; NULL: none yet. */
+static struct slice *
+add_task (struct auto_coder *c, struct task *t, struct coder_job *job,
+          bool is_small)
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&c->lock);
+
+  *t = (struct task) { .c = c, .job = job, .end = job->nr_rects };
+  list_append (&c->tasks, &t->link);
+  c->left += job->nr_rects * rect_bytes (job);
+  if (is_small)
+    return take (c, t, &t->rest, CPU, t->end);
+  return giving == c ? NULL : next_slice (c);
+}
+
+/* A small one is a slice too if it comes in a thread of the device's: it is
+ * done elsewhere then.  (To set away in the job itself is not for us: its
+ * owner may submit it again.)
+ */
+static void
+auto_submit (struct coder *coder, struct coder_job *job)
+{
+  struct auto_coder *c = (struct auto_coder *) coder;
+  const uint64_t work = job->nr_rects * rect_bytes (job) * job->matrix->rows;
+  const bool is_small =
+    work < __atomic_load_n (&c->threshold, __ATOMIC_RELAXED);
+  struct task *t = NULL;
+
+  if (work > 0 && (!is_small || in_gpu))
+    t = malloc (sizeof *t);
+  if (t == NULL)
+    coder_submit (c->side[CPU], job);
+  else
+    give (c, add_task (c, t, job, is_small));
+}
+
+/* ---- begin and end ------------------------------------------------------ */
+
+static void
 measure (struct auto_coder *c, void *arena, size_t arena_len)
 {
-  struct auto_measure m = {
-    .side = { c->side[NEAR], c->side[FAR] }, .matrix = c->matrix,
-    .cell_len = c->cell_len, .arena = arena, .arena_len = arena_len,
-    .clock = &c->clock,
+  const struct auto_measure m = {
+    .cpu = c->side[CPU], .gpu = c->side[GPU], .cpu_threads = c->cpu_threads,
+    .matrix = c->matrix, .cell_len = c->cell_len, .arena = arena,
+    .arena_len = arena_len, .clock = &c->clock,
   };
-  const struct coder_auto_measured *f = &c->measured;
-  int error = auto_measure (&m, &c->balance, &c->measured);
+  const int error = auto_measure (&m, &c->rates);
 
-  if (error) {
-    log_debug ("coder auto: nothing measured: %s", strerror (error));
-    return;
-  }
-  log_debug ("coder auto: %ux%u: %s %.1f GB/s, %s %.1f GB/s; both at once "
-             "%.1f and %.1f", f->rows, f->cols, c->side[NEAR]->ops->name,
-             f->near_rate / 1e9, c->side[FAR]->ops->name, f->far_rate / 1e9,
-             f->near_shared_rate / 1e9, f->far_shared_rate / 1e9);
+  log_debug ("coder auto: %s: CPU %.1f GB/s, device %.1f GB/s; slices of "
+             "jobs from %.0f KiB on", error ? strerror (error) : "measured",
+             c->rates.cpu / 1e9, c->rates.gpu / 1e9,
+             (double) c->rates.threshold / MAX (c->matrix->rows, 1) / 1024);
 }
 
 static int
 auto_start (struct coder *coder, void *arena, size_t arena_len)
 {
   struct auto_coder *c = (struct auto_coder *) coder;
+  const unsigned nr_threads = MAX (c->cpu_threads, 1);
 
-  if (coder_start (c->side[NEAR], arena, arena_len) == -1)
+  if (coder_start (c->side[CPU], arena, arena_len) == -1)
     return -1;
-  if (coder_start (c->side[FAR], arena, arena_len) == -1) {
+  if (coder_start (c->side[GPU], arena, arena_len) == -1) {
     log_notice ("coder %s is not used: %s does all",
-                c->side[FAR]->ops->name, c->side[NEAR]->ops->name);
+                c->side[GPU]->ops->name, c->side[CPU]->ops->name);
     return 0;
   }
-  coder_leave (c->side[NEAR], c->near_leaves);
-  c->near_leaves_now = true;
   if (c->matrix && arena)
     measure (c, arena, arena_len);
-  c->far_works = true;
+  c->slice_len[GPU] = MAX (AUTO_GPU_SLICE * c->rates.gpu, AUTO_MIN_SLICE);
+  c->slice_len[CPU] = MAX (AUTO_CPU_SLICE * c->rates.cpu / nr_threads,
+                           AUTO_MIN_SLICE);
+  __atomic_store_n (&c->threshold, c->rates.threshold, __ATOMIC_RELAXED);
   return 0;
 }
 
+/* A thread in slice_done may look for slices still, of which there are none.
+ * It is one of cpu's or gpu's, and so ends before c is freed.
+ */
 static void
 auto_free (struct coder *coder)
 {
   struct auto_coder *c = (struct auto_coder *) coder;
-  struct auto_part *next;
 
-  coder_free (c->side[FAR]);
-  coder_free (c->side[NEAR]);
-  for (struct auto_part *p = auto_ended_take (&c->ended); p; p = next) {
-    next = p->next;
-    auto_part_free (p);
-  }
+  coder_free (c->side[GPU]);
+  coder_free (c->side[CPU]);
   matrix_free (c->matrix);
   pthread_mutex_destroy (&c->lock);
+  free (c->slots);
   free (c);
-}
-
-/* What far falls back on may be of the same kind as near. */
-static unsigned
-add_share (struct coder_share *share, unsigned nr,
-           const struct coder_share *more)
-{
-  for (unsigned i = 0; i < nr && more->failed[0] == '\0'; i++) {
-    if (share[i].failed[0] == '\0' &&
-        strcmp (share[i].name, more->name) == 0) {
-      share[i].nr_jobs += more->nr_jobs;
-      share[i].bytes += more->bytes;
-      return nr;
-    }
-  }
-  if (nr < CODER_MAX_SHARES)
-    share[nr++] = *more;
-  return nr;
 }
 
 static unsigned
 auto_shares (struct coder *coder, struct coder_share *share)
 {
   struct auto_coder *c = (struct auto_coder *) coder;
-  struct coder_share far[CODER_MAX_SHARES];
-  unsigned nr = coder_shares (c->side[NEAR], share);
-  unsigned nr_far = coder_shares (c->side[FAR], far);
+  const unsigned nr = coder_shares (c->side[CPU], share);
 
-  for (unsigned i = 0; i < nr_far; i++)
-    nr = add_share (share, nr, &far[i]);
-  return nr;
+  return nr + coder_shares (c->side[GPU], share + nr);
 }
 
 static const struct coder_ops auto_ops = {
@@ -124,63 +459,47 @@ static const struct coder_ops auto_ops = {
 };
 
 struct coder *
-coder_auto_new (struct coder *near, unsigned near_leaves, struct coder *far,
+coder_auto_new (struct coder *cpu, unsigned cpu_threads, struct coder *gpu,
                 const struct matrix *matrix, size_t cell_len)
 {
-  struct auto_coder *c = aligned_alloc (alignof (struct auto_coder),
-                                        sizeof *c);
+  struct auto_coder *c = calloc (1, sizeof *c);
 
   if (c == NULL) {
-    log_error ("aligned_alloc: %m");
-    goto err;
-  }
-  memset (c, 0, sizeof *c);
-  if (matrix) {
-    c->matrix = matrix->packet_len ?
-      matrix_new_packets (matrix->w, matrix->packet_len, matrix->rows,
-                          matrix->cols, matrix->coef) :
-      matrix_new (matrix->rows, matrix->cols, matrix->coef);
-    if (c->matrix == NULL) {
-      log_error ("matrix: %m");
-      goto err;
-    }
+    log_error ("calloc: %m");
+    coder_free (cpu);
+    coder_free (gpu);
+    return NULL;
   }
   c->coder.ops = &auto_ops;
-  c->side[NEAR] = near;
-  c->side[FAR] = far;
+  c->side[CPU] = cpu;
+  c->side[GPU] = gpu;
+  c->cpu_threads = cpu_threads;
   c->cell_len = cell_len;
-  c->near_leaves = near_leaves;
-  c->clock.now = clock_now;
+  c->clock = (struct coder_auto_clock) { clock_now, clock_pause, NULL };
+  /* If nothing can be measured. */
+  c->rates = (struct auto_rates) {
+    .cpu = 4e9 * cpu_threads, .gpu = 40e9, .threshold = 2 * MIB,
+  };
+  c->threshold = UINT64_MAX;
+  c->slowness = 1;
+  list_init (&c->tasks);
   lock_init (&c->lock);
-  balance_init (&c->balance);
-  auto_trial_init (&c->trial);
-  auto_slices_init (&c->slices);
+  c->slots = calloc (cpu_threads + GPU_SLOTS, sizeof c->slots[0]);
+  if (c->slots && matrix)
+    c->matrix = matrix_copy (matrix);
+  if (c->slots == NULL || (matrix && c->matrix == NULL)) {
+    log_error ("out of memory");
+    auto_free (&c->coder);
+    return NULL;
+  }
+  for (unsigned i = 0; i < cpu_threads + GPU_SLOTS; i++)
+    free_slot (c, &c->slots[i], i < cpu_threads ? CPU : GPU);
   return &c->coder;
-
- err:
-  free (c);
-  coder_free (near);
-  coder_free (far);
-  return NULL;
-}
-
-bool
-coder_auto_measured (struct coder *coder, struct coder_auto_measured *m)
-{
-  struct auto_coder *c = (struct auto_coder *) coder;
-
-  if (coder->ops != &auto_ops || c->measured.nr_points == 0)
-    return false;
-  *m = c->measured;
-  return true;
 }
 
 void
 coder_auto_set_clock (struct coder *coder,
                       const struct coder_auto_clock *clock)
 {
-  struct auto_coder *c = (struct auto_coder *) coder;
-
-  assert (coder->ops == &auto_ops);
-  c->clock = *clock;
+  ((struct auto_coder *) coder)->clock = *clock;
 }

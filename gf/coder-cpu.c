@@ -290,11 +290,3 @@ cpu_coder_shares (struct coder *coder, struct coder_share *share)
   snprintf (share->name, sizeof share->name, "%s", coder->ops->name);
   return 1;
 }
-
-void
-cpu_coder_leave (struct coder *coder, unsigned nr_threads)
-{
-  struct cpu_coder *c = (struct cpu_coder *) coder;
-
-  workers_leave (c->workers, nr_threads);
-}

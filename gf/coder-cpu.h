@@ -54,6 +54,5 @@ extern void cpu_coder_destroy (struct cpu_coder *);
 extern int cpu_coder_start (struct coder *, void *arena, size_t arena_len);
 extern void cpu_coder_submit (struct coder *, struct coder_job *);
 extern unsigned cpu_coder_shares (struct coder *, struct coder_share *);
-extern void cpu_coder_leave (struct coder *, unsigned nr_threads);
 
 #endif

@@ -143,7 +143,6 @@ static const struct coder_ops gf_complete_ops = {
   .start = cpu_coder_start,
   .submit = cpu_coder_submit,
   .shares = cpu_coder_shares,
-  .leave = cpu_coder_leave,
   .free = gf_complete_free,
 };
 

@@ -230,7 +230,6 @@ static const struct coder_ops isal_ops = {
   .start = cpu_coder_start,
   .submit = cpu_coder_submit,
   .shares = cpu_coder_shares,
-  .leave = cpu_coder_leave,
   .free = isal_free,
 };
 

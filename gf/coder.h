@@ -80,10 +80,6 @@ struct coder_ops {
    * thread; may be called before start.
    */
   unsigned (*shares) (struct coder *, struct coder_share *share);
-  /* NULL, or: that many of its threads begin nothing new; one always does.
-   * Any thread, after start; only a wish.
-   */
-  void (*leave) (struct coder *, unsigned nr_threads);
 };
 
 struct coder {
@@ -125,13 +121,6 @@ static inline unsigned
 coder_shares (struct coder *c, struct coder_share *share)
 {
   return c->ops->shares (c, share);
-}
-
-static inline void
-coder_leave (struct coder *c, unsigned nr_threads)
-{
-  if (c->ops->leave)
-    c->ops->leave (c, nr_threads);
 }
 
 /* A job may be done, by another thread, before the one that submitted it has

@@ -73,6 +73,12 @@ matrix_new_packets (unsigned w, size_t packet_len, unsigned rows,
   return new_matrix (w, packet_len, rows, cols, coef);
 }
 
+struct matrix *
+matrix_copy (const struct matrix *a)
+{
+  return new_matrix (a->w, a->packet_len, a->rows, a->cols, a->coef);
+}
+
 void
 matrix_free (struct matrix *a)
 {

@@ -39,6 +39,8 @@ extern struct matrix *matrix_new (unsigned rows, unsigned cols,
 extern struct matrix *matrix_new_packets (unsigned w, size_t packet_len,
                                           unsigned rows, unsigned cols,
                                           const uint8_t *coef);
+/* Another one with the same coefficients. */
+extern struct matrix *matrix_copy (const struct matrix *);
 extern void matrix_free (struct matrix *);
 
 /* The m x k parity rows of code rs: row 0 all ones; row 1 is 2^i; row

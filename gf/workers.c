@@ -32,8 +32,6 @@ struct workers {
   /* With lock held. */
   struct list queue;            /* work with parts to begin, oldest first */
   unsigned nr_idle;             /* threads that wait */
-  unsigned nr_busy;             /* threads at work */
-  unsigned nr_left;             /* threads that should not be */
   bool stop;
 };
 
@@ -101,15 +99,6 @@ take_parts (struct workers *w, struct work *work)
   }
 }
 
-/* Lock: how many threads may begin some work now? */
-static unsigned
-room (const struct workers *w)
-{
-  unsigned most = w->nr_threads > w->nr_left ? w->nr_threads - w->nr_left : 1;
-
-  return most > w->nr_busy ? most - w->nr_busy : 0;
-}
-
 /* Threads that are to look for work again. */
 struct sleepers {
   size_t nr;
@@ -120,7 +109,6 @@ struct sleepers {
 static struct sleepers
 choose_sleepers (const struct workers *w, size_t nr)
 {
-  nr = MIN (nr, room (w));
   return (struct sleepers) {
     .nr = MIN (nr, w->nr_idle), .all = nr >= w->nr_idle,
   };
@@ -144,16 +132,14 @@ worker (void *wv)
   ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&w->lock);
 
   for (;;) {
-    while (!w->stop && (list_empty (&w->queue) || room (w) == 0)) {
+    while (!w->stop && list_empty (&w->queue)) {
       w->nr_idle++;
       pthread_cond_wait (&w->wake, &w->lock);
       w->nr_idle--;
     }
     if (list_empty (&w->queue))
       return NULL;
-    w->nr_busy++;
     take_parts (w, list_item (w->queue.next, struct work, link));
-    w->nr_busy--;
   }
 }
 
@@ -244,19 +230,6 @@ workers_give (struct workers *w, struct work *work)
   pthread_mutex_lock (&w->lock);
   put (w, work);
   who = choose_sleepers (w, work->nr_parts);
-  pthread_mutex_unlock (&w->lock);
-  wake (w, &who);
-}
-
-void
-workers_leave (struct workers *w, unsigned nr_threads)
-{
-  struct sleepers who = { 0 };
-
-  pthread_mutex_lock (&w->lock);
-  w->nr_left = nr_threads;
-  if (!list_empty (&w->queue))
-    who = choose_sleepers (w, w->nr_threads);
   pthread_mutex_unlock (&w->lock);
   wake (w, &who);
 }

@@ -49,12 +49,6 @@ extern void workers_run (struct workers *, struct work *);
  */
 extern void workers_give (struct workers *, struct work *);
 
-/* That many threads begin no work: they are left to others.  A wish, from
- * any thread: those that are at work, or in a done, end that first, and one
- * always stays.  Who calls workers_run is not one of them.
- */
-extern void workers_leave (struct workers *, unsigned nr_threads);
-
 /* Stops the threads.  No work may be under way, and no call, which may end
  * later than the work that it brought.
  */

@@ -39,11 +39,8 @@ coder_choice_check (struct coder_choice *choice)
   return 0;
 }
 
-/* or_fallback: a daemon can't say any more, where coders are started, that
- * it does not start.
- */
 static struct coder *
-new_cuda (const struct coder_choice *choice, bool or_fallback)
+new_cuda (const struct coder_choice *choice, struct coder *fallback)
 {
   const struct cuda_options options = {
     .devices = choice->gpus,
@@ -51,14 +48,21 @@ new_cuda (const struct coder_choice *choice, bool or_fallback)
     .encode = choice->encode,
     .fail_after = choice->fail_after,
     .fail_device = choice->fail_device,
-    .or_fallback = or_fallback,
+    /* A daemon can't say any more, where coders are started, that it does
+     * not start.
+     */
+    .or_fallback = fallback != NULL,
   };
-  struct coder *fallback = coder_isal_new (choice->nr_threads);
-  struct coder *cuda;
 
-  if (fallback == NULL)
-    return NULL;
-  cuda = coder_cuda_new (&options, fallback);
+  return coder_cuda_new (&options, fallback);
+}
+
+static struct coder *
+new_cuda_alone (const struct coder_choice *choice)
+{
+  struct coder *fallback = coder_isal_new (choice->nr_threads);
+  struct coder *cuda = fallback ? new_cuda (choice, fallback) : NULL;
+
   if (cuda == NULL)
     coder_free (fallback);
   return cuda;
@@ -67,15 +71,15 @@ new_cuda (const struct coder_choice *choice, bool or_fallback)
 static struct coder *
 new_auto (const struct coder_choice *choice)
 {
-  struct coder *near = coder_isal_new (choice->nr_threads);
-  const unsigned near_leaves = choice->nr_threads >= 0 ? 0
-    : coder_auto_near_leaves (coder_nr_cpus ());
-  struct coder *far = near ? new_cuda (choice, false) : NULL;
+  const int nr_threads = choice->nr_threads >= 0 ? choice->nr_threads
+    : (int) coder_auto_cpu_threads (coder_nr_cpus ());
+  struct coder *cpu = coder_isal_new (nr_threads);
+  struct coder *gpu = cpu ? new_cuda (choice, NULL) : NULL;
 
-  if (far)      /* takes both, also where it fails */
-    return coder_auto_new (near, near_leaves, far, choice->encode,
+  if (gpu)      /* takes both, also where it fails */
+    return coder_auto_new (cpu, nr_threads, gpu, choice->encode,
                            choice->cell_len);
-  coder_free (near);
+  coder_free (cpu);
   return NULL;
 }
 
@@ -88,6 +92,6 @@ coder_choose (struct coder_choice *choice)
     return coder_new (choice->name, choice->nr_threads);
   if (choice->gpus == 0)
     return coder_isal_new (choice->nr_threads);
-  return strcmp (choice->name, "cuda") == 0 ? new_cuda (choice, true)
+  return strcmp (choice->name, "cuda") == 0 ? new_cuda_alone (choice)
                                             : new_auto (choice);
 }

@@ -7,12 +7,13 @@
  * finds lanes free again launches too.
  *
  * Parts of a device that failed go to another one.  When there is none
- * left the job is done anew, as a whole, by the fallback: kernels write
- * outputs only, so that anything may be done twice.
+ * left the job is done anew, as a whole, by the fallback, or ends with an
+ * error: kernels write outputs only, so that anything may be done twice.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,15 @@ struct task {
 };
 
 /* ---- the end of a job ------------------------------------------------ */
+
+static void
+fall_back (struct cuda *c, struct coder_job *job)
+{
+  if (c->fallback)
+    coder_submit (c->fallback, job);
+  else
+    job->done (job, cuda_all_failed (c) ? EIO : ENOTSUP);
+}
 
 static void
 count (struct cuda *c, const struct task *t)
@@ -64,7 +74,7 @@ task_put (struct task *t)
   kernels_put (c->kernels, t->kernel);
   free (t);
   if (again)
-    coder_submit (c->fallback, job);
+    fall_back (c, job);
   else
     job->done (job, 0);
 }
@@ -286,7 +296,7 @@ cuda_submit (struct coder *coder, struct coder_job *job)
       !__atomic_load_n (&c->dead, __ATOMIC_RELAXED))
     t = task_new (c, job);
   if (t == NULL) {
-    coder_submit (c->fallback, job);
+    fall_back (c, job);
     return;
   }
   nr = t->nr_left;

@@ -114,7 +114,7 @@ cuda_start (struct coder *coder, void *arena, size_t arena_len)
 {
   struct cuda *c = (struct cuda *) coder;
 
-  if (coder_start (c->fallback, arena, arena_len) == -1)
+  if (c->fallback && coder_start (c->fallback, arena, arena_len) == -1)
     return -1;
   if (start_devices (c, arena, arena_len) == -1) {
     if (!c->options.or_fallback)
@@ -171,7 +171,7 @@ cuda_shares (struct coder *coder, struct coder_share *share)
     for (unsigned i = 0; i < c->nr_unusable; i++)
       share[nr++] = c->unusable[i];
   }
-  return nr + coder_shares (c->fallback, share + nr);
+  return c->fallback ? nr + coder_shares (c->fallback, share + nr) : nr;
 }
 
 void
@@ -187,14 +187,6 @@ static const struct coder_ops cuda_ops = {
   .free = cuda_free,
   .shares = cuda_shares,
 };
-
-static struct matrix *
-copy_matrix (const struct matrix *a)
-{
-  return a->packet_len
-    ? matrix_new_packets (a->w, a->packet_len, a->rows, a->cols, a->coef)
-    : matrix_new (a->rows, a->cols, a->coef);
-}
 
 struct coder *
 coder_cuda_new (const struct cuda_options *options, struct coder *fallback)
@@ -216,7 +208,7 @@ coder_cuda_new (const struct cuda_options *options, struct coder *fallback)
   if ((options->kernel_dir &&
        (c->kernel_dir = strdup (options->kernel_dir)) == NULL) ||
       (options->encode &&
-       (c->encode = copy_matrix (options->encode)) == NULL)) {
+       (c->encode = matrix_copy (options->encode)) == NULL)) {
     log_error ("out of memory");
     cuda_free (&c->coder);      /* the fallback stays the caller's */
     return NULL;

@@ -28,8 +28,8 @@ struct cuda_options {
   bool in_place;
   unsigned in_place_threads;
   bool or_fallback;             /* where no device can be started, start
-                                 * succeeds, with a notice, and the fallback
-                                 * does all */
+                                 * succeeds, with a notice, and the fallback,
+                                 * which there must be, does all */
   /* For tests: after so many launches every call of a device fails, 0 for
    * never; which device, or -1: all.
    */
@@ -38,8 +38,10 @@ struct cuda_options {
 };
 
 /* Touches no CUDA before start.  fallback, which becomes the coder's own,
- * codes whatever a device could not, and all when no device is left.  NULL:
- * reported; the fallback is then still the caller's.
+ * codes whatever a device could not, and all when no device is left.  With
+ * fallback NULL such a job ends with EIO when no device is left, else with
+ * ENOTSUP.  NULL is returned after an error, reported; the fallback is then
+ * still the caller's.
  *
  * start: pins the arena, makes a context for each device; fails, reported,
  * only if no device at all could be used and not or_fallback.  Jobs whose

@@ -1,4 +1,5 @@
-/* gpuraid: coder auto without far, and with two that fail.
+/* gpuraid: coder auto without a device, with one that fails, and with two
+ * coders that fail.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -28,15 +29,14 @@ keep_message (enum log_level level, const char *fmt, va_list args)
     vsnprintf (message, sizeof message, fmt, args);
 }
 
-/* Without far, near does all. */
+/* Without a device the CPU does all. */
 static void
-test_far_does_not_start (void **state)
+test_gpu_does_not_start (void **state)
 {
   struct ref_random rnd = { seed };
   struct device *d = device_new (coder_gf_complete_new (0));
   struct coder *reference = coder_gf_complete_new (0);
   struct coder_share share[CODER_MAX_SHARES];
-  struct coder_auto_measured f;
   struct coder *c;
   struct answer a;
 
@@ -54,7 +54,6 @@ test_far_does_not_start (void **state)
   assert_int_equal (coder_start (c, NULL, 0), 0);
   log_set_sink (NULL);
   assert_non_null (strstr (message, "device"));
-  assert_false (coder_auto_measured (c, &f));
   answer_forget (&a);
   ref_job_run (c, a.t);
   answer_check (&a);
@@ -68,24 +67,67 @@ test_far_does_not_start (void **state)
   coder_free (c);
 }
 
+/* One that fails its third job, also while it is measured: no error, and it
+ * is used no more.
+ */
+static void
+try_failure (bool is_measured)
+{
+  static uint8_t arena[32 * (k + m) * 4096] __attribute__ ((aligned (64)));
+  const struct shape s = { m, k, 40, cell_len, true, 0, 0 };
+  struct ref_random rnd = { seed };
+  struct device *d = device_new (coder_isal_new (0));
+  struct coder *reference = coder_gf_complete_new (0);
+  struct coder_share before[CODER_MAX_SHARES], after[CODER_MAX_SHARES];
+  struct coder *c;
+  struct answer a;
+
+  d->fail_each = 3;
+  answer_make (&a, &rnd, &s, reference);
+  c = coder_auto_new (coder_isal_new (2), 2, &d->coder,
+                      is_measured ? a.matrix : NULL, 4096);
+  assert_non_null (c);
+  assert_int_equal (coder_start (c, arena, sizeof arena), 0);
+  for (unsigned n = 0; n < 10; n++) {
+    if (n == 8)
+      coder_shares (c, before);
+    answer_forget (&a);
+    ref_job_run (c, a.t);
+    answer_check (&a);
+  }
+  assert_int_equal (coder_shares (c, after), 2);
+  assert_int_equal (after[1].bytes, before[1].bytes);
+  assert_true (after[0].bytes > before[0].bytes);
+  answer_free (&a);
+  coder_free (reference);
+  coder_free (c);
+}
+
+static void
+test_gpu_fails (void **state)
+{
+  try_failure (false);
+  try_failure (true);
+}
+
 /* What both fail fails, once. */
 static void
 test_both_fail (void **state)
 {
   struct ref_random rnd = { seed };
-  struct device *near = device_new (coder_isal_new (0));
-  struct device *far = device_new (coder_gf_complete_new (0));
+  struct device *cpu = device_new (coder_isal_new (0));
+  struct device *gpu = device_new (coder_gf_complete_new (0));
   struct coder *reference = coder_gf_complete_new (0);
-  struct coder *c = coder_auto_new (&near->coder, 0, &far->coder, NULL, 0);
+  struct coder *c = coder_auto_new (&cpu->coder, 2, &gpu->coder, NULL, 0);
 
-  near->fail_each = far->fail_each = 1;
+  cpu->fail_each = gpu->fail_each = 1;
   assert_non_null (c);
   assert_int_equal (coder_start (c, NULL, 0), 0);
   for (unsigned n = 0; n < 20; n++) {
     struct shape s = { m, k, n, cell_len, n % 2, 0, 0 };
     struct answer a;
 
-    s.nr_rects = 1 + n;
+    s.nr_rects = 20 - n;
     answer_make (&a, &rnd, &s, reference);
     answer_forget (&a);
     coder_submit (c, &a.t->job);
@@ -100,7 +142,8 @@ int
 main (void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_far_does_not_start),
+    cmocka_unit_test (test_gpu_does_not_start),
+    cmocka_unit_test (test_gpu_fails),
     cmocka_unit_test (test_both_fail),
   };
 

@@ -70,7 +70,7 @@ new_cuda (void)
 static struct coder *
 new_auto (void)
 {
-  return coder_auto_new (new_isal (), 0, new_cuda (), NULL, 65536);
+  return coder_auto_new (new_isal (), 2, new_cuda (), NULL, 65536);
 }
 
 static void
@@ -88,7 +88,7 @@ test_cuda (void **state)
 static void
 test_auto (void **state)
 {
-  try_free (new_auto, 10);
+  try_free (new_auto, 40);
 }
 
 int

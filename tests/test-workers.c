@@ -23,7 +23,7 @@ enum { nr_threads = 5, max_parts = 60 };
 /* Seconds that a part waits for others, if it must. */
 #define PATIENCE 20.0
 
-/* Parts that wait for so many of them to be under way at once. */
+/* Parts that wait until a number of them are under way at once. */
 struct crowd {
   struct work work;             /* first */
   pthread_mutex_t lock;
@@ -35,7 +35,6 @@ struct crowd {
   unsigned nr_runs[max_parts];  /* of each part */
   unsigned nr_here;             /* by giver */
   pthread_t giver;
-  bool stop;                    /* parts don't end */
   bool done;
 };
 
@@ -72,7 +71,7 @@ run_part (struct work *work, size_t part)
   c->nr_here += pthread_equal (pthread_self (), c->giver) != 0;
   c->most = MAX (c->most, c->nr);
   pthread_cond_broadcast (&c->changed);
-  while ((c->most < c->wanted || c->stop) && now () < until)
+  while (c->most < c->wanted && now () < until)
     wait_for_change (c, 0.1);
   /* For more to come than should. */
   if (part % 10 == 0)
@@ -115,21 +114,6 @@ crowd_end (struct crowd *c)
   pthread_mutex_destroy (&c->lock);
 }
 
-/* The most at once, of workers of which so many rest; the giver is one more
- * where it takes part.
- */
-static void
-check_most (struct workers *w, unsigned leave, bool give, unsigned most)
-{
-  struct crowd c;
-
-  workers_leave (w, leave);
-  crowd_init (&c, max_parts, most);
-  (give ? workers_give : workers_run) (w, &c.work);
-  crowd_end (&c);
-  assert_int_equal (c.most, most);
-}
-
 /* How many of its parts this thread ran. */
 static unsigned
 give_parts (struct workers *w, size_t nr_parts)
@@ -158,92 +142,23 @@ test_give (void **state)
   }
 }
 
-static struct workers *
-start (void)
+/* All workers at once, and the giver where it takes part. */
+static void
+test_most (void **state)
 {
   struct workers *w = workers_new (nr_threads);
 
   assert_non_null (w);
   assert_int_equal (workers_start (w), 0);
-  return w;
-}
+  for (unsigned give = 0; give < 2; give++) {
+    const unsigned most = nr_threads + !give;
+    struct crowd c;
 
-static void
-test_leave (void **state)
-{
-  struct workers *w = start ();
-
-  for (unsigned leave = 0; leave < nr_threads; leave++) {
-    check_most (w, leave, true, nr_threads - leave);
-    check_most (w, leave, false, nr_threads - leave + 1);
+    crowd_init (&c, max_parts, most);
+    (give ? workers_give : workers_run) (w, &c.work);
+    crowd_end (&c);
+    assert_int_equal (c.most, most);
   }
-  /* One stays. */
-  check_most (w, nr_threads, true, 1);
-  check_most (w, 1000, true, 1);
-  check_most (w, 0, true, nr_threads);
-  workers_free (w);
-}
-
-static void
-wait_until_busy (struct crowd *c, unsigned nr)
-{
-  const double until = now () + PATIENCE;
-
-  pthread_mutex_lock (&c->lock);
-  while (c->nr < nr && now () < until)
-    wait_for_change (c, 0.1);
-  assert_int_equal (c->nr, nr);
-  pthread_mutex_unlock (&c->lock);
-}
-
-static void
-let_go (struct crowd *c)
-{
-  pthread_mutex_lock (&c->lock);
-  c->stop = false;
-  pthread_cond_broadcast (&c->changed);
-  pthread_mutex_unlock (&c->lock);
-}
-
-/* Those that are at work end it, and then rest, whatever waits. */
-static void
-test_rest (void **state)
-{
-  struct workers *w = start ();
-  struct crowd first, second;
-
-  crowd_init (&first, max_parts, nr_threads);
-  first.stop = true;
-  workers_give (w, &first.work);
-  wait_until_busy (&first, nr_threads);
-  workers_leave (w, nr_threads - 2);
-  crowd_init (&second, max_parts, 2);
-  workers_give (w, &second.work);
-  let_go (&first);
-  crowd_end (&first);
-  crowd_end (&second);
-  assert_int_equal (second.most, 2);
-  workers_free (w);
-}
-
-/* Those that rest come when they may. */
-static void
-test_come_back (void **state)
-{
-  struct workers *w = start ();
-  struct crowd c;
-
-  workers_leave (w, nr_threads - 1);
-  crowd_init (&c, max_parts, 1);
-  c.stop = true;
-  workers_give (w, &c.work);
-  wait_until_busy (&c, 1);
-  /* For the others to see that there is nothing for them. */
-  usleep (50000);
-  workers_leave (w, 0);
-  wait_until_busy (&c, nr_threads);
-  let_go (&c);
-  crowd_end (&c);
   workers_free (w);
 }
 
@@ -252,9 +167,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_give),
-    cmocka_unit_test (test_leave),
-    cmocka_unit_test (test_rest),
-    cmocka_unit_test (test_come_back),
+    cmocka_unit_test (test_most),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);
