@@ -164,7 +164,8 @@ check_ejected (struct run *r, unsigned slot)
   const struct seat *s = r->sa->a->at[slot][0];
   unsigned no;
 
-  if (s == NULL || s->m == NULL || r->over)
+  /* Of two it may have been the other one. */
+  if (s == NULL || s->m == NULL || r->over || r->sa->a->at[slot][1])
     return;
   no = sim_array_disk_no (r->sa, sim_array_disk_of (s));
   if (r->full >> no & 1 && !((r->faulty | r->unreadable) >> no & 1))

@@ -208,7 +208,7 @@ look_at_twos (struct run *r)
     two |= s && t && s->state == SEAT_ACTIVE && t->state == SEAT_ACTIVE;
   }
   if (two && !r->two_now)
-    run_crash_soon (r, 40, 60);
+    run_crash_soon (r, 80, 40);
   r->two_now = two;
 }
 
