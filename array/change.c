@@ -406,7 +406,10 @@ void
 change_command (struct array *a, struct request *r)
 {
   r->phase = R_CHANGE;
-  if (r->kind != REQUEST_FAIL || take_out (a, r))
+  /* Not queued behind a change that may wait for a member. */
+  if (r->kind == REQUEST_WRITABLE && a->writable && !a->failed)
+    finish_command (a, r, 0, NULL);
+  else if (r->kind != REQUEST_FAIL || take_out (a, r))
     list_move (&a->commands, &r->link);
 }
 

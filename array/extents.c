@@ -14,6 +14,13 @@
 /* So many chunks are looked at for one answer. */
 #define MAX_LOOKS 1024u
 
+/* A server that hangs would keep the client's thread. */
+static bool
+may_ask (const struct seat *s)
+{
+  return s->m->local && !s->suspect;
+}
+
 /* Take a user of the seat that holds a piece; NULL where it can't be told
  * from one member.
  */
@@ -25,7 +32,7 @@ look (struct array *a, const struct piece *p)
 
   engine_lock (a);
   s = a->at[layout_slot (&a->g, p->stripe, p->role)][0];
-  if (s && (s->failing || s->state != SEAT_ACTIVE))
+  if (s && (s->failing || s->state != SEAT_ACTIVE || !may_ask (s)))
     s = NULL;
   for (unsigned b = 0; s && b < a->nr_bands; b++)
     if (line_find (a, no + b) || lost_blocks_of (a, no + b, p->role))
@@ -45,6 +52,8 @@ look_all (struct array *a, struct seat *seats[MAX_SLOTS])
   engine_lock (a);
   all = a->odd_slots == 0 && a->nr_lines == 0 &&
     lost_next_line (a, 0, UINT64_MAX) == UINT64_MAX;
+  for (unsigned slot = 0; all && slot < a->n; slot++)
+    all &= may_ask (a->at[slot][0]);
   for (unsigned slot = 0; all && slot < a->n; slot++) {
     seats[slot] = a->at[slot][0];
     atomic_fetch_add (&seats[slot]->users, 1);

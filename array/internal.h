@@ -69,6 +69,7 @@ struct seat {
   atomic_uint users;            /* I/O in flight; any thread may let go */
   atomic_uint preads[SEAT_PREADS];      /* likewise, in clients' threads, by
                                          * when they began */
+  uint64_t answered;            /* ns, the last write or flush that ended */
   struct list xfers;            /* under way */
   struct list stores;           /* likewise */
   uint64_t write_gen;           /* grows with each write that completes */
@@ -84,7 +85,8 @@ struct seat {
 struct cell {
   uint8_t *data;                /* a->cell_len bytes of the arena */
   unsigned refs;                /* a line, operations, readers copying out */
-  unsigned frozen;              /* operations that read it: not to be
+  unsigned frozen;              /* operations, and writes that were
+                                 * abandoned, that read it: not to be
                                  * written to */
 };
 

@@ -120,6 +120,13 @@ op_tell (struct array *a, struct op *op, int error)
   tickets_end (a, &op->tickets, error, ALL_BLOCKS);
 }
 
+void
+op_tell_all (struct array *a, int error)
+{
+  list_for_each (l, &a->ops)
+    op_tell (a, list_item (l, struct op, link), error);
+}
+
 /* Of a slot that has an active member too, it is that one's block. */
 static void
 forget_lost_blocks (struct array *a, const struct op *op)

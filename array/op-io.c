@@ -84,6 +84,12 @@ read_done (struct array *a, struct xfer *x)
       seat_read_error (a, x->seat, x->error);
     o->bad_blocks |= blocks;
     op->coarse |= x->nr > 1;
+    /* The I/O may still write to the cell: that is left to it. */
+    if (x->abandoned && o->old) {
+      cell_put (a, o->old);
+      o->old = NULL;
+      o->old_blocks = 0;
+    }
   }
   if (--op->pending == 0)
     op_advance (a, op);

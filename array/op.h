@@ -78,6 +78,7 @@ extern bool op_fix (struct array *a, struct line *line, uint64_t roles,
 extern void op_add_tickets (struct array *a, struct request *r);
 /* Those that wait for a write-out get this error now. */
 extern void op_tell (struct array *a, struct op *op, int error);
+extern void op_tell_all (struct array *a, int error);
 /* Could another line be written out now, as far as credits go? */
 extern bool op_has_credit (const struct array *a);
 

@@ -231,41 +231,60 @@ is_full (const struct array *a, const struct line *line)
   return true;
 }
 
+/* unfilled: blocks that are partly written and whose old content could not
+ * be brought.
+ */
 static void
 commit_step (struct array *a, struct request *r, const struct step *s,
-             bool good)
+             uint16_t unfilled, int error)
 {
   struct line *line = s->line;
   struct line_cell *lc = &line->cell[s->role];
-  const uint16_t blocks = step_blocks (s);
+  const uint16_t blocks = step_blocks (s) & ~unfilled;
 
-  lc->busy &= ~blocks;
-  if (good) {
-    lc->valid |= blocks;
-    lc->dirty |= blocks;
-    if (r->flags & ARRAY_FUA || a->writethrough) {
-      ticket_add (&line->tickets, r, blocks);
-      line->want_out = true;
-    }
+  lc->busy &= ~step_blocks (s);
+  lc->valid |= blocks;
+  lc->dirty |= blocks;
+  if (error == 0 && (r->flags & ARRAY_FUA || a->writethrough)) {
+    ticket_add (&line->tickets, r, blocks);
+    line->want_out = true;
   }
-  else if (lc->valid == 0 && lc->busy == 0)
+  if (lc->valid == 0 && lc->busy == 0)
     line_drop_cell (a, line, s->role);
   line->pins--;
-  if (line->want_out || (good && is_full (a, line)))
+  if (line->want_out || is_full (a, line))
     writeback_now (a, line);
   line_changed (a, line);
 }
 
+/* Blocks of a step whose fill failed. */
+static uint16_t
+unfilled_blocks (const struct request *r, const struct step *s)
+{
+  uint16_t blocks = 0;
+
+  for (unsigned i = 0; i < r->nr_fills; i++) {
+    const struct step *f = &r->fill[i];
+
+    if (f->error && f->no == s->no && f->role == s->role)
+      blocks |= block_mask (f->cell_off / BLOCK_LEN, 1);
+  }
+  return blocks;
+}
+
+/* What can be committed is, also where the write fails: the cells may be
+ * all there is of what was written to these blocks before.
+ */
 void
 write_commit (struct array *a, struct request *r)
 {
   int error = steps_put (a, r->fill, r->nr_fills);
 
-  /* It would never be written out. */
+  /* It will never be written out. */
   if (a->failed)
     error = EIO;
   for (unsigned i = 0; i < r->nr_steps; i++)
-    commit_step (a, r, &r->step[i], error == 0);
+    commit_step (a, r, &r->step[i], unfilled_blocks (r, &r->step[i]), error);
   if (error)
     r->error = error;
 }

@@ -219,6 +219,7 @@ seats_close_retired (struct array *a)
     c->call.run = close_it;
     c->m = s->m;
     s->m = NULL;
+    seats_changed (a);
     engine_call (a, &c->call);
   }
 }
@@ -371,15 +372,52 @@ is_overdue (const struct array *a, const struct seat *s, uint64_t now)
     const struct xfer *x = list_item (l, struct xfer, seat_link);
 
     if (x->kind != IO_READ && !x->abandoned &&
-        now > x->since + patience (a, x))
+        now > MAX (x->since, s->answered) + patience (a, x))
       return true;
   }
   list_for_each (l, &s->stores) {
     const struct store *st = list_item (l, struct store, link);
 
-    if (!st->abandoned && now > st->since + a->timeout_ns)
+    if (!st->abandoned &&
+        now > MAX (st->since, s->answered) + a->timeout_ns)
       return true;
   }
+  return false;
+}
+
+static bool
+may_be_overdue (const struct seat *s)
+{
+  return s->m && !s->failing && s->state != SEAT_IDLE;
+}
+
+/* Where more are overdue than can go, it is what they share that does not
+ * answer: all are waited for.
+ */
+static bool
+too_many_overdue (const struct array *a, uint64_t now)
+{
+  unsigned nr = 0;
+
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    const struct seat *s = a->seat[i];
+
+    nr += may_be_overdue (s) && s->state == SEAT_ACTIVE &&
+      is_overdue (a, s, now);
+  }
+  return nr > 0 && nr_good_slots (a) < a->g.k + nr;
+}
+
+/* A read of it was left behind, or takes its time in a client's thread. */
+static bool
+owes_a_read (const struct seat *s)
+{
+  list_for_each (l, &s->xfers)
+    if (list_item (l, struct xfer, seat_link)->abandoned)
+      return true;
+  for (unsigned i = 0; i < SEAT_PREADS; i++)
+    if (atomic_load (&s->preads[i]) > 0)
+      return true;
   return false;
 }
 
@@ -387,15 +425,16 @@ void
 seats_tick (struct array *a, uint64_t now)
 {
   const bool minute = now - a->last_minute >= MINUTE_NS;
+  const bool wait = too_many_overdue (a, now);
 
   check_preads (a, now);
   for (unsigned i = 0; i < a->nr_seats; i++) {
     struct seat *s = a->seat[i];
 
-    if (s->m && !s->failing && s->state != SEAT_IDLE &&
-        is_overdue (a, s, now) && seat_can_go (a, s))
+    if (!wait && may_be_overdue (s) && is_overdue (a, s, now) &&
+        seat_can_go (a, s))
       seat_fail (a, s, "no answer to a write or flush", ETIMEDOUT);
-    if (s->suspect && seat_users (s) == 0)
+    if (s->suspect && !owes_a_read (s))
       s->suspect = false;       /* what was overdue has come */
     if (minute)
       s->read_errors /= 2;

@@ -23,7 +23,7 @@ space_is_short (const struct array *a, const struct seat *s,
 {
   return !PLANTED ("enospc-ejects") &&
     (error == ENOSPC || error == EDQUOT) && kind != IO_READ &&
-    kind != IO_FLUSH && !s->failing && !a->failed;
+    kind != IO_FLUSH && s->state == SEAT_ACTIVE && !s->failing && !a->failed;
 }
 
 static bool
@@ -85,7 +85,10 @@ tell (struct array *a)
       tickets_end (a, &z->tickets, ENOSPC, ALL_BLOCKS);
     }
   }
-  if (op_has_credit (a))
+  /* A page of dirty bits, say, which any line may wait for. */
+  if (!list_empty (&a->no_space_stores))
+    op_tell_all (a, ENOSPC);
+  else if (op_has_credit (a))
     return;
   list_for_each (l, &a->dirty) {
     struct line *line = list_item (l, struct line, link);

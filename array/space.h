@@ -20,7 +20,8 @@ struct store;
 struct xfer;
 
 /* Is this the error of an I/O that is to wait for space?  Not a flush: what
- * it should have made durable may be gone.
+ * it should have made durable may be gone.  Not of a rebuild's target: that
+ * fails, so that nothing has to wait for it.
  */
 extern bool space_is_short (const struct array *a, const struct seat *s,
                             enum io_kind kind, int error);

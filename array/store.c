@@ -40,6 +40,7 @@ store_news (struct array *a, struct news *n)
 
   atomic_fetch_sub (&st->seat->users, 1);
   list_remove (&st->link);
+  st->seat->answered = loop_now (a->loop);
   if (st->abandoned) {
     store_free (st);
     return;
@@ -89,7 +90,7 @@ store_new (struct array *a, struct seat *s,
 
   if (st == NULL || posix_memalign ((void **) &st->buf, BLOCK_LEN,
                                     STORE_MAX_BLOCKS * BLOCK_LEN))
-    abort ();           /* as in array/engine.c: nothing could go on */
+    abort ();           /* as in array/xfer.c: nothing could go on */
   st->a = a;
   st->seat = s;
   st->done = done;

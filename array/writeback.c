@@ -49,9 +49,11 @@ relieve (struct array *a)
   list_for_each (l, &a->dirty) {
     struct line *line = list_item (l, struct line, link);
 
+    if (line->stuck)
+      continue;
     if (n++ == PRESSURE_LINES)
       break;
-    if (list_empty (&line->out_link) && !line->stuck)
+    if (list_empty (&line->out_link))
       writeback_now (a, line);
   }
 }

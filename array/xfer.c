@@ -113,6 +113,8 @@ bundle_news (struct array *a, struct news *n)
     atomic_fetch_sub_explicit (&x->seat->users, 1, memory_order_relaxed);
     list_remove (&x->seat_link);
     x->error = b->io.error;
+    if (x->kind != IO_READ)
+      x->seat->answered = loop_now (a->loop);
     if (x->error && b->nr > 1 && !x->abandoned && !x->seat->failing) {
       x->alone = true;
       xfer_again (a, x);

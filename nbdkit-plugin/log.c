@@ -94,7 +94,7 @@ stderr_takes (int timeout_ms)
 {
   struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
 
-  return poll (&p, 1, timeout_ms) != 0;
+  return poll (&p, 1, timeout_ms) > 0;
 }
 
 /* ---- the queue ------------------------------------------------------- */

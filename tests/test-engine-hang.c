@@ -196,6 +196,10 @@ test_fail_in_a_change (void **state)
   sim_request_start (rep);
   pass (sa, SECOND);
   assert_non_null (sa->a->change);
+  /* As the command does first, and a client that connects. */
+  f = start (sa, REQUEST_WRITABLE, NULL, 0, 0, 0);
+  pass (sa, SECOND);
+  expect_done (f);
   f = calloc (1, sizeof *f);
   assert_non_null (f);
   sim_request_init (f, sa, REQUEST_FAIL);
@@ -224,6 +228,43 @@ test_timeout (void **state)
   pass (sa, 5 * SECOND);
   expect_done (w);
   end_hung (sa, SLOT);
+}
+
+/* All hang together, on one server perhaps: none of them is to blame, and
+ * when it answers again all go on.
+ */
+static void
+test_all_hang (void **state)
+{
+  struct sim_array *sa = start_full (4, 2, CHUNK, 40);
+  struct sim_request *w;
+
+  for (unsigned i = 0; i < 6; i++)
+    sim_disk_hang (sa->disk[i], true);
+  w = start (sa, REQUEST_WRITE, data, 0, 8 * CHUNK, ARRAY_FUA);
+  pass (sa, 100 * SECOND);
+  assert_int_equal (w->state, SIM_WAITS);
+  for (unsigned i = 0; i < 6; i++)
+    sim_disk_hang (sa->disk[i], false);
+  pass (sa, SECOND);
+  expect_done (w);
+  assert_int_equal (sa->a->lost_slots, 0);
+  end_whole (sa);
+}
+
+/* Members that are slow answer all the time. */
+static void
+test_slow_is_not_overdue (void **state)
+{
+  struct sim_array *sa = start_full (4, 2, CHUNK, 400);
+
+  sa->a->timeout_ns = 2 * SECOND;
+  for (unsigned i = 0; i < 2; i++)
+    sa->disk[i]->min_delay_ns = sa->disk[i]->max_delay_ns = SECOND;
+  put (sa, 0, sa->g.size, 0);
+  assert_int_equal (sim_array_flush (sa), 0);
+  assert_int_equal (sa->a->lost_slots, 0);
+  end_whole (sa);
 }
 
 /* Where no redundancy would remain it is waited for. */
@@ -275,6 +316,8 @@ main (void)
     cmocka_unit_test (test_fail),
     cmocka_unit_test (test_fail_in_a_change),
     cmocka_unit_test (test_timeout),
+    cmocka_unit_test (test_all_hang),
+    cmocka_unit_test (test_slow_is_not_overdue),
     cmocka_unit_test (test_timeout_needs_redundancy),
     cmocka_unit_test (test_stop),
   };

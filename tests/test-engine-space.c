@@ -119,6 +119,30 @@ test_full_member_is_taken_out (void **state)
   end_degraded (sa);
 }
 
+/* A new member without space fails; nothing waits for it. */
+static void
+test_target_without_space (void **state)
+{
+  for (unsigned i = 0; i < 2; i++) {
+    struct sim_array *sa = start_half ();
+    const unsigned n = sim_array_add_disk (sa);
+    struct sim_disk *d = sa->disk[n];
+
+    sim_array_disk_at (sa, 1)->full = false;
+    /* Not even the superblock; or that, and none of the data. */
+    memset (d->used + (i ? sa->l.data_off / SIM_BLOCK : 0), 0,
+            (i ? sa->l.data_len : d->size) / SIM_BLOCK);
+    d->full = true;
+    assert_int_equal (sim_array_replace (sa, 0, n), i ? 0 : EIO);
+    put (sa, 0, 4 * STRIPE, ARRAY_FUA);
+    assert_int_equal (sim_array_flush (sa), 0);
+    assert_true (sim_array_settle (sa, 100 * SECOND));
+    assert_int_equal (sa->a->lost_slots, 0);
+    assert_null (sa->a->at[0][1]);
+    end_whole (sa);
+  }
+}
+
 /* It can be stopped, as by a crash, and opens again without force. */
 static void
 test_stop_without_space (void **state)
@@ -150,6 +174,7 @@ main (void)
     cmocka_unit_test (test_writes_are_held),
     cmocka_unit_test (test_many_writes_are_held),
     cmocka_unit_test (test_full_member_is_taken_out),
+    cmocka_unit_test (test_target_without_space),
     cmocka_unit_test (test_stop_without_space),
   };
 
