@@ -23,7 +23,7 @@ ignore (struct sim_request *q)
 {
 }
 
-/* A request that goes on by itself; freed with the test's process. */
+/* A request that goes on by itself; the caller frees it when it is over. */
 static struct sim_request *
 start_write (struct sim_array *sa, uint64_t off, uint64_t len, unsigned flags)
 {
@@ -73,8 +73,11 @@ crash_in_write (struct sim_array *sa, unsigned moment)
   sim_crash_after (sa->sim, moment);
   while (q->state != SIM_IDLE && sim_step (sa->sim))
     ;
-  if (!sim_crashed (sa->sim))
+  if (!sim_crashed (sa->sim)) {
+    assert_int_equal (q->state, SIM_IDLE);
+    free (q);
     return false;
+  }
   crash_array (sa);
   free (q);
   assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
