@@ -338,7 +338,7 @@ line_frozen (const struct line *line, unsigned role, struct cell **c)
 }
 
 /* What a line has beside what is dirty or being filled, and what is in use.
- * Nobody is woken, as in make_free.
+ * No waiter is woken, as in make_free.
  */
 static void
 drop_clean (struct array *a, struct line *line)

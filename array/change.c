@@ -571,32 +571,32 @@ save_done (struct array *a, struct store *st)
     change_step (a, &a->change->waiter);
 }
 
+static bool
+takes_saves (const struct seat *s)
+{
+  return s->m && !s->failing && s->state != SEAT_IDLE;
+}
+
 void
 change_save (struct array *a, bool clean, struct waiter *w)
 {
+  const bool now = !a->change && !a->failed && a->writable;
+
   if (w)
     list_move (&a->save_waiters, &w->link);
   if (a->saving > 0)
     return;
   a->saving = 1;
-  lost_saving (a, !a->change && !a->failed && a->writable);
-  if (!a->change && !a->failed && a->writable)
-    for (unsigned i = 0; i < a->nr_seats; i++) {
-      struct seat *s = a->seat[i];
-
-      if (s->m == NULL || s->failing || s->state == SEAT_IDLE)
-        continue;
-      if (s->state == SEAT_TARGET)
-        membership_set_cursor (&a->membership, s->dev, s->cursor);
-    }
-  if (!a->change && !a->failed && a->writable)
-    for (unsigned i = 0; i < a->nr_seats; i++) {
-      struct seat *s = a->seat[i];
-
-      if (s->m == NULL || s->failing || s->state == SEAT_IDLE)
-        continue;
+  lost_saving (a, now);
+  /* Each superblock has the cursors of all. */
+  for (unsigned i = 0; now && i < a->nr_seats; i++)
+    if (takes_saves (a->seat[i]) && a->seat[i]->state == SEAT_TARGET)
+      membership_set_cursor (&a->membership, a->seat[i]->dev,
+                             a->seat[i]->cursor);
+  for (unsigned i = 0; now && i < a->nr_seats; i++)
+    if (takes_saves (a->seat[i])) {
       a->saving++;
-      sb_write (a, s, SB_ACCEPTED, clean, save_done);
+      sb_write (a, a->seat[i], SB_ACCEPTED, clean, save_done);
     }
   if (--a->saving == 0)
     engine_run_waiters (a, &a->save_waiters);

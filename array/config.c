@@ -59,6 +59,17 @@ config_geometry_defaults (struct config *c)
 
 /* ---- values ---------------------------------------------------------- */
 
+/* strtoull, but with no space or sign before the digits. */
+static int
+parse_number (const char *str, uint64_t *n, char **end)
+{
+  if (!isdigit ((unsigned char) str[0]))
+    return -1;
+  errno = 0;
+  *n = strtoull (str, end, 10);
+  return errno ? -1 : 0;
+}
+
 int
 config_parse_size (const char *str, uint64_t *r)
 {
@@ -67,11 +78,7 @@ config_parse_size (const char *str, uint64_t *r)
   char *end;
   uint64_t n, scale = 1;
 
-  if (!isdigit ((unsigned char) str[0]))
-    return -1;
-  errno = 0;
-  n = strtoull (str, &end, 10);
-  if (errno)
+  if (parse_number (str, &n, &end) == -1)
     return -1;
   if (*end) {
     int unit = tolower ((unsigned char) *end++);
@@ -109,11 +116,7 @@ parse_time (const char *str, uint64_t *ns)
   char *end;
   uint64_t n;
 
-  if (!isdigit ((unsigned char) str[0]))
-    return -1;
-  errno = 0;
-  n = strtoull (str, &end, 10);
-  if (errno)
+  if (parse_number (str, &n, &end) == -1)
     return -1;
   for (size_t i = 0; i < ARRAY_LEN (unit); i++)
     if (strcmp (end, unit[i].name) == 0) {

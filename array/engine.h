@@ -1,6 +1,6 @@
 /* gpuraid: the array lock, and what is done when it is let go.
  *
- * All state of the array belongs to whoever holds one mutex, the array lock.
+ * All state of the array is protected by one mutex, the array lock.
  * Under it there are only decisions: no copy of payload, no CRC of
  * payload, no system call.  What was decided is carried out after it is
  * let go, by the thread that held it:

@@ -1,6 +1,6 @@
 /* gpuraid: rows of which too little can be read.
  *
- * A row is lost when so many of its blocks can't be read that the others
+ * A row is lost when too many of its blocks can't be read: the others
  * do not determine them.  Only what needs such a row fails, with EIO; a
  * write that covers the bad blocks makes it whole again.  Rows that were
  * found lost are remembered, so that they cost no pauses again, and for

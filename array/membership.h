@@ -164,7 +164,7 @@ enum membership_phase {
   MEMBERSHIP_STOPPED,
 };
 
-/* Owned by whoever holds the array lock.  Read any field; change none. */
+/* Protected by the array lock.  Read any field; change none. */
 struct membership {
   unsigned k, m;
   uint64_t session;

@@ -39,8 +39,8 @@ struct plan {
                          * written.  Else old content: what is in want or
                          * rewrite, but not in read | have; which is what
                          * can't be read, and more where that saves reads */
-  uint64_t write;       /* roles to write to members.  For a write given and
-                         * make, but for nowrite; else rewrite, likewise */
+  uint64_t write;       /* roles to write to members: given and make for a
+                         * write, else rewrite; never one of nowrite */
 };
 
 /* Fill *p.  Returns 0, or -1 with *p undefined where the readable cells

@@ -107,7 +107,7 @@ complete (struct seat *s, const struct pass *p)
 {
   s->complete = true;
   if (p->nr_lost)
-    log_notice ("slot %u: %s: rebuilt, but for %" PRIu64 " rows of which "
+    log_notice ("slot %u: %s: rebuilt, except %" PRIu64 " rows of which "
                 "too little can be read", s->slot, s->m->path, p->nr_lost);
   else
     log_notice ("slot %u: %s: rebuilt", s->slot, s->m->path);

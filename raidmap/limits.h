@@ -1,6 +1,6 @@
 /* gpuraid: constants of format and engine that tests make smaller.
  *
- * Outside tests nobody writes to them.  A test does so before it makes an
+ * Only tests write to them.  A test does so before it makes an
  * array, and leaves them alone while one is open: an array that was made
  * with other limits than it is opened with is not understood.  Each is
  * at most what it is here, for arrays in structs have that size.
@@ -36,7 +36,7 @@ struct limits {
 
 extern struct limits limits;
 
-/* What they are but for a test; to put them back. */
+/* The values of the product, for a test to put back. */
 extern const struct limits default_limits;
 
 #endif

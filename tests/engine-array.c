@@ -79,6 +79,28 @@ check_all (struct sim_array *sa)
 }
 
 void
+ignore_end (struct sim_request *q)
+{
+}
+
+struct sim_request *
+start_request (struct sim_array *sa, enum request_kind kind, void *buf,
+               uint64_t off, uint64_t len, unsigned flags)
+{
+  struct sim_request *q = calloc (1, sizeof *q);
+
+  assert_non_null (q);
+  sim_request_init (q, sa, kind);
+  q->r.buf = buf;
+  q->r.off = off;
+  q->r.len = len;
+  q->r.flags = flags;
+  q->done = ignore_end;
+  sim_request_start (q);
+  return q;
+}
+
+void
 put (struct sim_array *sa, uint64_t off, uint64_t len, unsigned flags)
 {
   for (uint64_t i = off; i < off + len; i++)

@@ -30,6 +30,14 @@ extern void end_whole (struct sim_array *sa);
 /* For arrays that are not whole at the end. */
 extern void end_degraded (struct sim_array *sa);
 
+/* Start a request and return at once; the caller frees it when it is over. */
+extern struct sim_request *start_request (struct sim_array *sa,
+                                          enum request_kind kind, void *buf,
+                                          uint64_t off, uint64_t len,
+                                          unsigned flags);
+/* For .done of a request whose end is seen by its state. */
+extern void ignore_end (struct sim_request *q);
+
 /* Change these bytes. */
 extern void put (struct sim_array *sa, uint64_t off, uint64_t len,
                  unsigned flags);

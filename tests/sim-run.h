@@ -138,7 +138,7 @@ extern void draw_describe (const struct run *r, char *text, size_t len);
 
 /* ---- sim-check.c ---- */
 
-/* The array is open: rows that nobody is writing are code words. */
+/* The array is open: rows that are not being written are code words. */
 extern void check_rows (struct run *r, const char *when);
 /* The same for regions that were resynced since the last look. */
 extern void check_synced (struct run *r);

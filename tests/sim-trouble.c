@@ -146,7 +146,7 @@ fail_it (void *arg)
       command_fail (r, slot);
 }
 
-/* For a moment; or until long after somebody takes it out. */
+/* For a moment; or until long after it is taken out. */
 static void
 hang (struct run *r, unsigned no)
 {

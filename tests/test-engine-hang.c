@@ -19,28 +19,6 @@
 #define SLOT 1u                 /* whose member hangs */
 
 static void
-ignore (struct sim_request *q)
-{
-}
-
-static struct sim_request *
-start (struct sim_array *sa, enum request_kind kind, void *buf, uint64_t off,
-       uint64_t len, unsigned flags)
-{
-  struct sim_request *q = calloc (1, sizeof *q);
-
-  assert_non_null (q);
-  sim_request_init (q, sa, kind);
-  q->r.buf = buf;
-  q->r.off = off;
-  q->r.len = len;
-  q->r.flags = flags;
-  q->done = ignore;
-  sim_request_start (q);
-  return q;
-}
-
-static void
 pass (struct sim_array *sa, uint64_t ns)
 {
   assert_true (sim_array_pause (sa, ns));
@@ -93,8 +71,8 @@ static void
 start_writes (struct sim_array *sa, struct sim_request *w[64])
 {
   for (unsigned i = 0; i < 64; i++)
-    w[i] = start (sa, REQUEST_WRITE, data + i * 4 * CHUNK,
-                  (uint64_t) i * 4 * CHUNK, 4 * CHUNK, 0);
+    w[i] = start_request (sa, REQUEST_WRITE, data + i * 4 * CHUNK,
+                          (uint64_t) i * 4 * CHUNK, 4 * CHUNK, 0);
   pass (sa, 3 * SECOND);
 }
 
@@ -118,13 +96,13 @@ test_reads_do_not_wait_for_writes (void **state)
   /* A thread that is in a read of the member stays there; others go round
    * it once that has taken long.
    */
-  stuck = start (sa, REQUEST_READ, block, data_of_slot (sa, 310, SLOT), 4096,
-                 0);
+  stuck = start_request (sa, REQUEST_READ, block,
+                         data_of_slot (sa, 310, SLOT), 4096, 0);
   pass (sa, 3 * SECOND);
   assert_true (stuck->held);
   for (unsigned i = 0; i < 2; i++)
-    r[i] = start (sa, REQUEST_READ, back + i * 4096,
-                  data_of_slot (sa, 300, SLOT + i), 4096, 0);
+    r[i] = start_request (sa, REQUEST_READ, back + i * 4096,
+                          data_of_slot (sa, 300, SLOT + i), 4096, 0);
   pass (sa, 3 * SECOND);
   assert_int_equal (sa->a->lost_slots, 0);
   for (unsigned i = 0; i < 2; i++) {
@@ -158,13 +136,13 @@ fail_hung (bool marked, bool writes)
   sim_request_init (f, sa, REQUEST_FAIL);
   f->r.seat = sa->a->at[SLOT][0];
   f->r.why = why;
-  f->done = ignore;
+  f->done = ignore_end;
   sim_request_start (f);
   pass (sa, 3 * SECOND);
   expect_done (f);
-  flush = start (sa, REQUEST_FLUSH, NULL, 0, 0, 0);
-  fua = start (sa, REQUEST_WRITE, data + 350 * 4 * CHUNK,
-               (uint64_t) 350 * 4 * CHUNK, 4096, ARRAY_FUA);
+  flush = start_request (sa, REQUEST_FLUSH, NULL, 0, 0, 0);
+  fua = start_request (sa, REQUEST_WRITE, data + 350 * 4 * CHUNK,
+                       (uint64_t) 350 * 4 * CHUNK, 4096, ARRAY_FUA);
   pass (sa, 3 * SECOND);
   expect_done (flush);
   expect_done (fua);
@@ -192,19 +170,19 @@ test_fail_in_a_change (void **state)
   assert_non_null (rep);
   sa->a->timeout_ns = 10000 * SECOND;
   sim_array_init_replace (rep, sa, 3, n);
-  rep->done = ignore;
+  rep->done = ignore_end;
   sim_request_start (rep);
   pass (sa, SECOND);
   assert_non_null (sa->a->change);
   /* As the command does first, and a client that connects. */
-  f = start (sa, REQUEST_WRITABLE, NULL, 0, 0, 0);
+  f = start_request (sa, REQUEST_WRITABLE, NULL, 0, 0, 0);
   pass (sa, SECOND);
   expect_done (f);
   f = calloc (1, sizeof *f);
   assert_non_null (f);
   sim_request_init (f, sa, REQUEST_FAIL);
   f->r.seat = sa->a->at[SLOT][0];
-  f->done = ignore;
+  f->done = ignore_end;
   sim_request_start (f);
   pass (sa, 3 * SECOND);
   expect_done (f);
@@ -221,7 +199,7 @@ test_timeout (void **state)
   struct sim_request *w;
 
   sa->a->timeout_ns = 20 * SECOND;
-  w = start (sa, REQUEST_WRITE, data, 0, 8 * CHUNK, ARRAY_FUA);
+  w = start_request (sa, REQUEST_WRITE, data, 0, 8 * CHUNK, ARRAY_FUA);
   pass (sa, 19 * SECOND);
   assert_int_equal (w->state, SIM_WAITS);
   assert_int_equal (sa->a->lost_slots, 0);
@@ -241,7 +219,7 @@ test_all_hang (void **state)
 
   for (unsigned i = 0; i < 6; i++)
     sim_disk_hang (sa->disk[i], true);
-  w = start (sa, REQUEST_WRITE, data, 0, 8 * CHUNK, ARRAY_FUA);
+  w = start_request (sa, REQUEST_WRITE, data, 0, 8 * CHUNK, ARRAY_FUA);
   pass (sa, 100 * SECOND);
   assert_int_equal (w->state, SIM_WAITS);
   for (unsigned i = 0; i < 6; i++)
@@ -276,7 +254,7 @@ test_timeout_needs_redundancy (void **state)
 
   assert_int_equal (sim_array_fail (sa, 0), 0);
   sim_disk_hang (sim_array_disk_at (sa, SLOT), true);
-  w = start (sa, REQUEST_WRITE, data, 0, 8 * CHUNK, ARRAY_FUA);
+  w = start_request (sa, REQUEST_WRITE, data, 0, 8 * CHUNK, ARRAY_FUA);
   pass (sa, 100 * SECOND);
   assert_int_equal (w->state, SIM_WAITS);
   assert_false (sa->a->failed);

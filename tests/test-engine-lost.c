@@ -18,28 +18,6 @@
 #include "common/bits.h"
 #include "tests/engine-array.h"
 
-static void
-ignore (struct sim_request *q)
-{
-}
-
-/* A request that goes on by itself; the caller frees it when it is over. */
-static struct sim_request *
-start_write (struct sim_array *sa, uint64_t off, uint64_t len, unsigned flags)
-{
-  struct sim_request *q = calloc (1, sizeof *q);
-
-  assert_non_null (q);
-  sim_request_init (q, sa, REQUEST_WRITE);
-  q->r.buf = data + off;
-  q->r.off = off;
-  q->r.len = len;
-  q->r.flags = flags;
-  q->done = ignore;
-  sim_request_start (q);
-  return q;
-}
-
 /* Reads of this disk fail from its next one on, for so long. */
 static void
 fail_reads (struct sim_array *sa, struct sim_disk *d, uint64_t ns)
@@ -69,7 +47,7 @@ crash_in_write (struct sim_array *sa, unsigned moment)
   put (sa, 0, 4096, ARRAY_FUA);         /* the region is marked */
   for (uint64_t i = off; i < off + CHUNK; i++)
     data[i] += 7;
-  q = start_write (sa, off, CHUNK, ARRAY_FUA);
+  q = start_request (sa, REQUEST_WRITE, data + off, off, CHUNK, ARRAY_FUA);
   sim_crash_after (sa->sim, moment);
   while (q->state != SIM_IDLE && sim_step (sa->sim))
     ;
@@ -101,7 +79,7 @@ test_short_error_in_resync (void **state)
     q = calloc (1, sizeof *q);
     assert_non_null (q);
     sim_request_init (q, sa, REQUEST_WRITABLE);
-    q->done = ignore;
+    q->done = ignore_end;
     sim_request_start (q);
     fail_reads (sa, disk_of_role (sa, 3, 1), 2000000);
     assert_true (sim_array_settle (sa, 100 * SECOND));
@@ -178,7 +156,8 @@ test_short_error_degraded (void **state)
 
     for (unsigned j = 0; j < 4096; j++)
       data[off + j] += 3;
-    q[i] = start_write (sa, off, 4096, i == 0 ? ARRAY_FUA : 0);
+    q[i] = start_request (sa, REQUEST_WRITE, data + off, off, 4096,
+                          i == 0 ? ARRAY_FUA : 0);
   }
   fail_reads (sa, sim_array_disk_at (sa, 1), 2000000);
   while (q[0]->state != SIM_IDLE)

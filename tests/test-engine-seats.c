@@ -13,7 +13,7 @@
 #include "array/seat.h"
 #include "tests/engine-array.h"
 
-/* Until there are so many seats: members that were replaced long ago. */
+/* Adds seats up to this number: members that were replaced long ago. */
 static void
 add_unlisted (struct sim_array *sa, unsigned nr)
 {
