@@ -84,30 +84,30 @@ bench_cells_fetch (struct bench_cells *c, char *why)
                                        c->rows * c->cell_len));
 }
 
-/* ---- as an engine */
+/* ---- as a method */
 
 uint8_t *
-cells_engine_in (struct engine *e, size_t r, unsigned i)
+cells_method_in (struct method *e, size_t r, unsigned i)
 {
-  return bench_cells_in (&((struct cells_engine *) e)->cells, r, i);
+  return bench_cells_in (&((struct cells_method *) e)->cells, r, i);
 }
 
 uint8_t *
-cells_engine_out (struct engine *e, size_t r, unsigned j)
+cells_method_out (struct method *e, size_t r, unsigned j)
 {
-  return bench_cells_out (&((struct cells_engine *) e)->cells, r, j);
+  return bench_cells_out (&((struct cells_method *) e)->cells, r, j);
 }
 
 int
-cells_engine_load (struct engine *e, char *why)
+cells_method_load (struct method *e, char *why)
 {
-  return bench_cells_load (&((struct cells_engine *) e)->cells, why);
+  return bench_cells_load (&((struct cells_method *) e)->cells, why);
 }
 
 int
-cells_engine_fetch (struct engine *e, char *why)
+cells_method_fetch (struct method *e, char *why)
 {
-  return bench_cells_fetch (&((struct cells_engine *) e)->cells, why);
+  return bench_cells_fetch (&((struct cells_method *) e)->cells, why);
 }
 
 /* ---- the pipeline */

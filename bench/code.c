@@ -14,11 +14,11 @@
 #include "common/bits.h"
 #include "common/cleanup.h"
 
-/* An engine with packets of its own codes crs whatever was asked for, one
+/* A method with packets of its own codes crs whatever was asked for, one
  * with rows of its own and no packets rs.
  */
 enum code
-code_of (const struct engine_ops *ops, enum code asked)
+code_of (const struct method_ops *ops, enum code asked)
 {
   if (ops->packet_len)
     return CODE_CRS;
@@ -26,7 +26,7 @@ code_of (const struct engine_ops *ops, enum code asked)
 }
 
 int
-code_w (const struct engine_ops *ops, enum code code, unsigned k, unsigned m,
+code_w (const struct method_ops *ops, enum code code, unsigned k, unsigned m,
         unsigned asked, unsigned floor, unsigned *w, char *why)
 {
   if (code == CODE_RS) {
@@ -57,7 +57,7 @@ cauchy (unsigned k, unsigned m, unsigned w, uint8_t *coef)
 }
 
 int
-engine_parity (const struct engine_ops *ops, enum code code, unsigned k,
+method_parity (const struct method_ops *ops, enum code code, unsigned k,
                unsigned m, unsigned w, uint8_t *coef, char *why)
 {
   if (ops->parity) {
@@ -90,7 +90,7 @@ code_array_packet_len (unsigned w)
 }
 
 size_t
-code_packet_len (const struct engine_ops *ops, enum code code, unsigned w,
+code_packet_len (const struct method_ops *ops, enum code code, unsigned w,
                  size_t cell_len, const char *option, size_t *unit)
 {
   size_t len;

@@ -8,29 +8,29 @@
 #ifndef GPURAID_BENCH_CODE_H
 #define GPURAID_BENCH_CODE_H
 
-#include "bench/engine.h"
+#include "bench/method.h"
 #include "raidmap/superblock.h"   /* enum code */
 
 /* k + m of any code over bytes. */
 #define CODE_MAX 256
 
-/* The code that an engine codes by: its own, or the one that was asked
+/* The code that a method codes by: its own, or the one that was asked
  * for.
  */
-extern enum code code_of (const struct engine_ops *, enum code asked);
+extern enum code code_of (const struct method_ops *, enum code asked);
 
 /* The w that a case is coded with: asked; where that is 0, 8 for rs, and for
  * crs the smallest that is at least floor and has 2^w >= k + m, which for
  * our own code is 4 or 8.  0, or -1: why.
  */
-extern int code_w (const struct engine_ops *, enum code, unsigned k,
+extern int code_w (const struct method_ops *, enum code, unsigned k,
                    unsigned m, unsigned asked, unsigned floor, unsigned *w,
                    char *why);
 
-/* The m x k parity rows by which an engine codes.  coef has room for m * k.
+/* The m x k parity rows by which a method codes.  coef has room for m * k.
  * 0, or -1: why there are none.
  */
-extern int engine_parity (const struct engine_ops *, enum code, unsigned k,
+extern int method_parity (const struct method_ops *, enum code, unsigned k,
                           unsigned m, unsigned w, uint8_t *coef, char *why);
 
 /* Our own packets: as in an array, 4096 / w, or the power of two below. */
@@ -38,7 +38,7 @@ extern size_t code_array_packet_len (unsigned w);
 /* The length of a packet, and in *unit what cell_len must be a multiple
  * of: 64, and for packets w of them too.
  */
-extern size_t code_packet_len (const struct engine_ops *, enum code,
+extern size_t code_packet_len (const struct method_ops *, enum code,
                                unsigned w, size_t cell_len,
                                const char *option, size_t *unit);
 

@@ -1,4 +1,4 @@
-/* gpuraid: which coders of the array are engines, and how each is made.
+/* gpuraid: which coders of the array are methods, and how each is made.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "bench/code.h"
-#include "bench/engine-coder.h"
-#include "bench/engines.h"
+#include "bench/method-coder.h"
+#include "bench/methods.h"
 #include "bench/gpu.h"
 #include "bench/sweep.h"
 #include "gf/coder-auto.h"
@@ -50,7 +50,7 @@ new_cuda (const struct bench_case *bc, struct coder *fallback)
 {
   bool generic = bc->option && strcmp (bc->option, "generic") == 0;
   const struct cuda_options options = {
-    .devices = engine_devices, .fail_device = -1,
+    .devices = method_devices, .fail_device = -1,
     .encode = generic ? NULL : bc->matrix,
     .special_after = generic ? ~UINT64_C (0) : 1,
     .in_place = bc->option && strncmp (bc->option, "in-place", 8) == 0,
@@ -60,26 +60,26 @@ new_cuda (const struct bench_case *bc, struct coder *fallback)
   return coder_cuda_new (&options, fallback);
 }
 
-static struct engine *
+static struct method *
 open_isal (const struct bench_case *bc, char *why)
 {
-  return coder_engine_open (&engine_isal, new_isal (bc), NULL, bc, why);
+  return coder_method_open (&method_isal, new_isal (bc), NULL, bc, why);
 }
 
-static struct engine *
+static struct method *
 open_xor (const struct bench_case *bc, char *why)
 {
-  return coder_engine_open (&engine_xor, new_isal (bc), NULL, bc, why);
+  return coder_method_open (&method_xor, new_isal (bc), NULL, bc, why);
 }
 
-static struct engine *
+static struct method *
 open_gf_complete (const struct bench_case *bc, char *why)
 {
-  return coder_engine_open (&engine_gf_complete,
+  return coder_method_open (&method_gf_complete,
                      coder_gf_complete_new (bc->threads - 1), NULL, bc, why);
 }
 
-static struct engine *
+static struct method *
 open_cuda (const struct bench_case *bc, char *why)
 {
   struct coder *fallback, *cuda = NULL;
@@ -91,10 +91,10 @@ open_cuda (const struct bench_case *bc, char *why)
     cuda = new_cuda (bc, fallback);
   if (cuda == NULL)
     coder_free (fallback);
-  return coder_engine_open (&engine_cuda, cuda, cuda, bc, why);
+  return coder_method_open (&method_cuda, cuda, cuda, bc, why);
 }
 
-static struct engine *
+static struct method *
 open_auto (const struct bench_case *bc, char *why)
 {
   const unsigned nr_threads = coder_auto_cpu_threads (bc->threads);
@@ -110,7 +110,7 @@ open_auto (const struct bench_case *bc, char *why)
     coder_free (cpu);
     coder_free (cuda);
   }
-  return coder_engine_open (&engine_auto, both, cuda, bc, why);
+  return coder_method_open (&method_auto, both, cuda, bc, why);
 }
 
 static size_t
@@ -119,57 +119,57 @@ array_packet_len (unsigned w, size_t cell_len, const char *option)
   return code_array_packet_len (w);
 }
 
-#define CODER_ENGINE(words)                     \
+#define CODER_METHOD(words)                     \
   .options = words,                             \
-  .close = coder_engine_close,                  \
-  .in = coder_engine_in,                        \
-  .out = coder_engine_out,                      \
-  .check = coder_engine_check
+  .close = coder_method_close,                  \
+  .in = coder_method_in,                        \
+  .out = coder_method_out,                      \
+  .check = coder_method_check
 
-const struct engine_ops engine_isal = {
+const struct method_ops method_isal = {
   .name = "isal",
   .what = "our coder on the processor: ISA-L, and XOR programs for crs",
   .open = open_isal,
-  .raw = coder_engine_run,
-  CODER_ENGINE ("plain crc"),
+  .raw = coder_method_run,
+  CODER_METHOD ("plain crc"),
 };
 
-const struct engine_ops engine_gf_complete = {
+const struct method_ops method_gf_complete = {
   .name = "gf-complete",
   .what = "our second coder on the processor: gf-complete",
   .open = open_gf_complete,
-  .raw = coder_engine_run,
-  CODER_ENGINE ("plain crc"),
+  .raw = coder_method_run,
+  CODER_METHOD ("plain crc"),
 };
 
-const struct engine_ops engine_xor = {
+const struct method_ops method_xor = {
   .name = "xor",
   .what = "XOR programs on the processor, code crs whatever --code says",
   .packet_len = array_packet_len,
   .open = open_xor,
-  .raw = coder_engine_run,
-  CODER_ENGINE ("plain crc"),
+  .raw = coder_method_run,
+  CODER_METHOD ("plain crc"),
 };
 
-const struct engine_ops engine_cuda = {
+const struct method_ops method_cuda = {
   .name = "cuda",
   .what = "our coder on CUDA devices, from submit to done",
   .gpu = true,
   .open = open_cuda,
-  .overall = coder_engine_run,
-  .note = coder_engine_note,
+  .overall = coder_method_run,
+  .note = coder_method_note,
   .others = "in-place-4096, by so many threads",
   .takes = cuda_takes,
-  CODER_ENGINE ("plain crc generic in-place"),
+  CODER_METHOD ("plain crc generic in-place"),
 };
 
-const struct engine_ops engine_auto = {
+const struct method_ops method_auto = {
   .name = "auto",
   .what = "isal and cuda together, slice by slice",
   .gpu = true,
   .gpu_and_cpu = true,
   .open = open_auto,
-  .overall = coder_engine_run,
-  .note = coder_engine_note,
-  CODER_ENGINE ("plain crc"),
+  .overall = coder_method_run,
+  .note = coder_method_note,
+  CODER_METHOD ("plain crc"),
 };

@@ -1,15 +1,15 @@
-/* gpuraid: are the CRCs right that an engine made of its cells?
+/* gpuraid: are the CRCs right that a method made of its cells?
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
 #include <stdio.h>
 
-#include "bench/engines.h"
+#include "bench/methods.h"
 #include "common/crc32c.h"
 
 int
-engine_check_crcs (struct engine *e, const uint32_t *crc, size_t nr_rects,
+method_check_crcs (struct method *e, const uint32_t *crc, size_t nr_rects,
                    size_t cols, size_t rows, size_t cell_len, char *why)
 {
   size_t cells = cols + rows, nr = cell_len / CRC_BLOCK_LEN;

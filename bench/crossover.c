@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench/engines.h"
+#include "bench/methods.h"
 #include "bench/meter.h"
 #include "bench/model.h"
 #include "common/bits.h"
@@ -26,15 +26,15 @@
 enum { ISAL, CUDA, AUTO, ISAL_AGAIN, CUDA_AGAIN, NR_SIDES };
 
 static const struct {
-  const struct engine_ops *ops;
+  const struct method_ops *ops;
   enum metric metric;
   const char *key;
 } sides[NR_SIDES] = {
-  [ISAL] = { &engine_isal, METRIC_RAW, "isal_us" },
-  [CUDA] = { &engine_cuda, METRIC_OVERALL, "cuda_us" },
-  [AUTO] = { &engine_auto, METRIC_OVERALL, "auto_us" },
-  [ISAL_AGAIN] = { &engine_isal, METRIC_RAW, "isal_again_us" },
-  [CUDA_AGAIN] = { &engine_cuda, METRIC_OVERALL, "cuda_again_us" },
+  [ISAL] = { &method_isal, METRIC_RAW, "isal_us" },
+  [CUDA] = { &method_cuda, METRIC_OVERALL, "cuda_us" },
+  [AUTO] = { &method_auto, METRIC_OVERALL, "auto_us" },
+  [ISAL_AGAIN] = { &method_isal, METRIC_RAW, "isal_again_us" },
+  [CUDA_AGAIN] = { &method_cuda, METRIC_OVERALL, "cuda_again_us" },
 };
 
 /* The sides of one shape and batch. */

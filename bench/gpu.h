@@ -1,4 +1,4 @@
-/* gpuraid: what the engines of gpuraid bench share that run on a GPU.
+/* gpuraid: what the methods of gpuraid bench share that run on a GPU.
  *
  * A device, memory on both sides, compiling, timing, and the pipeline of
  * copies and kernels.  Decides nothing about a code or a kernel.
@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-#include "bench/engine.h"
+#include "bench/method.h"
 #include "gpu/driver.h"
 
 /* Opened once in a process and never closed. */
@@ -99,7 +99,7 @@ extern int bench_cells_open (struct bench_cells *, struct bench_gpu *,
 extern void bench_cells_close (struct bench_cells *);
 extern uint8_t *bench_cells_in (struct bench_cells *, size_t r, unsigned i);
 extern uint8_t *bench_cells_out (struct bench_cells *, size_t r, unsigned j);
-/* The outputs on the device are wrong then: what another engine or kernel
+/* The outputs on the device are wrong then: what another method or kernel
  * left there may be just right.  Done by open, too.
  */
 extern int bench_cells_clear (struct bench_cells *, char *why);
@@ -107,17 +107,17 @@ extern int bench_cells_clear (struct bench_cells *, char *why);
 extern int bench_cells_load (struct bench_cells *, char *why);
 extern int bench_cells_fetch (struct bench_cells *, char *why);
 
-/* An engine whose cells they are begins with this. */
-struct cells_engine {
-  struct engine engine;         /* first */
+/* A method whose cells they are begins with this. */
+struct cells_method {
+  struct method method;         /* first */
   struct bench_cells cells;
 };
 
-/* For its engine_ops. */
-extern uint8_t *cells_engine_in (struct engine *, size_t r, unsigned i);
-extern uint8_t *cells_engine_out (struct engine *, size_t r, unsigned j);
-extern int cells_engine_load (struct engine *, char *why);
-extern int cells_engine_fetch (struct engine *, char *why);
+/* For its method_ops. */
+extern uint8_t *cells_method_in (struct method *, size_t r, unsigned i);
+extern uint8_t *cells_method_out (struct method *, size_t r, unsigned j);
+extern int cells_method_load (struct method *, char *why);
+extern int cells_method_fetch (struct method *, char *why);
 
 /* The copies and kernels of slices, over streams.  A slice is a range of
  * bytes of all cells of one rect.

@@ -35,14 +35,14 @@ int
 meter_begin (struct meter *m, struct run *run, enum metric metric,
              double seconds, char *why)
 {
-  const struct engine_ops *ops = run->engine->ops;
+  const struct method_ops *ops = run->method->ops;
   double once;
 
   m->run = run;
   m->metric = metric;
   m->nr = 0;
   m->cpu = 0;
-  if (metric == METRIC_RAW && ops->load && ops->load (run->engine, why) == -1)
+  if (metric == METRIC_RAW && ops->load && ops->load (run->method, why) == -1)
     return -1;
   /* Once to warm up, once to know how often makes a sample. */
   if (meter_warm (m, 1, why) == -1 ||

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "bench/ceilings.h"
-#include "bench/engines.h"
+#include "bench/methods.h"
 #include "bench/gcrs-model.h"
 #include "bench/gpu.h"
 #include "bench/meter.h"
@@ -26,7 +26,7 @@ measure (const struct sweep *s, const char *option, unsigned k, unsigned m,
          unsigned w, char *why)
 {
   struct run_request q = {
-    .ops = &engine_gcrs, .option = option, .k = k, .m = m, .w = w,
+    .ops = &method_gcrs, .option = option, .k = k, .m = m, .w = w,
     .cell_len = s->cell.v[0], .nr_rects = s->batch.v[0],
     .memory_len = s->memory_len, .threads = 1, .seed = s->seed,
   };

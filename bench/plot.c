@@ -69,14 +69,14 @@ choose_axis (const struct row *row, size_t nr)
 }
 
 /* The name of the line that a row belongs to: what differs but for the
- * axis.  Rects and cells that an engine adapts are not a line of their own,
+ * axis.  Rects and cells that a method adapts are not a line of their own,
  * nor is the w that goes with k.
  */
 static void
 line_name (const struct row *row, const struct row *r, size_t nr,
            const struct axis *axis, char *name, size_t len)
 {
-  size_t n = snprintf (name, len, "%s %s %s", r->engine, r->op, r->metric);
+  size_t n = snprintf (name, len, "%s %s %s", r->method, r->op, r->metric);
 
   for (size_t a = 0; a < ARRAY_LEN (axes) && n < len; a++) {
     if (&axes[a] == axis || axes[a].get == get_rects ||

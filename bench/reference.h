@@ -1,4 +1,4 @@
-/* gpuraid: slow and obvious arithmetic, to hold the engines against.
+/* gpuraid: slow and obvious arithmetic, to hold the methods against.
  *
  * Nothing here uses gf/ but the shape of a matrix.  Pure, but for the
  * tables of a field, which the first call for it makes: one thread at a

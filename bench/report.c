@@ -84,7 +84,7 @@ print_row (const struct report *r, const struct row *row)
   char size[REPORT_SIZE_LEN];
 
   fprintf (r->fp, "%-22s %-10s %-7s %-4s %3u %3u %1u %7s %6zu %3u",
-           row->engine, row->op, row->metric, row->code, row->k, row->m,
+           row->method, row->op, row->metric, row->code, row->k, row->m,
            row->w, report_size (row->cell_len, size), row->nr_rects,
            row->threads);
   if (row->why[0])
@@ -183,7 +183,7 @@ json_row (const struct row *row, enum report_kind kind)
 {
   struct json_object *o = json_object_new_object ();
 
-  add_text (o, "engine", row->engine);
+  add_text (o, "engine", row->method);
   add_text (o, "op", row->op);
   add_text (o, "metric", row->metric);
   add_text (o, "code", row->code);

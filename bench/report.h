@@ -11,11 +11,11 @@
 
 #include <json-c/json.h>
 
-#include "bench/engine.h"
+#include "bench/method.h"
 
 /* One measurement.  What does not apply is 0 or empty. */
 struct row {
-  char engine[48];              /* "kernel:generic" */
+  char method[48];              /* "kernel:generic" */
   const char *code;             /* "rs" or "crs" */
   char op[24];                  /* "encode", "decode 4" */
   const char *metric;           /* "raw", "overall" */
@@ -64,7 +64,7 @@ extern void report_double (struct json_object *, const char *key, double);
 extern char *report_size (size_t bytes, char *buf);
 
 /* A plot of the rates, or of median latencies, in FILE.svg or FILE.png by
- * gnuplot: a line for each engine, against whatever has the most values.
+ * gnuplot: a line for each method, against whatever has the most values.
  * 0, or -1 reported.
  */
 extern int plot_rows (const struct row *, size_t nr, bool latency,

@@ -18,7 +18,7 @@
 #define MAX_DRAWS 1000
 
 /* Losses that the request leaves to chance are drawn until they can be
- * decoded: not every engine's code can decode all.
+ * decoded: not every method's code can decode all.
  */
 static int
 make_decode (struct run *run, unsigned w, const uint8_t *parity,
@@ -59,7 +59,7 @@ make_decode (struct run *run, unsigned w, const uint8_t *parity,
   return -1;
 }
 
-/* The cell length that this engine can do, and its packets. */
+/* The cell length that this method can do, and its packets. */
 static int
 fit_cell (struct run *run, enum code code, unsigned w, size_t *packet_len,
           char *why)
@@ -104,7 +104,7 @@ make_matrix (struct run *run, char *why)
     snprintf (why, BENCH_WHY_LEN, "malloc: %m");
     return -1;
   }
-  if (engine_parity (q->ops, code, q->k, q->m, w, parity, why) == -1)
+  if (method_parity (q->ops, code, q->k, q->m, w, parity, why) == -1)
     return -1;
   if (q->loss == LOSS_NONE)
     memcpy (coef, parity, q->m * q->k);
@@ -155,7 +155,7 @@ fill_inputs (struct run *run, char *why)
   reference_fill (&run->random, pool, POOL_LEN + PART_LEN);
   for (size_t r = 0; r < run->bc.nr_rects; r++) {
     for (unsigned i = 0; i < run->matrix->cols; i++) {
-      uint8_t *cell = run->engine->ops->in (run->engine, r, i);
+      uint8_t *cell = run->method->ops->in (run->method, r, i);
 
       for (size_t off = 0; off < run->bc.cell_len; off += PART_LEN)
         memcpy (cell + off, pool + reference_random (&run->random) % POOL_LEN,
@@ -179,8 +179,8 @@ run_open (const struct run_request *q, char *why)
   if (make_matrix (run, why) == -1)
     goto err;
   make_case (run);
-  run->engine = q->ops->open (&run->bc, why);
-  if (run->engine == NULL || fill_inputs (run, why) == -1)
+  run->method = q->ops->open (&run->bc, why);
+  if (run->method == NULL || fill_inputs (run, why) == -1)
     goto err;
   return run;
 
@@ -194,8 +194,8 @@ run_close (struct run *run)
 {
   if (run == NULL)
     return;
-  if (run->engine)
-    run->engine->ops->close (run->engine);
+  if (run->method)
+    run->method->ops->close (run->method);
   matrix_free (run->matrix);
   free (run);
 }
@@ -203,7 +203,7 @@ run_close (struct run *run)
 bool
 run_can (const struct run *run, enum metric metric)
 {
-  const struct engine_ops *ops = run->engine->ops;
+  const struct method_ops *ops = run->method->ops;
 
   return metric == METRIC_RAW ? ops->raw != NULL : ops->overall != NULL;
 }
@@ -218,29 +218,29 @@ int
 run_code (struct run *run, enum metric metric, unsigned nr, double *seconds,
           char *why)
 {
-  const struct engine_ops *ops = run->engine->ops;
+  const struct method_ops *ops = run->method->ops;
 
   return (metric == METRIC_RAW ? ops->raw : ops->overall)
-    (run->engine, nr, seconds, why);
+    (run->method, nr, seconds, why);
 }
 
 /* Code once, into outputs that were not right before. */
 static int
 code_once (struct run *run, enum metric metric, char *why)
 {
-  const struct engine_ops *ops = run->engine->ops;
+  const struct method_ops *ops = run->method->ops;
   double seconds;
 
   for (size_t r = 0; r < run->bc.nr_rects; r++)
     for (unsigned j = 0; j < run->matrix->rows; j++)
-      memset (ops->out (run->engine, r, j), 0xa5, run->bc.cell_len);
-  if (metric == METRIC_RAW && ops->load && ops->load (run->engine, why) == -1)
+      memset (ops->out (run->method, r, j), 0xa5, run->bc.cell_len);
+  if (metric == METRIC_RAW && ops->load && ops->load (run->method, why) == -1)
     return -1;
   if (run_code (run, metric, 1, &seconds, why) == -1)
     return -1;
-  if (metric == METRIC_RAW && ops->fetch && ops->fetch (run->engine, why) == -1)
+  if (metric == METRIC_RAW && ops->fetch && ops->fetch (run->method, why) == -1)
     return -1;
-  return ops->check ? ops->check (run->engine, why) : 0;
+  return ops->check ? ops->check (run->method, why) : 0;
 }
 
 /* One stretch of an output cell. */
@@ -248,11 +248,11 @@ static int
 check (struct run *run, size_t r, unsigned j, size_t off, size_t len,
        uint8_t *expect, char *why)
 {
-  const struct engine_ops *ops = run->engine->ops;
-  const uint8_t *in[MATRIX_MAX], *out = ops->out (run->engine, r, j) + off;
+  const struct method_ops *ops = run->method->ops;
+  const uint8_t *in[MATRIX_MAX], *out = ops->out (run->method, r, j) + off;
 
   for (unsigned i = 0; i < run->matrix->cols; i++)
-    in[i] = ops->in (run->engine, r, i);
+    in[i] = ops->in (run->method, r, i);
   reference_row (run->matrix, j, in, off, len, expect);
   if (memcmp (expect, out, len) == 0)
     return 0;

@@ -1,4 +1,4 @@
-/* gpuraid: one case on one engine: made, and proved right.
+/* gpuraid: one case on one method: made, and proved right.
  *
  * One thread at a time.  why has room for BENCH_WHY_LEN bytes.
  *
@@ -9,7 +9,7 @@
 #define GPURAID_BENCH_RUN_H
 
 #include "bench/code.h"
-#include "bench/engine.h"
+#include "bench/method.h"
 
 /* What to lose and decode again. */
 enum loss {
@@ -20,15 +20,15 @@ enum loss {
 };
 
 struct run_request {
-  const struct engine_ops *ops;
-  const char *option;           /* of the engine, or NULL */
-  enum code code;               /* for engines that leave it open */
+  const struct method_ops *ops;
+  const char *option;           /* of the method, or NULL */
+  enum code code;               /* for methods that leave it open */
   unsigned k, m;
   unsigned w, w_floor;          /* w: 0, then at least w_floor */
   enum loss loss;
   unsigned nr_lost;             /* 0 with LOSS_RANDOM: m */
   const unsigned *lost;
-  size_t cell_len;              /* rounded down to what the engine can do */
+  size_t cell_len;              /* rounded down to what the method can do */
   size_t nr_rects;              /* 0: as many as memory_len holds */
   size_t memory_len;            /* bytes of all cells, */
   size_t least_rects;           /* but at least so many rects */
@@ -41,11 +41,11 @@ struct run {
   struct run_request request;
   struct bench_case bc;
   struct matrix *matrix;
-  struct engine *engine;
+  struct method *method;
   uint64_t random;
 };
 
-/* Make the matrix and open the engine, with random inputs.  NULL: why. */
+/* Make the matrix and open the method, with random inputs.  NULL: why. */
 extern struct run *run_open (const struct run_request *, char *why);
 extern void run_close (struct run *);
 

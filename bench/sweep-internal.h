@@ -33,7 +33,7 @@ extern void row_end (const struct sweep *, struct entry *);
 /* 0, or -1 reported: the row could not be, or its bytes were wrong. */
 extern int row_report (const struct entry *, struct report *);
 
-/* sweep_run, with engines that take turns. */
+/* sweep_run, with methods that take turns. */
 extern int sweep_in_turn (const struct sweep *, struct report *);
 
 #endif

@@ -15,7 +15,7 @@
 
 /* There is nothing to copy. */
 static bool
-in_memory (const struct engine_ops *ops)
+in_memory (const struct method_ops *ops)
 {
   return !ops->gpu && ops->overall == NULL;
 }
@@ -36,7 +36,7 @@ row_start (struct row *row, const struct run_request *q)
               q->w_floor, &w, row->why) == 0)
     row->w = w;
   row->why[0] = '\0';
-  snprintf (row->engine, sizeof row->engine, "%s%s%s", q->ops->name,
+  snprintf (row->method, sizeof row->method, "%s%s%s", q->ops->name,
             q->option ? ":" : "", q->option ? q->option : "");
   snprintf (row->op, sizeof row->op, "%s",
             q->loss == LOSS_NONE ? "encode" : "decode");
@@ -57,7 +57,7 @@ row_case (struct row *row, const struct run *run)
 static double
 find_ceiling (const struct run *run, enum metric metric)
 {
-  const struct engine_ops *ops = run->engine->ops;
+  const struct method_ops *ops = run->method->ops;
   unsigned cols = run->matrix->cols, rows = run->matrix->rows;
   char why[BENCH_WHY_LEN];
   const struct ceilings *c;
@@ -84,7 +84,7 @@ row_rate (struct row *row, struct meter *m)
   row->seconds = rate.seconds;
   row->low = rate.low;
   row->high = rate.high;
-  if (m->metric == METRIC_OVERALL || !m->run->engine->ops->gpu)
+  if (m->metric == METRIC_OVERALL || !m->run->method->ops->gpu)
     row->cpu_seconds = rate.cpu_seconds;
   row->ceiling = find_ceiling (m->run, m->metric);
 }
@@ -110,7 +110,7 @@ row_open (const struct sweep *s, struct entry *e, struct run *run,
   e->metric = metric;
   row_start (&e->row, &run->request);
   row_case (&e->row, run);
-  e->row.metric = in_memory (run->engine->ops) ? "memory"
+  e->row.metric = in_memory (run->method->ops) ? "memory"
     : run_metric_name (metric);
   if (run_verify (run, metric, s->verify_only ? 0 : VERIFY_LEN,
                   e->row.why) == 0)
@@ -134,14 +134,14 @@ row_begin (const struct sweep *s, struct entry *e)
 void
 row_end (const struct sweep *s, struct entry *e)
 {
-  const struct engine_ops *ops = e->run->engine->ops;
+  const struct method_ops *ops = e->run->method->ops;
 
   if (s->nr_latencies > 0)
     row_latency (&e->row, &e->meter);
   else
     row_rate (&e->row, &e->meter);
   if (ops->note)
-    ops->note (e->run->engine, e->row.note, sizeof e->row.note);
+    ops->note (e->run->method, e->row.note, sizeof e->row.note);
 }
 
 int
@@ -151,7 +151,7 @@ row_report (const struct entry *e, struct report *report)
     return -1;
   if (!e->row.wrong)
     return 0;
-  log_error ("%s is wrong: %s", e->row.engine, e->row.why);
+  log_error ("%s is wrong: %s", e->row.method, e->row.why);
   return -1;
 }
 
@@ -161,7 +161,7 @@ row_nr_metrics (const struct sweep *s, const struct run *run,
 {
   unsigned nr = 0;
 
-  if (in_memory (run->engine->ops))
+  if (in_memory (run->method->ops))
     metric[nr++] = METRIC_RAW;
   else {
     if (s->raw && run_can (run, METRIC_RAW))

@@ -1,4 +1,4 @@
-/* gpuraid: measure cases that differ only in the engine in turn.
+/* gpuraid: measure cases that differ only in the method in turn.
  *
  * All are open at the same time.  Each takes a sample, or a few where they
  * are latencies, then the next does, and so on: what the machine does
@@ -50,7 +50,7 @@ has_threads (const struct run_request *q)
   return !q->ops->gpu || q->ops->gpu_and_cpu;
 }
 
-/* Do they differ only in the engine? */
+/* Do they differ only in the method? */
 static bool
 are_alike (const struct run_request *a, const struct run_request *b)
 {

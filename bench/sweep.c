@@ -96,11 +96,11 @@ run_losses (const struct sweep *s, struct run_request *q,
   return 0;
 }
 
-/* The rest of the loops.  Threads make no difference to most engines on a
+/* The rest of the loops.  Threads make no difference to most methods on a
  * GPU.
  */
 static int
-run_engine (const struct sweep *s, struct run_request *q,
+run_method (const struct sweep *s, struct run_request *q,
             sweep_case *one, void *opaque)
 {
   bool threads = !q->ops->gpu || q->ops->gpu_and_cpu;
@@ -131,7 +131,7 @@ run_widths (const struct sweep *s, struct run_request *q,
 
   for (unsigned i = 0; i < (crs ? s->w.nr : 1); i++) {
     q->w = crs ? s->w.v[i] : 8;
-    if (run_engine (s, q, one, opaque) == -1)
+    if (run_method (s, q, one, opaque) == -1)
       return -1;
   }
   return 0;

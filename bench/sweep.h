@@ -16,9 +16,9 @@ struct values {
   uint64_t v[SWEEP_MAX_VALUES];
 };
 
-/* An engine and which of its options; NULL: its default. */
+/* A method and which of its options; NULL: its default. */
 struct choice {
-  const struct engine_ops *ops;
+  const struct method_ops *ops;
   const char *option;
 };
 #define SWEEP_MAX_CHOICES 128
@@ -59,7 +59,7 @@ struct sweep {
   size_t least_rects;           /* but at least so many rects */
   struct meter_effort effort;
   unsigned nr_latencies;        /* 0: rates */
-  bool in_turn;                 /* engines take their samples in turn */
+  bool in_turn;                 /* methods take their samples in turn */
   bool verify_only;
   uint64_t seed;
 };
@@ -73,7 +73,7 @@ extern int values_parse (const char *text, uint64_t least, uint64_t most,
 /* By pairs, or all k with all m.  0, or -1 reported. */
 extern int sweep_shapes (const struct sweep *, struct shapes *);
 
-/* Call one for every case with every choice of an engine, until it returns
+/* Call one for every case with every choice of a method, until it returns
  * -1.  0, or -1 reported.
  */
 typedef int sweep_case (const struct sweep *, const struct run_request *,
@@ -81,7 +81,7 @@ typedef int sweep_case (const struct sweep *, const struct run_request *,
 extern int sweep_each (const struct sweep *, sweep_case *one, void *opaque);
 
 /* A row for every case, a line for each that can't be; stops where an
- * engine makes wrong bytes.  0, or -1 reported.
+ * method makes wrong bytes.  0, or -1 reported.
  */
 extern int sweep_run (const struct sweep *, struct report *);
 

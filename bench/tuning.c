@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench/engine.h"
+#include "bench/method.h"
 #include "bench/tuning.h"
 #include "common/bits.h"
 #include "gpu/kernel-row.h"

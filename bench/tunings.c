@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "bench/ceilings.h"
-#include "bench/engine-kernel.h"
+#include "bench/method-kernel.h"
 #include "bench/gpu.h"
 #include "bench/tuning-grid.h"
 #include "bench/tunings.h"
@@ -75,13 +75,13 @@ compiled (void *opaque, unsigned done)
 static void
 measure (struct tunings *t, struct variant *v)
 {
-  struct engine *engine = t->run->engine;
+  struct method *method = t->run->method;
   double seconds;
 
   if (v->code == NULL ||
-      kernel_engine_use (engine, &v->shape, v->code, &v->nr_registers,
+      kernel_method_use (method, &v->shape, v->code, &v->nr_registers,
                          &v->local_len, v->why) == -1 ||
-      engine->ops->raw (engine, 1, &seconds, v->why) == -1)
+      method->ops->raw (method, 1, &seconds, v->why) == -1)
     return;
   if (run_verify (t->run, METRIC_RAW, VERIFY_LEN, v->why) == -1) {
     v->wrong = true;
@@ -173,7 +173,7 @@ static void
 measure_again (struct tunings *t)
 {
   struct meter_rate s[VARIANTS_MAX][NR_ROUNDS] = { 0 };
-  struct engine *engine = t->run->engine;
+  struct method *method = t->run->method;
   char why[BENCH_WHY_LEN];
   unsigned nr_ok[VARIANTS_MAX] = { 0 };
 
@@ -184,7 +184,7 @@ measure_again (struct tunings *t)
       if (v->sample.seconds == 0 || (i >= NR_FINAL && !v->chosen))
         continue;
       say (t, "measured again", n, NR_ROUNDS);
-      if (kernel_engine_use (engine, &v->shape, v->code, &v->nr_registers,
+      if (kernel_method_use (method, &v->shape, v->code, &v->nr_registers,
                              &v->local_len, why) == 0 &&
           meter_run (t->run, METRIC_RAW, &t->s->effort, &s[i][nr_ok[i]],
                      why) == 0)
@@ -385,7 +385,7 @@ tunings_run (const struct sweep *s, struct report *r)
   struct sweep one = *s;
   struct tunings t = { .s = s, .r = r };
 
-  one.choice[0] = (struct choice) { &engine_kernel_any, NULL };
+  one.choice[0] = (struct choice) { &method_kernel_any, NULL };
   one.nr_choices = 1;
   if (start (&t) == -1 || sweep_each (&one, run_case, &t) == -1)
     return -1;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "bench/code.h"
-#include "bench/engines.h"
+#include "bench/methods.h"
 #include "bench/reference.h"
 #include "bench/xors.h"
 #include "common/bits.h"
@@ -24,16 +24,16 @@ static const struct {
 
 /* What is printed in the papers: of Sobe's. */
 static const struct printed {
-  const struct engine_ops *ops;
+  const struct method_ops *ops;
   unsigned k, m, w;
   unsigned direct, iterative;   /* 0: not said */
 } printed[] = {
-  { &engine_sobe_c, 5, 2, 3, 45, 33 },
-  { &engine_sobe_c, 4, 2, 3, 38, 0 },
+  { &method_sobe_c, 5, 2, 3, 45, 33 },
+  { &method_sobe_c, 4, 2, 3, 38, 0 },
 };
 
 static const struct printed *
-find_printed (const struct engine_ops *ops, unsigned k, unsigned m,
+find_printed (const struct method_ops *ops, unsigned k, unsigned m,
               unsigned w)
 {
   for (size_t i = 0; i < ARRAY_LEN (printed); i++)
@@ -107,7 +107,7 @@ print (FILE *fp, struct json_object *o)
 
 /* A matrix that does not exist for this k, m and w is left out. */
 static int
-one (const struct engine_ops *ops, unsigned k, unsigned m, unsigned w,
+one (const struct method_ops *ops, unsigned k, unsigned m, unsigned w,
      struct report *r, struct json_object *list)
 {
   uint8_t coef[CODE_MAX * CODE_MAX];
@@ -116,10 +116,10 @@ one (const struct engine_ops *ops, unsigned k, unsigned m, unsigned w,
   struct json_object *o;
 
   if (1u << w < k + m ||
-      engine_parity (ops, CODE_CRS, k, m, w, coef, why) == -1)
+      method_parity (ops, CODE_CRS, k, m, w, coef, why) == -1)
     return 0;
   a = matrix_new_packets (w, 8, m, k, coef);
-  o = a ? count (a, ops == &engine_xor ? "gpuraid" : ops->name,
+  o = a ? count (a, ops == &method_xor ? "gpuraid" : ops->name,
                  find_printed (ops, k, m, w)) : NULL;
   matrix_free (a);
   if (o == NULL) {
@@ -136,8 +136,8 @@ one (const struct engine_ops *ops, unsigned k, unsigned m, unsigned w,
 static int
 all (const struct sweep *s, struct report *r, struct json_object *list)
 {
-  static const struct engine_ops *const ops[] = {
-    &engine_xor, &engine_gcrs, &engine_sobe_c,
+  static const struct method_ops *const ops[] = {
+    &method_xor, &method_gcrs, &method_sobe_c,
   };
   struct shapes shapes;
   char why[BENCH_WHY_LEN];
@@ -148,7 +148,7 @@ all (const struct sweep *s, struct report *r, struct json_object *list)
   for (unsigned i = 0; i < shapes.nr * s->w.nr; i++) {
     unsigned k = shapes.v[i / s->w.nr].k, m = shapes.v[i / s->w.nr].m;
 
-    if (code_w (&engine_xor, CODE_CRS, k, m, s->w.v[i % s->w.nr], s->w_floor,
+    if (code_w (&method_xor, CODE_CRS, k, m, s->w.v[i % s->w.nr], s->w_floor,
                 &w, why) == -1) {
       log_error ("--xors: %s", why);
       return -1;

@@ -20,9 +20,9 @@
 #include "common/log.h"
 
 static int
-set_engine (struct bench_options *o, const char *arg)
+set_method (struct bench_options *o, const char *arg)
 {
-  o->engines = arg;
+  o->methods = arg;
   return 0;
 }
 
@@ -137,7 +137,7 @@ static const struct bench_option {
   { "memory", "SIZE", "of all cells (512M, 4M to verify)", bench_set_memory },
   { "threads", "LIST", "of the processor: 1,4,all (all)", bench_set_threads },
   { "engine", "LIST", "NAME or NAME:OPTION; all, cpu, gpu, ours, seeds (isal)",
-    set_engine },
+    set_method },
   { "option", "LIST", "of those engines that have it; all: each in turn",
     set_option },
   { "encode", NULL, "make parity: what is done without --decode",
@@ -230,7 +230,7 @@ next_option (struct bench_options *o, int argc, char **argv,
 }
 
 static const struct bench_options defaults = {
-  .engines = "isal",
+  .methods = "isal",
   .devices = 1,
   .sweep = {
     .k = "10",

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "bench/ceilings.h"
-#include "bench/engines.h"
+#include "bench/methods.h"
 #include "bench/gpu.h"
 #include "bench/model.h"
 #include "bench/tunings.h"
@@ -31,14 +31,14 @@ all_to_stderr (enum log_level level, const char *fmt, va_list args)
 }
 
 static int
-list_engines (void)
+list_methods (void)
 {
-  for (size_t i = 0; engines[i]; i++) {
-    printf ("%-12s %s%s\n", engines[i]->name, engines[i]->what,
-            engines[i]->gpu ? " [GPU]" : "");
-    if (engines[i]->options)
-      printf ("%12s options: %s%s%s\n", "", engines[i]->options,
-              engines[i]->others ? "; " : "", engines[i]->others ?: "");
+  for (size_t i = 0; methods[i]; i++) {
+    printf ("%-12s %s%s\n", methods[i]->name, methods[i]->what,
+            methods[i]->gpu ? " [GPU]" : "");
+    if (methods[i]->options)
+      printf ("%12s options: %s%s%s\n", "", methods[i]->options,
+              methods[i]->others ? "; " : "", methods[i]->others ?: "");
   }
   return EXIT_SUCCESS;
 }
@@ -125,7 +125,7 @@ check_rows (const struct report *r)
     log_error ("nothing to measure");
   else
     log_error ("nothing could be measured: %s: %s",
-               r->rows[r->nr_rows - 1].engine, r->rows[r->nr_rows - 1].why);
+               r->rows[r->nr_rows - 1].method, r->rows[r->nr_rows - 1].why);
   return -1;
 }
 
@@ -212,9 +212,9 @@ run_mode (struct bench_options *o)
   case BENCH_TUNINGS:
     return run_tunings (o);
   case BENCH_LIST:
-    return list_engines ();
+    return list_methods ();
   default:
-    return bench_parse_engines (o) == 0 ? run_sweep (o) : -1;
+    return bench_parse_methods (o) == 0 ? run_sweep (o) : -1;
   }
 }
 
@@ -249,7 +249,7 @@ cmd_bench (int argc, char **argv)
     return EXIT_FAILURE;
   if (o.verbose)
     log_set_sink (all_to_stderr);
-  engine_devices = o.devices;
+  method_devices = o.devices;
   bench_gpu_choose (next_bit (o.devices, 0));
   ceilings_set (o.sweep.memory_len, o.devices);
   return run_mode (&o) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

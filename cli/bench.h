@@ -16,7 +16,7 @@ enum bench_mode {
 struct bench_options {
   struct sweep sweep;
   enum bench_mode mode;
-  const char *engines, *option; /* as given; the sweep has the choices */
+  const char *methods, *option; /* as given; the sweep has the choices */
   bool crc, json, verbose;
   const char *plot;             /* a file, or NULL */
   uint64_t devices;             /* bit n: device n */
@@ -24,7 +24,7 @@ struct bench_options {
 
 /* 0, or -1 reported. */
 extern int bench_parse (struct bench_options *, int argc, char **argv);
-/* The same for what names engines; 0, or -1 reported. */
-extern int bench_parse_engines (struct bench_options *);
+/* The same for what names methods; 0, or -1 reported. */
+extern int bench_parse_methods (struct bench_options *);
 
 #endif

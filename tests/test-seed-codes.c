@@ -11,15 +11,15 @@
 
 #include <cmocka.h>
 
-#include "bench/engines.h"
+#include "bench/methods.h"
 #include "bench/seeds/rscode-options.h"
 #include "common/bits.h"
 #include "tests/gf-reference.h"
 
 #define MAX_CELLS 256
 
-static const struct engine_ops *const seeds[] = {
-  &engine_gibraltar, &engine_rscode,
+static const struct method_ops *const seeds[] = {
+  &method_gibraltar, &method_rscode,
 };
 
 static uint64_t seed;
@@ -44,7 +44,7 @@ independent (unsigned k, const uint8_t *parity, const unsigned *cells)
 
 /* All choices where there are few, else random ones. */
 static void
-check_mds (const struct engine_ops *e, unsigned k, unsigned m)
+check_mds (const struct method_ops *e, unsigned k, unsigned m)
 {
   uint8_t *parity = ref_alloc (m * k);
   struct ref_random rnd = { seed };
@@ -91,19 +91,19 @@ test_matrices (void **state)
   static const uint8_t first[] = { 7, 7, 6, 6, 1, 9, 8, 9, 8, 1 };
   uint8_t a[25];
 
-  assert_int_equal (engine_gibraltar.parity (5, 5, 8, a), 0);
+  assert_int_equal (method_gibraltar.parity (5, 5, 8, a), 0);
   assert_memory_equal (a, first, sizeof first);
   for (unsigned i = 0; i < 25; i++)
     assert_int_not_equal (a[i], 0);
 
-  assert_int_equal (engine_rscode.parity (5, 3, 8, a), 0);
+  assert_int_equal (method_rscode.parity (5, 3, 8, a), 0);
   for (unsigned i = 0; i < 5; i++) {
     assert_int_equal (a[i], 1);
     assert_int_equal (a[5 + i], i + 1);
     assert_int_equal (a[10 + i], ref_mul (i + 1, i + 1));
   }
-  assert_int_equal (engine_rscode.parity (5, 3, 4, a), -1);
-  assert_int_equal (engine_gibraltar.parity (200, 57, 8, a), -1);
+  assert_int_equal (method_rscode.parity (5, 3, 4, a), -1);
+  assert_int_equal (method_gibraltar.parity (200, 57, 8, a), -1);
 }
 
 /* The sum of two logarithms is looked up in four ways. */

@@ -1,5 +1,5 @@
 /* gpuraid: the founding systems that are Cauchy Reed-Solomon: their matrices
- * against Jerasure's and the papers, and every engine and option against a
+ * against Jerasure's and the papers, and every method and option against a
  * reference, bit by bit, on the emulated device.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "bench/engines.h"
+#include "bench/methods.h"
 #include "bench/seeds/cauchy.h"
 #include "bench/seeds/opencl.h"
 #include "bench/seeds/sobe.h"
@@ -131,7 +131,7 @@ test_gcrs_example (void **state)
   uint8_t parity[4], coef[4];
   char why[BENCH_WHY_LEN];
 
-  assert_int_equal (engine_gcrs.parity (2, 2, 2, parity), 0);
+  assert_int_equal (method_gcrs.parity (2, 2, 2, parity), 0);
   solve (2, 2, 2, parity, 2, lost, coef);
   a = matrix_new_packets (2, 8, 2, 2, coef);
   bits = cauchy_bits (a, why);
@@ -162,7 +162,7 @@ count_xors (unsigned k, unsigned m, unsigned w, bool iterative, char **text)
   struct matrix *a;
   size_t nr;
 
-  assert_int_equal (engine_sobe_c.parity (k, m, w, coef), 0);
+  assert_int_equal (method_sobe_c.parity (k, m, w, coef), 0);
   a = matrix_new_packets (w, 64, m, k, coef);
   assert_non_null (a);
   q = sobe_equations (a, iterative, why);
@@ -192,11 +192,11 @@ test_equations (void **state)
   assert_int_equal (count_xors (1, 1, 1, false, NULL), 0);
 }
 
-/* ---- the engines */
+/* ---- the methods */
 
-/* What one engine is to do. */
+/* What one method is to do. */
 struct try {
-  const struct engine_ops *ops;
+  const struct method_ops *ops;
   const char *option;
   unsigned k, m, w;
   unsigned nr_lost;             /* 0: encode */
@@ -207,7 +207,7 @@ struct try {
 
 /* Bit l of each symbol of an output is a packet: byte b of it. */
 static uint8_t
-ref_byte (const struct matrix *a, struct engine *e, size_t r, unsigned j,
+ref_byte (const struct matrix *a, struct method *e, size_t r, unsigned j,
           size_t off)
 {
   size_t block = a->w * a->packet_len, start = off - off % block;
@@ -226,7 +226,7 @@ ref_byte (const struct matrix *a, struct engine *e, size_t r, unsigned j,
 
 static void
 check_outputs (const struct try *t, const struct bench_case *bc,
-               struct engine *e, const char *how)
+               struct method *e, const char *how)
 {
   for (size_t r = 0; r < bc->nr_rects; r++)
     for (unsigned j = 0; j < bc->matrix->rows; j++)
@@ -243,7 +243,7 @@ check_outputs (const struct try *t, const struct bench_case *bc,
 }
 
 static uint64_t
-sum_inputs (const struct bench_case *bc, struct engine *e)
+sum_inputs (const struct bench_case *bc, struct method *e)
 {
   uint64_t sum = 0;
 
@@ -256,10 +256,10 @@ sum_inputs (const struct bench_case *bc, struct engine *e)
 
 /* overall, then raw: right, and not by what was there before. */
 static void
-run_engine (const struct try *t, const struct bench_case *bc)
+run_method (const struct try *t, const struct bench_case *bc)
 {
   char why[BENCH_WHY_LEN] = "";
-  struct engine *e = t->ops->open (bc, why);
+  struct method *e = t->ops->open (bc, why);
   uint64_t sum;
   double seconds;
 
@@ -279,7 +279,7 @@ run_engine (const struct try *t, const struct bench_case *bc)
     if (t->ops->overall (e, 2, &seconds, why) == -1)
       fail_msg ("%s %s: overall: %s", t->ops->name, t->option, why);
     check_outputs (t, bc, e, "overall");
-    if (t->ops == &engine_sobe_cl) {
+    if (t->ops == &method_sobe_cl) {
       sobe_cl_phases (e, &p);
       assert_true (p.platform > 0 && p.buffers > 0 && p.compile > 0 &&
                    p.copy_in > 0 && p.kernel > 0 && p.copy_out > 0);
@@ -296,13 +296,13 @@ run_engine (const struct try *t, const struct bench_case *bc)
 }
 
 static struct {
-  const struct engine_ops *ops;
+  const struct method_ops *ops;
   const char *option;
 } tried[100];
 static unsigned nr_tried;
 
 static bool
-was_tried (const struct engine_ops *ops, const char *option)
+was_tried (const struct method_ops *ops, const char *option)
 {
   for (unsigned i = 0; i < nr_tried; i++)
     if (tried[i].ops == ops && strcmp (tried[i].option, option) == 0)
@@ -311,7 +311,7 @@ was_tried (const struct engine_ops *ops, const char *option)
 }
 
 static void
-try_engine (const struct try *t)
+try_method (const struct try *t)
 {
   size_t packet_len = t->ops->packet_len (t->w, t->cell_len, t->option);
   unsigned rows = t->nr_lost ? t->nr_lost : t->m, lost[16];
@@ -333,7 +333,7 @@ try_engine (const struct try *t)
   a = matrix_new_packets (t->w, packet_len, rows, t->k, coef);
   assert_non_null (a);
   bc.matrix = a;
-  run_engine (t, &bc);
+  run_method (t, &bc);
   matrix_free (a);
   assert_true (nr_tried < ARRAY_LEN (tried));
   tried[nr_tried].ops = t->ops;
@@ -347,21 +347,21 @@ test_sobe_c (void **state)
 
   for (unsigned o = 0; o < ARRAY_LEN (options); o++) {
     struct try t = {
-      .ops = &engine_sobe_c, .option = options[o], .k = 4, .m = 2, .w = 3,
+      .ops = &method_sobe_c, .option = options[o], .k = 4, .m = 2, .w = 3,
       .cell_len = 5000, .nr_rects = 2, .threads = 1,
     };
 
-    try_engine (&t);
+    try_method (&t);
     t.nr_lost = 2;
 #ifndef __SANITIZE_THREAD__     /* libgomp's barriers are not seen by it */
     t.threads = 3;
 #endif
-    try_engine (&t);
+    try_method (&t);
     t = (struct try) {
-      .ops = &engine_sobe_c, .option = options[o], .k = 1, .m = 1, .w = 1,
+      .ops = &method_sobe_c, .option = options[o], .k = 1, .m = 1, .w = 1,
       .cell_len = 16, .nr_rects = 1, .threads = 1,
     };
-    try_engine (&t);
+    try_method (&t);
   }
 }
 
@@ -377,12 +377,12 @@ test_sobe_cl (void **state)
     fail_msg ("%s", why);
   for (unsigned o = 0; o < ARRAY_LEN (options); o++) {
     struct try t = {
-      .ops = &engine_sobe_cl, .option = options[o], .k = 3 + o % 2, .m = 2,
+      .ops = &method_sobe_cl, .option = options[o], .k = 3 + o % 2, .m = 2,
       .w = 3 + o / 2, .cell_len = 5000, .nr_rects = 2,
       .nr_lost = o == 1 ? 2 : 0,
     };
 
-    try_engine (&t);
+    try_method (&t);
   }
 }
 
@@ -416,10 +416,10 @@ test_gcrs (void **state)
   for (unsigned i = 0; i < ARRAY_LEN (tries); i++) {
     struct try t = tries[i];
 
-    t.ops = &engine_gcrs;
+    t.ops = &method_gcrs;
     t.cell_len = t.cell_len ? t.cell_len : 2500;
     t.nr_rects = 1 + i % 2;
-    try_engine (&t);
+    try_method (&t);
   }
 }
 
@@ -434,17 +434,17 @@ test_no_loads (void **state)
     .option = "no-loads",
   };
   struct matrix *a;
-  struct engine *e;
+  struct method *e;
   double seconds;
 
-  assert_int_equal (engine_gcrs.parity (10, 4, 8, coef), 0);
+  assert_int_equal (method_gcrs.parity (10, 4, 8, coef), 0);
   a = matrix_new_packets (8, 8, 4, 10, coef);
   bc.matrix = a;
-  e = engine_gcrs.open (&bc, why);
+  e = method_gcrs.open (&bc, why);
   assert_non_null (e);
-  assert_int_equal (engine_gcrs.load (e, why), 0);
-  assert_int_equal (engine_gcrs.raw (e, 2, &seconds, why), 0);
-  engine_gcrs.close (e);
+  assert_int_equal (method_gcrs.load (e, why), 0);
+  assert_int_equal (method_gcrs.raw (e, 2, &seconds, why), 0);
+  method_gcrs.close (e);
   matrix_free (a);
 }
 
@@ -459,8 +459,8 @@ test_perasure (void **state)
     { .option = "128", .k = 5, .m = 2, .w = 8, .nr_lost = 2 },
     { .option = "128", .k = 3, .m = 2, .w = 7, .slices = 1 },
   };
-  static const struct engine_ops *const kinds[] = {
-    &engine_gmpe, &engine_smpe,
+  static const struct method_ops *const kinds[] = {
+    &method_gmpe, &method_smpe,
   };
 
   for (unsigned i = 0; i < ARRAY_LEN (tries); i++)
@@ -470,17 +470,17 @@ test_perasure (void **state)
       t.ops = kinds[o];
       t.cell_len = 17000;
       t.nr_rects = 1 + i % 2;
-      try_engine (&t);
+      try_method (&t);
     }
 }
 
-/* What an engine says of itself, the tries above have done. */
+/* What a method says of itself, the tries above have done. */
 static void
 test_options (void **state)
 {
-  static const struct engine_ops *const all[] = {
-    &engine_gcrs, &engine_gmpe, &engine_smpe, &engine_sobe_c,
-    &engine_sobe_cl,
+  static const struct method_ops *const all[] = {
+    &method_gcrs, &method_gmpe, &method_smpe, &method_sobe_c,
+    &method_sobe_cl,
   };
 
   for (unsigned i = 0; i < ARRAY_LEN (all); i++) {
@@ -497,7 +497,7 @@ test_options (void **state)
 /* ---- refusals */
 
 static void
-expect_refusal (const struct engine_ops *ops, const struct bench_case *bc,
+expect_refusal (const struct method_ops *ops, const struct bench_case *bc,
                 const char *text)
 {
   char why[BENCH_WHY_LEN] = "";
@@ -514,20 +514,20 @@ test_refusals (void **state)
   struct matrix *a;
   struct bench_case bc = { .k = 90, .m = 12, .w = 8, .nr_rects = 1 };
 
-  assert_int_equal (engine_smpe.parity (90, 12, 8, coef), 0);
+  assert_int_equal (method_smpe.parity (90, 12, 8, coef), 0);
   a = matrix_new_packets (8, 256, 12, 90, coef);
   bc.matrix = a;
   bc.cell_len = 8 * 256;
-  expect_refusal (&engine_smpe, &bc, "k*m of w 8 is limited to 1024");
-  expect_refusal (&engine_gcrs, &bc, "packets are 8 bytes, not 256");
+  expect_refusal (&method_smpe, &bc, "k*m of w 8 is limited to 1024");
+  expect_refusal (&method_gcrs, &bc, "packets are 8 bytes, not 256");
   bc.option = "nonsense";
-  expect_refusal (&engine_gcrs, &bc, "no option nonsense");
-  expect_refusal (&engine_gmpe, &bc, "no option nonsense");
-  expect_refusal (&engine_sobe_c, &bc, "no option nonsense");
-  expect_refusal (&engine_sobe_cl, &bc, "no option nonsense");
+  expect_refusal (&method_gcrs, &bc, "no option nonsense");
+  expect_refusal (&method_gmpe, &bc, "no option nonsense");
+  expect_refusal (&method_sobe_c, &bc, "no option nonsense");
+  expect_refusal (&method_sobe_cl, &bc, "no option nonsense");
   bc.option = NULL;
   bc.cell_len = 8 * 256 + 8;
-  expect_refusal (&engine_gmpe, &bc, "no multiple of 8 packets of 256");
+  expect_refusal (&method_gmpe, &bc, "no multiple of 8 packets of 256");
   matrix_free (a);
 }
 

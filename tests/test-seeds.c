@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "bench/engines.h"
+#include "bench/methods.h"
 #include "bench/gpu.h"
 #include "common/bits.h"
 #include "gpu/compiler.h"
@@ -26,8 +26,8 @@
 
 #define MAX_CELLS 256
 
-static const struct engine_ops *const seeds[] = {
-  &engine_gibraltar, &engine_rscode,
+static const struct method_ops *const seeds[] = {
+  &method_gibraltar, &method_rscode,
 };
 
 static uint64_t seed;
@@ -109,7 +109,7 @@ make_matrix (struct code_case *c, const uint8_t *parity, unsigned nr_lost,
 
 /* cell_len 0: small ones of any length. */
 static struct code_case *
-case_new (const struct engine_ops *e, struct ref_random *rnd, unsigned k,
+case_new (const struct method_ops *e, struct ref_random *rnd, unsigned k,
           unsigned m, size_t cell_len, bool decode, const char *option)
 {
   struct code_case *c = calloc (1, sizeof *c);
@@ -146,7 +146,7 @@ case_free (struct code_case *c)
 }
 
 static void
-put_cells (struct code_case *c, struct engine *e)
+put_cells (struct code_case *c, struct method *e)
 {
   for (size_t r = 0; r < c->bc.nr_rects; r++) {
     for (unsigned i = 0; i < c->matrix->cols; i++)
@@ -157,7 +157,7 @@ put_cells (struct code_case *c, struct engine *e)
 }
 
 static void
-compare_cells (struct code_case *c, struct engine *e, const char *what)
+compare_cells (struct code_case *c, struct method *e, const char *what)
 {
   for (size_t r = 0; r < c->bc.nr_rects; r++)
     for (unsigned j = 0; j < c->matrix->rows; j++)
@@ -179,10 +179,10 @@ compare_cells (struct code_case *c, struct engine *e, const char *what)
   } while (0)
 
 static void
-check_case (const struct engine_ops *ops, struct code_case *c)
+check_case (const struct method_ops *ops, struct code_case *c)
 {
   char why[BENCH_WHY_LEN] = "";
-  struct engine *e = ops->open (&c->bc, why);
+  struct method *e = ops->open (&c->bc, why);
   double seconds;
 
   if (e == NULL) {
@@ -205,7 +205,7 @@ check_case (const struct engine_ops *ops, struct code_case *c)
 }
 
 static void
-check_random (const struct engine_ops *e, struct ref_random *rnd, unsigned k,
+check_random (const struct method_ops *e, struct ref_random *rnd, unsigned k,
               unsigned m, bool decode, const char *option)
 {
   struct code_case *c = case_new (e, rnd, k, m, 0, decode, option);
@@ -218,23 +218,23 @@ static void
 test_sizes (void **state)
 {
   static const struct {
-    const struct engine_ops *e;
+    const struct method_ops *e;
     unsigned k, m;
     const char *option;
   } list[] = {
-    { &engine_gibraltar, 1, 1, NULL },
-    { &engine_gibraltar, 2, 5, NULL },
-    { &engine_gibraltar, 10, 4, NULL },
-    { &engine_gibraltar, 20, 3, NULL },
-    { &engine_gibraltar, 16, 16, NULL },
-    { &engine_rscode, 1, 1, "minar" },
-    { &engine_rscode, 10, 4, "minar" },
-    { &engine_rscode, 45, 2, "minar" },
-    { &engine_rscode, 45, 2, "square" },
-    { &engine_rscode, 10, 4, "maxar" },
-    { &engine_rscode, 4, 150, "maxar" },
-    { &engine_rscode, 2, 20, "ar1" },
-    { &engine_rscode, 150, 2, "minar" },
+    { &method_gibraltar, 1, 1, NULL },
+    { &method_gibraltar, 2, 5, NULL },
+    { &method_gibraltar, 10, 4, NULL },
+    { &method_gibraltar, 20, 3, NULL },
+    { &method_gibraltar, 16, 16, NULL },
+    { &method_rscode, 1, 1, "minar" },
+    { &method_rscode, 10, 4, "minar" },
+    { &method_rscode, 45, 2, "minar" },
+    { &method_rscode, 45, 2, "square" },
+    { &method_rscode, 10, 4, "maxar" },
+    { &method_rscode, 4, 150, "maxar" },
+    { &method_rscode, 2, 20, "ar1" },
+    { &method_rscode, 150, 2, "minar" },
   };
   struct ref_random rnd = { seed };
 
@@ -272,11 +272,11 @@ test_walk (void **state)
 
   assert_non_null (gpu);
   for (size_t i = 0; i < ARRAY_LEN (options); i++) {
-    struct code_case *c = case_new (&engine_rscode, &rnd, 2, 1,
+    struct code_case *c = case_new (&method_rscode, &rnd, 2, 1,
                                     gpu->nr_sms * 2048 * 4 + 64, false,
                                     options[i]);
 
-    check_case (&engine_rscode, c);
+    check_case (&method_rscode, c);
     case_free (c);
   }
 }
@@ -294,14 +294,14 @@ test_refused (void **state)
   };
   char why[BENCH_WHY_LEN];
 
-  assert_null (engine_gibraltar.open (&bc, why));
+  assert_null (method_gibraltar.open (&bc, why));
   assert_non_null (strstr (why, "multiply by 0"));
   bc.k = 1;
   bc.m = 2;
   bc.matrix = rows;
-  assert_null (engine_gibraltar.open (&bc, why));
+  assert_null (method_gibraltar.open (&bc, why));
   bc.option = "fastest";
-  assert_null (engine_rscode.open (&bc, why));
+  assert_null (method_rscode.open (&bc, why));
   assert_non_null (strstr (why, "no such option"));
   matrix_free (row);
   matrix_free (rows);

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "bench/engines.h"
+#include "bench/methods.h"
 #include "bench/sweep.h"
 
 /* What was asked of whom: a letter for each, repeated ones once. */
@@ -33,38 +33,38 @@ note (char c)
   }
 }
 
-/* The engine isal under other names. */
-static struct engine_ops a, b, fails, breaks;
+/* The method isal under other names. */
+static struct method_ops a, b, fails, breaks;
 
-static struct engine *
-open_as (const struct engine_ops *ops, const struct bench_case *bc, char *why)
+static struct method *
+open_as (const struct method_ops *ops, const struct bench_case *bc, char *why)
 {
-  struct engine *e = engine_isal.open (bc, why);
+  struct method *e = method_isal.open (bc, why);
 
   if (e)
     e->ops = ops;
   return e;
 }
 
-static struct engine *
+static struct method *
 open_a (const struct bench_case *bc, char *why)
 {
   return open_as (&a, bc, why);
 }
 
-static struct engine *
+static struct method *
 open_b (const struct bench_case *bc, char *why)
 {
   return open_as (&b, bc, why);
 }
 
-static struct engine *
+static struct method *
 open_breaks (const struct bench_case *bc, char *why)
 {
   return open_as (&breaks, bc, why);
 }
 
-static struct engine *
+static struct method *
 open_fails (const struct bench_case *bc, char *why)
 {
   snprintf (why, BENCH_WHY_LEN, "as asked");
@@ -72,28 +72,28 @@ open_fails (const struct bench_case *bc, char *why)
 }
 
 static int
-raw_a (struct engine *e, unsigned nr, double *seconds, char *why)
+raw_a (struct method *e, unsigned nr, double *seconds, char *why)
 {
   note ('a');
-  return engine_isal.raw (e, nr, seconds, why);
+  return method_isal.raw (e, nr, seconds, why);
 }
 
 static int
-raw_b (struct engine *e, unsigned nr, double *seconds, char *why)
+raw_b (struct method *e, unsigned nr, double *seconds, char *why)
 {
   note ('b');
-  return engine_isal.raw (e, nr, seconds, why);
+  return method_isal.raw (e, nr, seconds, why);
 }
 
 /* Not at the first calls: those that prove its bytes, and begin. */
 static int
-raw_breaks (struct engine *e, unsigned nr, double *seconds, char *why)
+raw_breaks (struct method *e, unsigned nr, double *seconds, char *why)
 {
   static unsigned n;
 
   note ('x');
   if (++n <= 3)
-    return engine_isal.raw (e, nr, seconds, why);
+    return method_isal.raw (e, nr, seconds, why);
   snprintf (why, BENCH_WHY_LEN, "broken");
   return -1;
 }
@@ -105,7 +105,7 @@ static FILE *null;
 static int
 begin (void **state)
 {
-  a = b = fails = breaks = engine_isal;
+  a = b = fails = breaks = method_isal;
   a.name = "a";
   a.open = open_a;
   a.raw = raw_a;
@@ -141,10 +141,10 @@ end (void **state)
 }
 
 static void
-expect_row (size_t i, const char *engine, const char *op)
+expect_row (size_t i, const char *method, const char *op)
 {
   assert_in_range (i, 0, report.nr_rows - 1);
-  assert_string_equal (report.rows[i].engine, engine);
+  assert_string_equal (report.rows[i].method, method);
   assert_string_equal (report.rows[i].op, op);
 }
 
@@ -184,7 +184,7 @@ test_latencies (void **state)
                report.rows[1].p50 <= report.rows[1].p99);
 }
 
-/* Only what differs in the engine alone. */
+/* Only what differs in the method alone. */
 static void
 test_alike (void **state)
 {

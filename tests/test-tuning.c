@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "bench/engine.h"
+#include "bench/method.h"
 #include "bench/tuning-grid.h"
 #include "bench/tuning.h"
 #include "common/bits.h"

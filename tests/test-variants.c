@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "bench/engine-kernel.h"
+#include "bench/method-kernel.h"
 #include "bench/gpu.h"
 #include "bench/variants.h"
 #include "tests/fake-cuda.h"
@@ -43,7 +43,7 @@ static struct run *
 start (enum code code, unsigned m)
 {
   const struct run_request q = {
-    .ops = &engine_kernel_any, .code = code, .k = 4, .m = m,
+    .ops = &method_kernel_any, .code = code, .k = 4, .m = m,
     .cell_len = 4096, .nr_rects = 3, .seed = 1,
   };
   char why[BENCH_WHY_LEN];
@@ -69,7 +69,7 @@ static int
 try (struct run *run, struct variant *v)
 {
   if (v->code == NULL ||
-      kernel_engine_use (run->engine, &v->shape, v->code, &v->nr_registers,
+      kernel_method_use (run->method, &v->shape, v->code, &v->nr_registers,
                          &v->local_len, v->why) == -1)
     fail_msg ("%s: %s", v->name, v->why);
   assert_true (v->nr_registers > 0);

@@ -11,10 +11,10 @@
 
 #include <stdint.h>
 
-#include "bench/engine.h"
+#include "bench/method.h"
 #include "gf/bit-matrix.h"
 
-/* The m x k parity rows, for engine_ops.parity: 0, or -1 with errno ERANGE
+/* The m x k parity rows, for method_ops.parity: 0, or -1 with errno ERANGE
  * where k + m > 2^w, or w is not 1 to 8.
  *
  * low: 1 / (p ^ (m+i)), Jerasure's original, of G-CRS.
@@ -32,7 +32,7 @@ extern struct bit_matrix *cauchy_bits (const struct matrix *a, char *why);
 /* Its elements, row major, freed by the caller; NULL: why. */
 extern int *cauchy_ints (const struct bit_matrix *, char *why);
 
-/* A case of one of these engines is what its kernels can do: 0; -1: why. */
+/* A case of one of these methods is what its kernels can do: 0; -1: why. */
 extern int cauchy_check (const struct bench_case *, size_t packet_len,
                          char *why);
 

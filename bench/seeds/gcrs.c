@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/engines.h"
+#include "bench/methods.h"
 #include "bench/gpu.h"
 #include "bench/seeds/cauchy.h"
 #include "common/bits.h"
@@ -69,7 +69,7 @@ struct group {
 };
 
 struct gcrs {
-  struct cells_engine base;     /* first */
+  struct cells_method base;     /* first */
   struct bench_gpu *gpu;
   const struct variant *v;
   unsigned k, m, w, slices;
@@ -190,7 +190,7 @@ load_ints (struct gcrs *g, const struct bit_matrix *bits, char *why)
 }
 
 static void
-gcrs_close (struct engine *e)
+gcrs_close (struct method *e)
 {
   struct gcrs *g = (struct gcrs *) e;
 
@@ -225,7 +225,7 @@ open_all (struct gcrs *g, const struct bench_case *bc, char *why)
   return bench_cells_open (&g->base.cells, g->gpu, bc, why);
 }
 
-static struct engine *
+static struct method *
 gcrs_open (const struct bench_case *bc, char *why)
 {
   const struct variant *v = find_variant (bc->option);
@@ -243,15 +243,15 @@ gcrs_open (const struct bench_case *bc, char *why)
     return NULL;
   }
   *g = (struct gcrs) {
-    .base.engine.ops = &engine_gcrs, .v = v,
+    .base.method.ops = &method_gcrs, .v = v,
     .k = bc->matrix->cols, .m = bc->matrix->rows, .w = bc->matrix->w,
     .slices = bc->slices ? bc->slices : SLICES,
   };
   if (open_all (g, bc, why) == -1) {
-    gcrs_close (&g->base.engine);
+    gcrs_close (&g->base.method);
     return NULL;
   }
-  return &g->base.engine;
+  return &g->base.method;
 }
 
 /* All launches of a group, for bytes off to off+len of nr_rects rects. */
@@ -316,7 +316,7 @@ gcrs_packet_len (unsigned w, size_t cell_len, const char *option)
 }
 
 static int
-gcrs_raw (struct engine *e, unsigned nr, double *seconds, char *why)
+gcrs_raw (struct method *e, unsigned nr, double *seconds, char *why)
 {
   struct gcrs *g = (struct gcrs *) e;
 
@@ -324,7 +324,7 @@ gcrs_raw (struct engine *e, unsigned nr, double *seconds, char *why)
 }
 
 static int
-gcrs_overall (struct engine *e, unsigned nr, double *seconds, char *why)
+gcrs_overall (struct method *e, unsigned nr, double *seconds, char *why)
 {
   struct gcrs *g = (struct gcrs *) e;
   struct bench_pipeline p = {
@@ -336,7 +336,7 @@ gcrs_overall (struct engine *e, unsigned nr, double *seconds, char *why)
   return bench_cells_overall (&g->base.cells, &p, true, nr, seconds, why);
 }
 
-const struct engine_ops engine_gcrs = {
+const struct method_ops method_gcrs = {
   .name = "gcrs",
   .what = "G-CRS: Cauchy Reed-Solomon, bit matrix in constant memory",
   .options = "gcrs 4-launch one-pass base bitmatrix efficient bandwidth "
@@ -346,10 +346,10 @@ const struct engine_ops engine_gcrs = {
   .packet_len = gcrs_packet_len,
   .open = gcrs_open,
   .close = gcrs_close,
-  .in = cells_engine_in,
-  .out = cells_engine_out,
-  .load = cells_engine_load,
+  .in = cells_method_in,
+  .out = cells_method_out,
+  .load = cells_method_load,
   .raw = gcrs_raw,
-  .fetch = cells_engine_fetch,
+  .fetch = cells_method_fetch,
   .overall = gcrs_overall,
 };

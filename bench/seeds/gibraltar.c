@@ -1,4 +1,4 @@
-/* gpuraid: Gibraltar, as an engine of the benchmark.
+/* gpuraid: Gibraltar, as a method of the benchmark.
  *
  * Decides what Gibraltar's host side does: its code, its layout, one call
  * at a time, zero-copy.  The kernel is in gibraltar.cu.
@@ -17,7 +17,7 @@
  *
  * Unlike the original, which recovers data only and makes lost parity
  * anew from the data, rows of lost parity may be in the matrix too.  The
- * matrix is uploaded when the engine is opened, not in each call.
+ * matrix is uploaded when the method is opened, not in each call.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -28,7 +28,7 @@
 #include <string.h>
 
 #include "bench/clock.h"
-#include "bench/engines.h"
+#include "bench/methods.h"
 #include "bench/gpu.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
@@ -41,7 +41,7 @@ extern const char source_gibraltar[];
 #define POLYNOMIAL 0x11d
 
 struct gibraltar {
-  struct cells_engine base;     /* first */
+  struct cells_method base;     /* first */
   struct bench_gpu *gpu;
   CUmodule module;
   CUfunction function;
@@ -153,7 +153,7 @@ compile (struct gibraltar *g, const struct bench_case *c, char *why)
 }
 
 static void
-gibraltar_close (struct engine *e)
+gibraltar_close (struct method *e)
 {
   struct gibraltar *g = (struct gibraltar *) e;
 
@@ -165,7 +165,7 @@ gibraltar_close (struct engine *e)
   free (g);
 }
 
-static struct engine *
+static struct method *
 gibraltar_open (const struct bench_case *c, char *why)
 {
   struct bench_case packed = *c;
@@ -178,7 +178,7 @@ gibraltar_open (const struct bench_case *c, char *why)
     snprintf (why, BENCH_WHY_LEN, "calloc: %m");
     return NULL;
   }
-  g->base.engine.ops = &engine_gibraltar;
+  g->base.method.ops = &method_gibraltar;
   g->cell_len = c->cell_len;
   g->rows = c->matrix->rows;
   g->stride = div_round_up (c->nr_rects * c->cell_len, UNIT) * UNIT;
@@ -187,14 +187,14 @@ gibraltar_open (const struct bench_case *c, char *why)
   g->gpu = bench_gpu_get (why);
   if (g->gpu == NULL || compile (g, c, why) == -1 ||
       bench_cells_open (&g->base.cells, g->gpu, &packed, why) == -1) {
-    gibraltar_close (&g->base.engine);
+    gibraltar_close (&g->base.method);
     return NULL;
   }
-  return &g->base.engine;
+  return &g->base.method;
 }
 
 static uint8_t *
-gibraltar_in (struct engine *e, size_t r, unsigned i)
+gibraltar_in (struct method *e, size_t r, unsigned i)
 {
   struct gibraltar *g = (struct gibraltar *) e;
 
@@ -202,7 +202,7 @@ gibraltar_in (struct engine *e, size_t r, unsigned i)
 }
 
 static uint8_t *
-gibraltar_out (struct engine *e, size_t r, unsigned j)
+gibraltar_out (struct method *e, size_t r, unsigned j)
 {
   struct gibraltar *g = (struct gibraltar *) e;
 
@@ -229,7 +229,7 @@ launch_raw (void *opaque, char *why)
 }
 
 static int
-gibraltar_raw (struct engine *e, unsigned nr, double *seconds, char *why)
+gibraltar_raw (struct method *e, unsigned nr, double *seconds, char *why)
 {
   struct gibraltar *g = (struct gibraltar *) e;
 
@@ -237,7 +237,7 @@ gibraltar_raw (struct engine *e, unsigned nr, double *seconds, char *why)
 }
 
 static int
-gibraltar_overall (struct engine *e, unsigned nr, double *seconds, char *why)
+gibraltar_overall (struct method *e, unsigned nr, double *seconds, char *why)
 {
   struct gibraltar *g = (struct gibraltar *) e;
   const struct bench_cells *c = &g->base.cells;
@@ -258,7 +258,7 @@ gibraltar_overall (struct engine *e, unsigned nr, double *seconds, char *why)
   return 0;
 }
 
-const struct engine_ops engine_gibraltar = {
+const struct method_ops method_gibraltar = {
   .name = "gibraltar",
   .what = "Gibraltar: RS, log and exp in shared memory, a kernel for each"
           " k+m, zero-copy",
@@ -269,8 +269,8 @@ const struct engine_ops engine_gibraltar = {
   .close = gibraltar_close,
   .in = gibraltar_in,
   .out = gibraltar_out,
-  .load = cells_engine_load,
+  .load = cells_method_load,
   .raw = gibraltar_raw,
-  .fetch = cells_engine_fetch,
+  .fetch = cells_method_fetch,
   .overall = gibraltar_overall,
 };

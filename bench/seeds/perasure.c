@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/engines.h"
+#include "bench/methods.h"
 #include "bench/gpu.h"
 #include "bench/seeds/cauchy.h"
 #include "common/bits.h"
@@ -27,7 +27,7 @@ extern const char source_perasure[];
 #define OPTIONS "32 16 128"
 
 struct perasure {
-  struct cells_engine base;     /* first */
+  struct cells_method base;     /* first */
   struct bench_gpu *gpu;
   bool shared;                  /* SMPE */
   unsigned k, m, w, slices;
@@ -145,7 +145,7 @@ open_all (struct perasure *g, const struct bench_case *bc, char *why)
 }
 
 static void
-perasure_close (struct engine *e)
+perasure_close (struct method *e)
 {
   struct perasure *g = (struct perasure *) e;
 
@@ -159,8 +159,8 @@ perasure_close (struct engine *e)
   free (g);
 }
 
-static struct engine *
-perasure_open (const struct bench_case *bc, const struct engine_ops *ops,
+static struct method *
+perasure_open (const struct bench_case *bc, const struct method_ops *ops,
                bool shared, char *why)
 {
   unsigned longs = longs_of (bc->option);
@@ -178,16 +178,16 @@ perasure_open (const struct bench_case *bc, const struct engine_ops *ops,
     return NULL;
   }
   *g = (struct perasure) {
-    .base.engine.ops = ops, .shared = shared, .longs = longs,
+    .base.method.ops = ops, .shared = shared, .longs = longs,
     .k = bc->matrix->cols, .m = bc->matrix->rows, .w = bc->matrix->w,
     .slices = bc->slices ? bc->slices : SLICES,
   };
   g->threads = threads_of (g);
   if (open_all (g, bc, why) == -1) {
-    perasure_close (&g->base.engine);
+    perasure_close (&g->base.method);
     return NULL;
   }
-  return &g->base.engine;
+  return &g->base.method;
 }
 
 /* One launch an output, for bytes off to off+len of nr_rects rects. */
@@ -234,7 +234,7 @@ launch_rects (void *opaque, char *why)
 }
 
 static int
-perasure_raw (struct engine *e, unsigned nr, double *seconds, char *why)
+perasure_raw (struct method *e, unsigned nr, double *seconds, char *why)
 {
   struct perasure *g = (struct perasure *) e;
 
@@ -242,7 +242,7 @@ perasure_raw (struct engine *e, unsigned nr, double *seconds, char *why)
 }
 
 static int
-perasure_overall (struct engine *e, unsigned nr, double *seconds, char *why)
+perasure_overall (struct method *e, unsigned nr, double *seconds, char *why)
 {
   struct perasure *g = (struct perasure *) e;
   struct bench_pipeline p = {
@@ -254,34 +254,34 @@ perasure_overall (struct engine *e, unsigned nr, double *seconds, char *why)
   return bench_cells_overall (&g->base.cells, &p, true, nr, seconds, why);
 }
 
-static struct engine *gmpe_open (const struct bench_case *, char *why);
-static struct engine *smpe_open (const struct bench_case *, char *why);
+static struct method *gmpe_open (const struct bench_case *, char *why);
+static struct method *smpe_open (const struct bench_case *, char *why);
 
 #define PERASURE(kind, text)                                            \
   .name = kind, .what = text, .options = OPTIONS, .gpu = true,          \
   .parity = cauchy_good, .packet_len = packet_len,                      \
   .close = perasure_close,                                              \
-  .in = cells_engine_in, .out = cells_engine_out,                       \
-  .load = cells_engine_load, .fetch = cells_engine_fetch,               \
+  .in = cells_method_in, .out = cells_method_out,                       \
+  .load = cells_method_load, .fetch = cells_method_fetch,               \
   .raw = perasure_raw, .overall = perasure_overall
 
-const struct engine_ops engine_gmpe = {
+const struct method_ops method_gmpe = {
   PERASURE ("gmpe", "PErasure: one launch an output, global memory"),
   .open = gmpe_open,
 };
-const struct engine_ops engine_smpe = {
+const struct method_ops method_smpe = {
   PERASURE ("smpe", "PErasure: one launch an output, shared memory"),
   .open = smpe_open,
 };
 
-static struct engine *
+static struct method *
 gmpe_open (const struct bench_case *bc, char *why)
 {
-  return perasure_open (bc, &engine_gmpe, false, why);
+  return perasure_open (bc, &method_gmpe, false, why);
 }
 
-static struct engine *
+static struct method *
 smpe_open (const struct bench_case *bc, char *why)
 {
-  return perasure_open (bc, &engine_smpe, true, why);
+  return perasure_open (bc, &method_smpe, true, why);
 }

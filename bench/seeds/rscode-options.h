@@ -48,7 +48,7 @@ struct rscode_option {
 /* By name; NULL is the first.  NULL: there is none. */
 extern const struct rscode_option *rscode_option (const char *name);
 
-/* The m x k parity rows for (k, m), as engine_ops has it.
+/* The m x k parity rows for (k, m), as method_ops has it.
  *
  * The program's own, row i and column j (j+1)^i, only where any k of the
  * k + m chunks give all others: that is not so from 3+4 on.  Elsewhere a

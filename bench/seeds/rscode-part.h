@@ -36,7 +36,7 @@ struct rscode_part {
 };
 
 struct rscode {
-  struct engine e;
+  struct method e;
   const struct rscode_option *option;
   struct rscode_tile tile;
   unsigned k, rows, slices;

@@ -1,4 +1,4 @@
-/* gpuraid: GPU-RSCode, as an engine of the benchmark.
+/* gpuraid: GPU-RSCode, as a method of the benchmark.
  *
  * Decides what its host side does: the shape of the tiles, the tables, the
  * slices over streams, the devices.  The kernels are in rscode.cu, the code
@@ -20,7 +20,7 @@
 #include <string.h>
 
 #include "bench/clock.h"
-#include "bench/engines.h"
+#include "bench/methods.h"
 #include "bench/seeds/rscode-part.h"
 #include "common/bits.h"
 
@@ -114,7 +114,7 @@ each_part (struct rscode *x, int (*work) (struct rscode_part *, char *why),
 }
 
 static void
-rscode_close (struct engine *e)
+rscode_close (struct method *e)
 {
   struct rscode *x = (struct rscode *) e;
   char why[BENCH_WHY_LEN];
@@ -174,7 +174,7 @@ open_parts (struct rscode *x, const struct matrix *matrix, char *why)
   return x->out ? 0 : -1;
 }
 
-static struct engine *
+static struct method *
 rscode_open (const struct bench_case *c, char *why)
 {
   const struct rscode_option *option = rscode_option (c->option);
@@ -190,7 +190,7 @@ rscode_open (const struct bench_case *c, char *why)
     snprintf (why, BENCH_WHY_LEN, "calloc: %m");
     return NULL;
   }
-  x->e.ops = &engine_rscode;
+  x->e.ops = &method_rscode;
   x->option = option;
   x->k = c->matrix->cols;
   x->rows = c->matrix->rows;
@@ -206,7 +206,7 @@ rscode_open (const struct bench_case *c, char *why)
 }
 
 static uint8_t *
-rscode_in (struct engine *e, size_t r, unsigned i)
+rscode_in (struct method *e, size_t r, unsigned i)
 {
   struct rscode *x = (struct rscode *) e;
 
@@ -214,7 +214,7 @@ rscode_in (struct engine *e, size_t r, unsigned i)
 }
 
 static uint8_t *
-rscode_out (struct engine *e, size_t r, unsigned j)
+rscode_out (struct method *e, size_t r, unsigned j)
 {
   struct rscode *x = (struct rscode *) e;
 
@@ -222,19 +222,19 @@ rscode_out (struct engine *e, size_t r, unsigned j)
 }
 
 static int
-rscode_load (struct engine *e, char *why)
+rscode_load (struct method *e, char *why)
 {
   return each_part ((struct rscode *) e, rscode_part_load, 1, why);
 }
 
 static int
-rscode_fetch (struct engine *e, char *why)
+rscode_fetch (struct method *e, char *why)
 {
   return each_part ((struct rscode *) e, rscode_part_fetch, 1, why);
 }
 
 static int
-rscode_raw (struct engine *e, unsigned nr, double *seconds, char *why)
+rscode_raw (struct method *e, unsigned nr, double *seconds, char *why)
 {
   struct rscode *x = (struct rscode *) e;
 
@@ -247,7 +247,7 @@ rscode_raw (struct engine *e, unsigned nr, double *seconds, char *why)
 }
 
 static int
-rscode_overall (struct engine *e, unsigned nr, double *seconds, char *why)
+rscode_overall (struct method *e, unsigned nr, double *seconds, char *why)
 {
   double start = now ();
 
@@ -257,7 +257,7 @@ rscode_overall (struct engine *e, unsigned nr, double *seconds, char *why)
   return 0;
 }
 
-const struct engine_ops engine_rscode = {
+const struct method_ops method_rscode = {
   .name = "rscode",
   .what = "GPU-RSCode: RS, tiles of a matrix product, log and exp in shared"
           " memory",

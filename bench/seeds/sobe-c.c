@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "bench/clock.h"
-#include "bench/engines.h"
+#include "bench/methods.h"
 #include "bench/seeds/cauchy.h"
 #include "bench/seeds/sobe.h"
 #include "common/cleanup.h"
@@ -24,7 +24,7 @@
 extern char **environ;
 
 struct sobe_c {
-  struct engine e;
+  struct method e;
   size_t nr_rects, cell_len;
   unsigned k, m, threads;
   uint8_t *in, *out;            /* rect by rect */
@@ -157,7 +157,7 @@ alloc_cells (struct sobe_c *s, char *why)
 }
 
 static void
-sobe_c_close (struct engine *e)
+sobe_c_close (struct method *e)
 {
   struct sobe_c *s = (struct sobe_c *) e;
 
@@ -170,7 +170,7 @@ sobe_c_close (struct engine *e)
   free (s);
 }
 
-static struct engine *
+static struct method *
 sobe_c_open (const struct bench_case *bc, char *why)
 {
   bool iterative = bc->option && strcmp (bc->option, "iterative") == 0;
@@ -188,7 +188,7 @@ sobe_c_open (const struct bench_case *bc, char *why)
     return NULL;
   }
   *s = (struct sobe_c) {
-    .e.ops = &engine_sobe_c, .nr_rects = bc->nr_rects, .cell_len = bc->cell_len,
+    .e.ops = &method_sobe_c, .nr_rects = bc->nr_rects, .cell_len = bc->cell_len,
     .k = bc->matrix->cols, .m = bc->matrix->rows,
     .threads = bc->threads ? bc->threads : 1,
   };
@@ -200,7 +200,7 @@ sobe_c_open (const struct bench_case *bc, char *why)
 }
 
 static uint8_t *
-sobe_c_in (struct engine *e, size_t r, unsigned i)
+sobe_c_in (struct method *e, size_t r, unsigned i)
 {
   struct sobe_c *s = (struct sobe_c *) e;
 
@@ -208,7 +208,7 @@ sobe_c_in (struct engine *e, size_t r, unsigned i)
 }
 
 static uint8_t *
-sobe_c_out (struct engine *e, size_t r, unsigned j)
+sobe_c_out (struct method *e, size_t r, unsigned j)
 {
   struct sobe_c *s = (struct sobe_c *) e;
 
@@ -216,7 +216,7 @@ sobe_c_out (struct engine *e, size_t r, unsigned j)
 }
 
 static int
-sobe_c_raw (struct engine *e, unsigned nr, double *seconds, char *why)
+sobe_c_raw (struct method *e, unsigned nr, double *seconds, char *why)
 {
   struct sobe_c *s = (struct sobe_c *) e;
   double start = now ();
@@ -228,7 +228,7 @@ sobe_c_raw (struct engine *e, unsigned nr, double *seconds, char *why)
   return 0;
 }
 
-const struct engine_ops engine_sobe_c = {
+const struct method_ops method_sobe_c = {
   .name = "sobe_c",
   .what = "Sobe: generated equations, C with OpenMP",
   .options = "direct iterative",

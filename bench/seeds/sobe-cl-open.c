@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "bench/clock.h"
-#include "bench/engines.h"
+#include "bench/methods.h"
 #include "bench/seeds/cauchy.h"
 #include "bench/seeds/sobe-cl.h"
 #include "common/bits.h"
@@ -166,7 +166,7 @@ alloc_host (struct sobe_cl *s, char *why)
 }
 
 void
-sobe_cl_close (struct engine *e)
+sobe_cl_close (struct method *e)
 {
   struct sobe_cl *s = (struct sobe_cl *) e;
 
@@ -220,7 +220,7 @@ check_case (const struct bench_case *bc, const struct variant *v, char *why)
   return 0;
 }
 
-struct engine *
+struct method *
 sobe_cl_open (const struct bench_case *bc, char *why)
 {
   const struct variant *v = find_variant (bc->option);
@@ -234,7 +234,7 @@ sobe_cl_open (const struct bench_case *bc, char *why)
     return NULL;
   }
   *s = (struct sobe_cl) {
-    .e.ops = &engine_sobe_cl, .iterative = v->iterative,
+    .e.ops = &method_sobe_cl, .iterative = v->iterative,
     .style = v->style, .nr_rects = bc->nr_rects,
     .cell_len = bc->cell_len, .in_len = bc->matrix->cols * bc->cell_len,
     .out_len = bc->matrix->rows * bc->cell_len,

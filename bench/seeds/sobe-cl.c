@@ -8,18 +8,18 @@
 #include <stdio.h>
 
 #include "bench/clock.h"
-#include "bench/engines.h"
+#include "bench/methods.h"
 #include "bench/seeds/cauchy.h"
 #include "bench/seeds/sobe-cl.h"
 
 void
-sobe_cl_phases (const struct engine *e, struct sobe_phases *phases)
+sobe_cl_phases (const struct method *e, struct sobe_phases *phases)
 {
   *phases = ((const struct sobe_cl *) e)->phases;
 }
 
 static uint8_t *
-sobe_cl_in (struct engine *e, size_t r, unsigned i)
+sobe_cl_in (struct method *e, size_t r, unsigned i)
 {
   struct sobe_cl *s = (struct sobe_cl *) e;
 
@@ -27,7 +27,7 @@ sobe_cl_in (struct engine *e, size_t r, unsigned i)
 }
 
 static uint8_t *
-sobe_cl_out (struct engine *e, size_t r, unsigned j)
+sobe_cl_out (struct method *e, size_t r, unsigned j)
 {
   struct sobe_cl *s = (struct sobe_cl *) e;
 
@@ -60,7 +60,7 @@ start_kernel (struct sobe_cl *s, size_t r, cl_event *event, char *why)
 }
 
 static int
-sobe_cl_load (struct engine *e, char *why)
+sobe_cl_load (struct method *e, char *why)
 {
   struct sobe_cl *s = (struct sobe_cl *) e;
 
@@ -71,7 +71,7 @@ sobe_cl_load (struct engine *e, char *why)
 }
 
 static int
-sobe_cl_fetch (struct engine *e, char *why)
+sobe_cl_fetch (struct method *e, char *why)
 {
   struct sobe_cl *s = (struct sobe_cl *) e;
 
@@ -91,7 +91,7 @@ get_time (struct sobe_cl *s, cl_event event, unsigned what, uint64_t *ns,
 
 /* From the start of the first kernel to the end of the last. */
 static int
-sobe_cl_raw (struct engine *e, unsigned nr, double *seconds, char *why)
+sobe_cl_raw (struct method *e, unsigned nr, double *seconds, char *why)
 {
   struct sobe_cl *s = (struct sobe_cl *) e;
   cl_event first = NULL, last = NULL;
@@ -142,7 +142,7 @@ code_rect (struct sobe_cl *s, size_t r, char *why)
 }
 
 static int
-sobe_cl_overall (struct engine *e, unsigned nr, double *seconds, char *why)
+sobe_cl_overall (struct method *e, unsigned nr, double *seconds, char *why)
 {
   struct sobe_cl *s = (struct sobe_cl *) e;
   double start = now ();
@@ -156,7 +156,7 @@ sobe_cl_overall (struct engine *e, unsigned nr, double *seconds, char *why)
 }
 
 static void
-sobe_cl_note (struct engine *e, char *text, size_t text_len)
+sobe_cl_note (struct method *e, char *text, size_t text_len)
 {
   const struct sobe_phases *p = &((struct sobe_cl *) e)->phases;
 
@@ -166,7 +166,7 @@ sobe_cl_note (struct engine *e, char *text, size_t text_len)
             p->kernel * 1e3, p->copy_out * 1e3);
 }
 
-const struct engine_ops engine_sobe_cl = {
+const struct method_ops method_sobe_cl = {
   .name = "sobe_cl",
   .what = "Sobe: generated equations, OpenCL",
   .options = "direct iterative direct16 iterative16",

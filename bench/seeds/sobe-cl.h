@@ -10,7 +10,7 @@
 #include "bench/seeds/sobe.h"
 
 struct sobe_cl {
-  struct engine e;              /* first */
+  struct method e;              /* first */
   const struct opencl *cl;
   bool iterative;               /* of its option */
   enum sobe_style style;
@@ -27,8 +27,8 @@ struct sobe_cl {
   struct sobe_phases phases;
 };
 
-extern struct engine *sobe_cl_open (const struct bench_case *, char *why);
-extern void sobe_cl_close (struct engine *);
+extern struct method *sobe_cl_open (const struct bench_case *, char *why);
+extern void sobe_cl_close (struct method *);
 
 /* 0, or -1: why says which call and what is wrong. */
 #define CL(call) sobe_cl_check (s->cl->call, #call, why)

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bench/engine.h"
+#include "bench/method.h"
 #include "gf/xor-program.h"
 
 /* How the text of the equations is written. */
@@ -40,16 +40,16 @@ extern char *sobe_text (const struct xor_program *, enum sobe_style,
                         size_t unit_len, char *why);
 extern char *sobe_listing (const struct xor_program *, char *why);
 
-/* packet_len of both engines. */
+/* packet_len of both methods. */
 extern size_t sobe_packet_len (unsigned w, size_t cell_len,
                                const char *option);
 
-/* Of an engine "sobe_cl": the seconds of each phase; copies and kernel those
+/* Of a method "sobe_cl": the seconds of each phase; copies and kernel those
  * of the last rect that overall has coded.
  */
 struct sobe_phases {
   double platform, buffers, compile, copy_in, kernel, copy_out;
 };
-extern void sobe_cl_phases (const struct engine *, struct sobe_phases *);
+extern void sobe_cl_phases (const struct method *, struct sobe_phases *);
 
 #endif

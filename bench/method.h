@@ -1,14 +1,14 @@
 /* gpuraid: what gpuraid bench measures.
  *
- * An engine codes rects of cells by one matrix: ours (any coder, or the
+ * A method codes rects of cells by one matrix: ours (any coder, or the
  * kernels alone), or one of bench/seeds/, the systems that gpuraid descends
  * from, each with its own code and its own layout.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_ENGINE_H
-#define GPURAID_ENGINE_H
+#ifndef GPURAID_METHOD_H
+#define GPURAID_METHOD_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,23 +21,23 @@
  */
 struct bench_case {
   unsigned k, m, w;             /* w: 8, or bits of a symbol where the
-                                 * engine's code has a choice */
+                                 * method's code has a choice */
   const struct matrix *matrix;  /* rows x cols: m x k to encode; the lost
                                  * cells x k to decode */
   size_t cell_len;
   size_t nr_rects;
-  unsigned threads;             /* of the processor, for engines that use it */
+  unsigned threads;             /* of the processor, for methods that use it */
   unsigned slices;              /* pipelined over so many parts, 0: the
-                                 * engine's own choice */
-  const char *option;           /* one of the engine's options, or NULL */
+                                 * method's own choice */
+  const char *option;           /* one of the method's options, or NULL */
 };
 
-struct engine;
+struct method;
 
 /* Room for the one line that says why something can't be. */
 #define BENCH_WHY_LEN 256
 
-struct engine_ops {
+struct method_ops {
   const char *name;             /* "gcrs", "isal", ... */
   const char *what;             /* one line */
   const char *options;          /* words apart by blanks, the first is the
@@ -55,7 +55,7 @@ struct engine_ops {
    * errno ERANGE where the code does not exist for (k, m, w).
    */
   int (*parity) (unsigned k, unsigned m, unsigned w, uint8_t *coef);
-  /* The length of a packet for this engine's code and cell_len; 0: symbols
+  /* The length of a packet for this method's code and cell_len; 0: symbols
    * are bytes.  cell_len must then be a multiple of w times that.  NULL:
    * bytes.
    */
@@ -64,14 +64,14 @@ struct engine_ops {
   /* All of it made ready for one case: buffers, kernels compiled.  NULL:
    * why (BENCH_WHY_LEN bytes) says it.
    */
-  struct engine *(*open) (const struct bench_case *, char *why);
-  void (*close) (struct engine *);
+  struct method *(*open) (const struct bench_case *, char *why);
+  void (*close) (struct method *);
 
   /* The cells in host memory: inputs to be filled before run, outputs to
    * be read after.  r < nr_rects; i < cols, or j < rows.
    */
-  uint8_t *(*in) (struct engine *, size_t r, unsigned i);
-  uint8_t *(*out) (struct engine *, size_t r, unsigned j);
+  uint8_t *(*in) (struct method *, size_t r, unsigned i);
+  uint8_t *(*out) (struct method *, size_t r, unsigned j);
 
   /* Code it nr times.  0 and the seconds for all of them, -1: why.
    *
@@ -79,28 +79,28 @@ struct engine_ops {
    *   for the processor); load brought the inputs there, fetch brings the
    *   outputs to out.
    * overall: host memory to host memory, all copies within, pipelined as
-   *   the engine does it.
+   *   the method does it.
    *
-   * NULL: the engine has no such thing.  Where all is in memory anyway,
+   * NULL: the method has no such thing.  Where all is in memory anyway,
    * raw serves for both; and there is nothing to load or to fetch.
    */
-  int (*load) (struct engine *, char *why);
-  int (*raw) (struct engine *, unsigned nr, double *seconds, char *why);
-  int (*fetch) (struct engine *, char *why);
-  int (*overall) (struct engine *, unsigned nr, double *seconds, char *why);
+  int (*load) (struct method *, char *why);
+  int (*raw) (struct method *, unsigned nr, double *seconds, char *why);
+  int (*fetch) (struct method *, char *why);
+  int (*overall) (struct method *, unsigned nr, double *seconds, char *why);
 
   /* Is what it makes beside the outputs (CRCs) right?  NULL: nothing. */
-  int (*check) (struct engine *, char *why);
+  int (*check) (struct method *, char *why);
   /* What there is to say of how it went, text_len bytes; NULL: nothing. */
-  void (*note) (struct engine *, char *text, size_t text_len);
+  void (*note) (struct method *, char *text, size_t text_len);
 };
 
-struct engine {
-  const struct engine_ops *ops;
+struct method {
+  const struct method_ops *ops;
 };
 
 /* By name, or NULL; and all, ended by NULL. */
-extern const struct engine_ops *engine_find (const char *name);
-extern const struct engine_ops *const engines[];
+extern const struct method_ops *method_find (const char *name);
+extern const struct method_ops *const methods[];
 
 #endif

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/engine-kernel.h"
-#include "bench/engines.h"
+#include "bench/method-kernel.h"
+#include "bench/methods.h"
 #include "bench/gpu.h"
 #include "bench/tuning.h"
 #include "common/bits.h"
@@ -23,8 +23,8 @@
 /* The tail of one launch leaves room for the head of the next. */
 #define NR_STREAMS 4
 
-struct kernel_engine {
-  struct cells_engine base;     /* first */
+struct kernel_method {
+  struct cells_method base;     /* first */
   struct bench_gpu *gpu;
   bool crc;
   CUmodule module;
@@ -41,9 +41,9 @@ struct kernel_engine {
 };
 
 static void
-kernel_close (struct engine *engine)
+kernel_close (struct method *method)
 {
-  struct kernel_engine *e = (struct kernel_engine *) engine;
+  struct kernel_method *e = (struct kernel_method *) method;
   const struct driver *d = e->gpu->d;
 
   if (e->module)
@@ -68,7 +68,7 @@ kernel_close (struct engine *engine)
  * it needs.
  */
 static int
-load_tuned (struct kernel_engine *e, const struct matrix *a,
+load_tuned (struct kernel_method *e, const struct matrix *a,
             const struct kernel_tuning *tuning, CUmodule *module, int *len,
             char *why)
 {
@@ -91,7 +91,7 @@ load_tuned (struct kernel_engine *e, const struct matrix *a,
 
 /* With the tuning that is asked for, or as the coder does it. */
 static int
-load_special (struct kernel_engine *e, const struct matrix *a,
+load_special (struct kernel_method *e, const struct matrix *a,
               const char *option, char *why)
 {
   struct kernel_tuning tuning;
@@ -121,7 +121,7 @@ load_special (struct kernel_engine *e, const struct matrix *a,
 }
 
 static int
-load_generic (struct kernel_engine *e, const struct matrix *a, char *why)
+load_generic (struct kernel_method *e, const struct matrix *a, char *why)
 {
   const struct kernel_image *image;
   size_t len;
@@ -147,11 +147,11 @@ load_generic (struct kernel_engine *e, const struct matrix *a, char *why)
 }
 
 static int
-load_kernel (struct kernel_engine *e, const struct bench_case *bc, char *why)
+load_kernel (struct kernel_method *e, const struct bench_case *bc, char *why)
 {
   bool generic = bc->option && strncmp (bc->option, "generic", 7) == 0;
 
-  if (e->base.engine.ops == &engine_kernel_any)
+  if (e->base.method.ops == &method_kernel_any)
     return 0;
   if ((generic ? load_generic (e, bc->matrix, why)
        : load_special (e, bc->matrix, bc->option, why)) == -1)
@@ -161,7 +161,7 @@ load_kernel (struct kernel_engine *e, const struct bench_case *bc, char *why)
 }
 
 static int
-make_params (struct kernel_engine *e, const struct bench_case *bc, char *why)
+make_params (struct kernel_method *e, const struct bench_case *bc, char *why)
 {
   const struct matrix *a = bc->matrix;
   unsigned cells = a->cols + a->rows, per = KERNEL_MAX_CELLS / cells;
@@ -198,7 +198,7 @@ make_params (struct kernel_engine *e, const struct bench_case *bc, char *why)
 
 /* Once there is a kernel. */
 static void
-set_tiles (struct kernel_engine *e)
+set_tiles (struct kernel_method *e)
 {
   for (unsigned n = 0; n < e->nr_launches; n++)
     e->params[n].nr_tiles = kernel_tiles (&e->shape,
@@ -206,7 +206,7 @@ set_tiles (struct kernel_engine *e)
 }
 
 static int
-make_streams (struct kernel_engine *e, char *why)
+make_streams (struct kernel_method *e, char *why)
 {
   struct bench_gpu *gpu = e->gpu;
 
@@ -220,7 +220,7 @@ make_streams (struct kernel_engine *e, char *why)
 }
 
 static int
-make_crcs (struct kernel_engine *e, const struct bench_case *bc, char *why)
+make_crcs (struct kernel_method *e, const struct bench_case *bc, char *why)
 {
   const struct matrix *a = bc->matrix;
 
@@ -240,11 +240,11 @@ make_crcs (struct kernel_engine *e, const struct bench_case *bc, char *why)
   return e->crcs ? 0 : -1;
 }
 
-static struct engine *
-open_as (const struct engine_ops *ops, const struct bench_case *bc, char *why)
+static struct method *
+open_as (const struct method_ops *ops, const struct bench_case *bc, char *why)
 {
   struct bench_gpu *gpu = bench_gpu_get (why);
-  struct kernel_engine *e;
+  struct kernel_method *e;
 
   if (gpu == NULL)
     return NULL;
@@ -253,7 +253,7 @@ open_as (const struct engine_ops *ops, const struct bench_case *bc, char *why)
     snprintf (why, BENCH_WHY_LEN, "calloc: %m");
     return NULL;
   }
-  e->base.engine.ops = ops;
+  e->base.method.ops = ops;
   e->gpu = gpu;
   e->crc = bc->option && strstr (bc->option, "crc");
   if (bench_cells_open (&e->base.cells, gpu, bc, why) == 0 &&
@@ -261,30 +261,30 @@ open_as (const struct engine_ops *ops, const struct bench_case *bc, char *why)
       make_params (e, bc, why) == 0 && make_streams (e, why) == 0) {
     if (e->function)
       set_tiles (e);
-    return &e->base.engine;
+    return &e->base.method;
   }
-  kernel_close (&e->base.engine);
+  kernel_close (&e->base.method);
   return NULL;
 }
 
-static struct engine *
+static struct method *
 kernel_open (const struct bench_case *bc, char *why)
 {
-  return open_as (&engine_kernel, bc, why);
+  return open_as (&method_kernel, bc, why);
 }
 
-static struct engine *
+static struct method *
 kernel_any_open (const struct bench_case *bc, char *why)
 {
-  return open_as (&engine_kernel_any, bc, why);
+  return open_as (&method_kernel_any, bc, why);
 }
 
 int
-kernel_engine_use (struct engine *engine, const struct kernel_shape *shape,
+kernel_method_use (struct method *method, const struct kernel_shape *shape,
                    const void *code, int *nr_registers, int *local_len,
                    char *why)
 {
-  struct kernel_engine *e = (struct kernel_engine *) engine;
+  struct kernel_method *e = (struct kernel_method *) method;
   struct bench_gpu *gpu = e->gpu;
 
   if (e->module)
@@ -321,7 +321,7 @@ kernel_takes (const char *word, char *why)
 static int
 launch (void *opaque, char *why)
 {
-  struct kernel_engine *e = opaque;
+  struct kernel_method *e = opaque;
   struct bench_gpu *gpu = e->gpu;
   unsigned s;
 
@@ -348,18 +348,18 @@ launch (void *opaque, char *why)
 }
 
 static int
-kernel_raw (struct engine *engine, unsigned nr, double *seconds, char *why)
+kernel_raw (struct method *method, unsigned nr, double *seconds, char *why)
 {
-  struct kernel_engine *e = (struct kernel_engine *) engine;
+  struct kernel_method *e = (struct kernel_method *) method;
 
   e->nr = nr;
   return bench_gpu_time (e->gpu, launch, e, 1, seconds, why);
 }
 
 static int
-kernel_fetch (struct engine *engine, char *why)
+kernel_fetch (struct method *method, char *why)
 {
-  struct kernel_engine *e = (struct kernel_engine *) engine;
+  struct kernel_method *e = (struct kernel_method *) method;
 
   size_t len = e->base.cells.nr_rects * e->nr_crcs * sizeof e->host_crcs[0];
 
@@ -370,28 +370,28 @@ kernel_fetch (struct engine *engine, char *why)
 }
 
 static int
-kernel_check (struct engine *engine, char *why)
+kernel_check (struct method *method, char *why)
 {
-  struct kernel_engine *e = (struct kernel_engine *) engine;
+  struct kernel_method *e = (struct kernel_method *) method;
   const struct bench_cells *c = &e->base.cells;
 
-  return e->crc ? engine_check_crcs (engine, e->host_crcs, c->nr_rects,
+  return e->crc ? method_check_crcs (method, e->host_crcs, c->nr_rects,
                                      c->cols, c->rows, c->cell_len, why) : 0;
 }
 
-#define KERNEL_ENGINE                           \
+#define KERNEL_METHOD                           \
   .name = "kernel",                             \
   .gpu = true,                                  \
   .close = kernel_close,                        \
-  .in = cells_engine_in,                        \
-  .out = cells_engine_out,                      \
-  .load = cells_engine_load,                    \
+  .in = cells_method_in,                        \
+  .out = cells_method_out,                      \
+  .load = cells_method_load,                    \
   .raw = kernel_raw,                            \
   .fetch = kernel_fetch,                        \
   .check = kernel_check
 
-const struct engine_ops engine_kernel = {
-  KERNEL_ENGINE,
+const struct method_ops method_kernel = {
+  KERNEL_METHOD,
   .what = "our kernels alone, raw",
   .options = "special generic crc generic-crc",
   .others = "a tuning, as 8x128-min4-g3",
@@ -399,8 +399,8 @@ const struct engine_ops engine_kernel = {
   .open = kernel_open,
 };
 
-const struct engine_ops engine_kernel_any = {
-  KERNEL_ENGINE,
+const struct method_ops method_kernel_any = {
+  KERNEL_METHOD,
   .what = "any of our kernels, raw",
   .open = kernel_any_open,
 };

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "bench/clock.h"
-#include "bench/engines.h"
+#include "bench/methods.h"
 #include "common/bits.h"
 
 #define MAX_THREADS 1024
@@ -27,8 +27,8 @@ static struct {
   int *(*matrix_to_bitmatrix) (int k, int m, int w, int *matrix);
 } jerasure;
 
-struct jerasure_engine {
-  struct engine engine;         /* first */
+struct jerasure_method {
+  struct method method;         /* first */
   struct bench_case bc;
   uint8_t *cells;               /* rect by rect, inputs and then outputs */
   int *matrix, *bits;           /* bits: NULL without packets */
@@ -59,9 +59,9 @@ load (char *why)
 }
 
 static void
-jerasure_close (struct engine *engine)
+jerasure_close (struct method *method)
 {
-  struct jerasure_engine *e = (struct jerasure_engine *) engine;
+  struct jerasure_method *e = (struct jerasure_method *) method;
 
   free (e->cells);
   free (e->matrix);
@@ -70,7 +70,7 @@ jerasure_close (struct engine *engine)
 }
 
 static int
-make (struct jerasure_engine *e)
+make (struct jerasure_method *e)
 {
   const struct matrix *a = e->bc.matrix;
   size_t len = e->bc.nr_rects * (a->cols + a->rows) * e->bc.cell_len;
@@ -94,38 +94,38 @@ make (struct jerasure_engine *e)
 }
 
 static uint8_t *
-cell (struct engine *engine, size_t r, unsigned n)
+cell (struct method *method, size_t r, unsigned n)
 {
-  struct jerasure_engine *e = (struct jerasure_engine *) engine;
+  struct jerasure_method *e = (struct jerasure_method *) method;
   const struct matrix *a = e->bc.matrix;
 
   return e->cells + (r * (a->cols + a->rows) + n) * e->bc.cell_len;
 }
 
 static uint8_t *
-jerasure_in (struct engine *engine, size_t r, unsigned i)
+jerasure_in (struct method *method, size_t r, unsigned i)
 {
-  return cell (engine, r, i);
+  return cell (method, r, i);
 }
 
 static uint8_t *
-jerasure_out (struct engine *engine, size_t r, unsigned j)
+jerasure_out (struct method *method, size_t r, unsigned j)
 {
-  struct jerasure_engine *e = (struct jerasure_engine *) engine;
+  struct jerasure_method *e = (struct jerasure_method *) method;
 
-  return cell (engine, r, e->bc.matrix->cols + j);
+  return cell (method, r, e->bc.matrix->cols + j);
 }
 
 static void
-code_range (struct jerasure_engine *e, size_t r, size_t off, size_t len)
+code_range (struct jerasure_method *e, size_t r, size_t off, size_t len)
 {
   const struct matrix *a = e->bc.matrix;
   char *in[MATRIX_MAX], *out[MATRIX_MAX];
 
   for (unsigned i = 0; i < a->cols; i++)
-    in[i] = (char *) jerasure_in (&e->engine, r, i) + off;
+    in[i] = (char *) jerasure_in (&e->method, r, i) + off;
   for (unsigned j = 0; j < a->rows; j++)
-    out[j] = (char *) jerasure_out (&e->engine, r, j) + off;
+    out[j] = (char *) jerasure_out (&e->method, r, j) + off;
   if (e->bits)
     jerasure.bitmatrix_encode (a->cols, a->rows, a->w, e->bits, in, out, len,
                                a->packet_len);
@@ -133,10 +133,10 @@ code_range (struct jerasure_engine *e, size_t r, size_t off, size_t len)
     jerasure.matrix_encode (a->cols, a->rows, 8, e->matrix, in, out, len);
 }
 
-static struct engine *
+static struct method *
 jerasure_open (const struct bench_case *bc, char *why)
 {
-  struct jerasure_engine *e;
+  struct jerasure_method *e;
 
   if (load (why) == -1)
     return NULL;
@@ -145,20 +145,20 @@ jerasure_open (const struct bench_case *bc, char *why)
     snprintf (why, BENCH_WHY_LEN, "calloc: %m");
     return NULL;
   }
-  e->engine.ops = &engine_jerasure;
+  e->method.ops = &method_jerasure;
   e->bc = *bc;
   if (make (e) == 0) {
     /* It makes its tables in the first call, which is not for threads. */
     code_range (e, 0, 0, e->unit);
-    return &e->engine;
+    return &e->method;
   }
   snprintf (why, BENCH_WHY_LEN, "no memory");
-  jerasure_close (&e->engine);
+  jerasure_close (&e->method);
   return NULL;
 }
 
 struct part {
-  struct jerasure_engine *e;
+  struct jerasure_method *e;
   unsigned nr;
 };
 
@@ -166,7 +166,7 @@ static void *
 part_main (void *opaque)
 {
   struct part *p = opaque;
-  struct jerasure_engine *e = p->e;
+  struct jerasure_method *e = p->e;
   size_t units = e->bc.cell_len / e->unit;
   size_t off = units * p->nr / e->bc.threads * e->unit;
   size_t end = units * (p->nr + 1) / e->bc.threads * e->unit;
@@ -181,9 +181,9 @@ part_main (void *opaque)
  * too.
  */
 static int
-jerasure_raw (struct engine *engine, unsigned nr, double *seconds, char *why)
+jerasure_raw (struct method *method, unsigned nr, double *seconds, char *why)
 {
-  struct jerasure_engine *e = (struct jerasure_engine *) engine;
+  struct jerasure_method *e = (struct jerasure_method *) method;
   struct part part[MAX_THREADS];
   pthread_t thread[MAX_THREADS];
   bool made[MAX_THREADS] = { false };
@@ -206,7 +206,7 @@ jerasure_raw (struct engine *engine, unsigned nr, double *seconds, char *why)
   return 0;
 }
 
-const struct engine_ops engine_jerasure = {
+const struct method_ops method_jerasure = {
   .name = "jerasure",
   .what = "Jerasure on the processor, where it is installed",
   .open = jerasure_open,

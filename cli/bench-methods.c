@@ -1,4 +1,4 @@
-/* gpuraid bench: which engines were named.
+/* gpuraid bench: which methods were named.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -7,21 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/engines.h"
+#include "bench/methods.h"
 #include "cli/bench.h"
 #include "common/bits.h"
 #include "common/log.h"
 
 static bool
-is_ours (const struct engine_ops *ops)
+is_ours (const struct method_ops *ops)
 {
-  return ops == &engine_isal || ops == &engine_gf_complete ||
-    ops == &engine_xor || ops == &engine_cuda || ops == &engine_kernel ||
-    ops == &engine_auto;
+  return ops == &method_isal || ops == &method_gf_complete ||
+    ops == &method_xor || ops == &method_cuda || ops == &method_kernel ||
+    ops == &method_auto;
 }
 
 static bool
-in_group (const struct engine_ops *ops, const char *name)
+in_group (const struct method_ops *ops, const char *name)
 {
   if (strcmp (name, "all") == 0)
     return true;
@@ -32,12 +32,12 @@ in_group (const struct engine_ops *ops, const char *name)
   if (strcmp (name, "ours") == 0)
     return is_ours (ops);
   return strcmp (name, "seeds") == 0 && !is_ours (ops) &&
-    ops != &engine_jerasure;
+    ops != &method_jerasure;
 }
 
-/* An engine's option that is word; NULL: it has none. */
+/* A method's option that is word; NULL: it has none. */
 static const char *
-find_option (const struct engine_ops *ops, const char *word, size_t len,
+find_option (const struct method_ops *ops, const char *word, size_t len,
              char *why)
 {
   const char *p = ops->options;
@@ -63,7 +63,7 @@ find_option (const struct engine_ops *ops, const char *word, size_t len,
 }
 
 static int
-add_choice (struct sweep *s, const struct engine_ops *ops, const char *option)
+add_choice (struct sweep *s, const struct method_ops *ops, const char *option)
 {
   if (s->nr_choices == SWEEP_MAX_CHOICES) {
     log_error ("--engine: more than %u", SWEEP_MAX_CHOICES);
@@ -73,11 +73,11 @@ add_choice (struct sweep *s, const struct engine_ops *ops, const char *option)
   return 0;
 }
 
-/* One engine with those words of --option that it has; where it has none
+/* One method with those words of --option that it has; where it has none
  * of them, with its default.
  */
 static int
-add_engine (struct bench_options *o, const struct engine_ops *ops)
+add_method (struct bench_options *o, const struct method_ops *ops)
 {
   const char *list = o->option, *word;
   char why[BENCH_WHY_LEN];
@@ -111,15 +111,15 @@ static int
 add_named (struct bench_options *o, char *name)
 {
   char *colon = strchr (name, ':');
-  const struct engine_ops *ops;
+  const struct method_ops *ops;
   const char *word;
   char why[BENCH_WHY_LEN];
   bool any = false;
 
-  for (size_t i = 0; engines[i]; i++) {
-    if (in_group (engines[i], name)) {
+  for (size_t i = 0; methods[i]; i++) {
+    if (in_group (methods[i], name)) {
       any = true;
-      if (add_engine (o, engines[i]) == -1)
+      if (add_method (o, methods[i]) == -1)
         return -1;
     }
   }
@@ -127,13 +127,13 @@ add_named (struct bench_options *o, char *name)
     return 0;
   if (colon)
     *colon = '\0';
-  ops = engine_find (name);
+  ops = method_find (name);
   if (ops == NULL) {
     log_error ("--engine: no engine %s (--list lists them)", name);
     return -1;
   }
   if (colon == NULL)
-    return add_engine (o, ops);
+    return add_method (o, ops);
   word = find_option (ops, colon + 1, strlen (colon + 1), why);
   if (word == NULL) {
     log_error ("--engine: %s", why);
@@ -143,15 +143,15 @@ add_named (struct bench_options *o, char *name)
 }
 
 int
-bench_parse_engines (struct bench_options *o)
+bench_parse_methods (struct bench_options *o)
 {
   char list[1024], *save = NULL;
 
-  if (strlen (o->engines) >= sizeof list) {
+  if (strlen (o->methods) >= sizeof list) {
     log_error ("--engine: too long a list");
     return -1;
   }
-  snprintf (list, sizeof list, "%s", o->engines);
+  snprintf (list, sizeof list, "%s", o->methods);
   for (char *p = strtok_r (list, ",", &save); p;
        p = strtok_r (NULL, ",", &save))
     if (add_named (o, p) == -1)

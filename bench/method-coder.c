@@ -1,4 +1,4 @@
-/* gpuraid: a coder of the array as an engine.
+/* gpuraid: a coder of the array as a method.
  *
  * Cells lie in one arena, as in an array, rect by rect.  The rects are cut
  * into jobs, which are in flight together and submitted again as soon as
@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "bench/clock.h"
-#include "bench/engine-coder.h"
-#include "bench/engines.h"
+#include "bench/method-coder.h"
+#include "bench/methods.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/list.h"
@@ -30,12 +30,12 @@
 
 struct bench_job {
   struct coder_job job;         /* first */
-  struct coder_engine *e;
+  struct coder_method *e;
   struct list link;             /* done, to be submitted again */
 };
 
-struct coder_engine {
-  struct engine engine;         /* first */
+struct coder_method {
+  struct method method;         /* first */
   struct bench_case bc;
   struct coder *coder;
   struct coder *cuda;           /* it, or part of it; NULL: no device */
@@ -61,7 +61,7 @@ static void
 job_done (struct coder_job *job, int error)
 {
   struct bench_job *j = (struct bench_job *) job;
-  struct coder_engine *e = j->e;
+  struct coder_method *e = j->e;
   double at = now ();
   ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&e->lock);
 
@@ -73,9 +73,9 @@ job_done (struct coder_job *job, int error)
 }
 
 void
-coder_engine_close (struct engine *engine)
+coder_method_close (struct method *method)
 {
-  struct coder_engine *e = (struct coder_engine *) engine;
+  struct coder_method *e = (struct coder_method *) method;
 
   coder_free (e->coder);
   if (e->arena)
@@ -90,23 +90,23 @@ coder_engine_close (struct engine *engine)
 }
 
 uint8_t *
-coder_engine_in (struct engine *engine, size_t r, unsigned i)
+coder_method_in (struct method *method, size_t r, unsigned i)
 {
-  struct coder_engine *e = (struct coder_engine *) engine;
+  struct coder_method *e = (struct coder_method *) method;
 
   return (uint8_t *) e->in[r * e->bc.matrix->cols + i];
 }
 
 uint8_t *
-coder_engine_out (struct engine *engine, size_t r, unsigned j)
+coder_method_out (struct method *method, size_t r, unsigned j)
 {
-  struct coder_engine *e = (struct coder_engine *) engine;
+  struct coder_method *e = (struct coder_method *) method;
 
   return e->out[r * e->bc.matrix->rows + j];
 }
 
 static int
-make_cells (struct coder_engine *e)
+make_cells (struct coder_method *e)
 {
   const struct bench_case *bc = &e->bc;
   size_t cols = bc->matrix->cols, rows = bc->matrix->rows;
@@ -134,7 +134,7 @@ make_cells (struct coder_engine *e)
 }
 
 static int
-make_jobs (struct coder_engine *e)
+make_jobs (struct coder_method *e)
 {
   const struct bench_case *bc = &e->bc;
   size_t cols = bc->matrix->cols, rows = bc->matrix->rows;
@@ -168,7 +168,7 @@ make_jobs (struct coder_engine *e)
  * is how fast an array is that has been running for a while.
  */
 static void
-settle (struct coder_engine *e)
+settle (struct coder_method *e)
 {
   struct kernels_state state;
 
@@ -193,11 +193,11 @@ uses_device (struct coder *coder)
   return false;
 }
 
-struct engine *
-coder_engine_open (const struct engine_ops *ops, struct coder *coder,
+struct method *
+coder_method_open (const struct method_ops *ops, struct coder *coder,
                    struct coder *cuda, const struct bench_case *bc, char *why)
 {
-  struct coder_engine *e;
+  struct coder_method *e;
 
   if (coder == NULL) {
     snprintf (why, BENCH_WHY_LEN, "no coder %s", ops->name);
@@ -209,7 +209,7 @@ coder_engine_open (const struct engine_ops *ops, struct coder *coder,
     snprintf (why, BENCH_WHY_LEN, "calloc: %m");
     return NULL;
   }
-  e->engine.ops = ops;
+  e->method.ops = ops;
   e->bc = *bc;
   e->coder = coder;
   pthread_mutex_init (&e->lock, NULL);
@@ -225,15 +225,15 @@ coder_engine_open (const struct engine_ops *ops, struct coder *coder,
     snprintf (why, BENCH_WHY_LEN, "no device could be used");
   else {
     e->cuda = cuda;
-    return &e->engine;
+    return &e->method;
   }
-  coder_engine_close (&e->engine);
+  coder_method_close (&e->method);
   return NULL;
 }
 
 /* The next job that is done. */
 static struct bench_job *
-take_done (struct coder_engine *e)
+take_done (struct coder_method *e)
 {
   struct bench_job *j;
   ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&e->lock);
@@ -247,10 +247,10 @@ take_done (struct coder_engine *e)
 
 /* All jobs nr times, but for a few at the end. */
 int
-coder_engine_run (struct engine *engine, unsigned nr, double *seconds,
+coder_method_run (struct method *method, unsigned nr, double *seconds,
                   char *why)
 {
-  struct coder_engine *e = (struct coder_engine *) engine;
+  struct coder_method *e = (struct coder_method *) method;
   uint64_t total = (uint64_t) nr * e->nr_jobs, submitted = 0, ended = 0;
   double start;
 
@@ -272,25 +272,25 @@ coder_engine_run (struct engine *engine, unsigned nr, double *seconds,
   }
   *seconds = e->last_done - start;
   if (e->error)
-    snprintf (why, BENCH_WHY_LEN, "%s: %s", engine->ops->name,
+    snprintf (why, BENCH_WHY_LEN, "%s: %s", method->ops->name,
               strerror (e->error));
   return e->error ? -1 : 0;
 }
 
 int
-coder_engine_check (struct engine *engine, char *why)
+coder_method_check (struct method *method, char *why)
 {
-  struct coder_engine *e = (struct coder_engine *) engine;
+  struct coder_method *e = (struct coder_method *) method;
   const struct matrix *a = e->bc.matrix;
 
-  return e->crc ? engine_check_crcs (engine, e->crc, e->bc.nr_rects, a->cols,
+  return e->crc ? method_check_crcs (method, e->crc, e->bc.nr_rects, a->cols,
                                      a->rows, e->bc.cell_len, why) : 0;
 }
 
 void
-coder_engine_note (struct engine *engine, char *text, size_t text_len)
+coder_method_note (struct method *method, char *text, size_t text_len)
 {
-  struct coder_engine *e = (struct coder_engine *) engine;
+  struct coder_method *e = (struct coder_method *) method;
   struct coder_share share[CODER_MAX_SHARES];
   unsigned nr = coder_shares (e->coder, share);
   uint64_t total = 0;

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "bench/engine-coder.h"
+#include "bench/method-coder.h"
 #include "tests/coder-stub.h"
 
 enum { nr_jobs = 8, nr_times = 20, depth = 3 };
@@ -68,7 +68,7 @@ static const struct coder_ops keeper_ops = {
 static void
 test_order (void **state)
 {
-  static const struct engine_ops ops = { .name = "keeper" };
+  static const struct method_ops ops = { .name = "keeper" };
   static const uint8_t coef[] = { 1, 1 };
   struct matrix *a = matrix_new (1, 2, coef);
   const struct bench_case bc = {
@@ -76,17 +76,17 @@ test_order (void **state)
     .nr_rects = 2 * nr_jobs, .slices = nr_jobs,
   };
   char why[BENCH_WHY_LEN];
-  struct engine *e;
+  struct method *e;
   double seconds;
 
   keeper.coder.ops = &keeper_ops;
-  e = coder_engine_open (&ops, &keeper.coder, NULL, &bc, why);
+  e = coder_method_open (&ops, &keeper.coder, NULL, &bc, why);
   assert_non_null (e);
-  assert_int_equal (coder_engine_run (e, nr_times, &seconds, why), 0);
+  assert_int_equal (coder_method_run (e, nr_times, &seconds, why), 0);
   assert_int_equal (keeper.nr, nr_jobs * nr_times);
   for (unsigned i = 0; i < nr_jobs; i++)
     assert_int_equal (keeper.nr_runs[i], nr_times);
-  coder_engine_close (e);
+  coder_method_close (e);
   matrix_free (a);
 }
 

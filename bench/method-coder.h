@@ -1,0 +1,32 @@
+/* gpuraid: a coder of the array as a method.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_BENCH_METHOD_CODER_H
+#define GPURAID_BENCH_METHOD_CODER_H
+
+#include "bench/method.h"
+#include "gf/coder.h"
+
+/* coder becomes the method's own, and is freed where this fails; NULL: it
+ * could not be made.  cuda is it, or borrowed from it; NULL: it uses no
+ * device.
+ */
+extern struct method *coder_method_open (const struct method_ops *,
+                                         struct coder *coder,
+                                         struct coder *cuda,
+                                         const struct bench_case *,
+                                         char *why);
+
+/* For method_ops; run is raw or overall. */
+extern void coder_method_close (struct method *);
+extern uint8_t *coder_method_in (struct method *, size_t r, unsigned i);
+extern uint8_t *coder_method_out (struct method *, size_t r, unsigned j);
+extern int coder_method_run (struct method *, unsigned nr, double *seconds,
+                             char *why);
+extern int coder_method_check (struct method *, char *why);
+/* Who did how much. */
+extern void coder_method_note (struct method *, char *text, size_t text_len);
+
+#endif
