@@ -52,7 +52,7 @@ enum side { CPU, GPU };
 
 struct slice {
   struct coder_job job;         /* first */
-  struct task *task;
+  struct auto_job *auto_job;
   enum side side;
   bool has_failed;              /* on the device */
   uint64_t bytes;               /* of input */
@@ -61,7 +61,7 @@ struct slice {
 };
 
 /* A job in the list, or with slices under way. */
-struct task {
+struct auto_job {
   struct auto_coder *c;
   struct coder_job *job;
   struct slice rest;            /* used instead of slots, once, where all
@@ -92,7 +92,7 @@ struct auto_coder {
   pthread_mutex_t lock;
 
   /* With lock held. */
-  struct list tasks;            /* with rects that are not given; oldest
+  struct list jobs;             /* with rects that are not given; oldest
                                  * first */
   uint64_t left;                /* input bytes of those rects */
   struct slice *idle[2];        /* slots; of the CPU one for each worker */
@@ -142,7 +142,7 @@ rect_bytes (const struct coder_job *job)
  * the last ones.
  */
 static struct slice *
-take (struct auto_coder *c, struct task *t, struct slice *s, enum side side,
+take (struct auto_coder *c, struct auto_job *t, struct slice *s, enum side side,
       size_t nr)
 {
   const struct coder_job *job = t->job;
@@ -150,7 +150,7 @@ take (struct auto_coder *c, struct task *t, struct slice *s, enum side side,
   const size_t first = side == GPU ? t->first : t->end - nr;
 
   *s = (struct slice) {
-    .job = *job, .task = t, .side = side, .bytes = nr * rect_bytes (job),
+    .job = *job, .auto_job = t, .side = side, .bytes = nr * rect_bytes (job),
   };
   s->job.nr_rects = nr;
   s->job.in += first * a->cols;
@@ -181,7 +181,7 @@ free_slot (struct auto_coder *c, struct slice *s, enum side side)
 }
 
 static struct slice *
-take_slot (struct auto_coder *c, struct task *t, enum side side, size_t nr)
+take_slot (struct auto_coder *c, struct auto_job *t, enum side side, size_t nr)
 {
   struct slice *s = c->idle[side];
 
@@ -191,7 +191,7 @@ take_slot (struct auto_coder *c, struct task *t, enum side side, size_t nr)
 
 /* Lock: rects of t of about len input bytes. */
 static size_t
-nr_rects (const struct task *t, double len)
+nr_rects (const struct auto_job *t, double len)
 {
   const size_t nr = len / rect_bytes (t->job);
 
@@ -207,7 +207,7 @@ cpu_seconds (const struct auto_coder *c, uint64_t bytes)
 
 /* Lock: should an idle worker take nr rects of t? */
 static bool
-suits_cpu (const struct auto_coder *c, const struct task *t, size_t nr)
+suits_cpu (const struct auto_coder *c, const struct auto_job *t, size_t nr)
 {
   const double cpu = cpu_seconds (c, nr * rect_bytes (t->job)) * c->slowness;
   const double gpu = (c->gpu_bytes + c->left) / c->rates.gpu;
@@ -223,12 +223,12 @@ static struct slice *
 next_slice (struct auto_coder *c)
 {
   double at, share = 1;
-  struct task *t;
+  struct auto_job *t;
   size_t nr;
 
-  if (list_empty (&c->tasks))
+  if (list_empty (&c->jobs))
     return NULL;
-  t = list_item (c->tasks.next, struct task, link);
+  t = list_item (c->jobs.next, struct auto_job, link);
   if (c->gpu_failed)
     return take (c, t, &t->rest, CPU, t->end - t->first);
 
@@ -285,11 +285,11 @@ watch_cpu (struct auto_coder *c, const struct slice *s)
   }
 }
 
-/* Lock: true: that was the last one of its task. */
+/* Lock: true: that was the last one of its job. */
 static bool
 end_slice (struct auto_coder *c, struct slice *s, int error)
 {
-  struct task *t = s->task;
+  struct auto_job *t = s->auto_job;
 
   if (s->side == GPU && !s->has_failed)
     c->gpu_bytes -= s->bytes;
@@ -323,7 +323,7 @@ static void
 slice_done (struct coder_job *job, int error)
 {
   struct slice *s = (struct slice *) job;
-  struct task *t = s->task;
+  struct auto_job *t = s->auto_job;
   struct auto_coder *c = t->c;
   const bool outer = in_gpu, is_gpu = s->side == GPU && !s->has_failed;
   struct slice *next = NULL;
@@ -351,13 +351,13 @@ slice_done (struct coder_job *job, int error)
 
 /* The first slice of a job that is given in slices; NULL: none yet. */
 static struct slice *
-add_task (struct auto_coder *c, struct task *t, struct coder_job *job,
+add_job (struct auto_coder *c, struct auto_job *t, struct coder_job *job,
           bool is_small)
 {
   ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&c->lock);
 
-  *t = (struct task) { .c = c, .job = job, .end = job->nr_rects };
-  list_append (&c->tasks, &t->link);
+  *t = (struct auto_job) { .c = c, .job = job, .end = job->nr_rects };
+  list_append (&c->jobs, &t->link);
   c->left += job->nr_rects * rect_bytes (job);
   if (is_small)
     return take (c, t, &t->rest, CPU, t->end);
@@ -375,14 +375,14 @@ auto_submit (struct coder *coder, struct coder_job *job)
   const uint64_t work = job->nr_rects * rect_bytes (job) * job->matrix->rows;
   const bool is_small =
     work < __atomic_load_n (&c->threshold, __ATOMIC_RELAXED);
-  struct task *t = NULL;
+  struct auto_job *t = NULL;
 
   if (work > 0 && (!is_small || in_gpu))
     t = malloc (sizeof *t);
   if (t == NULL)
     coder_submit (c->side[CPU], job);
   else
-    give (c, add_task (c, t, job, is_small));
+    give (c, add_job (c, t, job, is_small));
 }
 
 /* ---- begin and end ------------------------------------------------------ */
@@ -482,7 +482,7 @@ coder_auto_new (struct coder *cpu, unsigned cpu_threads, struct coder *gpu,
   };
   c->threshold = UINT64_MAX;
   c->slowness = 1;
-  list_init (&c->tasks);
+  list_init (&c->jobs);
   lock_init (&c->lock);
   c->slots = calloc (cpu_threads + GPU_SLOTS, sizeof c->slots[0]);
   if (c->slots && matrix)

@@ -38,7 +38,7 @@
 #define MAX_PIECE_LEN ((size_t) 16 << 10)
 
 /* A job under way. */
-struct task {
+struct cpu_job {
   struct work work;             /* first */
   struct cpu_coder *c;
   struct coder_job *job;
@@ -97,7 +97,7 @@ crc_blocks (uint32_t *crc, const uint8_t *buf, size_t len)
  * brings it into the cache faster than reading all of them side by side.
  */
 static void
-run_piece (struct task *t, size_t rect, size_t off, size_t len)
+run_piece (struct cpu_job *t, size_t rect, size_t off, size_t len)
 {
   struct coder_job *job = t->job;
   const struct matrix *a = job->matrix;
@@ -150,7 +150,7 @@ leave_vectors (void)
 static void
 run_part (struct work *work, size_t part)
 {
-  struct task *t = (struct task *) work;
+  struct cpu_job *t = (struct cpu_job *) work;
   size_t nr = t->job->nr_rects * t->nr_pieces;
   size_t end = nr * (part + 1) / work->nr_parts;
 
@@ -176,9 +176,9 @@ finish (struct cpu_coder *c, struct coder_job *job, const void *tables)
 }
 
 static void
-task_done (struct work *work)
+job_done (struct work *work)
 {
-  struct task *t = (struct task *) work;
+  struct cpu_job *t = (struct cpu_job *) work;
 
   finish (t->c, t->job, t->tables);
   /* Only now: what another thread has made takes a while to free. */
@@ -204,7 +204,7 @@ piece_unit (const struct coder_job *job)
 }
 
 static void
-choose_pieces (struct task *t)
+choose_pieces (struct cpu_job *t)
 {
   const struct coder_job *job = t->job;
   const size_t unit = piece_unit (job);
@@ -231,7 +231,7 @@ cost_len (const struct coder_job *job)
 }
 
 static size_t
-choose_nr_parts (const struct task *t)
+choose_nr_parts (const struct cpu_job *t)
 {
   const struct coder_job *job = t->job;
   unsigned nr_threads = workers_nr (t->c->workers);
@@ -248,8 +248,8 @@ void
 cpu_coder_submit (struct coder *coder, struct coder_job *job)
 {
   struct cpu_coder *c = (struct cpu_coder *) coder;
-  struct task *t = NULL, here = {
-    .work = { .nr_parts = 1, .run = run_part, .done = task_done },
+  struct cpu_job *t = NULL, here = {
+    .work = { .nr_parts = 1, .run = run_part, .done = job_done },
     .c = c, .job = job,
   };
   bool away;

@@ -142,7 +142,7 @@ load_row (struct xor_pairs *p, const struct bit_matrix *b, unsigned r,
 }
 
 /* The cheapest way found to make a row. */
-struct near {
+struct diff {
   unsigned from, nr_terms;
   unsigned weight;              /* its inputs */
   bool done;
@@ -153,37 +153,37 @@ static int
 load_differences (struct xor_pairs *p, const struct bit_matrix *b,
                   unsigned percent)
 {
-  struct near *near;
+  struct diff *diff;
 
-  near = calloc (MAX (b->rows, 1), sizeof near[0]);
-  if (near == NULL)
+  diff = calloc (MAX (b->rows, 1), sizeof diff[0]);
+  if (diff == NULL)
     return -1;
   for (unsigned r = 0; r < b->rows; r++) {
-    near[r].from = r;
+    diff[r].from = r;
     for (unsigned i = 0; i < b->row_words; i++)
-      near[r].weight += nr_bits (b->word[(size_t) r * b->row_words + i]);
-    near[r].nr_terms = near[r].weight;
+      diff[r].weight += nr_bits (b->word[(size_t) r * b->row_words + i]);
+    diff[r].nr_terms = diff[r].weight;
   }
   for (unsigned n = 0; n < b->rows; n++) {
     unsigned best = b->rows;
 
     for (unsigned r = 0; r < b->rows; r++)
-      if (!near[r].done &&
-          (best == b->rows || near[r].nr_terms < near[best].nr_terms))
+      if (!diff[r].done &&
+          (best == b->rows || diff[r].nr_terms < diff[best].nr_terms))
         best = r;
-    near[best].done = true;
-    load_row (p, b, best, near[best].from);
+    diff[best].done = true;
+    load_row (p, b, best, diff[best].from);
     for (unsigned r = 0; r < b->rows; r++) {
       unsigned nr_terms = distance (b, r, best) + 1;
 
-      if (!near[r].done && nr_terms < near[r].nr_terms &&
-          nr_terms * 100 <= near[r].weight * percent) {
-        near[r].nr_terms = nr_terms;
-        near[r].from = best;
+      if (!diff[r].done && nr_terms < diff[r].nr_terms &&
+          nr_terms * 100 <= diff[r].weight * percent) {
+        diff[r].nr_terms = nr_terms;
+        diff[r].from = best;
       }
     }
   }
-  free (near);
+  free (diff);
   p->work += (uint64_t) b->rows * b->rows * b->row_words;
   return 0;
 }

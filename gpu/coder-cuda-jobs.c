@@ -1,4 +1,4 @@
-/* gpuraid: cut jobs into parts, and share them out to CUDA devices.
+/* gpuraid: divide jobs into parts, and share them out to CUDA devices.
  *
  * A job becomes parts, each of them one launch.  Parts wait in one of two
  * queues, for small and for large jobs, until a device has a lane for one;
@@ -20,19 +20,19 @@
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "gpu/coder-cuda-internal.h"
-#include "gpu/cut.h"
+#include "gpu/split.h"
 
 /* A job under way. */
-struct task {
+struct gpu_job {
   struct cuda *c;
   struct coder_job *job;
   struct kernel *kernel;
   size_t nr_left;               /* parts; atomic */
   bool again;                   /* atomic: the fallback must do it */
   uint64_t bytes[KERNELS_MAX_DEVICES];  /* done; each by its device's thread */
-  struct task_part {
+  struct gpu_job_part {
     struct job_part part;         /* first */
-    struct task *task;
+    struct gpu_job *gpu_job;
   } part[];
 };
 
@@ -48,7 +48,7 @@ fall_back (struct cuda *c, struct coder_job *job)
 }
 
 static void
-count (struct cuda *c, const struct task *t)
+count (struct cuda *c, const struct gpu_job *t)
 {
   for (unsigned i = 0; i < c->nr_devices; i++) {
     if (t->bytes[i] == 0)
@@ -60,7 +60,7 @@ count (struct cuda *c, const struct task *t)
 
 /* One part of it less. */
 static void
-task_put (struct task *t)
+gpu_job_put (struct gpu_job *t)
 {
   struct cuda *c = t->c;
   struct coder_job *job = t->job;
@@ -155,10 +155,10 @@ empty_queues (struct cuda *c)
     list_splice (&all, &c->queue[0]);
   }
   for (struct list *l; (l = list_pop (&all)) != NULL; ) {
-    struct task *t = list_item (l, struct task_part, part.link)->task;
+    struct gpu_job *t = list_item (l, struct gpu_job_part, part.link)->gpu_job;
 
     __atomic_store_n (&t->again, true, __ATOMIC_RELAXED);
-    task_put (t);
+    gpu_job_put (t);
   }
 }
 
@@ -188,11 +188,11 @@ static void
 part_done (void *opaque, struct gpu_device *dev, struct job_part *p, bool ok)
 {
   struct cuda *c = opaque;
-  struct task *t = ((struct task_part *) p)->task;
+  struct gpu_job *t = ((struct gpu_job_part *) p)->gpu_job;
 
   if (ok) {
     t->bytes[dev->index] += p->bytes;
-    task_put (t);
+    gpu_job_put (t);
     return;
   }
   {
@@ -237,50 +237,50 @@ are_in_arena (const struct cuda *c, const struct coder_job *job)
 }
 
 static void
-fill_parts (struct task *t, const struct cut *cut, bool small)
+fill_parts (struct gpu_job *t, const struct split *split, bool small)
 {
   const struct coder_job *job = t->job;
-  struct task_part *part = t->part;
+  struct gpu_job_part *part = t->part;
 
-  for (size_t r = 0; r < job->nr_rects; r += cut->nr_rects) {
-    for (size_t off = 0; off < job->cell_len; off += cut->len) {
+  for (size_t r = 0; r < job->nr_rects; r += split->nr_rects) {
+    for (size_t off = 0; off < job->cell_len; off += split->len) {
       struct job_part *p = &part->part;
 
       p->job = job;
       p->kernel = t->kernel;
       p->first_rect = r;
-      p->nr_rects = MIN (cut->nr_rects, job->nr_rects - r);
+      p->nr_rects = MIN (split->nr_rects, job->nr_rects - r);
       p->off = off;
-      p->len = MIN (cut->len, job->cell_len - off);
+      p->len = MIN (split->len, job->cell_len - off);
       p->bytes = p->nr_rects * job->matrix->cols * p->len;
       p->small = small;
-      part++->task = t;
+      part++->gpu_job = t;
     }
   }
 }
 
-static struct task *
-task_new (struct cuda *c, struct coder_job *job)
+static struct gpu_job *
+gpu_job_new (struct cuda *c, struct coder_job *job)
 {
   const uint64_t bytes = job->nr_rects * job->matrix->cols * job->cell_len;
-  struct task *t;
-  struct cut cut;
+  struct gpu_job *t;
+  struct split split;
 
-  if (!cut_job (job, c->options.part_len, &cut) || !are_in_arena (c, job))
+  if (!split_job (job, c->options.part_len, &split) || !are_in_arena (c, job))
     return NULL;
-  t = malloc (sizeof *t + cut.nr * sizeof t->part[0]);
+  t = malloc (sizeof *t + split.nr * sizeof t->part[0]);
   if (t == NULL)
     return NULL;
   memset (t, 0, sizeof *t);
   t->c = c;
   t->job = job;
-  t->nr_left = cut.nr;
+  t->nr_left = split.nr;
   t->kernel = kernels_get (c->kernels, job->matrix, job->crc != NULL, bytes);
   if (t->kernel == NULL) {
     free (t);
     return NULL;
   }
-  fill_parts (t, &cut, bytes <= DEVICE_SMALL_LEN);
+  fill_parts (t, &split, bytes <= DEVICE_SMALL_LEN);
   return t;
 }
 
@@ -288,13 +288,13 @@ void
 cuda_submit (struct coder *coder, struct coder_job *job)
 {
   struct cuda *c = (struct cuda *) coder;
-  struct task *t = NULL;
+  struct gpu_job *t = NULL;
   size_t nr;
 
   coder_job_check (job);
   if (__atomic_load_n (&c->started, __ATOMIC_ACQUIRE) &&
       !__atomic_load_n (&c->dead, __ATOMIC_RELAXED))
-    t = task_new (c, job);
+    t = gpu_job_new (c, job);
   if (t == NULL) {
     fall_back (c, job);
     return;

@@ -85,12 +85,12 @@ file_intact (struct member *m, bool eof)
 
   if (f->disk)
     return eof ? EIO : 0;
-  if (atomic_load_explicit (&m->cut, memory_order_relaxed))
+  if (atomic_load_explicit (&m->truncated, memory_order_relaxed))
     return ENXIO;
   now = size_now (f);
   if (now >= f->size && !eof)
     return 0;
-  if (!atomic_exchange (&m->cut, true))
+  if (!atomic_exchange (&m->truncated, true))
     log_notice ("%s: was cut short: has %" PRIu64 " bytes, had %" PRIu64,
                 m->path, now, f->size);
   return ENXIO;

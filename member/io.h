@@ -30,7 +30,7 @@ io_check (const struct member *m, uint64_t size, enum io_kind kind,
 {
   if (m->readonly && io_changes (kind))
     return EROFS;
-  if (atomic_load_explicit (&m->cut, memory_order_relaxed))
+  if (atomic_load_explicit (&m->truncated, memory_order_relaxed))
     return ENXIO;
   if (kind != IO_FLUSH && (off > size || len > size - off))
     return EIO;

@@ -44,11 +44,11 @@
 #define MAX_BUFFERS 64u
 
 /* An I/O in the ring or waiting for room in it. */
-struct op {
+struct ring_op {
   struct io *io;
   uint64_t moved;               /* bytes transferred so far */
   struct iov_rest rest;         /* while in the ring */
-  struct op *next;              /* in waiting or spare */
+  struct ring_op *next;         /* in waiting or spare */
 };
 
 struct uring_loop {
@@ -60,8 +60,8 @@ struct uring_loop {
   pthread_mutex_t lock;
 
   /* With lock held. */
-  struct op *waiting, **waiting_last;   /* no room yet; oldest first */
-  struct op *spare;
+  struct ring_op *waiting, **waiting_last;      /* no room yet; oldest first */
+  struct ring_op *spare;
   struct timer retry;
   bool retry_armed;
   bool stop;
@@ -89,7 +89,7 @@ find_buffer (struct uring_loop *u, const void *p, size_t len)
 }
 
 static void
-prepare_transfer (struct uring_loop *u, struct op *op,
+prepare_transfer (struct uring_loop *u, struct ring_op *op,
                   struct io_uring_sqe *sqe, int fd)
 {
   struct io *io = op->io;
@@ -122,7 +122,7 @@ prepare_transfer (struct uring_loop *u, struct op *op,
 }
 
 static void
-prepare (struct uring_loop *u, struct op *op, struct io_uring_sqe *sqe)
+prepare (struct uring_loop *u, struct ring_op *op, struct io_uring_sqe *sqe)
 {
   struct io *io = op->io;
   int fd = io->member->ops->fd (io->member);
@@ -168,7 +168,7 @@ enter (struct uring_loop *u)
 
 /* lock held; no lock below it is taken but that of the timers. */
 static bool
-start (struct uring_loop *u, struct op *op)
+start (struct uring_loop *u, struct ring_op *op)
 {
   struct io_uring_sqe *sqe = io_uring_get_sqe (&u->ring);
 
@@ -183,7 +183,7 @@ start (struct uring_loop *u, struct op *op)
 }
 
 static void
-start_or_wait (struct uring_loop *u, struct op *op)
+start_or_wait (struct uring_loop *u, struct ring_op *op)
 {
   op->next = NULL;
   if (u->waiting == NULL && start (u, op))
@@ -196,7 +196,7 @@ start_or_wait (struct uring_loop *u, struct op *op)
 static void
 kick (struct uring_loop *u)
 {
-  struct op *op;
+  struct ring_op *op;
 
   while ((op = u->waiting) != NULL && start (u, op)) {
     u->waiting = op->next;
@@ -241,10 +241,10 @@ help (struct uring_loop *u, struct helped *h, struct io *io)
   h->ios[h->nr++] = io;
 }
 
-static struct op *
-op_get (struct uring_loop *u, struct io *io)
+static struct ring_op *
+ring_op_get (struct uring_loop *u, struct io *io)
 {
-  struct op *op = u->spare;
+  struct ring_op *op = u->spare;
 
   if (op)
     u->spare = op->next;
@@ -283,7 +283,7 @@ uring_submit (struct loop *l, struct io **ios, size_t nr)
   h.nr = 0;
   pthread_mutex_lock (&u->lock);
   for (size_t i = 0; i < nr; ++i) {
-    struct op *op = fits_ring (ios[i]) ? op_get (u, ios[i]) : NULL;
+    struct ring_op *op = fits_ring (ios[i]) ? ring_op_get (u, ios[i]) : NULL;
 
     if (op)
       start_or_wait (u, op);
@@ -299,7 +299,7 @@ uring_submit (struct loop *l, struct io **ios, size_t nr)
 enum outcome { DONE, GO_ON, HELP };
 
 static enum outcome
-judge (struct op *op, int res)
+judge (struct ring_op *op, int res)
 {
   struct io *io = op->io;
 
@@ -347,7 +347,7 @@ reap (struct uring_loop *u)
   h.nr = 0;
   pthread_mutex_lock (&u->lock);
   for (unsigned i = 0; i < nr; ++i) {
-    struct op *op = io_uring_cqe_get_data (cqes[i]);
+    struct ring_op *op = io_uring_cqe_get_data (cqes[i]);
 
     if (op == NULL)
       continue;                 /* uring_free's */
@@ -467,7 +467,7 @@ uring_free (struct loop *l)
   loop_free (u->threads);       /* first: a retry may be running */
   io_uring_queue_exit (&u->ring);
   while (u->spare) {
-    struct op *op = u->spare;
+    struct ring_op *op = u->spare;
 
     u->spare = op->next;
     free (op);

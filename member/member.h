@@ -23,7 +23,7 @@ struct member {
                                  * doing in the client's thread when large */
   bool local;                   /* a short read in the client's thread suits
                                  * it: no server is asked that may hang */
-  atomic_bool cut;              /* some of it is gone, see intact below: all
+  atomic_bool truncated;        /* some of it is gone, see intact below: all
                                  * I/O is refused with ENXIO */
   void *loop_data;              /* the loop's */
 };

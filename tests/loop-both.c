@@ -71,7 +71,7 @@ init_io (struct test_io *t, struct group *g, struct member *m,
 }
 
 void
-cut_vector (struct test_io *t, unsigned *rnd)
+split_vector (struct test_io *t, unsigned *rnd)
 {
   uint8_t *p = t->iov[0].iov_base;
   uint64_t left = t->io.len;

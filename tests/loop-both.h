@@ -82,8 +82,8 @@ struct test_io {
 extern void init_io (struct test_io *t, struct group *g, struct member *m,
                      enum io_kind kind, uint64_t off, void *buf,
                      uint64_t len);
-/* Cut the vector into pieces of whole blocks, and empty ones. */
-extern void cut_vector (struct test_io *t, unsigned *rnd);
+/* Split the vector into pieces of whole blocks, and empty ones. */
+extern void split_vector (struct test_io *t, unsigned *rnd);
 /* Submit them, 64 at most and all of one group, and wait. */
 extern void run_ios (struct test_io *t, size_t nr);
 /* One; its error. */

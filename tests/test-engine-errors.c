@@ -70,7 +70,7 @@ test_many_read_errors_eject (void **state)
  * flush, for good, and nothing is repaired in it.
  */
 static void
-cut_member (enum io_kind found_by)
+truncate_member (enum io_kind found_by)
 {
   struct sim_array *sa = start_full (3, 2, CHUNK, 16);
   struct sim_disk *d = sa->disk[1];
@@ -81,7 +81,7 @@ cut_member (enum io_kind found_by)
   memcpy (before, d->image, d->size);
   if (found_by == IO_FLUSH)
     put (sa, 0, 3 * CHUNK, 0);
-  atomic_store (&sa->a->at[1][0]->m->cut, true);
+  atomic_store (&sa->a->at[1][0]->m->truncated, true);
   if (found_by == IO_READ)
     check_range (sa, 0, 5 * 3 * CHUNK);
   else if (found_by == IO_WRITE)
@@ -105,11 +105,11 @@ cut_member (enum io_kind found_by)
 }
 
 static void
-test_cut_member_is_out (void **state)
+test_truncated_member_is_out (void **state)
 {
-  cut_member (IO_READ);
-  cut_member (IO_WRITE);
-  cut_member (IO_FLUSH);
+  truncate_member (IO_READ);
+  truncate_member (IO_WRITE);
+  truncate_member (IO_FLUSH);
 }
 
 /* Nothing is acknowledged before the record without a member that
@@ -214,7 +214,7 @@ main (void)
     cmocka_unit_test (test_bad_block_is_repaired),
     cmocka_unit_test (test_bad_block_under_a_write),
     cmocka_unit_test (test_many_read_errors_eject),
-    cmocka_unit_test (test_cut_member_is_out),
+    cmocka_unit_test (test_truncated_member_is_out),
     cmocka_unit_test (test_write_error_ejects),
     cmocka_unit_test (test_flush_error_ejects),
     cmocka_unit_test (test_too_many_losses),

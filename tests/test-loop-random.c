@@ -43,7 +43,7 @@ lane_io (struct lane *l, struct test_io *t, struct group *g, unsigned mi,
   else
     init_io (t, g, members[mi], IO_FLUSH, 0, NULL, 0);
   if (kind < 8 && rand_r (&l->rnd) % 2)
-    cut_vector (t, &l->rnd);
+    split_vector (t, &l->rnd);
 }
 
 static void

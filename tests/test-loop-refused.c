@@ -38,18 +38,18 @@ test_refused (void **state)
 
 /* Cut short behind our back: no kind of I/O takes it for whole. */
 static void
-test_cut (void **state)
+test_truncated (void **state)
 {
   for (unsigned mi = 0; mi < NR_MEMBERS; ++mi)
     for (int i = 0; i < 6; ++i) {
       struct member *m;
-      const uint64_t cut = SIZE - 8 * BLOCK - 100 * (i % 2);
+      const uint64_t len = SIZE - 8 * BLOCK - 100 * (i % 2);
       struct stat st;
 
       member_close (members[mi]);
       m = members[mi] = open_member (mi);
       assert_non_null (m);
-      assert_int_equal (truncate (m->path, cut), 0);
+      assert_int_equal (truncate (m->path, len), 0);
       switch (i / 2) {
       case 0:
         assert_int_equal (run_io (m, IO_READ, SIZE - 12 * BLOCK, buffer,
@@ -67,7 +67,7 @@ test_cut (void **state)
         assert_int_equal (run_io (m, IO_WRITE, SIZE - BLOCK, buffer, BLOCK),
                           ENXIO);
         assert_int_equal (stat (m->path, &st), 0);
-        assert_int_equal (st.st_size, cut);
+        assert_int_equal (st.st_size, len);
         break;
       }
       assert_int_equal (run_io (m, IO_FLUSH, 0, NULL, 0), ENXIO);
@@ -129,7 +129,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_refused),
-    cmocka_unit_test (test_cut),
+    cmocka_unit_test (test_truncated),
   };
   const struct CMUnitTest none[] = {
     cmocka_unit_test (test_forbidden),

@@ -219,7 +219,7 @@ test_short_reads (void **state)
     memset (buffer, 0xdd, 20480);
     init_io (&t, &g, &f.member, IO_READ, 0, buffer, 16384);
     if (vector)
-      cut_vector (&t, &seed);
+      split_vector (&t, &seed);
     assert_int_equal (pthread_create (&thread, NULL, dribble, &fds[1]), 0);
     run_ios (&t, 1);
     assert_int_equal (t.io.error, 0);

@@ -40,7 +40,7 @@ static CUresult
 add_copy (struct CUctx_st *c, struct CUstream_st *s, void *dst,
           const void *src, size_t len, bool *wait)
 {
-  struct op *op = calloc (1, sizeof *op);
+  struct stream_op *op = calloc (1, sizeof *op);
 
   if (op == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -139,7 +139,7 @@ cuMemsetD8Async (CUdeviceptr to, unsigned char byte, size_t len,
   struct CUctx_st *c;
   CUresult r = fake_enter ("cuMemsetD8Async", NEED_CONTEXT, &c);
   struct CUstream_st *s;
-  struct op *op;
+  struct stream_op *op;
 
   if (r != CUDA_SUCCESS)
     return r;

@@ -92,7 +92,7 @@ cuEventRecord (CUevent event, CUstream stream)
   CUresult r = fake_enter ("cuEventRecord", NEED_CONTEXT, &c);
   struct CUstream_st *s;
   struct CUevent_st *e;
-  struct op *op;
+  struct stream_op *op;
 
   if (r != CUDA_SUCCESS)
     return r;

@@ -75,8 +75,8 @@ struct CUfunc_st {
   char name[128];
 };
 
-struct op {
-  struct op *next;
+struct stream_op {
+  struct stream_op *next;
   enum op_kind { OP_LAUNCH, OP_COPY, OP_SET, OP_WAIT, OP_RECORD } kind;
   uint64_t seq;                 /* in its stream, from 1 */
 
@@ -101,7 +101,7 @@ struct CUstream_st {
   struct CUctx_st *ctx;
   bool non_blocking, destroyed, stop;
   pthread_t thread;
-  struct op *first, **last;
+  struct stream_op *first, **last;
   uint64_t queued, done;        /* seq of the newest */
 };
 
@@ -192,7 +192,7 @@ extern size_t fake_count_objects (const struct CUctx_st *);
 /* stream.c, all with the lock held (which waiting gives up). */
 extern struct CUstream_st *stream_find (struct CUctx_st *, CUstream);
 /* Put op, made by calloc, into the queue, behind what it must wait for. */
-extern void stream_add (struct CUstream_st *, struct op *);
+extern void stream_add (struct CUstream_st *, struct stream_op *);
 /* Let what comes later wait for seq of other (NULL: nothing). */
 extern void stream_add_wait (struct CUstream_st *,
                              struct CUstream_st *other, uint64_t seq);
@@ -217,6 +217,6 @@ extern bool module_owns (struct CUctx_st *, const void *, size_t len);
 extern size_t module_close (struct CUctx_st *);
 
 /* module.c, without the lock. */
-extern CUresult module_launch (struct CUctx_st *, const struct op *);
+extern CUresult module_launch (struct CUctx_st *, const struct stream_op *);
 
 #endif

@@ -322,7 +322,7 @@ cuFuncGetAttribute (int *value, int attribute, CUfunction func)
 /* ---- launches */
 
 CUresult
-module_launch (struct CUctx_st *c, const struct op *op)
+module_launch (struct CUctx_st *c, const struct stream_op *op)
 {
   struct CUfunc_st *f = op->func;
   struct grid g = {
@@ -399,7 +399,7 @@ cuLaunchKernel (CUfunction func, unsigned grid_x, unsigned grid_y,
   struct CUfunc_st *f;
   struct CUstream_st *s;
   struct device *d;
-  struct op *op;
+  struct stream_op *op;
 
   if (r != CUDA_SUCCESS)
     return r;

@@ -56,7 +56,7 @@ take_time (struct CUctx_st *c, unsigned usec)
 }
 
 static CUresult
-do_op (struct CUctx_st *c, const struct op *op)
+do_op (struct CUctx_st *c, const struct stream_op *op)
 {
   if ((op->kind == OP_LAUNCH && !take_time (c, fake.slow_usec)) ||
       (op->kind == OP_COPY && !take_time (c, fake.slow_copies_usec)))
@@ -103,7 +103,7 @@ stream_fail (struct CUctx_st *c, CUresult r)
 }
 
 static void
-run_op (struct CUstream_st *s, const struct op *op)
+run_op (struct CUstream_st *s, const struct stream_op *op)
 {
   struct CUctx_st *c = s->ctx;
   CUresult r;
@@ -132,7 +132,7 @@ run_op (struct CUstream_st *s, const struct op *op)
 }
 
 static void
-free_op (struct op *op)
+free_op (struct stream_op *op)
 {
   free (op->params);
   free (op->staged);
@@ -146,7 +146,7 @@ stream_main (void *arg)
 
   pthread_mutex_lock (&fake.lock);
   for (;;) {
-    struct op *op = s->first;
+    struct stream_op *op = s->first;
 
     if (op == NULL) {
       if (s->stop)
@@ -213,7 +213,7 @@ stream_find (struct CUctx_st *c, CUstream stream)
 }
 
 static void
-append (struct CUstream_st *s, struct op *op)
+append (struct CUstream_st *s, struct stream_op *op)
 {
   op->seq = ++s->queued;
   *s->last = op;
@@ -223,7 +223,7 @@ append (struct CUstream_st *s, struct op *op)
 void
 stream_add_wait (struct CUstream_st *s, struct CUstream_st *other, uint64_t seq)
 {
-  struct op *op;
+  struct stream_op *op;
 
   if (other == NULL || other == s || other->done >= seq)
     return;
@@ -238,7 +238,7 @@ stream_add_wait (struct CUstream_st *s, struct CUstream_st *other, uint64_t seq)
 }
 
 void
-stream_add (struct CUstream_st *s, struct op *op)
+stream_add (struct CUstream_st *s, struct stream_op *op)
 {
   struct CUctx_st *c = s->ctx;
 

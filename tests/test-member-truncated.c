@@ -19,7 +19,7 @@
 
 /* Full of ones, and then cut in its middle. */
 static struct member *
-new_cut (const char *dir, uint8_t *buf)
+new_truncated (const char *dir, uint8_t *buf)
 {
   struct member *m;
 
@@ -37,7 +37,7 @@ new_cut (const char *dir, uint8_t *buf)
 
 /* Found to be cut: refuses all, says so once, and stays as it is. */
 static void
-end_cut (struct member *m, uint8_t *buf, off_t size)
+end_truncated (struct member *m, uint8_t *buf, off_t size)
 {
   struct iovec iov = { buf, 4096 };
   struct stat st;
@@ -68,7 +68,7 @@ end_cut (struct member *m, uint8_t *buf, off_t size)
 
 /* Whoever looks first finds it. */
 static void
-check_cut (const char *dir, uint8_t *buf)
+check_truncated (const char *dir, uint8_t *buf)
 {
   const uint64_t above = SIZE - MIB;
   struct iovec iov = { buf, 8192 };
@@ -76,56 +76,56 @@ check_cut (const char *dir, uint8_t *buf)
   bool hole;
   uint64_t end;
 
-  m = new_cut (dir, buf);
+  m = new_truncated (dir, buf);
   assert_int_equal (m->ops->pread (m, buf, 8192, SIZE / 2 - 4096), ENXIO);
-  end_cut (m, buf, SIZE / 2 - 100);
-  m = new_cut (dir, buf);
+  end_truncated (m, buf, SIZE / 2 - 100);
+  m = new_truncated (dir, buf);
   assert_int_equal (m->ops->pread (m, buf, 8192, 0), ENXIO);
-  end_cut (m, buf, SIZE / 2 - 100);
+  end_truncated (m, buf, SIZE / 2 - 100);
 
   /* A write above it makes it longer again: the rest reads as zeroes. */
-  m = new_cut (dir, buf);
+  m = new_truncated (dir, buf);
   assert_int_equal (m->ops->pwrite (m, buf, 4096, above), 0);
   assert_int_equal (m->ops->pread (m, buf, 8192, SIZE / 2), ENXIO);
-  end_cut (m, buf, above + 4096);
-  m = new_cut (dir, buf);
+  end_truncated (m, buf, above + 4096);
+  m = new_truncated (dir, buf);
   assert_int_equal (submit_io (m, IO_WRITE, above, &iov, 1, 8192), 0);
   assert_int_equal (submit_io (m, IO_READ, SIZE / 2, &iov, 1, 8192), ENXIO);
-  end_cut (m, buf, above + 8192);
-  m = new_cut (dir, buf);
+  end_truncated (m, buf, above + 8192);
+  m = new_truncated (dir, buf);
   assert_int_equal (m->ops->pwrite (m, buf, 4096, above), 0);
   assert_int_equal (m->ops->flush (m), ENXIO);
-  end_cut (m, buf, above + 4096);
-  m = new_cut (dir, buf);
+  end_truncated (m, buf, above + 4096);
+  m = new_truncated (dir, buf);
   assert_int_equal (m->ops->pwrite (m, buf, 4096, above), 0);
   assert_int_equal (m->ops->extent (m, SIZE / 2, 4096, &hole, &end), ENXIO);
-  end_cut (m, buf, above + 4096);
+  end_truncated (m, buf, above + 4096);
 
   /* What would make it as long as it was is not written at all. */
-  m = new_cut (dir, buf);
+  m = new_truncated (dir, buf);
   assert_int_equal (m->ops->pwrite (m, buf, 4096, SIZE - 4096), ENXIO);
-  end_cut (m, buf, SIZE / 2 - 100);
-  m = new_cut (dir, buf);
+  end_truncated (m, buf, SIZE / 2 - 100);
+  m = new_truncated (dir, buf);
   assert_int_equal (submit_io (m, IO_WRITE, SIZE - 8192, &iov, 1, 8192), ENXIO);
-  end_cut (m, buf, SIZE / 2 - 100);
+  end_truncated (m, buf, SIZE / 2 - 100);
 
   /* A read that met the end, though it is as long again. */
-  m = new_cut (dir, buf);
+  m = new_truncated (dir, buf);
   assert_int_equal (truncate (path, SIZE), 0);
   assert_int_equal (m->ops->intact (m, false), 0);
   assert_int_equal (m->ops->intact (m, true), ENXIO);
-  end_cut (m, buf, SIZE);
+  end_truncated (m, buf, SIZE);
 }
 
 static void
-test_cut (void **state)
+test_truncated (void **state)
 {
   void *buf = NULL;
   struct member *m;
 
   assert_int_equal (posix_memalign (&buf, 4096, MIB), 0);
   for (size_t i = 0; i < ARRAY_LEN (dirs); ++i)
-    check_cut (dirs[i], buf);
+    check_truncated (dirs[i], buf);
 
   /* Longer is no harm. */
   new_file (dirs[0]);
@@ -142,7 +142,7 @@ int
 main (void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_cut),
+    cmocka_unit_test (test_truncated),
   };
 
   return cmocka_run_group_tests (tests, make_dirs, remove_dirs);

@@ -1,10 +1,10 @@
-/* gpuraid: cut a job into parts for launches.  Pure.
+/* gpuraid: divide a job into parts for launches.  Pure.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_CUT_H
-#define GPURAID_CUT_H
+#ifndef GPURAID_SPLIT_H
+#define GPURAID_SPLIT_H
 
 #include <stdbool.h>
 
@@ -13,7 +13,7 @@
 /* How the parts of a job are: nr_rects each, of bands len long; the last
  * ones smaller.
  */
-struct cut {
+struct split {
   size_t nr_rects, len;
   size_t nr;                    /* parts */
 };
@@ -22,6 +22,7 @@ struct cut {
  * packets at least, that a launch has room for.  false: there are none, as
  * the job is empty or its rects are too big.
  */
-extern bool cut_job (const struct coder_job *, size_t part_len, struct cut *);
+extern bool split_job (const struct coder_job *, size_t part_len,
+                       struct split *);
 
 #endif
