@@ -72,7 +72,7 @@ div_round_up (uint64_t n, uint64_t d)
   return n / d + (n % d != 0);
 }
 
-/* The least one that both divide; neither is 0. */
+/* The least common multiple; neither may be 0. */
 static inline uint64_t
 common_multiple (uint64_t a, uint64_t b)
 {

@@ -1,7 +1,7 @@
 /* gpuraid: an intrusive doubly linked list.
  *
- * A head is a link that points at itself when the list is empty; an
- * item embeds a link.  No locks: whoever owns the list owns its links.
+ * A head is a link that points at itself when the list is empty; an item embeds
+ * a link.  No locks: the owner of the list owns its links.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,4 +1,4 @@
-/* gpuraid: locks that are held for a moment.
+/* gpuraid: locks that are held for a short time.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -8,8 +8,8 @@
 
 #include <pthread.h>
 
-/* One that is waited for awake for a moment, before sleeping: to sleep and be
- * woken takes longer than to do what it is held for.
+/* A lock that spins for a while before it sleeps: to sleep and be woken takes
+ * longer than the work that it is held for.
  */
 static inline void
 lock_init (pthread_mutex_t *lock)

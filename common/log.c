@@ -19,8 +19,8 @@ struct held {
   char text[];
 };
 
-/* Of this thread.  The model: with a plugin's usual one each message would
- * cost a call to find this.
+/* Of this thread.  The TLS model saves a call for each message, which the usual
+ * model of a plugin needs.
  */
 static __thread struct {
   bool holding;

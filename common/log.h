@@ -1,7 +1,7 @@
 /* gpuraid: messages.
  *
- * Every room reports through these; who listens (nbdkit, the terminal,
- * a test) is decided once, by log_set_sink.  Any thread.
+ * All folders report through these. log_set_sink decides once where they go
+ * (nbdkit, the terminal, a test).  Any thread.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,8 +12,8 @@
 #include <stdarg.h>
 
 enum log_level {
-  LOG_LEVEL_ERROR,    /* something that was asked for can't be done */
-  LOG_LEVEL_NOTICE,   /* all is served, but a person should know */
+  LOG_LEVEL_ERROR,    /* a request failed */
+  LOG_LEVEL_NOTICE,   /* nothing failed, but the user should know */
   LOG_LEVEL_DEBUG,    /* for nbdkit -v */
 };
 
@@ -32,11 +32,11 @@ extern void log_notice (const char *fmt, ...)
 extern void log_debug (const char *fmt, ...)
   __attribute__ ((format (printf, 1, 2)));
 
-/* Around a lock under which nothing may block, as a sink may that writes
- * to a pipe: from log_hold to log_release this thread's messages are
- * formatted at once and kept, and log_release, called when the lock is
- * free again, gives them to the sink in order.  They do not nest.
- * log_release without log_hold does nothing; errno survives both.
+/* Around a lock under which nothing may block; a sink that writes to a pipe may
+ * block.  From log_hold to log_release this thread's messages are formatted at
+ * once and kept. log_release, called after the lock is released, gives them to
+ * the sink in order.  They do not nest. log_release without log_hold does
+ * nothing; errno survives both.
  */
 extern void log_hold (void);
 extern void log_release (void);

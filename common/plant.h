@@ -1,10 +1,10 @@
 /* gpuraid: mistakes that tests plant.
  *
- * A test is worth what it finds.  So the places where a rule is kept
- * have a switch that breaks it: PLANTED ("name") is true in a build with
- * PLANT=yes that is run with PLANT=name in the environment.  In every
- * other build it is the constant false, and nothing of it is left.
- * scripts/planted tries them all; docs/testing.md says what each one is.
+ * To show that the tests find mistakes, places that keep a rule have a switch
+ * that breaks it: PLANTED ("name") is true in a build with PLANT=yes that is
+ * run with PLANT=name in the environment.  In every other build it is the
+ * constant false and compiles to nothing. scripts/planted tries them all;
+ * docs/testing.md lists them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

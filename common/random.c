@@ -1,4 +1,4 @@
-/* gpuraid: numbers that nobody else has drawn.
+/* gpuraid: random numbers from the kernel.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

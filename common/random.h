@@ -1,6 +1,6 @@
-/* gpuraid: numbers that nobody else has drawn.
+/* gpuraid: random numbers from the kernel, for uuids and sessions.
  *
- * For uuids and sessions; from the kernel.  Any thread.
+ * Any thread.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

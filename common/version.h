@@ -1,4 +1,4 @@
-/* gpuraid: what this is called.
+/* gpuraid: name and version.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,4 +1,4 @@
-/* gpuraid: write all of it, however often that takes.
+/* gpuraid: write a whole buffer.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

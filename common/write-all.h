@@ -1,4 +1,4 @@
-/* gpuraid: write all of it, however often that takes.
+/* gpuraid: write a whole buffer.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -8,8 +8,8 @@
 
 #include <stddef.h>
 
-/* len bytes to a blocking fd, where it stands.  Any thread.  0, or -1 with
- * errno; then some may have been written.
+/* Write len bytes to a blocking fd, at its position.  Any thread.  0, or -1
+ * with errno; then part of them may have been written.
  */
 extern int write_all (int fd, const void *buf, size_t len);
 

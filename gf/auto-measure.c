@@ -1,9 +1,9 @@
-/* gpuraid: measure what the CPU and a device do.
+/* gpuraid: measure the rates of the CPU and a device.
  *
- * First the rates, with slices of the size that they will have and as many
- * at once; that wakes up processors and device, too.  Then how long one rect
- * takes alone, a small one and a large one: where the two lines through them
- * cross is the threshold.
+ * First the rates, with slices of the size and number that are used later; this
+ * also wakes up processors and device.  Then how long one rect takes alone, a
+ * small one and a large one: the threshold is where the two lines through them
+ * cross.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -26,7 +26,7 @@
 #define MIN_RECTS 8
 #define BLOCK_LEN ((size_t) 4096)
 #define MAX_CELL_LEN ((size_t) 64 << 10)
-/* A device below this part of the CPU's rate is not worth its trouble. */
+/* A device below this part of the CPU's rate is not used. */
 #define LEAST_RATE 0.05
 
 /* Jobs of one size. */
@@ -34,8 +34,8 @@ struct pass {
   const struct auto_measure *m;
   struct coder *coder;
   size_t nr_rects, cell_len;
-  double until;                 /* none is submitted again after that */
-  size_t off;                   /* in its cells: of the next job */
+  double until;                 /* no job is submitted after that */
+  size_t off;                   /* of the next job, in its cells */
   unsigned nr_busy;             /* under way; atomic */
 
   pthread_mutex_t lock;
@@ -46,8 +46,8 @@ struct pass {
   int error;                    /* the first */
 };
 
-/* A job, submitted again with the next cells of its own part of the arena,
- * so that they come from memory, as an array's may.
+/* A job, submitted again with the next cells of its own part of the arena, so
+ * that they come from memory, as an array's may.
  */
 struct probe {
   struct coder_job job;         /* first */
@@ -125,9 +125,9 @@ probe_init (struct probe *pr, struct pass *p, uint8_t *cells,
   return true;
 }
 
-/* nr jobs at once, each again and again until duration is over, or once if
- * that is 0.  How long the p->nr_done jobs took is in *seconds.  0, or a
- * positive errno.
+/* Run nr jobs at once, each repeated until duration is over, or once if it is
+ * 0. *seconds gets the time that the p->nr_done jobs took.  0, or a positive
+ * errno.
  */
 static int
 run_pass (struct pass *p, unsigned nr, double duration, double *seconds)
@@ -157,7 +157,7 @@ run_pass (struct pass *p, unsigned nr, double duration, double *seconds)
   return ok ? p->error : ENOMEM;
 }
 
-/* Each pass knows better how large a slice should be, from the one before.
+/* Each pass uses the rate of the one before to choose the size of a slice.
  * Input bytes a second.
  */
 static int
@@ -185,7 +185,9 @@ measure_rate (const struct auto_measure *m, struct coder *coder, unsigned nr,
   return 0;
 }
 
-/* One rect: the fastest of many, as others may have been in the way. */
+/* Seconds of one rect: the fastest of many runs, as other work may disturb
+ * some.
+ */
 static int
 measure_lone (const struct auto_measure *m, struct coder *coder,
               size_t cell_len, double *seconds)
@@ -218,7 +220,7 @@ small_cell_len (const struct matrix *a)
   return len;
 }
 
-/* Bytes of input from which the device ends a job sooner. */
+/* The size, in bytes of input, from which the device ends a job sooner. */
 static int
 find_crossing (const struct auto_measure *m, double *bytes)
 {
@@ -260,7 +262,9 @@ auto_measure (const struct auto_measure *given, struct auto_rates *found)
   if (a->rows == 0 || a->cols == 0 ||
       MIN_RECTS * (a->rows + a->cols) * m.cell_len > m.arena_len)
     return ENOSPC;
-  /* Memory that was never written would be read from one page of zeroes. */
+  /* Write to the memory first: memory that was never written would be read from
+   * one page of zeroes.
+   */
   memset (m.arena, 0, m.arena_len);
   error = measure_rate (&m, m.cpu, m.cpu_threads,
                         AUTO_CPU_SLICE / MAX (m.cpu_threads, 1), &cpu);
@@ -270,8 +274,8 @@ auto_measure (const struct auto_measure *given, struct auto_rates *found)
     error = find_crossing (&m, &crossing);
   if (error)
     return error;
-  /* A slice of the device is worth it in any case, since it is done beside
-   * what the CPU does; but not by a device that gets nothing done.
+  /* A slice of the device is always useful, because the CPU works beside it,
+   * unless the device is too slow.
    */
   crossing = MIN (crossing, AUTO_GPU_SLICE * gpu);
   *found = (struct auto_rates) {

@@ -1,4 +1,4 @@
-/* gpuraid: measure what the CPU and a device do.
+/* gpuraid: measure the rates of the CPU and a device.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -8,16 +8,16 @@
 
 #include "gf/coder-auto.h"
 
-/* Seconds of a slice: of all of the device's work; of one worker's.  The
- * device's is long enough to be worth a launch, and short enough that what
- * comes next need not wait for long.
+/* Seconds of a slice, for all of the device and for one worker.  The device's
+ * is long enough to be worth a launch, and short enough that later jobs need
+ * not wait for long.
  */
 #define AUTO_GPU_SLICE 150e-6
 #define AUTO_CPU_SLICE 100e-6
-/* Input bytes of a slice, at least: what the CPU gives to a worker. */
+/* The least input bytes of a slice for a worker of the CPU. */
 #define AUTO_MIN_SLICE ((size_t) 128 << 10)
-/* Slices that the device is given ahead: it copies in, computes and copies
- * out at the same time.
+/* Slices that the device is given ahead, so that it copies in, computes and
+ * copies out at the same time.
  */
 #define AUTO_GPU_AHEAD 3
 
@@ -38,15 +38,15 @@ struct auto_measure {
 };
 
 struct auto_rates {
-  double cpu, gpu;              /* input bytes a second, each alone, with as
-                                 * many slices at once as it may have */
+  double cpu, gpu;              /* input bytes a second, each alone, with the
+                                 * most slices at once that it may have */
   uint64_t threshold;           /* work, which is bytes of input times rows,
-                                 * from which a job is cut into slices;
-                                 * UINT64_MAX: none is */
+                                 * from which a job is divided into slices;
+                                 * UINT64_MAX: no job is */
 };
 
-/* 0, or a positive errno, with *found unchanged: that of a job, or ENOSPC or
- * ENOMEM.
+/* 0, or a positive errno, with *found unchanged: the error of a job, or ENOSPC
+ * or ENOMEM.
  */
 extern int auto_measure (const struct auto_measure *, struct auto_rates *found);
 

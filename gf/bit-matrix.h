@@ -14,8 +14,8 @@
 
 #include "gf/matrix.h"
 
-/* Row p*w + l is packet l of output p, column i*w + x packet x of input i:
- * what an output's packet is the XOR of.
+/* Row p*w + l is packet l of output p, column i*w + x packet x of input i.  An
+ * output's packet is the XOR of the packets whose columns have a 1.
  */
 struct bit_matrix {
   unsigned rows, cols;          /* w times those of the matrix */

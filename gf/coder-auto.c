@@ -1,17 +1,17 @@
 /* gpuraid: the CPU and a device share jobs.
  *
- * 1. A job of less work than the threshold goes to the CPU as it is.
- * 2. A larger one waits in a list, and is cut into slices of whole rects.
- * 3. The device takes slices from the front of the oldest job, of 150 us
- *    each, while it has less than three ahead.
- * 4. Idle workers of the CPU take slices from the end of that job, unless
- *    the device would soon have done all that is left in the list.
- * 5. If these take over three times as long as start measured, the CPU has
- *    other things to do: its workers take none for a second.
- * 6. What the device fails, and all that comes later, goes to the CPU.
+ *   1. A job of less work than the threshold goes to the CPU, whole.
+ *   2. A larger one waits in a list, and is divided into slices of whole rects.
+ *   3. The device takes slices of 150 us from the front of the oldest job,
+ *      while it has less than three ahead.
+ *   4. Idle workers of the CPU take slices from the end of that job, unless
+ *      the device would soon finish the rest of the list.
+ *   5. If these take over three times as long as start measured, the CPU is
+ *      busy with other work: its workers take none for a second.
+ *   6. What the device fails, and all later jobs, go to the CPU.
  *
- * Slices are given wherever a job comes or a slice ends: next_slice is the
- * whole decision.  Those of the CPU are never done in the thread that gives
+ * Slices are given when a job arrives or a slice ends. next_slice makes the
+ * whole decision.  Slices of the CPU are never done in the thread that gives
  * them, which may be the device's.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -34,14 +34,14 @@
 /* Small slices may be more than AUTO_GPU_AHEAD. */
 #define GPU_SLOTS 16
 
-/* The CPU takes a slice only if the device would need more than twice as
- * long for all that is left: coding costs the device little, and the CPU,
- * which has other work, a lot.
+/* The CPU takes a slice only if the device would need more than this many times
+ * as long for the rest of the list.  Coding costs the device little, and the
+ * CPU, which has other work, a lot.
  */
 #define CPU_MARGIN 2
-/* If the CPU's slices take over three times as long as measured, it rests.
- * This is a mean of the last few, in which none counts more than MAX_SLOW:
- * one slow slice is no reason.
+/* The CPU rests for REST_SECONDS if its slices take over TOO_SLOW times as long
+ * as measured.  The mean is over about NR_MEAN slices, and none counts more
+ * than MAX_SLOW, so that one slow slice does not matter.
  */
 #define TOO_SLOW 3
 #define REST_SECONDS 1.0
@@ -56,7 +56,7 @@ struct slice {
   enum side side;
   bool has_failed;              /* on the device */
   uint64_t bytes;               /* of input */
-  double began;                 /* 0: its time does not count */
+  double began;                 /* 0: not timed */
   struct slice *next;           /* if idle */
 };
 
@@ -64,12 +64,12 @@ struct slice {
 struct auto_job {
   struct auto_coder *c;
   struct coder_job *job;
-  struct slice rest;            /* used instead of slots, once, where all
-                                 * that is left goes to the CPU */
+  struct slice rest;            /* used instead of slots, once, if the rest of
+                                 * the job goes to the CPU */
 
   /* With lock held. */
   struct list link;             /* while first < end */
-  size_t first, end;            /* rects that are not given */
+  size_t first, end;            /* rects not yet given */
   unsigned nr_slices;           /* under way */
   int error;                    /* the first */
 };
@@ -92,8 +92,7 @@ struct auto_coder {
   pthread_mutex_t lock;
 
   /* With lock held. */
-  struct list jobs;             /* with rects that are not given; oldest
-                                 * first */
+  struct list jobs;             /* with rects not yet given; oldest first */
   uint64_t left;                /* input bytes of those rects */
   struct slice *idle[2];        /* slots; of the CPU one for each worker */
   uint64_t gpu_bytes;           /* under way there */
@@ -102,13 +101,13 @@ struct auto_coder {
   bool gpu_failed;
 };
 
-/* Set while this thread runs a done of the device's, which must not be kept
- * from the device.  The model: see array/engine.c.
+/* Set while this thread runs a done callback of the device, which must not
+ * delay the device.  For the TLS model see array/engine.c.
  */
 static __thread bool in_gpu __attribute__ ((tls_model ("initial-exec")));
 
-/* Set while this thread gives slices.  What ends before its submit returns
- * need not, and so as not to recurse must not, give more.
+/* Set while this thread gives slices.  A slice that ends before its submit
+ * returns does not give more, so as not to recurse.
  */
 static __thread const struct auto_coder *giving
   __attribute__ ((tls_model ("initial-exec")));
@@ -138,8 +137,8 @@ rect_bytes (const struct coder_job *job)
   return (uint64_t) job->matrix->cols * job->cell_len;
 }
 
-/* Lock: s becomes the first nr rects that are left of t, or, for the CPU,
- * the last ones.
+/* Lock: s becomes the next nr rects of t from the front, or, for the CPU, from
+ * the end.
  */
 static struct slice *
 take (struct auto_coder *c, struct auto_job *t, struct slice *s, enum side side,
@@ -198,7 +197,7 @@ nr_rects (const struct auto_job *t, double len)
   return MAX (1, MIN (nr, t->end - t->first));
 }
 
-/* Seconds of such a slice on a worker, as start measured it. */
+/* Seconds of such a slice on a worker, as start measured. */
 static double
 cpu_seconds (const struct auto_coder *c, uint64_t bytes)
 {
@@ -215,9 +214,9 @@ suits_cpu (const struct auto_coder *c, const struct auto_job *t, size_t nr)
   return c->gpu_bytes > 0 && gpu > CPU_MARGIN * cpu;
 }
 
-/* Lock: the next slice, for the side that should have it; NULL: there is
- * none, or no room.  While the device has nothing under way it takes what
- * there is, and each end of a slice leads here: so all is given at last.
+/* Lock: the next slice, for the side that should have it; NULL: there is none,
+ * or no room.  While the device is idle it takes any slice, and each end of a
+ * slice calls this again, so all slices are given in the end.
  */
 static struct slice *
 next_slice (struct auto_coder *c)
@@ -241,7 +240,7 @@ next_slice (struct auto_coder *c)
       s->began = at;
       return s;
     }
-    /* The device takes its share of what is left: both end together. */
+    /* The device takes its share of the rest, so that both end together. */
     share = c->rates.gpu / (c->rates.gpu + c->rates.cpu);
   }
   if (c->gpu_bytes > (AUTO_GPU_AHEAD - 1) * c->slice_len[GPU] ||
@@ -251,7 +250,7 @@ next_slice (struct auto_coder *c)
   return take_slot (c, t, GPU, nr);
 }
 
-/* s, which may be NULL, and then others, until next_slice has none. */
+/* Submit s, which may be NULL, and then more until next_slice has none. */
 static void
 give (struct auto_coder *c, struct slice *s)
 {
@@ -271,7 +270,7 @@ give (struct auto_coder *c, struct slice *s)
 
 /* ---- the end of a slice ------------------------------------------------- */
 
-/* Lock: is the CPU kept by other things? */
+/* Lock: is the CPU busy with other work? */
 static void
 watch_cpu (struct auto_coder *c, const struct slice *s)
 {
@@ -285,7 +284,7 @@ watch_cpu (struct auto_coder *c, const struct slice *s)
   }
 }
 
-/* Lock: true: that was the last one of its job. */
+/* Lock: true: that was the last slice of its job. */
 static bool
 end_slice (struct auto_coder *c, struct slice *s, int error)
 {
@@ -302,8 +301,8 @@ end_slice (struct auto_coder *c, struct slice *s, int error)
   return --t->nr_slices == 0 && t->first == t->end;
 }
 
-/* The CPU does what the device could not, which has reported why; and all
- * later jobs, unless this one only was none for the device.
+/* The CPU does what the device could not, which has reported why.  It also does
+ * all later jobs, unless the device refused only this one.
  */
 static void
 redo (struct auto_coder *c, struct slice *s, int error)
@@ -364,9 +363,9 @@ add_job (struct auto_coder *c, struct auto_job *t, struct coder_job *job,
   return giving == c ? NULL : next_slice (c);
 }
 
-/* A small one is a slice too if it comes in a thread of the device's: it is
- * done elsewhere then.  (To set away in the job itself is not for us: its
- * owner may submit it again.)
+/* A small job is a slice too if it is submitted in a thread of the device, so
+ * that it is done elsewhere.  (Its own away can't be set: its owner may submit
+ * it again.)
  */
 static void
 auto_submit (struct coder *coder, struct coder_job *job)
@@ -425,8 +424,8 @@ auto_start (struct coder *coder, void *arena, size_t arena_len)
   return 0;
 }
 
-/* A thread in slice_done may look for slices still, of which there are none.
- * It is one of cpu's or gpu's, and so ends before c is freed.
+/* A thread in slice_done may still look for slices, and finds none.  It is a
+ * thread of cpu or gpu, and so ends before c is freed.
  */
 static void
 auto_free (struct coder *coder)

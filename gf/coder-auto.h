@@ -1,6 +1,6 @@
 /* gpuraid: the CPU and a device share jobs.
  *
- * Knows nothing of what the two coders are, but that the second one takes
+ * Does not depend on what the two coders are, only on that the second one takes
  * longer to begin, and costs the CPU less.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -15,18 +15,17 @@
 
 #include "gf/coder.h"
 
-/* cpu and gpu become the new coder's own at once: they are freed where this
- * fails.  cpu_threads: how many slices cpu may do at the same time, which is
- * the number of its workers; 0: none.  matrix is borrowed until this
- * returns; start measures both coders with it, in cells of the arena, whose
- * content is lost.  NULL: nothing is measured, and defaults are used.  NULL
- * is returned after an error, reported.
+/* The new coder owns cpu and gpu at once: they are freed if this fails.
+ * cpu_threads is how many slices cpu may do at the same time, the number of its
+ * workers; 0: none. matrix is borrowed until this returns; start measures both
+ * coders with it, in cells of the arena, whose content is lost.  If it is NULL,
+ * nothing is measured, and defaults are used.  NULL: reported.
  *
- * start takes 0.3 s at most.  It fails where cpu's start does; where gpu's
- * does, cpu gets all jobs.
+ * start takes 0.3 s at most.  It fails if cpu's start does; if gpu's does, cpu
+ * gets all jobs.
  *
- * What gpu fails is done by cpu.  gpu gets nothing more then, unless the
- * error is ENOTSUP: this job only is none for it.
+ * If gpu fails a job, cpu does it, and gpu gets no more, unless the error is
+ * ENOTSUP: then gpu refused only this job.
  */
 extern struct coder *coder_auto_new (struct coder *cpu, unsigned cpu_threads,
                                      struct coder *gpu,
@@ -34,8 +33,8 @@ extern struct coder *coder_auto_new (struct coder *cpu, unsigned cpu_threads,
                                      size_t cell_len);
 
 /* How many workers cpu should have.  Two processors are left to the threads
- * that launch and poll: with all of them taken a device fell to half of its
- * rate at times, at 32+16.
+ * that launch and poll: without that a device sometimes fell to half of its
+ * rate, at 32+16.
  */
 static inline unsigned
 coder_auto_cpu_threads (unsigned nr_cpus)
@@ -43,8 +42,8 @@ coder_auto_cpu_threads (unsigned nr_cpus)
   return nr_cpus >= 4 ? nr_cpus - 2 : nr_cpus - 1;
 }
 
-/* For tests, before start: another clock, in seconds.  pause is called again
- * and again while start waits for a job.
+/* For tests, before start: another clock, in seconds. start calls pause
+ * repeatedly while it waits for a job.
  */
 struct coder_auto_clock {
   double (*now) (void *opaque);

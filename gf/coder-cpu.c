@@ -1,4 +1,4 @@
-/* gpuraid: cut jobs into pieces, share them out, and do the CRCs.
+/* gpuraid: divide jobs into pieces, share them out, and compute CRCs.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -17,22 +17,21 @@
 
 #define BLOCK_LEN ((size_t) 4096)
 
-/* Jobs below this are not worth a wake-up, which takes 50 us and more on a
- * virtual machine: sharing 10+4 x 64 KiB with one other thread made it
- * slower, 95 us rather than 84.  Input counts once for each 4 rows; that
- * is 130 us of ISA-L at any k + m.
+/* Jobs below this stay in one thread.  A wake-up takes 50 us and more on a
+ * virtual machine: sharing 10+4 x 64 KiB with one other thread made it slower,
+ * 95 us rather than 84.  Input counts once for each 4 rows; the value is 130 us
+ * of ISA-L at any k + m.
  */
 #define SMALL_LEN ((size_t) 1 << 20)
-/* Of the same, for a part of a bigger one. */
+/* The same, for a part of a larger job. */
 #define PART_LEN ((size_t) 128 << 10)
-/* Of the same, for a job that is given to another thread because its own
- * has more to do.
+/* The same, for a job given to another thread because its own has other work.
  */
 #define AWAY_LEN ((size_t) 128 << 10)
 
-/* The cells of a piece are at most this in all, to stay in a second level
- * cache while group after group of rows passes over them.  Pieces above 16
- * KiB were no faster with any k + m.
+/* The cells of a piece are at most this in all, to stay in a second level cache
+ * while group after group of rows passes over them.  Pieces above 16 KiB were
+ * no faster with any k + m.
  */
 #define PIECE_CACHE_LEN ((size_t) 256 << 10)
 #define MAX_PIECE_LEN ((size_t) 16 << 10)
@@ -93,8 +92,8 @@ crc_blocks (uint32_t *crc, const uint8_t *buf, size_t len)
     *crc++ = crc32c (buf + off, BLOCK_LEN);
 }
 
-/* The CRC of the inputs first: that reads each cell from end to end, which
- * brings it into the cache faster than reading all of them side by side.
+/* The CRC of the inputs first: it reads each cell from end to end, which brings
+ * it into the cache faster than reading all of them side by side.
  */
 static void
 run_piece (struct cpu_job *t, size_t rect, size_t off, size_t len)
@@ -121,9 +120,9 @@ run_piece (struct cpu_job *t, size_t rect, size_t off, size_t len)
   }
 }
 
-/* ISA-L's functions for AVX-512 leave the upper parts of the registers in
- * use.  That slows down whoever calculates with doubles later in this thread,
- * as coder auto does for each job: by half a microsecond and more.
+/* ISA-L's functions for AVX-512 leave the upper parts of the registers in use.
+ * That slows down later calculations with doubles in this thread, which coder
+ * auto makes for each job, by half a microsecond and more.
  */
 #ifdef __x86_64__
 __attribute__ ((target ("avx")))
@@ -163,7 +162,7 @@ run_part (struct work *work, size_t part)
   leave_vectors ();
 }
 
-/* Counted before done, so that whoever was told finds it counted. */
+/* Counted before done, so that the owner of the job finds it counted. */
 static void
 finish (struct cpu_coder *c, struct coder_job *job, const void *tables)
 {
@@ -181,12 +180,12 @@ job_done (struct work *work)
   struct cpu_job *t = (struct cpu_job *) work;
 
   finish (t->c, t->job, t->tables);
-  /* Only now: what another thread has made takes a while to free. */
+  /* After done: freeing what another thread has allocated takes a while. */
   free (t);
 }
 
-/* What a piece is a multiple of.  Of packets a piece is a part of each
- * packet of a block, or whole blocks, as are those whose CRC is made.
+/* The length of a piece is a multiple of this.  With packets a piece is a part
+ * of each packet of a block, or, with CRCs, whole blocks.
  */
 static size_t
 piece_unit (const struct coder_job *job)
@@ -213,8 +212,8 @@ choose_pieces (struct cpu_job *t)
   len = PIECE_CACHE_LEN / MAX (nr_cells, 1);
   len = MIN (len, MAX_PIECE_LEN);
   len = MAX (len / unit, 1) * unit;
-  /* A block that was just summed is best used at once: with 4096 4+2 was
-   * 17 % faster than with 16384, 10+4 12 %, 32+16 2 % slower.
+  /* A block is best coded right after its CRC: with 4096 4+2 was 17 % faster
+   * than with 16384, 10+4 12 %, 32+16 2 % slower.
    */
   if (job->crc)
     len = unit;
@@ -222,7 +221,7 @@ choose_pieces (struct cpu_job *t)
   t->nr_pieces = div_round_up (job->cell_len, len);
 }
 
-/* Bytes of input that take as long. */
+/* Bytes of input that take the same time. */
 static size_t
 cost_len (const struct coder_job *job)
 {
@@ -272,7 +271,7 @@ cpu_coder_submit (struct coder *coder, struct coder_job *job)
     (away ? workers_give : workers_run) (c->workers, &t->work);
     return;
   }
-  /* Small, or no memory to share it out. */
+  /* Small, or no memory to share it. */
   here.work.nr_parts = 1;
   run_part (&here.work, 0);
   finish (c, job, here.tables);

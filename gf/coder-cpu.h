@@ -1,7 +1,7 @@
-/* gpuraid: what the coders on the CPU have in common.
+/* gpuraid: common code of the coders on the CPU.
  *
- * Cuts jobs into pieces that fit the cache, shares them out to workers,
- * and does the CRCs.  A kind of coder only multiplies one piece.
+ * Divides jobs into pieces that fit the cache, shares them out to workers, and
+ * computes CRCs.  A kind of coder only multiplies one piece.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,8 +16,8 @@ struct workers;
 
 /* Any thread for all of these. */
 struct cpu_ops {
-  /* What encode needs of a matrix beside its coef, kept until put; NULL
-   * with errno.
+  /* What encode needs of a matrix beside its coef, kept until put; NULL with
+   * errno.
    */
   const void *(*get) (struct cpu_coder *, const struct matrix *);
   void (*put) (struct cpu_coder *, const void *tables);
@@ -47,7 +47,7 @@ struct cpu_coder {
 /* nr_threads as for coder_isal_new.  0, or -1 reported. */
 extern int cpu_coder_init (struct cpu_coder *, const struct coder_ops *,
                            const struct cpu_ops *, int nr_threads);
-/* Stops the workers; what holds the cpu_coder is the caller's. */
+/* Stops the workers.  The caller frees the struct that holds the cpu_coder. */
 extern void cpu_coder_destroy (struct cpu_coder *);
 
 /* For struct coder_ops. */

@@ -1,8 +1,8 @@
 /* gpuraid: the coder on gf-complete.
  *
- * One region product for each element of the matrix; with packets, one XOR
- * for each one of its bits.  Slower than coder-isal.c, and shares no
- * arithmetic with it: each is the check of the other.
+ * One region product for each element of the matrix; with packets, one XOR for
+ * each of its bits.  Slower than coder-isal.c, and shares no arithmetic with
+ * it, so that tests can compare the two.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -17,7 +17,7 @@
 #include "gf/coder-cpu.h"
 #include "gf/field.h"
 
-/* Made for each job: there is little to it. */
+/* Made for each job: it is cheap. */
 struct tables {
   struct bit_matrix *bits;      /* NULL: the matrix is used as it is */
 };

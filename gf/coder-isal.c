@@ -1,11 +1,10 @@
 /* gpuraid: the coder on ISA-L; with packets, on XOR programs.
  *
- * ISA-L works from tables that it makes from a matrix, in a layout of its
- * own: 2.31 packs them differently where the CPU has GFNI.  So they are
- * made for exactly the rows and columns of the one call that uses them,
- * have the size that its documentation asks for, and are never looked
- * into.  They are kept for the next job with the same matrix, as are the
- * programs of a matrix with packets.
+ * ISA-L works from tables that it makes from a matrix, in a layout of its own:
+ * 2.31 packs them differently if the CPU has GFNI.  So they are made for
+ * exactly the rows and columns of one call, have the size that its
+ * documentation asks for, and are never read here.  They are kept for the next
+ * job with the same matrix, as are the programs of a matrix with packets.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -26,21 +25,20 @@
 #include "gf/coder-cpu.h"
 #include "gf/coder-xor.h"
 
-/* An array has one matrix for each set of lost members in use, times the
- * kinds of write: small ones of several clients at once have a few hundred.
- * With k + m <= 64 all of it is 8 MiB or less, programs 16 MiB.  Where one
- * has to be made anew that takes 0.03 ms at 10+4, w 8, 1.2 at 32+16.
+/* How many matrices are kept.  An array has one matrix for each set of lost
+ * members in use, times the kinds of write: small writes of several clients at
+ * once have a few hundred.  With k + m <= 64 all tables are 8 MiB or less,
+ * programs 16 MiB.  To make one again takes 0.03 ms at 10+4, w 8, 1.2 at 32+16.
  */
 #define NR_SLOTS 256
 
-/* What ISA-L needs of one matrix.  Immutable but for refs. */
+/* What ISA-L needs of one matrix.  Immutable except for refs. */
 struct tables {
   uint64_t id;                  /* the matrix's */
-  struct xor_code *code;        /* with packets; then nothing below but
-                                 * refs is set */
+  struct xor_code *code;        /* with packets; then only refs is set below */
   unsigned nr_cols;             /* columns that are not all 0 */
   uint8_t col[MATRIX_MAX];      /* their numbers */
-  bool xor;                     /* one row, and all of it 1 */
+  bool xor;                     /* one row, of ones only */
   unsigned refs;                /* with the coder's lock held: users, and 1
                                  * for the slot */
   uint8_t gftbls[];             /* 32 * nr_cols * rows, unless xor */
@@ -141,7 +139,7 @@ isal_get (struct cpu_coder *cpu, const struct matrix *a)
   if (t)
     return t;
 
-  /* Two threads may both make them; the later ones stay. */
+  /* Two threads may both make them; the later ones are kept. */
   t = a->packet_len > 0 ? tables_new_packets (a) : tables_new (a);
   if (t == NULL)
     return NULL;
@@ -162,9 +160,8 @@ isal_put (struct cpu_coder *cpu, const void *tables)
   tables_unref ((struct tables *) tables);
 }
 
-/* xor_gen is 7 % faster than ec_encode_data for a row of ones.  Where there
- * are more rows, one call for all is faster by far: it reads the inputs
- * once.
+/* xor_gen is 7 % faster than ec_encode_data for a row of ones.  If there are
+ * more rows, one call for all is much faster: it reads the inputs once.
  */
 static void
 isal_encode (const struct matrix *a, const void *tables,

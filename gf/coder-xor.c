@@ -1,10 +1,10 @@
 /* gpuraid: run an XOR program on cells, on the CPU.
  *
- * What counts is not XORs but loads and stores, as the XOR itself is free
- * beside the load of its operand.  So an equation sums all its terms in
- * registers, 512 bytes of each at once where the CPU has AVX-512, and
- * stores once; and it is run on a slice of the packets small enough for
- * temporaries to stay in the first level cache.
+ * Loads and stores determine the speed: an XOR costs nothing beside the load of
+ * its operand.  So an equation sums all its terms in registers, 512 bytes of
+ * each at once if the CPU has AVX-512, and stores once.  It runs on a slice of
+ * the packets that is small enough for temporaries to stay in the first level
+ * cache.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -22,9 +22,10 @@
 #define SCRATCH_LEN ((size_t) 64 << 10)
 #define MIN_SLICE_LEN ((size_t) 64)
 #define MAX_SLICE_LEN ((size_t) 4096)
-/* Outputs are made from so many inputs, and then added to from as many more:
- * these stay in the first level cache meanwhile.  At 32+16, w 8, that is 1.8
- * times as fast as all at once, at 20+8 1.3 times, at 10+4 a bit slower.
+/* Outputs are made from this many inputs, and then the next ones are added:
+ * these inputs stay in the first level cache meanwhile.  At 32+16, w 8, that is
+ * 1.8 times as fast as all inputs at once, at 20+8 1.3 times, at 10+4 a bit
+ * slower.
  */
 #define PART_COLS 8u
 #define MAX_SLOTS_USED (SCRATCH_LEN / MIN_SLICE_LEN)
@@ -82,7 +83,7 @@ is_temp (const struct naming *g, unsigned v)
   return v >= g->prog->nr_in && v < g->first_out;
 }
 
-/* Copy equation n, with the slots' names.  add: to what the output is. */
+/* Copy equation n, with the slots' names. add: to the present output. */
 static void
 copy_equation (struct part *part, struct naming *g, unsigned n, bool add,
                uint32_t *nr_terms)
@@ -95,8 +96,8 @@ copy_equation (struct part *part, struct naming *g, unsigned n, bool add,
     const unsigned v = g->prog->term[e->first_term+i];
 
     part->term[(*nr_terms)++] = g->name[v];
-    /* The target may take its place: all that is read of a slot is read
-     * before the same bytes of the target are written.
+    /* The target may take its place: each byte of a slot is read before the
+     * same byte of the target is written.
      */
     if (is_temp (g, v) && g->last[v] == n)
       g->idle[g->nr_idle++] = g->name[v];
@@ -289,8 +290,8 @@ xor_code_new (const struct matrix *a, enum xor_style style)
   struct xor_code *code;
 
   assert (a->packet_len > 0);
-  /* With the others an output may be a term of another, and is whole at
-   * once.
+  /* In the other styles an output may be a term of another, so it has to be
+   * complete at once.
    */
   code = try_style (a, style, style == XOR_LOADS || style == XOR_DIRECT
                     ? MAX (a->cols / PART_COLS, 1) : 1);

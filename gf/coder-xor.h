@@ -1,6 +1,6 @@
 /* gpuraid: run an XOR program on cells, on the CPU.
  *
- * Knows nothing of jobs or threads.
+ * Has no jobs and no threads.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,7 +14,7 @@
 #include "gf/matrix.h"
 #include "gf/xor-program.h"
 
-/* A program made ready.  Immutable; any thread. */
+/* A prepared program.  Immutable; any thread. */
 struct xor_code;
 
 /* Of a matrix with packets.  NULL with errno. */

@@ -34,9 +34,8 @@ struct coder_job {
                                  * every cell: per rect its inputs, then its
                                  * outputs, blocks in order; cell_len is then
                                  * a multiple of 4096 */
-  bool away;                    /* only a wish: the thread that submits it has
-                                 * other work waiting, so it should not be
-                                 * done there */
+  bool away;                    /* a hint: the submitting thread has other work
+                                 * waiting, so another thread should do it */
   void (*done) (struct coder_job *, int error); /* once, in some thread with
                                  * no lock held, possibly before submit
                                  * returns; must not block; error is 0 or a
@@ -44,8 +43,8 @@ struct coder_job {
   struct coder_job *next;       /* the coder's */
 };
 
-/* For coders to call in submit: cells of another length would be coded in
- * part, or beyond their end.
+/* For coders to call in submit: cells of another length would be coded in part,
+ * or beyond their end.
  */
 static inline void
 coder_job_check (const struct coder_job *job)
@@ -57,11 +56,11 @@ coder_job_check (const struct coder_job *job)
   assert (job->crc == NULL || job->cell_len % 4096 == 0);
 }
 
-/* What one engine, a part of the coder or all of it, has done so far. */
+/* What one part of the coder, or all of it, has done so far. */
 struct coder_share {
   char name[80];                /* "isal", "cuda:0 NVIDIA H200" */
-  uint64_t nr_jobs, bytes;      /* inputs of the jobs that it finished; a job
-                                 * may be shared, then each counts a job */
+  uint64_t nr_jobs, bytes;      /* inputs of finished jobs; a job shared by two
+                                 * parts counts as one job in each */
   char failed[120];             /* why it is not used any more, or "" */
 };
 
@@ -90,17 +89,17 @@ struct coder {
 /* How many processors this process may use; 1 or more. */
 extern unsigned coder_nr_cpus (void);
 
-/* isal takes packets with XOR programs, gf-complete one by one: no
- * arithmetic is common to the two.
+/* isal codes packets with XOR programs, gf-complete one by one: the two share
+ * no arithmetic.
  *
- * Workers beside the submitting thread: nr_threads, or -1 for as many
- * as there are CPUs less one.  Small jobs, and all jobs with 0 workers,
- * run in the submitting thread.  NULL: reported.
+ * Workers beside the submitting thread: nr_threads, or -1 for as many as there
+ * are CPUs less one.  Small jobs, and all jobs with 0 workers, run in the
+ * submitting thread.  NULL: reported.
  */
 extern struct coder *coder_isal_new (int nr_threads);
 extern struct coder *coder_gf_complete_new (int nr_threads);
 
-/* By the name of the coder= key, of those on the CPU.  NULL: reported. */
+/* Choose a coder on the CPU by the value of the coder= key.  NULL: reported. */
 extern struct coder *coder_new (const char *name, int nr_threads);
 
 static inline int
@@ -123,8 +122,8 @@ coder_shares (struct coder *c, struct coder_share *share)
   return c->ops->shares (c, share);
 }
 
-/* A job may be done, by another thread, before the one that submitted it has
- * come back: that one is waited for.  So never from a job's done.
+/* Another thread may finish a job before the submitting thread has returned;
+ * this waits for that thread.  So never call it in a job's done.
  */
 static inline void
 coder_free (struct coder *c)

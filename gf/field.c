@@ -1,8 +1,8 @@
 /* gpuraid: GF(2^w), and products of regions through gf-complete.
  *
- * Products of two elements are tabled once, from the definition;
- * gf-complete would call a function for each.  Products of regions are
- * left to its SIMD code, which after initialization only reads its tables.
+ * Products of two elements are in tables, made once from the definition;
+ * gf-complete would call a function for each. gf-complete's SIMD code makes
+ * products of regions; after initialization it only reads its tables.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -41,7 +41,7 @@ make_tables (unsigned w)
     unsigned shifted = a;               /* a * 2^bit */
 
     for (unsigned bit = 1; bit < size; bit <<= 1) {
-      /* b is below bit: its product is there already. */
+      /* b is below bit: its product is already there. */
       for (unsigned b = 0; b < bit; b++)
         f->mul[a][b | bit] = f->mul[a][b] ^ shifted;
       shifted <<= 1;
@@ -73,13 +73,13 @@ field_get (unsigned w)
 static void
 make_region (void)
 {
-  /* The polynomial is given although it is gf-complete's default: a
-   * library built with another one would make arrays that nobody else
-   * could read.
+  /* The polynomial is given although it is gf-complete's default: a library
+   * built with another default would make arrays that no other program could
+   * read.
    */
   if (!gf_init_hard (&region, 8, GF_MULT_DEFAULT, GF_REGION_DEFAULT,
                      GF_DIVIDE_DEFAULT, polynomial[8], 0, 0, NULL, NULL)) {
-    /* Nobody could go on without a field, and all that fails here is an
+    /* Nothing works without a field, and the only possible failure here is an
      * allocation of some kilobytes.
      */
     log_error ("gf_init_hard: no memory");

@@ -1,7 +1,7 @@
 /* gpuraid: the fields GF(2^w), w from 1 to 8.
  *
- * The one place that knows gf-complete.  Names start with field_ since
- * both gf-complete and ISA-L export gf_*.
+ * Only this file uses gf-complete.  Names start with field_ because both
+ * gf-complete and ISA-L export gf_*.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,15 +1,14 @@
 /* gpuraid: the generator matrix of code crs.
  *
- * Pure.  Chooses the matrix; what a bit matrix is made of is in
- * bit-matrix.c.
+ * Pure.  Chooses the matrix; bit-matrix.c makes the bit matrix.
  *
- * Why it is MDS.  Column i belongs to y_i = 1 / e_i, row j >= 1 to x_j,
- * where x_1 = 0 and the x after it are neither 0 nor any y.  Row j is then
- * s_j / (x_j + y_i): rows 1 and on are a Cauchy matrix times a constant for
- * each row, and row 0 is the limit of x / (x + y_i) for x to infinity.  As
- * in matrix.c no minor is 0 if all x differ, all y differ, and no x is a y,
- * and that is how they are chosen.  There are 2^w elements for k of y and
- * m - 1 of x, so k + m <= 2^w leaves one over.
+ * Why it is MDS.  Column i belongs to y_i = 1 / e_i, row j >= 1 to x_j, where
+ * x_1 = 0 and the x after it are neither 0 nor any y.  Row j is then s_j / (x_j
+ * + y_i): rows 1 and on are a Cauchy matrix times a constant for each row, and
+ * row 0 is the limit of x / (x + y_i) for x to infinity.  As in matrix.c no
+ * minor is 0 if all x differ, all y differ, and no x is a y, and they are
+ * chosen so.  There are 2^w elements for k of y and m - 1 of x, so k + m <= 2^w
+ * leaves one over.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -24,7 +23,7 @@
 
 #define MAX_ELEMENTS 256u
 
-/* What a row may be. */
+/* A candidate for a row. */
 struct candidate {
   uint8_t x, scale;
   unsigned nr_ones;             /* in the bits of the row */

@@ -1,7 +1,7 @@
 /* gpuraid: make generator matrices and solve with them.
  *
- * Pure but for the counter of ids; what to express by what is decided in
- * array/.
+ * Pure except for the counter of ids.  array/ decides what to express by
+ * what.
  *
  * Why code rs is MDS.  Let x_i = 2^-i for column i, and y_1 = 0, y_j+1 =
  * 2^j for row j+1 (j >= 1).  Rows 1 and on are then 1 / (x_i + y_j) times
@@ -104,21 +104,21 @@ matrix_rs_parity (unsigned k, unsigned m, uint8_t *coef)
     row = coef + (j + 1) * k;
     for (unsigned i = 0; i < k; i++)
       row[i] = f->inv[f->inv[power[i]] ^ power[j]];
-    /* The first is divided last: all others need it. */
+    /* The first is divided last, because all others need it. */
     for (unsigned i = k; i-- > 0;)
       row[i] = f->mul[row[i]][f->inv[row[0]]];
   }
 }
 
-/* One equation for each unknown v: sum over s of coef[s] * source[s][v]
- * = target[v], for all targets at once.  Row v has the sources' values in
- * its first nr_src columns, then the targets'.
+/* One equation for each unknown v: sum over s of coef[s] * source[s][v] =
+ * target[v], for all targets at once.  Row v has the sources' values in its
+ * first nr_src columns, then the targets'.
  *
- * Columns are taken in the order of the sources, and where no row is left
- * that has a pivot the source depends on earlier ones and gets 0.  Most
- * sources are data, of which only one value is not 0, so that most pivots
- * have nothing to eliminate: with 48+16 and 16 lost a solution takes some
- * 13 us, with 10+4 and 4 lost 0.3 us, with the biggest system 5 ms.
+ * Columns are taken in the order of the sources.  If no row with a pivot is
+ * left, the source depends on earlier ones and gets 0.  Most sources are data,
+ * of which only one value is not 0, so most pivots have nothing to eliminate: a
+ * solution takes some 13 us with 48+16 and 16 lost, 0.3 us with 10+4 and 4
+ * lost, 5 ms with the largest system.
  */
 struct system {
   const struct field *field;
@@ -149,7 +149,7 @@ system_init (struct system *sys, unsigned w, unsigned nr_vars,
   }
 }
 
-/* Make column s 1 in one row and 0 in all others, if it can be done. */
+/* Make column s 1 in one row and 0 in all others, if possible. */
 static void
 system_eliminate (struct system *sys, unsigned s)
 {
@@ -174,7 +174,7 @@ system_eliminate (struct system *sys, unsigned s)
     for (unsigned c = s; c < width; c++)
       pivot[c] = mul[pivot[c]];
   }
-  /* Left of s a row that has not been a pivot before is 0. */
+  /* To the left of s a row that has not been a pivot before is 0. */
   for (r = 0; r < sys->nr_vars; r++) {
     uint8_t *row = sys->row[r];
 

@@ -14,12 +14,12 @@
 /* The most rows, columns, unknowns, sources or targets. */
 #define MATRIX_MAX 256
 
-/* What a coder multiplies by.  Immutable once made; shared by jobs in
- * many threads; freed with matrix_free when no job uses it any more.
+/* The matrix of a coder's job.  Immutable once made; shared by jobs in many
+ * threads; freed with matrix_free when no job uses it any more.
  */
 struct matrix {
-  uint64_t id;                  /* never used twice in a process: names
-                                 * what coders derive from it */
+  uint64_t id;                  /* unique in the process: key of what coders
+                                 * derive from the matrix */
   unsigned rows, cols;
   unsigned w;                   /* bits of an element */
   size_t packet_len;            /* 0: a symbol is a byte of a cell (w is 8);
@@ -39,7 +39,7 @@ extern struct matrix *matrix_new (unsigned rows, unsigned cols,
 extern struct matrix *matrix_new_packets (unsigned w, size_t packet_len,
                                           unsigned rows, unsigned cols,
                                           const uint8_t *coef);
-/* Another one with the same coefficients. */
+/* Another matrix with the same coefficients. */
 extern struct matrix *matrix_copy (const struct matrix *);
 extern void matrix_free (struct matrix *);
 

@@ -1,9 +1,9 @@
 /* gpuraid: threads that share work which comes in parts.
  *
- * The lock is held only to take a part and to count it finished: a part
- * is some ten microseconds or more, so that one lock will do.  It is one
- * that is waited for awake for a moment: to sleep and be woken takes longer
- * than a part, and 15 workers that did so did up to a fifth less.
+ * The lock is held only to take a part and to count it finished.  A part takes
+ * some ten microseconds or more, so one lock is enough.  The lock spins before
+ * it sleeps: to sleep and be woken takes longer than a part, and 15 workers
+ * that slept were up to a fifth slower.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -58,7 +58,7 @@ workers_new (unsigned nr_threads)
   return w;
 }
 
-/* Lock: the next part, which is there, is this thread's. */
+/* Lock: take the next part, which must exist, for this thread. */
 static size_t
 begin_part (struct work *work)
 {
@@ -71,7 +71,7 @@ begin_part (struct work *work)
 
 /* Run a part that this thread has begun, and return with the lock held.
  * Another thread cannot finish the last part, and done free the work, without
- * the lock: so unless this returns true the work may be looked at.
+ * the lock.  So unless this returns true, the work may still be used.
  */
 static bool
 run_part (struct workers *w, struct work *work, size_t part)
@@ -102,10 +102,10 @@ take_parts (struct workers *w, struct work *work)
 /* Threads that are to look for work again. */
 struct sleepers {
   size_t nr;
-  bool all;                     /* there are no others */
+  bool all;                     /* of the idle threads */
 };
 
-/* Lock: for so many there is something to do. */
+/* Lock: there is work for nr threads. */
 static struct sleepers
 choose_sleepers (const struct workers *w, size_t nr)
 {
@@ -114,14 +114,14 @@ choose_sleepers (const struct workers *w, size_t nr)
   };
 }
 
-/* No lock: it takes 1 us a thread, in which those that are awake can begin. */
+/* No lock: waking takes 1 us a thread, and those already awake can begin. */
 static void
-wake (struct workers *w, const struct sleepers *who)
+wake (struct workers *w, const struct sleepers *s)
 {
-  if (who->nr > 1 && who->all)
+  if (s->nr > 1 && s->all)
     pthread_cond_broadcast (&w->wake);
   else
-    for (size_t i = 0; i < who->nr; i++)
+    for (size_t i = 0; i < s->nr; i++)
       pthread_cond_signal (&w->wake);
 }
 
@@ -165,7 +165,7 @@ workers_start (struct workers *w)
 
   assert (w->nr_started == 0);
 
-  /* Signals are for the threads of the program. */
+  /* Only the threads of the program handle signals. */
   sigfillset (&all);
   pthread_sigmask (SIG_SETMASK, &all, &old);
   while (w->nr_started < w->nr_threads) {
@@ -203,16 +203,16 @@ put (struct workers *w, struct work *work)
 void
 workers_run (struct workers *w, struct work *work)
 {
-  struct sleepers who;
+  struct sleepers sleepers;
   size_t part;
 
   pthread_mutex_lock (&w->lock);
   put (w, work);
-  /* Not over before this one is. */
+  /* This part keeps the work from being finished here. */
   part = begin_part (work);
-  who = choose_sleepers (w, work->nr_parts - 1);
+  sleepers = choose_sleepers (w, work->nr_parts - 1);
   pthread_mutex_unlock (&w->lock);
-  wake (w, &who);
+  wake (w, &sleepers);
   if (!run_part (w, work, part))
     take_parts (w, work);
   pthread_mutex_unlock (&w->lock);
@@ -221,7 +221,7 @@ workers_run (struct workers *w, struct work *work)
 void
 workers_give (struct workers *w, struct work *work)
 {
-  struct sleepers who;
+  struct sleepers sleepers;
 
   if (w->nr_started == 0) {
     workers_run (w, work);
@@ -229,9 +229,9 @@ workers_give (struct workers *w, struct work *work)
   }
   pthread_mutex_lock (&w->lock);
   put (w, work);
-  who = choose_sleepers (w, work->nr_parts);
+  sleepers = choose_sleepers (w, work->nr_parts);
   pthread_mutex_unlock (&w->lock);
-  wake (w, &who);
+  wake (w, &sleepers);
 }
 
 void

@@ -1,6 +1,6 @@
 /* gpuraid: threads that share work which comes in parts.
  *
- * Knows nothing of what a part is.
+ * The work itself is the caller's.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,7 +14,7 @@
 
 struct workers;
 
-/* The caller's, embedded in something bigger; the workers' from
+/* Owned by the caller and embedded in its struct; the workers own it from
  * workers_run until done.
  */
 struct work {
@@ -39,17 +39,17 @@ extern int workers_start (struct workers *);
 /* How many threads run: 0 before workers_start. */
 extern unsigned workers_nr (const struct workers *);
 
-/* Any thread.  The calling one takes parts too, so that this returns when
- * all have begun, and with no threads when all is done.
+/* Any thread.  The calling thread takes parts too, so this returns when all
+ * have begun, and with no threads when all are done.
  */
 extern void workers_run (struct workers *, struct work *);
 
 /* As workers_run, but the calling thread takes no part, unless there are no
- * others.
+ * other threads.
  */
 extern void workers_give (struct workers *, struct work *);
 
-/* Stops the threads.  No work may be under way, and no call, which may end
+/* Stops the threads.  No work and no call may be in progress; a call may end
  * later than the work that it brought.
  */
 extern void workers_free (struct workers *);

@@ -1,11 +1,11 @@
 /* gpuraid: find the pairs that rows have in common.
  *
- * How often a pair occurs is not stored but counted, in the sets of rows
- * of its two variables: 128 rows, the most that an array has but in odd
- * shapes, are two words.  A pair's count only ever falls, but for pairs
- * with a temporary that was made since, and those occur no oftener than
- * the pair that it was made of.  So a pair waits in the bucket of a count
- * that it once had, and moves down when it is met there and has less.
+ * The count of a pair is not stored but computed, from the sets of rows of its
+ * two variables: 128 rows, the most that a usual array has, are two words.  A
+ * pair's count only falls, except for pairs with a temporary that was made
+ * since, and those occur no oftener than the pair that it was made of.  So a
+ * pair waits in the bucket of a count that it once had, and moves down if it
+ * has less when it is found there.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -225,8 +225,8 @@ row_remove (struct xor_row *row, unsigned var)
            (row->nr - i) * sizeof row->var[0]);
 }
 
-/* Make a temporary of a and b in all rows that have both.  0; 1: there is
- * no number left for it; -1 with errno.
+/* Make a temporary of a and b in all rows that have both.  0; 1: no number is
+ * left for it; -1 with errno.
  */
 static int
 make_temp (struct xor_pairs *p, unsigned a, unsigned b)
@@ -261,7 +261,7 @@ make_temp (struct xor_pairs *p, unsigned a, unsigned b)
 
 /* ---- iterative ------------------------------------------------------- */
 
-/* The first pair of a row that another row has.  Earlier rows have none in
+/* The first pair of a row that another row has.  Earlier rows have no pair in
  * common with it any more.
  */
 static bool
@@ -315,7 +315,7 @@ bucket_push (struct xor_pairs *p, unsigned count, unsigned a, unsigned b)
   return 0;
 }
 
-/* Any of those in the bucket. */
+/* Any pair in the bucket. */
 static void
 bucket_pop (struct xor_pairs *p, unsigned count, unsigned *a, unsigned *b)
 {

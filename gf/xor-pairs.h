@@ -30,7 +30,7 @@ struct xor_pairs {
   uint16_t (*pair)[2];          /* of a temporary, by its variable less
                                  * nr_in + nr_out */
 
-  /* The rest is xor-pairs.c's. */
+  /* Private to xor-pairs.c. */
   unsigned max_vars;            /* room */
   unsigned set_words;           /* of a set of rows */
   uint64_t *rows_of;            /* by variable: the rows that have it */
@@ -52,9 +52,9 @@ extern void xor_pairs_free (struct xor_pairs *);
 extern int xor_pairs_load (struct xor_pairs *, const struct bit_matrix *b,
                            unsigned percent, uint64_t seed);
 
-/* Take pairs out of the rows until each is in one row at most, or of greedy
- * in fewer than min_rows (2 or more), or work passes max_work.  0, or -1 with
- * errno.
+/* Take pairs out of the rows until each is in at most one row, or for greedy in
+ * fewer than min_rows (2 or more), or until work exceeds max_work.  0, or -1
+ * with errno.
  */
 extern int xor_pairs_iterative (struct xor_pairs *, uint64_t max_work);
 extern int xor_pairs_greedy (struct xor_pairs *, unsigned min_rows,

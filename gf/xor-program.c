@@ -1,9 +1,9 @@
 /* gpuraid: make XOR programs.
  *
- * The pairs come from gf/xor-pairs.c.  Here they become equations: what is
- * used once is written out where it is used, what an output consists of
- * becomes the output, and equations are ordered so that a temporary is made
- * just before the first output that needs it, which keeps few alive.
+ * The pairs come from gf/xor-pairs.c.  Here they become equations.  A temporary
+ * used once is written out where it is used; one that is all of an output
+ * becomes the output.  Equations are ordered so that a temporary is made just
+ * before the first output that needs it, which keeps few alive.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -25,8 +25,8 @@ struct var {
   unsigned uses;                /* in rows and pairs */
   uint32_t same;                /* a temporary that is this output, or the
                                  * other way round; or NONE */
-  uint32_t first, nr;           /* its terms in maker.term, nothing of them
-                                 * to be written out any more */
+  uint32_t first, nr;           /* its terms in maker.term, all of them written
+                                 * out */
   bool emitted;
   uint16_t name;                /* in the program */
 };
@@ -155,7 +155,7 @@ define_all (struct maker *k)
   return 0;
 }
 
-/* Is it a temporary that has an equation of its own? */
+/* Does this temporary have an equation of its own? */
 static bool
 stays (const struct maker *k, unsigned t)
 {
@@ -203,8 +203,8 @@ emit (struct maker *k, unsigned v, uint32_t *nr_terms)
   k->var[v].emitted = true;
 }
 
-/* Emit v after what it needs.  Recursion could go as deep as there are
- * variables.
+/* Emit v after the variables that it needs.  Recursion could be as deep as
+ * there are variables.
  */
 static void
 emit_with_terms (struct maker *k, unsigned v, uint16_t *stack,
@@ -286,16 +286,17 @@ make_program (const struct xor_pairs *p, bool fold, bool share)
 #define BEST_WORK (UINT64_C (50) << 20)
 #define BEST_ATTEMPTS 300
 
-/* A temporary that n outputs use saves n loads, and costs two and a store
- * that the first of them waits for.  Measured with 4 to 12: less is slower
- * everywhere, more at 32+16.
+/* The least outputs that share a pair, in the style for the CPU.  A temporary
+ * that n outputs use saves n loads, and costs two and a store that the first of
+ * them waits for.  Measured with 4 to 12: less is slower everywhere, more is
+ * slower at 32+16.
  */
 #define LOADS_ROWS 10
 
 static const uint64_t some_seed = 0x9e3779b97f4a7c15;
 
-/* Rows of outputs are worth it for few matrices, and with a different
- * threshold for each, so each is tried in turn.
+/* Rows of outputs pay for few matrices, and with a different threshold for
+ * each, so each threshold is tried.
  */
 static struct xor_program *
 best_program (struct xor_pairs *p, const struct bit_matrix *b)

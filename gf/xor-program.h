@@ -34,7 +34,7 @@ struct xor_program {
 };
 
 enum xor_style {
-  XOR_DIRECT,           /* each output of inputs alone */
+  XOR_DIRECT,           /* each output from inputs alone */
   XOR_ITERATIVE,        /* as in Sobe's paper: going through the outputs, the
                          * first pair of terms that a later output has too
                          * becomes a temporary, until there is none */

@@ -106,7 +106,7 @@ journal_header_blocks (uint32_t nr_entries, uint32_t nr_blocks)
   return div_round_up (header_len (nr_entries, nr_blocks), BLOCK_LEN);
 }
 
-/* Can a record with these numbers lie at this place? */
+/* Can a record with these numbers start at this place? */
 static bool
 fits (uint32_t place, uint32_t nr_entries, uint32_t nr_blocks,
       const struct ring_id *id)
@@ -204,8 +204,8 @@ journal_record_peek (const uint8_t buf[BLOCK_LEN], const struct ring_id *id,
   return fits (JOURNAL_NR_HEADERS, r->nr_entries, r->nr_blocks, id);
 }
 
-/* Read the entries, which take what is left of len; false if they go
- * beyond it or beyond the arrays of r.
+/* Read the entries, which take the rest of len; false if they exceed it or the
+ * arrays of r.
  */
 static bool
 get_entries (const uint8_t *buf, size_t len, struct journal_record *r)

@@ -1,14 +1,14 @@
 /* gpuraid: the headers in a journal ring, bytes to structs and back.
  *
- * A ring is ring_len bytes at ring_off of a member: blocks numbered
- * from 0.  Blocks 0 and 1 are the two ring headers; records take the
- * rest.  A record is what one transaction writes to one member: its
- * header, as many blocks as that needs, then the new blocks, those of
- * the first entry first.  The number of a record's first block is its
- * place; a record does not straddle the end of the ring.
+ * A ring is ring_len bytes at ring_off of a member: blocks numbered from 0.
+ * Blocks 0 and 1 are the two ring headers; records take the rest.  A record is
+ * what one transaction writes to one member: its header, of as many blocks as
+ * it needs, then the new blocks, those of the first entry first.  The number of
+ * a record's first block is its place; a record does not wrap around the end of
+ * the ring.
  *
- * Who writes what when is docs/on-disk-format.md.  A record counts only
- * with the session of its ring's header: callers compare.
+ * docs/on-disk-format.md says when each is written.  A record counts only with
+ * the session of its ring's header: callers compare.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -25,7 +25,8 @@
 #define JOURNAL_NR_HEADERS 2u   /* and so the first place of a record */
 #define JOURNAL_ENTRY_MAX_BLOCKS (CHUNK_MAX_LEN / BLOCK_LEN)
 
-/* Whose ring it is: every structure in it is tied to this. */
+/* The ring's array and slot: every structure in the ring is sealed with them.
+ */
 struct ring_id {
   uuid_bytes array_uuid;
   unsigned slot;
@@ -44,8 +45,8 @@ struct ring_header {
 extern void ring_header_encode (const struct ring_header *h,
                                 const struct ring_id *id, unsigned which,
                                 uint8_t buf[BLOCK_LEN]);
-/* which is the block it was read from, 0 or 1.  False: not this header
- * of this ring, or damaged.
+/* which is the block it was read from, 0 or 1.  False: not this header of this
+ * ring, or damaged.
  */
 extern bool ring_header_decode (const uint8_t buf[BLOCK_LEN],
                                 const struct ring_id *id, unsigned which,
@@ -92,9 +93,9 @@ extern bool journal_record_check (const struct journal_record *r,
 extern void journal_record_encode (const struct journal_record *r,
                                    const struct ring_id *id, uint8_t *buf);
 
-/* Does a record seem to start in this block?  If so *r has nr_entries
- * and nr_blocks, so that the caller can give it arrays; they are
- * bounded by the ring but not yet to be believed.
+/* Does a record seem to start in this block?  If so, sets nr_entries and
+ * nr_blocks of *r, for the caller to allocate its arrays.  They are bounded by
+ * the ring, but not yet verified.
  */
 extern bool journal_record_peek (const uint8_t buf[BLOCK_LEN],
                                  const struct ring_id *id,

@@ -183,9 +183,9 @@ most_stripes (const struct geometry *g, uint64_t lo, uint64_t hi,
   return lo;
 }
 
-/* As many stripes as fit; 0 if not one does.  Where regions double the
- * bitmap halves, and a little more data can need a smaller member: so
- * look at each region_len by itself, the longest first.
+/* As many stripes as fit; 0 if none does.  Where regions double the bitmap
+ * halves, and a little more data can need a smaller member.  So try each
+ * region_len by itself, the longest first.
  */
 static uint64_t
 fill_member (const struct geometry *g, uint64_t member_size,
@@ -240,7 +240,7 @@ layout_fit (struct geometry *g, uint64_t member_size, uint64_t size,
   return *need <= member_size ? 0 : -1;
 }
 
-/* Are the areas of l in order, whole blocks, and none out of bounds? */
+/* Are the areas of l in order, in bounds, and whole blocks? */
 static bool
 in_order (const struct member_layout *l)
 {

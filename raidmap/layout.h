@@ -77,24 +77,24 @@ extern uint64_t layout_sb_off (uint64_t member_size, enum sb_copy copy);
 
 /* Lay out members, the smallest of which has this many bytes.
  *   size       0: as much as fits, in whole stripes; else rounded down
- *              to whole blocks, of which there must be one
+ *              to whole blocks, and at least one
  *   ring_len   bytes, rounded up to whole blocks; 0 for none
  *   checksums  with a table or without
- * Fills g->size (g->k, m, chunk are given) and *l.  Returns 0, or -1
- * where it does not fit; then *need is the least member size that does
- * (for size, or for one stripe where size is 0), UINT64_MAX if none
- * does, and g->size and *l are not to be used.
+ * Fills g->size (g->k, m, chunk are given) and *l.  Returns 0, or -1 if it does
+ * not fit.  Then *need is the least member size that does (for size, or for one
+ * stripe if size is 0), UINT64_MAX if none does, and g->size and *l are not
+ * valid.
  *
- * region_len is the shortest that keeps the bitmap within 64 pages, or
- * 2 GiB where none does.
+ * region_len is the shortest that keeps the bitmap within 64 pages, or 2 GiB if
+ * none does.
  */
 extern int layout_fit (struct geometry *g, uint64_t member_size, uint64_t size,
                        uint64_t ring_len, int checksums,
                        struct member_layout *l, uint64_t *need);
 
-/* Are these sound: in range, in order, the lengths those that the data
- * needs, and nothing that can overflow later?  table_len may be 0.
- * NULL, or a constant string that says what is wrong.
+/* Are these valid: in range, in order, with the lengths that the data needs,
+ * and nothing that can overflow later? table_len may be 0.  NULL, or a constant
+ * string that says what is wrong.
  */
 extern const char *layout_check_geometry (const struct geometry *g);
 extern const char *layout_check (const struct geometry *g,

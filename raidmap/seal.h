@@ -1,8 +1,8 @@
 /* gpuraid: the crc32c that ties a structure to one slot of one array.
  *
- * It covers the structure, its own four bytes taken as zero, then the
- * array's uuid and the slot as a little-endian u32: a structure that
- * another array or another slot wrote is no structure.
+ * It covers the structure, its own four bytes taken as zero, then the array's
+ * uuid and the slot as a little-endian u32.  So a structure that another array
+ * or another slot wrote is refused.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -20,7 +20,7 @@
 extern void seal (uint8_t *buf, size_t len, size_t crc_at,
                   const uuid_bytes *array_uuid, unsigned slot);
 
-/* Is the crc at buf + crc_at the one that seal would write? */
+/* Is the crc at buf + crc_at correct? */
 extern bool seal_ok (const uint8_t *buf, size_t len, size_t crc_at,
                      const uuid_bytes *array_uuid, unsigned slot);
 

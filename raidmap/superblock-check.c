@@ -1,9 +1,8 @@
-/* gpuraid: which superblocks are sound.
+/* gpuraid: check that a superblock is valid.
  *
- * Sound means that every value is in range and agrees with the others,
- * so that code that uses them can neither go out of bounds nor
- * overflow.  It does not mean that the array may be opened: that is
- * array/membership.
+ * Valid means that every value is in range and agrees with the others, so that
+ * code that uses them can neither go out of bounds nor overflow.  It does not
+ * mean that the array may be opened: array/membership decides that.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -72,7 +71,7 @@ has_slot (const struct superblock *sb, unsigned i)
     sb->device[i].slot != SLOT_NONE;
 }
 
-/* Is there one in the slot of device i that replaces it? */
+/* Is there a device in the slot of device i that replaces it? */
 static bool
 has_other (const struct superblock *sb, unsigned i)
 {
@@ -112,7 +111,7 @@ check_device (const struct superblock *sb, unsigned i)
   return NULL;
 }
 
-/* All that a record lists have a slot. */
+/* All devices that a record lists have a slot. */
 static bool
 set_ok (const struct superblock *sb, const struct device_set *s)
 {

@@ -1,10 +1,9 @@
 /* gpuraid: the superblock, bytes to struct and back.
  *
- * Decoding takes only what encoding would have written, so reserved
- * bytes, padding and unused places need no checks of their own.
- * superblock_check then refuses every value that could make later code
- * go out of bounds or overflow.  What the membership record means is
- * not judged here.
+ * Decoding accepts only what encoding would have written, so reserved bytes,
+ * padding and unused places need no checks of their own. superblock_check then
+ * refuses every value that could make later code go out of bounds or overflow.
+ * The meaning of the membership record is not checked here.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -66,7 +65,7 @@ enum {
 
 static const char magic[8] = "GPURAIDS";
 
-/* Strings are cut at the first NUL and padded with NULs.  Control
+/* Strings are truncated at the first NUL and padded with NULs.  Control
  * characters would reach terminals, so they become question marks.
  */
 static void
@@ -101,8 +100,8 @@ get_ballot_set (const uint8_t *p, struct ballot_set *b)
   b->active.w[1] = get_le64 (p + 24);
 }
 
-/* The fields of a device that its state does not give a meaning are
- * zero; of a free place, all are.
+/* The fields of a device that have no meaning in its state are zero; in a free
+ * place, all are.
  */
 static void
 put_device (uint8_t *p, const struct device *d)

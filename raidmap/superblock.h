@@ -1,8 +1,8 @@
 /* gpuraid: the superblock, as a struct.
  *
  * docs/on-disk-format.md describes the bytes; superblock_encode and
- * superblock_decode convert.  What the record in it means, and who may
- * write which copy when, is section 7 of the design and
+ * superblock_decode convert.  The meaning of the record in it, and the rules
+ * for writing the copies, are in section 7 of the design and
  * array/membership.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -59,7 +59,7 @@ device_set_count (const struct device_set *s)
   return __builtin_popcountll (s->w[0]) + __builtin_popcountll (s->w[1]);
 }
 
-/* Names one membership record: compared whole. */
+/* Names one membership record.  Compare all of it. */
 struct ballot {
   uint64_t epoch;
   uint64_t session;             /* random, drawn at every writable open */
@@ -142,9 +142,9 @@ struct superblock {
   struct record record;
 };
 
-/* Is every value in range, so that later code can't overflow?  NULL, or
- * a constant string that says what is wrong.  Encode nothing that is
- * not: it would not decode.
+/* Is every value in range, so that later code can't overflow?  NULL, or a
+ * constant string that says what is wrong.  Do not encode a superblock that is
+ * not valid: it would not decode.
  */
 extern const char *superblock_check (const struct superblock *sb);
 

@@ -1,7 +1,6 @@
 /* gpuraid: pages of the checksum table, bytes to struct and back.
  *
- * What an entry says of its block, and when a page is written, is the
- * business of array/.
+ * array/ decides what an entry says of its block, and when a page is written.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,8 +13,8 @@
 #include "raidmap/seal.h"
 #include "raidmap/table.h"
 
-/* Bytes of a page; docs/on-disk-format.md has the same.  There is no
- * room for a magic: the page number and the crc tell a page.
+/* Bytes of a page; docs/on-disk-format.md has the same.  There is no room for a
+ * magic: the page number and the crc identify a page.
  */
 enum {
   AT_CRC = 0,

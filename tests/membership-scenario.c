@@ -19,7 +19,7 @@ struct membership_decision decision;
 struct membership ms;
 char why[MEMBERSHIP_TEXT_LEN];
 
-const struct device_set nobody;
+const struct device_set no_device;
 
 static uint64_t session = 100;
 
@@ -91,11 +91,11 @@ finish (void)
 {
   assert_int_equal (ms.phase, MEMBERSHIP_PROPOSE);
   give (ALL);
-  assert_int_equal (membership_proposed (&ms, &nobody), MEMBERSHIP_ACCEPT);
+  assert_int_equal (membership_proposed (&ms, &no_device), MEMBERSHIP_ACCEPT);
   give (ALL);
-  if (membership_accepted (&ms, &nobody) == MEMBERSHIP_TELL) {
+  if (membership_accepted (&ms, &no_device) == MEMBERSHIP_TELL) {
     give (ALL);
-    membership_told (&ms, &nobody);
+    membership_told (&ms, &no_device);
   }
   assert_int_equal (ms.phase, MEMBERSHIP_IDLE);
   assert_true (ms.in_force);
@@ -106,7 +106,7 @@ crash (unsigned mask, unsigned accepted)
 {
   start (mask, DEGRADED_ALLOW);
   give (ALL);
-  membership_proposed (&ms, &nobody);
+  membership_proposed (&ms, &no_device);
   give (accepted);
 }
 

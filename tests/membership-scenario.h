@@ -26,7 +26,7 @@ extern struct membership_decision decision;
 extern struct membership ms;
 extern char why[MEMBERSHIP_TEXT_LEN];
 
-extern const struct device_set nobody;
+extern const struct device_set no_device;
 extern struct device_set set_of (unsigned mask);
 #define ALL (~0u)
 /* The first n members. */

@@ -31,10 +31,10 @@ test_fail_while_told (void **state)
   assert_int_equal (membership_begin_target (&ms, &uuid, 3, false, &dev, why),
                     0);
   give (ALL);
-  membership_proposed (&ms, &nobody);
+  membership_proposed (&ms, &no_device);
   give (ALL);
   assert_int_equal (disk[4].result[SB_A1], SB_BLANK);
-  assert_int_equal (membership_accepted (&ms, &nobody), MEMBERSHIP_TELL);
+  assert_int_equal (membership_accepted (&ms, &no_device), MEMBERSHIP_TELL);
   assert_true (ms.in_force);
   assert_int_equal (dev, 4);
   membership_fail (&ms, &one);
@@ -85,14 +85,14 @@ test_fail_meanwhile (void **state)
   start (0xf, DEGRADED_ALLOW);
   membership_fail (&ms, &one);
   give (ALL);
-  assert_int_equal (membership_proposed (&ms, &nobody), MEMBERSHIP_PROPOSE);
+  assert_int_equal (membership_proposed (&ms, &no_device), MEMBERSHIP_PROPOSE);
   assert_int_equal (ms.next.self.active.w[0], 0xd);
   assert_int_equal (ms.next.parent.ballot.epoch, 1);
   give (ALL);
-  membership_proposed (&ms, &nobody);
+  membership_proposed (&ms, &no_device);
   membership_fail (&ms, &two);
   give (0x9);
-  assert_int_equal (membership_accepted (&ms, &nobody), MEMBERSHIP_PROPOSE);
+  assert_int_equal (membership_accepted (&ms, &no_device), MEMBERSHIP_PROPOSE);
   assert_int_equal (ms.next.self.active.w[0], 0x9);
   assert_int_equal (ms.next.parent.ballot.epoch, 3);
   assert_int_equal (ms.next.base.ballot.epoch, 1);
@@ -130,7 +130,7 @@ test_replaced_goes (void **state)
   assert_true (ms.next_device[0].replaced);
   assert_false (ms.next_device[1].replaced || ms.next_device[3].replaced);
   give (ALL);
-  membership_proposed (&ms, &nobody);
+  membership_proposed (&ms, &no_device);
   for (unsigned i = 0; i < 4; i++) {
     give (1u << i);
     expect_three_stays (0xf);

@@ -34,7 +34,7 @@ test_replace_in_two (void **state)
   begin_add (3, 0);
   assert_int_equal (device_set_count (&ms.next.self.active), 4);
   give (ALL);
-  membership_proposed (&ms, &nobody);
+  membership_proposed (&ms, &no_device);
   give (0xd);
   assert_int_equal (membership_accepted (&ms, &one), MEMBERSHIP_PROPOSE);
   assert_false (ms.in_force);
@@ -62,7 +62,7 @@ test_epochs (void **state)
   start (0xe, DEGRADED_ALLOW);
   assert_int_equal (ms.next.self.ballot.epoch, 2);
   give (ALL);
-  membership_proposed (&ms, &nobody);
+  membership_proposed (&ms, &no_device);
   give (0x8);                           /* and a crash */
   assert_true (opens (0xf));
   start (0xf, DEGRADED_ALLOW);
@@ -128,7 +128,7 @@ test_spare_has_no_part (void **state)
   add_target (3, SLOT_NONE);
   assert_int_equal (membership_begin_activate (&ms, &two, why), 0);
   give (ALL);
-  membership_proposed (&ms, &nobody);
+  membership_proposed (&ms, &no_device);
   give (0x8);                           /* and a crash */
   start (0x5, DEGRADED_ALLOW);
   give (0x4);                           /* and a crash */
@@ -154,7 +154,7 @@ test_target_has_no_part (void **state)
   add_target (6, 4);
   assert_int_equal (membership_begin_activate (&ms, &both, why), 0);
   give (ALL);
-  membership_proposed (&ms, &nobody);
+  membership_proposed (&ms, &no_device);
   give (0x4);                           /* and a crash */
   start (0x63, DEGRADED_ALLOW);
   give (0x60);                          /* and a crash */
@@ -169,7 +169,7 @@ test_torn (void **state)
   for (unsigned i = 0; i < 4; i++) {
     start (3, DEGRADED_ALLOW);
     give (ALL);
-    membership_proposed (&ms, &nobody);
+    membership_proposed (&ms, &no_device);
     members_write (&disk[0], &ms, 0, &identity, true, i % 2 ? 1 : 3);
     assert_true (opens (3));
   }

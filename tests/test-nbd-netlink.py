@@ -193,8 +193,8 @@ class Handshake(unittest.TestCase):
                           (hello + size, 'hung up'),
                           (hello + bytes(20), 'keep to the protocol'),
                           (hello + ack, 'did not say the size'),
-                          (hello + reply(1 << 31 | 6, b'who?'),
-                           'refused: who[?]'),
+                          (hello + reply(1 << 31 | 6, b'what?'),
+                           'refused: what[?]'),
                           (hello + reply(1 << 31 | 6, b''), '0x80000006')):
             with self.assertRaisesRegex(nl.Error, why):
                 self.answer(data)

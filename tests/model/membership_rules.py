@@ -447,13 +447,13 @@ class Model:
                 else:
                     yield "all proposed", state, \
                         dict(run, phase=ACCEPT, got=0), events
-            everybody = run["next"][2] | run["target"]
+            all_members = run["next"][2] | run["target"]
             if events and not accept:
-                for y in bits(everybody):
+                for y in bits(all_members):
                     yield "fail %d" % y, state, self.fail(run, y), events - 1
             if events and accept:
                 # all others must have it by then
-                for y in bits(everybody):
+                for y in bits(all_members):
                     if takers & ~run["got"] & ~(1 << y) == 0:
                         yield "fail %d" % y, state, self.fail(run, y), \
                             events - 1
