@@ -1,8 +1,8 @@
 /* gpuraid: the control socket's operations on a real array.
  *
- * Decides what is asked of a new member before the array sees it, and
- * in which order, so that a command that is refused has changed nothing.
- * The array decides the rest.
+ * Decides what a new member must satisfy before the array gets it, and in which
+ * order to check, so that a refused command has changed nothing.  The array
+ * decides the rest.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -41,9 +41,7 @@ is_number (const char *s)
   return s[0] && s[strspn (s, "0123456789")] == '\0';
 }
 
-/* May which name an entry?  Whether a slot that there is has a member
- * is left to the array.
- */
+/* May which name an entry?  The array decides whether a slot has a member. */
 static bool
 is_entry (const struct array_status *st, const char *which)
 {
@@ -68,9 +66,9 @@ same_store (const char *a, const char *b)
   return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
-/* Does the array hold this path?  array_uses cannot be asked where our
- * own lock keeps us from opening it again.  What failed is let go, and
- * may be used anew.
+/* Does the array hold this path?  array_uses cannot be asked if our own lock
+ * keeps us from opening it again.  A failed member is released, and may be used
+ * again.
  */
 static bool
 is_held (const struct array_status *st, const char *path)
@@ -178,8 +176,8 @@ check_target (const struct control_array *ca, struct member *m, bool force,
   return 0;
 }
 
-/* Everything that can be refused is, before the array is written to or
- * a file is made.
+/* Check everything that can be refused before the array is written to or a file
+ * is made.
  */
 static int
 ops_replace (void *opaque, const char *which, const char *path, bool force,
@@ -212,7 +210,7 @@ ops_replace (void *opaque, const char *which, const char *path, bool force,
   }
   if (err == 0) {
     err = array_replace (ca->array, which, m, why);
-    m = NULL;                   /* taken over, whatever came of it */
+    m = NULL;                   /* owned by the array, also after a failure */
   }
   if (err) {
     member_close (m);

@@ -1,6 +1,6 @@
 /* gpuraid: the control socket, client side.
  *
- * Sends a request, waits for the line that answers it, and tells a
+ * Sends a request, waits for the line that answers it, and distinguishes a
  * refusal from a server that has gone.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -95,8 +95,8 @@ parse_reply (const char *line, bool *ok)
   return NULL;
 }
 
-/* The server's words, fit for a terminal: one line, and no codes that a
- * path in them might carry.
+/* Make the server's message safe for a terminal: one line, without control
+ * codes that a path in it might contain.
  */
 static void
 report_refusal (struct json_object *reply)
@@ -143,7 +143,7 @@ control_call (struct control_client *c, struct json_object *request,
 
   if (c->gone)
     return NULL;
-  /* One that turned us away has answered before it was asked. */
+  /* A server that refused the connection has answered before the request. */
   sent = line_write (c->fd, text, strlen (text)) == 0;
   if (line_read (&c->b, c->fd, &line, &len) != LINE_OK)
     return lost (c, sent ? "the server has gone, and did not answer"

@@ -19,11 +19,11 @@ struct control_client;
 extern struct control_client *control_connect (const char *path);
 extern void control_close (struct control_client *c);   /* safe on NULL */
 
-/* Send request (borrowed) and wait for the reply, however long that
- * takes.  The reply is the caller's, to json_object_put, and has
- * "ok": true.  NULL: refused, or the server has gone (control_gone is
- * then true); a refusal is reported in the server's words, the server's
- * going only if report_gone.
+/* Send request (borrowed) and wait for the reply, however long that takes.  The
+ * caller owns the reply, to json_object_put, and it has "ok": true.  NULL:
+ * refused, or the server has gone (control_gone is then true).  A refusal is
+ * reported in the server's words; a lost server is reported only if
+ * report_gone.
  */
 extern struct json_object *control_call (struct control_client *c,
                                          struct json_object *request,

@@ -1,13 +1,13 @@
 /* gpuraid: the control socket's threads.
  *
- * One thread takes connections; each connection has a thread of its
- * own, so that a client that waits for a rebuild holds up nobody.  What
- * a request means is decided in control/request.c.
+ * One thread takes connections; each connection has a thread of its own, so
+ * that a client that waits for a rebuild delays no other.  control/request.c
+ * decides what a request means.
  *
- * A session is on one of two lists, with the lock held: those that
- * run, and those whose thread has nothing left to do but end.  The
- * acceptor joins the latter; no thread is detached, because this code
- * may be unloaded once control_stop has returned.
+ * A session is on one of two lists, with the lock held: those that run, and
+ * those whose thread is about to end.  The acceptor joins the latter; no thread
+ * is detached, because this code may be unloaded once control_stop has
+ * returned.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -58,7 +58,8 @@ struct control {
 struct session {
   struct list link;             /* control's lock */
   struct control *control;
-  pthread_t thread;             /* the acceptor writes it; who joins reads */
+  pthread_t thread;             /* the acceptor writes it; the joining thread
+                                 * reads */
   int fd;                       /* closed by its thread, with lock held, since
                                  * control_stop shuts down running ones */
 };
@@ -70,8 +71,8 @@ is_stopping (struct control *c)
   return c->stopping;
 }
 
-/* For array_wait.  POLLHUP means that the client has closed; one that
- * has only ended its sending side still wants the answer.
+/* For array_wait.  POLLHUP means that the client has closed; a client that has
+ * only shut down its sending side still expects the answer.
  */
 static bool
 session_cancelled (void *vp)
@@ -84,7 +85,7 @@ session_cancelled (void *vp)
   return poll (&p, 1, 0) == 1 && p.revents & (POLLHUP|POLLERR|POLLNVAL);
 }
 
-/* Send and drop the reply.  -1: the client is lost. */
+/* Send and free the reply.  -1: the client is lost. */
 static int
 send_reply (int fd, struct json_object *reply)
 {
@@ -236,8 +237,8 @@ acceptor_thread (void *vp)
     if (fd >= 0)
       session_start (c, fd);
     else if (errno != ECONNABORTED && errno != EINTR) {
-      /* No descriptors or memory: the client stays in the queue, so do
-       * not spin.
+      /* No descriptors or memory: the client stays in the queue, so do not
+       * spin.
        */
       log_debug ("control: accept: %m");
       poll (&p[1], 1, 100);
@@ -332,8 +333,8 @@ control_stop (struct control *c)
       log_error ("eventfd_write: %m");
     pthread_join (c->acceptor, NULL);
 
-    /* First so that no more is asked but the last answers get out, then
-     * so that a client that does not read holds nothing up.
+    /* First stop reading, so that no request follows but the last answers are
+     * sent; then close, so that a client that does not read causes no delay.
      */
     clock_gettime (CLOCK_REALTIME, &deadline);
     deadline.tv_sec += LAST_REPLY_SECONDS;

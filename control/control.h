@@ -1,10 +1,9 @@
 /* gpuraid: the control socket, server side.
  *
- * Binds the Unix socket, takes clients, reads their requests and
- * answers them: docs/control-protocol.md has the messages.  What a
- * command does is decided by a table of operations that is handed in,
- * so that the server runs on a fake array in a test; control_array
- * below is the table for a real one.
+ * Binds the Unix socket, accepts clients, reads their requests and answers
+ * them: docs/control-protocol.md has the messages.  The caller gives a table of
+ * operations for the commands, so that a test can run the server on a fake
+ * array; control_array below is the table for a real one.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,11 +15,10 @@
 
 #include "array/array.h"
 
-/* What the server does for its clients.  Called from several threads at
- * once, with no lock held; may block.  Those that return int return 0
- * or a positive errno, and why then has one line, without a newline,
- * that fits a person who typed the command; an empty why means
- * strerror.
+/* What the server does for its clients.  Called from several threads at once,
+ * with no lock held; may block.  Those that return int return 0 or a positive
+ * errno, and why then has one line, without a newline, for the user of the
+ * command; an empty why means strerror.
  */
 struct control_ops {
   void (*status) (void *opaque, struct array_status *st);
@@ -39,46 +37,46 @@ struct control_ops {
 
 struct control;
 
-/* Before the fork (in .get_ready): make the socket at path (absolute),
- * mode 0600, and listen.  Makes no thread; who connects now waits until
- * control_start.  A socket there that nobody listens on is replaced; one
- * that answers, and anything that is no socket, is refused.  NULL:
- * reported in one line.
+/* Before the fork (in .get_ready): make the socket at path (absolute), mode
+ * 0600, and listen.  Makes no thread; clients that connect now wait until
+ * control_start.  A stale socket there, on which no process listens, is
+ * replaced; one that answers, and any file that is no socket, is refused.
+ * NULL: reported in one line.
  */
 extern struct control *control_bind (const char *path);
 
-/* After the fork (in .after_fork, once the array is started): serve.
- * ops and opaque are borrowed until control_stop.  0, or -1 reported;
- * control_stop is due either way.
+/* After the fork (in .after_fork, once the array is started): serve.  ops and
+ * opaque are borrowed until control_stop.  0, or -1 reported; control_stop must
+ * be called either way.
  */
 extern int control_start (struct control *c, const struct control_ops *ops,
                           void *opaque);
 
-/* Cancel waits, let other commands end, drop the clients, join all
- * threads, remove the socket (if it is still ours), free c.  Call it
- * while the array is still there: in .cleanup, or .unload where start
- * never happened.  Safe on NULL and without control_start.
+/* Cancel waits, let other commands end, drop the clients, join all threads,
+ * remove the socket (if it is still ours), free c.  Call it while the array
+ * still exists: in .cleanup, or in .unload if start never happened.  Safe on
+ * NULL and without control_start.
  */
 extern void control_stop (struct control *c);
 
 /* ---- the operations on a real array --------------------------------- */
 
-/* Pass &control_array_ops and a struct control_array to control_start.
- * It is only read, and must live until control_stop.
+/* Pass &control_array_ops and a struct control_array to control_start.  It is
+ * only read, and must live until control_stop.
  *
- * fail and replace first look whether the member exists; replace then
- * opens the new member if its path exists, and refuses one that is too
- * small, one that the array uses, and, unless forced, one that is not
- * blank.  Only then comes array_make_writable, so that a mistyped
- * command has changed nothing.  A path that does not exist is made, as
- * long as array_member_size, and removed if the array refuses it.
+ * fail and replace first check whether the member exists; replace then opens
+ * the new member if its path exists, and refuses one that is too small, one
+ * that the array uses, and, unless forced, one that is not blank.  Only then it
+ * calls array_make_writable, so that a mistyped command has changed nothing.  A
+ * path that does not exist is created, of length array_member_size, and removed
+ * if the array refuses it.
  */
 struct control_array {
   struct array *array;
   /* Open name with the MEMBER_* flags, as member_open does. */
   struct member *(*open) (const char *name, unsigned flags, uint64_t size);
-  /* 1: blank, no signature on it; 0: not, and why says what was found,
-   * to go after the name; -1: cannot tell, and why says so likewise.
+  /* 1: blank, no signature on it; 0: not blank, and why says what was found, to
+   * be printed after the name; -1: unknown, and why says why.
    */
   int (*blank) (struct member *m, char why[ARRAY_WHY_LEN]);
 };

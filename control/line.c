@@ -1,7 +1,7 @@
 /* gpuraid: lines over a socket, bounded.
  *
- * The buffer starts small and grows to the line that is there, so that
- * a client that sends little costs little.
+ * The buffer starts small and grows with the line, so that a client that sends
+ * little costs little.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -30,7 +30,7 @@ grow (struct line_buf *b)
 enum line_result
 line_read (struct line_buf *b, int fd, char **line, size_t *len)
 {
-  size_t searched = 0;          /* no newline in these */
+  size_t searched = 0;          /* no newline in these bytes */
 
   if (b->used) {
     b->len -= b->used;

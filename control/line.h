@@ -24,8 +24,8 @@ struct line_buf {
 
 enum line_result {
   LINE_OK,
-  LINE_EOF,                     /* what came after the last newline is lost */
-  LINE_TOO_LONG,                /* the stream is of no more use */
+  LINE_EOF,                     /* bytes after the last newline are lost */
+  LINE_TOO_LONG,                /* the stream can't be used any more */
   LINE_ERROR,                   /* errno says what */
 };
 

@@ -1,8 +1,8 @@
 /* gpuraid: one request of a control client, from text to reply.
  *
- * Checks the words of a request and calls the operation; what that
- * means to the array, the operation decides.  A key that is not known
- * is refused: a misspelt "force" must not pass for none.
+ * Checks the words of a request and calls the operation, which decides what
+ * they mean to the array.  An unknown key is refused: a misspelt "force" must
+ * not be ignored.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -128,7 +128,7 @@ static const struct command {
   { "wait", 0, run_wait },
 };
 
-/* A string that C can hold, not empty; else NULL. */
+/* A non-empty string without NUL; else NULL. */
 static const char *
 get_string (struct json_object *o)
 {

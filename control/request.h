@@ -13,7 +13,7 @@
 
 #include "control/control.h"
 
-/* Who asks. */
+/* The client. */
 struct request_env {
   const struct control_ops *ops;
   void *opaque;
@@ -21,14 +21,14 @@ struct request_env {
   void *cancelled_opaque;
 };
 
-/* Carry out the request in line, len bytes of anything, and make the
- * reply; the caller's, to json_object_put.  NULL: no memory.
+/* Carry out the request in line, len bytes of anything, and make the reply; the
+ * caller frees it with json_object_put.  NULL: no memory.
  */
 extern struct json_object *request_run (const struct request_env *env,
                                         const char *line, size_t len);
 
-/* Put value, taken over, into an object; no more than drop it where
- * memory is short, when json-c would abort the server.
+/* Put value into an object, which then owns it.  If memory is short, value is
+ * dropped, where json-c would abort the server.
  */
 extern void json_add (struct json_object *o, const char *key,
                       struct json_object *value);
@@ -40,8 +40,8 @@ extern struct json_object *request_refuse (const char *fmt, ...)
 /* The array's status as an object; the caller's.  NULL: no memory. */
 extern struct json_object *status_to_json (const struct array_status *st);
 
-/* A string for JSON: bytes that are not UTF-8 become U+FFFD.  json-c
- * would send them as they are, and the reader would refuse it all.
+/* A string for JSON: bytes that are not UTF-8 become U+FFFD.  json-c would send
+ * them unchanged, and the reader would refuse the whole object.
  */
 extern struct json_object *json_text (const char *s);
 

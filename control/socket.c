@@ -1,8 +1,8 @@
 /* gpuraid: the file that is the control socket.
  *
- * Decides whether what is at the path may be replaced.  A socket
- * outlives its server where that is killed, so one that refuses
- * connections is dead; anything else belongs to somebody.
+ * Decides whether the file at the path may be replaced.  A killed server leaves
+ * its socket behind, so one that refuses connections is dead; any other file is
+ * not ours.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -40,9 +40,7 @@ clear_path (const struct sockaddr_un *addr)
     return -1;
   }
 
-  /* Not blocking: a server whose queue is full answers EAGAIN, and is
-   * alive.
-   */
+  /* Not blocking: a server whose queue is full answers EAGAIN, and is alive. */
   fd = socket (AF_UNIX, SOCK_STREAM|SOCK_NONBLOCK|SOCK_CLOEXEC, 0);
   if (fd == -1) {
     log_error ("socket: %m");
@@ -76,8 +74,8 @@ bind_and_listen (struct control_socket *s, const struct sockaddr_un *addr)
     log_error ("socket: %m");
     return -1;
   }
-  /* The file gets the mode of the socket, less the umask: so it is
-   * never open to others, not even for a moment.
+  /* The file gets the mode of the socket, less the umask, so other users can
+   * never open it.
    */
   if (fchmod (s->fd, 0600) == -1) {
     log_error ("fchmod: %m");
@@ -130,8 +128,8 @@ control_socket_close (struct control_socket *s)
 {
   struct stat st;
 
-  /* Another server may have replaced the file, if somebody removed
-   * ours: leave that one alone.
+  /* Another server may have replaced the file, if ours was removed: do not
+   * remove that.
    */
   if (s->path && s->ino && lstat (s->path, &st) == 0 &&
       st.st_dev == s->dev && st.st_ino == s->ino &&

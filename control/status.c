@@ -1,8 +1,7 @@
 /* gpuraid: the array's status as JSON.
  *
- * Gives every field of docs/control-protocol.md, those too that this
- * version has nothing to count for, so that programs need not ask which
- * version they talk to.
+ * Gives every field of docs/control-protocol.md, including those that this
+ * version does not count, so that programs need not check the version.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -147,7 +146,7 @@ engine_to_json (const struct coder_share *e)
   return o;
 }
 
-/* By name: two engines may have the same.  A coder that does not tell has
+/* Sum by name: two engines may have the same name.  A coder without shares has
  * done all itself.
  */
 static struct json_object *
@@ -193,8 +192,8 @@ counters_to_json (const struct array_status *st)
   add_u64 (o, "decoded_bytes", c->decoded_bytes);
   add_u64 (o, "repaired_blocks", c->repaired_blocks);
   add_u64 (o, "rebuilt_bytes", c->rebuilt_bytes);
-  /* Nothing looks for corruption without checksums, and nothing commits
-   * without a journal.
+  /* Without checksums nothing detects corruption, and without a journal nothing
+   * commits.
    */
   add_u64 (o, "corrupt_found", 0);
   add_u64 (o, "corrupt_repaired", 0);

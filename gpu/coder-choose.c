@@ -48,8 +48,8 @@ new_cuda (const struct coder_choice *choice, struct coder *fallback)
     .encode = choice->encode,
     .fail_after = choice->fail_after,
     .fail_device = choice->fail_device,
-    /* A daemon can't say any more, where coders are started, that it does
-     * not start.
+    /* Check now: where coders are started, a daemon can't report a failure any
+     * more.
      */
     .or_fallback = fallback != NULL,
   };
@@ -76,7 +76,7 @@ new_auto (const struct coder_choice *choice)
   struct coder *cpu = coder_isal_new (nr_threads);
   struct coder *gpu = cpu ? new_cuda (choice, NULL) : NULL;
 
-  if (gpu)      /* takes both, also where it fails */
+  if (gpu)      /* takes ownership of both, also on failure */
     return coder_auto_new (cpu, nr_threads, gpu, choice->encode,
                            choice->cell_len);
   coder_free (cpu);

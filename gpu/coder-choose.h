@@ -1,4 +1,4 @@
-/* gpuraid: choose a coder by name, with the devices that there are.
+/* gpuraid: choose a coder by name, with the devices of this machine.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,11 +16,11 @@ struct coder_choice {
   const char *name;             /* the coder= key: auto, cuda, isal,
                                  * gf-complete */
   int nr_threads;               /* of a coder on the CPU: see gf/coder.h */
-  uint64_t gpus;                /* bit n: device n; ~0: all there are; then
-                                 * those that can be used */
+  uint64_t gpus;                /* bit n: device n; ~0: all devices that can be
+                                 * used */
   const char *kernel_dir;       /* as in struct cuda_options */
-  const struct matrix *encode;  /* what will be used most, or NULL; borrowed
-                                 * for the call */
+  const struct matrix *encode;  /* the matrix used most, or NULL; borrowed for
+                                 * the call */
   size_t cell_len;              /* of most jobs, bytes */
   unsigned fail_after;          /* as in struct cuda_options */
   int fail_device;
@@ -28,12 +28,12 @@ struct coder_choice {
   bool checked;                 /* coder-choose.c: the devices are known */
 };
 
-/* Are there the devices that it needs?  Asks in a child, where that matters
- * and only once; before the fork.  0, or -1 reported.
+/* Do the devices exist that the coder needs?  Asks in a child, only if that
+ * matters, and only once; before the fork.  0, or -1 reported.
  */
 extern int coder_choice_check (struct coder_choice *);
 
-/* The same, and the coder.  Before the fork.  NULL: reported. */
+/* The same, and make the coder.  Before the fork.  NULL: reported. */
 extern struct coder *coder_choose (struct coder_choice *);
 
 #endif

@@ -1,4 +1,4 @@
-/* gpuraid: what the two files of the coder on CUDA share.
+/* gpuraid: shared by the two files of the coder on CUDA.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

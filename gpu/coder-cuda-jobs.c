@@ -1,14 +1,14 @@
 /* gpuraid: divide jobs into parts, and share them out to CUDA devices.
  *
  * A job becomes parts, each of them one launch.  Parts wait in one of two
- * queues, for small and for large jobs, until a device has a lane for one;
- * so the devices share the work by how fast they are, and small jobs pass
- * large ones.  Whoever submits launches as long as there are lanes; whoever
- * finds lanes free again launches too.
+ * queues, for small and for large jobs, until a device has a lane for one.  So
+ * each device takes as much as it can do, and small jobs pass large ones.  The
+ * submitting thread launches while lanes are free; a thread that frees lanes
+ * launches too.
  *
- * Parts of a device that failed go to another one.  When there is none
- * left the job is done anew, as a whole, by the fallback, or ends with an
- * error: kernels write outputs only, so that anything may be done twice.
+ * Parts of a device that failed go to another device.  If none is left, the
+ * fallback repeats the whole job, or it ends with an error.  Kernels only write
+ * outputs, so any part may be done twice.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -28,7 +28,7 @@ struct gpu_job {
   struct coder_job *job;
   struct kernel *kernel;
   size_t nr_left;               /* parts; atomic */
-  bool again;                   /* atomic: the fallback must do it */
+  bool again;                   /* atomic: the fallback must do the job */
   uint64_t bytes[KERNELS_MAX_DEVICES];  /* done; each by its device's thread */
   struct gpu_job_part {
     struct job_part part;         /* first */
@@ -140,7 +140,7 @@ cuda_all_failed (struct cuda *c)
   return true;
 }
 
-/* What waits will not be launched by anybody. */
+/* No device will launch what waits. */
 static void
 empty_queues (struct cuda *c)
 {
@@ -162,9 +162,9 @@ empty_queues (struct cuda *c)
   }
 }
 
-/* Launch what waits, max parts at most, as long as there are lanes.  If
- * something is left whose turn it is, then lanes are in flight, and whoever
- * frees one comes here with no maximum.
+/* Launch what waits, max parts at most, while lanes are free.  If parts are
+ * left, then lanes are in flight, and the thread that frees one calls this with
+ * no maximum.
  */
 static void
 dispatch (struct cuda *c, size_t max)

@@ -11,9 +11,9 @@
 #include "common/log.h"
 #include "gpu/coder-cuda-internal.h"
 
-/* Bytes of input of a part: long enough to be worth a launch, 160 us of
- * PCIe, and short enough that devices share a job and that what is small
- * does not wait long for the link.
+/* Bytes of input of a part: long enough to be worth a launch, 160 us of PCIe,
+ * and short enough that devices share a job and small parts do not wait long
+ * for the link.
  */
 #define PART_LEN ((size_t) 8 << 20)
 
@@ -210,7 +210,7 @@ coder_cuda_new (const struct cuda_options *options, struct coder *fallback)
       (options->encode &&
        (c->encode = matrix_copy (options->encode)) == NULL)) {
     log_error ("out of memory");
-    cuda_free (&c->coder);      /* the fallback stays the caller's */
+    cuda_free (&c->coder);      /* the caller keeps the fallback */
     return NULL;
   }
   c->fallback = fallback;

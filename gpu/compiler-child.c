@@ -1,11 +1,10 @@
-/* gpuraid: hand a source to a child, and take machine code from it.
+/* gpuraid: pass a source to a child, and get machine code from it.
  *
- * The child is the program and the plugin that are on the disk now, which
- * may have been upgraded since the server was started, and anything in it
- * may print to stdout.  So each side begins with a struct frame, and what
- * has another magic, version or length is refused.  To the child go a
- * struct request, the options and the source, each with its 0; back comes
- * the code.
+ * The child is the program and the plugin that are on the disk now, which may
+ * have been upgraded since the server was started, and code in it may print to
+ * stdout.  So each side begins with a struct frame, and an answer with another
+ * magic, version or length is refused.  The child gets a struct request, the
+ * options and the source, each with its 0; it sends back the code.
  *
  * A child that does not end is killed when the server stops.
  *
@@ -39,7 +38,7 @@ extern char **environ;
 #define MAX_OPTIONS 30
 
 #define MAGIC "gpuraidC"
-/* Goes up with each change of what is below. */
+/* Increment with each change of the structs below. */
 #define PROTOCOL 1
 
 struct frame {
@@ -115,8 +114,8 @@ send_frame (int fd, size_t len)
   return write_all (fd, &f, sizeof f);
 }
 
-/* Is this, of len bytes, one frame of our version and what belongs to it?
- * Else why, why_len bytes, says what is wrong.
+/* Are these len bytes one frame of our version and its content?  Else why,
+ * why_len bytes, says what is wrong.
  */
 static bool
 check_frame (const void *all, size_t len, char *why, size_t why_len)
@@ -141,7 +140,7 @@ check_frame (const void *all, size_t len, char *why, size_t why_len)
 
 /* ---- the child ------------------------------------------------------- */
 
-/* What the library prints must not be taken for an answer. */
+/* Output of the library must not be taken for an answer. */
 static int
 take_stdout (void)
 {
@@ -188,7 +187,7 @@ compiler_child_main (void)
   if (all == NULL)
     _exit (1);
   if (!check_frame (all, len, why, sizeof why)) {
-    (void) send_frame (out, 0); /* which tells the other version */
+    (void) send_frame (out, 0); /* the answer names the other version */
     _exit (1);
   }
   if (compile (all + sizeof (struct frame), len - sizeof (struct frame),
@@ -200,7 +199,7 @@ compiler_child_main (void)
 
 /* ---- the server ------------------------------------------------------ */
 
-/* All of the environment, and one more. */
+/* The whole environment, and one more variable. */
 static char **
 make_environment (void)
 {
@@ -218,8 +217,8 @@ make_environment (void)
   return env;
 }
 
-/* It leads a group of processes, with all that it starts, and has no file
- * of the server's but stderr.
+/* The child leads a group of processes, with all that it starts, and has no
+ * file of the server except stderr.
  */
 static int
 spawn (int in, int out, pid_t *pid)
@@ -265,8 +264,8 @@ start_child (int in, int out)
   return r;
 }
 
-/* Its status, of waitpid.  Its number may be another process's as soon as it
- * is reaped, and must not be killed then.
+/* Returns its status, of waitpid.  Once it is reaped its number may belong to
+ * another process, and must not be killed.
  */
 static int
 reap_child (void)
@@ -331,8 +330,8 @@ send_request (int fd, const char *source, int arch, const char *const *options)
   return write_all (fd, source, strlen (source) + 1) == 0;
 }
 
-/* 0, or an errno: there was no child.  Else *status, of waitpid, is what
- * became of it, and *all what it wrote, if it could be read.
+/* 0, or an errno: there was no child.  Else *status, of waitpid, is how it
+ * ended, and *all what it wrote, if it could be read.
  */
 static int
 talk (const char *source, int arch, const char *const *options,
@@ -352,7 +351,7 @@ talk (const char *source, int arch, const char *const *options,
   err = start_child (to[0], from[1]);
   close (to[0]);
   close (from[1]);
-  /* One that does not take all of it has no right answer either. */
+  /* A child that does not take all of it has no right answer either. */
   if (err == 0)
     (void) send_request (to[1], source, arch, options);
   close (to[1]);

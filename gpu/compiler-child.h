@@ -1,8 +1,8 @@
 /* gpuraid: compile in a process of its own.
  *
- * While NVRTC compiles, it has signal handlers of its own: a SIGTERM then
- * ends the process with status 4, and no server that was asked to stop
- * would write out what it holds.  So a server compiles in a child.
+ * While NVRTC compiles, it has signal handlers of its own: a SIGTERM then ends
+ * the process with status 4, and a server that was asked to stop would not
+ * write out its cache.  So a server compiles in a child.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,23 +16,23 @@
 #define COMPILER_CHILD_ENV "GPURAID_COMPILER_CHILD"
 
 /* From now on compiler_run starts argv, borrowed, ended by NULL, with that
- * variable in its environment.  It is to call compiler_child_main at once.
- * Before threads are made.
+ * variable in its environment.  The program must call compiler_child_main at
+ * once.  Call this before threads are made.
  */
 extern void compiler_use_child (const char *const *argv);
 
-/* The child: does what compiler_run asks on stdin, answers on stdout, and
+/* In the child: does what compiler_run asks on stdin, answers on stdout, and
  * does not return.
  */
 extern void compiler_child_main (void) __attribute__ ((noreturn));
 
-/* Kill the child that compiles now, if there is one: compiler_run then fails.
- * Until compiler_child_allow no other is started.  Any thread.
+/* Kill the child that compiles now, if any: compiler_run then fails.  No child
+ * is started until compiler_child_allow.  Any thread.
  */
 extern void compiler_child_kill (void);
 extern void compiler_child_allow (void);
 
-/* compiler_run's: 1 if there is no child to use, else as compiler_run. */
+/* For compiler_run: 1 if no child is to be used, else as compiler_run. */
 extern int compiler_child_run (const char *source, int arch,
                                const char *const *options,
                                void **code, size_t *len);

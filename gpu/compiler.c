@@ -33,7 +33,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char load_error[256];
 static char version[32];
 
-/* The newest that we know first; toolkits keep theirs outside the
+/* The newest version that we know first; toolkits install theirs outside the
  * linker's path.
  */
 static const char *const libraries[] = {

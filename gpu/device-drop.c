@@ -1,24 +1,22 @@
-/* gpuraid: leave a CUDA device that failed: give back what it was doing,
- * once it is certain that it writes no more.
+/* gpuraid: stop using a CUDA device that failed: give back its parts, once it
+ * is certain that it writes no more.
  *
  *   good -- an error, or silence --> failed     nothing is launched any more
  *   failed -- nothing in flight ---> left       its context may stay
- *   failed -- else ----------------> dropping   nobody else enters the context
+ *   failed -- else ----------------> dropping   no thread enters the context
  *   dropping -- it has ended ------> gone       the parts are given back
  *
- * No answer of a context that failed tells whether its work is over: after
- * an error all calls return that error at once, while another engine of the
- * device may be in the middle of a copy; and of one that is silent there is
- * none.  But when its context ends, what it had on the device goes to
- * somebody else, so the driver has to stop all that it was doing first.  So
- * cuDevicePrimaryCtxReset is certain, though not by what it returns, which
- * may be the old error: then cuDevicePrimaryCtxGetState says whether there
- * still is a context.
+ * No answer of a failed context tells whether its work is over: after an error
+ * all calls return that error at once, while another engine of the device may
+ * be in the middle of a copy; and a silent context gives no answer.  But when
+ * its context ends, its memory on the device may be given to another user, so
+ * the driver has to stop all its work first.  So cuDevicePrimaryCtxReset is
+ * certain, though not by what it returns, which may be the old error:
+ * cuDevicePrimaryCtxGetState then says whether there still is a context.
  *
- * That call may itself not come back, or change nothing.  Then the cells
- * can't be given to anybody, nor coded anew where they are; so their jobs
- * wait, as they would for a disk that hangs, and it is said once.  All else
- * goes on.
+ * That call may itself not return, or change nothing.  Then the cells can't be
+ * reused, and can't be coded again in place.  So their jobs wait, as they would
+ * for a disk that hangs, and there is one message.  Everything else goes on.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -49,7 +47,7 @@ end_context (struct gpu_device *dev)
                                    &active) == CUDA_SUCCESS && !active;
 }
 
-/* A thread of its own: it may take for ever. */
+/* A thread of its own, because it may never return. */
 static void *
 drop (void *arg)
 {
@@ -60,7 +58,7 @@ drop (void *arg)
   {
     ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&dev->lock);
 
-    /* No call may be under way in a context that is ended. */
+    /* No call may be running in a context that is ended. */
     while (dev->nr_inside > 0)
       pthread_cond_wait (&dev->wake, &dev->lock);
   }
@@ -76,7 +74,7 @@ drop (void *arg)
 
 /* ---- waiting for it -------------------------------------------------- */
 
-/* How long without a word. */
+/* The longest wait without a message. */
 struct patience {
   struct timespec until;
   bool told;
@@ -124,7 +122,7 @@ is_gone (const struct gpu_device *dev)
   return dev->gone;
 }
 
-/* With lock held.  false: it is time to tell. */
+/* With lock held.  false: it is time for a message. */
 static bool
 wait_quietly (struct gpu_device *dev, const struct patience *p,
               bool (*is_so) (const struct gpu_device *))
@@ -166,7 +164,8 @@ start_dropping (struct gpu_device *dev, pthread_t *thread, bool *has_thread)
   }
   *has_thread = pthread_create (thread, NULL, drop, dev) == 0;
   if (!*has_thread)
-    drop (dev);                 /* then nobody tells that it takes long */
+    drop (dev);                 /* otherwise nothing reports that it takes
+                                 * long */
 }
 
 static void
@@ -192,7 +191,7 @@ device_give_up (struct gpu_device *dev)
 
   clock_gettime (CLOCK_MONOTONIC, &p.until);
   p.until.tv_sec += device_hang_s;
-  /* What it was not given yet is for others to do. */
+  /* Other devices do the parts that it was not given yet. */
   dev->owner->ready (dev->owner->opaque);
 
   wait_until (dev, &p, nobody_launches);

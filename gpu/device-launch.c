@@ -1,11 +1,11 @@
 /* gpuraid: launch parts on a CUDA device.
  *
- * A lane is all that a launch needs, so that nothing is allocated and
- * nothing waits: an event, pinned memory into which the kernel puts its
- * CRCs, and room on the device for the tables of a generic kernel, which
- * go there in the launch's own stream just before it.  Tables that stay on
- * the device for each matrix were the alternative: allocating and freeing
- * them waits for the whole device.
+ * A lane has everything that a launch needs, so that nothing is allocated and
+ * nothing waits: an event, pinned memory into which the kernel puts its CRCs,
+ * and room on the device for the tables of a generic kernel, which are copied
+ * in the launch's own stream just before it.  The alternative, tables that stay
+ * on the device for each matrix, is slow: allocating and freeing them waits for
+ * the whole device.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,10 +18,9 @@
 #include "gpu/kernels.h"
 #include "gpu/staged.h"
 
-/* Threads in place: enough to keep the link busy, and few, so that what is
- * read first is written first, and that something small which comes along
- * does not queue behind megabytes of reads.  With CRCs a thread takes
- * longer.
+/* Threads of a launch in place.  They must keep the link busy, but be few: then
+ * what is read first is written first, and a small launch does not queue behind
+ * megabytes of reads.  With CRCs a thread takes longer.
  */
 #define IN_PLACE_THREADS 8192u
 #define IN_PLACE_CRC_THREADS 32768u
@@ -67,7 +66,7 @@ fill_params (struct lane *s, const struct job_part *p)
   }
 }
 
-/* What is in s->host stays until the launch is over, whose lane it is. */
+/* s->host must not change until the launch is over; its lane owns it. */
 static CUresult
 send_tables (struct lane *s, const struct kernel_choice *k)
 {
@@ -87,8 +86,8 @@ send_tables (struct lane *s, const struct kernel_choice *k)
   return r;
 }
 
-/* Alone on the device the copies of a part would not overlap with those of
- * another one.
+/* Alone on the device, the copies of a part would not overlap with those of
+ * another.
  */
 static bool
 is_staged (const struct gpu_device *dev, const struct lane *s,
@@ -147,7 +146,7 @@ launch (struct lane *s, const struct job_part *p, const char **call)
     *call = "cuLaunchKernel";
     return CUDA_ERROR_LAUNCH_FAILED;
   }
-  /* Tables went by the lane's own stream. */
+  /* The tables were copied in the lane's own stream. */
   if (k.tables == NULL && is_staged (dev, s, p))
     return staged_launch (dev->staged, s - dev->lane, p, &k, &s->params,
                           s->event, call);
@@ -167,7 +166,7 @@ device_launch (struct lane *s, struct job_part *p)
   if (r != CUDA_SUCCESS)
     device_fail (dev, call, r);
 
-  /* The thread takes it from here, also what was not launched. */
+  /* From here the thread owns it, also if it was not launched. */
   {
     ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&dev->lock);
 

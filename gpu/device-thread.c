@@ -1,13 +1,13 @@
-/* gpuraid: wait for what was launched on a CUDA device.
+/* gpuraid: wait for launches on a CUDA device.
  *
- * One thread for each device asks the events.  Callbacks of the driver are
- * not used: after an error they do not run.  It asks without a pause for a
- * while, since a small launch takes 30 us and to be woken takes longer, and
- * then less and less often, in proportion to what it has waited; with
- * nothing in flight it sleeps.
+ * One thread for each device polls the events.  Callbacks of the driver are not
+ * used: after an error they do not run.  It polls without a pause for a while,
+ * because a small launch takes 30 us and a wake-up takes longer.  Then it polls
+ * less and less often, in proportion to the time waited.  With nothing in
+ * flight it sleeps.
  *
- * A device that does not answer for device_hang_s seconds has failed, as
- * one that gives an error: gpu/device-drop.c gets back what it was doing.
+ * A device that does not answer for device_hang_s seconds has failed, like one
+ * that returns an error: gpu/device-drop.c then gets back its parts.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -24,14 +24,16 @@
 #include "gpu/device.h"
 
 #define US ((uint64_t) 1000)
-#define SPIN_SMALL (100 * US)   /* while something small is in flight, and
-                                 * after it: the next may follow at once */
+#define SPIN_SMALL (100 * US)   /* while something small is in flight, and after
+                                 * it: more may follow at once */
 #define SPIN_LARGE (25 * US)
 #define NAP_MAX (1000 * US)
 
 #define BLOCK_LEN ((size_t) 4096)
 
-/* A launch takes milliseconds; this is what the kernel gives a disk. */
+/* The time without an answer after which a device has failed.  A launch takes
+ * milliseconds; the kernel gives a disk this long.
+ */
 unsigned device_hang_s = 30;
 
 /* ns */
@@ -52,7 +54,7 @@ add_ns (struct timespec *ts, uint64_t ns)
   ts->tv_nsec = ns % 1000000000;
 }
 
-/* From the order of the launch to that of the job. */
+/* Copy the CRCs from the order of the launch to that of the job. */
 static void
 copy_crcs (const struct lane *s)
 {
@@ -68,8 +70,7 @@ copy_crcs (const struct lane *s)
     memcpy (to + i * stride, from + i * nr, nr * sizeof *to);
 }
 
-/* Ask all events, small ones first; move to done the lanes whose launch is
- * over.
+/* Query all events, small ones first; move lanes whose launch is over to done.
  */
 static void
 poll_events (struct gpu_device *dev, struct list *done)
@@ -93,8 +94,8 @@ poll_events (struct gpu_device *dev, struct list *done)
     }
 }
 
-/* The lanes are used again before the jobs' owners are told, who may take
- * their time.
+/* The lanes are free before the jobs' owners are told, because a done callback
+ * may take long.
  */
 static void
 finish (struct gpu_device *dev, struct list *done)
@@ -124,7 +125,7 @@ finish (struct gpu_device *dev, struct list *done)
                       list_item (l, struct job_part, link), true);
 }
 
-/* Nothing was over for that long; sleep a while, or till something is
+/* Nothing was over for that long: sleep a while, or until something is
  * launched.
  */
 static void
@@ -143,8 +144,8 @@ nap (struct gpu_device *dev, uint64_t waited)
   dev->asleep = false;
 }
 
-/* With lock held: until there is something to do.  false: a call that
- * launches does not come back.  Twice half of the time, since this process
+/* With lock held: wait until there is something to do.  false: a call that
+ * launches does not return.  Waits half of the time twice, because this process
  * itself may have been stopped.
  */
 static bool
@@ -175,8 +176,8 @@ sleep_till_launched (struct gpu_device *dev)
   return true;
 }
 
-/* Take what was launched.  With nothing to wait for, sleep; *stop: for
- * ever.  false: the device has failed.
+/* Take what was launched.  With nothing in flight, sleep; *stop: for ever.
+ * false: the device has failed.
  */
 static bool
 take_launched (struct gpu_device *dev, bool *stop)
@@ -209,7 +210,7 @@ any_small (const struct gpu_device *dev)
   return false;
 }
 
-/* Until something is launched, but not for long. */
+/* Until something is launched, for a short time only. */
 static void
 spin_for_news (struct gpu_device *dev, unsigned news)
 {
@@ -220,8 +221,8 @@ spin_for_news (struct gpu_device *dev, unsigned news)
     sched_yield ();
 }
 
-/* The oldest of what runs, whatever else comes and goes.  t: before the
- * events were asked, so that it does not count if this process was stopped.
+/* The age of the oldest launch in flight.  t is from before the events were
+ * queried, so that it does not count if this process was stopped.
  */
 static void
 fail_if_silent (struct gpu_device *dev, uint64_t t)
@@ -232,11 +233,11 @@ fail_if_silent (struct gpu_device *dev, uint64_t t)
     device_fail_silent (dev, device_hang_s);
 }
 
-/* Until something of what is in flight is over, or more is launched.
+/* Wait until a launch in flight is over, or more is launched.
  *
- * Whoever was told of the last one may have launched on another device, by
- * this thread, and left it current: then to ask an event gives the error of
- * that one, and is a call in its context while it is ended.
+ * The owner of the last job may have launched on another device, in this
+ * thread, and left that device current.  Then a query of an event would return
+ * the error of that device, and would be a call in its context while it ends.
  */
 static void
 wait_for_one (struct gpu_device *dev, unsigned news, struct list *done)
@@ -272,7 +273,7 @@ device_thread (void *arg)
   unsigned news;
 
   list_init (&done);
-  /* The default of 50 us would be half of a nap. */
+  /* The default of 50 us would be half of a pause. */
   prctl (PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
   prctl (PR_SET_NAME, "gpuraid-cuda", 0ul, 0ul, 0ul);
 

@@ -1,9 +1,8 @@
 /* gpuraid: a CUDA device, from the start to the end.
  *
- * When anything fails the device is never used again, but what was
- * launched may still be running, and would write into cells that belong
- * to somebody else by then: gpu/device-drop.c makes an end of that before
- * it gives the parts back.
+ * When a call fails the device is never used again, but its launches may still
+ * be running, and would write into cells that are reused by then:
+ * gpu/device-drop.c ends them before it gives the parts back.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -181,7 +180,7 @@ make_lanes (struct gpu_device *dev, const char **call)
   return r;
 }
 
-/* Nobody else knows the device yet. */
+/* No other thread has the device yet. */
 static int
 no_start (struct gpu_device *dev, const char *call, const char *text)
 {
@@ -191,7 +190,7 @@ no_start (struct gpu_device *dev, const char *call, const char *text)
   return -1;
 }
 
-/* All that is in the context. */
+/* Free everything that is in the context. */
 static CUresult
 make_all (struct gpu_device *dev, void *arena, size_t arena_len,
           const char **call)
@@ -254,7 +253,7 @@ device_stop (struct gpu_device *dev)
   dev->has_thread = false;
 }
 
-/* Of a device that failed all calls fail too, which harms nothing. */
+/* On a failed device all these calls fail too, which is harmless. */
 static void
 close_all (struct gpu_device *dev)
 {

@@ -1,9 +1,9 @@
 /* gpuraid: one CUDA device: its context, and what is launched on it.
  *
- * Does the parts of jobs that it is given, as launches that read and
- * write the arena in place, or what was copied from it (gpu/staged.h).
- * Which part goes where, and what becomes of a job, is decided in
- * gpu/coder-cuda.c; which kernel, in gpu/kernels.c.
+ * Codes the parts of jobs that it is given, as launches that read and write the
+ * arena in place, or cells that were copied from it (gpu/staged.h).
+ * gpu/coder-cuda.c decides which part goes where, and what happens to a job;
+ * gpu/kernels.c chooses the kernel.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -19,12 +19,11 @@
 #include "gpu/driver.h"
 #include "gpu/kernel-params.h"
 
-/* Of a job's input, in bytes: up to this it is small, and served first. */
+/* The largest small job, in bytes of input: small jobs are served first. */
 #define DEVICE_SMALL_LEN ((size_t) 1 << 20)
 
-/* Launches in flight.  In place over PCIe 5 two or three large ones are
- * enough to keep the link busy; each stream is a queue of the device, of
- * which there are eight.
+/* Launches in flight.  In place over PCIe 5 two or three large ones keep the
+ * link busy; each stream is a queue of the device, of which there are eight.
  */
 #define DEVICE_NR_SMALL 8
 #define DEVICE_NR_LARGE 4
@@ -34,11 +33,11 @@
 /* The most CRCs of one part. */
 #define DEVICE_MAX_CRCS 16384
 
-/* The most that the tables of a matrix may take. */
+/* The largest size of the tables of a matrix. */
 #define DEVICE_MAX_TABLES ((size_t) 2 << 20)
 
-/* Of a lane's pinned memory; longer tables go to the device from where they
- * are, which may wait.
+/* Room for tables in a lane's pinned memory.  Longer tables are copied to the
+ * device directly, which may wait.
  */
 #define LANE_CRC_LEN (DEVICE_MAX_CRCS * sizeof (uint32_t))
 #define LANE_TABLES_LEN ((size_t) 64 << 10)
@@ -48,9 +47,9 @@ struct gpu_device;
 struct kernel;
 struct staged;
 
-/* What one launch does: a band of some rects of a job. */
+/* The work of one launch: a band of some rects of a job. */
 struct job_part {
-  struct list link;             /* of whoever has the part */
+  struct list link;             /* of the owner of the part */
   const struct coder_job *job;
   struct kernel *kernel;        /* borrowed */
   size_t first_rect, nr_rects;
@@ -64,8 +63,8 @@ struct device_owner {
   void *opaque;
   /* There are lanes free. */
   void (*ready) (void *opaque);
-  /* The part is the owner's again.  ok: it is done, CRCs too.  Else it
-   * must be done again; the device does not write any more.
+  /* The owner gets the part back.  ok: it is done, CRCs too.  Else it must be
+   * done again; the device does not write any more.
    */
   void (*done) (void *opaque, struct gpu_device *, struct job_part *, bool ok);
 };
@@ -78,9 +77,10 @@ struct lane {
   CUstream stream;
   CUevent event;
   uint8_t *host;                /* pinned: CRCs, then tables on their way */
-  CUdeviceptr crc;              /* the same place as the device sees it */
+  CUdeviceptr crc;              /* the same memory, as the device addresses
+                                 * it */
   CUdeviceptr tables;           /* in device memory */
-  uint64_t tables_of;           /* serial of the kernel whose they are, or 0 */
+  uint64_t tables_of;           /* serial of their kernel, or 0 */
   bool small;
   uint64_t since;               /* launched; the thread's */
   struct kernel_params params;
@@ -114,7 +114,7 @@ struct gpu_device {
   pthread_t thread;
   bool has_thread;
   pthread_mutex_t lock;
-  pthread_cond_t wake;          /* the thread, and whoever launches */
+  pthread_cond_t wake;          /* the thread, and threads that launch */
 
   /* With lock held. */
   bool stop, failed, asleep;
@@ -131,22 +131,21 @@ struct gpu_device {
   struct list running;          /* oldest first */
 };
 
-/* Make a context on device nr.  The caller frees it with device_close,
- * which is safe on NULL.  NULL: reported.
+/* Make a context on device nr.  The caller frees it with device_close, which is
+ * safe on NULL.  NULL: reported.
  */
 extern struct gpu_device *device_open (const struct driver *, unsigned nr,
                                    unsigned index);
 extern void device_close (struct gpu_device *);
 
-/* Make this device the calling thread's, for some calls; after success
- * comes device_leave.  An error, too, once what it was doing is taken from
- * a device that failed: then its context is not there any more, or not for
- * long.
+/* Make this device the calling thread's, for some calls; after success call
+ * device_leave.  Returns an error, too, once the parts of a failed device were
+ * taken back: then its context is ended, or about to be.
  */
 extern CUresult device_enter (struct gpu_device *);
 extern void device_leave (struct gpu_device *);
-/* The same, for whoever has a lane, and for the device's thread: the
- * context stays as long as they need it.
+/* The same, for the owner of a lane and for the device's thread: the context
+ * stays as long as they need it.
  */
 static inline CUresult
 device_set_current (struct gpu_device *dev)
@@ -164,16 +163,16 @@ extern void device_stop (struct gpu_device *);
 
 /* device-launch.c: a free lane, or NULL.  Any thread. */
 extern struct lane *device_take (struct gpu_device *, bool small);
-/* Launch the part in the lane that was taken.  It comes back through
- * owner->done, whatever happens.  Any thread; takes microseconds.
+/* Launch the part in the lane that was taken.  It is always returned through
+ * owner->done.  Any thread; takes microseconds.
  */
 extern void device_launch (struct lane *, struct job_part *);
 
-/* It is not used from now on.  Reported once. */
+/* The device has failed: it is not used from now on.  Reported once. */
 extern void device_fail (struct gpu_device *, const char *call, CUresult);
 extern void device_fail_silent (struct gpu_device *, unsigned seconds);
-/* The same, while something that is no part of a job may still run: its
- * context ends, and what is in that goes with it.
+/* The same, while work that is no part of a job may still run: its context
+ * ends, and frees everything in it.
  */
 extern void device_fail_busy (struct gpu_device *, unsigned seconds);
 extern bool device_failed (struct gpu_device *);
@@ -185,8 +184,8 @@ extern unsigned device_hang_s;  /* silence is a failure then; for tests,
                                  * before a device starts */
 extern void *device_thread (void *device);
 
-/* device-drop.c, in the device's thread: it has failed.  Give back what it
- * has, once it can't write, however long that takes.
+/* device-drop.c, in the device's thread: it has failed.  Give back its parts,
+ * once it can't write any more, however long that takes.
  */
 extern void device_give_up (struct gpu_device *);
 

@@ -1,9 +1,9 @@
 /* gpuraid: the CUDA driver, loaded when it is needed.
  *
- * libcuda.so.1 belongs to the driver, not to the toolkit, and is not on
- * every machine; so it is opened at run time, and what we use of its
- * stable interface is declared here.  tests/test-cuda-header.c compares
- * this with cuda.h where the toolkit is.
+ * libcuda.so.1 belongs to the driver, not to the toolkit, and is not on every
+ * machine.  So it is opened at run time, and the parts of its stable interface
+ * that we use are declared here.  tests/test-cuda-header.c compares this with
+ * cuda.h if the toolkit is installed.
  *
  * Nothing here may be called before the server's fork.
  *
@@ -127,8 +127,8 @@ typedef struct {
       unsigned block_x, unsigned block_y, unsigned block_z,             \
       unsigned shared_len, CUstream, void **params, void **extra))
 
-/* Those that older drivers lack: NULL there.  From CUDA 13: many copies for
- * the price of few, in any order among themselves.
+/* Those that older drivers lack: NULL there.  From CUDA 13: a batch of copies
+ * at little more than the cost of one, in any order among themselves.
  */
 #define DRIVER_OPTIONAL_CALLS(X)                                        \
   X (memcpy_batch_async, cuMemcpyBatchAsync_v2,                         \

@@ -1,12 +1,12 @@
-/* gpuraid: try a kernel that was loaded before it codes anything.
+/* gpuraid: test a loaded kernel before it codes anything.
  *
- * What was compiled may be wrong: a compiler's mistake, a file in the cache
- * of which only the checksum is right, a device that computes something
- * else.  Nothing later would notice: parity is looked at when a member is
- * lost.  One rect finds all of that but what depends on the data.
+ * Compiled code may be wrong: by a compiler's mistake, by a file in the cache
+ * that is wrong but has the right checksum, or on a device that computes
+ * something else.  It would go unnoticed, because parity is only read when a
+ * member is lost.  One rect finds all mistakes that do not depend on the data.
  *
- * The cells are pinned memory, as in a launch in place; they have a second
- * tile that is not full.
+ * The cells are pinned memory, as in a launch in place; they have a second tile
+ * that is not full.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -54,7 +54,7 @@ init_sizes (struct check *c, const struct kernel_shape *shape)
     c->len += c->nr_cells * (c->cell_len / BLOCK_LEN) * sizeof (uint32_t);
 }
 
-/* ---- what is right --------------------------------------------------- */
+/* ---- the expected result ------------------------------------------------ */
 
 static void
 job_done (struct coder_job *job, int error)
@@ -82,7 +82,7 @@ code_on_cpu (struct check *c, struct coder *cpu)
   return job.nr_rects == 0;
 }
 
-/* ---- what the kernel does -------------------------------------------- */
+/* ---- the result of the kernel -------------------------------------------- */
 
 static CUresult
 make (struct check *c, const char **call)
@@ -158,7 +158,7 @@ now_s (void)
   return ts.tv_sec;
 }
 
-/* A kernel that does not end is a device that does not answer. */
+/* A kernel that does not end means that the device does not answer. */
 static CUresult
 wait_for_end (struct check *c, const char **call)
 {
@@ -205,7 +205,7 @@ kernel_check (struct gpu_device *dev, CUfunction function,
   if (r == CUDA_SUCCESS)
     r = wait_for_end (&c, call);
   if (r == CUDA_ERROR_NOT_READY)
-    return r;                   /* it may still write: with the context */
+    return r;                   /* it may still write: freed with the context */
   if (r == CUDA_SUCCESS) {
     *call = "the coder on the CPU";
     if (code_on_cpu (&c, cpu))

@@ -1,4 +1,4 @@
-/* gpuraid: try a kernel that was loaded before it codes anything.
+/* gpuraid: test a loaded kernel before it codes anything.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,9 +12,9 @@
 #include "gpu/device.h"
 #include "gpu/kernel-source.h"
 
-/* Code one rect of random bytes with the function, CRCs too if crc, and
- * compare it with what cpu makes of it, a coder that has no threads.  The
- * device's context is current.
+/* Code one rect of random bytes with the function, CRCs too if crc, and compare
+ * it with the result of cpu, a coder that has no threads.  The device's context
+ * is current.
  *
  * CUDA_SUCCESS: *right says whether all bytes are the same.  Else an error of
  * *call; CUDA_ERROR_NOT_READY: there was no answer, and the device has failed.

@@ -1,7 +1,7 @@
-/* gpuraid: which columns of a matrix are best summed together.
+/* gpuraid: choose the columns of a matrix that are summed together.
  *
- * From the order of the matrix on, columns of two groups change places for
- * as long as that helps.
+ * Starts with the order of the matrix, and swaps columns of two groups while
+ * that helps.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -17,7 +17,7 @@
 /* Of a column: 8 bits for each row, 8 rows a word. */
 #define NR_WORDS (MATRIX_MAX / 8)
 
-/* Passes over all pairs; three to six find nothing more. */
+/* Passes over all pairs; after three to six nothing more is found. */
 #define MAX_PASSES 8
 
 struct columns {
@@ -47,7 +47,7 @@ find (struct columns *c, const struct matrix *a)
   }
 }
 
-/* Bits of rows that need the group of which position n is one. */
+/* Bits of rows that need the group of position n. */
 static unsigned
 cost (const struct columns *c, unsigned n)
 {
@@ -78,7 +78,7 @@ swap (struct columns *c, unsigned x, unsigned y)
   memcpy (c->bits[y], bits, sizeof bits);
 }
 
-/* Does it help if these two change places? */
+/* Does it help to swap these two? */
 static bool
 try_swap (struct columns *c, unsigned x, unsigned y)
 {

@@ -1,4 +1,4 @@
-/* gpuraid: which columns of a matrix are best summed together.
+/* gpuraid: choose the columns of a matrix that are summed together.
  *
  * Only for gpu/kernel-source.c.  Pure.
  *
@@ -10,10 +10,10 @@
 
 #include "gf/matrix.h"
 
-/* The columns that are not all 0, into col; returns how many.  Each group of
- * so many neighbours in it (the last may be smaller) shares its sums: a bit
- * of a row that needs none of a group costs nothing there, so they are
- * chosen to make that happen often.
+/* Write the columns that are not all 0 to col; returns how many.  Each group of
+ * neighbours in it (the last may be smaller) shares its sums.  A bit of a row
+ * that needs no column of a group costs nothing there, so the groups are chosen
+ * to make that happen often.
  */
 extern unsigned kernel_columns (const struct matrix *, unsigned group,
                                 unsigned col[MATRIX_MAX]);

@@ -1,4 +1,4 @@
-/* gpuraid: what a kernel is given, whoever wrote it.
+/* gpuraid: the parameter of all kernels.
  *
  * Shared with the kernels' own sources, so it needs only fixed integers.
  *
@@ -16,17 +16,17 @@ typedef unsigned long long uint64_t;
 #include <stdint.h>
 #endif
 
-/* All that a launch needs goes along as its one parameter, of which every
- * driver takes 4 KiB, so that a small job costs no copy.
+/* All data for a launch is in its one parameter, of which every driver takes 4
+ * KiB, so that a small job costs no copy.
  */
 #define KERNEL_PARAMS_LEN 4096
 #define KERNEL_MAX_CELLS 1008
 
-/* A tile is what a block of threads takes of each cell of a rect at once.
- * Blocks are numbered (tile, rect), and each goes on to the tiles that are
- * gridDim further, and to the rects likewise: so any number of blocks does
- * the whole launch, and few keep little in flight, in the order of the
- * cells.
+/* A tile is the part of each cell of a rect that a block of threads takes at
+ * once.  Blocks are numbered (tile, rect), and each continues with the tile
+ * that is gridDim further, and with rects likewise.  So any number of blocks
+ * does the whole launch, and a small number has little in flight, in the order
+ * of the cells.
  */
 struct kernel_params {
   uint64_t in_base, out_base;   /* device addresses that cell counts from, of
@@ -34,8 +34,8 @@ struct kernel_params {
   uint64_t tables;              /* of the matrix, for the generic kernels */
   uint64_t crc;                 /* device address of uint32_t: per rect its
                                  * inputs, then its outputs, the blocks of a
-                                 * cell in order; all 0 before the launch is
-                                 * not needed */
+                                 * cell in order; need not be all 0 before the
+                                 * launch */
   uint32_t cell_len;            /* bytes */
   uint32_t nr_rects;
   uint16_t cols, rows;          /* specialised kernels know them */

@@ -1,7 +1,7 @@
 /* gpuraid: find sums that the bits of a row have in common.
  *
- * Greedy: always the pair or triple of terms that saves most.  Only within
- * a row, since what is shared takes a register for as long as it is needed.
+ * Greedy: always the pair or triple of terms that saves most.  Only within a
+ * row, because a shared sum takes a register for as long as it is needed.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -25,8 +25,8 @@ struct choice {
   int gain;
 };
 
-/* A pair makes one term less, which saves an operation if their number was
- * of the right parity; a triple always does.  To make it costs one.
+/* A pair removes one term, which saves an operation if their number was of the
+ * right parity; a triple always does.  To make it costs one.
  */
 static uint8_t
 worth_in (const struct share *s, uint8_t bits, unsigned nr)
@@ -50,7 +50,7 @@ consider (const struct share *s, struct choice *best, unsigned nr, uint16_t x,
     *best = (struct choice) { nr, { x, y, z }, gain };
 }
 
-/* Only what two bits have in common can be worth it. */
+/* Only terms that two bits have in common can pay. */
 static void
 consider_two_bits (const struct share *s, unsigned a, unsigned b,
                    struct choice *best)

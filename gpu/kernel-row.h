@@ -1,6 +1,6 @@
 /* gpuraid: how to evaluate one row of a matrix over GF(2^8).
  *
- * Pure.  gpu/kernel-source.c has the idea, and writes what is decided here.
+ * Pure.  gpu/kernel-source.c explains the idea, and writes the result.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -30,7 +30,7 @@ struct kernel_row {
     unsigned nr;
     uint16_t term[MATRIX_MAX];
   } bit[8];
-  /* Each of two or three terms, made before. */
+  /* Each is the sum of two or three terms made before. */
   unsigned nr_shared;
   struct {
     unsigned nr;
@@ -38,10 +38,10 @@ struct kernel_row {
   } shared[KERNEL_MAX_SHARED];
 };
 
-/* Find what is worth to be shared by the row's bits, as long as it saves
- * operations.  A sum of n terms takes n / 2 with three operands, so a pair
- * is worth something where n is even; odd: where n is odd, since doubling
- * by multiplication has room for a term more.
+/* Find sums for the row's bits to share, as long as that saves operations.  A
+ * sum of n terms takes n / 2 with three operands, so a pair saves something
+ * where n is even; odd: where n is odd, because doubling by multiplication has
+ * room for one more term.
  */
 extern void kernel_row_share (struct kernel_row *, bool odd);
 

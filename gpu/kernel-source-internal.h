@@ -1,4 +1,4 @@
-/* gpuraid: what the writers of kernels share.
+/* gpuraid: shared by the files that write kernels.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,18 +16,18 @@
 /* gpu/kernels/specialised.cuh, whole. */
 extern const char source_specialised[];
 
-/* What the frame is told: see gpu/kernels/specialised.cuh. */
+/* The parameters of the frame: see gpu/kernels/specialised.cuh. */
 struct kernel_frame {
   unsigned block, bytes, min_blocks, w;
   bool signed_cells;
   unsigned crc_words, crc_stride, crc_step;
 };
 
-/* All up to the body of the function code. */
+/* Everything up to the body of the function code. */
 extern void kernel_source_begin (FILE *fp, const struct matrix *, bool crc,
                                  const struct kernel_frame *);
 
-/* After the line that sums cell n of nr: all that is pending, if that is
+/* After the line that sums cell n of nr: sum all pending cells, if there are
  * enough.
  */
 #define CRC_PENDING 16          /* as in gpu/kernels/specialised.cuh */

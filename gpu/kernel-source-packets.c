@@ -16,10 +16,10 @@
 #include "gf/xor-streamed.h"
 #include "gpu/kernel-source-internal.h"
 
-/* With more alive, what is not just used would go to memory and back. */
+/* With more alive, values not used soon would go to memory and back. */
 #define MAX_ALIVE 160u          /* words */
 
-/* More would compile for minutes. */
+/* A longer program would compile for minutes. */
 #define MAX_EQUATIONS 20000u
 
 struct writer {
@@ -65,8 +65,8 @@ print_crc (const struct writer *w, unsigned cell, unsigned first)
   kernel_source_flush (w->fp, cell, nr);
 }
 
-/* A cell's packets are read together, where the first is needed; for CRCs
- * the cells before it too, in their order.
+/* A cell's packets are read together, where the first is needed; for CRCs the
+ * cells before it too, in their order.
  */
 static void
 load_cells (struct writer *w, unsigned i)
@@ -136,8 +136,8 @@ print_code (struct writer *w)
   }
 }
 
-/* The one with the fewest XORs, if it fits into registers.  A program for
- * CRCs must stream, since every cell's sum is made while it is there.
+/* The program with the fewest XORs that fits into registers.  With CRCs it must
+ * stream, because every cell's CRC is made while the cell is in registers.
  */
 static struct xor_program *
 choose_program (const struct matrix *a, bool crc, unsigned words)

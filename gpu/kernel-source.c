@@ -100,8 +100,8 @@ print_sum_of_group (const struct writer *w, unsigned g, unsigned mask,
   fprintf (w->fp, ";\n");
 }
 
-/* Those sums of a group that some row needs, small ones first: a sum of
- * four is one of two with the other two, or with a sum of three.
+/* The sums of a group that some row needs, small ones first: a sum of four is
+ * one of two with the other two, or with a sum of three.
  */
 static void
 print_sums (const struct writer *w, unsigned g, unsigned word)
@@ -119,7 +119,7 @@ print_sums (const struct writer *w, unsigned g, unsigned word)
         print_sum_of_group (w, g, mask, need, word);
 }
 
-/* What has bit b in row j. */
+/* The terms with bit b in row j. */
 static void
 list_terms (const struct writer *w, unsigned j, struct kernel_row *row)
 {
@@ -136,7 +136,8 @@ list_terms (const struct writer *w, unsigned j, struct kernel_row *row)
   }
 }
 
-/* The variables of terms; what the bits of row j share is tROW_NUMBER_WORD. */
+/* The variables of terms; a sum that bits of row j share is tROW_NUMBER_WORD.
+ */
 static void
 name_terms (const struct writer *w, unsigned j, unsigned word,
             const uint16_t *term, unsigned nr, char name[][NAME_LEN])
@@ -255,8 +256,8 @@ print_store (const struct writer *w, unsigned j, unsigned words)
   fprintf (w->fp, ");\n");
 }
 
-/* Words two at a time, since two that are the same but for their data hide
- * each other's latency; row by row, so that few results are held.
+/* Words two at a time, because two that differ only in their data hide each
+ * other's latency; row by row, so that few results are held.
  */
 static void
 print_code (const struct writer *w, unsigned words, bool crc)
@@ -349,8 +350,8 @@ kernel_source_bytes (const struct matrix *a, bool crc,
   return text;
 }
 
-/* The best of some dozens of each on an H200, over encoding and dense
- * random matrices of the sizes that docs/benchmarks.md has.
+/* The best of some dozens of each on an H200, over encoding and dense random
+ * matrices of the sizes in docs/benchmarks.md.
  */
 void
 kernel_tune (const struct matrix *a, struct kernel_tuning *t)
@@ -386,9 +387,10 @@ kernel_tune (const struct matrix *a, struct kernel_tuning *t)
     };
 }
 
-/* Of six random sets of 8 lost cells of 20+8 on an H200 one needed 48 bytes of
- * local memory and did 91 % of the device copy, with this 96.  Without need it
- * is better for some sets and worse for others, by 3 %, and costs encoding 4.
+/* Take the tuning without need only if the compiler needed local memory.  Of
+ * six random sets of 8 lost cells of 20+8 on an H200 one needed 48 bytes of
+ * local memory and reached 91 % of the device copy, with this 96.  For some
+ * sets it is better and for others worse, by 3 %, and for encoding 4 % worse.
  */
 bool
 kernel_tune_spare (const struct matrix *a, struct kernel_tuning *t)

@@ -14,8 +14,8 @@
 
 #include "gf/matrix.h"
 
-/* Goes up whenever the same matrix gives other text: part of the key of
- * what is kept on disk.
+/* Increment whenever the same matrix gives other text: part of the key of
+ * kernels on disk.
  */
 #define KERNEL_SOURCE_VERSION 4
 
@@ -49,26 +49,26 @@ kernel_tiles (const struct kernel_shape *s, size_t cell_len)
 /* Which sums within a row are made once (gpu/kernel-row.h). */
 enum kernel_share { KERNEL_SHARE_NONE, KERNEL_SHARE_EVEN, KERNEL_SHARE_ODD };
 
-/* What the text can be like; how fast it is then depends on the device. */
+/* The parameters of the text; how fast it is depends on the device. */
 struct kernel_tuning {
   unsigned bytes;               /* 4, 8 or 16: of a packet, for each thread */
   unsigned block;               /* threads, a multiple of 32 */
-  unsigned min_blocks;          /* that a multiprocessor must have registers
-                                 * for; 0: as the compiler likes */
+  unsigned min_blocks;          /* that must fit on a multiprocessor with their
+                                 * registers; 0: the compiler chooses */
   bool signed_cells;            /* see CELL_NR in gpu/kernels/parts.cuh */
   /* Of bytes only. */
-  unsigned group;               /* 1 to 4: neighbouring columns of which all
-                                 * sums are made once, for all rows */
+  unsigned group;               /* 1 to 4: adjacent columns; all their sums are
+                                 * made once, for all rows */
   enum kernel_share share;
-  unsigned multiply;            /* of the 7 doublings of a row, so many at most
-                                 * on the pipe of multiplications */
+  unsigned multiply;            /* how many of the 7 doublings of a row at most
+                                 * use multiplications */
 };
 
-/* What was fastest for matrices of this size. */
+/* The fastest for matrices of this size. */
 extern void kernel_tune (const struct matrix *, struct kernel_tuning *);
-/* Where the compiler has too few registers for that, so that threads need
- * local memory, another tuning of the same shape may need less: make it that.
- * false: there is none.
+/* If the compiler has too few registers for that, so that threads need local
+ * memory, another tuning of the same shape may need less: make it that.  false:
+ * there is none.
  */
 extern bool kernel_tune_spare (const struct matrix *, struct kernel_tuning *);
 
@@ -81,10 +81,10 @@ extern char *kernel_source (const struct matrix *, bool crc,
                             const struct kernel_tuning *,
                             struct kernel_shape *);
 
-/* The generic kernels, of gpu/kernels/generic.cu: which one, and the table
- * that it needs of the matrix, to be copied to the device.  Freed by the
- * caller; NULL with errno, ENOTSUP if no kernel can do it (crc of packets
- * that are not of code crs in an array: w 4 or 8, 4096 bytes a block).
+/* The generic kernels, of gpu/kernels/generic.cu: which one, and its table for
+ * the matrix, to be copied to the device.  Freed by the caller; NULL with
+ * errno, ENOTSUP if no kernel can do it (crc of packets that are not of code
+ * crs in an array: w 4 or 8, 4096 bytes a block).
  */
 extern void *kernel_generic (const struct matrix *, bool crc, size_t *len,
                              struct kernel_shape *);

@@ -1,14 +1,14 @@
 /* gpuraid: keep compiled kernels on disk.
  *
- * A file is a header, the whole key and the code.  Its name is a hash of
- * the key, which need not be free of collisions, as the key in the file is
- * compared.  It appears under its name complete, by a rename, and is never
- * changed; a crash of the machine may still leave one with holes, which is
- * what the checksum is for.
+ * A file is a header, the whole key and the code.  Its name is a hash of the
+ * key, which may have collisions, because the key in the file is compared.  The
+ * file gets its name by a rename when it is complete, and is never changed.  A
+ * crash of the machine may still leave a file with holes, which the checksum
+ * detects.
  *
- * The folder may be one that has other files: only regular files whose
- * names are of the two forms below are read, counted or deleted.  It is
- * opened once, and no link in it is followed.
+ * The folder may have other files: only regular files with names of the two
+ * forms below are read, counted or deleted.  It is opened once, and no link in
+ * it is followed.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -45,7 +45,7 @@
 /* A temporary file this old was left by a process that died. */
 #define TMP_OLD_S 3600
 
-/* In the machine's own byte order: the files do not travel. */
+/* In the machine's own byte order: the files stay on this machine. */
 struct header {
   char magic[8];
   uint32_t version;
@@ -77,10 +77,10 @@ make_folders (char *path)
   return mkdir (path, 0700) == -1 && errno != EEXIST ? -1 : 0;
 }
 
-/* root's environment may be that of the user who called sudo or su: what
- * runs on the device for root is not theirs to choose, nor does root leave
- * files in their folders.  For the same reason others use no home but their
- * own, such as that of root after setuid.
+/* root's environment may be that of a user of sudo or su.  Such a user must not
+ * choose what runs on the device for root, and root must not leave files in
+ * their folders.  For the same reason other users only use a home that they
+ * own, and not that of root after setuid.
  */
 static int
 default_dir (char *path, size_t len)
@@ -101,7 +101,7 @@ default_dir (char *path, size_t len)
   return n < (int) len ? 0 : -1;
 }
 
-/* A user who can write to the folder, or to a file in it, decides what runs
+/* A user with write access to the folder, or to a file in it, decides what runs
  * on the device.
  */
 static bool
@@ -198,7 +198,7 @@ tmp_name (char name[NAME_LEN])
   return 0;
 }
 
-/* Is it a name that we make with this prefix? */
+/* Is it one of our names, with this prefix? */
 static bool
 is_name (const char *name, const char *prefix)
 {
@@ -227,7 +227,7 @@ read_all (int fd, void *buf, size_t len)
   return 0;
 }
 
-/* The key that is in the file, and the code behind it, in *all. */
+/* Read the key in the file, and the code behind it, into *all. */
 static int
 read_file (int fd, size_t key_len, void **all, size_t *code_len)
 {
@@ -265,7 +265,7 @@ kernel_store_get (struct kernel_store *s, const void *key, size_t key_len,
   if (s == NULL)
     return -1;
   file_name (key, key_len, name);
-  /* Not waiting for a writer, should it be a pipe. */
+  /* Do not wait for a writer, in case it is a pipe. */
   fd = openat (s->fd, name, O_RDONLY|O_CLOEXEC|O_NOFOLLOW|O_NONBLOCK);
   if (fd == -1)
     return -1;
@@ -330,7 +330,8 @@ found_add (struct found **all, size_t *nr, const char *name,
   return true;
 }
 
-/* All kernels in the folder; what a dead process of ours left there goes. */
+/* All kernels in the folder; files left by a dead process of ours are deleted.
+ */
 static struct found *
 list_folder (struct kernel_store *s, size_t *nr, uint64_t *total)
 {

@@ -11,8 +11,8 @@
 #include "gpu/compiler.h"
 #include "gpu/kernels-internal.h"
 
-/* The text itself is in the key: it says all that there is to say of a
- * matrix, and whoever changes how it is written can't forget a version.
+/* The text itself is in the key: it describes the matrix completely, and a
+ * change of the writer needs no new version.
  */
 static char *
 make_key (const char *text, int arch, const char *compiler, size_t *len)

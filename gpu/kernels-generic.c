@@ -12,8 +12,8 @@
 #include "gpu/compiler.h"
 #include "gpu/kernels-internal.h"
 
-/* From the machine code in the plugin; where that has nothing for this
- * device, and on a driver older than it, from the source.
+/* From the machine code in the plugin; from the source if that has no code for
+ * this device, or on an older driver.
  */
 static int
 load_image (struct kernels *ks, struct gpu_device *dev,
@@ -113,8 +113,8 @@ kernels_add_device (struct kernels *ks, struct gpu_device *dev)
   return loaded;
 }
 
-/* Asking for an attribute has the driver load the kernel now, and not when
- * it is launched.
+/* Asking for an attribute makes the driver load the kernel now, and not when it
+ * is launched.
  */
 CUresult
 kernel_function (struct gpu_device *dev, CUmodule module, const char *name,

@@ -1,4 +1,4 @@
-/* gpuraid: what the files of the kernels share.
+/* gpuraid: shared by the files of the kernels.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -19,10 +19,10 @@
 #define MAX_IMAGES 2            /* for bytes, for packets */
 
 enum kernel_state {
-  KERNEL_PLAIN,                 /* the generic kernel serves */
-  KERNEL_WANTED,                /* it does, until the thread has made one */
-  KERNEL_SPECIAL,               /* there is one, on some device at least */
-  KERNEL_NEVER,                 /* there can't be one */
+  KERNEL_PLAIN,                 /* the generic kernel is used */
+  KERNEL_WANTED,                /* it is, until the thread has made one */
+  KERNEL_SPECIAL,               /* one is ready, on some device at least */
+  KERNEL_NEVER,                 /* none can be made */
 };
 
 struct kernel {
@@ -46,7 +46,7 @@ struct kernel {
 
   /* Written by the thread before function, which is atomic. */
   struct kernel_shape shape;
-  bool wrong;                   /* it computed something else than the CPU */
+  bool wrong;                   /* its result differed from the CPU's */
   CUmodule module[KERNELS_MAX_DEVICES];
   CUfunction function[KERNELS_MAX_DEVICES];     /* NULL: the generic one */
 };
@@ -54,7 +54,7 @@ struct kernel {
 struct kernels {
   uint64_t after;
   unsigned max;
-  struct kernel_store *store;   /* the thread's, once there is one */
+  struct kernel_store *store;   /* owned by the thread, once it exists */
   uint64_t last_serial;         /* atomic */
 
   /* Nothing changes after kernels_start. */
@@ -77,7 +77,7 @@ struct kernels {
   struct list used;             /* all; least recently used first */
   unsigned nr;
   struct list wanted, dead;     /* the thread's work */
-  unsigned nr_wanted;           /* the one it is at, too */
+  unsigned nr_wanted;           /* including the one that it works on */
   unsigned nr_compiled, nr_from_store, nr_failed;
   bool stop, no_compiler;
 };
@@ -85,7 +85,7 @@ struct kernels {
 extern void kernel_free (struct kernel *);
 
 /* kernels-generic.c */
-/* Find a kernel's generic function on all devices that there still are. */
+/* Find a kernel's generic function on all devices that are left. */
 extern void kernel_find_generic (struct kernels *, struct kernel *);
 extern CUresult kernel_function (struct gpu_device *, CUmodule,
                                  const char *name, CUfunction *);

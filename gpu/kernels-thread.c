@@ -1,12 +1,12 @@
 /* gpuraid: make specialised kernels in the background.
  *
- * One thread for all matrices: a compilation takes a second of one CPU,
- * and what can't wait is served by the generic kernel.  It unloads what is
- * dropped, too, since that waits for the device.
+ * One thread for all matrices: a compilation takes a second of one CPU, and
+ * meanwhile the generic kernel is used.  The thread also unloads dropped
+ * kernels, because that waits for the device.
  *
- * Code that can't be loaded is no error of the device, unless the device
- * can do nothing else either.  A kernel is tried once, and compared with the
- * CPU, before anything else uses it.
+ * Code that can't be loaded is no error of the device, unless the device can do
+ * nothing else either.  A kernel is tested once against the CPU before it is
+ * used.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -26,19 +26,17 @@
 #include "gpu/kernel-check.h"
 #include "gpu/kernels-internal.h"
 
-/* After so many matrices in a row for which there was no kernel, none is
- * tried any more.
- */
+/* After this many matrices in a row without a kernel, no more are tried. */
 #define MAX_FAILED 8
 
-/* At the end a compilation may take so long, so that what it makes is kept;
- * then it is killed.
+/* At the end a compilation may take this long, so that its result is kept; then
+ * it is killed.
  */
 #define STOP_S 3
 
 /* ---- one kernel ------------------------------------------------------ */
 
-/* The context is current.  Not an error: it is wrong. */
+/* The context is current.  Not an error: the kernel is wrong. */
 static CUresult
 load_entered (struct kernels *ks, struct kernel *k, struct gpu_device *dev,
               const void *code, const char **call)
@@ -60,7 +58,7 @@ load_entered (struct kernels *ks, struct kernel *k, struct gpu_device *dev,
                       &right, call);
   if (r != CUDA_SUCCESS || !right) {
     k->wrong |= !right;
-    /* One that still runs ends with its context. */
+    /* A kernel that still runs ends with its context. */
     if (r != CUDA_ERROR_NOT_READY)
       d->module_unload (module);
     return r;
@@ -93,7 +91,7 @@ is_any_left (const struct kernels *ks, int arch)
   return false;
 }
 
-/* Loading fails on a device that died, whatever the code. */
+/* On a device that died loading fails, whatever the code. */
 static bool
 has_died (struct gpu_device *dev)
 {
@@ -125,8 +123,8 @@ local_len_entered (struct gpu_device *dev, const char *name, const void *code)
   return len;
 }
 
-/* Bytes of local memory that each thread needs with this code, which is what
- * the compiler had no registers for; -1 where no device tells.
+/* Bytes of local memory that each thread needs with this code, for values
+ * without a register; -1 if no device tells.
  */
 static int
 local_len (struct kernels *ks, const char *name, const void *code, int arch)
@@ -144,9 +142,8 @@ local_len (struct kernels *ks, const char *name, const void *code, int arch)
   return -1;
 }
 
-/* The code of the first text, or where that needs local memory and the other
- * one, if there is one, less, of that: then they are swapped.  0, or -1
- * reported.
+/* Get the code of the first text.  If that needs local memory, and a second
+ * text exists and needs less, swap them and use that.  0, or -1 reported.
  */
 static int
 choose_code (struct kernels *ks, const char *name, char *text[2], int arch,
@@ -187,12 +184,12 @@ report_wrong (const struct kernel *k, const struct gpu_device *dev)
 enum loaded {
   LOADED,                       /* or no device is left */
   LOADED_NOWHERE,
-  LOADED_WRONG,                 /* the code is not to be used again: it is
-                                 * wrong, or a device died of it, it seems */
+  LOADED_WRONG,                 /* do not use the code again: it is wrong, or it
+                                 * seems that a device died of it */
 };
 
-/* Onto all devices of this arch.  *error, of *call: of the last that did not
- * take it.
+/* Load it onto all devices of this arch.  *error, of *call: of the last device
+ * that refused it.
  */
 static enum loaded
 load_code (struct kernels *ks, struct kernel *k, const void *code, int arch,
@@ -226,7 +223,7 @@ load_code (struct kernels *ks, struct kernel *k, const void *code, int arch,
     : loaded || *error == CUDA_SUCCESS ? LOADED : LOADED_NOWHERE;
 }
 
-/* Code that was kept and that no device takes is compiled again, once. */
+/* Stored code that no device takes is compiled again, once. */
 static int
 load_arch (struct kernels *ks, struct kernel *k, char *const texts[2],
            int arch)
@@ -266,7 +263,7 @@ is_first_of_arch (const struct kernels *ks, unsigned i)
   return true;
 }
 
-/* Of the two it is the one that has no tables and programs of its own. */
+/* gf-complete, because it needs no tables and programs of its own. */
 static bool
 make_cpu (struct kernels *ks)
 {
@@ -280,7 +277,7 @@ make_cpu (struct kernels *ks)
   return false;
 }
 
-/* 0, or -1: reported, but for a matrix that has none. */
+/* 0, or -1: reported, except for a matrix that has none. */
 static int
 specialise (struct kernels *ks, struct kernel *k)
 {
@@ -331,7 +328,7 @@ unload (struct kernels *ks, struct kernel *k)
 
 /* ---- the thread ------------------------------------------------------ */
 
-/* With lock held.  Said once. */
+/* With lock held.  Reported once. */
 static void
 give_up_compiling (struct kernels *ks)
 {

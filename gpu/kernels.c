@@ -1,10 +1,10 @@
 /* gpuraid: kernels by the content of their matrix.
  *
- * Not by its id: the same matrix comes again and again under new ones, as
- * members fail and come back.  The oldest that nobody uses are dropped.
+ * Not by its id: the same matrix comes again and again under new ids, as
+ * members fail and come back.  The oldest unused kernels are dropped.
  *
- * Specialised kernels are made, and unloaded, in gpu/kernels-thread.c;
- * here is who serves meanwhile.
+ * gpu/kernels-thread.c makes and unloads specialised kernels; this file chooses
+ * the kernel to use meanwhile.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -115,8 +115,8 @@ kernel_new (struct kernels *ks, uint32_t hash, const struct matrix *a,
   return NULL;
 }
 
-/* With lock held: drop the oldest that nobody uses.  What is loaded is
- * the thread's to unload; the rest is for the caller to free.
+/* With lock held: drop the oldest unused kernels.  The thread unloads the
+ * loaded ones; the caller frees the rest.
  */
 static void
 make_room (struct kernels *ks, struct list *unloaded)
@@ -168,7 +168,7 @@ use (struct kernels *ks, struct kernel *k, uint64_t bytes)
   return k;
 }
 
-/* Add a new one, unless another thread was faster. */
+/* Add a new kernel, unless another thread was faster. */
 static struct kernel *
 add (struct kernels *ks, struct kernel *new, uint64_t bytes)
 {

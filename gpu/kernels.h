@@ -1,8 +1,8 @@
-/* gpuraid: which kernel serves a matrix.
+/* gpuraid: choose the kernel for a matrix.
  *
- * The generic kernels serve every matrix at once.  A matrix that is used
- * much gets kernels of its own, made by one thread in the background:
- * compiled, or found among those that were kept.
+ * The generic kernels can code with any matrix at once.  A matrix that is used
+ * much gets kernels of its own, made by one thread in the background: compiled,
+ * or found in the store.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -43,35 +43,35 @@ extern struct kernels *kernels_new (const struct kernels_options *);
 extern int kernels_add_device (struct kernels *, struct gpu_device *);
 /* Make the thread.  0, or -1 reported. */
 extern int kernels_start (struct kernels *);
-/* No kernel is in use; the devices are still there.  A compilation may take
- * seconds more; then its process is killed, if it has one of its own.
+/* No kernel is in use; the devices still exist.  A compilation may take seconds
+ * more; then its process is killed, if it has one of its own.
  */
 extern void kernels_free (struct kernels *);
 
-/* The kernel for a matrix, kept until kernels_put, that will code bytes
- * of input more.  Matrices with the same content are one.  Any thread;
- * microseconds, but for a matrix not seen before.  NULL with errno: ENOTSUP
+/* The kernel for a matrix, kept until kernels_put, that will code this many
+ * more bytes of input.  Matrices with the same content share one.  Any thread;
+ * microseconds, except for a matrix not seen before.  NULL with errno: ENOTSUP
  * if only a CPU can do it.
  */
 extern struct kernel *kernels_get (struct kernels *, const struct matrix *,
                                    bool crc, uint64_t bytes);
 extern void kernels_put (struct kernels *, struct kernel *);
 
-/* Have it specialised now, whatever it will be used for. */
+/* Specialise it now, however little it was used. */
 extern void kernels_want (struct kernels *, const struct matrix *, bool crc);
 
-/* What to launch on a device now. */
+/* The function to launch on a device now. */
 struct kernel_choice {
   CUfunction function;
   struct kernel_shape shape;
   const void *tables;           /* of the generic kernel, borrowed, or NULL */
   size_t tables_len;
-  uint64_t serial;              /* of the kernel, never used twice */
+  uint64_t serial;              /* of the kernel, unique in the process */
 };
 extern void kernel_choose (const struct kernel *, const struct gpu_device *,
                            struct kernel_choice *);
 
-/* Is machine code of the generic kernels in the program, or only source? */
+/* Does the program have machine code of the generic kernels, or only source? */
 extern bool kernels_built_in (void);
 
 struct kernels_state {

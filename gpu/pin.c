@@ -1,12 +1,11 @@
 /* gpuraid: memory that all devices can use in place.
  *
- * What is pinned belongs to a context, and goes with it.  So that devices
- * go on when one of them is dropped (gpu/device-drop.c), several get a
- * context more, in which nothing is ever launched.  A device that is alone
- * pins in its own.  (That helps where a device hangs, or a call fails.  After
- * an error of a kernel, on H200s at least, all contexts of the process have
- * that error, on all devices, whatever they are used for: then all devices
- * are dropped.)
+ * Pinned memory belongs to a context, and ends with it.  So that devices go on
+ * when one of them is dropped (gpu/device-drop.c), several devices get one more
+ * context, in which nothing is ever launched.  A single device pins in its own.
+ * (That helps if a device hangs, or a call fails.  After an error of a kernel,
+ * on H200s at least, all contexts of the process have that error, on all
+ * devices, whatever they are used for: then all devices are dropped.)
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

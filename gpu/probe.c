@@ -21,7 +21,7 @@
 
 #define TIMEOUT_MS 30000
 
-/* The oldest that the kernels are built for: Turing, 2018. */
+/* The oldest device that the kernels are built for: Turing, 2018. */
 #define MIN_MAJOR 7
 #define MIN_MINOR 5
 
@@ -114,7 +114,9 @@ wait_for_answer (int fd, struct answer *a)
   return -1;
 }
 
-/* What hangs in the kernel does not die by a signal: it is left behind. */
+/* A process that hangs in the kernel does not die by a signal: do not wait for
+ * it.
+ */
 static void
 reap (pid_t pid, int *status)
 {

@@ -1,7 +1,7 @@
 /* gpuraid: is there a CUDA device?
  *
- * CUDA must not be touched by a process that will fork, not even to count
- * devices.  So a child is asked.
+ * A process that will fork must not touch CUDA, not even to count devices.  So
+ * this asks in a child.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,8 +1,8 @@
 /* gpuraid: copy cells to the device, code them, and copy them back.
  *
- * One stream for each way over the link and one between them for kernels,
- * so that three parts are on their way at once; with more streams copies
- * of both ways wait for each other (48 GB/s rather than 52 with four).
+ * One stream for each direction of the link and one between them for kernels,
+ * so that three parts are processed at once.  With more streams copies of both
+ * directions wait for each other (48 GB/s rather than 52 with four).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -15,7 +15,7 @@
 /* Of inputs and outputs of a part. */
 #define STAGE_LEN ((size_t) 24 << 20)
 
-/* Below this the copies of single cells take too long. */
+/* With shorter cells the single copies take too long. */
 #define MIN_CELL_LEN ((size_t) 32 << 10)
 
 /* A list of copies for the driver. */
@@ -98,7 +98,7 @@ staged_takes (const struct staged *s, const struct job_part *p)
     p->nr_rects * (a->cols + a->rows) * p->len <= STAGE_LEN;
 }
 
-/* What lies side by side in both memories goes as one. */
+/* Cells that are adjacent in both memories are copied as one. */
 static void
 add_copy (struct copies *c, CUdeviceptr dst, CUdeviceptr src, size_t len)
 {
@@ -149,8 +149,8 @@ copy (const struct driver *d, struct copies *c, CUstream stream)
                                 &first, 1, stream);
 }
 
-/* That the driver has the call does not say that it works here (a virtual
- * device may refuse it), and a launch that fails would cost the device.
+/* The driver may have the call and still not support it here (a virtual device
+ * may refuse it), and a launch that fails would cost the device.
  */
 static CUresult
 try_copies (struct staged *s)

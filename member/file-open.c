@@ -1,8 +1,7 @@
 /* gpuraid: open a file or disk.
  *
- * Decides whether a path can be a member at all, takes the locks, and
- * finds out whether the store takes direct I/O.  What is stored there
- * is array/'s to judge.
+ * Decides whether a path can be a member, takes the locks, and checks whether
+ * the store supports direct I/O.  array/ checks the content.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -54,9 +53,9 @@ absolute (const char *path)
   return r;
 }
 
-/* Report what went wrong with call, unless the caller shall count the
- * member as missing.  When creating there is none to be missed: ENOENT
- * is then about the folder.
+/* Report what went wrong with call, unless the caller is to count the member as
+ * missing.  When creating, no member can be missing: ENOENT is then about the
+ * folder.
  */
 static void
 report (const char *call, const char *path, unsigned flags)
@@ -141,9 +140,9 @@ identify (struct file_member *f, unsigned flags)
   return 0;
 }
 
-/* These belong to the open file, not to the process: they survive
- * nbdkit's fork, and a second open of the same file by this very
- * process conflicts too.
+/* These locks belong to the open file, not to the process: they survive
+ * nbdkit's fork, and a second open of the same file by this process conflicts
+ * too.
  */
 static int
 take_lock (struct file_member *f)
@@ -163,7 +162,7 @@ take_lock (struct file_member *f)
   else {
     log_error ("fcntl: can't lock: %s: %m", f->member.path);
     if (errno == EIO || errno == ENOENT || errno == ENXIO)
-      errno = ENOLCK;           /* reported, so not to be one of these */
+      errno = ENOLCK;           /* reported, so not one of these */
   }
   return -1;
 }
@@ -180,7 +179,7 @@ find_size (struct file_member *f, unsigned flags)
   }
   f->size = r;
   if (f->size == 0 && f->disk) {
-    errno = ENXIO;              /* a node with no disk behind it: missing */
+    errno = ENXIO;              /* a node without a disk: missing */
     return -1;
   }
   if (f->size < MIN_LEN) {
@@ -207,8 +206,8 @@ is_memory (int fd)
     (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
 }
 
-/* File systems that ask no server, and no program.  Disks and these answer,
- * if only with an error after a while.
+/* File systems that need no server and no program.  Disks and these answer, if
+ * only with an error after a while.
  */
 static bool
 is_local (const struct file_member *f)
@@ -230,9 +229,9 @@ is_local (const struct file_member *f)
   return false;
 }
 
-/* A file system may take the flag and still refuse the I/O, so try one.
- * A bad sector is no refusal.  tmpfs takes both on new kernels, but
- * there is no medium to go to: it would only cost the alignment.
+/* A file system may accept the flag and still refuse the I/O, so try one.  A
+ * bad sector is no refusal.  tmpfs accepts both on new kernels, but it has no
+ * medium, so direct I/O would only require alignment.
  */
 static int
 try_direct (struct file_member *f)
@@ -280,7 +279,7 @@ make_sparse (struct file_member *f, uint64_t size)
     report ("ftruncate", f->member.path, MEMBER_CREATE);
     return -1;
   }
-  /* The name must be as durable as what is written behind it. */
+  /* The name must be as durable as the data. */
   *(strrchr (dir, '/') + 1) = '\0';
   dirfd = open (dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dirfd == -1 || (fsync (dirfd) == -1 && errno != EINVAL)) {
@@ -305,7 +304,7 @@ open_steps (struct file_member *f, unsigned flags, uint64_t size)
   return try_direct (f);
 }
 
-/* What can be refused by looking at the arguments alone. */
+/* Refusals that depend on the arguments alone. */
 static int
 check_args (const char *path, unsigned flags, uint64_t size)
 {

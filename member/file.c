@@ -1,21 +1,20 @@
 /* gpuraid: carry out I/O on a file or disk.
  *
- * Short transfers, EINTR and EAGAIN end here.  Which file, under which
- * lock, direct or not, is settled by file-open.c before.
+ * Handles short transfers, EINTR and EAGAIN.  file-open.c has decided before
+ * which file it is, under which lock, and whether I/O is direct.
  *
- * A file that somebody cuts short ends here too.  A read past its new
- * end fails; but as soon as something is written above that, the file is
- * longer again, and what was lost between reads as zeroes with no error.
- * So the size is asked for after each read: what was read while the file
- * was as long as ever was not cut away before.  That holds as long as no
- * write of ours makes it as long as it was, and only those to its last
- * bytes could: a superblock's copy, seldom written, and not before the
- * size was asked for.  After a flush it is asked for too, so that what
- * is acknowledged is on a whole member.  Once cut, nothing can be
- * believed, and where it was cut can't be told: all I/O is refused, and
- * the array goes on without the member.  What remains unseen: a file
- * that somebody else cuts and makes as long again between two looks, or
- * cuts in the microseconds between the look and the write of its end.
+ * Also detects a file that another program truncates.  A read past its new end
+ * fails.  But after a write beyond the new end the file is longer again, and
+ * the lost data between reads as zeroes with no error.  So the size is checked
+ * after each read: if the file then has its full length, the data was not
+ * truncated before.  This holds as long as no write of ours restores the
+ * length, and only writes to the last bytes could: a superblock's copy, seldom
+ * written, and only after a check of the size.  The size is also checked after
+ * a flush, so that acknowledged data is on a whole member.  In a truncated file
+ * no data can be trusted, and where it was truncated is unknown: all I/O is
+ * refused, and the array continues without the member.  Not detected: a file
+ * that another program truncates and makes as long again between two checks, or
+ * truncates in the microseconds between the check and the write of its end.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -34,8 +33,8 @@
 #include "member/file.h"
 #include "member/io.h"
 
-/* Written where a store can't make zeroes by itself.  Never changed,
- * but not const: it would then take this much room in the program.
+/* Written if a store can't make zeroes by itself.  Never changed, but not
+ * const: it would then take this much room in the program.
  */
 static uint8_t zeroes[256 * 1024] __attribute__ ((aligned (4096)));
 
@@ -60,9 +59,9 @@ file_same (struct member *m, struct member *m2)
     f->dev == f2->dev && f->ino == f2->ino;
 }
 
-/* The kernel's own idea of the size: a file system in user space or on
- * the network is not asked, it may hang.  190 ns, like fstat.  UINT64_MAX
- * where it can't be told.
+/* The kernel's own value of the size: a file system in user space or on the
+ * network, which may hang, is not asked.  190 ns, like fstat.  UINT64_MAX if it
+ * is unknown.
  */
 static uint64_t
 size_now (const struct file_member *f)
@@ -76,7 +75,7 @@ size_now (const struct file_member *f)
   return fstat (f->fd, &old) == 0 ? (uint64_t) old.st_size : UINT64_MAX;
 }
 
-/* A disk can't grow again under a write: past its end all I/O fails. */
+/* A disk can't grow again by a write: past its end all I/O fails. */
 static int
 file_intact (struct member *m, bool eof)
 {
@@ -106,7 +105,7 @@ check (struct file_member *f, enum io_kind kind, uint64_t off, uint64_t len)
   return file_intact (&f->member, false);
 }
 
-/* Should a call that failed with errno be made again? */
+/* Should a call that failed with errno be repeated? */
 static bool
 again (void)
 {
@@ -119,7 +118,7 @@ static ssize_t
 transfer_some (int fd, bool write, const struct iovec *iov, unsigned nr_iov,
                uint64_t off)
 {
-  /* Spares small reads in the client's thread the vector. */
+  /* Small reads in the client's thread need no vector. */
   if (nr_iov == 1)
     return write ? pwrite (fd, iov->iov_base, iov->iov_len, off) :
       pread (fd, iov->iov_base, iov->iov_len, off);
@@ -217,9 +216,9 @@ write_zeroes (struct file_member *f, uint64_t off, uint64_t len)
   return 0;
 }
 
-/* IO_ZERO and IO_TRIM.  Whatever the reason why a store refuses the
- * quick ways (it can't, no space to allocate, not aligned for it), a
- * plain write answers for good.
+/* IO_ZERO and IO_TRIM.  If a store refuses the quick ways for whatever reason
+ * (not supported, no space to allocate, not aligned), a plain write gives the
+ * final result.
  */
 static int
 make_zero (struct file_member *f, bool trim, uint64_t off, uint64_t len)
@@ -237,8 +236,8 @@ make_zero (struct file_member *f, bool trim, uint64_t off, uint64_t len)
   return write_zeroes (f, off, len);
 }
 
-/* For a disk the kernel does the same with its "write zeroes" command,
- * and refuses where it would have to send the zeroes.
+/* For a disk the kernel does the same with its "write zeroes" command, and
+ * refuses if it would have to send the zeroes.
  */
 static int
 file_discard (struct member *m, uint64_t off, uint64_t len)
@@ -252,7 +251,7 @@ file_discard (struct member *m, uint64_t off, uint64_t len)
   return err == ENOSYS || err == ENODEV ? EOPNOTSUPP : err;
 }
 
-/* Only the return value of lseek counts: all I/O names its position. */
+/* Only the return value of lseek matters: all I/O gives its position. */
 static int
 file_extent (struct member *m, uint64_t off, uint64_t len,
              bool *hole, uint64_t *end)
@@ -277,7 +276,7 @@ file_extent (struct member *m, uint64_t off, uint64_t len,
     pos = lseek (f->fd, off, SEEK_HOLE);
   if (pos != -1 && (uint64_t) pos > off)
     *end = MIN (*end, (uint64_t) pos);
-  /* What a cut has left behind is no hole of ours. */
+  /* The end of a truncated file is no hole of ours. */
   return *hole ? file_intact (m, false) : 0;
 }
 

@@ -1,7 +1,7 @@
-/* gpuraid: what every way of carrying out an I/O does alike.
+/* gpuraid: common code of all ways to carry out an I/O.
  *
  * Private to member/: the checks before an I/O touches a store, and the
- * arithmetic of a transfer that stopped half way.
+ * arithmetic of an interrupted transfer.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -20,9 +20,9 @@ io_changes (enum io_kind kind)
   return kind == IO_WRITE || kind == IO_ZERO || kind == IO_TRIM;
 }
 
-/* 0, or the errno that this access is refused with.  A write past the
- * end would make a file longer, and a member's size never changes.
- * What has lost some of its bytes is not touched any more.
+/* 0, or the errno that this access is refused with.  A write past the end would
+ * make a file longer, and a member's size never changes.  A truncated file is
+ * not touched any more.
  */
 static inline int
 io_check (const struct member *m, uint64_t size, enum io_kind kind,
@@ -37,8 +37,8 @@ io_check (const struct member *m, uint64_t size, enum io_kind kind,
   return 0;
 }
 
-/* Would this make a file that was cut short as long as it was?  Only
- * what reaches the very end does.
+/* Could this restore the length of a truncated file?  Only I/O that reaches the
+ * very end could.
  */
 static inline bool
 io_reaches_end (uint64_t size, enum io_kind kind, uint64_t off, uint64_t len)
@@ -46,8 +46,8 @@ io_reaches_end (uint64_t size, enum io_kind kind, uint64_t off, uint64_t len)
   return io_changes (kind) && off + len == size;
 }
 
-/* Can a transfer on m that stopped after moved bytes go on from there?
- * Direct I/O stops inside a sector only at the end of the file.
+/* Can a transfer on m that stopped after moved bytes continue there?  Direct
+ * I/O stops inside a sector only at the end of the file.
  */
 static inline bool
 io_can_go_on (const struct member *m, uint64_t moved)
@@ -55,8 +55,8 @@ io_can_go_on (const struct member *m, uint64_t moved)
   return !m->direct || moved % 512 == 0;
 }
 
-/* The part of an iovec that a short transfer left: iov[i] and what
- * follows, until iov_unskip puts iov[i] back as its owner had it.
+/* The rest of an iovec after a short transfer: iov[i] and the following, until
+ * iov_unskip restores iov[i].
  */
 struct iov_rest {
   unsigned i;

@@ -1,10 +1,10 @@
 /* gpuraid: the loop on plain threads.
  *
- * Each member with I/O has one thread to itself, so that one that hangs
- * holds up nobody else.  A thread whose queue has run dry sleeps until
- * any member needs one: nothing here outlives a member's last I/O, and
- * there are never more threads than members that were busy at once.
- * One more thread fires the timers.
+ * Each member with I/O has a thread of its own, so that a member that hangs
+ * delays no other.  A thread with an empty queue sleeps until any member needs
+ * one.  Nothing here outlives a member's last I/O, and there are never more
+ * threads than members that were busy at once.  One more thread fires the
+ * timers.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -22,14 +22,14 @@
 #include "member/member.h"
 #include "member/thread.h"
 
-/* A thread and what it has to do.  All with the loop's lock held. */
+/* A thread and its work.  All with the loop's lock held. */
 struct worker {
   struct threads_loop *loop;
   struct list link;             /* in busy or idle */
   pthread_t thread;
   pthread_cond_t work;          /* member was set, or stop */
-  struct member *member;        /* whom it serves; NULL: idle.  Compared,
-                                 * never followed */
+  struct member *member;        /* its member; NULL: idle.  Compared, never
+                                 * dereferenced */
   struct io *first, **last;     /* its queue, oldest first */
 };
 
@@ -106,8 +106,8 @@ worker_free (struct worker *w)
   free (w);
 }
 
-/* NULL where the system has no more threads: not reported, since there
- * is a way without.
+/* NULL if the system has no more threads.  That is not reported, because the
+ * I/O can be done without one.
  */
 static struct worker *
 worker_new (struct threads_loop *t)
@@ -139,14 +139,14 @@ find_worker (struct threads_loop *t, struct member *m)
   return NULL;
 }
 
-/* Sleeping workers that a submit has engaged, one for each member. */
+/* Sleeping workers that a submit has given work, one for each member. */
 struct to_wake {
   unsigned nr;
   struct worker *w[64];
 };
 
-/* Without the lock, or each would wake up only to wait for it.  None is
- * freed under us; one that woke by itself meanwhile does not mind.
+/* Without the lock, or each would wake up only to wait for it.  No worker is
+ * freed meanwhile; a signal to one already awake is harmless.
  */
 static void
 wake (struct threads_loop *t, const struct to_wake *to_wake)
@@ -156,7 +156,8 @@ wake (struct threads_loop *t, const struct to_wake *to_wake)
   atomic_fetch_sub (&t->nr_wakers, 1);
 }
 
-/* The idle one that slept last, its stack is still warm; else a new one. */
+/* The idle worker that slept last, as its stack is still warm; else a new one.
+ */
 static struct worker *
 engage_worker (struct threads_loop *t, struct member *m,
                struct to_wake *to_wake)
@@ -291,8 +292,8 @@ threads_add_buffer (struct loop *l, void *p, size_t len)
 {
 }
 
-/* A worker whose last done has run may still be on its way from busy to
- * idle, so it stays in its list until it has ended.
+/* A worker whose last done has run may still be moving from busy to idle, so it
+ * stays in its list until it has ended.
  */
 static bool
 stop_one (struct threads_loop *t)

@@ -1,21 +1,20 @@
 /* gpuraid: the loop on io_uring.
  *
- * Whoever submits fills the ring himself, under one lock; one thread
- * waits for completions and runs every done.  What the ring does not do
- * goes to a loop of plain threads behind this one: members without a
- * file descriptor, buffered ones, stores that can't make zeroes by
- * themselves, what the kernel cancelled because the thread that had
- * submitted it ended (nbdkit's end with their connection), and the
- * timers.
+ * The submitting thread fills the ring, under one lock; one thread waits for
+ * completions and runs every done.  A second loop of plain threads does what
+ * the ring does not do: I/O on members without a file descriptor, buffered I/O,
+ * zeroes on stores that can't make them by themselves, timers, and I/O that the
+ * kernel cancelled because the thread that had submitted it ended (nbdkit's
+ * threads end with their connection).
  *
- * Buffered I/O the ring would only give to the kernel's own threads, one
- * hop for each, where ours take all there is for a member at once.  Six
- * members on tmpfs, two cores: reads of 512K 2.5 GB/s through the ring,
- * 5 through the threads; small ones and writes are equal or better too.
+ * The ring would only pass buffered I/O to the kernel's own threads, one hop
+ * for each, where ours take all there is for a member at once.  Six members on
+ * tmpfs, two cores: reads of 512K 2.5 GB/s through the ring, 5 through the
+ * threads; small reads and writes are equal or better too.
  *
- * There is no limit to what is in flight: a member that hangs would use
- * it up, and hold up the others.  The kernel keeps completions that find
- * the completion queue full (IORING_FEAT_NODROP).
+ * There is no limit to what is in flight: a member that hangs would use it up
+ * and block the others.  The kernel keeps completions that find the completion
+ * queue full (IORING_FEAT_NODROP).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -35,7 +34,8 @@
 
 #define SQ_ENTRIES 256u
 #define CQ_ENTRIES 4096u
-#define RETRY_NS 1000000u       /* a ring that takes nothing is asked again */
+#define RETRY_NS 1000000u       /* delay before a retry when the ring takes
+                                 * nothing */
 #define MAX_MOVE (UINT64_C (1) << 30)   /* in one transfer */
 
 /* The kernel registers at most this much in one piece. */
@@ -149,9 +149,9 @@ prepare (struct uring_loop *u, struct ring_op *op, struct io_uring_sqe *sqe)
   io_uring_sqe_set_data (sqe, op);
 }
 
-/* Hand what was prepared to the kernel.  If it takes nothing just now
- * (no memory, completions piled up), the waiter tries again after the
- * next completion or, there may be none, after a while.  lock held.
+/* Submit the prepared I/O to the kernel.  If it takes nothing just now (no
+ * memory, completions pending), the waiter tries again after the next
+ * completion, or after a while, as there may be none.  lock held.
  */
 static void
 enter (struct uring_loop *u)
@@ -166,7 +166,7 @@ enter (struct uring_loop *u)
   }
 }
 
-/* lock held; no lock below it is taken but that of the timers. */
+/* lock held; only the lock of the timers is taken below it. */
 static bool
 start (struct uring_loop *u, struct ring_op *op)
 {
@@ -192,7 +192,7 @@ start_or_wait (struct uring_loop *u, struct ring_op *op)
   u->waiting_last = &op->next;
 }
 
-/* Whatever there is to start.  lock held. */
+/* Start all that can be started.  lock held. */
 static void
 kick (struct uring_loop *u)
 {
@@ -217,8 +217,8 @@ retry (struct timer *timer)
   kick (u);
 }
 
-/* Those that the ring is not for, collected so that the threads wake up
- * once for each member.
+/* I/O that the ring is not for, collected so that the threads wake up once for
+ * each member.
  */
 struct helped {
   size_t nr;
@@ -257,8 +257,8 @@ ring_op_get (struct uring_loop *u, struct io *io)
   return op;
 }
 
-/* What must not go to the store, or only after a look at it, is left to
- * the threads as well: their way ends in the member's own checks.
+/* I/O that must not go to the store, or only after a check, is left to the
+ * threads as well, because they end in the member's own checks.
  */
 static bool
 fits_ring (const struct io *io)
@@ -295,7 +295,7 @@ uring_submit (struct loop *l, struct io **ios, size_t nr)
   help_all (u, &h);
 }
 
-/* What a completion leads to. */
+/* What to do after a completion. */
 enum outcome { DONE, GO_ON, HELP };
 
 static enum outcome
@@ -308,7 +308,7 @@ judge (struct ring_op *op, int res)
   else if (io->kind != IO_FLUSH && res < 0)
     return HELP;
   if (res == -EINTR || res == -EAGAIN || res == -ECANCELED)
-    return HELP;                /* once more, from the beginning */
+    return HELP;                /* repeat, from the beginning */
 
   io->error = res < 0 ? -res : 0;
   if (res < 0 || (io->kind != IO_READ && io->kind != IO_WRITE))
@@ -324,7 +324,7 @@ judge (struct ring_op *op, int res)
   return DONE;
 }
 
-/* Went it well with a member that has lost some of its bytes? */
+/* Check again that a member whose I/O succeeded is whole. */
 static void
 look_again (struct io *io)
 {
@@ -333,8 +333,8 @@ look_again (struct io *io)
     io->error = io->member->ops->intact (io->member, false);
 }
 
-/* Take a batch of completions off the queue, start what can be started
- * now, and only then run the dones: the store shall not wait for them.
+/* Take a batch of completions off the queue, start what can be started now, and
+ * only then run the dones, so that the store is not kept waiting.
  */
 static void
 reap (struct uring_loop *u)
@@ -522,9 +522,9 @@ loop_uring_works (void)
 struct loop *
 loop_uring_new (void)
 {
-  /* Workers of the kernel, bounded and unbounded: so many flushes of a
-   * member that hangs may block one each (the default is 4 for each
-   * core, together).  They are only made when all others are blocked.
+  /* The limit of the kernel's workers, bounded and unbounded.  Each flush of a
+   * member that hangs may block one of them.  The default is 4 for each core,
+   * together.  They are only made when all others are blocked.
    */
   unsigned max_workers[2] = { 256, 256 };
   struct uring_loop *u = calloc (1, sizeof *u);

@@ -21,7 +21,7 @@ enum io_kind {
   IO_READ, IO_WRITE, IO_FLUSH,
   IO_ZERO,              /* reads as zeroes afterwards, stays allocated where
                          * the store can do that */
-  IO_TRIM,              /* the same, and gives the space back where it can */
+  IO_TRIM,              /* the same, and frees the space if it can */
 };
 
 /* One I/O on one member.  The loop and the member own it from submit
@@ -34,14 +34,14 @@ struct io {
   uint64_t len;                 /* bytes; the sum of iov to read or write */
   struct iovec *iov;
   unsigned nr_iov;              /* at most IO_MAX_IOV */
-  int error;                    /* out: 0 or a positive errno; a short
-                                 * transfer, EINTR and EAGAIN never get this
-                                 * far, a read past the end is EIO */
+  int error;                    /* out: 0 or a positive errno.  Short transfers,
+                                 * EINTR and EAGAIN are handled before; a read
+                                 * past the end is EIO */
   void (*done) (struct io *);   /* called once, in some thread that holds no
                                  * lock, possibly before submit returns; must
                                  * not block */
-  bool more;                    /* out: the same thread brings another done
-                                 * at once, so it may be waited for */
+  bool more;                    /* out: the same thread calls another done at
+                                 * once, so the owner may wait for that */
   struct io *next;              /* the loop's, between submit and done */
 };
 #define IO_MAX_IOV 1024
@@ -61,8 +61,8 @@ struct loop_ops {
    */
   void (*timer) (struct loop *, struct timer *t, uint64_t at_ns);
   uint64_t (*now) (struct loop *);      /* ns, monotonic */
-  /* Register memory that most I/O will use.  Optional gain: a failure
-   * is logged at debug level and ignored.
+  /* Register memory that most I/O will use.  An optional optimization: a
+   * failure is logged at debug level and ignored.
    */
   void (*add_buffer) (struct loop *, void *p, size_t len);
   void (*free) (struct loop *);         /* nothing in flight any more */
@@ -98,17 +98,17 @@ loop_free (struct loop *l)
     l->ops->free (l);
 }
 
-/* io_uring; NULL with errno (and one debug message) where it is
- * forbidden or missing.
+/* io_uring; NULL with errno (and one debug message) if it is forbidden or
+ * missing.
  */
 extern struct loop *loop_uring_new (void);
-/* True if this process may use io_uring.  Leaves nothing behind, so
- * that it may be asked before the fork.
+/* True if this process may use io_uring.  Has no side effects, so it may be
+ * called before the fork.
  */
 extern bool loop_uring_works (void);
 
-/* Plain threads: one for each member with I/O, so that a member that
- * hangs holds up nobody else.  NULL: reported.
+/* Plain threads: one for each member with I/O, so that a member that hangs
+ * delays no other.  NULL: reported.
  */
 extern struct loop *loop_threads_new (void);
 

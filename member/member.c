@@ -1,6 +1,6 @@
 /* gpuraid: open a member by name.
  *
- * Decides only what kind of store a name means.
+ * Only decides which kind of store a name means.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -21,17 +21,16 @@ struct member {
                                  * multiples of 4096, and I/O goes to the
                                  * medium: worth overlapping, not worth
                                  * doing in the client's thread when large */
-  bool local;                   /* a short read in the client's thread suits
-                                 * it: no server is asked that may hang */
-  atomic_bool truncated;        /* some of it is gone, see intact below: all
-                                 * I/O is refused with ENXIO */
+  bool local;                   /* suits short reads in the client's thread: no
+                                 * server that may hang is involved */
+  atomic_bool truncated;        /* see intact below: all I/O is refused with
+                                 * ENXIO */
   void *loop_data;              /* the loop's */
 };
 
-/* The synchronous calls serve .get_ready, which runs before the fork,
- * and the short way of small clean reads; any thread.  They return 0 or
- * a positive errno, and log nothing but that a file was cut short, once.
- * None returns a short transfer.
+/* The synchronous calls are for .get_ready, which runs before the fork, and for
+ * small clean reads; any thread.  They return 0 or a positive errno.  The only
+ * message is one that a file was truncated.  None returns a short transfer.
  */
 struct member_ops {
   uint64_t (*size) (struct member *);           /* bytes; never changes */
@@ -42,13 +41,13 @@ struct member_ops {
   int (*pread) (struct member *, void *buf, size_t len, uint64_t off);
   int (*pwrite) (struct member *, const void *buf, size_t len, uint64_t off);
   int (*flush) (struct member *);
-  /* Make a range read as zeroes at once (punch a hole, BLKZEROOUT that
-   * the device does itself); EOPNOTSUPP where that would mean writing.
+  /* Make a range read as zeroes at once (punch a hole, BLKZEROOUT that the
+   * device does itself); EOPNOTSUPP if that would mean writing.
    */
   int (*discard) (struct member *, uint64_t off, uint64_t len);
-  /* Is the byte at off in a hole that reads as zeroes, and where does
-   * that run end?  *end is past off, at most off + len.  A store that
-   * cannot tell says data.
+  /* Is the byte at off in a hole that reads as zeroes, and where does that run
+   * end?  *end is past off, at most off + len.  A store that cannot tell
+   * returns data.
    */
   int (*extent) (struct member *, uint64_t off, uint64_t len,
                  bool *hole, uint64_t *end);
@@ -58,11 +57,11 @@ struct member_ops {
    */
   void (*submit) (struct member *, struct io *);
   int (*fd) (struct member *);                  /* or -1 */
-  /* Has the store still all of its bytes?  0, or ENXIO for ever from
-   * the moment on when it was found shorter than it was opened.  Who
-   * carries out I/O on fd asks after every read and flush that went
-   * well, and with eof when a read has met the end of the file.  It
-   * never waits for the store.  NULL: it can't be cut short.
+  /* Does the store still have all of its bytes?  0, or ENXIO from the moment
+   * when it was found shorter than when it was opened.  The loop that carries
+   * out I/O on fd calls it after every successful read and flush, and with eof
+   * when a read has met the end of the file.  It never waits for the store.
+   * NULL: it can't be truncated.
    */
   int (*intact) (struct member *, bool eof);
   void (*close) (struct member *);              /* drops the locks; frees */
@@ -81,16 +80,16 @@ member_close (struct member *m)
 #define MEMBER_CREATE   4u      /* make a file that must not be there yet
                                  * (O_EXCL); then size applies */
 
-/* Open a file or block device by path.  O_DIRECT where the store takes
- * it, else buffered with one debug message; member->direct says which.
- * Files are locked with OFD locks (whole file), disks opened O_EXCL too.
- * A path that is a directory, empty, too small for a superblock, not a
- * file or disk: reported, NULL, errno set.
+/* Open a file or block device by path.  O_DIRECT if the store supports it, else
+ * buffered with one debug message; member->direct says which.  Files are locked
+ * with OFD locks (whole file), disks opened O_EXCL too.  A path that is a
+ * directory, empty, too small for a superblock, not a file or disk: reported,
+ * NULL, errno set.
  *
- * NULL with errno ENOENT, ENXIO or EIO is *not* reported: the caller
- * counts such a member as missing (a disk's node with nothing behind it
- * is ENXIO).  All other failures have been reported in one line (EBUSY,
- * EWOULDBLOCK: in use by another); with MEMBER_CREATE every failure has.
+ * NULL with errno ENOENT, ENXIO or EIO is *not* reported: the caller counts
+ * such a member as missing (a node without a disk is ENXIO).  All other
+ * failures have been reported in one line (EBUSY, EWOULDBLOCK: in use by
+ * another); with MEMBER_CREATE every failure has.
  */
 extern struct member *member_open_file (const char *path, unsigned flags,
                                         uint64_t size);

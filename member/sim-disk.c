@@ -1,10 +1,10 @@
 /* gpuraid: a simulated disk and the members made of it.
  *
- * Decides what an I/O does to the disk, what goes wrong with it, and
- * what a crash leaves.  A read sees the disk as it is when it completes.
- * A write is seen from when it completes, and is durable when a flush
- * that was submitted after that has completed; until then it is kept
- * beside the image, so that a crash can take it back.
+ * Decides what an I/O does to the disk, what goes wrong with it, and what is
+ * left after a crash.  A read returns the content when it completes.  A write
+ * is visible from when it completes, and is durable when a flush that was
+ * submitted after that has completed; until then it is kept beside the image,
+ * so that a crash can undo it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -61,7 +61,7 @@ apply_torn (const struct flight *f, uint8_t *image)
   }
 }
 
-/* What writes that are not durable leave after a crash. */
+/* What is left of writes that are not durable after a crash. */
 enum survival { NOTHING, ALL, ANY, NEWER };
 
 static void
@@ -118,8 +118,8 @@ is_bad (const struct sim_disk *d, uint64_t off, uint64_t len)
             (off + len - 1) / SIM_BLOCK - off / SIM_BLOCK + 1) != NULL;
 }
 
-/* A write reaches the cache: seen from now on, durable later.  The
- * flight becomes the disk's.
+/* A write reaches the cache: visible from now on, durable later.  The disk owns
+ * the flight then.
  */
 static void
 into_cache (struct sim_disk *d, struct flight *f, bool torn)
@@ -130,7 +130,7 @@ into_cache (struct sim_disk *d, struct flight *f, bool torn)
     clear_bad (d, f->off, f->len);
   }
   else {
-    /* Which sectors is decided once, for the flush too. */
+    /* The sectors are drawn once, for the flush too. */
     uint8_t *data = malloc (f->len);
 
     assert (data != NULL);
@@ -158,8 +158,8 @@ make_durable (struct sim_disk *d, uint64_t mark)
   }
 }
 
-/* What a flush that failed leaves: read as before, but never durable by
- * another flush, and partly there after a crash.
+/* After a flush that failed: data reads as before, but no other flush makes it
+ * durable, and a crash leaves parts of it.
  */
 static void
 doom (struct sim_disk *d, uint64_t mark)
@@ -188,7 +188,7 @@ sim_disk_read (struct sim_disk *d, void *buf, uint64_t len, uint64_t off)
   return 0;
 }
 
-/* Owns f: either it goes to the cache or it is freed. */
+/* Owns f: it goes to the cache or is freed. */
 int
 sim_disk_write (struct sim_disk *d, struct flight *f)
 {
@@ -256,7 +256,7 @@ copy_out (uint8_t *data, const struct io *io)
   }
 }
 
-/* What is given to a member is frozen until done. */
+/* Memory given to a member is frozen until done. */
 static void
 assert_unchanged (const struct flight *f, const struct io *io)
 {
@@ -319,8 +319,8 @@ schedule (struct flight *f)
           complete, f);
 }
 
-/* The sum of the pieces is the length, and the memory is the disk's
- * from now on: nobody can use what is not there yet.
+/* The sum of the pieces is the length.  From now on the disk owns the memory,
+ * and for a read fills it with rubbish until the data is there.
  */
 static void
 check_vector (struct sim_disk *d, const struct io *io)
@@ -455,9 +455,9 @@ forget_list (struct sim_disk *d, struct list *list)
   }
 }
 
-/* Each write for itself would make long runs of luck, or of the lack of
- * it, too rare: half of the time a cache keeps all, or loses all, or all
- * that is older than something.
+/* Independent draws for each write would make long runs of kept or lost writes
+ * too rare.  So half of the time a cache keeps all, or loses all, or keeps all
+ * that is older than some write.
  */
 void
 sim_draw_crash (struct sim *sim, struct crash *c)

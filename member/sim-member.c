@@ -1,7 +1,7 @@
 /* gpuraid: members made of simulated disks.
  *
- * The synchronous calls, opening and locking.  What a disk does is
- * sim-disk.c's to decide.
+ * The synchronous calls, opening and locking.  sim-disk.c decides what a disk
+ * does.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -155,7 +155,7 @@ sim_extent (struct member *m, uint64_t off, uint64_t len,
   return 0;
 }
 
-/* For a loop that is not simulated: at once. */
+/* For a loop that is not simulated: without delay. */
 static void
 sim_member_submit (struct member *m, struct io *io)
 {

@@ -30,8 +30,8 @@ struct sim {
   uint64_t trace;
 };
 
-/* An I/O under way; and, when a write has completed, what it wrote
- * until a flush has made that durable.
+/* An I/O in flight; when a write has completed, its data, until a flush has
+ * made that durable.
  */
 struct flight {
   struct list link;             /* in_flight or cached of its disk */
@@ -45,7 +45,7 @@ struct flight {
   bool parked;                  /* came due while its disk hung */
 };
 
-/* A moment has passed; true if everything stops here. */
+/* Count a crash point; true if everything stops here. */
 extern bool sim_moment (struct sim *sim);
 /* Stir numbers into the trace. */
 extern void sim_note (struct sim *sim, uint64_t a, uint64_t b);
@@ -70,7 +70,7 @@ extern int sim_disk_write (struct sim_disk *d, struct flight *f);
 extern int sim_disk_flush (struct sim_disk *d, uint64_t mark);
 extern void sim_disk_blank (struct sim_disk *d);
 
-/* What a disk has after a crash of what it was not made to keep. */
+/* The content after a crash of blocks without durable data. */
 struct crash {
   uint8_t cached, in_flight;    /* enum survival */
 };

@@ -1,7 +1,7 @@
 /* gpuraid: the simulated clock and loop.
  *
- * Decides what happens next and when everything stops.  What a disk
- * does with an I/O is sim-disk.c's.
+ * Decides what happens next and when everything stops.  sim-disk.c decides what
+ * a disk does with an I/O.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -55,8 +55,8 @@ sim_below (struct sim *sim, uint64_t n)
   return (unsigned __int128) sim_random (sim) * n >> 64;
 }
 
-/* Draws nothing for 0: a test that needs no errors runs as fast, and
- * settings that are off don't change the run.
+/* Draws nothing for 0: a test that needs no errors runs fast, and settings that
+ * are off don't change the run.
  */
 bool
 sim_chance (struct sim *sim, unsigned ppm)
@@ -211,8 +211,8 @@ sim_crash (struct sim *sim)
   sim->nr_events = 0;
   sim->timers = NULL;
   drop_others (sim);
-  /* Often all disks have the same luck: what all of them have to lose
-   * would be too rare else.
+  /* Often all disks draw the same result: data that all of them lose would be
+   * too rare otherwise.
    */
   alike = sim_below (sim, 2);
   sim_draw_crash (sim, &c);
@@ -236,7 +236,7 @@ other_completes (void *arg)
   io->member->ops->submit (io->member, io);
 }
 
-/* A member of another kind: its own submit, after a while. */
+/* A member of another kind: its own submit, after a delay. */
 static void
 submit_other (struct sim *sim, struct io *io)
 {

@@ -71,16 +71,15 @@ extern void sim_verbose (struct sim *, bool);
 
 /* ---- Crashes ------------------------------------------------------- */
 
-/* Moments at which a crash can tell: each I/O when it is submitted and
- * when it takes effect (before done), and each synchronous write, flush
- * and discard.  So many have passed.
+/* Moments that a crash can tell apart: each I/O when it is submitted and when
+ * it takes effect (before done), and each synchronous write, flush and discard.
+ * Returns how many have passed.
  */
 extern uint64_t sim_moments (const struct sim *);
 
-/* Stop dead at the nth moment from now, the next being number 1; 0: not
- * any more.  From then on sim_step returns false, what is submitted
- * vanishes, and the synchronous calls, which can't stop, return EIO and
- * change nothing.
+/* Stop at the nth moment from now, the next being number 1; 0: never.  From
+ * then on sim_step returns false, submitted I/O vanishes, and the synchronous
+ * calls, which can't stop, return EIO and change nothing.
  */
 extern void sim_crash_after (struct sim *, uint64_t n);
 extern bool sim_crashed (const struct sim *);
@@ -119,8 +118,8 @@ struct sim_disk {
   bool direct;                  /* what members say; alignment is then
                                  * asserted.  true */
 
-  /* Submitted so far, by enum io_kind, the synchronous ones too; yours
-   * to reset.
+  /* Submitted so far, by enum io_kind, the synchronous ones too; the caller may
+   * reset them.
    */
   uint64_t nr_ios[5];
   uint64_t nr_bytes[5];
@@ -134,7 +133,7 @@ struct sim_disk {
   char *name;
   struct list link;             /* in the sim's disks */
   uint8_t *visible;             /* image */
-  uint8_t *stable;              /* what a crash can't take away */
+  uint8_t *stable;              /* what survives a crash */
   uint8_t *bad;                 /* a byte a block: reads fail */
   uint8_t *used;                /* a byte a block: takes up space */
   struct list in_flight;        /* struct flight, as submitted */
@@ -142,7 +141,7 @@ struct sim_disk {
   struct list doomed;           /* completed, a flush has failed */
   uint64_t nr_completed;        /* writes: numbers the cached ones */
   bool hung;
-  unsigned incarnation;         /* crashes so far: older members are void */
+  unsigned incarnation;         /* crashes so far: older members are invalid */
   unsigned readers, writers;    /* locks */
 };
 
@@ -160,9 +159,9 @@ extern void sim_disk_free (struct sim_disk *);
  */
 extern struct member *sim_disk_open (struct sim_disk *, unsigned flags);
 
-/* No I/O completes until it is set free again; the synchronous calls
- * return EIO meanwhile, for they can't wait: whose thread they would keep
- * must not make them.
+/* No I/O completes until it is set free again.  The synchronous calls return
+ * EIO meanwhile, because they can't wait.  A real disk would block the caller,
+ * so a thread that must not block must not make them.
  */
 extern void sim_disk_hang (struct sim_disk *, bool hang);
 

@@ -9,8 +9,8 @@
 #include <pthread.h>
 #include <signal.h>
 
-/* 0 or a positive errno.  The thread takes no signals: those are for
- * the threads of the program that we are a guest in.
+/* 0 or a positive errno.  The thread takes no signals: those are for the
+ * threads of the program that has loaded us.
  */
 static inline int
 thread_start (pthread_t *thread, const char *name,

@@ -1,15 +1,15 @@
 /* gpuraid: pass messages to nbdkit.
  *
- * nbdkit has errors and debug messages, but nothing for a person who
- * should know and need not act; those go to stderr, where nbdkit's go
- * too, or to syslog once a daemon has no stderr any more.
+ * nbdkit has errors and debug messages, but no level for notices.  Those go to
+ * stderr, where nbdkit's messages go too, or to syslog once a daemon has no
+ * stderr any more.
  *
- * Stderr may be a pipe that nothing reads, and a write to it then blocks.
- * No thread that serves may wait for that, so once the server runs one
- * thread writes all messages, from a queue with a bound.
+ * Stderr may be a pipe that nothing reads, and a write to it then blocks.  No
+ * thread that serves may wait for that.  So once the server runs one thread
+ * writes all messages, from a bounded queue.
  *
- * The same thread looks whether nbdkit was told to stop and waits for
- * clients, which nbdkit does without a word.
+ * The same thread checks whether nbdkit was told to stop and waits for clients,
+ * which nbdkit does without a message.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -43,9 +43,9 @@
 #define MAX_QUEUED_LEN (256u << 10)     /* bytes */
 
 #define POLL_MS 100
-/* While a client is connected: how often to look for a stop. */
+/* While a client is connected: the interval of checks for a stop. */
 #define LOOK_S 1
-/* At the end: how long stderr may block, and then the thread. */
+/* At the end: how long stderr may block, and how long the thread. */
 #define STOP_NS UINT64_C (1000000000)
 #define JOIN_S 3
 
@@ -86,8 +86,7 @@ write_text (enum log_level level, const char *fmt, ...)
   va_end (args);
 }
 
-/* Can a message be written without blocking?  Of a file poll always says
- * so.
+/* Can a message be written without blocking?  For a file poll always says yes.
  */
 static bool
 stderr_takes (int timeout_ms)
@@ -102,7 +101,7 @@ stderr_takes (int timeout_ms)
 struct message {
   struct message *next;
   enum log_level level;
-  unsigned nr_dropped;          /* not 0: the line that tells this number */
+  unsigned nr_dropped;          /* not 0: the line that reports this number */
   size_t len;                   /* bytes of text */
   char text[];
 };
@@ -130,8 +129,8 @@ static struct {
   .changed = PTHREAD_COND_INITIALIZER,
 };
 
-/* With the lock.  Debug messages take at most half of the room: without
- * -v nbdkit throws them away, and the others must not be dropped for them.
+/* With the lock.  Debug messages take at most half of the room: without -v
+ * nbdkit drops them, and they must not displace other messages.
  */
 static bool
 has_room (enum log_level level, size_t len)
@@ -233,8 +232,7 @@ now (void)
   return ts.tv_sec * UINT64_C (1000000000) + ts.tv_nsec;
 }
 
-/* With the lock: until there is a message, it is the end, or it is time to
- * look for a stop.
+/* With the lock: wait for a message, the end, or the time to check for a stop.
  */
 static void
 wait_for_work (void)
@@ -296,9 +294,9 @@ wait_for_stderr (void)
   return true;
 }
 
-/* nbdkit has no callback for a signal that stops it, but a sleep then ends
- * with this error, and with a message of nbdkit's own; so it is not tried
- * again, and not without a client.
+/* nbdkit has no callback for a signal that stops it, but a sleep then fails
+ * with this error, and nbdkit prints a message.  So it is not repeated, and not
+ * done without a client.
  */
 static void
 look_for_stop (void)
@@ -376,8 +374,8 @@ log_client_closed (void)
   atomic_fetch_sub (&queue.nr_clients, 1);
 }
 
-/* A thread that is stuck in a write all the same is left behind; see
- * nodelete in the Makefile.
+/* A thread that is still blocked in a write is abandoned; see nodelete in the
+ * Makefile.
  */
 void
 log_stop (void)

@@ -1,7 +1,7 @@
 /* gpuraid: the plugin that nbdkit loads.
  *
- * Connections, and what is advertised to them.  How the array comes to
- * be is in ready.c, data is in requests.c.
+ * Connections, and what is advertised to them.  ready.c makes the array,
+ * requests.c serves data.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -77,9 +77,9 @@ plugin_can_fua (void *handle)
   return NBDKIT_FUA_NATIVE;
 }
 
-/* Reading ahead warms the page cache where the members use it; what
- * direct I/O reads ahead is gone at once.  NATIVE without a .cache
- * succeeds and does nothing.
+/* Reading ahead fills the page cache if the members use it; with direct I/O the
+ * data would be lost at once.  NATIVE without a .cache succeeds and does
+ * nothing.
  */
 static int
 plugin_can_cache (void *handle)
@@ -87,7 +87,7 @@ plugin_can_cache (void *handle)
   return plugin_direct ? NBDKIT_CACHE_NATIVE : NBDKIT_CACHE_EMULATE;
 }
 
-/* Any request is served exactly; whole blocks need no reading first. */
+/* Any request is served exactly; whole blocks need no read first. */
 static int
 plugin_block_size (void *handle, uint32_t *minimum, uint32_t *preferred,
                    uint32_t *maximum)

@@ -13,7 +13,7 @@
 
 /* The array, from .get_ready to .cleanup. */
 extern struct array *plugin_array;
-/* Its members do direct I/O: reading ahead of a client gains nothing. */
+/* Its members use direct I/O: a client's read-ahead has no effect. */
 extern bool plugin_direct;
 
 /* ---- log.c ----------------------------------------------------------- */
@@ -22,23 +22,23 @@ extern bool plugin_direct;
 extern void log_to_nbdkit (void);
 
 /* After the fork: from now on a thread writes them, and no other waits for
- * stderr.  Notices go to syslog if the fork made a daemon without a stderr.
- * 0, or -1 reported.
+ * stderr.  Notices go to syslog if the fork made a daemon without a stderr.  0,
+ * or -1 reported.
  */
 extern int log_start (void);
-/* Until all is written; stderr may block a second longer.  No other thread
- * of ours runs any more.  Safe without log_start, and again.
+/* Wait until all is written; stderr may block a second longer.  No other thread
+ * of ours runs any more.  Safe without log_start, and twice.
  */
 extern void log_stop (void);
 
-/* A client is connected, and not any more: if nbdkit is told to stop
- * meanwhile, it waits for that client, and the log says so, once.
+/* A client has connected, or disconnected.  If nbdkit is told to stop between,
+ * it waits for that client, and the log says so, once.
  */
 extern void log_client_opened (void);
 extern void log_client_closed (void);
 
-/* In a callback for a client: what goes wrong.  nbdkit_error, for nbdkit
- * sends that to clients from 1.42 on; where stderr blocks, log_error.
+/* Report an error in a callback for a client.  Uses nbdkit_error, because
+ * nbdkit sends that to clients from 1.42 on; if stderr blocks, log_error.
  */
 extern void log_to_client (const char *fmt, ...)
   __attribute__ ((format (printf, 1, 2)));

@@ -1,10 +1,10 @@
 /* gpuraid: from the keys to a running array, and back.
  *
- * nbdkit forks between .get_ready and .after_fork.  A daemon cannot fail
- * any more after that, and a thread or a ring made before is lost: so
- * everything is decided in .get_ready, with plain reads, and threads are
- * made in .after_fork.  Nothing is written to an array that exists before
- * somebody who may write has come.
+ * nbdkit forks between .get_ready and .after_fork.  After that a daemon can't
+ * report failure any more, and a thread or a ring made before is lost.  So
+ * everything is decided in .get_ready, with plain reads, and threads are made
+ * in .after_fork.  Nothing is written to an existing array before the first
+ * connection or command that may write.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -27,7 +27,7 @@
 #include "nbdkit-plugin/plugin.h"
 #include "raidmap/limits.h"
 
-/* -D gpuraid.loop=1: io_uring; 2: plain threads; else what suits. */
+/* -D gpuraid.loop=1: io_uring; 2: plain threads; else choose. */
 int gpuraid_debug_loop;
 /* -D gpuraid.cuda_fail_after=N: after N launches a device fails; which, or
  * -1: each.
@@ -44,8 +44,8 @@ static struct control *control;
 static struct control_array control_array;
 static bool use_uring;
 
-/* A child that compiles is this server's own program with this plugin, told
- * to describe the plugin, which it never comes to.
+/* A child that compiles is this server's own program with this plugin, asked to
+ * describe the plugin; it compiles before it gets there.
  */
 static void
 set_compiler_child (void)
@@ -88,8 +88,8 @@ plugin_config_complete (void)
   return config_complete (&config);
 }
 
-/* io_uring does direct I/O without a thread for each; buffered I/O it
- * hands to threads of its own, which is slower than ours.
+/* io_uring does direct I/O without a thread for each; buffered I/O it passes to
+ * threads of the kernel, which is slower than ours.
  */
 static int
 choose_loop (struct member *const *members, unsigned nr)
@@ -149,7 +149,7 @@ make_coder (const struct superblock *sb)
   return coder;
 }
 
-/* Take the members and make the array. */
+/* Take ownership of the members and make the array. */
 static int
 make_array (struct member **members, unsigned nr, unsigned nr_absent)
 {
@@ -248,7 +248,7 @@ plugin_cleanup (void)
   log_stop ();
 }
 
-/* .cleanup is not called where .after_fork was not reached. */
+/* .cleanup is not called if .after_fork was not reached. */
 void
 plugin_unload (void)
 {

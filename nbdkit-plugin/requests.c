@@ -1,7 +1,7 @@
 /* gpuraid: data requests.
  *
- * Translates flags and errors.  What is said here is all that a client
- * may learn: no paths.
+ * Translates flags and errors.  Messages here go to clients: they have no
+ * paths.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,9 +12,7 @@
 #include "common/bits.h"
 #include "nbdkit-plugin/plugin.h"
 
-/* Only these reach a client as themselves; nbdkit makes EINVAL of all
- * others.
- */
+/* Only these reach a client unchanged; nbdkit makes EINVAL of all others. */
 static int
 client_errno (int err)
 {
@@ -94,8 +92,8 @@ plugin_zero (void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 {
   int err = array_zero (plugin_array, count, offset, array_flags (flags));
 
-  /* An answer, not a failure.  Without the flag ENOTSUP must not get
-   * out: nbdkit would write the zeroes itself.
+  /* Not a failure.  Without the flag ENOTSUP must not be returned: nbdkit would
+   * write the zeroes itself.
    */
   if (err == ENOTSUP && (flags & NBDKIT_FLAG_FAST_ZERO)) {
     nbdkit_set_error (ENOTSUP);
@@ -104,7 +102,7 @@ plugin_zero (void *handle, uint32_t count, uint64_t offset, uint32_t flags)
   return result ("zero", count, offset, err);
 }
 
-/* nbdkit aborts on an extent that reaches past what was asked. */
+/* nbdkit aborts on an extent beyond the requested range. */
 struct extents {
   struct nbdkit_extents *e;
   uint64_t next, end;           /* bytes */

@@ -1,7 +1,7 @@
 /* gpuraid: the kernel for packets that takes its bit matrix as data.
  *
- * A thread makes its place in 32 packets of output at a time: each packet
- * of input comes with a word whose bits say into which of them it goes.
+ * A thread makes its place in 32 packets of output at a time: each packet of
+ * input comes with a word whose bits say which of them it is added to.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

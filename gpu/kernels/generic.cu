@@ -1,9 +1,9 @@
 /* gpuraid: the kernel that takes its matrix as data.
  *
- * A byte is cut into pieces of 3, 3 and 2 bits; each has a table of its
- * products of 8 or 4 bytes, which fits into the two registers from which
- * one instruction (prmt) picks 4 bytes by 4 indices.  The indices are made
- * once for an input and serve all rows.
+ * A byte is divided into pieces of 3, 3 and 2 bits; each has a table of its
+ * products of 8 or 4 bytes, which fits into the two registers from which one
+ * instruction (prmt) picks 4 bytes by 4 indices.  The indices are made once for
+ * an input and serve all rows.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -119,7 +119,7 @@ run_rows (const struct kernel_params &p, u32 first, u32 pos, u32 row, u32 nr,
   }
 }
 
-/* R: the rows that are made at a time; the fewer, the fewer registers. */
+/* R: the rows that are made at a time; fewer rows need fewer registers. */
 template <int R, bool CRC> INLINE void
 run_tile (const struct kernel_params &p, u32 first, u32 tile,
           const struct crc_state &c)

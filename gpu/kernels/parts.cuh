@@ -1,4 +1,4 @@
-/* gpuraid: what all kernels have in common: words in memory, and CRC32C.
+/* gpuraid: common code of all kernels: words in memory, and CRC32C.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -107,9 +107,9 @@ doubled (u32 a)
 
 /* ---- cells ------------------------------------------------------------- */
 
-/* Of cells: with a signed type, which can't wrap, the compiler lets the
- * loads of their addresses add to it.  That is less work, and yet slower but
- * for the largest matrices.
+/* The type of cell numbers.  With a signed type, which can't wrap, the compiler
+ * lets the loads of their addresses add to it.  That is less work, but slower
+ * except for the largest matrices.
  */
 #ifndef CELL_NR
 #define CELL_NR u32
@@ -244,7 +244,7 @@ crc_make_tables ()
   return t;
 }
 
-/* What a kernel keeps for it, in shared memory. */
+/* The data of CRCs that a kernel keeps in shared memory. */
 typedef u32 crc_stride_table[4][256];
 
 /* All threads; then a barrier. */

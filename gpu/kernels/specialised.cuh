@@ -6,7 +6,7 @@
  *   BLOCK, BYTES        threads; bytes that a thread takes of each packet
  *                       (of each cell where symbols are bytes)
  *   CELL_NR             see parts.cuh
- *   MIN_BLOCKS          where so many must fit on a multiprocessor
+ *   MIN_BLOCKS          if set, how many must fit on a multiprocessor
  *   W, PACKET_LEN       packets of a symbol; 1 and 0 where they are bytes
  *   CRC_WORDS, CRC_STRIDE, CRC_STEP    see parts.cuh, where CRCs are asked
  *                       for
@@ -44,8 +44,8 @@ struct place {
 #define NEXT(sum, word) crc_next (here.stride, sum, word)
 
 #ifdef CRC_WORDS
-/* What is pending of cell n and the following ones: a loop, since what it
- * does is long.
+/* Sum what is pending of cell n and the following ones: a loop, because its
+ * body is long.
  */
 INLINE void
 crc_flush (const struct place &here, u32 n, u32 nr)
@@ -59,7 +59,7 @@ crc_flush (const struct place &here, u32 n, u32 nr)
 
 INLINE void code (const struct kernel_params &p, const struct place &here);
 
-/* To ask for one block would let the compiler use more registers. */
+/* Asking for one block would let the compiler use more registers. */
 #ifdef MIN_BLOCKS
 #define BOUNDS __launch_bounds__ (BLOCK, MIN_BLOCKS)
 #else
