@@ -1,4 +1,4 @@
-/* gpuraid: copy, and see how long it takes.
+/* gpuraid: measure how long copies take.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,7 +14,7 @@
 #include "common/bits.h"
 #include "common/cleanup.h"
 
-/* The best of so many: a ceiling is what can be reached. */
+/* How many times; the best counts, because a ceiling is what can be reached. */
 #define NR_TRIES 5
 #define MAX_DEVICES 16
 #define MAX_THREADS 1024
@@ -79,8 +79,8 @@ best_copy (struct copy *c, double *best, char *why)
   return 0;
 }
 
-/* The better of the driver's copy and a kernel's, which needs the compiler:
- * where there is none the driver's will do.
+/* The better of the driver's copy and a kernel's.  Without the compiler that
+ * the kernel needs, the driver's.
  */
 static int
 measure_copy (struct bench_gpu *gpu, double *best, char *why)
@@ -217,7 +217,7 @@ ceilings_gpu (char *why)
 
 struct copier {
   pthread_t thread;
-  pthread_mutex_t *gate;        /* shut until the barrier is there */
+  pthread_mutex_t *gate;        /* shut until the barrier exists */
   pthread_barrier_t *barrier;
   uint8_t *src, *dst;
   size_t len;
@@ -238,8 +238,8 @@ copier_main (void *opaque)
   return NULL;
 }
 
-/* The main thread only holds the clock.  Only those threads count that
- * could be made.
+/* The main thread only measures the time.  Only threads that could be made
+ * count.
  */
 static double
 run_copiers (struct copier *c, unsigned nr)

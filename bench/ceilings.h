@@ -1,7 +1,7 @@
-/* gpuraid: how fast this machine can move bytes at all.
+/* gpuraid: the speed at which this machine moves bytes.
  *
- * Measured when first asked for, and then kept.  One thread at a time.
- * All in bytes a second.
+ * Measured on the first call, and then kept.  One thread at a time.  All in
+ * bytes a second.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,21 +18,21 @@ struct ceilings {
   double both;                  /* in both directions together, their sum */
 };
 
-/* What is measured on: the length of the buffers and the devices (bit n is
- * device n).  Before the first of the others.
+/* The length of the buffers and the devices (bit n is device n).  Call it
+ * before the others.
  */
 extern void ceilings_set (size_t len, uint64_t devices);
 
 /* NULL: why (BENCH_WHY_LEN bytes). */
 extern const struct ceilings *ceilings_gpu (char *why);
 
-/* Copying in memory, read and written, in so many threads; 0 where there
- * is no memory for it.
+/* Copying in memory, read and written, in this many threads; 0 if there is no
+ * memory for it.
  */
 extern double ceilings_memcpy (unsigned threads);
 
-/* From these the data bytes a second when cols cells of data become rows
- * cells: on the device, over PCIe, in memory.
+/* Computed from these: the data bytes a second when cols cells of data become
+ * rows cells: on the device, over PCIe, in memory.
  */
 extern double ceiling_raw (const struct ceilings *, unsigned cols,
                            unsigned rows);

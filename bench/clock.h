@@ -8,7 +8,7 @@
 
 #include <time.h>
 
-/* Seconds, from anywhere. */
+/* Seconds, from any start. */
 static inline double
 now (void)
 {

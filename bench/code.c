@@ -1,4 +1,4 @@
-/* gpuraid: parity rows of any size, and what decodes by them.
+/* gpuraid: parity rows of any size, and matrices to decode with them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,8 +14,8 @@
 #include "common/bits.h"
 #include "common/cleanup.h"
 
-/* A method with packets of its own codes crs whatever was asked for, one
- * with rows of its own and no packets rs.
+/* A method with packets of its own always codes crs, one with rows of its own
+ * and no packets rs.
  */
 enum code
 code_of (const struct method_ops *ops, enum code asked)

@@ -1,4 +1,4 @@
-/* gpuraid: which coders of the array are methods, and how each is made.
+/* gpuraid: the coders of the array as methods.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "bench/code.h"
+#include "bench/gpu.h"
 #include "bench/method-coder.h"
 #include "bench/methods.h"
-#include "bench/gpu.h"
 #include "bench/sweep.h"
 #include "gf/coder-auto.h"
 #include "gf/coder.h"
@@ -22,7 +22,7 @@ new_isal (const struct bench_case *bc)
   return coder_isal_new (bc->threads - 1);
 }
 
-/* "in-place-4096": how many threads; 0: it is something else. */
+/* "in-place-4096": how many threads; 0: another word. */
 static unsigned
 in_place_threads (const char *option)
 {
@@ -158,7 +158,7 @@ const struct method_ops method_cuda = {
   .open = open_cuda,
   .overall = coder_method_run,
   .note = coder_method_note,
-  .others = "in-place-4096, by so many threads",
+  .others = "in-place-4096, by 4096 threads",
   .takes = cuda_takes,
   CODER_METHOD ("plain crc generic in-place"),
 };

@@ -1,4 +1,4 @@
-/* gpuraid: are the CRCs right that a method made of its cells?
+/* gpuraid: check the CRCs that a method made of its cells.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

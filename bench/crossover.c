@@ -1,4 +1,4 @@
-/* gpuraid: how big a batch must be for a GPU to pay.
+/* gpuraid: measure from which size of batch a GPU is faster.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench/methods.h"
 #include "bench/meter.h"
+#include "bench/methods.h"
 #include "bench/model.h"
 #include "common/bits.h"
 #include "common/log.h"
@@ -15,13 +15,13 @@
 /* Batches of 1, 2, 4 ... 256 rects. */
 #define NR_SIZES 9
 
-/* A turn of each side begins with so many batches that don't count, while
+/* A turn of each side begins with this many batches that don't count, while
  * processors and device wake up.
  */
 #define TURN_COLD 8
 
-/* Each one alone is measured twice, with cells of its own each time: how far
- * the second is from the first tells what a difference is worth.
+/* Each one alone is measured twice, with cells of its own each time: the
+ * difference between the two shows how much a difference means.
  */
 enum { ISAL, CUDA, AUTO, ISAL_AGAIN, CUDA_AGAIN, NR_SIDES };
 
@@ -43,7 +43,7 @@ struct group {
   struct meter meter[NR_SIDES];
 };
 
-/* What is compared with the better one of isal and cuda, of all batches. */
+/* Compared with the better one of isal and cuda, for all batches. */
 struct ratios {
   size_t nr;
   double of_auto[SWEEP_MAX_SHAPES * NR_SIZES];
@@ -68,7 +68,7 @@ open_side (const struct sweep *s, struct group *g, unsigned side, unsigned k,
                       why);
 }
 
-/* A sample: batches one after the other, until it is the next side's turn. */
+/* A sample: batches one after the other, for one side. */
 static int
 take_turn (const struct sweep *s, struct meter *m, char *why)
 {
@@ -77,8 +77,8 @@ take_turn (const struct sweep *s, struct meter *m, char *why)
   return meter_take_mean (m, s->effort.seconds, why);
 }
 
-/* Each round begins with another side, and goes the other way every second
- * time, so that none always follows the same one.
+/* Each round begins with another side, and every second round goes backwards,
+ * so that no side always follows the same one.
  */
 static int
 take_all (const struct sweep *s, struct group *g, unsigned *side, char *why)
@@ -92,7 +92,7 @@ take_all (const struct sweep *s, struct group *g, unsigned *side, char *why)
   return 0;
 }
 
-/* Seconds of one batch by itself, on all sides: the median of the turns. */
+/* Seconds of a single batch, on all sides: the median of the turns. */
 static int
 measure (const struct sweep *s, unsigned k, unsigned m, size_t nr_rects,
          double seconds[])
@@ -163,7 +163,7 @@ one_batch (const struct sweep *s, unsigned k, unsigned m, size_t nr_rects,
   return 0;
 }
 
-/* The smallest batch from which on the GPU alone is the faster one. */
+/* The smallest batch from which the GPU alone is faster. */
 static int
 one_shape (const struct sweep *s, unsigned k, unsigned m,
            struct ratios *ratios, struct report *r, struct json_object *list)

@@ -1,12 +1,12 @@
 /* gpuraid: G-CRS's performance model.
  *
  * A warp codes 32 longs of each of k chunks: (k+m) accesses of 256 bytes to
- * memory, and k*m*w operations on an SM.  Whichever takes longer is what it
- * takes.  Pure.
+ * memory, and k*m*w operations on an SM.  The time is the longer of the two.
+ * Pure.
  *
- * The paper counts transactions, 2048 / bus width of them an access; with
- * the wide buses of today that is less than one, so here an access has a
- * cost of its own: T_access = 2048 / BW * T_DRAM.
+ * The paper counts transactions, 2048 / bus width of them an access.  With the
+ * wide buses of today that is less than one, so here an access has a cost of
+ * its own: T_access = 2048 / BW * T_DRAM.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,8 +21,8 @@ struct gcrs_model {
   double t_sm;                  /* cycles, for one operation of a warp */
 };
 
-/* From what was measured: copy, bytes a second read and written; and data
- * bytes a second of the kernel without loads, at k, m, w.
+/* From measurements: copy, bytes a second read and written; and data bytes a
+ * second of the kernel without loads, at k, m, w.
  */
 extern double gcrs_model_fit_access (const struct gcrs_model *, double copy);
 extern double gcrs_model_fit_sm (const struct gcrs_model *, unsigned m,

@@ -166,7 +166,7 @@ bench_gpu_set (struct bench_gpu *gpu, CUmodule module, const char *name,
   return CU (gpu, why, memcpy_htod (p, src, len));
 }
 
-/* Pinning takes long, so what is given back is kept for the next case. */
+/* Pinning takes long, so a freed buffer is kept for the next case. */
 static struct pinned {
   void *p;
   size_t len;
@@ -184,7 +184,7 @@ free_unused (struct bench_gpu *gpu)
   }
 }
 
-/* A place for a new buffer; NULL: they are all taken. */
+/* A place for a new buffer; NULL: all are taken. */
 static struct pinned *
 find_place (struct bench_gpu *gpu)
 {
@@ -197,7 +197,7 @@ find_place (struct bench_gpu *gpu)
   return NULL;
 }
 
-/* The smallest that is big enough and not much bigger. */
+/* The smallest buffer that is big enough and not much bigger. */
 static struct pinned *
 find_kept (size_t len)
 {

@@ -1,10 +1,10 @@
-/* gpuraid: what the methods of gpuraid bench share that run on a GPU.
+/* gpuraid: shared by the methods of gpuraid bench that run on a GPU.
  *
- * A device, memory on both sides, compiling, timing, and the pipeline of
- * copies and kernels.  Decides nothing about a code or a kernel.
+ * A device, memory on both sides, compiling, timing, and the pipeline of copies
+ * and kernels.  Decides nothing about a code or a kernel.
  *
- * All of it is called by one thread at a time, but for bench_gpu_use.  why
- * has room for BENCH_WHY_LEN bytes.
+ * Only one thread at a time calls these, except for bench_gpu_use.  why has
+ * room for BENCH_WHY_LEN bytes.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -33,15 +33,15 @@ struct bench_gpu {
   CUevent start, stop;
 };
 
-/* Which device bench_gpu_get gives; 0 if not called. */
+/* Choose the device of bench_gpu_get; 0 if not called. */
 extern void bench_gpu_choose (unsigned nr);
-/* The chosen one; its context is then the calling thread's.  NULL: why. */
+/* The chosen device; its context becomes the calling thread's.  NULL: why. */
 extern struct bench_gpu *bench_gpu_get (char *why);
-/* Device nr, for what uses several; NULL: why. */
+/* Device nr, for methods with several devices; NULL: why. */
 extern struct bench_gpu *bench_gpu_open (unsigned nr, char *why);
-/* How many there are, 0: why. */
+/* How many devices exist, 0: why. */
 extern unsigned bench_gpu_count (char *why);
-/* Make its context that of the calling thread: any thread. */
+/* Make its context that of the calling thread.  Any thread. */
 extern int bench_gpu_use (struct bench_gpu *, char *why);
 
 /* Call the driver: if (CU (gpu, why, mem_free (p)) == -1) ...  0, or -1:
@@ -60,8 +60,8 @@ extern int bench_gpu_compile (struct bench_gpu *, const char *source,
                               char *why);
 extern int bench_gpu_function (struct bench_gpu *, CUmodule, const char *name,
                                CUfunction *, char *why);
-/* Copy to a __constant__ or __device__ variable; len may be less than it
- * has.
+/* Copy to a __constant__ or __device__ variable; len may be less than its
+ * length.
  */
 extern int bench_gpu_set (struct bench_gpu *, CUmodule, const char *name,
                           const void *src, size_t len, char *why);
@@ -74,8 +74,8 @@ extern CUdeviceptr bench_gpu_alloc (struct bench_gpu *, size_t len, char *why);
 extern void bench_gpu_free (struct bench_gpu *, CUdeviceptr);
 
 /* The seconds that nr calls of launch take on the device, by events on
- * gpu->stream, which launch must use.  0; -1: why, which launch fills where
- * it returns -1.
+ * gpu->stream, which launch must use.  0; -1: why, which launch fills if it
+ * returns -1.
  */
 extern int bench_gpu_time (struct bench_gpu *,
                            int (*launch) (void *opaque, char *why),
@@ -93,21 +93,21 @@ struct bench_cells {
   CUdeviceptr in, out;
 };
 
-/* 0, or -1: why; then there is nothing to close, and close does nothing. */
+/* 0, or -1: why; then nothing is open, and close does nothing. */
 extern int bench_cells_open (struct bench_cells *, struct bench_gpu *,
                              const struct bench_case *, char *why);
 extern void bench_cells_close (struct bench_cells *);
 extern uint8_t *bench_cells_in (struct bench_cells *, size_t r, unsigned i);
 extern uint8_t *bench_cells_out (struct bench_cells *, size_t r, unsigned j);
-/* The outputs on the device are wrong then: what another method or kernel
- * left there may be just right.  Done by open, too.
+/* Make the outputs on the device wrong: another method or kernel may have left
+ * the right ones there.  open does it too.
  */
 extern int bench_cells_clear (struct bench_cells *, char *why);
 /* All inputs to the device; all outputs from it. */
 extern int bench_cells_load (struct bench_cells *, char *why);
 extern int bench_cells_fetch (struct bench_cells *, char *why);
 
-/* A method whose cells they are begins with this. */
+/* The struct of a method with such cells begins with this. */
 struct cells_method {
   struct method method;         /* first */
   struct bench_cells cells;
@@ -124,8 +124,8 @@ extern int cells_method_fetch (struct method *, char *why);
  */
 struct bench_pipeline {
   unsigned nr_slices;           /* of each rect */
-  size_t unit;                  /* a slice is a multiple of this, but for the
-                                 * last; divides into cell_len or not */
+  size_t unit;                  /* a slice is a multiple of this, except for the
+                                 * last; need not divide cell_len */
   unsigned nr_streams;          /* slices take turns on them; at most
                                  * BENCH_MAX_STREAMS */
   bool by_stage;                /* all copies in, then all kernels, then all
@@ -139,8 +139,8 @@ struct bench_pipeline {
 };
 #define BENCH_MAX_STREAMS 64
 
-/* Host memory to host memory, nr times, each waited for at its end; by the
- * clock.  copies: false leaves the copies out, for what they hide.
+/* Host memory to host memory, nr times, each waited for at its end; measured
+ * with the clock.  copies: false leaves out the copies that the pipeline hides.
  */
 extern int bench_cells_overall (struct bench_cells *,
                                 const struct bench_pipeline *, bool copies,

@@ -1,8 +1,8 @@
 /* gpuraid: a coder of the array as a method.
  *
- * Cells lie in one arena, as in an array, rect by rect.  The rects are cut
- * into jobs, which are in flight together and submitted again as soon as
- * they are done, so that nothing ever waits for all of them.
+ * Cells lie in one arena, as in an array, rect by rect.  The rects are divided
+ * into jobs, which are in flight together and submitted again as soon as they
+ * are done, so that no step waits for all of them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -51,8 +51,8 @@ struct coder_method {
   pthread_cond_t cond;
 
   /* With lock held. */
-  struct list done;             /* oldest first: else the same few jobs would
-                                 * go round, and their cells be in a cache */
+  struct list done;             /* oldest first: otherwise only a few jobs would
+                                 * rotate, with their cells in a cache */
   int error;                    /* of the first job that failed */
   double last_done;             /* when, in seconds */
 };
@@ -164,8 +164,8 @@ make_jobs (struct coder_method *e)
   return 0;
 }
 
-/* Until the background thread has compiled what was asked for: what counts
- * is how fast an array is that has been running for a while.
+/* Wait until the background thread has compiled the kernels, to measure an
+ * array that has been running for a while.
  */
 static void
 settle (struct coder_method *e)
@@ -180,7 +180,7 @@ settle (struct coder_method *e)
   }
 }
 
-/* Has any device been started?  auto goes on without. */
+/* Was any device started?  auto works without. */
 static bool
 uses_device (struct coder *coder)
 {
@@ -245,7 +245,7 @@ take_done (struct coder_method *e)
   return j;
 }
 
-/* All jobs nr times, but for a few at the end. */
+/* Run all jobs nr times, except for a few at the end. */
 int
 coder_method_run (struct method *method, unsigned nr, double *seconds,
                   char *why)

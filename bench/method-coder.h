@@ -9,9 +9,8 @@
 #include "bench/method.h"
 #include "gf/coder.h"
 
-/* coder becomes the method's own, and is freed where this fails; NULL: it
- * could not be made.  cuda is it, or borrowed from it; NULL: it uses no
- * device.
+/* The method owns coder, and frees it if this fails; NULL: it could not be
+ * made.  cuda is the same coder, or borrowed from it; NULL: it uses no device.
  */
 extern struct method *coder_method_open (const struct method_ops *,
                                          struct coder *coder,
@@ -26,7 +25,7 @@ extern uint8_t *coder_method_out (struct method *, size_t r, unsigned j);
 extern int coder_method_run (struct method *, unsigned nr, double *seconds,
                              char *why);
 extern int coder_method_check (struct method *, char *why);
-/* Who did how much. */
+/* The share of each engine, as text. */
 extern void coder_method_note (struct method *, char *text, size_t text_len);
 
 #endif

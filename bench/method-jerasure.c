@@ -1,7 +1,7 @@
-/* gpuraid: Jerasure, the papers' opponent on the processor.
+/* gpuraid: Jerasure, which the papers compare with on the processor.
  *
- * Only a library to compare with, so it is opened where it is installed.
- * Threads take ranges of bytes of all cells.
+ * It is only needed for comparison, so it is opened at run time.  Threads take
+ * ranges of bytes of all cells.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -32,8 +32,8 @@ struct jerasure_method {
   struct bench_case bc;
   uint8_t *cells;               /* rect by rect, inputs and then outputs */
   int *matrix, *bits;           /* bits: NULL without packets */
-  size_t unit;                  /* of which a range is a multiple */
-  unsigned nr;                  /* times that run codes it all */
+  size_t unit;                  /* a range is a multiple of this */
+  unsigned nr;                  /* times that run codes everything */
 };
 
 static int
@@ -148,7 +148,7 @@ jerasure_open (const struct bench_case *bc, char *why)
   e->method.ops = &method_jerasure;
   e->bc = *bc;
   if (make (e) == 0) {
-    /* It makes its tables in the first call, which is not for threads. */
+    /* It makes its tables in the first call, which is not thread-safe. */
     code_range (e, 0, 0, e->unit);
     return &e->method;
   }
@@ -177,9 +177,7 @@ part_main (void *opaque)
   return NULL;
 }
 
-/* Part 0 is the caller's, who does those for which there is no thread,
- * too.
- */
+/* The caller does part 0, and the parts for which there is no thread. */
 static int
 jerasure_raw (struct method *method, unsigned nr, double *seconds, char *why)
 {

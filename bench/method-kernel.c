@@ -1,6 +1,6 @@
-/* gpuraid: our kernels alone, on what lies on the device.
+/* gpuraid: our kernels alone, on cells in device memory.
  *
- * As the coder on CUDA launches them, but for the copies: jobs of as many
+ * Launched like the coder on CUDA does, except for the copies: jobs of as many
  * rects as one launch can name, over several streams.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -11,16 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/gpu.h"
 #include "bench/method-kernel.h"
 #include "bench/methods.h"
-#include "bench/gpu.h"
 #include "bench/tuning.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "gpu/kernel-params.h"
 #include "gpu/kernel-source.h"
 
-/* The tail of one launch leaves room for the head of the next. */
+/* The tail of one launch overlaps with the head of the next. */
 #define NR_STREAMS 4
 
 struct kernel_method {
@@ -89,7 +89,7 @@ load_tuned (struct kernel_method *e, const struct matrix *a,
                                  function));
 }
 
-/* With the tuning that is asked for, or as the coder does it. */
+/* With the tuning that is asked for, or with the coder's choice. */
 static int
 load_special (struct kernel_method *e, const struct matrix *a,
               const char *option, char *why)
@@ -136,8 +136,8 @@ load_generic (struct kernel_method *e, const struct matrix *a, char *why)
   if (e->tables == 0 ||
       CU (e->gpu, why, memcpy_htod (e->tables, tables, len)) == -1)
     return -1;
-  /* As the coder does it: compiled now where nvcc was not there, or did
-   * not know the device.
+  /* Like the coder: compiled now if nvcc was missing, or did not know the
+   * device.
    */
   image = e->shape.image;
   if (*image->len > 0 &&
@@ -317,7 +317,7 @@ kernel_takes (const char *word, char *why)
   return tuning_parse (word, &t, why) == 0;
 }
 
-/* All of it e->nr times: fork from the stream that is timed, join there. */
+/* Everything e->nr times: fork from the stream that is timed, join there. */
 static int
 launch (void *opaque, char *why)
 {

@@ -9,14 +9,14 @@
 #include "bench/method.h"
 #include "gpu/kernel-source.h"
 
-/* The method "kernel" without a kernel: kernel_method_use brings one, and
- * then another.
+/* The method "kernel" without a kernel: kernel_method_use sets one, and may be
+ * called again.
  */
 extern const struct method_ops method_kernel_any;
 
-/* From now on it codes by this kernel, of kernel_source for the case's matrix
- * without CRCs, compiled: code is only read here.  0 and what a thread
- * has, or -1: why.
+/* From now on it codes with this kernel, of kernel_source for the case's matrix
+ * without CRCs, compiled: code is only read here.  0 and the registers of a
+ * thread, or -1: why.
  */
 extern int kernel_method_use (struct method *, const struct kernel_shape *,
                               const void *code, int *nr_registers,

@@ -16,8 +16,8 @@
 
 #include "gf/matrix.h"
 
-/* What is to be coded.  Cells are cell_len bytes; a chunk of a paper is a
- * cell, so most papers have one rect of large cells.
+/* What is to be coded.  Cells are cell_len bytes; a chunk of a paper is a cell,
+ * so most papers have one rect of large cells.
  */
 struct bench_case {
   unsigned k, m, w;             /* w: 8, or bits of a symbol where the
@@ -26,9 +26,9 @@ struct bench_case {
                                  * cells x k to decode */
   size_t cell_len;
   size_t nr_rects;
-  unsigned threads;             /* of the processor, for methods that use it */
-  unsigned slices;              /* pipelined over so many parts, 0: the
-                                 * method's own choice */
+  unsigned threads;             /* of the processor, if the method uses it */
+  unsigned slices;              /* parts of the pipeline, 0: the method's own
+                                 * choice */
   const char *option;           /* one of the method's options, or NULL */
 };
 
@@ -42,8 +42,8 @@ struct method_ops {
   const char *what;             /* one line */
   const char *options;          /* words apart by blanks, the first is the
                                  * default; NULL: none */
-  /* What else is an option: in a few words for --list, and whether a word
-   * is one, or why (BENCH_WHY_LEN bytes) not.  NULL: there is nothing else.
+  /* Other options: a short description for --list, and whether a word is one,
+   * or why (BENCH_WHY_LEN bytes) not.  NULL: there are none.
    */
   const char *others;
   bool (*takes) (const char *word, char *why);
@@ -61,8 +61,8 @@ struct method_ops {
    */
   size_t (*packet_len) (unsigned w, size_t cell_len, const char *option);
 
-  /* All of it made ready for one case: buffers, kernels compiled.  NULL:
-   * why (BENCH_WHY_LEN bytes) says it.
+  /* Prepare everything for one case: buffers, kernels compiled.  NULL: why
+   * (BENCH_WHY_LEN bytes) says why.
    */
   struct method *(*open) (const struct bench_case *, char *why);
   void (*close) (struct method *);
@@ -78,20 +78,20 @@ struct method_ops {
    * raw: from device memory to device memory, by device events (in memory
    *   for the processor); load brought the inputs there, fetch brings the
    *   outputs to out.
-   * overall: host memory to host memory, all copies within, pipelined as
+   * overall: host memory to host memory, including all copies, pipelined as
    *   the method does it.
    *
-   * NULL: the method has no such thing.  Where all is in memory anyway,
-   * raw serves for both; and there is nothing to load or to fetch.
+   * NULL: the method does not have this.  If everything is in memory anyway,
+   * raw serves for both, and there is nothing to load or to fetch.
    */
   int (*load) (struct method *, char *why);
   int (*raw) (struct method *, unsigned nr, double *seconds, char *why);
   int (*fetch) (struct method *, char *why);
   int (*overall) (struct method *, unsigned nr, double *seconds, char *why);
 
-  /* Is what it makes beside the outputs (CRCs) right?  NULL: nothing. */
+  /* Check what it makes beside the outputs (CRCs).  NULL: nothing. */
   int (*check) (struct method *, char *why);
-  /* What there is to say of how it went, text_len bytes; NULL: nothing. */
+  /* Remarks on the run, text_len bytes; NULL: none. */
   void (*note) (struct method *, char *text, size_t text_len);
 };
 

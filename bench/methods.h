@@ -1,4 +1,4 @@
-/* gpuraid: the methods that there are.
+/* gpuraid: all methods.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,7 +12,7 @@
 extern const struct method_ops method_isal, method_gf_complete, method_xor;
 extern const struct method_ops method_cuda, method_kernel, method_auto;
 
-/* Somebody else's. */
+/* Of other authors. */
 extern const struct method_ops method_jerasure;
 
 /* bench/seeds/ */

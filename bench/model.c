@@ -1,4 +1,4 @@
-/* gpuraid: fit G-CRS's model, and see what it predicts.
+/* gpuraid: fit G-CRS's model, and compare its predictions.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -7,16 +7,16 @@
 #include <stdio.h>
 
 #include "bench/ceilings.h"
-#include "bench/methods.h"
 #include "bench/gcrs-model.h"
 #include "bench/gpu.h"
 #include "bench/meter.h"
+#include "bench/methods.h"
 #include "bench/model.h"
 #include "common/bits.h"
 #include "common/log.h"
 
-/* The k at which the cost of an operation is measured: many of them for
- * each access that is left.
+/* The k at which the cost of an operation is measured: large, so that there are
+ * many operations for each access that is left.
  */
 #define FIT_K 12
 

@@ -1,5 +1,5 @@
-/* gpuraid: G-CRS's model against G-CRS, on this device; and where a GPU
- * begins to pay.
+/* gpuraid: G-CRS's model compared with G-CRS on this device; and the crossover
+ * between CPU and GPU.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -15,8 +15,8 @@
  */
 extern int model_run (const struct sweep *, struct report *);
 
-/* The same for "crossover": what a batch of 1, 2, 4 ... rects takes, alone,
- * on isal, cuda and auto, and on the first two once more.
+/* The same for "crossover": the time of a batch of 1, 2, 4 ... rects, alone, on
+ * isal, cuda and auto, and on the first two once more.
  */
 extern int crossover_run (const struct sweep *, struct report *);
 

@@ -1,4 +1,4 @@
-/* gpuraid: hand rows to gnuplot.
+/* gpuraid: plot rows with gnuplot.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,8 +14,8 @@
 #include "common/bits.h"
 #include "common/log.h"
 
-/* What a plot can have as its horizontal axis: the first of those with the
- * most different values.
+/* What can be the horizontal axis of a plot: the first of those with the most
+ * different values.
  */
 struct axis {
   const char *name;
@@ -68,9 +68,9 @@ choose_axis (const struct row *row, size_t nr)
   return best;
 }
 
-/* The name of the line that a row belongs to: what differs but for the
- * axis.  Rects and cells that a method adapts are not a line of their own,
- * nor is the w that goes with k.
+/* The name of the line that a row belongs to: everything that differs, except
+ * for the axis.  Rects and cells that a method adapts do not make a line of
+ * their own, nor does the w that goes with k.
  */
 static void
 line_name (const struct row *row, const struct row *r, size_t nr,
@@ -175,7 +175,7 @@ plot_rows (const struct row *row, size_t nr, bool latency, const char *file)
     log_error ("%s: nothing to plot", file);
     return -1;
   }
-  /* A gnuplot that ends early, or is not there, must not end us. */
+  /* Ignore SIGPIPE: gnuplot may end early, or be missing. */
   old = signal (SIGPIPE, SIG_IGN);
   fp = popen ("command -v gnuplot >/dev/null || exit 127; exec gnuplot", "w");
   if (fp == NULL) {

@@ -1,8 +1,7 @@
-/* gpuraid: slow and obvious arithmetic, to hold the methods against.
+/* gpuraid: slow and obvious arithmetic, to compare the methods with.
  *
- * Nothing here uses gf/ but the shape of a matrix.  Pure, but for the
- * tables of a field, which the first call for it makes: one thread at a
- * time.
+ * Uses of gf/ only the struct of a matrix.  Pure, except for the
+ * tables of a field, which the first call for it makes: one thread at a time.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -24,9 +23,9 @@ struct reference_field {
 /* w is 1 to 8; never NULL. */
 extern const struct reference_field *reference_field (unsigned w);
 
-/* What bytes off to off+len of output row must be: dst has room for len.
- * in: matrix->cols cells.  Where the matrix has packets, off and len are
- * multiples of w * packet_len.
+/* The right bytes off to off+len of output row: dst has room for len.  in:
+ * matrix->cols cells.  If the matrix has packets, off and len are multiples of
+ * w * packet_len.
  */
 extern void reference_row (const struct matrix *, unsigned row,
                            const uint8_t *const *in, size_t off, size_t len,

@@ -140,7 +140,7 @@ add_number (struct json_object *o, const char *key, uint64_t n)
   json_object_object_add (o, key, json_object_new_int64 (n));
 }
 
-/* Digits beyond these are noise. */
+/* Further digits are noise. */
 void
 report_double (struct json_object *o, const char *key, double x)
 {

@@ -1,4 +1,4 @@
-/* gpuraid: what was measured, as a table or as JSON.
+/* gpuraid: results as a table or as JSON.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -13,7 +13,7 @@
 
 #include "bench/method.h"
 
-/* One measurement.  What does not apply is 0 or empty. */
+/* One measurement.  Fields that do not apply are 0 or empty. */
 struct row {
   char method[48];              /* "kernel:generic" */
   const char *code;             /* "rs" or "crs" */
@@ -22,21 +22,21 @@ struct row {
   unsigned k, m, w;
   size_t cell_len, nr_rects;
   unsigned threads, slices;
-  double seconds, low, high;    /* for coding all of it once; the median */
+  double seconds, low, high;    /* for coding everything once; the median */
   double data_len, all_len;     /* bytes of that: data; data and outputs */
   double ceiling;               /* data bytes a second, 0: none */
   double cpu_seconds;           /* -1: not measured */
   double p50, p90, p99;         /* seconds; only with latencies */
   char note[256];
   char why[BENCH_WHY_LEN];      /* not empty: not measured */
-  bool wrong;                   /* and wrong, for it gave wrong bytes */
+  bool wrong;                   /* and failed, because it gave wrong bytes */
 };
 
 enum report_kind {
   REPORT_RATES, REPORT_LATENCY, REPORT_VERIFY,
 };
 
-/* Each row is printed as it comes; with json all of them by report_end. */
+/* Rows are printed at once; with json all of them by report_end. */
 struct report {
   FILE *fp;
   bool json;
@@ -57,15 +57,15 @@ extern int report_row (struct report *, const struct row *);
 extern int report_end (struct report *, bool with_rows);
 extern void report_free (struct report *);
 
-/* With as many digits as a measurement has. */
+/* Rounded to the digits that a measurement has. */
 extern void report_double (struct json_object *, const char *key, double);
 /* "65536" as "64K". */
 #define REPORT_SIZE_LEN 24
 extern char *report_size (size_t bytes, char *buf);
 
 /* A plot of the rates, or of median latencies, in FILE.svg or FILE.png by
- * gnuplot: a line for each method, against whatever has the most values.
- * 0, or -1 reported.
+ * gnuplot: a line for each method, over the axis with the most values.  0, or
+ * -1 reported.
  */
 extern int plot_rows (const struct row *, size_t nr, bool latency,
                       const char *file);

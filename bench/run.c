@@ -1,4 +1,4 @@
-/* gpuraid: make a case, and prove it right.
+/* gpuraid: prepare a case, and check its result.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,13 +12,12 @@
 #include "common/bits.h"
 #include "common/cleanup.h"
 
-/* A matrix that is singular for one choice of lost cells may do for
- * another.
+/* A matrix that is singular for one choice of lost cells may work for another.
  */
 #define MAX_DRAWS 1000
 
-/* Losses that the request leaves to chance are drawn until they can be
- * decoded: not every method's code can decode all.
+/* Losses that the request leaves to chance are drawn until they can be decoded:
+ * not every method's code can decode all.
  */
 static int
 make_decode (struct run *run, unsigned w, const uint8_t *parity,
@@ -59,7 +58,7 @@ make_decode (struct run *run, unsigned w, const uint8_t *parity,
   return -1;
 }
 
-/* The cell length that this method can do, and its packets. */
+/* The cell length that this method supports, and its packets. */
 static int
 fit_cell (struct run *run, enum code code, unsigned w, size_t *packet_len,
           char *why)
@@ -137,8 +136,8 @@ make_case (struct run *run)
   bc->option = q->option;
 }
 
-/* Random bytes are made once and then taken from changing places, which is
- * as fast as copying.
+/* Random bytes are made once and then copied from different places, which is as
+ * fast as copying.
  */
 #define POOL_LEN (2 * MIB)
 #define PART_LEN (64 * KIB)
@@ -224,7 +223,7 @@ run_code (struct run *run, enum metric metric, unsigned nr, double *seconds,
     (run->method, nr, seconds, why);
 }
 
-/* Code once, into outputs that were not right before. */
+/* Code once, into outputs that were wrong before. */
 static int
 code_once (struct run *run, enum metric metric, char *why)
 {
@@ -266,7 +265,7 @@ check (struct run *run, size_t r, unsigned j, size_t off, size_t len,
   return -1;
 }
 
-/* About 16 KiB: not less than a block of packets. */
+/* About 16 KiB, and not less than a block of packets. */
 static size_t
 stretch_len (const struct run *run)
 {
@@ -294,7 +293,7 @@ run_verify (struct run *run, enum metric metric, size_t max_len, char *why)
   if (max_len > 0)
     want = MIN (MAX (max_len / len, 4 * rows), all);
   for (size_t n = 0; n < want; n++) {
-    /* All in turn; or as many from either end, and half of it drawn. */
+    /* All in order; or as many from either end, and half of them drawn. */
     if (want == all || n < want / 4)
       i = n;
     else if (n < want / 2)

@@ -1,4 +1,4 @@
-/* gpuraid: one case on one method: made, and proved right.
+/* gpuraid: one case on one method: prepare, code, check.
  *
  * One thread at a time.  why has room for BENCH_WHY_LEN bytes.
  *
@@ -11,7 +11,7 @@
 #include "bench/code.h"
 #include "bench/method.h"
 
-/* What to lose and decode again. */
+/* What to lose and decode. */
 enum loss {
   LOSS_NONE,                    /* encode */
   LOSS_RANDOM,                  /* nr_lost of the k + m */
@@ -22,16 +22,16 @@ enum loss {
 struct run_request {
   const struct method_ops *ops;
   const char *option;           /* of the method, or NULL */
-  enum code code;               /* for methods that leave it open */
+  enum code code;               /* for methods without a code of their own */
   unsigned k, m;
   unsigned w, w_floor;          /* w: 0, then at least w_floor */
   enum loss loss;
   unsigned nr_lost;             /* 0 with LOSS_RANDOM: m */
   const unsigned *lost;
-  size_t cell_len;              /* rounded down to what the method can do */
+  size_t cell_len;              /* rounded down to what the method supports */
   size_t nr_rects;              /* 0: as many as memory_len holds */
   size_t memory_len;            /* bytes of all cells, */
-  size_t least_rects;           /* but at least so many rects */
+  size_t least_rects;           /* but at least this many rects */
   unsigned threads;
   unsigned slices;
   uint64_t seed;
@@ -56,18 +56,18 @@ enum metric {
 extern bool run_can (const struct run *, enum metric);
 extern const char *run_metric_name (enum metric);
 
-/* Code once and compare with what should come out: all of it, or, where
- * max_len is not 0, about so many bytes of the outputs, of the first and the
- * last cells and here and there between.  0, or -1: why.
+/* Code once and compare with the right result: all of it, or, if max_len is not
+ * 0, about max_len bytes of the outputs: the first and the last cells and some
+ * between.  0, or -1: why.
  */
 extern int run_verify (struct run *, enum metric, size_t max_len, char *why);
 
-/* Code it all nr times, one after the other.  0, or -1: why. */
+/* Code everything nr times, one after the other.  0, or -1: why. */
 extern int run_code (struct run *, enum metric, unsigned nr, double *seconds,
                      char *why);
 
-/* Of coding it all once: the data that goes in; and the papers' other
- * count, data and what comes out.
+/* Bytes of coding everything once: the input data; and the papers' other count,
+ * data and outputs.
  */
 extern double run_data_len (const struct run *);
 extern double run_all_len (const struct run *);

@@ -10,7 +10,7 @@
 #include "common/bits.h"
 #include "common/log.h"
 
-/* Before a case is timed, so much of its outputs is compared. */
+/* How much of the outputs is compared before a case is timed. */
 #define VERIFY_LEN (1 * MIB)
 
 /* There is nothing to copy. */
@@ -64,17 +64,17 @@ find_ceiling (const struct run *run, enum metric metric)
 
   if (in_memory (ops))
     return ceiling_memory (run->bc.threads, cols, rows);
-  if (!ops->gpu)                /* what it runs on is not ours to know */
+  if (!ops->gpu)                /* the program can't know what it runs on */
     return 0;
   c = ceilings_gpu (why);
-  /* For both together neither is a ceiling. */
+  /* For both together no ceiling applies. */
   if (c == NULL || ops->gpu_and_cpu)
     return 0;
   return metric == METRIC_RAW ? ceiling_raw (c, cols, rows)
                               : ceiling_overall (c, cols, rows);
 }
 
-/* What was measured, in the row. */
+/* Put the measurement into the row. */
 static void
 row_rate (struct row *row, struct meter *m)
 {

@@ -1,8 +1,8 @@
-/* gpuraid: measure cases that differ only in the method in turn.
+/* gpuraid: measure in turn the cases that differ only in the method.
  *
- * All are open at the same time.  Each takes a sample, or a few where they
- * are latencies, then the next does, and so on: what the machine does
- * meanwhile happens to all of them.
+ * All are open at the same time.  Each takes a sample, or a few if they are
+ * latencies, then the next does, and so on.  So changes of the machine's speed
+ * affect all of them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -13,7 +13,7 @@
 #include "common/bits.h"
 #include "common/log.h"
 
-/* Latencies are taken in so many turns; the first ones of each, while
+/* Latencies are taken in this many turns; the first ones of each, while
  * processors and device wake up, do not count.
  */
 #define LATENCY_TURNS 20
@@ -70,8 +70,8 @@ struct group {
   unsigned nr;
 };
 
-/* Open it, and make its entries.  0, or -1 reported; what can't be opened
- * is a row that says so.
+/* Open it, and make its entries.  0, or -1 reported; a case that can't be
+ * opened is a row that says why.
  */
 static int
 open_run (const struct sweep *s, const struct run_request *q,
@@ -129,7 +129,7 @@ measure (const struct sweep *s, struct group *group, struct report *report)
   return 0;
 }
 
-/* The request, and those after it that are alike: they are taken out. */
+/* The request, and those after it that are alike: they are removed. */
 static int
 run_alike (const struct sweep *s, struct requests *all, size_t first,
            struct group *group, struct report *report)

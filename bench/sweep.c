@@ -96,8 +96,7 @@ run_losses (const struct sweep *s, struct run_request *q,
   return 0;
 }
 
-/* The rest of the loops.  Threads make no difference to most methods on a
- * GPU.
+/* The rest of the loops.  Threads make no difference to most methods on a GPU.
  */
 static int
 run_method (const struct sweep *s, struct run_request *q,

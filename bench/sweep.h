@@ -33,7 +33,7 @@ struct shapes {
   struct shape v[SWEEP_MAX_SHAPES];
 };
 
-/* What to lose and make again. */
+/* What to lose and decode. */
 struct lose {
   enum loss loss;
   unsigned nr;                  /* as nr_lost of a struct run_request */
@@ -43,7 +43,7 @@ struct lose {
 struct sweep {
   struct choice choice[SWEEP_MAX_CHOICES];
   unsigned nr_choices;
-  const char *k;                /* a list, read anew for each m: it may say
+  const char *k;                /* a list, parsed for each m: it may contain
                                  * "m" */
   const char *pairs;            /* "4+2,10+4": instead of k and m; or NULL */
   const char *tunings;          /* a list (bench/tuning.h), or NULL */
@@ -51,12 +51,13 @@ struct sweep {
                                  * 0 is the default; w too */
   unsigned w_floor;
   enum code code;
-  bool raw, overall;            /* which are wanted, where there are both */
+  bool raw, overall;            /* which metrics are wanted, if there are
+                                 * both */
   struct lose lose[SWEEP_MAX_LOSSES];
   unsigned nr_losses;
   unsigned lost[CODE_MAX];      /* of LOSS_GIVEN */
   size_t memory_len;            /* bytes of all cells where batch is 0, */
-  size_t least_rects;           /* but at least so many rects */
+  size_t least_rects;           /* but at least this many rects */
   struct meter_effort effort;
   unsigned nr_latencies;        /* 0: rates */
   bool in_turn;                 /* methods take their samples in turn */
@@ -80,8 +81,8 @@ typedef int sweep_case (const struct sweep *, const struct run_request *,
                         void *opaque);
 extern int sweep_each (const struct sweep *, sweep_case *one, void *opaque);
 
-/* A row for every case, a line for each that can't be; stops where an
- * method makes wrong bytes.  0, or -1 reported.
+/* A row for every case, a line for each that is impossible; stops if a method
+ * makes wrong bytes.  0, or -1 reported.
  */
 extern int sweep_run (const struct sweep *, struct report *);
 

@@ -32,9 +32,9 @@ add (struct grid *g, const struct kernel_tuning *t)
   g->t[g->nr++] = *t;
 }
 
-/* What a kernel loses with too few registers for a thread, or wins with more
- * threads, shows between these; 0: as the compiler likes, then all it may
- * have, which is not the same.  A small one never needs many.
+/* Registers for a thread cost threads; between these values a kernel loses with
+ * too few registers, or wins with more threads.  0: the compiler chooses, then
+ * all it may have, which is not the same.  A small kernel never needs many.
  */
 static void
 add_frames (struct grid *g, const struct matrix *a, struct kernel_tuning t)

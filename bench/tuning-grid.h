@@ -1,8 +1,8 @@
 /* gpuraid: which tunings to try for a matrix.
  *
- * Pure.  All combinations would be thousands, so it is in two steps: what a
- * thread and a block are, with the rest as kernel_tune has it; then the rest,
- * with the best of these.
+ * Pure.  All combinations would be thousands, so there are two steps: first the
+ * work of a thread and the size of a block, with the rest from kernel_tune;
+ * then the rest, with the best of these.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,8 +16,8 @@
 
 enum grid_step { GRID_FRAMES, GRID_SUMS, GRID_NR_STEPS };
 
-/* How many there are, in t; base is what this step keeps the rest of, and is
- * among them or not.  None is there twice.
+/* Put the tunings of a step into t; returns how many.  base has the values that
+ * this step does not change, and may be among them.  All are different.
  */
 extern unsigned grid_fill (enum grid_step, const struct matrix *,
                            const struct kernel_tuning *base,

@@ -41,7 +41,7 @@ tuning_print (const struct kernel_tuning *t, char buf[TUNING_LEN])
   return buf;
 }
 
-/* All of a word after what it begins with: a number from least to most. */
+/* A number from least to most, which is the rest of a word. */
 static bool
 parse_number (const char *word, size_t len, const char *begin, unsigned least,
               unsigned most, unsigned *n)
@@ -70,7 +70,7 @@ parse_frame (const char *word, size_t len, struct kernel_tuning *t)
     t->block % 32 == 0;
 }
 
-/* Which member a word is of, as a bit; 0: it is none. */
+/* The field that a word belongs to, as a bit; 0: none. */
 static unsigned
 parse_word (const char *word, size_t len, struct kernel_tuning *t)
 {

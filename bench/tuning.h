@@ -34,7 +34,7 @@ extern int tuning_parse_list (const char *list,
                               struct kernel_tuning t[TUNING_MAX_LIST],
                               char *why);
 
-/* Can it be had for this matrix?  Packets have no group, share or multiply,
+/* Is it possible for this matrix?  Packets have no group, share or multiply,
  * and at most 8 bytes.  0, or -1: why not.
  */
 extern int tuning_check (const struct kernel_tuning *, const struct matrix *,

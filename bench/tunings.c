@@ -1,7 +1,7 @@
 /* gpuraid: compile, compare and measure tunings.
  *
- * A device gets slower as it gets warm, so the fastest few, with the one
- * that kernel_tune chooses, are measured again, in turn, and only that counts.
+ * A device gets slower when it gets warm.  So the fastest few, and the one that
+ * kernel_tune chooses, are measured again, in turn, and only that counts.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "bench/ceilings.h"
-#include "bench/method-kernel.h"
 #include "bench/gpu.h"
+#include "bench/method-kernel.h"
 #include "bench/tuning-grid.h"
 #include "bench/tunings.h"
 #include "bench/variants.h"
@@ -21,10 +21,10 @@
 #include "common/log.h"
 #include "gpu/compiler.h"
 
-/* Before a variant is timed, so much of its outputs is compared. */
+/* How much of the outputs is compared before a variant is timed. */
 #define VERIFY_LEN (1 * MIB)
 
-/* The fastest, measured again so often. */
+/* How many are measured again, and how often. */
 #define NR_FINAL 8u
 #define NR_ROUNDS 3u
 
@@ -42,7 +42,7 @@ struct tunings {
   double ceiling;               /* data bytes a second */
 };
 
-/* ---- what happens meanwhile */
+/* the current step */
 
 /* NULL: nothing any more. */
 static void
@@ -71,7 +71,7 @@ compiled (void *opaque, unsigned done)
 
 /* ---- measuring */
 
-/* The seconds stay 0 where it can't be. */
+/* The seconds stay 0 if it is impossible. */
 static void
 measure (struct tunings *t, struct variant *v)
 {
@@ -113,7 +113,7 @@ measure_from (struct tunings *t, unsigned first)
   }
 }
 
-/* Those that were measured first, and of these the fastest. */
+/* The measured ones first, sorted by speed. */
 static int
 compare (const void *a, const void *b)
 {
@@ -131,7 +131,7 @@ sort (struct tunings *t)
   qsort (t->all.v, t->all.nr, sizeof t->all.v[0], compare);
 }
 
-/* Both steps of the grid, around what kernel_tune chooses. */
+/* Both steps of the grid, around the choice of kernel_tune. */
 static void
 measure_grid (struct tunings *t)
 {
@@ -168,7 +168,7 @@ combine (struct variant *v, struct meter_rate s[NR_ROUNDS])
   }
 }
 
-/* One that fails now stays as it was. */
+/* A variant that fails now stays unchanged. */
 static void
 measure_again (struct tunings *t)
 {
@@ -306,8 +306,8 @@ report_case (struct tunings *t)
 
 /* ---- the cases */
 
-/* What the coder would use, as it finds out: the first variant, or the second
- * where the compiler needs less local memory for that.
+/* The coder's choice, made as in the coder: the first variant, or the second if
+ * the compiler needs less local memory for that.
  */
 static void
 choose (struct tunings *t, bool is_second)

@@ -1,4 +1,4 @@
-/* gpuraid: how fast differently tuned kernels for one matrix are.
+/* gpuraid: compare the speed of tunings of kernels for one matrix.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -9,10 +9,10 @@
 #include "bench/report.h"
 #include "bench/sweep.h"
 
-/* A table, or an entry of "tunings", for each case of the sweep, whose
- * choices do not count: what is in s->tunings, or else a grid, fastest
- * first.  Progress goes to stderr if that is a terminal.  0, or -1 reported:
- * wrong bytes, too.
+/* A table, or an entry of "tunings", for each case of the sweep, whose choices
+ * do not count: the tunings in s->tunings, or else a grid, fastest first.
+ * Progress goes to stderr if that is a terminal.  0, or -1 reported, also for
+ * wrong bytes.
  */
 extern int tunings_run (const struct sweep *, struct report *);
 

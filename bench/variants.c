@@ -55,7 +55,7 @@ struct work {
   unsigned next, done;
 };
 
-/* An earlier one with the text of number n, or NULL. */
+/* An earlier variant with the same text as number n, or NULL. */
 static const struct variant *
 find_same (const struct variants *all, unsigned n)
 {
@@ -140,7 +140,7 @@ variants_compile (struct variants *all, unsigned first,
 
   for (unsigned n = first; n < all->nr; n++)
     write_source (all, n, a);
-  /* This thread is one of them. */
+  /* This thread works too. */
   threads = MIN (MIN (threads, MAX_THREADS), all->nr - first);
   while (nr + 1 < threads &&
          pthread_create (&thread[nr], NULL, worker, &w) == 0)

@@ -1,4 +1,4 @@
-/* gpuraid: kernels for one matrix, each tuned in another way.
+/* gpuraid: kernels for one matrix, with different tunings.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -34,16 +34,16 @@ struct variants {
   struct variant v[VARIANTS_MAX];
 };
 
-/* One more, unless it is there already. */
+/* Add one, unless it is there already. */
 extern struct variant *variants_add (struct variants *,
                                      const struct kernel_tuning *);
 extern void variants_close (struct variants *);
 
-/* Compile those from first on, so many at a time, for compute capability
- * arch; but only once what is the same text for this matrix.  NVRTC does a
- * tenth of its work under a lock, so with many processors this is faster in
- * children (gpu/compiler-child.h), which cost next to nothing.  progress is
- * called in one thread at a time, with how many are done.
+/* Compile those from first on, several at a time, for compute capability arch;
+ * but only once where the text is the same for this matrix.  NVRTC does a tenth
+ * of its work under a lock, so with many processors this is faster in children
+ * (gpu/compiler-child.h), which cost next to nothing.  progress is called in
+ * one thread at a time, with how many are done.
  */
 extern void variants_compile (struct variants *, unsigned first,
                               const struct matrix *, int arch,

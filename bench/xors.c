@@ -22,7 +22,7 @@ static const struct {
   { "greedy", XOR_GREEDY }, { "best", XOR_BEST },
 };
 
-/* What is printed in the papers: of Sobe's. */
+/* The numbers printed in Sobe's papers. */
 static const struct printed {
   const struct method_ops *ops;
   unsigned k, m, w;
@@ -105,7 +105,7 @@ print (FILE *fp, struct json_object *o)
   fflush (fp);
 }
 
-/* A matrix that does not exist for this k, m and w is left out. */
+/* A matrix that does not exist for this k, m and w is skipped. */
 static int
 one (const struct method_ops *ops, unsigned k, unsigned m, unsigned w,
      struct report *r, struct json_object *list)

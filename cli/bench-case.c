@@ -1,4 +1,4 @@
-/* gpuraid bench: what is coded: the options that say so.
+/* gpuraid bench: the options that say what is coded.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -66,7 +66,7 @@ bench_set_k (struct bench_options *o, const char *arg)
   struct values k;
   char why[BENCH_WHY_LEN];
 
-  /* It may say m, which comes later. */
+  /* It may contain m, which comes later. */
   o->sweep.k = arg;
   if (values_parse (arg, 1, CODE_MAX - 1, 1, &k, why) == 0)
     return 0;

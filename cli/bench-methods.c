@@ -1,4 +1,4 @@
-/* gpuraid bench: which methods were named.
+/* gpuraid bench: parse the names of methods.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -35,7 +35,7 @@ in_group (const struct method_ops *ops, const char *name)
     ops != &method_jerasure;
 }
 
-/* A method's option that is word; NULL: it has none. */
+/* The option of a method with this name; NULL: it has none. */
 static const char *
 find_option (const struct method_ops *ops, const char *word, size_t len,
              char *why)
@@ -73,7 +73,7 @@ add_choice (struct sweep *s, const struct method_ops *ops, const char *option)
   return 0;
 }
 
-/* One method with those words of --option that it has; where it has none
+/* Add one method with those words of --option that it knows; if it knows none
  * of them, with its default.
  */
 static int

@@ -1,7 +1,7 @@
 /* gpuraid bench: read the options.
  *
- * Their table, and what is measured and shown.  What is coded, and by how
- * much of the machine, is in bench-case.c.
+ * The table of options, and what is measured and shown.  bench-case.c reads
+ * what is coded, and how much of the machine is used.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -117,10 +117,10 @@ set_plot (struct bench_options *o, const char *arg)
 
 static const struct bench_option {
   const char *name;             /* one letter: with one dash */
-  const char *value;            /* NULL: it takes none */
+  const char *value;            /* NULL: no argument */
   const char *what;
   int (*set) (struct bench_options *, const char *arg);
-  enum bench_mode mode;         /* or what is done instead of a sweep */
+  enum bench_mode mode;         /* or the function called instead of a sweep */
   size_t flag;                  /* or the place of a bool, set to true */
 } options[] = {
   { "k", "LIST", "data cells: 10 or 4,10 or 2-45 or 2-45:5, m is that of -m "
@@ -142,7 +142,7 @@ static const struct bench_option {
     set_option },
   { "encode", NULL, "make parity: what is done without --decode",
     bench_set_encode },
-  { "decode", "LIST", "make so many random cells of all; m: so many; data: as "
+  { "decode", "LIST", "make this many random cells of all, or m; data: as "
     "many data cells as can be; 0: encode", bench_set_decode },
   { "lost", "LIST", "make these: data from 0 on, then parity", bench_set_lost },
   { "raw", NULL, "only on what lies on the device", FLAG (sweep.raw) },
@@ -207,7 +207,7 @@ apply (struct bench_options *o, const struct bench_option *p, const char *arg)
   return 0;
 }
 
-/* getopt's own words would name no subcommand, so it is silent. */
+/* getopt's own messages would not name the subcommand, so it is silent. */
 static int
 next_option (struct bench_options *o, int argc, char **argv,
              const struct option *longs)
@@ -275,7 +275,7 @@ bench_parse (struct bench_options *o, int argc, char **argv)
     s->memory_len = s->verify_only ? 4 * MIB : 512 * MIB;
     s->least_rects = s->verify_only ? 3 : 1;
   }
-  /* A latency is that of one stripe where nothing else is said. */
+  /* A latency is that of one stripe unless the user says otherwise. */
   if (s->nr_latencies > 0 && s->batch.v[0] == 0)
     s->batch.v[0] = 1;
   return r;

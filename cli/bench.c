@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "bench/ceilings.h"
-#include "bench/methods.h"
 #include "bench/gpu.h"
+#include "bench/methods.h"
 #include "bench/model.h"
 #include "bench/tunings.h"
 #include "bench/xors.h"
@@ -73,7 +73,7 @@ rate (double bytes_per_second)
   return json_object_new_double_s (bytes_per_second / 1e9, s);
 }
 
-/* What the machine is, and its ceilings in GB/s. */
+/* The machine, and its ceilings in GB/s. */
 static void
 describe (struct report *r, const struct bench_options *o, bool gpu,
           bool ceilings)
@@ -113,7 +113,7 @@ any_gpu (const struct sweep *s)
   return false;
 }
 
-/* Nothing measured at all is an error, and the last row says why. */
+/* It is an error if nothing was measured; the last row says why. */
 static int
 check_rows (const struct report *r)
 {
@@ -166,7 +166,7 @@ run_ceilings (const struct bench_options *o)
   return status;
 }
 
-/* What has a table of its own. */
+/* Modes with a table of their own. */
 static int
 run_other (const struct bench_options *o,
            int (*run) (const struct sweep *, struct report *), bool gpu)
@@ -184,8 +184,8 @@ run_other (const struct bench_options *o,
   return status;
 }
 
-/* Many kernels are compiled at once: in processes, since NVRTC does some of
- * its work under a lock.  They would not say what it has to say.
+/* Many kernels are compiled at once, in processes, because NVRTC does some of
+ * its work under a lock; not with --verbose, as children print no messages.
  */
 static int
 run_tunings (const struct bench_options *o)
@@ -218,7 +218,7 @@ run_mode (struct bench_options *o)
   }
 }
 
-/* Devices that were named must be there, if there are any. */
+/* Devices that were named must exist, if the machine has any. */
 static int
 check_devices (uint64_t devices)
 {

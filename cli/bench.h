@@ -24,7 +24,7 @@ struct bench_options {
 
 /* 0, or -1 reported. */
 extern int bench_parse (struct bench_options *, int argc, char **argv);
-/* The same for what names methods; 0, or -1 reported. */
+/* The same for options that name methods; 0, or -1 reported. */
 extern int bench_parse_methods (struct bench_options *);
 
 #endif

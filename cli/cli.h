@@ -1,9 +1,8 @@
 /* gpuraid: the subcommands of the command `gpuraid`.
  *
- * cli/main.c finds the subcommand; each has a file of its own.  argv[0]
- * is the subcommand's name, and getopt starts afresh.  They return the
- * exit status, having said what is wrong in one line on stderr
- * (log_error goes there).
+ * cli/main.c finds the subcommand; each has a file of its own.  argv[0] is the
+ * subcommand's name, and getopt starts afresh.  They return the exit status,
+ * after reporting an error in one line on stderr (log_error goes there).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -23,12 +22,12 @@ extern int cmd_wait (int argc, char **argv);
 extern int cmd_bench (int argc, char **argv);
 extern void cmd_bench_help (void);
 
-/* Say on stderr how a subcommand is called; returns 1, for `return
- * cli_usage (argv[0]);`.
+/* Print the usage of a subcommand to stderr; returns 1, for `return cli_usage
+ * (argv[0]);`.
  */
 extern int cli_usage (const char *name);
 
-/* A number of bytes for a person: "12.5 GiB".  Returns buf. */
+/* A human-readable number of bytes: "12.5 GiB". Returns buf. */
 #define CLI_SIZE_LEN 32
 extern char *cli_size (uint64_t bytes, char buf[CLI_SIZE_LEN]);
 

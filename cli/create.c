@@ -15,7 +15,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 
-/* As nbdkit tells "key=value" from a bare word; 0: a bare word. */
+/* The length of the key, with nbdkit's rules for "key=value"; 0: no key. */
 static size_t
 key_len (const char *word)
 {

@@ -1,7 +1,7 @@
-/* gpuraid: gpuraid examine: what a superblock says.
+/* gpuraid: gpuraid examine: print a superblock.
  *
- * Takes no lock and judges nothing: which members together make an
- * array is decided when it is opened.
+ * Takes no lock and decides nothing: which members together make an array is
+ * decided when it is opened.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -36,8 +36,8 @@ static const char *const state_name[] = {
 struct examined {
   struct found f;
   const char *why[SB_NR_COPIES];
-  const struct superblock *sb;  /* what the member last accepted, or, if
-                                 * that is lost, was proposed */
+  const struct superblock *sb;  /* what the member last accepted, or, if that is
+                                 * lost, was proposed */
   struct device own;            /* its entry; state DEVICE_NONE: unlisted */
 };
 

@@ -1,7 +1,7 @@
 /* gpuraid: find the subcommand.
  *
- * Knows the names and how each is called; what they do is in the files
- * named after them.
+ * Has the names and the usage of each; each subcommand is in the file named
+ * after it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

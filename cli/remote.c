@@ -1,8 +1,7 @@
-/* gpuraid: what the subcommands for a running array share.
+/* gpuraid: shared by the subcommands for a running array.
  *
- * Reads their arguments, makes requests, and turns the names that a
- * person uses into those that the server knows: it has another working
- * folder.
+ * Reads their arguments, makes requests, and converts the names that a user
+ * gives into those that the server knows, as it has another working folder.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -92,7 +91,7 @@ same_store (const char *a, const char *b)
   return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
-/* The path in the status that arg names; borrowed.  NULL: none does. */
+/* The path in the status that arg names; borrowed.  NULL: none. */
 static const char *
 find_member (struct json_object *status, const char *arg, const char *abs)
 {

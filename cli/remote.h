@@ -1,4 +1,4 @@
-/* gpuraid: what the subcommands for a running array share.
+/* gpuraid: shared by the subcommands for a running array.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,42 +21,42 @@
 extern int remote_args (int argc, char **argv, int nr, const char *flag,
                         bool *given);
 
-/* A request; the caller's, to json_object_put. */
+/* A request; the caller frees it with json_object_put. */
 extern struct json_object *remote_request (const char *command);
 extern void remote_add (struct json_object *request, const char *key,
                         const char *text);
 
-/* The array's status; the caller's.  NULL: reported, except that the
+/* The array's status; the caller frees it.  NULL: reported, except that the
  * server has gone if not report_gone.
  */
 extern struct json_object *remote_status (struct control_client *c,
                                           bool report_gone);
 
-/* Send a request that changes something, dropping it.  An exit status;
- * what went wrong is reported.
+/* Send a request that changes something, and free it.  Returns an exit status;
+ * errors are reported.
  */
 extern int remote_change (struct control_client *c,
                           struct json_object *request);
 
-/* What the server calls the member that a person named arg: a slot
- * number as it is; else a path, of one of the array's members if arg is
- * any name of it.  The caller frees it.  NULL: reported.
+/* Convert arg, a member named by the user, to the server's name: a slot number
+ * stays; else a path, of one of the array's members if arg is any name of it.
+ * The caller frees it.  NULL: reported.
  */
 extern char *remote_member (struct control_client *c, const char *arg);
 
-/* Look into a reply.  What is not there, or not of that kind, is 0,
- * NULL or false: another version may have answered.
+/* Get a value from a reply.  If it is missing or of another type the result is
+ * 0, NULL or false: another version may have answered.
  */
 extern struct json_object *get_object (struct json_object *o, const char *key);
 extern uint64_t get_u64 (struct json_object *o, const char *key);
 extern const char *get_text (struct json_object *o, const char *key);
 extern bool get_bool (struct json_object *o, const char *key);
 
-/* The status for a person, in three parts; lines as wide as they come. */
+/* The status for a person, in three parts; lines of any width. */
 extern void render_array (FILE *fp, struct json_object *status);
 extern void render_members (FILE *fp, struct json_object *status);
 extern void render_counters (FILE *fp, struct json_object *status);
-/* ", cuda:0 NVIDIA H200 failed", for each part of the coder that did. */
+/* ", cuda:0 NVIDIA H200 failed", for each failed part of the coder. */
 extern void render_failed_names (FILE *fp, struct json_object *status);
 /* "degraded (1 more member may fail)". */
 extern void render_state (FILE *fp, struct json_object *status);

@@ -1,7 +1,7 @@
 /* gpuraid: the status of a running array, for a person.
  *
- * Only words and columns.  What is not in the status shows as nothing,
- * since the server may be of another version.
+ * Only words and columns.  A key missing in the status is not shown, because
+ * the server may be of another version.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -17,7 +17,7 @@
 
 #define BAR_LEN 30
 
-/* A path may carry codes that a terminal would obey. */
+/* A path may contain control codes for a terminal. */
 static void
 print_clean (FILE *fp, const char *s)
 {
@@ -40,7 +40,7 @@ member (struct json_object *status, size_t i)
   return json_object_array_get_idx (get_object (status, "members"), i);
 }
 
-/* The i-th engine of the coder; NULL: there are not so many. */
+/* The i-th engine of the coder; NULL: there are fewer. */
 static struct json_object *
 engine (struct json_object *status, size_t i)
 {
@@ -180,7 +180,7 @@ render_failed_names (FILE *fp, struct json_object *status)
     }
 }
 
-/* Trouble that is not in the states of the members. */
+/* Problems that are not in the states of the members. */
 static void
 render_trouble (FILE *fp, struct json_object *status)
 {

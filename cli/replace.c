@@ -1,7 +1,6 @@
 /* gpuraid replace: rebuild a member of a running array onto another.
  *
- * Returns once the new member has joined; the rebuild goes on in the
- * server.
+ * Returns once the new member has joined; the rebuild continues in the server.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,7 +13,7 @@
 #include "cli/remote.h"
 #include "common/log.h"
 
-/* NEW as the server needs it: a URI as it is, a path made absolute. */
+/* NEW in the server's form: a URI unchanged, a path made absolute. */
 static char *
 new_name (const char *arg)
 {

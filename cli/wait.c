@@ -1,4 +1,4 @@
-/* gpuraid wait: until no rebuild is running.
+/* gpuraid wait: wait until no rebuild is running.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,7 +1,7 @@
 /* gpuraid watch: the status of a running array, live.
  *
- * On a terminal the whole status, drawn anew each second; elsewhere a
- * line when something has changed.  Ends with the server.
+ * On a terminal the whole status, drawn again each second; elsewhere a line
+ * when something has changed.  Ends with the server.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -20,7 +20,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 
-/* What was counted when the screen was drawn last. */
+/* The counters when the screen was last drawn. */
 struct sample {
   double at;                    /* seconds; 0: none yet */
   uint64_t read_ops, read_bytes, write_ops, write_bytes;
@@ -44,7 +44,7 @@ render_rate (FILE *fp, const char *what, double ops, double bytes)
            cli_size (MAX (bytes, 0), size), MAX (ops, 0));
 }
 
-/* Bytes and operations per second since *last, which is made now. */
+/* Bytes and operations per second since *last, which is updated. */
 static void
 render_rates (FILE *fp, struct json_object *status, struct sample *last)
 {
@@ -69,9 +69,9 @@ render_rates (FILE *fp, struct json_object *status, struct sample *last)
   *last = now;
 }
 
-/* From the top left corner over what is there, each line cleared to
- * its end and cut at the edge; one write, so that nothing flickers and
- * an interrupt leaves the terminal as it was.
+/* Draw from the top left corner over the old content.  Each line is cleared to
+ * its end and truncated at the edge; one write, so that nothing flickers and an
+ * interrupt leaves the terminal intact.
  */
 static void
 draw (const char *text)
@@ -91,7 +91,7 @@ draw (const char *text)
   fputs ("\033[J\033[?7h", stdout);
 }
 
-/* What a line of a log says: nothing that changes without news. */
+/* A line of a log: values that only change with an event. */
 static void
 render_line (FILE *fp, struct json_object *status)
 {
@@ -130,7 +130,7 @@ print_line (const char *text, char **last)
   *last = strdup (text);
 }
 
-/* 0, or -1: nobody reads us, or reported. */
+/* 0, or -1: the reader has gone, or reported. */
 static int
 show (struct json_object *status, bool tty, struct sample *sample,
       char **last)

@@ -387,10 +387,11 @@ kernel_tune (const struct matrix *a, struct kernel_tuning *t)
     };
 }
 
-/* Take the tuning without need only if the compiler needed local memory.  Of
- * six random sets of 8 lost cells of 20+8 on an H200 one needed 48 bytes of
- * local memory and reached 91 % of the device copy, with this 96.  For some
- * sets it is better and for others worse, by 3 %, and for encoding 4 % worse.
+/* Used only if the compiler needed local memory for the first tuning.  Of six
+ * random sets of 8 lost cells of 20+8 on an H200 one needed 48 bytes of local
+ * memory and reached 91 % of the device copy; with this tuning 96.  Where it is
+ * not needed it is faster for some sets and slower for others, by 3 %, and
+ * encoding is 4 % slower.
  */
 bool
 kernel_tune_spare (const struct matrix *a, struct kernel_tuning *t)

@@ -17,8 +17,8 @@
 
 #include <cmocka.h>
 
-#include "bench/methods.h"
 #include "bench/gpu.h"
+#include "bench/methods.h"
 #include "common/bits.h"
 #include "gpu/compiler.h"
 #include "tests/fake-cuda.h"

@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "bench/method-kernel.h"
 #include "bench/gpu.h"
+#include "bench/method-kernel.h"
 #include "bench/variants.h"
 #include "tests/fake-cuda.h"
 

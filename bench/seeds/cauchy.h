@@ -1,5 +1,5 @@
-/* gpuraid: what the founding systems that are Cauchy Reed-Solomon share:
- * their matrices, and the forms that bit matrices take.
+/* gpuraid: shared by the founding systems that are Cauchy Reed-Solomon: their
+ * matrices, and the forms of bit matrices.
  *
  * Pure.
  *
@@ -14,12 +14,12 @@
 #include "bench/method.h"
 #include "gf/bit-matrix.h"
 
-/* The m x k parity rows, for method_ops.parity: 0, or -1 with errno ERANGE
- * where k + m > 2^w, or w is not 1 to 8.
+/* The m x k parity rows, for method_ops.parity: 0, or -1 with errno ERANGE if k
+ * + m > 2^w, or w is not 1 to 8.
  *
- * low: 1 / (p ^ (m+i)), Jerasure's original, of G-CRS.
- * good: the same with fewer ones, as Jerasure improves it: row 0 all ones,
- *   then each row divided by whichever of its elements leaves the fewest.
+ * low: 1 / (p ^ (m+i)), Jerasure's original, of G-CRS.  good: the same with
+ * fewer ones, as Jerasure improves it: row 0 all ones,
+ *   then each row divided by the element that leaves the fewest ones.
  *   For PErasure, which has its matrices of Jerasure but does not say which.
  * high: 1 / ((k+p) ^ i), of Sobe.
  */
@@ -32,7 +32,7 @@ extern struct bit_matrix *cauchy_bits (const struct matrix *a, char *why);
 /* Its elements, row major, freed by the caller; NULL: why. */
 extern int *cauchy_ints (const struct bit_matrix *, char *why);
 
-/* A case of one of these methods is what its kernels can do: 0; -1: why. */
+/* Can the kernels of these methods do the case?  0; -1: why not. */
 extern int cauchy_check (const struct bench_case *, size_t packet_len,
                          char *why);
 

@@ -1,12 +1,13 @@
 /* gpuraid: G-CRS on the host.
  *
- * Its kernel's stages and what each is without, how many outputs a launch
- * makes, the packing of the bit matrix, and the pipeline.  The kernel is
+ * The steps of its kernel and what each of them lacks, how many outputs a
+ * launch makes, the packing of the bit matrix, and the pipeline.  The kernel is
  * gcrs.cu.
  *
- * A word of constant memory holds the bits of q = floor(32/w) outputs.  For
- * m > q the paper is silent: "gcrs" launches once per q outputs, "4-launch"
- * once per 4, as its authors' program, "one-pass" once with more words.
+ * A word of constant memory holds the bits of q = floor(32/w) outputs.  The
+ * paper does not say what happens for m > q: "gcrs" launches once per q
+ * outputs, "4-launch" once per 4, as its authors' program, "one-pass" once with
+ * more words.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/methods.h"
 #include "bench/gpu.h"
+#include "bench/methods.h"
 #include "bench/seeds/cauchy.h"
 #include "common/bits.h"
 #include "common/cleanup.h"

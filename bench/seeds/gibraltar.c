@@ -28,8 +28,8 @@
 #include <string.h>
 
 #include "bench/clock.h"
-#include "bench/methods.h"
 #include "bench/gpu.h"
+#include "bench/methods.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "gf/field.h"
@@ -50,8 +50,8 @@ struct gibraltar {
   unsigned rows;
 };
 
-/* A column-reduced row is the row of values at r of the polynomials that
- * are 1 at one of 0 to k-1 and 0 at the others.
+/* A column-reduced row has the values at r of the polynomials that are 1 at one
+ * of 0 to k-1 and 0 at the others.
  */
 static uint8_t
 reduced (const struct field *f, unsigned k, unsigned r, unsigned c)

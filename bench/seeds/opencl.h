@@ -1,6 +1,6 @@
 /* gpuraid: OpenCL, loaded when it is needed.
  *
- * What we use of its stable interface is declared here, so that no
+ * The parts of its stable interface that we use are declared here, so that no
  * development package is needed.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -90,12 +90,12 @@ struct opencl {
 #undef X
 };
 
-/* Open the library, once in a process; any thread.  NULL: why (why_len
- * bytes) says what is missing.
+/* Open the library, once in a process; any thread.  NULL: why (why_len bytes)
+ * says what is missing.
  *
- * Compilers of OpenCL keep what they compile in the user's home directory;
- * this turns that off for PoCL and NVIDIA, where the environment does not
- * say otherwise, so that a compilation that is timed is one.
+ * OpenCL compilers keep their output in the user's home directory; this turns
+ * that off for PoCL and NVIDIA, unless the environment says otherwise, so that
+ * a timed compilation really compiles.
  */
 extern const struct opencl *opencl_get (char *why, size_t why_len);
 

@@ -1,8 +1,8 @@
 /* gpuraid: PErasure on the host: GMPE and SMPE.
  *
- * How a block is cut into threads, the two forms of the bit matrix, and the
- * pipeline.  The kernels are perasure.cu.  An option is numOfLong, the longs
- * of a packet, which the paper leaves open.
+ * How a block is divided into threads, the two forms of the bit matrix, and the
+ * pipeline.  The kernels are perasure.cu.  An option is numOfLong, the longs of
+ * a packet, which the paper leaves open.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/methods.h"
 #include "bench/gpu.h"
+#include "bench/methods.h"
 #include "bench/seeds/cauchy.h"
 #include "common/bits.h"
 #include "common/cleanup.h"

@@ -1,4 +1,4 @@
-/* gpuraid: GPU-RSCode's code, and what its experiments vary.
+/* gpuraid: GPU-RSCode's code, and the variants of its experiments.
  *
  * Pure.
  *

@@ -1,4 +1,4 @@
-/* gpuraid: GPU-RSCode's code, and what its experiments vary.
+/* gpuraid: GPU-RSCode's code, and the variants of its experiments.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -33,10 +33,10 @@ struct rscode_option {
   unsigned gpus;
 };
 
-/* Each differs from the tuned kernel, minar, by what it says; naive is
- * where the slides start, with bytes and constant0; so their steps are
- * naive, constant0, minar with 1 slice, minar, 2gpus.  maxar has the tiles of
- * the published program.
+/* Each differs from the tuned kernel, minar, by its name; naive is the start of
+ * the slides, with bytes and constant0; so their steps are naive, constant0,
+ * minar with 1 slice, minar, 2gpus.  maxar has the tiles of the published
+ * program.
  */
 #define RSCODE_OPTIONS                                                  \
   "minar ar1 maxar square naive byte loop"                              \

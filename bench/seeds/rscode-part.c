@@ -1,6 +1,6 @@
-/* gpuraid: what one device does for GPU-RSCode: compile, copy, launch.
+/* gpuraid: the work of one device for GPU-RSCode: compile, copy, launch.
  *
- * The part of the chunks that it works on was decided by rscode.c.
+ * rscode.c decides which part of the chunks it works on.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,4 +1,4 @@
-/* gpuraid: what one device does for GPU-RSCode.
+/* gpuraid: the work of one device for GPU-RSCode.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -17,7 +17,7 @@ struct rscode_tile {
   size_t element_len;
 };
 
-/* What one device does: a range of bytes of all chunks. */
+/* The work of one device: a range of bytes of all chunks. */
 struct rscode_part {
   struct rscode *rscode;
   struct bench_gpu *gpu;

@@ -1,15 +1,15 @@
 /* gpuraid: GPU-RSCode, as a method of the benchmark.
  *
  * Decides what its host side does: the shape of the tiles, the tables, the
- * slices over streams, the devices.  The kernels are in rscode.cu, the code
- * and the options in rscode-options.c.
+ * slices over streams, the devices.  The kernels are in rscode.cu, the code and
+ * the options in rscode-options.c.
  *
- * A file is k chunks end to end, then the parity chunks likewise; a chunk
- * is the cells of all rects end to end.  For overall a chunk is cut into
+ * A file is k chunks end to end, then the parity chunks likewise; a chunk is
+ * the cells of all rects end to end.  For overall a chunk is divided into
  * slices, one a stream: k copies in, the kernel, the copies out.  With two
- * devices each has a range of bytes of all chunks, and a thread.  The
- * original waits for each slice, so that its streams take turns; here
- * nothing is waited for but the end.
+ * devices each has a range of bytes of all chunks, and a thread.  The original
+ * waits for each slice, so that its streams take turns; this version waits only
+ * at the end.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -78,8 +78,8 @@ part_thread (void *opaque)
   return NULL;
 }
 
-/* Let all parts work, each in a thread of its own where there are several.
- * 0, or -1: why.
+/* Run all parts, each in a thread of its own if there are several.  0, or -1:
+ * why.
  */
 static int
 each_part (struct rscode *x, int (*work) (struct rscode_part *, char *why),
@@ -130,7 +130,7 @@ rscode_close (struct method *e)
   free (x);
 }
 
-/* The devices, and what is whose. */
+/* The devices, and the range of each. */
 static int
 choose_parts (struct rscode *x, char *why)
 {

@@ -72,8 +72,8 @@ run_cc (const char *source, const char *library, char *why)
 static int
 load (struct sobe_c *s, const char *library, char *why)
 {
-  /* Its threads outlive what they have run: the library of OpenMP must not
-   * go with ours.
+  /* The library of OpenMP has threads that outlive their work, so it must not
+   * be unloaded with ours.
    */
   (void) dlopen ("libgomp.so.1", RTLD_NOW | RTLD_NODELETE);
   s->library = dlopen (library, RTLD_NOW | RTLD_LOCAL);

@@ -202,7 +202,7 @@ find_variant (const char *option)
   return NULL;
 }
 
-/* The case is one that the equations can be written for. */
+/* Check that the equations can be written for the case. */
 static int
 check_case (const struct bench_case *bc, const struct variant *v, char *why)
 {

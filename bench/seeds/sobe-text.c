@@ -1,8 +1,8 @@
 /* gpuraid: Sobe's equations as text: C, OpenCL, and as Sobe prints them.
  *
- * Every unit is base[constant + i], temporaries are assigned once; no loop
- * but the one over the bytes of a unit, no matrix, no branch but for the
- * work items beyond the unit.
+ * Every unit is base[constant + i], temporaries are assigned once.  The only
+ * loop is over the bytes of a unit, there is no matrix, and the only branch is
+ * for the work items beyond the unit.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -63,8 +63,8 @@ put_statements (FILE *f, const struct xor_program *q, const char *type,
   }
 }
 
-/* Without simd the compiler, which outlines the loop and forgets restrict
- * over it, goes byte by byte from about 10+4 on: 0.2 for 3 GB/s.
+/* simd is needed: the compiler, which outlines the loop and forgets restrict
+ * over it, otherwise goes byte by byte from about 10+4 on: 0.2 for 3 GB/s.
  */
 static void
 put_openmp (FILE *f, const struct xor_program *q, size_t len)
@@ -123,7 +123,7 @@ put_listing (FILE *f, const struct xor_program *q)
   }
 }
 
-/* What open_memstream gave, if all of it could be written. */
+/* The result of open_memstream, if all of it could be written. */
 static char *
 finish (FILE *f, char **text, char *why)
 {
@@ -171,7 +171,7 @@ sobe_listing (const struct xor_program *q, char *why)
   return finish (f, &text, why);
 }
 
-/* All of a cell; as far as there is enough of it, a multiple of 64. */
+/* All of a cell; from 64 bytes on a multiple of 64. */
 size_t
 sobe_packet_len (unsigned w, size_t cell_len, const char *option)
 {
