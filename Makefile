@@ -1,4 +1,4 @@
-# gpuraid: one file, no recursion, no lists to maintain.
+# gpuraid: one file, no recursion, no lists of files.
 #
 #   make                     nbdkit-gpuraid-plugin.so and gpuraid, here
 #   make check               unit tests and script tests, layer check
@@ -13,8 +13,8 @@
 #
 #   make NVCC=/path/to/nvcc
 #
-# A file in a folder of the table in docs/architecture.md is built
-# because it is there.  tests/test-*.c are unit tests (cmocka), linked
+# Every file in a folder of the table in docs/architecture.md is
+# built.  tests/test-*.c are unit tests (cmocka), linked
 # with everything that needs no nbdkit; tests/test-*.{sh,py} are run as they
 # are; tests/fuzz-*.c are fuzzers.
 
@@ -31,7 +31,7 @@ override NVCC :=
 endif
 
 B       := build$(if $(SAN),-$(SAN))$(if $(PLANT),-plant)
-# Builds that are not for use leave their products in their own folder.
+# Test builds leave their products in their own folder.
 OUT     := $(if $(SAN)$(PLANT),$(B),.)
 
 PKGS     := liburing libisal blkid json-c
@@ -51,8 +51,8 @@ sim     := $(filter $(B)/member/sim%,$(core))
 core    := $(filter-out $(sim),$(core))
 control := $(call folder,control)
 bench   := $(foreach d,bench bench/seeds,$(call folder,$(d)))
-# Kernels go into what uses them as source, for the run-time compiler, and
-# those of gpu/kernels/ as machine code too, where there is an nvcc.
+# Kernels are embedded as source, for the run-time compiler, and those of
+# gpu/kernels/ as machine code too, if there is an nvcc.
 cu       = $(patsubst %.cu,$(B)/%.cu.o,$(sort $(wildcard $(1)/*.cu)))
 gpu_cu  := $(call cu,gpu/kernels)
 core    += $(gpu_cu) $(gpu_cu:.cu.o=.image.o) \
@@ -80,7 +80,7 @@ all: $(if $(plugin),$(OUT)/nbdkit-gpuraid-plugin.so) \
      $(if $(cli),$(OUT)/gpuraid) $(tools) $(fake_cuda) \
      $(if $(SAN),$(B)/tests/first-malloc.so)
 
-# nodelete: a thread that is stuck in a system call may outlive .unload.
+# nodelete: a thread blocked in a system call may outlive .unload.
 $(OUT)/nbdkit-gpuraid-plugin.so: $(plugin) $(control) $(core) \
 		nbdkit-plugin/plugin.map
 	$(CC) $(LDFLAGS) -shared -Wl,-z,nodelete \
@@ -119,7 +119,8 @@ $(B)/%.o: %.c
 
 # ---- kernels
 
-# Machine code for what the toolkit knows of these, and PTX for what is newer.
+# Machine code for those of these devices that the toolkit knows, and PTX for
+# newer ones.
 ARCHS   ?= $(filter 75 80 86 89 90 100 120,$(patsubst compute_%,%,\
 	$(shell $(NVCC) --list-gpu-arch 2>/dev/null)))
 gencode  = $(foreach a,$(ARCHS),-gencode=arch=compute_$(a)$(comma)code=sm_$(a)) \

@@ -6,16 +6,16 @@
 #   nbd-netlink.py info URI       the size and the flags of the export
 #   nbd-netlink.py attach [--pid-file FILE] [--dead-timeout S] URI
 #
-# attach prints the device (/dev/nbd0) and leaves a process behind.  When
+# attach prints the device (/dev/nbd0) and starts a background process.  When
 # a connection is lost the kernel holds its requests back; the process
-# connects again and hands the kernel the new socket, and the requests
-# are sent once more: who uses the device sees a pause and no error, for
+# connects again and gives the kernel the new socket, and the requests
+# are sent once more.  Users of the device see a pause and no error, for
 # up to --dead-timeout seconds.  On SIGTERM the process detaches the
 # device and exits.
 #
-# It decides when to connect again, and nothing about what is on the
-# device: that is scripts/mount.  nbd-client's ioctl interface can't do
-# this, so the netlink messages are made here, by hand.
+# It decides when to connect again; scripts/mount handles the content of the
+# device.  nbd-client's ioctl interface can't do this, so the netlink messages
+# are made here, by hand.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -149,7 +149,7 @@ class Netlink:
 
 
 class Export:
-    """Where a server is, and what it said of itself at first."""
+    """The address of a server, and its first answer about itself."""
 
     def __init__(self, uri):
         self.path = self.host = None
@@ -246,7 +246,7 @@ def reconnect(netlink, index, export):
     said = None
     while True:
         # Also before the first try: the kernel takes a new socket only
-        # in the place of one that it knows to be dead.
+        # to replace one that it knows to be dead.
         time.sleep(RETRY_SECONDS)
         try:
             s = export.connect()
