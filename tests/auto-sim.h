@@ -1,7 +1,7 @@
-/* gpuraid: two coders that only take time, a virtual one, for coder auto.
+/* gpuraid: two coders that only take virtual time, for coder auto.
  *
- * One thread.  A side has workers, each of which does one job after the
- * other.  Nothing looks at the cells.
+ * One thread.  A side has workers, each of which does one job after the other.
+ * The cells are not used.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -42,7 +42,7 @@ struct auto_sim {
 
 /* 14 workers with 75 GB/s, and a device with 45 that takes 20 us more. */
 extern void auto_sim_init (struct auto_sim *);
-/* Until the next job ends; false: there is none. */
+/* Run until the next job ends; false: there is none. */
 extern bool auto_sim_step (struct auto_sim *);
 extern void auto_sim_clock (struct auto_sim *, struct coder_auto_clock *);
 

@@ -1,5 +1,5 @@
-/* gpuraid: a coder with a thread of its own, like a device's, that fails as
- * it is told.
+/* gpuraid: a coder with a thread of its own, like a device's, that fails on
+ * request.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -17,7 +17,7 @@ struct device {
   struct coder *inner;
   pthread_t thread;
   bool starts;                  /* else start fails */
-  unsigned fail_each;           /* each so many-th job fails; 0: none */
+  unsigned fail_each;           /* every nth job fails; 0: none */
 
   pthread_mutex_t lock;
   pthread_cond_t wake;

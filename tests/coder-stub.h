@@ -1,4 +1,4 @@
-/* gpuraid: what a coder of a test does that only has a submit of its own.
+/* gpuraid: the rest of a coder, for tests that only need a submit.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

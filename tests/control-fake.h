@@ -1,8 +1,7 @@
 /* gpuraid: tests: the control socket on a fake array, and a client of raw
  * bytes.
  *
- * The array is degraded and has odd paths; what it is asked to do it only
- * remembers.
+ * The array is degraded and has odd paths; it only records commands.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,7 +20,7 @@
 /* For a group: a folder, and the path of a socket in it. */
 extern int make_control_dir (void **state);
 extern int remove_control_dir (void **state);
-/* For each test: no messages, nothing asked for. */
+/* For each test: no messages, no commands so far. */
 extern int reset_fake (void **state);
 
 extern char control_dir[64], control_path[80];
@@ -32,7 +31,7 @@ extern struct control *start_control (void);
 struct fake {
   pthread_mutex_t lock;
 
-  /* With lock held; after a reply, by whoever got it. */
+  /* With lock held; after a reply, by the client that got it. */
   char which[256], new_path[256];       /* of the last command */
   bool force;
   unsigned nr_commands;
@@ -40,7 +39,7 @@ struct fake {
 
   /* Any thread. */
   atomic_uint nr_waiting;       /* in wait */
-  atomic_uint nr_cancelled;     /* left it before it was finished */
+  atomic_uint nr_cancelled;     /* gave up before it was finished */
   atomic_uint nr_freed;         /* status, all of it used */
   atomic_bool with_engines;     /* status has some */
 };
@@ -61,10 +60,10 @@ extern void put_line (int fd, const char *text);
 extern struct json_object *get_reply (struct line_buf *b, int fd);
 
 extern bool reply_is_ok (struct json_object *reply);
-/* Of one that is not. */
+/* The next refusal. */
 extern const char *reply_message (struct json_object *reply);
 
-/* Ask over a connection of its own; the reply is the caller's. */
+/* Ask over a new connection; the caller frees the reply. */
 extern struct json_object *ask (const char *text);
 extern void assert_ok (const char *text);
 /* Refused, and part of why. */

@@ -1,4 +1,4 @@
-/* gpuraid: tests: coders on CUDA, on the fake driver, and what they say.
+/* gpuraid: tests: coders on CUDA, on the fake driver, and their messages.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -23,14 +23,14 @@ extern void expect_messages (unsigned nr);
 extern unsigned nr_of_all (void);
 extern unsigned nr_of (const char *text);
 
-/* Those with which most tests make a coder: no kernels but the generic ones,
- * which are kept in a folder of the group.
+/* The options of most tests: only the generic kernels, which are kept in a
+ * folder of the group.
  */
 extern struct cuda_options plain_options (void);
 extern struct coder *new_coder (const struct cuda_options *);
 extern struct coder *start_coder (const struct cuda_options *);
 
-/* Until no kernel is being made. */
+/* Wait until no kernel is being made. */
 extern struct kernels_state wait_for_kernels (struct coder *);
 
 extern struct matrix *random_matrix (struct ref_random *, unsigned rows,

@@ -29,14 +29,14 @@ struct cuda_job {
   unsigned nr_done;             /* lock; more than 1 is wrong */
 };
 
-/* Random cells in the arena; what must come of them by the coder right.
- * The matrix is borrowed.
+/* Random cells in the arena, and the right result, by the coder right.  The
+ * matrix is borrowed.
  */
 extern struct cuda_job *cuda_job_new (struct ref_random *, struct coder *right,
                                       const struct matrix *, size_t nr_rects,
                                       size_t cell_len, bool crc);
 extern void cuda_job_submit (struct coder *, struct cuda_job *);
-/* Until it is done; false: more than once, an error, or wrong bytes. */
+/* Wait until it is done; false: done twice, an error, or wrong bytes. */
 extern bool cuda_job_wait (struct cuda_job *);
 extern void cuda_job_free (struct cuda_job *);
 

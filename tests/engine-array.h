@@ -1,5 +1,5 @@
-/* gpuraid: tests: a simulated array that is full of data, that data, and the
- * I/Os that it takes.
+/* gpuraid: tests: a simulated array that is full of data, that data, and its
+ * I/Os.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,8 +12,8 @@
 #define SECOND UINT64_C (1000000000)
 #define CHUNK 16384u
 
-/* Of the whole array of start_full: what it holds, and as much memory
- * that is overwritten by every check.
+/* For the whole array of start_full: its data, and as much memory that every
+ * check overwrites.
  */
 extern uint8_t *data, *back;
 /* For a group: they go. */
@@ -25,7 +25,7 @@ extern struct sim_array *start_full (unsigned k, unsigned m, uint32_t chunk,
 /* Open it again, all disks or some: nothing is in the cache then. */
 extern void open_again (struct sim_array *sa, uint64_t which, bool writable);
 extern void crash_array (struct sim_array *sa);
-/* It holds the data, and each row is a code word.  sa goes. */
+/* Check that it holds the data, and that each row is a code word.  Frees sa. */
 extern void end_whole (struct sim_array *sa);
 /* For arrays that are not whole at the end. */
 extern void end_degraded (struct sim_array *sa);

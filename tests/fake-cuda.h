@@ -9,20 +9,20 @@
 #ifndef GPURAID_TESTS_FAKE_CUDA_H
 #define GPURAID_TESTS_FAKE_CUDA_H
 
-/* From now on libcuda.so.1 and libnvrtc.so.13 mean the fakes.  Before
- * anything of gpu/ is called; what tests/fake-cuda/settings.c reads from the
- * environment is for the caller to set before, or with fake_cuda_set.
+/* From now on libcuda.so.1 and libnvrtc.so.13 mean the fakes.  Call it before
+ * anything of gpu/. The caller sets the environment of
+ * tests/fake-cuda/settings.c before, or with fake_cuda_set.
  */
 extern void use_fake_cuda (void);
 
-/* setenv, NULL: unsetenv; the fakes know it at once. */
+/* setenv, NULL: unsetenv; the fakes read it at once. */
 extern void fake_cuda_set (const char *name, const char *value);
 
 /* One of the counters of fakeCount in tests/fake-cuda/counters.c. */
 extern long long fake_cuda_count (const char *name);
 
-/* What the last kernel did wrong, where FAKE_CUDA_KERNEL_ERRORS=return;
- * until the next call.
+/* The mistake of the last kernel, with FAKE_CUDA_KERNEL_ERRORS=return; until
+ * the next call.
  */
 extern const char *fake_cuda_why (void);
 

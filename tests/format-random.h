@@ -1,8 +1,8 @@
-/* gpuraid: random but sound content for the tests and fuzzers of the
- * on-disk format.
+/* gpuraid: random but valid content for the tests and fuzzers of the on-disk
+ * format.
  *
- * Everything is zeroed first, padding included, so that memcmp compares
- * what two structs hold.
+ * Everything is zeroed first, padding included, so that memcmp compares two
+ * structs.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -45,7 +45,7 @@ rng_below (struct rng *r, uint64_t n)
   return rng_next (r) % n;
 }
 
-/* As many random bits as chance gives: small and huge are both likely. */
+/* A random number of random bits: small and huge are both likely. */
 static inline uint64_t
 rng_bits (struct rng *r, unsigned max)
 {
@@ -112,7 +112,7 @@ random_device (struct rng *r, struct superblock *sb, unsigned i)
     device_set_add (&sb->record.parent.active, i);
 }
 
-/* Only where another active one in the slot stays. */
+/* Only if another active member in the slot stays. */
 static inline void
 random_replaced (struct rng *r, struct superblock *sb, unsigned i)
 {

@@ -28,9 +28,9 @@ struct answer {
 /* A random job of that shape, and what reference makes of it. */
 extern void answer_make (struct answer *, struct ref_random *,
                          const struct shape *, struct coder *reference);
-/* As if nothing had been coded yet. */
+/* Reset, as if nothing had been coded yet. */
 extern void answer_forget (struct answer *);
-/* It is as it should be. */
+/* Check the result. */
 extern void answer_check (const struct answer *);
 extern void answer_free (struct answer *);
 

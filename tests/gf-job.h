@@ -1,4 +1,4 @@
-/* gpuraid: jobs for coders, and what must come of them.
+/* gpuraid: jobs for coders, with their right results.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -40,7 +40,7 @@ extern struct ref_job *ref_job_new_packets (struct ref_random *, unsigned w,
                                             bool crc);
 extern void ref_job_free (struct ref_job *);
 
-/* Until done has run; 1 if it ran once and without an error. */
+/* Wait until done has run; 1 if it ran once and without an error. */
 extern unsigned ref_job_wait (struct ref_job *);
 /* Submit and wait; fails the test on an error. */
 extern void ref_job_run (struct coder *, struct ref_job *);
@@ -48,9 +48,9 @@ extern void ref_job_run (struct coder *, struct ref_job *);
 /* Do the CRCs fit the cells? */
 extern bool ref_job_crcs_right (const struct ref_job *);
 
-/* What the memory of a job must be afterwards, in the outputs' cells of
- * mem, which is a copy from before: by libisal's plain C, which wants a
- * column or more, of packets by Jerasure, and bit by bit.
+/* The right memory of a job afterwards, in the outputs' cells of mem, which is
+ * a copy from before: by libisal's plain C, which needs a column or more, for
+ * packets by Jerasure, and bit by bit.
  */
 extern void ref_job_expect_isal_base (const struct ref_job *, uint8_t *mem);
 extern void ref_job_expect_jerasure_bits (const struct ref_job *,

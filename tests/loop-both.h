@@ -1,5 +1,5 @@
-/* gpuraid: tests: the same on both loops, io_uring and threads: members on
- * tmpfs, on a disk, and one without a file descriptor; and I/Os on them.
+/* gpuraid: tests: run on both loops, io_uring and threads: members on tmpfs, on
+ * a disk, and one without a file descriptor; and I/Os on them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -46,10 +46,10 @@ extern uint8_t *buffer;         /* NR_LANES * LANE_BUFFER, registered with the
 extern int start_uring (void **state);
 extern int start_threads (void **state);
 extern int stop_loop (void **state);
-/* Whether there is io_uring; else that is said. */
+/* Is there io_uring?  If not, prints that. */
 extern bool with_uring (void);
 
-/* These on the one loop and then on the other: how many failed. */
+/* Run these on one loop and then on the other: how many failed. */
 #define run_on_both(tests)                                              \
   (cmocka_run_group_tests_name ("threads", tests, start_threads,        \
                                 stop_loop) +                            \

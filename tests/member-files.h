@@ -21,10 +21,10 @@ extern int remove_dirs (void **state);
 extern char path[128], path2[128];
 extern void new_file (const char *dir);
 
-/* Opens, and says nothing of an error. */
+/* Opens without a message about errors. */
 extern struct member *open_ok (const char *name, unsigned flags,
                                uint64_t size);
-/* Fails with this errno, and exactly so many messages. */
+/* Fails with this errno, and exactly this number of messages. */
 extern void open_fails (const char *name, unsigned flags, uint64_t size,
                         int err, int nr);
 

@@ -1,5 +1,5 @@
-/* gpuraid: members for the tests of membership: their superblock copies
- * in memory, and what a writer does to them step by step.
+/* gpuraid: members for the tests of membership: their superblock copies in
+ * memory, and the steps of a writer.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -30,7 +30,7 @@ extern void members_create (struct disk *disks, unsigned nr, unsigned k,
 extern size_t members_find (const struct disk *disks, unsigned mask,
                             struct found *found);
 
-/* Give disk the coming record of ms as dev: up to step of
+/* Write the coming record of ms as dev to disk, up to step of
  *   0 nothing, 1 first copy torn, 2 first copy done,
  *   3 second copy torn, 4 both done.
  */

@@ -35,11 +35,11 @@ extern unsigned first_members (unsigned n);
 /* A new array of k + m members, the other disks blank. */
 extern void create (unsigned k, unsigned m);
 
-/* Look at these: the number found, and decision. */
+/* Examine these: the number found, and decision. */
 extern size_t decide (unsigned mask, enum degraded_policy policy);
 extern bool opens (unsigned mask);
 
-/* Open these, which must do, and begin the session's first record. */
+/* Open these, which must succeed, and begin the session's first record. */
 extern void start (unsigned mask, enum degraded_policy policy);
 /* Of those that take part in the phase, these get it. */
 extern void give (unsigned mask);

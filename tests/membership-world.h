@@ -1,7 +1,7 @@
-/* gpuraid: tests: an array that lives through sessions and crashes, as far as
- * array/membership can tell, and what must be true of it.
+/* gpuraid: tests: an array that goes through sessions and crashes, as seen by
+ * array/membership, and the conditions that must hold.
  *
- * There is one thread, and one life at a time; mistakes end the test.
+ * There is one thread, and one array at a time; a violation ends the test.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -43,7 +43,7 @@ struct world {
   /* One session. */
   struct membership ms;
   unsigned online;              /* disks */
-  unsigned crash, fail;         /* one in so many steps */
+  unsigned crash, fail;         /* one in this many steps */
 
   /* When members last opened, or tried to; and what is being checked. */
   struct found found[MEMBERS_MAX];
@@ -55,13 +55,13 @@ struct world {
   struct content old_content[MEMBERS_MAX];
 };
 
-/* Of all lives: how many of each there were, to see that there were. */
+/* Counts over all arrays, to check that each event occurred. */
 extern struct walked {
   unsigned opens, refused, in_force, crashes, covered, cursors, replaced,
     two, images;
 } walked;
 
-/* A random number below n, of those that follow from the seed. */
+/* A random number below n, from the seed. */
 extern void below_seed (uint64_t seed);
 extern unsigned below (unsigned n);
 
@@ -79,27 +79,27 @@ extern unsigned world_used (const struct world *w);
 extern unsigned disk_of (const struct world *w, const struct device *d);
 /* A device in this state, or -1. */
 extern int world_find (const struct world *w, enum device_state state);
-/* What the bitmaps of the active members say was missed. */
+/* The regions that the bitmaps of the active members say were missed. */
 extern unsigned world_missed (const struct world *w);
 
 /* ---- what must be true ---------------------------------------------- */
 
-/* These regions, but for a set of them, have what was acknowledged. */
+/* These regions, except for a set of them, have the acknowledged content. */
 extern void world_check_regions (const struct world *w,
                                  const struct content *c, unsigned from,
                                  unsigned to, unsigned but);
-/* Whether these disks open; what does must hold all that was acknowledged.
+/* Do these disks open?  An array that opens must hold all acknowledged content.
  * nr is how many were found.
  */
 extern bool world_opens (struct world *w, unsigned mask, size_t *nr);
 /* After a crash: all together open, and so do many others. */
 extern void world_check (struct world *w);
-/* With an old image of disk i, all together know it. */
+/* With an old image of disk i, all together detect it. */
 extern void world_check_image (struct world *w, unsigned i);
 
 /* ---- what happens ---------------------------------------------------- */
 
-/* Of these disks, if they open: until it ends, or crashes. */
+/* A session of these disks, if they open, until it ends or crashes. */
 extern void world_session (struct world *w, unsigned mask);
 /* In a session, between changes: begin some change, or none. */
 extern void world_begin_something (struct world *w);

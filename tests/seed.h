@@ -1,5 +1,5 @@
-/* gpuraid: the seed of a test: the same one at every run, so that a test
- * that passed passes again, unless somebody asks for another.
+/* gpuraid: the seed of a test: the same one at every run, so that a test that
+ * passed passes again, unless another is asked for.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,14 +1,14 @@
-/* gpuraid: tests: what may go wrong, and which errors a client may see.
+/* gpuraid: tests: which faults and which errors are allowed.
  *
- * Members in trouble are counted in two kinds.  Those that may lose what
- * was written to them (faulty) are at most m at once, with the slots that
- * are not active.  A block that can't be read is no loss (unreadable):
- * with the others these may be more than m in some runs, and then what
- * needs such a row may get EIO, and nothing else may.  The same holds of
- * regions that are not synced: their parity is no help.
+ * Members with faults are counted in two kinds.  Those that may lose writes
+ * (faulty) are at most m at once, with the slots that are not active.  A block
+ * that can't be read is no loss (unreadable): with the others these may be more
+ * than m in some runs.  Then requests that need such a row may get EIO, and no
+ * others.  The same holds for regions that are not synced: their parity is no
+ * help.
  *
- * In runs that may exceed m altogether (over) any error is allowed from
- * then on.  Wrong data never is.
+ * In runs that may exceed m altogether (over) any error is allowed from then
+ * on.  Wrong data never is.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,8 +1,7 @@
 /* gpuraid: tests: a real array on simulated disks, loop and clock.
  *
- * After a crash everything under way is failed, and the engine runs to
- * its end: nothing leaks, and losing all members at once is tried each
- * time.
+ * After a crash everything in flight is failed, and the engine runs to its end:
+ * nothing leaks, and the loss of all members at once is tried each time.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -98,7 +97,7 @@ sim_array_disk_no (const struct sim_array *sa, const struct sim_disk *d)
 
 static struct sim_array *said_to;
 
-/* A sink may block, so the engine must have let go of the array. */
+/* A sink may block, so the engine must have released the array lock. */
 static void
 check_free (struct array *a)
 {
@@ -131,8 +130,8 @@ hear (enum log_level level, const char *fmt, va_list args)
     vsnprintf (said_to->said, sizeof said_to->said, fmt, args);
 }
 
-/* Not from the generator of the simulation, so that all else of a seed's
- * life is the same with any code.
+/* Not from the generator of the simulation, so that the rest of a seed's run is
+ * the same with any code.
  */
 static void
 choose_code (struct sim_array *sa)
@@ -265,7 +264,7 @@ sim_array_open (struct sim_array *sa, uint64_t which,
   return 0;
 }
 
-/* A member that was taken out may owe answers still.  A server leaks the
+/* A member that was taken out may not have answered yet.  A server leaks the
  * memory and ends.
  */
 static void
@@ -302,7 +301,7 @@ sim_array_stop (struct sim_array *sa)
   return true;
 }
 
-/* Whatever can go on without time passing.  False: nothing can. */
+/* Run whatever can run without time passing.  False: nothing can. */
 static bool
 fail_one (struct sim_array *sa)
 {

@@ -83,8 +83,8 @@ struct sim_array {
   uint64_t nr_held;             /* requests that were, so far */
   bool dead;                    /* every I/O fails, nothing counts */
   uint64_t dead_ns;             /* time that went on since, for the engine */
-  struct sim_disk *at[MAX_SLOTS];       /* when it was stopped: whose data is
-                                         * a slot's, or NULL */
+  struct sim_disk *at[MAX_SLOTS];       /* when it was stopped: the disk of each
+                                         * slot's data, or NULL */
   uint64_t *written;            /* by row: roles that were written since it
                                  * was opened; owned */
   char said[4096];              /* the last error message */
@@ -157,7 +157,7 @@ extern void sim_array_init_replace (struct sim_request *q,
                                     struct sim_array *sa, unsigned slot,
                                     unsigned disk);
 
-/* Step until nothing is to be rebuilt, resynced or changed.  False: it
+/* Step until nothing has to be rebuilt, resynced or changed.  False: it
  * crashed, or took more than limit_ns.
  */
 extern bool sim_array_settle (struct sim_array *sa, uint64_t limit_ns);
@@ -176,12 +176,12 @@ extern bool sim_array_rows_are_right (struct sim_array *sa,
 /* After a stop: is every row of the slots that were active a code word? */
 extern bool sim_array_parity_is_right (struct sim_array *sa, char *why,
                                        size_t len);
-/* What the disks say that the array holds, from the data roles alone. */
+/* The data of the array according to the disks, from the data roles alone. */
 extern void sim_array_image (struct sim_array *sa, uint8_t *buf);
 
-/* ---- what these files share ------------------------------------------ */
+/* ---- shared by these files ---------------------------------------- */
 
-/* How long a client or the coder takes for the next thing. */
+/* How long a client or the coder takes for the next step. */
 extern uint64_t sim_array_pause_ns (struct sim_array *sa);
 extern void sim_array_init_loop (struct sim_array *sa);
 /* Fail one I/O, or carry out one job; step one request that does not

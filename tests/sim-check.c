@@ -1,16 +1,16 @@
-/* gpuraid: tests: what must be so on the disks at any moment of a run.
+/* gpuraid: tests: what must hold on the disks at any moment of a run.
  *
- *   rows      a row that nothing is being written to is a code word, if
- *             its region is synced; if not, what parity was written to it
+ *   rows      a row that is not being written is a code word, if
+ *             its region is synced; if not, the parity written to it
  *             since the array was opened fits the data
  *   closed    after a crash: so is every row of a region that no active
  *             member says is open
  *   open      a region that was open is open in the next session
- *   missed    while a record without a slot is in force, all that is open
- *             and not yet synced again is missed too
+ *   missed    while a record without a slot is in force, all regions that are
+ *             open and not yet synced again are missed too
  *
- * What is compared is what a read would give, so these say nothing of
- * blocks that can't be read.
+ * The content compared is that of a read, so these checks do not cover blocks
+ * that can't be read.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -67,7 +67,7 @@ struct rows {
   const uint64_t *never;        /* regions, or NULL */
 };
 
-/* What a row with a block that can't be read has is lost until it is
+/* The content of a row with a block that can't be read is lost until it is
  * written.
  */
 static bool
@@ -87,7 +87,7 @@ has_region (const uint64_t *w, uint64_t region)
   return w[region / 64] >> (region % 64) & 1;
 }
 
-/* Roles whose block is no content, and known not to be. */
+/* Roles whose block has no valid content, and is known not to. */
 static uint64_t
 lost_at (const struct run *r, uint64_t row)
 {
@@ -122,7 +122,7 @@ check_rows_of (struct run *r, const uint64_t *only, const char *when)
   struct rows rows = { .r = r, .at = at, .only = only };
   char why[200];
 
-  /* Which rows it was that could not be written is not known from here. */
+  /* It is unknown which rows could not be written. */
   if (r->sa->a->failed)
     return;
   disks_at (r, false, at);
@@ -164,7 +164,7 @@ check_ejected (struct run *r, unsigned slot)
   const struct seat *s = r->sa->a->at[slot][0];
   unsigned no;
 
-  /* Of two it may have been the other one. */
+  /* If there are two it may have been the other one. */
   if (s == NULL || s->m == NULL || r->over || r->sa->a->at[slot][1])
     return;
   no = sim_array_disk_no (r->sa, sim_array_disk_of (s));
@@ -199,8 +199,8 @@ check_note_end (struct run *r, bool clean)
   for (uint64_t i = 0; i < a->nr_regions; i++) {
     const struct dirty_page *p = &a->page[i / limits.page_regions];
 
-    /* When the last write of a page is why it failed, the member that
-     * lacks it is not marked.
+    /* When the last write of a page is the reason of its failure, the member
+     * that lacks it is not marked.
      */
     r->was_open[i] = !a->failed &&
       has_region (clean ? p->want.open : p->stored.open,
@@ -299,8 +299,8 @@ check_closed (struct run *r)
 
 /* ---- in the next session ---- */
 
-/* A page that could not be written to a member may lack bits there; but
- * no other.
+/* A page that could not be written to a member may lack bits there; no other
+ * page may.
  */
 void
 check_open (struct run *r)

@@ -1,7 +1,7 @@
 /* gpuraid: tests: clients that read and write at random.
  *
- * Each has one request under way, checks what came of it against the
- * model, and makes the next.
+ * Each has one request in flight, checks its result against the model, and
+ * makes the next.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -38,7 +38,7 @@ client_ended (struct client *c)
     }
     if (c->w)
       model_written (r->model, c->w, false, false);
-    /* What could not be written yet still may be. */
+    /* Data not written yet may still be. */
     if (r->over && q->error != ENOTSUP && q->kind != REQUEST_READ)
       model_doubt (r->model);
     return;
@@ -72,7 +72,7 @@ client_done (struct sim_request *q)
   client_next (c);
 }
 
-/* Half of all in a small part, so that they meet. */
+/* Half of all in a small part, so that they overlap. */
 static void
 choose_range (struct run *r, uint64_t *off, uint64_t *len)
 {
@@ -195,20 +195,20 @@ client_next (struct client *c)
   sim_at (r->sim, pause, client_start, c);
 }
 
-/* A member that hangs, and is still used, may hold up all. */
+/* A member that hangs, and is still used, may delay all requests. */
 static bool
 hangs_long (const struct run *r)
 {
   return (run_active_disks (r) & r->long_hung) != 0;
 }
 
-/* No request takes so long, whatever hangs for a while. */
+/* No request takes this long, whatever hangs for a while. */
 void
 clients_check (struct run *r)
 {
   for (unsigned i = 0; i < r->nr_clients; i++) {
     struct client *c = &r->client[i];
-    /* Small cells, few at a time, on slow disks take theirs. */
+    /* Small cells, few at a time, on slow disks take longer. */
     const uint64_t patience =
       (100 + c->q.r.len / r->sa->a->cell_len) * SECONDS;
 

@@ -70,7 +70,7 @@ command_replace (struct run *r, unsigned slot)
   disk = sim_array_add_disk (r->sa);
   d = r->sa->disk[disk];
   run_say (r, "command: replace slot %u with disk%u", slot, disk);
-  /* So that clients, and crashes, meet it half way. */
+  /* So that clients and crashes overlap with it. */
   if (run_percent (r, 40))
     d->max_delay_ns = 1000000 + run_below (r, 30000000);
   if (r->chaos_on && run_percent (r, 8)) {

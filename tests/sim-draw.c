@@ -1,6 +1,6 @@
-/* gpuraid: tests: what an array of the simulation is like.
+/* gpuraid: tests: draw the properties of a simulated array.
  *
- * The generator is not the run's own: a seed's life does not change when
+ * The generator is not the run's own: a seed's run does not change when
  * something more is drawn here.
  *
  * SPDX-License-Identifier: BSD-3-Clause

@@ -1,8 +1,8 @@
 /* gpuraid: tests: the loop and the coder of a simulated array.
  *
- * The loop is the simulation's, with a list of what is in flight, so
- * that after a crash everything can be failed.  The coder takes its time,
- * and sees that nobody changes its input meanwhile.
+ * The loop is the simulation's, with a list of what is in flight, so that after
+ * a crash everything can be failed.  The coder takes some time, and checks that
+ * its input does not change meanwhile.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -122,8 +122,8 @@ static const struct loop_ops loop_ops = {
 
 /* ---- the coder -------------------------------------------------------- */
 
-/* It reads its input when it is given the job, or when it ends; nobody
- * may change it in between.
+/* It reads its input when it is given the job, or when it ends; no code may
+ * change it in between.
  */
 struct coding {
   struct list link;

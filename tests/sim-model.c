@@ -124,7 +124,7 @@ cut_version (struct sector *s, unsigned i, unsigned lo, unsigned hi)
   }
 }
 
-/* Drop one thing that a durable write that ended before a time has
+/* Drop one version that a durable write that ended before a time has
  * overwritten.  False: there is none.
  */
 static bool
@@ -456,7 +456,7 @@ model_crash (struct model *m)
         s->in_flight = true;
     s->since = now;
   }
-  /* What is left may be there or not, but that is decided now: none
+  /* What is left may be there or not, but that is decided now: no version
    * overwrites another.
    */
   m->base.start = m->base.end = now;

@@ -1,10 +1,10 @@
 /* gpuraid: tests: which bytes a read may return.
  *
- * Knows each write, when it began and ended, and whether a flush covers
- * it; nothing of stripes.  A read may return what any write brought that
- * was not surely overwritten before the read began.  After a crash, what
- * is surely durable stays, and of the rest each 512-byte sector has one
- * thing or another, for good.
+ * Records each write, when it began and ended, and whether a flush covers it;
+ * it has no stripes.  A read may return the bytes of any write that was not
+ * certainly overwritten before the read began.  After a crash, data that is
+ * certainly durable stays, and each other 512-byte sector has one version,
+ * which then stays.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,7 +18,7 @@
 
 struct model;
 
-/* One write, or zeroes, or anything at all. */
+/* One write, or zeroes, or any bytes. */
 struct model_write {
   uint64_t id;
   uint64_t off, len;            /* bytes */
@@ -44,36 +44,32 @@ extern void model_fill (const struct model_write *, uint8_t *buf);
 extern void model_written (struct model *, struct model_write *, bool good,
                            bool fua);
 
-/* From here on what is acknowledged may be lost until a flush says that
- * it is durable, or fails; or not any more.
+/* From here on acknowledged data may be lost until a flush says that it is
+ * durable, or fails; or not any more.
  */
 extern void model_shaky (struct model *, bool shaky);
-/* A flush failed: whatever is not durable may be lost. */
+/* A flush failed: all data that is not durable may be lost. */
 extern void model_doubt (struct model *);
 
 /* A flush, a read: returns when it began. */
 extern uint64_t model_begin (struct model *);
 extern void model_flushed (struct model *, uint64_t began);
-/* Is this what a read that began then may return?  False: why says what
- * is wrong.
- */
+/* May a read that began then return this?  False: why says what is wrong. */
 extern bool model_check (struct model *, uint64_t began, const uint8_t *buf,
                          uint64_t off, uint64_t len, char *why,
                          size_t why_len);
-/* The same, when nothing else is under way, and from here on it is what
- * every read returns.
+/* The same, when nothing else is in flight, and from here on every read returns
+ * it.
  */
 extern bool model_settle (struct model *, const uint8_t *buf, uint64_t off,
                           uint64_t len, char *why, size_t why_len);
 
-/* What is not durable may be lost, from now on. */
+/* From now on data that is not durable may be lost. */
 extern void model_crash (struct model *);
 /* Right after a crash: did a write that was not durable touch this? */
 extern bool model_was_in_flight (const struct model *, uint64_t off,
                                  uint64_t len);
-/* Of what was in these whole sectors at the last crash, nothing is known
- * any more.
- */
+/* The content of these whole sectors at the last crash is unknown now. */
 extern void model_lose (struct model *, uint64_t off, uint64_t len);
 
 #endif

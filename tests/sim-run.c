@@ -1,9 +1,9 @@
-/* gpuraid: tests: one run of the simulation: what all of it needs.
+/* gpuraid: tests: one run of the simulation: shared code.
  *
- * Works out which blocks may be lost with a slot: a row is *torn* from a
- * crash in which it was being written until its region is synced, and
- * with each slot that is not active at the crash or before the sync, the
- * torn rows lose the blocks of that slot.
+ * Computes which blocks may be lost with a slot: a row is *torn* from a crash
+ * in which it was being written until its region is synced, and with each slot
+ * that is not active at the crash or before the sync, the torn rows lose the
+ * blocks of that slot.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -146,7 +146,7 @@ run_lose_slot (struct run *r, unsigned slot, bool synced_too)
   }
 }
 
-/* When something has just happened a crash tells most. */
+/* A crash right after an event is most likely to reveal a mistake. */
 void
 run_crash_soon (struct run *r, unsigned chance, unsigned moments)
 {
@@ -154,7 +154,7 @@ run_crash_soon (struct run *r, unsigned chance, unsigned moments)
     sim_crash_after (r->sim, 1 + run_below (r, moments));
 }
 
-/* Look whether another slot is not active any more. */
+/* Check whether another slot is not active any more. */
 void
 run_look_at_slots (struct run *r)
 {
@@ -171,7 +171,7 @@ run_look_at_slots (struct run *r)
   r->lost = lost;
 }
 
-/* A target's trouble ends before it counts, if there is enough other. */
+/* A target's faults end before they count, if there are enough others. */
 static void
 look_at_targets (struct run *r)
 {
@@ -212,8 +212,8 @@ look_at_twos (struct run *r)
   r->two_now = two;
 }
 
-/* It may fail where too much is lost, or held in memory for rows that
- * can't be written, or for members without space at a stop.
+/* It may fail if too much is lost, or held in memory for rows that can't be
+ * written, or for members without space at a stop.
  */
 static void
 look_at_failure (struct run *r)
@@ -232,8 +232,8 @@ look_at_failure (struct run *r)
   model_shaky (r->model, true);
 }
 
-/* Look whether a page of dirty bits is being written, and whether it
- * clears some.
+/* Check whether a page of dirty bits is being written, and whether it clears
+ * some.
  */
 static void
 look_at_pages (struct run *r)
@@ -271,7 +271,7 @@ run_step (struct run *r)
   return true;
 }
 
-/* It has stopped dead; which rows were being written? */
+/* It has stopped; which rows were being written? */
 void
 run_note_torn (struct run *r)
 {

@@ -1,6 +1,6 @@
 /* gpuraid: tests: one run of the simulation.
  *
- * What tests/test-simulation.c and the files beside it share.
+ * Shared by tests/test-simulation.c and the files beside it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -110,17 +110,17 @@ extern bool run_percent (struct run *r, unsigned n);
 
 /* One event; false: it crashed, or there is none. */
 extern bool run_step (struct run *r);
-/* Crash within so many moments, with a chance in percent. */
+/* Crash within this many moments, with a chance in percent. */
 extern void run_crash_soon (struct run *r, unsigned chance, unsigned moments);
 
-/* Look whether another slot is not active any more: the torn rows of
- * regions that are not synced lose its blocks.
+/* Check whether another slot is not active any more: the torn rows of regions
+ * that are not synced lose its blocks.
  */
 extern void run_look_at_slots (struct run *r);
 extern bool run_is_unsynced (const struct array *a, uint64_t pos);
 /* The torn rows lose their blocks on a slot; synced_too: all of them. */
 extern void run_lose_slot (struct run *r, unsigned slot, bool synced_too);
-/* It has stopped dead: which rows were being written? */
+/* It has stopped: which rows were being written? */
 extern void run_note_torn (struct run *r);
 
 /* Slots whose disks are among these; the disks of active members. */
@@ -133,7 +133,7 @@ extern uint64_t run_empty_slots (const struct array *a);
 
 /* Draw a geometry and limits, and set the latter.  Whole stripes. */
 extern uint64_t draw_array (struct run *r);
-/* What was drawn, in one line. */
+/* Print the drawn values, in one line. */
 extern void draw_describe (const struct run *r, char *text, size_t len);
 
 /* ---- sim-check.c ---- */
@@ -146,7 +146,7 @@ extern void check_synced (struct run *r);
 extern void check_note_end (struct run *r, bool clean);
 /* After sim_crash. */
 extern void check_closed (struct run *r);
-/* A slot is not active any more: a lack of space is no reason. */
+/* A slot is not active any more: check that lack of space is not the reason. */
 extern void check_ejected (struct run *r, unsigned slot);
 /* It was opened again. */
 extern void check_open (struct run *r);
@@ -162,8 +162,8 @@ extern void clients_check (struct run *r);
 
 /* Not named in SIM_WITHOUT. */
 extern bool allow_kind (const char *kind);
-/* May this disk be in trouble too, in such that may lose what was
- * written, or only in such that reads fail?  It is counted if so.
+/* May this disk have faults too, of the kind that may lose writes, or only of
+ * the kind that fail reads?  It is counted if so.
  */
 extern bool allow_faulty (struct run *r, unsigned disk);
 extern bool allow_unreadable (struct run *r, unsigned disk);
@@ -187,16 +187,15 @@ extern void trouble_in_resync (struct run *r);
 extern void trouble_has_space (struct run *r, unsigned disk);
 /* An event: something goes wrong, and again later. */
 extern void trouble_start (void *run);
-/* All disks are well again, but for bad blocks and dead ones. */
+/* All disks work again, except for bad blocks and dead disks. */
 extern void trouble_end (struct run *r);
 
 /* ---- sim-session.c ---- */
 
-/* Open it somehow.  False: too much is lost for good. */
+/* Open it somehow.  False: too much is permanently lost. */
 extern bool session_start (struct run *r, bool readonly);
-/* From an array that is open to one that is not: by clients that only
- * read, or with all that can go wrong; or make it whole and look at
- * every byte.
+/* From an array that is open to one that is not: by clients that only read, or
+ * with all faults; or repair it and check every byte.
  */
 extern void session_read (struct run *r);
 extern void session_write (struct run *r);

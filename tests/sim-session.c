@@ -1,6 +1,6 @@
 /* gpuraid: tests: from one start of the array to its stop or crash.
  *
- * What must open, what must not, and what must be so afterwards.
+ * What must open, what must not, and what must hold afterwards.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -33,7 +33,7 @@ listed_disks (const struct run *r, const struct device_set *set)
   return disks;
 }
 
-/* It has crashed or failed: all I/O fails, and it is gone. */
+/* It has crashed or failed: fail all I/O, and free it. */
 static void
 end_session (struct run *r)
 {
@@ -226,7 +226,7 @@ changes_made (const struct run *r)
   return nr;
 }
 
-/* Let clients at it.  False: it crashed or failed. */
+/* Let clients run.  False: it crashed or failed. */
 static bool
 use_array (struct run *r, unsigned nr_requests)
 {
@@ -256,7 +256,8 @@ any_open (const struct array *a)
   return false;
 }
 
-/* Which regions stay open, and what was torn in them, outlives a stop. */
+/* Which regions stay open, and which of their rows are torn, survives a stop.
+ */
 static void
 note_stop (struct run *r)
 {
@@ -298,7 +299,7 @@ stop_cleanly (struct run *r)
 
 /* ---- starting again ---- */
 
-/* Those that a person would list: with a superblock. */
+/* The disks that a user would name: with a superblock. */
 static uint64_t
 disks_known (const struct run *r)
 {
@@ -331,7 +332,7 @@ static bool
 try_open (struct run *r, uint64_t which, bool force, bool readonly)
 {
   const uint64_t there = which & disks_there (r);
-  /* Where it is not known to be in force, its base's members count too. */
+  /* If it is not known to be in force, its base's members count too. */
   const bool all = ((r->was_active | r->in_force) & ~there) == 0;
 
   limits.max_seats = MIN (default_limits.max_seats,
@@ -341,8 +342,8 @@ try_open (struct run *r, uint64_t which, bool force, bool readonly)
     stats.refused++;
     run_say (r, "disks %#" PRIx64 "%s: refused: %s", which, force ? " (force)" :
          "", r->sa->said);
-    /* Who was left behind by force may have known a record that nobody
-     * else knew.
+    /* A member left behind by force may have known a record that no other
+     * member knew.
      */
     if (all && (force || r->was_lost == 0) && !r->over &&
         !(r->forced && strstr (r->sa->said, "in two ways")))
@@ -369,7 +370,7 @@ try_open (struct run *r, uint64_t which, bool force, bool readonly)
   return true;
 }
 
-/* Open it somehow.  False: too much is lost for good. */
+/* Open it somehow.  False: too much is permanently lost. */
 bool
 session_start (struct run *r, bool readonly)
 {
@@ -394,7 +395,7 @@ session_start (struct run *r, bool readonly)
   return false;
 }
 
-/* A look at it that may not change anything. */
+/* Open it without a change. */
 void
 session_read (struct run *r)
 {
@@ -460,7 +461,7 @@ session_write (struct run *r)
 
 /* ---- the end ---- */
 
-/* Has it failed, as it may?  Then that is the end. */
+/* Has it failed, as it may?  Then the run ends. */
 static bool
 has_given_up (struct run *r)
 {
@@ -490,8 +491,8 @@ flush_all (struct run *r)
   return false;
 }
 
-/* Rows that could not be read are as good as others once they are
- * written.  False: it has failed.
+/* Rows that could not be read are normal once they are written.  False: it has
+ * failed.
  */
 static bool
 rewrite_lost (struct run *r)
@@ -518,7 +519,7 @@ rewrite_lost (struct run *r)
   return true;
 }
 
-/* Replace what is lost, and let it be rebuilt.  False: it has failed. */
+/* Replace lost members, and wait for the rebuild.  False: it has failed. */
 static bool
 make_whole (struct run *r)
 {
@@ -534,7 +535,7 @@ make_whole (struct run *r)
   return true;
 }
 
-/* Look at every byte, through the array and on the disks. */
+/* Check every byte, through the array and on the disks. */
 void
 session_last (struct run *r)
 {
@@ -549,9 +550,7 @@ session_last (struct run *r)
   r->over = r->rows_lost = false;
   if (!read_all (r) || !stop_cleanly (r))
     run_die (r, "it failed");
-  /* Reading all of it may have found so many bad blocks that a member
-   * was taken out.
-   */
+  /* Reading all of it may have found enough bad blocks to take a member out. */
   for (unsigned i = 0; r->was_lost; i++) {
     if (i == r->g.m || !try_open (r, disks_known (r), false, false))
       run_die (r, "members are lost again");

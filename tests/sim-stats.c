@@ -1,4 +1,4 @@
-/* gpuraid: tests: how often the simulation got where it is hard to get.
+/* gpuraid: tests: how often the simulation reached rare states.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

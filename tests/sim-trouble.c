@@ -1,6 +1,6 @@
-/* gpuraid: tests: what goes wrong, and when.
+/* gpuraid: tests: which faults happen, and when.
  *
- * tests/sim-allow.c says how much may.
+ * tests/sim-allow.c decides how many may.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,7 +12,7 @@
 #include "common/bits.h"
 #include "tests/sim-run.h"
 
-/* ---- what ends by itself ---- */
+/* faults that end by themselves */
 
 /* A crash drops the event, and this with the run. */
 struct ending {
@@ -63,7 +63,7 @@ trouble_has_space (struct run *r, unsigned disk)
   run_say (r, "disk%u: has space again", disk);
   r->sa->disk[disk]->full = false;
   r->full &= ~BIT (disk);
-  /* What waits for space may take a while to see it. */
+  /* A write that waits for space may take a while to notice it. */
   r->full_ended = sim_now (r->sim) + 10 * SECONDS;
 }
 
@@ -76,7 +76,7 @@ be_slow (struct run *r, unsigned no)
   run_say (r, "disk%u: slow", no);
 }
 
-/* For good, or for some milliseconds. */
+/* Permanently, or for some milliseconds. */
 static void
 fail_reads (struct run *r, unsigned no)
 {

@@ -2,7 +2,7 @@
  * one.
  *
  * A flush makes durable what had completed when it was submitted; a crash
- * takes whole writes or sectors of what was not, and nothing else.
+ * removes whole writes or sectors of other data, and nothing else.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -48,8 +48,8 @@ check_crashed (struct model *mo, const struct sim_disk *d, unsigned *torn)
   }
 }
 
-/* A model that knows nothing of caches: only what completed before a
- * flush was submitted that completed.
+/* A model without caches: only what completed before a flush was submitted that
+ * completed.
  */
 static void
 crash_run (unsigned seed, unsigned *torn, unsigned *crashes)
@@ -152,8 +152,8 @@ test_late_write (void **state)
   assert_true (kept[1] > 25 && gone[1] > 25);
 }
 
-/* After a flush that failed, another that does not makes nothing of
- * before durable; a later write over it is not undone by it.
+/* After a flush that failed, a successful one does not make earlier data
+ * durable; a later write over it is not undone by it.
  */
 static void
 test_failed_flush (void **state)

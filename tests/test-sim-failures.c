@@ -1,5 +1,4 @@
-/* gpuraid: simulated disks that fail, hang, lie, and are locked, as they are
- * told to.
+/* gpuraid: simulated disks that fail, hang, lie, and are locked, on request.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

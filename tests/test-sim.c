@@ -154,8 +154,8 @@ test_clock (void **state)
   sim_free (the_sim);
 }
 
-/* Fast enough to simulate whole arrays: a stated floor, far below what
- * it does, so that only a blunder fails it.
+/* Fast enough to simulate whole arrays: a stated floor, far below the real
+ * speed, so that only a gross mistake fails it.
  */
 static void
 test_speed (void **state)

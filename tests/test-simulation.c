@@ -3,15 +3,15 @@
  *   build/tests/test-simulation [NUMBER [FIRST|random]]
  *
  * Runs NUMBER seeds from FIRST on (or from $SEED, or from 1); stops at the
- * first that fails.
- * SIM_VERBOSE=1 tells all that happens; SIM_STATES=1 how often what is rare
- * did; SIM_WITHOUT=unreadable,hang,long,full leaves out kinds of trouble.
+ * first that fails.  SIM_VERBOSE=1 prints every step; SIM_STATES=1 how often
+ * rare states were reached; SIM_WITHOUT=unreadable,hang,long,full leaves out
+ * kinds of faults.
  *
- * In each run clients read and write an array at random while members
- * give errors, hang, are slow, die, are taken out and replaced; it
- * crashes and is started again, with some members missing.  What is read
- * is checked against tests/sim-model.h, which knows nothing of stripes;
- * tests/sim-run.c knows what may be lost with a slot.
+ * In each run clients read and write an array at random while members give
+ * errors, hang, are slow, die, are taken out and replaced; it crashes and is
+ * started again, with some members missing.  Reads are checked against
+ * tests/sim-model.h, which has no stripes; tests/sim-run.c computes what may be
+ * lost with a slot.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -165,7 +165,7 @@ now (void)
 
 static volatile uint64_t current;
 
-/* An assertion failed, or it runs in a circle. */
+/* An assertion failed, or it loops. */
 static void
 say_seed (int sig)
 {
@@ -188,7 +188,7 @@ main (int argc, char *argv[])
   const uint64_t first = test_seed (argc > 2 ? argv[2] : NULL);
   const double start = now ();
 
-  /* Disks that are calloced cost what is used of them. */
+  /* Memory of calloced disks costs only the part that is used. */
   signal (SIGABRT, say_seed);
   signal (SIGSEGV, say_seed);
   signal (SIGALRM, say_seed);

@@ -62,7 +62,7 @@ shifts (u32 *p, u64 x)
   p[0] = p[1] << (x + 24);
 }
 
-/* Half of the block is gone. */
+/* Half of the block has ended. */
 extern "C" __global__ void
 exits (u32 *p, u64 x)
 {

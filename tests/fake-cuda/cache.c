@@ -1,8 +1,8 @@
-/* gpuraid: tests: remember what was compiled.
+/* gpuraid: tests: keep compiled kernels.
  *
  * Every test of a GPU's path compiles the same few kernels, and a compiler
- * takes a second for some.  The files are beside this library; the number
- * of one is a hash of the text modulo NR_FILES, so there are never more.
+ * takes a second for some.  The files are beside this library; the number of a
+ * file is a hash of the text modulo NR_FILES, so there are never more.
  *
  *   FAKE_NVRTC_CACHE=no  compile everything
  *
@@ -42,7 +42,7 @@ make_key (const char *text, size_t len, uint64_t *key)
   key[1] = b;
 }
 
-/* The folder, made if need be. */
+/* The folder, created if necessary. */
 static bool
 find_folder (char *path, size_t size)
 {

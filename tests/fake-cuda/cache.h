@@ -1,4 +1,4 @@
-/* gpuraid: tests: remember what was compiled.
+/* gpuraid: tests: keep compiled kernels.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -8,8 +8,8 @@
 
 #include <stddef.h>
 
-/* What was put for this very text: *len bytes, which the caller frees, or
- * NULL.  Any thread, any process.
+/* The code that was put with exactly this text: *len bytes, which the caller
+ * frees, or NULL.  Any thread, any process.
  */
 extern void *cache_get (const char *text, size_t text_len, size_t *len);
 extern void cache_put (const char *text, size_t text_len,

@@ -1,8 +1,8 @@
-/* gpuraid: tests: what the compiler calls to have accesses checked.
+/* gpuraid: tests: the functions that the compiler calls to check accesses.
  *
  * With -fsanitize=thread for memory, and with bounds, alignment and
- * shift-exponent for what their names say.  None of the sanitizers'
- * libraries is there.
+ * shift-exponent for indices, addresses and shifts.  The sanitizers' libraries
+ * are not used.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -15,8 +15,8 @@
 static const struct emu_runtime *emu_rt;
 static thread_local struct emu_thread *emu_self;
 
-/* By another name, since what the compiler thinks that these are declared
- * like differs between versions.
+/* By another name, because the declarations that the compiler expects differ
+ * between versions.
  */
 #define EMU_HOOK(name, args)                                            \
   extern "C" void emu_##name args asm ("__" #name);                     \
@@ -37,8 +37,8 @@ emu_check (void *p, __SIZE_TYPE__ len, int write)
     emu_rt->check (p, len, write);
 }
 
-/* What belongs to the emulator is looked at only in functions that are not
- * checked themselves, and so must not become part of one that is.
+/* Memory of the emulator is accessed only in functions that are not checked
+ * themselves, and so must not be inlined into one that is.
  */
 #define EMU_OUT static __attribute__ ((noinline, unused, no_sanitize_thread))
 
@@ -131,7 +131,7 @@ EMU_HOOK (tsan_write_range, (void *p, unsigned long len))
   emu_check (p, len, 1);
 }
 
-/* All that these three are told begins with the place in the source. */
+/* The argument of these three begins with the place in the source. */
 struct emu_place {
   const char *file;
   unsigned line, column;

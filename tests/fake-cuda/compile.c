@@ -29,8 +29,8 @@
 extern const char source_emulator[];
 extern char **environ;
 
-/* The host's compiler must not be disturbed by what is preloaded into the
- * program that is tested.
+/* The host's compiler must not get the libraries preloaded into the program
+ * under test.
  */
 static char **
 clean_environment (void)
@@ -114,7 +114,7 @@ struct files {
   char dir[200], source[240], text[240], object[240], module[240], log[240];
 };
 
-/* The macros come behind the emulator, which may use their names. */
+/* The macros come after the emulator, which may use their names. */
 static bool
 write_source (const char *source, const struct compile_options *o,
               const struct files *w)

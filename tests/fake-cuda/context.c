@@ -1,10 +1,10 @@
 /* gpuraid: tests: a fake CUDA driver: contexts.
  *
- * The primary one of each device, and those that are made, which are kept
- * for ever: others may still know them.  When a context ends, what waits in
- * it is dropped, what runs is cut short, and nothing writes any more when
- * the call comes back; except that the last release of a primary one lets
- * its work finish.
+ * The primary one of each device, and created ones, which are never freed:
+ * others may still have their addresses.  When a context ends, its waiting work
+ * is dropped, its running work is interrupted, and nothing writes any more when
+ * the call returns; except that the last release of a primary one lets its work
+ * finish.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,7 +21,7 @@ fake_current (void)
   return current;
 }
 
-/* To use one that has ended, or that is about to, is a mistake. */
+/* It is a mistake to use one that has ended, or is about to. */
 bool
 fake_is_gone (const struct CUctx_st *c)
 {
@@ -31,7 +31,7 @@ fake_is_gone (const struct CUctx_st *c)
   return true;
 }
 
-/* Gives up the lock meanwhile.  How many objects went with it. */
+/* Releases the lock meanwhile.  Returns how many objects were freed with it. */
 static size_t
 end_context (struct CUctx_st *c)
 {
@@ -193,7 +193,7 @@ is_context (CUcontext ctx)
      ctx == &fake.device[ctx->device].ctx);
 }
 
-/* That a primary one was reset shows later. */
+/* The reset of a primary context shows later. */
 CUresult
 cuCtxSetCurrent (CUcontext ctx)
 {

@@ -1,7 +1,7 @@
 /* gpuraid: tests: a fake CUDA driver: copies.
  *
- * They take what is device memory where a device address belongs, and
- * anything else where a host address belongs.
+ * They expect device memory at a device address, and anything else at a host
+ * address.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -175,8 +175,8 @@ are_good_attributes (const CUmemcpyAttributes *a, const size_t *first,
   return true;
 }
 
-/* Either side may be of the host here.  No order is promised, so the last
- * one goes first.
+/* Either side may be host memory here.  No order is promised, so the last one
+ * goes first.
  */
 CUresult
 cuMemcpyBatchAsync_v2 (CUdeviceptr *dst, CUdeviceptr *src, size_t *len,

@@ -1,4 +1,4 @@
-/* gpuraid: tests: a fake CUDA driver: what was done, and what is left.
+/* gpuraid: tests: a fake CUDA driver: counters of calls and leaks.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -10,7 +10,7 @@
 
 #include "tests/fake-cuda/fake.h"
 
-/* What the last kernel did wrong, at most len bytes. */
+/* The mistake of the last kernel, at most len bytes. */
 extern void fakeWhy (char *why, size_t len);
 /* A counter by its name, see names below; -1: no such one. */
 extern long long fakeCount (const char *name);

@@ -1,4 +1,4 @@
-/* gpuraid: tests: a fake CUDA driver: devices, and how every call begins.
+/* gpuraid: tests: a fake CUDA driver: devices, and the start of every call.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -31,7 +31,7 @@ fake_enter (const char *symbol, enum need need, struct CUctx_st **ctx)
   struct CUctx_st *current = fake_current ();
   CUresult r = CUDA_SUCCESS;
 
-  /* A child gets no further: the lock may be held by nobody it has. */
+  /* A child stops here: another thread of the parent may hold the lock. */
   if (!fake.initialized || fake.pid != getpid ())
     return CUDA_ERROR_NOT_INITIALIZED;
   pthread_mutex_lock (&fake.lock);
@@ -95,8 +95,8 @@ cuDriverGetVersion (int *version)
   return CUDA_SUCCESS;
 }
 
-/* Tables of functions that only NVIDIA's own libraries know: none.  NVRTC
- * asks the driver for some, and ends in a crash where it can't ask.
+/* Tables of functions that only NVIDIA's own libraries know: none.  NVRTC asks
+ * the driver for some, and crashes if it can't ask.
  */
 extern CUresult cuGetExportTable (const void **table, const void *uuid);
 

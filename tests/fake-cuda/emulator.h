@@ -1,15 +1,14 @@
 /* gpuraid: tests: CUDA C as C++ of the host.
  *
- * In front of the source of a kernel, this makes it a module that the fake
- * driver runs (scheduler.c): each thread of a block in turn, until it ends
- * or has to wait for others.  As with the real run-time compiler there is
- * no header of the C library.  Inline assembly can't be emulated: a
- * kernel puts it into functions, and where GPURAID_EMULATED is defined
- * gives plain C instead.
+ * Before the source of a kernel, this makes it a module that the fake driver
+ * runs (scheduler.c): each thread of a block in turn, until it ends or has to
+ * wait for others.  As with the real run-time compiler there is no header of
+ * the C library.  Inline assembly can't be emulated: a kernel puts it into
+ * functions, and if GPURAID_EMULATED is defined gives plain C instead.
  *
- * Every access to memory that is not plainly a variable of the thread's own
- * is checked: the compiler is told to sanitize threads, and the functions
- * that it then calls are ours.
+ * Every access to memory that is not obviously a variable of the thread's own
+ * is checked: the compiler is told to sanitize threads, and calls our
+ * functions.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -38,7 +37,7 @@
 #define __noinline__ __attribute__ ((__noinline__))
 #define __inline__ inline
 #define __align__(n) __attribute__ ((__aligned__ (n)))
-/* alignas may not stand where CUDA C has it, behind __shared__. */
+/* alignas is not allowed at CUDA C's place for it, after __shared__. */
 #define alignas(n) __attribute__ ((__aligned__ (n)))
 #ifndef __clang__
 #define __builtin_assume(x) ((void) 0)

@@ -67,7 +67,7 @@ cuEventCreate (CUevent *event, unsigned flags)
   return fake_leave (CUDA_SUCCESS);
 }
 
-/* Its memory stays until its context goes: a queue may know it. */
+/* Its memory is kept until its context ends: a queue may use it. */
 CUresult
 cuEventDestroy_v2 (CUevent event)
 {

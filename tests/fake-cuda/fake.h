@@ -82,7 +82,7 @@ struct stream_op {
 
   struct CUfunc_st *func;
   struct emu_dim blocks, threads;
-  void **params;                /* and what they point to, in one piece */
+  void **params;                /* and their values, in one piece */
   bool lost;                    /* the device is, before this launch */
 
   char *dst;
@@ -179,7 +179,7 @@ extern CUresult fake_enter (const char *symbol, enum need,
                             struct CUctx_st **ctx);
 extern CUresult fake_leave (CUresult);
 
-/* With the lock held.  fake_fault gives it up where the call is to hang. */
+/* With the lock held.  fake_fault releases it if the call is to hang. */
 extern CUresult fake_fault (const char *symbol, int device);
 extern bool fake_is_device (CUdevice);
 extern bool fake_is_sticky (CUresult);
@@ -198,8 +198,8 @@ extern void stream_add_wait (struct CUstream_st *,
                              struct CUstream_st *other, uint64_t seq);
 extern void stream_wait_seq (struct CUstream_st *, uint64_t seq);
 extern void stream_wait_all (struct CUctx_st *);
-/* Give the context an error.  Nobody hears of it before what runs is over,
- * unless FAKE_CUDA_LATE.  Gives up the lock meanwhile.
+/* Give the context an error.  No call returns it before running work is over,
+ * unless FAKE_CUDA_LATE.  Releases the lock meanwhile.
  */
 extern void stream_fail (struct CUctx_st *, CUresult);
 extern void stream_close_all (struct CUctx_st *);

@@ -25,8 +25,7 @@ struct fiber_context {
 
 struct fiber {
   struct fiber_context context;
-  char *stack;                  /* FIBER_STACK_LEN, above a page that
-                                 * nobody may touch */
+  char *stack;                  /* FIBER_STACK_LEN, above a guard page */
 };
 
 /* NULL: no memory.  All in one thread. */
@@ -36,7 +35,7 @@ extern void fiber_free (struct fiber *);
 /* The next switch to it calls entry, which must never return. */
 extern void fiber_reset (struct fiber *, void (*entry) (void));
 
-/* Go on at to, and come back when somebody switches to from. */
+/* Continue at to, and return when a fiber switches to from. */
 extern void fiber_switch (struct fiber_context *from,
                           struct fiber_context *to);
 

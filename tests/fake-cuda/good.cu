@@ -144,8 +144,8 @@ plain (const uint4 *a, const uint4 *b, uint4 *to, u32 nr)
     to[i] = a[i] ^ b[i];
 }
 
-/* Wrong, but not so that it must fail: a thread reads what its neighbour
- * wrote, with no barrier between.
+/* Wrong, but not always detected: a thread reads what its neighbour wrote, with
+ * no barrier between.
  */
 extern "C" __global__ void
 race (u32 *out)
@@ -157,7 +157,7 @@ race (u32 *out)
   out[blockIdx.x * 64 + t] = s[t == 0 ? 63 : t - 1];
 }
 
-/* Wrong: what does shared memory hold at first? */
+/* Wrong: shared memory has no content at first. */
 extern "C" __global__ void
 unset (u32 *out)
 {
@@ -167,7 +167,7 @@ unset (u32 *out)
   s[threadIdx.x] = 0;
 }
 
-/* Nobody can ask for it: its name is not C's. */
+/* No program can ask for it: its name is not C's. */
 __global__ void
 mangled (u32 *out)
 {

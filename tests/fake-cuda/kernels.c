@@ -1,8 +1,8 @@
 /* gpuraid: tests: find the kernels of a source.
  *
- * Not a parser: what emulator.h makes of __global__ is found by its text,
- * and the function's name is what stands before the next parenthesis that
- * belongs to no attribute.
+ * Not a parser: it searches for the expansion of __global__ in emulator.h, and
+ * the function's name is the word before the next parenthesis that belongs to
+ * no attribute.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -36,7 +36,7 @@ is_word (char c)
   return isalnum ((unsigned char) c) || c == '_';
 }
 
-/* To behind what p opens. */
+/* To after the parenthesis that matches p. */
 static const char *
 skip_parentheses (const char *p)
 {
@@ -78,8 +78,8 @@ find_name (const char *p, const char *ends, int *len)
   return NULL;
 }
 
-/* Whether the declaration around p has C linkage: else its name would be
- * mangled, and nobody could ask for it.
+/* Does the declaration around p have C linkage?  Otherwise its name would be
+ * mangled, and no program could ask for it.
  */
 static bool
 is_extern_c (const char *text, const char *p)
@@ -114,8 +114,8 @@ print_kernels (const char *text, FILE *f)
   }
 }
 
-/* All names are for the same bytes.  A kernel may declare what another
- * did, so a label is only made if there is none yet.
+/* All names are for the same bytes.  Two kernels may declare the same name, so
+ * a label is only made if there is none yet.
  */
 static void
 print_dynamic (const char *text, FILE *f)

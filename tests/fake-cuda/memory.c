@@ -1,11 +1,10 @@
 /* gpuraid: tests: a fake CUDA driver: memory.
  *
  * Memory of a device is memory of the host.  Pinned memory is mapped twice:
- * kernels use the second address, and know only that one, so that a host
- * pointer given to a kernel is found out.  To register what the caller has
- * mapped, its pages are replaced by those of a file in memory, which keeps
- * what is in them: nobody may write there meanwhile.  The pages stay when
- * it is unregistered.
+ * kernels may use only the second address, so that a host pointer given to a
+ * kernel is detected.  To register the caller's mapping, its pages are replaced
+ * by those of a file in memory, with the same content: no thread may write
+ * there meanwhile.  The pages stay when it is unregistered.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -184,7 +183,7 @@ enter_to_free (const char *symbol)
   return r;
 }
 
-/* What runs may still use it. */
+/* Running work may still use it. */
 static CUresult
 free_memory (struct memory *m)
 {
@@ -284,8 +283,8 @@ cuMemFreeHost (void *p)
   return free_memory (m);
 }
 
-/* Not by memcpy, of which a sanitizer would know: pages of zeroes are left
- * alone, most of an arena is.
+/* Not by memcpy, which a sanitizer would record; pages of zeroes are skipped,
+ * which most of an arena is.
  */
 static void
 copy_pages (char *dst, const char *src, size_t len)

@@ -1,7 +1,7 @@
 /* gpuraid: tests: a fake CUDA driver: modules and launches.
  *
- * A module is what the fake compiler made.  Real machine code is refused
- * as if it were for another device.
+ * A module is the output of the fake compiler.  Real machine code is refused as
+ * if it were for another device.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

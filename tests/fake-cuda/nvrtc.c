@@ -4,11 +4,11 @@
  * results.  compile.c does the work.
  *
  *   FAKE_NVRTC_FAIL=1    every compilation fails
- *   FAKE_NVRTC_SLOW=MS   every compilation takes so much longer
+ *   FAKE_NVRTC_SLOW=MS   every compilation takes MS longer
  *   FAKE_NVRTC_QUIET=1   errors of a source only go into the log, not to
  *                        stderr too
- *   FAKE_NVRTC_SAVE=DIR  what is to be compiled is left there too, as .cu
- *                        files that need no options
+ *   FAKE_NVRTC_SAVE=DIR  save the sources there too, as .cu files that need
+ *                        no options
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -124,7 +124,7 @@ option_value (const char *arg, const char *name, int *i, int nr,
   return NULL;
 }
 
-/* Of no use to us, but real. */
+/* Not needed here, but real. */
 static bool
 is_harmless (const char *arg)
 {
@@ -165,7 +165,7 @@ read_options (struct compile_options *o, int nr, const char *const *all)
     else if ((v = option_value (a, "--std", &i, nr, all)) ||
              (v = option_value (a, "-std", &i, nr, all))) {
       if (strncmp (v, "c++", 3) != 0)
-        return false;           /* which one is ours to choose */
+        return false;           /* the choice is ours */
     }
     else if ((v = option_value (a, "--define-macro", &i, nr, all)) ||
              (strncmp (a, "-D", 2) == 0 && (v = a + 2))) {
@@ -181,7 +181,7 @@ read_options (struct compile_options *o, int nr, const char *const *all)
   return true;
 }
 
-/* Before anything fails.  The same text is the same file. */
+/* Before anything fails.  The same text goes to the same file. */
 static void
 save (const char *folder, const char *source, const struct compile_options *o)
 {
@@ -241,7 +241,7 @@ compile_program (nvrtcProgram p, int nr, const char *const *all)
   return NVRTC_ERROR_COMPILATION;
 }
 
-/* As the real one does, whose front end ends the process with status 4. */
+/* Like the real one, whose front end ends the process with status 4. */
 int
 nvrtcCompileProgram (nvrtcProgram p, int nr, const char *const *all)
 {

@@ -1,4 +1,4 @@
-/* gpuraid: tests: between an emulated kernel and what runs it.
+/* gpuraid: tests: between an emulated kernel and the scheduler.
  *
  * Part of every emulated module (emulator.h) and of the fake driver, so it
  * needs no header of the C library.
@@ -16,8 +16,8 @@ struct emu_dim {
   unsigned x, y, z;
 };
 
-/* Of the thread that runs: one of these for each thread of the driver,
- * refilled whenever another emulated thread goes on.
+/* The running thread: one of these for each thread of the driver, filled again
+ * for each emulated thread.
  */
 struct emu_thread {
   struct emu_dim thread, block, block_dim, grid_dim;

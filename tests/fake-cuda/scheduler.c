@@ -1,8 +1,8 @@
 /* gpuraid: tests: run an emulated kernel.
  *
- * A block's threads are started one after another on one stack.  One that
- * must wait for others leaves its stack where it is; the next goes on with
- * another.  So a kernel without barriers is a plain loop.
+ * A block's threads are started one after another on one stack.  A thread that
+ * must wait for others keeps its stack; the next runs on another.  So a kernel
+ * without barriers is a plain loop.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -26,7 +26,7 @@ struct task {
   struct fiber fiber;
   enum state state;
   unsigned thread;              /* in its block */
-  unsigned line, mask;          /* where it waits, and for whom */
+  unsigned line, mask;          /* where it waits, and for which threads */
   uint64_t value;               /* that it brought */
   unsigned sum;                 /* result of a barrier */
   uint64_t *all;                /* for the result of an exchange */
@@ -82,7 +82,7 @@ fail (const char *fmt, ...)
   va_end (args);
   run->failed = true;
   back_to_scheduler ();
-  abort ();                     /* nobody goes on with a failed block */
+  abort ();                     /* no thread of a failed block continues */
 }
 
 static void
@@ -298,7 +298,7 @@ task_main (void)
       set_self (me->thread);
       run->grid->kernel->call (run->grid->params);
       run->ended++;
-      /* Those that waited and can go on do so first: it saves stacks. */
+      /* Threads that waited and can continue do so first: it saves stacks. */
       if (run->nr_ready > 0)
         break;
     }
@@ -325,7 +325,7 @@ idle_task (void)
   return t;
 }
 
-/* Nobody can go on. */
+/* No thread can continue. */
 static void
 explain_deadlock (void)
 {
@@ -338,7 +338,7 @@ explain_deadlock (void)
       nr++;
     }
   snprintf (run->why, SCHEDULER_WHY_LEN,
-            "%s: block %u,%u,%u: divergence: %u threads wait for ever, "
+            "%s: block %u,%u,%u: divergence: %u threads wait forever, "
             "thread %u at a %s in line %u; %u have ended", run->grid->name,
             run->self.block.x, run->self.block.y, run->self.block.z, nr,
             t->thread, t->state == AT_BARRIER ? "barrier"
@@ -353,7 +353,7 @@ start_block (void)
   run->nr_ready = run->first_ready = 0;
   memset (run->waiting, 0, sizeof run->waiting);
   memset (run->arrived, 0, sizeof run->arrived);
-  /* What shared memory holds at first is nobody's business. */
+  /* The first content of shared memory is undefined. */
   if (run->shared.hi > run->shared.lo) {
     memset ((void *) run->shared.lo, 0xa5, run->shared.hi - run->shared.lo);
     run->grid->module->enter (&run->self);

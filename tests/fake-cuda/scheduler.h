@@ -30,9 +30,9 @@ extern const struct emu_runtime scheduler_runtime;
 
 #define SCHEDULER_WHY_LEN 256
 
-/* All blocks, one after another; the threads of every other block in
- * descending order, so that a race shows.  Any thread.  0, or -1 and why:
- * a line of SCHEDULER_WHY_LEN bytes about what the kernel did wrong.
+/* All blocks, one after another; the threads of every other block in descending
+ * order, so that a race shows.  Any thread.  0, or -1 and why: a line of
+ * SCHEDULER_WHY_LEN bytes about the mistake of the kernel.
  */
 extern int scheduler_run (const struct grid *, char *why);
 

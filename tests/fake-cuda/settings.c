@@ -5,14 +5,14 @@
  *   FAKE_CUDA_DEVICES=N       how many there are, 1; 0: none
  *   FAKE_CUDA_ARCH=90         their compute capability
  *   FAKE_CUDA_MEMORY=BYTES    of each, 1 GiB
- *   FAKE_CUDA_SLOW=USEC       every kernel takes so much longer
+ *   FAKE_CUDA_SLOW=USEC       every kernel takes USEC longer
  *   FAKE_CUDA_SLOW_COPIES=USEC
  *                             and every copy
- *   FAKE_CUDA_LATE=1          an error of a context is known while what it
- *                             had started goes on, and writes
+ *   FAKE_CUDA_LATE=1          an error of a context is returned while its
+ *                             launches still run, and write
  *   FAKE_CUDA_ONE_FOR_ALL=1   an error of a context is one of all, of all
  *                             devices, as on an H200
- *   FAKE_CUDA_HANG=SYMBOL     calls of it do not come back while this is set
+ *   FAKE_CUDA_HANG=SYMBOL     calls of it do not return while this is set
  *   FAKE_CUDA_FAIL=SYMBOL:N[+][:DEVICE[:CODE]],...
  *                             the Nth call (from the Nth on) of it fails;
  *                             DEVICE * is any
@@ -20,8 +20,8 @@
  *                             launches that a device does; the next one
  *                             is taken, and then nothing works
  *   FAKE_CUDA_KERNEL_ERRORS=return
- *                             a kernel that does wrong is an error of the
- *                             driver, as in life, not the end of the test
+ *                             a mistake of a kernel is an error of the
+ *                             driver, as on a GPU, not the end of the test
  *   FAKE_CUDA_LOCAL=BYTES:WORDS
  *                             of local memory that kernels need whose source
  *                             has not these words

@@ -1,9 +1,9 @@
 /* gpuraid: tests: a fake CUDA driver: streams.
  *
- * A stream is a queue and a thread that serves it.  All order is told by
- * numbers: an operation has the next number of its stream, and has ended
- * when the stream's done has reached it.  After an error of its context
- * an operation does nothing.
+ * A stream is a queue and a thread that serves it.  Numbers define the order:
+ * an operation has the next number of its stream, and has ended when the
+ * stream's done has reached it.  After an error of its context an operation
+ * does nothing.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

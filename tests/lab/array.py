@@ -1,7 +1,7 @@
 """gpuraid: an array of files and its server, as the labs drive them.
 
 Starts and ends the server, speaks to it with the gpuraid command, looks
-at members from outside.  Knows nothing of what the data should be.
+at members from outside.  The data may be anything.
 
 SPDX-License-Identifier: BSD-3-Clause
 """
@@ -25,7 +25,7 @@ SLOW = 4 if SAN else 1
 
 
 class Failure(Exception):
-    """Something is not as it must be: the line for the report."""
+    """A check failed: the line for the report."""
 
 
 class Refused(Exception):
@@ -245,11 +245,11 @@ class Array:
     # -- from outside ---------------------------------------------------
 
     def quorum_missing(self, active, others=0):
-        """How many of that many active members may be missing, with so many
-        others of the array there (failed ones, say)."""
+        """How many of the active members may be missing, while this number of
+        others (for example failed ones) is present."""
         need = max(self.k, active - self.k + 1)
         if self.m >= self.k:
-            # More than k must be there, unless that is all that there are.
+            # More than k must be present, unless there are no more.
             need = max(need, min(active, self.k + 1 - others))
         return active - need
 

@@ -1,7 +1,7 @@
-"""gpuraid: the fields, both codes and layout 0 once more, for the tests.
+"""gpuraid: independent fields, codes and layout 0, for the tests.
 
 Written from the description of the format alone, slow and obvious, and
-sharing nothing with gf/ and raidmap/: it is what they are compared with.
+independent of gf/ and raidmap/, which are compared with it.
 
 SPDX-License-Identifier: BSD-3-Clause
 """

@@ -1,7 +1,7 @@
-"""gpuraid: what the scenarios of the fault lab have in common.
+"""gpuraid: shared by the scenarios of the fault lab.
 
-An array with a workload on it, the ways to stop, crash and start it with
-the model kept true, and members that can be made to fail.  The scenarios
+An array with a workload on it; stop, crash and start, which update the
+model; and members that can be made to fail.  The scenarios
 themselves are in scenarios.py.
 
 SPDX-License-Identifier: BSD-3-Clause
@@ -65,7 +65,7 @@ class FuseMember:
             os.unlink(self.armed)
 
     def fast(self):
-        """From now on, if it was slow."""
+        """Run at full speed from now on."""
         with open(self.speed + '.new', 'w') as f:
             f.write('%d' % (1 << 40))
         os.rename(self.speed + '.new', self.speed)
@@ -77,7 +77,7 @@ class FuseMember:
         self.nbdkit.send_signal(signal.SIGCONT)
 
     def pull(self):
-        """As a disk that is pulled out: every call fails from now on."""
+        """Like a disk that is pulled out: every call fails from now on."""
         self.nbdkit.kill()
         self.nbdkit.wait()
 
@@ -104,7 +104,7 @@ class Lab:
         self.seed = seed
         self.keys = keys        # more of the plugin
         self.rng = random.Random(seed)
-        # Not from rng: all else of a seed is the same with any code.
+        # Not from rng: the rest of a seed is the same with any code.
         self.code = random.Random('code %d' % seed).choice(
             [c for c in (('rs', 8), ('crs', 4), ('crs', 8))
              if code in (None, c[0])])
@@ -157,7 +157,7 @@ class Lab:
         return FuseMember(self, name, self.array.member_size, **how)
 
     def slow_target(self):
-        """To replace a member by: a rebuild that lasts, until fast ()."""
+        """A target for a rebuild that is slow until fast ()."""
         data_len = self.array.size // self.array.k
         return self.fuse_member('slow', bits_per_second=int(
             8 * data_len / SLOW_REBUILD))
@@ -181,7 +181,7 @@ class Lab:
         self.load.run_for(self.seconds * times)
 
     def verify(self):
-        """Every byte, with nothing else going on; then the load goes on."""
+        """Check every byte without load; then continue the load."""
         self.load.pause()
         self.load.read_all()
         self.load.resume()
@@ -208,12 +208,12 @@ class Lab:
         self.say('healthy')
 
     def wait_resync(self):
-        """After an unclean start parity is made anew in open regions."""
+        """After an unclean start the parity of open regions is computed again."""
         if not wait_for(60, lambda: not self.array.status().get('resync')):
             raise Failure('still resyncing after 60 s')
 
     def until_rebuilding(self, share):
-        """Until that share of a slow rebuild is done, or about so: it moves
+        """Wait until about that share of a slow rebuild is done: it moves
         in windows.  False: it is over."""
         end = time.monotonic() + share * SLOW_REBUILD
         while True:
@@ -237,7 +237,7 @@ class Lab:
         self.array.stop()
 
     def start(self, members=None, **keys):
-        """After halt: read all, then let the load go on."""
+        """After halt: read all, then continue the load."""
         self.array.start(members, **keys)
         self.go_on()
 
@@ -259,8 +259,8 @@ class Lab:
 
     def start_unclean(self, blocks, absent, members=None):
         """After a crash with these slots not active.  A start is refused
-        where rows may have lost them, unless it is forced; then they may
-        hold anything, and nothing else may be hurt."""
+        if rows may have lost them, unless it is forced; then they may
+        hold anything, but no other data may be lost."""
         try:
             self.array.start(members)
             self.say('starts: nothing was in flight')
@@ -275,7 +275,7 @@ class Lab:
         self.go_on(pin=True)
 
     def finish(self):
-        """Cold, from outside, and once more through a new server."""
+        """Check the stopped members, and again through a new server."""
         self.wait_resync()
         absent = {s for s, state in enumerate(self.array.states())
                   if state != 'active'}

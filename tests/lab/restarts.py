@@ -27,8 +27,8 @@ def fingerprint(paths):
 
 
 def server_kill(lab):
-    """kill -9 under load, all members active, three times.  What was
-    flushed is there; what was not is old, new or torn by sector, and then
+    """kill -9 under load, all members active, three times.  Flushed data
+    is there; other data is old, new or torn by sector, and then
     stays.  Parity is right again: others are failed and all is read."""
     a = lab.begin()
     for _ in range(3):
@@ -87,7 +87,7 @@ def server_kill_missing(lab):
 
 
 def server_kill_rebuilding(lab):
-    """kill -9 in the middle of a rebuild: after the restart it goes on,
+    """kill -9 in the middle of a rebuild: after the restart it continues,
     under force too."""
     # More than one window of the rebuild.
     a = lab.begin(k=1, m=2, size=40 * MiB, chunk=65536)
@@ -139,8 +139,8 @@ def restart_missing(lab):
 
 
 def quorum(lab):
-    """2+2: a start with two missing is refused unless forced, for the two
-    could have gone on alone.  Forced, it goes on; the other two are stale
+    """2+2: a start with two missing is refused unless forced, because the two
+    could have continued alone.  A forced start works; the other two are stale
     when they come back, and brought up to date."""
     a = lab.begin(k=2, m=2)
     away = lab.sample(2)
@@ -164,7 +164,7 @@ def quorum(lab):
 
 
 def stale_member(lab):
-    """An old copy of a member takes its place: it is found out, counts as
+    """An old copy of a member takes its place: it is detected, counts as
     missing, and is brought up to date.  A copy beside the member itself
     is refused, and nothing is written."""
     a = lab.begin()

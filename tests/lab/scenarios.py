@@ -1,7 +1,7 @@
 """gpuraid: the scenarios of the fault lab that work on members.
 
 Each is a function whose doc string says what is done and what is
-promised; it raises Failure where the promise is not kept.  Those that
+promised; it raises Failure if the promise is not kept.  Those that
 stop and kill the server are in restarts.py.
 
 SPDX-License-Identifier: BSD-3-Clause
@@ -18,7 +18,7 @@ from .array import Failure, wait_for
 
 
 def read_others(lab, slots):
-    """Fail as many others as there may be, so that these are sources."""
+    """Fail as many others as possible, so that these are sources."""
     others = lab.sample(lab.array.m, without=slots)
     for s in others:
         lab.array.fail(s)
@@ -42,7 +42,7 @@ def garbage(lab, path, off, length):
 def kill_members(lab):
     """Members are failed by hand, one by one, up to m, under load.  Every
     byte stays right; one more is refused.  All are replaced; then others
-    are failed, so that what was rebuilt is what is read."""
+    are failed, so that rebuilt data is read."""
     a = lab.begin()
     out = lab.sample(a.m)
     for s in out:
@@ -147,13 +147,13 @@ def delete_member(lab):
 
 
 def truncate_member(lab):
-    """A member's file is cut short under load.  Every byte stays right,
-    though writes above the cut make the file longer again; the member is
-    failed as a whole once it was read or flushed, nothing is written to
-    it after that, and it is replaced.  The same with nothing but reads.
-    Not promised: a file that somebody else makes as long again before
-    it was read or flushed, and one that is cut in the microseconds in
-    which a superblock is written to its very end."""
+    """A member's file is truncated under load.  Every byte stays right,
+    though writes above its new end make the file longer again; the whole
+    member is failed once it was read or flushed, nothing is written to
+    it after that, and it is replaced.  The same with only reads.
+    Not promised: a file that another program makes as long again before
+    it was read or flushed, and one that is truncated in the microseconds
+    in which a superblock is written to its very end."""
     a = lab.begin()
     slots = lab.sample(2)
     mix = lab.load.mix
@@ -163,9 +163,9 @@ def truncate_member(lab):
         lab.load.resume()
         path = a.member[slot]
         info = a.examine(path)
-        cut = info['data_off'] + lab.rng.randrange(info['data_len'])
-        lab.say('truncate the file of %d to %d' % (slot, cut))
-        os.truncate(path, cut)
+        size = info['data_off'] + lab.rng.randrange(info['data_len'])
+        lab.say('truncate the file of %d to %d' % (slot, size))
+        os.truncate(path, size)
         lab.run()
         lab.verify()
         if not wait_for(10, lambda: a.states()[slot] == 'failed'):
@@ -190,8 +190,8 @@ def truncate_member(lab):
 def overwrite_member(lab):
     """A failed member's file is overwritten with garbage under load: its
     bytes are never used, and it can be replaced by itself with --force.
-    Then one in use is overwritten: without checksums nobody can tell, and
-    what is read from it is wrong.  But if nothing is written until it is
+    Then one in use is overwritten: without checksums this is not detected, and
+    reads from it are wrong.  But if nothing is written until it is
     failed, every byte is right again from then on."""
     a = lab.begin()
     slot, other = lab.sample(2)
@@ -256,7 +256,7 @@ def member_errors(lab):
 
 
 def member_pulled(lab):
-    """A member's store is gone for good in the middle of work, as a disk
+    """A member's store fails permanently under load, like a disk
     that is pulled out; then a second one.  No client sees an error."""
     a = lab.prepare()
     slots = lab.sample(2)
@@ -282,7 +282,7 @@ def member_pulled(lab):
 
 def member_delays(lab):
     """One member is slow all the time, and another hangs for a while.  No
-    client sees an error, every byte is right, nothing hangs for good."""
+    client sees an error, every byte is right, nothing hangs forever."""
     a = lab.prepare()
     slow, hung = lab.sample(2)
     a.member[slow] = lab.fuse_member('slow', rdelay=10, wdelay=10).path
@@ -314,9 +314,9 @@ def member_delays(lab):
 
 def too_many_lost(lab):
     """m members are failed and then one more fails every request.  Reads
-    give what can be read or EIO, writes and flushes EIO; nothing is
-    acknowledged that is not so.  When the last one works again, all that
-    was flushed is there after a restart."""
+    give right data or EIO, writes and flushes EIO; nothing is wrongly
+    acknowledged.  When the last one works again, all flushed data
+    is there after a restart."""
     a = lab.prepare()
     last = lab.sample(1)[0]
     bad = lab.fuse_member('bad')

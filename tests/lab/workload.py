@@ -1,10 +1,10 @@
-"""gpuraid: a concurrent workload that knows what every block may hold.
+"""gpuraid: a concurrent workload with a model of what every block may hold.
 
-Each block of 4096 bytes says which block it is and which write made it
-(its generation; 0 is zeroes), in every sector, so that a wrong one tells
-where it came from.  The model knows what was acknowledged, what was
-flushed and what is in flight, hence what a read may give now and what it
-may give after a crash.
+Each block of 4096 bytes contains its number and that of its write
+(its generation; 0 is zeroes), in every sector, so that a wrong one shows
+where it came from.  The model records what was acknowledged, what was
+flushed and what is in flight, and so what a read may return now and
+after a crash.
 
 One thread drives several connections with asynchronous calls: the
 blocking ones of libnbd's Python module would stop all other threads.
@@ -35,7 +35,7 @@ LOST_PATH = {errno.ENOTCONN, errno.EINVAL, errno.ESHUTDOWN, errno.EPIPE}
 
 
 def content(seed, block, gen):
-    """What write number gen puts into a block."""
+    """The content of a block after write number gen."""
     if gen == 0:
         return ZERO
     filler = hashlib.blake2b(b'%d %d %d' % (seed, block, gen),
@@ -45,7 +45,7 @@ def content(seed, block, gen):
 
 
 def describe(data):
-    """What a sector says it is."""
+    """The block and generation in a sector."""
     if not data.strip(b'\0'):
         return 'zeroes'
     magic, _, block, gen = HEADER.unpack(data[:HEADER.size])
@@ -130,8 +130,8 @@ class Model:
                         self.now[b] = ANY
 
     def check(self, b0, data, pin=False):
-        """None, or what is wrong with these blocks.  pin: from now on,
-        what may be one of several things is what was found."""
+        """None, or what is wrong with these blocks.  pin: from now on a block
+        with several possible generations has the one that was found."""
         nr = len(data) // BLOCK
         want = [self.now[b] for b in range(b0, b0 + nr)]
         if all(w is not ANY and len(w) == 1 for w in want) and \
@@ -239,7 +239,7 @@ class Workload:
         self.run_now.set()
 
     def run_for(self, seconds):
-        """Let it go on for a while, or until something is wrong."""
+        """Continue for a while, or until an error."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.raise_wrong()
@@ -417,7 +417,7 @@ class Workload:
         for op in done:
             self._finish(op)
         if not by_fd and not done:
-            # Both connections died: what they did not answer is unknown.
+            # Both connections died: requests without an answer are unknown.
             for op in list(self.in_flight):
                 op.err = errno.ENOTCONN
                 self._finish(op)

@@ -3,8 +3,7 @@
 #
 # Sessions open some of the members, put records in force, write, change
 # the set of members, lose members, and crash, at every step, in every
-# order.  After every crash every set of members is asked whether it
-# opens.
+# order.  After every crash every set of members is tried: does it open?
 #
 #   tests/model/membership.py                 a slice, and every weakening
 #   tests/model/membership.py --run K M EXTRA SESSIONS EVENTS
@@ -17,7 +16,7 @@
 #   - the record that wins is the last one that was in force, or has seen it
 #   - without force no record ever looks like another branch
 #   - all members together always open
-#   - with force, two sides that both went on never open together
+#   - with force, two sides that both continued never open together
 #   - of two current members of a slot the one stays that was read before
 #
 # membership_rules.py has the rules and the steps.
@@ -118,8 +117,8 @@ SLICE = [
     (1, 1, 0, 3, 1, ("force",)),
 ]
 
-# Each of these must be found out.  The first ones are the rules that
-# look simpler; two of them are safe only where the base is asked too.
+# Each of these must be detected.  The first ones are the rules that
+# look simpler; two of them are safe only if the base is asked too.
 WEAKER = [
     ("sessions", (2, 1, 0, 2, 1, ())),
     ("goback,no-base", (2, 2, 0, 3, 0, ())),
@@ -173,13 +172,13 @@ def run_slice():
         nr, broken = run(size, rules.split(","))
         print("without %s, %s: %s" %
               (rules, describe(size),
-               broken[0] if broken else "NOT FOUND OUT"), flush=True)
+               broken[0] if broken else "NOT DETECTED"), flush=True)
         failed |= not broken
     return 1 if failed else 0
 
 
 def dump():
-    """States and what every set of members makes of them.
+    """States, and the decision of every set of members.
 
     state K M NR, the slot of each member, then for each member two
     records, each "-" or r and epoch session active (of the record, its

@@ -1,6 +1,6 @@
 # gpuraid: the rules of membership, as a model: what opens, what is
 # proposed next, what can happen meanwhile, and what must be true after
-# every crash.  membership.py tries all of it.
+# every crash.  membership.py explores it.
 #
 # A record is (epoch, session, active, base, parent, seen, goes): active is
 # a bit mask of members, base and parent are (epoch, session, active), seen
@@ -314,7 +314,7 @@ class Model:
         return self.propose(run, active) if self.legal(run, active) else None
 
     def takers(self, run):
-        """Who is given the record now: its members until it is in force,
+        """The receivers of the record now: its members until it is in force,
         then the targets."""
         if run["phase"] == TELL:
             return run["target"]
@@ -323,7 +323,7 @@ class Model:
         return run["next"][2]
 
     def fail(self, run, y):
-        """Member y is gone: the run that goes on without it, or None."""
+        """Member y is lost: the run that continues without it, or None."""
         gone = 1 << y
         run = dict(run, alive=run["alive"] & ~gone,
                    target=run["target"] & ~gone, ready=run["ready"] & ~gone)
@@ -464,7 +464,7 @@ class Model:
             # an image of before the session is put back
             for i in bits(self.all):
                 if run["cur"][2] & ~(1 << i) == 0:
-                    continue    # nobody would know
+                    continue    # no member would know
                 old = with_writes(run["before"][i], 0)
                 yield "crash, image %d" % i, \
                     (mem[:i] + (old,) + mem[i + 1:],) + state[1:], None, 0
