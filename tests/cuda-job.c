@@ -64,7 +64,7 @@ find_room (size_t nr)
   return arena_len;
 }
 
-/* Who needs more than there is waits for others to end. */
+/* Wait until other jobs free enough room. */
 static void
 take_room (struct cuda_job *t, size_t len)
 {

@@ -1,8 +1,8 @@
-# gpuraid: what the script tests share.
+# gpuraid: shared by the script tests.
 #
 # Source it from the root of the tree.  Gives a temporary folder on disk
-# and one in memory, members, a server and a clean end whatever happens.
-# Decides nothing about what is right: each test says that itself.
+# and one in memory, members, a server, and cleans up at the end.
+# Has no expectations: each test has its own.
 #
 # In:  OUT   where the plugin and the command are (default: here)
 #      B     the build folder (default: build)
@@ -101,7 +101,7 @@ need ()
   done
 }
 
-# What only a kernel can give: missing is a skip.
+# A feature of the kernel: missing is a skip.
 need_fuse ()
 {
   need nbdfuse fusermount3
@@ -157,7 +157,7 @@ create_array ()
     fail "gpuraid create $*: failed"
 }
 
-# The loop that the thread sanitizer can see through, see -D gpuraid.loop.
+# The loop that the thread sanitizer supports, see -D gpuraid.loop.
 san_preload=
 san_flags=()
 # tests/preload/first-malloc.c says why there are two.
@@ -203,7 +203,7 @@ start_raid ()
   [ -s "$shm/pid" ] || fail "start_raid $*: the server did not start"
 }
 
-# refuse_raid [KEY=VALUE...]: the server must say why and go.
+# refuse_raid [KEY=VALUE...]: the server must report why and exit.
 refuse_raid ()
 {
   local rc=0
@@ -216,7 +216,7 @@ refuse_raid ()
   [ -s "$raid_log" ] || fail "refuse_raid $*: not a word"
 }
 
-# SIGTERM, as an administrator would; its status counts.
+# SIGTERM, like an administrator; its status counts.
 stop_raid ()
 {
   local rc=0
@@ -228,7 +228,7 @@ stop_raid ()
   [ $rc -eq 0 ] || fail "stop_raid: the server's exit status was $rc"
 }
 
-# SIGKILL, as a power cut would, but for the page cache.
+# SIGKILL, like a power cut, except for the page cache.
 kill_raid ()
 {
   kill -9 "$raid_pid" || fail "kill_raid: the server is not there any more"
@@ -307,7 +307,7 @@ unmount_device ()
 }
 
 # slow_member NAME SIZE MS: a blank file, in $slow_path, to which every
-# write takes that long: a rebuild onto it lasts.
+# write takes MS: a rebuild onto it is slow.
 slow_member ()
 {
   local d=$shm/$1
@@ -324,7 +324,7 @@ slow_member ()
 }
 
 # churn SLOT...: until churn_stop, members fail and are rebuilt, one after
-# the other, so that whatever runs meanwhile meets every state.
+# the other, so that a test that runs meanwhile meets every state.
 churn ()
 {
   rm -f "$tmp/churn-stop"
@@ -355,7 +355,7 @@ churn_stop ()
   echo "$0: $(cat "$tmp/churn-nr") rebuilds meanwhile"
 }
 
-# Which file is in which slot now?
+# The file of each slot now.
 members_from_status ()
 {
   local i

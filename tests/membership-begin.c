@@ -1,5 +1,5 @@
-/* gpuraid: tests: what a session of an array that lives begins: members go,
- * new ones and old ones come.
+/* gpuraid: tests: changes that a session begins: members leave, new ones and
+ * old ones come.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -8,7 +8,7 @@
 
 #include "tests/membership-world.h"
 
-/* A disk that nobody needs becomes a new one. */
+/* An unused disk becomes a new member. */
 static bool
 new_disk (struct world *w, unsigned *disk)
 {
@@ -56,7 +56,7 @@ begin_new (struct world *w)
   w->online |= 1u << i;
 }
 
-/* One that is out comes back. */
+/* A member that is out comes back. */
 static void
 begin_readd (struct world *w)
 {

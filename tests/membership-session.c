@@ -1,5 +1,5 @@
-/* gpuraid: tests: one session of an array that lives: it carries out changes,
- * writes and rebuilds, and crashes.
+/* gpuraid: tests: one session of an array: it carries out changes, writes and
+ * rebuilds, and crashes.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -35,7 +35,7 @@ write_copies (struct world *w, unsigned dev, enum membership_phase phase,
   check (superblock_decode (buf, SB_A1, &back, NULL) == SB_OK);
 }
 
-/* The record came into force: who is read where there are two. */
+/* The record came into force: which of two members is read. */
 static void
 note_two (struct world *w)
 {

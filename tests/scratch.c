@@ -1,4 +1,4 @@
-/* gpuraid: tests: files to make arrays of, and what was said about it.
+/* gpuraid: tests: files to make arrays of, and the messages about them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

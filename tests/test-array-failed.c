@@ -1,4 +1,4 @@
-/* gpuraid: an array that has lost too many members keeps nobody waiting.
+/* gpuraid: an array that has lost too many members keeps no client waiting.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -41,7 +41,7 @@ woken (struct request *r)
   *(bool *) r->opaque = true;
 }
 
-/* Until the client has something to do; a minute is for ever. */
+/* Until the client has something to do, at most a minute. */
 static void
 step_until (struct fixture *f, const bool *end)
 {
@@ -49,7 +49,7 @@ step_until (struct fixture *f, const bool *end)
 
   while (!*end)
     if (!sim_step (f->sim) || sim_now (f->sim) > limit)
-      fail_msg ("a request waits for ever");
+      fail_msg ("a request does not end");
 }
 
 static int

@@ -1,4 +1,4 @@
-/* gpuraid: opening arrays: who counts as what, what is refused, and that
+/* gpuraid: opening arrays: the state of each member, what is refused, and that
  * nothing is ever written.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -189,7 +189,7 @@ put_page (const char *name, unsigned place, uint64_t counter, uint64_t open,
   free (p);
 }
 
-/* ---- who is what ------------------------------------------------------- */
+/* ---- states of members ------------------------------------------------- */
 
 static void
 test_all (void **state)
@@ -386,7 +386,7 @@ test_locked (void **state)
   opens ("a b c d");
 }
 
-/* Whoever may not write shares the members with others like that. */
+/* Read-only openings share the members. */
 static void
 test_readonly (void **state)
 {

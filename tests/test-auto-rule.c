@@ -1,5 +1,5 @@
-/* gpuraid: coder auto in virtual time: what is measured, where jobs go, and
- * how much gets done.
+/* gpuraid: coder auto in virtual time: what is measured, where jobs go, and the
+ * resulting rates.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -60,7 +60,7 @@ test_rates (void **state)
   assert_true (sim.now - began < 0.2);
 }
 
-/* One worker is faster than the device: jobs of a slice are cut. */
+/* One worker is faster than the device: jobs of a slice are divided. */
 static void
 test_never_sooner (void **state)
 {
@@ -151,7 +151,7 @@ lone_seconds (struct coder *c, size_t nr_rects)
   return auto_sim_bytes (&cl.job) / rate;
 }
 
-/* A stripe alone goes where it ends first, as it is. */
+/* A single stripe goes where it ends first, whole. */
 static void
 test_lone_stripe (void **state)
 {
@@ -194,7 +194,7 @@ test_lone_jobs (void **state)
 }
 
 /* Both do what they can, the CPU no more at once than it has workers.  A few
- * small jobs are not worth it to trouble the CPU.
+ * small jobs are not shared with the CPU.
  */
 static void
 test_load (void **state)
@@ -228,9 +228,7 @@ test_order (void **state)
   coder_free (c);
 }
 
-/* A CPU that has other things to do is left alone, except for a few slices
- * each second, and comes back.
- */
+/* A CPU with other work gets only a few slices each second, and comes back. */
 static void
 test_rest (void **state)
 {
@@ -256,7 +254,7 @@ test_rest (void **state)
   coder_free (c);
 }
 
-/* One slice that takes long is no reason. */
+/* One slice that takes long does not matter. */
 static void
 test_one_slow (void **state)
 {

@@ -1,6 +1,6 @@
 #!/bin/bash
-# test-bad-input.sh: whatever is wrong with what a person gave: one clear
-# line on stderr, exit status not 0, and no member changed.
+# test-bad-input.sh: for any wrong input: one clear line on stderr, exit
+# status not 0, and no member changed.
 #
 # Some 120 starts of nbdkit; test-assemble and test-create take the same
 # ways under the sanitizers.
@@ -21,7 +21,7 @@ stats ()
     -printf '%p %m %s %b %T@\n' | sort
 }
 
-# What the files hold, for good measure.
+# The content of the files, too.
 snapshot ()
 {
   sha256sum [a-f] noise swap > "$tmp/sums"

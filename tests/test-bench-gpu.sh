@@ -2,7 +2,7 @@
 # test-bench-gpu: the engines of `gpuraid bench` that run on a device make
 # the right bytes, raw and overall, on the emulated one.
 #
-# How fast that is says nothing, but all that measures runs here too.
+# The speeds mean nothing, but all measurements run here too.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 # run-tests: timeout=600 no-sanitizer

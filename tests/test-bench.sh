@@ -1,7 +1,7 @@
 #!/bin/bash
 # test-bench: `gpuraid bench` compares and measures the engines on the
-# processor, prints tables and JSON that can be read, draws, finds wrong
-# bytes, and says in one line what it can't do.
+# processor, prints tables and JSON that can be read, draws, detects wrong
+# bytes, and reports in one line what it can't do.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 # run-tests: no-sanitizer
@@ -57,7 +57,7 @@ bench --verify-only --engine isal --pairs 64+8,2+198,150+4,32+32,250+6 \
 bench --verify-only --engine isal --option crc --lost 0,3,11 --threads 1,3
 grep -q 'decode 3' "$tmp/out" || fail "--lost: $(cat "$tmp/out")"
 
-# ---- an engine that is wrong is found out
+# ---- wrong bytes of an engine are detected
 
 cat >"$tmp/wrong.c" <<'C'
 void

@@ -1,7 +1,7 @@
 #!/bin/bash
 # test-blocked-stderr.sh: a stderr that nothing reads stops nothing: the
-# server serves, tells its status, takes commands and stops.  What it had to
-# say is there when it is read; what was too much is counted.
+# server serves, answers status and commands, and stops.  Its messages
+# can be read later; those that did not fit are counted.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

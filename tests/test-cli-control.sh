@@ -1,7 +1,6 @@
 #!/bin/bash
-# test-cli-control: what the command sends over the control socket, what
-# it makes of the answers, and its exit status, against a server that
-# answers as it is told.
+# test-cli-control: the requests of the command on the control socket, its
+# output for the answers, and its exit status, with a scripted server.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -119,7 +118,7 @@ a, b = (json.load (open (sys.argv[1] + f)) for f in ("/out", "/status"))
 assert a == b
 PY
 
-# An answer with next to nothing in it is no reason to crash.
+# An answer that is nearly empty must not crash it.
 try 0 '{"ok":true,"status":{}}\n' status control
 try 0 '{"ok":true,"status":{"members":{},"rebuild":5,"k":"x"}}\n' \
   status control

@@ -1,6 +1,6 @@
 #!/bin/bash
-# test-cli-engines: status and watch show what the coder works with, and
-# what of it has failed; an older server, which says nothing, is no error.
+# test-cli-engines: status and watch show the parts of the coder, and
+# which of them failed; an older server, without them, is no error.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

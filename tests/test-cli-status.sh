@@ -163,7 +163,7 @@ kill_raid
 start_raid
 expect_state healthy
 
-# ---- a rebuild waits for somebody who may write, and wait does not
+# ---- a rebuild waits for a client that may write, and wait does not
 
 fail_member 1
 stop_raid

@@ -67,8 +67,8 @@ test_gpu_does_not_start (void **state)
   coder_free (c);
 }
 
-/* One that fails its third job, also while it is measured: no error, and it
- * is used no more.
+/* One that fails its third job, also while it is measured: no error, and it is
+ * not used any more.
  */
 static void
 try_failure (bool is_measured)

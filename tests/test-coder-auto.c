@@ -1,5 +1,5 @@
-/* gpuraid: coder auto with real coders and threads: nothing is lost, done
- * twice or wrong, whichever coder does it; and in which threads it is done.
+/* gpuraid: coder auto with real coders and threads: no job is lost, done twice
+ * or wrong, whichever coder does it; and in which threads it is done.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -125,8 +125,8 @@ test_many_jobs (void **state)
 }
 
 /* Large ones, of odd numbers of rects, with both codes and CRCs: they are
- * cut, with workers and without.  Each engine counts what it did under its
- * own name, and what failed counts once.
+ * divided, with workers and without.  Each engine counts its work under its own
+ * name, and failed work counts once.
  */
 static void
 test_slices (void **state)
@@ -233,8 +233,8 @@ link_done (struct coder_job *job, int error)
   pthread_mutex_unlock (&chain.lock);
 }
 
-/* A thread of the device's is not kept, and none that brings a job does
- * slices; the job itself is left as it was.
+/* A thread of the device is not delayed, and none that submits a job does
+ * slices; the job itself is not changed.
  */
 static void
 test_away (void **state)

@@ -1,5 +1,5 @@
-/* gpuraid: a thread that has more to do does not code: who wishes that, and
- * who grants it.
+/* gpuraid: a thread with other work does not code: which threads ask for that,
+ * and which coders do it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -34,7 +34,7 @@ remember_thread (struct coder_job *job, int error)
   last.done (job, error);
 }
 
-/* Is a job of so many cells of 64 KiB done in the thread that submits it? */
+/* Is a job of this many cells of 64 KiB done in the thread that submits it? */
 static bool
 is_done_here (struct coder *c, unsigned rows, unsigned cols, bool away)
 {
@@ -60,7 +60,7 @@ test_cpu (void **state)
 
   assert_int_equal (coder_start (c, NULL, 0), 0);
   assert_int_equal (coder_start (alone, NULL, 0), 0);
-  /* Several times: who is first is chance, where there is a choice. */
+  /* Several times: if there is a choice, the first thread is random. */
   for (unsigned n = 0; n < 20; n++) {
     assert_false (is_done_here (c, 2, 4, true));
     assert_false (is_done_here (c, 1, 2, true));
@@ -113,8 +113,8 @@ forget_seen (void)
   seen.nr = seen.nr_away = seen.nr_among = 0;
 }
 
-/* The loop's thread decodes what it has read itself only where nothing else
- * is under way; a client's codes what it writes.
+/* The loop's thread decodes the data it has read only if nothing else is in
+ * flight; a client's thread codes its own writes.
  */
 static void
 test_array (void **state)

@@ -36,7 +36,7 @@ static uint64_t seed;
 /* Both, with workers and without. */
 static struct coder *coders[4];
 
-/* Run on all coders; nothing but the outputs may change. */
+/* Run on all coders; only the outputs may change. */
 static void
 check_job (struct ref_job *t, struct ref_random *rnd)
 {

@@ -1,8 +1,8 @@
-/* gpuraid: the coder on CUDA, on a fake driver: no cell is given back while
- * a device that failed may still write to it.
+/* gpuraid: the coder on CUDA, on a fake driver: no cell is given back while a
+ * device that failed may still write to it.
  *
- * An error of a context is known here while what it has started goes on,
- * and writes, unless the context ends first.
+ * An error of a context is returned here while its launches still run, and
+ * write, unless the context ends first.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -47,7 +47,7 @@ setup_impatient (void **state)
   return 0;
 }
 
-/* And nobody has used a context that had ended, or was about to. */
+/* And no thread has used a context that had ended, or was about to. */
 static int
 teardown (void **state)
 {
@@ -82,7 +82,7 @@ is_done (struct cuda_job *t)
   return r;
 }
 
-/* The cells are somebody else's as soon as the job is done. */
+/* The cells are reused as soon as the job is done. */
 static void
 use_cells (struct cuda_job *t)
 {
@@ -124,7 +124,7 @@ expect_status (struct coder *c, const char *text)
     fail_msg ("status: %s", share[0].failed);
 }
 
-/* ---- what is still under way ----------------------------------------- */
+/* ---- launches in flight ------------------------------------------------ */
 
 /* Kernels that write in place, after an error of any kind, by any call. */
 static void
@@ -296,9 +296,9 @@ submit_more (struct coder_job *t, int error)
   told (t, error);
 }
 
-/* Whoever is told of a job's end goes on with whatever comes next, on any
- * device, in the thread of the one that did the job: which then asks its
- * own context again, and not the last one.
+/* After a job's end its owner continues with other work, on any device, in the
+ * thread of the device that did the job.  That thread then asks its own context
+ * again, and not the last one.
  */
 static void
 test_error_of_another (void **state)
@@ -329,7 +329,7 @@ test_error_of_another (void **state)
 
 /* ---- a context that does not end ------------------------------------- */
 
-/* Its jobs wait, others do not; it is said once, and in the status. */
+/* Its jobs wait, others do not; it is reported once, and in the status. */
 static void
 no_end (const char *name, const char *value, unsigned nr_devices)
 {
@@ -435,7 +435,7 @@ test_queued (void **state)
   coder_free (c);
 }
 
-/* With nothing under way nothing has to end, and nobody waits. */
+/* With nothing in flight nothing has to end, and no call waits. */
 static void
 test_nothing_under_way (void **state)
 {

@@ -1,5 +1,5 @@
-/* gpuraid: the coder on CUDA, on a fake driver: anything that fails, at the
- * start and later, at any call.
+/* gpuraid: the coder on CUDA, on a fake driver: any call fails, at the start
+ * and later.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -26,13 +26,13 @@ expect_failed (struct coder *c, unsigned device, bool failed)
   assert_int_equal (share[device].failed[0] != '\0', failed);
 }
 
-/* Whichever call fails: a start that says so, or all jobs done right, with
+/* Whichever call fails: a start that reports it, or all jobs done right, with
  * one message for each device.
  */
 static void
 test_each_call (void **state)
 {
-  /* All that are made, but for cuInit, which is once in a process. */
+  /* All calls, except for cuInit, which is made once in a process. */
   static const char *const calls[] = {
     "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName",
     "cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain",
@@ -90,7 +90,7 @@ test_one_starts (void **state)
   const struct cuda_options options = plain_options ();
 
   for (size_t i = 0; i < ARRAY_LEN (fails); i++) {
-    bool harmless = i == 3 || i == 4;   /* whoever pins it */
+    bool harmless = i == 3 || i == 4;   /* the device that pins it */
     struct coder *c;
 
     reset (NULL);

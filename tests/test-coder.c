@@ -34,7 +34,7 @@ static uint64_t seed;
 /* All kinds, with workers and without. */
 static struct coder *coders[4];
 
-/* Jerasure has no answer to a row of zeroes, and wants one column or more. */
+/* Jerasure can't do a row of zeroes, and needs one column or more. */
 static void
 expect_jerasure (const struct ref_job *t, uint8_t *mem)
 {
@@ -55,7 +55,7 @@ expect_jerasure (const struct ref_job *t, uint8_t *mem)
   free (coef);
 }
 
-/* Run on all coders; nothing but the outputs may change. */
+/* Run on all coders; only the outputs may change. */
 static void
 check_job (struct ref_job *t, struct ref_random *rnd,
            void (*expect) (const struct ref_job *, uint8_t *mem))

@@ -1,5 +1,5 @@
-/* gpuraid: the process that compiles kernels: it has nothing of the server's,
- * what is not its answer is refused in one line, and when it hangs it is
+/* gpuraid: the process that compiles kernels: it shares no file with the
+ * server, a wrong answer is refused in one line, and when it hangs it is
  * killed.
  *
  * The child is this program, or a shell that does something else.
@@ -67,7 +67,7 @@ test_compiles (void **state)
   expect_messages (1);
 }
 
-/* Whatever else comes back. */
+/* Any other answer. */
 static void
 test_wrong_answers (void **state)
 {
@@ -80,7 +80,7 @@ test_wrong_answers (void **state)
     /* Something printed before the answer. */
     { "echo hello; exec \"$SELF\"", "none of ours" },
     { "exec \"$SELF\" | sed '1s/^gpuraidC/gpuraidD/'", "none of ours" },
-    /* Cut, and longer. */
+    /* Truncated, and longer. */
     { "\"$SELF\" | head -c 1000", "960 bytes, not" },
     { "\"$SELF\"; echo", "bytes, not" },
     /* Another version, of the child and of the server. */

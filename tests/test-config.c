@@ -1,4 +1,4 @@
-/* gpuraid: every key, good and bad, and what goes together.
+/* gpuraid: every key, good and bad, and combinations of keys.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

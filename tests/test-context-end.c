@@ -1,8 +1,8 @@
 /* gpuraid: what gpu/device-drop.c and gpu/pin.c rely on: a context that was
- * reset writes no more, whatever it was doing, and what others have stays, if
- * the error was not theirs too.
+ * reset writes no more, whatever it was doing, and other contexts keep their
+ * memory, unless the error was theirs too.
  *
- * On the fake driver, or, where GPURAID_TEST_GPU is set, on a GPU.
+ * On the fake driver, or, if GPURAID_TEST_GPU is set, on a GPU.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

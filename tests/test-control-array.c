@@ -1,8 +1,7 @@
-/* gpuraid: what a command checks before the array sees it.
+/* gpuraid: what a command checks before the array gets it.
  *
- * control_array_ops on an array that is only the functions below, so
- * that nothing but this file decides what the array says; the new
- * members are files.
+ * control_array_ops on an array that is only the functions below, so that this
+ * file alone decides the array's answers; the new members are files.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -279,7 +278,7 @@ test_made (void **state)
   struct stat st;
 
   snprintf (new_path, sizeof new_path, "%s/made", dir);
-  /* What was made for nothing goes again. */
+  /* A file made without need is removed. */
   fake.replace = EINVAL;
   assert_int_equal (control_array_ops.replace ((void *) &ca, "2", new_path,
                                                false, why), EINVAL);
@@ -345,8 +344,8 @@ test_existing (void **state)
   free (unknown);
 }
 
-/* An active member under another name is found out before it is opened,
- * which the array's own lock would refuse.
+/* An active member under another name is detected before it is opened, which
+ * the array's own lock would refuse.
  */
 static void
 test_other_name (void **state)

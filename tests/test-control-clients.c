@@ -36,7 +36,9 @@ test_wait (void **state)
   int fd = dial ();
   struct json_object *reply, *o;
 
-  /* It holds up nobody; a client that only stopped sending is told. */
+  /* It delays no other client; a client that only stopped sending gets an
+   * answer.
+   */
   put_line (fd, "{\"command\":\"wait\"}");
   shutdown (fd, SHUT_WR);
   until (&fake.nr_waiting, 1);

@@ -1,5 +1,5 @@
-/* gpuraid: creating arrays: what is refused, what is made, and what a
- * crash at each write leaves.
+/* gpuraid: creating arrays: what is refused, what is made, and the result of a
+ * crash at each write.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -135,7 +135,7 @@ test_plain (void **state)
   assembly_free (&a);
 }
 
-/* What the superblock has of the code, and what else the array says no to. */
+/* The superblock's fields of the code, and other values that are refused. */
 static void
 test_code (void **state)
 {
@@ -272,7 +272,7 @@ test_not_blank (void **state)
   created ("k=2 m=1 x y z", true);
   opened ("x y z");
 
-  /* What lies where we write nothing is wiped too. */
+  /* Data in places that are not written otherwise is wiped too. */
   make ("xyz", 16 * MIB);
   scratch_put ("x", 32768, "\1CD001\1", 7);
   assert_int_equal (system ("/sbin/blkid -p x >/dev/null"), 0);

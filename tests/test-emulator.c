@@ -1,8 +1,8 @@
-/* gpuraid: kernels on the processor do what they would do on a GPU, and
- * those that would do wrong there are found out.
+/* gpuraid: kernels on the processor do what they would do on a GPU, and their
+ * mistakes are detected.
  *
- * With REAL_CUDA=1 the kernels that are right run on a GPU: what is
- * expected here is what the hardware does.
+ * With REAL_CUDA=1 the kernels that are right run on a GPU: the expected
+ * results are those of the hardware.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -364,7 +364,7 @@ start_over (void)
   return m;
 }
 
-/* why is part of what must be said. */
+/* why is part of the expected message. */
 static void
 expect_bad_in (CUmodule m, const char *name, uint64_t x, CUresult error,
                const char *why)

@@ -1,5 +1,5 @@
-/* gpuraid: what the engine does about members with bad blocks, and that fail,
- * hang, or are cut short.
+/* gpuraid: what the engine does about members with bad blocks, and members that
+ * fail, hang, or are truncated.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -66,8 +66,8 @@ test_many_read_errors_eject (void **state)
   end_degraded (sa);
 }
 
-/* A member that was found cut short is out with its first read, write or
- * flush, for good, and nothing is repaired in it.
+/* A member that was found truncated is out with its first read, write or flush,
+ * permanently, and nothing is repaired in it.
  */
 static void
 truncate_member (enum io_kind found_by)

@@ -83,7 +83,7 @@ end_writes (struct sim_request *w[64])
     expect_done (w[i]);
 }
 
-/* Readers go round it while writes wait for it. */
+/* Readers avoid it while writes wait for it. */
 static void
 test_reads_do_not_wait_for_writes (void **state)
 {
@@ -93,8 +93,8 @@ test_reads_do_not_wait_for_writes (void **state)
   uint8_t block[4096];
 
   start_writes (sa, w);
-  /* A thread that is in a read of the member stays there; others go round
-   * it once that has taken long.
+  /* A thread that is in a read of the member stays there; others avoid it once
+   * that has taken long.
    */
   stuck = start_request (sa, REQUEST_READ, block,
                          data_of_slot (sa, 310, SLOT), 4096, 0);
@@ -118,7 +118,7 @@ test_reads_do_not_wait_for_writes (void **state)
   end_hung (sa, disk);
 }
 
-/* "fail" returns, and all that waited for the member goes on: pages of
+/* "fail" returns, and everything that waited for the member continues: pages of
  * dirty bits too.
  */
 static void
@@ -208,8 +208,8 @@ test_timeout (void **state)
   end_hung (sa, SLOT);
 }
 
-/* All hang together, on one server perhaps: none of them is to blame, and
- * when it answers again all go on.
+/* All hang together, perhaps on one server: no member is taken out, and when it
+ * answers again all continue.
  */
 static void
 test_all_hang (void **state)

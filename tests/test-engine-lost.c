@@ -1,5 +1,5 @@
-/* gpuraid: rows of which too little can be read: what they take with them,
- * and what not.
+/* gpuraid: rows of which too little can be read: what fails with them, and what
+ * does not.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,7 +18,7 @@
 #include "common/bits.h"
 #include "tests/engine-array.h"
 
-/* Reads of this disk fail from its next one on, for so long. */
+/* Reads of this disk fail from its next one on, for this time. */
 static void
 fail_reads (struct sim_array *sa, struct sim_disk *d, uint64_t ns)
 {
@@ -93,8 +93,8 @@ test_short_error_in_resync (void **state)
   }
 }
 
-/* The block stays bad: it is an error, now and after a restart, and parity
- * is not believed in its place, until it is written.
+/* The block stays bad: it is an error, now and after a restart, and parity does
+ * not replace it, until it is written.
  */
 static void
 test_bad_block_in_resync (void **state)
@@ -276,8 +276,8 @@ test_repair_while_it_is_replaced (void **state)
   end_whole (sa);
 }
 
-/* At whatever moment it stops: what was written over a lost block is not
- * lost again, and what was not is never taken for content.
+/* At whatever moment it stops: data written over a lost block is not lost
+ * again, and an unwritten lost block is never read as content.
  */
 static void
 test_crash_when_a_lost_block_is_written (void **state)

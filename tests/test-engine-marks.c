@@ -1,6 +1,6 @@
-/* gpuraid: what the dirty bits on the members say at any moment.
+/* gpuraid: the dirty bits on the members at any moment.
  *
- * With regions as short as a chunk, and as few in a page as it takes.
+ * With regions as short as a chunk, and as few in a page as needed.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,5 +1,4 @@
-/* gpuraid: what the engine makes anew: lost members, and parity after a
- * crash.
+/* gpuraid: what the engine makes again: lost members, and parity after a crash.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

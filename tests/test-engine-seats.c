@@ -1,4 +1,4 @@
-/* gpuraid: members that no record lists any more, and yet are there.
+/* gpuraid: members that are present but in no record any more.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -26,7 +26,7 @@ add_unlisted (struct sim_array *sa, unsigned nr)
   seats_changed (sa->a);
 }
 
-/* As many as may be given to a server leave room for a new one. */
+/* The maximum number of members of a server leaves room for a new one. */
 static void
 test_room_for_another (void **state)
 {

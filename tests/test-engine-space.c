@@ -54,8 +54,8 @@ is_short (struct sim_array *sa)
   return no_space;
 }
 
-/* Writes are held; flush and FUA say so; what was written stays readable;
- * all goes on when there is space.
+/* Writes are held; flush and FUA report it; written data stays readable;
+ * everything continues when there is space.
  */
 static void
 test_writes_are_held (void **state)
@@ -82,8 +82,8 @@ test_writes_are_held (void **state)
   end_whole (sa);
 }
 
-/* More than there are credits for: a flush is told all the same, and
- * overwrites and reads go on when there is space.
+/* More than there are credits for: a flush gets an error all the same, and
+ * overwrites and reads continue when there is space.
  */
 static void
 test_many_writes_are_held (void **state)

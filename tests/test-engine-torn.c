@@ -88,8 +88,8 @@ test_write_before_the_resync (void **state)
   limits = default_limits;
 }
 
-/* The array fails while a row is written: what the lost slot has there
- * can't be told any more.
+/* The array fails while a row is written: the content of the lost slot there is
+ * unknown.
  */
 static void
 test_torn_row_of_a_failed_array (void **state)

@@ -1,6 +1,5 @@
-/* gpuraid: reads, writes, flushes and zeroing of a whole array: how many
- * I/Os they take, what a crash leaves, and that only looking writes
- * nothing.
+/* gpuraid: reads, writes, flushes and zeroing of a whole array: how many I/Os
+ * they take, what a crash leaves, and that only reading writes nothing.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

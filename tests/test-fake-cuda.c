@@ -1,5 +1,5 @@
 /* gpuraid: the fake CUDA driver is as strict as the real one, as slow, and
- * fails when it is told to.
+ * fails on request.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -109,7 +109,7 @@ teardown (void **state)
   return 0;
 }
 
-/* ---- who may call what */
+/* ---- contexts and calls */
 
 static void
 test_not_initialized (void)
@@ -372,7 +372,7 @@ test_streams_wait (void **state)
   CU (d->event_record (e, b));
   CU (d->stream_wait_event (a, e, 0));
   CU (launch (word_device (0), 10, 3, a));
-  /* The event moves on; nobody who waits cares. */
+  /* The event moves on; waiting streams are not affected. */
   CU (d->event_record (e, a));
   CU (d->event_synchronize (e));
   assert_int_equal (*word (0), 123);

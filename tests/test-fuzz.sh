@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # gpuraid test: a short run of each fuzzer, as many inputs each time.
 #
-#   FUZZ_SECONDS   run each for so long instead
+#   FUZZ_SECONDS   run each for this time instead
 #   SEED           a number, or random; 1 unless given
 #
-# What a fuzzer finds is left in build/fuzz/ and named in its output.
+# Findings of a fuzzer are left in build/fuzz/ and named in its output.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 # run-tests: no-sanitizer

@@ -1,4 +1,4 @@
-/* gpuraid: which kernel serves a matrix, and those that are kept on disk.
+/* gpuraid: the choice of the kernel for a matrix, and kernels kept on disk.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -200,7 +200,7 @@ test_device_dies (void **state)
   matrix_free (a);
 }
 
-/* What nobody has used for long goes. */
+/* Kernels unused for long are dropped. */
 static void
 test_forgotten (void **state)
 {
@@ -512,7 +512,7 @@ test_store_strange (void **state)
     assert_int_equal (system (command), 0);
     alarm (20);
     assert_int_equal (kernel_store_get (s, "key", 3, &got, &len), -1);
-    /* It goes, or is lived with. */
+    /* It is removed, or tolerated. */
     kernel_store_put (s, "key", 3, code, sizeof code);
     if (kernel_store_get (s, "key", 3, &got, &len) == 0) {
       assert_memory_equal (got, code, sizeof code);

@@ -1,5 +1,5 @@
-/* gpuraid: kernels are tried before anything is coded by them: what is wrong,
- * or does not end, is not used, nor kept.
+/* gpuraid: kernels are tested before they code anything: a kernel that is
+ * wrong, or does not end, is not used, and not kept.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -137,7 +137,7 @@ test_most (void **state)
   matrix_free (a);
 }
 
-/* Columns of so many kinds, in random order; each kind has rows, or bits of
+/* Columns of nr_kinds kinds, in random order; each kind has rows, or bits of
  * all rows, of its own.  So groups of one kind cost nothing in those of the
  * others.  In pairs, and of two kinds in threes too, some exchange of two
  * columns helps until all are so.

@@ -1,5 +1,5 @@
 #!/bin/bash
-# test-lab-model: the fault lab finds what is wrong, and only that; see
+# test-lab-model: the fault lab detects errors, and only errors; see
 # tests/lab-model.py.
 # run-tests: no-sanitizer
 #

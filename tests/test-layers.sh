@@ -75,8 +75,8 @@ refuses check-style array/x.c '\tint x;' 'array/x.c:2: a tab'
 refuses check-style array/x.c 'int x; ' 'array/x.c:2: space at the end'
 refuses check-style array/x.c '/* TO''DO */' 'array/x.c:2: an open end'
 refuses check-style array/x.c "/* $(printf '%080d' 0) */" '80 columns'
-refuses check-style array/x.c '/* Who''ever waits. */' \
-  'array/x.c:2: a word to avoid: Who''ever'
+refuses check-style array/x.c '/* W''hoever waits. */' \
+  'array/x.c:2: a word to avoid: W''hoever'
 refuses check-style docs/x.md 'An er''rand.' \
   'docs/x.md:2: a word to avoid: er''rand'
 accepts check-style array/x.c '/* The whole, not one part. */'

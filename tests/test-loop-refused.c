@@ -1,6 +1,5 @@
-/* gpuraid: what both loops refuse: I/O past the end, writes to what is
- * only read, members that were cut short; and io_uring where it is
- * forbidden.
+/* gpuraid: what both loops refuse: I/O past the end, writes to read-only
+ * members, truncated members; and io_uring where it is forbidden.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -36,7 +35,7 @@ test_refused (void **state)
   member_close (ro);
 }
 
-/* Cut short behind our back: no kind of I/O takes it for whole. */
+/* Truncated by another program: every kind of I/O refuses it. */
 static void
 test_truncated (void **state)
 {

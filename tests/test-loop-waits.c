@@ -1,6 +1,6 @@
-/* gpuraid: who waits for whom on both loops: more I/O than a queue is long,
- * threads that end, I/O that is submitted from done, a member that hangs,
- * data that dribbles in, and timers.
+/* gpuraid: waiting on both loops: more I/O than a queue is long, threads that
+ * end, I/O that is submitted from done, a member that hangs, data that arrives
+ * in pieces, and timers.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -229,7 +229,7 @@ test_file_io (void **state)
   }
 }
 
-/* The loop device's name, or false where there is none to be had. */
+/* The loop device's name, or false if there is none. */
 static bool
 losetup (const char *options, char *dev, size_t len)
 {
@@ -246,7 +246,7 @@ losetup (const char *options, char *dev, size_t len)
   if (ok)
     dev[strcspn (dev, "\n")] = '\0';
   else
-    print_message ("no loop device to be had: disks are not tested\n");
+    print_message ("no loop device: disks are not tested\n");
   return ok;
 }
 

@@ -1,5 +1,5 @@
-/* gpuraid: a file that was cut short while it is a member: whoever looks
- * first finds it, and it is refused from then on.
+/* gpuraid: a file that is truncated while it is a member: the first check
+ * detects it, and it is refused from then on.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -17,7 +17,7 @@
 
 #include "tests/member-files.h"
 
-/* Full of ones, and then cut in its middle. */
+/* Full of ones, and then truncated in its middle. */
 static struct member *
 new_truncated (const char *dir, uint8_t *buf)
 {
@@ -35,7 +35,7 @@ new_truncated (const char *dir, uint8_t *buf)
   return m;
 }
 
-/* Found to be cut: refuses all, says so once, and stays as it is. */
+/* Found truncated: refuses all I/O, reports it once, and does not change. */
 static void
 end_truncated (struct member *m, uint8_t *buf, off_t size)
 {
@@ -66,7 +66,7 @@ end_truncated (struct member *m, uint8_t *buf, off_t size)
   member_close (m);
 }
 
-/* Whoever looks first finds it. */
+/* Every kind of I/O detects it. */
 static void
 check_truncated (const char *dir, uint8_t *buf)
 {
@@ -101,7 +101,7 @@ check_truncated (const char *dir, uint8_t *buf)
   assert_int_equal (m->ops->extent (m, SIZE / 2, 4096, &hole, &end), ENXIO);
   end_truncated (m, buf, above + 4096);
 
-  /* What would make it as long as it was is not written at all. */
+  /* A write that would restore its length is not done at all. */
   m = new_truncated (dir, buf);
   assert_int_equal (m->ops->pwrite (m, buf, 4096, SIZE - 4096), ENXIO);
   end_truncated (m, buf, SIZE / 2 - 100);
@@ -127,7 +127,7 @@ test_truncated (void **state)
   for (size_t i = 0; i < ARRAY_LEN (dirs); ++i)
     check_truncated (dirs[i], buf);
 
-  /* Longer is no harm. */
+  /* A longer file is no error. */
   new_file (dirs[0]);
   m = open_ok (path, 0, 0);
   assert_int_equal (truncate (path, 2 * SIZE), 0);

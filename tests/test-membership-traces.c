@@ -109,9 +109,9 @@ test_old_image_is_not_covered (void **state)
   assert_false (found[0].covered);
 }
 
-/* 1+1, 0 and the rebuilt 2: a spare hears of the record that adds 2, and
- * nobody else, and 0 is lost in the next session.  What 2 was proposed
- * then must not hide that it was to become active.
+/* 1+1, 0 and the rebuilt 2: only a spare gets the record that adds 2, and 0 is
+ * lost in the next session.  The proposal that 2 got then must not hide that it
+ * was to become active.
  */
 static void
 test_spare_has_no_part (void **state)

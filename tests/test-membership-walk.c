@@ -1,9 +1,9 @@
-/* gpuraid: random lives of arrays, by array/membership alone: sessions
- * open some of the members, write, lose and rebuild members, and crash
- * anywhere, in the middle of a superblock copy too.  Whatever opens
- * later must have every acknowledged write on every member that counts
- * as current, below every cursor that counts, and everywhere on a member
- * that the bitmap covers but for what it says was missed.
+/* gpuraid: random walks of arrays, by array/membership alone: sessions open
+ * some of the members, write, lose and rebuild members, and crash anywhere, in
+ * the middle of a superblock copy too.  An array that opens later must have
+ * every acknowledged write on every member that counts as current, below every
+ * cursor that counts, and everywhere on a member that the bitmap covers except
+ * for the regions that it says were missed.
  *
  *   test-membership-walk [SEED|random [WALKS]]
  *

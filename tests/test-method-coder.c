@@ -18,7 +18,7 @@
 
 enum { nr_jobs = 8, nr_times = 20, depth = 3 };
 
-/* Keeps so many jobs, and is done with the oldest when another comes. */
+/* Keeps this many jobs, and finishes the oldest when another comes. */
 static struct {
   struct coder coder;           /* first */
   struct coder_job *kept[nr_jobs];

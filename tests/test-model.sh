@@ -1,6 +1,6 @@
 #!/bin/bash
-# test-model: the membership protocol holds, every weaker one is found
-# out, and array/membership decides as the model does; see tests/model/.
+# test-model: the membership protocol holds, every weaker one is detected,
+# and array/membership decides as the model does; see tests/model/.
 # run-tests: no-sanitizer
 #
 # SPDX-License-Identifier: BSD-3-Clause

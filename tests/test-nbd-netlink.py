@@ -2,8 +2,7 @@
 # test-nbd-netlink: the messages to the kernel, the handshake, and the
 # watch over a server that dies and comes back
 #
-# The kernel's side is played by a recorder where no nbd driver is needed
-# to know what is right.
+# A recorder takes the kernel's side if the test needs no nbd driver.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 # run-tests: no-sanitizer

@@ -1,9 +1,8 @@
 /* gpuraid: every plan for small arrays, samples of the bigger ones.
  *
- * The reference knows the generator matrix and nothing else: a cell's
- * content is a vector over the k old data cells, and what is needed can
- * be had if it is in the span of what is read.  How few cells are enough
- * is found by trying all choices.
+ * The reference uses only the generator matrix: a cell's content is a vector
+ * over the k old data cells, and a cell can be computed if it is in the span of
+ * the cells read.  How few cells are enough is found by trying all choices.
  *
  * run-tests: no-thread
  *
@@ -122,7 +121,7 @@ what_is_wrong (const struct plan_in *in, const struct plan *p)
   if (!is_subset (p->in, p->read | in->have))
     return "uses what it has not";
   if (p->make == 0 && p->in)
-    return "uses cells for nothing";
+    return "uses cells without need";
   if (p->write & in->nowrite)
     return "writes what can't be written";
   if (in->given) {
@@ -137,7 +136,7 @@ what_is_wrong (const struct plan_in *in, const struct plan *p)
   if (p->write != (in->rewrite & ~in->nowrite))
     return "writes other roles than rewrite";
   if (!is_subset (p->make, needed))
-    return "makes what nobody needs";
+    return "makes unused cells";
   if (p->make & (p->read | in->have))
     return "makes what is there";
   if ((p->make & readable (in)) &&

@@ -1,8 +1,7 @@
 #!/bin/bash
 # test-readonly.sh: nothing is written before the first connection that
-# may write: nbdkit -r, a server that nobody connects to, and looking at
-# its status leave every member as it was; clean, degraded, with a stale
-# member, and after a kill.
+# may write: nbdkit -r, a server without clients, and reading its status
+# change no member; clean, degraded, with a stale member, and after a kill.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -13,7 +12,7 @@ make_members 6 6M
 create_array k=4 m=2
 before=
 
-# What the files hold, and when they were last written.
+# The content of the files, and when they were last written.
 note ()
 {
   before=$(stat -c '%n %s %b %y' "$shm"/*.img; sha256sum "$shm"/*.img)
@@ -26,7 +25,7 @@ check ()
   [ "$now" = "$before" ] || fail "$1: a member was written"
 }
 
-# look MEMBER...: all that a server can do without writing.
+# look MEMBER...: everything that a server can do without writing.
 look ()
 {
   local save=("${members[@]}")
@@ -36,7 +35,7 @@ look ()
   [ "$(status_field state)" = "$state" ] ||
     fail "the state is $(status_field state), not $state"
   stop_raid
-  check "$state, nobody connects"
+  check "$state, no client connects"
 
   raid_flags=(-r)
   start_raid

@@ -103,9 +103,7 @@ rows_fill (struct rows *w, struct ref_random *rnd,
   encode (k, m, w->new);
 }
 
-/* Make what the solution is for, from nothing but what it may use, and
- * compare.
- */
+/* Make the targets of the solution, only from its sources, and compare. */
 static void
 check_solution (const struct rows *w, const struct solution *sol)
 {

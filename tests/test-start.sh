@@ -1,6 +1,6 @@
 #!/bin/bash
 # test-start.sh: making and opening an array with nbdkit alone: dir=,
-# create=missing, relative paths in a daemon, and what a person is told.
+# create=missing, relative paths in a daemon, and the messages.
 #
 # A command of --run does not always survive a preloaded sanitizer.
 # run-tests: no-sanitizer
@@ -24,7 +24,7 @@ size ()
   serve "$@" --run 'nbdinfo --size "$uri"'
 }
 
-# notices N WORD: so many lines on stderr, and the word among them
+# notices N WORD: N lines on stderr, and the word among them
 notices ()
 {
   [ "$(wc -l <"$tmp/err")" = "$1" ] || fail "not $1 lines: $(cat "$tmp/err")"
@@ -51,7 +51,7 @@ notices 1 'missing'
 [ ! -e d/member-01.img ] || fail "a missing member was made"
 mv member-0* d/
 
-# Creation that was cut short before any superblock goes on.
+# An interrupted creation without any superblock continues.
 mkdir e
 truncate -s 12M e/member-02.img
 [ "$(size dir=e k=2 m=1 size=20M)" = $((20 << 20)) ] || fail "$(cat "$tmp/err")"

@@ -1,5 +1,5 @@
-/* gpuraid: cases that are measured in turn: whose turn it is, which belong
- * together, and what becomes of those that fail.
+/* gpuraid: cases that are measured in turn: the order, which belong together,
+ * and those that fail.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,7 +16,7 @@
 #include "bench/methods.h"
 #include "bench/sweep.h"
 
-/* What was asked of whom: a letter for each, repeated ones once. */
+/* The calls of each method: a letter for each, repeated ones once. */
 static char calls[4000];
 static unsigned nr_calls;
 

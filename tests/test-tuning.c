@@ -30,7 +30,7 @@ check_same (const struct kernel_tuning *a, const struct kernel_tuning *b)
   assert_int_equal (a->multiply, b->multiply);
 }
 
-/* Every member from least to most, with every other. */
+/* Every field from least to most, with every other. */
 static void
 test_round_trip (void **state)
 {
@@ -71,7 +71,7 @@ test_text (void **state)
   assert_string_equal (tuning_print (&all, name),
                        "8x128-min4-signed-g3-even-mul2");
   assert_string_equal (tuning_print (&plain, name), "16x64");
-  /* In any order, and with what need not be said. */
+  /* In any order, and without defaults. */
   assert_int_equal (tuning_parse ("8x128-mul2-even-g3-signed-min4", &t, why),
                     0);
   check_same (&t, &all);
@@ -129,7 +129,7 @@ test_list (void **state)
   assert_int_equal (tuning_parse_list (list, t, why), -1);
 }
 
-/* What a grid has is different, can be written, and can be had as text. */
+/* The tunings of a grid are different, possible, and have a text. */
 static void
 check_grid (const struct matrix *a, const struct kernel_tuning *base,
             const struct kernel_tuning *t, unsigned nr)

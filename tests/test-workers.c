@@ -1,5 +1,5 @@
-/* gpuraid: workers: each part is run once, by whom it should be, and by as
- * many at once as may be.
+/* gpuraid: workers: each part is run once, by the right thread, and by as many
+ * threads at once as allowed.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

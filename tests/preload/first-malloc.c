@@ -1,12 +1,11 @@
-/* gpuraid: tests: wake a sanitizer before anybody else.
+/* gpuraid: tests: start a sanitizer before other code runs.
  *
- * Loaded after libasan or libtsan into a program that was not built with
- * it.  There the sanitizer starts at the first malloc, and in nbdkit that
- * one comes from p11-kit, inside newlocale, which holds a lock of the C
- * library; the sanitizer's start takes and drops that lock too, and
- * leaves it broken: the next newlocale in a thread (json-c) waits for
- * ever.  The linker flag initfirst runs this before all other
- * constructors.
+ * Loaded after libasan or libtsan into a program that was not built with it.
+ * There the sanitizer starts at the first malloc, and in nbdkit that one comes
+ * from p11-kit, inside newlocale, which holds a lock of the C library.  The
+ * sanitizer's start takes and drops that lock too, and leaves it broken: the
+ * next newlocale in a thread (json-c) waits forever.  The linker flag initfirst
+ * runs this before all other constructors.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,11 +1,10 @@
-/* fsx: try one file of a mounted file system against a model in memory.
+/* fsx: compare one file of a mounted file system with a model in memory.
  *
- * Does random operations on a file and on an array of bytes, and
- * compares.  All randomness comes from the seed, with a generator of our
- * own, so a run can be repeated anywhere; with -b the operations before
- * a number are left out, to find which ones matter.  What the file
- * should hold at the end can be kept (-k) and compared by others, say
- * after the file system was mounted anew.
+ * Does random operations on a file and on an array of bytes, and compares.  All
+ * randomness comes from the seed, with a generator of our own, so a run can be
+ * repeated anywhere; with -b the operations before a number are left out, to
+ * find which ones matter.  The expected content at the end can be kept (-k) and
+ * compared later, for example after the file system was mounted again.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
