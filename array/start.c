@@ -11,7 +11,6 @@
 #include <time.h>
 
 #include "array/cache.h"
-#include "array/change.h"
 #include "array/command.h"
 #include "array/consistency.h"
 #include "array/copies.h"

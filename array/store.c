@@ -7,7 +7,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "array/seat.h"
 #include "array/space.h"
 #include "array/store.h"
 
@@ -47,7 +46,7 @@ store_news (struct array *a, struct news *n)
   }
   st->error = st->io.error;
   if (space_is_short (a, st->seat, st->io.kind, st->error)) {
-    space_wait_store (a, st);
+    space_wait (st->seat, &a->no_space_stores, &st->link);
     return;
   }
   st->done (a, st);

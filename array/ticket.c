@@ -5,10 +5,10 @@
 
 #include <stdlib.h>
 
+#include "array/cache.h"
 #include "array/op.h"
 #include "array/request.h"
 #include "array/ticket.h"
-#include "array/writeback.h"
 
 struct ticket {
   struct list link;
@@ -39,12 +39,7 @@ tickets_take (struct array *a, struct request *r)
     ticket_add (&line->tickets, r, ALL_BLOCKS);
     line->want_out = true;
     if (list_empty (&line->out_link))
-      writeback_now (a, line);
-  }
-  list_for_each (l, &a->zeroing) {
-    struct request *z = list_item (l, struct request, link);
-
-    ticket_add (&z->tickets, r, ALL_BLOCKS);
+      line_out_now (a, line);
   }
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "array/cache.h"
-#include "array/seat.h"
+#include "array/fail.h"
 #include "array/space.h"
 #include "array/xfer.h"
 #include "common/cleanup.h"
@@ -88,7 +88,7 @@ xfer_ended (struct array *a, struct xfer *x)
     xfer_free (a, x);
   }
   else if (space_is_short (a, x->seat, x->kind, x->error))
-    space_wait (a, x);
+    space_wait (x->seat, &a->no_space, &x->seat_link);
   else if (x->error && x->kind == IO_WRITE && !x->retried &&
            !x->seat->failing) {
     x->retried = true;
