@@ -55,6 +55,19 @@ struct change {
 
 static void change_step (struct array *a, struct waiter *w);
 
+int
+change_init (struct array *a)
+{
+  a->change_memory = calloc (1, sizeof *a->change_memory);
+  return a->change_memory ? 0 : -1;
+}
+
+void
+change_free (struct array *a)
+{
+  free (a->change_memory);
+}
+
 static void
 finish_command (struct array *a, struct request *r, int error,
                 const char *why)
@@ -154,7 +167,6 @@ apply (struct array *a)
     finish_command (a, c->r, EIO, "the new member can't be written");
   else
     finish_command (a, c->r, 0, NULL);
-  free (c);
 }
 
 static void
@@ -166,7 +178,6 @@ give_up (struct array *a, int error, const char *why)
   a->change = NULL;
   engine_run_waiters (a, &a->change_waiters);
   finish_command (a, c->r, error, why);
-  free (c);
 }
 
 /* ---- rounds ---------------------------------------------------------- */
@@ -352,10 +363,9 @@ change_step (struct array *a, struct waiter *w)
 static struct change *
 change_new (struct array *a, enum change_kind kind, struct request *r)
 {
-  struct change *c = calloc (1, sizeof *c);
+  struct change *c = a->change_memory;
 
-  if (c == NULL)
-    abort ();
+  memset (c, 0, sizeof *c);
   c->waiter.run = change_step;
   list_init (&c->waiter.link);
   c->kind = kind;

@@ -16,6 +16,10 @@
 
 struct request;
 
+/* 0 or -1: no memory. */
+extern int change_init (struct array *a);
+extern void change_free (struct array *a);
+
 /* Start what is wanted, if nothing is under way: called when something
  * may have changed.
  */

@@ -243,6 +243,7 @@ struct array {
   /* Membership. */
   struct membership membership;
   struct change *change;        /* running, or NULL */
+  struct change *change_memory; /* owned; one change at a time */
   bool change_wanted;           /* a seat is failing */
   bool writable;                /* a record of this session is in force */
   bool opening;                 /* the first record is being made */

@@ -97,7 +97,7 @@ op_zero_is_alone (struct array *a, struct op *op)
   return true;
 }
 
-/* ---- writing -------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------- */
 
 static void
 zero_done (struct array *a, struct xfer *x)
@@ -133,7 +133,7 @@ op_issue_zeroes (struct array *a, struct op *op)
   op->pending--;
 }
 
-/* ---- the end -------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------- */
 
 /* Its content is zeroes now. */
 static bool

@@ -89,7 +89,7 @@ store_new (struct array *a, struct seat *s,
 
   if (st == NULL || posix_memalign ((void **) &st->buf, BLOCK_LEN,
                                     STORE_MAX_BLOCKS * BLOCK_LEN))
-    abort ();           /* as in array/xfer.c: nothing could go on */
+    abort ();           /* as in array/xfer.c */
   st->a = a;
   st->seat = s;
   st->done = done;

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "array/cache.h"
@@ -21,8 +22,10 @@ ticket_add (struct list *tickets, struct request *r, uint16_t blocks)
 {
   struct ticket *t = malloc (sizeof *t);
 
-  if (t == NULL)
-    abort ();           /* a few bytes: nothing could go on */
+  if (t == NULL) {
+    r->ticket_error = ENOMEM;
+    return;
+  }
   t->r = r;
   t->blocks = blocks;
   r->pending++;

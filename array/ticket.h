@@ -17,7 +17,7 @@
 
 #define ALL_BLOCKS 0xffffu
 
-/* blocks: of the line, those that r waits for. */
+/* blocks: of the line, those that r waits for.  Without memory r fails. */
 extern void ticket_add (struct list *tickets, struct request *r,
                         uint16_t blocks);
 

@@ -26,7 +26,8 @@ xfer_new (struct seat *seat, enum io_kind kind,
   struct xfer *x = calloc (1, sizeof *x);
 
   if (x == NULL)
-    abort ();           /* a few bytes: nothing could go on */
+    abort ();           /* a few bytes; what waits for this I/O could
+                         * never end */
   x->seat = seat;
   x->kind = kind;
   x->done = done;
@@ -233,7 +234,7 @@ xfers_carry (struct array *a, struct list *xfers, size_t nr)
   size_t n = 0, nr_io = 0;
 
   if (x == NULL || io == NULL)
-    abort ();           /* a few kilobytes: nothing could go on */
+    abort ();           /* as in xfer_new */
   for (struct list *l; (l = list_pop (xfers)) != NULL; )
     x[n++] = list_item (l, struct xfer, link);
   if (n > 1)
@@ -249,7 +250,7 @@ xfers_carry (struct array *a, struct list *xfers, size_t nr)
       len += x[j]->len;
     b = bundle_new (a, &x[i], j - i);
     if (b == NULL)
-      abort ();
+      abort ();         /* as in xfer_new */
     io[nr_io++] = &b->io;
   }
   loop_submit (a->loop, io, nr_io);
