@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 
 #include "array/cache.h"
-#include "array/op.h"
 
 /* Old and new content of every role, at the most: a write that decodes
  * reads k cells and makes m, one that updates reads k + m and makes m.
@@ -332,9 +331,8 @@ line_drop_cell (struct array *a, struct line *line, unsigned role)
 uint16_t
 line_frozen (const struct line *line, unsigned role, struct cell **c)
 {
-  if (line->op == NULL)
-    return 0;
-  return op_given (line->op, role, c);
+  *c = line->cell[role].out;
+  return line->cell[role].out_blocks;
 }
 
 /* What a line has beside what is dirty or being filled, and what is in use.

@@ -50,8 +50,15 @@ extern struct line *line_get (struct array *a, uint64_t no);
  */
 extern void line_changed (struct array *a, struct line *line);
 
-/* The same, but nothing changed for the better: nobody tries again. */
+/* The same, but nothing changed for the better: no waiter is run. */
 extern void line_settle (struct array *a, struct line *line);
+
+/* It has dirty data and is to be written out without further delay. */
+static inline void
+line_out_now (struct array *a, struct line *line)
+{
+  list_move (&a->out, &line->out_link);
+}
 
 /* Make room for new content in one role: a cell that may be written to.
  * False: too many are held, wait on a->cell_waiters; the line may be

@@ -23,11 +23,12 @@
 #include "array/change.h"
 #include "array/consistency.h"
 #include "array/dirty.h"
-#include "array/lost.h"
-#include "array/rebuild.h"
+#include "array/fail.h"
 #include "array/request.h"
 #include "array/sb-write.h"
 #include "array/seat.h"
+#include "array/state.h"
+#include "array/store.h"
 #include "common/plant.h"
 
 enum change_kind {
@@ -54,10 +55,17 @@ struct change {
 
 static void change_step (struct array *a, struct waiter *w);
 
-void
-change_request (struct array *a)
+int
+change_init (struct array *a)
 {
-  a->change_wanted = true;
+  a->change_memory = calloc (1, sizeof *a->change_memory);
+  return a->change_memory ? 0 : -1;
+}
+
+void
+change_free (struct array *a)
+{
+  free (a->change_memory);
 }
 
 static void
@@ -159,7 +167,6 @@ apply (struct array *a)
     finish_command (a, c->r, EIO, "the new member can't be written");
   else
     finish_command (a, c->r, 0, NULL);
-  free (c);
 }
 
 static void
@@ -171,7 +178,6 @@ give_up (struct array *a, int error, const char *why)
   a->change = NULL;
   engine_run_waiters (a, &a->change_waiters);
   finish_command (a, c->r, error, why);
-  free (c);
 }
 
 /* ---- rounds ---------------------------------------------------------- */
@@ -190,7 +196,7 @@ round_done (struct array *a)
   else
     phase = membership_told (&a->membership, &c->failed);
   if (phase == MEMBERSHIP_STOPPED) {
-    array_has_failed (a, "too few members for a membership record");
+    array_set_failed (a, "too few members for a membership record");
     give_up (a, EIO, "too few members are left");
   }
   else if (phase == MEMBERSHIP_IDLE)
@@ -205,13 +211,10 @@ copy_failed (struct array *a, struct seat *s, int error)
   device_set_add (&a->change->failed, s->dev);
   if (s->failing)
     return;
-  s->failing = s->failed = true;
   s->nr_errors++;
   log_notice ("slot %u: %s: superblock: %s; the member is taken out",
               s->slot, s->m->path, strerror (error));
-  seats_changed (a);
-  if (s->state == SEAT_TARGET)
-    rebuild_lost_target (a, s);
+  seat_take_out (a, s);
 }
 
 static void
@@ -332,8 +335,10 @@ change_step (struct array *a, struct waiter *w)
     give_up (a, EIO, "the array has failed");
     return;
   }
-  if (a->saving > 0)
-    return;             /* change_decide comes back */
+  if (a->saving > 0) {
+    list_move (&a->save_waiters, &c->waiter.link);
+    return;
+  }
   /* While nothing was written by this process nothing was missed. */
   if (a->lost_slots && a->writable && !PLANTED ("missed-not-durable") &&
       !a->consistency->may_leave (a, &c->waiter))
@@ -346,7 +351,7 @@ change_step (struct array *a, struct waiter *w)
     c->begun = true;
   }
   if (a->membership.phase == MEMBERSHIP_STOPPED) {
-    array_has_failed (a, "too few members for a membership record");
+    array_set_failed (a, "too few members for a membership record");
     give_up (a, EIO, "too few members are left");
   }
   else if (a->membership.phase == MEMBERSHIP_IDLE)
@@ -358,10 +363,9 @@ change_step (struct array *a, struct waiter *w)
 static struct change *
 change_new (struct array *a, enum change_kind kind, struct request *r)
 {
-  struct change *c = calloc (1, sizeof *c);
+  struct change *c = a->change_memory;
 
-  if (c == NULL)
-    abort ();
+  memset (c, 0, sizeof *c);
   c->waiter.run = change_step;
   list_init (&c->waiter.link);
   c->kind = kind;
@@ -394,10 +398,7 @@ take_out (struct array *a, struct request *r)
     return false;
   }
   log_notice ("slot %u: %s: taken out by command", s->slot, s->m->path);
-  s->failing = s->failed = true;
-  seats_changed (a);
-  if (s->state == SEAT_TARGET)
-    rebuild_lost_target (a, s);
+  seat_take_out (a, s);
   change_request (a);
   return true;
 }
@@ -553,51 +554,4 @@ change_decide (struct array *a)
     if (a->change)
       change_step (a, &a->change->waiter);
   }
-}
-
-/* ---- saving ---------------------------------------------------------- */
-
-static void
-save_done (struct array *a, struct store *st)
-{
-  sb_written (st);
-  if (st->error)
-    seat_fail (a, st->seat, "superblock", st->error);
-  if (--a->saving > 0)
-    return;
-  lost_saved (a);
-  engine_run_waiters (a, &a->save_waiters);
-  if (a->change)
-    change_step (a, &a->change->waiter);
-}
-
-static bool
-takes_saves (const struct seat *s)
-{
-  return s->m && !s->failing && s->state != SEAT_IDLE;
-}
-
-void
-change_save (struct array *a, bool clean, struct waiter *w)
-{
-  const bool now = !a->change && !a->failed && a->writable;
-
-  if (w)
-    list_move (&a->save_waiters, &w->link);
-  if (a->saving > 0)
-    return;
-  a->saving = 1;
-  lost_saving (a, now);
-  /* Each superblock has the cursors of all. */
-  for (unsigned i = 0; now && i < a->nr_seats; i++)
-    if (takes_saves (a->seat[i]) && a->seat[i]->state == SEAT_TARGET)
-      membership_set_cursor (&a->membership, a->seat[i]->dev,
-                             a->seat[i]->cursor);
-  for (unsigned i = 0; now && i < a->nr_seats; i++)
-    if (takes_saves (a->seat[i])) {
-      a->saving++;
-      sb_write (a, a->seat[i], SB_ACCEPTED, clean, save_done);
-    }
-  if (--a->saving == 0)
-    engine_run_waiters (a, &a->save_waiters);
 }

@@ -14,7 +14,6 @@
 #include "array/copies.h"
 #include "array/pass.h"
 #include "array/request.h"
-#include "array/seat.h"
 
 /* The member that a person means: a slot number, or a path.  A member
  * that is being rebuilt onto answers to its path only, where the slot

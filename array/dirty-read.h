@@ -6,7 +6,7 @@
 #ifndef GPURAID_DIRTY_READ_H
 #define GPURAID_DIRTY_READ_H
 
-#include "array/assemble.h"
+#include "array/assembly.h"
 
 /* Fill a->page, a->unclean and every member's page_place; the rest of
  * *a is given.  A place that can't be read is a bad one.  0, or -1

@@ -12,9 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/change.h"
 #include "array/dirty.h"
-#include "array/seat.h"
+#include "array/fail.h"
 #include "array/store.h"
 #include "common/plant.h"
 

@@ -8,9 +8,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/change.h"
+#include "array/fail.h"
 #include "array/flush.h"
-#include "array/seat.h"
+#include "array/state.h"
 #include "array/xfer.h"
 #include "common/plant.h"
 

@@ -96,7 +96,10 @@ struct line_cell {
   uint16_t valid;               /* blocks that are in c */
   uint16_t dirty;               /* of those, newer than the members */
   uint16_t busy;                /* being filled for the first time: not yet
-                                 * valid, and nobody else may fill them */
+                                 * valid, and no other may fill them */
+  struct cell *out;             /* what the line's operation writes out, or
+                                 * NULL: frozen */
+  uint16_t out_blocks;
 };
 
 /* A cache line: one stripe's data over one band of a->cell_len bytes. */
@@ -203,7 +206,7 @@ struct array {
   struct solver *solver;
   struct list pause_waiters;    /* operations that read again at a tick */
 
-  /* Whole stripes being zeroed: requests; nobody enters their ranges. */
+  /* Whole stripes being zeroed: operations; nothing enters their ranges. */
   struct list zeroing;
   struct list zero_waiters;
 
@@ -240,15 +243,20 @@ struct array {
   /* Membership. */
   struct membership membership;
   struct change *change;        /* running, or NULL */
+  struct change *change_memory; /* owned; one change at a time */
   bool change_wanted;           /* a seat is failing */
   bool writable;                /* a record of this session is in force */
   bool opening;                 /* the first record is being made */
   bool failed;                  /* fewer than k: nothing is written any more */
+  bool gave_up;                 /* what waited for write-outs then was told */
   uint64_t torn0, torn1;        /* lines between which zeroes may have got to
                                  * some members only, when it failed */
   bool stopping;
   uint64_t session;
   unsigned saving;              /* seats whose copies are being rewritten */
+  uint64_t saves_begun, saves_ended;
+  uint64_t lost_save;           /* the save after which the list of lost
+                                 * blocks is durable */
   struct list save_waiters;
   struct found *found;          /* what assemble found, until the first
                                  * change; owned */

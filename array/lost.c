@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/change.h"
 #include "array/lost.h"
 
 /* Lines that are remembered; others are found lost again. */
@@ -21,9 +20,6 @@ struct lost_line {
 
 struct lost {
   unsigned nr_blocks;           /* in a->sb.lost */
-  uint64_t gen;                 /* grows when a->sb.lost changes */
-  uint64_t saving_gen;          /* gen of what is being written */
-  uint64_t saved_gen;           /* gen of what all active members have */
   struct list lines;            /* struct lost_line */
   unsigned nr_lines;
 };
@@ -176,7 +172,7 @@ lost_add (struct array *a, uint64_t no, uint64_t roles, uint16_t blocks)
       return false;
     }
   count_blocks (a);
-  a->lost->gen++;
+  a->lost_save = a->saves_begun + 1;
   return true;
 }
 
@@ -197,41 +193,9 @@ lost_remove (struct array *a, uint64_t no, uint64_t roles, uint16_t blocks)
     l->mask &= ~(blocks << shift);
     if (l->mask == 0)
       *l = (struct lost_blocks) { 0 };
-    a->lost->gen++;
+    a->lost_save = a->saves_begun + 1;
   }
   count_blocks (a);
-}
-
-/* ---- storing the list ------------------------------------------------- */
-
-void
-lost_saving (struct array *a, bool really)
-{
-  if (really)
-    a->lost->saving_gen = a->lost->gen;
-}
-
-void
-lost_saved (struct array *a)
-{
-  a->lost->saved_gen = MAX (a->lost->saved_gen, a->lost->saving_gen);
-}
-
-bool
-lost_are_stored (struct array *a, struct waiter *w)
-{
-  if (a->lost->saved_gen == a->lost->gen || a->failed)
-    return true;
-  if (change_is_over (a, w))
-    change_save (a, false, w);
-  return false;
-}
-
-void
-lost_tick (struct array *a)
-{
-  if (a->lost->saved_gen != a->lost->gen && array_may_write (a))
-    change_save (a, false, NULL);
 }
 
 /* ---- rows ------------------------------------------------------------- */

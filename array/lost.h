@@ -8,8 +8,8 @@
  *
  * Blocks are lost when what their member stores is no content: a rebuild
  * could not make them, or a resync could not tell whether they are right.
- * They are listed in the superblock, and are not read until they are
- * written.
+ * They are listed in the superblock (array/save.h), and are not read until
+ * they are written.
  *
  * With the array lock held, all of these.
  *
@@ -45,16 +45,6 @@ extern bool lost_add (struct array *a, uint64_t no, uint64_t roles,
 /* They were written. */
 extern void lost_remove (struct array *a, uint64_t no, uint64_t roles,
                          uint16_t blocks);
-
-/* Is the list on all active members as it is now?  If not it soon will be:
- * w is run then, and asks again.
- */
-extern bool lost_are_stored (struct array *a, struct waiter *w);
-/* Store it some time soon, if it changed. */
-extern void lost_tick (struct array *a);
-/* All superblocks are being written (really: not skipped), were written. */
-extern void lost_saving (struct array *a, bool really);
-extern void lost_saved (struct array *a);
 
 /* ---- rows --------------------------------------------------------------- */
 

@@ -8,11 +8,17 @@
 #include "array/main-loop.h"
 #include "array/op.h"
 #include "array/pass.h"
+#include "array/rebuild.h"
 #include "array/repair.h"
-#include "array/seat.h"
+#include "array/resync.h"
+#include "array/overdue.h"
 #include "array/tick.h"
 #include "array/writeback.h"
 #include "array/xfer.h"
+
+static const struct pass_kind *const pass_kinds[] = {
+  &resync_pass, &rebuild_pass, NULL
+};
 
 /* The order matters: what waits for a failed member ends before a change
  * is begun; and while a change is wanted nothing below begins to write.
@@ -20,11 +26,11 @@
 static void
 turn (struct array *a)
 {
-  seats_abandon_failing (a);
+  overdue_abandon_failing (a);
   change_decide (a);
   writeback_start (a);
   repairs_decide (a);
-  pass_decide (a);
+  pass_decide (a, pass_kinds);
   /* Last: a window with nothing to copy asks for a flush at once. */
   flush_decide (a);
   tick_decide (a);

@@ -1,4 +1,4 @@
-/* gpuraid: small rules shared by membership.c and membership-open.c.
+/* gpuraid: small rules shared by membership-change.c and membership-open.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

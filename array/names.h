@@ -1,4 +1,4 @@
-/* gpuraid: the names of members, for array/config.c.
+/* gpuraid: the names of members, for array/config-keys.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -62,7 +62,7 @@ batch_new (struct array *a, const struct matrix *m, size_t nr)
                             (nr_in + nr_out) * sizeof (uint8_t *));
 
   if (b == NULL)
-    abort ();           /* as in array/xfer.c: nothing could go on */
+    abort ();           /* as in array/xfer.c */
   b->a = a;
   b->news.run = batch_news;
   b->error = 0;

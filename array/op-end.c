@@ -10,14 +10,16 @@
 #include <string.h>
 
 #include "array/cache.h"
-#include "array/change.h"
 #include "array/consistency.h"
 #include "array/flush.h"
 #include "array/lost.h"
 #include "array/op-internal.h"
 #include "array/repair.h"
 #include "array/request-internal.h"
+#include "array/save.h"
 #include "array/seat.h"
+#include "array/state.h"
+#include "array/ticket.h"
 #include "common/plant.h"
 
 /* ---- what became of the rows ------------------------------------------ */
@@ -94,6 +96,8 @@ thaw (struct array *a, struct op *op)
 
     if (o->given == NULL)
       continue;
+    line->cell[r].out = NULL;
+    line->cell[r].out_blocks = 0;
     keep_unwritten (&line->cell[r], o, unwritten);
     if (line->cell[r].c != o->given) {
       line->nr_cells--;
@@ -109,7 +113,7 @@ op_add_tickets (struct array *a, struct request *r)
   list_for_each (l, &a->ops) {
     struct op *op = list_item (l, struct op, link);
 
-    if (op->kind == OP_OUT)
+    if (op->kind == OP_OUT || op->kind == OP_ZERO)
       ticket_add (&op->tickets, r, ALL_BLOCKS);
   }
 }
@@ -157,7 +161,7 @@ found_again (struct array *a, struct op *op)
     return true;
   }
   if (op->phase == OP_FLUSHED)
-    return lost_are_stored (a, &op->waiter);
+    return save_has_lost (a, &op->waiter);
   for (unsigned i = 0; i < op->nr_rects; i++) {
     const struct rect *rect = &op->rect[i];
 
@@ -173,7 +177,7 @@ found_again (struct array *a, struct op *op)
   }
   forget_lost_blocks (a, op);
   op->phase = OP_FLUSHED;
-  return lost_are_stored (a, &op->waiter);
+  return save_has_lost (a, &op->waiter);
 }
 
 /* Nothing is acknowledged while a change is under way. */
@@ -194,21 +198,18 @@ note_stuck (struct array *a, struct line *line, bool stuck)
   line->stuck = stuck;
   if (stuck && (a->nr_stuck * a->g.k > a->max_held - a->g.k ||
                 PLANTED ("row-fails-array")))
-    array_has_failed (a, "too many rows can't be written");
+    array_set_failed (a, "too many rows can't be written");
 }
 
-void
-op_end (struct array *a, struct op *op)
+/* Of a write-out or fix. */
+static void
+end_write (struct array *a, struct op *op)
 {
   struct line *line = op->line;
   void (*done) (struct array *, const struct fixed *) = op->done;
   struct fixed fixed = { .opaque = op->opaque, .no = line->no,
                          .roles = op->want };
 
-  if (op->kind == OP_READ) {
-    op_end_read (a, op);
-    return;
-  }
   if (a->failed && op->error == 0)
     op->error = EIO;
   if (op->error == 0) {
@@ -225,10 +226,21 @@ op_end (struct array *a, struct op *op)
   tickets_end (a, &op->tickets, op->error ? op->error : EIO,
                op->error ? ALL_BLOCKS : fixed.lost);
   if (op->marked)
-    a->consistency->end (a, line_pos (a, line->no), 1);
+    a->consistency->end (a, op_pos (a, op), op_len (a, op));
   line->op = NULL;
   op_free (a, op);
   line_changed (a, line);
   if (done)
     done (a, &fixed);
+}
+
+void
+op_end (struct array *a, struct op *op)
+{
+  switch (op->kind) {
+  case OP_READ: op_end_read (a, op); break;
+  case OP_ZERO: op_end_zero (a, op); break;
+  case OP_OUT:
+  case OP_FIX: end_write (a, op); break;
+  }
 }

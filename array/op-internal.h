@@ -35,7 +35,7 @@ struct op_role {
 
 /* In this order, but that a read that fails leads from READING back to
  * PLANNING, and a change of the membership from CODED.  Readers, and what
- * fails, go from CODING to DONE.
+ * fails, go from CODING to DONE; zeroes from PLANNING to CODED.
  */
 enum op_phase {
   OP_WAITING,                   /* for the line */
@@ -58,14 +58,17 @@ struct op {
   struct op *next_free;
   enum op_kind kind;
   enum op_phase phase;
-  struct line *line;
-  struct request *r;            /* OP_READ */
+  struct line *line;            /* not OP_ZERO */
+  struct request *r;            /* OP_READ, OP_ZERO */
   uint64_t want;                /* OP_READ: roles; OP_FIX: to be stored anew */
   bool to_targets;              /* OP_FIX */
   bool marked;                  /* counts in a->region_ops */
   bool wrote;                   /* some write was issued */
   bool flushing;                /* OP_WRITTEN: waits for a flush */
   unsigned b0, nr;              /* OP_READ, OP_FIX: blocks */
+  uint64_t line0, line1;        /* OP_ZERO: numbers of lines */
+  bool trim;                    /* OP_ZERO: holes will do */
+  struct list zeroing;          /* OP_ZERO: a->zeroing */
   uint64_t avoid;               /* roles whose stored cell is not read */
   bool coarse;                  /* some bad_blocks are those of a read of
                                  * several blocks */
@@ -79,7 +82,7 @@ struct op {
   unsigned pending;             /* transfers or jobs */
   struct list xfers;            /* outstanding, by owner_link */
   int error;
-  struct list tickets;          /* OP_OUT */
+  struct list tickets;          /* OP_OUT, OP_ZERO */
   void (*done) (struct array *a, const struct fixed *f);        /* OP_FIX */
   void *opaque;
   unsigned nr_rects;
@@ -87,8 +90,21 @@ struct op {
   struct op_role role[];        /* k + m */
 };
 
-/* array/op.c: go on, after something that it waited for has come. */
+/* array/op-advance.c: go on, after something that it waited for has come. */
 extern void op_advance (struct array *a, struct op *op);
+
+/* The bytes of every member's data, from data_off, that it works on. */
+static inline uint64_t
+op_pos (const struct array *a, const struct op *op)
+{
+  return line_pos (a, op->kind == OP_ZERO ? op->line0 : op->line->no);
+}
+
+static inline uint64_t
+op_len (const struct array *a, const struct op *op)
+{
+  return (op->kind == OP_ZERO ? op->line1 - op->line0 : 1) * a->cell_len;
+}
 
 /* array/op-new.c.  op_new: NULL, no credit now. */
 extern struct op *op_new (struct array *a, enum op_kind kind,
@@ -128,6 +144,11 @@ extern void op_end (struct array *a, struct op *op);
 extern void op_note_rows (struct array *a, const struct op *op);
 /* Cells that gave errors are stored anew once their content is known. */
 extern void op_repair_bad (struct array *a, const struct op *op);
+
+/* array/op-zero.c.  op_zero_is_alone: false, it waits. */
+extern bool op_zero_is_alone (struct array *a, struct op *op);
+extern void op_issue_zeroes (struct array *a, struct op *op);
+extern void op_end_zero (struct array *a, struct op *op);
 
 /* array/op-read.c */
 extern void op_end_read (struct array *a, struct op *op);

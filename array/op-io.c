@@ -2,12 +2,13 @@
  *
  * Reads what the plan says, goes round members that are overdue, writes
  * what was given and made.  What comes before, between and after is in
- * array/op.c.
+ * array/op-advance.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
 #include "array/cache.h"
+#include "array/fail.h"
 #include "array/op-internal.h"
 #include "array/seat.h"
 #include "array/xfer.h"
@@ -227,6 +228,10 @@ op_issue_writes (struct array *a, struct op *op)
 {
   bool reads = false;
 
+  if (op->kind == OP_ZERO) {
+    op_issue_zeroes (a, op);
+    return;
+  }
   op->wrote = true;
   for (unsigned i = 0; i < op->nr_rects; i++) {
     FOR_EACH_BIT (r, op->rect[i].p.write)

@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "array/cache.h"
-#include "array/change.h"
 #include "array/consistency.h"
 #include "array/op-internal.h"
 #include "array/request.h"
 #include "array/seat.h"
+#include "array/state.h"
 
 /* ---- credits and memory ------------------------------------------------- */
 
@@ -26,6 +26,7 @@ has_credit (const struct array *a, enum op_kind kind)
   const unsigned kept = a->nr_outs == 0;
 
   switch (kind) {
+  case OP_ZERO: return true;    /* it needs no cells */
   case OP_OUT: return a->nr_ops < a->max_ops && a->nr_outs < max_outs;
   case OP_READ: return a->nr_ops + kept < a->max_ops;
   default: return a->nr_ops + kept + 1 < a->max_ops;
@@ -69,9 +70,11 @@ op_new (struct array *a, enum op_kind kind, struct line *line)
   list_init (&op->xfers);
   list_init (&op->tickets);
   list_append (&a->ops, &op->link);
-  a->nr_ops++;
+  list_init (&op->zeroing);
+  a->nr_ops += kind != OP_ZERO;
   a->nr_outs += kind == OP_OUT;
-  line_hold (a, line);
+  if (line)
+    line_hold (a, line);
   return op;
 }
 
@@ -102,7 +105,7 @@ op_free (struct array *a, struct op *op)
   list_remove (&op->waiter.link);
   op->next_free = a->free_ops;
   a->free_ops = op;
-  a->nr_ops--;
+  a->nr_ops -= op->kind != OP_ZERO;
   a->nr_outs -= op->kind == OP_OUT;
   engine_run_waiters (a, &a->cell_waiters);
 }
@@ -122,15 +125,8 @@ op_free_pool (struct array *a)
 bool
 op_may_write (const struct array *a, const struct line *line)
 {
-  if (line->op || line->pins > 0 || line->readers > 0 || !array_may_write (a))
-    return false;
-  list_for_each (l, &a->zeroing) {
-    const struct request *r = list_item (l, struct request, link);
-
-    if (line->no >= r->line0 && line->no < r->line1)
-      return false;
-  }
-  return true;
+  return line->op == NULL && line->pins == 0 && line->readers == 0 &&
+    array_may_write (a) && !op_zeroes (a, line->no, line->no + 1);
 }
 
 /* Take what is dirty from the line: from here on it is frozen. */
@@ -144,6 +140,8 @@ freeze (struct array *a, struct op *op)
       continue;
     op->role[r].given = lc->c;
     op->role[r].given_blocks = lc->dirty;
+    lc->out = lc->c;
+    lc->out_blocks = lc->dirty;
     cell_ref (lc->c);
     lc->c->frozen++;
     lc->dirty = 0;
@@ -155,7 +153,7 @@ begin_writing (struct array *a, struct op *op)
 {
   op->line->op = op;
   op->marked = true;
-  a->consistency->begin (a, line_pos (a, op->line->no), 1);
+  a->consistency->begin (a, op_pos (a, op), op_len (a, op));
 }
 
 bool
@@ -196,11 +194,4 @@ op_fix (struct array *a, struct line *line, uint64_t roles, bool to_targets,
   begin_writing (a, op);
   list_move (&a->engine.ready, &op->waiter.link);
   return true;
-}
-
-uint16_t
-op_given (const struct op *op, unsigned role, struct cell **c)
-{
-  *c = op->role[role].given;
-  return op->role[role].given_blocks;
 }

@@ -2,7 +2,8 @@
  *
  * Reading (decoding), writing out and fixing (rebuild, resync, repair)
  * are the same steps with another plan: read cells, have the coder make
- * others, write.  Degraded is not a mode, it is another mask.
+ * others, write.  Degraded is not a mode, it is another mask.  Zeroing
+ * whole stripes skips reading and making.
  *
  * A writing operation is alone with its line's rows; decoding readers
  * share them.  The plan may change until the first write is issued; a
@@ -22,6 +23,7 @@ enum op_kind {
   OP_READ,              /* for a request: some roles over some blocks */
   OP_OUT,               /* write out the dirty blocks of a line */
   OP_FIX,               /* store roles anew with unchanged content */
+  OP_ZERO,              /* store zeroes to whole stripes */
 };
 
 struct op;
@@ -74,17 +76,22 @@ extern bool op_fix (struct array *a, struct line *line, uint64_t roles,
                     void (*done) (struct array *a, const struct fixed *f),
                     void *opaque);
 
-/* r waits for all write-outs in progress. */
+/* Store zeroes to the lines [line0, line1), whole stripes, of which none is
+ * being zeroed.  Counts in r->pending until the end; then r is woken.  trim:
+ * holes will do.  False: no memory.
+ */
+extern bool op_zero (struct array *a, struct request *r, uint64_t line0,
+                     uint64_t line1, bool trim);
+/* Is one of these lines being zeroed? */
+extern bool op_zeroes (const struct array *a, uint64_t line0, uint64_t line1);
+
+/* r waits for all write-outs and zeroing in progress. */
 extern void op_add_tickets (struct array *a, struct request *r);
 /* Those that wait for a write-out get this error now. */
 extern void op_tell (struct array *a, struct op *op, int error);
 extern void op_tell_all (struct array *a, int error);
 /* Could another line be written out now, as far as credits go? */
 extern bool op_has_credit (const struct array *a);
-
-/* The blocks of a role that a write-out has taken, and their cell. */
-extern uint16_t op_given (const struct op *op, unsigned role,
-                          struct cell **c);
 
 /* Make jobs of the operations that have come to the coder, those with
  * one matrix together.

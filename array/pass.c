@@ -6,16 +6,12 @@
 #include <stdlib.h>
 
 #include "array/cache.h"
-#include "array/change.h"
 #include "array/flush.h"
 #include "array/lost.h"
 #include "array/pass.h"
-#include "array/rebuild.h"
-#include "array/seat.h"
+#include "array/state.h"
 
 #define MAX_IN_FLIGHT 256u              /* lines */
-
-static const struct pass_kind *const kinds[] = { &resync_pass, &rebuild_pass };
 
 static void end_window (struct array *a, struct pass *p);
 
@@ -49,22 +45,23 @@ pass_free (struct array *a)
 /* ---- a window --------------------------------------------------------- */
 
 static bool
-choose (struct array *a, struct pass *p)
+choose (struct array *a, struct pass *p, const struct pass_kind *const *kinds)
 {
-  for (unsigned i = 0; i < ARRAY_LEN (kinds); i++)
-    switch (kinds[i]->choose (a, p)) {
+  for (; *kinds; kinds++)
+    switch ((*kinds)->choose (a, p)) {
     case PASS_NOTHING: break;
-    case PASS_WINDOW: p->kind = kinds[i]; return true;
+    case PASS_WINDOW: p->kind = *kinds; return true;
     case PASS_LATER: return false;
     }
   return false;
 }
 
 static void
-begin_window (struct array *a, struct pass *p)
+begin_window (struct array *a, struct pass *p,
+              const struct pass_kind *const *kinds)
 {
   p->lost_slots = a->lost_slots;
-  if (!choose (a, p)) {
+  if (!choose (a, p, kinds)) {
     p->running = false;
     return;
   }
@@ -154,7 +151,7 @@ end_window (struct array *a, struct pass *p)
 }
 
 void
-pass_decide (struct array *a)
+pass_decide (struct array *a, const struct pass_kind *const *kinds)
 {
   struct pass *p = a->pass;
 
@@ -163,7 +160,7 @@ pass_decide (struct array *a)
        !p->running))
     return;
   if (p->phase == PASS_IDLE)
-    begin_window (a, p);
+    begin_window (a, p, kinds);
   if (p->phase == PASS_PREPARING && p->kind->prepare (a, p))
     p->phase = PASS_COPYING;
   if (p->phase != PASS_COPYING)

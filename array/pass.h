@@ -69,13 +69,14 @@ struct pass_kind {
   bool (*end) (struct array *a, struct pass *p);
 };
 
-extern const struct pass_kind resync_pass, rebuild_pass;
-
 extern int pass_init (struct array *a);
 extern void pass_free (struct array *a);
 
-/* Go on where there is something to do: called when anything changed. */
-extern void pass_decide (struct array *a);
+/* Go on where there is something to do: called when anything changed.
+ * kinds: in order of urgency, then NULL.
+ */
+extern void pass_decide (struct array *a,
+                         const struct pass_kind *const *kinds);
 
 /* Is there work (rebuild or resync) to be done or under way? */
 extern bool pass_is_wanted (const struct array *a);

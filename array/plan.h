@@ -1,8 +1,8 @@
 /* gpuraid: choose what to do to one rect.
  *
  * Pure: no I/O, no locks, no allocation, so tests/test-plan.c can try
- * every case.  array/op.c carries the plan out, array/solver.c makes the
- * matrix.
+ * every case.  array/op-advance.c carries the plan out, array/solver.c
+ * makes the matrix.
  *
  * Bit r of a mask is role r.  A rect's *old* content is what the members
  * hold (one code word in each row); its *new* content is given by a

@@ -9,12 +9,12 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/change.h"
 #include "array/consistency.h"
 #include "array/dirty.h"
+#include "array/fail.h"
 #include "array/pass.h"
 #include "array/rebuild.h"
-#include "array/seat.h"
+#include "array/save.h"
 
 static bool
 is_target (const struct seat *s)
@@ -98,7 +98,7 @@ move_cursors (struct array *a, struct pass *p)
   }
   if (now - p->saved > a->save_ns && p->end < a->sb.l.data_len) {
     p->saved = now;
-    change_save (a, false, NULL);
+    save_start (a, false, NULL);
   }
 }
 
@@ -140,9 +140,3 @@ const struct pass_kind rebuild_pass = {
   .fixed = pass_lose_rows,
   .end = end_window,
 };
-
-void
-rebuild_lost_target (struct array *a, struct seat *s)
-{
-  log_notice ("slot %u: %s: no longer rebuilt onto", s->slot, s->m->path);
-}

@@ -6,9 +6,8 @@
 #ifndef GPURAID_REBUILD_H
 #define GPURAID_REBUILD_H
 
-#include "array/internal.h"
+#include "array/pass.h"
 
-/* With the array lock held: this target fails. */
-extern void rebuild_lost_target (struct array *a, struct seat *s);
+extern const struct pass_kind rebuild_pass;
 
 #endif

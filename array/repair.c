@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "array/cache.h"
-#include "array/change.h"
 #include "array/op.h"
 #include "array/repair.h"
+#include "array/state.h"
 
 #define MAX_IN_FLIGHT 8u
 

@@ -63,7 +63,7 @@ extern void write_commit (struct array *a, struct request *r);
 
 /* Zero: array/request-zero.c. */
 extern void zero_start (struct array *a, struct request *r);
-extern void zero_advance (struct array *a, struct request *r);
+extern void zero_ended (struct array *a, struct request *r);
 extern bool zero_is_fast (const struct array *a, const struct request *r);
 
 /* A pread in a client's thread begins (with the array lock held), ends (any
@@ -84,9 +84,6 @@ pread_end (struct step *s)
   atomic_fetch_sub_explicit (&s->seat->preads[s->bucket], 1,
                              memory_order_release);
 }
-
-/* Is a line in a range that is being zeroed? */
-extern bool zero_has (const struct array *a, uint64_t no);
 
 /* Not done before the tickets of earlier batches, which point at r. */
 static inline void

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "array/cache.h"
+#include "array/fail.h"
 #include "array/lost.h"
 #include "array/op.h"
 #include "array/request-internal.h"
@@ -294,7 +295,7 @@ read_start (struct array *a, struct request *r)
     f.buf = r->buf + pos;
     f.all_ops = large || r->all_ops || needs_decoding (a, r, f.no);
     f.pinned = false;
-    if (!list_empty (&a->zeroing) && zero_has (a, f.no)) {
+    if (!list_empty (&a->zeroing) && op_zeroes (a, f.no, f.no + 1)) {
       wait = &a->zero_waiters;
       break;
     }

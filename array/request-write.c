@@ -15,11 +15,10 @@
 #include <string.h>
 
 #include "array/cache.h"
-#include "array/change.h"
 #include "array/op.h"
 #include "array/request-internal.h"
-#include "array/seat.h"
-#include "array/writeback.h"
+#include "array/state.h"
+#include "array/ticket.h"
 
 /* The blocks that a step touches. */
 static uint16_t
@@ -103,7 +102,7 @@ reserve (struct array *a, struct request *r, struct step *s,
     *wait = &a->change_waiters;
     return false;
   }
-  if (zero_has (a, s->no)) {
+  if (op_zeroes (a, s->no, s->no + 1)) {
     *wait = &a->zero_waiters;
     return false;
   }
@@ -253,7 +252,7 @@ commit_step (struct array *a, struct request *r, const struct step *s,
     line_drop_cell (a, line, s->role);
   line->pins--;
   if (line->want_out || is_full (a, line))
-    writeback_now (a, line);
+    line_out_now (a, line);
   line_changed (a, line);
 }
 

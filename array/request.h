@@ -79,15 +79,13 @@ struct request {
     R_COMMIT,           /* the steps are done */
     R_STABLE,           /* waits until its data is on the members */
     R_FLUSH,            /* waits for a flush of the members */
-    R_DRAIN,            /* zero: waits until its stripes are idle */
-    R_ZERO,             /* zero: waits for the members */
+    R_ZERO,             /* zero: waits for its operation */
     R_CHANGE,           /* a command: waits for its change */
     R_DONE,
   } phase;
   bool asleep;                  /* the client waits for wake */
   bool counted;
   bool again;                   /* a write with FUA: tried once more */
-  bool marks;                   /* zero: counts as a writer of its regions */
   bool all_ops;                 /* a pread failed: leave reads to operations */
   bool has_preads, has_ops;     /* among the steps: never both.  A pread that
                                  * hangs would keep what operations hold */
@@ -95,14 +93,12 @@ struct request {
   uint64_t batch_end;           /* pos when the steps are done */
   unsigned nr_steps, nr_fills;
   unsigned reads;               /* operations */
-  unsigned pending;             /* tickets or transfers */
+  unsigned pending;             /* tickets, and a zero's operation */
   int ticket_error;             /* of a ticket that has ended */
   struct step step[REQUEST_STEPS];
   struct step fill[2];          /* writes: old content of the end blocks */
   struct waiter waiter;
-  struct list link;             /* in a->zeroing or a->commands */
-  uint64_t line0, line1;        /* R_DRAIN, R_ZERO: the whole stripes */
-  struct list tickets;          /* R_DRAIN, R_ZERO: of dirty data dropped */
+  struct list link;             /* in a->commands */
   struct call wake_call;
 };
 

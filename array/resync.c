@@ -10,8 +10,9 @@
 #include "array/cache.h"
 #include "array/consistency.h"
 #include "array/dirty.h"
-#include "array/lost.h"
 #include "array/pass.h"
+#include "array/resync.h"
+#include "array/save.h"
 #include "array/seat.h"
 #include "common/plant.h"
 
@@ -95,7 +96,7 @@ fixed (struct array *a, struct pass *p, const struct fixed *f)
 static bool
 end_region (struct array *a, struct pass *p)
 {
-  if (!lost_are_stored (a, &p->waiter))
+  if (!save_has_lost (a, &p->waiter))
     return false;
   if (p->failed) {
     p->not_before = loop_now (a->loop) + PAUSE_NS;

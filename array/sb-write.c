@@ -4,6 +4,7 @@
  */
 
 #include "array/sb-write.h"
+#include "array/store.h"
 
 static void
 add_copy (struct array *a, struct store *st, struct superblock *sb,

@@ -1,4 +1,4 @@
-/* gpuraid: who sits in which slot, and how members fail.
+/* gpuraid: which member sits in which slot.
  *
  * With the array lock held, all of these.
  *
@@ -61,26 +61,7 @@ seat_users (const struct seat *s)
   return n;
 }
 
-/* From time to time: members that owe an answer for too long, or no more. */
-extern void seats_tick (struct array *a, uint64_t now);
-/* End all that waits for I/O on members that fail. */
-extern void seats_abandon_failing (struct array *a);
-
-/* Would enough members remain without this one? */
-extern bool seat_can_go (const struct array *a, const struct seat *s);
-
 /* Slots with an active seat that is not failing. */
 extern unsigned nr_good_slots (const struct array *a);
-
-/* A read failed; what could be served otherwise was. */
-extern void seat_read_error (struct array *a, struct seat *s, int error);
-/* A write (twice) or a flush failed, or somebody asked for it: the array
- * goes on without this member, if it can.
- */
-extern void seat_fail (struct array *a, struct seat *s, const char *what,
-                       int error);
-
-/* Nothing can be written any more; why is for the log. */
-extern void array_has_failed (struct array *a, const char *why);
 
 #endif

@@ -5,17 +5,8 @@
 
 #include <errno.h>
 
-#include "array/op.h"
-#include "array/request-internal.h"
-#include "array/request.h"
-#include "array/seat.h"
 #include "array/space.h"
-#include "array/store.h"
-#include "array/xfer.h"
 #include "common/plant.h"
-
-/* Tries of a stopping array. */
-#define STOP_TRIES 3u
 
 bool
 space_is_short (const struct array *a, const struct seat *s,
@@ -26,136 +17,13 @@ space_is_short (const struct array *a, const struct seat *s,
     kind != IO_FLUSH && s->state == SEAT_ACTIVE && !s->failing && !a->failed;
 }
 
-static bool
-none_waits (const struct array *a)
+void
+space_wait (struct seat *s, struct list *waiting, struct list *link)
 {
-  return list_empty (&a->no_space) && list_empty (&a->no_space_stores);
-}
-
-static void
-note_short (struct seat *s)
-{
+  list_move (waiting, link);
   if (s->no_space)
     return;
   s->no_space = true;
   log_notice ("slot %u: %s: no space left; writes are held until there is",
               s->slot, s->m->path);
-}
-
-void
-space_wait (struct array *a, struct xfer *x)
-{
-  note_short (x->seat);
-  list_move (&a->no_space, &x->seat_link);
-}
-
-void
-space_wait_store (struct array *a, struct store *st)
-{
-  note_short (st->seat);
-  list_move (&a->no_space_stores, &st->link);
-}
-
-bool
-space_is_wanted (const struct array *a, const struct seat *s)
-{
-  list_for_each (l, &a->no_space)
-    if (list_item (l, struct xfer, seat_link)->seat == s)
-      return true;
-  list_for_each (l, &a->no_space_stores)
-    if (list_item (l, struct store, link)->seat == s)
-      return true;
-  return false;
-}
-
-/* Flushes that wait for what can't be written now, and for lines that
- * can't go out because of it.
- */
-static void
-tell (struct array *a)
-{
-  list_for_each (l, &a->no_space) {
-    struct xfer *x = list_item (l, struct xfer, seat_link);
-
-    if (x->kind == IO_WRITE)
-      op_tell (a, x->owner, ENOSPC);
-    else {
-      struct request *z = x->owner;
-
-      tickets_end (a, &z->tickets, ENOSPC, ALL_BLOCKS);
-    }
-  }
-  /* A page of dirty bits, say, which any line may wait for. */
-  if (!list_empty (&a->no_space_stores))
-    op_tell_all (a, ENOSPC);
-  else if (op_has_credit (a))
-    return;
-  list_for_each (l, &a->dirty) {
-    struct line *line = list_item (l, struct line, link);
-
-    if (list_empty (&line->tickets))
-      continue;
-    line->want_out = false;
-    tickets_end (a, &line->tickets, ENOSPC, ALL_BLOCKS);
-    engine_run_waiters (a, &line->waiters);
-  }
-}
-
-static void
-try_again (struct array *a)
-{
-  struct list xfers, stores, *l;
-
-  list_init (&xfers);
-  list_init (&stores);
-  list_splice (&xfers, &a->no_space);
-  list_splice (&stores, &a->no_space_stores);
-  while ((l = list_pop (&xfers)) != NULL)
-    xfer_again (a, list_item (l, struct xfer, seat_link));
-  while ((l = list_pop (&stores)) != NULL)
-    store_again (a, list_item (l, struct store, link));
-}
-
-/* What was tried again at the last tick has not come back for more. */
-static void
-note_space (struct array *a)
-{
-  for (unsigned i = 0; i < a->nr_seats; i++) {
-    struct seat *s = a->seat[i];
-
-    if (!s->no_space || space_is_wanted (a, s))
-      continue;
-    s->no_space = false;
-    if (s->m && !s->failing)
-      log_notice ("slot %u: %s: there is space again", s->slot, s->m->path);
-  }
-}
-
-void
-space_tick (struct array *a)
-{
-  note_space (a);
-  if (none_waits (a))
-    return;
-  tell (a);
-  try_again (a);
-}
-
-bool
-space_stop (struct array *a)
-{
-  struct list *l;
-
-  if (none_waits (a))
-    return true;
-  if (!a->failed && a->stop_tries++ < STOP_TRIES) {
-    try_again (a);
-    return false;
-  }
-  array_has_failed (a, "it stops with no space left on a member");
-  while ((l = list_pop (&a->no_space)) != NULL)
-    xfer_give_up (a, list_item (l, struct xfer, seat_link), ENOSPC);
-  while ((l = list_pop (&a->no_space_stores)) != NULL)
-    store_give_up (a, list_item (l, struct store, link), ENOSPC);
-  return true;
 }

@@ -16,29 +16,17 @@
 
 #include "array/internal.h"
 
-struct store;
-struct xfer;
-
 /* Is this the error of an I/O that is to wait for space?  Not a flush: what
  * it should have made durable may be gone.  Not of a rebuild's target: that
  * fails, so that nothing has to wait for it.
  */
 extern bool space_is_short (const struct array *a, const struct seat *s,
                             enum io_kind kind, int error);
-extern void space_wait (struct array *a, struct xfer *x);
-extern void space_wait_store (struct array *a, struct store *st);
 
-/* From time to time: try again; tell those that wait for what can't be
- * written yet.
+/* It is held: waiting is a->no_space or a->no_space_stores, link the
+ * transfer's or store's.
  */
-extern void space_tick (struct array *a);
-
-/* The array stops: true when nothing waits for space any more.  After a
- * last try the array has failed instead, as it would in a crash.
- */
-extern bool space_stop (struct array *a);
-
-/* Does something wait for space on this seat? */
-extern bool space_is_wanted (const struct array *a, const struct seat *s);
+extern void space_wait (struct seat *s, struct list *waiting,
+                        struct list *link);
 
 #endif

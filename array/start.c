@@ -148,6 +148,7 @@ array_free_memory (struct array *a)
   for (unsigned i = 0; i < MAX_SLOTS; i++)
     free (a->slot_path[i]);
   pass_free (a);
+  change_free (a);
   repairs_free (a);
   lost_free (a);
   dirty_free (a);
@@ -188,7 +189,7 @@ array_new (const struct config *c, struct assembly *as, struct coder *coder)
   a->member_size = smallest (as);
   cache_size (a, c->cache_len);
   a->solver = solver_new (a->sb.code, a->sb.w, a->g.k, a->g.m);
-  if (a->solver == NULL || pass_init (a) == -1 ||
+  if (a->solver == NULL || pass_init (a) == -1 || change_init (a) == -1 ||
       lost_init (a, as) == -1 ||
       dirty_init (a, as->page) || make_seats (a, as) == -1) {
     log_error ("out of memory");

@@ -3,14 +3,13 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/change.h"
+#include "array/cache.h"
 #include "array/dirty.h"
 #include "array/flush.h"
-#include "array/rebuild.h"
+#include "array/save.h"
 #include "array/seat.h"
-#include "array/space.h"
+#include "array/space-retry.h"
 #include "array/stop.h"
-#include "array/writeback.h"
 
 static void
 nothing (struct array *a, struct waiter *w)
@@ -43,7 +42,7 @@ next_step (struct array *a)
   case 0:                       /* no new rebuild; write out what is left */
     if (alive)
       list_for_each (l, &a->dirty)
-        writeback_now (a, list_item (l, struct line, link));
+        line_out_now (a, list_item (l, struct line, link));
     return false;
   case 1:
     if (alive && a->nr_dirty > a->nr_stuck)
@@ -64,7 +63,7 @@ next_step (struct array *a)
     return false;
   case 4:
     if (alive)
-      change_save (a, !a->any_open, NULL);
+      save_start (a, !a->any_open, NULL);
     return false;
   default:
     return true;

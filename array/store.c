@@ -7,7 +7,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "array/seat.h"
 #include "array/space.h"
 #include "array/store.h"
 
@@ -47,7 +46,7 @@ store_news (struct array *a, struct news *n)
   }
   st->error = st->io.error;
   if (space_is_short (a, st->seat, st->io.kind, st->error)) {
-    space_wait_store (a, st);
+    space_wait (st->seat, &a->no_space_stores, &st->link);
     return;
   }
   st->done (a, st);
@@ -90,7 +89,7 @@ store_new (struct array *a, struct seat *s,
 
   if (st == NULL || posix_memalign ((void **) &st->buf, BLOCK_LEN,
                                     STORE_MAX_BLOCKS * BLOCK_LEN))
-    abort ();           /* as in array/xfer.c: nothing could go on */
+    abort ();           /* as in array/xfer.c */
   st->a = a;
   st->seat = s;
   st->done = done;

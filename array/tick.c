@@ -8,10 +8,10 @@
 
 #include "array/dirty.h"
 #include "array/flush.h"
-#include "array/lost.h"
 #include "array/op.h"
-#include "array/seat.h"
-#include "array/space.h"
+#include "array/overdue.h"
+#include "array/save.h"
+#include "array/space-retry.h"
 #include "array/tick.h"
 #include "array/writeback.h"
 
@@ -41,12 +41,12 @@ tick_news (struct array *a, struct news *n)
   a->tick_armed = false;
   engine_run_waiters (a, &a->pause_waiters);
   op_check_overdue (a, now);
-  seats_tick (a, now);
+  overdue_tick (a, now);
   if (a->stopping)
     return;
   writeback_tick (a, now);
   space_tick (a);
-  lost_tick (a);
+  save_tick (a);
   clear_bits (a, now);
 }
 

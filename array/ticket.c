@@ -3,12 +3,13 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <errno.h>
 #include <stdlib.h>
 
+#include "array/cache.h"
 #include "array/op.h"
 #include "array/request.h"
 #include "array/ticket.h"
-#include "array/writeback.h"
 
 struct ticket {
   struct list link;
@@ -21,8 +22,10 @@ ticket_add (struct list *tickets, struct request *r, uint16_t blocks)
 {
   struct ticket *t = malloc (sizeof *t);
 
-  if (t == NULL)
-    abort ();           /* a few bytes: nothing could go on */
+  if (t == NULL) {
+    r->ticket_error = ENOMEM;
+    return;
+  }
   t->r = r;
   t->blocks = blocks;
   r->pending++;
@@ -39,12 +42,7 @@ tickets_take (struct array *a, struct request *r)
     ticket_add (&line->tickets, r, ALL_BLOCKS);
     line->want_out = true;
     if (list_empty (&line->out_link))
-      writeback_now (a, line);
-  }
-  list_for_each (l, &a->zeroing) {
-    struct request *z = list_item (l, struct request, link);
-
-    ticket_add (&z->tickets, r, ALL_BLOCKS);
+      line_out_now (a, line);
   }
 }
 

@@ -1,7 +1,7 @@
 /* gpuraid: requests that wait until data is on the members.
  *
- * A flush, and a write with FUA, takes a ticket from each line, operation
- * and zeroing that has data which it covers.  A ticket moves with that
+ * A flush, and a write with FUA, takes a ticket from each line and each
+ * operation that has data which it covers.  A ticket moves with that
  * data, from the line to the operation that writes it out.  When it ends,
  * the request's count falls by one; at 0 the request is woken.
  *
@@ -17,7 +17,7 @@
 
 #define ALL_BLOCKS 0xffffu
 
-/* blocks: of the line, those that r waits for. */
+/* blocks: of the line, those that r waits for.  Without memory r fails. */
 extern void ticket_add (struct list *tickets, struct request *r,
                         uint16_t blocks);
 

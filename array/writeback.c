@@ -8,9 +8,10 @@
 
 #include <errno.h>
 
-#include "array/change.h"
+#include "array/cache.h"
 #include "array/op.h"
-#include "array/request-internal.h"
+#include "array/state.h"
+#include "array/ticket.h"
 #include "array/writeback.h"
 
 #define MAX_AGE_NS      UINT64_C (1000000000)
@@ -20,15 +21,13 @@
  */
 #define PRESSURE_LINES 64u
 
-void
-writeback_now (struct array *a, struct line *line)
+/* The array has failed: nothing waits for a write-out any more. */
+static void
+give_up (struct array *a)
 {
-  list_move (&a->out, &line->out_link);
-}
-
-void
-writeback_give_up (struct array *a)
-{
+  if (a->gave_up)
+    return;
+  a->gave_up = true;
   list_for_each (l, &a->dirty) {
     struct line *line = list_item (l, struct line, link);
 
@@ -54,7 +53,7 @@ relieve (struct array *a)
     if (n++ == PRESSURE_LINES)
       break;
     if (list_empty (&line->out_link))
-      writeback_now (a, line);
+      line_out_now (a, line);
   }
 }
 
@@ -79,6 +78,10 @@ start_lines (struct array *a)
 void
 writeback_start (struct array *a)
 {
+  if (a->failed) {
+    give_up (a);
+    return;
+  }
   relieve (a);
   start_lines (a);
 }
@@ -92,6 +95,6 @@ writeback_tick (struct array *a, uint64_t now)
     if (now < line->dirty_since + MAX_AGE_NS)
       break;
     if (list_empty (&line->out_link))
-      writeback_now (a, line);
+      line_out_now (a, line);
   }
 }

@@ -15,13 +15,7 @@
  */
 extern void writeback_start (struct array *a);
 
-/* A line has dirty data and should go out without further delay. */
-extern void writeback_now (struct array *a, struct line *line);
-
 /* From time to time: old lines go out. */
 extern void writeback_tick (struct array *a, uint64_t now);
-
-/* The array has failed: nothing waits for a write-out any more. */
-extern void writeback_give_up (struct array *a);
 
 #endif

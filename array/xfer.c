@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "array/cache.h"
-#include "array/seat.h"
+#include "array/fail.h"
 #include "array/space.h"
 #include "array/xfer.h"
 #include "common/cleanup.h"
@@ -26,7 +26,8 @@ xfer_new (struct seat *seat, enum io_kind kind,
   struct xfer *x = calloc (1, sizeof *x);
 
   if (x == NULL)
-    abort ();           /* a few bytes: nothing could go on */
+    abort ();           /* a few bytes; what waits for this I/O could
+                         * never end */
   x->seat = seat;
   x->kind = kind;
   x->done = done;
@@ -88,7 +89,7 @@ xfer_ended (struct array *a, struct xfer *x)
     xfer_free (a, x);
   }
   else if (space_is_short (a, x->seat, x->kind, x->error))
-    space_wait (a, x);
+    space_wait (x->seat, &a->no_space, &x->seat_link);
   else if (x->error && x->kind == IO_WRITE && !x->retried &&
            !x->seat->failing) {
     x->retried = true;
@@ -233,7 +234,7 @@ xfers_carry (struct array *a, struct list *xfers, size_t nr)
   size_t n = 0, nr_io = 0;
 
   if (x == NULL || io == NULL)
-    abort ();           /* a few kilobytes: nothing could go on */
+    abort ();           /* as in xfer_new */
   for (struct list *l; (l = list_pop (xfers)) != NULL; )
     x[n++] = list_item (l, struct xfer, link);
   if (n > 1)
@@ -249,7 +250,7 @@ xfers_carry (struct array *a, struct list *xfers, size_t nr)
       len += x[j]->len;
     b = bundle_new (a, &x[i], j - i);
     if (b == NULL)
-      abort ();
+      abort ();         /* as in xfer_new */
     io[nr_io++] = &b->io;
   }
   loop_submit (a->loop, io, nr_io);

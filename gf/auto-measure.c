@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +37,7 @@ struct pass {
   size_t nr_rects, cell_len;
   double until;                 /* no job is submitted after that */
   size_t off;                   /* of the next job, in its cells */
-  unsigned nr_busy;             /* under way; atomic */
+  atomic_uint nr_busy;          /* under way */
 
   pthread_mutex_t lock;
 
@@ -100,7 +101,7 @@ probe_done (struct coder_job *job, int error)
   if (again)
     probe_submit (pr);
   else
-    __atomic_sub_fetch (&p->nr_busy, 1, __ATOMIC_RELEASE);
+    atomic_fetch_sub_explicit (&p->nr_busy, 1, memory_order_release);
 }
 
 /* false: no memory. */
@@ -146,7 +147,7 @@ run_pass (struct pass *p, unsigned nr, double duration, double *seconds)
     ok = probe_init (&pr[i], p, p->m->arena + i * cells_len, cells_len);
   for (unsigned i = 0; i < nr && ok; i++)
     probe_submit (&pr[i]);
-  while (ok && __atomic_load_n (&p->nr_busy, __ATOMIC_ACQUIRE) > 0)
+  while (ok && atomic_load_explicit (&p->nr_busy, memory_order_acquire) > 0)
     p->m->clock->pause (p->m->clock->opaque);
   p->off = ok ? pr[0].off : 0;
   *seconds = MAX (p->ended - began, 1e-9);

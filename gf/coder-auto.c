@@ -19,6 +19,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -87,7 +88,7 @@ struct auto_coder {
   struct auto_rates rates;
   size_t slice_len[2];          /* input bytes */
 
-  uint64_t threshold;           /* atomic; UINT64_MAX: the CPU does all */
+  _Atomic (uint64_t) threshold; /* UINT64_MAX: the CPU does all */
 
   pthread_mutex_t lock;
 
@@ -312,7 +313,7 @@ redo (struct auto_coder *c, struct slice *s, int error)
   c->gpu_bytes -= s->bytes;
   if (error != ENOTSUP) {
     c->gpu_failed = true;
-    __atomic_store_n (&c->threshold, UINT64_MAX, __ATOMIC_RELAXED);
+    atomic_store_explicit (&c->threshold, UINT64_MAX, memory_order_relaxed);
   }
   pthread_mutex_unlock (&c->lock);
   coder_submit (c->side[CPU], &s->job);
@@ -373,7 +374,7 @@ auto_submit (struct coder *coder, struct coder_job *job)
   struct auto_coder *c = (struct auto_coder *) coder;
   const uint64_t work = job->nr_rects * rect_bytes (job) * job->matrix->rows;
   const bool is_small =
-    work < __atomic_load_n (&c->threshold, __ATOMIC_RELAXED);
+    work < atomic_load_explicit (&c->threshold, memory_order_relaxed);
   struct auto_job *t = NULL;
 
   if (work > 0 && (!is_small || in_gpu))
@@ -420,7 +421,8 @@ auto_start (struct coder *coder, void *arena, size_t arena_len)
   c->slice_len[GPU] = MAX (AUTO_GPU_SLICE * c->rates.gpu, AUTO_MIN_SLICE);
   c->slice_len[CPU] = MAX (AUTO_CPU_SLICE * c->rates.cpu / nr_threads,
                            AUTO_MIN_SLICE);
-  __atomic_store_n (&c->threshold, c->rates.threshold, __ATOMIC_RELAXED);
+  atomic_store_explicit (&c->threshold, c->rates.threshold,
+                         memory_order_relaxed);
   return 0;
 }
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -167,10 +168,10 @@ static void
 finish (struct cpu_coder *c, struct coder_job *job, const void *tables)
 {
   c->cpu->put (c, tables);
-  __atomic_add_fetch (&c->nr_jobs, 1, __ATOMIC_RELAXED);
-  __atomic_add_fetch (&c->bytes,
+  atomic_fetch_add_explicit (&c->nr_jobs, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit (&c->bytes,
                       job->nr_rects * job->matrix->cols * job->cell_len,
-                      __ATOMIC_RELAXED);
+                      memory_order_relaxed);
   job->done (job, 0);
 }
 
@@ -283,8 +284,8 @@ cpu_coder_shares (struct coder *coder, struct coder_share *share)
   struct cpu_coder *c = (struct cpu_coder *) coder;
 
   *share = (struct coder_share) {
-    .nr_jobs = __atomic_load_n (&c->nr_jobs, __ATOMIC_RELAXED),
-    .bytes = __atomic_load_n (&c->bytes, __ATOMIC_RELAXED),
+    .nr_jobs = atomic_load_explicit (&c->nr_jobs, memory_order_relaxed),
+    .bytes = atomic_load_explicit (&c->bytes, memory_order_relaxed),
   };
   snprintf (share->name, sizeof share->name, "%s", coder->ops->name);
   return 1;

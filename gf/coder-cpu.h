@@ -9,6 +9,8 @@
 #ifndef GPURAID_CODER_CPU_H
 #define GPURAID_CODER_CPU_H
 
+#include <stdatomic.h>
+
 #include "gf/coder.h"
 
 struct cpu_coder;
@@ -41,7 +43,7 @@ struct cpu_coder {
   struct coder coder;           /* first */
   const struct cpu_ops *cpu;
   struct workers *workers;
-  uint64_t nr_jobs, bytes;      /* done; atomic */
+  _Atomic (uint64_t) nr_jobs, bytes;    /* done */
 };
 
 /* nr_threads as for coder_isal_new.  0, or -1 reported. */

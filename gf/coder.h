@@ -12,6 +12,7 @@
 
 #include <assert.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -83,7 +84,7 @@ struct coder_ops {
 
 struct coder {
   const struct coder_ops *ops;
-  unsigned nr_inside;           /* threads in submit; atomic, 0 at first */
+  atomic_uint nr_inside;        /* threads in submit; 0 at first */
 };
 
 /* How many processors this process may use; 1 or more. */
@@ -111,9 +112,9 @@ coder_start (struct coder *c, void *arena, size_t arena_len)
 static inline void
 coder_submit (struct coder *c, struct coder_job *job)
 {
-  __atomic_add_fetch (&c->nr_inside, 1, __ATOMIC_RELAXED);
+  atomic_fetch_add_explicit (&c->nr_inside, 1, memory_order_relaxed);
   c->ops->submit (c, job);
-  __atomic_sub_fetch (&c->nr_inside, 1, __ATOMIC_RELEASE);
+  atomic_fetch_sub_explicit (&c->nr_inside, 1, memory_order_release);
 }
 
 static inline unsigned
@@ -129,7 +130,7 @@ static inline void
 coder_free (struct coder *c)
 {
   if (c) {
-    while (__atomic_load_n (&c->nr_inside, __ATOMIC_ACQUIRE) > 0)
+    while (atomic_load_explicit (&c->nr_inside, memory_order_acquire) > 0)
       sched_yield ();
     c->ops->free (c);
   }

@@ -24,6 +24,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +36,7 @@ static struct matrix *
 new_matrix (unsigned w, size_t packet_len, unsigned rows, unsigned cols,
             const uint8_t *coef)
 {
-  static uint64_t last_id;
+  static _Atomic (uint64_t) last_id;
   size_t len = (size_t) rows * cols;
   struct matrix *a;
 
@@ -46,7 +47,7 @@ new_matrix (unsigned w, size_t packet_len, unsigned rows, unsigned cols,
   a = malloc (sizeof *a + len);
   if (a == NULL)
     return NULL;
-  a->id = __atomic_add_fetch (&last_id, 1, __ATOMIC_RELAXED);
+  a->id = atomic_fetch_add_explicit (&last_id, 1, memory_order_relaxed) + 1;
   a->rows = rows;
   a->cols = cols;
   a->w = w;

@@ -7,6 +7,7 @@
 #define GPURAID_CODER_CUDA_INTERNAL_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "gpu/coder-cuda.h"
 #include "gpu/device.h"
@@ -23,7 +24,7 @@ struct cuda {
   struct kernels *kernels;
 
   /* Nothing changes after start, which sets started last (atomic). */
-  bool started;
+  atomic_bool started;
   unsigned nr_devices;
   struct gpu_device *device[KERNELS_MAX_DEVICES];
   const uint8_t *arena;
@@ -32,9 +33,9 @@ struct cuda {
   unsigned nr_unusable;         /* devices that were wanted */
   struct coder_share unusable[KERNELS_MAX_DEVICES];
 
-  bool dead;                    /* no device is left: atomic */
+  atomic_bool dead;             /* no device is left */
   struct {
-    uint64_t nr_jobs, bytes;
+    _Atomic (uint64_t) nr_jobs, bytes;
   } share[KERNELS_MAX_DEVICES]; /* atomic */
 
   pthread_mutex_t lock;

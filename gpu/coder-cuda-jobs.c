@@ -14,6 +14,7 @@
  */
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,8 +28,8 @@ struct gpu_job {
   struct cuda *c;
   struct coder_job *job;
   struct kernel *kernel;
-  size_t nr_left;               /* parts; atomic */
-  bool again;                   /* atomic: the fallback must do the job */
+  atomic_size_t nr_left;        /* parts */
+  atomic_bool again;            /* the fallback must do the job */
   uint64_t bytes[KERNELS_MAX_DEVICES];  /* done; each by its device's thread */
   struct gpu_job_part {
     struct job_part part;         /* first */
@@ -53,8 +54,9 @@ count (struct cuda *c, const struct gpu_job *t)
   for (unsigned i = 0; i < c->nr_devices; i++) {
     if (t->bytes[i] == 0)
       continue;
-    __atomic_add_fetch (&c->share[i].nr_jobs, 1, __ATOMIC_RELAXED);
-    __atomic_add_fetch (&c->share[i].bytes, t->bytes[i], __ATOMIC_RELAXED);
+    atomic_fetch_add_explicit (&c->share[i].nr_jobs, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit (&c->share[i].bytes, t->bytes[i],
+                               memory_order_relaxed);
   }
 }
 
@@ -66,9 +68,9 @@ gpu_job_put (struct gpu_job *t)
   struct coder_job *job = t->job;
   bool again;
 
-  if (__atomic_sub_fetch (&t->nr_left, 1, __ATOMIC_ACQ_REL) > 0)
+  if (atomic_fetch_sub_explicit (&t->nr_left, 1, memory_order_acq_rel) > 1)
     return;
-  again = __atomic_load_n (&t->again, __ATOMIC_RELAXED);
+  again = atomic_load_explicit (&t->again, memory_order_relaxed);
   if (!again)
     count (c, t);
   kernels_put (c->kernels, t->kernel);
@@ -93,8 +95,8 @@ take_lane (struct cuda *c, bool small)
     struct lane *s;
 
     for (unsigned i = 0; i < c->nr_devices; i++) {
-      uint64_t bytes = __atomic_load_n (&c->device[i]->bytes_in_flight,
-                                        __ATOMIC_RELAXED);
+      uint64_t bytes = atomic_load_explicit (&c->device[i]->bytes_in_flight,
+                                        memory_order_relaxed);
 
       if (!(tried & BIT (i)) && (best == NULL || bytes < least)) {
         best = c->device[i];
@@ -132,7 +134,7 @@ next_launch (struct cuda *c, struct job_part **p)
 bool
 cuda_all_failed (struct cuda *c)
 {
-  if (__atomic_load_n (&c->dead, __ATOMIC_RELAXED))
+  if (atomic_load_explicit (&c->dead, memory_order_relaxed))
     return true;
   for (unsigned i = 0; i < c->nr_devices; i++)
     if (!device_failed (c->device[i]))
@@ -150,14 +152,14 @@ empty_queues (struct cuda *c)
   {
     ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&c->lock);
 
-    __atomic_store_n (&c->dead, true, __ATOMIC_RELAXED);
+    atomic_store_explicit (&c->dead, true, memory_order_relaxed);
     list_splice (&all, &c->queue[1]);
     list_splice (&all, &c->queue[0]);
   }
   for (struct list *l; (l = list_pop (&all)) != NULL; ) {
     struct gpu_job *t = list_item (l, struct gpu_job_part, part.link)->gpu_job;
 
-    __atomic_store_n (&t->again, true, __ATOMIC_RELAXED);
+    atomic_store_explicit (&t->again, true, memory_order_relaxed);
     gpu_job_put (t);
   }
 }
@@ -292,8 +294,8 @@ cuda_submit (struct coder *coder, struct coder_job *job)
   size_t nr;
 
   coder_job_check (job);
-  if (__atomic_load_n (&c->started, __ATOMIC_ACQUIRE) &&
-      !__atomic_load_n (&c->dead, __ATOMIC_RELAXED))
+  if (atomic_load_explicit (&c->started, memory_order_acquire) &&
+      !atomic_load_explicit (&c->dead, memory_order_relaxed))
     t = gpu_job_new (c, job);
   if (t == NULL) {
     fall_back (c, job);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,9 +125,9 @@ cuda_start (struct coder *coder, void *arena, size_t arena_len)
       c->unusable[c->nr_unusable++] = (struct coder_share) {
         .name = "cuda", .failed = "could not be started",
       };
-    __atomic_store_n (&c->dead, true, __ATOMIC_RELAXED);
+    atomic_store_explicit (&c->dead, true, memory_order_relaxed);
   }
-  __atomic_store_n (&c->started, true, __ATOMIC_RELEASE);
+  atomic_store_explicit (&c->started, true, memory_order_release);
   return 0;
 }
 
@@ -154,18 +155,21 @@ cuda_shares (struct coder *coder, struct coder_share *share)
   struct cuda *c = (struct cuda *) coder;
   unsigned nr = 0;
 
-  if (__atomic_load_n (&c->started, __ATOMIC_ACQUIRE)) {
+  if (atomic_load_explicit (&c->started, memory_order_acquire)) {
     for (; nr < c->nr_devices; nr++) {
       struct coder_share *s = &share[nr];
       struct gpu_device *dev = c->device[nr];
 
       *s = (struct coder_share) {
-        .nr_jobs = __atomic_load_n (&c->share[nr].nr_jobs, __ATOMIC_RELAXED),
-        .bytes = __atomic_load_n (&c->share[nr].bytes, __ATOMIC_RELAXED),
+        .nr_jobs = atomic_load_explicit (&c->share[nr].nr_jobs,
+                                         memory_order_relaxed),
+        .bytes = atomic_load_explicit (&c->share[nr].bytes,
+                                       memory_order_relaxed),
       };
       strcpy (s->name, dev->name);
       device_why (dev, s->failed, sizeof s->failed);
-      if (s->failed[0] == '\0' && __atomic_load_n (&c->dead, __ATOMIC_RELAXED))
+      if (s->failed[0] == '\0' &&
+          atomic_load_explicit (&c->dead, memory_order_relaxed))
         strcpy (s->failed, "could not be started");
     }
     for (unsigned i = 0; i < c->nr_unusable; i++)

@@ -21,6 +21,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -176,7 +177,7 @@ give_back (struct gpu_device *dev)
   list_init (&parts);
   for (struct list *l; (l = list_pop (&dev->running)) != NULL; )
     list_append (&parts, &list_item (l, struct lane, link)->part->link);
-  __atomic_store_n (&dev->bytes_in_flight, 0, __ATOMIC_RELAXED);
+  atomic_store_explicit (&dev->bytes_in_flight, 0, memory_order_relaxed);
   for (struct list *l; (l = list_pop (&parts)) != NULL; )
     dev->owner->done (dev->owner->opaque, dev,
                       list_item (l, struct job_part, link), false);

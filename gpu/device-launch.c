@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "common/bits.h"
@@ -94,7 +95,8 @@ is_staged (const struct gpu_device *dev, const struct lane *s,
            const struct job_part *p)
 {
   return !s->small && !dev->in_place && staged_takes (dev->staged, p) &&
-    __atomic_load_n (&dev->bytes_in_flight, __ATOMIC_RELAXED) > p->bytes;
+    atomic_load_explicit (&dev->bytes_in_flight,
+                          memory_order_relaxed) > p->bytes;
 }
 
 static CUresult
@@ -140,9 +142,10 @@ launch (struct lane *s, const struct job_part *p, const char **call)
       return r;
   }
   if (dev->fail_after &&
-      __atomic_add_fetch (&dev->nr_launches, 1, __ATOMIC_RELAXED) >
+      atomic_fetch_add_explicit (&dev->nr_launches, 1,
+                                 memory_order_relaxed) >=
       dev->fail_after) {
-    __atomic_store_n (&dev->broken, true, __ATOMIC_RELAXED);
+    atomic_store_explicit (&dev->broken, true, memory_order_relaxed);
     *call = "cuLaunchKernel";
     return CUDA_ERROR_LAUNCH_FAILED;
   }
@@ -161,7 +164,8 @@ device_launch (struct lane *s, struct job_part *p)
   CUresult r;
 
   s->part = p;
-  __atomic_add_fetch (&dev->bytes_in_flight, p->bytes, __ATOMIC_RELAXED);
+  atomic_fetch_add_explicit (&dev->bytes_in_flight, p->bytes,
+                             memory_order_relaxed);
   r = launch (s, p, &call);
   if (r != CUDA_SUCCESS)
     device_fail (dev, call, r);
@@ -172,7 +176,7 @@ device_launch (struct lane *s, struct job_part *p)
 
     list_append (&dev->launched, &s->link);
     dev->nr_launching--;
-    __atomic_add_fetch (&dev->nr_news, 1, __ATOMIC_RELEASE);
+    atomic_fetch_add_explicit (&dev->nr_news, 1, memory_order_release);
     if (dev->asleep)
       pthread_cond_broadcast (&dev->wake);
   }

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -83,7 +84,7 @@ poll_events (struct gpu_device *dev, struct list *done)
       if (s->small != small)
         continue;
       r = dev->driver->event_query (s->event);
-      if (__atomic_load_n (&dev->broken, __ATOMIC_RELAXED))
+      if (atomic_load_explicit (&dev->broken, memory_order_relaxed))
         r = CUDA_ERROR_LAUNCH_FAILED;
       if (r == CUDA_SUCCESS)
         list_move (done, l);
@@ -109,8 +110,8 @@ finish (struct gpu_device *dev, struct list *done)
     if (s->part->job->crc)
       copy_crcs (s);
     list_append (&parts, &s->part->link);
-    __atomic_sub_fetch (&dev->bytes_in_flight, s->part->bytes,
-                        __ATOMIC_RELAXED);
+    atomic_fetch_sub_explicit (&dev->bytes_in_flight, s->part->bytes,
+                        memory_order_relaxed);
     s->part = NULL;
   }
   {
@@ -155,7 +156,7 @@ sleep_till_launched (struct gpu_device *dev)
 
   while (list_empty (&dev->running) && list_empty (&dev->launched) &&
          !dev->stop && !dev->failed) {
-    unsigned news = __atomic_load_n (&dev->nr_news, __ATOMIC_RELAXED);
+    unsigned news = atomic_load_explicit (&dev->nr_news, memory_order_relaxed);
     bool launching = dev->nr_launching > 0;
     struct timespec ts;
     int err;
@@ -166,7 +167,7 @@ sleep_till_launched (struct gpu_device *dev)
     err = pthread_cond_timedwait (&dev->wake, &dev->lock, &ts);
     dev->asleep = false;
     if (err == ETIMEDOUT && launching && dev->nr_launching > 0 &&
-        news == __atomic_load_n (&dev->nr_news, __ATOMIC_RELAXED))
+        news == atomic_load_explicit (&dev->nr_news, memory_order_relaxed))
       nr_late++;
     else
       nr_late = 0;
@@ -216,7 +217,7 @@ spin_for_news (struct gpu_device *dev, unsigned news)
 {
   uint64_t start = now ();
 
-  while (__atomic_load_n (&dev->nr_news, __ATOMIC_ACQUIRE) == news &&
+  while (atomic_load_explicit (&dev->nr_news, memory_order_acquire) == news &&
          now () - start < SPIN_SMALL)
     sched_yield ();
 }
@@ -254,7 +255,7 @@ wait_for_one (struct gpu_device *dev, unsigned news, struct list *done)
     if (list_empty (done))
       fail_if_silent (dev, start + waited);
     if (!list_empty (done) ||
-        __atomic_load_n (&dev->nr_news, __ATOMIC_ACQUIRE) != news)
+        atomic_load_explicit (&dev->nr_news, memory_order_acquire) != news)
       return;
     waited = now () - start;
     if (waited < spin)
@@ -278,7 +279,7 @@ device_thread (void *arg)
   prctl (PR_SET_NAME, "gpuraid-cuda", 0ul, 0ul, 0ul);
 
   for (;;) {
-    news = __atomic_load_n (&dev->nr_news, __ATOMIC_ACQUIRE);
+    news = atomic_load_explicit (&dev->nr_news, memory_order_acquire);
     if (!take_launched (dev, &stop)) {
       device_give_up (dev);
       return NULL;

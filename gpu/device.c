@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -248,7 +249,7 @@ device_stop (struct gpu_device *dev)
     dev->stop = true;
     pthread_cond_broadcast (&dev->wake);
   }
-  __atomic_add_fetch (&dev->nr_news, 1, __ATOMIC_RELEASE);
+  atomic_fetch_add_explicit (&dev->nr_news, 1, memory_order_release);
   pthread_join (dev->thread, NULL);
   dev->has_thread = false;
 }

@@ -12,6 +12,7 @@
 #define GPURAID_DEVICE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "common/list.h"
@@ -106,10 +107,10 @@ struct gpu_device {
   unsigned in_place_threads;    /* of a launch, 0: a default */
   unsigned fail_after;          /* launches, 0: never */
 
-  uint64_t bytes_in_flight;     /* atomic */
-  unsigned nr_launches;         /* atomic; counted for fail_after */
-  unsigned nr_news;             /* atomic; changes with every launch */
-  bool broken;                  /* atomic; by fail_after */
+  _Atomic (uint64_t) bytes_in_flight;
+  atomic_uint nr_launches;      /* counted for fail_after */
+  atomic_uint nr_news;          /* changes with every launch */
+  atomic_bool broken;           /* by fail_after */
 
   pthread_t thread;
   bool has_thread;

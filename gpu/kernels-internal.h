@@ -7,6 +7,7 @@
 #define GPURAID_KERNELS_INTERNAL_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "common/list.h"
 #include "gf/coder.h"
@@ -48,14 +49,15 @@ struct kernel {
   struct kernel_shape shape;
   bool wrong;                   /* its result differed from the CPU's */
   CUmodule module[KERNELS_MAX_DEVICES];
-  CUfunction function[KERNELS_MAX_DEVICES];     /* NULL: the generic one */
+  _Atomic (CUfunction) function[KERNELS_MAX_DEVICES];   /* NULL: the generic
+                                                         * one */
 };
 
 struct kernels {
   uint64_t after;
   unsigned max;
   struct kernel_store *store;   /* owned by the thread, once it exists */
-  uint64_t last_serial;         /* atomic */
+  _Atomic (uint64_t) last_serial;
 
   /* Nothing changes after kernels_start. */
   unsigned nr_devices;

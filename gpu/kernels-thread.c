@@ -13,6 +13,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +65,8 @@ load_entered (struct kernels *ks, struct kernel *k, struct gpu_device *dev,
     return r;
   }
   k->module[dev->index] = module;
-  __atomic_store_n (&k->function[dev->index], function, __ATOMIC_RELEASE);
+  atomic_store_explicit (&k->function[dev->index], function,
+                         memory_order_release);
   return CUDA_SUCCESS;
 }
 

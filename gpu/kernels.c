@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,7 +92,8 @@ kernel_new (struct kernels *ks, uint32_t hash, const struct matrix *a,
   k->ks = ks;
   k->hash = hash;
   k->crc = crc;
-  k->serial = __atomic_add_fetch (&ks->last_serial, 1, __ATOMIC_RELAXED);
+  k->serial = atomic_fetch_add_explicit (&ks->last_serial, 1,
+                                         memory_order_relaxed) + 1;
   k->matrix = a->packet_len
     ? matrix_new_packets (a->w, a->packet_len, a->rows, a->cols, a->coef)
     : matrix_new (a->rows, a->cols, a->coef);
@@ -243,7 +245,8 @@ void
 kernel_choose (const struct kernel *k, const struct gpu_device *dev,
                struct kernel_choice *c)
 {
-  c->function = __atomic_load_n (&k->function[dev->index], __ATOMIC_ACQUIRE);
+  c->function = atomic_load_explicit (&k->function[dev->index],
+                                      memory_order_acquire);
   c->serial = k->serial;
   if (c->function) {
     c->shape = k->shape;

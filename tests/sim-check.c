@@ -21,7 +21,7 @@
 
 #include "array/cache.h"
 #include "array/lost.h"
-#include "array/request-internal.h"
+#include "array/op.h"
 #include "raidmap/bitmap.h"
 #include "tests/sim-run.h"
 
@@ -107,7 +107,8 @@ roles_at_rest (void *opaque, uint64_t row)
   const struct line *line = line_find (a, no);
 
   if ((rows->only && !has_region (rows->only, region_of (r, row))) ||
-      (line && line->op) || zero_has (a, no) || has_bad_block (rows, row))
+      (line && line->op) || op_zeroes (a, no, no + 1) ||
+      has_bad_block (rows, row))
     return 0;
   if (run_is_unsynced (a, row * BLOCK_LEN))
     return (LOW_BITS (r->g.k) | r->sa->written[row]) & ~lost_at (r, row);

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,7 +143,7 @@ static void *
 reset_context (void *done)
 {
   reset_device (0);
-  __atomic_store_n ((bool *) done, true, __ATOMIC_RELEASE);
+  atomic_store_explicit ((atomic_bool *) done, true, memory_order_release);
   return NULL;
 }
 
@@ -216,7 +217,7 @@ test_kernel (void **state)
 {
   volatile unsigned *word = (volatile unsigned *) memory;
   const size_t stop = LEN / sizeof *word - 1;
-  bool done = false;
+  atomic_bool done = false;
   pthread_t thread;
 
   launch ("write_until", mapped, mapped + stop * sizeof *word);
@@ -224,9 +225,9 @@ test_kernel (void **state)
     usleep (1000);
   assert_int_equal (pthread_create (&thread, NULL, reset_context, &done), 0);
   for (unsigned i = 0; i < (on_gpu ? 5000 : 200) &&
-         !__atomic_load_n (&done, __ATOMIC_ACQUIRE); i++)
+         !atomic_load_explicit (&done, memory_order_acquire); i++)
     usleep (1000);
-  if (!__atomic_load_n (&done, __ATOMIC_ACQUIRE)) {
+  if (!atomic_load_explicit (&done, memory_order_acquire)) {
     printf ("the kernel is waited for\n");
     word[stop] = 1;
   }

@@ -10,8 +10,8 @@ need nbdkit
 
 pod=docs/nbdkit-gpuraid-plugin.pod
 
-# The table in array/config.c.
-sed -n '/^} keys\[\] = {/,/^};/s/^  { "\([a-z-]*\)".*/\1/p' array/config.c |
+# The table in array/config-keys.c.
+sed -n '/^} keys\[\] = {/,/^};/s/^  { "\([a-z-]*\)".*/\1/p' array/config-keys.c |
   sort > "$tmp/read"
 [ "$(wc -l < "$tmp/read")" -ge 18 ] || fail "no table of keys found"
 

@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include "array/engine.h"
 #include "array/internal.h"
 
 static void

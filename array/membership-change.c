@@ -24,6 +24,7 @@
 
 #include <assert.h>
 
+#include "array/membership.h"
 #include "array/membership-rules.h"
 #include "common/bits.h"
 

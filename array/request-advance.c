@@ -9,6 +9,7 @@
 #include "array/change.h"
 #include "array/consistency.h"
 #include "array/request-internal.h"
+#include "array/ticket.h"
 
 static void
 request_retry (struct array *a, struct waiter *w)
@@ -43,7 +44,6 @@ request_init (struct request *r, struct array *a, enum request_kind kind)
   r->wake_call.run = wake_client;
   list_init (&r->waiter.link);
   list_init (&r->link);
-  list_init (&r->tickets);
 }
 
 /* It waits for what is dirty or being written now, not for what is written
@@ -181,8 +181,7 @@ request_advance (struct array *a, struct request *r)
       r->error = a->failed ? EIO : 0;
       r->phase = R_DONE;
       break;
-    case R_DRAIN:
-    case R_ZERO: zero_advance (a, r); break;
+    case R_ZERO: zero_ended (a, r); break;
     default: break;
     }
   } while (r->phase != before && r->phase != R_COPY &&

@@ -11,17 +11,18 @@
 
 #include <errno.h>
 
-#include "array/change.h"
 #include "array/consistency.h"
 #include "array/op-internal.h"
-#include "array/seat.h"
+#include "array/state.h"
 
 /* Readers share the rows with readers; a write-out or fix was only begun
  * where it is alone.
  */
 static bool
-line_is_free (struct op *op)
+is_free (struct array *a, struct op *op)
 {
+  if (op->kind == OP_ZERO)
+    return op_zero_is_alone (a, op);
   if (op->kind != OP_READ || op->line->op == NULL)
     return true;
   list_move (&op->line->waiters, &op->waiter.link);
@@ -40,7 +41,7 @@ is_marked (struct array *a, struct op *op)
     return false;
   /* A target is no source: what is copied to it needs no mark. */
   return op->to_targets ||
-    a->consistency->is_marked (a, line_pos (a, op->line->no), 1, &op->waiter);
+    a->consistency->is_marked (a, op_pos (a, op), op_len (a, op), &op->waiter);
 }
 
 /* It could not be done, and no plan can help. */
@@ -50,7 +51,7 @@ give_up (struct array *a, struct op *op)
   if (op->error == 0)
     op->error = EIO;
   if (op->kind == OP_OUT)
-    array_has_failed (a, "a write could not be carried out");
+    array_set_failed (a, "a write could not be carried out");
   op->phase = OP_DONE;
 }
 
@@ -60,7 +61,7 @@ step (struct array *a, struct op *op)
 {
   switch (op->phase) {
   case OP_WAITING:
-    if (!line_is_free (op))
+    if (!is_free (a, op))
       return false;
     op->phase = OP_PLANNING;
     return true;
@@ -70,7 +71,13 @@ step (struct array *a, struct op *op)
       give_up (a, op);
       return true;
     }
-    if (!is_marked (a, op) || !op_plan (a, op) || !op_get_cells (a, op))
+    if (!is_marked (a, op))
+      return false;
+    if (op->kind == OP_ZERO) {
+      op->phase = OP_CODED;
+      return true;
+    }
+    if (!op_plan (a, op) || !op_get_cells (a, op))
       return false;
     op->phase = OP_READING;
     op_issue_reads (a, op);

@@ -1,0 +1,105 @@
+/* gpuraid: how members fail.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "array/fail.h"
+#include "array/lost.h"
+#include "array/seat.h"
+#include "array/state.h"
+
+/* As many read errors in about a minute, or a lost path, and a member is
+ * out; md has 20 an hour.
+ */
+#define MAX_READ_ERRORS 20
+
+/* Has its slot another active member? */
+static bool
+is_doubled (const struct array *a, const struct seat *s)
+{
+  const struct seat *other = a->at[s->slot][0] == s ?
+    a->at[s->slot][1] : a->at[s->slot][0];
+
+  return other && other != s && other->state == SEAT_ACTIVE &&
+    !other->failing;
+}
+
+bool
+seat_can_go (const struct array *a, const struct seat *s)
+{
+  struct device_set gone = {{ 0, 0 }};
+
+  if (s->state != SEAT_ACTIVE)
+    return true;
+  if (!is_doubled (a, s) && nr_good_slots (a) <= a->g.k)
+    return false;
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i] == s ||
+        (a->seat[i]->failing && a->seat[i]->state != SEAT_IDLE))
+      device_set_add (&gone, a->seat[i]->dev);
+  return membership_can_lose (&a->membership, &gone);
+}
+
+void
+seat_take_out (struct array *a, struct seat *s)
+{
+  s->failing = s->failed = true;
+  seats_changed (a);
+  if (s->state == SEAT_TARGET)
+    log_notice ("slot %u: %s: no longer rebuilt onto", s->slot, s->m->path);
+}
+
+static void
+fail_active (struct array *a, struct seat *s)
+{
+  if (!is_doubled (a, s) && nr_good_slots (a) <= a->g.k) {
+    array_set_failed (a, "too many members are lost");
+    return;
+  }
+  seat_take_out (a, s);
+  if (a->writable || a->opening)
+    change_request (a);
+}
+
+void
+seat_fail (struct array *a, struct seat *s, const char *what, int error)
+{
+  s->nr_errors++;
+  if (s->failing || a->failed || s->state == SEAT_IDLE)
+    return;
+  if (error)
+    log_notice ("slot %u: %s: %s: %s; the member is taken out", s->slot,
+                s->m->path, what, strerror (error));
+  else
+    log_notice ("slot %u: %s: %s", s->slot, s->m->path, what);
+  if (s->state == SEAT_ACTIVE)
+    fail_active (a, s);
+  else {
+    seat_take_out (a, s);
+    change_request (a);
+  }
+}
+
+void
+seat_read_error (struct array *a, struct seat *s, int error)
+{
+  s->nr_errors++;
+  if (s->failing)
+    return;
+  log_debug ("slot %u: %s: read: %s", s->slot, s->m->path, strerror (error));
+  s->read_errors++;
+  if (s->state == SEAT_ACTIVE && nr_good_slots (a) <= a->g.k)
+    return;
+  if (error == ENODEV || error == ENXIO || error == ENOTCONN ||
+      error == ESHUTDOWN)
+    seat_fail (a, s, "read", error);
+  /* Of one that has most of its data not while that is needed: parity
+   * that may be wrong is none, and where rows are lost it has the rest.
+   */
+  else if (s->read_errors >= MAX_READ_ERRORS &&
+           !(s->state == SEAT_ACTIVE && (a->nr_unsynced > 0 || lost_any (a))))
+    seat_fail (a, s, "read", error);
+}

@@ -1,0 +1,172 @@
+/* gpuraid: the operation that stores zeroes to whole stripes.
+ *
+ * The parity of zeroes is zeroes, so a run of stripes is one range of
+ * zeroes on every member, without the cache and without the coder.  What
+ * is under way in the range ends first, and nothing enters it meanwhile.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+
+#include "array/cache.h"
+#include "array/consistency.h"
+#include "array/fail.h"
+#include "array/op-internal.h"
+#include "array/request.h"
+#include "array/ticket.h"
+#include "array/xfer.h"
+
+bool
+op_zero (struct array *a, struct request *r, uint64_t line0, uint64_t line1,
+         bool trim)
+{
+  struct op *op = op_new (a, OP_ZERO, NULL);
+
+  if (op == NULL)
+    return false;
+  op->r = r;
+  op->line0 = line0;
+  op->line1 = line1;
+  op->trim = trim;
+  r->pending++;
+  list_append (&a->zeroing, &op->zeroing);
+  op_advance (a, op);
+  return true;
+}
+
+bool
+op_zeroes (const struct array *a, uint64_t line0, uint64_t line1)
+{
+  list_for_each (l, &a->zeroing) {
+    const struct op *op = list_item (l, struct op, zeroing);
+
+    if (line0 < op->line1 && op->line0 < line1)
+      return true;
+  }
+  return false;
+}
+
+/* ---- the lines of the range --------------------------------------------- */
+
+/* Call fn for the lines of the range until it says false; NULL, or that
+ * line.  fn may forget its line.
+ */
+static struct line *
+each_line (struct array *a, struct op *op,
+           bool (*fn) (struct array *, struct op *, struct line *))
+{
+  if (op->line1 - op->line0 < a->nr_lines) {
+    for (uint64_t no = op->line0; no < op->line1; no++) {
+      struct line *line = line_find (a, no);
+
+      if (line && !fn (a, op, line))
+        return line;
+    }
+    return NULL;
+  }
+  for (unsigned b = 0; b < a->nr_buckets; b++)
+    for (struct line *line = a->bucket[b], *next; line; line = next) {
+      next = line->hash_next;
+      if (line->no >= op->line0 && line->no < op->line1 && !fn (a, op, line))
+        return line;
+    }
+  return NULL;
+}
+
+static bool
+is_idle (struct array *a, struct op *op, struct line *line)
+{
+  return line->op == NULL && line->pins == 0 && line->readers == 0;
+}
+
+/* The writer is counted before it asks whether its regions are marked: else
+ * the bits of one page are cleared while the next is written, for ever.
+ */
+bool
+op_zero_is_alone (struct array *a, struct op *op)
+{
+  struct line *line = each_line (a, op, is_idle);
+
+  if (line) {
+    list_move (&line->waiters, &op->waiter.link);
+    return false;
+  }
+  op->marked = true;
+  a->consistency->begin (a, op_pos (a, op), op_len (a, op));
+  return true;
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+static void
+zero_done (struct array *a, struct xfer *x)
+{
+  struct op *op = x->owner;
+
+  if (x->error)
+    seat_fail (a, x->seat, "zero", x->error);
+  else
+    x->seat->write_gen++;
+  if (--op->pending == 0)
+    op_advance (a, op);
+}
+
+void
+op_issue_zeroes (struct array *a, struct op *op)
+{
+  op->wrote = true;
+  op->pending = 1;
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+    struct xfer *x;
+
+    if (s->m == NULL || s->failing || s->state == SEAT_IDLE)
+      continue;
+    x = xfer_new (s, op->trim ? IO_TRIM : IO_ZERO, zero_done);
+    x->off = a->sb.l.data_off + op_pos (a, op);
+    x->len = op_len (a, op);
+    x->owner = op;
+    op->pending++;
+    xfer_start (a, x);
+  }
+  op->pending--;
+}
+
+/* ---- the end ------------------------------------------------------------- */
+
+/* Its content is zeroes now. */
+static bool
+drop_line (struct array *a, struct op *op, struct line *line)
+{
+  list_splice (&op->tickets, &line->tickets);
+  for (unsigned role = 0; role < a->g.k; role++)
+    if (line->cell[role].c)
+      line_drop_cell (a, line, role);
+  line_changed (a, line);
+  return true;
+}
+
+/* Lines are dropped only now: until the end what was written there had to
+ * stay.
+ */
+void
+op_end_zero (struct array *a, struct op *op)
+{
+  struct request *r = op->r;
+
+  if (op->marked)
+    a->consistency->end (a, op_pos (a, op), op_len (a, op));
+  if (!a->failed)
+    each_line (a, op, drop_line);
+  else if (op->wrote) {
+    a->torn0 = a->torn1 ? MIN (a->torn0, op->line0) : op->line0;
+    a->torn1 = MAX (a->torn1, op->line1);
+  }
+  tickets_end (a, &op->tickets, a->failed ? EIO : 0, ALL_BLOCKS);
+  list_remove (&op->zeroing);
+  engine_run_waiters (a, &a->zero_waiters);
+  op_free (a, op);
+  if (--r->pending == 0)
+    list_move (&a->engine.ready, &r->waiter.link);
+}

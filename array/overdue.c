@@ -1,0 +1,144 @@
+/* gpuraid: members that do not answer.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+
+#include "array/fail.h"
+#include "array/overdue.h"
+#include "array/seat.h"
+#include "array/space-retry.h"
+#include "array/store.h"
+#include "array/xfer.h"
+#include "common/plant.h"
+
+/* Reads that began a second ago, and have not ended. */
+#define PREAD_NS UINT64_C (500000000)
+#define MINUTE_NS UINT64_C (60000000000)
+
+/* What was counted since two turns ago began at least one turn ago. */
+static void
+check_preads (struct array *a, uint64_t now)
+{
+  if (now - a->pread_since < PREAD_NS)
+    return;
+  a->pread_since = now;
+  a->pread_now = (a->pread_now + 1) % SEAT_PREADS;
+  a->any_pread = false;
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+    const unsigned oldest = (a->pread_now + 1) % SEAT_PREADS;
+
+    for (unsigned j = 0; j < SEAT_PREADS; j++)
+      a->any_pread |= atomic_load (&s->preads[j]) > 0;
+    if (!s->suspect && atomic_load (&s->preads[oldest]) > 0) {
+      log_debug ("slot %u: a read is overdue, reads go round it", s->slot);
+      s->suspect = true;
+    }
+  }
+}
+
+/* Zeroes take as long as there are many of them. */
+static uint64_t
+patience (const struct array *a, const struct xfer *x)
+{
+  const uint64_t second = UINT64_C (1000000000);
+
+  return a->timeout_ns + (x->kind == IO_ZERO || x->kind == IO_TRIM ?
+                          x->len / (16 * MIB) * second : 0);
+}
+
+/* Is a write or flush overdue? */
+static bool
+is_overdue (const struct array *a, const struct seat *s, uint64_t now)
+{
+  list_for_each (l, &s->xfers) {
+    const struct xfer *x = list_item (l, struct xfer, seat_link);
+
+    if (x->kind != IO_READ && !x->abandoned &&
+        now > MAX (x->since, s->answered) + patience (a, x))
+      return true;
+  }
+  list_for_each (l, &s->stores) {
+    const struct store *st = list_item (l, struct store, link);
+
+    if (!st->abandoned &&
+        now > MAX (st->since, s->answered) + a->timeout_ns)
+      return true;
+  }
+  return false;
+}
+
+static bool
+may_be_overdue (const struct seat *s)
+{
+  return s->m && !s->failing && s->state != SEAT_IDLE;
+}
+
+/* Where more are overdue than can go, it is what they share that does not
+ * answer: all are waited for.
+ */
+static bool
+too_many_overdue (const struct array *a, uint64_t now)
+{
+  unsigned nr = 0;
+
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    const struct seat *s = a->seat[i];
+
+    nr += may_be_overdue (s) && s->state == SEAT_ACTIVE &&
+      is_overdue (a, s, now);
+  }
+  return nr > 0 && nr_good_slots (a) < a->g.k + nr;
+}
+
+/* A read of it was left behind, or takes its time in a client's thread. */
+static bool
+owes_a_read (const struct seat *s)
+{
+  list_for_each (l, &s->xfers)
+    if (list_item (l, struct xfer, seat_link)->abandoned)
+      return true;
+  for (unsigned i = 0; i < SEAT_PREADS; i++)
+    if (atomic_load (&s->preads[i]) > 0)
+      return true;
+  return false;
+}
+
+void
+overdue_tick (struct array *a, uint64_t now)
+{
+  const bool minute = now - a->last_minute >= MINUTE_NS;
+  const bool wait = too_many_overdue (a, now);
+
+  check_preads (a, now);
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+
+    if (!wait && may_be_overdue (s) && is_overdue (a, s, now) &&
+        seat_can_go (a, s))
+      seat_fail (a, s, "no answer to a write or flush", ETIMEDOUT);
+    if (s->suspect && !owes_a_read (s))
+      s->suspect = false;       /* what was overdue has come */
+    if (minute)
+      s->read_errors /= 2;
+  }
+  if (minute)
+    a->last_minute = now;
+  seats_close_retired (a);
+}
+
+void
+overdue_abandon_failing (struct array *a)
+{
+  for (unsigned i = 0; a->any_failing && i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+
+    if (s->failing && !PLANTED ("hang-waits") &&
+        (atomic_load (&s->users) > 0 || space_is_wanted (a, s))) {
+      xfers_abandon (a, s, ENODEV);
+      stores_abandon (a, s, ENODEV);
+    }
+  }
+}

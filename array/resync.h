@@ -1,0 +1,13 @@
+/* gpuraid: make parity agree again: see array/pass.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_RESYNC_H
+#define GPURAID_RESYNC_H
+
+#include "array/pass.h"
+
+extern const struct pass_kind resync_pass;
+
+#endif

@@ -1,0 +1,78 @@
+/* gpuraid: the superblocks are written anew, with the record in force.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include "array/fail.h"
+#include "array/save.h"
+#include "array/sb-write.h"
+#include "array/state.h"
+#include "array/store.h"
+
+static void
+save_done (struct array *a, struct store *st)
+{
+  sb_written (st);
+  if (st->error)
+    seat_fail (a, st->seat, "superblock", st->error);
+  if (--a->saving > 0)
+    return;
+  a->saves_ended = a->saves_begun;
+  engine_run_waiters (a, &a->save_waiters);
+}
+
+static bool
+takes_saves (const struct seat *s)
+{
+  return s->m && !s->failing && s->state != SEAT_IDLE;
+}
+
+/* Each superblock has the cursors of all. */
+static void
+set_cursors (struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (takes_saves (a->seat[i]) && a->seat[i]->state == SEAT_TARGET)
+      membership_set_cursor (&a->membership, a->seat[i]->dev,
+                             a->seat[i]->cursor);
+}
+
+void
+save_start (struct array *a, bool clean, struct waiter *w)
+{
+  if (w)
+    list_move (&a->save_waiters, &w->link);
+  if (a->saving > 0)
+    return;
+  if (a->change || a->failed || !a->writable) {
+    engine_run_waiters (a, &a->save_waiters);
+    return;
+  }
+  a->saves_begun++;
+  a->saving = 1;
+  set_cursors (a);
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (takes_saves (a->seat[i])) {
+      a->saving++;
+      sb_write (a, a->seat[i], SB_ACCEPTED, clean, save_done);
+    }
+  if (--a->saving == 0)
+    engine_run_waiters (a, &a->save_waiters);
+}
+
+bool
+save_has_lost (struct array *a, struct waiter *w)
+{
+  if (a->saves_ended >= a->lost_save || a->failed)
+    return true;
+  if (change_is_over (a, w))
+    save_start (a, false, w);
+  return false;
+}
+
+void
+save_tick (struct array *a)
+{
+  if (a->saves_ended < a->lost_save && array_may_write (a))
+    save_start (a, false, NULL);
+}

@@ -1,0 +1,120 @@
+/* gpuraid: writes that wait for space are tried again.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+
+#include "array/op.h"
+#include "array/space-retry.h"
+#include "array/state.h"
+#include "array/store.h"
+#include "array/ticket.h"
+#include "array/xfer.h"
+
+/* Tries of a stopping array. */
+#define STOP_TRIES 3u
+
+static bool
+none_waits (const struct array *a)
+{
+  return list_empty (&a->no_space) && list_empty (&a->no_space_stores);
+}
+
+bool
+space_is_wanted (const struct array *a, const struct seat *s)
+{
+  list_for_each (l, &a->no_space)
+    if (list_item (l, struct xfer, seat_link)->seat == s)
+      return true;
+  list_for_each (l, &a->no_space_stores)
+    if (list_item (l, struct store, link)->seat == s)
+      return true;
+  return false;
+}
+
+/* Flushes that wait for what can't be written now, and for lines that
+ * can't go out because of it.
+ */
+static void
+tell (struct array *a)
+{
+  list_for_each (l, &a->no_space) {
+    struct xfer *x = list_item (l, struct xfer, seat_link);
+
+    op_tell (a, x->owner, ENOSPC);
+  }
+  /* A page of dirty bits, say, which any line may wait for. */
+  if (!list_empty (&a->no_space_stores))
+    op_tell_all (a, ENOSPC);
+  else if (op_has_credit (a))
+    return;
+  list_for_each (l, &a->dirty) {
+    struct line *line = list_item (l, struct line, link);
+
+    if (list_empty (&line->tickets))
+      continue;
+    line->want_out = false;
+    tickets_end (a, &line->tickets, ENOSPC, ALL_BLOCKS);
+    engine_run_waiters (a, &line->waiters);
+  }
+}
+
+static void
+try_again (struct array *a)
+{
+  struct list xfers, stores, *l;
+
+  list_init (&xfers);
+  list_init (&stores);
+  list_splice (&xfers, &a->no_space);
+  list_splice (&stores, &a->no_space_stores);
+  while ((l = list_pop (&xfers)) != NULL)
+    xfer_again (a, list_item (l, struct xfer, seat_link));
+  while ((l = list_pop (&stores)) != NULL)
+    store_again (a, list_item (l, struct store, link));
+}
+
+/* What was tried again at the last tick has not come back for more. */
+static void
+note_space (struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+
+    if (!s->no_space || space_is_wanted (a, s))
+      continue;
+    s->no_space = false;
+    if (s->m && !s->failing)
+      log_notice ("slot %u: %s: there is space again", s->slot, s->m->path);
+  }
+}
+
+void
+space_tick (struct array *a)
+{
+  note_space (a);
+  if (none_waits (a))
+    return;
+  tell (a);
+  try_again (a);
+}
+
+bool
+space_stop (struct array *a)
+{
+  struct list *l;
+
+  if (none_waits (a))
+    return true;
+  if (!a->failed && a->stop_tries++ < STOP_TRIES) {
+    try_again (a);
+    return false;
+  }
+  array_set_failed (a, "it stops with no space left on a member");
+  while ((l = list_pop (&a->no_space)) != NULL)
+    xfer_give_up (a, list_item (l, struct xfer, seat_link), ENOSPC);
+  while ((l = list_pop (&a->no_space_stores)) != NULL)
+    store_give_up (a, list_item (l, struct store, link), ENOSPC);
+  return true;
+}

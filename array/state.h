@@ -1,0 +1,47 @@
+/* gpuraid: may the array write now?
+ *
+ * While a change of the membership is under way or wanted, nothing is
+ * acknowledged and nothing begins to write.  An array that has failed
+ * writes nothing any more.
+ *
+ * With the array lock held, all of these.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_STATE_H
+#define GPURAID_STATE_H
+
+#include "array/internal.h"
+
+/* A seat is failing: a record without it is wanted. */
+static inline void
+change_request (struct array *a)
+{
+  a->change_wanted = true;
+}
+
+/* False: a change is under way or wanted; w, if not NULL, is run when it is
+ * over.  True too when the array has failed.
+ */
+static inline bool
+change_is_over (struct array *a, struct waiter *w)
+{
+  if (a->failed || (a->change == NULL && !a->change_wanted))
+    return true;
+  if (w)
+    list_move (&a->change_waiters, &w->link);
+  return false;
+}
+
+/* May something begin to write to the members? */
+static inline bool
+array_may_write (const struct array *a)
+{
+  return a->writable && !a->failed && a->change == NULL && !a->change_wanted;
+}
+
+/* Nothing can be written any more; why is for the log. */
+extern void array_set_failed (struct array *a, const char *why);
+
+#endif
