@@ -137,7 +137,7 @@ extern void membership_create (struct superblock *sb, const uuid_bytes *uuid,
 /* The phase of a change, which says what the caller must do now.
  *
  * In PROPOSE: on every member of membership_takers, independently: write A1,
- * flush, write B1, flush (or B1 first: see found_first_copy). membership_fill
+ * flush, write B1, flush (or B1 first: see found_first_copy).  membership_fill
  * gives the content.  When each member has finished or failed, call
  * membership_proposed.
  *
