@@ -357,7 +357,7 @@ line_want_cell (struct array *a, struct line *line, unsigned role)
   line_hold (a, line);
   if (lc->c && lc->c->frozen == 0)
     return true;
-  /* Stuck lines may hold so many cells that clean cells of this line are in
+  /* If stuck lines hold most cells, the clean cells of this line may be in
    * its own way.
    */
   if (a->nr_held >= a->max_held && line->op == NULL && line->readers == 0)

@@ -183,7 +183,7 @@ has_target (const struct device *device, uint8_t slot)
   return false;
 }
 
-/* Set the state of one device, not a stale one, at a writable open. slots:
+/* Set the state of one device, not a stale one, at a writable open.  slots:
  * those with an active member in cur.
  */
 static void

@@ -73,7 +73,7 @@ struct op {
   bool coarse;                  /* some bad_blocks come from a read of
                                  * several blocks */
   bool fine;                    /* one rect per block */
-  unsigned tries;               /* pauses so far */
+  unsigned tries;               /* pauses already made */
   uint64_t slow;                /* roles that are overdue */
   uint64_t noread, nowrite;     /* as last planned */
   uint64_t unsure;              /* OP_FIX: parity that a resync makes anew */

@@ -15,10 +15,9 @@
 
 /* ---- credits and memory ------------------------------------------------- */
 
-/* One credit is reserved for write-outs, so that readers always progress
- * behind them.  Write-outs take at most three quarters, so that readers and a
- * rebuild continue when write-outs wait for a member.  A rebuild leaves one
- * credit to readers.
+/* One credit is reserved for write-outs, so that readers always progress.
+ * Write-outs take at most three quarters, so that readers and a rebuild
+ * continue when they wait for a member.  A rebuild leaves one to readers.
  */
 static bool
 has_credit (const struct array *a, enum op_kind kind)

@@ -50,7 +50,7 @@ cut (struct array *a, struct op *op)
   }
 }
 
-/* Find old content in the cache, or read before planning again. */
+/* Roles with old content in the cache, or read before planning again. */
 static uint64_t
 find_old (struct array *a, struct op *op, const struct rect *rect)
 {

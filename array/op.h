@@ -29,8 +29,8 @@ enum op_kind {
 struct op;
 struct request;
 
-/* Start to read the roles of want over blocks [b0, b0 + nr) of a line. avoid:
- * roles whose stored cell just gave an error (they are repaired). r is woken
+/* Start to read the roles of want over blocks [b0, b0 + nr) of a line.  avoid:
+ * roles whose stored cell just gave an error (they are repaired).  r is woken
  * when its count of reads falls to 0; it takes the content from op_content
  * and then calls op_put.  NULL if there is no credit now: wait on
  * a->cell_waiters.

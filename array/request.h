@@ -87,9 +87,8 @@ struct request {
   bool counted;
   bool again;                   /* a write with FUA: tried once more */
   bool all_ops;                 /* a pread failed: leave reads to operations */
-  bool has_preads, has_ops;     /* among the steps: never both.  A pread that
-                                 * hangs would keep the resources of
-                                 * operations */
+  bool has_preads, has_ops;     /* among the steps: never both, as a pread that
+                                 * hangs would block the operations */
   uint64_t pos;                 /* bytes done */
   uint64_t batch_end;           /* pos when the steps are done */
   unsigned nr_steps, nr_fills;
