@@ -1,9 +1,8 @@
 /* gpuraid: a running array.
  *
- * What nbdkit-plugin/ and control/ see.  Everything here may be called
- * from any thread unless it says otherwise, blocks, and returns 0 or a
- * positive errno that is EIO, ENOSPC, EROFS, ENOTSUP, EINVAL or
- * ESHUTDOWN.
+ * The interface for nbdkit-plugin/ and control/.  Unless noted otherwise,
+ * functions may be called from any thread, block, and return 0 or a positive
+ * errno: EIO, ENOSPC, EROFS, ENOTSUP, EINVAL or ESHUTDOWN.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -23,9 +22,9 @@
 
 struct array;
 
-/* Before the fork: take over the assembly (emptied) and the coder.  No
- * thread, no I/O.  NULL: reported (a cache that is too small says what
- * is needed); the assembly and the coder are then still the caller's.
+/* Called before the fork; starts no thread and does no I/O.  Takes over the
+ * assembly (emptied) and the coder.  Returns NULL after reporting (a cache
+ * that is too small, with the size needed); the caller then keeps both.
  */
 extern struct array *array_new (const struct config *c, struct assembly *a,
                                 struct coder *coder);
@@ -33,15 +32,15 @@ extern struct array *array_new (const struct config *c, struct assembly *a,
 /* After the fork: memory, coder, loop (taken over).  0, or -1 reported. */
 extern int array_start (struct array *a, struct loop *loop);
 
-/* Before the first write, by a connection or a command: put a new
- * membership record in force, then start what has to be brought up to
- * date.  Idempotent.  EROFS if a member is open read-only.
+/* Called before the first write, by a connection or a command: puts a new
+ * membership record in force, then starts rebuild and resync if needed.
+ * Idempotent.  EROFS if a member is open read-only.
  */
 extern int array_make_writable (struct array *a);
 extern bool array_is_readonly (const struct array *a);
 
-/* Write out, flush, clear the dirty bits, close.  No request is running
- * and none comes.  Safe on NULL and before array_start.
+/* Write out, flush, clear the dirty bits, close.  No request may be running
+ * or start.  Safe on NULL and before array_start.
  */
 extern void array_free (struct array *a);
 
@@ -51,7 +50,7 @@ extern const struct geometry *array_geometry (const struct array *a);
 /* ---- data: off + len <= array_size ---------------------------------- */
 
 #define ARRAY_FUA       1u      /* durable when it returns */
-#define ARRAY_TRIM      2u      /* zero: may give the space back */
+#define ARRAY_TRIM      2u      /* zero: may punch holes */
 #define ARRAY_FAST      4u      /* zero: ENOTSUP unless it is fast */
 
 extern int array_read (struct array *a, void *buf, uint32_t len, uint64_t off);
@@ -60,8 +59,8 @@ extern int array_write (struct array *a, const void *buf, uint32_t len,
 extern int array_zero (struct array *a, uint32_t len, uint64_t off,
                        unsigned flags);
 extern int array_flush (struct array *a);
-/* Tell cb of runs in order from off, none past off + len, until cb
- * returns non-zero or a bounded amount of work is done; at least one.
+/* Call cb for runs in order from off, none past off + len, until cb returns
+ * non-zero or a bounded amount of work is done; at least once.
  */
 extern int array_extents (struct array *a, uint32_t len, uint64_t off,
                           int (*cb) (void *opaque, uint64_t off, uint64_t len,
@@ -70,26 +69,26 @@ extern int array_extents (struct array *a, uint32_t len, uint64_t off,
 
 /* ---- commands ------------------------------------------------------- */
 
-/* why gets one line, without a newline, when a command is refused
- * (EINVAL) or fails.  A command returns when its change is durable.
+/* If a command is refused (EINVAL) or fails, why is set to one line without a
+ * newline.  A command returns when its change is durable.
  */
 #define ARRAY_WHY_LEN 256
 
 /* which: a slot number in decimal, or the path of a member. */
 extern int array_fail (struct array *a, const char *which,
                        char why[ARRAY_WHY_LEN]);
-/* Takes over target whatever comes of it. */
+/* Takes over target, also on failure. */
 extern int array_replace (struct array *a, const char *which,
                           struct member *target, char why[ARRAY_WHY_LEN]);
-/* Until no rebuild is running.  *healthy: every slot is active.  Returns
- * at once, not healthy, where the work first needs a writable
- * connection.  cancelled is polled about every 100 ms (the client left).
+/* Wait until no rebuild is running.  *healthy: every slot is active.  Returns
+ * at once, not healthy, if the work first needs a writable connection.
+ * cancelled is polled about every 100 ms (the client left).
  */
 extern int array_wait (struct array *a, bool *healthy,
                        bool (*cancelled) (void *), void *opaque);
-/* The bytes that a member must have to join: the smallest member's. */
+/* The minimum size of a new member in bytes: that of the smallest member. */
 extern uint64_t array_member_size (const struct array *a);
-/* Does any present member share its store with this one? */
+/* True if any present member shares its store with this one. */
 extern bool array_uses (struct array *a, struct member *m);
 
 /* ---- status --------------------------------------------------------- */
@@ -102,11 +101,11 @@ enum entry_state {
 
 struct array_entry {
   unsigned slot;                /* or SLOT_NONE */
-  char *path;                   /* absolute, or NULL where none is known */
+  char *path;                   /* absolute, or NULL if unknown */
   enum entry_state state;
   uint64_t errors;
-  bool no_space;                /* writes to it are held until there is some */
-  bool slow;                    /* owes an answer: reads go round it */
+  bool no_space;                /* writes to it are held until there is space */
+  bool slow;                    /* overdue with an answer: reads avoid it */
 };
 
 struct array_progress {
@@ -116,7 +115,7 @@ struct array_progress {
   uint64_t eta_seconds;
 };
 
-/* All since the array was started. */
+/* Counters since the array was started. */
 struct array_counters {
   uint64_t read_ops, read_bytes;
   uint64_t write_ops, write_bytes;
@@ -136,7 +135,7 @@ struct array_counters {
 
 struct array_status {
   enum array_state state;
-  bool writable;                /* array_make_writable was done */
+  bool writable;                /* array_make_writable has succeeded */
   struct geometry g;
   enum code code;
   unsigned w;                   /* bits of a symbol */
@@ -145,10 +144,10 @@ struct array_status {
   const char *coder;            /* constant string */
   const char *loop;             /* constant string */
   unsigned nr_entries;
-  struct array_entry entry[SB_MAX_DEVICES];     /* one a slot, in order, then
-                                                 * spares and replacements */
+  struct array_entry entry[SB_MAX_DEVICES];     /* one per slot, then
+                                                 * spares, replacements */
   struct array_progress rebuild, resync;
-  uint64_t lost_rows;           /* too little of them can be read */
+  uint64_t lost_rows;           /* too few of their blocks can be read */
   struct array_counters counters;
   unsigned nr_engines;
   struct coder_share engine[CODER_MAX_SHARES];  /* parts of the coder */

@@ -1,8 +1,8 @@
-/* gpuraid: from members to an array, before anything runs.
+/* gpuraid: make an array from members, before anything runs.
  *
- * Reads what is on the members and has array/membership decide; adds
- * what that cannot know: the keys that were given, members that are not
- * there, and an unclean stop.  Says it all in one line.
+ * Reads what is on the members and calls array/membership to decide.  Then
+ * checks what that cannot know: the given keys, absent members, and an
+ * unclean stop.  Reports everything in one line.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -23,7 +23,7 @@
 #include "common/log.h"
 #include "common/random.h"
 
-/* What is said besides the decision, "; " in between. */
+/* Remarks added to the decision's message, separated by "; ". */
 struct remarks {
   char text[1024];
   size_t len;
@@ -86,7 +86,7 @@ is_too_short (struct member *m, const struct found *f)
     2 * SB_LEN;
 }
 
-/* Take over the members, without those that are no use at all. */
+/* Take over the members, except the unusable ones. */
 static int
 take_members (struct assembly *a, struct member **members, unsigned nr,
               struct remarks *rem)
@@ -133,7 +133,7 @@ check_key (const char *key, uint64_t given, uint64_t is)
   return -1;
 }
 
-/* Are the keys that were given those of the array? */
+/* Check the given keys against those of the array. */
 static int
 check_keys (const struct config *c, const struct superblock *sb)
 {
@@ -155,7 +155,7 @@ check_keys (const struct config *c, const struct superblock *sb)
   return 0;
 }
 
-/* Can this version serve such an array? */
+/* Check that this version can serve such an array. */
 static int
 check_version (const struct superblock *sb)
 {
@@ -213,7 +213,7 @@ fill_roles (struct assembly *a)
   }
 }
 
-/* With a slot not active, rows in flight when it stopped may have lost
+/* If a slot is not active, rows in flight at an unclean stop may have lost
  * that slot's blocks.
  */
 static int

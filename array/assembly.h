@@ -1,4 +1,4 @@
-/* gpuraid: what was found of an array, before anything runs.
+/* gpuraid: the members and metadata found, before anything runs.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,14 +14,14 @@
 #include "raidmap/bitmap.h"
 #include "raidmap/superblock.h"
 
-/* What a present member is to the array. */
+/* The role of a present member in the array. */
 enum member_role {
   MEMBER_CURRENT,               /* holds current data */
   MEMBER_TARGET,                /* a rebuild onto it was running, or it is
                                  * stale and may be brought up to date */
   MEMBER_FAILED,                /* stays out until readd or replace; also a
                                  * stale one under degraded=force */
-  MEMBER_UNLISTED,              /* the record no longer lists it: left alone */
+  MEMBER_UNLISTED,              /* no longer listed by the record: left alone */
   MEMBER_IS_SPARE,
 };
 
@@ -30,13 +30,12 @@ struct assembled_member {
   enum member_role role;
   unsigned dev;                 /* place in sb.device[]; SB_MAX_DEVICES if
                                  * unlisted */
-  bool by_bitmap;               /* MEMBER_TARGET: only dirty regions and what
-                                 * lies above the cursor are copied */
+  bool by_bitmap;               /* MEMBER_TARGET: only dirty regions, and
+                                 * data above the cursor, are copied */
   uint64_t cursor;              /* MEMBER_TARGET: bytes from data_off */
   uint8_t *page_place;          /* for each bitmap page, which of its two
-                                 * places holds the newest good copy (0, 1);
-                                 * nr_pages bytes; owned.  0 where none is
-                                 * good */
+                                 * places holds the newest good copy (0, 1; 0
+                                 * if none is good); nr_pages bytes; owned */
 };
 
 struct assembly {
@@ -44,15 +43,15 @@ struct assembly {
                                  * geometry; member_uuid and copy unset */
   struct membership membership; /* ready for the first change */
   struct assembled_member *member;
-  struct found *found;          /* one a member, in the same order, as
-                                 * membership_open filled them; owned */
+  struct found *found;          /* one per member, in the same order, as
+                                 * filled by membership_open; owned */
   unsigned nr_members;
   bool readonly;                /* some current member is open read-only */
   bool force;                   /* degraded=force was given */
 
-  /* The union over current members; a page that is bad in both places on
-   * one counts as all set.  bitmap_nr_pages (&sb.l) pages; counter is
-   * the greatest found.  Owned.
+  /* The union over current members.  A page with both places bad on one
+   * counts as all set.  bitmap_nr_pages (&sb.l) pages; counter is the
+   * greatest found.  Owned.
    */
   struct bitmap_page *page;
   bool unclean;                 /* some open bit is set */

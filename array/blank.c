@@ -1,7 +1,7 @@
-/* gpuraid: is there anything on a member?
+/* gpuraid: check that a member is blank.
  *
- * libblkid gets a file descriptor of its own: the member's is for direct
- * I/O, which libblkid's reads are not made for.
+ * libblkid gets its own file descriptor: the member's is for direct I/O, and
+ * libblkid's reads are not aligned.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -61,7 +61,7 @@ new_probe (int fd)
   return pr;
 }
 
-/* The first signature found, or "" where there is none.  -1: errno. */
+/* Get the first signature found, or "" if there is none.  -1: errno. */
 static int
 find_signature (const char *path, char *type, size_t len)
 {
@@ -95,7 +95,7 @@ member_is_blank (struct member *m, char *why)
     snprintf (why, BLANK_WHY_LEN, "is not blank: it has a gpuraid superblock");
     return 0;
   }
-  if (m->ops->fd (m) == -1)     /* no file: libblkid can't look */
+  if (m->ops->fd (m) == -1)     /* not a file: libblkid can't look */
     return 1;
   errno = 0;
   if (find_signature (m->path, type, sizeof type) == -1) {

@@ -1,7 +1,7 @@
-/* gpuraid: is there anything on a member?
+/* gpuraid: check that a member is blank.
  *
- * Blank means no superblock of ours in any place, and no signature of
- * something else that libblkid knows.
+ * Blank means no superblock of ours in any place, and no signature that
+ * libblkid knows.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -13,17 +13,17 @@
 
 #define BLANK_WHY_LEN 256
 
-/* 1: blank.  0: not, and why says in a few words what was found, to go
- * after the name of the member.  -1: can't tell, and why says so.
+/* 1 if blank.  0 if not, and why says briefly what was found, to follow the
+ * name of the member.  -1 if unknown, with the reason in why.
  */
 extern int member_is_blank (struct member *m, char *why);
 
-/* 1: some place has a superblock of ours, sound or not; 0: none has; -1:
- * why says that it can't be read.
+/* 1 if some place has a superblock of ours, sound or not; 0 if none has; -1
+ * if one can't be read, with the reason in why.
  */
 extern int member_has_superblock (struct member *m, char *why);
 
-/* Remove the signatures of others, as wipefs does.  0, or -1 reported. */
+/* Remove foreign signatures, as wipefs does.  0, or -1 reported. */
 extern int member_wipe_signatures (struct member *m);
 
 #endif

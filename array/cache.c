@@ -11,8 +11,8 @@
 
 #include "array/cache.h"
 
-/* Old and new content of every role, at the most: a write that decodes
- * reads k cells and makes m, one that updates reads k + m and makes m.
+/* The old and new content of every role, at most: a write that decodes reads
+ * k cells and makes m, one that updates reads k + m and makes m.
  */
 static unsigned
 cells_per_op (const struct geometry *g)
@@ -74,8 +74,8 @@ cache_start (struct array *a)
   a->bucket = calloc (a->nr_buckets, sizeof *a->bucket);
   if (a->cells == NULL || a->free_cell == NULL || a->bucket == NULL)
     return ENOMEM;
-  /* The first cells are used first, and again and again: memory that is
-   * not needed is not touched.
+  /* The first cells are used first, and reused: memory that is not needed is
+   * not touched.
    */
   for (unsigned i = 0; i < a->nr_cells; i++) {
     a->cells[i].data = p + (size_t) i * a->cell_len;
@@ -130,10 +130,9 @@ forget_content (struct array *a, struct line *line, struct line_cell *lc)
     a->nr_held--;
 }
 
-/* Take cells back from clean lines until nr are free.  Nobody is woken:
- * whoever waits had these cells for the asking when they became clean,
- * and two that wait for something else as well would take them from each
- * other for ever.
+/* Take cells back from clean lines until nr are free.  No waiter is woken: it
+ * could have taken these cells when they became clean, and two waiters that
+ * need something else as well would take them from each other forever.
  */
 static bool
 make_free (struct array *a, unsigned nr)
@@ -241,8 +240,8 @@ leave_list (struct array *a, struct line *line)
   line->is_dirty = line->is_clean = false;
 }
 
-/* A clean line that is used again counts against what lines may hold; its
- * content goes where that is too much.
+/* A clean line that is used again counts against the cells that lines may
+ * hold; its content is dropped if that is too much.
  */
 void
 line_hold (struct array *a, struct line *line)
@@ -256,9 +255,7 @@ line_hold (struct array *a, struct line *line)
   leave_list (a, line);
 }
 
-/* Put the line on the list where it belongs.  True if it is clean now
- * and was not.
- */
+/* Put the line on the right list.  True if it has become clean. */
 static bool
 settle (struct array *a, struct line *line, bool *unused)
 {
@@ -335,8 +332,8 @@ line_frozen (const struct line *line, unsigned role, struct cell **c)
   return line->cell[role].out_blocks;
 }
 
-/* What a line has beside what is dirty or being filled, and what is in use.
- * No waiter is woken, as in make_free.
+/* Drop the cells of a line that are not dirty, being filled or in use.  No
+ * waiter is woken, as in make_free.
  */
 static void
 drop_clean (struct array *a, struct line *line)
@@ -360,8 +357,8 @@ line_want_cell (struct array *a, struct line *line, unsigned role)
   line_hold (a, line);
   if (lc->c && lc->c->frozen == 0)
     return true;
-  /* Lines that are stuck may hold so much that clean cells of this one are
-   * in its own way.
+  /* If stuck lines hold most cells, the clean cells of this line may be in
+   * its own way.
    */
   if (a->nr_held >= a->max_held && line->op == NULL && line->readers == 0)
     drop_clean (a, line);
@@ -371,7 +368,7 @@ line_want_cell (struct array *a, struct line *line, unsigned role)
   }
 
   if (lc->c && lc->dirty) {
-    /* Frozen by a write that was abandoned: what the line has moves. */
+    /* Frozen by an abandoned write: move the line's content. */
     assert (lc->busy == 0);
     memcpy (c->data, lc->c->data, a->cell_len);
     cell_put (a, lc->c);
@@ -379,8 +376,7 @@ line_want_cell (struct array *a, struct line *line, unsigned role)
     return true;
   }
   if (lc->c) {
-    /* Frozen: blocks that are to be written are given to the operation,
-     * which keeps them for readers.
+    /* Frozen: the operation keeps blocks that are to be written, for readers.
      */
     assert (lc->busy == 0);
     line_frozen (line, role, &frozen);

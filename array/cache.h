@@ -1,13 +1,13 @@
 /* gpuraid: cells and lines, the memory of the array.
  *
- * Cells are carved from the arena.  Three parties take them: lines that
- * hold dirty or frozen data (bounded by a->max_held), operations (at
- * most a->max_ops, each at most a->op_cells), and clean lines, from
- * which they are taken back when others need them.  So an operation that
- * has a credit always gets its cells, if need be when a reader has
- * copied out, and a full cache can always be written out.
+ * Cells are carved from the arena.  Three users take them: lines that hold
+ * dirty or frozen data (bounded by a->max_held), operations (at most
+ * a->max_ops, each at most a->op_cells), and clean lines, which give them
+ * back when others need them.  So an operation that has a credit always gets
+ * its cells, perhaps after a reader has copied out, and a full cache can
+ * always be written out.
  *
- * With the array lock held, all of these.
+ * Call all of these with the array lock held.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -26,8 +26,8 @@ extern void cache_size (struct array *a, uint64_t len);
 extern int cache_start (struct array *a);
 extern void cache_free (struct array *a);
 
-/* nr free cells for an operation, with one reference each; false: not
- * now, wait on a->cell_waiters.
+/* Get nr free cells for an operation, with one reference each.  If false,
+ * wait on a->cell_waiters.
  */
 extern bool cells_get (struct array *a, unsigned nr, struct cell **cell);
 extern void cell_put (struct array *a, struct cell *c);
@@ -38,22 +38,21 @@ cell_ref (struct cell *c)
   c->refs++;
 }
 
-/* The line with this number; NULL if there is none (line_get: if there
- * is no memory).
+/* The line with this number; NULL if there is none (line_get: if there is no
+ * memory).
  */
 extern struct line *line_find (struct array *a, uint64_t no);
 extern struct line *line_get (struct array *a, uint64_t no);
 
-/* Something about the line changed: put it on the list where it belongs,
- * forget it if it holds nothing, let those try again who wait for it.
- * The line may be gone afterwards.
+/* Call when a line has changed: puts it on the right list, forgets it if it
+ * holds nothing, runs its waiters.  The line may be gone afterwards.
  */
 extern void line_changed (struct array *a, struct line *line);
 
-/* The same, but nothing changed for the better: no waiter is run. */
+/* The same, if nothing changed for the better: no waiter is run. */
 extern void line_settle (struct array *a, struct line *line);
 
-/* It has dirty data and is to be written out without further delay. */
+/* The line has dirty data and must be written out at once. */
 static inline void
 line_out_now (struct array *a, struct line *line)
 {
@@ -61,15 +60,15 @@ line_out_now (struct array *a, struct line *line)
 }
 
 /* Make room for new content in one role: a cell that may be written to.
- * False: too many are held, wait on a->cell_waiters; the line may be
- * gone.
+ * False if too many are held: wait on a->cell_waiters.  The line may be gone
+ * then.
  */
 extern bool line_want_cell (struct array *a, struct line *line, unsigned role);
 
-/* The line is used now: it can't be taken as clean. */
+/* Mark the line as used: it can't be taken as clean. */
 extern void line_hold (struct array *a, struct line *line);
 
-/* Forget the content of one role; not while it is busy. */
+/* Forget the content of one role, which must not be busy. */
 extern void line_drop_cell (struct array *a, struct line *line,
                             unsigned role);
 

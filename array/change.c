@@ -2,15 +2,15 @@
  *
  * A change goes through
  *
- *   mark      what is open counts as missed, if a member leaves
+ *   mark      open regions count as missed, if a member leaves
  *   begin     array/membership makes the record
  *   propose   A1 B1 on every member
  *   accept    A2 B2 on every member
  *   tell      A1 B1 A2 B2 on every target and spare
- *   apply     seats become what the record says; waiters go on
+ *   apply     seats are set from the record; waiters continue
  *
- * and back to mark when a member fails on the way.  While it runs, no
- * write is acknowledged and none is started.
+ * A failed member restarts the change at mark.  While a change runs, no write
+ * is acknowledged or started.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -37,14 +37,13 @@ enum change_kind {
   CHANGE_REMOVE,                /* without one seat that was replaced */
   CHANGE_TARGET,                /* with a new target */
   CHANGE_ACTIVATE,              /* rebuilt targets become active */
-  CHANGE_CONFIRM,               /* the same once more, with the last record
-                                 * as its base */
+  CHANGE_CONFIRM,               /* repeat, with the last record as its base */
 };
 
 struct change {
   struct waiter waiter;
   enum change_kind kind;
-  struct request *r;            /* whose command it is, or NULL */
+  struct request *r;            /* the command's, or NULL */
   struct seat *seat;            /* CHANGE_REMOVE, CHANGE_TARGET */
   struct device_set devs;       /* CHANGE_ACTIVATE */
   bool begun;
@@ -109,7 +108,7 @@ apply_to_seat (struct array *a, struct seat *s)
     return;
   d = &a->membership.device[s->dev];
   if (!same_uuid (&d->uuid, &s->uuid)) {
-    seat_retire (a, s);         /* its place is free, or another's */
+    seat_retire (a, s);         /* its place is free, or reused */
     return;
   }
   switch (d->state) {
@@ -145,7 +144,7 @@ apply (struct array *a)
   seats_changed (a);
   seats_close_retired (a);
   a->change = NULL;
-  /* One may have failed after its part of the last round. */
+  /* A member may have failed after its part of the last round. */
   a->change_wanted = false;
   for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
     if (device_set_has (&failing, dev) &&
@@ -285,8 +284,8 @@ begin (struct array *a, char *why)
 
   switch (c->kind) {
   case CHANGE_OPEN:
-    /* A row that was being written when it stopped may be one thing on a
-     * target below its cursor, another on the rest.
+    /* A row that was being written at the crash may differ between a target
+     * below its cursor and the rest.
      */
     for (unsigned i = 0; i < a->nr_found; i++)
       a->found[i].cursor = MIN (a->found[i].cursor, dirty_first_unsynced (a));
@@ -306,12 +305,12 @@ begin (struct array *a, char *why)
     devs = (struct device_set) {{ 0, 0 }};
     return membership_begin_remove (ms, &devs, DEVICE_FAILED, why);
   case CHANGE_TARGET:
-    return 0;           /* begun by its command, which knows the seat */
+    return 0;           /* begun by the command, which knows the seat */
   }
   return -1;
 }
 
-/* Refused.  A member that was to go has missed writes by now. */
+/* The change was refused.  A member to be removed has missed writes by now. */
 static void
 refused (struct array *a, const char *why)
 {
@@ -339,7 +338,7 @@ change_step (struct array *a, struct waiter *w)
     list_move (&a->save_waiters, &c->waiter.link);
     return;
   }
-  /* While nothing was written by this process nothing was missed. */
+  /* Before this process writes, nothing is missed. */
   if (a->lost_slots && a->writable && !PLANTED ("missed-not-durable") &&
       !a->consistency->may_leave (a, &c->waiter))
     return;
@@ -355,7 +354,7 @@ change_step (struct array *a, struct waiter *w)
     give_up (a, EIO, "too few members are left");
   }
   else if (a->membership.phase == MEMBERSHIP_IDLE)
-    apply (a);          /* those that failed were out already */
+    apply (a);          /* failed members were out already */
   else
     start_round (a);
 }
@@ -376,9 +375,9 @@ change_new (struct array *a, enum change_kind kind, struct request *r)
 
 /* ---- commands -------------------------------------------------------- */
 
-/* A member is taken out at once, also while a change is under way: that
- * may be waiting for just this one.  The command ends when a record
- * without it is in force.
+/* A member is taken out at once, even while a change is under way, which may
+ * be waiting for this member.  The command ends when a record without it is
+ * in force.
  */
 static bool
 take_out (struct array *a, struct request *r)
@@ -407,7 +406,7 @@ void
 change_command (struct array *a, struct request *r)
 {
   r->phase = R_CHANGE;
-  /* Not queued behind a change that may wait for a member. */
+  /* Don't queue it behind a change that may wait for a member. */
   if (r->kind == REQUEST_WRITABLE && a->writable && !a->failed)
     finish_command (a, r, 0, NULL);
   else if (r->kind != REQUEST_FAIL || take_out (a, r))
@@ -425,8 +424,8 @@ start_replace (struct array *a, struct request *r)
     finish_command (a, r, EINVAL, "the slot is being rebuilt already");
     return;
   }
-  /* Before the record is begun, which can't be taken back.  Where that is
-   * refused the seat is as one whose member was closed.
+  /* Do this before the record is begun, which can't be undone.  If that is
+   * refused the seat is like one whose member was closed.
    */
   s = seat_new (a, NULL, SB_MAX_DEVICES, SLOT_NONE, SEAT_IDLE);
   if (s == NULL && PLANTED ("replace-no-seat"))
@@ -478,7 +477,7 @@ start_command (struct array *a, struct request *r)
   }
 }
 
-/* Take over the targets that a rebuild has finished. */
+/* Activate the targets that a rebuild has finished. */
 static bool
 start_activate (struct array *a)
 {
@@ -515,11 +514,10 @@ start_drop (struct array *a)
   return false;
 }
 
-/* An opener that misses some of the members that a record lists can't
- * know that it is in force, and asks for a quorum of its base too.  Where
- * that has other members, those that may be lost would be fewer than they
- * are: m members rebuilt a moment ago could not go.  One more record,
- * whose base it is, says that it was in force.
+/* An opener that misses some members of a record can't know that it is in
+ * force, and needs a quorum of its base too.  If the base has other members,
+ * fewer may be lost than normal: m members that were just rebuilt could not
+ * go.  One more record, with this one as its base, says that it was in force.
  */
 static bool
 start_confirm (struct array *a)
@@ -534,9 +532,9 @@ start_confirm (struct array *a)
   return false;
 }
 
-/* A drop comes before another activation, and before all that
- * the main loop and pass_decide do: after a crash the two members of
- * a slot may differ, and parity that a resync has made fits one of them.
+/* A drop comes before another activation, and before all work of the main
+ * loop and pass_decide: after a crash the two members of a slot may differ,
+ * and parity made by a resync fits only one of them.
  */
 void
 change_decide (struct array *a)

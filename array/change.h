@@ -1,10 +1,10 @@
 /* gpuraid: carry out changes of the membership record.
  *
- * array/membership.h decides what the next record is and when it is in
- * force; this writes the copies and holds up those who must wait.  One
+ * array/membership.h decides what the next record is and when it is in force;
+ * this writes the copies and delays those requests that must wait.  One
  * change at a time.
  *
- * With the array lock held, all of these.
+ * Call all of these with the array lock held.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,17 +16,17 @@
 
 struct request;
 
-/* 0 or -1: no memory. */
+/* Returns -1 if there is no memory, else 0. */
 extern int change_init (struct array *a);
 extern void change_free (struct array *a);
 
-/* Start what is wanted, if nothing is under way: called when something
+/* Start the next wanted change, unless one is running: called when something
  * may have changed.
  */
 extern void change_decide (struct array *a);
 
-/* Commands, with a request whose phase is R_CHANGE; the request is woken
- * when the change is in force or refused.
+/* Commands, with a request whose phase is R_CHANGE; the request is woken when
+ * the change is in force or refused.
  */
 extern void change_command (struct array *a, struct request *r);
 

@@ -1,4 +1,4 @@
-/* gpuraid: which matrix goes with which code.
+/* gpuraid: the matrix of each code.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,7 +1,6 @@
 /* gpuraid: the erasure code of an array.
  *
- * Joins what the superblock says (code, w, k, m) to the matrices of gf/.
- * Pure.
+ * Maps the superblock's code, w, k and m to the matrices of gf/.  Pure.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -15,8 +14,8 @@
 /* "rs" or "crs" */
 extern const char *code_name (enum code code);
 
-/* What w is where it was not given: 8, or 4 for crs where that is enough
- * for so many members, as it is faster.
+/* The default w: 8, or 4 for crs if that is enough for k + m members, as it
+ * is faster.
  */
 extern unsigned code_default_w (enum code code, unsigned k, unsigned m);
 
@@ -24,8 +23,8 @@ extern unsigned code_default_w (enum code code, unsigned k, unsigned m);
 extern void code_parity (enum code code, unsigned w, unsigned k, unsigned m,
                          uint8_t *coef);
 
-/* A matrix for cells of such an array.  With crs a packet is 4096 / w
- * bytes, so that a row is made of whole code words and any run of blocks
+/* A matrix for cells of such an array.  With crs a packet is 4096 / w bytes
+ * of a block, so that a row is made of whole code words and any run of blocks
  * can be coded by itself.  NULL with errno.
  */
 extern struct matrix *code_matrix (enum code code, unsigned w, unsigned rows,

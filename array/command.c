@@ -15,9 +15,8 @@
 #include "array/pass.h"
 #include "array/request.h"
 
-/* The member that a person means: a slot number, or a path.  A member
- * that is being rebuilt onto answers to its path only, where the slot
- * has an active one as well.
+/* Find a member by slot number or path.  A rebuild's target is found only by
+ * path if the slot has an active member as well.
  */
 static struct seat *
 find_seat (struct array *a, const char *which, unsigned *slot)
@@ -109,7 +108,7 @@ array_replace (struct array *a, const char *which, struct member *target,
   r.slot = slot;
   r.target = target;
   err = array_command (&r);
-  target = r.target;            /* NULL if the array has it now */
+  target = r.target;            /* NULL if the array has taken it */
 
  out:
   member_close (target);

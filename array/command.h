@@ -8,7 +8,7 @@
 
 #include "array/request.h"
 
-/* Carry out a request for a change and wait.  0 or a positive errno. */
+/* Run a request for a change and wait.  0 or a positive errno. */
 extern int array_command (struct request *r);
 
 #endif

@@ -1,8 +1,8 @@
 /* gpuraid: read the keys.
  *
- * Each key has one function in one table.  What needs a look at a member
- * is decided elsewhere; array/names.c makes paths absolute and lists the
- * files of a dir=.
+ * Each key has one function in one table.  Checks that need an open member
+ * are elsewhere; array/names.c makes paths absolute and lists the files of a
+ * dir=.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -59,7 +59,7 @@ config_geometry_defaults (struct config *c)
 
 /* ---- values ---------------------------------------------------------- */
 
-/* strtoull, but with no space or sign before the digits. */
+/* strtoull, without space or sign before the digits. */
 static int
 parse_number (const char *str, uint64_t *n, char **end)
 {

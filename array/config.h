@@ -1,8 +1,7 @@
-/* gpuraid: the keys that the plugin and the command share.
+/* gpuraid: the keys of both the plugin and the command.
  *
- * Reads key=value into a struct and checks what can be checked without
- * opening a member.  Everything else is left to array/create.h and
- * array/assemble.h.
+ * Reads key=value into a struct and checks everything that does not need an
+ * open member.  array/create.h and array/assemble.h check the rest.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -51,40 +50,38 @@ struct config {
   uint32_t given;               /* config.c: which keys were given */
 };
 
-/* More names than an array could ever have: slots, and replacements
- * and spares beside them.
- */
+/* More names than an array can have: slots, replacements and spares. */
 #define CONFIG_MAX_MEMBERS SB_MAX_DEVICES
 
 extern void config_init (struct config *c);
 extern void config_free (struct config *c);
 
-/* One key.  0; -1: bad value, or a key that is not in this version,
- * reported in one line; 1: not a key of ours, not reported.
+/* Set one key.  0; -1 reported in one line, for a bad value or a key that is
+ * not in this version; 1, not reported, if the key is not ours.
  */
 extern int config_set (struct config *c, const char *key, const char *value);
 
-/* After the last key: are they possible together?  Expands dir=.
- * 0, or -1 reported.
+/* After the last key: check that the keys fit together.  Expands dir=.  0, or
+ * -1 reported.
  */
 extern int config_complete (struct config *c);
 
-/* What an array is created with where a key was not given. */
+/* Set the geometry that an array is created with if a key was not given. */
 extern void config_geometry_defaults (struct config *c);
 
-/* The key at this place of the table, "member" first, and whether it
- * describes an array to create; NULL past the end.
+/* The name of key i of the table, "member" first, and whether it describes an
+ * array to create; NULL past the end.
  */
 extern const char *config_key (unsigned i, bool *creates);
 
-/* A path as nbdkit, which changes its folder, and a status need it:
- * absolute, without "." and double slashes.  It need not exist.  The
- * caller frees it.  NULL: reported.
+/* Make a path absolute, without "." and double slashes, because nbdkit
+ * changes its folder, and for status.  The path need not exist.  The caller
+ * frees it.  NULL if reported.
  */
 extern char *config_absolute_path (const char *path);
 
-/* Bytes with a suffix as nbdkit takes them: 65536, 64K, 1G, 8s (sectors
- * of 512).  0, or -1 not reported.
+/* Parse bytes with a suffix as nbdkit does: 65536, 64K, 1G, 8s (sectors of
+ * 512).  0, or -1 not reported.
  */
 extern int config_parse_size (const char *str, uint64_t *r);
 

@@ -1,8 +1,7 @@
-/* gpuraid: consistency=none: in place, with dirty bits.
+/* gpuraid: consistency=none: writes in place, with dirty bits.
  *
- * Rows are written where they are.  A crash leaves rows in flight with
- * parity that does not fit; the dirty bits say in which regions, and those
- * are resynced.
+ * Rows are overwritten in place.  A crash leaves rows in flight with wrong
+ * parity; the dirty bits tell in which regions, and those are resynced.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

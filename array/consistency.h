@@ -1,10 +1,10 @@
-/* gpuraid: what is done so that a crash loses nothing that was promised.
+/* gpuraid: how a crash is kept from losing acknowledged data.
  *
- * A kind of consistency answers four questions.  Nothing else in array/
- * asks which kind it is.
+ * The rest of array/ depends on the kind of consistency only through these
+ * functions.
  *
- * With the array lock held, all of these.  What returns false puts w on a
- * list, and is to be called again when w is run.
+ * Call all of these with the array lock held.  A function that returns false
+ * has put w on a list: call it again when w is run.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,27 +18,27 @@ struct consistency_ops {
   const char *name;
 
   /* Before the first write to bytes [pos, pos + len) of the members' data:
-   * is it durable that they may be wrong, or missed by a slot that is not
-   * active?  begin and end count those that write there, from before the
-   * question until all has been written.
+   * is_marked is true if it is durable that they may be wrong, or missed by a
+   * slot that is not active.  begin and end count the writers there, from
+   * before is_marked until all has been written.
    */
   void (*begin) (struct array *a, uint64_t pos, uint64_t len);
   bool (*is_marked) (struct array *a, uint64_t pos, uint64_t len,
                      struct waiter *w);
   void (*end) (struct array *a, uint64_t pos, uint64_t len);
 
-  /* After the coder: write what the operation has been given and has made.
-   * It goes on when its pending transfers have ended.
+  /* After the coder: write the given and made cells of the operation.  It
+   * continues when its pending transfers have ended.
    */
   void (*write) (struct array *a, struct op *op);
 
-  /* What a flush waits for, once its tickets have ended: w is run when all
-   * that they covered is durable, or the array has failed.
+  /* What a flush waits for after its tickets: w is run when all data that
+   * they covered is durable, or the array has failed.
    */
   void (*flush) (struct array *a, struct waiter *w);
 
-  /* Is what must be settled before a member leaves, or before this one
-   * joins, durable?
+  /* True if the state needed before a member leaves, or before this one
+   * joins, is durable.
    */
   bool (*may_leave) (struct array *a, struct waiter *w);
   bool (*may_join) (struct array *a, struct seat *s, struct waiter *w);

@@ -1,4 +1,4 @@
-/* gpuraid: the four superblock copies of a member, with plain reads.
+/* gpuraid: read the four superblock copies of a member synchronously.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -40,7 +40,7 @@ copies_read (struct member *m, struct found *f,
   return nr_unread == SB_NR_COPIES ? err : 0;
 }
 
-/* "xxxxxxxx-xxxx-..." as the kernel prints it. */
+/* Parse "xxxxxxxx-xxxx-..." as the kernel prints it. */
 static void
 parse_uuid (const char *text, uuid_bytes *uuid)
 {

@@ -1,10 +1,10 @@
-/* gpuraid: make a new array: what is written, and in which order.
+/* gpuraid: make a new array: the writes and their order.
  *
- * First the old superblocks go, then data and bitmap are made, and the
- * superblock comes last, with a flush between each of these.  So a crash
- * leaves members that are blank (with nobody's data); or, once the first
- * copies are written, superblocks whose record was never accepted, which
- * do not open; or, once one was accepted, an array.
+ * The old superblocks are removed first, then data and bitmap are made, and
+ * the superblock is written last, with a flush between these.  So a crash
+ * leaves blank members without data; or, once the first copies are written,
+ * superblocks whose record was never accepted, which do not open; or, once
+ * one was accepted, an array.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -24,7 +24,7 @@
 #include "common/random.h"
 #include "raidmap/bitmap.h"
 
-/* One block, to read or write with any member. */
+/* One block, aligned for reads and writes of any member. */
 struct aligned_block {
   uint8_t b[BLOCK_LEN] __attribute__ ((aligned (BLOCK_LEN)));
 };
@@ -61,7 +61,7 @@ flush_all (struct member *const *members, unsigned nr)
   return 0;
 }
 
-/* Only where there is one: it costs a flush, and blank stays blank. */
+/* Only remove one that exists: it costs a flush, and blank stays blank. */
 static int
 remove_superblocks (struct member *const *members, unsigned nr)
 {
@@ -92,7 +92,7 @@ remove_superblocks (struct member *const *members, unsigned nr)
   return 0;
 }
 
-/* *zeroed: is all data zero now?  Else parity has to be made. */
+/* *zeroed is set if all data is now zero.  Else parity has to be made. */
 static int
 zero_data (struct member *const *members, unsigned nr,
            const struct member_layout *l, bool *zeroed)

@@ -1,8 +1,7 @@
-/* gpuraid: make a new array: may these members be used, and how large
- * is it?
+/* gpuraid: make a new array: check the members, and choose its size.
  *
- * Nothing is written to a member that is there before all members have
- * been opened, locked and looked at.  array/create-write.c writes.
+ * No existing member is written before all members have been opened, locked
+ * and checked.  array/create-write.c writes.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -20,7 +19,7 @@
 
 struct creation {
   struct config c;              /* borrowed, with the defaults filled in */
-  struct member *member[MAX_SLOTS];     /* NULL: absent so far */
+  struct member *member[MAX_SLOTS];     /* NULL: still absent */
   bool made[MAX_SLOTS];
 };
 
@@ -36,8 +35,8 @@ create_is_wanted (const struct config *c)
     int blank;
 
     if (m == NULL) {
-      /* A dead disk is none to create on; whether the array can do
-       * without it, opening will tell.
+      /* Don't create on a dead disk.  The open decides if the array can do
+       * without it.
        */
       if (errno == ENXIO || errno == EIO)
         r = 0;
@@ -129,8 +128,8 @@ check_blank (const struct creation *cr)
   return 0;
 }
 
-/* Is each member that is there large enough?  *need: what an absent one
- * must have; unset where there is none.
+/* Check that each existing member is large enough.  *need: the size of an
+ * absent one; unset if there is none.
  */
 static int
 check_sizes (const struct creation *cr, uint64_t *need)
@@ -148,7 +147,7 @@ check_sizes (const struct creation *cr, uint64_t *need)
       size = m->ops->size (m);
     }
   }
-  /* Where all are absent they are as long as it takes. */
+  /* If all members are absent they get the size they need. */
   if (layout_fit (&g, size, cr->c.size, 0, 0, &l, need) == 0)
     return 0;
   if (*need == UINT64_MAX)
@@ -175,7 +174,7 @@ make_absent (struct creation *cr, uint64_t need)
   return 0;
 }
 
-/* What others left, so that nobody takes the member for theirs. */
+/* Remove foreign signatures, so that no other program claims the member. */
 static int
 wipe (const struct creation *cr)
 {

@@ -1,7 +1,7 @@
 /* gpuraid: make a new array.
  *
- * Synchronous, before anything runs.  Looks for other signatures with
- * libblkid first.
+ * Synchronous, before anything runs.  First looks for other signatures with
+ * libblkid.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,26 +14,25 @@
 #include "array/config.h"
 #include "member/member.h"
 
-/* Is any superblock of ours on the members of this configuration, or
- * are all of them blank or absent?  For create=missing.  1: create; 0:
- * open; -1 reported (a foreign signature, no permission ...).  Takes no
- * lock and writes nothing.
+/* For create=missing: 1 (create) if all members of this configuration are
+ * blank or absent; 0 (open) if any has a superblock of ours or is a dead
+ * disk; -1 reported (a foreign signature, no permission ...).  Takes no lock
+ * and writes nothing.
  */
 extern int create_is_wanted (const struct config *c);
 
-/* Create: makes absent files (size= or, for replacement, given), checks
- * that members are blank (or force), lays out, makes the data read as
- * zeroes or sets all open bits, and writes superblocks so that a crash
- * leaves either blank members, an array, or what only force creates
- * over.  Files made here are removed again on failure.  0, or -1
- * reported in one line.
+/* Create: makes absent files (size= or, for replacement, given), checks that
+ * members are blank (or force), lays out, makes the data read as zeroes or
+ * sets all open bits, and writes superblocks.  A crash leaves either blank
+ * members, an array, or members that only force can reuse.  Files made here
+ * are removed again on failure.  0, or -1 reported in one line.
  */
 extern int create_array (const struct config *c, bool force);
 
 /* The writes of create_array, on members that are open and may be
- * overwritten, in the order of their slots; c->k + c->m of them, the
- * geometry defaults filled in.  For it, and for tests whose members are
- * simulated.  0, or -1 reported.
+ * overwritten, in the order of their slots: c->k + c->m of them, with the
+ * geometry defaults filled in.  Used by create_array, and by tests with
+ * simulated members.  0, or -1 reported.
  */
 extern int create_on_members (const struct config *c,
                               struct member *const *members);

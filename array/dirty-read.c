@@ -1,4 +1,4 @@
-/* gpuraid: the dirty bitmaps of the members found, with plain reads.
+/* gpuraid: read the dirty bitmaps of the members found, synchronously.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,7 +11,7 @@
 #include "common/log.h"
 #include "raidmap/bitmap.h"
 
-/* The newest good copy of a page; false if neither place has one. */
+/* Read the newest good copy of a page; false if neither place has one. */
 static bool
 read_page (struct member *m, const struct superblock *sb, unsigned slot,
            uint64_t page_no, struct bitmap_page *page, uint8_t *newest)

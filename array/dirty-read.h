@@ -1,4 +1,4 @@
-/* gpuraid: the dirty bitmaps of the members found, with plain reads.
+/* gpuraid: read the dirty bitmaps of the members found, synchronously.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -8,9 +8,9 @@
 
 #include "array/assembly.h"
 
-/* Fill a->page, a->unclean and every member's page_place; the rest of
- * *a is given.  A place that can't be read is a bad one.  0, or -1
- * reported (no memory).
+/* Fill a->page, a->unclean and every member's page_place; the rest of *a is
+ * an input.  An unreadable place counts as bad.  0, or -1 reported (no
+ * memory).
  */
 extern int dirty_read (struct assembly *a);
 

@@ -1,9 +1,9 @@
-/* gpuraid: which dirty bits are set, and how they get to the members.
+/* gpuraid: which dirty bits are set, and how they are written to members.
  *
- * A page is written to every seat that is active or a target, each into
- * the place that does not hold its newest copy, then flushed.  While a
- * write is in flight it is not known whether it is stored, so a bit
- * counts as durable only if it is in `stored` and will be after.
+ * A page is written to every seat that is active or a target, each into the
+ * place that does not hold its newest copy, then flushed.  The result of a
+ * write in flight is unknown, so a bit counts as durable only if it is both
+ * in `stored` and in the page being written.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -34,8 +34,8 @@ dirty_init (struct array *a, const struct bitmap_page *page)
 
     p->want = page[i];
     p->want.page_no = i;
-    /* A bit may be on some members only, so until a page has been written
-     * by us none counts as stored.
+    /* A bit may be on some members only, so no bit of a page counts as stored
+     * until we have written the page.
      */
     p->stored.page_no = i;
     list_init (&p->waiters);
@@ -141,7 +141,7 @@ start_write (struct array *a, struct dirty_page *p)
     page_ended (a, p);
 }
 
-/* Some bits differ from what is stored: write the page soon. */
+/* Some bits differ from the stored ones: write the page soon. */
 static void
 page_wanted (struct array *a, struct dirty_page *p)
 {
@@ -161,7 +161,7 @@ region_range (const struct array *a, uint64_t pos, uint64_t len,
   *last = (pos + len - 1) / a->sb.l.region_len;
 }
 
-/* Will the write in flight store these bits? */
+/* True if the write in flight stores these bits. */
 static bool
 is_coming (const struct dirty_page *p, uint64_t bit, bool missed)
 {
@@ -173,7 +173,7 @@ static void
 want_bits (struct array *a, uint64_t region, bool missed)
 {
   a->any_open = true;
-  /* Writes that follow one another should not each wait for a page. */
+  /* Sequential writes should not each wait for a page. */
   for (unsigned i = 0;
        i <= limits.ahead_regions && region + i < a->nr_regions; i++) {
     uint64_t bit;
@@ -205,7 +205,7 @@ dirty_mark (struct array *a, uint64_t pos, uint64_t len, struct waiter *w)
       wait = p;
       continue;
     }
-    /* Stored, but perhaps about to be cleared by the next write. */
+    /* The bit is stored, but the next write may clear it. */
     set_bit (p->want.open, bit);
     if (missed)
       set_bit (p->want.missed, bit);

@@ -1,8 +1,8 @@
-/* gpuraid: the array lock, and what is done when it is let go.
+/* gpuraid: the array lock, and the work done when it is released.
  *
- * A thread of its own for the engine was measured and is too slow: two
- * hand-offs a request left a third to two thirds of the rate before any
- * I/O.  So whoever has news runs it.
+ * A separate engine thread was measured and is too slow: two hand-offs per
+ * request left a third to two thirds of the rate before any I/O.  So the
+ * thread with news runs the engine.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -162,9 +162,9 @@ carry_out (struct array *a, struct deferred *d)
   }
 }
 
-/* Is there news, and is the array lock free to run it?  The exchange reads the
- * latest value, and a poster whose news it misses comes after it, and so
- * sees in its try that the array lock was let go.
+/* Take the array lock if there is news and the lock is free.  The exchange
+ * reads the latest value.  A poster whose news it misses comes after it, and
+ * so finds in its own try that the array lock was released.
  */
 static bool
 take_again (struct engine *e)
@@ -175,17 +175,17 @@ take_again (struct engine *e)
     pthread_mutex_trylock (&e->lock) == 0;
 }
 
-/* Set while this thread carries out: it looks for news afterwards, so a
- * job or transfer that is done before its submit returns need not (and,
- * so as not to recurse, must not) run the engine.  The model: a plugin's
- * usual one costs a call for each look, and the thread sanitizer, preloaded,
- * does not survive it.
+/* Set while this thread carries out decisions: it checks for news afterwards,
+ * so a job or transfer that is done before its submit returns need not run
+ * the engine (and must not, so as not to recurse).  The TLS model: a plugin's
+ * usual one costs a call per access, and crashes the preloaded thread
+ * sanitizer.
  */
 static __thread const struct array *carrying
   __attribute__ ((tls_model ("initial-exec")));
 
-/* client: this thread has nothing else to do than what it asked for; a
- * loop's brings the news of others.
+/* client: this thread is a client's, which only does its own work; a loop's
+ * thread brings the news of others.
  */
 static void
 let_go (struct array *a, bool client)

@@ -1,22 +1,20 @@
-/* gpuraid: the array lock, and what is done when it is let go.
+/* gpuraid: the array lock, and the work done when it is released.
  *
- * All state of the array is protected by one mutex, the array lock.
- * Under it there are only decisions: no copy of payload, no CRC of
- * payload, no system call.  What was decided is carried out after it is
- * let go, by the thread that held it:
+ * One mutex, the array lock, protects all state of the array.  Only decisions
+ * are made under it: no copy of payload, no CRC of payload, no system call.
+ * The thread that held it carries out the decisions after releasing it:
  *
- *   transfers   I/O on members; neighbours on a member become one
- *               vectored I/O
+ *   transfers   I/O on members; neighbouring ones become one vectored I/O
  *   jobs        for the coder
  *   calls       anything else that must not happen under the array lock
- *   wakes       requests whose client thread has something to do
+ *   wakes       requests whose client thread can continue
  *
- * Messages (common/log.h) are kept, and passed on then too: a pipe that
- * nothing reads would block under the array lock.
+ * Messages (common/log.h) are kept until then too: writing to a pipe with no
+ * reader would block under the array lock.
  *
- * A thread with news (a finished I/O or job) posts it; if the array lock is
- * free it takes it and runs the engine until no news is left.  If not,
- * the holder will see it: it looks once more after it let go.
+ * A thread with news (a finished I/O or job) posts it.  If the array lock is
+ * free it takes it and runs the engine until no news is left.  If not, the
+ * holder runs it: it checks for news again after releasing the lock.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -35,25 +33,25 @@ struct array;
 struct cell;
 struct seat;
 
-/* Something that happened.  run is called once with the array lock held. */
+/* An event.  run is called once with the array lock held. */
 struct news {
   struct news *next;
   void (*run) (struct array *a, struct news *n);
 };
 
-/* Something to be tried again under the array lock when a list is woken. */
+/* A retry, to be run under the array lock when its list is woken. */
 struct waiter {
   struct list link;
   void (*run) (struct array *a, struct waiter *w);
 };
 
-/* Something to be done without the array lock; run owns it. */
+/* A call to make without the array lock; run owns it. */
 struct call {
   struct call *next;
   void (*run) (struct call *c);
 };
 
-/* What was decided under the lock and is carried out without it. */
+/* Decided under the lock, to be carried out without it. */
 struct deferred {
   struct list xfers;
   size_t nr_xfers;
@@ -63,15 +61,15 @@ struct deferred {
   bool away;                    /* coder jobs: see struct coder_job */
 };
 
-/* What the engine drives, but does not know. */
+/* Functions that the engine calls. */
 struct engine_hooks {
-  /* With the lock: start all that can be started; after each run of news
-   * and waiters.
+  /* With the lock: start whatever can be started; called after each run of
+   * news and waiters.
    */
   void (*turn) (struct array *a);
-  /* With the lock: before it is let go. */
+  /* With the lock: called before it is released. */
   void (*last) (struct array *a);
-  /* Without it: carry out these transfers. */
+  /* Without it: submit these transfers. */
   void (*carry) (struct array *a, struct list *xfers, size_t nr);
 };
 
@@ -88,20 +86,20 @@ struct engine {
 extern int engine_init (struct engine *e, const struct engine_hooks *hooks);
 extern void engine_destroy (struct engine *e);
 
-/* Take the array lock; let it go after all news is run, and carry out what
- * was decided.
+/* Take the array lock; release it after all news is run, and carry out the
+ * decisions.
  */
 extern void engine_lock (struct array *a);
 extern void engine_unlock (struct array *a);
 
 /* Any thread, without the array lock.  lazily: this thread will post or kick
- * again at once, and the engine may see this news then.
+ * again at once, and the engine may see this news only then.
  */
 extern void engine_post (struct array *a, struct news *n);
 extern void engine_post_lazily (struct array *a, struct news *n);
 extern void engine_kick (struct array *a);
 
-/* With the array lock held: decide on something. */
+/* With the array lock held: defer a job or a call. */
 extern void engine_job (struct array *a, struct coder_job *job);
 extern void engine_call (struct array *a, struct call *c);
 extern void engine_wake (struct array *a, struct call *c);

@@ -1,8 +1,8 @@
-/* gpuraid: which parts of the array are holes.
+/* gpuraid: find the holes of the array.
  *
- * A chunk is a hole if it is one on its member and the cache has nothing
- * of it.  Where a whole row of chunks and more is a hole on every
- * member, the run that all of them give is one answer.
+ * A chunk is a hole if it is one on its member and nothing of it is cached.
+ * If a whole row of chunks or more is a hole on every member, the run common
+ * to all of them is one answer.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,18 +11,18 @@
 #include "array/internal.h"
 #include "array/lost.h"
 
-/* So many chunks are looked at for one answer. */
+/* The most chunks to look at for one answer. */
 #define MAX_LOOKS 1024u
 
-/* A server that hangs would keep the client's thread. */
+/* A hung server would block the client's thread. */
 static bool
 may_ask (const struct seat *s)
 {
   return s->m->local && !s->suspect;
 }
 
-/* Take a user of the seat that holds a piece; NULL where it can't be told
- * from one member.
+/* Take a reference to the seat that holds a piece; NULL if more than one
+ * member is needed to tell.
  */
 static struct seat *
 look (struct array *a, const struct piece *p)
@@ -43,7 +43,7 @@ look (struct array *a, const struct piece *p)
   return s;
 }
 
-/* The same for a run of stripes in which nobody has anything cached. */
+/* The same for a run of stripes with nothing in the cache. */
 static bool
 look_all (struct array *a, struct seat *seats[MAX_SLOTS])
 {
@@ -62,8 +62,8 @@ look_all (struct array *a, struct seat *seats[MAX_SLOTS])
   return all;
 }
 
-/* How many bytes of the array, from the start of a stripe, are a hole on
- * every member?
+/* The number of bytes of the array, from the start of a stripe, that are a
+ * hole on every member.
  */
 static uint64_t
 common_hole (struct array *a, uint64_t stripe)

@@ -1,4 +1,4 @@
-/* gpuraid: how members fail.
+/* gpuraid: failing members.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,12 +11,12 @@
 #include "array/seat.h"
 #include "array/state.h"
 
-/* As many read errors in about a minute, or a lost path, and a member is
- * out; md has 20 an hour.
+/* A member fails after this number of read errors in about a minute, or after
+ * a lost path.  md allows 20 an hour.
  */
 #define MAX_READ_ERRORS 20
 
-/* Has its slot another active member? */
+/* True if its slot has another active member. */
 static bool
 is_doubled (const struct array *a, const struct seat *s)
 {
@@ -96,8 +96,8 @@ seat_read_error (struct array *a, struct seat *s, int error)
   if (error == ENODEV || error == ENXIO || error == ENOTCONN ||
       error == ESHUTDOWN)
     seat_fail (a, s, "read", error);
-  /* Of one that has most of its data not while that is needed: parity
-   * that may be wrong is none, and where rows are lost it has the rest.
+  /* Don't drop a member with mostly good data while it is needed: doubtful
+   * parity can't replace it, and it has the other blocks of lost rows.
    */
   else if (s->read_errors >= MAX_READ_ERRORS &&
            !(s->state == SEAT_ACTIVE && (a->nr_unsynced > 0 || lost_any (a))))

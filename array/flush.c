@@ -1,9 +1,8 @@
 /* gpuraid: flush of all members.
  *
- * One round at a time; whoever asks while it runs waits for the next, so
- * that many clients share one.  A flush that fails is never just tried
- * again: what was written since the last good one may be gone, so the
- * member is taken out.
+ * One round runs at a time.  Later callers wait for the next round, which
+ * they share.  A failed flush is never just retried: data written since the
+ * last good one may be gone, so the member is taken out.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -23,7 +22,7 @@ flush_members (struct array *a, struct waiter *w)
 static void
 round_ended (struct array *a)
 {
-  /* A member failed in it: not before the record without it. */
+  /* A member failed in this round: first wait for the record without it. */
   if (!PLANTED ("ack-in-change") && !change_is_over (a, &a->flush_waiter))
     return;
   a->flushing = false;

@@ -1,6 +1,6 @@
 /* gpuraid: flush of all members.
  *
- * With the array lock held.
+ * Call these with the array lock held.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -10,16 +10,16 @@
 
 #include "array/internal.h"
 
-/* Flush every seat that is written: w is run when a flush that began
- * after this call has ended and, where a member failed in it, the record
- * without it is in force; or when the array has failed.
+/* Flush every seat that is written.  w is run when a flush that began after
+ * this call has ended and, if a member failed in it, the record without it is
+ * in force; or when the array has failed.
  */
 extern void flush_members (struct array *a, struct waiter *w);
 
-/* Start the round if somebody waits for one. */
+/* Start the next round if any waiter needs it. */
 extern void flush_decide (struct array *a);
 
-/* What a->flush_waiter runs. */
+/* The function of a->flush_waiter. */
 extern void flush_retry (struct array *a, struct waiter *w);
 
 #endif

@@ -1,8 +1,7 @@
 /* gpuraid: the state of a running array.
  *
- * Only array/ includes this.  Everything in these structs belongs to
- * whoever holds the array lock (array/engine.h), unless a member says
- * otherwise.
+ * Only array/ includes this.  The array lock (array/engine.h) protects
+ * everything in these structs, unless a member says otherwise.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -23,8 +22,8 @@
 #include "common/log.h"
 #include "raidmap/limits.h"
 
-/* Those that were found, which stay open although no record lists them any
- * more, and as many as a record can list.
+/* The members found, which stay open even if no longer in the record, and as
+ * many as a record can list.
  */
 #define MAX_SEATS (CONFIG_MAX_MEMBERS + SB_MAX_DEVICES)
 _Static_assert (MAX_SEATS == 2 * SB_MAX_DEVICES, "raidmap/limits.c");
@@ -37,26 +36,23 @@ enum seat_state {
   SEAT_IDLE,            /* known, not used: failed, unlisted, a spare */
 };
 
-/* Reads in clients' threads are counted by the half second in which they
- * began.
- */
+/* Reads in clients' threads are counted per half second of their start. */
 #define SEAT_PREADS 4u
 
 /* A present member and its place in the array. */
 struct seat {
   struct array *a;
-  struct member *m;             /* owned; NULL when it was closed */
+  struct member *m;             /* owned; NULL once closed */
   unsigned dev;                 /* place in the device table, while that
-                                 * still has this uuid */
+                                 * entry has this uuid */
   uuid_bytes uuid;
   unsigned slot;                /* or SLOT_NONE */
   enum seat_state state;
   bool replaced;                /* SEAT_ACTIVE: as in the device table: of
-                                 * two at a slot, this one goes */
-  bool failing;                 /* not used any more; the next record is
-                                 * without it */
-  bool failed;                  /* for good: the device table says so */
-  bool suspect;                 /* an I/O is overdue: reads go round it */
+                                 * two at a slot, this one is removed */
+  bool failing;                 /* not used; the next record will not have it */
+  bool failed;                  /* permanently: the device table has it */
+  bool suspect;                 /* an I/O is overdue: reads avoid it */
   bool no_space;                /* a write to it waits for space */
   bool by_bitmap;               /* SEAT_TARGET: only missed regions */
   bool complete;                /* SEAT_TARGET: to become active */
@@ -66,18 +62,19 @@ struct seat {
                                  * least cursor */
   uint64_t nr_errors;           /* for status */
   unsigned read_errors;         /* recent: halved every minute */
-  atomic_uint users;            /* I/O in flight; any thread may let go */
+  atomic_uint users;            /* I/O in flight; any thread may decrement */
   atomic_uint preads[SEAT_PREADS];      /* likewise, in clients' threads, by
-                                         * when they began */
-  uint64_t answered;            /* ns, the last write or flush that ended */
+                                         * start time */
+  uint64_t answered;            /* ns, when the last write or flush ended */
   struct list xfers;            /* under way */
   struct list stores;           /* likewise */
   uint64_t write_gen;           /* grows with each write that completes */
   uint64_t flushed_gen;         /* write_gen at the last good flush */
-  uint8_t *page_place;          /* of each bitmap page: the newest; owned */
+  uint8_t *page_place;          /* for each bitmap page, the place of the
+                                 * newest copy; owned */
   bool b_first[2];              /* write copy B1 (B2) before A1 (A2), once:
                                  * membership's found_first_copy */
-  bool has_pages;               /* all pages were written to it once */
+  bool has_pages;               /* all pages were written to it */
 };
 
 /* ---- cells and lines: array/cache.c --------------------------------- */
@@ -85,9 +82,8 @@ struct seat {
 struct cell {
   uint8_t *data;                /* a->cell_len bytes of the arena */
   unsigned refs;                /* a line, operations, readers copying out */
-  unsigned frozen;              /* operations, and writes that were
-                                 * abandoned, that read it: not to be
-                                 * written to */
+  unsigned frozen;              /* operations, and abandoned writes, that
+                                 * read it: not to be written to */
 };
 
 /* One data role of a line.  Masks have a bit per block of the cell. */
@@ -96,8 +92,8 @@ struct line_cell {
   uint16_t valid;               /* blocks that are in c */
   uint16_t dirty;               /* of those, newer than the members */
   uint16_t busy;                /* being filled for the first time: not yet
-                                 * valid, and no other may fill them */
-  struct cell *out;             /* what the line's operation writes out, or
+                                 * valid, and not to be filled by others */
+  struct cell *out;             /* the line's operation writes it out, or
                                  * NULL: frozen */
   uint16_t out_blocks;
 };
@@ -107,21 +103,20 @@ struct line {
   struct line *hash_next;
   uint64_t no;                  /* stripe * a->nr_bands + band */
   struct list link;             /* in a->dirty, a->clean, or neither */
-  bool is_dirty, is_clean;      /* which */
-  bool want_out;                /* a flush waits: new writers wait too */
+  bool is_dirty, is_clean;      /* the list it is on */
+  bool want_out;                /* a flush waits: so do new writers */
   bool stuck;                   /* some of it could not be written out: too
-                                 * little of its row can be read */
+                                 * few blocks of its row can be read */
   bool torn;                    /* the array failed while its rows were being
-                                 * written: nothing can be decoded from them */
+                                 * written: they can't be decoded */
   struct list out_link;         /* in a->out: to be written out now */
   struct op *op;                /* the operation that writes to its rows */
   unsigned readers;             /* operations that decode from its rows */
   unsigned pins;                /* requests copying into it */
-  unsigned nr_cells;            /* that it keeps from others, those frozen in
-                                 * its operation too */
+  unsigned nr_cells;            /* of its own, and frozen in its operation */
   uint64_t dirty_since;         /* ns */
-  struct list waiters;          /* struct waiter: run when anything of the
-                                 * above changed for the better */
+  struct list waiters;          /* struct waiter: run when any field above
+                                 * changed for the better */
   struct list tickets;          /* flushes that wait for its dirty data */
   struct line_cell cell[];      /* k */
 };
@@ -129,10 +124,10 @@ struct line {
 /* ---- dirty bits: array/dirty.c -------------------------------------- */
 
 struct dirty_page {
-  struct bitmap_page want;      /* as it should be; counter of the last write */
+  struct bitmap_page want;      /* the wanted bits; counter of the last write */
   struct bitmap_page stored;    /* bits that are set durably on every active
                                  * seat, whatever a write in flight does */
-  struct bitmap_page sending;   /* what the write in flight stores */
+  struct bitmap_page sending;   /* the content of the write in flight */
   unsigned pending;             /* seats that still write */
   bool writing, queued;
   struct list waiters;          /* run when a write has ended */
@@ -151,10 +146,10 @@ struct array {
   unsigned cell_blocks;
   unsigned nr_bands;            /* chunk / cell_len */
   bool writethrough;
-  uint64_t timeout_ns;          /* key timeout=: ns without an answer */
+  uint64_t timeout_ns;          /* key timeout=: ns to wait for an answer */
   bool readonly;
   bool force;
-  bool any_direct;              /* some member is opened with O_DIRECT */
+  bool any_direct;              /* some member is open with O_DIRECT */
   const struct consistency_ops *consistency;
   struct coder *coder;
   struct loop *loop;
@@ -165,18 +160,16 @@ struct array {
   /* Seats. */
   struct seat *seat[MAX_SEATS];
   unsigned nr_seats;
-  struct seat *at[MAX_SLOTS][2];        /* of a slot: the active one that is
-                                         * read from, or NULL; and one more
-                                         * that is written: a target, or a
-                                         * second active one that is
-                                         * replaced */
-  uint64_t odd_slots;           /* slots that are not simply active */
+  struct seat *at[MAX_SLOTS][2];        /* per slot: the active seat to read,
+                                         * or NULL; and a second seat to
+                                         * write: a target, or a second
+                                         * active seat that is replaced */
+  uint64_t odd_slots;           /* slots other than plainly active */
   uint64_t lost_slots;          /* slots with no active seat */
-  bool any_failing;             /* some seat fails, or has, and is not closed
-                                 * yet */
-  uint64_t twice_slots;         /* slots with two, neither is failing */
-  char *slot_path[MAX_SLOTS];   /* last known path of a slot's member, where
-                                 * no seat has it; owned */
+  bool any_failing;             /* some failing seat is not closed yet */
+  uint64_t twice_slots;         /* slots with two seats, neither failing */
+  char *slot_path[MAX_SLOTS];   /* last known path of a slot's member, if no
+                                 * seat has it; owned */
 
   /* Memory and cache. */
   void *arena;
@@ -186,10 +179,10 @@ struct array {
   struct cell **free_cell;      /* a stack */
   unsigned nr_free;
   unsigned nr_held;             /* cells of lines that are not clean */
-  unsigned max_held;            /* clients wait beyond this */
-  unsigned op_cells;            /* the most that one operation takes */
+  unsigned max_held;            /* clients wait above this */
+  unsigned op_cells;            /* the most for one operation */
   unsigned nr_ops;              /* operations that hold a credit */
-  unsigned nr_outs;             /* of those, that write lines out */
+  unsigned nr_outs;             /* of those, write-outs */
   unsigned max_ops;
   struct line **bucket;
   unsigned nr_buckets;          /* a power of two */
@@ -198,15 +191,15 @@ struct array {
   unsigned nr_dirty;
   unsigned nr_stuck;            /* lines */
   struct list clean;            /* lines, least recently used first */
-  struct list out;              /* dirty lines that go out now */
+  struct list out;              /* dirty lines to be written out now */
   struct list cell_waiters;     /* for cells or credits */
   struct op *free_ops;
   struct list ops;              /* in progress */
-  struct list coding;           /* operations whose next step is the coder */
+  struct list coding;           /* operations that wait for the coder */
   struct solver *solver;
   struct list pause_waiters;    /* operations that read again at a tick */
 
-  /* Whole stripes being zeroed: operations; nothing enters their ranges. */
+  /* Operations that zero whole stripes; no others enter their ranges. */
   struct list zeroing;
   struct list zero_waiters;
 
@@ -223,7 +216,7 @@ struct array {
   /* Flush of members. */
   bool flushing;
   unsigned flush_pending;
-  uint32_t flush_gen;           /* rounds that were begun, and 1: what was
+  uint32_t flush_gen;           /* 1 + the number of rounds begun: data
                                  * written under a number is flushed by the
                                  * round that ends with a greater one */
   uint32_t flushed_gen;         /* flush_gen of the last good round */
@@ -237,7 +230,7 @@ struct array {
   struct list no_space_stores;  /* struct store, likewise */
   unsigned stop_tries;
 
-  /* Rows that can't be read: array/lost.c. */
+  /* Unreadable rows: array/lost.c. */
   struct lost *lost;
 
   /* Membership. */
@@ -247,18 +240,18 @@ struct array {
   bool change_wanted;           /* a seat is failing */
   bool writable;                /* a record of this session is in force */
   bool opening;                 /* the first record is being made */
-  bool failed;                  /* fewer than k: nothing is written any more */
-  bool gave_up;                 /* what waited for write-outs then was told */
-  uint64_t torn0, torn1;        /* lines between which zeroes may have got to
-                                 * some members only, when it failed */
+  bool failed;                  /* fewer than k members: no more writes */
+  bool gave_up;                 /* waiters for write-outs were told of it */
+  uint64_t torn0, torn1;        /* lines [torn0, torn1) in which zeroes may
+                                 * be on some members only, after a failure */
   bool stopping;
   uint64_t session;
   unsigned saving;              /* seats whose copies are being rewritten */
   uint64_t saves_begun, saves_ended;
-  uint64_t lost_save;           /* the save after which the list of lost
-                                 * blocks is durable */
+  uint64_t lost_save;           /* the save that makes the list of lost
+                                 * blocks durable */
   struct list save_waiters;
-  struct found *found;          /* what assemble found, until the first
+  struct found *found;          /* as found by assemble, until the first
                                  * change; owned */
   unsigned nr_found;
   struct list change_waiters;   /* run when no change is under way */
@@ -268,20 +261,20 @@ struct array {
   struct pass *pass;
   struct list repairs;
   unsigned nr_repairs, repairs_in_flight;
-  /* How much, how often; tests set them as small as their disks. */
+  /* Amounts and intervals; tests reduce them to fit their small disks. */
   uint64_t window_len;          /* of a rebuild: bytes of a member, whole
                                  * cells */
-  uint64_t save_ns;             /* a rebuild's cursor is saved */
-  uint64_t clear_ns;            /* dirty bits are cleared */
+  uint64_t save_ns;             /* interval for saving a rebuild's cursor */
+  uint64_t clear_ns;            /* interval for clearing dirty bits */
 
   struct timer tick;
   struct news tick_news;
   struct call tick_call;
   bool tick_armed;
   uint64_t last_minute, last_clear;     /* ns */
-  unsigned pread_now;           /* which of seat->preads counts new ones */
+  unsigned pread_now;           /* index in seat->preads for new ones */
   uint64_t pread_since;         /* ns */
-  bool any_pread;               /* some was begun since the last tick */
+  bool any_pread;               /* some began since the last tick */
   struct waiter clear_waiter;
 
   unsigned stop_phase;          /* array/stop.c */

@@ -1,4 +1,4 @@
-/* gpuraid: rows of which too little can be read.
+/* gpuraid: rows of which too few blocks can be read.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -9,7 +9,7 @@
 
 #include "array/lost.h"
 
-/* Lines that are remembered; others are found lost again. */
+/* The most lines to remember; others are found lost again. */
 #define MAX_LINES 4096u
 
 struct lost_line {
@@ -26,7 +26,7 @@ struct lost {
 
 /* ---- blocks ---------------------------------------------------------- */
 
-/* The run of a line's blocks: a line never straddles two. */
+/* The run with a line's blocks: a line never straddles two. */
 static uint64_t
 run_of (const struct array *a, uint64_t no, unsigned *shift)
 {

@@ -1,17 +1,16 @@
-/* gpuraid: rows of which too little can be read.
+/* gpuraid: rows of which too few blocks can be read.
  *
- * A row is lost when too many of its blocks can't be read: the others
- * do not determine them.  Only what needs such a row fails, with EIO; a
- * write that covers the bad blocks makes it whole again.  Rows that were
- * found lost are remembered, so that they cost no pauses again, and for
- * status.
+ * A row is lost when so few of its blocks can be read that they do not
+ * determine the others.  Only requests that need such a row fail, with EIO; a
+ * write that covers the bad blocks makes it whole again.  Lost rows are
+ * remembered, for status and to avoid further pauses.
  *
- * Blocks are lost when what their member stores is no content: a rebuild
- * could not make them, or a resync could not tell whether they are right.
- * They are listed in the superblock (array/save.h), and are not read until
- * they are written.
+ * A block is lost when its stored bytes are not its content: a rebuild could
+ * not make it, or a resync could not tell whether it is right.  The
+ * superblock lists these blocks (array/save.h); they are not read until they
+ * are written.
  *
- * With the array lock held, all of these.
+ * Call all of these with the array lock held.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,13 +20,13 @@
 
 #include "array/internal.h"
 
-/* The lists of all current members, joined.  0 or -1: no memory. */
+/* Join the lists of all current members.  0, or -1 if there is no memory. */
 extern int lost_init (struct array *a, const struct assembly *as);
 extern void lost_free (struct array *a);
 
 /* ---- blocks ------------------------------------------------------------- */
 
-/* Of these blocks of a line (a bit each), the roles of which one is lost. */
+/* Roles with any of these blocks of a line (a bit each) lost. */
 extern uint64_t lost_roles (const struct array *a, uint64_t no,
                             uint16_t blocks);
 /* The lost blocks of one role of a line. */
@@ -37,25 +36,23 @@ extern uint16_t lost_blocks_of (const struct array *a, uint64_t no,
 extern uint64_t lost_next_line (const struct array *a, uint64_t no,
                                 uint64_t end);
 
-/* They count as lost from now on.  False: the list is full, nothing
- * changed.
- */
+/* Mark these blocks as lost.  False if the list is full: nothing changed. */
 extern bool lost_add (struct array *a, uint64_t no, uint64_t roles,
                       uint16_t blocks);
-/* They were written. */
+/* These blocks were written. */
 extern void lost_remove (struct array *a, uint64_t no, uint64_t roles,
                          uint16_t blocks);
 
 /* ---- rows --------------------------------------------------------------- */
 
-/* Rows of a line were found lost, or not lost (any more). */
+/* Rows of a line were found lost, or are no longer lost. */
 extern void lost_rows_add (struct array *a, uint64_t no, uint16_t blocks);
 extern void lost_rows_remove (struct array *a, uint64_t no, uint16_t blocks);
 extern bool lost_rows_known (const struct array *a, uint64_t no,
                              uint16_t blocks);
 extern unsigned lost_rows_count (const struct array *a);
 
-/* Are there lost blocks or rows? */
+/* True if there are lost blocks or rows. */
 extern bool lost_any (const struct array *a);
 
 #endif

@@ -1,4 +1,4 @@
-/* gpuraid: the main loop of the array: one turn of it.
+/* gpuraid: one turn of the array's main loop.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -20,8 +20,8 @@ static const struct pass_kind *const pass_kinds[] = {
   &resync_pass, &rebuild_pass, NULL
 };
 
-/* The order matters: what waits for a failed member ends before a change
- * is begun; and while a change is wanted nothing below begins to write.
+/* The order matters: waits for a failed member end before a change begins;
+ * and while a change is wanted nothing below begins to write.
  */
 static void
 turn (struct array *a)
@@ -31,7 +31,7 @@ turn (struct array *a)
   writeback_start (a);
   repairs_decide (a);
   pass_decide (a, pass_kinds);
-  /* Last: a window with nothing to copy asks for a flush at once. */
+  /* Last: a window with nothing to copy requests a flush at once. */
   flush_decide (a);
   tick_decide (a);
 }

@@ -1,4 +1,4 @@
-/* gpuraid: the main loop of the array: one turn of it.
+/* gpuraid: one turn of the array's main loop.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -8,9 +8,9 @@
 
 #include "array/internal.h"
 
-/* A turn starts all that can be started: a change of the membership,
- * write-outs, passes, flushes, the timer.  The engine has it run after each
- * run of news and waiters, until there are none left.
+/* A turn starts whatever can be started: a change of the membership,
+ * write-outs, passes, flushes, the timer.  The engine calls it after each run
+ * of news and waiters, until there are none left.
  */
 extern const struct engine_hooks main_loop_hooks;
 

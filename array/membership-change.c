@@ -1,23 +1,20 @@
-/* gpuraid: the membership of a running array: make the next record,
- * follow it until it is in force, and make another where a member fails
- * on the way.
+/* gpuraid: the membership of a running array: make the next record, follow it
+ * until it is in force, and make another if a member fails during that.
  *
- * While a record is proposed nobody has accepted it: it can be dropped
- * and another made from the same parent.  Once it is being accepted it
- * may be in force for all that a later opener can tell, so the next one
- * goes on from it, and the base stays what was in force for certain.
- * Targets and spares have no part in that: they are told what is in
- * force, and nothing else.
+ * While a record is proposed no member has accepted it: it can be dropped and
+ * another made from the same parent.  Once it is being accepted, a later
+ * opener must assume that it is in force, so the next record follows it, and
+ * the base remains the last record known to be in force.  Targets and spares
+ * do not vote: they are only told which record is in force.
  *
- * Two active members of a slot may differ in blocks that were in flight
- * at a crash, so every session must read from the same one.  The table
- * says which: the old one is `replaced' as long as the new one is active.
- * Neither the order of the table nor the parent record would do: places
- * are reused, and the next session's first record lists both as well.
+ * Two active members of a slot may differ in blocks that were in flight at a
+ * crash, so every session must read from the same one.  The table says which:
+ * the old one is `replaced' as long as the new one is active.  Neither the
+ * order of the table nor the parent record can say it: places are reused, and
+ * the next session's first record lists both as well.
  *
- * A device's place in the table is named by the sets of its record and
- * of that one's parent and base, so it is not given to another device
- * before those are past.
+ * The sets of a record, its parent and its base name devices by their place
+ * in the table.  So a place is not reused before those records are past.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -58,14 +55,14 @@ active_set (const struct device *device)
   return set;
 }
 
-/* Devices that a record made now names in its parent or base. */
+/* Devices that a new record names in its parent or base. */
 static struct device_set
 named_set (const struct membership *ms)
 {
   return device_set_or (&ms->cur.self.active, &ms->base.active);
 }
 
-/* Forget those that were replaced, and failed spares. */
+/* Remove replaced devices and failed spares. */
 static void
 purge (const struct membership *ms, struct device *device,
        const struct device_set *active)
@@ -93,7 +90,7 @@ count_kept (const struct device_set *a, const struct device_set *b)
   return device_set_count (&both);
 }
 
-/* May a record with these active devices follow cur? */
+/* NULL if a record with these active devices may follow cur, else why not. */
 static const char *
 illegal (const struct membership *ms, const struct device *device,
          const struct device_set *active)
@@ -113,7 +110,7 @@ illegal (const struct membership *ms, const struct device *device,
   return NULL;
 }
 
-/* Propose next_device, in which the active ones were set. */
+/* Propose next_device; the caller has set its active devices. */
 static void
 propose (struct membership *ms, const struct device_set *active)
 {
@@ -176,7 +173,7 @@ find_found (const struct found *found, size_t nr, unsigned dev)
   return NULL;
 }
 
-/* Is some device being rebuilt for this slot? */
+/* True if a device is being rebuilt for this slot. */
 static bool
 has_target (const struct device *device, uint8_t slot)
 {
@@ -186,15 +183,13 @@ has_target (const struct device *device, uint8_t slot)
   return false;
 }
 
-/* What becomes of one device at a writable open, stale ones apart.
- * slots: those with an active member in cur.
+/* Set the state of one device, not a stale one, at a writable open.  slots:
+ * those with an active member in cur.
  */
 static void
 open_device (struct device *d, const struct found *f, uint64_t slots)
 {
-  /* A target that would have replaced an active member is not waited
-   * for.
-   */
+  /* Do not wait for a target that would have replaced an active member. */
   bool replacing = d->state == DEVICE_REBUILDING &&
     (slots & BIT (d->slot)) != 0;
 
@@ -215,8 +210,8 @@ open_device (struct device *d, const struct found *f, uint64_t slots)
   d->cursor = 0;
 }
 
-/* Stale members become targets, one for a slot: two would each miss what
- * is written once the other one is active.  Covered ones go first.
+/* Stale members become targets, one per slot: with two, each would miss
+ * writes after the other became active.  Covered ones go first.
  */
 static void
 open_stale (struct membership *ms, const struct found *found, size_t nr,
@@ -366,8 +361,8 @@ membership_begin_remove (struct membership *ms, const struct device_set *devs,
 
 /* ---- failures and progress ------------------------------------------ */
 
-/* Propose next_device without those that failed.  Where one of them was
- * active in cur, additions wait: a change only adds or only removes.
+/* Propose next_device without the failed devices.  If one of them was active
+ * in cur, additions wait: a change only adds or only removes.
  */
 static void
 propose_without (struct membership *ms, struct device_set *failed,
@@ -445,8 +440,8 @@ membership_takers (const struct membership *ms, struct device_set *devs)
         device_set_add (devs, dev);
 }
 
-/* Those that failed in this phase, takers or not, and are in the coming
- * record's table.
+/* The devices of the next record's table that failed in this phase, takers or
+ * not.
  */
 static struct device_set
 failed_listed (const struct membership *ms, const struct device_set *failed)

@@ -1,5 +1,5 @@
-/* gpuraid: membership and the copies on a member: what to write on one,
- * what the copies of one that came back say, the first record of all.
+/* gpuraid: membership and the copies on a member: their content, what the
+ * copies of a returning member say, and the first record.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -26,7 +26,7 @@ membership_create (struct superblock *sb, const uuid_bytes *uuid,
     sb->device[slot].slot = slot;
     device_set_add (&r->self.active, slot);
   }
-  /* Nothing was before it. */
+  /* There is no earlier record. */
   r->base = r->parent = r->self;
 }
 
@@ -69,7 +69,7 @@ rules_note_copies (struct membership *ms, const struct found *f)
   }
 }
 
-/* Why this member can't come back to the running array, or NULL. */
+/* Return why this member can't return to the running array, or NULL. */
 static const char *
 unwelcome (struct membership *ms, struct found *f,
            const struct superblock *own)

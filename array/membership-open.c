@@ -1,15 +1,14 @@
 /* gpuraid: decide, from the superblocks found, which record counts and
  * which members hold current data.
  *
- * Nothing is ever argued away: a record that may have been in force
- * counts.  Why this never goes back behind an acknowledged write: two
- * sets of a quorum R overlap, and a set of R overlaps any k that went on
- * without the rest.  So an opener sees the epoch of every proposal that
- * got as far as being accepted anywhere and goes above it; two accepted
- * records never tie, and whatever was in force is an ancestor of the
- * winner.
+ * No record is ignored: one that may have been in force counts.  This is why
+ * an opener never goes back behind an acknowledged write: two sets of a
+ * quorum R overlap, and a set of R overlaps any k that went on without the
+ * rest.  So an opener sees the epoch of every proposal that any member
+ * accepted, and uses a greater one.  Two accepted records never tie, and
+ * every record that was in force is an ancestor of the winner.
  *
- * What is said to a person about it is in membership-text.c.
+ * membership-text.c makes the messages.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -56,8 +55,8 @@ found_first_copy (const struct found *f, bool accept)
   return a;
 }
 
-/* The record with the greatest epoch of all accepted or named.  Two
- * with one epoch only come from force; then the other one is a branch.
+/* The record with the greatest epoch of all accepted or named.  Two records
+ * only have the same epoch after force; then the other one is a branch.
  */
 static bool
 find_winner (const struct found *found, size_t nr, struct ballot *winner)
@@ -79,10 +78,10 @@ find_winner (const struct found *found, size_t nr, struct ballot *winner)
   return winner->epoch != 0;
 }
 
-/* The copy that says most about the winner: a copy of it, best an
- * accepted one, else one that names it.  A record that names it has the
- * same devices in its table, at the same places, and has either the
- * winner or the winner's base as its base.
+/* The copy that says most about the winner: preferably an accepted copy of
+ * it, then any copy of it, else one that names it.  A record that names it
+ * has the same devices in its table, at the same places, and its base is
+ * either the winner or the winner's base.
  */
 static const struct superblock *
 find_source (const struct found *found, size_t nr,
@@ -125,8 +124,8 @@ take_winner (struct membership_decision *d, const struct superblock *src,
   r->self = ballot_equal (&r->parent.ballot, winner) ? r->parent : r->base;
   r->parent = r->base;
 
-  /* What the later record added is a target still, and what it dropped is
-   * what was to go, if there is another in its slot.
+  /* Devices that the later record added are still targets.  Devices that it
+   * dropped were `replaced', if there is another in the slot.
    */
   for (unsigned i = 0; i < SB_MAX_DEVICES; i++) {
     struct device *dev = &d->sb.device[i];
@@ -173,10 +172,10 @@ accepted_by_all (const struct found *found, size_t nr,
   return device_set_empty (&left);
 }
 
-/* Was it proposed the winner, or a newer record by someone who had seen
- * the winner and counted this member?  The epoch alone would not do: an
- * old image of a member, taken as a rebuild's target, is proposed newer
- * records too.
+/* True if the member was proposed the winner, or a newer record by an opener
+ * that had seen the winner and counted this member.  The epoch alone is not
+ * enough: an old image of a member that is a rebuild's target is proposed
+ * newer records too.
  */
 static bool
 was_proposed (const struct found *f, const struct ballot *winner)
@@ -214,8 +213,8 @@ is_current (const struct found *f, const struct record *r,
     was_proposed (f, &r->self.ballot);
 }
 
-/* The least cursor in any accepted copy of the winner; 0 where the
- * target holds none itself.
+/* The least cursor in any accepted copy of the winner; 0 if the target itself
+ * holds none.
  */
 static uint64_t
 target_cursor (const struct found *found, size_t nr, const struct found *t,
@@ -237,7 +236,7 @@ target_cursor (const struct found *found, size_t nr, const struct found *t,
   return cursor;
 }
 
-/* A rebuild's target: what of the rebuild counts. */
+/* Decide how much of a target's rebuild counts. */
 static void
 judge_target (struct found *f, const struct found *found, size_t nr,
               const struct membership_decision *d)
@@ -253,7 +252,7 @@ judge_target (struct found *f, const struct found *found, size_t nr,
     f->covered = dev->by_bitmap;
 }
 
-/* What is this one, by the winner? */
+/* Set the state of one member, given the winner. */
 static void
 judge (struct found *f, const struct found *found, size_t nr,
        const struct membership_decision *d, uint64_t active_slots)
@@ -288,9 +287,9 @@ judge (struct found *f, const struct found *found, size_t nr,
     f->state = dev->state == DEVICE_FAILED ? FOUND_FAILED : FOUND_STALE;
 }
 
-/* Of two current ones in a slot, is it a that stays?  The table says so.
- * Where it does not (an early version made the record), the newer one
- * does, which the parent did not list.
+/* True if a stays, of two current members in a slot.  The table decides.  If
+ * it does not (an early version made the record), the newer one stays, which
+ * the parent did not list.
  */
 static bool
 stays (const struct membership_decision *d, const struct found *a,
@@ -303,8 +302,8 @@ stays (const struct membership_decision *d, const struct found *a,
   return !device_set_has (parent, a->dev);
 }
 
-/* Fill the slots.  The next record says of each current member what was
- * decided here.
+/* Fill the slots.  The next record stores these decisions about the current
+ * members.
  */
 static void
 fill_slots (const struct found *found, size_t nr,
@@ -343,7 +342,7 @@ fill_slots (const struct found *found, size_t nr,
   d->degraded = d->nr_slots < d->sb.g.k + d->sb.g.m;
 }
 
-/* Of one set of devices, how many were found and are current. */
+/* Count the devices of a set that were found, and those that are current. */
 static void
 count_set (const struct found *found, size_t nr,
            const struct device_set *set, unsigned *there, unsigned *current)
@@ -356,7 +355,7 @@ count_set (const struct found *found, size_t nr,
     }
 }
 
-/* Are there enough?  Fills what the text needs. */
+/* Check the quorum, and fill the numbers for the message. */
 static void
 count_quorum (const struct found *found, size_t nr,
               const struct membership_decision *d, struct quorum *q)
@@ -370,8 +369,8 @@ count_quorum (const struct found *found, size_t nr,
   q->data = d->nr_slots >= k;
   q->ok = q->data && q->current >= q->need;
 
-  /* With m >= k, k members can be as many as the others: then more
-   * must be there, unless every member that counts is.
+  /* With m >= k, the absent members can be as many as k.  Then more than k
+   * must be found, unless every active member is current.
    */
   for (size_t i = 0; i < nr; i++)
     listed += found[i].dev != -1;
@@ -391,7 +390,7 @@ count_quorum (const struct found *found, size_t nr,
   }
 }
 
-/* Sound, of one array, each one once?  False: d->why says what is not. */
+/* True if the members are sound, distinct and of one array, else see d->why. */
 static bool
 check_members (struct found *found, size_t nr, struct membership_decision *d)
 {

@@ -45,7 +45,7 @@ rules_slots (const struct device *device, const struct device_set *devs)
   return slots;
 }
 
-/* Of a set: the slots of those that are active and not replaced. */
+/* The slots of the active devices of a set that are not replaced. */
 static uint64_t
 staying_slots (const struct device *device)
 {
@@ -71,8 +71,8 @@ rules_settle_replaced (struct device *device)
   }
 }
 
-/* The list holds the newest SB_MAX_SEEN: when it is full, a record as
- * old as its oldest may have been there and been dropped.
+/* The list holds the newest SB_MAX_SEEN.  If it is full, a record as old as
+ * its oldest entry may have been dropped from it.
  */
 bool
 rules_unseen (const struct ballot *self, const struct ballot *seen,
@@ -130,9 +130,9 @@ rules_seen_add (struct ballot *seen, unsigned *nr_seen, const struct ballot *r)
 }
 
 /* A record with every slot active counts as soon as it may have been in
- * force, not only when it is known to have been: while it was, changes
- * were not marked as missed, so an old image of one of its members would
- * otherwise look covered.
+ * force, not only when it is known to have been.  While it was, writes were
+ * not marked as missed, so an old image of one of its members would otherwise
+ * look covered.
  */
 uint64_t
 rules_whole (const struct record *r, const struct device *device,

@@ -68,19 +68,19 @@ copy_is_accepted (unsigned copy)
 extern uint64_t rules_slots (const struct device *device,
                              const struct device_set *devs);
 
-/* Of several active devices of a slot at least one stays: a device counts
- * as replaced only while there is one.
+/* At least one of several active devices of a slot stays: a device only
+ * counts as replaced while there is another that stays.
  */
 extern void rules_settle_replaced (struct device *device);
 
-/* Is r not among those that a record with this list has seen, and not
- * older than all of them?
+/* True if a record self with the list seen has not seen r, and r is not older
+ * than all of them.
  */
 extern bool rules_unseen (const struct ballot *self, const struct ballot *seen,
                           unsigned nr_seen, const struct ballot *r);
 
-/* A record of f, accepted or named as parent or base, that is another
- * branch to the record self with this list; NULL if there is none.
+/* A record of f, accepted or named as parent or base, that is on another
+ * branch than the record self with this list; or NULL.
  */
 extern const struct ballot *
 rules_branch (const struct found *f, const struct ballot *self,
@@ -90,29 +90,29 @@ rules_branch (const struct found *f, const struct ballot *self,
 extern void rules_seen_add (struct ballot *seen, unsigned *nr_seen,
                             const struct ballot *r);
 
-/* The epoch below which the dirty bitmap may have forgotten something,
- * once *r is in force.
+/* The epoch below which the dirty bitmap may have dropped bits, once *r is in
+ * force.
  */
 extern uint64_t rules_whole (const struct record *r,
                              const struct device *device, unsigned nr_slots);
 
-/* Does the dirty bitmap cover f for this slot?  self is the newest
- * record, whole what rules_whole says of it, seen what it has seen.
+/* True if the dirty bitmap covers f for this slot.  self is the newest
+ * record, whole its value from rules_whole, seen its list.
  */
 extern bool rules_covered (const struct found *f, unsigned slot,
                            const struct ballot *self, uint64_t whole,
                            const struct ballot *seen, unsigned nr_seen);
 
-/* Do two copies describe the same array in the same way?  NULL, or what
- * differs.
+/* Compare two copies.  NULL if they describe the same array in the same way,
+ * else the name of the difference.
  */
 extern const char *rules_differs (const struct superblock *a,
                                   const struct superblock *b);
 
-/* What f's copies hold and have seen counts for ms's next record. */
+/* Note the records that f's copies hold and have seen, for the next record. */
 extern void rules_note_copies (struct membership *ms, const struct found *f);
 
-/* How many members there are of how many that are needed. */
+/* How many members there are, and how many are needed. */
 struct quorum {
   unsigned a, there, current;   /* of the winner's: listed, found, current */
   unsigned need;                /* current ones needed */
@@ -123,8 +123,8 @@ struct quorum {
   bool base_ok;
 };
 
-/* Say why not, in d->why, or what a person should know, in d->notice
- * (membership-text.c).  The first two return whether they refused.
+/* Say why not in d->why, or what the user should know in d->notice
+ * (membership-text.c).  The first two return true if they refused.
  */
 extern bool refuse_unsound (const struct found *f,
                             struct membership_decision *d);
@@ -145,7 +145,7 @@ extern void say_notice (const struct found *found, size_t nr,
                         enum degraded_policy policy,
                         struct membership_decision *d);
 
-/* One line of text that is cut where the buffer ends. */
+/* One line of text, truncated at the end of the buffer. */
 struct text {
   char *buf;                    /* MEMBERSHIP_TEXT_LEN bytes */
   size_t len;

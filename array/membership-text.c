@@ -1,4 +1,4 @@
-/* gpuraid: say in one line why an array does not open, or who is
+/* gpuraid: say in one line why an array does not open, or which members are
  * missing.  membership-open.c decides.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -14,7 +14,7 @@
 #define TEXT(b) { .buf = (b), .len = 0 }
 #define MAX_NAMES 8u            /* of a kind in one line */
 
-/* "a, b and 3 more": the names of those that a state bit set allows. */
+/* "a, b and 3 more": the names of the members whose state is in states. */
 static unsigned
 add_names (struct text *t, const struct found *found, size_t nr,
            unsigned states)
@@ -43,7 +43,7 @@ count_state (const struct found *found, size_t nr, enum found_state state)
   return n;
 }
 
-/* "slot 3", "slots 3, 5": those with nobody of whom a file was found. */
+/* "slot 3", "slots 3, 5": those for which no member was found. */
 static bool
 add_missing (struct text *t, const struct found *found, size_t nr,
              const struct membership_decision *d)
@@ -92,7 +92,7 @@ refuse_unsound (const struct found *f, struct membership_decision *d)
   return false;
 }
 
-/* The member whose array most of those found belong to. */
+/* The member whose array has the most of those found. */
 static size_t
 most_common (const struct found *found, size_t nr)
 {

@@ -38,7 +38,7 @@ config_absolute_path (const char *path)
     return NULL;
   }
 
-  /* ".." stays: what it means depends on symbolic links. */
+  /* ".." stays: its meaning depends on symbolic links. */
   out = abs;
   for (const char *in = abs; *in; in++) {
     while (in[0] == '/' && (in[1] == '/' ||
@@ -96,8 +96,8 @@ is_member_name (const struct dirent *d)
     strcmp (d->d_name + len - 4, ".img") == 0;
 }
 
-/* Add DIR/member-00.img ... where they are not there; a start that was
- * cut short while it made them goes on like this.
+/* Add DIR/member-00.img ... if they do not exist; this also continues an
+ * interrupted creation.
  */
 static int
 add_absent (struct config *c)

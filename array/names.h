@@ -11,8 +11,8 @@
 /* Takes over path, also on failure.  0, or -1 reported. */
 extern int config_add_member (struct config *c, char *path);
 
-/* Add the members of c->dir; where an array may be created, also those
- * that are not there yet.  0, or -1 reported.
+/* Add the members of c->dir; if an array may be created, also those that do
+ * not exist yet.  0, or -1 reported.
  */
 extern int config_expand_dir (struct config *c);
 

@@ -1,10 +1,10 @@
 /* gpuraid: one operation on the rows of a line, from phase to phase.
  *
- * op_advance is called when an operation begins, when what it waited for
- * has come, and when the last of its transfers or jobs has ended.  It goes
- * on until the operation waits again, or is over.  What a phase does is
- * in array/op-plan.c, op-io.c, op-code.c and op-end.c; how an operation
- * begins in array/op-new.c, and what only readers need in op-read.c.
+ * op_advance is called when an operation begins, when its wait ends, and when
+ * the last of its transfers or jobs has ended.  It continues until the
+ * operation waits again, or is over.  array/op-plan.c, op-io.c, op-code.c and
+ * op-end.c implement the phases, array/op-new.c the beginning, op-read.c what
+ * only readers need.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -15,8 +15,8 @@
 #include "array/op-internal.h"
 #include "array/state.h"
 
-/* Readers share the rows with readers; a write-out or fix was only begun
- * where it is alone.
+/* Readers share the rows with readers; a write-out or fix only begins with
+ * the rows to itself.
  */
 static bool
 is_free (struct array *a, struct op *op)
@@ -29,8 +29,8 @@ is_free (struct array *a, struct op *op)
   return false;
 }
 
-/* A write may begin: no change is under way, and what a crash may do to its
- * rows is noted.
+/* True if a write may begin: no change is under way, and its rows are marked
+ * in case of a crash.
  */
 static bool
 is_marked (struct array *a, struct op *op)
@@ -39,12 +39,12 @@ is_marked (struct array *a, struct op *op)
     return true;
   if (!change_is_over (a, &op->waiter))
     return false;
-  /* A target is no source: what is copied to it needs no mark. */
+  /* A target is never read: a copy to it needs no mark. */
   return op->to_targets ||
     a->consistency->is_marked (a, op_pos (a, op), op_len (a, op), &op->waiter);
 }
 
-/* It could not be done, and no plan can help. */
+/* It failed, and no plan can help. */
 static void
 give_up (struct array *a, struct op *op)
 {
@@ -55,7 +55,7 @@ give_up (struct array *a, struct op *op)
   op->phase = OP_DONE;
 }
 
-/* False: it waits. */
+/* False if it waits. */
 static bool
 step (struct array *a, struct op *op)
 {
@@ -91,7 +91,7 @@ step (struct array *a, struct op *op)
       op_code (a, op);
     }
     else
-      op->phase = OP_PLANNING;  /* without what gave an error */
+      op->phase = OP_PLANNING;  /* without the cells that gave errors */
     return true;
 
   case OP_CODING:
@@ -104,7 +104,7 @@ step (struct array *a, struct op *op)
     return true;
 
   case OP_CODED:
-    /* Until here the plan may change. */
+    /* The plan may change until here. */
     if (!array_may_write (a)) {
       op->phase = OP_PLANNING;
       return true;

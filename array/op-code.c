@@ -1,4 +1,4 @@
-/* gpuraid: from operations to jobs for the coder.
+/* gpuraid: turn operations into jobs for the coder.
  *
  * Rects that share a matrix and a length go in one job.
  *
@@ -112,7 +112,7 @@ start_batch (struct array *a, struct batch_item *item, size_t nr)
   engine_job (a, &b->job);
 }
 
-/* Equal solutions lie together, in the order of their first use (not of
+/* Sort equal solutions together, in the order of their first use (not of
  * their addresses: a simulation must be repeatable).
  */
 static int

@@ -1,7 +1,7 @@
 /* gpuraid: the end of an operation.
  *
- * Lets go of what it holds, remembers what became of the rows, and tells
- * those that wait.
+ * Releases what it holds, remembers which rows are lost, and wakes the
+ * waiters.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -22,7 +22,7 @@
 #include "array/ticket.h"
 #include "common/plant.h"
 
-/* ---- what became of the rows ------------------------------------------ */
+/* ---- lost rows -------------------------------------------------------- */
 
 void
 op_repair_bad (struct array *a, const struct op *op)
@@ -49,16 +49,16 @@ op_note_rows (struct array *a, const struct op *op)
   for (unsigned i = 0; i < op->nr_rects; i++)
     if (op->kind != OP_READ || op->rect[i].p.make)
       had |= block_mask (op->rect[i].b0, op->rect[i].nr);
-  /* Where too many members are lost it says nothing of the rows. */
+  /* If too many members are lost, this says nothing about the rows. */
   if (lost && nr_good_slots (a) >= a->g.k)
     lost_rows_add (a, op->line->no, lost);
   lost_rows_remove (a, op->line->no, had & ~lost);
 }
 
-/* ---- letting go ------------------------------------------------------- */
+/* ---- releasing ------------------------------------------------------- */
 
-/* These blocks could not be written: they stay here, so that no reader
- * gets older data than was read before.
+/* Keep blocks that could not be written in the cache, so that no reader gets
+ * older data than was read before.
  */
 static void
 keep_unwritten (struct line_cell *lc, const struct op_role *o,
@@ -84,7 +84,7 @@ keep_unwritten (struct line_cell *lc, const struct op_role *o,
   lc->valid |= blocks & ~lc->busy;
 }
 
-/* The line no longer pays for what it gave away. */
+/* The line no longer counts the cells it gave away. */
 static void
 thaw (struct array *a, struct op *op)
 {
@@ -131,7 +131,7 @@ op_tell_all (struct array *a, int error)
     op_tell (a, list_item (l, struct op, link), error);
 }
 
-/* Of a slot that has an active member too, it is that one's block. */
+/* If the slot also has an active member, the lost block is that member's. */
 static void
 forget_lost_blocks (struct array *a, const struct op *op)
 {
@@ -146,8 +146,8 @@ forget_lost_blocks (struct array *a, const struct op *op)
                  block_mask (op->rect[i].b0, op->rect[i].nr));
 }
 
-/* Lost blocks that this has written count again, once what was written is
- * durable; then the list without them is.  False: not yet.
+/* Lost blocks written by this operation count again once the data is durable,
+ * and then the list without them.  False if it waits.
  */
 static bool
 found_again (struct array *a, struct op *op)
@@ -157,7 +157,7 @@ found_again (struct array *a, struct op *op)
   if (a->failed)
     return true;
   if (op->to_targets) {
-    forget_lost_blocks (a, op); /* they don't count before it is active */
+    forget_lost_blocks (a, op); /* don't count until it is active */
     return true;
   }
   if (op->phase == OP_FLUSHED)
@@ -188,8 +188,8 @@ op_is_settled (struct array *a, struct op *op)
     found_again (a, op);
 }
 
-/* A write-out could not write these rows.  Some such lines are kept, as
- * long as they leave room for one more.
+/* A write-out could not write these rows.  Some such lines are kept, as long
+ * as they leave room for one more.
  */
 static void
 note_stuck (struct array *a, struct line *line, bool stuck)
@@ -201,7 +201,7 @@ note_stuck (struct array *a, struct line *line, bool stuck)
     array_set_failed (a, "too many rows can't be written");
 }
 
-/* Of a write-out or fix. */
+/* The end of a write-out or fix. */
 static void
 end_write (struct array *a, struct op *op)
 {

@@ -1,4 +1,4 @@
-/* gpuraid: the inside of an operation, for array/op*.c alone.
+/* gpuraid: the internals of an operation, only for array/op*.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,8 +16,8 @@ struct rect {
   uint64_t given;               /* data roles with new content */
   uint64_t have;                /* roles whose old content is in memory */
   struct plan p;
-  uint64_t lost;                /* roles that are wanted and can't be had: of
-                                 * a write all */
+  uint64_t lost;                /* wanted roles that can't be read or made;
+                                 * in a write, all of them */
   struct solution *sol;         /* or NULL: nothing to make */
 };
 
@@ -29,13 +29,13 @@ struct op_role {
   uint16_t have_blocks;
   struct cell *old;             /* old content, read by this operation */
   uint16_t old_blocks;
-  uint16_t bad_blocks;          /* their read gave an error */
-  struct cell *made;            /* what the coder makes */
+  uint16_t bad_blocks;          /* reading them gave an error */
+  struct cell *made;            /* made by the coder */
 };
 
-/* In this order, but that a read that fails leads from READING back to
- * PLANNING, and a change of the membership from CODED.  Readers, and what
- * fails, go from CODING to DONE; zeroes from PLANNING to CODED.
+/* Phases follow in this order, except: a failed read goes from READING back
+ * to PLANNING, and a membership change from CODED.  Readers and failed
+ * operations go from CODING to DONE, zeroes from PLANNING to CODED.
  */
 enum op_phase {
   OP_WAITING,                   /* for the line */
@@ -44,9 +44,9 @@ enum op_phase {
   OP_CODING,
   OP_CODED,
   OP_WRITING,
-  OP_WRITTEN,                   /* waits for a change to be in force; where
-                                 * lost blocks were written, for a flush */
-  OP_FLUSHED,                   /* then for the list of such blocks */
+  OP_WRITTEN,                   /* waits for a change to be in force; if lost
+                                 * blocks were written, for a flush */
+  OP_FLUSHED,                   /* then waits for the list of such blocks */
   OP_DONE,
 };
 
@@ -67,17 +67,17 @@ struct op {
   bool flushing;                /* OP_WRITTEN: waits for a flush */
   unsigned b0, nr;              /* OP_READ, OP_FIX: blocks */
   uint64_t line0, line1;        /* OP_ZERO: numbers of lines */
-  bool trim;                    /* OP_ZERO: holes will do */
+  bool trim;                    /* OP_ZERO: holes are allowed */
   struct list zeroing;          /* OP_ZERO: a->zeroing */
   uint64_t avoid;               /* roles whose stored cell is not read */
-  bool coarse;                  /* some bad_blocks are those of a read of
+  bool coarse;                  /* some bad_blocks come from a read of
                                  * several blocks */
-  bool fine;                    /* a rect for each block */
-  unsigned tries;               /* pauses that were made */
+  bool fine;                    /* one rect per block */
+  unsigned tries;               /* pauses already made */
   uint64_t slow;                /* roles that are overdue */
   uint64_t noread, nowrite;     /* as last planned */
   uint64_t unsure;              /* OP_FIX: parity that a resync makes anew */
-  uint64_t doubtful;            /* parity that is only used where nothing else
+  uint64_t doubtful;            /* parity that is only used if nothing else
                                  * can serve; as last planned */
   unsigned pending;             /* transfers or jobs */
   struct list xfers;            /* outstanding, by owner_link */
@@ -90,10 +90,10 @@ struct op {
   struct op_role role[];        /* k + m */
 };
 
-/* array/op-advance.c: go on, after something that it waited for has come. */
+/* array/op-advance.c: continue after a wait. */
 extern void op_advance (struct array *a, struct op *op);
 
-/* The bytes of every member's data, from data_off, that it works on. */
+/* The bytes of every member's data, from data_off, that op covers. */
 static inline uint64_t
 op_pos (const struct array *a, const struct op *op)
 {
@@ -106,46 +106,46 @@ op_len (const struct array *a, const struct op *op)
   return (op->kind == OP_ZERO ? op->line1 - op->line0 : 1) * a->cell_len;
 }
 
-/* array/op-new.c.  op_new: NULL, no credit now. */
+/* array/op-new.c.  op_new returns NULL if there is no credit now. */
 extern struct op *op_new (struct array *a, enum op_kind kind,
                           struct line *line);
 extern void op_free (struct array *a, struct op *op);
 
-/* array/op-plan.c: cut into rects and plan them.  False: what gave errors is
- * read again after a pause.
+/* array/op-plan.c: cut into rects and plan them.  False if blocks that gave
+ * errors are to be read again after a pause.
  */
 extern bool op_plan (struct array *a, struct op *op);
-/* Cells for what is to be read and made, all or none.  False: it waits. */
+/* Get all cells for reading and making, or none.  False if it waits. */
 extern bool op_get_cells (struct array *a, struct op *op);
 /* The old content of a role over a rect, once it is read. */
 extern struct cell *op_old (const struct op *op, const struct rect *r,
                             unsigned role);
-/* Roles that gave an error in some of these blocks. */
+/* Roles that gave an error in any of these blocks. */
 extern uint64_t op_bad_roles (const struct array *a, const struct op *op,
                               uint16_t blocks);
-/* The rows that can't be had. */
+/* The rows that can't be read or made. */
 extern uint16_t op_lost_blocks (const struct op *op);
 
 /* array/op-io.c */
 extern void op_issue_reads (struct array *a, struct op *op);
 extern void op_issue_writes (struct array *a, struct op *op);
-/* Every cell that the plans need is there. */
+/* True if every cell that the plans need was read. */
 extern bool op_all_read (const struct op *op);
 
 /* array/op-code.c */
 extern void op_code (struct array *a, struct op *op);
 
-/* array/op-end.c.  op_is_settled: all writes have ended; may the operation
- * end too?  False: it waits.
+/* array/op-end.c.  op_is_settled: true if the operation may end, once all
+ * writes have ended.  False if it waits.
  */
 extern bool op_is_settled (struct array *a, struct op *op);
 extern void op_end (struct array *a, struct op *op);
-/* What became of the rows is remembered. */
+/* Remember which rows are lost. */
 extern void op_note_rows (struct array *a, const struct op *op);
-/* Cells that gave errors are stored anew once their content is known. */
+/* Repair cells that gave errors once their content is known. */
 extern void op_repair_bad (struct array *a, const struct op *op);
 
-/* array/op-zero.c.  op_zero_is_alone: false, it waits. */
+/* array/op-zero.c.  op_zero_is_alone: false if it waits. */
 extern bool op_zero_is_alone (struct array *a, struct op *op);
 extern void op_issue_zeroes (struct array *a, struct op *op);
 extern void op_end_zero (struct array *a, struct op *op);

@@ -1,8 +1,7 @@
 /* gpuraid: the transfers of an operation.
  *
- * Reads what the plan says, goes round members that are overdue, writes
- * what was given and made.  What comes before, between and after is in
- * array/op-advance.c.
+ * Reads the cells of the plan, avoids members that are overdue, writes the
+ * given and made cells.  array/op-advance.c has the phases between.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -13,7 +12,7 @@
 #include "array/seat.h"
 #include "array/xfer.h"
 
-/* A read that takes longer is worked around by decoding. */
+/* A slower read is worked around by decoding. */
 #define OVERDUE_NS UINT64_C (1000000000)
 
 /* ---- reading --------------------------------------------------------- */
@@ -80,12 +79,12 @@ read_done (struct array *a, struct xfer *x)
     o->old_blocks |= blocks;
   }
   else {
-    /* Of one that is read again after a pause only the first counts. */
+    /* If a read is retried after a pause only its first error counts. */
     if (op->tries == 0)
       seat_read_error (a, x->seat, x->error);
     o->bad_blocks |= blocks;
     op->coarse |= x->nr > 1;
-    /* The I/O may still write to the cell: that is left to it. */
+    /* The I/O may still write to the cell: leave the cell to it. */
     if (x->abandoned && o->old) {
       cell_put (a, o->old);
       o->old = NULL;
@@ -115,8 +114,8 @@ op_issue_reads (struct array *a, struct op *op)
   }
 }
 
-/* Reads of these roles are overdue: leave them behind, all that go to
- * one cell with that cell, and plan without.
+/* Reads of these roles are overdue.  Abandon them, with all reads to the same
+ * cell and that cell, and plan without them.
  */
 static void
 leave_behind (struct array *a, struct op *op, uint64_t roles)
@@ -143,7 +142,7 @@ leave_behind (struct array *a, struct op *op, uint64_t roles)
   op->slow |= roles;
 }
 
-/* The roles with an overdue read, as many as can be done without. */
+/* The roles with an overdue read, at most as many as can be done without. */
 static uint64_t
 overdue_roles (const struct array *a, const struct op *op, uint64_t now)
 {
@@ -197,8 +196,8 @@ takes_part (const struct array *a, const struct op *op, const struct seat *s)
 {
   if (s == NULL || !seat_writable_at (a, s, line_pos (a, op->line->no)))
     return false;
-  /* A repair goes to a target too: below its window it may have been a lost
-   * block there.
+  /* A repair also goes to a target: below its window the block may have been
+   * lost there.
    */
   return !op->to_targets || s->state == SEAT_TARGET;
 }

@@ -15,9 +15,9 @@
 
 /* ---- credits and memory ------------------------------------------------- */
 
-/* A credit is kept for write-outs, so that readers always progress behind
- * them.  Write-outs take at most three quarters: where they wait for a
- * member, readers and a rebuild don't.  A rebuild leaves one to readers.
+/* One credit is reserved for write-outs, so that readers always progress.
+ * Write-outs take at most three quarters, so that readers and a rebuild
+ * continue when they wait for a member.  A rebuild leaves one to readers.
  */
 static bool
 has_credit (const struct array *a, enum op_kind kind)
@@ -129,7 +129,7 @@ op_may_write (const struct array *a, const struct line *line)
     array_may_write (a) && !op_zeroes (a, line->no, line->no + 1);
 }
 
-/* Take what is dirty from the line: from here on it is frozen. */
+/* Take the dirty blocks from the line, and freeze them. */
 static void
 freeze (struct array *a, struct op *op)
 {
@@ -186,7 +186,7 @@ op_fix (struct array *a, struct line *line, uint64_t roles, bool to_targets,
   op->nr = nr;
   op->done = done;
   op->opaque = opaque;
-  /* What is stored is not to be believed. */
+  /* The stored parity can't be trusted. */
   if (!to_targets && line_is_unsynced (a, line->no))
     op->unsure = roles & ~LOW_BITS (a->g.k);
   if (!to_targets)

@@ -1,5 +1,5 @@
-/* gpuraid: cut an operation into rects, plan each of them, and get the
- * cells for that.
+/* gpuraid: cut an operation into rects, plan each of them, and get their
+ * cells.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -22,7 +22,7 @@ given_at (const struct array *a, const struct op *op, unsigned block)
   return given;
 }
 
-/* Do these two rows differ in what is given or lost? */
+/* True if these two rows differ in given or lost blocks. */
 static bool
 differ (const struct array *a, const struct op *op, unsigned b, unsigned c)
 {
@@ -50,7 +50,7 @@ cut (struct array *a, struct op *op)
   }
 }
 
-/* Old content that the cache has, or that was read before planning anew. */
+/* Roles with old content in the cache, or read before planning again. */
 static uint64_t
 find_old (struct array *a, struct op *op, const struct rect *rect)
 {
@@ -68,7 +68,7 @@ find_old (struct array *a, struct op *op, const struct rect *rect)
     if (r >= a->g.k || rect->given & BIT (r))
       continue;
     lc = &op->line->cell[r];
-    /* A cell with dirty or busy blocks may be written to any time. */
+    /* A cell with dirty or busy blocks may be written to at any time. */
     if (lc->c == NULL || lc->dirty || lc->busy || (lc->valid & mask) != mask ||
         (o->have && o->have != lc->c))
       continue;
@@ -94,9 +94,9 @@ op_bad_roles (const struct array *a, const struct op *op, uint16_t blocks)
   return roles;
 }
 
-/* A reader that only wants what it has needs no plan for the rest.
- * Parity that may be wrong is not used in place of data that gave an
- * error: it would make garbage of a block that was flushed long ago.
+/* A reader that already has what it wants needs no plan for the rest.
+ * Doubtful parity does not replace data that gave an error: it would turn a
+ * block that was flushed long ago into garbage.
  */
 static int
 plan_rect (struct array *a, struct op *op, struct rect *rect)
@@ -119,14 +119,14 @@ plan_rect (struct array *a, struct op *op, struct rect *rect)
     return 0;
   if (op->slow == 0)
     return -1;
-  /* Only the slow ones can help: wait for them. */
+  /* Only the slow roles can help: wait for them. */
   op->slow = 0;
   in.noread = noread;
   return plan (&in, &rect->p);
 }
 
-/* What of a rect can be had although the whole can't: to a reader the
- * roles that are there.
+/* Plan the part of a rect that can be served when the whole can't: for a
+ * reader the roles that are present.
  */
 static void
 plan_rest (struct array *a, struct op *op, struct rect *rect)
@@ -143,8 +143,8 @@ plan_rest (struct array *a, struct op *op, struct rect *rect)
   }
 }
 
-/* Roles on members that are overdue with something: go round them, while
- * enough others remain.
+/* Roles on members with something overdue: avoid them, while enough others
+ * remain.
  */
 static uint64_t
 suspects (const struct array *a, const struct op *op)
@@ -158,8 +158,8 @@ suspects (const struct array *a, const struct op *op)
     a->g.m ? roles : 0;
 }
 
-/* The array failed while these rows were being written: they are no code
- * words any more.
+/* The array failed while these rows were being written: they are no longer
+ * code words.
  */
 static bool
 is_torn (const struct array *a, const struct line *line)
@@ -168,7 +168,7 @@ is_torn (const struct array *a, const struct line *line)
     (line->torn || (line->no >= a->torn0 && line->no < a->torn1));
 }
 
-/* Errors of a read may be those of a moment. */
+/* Read errors may be transient. */
 #define MAX_TRIES 5u
 
 static bool
@@ -226,7 +226,7 @@ op_plan (struct array *a, struct op *op)
     op->nowrite &= ~op->want;
   r = plan_all (a, op);
   if (r == TOO_COARSE) {
-    /* Which of the blocks was it?  Each is read alone. */
+    /* Read each block alone, to find the bad one. */
     forget_errors (a, op);
     op->fine = true;
     r = plan_all (a, op);
@@ -261,8 +261,8 @@ op_old (const struct op *op, const struct rect *rect, unsigned role)
 
 /* ---- cells ------------------------------------------------------------- */
 
-/* Where cells are short the line itself has some: clean ones that are no
- * use to this operation.  Lines with readers give nothing to others.
+/* When cells are short, take clean ones of the line that this operation does
+ * not use.  Lines with readers give none.
  */
 static bool
 get_from_line (struct array *a, struct op *op, unsigned nr,

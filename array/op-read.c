@@ -50,7 +50,7 @@ op_read_more (struct op *op, uint64_t want, unsigned b0, unsigned nr)
   op->nr = end - op->b0;
 }
 
-/* The cell with a role's content over a rect, NULL if that is lost. */
+/* The cell with a role's content over a rect, or NULL if that is lost. */
 static struct cell *
 content (const struct op *op, const struct rect *rect, unsigned role)
 {
@@ -91,10 +91,10 @@ op_put (struct array *a, struct op *op)
   line_changed (a, line);
 }
 
-/* Data that was read or made is worth keeping, as clean content; but not
- * where the line is dirty and many are, for then these cells can't be
- * taken back before it is written out.  Nor what took trouble to read: it
- * may be in several cells.
+/* Keep data that was read or made, as clean content.  Exceptions: when the
+ * line is dirty and many cells are held, as these could not be taken back
+ * before it is written out; and when reading had errors, as the data may be
+ * in several cells.
  */
 static void
 adopt (struct array *a, struct op *op)

@@ -1,8 +1,8 @@
 /* gpuraid: the operation that stores zeroes to whole stripes.
  *
- * The parity of zeroes is zeroes, so a run of stripes is one range of
- * zeroes on every member, without the cache and without the coder.  What
- * is under way in the range ends first, and nothing enters it meanwhile.
+ * The parity of zeroes is zeroes, so a run of stripes is one range of zeroes
+ * on every member, without cache or coder.  Operations under way in the range
+ * end first, and none enters it meanwhile.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -49,8 +49,8 @@ op_zeroes (const struct array *a, uint64_t line0, uint64_t line1)
 
 /* ---- the lines of the range --------------------------------------------- */
 
-/* Call fn for the lines of the range until it says false; NULL, or that
- * line.  fn may forget its line.
+/* Call fn for the lines of the range until it returns false.  Returns that
+ * line, or NULL.  fn may forget its line.
  */
 static struct line *
 each_line (struct array *a, struct op *op,
@@ -80,8 +80,8 @@ is_idle (struct array *a, struct op *op, struct line *line)
   return line->op == NULL && line->pins == 0 && line->readers == 0;
 }
 
-/* The writer is counted before it asks whether its regions are marked: else
- * the bits of one page are cleared while the next is written, for ever.
+/* Count the writer before it asks whether its regions are marked.  Otherwise
+ * the bits of one page are cleared while the next page is written, forever.
  */
 bool
 op_zero_is_alone (struct array *a, struct op *op)
@@ -135,7 +135,7 @@ op_issue_zeroes (struct array *a, struct op *op)
 
 /* ---- the end ------------------------------------------------------------- */
 
-/* Its content is zeroes now. */
+/* The content of the line is now zeroes. */
 static bool
 drop_line (struct array *a, struct op *op, struct line *line)
 {
@@ -147,9 +147,7 @@ drop_line (struct array *a, struct op *op, struct line *line)
   return true;
 }
 
-/* Lines are dropped only now: until the end what was written there had to
- * stay.
- */
+/* Drop the lines only at the end: until then data written there had to stay. */
 void
 op_end_zero (struct array *a, struct op *op)
 {

@@ -1,15 +1,15 @@
 /* gpuraid: one operation on the rows of a line.
  *
- * Reading (decoding), writing out and fixing (rebuild, resync, repair)
- * are the same steps with another plan: read cells, have the coder make
- * others, write.  Degraded is not a mode, it is another mask.  Zeroing
- * whole stripes skips reading and making.
+ * Reading (decoding), writing out and fixing (rebuild, resync, repair) are
+ * the same steps with different plans: read cells, have the coder make
+ * others, write.  A degraded array has no mode of its own, only other masks.
+ * Zeroing whole stripes skips reading and making.
  *
- * A writing operation is alone with its line's rows; decoding readers
- * share them.  The plan may change until the first write is issued; a
- * failed write never re-plans: it is recorded, then the operation ends.
+ * A writing operation has its line's rows to itself; decoding readers share
+ * them.  The plan may change until the first write is issued.  A failed write
+ * never re-plans: it is recorded, then the operation ends.
  *
- * With the array lock held, all of these.
+ * Call all of these with the array lock held.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -29,10 +29,10 @@ enum op_kind {
 struct op;
 struct request;
 
-/* Start to read the roles of want over blocks [b0, b0 + nr) of a line.
- * avoid: roles whose stored cell just gave an error (they are repaired).
- * r is woken when its count of reads falls to 0; it takes the content
- * from op_content and then calls op_put.  NULL: no credit now; wait on
+/* Start to read the roles of want over blocks [b0, b0 + nr) of a line.  avoid:
+ * roles whose stored cell just gave an error (they are repaired).  r is woken
+ * when its count of reads falls to 0; it takes the content from op_content
+ * and then calls op_put.  NULL if there is no credit now: wait on
  * a->cell_waiters.
  */
 extern struct op *op_read (struct array *a, struct request *r, uint64_t no,
@@ -43,32 +43,32 @@ extern struct op *op_read (struct array *a, struct request *r, uint64_t no,
  */
 extern void op_read_more (struct op *op, uint64_t want, unsigned b0,
                           unsigned nr);
-/* Copy a wanted role's bytes, from cell_off in its cell on.  Any thread
- * once r was woken.  0, or EIO: some of it is lost.
+/* Copy a wanted role's bytes, starting at cell_off in its cell.  Any thread,
+ * once r was woken.  0, or EIO if some of it is lost.
  */
 extern int op_copy (const struct op *op, unsigned role, uint32_t cell_off,
                     uint32_t len, uint8_t *buf);
 extern void op_put (struct array *a, struct op *op);
 
-/* May an operation write to the rows of this line now? */
+/* True if an operation may write to the rows of this line now. */
 extern bool op_may_write (const struct array *a, const struct line *line);
 
-/* Write out what is dirty; the caller saw op_may_write.  False: no
- * credit now.
+/* Write out the dirty blocks; the caller has checked op_may_write.  False if
+ * there is no credit now.
  */
 extern bool op_out (struct array *a, struct line *line);
 
-/* Store roles anew over blocks [b0, b0 + nr); op_may_write was true.
- * To the rebuild's targets in the slots of these roles, or to their
- * active seats.  done is called with the array lock held.  False: no credit
- * now.
+/* Store roles anew over blocks [b0, b0 + nr), either to the rebuild's targets
+ * in the slots of these roles, or to their active seats.  op_may_write must
+ * be true.  done is called with the array lock held.  False if there is no
+ * credit now.
  */
 struct fixed {
   void *opaque;
   uint64_t no;                  /* line */
   uint64_t roles;
-  int error;                    /* 0 or a positive errno; a target that
-                                 * failed is no error */
+  int error;                    /* 0 or a positive errno; a failed target is
+                                 * not an error */
   uint16_t lost;                /* blocks that can't be made */
 };
 extern bool op_fix (struct array *a, struct line *line, uint64_t roles,
@@ -76,29 +76,29 @@ extern bool op_fix (struct array *a, struct line *line, uint64_t roles,
                     void (*done) (struct array *a, const struct fixed *f),
                     void *opaque);
 
-/* Store zeroes to the lines [line0, line1), whole stripes, of which none is
- * being zeroed.  Counts in r->pending until the end; then r is woken.  trim:
- * holes will do.  False: no memory.
+/* Store zeroes to the lines [line0, line1): whole stripes, none of them being
+ * zeroed already.  Counts in r->pending until the end; then r is woken.
+ * trim: holes are allowed.  False if there is no memory.
  */
 extern bool op_zero (struct array *a, struct request *r, uint64_t line0,
                      uint64_t line1, bool trim);
-/* Is one of these lines being zeroed? */
+/* True if one of these lines is being zeroed. */
 extern bool op_zeroes (const struct array *a, uint64_t line0, uint64_t line1);
 
-/* r waits for all write-outs and zeroing in progress. */
+/* Make r wait for all write-outs and zeroing in progress. */
 extern void op_add_tickets (struct array *a, struct request *r);
-/* Those that wait for a write-out get this error now. */
+/* End the requests that wait for a write-out with this error. */
 extern void op_tell (struct array *a, struct op *op, int error);
 extern void op_tell_all (struct array *a, int error);
-/* Could another line be written out now, as far as credits go? */
+/* True if credits allow another line to be written out now. */
 extern bool op_has_credit (const struct array *a);
 
-/* Make jobs of the operations that have come to the coder, those with
- * one matrix together.
+/* Make jobs of the operations that wait for the coder, one for those that
+ * share a matrix.
  */
 extern void op_start_jobs (struct array *a);
 
-/* Look for overdue reads; called from time to time. */
+/* Called periodically: look for overdue reads. */
 extern void op_check_overdue (struct array *a, uint64_t now);
 
 extern void op_free_pool (struct array *a);

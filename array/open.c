@@ -1,8 +1,8 @@
 /* gpuraid: open the members of a configuration.
  *
- * Decides between reading and writing for all of them together, and
- * which of those that do not open are only missing.  What is on them is
- * array/assemble.c's to judge.
+ * Opens all of them for writing, or all for reading, and decides which
+ * failures only make a member missing.  array/assemble.c looks at the
+ * contents.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,8 +18,8 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 
-/* Asked first, so that a member that cannot be written is no error.  One
- * that does not even open counts as writable: opening it says why.
+/* Check first, so that a member that cannot be written is no error.  One that
+ * does not even open counts as writable: opening it reports why.
  */
 static bool
 can_write (const char *path)

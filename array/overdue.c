@@ -13,11 +13,11 @@
 #include "array/xfer.h"
 #include "common/plant.h"
 
-/* Reads that began a second ago, and have not ended. */
+/* One turn; a read that has not ended after two (a second) is overdue. */
 #define PREAD_NS UINT64_C (500000000)
 #define MINUTE_NS UINT64_C (60000000000)
 
-/* What was counted since two turns ago began at least one turn ago. */
+/* Reads that are in the oldest count began at least two turns ago. */
 static void
 check_preads (struct array *a, uint64_t now)
 {
@@ -39,7 +39,7 @@ check_preads (struct array *a, uint64_t now)
   }
 }
 
-/* Zeroes take as long as there are many of them. */
+/* The timeout of a transfer; zeroes get more time for their length. */
 static uint64_t
 patience (const struct array *a, const struct xfer *x)
 {
@@ -49,7 +49,7 @@ patience (const struct array *a, const struct xfer *x)
                           x->len / (16 * MIB) * second : 0);
 }
 
-/* Is a write or flush overdue? */
+/* True if a write or flush is overdue. */
 static bool
 is_overdue (const struct array *a, const struct seat *s, uint64_t now)
 {
@@ -76,8 +76,8 @@ may_be_overdue (const struct seat *s)
   return s->m && !s->failing && s->state != SEAT_IDLE;
 }
 
-/* Where more are overdue than can go, it is what they share that does not
- * answer: all are waited for.
+/* If more are overdue than can fail, the fault is in something they share:
+ * wait for all of them.
  */
 static bool
 too_many_overdue (const struct array *a, uint64_t now)
@@ -93,7 +93,7 @@ too_many_overdue (const struct array *a, uint64_t now)
   return nr > 0 && nr_good_slots (a) < a->g.k + nr;
 }
 
-/* A read of it was left behind, or takes its time in a client's thread. */
+/* True if a read was abandoned, or is slow in a client's thread. */
 static bool
 owes_a_read (const struct seat *s)
 {
@@ -120,7 +120,7 @@ overdue_tick (struct array *a, uint64_t now)
         seat_can_go (a, s))
       seat_fail (a, s, "no answer to a write or flush", ETIMEDOUT);
     if (s->suspect && !owes_a_read (s))
-      s->suspect = false;       /* what was overdue has come */
+      s->suspect = false;       /* the overdue answer has come */
     if (minute)
       s->read_errors /= 2;
   }

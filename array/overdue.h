@@ -1,6 +1,6 @@
 /* gpuraid: members that do not answer.
  *
- * With the array lock held, all of these.
+ * Call all of these with the array lock held.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -10,12 +10,12 @@
 
 #include "array/internal.h"
 
-/* From time to time: take out members that owe an answer for too long, read
- * again from those that have given theirs, close those that are retired.
+/* Called periodically: take out members whose answer is overdue for too long,
+ * read again from those that answered, close those that are retired.
  */
 extern void overdue_tick (struct array *a, uint64_t now);
 
-/* End all that waits for I/O on members that fail. */
+/* End all waits for I/O on failing members. */
 extern void overdue_abandon_failing (struct array *a);
 
 #endif

@@ -15,7 +15,7 @@
 
 static void end_window (struct array *a, struct pass *p);
 
-/* Of PREPARING and COPYING pass_decide takes care. */
+/* pass_decide handles PREPARING and COPYING. */
 static void
 pass_wake (struct array *a, struct waiter *w)
 {
@@ -95,7 +95,7 @@ line_fixed (struct array *a, const struct fixed *f)
   p->kind->fixed (a, p, f);
 }
 
-/* False: not now. */
+/* False if not possible now. */
 static bool
 fix_line (struct array *a, struct pass *p, uint64_t roles)
 {
@@ -172,7 +172,7 @@ pass_decide (struct array *a, const struct pass_kind *const *kinds)
   }
 }
 
-/* ---- for others ------------------------------------------------------- */
+/* ---- interface -------------------------------------------------------- */
 
 bool
 pass_is_wanted (const struct array *a)

@@ -1,16 +1,16 @@
 /* gpuraid: choose what to do to one rect.
  *
- * For a write there are three ways to new parity, and the one that reads
- * least is taken, the first of equals:
+ * There are three ways to new parity for a write.  The one with the fewest
+ * reads is taken, the first of equals:
  *
  *   reconstruct   read the data that is not given
  *   delta         read the old content of what is given, and old parity
- *   decode        read any k cells: where a cell that the others need is
- *                 lost, or so much is in memory that this is less
+ *   decode        read any k cells: if a cell that the others need is lost,
+ *                 or if enough is in memory that this reads less
  *
- * No mixture of them reads less.  (Only by chance: where the old content
- * of lost parity is in memory, new parity may be a sum of it and less.
- * That is not looked for.)
+ * No mixture of them reads less, with one exception that is not looked for:
+ * if the old content of lost parity is in memory, new parity may be a sum of
+ * it and fewer cells.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -34,8 +34,8 @@ lowest (uint64_t mask, unsigned n)
   return r;
 }
 
-/* Any k cells whose old content is known or can be read: those in
- * memory, those that are read anyway, then data before parity, so that
+/* Any k cells whose old content is known or can be read: first those in
+ * memory, then those that are read anyway, then data before parity, so that
  * as many coefficients as possible are 0 or 1.
  */
 static int
@@ -53,7 +53,7 @@ basis (const struct plan_in *in, uint64_t also, uint64_t *cells)
   return 0;
 }
 
-/* Take these cells if they can be had and are fewer to read than *best. */
+/* Take these cells if they are readable and fewer to read than *best. */
 static void
 consider (const struct plan_in *in, uint64_t cells, unsigned *best,
           struct plan *p)
@@ -103,8 +103,8 @@ plan (const struct plan_in *in, struct plan *p)
 
   p->write = in->rewrite & ~in->nowrite;
   p->read = need & ~in->noread;
-  /* With k cells all others can be made: where some must be, and where
-   * so much is in memory that this is less to read.
+  /* All cells can be made from k cells: useful if some must be made, or if
+   * enough is in memory that this reads less.
    */
   if ((need & in->noread) ||
       (need && nr_bits (in->have | need) > in->k)) {

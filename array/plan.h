@@ -4,9 +4,9 @@
  * every case.  array/op-advance.c carries the plan out, array/solver.c
  * makes the matrix.
  *
- * Bit r of a mask is role r.  A rect's *old* content is what the members
- * hold (one code word in each row); its *new* content is given by a
- * writer for some data roles, and is the old one for the others.
+ * Bit r of a mask is role r.  A rect's *old* content is on the members (one
+ * code word in each row).  Its *new* content is given by a writer for some
+ * data roles, and equals the old content for the others.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -35,19 +35,19 @@ struct plan {
   uint64_t in;          /* roles whose old content the coder needs: a subset
                          * of read | have; 0 where make is */
   uint64_t make;        /* cells the coder computes, from in and given.  A
-                         * write: the new content of all parity that can be
-                         * written.  Else old content: what is in want or
-                         * rewrite, but not in read | have; which is what
-                         * can't be read, and more where that saves reads */
+                         * write: the new content of all writable parity.
+                         * Else old content: roles of want or rewrite that
+                         * are not in read | have; those that can't be read,
+                         * and more if that saves reads */
   uint64_t write;       /* roles to write to members: given and make for a
                          * write, else rewrite; never one of nowrite */
 };
 
-/* Fill *p.  Returns 0, or -1 with *p undefined where the readable cells
- * do not determine what is needed, or where a write can't reach k of the
- * k + m roles, so that the row could not be read again.
+/* Fill *p.  Returns 0, or -1 with *p undefined if the readable cells do not
+ * determine what is needed, or if a write can't reach k of the k + m roles,
+ * so that the row could not be read again.
  *
- * No choice of cells to read is smaller (but see array/plan.c).
+ * The set of cells to read is the smallest possible (but see array/plan.c).
  */
 extern int plan (const struct plan_in *in, struct plan *p);
 

@@ -1,10 +1,10 @@
-/* gpuraid: copy to targets what their slots have.
+/* gpuraid: rebuild targets from the other members.
  *
- * Below its window a target is written like any member, above it not at
- * all; inside it is not read but written, so that a client's write that
- * lands there meanwhile is not lost.  When the window is copied and
- * flushed the cursor moves to its end.  Several targets at one place are
- * made in one pass; one that is behind is brought up to the others first.
+ * Below its window a target is written like any member, above it not at all.
+ * Inside the window it is not read but written, so that client writes during
+ * the copy are not lost.  When the window is copied and flushed the cursor
+ * moves to its end.  Targets at the same place are made in one pass; one that
+ * is behind is brought up to the others first.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -22,8 +22,8 @@ is_target (const struct seat *s)
   return s->state == SEAT_TARGET && !s->failing && !s->complete && s->m;
 }
 
-/* The place nearest to the start that a target needs, and the next one
- * that another starts from.
+/* The lowest position that a target needs, up to the next position from which
+ * another target starts.
  */
 static enum pass_choice
 choose_window (struct array *a, struct pass *p)
@@ -56,8 +56,8 @@ prepare (struct array *a, struct pass *p)
   return true;
 }
 
-/* The roles of a line that targets at this window need; where no bit says
- * that they missed something, none of the region.
+/* The roles of a line that targets at this window need; none in a region that
+ * no missed bit marks.
  */
 static bool
 look (struct array *a, struct pass *p, uint64_t no, uint64_t *roles,
@@ -79,7 +79,7 @@ look (struct array *a, struct pass *p, uint64_t no, uint64_t *roles,
   return true;
 }
 
-/* The window counts, where nothing went wrong. */
+/* Advance the cursors, unless the window failed. */
 static void
 move_cursors (struct array *a, struct pass *p)
 {
@@ -113,7 +113,7 @@ complete (struct seat *s, const struct pass *p)
     log_notice ("slot %u: %s: rebuilt", s->slot, s->m->path);
 }
 
-/* Targets at the end are complete when what they need to join is durable. */
+/* Targets at the end are complete when all they need to join is durable. */
 static bool
 end_window (struct array *a, struct pass *p)
 {

@@ -1,4 +1,4 @@
-/* gpuraid: copy to targets what their slots have: see array/pass.h.
+/* gpuraid: the rebuild pass: see array/pass.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

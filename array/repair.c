@@ -1,4 +1,4 @@
-/* gpuraid: store blocks anew that gave errors and were served otherwise.
+/* gpuraid: store blocks anew after read errors that were recovered.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

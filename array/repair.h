@@ -1,6 +1,6 @@
-/* gpuraid: store blocks anew that gave errors and were served otherwise.
+/* gpuraid: store blocks anew after read errors that were recovered.
  *
- * With the array lock held, all of these.
+ * Call all of these with the array lock held.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -13,11 +13,11 @@
 extern void repairs_init (struct array *a);
 extern void repairs_free (struct array *a);
 
-/* These stored cells of a line gave errors, and redundancy served. */
+/* Repair these stored cells of a line, which gave errors but were decoded. */
 extern void repair_add (struct array *a, uint64_t no, uint64_t roles,
                         unsigned b0, unsigned nr);
 
-/* Go on where there is something to do: called when anything changed. */
+/* Continue if there is work: called when anything changed. */
 extern void repairs_decide (struct array *a);
 
 #endif

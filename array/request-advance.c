@@ -1,4 +1,4 @@
-/* gpuraid: what a client asks of the array, from start to end.
+/* gpuraid: a client's request, from start to end.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,7 +16,7 @@ request_retry (struct array *a, struct waiter *w)
 {
   struct request *r = list_item (w, struct request, waiter);
 
-  /* Its client is at it, and will look again. */
+  /* Its client is running, and will look again. */
   if (!r->asleep)
     return;
   request_advance (a, r);
@@ -46,8 +46,8 @@ request_init (struct request *r, struct array *a, enum request_kind kind)
   list_init (&r->link);
 }
 
-/* It waits for what is dirty or being written now, not for what is written
- * meanwhile; then for a flush of the members.
+/* Wait for data that is dirty or being written now, not for data written
+ * later; then for a flush of the members.
  */
 static void
 flush_start (struct array *a, struct request *r)
@@ -72,7 +72,7 @@ start (struct array *a, struct request *r)
   }
 }
 
-/* Steps whose operations are still out. */
+/* Steps whose operations have not ended. */
 static void
 look (struct array *a, struct request *r)
 {
@@ -111,7 +111,7 @@ count (struct array *a, struct request *r)
     c->fua_ops++;
 }
 
-/* A batch is done: the next one, or the end. */
+/* A batch is done: start the next one, or end. */
 static void
 commit (struct array *a, struct request *r)
 {
@@ -139,8 +139,8 @@ stable (struct array *a, struct request *r)
 {
   if (r->pending > 0)
     return;
-  /* Part of it may have gone out before the rest was there, which makes
-   * a row whole that can't be read.
+  /* Part of it may have been written out before the rest, which makes an
+   * unreadable row whole.
    */
   if (r->ticket_error == EIO && r->kind != REQUEST_FLUSH && !r->again &&
       !a->failed) {
@@ -168,7 +168,7 @@ request_advance (struct array *a, struct request *r)
 {
   enum request_phase before;
 
-  /* As far as it goes without waiting. */
+  /* Continue until it waits. */
   do {
     before = r->phase;
     switch (r->phase) {
@@ -177,7 +177,7 @@ request_advance (struct array *a, struct request *r)
     case R_COMMIT: commit (a, r); break;
     case R_STABLE: stable (a, r); break;
     case R_FLUSH:
-      /* Woken by the flush; nothing else has this waiter. */
+      /* Woken by the flush; this waiter is on no other list. */
       r->error = a->failed ? EIO : 0;
       r->phase = R_DONE;
       break;
@@ -189,8 +189,8 @@ request_advance (struct array *a, struct request *r)
            r->phase != R_FLUSH);
 }
 
-/* Client's thread: did the whole read come from members, so that no
- * second look under the array lock is needed?
+/* Client's thread: true if the whole read came from members, so that no
+ * second look under the array lock is needed.
  */
 static bool
 is_done (struct request *r)

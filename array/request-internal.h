@@ -1,4 +1,4 @@
-/* gpuraid: the inside of a request, for array/request*.c alone.
+/* gpuraid: the internals of a request, only for array/request*.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -10,9 +10,9 @@
 #include "array/request.h"
 #include "array/ticket.h"
 
-/* With the array lock held: go on as far as possible without the client.  Each
- * ends with a phase that waits (the waiter is on some list, or pending
- * is not 0), or one that is the client's.
+/* Call with the array lock held.  Continue until the client is needed.  Each
+ * ends in a phase that waits (the waiter is on some list, or pending is not
+ * 0), or in one of the client's phases.
  */
 extern void request_advance (struct array *a, struct request *r);
 
@@ -22,10 +22,10 @@ extern void read_start (struct array *a, struct request *r);
 extern bool read_look (struct array *a, struct request *r);
 extern void read_commit (struct array *a, struct request *r);
 
-/* Make steps to bring len bytes of a role, from cell_off in its cell, to
- * buf: at most max of them, more than one where blocks differ.  Returns
- * how many, and in *done how many bytes they bring (fewer than len where
- * max or a credit was short); 0: wait on *wait.
+/* Make up to max steps to copy len bytes of a role, from cell_off in its
+ * cell, to buf; several if blocks differ in source.  Returns the number of
+ * steps, and in *done their bytes (fewer than len if max was reached or a
+ * credit was missing).  If 0, wait on *wait.
  */
 struct read_from {
   uint64_t no;
@@ -39,17 +39,17 @@ extern unsigned read_steps (struct array *a, struct request *r,
                             const struct read_from *f, struct step *step,
                             unsigned max, uint32_t *done,
                             struct list **wait);
-/* Client's thread: what a step needs no operation for; with ops, what
- * operations brought.  False: some step is left.
+/* Client's thread: run the steps that need no operation; with ops, copy what
+ * operations read.  False if a step is left.
  */
 extern bool bring_steps (struct request *r, struct step *step, unsigned nr,
                          bool ops);
-/* With the array lock held: a step's pread failed; it holds nothing any
- * more.
+/* With the array lock held: a step's pread failed; the step no longer holds
+ * anything.
  */
 extern void seat_step_failed (struct array *a, struct step *s);
-/* With the array lock held: let go of what steps hold.  Returns 0, or the
- * errno of the first that could not be brought.
+/* With the array lock held: release what steps hold.  Returns 0, or the errno
+ * of the first step that failed.
  */
 extern int steps_put (struct array *a, struct step *step, unsigned nr);
 
@@ -66,9 +66,7 @@ extern void zero_start (struct array *a, struct request *r);
 extern void zero_ended (struct array *a, struct request *r);
 extern bool zero_is_fast (const struct array *a, const struct request *r);
 
-/* A pread in a client's thread begins (with the array lock held), ends (any
- * thread).
- */
+/* A pread in a client's thread begins (array lock held), ends (any thread). */
 static inline void
 pread_begin (struct array *a, struct step *s)
 {

@@ -1,10 +1,10 @@
-/* gpuraid: bring bytes to a client.
+/* gpuraid: read for a client.
  *
- * A run of blocks comes from the newest content that there is: a cell of
- * the line, the cell that a write-out has frozen, or the members.  A
- * small clean read is a pread in the client's thread, after one look
- * under the array lock; anything that needs decoding, or is large and goes to
- * a medium that gains from many requests at once, is an operation.
+ * A run of blocks comes from the newest content: a cell of the line, the cell
+ * that a write-out has frozen, or the members.  A small clean read is a pread
+ * in the client's thread, after one look under the array lock.  An operation
+ * does the rest: what needs decoding, or is large and goes to a medium that
+ * gains from many requests at once.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -33,7 +33,7 @@ source_of (const struct line *line, unsigned role, uint16_t frozen, unsigned b)
   return frozen >> b & 1 ? FROM_FROZEN : FROM_MEMBER;
 }
 
-/* The seat that a client's thread may read a role from. */
+/* The seat from which a client's thread may read a role. */
 static struct seat *
 readable_seat (const struct array *a, uint64_t no, unsigned role)
 {
@@ -44,7 +44,7 @@ readable_seat (const struct array *a, uint64_t no, unsigned role)
     s->m->local && lost_blocks_of (a, no, role) == 0 ? s : NULL;
 }
 
-/* The operation that the steps before this one began on the same line. */
+/* The operation that earlier steps began on the same line. */
 static struct op *
 shared_op (const struct request *r, const struct step *step, uint64_t no)
 {
@@ -66,7 +66,7 @@ op_step (struct array *a, struct request *r, const struct read_from *f,
   if (step->op)
     op_read_more (step->op, BIT (f->role), b0, nr);
   else {
-    /* A flush must not wait for readers that keep coming. */
+    /* A flush must not wait for a stream of readers. */
     if (line && line->want_out && line->op == NULL && !f->pinned) {
       *wait = &line->waiters;
       return false;
@@ -81,7 +81,7 @@ op_step (struct array *a, struct request *r, const struct read_from *f,
   return true;
 }
 
-/* Neighbours on one member are one pread. */
+/* Reads of neighbouring bytes on one member become one pread. */
 static bool
 extends (const struct array *a, const struct request *r,
          const struct step *step, const struct seat *s)
@@ -146,7 +146,7 @@ read_steps (struct array *a, struct request *r, const struct read_from *f,
 
 /* ---- in the client's thread ------------------------------------------- */
 
-/* A member that wants whole, aligned blocks gets them. */
+/* Align reads of a member that needs whole, aligned blocks. */
 static int
 pread_bounced (struct member *m, void *buf, size_t len, uint64_t off)
 {
@@ -208,7 +208,7 @@ bring_steps (struct request *r, struct step *step, unsigned nr, bool ops)
   return all;
 }
 
-/* ---- afterwards -------------------------------------------------------- */
+/* ---- after the copy ---------------------------------------------------- */
 
 void
 seat_step_failed (struct array *a, struct step *s)
@@ -251,8 +251,8 @@ steps_put (struct array *a, struct step *step, unsigned nr)
 
 /* ---- a read ------------------------------------------------------------- */
 
-/* Does the part of the request that lies in this line need decoding?
- * Then all of it comes from one operation.
+/* True if the part of the request in this line needs decoding.  Then all of
+ * it comes from one operation.
  */
 static bool
 needs_decoding (const struct array *a, const struct request *r, uint64_t no)
@@ -314,9 +314,7 @@ read_start (struct array *a, struct request *r)
   r->phase = R_COPY;
 }
 
-/* What was copied from cells is not held while operations run: they may
- * need these very cells.
- */
+/* Release copied cells before operations run: they may need these cells. */
 static void
 put_copied (struct array *a, struct request *r)
 {
@@ -327,8 +325,8 @@ put_copied (struct array *a, struct request *r)
     }
 }
 
-/* A pread that failed is tried again by an operation, which decodes if
- * it fails again, and repairs.
+/* Retry a failed pread with an operation, which decodes if it fails again,
+ * and repairs.
  */
 bool
 read_look (struct array *a, struct request *r)

@@ -1,11 +1,11 @@
-/* gpuraid: take bytes from a client.
+/* gpuraid: write for a client.
  *
- * A batch of a write goes through three steps: under the array lock, cells
- * are reserved and pinned; in the client's thread the payload is copied,
- * once; under the array lock the blocks become dirty.  The ends that are not
- * whole blocks are filled with old content first.
+ * A batch of a write has three steps: under the array lock, cells are
+ * reserved and pinned; in the client's thread the payload is copied, once;
+ * under the array lock the blocks become dirty.  Partial blocks at the ends
+ * are filled with old content first.
  *
- * Zeroes that are no whole stripes are written like this too.
+ * Zeroes that are not whole stripes are written like this too.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -40,9 +40,9 @@ holds_pin (const struct request *r, const struct line *line)
   return false;
 }
 
-/* The old content of a block that is only partly written.  Not by a pread in
- * the client's thread: if that hangs, the line stays pinned, and all who
- * flush wait.
+/* Get the old content of a partly written block.  Not by a pread in the
+ * client's thread: if that hangs, the line stays pinned, and all flushes
+ * wait.
  */
 static bool
 add_fill (struct array *a, struct request *r, struct step *s, unsigned b,
@@ -77,8 +77,8 @@ add_fills (struct array *a, struct request *r, struct step *s,
     return false;
   if (missing >> last & 1 && tail && last != first &&
       !add_fill (a, r, s, last, wait)) {
-    /* The other fill may have begun an operation: go on without this
-     * one, and let a later batch take the tail.
+    /* The other fill may have begun an operation: continue without this one,
+     * and leave the tail to a later batch.
      */
     if (r->nr_fills > before) {
       s->len = last * BLOCK_LEN - s->cell_off;
@@ -89,7 +89,7 @@ add_fills (struct array *a, struct request *r, struct step *s,
   return true;
 }
 
-/* Reserve room for one step.  False: not now, *wait says for what. */
+/* Reserve room for one step.  If false, wait on *wait. */
 static bool
 reserve (struct array *a, struct request *r, struct step *s,
          struct list **wait)
@@ -112,7 +112,7 @@ reserve (struct array *a, struct request *r, struct step *s,
     return false;
   }
   lc = &line->cell[s->role];
-  /* A flush that waits for this line must not wait for ever. */
+  /* A flush that waits for this line must not wait forever. */
   if ((line->want_out && line->op == NULL && !holds_pin (r, line)) ||
       lc->busy & step_blocks (s)) {
     *wait = &line->waiters;
@@ -134,7 +134,7 @@ reserve (struct array *a, struct request *r, struct step *s,
   }
   missing = step_blocks (s) & ~lc->valid;
   lc->busy |= missing;
-  /* What is overwritten from here on is no longer old content. */
+  /* Blocks about to be overwritten no longer hold old content. */
   lc->dirty |= step_blocks (s) & lc->valid;
   return true;
 }
@@ -230,9 +230,7 @@ is_full (const struct array *a, const struct line *line)
   return true;
 }
 
-/* unfilled: blocks that are partly written and whose old content could not
- * be brought.
- */
+/* unfilled: partly written blocks whose old content could not be read. */
 static void
 commit_step (struct array *a, struct request *r, const struct step *s,
              uint16_t unfilled, int error)
@@ -271,8 +269,8 @@ unfilled_blocks (const struct request *r, const struct step *s)
   return blocks;
 }
 
-/* What can be committed is, also where the write fails: the cells may be
- * all there is of what was written to these blocks before.
+/* Commit what is possible, also if the write fails: the cells may hold the
+ * only copy of earlier writes to these blocks.
  */
 void
 write_commit (struct array *a, struct request *r)

@@ -1,7 +1,7 @@
 /* gpuraid: a zero or trim.
  *
- * Whole stripes are an operation of their own (array/op-zero.c); the rest
- * is written as data.
+ * Whole stripes are an operation (array/op-zero.c); the rest is written as
+ * data.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,7 +18,7 @@ stripe_len (const struct array *a)
   return (uint64_t) a->g.k * a->g.chunk;
 }
 
-/* At most a stripe or two is written; the rest is left to the members. */
+/* At most a stripe or two is written; the members zero the rest. */
 bool
 zero_is_fast (const struct array *a, const struct request *r)
 {
@@ -55,7 +55,7 @@ zero_start (struct array *a, struct request *r)
     return;
   }
   if (first < last) {
-    /* What makes lost blocks good again is a write-out's business. */
+    /* Only a write-out makes lost blocks good again. */
     last = lost_next_line (a, first * a->nr_bands,
                            last * a->nr_bands) / a->nr_bands;
   }

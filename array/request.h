@@ -1,11 +1,11 @@
-/* gpuraid: what a client asks of the array.
+/* gpuraid: a client's request to the array.
  *
- * A request is driven by its client's thread through request_go, which
- * never blocks: it decides under the array lock, copies payload without it,
- * and returns true when the request is finished.  When it returns false,
- * wake is called once there is something to do again (perhaps before
- * request_go has returned); then the client calls request_go again.
- * array/start.c has the blocking form.
+ * The client's thread drives a request through request_go, which never
+ * blocks: it decides under the array lock, copies payload without it, and
+ * returns true when the request is finished.  When it returns false, wake is
+ * called once the request can continue (perhaps before request_go has
+ * returned); then the client calls request_go again.  array/start.c has the
+ * blocking form.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -31,29 +31,29 @@ enum request_kind {
   REQUEST_REPLACE,              /* rebuild slot onto target */
 };
 
-/* A run of bytes to be brought, or to be taken to a cell. */
+/* A run of bytes to copy to the client, or to a cell. */
 struct step {
   enum { STEP_CELL, STEP_SEAT, STEP_OP, STEP_DONE } from;
   struct line *line;            /* a write's destination: pinned */
-  struct cell *cell;            /* a write's destination, or STEP_CELL: a
-                                 * reference is held */
+  struct cell *cell;            /* a write's destination, or STEP_CELL: holds
+                                 * a reference */
   struct seat *seat;            /* STEP_SEAT: counted in seat->preads */
-  unsigned bucket;              /* STEP_SEAT: of these, where */
+  unsigned bucket;              /* STEP_SEAT: index in seat->preads */
   struct op *op;                /* STEP_OP */
   uint64_t no;                  /* the line's number */
   unsigned role;
   uint32_t cell_off;            /* bytes from the start of the cell */
   uint32_t len;                 /* bytes; STEP_SEAT: may go on in the next
                                  * lines of the chunk */
-  uint8_t *buf;                 /* the other side; NULL: zeroes (a write) */
-  int error;                    /* STEP_SEAT: what pread said; STEP_OP: EIO,
-                                 * it is lost */
+  uint8_t *buf;                 /* the client's side; NULL: zeroes (a write) */
+  int error;                    /* STEP_SEAT: from pread; STEP_OP: EIO if
+                                 * lost */
 };
 
-#define REQUEST_STEPS 64u         /* room for; see limits.request_steps */
+#define REQUEST_STEPS 64u         /* capacity; see limits.request_steps */
 
 struct request {
-  /* The client's, before the first request_go. */
+  /* Set by the client before the first request_go. */
   enum request_kind kind;
   struct array *a;
   uint8_t *buf;                 /* read, write: len bytes */
@@ -87,8 +87,8 @@ struct request {
   bool counted;
   bool again;                   /* a write with FUA: tried once more */
   bool all_ops;                 /* a pread failed: leave reads to operations */
-  bool has_preads, has_ops;     /* among the steps: never both.  A pread that
-                                 * hangs would keep what operations hold */
+  bool has_preads, has_ops;     /* among the steps: never both, as a pread that
+                                 * hangs would block the operations */
   uint64_t pos;                 /* bytes done */
   uint64_t batch_end;           /* pos when the steps are done */
   unsigned nr_steps, nr_fills;
@@ -106,9 +106,9 @@ extern void request_init (struct request *r, struct array *a,
                           enum request_kind kind);
 extern bool request_go (struct request *r);
 
-/* The two halves of request_go, by turns: decide under the array lock what is
- * next, and copy without it, which returns true when the request is
- * finished.  A simulation lets others in between.
+/* The two halves of request_go, called in turn: decide under the array lock
+ * what is next, and copy without it, which returns true when the request is
+ * finished.  A simulation runs other requests in between.
  */
 enum request_next { REQUEST_WAIT, REQUEST_COPY, REQUEST_END };
 extern enum request_next request_decide (struct request *r);

@@ -1,8 +1,8 @@
-/* gpuraid: make parity agree again, after an unclean start.
+/* gpuraid: make parity consistent, after an unclean start.
  *
- * A window is a region that was open.  A slot that is lost takes its
- * content from the readable data and the first parity; the rest of the
- * parity is made to agree with that.
+ * A window is a region that was open.  A lost slot takes its content from the
+ * readable data and the first parity; the remaining parity is made to match
+ * that.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,7 +16,7 @@
 #include "array/seat.h"
 #include "common/plant.h"
 
-#define PAUSE_NS UINT64_C (60000000000)         /* after one that failed */
+#define PAUSE_NS UINT64_C (60000000000)         /* after a failure */
 
 static enum pass_choice
 choose_region (struct array *a, struct pass *p)
@@ -30,8 +30,8 @@ choose_region (struct array *a, struct pass *p)
   return PASS_WINDOW;
 }
 
-/* It says anew what a lost slot has in these rows: a member that comes back
- * must not bring what it had.
+/* A resync decides anew what a lost slot has in these rows: a returning
+ * member must not bring its old content.
  */
 static bool
 mark_missed (struct array *a, struct pass *p)
@@ -40,11 +40,11 @@ mark_missed (struct array *a, struct pass *p)
     a->consistency->is_marked (a, p->start, p->end - p->start, &p->waiter);
 }
 
-/* Such a row agrees afterwards with what its members have.  What the cache
- * has of it may be something else: read when the array was not writable
- * from a member that is not used any more, decoded with parity as it was,
- * or of a slot that is lost since.  It is forgotten, or written out with
- * all parity if some of it is anyway.  False: not now, the line is in use.
+/* A row is consistent with its members afterwards, but the cache may hold
+ * something else: content read before the array was writable from a member
+ * that is no longer used, decoded with the old parity, or of a slot lost
+ * since.  Clean cells are dropped; dirty ones are written out with all parity.
+ * False if the line is in use now.
  */
 static bool
 forget_cells (struct array *a, uint64_t no)
@@ -81,9 +81,9 @@ look (struct array *a, struct pass *p, uint64_t no, uint64_t *roles,
   return forget_cells (a, no);
 }
 
-/* Parity that could not be made counts as lost.  Where a slot was lost
- * meanwhile it was to make all parity anew, of which some is needed now:
- * the region's turn comes again.
+/* Parity that could not be made counts as lost.  If a slot was lost
+ * meanwhile, some of the parity to be made anew is needed now: the region is
+ * resynced again later.
  */
 static void
 fixed (struct array *a, struct pass *p, const struct fixed *f)
@@ -92,7 +92,7 @@ fixed (struct array *a, struct pass *p, const struct fixed *f)
     pass_lose_rows (a, p, f);
 }
 
-/* What is lost is so durably before the region counts as synced. */
+/* Lost blocks must be durable before the region counts as synced. */
 static bool
 end_region (struct array *a, struct pass *p)
 {

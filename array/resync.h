@@ -1,4 +1,4 @@
-/* gpuraid: make parity agree again: see array/pass.h.
+/* gpuraid: the resync pass: see array/pass.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,4 +1,4 @@
-/* gpuraid: the superblocks are written anew, with the record in force.
+/* gpuraid: save the superblocks with the record in force.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -27,7 +27,7 @@ takes_saves (const struct seat *s)
   return s->m && !s->failing && s->state != SEAT_IDLE;
 }
 
-/* Each superblock has the cursors of all. */
+/* Each superblock holds the cursors of all targets. */
 static void
 set_cursors (struct array *a)
 {

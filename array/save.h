@@ -1,10 +1,10 @@
-/* gpuraid: the superblocks are written anew, with the record in force.
+/* gpuraid: save the superblocks with the record in force.
  *
- * Because a rebuild's cursor has moved, the list of lost blocks has
+ * This happens when a rebuild's cursor has moved, the list of lost blocks has
  * changed, or the array stops.  A save is skipped while a change of the
  * membership is under way.
  *
- * With the array lock held, all of these.
+ * Call all of these with the array lock held.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,17 +14,17 @@
 
 #include "array/internal.h"
 
-/* Start a save, where none is under way; w, if not NULL, is run when that
- * has ended or was skipped.  clean: the flag in the superblock.
+/* Start a save, unless one is under way; w, if not NULL, is run when it has
+ * ended or was skipped.  clean: the flag in the superblock.
  */
 extern void save_start (struct array *a, bool clean, struct waiter *w);
 
-/* Is the list of lost blocks durable as it is now?  If not it soon will be:
- * w is run then, and asks again.
+/* True if the current list of lost blocks is durable.  If not, w is run when
+ * it is: then call again.
  */
 extern bool save_has_lost (struct array *a, struct waiter *w);
 
-/* From time to time: save the list of lost blocks where it has changed. */
+/* Called periodically: save the list of lost blocks if it has changed. */
 extern void save_tick (struct array *a);
 
 #endif

@@ -16,8 +16,8 @@ enum sb_pairs {
   SB_BOTH = 3,                  /* A1 and B1, then A2 and B2 */
 };
 
-/* With the array lock held.  The content is what membership_fill gives now.
- * done is as in array/store.h, and calls sb_written first.
+/* With the array lock held.  The content comes from membership_fill at the
+ * time of the call.  done is as in array/store.h, and calls sb_written first.
  */
 extern void sb_write (struct array *a, struct seat *s, enum sb_pairs pairs,
                       bool clean,

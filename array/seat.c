@@ -1,4 +1,4 @@
-/* gpuraid: which member sits in which slot.
+/* gpuraid: the seats: which member is in which slot.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -61,8 +61,8 @@ line_doubtful (const struct array *a, uint64_t no, uint64_t noread)
   return parity;
 }
 
-/* Of two active seats at a slot, is s the one to read?  They may differ in
- * blocks that were in flight at a crash: it is the one that stays.
+/* True if s is the one to read, of two active seats at a slot.  They may
+ * differ in blocks that were in flight at a crash: read the one that stays.
  */
 static bool
 is_better (const struct seat *s, const struct seat *than)
@@ -128,7 +128,7 @@ add_seat (struct array *a)
   return s;
 }
 
-/* Where all seats are taken: that of a member that was closed. */
+/* If all seats are taken: reuse that of a closed member. */
 static struct seat *
 reuse_seat (struct array *a)
 {

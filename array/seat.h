@@ -1,6 +1,6 @@
-/* gpuraid: which member sits in which slot.
+/* gpuraid: the seats: which member is in which slot.
  *
- * With the array lock held, all of these.
+ * Call all of these with the array lock held.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,30 +16,29 @@
 extern void line_masks (const struct array *a, uint64_t no,
                         uint64_t *noread, uint64_t *nowrite);
 
-/* Was this line's region open at an unclean start, and not resynced yet? */
+/* True if the line's region was open at an unclean start, until resynced. */
 extern bool line_is_unsynced (const struct array *a, uint64_t no);
 
-/* After an unclean start parity may not fit the data: the roles that are
- * to be made anew rather than used.  What is lost is what the readable
- * data and the first parity say; the rest of the parity is made to agree
- * with that.
+/* After an unclean start parity may not fit the data: the roles that are to
+ * be made anew rather than used.  Lost content is decoded from the readable
+ * data and the first parity; the remaining parity is made to match that.
  */
 extern uint64_t line_doubtful (const struct array *a, uint64_t no,
                                uint64_t noread);
 
-/* May this seat be written at a line, as one of the array's? */
+/* True if this seat may be written at a line, as part of the array. */
 extern bool seat_writable_at (const struct array *a, const struct seat *s,
                               uint64_t pos);
 
-/* Seats changed: work out again who is at a slot. */
+/* Seats changed: update which seats are at each slot. */
 extern void seats_changed (struct array *a);
 
-/* Add a seat for a member, which it takes over, or NULL: for one that comes
- * later.  NULL: no seat is free, or no memory.
+/* Add a seat for a member, which it takes over, or NULL for one added later.
+ * Returns NULL if no seat is free, or there is no memory.
  */
 extern struct seat *seat_new (struct array *a, struct member *m, unsigned dev,
                               unsigned slot, enum seat_state state);
-/* Not used any more: its member is closed when its last I/O has ended. */
+/* The seat is no longer used: its member is closed when its last I/O ends. */
 extern void seat_retire (struct array *a, struct seat *s);
 extern void seats_close_retired (struct array *a);
 

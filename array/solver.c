@@ -1,10 +1,10 @@
 /* gpuraid: the matrix for a plan, made once and kept.
  *
- * One matrix serves encoding, a partial update, a degraded read, rebuild
- * and repair.  The unknowns are the old content of the k data roles and
- * the new content of those given; every cell that is read or given, and
- * every one that is to be made, is a linear form of them, so
- * matrix_express finds the coefficients whatever the case.
+ * One matrix serves encoding, a partial update, a degraded read, rebuild and
+ * repair.  The unknowns are the old content of the k data roles and the new
+ * content of the given ones.  Every cell that is read, given or to be made is
+ * a linear form of them, so matrix_express finds the coefficients in every
+ * case.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,11 +18,11 @@
 #include "raidmap/layout.h"
 
 #define NR_BUCKETS 256u         /* 8 bits of the hash */
-#define MAX_SOLUTIONS 2048u     /* then those not in use go; 2 KiB each at the
-                                 * most, 1 as a rule */
+#define MAX_SOLUTIONS 2048u     /* then unused ones are freed; 2 KiB each at
+                                 * most, usually 1 */
 
-/* Sources are old content (k + m roles) and new (k); unknowns 2k;
- * targets k + m.  matrix_express takes as many.
+/* Sources are old content (k + m roles) and new (k); unknowns 2k; targets k +
+ * m.  matrix_express has the same limits.
  */
 #define MAX_SOURCES (2 * MAX_SLOTS)
 #define MAX_VARS (2 * MAX_SLOTS)
@@ -35,7 +35,7 @@ struct solver {
   unsigned w, k, m;
   unsigned nr;                  /* solutions */
   struct solution *bucket[NR_BUCKETS];
-  /* What make_matrix works with. */
+  /* Scratch memory of make_matrix. */
   uint8_t source[MAX_SOURCES * MAX_VARS];
   uint8_t target[MAX_TARGETS * MAX_VARS];
   uint8_t coef[MAX_TARGETS * MAX_SOURCES];
@@ -64,7 +64,7 @@ solution_free (struct solution *sol)
   free (sol);
 }
 
-/* Forget what no job uses. */
+/* Free the solutions that no job uses. */
 static void
 trim (struct solver *s)
 {
@@ -90,8 +90,8 @@ solver_free (struct solver *s)
   free (s);
 }
 
-/* The content of a role as a form of the 2k unknowns: of data the old
- * one, of parity what it is with the new content of given.
+/* The content of a role as a form of the 2k unknowns: the old content of
+ * data; for parity, the content with the given data applied.
  */
 static void
 form (const struct solver *s, unsigned role, uint64_t given, uint8_t *v)
@@ -139,7 +139,7 @@ solver_get (struct solver *s, uint64_t in, uint64_t given, uint64_t make)
 
   assert (((in | make) & ~LOW_BITS (s->k + s->m)) == 0 &&
           (given & ~LOW_BITS (s->k)) == 0);
-  /* All bits of a product's factors tell in its high bits. */
+  /* All bits of a product's factors affect its high bits. */
   b = &s->bucket[h >> 56];
   for (sol = *b; sol; sol = sol->next)
     if (sol->in == in && sol->given == given && sol->make == make) {

@@ -1,6 +1,6 @@
 /* gpuraid: the matrix for a plan, made once and kept.
  *
- * All state belongs to the holder of the array lock.
+ * The array lock protects all state.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,13 +14,13 @@
 
 struct solver;
 
-/* A matrix in use, with what it is for. */
+/* A matrix in use, with its roles. */
 struct solution {
   struct matrix *matrix;        /* rows: make, ascending; columns: in,
                                  * ascending, then given, ascending */
   uint64_t in, given, make;
   unsigned users;               /* jobs in flight */
-  struct solution *next;        /* the solver's */
+  struct solution *next;        /* used by the solver */
 };
 
 /* k, m >= 1, k + m <= 64, and 2^w at most.  NULL with errno. */
@@ -28,11 +28,11 @@ extern struct solver *solver_new (enum code code, unsigned w, unsigned k,
                                   unsigned m);
 extern void solver_free (struct solver *s);     /* no solution is in use */
 
-/* Get the matrix that makes the roles of make from the old content of
- * the roles in `in` and the new content of the data roles given.  Data
- * is made as it was; parity as it will be with what is given.  NULL: no
- * such matrix, or no memory.  solver_put when the job is done; until
- * then the solution stays.
+/* Get the matrix that makes the roles of make from the old content of the
+ * roles in `in` and the new content of the data roles given.  It makes the
+ * old content of data, and the content of parity after the write.  NULL if
+ * there is no such matrix, or no memory.  Call solver_put when the job is
+ * done; the solution is valid until then.
  */
 extern struct solution *solver_get (struct solver *s, uint64_t in,
                                     uint64_t given, uint64_t make);

@@ -1,4 +1,4 @@
-/* gpuraid: writes that wait for space are tried again.
+/* gpuraid: retry writes that wait for space.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,7 +12,7 @@
 #include "array/ticket.h"
 #include "array/xfer.h"
 
-/* Tries of a stopping array. */
+/* Retries when the array stops. */
 #define STOP_TRIES 3u
 
 static bool
@@ -33,8 +33,8 @@ space_is_wanted (const struct array *a, const struct seat *s)
   return false;
 }
 
-/* Flushes that wait for what can't be written now, and for lines that
- * can't go out because of it.
+/* Tell flushes that wait for writes without space, and for lines that can't
+ * be written out because of them.
  */
 static void
 tell (struct array *a)
@@ -44,7 +44,7 @@ tell (struct array *a)
 
     op_tell (a, x->owner, ENOSPC);
   }
-  /* A page of dirty bits, say, which any line may wait for. */
+  /* For instance a page of dirty bits, for which any line may wait. */
   if (!list_empty (&a->no_space_stores))
     op_tell_all (a, ENOSPC);
   else if (op_has_credit (a))
@@ -75,7 +75,7 @@ try_again (struct array *a)
     store_again (a, list_item (l, struct store, link));
 }
 
-/* What was tried again at the last tick has not come back for more. */
+/* Find seats that have space again, whose retries have all succeeded. */
 static void
 note_space (struct array *a)
 {

@@ -1,6 +1,6 @@
-/* gpuraid: writes that wait for space are tried again.
+/* gpuraid: retry writes that wait for space.
  *
- * With the array lock held, all of these.
+ * Call all of these with the array lock held.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -10,17 +10,17 @@
 
 #include "array/internal.h"
 
-/* From time to time: try again; tell those that wait for what can't be
- * written yet.
+/* Called periodically: retry the writes, and tell requests that wait for
+ * writes that still fail.
  */
 extern void space_tick (struct array *a);
 
-/* The array stops: true when nothing waits for space any more.  After a
- * last try the array has failed instead, as it would in a crash.
+/* The array stops: true when nothing waits for space any more.  If the last
+ * retry fails the array fails too, as it would in a crash.
  */
 extern bool space_stop (struct array *a);
 
-/* Does something wait for space on this seat? */
+/* True if something waits for space on this seat. */
 extern bool space_is_wanted (const struct array *a, const struct seat *s);
 
 #endif

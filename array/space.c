@@ -1,4 +1,4 @@
-/* gpuraid: members that have no space left.
+/* gpuraid: members without space.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,4 +1,4 @@
-/* gpuraid: a running array: from assembly to the end.
+/* gpuraid: start and stop a running array.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -27,9 +27,9 @@
 #include "array/stop.h"
 #include "array/tick.h"
 
-/* Dirty bits are cleared so often. */
+/* How often dirty bits are cleared. */
 #define CLEAR_NS UINT64_C (5000000000)
-/* A rebuild's cursor is saved so often, and its window is this long. */
+/* How often a rebuild's cursor is saved, and the length of its window. */
 #define SAVE_NS UINT64_C (5000000000)
 #define WINDOW_LEN (32 * MIB)           /* bytes of a member */
 
@@ -224,8 +224,8 @@ array_start (struct array *a, struct loop *loop)
   }
   for (unsigned i = 0; i < a->nr_seats; i++)
     a->seat[i]->m->loop_data = NULL;
-  /* The coder first: to pin the arena it may put other pages under it, as
-   * the tests' CUDA driver does, and the ring would keep the old ones.
+  /* The coder first: pinning the arena may replace its pages, as in the
+   * tests' CUDA driver, and the ring would keep the old ones.
    */
   if (coder_start (a->coder, a->arena, a->arena_len) == -1)
     return -1;
@@ -234,7 +234,7 @@ array_start (struct array *a, struct loop *loop)
   return 0;
 }
 
-/* Such I/O may write to memory: that is left, and the process ends soon. */
+/* Such I/O may write to memory, so don't free it: the process ends soon. */
 static bool
 owes_io (const struct array *a)
 {
@@ -297,7 +297,7 @@ post (struct request *r)
   sem_post (r->opaque);
 }
 
-/* Each time request_go says false there is one wake. */
+/* There is one wake each time request_go returns false. */
 static int
 wait_for (struct request *r)
 {

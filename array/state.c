@@ -1,11 +1,11 @@
-/* gpuraid: may the array write now?
+/* gpuraid: whether the array may write now.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
 #include "array/state.h"
 
-/* What waits for write-outs is told by writeback_start, in the next turn. */
+/* writeback_start tells waiters for write-outs, in the next turn. */
 void
 array_set_failed (struct array *a, const char *why)
 {

@@ -1,10 +1,9 @@
-/* gpuraid: may the array write now?
+/* gpuraid: whether the array may write now.
  *
  * While a change of the membership is under way or wanted, nothing is
- * acknowledged and nothing begins to write.  An array that has failed
- * writes nothing any more.
+ * acknowledged and nothing begins to write.  A failed array writes nothing.
  *
- * With the array lock held, all of these.
+ * Call all of these with the array lock held.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,8 +20,8 @@ change_request (struct array *a)
   a->change_wanted = true;
 }
 
-/* False: a change is under way or wanted; w, if not NULL, is run when it is
- * over.  True too when the array has failed.
+/* False if a change is under way or wanted; w, if not NULL, is run when it is
+ * over.  Also true when the array has failed.
  */
 static inline bool
 change_is_over (struct array *a, struct waiter *w)
@@ -34,14 +33,14 @@ change_is_over (struct array *a, struct waiter *w)
   return false;
 }
 
-/* May something begin to write to the members? */
+/* True if something may begin to write to the members. */
 static inline bool
 array_may_write (const struct array *a)
 {
   return a->writable && !a->failed && a->change == NULL && !a->change_wanted;
 }
 
-/* Nothing can be written any more; why is for the log. */
+/* Stop all writes; why is for the log. */
 extern void array_set_failed (struct array *a, const char *why);
 
 #endif

@@ -1,4 +1,4 @@
-/* gpuraid: what a person may know about a running array.
+/* gpuraid: the status of a running array.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,7 +16,7 @@ copy_path (const char *path)
   return path ? strdup (path) : NULL;
 }
 
-/* The entry of a slot that nobody active sits in. */
+/* The entry of a slot with no active seat. */
 static void
 empty_slot (const struct array *a, unsigned slot, struct array_entry *e)
 {
@@ -73,8 +73,8 @@ fill_entries (const struct array *a, struct array_status *st)
   }
 }
 
-/* Not counted where it changes, but here: lines that are dirty are some
- * thousands at most, and status is asked seldom.
+/* Counted here, not at each change: there are at most some thousand dirty
+ * lines, and status is rarely asked for.
  */
 static uint64_t
 dirty_len (const struct array *a)

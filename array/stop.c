@@ -25,21 +25,21 @@ in_flight (const struct array *a)
   for (uint64_t i = 0; i < a->nr_pages; i++)
     if (a->page[i].writing || a->page[i].queued)
       return true;
-  /* What a member owes that is not used any more is not waited for. */
+  /* Don't wait for I/O on a member that is no longer used. */
   for (unsigned i = 0; i < a->nr_seats; i++)
     if (seat_users (a->seat[i]) > 0 && !a->seat[i]->failing)
       return true;
   return false;
 }
 
-/* With the array lock held, nothing is in flight.  True at the end. */
+/* With the array lock held and nothing in flight.  True at the end. */
 static bool
 next_step (struct array *a)
 {
   const bool alive = a->writable && !a->failed;
 
   switch (a->stop_phase++) {
-  case 0:                       /* no new rebuild; write out what is left */
+  case 0:                       /* no new rebuild; write out the rest */
     if (alive)
       list_for_each (l, &a->dirty)
         line_out_now (a, list_item (l, struct line, link));

@@ -8,9 +8,9 @@
 
 #include "array/internal.h"
 
-/* Without the array lock.  Write out, flush, clear the dirty bits, say clean
- * in the superblock: called again and again, with time for I/O in
- * between, until it returns true.  Then nothing is in flight.
+/* Without the array lock.  Write out, flush, clear the dirty bits, mark the
+ * superblock as clean.  Call it repeatedly, with time for I/O in between,
+ * until it returns true.  Then nothing is in flight.
  */
 extern bool stop_step (struct array *a);
 

@@ -3,7 +3,7 @@
  *
  * Each block is written and flushed before the next one is written.
  *
- * With the array lock held, all of these.
+ * Call all of these with the array lock held.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -22,11 +22,11 @@ struct store {
    * or when the seat is abandoned.
    */
   void (*done) (struct array *a, struct store *st);
-  /* The owner's. */
+  /* For the owner. */
   void *owner;
   unsigned tag;
 
-  /* Its own. */
+  /* Private. */
   struct array *a;
   struct list link;             /* in seat->stores; in a->no_space_stores
                                  * while it waits for space */
@@ -45,16 +45,14 @@ struct store {
 extern struct store *store_new (struct array *a, struct seat *s,
                                 void (*done) (struct array *a,
                                               struct store *st));
-/* One more block for this place: 4096 bytes to be filled. */
+/* Add a block at this place: 4096 bytes, to be filled by the caller. */
 extern uint8_t *store_add (struct store *st, uint64_t off);
 extern void store_start (struct array *a, struct store *st);
-/* One that had to wait for space: again; or done, with this error. */
+/* End a wait for space: write again, or call done with this error. */
 extern void store_again (struct array *a, struct store *st);
 extern void store_give_up (struct array *a, struct store *st, int error);
 
-/* Nothing is expected of this seat any more: all its stores are done, with
- * this error.
- */
+/* End all stores of a seat that is no longer used, with this error. */
 extern void stores_abandon (struct array *a, struct seat *s, int error);
 
 #endif

@@ -1,7 +1,7 @@
-/* gpuraid: what is done from time to time.
+/* gpuraid: periodic work.
  *
- * The timer is armed only while something may come due,
- * so an idle array sleeps.
+ * The timer is armed only while something may become due, so an idle array
+ * sleeps.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,7 +21,7 @@ clear_retry (struct array *a, struct waiter *w)
   dirty_flushed (a, false);
 }
 
-/* Dirty bits of regions that are not written any more. */
+/* Clear the dirty bits of regions that are no longer written. */
 static void
 clear_bits (struct array *a, uint64_t now)
 {

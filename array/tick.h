@@ -1,4 +1,4 @@
-/* gpuraid: what is done from time to time.
+/* gpuraid: periodic work.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,7 +11,7 @@
 /* With the array lock held: arm the timer if something will be due. */
 extern void tick_decide (struct array *a);
 
-/* The timer's, without the array lock. */
+/* Called by the timer, without the array lock. */
 extern void tick_fire (struct timer *t);
 
 #endif

@@ -1,7 +1,7 @@
 /* gpuraid: which lines are written out, and when.
  *
- * A line goes out at once when it is full, when a flush waits for it or
- * a client for memory, and after a second in any case.
+ * A line is written out at once when it is full, or when a flush waits for it
+ * or a client for memory; in any case after a second.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,12 +16,10 @@
 
 #define MAX_AGE_NS      UINT64_C (1000000000)
 
-/* Lines taken at once when memory is short: their I/O is carried out
- * together.
- */
+/* Lines taken at once when memory is short: their I/O is submitted together. */
 #define PRESSURE_LINES 64u
 
-/* The array has failed: nothing waits for a write-out any more. */
+/* The array has failed: end all waits for write-outs. */
 static void
 give_up (struct array *a)
 {
@@ -37,7 +35,7 @@ give_up (struct array *a)
   }
 }
 
-/* Above three quarters of what lines may hold, the oldest go. */
+/* Above three quarters of the limit for lines, write out the oldest. */
 static void
 relieve (struct array *a)
 {

@@ -1,6 +1,6 @@
 /* gpuraid: which lines are written out, and when.
  *
- * With the array lock held.
+ * Call these with the array lock held.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -10,12 +10,12 @@
 
 #include "array/internal.h"
 
-/* Begin to write out the lines that are to go now, and the oldest where
- * memory is short.
+/* Begin to write out the lines that are due, and the oldest if memory is
+ * short.
  */
 extern void writeback_start (struct array *a);
 
-/* From time to time: old lines go out. */
+/* Called periodically: write out old lines. */
 extern void writeback_tick (struct array *a, uint64_t now);
 
 #endif

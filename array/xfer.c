@@ -1,6 +1,6 @@
-/* gpuraid: transfers: from decisions to I/O on the members, and back.
+/* gpuraid: transfers: I/O on the members.
  *
- * Transfers that are neighbours on a member become one vectored I/O, a
+ * Transfers to neighbouring bytes of a member become one vectored I/O, a
  * bundle.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -14,7 +14,7 @@
 #include "array/xfer.h"
 #include "common/cleanup.h"
 
-/* Neighbouring transfers become one I/O up to this. */
+/* The largest bundle, in bytes. */
 #define BUNDLE_MAX_LEN (4u << 20)
 
 /* ---- with the lock --------------------------------------------------- */
@@ -26,8 +26,8 @@ xfer_new (struct seat *seat, enum io_kind kind,
   struct xfer *x = calloc (1, sizeof *x);
 
   if (x == NULL)
-    abort ();           /* a few bytes; what waits for this I/O could
-                         * never end */
+    abort ();           /* a few bytes; otherwise the waiters for this I/O
+                         * would never end */
   x->seat = seat;
   x->kind = kind;
   x->done = done;
@@ -101,7 +101,7 @@ xfer_ended (struct array *a, struct xfer *x)
   }
 }
 
-/* Where one of several neighbours failed each is tried alone. */
+/* If one of several bundled transfers failed, each is tried alone. */
 static void
 bundle_news (struct array *a, struct news *n)
 {
