@@ -89,7 +89,7 @@ extern int array_wait (struct array *a, bool *healthy,
 /* The minimum size of a new member in bytes: that of the smallest member. */
 extern uint64_t array_member_size (const struct array *a);
 /* True if any present member shares its store with this one. */
-extern bool array_uses (struct array *a, struct member *m);
+extern bool array_shares_store (struct array *a, struct member *m);
 
 /* ---- status --------------------------------------------------------- */
 

@@ -349,7 +349,7 @@ drop_clean (struct array *a, struct line *line)
 }
 
 bool
-line_want_cell (struct array *a, struct line *line, unsigned role)
+line_reserve_cell (struct array *a, struct line *line, unsigned role)
 {
   struct line_cell *lc = &line->cell[role];
   struct cell *frozen = NULL, *c;

@@ -63,7 +63,8 @@ line_out_now (struct array *a, struct line *line)
  * False if too many are held: wait on a->cell_waiters.  The line may be gone
  * then.
  */
-extern bool line_want_cell (struct array *a, struct line *line, unsigned role);
+extern bool line_reserve_cell (struct array *a, struct line *line,
+                               unsigned role);
 
 /* Mark the line as used: it can't be taken as clean. */
 extern void line_hold (struct array *a, struct line *line);

@@ -392,7 +392,7 @@ take_out (struct array *a, struct request *r)
     finish_command (a, r, EINVAL, "the member is not in use");
     return false;
   }
-  if (!seat_can_go (a, s)) {
+  if (!seat_can_fail (a, s)) {
     finish_command (a, r, EINVAL, "fewer than k members would remain");
     return false;
   }
@@ -501,7 +501,7 @@ start_activate (struct array *a)
 static bool
 start_drop (struct array *a)
 {
-  FOR_EACH_BIT (slot, a->twice_slots) {
+  FOR_EACH_BIT (slot, a->doubled_slots) {
     struct seat *s = a->at[slot][0], *t = a->at[slot][1];
     const bool first = s->replaced != PLANTED ("two-actives-drop-wrong");
     struct seat *goes = first ? s : t;

@@ -122,7 +122,7 @@ array_member_size (const struct array *a)
 }
 
 bool
-array_uses (struct array *a, struct member *m)
+array_shares_store (struct array *a, struct member *m)
 {
   bool used = false;
 
@@ -147,7 +147,7 @@ array_wait (struct array *a, bool *healthy,
     engine_lock (a);
     busy = a->writable && !a->failed && (pass_is_wanted (a) || a->change ||
                                          a->change_wanted);
-    *healthy = a->odd_slots == 0 && !a->failed && !busy &&
+    *healthy = a->irregular_slots == 0 && !a->failed && !busy &&
       a->nr_unsynced == 0;
     engine_unlock (a);
     if (!busy)

@@ -19,5 +19,5 @@ const struct consistency_ops consistency_none = {
   .write = op_issue_writes,
   .flush = flush_members,
   .may_leave = dirty_all_missed,
-  .may_join = dirty_give,
+  .may_join = dirty_store_all,
 };

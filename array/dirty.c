@@ -353,13 +353,13 @@ dirty_any_open (const struct array *a)
 }
 
 bool
-dirty_quiet (struct array *a, struct waiter *w)
+dirty_all_stored (struct array *a, struct waiter *w)
 {
   return all_stored (a, w);
 }
 
 bool
-dirty_give (struct array *a, struct seat *s, struct waiter *w)
+dirty_store_all (struct array *a, struct seat *s, struct waiter *w)
 {
   if (!s->has_pages) {
     s->has_pages = true;

@@ -44,12 +44,12 @@ extern void dirty_clear_missed (struct array *a);
 extern void dirty_flushed (struct array *a, bool all);
 extern bool dirty_any_open (const struct array *a);
 /* True if no page has to be or is being written; else w is run. */
-extern bool dirty_quiet (struct array *a, struct waiter *w);
+extern bool dirty_all_stored (struct array *a, struct waiter *w);
 
 /* Before a new seat counts it needs all pages.  True when it has them; else w
  * is run.
  */
-extern bool dirty_give (struct array *a, struct seat *s, struct waiter *w);
+extern bool dirty_store_all (struct array *a, struct seat *s, struct waiter *w);
 
 /* The start of the first region whose parity may be wrong, in bytes from
  * data_off; UINT64_MAX if there is none.

@@ -167,7 +167,7 @@ carry_out (struct array *a, struct deferred *d)
  * so finds in its own try that the array lock was released.
  */
 static bool
-take_again (struct engine *e)
+try_lock_for_news (struct engine *e)
 {
   struct news *none = NULL;
 
@@ -201,12 +201,12 @@ let_go (struct array *a, bool client)
       take_deferred (&e->deferred, &d);
       d.away = !client && a->nr_ops > 1;
       pthread_mutex_unlock (&e->lock);
-    } while (take_again (e));
+    } while (try_lock_for_news (e));
     log_release ();
     carrying = a;
     carry_out (a, &d);
     carrying = outer;
-    if (outer == a || !take_again (e))
+    if (outer == a || !try_lock_for_news (e))
       break;
     log_hold ();
   }

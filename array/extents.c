@@ -1,6 +1,6 @@
 /* gpuraid: find the holes of the array.
  *
- * A chunk is a hole if it is one on its member and nothing of it is cached.
+ * A chunk is a hole if it is one on its member and no block of it is cached.
  * If a whole row of chunks or more is a hole on every member, the run common
  * to all of them is one answer.
  *
@@ -50,7 +50,7 @@ look_all (struct array *a, struct seat *seats[MAX_SLOTS])
   bool all = true;
 
   engine_lock (a);
-  all = a->odd_slots == 0 && a->nr_lines == 0 &&
+  all = a->irregular_slots == 0 && a->nr_lines == 0 &&
     lost_next_line (a, 0, UINT64_MAX) == UINT64_MAX;
   for (unsigned slot = 0; all && slot < a->n; slot++)
     all &= may_ask (a->at[slot][0]);

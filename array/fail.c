@@ -28,7 +28,7 @@ is_doubled (const struct array *a, const struct seat *s)
 }
 
 bool
-seat_can_go (const struct array *a, const struct seat *s)
+seat_can_fail (const struct array *a, const struct seat *s)
 {
   struct device_set gone = {{ 0, 0 }};
 

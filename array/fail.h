@@ -14,7 +14,7 @@
 #include "array/internal.h"
 
 /* True if enough members remain without this one. */
-extern bool seat_can_go (const struct array *a, const struct seat *s);
+extern bool seat_can_fail (const struct array *a, const struct seat *s);
 
 /* A read failed; the request was served otherwise if possible. */
 extern void seat_read_error (struct array *a, struct seat *s, int error);

@@ -164,10 +164,10 @@ struct array {
                                          * or NULL; and a second seat to
                                          * write: a target, or a second
                                          * active seat that is replaced */
-  uint64_t odd_slots;           /* slots other than plainly active */
+  uint64_t irregular_slots;           /* slots other than plainly active */
   uint64_t lost_slots;          /* slots with no active seat */
   bool any_failing;             /* some failing seat is not closed yet */
-  uint64_t twice_slots;         /* slots with two seats, neither failing */
+  uint64_t doubled_slots;         /* slots with two seats, neither failing */
   char *slot_path[MAX_SLOTS];   /* last known path of a slot's member, if no
                                  * seat has it; owned */
 

@@ -22,7 +22,7 @@ static bool
 is_free (struct array *a, struct op *op)
 {
   if (op->kind == OP_ZERO)
-    return op_zero_is_alone (a, op);
+    return op_zero_begin (a, op);
   if (op->kind != OP_READ || op->line->op == NULL)
     return true;
   list_move (&op->line->waiters, &op->waiter.link);

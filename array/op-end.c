@@ -119,16 +119,16 @@ op_add_tickets (struct array *a, struct request *r)
 }
 
 void
-op_tell (struct array *a, struct op *op, int error)
+op_end_tickets (struct array *a, struct op *op, int error)
 {
   tickets_end (a, &op->tickets, error, ALL_BLOCKS);
 }
 
 void
-op_tell_all (struct array *a, int error)
+op_end_all_tickets (struct array *a, int error)
 {
   list_for_each (l, &a->ops)
-    op_tell (a, list_item (l, struct op, link), error);
+    op_end_tickets (a, list_item (l, struct op, link), error);
 }
 
 /* If the slot also has an active member, the lost block is that member's. */
@@ -150,7 +150,7 @@ forget_lost_blocks (struct array *a, const struct op *op)
  * and then the list without them.  False if it waits.
  */
 static bool
-found_again (struct array *a, struct op *op)
+lost_blocks_cleared (struct array *a, struct op *op)
 {
   bool any = false;
 
@@ -161,7 +161,7 @@ found_again (struct array *a, struct op *op)
     return true;
   }
   if (op->phase == OP_FLUSHED)
-    return save_has_lost (a, &op->waiter);
+    return save_lost_list (a, &op->waiter);
   for (unsigned i = 0; i < op->nr_rects; i++) {
     const struct rect *rect = &op->rect[i];
 
@@ -177,7 +177,7 @@ found_again (struct array *a, struct op *op)
   }
   forget_lost_blocks (a, op);
   op->phase = OP_FLUSHED;
-  return save_has_lost (a, &op->waiter);
+  return save_lost_list (a, &op->waiter);
 }
 
 /* Nothing is acknowledged while a change is under way. */
@@ -185,7 +185,7 @@ bool
 op_is_settled (struct array *a, struct op *op)
 {
   return (PLANTED ("ack-in-change") || change_is_over (a, &op->waiter)) &&
-    found_again (a, op);
+    lost_blocks_cleared (a, op);
 }
 
 /* A write-out could not write these rows.  Some such lines are kept, as long

@@ -145,8 +145,8 @@ extern void op_note_rows (struct array *a, const struct op *op);
 /* Repair cells that gave errors once their content is known. */
 extern void op_repair_bad (struct array *a, const struct op *op);
 
-/* array/op-zero.c.  op_zero_is_alone: false if it waits. */
-extern bool op_zero_is_alone (struct array *a, struct op *op);
+/* array/op-zero.c.  op_zero_begin: false if it waits. */
+extern bool op_zero_begin (struct array *a, struct op *op);
 extern void op_issue_zeroes (struct array *a, struct op *op);
 extern void op_end_zero (struct array *a, struct op *op);
 

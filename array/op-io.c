@@ -118,7 +118,7 @@ op_issue_reads (struct array *a, struct op *op)
  * cell and that cell, and plan without them.
  */
 static void
-leave_behind (struct array *a, struct op *op, uint64_t roles)
+abandon_reads (struct array *a, struct op *op, uint64_t roles)
 {
   list_for_each (l, &op->xfers) {
     struct xfer *x = list_item (l, struct xfer, owner_link);
@@ -169,7 +169,7 @@ op_check_overdue (struct array *a, uint64_t now)
     if (op->phase != OP_READING || nr_good_slots (a) <= a->g.k)
       continue;
     roles = overdue_roles (a, op, now);
-    leave_behind (a, op, roles);
+    abandon_reads (a, op, roles);
     if (roles && op->pending == 0)
       op_advance (a, op);
   }

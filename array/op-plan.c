@@ -1,4 +1,4 @@
-/* gpuraid: cut an operation into rects, plan each of them, and get their
+/* gpuraid: divide an operation into rects, plan each of them, and get their
  * cells.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -32,7 +32,7 @@ differ (const struct array *a, const struct op *op, unsigned b, unsigned c)
 }
 
 static void
-cut (struct array *a, struct op *op)
+split_op (struct array *a, struct op *op)
 {
   const bool out = op->kind == OP_OUT;
   const unsigned first = out ? 0 : op->b0;
@@ -196,7 +196,7 @@ plan_all (struct array *a, struct op *op)
 {
   bool again = false;
 
-  cut (a, op);
+  split_op (a, op);
   for (unsigned i = 0; i < op->nr_rects; i++) {
     struct rect *rect = &op->rect[i];
 

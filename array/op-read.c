@@ -97,7 +97,7 @@ op_put (struct array *a, struct op *op)
  * in several cells.
  */
 static void
-adopt (struct array *a, struct op *op)
+cache_read_cells (struct array *a, struct op *op)
 {
   const struct rect *rect = &op->rect[0];
 
@@ -129,7 +129,7 @@ op_end_read (struct array *a, struct op *op)
       a->counters.decoded_bytes += (uint64_t) nr_bits (op->rect[i].p.make) *
         op->rect[i].nr * BLOCK_LEN;
     op_note_rows (a, op);
-    adopt (a, op);
+    cache_read_cells (a, op);
     op_repair_bad (a, op);
   }
   if (--r->reads == 0)

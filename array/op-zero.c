@@ -84,7 +84,7 @@ is_idle (struct array *a, struct op *op, struct line *line)
  * the bits of one page are cleared while the next page is written, forever.
  */
 bool
-op_zero_is_alone (struct array *a, struct op *op)
+op_zero_begin (struct array *a, struct op *op)
 {
   struct line *line = each_line (a, op, is_idle);
 

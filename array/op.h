@@ -88,8 +88,8 @@ extern bool op_zeroes (const struct array *a, uint64_t line0, uint64_t line1);
 /* Make r wait for all write-outs and zeroing in progress. */
 extern void op_add_tickets (struct array *a, struct request *r);
 /* End the requests that wait for a write-out with this error. */
-extern void op_tell (struct array *a, struct op *op, int error);
-extern void op_tell_all (struct array *a, int error);
+extern void op_end_tickets (struct array *a, struct op *op, int error);
+extern void op_end_all_tickets (struct array *a, int error);
 /* True if credits allow another line to be written out now. */
 extern bool op_has_credit (const struct array *a);
 

@@ -41,7 +41,7 @@ check_preads (struct array *a, uint64_t now)
 
 /* The timeout of a transfer; zeroes get more time for their length. */
 static uint64_t
-patience (const struct array *a, const struct xfer *x)
+xfer_timeout (const struct array *a, const struct xfer *x)
 {
   const uint64_t second = UINT64_C (1000000000);
 
@@ -57,7 +57,7 @@ is_overdue (const struct array *a, const struct seat *s, uint64_t now)
     const struct xfer *x = list_item (l, struct xfer, seat_link);
 
     if (x->kind != IO_READ && !x->abandoned &&
-        now > MAX (x->since, s->answered) + patience (a, x))
+        now > MAX (x->since, s->answered) + xfer_timeout (a, x))
       return true;
   }
   list_for_each (l, &s->stores) {
@@ -117,7 +117,7 @@ overdue_tick (struct array *a, uint64_t now)
     struct seat *s = a->seat[i];
 
     if (!wait && may_be_overdue (s) && is_overdue (a, s, now) &&
-        seat_can_go (a, s))
+        seat_can_fail (a, s))
       seat_fail (a, s, "no answer to a write or flush", ETIMEDOUT);
     if (s->suspect && !owes_a_read (s))
       s->suspect = false;       /* the overdue answer has come */

@@ -155,9 +155,9 @@ pass_decide (struct array *a, const struct pass_kind *const *kinds)
 {
   struct pass *p = a->pass;
 
-  if (!array_may_write (a) || a->stopping || a->twice_slots ||
-      (a->odd_slots == 0 && a->nr_unsynced == 0 && p->phase == PASS_IDLE &&
-       !p->running))
+  if (!array_may_write (a) || a->stopping || a->doubled_slots ||
+      (a->irregular_slots == 0 && a->nr_unsynced == 0 &&
+       p->phase == PASS_IDLE && !p->running))
     return;
   if (p->phase == PASS_IDLE)
     begin_window (a, p, kinds);

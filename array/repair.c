@@ -74,7 +74,7 @@ void
 repairs_decide (struct array *a)
 {
   if (list_empty (&a->repairs) || !array_may_write (a) || a->stopping ||
-      a->twice_slots)
+      a->doubled_slots)
     return;
   list_for_each (l, &a->repairs) {
     struct repair *rp = list_item (l, struct repair, link);

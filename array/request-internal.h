@@ -42,8 +42,8 @@ extern unsigned read_steps (struct array *a, struct request *r,
 /* Client's thread: run the steps that need no operation; with ops, copy what
  * operations read.  False if a step is left.
  */
-extern bool bring_steps (struct request *r, struct step *step, unsigned nr,
-                         bool ops);
+extern bool run_steps (struct request *r, struct step *step, unsigned nr,
+                       bool ops);
 /* With the array lock held: a step's pread failed; the step no longer holds
  * anything.
  */

@@ -179,7 +179,7 @@ pread_step (const struct array *a, const struct step *s)
 }
 
 bool
-bring_steps (struct request *r, struct step *step, unsigned nr, bool ops)
+run_steps (struct request *r, struct step *step, unsigned nr, bool ops)
 {
   bool all = true;
 

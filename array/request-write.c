@@ -118,7 +118,7 @@ reserve (struct array *a, struct request *r, struct step *s,
     *wait = &line->waiters;
     return false;
   }
-  if (!line_want_cell (a, line, s->role)) {
+  if (!line_reserve_cell (a, line, s->role)) {
     *wait = &a->cell_waiters;
     return false;
   }

@@ -61,7 +61,7 @@ save_start (struct array *a, bool clean, struct waiter *w)
 }
 
 bool
-save_has_lost (struct array *a, struct waiter *w)
+save_lost_list (struct array *a, struct waiter *w)
 {
   if (a->saves_ended >= a->lost_save || a->failed)
     return true;

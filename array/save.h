@@ -22,7 +22,7 @@ extern void save_start (struct array *a, bool clean, struct waiter *w);
 /* True if the current list of lost blocks is durable.  If not, w is run when
  * it is: then call again.
  */
-extern bool save_has_lost (struct array *a, struct waiter *w);
+extern bool save_lost_list (struct array *a, struct waiter *w);
 
 /* Called periodically: save the list of lost blocks if it has changed. */
 extern void save_tick (struct array *a);

@@ -28,7 +28,7 @@ line_masks (const struct array *a, uint64_t no,
   const uint64_t stripe = line_stripe (a, no), pos = line_pos (a, no);
 
   *noread = *nowrite = 0;
-  FOR_EACH_BIT (slot, a->odd_slots) {
+  FOR_EACH_BIT (slot, a->irregular_slots) {
     const unsigned role = layout_role (&a->g, stripe, slot);
     const struct seat *s = a->at[slot][0], *t = a->at[slot][1];
 
@@ -78,7 +78,7 @@ void
 seats_changed (struct array *a)
 {
   memset (a->at, 0, sizeof a->at);
-  a->odd_slots = a->lost_slots = a->twice_slots = 0;
+  a->irregular_slots = a->lost_slots = a->doubled_slots = 0;
   a->any_failing = false;
 
   for (unsigned i = 0; i < a->nr_seats; i++) {
@@ -104,11 +104,11 @@ seats_changed (struct array *a)
     const struct seat *s = a->at[slot][0], *t = a->at[slot][1];
 
     if (s == NULL || s->failing || t)
-      a->odd_slots |= BIT (slot);
+      a->irregular_slots |= BIT (slot);
     if (s == NULL || s->failing)
       a->lost_slots |= BIT (slot);
     else if (t && t->state == SEAT_ACTIVE && !t->failing)
-      a->twice_slots |= BIT (slot);
+      a->doubled_slots |= BIT (slot);
   }
 }
 

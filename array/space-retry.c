@@ -42,11 +42,11 @@ tell (struct array *a)
   list_for_each (l, &a->no_space) {
     struct xfer *x = list_item (l, struct xfer, seat_link);
 
-    op_tell (a, x->owner, ENOSPC);
+    op_end_tickets (a, x->owner, ENOSPC);
   }
   /* For instance a page of dirty bits, for which any line may wait. */
   if (!list_empty (&a->no_space_stores))
-    op_tell_all (a, ENOSPC);
+    op_end_all_tickets (a, ENOSPC);
   else if (op_has_credit (a))
     return;
   list_for_each (l, &a->dirty) {

@@ -236,7 +236,7 @@ array_start (struct array *a, struct loop *loop)
 
 /* Such I/O may write to memory, so don't free it: the process ends soon. */
 static bool
-owes_io (const struct array *a)
+has_io_in_flight (const struct array *a)
 {
   for (unsigned i = 0; i < a->nr_seats; i++)
     if (seat_users (a->seat[i]) > 0)
@@ -260,7 +260,7 @@ array_free (struct array *a)
     if (a->loop->ops->timer)
       loop_timer (a->loop, &a->tick, 0);
   }
-  if (owes_io (a)) {
+  if (has_io_in_flight (a)) {
     log_notice ("a member that was taken out still owes answers");
     return;
   }

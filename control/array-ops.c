@@ -66,9 +66,9 @@ same_store (const char *a, const char *b)
   return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
-/* Does the array hold this path?  array_uses cannot be asked if our own lock
- * keeps us from opening it again.  A failed member is released, and may be used
- * again.
+/* Does the array hold this path?  array_shares_store cannot be asked if our
+ * own lock keeps us from opening it again.  A failed member is released, and
+ * may be used again.
  */
 static bool
 is_held (const struct array_status *st, const char *path)
@@ -165,7 +165,7 @@ check_target (const struct control_array *ca, struct member *m, bool force,
               "have %" PRIu64, m->path, size, need);
     return EINVAL;
   }
-  if (array_uses (ca->array, m)) {
+  if (array_shares_store (ca->array, m)) {
     snprintf (why, ARRAY_WHY_LEN, "%s: the array uses it already", m->path);
     return EINVAL;
   }

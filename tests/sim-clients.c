@@ -209,13 +209,13 @@ clients_check (struct run *r)
   for (unsigned i = 0; i < r->nr_clients; i++) {
     struct client *c = &r->client[i];
     /* Small cells, few at a time, on slow disks take longer. */
-    const uint64_t patience =
+    const uint64_t xfer_timeout =
       (100 + c->q.r.len / r->sa->a->cell_len) * SECONDS;
 
     if (c->q.held || hangs_long (r))
       c->since = sim_now (r->sim);
     if (c->busy && c->q.state != SIM_IDLE && c->since < sim_now (r->sim) &&
-        sim_now (r->sim) - c->since > patience)
+        sim_now (r->sim) - c->since > xfer_timeout)
       run_die (r, "client %u: %c %" PRIu64 "+%" PRIu64 " never ends: phase %d, "
            "pending %u", i, "RWZF"[c->q.r.kind], c->q.r.off, c->q.r.len,
            c->q.r.phase, c->q.r.pending);

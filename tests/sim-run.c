@@ -202,7 +202,7 @@ look_at_twos (struct run *r)
   const struct array *a = r->sa->a;
   bool two = false;
 
-  FOR_EACH_BIT (slot, a->odd_slots) {
+  FOR_EACH_BIT (slot, a->irregular_slots) {
     const struct seat *s = a->at[slot][0], *t = a->at[slot][1];
 
     two |= s && t && s->state == SEAT_ACTIVE && t->state == SEAT_ACTIVE;

@@ -188,7 +188,7 @@ is_whole (struct run *r)
 {
   const struct array *a = r->sa->a;
 
-  return a->odd_slots == 0 && a->nr_unsynced == 0 && !a->change &&
+  return a->irregular_slots == 0 && a->nr_unsynced == 0 && !a->change &&
     !a->change_wanted;
 }
 

@@ -107,7 +107,7 @@ array_member_size (const struct array *a)
 }
 
 bool
-array_uses (struct array *a, struct member *m)
+array_shares_store (struct array *a, struct member *m)
 {
   return fake.uses;
 }

@@ -29,7 +29,7 @@ test_fail_and_replace (void **state)
   assert_int_equal (sim_array_replace (sa, 4, sim_array_add_disk (sa)), 0);
   put (sa, 100000, 200000, 0);
   assert_true (sim_array_settle (sa, 100 * SECOND));
-  assert_int_equal (sa->a->odd_slots, 0);
+  assert_int_equal (sa->a->irregular_slots, 0);
   end_whole (sa);
 }
 
@@ -46,7 +46,7 @@ test_rebuild_two_in_one_pass (void **state)
   count_from_here (sa);
   assert_int_equal (sim_array_writable (sa), 0);
   assert_true (sim_array_settle (sa, 1000 * SECOND));
-  assert_int_equal (sa->a->odd_slots, 0);
+  assert_int_equal (sa->a->irregular_slots, 0);
   assert_int_equal (bytes (sa, IO_READ), 4 * len);
   assert_int_equal (sa->a->counters.rebuilt_bytes, 2 * len);
   end_whole (sa);
@@ -73,7 +73,7 @@ test_cursor_survives (void **state)
   assert_true (sa->a->at[0][1]->cursor >= 28 * CHUNK);
   assert_true (sim_array_settle (sa, 1000 * SECOND));
   assert_true (sa->disk[no]->nr_bytes[IO_WRITE] < 50 * CHUNK);
-  assert_int_equal (sa->a->odd_slots, 0);
+  assert_int_equal (sa->a->irregular_slots, 0);
   end_whole (sa);
 }
 
@@ -92,7 +92,7 @@ test_missing_comes_back (void **state)
   count_from_here (sa);
   assert_int_equal (sim_array_writable (sa), 0);
   assert_true (sim_array_settle (sa, 1000 * SECOND));
-  assert_int_equal (sa->a->odd_slots, 0);
+  assert_int_equal (sa->a->irregular_slots, 0);
   len = sa->disk[2]->nr_bytes[IO_WRITE];
   assert_true (len >= 2 * 1024 * 1024);
   assert_true (len < sa->l.data_len * 3 / 4);

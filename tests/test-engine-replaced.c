@@ -164,7 +164,7 @@ test_new_one_fails (void **state)
   assert_int_equal (sim_array_writable (sa), 0);
   assert_true (sim_array_settle (sa, 100 * SECOND));
   assert_ptr_equal (sim_array_disk_at (sa, 0), sa->disk[0]);
-  assert_int_equal (sa->a->odd_slots, 0);
+  assert_int_equal (sa->a->irregular_slots, 0);
   read_all (sa, data, sa->g.size);
   sa->disk[new]->write_error_ppm = 0;
   open_again (sa, ~0, true);
@@ -192,7 +192,7 @@ crash_with_two (uint64_t delay, unsigned slots)
   assert_int_equal (sim_array_replace (sa, 0, new[0]), 0);
   sa->disk[new[0]]->max_delay_ns = delay;
   assert_int_equal (sim_array_replace (sa, 1, new[1]), 0);
-  while (wait && (sa->a->odd_slots || sa->a->change)) {
+  while (wait && (sa->a->irregular_slots || sa->a->change)) {
     step (sa);
     wait = (slots & 1 && !has_two (sa, 0)) || (slots & 2 && !has_two (sa, 1));
   }

@@ -63,7 +63,7 @@ test_no_room (void **state)
   member_close (q.r.target);
 
   put (sa, 0, sa->g.size, ARRAY_FUA);
-  assert_int_equal (sa->a->odd_slots, 0);
+  assert_int_equal (sa->a->irregular_slots, 0);
   end_whole (sa);
 }
 
