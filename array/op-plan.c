@@ -94,6 +94,20 @@ op_bad_roles (const struct array *a, const struct op *op, uint16_t blocks)
   return roles;
 }
 
+/* The doubtful parity of a rect.  Parity defines the content of a lost role,
+ * but not if the old content of that role is in memory: with that content the
+ * parity may be wrong.
+ */
+static uint64_t
+doubtful_parity (const struct array *a, const struct op *op,
+                 const struct rect *rect)
+{
+  if (op->kind == OP_OUT && PLANTED ("delta-on-doubtful"))
+    return 0;
+  return op->unsure |
+    line_doubtful (a, op->line->no, op->noread & ~rect->have);
+}
+
 /* A reader that already has what it wants needs no plan for the rest.
  * Doubtful parity does not replace data that gave an error: it would turn a
  * block that was flushed long ago into garbage.
@@ -102,19 +116,19 @@ static int
 plan_rect (struct array *a, struct op *op, struct rect *rect)
 {
   const uint16_t blocks = block_mask (rect->b0, rect->nr);
+  const uint64_t have = rect->have = find_old (a, op, rect);
   const uint64_t noread = op->noread | op->avoid |
     (PLANTED ("doubtful-rewrites") && op_bad_roles (a, op, blocks) ? 0 :
-     op->doubtful) |
+     doubtful_parity (a, op, rect)) |
     op_bad_roles (a, op, blocks) | lost_roles (a, op->line->no, blocks);
   struct plan_in in = {
     .k = a->g.k, .m = a->g.m, .noread = noread | op->slow,
-    .nowrite = op->nowrite,
+    .nowrite = op->nowrite, .have = have,
     .given = rect->given,
     .want = op->kind == OP_READ ? op->want : 0,
     .rewrite = op->kind == OP_FIX ? op->want : 0,
   };
 
-  in.have = rect->have = find_old (a, op, rect);
   if (plan (&in, &rect->p) == 0)
     return 0;
   if (op->slow == 0)
@@ -220,8 +234,6 @@ op_plan (struct array *a, struct op *op)
   if (op->kind != OP_FIX)
     op->slow |= suspects (a, op);
   op->doubtful = op->unsure | line_doubtful (a, op->line->no, op->noread);
-  if (op->kind == OP_OUT && PLANTED ("delta-on-doubtful"))
-    op->doubtful = 0;
   if (op->kind == OP_FIX)
     op->nowrite &= ~op->want;
   r = plan_all (a, op);

@@ -31,6 +31,22 @@ fail_reads (struct sim_array *sa, struct sim_disk *d, uint64_t ns)
   d->read_error_ppm = 0;
 }
 
+/* A read of which the first I/O fails. */
+static void
+fail_one_read (struct sim_array *sa, struct sim_disk *d, uint64_t off)
+{
+  const uint64_t before = d->nr_ios[IO_READ];
+  struct sim_request *q = start_request (sa, REQUEST_READ, back, off, 4096, 0);
+
+  while (d->nr_ios[IO_READ] == before)
+    assert_true (sim_step (sa->sim));
+  d->read_error_ppm = 0;
+  while (q->state != SIM_IDLE)
+    assert_true (sim_step (sa->sim));
+  assert_int_equal (q->r.error, 0);
+  free (q);
+}
+
 /* ---- rows whose parity may be wrong ------------------------------------ */
 
 /* A row was being written at a crash; during the resync a block of another
@@ -129,6 +145,42 @@ test_bad_block_in_resync (void **state)
                                     CHUNK, layout_address (&sa->g, 3, 0, 0)),
                     0);
   end_whole (sa);
+}
+
+/* A member is lost after one of its blocks was cached.  With the cached block
+ * the parity of the row may be wrong still: it replaces no other block.
+ */
+static void
+test_lost_member_is_cached (void **state)
+{
+  for (unsigned moment = 1; ; moment++) {
+    struct sim_array *sa = start_full (2, 2, CHUNK, 8);
+    const uint64_t row = layout_address (&sa->g, 3, 0, 4096);
+    const uint64_t other = layout_address (&sa->g, 3, 1, 4096);
+    struct sim_disk *d;
+    int error;
+
+    if (!crash_in_write (sa, moment)) {
+      assert_true (sim_array_abandon (sa));
+      sim_array_free (sa);
+      return;
+    }
+    /* After an error it is read by an operation, and cached. */
+    d = disk_of_role (sa, 3, 0);
+    d->read_error_ppm = 1000000;
+    fail_one_read (sa, d, row);
+    d->dead = true;
+    assert_int_equal (sim_array_read (sa, back, 4096, row - 4096), 0);
+    assert_true (sim_array_pause (sa, SECOND));
+    sim_disk_set_bad (disk_of_role (sa, 3, 1), place (sa, 3, 4096), 4096);
+    error = sim_array_read (sa, back, 4096, other);
+    if (error == 0)
+      assert_memory_equal (back, data + other, 4096);
+    else
+      assert_int_equal (error, EIO);
+    assert_true (sim_array_abandon (sa));
+    sim_array_free (sa);
+  }
 }
 
 /* ---- degraded, and a block more ---------------------------------------- */
@@ -320,6 +372,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_short_error_in_resync),
     cmocka_unit_test (test_bad_block_in_resync),
+    cmocka_unit_test (test_lost_member_is_cached),
     cmocka_unit_test (test_short_error_degraded),
     cmocka_unit_test (test_row_that_cant_be_written),
     cmocka_unit_test (test_rebuild_passes_lost_rows),
