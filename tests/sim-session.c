@@ -537,11 +537,11 @@ rewrite_lost (struct run *r)
       break;
     model_written (r->model, w, true, false);
   }
-  if (r->sa->a->failed && r->over)
-    return false;
-  if (q.r.error || !flush_all (r))
+  if (q.r.error == 0 && flush_all (r))
+    return true;
+  if (!r->sa->a->failed || !r->over)
     run_die (r, "all is written anew: error %d", q.r.error);
-  return true;
+  return false;
 }
 
 /* Replace lost members, and wait for the rebuild.  False: it has failed. */
