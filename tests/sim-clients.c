@@ -31,7 +31,7 @@ client_ended (struct client *c)
     if (!(q->error == ENOTSUP && q->flags & ARRAY_FAST)) {
       stats.errors++;
       stats.enospc += q->error == ENOSPC;
-      if (!allow_error (r, q, c->since))
+      if (!allow_error (r, q, c->start))
         run_die (r, "client: %c %" PRIu64 "+%" PRIu64 ": error %d, with no "
                  "more than m members in trouble", "RWZF"[q->kind], q->off,
                  q->len, q->error);
@@ -109,7 +109,7 @@ client_start (void *arg)
   sim_request_init (&c->q, r->sa, k);
   c->w = NULL;
   c->q.done = client_done;
-  c->since = sim_now (r->sim);
+  c->start = c->since = sim_now (r->sim);
   c->had_failed = r->sa->a->failed;
   if (k != REQUEST_FLUSH) {
     choose_range (r, &off, &len);
@@ -209,13 +209,13 @@ clients_check (struct run *r)
   for (unsigned i = 0; i < r->nr_clients; i++) {
     struct client *c = &r->client[i];
     /* Small cells, few at a time, on slow disks take longer. */
-    const uint64_t xfer_timeout =
+    const uint64_t limit =
       (100 + c->q.r.len / r->sa->a->cell_len) * SECONDS;
 
     if (c->q.held || hangs_long (r))
       c->since = sim_now (r->sim);
     if (c->busy && c->q.state != SIM_IDLE && c->since < sim_now (r->sim) &&
-        sim_now (r->sim) - c->since > xfer_timeout)
+        sim_now (r->sim) - c->since > limit)
       run_die (r, "client %u: %c %" PRIu64 "+%" PRIu64 " never ends: phase %d, "
            "pending %u", i, "RWZF"[c->q.r.kind], c->q.r.off, c->q.r.len,
            c->q.r.phase, c->q.r.pending);

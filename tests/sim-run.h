@@ -24,7 +24,8 @@ struct client {
   uint8_t *buf;
   struct model_write *w;
   uint64_t began;               /* the model's time */
-  uint64_t since;               /* ns */
+  uint64_t start;               /* ns, when the request was begun */
+  uint64_t since;               /* ns, from which on it may take too long */
   bool busy;
   bool had_failed;              /* the array, when this began */
 };
