@@ -53,6 +53,7 @@ struct memory {
   char *map, *host_map;         /* what is really mapped, in map_len bytes;
                                  * host_map NULL: not by us */
   size_t map_len;
+  int fd;                       /* of what was registered, or -1 */
 };
 
 struct module_image {
@@ -101,6 +102,7 @@ struct CUstream_st {
   struct CUctx_st *ctx;
   bool non_blocking, destroyed, stop;
   pthread_t thread;
+  pthread_cond_t more;          /* for its thread alone: there is an op */
   struct stream_op *first, **last;
   uint64_t queued, done;        /* seq of the newest */
 };
@@ -147,7 +149,7 @@ struct counters {
 
 extern struct fake {
   pthread_mutex_t lock;
-  pthread_cond_t changed;       /* an op ended, or came */
+  pthread_cond_t changed;       /* an op ended, or a setting changed */
   bool initialized;
   int pid;                      /* that called cuInit */
   int nr_devices;

@@ -4,20 +4,30 @@
  * kernels may use only the second address, so that a host pointer given to a
  * kernel is detected.  To register the caller's mapping, its pages are replaced
  * by those of a file in memory, with the same content: no thread may write
- * there meanwhile.  The pages stay when it is unregistered.
+ * there meanwhile.  The pages stay when it is unregistered, and
+ * are found again if it is registered once more: a test does so with its arena
+ * a hundred times.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/fake-cuda/fake.h"
 
 #define PAGE_LEN 4096
 #define GARBAGE_LEN (4 << 20)   /* of new memory that is no zeroes */
+
+#define FILE_NAME "fake-cuda"
+
+/* The file of what was the last to be unregistered. */
+static int kept_fd = -1;
 
 static size_t
 to_pages (size_t len)
@@ -101,6 +111,7 @@ add_memory (struct CUctx_st *c, enum memory_kind kind, size_t len)
   m->kind = kind;
   m->len = len;
   m->map_len = to_pages (len);
+  m->fd = -1;
   m->next = fake.memory;
   fake.memory = m;
   return m;
@@ -120,6 +131,11 @@ remove_memory (struct memory *m)
     munmap (m->host_map, m->map_len);
   if (m->kind == DEVICE)
     fake.device[m->ctx->device].used -= m->len;
+  if (m->fd != -1) {
+    if (kept_fd != -1)
+      close (kept_fd);
+    kept_fd = m->fd;
+  }
   free (m);
 }
 
@@ -214,23 +230,29 @@ cuMemFree_v2 (CUdeviceptr p)
 
 /* ---- of the host */
 
-/* A file in memory as m->map; NULL: none. */
+/* fd as m->map; false: m->map is NULL. */
+static bool
+map_device (struct memory *m, int fd)
+{
+  m->map = mmap (NULL, m->map_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (m->map == MAP_FAILED)
+    m->map = NULL;
+  m->device = m->map;
+  return m->map != NULL;
+}
+
+/* A file in memory as m->map; -1: none. */
 static int
 map_file (struct memory *m)
 {
-  int fd = memfd_create ("fake-cuda", MFD_CLOEXEC);
+  int fd = memfd_create (FILE_NAME, MFD_CLOEXEC);
 
   if (fd == -1)
     return -1;
-  if (ftruncate (fd, m->map_len) == 0)
-    m->map = mmap (NULL, m->map_len, PROT_READ | PROT_WRITE, MAP_SHARED,
-                   fd, 0);
-  if (m->map == NULL || m->map == MAP_FAILED) {
-    m->map = NULL;
+  if (ftruncate (fd, m->map_len) == -1 || !map_device (m, fd)) {
     close (fd);
     return -1;
   }
-  m->device = m->map;
   return fd;
 }
 
@@ -301,6 +323,29 @@ copy_pages (char *dst, const char *src, size_t len)
   }
 }
 
+/* Are the pages of m->host still those of that file, from its start? */
+static bool
+is_mapped_there (const struct memory *m, int fd)
+{
+  uintptr_t want = (uintptr_t) m->host, lo, hi;
+  uint64_t offset, inode;
+  bool found = false;
+  char line[500];
+  struct stat st;
+  FILE *f;
+
+  if (fd == -1 || fstat (fd, &st) == -1 ||
+      (f = fopen ("/proc/self/maps", "r")) == NULL)
+    return false;
+  while (!found && fgets (line, sizeof line, f))
+    found = sscanf (line, "%" SCNxPTR "-%" SCNxPTR " rw-s %" SCNx64 " %*s %"
+                    SCNu64, &lo, &hi, &offset, &inode) == 4 &&
+      lo == want && hi - lo == m->map_len && offset == 0 &&
+      inode == st.st_ino && strstr (line, "/memfd:" FILE_NAME " ");
+  fclose (f);
+  return found;
+}
+
 /* Only whole pages can be replaced; others have one address. */
 static CUresult
 map_again (struct memory *m)
@@ -312,12 +357,17 @@ map_again (struct memory *m)
     m->device = m->host;
     return CUDA_SUCCESS;
   }
+  if (is_mapped_there (m, kept_fd) && map_device (m, kept_fd)) {
+    m->fd = kept_fd;
+    kept_fd = -1;
+    return CUDA_SUCCESS;
+  }
   fd = map_file (m);
   if (fd != -1) {
     copy_pages (m->map, m->host, m->map_len);
     p = mmap (m->host, m->map_len, PROT_READ | PROT_WRITE,
               MAP_SHARED | MAP_FIXED, fd, 0);
-    close (fd);
+    m->fd = fd;
   }
   return p == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }

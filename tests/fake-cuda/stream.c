@@ -151,7 +151,7 @@ stream_main (void *arg)
     if (op == NULL) {
       if (s->stop)
         break;
-      pthread_cond_wait (&fake.changed, &fake.lock);
+      pthread_cond_wait (&s->more, &fake.lock);
       continue;
     }
     run_op (s, op);
@@ -176,6 +176,7 @@ new_stream (struct CUctx_st *c, bool non_blocking)
   s->ctx = c;
   s->non_blocking = non_blocking;
   s->last = &s->first;
+  pthread_cond_init (&s->more, NULL);
   if (pthread_create (&s->thread, NULL, stream_main, s) != 0) {
     free (s);
     return NULL;
@@ -190,7 +191,7 @@ stop_stream (struct CUstream_st *s)
   if (s->stop)
     return;
   s->stop = true;
-  pthread_cond_broadcast (&fake.changed);
+  pthread_cond_signal (&s->more);
   pthread_mutex_unlock (&fake.lock);
   pthread_join (s->thread, NULL);
   pthread_mutex_lock (&fake.lock);
@@ -218,6 +219,7 @@ append (struct CUstream_st *s, struct stream_op *op)
   op->seq = ++s->queued;
   *s->last = op;
   s->last = &op->next;
+  pthread_cond_signal (&s->more);
 }
 
 void
@@ -234,7 +236,6 @@ stream_add_wait (struct CUstream_st *s, struct CUstream_st *other, uint64_t seq)
   op->wait_stream = other;
   op->wait_seq = seq;
   append (s, op);
-  pthread_cond_broadcast (&fake.changed);
 }
 
 void
@@ -253,7 +254,6 @@ stream_add (struct CUstream_st *s, struct stream_op *op)
   else if (!s->non_blocking && c->null_stream)
     stream_add_wait (s, c->null_stream, c->null_stream->queued);
   append (s, op);
-  pthread_cond_broadcast (&fake.changed);
 }
 
 void
