@@ -3,6 +3,7 @@
 #   make                     nbdkit-gpuraid-plugin.so and gpuraid, here
 #   make check               unit tests and script tests, layer check
 #   make unit                only build the unit tests
+#   make objects             only compile, all that a program or a test has
 #   make fuzz                the fuzzers (clang), in build/fuzz/
 #   make SAN=address,undefined ...   a sanitizer build, in build-address,undefined/
 #   make SAN=thread ...
@@ -196,6 +197,9 @@ build/fuzz/%: tests/%.c $(foreach d,common raidmap gf,$(wildcard $(d)/*.[ch])) \
 
 unit: $(unit) $(fake_cuda)
 
+objects: $(core) $(sim) $(control) $(bench) $(plugin) $(cli) $(helpers) \
+	$(unit:=.o) $(tools:=.o)
+
 check: all $(unit)
 	scripts/check-layers
 	B=$(B) OUT=$(OUT) SAN=$(SAN) scripts/run-tests $(unit) \
@@ -204,7 +208,7 @@ check: all $(unit)
 clean:
 	rm -rf build build-* nbdkit-gpuraid-plugin.so gpuraid
 
-.PHONY: all unit fuzz check clean
+.PHONY: all unit objects fuzz check clean
 .SECONDARY:
 
 -include $(shell find $(B) build/tests/fake-cuda -name '*.d' 2>/dev/null)
