@@ -295,6 +295,36 @@ test_register (void **state)
   munmap (arena, len);
 }
 
+/* Its pages are found again, but only if they are still there. */
+static void
+test_register_again (void **state)
+{
+  const unsigned flags = CU_MEMHOSTREGISTER_PORTABLE |
+    CU_MEMHOSTREGISTER_DEVICEMAP;
+  const size_t len = 1 << 20;
+  char *arena = mmap (NULL, len, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+  assert_ptr_not_equal (arena, MAP_FAILED);
+  for (unsigned i = 0; i < 4; i++) {
+    CUdeviceptr p;
+
+    if (i == 2)
+      assert_ptr_equal (mmap (arena, len, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+                        arena);
+    arena[70000] += 5;
+    CU (d->mem_host_register (arena, i == 3 ? len / 2 : len, flags));
+    assert_int_equal (arena[70000], i == 1 ? 21 : i == 3 ? 21 : 5);
+    CU (d->mem_host_get_device_pointer (&p, arena + 70000, 0));
+    CU (launch (p, 3, 1, NULL));
+    CU (d->ctx_synchronize ());
+    CU (d->mem_host_unregister (arena));
+    assert_int_equal (arena[70000], i & 1 ? 64 : 16);
+  }
+  munmap (arena, len);
+}
+
 static void
 test_batch (void **state)
 {
@@ -539,6 +569,7 @@ main (void)
     TEST (test_devices), TEST (test_no_context), TEST (test_other_context),
     TEST (test_after_fork), TEST (test_memory_is_bounded),
     TEST (test_copies), TEST (test_unpinned), TEST (test_register),
+    TEST (test_register_again),
     TEST (test_batch), TEST (test_asynchronous), TEST (test_streams_wait),
     TEST (test_default_stream), TEST (test_sticky), TEST (test_fail),
     TEST (test_images), TEST (test_shapes), TEST (test_leaks),
