@@ -4,9 +4,8 @@
  * kernels may use only the second address, so that a host pointer given to a
  * kernel is detected.  To register the caller's mapping, its pages are replaced
  * by those of a file in memory, with the same content: no thread may write
- * there meanwhile.  The pages stay when it is unregistered, and
- * are found again if it is registered once more: a test does so with its arena
- * a hundred times.
+ * there meanwhile.  The pages stay when it is unregistered, and are found again
+ * if it is registered once more: a test may register its arena a hundred times.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
