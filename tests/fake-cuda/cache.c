@@ -21,7 +21,7 @@
 
 #include "tests/fake-cuda/cache.h"
 
-#define NR_FILES 512
+#define NR_FILES 4096
 
 struct head {
   uint64_t key[2];
@@ -40,6 +40,13 @@ make_key (const char *text, size_t len, uint64_t *key)
   }
   key[0] = a;
   key[1] = b;
+}
+
+/* The low bits of key[0] say little: each depends on those below it alone. */
+static unsigned
+file_number (const uint64_t *key)
+{
+  return (key[0] >> 32) % NR_FILES;
 }
 
 /* The folder, created if necessary. */
@@ -74,7 +81,7 @@ cache_get (const char *text, size_t text_len, size_t *len)
   if (!find_folder (folder, sizeof folder))
     return NULL;
   make_key (text, text_len, key);
-  snprintf (path, sizeof path, "%s/%u", folder, (unsigned) (key[0] % NR_FILES));
+  snprintf (path, sizeof path, "%s/%u", folder, file_number (key));
   f = fopen (path, "r");
   if (f == NULL)
     return NULL;
@@ -104,8 +111,7 @@ cache_put (const char *text, size_t text_len, const void *cubin, size_t len)
   if (!find_folder (folder, sizeof folder))
     return;
   make_key (text, text_len, h.key);
-  snprintf (path, sizeof path, "%s/%u", folder,
-            (unsigned) (h.key[0] % NR_FILES));
+  snprintf (path, sizeof path, "%s/%u", folder, file_number (h.key));
   snprintf (temporary, sizeof temporary, "%s/new.XXXXXX", folder);
   fd = mkstemp (temporary);
   f = fd == -1 ? NULL : fdopen (fd, "w");
