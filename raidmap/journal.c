@@ -31,15 +31,17 @@ enum {
   REC_DEV = 44,
   REC_PARTICIPANTS = 48,
   REC_PLACES = 64,
-  REC_PLACES_END = REC_PLACES + 4 * SB_MAX_DEVICES,
+  REC_NR_CRCS = REC_PLACES + 4 * SB_MAX_DEVICES,
+  REC_END = REC_NR_CRCS + 4,
   REC_ENTRIES = 512,
 
-  /* An entry, and after it the crc of each of its blocks. */
+  /* An entry, and after it the crcs of its blocks if it has any. */
   ENTRY_FIRST = 0,
   ENTRY_ROLES = 8,
   ENTRY_GENERATION = 16,
   ENTRY_NR_BLOCKS = 20,
   ENTRY_FLAGS = 24,
+  ENTRY_END = 28,
   ENTRY_LEN = 32,
 };
 
@@ -93,27 +95,35 @@ ring_header_decode (const uint8_t buf[BLOCK_LEN], const struct ring_id *id,
   return seq_ok (h->seq) && place_ok (h->place, id);
 }
 
-static uint64_t
-header_len (uint32_t nr_entries, uint32_t nr_blocks)
+uint32_t
+journal_header_blocks (uint32_t nr_entries, uint32_t nr_crcs)
 {
-  return REC_ENTRIES + (uint64_t) nr_entries * ENTRY_LEN +
-    (uint64_t) nr_blocks * 4;
+  return div_round_up (REC_ENTRIES + (uint64_t) nr_entries * ENTRY_LEN +
+                       (uint64_t) nr_crcs * 4, BLOCK_LEN);
 }
 
-uint32_t
-journal_header_blocks (uint32_t nr_entries, uint32_t nr_blocks)
+/* How many crcs the record has for an entry, and how many blocks. */
+static uint32_t
+entry_crcs (const struct journal_entry *e)
 {
-  return div_round_up (header_len (nr_entries, nr_blocks), BLOCK_LEN);
+  return e->flags & JOURNAL_ENTRY_ZERO ? 0 : e->nr_blocks;
+}
+
+static uint32_t
+entry_blocks (const struct journal_entry *e)
+{
+  return e->flags ? 0 : e->nr_blocks;
 }
 
 /* Can a record with these numbers start at this place? */
 static bool
-fits (uint32_t place, uint32_t nr_entries, uint32_t nr_blocks,
-      const struct ring_id *id)
+fits (uint32_t place, uint32_t nr_entries, uint32_t nr_crcs,
+      uint32_t nr_blocks, const struct ring_id *id)
 {
-  return place_ok (place, id) && nr_entries >= 1 && nr_blocks >= nr_entries &&
-    div_round_up (header_len (nr_entries, nr_blocks), BLOCK_LEN) + nr_blocks
-    <= id->nr_blocks - place;
+  uint64_t nr_header = journal_header_blocks (nr_entries, nr_crcs);
+
+  return place_ok (place, id) && nr_entries >= 1 && nr_blocks <= nr_crcs &&
+    nr_header + nr_blocks <= id->nr_blocks - place;
 }
 
 static bool
@@ -134,7 +144,12 @@ participants_ok (const struct journal_record *r, const struct ring_id *id)
 static bool
 entry_ok (const struct journal_entry *e)
 {
-  return e->nr_blocks >= 1 && e->nr_blocks <= JOURNAL_ENTRY_MAX_BLOCKS &&
+  uint32_t max = e->flags == JOURNAL_ENTRY_ZERO ? JOURNAL_ZERO_MAX_BLOCKS :
+    JOURNAL_ENTRY_MAX_BLOCKS;
+
+  return (e->flags == 0 || e->flags == JOURNAL_ENTRY_ZERO ||
+          e->flags == JOURNAL_ENTRY_DIRECT) &&
+    e->nr_blocks >= 1 && e->nr_blocks <= max &&
     e->first_block <= LAYOUT_MAX_SIZE / BLOCK_LEN - e->nr_blocks &&
     e->roles != 0;
 }
@@ -142,24 +157,26 @@ entry_ok (const struct journal_entry *e)
 bool
 journal_record_check (const struct journal_record *r, const struct ring_id *id)
 {
-  uint64_t nr_blocks = 0;
+  uint64_t nr_crcs = 0, nr_blocks = 0;
 
-  if (!seq_ok (r->seq) || !fits (r->place, r->nr_entries, r->nr_blocks, id) ||
+  if (!seq_ok (r->seq) ||
+      !fits (r->place, r->nr_entries, r->nr_crcs, r->nr_blocks, id) ||
       !participants_ok (r, id))
     return false;
   for (uint32_t i = 0; i < r->nr_entries; ++i) {
     if (!entry_ok (&r->entry[i]))
       return false;
-    nr_blocks += r->entry[i].nr_blocks;
+    nr_crcs += entry_crcs (&r->entry[i]);
+    nr_blocks += entry_blocks (&r->entry[i]);
   }
-  return nr_blocks == r->nr_blocks;
+  return nr_crcs == r->nr_crcs && nr_blocks == r->nr_blocks;
 }
 
 void
 journal_record_encode (const struct journal_record *r,
                        const struct ring_id *id, uint8_t *buf)
 {
-  uint32_t nr_header = journal_header_blocks (r->nr_entries, r->nr_blocks);
+  uint32_t nr_header = journal_header_blocks (r->nr_entries, r->nr_crcs);
   size_t len = (size_t) nr_header * BLOCK_LEN;
   uint8_t *p = buf + REC_ENTRIES;
   const uint32_t *crc = r->crc;
@@ -177,6 +194,7 @@ journal_record_encode (const struct journal_record *r,
   put_le64 (buf + REC_PARTICIPANTS + 8, r->participants.w[1]);
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
     put_le32 (buf + REC_PLACES + 4 * i, r->place_of[i]);
+  put_le32 (buf + REC_NR_CRCS, r->nr_crcs);
 
   for (uint32_t i = 0; i < r->nr_entries; ++i) {
     const struct journal_entry *e = &r->entry[i];
@@ -185,8 +203,9 @@ journal_record_encode (const struct journal_record *r,
     put_le64 (p + ENTRY_ROLES, e->roles);
     put_le32 (p + ENTRY_GENERATION, e->generation);
     put_le32 (p + ENTRY_NR_BLOCKS, e->nr_blocks);
+    put_le32 (p + ENTRY_FLAGS, e->flags);
     p += ENTRY_LEN;
-    for (uint32_t j = 0; j < e->nr_blocks; ++j, p += 4)
+    for (uint32_t j = 0; j < entry_crcs (e); ++j, p += 4)
       put_le32 (p, *crc++);
   }
   seal (buf, len, AT_CRC, &id->array_uuid, id->slot);
@@ -200,8 +219,10 @@ journal_record_peek (const uint8_t buf[BLOCK_LEN], const struct ring_id *id,
   if (memcmp (buf + AT_MAGIC, record_magic, sizeof record_magic) != 0)
     return false;
   r->nr_entries = get_le32 (buf + REC_NR_ENTRIES);
+  r->nr_crcs = get_le32 (buf + REC_NR_CRCS);
   r->nr_blocks = get_le32 (buf + REC_NR_BLOCKS);
-  return fits (JOURNAL_NR_HEADERS, r->nr_entries, r->nr_blocks, id);
+  return fits (JOURNAL_NR_HEADERS, r->nr_entries, r->nr_crcs, r->nr_blocks,
+               id);
 }
 
 /* Read the entries, which take the rest of len; false if they exceed it or the
@@ -211,22 +232,24 @@ static bool
 get_entries (const uint8_t *buf, size_t len, struct journal_record *r)
 {
   const uint8_t *p = buf + REC_ENTRIES, *end = buf + len;
-  uint32_t room = r->nr_blocks;
+  uint32_t room = r->nr_crcs;
   uint32_t *crc = r->crc;
 
   for (uint32_t i = 0; i < r->nr_entries; ++i) {
     struct journal_entry *e = &r->entry[i];
+    uint32_t nr_crcs;
 
     e->first_block = get_le64 (p + ENTRY_FIRST);
     e->roles = get_le64 (p + ENTRY_ROLES);
     e->generation = get_le32 (p + ENTRY_GENERATION);
     e->nr_blocks = get_le32 (p + ENTRY_NR_BLOCKS);
-    if (!seal_zero (p + ENTRY_FLAGS, ENTRY_LEN - ENTRY_FLAGS) ||
-        e->nr_blocks > room)
+    e->flags = get_le32 (p + ENTRY_FLAGS);
+    nr_crcs = entry_crcs (e);
+    if (!seal_zero (p + ENTRY_END, ENTRY_LEN - ENTRY_END) || nr_crcs > room)
       return false;
-    room -= e->nr_blocks;
+    room -= nr_crcs;
     p += ENTRY_LEN;
-    for (uint32_t j = 0; j < e->nr_blocks; ++j, p += 4)
+    for (uint32_t j = 0; j < nr_crcs; ++j, p += 4)
       *crc++ = get_le32 (p);
   }
   return seal_zero (p, end - p);
@@ -237,17 +260,18 @@ journal_record_decode (const uint8_t *buf, size_t len,
                        const struct ring_id *id, uint32_t place,
                        struct journal_record *r)
 {
-  uint32_t nr_header = journal_header_blocks (r->nr_entries, r->nr_blocks);
+  uint32_t nr_header = journal_header_blocks (r->nr_entries, r->nr_crcs);
   size_t nr_bytes = (size_t) nr_header * BLOCK_LEN;
 
   if (len < nr_bytes ||
       memcmp (buf + AT_MAGIC, record_magic, sizeof record_magic) != 0 ||
       get_le32 (buf + REC_NR_ENTRIES) != r->nr_entries ||
+      get_le32 (buf + REC_NR_CRCS) != r->nr_crcs ||
       get_le32 (buf + REC_NR_BLOCKS) != r->nr_blocks ||
       get_le32 (buf + REC_NR_HEADER) != nr_header ||
       get_le32 (buf + REC_PLACE) != place ||
       !seal_ok (buf, nr_bytes, AT_CRC, &id->array_uuid, id->slot) ||
-      !seal_zero (buf + REC_PLACES_END, REC_ENTRIES - REC_PLACES_END))
+      !seal_zero (buf + REC_END, REC_ENTRIES - REC_END))
     return false;
 
   r->session = get_le64 (buf + REC_SESSION);

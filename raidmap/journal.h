@@ -1,11 +1,12 @@
 /* gpuraid: the headers in a journal ring, bytes to structs and back.
  *
- * A ring is ring_len bytes at ring_off of a member: blocks numbered from 0.
- * Blocks 0 and 1 are the two ring headers; records take the rest.  A record is
- * what one transaction writes to one member: its header, of as many blocks as
- * it needs, then the new blocks, those of the first entry first.  The number of
- * a record's first block is its place; a record does not wrap around the end of
- * the ring.
+ * A ring is ring_len bytes at ring_off of a member: blocks numbered
+ * from 0.  Blocks 0 and 1 are the two ring headers; records take the
+ * rest.  A record is what one transaction writes to one member: its
+ * header, as many blocks as that needs, then the new blocks of the
+ * entries without a flag, those of the first one first.  The number of
+ * a record's first block is its place; a record does not straddle the
+ * end of the ring.
  *
  * docs/on-disk-format.md says when each is written.  A record counts only with
  * the session of its ring's header: callers compare.
@@ -24,6 +25,7 @@
 
 #define JOURNAL_NR_HEADERS 2u   /* and so the first place of a record */
 #define JOURNAL_ENTRY_MAX_BLOCKS (CHUNK_MAX_LEN / BLOCK_LEN)
+#define JOURNAL_ZERO_MAX_BLOCKS (1u << 24)      /* with JOURNAL_ENTRY_ZERO */
 
 /* The ring's array and slot: every structure in the ring is sealed with them.
  */
@@ -52,15 +54,28 @@ extern bool ring_header_decode (const uint8_t buf[BLOCK_LEN],
                                 const struct ring_id *id, unsigned which,
                                 struct ring_header *h);
 
+/* The flags of an entry, of which it has one or none.  Without one the
+ * record has the crcs of the new blocks and the blocks.
+ */
+enum {
+  JOURNAL_ENTRY_ZERO = 1,       /* the blocks become zeroes: the record has
+                                 * neither crcs nor blocks */
+  JOURNAL_ENTRY_DIRECT = 2,     /* the new blocks are written in place: the
+                                 * record has their crcs alone */
+};
+
 /* A run of new blocks of one member, all in rows in which the same
  * roles change.
  */
 struct journal_entry {
   uint64_t first_block;         /* from data_off */
-  uint32_t nr_blocks;           /* 1 .. JOURNAL_ENTRY_MAX_BLOCKS */
+  uint32_t nr_blocks;           /* 1 .. JOURNAL_ENTRY_MAX_BLOCKS, with
+                                 * JOURNAL_ENTRY_ZERO
+                                 * 1 .. JOURNAL_ZERO_MAX_BLOCKS */
   uint32_t generation;
   uint64_t roles;               /* bit r: role r changes, those of slots
                                  * not active too */
+  uint32_t flags;
 };
 
 struct journal_record {
@@ -72,16 +87,18 @@ struct journal_record {
   struct device_set participants;       /* dev is one of them */
   uint32_t place_of[SB_MAX_DEVICES];    /* participants: of their record */
   uint32_t nr_entries;
-  uint32_t nr_blocks;           /* the sum of those of the entries */
+  uint32_t nr_crcs;             /* the sum of nr_blocks of the entries
+                                 * without JOURNAL_ENTRY_ZERO */
+  uint32_t nr_blocks;           /* that of the entries without a flag: the
+                                 * blocks after the header */
 
   /* Arrays of the caller. */
   struct journal_entry *entry;  /* nr_entries */
-  uint32_t *crc;                /* nr_blocks: crc32c of each new block */
+  uint32_t *crc;                /* nr_crcs: crc32c of each new block */
 };
 
 /* How many blocks a header takes; the record takes nr_blocks more. */
-extern uint32_t journal_header_blocks (uint32_t nr_entries,
-                                       uint32_t nr_blocks);
+extern uint32_t journal_header_blocks (uint32_t nr_entries, uint32_t nr_crcs);
 
 /* Is every value in range, and the record within the ring? */
 extern bool journal_record_check (const struct journal_record *r,
@@ -93,9 +110,9 @@ extern bool journal_record_check (const struct journal_record *r,
 extern void journal_record_encode (const struct journal_record *r,
                                    const struct ring_id *id, uint8_t *buf);
 
-/* Does a record seem to start in this block?  If so, sets nr_entries and
- * nr_blocks of *r, for the caller to allocate its arrays.  They are bounded by
- * the ring, but not yet verified.
+/* Does a record seem to start in this block?  If so *r has nr_entries,
+ * nr_crcs and nr_blocks, so that the caller can give it arrays; they are
+ * such that the record fits in the ring, but not yet to be believed.
  */
 extern bool journal_record_peek (const uint8_t buf[BLOCK_LEN],
                                  const struct ring_id *id,

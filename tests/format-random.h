@@ -246,8 +246,25 @@ random_ring_header (struct rng *r, const struct ring_id *id,
   h->counter = rng_bits (r, 64);
 }
 
-/* At most nr_entries of at most nr_blocks each, for which the caller's
- * arrays entry and crc have room, and the ring too.
+static inline void
+random_journal_entry (struct rng *r, uint32_t nr_blocks,
+                      struct journal_entry *e)
+{
+  static const uint32_t flags[] = {
+    0, JOURNAL_ENTRY_ZERO, JOURNAL_ENTRY_DIRECT
+  };
+
+  memset (e, 0, sizeof *e);
+  e->flags = flags[rng_below (r, ARRAY_LEN (flags))];
+  e->first_block = rng_bits (r, 50);
+  e->nr_blocks = 1 + (e->flags == JOURNAL_ENTRY_ZERO ? rng_bits (r, 24) :
+                      rng_below (r, nr_blocks));
+  e->generation = rng_next (r);
+  e->roles = rng_next (r) | 1;
+}
+
+/* At most nr_entries with at most nr_blocks crcs each, for which the
+ * caller's arrays entry and crc have room, and the ring too.
  */
 static inline void
 random_journal_record (struct rng *r, const struct ring_id *id,
@@ -263,18 +280,17 @@ random_journal_record (struct rng *r, const struct ring_id *id,
   rec->session = rng_next (r);
   rec->seq = random_seq (r);
   rec->nr_entries = 1 + rng_below (r, nr_entries);
-  memset (entry, 0, rec->nr_entries * sizeof *entry);
   for (uint32_t i = 0; i < rec->nr_entries; ++i) {
-    entry[i].first_block = rng_bits (r, 50);
-    entry[i].nr_blocks = 1 + rng_below (r, nr_blocks);
-    entry[i].generation = rng_next (r);
-    entry[i].roles = rng_next (r) | 1;
-    rec->nr_blocks += entry[i].nr_blocks;
+    random_journal_entry (r, nr_blocks, &entry[i]);
+    if (entry[i].flags != JOURNAL_ENTRY_ZERO)
+      rec->nr_crcs += entry[i].nr_blocks;
+    if (entry[i].flags == 0)
+      rec->nr_blocks += entry[i].nr_blocks;
   }
-  rng_fill (r, crc, rec->nr_blocks * sizeof *crc);
+  rng_fill (r, crc, rec->nr_crcs * sizeof *crc);
 
   places = id->nr_blocks - JOURNAL_NR_HEADERS - rec->nr_blocks -
-    journal_header_blocks (rec->nr_entries, rec->nr_blocks) + 1;
+    journal_header_blocks (rec->nr_entries, rec->nr_crcs) + 1;
   rec->dev = rng_below (r, SB_MAX_DEVICES);
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
     if (i == rec->dev || rng_below (r, 2)) {

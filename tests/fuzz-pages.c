@@ -48,7 +48,7 @@ make_record (struct rng *r, uint8_t *data)
 
   random_journal_record (r, &id, 60, 40, entry, crc, &rec);
   journal_record_encode (&rec, &id, data);
-  return journal_header_blocks (rec.nr_entries, rec.nr_blocks) * BLOCK_LEN;
+  return journal_header_blocks (rec.nr_entries, rec.nr_crcs) * BLOCK_LEN;
 }
 
 /* Records are all that has much to decide, so most are those. */
@@ -124,6 +124,23 @@ try_ring (void)
   assert (memcmp (buf, again, BLOCK_LEN) == 0);
 }
 
+/* The arrays hold what they say, and the flags are of those known. */
+static void
+look_at_entries (const struct journal_record *rec)
+{
+  uint64_t nr_crcs = 0, nr_blocks = 0;
+
+  for (uint32_t i = 0; i < rec->nr_entries; ++i) {
+    const struct journal_entry *e = &rec->entry[i];
+
+    assert (e->flags <= JOURNAL_ENTRY_DIRECT);
+    assert (e->nr_blocks <= (e->flags == JOURNAL_ENTRY_ZERO ? 1 << 24 : 1024));
+    nr_crcs += e->flags == JOURNAL_ENTRY_ZERO ? 0 : e->nr_blocks;
+    nr_blocks += e->flags == 0 ? e->nr_blocks : 0;
+  }
+  assert (nr_crcs == rec->nr_crcs && nr_blocks == rec->nr_blocks);
+}
+
 /* len bytes were read, and no more may be looked at. */
 static void
 try_record (size_t len)
@@ -136,19 +153,21 @@ try_record (size_t len)
   memcpy (buf, "GPURAIDR", 8);
   if (len < BLOCK_LEN || !journal_record_peek (buf, &id, &rec))
     return;
-  header_len = journal_header_blocks (rec.nr_entries, rec.nr_blocks) *
+  header_len = journal_header_blocks (rec.nr_entries, rec.nr_crcs) *
     (size_t) BLOCK_LEN;
   assert (header_len / BLOCK_LEN + rec.nr_blocks <= id.nr_blocks);
-  if (header_len <= len)
+  if (header_len <= len) {      /* else it needs no arrays */
     fix_crc (header_len, 8);
+    rec.entry = malloc (rec.nr_entries * sizeof *rec.entry);
+    rec.crc = malloc (rec.nr_crcs * sizeof *rec.crc);
+  }
   only = malloc (len);
-  rec.entry = malloc (rec.nr_entries * sizeof *rec.entry);
-  rec.crc = malloc (rec.nr_blocks * sizeof *rec.crc);
   memcpy (only, buf, len);
   ok = journal_record_decode (only, len, &id, get_le32 (buf + 32), &rec);
   assert (!ok || header_len <= len);
   if (ok) {
     assert (journal_record_check (&rec, &id));
+    look_at_entries (&rec);
     journal_record_encode (&rec, &id, again);
     assert (memcmp (only, again, header_len) == 0);
   }
