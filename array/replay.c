@@ -1,0 +1,435 @@
+/* gpuraid: what a crash left in the journal, and what is made of it.
+ *
+ * An entry of a record is a *mention* of rows.  Rows are divided where a
+ * mention begins or ends, so that all rows of a run have the same
+ * mentions, and each run is decided alone.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/replay.h"
+#include "common/bits.h"
+#include "common/log.h"
+#include "common/plant.h"
+
+/* One block of a record, or a run of zeroes. */
+struct mention {
+  uint64_t first, nr;           /* rows */
+  uint64_t seq;
+  uint64_t roles;               /* that change in these rows */
+  uint32_t place;               /* of the block */
+  uint8_t slot, dev;
+  bool zero;
+  bool good;                    /* its content is known */
+};
+
+struct work {
+  const struct geometry *g;
+  const struct replay_member *member;
+  unsigned nr_members;
+  uint64_t slots;               /* with a member */
+  struct mention *mention;
+  size_t nr_mentions;
+  uint64_t *bound;              /* where runs begin or end, in order */
+  size_t nr_bounds;
+  const struct mention **live;  /* those of the run at hand */
+  size_t nr_live;
+  const struct replay_bad *bad;
+  unsigned nr_bad;
+  struct replay *r;
+};
+
+/* ---- which transactions count -------------------------------------------- */
+
+static uint64_t
+seq_after (uint64_t seq)
+{
+  return (uint32_t) (seq + 1) == 0 ? seq + 2 : seq + 1;
+}
+
+static void
+find_limits (struct work *w)
+{
+  uint64_t max_seq = 0;
+
+  for (unsigned i = 0; i < w->nr_members; i++) {
+    const struct ring_contents *c = w->member[i].ring;
+
+    max_seq = MAX (max_seq, c->max_seq);
+    if (c->begun)
+      w->r->tail = PLANTED ("replay-least-tail") && w->r->tail ?
+        MIN (w->r->tail, c->header.seq) : MAX (w->r->tail, c->header.seq);
+  }
+  for (unsigned i = 0; i < w->nr_members; i++)
+    for (unsigned j = 0; j < w->member[i].ring->nr_records; j++) {
+      const uint64_t seq = w->member[i].ring->record[j].r.seq;
+
+      if (seq >= w->r->tail)
+        w->r->newest = MAX (w->r->newest, seq);
+    }
+  w->r->next_seq = seq_after (max_seq);
+}
+
+/* Each transaction from the tail to the newest is in some ring. */
+static bool
+has_hole (const struct work *w)
+{
+  for (uint64_t seq = w->r->tail; seq < w->r->newest; seq = seq_after (seq)) {
+    bool found = false;
+
+    for (unsigned i = 0; i < w->nr_members && !found; i++)
+      found = ring_find_record (w->member[i].ring, seq) != NULL;
+    if (!found)
+      return true;
+  }
+  return false;
+}
+
+static bool
+is_whole (const struct ring_record *rec)
+{
+  for (uint32_t i = 0; i < rec->r.nr_blocks; i++)
+    if (!rec->good[i])
+      return false;
+  return true;
+}
+
+/* Does a participant that is there lack some of the newest transaction? */
+static bool
+is_incomplete (const struct work *w)
+{
+  struct device_set participants = {{ 0, 0 }};
+
+  for (unsigned i = 0; i < w->nr_members; i++) {
+    const struct ring_record *rec =
+      ring_find_record (w->member[i].ring, w->r->newest);
+
+    for (unsigned j = 0; rec && j < 2; j++)
+      participants.w[j] |= rec->r.participants.w[j];
+  }
+  for (unsigned i = 0; i < w->nr_members; i++) {
+    const struct ring_record *rec =
+      ring_find_record (w->member[i].ring, w->r->newest);
+
+    if (device_set_has (&participants, w->member[i].dev) &&
+        (rec == NULL || !is_whole (rec)))
+      return true;
+  }
+  return false;
+}
+
+/* ---- mentions ------------------------------------------------------------ */
+
+static size_t
+nr_mentions_of (const struct journal_record *r)
+{
+  size_t nr = 0;
+
+  for (uint32_t i = 0; i < r->nr_entries; i++)
+    nr += r->entry[i].flags & JOURNAL_ENTRY_ZERO ? 1 : r->entry[i].nr_blocks;
+  return nr;
+}
+
+static void
+add_mentions (struct work *w, const struct replay_member *m,
+              const struct ring_record *rec)
+{
+  const bool *good = rec->good;
+  uint32_t place = rec->r.place +
+    journal_header_blocks (rec->r.nr_entries, rec->r.nr_crcs);
+
+  for (uint32_t i = 0; i < rec->r.nr_entries; i++) {
+    const struct journal_entry *e = &rec->r.entry[i];
+    struct mention mt = {
+      .first = e->first_block, .nr = e->nr_blocks, .seq = rec->r.seq,
+      .roles = e->roles, .slot = m->slot, .dev = m->dev,
+    };
+
+    if (e->flags & JOURNAL_ENTRY_ZERO) {
+      mt.zero = mt.good = true;
+      w->mention[w->nr_mentions++] = mt;
+      continue;
+    }
+    mt.nr = 1;
+    for (uint32_t b = 0; b < e->nr_blocks; b++, mt.first++) {
+      if ((e->flags & JOURNAL_ENTRY_DIRECT) == 0) {
+        mt.good = *good++;
+        mt.place = place++;
+      }
+      w->mention[w->nr_mentions++] = mt;
+    }
+  }
+}
+
+static int
+compare_mentions (const void *p, const void *q)
+{
+  const struct mention *x = p, *y = q;
+
+  return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static int
+compare_u64 (const void *p, const void *q)
+{
+  const uint64_t x = *(const uint64_t *) p, y = *(const uint64_t *) q;
+
+  return x < y ? -1 : x > y;
+}
+
+static int
+collect (struct work *w)
+{
+  size_t nr = 0;
+
+  for (unsigned i = 0; i < w->nr_members; i++)
+    for (unsigned j = 0; j < w->member[i].ring->nr_records; j++)
+      nr += nr_mentions_of (&w->member[i].ring->record[j].r);
+  w->mention = calloc (nr + 1, sizeof *w->mention);
+  w->live = calloc (nr + 1, sizeof *w->live);
+  if (w->mention == NULL || w->live == NULL)
+    return -1;
+  for (unsigned i = 0; i < w->nr_members; i++)
+    for (unsigned j = 0; j < w->member[i].ring->nr_records; j++) {
+      const struct ring_record *rec = &w->member[i].ring->record[j];
+
+      if (rec->r.seq >= w->r->tail)
+        add_mentions (w, &w->member[i], rec);
+    }
+  qsort (w->mention, w->nr_mentions, sizeof *w->mention, compare_mentions);
+  return 0;
+}
+
+/* Where a mention begins in its second stripe, and so on: the slots of its
+ * roles are others there.  Of all roles they are the same everywhere.
+ */
+static size_t
+add_stripes (struct work *w, const struct mention *mt)
+{
+  const uint64_t rows = w->g->chunk / BLOCK_LEN;
+  size_t nr = 0;
+
+  if (mt->roles == LOW_BITS (w->g->k + w->g->m))
+    return 0;
+  for (uint64_t row = (mt->first / rows + 1) * rows;
+       row < mt->first + mt->nr; row += rows, nr++)
+    if (w->bound)
+      w->bound[w->nr_bounds++] = row;
+  return nr;
+}
+
+/* All rows between two bounds are alike. */
+static int
+find_bounds (struct work *w)
+{
+  size_t nr = 2 * (w->nr_mentions + w->nr_bad), unique = 0;
+
+  for (size_t i = 0; i < w->nr_mentions; i++)
+    nr += add_stripes (w, &w->mention[i]);
+  w->bound = calloc (nr + 1, sizeof *w->bound);
+  if (w->bound == NULL)
+    return -1;
+  for (size_t i = 0; i < w->nr_mentions; i++) {
+    w->bound[w->nr_bounds++] = w->mention[i].first;
+    w->bound[w->nr_bounds++] = w->mention[i].first + w->mention[i].nr;
+    add_stripes (w, &w->mention[i]);
+  }
+  for (unsigned i = 0; i < w->nr_bad; i++) {
+    w->bound[w->nr_bounds++] = w->bad[i].row;
+    w->bound[w->nr_bounds++] = w->bad[i].row + 1;
+  }
+  qsort (w->bound, w->nr_bounds, sizeof *w->bound, compare_u64);
+  for (size_t i = 0; i < w->nr_bounds; i++)
+    if (unique == 0 || w->bound[unique - 1] != w->bound[i])
+      w->bound[unique++] = w->bound[i];
+  w->nr_bounds = unique;
+  return 0;
+}
+
+/* ---- one run ------------------------------------------------------------- */
+
+/* The slots that this transaction changes in the run, by any record of it. */
+static uint64_t
+slots_of (const struct work *w, uint64_t stripe, uint64_t seq)
+{
+  uint64_t roles = 0, slots = 0;
+
+  for (size_t i = 0; i < w->nr_live; i++)
+    if (w->live[i]->seq == seq)
+      roles |= w->live[i]->roles;
+  FOR_EACH_BIT (role, roles & LOW_BITS (w->g->k + w->g->m))
+    slots |= BIT (layout_slot (w->g, stripe, role));
+  return slots;
+}
+
+static uint64_t
+bad_slots (const struct work *w, uint64_t row)
+{
+  uint64_t slots = 0;
+
+  for (unsigned i = 0; i < w->nr_bad; i++)
+    if (w->bad[i].row == row)
+      slots |= w->bad[i].slots;
+  return slots;
+}
+
+static struct replay_source
+source_of (const struct work *w, unsigned slot, uint64_t seq)
+{
+  for (size_t i = 0; i < w->nr_live; i++) {
+    const struct mention *mt = w->live[i];
+
+    if (mt->seq == seq && mt->slot == slot && mt->good)
+      return (struct replay_source) {
+        .kind = mt->zero ? REPLAY_ZERO : REPLAY_RING, .dev = mt->dev,
+        .place = mt->place,
+      };
+  }
+  return (struct replay_source) {
+    .kind = PLANTED ("replay-torn-in-place") ? REPLAY_IN_PLACE : REPLAY_ERASED,
+  };
+}
+
+/* Without transactions from before on. */
+static void
+decide_without (struct work *w, struct replay_run *run, uint64_t before)
+{
+  const unsigned n = w->g->k + w->g->m;
+  const uint64_t stripe = run->first / (w->g->chunk / BLOCK_LEN);
+  uint64_t seq = before;
+
+  run->changed = run->erased = 0;
+  run->newest = false;
+  memset (run->source, 0, n * sizeof *run->source);
+  for (;;) {
+    uint64_t next = 0, slots;
+
+    for (size_t i = 0; i < w->nr_live; i++)
+      if (w->live[i]->seq < seq)
+        next = MAX (next, w->live[i]->seq);
+    if (next == 0)
+      break;
+    seq = next;
+    run->newest |= seq == w->r->newest;
+    slots = slots_of (w, stripe, seq);
+    if (!PLANTED ("replay-oldest-wins"))
+      slots &= ~run->changed;
+    run->changed |= slots;
+    FOR_EACH_BIT (slot, slots & w->slots) {
+      run->source[slot] = source_of (w, slot, seq);
+      if (run->source[slot].kind == REPLAY_ERASED)
+        run->erased |= BIT (slot);
+    }
+  }
+  FOR_EACH_BIT (slot, bad_slots (w, run->first) & w->slots) {
+    run->source[slot].kind = REPLAY_ERASED;
+    run->erased |= BIT (slot);
+  }
+}
+
+static void
+decide_run (struct work *w, uint64_t first, uint64_t end)
+{
+  const unsigned n = w->g->k + w->g->m;
+  struct replay_run *run = &w->r->run[w->r->nr_runs];
+
+  *run = (struct replay_run) {
+    .first = first, .nr = end - first,
+    .source = w->r->sources + (size_t) w->r->nr_runs * n,
+  };
+  decide_without (w, run, UINT64_MAX);
+  if (nr_bits (w->slots & ~run->erased) < w->g->k && run->newest &&
+      !PLANTED ("replay-not-dropped")) {
+    decide_without (w, run, w->r->newest);
+    if (nr_bits (w->slots & ~run->erased) >= w->g->k)
+      w->r->nr_dropped += run->nr;
+    else
+      decide_without (w, run, UINT64_MAX);
+  }
+  run->lost = nr_bits (w->slots & ~run->erased) < w->g->k;
+  if (run->changed)
+    w->r->nr_runs++;
+}
+
+static int
+decide_all (struct work *w)
+{
+  const unsigned n = w->g->k + w->g->m;
+  size_t next = 0;
+
+  w->r->run = calloc (w->nr_bounds + 1, sizeof *w->r->run);
+  w->r->sources = calloc ((w->nr_bounds + 1) * n, sizeof *w->r->sources);
+  if (w->r->run == NULL || w->r->sources == NULL)
+    return -1;
+  for (size_t i = 0; i + 1 < w->nr_bounds; i++) {
+    const uint64_t first = w->bound[i], end = w->bound[i + 1];
+    size_t nr = 0;
+
+    for (size_t j = 0; j < w->nr_live; j++)
+      if (w->live[j]->first + w->live[j]->nr > first)
+        w->live[nr++] = w->live[j];
+    w->nr_live = nr;
+    for (; next < w->nr_mentions && w->mention[next].first == first; next++)
+      w->live[w->nr_live++] = &w->mention[next];
+    if (w->nr_live > 0)
+      decide_run (w, first, end);
+  }
+  return 0;
+}
+
+int
+replay_decide (const struct geometry *g, const struct replay_member *member,
+               unsigned nr, const struct replay_bad *bad, unsigned nr_bad,
+               struct replay *r)
+{
+  struct work w = { .g = g, .member = member, .nr_members = nr, .bad = bad,
+                    .nr_bad = nr_bad, .r = r };
+  int ret = -1;
+
+  memset (r, 0, sizeof *r);
+  for (unsigned i = 0; i < nr; i++)
+    w.slots |= BIT (member[i].slot);
+  find_limits (&w);
+  r->hole = has_hole (&w);
+  r->incomplete = r->newest && is_incomplete (&w);
+  if (collect (&w) == 0 && find_bounds (&w) == 0)
+    ret = decide_all (&w);
+  free (w.mention);
+  free (w.live);
+  free (w.bound);
+  if (ret == -1) {
+    log_error ("calloc: no memory");
+    replay_free (r);
+  }
+  return ret;
+}
+
+void
+replay_free (struct replay *r)
+{
+  free (r->run);
+  free (r->sources);
+  memset (r, 0, sizeof *r);
+}
+
+const struct replay_run *
+replay_find (const struct replay *r, uint64_t row)
+{
+  size_t low = 0, high = r->nr_runs;
+
+  while (low < high) {
+    const size_t mid = (low + high) / 2;
+    const struct replay_run *run = &r->run[mid];
+
+    if (row < run->first)
+      high = mid;
+    else if (row >= run->first + run->nr)
+      low = mid + 1;
+    else
+      return run;
+  }
+  return NULL;
+}

@@ -1,0 +1,86 @@
+/* gpuraid: what a crash left in the journal, and what is made of it.
+ *
+ * Pure, except for its own memory: from the contents of the rings of the
+ * members that are there to what each row consists of.  The steps are
+ * those of "Recovery" in section 6.2 of the design: for each row the
+ * newest transaction that changes a slot gives its content; the newest
+ * transaction of all is dropped in a row of which too little would be
+ * left with it.
+ *
+ * Rows have the number of their blocks on a member, from data_off.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_REPLAY_H
+#define GPURAID_REPLAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "array/ring-read.h"
+#include "raidmap/layout.h"
+
+/* A member with current data. */
+struct replay_member {
+  unsigned slot;
+  unsigned dev;
+  const struct ring_contents *ring;     /* borrowed while it decides */
+};
+
+/* Where the content of a slot is, in some rows. */
+enum replay_kind {
+  REPLAY_IN_PLACE,              /* also that of slots without a member */
+  REPLAY_RING,
+  REPLAY_ZERO,
+  REPLAY_ERASED,                /* nowhere: to be decoded */
+};
+
+struct replay_source {
+  uint8_t kind;
+  uint8_t dev;                  /* REPLAY_RING: whose ring */
+  uint32_t place;               /* REPLAY_RING: of the block */
+};
+
+/* Rows [first, first + nr), about which the journal says the same. */
+struct replay_run {
+  uint64_t first, nr;
+  uint64_t changed;             /* slots, also those without a member: a kept
+                                 * transaction changes them */
+  uint64_t erased;              /* slots */
+  bool newest;                  /* the newest transaction is kept in it */
+  bool lost;                    /* fewer than k slots are known */
+  struct replay_source *source; /* k + m, by slot */
+};
+
+struct replay {
+  uint64_t next_seq;            /* above all that was seen */
+  uint64_t tail;                /* older transactions do not count */
+  uint64_t newest;              /* seq, or 0: there is none */
+  bool hole;                    /* a transaction that counts is not in any
+                                 * ring: more than m members are lost */
+  bool incomplete;              /* the newest misses a record, or blocks of
+                                 * one, on a member that is there */
+  uint64_t nr_dropped;          /* rows without the newest transaction */
+  struct replay_run *run;       /* by first; owned, with the sources */
+  unsigned nr_runs;
+  struct replay_source *sources;
+};
+
+/* Slots whose block in a row can't be read. */
+struct replay_bad {
+  uint64_t row, slots;
+};
+
+/* 0, or -1 reported: no memory. */
+extern int replay_decide (const struct geometry *g,
+                          const struct replay_member *member, unsigned nr,
+                          const struct replay_bad *bad, unsigned nr_bad,
+                          struct replay *r);
+extern void replay_free (struct replay *r);
+
+/* The run with this row; NULL if the journal says nothing about it. */
+extern const struct replay_run *replay_find (const struct replay *r,
+                                             uint64_t row);
+
+#endif

@@ -1,0 +1,210 @@
+/* gpuraid: what a journal ring holds, with plain reads.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "array/ring-read.h"
+#include "common/bits.h"
+#include "common/crc32c.h"
+#include "common/log.h"
+
+#define READ_LEN (1u << 20)
+
+/* What can't be read stays as it is, zeroes. */
+static void
+read_ring (struct member *m, const struct superblock *sb, uint8_t *buf)
+{
+  for (uint64_t off = 0; off < sb->l.ring_len; off += READ_LEN) {
+    const uint64_t len = MIN (READ_LEN, sb->l.ring_len - off);
+
+    if (m->ops->pread (m, buf + off, len, sb->l.ring_off + off) == 0)
+      continue;
+    for (uint64_t o = off; o < off + len; o += BLOCK_LEN)
+      if (m->ops->pread (m, buf + o, BLOCK_LEN, sb->l.ring_off + o) != 0)
+        memset (buf + o, 0, BLOCK_LEN);
+  }
+}
+
+static void
+find_header (const uint8_t *buf, const struct ring_id *id,
+             struct ring_contents *c)
+{
+  for (unsigned which = 0; which < JOURNAL_NR_HEADERS; which++) {
+    struct ring_header h;
+
+    if (!ring_header_decode (buf + which * BLOCK_LEN, id, which, &h))
+      continue;
+    /* Of no transaction seen, but all before it have been. */
+    c->max_seq = MAX (c->max_seq, h.seq - 1);
+    if (c->begun && h.counter < c->header.counter)
+      continue;
+    c->begun = true;
+    c->header = h;
+    c->which = which;
+  }
+}
+
+static void
+record_free (struct ring_record *rec)
+{
+  free (rec->r.entry);
+  free (rec->r.crc);
+  free (rec->good);
+}
+
+/* 1: there is one; 0: none; -1: no memory. */
+static int
+decode (const uint8_t *buf, const struct ring_id *id, uint32_t place,
+        struct ring_record *rec)
+{
+  const uint8_t *p = buf + (size_t) place * BLOCK_LEN;
+  const size_t left = (size_t) (id->nr_blocks - place) * BLOCK_LEN;
+
+  memset (rec, 0, sizeof *rec);
+  if (!journal_record_peek (p, id, &rec->r))
+    return 0;
+  if (journal_header_blocks (rec->r.nr_entries, rec->r.nr_crcs) +
+      rec->r.nr_blocks > id->nr_blocks - place)
+    return 0;
+  rec->r.entry = calloc (rec->r.nr_entries, sizeof *rec->r.entry);
+  rec->r.crc = calloc (rec->r.nr_crcs + 1, sizeof *rec->r.crc);
+  rec->good = calloc (rec->r.nr_blocks + 1, sizeof *rec->good);
+  if (rec->r.entry == NULL || rec->r.crc == NULL || rec->good == NULL) {
+    record_free (rec);
+    return -1;
+  }
+  if (journal_record_decode (p, left, id, place, &rec->r))
+    return 1;
+  record_free (rec);
+  return 0;
+}
+
+static void
+check_blocks (const uint8_t *buf, struct ring_record *rec)
+{
+  const uint32_t nr_header =
+    journal_header_blocks (rec->r.nr_entries, rec->r.nr_crcs);
+  const uint8_t *p =
+    buf + (size_t) (rec->r.place + nr_header) * BLOCK_LEN;
+  const uint32_t *crc = rec->r.crc;
+  bool *good = rec->good;
+
+  for (uint32_t i = 0; i < rec->r.nr_entries; i++) {
+    const struct journal_entry *e = &rec->r.entry[i];
+
+    if (e->flags & JOURNAL_ENTRY_ZERO)
+      continue;
+    if (e->flags & JOURNAL_ENTRY_DIRECT) {
+      crc += e->nr_blocks;
+      continue;
+    }
+    for (uint32_t b = 0; b < e->nr_blocks; b++, p += BLOCK_LEN)
+      *good++ = crc32c (p, BLOCK_LEN) == *crc++;
+  }
+}
+
+static int
+find_records (const uint8_t *buf, const struct ring_id *id,
+              struct ring_contents *c)
+{
+  unsigned room = 0;
+
+  for (uint32_t place = JOURNAL_NR_HEADERS; place < id->nr_blocks; place++) {
+    struct ring_record rec;
+    const int r = decode (buf, id, place, &rec);
+
+    if (r == -1)
+      return -1;
+    if (r == 0)
+      continue;
+    c->max_seq = MAX (c->max_seq, rec.r.seq);
+    if (!c->begun || rec.r.session != c->header.session) {
+      record_free (&rec);
+      continue;
+    }
+    if (c->nr_records == room) {
+      struct ring_record *p;
+
+      room = MAX (64, 2 * room);
+      p = realloc (c->record, room * sizeof *p);
+      if (p == NULL) {
+        record_free (&rec);
+        return -1;
+      }
+      c->record = p;
+    }
+    check_blocks (buf, &rec);
+    c->record[c->nr_records++] = rec;
+  }
+  return 0;
+}
+
+static int
+compare_records (const void *p, const void *q)
+{
+  const struct ring_record *x = p, *y = q;
+
+  return x->r.seq < y->r.seq ? -1 : x->r.seq > y->r.seq;
+}
+
+int
+ring_read (struct member *m, const struct superblock *sb, unsigned slot,
+           struct ring_contents *c)
+{
+  const struct ring_id id = {
+    .array_uuid = sb->array_uuid, .slot = slot,
+    .nr_blocks = sb->l.ring_len / BLOCK_LEN,
+  };
+  uint8_t *buf;
+  int r;
+
+  memset (c, 0, sizeof *c);
+  buf = mmap (NULL, sb->l.ring_len, PROT_READ|PROT_WRITE,
+              MAP_PRIVATE|MAP_ANONYMOUS|MAP_NORESERVE, -1, 0);
+  if (buf == MAP_FAILED) {
+    log_error ("mmap: %m");
+    return -1;
+  }
+  read_ring (m, sb, buf);
+  find_header (buf, &id, c);
+  r = find_records (buf, &id, c);
+  munmap (buf, sb->l.ring_len);
+  if (c->nr_records > 0)
+    qsort (c->record, c->nr_records, sizeof *c->record, compare_records);
+  if (r == -1) {
+    log_error ("calloc: no memory");
+    ring_contents_free (c);
+  }
+  return r;
+}
+
+void
+ring_contents_free (struct ring_contents *c)
+{
+  for (unsigned i = 0; i < c->nr_records; i++)
+    record_free (&c->record[i]);
+  free (c->record);
+  memset (c, 0, sizeof *c);
+}
+
+const struct ring_record *
+ring_find_record (const struct ring_contents *c, uint64_t seq)
+{
+  unsigned low = 0, high = c->nr_records;
+
+  while (low < high) {
+    const unsigned mid = (low + high) / 2;
+
+    if (c->record[mid].r.seq == seq)
+      return &c->record[mid];
+    if (c->record[mid].r.seq < seq)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  return NULL;
+}

@@ -1,0 +1,41 @@
+/* gpuraid: what a journal ring holds, with plain reads.
+ *
+ * Before anything runs.  Every block of the ring is looked at, so that a
+ * damaged header hides only its own record.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_RING_READ_H
+#define GPURAID_RING_READ_H
+
+#include "member/member.h"
+#include "raidmap/journal.h"
+
+struct ring_record {
+  struct journal_record r;      /* with its arrays; owned */
+  bool *good;                   /* nr_blocks: the block has its crc; owned */
+};
+
+struct ring_contents {
+  bool begun;                   /* one of the headers is valid */
+  struct ring_header header;    /* the newest; zero if there is none */
+  unsigned which;               /* where that is, 0 or 1 */
+  uint64_t max_seq;             /* in any header or record, of any session */
+  struct ring_record *record;   /* those with the header's session, by seq;
+                                 * owned */
+  unsigned nr_records;
+};
+
+/* slot: whose ring it is.  What can't be read is damaged.  0, or -1
+ * reported: no memory.
+ */
+extern int ring_read (struct member *m, const struct superblock *sb,
+                      unsigned slot, struct ring_contents *c);
+extern void ring_contents_free (struct ring_contents *c);
+
+/* The record of this transaction, or NULL. */
+extern const struct ring_record *ring_find_record
+(const struct ring_contents *c, uint64_t seq);
+
+#endif

@@ -1,0 +1,56 @@
+/* gpuraid: the space of one member's journal ring.  Pure.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <assert.h>
+
+#include "array/ring.h"
+#include "raidmap/journal.h"
+
+static uint32_t
+nr_places (const struct ring *r)
+{
+  return r->nr_blocks - JOURNAL_NR_HEADERS;
+}
+
+void
+ring_begin (struct ring *r, uint32_t nr_blocks)
+{
+  assert (nr_blocks > 2 * JOURNAL_NR_HEADERS);
+  *r = (struct ring) { .nr_blocks = nr_blocks };
+}
+
+uint32_t
+ring_place (const struct ring *r, uint64_t pos)
+{
+  return JOURNAL_NR_HEADERS + pos % nr_places (r);
+}
+
+bool
+ring_find (const struct ring *r, uint32_t nr, uint64_t *pos)
+{
+  const uint32_t left = nr_places (r) - r->head % nr_places (r);
+
+  *pos = nr <= left ? r->head : r->head + left;
+  return nr <= nr_places (r) && *pos + nr - r->tail <= nr_places (r);
+}
+
+void
+ring_take (struct ring *r, uint64_t pos, uint32_t nr)
+{
+  assert (pos >= r->head && pos + nr - r->tail <= nr_places (r));
+  r->head = pos + nr;
+}
+
+uint32_t
+ring_used (const struct ring *r)
+{
+  return r->head - r->tail;
+}
+
+uint32_t
+ring_max_record (const struct ring *r)
+{
+  return nr_places (r) / 2;
+}
