@@ -129,6 +129,9 @@ struct array_counters {
   uint64_t decoded_bytes;       /* made from other members for a reader */
   uint64_t repaired_blocks;     /* rewritten after a read error */
   uint64_t rebuilt_bytes;
+  uint64_t journal_commits;     /* transactions */
+  uint64_t journal_bytes;       /* written to the members' rings; also in
+                                 * member_write_bytes */
   uint64_t coder_bytes;         /* input bytes given to the coder */
   uint64_t coder_jobs;
 };

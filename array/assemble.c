@@ -157,11 +157,11 @@ check_keys (const struct config *c, const struct superblock *sb)
 
 /* Check that this version can serve such an array. */
 static int
-check_version (const struct superblock *sb)
+check_version (const struct config *c, const struct superblock *sb)
 {
   uint8_t matrix[MAX_SLOTS * MAX_SLOTS / 4];
 
-  if (sb->consistency != CONSISTENCY_NONE ||
+  if ((sb->consistency != CONSISTENCY_NONE && !c->unfinished) ||
       sb->checksum != CHECKSUM_NONE) {
     log_error ("the array has consistency=%s checksum=%s: not in this "
                "version",
@@ -214,14 +214,15 @@ fill_roles (struct assembly *a)
 }
 
 /* If a slot is not active, rows in flight at an unclean stop may have lost
- * that slot's blocks.
+ * that slot's blocks; unless the journal has them.
  */
 static int
 check_unclean (const struct assembly *a, const struct membership_decision *d)
 {
   unsigned slot = 0;
 
-  if (!a->unclean || !d->degraded || a->force)
+  if (!a->unclean || !d->degraded || a->force ||
+      a->sb.consistency == CONSISTENCY_JOURNAL)
     return 0;
   while (d->active[slot] != -1)
     slot++;
@@ -243,7 +244,7 @@ decide (const struct config *c, struct assembly *a,
                rem->len ? ")" : "");
     return -1;
   }
-  if (check_keys (c, &d->sb) == -1 || check_version (&d->sb) == -1)
+  if (check_keys (c, &d->sb) == -1 || check_version (c, &d->sb) == -1)
     return -1;
   a->sb = d->sb;
   a->force = c->degraded == DEGRADED_FORCE;

@@ -492,9 +492,10 @@ start_activate (struct array *a)
       any = true;
     }
   }
-  if (any)
-    change_new (a, CHANGE_ACTIVATE, NULL)->devs = devs;
-  return any;
+  if (!any || !a->consistency->may_activate (a))
+    return false;
+  change_new (a, CHANGE_ACTIVATE, NULL)->devs = devs;
+  return true;
 }
 
 /* Drop a member that is replaced. */

@@ -30,6 +30,7 @@ struct config {
   unsigned w;                   /* bits of a symbol */
   int consistency;              /* enum consistency, or -1 */
   int checksum;                 /* enum checksum, or -1 */
+  uint64_t journal_size;        /* bytes of a member; 0: the default */
 
   /* Members, as given; paths made absolute.  Owned. */
   char **member;
@@ -46,6 +47,8 @@ struct config {
   bool writethrough;
   uint64_t timeout_ns;          /* at least a second */
   char *control;                /* absolute path, or NULL */
+
+  bool unfinished;              /* tests: take what no key may ask for yet */
 
   uint32_t given;               /* config.c: which keys were given */
 };

@@ -3,8 +3,8 @@
  * The rest of array/ depends on the kind of consistency only through these
  * functions.
  *
- * Call all of these with the array lock held.  A function that returns false
- * has put w on a list: call it again when w is run.
+ * Call all of these with the array lock held.  A function with a w that
+ * returns false has put it on a list: call it again when w is run.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -27,10 +27,13 @@ struct consistency_ops {
                      struct waiter *w);
   void (*end) (struct array *a, uint64_t pos, uint64_t len);
 
-  /* After the coder: write the given and made cells of the operation.  It
-   * continues when its pending transfers have ended.
+  /* After the coder: write the given and made cells of the operation.  The
+   * phase goes from OP_CODED to OP_WRITING, with a journal by way of
+   * OP_LOGGING and OP_LOGGED.  written is called when all is in place.
    */
+  bool wants_crc;               /* the coder makes the crc of each block */
   void (*write) (struct array *a, struct op *op);
+  void (*written) (struct array *a, struct op *op);
 
   /* What a flush waits for after its tickets: w is run when all data that
    * they covered is durable, or the array has failed.
@@ -42,6 +45,16 @@ struct consistency_ops {
    */
   bool (*may_leave) (struct array *a, struct waiter *w);
   bool (*may_join) (struct array *a, struct seat *s, struct waiter *w);
+  /* May the targets that are complete become active?  Asked in each turn. */
+  bool (*may_activate) (struct array *a);
+
+  /* In each turn of the main loop: start what can be started. */
+  void (*turn) (struct array *a);
+  /* May rows be written, repaired and copied?  Not before a recovery is over.
+   */
+  bool (*is_ready) (const struct array *a);
+  /* Is nothing under way, so that the array may stop? */
+  bool (*is_idle) (const struct array *a);
 };
 
 /* consistency=none: dirty bits, and a resync after an unclean start. */

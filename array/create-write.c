@@ -23,6 +23,7 @@
 #include "common/log.h"
 #include "common/random.h"
 #include "raidmap/bitmap.h"
+#include "raidmap/limits.h"
 
 /* One block, aligned for reads and writes of any member. */
 struct aligned_block {
@@ -111,6 +112,32 @@ zero_data (struct member *const *members, unsigned nr,
   return 0;
 }
 
+/* Allocated, so that a full file system never stops the journal; and with
+ * no header of an earlier array in it.
+ */
+static int
+write_ring (struct member *m, const struct member_layout *l)
+{
+  CLEANUP_FREE void *buf = NULL;
+  const size_t len = MIN (l->ring_len, MIB);
+
+  if (l->ring_len == 0)
+    return 0;
+  if (posix_memalign (&buf, BLOCK_LEN, len)) {
+    log_error ("posix_memalign: no memory");
+    return -1;
+  }
+  memset (buf, 0, len);
+  for (uint64_t off = 0; off < l->ring_len; off += len) {
+    int err = m->ops->pwrite (m, buf, MIN (len, l->ring_len - off),
+                              l->ring_off + off);
+
+    if (err)
+      return failed ("write", m, err);
+  }
+  return 0;
+}
+
 static int
 write_bitmap (struct member *m, const struct superblock *sb, unsigned slot,
               bool open)
@@ -160,6 +187,19 @@ write_copies (struct member *const *members, unsigned nr,
   return 0;
 }
 
+uint64_t
+create_ring_len (const struct config *c, uint64_t member_size)
+{
+  const uint64_t least = MAX (4 * (uint64_t) c->chunk, limits.ring_min_len);
+  const uint64_t len = c->size ? c->size / c->k : member_size;
+
+  if (c->consistency != CONSISTENCY_JOURNAL)
+    return 0;
+  if (c->journal_size)
+    return c->journal_size;
+  return MIN (MAX (round_down (len / 64, BLOCK_LEN), least), 256 * MIB);
+}
+
 static int
 fill_superblock (const struct config *c, struct member *const *members,
                  struct superblock *sb)
@@ -179,7 +219,8 @@ fill_superblock (const struct config *c, struct member *const *members,
 
   sb->version = SB_VERSION;
   sb->g = (struct geometry) { .k = c->k, .m = c->m, .chunk = c->chunk };
-  if (layout_fit (&sb->g, least, c->size, 0, 0, &sb->l, &need) == -1) {
+  if (layout_fit (&sb->g, least, c->size, create_ring_len (c, least), 0,
+                  &sb->l, &need) == -1) {
     log_error ("each member needs at least %" PRIu64 " bytes", need);
     return -1;
   }
@@ -211,7 +252,8 @@ create_on_members (const struct config *c, struct member *const *members)
       zero_data (members, nr, &sb->l, &zeroed) == -1)
     return -1;
   for (unsigned i = 0; i < nr; i++)
-    if (write_bitmap (members[i], sb, i, !zeroed) == -1)
+    if (write_ring (members[i], &sb->l) == -1 ||
+        write_bitmap (members[i], sb, i, !zeroed) == -1)
       return -1;
   if (flush_all (members, nr) == -1 ||
       write_copies (members, nr, sb, SB_A1, SB_B1) == -1 ||

@@ -147,8 +147,9 @@ check_sizes (const struct creation *cr, uint64_t *need)
       size = m->ops->size (m);
     }
   }
-  /* If all members are absent they get the size they need. */
-  if (layout_fit (&g, size, cr->c.size, 0, 0, &l, need) == 0)
+  /* Where all are absent they are as long as it takes. */
+  if (layout_fit (&g, size, cr->c.size, create_ring_len (&cr->c, size), 0, &l,
+                  need) == 0)
     return 0;
   if (*need == UINT64_MAX)
     log_error ("size=%" PRIu64 " is too large for an array", cr->c.size);

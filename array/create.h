@@ -29,6 +29,13 @@ extern int create_is_wanted (const struct config *c);
  */
 extern int create_array (const struct config *c, bool force);
 
+/* The length of a member's journal ring, in bytes: journal-size=, or one
+ * 64th of what a member has for data, within limits; 0 without a journal.
+ * member_size: of the smallest.
+ */
+extern uint64_t create_ring_len (const struct config *c,
+                                 uint64_t member_size);
+
 /* The writes of create_array, on members that are open and may be
  * overwritten, in the order of their slots: c->k + c->m of them, with the
  * geometry defaults filled in.  Used by create_array, and by tests with

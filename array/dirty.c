@@ -161,27 +161,41 @@ region_range (const struct array *a, uint64_t pos, uint64_t len,
   *last = (pos + len - 1) / a->sb.l.region_len;
 }
 
-/* True if the write in flight stores these bits. */
+/* The bits that a write needs: open unless the journal says what was in
+ * flight, missed where a slot is not active.
+ */
+struct need {
+  bool open, missed;
+};
+
 static bool
-is_coming (const struct dirty_page *p, uint64_t bit, bool missed)
+has_bits (const struct bitmap_page *p, uint64_t bit, struct need need)
 {
-  return p->writing && get_bit (p->sending.open, bit) &&
-    (!missed || get_bit (p->sending.missed, bit));
+  return (!need.open || get_bit (p->open, bit)) &&
+    (!need.missed || get_bit (p->missed, bit));
 }
 
 static void
-want_bits (struct array *a, uint64_t region, bool missed)
+set_bits (struct array *a, struct dirty_page *p, uint64_t bit,
+          struct need need)
 {
-  a->any_open = true;
+  if (need.open)
+    set_bit (p->want.open, bit);
+  if (need.missed)
+    set_bit (p->want.missed, bit);
+  a->any_open |= need.open;
+}
+
+static void
+want_bits (struct array *a, uint64_t region, struct need need)
+{
   /* Sequential writes should not each wait for a page. */
   for (unsigned i = 0;
        i <= limits.ahead_regions && region + i < a->nr_regions; i++) {
     uint64_t bit;
     struct dirty_page *p = page_of (a, region + i, &bit);
 
-    set_bit (p->want.open, bit);
-    if (missed)
-      set_bit (p->want.missed, bit);
+    set_bits (a, p, bit, need);
     a->region_gen[region + i] = a->flush_gen;
   }
 }
@@ -189,7 +203,7 @@ want_bits (struct array *a, uint64_t region, bool missed)
 bool
 dirty_mark (struct array *a, uint64_t pos, uint64_t len, struct waiter *w)
 {
-  const bool missed = a->lost_slots != 0;
+  const struct need need = { a->mark_open, a->lost_slots != 0 };
   struct dirty_page *wait = NULL;
   uint64_t first, last, bit;
 
@@ -199,26 +213,21 @@ dirty_mark (struct array *a, uint64_t pos, uint64_t len, struct waiter *w)
   for (uint64_t region = first; region <= last; region++) {
     struct dirty_page *p = page_of (a, region, &bit);
 
-    if (!get_bit (p->stored.open, bit) ||
-        (missed && !get_bit (p->stored.missed, bit))) {
-      want_bits (a, region, missed);
+    if (!has_bits (&p->stored, bit, need)) {
+      want_bits (a, region, need);
       wait = p;
       continue;
     }
     /* The bit is stored, but the next write may clear it. */
-    set_bit (p->want.open, bit);
-    if (missed)
-      set_bit (p->want.missed, bit);
-    a->any_open = true;
+    set_bits (a, p, bit, need);
   }
   if (wait == NULL)
     return true;
   for (uint64_t region = first; region <= last; region++) {
     struct dirty_page *p = page_of (a, region, &bit);
 
-    if ((!get_bit (p->stored.open, bit) ||
-         (missed && !get_bit (p->stored.missed, bit))) &&
-        !is_coming (p, bit, missed) && !p->queued)
+    if (!has_bits (&p->stored, bit, need) && !p->queued &&
+        !(p->writing && has_bits (&p->sending, bit, need)))
       page_wanted (a, p);
   }
   list_move (&wait->waiters, &w->link);
@@ -287,6 +296,18 @@ dirty_all_missed (struct array *a, struct waiter *w)
   return all_stored (a, w);
 }
 
+void
+dirty_miss (struct array *a, uint64_t region)
+{
+  uint64_t bit;
+  struct dirty_page *p = page_of (a, region, &bit);
+
+  if (get_bit (p->want.missed, bit))
+    return;
+  set_bit (p->want.missed, bit);
+  page_wanted (a, p);
+}
+
 bool
 dirty_is_missed (const struct array *a, uint64_t pos)
 {
@@ -317,7 +338,7 @@ dirty_clear_missed (struct array *a)
 void
 dirty_flushed (struct array *a, bool all)
 {
-  const uint32_t limit = all ? a->flushed_gen : MIN (a->flushed_gen,
+  const uint64_t limit = all ? a->flushed_gen : MIN (a->flushed_gen,
                                                      a->clear_gen);
 
   for (uint64_t i = 0; i < a->nr_pages; i++) {

@@ -33,6 +33,9 @@ extern void dirty_end (struct array *a, uint64_t pos, uint64_t len);
  */
 extern bool dirty_all_missed (struct array *a, struct waiter *w);
 
+/* The same for one region; durable when dirty_all_stored says so. */
+extern void dirty_miss (struct array *a, uint64_t region);
+
 /* True if the region of pos was missed by a slot that is not active. */
 extern bool dirty_is_missed (const struct array *a, uint64_t pos);
 /* Clear the missed bits: all slots are active. */

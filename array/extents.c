@@ -10,6 +10,7 @@
 #include "array/cache.h"
 #include "array/internal.h"
 #include "array/lost.h"
+#include "array/recover.h"
 
 /* The most chunks to look at for one answer. */
 #define MAX_LOOKS 1024u
@@ -32,6 +33,8 @@ look (struct array *a, const struct piece *p)
 
   engine_lock (a);
   s = a->at[layout_slot (&a->g, p->stripe, p->role)][0];
+  if (recover_is_pending (a))
+    s = NULL;                   /* the journal may have content of it */
   if (s && (s->failing || s->state != SEAT_ACTIVE || !may_ask (s)))
     s = NULL;
   for (unsigned b = 0; s && b < a->nr_bands; b++)
@@ -50,7 +53,8 @@ look_all (struct array *a, struct seat *seats[MAX_SLOTS])
   bool all = true;
 
   engine_lock (a);
-  all = a->irregular_slots == 0 && a->nr_lines == 0 &&
+  all = !recover_is_pending (a) && a->irregular_slots == 0 &&
+    a->nr_lines == 0 &&
     lost_next_line (a, 0, UINT64_MAX) == UINT64_MAX;
   for (unsigned slot = 0; all && slot < a->n; slot++)
     all &= may_ask (a->at[slot][0]);

@@ -16,6 +16,7 @@
 #include "array/array.h"
 #include "array/engine.h"
 #include "array/plan.h"
+#include "array/ring.h"
 #include "array/solver.h"
 #include "common/bits.h"
 #include "common/list.h"
@@ -74,7 +75,16 @@ struct seat {
                                  * newest copy; owned */
   bool b_first[2];              /* write copy B1 (B2) before A1 (A2), once:
                                  * membership's found_first_copy */
-  bool has_pages;               /* all pages were written to it */
+  bool has_pages;               /* all pages were written to it once */
+
+  /* Its journal ring: array/ring-header.c. */
+  struct ring ring;
+  uint64_t ring_free;           /* position: what the header being written
+                                 * frees */
+  uint64_t ring_counter;        /* of the newest header */
+  uint64_t ring_allocated;      /* a target: bytes of it that were written */
+  unsigned ring_which;          /* the place where that is, 0 or 1 */
+  enum { RING_UNKNOWN, RING_BEGINNING, RING_BEGUN } ring_state;
 };
 
 /* ---- cells and lines: array/cache.c --------------------------------- */
@@ -206,21 +216,29 @@ struct array {
   /* Dirty bits. */
   struct dirty_page *page;
   uint64_t nr_pages, nr_regions;
-  uint32_t *region_gen;         /* per region: a->flush_gen when it was last
+  uint64_t *region_gen;         /* per region: a->flush_gen when it was last
                                  * written */
   uint16_t *region_ops;         /* per region: writing operations */
   uint64_t *unsynced;           /* bit per region: parity may be wrong */
   uint64_t nr_unsynced;
   bool any_open;                /* some open bit may be set */
+  bool mark_open;               /* writes need open bits: no journal */
+
+  /* Journal. */
+  struct journal *journal;      /* or NULL */
+  struct recovery *recovery;    /* until it is carried out, or NULL */
+  unsigned ring_headers;        /* being written */
+  struct waiter *ring_waiter;
+  struct list ring_waiters;     /* for a ring to be allocated */
 
   /* Flush of members. */
   bool flushing;
   unsigned flush_pending;
-  uint32_t flush_gen;           /* 1 + the number of rounds begun: data
+  uint64_t flush_gen;           /* 1 + the number of rounds begun: data
                                  * written under a number is flushed by the
                                  * round that ends with a greater one */
-  uint32_t flushed_gen;         /* flush_gen of the last good round */
-  uint32_t clear_gen;           /* flush_gen when bits were last cleared */
+  uint64_t flushed_gen;         /* flush_gen of the last good round */
+  uint64_t clear_gen;           /* flush_gen when bits were last cleared */
   struct list flush_waiters;    /* for the round after the running one */
   struct list flush_current;    /* for the running one */
   struct waiter flush_waiter;   /* the running round itself */
@@ -245,7 +263,6 @@ struct array {
   uint64_t torn0, torn1;        /* lines [torn0, torn1) in which zeroes may
                                  * be on some members only, after a failure */
   bool stopping;
-  uint64_t session;
   unsigned saving;              /* seats whose copies are being rewritten */
   uint64_t saves_begun, saves_ended;
   uint64_t lost_save;           /* the save that makes the list of lost

@@ -4,6 +4,7 @@
  */
 
 #include "array/change.h"
+#include "array/consistency.h"
 #include "array/flush.h"
 #include "array/main-loop.h"
 #include "array/op.h"
@@ -29,6 +30,7 @@ turn (struct array *a)
   overdue_abandon_failing (a);
   change_decide (a);
   writeback_start (a);
+  a->consistency->turn (a);
   repairs_decide (a);
   pass_decide (a, pass_kinds);
   /* Last: a window with nothing to copy requests a flush at once. */

@@ -39,8 +39,10 @@ is_marked (struct array *a, struct op *op)
     return true;
   if (!change_is_over (a, &op->waiter))
     return false;
+  op->lost_slots = a->lost_slots;
+  op->epoch = a->membership.cur.self.ballot.epoch;
   /* A target is never read: a copy to it needs no mark. */
-  return op->to_targets ||
+  return op->to_targets || op->replay ||
     a->consistency->is_marked (a, op_pos (a, op), op_len (a, op), &op->waiter);
 }
 
@@ -109,14 +111,28 @@ step (struct array *a, struct op *op)
       op->phase = OP_PLANNING;
       return true;
     }
-    op->phase = OP_WRITING;
-    a->consistency->write (a, op);
+    /* What is stored anew does not change; and of a transaction with only a
+     * repair one member could take all records with it.
+     */
+    if (op->kind == OP_FIX)
+      op_write_in_place (a, op);
+    else
+      a->consistency->write (a, op);
+    return true;
+
+  case OP_LOGGING:
+    return false;
+
+  case OP_LOGGED:
+    op_logged (a, op);
+    op_write_in_place (a, op);
     return true;
 
   case OP_WRITING:
     if (op->pending > 0)
       return false;
     op->phase = OP_WRITTEN;
+    a->consistency->written (a, op);
     return true;
 
   case OP_WRITTEN:

@@ -7,7 +7,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "array/consistency.h"
 #include "array/op-internal.h"
 
 struct batch_item {
@@ -25,7 +27,41 @@ struct batch {
   struct batch_item *item;
   const uint8_t **in;
   uint8_t **out;
+  uint32_t *crc;                /* or NULL */
 };
+
+/* The crcs of the blocks of one cell, of which there are rect->nr. */
+static const uint32_t *
+take_crcs (struct op *op, const struct rect *rect, unsigned role,
+           const uint32_t *crc)
+{
+  struct op_role *o = &op->role[role];
+
+  o->crc_blocks |= block_mask (rect->b0, rect->nr);
+  memcpy (&o->crc[rect->b0], crc, rect->nr * sizeof *crc);
+  return crc + rect->nr;
+}
+
+/* Those of what is to be stored: not of old content that is replaced. */
+static void
+note_crcs (const struct batch *b, size_t i)
+{
+  const struct matrix *m = b->job.matrix;
+  const struct rect *rect = b->item[i].rect;
+  struct op *op = b->item[i].op;
+  const uint32_t *crc = b->crc + i * (m->cols + m->rows) * rect->nr;
+
+  FOR_EACH_BIT (r, rect->p.in) {
+    if (rect->given & BIT (r))
+      crc += rect->nr;
+    else
+      crc = take_crcs (op, rect, r, crc);
+  }
+  FOR_EACH_BIT (r, rect->given)
+    crc = take_crcs (op, rect, r, crc);
+  FOR_EACH_BIT (r, rect->p.make)
+    crc = take_crcs (op, rect, r, crc);
+}
 
 static void
 batch_news (struct array *a, struct news *n)
@@ -35,6 +71,8 @@ batch_news (struct array *a, struct news *n)
   for (size_t i = 0; i < b->nr; i++) {
     struct op *op = b->item[i].op;
 
+    if (b->crc && b->error == 0)
+      note_crcs (b, i);
     solver_put (a->solver, b->sol);
     b->item[i].rect->sol = NULL;
     if (b->error)
@@ -55,11 +93,14 @@ batch_done (struct coder_job *job, int error)
 }
 
 static struct batch *
-batch_new (struct array *a, const struct matrix *m, size_t nr)
+batch_new (struct array *a, const struct matrix *m, size_t nr,
+           unsigned nr_blocks, bool crc)
 {
   const size_t nr_in = nr * m->cols, nr_out = nr * m->rows;
+  const size_t nr_crcs = crc ? (nr_in + nr_out) * nr_blocks : 0;
   struct batch *b = malloc (sizeof *b + nr * sizeof *b->item +
-                            (nr_in + nr_out) * sizeof (uint8_t *));
+                            (nr_in + nr_out) * sizeof (uint8_t *) +
+                            nr_crcs * sizeof (uint32_t));
 
   if (b == NULL)
     abort ();           /* as in array/xfer.c */
@@ -70,6 +111,7 @@ batch_new (struct array *a, const struct matrix *m, size_t nr)
   b->item = (struct batch_item *) (b + 1);
   b->in = (const uint8_t **) (b->item + nr);
   b->out = (uint8_t **) (b->in + nr_in);
+  b->crc = nr_crcs ? (uint32_t *) (b->out + nr_out) : NULL;
   return b;
 }
 
@@ -91,11 +133,22 @@ batch_add (struct batch *b, struct op *op, struct rect *rect)
   b->item[b->nr++] = (struct batch_item) { op, rect };
 }
 
+/* For the records of the journal. */
+static bool
+wants_crc (const struct array *a, const struct batch_item *item, size_t nr)
+{
+  for (size_t i = 0; i < nr && a->consistency->wants_crc; i++)
+    if (item[i].op->kind == OP_OUT)
+      return true;
+  return false;
+}
+
 static void
 start_batch (struct array *a, struct batch_item *item, size_t nr)
 {
   struct solution *sol = item[0].rect->sol;
-  struct batch *b = batch_new (a, sol->matrix, nr);
+  struct batch *b = batch_new (a, sol->matrix, nr, item[0].rect->nr,
+                               wants_crc (a, item, nr));
 
   b->sol = sol;
   for (size_t i = 0; i < nr; i++)
@@ -105,7 +158,7 @@ start_batch (struct array *a, struct batch_item *item, size_t nr)
   b->job.nr_rects = nr;
   b->job.in = b->in;
   b->job.out = b->out;
-  b->job.crc = NULL;
+  b->job.crc = b->crc;
   b->job.done = batch_done;
   a->counters.coder_jobs++;
   a->counters.coder_bytes += nr * b->job.cell_len * sol->matrix->cols;

@@ -113,7 +113,7 @@ op_add_tickets (struct array *a, struct request *r)
   list_for_each (l, &a->ops) {
     struct op *op = list_item (l, struct op, link);
 
-    if (op->kind == OP_OUT || op->kind == OP_ZERO)
+    if ((op->kind == OP_OUT || op->kind == OP_ZERO) && !op->logged)
       ticket_add (&op->tickets, r, ALL_BLOCKS);
   }
 }
@@ -129,6 +129,30 @@ op_end_all_tickets (struct array *a, int error)
 {
   list_for_each (l, &a->ops)
     op_end_tickets (a, list_item (l, struct op, link), error);
+}
+
+/* Lost blocks that are written count only when the list without them is
+ * durable: op_is_settled.
+ */
+static bool
+writes_lost (const struct array *a, const struct op *op)
+{
+  for (unsigned i = 0; i < op->nr_rects; i++)
+    if (lost_roles (a, op->line->no,
+                    block_mask (op->rect[i].b0, op->rect[i].nr)) &
+        op->rect[i].p.write)
+      return true;
+  return false;
+}
+
+void
+op_logged (struct array *a, struct op *op)
+{
+  if (writes_lost (a, op))
+    return;
+  tickets_end (a, &op->tickets, EIO, op_lost_blocks (op));
+  /* Lost rows go back to the line; a flush waits for that. */
+  op->logged = op_lost_blocks (op) == 0;
 }
 
 /* If the slot also has an active member, the lost block is that member's. */
@@ -152,8 +176,6 @@ forget_lost_blocks (struct array *a, const struct op *op)
 static bool
 lost_blocks_cleared (struct array *a, struct op *op)
 {
-  bool any = false;
-
   if (a->failed)
     return true;
   if (op->to_targets) {
@@ -162,13 +184,7 @@ lost_blocks_cleared (struct array *a, struct op *op)
   }
   if (op->phase == OP_FLUSHED)
     return save_lost_list (a, &op->waiter);
-  for (unsigned i = 0; i < op->nr_rects; i++) {
-    const struct rect *rect = &op->rect[i];
-
-    any |= (lost_roles (a, op->line->no, block_mask (rect->b0, rect->nr)) &
-            rect->p.write) != 0;
-  }
-  if (!any)
+  if (!writes_lost (a, op))
     return true;
   if (!op->flushing) {
     op->flushing = true;

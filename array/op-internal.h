@@ -31,11 +31,14 @@ struct op_role {
   uint16_t old_blocks;
   uint16_t bad_blocks;          /* reading them gave an error */
   struct cell *made;            /* made by the coder */
+  uint16_t crc_blocks;          /* whose crc the coder has made */
+  uint32_t crc[CELL_MAX_LEN / BLOCK_LEN];       /* of what is to be stored */
 };
 
 /* Phases follow in this order, except: a failed read goes from READING back
- * to PLANNING, and a membership change from CODED.  Readers and failed
- * operations go from CODING to DONE, zeroes from PLANNING to CODED.
+ * to PLANNING, and a membership change from CODED or LOGGING.  Readers and
+ * failed operations go from CODING to DONE, zeroes from PLANNING to CODED.
+ * Fixes, and all writes without a journal, go from CODED to WRITING.
  */
 enum op_phase {
   OP_WAITING,                   /* for the line */
@@ -43,6 +46,8 @@ enum op_phase {
   OP_READING,
   OP_CODING,
   OP_CODED,
+  OP_LOGGING,                   /* in the journal's hands */
+  OP_LOGGED,                    /* it ends for its clients */
   OP_WRITING,
   OP_WRITTEN,                   /* waits for a change to be in force; if lost
                                  * blocks were written, for a flush */
@@ -62,6 +67,14 @@ struct op {
   struct request *r;            /* OP_READ, OP_ZERO */
   uint64_t want;                /* OP_READ: roles; OP_FIX: to be stored anew */
   bool to_targets;              /* OP_FIX */
+  unsigned decision;            /* recover_decision, as last planned */
+  bool reads_journal;           /* a read goes to a ring */
+  bool replay;                  /* OP_FIX: from the journal, in place */
+  struct txn *txn;              /* OP_LOGGING to OP_WRITING: of the journal,
+                                 * or NULL: not begun */
+  struct list txn_link;
+  uint64_t lost_slots, epoch;   /* of the array, as last planned */
+  bool logged;                  /* all of it is durable: no flush waits */
   bool marked;                  /* counts in a->region_ops */
   bool wrote;                   /* some write was issued */
   bool flushing;                /* OP_WRITTEN: waits for a flush */
@@ -128,15 +141,25 @@ extern uint16_t op_lost_blocks (const struct op *op);
 
 /* array/op-io.c */
 extern void op_issue_reads (struct array *a, struct op *op);
-extern void op_issue_writes (struct array *a, struct op *op);
+/* In place, to the phase OP_WRITING. */
+extern void op_write_in_place (struct array *a, struct op *op);
+/* What is to be stored for a role of a rect: the cell, and the crcs of its
+ * blocks (rect->nr of them), or NULL where the coder has not made them all.
+ */
+extern struct cell *op_new_cell (const struct op *op, const struct rect *rect,
+                                 unsigned role);
+extern const uint32_t *op_crcs (const struct op *op, const struct rect *rect,
+                                unsigned role);
 /* True if every cell that the plans need was read. */
 extern bool op_all_read (const struct op *op);
 
 /* array/op-code.c */
 extern void op_code (struct array *a, struct op *op);
 
-/* array/op-end.c.  op_is_settled: true if the operation may end, once all
- * writes have ended.  False if it waits.
+/* array/op-end.c.  op_logged: it is in the journal, on all participants. */
+extern void op_logged (struct array *a, struct op *op);
+/* op_is_settled: true if the operation may end, once all writes have ended.
+ * False if it waits.
  */
 extern bool op_is_settled (struct array *a, struct op *op);
 extern void op_end (struct array *a, struct op *op);

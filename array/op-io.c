@@ -6,9 +6,12 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <string.h>
+
 #include "array/cache.h"
 #include "array/fail.h"
 #include "array/op-internal.h"
+#include "array/recover.h"
 #include "array/seat.h"
 #include "array/xfer.h"
 
@@ -26,15 +29,16 @@ xfer_off (const struct array *a, const struct op *op, const struct rect *rect)
 
 static void
 issue (struct array *a, struct op *op, const struct rect *rect,
-       struct seat *seat, enum io_kind kind, unsigned role, struct cell *c,
-       void (*done) (struct array *, struct xfer *))
+       struct seat *seat, uint64_t off, enum io_kind kind, unsigned role,
+       struct cell *c, void (*done) (struct array *, struct xfer *))
 {
   struct xfer *x = xfer_new (seat, kind, done);
 
-  x->off = xfer_off (a, op, rect);
+  x->off = off;
   x->len = (uint64_t) rect->nr * BLOCK_LEN;
   x->buf = c->data + (size_t) rect->b0 * BLOCK_LEN;
   x->owner = op;
+  x->of_op = true;
   x->cell = c;
   x->role = role;
   x->b0 = rect->b0;
@@ -95,11 +99,37 @@ read_done (struct array *a, struct xfer *x)
     op_advance (a, op);
 }
 
+/* After a crash the content may be in the journal.  Then the rect has one
+ * block (op_plan).
+ */
+static void
+issue_read (struct array *a, struct op *op, const struct rect *rect,
+            unsigned role)
+{
+  struct op_role *o = &op->role[role];
+  struct seat *s =
+    a->at[layout_slot (&a->g, line_stripe (a, op->line->no), role)][0];
+  const struct replay_source *src =
+    recover_source (a, op->line->no, role, rect->b0);
+
+  if (src && src->kind == REPLAY_ZERO) {
+    memset (o->old->data + (size_t) rect->b0 * BLOCK_LEN, 0, BLOCK_LEN);
+    o->old_blocks |= block_mask (rect->b0, 1);
+  }
+  else if (src) {
+    op->reads_journal = true;
+    issue (a, op, rect, recover_seat (a, src),
+           a->sb.l.ring_off + (uint64_t) src->place * BLOCK_LEN, IO_READ,
+           role, o->old, read_done);
+  }
+  else
+    issue (a, op, rect, s, xfer_off (a, op, rect), IO_READ, role, o->old,
+           read_done);
+}
+
 void
 op_issue_reads (struct array *a, struct op *op)
 {
-  const uint64_t stripe = line_stripe (a, op->line->no);
-
   for (unsigned i = 0; i < op->nr_rects; i++) {
     const struct rect *rect = &op->rect[i];
     const uint16_t mask = block_mask (rect->b0, rect->nr);
@@ -108,10 +138,21 @@ op_issue_reads (struct array *a, struct op *op)
       const struct op_role *o = &op->role[r];
 
       if ((o->old_blocks & mask) != mask)
-        issue (a, op, rect, a->at[layout_slot (&a->g, stripe, r)][0], IO_READ,
-               r, o->old, read_done);
+        issue_read (a, op, rect, r);
     }
   }
+}
+
+bool
+op_any_reads_journal (const struct array *a)
+{
+  list_for_each (l, &a->ops) {
+    const struct op *op = list_item (l, struct op, link);
+
+    if (op->reads_journal && op->phase == OP_READING)
+      return true;
+  }
+  return false;
 }
 
 /* Reads of these roles are overdue.  Abandon them, with all reads to the same
@@ -202,30 +243,45 @@ takes_part (const struct array *a, const struct op *op, const struct seat *s)
   return !op->to_targets || s->state == SEAT_TARGET;
 }
 
+struct cell *
+op_new_cell (const struct op *op, const struct rect *rect, unsigned role)
+{
+  const struct op_role *o = &op->role[role];
+
+  if (rect->given & BIT (role))
+    return o->given;
+  return rect->p.make & BIT (role) ? o->made : op_old (op, rect, role);
+}
+
+const uint32_t *
+op_crcs (const struct op *op, const struct rect *rect, unsigned role)
+{
+  const uint16_t mask = block_mask (rect->b0, rect->nr);
+  const struct op_role *o = &op->role[role];
+
+  return (o->crc_blocks & mask) == mask ? &o->crc[rect->b0] : NULL;
+}
+
 static void
 write_role (struct array *a, struct op *op, const struct rect *rect,
             unsigned role)
 {
   const unsigned slot = layout_slot (&a->g, line_stripe (a, op->line->no),
                                      role);
-  const struct op_role *o = &op->role[role];
-  struct cell *c;
+  struct cell *c = op_new_cell (op, rect, role);
 
-  if (rect->given & BIT (role))
-    c = o->given;
-  else if (rect->p.make & BIT (role))
-    c = o->made;
-  else
-    c = op_old (op, rect, role);
   for (unsigned i = 0; i < 2; i++)
     if (takes_part (a, op, a->at[slot][i]))
-      issue (a, op, rect, a->at[slot][i], IO_WRITE, role, c, write_done);
+      issue (a, op, rect, a->at[slot][i], xfer_off (a, op, rect), IO_WRITE,
+             role, c, write_done);
 }
 
 void
-op_issue_writes (struct array *a, struct op *op)
+op_write_in_place (struct array *a, struct op *op)
 {
   bool reads = false;
+
+  op->phase = OP_WRITING;
 
   if (op->kind == OP_ZERO) {
     op_issue_zeroes (a, op);

@@ -71,6 +71,7 @@ op_new (struct array *a, enum op_kind kind, struct line *line)
   list_init (&op->tickets);
   list_append (&a->ops, &op->link);
   list_init (&op->zeroing);
+  list_init (&op->txn_link);
   a->nr_ops += kind != OP_ZERO;
   a->nr_outs += kind == OP_OUT;
   if (line)
@@ -168,6 +169,25 @@ op_out (struct array *a, struct line *line)
   list_splice (&op->tickets, &line->tickets);
   line_changed (a, line);
   op_advance (a, op);
+  return true;
+}
+
+bool
+op_replay (struct array *a, struct line *line, uint64_t roles, unsigned b,
+           void (*done) (struct array *a, const struct fixed *f), void *opaque)
+{
+  struct op *op = op_new (a, OP_FIX, line);
+
+  if (op == NULL)
+    return false;
+  op->want = roles;
+  op->replay = true;
+  op->b0 = b;
+  op->nr = 1;
+  op->done = done;
+  op->opaque = opaque;
+  begin_writing (a, op);
+  list_move (&a->engine.ready, &op->waiter.link);
   return true;
 }
 

@@ -7,6 +7,8 @@
 #include "array/cache.h"
 #include "array/lost.h"
 #include "array/op-internal.h"
+#include "array/recover.h"
+#include "array/request.h"
 #include "array/seat.h"
 #include "common/plant.h"
 
@@ -94,6 +96,23 @@ op_bad_roles (const struct array *a, const struct op *op, uint16_t blocks)
   return roles;
 }
 
+uint64_t
+op_errors (const struct op *op, unsigned b)
+{
+  return op_bad_roles (op->a, op, block_mask (b, 1));
+}
+
+/* Roles of a rect that are lost, listed or by the crash. */
+static uint64_t
+lost_at (const struct array *a, const struct op *op, const struct rect *rect)
+{
+  const uint64_t no = op->line->no;
+
+  return (lost_roles (a, no, block_mask (rect->b0, rect->nr)) &
+          ~recover_known (a, no, rect->b0)) |
+    recover_erased (a, no, rect->b0);
+}
+
 /* The doubtful parity of a rect.  Parity defines the content of a lost role,
  * but not if the old content of that role is in memory: with that content the
  * parity may be wrong.
@@ -104,8 +123,9 @@ doubtful_parity (const struct array *a, const struct op *op,
 {
   if (op->kind == OP_OUT && PLANTED ("delta-on-doubtful"))
     return 0;
-  return op->unsure |
-    line_doubtful (a, op->line->no, op->noread & ~rect->have);
+  return (op->unsure |
+          line_doubtful (a, op->line->no, op->noread & ~rect->have)) &
+    ~recover_known (a, op->line->no, rect->b0);
 }
 
 /* A reader that already has what it wants needs no plan for the rest.
@@ -120,7 +140,7 @@ plan_rect (struct array *a, struct op *op, struct rect *rect)
   const uint64_t noread = op->noread | op->avoid |
     (PLANTED ("doubtful-rewrites") && op_bad_roles (a, op, blocks) ? 0 :
      doubtful_parity (a, op, rect)) |
-    op_bad_roles (a, op, blocks) | lost_roles (a, op->line->no, blocks);
+    op_bad_roles (a, op, blocks) | lost_at (a, op, rect);
   struct plan_in in = {
     .k = a->g.k, .m = a->g.m, .noread = noread | op->slow,
     .nowrite = op->nowrite, .have = have,
@@ -147,7 +167,7 @@ plan_rest (struct array *a, struct op *op, struct rect *rect)
 {
   const uint16_t blocks = block_mask (rect->b0, rect->nr);
   const uint64_t noread = op->noread | op_bad_roles (a, op, blocks) |
-    lost_roles (a, op->line->no, blocks);
+    lost_at (a, op, rect);
 
   rect->p = (struct plan) { 0 };
   rect->lost = ~UINT64_C (0);
@@ -191,8 +211,11 @@ may_get_better (const struct array *a, const struct op *op,
 {
   const uint16_t blocks = block_mask (rect->b0, rect->nr);
 
-  return op->tries < MAX_TRIES && op_bad_roles (a, op, blocks) &&
-    !lost_rows_known (a, op->line->no, blocks);
+  /* The new decision itself waits for what relog.c reads. */
+  return (recover_is_outdated (a) &&
+          !(op->kind == OP_READ && op->r->kind == REQUEST_RELOG)) ||
+    (op->tries < MAX_TRIES && op_bad_roles (a, op, blocks) &&
+     !lost_rows_known (a, op->line->no, blocks));
 }
 
 static void
@@ -201,6 +224,15 @@ forget_errors (struct array *a, struct op *op)
   for (unsigned r = 0; r < a->n; r++)
     op->role[r].bad_blocks = 0;
   op->coarse = false;
+}
+
+/* What was read may be of a transaction that does not count any more. */
+static void
+forget_old (struct array *a, struct op *op)
+{
+  for (unsigned r = 0; r < a->n; r++)
+    op->role[r].old_blocks = 0;
+  op->decision = recover_decision (a);
 }
 
 enum outcome { PLANNED, TOO_COARSE, TRY_AGAIN };
@@ -230,12 +262,16 @@ op_plan (struct array *a, struct op *op)
 {
   enum outcome r;
 
+  if (op->decision != recover_decision (a))
+    forget_old (a, op);
   line_masks (a, op->line->no, &op->noread, &op->nowrite);
   if (op->kind != OP_FIX)
     op->slow |= suspects (a, op);
   op->doubtful = op->unsure | line_doubtful (a, op->line->no, op->noread);
   if (op->kind == OP_FIX)
     op->nowrite &= ~op->want;
+  /* Each of its blocks may be somewhere else. */
+  op->fine |= recover_has_line (a, op->line->no);
   r = plan_all (a, op);
   if (r == TOO_COARSE) {
     /* Read each block alone, to find the bad one. */
@@ -246,7 +282,7 @@ op_plan (struct array *a, struct op *op)
   if (r != TRY_AGAIN)
     return true;
   forget_errors (a, op);
-  op->tries++;
+  op->tries += !recover_is_outdated (a);
   list_move (&a->pause_waiters, &op->waiter.link);
   return false;
 }

@@ -9,6 +9,7 @@
 
 #include "array/cache.h"
 #include "array/op-internal.h"
+#include "array/recover.h"
 #include "array/request.h"
 
 struct op *
@@ -101,7 +102,7 @@ cache_read_cells (struct array *a, struct op *op)
 {
   const struct rect *rect = &op->rect[0];
 
-  if (op->nr_rects != 1 || rect->lost)
+  if (op->nr_rects != 1 || rect->lost || recover_has_line (a, op->line->no))
     return;
   FOR_EACH_BIT (r, (op->want | rect->p.in) & LOW_BITS (a->g.k)) {
     struct line_cell *lc = &op->line->cell[r];

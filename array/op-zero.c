@@ -127,6 +127,7 @@ op_issue_zeroes (struct array *a, struct op *op)
     x->off = a->sb.l.data_off + op_pos (a, op);
     x->len = op_len (a, op);
     x->owner = op;
+    x->of_op = true;
     op->pending++;
     xfer_start (a, x);
   }

@@ -85,6 +85,20 @@ extern bool op_zero (struct array *a, struct request *r, uint64_t line0,
 /* True if one of these lines is being zeroed. */
 extern bool op_zeroes (const struct array *a, uint64_t line0, uint64_t line1);
 
+/* Write the roles of one block in place as the journal has them; op_may_write
+ * was true.  False if there is no credit now.
+ */
+extern bool op_replay (struct array *a, struct line *line, uint64_t roles,
+                       unsigned b,
+                       void (*done) (struct array *a, const struct fixed *f),
+                       void *opaque);
+
+/* Roles of which block b gave an error. */
+extern uint64_t op_errors (const struct op *op, unsigned b);
+
+/* True if an operation reads from a ring of the journal. */
+extern bool op_any_reads_journal (const struct array *a);
+
 /* Make r wait for all write-outs and zeroing in progress. */
 extern void op_add_tickets (struct array *a, struct request *r);
 /* End the requests that wait for a write-out with this error. */

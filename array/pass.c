@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "array/cache.h"
+#include "array/consistency.h"
 #include "array/flush.h"
 #include "array/lost.h"
 #include "array/pass.h"
@@ -156,6 +157,7 @@ pass_decide (struct array *a, const struct pass_kind *const *kinds)
   struct pass *p = a->pass;
 
   if (!array_may_write (a) || a->stopping || a->doubled_slots ||
+      !a->consistency->is_ready (a) ||
       (a->irregular_slots == 0 && a->nr_unsynced == 0 &&
        p->phase == PASS_IDLE && !p->running))
     return;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "array/cache.h"
+#include "array/consistency.h"
 #include "array/op.h"
 #include "array/repair.h"
 #include "array/state.h"
@@ -74,7 +75,7 @@ void
 repairs_decide (struct array *a)
 {
   if (list_empty (&a->repairs) || !array_may_write (a) || a->stopping ||
-      a->doubled_slots)
+      a->doubled_slots || !a->consistency->is_ready (a))
     return;
   list_for_each (l, &a->repairs) {
     struct repair *rp = list_item (l, struct repair, link);

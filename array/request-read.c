@@ -17,6 +17,7 @@
 #include "array/fail.h"
 #include "array/lost.h"
 #include "array/op.h"
+#include "array/recover.h"
 #include "array/request-internal.h"
 #include "array/seat.h"
 #include "common/cleanup.h"
@@ -41,7 +42,8 @@ readable_seat (const struct array *a, uint64_t no, unsigned role)
     a->at[layout_slot (&a->g, line_stripe (a, no), role)][0];
 
   return s && s->state == SEAT_ACTIVE && !s->failing && !s->suspect &&
-    s->m->local && lost_blocks_of (a, no, role) == 0 ? s : NULL;
+    s->m->local && lost_blocks_of (a, no, role) == 0 &&
+    !recover_has_line (a, no) ? s : NULL;
 }
 
 /* The operation that earlier steps began on the same line. */

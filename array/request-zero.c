@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "array/consistency.h"
 #include "array/lost.h"
 #include "array/op.h"
 #include "array/request-internal.h"
@@ -32,7 +33,11 @@ zero_stripes (struct array *a, struct request *r, uint64_t first,
 {
   const uint64_t line0 = first * a->nr_bands, line1 = last * a->nr_bands;
 
-  if (op_zeroes (a, line0, line1)) {
+  if (a->failed) {
+    request_fail (r, EIO);
+    return;
+  }
+  if (op_zeroes (a, line0, line1) || !a->consistency->is_ready (a)) {
     request_wait (r, &a->zero_waiters);
     return;
   }

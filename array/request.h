@@ -28,6 +28,7 @@ enum request_kind {
   REQUEST_READ, REQUEST_WRITE, REQUEST_ZERO, REQUEST_FLUSH,
   REQUEST_WRITABLE,             /* put the first record in force */
   REQUEST_FAIL,                 /* take seat out */
+  REQUEST_RELOG,                /* array/relog.c: for op_read alone */
   REQUEST_REPLACE,              /* rebuild slot onto target */
 };
 

@@ -42,7 +42,10 @@ tell (struct array *a)
   list_for_each (l, &a->no_space) {
     struct xfer *x = list_item (l, struct xfer, seat_link);
 
-    op_end_tickets (a, x->owner, ENOSPC);
+    if (x->of_op)
+      op_end_tickets (a, x->owner, ENOSPC);
+    else
+      op_end_all_tickets (a, ENOSPC);
   }
   /* For instance a page of dirty bits, for which any line may wait. */
   if (!list_empty (&a->no_space_stores))

@@ -17,10 +17,12 @@
 #include "array/copies.h"
 #include "array/dirty.h"
 #include "array/flush.h"
+#include "array/journal.h"
 #include "array/lost.h"
 #include "array/main-loop.h"
 #include "array/op.h"
 #include "array/pass.h"
+#include "array/recover.h"
 #include "array/repair.h"
 #include "array/request.h"
 #include "array/seat.h"
@@ -149,6 +151,8 @@ array_free_memory (struct array *a)
     free (a->slot_path[i]);
   pass_free (a);
   change_free (a);
+  journal_free (a);
+  recover_free (a);
   repairs_free (a);
   lost_free (a);
   dirty_free (a);
@@ -183,13 +187,16 @@ array_new (const struct config *c, struct assembly *as, struct coder *coder)
   }
   init_lists (a);
   take_assembly (a, as);
-  a->consistency = &consistency_none;
+  a->consistency = a->sb.consistency == CONSISTENCY_JOURNAL ?
+    &consistency_journal : &consistency_none;
+  a->mark_open = a->sb.consistency == CONSISTENCY_NONE;
   a->writethrough = c->writethrough;
   a->timeout_ns = c->timeout_ns;
   a->member_size = smallest (as);
   cache_size (a, c->cache_len);
   a->solver = solver_new (a->sb.code, a->sb.w, a->g.k, a->g.m);
   if (a->solver == NULL || pass_init (a) == -1 || change_init (a) == -1 ||
+      journal_init (a) == -1 ||
       lost_init (a, as) == -1 ||
       dirty_init (a, as->page) || make_seats (a, as) == -1) {
     log_error ("out of memory");
@@ -197,6 +204,10 @@ array_new (const struct config *c, struct assembly *as, struct coder *coder)
     return NULL;
   }
   note_unsynced (a);
+  if (recover_init (a) == -1) {
+    array_free_memory (a);
+    return NULL;
+  }
 
   a->coder = coder;
   a->found = as->found;

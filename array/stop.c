@@ -4,6 +4,7 @@
  */
 
 #include "array/cache.h"
+#include "array/consistency.h"
 #include "array/dirty.h"
 #include "array/flush.h"
 #include "array/save.h"
@@ -21,6 +22,8 @@ in_flight (const struct array *a)
 {
   if (!list_empty (&a->ops) || a->change || a->saving > 0 || a->flushing ||
       !list_empty (&a->flush_waiters))
+    return true;
+  if (!a->consistency->is_idle (a))
     return true;
   for (uint64_t i = 0; i < a->nr_pages; i++)
     if (a->page[i].writing || a->page[i].queued)

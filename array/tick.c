@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include "array/consistency.h"
 #include "array/dirty.h"
 #include "array/flush.h"
 #include "array/op.h"
@@ -62,7 +63,9 @@ tick_fire (struct timer *t)
 static bool
 is_needed (const struct array *a)
 {
-  if (a->nr_dirty > 0 || !list_empty (&a->ops) || a->any_pread ||
+  if (a->nr_dirty > 0 || !a->consistency->is_idle (a) ||
+      (a->writable && !a->consistency->is_ready (a)) ||
+      !list_empty (&a->ops) || a->any_pread ||
       a->change || a->saving > 0 || a->flushing || a->any_failing ||
       (a->writable && a->nr_unsynced > 0))
     return true;

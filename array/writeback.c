@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "array/cache.h"
+#include "array/consistency.h"
 #include "array/op.h"
 #include "array/state.h"
 #include "array/ticket.h"
@@ -58,7 +59,7 @@ relieve (struct array *a)
 static void
 start_lines (struct array *a)
 {
-  if (!array_may_write (a))
+  if (!array_may_write (a) || !a->consistency->is_ready (a))
     return;
   list_for_each (l, &a->out) {
     struct line *line = list_item (l, struct line, out_link);

@@ -37,6 +37,27 @@ xfer_new (struct seat *seat, enum io_kind kind,
   return x;
 }
 
+struct xfer_memory *
+xfer_memory_new (void *p)
+{
+  struct xfer_memory *mem = malloc (sizeof *mem);
+
+  if (mem == NULL)
+    free (p);
+  else
+    *mem = (struct xfer_memory) { 1, p };
+  return mem;
+}
+
+void
+xfer_memory_put (struct xfer_memory *mem)
+{
+  if (--mem->refs > 0)
+    return;
+  free (mem->p);
+  free (mem);
+}
+
 void
 xfer_again (struct array *a, struct xfer *x)
 {
@@ -53,6 +74,8 @@ xfer_start (struct array *a, struct xfer *x)
 {
   if (x->cell)
     cell_ref (x->cell);
+  if (x->memory)
+    x->memory->refs++;
   xfer_again (a, x);
 }
 
@@ -74,6 +97,8 @@ xfer_free (struct array *a, struct xfer *x)
       x->cell->frozen--;
     cell_put (a, x->cell);
   }
+  if (x->memory)
+    xfer_memory_put (x->memory);
   free (x);
 }
 

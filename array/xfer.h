@@ -33,13 +33,27 @@ struct xfer {
   void (*done) (struct array *a, struct xfer *x);
   struct cell *cell;            /* contains buf, or NULL: a reference is held
                                  * until the I/O ends */
+  struct xfer_memory *memory;   /* likewise */
   /* For the owner. */
   void *owner;
+  bool of_op;                   /* that is an operation */
   struct list owner_link;
   unsigned role;
   unsigned b0, nr;              /* blocks of the cell */
   uint64_t write_gen;           /* a flush: the writes it covers */
 };
+
+/* Memory that transfers write from, and that stays until the last of them
+ * has ended, abandoned ones too.
+ */
+struct xfer_memory {
+  unsigned refs;
+  void *p;                      /* from malloc */
+};
+
+/* Takes over p, with one reference.  NULL: no memory, p is freed. */
+extern struct xfer_memory *xfer_memory_new (void *p);
+extern void xfer_memory_put (struct xfer_memory *mem);
 
 /* Never fails. */
 extern struct xfer *xfer_new (struct seat *seat, enum io_kind kind,

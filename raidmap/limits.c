@@ -10,6 +10,7 @@
 #define DEFAULT_LIMITS {                        \
   .region_min_len = UINT32_C (1) << 20,         \
   .page_regions = BITMAP_PAGE_REGIONS,          \
+  .ring_min_len = 4u << 20,                     \
   .cell_max_len = CELL_MAX_LEN,                 \
   .bundle_max_xfers = 256,                      \
   .request_steps = 64,                          \
@@ -19,6 +20,7 @@
   .rebuild_max_repairs = 1024,                  \
   .max_seats = 2 * SB_MAX_DEVICES,              \
   .ahead_regions = 3,                           \
+  .txn_max_ops = 4096,                          \
   .tick_ns = 200000000,                         \
 }
 

@@ -18,6 +18,7 @@ struct limits {
   uint32_t region_min_len;      /* bytes of a member, a power of two: the
                                  * shortest region of the dirty bitmap */
   unsigned page_regions;        /* in a page of the bitmap, at least 1 */
+  uint32_t ring_min_len;        /* bytes of a journal ring by default */
 
   /* Of the engine. */
   uint32_t cell_max_len;        /* bytes, a power of two, at least a block */
@@ -31,6 +32,7 @@ struct limits {
   unsigned rebuild_max_repairs; /* known at once */
   unsigned max_seats;           /* members open at once */
   unsigned ahead_regions;       /* marked before they are written */
+  unsigned txn_max_ops;         /* of one transaction of the journal */
   uint64_t tick_ns;             /* between checks for overdue I/O and old
                                  * lines */
 };

@@ -142,13 +142,26 @@ choose_code (struct sim_array *sa)
   sa->w = n == 3 ? 8 : code_default_w (sa->code, sa->g.k, sa->g.m);
 }
 
+enum consistency sim_consistency = CONSISTENCY_NONE;
+
+/* How large the disks are. */
+static void
+lay_out (struct sim_array *sa)
+{
+  struct config c = { .k = sa->g.k, .chunk = sa->g.chunk,
+                      .size = sa->g.size, .consistency = sa->consistency };
+  struct geometry fit = sa->g;
+  uint64_t need;
+
+  layout_fit (&fit, 0, sa->g.size, create_ring_len (&c, 0), 0, &sa->l, &need);
+  sa->disk_size = need;
+}
+
 struct sim_array *
 sim_array_new (uint64_t seed, const struct geometry *g, uint64_t nr_stripes,
                unsigned blocks_less)
 {
   struct sim_array *sa = calloc (1, sizeof *sa);
-  struct geometry fit;
-  uint64_t need;
 
   assert (sa != NULL);
   sa->sim = sim_new (seed);
@@ -162,9 +175,8 @@ sim_array_new (uint64_t seed, const struct geometry *g, uint64_t nr_stripes,
   choose_code (sa);
   sa->g.size = nr_stripes * g->k * g->chunk - blocks_less * BLOCK_LEN;
   sa->nr_stripes = layout_nr_stripes (&sa->g);
-  fit = sa->g;
-  layout_fit (&fit, 0, sa->g.size, 0, 0, &sa->l, &need);
-  sa->disk_size = need;
+  sa->consistency = sim_consistency;
+  lay_out (sa);
   sa->cache_len = cache_min_len (g);
   sa->max_pause_ns = 500000;
   list_init (&sa->requests);
@@ -195,6 +207,8 @@ init_config (struct sim_array *sa)
   sa->c.m = sa->g.m;
   sa->c.chunk = sa->g.chunk;
   sa->c.size = sa->g.size;
+  sa->c.consistency = sa->consistency;
+  sa->c.unfinished = true;
   sa->c.code = sa->code;
   sa->c.w = sa->w;
   sa->c.cache_len = sa->cache_len;
@@ -249,7 +263,12 @@ sim_array_open (struct sim_array *sa, uint64_t which,
   sa->coder.inner = coder_isal_new (0);
   assert (sa->coder.inner != NULL);
   sa->a = array_new (&sa->c, &as, &sa->coder.coder);
-  assert (sa->a != NULL);
+  if (sa->a == NULL) {          /* the journal can't be recovered */
+    assembly_free (&as);
+    coder_free (sa->coder.inner);
+    sa->coder.inner = NULL;
+    return -1;
+  }
   free (sa->written);
   sa->written = calloc (sa->l.data_len / BLOCK_LEN, sizeof *sa->written);
   assert (sa->written != NULL);

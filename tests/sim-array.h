@@ -24,6 +24,9 @@
 #include "gf/coder.h"
 #include "member/sim.h"
 
+/* What sim_array_new makes; CONSISTENCY_NONE at first. */
+extern enum consistency sim_consistency;
+
 /* From here on random_bytes gives the same numbers in each run. */
 extern void sim_random_seed (uint64_t seed);
 
@@ -59,6 +62,7 @@ struct sim_array {
   enum code code;               /* drawn by the seed, as is w; may be changed
                                  * before creating */
   unsigned w;
+  enum consistency consistency;
   uint64_t nr_stripes;
   uint64_t disk_size;
   uint64_t seed;

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "array/cache.h"
+#include "array/consistency.h"
 #include "array/lost.h"
 #include "array/op.h"
 #include "raidmap/bitmap.h"
@@ -124,7 +125,7 @@ check_rows_of (struct run *r, const uint64_t *only, const char *when)
   char why[200];
 
   /* It is unknown which rows could not be written. */
-  if (r->sa->a->failed)
+  if (r->sa->a->failed || !r->sa->a->consistency->is_ready (r->sa->a))
     return;
   disks_at (r, false, at);
   if (!sim_array_rows_are_right (r->sa, at, roles_at_rest, &rows, why,
@@ -284,6 +285,10 @@ check_closed (struct run *r)
   char why[200];
 
   assert (open != NULL);
+  if (r->journal) {             /* what was in flight is in the journal */
+    free (open);
+    return;
+  }
   for (unsigned slot = 0; slot < r->n; slot++)
     for (unsigned i = 0; i < 2; i++)
       if (r->at[i][slot] && (i == 0 || r->at[1][slot] != r->at[0][slot]))

@@ -72,6 +72,12 @@ draw_array (struct run *r)
     1 + sim_below (d, 6);
   r->nr_clients = 1 + sim_below (d, sim_below (d, 6) == 0 ? MAX_CLIENTS : 6);
   r->blocks_less = sim_below (d, 3) == 0;
+  r->journal = sim_below (d, 2) == 0;
+  if (getenv ("SIM_JOURNAL"))
+    r->journal = atoi (getenv ("SIM_JOURNAL"));
+  sim_consistency = r->journal ? CONSISTENCY_JOURNAL : CONSISTENCY_NONE;
+  limits.ring_min_len = UINT32_C (32768) << sim_below (d, 5);
+  limits.txn_max_ops = 1 + sim_below (d, 40);
   sim_free (d);
   return nr_stripes;
 }
@@ -82,11 +88,13 @@ draw_describe (const struct run *r, char *text, size_t len)
   snprintf (text, len, "%u+%u, chunk %u, %" PRIu64 " stripes, %u clients; "
             "regions of %u, %u in a page; cells of %u, %u steps, bundles of "
             "%u, inline %u, rebuild %" PRIu64 ", %u skipped, %u repairs, %u "
-            "ahead, tick %" PRIu64,
+            "ahead, tick %" PRIu64 "; ring of %" PRIu64 ", %u in a "
+            "transaction",
             r->g.k, r->g.m, r->g.chunk, r->sa->nr_stripes, r->nr_clients,
             r->sa->l.region_len, limits.page_regions, limits.cell_max_len,
             limits.request_steps, limits.bundle_max_xfers,
             limits.inline_max_len, limits.rebuild_in_flight_len,
             limits.rebuild_max_skipped, limits.rebuild_max_repairs,
-            limits.ahead_regions, limits.tick_ns);
+            limits.ahead_regions, limits.tick_ns, r->sa->l.ring_len,
+            limits.txn_max_ops);
 }

@@ -126,6 +126,8 @@ run_is_unsynced (const struct array *a, uint64_t pos)
 void
 run_lose_slot (struct run *r, unsigned slot, bool synced_too)
 {
+  if (r->journal)
+    return;
   for (uint64_t row = 0; row < r->nr_rows && r->any_torn; row++) {
     const uint64_t stripe = row / r->rows_per_stripe;
     const uint32_t chunk_off = row % r->rows_per_stripe * BLOCK_LEN;

@@ -44,6 +44,8 @@ struct run {
   struct geometry g;
   unsigned n;
   unsigned blocks_less;         /* than whole stripes */
+  bool journal;                 /* no row is torn, no slot takes a block with
+                                 * it */
   uint64_t max_len;             /* of a request */
   uint8_t *buf;                 /* the whole array */
   struct client client[MAX_CLIENTS];

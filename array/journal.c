@@ -1,0 +1,487 @@
+/* gpuraid: consistency=journal: when a transaction begins, and what
+ * follows.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "array/dirty.h"
+#include "array/flush.h"
+#include "array/journal.h"
+#include "array/op-internal.h"
+#include "array/recover.h"
+#include "array/ring-header.h"
+#include "array/seat.h"
+#include "array/state.h"
+#include "array/ticket.h"
+#include "array/txn.h"
+#include "common/plant.h"
+
+/* Space is freed when a transaction has waited this long for it. */
+#define IDLE_NS UINT64_C (1000000000)
+
+struct journal {
+  uint64_t session;             /* of the rings */
+  uint64_t next_seq;
+  bool ready;                   /* the rings are begun */
+  bool full;                    /* the next transaction waits for space */
+  struct list gathered;         /* operations, by txn_link */
+  struct txn *committing;       /* has not met R1, or NULL */
+  struct list live;             /* transactions not freed, oldest first */
+  bool freeing;                 /* headers are being written */
+  uint64_t last_commit;         /* ns */
+  struct waiter flush_waiter, free_waiter;
+  struct list ready_waiters;
+};
+
+static struct txn *
+txn_at (struct list *l)
+{
+  return list_item (l, struct txn, link);
+}
+
+/* ---- beginning ----------------------------------------------------------- */
+
+/* A member becomes active only while the journal is empty (R10): nothing
+ * begins from the time when one could until it is.
+ */
+static bool
+is_held (const struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    const struct seat *s = a->seat[i];
+
+    if (s->state == SEAT_TARGET && s->complete && !s->failing)
+      return true;
+  }
+  return false;
+}
+
+/* Its plan is for other members than there are now. */
+static bool
+is_outdated (const struct array *a, const struct op *op)
+{
+  uint64_t noread, nowrite;
+
+  if (op->epoch != a->membership.cur.self.ballot.epoch ||
+      op->lost_slots != a->lost_slots)
+    return true;
+  if (op->kind == OP_ZERO)
+    return false;
+  line_masks (a, op->line->no, &noread, &nowrite);
+  return noread != op->noread || nowrite != op->nowrite;
+}
+
+static void
+plan_anew (struct array *a, struct op *op)
+{
+  list_remove (&op->txn_link);
+  op->phase = OP_PLANNING;
+  list_move (&a->engine.ready, &op->waiter.link);
+}
+
+/* At most a quarter of a ring, so that others are freed meanwhile; but one
+ * operation always fits.
+ */
+static uint32_t
+max_record (const struct array *a)
+{
+  return MAX (a->sb.l.ring_len / BLOCK_LEN / 4,
+              a->cell_blocks + journal_header_blocks (a->cell_blocks,
+                                                      a->cell_blocks));
+}
+
+static void
+records_written (struct array *a, struct txn *t)
+{
+  t->phase = TXN_FLUSHING;
+  if (PLANTED ("journal-unflushed"))
+    list_move (&a->engine.ready, &t->waiter.link);
+  else
+    flush_members (a, &t->waiter);
+}
+
+static uint64_t
+seq_after (uint64_t seq)
+{
+  return (uint32_t) (seq + 1) == 0 ? seq + 2 : seq + 1;
+}
+
+static void txn_flushed (struct array *a, struct waiter *w);
+
+static void
+begin (struct array *a, struct journal *j)
+{
+  struct txn *t = txn_new (a, j->next_seq);
+
+  if (t == NULL)
+    return;                     /* the next turn tries again */
+  t->waiter.run = txn_flushed;
+  list_for_each (l, &j->gathered) {
+    struct op *op = list_item (l, struct op, txn_link);
+
+    if (is_outdated (a, op) && !PLANTED ("journal-old-plan"))
+      plan_anew (a, op);
+    else if (!txn_add (a, t, op, max_record (a)))
+      break;
+  }
+  j->full = t->nr_ops == 0 && !list_empty (&j->gathered);
+  if (t->nr_ops == 0) {
+    txn_free (t);
+    return;
+  }
+  if (!txn_write (a, t, j->session, records_written)) {
+    list_for_each (l, &t->ops)
+      list_item (l, struct op, txn_link)->txn = NULL;
+    list_splice (&j->gathered, &t->ops);
+    txn_free (t);
+    return;
+  }
+  j->next_seq = seq_after (t->seq);
+  j->committing = t;
+  j->last_commit = loop_now (a->loop);
+  if (PLANTED ("journal-early-ack"))
+    list_for_each (l, &t->ops)
+      op_end_tickets (a, list_item (l, struct op, txn_link), 0);
+  list_append (&j->live, &t->link);
+  a->counters.journal_commits++;
+}
+
+/* Too little can be read of all its rows. */
+static bool
+writes_nothing (const struct op *op)
+{
+  for (unsigned i = 0; i < op->nr_rects; i++)
+    if (op->rect[i].p.write)
+      return false;
+  return op->kind != OP_ZERO;
+}
+
+/* A transaction without a record would be missed in a recovery. */
+static void
+journal_write (struct array *a, struct op *op)
+{
+  if (writes_nothing (op)) {
+    op_write_in_place (a, op);
+    return;
+  }
+  op->phase = OP_LOGGING;
+  list_append (&a->journal->gathered, &op->txn_link);
+}
+
+/* ---- R1 --------------------------------------------------------------- */
+
+static void
+fail_op (struct array *a, struct op *op)
+{
+  list_remove (&op->txn_link);
+  op->txn = NULL;
+  op->error = EIO;
+  op->phase = OP_DONE;
+  list_move (&a->engine.ready, &op->waiter.link);
+}
+
+static void
+fail_ops (struct array *a, struct list *ops)
+{
+  list_for_each (l, ops)
+    fail_op (a, list_item (l, struct op, txn_link));
+}
+
+/* The flush has ended, and where a member failed in it the record without
+ * it is in force.
+ */
+static void
+txn_flushed (struct array *a, struct waiter *w)
+{
+  struct txn *t = list_item (w, struct txn, waiter);
+
+  a->journal->committing = NULL;
+  if (a->failed) {
+    fail_ops (a, &t->ops);
+    return;
+  }
+  t->phase = TXN_LOGGED;
+  txn_logged (t);
+  list_for_each (l, &t->ops) {
+    struct op *op = list_item (l, struct op, txn_link);
+
+    op->phase = OP_LOGGED;
+    op_advance (a, op);
+  }
+}
+
+/* ---- in place, and freed ------------------------------------------------- */
+
+static void
+journal_written (struct array *a, struct op *op)
+{
+  struct txn *t = op->txn;
+
+  if (t == NULL)
+    return;                     /* a fix */
+  list_remove (&op->txn_link);
+  op->txn = NULL;
+  if (--t->nr_ops > 0)
+    return;
+  t->phase = TXN_IN_PLACE;
+  t->flush_gen = a->flush_gen;
+}
+
+static void
+nothing (struct array *a, struct waiter *w)
+{
+}
+
+static bool
+is_flushed (const struct array *a, const struct txn *t)
+{
+  return t->phase == TXN_IN_PLACE &&
+    (a->flushed_gen > t->flush_gen || PLANTED ("journal-freed-unflushed"));
+}
+
+/* Half of some ring is in use. */
+static bool
+is_half_full (const struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    const struct seat *s = a->seat[i];
+
+    if (s->state == SEAT_ACTIVE && s->m && !s->failing &&
+        ring_used (&s->ring) > s->ring.nr_blocks / 2)
+      return true;
+  }
+  return false;
+}
+
+static bool
+wants_space (const struct array *a, const struct journal *j)
+{
+  return j->full || a->stopping || is_held (a) || is_half_full (a) ||
+    loop_now (a->loop) - j->last_commit > IDLE_NS;
+}
+
+/* The headers are durable on all active members (R4). */
+static void
+freed (struct array *a, struct waiter *w)
+{
+  struct journal *j = list_item (w, struct journal, free_waiter);
+
+  if (!change_is_over (a, &j->free_waiter))
+    return;
+  j->freeing = j->full = false;
+  if (a->failed)
+    return;
+  ring_headers_take (a);
+  list_for_each (l, &j->live) {
+    struct txn *t = txn_at (l);
+
+    if (!t->freeing)
+      break;
+    list_remove (&t->link);
+    txn_free (t);
+  }
+}
+
+/* The oldest transaction that stays, or the next one. */
+static void
+free_some (struct array *a, struct journal *j)
+{
+  const struct txn *stays = NULL;
+  bool any = false;
+
+  if (j->freeing || list_empty (&j->live) || !wants_space (a, j) ||
+      !change_is_over (a, NULL))
+    return;
+  list_for_each (l, &j->live) {
+    struct txn *t = txn_at (l);
+
+    t->freeing = is_flushed (a, t);
+    if (!t->freeing) {
+      stays = t;
+      break;
+    }
+    any = true;
+  }
+  if (any) {
+    j->freeing = true;
+    ring_headers_write (a, j->session, &j->live, stays, j->next_seq,
+                        &j->free_waiter);
+    if (PLANTED ("journal-reused-early"))
+      ring_headers_take (a);
+  }
+  else if (stays->phase == TXN_IN_PLACE && list_empty (&j->flush_waiter.link))
+    flush_members (a, &j->flush_waiter);
+}
+
+/* ---- the rings ----------------------------------------------------------- */
+
+static void
+rings_begun (struct array *a, struct journal *j)
+{
+  j->ready = true;
+  engine_run_waiters (a, &j->ready_waiters);
+  engine_run_waiters (a, &a->zero_waiters);
+}
+
+static bool
+is_active (const struct seat *s)
+{
+  return s->state == SEAT_ACTIVE;
+}
+
+static bool
+is_complete (const struct seat *s)
+{
+  return s->state == SEAT_TARGET && s->complete;
+}
+
+static void
+journal_turn (struct array *a)
+{
+  struct journal *j = a->journal;
+
+  if (a->failed) {
+    fail_ops (a, &j->gathered);
+    recover_give_up (a);
+    engine_run_waiters (a, &j->ready_waiters);
+    if (!j->ready)
+      engine_run_waiters (a, &a->zero_waiters);
+    return;
+  }
+  if (!j->ready) {
+    recover_decide (a);
+    if (!array_may_write (a))
+      return;
+    j->next_seq = MAX (j->next_seq, recover_next_seq (a));
+    j->session = a->membership.cur.self.ballot.session;
+    if (recover_step (a) &&
+        ring_headers_begin (a, is_active, j->session, j->next_seq))
+      rings_begun (a, j);
+    if (!j->ready)
+      return;
+  }
+  if (j->committing == NULL && !list_empty (&j->gathered) &&
+      (array_may_write (a) || PLANTED ("journal-in-change")) &&
+      (!is_held (a) || PLANTED ("journal-not-held")))
+    begin (a, j);
+  free_some (a, j);
+}
+
+/* ---- what others ask ----------------------------------------------------- */
+
+static bool
+journal_is_marked (struct array *a, uint64_t pos, uint64_t len,
+                   struct waiter *w)
+{
+  if (!a->journal->ready) {
+    list_move (&a->journal->ready_waiters, &w->link);
+    return false;
+  }
+  return a->lost_slots == 0 || PLANTED ("journal-missed-write") ||
+    dirty_mark (a, pos, len, w);
+}
+
+/* What has ended for its client is durable since R1. */
+static void
+journal_flush (struct array *a, struct waiter *w)
+{
+  list_move (&a->engine.ready, &w->link);
+}
+
+static bool
+journal_may_leave (struct array *a, struct waiter *w)
+{
+  list_for_each (l, &a->journal->live) {
+    const struct txn *t = txn_at (l);
+
+    if (PLANTED ("journal-missed-leave"))
+      break;
+    for (unsigned i = 0; i < t->nr_regions; i++)
+      for (uint64_t r = t->regions[i].first; r <= t->regions[i].last; r++)
+        dirty_miss (a, r);
+  }
+  return dirty_all_stored (a, w);
+}
+
+static bool
+journal_may_join (struct array *a, struct seat *s, struct waiter *w)
+{
+  return ring_allocate (a, s, w) && dirty_store_all (a, s, w);
+}
+
+static bool
+journal_may_activate (struct array *a)
+{
+  struct journal *j = a->journal;
+
+  return ((list_empty (&j->live) && !j->freeing) ||
+          PLANTED ("journal-not-held")) &&
+    ring_headers_begin (a, is_complete, j->session, j->next_seq);
+}
+
+static bool
+journal_is_ready (const struct array *a)
+{
+  return a->journal->ready;
+}
+
+static bool
+journal_is_idle (const struct array *a)
+{
+  const struct journal *j = a->journal;
+
+  return a->failed ||
+    (list_empty (&j->live) && list_empty (&j->gathered) && !j->freeing);
+}
+
+int
+journal_init (struct array *a)
+{
+  struct journal *j = calloc (1, sizeof *j);
+
+  if (j == NULL)
+    return -1;
+  a->journal = j;
+  list_init (&a->ring_waiters);
+  list_init (&j->gathered);
+  list_init (&j->live);
+  list_init (&j->ready_waiters);
+  list_init (&j->flush_waiter.link);
+  list_init (&j->free_waiter.link);
+  j->flush_waiter.run = nothing;
+  j->free_waiter.run = freed;
+  j->next_seq = 1;
+  return 0;
+}
+
+void
+journal_free (struct array *a)
+{
+  struct list *l;
+
+  if (a->journal == NULL)
+    return;
+  while ((l = list_pop (&a->journal->live)) != NULL)
+    txn_free (txn_at (l));
+  free (a->journal);
+}
+
+const struct consistency_ops consistency_journal = {
+  .name = "journal",
+  .wants_crc = true,
+  .begin = dirty_begin,
+  .is_marked = journal_is_marked,
+  .end = dirty_end,
+  .write = journal_write,
+  .written = journal_written,
+  .flush = journal_flush,
+  .may_leave = journal_may_leave,
+  .may_join = journal_may_join,
+  .may_activate = journal_may_activate,
+  .turn = journal_turn,
+  .is_ready = journal_is_ready,
+  .is_idle = journal_is_idle,
+};

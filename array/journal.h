@@ -1,0 +1,30 @@
+/* gpuraid: consistency=journal: logged first, then written in place.
+ *
+ * A transaction takes a batch of operations.  It writes to each
+ * participant, an active member whose blocks change, one record in that
+ * member's ring: the new blocks and where they belong.  When all records
+ * are written and flushed (R1) the operations have ended for their
+ * clients, and their blocks are written in place.  One transaction
+ * commits at a time, while the next batch gathers.
+ *
+ * The rules, R1 to R15, are section 6.2 of the design; docs/journal.md
+ * explains them.
+ *
+ * With the array lock held, all of these.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_ARRAY_JOURNAL_H
+#define GPURAID_ARRAY_JOURNAL_H
+
+#include "array/consistency.h"
+#include "array/internal.h"
+
+extern const struct consistency_ops consistency_journal;
+
+/* 0 or -1: no memory. */
+extern int journal_init (struct array *a);
+extern void journal_free (struct array *a);
+
+#endif

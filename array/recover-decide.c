@@ -1,0 +1,243 @@
+/* gpuraid: recovery from the journal: what is decided, and reads meanwhile.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/recover-internal.h"
+#include "array/state.h"
+
+/* ---- deciding ------------------------------------------------------------ */
+
+static bool
+is_current (const struct seat *s)
+{
+  return s->m && s->state == SEAT_ACTIVE && !s->failing;
+}
+
+int
+recover_decide_now (struct array *a, struct recovery *rec)
+{
+  struct replay_member member[MAX_SEATS];
+  bool decided_for[MAX_SEATS] = { false };
+  struct replay replay;
+  unsigned nr = 0;
+
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    decided_for[i] = is_current (a->seat[i]) && rec->has_ring[i];
+    if (decided_for[i])
+      member[nr++] = (struct replay_member) {
+        .slot = a->seat[i]->slot, .dev = a->seat[i]->dev,
+        .ring = &rec->ring[i],
+      };
+  }
+  if (replay_decide (&a->g, member, nr, rec->bad, rec->nr_bad,
+                     &replay) == -1)
+    return -1;                  /* the old decision stays, outdated */
+  replay_free (&rec->replay);
+  rec->replay = replay;
+  memcpy (rec->decided_for, decided_for, sizeof decided_for);
+  rec->bad_noted = false;
+  rec->nr_decisions++;
+  return 0;
+}
+
+static uint64_t
+nr_lost_rows (const struct replay *r)
+{
+  uint64_t nr = 0;
+
+  for (unsigned i = 0; i < r->nr_runs; i++)
+    nr += r->run[i].lost ? r->run[i].nr : 0;
+  return nr;
+}
+
+bool
+recover_is_sound (const struct array *a, const struct replay *r)
+{
+  const uint64_t nr = nr_lost_rows (r);
+
+  if (r->hole)
+    log_error ("the journal lacks transactions: too many members, or too "
+               "much of their rings, are lost%s",
+               a->force ? "" : " (degraded=force opens the array without)");
+  else if (nr > 0)
+    log_error ("the journal lacks the content of %" PRIu64 " rows: too many "
+               "members, or too much of their rings, are lost%s", nr,
+               a->force ? "" : " (degraded=force opens the array without)");
+  return !r->hole && nr == 0;
+}
+
+static void
+describe (const struct replay *r)
+{
+  if (r->nr_runs > 0)
+    log_notice ("the array was not stopped: its journal is recovered, "
+                "transactions %" PRIu64 " to %" PRIu64, r->tail, r->newest);
+}
+
+int
+recover_init (struct array *a)
+{
+  struct recovery *rec;
+
+  if (a->sb.l.ring_len == 0)
+    return 0;
+  a->recovery = rec = calloc (1, sizeof *rec);
+  if (rec == NULL) {
+    log_error ("calloc: %m");
+    return -1;
+  }
+  list_init (&rec->waiter.link);
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+
+    if (!is_current (s))
+      continue;
+    if (ring_read (s->m, &a->sb, s->slot, &rec->ring[i]) == -1)
+      return -1;
+    rec->has_ring[i] = true;
+    s->ring_counter = rec->ring[i].header.counter;
+    s->ring_which = rec->ring[i].which;
+  }
+  if (recover_decide_now (a, rec) == -1)
+    return -1;
+  describe (&rec->replay);
+  return recover_is_sound (a, &rec->replay) || a->force || a->readonly ? 0 : -1;
+}
+
+/* ---- reading meanwhile --------------------------------------------------- */
+
+static uint64_t
+row_of (const struct array *a, uint64_t no, unsigned b)
+{
+  return line_pos (a, no) / BLOCK_LEN + b;
+}
+
+uint64_t
+recover_next_seq (const struct array *a)
+{
+  return a->recovery ? a->recovery->replay.next_seq : 1;
+}
+
+/* Until all is in place. */
+static bool
+is_wanted (const struct recovery *rec)
+{
+  return rec && rec->replay.nr_runs > 0 && rec->phase != PLACED;
+}
+
+bool
+recover_has_line (const struct array *a, uint64_t no)
+{
+  const struct recovery *rec = a->recovery;
+
+  if (!is_wanted (rec))
+    return false;
+  for (unsigned b = 0; b < a->cell_blocks; b++)
+    if (replay_find (&rec->replay, row_of (a, no, b)))
+      return true;
+  return false;
+}
+
+struct seat *
+recover_seat (const struct array *a, const struct replay_source *src)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (is_current (a->seat[i]) && a->seat[i]->dev == src->dev)
+      return a->seat[i];
+  return NULL;
+}
+
+uint64_t
+recover_erased (const struct array *a, uint64_t no, unsigned b)
+{
+  const struct replay_run *run;
+  uint64_t roles = 0;
+
+  if (!is_wanted (a->recovery) ||
+      (run = replay_find (&a->recovery->replay, row_of (a, no, b))) == NULL)
+    return 0;
+  for (unsigned slot = 0; slot < a->n; slot++) {
+    const struct replay_source *src = &run->source[slot];
+
+    if (src->kind == REPLAY_ERASED ||
+        (src->kind == REPLAY_RING && recover_seat (a, src) == NULL))
+      roles |= BIT (layout_role (&a->g, line_stripe (a, no), slot));
+  }
+  return roles;
+}
+
+uint64_t
+recover_known (const struct array *a, uint64_t no, unsigned b)
+{
+  const struct replay_run *run;
+  uint64_t roles = 0;
+
+  if (!is_wanted (a->recovery) ||
+      (run = replay_find (&a->recovery->replay, row_of (a, no, b))) == NULL)
+    return 0;
+  for (unsigned slot = 0; slot < a->n; slot++)
+    if (run->source[slot].kind == REPLAY_RING ||
+        run->source[slot].kind == REPLAY_ZERO)
+      roles |= BIT (layout_role (&a->g, line_stripe (a, no), slot));
+  return roles;
+}
+
+bool
+recover_is_pending (const struct array *a)
+{
+  return is_wanted (a->recovery);
+}
+
+const struct replay_source *
+recover_source (const struct array *a, uint64_t no, unsigned role, unsigned b)
+{
+  const struct replay_run *run;
+  const struct replay_source *src;
+
+  if (!is_wanted (a->recovery) ||
+      (run = replay_find (&a->recovery->replay, row_of (a, no, b))) == NULL)
+    return NULL;
+  src = &run->source[layout_slot (&a->g, line_stripe (a, no), role)];
+  return src->kind == REPLAY_IN_PLACE ? NULL : src;
+}
+
+/* ---- carrying it out ----------------------------------------------------- */
+
+bool
+recover_is_outdated (const struct array *a)
+{
+  const struct recovery *rec = a->recovery;
+
+  if (a->failed || !is_wanted (rec) || rec->phase > RELOG_FLUSH)
+    return false;
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (rec->decided_for[i] && !is_current (a->seat[i]))
+      return true;
+  return rec->bad_noted;
+}
+
+unsigned
+recover_decision (const struct array *a)
+{
+  return a->recovery ? a->recovery->nr_decisions : 0;
+}
+
+void
+recover_note_bad (struct array *a, uint64_t row, uint64_t slots)
+{
+  struct recovery *rec = a->recovery;
+  struct replay_bad *p =
+    realloc (rec->bad, (rec->nr_bad + 1) * sizeof *rec->bad);
+
+  if (p == NULL) {
+    array_set_failed (a, "no memory to recover its journal");
+    return;
+  }
+  rec->bad = p;
+  rec->bad[rec->nr_bad++] = (struct replay_bad) { row, slots };
+  rec->bad_noted = true;
+}

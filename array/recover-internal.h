@@ -1,0 +1,45 @@
+/* gpuraid: the state of a recovery, for array/recover*.c alone.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_RECOVER_INTERNAL_H
+#define GPURAID_RECOVER_INTERNAL_H
+
+#include "array/recover.h"
+
+struct relog;
+
+struct recovery {
+  struct ring_contents ring[MAX_SEATS]; /* by seat */
+  bool has_ring[MAX_SEATS];
+  struct replay replay;
+  unsigned nr_decisions;
+  bool decided_for[MAX_SEATS];  /* these were in use */
+  struct replay_bad *bad;       /* owned */
+  unsigned nr_bad;
+  bool bad_noted;               /* some since it was decided */
+  enum {
+    DECIDED,
+    RELOG,                      /* what the newest transaction lacks */
+    RELOG_FLUSH,                /* until then it may be decided again */
+    MARK,                       /* what slots that are not active miss */
+    PLACE,
+    PLACE_FLUSH,
+    PLACED,                     /* reads go in place */
+  } phase;
+  bool waiting;                 /* for a flush */
+  struct relog *relog;
+  unsigned next_run;
+  unsigned in_flight;
+  struct waiter waiter;
+};
+
+/* array/recover-decide.c.  Decide for the seats that are in use now.  0, or -1
+ * reported: no memory, and the old decision stays.
+ */
+extern int recover_decide_now (struct array *a, struct recovery *rec);
+/* True if it is known what was flushed; if not, reported. */
+extern bool recover_is_sound (const struct array *a, const struct replay *r);
+
+#endif

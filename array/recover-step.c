@@ -1,0 +1,300 @@
+/* gpuraid: recovery from the journal: carrying it out.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdlib.h>
+
+#include "array/cache.h"
+#include "array/dirty.h"
+#include "array/fail.h"
+#include "array/flush.h"
+#include "array/lost.h"
+#include "array/op.h"
+#include "array/recover-internal.h"
+#include "array/relog.h"
+#include "array/seat.h"
+#include "array/state.h"
+#include "array/xfer.h"
+#include "common/plant.h"
+
+#define MAX_IN_FLIGHT 64u
+
+static void
+free_recovery (struct array *a)
+{
+  struct recovery *rec = a->recovery;
+
+  if (rec == NULL)
+    return;
+  for (unsigned i = 0; i < MAX_SEATS; i++)
+    if (rec->has_ring[i])
+      ring_contents_free (&rec->ring[i]);
+  replay_free (&rec->replay);
+  relog_free (rec->relog);
+  free (rec->bad);
+  free (rec);
+  a->recovery = NULL;
+}
+
+void
+recover_free (struct array *a)
+{
+  free_recovery (a);
+}
+
+/* For other members than it was decided for.  What was read of these rows may
+ * be of a transaction that is dropped now; so it is not cached meanwhile
+ * (array/op-read.c).
+ */
+static bool
+decide_again (struct array *a, struct recovery *rec)
+{
+  relog_free (rec->relog);
+  rec->relog = NULL;
+  rec->phase = DECIDED;
+  if (recover_decide_now (a, rec) == -1)
+    return false;               /* the next turn tries again */
+  if (!recover_is_sound (a, &rec->replay) && !a->force) {
+    array_set_failed (a, "its journal can't be recovered");
+    return false;
+  }
+  return true;
+}
+
+static void
+list_lost (struct array *a, const struct replay_run *run)
+{
+  const uint64_t stripe = run->first / (a->g.chunk / BLOCK_LEN);
+  const uint64_t pos = run->first * BLOCK_LEN;
+  const uint64_t no = stripe * a->nr_bands + pos % a->g.chunk / a->cell_len;
+  uint64_t roles = 0;
+
+  FOR_EACH_BIT (slot, run->erased)
+    roles |= BIT (layout_role (&a->g, stripe, slot));
+  if (!lost_add (a, no, roles, block_mask (pos % a->cell_len / BLOCK_LEN, 1)))
+    log_notice ("block %" PRIu64 " of the members is lost, and can't be "
+                "listed: there are too many", run->first);
+}
+
+/* What a slot that is not active misses. */
+static bool
+mark_missed (struct array *a, struct recovery *rec)
+{
+  if (a->lost_slots == 0 || PLANTED ("recover-not-missed"))
+    return true;
+  for (unsigned i = 0; i < rec->replay.nr_runs; i++) {
+    const struct replay_run *run = &rec->replay.run[i];
+    const uint64_t last = (run->first + run->nr) * BLOCK_LEN - 1;
+
+    for (uint64_t r = run->first * BLOCK_LEN / a->sb.l.region_len;
+         r <= last / a->sb.l.region_len; r++)
+      dirty_miss (a, r);
+  }
+  return dirty_all_stored (a, &rec->waiter);
+}
+
+static void
+wake (struct array *a, struct waiter *w)
+{
+}
+
+static void
+flushed (struct array *a, struct waiter *w)
+{
+  struct recovery *rec = list_item (w, struct recovery, waiter);
+
+  rec->waiting = false;
+  rec->phase++;
+}
+
+/* Goes on to the next phase. */
+static void
+flush (struct array *a, struct recovery *rec)
+{
+  if (rec->waiting)
+    return;
+  rec->waiting = true;
+  rec->waiter.run = flushed;
+  flush_members (a, &rec->waiter);
+}
+
+static void
+row_done (struct array *a, const struct fixed *f)
+{
+  struct recovery *rec = f->opaque;
+
+  rec->in_flight--;
+  if (f->error)
+    array_set_failed (a, "its journal can't be recovered");
+  else if (f->lost && !lost_add (a, f->no, f->roles, f->lost))
+    log_notice ("a block of the members is lost, and can't be listed: there "
+                "are too many");
+}
+
+static void
+zero_done (struct array *a, struct xfer *x)
+{
+  struct recovery *rec = x->owner;
+
+  if (x->error)
+    seat_fail (a, x->seat, "zero", x->error);
+  else
+    x->seat->write_gen++;
+  rec->in_flight--;
+}
+
+/* Zeroes of all roles: a range on each member. */
+static void
+place_zeroes (struct array *a, struct recovery *rec,
+              const struct replay_run *run)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+    struct xfer *x;
+
+    if (s->m == NULL || !seat_writable_at (a, s, run->first * BLOCK_LEN))
+      continue;
+    x = xfer_new (s, IO_ZERO, zero_done);
+    x->off = a->sb.l.data_off + run->first * BLOCK_LEN;
+    x->len = run->nr * BLOCK_LEN;
+    x->owner = rec;
+    rec->in_flight++;
+    xfer_start (a, x);
+  }
+}
+
+static bool
+is_zero (const struct array *a, const struct replay_run *run)
+{
+  for (unsigned slot = 0; slot < a->n; slot++)
+    if (run->source[slot].kind == REPLAY_RING ||
+        (run->source[slot].kind == REPLAY_IN_PLACE &&
+         (run->changed & BIT (slot)) == 0))
+      return false;
+  return true;
+}
+
+/* False: not now. */
+static bool
+place_row (struct array *a, struct recovery *rec,
+           const struct replay_run *run)
+{
+  const uint64_t stripe = run->first / (a->g.chunk / BLOCK_LEN);
+  const uint64_t pos = run->first * BLOCK_LEN;
+  const uint64_t no = stripe * a->nr_bands + pos % a->g.chunk / a->cell_len;
+  struct line *line = line_get (a, no);
+  uint64_t roles = 0;
+
+  if (line == NULL)
+    return false;
+  FOR_EACH_BIT (slot, run->changed | run->erased)
+    if (a->at[slot][0] || a->at[slot][1])
+      roles |= BIT (layout_role (&a->g, stripe, slot));
+  if (op_may_write (a, line) &&
+      op_replay (a, line, roles, pos % a->cell_len / BLOCK_LEN, row_done,
+                 rec)) {
+    rec->in_flight++;
+    return true;
+  }
+  line_settle (a, line);
+  return false;
+}
+
+static bool
+place_some (struct array *a, struct recovery *rec)
+{
+  while (rec->next_run < rec->replay.nr_runs &&
+         rec->in_flight < MAX_IN_FLIGHT) {
+    const struct replay_run *run = &rec->replay.run[rec->next_run];
+
+    if (run->lost)
+      list_lost (a, run);
+    else if (is_zero (a, run))
+      place_zeroes (a, rec, run);
+    else if (!place_row (a, rec, run))
+      break;
+    rec->next_run++;
+  }
+  return rec->next_run == rec->replay.nr_runs && rec->in_flight == 0;
+}
+
+void
+recover_give_up (struct array *a)
+{
+  if (a->recovery)
+    relog_give_up (a, a->recovery->relog);
+}
+
+/* Until all of the newest transaction is logged again, the loss of a member
+ * leads back to the decision.  Also while the array is not writable.
+ */
+void
+recover_decide (struct array *a)
+{
+  if (a->failed || !recover_is_outdated (a))
+    return;
+  relog_give_up (a, a->recovery->relog);
+  if (relog_is_idle (a->recovery->relog) && !a->recovery->waiting)
+    (void) decide_again (a, a->recovery);
+}
+
+/* One phase.  False: it waits. */
+static bool
+step (struct array *a, struct recovery *rec)
+{
+  switch (rec->phase) {
+  case DECIDED:
+    rec->phase = rec->replay.incomplete && !PLANTED ("recover-no-relog") ?
+      RELOG : MARK;
+    return true;
+
+  case RELOG:
+    if (rec->relog == NULL)
+      rec->relog = relog_new (a, &rec->replay, rec->ring, rec->has_ring);
+    if (rec->relog == NULL || !relog_step (a, rec->relog))
+      return false;
+    rec->phase = PLANTED ("recover-relog-unflushed") ? MARK : RELOG_FLUSH;
+    return true;
+
+  case MARK:
+    rec->waiter.run = wake;
+    if (!mark_missed (a, rec))
+      return false;
+    rec->phase = PLACE;
+    return true;
+
+  case PLACE:
+    if (!place_some (a, rec))
+      return false;
+    rec->phase = PLANTED ("recover-unflushed") ? PLACED : PLACE_FLUSH;
+    return true;
+
+  case RELOG_FLUSH:
+  case PLACE_FLUSH:
+    flush (a, rec);
+    return false;
+
+  case PLACED:
+    break;
+  }
+  return false;
+}
+
+bool
+recover_step (struct array *a)
+{
+  struct recovery *rec = a->recovery;
+
+  if (rec == NULL)
+    return true;
+  if (recover_is_outdated (a))
+    return false;
+  while (step (a, rec))
+    ;
+  /* A ring is not overwritten while something reads from it. */
+  if (rec->phase != PLACED || op_any_reads_journal (a))
+    return false;
+  free_recovery (a);
+  return true;
+}

@@ -1,0 +1,77 @@
+/* gpuraid: recovery from the journal, after a crash.
+ *
+ * What the rings hold is read, and decided upon (array/replay.h), before
+ * anything runs.  From then on reads go to the rings where these have the
+ * content.  At the first writable open it is carried out: what the newest
+ * transaction lacks is logged again, then all rows are written in place.
+ * Each step can be repeated after another crash.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_RECOVER_H
+#define GPURAID_RECOVER_H
+
+#include "array/internal.h"
+#include "array/replay.h"
+
+/* Before anything runs, after the seats are made: the rings of the active
+ * seats.  0; -1 reported: no memory, or more is lost than the journal can
+ * tell and degraded=force was not given.
+ */
+extern int recover_init (struct array *a);
+extern void recover_free (struct array *a);
+
+/* ---- with the array lock held ------------------------------------------- */
+
+/* The seq of the next transaction. */
+extern uint64_t recover_next_seq (const struct array *a);
+
+/* It was decided for members of which some are lost since; it will be
+ * decided again soon.
+ */
+extern bool recover_is_outdated (const struct array *a);
+extern void recover_decide (struct array *a);
+/* Which decision is in force: blocks that were read by different ones may be
+ * of different transactions.  0: none, all is in place.
+ */
+extern unsigned recover_decision (const struct array *a);
+/* Slots of a row that can't be read: it will be decided again. */
+extern void recover_note_bad (struct array *a, uint64_t row, uint64_t slots);
+
+/* Does the journal hold content of this line? */
+extern bool recover_has_line (const struct array *a, uint64_t no);
+
+/* The roles of a line whose stored block b is not their content, and is
+ * nowhere else.
+ */
+extern uint64_t recover_erased (const struct array *a, uint64_t no,
+                                unsigned b);
+
+/* The roles of which the journal has that block: it is right, whatever the
+ * block in place is.
+ */
+extern uint64_t recover_known (const struct array *a, uint64_t no,
+                               unsigned b);
+
+/* Does the journal hold content that is not in place yet? */
+extern bool recover_is_pending (const struct array *a);
+
+/* Where the content of a role's block is: NULL where it is in place. */
+extern const struct replay_source *recover_source (const struct array *a,
+                                                   uint64_t no, unsigned role,
+                                                   unsigned b);
+
+/* REPLAY_RING: the seat with that ring; NULL if it is not in use any more. */
+extern struct seat *recover_seat (const struct array *a,
+                                  const struct replay_source *src);
+
+/* The array has failed: let go of what is held. */
+extern void recover_give_up (struct array *a);
+
+/* Carry it out, as far as it goes now; called in each turn while the array
+ * may write.  True at the end.
+ */
+extern bool recover_step (struct array *a);
+
+#endif

@@ -1,0 +1,461 @@
+/* gpuraid: log again what the newest transaction lacks.
+ *
+ * One member after the other.  Of a record with a good header only the bad
+ * blocks are written; a record without one is made anew at its place, with
+ * the rows in which the transaction is kept.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/fail.h"
+#include "array/lost.h"
+#include "array/op.h"
+#include "array/recover.h"
+#include "array/relog.h"
+#include "array/request.h"
+#include "array/state.h"
+#include "array/xfer.h"
+#include "common/crc32c.h"
+
+/* A block that is to be written. */
+struct missing {
+  uint64_t row;
+  uint32_t place;               /* in the ring */
+};
+
+struct relog {
+  struct array *a;
+  struct replay *replay;
+  const struct ring_contents *ring;     /* by seat */
+  const bool *has_ring;
+  unsigned next_seat;
+
+  /* Of the member at hand. */
+  struct seat *seat;            /* NULL: none */
+  struct missing *missing;
+  size_t nr_missing;
+  size_t nr_read;               /* of those: content in buf */
+  bool written;
+  uint8_t *buf;                 /* header, then nr_missing blocks */
+  struct xfer_memory *memory;   /* of buf */
+  struct journal_record r;      /* nr_entries 0: the header is good */
+  uint32_t nr_header;           /* blocks */
+
+  struct op *op;                /* that reads; or NULL */
+  struct request reader;        /* what op_read wakes */
+  unsigned writes;              /* under way */
+};
+
+static void
+wake (struct array *a, struct waiter *w)
+{
+}
+
+struct relog *
+relog_new (struct array *a, struct replay *r,
+           const struct ring_contents *ring, const bool *has_ring)
+{
+  struct relog *rl = calloc (1, sizeof *rl);
+
+  if (rl == NULL)
+    return NULL;
+  rl->a = a;
+  rl->replay = r;
+  rl->ring = ring;
+  rl->has_ring = has_ring;
+  rl->reader.kind = REQUEST_RELOG;
+  rl->reader.waiter.run = wake;
+  list_init (&rl->reader.waiter.link);
+  return rl;
+}
+
+static void
+end_member (struct relog *rl)
+{
+  free (rl->missing);
+  if (rl->memory)
+    xfer_memory_put (rl->memory);
+  rl->memory = NULL;
+  free (rl->r.entry);
+  free (rl->r.crc);
+  rl->missing = NULL;
+  rl->buf = NULL;
+  memset (&rl->r, 0, sizeof rl->r);
+  rl->seat = NULL;
+  rl->nr_missing = rl->nr_read = rl->nr_header = 0;
+  rl->written = false;
+}
+
+void
+relog_free (struct relog *rl)
+{
+  if (rl == NULL)
+    return;
+  end_member (rl);
+  free (rl);
+}
+
+void
+relog_give_up (struct array *a, struct relog *rl)
+{
+  if (rl == NULL || rl->op == NULL || rl->reader.reads > 0)
+    return;
+  op_put (a, rl->op);
+  rl->op = NULL;
+}
+
+bool
+relog_is_idle (const struct relog *rl)
+{
+  return rl == NULL || (rl->op == NULL && rl->writes == 0);
+}
+
+/* ---- what a member lacks ------------------------------------------------- */
+
+/* Is the newest transaction kept in this row? */
+static bool
+is_kept (const struct relog *rl, uint64_t row)
+{
+  const struct replay_run *run = replay_find (rl->replay, row);
+
+  return run && run->newest && !run->lost;
+}
+
+static void
+add_missing (struct relog *rl, uint64_t row, uint32_t place)
+{
+  rl->missing[rl->nr_missing++] = (struct missing) { row, place };
+}
+
+/* The blocks of its record that are bad. */
+static bool
+find_bad_blocks (struct relog *rl, const struct ring_record *rec)
+{
+  uint32_t place = rec->r.place +
+    journal_header_blocks (rec->r.nr_entries, rec->r.nr_crcs);
+  const bool *good = rec->good;
+
+  rl->missing = calloc (rec->r.nr_blocks + 1, sizeof *rl->missing);
+  if (rl->missing == NULL)
+    return false;
+  for (uint32_t i = 0; i < rec->r.nr_entries; i++) {
+    const struct journal_entry *e = &rec->r.entry[i];
+
+    for (uint32_t b = 0; e->flags == 0 && b < e->nr_blocks; b++, place++)
+      if (!*good++ && is_kept (rl, e->first_block + b))
+        add_missing (rl, e->first_block + b, place);
+  }
+  return true;
+}
+
+static bool
+slot_changes (const struct array *a, const struct journal_entry *e,
+              uint64_t row, unsigned slot)
+{
+  return e->roles & BIT (layout_role (&a->g, row / (a->g.chunk / BLOCK_LEN),
+                                      slot));
+}
+
+/* Any record of the newest transaction: they name the same rows for this
+ * slot where a role of it changes.  NULL: there is none.
+ */
+static const struct ring_record *
+any_record (const struct relog *rl)
+{
+  for (unsigned i = 0; i < rl->a->nr_seats; i++)
+    if (rl->has_ring[i]) {
+      const struct ring_record *rec =
+        ring_find_record (&rl->ring[i], rl->replay->newest);
+
+      if (rec)
+        return rec;
+    }
+  return NULL;
+}
+
+/* The entry of the newest transaction for this run, in some record, if it
+ * changes this slot.
+ */
+static const struct journal_entry *
+newest_entry (const struct relog *rl, const struct replay_run *run,
+              unsigned slot)
+{
+  const struct array *a = rl->a;
+
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    const struct ring_record *rec = rl->has_ring[i] ?
+      ring_find_record (&rl->ring[i], rl->replay->newest) : NULL;
+
+    for (uint32_t j = 0; rec && j < rec->r.nr_entries; j++) {
+      const struct journal_entry *e = &rec->r.entry[j];
+
+      if (run->first >= e->first_block &&
+          run->first < e->first_block + e->nr_blocks &&
+          slot_changes (a, e, run->first, slot))
+        return e;
+    }
+  }
+  return NULL;
+}
+
+/* A whole record, of the rows in which the transaction is kept. */
+static bool
+make_record (struct relog *rl, const struct ring_record *like)
+{
+  const unsigned nr = rl->replay->nr_runs;
+  struct journal_record *r = &rl->r;
+  uint32_t place;
+
+  rl->missing = calloc (nr + 1, sizeof *rl->missing);
+  r->entry = calloc (nr + 1, sizeof *r->entry);
+  if (rl->missing == NULL || r->entry == NULL)
+    return false;
+  for (unsigned i = 0; i < nr; i++) {
+    const struct replay_run *run = &rl->replay->run[i];
+    const struct journal_entry *e = run->newest && !run->lost ?
+      newest_entry (rl, run, rl->seat->slot) : NULL;
+    const uint32_t flags = e ? e->flags & JOURNAL_ENTRY_ZERO : 0;
+    const uint32_t most = flags ? JOURNAL_ZERO_MAX_BLOCKS :
+      JOURNAL_ENTRY_MAX_BLOCKS;
+    struct journal_entry *last = r->nr_entries ?
+      &r->entry[r->nr_entries - 1] : NULL;
+
+    if (e == NULL)
+      continue;
+    if (last && last->flags == flags && last->roles == e->roles &&
+        last->first_block + last->nr_blocks == run->first &&
+        last->nr_blocks + run->nr <= most)
+      last->nr_blocks += run->nr;
+    else
+      r->entry[r->nr_entries++] = (struct journal_entry) {
+        .first_block = run->first, .nr_blocks = run->nr,
+        .generation = (uint32_t) rl->replay->newest, .roles = e->roles,
+        .flags = flags,
+      };
+    if (!flags)
+      add_missing (rl, run->first, 0);
+  }
+  if (r->nr_entries == 0)
+    return true;
+  r->session = like->r.session;
+  r->seq = like->r.seq;
+  r->dev = rl->seat->dev;
+  r->participants = like->r.participants;
+  memcpy (r->place_of, like->r.place_of, sizeof r->place_of);
+  r->place = r->place_of[r->dev];
+  r->nr_crcs = r->nr_blocks = rl->nr_missing;
+  r->crc = calloc (r->nr_crcs + 1, sizeof *r->crc);
+  rl->nr_header = journal_header_blocks (r->nr_entries, r->nr_crcs);
+  place = r->place + rl->nr_header;
+  for (size_t i = 0; i < rl->nr_missing; i++)
+    rl->missing[i].place = place++;
+  return r->crc != NULL;
+}
+
+static bool
+begin_member (struct relog *rl, unsigned i)
+{
+  const struct ring_record *like = any_record (rl);
+  const struct ring_record *rec =
+    ring_find_record (&rl->ring[i], rl->replay->newest);
+
+  rl->seat = rl->a->seat[i];
+  if (rec ? !find_bad_blocks (rl, rec) :
+      device_set_has (&like->r.participants, rl->seat->dev) &&
+      !make_record (rl, like))
+    return false;
+  if (posix_memalign ((void **) &rl->buf, BLOCK_LEN,
+                      (rl->nr_header + rl->nr_missing + 1) * BLOCK_LEN))
+    return false;
+  rl->memory = xfer_memory_new (rl->buf);
+  return rl->memory != NULL;
+}
+
+/* ---- reading, writing ---------------------------------------------------- */
+
+static uint8_t *
+block_buf (const struct relog *rl, size_t i)
+{
+  return rl->buf + (rl->nr_header + i) * BLOCK_LEN;
+}
+
+/* Blocks gave errors, of which the decision did not know. */
+static void
+note_bad (const struct relog *rl, uint64_t row, uint64_t no, unsigned b)
+{
+  struct array *a = rl->a;
+  const uint64_t stripe = row / (a->g.chunk / BLOCK_LEN);
+  uint64_t slots = 0;
+
+  FOR_EACH_BIT (role, op_errors (rl->op, b))
+    slots |= BIT (layout_slot (&a->g, stripe, role));
+  if (slots)
+    recover_note_bad (a, row, slots);
+  else if (!recover_is_outdated (a))
+    array_set_failed (a, "its journal can't be read");
+  lost_rows_remove (a, no, block_mask (b, 1));
+}
+
+/* The content of the missing blocks, one after the other.  True when all of
+ * it is there.
+ */
+static bool
+read_blocks (struct array *a, struct relog *rl)
+{
+  const unsigned chunk_blocks = a->g.chunk / BLOCK_LEN;
+
+  for (;;) {
+    const struct missing *ms = &rl->missing[rl->nr_read];
+    uint64_t stripe, no;
+    unsigned b, role;
+    int error;
+
+    if (rl->nr_read == rl->nr_missing)
+      return true;
+    stripe = ms->row / chunk_blocks;
+    no = stripe * a->nr_bands + ms->row % chunk_blocks / a->cell_blocks;
+    b = ms->row % a->cell_blocks;
+    role = layout_role (&a->g, stripe, rl->seat->slot);
+    if (rl->op == NULL) {
+      rl->reader.a = a;
+      rl->op = op_read (a, &rl->reader, no, BIT (role), 0, b, 1);
+      return false;             /* without a credit: the next turn */
+    }
+    if (rl->reader.reads > 0)
+      return false;
+    error = op_copy (rl->op, role, b * BLOCK_LEN, BLOCK_LEN,
+                     block_buf (rl, rl->nr_read));
+    if (error)
+      note_bad (rl, ms->row, no, b);
+    op_put (a, rl->op);
+    rl->op = NULL;
+    if (error)
+      return false;             /* it is decided again */
+    rl->nr_read++;
+  }
+}
+
+static void
+write_done (struct array *a, struct xfer *x)
+{
+  struct relog *rl = x->owner;
+
+  if (x->error)
+    seat_fail (a, x->seat, "journal", x->error);
+  else
+    x->seat->write_gen++;
+  rl->writes--;
+}
+
+static void
+write_blocks (struct relog *rl, uint32_t place, void *buf, size_t nr)
+{
+  struct xfer *x = xfer_new (rl->seat, IO_WRITE, write_done);
+
+  x->off = rl->a->sb.l.ring_off + (uint64_t) place * BLOCK_LEN;
+  x->len = nr * BLOCK_LEN;
+  x->buf = buf;
+  x->memory = rl->memory;
+  x->owner = rl;
+  rl->writes++;
+  xfer_start (rl->a, x);
+}
+
+static void
+write_member (struct relog *rl)
+{
+  const struct ring_id id = {
+    .array_uuid = rl->a->sb.array_uuid, .slot = rl->seat->slot,
+    .nr_blocks = rl->a->sb.l.ring_len / BLOCK_LEN,
+  };
+
+  if (rl->r.nr_entries == 0) {
+    for (size_t i = 0; i < rl->nr_missing; i++)
+      write_blocks (rl, rl->missing[i].place, block_buf (rl, i), 1);
+    return;
+  }
+  if (!journal_record_check (&rl->r, &id)) {
+    seat_fail (rl->a, rl->seat, "its part of the journal can't be made anew",
+               0);
+    return;
+  }
+  for (size_t i = 0; i < rl->nr_missing; i++)
+    rl->r.crc[i] = crc32c (block_buf (rl, i), BLOCK_LEN);
+  journal_record_encode (&rl->r, &id, rl->buf);
+  write_blocks (rl, rl->r.place, rl->buf, rl->nr_header + rl->nr_missing);
+}
+
+static bool
+may_write_to (const struct seat *s)
+{
+  return s->m && s->state == SEAT_ACTIVE && !s->failing;
+}
+
+/* The ring has it now. */
+static void
+note_written (struct relog *rl, uint64_t row, enum replay_kind kind,
+              uint32_t place)
+{
+  struct replay_run *run =
+    (struct replay_run *) replay_find (rl->replay, row);
+  const unsigned slot = rl->seat->slot;
+
+  run->source[slot] = (struct replay_source) {
+    .kind = kind, .dev = rl->seat->dev, .place = place,
+  };
+  run->erased &= ~BIT (slot);
+}
+
+static void
+member_written (struct relog *rl)
+{
+  for (size_t i = 0; i < rl->nr_missing; i++)
+    note_written (rl, rl->missing[i].row, REPLAY_RING, rl->missing[i].place);
+  for (uint32_t i = 0; i < rl->r.nr_entries; i++) {
+    const struct journal_entry *e = &rl->r.entry[i];
+    const struct replay_run *run;
+
+    for (uint64_t row = e->first_block;
+         e->flags & JOURNAL_ENTRY_ZERO && row < e->first_block + e->nr_blocks;
+         row = run->first + run->nr) {
+      run = replay_find (rl->replay, row);
+      note_written (rl, row, REPLAY_ZERO, 0);
+    }
+  }
+}
+
+bool
+relog_step (struct array *a, struct relog *rl)
+{
+  for (;;) {
+    if (rl->writes > 0)
+      return false;
+    if (rl->seat == NULL) {
+      while (rl->next_seat < a->nr_seats &&
+             (!rl->has_ring[rl->next_seat] ||
+              !may_write_to (a->seat[rl->next_seat])))
+        rl->next_seat++;
+      if (rl->next_seat == a->nr_seats)
+        return true;
+      if (!begin_member (rl, rl->next_seat)) {
+        end_member (rl);
+        return false;           /* no memory: the next turn */
+      }
+      rl->next_seat++;
+    }
+    if (!read_blocks (a, rl) || a->failed)
+      return false;
+    if (!rl->written && may_write_to (rl->seat)) {
+      rl->written = true;
+      write_member (rl);
+      if (rl->writes > 0)
+        return false;
+    }
+    if (may_write_to (rl->seat))
+      member_written (rl);
+    end_member (rl);
+  }
+}

@@ -1,0 +1,405 @@
+/* gpuraid: one transaction of the journal: its records.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/fail.h"
+#include "array/op-internal.h"
+#include "array/txn.h"
+#include "array/xfer.h"
+#include "common/crc32c.h"
+
+/* Blocks that lie in one cell and follow each other in a record. */
+struct txn_piece {
+  struct cell *cell;            /* frozen until it is in place */
+  unsigned b0, nr;              /* blocks of the cell */
+  const uint32_t *crc;          /* of each, or NULL: not known yet */
+};
+
+/* ---- gathering ------------------------------------------------------- */
+
+struct txn *
+txn_new (struct array *a, uint64_t seq)
+{
+  struct txn *t = calloc (1, sizeof *t);
+
+  if (t == NULL)
+    return NULL;
+  t->record = calloc (a->nr_seats, sizeof *t->record);
+  if (t->record == NULL) {
+    txn_free (t);
+    return NULL;
+  }
+  t->a = a;
+  t->seq = seq;
+  list_init (&t->link);
+  list_init (&t->ops);
+  list_init (&t->waiter.link);
+  return t;
+}
+
+void
+txn_free (struct txn *t)
+{
+  if (t->memory)
+    xfer_memory_put (t->memory);
+  free (t->record);
+  free (t->regions);
+  free (t);
+}
+
+void
+txn_logged (struct txn *t)
+{
+  struct txn_record *record =
+    realloc (t->record, t->nr_records * sizeof *record);
+
+  xfer_memory_put (t->memory);
+  t->memory = NULL;
+  if (record)
+    t->record = record;
+}
+
+/* Regions are few, and mostly the last one again. */
+static bool
+add_regions (struct txn *t, uint64_t first, uint64_t last)
+{
+  struct txn_regions *p = t->regions;
+
+  if (t->nr_regions > 0 && p[t->nr_regions - 1].first <= first &&
+      p[t->nr_regions - 1].last >= last)
+    return true;
+  p = realloc (p, (t->nr_regions + 1) * sizeof *p);
+  if (p == NULL)
+    return false;
+  t->regions = p;
+  p[t->nr_regions++] = (struct txn_regions) { first, last };
+  return true;
+}
+
+/* The records that an operation adds to.  A target has no ring. */
+static bool
+takes_record (const struct seat *s)
+{
+  return s && s->m && s->state == SEAT_ACTIVE && !s->failing;
+}
+
+/* The roles that change in the rows of a rect, those of slots that are not
+ * active too.
+ */
+static uint64_t
+changed_roles (const struct array *a, const struct op *op,
+               const struct rect *rect)
+{
+  if (op->kind == OP_ZERO)
+    return LOW_BITS (a->n);
+  return rect->given | (LOW_BITS (a->n) & ~LOW_BITS (a->g.k));
+}
+
+static struct txn_record *
+record_of (struct txn *t, struct seat *s)
+{
+  for (unsigned i = 0; i < t->nr_records; i++)
+    if (t->record[i].seat == s)
+      return &t->record[i];
+  t->record[t->nr_records].seat = s;
+  return &t->record[t->nr_records++];
+}
+
+/* Call fn for each run of blocks that a participant gets; role is unset
+ * and rect is NULL for zeroes.
+ */
+static void
+each_run (struct array *a, struct txn *t, struct op *op,
+          void (*fn) (struct array *a, struct txn_record *rec, struct op *op,
+                      const struct rect *rect, unsigned role))
+{
+  if (op->kind == OP_ZERO) {
+    for (unsigned i = 0; i < a->nr_seats; i++)
+      if (takes_record (a->seat[i]))
+        fn (a, record_of (t, a->seat[i]), op, NULL, 0);
+    return;
+  }
+  for (unsigned i = 0; i < op->nr_rects; i++)
+    FOR_EACH_BIT (role, op->rect[i].p.write) {
+      const unsigned slot =
+        layout_slot (&a->g, line_stripe (a, op->line->no), role);
+
+      for (unsigned j = 0; j < 2; j++)
+        if (takes_record (a->at[slot][j]))
+          fn (a, record_of (t, a->at[slot][j]), op, &op->rect[i], role);
+    }
+}
+
+static void
+count_run (struct array *a, struct txn_record *rec, struct op *op,
+           const struct rect *rect, unsigned role)
+{
+  rec->r.nr_entries++;
+  if (rect == NULL)
+    return;
+  rec->r.nr_crcs += rect->nr;
+  rec->r.nr_blocks += rect->nr;
+  rec->nr_pieces++;
+}
+
+static void
+uncount_run (struct array *a, struct txn_record *rec, struct op *op,
+             const struct rect *rect, unsigned role)
+{
+  rec->r.nr_entries--;
+  if (rect == NULL)
+    return;
+  rec->r.nr_crcs -= rect->nr;
+  rec->r.nr_blocks -= rect->nr;
+  rec->nr_pieces--;
+}
+
+static uint32_t
+record_blocks (const struct txn_record *rec)
+{
+  return journal_header_blocks (rec->r.nr_entries, rec->r.nr_crcs) +
+    rec->r.nr_blocks;
+}
+
+bool
+txn_add (struct array *a, struct txn *t, struct op *op, uint32_t max_blocks)
+{
+  const unsigned had = t->nr_records;
+
+  if (t->nr_ops == limits.txn_max_ops ||
+      !add_regions (t, op_pos (a, op) / a->sb.l.region_len,
+                    (op_pos (a, op) + op_len (a, op) - 1) /
+                    a->sb.l.region_len))
+    return false;
+  each_run (a, t, op, count_run);
+  for (unsigned i = 0; i < t->nr_records; i++) {
+    const struct txn_record *rec = &t->record[i];
+    uint64_t pos;
+
+    if (record_blocks (rec) <= max_blocks &&
+        ring_find (&rec->seat->ring, record_blocks (rec), &pos))
+      continue;
+    each_run (a, t, op, uncount_run);
+    t->nr_records = had;
+    return false;
+  }
+  list_move (&t->ops, &op->txn_link);
+  op->txn = t;
+  t->nr_ops++;
+  return true;
+}
+
+/* ---- making records ---------------------------------------------------- */
+
+/* The arrays of all records are one piece of memory; headers first, for
+ * they are written with O_DIRECT.
+ */
+static bool
+get_memory (struct txn *t)
+{
+  size_t len = 0;
+  void *mem;
+  uint8_t *p;
+
+  for (unsigned i = 0; i < t->nr_records; i++) {
+    struct txn_record *rec = &t->record[i];
+
+    rec->nr_header = journal_header_blocks (rec->r.nr_entries,
+                                            rec->r.nr_crcs);
+    len += rec->nr_header * BLOCK_LEN + rec->nr_pieces * sizeof *rec->piece +
+      rec->r.nr_entries * sizeof *rec->r.entry +
+      round_up (rec->r.nr_crcs, 2) * sizeof *rec->r.crc;
+  }
+  if (posix_memalign (&mem, BLOCK_LEN, len) ||
+      (t->memory = xfer_memory_new (mem)) == NULL)
+    return false;
+  p = mem;
+  for (unsigned i = 0; i < t->nr_records; i++) {
+    t->record[i].header = p;
+    p += t->record[i].nr_header * BLOCK_LEN;
+  }
+  for (unsigned i = 0; i < t->nr_records; i++) {
+    struct txn_record *rec = &t->record[i];
+
+    rec->piece = (struct txn_piece *) p;
+    p += rec->nr_pieces * sizeof *rec->piece;
+    rec->r.entry = (struct journal_entry *) p;
+    p += rec->r.nr_entries * sizeof *rec->r.entry;
+    rec->r.crc = (uint32_t *) p;
+    p += round_up (rec->r.nr_crcs, 2) * sizeof *rec->r.crc;
+    rec->r.nr_entries = rec->nr_pieces = 0;
+  }
+  return true;
+}
+
+static void
+add_run (struct array *a, struct txn_record *rec, struct op *op,
+         const struct rect *rect, unsigned role)
+{
+  struct journal_entry *e = &rec->r.entry[rec->r.nr_entries++];
+
+  *e = (struct journal_entry) {
+    .generation = (uint32_t) op->txn->seq,
+    .roles = changed_roles (a, op, rect),
+  };
+  if (rect == NULL) {
+    e->first_block = op_pos (a, op) / BLOCK_LEN;
+    e->nr_blocks = op_len (a, op) / BLOCK_LEN;
+    e->flags = JOURNAL_ENTRY_ZERO;
+    return;
+  }
+  e->first_block = op_pos (a, op) / BLOCK_LEN + rect->b0;
+  e->nr_blocks = rect->nr;
+  rec->piece[rec->nr_pieces++] = (struct txn_piece) {
+    .cell = op_new_cell (op, rect, role), .b0 = rect->b0, .nr = rect->nr,
+    .crc = op_crcs (op, rect, role),
+  };
+}
+
+/* Places are taken for all before the first record is made: each names
+ * those of the others.
+ */
+static void
+take_places (struct txn *t, uint64_t session)
+{
+  struct device_set participants = {{ 0, 0 }};
+  uint32_t place[SB_MAX_DEVICES] = { 0 };
+
+  for (unsigned i = 0; i < t->nr_records; i++) {
+    struct txn_record *rec = &t->record[i];
+    struct ring *ring = &rec->seat->ring;
+
+    (void) ring_find (ring, record_blocks (rec), &rec->pos);
+    ring_take (ring, rec->pos, record_blocks (rec));
+    device_set_add (&participants, rec->seat->dev);
+    place[rec->seat->dev] = ring_place (ring, rec->pos);
+  }
+  for (unsigned i = 0; i < t->nr_records; i++) {
+    struct journal_record *r = &t->record[i].r;
+
+    r->session = session;
+    r->seq = t->seq;
+    r->dev = t->record[i].seat->dev;
+    r->place = place[r->dev];
+    r->participants = participants;
+    memcpy (r->place_of, place, sizeof place);
+  }
+}
+
+/* Without the lock: the crcs that the coder has not made, and the header. */
+static void
+encode_record (const struct array *a, struct txn_record *rec)
+{
+  const struct ring_id id = {
+    .array_uuid = a->sb.array_uuid, .slot = rec->seat->slot,
+    .nr_blocks = a->sb.l.ring_len / BLOCK_LEN,
+  };
+  uint32_t *crc = rec->r.crc;
+
+  for (unsigned i = 0; i < rec->nr_pieces; i++) {
+    const struct txn_piece *p = &rec->piece[i];
+
+    for (unsigned b = 0; b < p->nr; b++)
+      *crc++ = p->crc ? p->crc[b] :
+        crc32c (p->cell->data + (size_t) (p->b0 + b) * BLOCK_LEN, BLOCK_LEN);
+  }
+  journal_record_encode (&rec->r, &id, rec->header);
+}
+
+/* ---- writing records --------------------------------------------------- */
+
+static void
+io_done (struct array *a, struct xfer *x)
+{
+  struct txn *t = x->owner;
+
+  if (x->error)
+    seat_fail (a, x->seat, "journal", x->error);
+  else
+    x->seat->write_gen++;
+  if (--t->pending == 0)
+    t->written (a, t);
+}
+
+static void
+issue (struct array *a, struct txn *t, struct seat *s, uint64_t off,
+       void *buf, uint64_t len, struct cell *cell)
+{
+  struct xfer *x = xfer_new (s, IO_WRITE, io_done);
+
+  x->off = off;
+  x->len = len;
+  x->buf = buf;
+  x->cell = cell;
+  x->memory = cell ? NULL : t->memory;
+  x->owner = t;
+  t->pending++;
+  a->counters.member_write_ops++;
+  a->counters.member_write_bytes += len;
+  a->counters.journal_bytes += len;
+  xfer_start (a, x);
+}
+
+static void
+issue_record (struct array *a, struct txn *t, const struct txn_record *rec)
+{
+  uint64_t off = a->sb.l.ring_off + (uint64_t) rec->r.place * BLOCK_LEN;
+  uint64_t len = rec->nr_header * BLOCK_LEN;
+
+  issue (a, t, rec->seat, off, rec->header, len, NULL);
+  for (unsigned i = 0; i < rec->nr_pieces; i++) {
+    const struct txn_piece *p = &rec->piece[i];
+
+    off += len;
+    len = (uint64_t) p->nr * BLOCK_LEN;
+    issue (a, t, rec->seat, off, p->cell->data + (size_t) p->b0 * BLOCK_LEN,
+           len, p->cell);
+  }
+}
+
+/* A member that fails meanwhile gets no record: the transaction goes on
+ * when a membership record without it is in force.
+ */
+static void
+encoded_news (struct array *a, struct news *n)
+{
+  struct txn *t = list_item (n, struct txn, news);
+
+  t->pending = 1;
+  for (unsigned i = 0; i < t->nr_records; i++)
+    if (takes_record (t->record[i].seat))
+      issue_record (a, t, &t->record[i]);
+  if (--t->pending == 0)
+    t->written (a, t);
+}
+
+static void
+encode_call (struct call *c)
+{
+  struct txn *t = list_item (c, struct txn, call);
+
+  for (unsigned i = 0; i < t->nr_records; i++)
+    encode_record (t->a, &t->record[i]);
+  engine_post (t->a, &t->news);
+}
+
+bool
+txn_write (struct array *a, struct txn *t, uint64_t session,
+           void (*written) (struct array *a, struct txn *t))
+{
+  if (!get_memory (t))
+    return false;
+  list_for_each (l, &t->ops)
+    each_run (a, t, list_item (l, struct op, txn_link), add_run);
+  take_places (t, session);
+  t->phase = TXN_WRITING;
+  t->written = written;
+  t->call.run = encode_call;
+  t->news.run = encoded_news;
+  engine_call (a, &t->call);
+  return true;
+}

@@ -1,0 +1,81 @@
+/* gpuraid: one transaction of the journal: its records.
+ *
+ * array/journal.h decides when a transaction begins and what follows;
+ * this builds the records, and writes them.
+ *
+ * With the array lock held, all of these.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_TXN_H
+#define GPURAID_TXN_H
+
+#include "array/internal.h"
+#include "raidmap/journal.h"
+
+/* What a participant gets. */
+struct txn_record {
+  struct seat *seat;
+  uint64_t pos;                 /* in the seat's ring */
+  struct journal_record r;
+  uint32_t nr_header;           /* blocks */
+  uint8_t *header;
+  struct txn_piece *piece;      /* nr_pieces: the blocks, in order */
+  unsigned nr_pieces;
+};
+
+/* A run of regions that it changes. */
+struct txn_regions {
+  uint64_t first, last;
+};
+
+struct txn {
+  struct array *a;
+  struct list link;             /* the journal's, oldest first */
+  uint64_t seq;
+  enum {
+    TXN_GATHERING,              /* operations are added */
+    TXN_WRITING,                /* its records */
+    TXN_FLUSHING,
+    TXN_LOGGED,                 /* R1 is met: in place */
+    TXN_IN_PLACE,
+  } phase;
+  bool freeing;                 /* the headers being written free it */
+  struct list ops;              /* by op->txn_link */
+  unsigned nr_ops;              /* not in place yet */
+  unsigned pending;             /* transfers */
+  uint64_t flush_gen;           /* TXN_IN_PLACE: a->flush_gen when the last
+                                 * block had been written */
+  struct txn_regions *regions;
+  unsigned nr_regions;
+  struct txn_record *record;
+  unsigned nr_records;
+  struct xfer_memory *memory;   /* of all records' headers and arrays */
+  void (*written) (struct array *a, struct txn *t);
+  struct waiter waiter;         /* the flush */
+  struct call call;
+  struct news news;
+};
+
+/* An empty one.  NULL: no memory. */
+extern struct txn *txn_new (struct array *a, uint64_t seq);
+extern void txn_free (struct txn *t);
+
+/* Its records are durable: forget what they are made of. */
+extern void txn_logged (struct txn *t);
+
+/* Add an operation, in the phase OP_LOGGING.  False: with it some record
+ * would not fit in its ring, or in max_blocks; nothing changed.
+ */
+extern bool txn_add (struct array *a, struct txn *t, struct op *op,
+                     uint32_t max_blocks);
+
+/* Make the records and write them; written is called when all have been
+ * written.  Members that fail are taken out.  False: no memory, nothing
+ * was begun.
+ */
+extern bool txn_write (struct array *a, struct txn *t, uint64_t session,
+                       void (*written) (struct array *a, struct txn *t));
+
+#endif

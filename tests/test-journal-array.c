@@ -1,0 +1,103 @@
+/* gpuraid test: an array with a journal, without a crash.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "common/bits.h"
+#include "tests/seed.h"
+#include "tests/sim-array.h"
+
+static struct sim_array *sa;
+static uint8_t *want, *got;
+static uint64_t seed;
+
+static struct sim_array *
+start (unsigned k, unsigned m)
+{
+  const struct geometry g = { .k = k, .m = m, .chunk = 16384 };
+
+  sim_consistency = CONSISTENCY_JOURNAL;
+  limits.ring_min_len = 65536;
+  sa = sim_array_new (seed, &g, 24, 0);
+  sim_array_create (sa);
+  assert_int_equal (sim_array_open (sa, ~UINT64_C (0), DEGRADED_ALLOW, false),
+                    0);
+  assert_int_equal (sim_array_writable (sa), 0);
+  want = calloc (1, sa->g.size);
+  got = malloc (sa->g.size);
+  assert_true (want && got);
+  return sa;
+}
+
+static void
+end (void)
+{
+  assert_true (sim_array_stop (sa));
+  sim_array_free (sa);
+  free (want);
+  free (got);
+}
+
+static void
+write_some (unsigned nr)
+{
+  for (unsigned i = 0; i < nr; i++) {
+    const uint64_t off = sim_below (sa->sim, sa->g.size - 1);
+    const uint64_t len =
+      1 + sim_below (sa->sim, MIN (sa->g.size - off, 200000));
+
+    for (uint64_t j = 0; j < len; j++)
+      want[off + j] = sim_random (sa->sim);
+    assert_int_equal (sim_array_write (sa, want + off, len, off,
+                                       i % 3 == 0 ? ARRAY_FUA : 0), 0);
+  }
+}
+
+static void
+check_all (void)
+{
+  assert_int_equal (sim_array_read (sa, got, sa->g.size, 0), 0);
+  assert_memory_equal (want, got, sa->g.size);
+}
+
+static void
+reopen (uint64_t which)
+{
+  assert_true (sim_array_stop (sa));
+  assert_int_equal (sim_array_open (sa, which, DEGRADED_ALLOW, false), 0);
+  assert_int_equal (sim_array_writable (sa), 0);
+}
+
+static void
+test_write_and_read (void **state)
+{
+  start (4, 2);
+  write_some (60);
+  check_all ();
+  assert_true (sa->a->counters.journal_commits > 10);
+  reopen (~UINT64_C (0));
+  check_all ();
+  write_some (20);
+  reopen (~UINT64_C (0) & ~UINT64_C (9));
+  check_all ();
+  write_some (20);
+  check_all ();
+  end ();
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_write_and_read),
+  };
+
+  seed = test_seed (NULL);
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
