@@ -2,6 +2,9 @@
  * which a new member becomes active to the one that is without the old
  * one.  Every session reads from the new one, and keeps it.
  *
+ * run-tests: no-thread
+ * It has one thread.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

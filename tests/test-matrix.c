@@ -2,6 +2,9 @@
  *
  * Run from the root of the tree.
  *
+ * run-tests: no-thread
+ * It has one thread.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

@@ -3,6 +3,9 @@
  * Small arrays, few rows and transactions; each row is compared with the
  * reference.
  *
+ * run-tests: no-thread
+ * It has one thread.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

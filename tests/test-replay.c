@@ -2,6 +2,9 @@
  *
  * Each case is compared with the reference too, row by row.
  *
+ * run-tests: no-thread
+ * It has one thread.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

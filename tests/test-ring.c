@@ -5,6 +5,9 @@
  * does not fit before the end begins at block 2, and what it leaves out
  * must be free and is in use from then on.
  *
+ * run-tests: no-thread
+ * It has one thread.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

@@ -4,6 +4,9 @@
  * A flush makes durable what had completed when it was submitted; a crash
  * removes whole writes or sectors of other data, and nothing else.
  *
+ * run-tests: no-thread
+ * It has one thread.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

@@ -13,6 +13,9 @@
  * tests/sim-model.h, which has no stripes; tests/sim-run.c computes what may be
  * lost with a slot.
  *
+ * run-tests: no-thread
+ * It has one thread.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
