@@ -1,6 +1,9 @@
 /* gpuraid: opening arrays: the state of each member, what is refused, and that
  * nothing is ever written.
  *
+ * run-tests: no-thread
+ * It has one thread.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

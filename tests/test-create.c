@@ -1,6 +1,9 @@
 /* gpuraid: creating arrays: what is refused, what is made, and the result of a
  * crash at each write.
  *
+ * run-tests: no-thread
+ * It has one thread.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

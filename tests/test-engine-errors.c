@@ -1,6 +1,9 @@
 /* gpuraid: what the engine does about members with bad blocks, and members that
  * fail, hang, or are truncated.
  *
+ * run-tests: no-thread
+ * It has one thread.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

@@ -1,6 +1,9 @@
 /* gpuraid: rows of which too little can be read: what fails with them, and what
  * does not.
  *
+ * run-tests: no-thread
+ * It has one thread.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

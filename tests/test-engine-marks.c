@@ -2,6 +2,9 @@
  *
  * With regions as short as a chunk, and as few in a page as needed.
  *
+ * run-tests: no-thread
+ * It has one thread.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

@@ -1,5 +1,8 @@
 /* gpuraid: what the engine makes again: lost members, and parity after a crash.
  *
+ * run-tests: no-thread
+ * It has one thread.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

@@ -1,5 +1,8 @@
 /* gpuraid: members that are present but in no record any more.
  *
+ * run-tests: no-thread
+ * It has one thread.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

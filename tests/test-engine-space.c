@@ -1,5 +1,8 @@
 /* gpuraid: members whose store is full.
  *
+ * run-tests: no-thread
+ * It has one thread.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

@@ -1,6 +1,9 @@
 /* gpuraid: what is acknowledged while a member goes, and rows of which some
  * members have new content and some have old.
  *
+ * run-tests: no-thread
+ * It has one thread.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

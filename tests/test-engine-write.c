@@ -1,6 +1,9 @@
 /* gpuraid: reads, writes, flushes and zeroing of a whole array: how many I/Os
  * they take, what a crash leaves, and that only reading writes nothing.
  *
+ * run-tests: no-thread
+ * It has one thread.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

@@ -1,5 +1,8 @@
 /* gpuraid test: an array with a journal, without a crash.
  *
+ * run-tests: no-thread
+ * It has one thread.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

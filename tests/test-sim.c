@@ -1,6 +1,9 @@
 /* gpuraid: the simulated disks and their clock: the same seed gives the same
  * run, and another one another order.
  *
+ * run-tests: no-thread
+ * It has one thread.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
