@@ -225,7 +225,7 @@ struct array {
   bool mark_open;               /* writes need open bits: no journal */
 
   /* Journal. */
-  struct journal *journal;      /* or NULL */
+  struct journal *journal;      /* unused without a journal */
   struct recovery *recovery;    /* until it is carried out, or NULL */
   unsigned ring_headers;        /* being written */
   struct waiter *ring_waiter;
@@ -311,6 +311,17 @@ static inline uint64_t
 line_stripe (const struct array *a, uint64_t no)
 {
   return no / a->nr_bands;
+}
+
+/* The line of a row, which has the number of its blocks on a member, from
+ * data_off.
+ */
+static inline uint64_t
+line_of_row (const struct array *a, uint64_t row)
+{
+  const uint64_t pos = row * BLOCK_LEN;
+
+  return pos / a->g.chunk * a->nr_bands + pos % a->g.chunk / a->cell_len;
 }
 
 /* Blocks [b0, b0 + nr) of a cell as a mask. */

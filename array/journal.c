@@ -103,12 +103,6 @@ records_written (struct array *a, struct txn *t)
     flush_members (a, &t->waiter);
 }
 
-static uint64_t
-seq_after (uint64_t seq)
-{
-  return (uint32_t) (seq + 1) == 0 ? seq + 2 : seq + 1;
-}
-
 static void txn_flushed (struct array *a, struct waiter *w);
 
 static void
@@ -139,7 +133,7 @@ begin (struct array *a, struct journal *j)
     txn_free (t);
     return;
   }
-  j->next_seq = seq_after (t->seq);
+  j->next_seq = journal_seq_after (t->seq);
   j->committing = t;
   j->last_commit = loop_now (a->loop);
   if (PLANTED ("journal-early-ack"))
@@ -285,7 +279,9 @@ freed (struct array *a, struct waiter *w)
   }
 }
 
-/* The oldest transaction that stays, or the next one. */
+/* Free what is in place and flushed, from the oldest on, if space is wanted;
+ * or flush it first.
+ */
 static void
 free_some (struct array *a, struct journal *j)
 {

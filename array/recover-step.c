@@ -66,13 +66,12 @@ static void
 list_lost (struct array *a, const struct replay_run *run)
 {
   const uint64_t stripe = run->first / (a->g.chunk / BLOCK_LEN);
-  const uint64_t pos = run->first * BLOCK_LEN;
-  const uint64_t no = stripe * a->nr_bands + pos % a->g.chunk / a->cell_len;
+  const uint64_t no = line_of_row (a, run->first);
   uint64_t roles = 0;
 
   FOR_EACH_BIT (slot, run->erased)
     roles |= BIT (layout_role (&a->g, stripe, slot));
-  if (!lost_add (a, no, roles, block_mask (pos % a->cell_len / BLOCK_LEN, 1)))
+  if (!lost_add (a, no, roles, block_mask (run->first % a->cell_blocks, 1)))
     log_notice ("block %" PRIu64 " of the members is lost, and can't be "
                 "listed: there are too many", run->first);
 }
@@ -181,8 +180,7 @@ place_row (struct array *a, struct recovery *rec,
            const struct replay_run *run)
 {
   const uint64_t stripe = run->first / (a->g.chunk / BLOCK_LEN);
-  const uint64_t pos = run->first * BLOCK_LEN;
-  const uint64_t no = stripe * a->nr_bands + pos % a->g.chunk / a->cell_len;
+  const uint64_t no = line_of_row (a, run->first);
   struct line *line = line_get (a, no);
   uint64_t roles = 0;
 
@@ -192,8 +190,7 @@ place_row (struct array *a, struct recovery *rec,
     if (a->at[slot][0] || a->at[slot][1])
       roles |= BIT (layout_role (&a->g, stripe, slot));
   if (op_may_write (a, line) &&
-      op_replay (a, line, roles, pos % a->cell_len / BLOCK_LEN, row_done,
-                 rec)) {
+      op_replay (a, line, roles, run->first % a->cell_blocks, row_done, rec)) {
     rec->in_flight++;
     return true;
   }

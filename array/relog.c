@@ -316,7 +316,7 @@ read_blocks (struct array *a, struct relog *rl)
     if (rl->nr_read == rl->nr_missing)
       return true;
     stripe = ms->row / chunk_blocks;
-    no = stripe * a->nr_bands + ms->row % chunk_blocks / a->cell_blocks;
+    no = line_of_row (a, ms->row);
     b = ms->row % a->cell_blocks;
     role = layout_role (&a->g, stripe, rl->seat->slot);
     if (rl->op == NULL) {
@@ -367,10 +367,7 @@ write_blocks (struct relog *rl, uint32_t place, void *buf, size_t nr)
 static void
 write_member (struct relog *rl)
 {
-  const struct ring_id id = {
-    .array_uuid = rl->a->sb.array_uuid, .slot = rl->seat->slot,
-    .nr_blocks = rl->a->sb.l.ring_len / BLOCK_LEN,
-  };
+  const struct ring_id id = ring_id_of (&rl->a->sb, rl->seat->slot);
 
   if (rl->r.nr_entries == 0) {
     for (size_t i = 0; i < rl->nr_missing; i++)

@@ -44,12 +44,6 @@ struct work {
 
 /* ---- which transactions count -------------------------------------------- */
 
-static uint64_t
-seq_after (uint64_t seq)
-{
-  return (uint32_t) (seq + 1) == 0 ? seq + 2 : seq + 1;
-}
-
 static void
 find_limits (struct work *w)
 {
@@ -70,14 +64,15 @@ find_limits (struct work *w)
       if (seq >= w->r->tail)
         w->r->newest = MAX (w->r->newest, seq);
     }
-  w->r->next_seq = seq_after (max_seq);
+  w->r->next_seq = journal_seq_after (max_seq);
 }
 
 /* Each transaction from the tail to the newest is in some ring. */
 static bool
 has_hole (const struct work *w)
 {
-  for (uint64_t seq = w->r->tail; seq < w->r->newest; seq = seq_after (seq)) {
+  for (uint64_t seq = w->r->tail; seq < w->r->newest;
+       seq = journal_seq_after (seq)) {
     bool found = false;
 
     for (unsigned i = 0; i < w->nr_members && !found; i++)

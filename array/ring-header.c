@@ -18,10 +18,7 @@ add_header (struct array *a, struct store *st, uint64_t session, uint64_t seq,
             uint64_t pos)
 {
   struct seat *s = st->seat;
-  const struct ring_id id = {
-    .array_uuid = a->sb.array_uuid, .slot = s->slot,
-    .nr_blocks = a->sb.l.ring_len / BLOCK_LEN,
-  };
+  const struct ring_id id = ring_id_of (&a->sb, s->slot);
   const struct ring_header h = {
     .session = session, .seq = seq, .place = ring_place (&s->ring, pos),
     .counter = ++s->ring_counter,

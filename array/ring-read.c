@@ -155,10 +155,7 @@ int
 ring_read (struct member *m, const struct superblock *sb, unsigned slot,
            struct ring_contents *c)
 {
-  const struct ring_id id = {
-    .array_uuid = sb->array_uuid, .slot = slot,
-    .nr_blocks = sb->l.ring_len / BLOCK_LEN,
-  };
+  const struct ring_id id = ring_id_of (sb, slot);
   uint8_t *buf;
   int r;
 

@@ -294,10 +294,7 @@ take_places (struct txn *t, uint64_t session)
 static void
 encode_record (const struct array *a, struct txn_record *rec)
 {
-  const struct ring_id id = {
-    .array_uuid = a->sb.array_uuid, .slot = rec->seat->slot,
-    .nr_blocks = a->sb.l.ring_len / BLOCK_LEN,
-  };
+  const struct ring_id id = ring_id_of (&a->sb, rec->seat->slot);
   uint32_t *crc = rec->r.crc;
 
   for (unsigned i = 0; i < rec->nr_pieces; i++) {

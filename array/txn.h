@@ -65,8 +65,9 @@ extern void txn_free (struct txn *t);
 /* Its records are durable: forget what they are made of. */
 extern void txn_logged (struct txn *t);
 
-/* Add an operation, in the phase OP_LOGGING.  False: with it some record
- * would not fit in its ring, or in max_blocks; nothing changed.
+/* Add an operation, in the phase OP_LOGGING.  max_blocks: of one record, its
+ * header too.  False: with it some record would not fit, there or in its
+ * ring, or there is no memory; nothing changed.
  */
 extern bool txn_add (struct array *a, struct txn *t, struct op *op,
                      uint32_t max_blocks);

@@ -35,6 +35,22 @@ struct ring_id {
   uint32_t nr_blocks;           /* ring_len / 4096 */
 };
 
+static inline struct ring_id
+ring_id_of (const struct superblock *sb, unsigned slot)
+{
+  return (struct ring_id) {
+    .array_uuid = sb->array_uuid, .slot = slot,
+    .nr_blocks = sb->l.ring_len / BLOCK_LEN,
+  };
+}
+
+/* The seq after this one, of which the low half is not 0 either. */
+static inline uint64_t
+journal_seq_after (uint64_t seq)
+{
+  return (uint32_t) (seq + 1) == 0 ? seq + 2 : seq + 1;
+}
+
 struct ring_header {
   uint64_t session;
   uint64_t seq;                 /* of the oldest transaction not freed; if

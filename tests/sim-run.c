@@ -106,6 +106,17 @@ run_empty_slots (const struct array *a)
   return slots;
 }
 
+uint64_t
+run_changes_made (const struct run *r)
+{
+  uint64_t nr = 0;
+
+  for (unsigned i = 0; i < r->sa->nr_disks; i++)
+    nr += r->sa->disk[i]->nr_ios[IO_WRITE] + r->sa->disk[i]->nr_ios[IO_ZERO] +
+      r->sa->disk[i]->nr_ios[IO_TRIM] + r->sa->disk[i]->nr_ios[IO_FLUSH];
+  return nr;
+}
+
 /* ---- torn rows ---- */
 
 static uint64_t

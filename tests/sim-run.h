@@ -132,6 +132,9 @@ extern uint64_t run_active_disks (const struct run *r);
 /* Slots with no active member, and none being rebuilt. */
 extern uint64_t run_empty_slots (const struct array *a);
 
+/* I/Os that change something, on all disks so far. */
+extern uint64_t run_changes_made (const struct run *r);
+
 /* ---- sim-draw.c ---- */
 
 /* Draw a geometry and limits, and set the latter.  Whole stripes. */

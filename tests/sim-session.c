@@ -224,17 +224,6 @@ make_writable (struct run *r)
   return err == 0;
 }
 
-static uint64_t
-changes_made (const struct run *r)
-{
-  uint64_t nr = 0;
-
-  for (unsigned i = 0; i < r->sa->nr_disks; i++)
-    nr += r->sa->disk[i]->nr_ios[IO_WRITE] + r->sa->disk[i]->nr_ios[IO_ZERO] +
-      r->sa->disk[i]->nr_ios[IO_TRIM] + r->sa->disk[i]->nr_ios[IO_FLUSH];
-  return nr;
-}
-
 /* Let clients run.  False: it crashed or failed. */
 static bool
 use_array (struct run *r, unsigned nr_requests)
@@ -408,14 +397,14 @@ session_start (struct run *r, bool readonly)
 void
 session_read (struct run *r)
 {
-  const uint64_t before = changes_made (r);
+  const uint64_t before = run_changes_made (r);
 
   stats.readonly++;
   if (!read_all (r) || !use_array (r, 20))
     run_die (r, "it crashed or failed without a write");
   if (!sim_array_stop (r->sa))
     run_die (r, "it does not stop");
-  if (changes_made (r) != before)
+  if (run_changes_made (r) != before)
     run_die (r, "something was written");
 }
 
