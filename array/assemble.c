@@ -141,7 +141,9 @@ check_keys (const struct config *c, const struct superblock *sb)
       (c->m && check_key ("m", c->m, sb->g.m) == -1) ||
       (c->chunk && check_key ("chunk", c->chunk, sb->g.chunk) == -1) ||
       (c->size && check_key ("size", c->size, sb->g.size) == -1) ||
-      (c->w && check_key ("w", c->w, sb->w) == -1))
+      (c->w && check_key ("w", c->w, sb->w) == -1) ||
+      (c->journal_size &&
+       check_key ("journal-size", c->journal_size, sb->l.ring_len) == -1))
     return -1;
   if ((c->code != -1 && c->code != (int) sb->code) ||
       (c->consistency != -1 && c->consistency != (int) sb->consistency) ||
@@ -161,12 +163,8 @@ check_version (const struct config *c, const struct superblock *sb)
 {
   uint8_t matrix[MAX_SLOTS * MAX_SLOTS / 4];
 
-  if ((sb->consistency != CONSISTENCY_NONE && !c->unfinished) ||
-      sb->checksum != CHECKSUM_NONE) {
-    log_error ("the array has consistency=%s checksum=%s: not in this "
-               "version",
-               sb->consistency == CONSISTENCY_NONE ? "none" : "journal",
-               sb->checksum == CHECKSUM_NONE ? "none" : "crc32c");
+  if (sb->checksum != CHECKSUM_NONE && !c->unfinished) {
+    log_error ("the array has checksum=crc32c: not in this version");
     return -1;
   }
   code_parity (sb->code, sb->w, sb->g.k, sb->g.m, matrix);

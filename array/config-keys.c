@@ -226,9 +226,18 @@ set_size (struct config *c, const char *key, const char *value)
 }
 
 static int
-set_later (struct config *c, const char *key, const char *value)
+set_journal_size (struct config *c, const char *key, const char *value)
 {
-  return not_in_this_version (key, value);
+  uint64_t n;
+
+  if (parse_size (key, value, &n) == -1)
+    return -1;
+  if (n == 0 || n > LAYOUT_MAX_RING_LEN) {
+    log_error ("%s=%s: must be at least 1 byte and at most 1T", key, value);
+    return -1;
+  }
+  c->journal_size = round_up (n, BLOCK_LEN);
+  return 0;
 }
 
 /* Find value among "|"-separated words: its number, or -1 reported. */
@@ -271,8 +280,7 @@ static int
 set_consistency (struct config *c, const char *key, const char *value)
 {
   c->consistency = choose (key, value, "none|journal");
-  return c->consistency == CONSISTENCY_JOURNAL
-    ? not_in_this_version (key, value) : MIN (c->consistency, 0);
+  return MIN (c->consistency, 0);
 }
 
 static int
@@ -415,7 +423,7 @@ static const struct key {
   { "m", set_km, true },
   { "chunk", set_chunk, true },
   { "size", set_size, true },
-  { "journal-size", set_later, true },
+  { "journal-size", set_journal_size, true },
   { "code", set_code, true },
   { "w", set_w, true },
   { "create", set_create },

@@ -30,7 +30,8 @@ struct config {
   unsigned w;                   /* bits of a symbol */
   int consistency;              /* enum consistency, or -1 */
   int checksum;                 /* enum checksum, or -1 */
-  uint64_t journal_size;        /* bytes of a member; 0: the default */
+  uint64_t journal_size;        /* bytes of a member, whole blocks; 0: the
+                                 * default */
 
   /* Members, as given; paths made absolute.  Owned. */
   char **member;

@@ -16,6 +16,7 @@
 #include "array/create.h"
 #include "common/bits.h"
 #include "common/log.h"
+#include "raidmap/journal.h"
 
 struct creation {
   struct config c;              /* borrowed, with the defaults filled in */
@@ -64,6 +65,25 @@ create_is_wanted (const struct config *c)
   }
   member_close ((struct member *) dirty);
   return r;
+}
+
+/* With the defaults filled in. */
+static int
+check_journal (const struct config *c)
+{
+  const struct geometry g = { .chunk = c->chunk };
+  const uint64_t least = journal_min_ring_len (&g);
+
+  if (c->journal_size && c->consistency != CONSISTENCY_JOURNAL) {
+    log_error ("journal-size= goes with consistency=journal only");
+    return -1;
+  }
+  if (c->journal_size && c->journal_size < least) {
+    log_error ("journal-size=%" PRIu64 ": too small, at least %" PRIu64
+               " is needed with this chunk=", c->journal_size, least);
+    return -1;
+  }
+  return 0;
 }
 
 static int
@@ -194,6 +214,7 @@ create_array (const struct config *c, bool force)
 
   config_geometry_defaults (&cr.c);
   if (check_config (c) == 0 &&
+      check_journal (&cr.c) == 0 &&
       open_existing (&cr) == 0 &&
       (force || check_blank (&cr) == 0) &&
       check_sizes (&cr, &need) == 0 &&

@@ -28,7 +28,8 @@ static const struct command {
   { "create", cmd_create,
     "[--force] k=K m=M [chunk=BYTES] [size=BYTES]\n"
     "                      [code=rs|crs] [w=4|8] [checksum=none]\n"
-    "                      [consistency=none] MEMBER...",
+    "                      [consistency=none|journal] [journal-size=BYTES]\n"
+    "                      MEMBER...",
     "make a new array" },
   { "examine", cmd_examine, "[--json] MEMBER...",
     "what a member's superblock says" },

@@ -111,7 +111,7 @@ plugin_dump_plugin (void)
           "gpuraid_coders=auto isal gf-complete cuda\n"
           "gpuraid_cuda_kernels=%s\n"
           "gpuraid_checksums=none\n"
-          "gpuraid_consistencies=none\n",
+          "gpuraid_consistencies=none journal\n",
           GPURAID_VERSION, SB_VERSION, MAX_SLOTS, CHUNK_MIN_LEN,
           CHUNK_MAX_LEN, kernels_built_in () ? "built-in" : "source");
 }
@@ -124,7 +124,8 @@ plugin_dump_plugin (void)
   "size=SIZE                      Exported size, to create an array.\n" \
   "code=rs|crs                    Erasure code (default: rs).\n"        \
   "w=4|8                          Bits of a symbol of crs.\n"           \
-  "consistency=none               Fixed when the array is created.\n"   \
+  "consistency=none|journal       Fixed when the array is created.\n"   \
+  "journal-size=SIZE              Of each member; fixed likewise.\n"    \
   "checksum=none                  Fixed when the array is created.\n"   \
   "create=no|missing              Create the array if there is none.\n" \
   "coder=auto|isal|gf-complete|cuda\n"                                  \
@@ -137,8 +138,7 @@ plugin_dump_plugin (void)
   "timeout=TIME                   How long a member may take to answer\n" \
   "                               (default: 30s).\n"                    \
   "degraded=allow|refuse|force    What if members are missing.\n"       \
-  "control=PATH                   Socket for the command gpuraid.\n"    \
-  "journal-size=                  Not in this version."
+  "control=PATH                   Socket for the command gpuraid."
 
 static struct nbdkit_plugin plugin = {
   .name = "gpuraid",

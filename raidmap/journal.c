@@ -8,6 +8,7 @@
 #include "common/bits.h"
 #include "common/le.h"
 #include "raidmap/journal.h"
+#include "raidmap/limits.h"
 #include "raidmap/seal.h"
 
 /* Bytes of a header; docs/on-disk-format.md has the same. */
@@ -100,6 +101,16 @@ journal_header_blocks (uint32_t nr_entries, uint32_t nr_crcs)
 {
   return div_round_up (REC_ENTRIES + (uint64_t) nr_entries * ENTRY_LEN +
                        (uint64_t) nr_crcs * 4, BLOCK_LEN);
+}
+
+uint64_t
+journal_min_ring_len (const struct geometry *g)
+{
+  const uint32_t nr = MIN (g->chunk, limits.cell_max_len) / BLOCK_LEN;
+
+  /* At worst each block is an entry of its own. */
+  return BLOCK_LEN * (JOURNAL_NR_HEADERS +
+                      2 * (uint64_t) (journal_header_blocks (nr, nr) + nr));
 }
 
 /* How many crcs the record has for an entry, and how many blocks. */

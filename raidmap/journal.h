@@ -116,6 +116,12 @@ struct journal_record {
 /* How many blocks a header takes; the record takes nr_blocks more. */
 extern uint32_t journal_header_blocks (uint32_t nr_entries, uint32_t nr_crcs);
 
+/* The shortest ring, in bytes.  A write of one cell of each role fits in an
+ * empty one wherever the next record begins: as a record does not straddle
+ * the end, it may take half the ring at most.
+ */
+extern uint64_t journal_min_ring_len (const struct geometry *g);
+
 /* Is every value in range, and the record within the ring? */
 extern bool journal_record_check (const struct journal_record *r,
                                   const struct ring_id *id);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/bits.h"
+#include "raidmap/journal.h"
 #include "raidmap/superblock.h"
 
 static const char *
@@ -45,6 +46,8 @@ check_areas (const struct superblock *sb)
   case CONSISTENCY_JOURNAL:
     if (sb->l.ring_len == 0)
       return "there is a journal but no ring";
+    if (sb->l.ring_len < journal_min_ring_len (&sb->g))
+      return "the ring is too short for a record";
     break;
   default:
     return "the kind of consistency is unknown";

@@ -179,7 +179,8 @@ random_superblock (struct rng *r, struct superblock *sb)
     random_geometry (r, &sb->g);
     size = BLOCK_LEN + rng_bits (r, 60);
     ring_len = sb->consistency == CONSISTENCY_NONE ? 0 :
-      1 + rng_below (r, UINT64_C (1) << 30);
+      journal_min_ring_len (&sb->g) - rng_below (r, BLOCK_LEN) +
+      rng_below (r, UINT64_C (1) << 30);
   } while (layout_fit (&sb->g, UINT64_MAX, size, ring_len,
                        sb->checksum == CHECKSUM_CRC32C,
                        &sb->l, &need) == -1);

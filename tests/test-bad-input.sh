@@ -105,9 +105,15 @@ both 'w=6: must be one of 4|8' code=crs w=6 k=2 m=1 a b c
 both 'w=8: goes with code=crs only' code=rs w=8 k=2 m=1 a b c
 create 'w=4: goes with code=crs only' w=4 k=2 m=1 a b c
 both 'k=15 m=2 w=4: k + m must be at most 16' code=crs w=4 k=15 m=2 a b c
-for key in consistency=journal checksum=crc32c journal-size=1M; do
-  both 'not in this version' $key k=2 m=1 a b c
-done
+both 'not in this version' checksum=crc32c k=2 m=1 a b c
+both 'not a size' journal-size=long k=2 m=1 a b c
+both 'at most 1T' journal-size=0 k=2 m=1 a b c
+both 'at most 1T' journal-size=2T k=2 m=1 a b c
+create 'goes with consistency=journal' journal-size=1M k=2 m=1 a b c
+create 'journal-size=143360: too small, at least 147456 is' \
+  consistency=journal journal-size=140K k=2 m=1 a b c
+create 'journal-size=16384: too small' \
+  consistency=journal journal-size=16K chunk=4K k=2 m=1 a b c
 serve 'numbers from 0 to 63' gpus=0,x a b c
 serve 'goes with coder=auto or coder=cuda' coder=isal gpus=0 a b c
 serve 'must be one of' coder=abacus a b c

@@ -147,6 +147,12 @@ test_values (void **state)
   assert_string_equal (c.member[1], "/b");
   config_free (&c);
 
+  assert_int_equal (try (&c, "consistency=journal journal-size=1000001 /a"),
+                    0);
+  assert_int_equal (c.consistency, CONSISTENCY_JOURNAL);
+  assert_int_equal (c.journal_size, 245 * 4096);
+  config_free (&c);
+
   accepted ("chunk=4096 /a");
   accepted ("chunk=4M /a");
   accepted ("chunk=8s /a");
@@ -276,7 +282,7 @@ static void
 test_not_in_this_version (void **state)
 {
   static const char *const words[] = {
-    "consistency=journal", "checksum=crc32c", "journal-size=64M",
+    "checksum=crc32c",
     "nbd://localhost", "member=nbds://localhost/x",
     "member=nbd+unix:///x?socket=/y", "nbds+unix:///x",
     "nbd+vsock://2/",

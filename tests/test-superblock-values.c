@@ -12,6 +12,7 @@
 
 #include "common/crc32c.h"
 #include "common/le.h"
+#include "raidmap/journal.h"
 #include "raidmap/superblock.h"
 #include "tests/format-random.h"
 
@@ -108,6 +109,8 @@ test_areas (void **state)
   REFUSED (sb.l.ring_len += 4096);
   REFUSED (sb.l.ring_len = -(uint64_t) 4096);
   REFUSED (sb.l.ring_len = 0);
+  ACCEPTED (sb.l.ring_len = journal_min_ring_len (&sb.g));
+  REFUSED (sb.l.ring_len = journal_min_ring_len (&sb.g) - 4096);
   REFUSED (sb.l.table_off -= 4096);
   REFUSED (sb.l.table_len += 8192);
   REFUSED (sb.l.table_len = 0);
