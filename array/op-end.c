@@ -217,6 +217,20 @@ note_stuck (struct array *a, struct line *line, bool stuck)
     array_set_failed (a, "too many rows can't be written");
 }
 
+/* What of the journal could not be written in place. */
+static void
+list_lost (struct array *a, const struct op *op)
+{
+  for (unsigned i = 0; op->replay && i < op->nr_rects; i++) {
+    const struct rect *rect = &op->rect[i];
+
+    if (rect->lost && !lost_add (a, op->line->no, rect->lost,
+                                 block_mask (rect->b0, rect->nr)))
+      log_notice ("a block of the members is lost, and can't be listed: there "
+                  "are too many");
+  }
+}
+
 /* The end of a write-out or fix. */
 static void
 end_write (struct array *a, struct op *op)
@@ -231,6 +245,7 @@ end_write (struct array *a, struct op *op)
   if (op->error == 0) {
     op_repair_bad (a, op);
     op_note_rows (a, op);
+    list_lost (a, op);
   }
   fixed.error = op->error;
   fixed.lost = op_lost_blocks (op);

@@ -69,7 +69,8 @@ struct op {
   bool to_targets;              /* OP_FIX */
   unsigned decision;            /* recover_decision, as last planned */
   bool reads_journal;           /* a read goes to a ring */
-  bool replay;                  /* OP_FIX: from the journal, in place */
+  uint16_t replay;              /* OP_FIX: these blocks from the journal, in
+                                 * place */
   struct txn *txn;              /* OP_LOGGING to OP_WRITING: of the journal,
                                  * or NULL: not begun */
   struct list txn_link;

@@ -173,17 +173,14 @@ op_out (struct array *a, struct line *line)
 }
 
 bool
-op_replay (struct array *a, struct line *line, uint64_t roles, unsigned b,
+op_replay (struct array *a, struct line *line, uint16_t blocks,
            void (*done) (struct array *a, const struct fixed *f), void *opaque)
 {
   struct op *op = op_new (a, OP_FIX, line);
 
   if (op == NULL)
     return false;
-  op->want = roles;
-  op->replay = true;
-  op->b0 = b;
-  op->nr = 1;
+  op->replay = blocks;
   op->done = done;
   op->opaque = opaque;
   begin_writing (a, op);

@@ -34,6 +34,14 @@ differ (const struct array *a, const struct op *op, unsigned b, unsigned c)
 }
 
 static void
+split_replay (struct op *op)
+{
+  op->nr_rects = 0;
+  FOR_EACH_BIT (b, op->replay)
+    op->rect[op->nr_rects++] = (struct rect) { .b0 = b, .nr = 1 };
+}
+
+static void
 split_op (struct array *a, struct op *op)
 {
   const bool out = op->kind == OP_OUT;
@@ -128,6 +136,15 @@ doubtful_parity (const struct array *a, const struct op *op,
     ~recover_known (a, op->line->no, rect->b0);
 }
 
+/* The roles to be stored anew. */
+static uint64_t
+rewritten (const struct array *a, const struct op *op, const struct rect *rect)
+{
+  if (op->kind != OP_FIX)
+    return 0;
+  return op->replay ? recover_wanted (a, op->line->no, rect->b0) : op->want;
+}
+
 /* A reader that already has what it wants needs no plan for the rest.
  * Doubtful parity does not replace data that gave an error: it would turn a
  * block that was flushed long ago into garbage.
@@ -143,12 +160,12 @@ plan_rect (struct array *a, struct op *op, struct rect *rect)
     op_bad_roles (a, op, blocks) | lost_at (a, op, rect);
   struct plan_in in = {
     .k = a->g.k, .m = a->g.m, .noread = noread | op->slow,
-    .nowrite = op->nowrite, .have = have,
-    .given = rect->given,
+    .have = have, .given = rect->given,
     .want = op->kind == OP_READ ? op->want : 0,
-    .rewrite = op->kind == OP_FIX ? op->want : 0,
+    .rewrite = rewritten (a, op, rect),
   };
 
+  in.nowrite = op->nowrite & ~in.rewrite;
   if (plan (&in, &rect->p) == 0)
     return 0;
   if (op->slow == 0)
@@ -160,7 +177,7 @@ plan_rect (struct array *a, struct op *op, struct rect *rect)
 }
 
 /* Plan the part of a rect that can be served when the whole can't: for a
- * reader the roles that are present.
+ * reader, or a recovery, the roles that are present.
  */
 static void
 plan_rest (struct array *a, struct op *op, struct rect *rect)
@@ -174,6 +191,13 @@ plan_rest (struct array *a, struct op *op, struct rect *rect)
   if (op->kind == OP_READ) {
     rect->p.read = op->want & ~noread & ~rect->have;
     rect->lost = op->want & ~rect->p.read & ~rect->have;
+  }
+  if (op->replay) {
+    const uint64_t want = rewritten (a, op, rect);
+
+    rect->p.write = want & (rect->have | ~noread);
+    rect->p.read = rect->p.write & ~rect->have;
+    rect->lost = want & ~rect->p.write;
   }
 }
 
@@ -242,7 +266,10 @@ plan_all (struct array *a, struct op *op)
 {
   bool again = false;
 
-  split_op (a, op);
+  if (op->replay)
+    split_replay (op);
+  else
+    split_op (a, op);
   for (unsigned i = 0; i < op->nr_rects; i++) {
     struct rect *rect = &op->rect[i];
 
@@ -268,8 +295,6 @@ op_plan (struct array *a, struct op *op)
   if (op->kind != OP_FIX)
     op->slow |= suspects (a, op);
   op->doubtful = op->unsure | line_doubtful (a, op->line->no, op->noread);
-  if (op->kind == OP_FIX)
-    op->nowrite &= ~op->want;
   /* Each of its blocks may be somewhere else. */
   op->fine |= recover_has_line (a, op->line->no);
   r = plan_all (a, op);

@@ -85,11 +85,11 @@ extern bool op_zero (struct array *a, struct request *r, uint64_t line0,
 /* True if one of these lines is being zeroed. */
 extern bool op_zeroes (const struct array *a, uint64_t line0, uint64_t line1);
 
-/* Write the roles of one block in place as the journal has them; op_may_write
- * was true.  False if there is no credit now.
+/* Write these blocks of a line in place as the journal has them, the roles that
+ * recover_wanted says; op_may_write was true.  What can't be read is listed as
+ * lost.  False if there is no credit now.
  */
-extern bool op_replay (struct array *a, struct line *line, uint64_t roles,
-                       unsigned b,
+extern bool op_replay (struct array *a, struct line *line, uint16_t blocks,
                        void (*done) (struct array *a, const struct fixed *f),
                        void *opaque);
 

@@ -186,6 +186,19 @@ recover_known (const struct array *a, uint64_t no, unsigned b)
   return roles;
 }
 
+uint64_t
+recover_wanted (const struct array *a, uint64_t no, unsigned b)
+{
+  const struct replay_run *run =
+    replay_find (&a->recovery->replay, row_of (a, no, b));
+  uint64_t roles = 0;
+
+  FOR_EACH_BIT (slot, run->changed | run->erased)
+    if (a->at[slot][0] || a->at[slot][1])
+      roles |= BIT (layout_role (&a->g, line_stripe (a, no), slot));
+  return roles;
+}
+
 bool
 recover_is_pending (const struct array *a)
 {

@@ -30,7 +30,8 @@ struct recovery {
   } phase;
   bool waiting;                 /* for a flush */
   struct relog *relog;
-  unsigned next_run;
+  unsigned next_run;            /* PLACE: what comes next */
+  uint64_t next_row;            /* if it is in that run */
   unsigned in_flight;
   struct waiter waiter;
 };

@@ -119,16 +119,13 @@ flush (struct array *a, struct recovery *rec)
 }
 
 static void
-row_done (struct array *a, const struct fixed *f)
+line_done (struct array *a, const struct fixed *f)
 {
   struct recovery *rec = f->opaque;
 
   rec->in_flight--;
   if (f->error)
     array_set_failed (a, "its journal can't be recovered");
-  else if (f->lost && !lost_add (a, f->no, f->roles, f->lost))
-    log_notice ("a block of the members is lost, and can't be listed: there "
-                "are too many");
 }
 
 static void
@@ -174,28 +171,41 @@ is_zero (const struct array *a, const struct replay_run *run)
   return true;
 }
 
-/* False: not now. */
+/* The rows from the next one on that lie in its line.  False: not now. */
 static bool
-place_row (struct array *a, struct recovery *rec,
-           const struct replay_run *run)
+place_line (struct array *a, struct recovery *rec)
 {
-  const uint64_t stripe = run->first / (a->g.chunk / BLOCK_LEN);
-  const uint64_t no = line_of_row (a, run->first);
+  const uint64_t no = line_of_row (a, rec->next_row);
+  const uint64_t row0 = line_pos (a, no) / BLOCK_LEN;
+  const uint64_t end = row0 + a->cell_blocks;
   struct line *line = line_get (a, no);
-  uint64_t roles = 0;
+  unsigned i = rec->next_run;
+  uint64_t row = rec->next_row;
+  uint16_t blocks = 0;
 
   if (line == NULL)
     return false;
-  FOR_EACH_BIT (slot, run->changed | run->erased)
-    if (a->at[slot][0] || a->at[slot][1])
-      roles |= BIT (layout_role (&a->g, stripe, slot));
-  if (op_may_write (a, line) &&
-      op_replay (a, line, roles, run->first % a->cell_blocks, row_done, rec)) {
-    rec->in_flight++;
-    return true;
+  while (i < rec->replay.nr_runs) {
+    const struct replay_run *run = &rec->replay.run[i];
+
+    row = MAX (row, run->first);
+    if (row >= end || run->lost || is_zero (a, run))
+      break;
+    for (; row < MIN (end, run->first + run->nr); row++)
+      blocks |= BIT (row - row0);
+    if (row < run->first + run->nr)
+      break;
+    i++;
   }
-  line_settle (a, line);
-  return false;
+  if (!op_may_write (a, line) ||
+      !op_replay (a, line, blocks, line_done, rec)) {
+    line_settle (a, line);
+    return false;
+  }
+  rec->in_flight++;
+  rec->next_run = i;
+  rec->next_row = row;
+  return true;
 }
 
 static bool
@@ -205,13 +215,17 @@ place_some (struct array *a, struct recovery *rec)
          rec->in_flight < MAX_IN_FLIGHT) {
     const struct replay_run *run = &rec->replay.run[rec->next_run];
 
-    if (run->lost)
+    rec->next_row = MAX (rec->next_row, run->first);
+    if (run->lost) {
       list_lost (a, run);
-    else if (is_zero (a, run))
+      rec->next_run++;
+    }
+    else if (is_zero (a, run)) {
       place_zeroes (a, rec, run);
-    else if (!place_row (a, rec, run))
+      rec->next_run++;
+    }
+    else if (!place_line (a, rec))
       break;
-    rec->next_run++;
   }
   return rec->next_run == rec->replay.nr_runs && rec->in_flight == 0;
 }

@@ -54,6 +54,10 @@ extern uint64_t recover_erased (const struct array *a, uint64_t no,
 extern uint64_t recover_known (const struct array *a, uint64_t no,
                                unsigned b);
 
+/* The roles that are to be written in place in block b of a line. */
+extern uint64_t recover_wanted (const struct array *a, uint64_t no,
+                                unsigned b);
+
 /* Does the journal hold content that is not in place yet? */
 extern bool recover_is_pending (const struct array *a);
 
