@@ -186,6 +186,21 @@ recover_known (const struct array *a, uint64_t no, unsigned b)
   return roles;
 }
 
+/* Of a lost row only what is known. */
+static uint64_t
+wanted_slots (const struct replay_run *run)
+{
+  uint64_t slots = run->changed | run->erased;
+
+  if (!run->lost)
+    return slots;
+  FOR_EACH_BIT (slot, slots)
+    if (run->source[slot].kind != REPLAY_RING &&
+        run->source[slot].kind != REPLAY_ZERO)
+      slots &= ~BIT (slot);
+  return slots;
+}
+
 uint64_t
 recover_wanted (const struct array *a, uint64_t no, unsigned b)
 {
@@ -193,7 +208,7 @@ recover_wanted (const struct array *a, uint64_t no, unsigned b)
     replay_find (&a->recovery->replay, row_of (a, no, b));
   uint64_t roles = 0;
 
-  FOR_EACH_BIT (slot, run->changed | run->erased)
+  FOR_EACH_BIT (slot, wanted_slots (run))
     if (a->at[slot][0] || a->at[slot][1])
       roles |= BIT (layout_role (&a->g, line_stripe (a, no), slot));
   return roles;

@@ -25,6 +25,7 @@ struct recovery {
     RELOG_FLUSH,                /* until then it may be decided again */
     MARK,                       /* what slots that are not active miss */
     PLACE,
+    LIST,                       /* of what is lost: until it is durable */
     PLACE_FLUSH,
     PLACED,                     /* reads go in place */
   } phase;
@@ -33,6 +34,7 @@ struct recovery {
   unsigned next_run;            /* PLACE: what comes next */
   uint64_t next_row;            /* if it is in that run */
   unsigned in_flight;
+  uint64_t nr_unlisted;         /* lost rows for which the list is too short */
   struct waiter waiter;
 };
 

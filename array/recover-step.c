@@ -13,6 +13,7 @@
 #include "array/op.h"
 #include "array/recover-internal.h"
 #include "array/relog.h"
+#include "array/save.h"
 #include "array/seat.h"
 #include "array/state.h"
 #include "array/xfer.h"
@@ -62,18 +63,22 @@ decide_again (struct array *a, struct recovery *rec)
   return true;
 }
 
+/* Of a lost run, rows [row, end) of one line: list the slots whose content is
+ * not known, and those whose target may have older content.
+ */
 static void
-list_lost (struct array *a, const struct replay_run *run)
+list_lost (struct array *a, struct recovery *rec,
+           const struct replay_run *run, uint64_t row, uint64_t end)
 {
-  const uint64_t stripe = run->first / (a->g.chunk / BLOCK_LEN);
-  const uint64_t no = line_of_row (a, run->first);
+  const uint64_t no = line_of_row (a, row), stripe = line_stripe (a, no);
   uint64_t roles = 0;
 
-  FOR_EACH_BIT (slot, run->erased)
-    roles |= BIT (layout_role (&a->g, stripe, slot));
-  if (!lost_add (a, no, roles, block_mask (run->first % a->cell_blocks, 1)))
-    log_notice ("block %" PRIu64 " of the members is lost, and can't be "
-                "listed: there are too many", run->first);
+  FOR_EACH_BIT (slot, run->changed | run->erased)
+    if (run->source[slot].kind == REPLAY_ERASED ||
+        (run->source[slot].kind == REPLAY_IN_PLACE && a->at[slot][0]))
+      roles |= BIT (layout_role (&a->g, stripe, slot));
+  if (!lost_add (a, no, roles, block_mask (row % a->cell_blocks, end - row)))
+    rec->nr_unlisted += end - row;
 }
 
 /* What a slot that is not active misses. */
@@ -160,9 +165,12 @@ place_zeroes (struct array *a, struct recovery *rec,
   }
 }
 
+/* Is all of it zeroes? */
 static bool
 is_zero (const struct array *a, const struct replay_run *run)
 {
+  if (run->lost)
+    return false;
   for (unsigned slot = 0; slot < a->n; slot++)
     if (run->source[slot].kind == REPLAY_RING ||
         (run->source[slot].kind == REPLAY_IN_PLACE &&
@@ -171,40 +179,52 @@ is_zero (const struct array *a, const struct replay_run *run)
   return true;
 }
 
+/* Go on to the end of a line, or to zeroes, and list what is lost if that is
+ * asked for.  The blocks of the line that are to be written.
+ */
+static uint16_t
+walk_line (struct array *a, struct recovery *rec, unsigned *next_run,
+           uint64_t *next_row, bool list)
+{
+  const uint64_t row0 = round_down (*next_row, a->cell_blocks);
+  const uint64_t end = row0 + a->cell_blocks;
+  uint16_t blocks = 0;
+
+  while (*next_run < rec->replay.nr_runs) {
+    const struct replay_run *run = &rec->replay.run[*next_run];
+    const uint64_t row = MAX (*next_row, run->first);
+    const uint64_t upto = MIN (end, run->first + run->nr);
+
+    if (row >= end || is_zero (a, run))
+      break;
+    if (list && run->lost)
+      list_lost (a, rec, run, row, upto);
+    blocks |= block_mask (row - row0, upto - row);
+    *next_row = upto;
+    if (upto == run->first + run->nr)
+      ++*next_run;
+  }
+  return blocks;
+}
+
 /* The rows from the next one on that lie in its line.  False: not now. */
 static bool
 place_line (struct array *a, struct recovery *rec)
 {
-  const uint64_t no = line_of_row (a, rec->next_row);
-  const uint64_t row0 = line_pos (a, no) / BLOCK_LEN;
-  const uint64_t end = row0 + a->cell_blocks;
-  struct line *line = line_get (a, no);
-  unsigned i = rec->next_run;
-  uint64_t row = rec->next_row;
-  uint16_t blocks = 0;
+  struct line *line = line_get (a, line_of_row (a, rec->next_row));
+  unsigned next_run = rec->next_run;
+  uint64_t next_row = rec->next_row;
 
   if (line == NULL)
     return false;
-  while (i < rec->replay.nr_runs) {
-    const struct replay_run *run = &rec->replay.run[i];
-
-    row = MAX (row, run->first);
-    if (row >= end || run->lost || is_zero (a, run))
-      break;
-    for (; row < MIN (end, run->first + run->nr); row++)
-      blocks |= BIT (row - row0);
-    if (row < run->first + run->nr)
-      break;
-    i++;
-  }
   if (!op_may_write (a, line) ||
-      !op_replay (a, line, blocks, line_done, rec)) {
+      !op_replay (a, line, walk_line (a, rec, &next_run, &next_row, false),
+                  line_done, rec)) {
     line_settle (a, line);
     return false;
   }
   rec->in_flight++;
-  rec->next_run = i;
-  rec->next_row = row;
+  (void) walk_line (a, rec, &rec->next_run, &rec->next_row, true);
   return true;
 }
 
@@ -216,11 +236,7 @@ place_some (struct array *a, struct recovery *rec)
     const struct replay_run *run = &rec->replay.run[rec->next_run];
 
     rec->next_row = MAX (rec->next_row, run->first);
-    if (run->lost) {
-      list_lost (a, run);
-      rec->next_run++;
-    }
-    else if (is_zero (a, run)) {
+    if (is_zero (a, run)) {
       place_zeroes (a, rec, run);
       rec->next_run++;
     }
@@ -277,6 +293,16 @@ step (struct array *a, struct recovery *rec)
 
   case PLACE:
     if (!place_some (a, rec))
+      return false;
+    if (rec->nr_unlisted > 0)
+      log_notice ("%" PRIu64 " rows are lost, and can't be listed: there are "
+                  "too many", rec->nr_unlisted);
+    rec->phase = LIST;
+    return true;
+
+  case LIST:
+    rec->waiter.run = wake;
+    if (!save_lost_list (a, &rec->waiter))
       return false;
     rec->phase = PLANTED ("recover-unflushed") ? PLACED : PLACE_FLUSH;
     return true;

@@ -1,0 +1,186 @@
+/* gpuraid test: recovery from a journal of which parts are lost.
+ *
+ * run-tests: no-thread
+ * It has one thread.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "array/lost.h"
+#include "array/ring-read.h"
+#include "common/bits.h"
+#include "tests/engine-array.h"
+
+static struct sim_array *sa;
+static struct superblock sb;    /* of the array that crashed */
+
+/* An array full of data, with nothing in its journal. */
+static void
+begin (unsigned k, unsigned m)
+{
+  sim_consistency = CONSISTENCY_JOURNAL;
+  limits.ring_min_len = 65536;
+  sa = start_full (k, m, CHUNK, 24);
+  open_again (sa, ~0, true);
+}
+
+static void
+crash (void)
+{
+  sb = sa->a->sb;
+  crash_array (sa);
+}
+
+static void
+reopen (uint64_t which, enum degraded_policy policy)
+{
+  assert_int_equal (sim_array_open (sa, which, policy, false), 0);
+  assert_int_equal (sim_array_writable (sa), 0);
+  assert_true (sim_array_settle (sa, 100 * SECOND));
+}
+
+static uint64_t
+row_of (uint64_t stripe, unsigned b)
+{
+  return stripe * (CHUNK / BLOCK_LEN) + b;
+}
+
+static unsigned
+slot_of (uint64_t stripe, unsigned role)
+{
+  return layout_slot (&sa->g, stripe, role);
+}
+
+/* Spoil what a ring has of a row: its block, or the header of zeroes; nth is 1
+ * for the newest that it has, then 2.  Unreadable, or silently wrong.
+ */
+static void
+spoil_record (unsigned slot, uint64_t row, unsigned nth, bool unreadable)
+{
+  struct sim_disk *d = sa->disk[slot];
+  struct member *m = sim_disk_open (d, MEMBER_NOLOCK);
+  struct ring_contents c;
+  uint64_t off = 0;
+  unsigned nr = 0;
+
+  assert_non_null (m);
+  assert_int_equal (ring_read (m, &sb, slot, &c), 0);
+  for (unsigned i = c.nr_records; i > 0 && nr < nth; i--) {
+    const struct journal_record *r = &c.record[i - 1].r;
+    uint32_t place = r->place + journal_header_blocks (r->nr_entries,
+                                                       r->nr_crcs);
+
+    for (uint32_t j = 0; j < r->nr_entries && nr < nth; j++) {
+      const struct journal_entry *e = &r->entry[j];
+
+      if (row >= e->first_block && row < e->first_block + e->nr_blocks &&
+          ++nr == nth)
+        off = e->flags ? r->place : place + (row - e->first_block);
+      place += e->flags ? 0 : e->nr_blocks;
+    }
+  }
+  ring_contents_free (&c);
+  member_close (m);
+  assert_true (off > 0);
+  off = sb.l.ring_off + off * BLOCK_LEN;
+  if (unreadable)
+    sim_disk_set_bad (d, off, BLOCK_LEN);
+  else
+    sim_disk_poke (d, "rot", 3, off);
+}
+
+static void
+spoil_in_place (unsigned slot, uint64_t row)
+{
+  sim_disk_poke (sa->disk[slot], "not this", 8,
+                 sb.l.data_off + row * BLOCK_LEN);
+}
+
+/* Of a lost row what is known stands, in place, and the rest is an error,
+ * now and after the next crash.
+ */
+static void
+test_lost_row (void **state)
+{
+  const uint64_t off0 = CHUNK * 2 * 3, off1 = off0 + CHUNK;
+
+  begin (2, 1);
+  put (sa, off0, 4096, ARRAY_FUA);
+  put (sa, off1, 4096, ARRAY_FUA);
+  put (sa, 0, 4096, ARRAY_FUA);         /* the newest, of another row */
+  crash ();
+  /* Both writes changed the parity; role 1 and the parity are lost. */
+  spoil_record (slot_of (3, 1), row_of (3, 0), 1, false);
+  spoil_record (slot_of (3, 2), row_of (3, 0), 1, false);
+  for (unsigned role = 0; role < 3; role++)
+    spoil_in_place (slot_of (3, role), row_of (3, 0));
+  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), -1);
+  assert_non_null (strstr (sa->said, "lacks the content of 1 rows"));
+  for (unsigned i = 0; i < 3; i++) {
+    reopen (~0, DEGRADED_FORCE);
+    check_range (sa, off0, CHUNK);
+    assert_int_equal (sim_array_read (sa, back, 4096, off1), EIO);
+    check_range (sa, off1 + 4096, CHUNK - 4096);
+    if (i == 1)
+      assert_true (sim_array_stop (sa));
+    else if (i == 0)
+      crash ();
+  }
+  put (sa, off1, 4096, ARRAY_FUA);
+  check_range (sa, 0, sa->g.size);
+  assert_false (lost_any (sa->a));
+  end_whole (sa);
+}
+
+/* Zeroes of many rows, of which two of three rings have nothing. */
+static void
+test_lost_zeroes (void **state)
+{
+  const uint64_t stripe_len = 2 * CHUNK, off = 4 * stripe_len;
+
+  begin (2, 1);
+  memset (data + off, 0, 3 * stripe_len);
+  assert_int_equal (sim_array_zero (sa, 3 * stripe_len, off, ARRAY_FUA), 0);
+  put (sa, 0, 4096, ARRAY_FUA);
+  crash ();
+  spoil_record (0, row_of (4, 0), 1, false);
+  spoil_record (1, row_of (4, 0), 1, false);
+  for (uint64_t row = row_of (4, 0); row < row_of (7, 0); row++)
+    for (unsigned slot = 0; slot < 3; slot++)
+      spoil_in_place (slot, row);
+  reopen (~0, DEGRADED_FORCE);
+  for (uint64_t stripe = 4; stripe < 7; stripe++)
+    for (unsigned role = 0; role < 2; role++) {
+      const uint64_t pos = layout_address (&sa->g, stripe, role, 0);
+
+      if (slot_of (stripe, role) == 2)
+        check_range (sa, pos, CHUNK);
+      else
+        for (unsigned b = 0; b < CHUNK / BLOCK_LEN; b++)
+          assert_int_equal (sim_array_read (sa, back, 4096,
+                                            pos + b * BLOCK_LEN), EIO);
+    }
+  put (sa, off, 3 * stripe_len, ARRAY_FUA);
+  assert_false (lost_any (sa->a));
+  end_whole (sa);
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_lost_row),
+    cmocka_unit_test (test_lost_zeroes),
+  };
+
+  return cmocka_run_group_tests (tests, NULL, free_data);
+}
