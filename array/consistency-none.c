@@ -33,6 +33,12 @@ always (const struct array *a)
   return true;
 }
 
+static bool
+never (const struct array *a)
+{
+  return false;
+}
+
 const struct consistency_ops consistency_none = {
   .name = "none",
   .begin = dirty_begin,
@@ -46,5 +52,6 @@ const struct consistency_ops consistency_none = {
   .may_activate = may_activate,
   .turn = no_turn,
   .is_ready = always,
+  .is_stuck = never,
   .is_idle = always,
 };

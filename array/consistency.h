@@ -53,6 +53,8 @@ struct consistency_ops {
   /* May rows be written, repaired and copied?  Not before a recovery is over.
    */
   bool (*is_ready) (const struct array *a);
+  /* Does what is to be written wait until other writes are in place? */
+  bool (*is_stuck) (const struct array *a);
   /* Is nothing under way, so that the array may stop? */
   bool (*is_idle) (const struct array *a);
 };

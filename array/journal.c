@@ -425,6 +425,12 @@ journal_is_ready (const struct array *a)
 }
 
 static bool
+journal_is_stuck (const struct array *a)
+{
+  return !a->journal->ready || a->journal->full || is_held (a);
+}
+
+static bool
 journal_is_idle (const struct array *a)
 {
   const struct journal *j = a->journal;
@@ -479,5 +485,6 @@ const struct consistency_ops consistency_journal = {
   .may_activate = journal_may_activate,
   .turn = journal_turn,
   .is_ready = journal_is_ready,
+  .is_stuck = journal_is_stuck,
   .is_idle = journal_is_idle,
 };

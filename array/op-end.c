@@ -124,6 +124,12 @@ op_end_tickets (struct array *a, struct op *op, int error)
   tickets_end (a, &op->tickets, error, ALL_BLOCKS);
 }
 
+struct line *
+op_line (const struct op *op)
+{
+  return op->line;
+}
+
 void
 op_end_all_tickets (struct array *a, int error)
 {

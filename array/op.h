@@ -104,6 +104,8 @@ extern void op_add_tickets (struct array *a, struct request *r);
 /* End the requests that wait for a write-out with this error. */
 extern void op_end_tickets (struct array *a, struct op *op, int error);
 extern void op_end_all_tickets (struct array *a, int error);
+/* NULL: that of many. */
+extern struct line *op_line (const struct op *op);
 /* True if credits allow another line to be written out now. */
 extern bool op_has_credit (const struct array *a);
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "array/consistency.h"
 #include "array/op.h"
 #include "array/space-retry.h"
 #include "array/state.h"
@@ -33,34 +34,43 @@ space_is_wanted (const struct array *a, const struct seat *s)
   return false;
 }
 
+static void
+tell_line (struct array *a, struct line *line)
+{
+  if (list_empty (&line->tickets))
+    return;
+  line->want_out = false;
+  tickets_end (a, &line->tickets, ENOSPC, ALL_BLOCKS);
+  engine_run_waiters (a, &line->waiters);
+}
+
 /* Tell flushes that wait for writes without space, and for lines that can't
  * be written out because of them.
  */
 static void
 tell (struct array *a)
 {
+  const bool stuck = a->consistency->is_stuck (a);
+
   list_for_each (l, &a->no_space) {
     struct xfer *x = list_item (l, struct xfer, seat_link);
 
-    if (x->of_op)
+    if (x->of_op) {
       op_end_tickets (a, x->owner, ENOSPC);
+      /* Newer blocks of the line wait for it. */
+      if (op_line (x->owner))
+        tell_line (a, op_line (x->owner));
+    }
     else
       op_end_all_tickets (a, ENOSPC);
   }
   /* For instance a page of dirty bits, for which any line may wait. */
-  if (!list_empty (&a->no_space_stores))
+  if (!list_empty (&a->no_space_stores) || stuck)
     op_end_all_tickets (a, ENOSPC);
   else if (op_has_credit (a))
     return;
-  list_for_each (l, &a->dirty) {
-    struct line *line = list_item (l, struct line, link);
-
-    if (list_empty (&line->tickets))
-      continue;
-    line->want_out = false;
-    tickets_end (a, &line->tickets, ENOSPC, ALL_BLOCKS);
-    engine_run_waiters (a, &line->waiters);
-  }
+  list_for_each (l, &a->dirty)
+    tell_line (a, list_item (l, struct line, link));
 }
 
 static void

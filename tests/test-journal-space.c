@@ -1,0 +1,203 @@
+/* gpuraid test: a journal, and a member whose store is full: where writes in
+ * place are held, flush and FUA get ENOSPC and do not hang.
+ *
+ * run-tests: no-thread
+ * It has one thread.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "common/bits.h"
+#include "tests/engine-array.h"
+
+#define STRIPE (2 * CHUNK)
+
+/* Half of it was written; slot 1's store has no room for the rest.  The ring
+ * has room: it was written when the array was made.
+ */
+static struct sim_array *
+start_half (void)
+{
+  const struct geometry g = { .k = 2, .m = 1, .chunk = CHUNK };
+  struct sim_array *sa;
+
+  sim_consistency = CONSISTENCY_JOURNAL;
+  limits.ring_min_len = 65536;
+  sa = sim_array_new (1, &g, 40, 0);
+  free_data (NULL);
+  data = calloc (1, sa->g.size);
+  back = malloc (sa->g.size);
+  assert_non_null (data);
+  assert_non_null (back);
+  sa->cache_len = MAX (4 << 20, sa->cache_len);
+  sim_array_create (sa);
+  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
+  assert_int_equal (sim_array_writable (sa), 0);
+  put (sa, 0, 20 * STRIPE, ARRAY_FUA);
+  assert_true (sim_array_pause (sa, 3 * SECOND));
+  sim_array_disk_at (sa, 1)->full = true;
+  return sa;
+}
+
+/* A write that gets ENOSPC, but stays in the cache. */
+static void
+put_short (struct sim_array *sa, uint64_t off)
+{
+  for (unsigned i = 0; i < 4096; i++)
+    data[off + i] += 3 + i;
+  assert_int_equal (sim_array_write (sa, data + off, 4096, off, ARRAY_FUA),
+                    ENOSPC);
+  check_range (sa, off, 4096);
+}
+
+/* Short reads; long ones wait for the operations of their lines. */
+static void
+check_each (struct sim_array *sa, uint64_t off, uint64_t end)
+{
+  for (; off < end; off += CHUNK)
+    check_range (sa, off, CHUNK);
+}
+
+/* There is space: all goes on. */
+static void
+make_space (struct sim_array *sa)
+{
+  for (unsigned i = 0; i < sa->nr_disks; i++)
+    sa->disk[i]->full = false;
+  assert_true (sim_array_pause (sa, 3 * SECOND));
+  assert_int_equal (sim_array_flush (sa), 0);
+  assert_int_equal (sa->a->lost_slots, 0);
+}
+
+/* What is held in place keeps its space in the rings, until they are full. */
+static void
+test_full_ring (void **state)
+{
+  struct sim_array *sa = start_half ();
+  unsigned nr = 0;
+  int r;
+
+  put (sa, 30 * STRIPE, STRIPE, ARRAY_FUA);     /* it is in the journal */
+  do {
+    const uint64_t off = nr % 20 * STRIPE;
+
+    for (unsigned i = 0; i < 4096; i++)
+      data[off + i] += 7 + i;
+    r = sim_array_write (sa, data + off, 4096, off, ARRAY_FUA);
+    assert_true (nr++ < 1000);
+  } while (r == 0);
+  assert_int_equal (r, ENOSPC);
+  assert_int_equal (sim_array_flush (sa), ENOSPC);
+  put_short (sa, 3 * STRIPE + CHUNK);
+  check_each (sa, 0, sa->g.size);
+  make_space (sa);
+  end_whole (sa);
+}
+
+/* New content for a line of which older content is held. */
+static void
+test_same_line (void **state)
+{
+  for (unsigned i = 0; i < 2; i++) {
+    struct sim_array *sa = start_half ();
+
+    if (i == 1) {
+      sim_array_disk_at (sa, 1)->full = false;
+      assert_true (sim_array_stop (sa));
+      sim_array_free (sa);
+      sim_consistency = CONSISTENCY_NONE;
+      sa = start_full (2, 1, CHUNK, 8);
+      sim_array_disk_at (sa, 1)->full = true;
+      memset (sim_array_disk_at (sa, 1)->used, 0, sa->disk_size / SIM_BLOCK);
+    }
+    put (sa, 5 * STRIPE, STRIPE, i == 0 ? ARRAY_FUA : 0);
+    if (i == 0)
+      put (sa, 30 * STRIPE, STRIPE, ARRAY_FUA);
+    else
+      assert_int_equal (sim_array_flush (sa), ENOSPC);
+    put_short (sa, i == 0 ? 30 * STRIPE + 4096 : 5 * STRIPE + 4096);
+    assert_int_equal (sim_array_flush (sa), ENOSPC);
+    make_space (sa);
+    end_whole (sa);
+  }
+}
+
+/* A target waits until the journal is empty, and the writers for the target. */
+static void
+test_held (void **state)
+{
+  struct sim_array *sa = start_half ();
+  const unsigned n = sim_array_add_disk (sa);
+  struct sim_disk *full = sim_array_disk_at (sa, 1);
+  const struct seat *s;
+
+  sa->a->window_len = CHUNK;
+  full->full = false;
+  put (sa, 0, sa->g.size, ARRAY_FUA);
+  assert_true (sim_array_pause (sa, 3 * SECOND));
+  sim_array_disk_at (sa, 2)->max_delay_ns = 4000000;
+  assert_int_equal (sim_array_replace (sa, 0, n), 0);
+  do {
+    assert_true (sim_array_pause (sa, SECOND / 1000));
+    s = sa->a->at[0][1];
+    assert_true (s && s->state == SEAT_TARGET && !s->complete);
+  } while (s->cursor < 5 * CHUNK);
+  full->full = true;
+  memset (full->used + place (sa, 2, 0) / SIM_BLOCK, 0, CHUNK / SIM_BLOCK);
+  put (sa, 2 * STRIPE, STRIPE, ARRAY_FUA);
+  while (!s->complete)
+    assert_true (sim_array_pause (sa, SECOND / 1000));
+  assert_int_equal (s->state, SEAT_TARGET);
+  put_short (sa, 7 * STRIPE);
+  assert_int_equal (sim_array_flush (sa), ENOSPC);
+  make_space (sa);
+  assert_true (sim_array_settle (sa, 100 * SECOND));
+  assert_ptr_equal (sim_array_disk_at (sa, 0), sa->disk[n]);
+  end_whole (sa);
+}
+
+/* A recovery can't be carried out. */
+static void
+test_not_ready (void **state)
+{
+  struct sim_array *sa = start_half ();
+  struct sim_request *q;
+
+  put (sa, 30 * STRIPE, STRIPE, ARRAY_FUA);
+  crash_array (sa);
+  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
+  assert_int_equal (sim_array_writable (sa), 0);
+  check_each (sa, 0, 30 * STRIPE);
+  put_short (sa, 3 * STRIPE);
+  assert_int_equal (sim_array_flush (sa), ENOSPC);
+  q = start_request (sa, REQUEST_ZERO, NULL, 4 * STRIPE, STRIPE, ARRAY_FUA);
+  memset (data + 4 * STRIPE, 0, STRIPE);
+  assert_true (sim_array_pause (sa, SECOND));
+  make_space (sa);
+  assert_int_equal (q->state, SIM_IDLE);
+  assert_int_equal (q->r.error, 0);
+  free (q);
+  end_whole (sa);
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_full_ring),
+    cmocka_unit_test (test_same_line),
+    cmocka_unit_test (test_held),
+    cmocka_unit_test (test_not_ready),
+  };
+
+  return cmocka_run_group_tests (tests, NULL, free_data);
+}
