@@ -254,8 +254,24 @@ recover_decision (const struct array *a)
   return a->recovery ? a->recovery->nr_decisions : 0;
 }
 
-void
-recover_note_bad (struct array *a, uint64_t row, uint64_t slots)
+/* A block of a ring can't be read: it will be logged again if it is of the
+ * newest transaction.
+ */
+static void
+note_bad_in_ring (struct ring_contents *c, uint32_t place)
+{
+  for (unsigned i = 0; i < c->nr_records; i++) {
+    const struct ring_record *rec = &c->record[i];
+    const uint32_t first = rec->r.place +
+      journal_header_blocks (rec->r.nr_entries, rec->r.nr_crcs);
+
+    if (place >= first && place - first < rec->r.nr_blocks)
+      rec->good[place - first] = false;
+  }
+}
+
+static void
+note_bad_in_place (struct array *a, uint64_t row, uint64_t slots)
 {
   struct recovery *rec = a->recovery;
   struct replay_bad *p =
@@ -267,5 +283,22 @@ recover_note_bad (struct array *a, uint64_t row, uint64_t slots)
   }
   rec->bad = p;
   rec->bad[rec->nr_bad++] = (struct replay_bad) { row, slots };
+}
+
+void
+recover_note_bad (struct array *a, uint64_t no, unsigned b, uint64_t roles)
+{
+  struct recovery *rec = a->recovery;
+
+  FOR_EACH_BIT (role, roles) {
+    const struct replay_source *src = recover_source (a, no, role, b);
+
+    if (src == NULL)
+      note_bad_in_place (a, row_of (a, no, b),
+                         BIT (layout_slot (&a->g, line_stripe (a, no), role)));
+    for (unsigned i = 0; src && i < a->nr_seats; i++)
+      if (rec->has_ring[i] && a->seat[i]->dev == src->dev)
+        note_bad_in_ring (&rec->ring[i], src->place);
+  }
   rec->bad_noted = true;
 }

@@ -36,8 +36,11 @@ extern void recover_decide (struct array *a);
  * of different transactions.  0: none, all is in place.
  */
 extern unsigned recover_decision (const struct array *a);
-/* Slots of a row that can't be read: it will be decided again. */
-extern void recover_note_bad (struct array *a, uint64_t row, uint64_t slots);
+/* What was to be read of block b of a line could not be read of these roles, in
+ * a ring or in place.  It will be decided again, without that.
+ */
+extern void recover_note_bad (struct array *a, uint64_t no, unsigned b,
+                              uint64_t roles);
 
 /* Does the journal hold content of this line? */
 extern bool recover_has_line (const struct array *a, uint64_t no);

@@ -284,16 +284,13 @@ block_buf (const struct relog *rl, size_t i)
 
 /* Blocks gave errors, of which the decision did not know. */
 static void
-note_bad (const struct relog *rl, uint64_t row, uint64_t no, unsigned b)
+note_bad (const struct relog *rl, uint64_t no, unsigned b)
 {
   struct array *a = rl->a;
-  const uint64_t stripe = row / (a->g.chunk / BLOCK_LEN);
-  uint64_t slots = 0;
+  const uint64_t roles = op_errors (rl->op, b);
 
-  FOR_EACH_BIT (role, op_errors (rl->op, b))
-    slots |= BIT (layout_slot (&a->g, stripe, role));
-  if (slots)
-    recover_note_bad (a, row, slots);
+  if (roles)
+    recover_note_bad (a, no, b, roles);
   else if (!recover_is_outdated (a))
     array_set_failed (a, "its journal can't be read");
   lost_rows_remove (a, no, block_mask (b, 1));
@@ -329,7 +326,7 @@ read_blocks (struct array *a, struct relog *rl)
     error = op_copy (rl->op, role, b * BLOCK_LEN, BLOCK_LEN,
                      block_buf (rl, rl->nr_read));
     if (error)
-      note_bad (rl, ms->row, no, b);
+      note_bad (rl, no, b);
     op_put (a, rl->op);
     rl->op = NULL;
     if (error)

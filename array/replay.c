@@ -260,6 +260,7 @@ slots_of (const struct work *w, uint64_t stripe, uint64_t seq)
   return slots;
 }
 
+/* In place. */
 static uint64_t
 bad_slots (const struct work *w, uint64_t row)
 {
@@ -320,6 +321,8 @@ decide_without (struct work *w, struct replay_run *run, uint64_t before)
     }
   }
   FOR_EACH_BIT (slot, bad_slots (w, run->first) & w->slots) {
+    if (run->source[slot].kind != REPLAY_IN_PLACE)
+      continue;
     run->source[slot].kind = REPLAY_ERASED;
     run->erased |= BIT (slot);
   }

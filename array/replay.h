@@ -67,7 +67,9 @@ struct replay {
   struct replay_source *sources;
 };
 
-/* Slots whose block in a row can't be read. */
+/* Slots whose block in place can't be read.  What can't be read of a ring is
+ * not good there.
+ */
 struct replay_bad {
   uint64_t row, slots;
 };

@@ -314,8 +314,8 @@ take_row (const struct crash *c, uint64_t row, uint64_t tail, uint64_t limit,
     if (!is_present (c, slot))
       continue;
     ref->seq[slot] = seq;
-    ref->kind[slot] = is_bad (c, row, slot) ? REPLAY_ERASED :
-      seq ? content_of (c, slot, seq, row) : REPLAY_IN_PLACE;
+    ref->kind[slot] = seq ? content_of (c, slot, seq, row) :
+      is_bad (c, row, slot) ? REPLAY_ERASED : REPLAY_IN_PLACE;
     if (ref->kind[slot] == REPLAY_ERASED)
       ref->erased |= BIT (slot);
     else

@@ -56,6 +56,7 @@ extern struct ring_record *crash_add_record (struct crash *c, unsigned member,
 extern void crash_add_entry (struct ring_record *rec, uint64_t first,
                              uint32_t nr, uint64_t roles, uint32_t flags,
                              uint64_t bad);
+/* In place. */
 extern void crash_add_bad (struct crash *c, uint64_t row, uint64_t slots);
 
 /* To look at. */

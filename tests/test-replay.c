@@ -350,8 +350,8 @@ test_zeroes (void **state)
   replay_free (&r);
 }
 
-/* Blocks that can't be read, wherever they are; the newest is dropped if that
- * is one too many.
+/* Blocks in place that can't be read; the newest is dropped if that is one too
+ * many.
  */
 static void
 test_bad (void **state)
@@ -361,11 +361,11 @@ test_bad (void **state)
     crash_add_entry (crash_add_record (&c, i, 5, 5), 0, 2, 5, 0, 0);
     crash_add_entry (crash_add_record (&c, i, 6, 5), 0, 3, 5, 0, 0);
   }
-  crash_add_bad (&c, 0, 2);             /* in place */
-  crash_add_bad (&c, 1, 4);             /* in a ring */
+  crash_add_bad (&c, 0, 2);
+  crash_add_bad (&c, 1, 4);             /* a ring has it */
   crash_check (&c, 4, &r);
   expect (0, "RXR");
-  expect (1, "R.X");
+  expect (1, "R.R");
   assert_int_equal (r.nr_dropped, 0);
   assert_int_equal (replay_find (&r, 0)->changed, 5);
   replay_free (&r);
