@@ -57,16 +57,17 @@ nr_lost_rows (const struct replay *r)
 bool
 recover_is_sound (const struct array *a, const struct replay *r)
 {
+  static const char *const why =
+    "too many members, or too much of their rings, are lost";
   const uint64_t nr = nr_lost_rows (r);
+  const char *advice = a->force ? "" : "; so the array is read-only "
+    "(degraded=force opens it for writing, without them)";
 
   if (r->hole)
-    log_error ("the journal lacks transactions: too many members, or too "
-               "much of their rings, are lost%s",
-               a->force ? "" : " (degraded=force opens the array without)");
+    log_error ("the journal lacks transactions: %s%s", why, advice);
   else if (nr > 0)
-    log_error ("the journal lacks the content of %" PRIu64 " rows: too many "
-               "members, or too much of their rings, are lost%s", nr,
-               a->force ? "" : " (degraded=force opens the array without)");
+    log_error ("the journal lacks the content of %" PRIu64 " rows: %s%s", nr,
+               why, advice);
   return !r->hole && nr == 0;
 }
 
@@ -105,7 +106,9 @@ recover_init (struct array *a)
   if (recover_decide_now (a, rec) == -1)
     return -1;
   describe (&rec->replay);
-  return recover_is_sound (a, &rec->replay) || a->force || a->readonly ? 0 : -1;
+  if (!recover_is_sound (a, &rec->replay) && !a->force)
+    a->readonly = true;
+  return 0;
 }
 
 /* ---- reading meanwhile --------------------------------------------------- */

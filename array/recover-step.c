@@ -56,7 +56,7 @@ decide_again (struct array *a, struct recovery *rec)
   rec->phase = DECIDED;
   if (recover_decide_now (a, rec) == -1)
     return false;               /* the next turn tries again */
-  if (!recover_is_sound (a, &rec->replay) && !a->force) {
+  if (!recover_is_sound (a, &rec->replay) && !a->force && !a->readonly) {
     array_set_failed (a, "its journal can't be recovered");
     return false;
   }

@@ -16,8 +16,8 @@
 #include "array/replay.h"
 
 /* Before anything runs, after the seats are made: the rings of the active
- * seats.  0; -1 reported: no memory, or more is lost than the journal can
- * tell and degraded=force was not given.
+ * seats.  The array is read-only if more is lost than the journal can tell, and
+ * degraded=force was not given.  0, or -1 reported: no memory.
  */
 extern int recover_init (struct array *a);
 extern void recover_free (struct array *a);

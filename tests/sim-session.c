@@ -326,6 +326,22 @@ disks_there (const struct run *r)
   return disks;
 }
 
+/* What a journal lacks is lost: it may only be read.  That counts as refused,
+ * as a user would use force.
+ */
+static bool
+is_refused (struct run *r, uint64_t which, bool force, bool readonly)
+{
+  if (sim_array_open (r->sa, which, force ? DEGRADED_FORCE : DEGRADED_ALLOW,
+                      readonly) == -1)
+    return true;
+  if (readonly || !array_is_readonly (r->sa->a))
+    return false;
+  if (!sim_array_stop (r->sa))
+    run_die (r, "it does not stop");
+  return true;
+}
+
 static bool
 try_open (struct run *r, uint64_t which, bool force, bool readonly)
 {
@@ -335,8 +351,7 @@ try_open (struct run *r, uint64_t which, bool force, bool readonly)
 
   limits.max_seats = MIN (default_limits.max_seats,
                           nr_bits (there) + r->spare_seats);
-  if (sim_array_open (r->sa, which, force ? DEGRADED_FORCE : DEGRADED_ALLOW,
-                      readonly) == -1) {
+  if (is_refused (r, which, force, readonly)) {
     stats.refused++;
     run_say (r, "disks %#" PRIx64 "%s: refused: %s", which, force ? " (force)" :
          "", r->sa->said);

@@ -68,42 +68,57 @@ slot_of (uint64_t stripe, unsigned role)
   return layout_slot (&sa->g, stripe, role);
 }
 
-/* Spoil what a ring has of a row: its block, or the header of zeroes; nth is 1
- * for the newest that it has, then 2.  Unreadable, or silently wrong.
+/* In a ring: the newest block of a row, or the header of the record that it is
+ * in; of zeroes the header in any case.  The byte on the disk; 0: none.
  */
-static void
-spoil_record (unsigned slot, uint64_t row, unsigned nth, bool unreadable)
+static uint64_t
+find_record (unsigned slot, uint64_t row, bool header)
 {
-  struct sim_disk *d = sa->disk[slot];
-  struct member *m = sim_disk_open (d, MEMBER_NOLOCK);
+  struct member *m = sim_disk_open (sa->disk[slot], MEMBER_NOLOCK);
   struct ring_contents c;
-  uint64_t off = 0;
-  unsigned nr = 0;
+  uint64_t found = 0;
 
   assert_non_null (m);
   assert_int_equal (ring_read (m, &sb, slot, &c), 0);
-  for (unsigned i = c.nr_records; i > 0 && nr < nth; i--) {
+  for (unsigned i = c.nr_records; i > 0 && found == 0; i--) {
     const struct journal_record *r = &c.record[i - 1].r;
     uint32_t place = r->place + journal_header_blocks (r->nr_entries,
                                                        r->nr_crcs);
 
-    for (uint32_t j = 0; j < r->nr_entries && nr < nth; j++) {
+    for (uint32_t j = 0; j < r->nr_entries; j++) {
       const struct journal_entry *e = &r->entry[j];
 
-      if (row >= e->first_block && row < e->first_block + e->nr_blocks &&
-          ++nr == nth)
-        off = e->flags ? r->place : place + (row - e->first_block);
+      if (row >= e->first_block && row < e->first_block + e->nr_blocks)
+        found = e->flags || header ? r->place :
+          place + (row - e->first_block);
       place += e->flags ? 0 : e->nr_blocks;
     }
   }
   ring_contents_free (&c);
   member_close (m);
+  return found ? sb.l.ring_off + found * BLOCK_LEN : 0;
+}
+
+/* Unreadable, or silently wrong. */
+static void
+spoil_record (unsigned slot, uint64_t row, bool unreadable)
+{
+  const uint64_t off = find_record (slot, row, false);
+
   assert_true (off > 0);
-  off = sb.l.ring_off + off * BLOCK_LEN;
   if (unreadable)
-    sim_disk_set_bad (d, off, BLOCK_LEN);
+    sim_disk_set_bad (sa->disk[slot], off, BLOCK_LEN);
   else
-    sim_disk_poke (d, "rot", 3, off);
+    sim_disk_poke (sa->disk[slot], "rot", 3, off);
+}
+
+static void
+spoil_header (unsigned slot, uint64_t row)
+{
+  const uint64_t off = find_record (slot, row, true);
+
+  if (off > 0)
+    sim_disk_poke (sa->disk[slot], "rot", 3, off);
 }
 
 static void
@@ -127,12 +142,19 @@ test_lost_row (void **state)
   put (sa, 0, 4096, ARRAY_FUA);         /* the newest, of another row */
   crash ();
   /* Both writes changed the parity; role 1 and the parity are lost. */
-  spoil_record (slot_of (3, 1), row_of (3, 0), 1, false);
-  spoil_record (slot_of (3, 2), row_of (3, 0), 1, false);
+  spoil_record (slot_of (3, 1), row_of (3, 0), false);
+  spoil_record (slot_of (3, 2), row_of (3, 0), false);
   for (unsigned role = 0; role < 3; role++)
     spoil_in_place (slot_of (3, role), row_of (3, 0));
-  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), -1);
-  assert_non_null (strstr (sa->said, "lacks the content of 1 rows"));
+  for (unsigned i = 0; i < 2; i++) {
+    assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, i == 1), 0);
+    assert_non_null (strstr (sa->said, "lacks the content of 1 rows"));
+    assert_true (array_is_readonly (sa->a));
+    check_range (sa, off0, CHUNK);
+    assert_int_equal (sim_array_read (sa, back, 4096, off1), EIO);
+    assert_int_equal (sim_array_writable (sa), EROFS);
+    assert_true (sim_array_stop (sa));
+  }
   for (unsigned i = 0; i < 3; i++) {
     reopen (~0, DEGRADED_FORCE);
     check_range (sa, off0, CHUNK);
@@ -160,8 +182,8 @@ test_lost_zeroes (void **state)
   assert_int_equal (sim_array_zero (sa, 3 * stripe_len, off, ARRAY_FUA), 0);
   put (sa, 0, 4096, ARRAY_FUA);
   crash ();
-  spoil_record (0, row_of (4, 0), 1, false);
-  spoil_record (1, row_of (4, 0), 1, false);
+  spoil_record (0, row_of (4, 0), false);
+  spoil_record (1, row_of (4, 0), false);
   for (uint64_t row = row_of (4, 0); row < row_of (7, 0); row++)
     for (unsigned slot = 0; slot < 3; slot++)
       spoil_in_place (slot, row);
@@ -212,16 +234,41 @@ test_bad_in_ring (void **state)
     memcpy (data + off, old, 4096);
     memcpy (data + off + CHUNK, old + CHUNK, 4096);
     free (old);
-    spoil_record (slot_of (3, 2), row_of (3, 0), 1, false);
+    spoil_record (slot_of (3, 2), row_of (3, 0), false);
     assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
-    spoil_record (slot_of (3, 0), row_of (3, 0), 1, true);
-    spoil_record (slot_of (3, 1), row_of (3, 0), 1, true);
+    spoil_record (slot_of (3, 0), row_of (3, 0), true);
+    spoil_record (slot_of (3, 1), row_of (3, 0), true);
     end_recovery ();
     assert_false (sa->a->failed);
     check_range (sa, off, len);
     assert_false (lost_any (sa->a));
     end_whole (sa);
   }
+}
+
+/* A transaction that no ring has: what is there can be read. */
+static void
+test_hole (void **state)
+{
+  begin (2, 1);
+  put (sa, 0, 4096, ARRAY_FUA);
+  put (sa, 3 * CHUNK, 4096, ARRAY_FUA);
+  put (sa, 6 * CHUNK, 4096, ARRAY_FUA);
+  crash ();
+  for (unsigned slot = 0; slot < 3; slot++)
+    spoil_header (slot, row_of (1, 0));
+  for (unsigned i = 0; i < 2; i++) {
+    assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, i == 1), 0);
+    assert_non_null (strstr (sa->said, "lacks transactions"));
+    assert_non_null (strstr (sa->said, "degraded=force"));
+    assert_int_equal (sim_array_writable (sa), EROFS);
+    check_range (sa, 0, 4096);
+    check_range (sa, 6 * CHUNK, 4096);
+    assert_true (sim_array_stop (sa));
+  }
+  reopen (~0, DEGRADED_FORCE);
+  put (sa, 3 * CHUNK, 4096, ARRAY_FUA);
+  end_degraded (sa);
 }
 
 int
@@ -231,6 +278,7 @@ main (void)
     cmocka_unit_test (test_lost_row),
     cmocka_unit_test (test_lost_zeroes),
     cmocka_unit_test (test_bad_in_ring),
+    cmocka_unit_test (test_hole),
   };
 
   return cmocka_run_group_tests (tests, NULL, free_data);
