@@ -22,8 +22,9 @@
 
 struct array;
 
-/* Called before the fork; starts no thread and does no I/O.  Takes over the
- * assembly (emptied) and the coder.  Returns NULL after reporting (a cache
+/* Called before the fork.  Writes nothing; with a journal it reads what the
+ * rings hold, in threads that end before it returns.  Takes over the assembly
+ * (emptied) and the coder.  Returns NULL after reporting (a cache
  * that is too small, with the size needed); the caller then keeps both.
  */
 extern struct array *array_new (const struct config *c, struct assembly *a,

@@ -79,6 +79,29 @@ describe (const struct replay *r)
                 "transactions %" PRIu64 " to %" PRIu64, r->tail, r->newest);
 }
 
+/* Of the current members. */
+static int
+read_rings (struct array *a, struct recovery *rec)
+{
+  struct ring_reading rd[MAX_SEATS];
+  unsigned nr = 0;
+
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    rec->has_ring[i] = is_current (a->seat[i]);
+    if (rec->has_ring[i])
+      rd[nr++] = (struct ring_reading) {
+        .m = a->seat[i]->m, .slot = a->seat[i]->slot, .c = &rec->ring[i],
+      };
+  }
+  if (rings_read (&a->sb, rd, nr) == -1)
+    return -1;
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    a->seat[i]->ring_counter = rec->ring[i].header.counter;
+    a->seat[i]->ring_which = rec->ring[i].which;
+  }
+  return 0;
+}
+
 int
 recover_init (struct array *a)
 {
@@ -92,17 +115,8 @@ recover_init (struct array *a)
     return -1;
   }
   list_init (&rec->waiter.link);
-  for (unsigned i = 0; i < a->nr_seats; i++) {
-    struct seat *s = a->seat[i];
-
-    if (!is_current (s))
-      continue;
-    if (ring_read (s->m, &a->sb, s->slot, &rec->ring[i]) == -1)
-      return -1;
-    rec->has_ring[i] = true;
-    s->ring_counter = rec->ring[i].header.counter;
-    s->ring_which = rec->ring[i].which;
-  }
+  if (read_rings (a, rec) == -1)
+    return -1;
   if (recover_decide_now (a, rec) == -1)
     return -1;
   describe (&rec->replay);

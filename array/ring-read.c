@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,6 +13,7 @@
 #include "common/bits.h"
 #include "common/crc32c.h"
 #include "common/log.h"
+#include "raidmap/limits.h"
 
 #define READ_LEN (1u << 20)
 
@@ -177,6 +180,52 @@ ring_read (struct member *m, const struct superblock *sb, unsigned slot,
     ring_contents_free (c);
   }
   return r;
+}
+
+/* ---- several ------------------------------------------------------------- */
+
+#define MAX_THREADS 16u
+/* Each has a whole ring in memory. */
+#define MAX_MEMORY (UINT64_C (1) << 30)
+
+struct readings {
+  const struct superblock *sb;
+  struct ring_reading *rd;
+  unsigned nr;
+  atomic_uint next;
+  atomic_bool failed;
+};
+
+static void *
+read_some (void *opaque)
+{
+  struct readings *rs = opaque;
+  unsigned i;
+
+  while ((i = atomic_fetch_add (&rs->next, 1)) < rs->nr)
+    if (ring_read (rs->rd[i].m, rs->sb, rs->rd[i].slot, rs->rd[i].c) == -1)
+      rs->failed = true;
+  return NULL;
+}
+
+int
+rings_read (const struct superblock *sb, struct ring_reading *rd, unsigned nr)
+{
+  struct readings rs = { .sb = sb, .rd = rd, .nr = nr };
+  const uint64_t room = MAX (MAX_MEMORY / sb->l.ring_len, 1);
+  const unsigned most = MIN (MIN (nr, room),
+                             MIN (MAX_THREADS, limits.ring_threads));
+  pthread_t thread[MAX_THREADS];
+  unsigned nr_threads = 0;
+
+  /* This thread is one of them. */
+  while (nr_threads + 1 < most &&
+         pthread_create (&thread[nr_threads], NULL, read_some, &rs) == 0)
+    nr_threads++;
+  (void) read_some (&rs);
+  for (unsigned i = 0; i < nr_threads; i++)
+    pthread_join (thread[i], NULL);
+  return rs.failed ? -1 : 0;
 }
 
 void

@@ -32,6 +32,14 @@ struct ring_contents {
  */
 extern int ring_read (struct member *m, const struct superblock *sb,
                       unsigned slot, struct ring_contents *c);
+/* The same of several members at once, in threads of its own. */
+struct ring_reading {
+  struct member *m;
+  unsigned slot;
+  struct ring_contents *c;
+};
+extern int rings_read (const struct superblock *sb, struct ring_reading *rd,
+                       unsigned nr);
 extern void ring_contents_free (struct ring_contents *c);
 
 /* The record of this transaction, or NULL. */

@@ -20,6 +20,7 @@
   .rebuild_max_repairs = 1024,                  \
   .max_seats = 2 * SB_MAX_DEVICES,              \
   .ahead_regions = 3,                           \
+  .ring_threads = 16,                           \
   .txn_max_ops = 4096,                          \
   .tick_ns = 200000000,                         \
 }

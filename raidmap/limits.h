@@ -32,6 +32,8 @@ struct limits {
   unsigned rebuild_max_repairs; /* known at once */
   unsigned max_seats;           /* members open at once */
   unsigned ahead_regions;       /* marked before they are written */
+  unsigned ring_threads;        /* that read the rings of a journal when it is
+                                 * opened */
   unsigned txn_max_ops;         /* of one transaction of the journal */
   uint64_t tick_ns;             /* between checks for overdue I/O and old
                                  * lines */

@@ -262,6 +262,7 @@ sim_array_open (struct sim_array *sa, uint64_t which,
   sa->dead_ns = 0;
   sa->coder.inner = coder_isal_new (0);
   assert (sa->coder.inner != NULL);
+  limits.ring_threads = 1;
   sa->a = array_new (&sa->c, &as, &sa->coder.coder);
   if (sa->a == NULL) {          /* the journal can't be recovered */
     assembly_free (&as);

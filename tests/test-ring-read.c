@@ -1,0 +1,107 @@
+/* gpuraid test: what journal rings hold is read of all members at once.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+#include <cmocka.h>
+
+#include "array/ring-read.h"
+#include "common/bits.h"
+
+#define NR 4u
+#define NR_BLOCKS 1024u
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
+static unsigned nr_reading;     /* members of which something was read */
+static unsigned nr_preads[NR];
+static struct member member[NR];
+static struct superblock sb;
+static uint8_t image[NR][NR_BLOCKS * BLOCK_LEN];
+static bool meets;              /* the first read of each waits for those of
+                                 * the others */
+static unsigned good_blocks;    /* before this block reads succeed */
+
+static int
+fake_pread (struct member *m, void *buf, size_t len, uint64_t off)
+{
+  const unsigned i = m - member;
+  struct timespec end;
+  int err = 0;
+
+  pthread_mutex_lock (&lock);
+  clock_gettime (CLOCK_REALTIME, &end);
+  end.tv_sec += 20;
+  if (nr_preads[i]++ == 0) {
+    nr_reading++;
+    pthread_cond_broadcast (&arrived);
+  }
+  while (meets && nr_reading < NR && err == 0)
+    err = pthread_cond_timedwait (&arrived, &lock, &end);
+  pthread_mutex_unlock (&lock);
+  off -= sb.l.ring_off;
+  if (err || off + len > good_blocks * BLOCK_LEN)
+    return EIO;
+  memcpy (buf, image[i] + off, len);
+  return 0;
+}
+
+static const struct member_ops fake_ops = { .pread = fake_pread };
+
+/* Each ring has a header, and that alone. */
+static void
+begin (void)
+{
+  memset (&sb, 0, sizeof sb);
+  sb.l.ring_off = 8192;
+  sb.l.ring_len = NR_BLOCKS * BLOCK_LEN;
+  memset (nr_preads, 0, sizeof nr_preads);
+  nr_reading = 0;
+  good_blocks = NR_BLOCKS;
+  for (unsigned i = 0; i < NR; i++) {
+    const struct ring_id id = ring_id_of (&sb, i);
+    const struct ring_header h = { .session = 5, .seq = 7 + i, .place = 2,
+                                   .counter = 1 };
+
+    member[i] = (struct member) { .ops = &fake_ops, .path = "fake" };
+    ring_header_encode (&h, &id, 0, image[i]);
+  }
+}
+
+static void
+test_at_once (void **state)
+{
+  struct ring_contents c[NR];
+  struct ring_reading rd[NR];
+
+  begin ();
+  meets = true;
+  for (unsigned i = 0; i < NR; i++)
+    rd[i] = (struct ring_reading) { &member[i], i, &c[i] };
+  assert_int_equal (rings_read (&sb, rd, NR), 0);
+  meets = false;
+  for (unsigned i = 0; i < NR; i++) {
+    assert_true (c[i].begun);
+    assert_int_equal (c[i].header.seq, 7 + i);
+    assert_int_equal (nr_preads[i], NR_BLOCKS * BLOCK_LEN / MIB);
+    ring_contents_free (&c[i]);
+  }
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_at_once),
+  };
+
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
