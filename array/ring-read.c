@@ -17,18 +17,41 @@
 
 #define READ_LEN (1u << 20)
 
-/* What can't be read stays as it is, zeroes. */
+/* A disk that is dying may take seconds for each block. */
+#define MAX_ERRORS 16u
+
+/* What can't be read is zeroes.  False: there were too many errors. */
+static bool
+read_blocks (struct member *m, uint8_t *buf, uint64_t len, uint64_t off,
+             unsigned *nr_errors)
+{
+  for (uint64_t o = 0; o < len; o += BLOCK_LEN) {
+    if (m->ops->pread (m, buf + o, BLOCK_LEN, off + o) == 0)
+      continue;
+    memset (buf + o, 0, BLOCK_LEN);
+    if (++*nr_errors == MAX_ERRORS) {
+      memset (buf + o, 0, len - o);
+      return false;
+    }
+  }
+  return true;
+}
+
+/* What was not read stays as it is, zeroes. */
 static void
 read_ring (struct member *m, const struct superblock *sb, uint8_t *buf)
 {
+  unsigned nr_errors = 0;
+
   for (uint64_t off = 0; off < sb->l.ring_len; off += READ_LEN) {
     const uint64_t len = MIN (READ_LEN, sb->l.ring_len - off);
 
-    if (m->ops->pread (m, buf + off, len, sb->l.ring_off + off) == 0)
+    if (m->ops->pread (m, buf + off, len, sb->l.ring_off + off) == 0 ||
+        read_blocks (m, buf + off, len, sb->l.ring_off + off, &nr_errors))
       continue;
-    for (uint64_t o = off; o < off + len; o += BLOCK_LEN)
-      if (m->ops->pread (m, buf + o, BLOCK_LEN, sb->l.ring_off + o) != 0)
-        memset (buf + o, 0, BLOCK_LEN);
+    log_notice ("%s: %u blocks of its part of the journal can't be read, and "
+                "the rest of it was not tried", m->path, nr_errors);
+    return;
   }
 }
 

@@ -27,7 +27,8 @@ struct ring_contents {
   unsigned nr_records;
 };
 
-/* slot: whose ring it is.  What can't be read is damaged.  0, or -1
+/* slot: whose ring it is.  What can't be read is damaged; so is all that
+ * follows, after 16 such blocks.  0, or -1
  * reported: no memory.
  */
 extern int ring_read (struct member *m, const struct superblock *sb,

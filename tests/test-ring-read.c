@@ -1,4 +1,5 @@
-/* gpuraid test: what journal rings hold is read of all members at once.
+/* gpuraid test: what journal rings hold is read of all members at once, and
+ * not for ever.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -96,11 +97,39 @@ test_at_once (void **state)
   }
 }
 
+/* After 16 errors no more is tried. */
+static void
+test_errors (void **state)
+{
+  struct ring_contents c;
+
+  begin ();
+  good_blocks = 300;
+  assert_int_equal (ring_read (&member[0], &sb, 0, &c), 0);
+  assert_true (c.begun);
+  assert_int_equal (nr_preads[0], 2 + 300 - 256 + 16);
+  ring_contents_free (&c);
+
+  begin ();
+  good_blocks = NR_BLOCKS - 10;
+  assert_int_equal (ring_read (&member[0], &sb, 0, &c), 0);
+  assert_int_equal (nr_preads[0], NR_BLOCKS / 256 + 256);
+  ring_contents_free (&c);
+
+  begin ();
+  good_blocks = 0;
+  assert_int_equal (ring_read (&member[0], &sb, 0, &c), 0);
+  assert_false (c.begun);
+  assert_int_equal (nr_preads[0], 1 + 16);
+  ring_contents_free (&c);
+}
+
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_at_once),
+    cmocka_unit_test (test_errors),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);
