@@ -92,6 +92,20 @@ is_whole (const struct ring_record *rec)
   return true;
 }
 
+/* No ring has a header, but some has records: which of them count? */
+static bool
+lacks_headers (const struct work *w)
+{
+  bool any = false;
+
+  for (unsigned i = 0; i < w->nr_members; i++) {
+    if (w->member[i].ring->begun)
+      return false;
+    any |= w->member[i].ring->max_seq > 0;
+  }
+  return any;
+}
+
 /* Does a participant that is there lack some of the newest transaction? */
 static bool
 is_incomplete (const struct work *w)
@@ -391,7 +405,7 @@ replay_decide (const struct geometry *g, const struct replay_member *member,
   for (unsigned i = 0; i < nr; i++)
     w.slots |= BIT (member[i].slot);
   find_limits (&w);
-  r->hole = has_hole (&w);
+  r->hole = has_hole (&w) || lacks_headers (&w);
   r->incomplete = r->newest && is_incomplete (&w);
   if (collect (&w) == 0 && find_bounds (&w) == 0)
     ret = decide_all (&w);

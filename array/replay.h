@@ -58,7 +58,8 @@ struct replay {
   uint64_t tail;                /* older transactions do not count */
   uint64_t newest;              /* seq, or 0: there is none */
   bool hole;                    /* a transaction that counts is not in any
-                                 * ring: more than m members are lost */
+                                 * ring, or it is not known which do: more
+                                 * than m members are lost */
   bool incomplete;              /* the newest misses a record, or blocks of
                                  * one, on a member that is there */
   uint64_t nr_dropped;          /* rows without the newest transaction */

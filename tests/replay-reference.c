@@ -197,6 +197,8 @@ ref_replay (const struct crash *c, struct ref_replay *ref)
   for (uint64_t seq = ref->tail; seq < ref->newest; seq++)
     if ((uint32_t) seq != 0 && !is_in_any_ring (c, seq))
       ref->hole = true;
+  if (ref->tail == 0 && ref->next_seq > 1)
+    ref->hole = true;
   for (unsigned i = 0; i < c->nr_members && ref->newest; i++)
     ref->incomplete |= is_in_incomplete_ring (c, i, ref->newest);
 }

@@ -152,6 +152,26 @@ test_hole (void **state)
   replay_free (&r);
 }
 
+/* Records, and no header that says which of them count. */
+static void
+test_no_headers (void **state)
+{
+  crash_begin (&c, 1, 1, 16);
+  crash_add_member (&c, 0, 0);
+  crash_add_member (&c, 1, 0);
+  c.ring[1].max_seq = 6;
+  crash_check (&c, 4, &r);
+  assert_true (r.hole);
+  assert_int_equal (r.next_seq, 7);
+  replay_free (&r);
+
+  c.ring[0].begun = true;               /* one is enough */
+  c.ring[0].header.seq = 7;
+  crash_check (&c, 4, &r);
+  assert_false (r.hole);
+  replay_free (&r);
+}
+
 /* No seq has zeroes as its low half: not a hole, and not the next one. */
 static void
 test_skipped_seq (void **state)
@@ -572,6 +592,7 @@ main (void)
     cmocka_unit_test (test_nothing),
     cmocka_unit_test (test_tail),
     cmocka_unit_test (test_hole),
+    cmocka_unit_test (test_no_headers),
     cmocka_unit_test (test_skipped_seq),
     cmocka_unit_test (test_incomplete),
     cmocka_unit_test (test_complete),
