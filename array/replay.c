@@ -35,8 +35,9 @@ struct work {
   size_t nr_mentions;
   uint64_t *bound;              /* where runs begin or end, in order */
   size_t nr_bounds;
-  const struct mention **live;  /* those of the run at hand */
+  const struct mention **live;  /* those of the run at hand, newest first */
   size_t nr_live;
+  const struct mention **spare; /* as long as live */
   const struct replay_bad *bad;
   unsigned nr_bad;
   struct replay *r;
@@ -173,12 +174,15 @@ add_mentions (struct work *w, const struct replay_member *m,
   }
 }
 
+/* In each row the newest first. */
 static int
 compare_mentions (const void *p, const void *q)
 {
   const struct mention *x = p, *y = q;
 
-  return x->first < y->first ? -1 : x->first > y->first;
+  if (x->first != y->first)
+    return x->first < y->first ? -1 : 1;
+  return x->seq > y->seq ? -1 : x->seq < y->seq;
 }
 
 static int
@@ -199,7 +203,8 @@ collect (struct work *w)
       nr += nr_mentions_of (&w->member[i].ring->record[j].r);
   w->mention = calloc (nr + 1, sizeof *w->mention);
   w->live = calloc (nr + 1, sizeof *w->live);
-  if (w->mention == NULL || w->live == NULL)
+  w->spare = calloc (nr + 1, sizeof *w->spare);
+  if (w->mention == NULL || w->live == NULL || w->spare == NULL)
     return -1;
   for (unsigned i = 0; i < w->nr_members; i++)
     for (unsigned j = 0; j < w->member[i].ring->nr_records; j++) {
@@ -260,15 +265,31 @@ find_bounds (struct work *w)
 
 /* ---- one run ------------------------------------------------------------- */
 
-/* The slots that this transaction changes in the run, by any record of it. */
+/* The mentions of one transaction in the run: live[from] to live[to - 1]. */
+struct group {
+  size_t from, to;
+};
+
+/* The next one, from an empty one before the first.  False: there is none. */
+static bool
+next_group (const struct work *w, struct group *gr)
+{
+  gr->from = gr->to;
+  if (gr->from == w->nr_live)
+    return false;
+  while (gr->to < w->nr_live && w->live[gr->to]->seq == w->live[gr->from]->seq)
+    gr->to++;
+  return true;
+}
+
+/* The slots that it changes, by any record of it. */
 static uint64_t
-slots_of (const struct work *w, uint64_t stripe, uint64_t seq)
+slots_of (const struct work *w, uint64_t stripe, const struct group *gr)
 {
   uint64_t roles = 0, slots = 0;
 
-  for (size_t i = 0; i < w->nr_live; i++)
-    if (w->live[i]->seq == seq)
-      roles |= w->live[i]->roles;
+  for (size_t i = gr->from; i < gr->to; i++)
+    roles |= w->live[i]->roles;
   FOR_EACH_BIT (role, roles & LOW_BITS (w->g->k + w->g->m))
     slots |= BIT (layout_slot (w->g, stripe, role));
   return slots;
@@ -287,12 +308,12 @@ bad_slots (const struct work *w, uint64_t row)
 }
 
 static struct replay_source
-source_of (const struct work *w, unsigned slot, uint64_t seq)
+source_of (const struct work *w, unsigned slot, const struct group *gr)
 {
-  for (size_t i = 0; i < w->nr_live; i++) {
+  for (size_t i = gr->from; i < gr->to; i++) {
     const struct mention *mt = w->live[i];
 
-    if (mt->seq == seq && mt->slot == slot && mt->good)
+    if (mt->slot == slot && mt->good)
       return (struct replay_source) {
         .kind = mt->zero ? REPLAY_ZERO : REPLAY_RING, .dev = mt->dev,
         .place = mt->place,
@@ -309,27 +330,24 @@ decide_without (struct work *w, struct replay_run *run, uint64_t before)
 {
   const unsigned n = w->g->k + w->g->m;
   const uint64_t stripe = run->first / (w->g->chunk / BLOCK_LEN);
-  uint64_t seq = before;
+  struct group gr = { 0, 0 };
 
   run->changed = run->erased = 0;
   run->newest = false;
   memset (run->source, 0, n * sizeof *run->source);
-  for (;;) {
-    uint64_t next = 0, slots;
+  while (next_group (w, &gr)) {
+    const uint64_t seq = w->live[gr.from]->seq;
+    uint64_t slots;
 
-    for (size_t i = 0; i < w->nr_live; i++)
-      if (w->live[i]->seq < seq)
-        next = MAX (next, w->live[i]->seq);
-    if (next == 0)
-      break;
-    seq = next;
+    if (seq >= before)
+      continue;
     run->newest |= seq == w->r->newest;
-    slots = slots_of (w, stripe, seq);
+    slots = slots_of (w, stripe, &gr);
     if (!PLANTED ("replay-oldest-wins"))
       slots &= ~run->changed;
     run->changed |= slots;
     FOR_EACH_BIT (slot, slots & w->slots) {
-      run->source[slot] = source_of (w, slot, seq);
+      run->source[slot] = source_of (w, slot, &gr);
       if (run->source[slot].kind == REPLAY_ERASED)
         run->erased |= BIT (slot);
     }
@@ -366,6 +384,36 @@ decide_run (struct work *w, uint64_t first, uint64_t end)
     w->r->nr_runs++;
 }
 
+/* From one run to the next, which begins at first: those that go on, and those
+ * from *next on that begin there, merged.
+ */
+static void
+find_live (struct work *w, uint64_t first, size_t *next)
+{
+  const struct mention **old = w->live, **live = w->spare;
+  const size_t nr_old = w->nr_live;
+  size_t nr = 0, i = 0;
+
+  for (;;) {
+    const struct mention *mt = *next < w->nr_mentions &&
+      w->mention[*next].first == first ? &w->mention[*next] : NULL;
+
+    while (i < nr_old && old[i]->first + old[i]->nr <= first)
+      i++;
+    if (i < nr_old && (mt == NULL || old[i]->seq > mt->seq))
+      live[nr++] = old[i++];
+    else if (mt == NULL)
+      break;
+    else {
+      live[nr++] = mt;
+      ++*next;
+    }
+  }
+  w->spare = old;
+  w->live = live;
+  w->nr_live = nr;
+}
+
 static int
 decide_all (struct work *w)
 {
@@ -377,17 +425,9 @@ decide_all (struct work *w)
   if (w->r->run == NULL || w->r->sources == NULL)
     return -1;
   for (size_t i = 0; i + 1 < w->nr_bounds; i++) {
-    const uint64_t first = w->bound[i], end = w->bound[i + 1];
-    size_t nr = 0;
-
-    for (size_t j = 0; j < w->nr_live; j++)
-      if (w->live[j]->first + w->live[j]->nr > first)
-        w->live[nr++] = w->live[j];
-    w->nr_live = nr;
-    for (; next < w->nr_mentions && w->mention[next].first == first; next++)
-      w->live[w->nr_live++] = &w->mention[next];
+    find_live (w, w->bound[i], &next);
     if (w->nr_live > 0)
-      decide_run (w, first, end);
+      decide_run (w, w->bound[i], w->bound[i + 1]);
   }
   return 0;
 }
@@ -411,6 +451,7 @@ replay_decide (const struct geometry *g, const struct replay_member *member,
     ret = decide_all (&w);
   free (w.mention);
   free (w.live);
+  free (w.spare);
   free (w.bound);
   if (ret == -1) {
     log_error ("calloc: no memory");
