@@ -387,14 +387,22 @@ journal_flush (struct array *a, struct waiter *w)
   list_move (&a->engine.ready, &w->link);
 }
 
+/* Asked several times in each change of the record.  A bit is only cleared at
+ * the end of one.
+ */
 static bool
 journal_may_leave (struct array *a, struct waiter *w)
 {
+  const uint64_t epoch = a->membership.cur.self.ballot.epoch;
+
   list_for_each (l, &a->journal->live) {
-    const struct txn *t = txn_at (l);
+    struct txn *t = txn_at (l);
 
     if (PLANTED ("journal-missed-leave"))
       break;
+    if (t->missed_epoch == epoch)
+      continue;
+    t->missed_epoch = epoch;
     for (unsigned i = 0; i < t->nr_regions; i++)
       for (uint64_t r = t->regions[i].first; r <= t->regions[i].last; r++)
         dirty_miss (a, r);

@@ -49,6 +49,8 @@ struct txn {
                                  * block had been written */
   struct txn_regions *regions;
   unsigned nr_regions;
+  uint64_t missed_epoch;        /* the epoch of the record when they were
+                                 * marked as missed, or 0 */
   struct txn_record *record;
   unsigned nr_records;
   struct xfer_memory *memory;   /* of all records' headers and arrays */
