@@ -26,6 +26,14 @@ struct missing {
   uint32_t place;               /* in the ring */
 };
 
+/* Operations that read at once. */
+#define MAX_READS 32u
+
+struct relog_read {
+  struct op *op;
+  size_t first, nr;             /* of the missing blocks */
+};
+
 struct relog {
   struct array *a;
   struct replay *replay;
@@ -44,8 +52,9 @@ struct relog {
   struct journal_record r;      /* nr_entries 0: the header is good */
   uint32_t nr_header;           /* blocks */
 
-  struct op *op;                /* that reads; or NULL */
-  struct request reader;        /* what op_read wakes */
+  struct relog_read read[MAX_READS];
+  unsigned nr_reads;            /* under way together */
+  struct request reader;        /* what op_read wakes when all have ended */
   unsigned writes;              /* under way */
 };
 
@@ -98,19 +107,25 @@ relog_free (struct relog *rl)
   free (rl);
 }
 
+static void
+put_reads (struct array *a, struct relog *rl)
+{
+  for (unsigned i = 0; i < rl->nr_reads; i++)
+    op_put (a, rl->read[i].op);
+  rl->nr_reads = 0;
+}
+
 void
 relog_give_up (struct array *a, struct relog *rl)
 {
-  if (rl == NULL || rl->op == NULL || rl->reader.reads > 0)
-    return;
-  op_put (a, rl->op);
-  rl->op = NULL;
+  if (rl && rl->reader.reads == 0)
+    put_reads (a, rl);
 }
 
 bool
 relog_is_idle (const struct relog *rl)
 {
-  return rl == NULL || (rl->op == NULL && rl->writes == 0);
+  return rl == NULL || (rl->nr_reads == 0 && rl->writes == 0);
 }
 
 /* ---- what a member lacks ------------------------------------------------- */
@@ -284,10 +299,9 @@ block_buf (const struct relog *rl, size_t i)
 
 /* Blocks gave errors, of which the decision did not know. */
 static void
-note_bad (const struct relog *rl, uint64_t no, unsigned b)
+note_bad (struct array *a, const struct op *op, uint64_t no, unsigned b)
 {
-  struct array *a = rl->a;
-  const uint64_t roles = op_errors (rl->op, b);
+  const uint64_t roles = op_errors (op, b);
 
   if (roles)
     recover_note_bad (a, no, b, roles);
@@ -296,42 +310,95 @@ note_bad (const struct relog *rl, uint64_t no, unsigned b)
   lost_rows_remove (a, no, block_mask (b, 1));
 }
 
-/* The content of the missing blocks, one after the other.  True when all of
- * it is there.
+static unsigned
+role_of (const struct relog *rl, uint64_t row)
+{
+  return layout_role (&rl->a->g, row / (rl->a->g.chunk / BLOCK_LEN),
+                      rl->seat->slot);
+}
+
+/* How many of the missing blocks from i on follow each other in a line. */
+static size_t
+nr_adjacent (const struct relog *rl, size_t i)
+{
+  const uint64_t row = rl->missing[i].row;
+  const size_t most = MIN (rl->nr_missing - i,
+                           rl->a->cell_blocks - row % rl->a->cell_blocks);
+  size_t nr = 1;
+
+  while (nr < most && rl->missing[i + nr].row == row + nr)
+    nr++;
+  return nr;
+}
+
+/* As many as there are credits for. */
+static void
+start_reads (struct array *a, struct relog *rl)
+{
+  size_t i = rl->nr_read;
+
+  rl->reader.a = a;
+  while (i < rl->nr_missing && rl->nr_reads < MAX_READS) {
+    const uint64_t row = rl->missing[i].row;
+    struct relog_read *rd = &rl->read[rl->nr_reads];
+
+    rd->first = i;
+    rd->nr = nr_adjacent (rl, i);
+    rd->op = op_read (a, &rl->reader, line_of_row (a, row),
+                      BIT (role_of (rl, row)), 0, row % a->cell_blocks,
+                      rd->nr);
+    if (rd->op == NULL)
+      break;
+    rl->nr_reads++;
+    i += rd->nr;
+  }
+}
+
+static bool
+copy_block (struct array *a, struct relog *rl, const struct op *op, size_t i)
+{
+  const uint64_t row = rl->missing[i].row;
+  const unsigned b = row % a->cell_blocks;
+
+  if (op_copy (op, role_of (rl, row), b * BLOCK_LEN, BLOCK_LEN,
+               block_buf (rl, i)) == 0)
+    return true;
+  note_bad (a, op, line_of_row (a, row), b);
+  return false;
+}
+
+/* All of them have ended.  False: some can't be read, and it is decided again.
  */
+static bool
+take_reads (struct array *a, struct relog *rl)
+{
+  bool all = true;
+
+  for (unsigned i = 0; i < rl->nr_reads; i++) {
+    const struct relog_read *rd = &rl->read[i];
+
+    for (size_t j = 0; j < rd->nr; j++)
+      all &= copy_block (a, rl, rd->op, rd->first + j);
+    if (all)
+      rl->nr_read = rd->first + rd->nr;
+  }
+  put_reads (a, rl);
+  return all;
+}
+
+/* The content of the missing blocks.  True when all of it is there. */
 static bool
 read_blocks (struct array *a, struct relog *rl)
 {
-  const unsigned chunk_blocks = a->g.chunk / BLOCK_LEN;
-
   for (;;) {
-    const struct missing *ms = &rl->missing[rl->nr_read];
-    uint64_t stripe, no;
-    unsigned b, role;
-    int error;
-
-    if (rl->nr_read == rl->nr_missing)
-      return true;
-    stripe = ms->row / chunk_blocks;
-    no = line_of_row (a, ms->row);
-    b = ms->row % a->cell_blocks;
-    role = layout_role (&a->g, stripe, rl->seat->slot);
-    if (rl->op == NULL) {
-      rl->reader.a = a;
-      rl->op = op_read (a, &rl->reader, no, BIT (role), 0, b, 1);
+    if (rl->nr_reads == 0) {
+      if (rl->nr_read == rl->nr_missing)
+        return true;
+      start_reads (a, rl);
       return false;             /* without a credit: the next turn */
     }
-    if (rl->reader.reads > 0)
+    if (rl->reader.reads > 0 || !take_reads (a, rl))
       return false;
-    error = op_copy (rl->op, role, b * BLOCK_LEN, BLOCK_LEN,
-                     block_buf (rl, rl->nr_read));
-    if (error)
-      note_bad (rl, no, b);
-    op_put (a, rl->op);
-    rl->op = NULL;
-    if (error)
-      return false;             /* it is decided again */
-    rl->nr_read++;
   }
 }
 

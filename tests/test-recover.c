@@ -28,7 +28,7 @@ static void
 begin (unsigned k, unsigned m)
 {
   sim_consistency = CONSISTENCY_JOURNAL;
-  limits.ring_min_len = 131072;
+  limits.ring_min_len = 1 << 20;
   sa = start_full (k, m, CHUNK, 24);
   open_again (sa, ~0, true);
 }
@@ -271,6 +271,34 @@ test_hole (void **state)
   end_degraded (sa);
 }
 
+/* A member lacks all of the newest transaction, of which the blocks of many
+ * lines are read at once.
+ */
+static void
+test_relog_many (void **state)
+{
+  const unsigned nr = 24;
+  uint64_t began;
+
+  begin (2, 1);
+  sa->cache_len = 4 << 20;
+  open_again (sa, ~0, true);
+  for (unsigned i = 0; i < 3; i++)
+    sa->disk[i]->min_delay_ns = sa->disk[i]->max_delay_ns = SECOND / 10;
+  for (unsigned i = 0; i < nr; i++)
+    put (sa, 2 * CHUNK * i, 4096, 0);
+  assert_int_equal (sim_array_flush (sa), 0);
+  /* One alone, and the others, which have gathered meanwhile. */
+  assert_in_range (sa->a->counters.journal_commits, 1, 3);
+  crash ();
+  spoil_header (0, row_of (nr - 1, 0));
+  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
+  began = sim_now (sa->sim);
+  end_recovery ();
+  assert_true (sim_now (sa->sim) - began < 2 * SECOND);
+  end_whole (sa);
+}
+
 int
 main (void)
 {
@@ -279,6 +307,7 @@ main (void)
     cmocka_unit_test (test_lost_zeroes),
     cmocka_unit_test (test_bad_in_ring),
     cmocka_unit_test (test_hole),
+    cmocka_unit_test (test_relog_many),
   };
 
   return cmocka_run_group_tests (tests, NULL, free_data);
