@@ -192,12 +192,10 @@ counters_to_json (const struct array_status *st)
   add_u64 (o, "decoded_bytes", c->decoded_bytes);
   add_u64 (o, "repaired_blocks", c->repaired_blocks);
   add_u64 (o, "rebuilt_bytes", c->rebuilt_bytes);
-  /* Without checksums nothing detects corruption, and without a journal nothing
-   * commits.
-   */
+  /* Without checksums nothing detects corruption. */
   add_u64 (o, "corrupt_found", 0);
   add_u64 (o, "corrupt_repaired", 0);
-  add_u64 (o, "journal_commits", 0);
+  add_u64 (o, "journal_commits", c->journal_commits);
   add_u64 (o, "coder_jobs", c->coder_jobs);
   json_add (o, "coder_bytes", bytes_by_engine (st));
   return o;

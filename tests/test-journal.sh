@@ -84,11 +84,14 @@ client ()
 # write_and_kill: the server ends in the middle of it.
 write_and_kill ()
 {
+  local commits
   /usr/bin/python3 "$tmp/client.py" write "$uri" "$log" "$SEED$n" \
     2>"$tmp/client.log" &
   local pid=$!
   sleep "0.$((5 + n % 4))"
   kill -0 $pid || fail "the client ended: $(cat "$tmp/client.log")"
+  commits=$(status_field counters.journal_commits)
+  [ "$commits" -gt 0 ] || fail "$commits commits"
   kill_raid
   wait $pid && fail "the client ended well"
   grep -q f "$log" || fail "no flush"
