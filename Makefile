@@ -70,6 +70,8 @@ unit    := $(patsubst %.c,$(B)/%,$(test_c))
 tools   := $(patsubst tests/tools/%.c,$(B)/tests/tools/%,\
 	$(sort $(wildcard tests/tools/*.c)))
 fuzzers := $(patsubst tests/%.c,build/fuzz/%,$(fuzz_c))
+# Members that lose what was not flushed, served by nbdkit.
+volatile := $(call folder,tests/powerfail)
 
 # A driver and a run-time compiler for machines that have none; see
 # docs/testing.md.
@@ -79,7 +81,7 @@ fake_cuda := build/tests/fake-cuda/libcuda.so.1 \
 
 all: $(if $(plugin),$(OUT)/nbdkit-gpuraid-plugin.so) \
      $(if $(cli),$(OUT)/gpuraid) $(tools) $(fake_cuda) \
-     $(if $(SAN),$(B)/tests/first-malloc.so)
+     $(if $(SAN),$(B)/tests/first-malloc.so,$(B)/tests/volatile-plugin.so)
 
 # nodelete: a thread blocked in a system call may outlive .unload.
 $(OUT)/nbdkit-gpuraid-plugin.so: $(plugin) $(control) $(core) \
@@ -109,6 +111,9 @@ $(B)/tests/test-cuda-header.o: CFLAGS += $(if $(cuda_h),-DHAVE_CUDA_H \
 
 $(tools): $(B)/tests/tools/%: $(B)/tests/tools/%.o
 	$(CC) $(LDFLAGS) -o $@ $< $(LIBS)
+
+$(B)/tests/volatile-plugin.so: $(volatile)
+	$(CC) $(LDFLAGS) -shared -o $@ $^
 
 $(B)/tests/first-malloc.so: tests/preload/first-malloc.c
 	@mkdir -p $(@D)
@@ -198,7 +203,7 @@ build/fuzz/%: tests/%.c $(foreach d,common raidmap gf,$(wildcard $(d)/*.[ch])) \
 unit: $(unit) $(fake_cuda)
 
 objects: $(core) $(sim) $(control) $(bench) $(plugin) $(cli) $(helpers) \
-	$(unit:=.o) $(tools:=.o)
+	$(unit:=.o) $(tools:=.o) $(volatile)
 
 check: all $(unit)
 	scripts/check-layers

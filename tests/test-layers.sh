@@ -46,6 +46,7 @@ accepts ()
 accepts check-layers array/x.c '#include "member/member.h"'
 accepts check-layers array/x.c '#include "array/array.h"'
 accepts check-layers nbdkit-plugin/x.c '#include <nbdkit-plugin.h>'
+accepts check-layers tests/powerfail/x.c '#include <nbdkit-plugin.h>'
 accepts check-layers member/x.c '#include <liburing.h>'
 accepts check-layers cli/x.c '#include "control/control.h"'
 
