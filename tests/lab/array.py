@@ -180,15 +180,15 @@ class Array:
 
     # -- the server -----------------------------------------------------
 
-    def start(self, members=None, flags=(), **keys):
-        """Serve; Refused if it will not.  members: paths."""
+    def launch(self, members=None, flags=(), **keys):
+        """A server that may not be up yet."""
         members = self.member if members is None else members
         env, san_flags = san_setup()
         for f in (self.sock, self.pidfile):
             if os.path.exists(f):
                 os.unlink(f)
         with open(self.log, 'ab') as log:
-            at = log.tell()
+            self.log_at = log.tell()
             self.server = subprocess.Popen(
                 ['nbdkit', '-f', '-U', self.sock, '-P', self.pidfile,
                  *san_flags, *flags, self.plugin, 'control=' + self.control,
@@ -196,11 +196,15 @@ class Array:
                  *('%s=%s' % (k.replace('_', '-'), v)
                    for k, v in keys.items()), *members],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
+
+    def start(self, members=None, flags=(), **keys):
+        """Serve; Refused if it will not.  members: paths."""
+        self.launch(members, flags, **keys)
         up = wait_for(30, lambda: os.path.exists(self.pidfile)
                       and os.path.getsize(self.pidfile)
                       or self.server.poll() is not None)
         with open(self.log, errors='replace') as log:
-            log.seek(at)
+            log.seek(self.log_at)
             self.words = log.read().strip()
         if not up:
             self.kill()

@@ -23,7 +23,7 @@ import time
 import nbd
 
 from . import gf
-from .array import BLOCK, SLOW, Failure
+from .array import BLOCK, SLOW, Failure, MiB
 
 SECTOR = 512
 HEADER = struct.Struct('<QQQQ')
@@ -34,14 +34,14 @@ ANY = None                      # a block that may hold anything
 LOST_PATH = {errno.ENOTCONN, errno.EINVAL, errno.ESHUTDOWN, errno.EPIPE}
 
 
-def content(seed, block, gen):
+def content(seed, block, gen, unit=BLOCK):
     """The content of a block after write number gen."""
     if gen == 0:
-        return ZERO
+        return ZERO[:unit]
     filler = hashlib.blake2b(b'%d %d %d' % (seed, block, gen),
                              digest_size=60).digest() * 8
     return b''.join(HEADER.pack(MAGIC, seed << 8 | i, block, gen) + filler
-                    for i in range(BLOCK // SECTOR))
+                    for i in range(unit // SECTOR))
 
 
 def describe(data):
@@ -60,10 +60,12 @@ class Model:
     now[b]     those that a read may give; ANY for a lost block
     hist[b]    [(serial, gen)]: those that may be there after a crash;
                only blocks that are not clean
+    unit       bytes of a block
     """
 
-    def __init__(self, size, seed):
-        self.nr = size // BLOCK
+    def __init__(self, size, seed, unit=BLOCK):
+        self.unit = unit
+        self.nr = size // unit
         self.seed = seed
         self.now = [(0,)] * self.nr
         self.hist = {}
@@ -72,7 +74,8 @@ class Model:
         self.raw = {}           # block -> bytes, of generation RAW
 
     def bytes_of(self, b, gen):
-        return self.raw[b] if gen == RAW else content(self.seed, b, gen)
+        return self.raw[b] if gen == RAW else \
+            content(self.seed, b, gen, self.unit)
 
     def begin(self, b0, nr, gen):
         self.serial += 1
@@ -119,7 +122,7 @@ class Model:
 
     def lose(self, array, open_blocks, absent):
         """Rows in flight may lose the absent slots' blocks."""
-        per_chunk = array.chunk // BLOCK
+        per_chunk = array.chunk // self.unit
         rows = {(b // (array.k * per_chunk), b % per_chunk)
                 for b in open_blocks}
         for stripe, row in rows:
@@ -132,7 +135,7 @@ class Model:
     def check(self, b0, data, pin=False):
         """None, or what is wrong with these blocks.  pin: from now on a block
         with several possible generations has the one that was found."""
-        nr = len(data) // BLOCK
+        nr = len(data) // self.unit
         want = [self.now[b] for b in range(b0, b0 + nr)]
         if all(w is not ANY and len(w) == 1 for w in want) and \
            data == b''.join(self.bytes_of(b0 + i, w[0])
@@ -140,7 +143,7 @@ class Model:
             return None
         for i, w in enumerate(want):
             b = b0 + i
-            got = data[i * BLOCK:(i + 1) * BLOCK]
+            got = data[i * self.unit:(i + 1) * self.unit]
             wrong = self._check_block(b, w, got)
             if wrong:
                 return wrong
@@ -152,7 +155,7 @@ class Model:
         if want is ANY:
             return None
         may = [self.bytes_of(b, g) for g in want]
-        for s in range(0, BLOCK, SECTOR):
+        for s in range(0, self.unit, SECTOR):
             part = got[s:s + SECTOR]
             if not any(part == x[s:s + SECTOR] for x in may):
                 return ('block %d sector %d holds %s, may hold generation %s'
@@ -177,9 +180,13 @@ class Op:
 class Workload:
     """start, pause, resume, stop; read_all and crash while paused."""
 
+    model_class = Model
+    unit = BLOCK                # bytes that the model has as one
+    lengths = 1, 1, 1, 2, 3, 5, 8, 16, 33, 64   # of small requests, in units
+
     def __init__(self, array, seed, depth=16, nr_conns=2, mix=None):
         self.array = array
-        self.model = Model(array.size, seed)
+        self.model = self.model_class(array.size, seed, self.unit)
         self.rng = random.Random(seed)
         self.depth, self.nr_conns = depth, nr_conns
         # kind -> weight
@@ -276,9 +283,10 @@ class Workload:
         """Paused: every byte against the model."""
         step = 1 << 20
         h = self.conns[0]
-        for off in range(0, self.model.nr * BLOCK, step):
-            n = min(step, self.model.nr * BLOCK - off)
-            wrong = self.model.check(off // BLOCK, bytes(h.pread(n, off)), pin)
+        for off in range(0, self.model.nr * self.unit, step):
+            n = min(step, self.model.nr * self.unit - off)
+            wrong = self.model.check(off // self.unit,
+                                     bytes(h.pread(n, off)), pin)
             if wrong:
                 raise Failure(wrong)
 
@@ -288,7 +296,7 @@ class Workload:
         h = self.conns[0]
         for b in range(self.model.nr):
             try:
-                data = bytes(h.pread(BLOCK, b * BLOCK))
+                data = bytes(h.pread(self.unit, b * self.unit))
             except nbd.Error as e:
                 if e.errnum != errno.EIO:
                     raise Failure('block %d: %s instead of EIO' % (b, e))
@@ -332,11 +340,12 @@ class Workload:
     def _range(self, kind):
         r = self.rng
         if kind == 'big':
-            stripe = self.array.k * self.array.chunk // BLOCK
-            nr = min(stripe * r.randint(1, 2), 256, self.model.nr)
+            stripe = self.array.k * self.array.chunk // self.unit
+            nr = min(stripe * r.randint(1, 2), MiB // self.unit,
+                     self.model.nr)
             b0 = r.randrange(self.model.nr - nr + 1)
             return (b0 - b0 % stripe if r.random() < 0.7 else b0), nr
-        nr = min(r.choice((1, 1, 1, 2, 3, 5, 8, 16, 33, 64)), self.model.nr)
+        nr = min(r.choice(self.lengths), self.model.nr)
         return r.randrange(self.model.nr - nr + 1), nr
 
     def _submit_one(self):
@@ -374,7 +383,7 @@ class Workload:
             self.model.begin(op.b0, op.nr, op.gen)
 
     def _issue(self, op):
-        h, off, length = op.conn, op.b0 * BLOCK, op.nr * BLOCK
+        h, off, length = op.conn, op.b0 * self.unit, op.nr * self.unit
 
         def completed(err):
             op.err = err.value
@@ -387,7 +396,7 @@ class Workload:
             op.buf = nbd.Buffer(length)
             h.aio_pread(op.buf, off, completed)
         elif op.kind == 'write':
-            data = b''.join(content(self.model.seed, b, op.gen)
+            data = b''.join(self.model.bytes_of(b, op.gen)
                             for b in range(op.b0, op.b0 + op.nr))
             op.buf = nbd.Buffer.from_bytearray(bytearray(data))
             h.aio_pwrite(op.buf, off, completed, flags=fua)
