@@ -279,10 +279,11 @@ class Workload:
         self.conns[0].flush()
         self.model.flush_end(token)
 
-    def read_all(self, pin=False):
-        """Paused: every byte against the model."""
+    def read_all(self, pin=False, h=None):
+        """Paused: every byte against the model.  h: through this
+        connection."""
         step = 1 << 20
-        h = self.conns[0]
+        h = h or self.conns[0]
         for off in range(0, self.model.nr * self.unit, step):
             n = min(step, self.model.nr * self.unit - off)
             wrong = self.model.check(off // self.unit,

@@ -1,0 +1,85 @@
+"""gpuraid: the workload of the power-fail rig, and its model.
+
+As in lab/workload.py, but by sector: requests need not be whole blocks,
+and a crash may leave each sector old or new.  With a journal blocks are not
+torn: see SectorModel.crash.
+
+SPDX-License-Identifier: BSD-3-Clause
+"""
+
+from lab.array import BLOCK
+from lab.workload import SECTOR, Model, Workload, describe
+
+PER_BLOCK = BLOCK // SECTOR
+
+
+class SectorModel(Model):
+    """whole     blocks are not torn (set by the rig)
+    states[n]    after a crash: what block n may hold, if all that was
+                 written to it since the last flush was whole blocks: a list of
+                 generations for each of its sectors
+    """
+
+    whole = False
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.states = {}
+
+    def crash(self):
+        if self.whole:
+            for n in {b // PER_BLOCK for b in self.hist}:
+                self._note_states(n)
+        return super().crash()
+
+    def _note_states(self, n):
+        """All sectors of the block must have the same history."""
+        h = [self.hist.get(b) for b in range(n * PER_BLOCK,
+                                             (n + 1) * PER_BLOCK)]
+        self.states.pop(n, None)
+        if None in h:
+            return
+        serials = [[serial for serial, _ in x] for x in h]
+        if any(s != serials[0] for s in serials) or \
+           len(set(serials[0])) < len(serials[0]) - 1:
+            return
+        self.states[n] = [[x[i][1] for x in h] for i in range(len(h[0]))]
+
+    def check(self, b0, data, pin=False):
+        return self._check_whole(b0, data, pin) or \
+            super().check(b0, data, pin)
+
+    def _check_whole(self, b0, data, pin):
+        if not self.states:
+            return None
+        last = (b0 + len(data) // SECTOR) // PER_BLOCK
+        for n in range(-(-b0 // PER_BLOCK), last):
+            if n in self.states:
+                at = (n * PER_BLOCK - b0) * SECTOR
+                wrong = self._check_one(n, data[at:at + BLOCK])
+                if wrong:
+                    return wrong
+                if pin:
+                    del self.states[n]
+        return None
+
+    def _check_one(self, n, got):
+        for gens in self.states[n]:
+            if got == b''.join(self.bytes_of(n * PER_BLOCK + i, g)
+                               for i, g in enumerate(gens)):
+                return None
+        return 'sectors %d to %d are torn: %s; each may be one of %s' % (
+            n * PER_BLOCK, (n + 1) * PER_BLOCK - 1,
+            ', '.join(describe(got[i:i + SECTOR])
+                      for i in range(0, BLOCK, SECTOR)), self.states[n])
+
+
+class Load(Workload):
+    model_class = SectorModel
+    unit = SECTOR
+    # Up to 1 MiB; "big" requests are whole stripes.
+    lengths = 1, 1, 2, 3, 7, 8, 8, 8, 16, 24, 64, 128, 333, 512, 2048
+
+    def __init__(self, array, seed, whole, **how):
+        super().__init__(array, seed, **how)
+        self.model.whole = whole

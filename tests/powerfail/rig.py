@@ -1,0 +1,466 @@
+"""gpuraid: power failures of a real array under load.
+
+One run is one array and a number of kills.  A kill ends the server, with
+SIGKILL, at a random moment: under load, while it starts, while it recovers,
+or in a rebuild; and in most cases the power of some or all members fails in
+that moment.  Then the server is started again, and everything is read
+and compared with what was acknowledged and flushed.
+
+What must hold depends on consistency=:
+
+  none      the server is killed only while every slot is active, and started
+            with all members.  Sectors that were not flushed are old or new.
+            Members are lost between kills, and rebuilt before the next one.
+  journal   members are lost before, at or after the kill, up to m in all until
+            the array is healthy again.  Blocks that were not flushed are old
+            or new.
+
+When the array is healthy it is read with other members missing, to see that
+parity is right.
+
+SPDX-License-Identifier: BSD-3-Clause
+"""
+
+import errno
+import os
+import random
+import shutil
+import signal
+import tempfile
+import time
+
+import nbd
+
+from lab.array import Array, Failure, MiB, Refused, wait_for
+
+from .load import Load
+from .store import Store
+
+GEOMETRIES = {(1, 1): 3, (2, 1): 3, (2, 2): 3, (4, 2): 4, (3, 3): 3,
+              (10, 4): 1}
+RING = 4 * MiB                  # the least length of a journal's ring
+MODES = 'drop', 'some', 'some', 'some', 'keep'
+IN_USE = 'in use'               # of the refusal while the last server ends
+
+
+class Rig:
+    """Slots: lost since the array was last healthy; gone, of which the member
+    is lost for ever; dark, without power.  forced: lost for ever is allowed,
+    and so m of them, until the array is healthy."""
+
+    def __init__(self, seed, consistency, checksum, parent='/dev/shm',
+                 verbose=False, geometry=None):
+        self.seed, self.verbose = seed, verbose
+        self.rng = random.Random(seed)
+        self.journal = consistency == 'journal'
+        self.keys = dict(consistency=consistency, checksum=checksum)
+        self.began = time.monotonic()
+        self.said = []
+        self.count = dict(kills=0, starts=0, reads=0)
+        self.lost, self.dark, self.gone = set(), set(), set()
+        self.forced = False
+        self.start_s, self.connect_s = 0.1, 0.05
+        self.load = None
+        self.folder = tempfile.mkdtemp(prefix='gpuraid-power.', dir=parent)
+        self.prepare(geometry)
+
+    def prepare(self, geometry):
+        r = self.rng
+        k, m = r.choices(list(GEOMETRIES), GEOMETRIES.values())[0]
+        if geometry:
+            k, m = geometry
+        chunk = r.choice((4096, 16384, 65536))
+        size = r.randrange(MiB, 4 * MiB, 4096)
+        usec = r.choice((0, 0, 200, 1000))
+        code = r.choice(('rs', 'crs'))
+        keys = ['cache-mode=' + r.choice(('writeback', 'writeback',
+                                          'writethrough'))]
+        stripes = -(-size // (k * chunk))
+        length = stripes * chunk + 4 * MiB + (RING if self.journal else 0)
+        self.store = Store(self.folder, k + m + m, length)
+        self.array = Array(self.folder, k, m, chunk, size, say=self.say,
+                           code=code, keys=keys)
+        self.array.member = self.store.path[:k + m]
+        self.spare = self.store.path[k + m:]
+        self.usec = usec
+        self.say('%d+%d, chunk %d, %d bytes, %s, %s, delay %d us' % (
+            k, m, chunk, size, code, ' '.join(keys), usec))
+
+    def say(self, text):
+        line = '%7.2f s  %s' % (time.monotonic() - self.began, text)
+        self.said.append(line)
+        if self.verbose:
+            print('    ' + line, flush=True)
+
+    def close(self, keep=False):
+        if self.load:
+            self.load.abandon()
+        if self.array.server:
+            self.array.server.kill()
+            self.array.server.wait()
+        self.store.close()
+        if keep:
+            with open(os.path.join(self.folder, 'said'), 'w') as f:
+                f.write('\n'.join(self.said) + '\n')
+        else:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    # -- one run --------------------------------------------------------
+
+    def run(self, kills):
+        self.store.start()
+        self.store.check(self.store.path[0])
+        self.array.create(**self.keys)
+        self.store.delay(self.usec)
+        self.load = Load(self.array, self.seed, self.journal,
+                         depth=self.rng.choice((4, 16, 32)),
+                         nr_conns=self.rng.choice((1, 2, 4)))
+        self.start_server()
+        self.load.start()
+        while self.count['kills'] < kills:
+            self.round()
+        self.heal()
+        self.check_parity()
+        self.load.stop()
+        self.array.stop()
+
+    def round(self):
+        """From load to load, with at least one kill."""
+        r = self.rng
+        self.run_load()
+        if r.random() < 0.3:
+            self.lose_some()
+            if not self.journal:
+                self.heal()
+            self.run_load()
+        self.kill_under_load()
+        self.start_again()
+        if r.random() < 0.4:
+            self.run_load()
+            if self.journal and r.random() < 0.4:
+                self.kill_in_heal()
+            self.heal()
+            if r.random() < 0.5:
+                self.check_parity()
+
+    def run_load(self):
+        self.load.run_for(self.rng.choice((0.02, 0.1, 0.3)) *
+                          self.rng.random())
+
+    # -- members are lost -----------------------------------------------
+
+    def room(self):
+        """How many more members may be lost."""
+        most = self.array.m if self.forced else \
+            self.array.quorum_missing(self.array.n)
+        return max(0, most - len(self.lost))
+
+    def slots(self, without=()):
+        return [s for s in range(self.array.n)
+                if s not in self.lost and s not in without]
+
+    def draw_lost(self):
+        """Some that may be lost now; sometimes for ever, which also lets m
+        of them be lost where the rules for members that come back do not."""
+        if not self.lost and self.rng.random() < 0.3:
+            self.forced = True
+        if not self.room():
+            return []
+        slots = self.rng.sample(self.slots(),
+                                self.rng.randint(1, self.room()))
+        self.lost.update(slots)
+        if self.forced:
+            self.gone.update(slots)
+        return slots
+
+    def lose_some(self):
+        """While the server runs."""
+        if not self.journal:
+            self.wait_resync()
+        slots = self.draw_lost()
+        if not slots:
+            return
+        if self.forced or self.rng.random() < 0.5:
+            self.say('the power of %s fails' % slots)
+            self.power_off(slots)
+        else:
+            for s in slots:
+                self.array.fail(s)
+
+    def power_off(self, slots):
+        """Each loses its own part of what was not flushed."""
+        r = self.rng
+        for s in slots:
+            self.store.off([self.array.member[s]], r.choice(MODES),
+                           r.randrange(1 << 60))
+        self.dark.update(slots)
+
+    # -- kills ----------------------------------------------------------
+
+    def kill_under_load(self):
+        self.load.expect_crash = True
+        self.kill()
+        self.load.pause()
+        self.load.expect_crash = False
+        self.load.disconnect()
+        blocks = self.load.model.crash()
+        self.say('%d sectors were not flushed' % len(blocks))
+
+    def kill(self):
+        r = self.rng
+        how = r.choices(('server', 'power', 'dark'), (15, 70, 15))[0]
+        there = [s for s in range(self.array.n) if s not in self.dark]
+        if how == 'power' and r.random() < 0.4:
+            there = sorted(r.sample(there, r.randint(1, len(there))))
+        self.count['kills'] += 1
+        self.say('kill %d: %s%s' % (self.count['kills'], how, '' if
+                                    how == 'server' else ' %s' % there))
+        if how == 'dark':
+            self.go_dark(there)
+        elif how == 'power':
+            self.freeze()
+            self.power_off(there)
+        self.end_server()
+        if how != 'server':
+            self.store.keep_copies(os.path.join(self.folder, 'after-kill'))
+
+    def go_dark(self, there):
+        """All members are off while the server still runs, for a moment."""
+        if self.load:
+            self.load.may_fail = {errno.EIO}
+        self.power_off(there)
+        time.sleep(0.03 * self.rng.random())
+
+    def freeze(self):
+        """The server does nothing more, and members do not fail before."""
+        pid = self.array.server.pid
+        os.kill(pid, signal.SIGSTOP)
+        if not wait_for(10, lambda: is_stopped(pid)):
+            raise Failure('the server does not stop at SIGSTOP')
+
+    def end_server(self):
+        """SIGKILL.  One that was starting may have ended by itself, if the
+        server before it still held a member."""
+        server = self.array.server
+        rc = server.poll()
+        if rc is None:
+            self.array.kill()
+            return
+        self.array.server = None
+        with open(self.array.log, errors='replace') as log:
+            log.seek(self.array.log_at)
+            words = log.read().strip()
+        if IN_USE not in words:
+            raise Failure('the server had ended with status %d: %s' % (
+                rc, words))
+
+    # -- starts ---------------------------------------------------------
+
+    def start_again(self):
+        """After a kill, with further kills while it starts and recovers."""
+        r = self.rng
+        if r.random() < 0.25:
+            self.look_only()
+        while r.random() < 0.3:
+            self.lose_at_start()
+            if r.random() < 0.5:
+                self.kill_at_start()
+            else:
+                self.kill_in_recovery()
+        self.lose_at_start()
+        self.start_server()
+        self.go_on()
+
+    def lose_at_start(self):
+        if self.journal and self.rng.random() < 0.4:
+            self.say('without %s from now on' % self.draw_lost())
+
+    def paths(self, back):
+        """The members to start with: all that are not lost, and some, or all,
+        of those that are back.  Some of the others have no power."""
+        present = []
+        for s in range(self.array.n):
+            path = self.array.member[s]
+            away = s in self.gone or (s in self.lost and not back
+                                      and self.rng.random() < 0.6)
+            if not away:
+                present.append(path)
+                self.power_on([s])
+            elif self.rng.random() < 0.5:
+                present.append(path)
+                self.power_off([s])
+        self.rng.shuffle(present)
+        return present
+
+    def power_on(self, slots):
+        self.store.on([self.array.member[s] for s in slots])
+        self.dark.difference_update(slots)
+
+    def start_keys(self):
+        return dict(degraded='force') if self.forced else {}
+
+    def retry(self, start):
+        """While the last server's I/O ends it still holds its members."""
+        end = time.monotonic() + 20
+        while True:
+            try:
+                return start()
+            except Refused as e:
+                if IN_USE not in str(e) or time.monotonic() > end:
+                    raise
+                time.sleep(0.01)
+
+    def start_server(self, back=False):
+        present = self.paths(back)
+        self.count['starts'] += 1
+        began = time.monotonic()
+        self.retry(lambda: self.array.start(present, **self.start_keys()))
+        self.start_s += 0.2 * (time.monotonic() - began - self.start_s)
+        self.say('started with %s' % ' '.join(
+            os.path.basename(p) for p in sorted(present)))
+
+    def go_on(self):
+        """What is read after a flush stays."""
+        began = time.monotonic()
+        self.load.may_fail = set()
+        self.load.connect()
+        self.connect_s += 0.2 * (time.monotonic() - began - self.connect_s)
+        self.load.flush()
+        self.load.read_all(pin=True)
+        self.count['reads'] += 1
+        self.load.resume()
+
+    def kill_at_start(self):
+        self.array.launch(self.paths(False), **self.start_keys())
+        time.sleep(1.2 * self.start_s * self.rng.random())
+        self.kill()
+
+    def kill_in_recovery(self):
+        """Once a connection that may write is there."""
+        self.start_server()
+        end = time.monotonic() + 3 * self.connect_s * self.rng.random()
+        h = nbd.NBD()
+        h.aio_connect_unix(self.array.sock)
+        while time.monotonic() < end:
+            h.poll(1)
+        self.kill()
+
+    # -- reads alone ----------------------------------------------------
+
+    def look_only(self):
+        """Nothing is written, so what is away now need not be later."""
+        if self.journal:
+            away = self.rng.sample(self.slots(), self.rng.randint(
+                0, self.array.m - len(self.lost)))
+            self.look(set(away) | self.lost)
+        elif self.rng.random() < 0.5:
+            self.look(())
+        else:
+            self.look_refused()
+
+    def look(self, away, **keys):
+        """Read everything without these, and change nothing."""
+        a = self.array
+        self.say('read without %s' % sorted(away))
+        there = [s for s in range(a.n) if s not in away]
+        self.power_on(there)
+        keys = dict(degraded='force') if away else {}
+        self.retry(lambda: a.start([a.member[s] for s in there],
+                                   flags=['-r'], **keys))
+        h = nbd.NBD()
+        h.connect_uri(a.uri)
+        self.load.read_all(h=h)
+        self.count['reads'] += 1
+        h.shutdown()
+        a.stop()
+
+    def look_refused(self):
+        """Without a journal, a member must not be missing after a crash,
+        unless nothing was in flight."""
+        a = self.array
+        away = self.rng.randrange(a.n)
+        there = [s for s in range(a.n) if s != away]
+        self.power_on(there)
+        try:
+            self.retry(lambda: a.start([a.member[s] for s in there],
+                                       flags=['-r']))
+        except Refused as e:
+            if 'force' not in str(e):
+                raise
+            self.say('without %d: refused' % away)
+            return
+        a.stop()
+        self.look([away])
+
+    def check_parity(self):
+        """Healthy: any m may be missing.  Without a journal the server has to
+        end cleanly first, so that no parity is in doubt."""
+        self.wait_resync()
+        if self.journal and self.rng.random() < 0.7:
+            self.kill_under_load()
+        else:
+            self.stop_cleanly()
+        for _ in range(2):
+            self.look(set(self.rng.sample(range(self.array.n),
+                                          self.array.m)))
+        self.start_server()
+        self.go_on()
+
+    # -- healthy again --------------------------------------------------
+
+    def stop_cleanly(self):
+        self.load.pause()
+        self.load.disconnect()
+        self.array.stop()
+
+    def wait_resync(self):
+        if not wait_for(60, lambda: not self.array.status().get('resync')):
+            raise Failure('still resyncing after 60 s')
+
+    def all_back(self):
+        """Members that were away come back at the next start."""
+        self.stop_cleanly()
+        self.start_server(back=True)
+        self.go_on()
+
+    def replace_inactive(self):
+        """Those that do not come back by themselves: on other disks."""
+        for s, state in enumerate(self.array.states()):
+            if state != 'active':
+                old = self.array.replace(s, self.spare.pop(0))
+                self.store.renew(old)
+                self.spare.append(old)
+                self.dark.discard(s)
+                self.gone.discard(s)
+
+    def kill_in_heal(self):
+        if not self.lost:
+            return
+        self.all_back()
+        if self.rng.random() < 0.6 and not self.array.wait():
+            self.replace_inactive()
+        time.sleep(0.1 * self.rng.random())
+        self.kill_under_load()
+        self.start_again()
+
+    def heal(self):
+        if not self.lost:
+            return
+        self.all_back()
+        if not self.array.wait():
+            self.replace_inactive()
+            self.array.wait_healthy()
+        self.say('healthy')
+        self.lost, self.gone, self.forced = set(), set(), False
+
+
+def is_stopped(pid):
+    """Each thread, or it waits in the kernel and will stop there."""
+    for task in os.listdir('/proc/%d/task' % pid):
+        try:
+            with open('/proc/%d/task/%s/stat' % (pid, task)) as f:
+                if f.read().rsplit(')', 1)[1].split()[0] not in 'TtDZX':
+                    return False
+        except OSError:
+            pass                # it has ended
+    return True
