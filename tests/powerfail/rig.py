@@ -188,11 +188,10 @@ class Rig:
                 self.array.fail(s)
 
     def power_off(self, slots):
-        """Each loses its own part of what was not flushed."""
+        """In one moment; each loses its own part of what was not flushed."""
         r = self.rng
-        for s in slots:
-            self.store.off([self.array.member[s]], r.choice(MODES),
-                           r.randrange(1 << 60))
+        self.store.off({self.array.member[s]: r.choice(MODES)
+                        for s in slots}, r.randrange(1 << 60))
         self.dark.update(slots)
 
     # -- kills ----------------------------------------------------------
@@ -220,7 +219,7 @@ class Rig:
         elif how == 'power':
             self.freeze()
             self.power_off(there)
-        self.end_server()
+        self.end_server(how == 'dark')
         if how != 'server':
             self.store.keep_copies(os.path.join(self.folder, 'after-kill'))
 
@@ -238,9 +237,9 @@ class Rig:
         if not wait_for(10, lambda: is_stopped(pid)):
             raise Failure('the server does not stop at SIGSTOP')
 
-    def end_server(self):
-        """SIGKILL.  One that was starting may have ended by itself, if the
-        server before it still held a member."""
+    def end_server(self, dark):
+        """SIGKILL.  One that was starting may have ended by itself, if it
+        could read no member, or the server before it still held one."""
         server = self.array.server
         rc = server.poll()
         if rc is None:
@@ -250,7 +249,7 @@ class Rig:
         with open(self.array.log, errors='replace') as log:
             log.seek(self.array.log_at)
             words = log.read().strip()
-        if IN_USE not in words:
+        if rc < 0 or IN_USE not in words and not dark:
             raise Failure('the server had ended with status %d: %s' % (
                 rc, words))
 

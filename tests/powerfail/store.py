@@ -90,16 +90,18 @@ class Store:
             raise Failure('the disks: %s: %s' % (line, ' '.join(answer)))
         return [int(w) for w in answer[1:]]
 
-    def off(self, paths, mode, seed):
-        if paths:
-            self.command('off', mode, seed, *map(os.path.basename, paths))
+    def off(self, modes, seed):
+        """modes: of each path; the power of all fails in one moment."""
+        self.command('off', seed, *(
+            '%s %s' % (mode, os.path.basename(p))
+            for p, mode in modes.items()))
 
     def on(self, paths):
         self.command('on', *map(os.path.basename, paths))
 
     def renew(self, path):
         """Another disk in its place, empty."""
-        self.off([path], 'drop', 0)
+        self.off({path: 'drop'}, 0)
         self.command('blank', os.path.basename(path))
         self.on([path])
 
@@ -153,7 +155,7 @@ class Store:
         os.close(os.open(path, os.O_RDWR))
         self._expect('closing is no flush',
                      self.stats(path)['unflushed'] == 1)
-        self.off([path], 'drop', 0)
+        self.off({path: 'drop'}, 0)
         for call in (lambda: _read(fd, 0), lambda: os.fsync(fd),
                      lambda: _write(fd, 0, b'c')):
             self._expect('I/O without power fails', _fails(call))
@@ -169,7 +171,7 @@ class Store:
             _write(fd, 0, b'a')
             os.fsync(fd)
             _write(fd, 0, b'b')
-            self.off([path], 'some', seed)
+            self.off({path: 'some'}, seed)
             self.on([path])
             data = _read(fd, 0)
             sectors = {data[i:i + 512] for i in range(0, PAGE, 512)}
@@ -186,7 +188,7 @@ class Store:
         if not _punch(fd, 0, PAGE):
             return              # a kernel that can't: nothing will be punched
         self._expect('a hole is zeroes', _read(fd, 0) == bytes(PAGE))
-        self.off([path], 'drop', 0)
+        self.off({path: 'drop'}, 0)
         self.on([path])
         self._expect('a hole that was not flushed is dropped',
                      _read(fd, 0) == b'a' * PAGE)

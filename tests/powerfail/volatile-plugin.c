@@ -7,7 +7,9 @@
  * file has nbdkit's callbacks, and the control socket, which takes lines and
  * answers each with a line:
  *
- *   off drop|some|keep SEED NAME...   their power fails: I/O gets EIO
+ *   off SEED drop|some|keep NAME...   the power of that disk fails, and of
+ *                                     others after it, in the same moment:
+ *                                     I/O gets EIO
  *   on NAME...                        it is back
  *   blank NAME...                     without power: as new
  *   delay USEC                        requests take up to this much longer
@@ -43,6 +45,10 @@ static int listen_fd = -1;
 static _Atomic unsigned delay;          /* microseconds, at most */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list disks;               /* with lock held; never shorter */
+/* Requests read; a failure of the power, which may be of several disks,
+ * writes.
+ */
+static pthread_rwlock_t power = PTHREAD_RWLOCK_INITIALIZER;
 
 /* ---- the disks ------------------------------------------------------- */
 
@@ -93,7 +99,7 @@ find_mode (const char *name, enum power_mode *mode)
   };
 
   for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
-    if (name && strcmp (name, names[i]) == 0) {
+    if (strcmp (name, names[i]) == 0) {
       *mode = i;
       return 0;
     }
@@ -117,25 +123,39 @@ each_disk (char **rest, int (*call) (struct disk *))
 }
 
 static int
-command_off (char **rest)
+all_off (char **rest, uint64_t seed)
 {
-  const char *mode_name = strtok_r (NULL, " ", rest);
-  const char *seed = strtok_r (NULL, " ", rest), *name;
-  enum power_mode mode;
-  uint64_t s;
+  const char *mode_name, *name;
 
-  if (seed == NULL || find_mode (mode_name, &mode))
-    return EINVAL;
-  s = strtoull (seed, NULL, 10);
-  while ((name = strtok_r (NULL, " ", rest)) != NULL) {
-    struct disk *d = find_disk (name);
-    const int err = d ? disk_off (d, mode, s) : ENOENT;
+  while ((mode_name = strtok_r (NULL, " ", rest)) != NULL) {
+    struct disk *d;
+    enum power_mode mode;
+    int err;
 
+    name = strtok_r (NULL, " ", rest);
+    if (name == NULL || find_mode (mode_name, &mode))
+      return EINVAL;
+    d = find_disk (name);
+    err = d ? disk_off (d, mode, seed) : ENOENT;
     if (err)
       return err;
-    s += UINT64_C (0x2545f4914f6cdd1d);     /* each disk loses others */
+    seed += UINT64_C (0x2545f4914f6cdd1d);  /* each disk loses others */
   }
   return 0;
+}
+
+static int
+command_off (char **rest)
+{
+  const char *seed = strtok_r (NULL, " ", rest);
+  int err;
+
+  if (seed == NULL)
+    return EINVAL;
+  pthread_rwlock_wrlock (&power);
+  err = all_off (rest, strtoull (seed, NULL, 10));
+  pthread_rwlock_unlock (&power);
+  return err;
 }
 
 static int
@@ -370,8 +390,12 @@ volatile_pread (void *handle, void *buf, uint32_t len, uint64_t off,
 {
   struct disk *d = handle;
   const unsigned life = disk_life (d);
+  int err;
 
-  return done (disk_read (d, life, buf, len, off));
+  pthread_rwlock_rdlock (&power);
+  err = disk_read (d, life, buf, len, off);
+  pthread_rwlock_unlock (&power);
+  return done (err);
 }
 
 static int
@@ -379,11 +403,15 @@ change (struct disk *d, const void *buf, uint32_t len, uint64_t off,
         uint32_t flags)
 {
   const unsigned life = disk_life (d);
+  int err;
 
   if (!is_aligned (off, len))
     return done (EINVAL);
   linger ();
-  return done (disk_write (d, life, buf, len, off, flags & NBDKIT_FLAG_FUA));
+  pthread_rwlock_rdlock (&power);
+  err = disk_write (d, life, buf, len, off, flags & NBDKIT_FLAG_FUA);
+  pthread_rwlock_unlock (&power);
+  return done (err);
 }
 
 static int
@@ -404,9 +432,13 @@ volatile_flush (void *handle, uint32_t flags)
 {
   struct disk *d = handle;
   const unsigned life = disk_life (d);
+  int err;
 
   linger ();
-  return done (disk_flush (d, life));
+  pthread_rwlock_rdlock (&power);
+  err = disk_flush (d, life);
+  pthread_rwlock_unlock (&power);
+  return done (err);
 }
 
 static struct nbdkit_plugin plugin = {
