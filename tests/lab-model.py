@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""gpuraid: the fault lab's model must find what is wrong, and only that.
+"""gpuraid: the models of the labs must find what is wrong, and only that.
 
 No server: the model is told what was written, and shown what a good and
 a bad array would answer.
@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from lab import gf                                              # noqa: E402
 from lab.array import BLOCK                                     # noqa: E402
 from lab.workload import ANY, Model, ZERO, content              # noqa: E402
+from powerfail.load import SectorModel                          # noqa: E402
 
 SEED = 1
 
@@ -137,6 +138,46 @@ def test_lose():
         want = {b for role, b in ((0, 1), (1, 3))
                 if gf.slot_of(A.k, A.m, 0, role) == slot}
         assert may == want, (slot, may, want)
+
+
+def by_sector(whole):
+    """The power-fail rig's: sectors 0 to 7 of generation 1, flushed; then
+    block 0 of generation 2, and in block 1 one sector."""
+    m = SectorModel(4 * BLOCK, SEED, 512)
+    m.whole = whole
+    write(m, 0, 16, 1)
+    m.flush_end(m.flush_begin())
+    write(m, 0, 8, 2)
+    write(m, 9, 1, 3)
+    m.crash()
+    return m
+
+
+def sectors(gens, first=0):
+    return b''.join(content(SEED, first + i, g, 512)
+                    for i, g in enumerate(gens))
+
+
+def test_sectors():
+    m = by_sector(False)
+    good(m, 0, sectors([1] * 8))
+    good(m, 0, sectors([2] * 8))
+    good(m, 0, sectors([1, 2] * 4))
+    bad(m, 0, sectors([1, 3] * 4))
+    good(m, 3, sectors([1, 2], 3))      # not the whole block
+    good(m, 8, sectors([1, 3] + [1] * 6, 8))
+    bad(m, 8, sectors([1, 1, 3] + [1] * 5, 8))
+
+
+def test_whole_blocks():
+    m = by_sector(True)
+    good(m, 0, sectors([1] * 8))
+    good(m, 0, sectors([2] * 8))
+    bad(m, 0, sectors([1, 2] * 4))
+    good(m, 0, sectors([2] * 8 + [1, 3] + [1] * 6))
+    bad(m, 0, sectors([2] * 7 + [1, 1, 3] + [1] * 6))
+    assert m.check(0, sectors([2] * 8), pin=True) is None
+    bad(m, 0, sectors([1] * 8))
 
 
 for name, test in list(globals().items()):

@@ -158,10 +158,13 @@ class Model:
         for s in range(0, self.unit, SECTOR):
             part = got[s:s + SECTOR]
             if not any(part == x[s:s + SECTOR] for x in may):
-                return ('block %d sector %d holds %s, may hold generation %s'
-                        % (b, s // SECTOR, describe(part),
+                return ('%s holds %s, may hold generation %s'
+                        % (self._place(b, s // SECTOR), describe(part),
                            ' or '.join(map(str, sorted(want)))))
         return None
+
+    def _place(self, b, sector):
+        return 'block %d sector %d' % (b, sector)
 
     def _pin(self, b, want, got):
         for g in want or ():

@@ -45,6 +45,9 @@ class SectorModel(Model):
             return
         self.states[n] = [[x[i][1] for x in h] for i in range(len(h[0]))]
 
+    def _place(self, b, sector):
+        return 'sector %d (of block %d)' % (b, b // PER_BLOCK)
+
     def check(self, b0, data, pin=False):
         return self._check_whole(b0, data, pin) or \
             super().check(b0, data, pin)

@@ -357,7 +357,7 @@ class Rig:
         else:
             self.look_refused()
 
-    def look(self, away, **keys):
+    def look(self, away):
         """Read everything without these, and change nothing."""
         a = self.array
         self.say('read without %s' % sorted(away))
@@ -408,9 +408,13 @@ class Rig:
     # -- healthy again --------------------------------------------------
 
     def stop_cleanly(self):
+        """After that all is durable, also what was never flushed."""
         self.load.pause()
         self.load.disconnect()
         self.array.stop()
+        if self.rng.random() < 0.5:
+            self.say('stopped, and the power of all fails')
+            self.power_off(range(self.array.n))
 
     def wait_resync(self):
         if not wait_for(60, lambda: not self.array.status().get('resync')):

@@ -14,6 +14,8 @@ import shutil
 import socket
 import subprocess
 
+import nbd
+
 from lab.array import Failure, wait_for
 
 PLUGIN = os.path.join(os.path.realpath(os.environ.get('B') or 'build'),
@@ -130,6 +132,7 @@ class Store:
             self._check_flush(path, fd)
             self._check_torn(path, fd)
             self._check_punched(path, fd)
+            self._check_fua(path, fd)
         finally:
             os.close(fd)
         self.renew(path)
@@ -194,25 +197,45 @@ class Store:
                      _read(fd, 0) == b'a' * PAGE)
 
 
+    def _check_fua(self, path, fd):
+        """Not through nbdfuse, which has no such flag: that write is durable,
+        and nothing older comes back in its place; what is beside it
+        is not."""
+        h = nbd.NBD()
+        h.set_export_name(os.path.basename(path))
+        h.connect_unix(self.sock)
+        beside = set()
+        for seed in range(20):
+            _write(fd, 0, b'a' * 2)
+            os.fsync(fd)
+            _write(fd, 0, b'b' * 2)
+            h.pwrite(b'c' * PAGE, 0, nbd.CMD_FLAG_FUA)
+            self.off({path: 'some'}, seed)
+            self.on([path])
+            self._expect('a write with FUA is durable',
+                         _read(fd, 0) == b'c' * PAGE)
+            beside.update(_read(fd, PAGE))
+        h.shutdown()
+        self._expect('and makes nothing else durable', beside == {*b'ab'})
+
+
 def unmount(folders):
     for d in folders:
         subprocess.run(['fusermount3', '-uz', d], stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL)
 
 
-def _page():
-    return mmap.mmap(-1, PAGE)          # aligned, for O_DIRECT
-
-
-def _write(fd, off, byte):
-    buf = _page()
-    buf.write(byte * PAGE)
-    if os.pwritev(fd, [buf], off) != PAGE:
+def _write(fd, off, pages):
+    """A page of each of these bytes."""
+    buf = mmap.mmap(-1, PAGE * len(pages))      # aligned, for O_DIRECT
+    for byte in pages:
+        buf.write(bytes([byte]) * PAGE)
+    if os.pwritev(fd, [buf], off) != PAGE * len(pages):
         raise Failure('the disks: a short write')
 
 
 def _read(fd, off):
-    buf = _page()
+    buf = mmap.mmap(-1, PAGE)
     os.preadv(fd, [buf], off)
     return bytes(buf)
 

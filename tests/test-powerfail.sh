@@ -1,0 +1,17 @@
+#!/bin/bash
+# test-powerfail: kills of the server together with failures of its members'
+# power; a short slice of scripts/powerfail.
+#
+# run-tests: no-sanitizer timeout=400
+#
+# SPDX-License-Identifier: BSD-3-Clause
+
+source tests/functions.sh
+need_fuse
+# Each consistency that this version has.
+kinds=$(nbdkit --dump-plugin "$plugin" | sed -n 's/^gpuraid_consistencies=//p')
+[ -n "$kinds" ] || fail "--dump-plugin names no consistency"
+for kind in $kinds; do
+  OUT=$OUT B=$B timeout 180 scripts/powerfail --quiet --dir "$shm" \
+    --seed "$SEED" --kills 25 --each 5 --consistency "$kind"
+done
