@@ -468,4 +468,5 @@ static struct nbdkit_plugin plugin = {
   .errno_is_preserved = 1,
 };
 
+extern struct nbdkit_plugin *plugin_init (void);
 NBDKIT_REGISTER_PLUGIN (plugin)
