@@ -86,3 +86,21 @@ class Load(Workload):
     def __init__(self, array, seed, whole, **how):
         super().__init__(array, seed, **how)
         self.model.whole = whole
+        self.zone = 0, self.model.nr    # sectors: where requests are
+
+    def focus(self, r):
+        """From now on on a part of the array, or on all of it."""
+        nr = self.model.nr
+        if r.random() < 0.5:
+            first = r.randrange(nr)
+            self.zone = first, min(nr, first + nr // 8 + 8)
+        else:
+            self.zone = 0, nr
+
+    def _range(self, kind):
+        first, end = self.zone
+        b0, nr = super()._range(kind)
+        if end - first < self.model.nr:
+            nr = min(nr, end - first)
+            b0 = self.rng.randrange(first, end - nr + 1)
+        return b0, nr

@@ -38,7 +38,8 @@ from .store import Store
 
 GEOMETRIES = {(1, 1): 3, (2, 1): 3, (2, 2): 3, (4, 2): 4, (3, 3): 3,
               (10, 4): 1}
-RING = 4 * MiB                  # the least length of a journal's ring
+RING = 4 * MiB                  # the default for arrays of this size
+CLOSED = 5.5                    # seconds after which an idle region is closed
 MODES = 'drop', 'some', 'some', 'some', 'keep'
 IN_USE = 'in use'               # of the refusal while the last server ends
 
@@ -70,21 +71,26 @@ class Rig:
         if geometry:
             k, m = geometry
         chunk = r.choice((4096, 16384, 65536))
-        size = r.randrange(MiB, 4 * MiB, 4096)
+        size = r.randrange(MiB, r.choice((4, 4, 10)) * MiB, 4096)
+        ring = r.choice((RING, MiB, MiB // 4))
         usec = r.choice((0, 0, 200, 1000))
         code = r.choice(('rs', 'crs'))
         keys = ['cache-mode=' + r.choice(('writeback', 'writeback',
                                           'writethrough'))]
         stripes = -(-size // (k * chunk))
-        length = stripes * chunk + 4 * MiB + (RING if self.journal else 0)
+        length = stripes * chunk + 4 * MiB
+        if self.journal:
+            self.keys['journal-size'] = ring
+            length += ring
         self.store = Store(self.folder, k + m + m, length)
         self.array = Array(self.folder, k, m, chunk, size, say=self.say,
                            code=code, keys=keys)
         self.array.member = self.store.path[:k + m]
         self.spare = self.store.path[k + m:]
         self.usec = usec
-        self.say('%d+%d, chunk %d, %d bytes, %s, %s, delay %d us' % (
-            k, m, chunk, size, code, ' '.join(keys), usec))
+        self.say('%d+%d, chunk %d, %d bytes, %s, %s, ring %d, delay %d us' % (
+            k, m, chunk, size, code, ' '.join(keys),
+            ring if self.journal else 0, usec))
 
     def say(self, text):
         line = '%7.2f s  %s' % (time.monotonic() - self.began, text)
@@ -144,8 +150,14 @@ class Rig:
                 self.check_parity()
 
     def run_load(self):
-        self.load.run_for(self.rng.choice((0.02, 0.1, 0.3)) *
-                          self.rng.random())
+        """Sometimes with most of the array idle, and sometimes so long that
+        idle regions are closed."""
+        r = self.rng
+        self.load.focus(r)
+        if r.random() < 0.03:
+            self.load.run_for(CLOSED)
+            self.load.focus(r)
+        self.load.run_for(r.choice((0.02, 0.1, 0.3)) * r.random())
 
     # -- members are lost -----------------------------------------------
 
@@ -268,7 +280,11 @@ class Rig:
                 self.kill_in_recovery()
         self.lose_at_start()
         self.start_server()
-        self.go_on()
+        self.catch_up()
+        if not self.lost and r.random() < 0.2:
+            self.check_parity()
+        else:
+            self.load.resume()
 
     def lose_at_start(self):
         if self.journal and self.rng.random() < 0.4:
@@ -319,6 +335,10 @@ class Rig:
             os.path.basename(p) for p in sorted(present)))
 
     def go_on(self):
+        self.catch_up()
+        self.load.resume()
+
+    def catch_up(self):
         """What is read after a flush stays."""
         began = time.monotonic()
         self.load.may_fail = set()
@@ -327,7 +347,6 @@ class Rig:
         self.load.flush()
         self.load.read_all(pin=True)
         self.count['reads'] += 1
-        self.load.resume()
 
     def kill_at_start(self):
         self.array.launch(self.paths(False), **self.start_keys())
