@@ -16,10 +16,11 @@ import subprocess
 
 import nbd
 
-from lab.array import Failure, wait_for
+from lab.array import SAN, Failure, wait_for
 
-PLUGIN = os.path.join(os.path.realpath(os.environ.get('B') or 'build'),
-                      'tests/volatile-plugin.so')
+# Never with a sanitizer: that is for the array.
+PLUGIN = os.path.realpath(os.path.join(
+    not SAN and os.environ.get('B') or 'build', 'tests/volatile-plugin.so'))
 PAGE = 4096
 
 
