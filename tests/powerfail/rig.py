@@ -40,6 +40,7 @@ GEOMETRIES = {(1, 1): 3, (2, 1): 3, (2, 2): 3, (4, 2): 4, (3, 3): 3,
               (10, 4): 1}
 RING = 4 * MiB                  # the default for arrays of this size
 CLOSED = 5.5                    # seconds after which an idle region is closed
+SLOW_USEC = 3000
 MODES = 'drop', 'some', 'some', 'some', 'keep'
 IN_USE = 'in use'               # of the refusal while the last server ends
 
@@ -272,9 +273,9 @@ class Rig:
         r = self.rng
         if r.random() < 0.25:
             self.look_only()
-        while r.random() < 0.3:
+        while r.random() < 0.4:
             self.lose_at_start()
-            if r.random() < 0.5:
+            if r.random() < 0.3:
                 self.kill_at_start()
             else:
                 self.kill_in_recovery()
@@ -354,14 +355,19 @@ class Rig:
         self.kill()
 
     def kill_in_recovery(self):
-        """Once a connection that may write is there."""
+        """Once a connection that may write is there.  With slow disks more
+        moments are different ones."""
+        slow = self.rng.random() < 0.6
         self.start_server()
-        end = time.monotonic() + 3 * self.connect_s * self.rng.random()
+        self.store.delay(SLOW_USEC if slow else self.usec)
+        end = time.monotonic() + self.rng.random() * (
+            3 * self.connect_s + (0.15 if slow else 0))
         h = nbd.NBD()
         h.aio_connect_unix(self.array.sock)
         while time.monotonic() < end:
             h.poll(1)
         self.kill()
+        self.store.delay(self.usec)
 
     # -- reads alone ----------------------------------------------------
 
