@@ -26,6 +26,11 @@ class SectorModel(Model):
         super().__init__(*args)
         self.states = {}
 
+    def begin(self, b0, nr, gen):
+        super().begin(b0, nr, gen)
+        for n in range(b0 // PER_BLOCK, -(-(b0 + nr) // PER_BLOCK)):
+            self.states.pop(n, None)
+
     def crash(self):
         if self.whole:
             for n in {b // PER_BLOCK for b in self.hist}:
@@ -87,6 +92,14 @@ class Load(Workload):
         super().__init__(array, seed, **how)
         self.model.whole = whole
         self.zone = 0, self.model.nr    # sectors: where requests are
+
+    def write_one(self):
+        """Paused: a sector anywhere."""
+        b = self.rng.randrange(self.model.nr)
+        self.gen += 1
+        self.model.begin(b, 1, self.gen)
+        self.conns[0].pwrite(self.model.bytes_of(b, self.gen), b * SECTOR)
+        self.model.end(b, 1, self.gen, True, False)
 
     def focus(self, r):
         """From now on on a part of the array, or on all of it."""

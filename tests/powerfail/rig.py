@@ -41,6 +41,7 @@ GEOMETRIES = {(1, 1): 3, (2, 1): 3, (2, 2): 3, (4, 2): 4, (3, 3): 3,
 RING = 4 * MiB                  # the default for arrays of this size
 CLOSED = 5.5                    # seconds after which an idle region is closed
 SLOW_USEC = 3000
+RECOVERY = 0.3                  # seconds from a connection to its end
 MODES = 'drop', 'some', 'some', 'some', 'keep'
 IN_USE = 'in use'               # of the refusal while the last server ends
 
@@ -340,11 +341,13 @@ class Rig:
         self.load.resume()
 
     def catch_up(self):
-        """What is read after a flush stays."""
+        """What is read after a write was flushed stays.  (Writes wait until
+        a recovery is carried out; flushes alone, and reads, do not.)"""
         began = time.monotonic()
         self.load.may_fail = set()
         self.load.connect()
         self.connect_s += 0.2 * (time.monotonic() - began - self.connect_s)
+        self.load.write_one()
         self.load.flush()
         self.load.read_all(pin=True)
         self.count['reads'] += 1
@@ -361,7 +364,7 @@ class Rig:
         self.start_server()
         self.store.delay(SLOW_USEC if slow else self.usec)
         end = time.monotonic() + self.rng.random() * (
-            3 * self.connect_s + (0.15 if slow else 0))
+            self.connect_s + (RECOVERY if self.rng.random() < 0.6 else 0))
         h = nbd.NBD()
         h.aio_connect_unix(self.array.sock)
         while time.monotonic() < end:
