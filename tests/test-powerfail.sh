@@ -13,5 +13,5 @@ kinds=$(nbdkit --dump-plugin "$plugin" | sed -n 's/^gpuraid_consistencies=//p')
 [ -n "$kinds" ] || fail "--dump-plugin names no consistency"
 for kind in $kinds; do
   OUT=$OUT B=$B timeout 180 scripts/powerfail --quiet --dir "$shm" \
-    --seed "$SEED" --kills 16 --each 4 --consistency "$kind"
+    --seed "$SEED" --kills 10 --each 5 --consistency "$kind"
 done
