@@ -4,7 +4,7 @@
 #   make check               unit tests and script tests, layer check
 #   make unit                only build the unit tests
 #   make objects             only compile, all that a program or a test has
-#   make fuzz                the fuzzers (clang), in build/fuzz/
+#   make fuzz                the fuzzers, in build/fuzz/ (scripts/fuzz runs them)
 #   make SAN=address,undefined ...   a sanitizer build, in build-address,undefined/
 #   make SAN=thread ...
 #   make CUDA=no ...         no GPU code even where nvcc exists
@@ -191,14 +191,40 @@ build/tests/fake-cuda/libnvrtc.so.13: \
 	rm -rf $(@D)/cache
 	$(CC) -shared -pthread -Wl,-Bsymbolic,-soname,$(@F) -o $@ $^
 
-# Fuzzers are built whole from source, so that all of it is instrumented.
+# ---- fuzzers
+
+# All of what they run is instrumented.  Without clang's libFuzzer (scripts/fuzz
+# --which) they are made by $(CC), and tests/fuzzing-plain.c runs them.
+ifneq ($(filter fuzz build/fuzz/%,$(MAKECMDGOALS)),)
+fuzz_by := $(shell scripts/fuzz --which)
+endif
+fuzz_libfuzzer := $(filter libfuzzer,$(fuzz_by))
+fuzz_san := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+fuzz_cc = $(if $(fuzz_libfuzzer),clang,$(CC)) $(fuzz_san) \
+	$(filter-out -fsanitize=% -fno-sanitize-%,$(CFLAGS))
+fuzz_o := $(patsubst %.c,build/fuzz/%.o,\
+	$(foreach d,common raidmap gf member array control,$(wildcard $(d)/*.c)) \
+	cli/remote.c cli/render.c tests/mutate.c tests/replay-reference.c)
+
 fuzz: $(fuzzers)
-build/fuzz/%: tests/%.c $(foreach d,common raidmap gf,$(wildcard $(d)/*.[ch])) \
-		$(wildcard tests/*.h)
+
+build/fuzz/%.o: %.c build/fuzz/by
 	@mkdir -p $(@D)
-	clang -g -O1 -std=gnu11 -I. -D_GNU_SOURCE -pthread \
-	  -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
-	  -o $@ $(filter %.c,$^) $(LIBS)
+	$(fuzz_cc) $(if $(fuzz_libfuzzer),-fsanitize=fuzzer-no-link) \
+	  -MMD -MP -c -o $@ $<
+build/fuzz/libfuzz.a: $(fuzz_o)
+	rm -f $@ && ar rc $@ $^
+$(fuzzers): build/fuzz/%: build/fuzz/tests/%.o build/fuzz/tests/fuzzing.o \
+		$(if $(fuzz_libfuzzer),,build/fuzz/tests/fuzzing-plain.o) \
+		build/fuzz/libfuzz.a
+	$(fuzz_cc) $(if $(fuzz_libfuzzer),-fsanitize=fuzzer) -o $@ $^ $(LIBS) \
+	  -lcmocka
+# Rewritten when the other compiler is to be used.
+build/fuzz/by: $(if $(filter-out $(shell cat build/fuzz/by 2>/dev/null),\
+		$(fuzz_by)),always)
+	@mkdir -p $(@D)
+	echo $(fuzz_by) >$@
+always:
 
 unit: $(unit) $(fake_cuda)
 
@@ -213,7 +239,7 @@ check: all $(unit)
 clean:
 	rm -rf build build-* nbdkit-gpuraid-plugin.so gpuraid
 
-.PHONY: all unit objects fuzz check clean
+.PHONY: all unit objects fuzz check clean always
 .SECONDARY:
 
--include $(shell find $(B) build/tests/fake-cuda -name '*.d' 2>/dev/null)
+-include $(shell find $(B) build/tests/fake-cuda build/fuzz -name '*.d' 2>/dev/null)

@@ -12,15 +12,10 @@
 
 #include "common/crc32c.h"
 #include "common/le.h"
-#include "tests/format-random.h"
+#include "tests/fuzzing.h"
 
 #define MAX_BLOCKS 8u           /* of a record header */
 #define MAX_LEN (MAX_BLOCKS * BLOCK_LEN)
-
-extern size_t LLVMFuzzerMutate (uint8_t *data, size_t size, size_t max);
-extern size_t LLVMFuzzerCustomMutator (uint8_t *data, size_t size,
-                                       size_t max, unsigned seed);
-extern int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size);
 
 enum { BITMAP, TABLE, RING, RECORD, NR_KINDS };
 
@@ -49,6 +44,38 @@ make_record (struct rng *r, uint8_t *data)
   random_journal_record (r, &id, 60, 40, entry, crc, &rec);
   journal_record_encode (&rec, &id, data);
   return journal_header_blocks (rec.nr_entries, rec.nr_crcs) * BLOCK_LEN;
+}
+
+static size_t
+make_page (struct rng *r, unsigned kind, uint8_t *data)
+{
+  static struct bitmap_page b;
+  static struct table_page t;
+  struct ring_header h;
+
+  switch (kind) {
+  case BITMAP:
+    random_bitmap_page (r, &b);
+    bitmap_page_encode (&b, &id.array_uuid, id.slot, data);
+    break;
+  case TABLE:
+    random_table_page (r, &t);
+    table_page_encode (&t, &id.array_uuid, id.slot, data);
+    break;
+  case RING:
+    random_ring_header (r, &id, &h);
+    ring_header_encode (&h, &id, rng_below (r, 2), data);
+    break;
+  }
+  return BLOCK_LEN;
+}
+
+size_t
+fuzzing_seed (struct rng *r, uint8_t *data, size_t max)
+{
+  data[0] = rng_below (r, NR_KINDS);
+  return 1 + (data[0] == RECORD ? make_record (r, data + 1) :
+              make_page (r, data[0], data + 1));
 }
 
 /* Records are all that has much to decide, so most are those. */

@@ -15,12 +15,17 @@
 #include "common/crc32c.h"
 #include "common/le.h"
 #include "raidmap/superblock.h"
-#include "tests/format-random.h"
+#include "tests/fuzzing.h"
 
-extern size_t LLVMFuzzerMutate (uint8_t *data, size_t size, size_t max);
-extern size_t LLVMFuzzerCustomMutator (uint8_t *data, size_t size,
-                                       size_t max, unsigned seed);
-extern int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size);
+size_t
+fuzzing_seed (struct rng *r, uint8_t *data, size_t max)
+{
+  static struct superblock sb;
+
+  random_superblock (r, &sb);
+  superblock_encode (&sb, data);
+  return SB_LEN;
+}
 
 /* Now and then start anew from a sound superblock; else change a few
  * bytes, more often a number than anything.
@@ -29,17 +34,13 @@ size_t
 LLVMFuzzerCustomMutator (uint8_t *data, size_t size, size_t max,
                          unsigned seed)
 {
-  static struct superblock sb;
   struct rng r = { seed };
   unsigned at;
 
   if (max < SB_LEN)
     return LLVMFuzzerMutate (data, size, max);
-  if (size < SB_LEN || rng_below (&r, 64) == 0) {
-    random_superblock (&r, &sb);
-    superblock_encode (&sb, data);
-    return SB_LEN;
-  }
+  if (size < SB_LEN || rng_below (&r, 64) == 0)
+    return fuzzing_seed (&r, data, max);
   at = 12 + rng_below (&r, SB_LEN - 12 - 8);
   switch (rng_below (&r, 4)) {
   case 0:
