@@ -96,6 +96,13 @@ is_member_name (const struct dirent *d)
     strcmp (d->d_name + len - 4, ".img") == 0;
 }
 
+/* What goes between c->dir and a name in it. */
+static const char *
+separator (const struct config *c)
+{
+  return strcmp (c->dir, "/") == 0 ? "" : "/";
+}
+
 /* Add DIR/member-00.img ... if they do not exist; this also continues an
  * interrupted creation.
  */
@@ -106,7 +113,8 @@ add_absent (struct config *c)
     bool there = false;
     char *path;
 
-    if (asprintf (&path, "%s/member-%02u.img", c->dir, i) == -1) {
+    if (asprintf (&path, "%s%smember-%02u.img", c->dir, separator (c), i)
+        == -1) {
       log_error ("asprintf: %m");
       return -1;
     }
@@ -136,7 +144,8 @@ config_expand_dir (struct config *c)
     char *path;
 
     if (r == 0) {
-      if (asprintf (&path, "%s/%s", c->dir, d[i]->d_name) == -1) {
+      if (asprintf (&path, "%s%s%s", c->dir, separator (c), d[i]->d_name)
+          == -1) {
         log_error ("asprintf: %m");
         r = -1;
       }

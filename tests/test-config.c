@@ -433,6 +433,11 @@ test_dir (void **state)
   assert_int_equal (c.nr_members, 4);
   config_free (&c);
 
+  /* The root has its slash already. */
+  assert_int_equal (try (&c, "dir=/ k=2 m=1 size=1M"), 0);
+  assert_string_equal (c.member[0], "/member-00.img");
+  config_free (&c);
+
   snprintf (cmd, sizeof cmd, "rm -r %s", dir);
   assert_int_equal (system (cmd), 0);
 }
