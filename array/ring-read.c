@@ -82,10 +82,28 @@ record_free (struct ring_record *rec)
   free (rec->good);
 }
 
+/* Are its rows and roles those of the array?  The crc does not promise that,
+ * and what is decided about a row is carried out there.
+ */
+static bool
+is_in_array (const struct journal_record *r, const struct superblock *sb)
+{
+  const uint64_t nr_rows = sb->l.data_len / BLOCK_LEN;
+
+  for (uint32_t i = 0; i < r->nr_entries; i++) {
+    const struct journal_entry *e = &r->entry[i];
+
+    if (e->first_block + e->nr_blocks > nr_rows ||
+        e->roles & ~LOW_BITS (sb->g.k + sb->g.m))
+      return false;
+  }
+  return true;
+}
+
 /* 1: there is one; 0: none; -1: no memory. */
 static int
-decode (const uint8_t *buf, const struct ring_id *id, uint32_t place,
-        struct ring_record *rec)
+decode (const uint8_t *buf, const struct superblock *sb,
+        const struct ring_id *id, uint32_t place, struct ring_record *rec)
 {
   const uint8_t *p = buf + (size_t) place * BLOCK_LEN;
   const size_t left = (size_t) (id->nr_blocks - place) * BLOCK_LEN;
@@ -103,7 +121,8 @@ decode (const uint8_t *buf, const struct ring_id *id, uint32_t place,
     record_free (rec);
     return -1;
   }
-  if (journal_record_decode (p, left, id, place, &rec->r))
+  if (journal_record_decode (p, left, id, place, &rec->r) &&
+      is_in_array (&rec->r, sb))
     return 1;
   record_free (rec);
   return 0;
@@ -134,14 +153,14 @@ check_blocks (const uint8_t *buf, struct ring_record *rec)
 }
 
 static int
-find_records (const uint8_t *buf, const struct ring_id *id,
-              struct ring_contents *c)
+find_records (const uint8_t *buf, const struct superblock *sb,
+              const struct ring_id *id, struct ring_contents *c)
 {
   unsigned room = 0;
 
   for (uint32_t place = JOURNAL_NR_HEADERS; place < id->nr_blocks; place++) {
     struct ring_record rec;
-    const int r = decode (buf, id, place, &rec);
+    const int r = decode (buf, sb, id, place, &rec);
 
     if (r == -1)
       return -1;
@@ -196,7 +215,7 @@ ring_read (struct member *m, const struct superblock *sb, unsigned slot,
   (void) madvise (buf, sb->l.ring_len, MADV_HUGEPAGE);
   read_ring (m, sb, buf);
   find_header (buf, &id, c);
-  r = find_records (buf, &id, c);
+  r = find_records (buf, sb, &id, c);
   munmap (buf, sb->l.ring_len);
   if (c->nr_records > 0)
     qsort (c->record, c->nr_records, sizeof *c->record, compare_records);

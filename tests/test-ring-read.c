@@ -124,12 +124,60 @@ test_errors (void **state)
   ring_contents_free (&c);
 }
 
+/* Of one entry, at this place of the first ring. */
+static void
+put_record (uint32_t place, uint64_t seq, uint64_t first_block,
+            uint32_t nr_blocks, uint64_t roles)
+{
+  const struct ring_id id = ring_id_of (&sb, 0);
+  struct journal_entry e = {
+    .first_block = first_block, .nr_blocks = nr_blocks, .roles = roles,
+    .flags = JOURNAL_ENTRY_ZERO,
+  };
+  struct journal_record r = {
+    .session = 5, .seq = seq, .place = place, .participants = {{ 1, 0 }},
+    .place_of = { place }, .nr_entries = 1, .entry = &e,
+  };
+
+  assert_true (journal_record_check (&r, &id));
+  journal_record_encode (&r, &id, image[0] + place * BLOCK_LEN);
+}
+
+/* Blocks behind the end of the data, or roles that the array does not have,
+ * can't be in a record that it wrote.
+ */
+static void
+test_out_of_range (void **state)
+{
+  struct ring_contents c;
+
+  begin ();
+  sb.g = (struct geometry) { .k = 2, .m = 1, .chunk = BLOCK_LEN };
+  sb.l.data_len = 100 * BLOCK_LEN;
+  put_record (2, 7, 99, 1, 7);
+  put_record (3, 8, 99, 2, 7);
+  put_record (4, 9, 100, 1, 7);
+  put_record (5, 10, 1u << 30, 1u << 24, 7);
+  put_record (6, 11, 0, 100, 4);
+  put_record (7, 12, 0, 1, 8);
+  put_record (8, 13, 0, 1, UINT64_MAX);
+  assert_int_equal (ring_read (&member[0], &sb, 0, &c), 0);
+  assert_int_equal (c.nr_records, 2);
+  assert_int_equal (c.record[0].r.seq, 7);
+  assert_int_equal (c.record[1].r.seq, 11);
+  assert_int_equal (c.max_seq, 11);
+  ring_contents_free (&c);
+  for (uint32_t place = 2; place <= 8; place++)
+    memset (image[0] + place * BLOCK_LEN, 0, BLOCK_LEN);
+}
+
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_at_once),
     cmocka_unit_test (test_errors),
+    cmocka_unit_test (test_out_of_range),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);
