@@ -23,6 +23,7 @@ nr_runs ()
 {
     case $1 in
         pages) echo 250000 ;;
+        rings) echo 3000 ;;
         *) echo 20000 ;;
     esac
 }
