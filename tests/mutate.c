@@ -138,16 +138,35 @@ mutate_steps (struct rng *r, uint8_t *data, size_t size, size_t max,
 
 /* ---- text --------------------------------------------------------------- */
 
+static bool
+is_separator (uint8_t c)
+{
+  return c == '\0' || strchr (",:={}[]\n", c) != NULL;
+}
+
+/* Where the value at *at begins, and how long it is. */
+static size_t
+find_value (const uint8_t *data, size_t size, size_t *at)
+{
+  size_t end = *at;
+
+  while (*at > 0 && !is_separator (data[*at - 1]))
+    --*at;
+  while (end < size && !is_separator (data[end]))
+    end++;
+  return end - *at;
+}
+
 size_t
 mutate_text (struct rng *r, uint8_t *data, size_t size, size_t max,
              const char *const *words, unsigned nr)
 {
-  const size_t at = rng_below (r, size + 1);
-  const size_t len = rng_below (r, MIN (size - at, 40) + 1);
+  size_t at = rng_below (r, size + 1);
+  size_t len = rng_below (r, MIN (size - at, 40) + 1);
   const char *word = words[rng_below (r, nr)];
   size_t grown, word_len = strlen (word);
 
-  switch (rng_below (r, 5)) {
+  switch (rng_below (r, 6)) {
   case 0:
     return cut (data, size, at, len);
   case 1:
@@ -157,11 +176,16 @@ mutate_text (struct rng *r, uint8_t *data, size_t size, size_t max,
     return grown;
   case 2:
     return LLVMFuzzerMutate (data, size, max);
+  case 3:
+    len = 0;
+    break;
   default:
-    size = cut (data, size, at, rng_below (r, 2) ? len : 0);
-    grown = open_gap (data, size, max, at, word_len);
-    if (grown > size)
-      memcpy (data + at, word, word_len);
-    return grown;
+    len = find_value (data, size, &at);
+    break;
   }
+  size = cut (data, size, at, len);
+  grown = open_gap (data, size, max, at, word_len);
+  if (grown > size)
+    memcpy (data + at, word, word_len);
+  return grown;
 }

@@ -35,8 +35,8 @@ extern size_t mutate_steps (struct rng *r, uint8_t *data, size_t size,
                             size_t max, unsigned nr_kinds);
 extern void random_step (struct rng *r, unsigned nr_kinds, struct step *s);
 
-/* Put in one of nr words, remove or repeat a part of the text, or change a
- * few bytes.
+/* Put in one of nr words, also in place of what is between two separators of
+ * JSON or of keys, remove or repeat a part of the text, or change a few bytes.
  */
 extern size_t mutate_text (struct rng *r, uint8_t *data, size_t size,
                            size_t max, const char *const *words, unsigned nr);
