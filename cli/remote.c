@@ -96,7 +96,8 @@ static const char *
 find_member (struct json_object *status, const char *arg, const char *abs)
 {
   struct json_object *members = get_object (status, "members");
-  size_t nr = members ? json_object_array_length (members) : 0;
+  size_t nr = json_object_is_type (members, json_type_array) ?
+    json_object_array_length (members) : 0;
 
   for (int by_store = 0; by_store < 2; by_store++)
     for (size_t i = 0; i < nr; i++) {

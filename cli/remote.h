@@ -58,6 +58,9 @@ extern void render_members (FILE *fp, struct json_object *status);
 extern void render_counters (FILE *fp, struct json_object *status);
 /* ", cuda:0 NVIDIA H200 failed", for each failed part of the coder. */
 extern void render_failed_names (FILE *fp, struct json_object *status);
+/* A line of a log, without a newline: values that only change with an event.
+ */
+extern void render_line (FILE *fp, struct json_object *status);
 /* "degraded (1 more member may fail)". */
 extern void render_state (FILE *fp, struct json_object *status);
 /* "36.1 %  1.2 GiB of 3.4 GiB  210 MiB/s  10 s left". */

@@ -17,12 +17,21 @@
 
 #define BAR_LEN 30
 
-/* A path may contain control codes for a terminal. */
+/* Any text may contain control codes for a terminal. */
 static void
 print_clean (FILE *fp, const char *s)
 {
   for (; s && *s; s++)
     fputc (iscntrl ((unsigned char) *s) ? '?' : *s, fp);
+}
+
+static void
+print_column (FILE *fp, const char *s, int width)
+{
+  const int len = s ? MIN (strlen (s), (size_t) width) : 0;
+
+  print_clean (fp, s);
+  fprintf (fp, "%*s", width - len, "");
 }
 
 static size_t
@@ -180,6 +189,29 @@ render_failed_names (FILE *fp, struct json_object *status)
     }
 }
 
+void
+render_line (FILE *fp, struct json_object *status)
+{
+  static const char *const work[] = { "rebuild", "resync", "scrub" };
+
+  render_state (fp, status);
+  for (size_t i = 0; i < nr_members (status); i++) {
+    struct json_object *m = member (status, i);
+    const char *state = get_text (m, "state");
+
+    if (state == NULL || is_state (m, "active") || is_state (m, "spare"))
+      continue;
+    fprintf (fp, ", slot %" PRIu64 " ", get_u64 (m, "slot"));
+    print_clean (fp, state);
+  }
+  render_failed_names (fp, status);
+  for (size_t i = 0; i < ARRAY_LEN (work); i++)
+    if (get_object (status, work[i])) {
+      fprintf (fp, ", %s ", work[i]);
+      render_progress (fp, get_object (status, work[i]));
+    }
+}
+
 /* Problems that are not in the states of the members. */
 static void
 render_trouble (FILE *fp, struct json_object *status)
@@ -243,11 +275,11 @@ render_members (FILE *fp, struct json_object *status)
     const char *path = get_text (m, "path");
 
     if (json_object_object_get_ex (m, "slot", &slot) && slot)
-      fprintf (fp, "  %4" PRIu64, get_u64 (m, "slot"));
+      fprintf (fp, "  %4" PRIu64 "  ", get_u64 (m, "slot"));
     else
-      fprintf (fp, "     -");
-    fprintf (fp, "  %-10s  %6" PRIu64 "  ", state ? state : "?",
-             get_u64 (m, "errors"));
+      fprintf (fp, "     -  ");
+    print_column (fp, state ? state : "?", 10);
+    fprintf (fp, "  %6" PRIu64 "  ", get_u64 (m, "errors"));
     print_clean (fp, path ? path : "-");
     fputc ('\n', fp);
   }
@@ -275,12 +307,9 @@ render_engines (FILE *fp, struct json_object *status)
     return;
   fprintf (fp, "\n  coded by                  jobs         bytes\n");
   for (size_t i = 0; (e = engine (status, i)) != NULL; i++) {
-    const char *name = get_text (e, "name");
-    int len = name ? MIN (strlen (name), 20) : 0;
-
     fputs ("  ", fp);
-    print_clean (fp, name);
-    fprintf (fp, "%*s%10" PRIu64 "  %12s\n", 20 - len, "",
+    print_column (fp, get_text (e, "name"), 20);
+    fprintf (fp, "%10" PRIu64 "  %12s\n",
              get_u64 (e, "jobs"), cli_size (get_u64 (e, "bytes"), size));
   }
 }

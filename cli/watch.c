@@ -91,30 +91,6 @@ draw (const char *text)
   fputs ("\033[J\033[?7h", stdout);
 }
 
-/* A line of a log: values that only change with an event. */
-static void
-render_line (FILE *fp, struct json_object *status)
-{
-  static const char *const work[] = { "rebuild", "resync", "scrub" };
-  struct json_object *members = get_object (status, "members");
-  size_t nr = members ? json_object_array_length (members) : 0;
-
-  render_state (fp, status);
-  for (size_t i = 0; i < nr; i++) {
-    struct json_object *m = json_object_array_get_idx (members, i);
-    const char *state = get_text (m, "state");
-
-    if (state && strcmp (state, "active") != 0 && strcmp (state, "spare") != 0)
-      fprintf (fp, ", slot %" PRIu64 " %s", get_u64 (m, "slot"), state);
-  }
-  render_failed_names (fp, status);
-  for (size_t i = 0; i < ARRAY_LEN (work); i++)
-    if (get_object (status, work[i])) {
-      fprintf (fp, ", %s ", work[i]);
-      render_progress (fp, get_object (status, work[i]));
-    }
-}
-
 static void
 print_line (const char *text, char **last)
 {
