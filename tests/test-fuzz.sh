@@ -24,6 +24,7 @@ nr_runs ()
     case $1 in
         pages) echo 250000 ;;
         rings) echo 3000 ;;
+        assemble) echo 5000 ;;
         *) echo 20000 ;;
     esac
 }
