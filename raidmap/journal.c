@@ -42,7 +42,7 @@ enum {
   ENTRY_GENERATION = 16,
   ENTRY_NR_BLOCKS = 20,
   ENTRY_FLAGS = 24,
-  ENTRY_END = 28,
+  ENTRY_BEFORE = 28,
   ENTRY_LEN = 32,
 };
 
@@ -215,6 +215,7 @@ journal_record_encode (const struct journal_record *r,
     put_le32 (p + ENTRY_GENERATION, e->generation);
     put_le32 (p + ENTRY_NR_BLOCKS, e->nr_blocks);
     put_le32 (p + ENTRY_FLAGS, e->flags);
+    put_le32 (p + ENTRY_BEFORE, e->before);
     p += ENTRY_LEN;
     for (uint32_t j = 0; j < entry_crcs (e); ++j, p += 4)
       put_le32 (p, *crc++);
@@ -255,8 +256,9 @@ get_entries (const uint8_t *buf, size_t len, struct journal_record *r)
     e->generation = get_le32 (p + ENTRY_GENERATION);
     e->nr_blocks = get_le32 (p + ENTRY_NR_BLOCKS);
     e->flags = get_le32 (p + ENTRY_FLAGS);
+    e->before = get_le32 (p + ENTRY_BEFORE);
     nr_crcs = entry_crcs (e);
-    if (!seal_zero (p + ENTRY_END, ENTRY_LEN - ENTRY_END) || nr_crcs > room)
+    if (nr_crcs > room)
       return false;
     room -= nr_crcs;
     p += ENTRY_LEN;

@@ -92,6 +92,10 @@ struct journal_entry {
   uint64_t roles;               /* bit r: role r changes, those of slots
                                  * not active too */
   uint32_t flags;
+  uint32_t before;              /* low half of the seq of the transaction
+                                 * that changed this page of the checksum
+                                 * table before, 0 if none did; the blocks
+                                 * are all on one page */
 };
 
 struct journal_record {

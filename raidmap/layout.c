@@ -96,7 +96,7 @@ nr_bitmap_pages (uint64_t data_len, uint32_t region_len)
 static uint64_t
 nr_table_pages (uint64_t data_len)
 {
-  return div_round_up (data_len / BLOCK_LEN, TABLE_PAGE_ENTRIES);
+  return div_round_up (data_len / BLOCK_LEN, limits.table_page_entries);
 }
 
 /* Lay out this many stripes with regions of region_len, and return how
@@ -143,7 +143,7 @@ max_stripes (const struct geometry *g, bool checksums)
   uint64_t max = LAYOUT_MAX_SIZE;
 
   if (checksums)
-    max = TABLE_MAX_PAGES * TABLE_PAGE_ENTRIES * BLOCK_LEN;
+    max = TABLE_MAX_PAGES * limits.table_page_entries * BLOCK_LEN;
   return max / g->chunk;
 }
 

@@ -6,10 +6,12 @@
 #include "raidmap/bitmap.h"
 #include "raidmap/layout.h"
 #include "raidmap/limits.h"
+#include "raidmap/table.h"
 
 #define DEFAULT_LIMITS {                        \
   .region_min_len = UINT32_C (1) << 20,         \
   .page_regions = BITMAP_PAGE_REGIONS,          \
+  .table_page_entries = TABLE_PAGE_ENTRIES,     \
   .ring_min_len = 4u << 20,                     \
   .cell_max_len = CELL_MAX_LEN,                 \
   .bundle_max_xfers = 256,                      \
@@ -20,6 +22,7 @@
   .rebuild_max_repairs = 1024,                  \
   .max_seats = 2 * SB_MAX_DEVICES,              \
   .ahead_regions = 3,                           \
+  .sums_min_pages = 16,                         \
   .ring_threads = 16,                           \
   .txn_max_ops = 4096,                          \
   .tick_ns = 200000000,                         \

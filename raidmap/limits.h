@@ -18,6 +18,7 @@ struct limits {
   uint32_t region_min_len;      /* bytes of a member, a power of two: the
                                  * shortest region of the dirty bitmap */
   unsigned page_regions;        /* in a page of the bitmap, at least 1 */
+  unsigned table_page_entries;  /* used in a page of the checksum table */
   uint32_t ring_min_len;        /* bytes of a journal ring by default */
 
   /* Of the engine. */
@@ -32,6 +33,8 @@ struct limits {
   unsigned rebuild_max_repairs; /* known at once */
   unsigned max_seats;           /* members open at once */
   unsigned ahead_regions;       /* marked before they are written */
+  unsigned sums_min_pages;      /* of the checksum table in memory, at least
+                                 * 8 */
   unsigned ring_threads;        /* that read the rings of a journal when it is
                                  * opened */
   unsigned txn_max_ops;         /* of one transaction of the journal */

@@ -37,16 +37,39 @@ table_page_off (const struct member_layout *l, uint64_t page_no,
   return l->table_off + (2 * page_no + place) * TABLE_PAGE_LEN;
 }
 
+uint64_t
+table_next_counter (uint64_t counter, uint64_t seq)
+{
+  const uint64_t next = MAX (counter + 1, seq << 16);
+
+  return next + ((next ^ counter ^ 1) & 1);
+}
+
+uint32_t
+table_seed (const uuid_bytes *array_uuid, unsigned slot)
+{
+  uint8_t le[4];
+
+  put_le32 (le, slot);
+  return crc32c_more (crc32c (array_uuid->b, sizeof array_uuid->b), le,
+                      sizeof le);
+}
+
+uint32_t
+table_seeded_sum (uint32_t block_crc, uint32_t seed, uint64_t block_no)
+{
+  uint8_t le[8];
+
+  put_le64 (le, block_no);
+  return block_crc ^ crc32c_more (seed, le, sizeof le);
+}
+
 uint32_t
 table_sum (uint32_t block_crc, const uuid_bytes *array_uuid,
            unsigned slot, uint64_t block_no)
 {
-  uint8_t address[sizeof array_uuid->b + 4 + 8];
-
-  memcpy (address, array_uuid->b, sizeof array_uuid->b);
-  put_le32 (address + sizeof array_uuid->b, slot);
-  put_le64 (address + sizeof array_uuid->b + 4, block_no);
-  return block_crc ^ crc32c (address, sizeof address);
+  return table_seeded_sum (block_crc, table_seed (array_uuid, slot),
+                           block_no);
 }
 
 void

@@ -7,6 +7,13 @@
  * two, one is not written again before the write to the other is
  * flushed.
  *
+ * A counter has the seq of the newest transaction in the page in its high
+ * 48 bits, and its lowest bit is the place.
+ *
+ * A page that was never written is all zero bytes in both places: its
+ * blocks have the entry {0, 0}.  The first write to a page is one on all
+ * members, to both places.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
@@ -19,12 +26,14 @@
 #include "raidmap/superblock.h"
 
 #define TABLE_PAGE_LEN 4096u
-#define TABLE_PAGE_ENTRIES 510u
+#define TABLE_PAGE_ENTRIES 510u /* see limits.table_page_entries */
 #define TABLE_MAX_PAGES (UINT64_C (1) << 32)    /* page_no is 32 bits */
 
 /* What is known of a block: {0, 0} never written or trimmed, it reads
  * as zeroes; {1, 0} lost.  No written block has generation 0.
  */
+enum table_kind { TABLE_ZERO, TABLE_LOST, TABLE_WRITTEN };
+
 struct table_entry {
   uint32_t sum;                 /* table_sum of the block */
   uint32_t generation;          /* low 32 bits of the seq of the
@@ -38,6 +47,34 @@ struct table_page {
   struct table_entry entry[TABLE_PAGE_ENTRIES];
 };
 
+#define TABLE_ENTRY_LOST ((struct table_entry) { .sum = 1 })
+
+static inline enum table_kind
+table_kind (struct table_entry e)
+{
+  if (e.generation)
+    return TABLE_WRITTEN;
+  return e.sum ? TABLE_LOST : TABLE_ZERO;
+}
+
+/* The seq of the newest transaction in a page. */
+static inline uint64_t
+table_counter_seq (uint64_t counter)
+{
+  return counter >> 16;
+}
+
+static inline unsigned
+table_counter_place (uint64_t counter)
+{
+  return counter & 1;
+}
+
+/* The counter for the next write of a page: in its other place, with this
+ * seq or a greater one.
+ */
+extern uint64_t table_next_counter (uint64_t counter, uint64_t seq);
+
 extern uint64_t table_nr_pages (const struct member_layout *l);
 /* Where place 0 or 1 of a page is, in bytes from the member's start. */
 extern uint64_t table_page_off (const struct member_layout *l,
@@ -49,6 +86,11 @@ extern uint64_t table_page_off (const struct member_layout *l,
  */
 extern uint32_t table_sum (uint32_t block_crc, const uuid_bytes *array_uuid,
                            unsigned slot, uint64_t block_no);
+
+/* The same, in two steps: the seed of a slot, and the sum with it. */
+extern uint32_t table_seed (const uuid_bytes *array_uuid, unsigned slot);
+extern uint32_t table_seeded_sum (uint32_t block_crc, uint32_t seed,
+                                  uint64_t block_no);
 
 extern void table_page_encode (const struct table_page *p,
                                const uuid_bytes *array_uuid, unsigned slot,
