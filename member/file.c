@@ -251,6 +251,23 @@ file_discard (struct member *m, uint64_t off, uint64_t len)
   return err == ENOSYS || err == ENODEV ? EOPNOTSUPP : err;
 }
 
+static int
+file_allocate (struct member *m, uint64_t off, uint64_t len)
+{
+  struct file_member *f = file_of (m);
+  int err = check (f, IO_ZERO, off, len);
+
+  if (err || len == 0)
+    return err;
+  err = zero_range (f, off, len);
+  if (err == EOPNOTSUPP && (err = punch_hole (f, off, len)) == 0)
+    while ((err = fallocate (f->fd, FALLOC_FL_KEEP_SIZE, off, len) == -1 ?
+            errno : 0) != 0)
+      if (!again ())
+        break;
+  return err == ENOSYS || err == ENODEV ? EOPNOTSUPP : err;
+}
+
 /* Only the return value of lseek matters: all I/O gives its position. */
 static int
 file_extent (struct member *m, uint64_t off, uint64_t len,
@@ -340,6 +357,7 @@ const struct member_ops file_member_ops = {
   .pwrite = file_pwrite,
   .flush = file_flush,
   .discard = file_discard,
+  .allocate = file_allocate,
   .extent = file_extent,
   .submit = file_submit,
   .fd = file_fd,

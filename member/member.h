@@ -45,6 +45,10 @@ struct member_ops {
    * device does itself); EOPNOTSUPP if that would mean writing.
    */
   int (*discard) (struct member *, uint64_t off, uint64_t len);
+  /* Make a range read as zeroes, with its space allocated, without writing
+   * it; EOPNOTSUPP if that can't be done.
+   */
+  int (*allocate) (struct member *, uint64_t off, uint64_t len);
   /* Is the byte at off in a hole that reads as zeroes, and where does that run
    * end?  *end is past off, at most off + len.  A store that cannot tell
    * returns data.

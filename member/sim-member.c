@@ -105,6 +105,12 @@ sim_discard (struct member *m, uint64_t off, uint64_t len)
 }
 
 static int
+sim_allocate (struct member *m, uint64_t off, uint64_t len)
+{
+  return sync_write (m, IO_ZERO, NULL, len, off);
+}
+
+static int
 sim_flush (struct member *m)
 {
   struct sim_disk *d = sim_disk_of (m);
@@ -192,6 +198,7 @@ static const struct member_ops sim_member_ops = {
   .pwrite = sim_pwrite,
   .flush = sim_flush,
   .discard = sim_discard,
+  .allocate = sim_allocate,
   .extent = sim_extent,
   .submit = sim_member_submit,
   .fd = sim_fd,
