@@ -130,6 +130,10 @@ struct array_counters {
   uint64_t decoded_bytes;       /* made from other members for a reader */
   uint64_t repaired_blocks;     /* rewritten after a read error */
   uint64_t rebuilt_bytes;
+  uint64_t bad_blocks;          /* read with another checksum */
+  uint64_t bad_table_pages;     /* of the checksum table, damaged */
+  uint64_t table_bytes;         /* written to the members' tables; also in
+                                 * member_write_bytes */
   uint64_t journal_commits;     /* transactions */
   uint64_t journal_bytes;       /* written to the members' rings; also in
                                  * member_write_bytes */

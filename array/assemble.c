@@ -159,12 +159,13 @@ check_keys (const struct config *c, const struct superblock *sb)
 
 /* Check that this version can serve such an array. */
 static int
-check_version (const struct config *c, const struct superblock *sb)
+check_version (const struct superblock *sb)
 {
   uint8_t matrix[MAX_SLOTS * MAX_SLOTS / 4];
 
-  if (sb->checksum != CHECKSUM_NONE && !c->unfinished) {
-    log_error ("the array has checksum=crc32c: not in this version");
+  if (sb->checksum != CHECKSUM_NONE &&
+      sb->consistency != CONSISTENCY_JOURNAL) {
+    log_error ("the array has checksums but no journal: not in this version");
     return -1;
   }
   code_parity (sb->code, sb->w, sb->g.k, sb->g.m, matrix);
@@ -242,7 +243,7 @@ decide (const struct config *c, struct assembly *a,
                rem->len ? ")" : "");
     return -1;
   }
-  if (check_keys (c, &d->sb) == -1 || check_version (c, &d->sb) == -1)
+  if (check_keys (c, &d->sb) == -1 || check_version (&d->sb) == -1)
     return -1;
   a->sb = d->sb;
   a->force = c->degraded == DEGRADED_FORCE;

@@ -139,15 +139,6 @@ parse_size (const char *key, const char *value, uint64_t *r)
   return 0;
 }
 
-/* ---- the keys -------------------------------------------------------- */
-
-static int
-not_in_this_version (const char *key, const char *value)
-{
-  log_error ("%s=%s: not in this version", key, value);
-  return -1;
-}
-
 static int
 set_member (struct config *c, const char *key, const char *value)
 {
@@ -287,8 +278,7 @@ static int
 set_checksum (struct config *c, const char *key, const char *value)
 {
   c->checksum = choose (key, value, "none|crc32c");
-  return c->checksum == CHECKSUM_CRC32C
-    ? not_in_this_version (key, value) : MIN (c->checksum, 0);
+  return MIN (c->checksum, 0);
 }
 
 static int

@@ -49,7 +49,6 @@ struct config {
   uint64_t timeout_ns;          /* at least a second */
   char *control;                /* absolute path, or NULL */
 
-  bool unfinished;              /* tests: take what no key may ask for yet */
 
   uint32_t given;               /* config.c: which keys were given */
 };

@@ -112,30 +112,44 @@ zero_data (struct member *const *members, unsigned nr,
   return 0;
 }
 
-/* Allocated, so that a full file system never stops the journal; and with
- * no header of an earlier array in it.
- */
 static int
-write_ring (struct member *m, const struct member_layout *l)
+write_zeroes (struct member *m, uint64_t off, uint64_t end)
 {
   CLEANUP_FREE void *buf = NULL;
-  const size_t len = MIN (l->ring_len, MIB);
+  const size_t len = MIN (end - off, MIB);
 
-  if (l->ring_len == 0)
+  if (off == end)
     return 0;
   if (posix_memalign (&buf, BLOCK_LEN, len)) {
     log_error ("posix_memalign: no memory");
     return -1;
   }
   memset (buf, 0, len);
-  for (uint64_t off = 0; off < l->ring_len; off += len) {
-    int err = m->ops->pwrite (m, buf, MIN (len, l->ring_len - off),
-                              l->ring_off + off);
+  for (; off < end; off += len) {
+    int err = m->ops->pwrite (m, buf, MIN (len, end - off), off);
 
     if (err)
       return failed ("write", m, err);
   }
   return 0;
+}
+
+/* Ring and table: allocated, so that a full file system never stops the
+ * journal; and with nothing of an earlier array in them.
+ */
+static int
+write_ring_and_table (struct member *m, const struct member_layout *l)
+{
+  const uint64_t end = l->table_off + l->table_len;
+  int err;
+
+  if (write_zeroes (m, l->ring_off, l->ring_off + l->ring_len) == -1)
+    return -1;
+  err = l->table_len == 0 ? 0 :
+    m->ops->allocate (m, l->table_off, l->table_len);
+  if (err == EOPNOTSUPP)
+    return write_zeroes (m, l->table_off, end);
+  return err ? failed ("allocate", m, err) : 0;
 }
 
 static int
@@ -219,8 +233,8 @@ fill_superblock (const struct config *c, struct member *const *members,
 
   sb->version = SB_VERSION;
   sb->g = (struct geometry) { .k = c->k, .m = c->m, .chunk = c->chunk };
-  if (layout_fit (&sb->g, least, c->size, create_ring_len (c, least), 0,
-                  &sb->l, &need) == -1) {
+  if (layout_fit (&sb->g, least, c->size, create_ring_len (c, least),
+                  c->checksum != CHECKSUM_NONE, &sb->l, &need) == -1) {
     log_error ("each member needs at least %" PRIu64 " bytes", need);
     return -1;
   }
@@ -252,8 +266,8 @@ create_on_members (const struct config *c, struct member *const *members)
       zero_data (members, nr, &sb->l, &zeroed) == -1)
     return -1;
   for (unsigned i = 0; i < nr; i++)
-    if (write_ring (members[i], &sb->l) == -1 ||
-        write_bitmap (members[i], sb, i, !zeroed) == -1)
+    if (write_ring_and_table (members[i], &sb->l) == -1 ||
+        write_bitmap (members[i], sb, i, !zeroed && !sb->l.table_len) == -1)
       return -1;
   if (flush_all (members, nr) == -1 ||
       write_copies (members, nr, sb, SB_A1, SB_B1) == -1 ||

@@ -97,6 +97,10 @@ check_config (const struct config *c)
     log_error ("w=%u: goes with code=crs only", c->w);
     return -1;
   }
+  if (c->checksum == CHECKSUM_CRC32C && c->consistency != CONSISTENCY_JOURNAL) {
+    log_error ("checksum=crc32c: goes with consistency=journal only");
+    return -1;
+  }
   if (c->nr_members != c->k + c->m) {
     log_error ("k=%u m=%u needs %u members, but %u %s given", c->k, c->m,
                c->k + c->m, c->nr_members,
@@ -168,7 +172,8 @@ check_sizes (const struct creation *cr, uint64_t *need)
     }
   }
   /* Where all are absent they are as long as it takes. */
-  if (layout_fit (&g, size, cr->c.size, create_ring_len (&cr->c, size), 0, &l,
+  if (layout_fit (&g, size, cr->c.size, create_ring_len (&cr->c, size),
+                  cr->c.checksum == CHECKSUM_CRC32C, &l,
                   need) == 0)
     return 0;
   if (*need == UINT64_MAX)

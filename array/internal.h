@@ -62,11 +62,13 @@ struct seat {
   uint64_t window_end;          /* SEAT_TARGET: bytes, end of the window; at
                                  * least cursor */
   uint64_t nr_errors;           /* for status */
+  uint64_t nr_bad_sums;         /* likewise: blocks with another checksum */
   unsigned read_errors;         /* recent: halved every minute */
   atomic_uint users;            /* I/O in flight; any thread may decrement */
   atomic_uint preads[SEAT_PREADS];      /* likewise, in clients' threads, by
                                          * start time */
   uint64_t answered;            /* ns, when the last write or flush ended */
+  uint64_t table_zeroing, table_zeroed; /* a target: bytes */
   struct list xfers;            /* under way */
   struct list stores;           /* likewise */
   uint64_t write_gen;           /* grows with each write that completes */
@@ -230,6 +232,10 @@ struct array {
   unsigned ring_headers;        /* being written */
   struct waiter *ring_waiter;
   struct list ring_waiters;     /* for a ring to be allocated */
+
+  struct sums *sums;            /* the checksum table, or NULL */
+  unsigned bad_sums_logged;     /* in this minute */
+  uint64_t last_log;            /* ns, when that began */
 
   /* Flush of members. */
   bool flushing;

@@ -15,6 +15,7 @@
 #include "array/ring-header.h"
 #include "array/seat.h"
 #include "array/state.h"
+#include "array/sums.h"
 #include "array/ticket.h"
 #include "array/txn.h"
 #include "common/plant.h"
@@ -203,6 +204,7 @@ txn_flushed (struct array *a, struct waiter *w)
     struct op *op = list_item (l, struct op, txn_link);
 
     op->phase = OP_LOGGED;
+    op_note_sums (a, op, t->seq);
     op_advance (a, op);
   }
 }
@@ -220,7 +222,7 @@ journal_written (struct array *a, struct op *op)
   op->txn = NULL;
   if (--t->nr_ops > 0)
     return;
-  t->phase = TXN_IN_PLACE;
+  t->phase = a->sums ? TXN_IN_PLACE : TXN_STORED;
   t->flush_gen = a->flush_gen;
 }
 
@@ -232,7 +234,7 @@ nothing (struct array *a, struct waiter *w)
 static bool
 is_flushed (const struct array *a, const struct txn *t)
 {
-  return t->phase == TXN_IN_PLACE &&
+  return t->phase == TXN_STORED &&
     (a->flushed_gen > t->flush_gen || PLANTED ("journal-freed-unflushed"));
 }
 
@@ -279,6 +281,31 @@ freed (struct array *a, struct waiter *w)
   }
 }
 
+/* The pages of the checksum table follow what is in place. */
+static void
+store_sums (struct array *a, struct journal *j)
+{
+  const uint64_t oldest = sums_oldest (a);
+  uint64_t seq = 0;
+
+  list_for_each (l, &j->live) {
+    struct txn *t = txn_at (l);
+
+    if (t->phase < TXN_IN_PLACE)
+      break;
+    if (t->phase == TXN_STORED)
+      continue;
+    if (oldest > t->seq || PLANTED ("sums-not-stored")) {
+      t->phase = TXN_STORED;
+      t->flush_gen = a->flush_gen;
+    }
+    else
+      seq = t->seq;
+  }
+  if (seq)
+    sums_store (a, seq);
+}
+
 /* Free what is in place and flushed, from the oldest on, if space is wanted;
  * or flush it first.
  */
@@ -291,6 +318,8 @@ free_some (struct array *a, struct journal *j)
   if (j->freeing || list_empty (&j->live) || !wants_space (a, j) ||
       !change_is_over (a, NULL))
     return;
+  if (a->sums)
+    store_sums (a, j);
   list_for_each (l, &j->live) {
     struct txn *t = txn_at (l);
 
@@ -308,7 +337,7 @@ free_some (struct array *a, struct journal *j)
     if (PLANTED ("journal-reused-early"))
       ring_headers_take (a);
   }
-  else if (stays->phase == TXN_IN_PLACE && list_empty (&j->flush_waiter.link))
+  else if (stays->phase == TXN_STORED && list_empty (&j->flush_waiter.link))
     flush_members (a, &j->flush_waiter);
 }
 
@@ -318,6 +347,7 @@ static void
 rings_begun (struct array *a, struct journal *j)
 {
   j->ready = true;
+  sums_may_store (a);
   engine_run_waiters (a, &j->ready_waiters);
   engine_run_waiters (a, &a->zero_waiters);
 }
@@ -364,6 +394,8 @@ journal_turn (struct array *a)
       (!is_held (a) || PLANTED ("journal-not-held")))
     begin (a, j);
   free_some (a, j);
+  if (a->stopping && a->sums && list_empty (&j->live))
+    (void) sums_store_all (a);
 }
 
 /* ---- what others ask ----------------------------------------------------- */
@@ -444,7 +476,8 @@ journal_is_idle (const struct array *a)
   const struct journal *j = a->journal;
 
   return a->failed ||
-    (list_empty (&j->live) && list_empty (&j->gathered) && !j->freeing);
+    (list_empty (&j->live) && list_empty (&j->gathered) && !j->freeing &&
+     (sums_oldest (a) == UINT64_MAX || !a->writable));
 }
 
 int

@@ -13,6 +13,7 @@
 #include "array/repair.h"
 #include "array/resync.h"
 #include "array/overdue.h"
+#include "array/sums.h"
 #include "array/tick.h"
 #include "array/writeback.h"
 #include "array/xfer.h"
@@ -31,6 +32,7 @@ turn (struct array *a)
   change_decide (a);
   writeback_start (a);
   a->consistency->turn (a);
+  sums_turn (a);
   repairs_decide (a);
   pass_decide (a, pass_kinds);
   /* Last: a window with nothing to copy requests a flush at once. */

@@ -73,13 +73,17 @@ step (struct array *a, struct op *op)
       give_up (a, op);
       return true;
     }
-    if (!is_marked (a, op))
+    if (!is_marked (a, op) || !op_pin_sums (a, op))
       return false;
     if (op->kind == OP_ZERO) {
       op->phase = OP_CODED;
       return true;
     }
-    if (!op_plan (a, op) || !op_get_cells (a, op))
+    if (!op_plan (a, op))
+      return false;
+    if (op_lacks_sums (a, op))
+      return true;
+    if (!op_get_cells (a, op))
       return false;
     op->phase = OP_READING;
     op_issue_reads (a, op);
@@ -89,11 +93,22 @@ step (struct array *a, struct op *op)
     if (op->pending > 0)
       return false;
     if (op_all_read (op)) {
+      op->phase = OP_CHECKING;
+      op_start_check (a, op);
+    }
+    else
+      op->phase = OP_PLANNING;  /* without the cells that gave errors */
+    return true;
+
+  case OP_CHECKING:
+    if (op->pending > 0)
+      return false;
+    if (op_check (a, op)) {
       op->phase = OP_CODING;
       op_code (a, op);
     }
     else
-      op->phase = OP_PLANNING;  /* without the cells that gave errors */
+      op->phase = OP_PLANNING;
     return true;
 
   case OP_CODING:
@@ -101,6 +116,8 @@ step (struct array *a, struct op *op)
       return false;
     if (op->error)
       give_up (a, op);
+    else if (op->bad_sums)
+      op->phase = OP_PLANNING;
     else
       op->phase = op->kind == OP_READ ? OP_DONE : OP_CODED;
     return true;
@@ -111,10 +128,9 @@ step (struct array *a, struct op *op)
       op->phase = OP_PLANNING;
       return true;
     }
-    /* What is stored anew does not change; and of a transaction with only a
-     * repair one member could take all records with it.
-     */
-    if (op->kind == OP_FIX)
+    /* A target's blocks are not logged. */
+    if (op->kind == OP_FIX && (a->sums == NULL || op->to_targets ||
+                               op->replay))
       op_write_in_place (a, op);
     else
       a->consistency->write (a, op);
@@ -132,6 +148,8 @@ step (struct array *a, struct op *op)
     if (op->pending > 0)
       return false;
     op->phase = OP_WRITTEN;
+    if (op->to_targets || op->replay)
+      op_note_copied (a, op);
     a->consistency->written (a, op);
     return true;
 

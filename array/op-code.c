@@ -51,6 +51,7 @@ note_crcs (const struct batch *b, size_t i)
   struct op *op = b->item[i].op;
   const uint32_t *crc = b->crc + i * (m->cols + m->rows) * rect->nr;
 
+  op_check_coded (b->a, op, b->item[i].rect, rect->p.in, crc);
   FOR_EACH_BIT (r, rect->p.in) {
     if (rect->given & BIT (r))
       crc += rect->nr;
@@ -61,6 +62,7 @@ note_crcs (const struct batch *b, size_t i)
     crc = take_crcs (op, rect, r, crc);
   FOR_EACH_BIT (r, rect->p.make)
     crc = take_crcs (op, rect, r, crc);
+  op_check_made (b->a, op, b->item[i].rect);
 }
 
 static void
@@ -133,10 +135,12 @@ batch_add (struct batch *b, struct op *op, struct rect *rect)
   b->item[b->nr++] = (struct batch_item) { op, rect };
 }
 
-/* For the records of the journal. */
+/* For the records of the journal, and to compare with the table. */
 static bool
 wants_crc (const struct array *a, const struct batch_item *item, size_t nr)
 {
+  if (a->sums)
+    return true;
   for (size_t i = 0; i < nr && a->consistency->wants_crc; i++)
     if (item[i].op->kind == OP_OUT)
       return true;

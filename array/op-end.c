@@ -33,7 +33,7 @@ op_repair_bad (struct array *a, const struct op *op)
     const struct rect *rect = &op->rect[i];
     const uint16_t blocks = block_mask (rect->b0, rect->nr);
     const uint64_t roles = op_bad_roles (a, op, blocks) |
-      lost_roles (a, op->line->no, blocks);
+      lost_roles (a, op->line->no, blocks) | op->lost_roles[rect->b0];
 
     if (rect->lost == 0 && !lost_rows_known (a, op->line->no, blocks))
       repair_add (a, op->line->no, roles & ~op->noread & ~rect->given,

@@ -7,6 +7,7 @@
 #define GPURAID_OP_INTERNAL_H
 
 #include "array/op.h"
+#include "array/sums.h"
 
 #define OP_MAX_RECTS (CELL_MAX_LEN / BLOCK_LEN)
 
@@ -31,7 +32,8 @@ struct op_role {
   uint16_t old_blocks;
   uint16_t bad_blocks;          /* reading them gave an error */
   struct cell *made;            /* made by the coder */
-  uint16_t crc_blocks;          /* whose crc the coder has made */
+  uint16_t checked_blocks;      /* of old: they have their checksum */
+  uint16_t crc_blocks;          /* whose crc is known */
   uint32_t crc[CELL_MAX_LEN / BLOCK_LEN];       /* of what is to be stored */
 };
 
@@ -44,6 +46,7 @@ enum op_phase {
   OP_WAITING,                   /* for the line */
   OP_PLANNING,                  /* for a dirty bit, a cell, a change */
   OP_READING,
+  OP_CHECKING,                  /* checksums, where the coder makes none */
   OP_CODING,
   OP_CODED,
   OP_LOGGING,                   /* in the journal's hands */
@@ -96,6 +99,16 @@ struct op {
   unsigned pending;             /* transfers or jobs */
   struct list xfers;            /* outstanding, by owner_link */
   int error;
+  /* Checksums: array/op-sums.c. */
+  struct sums_pin pin;          /* the rows' pages */
+  bool all_slots;               /* of the pages; else those of want */
+  bool bad_sums;                /* found since it was planned */
+  struct call check_call;
+  struct news check_news;
+  uint64_t zero_roles[OP_MAX_RECTS];    /* per row of the line: never
+                                         * written, or trimmed */
+  uint64_t lost_roles[OP_MAX_RECTS];    /* not to be believed */
+
   struct list tickets;          /* OP_OUT, OP_ZERO */
   void (*done) (struct array *a, const struct fixed *f);        /* OP_FIX */
   void *opaque;
@@ -140,17 +153,37 @@ extern uint64_t op_bad_roles (const struct array *a, const struct op *op,
 /* The rows that can't be read or made. */
 extern uint16_t op_lost_blocks (const struct op *op);
 
+/* array/op-sums.c: checksums.  Without them these do nothing. */
+/* Pin the pages of the rows, and look what the table says of them.  False if
+ * it waits.
+ */
+extern bool op_pin_sums (struct array *a, struct op *op);
+/* True if the plans read a role whose entries are not there: pin more. */
+extern bool op_lacks_sums (struct array *a, struct op *op);
+/* Begin to make the crcs that the coder does not make; op->pending. */
+extern void op_start_check (struct array *a, struct op *op);
+/* Compare what was read.  False if some is bad: plan again. */
+extern bool op_check (struct array *a, struct op *op);
+/* The same for what a coder has read, and made, of a rect. */
+extern void op_check_coded (struct array *a, struct op *op, struct rect *rect,
+                            uint64_t in, const uint32_t *crc);
+extern void op_check_made (struct array *a, struct op *op, struct rect *rect);
+/* Any thread, without the array lock: the crcs of what is to be stored that
+ * are not known.
+ */
+extern void op_make_crcs (struct op *op);
+/* The transaction seq has written it: change the entries. */
+extern void op_note_sums (struct array *a, struct op *op, uint64_t seq);
+/* A rebuild's target has it, or a recovery: change the entries. */
+extern void op_note_copied (struct array *a, struct op *op);
+
 /* array/op-io.c */
 extern void op_issue_reads (struct array *a, struct op *op);
 /* In place, to the phase OP_WRITING. */
 extern void op_write_in_place (struct array *a, struct op *op);
-/* What is to be stored for a role of a rect: the cell, and the crcs of its
- * blocks (rect->nr of them), or NULL where the coder has not made them all.
- */
+/* The cell that is to be stored for a role of a rect. */
 extern struct cell *op_new_cell (const struct op *op, const struct rect *rect,
                                  unsigned role);
-extern const uint32_t *op_crcs (const struct op *op, const struct rect *rect,
-                                unsigned role);
 /* True if every cell that the plans need was read. */
 extern bool op_all_read (const struct op *op);
 

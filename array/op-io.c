@@ -81,6 +81,7 @@ read_done (struct array *a, struct xfer *x)
   if (x->error == 0) {
     x->seat->suspect = false;
     o->old_blocks |= blocks;
+    o->checked_blocks &= ~blocks;
   }
   else {
     /* If a read is retried after a pause only its first error counts. */
@@ -112,9 +113,12 @@ issue_read (struct array *a, struct op *op, const struct rect *rect,
   const struct replay_source *src =
     recover_source (a, op->line->no, role, rect->b0);
 
-  if (src && src->kind == REPLAY_ZERO) {
-    memset (o->old->data + (size_t) rect->b0 * BLOCK_LEN, 0, BLOCK_LEN);
-    o->old_blocks |= block_mask (rect->b0, 1);
+  if ((src && src->kind == REPLAY_ZERO) ||
+      op->zero_roles[rect->b0] & BIT (role)) {
+    memset (o->old->data + (size_t) rect->b0 * BLOCK_LEN, 0,
+            (size_t) rect->nr * BLOCK_LEN);
+    o->old_blocks |= block_mask (rect->b0, rect->nr);
+    o->checked_blocks |= block_mask (rect->b0, rect->nr);
   }
   else if (src) {
     op->reads_journal = true;
@@ -251,15 +255,6 @@ op_new_cell (const struct op *op, const struct rect *rect, unsigned role)
   if (rect->given & BIT (role))
     return o->given;
   return rect->p.make & BIT (role) ? o->made : op_old (op, rect, role);
-}
-
-const uint32_t *
-op_crcs (const struct op *op, const struct rect *rect, unsigned role)
-{
-  const uint16_t mask = block_mask (rect->b0, rect->nr);
-  const struct op_role *o = &op->role[role];
-
-  return (o->crc_blocks & mask) == mask ? &o->crc[rect->b0] : NULL;
 }
 
 static void

@@ -102,6 +102,8 @@ op_free (struct array *a, struct op *op)
 {
   for (unsigned r = 0; r < a->n; r++)
     release_role (a, &op->role[r]);
+  if (a->sums)
+    sums_unpin (a, &op->pin);
   list_remove (&op->link);
   list_remove (&op->waiter.link);
   op->next_free = a->free_ops;
@@ -188,6 +190,23 @@ op_replay (struct array *a, struct line *line, uint16_t blocks,
   return true;
 }
 
+/* With checksums a repair is logged like a write, with the same content: some
+ * data and all parity, so that no m members take all its records with them.
+ */
+static uint64_t
+logged_with (const struct array *a, const struct line *line, uint64_t roles)
+{
+  const uint64_t data = LOW_BITS (a->g.k);
+  uint64_t noread, nowrite, more = LOW_BITS (a->n) & ~data;
+
+  if (a->sums == NULL)
+    return 0;
+  line_masks (a, line->no, &noread, &nowrite);
+  if ((roles & data) == 0 && (data & ~noread))
+    more |= (data & ~noread) & -(data & ~noread);
+  return more;
+}
+
 bool
 op_fix (struct array *a, struct line *line, uint64_t roles, bool to_targets,
         unsigned b0, unsigned nr,
@@ -197,7 +216,7 @@ op_fix (struct array *a, struct line *line, uint64_t roles, bool to_targets,
 
   if (op == NULL)
     return false;
-  op->want = roles;
+  op->want = roles | (to_targets ? 0 : logged_with (a, line, roles));
   op->to_targets = to_targets;
   op->b0 = b0;
   op->nr = nr;

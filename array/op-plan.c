@@ -29,6 +29,8 @@ static bool
 differ (const struct array *a, const struct op *op, unsigned b, unsigned c)
 {
   return given_at (a, op, b) != given_at (a, op, c) ||
+    op->zero_roles[b] != op->zero_roles[c] ||
+    op->lost_roles[b] != op->lost_roles[c] ||
     lost_roles (a, op->line->no, block_mask (b, 1)) !=
     lost_roles (a, op->line->no, block_mask (c, 1));
 }
@@ -52,7 +54,8 @@ split_op (struct array *a, struct op *op)
   op->nr_rects = 0;
   for (b = first; b < last; b = end) {
     end = b + 1;
-    while (end < last && !op->fine && !(out && differ (a, op, b, end)))
+    while (end < last && !op->fine && !((out || a->sums) &&
+                                        differ (a, op, b, end)))
       end++;
     if (!out || given_at (a, op, b))
       op->rect[op->nr_rects++] = (struct rect) {
@@ -107,7 +110,7 @@ op_bad_roles (const struct array *a, const struct op *op, uint16_t blocks)
 uint64_t
 op_errors (const struct op *op, unsigned b)
 {
-  return op_bad_roles (op->a, op, block_mask (b, 1));
+  return op_bad_roles (op->a, op, block_mask (b, 1)) | op->lost_roles[b];
 }
 
 /* Roles of a rect that are lost, listed or by the crash. */
@@ -118,7 +121,7 @@ lost_at (const struct array *a, const struct op *op, const struct rect *rect)
 
   return (lost_roles (a, no, block_mask (rect->b0, rect->nr)) &
           ~recover_known (a, no, rect->b0)) |
-    recover_erased (a, no, rect->b0);
+    recover_erased (a, no, rect->b0) | op->lost_roles[rect->b0];
 }
 
 /* The doubtful parity of a rect.  Parity defines the content of a lost role,
@@ -145,6 +148,16 @@ rewritten (const struct array *a, const struct op *op, const struct rect *rect)
   return op->replay ? recover_wanted (a, op->line->no, rect->b0) : op->want;
 }
 
+/* No slot was ever written there, as far as it can be known. */
+static bool
+is_all_zero (const struct array *a, const struct op *op,
+             const struct rect *rect)
+{
+  const uint64_t known = LOW_BITS (a->n) & ~op->noread;
+
+  return a->sums && (op->zero_roles[rect->b0] & known) == known;
+}
+
 /* A reader that already has what it wants needs no plan for the rest.
  * Doubtful parity does not replace data that gave an error: it would turn a
  * block that was flushed long ago into garbage.
@@ -158,7 +171,13 @@ plan_rect (struct array *a, struct op *op, struct rect *rect)
     (PLANTED ("doubtful-rewrites") && op_bad_roles (a, op, blocks) ? 0 :
      doubtful_parity (a, op, rect)) |
     op_bad_roles (a, op, blocks) | lost_at (a, op, rect);
-  struct plan_in in = {
+  struct plan_in in;
+
+  if (op->to_targets && is_all_zero (a, op, rect)) {
+    rect->p = (struct plan) { 0 };      /* nothing to copy */
+    return 0;
+  }
+  in = (struct plan_in) {
     .k = a->g.k, .m = a->g.m, .noread = noread | op->slow,
     .have = have, .given = rect->given,
     .want = op->kind == OP_READ ? op->want : 0,
@@ -300,7 +319,8 @@ op_plan (struct array *a, struct op *op)
   r = plan_all (a, op);
   if (r == TOO_COARSE) {
     /* Read each block alone, to find the bad one. */
-    forget_errors (a, op);
+    if (op->coarse)
+      forget_errors (a, op);
     op->fine = true;
     r = plan_all (a, op);
   }

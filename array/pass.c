@@ -69,7 +69,7 @@ begin_window (struct array *a, struct pass *p,
   if (!p->running) {
     p->running = true;
     p->since = loop_now (a->loop);
-    p->done = p->nr_lost = 0;
+    p->done = p->nr_lost = p->nr_stored = 0;
     p->nr_regions = a->nr_unsynced;
   }
   p->next = p->start / a->cell_len;
@@ -81,7 +81,7 @@ void
 pass_lose_rows (struct array *a, struct pass *p, const struct fixed *f)
 {
   if (f->error ||
-      (f->lost && !a->failed && !lost_add (a, f->no, f->roles, f->lost)))
+      (f->lost && a->sums == NULL && !a->failed && !lost_add (a, f->no, f->roles, f->lost)))
     p->failed = true;
   p->nr_lost += nr_bits (f->lost);
 }

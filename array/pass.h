@@ -43,6 +43,11 @@ struct pass {
   uint64_t nr_regions;          /* to be resynced */
 
   /* For each kind. */
+  uint64_t row;                 /* rebuild: of pages of the checksum table to
+                                 * be stored */
+  uint64_t nr_stored;           /* rebuild: of nr_lost, those that the checksum
+                                 * table says durably */
+  uint64_t stored_gen;          /* rebuild: a->flush_gen when it was stored */
   uint64_t saved;               /* rebuild: ns, when cursors were saved */
   uint64_t not_before;          /* resync: ns, when a failed one continues */
 };

@@ -12,9 +12,12 @@
 #include "array/consistency.h"
 #include "array/dirty.h"
 #include "array/fail.h"
+#include "array/flush.h"
 #include "array/pass.h"
 #include "array/rebuild.h"
 #include "array/save.h"
+#include "array/sums.h"
+#include "array/xfer.h"
 
 static bool
 is_target (const struct seat *s)
@@ -50,10 +53,49 @@ choose_window (struct array *a, struct pass *p)
   return PASS_WINDOW;
 }
 
+/* A member that is new has no checksum table: one of zeroes says that nothing
+ * was written.
+ */
+#define ZERO_LEN (UINT64_C (1) << 30)
+
+static void
+table_zeroed (struct array *a, struct xfer *x)
+{
+  if (x->error)
+    seat_fail (a, x->seat, "checksum table", x->error);
+  else
+    x->seat->write_gen++;
+  x->seat->table_zeroed += x->len;
+  list_move (&a->engine.ready, &a->pass->waiter.link);
+}
+
+static bool
+zero_table (struct array *a, struct seat *s)
+{
+  struct xfer *x;
+
+  if (s->table_zeroed == a->sb.l.table_len || s->by_bitmap || s->cursor > 0)
+    return true;
+  if (s->table_zeroing > s->table_zeroed)
+    return false;
+  x = xfer_new (s, IO_ZERO, table_zeroed);
+  x->off = a->sb.l.table_off + s->table_zeroed;
+  x->len = MIN (ZERO_LEN, a->sb.l.table_len - s->table_zeroed);
+  s->table_zeroing = s->table_zeroed + x->len;
+  xfer_start (a, x);
+  return false;
+}
+
 static bool
 prepare (struct array *a, struct pass *p)
 {
-  return true;
+  bool ready = true;
+
+  p->row = p->start / BLOCK_LEN;
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (is_target (a->seat[i]))
+      ready &= zero_table (a, a->seat[i]);
+  return ready;
 }
 
 /* The roles of a line that targets at this window need; none in a region that
@@ -79,12 +121,17 @@ look (struct array *a, struct pass *p, uint64_t no, uint64_t *roles,
   return true;
 }
 
-/* Advance the cursors, unless the window failed. */
+/* Advance the cursors, unless the window failed.  If a slot has lost its active
+ * member meanwhile, what was copied before has its checksums in memory at
+ * best: it is copied again.
+ */
 static void
 move_cursors (struct array *a, struct pass *p)
 {
   const uint64_t now = loop_now (a->loop);
 
+  if (a->sums && (a->lost_slots & ~p->lost_slots))
+    return;
   for (unsigned i = 0; i < a->nr_seats; i++) {
     struct seat *s = a->seat[i];
 
@@ -113,10 +160,38 @@ complete (struct seat *s, const struct pass *p)
     log_notice ("slot %u: %s: rebuilt", s->slot, s->m->path);
 }
 
+/* That rows are lost must be durable on the slot's other member too, from
+ * which the entries are read.
+ */
+static bool
+lost_rows_stored (struct array *a, struct pass *p)
+{
+  if (a->sums == NULL || a->failed || p->nr_lost == p->nr_stored)
+    return true;
+  if (p->stored_gen == 0 && !sums_store_all (a)) {
+    list_move (&a->pause_waiters, &p->waiter.link);
+    return false;
+  }
+  if (p->stored_gen == 0)
+    p->stored_gen = a->flush_gen;
+  if (a->flushed_gen <= p->stored_gen) {
+    flush_members (a, &p->waiter);
+    return false;
+  }
+  p->stored_gen = 0;
+  p->nr_stored = p->nr_lost;
+  return true;
+}
+
 /* Targets at the end are complete when all they need to join is durable. */
 static bool
 end_window (struct array *a, struct pass *p)
 {
+  if (!p->failed && !sums_store_targets (a, &p->row, p->end / BLOCK_LEN,
+                                         &p->waiter))
+    return false;
+  if (!lost_rows_stored (a, p))
+    return false;
   if (p->start < p->end)
     move_cursors (a, p);
   p->start = p->end;            /* not again, if it waits below */

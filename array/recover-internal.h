@@ -7,6 +7,7 @@
 #define GPURAID_RECOVER_INTERNAL_H
 
 #include "array/recover.h"
+#include "array/sums.h"
 
 struct relog;
 
@@ -26,6 +27,7 @@ struct recovery {
     MARK,                       /* what slots that are not active miss */
     PLACE,
     LIST,                       /* of what is lost: until it is durable */
+    STORE,                      /* pages of the checksum table */
     PLACE_FLUSH,
     PLACED,                     /* reads go in place */
   } phase;
@@ -34,6 +36,7 @@ struct recovery {
   unsigned next_run;            /* PLACE: what comes next */
   uint64_t next_row;            /* if it is in that run */
   unsigned in_flight;
+  struct sums_pin pin;          /* of the checksum table */
   uint64_t nr_unlisted;         /* lost rows for which the list is too short */
   struct waiter waiter;
 };

@@ -77,7 +77,7 @@ list_lost (struct array *a, struct recovery *rec,
     if (run->source[slot].kind == REPLAY_ERASED ||
         (run->source[slot].kind == REPLAY_IN_PLACE && a->at[slot][0]))
       roles |= BIT (layout_role (&a->g, stripe, slot));
-  if (!lost_add (a, no, roles, block_mask (row % a->cell_blocks, end - row)))
+  if (a->sums == NULL && !lost_add (a, no, roles, block_mask (row % a->cell_blocks, end - row)))
     rec->nr_unlisted += end - row;
 }
 
@@ -165,6 +165,30 @@ place_zeroes (struct array *a, struct recovery *rec,
   }
 }
 
+/* With a checksum table its entries say it.  False: it waits. */
+static bool
+note_zeroes (struct array *a, struct recovery *rec,
+             const struct replay_run *run)
+{
+  const uint64_t end = run->first + run->nr;
+  uint64_t seq = 0;
+
+  for (unsigned slot = 0; slot < a->n; slot++)
+    seq = MAX (seq, run->source[slot].seq);
+  rec->waiter.run = wake;
+  while (rec->next_row < end) {
+    const uint64_t upto = MIN (end, sums_pin_end (a, rec->next_row));
+
+    if (!sums_pin (a, &rec->pin, rec->next_row, upto - rec->next_row,
+                   LOW_BITS (a->n), &rec->waiter))
+      return false;
+    sums_change_zero (a, &rec->pin, rec->next_row, upto - rec->next_row, seq);
+    sums_unpin (a, &rec->pin);
+    rec->next_row = upto;
+  }
+  return true;
+}
+
 /* Is all of it zeroes? */
 static bool
 is_zero (const struct array *a, const struct replay_run *run)
@@ -237,7 +261,10 @@ place_some (struct array *a, struct recovery *rec)
 
     rec->next_row = MAX (rec->next_row, run->first);
     if (is_zero (a, run)) {
-      place_zeroes (a, rec, run);
+      if (a->sums && !note_zeroes (a, rec, run))
+        break;
+      if (a->sums == NULL)
+        place_zeroes (a, rec, run);
       rec->next_run++;
     }
     else if (!place_line (a, rec))
@@ -289,6 +316,7 @@ step (struct array *a, struct recovery *rec)
     if (!mark_missed (a, rec))
       return false;
     rec->phase = PLACE;
+    sums_may_store (a);
     return true;
 
   case PLACE:
@@ -303,6 +331,12 @@ step (struct array *a, struct recovery *rec)
   case LIST:
     rec->waiter.run = wake;
     if (!save_lost_list (a, &rec->waiter))
+      return false;
+    rec->phase = STORE;
+    return true;
+
+  case STORE:
+    if (!sums_store_all (a))
       return false;
     rec->phase = PLANTED ("recover-unflushed") ? PLACED : PLACE_FLUSH;
     return true;

@@ -466,6 +466,7 @@ note_written (struct relog *rl, uint64_t row, enum replay_kind kind,
 
   run->source[slot] = (struct replay_source) {
     .kind = kind, .dev = rl->seat->dev, .place = place,
+    .seq = run->source[slot].seq,
   };
   run->erased &= ~BIT (slot);
 }

@@ -346,8 +346,11 @@ decide_without (struct work *w, struct replay_run *run, uint64_t before)
     if (!PLANTED ("replay-oldest-wins"))
       slots &= ~run->changed;
     run->changed |= slots;
+    FOR_EACH_BIT (slot, slots)
+      run->source[slot].seq = seq;
     FOR_EACH_BIT (slot, slots & w->slots) {
       run->source[slot] = source_of (w, slot, &gr);
+      run->source[slot].seq = seq;
       if (run->source[slot].kind == REPLAY_ERASED)
         run->erased |= BIT (slot);
     }

@@ -199,10 +199,11 @@ is_done (struct request *r)
       r->batch_end < r->len)
     return false;
   for (unsigned i = 0; i < r->nr_steps; i++)
-    if (r->step[i].from != STEP_SEAT)
+    if (r->step[i].from != STEP_SEAT && r->step[i].from != STEP_ZERO)
       return false;
   for (unsigned i = 0; i < r->nr_steps; i++)
-    pread_end (&r->step[i]);
+    if (r->step[i].from == STEP_SEAT)
+      pread_end (&r->step[i]);
   return true;
 }
 

@@ -20,18 +20,71 @@
 #include "array/recover.h"
 #include "array/request-internal.h"
 #include "array/seat.h"
-#include "common/cleanup.h"
+#include "array/sums.h"
+#include "common/crc32c.h"
 
 /* ---- where a run of blocks is ----------------------------------------- */
 
-enum source { FROM_CELL, FROM_FROZEN, FROM_MEMBER };
+enum source { FROM_CELL, FROM_FROZEN, FROM_ZEROES, FROM_MEMBER };
+
+/* What the checksum table says of the blocks of one role of a line. */
+struct line_sums {
+  bool known;
+  struct table_entry entry[CELL_MAX_LEN / BLOCK_LEN];
+};
 
 static enum source
-source_of (const struct line *line, unsigned role, uint16_t frozen, unsigned b)
+source_of (const struct line *line, unsigned role, uint16_t frozen,
+           const struct line_sums *sums, unsigned b)
 {
   if (line && line->cell[role].valid >> b & 1)
     return FROM_CELL;
-  return frozen >> b & 1 ? FROM_FROZEN : FROM_MEMBER;
+  if (frozen >> b & 1)
+    return FROM_FROZEN;
+  return sums->known && table_kind (sums->entry[b]) == TABLE_ZERO ?
+    FROM_ZEROES : FROM_MEMBER;
+}
+
+static uint64_t
+row_of (const struct array *a, uint64_t no, uint32_t cell_off)
+{
+  return line_pos (a, no) / BLOCK_LEN + cell_off / BLOCK_LEN;
+}
+
+static void
+get_sums (const struct array *a, uint64_t no, unsigned role,
+          struct line_sums *sums)
+{
+  const unsigned slot = layout_slot (&a->g, line_stripe (a, no), role);
+  const struct seat *s = a->at[slot][0];
+
+  /* A rebuild's target has not all of its entries yet. */
+  sums->known = a->sums && s && !s->failing && !recover_has_line (a, no) &&
+    sums_peek (a, slot, row_of (a, no, 0), a->cell_blocks, sums->entry);
+}
+
+/* Keep the sums of the blocks of a step.  False if there is no room, or some
+ * block needs an operation.
+ */
+static bool
+take_sums (const struct array *a, struct request *r,
+           const struct line_sums *sums, struct step *s)
+{
+  const unsigned b0 = s->cell_off / BLOCK_LEN;
+  const unsigned end = div_round_up (s->cell_off + s->len, BLOCK_LEN);
+
+  if (a->sums == NULL)
+    return true;
+  if (!sums->known || r->nr_sums + (end - b0) > REQUEST_SUMS)
+    return false;
+  s->sum = r->nr_sums;
+  for (unsigned b = b0; b < end; b++) {
+    if (table_kind (sums->entry[b]) != TABLE_WRITTEN)
+      return false;
+    r->sums[s->sum + b - b0] = sums->entry[b].sum;
+  }
+  r->nr_sums += end - b0;
+  return true;
 }
 
 /* The seat from which a client's thread may read a role. */
@@ -94,7 +147,8 @@ extends (const struct array *a, const struct request *r,
     last->from == STEP_SEAT && last->seat == s && last->role == step->role &&
     line_pos (a, last->no) + last->cell_off + last->len ==
     line_pos (a, step->no) + step->cell_off &&
-    last->buf + last->len == step->buf;
+    last->buf + last->len == step->buf &&
+    (a->sums == NULL || is_aligned (step->cell_off, BLOCK_LEN));
 }
 
 unsigned
@@ -107,30 +161,38 @@ read_steps (struct array *a, struct request *r, const struct read_from *f,
   const uint16_t frozen = line ? line_frozen (line, f->role, &frozen_cell) : 0;
   const uint32_t end = f->cell_off + f->len;
   struct seat *seat = f->all_ops ? NULL : readable_seat (a, f->no, f->role);
+  struct line_sums sums;
   unsigned nr = 0;
 
   *done = 0;
+  get_sums (a, f->no, f->role, &sums);
   for (uint32_t off = f->cell_off, next; off < end && nr < max; off = next) {
     unsigned b = off / BLOCK_LEN;
-    const enum source src = source_of (line, f->role, frozen, b);
+    const enum source src = source_of (line, f->role, frozen, &sums, b);
+    bool direct;
     struct step *s = &step[nr];
 
-    while (++b * BLOCK_LEN < end && source_of (line, f->role, frozen, b) == src)
+    while (++b * BLOCK_LEN < end &&
+           source_of (line, f->role, frozen, &sums, b) == src)
       ;
     next = MIN (b * BLOCK_LEN, end);
     *s = (struct step) { .no = f->no, .role = f->role, .cell_off = off,
                          .len = next - off, .buf = f->buf + *done };
-    if (src != FROM_MEMBER) {
+    direct = src == FROM_MEMBER && seat && !r->has_ops &&
+      take_sums (a, r, &sums, s);
+    if (src == FROM_ZEROES)
+      s->from = STEP_ZERO;
+    else if (src != FROM_MEMBER) {
       s->from = STEP_CELL;
       s->cell = src == FROM_CELL ? line->cell[f->role].c : frozen_cell;
       cell_ref (s->cell);
     }
-    else if (seat && !r->has_ops && extends (a, r, s, seat)) {
+    else if (direct && extends (a, r, s, seat)) {
       s[-1].len += s->len;
       *done += s->len;
       continue;
     }
-    else if (seat && !r->has_ops) {
+    else if (direct) {
       s->from = STEP_SEAT;
       s->seat = seat;
       pread_begin (a, s);
@@ -167,12 +229,67 @@ pread_bounced (struct member *m, void *buf, size_t len, uint64_t off)
   return err;
 }
 
+/* Read whole blocks a piece at a time, and compare each while it is in the
+ * processor's cache.
+ */
+#define CHECK_LEN (64u << 10)
+
 static int
-pread_step (const struct array *a, const struct step *s)
+pread_checked (const struct request *r, const struct step *s, uint8_t *buf,
+               uint32_t len, uint32_t cell_off)
 {
+  const struct array *a = r->a;
+  const unsigned slot = layout_slot (&a->g, line_stripe (a, s->no), s->role);
+  uint64_t row = row_of (a, s->no, cell_off);
+  const uint32_t *sum = &r->sums[s->sum];
+
+  for (uint32_t done = 0, some; done < len; done += some) {
+    int err;
+
+    some = MIN (CHECK_LEN, len - done);
+    err = s->seat->m->ops->pread (s->seat->m, buf + done, some,
+                                  a->sb.l.data_off + row * BLOCK_LEN);
+    if (err)
+      return err;
+    for (uint32_t i = 0; i < some; i += BLOCK_LEN, row++)
+      if (sums_sum (a, slot, row, crc32c (buf + done + i, BLOCK_LEN)) != *sum++)
+        return EBADMSG;
+  }
+  return 0;
+}
+
+/* The step may begin or end within a block. */
+static int
+pread_step_checked (const struct request *r, const struct step *s)
+{
+  const uint32_t start = round_down (s->cell_off, BLOCK_LEN);
+  const uint32_t len = round_up (s->cell_off + s->len, BLOCK_LEN) - start;
+  void *p = NULL;
+  int err;
+
+  if (len == s->len &&
+      (!s->seat->m->direct || is_aligned ((uintptr_t) s->buf, BLOCK_LEN)))
+    return pread_checked (r, s, s->buf, len, start);
+  err = posix_memalign (&p, BLOCK_LEN, len);
+  if (err)
+    return err;
+  err = pread_checked (r, s, p, len, start);
+  if (err == 0)
+    memcpy (s->buf, (uint8_t *) p + (s->cell_off - start), s->len);
+  free (p);
+  return err;
+}
+
+static int
+pread_step (const struct request *r, const struct step *s)
+{
+  const struct array *a = r->a;
   const uint64_t off =
     a->sb.l.data_off + line_pos (a, s->no) + s->cell_off;
   struct member *m = s->seat->m;
+
+  if (a->sums)
+    return pread_step_checked (r, s);
 
   if (m->direct &&
       ((uintptr_t) s->buf | off | s->len) & (BLOCK_LEN - 1))
@@ -195,13 +312,17 @@ run_steps (struct request *r, struct step *step, unsigned nr, bool ops)
       break;
     case STEP_SEAT:
       if (!ops)
-        s->error = pread_step (r->a, s);
+        s->error = pread_step (r, s);
       all &= s->error == 0;
       break;
     case STEP_OP:
       if (ops)
         s->error = op_copy (s->op, s->role, s->cell_off, s->len, s->buf);
       all &= ops;
+      break;
+    case STEP_ZERO:
+      if (!ops)
+        memset (s->buf, 0, s->len);
       break;
     case STEP_DONE:
       break;
@@ -215,7 +336,8 @@ run_steps (struct request *r, struct step *step, unsigned nr, bool ops)
 void
 seat_step_failed (struct array *a, struct step *s)
 {
-  seat_read_error (a, s->seat, s->error);
+  if (s->error != EBADMSG)      /* an operation looks again */
+    seat_read_error (a, s->seat, s->error);
   pread_end (s);
   s->from = STEP_DONE;
 }
@@ -244,6 +366,7 @@ steps_put (struct array *a, struct step *step, unsigned nr)
       last = s->op;
       op_put (a, s->op);
       break;
+    case STEP_ZERO:
     case STEP_DONE:
       break;
     }
@@ -281,7 +404,7 @@ read_start (struct array *a, struct request *r)
   struct list *wait = NULL;
   uint64_t pos = r->pos;
 
-  r->nr_steps = 0;
+  r->nr_steps = r->nr_sums = 0;
   r->has_preads = r->has_ops = false;
   while (pos < r->len && r->nr_steps < limits.request_steps) {
     struct read_from f;

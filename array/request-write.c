@@ -149,7 +149,7 @@ write_start (struct array *a, struct request *r, uint64_t limit)
     request_fail (r, EIO);
     return;
   }
-  r->nr_steps = r->nr_fills = 0;
+  r->nr_steps = r->nr_fills = r->nr_sums = 0;
   r->has_preads = r->has_ops = false;
   while (pos < limit && r->nr_steps < limits.request_steps &&
          r->nr_fills == 0) {

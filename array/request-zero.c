@@ -12,6 +12,7 @@
 #include "array/lost.h"
 #include "array/op.h"
 #include "array/request-internal.h"
+#include "array/sums.h"
 
 static uint64_t
 stripe_len (const struct array *a)
@@ -47,6 +48,19 @@ zero_stripes (struct array *a, struct request *r, uint64_t first,
     request_fail (r, ENOMEM);
 }
 
+/* As many stripes as one operation may have pages of the checksum table, at
+ * least one.
+ */
+static uint64_t
+pinned_end (const struct array *a, uint64_t first, uint64_t last)
+{
+  const uint64_t rows = a->g.chunk / BLOCK_LEN;
+
+  if (a->sums == NULL)
+    return last;
+  return MIN (last, MAX (sums_pin_end (a, first * rows) / rows, first + 1));
+}
+
 void
 zero_start (struct array *a, struct request *r)
 {
@@ -64,6 +78,8 @@ zero_start (struct array *a, struct request *r)
     last = lost_next_line (a, first * a->nr_bands,
                            last * a->nr_bands) / a->nr_bands;
   }
+  if (first < last)
+    last = pinned_end (a, first, last);
   if (first >= last)
     write_start (a, r, MIN (r->len, (first + 1) * stripe - r->off));
   else if (off < first * stripe)

@@ -34,12 +34,14 @@ enum request_kind {
 
 /* A run of bytes to copy to the client, or to a cell. */
 struct step {
-  enum { STEP_CELL, STEP_SEAT, STEP_OP, STEP_DONE } from;
+  enum { STEP_CELL, STEP_SEAT, STEP_OP, STEP_ZERO, STEP_DONE } from;
   struct line *line;            /* a write's destination: pinned */
   struct cell *cell;            /* a write's destination, or STEP_CELL: holds
                                  * a reference */
   struct seat *seat;            /* STEP_SEAT: counted in seat->preads */
   unsigned bucket;              /* STEP_SEAT: index in seat->preads */
+  unsigned sum;                 /* STEP_SEAT: index in the request's sums of
+                                 * its first block */
   struct op *op;                /* STEP_OP */
   uint64_t no;                  /* the line's number */
   unsigned role;
@@ -47,11 +49,14 @@ struct step {
   uint32_t len;                 /* bytes; STEP_SEAT: may go on in the next
                                  * lines of the chunk */
   uint8_t *buf;                 /* the client's side; NULL: zeroes (a write) */
-  int error;                    /* STEP_SEAT: from pread; STEP_OP: EIO if
-                                 * lost */
+  int error;                    /* STEP_SEAT: from pread, or EBADMSG: another
+                                 * checksum; STEP_OP: EIO if lost */
 };
 
 #define REQUEST_STEPS 64u         /* capacity; see limits.request_steps */
+
+/* Blocks whose checksums one batch can have: at least those of a cell. */
+#define REQUEST_SUMS 256u
 
 struct request {
   /* Set by the client before the first request_go. */
@@ -97,6 +102,8 @@ struct request {
   unsigned pending;             /* tickets, and a zero's operation */
   int ticket_error;             /* of a ticket that has ended */
   struct step step[REQUEST_STEPS];
+  uint32_t sums[REQUEST_SUMS];  /* of the blocks that STEP_SEAT reads */
+  unsigned nr_sums;
   struct step fill[2];          /* writes: old content of the end blocks */
   struct waiter waiter;
   struct list link;             /* in a->commands */

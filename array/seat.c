@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "array/seat.h"
+#include "array/sums.h"
 #include "common/plant.h"
 
 bool
@@ -74,9 +75,23 @@ is_better (const struct seat *s, const struct seat *than)
   return than->replaced && !s->replaced;
 }
 
+/* The table of a target tells nothing of what the last member of the slot
+ * had.
+ */
+static void
+forget_sums (struct array *a, struct seat *const old[MAX_SLOTS][2])
+{
+  for (unsigned slot = 0; slot < a->n; slot++)
+    if (a->at[slot][0] == NULL && a->at[slot][1] != old[slot][1])
+      sums_forget_slot (a, slot);
+}
+
 void
 seats_changed (struct array *a)
 {
+  struct seat *old[MAX_SLOTS][2];
+
+  memcpy (old, a->at, sizeof old);
   memset (a->at, 0, sizeof a->at);
   a->irregular_slots = a->lost_slots = a->doubled_slots = 0;
   a->any_failing = false;
@@ -110,6 +125,7 @@ seats_changed (struct array *a)
     else if (t && t->state == SEAT_ACTIVE && !t->failing)
       a->doubled_slots |= BIT (slot);
   }
+  forget_sums (a, old);
 }
 
 static struct seat *

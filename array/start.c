@@ -27,6 +27,7 @@
 #include "array/request.h"
 #include "array/seat.h"
 #include "array/stop.h"
+#include "array/sums.h"
 #include "array/tick.h"
 
 /* How often dirty bits are cleared. */
@@ -157,6 +158,7 @@ array_free_memory (struct array *a)
   lost_free (a);
   dirty_free (a);
   op_free_pool (a);
+  sums_free (a);
   cache_free (a);
   solver_free (a->solver);
   free (a->found);
@@ -167,7 +169,11 @@ array_free_memory (struct array *a)
 struct array *
 array_new (const struct config *c, struct assembly *as, struct coder *coder)
 {
-  const uint64_t need = cache_min_len (&as->sb.g);
+  const bool sums = as->sb.l.table_len > 0;
+  const uint64_t need = cache_min_len (&as->sb.g) +
+    (sums ? sums_memory (&as->sb.g, 0) : 0);
+  const uint64_t sums_len = sums ? MAX (sums_memory (&as->sb.g, 0), MIN
+    (sums_memory (&as->sb.g, c->cache_len), c->cache_len - need)) : 0;
   struct array *a;
 
   if (c->cache_len < need) {
@@ -193,10 +199,10 @@ array_new (const struct config *c, struct assembly *as, struct coder *coder)
   a->writethrough = c->writethrough;
   a->timeout_ns = c->timeout_ns;
   a->member_size = smallest (as);
-  cache_size (a, c->cache_len);
+  cache_size (a, c->cache_len - sums_len);
   a->solver = solver_new (a->sb.code, a->sb.w, a->g.k, a->g.m);
   if (a->solver == NULL || pass_init (a) == -1 || change_init (a) == -1 ||
-      journal_init (a) == -1 ||
+      journal_init (a) == -1 || sums_init (a, sums_len) == -1 ||
       lost_init (a, as) == -1 ||
       dirty_init (a, as->page) || make_seats (a, as) == -1) {
     log_error ("out of memory");

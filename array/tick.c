@@ -16,6 +16,9 @@
 #include "array/tick.h"
 #include "array/writeback.h"
 
+/* Messages of one kind are counted for this long. */
+#define LOG_NS UINT64_C (60000000000)
+
 static void
 clear_retry (struct array *a, struct waiter *w)
 {
@@ -47,6 +50,10 @@ tick_news (struct array *a, struct news *n)
     return;
   writeback_tick (a, now);
   space_tick (a);
+  if (now - a->last_log >= LOG_NS) {
+    a->last_log = now;
+    a->bad_sums_logged = 0;
+  }
   save_tick (a);
   clear_bits (a, now);
 }

@@ -10,13 +10,12 @@
 #include "array/op-internal.h"
 #include "array/txn.h"
 #include "array/xfer.h"
-#include "common/crc32c.h"
 
 /* Blocks that lie in one cell and follow each other in a record. */
 struct txn_piece {
   struct cell *cell;            /* frozen until it is in place */
   unsigned b0, nr;              /* blocks of the cell */
-  const uint32_t *crc;          /* of each, or NULL: not known yet */
+  const uint32_t *crc;          /* of each */
 };
 
 /* ---- gathering ------------------------------------------------------- */
@@ -96,7 +95,7 @@ changed_roles (const struct array *a, const struct op *op,
 {
   if (op->kind == OP_ZERO)
     return LOW_BITS (a->n);
-  return rect->given | (LOW_BITS (a->n) & ~LOW_BITS (a->g.k));
+  return rect->given | op->want | (LOW_BITS (a->n) & ~LOW_BITS (a->g.k));
 }
 
 static struct txn_record *
@@ -109,52 +108,87 @@ record_of (struct txn *t, struct seat *s)
   return &t->record[t->nr_records++];
 }
 
-/* Call fn for each run of blocks that a participant gets; role is unset
- * and rect is NULL for zeroes.
+/* Rows of which a participant gets the blocks of a role, or zeroes: all on
+ * one page of the checksum table.
  */
+struct run {
+  uint64_t row;                 /* of the members */
+  uint32_t nr;
+  const struct rect *rect;      /* NULL: zeroes */
+  unsigned role;                /* of the rect */
+  unsigned b0;                  /* block of the cell */
+};
+
+typedef void run_fn (struct array *a, struct txn_record *rec, struct op *op,
+                     const struct run *run);
+
 static void
-each_run (struct array *a, struct txn *t, struct op *op,
-          void (*fn) (struct array *a, struct txn_record *rec, struct op *op,
-                      const struct rect *rect, unsigned role))
+each_page (struct array *a, struct txn_record *rec, struct op *op,
+           struct run run, run_fn *fn)
 {
+  const uint64_t end = run.row + run.nr;
+  const uint64_t most = a->sums ? limits.table_page_entries :
+    JOURNAL_ZERO_MAX_BLOCKS;
+
+  while (run.row < end) {
+    run.nr = MIN (end, (run.row / most + 1) * most) - run.row;
+    fn (a, rec, op, &run);
+    run.row += run.nr;
+    run.b0 += run.nr;
+  }
+}
+
+/* Call fn for each run that a participant gets. */
+static void
+each_run (struct array *a, struct txn *t, struct op *op, run_fn *fn)
+{
+  const uint64_t row = op_pos (a, op) / BLOCK_LEN;
+
   if (op->kind == OP_ZERO) {
+    const struct run run = { .row = row, .nr = op_len (a, op) / BLOCK_LEN };
+
     for (unsigned i = 0; i < a->nr_seats; i++)
       if (takes_record (a->seat[i]))
-        fn (a, record_of (t, a->seat[i]), op, NULL, 0);
+        each_page (a, record_of (t, a->seat[i]), op, run, fn);
     return;
   }
   for (unsigned i = 0; i < op->nr_rects; i++)
     FOR_EACH_BIT (role, op->rect[i].p.write) {
+      const struct rect *rect = &op->rect[i];
       const unsigned slot =
         layout_slot (&a->g, line_stripe (a, op->line->no), role);
+      const struct run run = {
+        .row = row + rect->b0, .nr = rect->nr, .rect = rect, .role = role,
+        .b0 = rect->b0,
+      };
 
       for (unsigned j = 0; j < 2; j++)
         if (takes_record (a->at[slot][j]))
-          fn (a, record_of (t, a->at[slot][j]), op, &op->rect[i], role);
+          each_page (a, record_of (t, a->at[slot][j]), op, run, fn);
     }
 }
 
 static void
 count_run (struct array *a, struct txn_record *rec, struct op *op,
-           const struct rect *rect, unsigned role)
+           const struct run *run)
 {
   rec->r.nr_entries++;
-  if (rect == NULL)
+  if (run->rect == NULL)
     return;
-  rec->r.nr_crcs += rect->nr;
-  rec->r.nr_blocks += rect->nr;
+  rec->r.nr_crcs += run->nr;
+  rec->r.nr_blocks += run->nr;
   rec->nr_pieces++;
 }
 
 static void
 uncount_run (struct array *a, struct txn_record *rec, struct op *op,
-             const struct rect *rect, unsigned role)
+             const struct run *run)
 {
   rec->r.nr_entries--;
-  if (rect == NULL)
+  if (run->rect == NULL)
     return;
-  rec->r.nr_crcs -= rect->nr;
-  rec->r.nr_blocks -= rect->nr;
+  rec->r.nr_crcs -= run->nr;
+  rec->r.nr_blocks -= run->nr;
   rec->nr_pieces--;
 }
 
@@ -238,25 +272,25 @@ get_memory (struct txn *t)
 
 static void
 add_run (struct array *a, struct txn_record *rec, struct op *op,
-         const struct rect *rect, unsigned role)
+         const struct run *run)
 {
+  const struct op_role *o = &op->role[run->role];
   struct journal_entry *e = &rec->r.entry[rec->r.nr_entries++];
 
   *e = (struct journal_entry) {
     .generation = (uint32_t) op->txn->seq,
-    .roles = changed_roles (a, op, rect),
+    .roles = changed_roles (a, op, run->rect),
+    .first_block = run->row, .nr_blocks = run->nr,
+    .before = a->sums ?
+      sums_before (a, &op->pin, rec->seat->slot, run->row) : 0,
   };
-  if (rect == NULL) {
-    e->first_block = op_pos (a, op) / BLOCK_LEN;
-    e->nr_blocks = op_len (a, op) / BLOCK_LEN;
+  if (run->rect == NULL) {
     e->flags = JOURNAL_ENTRY_ZERO;
     return;
   }
-  e->first_block = op_pos (a, op) / BLOCK_LEN + rect->b0;
-  e->nr_blocks = rect->nr;
   rec->piece[rec->nr_pieces++] = (struct txn_piece) {
-    .cell = op_new_cell (op, rect, role), .b0 = rect->b0, .nr = rect->nr,
-    .crc = op_crcs (op, rect, role),
+    .cell = op_new_cell (op, run->rect, run->role), .b0 = run->b0,
+    .nr = run->nr, .crc = &o->crc[run->b0],
   };
 }
 
@@ -290,7 +324,7 @@ take_places (struct txn *t, uint64_t session)
   }
 }
 
-/* Without the lock: the crcs that the coder has not made, and the header. */
+/* Without the lock, when op_make_crcs has made all crcs. */
 static void
 encode_record (const struct array *a, struct txn_record *rec)
 {
@@ -300,9 +334,8 @@ encode_record (const struct array *a, struct txn_record *rec)
   for (unsigned i = 0; i < rec->nr_pieces; i++) {
     const struct txn_piece *p = &rec->piece[i];
 
-    for (unsigned b = 0; b < p->nr; b++)
-      *crc++ = p->crc ? p->crc[b] :
-        crc32c (p->cell->data + (size_t) (p->b0 + b) * BLOCK_LEN, BLOCK_LEN);
+    memcpy (crc, p->crc, p->nr * sizeof *crc);
+    crc += p->nr;
   }
   journal_record_encode (&rec->r, &id, rec->header);
 }
@@ -379,6 +412,8 @@ encode_call (struct call *c)
 {
   struct txn *t = list_item (c, struct txn, call);
 
+  list_for_each (l, &t->ops)
+    op_make_crcs (list_item (l, struct op, txn_link));
   for (unsigned i = 0; i < t->nr_records; i++)
     encode_record (t->a, &t->record[i]);
   engine_post (t->a, &t->news);

@@ -40,13 +40,14 @@ struct txn {
     TXN_FLUSHING,
     TXN_LOGGED,                 /* R1 is met: in place */
     TXN_IN_PLACE,
+    TXN_STORED,                 /* its pages of the checksum table too */
   } phase;
   bool freeing;                 /* the headers being written free it */
   struct list ops;              /* by op->txn_link */
   unsigned nr_ops;              /* not in place yet */
   unsigned pending;             /* transfers */
-  uint64_t flush_gen;           /* TXN_IN_PLACE: a->flush_gen when the last
-                                 * block had been written */
+  uint64_t flush_gen;           /* TXN_STORED: a->flush_gen when the last
+                                 * block or page had been written */
   struct txn_regions *regions;
   unsigned nr_regions;
   uint64_t missed_epoch;        /* the epoch of the record when they were

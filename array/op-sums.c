@@ -1,0 +1,510 @@
+/* gpuraid: checksums in an operation.
+ *
+ * What is read is compared with the table before it is used.  The coder makes
+ * the crcs of what it reads and makes; the others are made here.  A block with
+ * another checksum is treated like one that could not be read.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include "array/op-internal.h"
+#include "array/recover-table.h"
+#include "array/recover.h"
+#include "array/seat.h"
+#include "common/crc32c.h"
+#include "common/plant.h"
+
+/* Messages about bad blocks in a minute. */
+#define MAX_LOGGED 10u
+
+static uint64_t
+row_of (const struct array *a, const struct op *op, unsigned b)
+{
+  return op_pos (a, op) / BLOCK_LEN + b;
+}
+
+static unsigned
+slot_of (const struct array *a, const struct op *op, unsigned role)
+{
+  return layout_slot (&a->g, line_stripe (a, op->line->no), role);
+}
+
+static uint64_t
+slots_of (const struct array *a, const struct op *op, uint64_t roles)
+{
+  uint64_t slots = 0;
+
+  FOR_EACH_BIT (role, roles)
+    slots |= BIT (slot_of (a, op, role));
+  return slots;
+}
+
+static struct table_entry
+entry_of (const struct array *a, const struct op *op, unsigned role,
+          unsigned b)
+{
+  return sums_get (a, &op->pin, slot_of (a, op, role), row_of (a, op, b));
+}
+
+static bool
+is_active (const struct array *a, unsigned slot)
+{
+  return a->at[slot][0] && !a->at[slot][0]->failing;
+}
+
+/* ---- what the table says ---------------------------------------------------- */
+
+/* In a good row all parity has one generation, which some data has too unless
+ * that data is zeroes or not there.  Where parity differs, that with a
+ * generation of no data is older.
+ */
+static uint64_t
+old_parity (const struct array *a, const struct op *op, unsigned b,
+            uint64_t usable)
+{
+  const uint64_t data = LOW_BITS (a->g.k);
+  uint64_t old = 0;
+  uint32_t generation = 0;
+  bool differ = false;
+
+  if ((data & ~usable) || op->zero_roles[b] & data)
+    return 0;
+  FOR_EACH_BIT (role, usable & ~data) {
+    const uint32_t g = entry_of (a, op, role, b).generation;
+
+    differ |= generation && g != generation;
+    generation = g;
+  }
+  if (!differ)
+    return 0;
+  FOR_EACH_BIT (role, usable & ~data) {
+    const uint32_t g = entry_of (a, op, role, b).generation;
+    bool found = false;
+
+    FOR_EACH_BIT (d, data)
+      found |= entry_of (a, op, d, b).generation == g;
+    if (!found)
+      old |= BIT (role);
+  }
+  return old == (usable & ~data) ? 0 : old;
+}
+
+/* After a crash the journal may say something else. */
+static void
+look_at_row (struct array *a, struct op *op, unsigned b)
+{
+  uint64_t zero = 0, lost = 0, known = 0;
+
+  for (unsigned role = 0; role < a->n; role++) {
+    const unsigned slot = slot_of (a, op, role);
+
+    if (!sums_has_slots (&op->pin, BIT (slot)))
+      continue;
+    if (is_active (a, slot))
+      known |= BIT (role);
+    switch (table_kind (entry_of (a, op, role, b))) {
+    case TABLE_ZERO: zero |= BIT (role); break;
+    case TABLE_LOST: lost |= BIT (role); break;
+    case TABLE_WRITTEN: break;
+    }
+  }
+  if (recover_is_pending (a)) {
+    const uint64_t said = recover_said (a, op->line->no, b);
+
+    zero &= ~said;
+    lost &= ~said;
+  }
+  op->zero_roles[b] = zero;
+  op->lost_roles[b] = lost;
+  if (op->all_slots && !recover_is_pending (a))
+    op->lost_roles[b] |= old_parity (a, op, b, known & ~lost & ~zero);
+}
+
+static bool
+needs_all (const struct array *a, const struct op *op)
+{
+  uint64_t noread, nowrite;
+
+  if (op->kind != OP_READ || op->all_slots || op->slow)
+    return true;
+  line_masks (a, op->line->no, &noread, &nowrite);
+  return (op->want & noread) || op_bad_roles (a, op, 0xffff);
+}
+
+bool
+op_pin_sums (struct array *a, struct op *op)
+{
+  const uint64_t row = op_pos (a, op) / BLOCK_LEN;
+  const uint64_t nr = op_len (a, op) / BLOCK_LEN;
+
+  if (a->sums == NULL)
+    return true;
+  if (op->kind == OP_ZERO)
+    return sums_pin (a, &op->pin, row, nr, LOW_BITS (a->n), &op->waiter);
+  op->all_slots = needs_all (a, op);
+  if (!sums_pin (a, &op->pin, row, nr, op->all_slots ? LOW_BITS (a->n) :
+                 slots_of (a, op, op->want), &op->waiter))
+    return false;
+  op->bad_sums = false;
+  for (unsigned b = 0; b < a->cell_blocks; b++)
+    look_at_row (a, op, b);
+  return true;
+}
+
+bool
+op_lacks_sums (struct array *a, struct op *op)
+{
+  uint64_t read = 0;
+
+  if (a->sums == NULL || op->all_slots)
+    return false;
+  for (unsigned i = 0; i < op->nr_rects; i++)
+    read |= op->rect[i].p.read;
+  op->all_slots = !sums_has_slots (&op->pin, slots_of (a, op, read));
+  return op->all_slots;
+}
+
+/* ---- comparing ---------------------------------------------------------------- */
+
+static void
+note_bad (struct array *a, struct op *op, unsigned role, unsigned b)
+{
+  const unsigned slot = slot_of (a, op, role);
+  struct seat *s = a->at[slot][0];
+  struct op_role *o = &op->role[role];
+  const uint16_t block = block_mask (b, 1);
+
+  op->bad_sums = true;
+  o->bad_blocks |= block;
+  o->old_blocks &= ~block;
+  if (op->tries > 0 || s == NULL)
+    return;
+  s->nr_bad_sums++;
+  a->counters.bad_blocks++;
+  if (a->bad_sums_logged++ < MAX_LOGGED)
+    log_notice ("slot %u: %s: block %" PRIu64 " has another checksum: it is "
+                "made anew", slot, s->m->path, row_of (a, op, b));
+}
+
+/* The content in a ring was compared with its record. */
+static bool
+is_good (const struct array *a, const struct op *op, unsigned role,
+         unsigned b, uint32_t crc)
+{
+  const struct table_entry e = entry_of (a, op, role, b);
+
+  if (PLANTED ("sums-unverified") && op->kind != OP_READ)
+    return true;
+  if (recover_source (a, op->line->no, role, b))
+    return true;
+  return e.generation != 0 &&
+    e.sum == sums_sum (a, slot_of (a, op, role), row_of (a, op, b), crc);
+}
+
+static void
+compare (struct array *a, struct op *op, const struct rect *rect,
+         unsigned role, const uint32_t *crc)
+{
+  struct op_role *o = &op->role[role];
+
+  for (unsigned b = rect->b0; b < rect->b0 + rect->nr; b++, crc++) {
+    if ((o->checked_blocks | ~o->old_blocks) >> b & 1)
+      continue;
+    if (is_good (a, op, role, b, *crc))
+      o->checked_blocks |= block_mask (b, 1);
+    else
+      note_bad (a, op, role, b);
+  }
+}
+
+/* ---- what was read -------------------------------------------------------------- */
+
+/* The blocks of a role that the coder does not look at. */
+static uint16_t
+uncoded_blocks (const struct op *op, const struct rect *rect, unsigned role)
+{
+  if (rect->p.make && rect->p.in & BIT (role))
+    return 0;
+  return block_mask (rect->b0, rect->nr) & ~op->role[role].checked_blocks;
+}
+
+/* The crcs of some blocks of a role's old content. */
+static void
+make_crcs (struct op *op, const struct rect *rect, unsigned role,
+           uint16_t blocks)
+{
+  const struct cell *c = op_old (op, rect, role);
+  struct op_role *o = &op->role[role];
+
+  FOR_EACH_BIT (b, blocks) {
+    o->crc[b] = crc32c (c->data + b * BLOCK_LEN, BLOCK_LEN);
+    o->crc_blocks |= block_mask (b, 1);
+  }
+}
+
+/* The roles whose content is stored as it is. */
+static uint64_t
+copied_roles (const struct op *op, const struct rect *rect)
+{
+  return op->kind == OP_FIX ? rect->p.write & ~rect->p.make &
+    ~(rect->p.make ? rect->p.in : 0) : 0;
+}
+
+static uint16_t
+missing_crcs (const struct op *op, const struct rect *rect, unsigned role)
+{
+  return block_mask (rect->b0, rect->nr) & ~op->role[role].crc_blocks;
+}
+
+static void
+check_call (struct call *c)
+{
+  struct op *op = list_item (c, struct op, check_call);
+
+  for (unsigned i = 0; i < op->nr_rects; i++) {
+    const struct rect *rect = &op->rect[i];
+
+    FOR_EACH_BIT (role, rect->p.read)
+      make_crcs (op, rect, role, uncoded_blocks (op, rect, role));
+    FOR_EACH_BIT (role, copied_roles (op, rect))
+      make_crcs (op, rect, role, missing_crcs (op, rect, role));
+  }
+  engine_post (op->a, &op->check_news);
+}
+
+static void
+checked (struct array *a, struct news *n)
+{
+  struct op *op = list_item (n, struct op, check_news);
+
+  op->pending = 0;
+  op_advance (a, op);
+}
+
+void
+op_start_check (struct array *a, struct op *op)
+{
+  uint16_t blocks = 0;
+
+  op->pending = 0;
+  for (unsigned i = 0; a->sums && i < op->nr_rects; i++) {
+    const struct rect *rect = &op->rect[i];
+
+    FOR_EACH_BIT (role, rect->p.read)
+      blocks |= uncoded_blocks (op, rect, role);
+    FOR_EACH_BIT (role, copied_roles (op, rect))
+      blocks |= missing_crcs (op, rect, role);
+  }
+  if (blocks == 0)
+    return;
+  op->pending = 1;
+  op->check_call.run = check_call;
+  op->check_news.run = checked;
+  engine_call (a, &op->check_call);
+}
+
+bool
+op_check (struct array *a, struct op *op)
+{
+  for (unsigned i = 0; a->sums && i < op->nr_rects; i++) {
+    const struct rect *rect = &op->rect[i];
+
+    FOR_EACH_BIT (role, rect->p.read)
+      if (uncoded_blocks (op, rect, role))
+        compare (a, op, rect, role, &op->role[role].crc[rect->b0]);
+  }
+  return !op->bad_sums;
+}
+
+void
+op_check_coded (struct array *a, struct op *op, struct rect *rect,
+                uint64_t in, const uint32_t *crc)
+{
+  if (a->sums == NULL)
+    return;
+  FOR_EACH_BIT (role, in) {
+    if (rect->p.read & BIT (role))
+      compare (a, op, rect, role, crc);
+    crc += rect->nr;
+  }
+}
+
+/* ---- what was made ---------------------------------------------------------------- */
+
+/* The entry says something else than what was decoded, from blocks that have
+ * their checksums.  Was its block written later than it says?
+ */
+static bool
+is_outdated (const struct array *a, const struct op *op, unsigned role,
+             unsigned b)
+{
+  const uint64_t data = LOW_BITS (a->g.k), others = LOW_BITS (a->n) &
+    ~BIT (role) & ~op->noread & ~op->lost_roles[b];
+  const uint32_t own = entry_of (a, op, role, b).generation;
+  uint32_t generation = 0;
+
+  FOR_EACH_BIT (r, others & ~data)
+    generation = entry_of (a, op, r, b).generation;
+  if (generation == 0 || own == generation)
+    return false;
+  if (BIT (role) & ~data)
+    return true;
+  FOR_EACH_BIT (r, others & data)
+    if (op->zero_roles[b] & BIT (r) ||
+        entry_of (a, op, r, b).generation == generation)
+      return false;
+  return true;
+}
+
+/* Old content that was made for a slot whose entry is known. */
+void
+op_check_made (struct array *a, struct op *op, struct rect *rect)
+{
+  if (a->sums == NULL || rect->given || op->to_targets || op->replay ||
+      PLANTED ("sums-result-unchecked"))
+    return;
+  FOR_EACH_BIT (role, rect->p.make) {
+    const unsigned slot = slot_of (a, op, role);
+    const struct op_role *o = &op->role[role];
+
+    for (unsigned b = rect->b0; b < rect->b0 + rect->nr; b++)
+      if (is_active (a, slot) && !((op->lost_roles[b] | op->zero_roles[b]) &
+                                   BIT (role)) &&
+          !is_good (a, op, role, b, o->crc[b]) &&
+          !is_outdated (a, op, role, b)) {
+        rect->lost |= op->kind == OP_READ ? BIT (role) : ~UINT64_C (0);
+        log_notice ("line %" PRIu64 ", row %u: what was decoded for slot %u "
+                    "has another checksum", op->line->no, b, slot);
+      }
+  }
+  if (rect->lost && op->kind == OP_FIX)
+    rect->p.write = 0;
+}
+
+/* ---- what is stored ---------------------------------------------------------------- */
+
+void
+op_make_crcs (struct op *op)
+{
+  for (unsigned i = 0; i < op->nr_rects; i++) {
+    const struct rect *rect = &op->rect[i];
+
+    FOR_EACH_BIT (role, rect->p.write) {
+      struct op_role *o = &op->role[role];
+      const struct cell *c = op_new_cell (op, rect, role);
+
+      FOR_EACH_BIT (b, block_mask (rect->b0, rect->nr) & ~o->crc_blocks) {
+        o->crc[b] = crc32c (c->data + b * BLOCK_LEN, BLOCK_LEN);
+        o->crc_blocks |= block_mask (b, 1);
+      }
+    }
+  }
+}
+
+static void
+change (struct array *a, struct op *op, unsigned role, unsigned b,
+        uint32_t generation, uint64_t seq)
+{
+  const unsigned slot = slot_of (a, op, role);
+  const uint64_t row = row_of (a, op, b);
+  const struct table_entry e = {
+    .sum = sums_sum (a, slot, row, op->role[role].crc[b]),
+    .generation = generation,
+  };
+
+  sums_change (a, &op->pin, slot, row, e, seq);
+}
+
+void
+op_note_sums (struct array *a, struct op *op, uint64_t seq)
+{
+  if (a->sums == NULL)
+    return;
+  if (op->kind == OP_ZERO) {
+    sums_change_zero (a, &op->pin, op_pos (a, op) / BLOCK_LEN,
+                      op_len (a, op) / BLOCK_LEN, seq);
+    return;
+  }
+  for (unsigned i = 0; i < op->nr_rects; i++) {
+    const struct rect *rect = &op->rect[i];
+
+    FOR_EACH_BIT (role, rect->p.write)
+      for (unsigned b = rect->b0; b < rect->b0 + rect->nr; b++)
+        change (a, op, role, b, (uint32_t) seq, seq);
+  }
+}
+
+/* The generation of a block that was made for a slot that had none: that of
+ * the parity; of parity with no other parity, that of some data.
+ */
+static uint32_t
+generation_of (const struct array *a, const struct op *op, unsigned role,
+               unsigned b)
+{
+  const uint64_t usable = LOW_BITS (a->n) & ~op->noread &
+    ~op->lost_roles[b] & ~op->zero_roles[b] & ~BIT (role);
+  const uint64_t parity = usable & ~LOW_BITS (a->g.k);
+  uint32_t generation = 0;
+
+  FOR_EACH_BIT (r, parity ? parity : usable)
+    generation = entry_of (a, op, r, b).generation;
+  return generation;
+}
+
+static void
+note_placed (struct array *a, struct op *op, const struct rect *rect)
+{
+  const unsigned b = rect->b0;
+
+  FOR_EACH_BIT (role, rect->p.write | (rect->lost & LOW_BITS (a->n))) {
+    const unsigned slot = slot_of (a, op, role);
+    const uint64_t row = row_of (a, op, b);
+    bool zero;
+    const uint64_t seq = recover_seq (a, op->line->no, role, b, &zero);
+
+    if (a->at[slot][1])
+      sums_store_both (a, &op->pin, slot, row, seq);
+    if (rect->lost & BIT (role))
+      sums_change (a, &op->pin, slot, row, TABLE_ENTRY_LOST, seq);
+    else if (zero)
+      sums_change (a, &op->pin, slot, row, (struct table_entry) { 0, 0 },
+                   seq);
+    else if (seq)
+      change (a, op, role, b, (uint32_t) seq, seq);
+    else if (table_kind (entry_of (a, op, role, b)) == TABLE_LOST)
+      change (a, op, role, b, generation_of (a, op, role, b), 0);
+  }
+}
+
+void
+op_note_copied (struct array *a, struct op *op)
+{
+  const uint64_t seq = 0;
+
+  if (a->sums == NULL || a->failed)
+    return;
+  for (unsigned i = 0; op->replay && i < op->nr_rects; i++)
+    note_placed (a, op, &op->rect[i]);
+  if (op->replay)
+    return;
+  for (unsigned i = 0; i < op->nr_rects; i++) {
+    const struct rect *rect = &op->rect[i];
+
+    for (unsigned b = rect->b0; b < rect->b0 + rect->nr; b++)
+      FOR_EACH_BIT (role, op->want) {
+        const unsigned slot = slot_of (a, op, role);
+        const uint64_t row = row_of (a, op, b);
+
+        /* The entry is that of both members of a slot. */
+        if (rect->lost)
+          sums_change (a, &op->pin, slot, row, TABLE_ENTRY_LOST, seq);
+        else if (is_active (a, slot))
+          continue;
+        else if (rect->p.write & BIT (role))
+          change (a, op, role, b, generation_of (a, op, role, b), seq);
+        else
+          sums_change (a, &op->pin, slot, row, (struct table_entry) { 0, 0 },
+                       seq);
+      }
+  }
+}

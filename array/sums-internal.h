@@ -1,0 +1,98 @@
+/* gpuraid: the state of the checksum table, for array/sums*.c alone.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_SUMS_INTERNAL_H
+#define GPURAID_SUMS_INTERNAL_H
+
+#include "array/sums.h"
+
+/* The same page of all slots.  Masks have a bit per slot. */
+struct sums_page {
+  struct sums_page *hash_next;
+  uint64_t no;
+  struct list link;             /* in sums->unused if it may be taken for
+                                 * another page; or in sums->dirty */
+  struct list store_link;       /* in sums->storing */
+  unsigned pins;
+  uint64_t loaded, loading;
+  uint64_t blank;               /* of those loaded: never written, or bad.
+                                 * Which, is known when all are loaded */
+  uint64_t bad;                 /* of those: in both places */
+  bool born;                    /* some slot's page was written */
+  bool checked;                 /* all were loaded, to know that */
+  uint64_t doubtful;            /* one place is bad, or both: to be stored
+                                 * when the array may write */
+  struct list doubtful_link;    /* in sums->doubtful */
+  uint64_t dirty;
+  uint64_t again;               /* to be stored a second time, in the other
+                                 * place */
+  uint64_t dirty_seq;           /* the oldest transaction in dirty */
+  bool is_dirty, is_storing;
+  uint64_t storing_seq;
+  unsigned stores;              /* under way */
+  uint64_t stored_gen;          /* a->flush_gen when it was last stored */
+  struct list waiters;          /* for a load or store */
+
+  uint64_t *counter;            /* k + m: of the stored page */
+  uint64_t *seq;                /* k + m: of the newest change */
+  struct table_entry *entry;    /* k + m pages */
+};
+
+struct sums {
+  unsigned nr, max;             /* pages */
+  struct sums_page **bucket;
+  unsigned nr_buckets;          /* a power of two */
+  struct list unused;           /* least recently used first */
+  struct list dirty;            /* by dirty_seq */
+  struct list storing;          /* by storing_seq */
+  struct list doubtful;
+  bool may_store;               /* not before the journal is recovered */
+  uint64_t store_upto;          /* a seq */
+  bool short_of;                /* of pages that may be taken */
+  uint64_t stuck_gen;           /* a->flushed_gen when no page could be
+                                 * stored before a flush; or 0 */
+  struct waiter flush_waiter;
+  struct list waiters;          /* for a page that may be taken */
+
+  /* Pages being stored on the rebuild's targets. */
+  struct sums_pin target_pin;
+  unsigned target_stores;
+  struct list target_waiters;
+  uint32_t seed[MAX_SLOTS];
+};
+
+static inline struct table_entry *
+sums_entries (const struct sums_page *p, unsigned slot)
+{
+  return p->entry + slot * limits.table_page_entries;
+}
+
+/* The bytes of member data that a page covers, from data_off. */
+static inline uint64_t
+sums_page_pos (const struct sums_page *p)
+{
+  return p->no * limits.table_page_entries * BLOCK_LEN;
+}
+
+/* The seq of a page of which it is not known. */
+#define SUMS_SEQ_UNKNOWN UINT32_MAX
+/* dirty_seq: no transaction waits for the page to be stored. */
+#define SUMS_NO_SEQ (UINT64_MAX - 1)
+
+/* array/sums.c: its pins, loads or stores have changed. */
+extern void sums_settle (struct array *a, struct sums_page *p);
+/* It differs from what is stored, by the transaction seq. */
+extern void sums_mark_dirty (struct array *a, struct sums_page *p,
+                             uint64_t slots, uint64_t seq);
+
+/* array/sums-load.c: begin to load these slots.  p->waiters is run when any
+ * has ended.
+ */
+extern void sums_load (struct array *a, struct sums_page *p, uint64_t slots);
+/* True if the entries of these slots are there. */
+extern bool sums_is_loaded (const struct array *a, const struct sums_page *p,
+                            uint64_t slots);
+
+#endif

@@ -1,0 +1,295 @@
+/* gpuraid: the checksum table in memory: loading pages, and which to trust.
+ *
+ * A page that is good in one place only may be the older one.  It is trusted
+ * if the journal names the transaction that it ends with; otherwise all its
+ * blocks are lost on this slot, to be decoded and stored anew.  The same is
+ * true of a page that is bad in both places, and of one that seems never
+ * written while another slot's was.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/fail.h"
+#include "array/recover-table.h"
+#include "array/sums-internal.h"
+#include "array/xfer.h"
+#include "common/log.h"
+#include "common/plant.h"
+#include "raidmap/seal.h"
+
+struct load {
+  struct sums_page *p;
+  unsigned slot;
+  struct seat *seat;
+  unsigned pending;
+  bool failed[2];
+  struct xfer_memory *memory;   /* both places */
+  uint8_t *buf;
+};
+
+/* The member with the entries of a slot, or NULL.  A target has those that
+ * were copied.
+ */
+static struct seat *
+source_of (const struct array *a, const struct sums_page *p, unsigned slot)
+{
+  struct seat *s = a->at[slot][0], *t = a->at[slot][1];
+
+  if (s && !s->failing)
+    return s;
+  if (t == NULL || t->state != SEAT_TARGET || t->failing)
+    return NULL;
+  return t->by_bitmap || t->cursor > sums_page_pos (p) ||
+    (t->window_end > sums_page_pos (p) &&
+     (t->cursor > 0 || t->table_zeroed == a->sb.l.table_len)) ? t : NULL;
+}
+
+static void
+set_all (struct sums_page *p, unsigned slot, struct table_entry e)
+{
+  for (unsigned i = 0; i < limits.table_page_entries; i++)
+    sums_entries (p, slot)[i] = e;
+}
+
+static void
+no_entries (struct sums_page *p, unsigned slot)
+{
+  set_all (p, slot, TABLE_ENTRY_LOST);
+  p->seq[slot] = SUMS_SEQ_UNKNOWN;
+}
+
+/* ---- what a page is worth -------------------------------------------------- */
+
+static void
+add_doubtful (struct array *a, struct sums_page *p, unsigned slot)
+{
+  p->doubtful |= BIT (slot);
+  list_move (&a->sums->doubtful, &p->doubtful_link);
+}
+
+static void
+damaged (struct array *a, struct sums_page *p, unsigned slot)
+{
+  struct seat *s = source_of (a, p, slot);
+
+  no_entries (p, slot);
+  p->again |= BIT (slot);
+  a->counters.bad_table_pages++;
+  if (s) {
+    s->nr_bad_sums++;
+    log_notice ("slot %u: %s: page %" PRIu64 " of the checksum table is "
+                "damaged: its blocks are made anew", slot, s->m->path, p->no);
+  }
+  add_doubtful (a, p, slot);
+}
+
+static unsigned
+nr_absent (const struct array *a, const struct sums_page *p)
+{
+  unsigned nr = 0;
+
+  for (unsigned slot = 0; slot < a->n; slot++)
+    nr += source_of (a, p, slot) == NULL;
+  return nr;
+}
+
+/* All are loaded, as far as they have a member, and some seem never written,
+ * or are bad.  It was never written if that is so on all that are not bad; or
+ * if a crash interrupted the first write to it.
+ */
+static void
+check_blank (struct array *a, struct sums_page *p)
+{
+  const uint64_t bad = p->bad;
+  const bool first = recover_begins_page (a, p->no), born = p->born;
+
+  p->checked = true;
+  p->bad = 0;
+  if ((!p->born && p->blank != bad &&
+       nr_bits (bad) + nr_absent (a, p) <= a->g.m) ||
+      PLANTED ("sums-blank-believed"))
+    return;
+  p->born = true;
+  FOR_EACH_BIT (slot, p->blank) {
+    p->blank &= ~BIT (slot);
+    if (first || ((bad & BIT (slot)) == 0 && !born)) {
+      p->again |= BIT (slot);
+      add_doubtful (a, p, slot);
+    }
+    else
+      damaged (a, p, slot);
+  }
+}
+
+bool
+sums_is_loaded (const struct array *a, const struct sums_page *p,
+                uint64_t slots)
+{
+  return (slots & ~p->loaded) == 0 && ((slots & p->blank) == 0 || p->checked);
+}
+
+/* ---- loading ---------------------------------------------------------------- */
+
+enum place { PLACE_BLANK, PLACE_GOOD, PLACE_BAD };
+
+static enum place
+decode_place (const struct array *a, const struct load *ld, unsigned place,
+              struct table_page *page)
+{
+  const uint8_t *buf = ld->buf + place * TABLE_PAGE_LEN;
+
+  if (ld->failed[place])
+    return PLACE_BAD;
+  if (seal_zero (buf, TABLE_PAGE_LEN))
+    return PLACE_BLANK;
+  if (!table_page_decode (buf, &a->sb.array_uuid, ld->slot, ld->p->no, page) ||
+      table_counter_place (page->counter) != place)
+    return PLACE_BAD;
+  return PLACE_GOOD;
+}
+
+static void
+take_page (struct array *a, struct load *ld, const struct table_page *page,
+           bool alone)
+{
+  struct sums_page *p = ld->p;
+  const uint64_t seq = table_counter_seq (page->counter);
+
+  p->born = true;
+  p->counter[ld->slot] = page->counter;
+  if (alone && !PLANTED ("sums-one-place-trusted") &&
+      !recover_explains_page (a, ld->seat, p->no, seq)) {
+    damaged (a, p, ld->slot);
+    return;
+  }
+  p->seq[ld->slot] = seq;
+  memcpy (sums_entries (p, ld->slot), page->entry,
+          limits.table_page_entries * sizeof page->entry[0]);
+  if (alone)
+    add_doubtful (a, p, ld->slot);
+}
+
+static void
+take_places (struct array *a, struct load *ld)
+{
+  static struct table_page page[2];     /* under the array lock */
+  struct sums_page *p = ld->p;
+  const bool is_target = ld->seat->state == SEAT_TARGET;
+  enum place is[2];
+  unsigned newest;
+
+  for (unsigned i = 0; i < 2; i++)
+    is[i] = decode_place (a, ld, i, &page[i]);
+  if (is[0] != PLACE_GOOD && is[1] != PLACE_GOOD) {
+    p->counter[ld->slot] = 0;
+    p->seq[ld->slot] = 0;
+    if (is_target && is[0] == PLACE_BLANK && is[1] == PLACE_BLANK)
+      /* What was copied to it was zeroes. */
+      set_all (p, ld->slot, (struct table_entry) { 0, 0 });
+    else {
+      p->blank |= BIT (ld->slot);
+      p->checked = false;
+      if (is[0] != PLACE_BLANK || is[1] != PLACE_BLANK)
+        p->bad |= BIT (ld->slot);
+      set_all (p, ld->slot, (struct table_entry) { 0, 0 });
+    }
+    return;
+  }
+  newest = is[0] != PLACE_GOOD ||
+    (is[1] == PLACE_GOOD && page[1].counter > page[0].counter);
+  take_page (a, ld, &page[newest], is[!newest] == PLACE_BAD ||
+             (is[!newest] == PLACE_BLANK && !is_target));
+}
+
+static void
+load_ended (struct array *a, struct load *ld)
+{
+  struct sums_page *p = ld->p;
+  const uint64_t bit = BIT (ld->slot);
+
+  p->loading &= ~bit;
+  a->sums->stuck_gen = 0;
+  /* If the member is no longer used, another one is asked. */
+  if (source_of (a, p, ld->slot) == ld->seat) {
+    p->blank &= ~bit;
+    take_places (a, ld);
+    p->loaded |= bit;
+  }
+  xfer_memory_put (ld->memory);
+  free (ld);
+  if (p->loading == 0 && p->blank && !p->checked) {
+    if (p->loaded == LOW_BITS (a->n))
+      check_blank (a, p);
+    else
+      sums_load (a, p, LOW_BITS (a->n));
+  }
+  engine_run_waiters (a, &p->waiters);
+  sums_settle (a, p);
+}
+
+static void
+read_done (struct array *a, struct xfer *x)
+{
+  struct load *ld = x->owner;
+
+  if (x->error) {
+    seat_read_error (a, x->seat, x->error);
+    ld->failed[x->role] = true;
+  }
+  if (--ld->pending == 0)
+    load_ended (a, ld);
+}
+
+static void
+load_from (struct array *a, struct sums_page *p, unsigned slot,
+           struct seat *seat)
+{
+  struct load *ld = calloc (1, sizeof *ld);
+  void *buf;
+
+  if (ld == NULL || posix_memalign (&buf, BLOCK_LEN, 2 * TABLE_PAGE_LEN) ||
+      (ld->memory = xfer_memory_new (buf)) == NULL)
+    abort ();           /* as in array/xfer.c */
+  ld->p = p;
+  ld->slot = slot;
+  ld->seat = seat;
+  ld->buf = buf;
+  ld->pending = 2;
+  p->loading |= BIT (slot);
+  for (unsigned i = 0; i < 2; i++) {
+    struct xfer *x = xfer_new (seat, IO_READ, read_done);
+
+    x->off = table_page_off (&a->sb.l, p->no, i);
+    x->len = TABLE_PAGE_LEN;
+    x->buf = ld->buf + i * TABLE_PAGE_LEN;
+    x->memory = ld->memory;
+    x->role = i;
+    x->owner = ld;
+    a->counters.member_read_ops++;
+    a->counters.member_read_bytes += x->len;
+    xfer_start (a, x);
+  }
+}
+
+void
+sums_load (struct array *a, struct sums_page *p, uint64_t slots)
+{
+  if (p->blank && !p->checked)
+    slots = LOW_BITS (a->n);
+  FOR_EACH_BIT (slot, slots & ~p->loaded & ~p->loading) {
+    struct seat *s = source_of (a, p, slot);
+
+    if (s)
+      load_from (a, p, slot, s);
+    else {
+      no_entries (p, slot);
+      p->loaded |= BIT (slot);
+    }
+  }
+  if (p->loading == 0 && p->blank && !p->checked)
+    check_blank (a, p);
+  sums_settle (a, p);
+}

@@ -1,0 +1,357 @@
+/* gpuraid: the checksum table in memory: storing pages.
+ *
+ * A page is stored in the place that does not have its last copy, when that
+ * copy is durable.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/fail.h"
+#include "array/flush.h"
+#include "array/seat.h"
+#include "array/state.h"
+#include "array/store.h"
+#include "array/sums-internal.h"
+#include "array/xfer.h"
+#include "common/plant.h"
+
+uint64_t
+sums_oldest (const struct array *a)
+{
+  const struct sums *s = a->sums;
+  uint64_t seq = UINT64_MAX;
+
+  if (s == NULL)
+    return seq;
+  if (!list_empty (&s->dirty))
+    seq = list_item (s->dirty.next, struct sums_page, link)->dirty_seq;
+  if (!list_empty (&s->storing))
+    seq = MIN (seq, list_item (s->storing.next, struct sums_page,
+                               store_link)->storing_seq);
+  return seq;
+}
+
+void
+sums_store (struct array *a, uint64_t seq)
+{
+  if (a->sums->store_upto >= seq)
+    return;
+  a->sums->store_upto = seq;
+  a->sums->stuck_gen = 0;
+}
+
+bool
+sums_store_all (struct array *a)
+{
+  if (sums_oldest (a) == UINT64_MAX)
+    return true;
+  sums_store (a, SUMS_NO_SEQ);
+  return false;
+}
+
+void
+sums_may_store (struct array *a)
+{
+  if (a->sums)
+    a->sums->may_store = true;
+}
+
+/* ---- one page ---------------------------------------------------------------- */
+
+static void
+enter_storing (struct sums *s, struct sums_page *p)
+{
+  struct list *l = s->storing.prev;
+
+  while (l != &s->storing &&
+         list_item (l, struct sums_page, store_link)->storing_seq >
+         p->storing_seq)
+    l = l->prev;
+  list_append (l->next, &p->store_link);
+}
+
+static void
+page_stored (struct array *a, struct sums_page *p)
+{
+  p->is_storing = false;
+  list_remove (&p->store_link);
+  p->stored_gen = a->flush_gen;
+  if (p->again && !PLANTED ("sums-stored-once")) {
+    sums_mark_dirty (a, p, p->again, p->storing_seq);
+    p->again = 0;
+  }
+  a->sums->stuck_gen = 0;
+  engine_run_waiters (a, &p->waiters);
+  sums_settle (a, p);
+}
+
+static void
+store_done (struct array *a, struct xfer *x)
+{
+  struct sums_page *p = x->owner;
+
+  if (x->error)
+    seat_fail (a, x->seat, "checksum table", x->error);
+  else
+    x->seat->write_gen++;
+  if (--p->stores == 0)
+    page_stored (a, p);
+}
+
+static bool
+takes_page (const struct array *a, const struct sums_page *p,
+            const struct seat *s)
+{
+  return s && s->m && seat_writable_at (a, s, sums_page_pos (p));
+}
+
+static void
+encode (const struct array *a, const struct sums_page *p, unsigned slot,
+        uint8_t *buf)
+{
+  static struct table_page page;        /* under the array lock */
+
+  memset (&page, 0, sizeof page);
+  page.page_no = p->no;
+  page.counter = p->counter[slot];
+  memcpy (page.entry, sums_entries (p, slot),
+          limits.table_page_entries * sizeof page.entry[0]);
+  table_page_encode (&page, &a->sb.array_uuid, slot, buf);
+}
+
+static void
+store_on (struct array *a, struct sums_page *p, unsigned slot,
+          struct seat *s, struct xfer_memory *mem, uint8_t *buf)
+{
+  struct xfer *x = xfer_new (s, IO_WRITE, store_done);
+
+  x->off = table_page_off (&a->sb.l, p->no,
+                           table_counter_place (p->counter[slot]));
+  x->len = TABLE_PAGE_LEN;
+  x->buf = buf;
+  x->memory = mem;
+  x->owner = p;
+  p->stores++;
+  a->counters.member_write_ops++;
+  a->counters.member_write_bytes += x->len;
+  a->counters.table_bytes += x->len;
+  xfer_start (a, x);
+}
+
+static void
+store_page (struct array *a, struct sums_page *p)
+{
+  const unsigned nr = nr_bits (p->dirty);
+  struct xfer_memory *mem;
+  uint8_t *buf;
+
+  if (posix_memalign ((void **) &buf, BLOCK_LEN, nr * TABLE_PAGE_LEN) ||
+      (mem = xfer_memory_new (buf)) == NULL)
+    abort ();           /* as in array/xfer.c */
+  list_remove (&p->link);
+  p->is_dirty = false;
+  p->is_storing = true;
+  p->storing_seq = p->dirty_seq;
+  p->dirty_seq = UINT64_MAX;
+  enter_storing (a->sums, p);
+  p->stores = 1;
+  FOR_EACH_BIT (slot, p->dirty & p->loaded) {
+    const uint64_t seq =
+      p->seq[slot] == SUMS_SEQ_UNKNOWN ? 0 : p->seq[slot];
+
+    p->counter[slot] = table_next_counter (p->counter[slot], seq);
+    if (PLANTED ("sums-one-place"))
+      p->counter[slot] |= 1;
+    encode (a, p, slot, buf);
+    for (unsigned i = 0; i < 2; i++)
+      if (takes_page (a, p, a->at[slot][i]))
+        store_on (a, p, slot, a->at[slot][i], mem, buf);
+    buf += TABLE_PAGE_LEN;
+  }
+  p->dirty = 0;
+  xfer_memory_put (mem);
+  if (--p->stores == 0)
+    page_stored (a, p);
+}
+
+/* ---- which, and when ----------------------------------------------------------- */
+
+static bool
+is_busy (const struct sums_page *p)
+{
+  return p->is_storing || p->loading;
+}
+
+static bool
+is_flushed (const struct array *a, const struct sums_page *p)
+{
+  return p->stored_gen == 0 || a->flushed_gen > p->stored_gen;
+}
+
+/* What is busy is looked at again when that ends. */
+static void
+store_some (struct array *a, struct sums *s)
+{
+  bool unflushed = false;
+
+  if (s->stuck_gen && s->stuck_gen == a->flushed_gen)
+    return;
+  s->stuck_gen = a->flushed_gen;
+  list_for_each (l, &s->dirty) {
+    struct sums_page *p = list_item (l, struct sums_page, link);
+
+    if (p->dirty_seq > s->store_upto && !s->short_of)
+      break;
+    if (is_busy (p))
+      continue;
+    if (is_flushed (a, p))
+      store_page (a, p);
+    else
+      unflushed = true;
+  }
+  if (list_empty (&s->dirty))
+    s->store_upto = 0;
+  if (unflushed && list_empty (&s->flush_waiter.link))
+    flush_members (a, &s->flush_waiter);
+}
+
+static void
+take_doubtful (struct array *a, struct sums *s)
+{
+  struct list *l;
+
+  while ((l = list_pop (&s->doubtful)) != NULL) {
+    struct sums_page *p = list_item (l, struct sums_page, doubtful_link);
+
+    sums_mark_dirty (a, p, p->doubtful, 0);
+    p->doubtful = 0;
+  }
+}
+
+void
+sums_turn (struct array *a)
+{
+  struct sums *s = a->sums;
+
+  if (s == NULL)
+    return;
+  if (a->failed)
+    engine_run_waiters (a, &s->waiters);
+  if (a->failed || !a->writable || !s->may_store || !change_is_over (a, NULL))
+    return;
+  take_doubtful (a, s);
+  store_some (a, s);
+}
+
+/* ---- targets -------------------------------------------------------------------- */
+
+static void
+target_stored (struct array *a, struct store *st)
+{
+  struct sums *s = a->sums;
+  struct sums_page *p = st->owner;
+
+  if (st->error)
+    seat_fail (a, st->seat, "checksum table", st->error);
+  if (--p->stores == 0) {
+    p->is_storing = false;
+    p->stored_gen = a->flush_gen;
+    s->stuck_gen = 0;
+    list_remove (&p->store_link);
+    engine_run_waiters (a, &p->waiters);
+  }
+  if (--s->target_stores == 0) {
+    sums_unpin (a, &s->target_pin);
+    engine_run_waiters (a, &s->target_waiters);
+  }
+}
+
+/* A counter whose page is older, for the other place. */
+static uint64_t
+older (uint64_t counter)
+{
+  return counter - 1;
+}
+
+static void
+store_target (struct array *a, struct sums_page *p, struct seat *s)
+{
+  struct store *st = store_new (a, s, target_stored);
+  const uint64_t counter = p->counter[s->slot];
+
+  for (unsigned i = 0; i < 2; i++) {
+    p->counter[s->slot] = i == 0 ? older (counter) : counter;
+    encode (a, p, s->slot, store_add
+            (st, table_page_off (&a->sb.l, p->no, table_counter_place
+                                 (p->counter[s->slot]))));
+  }
+  st->owner = p;
+  p->stores++;
+  a->sums->target_stores++;
+  store_start (a, st);
+}
+
+/* An older copy of the page may still be on its way. */
+static void
+store_targets (struct array *a, struct sums_page *p)
+{
+  for (unsigned slot = 0; slot < a->n; slot++) {
+    struct seat *t = a->at[slot][1];
+
+    if (t == NULL || t->state != SEAT_TARGET || !takes_page (a, p, t) ||
+        (p->loaded & BIT (slot)) == 0)
+      continue;
+    if (a->at[slot][0] == NULL) {
+      const uint64_t seq =
+        p->seq[slot] == SUMS_SEQ_UNKNOWN ? 0 : p->seq[slot];
+
+      p->counter[slot] =
+        table_next_counter (table_next_counter (p->counter[slot], seq), seq);
+    }
+    store_target (a, p, t);
+  }
+  if (p->stores == 0)
+    return;
+  p->is_storing = true;
+  p->storing_seq = SUMS_NO_SEQ;
+  list_append (&a->sums->storing, &p->store_link);
+}
+
+bool
+sums_store_targets (struct array *a, uint64_t *row, uint64_t end,
+                    struct waiter *w)
+{
+  struct sums *s = a->sums;
+
+  if (s == NULL || (a->failed && s->target_stores == 0))
+    return true;
+  while (*row < end || s->target_pin.nr > 0) {
+    const uint64_t upto = MIN (end, sums_pin_end (a, *row));
+
+    if (s->target_stores > 0) {
+      list_move (&s->target_waiters, &w->link);
+      return false;
+    }
+    if (!sums_pin (a, &s->target_pin, *row, upto - *row, LOW_BITS (a->n), w))
+      return false;
+    for (unsigned i = 0; i < s->target_pin.nr; i++) {
+      struct sums_page *p = s->target_pin.page[i];
+
+      if (p->is_storing) {
+        list_move (&p->waiters, &w->link);
+        return false;
+      }
+    }
+    s->target_stores = 1;
+    for (unsigned i = 0; i < s->target_pin.nr; i++)
+      if (s->target_pin.page[i]->born)
+        store_targets (a, s->target_pin.page[i]);
+    *row = upto;
+    if (--s->target_stores == 0)
+      sums_unpin (a, &s->target_pin);
+  }
+  return true;
+}

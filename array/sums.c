@@ -1,0 +1,487 @@
+/* gpuraid: the checksum table in memory: pages, pins, entries.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/flush.h"
+#include "array/sums-internal.h"
+
+/* ---- memory --------------------------------------------------------------- */
+
+static size_t
+page_len (unsigned n)
+{
+  return sizeof (struct sums_page) + n * 2 * sizeof (uint64_t) +
+    n * limits.table_page_entries * sizeof (struct table_entry);
+}
+
+uint64_t
+sums_memory (const struct geometry *g, uint64_t cache_len)
+{
+  return MAX (cache_len / 8,
+              limits.sums_min_pages * page_len (g->k + g->m));
+}
+
+static void
+flushed (struct array *a, struct waiter *w)
+{
+  engine_run_waiters (a, &a->sums->waiters);
+}
+
+int
+sums_init (struct array *a, uint64_t len)
+{
+  struct sums *s;
+
+  if (a->sb.l.table_len == 0)
+    return 0;
+  a->sums = s = calloc (1, sizeof *s);
+  if (s == NULL)
+    return -1;
+  s->max = MIN (MAX (len / page_len (a->n), limits.sums_min_pages), 1u << 24);
+  s->nr_buckets = 64;
+  while (s->nr_buckets < s->max)
+    s->nr_buckets *= 2;
+  s->bucket = calloc (s->nr_buckets, sizeof *s->bucket);
+  list_init (&s->unused);
+  list_init (&s->dirty);
+  list_init (&s->storing);
+  list_init (&s->doubtful);
+  list_init (&s->waiters);
+  list_init (&s->target_waiters);
+  list_init (&s->flush_waiter.link);
+  s->flush_waiter.run = flushed;
+  for (unsigned slot = 0; slot < a->n; slot++)
+    s->seed[slot] = table_seed (&a->sb.array_uuid, slot);
+  return s->bucket ? 0 : -1;
+}
+
+void
+sums_free (struct array *a)
+{
+  struct sums *s = a->sums;
+
+  if (s == NULL)
+    return;
+  for (unsigned b = 0; s->bucket && b < s->nr_buckets; b++)
+    for (struct sums_page *p = s->bucket[b], *next; p; p = next) {
+      next = p->hash_next;
+      free (p);
+    }
+  free (s->bucket);
+  free (s);
+  a->sums = NULL;
+}
+
+/* ---- pages ----------------------------------------------------------------- */
+
+static struct sums_page **
+bucket_of (const struct sums *s, uint64_t no)
+{
+  return &s->bucket[(no * 0x9e3779b97f4a7c15 >> 20) & (s->nr_buckets - 1)];
+}
+
+static struct sums_page *
+find (const struct sums *s, uint64_t no)
+{
+  struct sums_page *p;
+
+  for (p = *bucket_of (s, no); p; p = p->hash_next)
+    if (p->no == no)
+      return p;
+  return NULL;
+}
+
+static void
+add (struct sums *s, struct sums_page *p)
+{
+  struct sums_page **b = bucket_of (s, p->no);
+
+  p->hash_next = *b;
+  *b = p;
+}
+
+/* An unused page is taken when its last store is durable: before, the place of
+ * the next one would not be known.
+ */
+static struct sums_page *
+take_unused (struct array *a, struct sums *s)
+{
+  struct sums_page *p, **q;
+
+  if (list_empty (&s->unused))
+    return NULL;
+  p = list_item (s->unused.next, struct sums_page, link);
+  if (p->stored_gen && a->flushed_gen <= p->stored_gen && !a->failed) {
+    if (list_empty (&s->flush_waiter.link))
+      flush_members (a, &s->flush_waiter);
+    return NULL;
+  }
+  for (q = bucket_of (s, p->no); *q != p; q = &(*q)->hash_next)
+    ;
+  *q = p->hash_next;
+  list_remove (&p->link);
+  list_remove (&p->doubtful_link);
+  return p;
+}
+
+/* NULL: all are in use.  Where nothing can be stored any more there may be
+ * more, so that readers go on.
+ */
+static struct sums_page *
+get (struct array *a, struct sums *s, uint64_t no)
+{
+  struct sums_page *p = find (s, no);
+  char *q;
+
+  if (p)
+    return p;
+  if (s->nr < s->max && (p = malloc (page_len (a->n))) != NULL)
+    s->nr++;
+  else if ((p = take_unused (a, s)) == NULL &&
+           (!a->failed || (p = malloc (page_len (a->n))) == NULL)) {
+    s->stuck_gen = s->short_of ? s->stuck_gen : 0;
+    s->short_of = true;
+    return NULL;
+  }
+  memset (p, 0, page_len (a->n));
+  q = (char *) (p + 1);
+  p->counter = (uint64_t *) q;
+  p->seq = p->counter + a->n;
+  p->entry = (struct table_entry *) (p->seq + a->n);
+  p->no = no;
+  p->dirty_seq = UINT64_MAX;
+  list_init (&p->link);
+  list_init (&p->store_link);
+  list_init (&p->doubtful_link);
+  list_init (&p->waiters);
+  add (s, p);
+  return p;
+}
+
+/* True if it may be taken for another page. */
+static bool
+settle (struct array *a, struct sums_page *p)
+{
+  if (p->is_dirty)
+    return false;               /* in that list */
+  if (p->pins > 0 || p->loading || p->is_storing) {
+    list_remove (&p->link);
+    return false;
+  }
+  list_move (&a->sums->unused, &p->link);
+  return true;
+}
+
+void
+sums_settle (struct array *a, struct sums_page *p)
+{
+  if (!settle (a, p))
+    return;
+  a->sums->short_of = false;
+  engine_run_waiters (a, &a->sums->waiters);
+}
+
+/* ---- pins ------------------------------------------------------------------ */
+
+static uint64_t
+page_of (uint64_t row)
+{
+  return row / limits.table_page_entries;
+}
+
+uint64_t
+sums_pin_end (const struct array *a, uint64_t row)
+{
+  const uint64_t most = MIN (SUMS_MAX_PINS, a->sums->max / 4);
+
+  return (page_of (row) + MAX (most, 1)) * limits.table_page_entries;
+}
+
+void
+sums_unpin (struct array *a, struct sums_pin *pin)
+{
+  for (unsigned i = 0; i < pin->nr; i++)
+    if (--pin->page[i]->pins == 0)
+      sums_settle (a, pin->page[i]);
+  pin->nr = 0;
+}
+
+/* No waiter is woken: two that need several pages would take them from each
+ * other forever.
+ */
+static void
+undo_pins (struct array *a, struct sums_pin *pin)
+{
+  for (unsigned i = 0; i < pin->nr; i++) {
+    pin->page[i]->pins--;
+    settle (a, pin->page[i]);
+  }
+  pin->nr = 0;
+}
+
+/* All or none. */
+static bool
+pin_pages (struct array *a, struct sums_pin *pin, uint64_t row, uint64_t nr)
+{
+  pin->first = page_of (row);
+  for (uint64_t no = pin->first; no <= page_of (row + nr - 1); no++) {
+    struct sums_page *p = get (a, a->sums, no);
+
+    assert (pin->nr < SUMS_MAX_PINS);
+    if (p == NULL) {
+      undo_pins (a, pin);
+      return false;
+    }
+    p->pins++;
+    sums_settle (a, p);
+    pin->page[pin->nr++] = p;
+  }
+  return true;
+}
+
+bool
+sums_pin (struct array *a, struct sums_pin *pin, uint64_t row, uint64_t nr,
+          uint64_t slots, struct waiter *w)
+{
+  struct sums_page *wait = NULL;
+
+  if (pin->nr == 0 && !pin_pages (a, pin, row, nr)) {
+    list_move (&a->sums->waiters, &w->link);
+    return false;
+  }
+  for (unsigned i = 0; i < pin->nr; i++)
+    if (!sums_is_loaded (a, pin->page[i], slots)) {
+      sums_load (a, pin->page[i], slots);
+      /* Without a member it is there at once. */
+      if (!sums_is_loaded (a, pin->page[i], slots))
+        wait = pin->page[i];
+    }
+  if (wait)
+    list_move (&wait->waiters, &w->link);
+  return wait == NULL;
+}
+
+/* ---- entries --------------------------------------------------------------- */
+
+static struct sums_page *
+pinned (const struct sums_pin *pin, uint64_t row)
+{
+  const uint64_t i = page_of (row) - pin->first;
+
+  assert (i < pin->nr);
+  return pin->page[i];
+}
+
+static struct table_entry *
+entry_of (const struct sums_page *p, unsigned slot, uint64_t row)
+{
+  return sums_entries (p, slot) + row % limits.table_page_entries;
+}
+
+struct table_entry
+sums_get (const struct array *a, const struct sums_pin *pin, unsigned slot,
+          uint64_t row)
+{
+  const struct sums_page *p = pinned (pin, row);
+
+  return p->loaded & BIT (slot) ? *entry_of (p, slot, row) : TABLE_ENTRY_LOST;
+}
+
+bool
+sums_has_slots (const struct sums_pin *pin, uint64_t slots)
+{
+  for (unsigned i = 0; i < pin->nr; i++)
+    if (slots & ~pin->page[i]->loaded)
+      return false;
+  return true;
+}
+
+bool
+sums_peek (const struct array *a, unsigned slot, uint64_t row, unsigned nr,
+           struct table_entry *entry)
+{
+  while (nr > 0) {
+    const struct sums_page *p = find (a->sums, page_of (row));
+    const unsigned left =
+      limits.table_page_entries - row % limits.table_page_entries;
+    const unsigned some = MIN (nr, left);
+
+    if (p == NULL || !sums_is_loaded (a, p, BIT (slot)))
+      return false;
+    memcpy (entry, entry_of (p, slot, row), some * sizeof *entry);
+    entry += some;
+    row += some;
+    nr -= some;
+  }
+  return true;
+}
+
+uint32_t
+sums_sum (const struct array *a, unsigned slot, uint64_t row, uint32_t crc)
+{
+  return table_seeded_sum (crc, a->sums->seed[slot], row);
+}
+
+uint32_t
+sums_before (const struct array *a, const struct sums_pin *pin, unsigned slot,
+             uint64_t row)
+{
+  return (uint32_t) pinned (pin, row)->seq[slot];
+}
+
+bool
+sums_is_unborn (const struct array *a, const struct sums_pin *pin,
+                uint64_t row)
+{
+  const struct sums_page *p = pinned (pin, row);
+
+  return p->checked && !p->born;
+}
+
+/* ---- changes --------------------------------------------------------------- */
+
+/* In the order of dirty_seq; most have the newest. */
+static void
+enter_dirty (struct sums *s, struct sums_page *p)
+{
+  struct list *l;
+
+  list_remove (&p->link);
+  l = s->dirty.prev;
+  while (l != &s->dirty &&
+         list_item (l, struct sums_page, link)->dirty_seq > p->dirty_seq)
+    l = l->prev;
+  list_append (l->next, &p->link);
+  p->is_dirty = true;
+}
+
+void
+sums_mark_dirty (struct array *a, struct sums_page *p, uint64_t slots,
+                 uint64_t seq)
+{
+  p->dirty |= slots;
+  if (a->sums->short_of)
+    a->sums->stuck_gen = 0;
+  if (p->is_dirty && seq >= p->dirty_seq)
+    return;
+  p->dirty_seq = MIN (p->dirty_seq, seq);
+  enter_dirty (a->sums, p);
+}
+
+/* The first write to a page is one on all members, in both places. */
+static uint64_t
+give_birth (const struct array *a, struct sums_page *p, uint64_t seq)
+{
+  p->born = true;
+  p->blank = 0;
+  p->again = LOW_BITS (a->n);
+  for (unsigned slot = 0; slot < a->n; slot++)
+    p->seq[slot] = seq;
+  return LOW_BITS (a->n);
+}
+
+static uint64_t
+newest_seq (const struct array *a, const struct sums_page *p)
+{
+  uint64_t seq = 1;
+
+  for (unsigned slot = 0; slot < a->n; slot++)
+    if (p->seq[slot] != SUMS_SEQ_UNKNOWN)
+      seq = MAX (seq, p->seq[slot]);
+  return seq;
+}
+
+/* A slot's entries have changed. */
+static void
+changed (struct array *a, struct sums_page *p, unsigned slot, uint64_t seq)
+{
+  uint64_t slots = BIT (slot);
+
+  if (!p->born)
+    slots = give_birth (a, p, seq ? seq : 1);
+  if (seq)                      /* a recovery goes row by row */
+    p->seq[slot] = p->seq[slot] == SUMS_SEQ_UNKNOWN ? seq :
+      MAX (p->seq[slot], seq);
+  else if (p->seq[slot] == SUMS_SEQ_UNKNOWN)
+    p->seq[slot] = newest_seq (a, p);
+  sums_mark_dirty (a, p, slots, seq ? seq : SUMS_NO_SEQ);
+}
+
+void
+sums_change (struct array *a, struct sums_pin *pin, unsigned slot,
+             uint64_t row, struct table_entry e, uint64_t seq)
+{
+  struct sums_page *p = pinned (pin, row);
+  struct table_entry *old = entry_of (p, slot, row);
+
+  /* A target may lack even what is in memory. */
+  if (old->sum == e.sum && old->generation == e.generation && seq)
+    return;
+  *old = e;
+  /* Nothing is stored of a page that was never written. */
+  if (p->born || table_kind (e) != TABLE_ZERO)
+    changed (a, p, slot, seq);
+}
+
+void
+sums_store_both (struct array *a, struct sums_pin *pin, unsigned slot,
+                 uint64_t row, uint64_t seq)
+{
+  struct sums_page *p = pinned (pin, row);
+
+  if (!p->born)
+    return;
+  p->again |= BIT (slot);
+  sums_mark_dirty (a, p, BIT (slot), seq ? seq : SUMS_NO_SEQ);
+}
+
+static bool
+is_zero (const struct table_entry *e, unsigned nr)
+{
+  for (unsigned i = 0; i < nr; i++)
+    if (e[i].sum || e[i].generation)
+      return false;
+  return true;
+}
+
+void
+sums_change_zero (struct array *a, struct sums_pin *pin, uint64_t row,
+                  uint64_t nr, uint64_t seq)
+{
+  while (nr > 0) {
+    struct sums_page *p = pinned (pin, row);
+    const unsigned left =
+      limits.table_page_entries - row % limits.table_page_entries;
+    const unsigned some = MIN (nr, left);
+
+    for (unsigned slot = 0; p->born && slot < a->n; slot++) {
+      struct table_entry *e = entry_of (p, slot, row);
+
+      if (a->recovery && a->at[slot][1])
+        sums_store_both (a, pin, slot, row, seq);
+      if (is_zero (e, some))
+        continue;
+      memset (e, 0, some * sizeof *e);
+      changed (a, p, slot, seq);
+    }
+    row += some;
+    nr -= some;
+  }
+}
+
+void
+sums_forget_slot (struct array *a, unsigned slot)
+{
+  struct sums *s = a->sums;
+
+  if (s == NULL)
+    return;
+  for (unsigned b = 0; b < s->nr_buckets; b++)
+    for (struct sums_page *p = s->bucket[b]; p; p = p->hash_next)
+      p->loaded &= ~BIT (slot);
+}

@@ -1,0 +1,135 @@
+/* gpuraid: the checksum table in memory.
+ *
+ * The entries of the same rows are on the same page of every slot, so pages
+ * are kept by number, with the entries of all slots, which are loaded when an
+ * operation first needs them.  An operation pins the pages of its rows.
+ *
+ * An entry changes when the transaction that wrote its block is durable (R1).
+ * The changed pages are stored later, before the transaction is freed.
+ *
+ * Rows have the number of their blocks on a member, from data_off.  All of
+ * these with the array lock held.  Without checksums a->sums is NULL.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_SUMS_H
+#define GPURAID_SUMS_H
+
+#include "array/internal.h"
+#include "raidmap/table.h"
+
+/* The bytes of memory for the table out of cache_len, and the least for this
+ * geometry.
+ */
+extern uint64_t sums_memory (const struct geometry *g, uint64_t cache_len);
+
+/* 0 or -1: no memory.  len: bytes, from sums_memory. */
+extern int sums_init (struct array *a, uint64_t len);
+extern void sums_free (struct array *a);
+
+/* ---- pins ---------------------------------------------------------------- */
+
+struct sums_page;
+
+#define SUMS_MAX_PINS 64u
+
+/* The pages of some rows.  Zero: none. */
+struct sums_pin {
+  uint64_t first;               /* page */
+  unsigned nr;
+  struct sums_page *page[SUMS_MAX_PINS];
+};
+
+/* Pin the pages of rows [row, row + nr), with the entries of these slots.
+ * Rows that are pinned already may not be others.  False if it waits: w is
+ * run, then call again.
+ */
+extern bool sums_pin (struct array *a, struct sums_pin *pin, uint64_t row,
+                      uint64_t nr, uint64_t slots, struct waiter *w);
+extern void sums_unpin (struct array *a, struct sums_pin *pin);
+
+/* The end of the last row, after row, of the most pages that one pin may
+ * have.
+ */
+extern uint64_t sums_pin_end (const struct array *a, uint64_t row);
+
+/* ---- entries -------------------------------------------------------------- */
+
+/* Of a pinned row; the entry of a slot that was not loaded is lost. */
+extern struct table_entry sums_get (const struct array *a,
+                                    const struct sums_pin *pin,
+                                    unsigned slot, uint64_t row);
+/* True if these slots are loaded on all pages of the pin. */
+extern bool sums_has_slots (const struct sums_pin *pin, uint64_t slots);
+
+/* The same for nr rows that need not be pinned, if they are in memory.
+ * False if not.
+ */
+extern bool sums_peek (const struct array *a, unsigned slot, uint64_t row,
+                       unsigned nr, struct table_entry *entry);
+
+/* The sum in an entry whose block has this crc32c.  Any thread. */
+extern uint32_t sums_sum (const struct array *a, unsigned slot, uint64_t row,
+                          uint32_t crc);
+
+/* Change the entry of a pinned row, by the transaction seq; 0: by a copy to a
+ * rebuild's target, or a recovery.
+ */
+extern void sums_change (struct array *a, struct sums_pin *pin,
+                         unsigned slot, uint64_t row, struct table_entry e,
+                         uint64_t seq);
+
+/* Store the page in both places on this slot, even if it does not change: a
+ * second member of the slot may have another one.
+ */
+extern void sums_store_both (struct array *a, struct sums_pin *pin,
+                             unsigned slot, uint64_t row, uint64_t seq);
+
+/* All slots of nr rows have become zeroes. */
+extern void sums_change_zero (struct array *a, struct sums_pin *pin,
+                              uint64_t row, uint64_t nr, uint64_t seq);
+
+/* The seq of the transaction that last changed the page of a pinned row on
+ * this slot: its low half.
+ */
+extern uint32_t sums_before (const struct array *a,
+                             const struct sums_pin *pin, unsigned slot,
+                             uint64_t row);
+
+/* True if no row of the pinned page was ever written. */
+extern bool sums_is_unborn (const struct array *a, const struct sums_pin *pin,
+                            uint64_t row);
+
+/* ---- storing --------------------------------------------------------------- */
+
+/* The oldest transaction of which some page is not stored yet; UINT64_MAX if
+ * there is none.  A stored page is durable after a later flush.
+ */
+extern uint64_t sums_oldest (const struct array *a);
+/* Store all pages that transactions up to seq have changed. */
+extern void sums_store (struct array *a, uint64_t seq);
+
+/* Store all that have changed.  True when nothing is left; call it in each
+ * turn.
+ */
+extern bool sums_store_all (struct array *a);
+
+/* From now on pages may be stored: entries of transactions that may still be
+ * dropped are in none.
+ */
+extern void sums_may_store (struct array *a);
+
+/* In each turn of the main loop. */
+extern void sums_turn (struct array *a);
+
+/* Store the pages of rows [*row, end) on the rebuild's targets, in both
+ * places.  False if it waits: then call again.  *row is its own meanwhile.
+ */
+extern bool sums_store_targets (struct array *a, uint64_t *row, uint64_t end,
+                                struct waiter *w);
+
+/* A slot has another member now: what is in memory does not count. */
+extern void sums_forget_slot (struct array *a, unsigned slot);
+
+#endif
