@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "array/cache.h"
+#include "array/sums.h"
 #include "array/code.h"
 #include "array/create.h"
 #include "array/stop.h"
@@ -143,6 +144,7 @@ choose_code (struct sim_array *sa)
 }
 
 enum consistency sim_consistency = CONSISTENCY_NONE;
+enum checksum sim_checksum = CHECKSUM_NONE;
 
 /* How large the disks are. */
 static void
@@ -153,7 +155,8 @@ lay_out (struct sim_array *sa)
   struct geometry fit = sa->g;
   uint64_t need;
 
-  layout_fit (&fit, 0, sa->g.size, create_ring_len (&c, 0), 0, &sa->l, &need);
+  layout_fit (&fit, 0, sa->g.size, create_ring_len (&c, 0),
+              sa->checksum != CHECKSUM_NONE, &sa->l, &need);
   sa->disk_size = need;
 }
 
@@ -176,8 +179,11 @@ sim_array_new (uint64_t seed, const struct geometry *g, uint64_t nr_stripes,
   sa->g.size = nr_stripes * g->k * g->chunk - blocks_less * BLOCK_LEN;
   sa->nr_stripes = layout_nr_stripes (&sa->g);
   sa->consistency = sim_consistency;
+  sa->checksum = sim_checksum;
   lay_out (sa);
   sa->cache_len = cache_min_len (g);
+  if (sa->checksum != CHECKSUM_NONE)
+    sa->cache_len += sums_memory (g, 0);
   sa->max_pause_ns = 500000;
   list_init (&sa->requests);
   sim_array_init_loop (sa);
@@ -208,7 +214,7 @@ init_config (struct sim_array *sa)
   sa->c.chunk = sa->g.chunk;
   sa->c.size = sa->g.size;
   sa->c.consistency = sa->consistency;
-  sa->c.unfinished = true;
+  sa->c.checksum = sa->checksum;
   sa->c.code = sa->code;
   sa->c.w = sa->w;
   sa->c.cache_len = sa->cache_len;
@@ -258,6 +264,7 @@ sim_array_open (struct sim_array *sa, uint64_t which,
   if (assemble (&sa->c, m, nr, 0, &as) == -1)
     return -1;
   sa->l = as.sb.l;
+  sa->uuid = as.sb.array_uuid;
   sa->dead = false;
   sa->dead_ns = 0;
   sa->coder.inner = coder_isal_new (0);

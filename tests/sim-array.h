@@ -23,9 +23,12 @@
 #include "common/list.h"
 #include "gf/coder.h"
 #include "member/sim.h"
+#include "raidmap/table.h"
 
 /* What sim_array_new makes; CONSISTENCY_NONE at first. */
 extern enum consistency sim_consistency;
+/* The same; CHECKSUM_NONE at first. */
+extern enum checksum sim_checksum;
 
 /* From here on random_bytes gives the same numbers in each run. */
 extern void sim_random_seed (uint64_t seed);
@@ -63,6 +66,7 @@ struct sim_array {
                                  * before creating */
   unsigned w;
   enum consistency consistency;
+  enum checksum checksum;
   uint64_t nr_stripes;
   uint64_t disk_size;
   uint64_t seed;
@@ -91,6 +95,14 @@ struct sim_array {
                                          * slot's data, or NULL */
   uint64_t *written;            /* by row: roles that were written since it
                                  * was opened; owned */
+  uuid_bytes uuid;              /* of the array that was opened last */
+  /* Pages of the checksum tables, as last looked at: sim-sums.c. */
+  unsigned look;
+  struct {
+    const struct sim_disk *disk;
+    unsigned look;
+    struct table_page page;
+  } table[MAX_SLOTS];
   char said[4096];              /* the last error message */
 
   struct {
@@ -195,6 +207,17 @@ extern bool sim_array_fail_io (struct sim_array *sa);
 extern bool sim_array_step_request (struct sim_array *sa);
 
 extern void sim_array_end_check (struct sim_array *sa);
+
+/* What the table says of a row of this disk, which has that slot; {0, 1}
+ * without checksums.
+ */
+extern struct table_entry sim_array_entry (struct sim_array *sa,
+                                           const struct sim_disk *d,
+                                           unsigned slot, uint64_t row);
+/* Does a written block have its checksum? */
+extern bool sim_array_sum_is_right (struct sim_array *sa,
+                                    const struct sim_disk *d, unsigned slot,
+                                    uint64_t row);
 
 /* The disk of a seat. */
 extern struct sim_disk *sim_array_disk_of (const struct seat *s);

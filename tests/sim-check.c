@@ -116,6 +116,16 @@ roles_at_rest (void *opaque, uint64_t row)
   return LOW_BITS (r->n) & ~lost_at (r, row);
 }
 
+/* Nothing was corrupted, so all checksums are right. */
+static void
+check_sums (struct run *r)
+{
+  const struct array_counters *c = &r->sa->a->counters;
+
+  if (c->bad_blocks > 0 && !r->over && !r->forced && !r->sa->a->failed)
+    run_die (r, "%" PRIu64 " blocks with another checksum", c->bad_blocks);
+}
+
 /* Those of some regions, or all. */
 static void
 check_rows_of (struct run *r, const uint64_t *only, const char *when)
@@ -124,6 +134,7 @@ check_rows_of (struct run *r, const uint64_t *only, const char *when)
   struct rows rows = { .r = r, .at = at, .only = only };
   char why[200];
 
+  check_sums (r);
   /* It is unknown which rows could not be written. */
   if (r->sa->a->failed || !r->sa->a->consistency->is_ready (r->sa->a))
     return;

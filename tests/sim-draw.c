@@ -75,6 +75,15 @@ draw_array (struct run *r)
   r->journal = sim_below (d, 2) == 0;
   if (getenv ("SIM_JOURNAL"))
     r->journal = atoi (getenv ("SIM_JOURNAL"));
+  r->sums = r->journal && sim_below (d, 3) > 0;
+  if (getenv ("SIM_SUMS"))
+    r->sums = r->journal && atoi (getenv ("SIM_SUMS"));
+  sim_checksum = r->sums ? CHECKSUM_CRC32C : CHECKSUM_NONE;
+  limits.table_page_entries = sim_below (d, 4) == 0 ? TABLE_PAGE_ENTRIES :
+    1 + sim_below (d, 40);
+  limits.sums_min_pages = 4 * (r->g.chunk / BLOCK_LEN /
+                               limits.table_page_entries + 2) +
+    sim_below (d, 30);
   sim_consistency = r->journal ? CONSISTENCY_JOURNAL : CONSISTENCY_NONE;
   limits.ring_min_len = UINT32_C (32768) << sim_below (d, 5);
   limits.txn_max_ops = 1 + sim_below (d, 40);
@@ -89,12 +98,13 @@ draw_describe (const struct run *r, char *text, size_t len)
             "regions of %u, %u in a page; cells of %u, %u steps, bundles of "
             "%u, inline %u, rebuild %" PRIu64 ", %u skipped, %u repairs, %u "
             "ahead, tick %" PRIu64 "; ring of %" PRIu64 ", %u in a "
-            "transaction",
+            "transaction; %u entries in a page, %u pages",
             r->g.k, r->g.m, r->g.chunk, r->sa->nr_stripes, r->nr_clients,
             r->sa->l.region_len, limits.page_regions, limits.cell_max_len,
             limits.request_steps, limits.bundle_max_xfers,
             limits.inline_max_len, limits.rebuild_in_flight_len,
             limits.rebuild_max_skipped, limits.rebuild_max_repairs,
             limits.ahead_regions, limits.tick_ns, r->sa->l.ring_len,
-            limits.txn_max_ops);
+            limits.txn_max_ops, r->sums ? limits.table_page_entries : 0,
+            limits.sums_min_pages);
 }

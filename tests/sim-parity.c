@@ -22,6 +22,26 @@ chunk_at (const struct sim_array *sa, struct sim_disk *const *at,
   return at[slot]->image + sa->l.data_off + stripe * sa->g.chunk;
 }
 
+/* Blocks [b0, b0 + nr) of it; what was never written reads as zeroes. */
+static bool
+get_blocks (struct sim_array *sa, struct sim_disk *const *at, uint64_t stripe,
+            unsigned role, unsigned b0, unsigned nr, uint8_t *buf)
+{
+  const unsigned slot = layout_slot (&sa->g, stripe, role);
+  const uint64_t row = stripe * (sa->g.chunk / BLOCK_LEN) + b0;
+  bool right = true;
+
+  memcpy (buf, chunk_at (sa, at, stripe, role) + (size_t) b0 * BLOCK_LEN,
+          (size_t) nr * BLOCK_LEN);
+  for (unsigned i = 0; i < nr; i++) {
+    if (table_kind (sim_array_entry (sa, at[slot], slot, row + i)) ==
+        TABLE_ZERO)
+      memset (buf + (size_t) i * BLOCK_LEN, 0, BLOCK_LEN);
+    right &= sim_array_sum_is_right (sa, at[slot], slot, row + i);
+  }
+  return right;
+}
+
 static void
 coded (struct coder_job *job, int error)
 {
@@ -38,7 +58,7 @@ init_check (struct sim_array *sa)
   assert (sa->check.solver != NULL && sa->check.coder != NULL &&
           coder_start (sa->check.coder, NULL, 0) == 0);
   if (posix_memalign ((void **) &sa->check.cells, BLOCK_LEN,
-                      (size_t) (sa->g.k + sa->g.m) * sa->g.chunk))
+                      (size_t) (sa->g.k + sa->g.m + 1) * sa->g.chunk))
     abort ();
 }
 
@@ -57,8 +77,8 @@ blocks_are_right (struct sim_array *sa, struct sim_disk *const *at,
                   uint64_t stripe, unsigned b0, unsigned nr, uint64_t roles,
                   char *why, size_t why_len)
 {
-  const size_t off = (size_t) b0 * BLOCK_LEN, len = (size_t) nr * BLOCK_LEN;
-  const uint8_t *in[MAX_SLOTS], *is;
+  const size_t len = (size_t) nr * BLOCK_LEN;
+  const uint8_t *in[MAX_SLOTS];
   uint8_t *out[MAX_SLOTS], *cell = sa->check.cells;
   uint64_t given = 0, make;
   unsigned i = 0;
@@ -69,7 +89,13 @@ blocks_are_right (struct sim_array *sa, struct sim_disk *const *at,
   FOR_EACH_BIT (r, roles)
     if (i < sa->g.k) {
       given |= BIT (r);
-      in[i++] = memcpy (cell, chunk_at (sa, at, stripe, r) + off, len);
+      in[i++] = cell;
+      if (!get_blocks (sa, at, stripe, r, b0, nr, cell)) {
+        snprintf (why, why_len, "stripe %" PRIu64 ": role %u (slot %u), "
+                  "block %u: another checksum", stripe, r,
+                  layout_slot (&sa->g, stripe, r), b0);
+        return false;
+      }
       cell += len;
     }
   make = roles & ~given;
@@ -85,17 +111,35 @@ blocks_are_right (struct sim_array *sa, struct sim_disk *const *at,
   solver_put (sa->check.solver, sol);
   i = 0;
   FOR_EACH_BIT (r, make) {
-    is = chunk_at (sa, at, stripe, r) + off;
-    for (size_t j = 0; memcmp (is, out[i], len) != 0 && j < len; j++)
-      if (is[j] != out[i][j]) {
+    const bool right = get_blocks (sa, at, stripe, r, b0, nr, cell);
+
+    for (size_t j = 0; (!right || memcmp (cell, out[i], len) != 0) && j < len;
+         j++)
+      if (!right || cell[j] != out[i][j]) {
         snprintf (why, why_len, "stripe %" PRIu64 ": role %u (slot %u) does "
-                  "not fit the others at byte %zu of the chunk", stripe, r,
-                  layout_slot (&sa->g, stripe, r), off + j);
+                  "not fit the others at byte %zu of the chunk%s", stripe, r,
+                  layout_slot (&sa->g, stripe, r), b0 * BLOCK_LEN + j,
+                  right ? "" : " (another checksum)");
         return false;
       }
     i++;
   }
   return true;
+}
+
+/* Roles that the table calls lost. */
+static uint64_t
+lost_at (struct sim_array *sa, struct sim_disk *const *at, uint64_t stripe,
+         unsigned b)
+{
+  const uint64_t row = stripe * (sa->g.chunk / BLOCK_LEN) + b;
+  uint64_t roles = 0;
+
+  for (unsigned slot = 0; slot < sa->g.k + sa->g.m; slot++)
+    if (at[slot] && table_kind (sim_array_entry (sa, at[slot], slot, row)) ==
+        TABLE_LOST)
+      roles |= BIT (layout_role (&sa->g, stripe, slot));
+  return roles;
 }
 
 bool
@@ -107,6 +151,7 @@ sim_array_rows_are_right (struct sim_array *sa, struct sim_disk *const *at,
   unsigned b, end;
 
   init_check (sa);
+  sa->look++;
   for (uint64_t stripe = 0; stripe < sa->nr_stripes; stripe++) {
     uint64_t there = 0;
 
@@ -115,10 +160,12 @@ sim_array_rows_are_right (struct sim_array *sa, struct sim_disk *const *at,
         there |= BIT (layout_role (&sa->g, stripe, slot));
     for (b = 0; b < per_stripe; b = end) {
       const uint64_t row = stripe * per_stripe;
-      const uint64_t mask = roles (opaque, row + b) & there;
+      const uint64_t mask = roles (opaque, row + b) & there &
+        ~lost_at (sa, at, stripe, b);
 
       for (end = b + 1; end < per_stripe; end++)
-        if ((roles (opaque, row + end) & there) != mask)
+        if ((roles (opaque, row + end) & there &
+             ~lost_at (sa, at, stripe, end)) != mask)
           break;
       if (nr_bits (mask) > sa->g.k &&
           !blocks_are_right (sa, at, stripe, b, end - b, mask, why, why_len))
@@ -145,9 +192,10 @@ sim_array_image (struct sim_array *sa, uint8_t *buf)
 {
   struct piece p;
 
+  sa->look++;
   for (uint64_t off = 0; off < sa->g.size; off += p.len) {
     layout_piece (&sa->g, off, sa->g.size - off, &p);
-    memcpy (buf + off, chunk_at (sa, sa->at, p.stripe, p.role) + p.chunk_off,
-            p.len);
+    get_blocks (sa, sa->at, p.stripe, p.role, p.chunk_off / BLOCK_LEN,
+                p.len / BLOCK_LEN, buf + off);
   }
 }

@@ -46,6 +46,7 @@ struct run {
   unsigned blocks_less;         /* than whole stripes */
   bool journal;                 /* no row is torn, no slot takes a block with
                                  * it */
+  bool sums;                    /* with checksums */
   uint64_t max_len;             /* of a request */
   uint8_t *buf;                 /* the whole array */
   struct client client[MAX_CLIENTS];

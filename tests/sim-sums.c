@@ -1,0 +1,69 @@
+/* gpuraid: tests: what the checksum tables say of the disks of a simulated
+ * array: those in memory, and where these are not loaded those on the disks.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <assert.h>
+#include <string.h>
+
+#include "array/sums.h"
+#include "common/crc32c.h"
+#include "tests/sim-array.h"
+
+/* The newest copy of a page; zeroes if it was never written.  False: it is
+ * damaged.
+ */
+static bool
+read_page (const struct sim_array *sa, const struct sim_disk *d,
+           unsigned slot, uint64_t no, struct table_page *page)
+{
+  static struct table_page p;
+  static const uint8_t zeroes[TABLE_PAGE_LEN];
+  unsigned good = 0, blank = 0;
+
+  memset (page, 0, sizeof *page);
+  for (unsigned place = 0; place < 2; place++) {
+    const uint8_t *buf = d->image + table_page_off (&sa->l, no, place);
+
+    blank += memcmp (buf, zeroes, sizeof zeroes) == 0;
+    if (!table_page_decode (buf, &sa->uuid, slot, no, &p))
+      continue;
+    if (good++ == 0 || p.counter > page->counter)
+      *page = p;
+  }
+  return good > 0 || blank == 2;
+}
+
+struct table_entry
+sim_array_entry (struct sim_array *sa, const struct sim_disk *d,
+                 unsigned slot, uint64_t row)
+{
+  const uint64_t no = row / limits.table_page_entries;
+  struct table_entry e;
+
+  if (sa->consistency != CONSISTENCY_JOURNAL || sa->l.table_len == 0)
+    return (struct table_entry) { .generation = 1 };
+  if (sa->a && sums_peek (sa->a, slot, row, 1, &e))
+    return e;
+  if (sa->table[slot].disk != d || sa->table[slot].page.page_no != no ||
+      sa->table[slot].look != sa->look) {
+    sa->table[slot].disk = d;
+    sa->table[slot].look = sa->look;
+    if (!read_page (sa, d, slot, no, &sa->table[slot].page))
+      sa->table[slot].page.entry[0] = TABLE_ENTRY_LOST;
+    sa->table[slot].page.page_no = no;
+  }
+  return sa->table[slot].page.entry[row % limits.table_page_entries];
+}
+
+bool
+sim_array_sum_is_right (struct sim_array *sa, const struct sim_disk *d,
+                        unsigned slot, uint64_t row)
+{
+  const struct table_entry e = sim_array_entry (sa, d, slot, row);
+
+  return sa->l.table_len == 0 || table_kind (e) != TABLE_WRITTEN ||
+    e.sum == table_sum (crc32c (d->image + sa->l.data_off + row * BLOCK_LEN,
+                                BLOCK_LEN), &sa->uuid, slot, row);
+}
