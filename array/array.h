@@ -81,12 +81,24 @@ extern int array_fail (struct array *a, const char *which,
 /* Takes over target, also on failure. */
 extern int array_replace (struct array *a, const char *which,
                           struct member *target, char why[ARRAY_WHY_LEN]);
-/* Wait until no rebuild is running.  *healthy: every slot is active.  Returns
- * at once, not healthy, if the work first needs a writable connection.
+/* Wait until no rebuild or scrub is running; one that is paused does not
+ * count.  *healthy: every slot is active.  Returns
+ * at once, not healthy, if a rebuild first needs a writable connection.
  * cancelled is polled about every 100 ms (the client left).
  */
 extern int array_wait (struct array *a, bool *healthy,
                        bool (*cancelled) (void *), void *opaque);
+/* Begin to scrub.  repair: store anew what is proven to be wrong; the array is
+ * made writable then.
+ */
+extern int array_scrub_start (struct array *a, bool repair,
+                              char why[ARRAY_WHY_LEN]);
+enum array_scrub_command {
+  ARRAY_SCRUB_STOP, ARRAY_SCRUB_PAUSE, ARRAY_SCRUB_RESUME,
+};
+extern int array_scrub_control (struct array *a,
+                                enum array_scrub_command command,
+                                char why[ARRAY_WHY_LEN]);
 /* The minimum size of a new member in bytes: that of the smallest member. */
 extern uint64_t array_member_size (const struct array *a);
 /* True if any present member shares its store with this one. */
@@ -105,6 +117,9 @@ struct array_entry {
   char *path;                   /* absolute, or NULL if unknown */
   enum entry_state state;
   uint64_t errors;
+  uint64_t bad_sums;            /* blocks, and pages of the checksum table,
+                                 * that were not right */
+  uint64_t scrub_found, scrub_repaired; /* blocks, by the last scrub */
   bool no_space;                /* writes to it are held until there is space */
   bool slow;                    /* overdue with an answer: reads avoid it */
 };
@@ -114,6 +129,17 @@ struct array_progress {
   uint64_t done, total;         /* bytes of a member */
   uint64_t bytes_per_second;
   uint64_t eta_seconds;
+};
+
+/* What a scrub found. */
+struct array_scrub_count {
+  uint64_t found;               /* blocks that are wrong or can't be read */
+  uint64_t repaired;            /* of those, stored anew */
+  uint64_t unlocated_rows;      /* do not fit together, and nothing says which
+                                 * block is wrong */
+  uint64_t lost_rows;           /* too little of them is right */
+  uint64_t skipped_rows;        /* of the journal or a resync, which come
+                                 * first */
 };
 
 /* Counters since the array was started. */
@@ -131,6 +157,7 @@ struct array_counters {
   uint64_t repaired_blocks;     /* rewritten after a read error */
   uint64_t rebuilt_bytes;
   uint64_t bad_blocks;          /* read with another checksum */
+  uint64_t bad_blocks_repaired; /* of those, stored anew */
   uint64_t bad_table_pages;     /* of the checksum table, damaged */
   uint64_t table_bytes;         /* written to the members' tables; also in
                                  * member_write_bytes */
@@ -155,6 +182,13 @@ struct array_status {
   struct array_entry entry[SB_MAX_DEVICES];     /* one per slot, then
                                                  * spares, replacements */
   struct array_progress rebuild, resync;
+  struct array_progress scrub;
+  bool scrub_paused, scrub_repair;
+  struct array_scrub_count scrub_count;
+  bool has_last_scrub;          /* one has ended: */
+  bool last_scrub_complete, last_scrub_repair;
+  uint64_t last_scrub_seconds;  /* since then */
+  struct array_scrub_count last_scrub;
   uint64_t lost_rows;           /* too few of their blocks can be read */
   struct array_counters counters;
   unsigned nr_engines;

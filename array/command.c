@@ -14,6 +14,7 @@
 #include "array/copies.h"
 #include "array/pass.h"
 #include "array/request.h"
+#include "array/scrub.h"
 
 /* Find a member by slot number or path.  A rebuild's target is found only by
  * path if the slot has an active member as well.
@@ -147,6 +148,7 @@ array_wait (struct array *a, bool *healthy,
     engine_lock (a);
     busy = a->writable && !a->failed && (pass_is_wanted (a) || a->change ||
                                          a->change_wanted);
+    busy |= scrub_is_running (a) && !a->failed;
     *healthy = a->irregular_slots == 0 && !a->failed && !busy &&
       a->nr_unsynced == 0;
     engine_unlock (a);
@@ -156,4 +158,32 @@ array_wait (struct array *a, bool *healthy,
       return ESHUTDOWN;
     nanosleep (&pause, NULL);
   }
+}
+
+int
+array_scrub_start (struct array *a, bool repair, char why[ARRAY_WHY_LEN])
+{
+  int err = repair ? array_make_writable (a) : 0;
+
+  if (err) {
+    snprintf (why, ARRAY_WHY_LEN, "the array can't be written: %s",
+              strerror (err));
+    return err;
+  }
+  engine_lock (a);
+  err = scrub_start (a, repair, why);
+  engine_unlock (a);
+  return err;
+}
+
+int
+array_scrub_control (struct array *a, enum array_scrub_command command,
+                     char why[ARRAY_WHY_LEN])
+{
+  int err;
+
+  engine_lock (a);
+  err = scrub_control (a, command, why);
+  engine_unlock (a);
+  return err;
 }

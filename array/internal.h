@@ -282,6 +282,7 @@ struct array {
 
   /* Rebuild and resync: array/pass.c; repairs: array/repair.c. */
   struct pass *pass;
+  struct scrub *scrub;
   struct list repairs;
   unsigned nr_repairs, repairs_in_flight;
   /* Amounts and intervals; tests reduce them to fit their small disks. */

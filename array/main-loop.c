@@ -12,6 +12,7 @@
 #include "array/rebuild.h"
 #include "array/repair.h"
 #include "array/resync.h"
+#include "array/scrub.h"
 #include "array/overdue.h"
 #include "array/sums.h"
 #include "array/tick.h"
@@ -35,6 +36,7 @@ turn (struct array *a)
   sums_turn (a);
   repairs_decide (a);
   pass_decide (a, pass_kinds);
+  scrub_turn (a);
   /* Last: a window with nothing to copy requests a flush at once. */
   flush_decide (a);
   tick_decide (a);

@@ -23,7 +23,7 @@ is_free (struct array *a, struct op *op)
 {
   if (op->kind == OP_ZERO)
     return op_zero_begin (a, op);
-  if (op->kind != OP_READ || op->line->op == NULL)
+  if ((op->kind != OP_READ && op->kind != OP_SCRUB) || op->line->op == NULL)
     return true;
   list_move (&op->line->waiters, &op->waiter.link);
   return false;
@@ -35,7 +35,7 @@ is_free (struct array *a, struct op *op)
 static bool
 is_marked (struct array *a, struct op *op)
 {
-  if (op->kind == OP_READ)
+  if (op->kind == OP_READ || op->kind == OP_SCRUB)
     return true;
   if (!change_is_over (a, &op->waiter))
     return false;
@@ -79,7 +79,9 @@ step (struct array *a, struct op *op)
       op->phase = OP_CODED;
       return true;
     }
-    if (!op_plan (a, op))
+    if (op->kind == OP_SCRUB)
+      op_plan_scrub (a, op);
+    else if (!op_plan (a, op))
       return false;
     if (op_lacks_sums (a, op))
       return true;
@@ -118,8 +120,18 @@ step (struct array *a, struct op *op)
       give_up (a, op);
     else if (op->bad_sums)
       op->phase = OP_PLANNING;
+    else if (op->kind == OP_SCRUB) {
+      op->phase = OP_COMPARING;
+      op_start_compare (a, op);
+    }
     else
       op->phase = op->kind == OP_READ ? OP_DONE : OP_CODED;
+    return true;
+
+  case OP_COMPARING:
+    if (op->pending > 0)
+      return false;
+    op->phase = op_judge (a, op) ? OP_DONE : OP_PLANNING;
     return true;
 
   case OP_CODED:

@@ -277,6 +277,7 @@ op_end (struct array *a, struct op *op)
   switch (op->kind) {
   case OP_READ: op_end_read (a, op); break;
   case OP_ZERO: op_end_zero (a, op); break;
+  case OP_SCRUB: op_end_scrub (a, op); break;
   case OP_OUT:
   case OP_FIX: end_write (a, op); break;
   }

@@ -48,6 +48,7 @@ enum op_phase {
   OP_READING,
   OP_CHECKING,                  /* checksums, where the coder makes none */
   OP_CODING,
+  OP_COMPARING,                 /* a scrub; then DONE, or PLANNING again */
   OP_CODED,
   OP_LOGGING,                   /* in the journal's hands */
   OP_LOGGED,                    /* it ends for its clients */
@@ -70,6 +71,8 @@ struct op {
   struct request *r;            /* OP_READ, OP_ZERO */
   uint64_t want;                /* OP_READ: roles; OP_FIX: to be stored anew */
   bool to_targets;              /* OP_FIX */
+  bool proven;                  /* OP_FIX: whatever the checksums of want say */
+  struct scrubbed *scrubbed;    /* OP_SCRUB */
   unsigned decision;            /* recover_decision, as last planned */
   bool reads_journal;           /* a read goes to a ring */
   uint16_t replay;              /* OP_FIX: these blocks from the journal, in
@@ -189,6 +192,12 @@ extern bool op_all_read (const struct op *op);
 
 /* array/op-code.c */
 extern void op_code (struct array *a, struct op *op);
+
+/* array/op-scrub.c: OP_SCRUB.  op_judge: false if it is to be planned again. */
+extern void op_plan_scrub (struct array *a, struct op *op);
+extern void op_start_compare (struct array *a, struct op *op);
+extern bool op_judge (struct array *a, struct op *op);
+extern void op_end_scrub (struct array *a, struct op *op);
 
 /* array/op-end.c.  op_logged: it is in the journal, on all participants. */
 extern void op_logged (struct array *a, struct op *op);

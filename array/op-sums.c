@@ -177,7 +177,9 @@ note_bad (struct array *a, struct op *op, unsigned role, unsigned b)
   op->bad_sums = true;
   o->bad_blocks |= block;
   o->old_blocks &= ~block;
-  if (op->tries > 0 || s == NULL)
+  if (op->kind == OP_SCRUB)
+    op->scrubbed->wrong[b] |= BIT (role);
+  if (op->tries > 0 || s == NULL || op->kind == OP_SCRUB)
     return;
   s->nr_bad_sums++;
   a->counters.bad_blocks++;
@@ -361,6 +363,7 @@ void
 op_check_made (struct array *a, struct op *op, struct rect *rect)
 {
   if (a->sums == NULL || rect->given || op->to_targets || op->replay ||
+      op->kind == OP_SCRUB || op->proven ||
       PLANTED ("sums-result-unchecked"))
     return;
   FOR_EACH_BIT (role, rect->p.make) {

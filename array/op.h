@@ -24,6 +24,7 @@ enum op_kind {
   OP_OUT,               /* write out the dirty blocks of a line */
   OP_FIX,               /* store roles anew with unchanged content */
   OP_ZERO,              /* store zeroes to whole stripes */
+  OP_SCRUB,             /* look whether the rows of a line are right */
 };
 
 struct op;
@@ -84,6 +85,51 @@ extern bool op_zero (struct array *a, struct request *r, uint64_t line0,
                      uint64_t line1, bool trim);
 /* True if one of these lines is being zeroed. */
 extern bool op_zeroes (const struct array *a, uint64_t line0, uint64_t line1);
+
+/* What a scrub found in the rows of a line.  Masks by row have a bit per role,
+ * those of rows a bit per row.  Absent members are in none.
+ */
+#define SCRUB_MAX_ROWS 16u
+
+struct scrubbed {
+  /* In; the struct is the caller's, and stays where it is. */
+  void (*done) (struct array *a, struct scrubbed *s);
+  void *opaque;
+
+  struct line *line;            /* held: see op_scrub */
+  uint64_t no;                  /* line */
+  int error;                    /* it could not be done; or 0, and: */
+  uint64_t good[SCRUB_MAX_ROWS];        /* were compared */
+  uint64_t bad[SCRUB_MAX_ROWS]; /* are not there: to be made from the others */
+  uint64_t wrong[SCRUB_MAX_ROWS];       /* of those: another checksum */
+  uint64_t guilty[SCRUB_MAX_ROWS];      /* have their checksums, but the others
+                                         * prove that they are wrong */
+  uint64_t stale[SCRUB_MAX_ROWS];       /* fit, but have another generation */
+  uint16_t misfit;              /* rows that do not fit, and nothing says which
+                                 * role is wrong */
+  uint16_t lost;                /* rows with fewer than k good roles */
+
+  /* array/op-scrub.c's. */
+  bool trying;
+  unsigned left_out;            /* role */
+  uint16_t fits;
+  uint64_t suspects[SCRUB_MAX_ROWS];
+};
+
+/* Look at a line.  done is called with the array lock held.  From then on no
+ * writing operation begins on the line until op_scrub_put or op_scrub_fix.
+ * False if there is no credit now.
+ */
+extern bool op_scrub (struct array *a, struct line *line, struct scrubbed *s);
+extern void op_scrub_put (struct array *a, struct scrubbed *s);
+/* op_fix, with what was just found.  proven: the roles are wrong, whatever
+ * their checksums say.  done's opaque is that of s.  False if it is not
+ * possible now.
+ */
+extern bool op_scrub_fix (struct array *a, struct scrubbed *s, uint64_t roles,
+                          bool proven, unsigned b0, unsigned nr,
+                          void (*done) (struct array *a,
+                                        const struct fixed *f));
 
 /* Write these blocks of a line in place as the journal has them, the roles that
  * recover_wanted says; op_may_write was true.  What can't be read is listed as

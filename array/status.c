@@ -8,6 +8,8 @@
 
 #include "array/lost.h"
 #include "array/pass.h"
+#include "array/scrub-line.h"
+#include "array/scrub.h"
 #include "array/seat.h"
 
 static char *
@@ -57,9 +59,12 @@ fill_entries (const struct array *a, struct array_status *st)
         .slot = slot, .path = copy_path (s->m->path),
         .state = ENTRY_ACTIVE, .errors = s->nr_errors,
         .no_space = s->no_space, .slow = s->suspect,
+        .bad_sums = s->nr_bad_sums,
       };
     else
       empty_slot (a, slot, e);
+    e->scrub_found = a->scrub->found[slot];
+    e->scrub_repaired = a->scrub->repaired[slot];
   }
   for (unsigned slot = 0; slot < a->n; slot++) {
     const struct seat *s = a->at[slot][0], *t = a->at[slot][1];
@@ -107,8 +112,10 @@ array_get_status (struct array *a, struct array_status *st)
   st->coder = a->coder->ops->name;
   st->loop = a->loop ? a->loop->ops->name : "";
   fill_entries (a, st);
-  if (a->loop)
+  if (a->loop) {
     pass_progress (a, &st->rebuild, &st->resync);
+    scrub_status (a, st);
+  }
   st->lost_rows = lost_rows_count (a);
   st->counters = a->counters;
   st->cache_len = (uint64_t) a->nr_cells * a->cell_len;

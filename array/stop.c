@@ -8,6 +8,7 @@
 #include "array/dirty.h"
 #include "array/flush.h"
 #include "array/save.h"
+#include "array/scrub.h"
 #include "array/seat.h"
 #include "array/space-retry.h"
 #include "array/stop.h"
@@ -20,7 +21,7 @@ nothing (struct array *a, struct waiter *w)
 static bool
 in_flight (const struct array *a)
 {
-  if (!list_empty (&a->ops) || a->change || a->saving > 0 || a->flushing ||
+  if (!list_empty (&a->ops) || scrub_is_busy (a) || a->change || a->saving > 0 || a->flushing ||
       !list_empty (&a->flush_waiters))
     return true;
   if (!a->consistency->is_idle (a))

@@ -1,0 +1,69 @@
+/* gpuraid: scrub of one line, for array/scrub*.c alone.
+ *
+ * Call all of these with the array lock held.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_SCRUB_LINE_H
+#define GPURAID_SCRUB_LINE_H
+
+#include "array/internal.h"
+#include "array/op.h"
+#include "array/sums.h"
+
+struct scrub {
+  enum { SCRUB_NONE, SCRUB_RUNNING, SCRUB_PAUSED, SCRUB_STOPPING } state;
+  bool repair, stop;
+  uint64_t next, end;           /* lines */
+  struct list lines;            /* struct scrub_line: under way */
+  unsigned nr_lines;
+  struct waiter waiter;         /* for pages of the checksum table */
+
+  /* Pages of the checksum table that were looked at: a bit each. */
+  struct sums_pin pin;
+  uint64_t first_page, unborn;
+  unsigned nr_pages;
+
+  /* Clients: array/scrub.c. */
+  uint64_t client_ops;          /* that had begun */
+  uint64_t client_until;        /* ns */
+  uint64_t not_before;          /* ns: the next line */
+
+  /* Results. */
+  uint64_t since, earlier_ns;   /* ns; before it was paused */
+  uint64_t done_len;            /* bytes of a member */
+  struct array_scrub_count count;
+  uint64_t found[MAX_SLOTS], repaired[MAX_SLOTS];       /* blocks */
+
+  bool has_last, last_complete, last_repair;
+  uint64_t ended;               /* ns */
+  struct array_scrub_count last;
+};
+
+/* A line that is looked at; again after each repair. */
+struct scrub_line {
+  struct scrubbed s;            /* first */
+  struct list link;             /* scrub->lines */
+  uint64_t since;               /* ns */
+  uint64_t no;
+  enum { SCRUB_LOOKING, SCRUB_TO_FIX, SCRUB_FIXING, SCRUB_TO_LOOK } phase;
+  unsigned b0, nr;              /* rows that are stored anew */
+  uint64_t roles;               /* of them */
+  uint64_t counted[SCRUB_MAX_ROWS];     /* roles that were found */
+  uint16_t counted_rows;        /* that were not located, or lost */
+  uint16_t given_up;            /* rows: storing them did not help */
+  void (*over) (struct array *a, const struct scrub_line *sl);
+};
+
+/* Begin to look at a line; over is called at the end.  False if it is not
+ * possible now.
+ */
+extern bool scrub_line_begin (struct array *a, uint64_t no,
+                              void (*over) (struct array *a,
+                                            const struct scrub_line *sl));
+
+/* Continue those that wait: in each turn of the main loop. */
+extern void scrub_lines_decide (struct array *a);
+
+#endif

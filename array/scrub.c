@@ -1,0 +1,356 @@
+/* gpuraid: scrub: look at every row that was ever written.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "array/cache.h"
+#include "array/consistency.h"
+#include "array/pass.h"
+#include "array/recover.h"
+#include "array/scrub-line.h"
+#include "array/scrub.h"
+#include "array/seat.h"
+#include "array/state.h"
+#include "array/sums.h"
+
+/* Lines at a time; one while there are clients, with a pause after it as long
+ * as it took.
+ */
+#define MAX_LINES 16u
+/* There are clients if one has begun a request this long ago. */
+#define CLIENT_NS UINT64_C (50000000)
+
+static void
+nothing (struct array *a, struct waiter *w)
+{
+}
+
+int
+scrub_init (struct array *a)
+{
+  struct scrub *sc = calloc (1, sizeof *sc);
+
+  if (sc == NULL)
+    return -1;
+  list_init (&sc->lines);
+  list_init (&sc->waiter.link);
+  sc->waiter.run = nothing;
+  a->scrub = sc;
+  return 0;
+}
+
+void
+scrub_free (struct array *a)
+{
+  struct list *l;
+
+  if (a->scrub == NULL)
+    return;
+  while ((l = list_pop (&a->scrub->lines)) != NULL)
+    free (list_item (l, struct scrub_line, link));
+  free (a->scrub);
+}
+
+/* ---- clients first ------------------------------------------------------ */
+
+static void
+note_clients (const struct array *a, struct scrub *sc, uint64_t now)
+{
+  const struct array_counters *c = &a->counters;
+  const uint64_t ops = c->read_ops + c->write_ops + c->zero_ops + c->flush_ops;
+
+  if (ops == sc->client_ops)
+    return;
+  sc->client_ops = ops;
+  sc->client_until = now + CLIENT_NS;
+}
+
+static bool
+may_begin_line (const struct array *a, const struct scrub *sc, uint64_t now)
+{
+  if (now >= sc->client_until)
+    return sc->nr_lines < MAX_LINES;
+  return sc->nr_lines == 0 && now >= sc->not_before;
+}
+
+static void
+line_over (struct array *a, const struct scrub_line *sl)
+{
+  struct scrub *sc = a->scrub;
+  const uint64_t now = loop_now (a->loop);
+
+  sc->nr_lines--;
+  sc->done_len += a->cell_len;
+  sc->not_before = now + (now - sl->since);
+}
+
+/* ---- pages where nothing was written ------------------------------------ */
+
+/* The pages of the table from this line on, as many as one pin may have.
+ * False if it waits.
+ */
+static bool
+look_at_pages (struct array *a, struct scrub *sc, uint64_t row)
+{
+  const uint64_t page = row / limits.table_page_entries;
+  const uint64_t first = page * limits.table_page_entries;
+  const uint64_t end = MIN (sums_pin_end (a, row),
+                            a->sb.l.data_len / BLOCK_LEN);
+
+  if (sc->nr_pages > 0 && page >= sc->first_page &&
+      page < sc->first_page + sc->nr_pages)
+    return true;
+  sc->nr_pages = 0;
+  if (sc->pin.nr > 0 && sc->pin.first != page)
+    sums_unpin (a, &sc->pin);
+  if (!sums_pin (a, &sc->pin, first, end - first, LOW_BITS (a->n),
+                 &sc->waiter))
+    return false;
+  sc->first_page = page;
+  sc->nr_pages = sc->pin.nr;
+  sc->unborn = 0;
+  for (unsigned i = 0; i < sc->nr_pages; i++)
+    if (sums_is_unborn (a, &sc->pin, first + i * limits.table_page_entries))
+      sc->unborn |= BIT (i);
+  sums_unpin (a, &sc->pin);
+  return true;
+}
+
+/* Skip the lines of a page of which nothing was written; the last may be on
+ * the next page, too.
+ */
+static bool
+skip_unborn (struct array *a, struct scrub *sc)
+{
+  const unsigned n = limits.table_page_entries;
+  const uint64_t row = sc->next * a->cell_blocks;
+  uint64_t end, next;
+
+  for (end = row / n; end < sc->first_page + sc->nr_pages &&
+         sc->unborn & BIT (end - sc->first_page); end++)
+    ;
+  next = MIN (end * n / a->cell_blocks, sc->end);
+  if (next <= sc->next)
+    return false;
+  sc->done_len += (next - sc->next) * a->cell_len;
+  sc->next = next;
+  return true;
+}
+
+/* ---- line by line ------------------------------------------------------- */
+
+/* What in the journal is not in place yet is not looked at, nor what a resync
+ * has to do.
+ */
+static bool
+is_left_out (const struct array *a, uint64_t no)
+{
+  return recover_has_line (a, no) || line_is_unsynced (a, no);
+}
+
+/* False if not possible now. */
+static bool
+begin_line (struct array *a, struct scrub *sc)
+{
+  if (is_left_out (a, sc->next)) {
+    sc->count.skipped_rows += a->cell_blocks;
+    sc->done_len += a->cell_len;
+  }
+  else if (!scrub_line_begin (a, sc->next, line_over))
+    return false;
+  else
+    sc->nr_lines++;
+  sc->next++;
+  return true;
+}
+
+static void
+begin_some (struct array *a, struct scrub *sc)
+{
+  unsigned skipped = 0;
+
+  while (sc->next < sc->end) {
+    const uint64_t now = loop_now (a->loop);
+
+    note_clients (a, sc, now);
+    if (!may_begin_line (a, sc, now))
+      return;
+    if (skipped++ == limits.rebuild_max_skipped) {
+      list_move (&a->engine.ready, &sc->waiter.link);
+      return;
+    }
+    if (a->sums) {
+      if (!look_at_pages (a, sc, sc->next * a->cell_blocks))
+        return;
+      if (skip_unborn (a, sc))
+        continue;
+    }
+    if (!begin_line (a, sc))
+      return;
+  }
+}
+
+/* ---- the end ------------------------------------------------------------ */
+
+static void
+report (const struct array *a, const struct scrub *sc)
+{
+  const struct array_scrub_count *c = &sc->count;
+
+  log_notice ("scrub: %s: %" PRIu64 " blocks were wrong, %" PRIu64 " of them "
+              "were repaired; in %" PRIu64 " rows nothing says which block is "
+              "wrong; of %" PRIu64 " rows too little can be read",
+              sc->next == sc->end ? "ended" : "stopped", c->found,
+              c->repaired, c->unlocated_rows, c->lost_rows);
+}
+
+static void
+end_scrub (struct array *a, struct scrub *sc)
+{
+  if (sc->pin.nr > 0)
+    sums_unpin (a, &sc->pin);
+  list_remove (&sc->waiter.link);
+  sc->state = SCRUB_NONE;
+  sc->last = sc->count;
+  sc->last_repair = sc->repair;
+  sc->last_complete = sc->next == sc->end;
+  sc->has_last = true;
+  sc->ended = loop_now (a->loop);
+  report (a, sc);
+}
+
+/* A rebuild or resync goes first. */
+static bool
+may_go_on (struct array *a, const struct scrub *sc)
+{
+  if (a->stopping || a->failed || sc->state != SCRUB_RUNNING ||
+      (a->writable && (pass_is_wanted (a) || a->doubled_slots)) ||
+      !change_is_over (a, NULL))
+    return false;
+  return !sc->repair || (array_may_write (a) && a->consistency->is_ready (a));
+}
+
+void
+scrub_turn (struct array *a)
+{
+  struct scrub *sc = a->scrub;
+
+  scrub_lines_decide (a);
+  if (sc->state == SCRUB_NONE)
+    return;
+  if (may_go_on (a, sc))
+    begin_some (a, sc);
+  if (sc->nr_lines == 0 && (sc->next == sc->end || sc->stop || a->failed))
+    end_scrub (a, sc);
+}
+
+bool
+scrub_is_running (const struct array *a)
+{
+  return a->scrub->state == SCRUB_RUNNING;
+}
+
+bool
+scrub_is_busy (const struct array *a)
+{
+  return a->scrub->nr_lines > 0 || a->scrub->pin.nr > 0;
+}
+
+bool
+scrub_wants_tick (const struct array *a)
+{
+  return a->scrub->nr_lines > 0 ||
+    (a->scrub->state == SCRUB_RUNNING && !a->stopping);
+}
+
+/* ---- commands ----------------------------------------------------------- */
+
+int
+scrub_start (struct array *a, bool repair, char why[ARRAY_WHY_LEN])
+{
+  struct scrub *sc = a->scrub;
+
+  if (sc->state != SCRUB_NONE) {
+    snprintf (why, ARRAY_WHY_LEN, "a scrub is %s", sc->state == SCRUB_PAUSED ?
+              "paused: resume or stop it" : "running already");
+    return EINVAL;
+  }
+  sc->state = SCRUB_RUNNING;
+  sc->repair = repair;
+  sc->stop = false;
+  sc->next = sc->done_len = sc->nr_pages = 0;
+  sc->end = a->sb.l.data_len / a->cell_len;
+  sc->since = loop_now (a->loop);
+  sc->earlier_ns = 0;
+  sc->count = (struct array_scrub_count) { 0 };
+  for (unsigned slot = 0; slot < a->n; slot++)
+    sc->found[slot] = sc->repaired[slot] = 0;
+  return 0;
+}
+
+int
+scrub_control (struct array *a, enum array_scrub_command command,
+               char why[ARRAY_WHY_LEN])
+{
+  struct scrub *sc = a->scrub;
+  const uint64_t now = loop_now (a->loop);
+
+  if (sc->state == SCRUB_NONE) {
+    snprintf (why, ARRAY_WHY_LEN, "no scrub is running");
+    return EINVAL;
+  }
+  switch (command) {
+  case ARRAY_SCRUB_STOP:
+    sc->stop = true;
+    if (sc->state == SCRUB_PAUSED)
+      sc->since = now;
+    sc->state = SCRUB_STOPPING;
+    break;
+
+  case ARRAY_SCRUB_PAUSE:
+    if (sc->state == SCRUB_RUNNING) {
+      sc->earlier_ns += now - sc->since;
+      sc->state = SCRUB_PAUSED;
+    }
+    break;
+
+  case ARRAY_SCRUB_RESUME:
+    if (sc->state == SCRUB_PAUSED) {
+      sc->since = now;
+      sc->state = SCRUB_RUNNING;
+    }
+    break;
+  }
+  return 0;
+}
+
+void
+scrub_status (const struct array *a, struct array_status *st)
+{
+  const struct scrub *sc = a->scrub;
+  const uint64_t total = a->sb.l.data_len, done = MIN (sc->done_len, total);
+  const uint64_t now = loop_now (a->loop);
+  uint64_t ns = sc->earlier_ns, rate;
+
+  st->has_last_scrub = sc->has_last;
+  st->last_scrub_complete = sc->last_complete;
+  st->last_scrub_repair = sc->last_repair;
+  st->last_scrub_seconds = sc->has_last ? (now - sc->ended) / 1000000000 : 0;
+  st->last_scrub = sc->last;
+  if (sc->state == SCRUB_NONE)
+    return;
+  if (sc->state != SCRUB_PAUSED)
+    ns += now - sc->since;
+  rate = (uint64_t) ((double) done * 1e9 / MAX (ns, 1));
+  st->scrub = (struct array_progress) {
+    .running = true, .done = done, .total = total, .bytes_per_second = rate,
+    .eta_seconds = rate ? (total - done) / rate : 0,
+  };
+  st->scrub_paused = sc->state == SCRUB_PAUSED;
+  st->scrub_repair = sc->repair;
+  st->scrub_count = sc->count;
+}

@@ -1,0 +1,42 @@
+/* gpuraid: scrub: look at every row that was ever written.
+ *
+ * All that members have of a row is read, compared with its checksums, and its
+ * parity with its data.  With repair, what is proven to be wrong is stored
+ * anew, through the journal.  Without checksums nothing is proven but what
+ * can't be read.
+ *
+ * It begins nothing while there is a rebuild or resync to do, and goes slowly
+ * while there are clients.
+ *
+ * Call all of these with the array lock held.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_SCRUB_H
+#define GPURAID_SCRUB_H
+
+#include "array/internal.h"
+
+extern int scrub_init (struct array *a);
+extern void scrub_free (struct array *a);
+
+/* In each turn of the main loop. */
+extern void scrub_turn (struct array *a);
+
+/* The commands: 0, or EINVAL and why. */
+extern int scrub_start (struct array *a, bool repair,
+                        char why[ARRAY_WHY_LEN]);
+extern int scrub_control (struct array *a, enum array_scrub_command command,
+                          char why[ARRAY_WHY_LEN]);
+
+/* True while one runs that is not paused. */
+extern bool scrub_is_running (const struct array *a);
+/* True if it continues after some time. */
+extern bool scrub_wants_tick (const struct array *a);
+/* True if lines are being looked at or stored anew. */
+extern bool scrub_is_busy (const struct array *a);
+
+extern void scrub_status (const struct array *a, struct array_status *st);
+
+#endif
