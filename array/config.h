@@ -50,6 +50,7 @@ struct config {
   char *control;                /* absolute path, or NULL */
 
 
+  bool readonly;                /* members are opened so; no key */
   uint32_t given;               /* config.c: which keys were given */
 };
 

@@ -32,12 +32,15 @@ op_repair_bad (struct array *a, const struct op *op)
   for (unsigned i = 0; i < op->nr_rects; i++) {
     const struct rect *rect = &op->rect[i];
     const uint16_t blocks = block_mask (rect->b0, rect->nr);
-    const uint64_t roles = op_bad_roles (a, op, blocks) |
-      lost_roles (a, op->line->no, blocks) | op->lost_roles[rect->b0];
+    const uint64_t roles =
+      (op_bad_roles (a, op, blocks) | lost_roles (a, op->line->no, blocks) |
+       op->lost_roles[rect->b0]) & ~op->noread & ~rect->given;
+    unsigned nr_wrong = 0;
 
+    FOR_EACH_BIT (r, roles)
+      nr_wrong += nr_bits (op->role[r].wrong_blocks & blocks);
     if (rect->lost == 0 && !lost_rows_known (a, op->line->no, blocks))
-      repair_add (a, op->line->no, roles & ~op->noread & ~rect->given,
-                  rect->b0, rect->nr);
+      repair_add (a, op->line->no, roles, rect->b0, rect->nr, nr_wrong);
   }
 }
 

@@ -31,6 +31,7 @@ struct op_role {
   struct cell *old;             /* old content, read by this operation */
   uint16_t old_blocks;
   uint16_t bad_blocks;          /* reading them gave an error */
+  uint16_t wrong_blocks;        /* they had another checksum */
   struct cell *made;            /* made by the coder */
   uint16_t checked_blocks;      /* of old: they have their checksum */
   uint16_t crc_blocks;          /* whose crc is known */

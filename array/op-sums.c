@@ -176,6 +176,7 @@ note_bad (struct array *a, struct op *op, unsigned role, unsigned b)
 
   op->bad_sums = true;
   o->bad_blocks |= block;
+  o->wrong_blocks |= block;
   o->old_blocks &= ~block;
   if (op->kind == OP_SCRUB)
     op->scrubbed->wrong[b] |= BIT (role);

@@ -53,7 +53,7 @@ int
 open_members (const struct config *c, struct member **members,
               unsigned *nr, unsigned *nr_absent)
 {
-  unsigned flags = 0;
+  unsigned flags = c->readonly ? MEMBER_RDONLY : 0;
 
   *nr = *nr_absent = 0;
   for (unsigned i = 0; i < c->nr_members; i++)

@@ -17,6 +17,7 @@ struct repair {
   struct list link;
   uint64_t no, roles;
   unsigned b0, nr;
+  unsigned nr_wrong;            /* blocks that had another checksum */
 };
 
 void
@@ -36,7 +37,7 @@ repairs_free (struct array *a)
 
 void
 repair_add (struct array *a, uint64_t no, uint64_t roles,
-            unsigned b0, unsigned nr)
+            unsigned b0, unsigned nr, unsigned nr_wrong)
 {
   struct repair *rp;
 
@@ -55,6 +56,7 @@ repair_add (struct array *a, uint64_t no, uint64_t roles,
   rp->roles = roles;
   rp->b0 = b0;
   rp->nr = nr;
+  rp->nr_wrong = nr_wrong;
   a->nr_repairs++;
   list_append (&a->repairs, &rp->link);
 }
@@ -64,8 +66,10 @@ repair_done (struct array *a, const struct fixed *f)
 {
   struct repair *rp = f->opaque;
 
-  if (f->error == 0 && f->lost == 0)
+  if (f->error == 0 && f->lost == 0) {
     a->counters.repaired_blocks += (uint64_t) nr_bits (rp->roles) * rp->nr;
+    a->counters.bad_blocks_repaired += rp->nr_wrong;
+  }
   a->repairs_in_flight--;
   a->nr_repairs--;
   free (rp);

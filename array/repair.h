@@ -13,9 +13,11 @@
 extern void repairs_init (struct array *a);
 extern void repairs_free (struct array *a);
 
-/* Repair these stored cells of a line, which gave errors but were decoded. */
+/* Repair these stored cells of a line, which gave errors but were decoded.
+ * nr_wrong: blocks of them that had another checksum.
+ */
 extern void repair_add (struct array *a, uint64_t no, uint64_t roles,
-                        unsigned b0, unsigned nr);
+                        unsigned b0, unsigned nr, unsigned nr_wrong);
 
 /* Continue if there is work: called when anything changed. */
 extern void repairs_decide (struct array *a);

@@ -144,8 +144,8 @@ fix (struct array *a, struct scrub_line *sl)
     op_scrub_put (a, &sl->s);
     sl->phase = SCRUB_TO_LOOK;
   }
-  else if (op_scrub_fix (a, &sl->s, sl->roles, sl->s.guilty[sl->b0] != 0, sl->b0,
-                    sl->nr, fixed))
+  else if (op_scrub_fix (a, &sl->s, sl->roles, sl->s.guilty[sl->b0] != 0,
+                         sl->b0, sl->nr, fixed))
     sl->phase = SCRUB_FIXING;
 }
 

@@ -18,6 +18,8 @@ extern int cmd_status (int argc, char **argv);
 extern int cmd_watch (int argc, char **argv);
 extern int cmd_fail (int argc, char **argv);
 extern int cmd_replace (int argc, char **argv);
+extern int cmd_scrub (int argc, char **argv);
+extern int cmd_check (int argc, char **argv);
 extern int cmd_wait (int argc, char **argv);
 extern int cmd_bench (int argc, char **argv);
 extern void cmd_bench_help (void);

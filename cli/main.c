@@ -33,6 +33,9 @@ static const struct command {
     "make a new array" },
   { "examine", cmd_examine, "[--json] MEMBER...",
     "what a member's superblock says" },
+  { "check", cmd_check, "[--repair] MEMBER...",
+    "look at every row of an array that is not running; exit 1 if\n"
+    "      something is wrong" },
   { "status", cmd_status, "[--json] CONTROL",
     "state, members, progress and counters of a running array" },
   { "watch", cmd_watch, "CONTROL", "the same, live" },
@@ -40,12 +43,13 @@ static const struct command {
     "take a member out (by slot number or path)" },
   { "replace", cmd_replace, "[--force] CONTROL MEMBER NEW",
     "rebuild a member onto NEW, online" },
+  { "scrub", cmd_scrub, "CONTROL [--repair] [start|stop|pause|resume]",
+    "look at every row that was ever written" },
   { "wait", cmd_wait, "CONTROL",
-    "until no rebuild is running; exit 0 if the array is healthy" },
+    "until no rebuild or scrub is running; exit 0 if the array is healthy" },
   { "bench", cmd_bench, "OPTION...",
     "coder throughput, side by side", cmd_bench_help },
-  { "check" }, { "readd" }, { "spare" }, { "scrub" }, { "rate" },
-  { "metrics" },
+  { "readd" }, { "spare" }, { "rate" }, { "metrics" },
 };
 
 static const struct command *

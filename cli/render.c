@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli/cli.h"
 #include "cli/remote.h"
@@ -158,6 +159,38 @@ render_bar (FILE *fp, struct json_object *status, const char *key)
   fputc ('\n', fp);
 }
 
+/* What the scrub found, the running one or the last. */
+static void
+render_scrub (FILE *fp, struct json_object *status)
+{
+  struct json_object *now = get_object (status, "scrub");
+  struct json_object *last = get_object (status, "last_scrub");
+  struct json_object *o = now ? now : last;
+  const time_t ended = get_u64 (last, "ended");
+  char when[32] = "";
+  struct tm tm;
+
+  if (o == NULL)
+    return;
+  if (now)
+    snprintf (when, sizeof when, "%s",
+              get_bool (now, "paused") ? "paused" : "so far");
+  else
+    strftime (when, sizeof when, get_bool (last, "complete") ?
+              "%F %H:%M" : "%F %H:%M, stopped", localtime_r (&ended, &tm));
+  fprintf (fp, "%s%s: %" PRIu64 " wrong blocks, %" PRIu64 " repaired",
+           now ? "          " : "   scrub: ", when, get_u64 (o, "found"),
+           get_u64 (o, "repaired"));
+  if (get_u64 (o, "unlocated_rows"))
+    fprintf (fp, ", %" PRIu64 " rows that do not fit",
+             get_u64 (o, "unlocated_rows"));
+  if (get_u64 (o, "lost_rows"))
+    fprintf (fp, ", %" PRIu64 " lost rows", get_u64 (o, "lost_rows"));
+  if (get_u64 (o, "skipped_rows"))
+    fprintf (fp, ", %" PRIu64 " rows skipped", get_u64 (o, "skipped_rows"));
+  fputc ('\n', fp);
+}
+
 static void
 render_failed_engines (FILE *fp, struct json_object *status)
 {
@@ -221,7 +254,14 @@ render_trouble (FILE *fp, struct json_object *status)
   for (size_t i = 0; i < nr_members (status); i++) {
     struct json_object *m = member (status, i);
     const bool no_space = get_bool (m, "no_space");
+    const uint64_t bad = get_u64 (m, "bad_sums");
 
+    if (bad) {
+      fprintf (fp, " trouble: slot %" PRIu64 ": %" PRIu64 " blocks or pages "
+               "had another checksum: ", get_u64 (m, "slot"), bad);
+      print_clean (fp, get_text (m, "path"));
+      fputc ('\n', fp);
+    }
     if (!no_space && !get_bool (m, "slow"))
       continue;
     fprintf (fp, " trouble: slot %" PRIu64 ": %s: ", get_u64 (m, "slot"),
@@ -263,6 +303,7 @@ render_array (FILE *fp, struct json_object *status)
   render_bar (fp, status, "rebuild");
   render_bar (fp, status, "resync");
   render_bar (fp, status, "scrub");
+  render_scrub (fp, status);
 }
 
 void
@@ -336,6 +377,10 @@ render_counters (FILE *fp, struct json_object *status)
            cli_size (get_u64 (c, "decoded_bytes"), a),
            cli_size (get_u64 (c, "rebuilt_bytes"), b),
            get_u64 (c, "repaired_blocks"));
+  fprintf (fp, "  checksums: %" PRIu64 " blocks were wrong, %" PRIu64
+           " of them repaired; %" PRIu64 " pages damaged\n",
+           get_u64 (c, "corrupt_found"), get_u64 (c, "corrupt_repaired"),
+           get_u64 (c, "corrupt_table_pages"));
   fprintf (fp, "  written out %" PRIu64 " times without reading first, %"
            PRIu64 " times with\n",
            get_u64 (c, "full_stripe_writes"), get_u64 (c, "partial_writes"));

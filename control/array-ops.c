@@ -220,10 +220,30 @@ ops_replace (void *opaque, const char *which, const char *path, bool force,
   return err;
 }
 
+static int
+ops_scrub_start (void *opaque, bool repair, char why[ARRAY_WHY_LEN])
+{
+  const struct control_array *ca = opaque;
+  int err = repair ? make_writable (ca->array, why) : 0;
+
+  return err ? err : array_scrub_start (ca->array, repair, why);
+}
+
+static int
+ops_scrub_control (void *opaque, enum array_scrub_command command,
+                   char why[ARRAY_WHY_LEN])
+{
+  const struct control_array *ca = opaque;
+
+  return array_scrub_control (ca->array, command, why);
+}
+
 const struct control_ops control_array_ops = {
   .status = ops_status,
   .status_free = array_status_free,
   .fail = ops_fail,
   .replace = ops_replace,
+  .scrub_start = ops_scrub_start,
+  .scrub_control = ops_scrub_control,
   .wait = ops_wait,
 };

@@ -28,6 +28,9 @@ struct control_ops {
   /* path: the new member, absolute or a URI. */
   int (*replace) (void *opaque, const char *which, const char *path,
                   bool force, char why[ARRAY_WHY_LEN]);
+  int (*scrub_start) (void *opaque, bool repair, char why[ARRAY_WHY_LEN]);
+  int (*scrub_control) (void *opaque, enum array_scrub_command command,
+                        char why[ARRAY_WHY_LEN]);
   /* As array_wait: cancelled (wait_opaque) is true once the client has
    * gone or the server stops.
    */

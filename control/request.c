@@ -23,6 +23,8 @@ struct args {
   const char *member;           /* slot number or path */
   const char *new_path;
   bool force;
+  const char *action;           /* of a scrub */
+  bool repair;
   char slot[24];                /* where member was a number */
 };
 
@@ -95,6 +97,30 @@ run_replace (const struct request_env *env, const struct args *a)
 }
 
 static struct json_object *
+run_scrub (const struct request_env *env, const struct args *a)
+{
+  static const struct {
+    const char *name;
+    enum array_scrub_command command;
+  } actions[] = {
+    { "stop", ARRAY_SCRUB_STOP }, { "pause", ARRAY_SCRUB_PAUSE },
+    { "resume", ARRAY_SCRUB_RESUME },
+  };
+  const char *action = a->action ? a->action : "start";
+  char why[ARRAY_WHY_LEN] = "";
+
+  if (strcmp (action, "start") == 0)
+    return result (env->ops->scrub_start (env->opaque, a->repair, why), why);
+  if (a->repair)
+    return request_refuse ("scrub: repair goes with start only");
+  for (size_t i = 0; i < ARRAY_LEN (actions); i++)
+    if (strcmp (action, actions[i].name) == 0)
+      return result (env->ops->scrub_control (env->opaque, actions[i].command,
+                                              why), why);
+  return request_refuse ("scrub: no such action: %.64s", action);
+}
+
+static struct json_object *
 run_wait (const struct request_env *env, const struct args *a)
 {
   struct json_object *reply;
@@ -116,6 +142,8 @@ run_wait (const struct request_env *env, const struct args *a)
 #define KEY_MEMBER 1u           /* needed */
 #define KEY_NEW 2u              /* needed */
 #define KEY_FORCE 4u            /* may be left out */
+#define KEY_ACTION 8u           /* may be left out */
+#define KEY_REPAIR 16u          /* may be left out */
 
 static const struct command {
   const char *name;
@@ -125,6 +153,7 @@ static const struct command {
   { "status", 0, run_status },
   { "fail", KEY_MEMBER, run_fail },
   { "replace", KEY_MEMBER|KEY_NEW|KEY_FORCE, run_replace },
+  { "scrub", KEY_ACTION|KEY_REPAIR, run_scrub },
   { "wait", 0, run_wait },
 };
 
@@ -170,6 +199,18 @@ read_key (const struct command *c, const char *key, struct json_object *value,
     if (!json_object_is_type (value, json_type_boolean))
       return request_refuse ("force: not true or false");
     a->force = json_object_get_boolean (value);
+    return NULL;
+  }
+  if (strcmp (key, "action") == 0 && c->keys & KEY_ACTION) {
+    a->action = get_string (value);
+    if (a->action == NULL)
+      return request_refuse ("action: not a word");
+    return NULL;
+  }
+  if (strcmp (key, "repair") == 0 && c->keys & KEY_REPAIR) {
+    if (!json_object_is_type (value, json_type_boolean))
+      return request_refuse ("repair: not true or false");
+    a->repair = json_object_get_boolean (value);
     return NULL;
   }
   return request_refuse ("%s: no such key: %.64s", c->name, key);

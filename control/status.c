@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "array/code.h"
 #include "array/copies.h"
@@ -119,6 +120,44 @@ progress_to_json (const struct array_progress *p)
   return o;
 }
 
+static void
+add_count (struct json_object *o, bool repair,
+           const struct array_scrub_count *c)
+{
+  json_add (o, "repair", json_object_new_boolean (repair));
+  add_u64 (o, "found", c->found);
+  add_u64 (o, "repaired", c->repaired);
+  add_u64 (o, "unlocated_rows", c->unlocated_rows);
+  add_u64 (o, "lost_rows", c->lost_rows);
+  add_u64 (o, "skipped_rows", c->skipped_rows);
+}
+
+static struct json_object *
+scrub_to_json (const struct array_status *st)
+{
+  struct json_object *o = progress_to_json (&st->scrub);
+
+  if (o == NULL)
+    return NULL;
+  json_add (o, "paused", json_object_new_boolean (st->scrub_paused));
+  add_count (o, st->scrub_repair, &st->scrub_count);
+  return o;
+}
+
+static struct json_object *
+last_scrub_to_json (const struct array_status *st)
+{
+  struct json_object *o;
+
+  if (!st->has_last_scrub)
+    return NULL;
+  o = json_object_new_object ();
+  add_u64 (o, "ended", time (NULL) - st->last_scrub_seconds);
+  json_add (o, "complete", json_object_new_boolean (st->last_scrub_complete));
+  add_count (o, st->last_scrub_repair, &st->last_scrub);
+  return o;
+}
+
 static struct json_object *
 entry_to_json (const struct array_entry *e)
 {
@@ -129,6 +168,9 @@ entry_to_json (const struct array_entry *e)
   add_text (o, "path", e->path);
   add_text (o, "state", entry_name (e->state));
   add_u64 (o, "errors", e->errors);
+  add_u64 (o, "bad_sums", e->bad_sums);
+  add_u64 (o, "scrub_found", e->scrub_found);
+  add_u64 (o, "scrub_repaired", e->scrub_repaired);
   json_add (o, "no_space", json_object_new_boolean (e->no_space));
   json_add (o, "slow", json_object_new_boolean (e->slow));
   return o;
@@ -192,9 +234,10 @@ counters_to_json (const struct array_status *st)
   add_u64 (o, "decoded_bytes", c->decoded_bytes);
   add_u64 (o, "repaired_blocks", c->repaired_blocks);
   add_u64 (o, "rebuilt_bytes", c->rebuilt_bytes);
-  /* Without checksums nothing detects corruption. */
-  add_u64 (o, "corrupt_found", 0);
-  add_u64 (o, "corrupt_repaired", 0);
+  add_u64 (o, "corrupt_found", c->bad_blocks);
+  add_u64 (o, "corrupt_repaired", c->bad_blocks_repaired);
+  add_u64 (o, "corrupt_table_pages", c->bad_table_pages);
+  add_u64 (o, "table_bytes", c->table_bytes);
   add_u64 (o, "journal_commits", c->journal_commits);
   add_u64 (o, "coder_jobs", c->coder_jobs);
   json_add (o, "coder_bytes", bytes_by_engine (st));
@@ -231,7 +274,8 @@ status_to_json (const struct array_status *st)
   json_add (o, "members", members);
   json_add (o, "rebuild", progress_to_json (&st->rebuild));
   json_add (o, "resync", progress_to_json (&st->resync));
-  json_add (o, "scrub", NULL);
+  json_add (o, "scrub", scrub_to_json (st));
+  json_add (o, "last_scrub", last_scrub_to_json (st));
   add_u64 (o, "lost_rows", st->lost_rows);
   add_u64 (cache, "size", st->cache_len);
   add_u64 (cache, "used", st->cache_used);

@@ -130,6 +130,25 @@ fake_replace (void *opaque, const char *which, const char *new_path,
 }
 
 static int
+fake_scrub_start (void *opaque, bool repair, char why[ARRAY_WHY_LEN])
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&fake.lock);
+  fake.nr_commands++;
+  fake.force = repair;
+  return 0;
+}
+
+static int
+fake_scrub_control (void *opaque, enum array_scrub_command command,
+                    char why[ARRAY_WHY_LEN])
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&fake.lock);
+  fake.nr_commands++;
+  fake.scrub = command;
+  return 0;
+}
+
+static int
 fake_wait (void *opaque, bool *healthy, bool (*cancelled) (void *),
            void *wait_opaque)
 {
@@ -152,7 +171,8 @@ fake_wait (void *opaque, bool *healthy, bool (*cancelled) (void *),
 }
 
 static const struct control_ops fake_ops = {
-  fake_status, fake_status_free, fake_fail, fake_replace, fake_wait,
+  fake_status, fake_status_free, fake_fail, fake_replace, fake_scrub_start,
+  fake_scrub_control, fake_wait,
 };
 
 struct control *

@@ -50,7 +50,8 @@ cat >"$tmp/status" <<JSON
       "errors": 0 },
     { "slot": 3, "path": null, "state": "missing", "errors": 0 },
     { "slot": 4, "path": "$tmp/d4.img", "state": "active", "errors": 0 },
-    { "slot": 5, "path": "$tmp/d5.img", "state": "active", "errors": 0 },
+    { "slot": 5, "path": "$tmp/d5.img", "state": "active", "errors": 0,
+      "bad_sums": 21 },
     { "slot": null, "path": "/spare", "state": "spare", "errors": 0 },
     { "slot": 0, "path": "/n", "state": "rebuilding", "errors": 0 } ],
   "rebuild": { "done": 25, "total": 100, "bytes_per_second": 1048576,
@@ -109,6 +110,7 @@ has "     3  missing          0  -"
 has "     -  spare            0  /spare"
 has "e?[2J?.img"
 has "12345         1 GiB"
+has "slot 5: 21 blocks or pages had another checksum: $tmp/d5.img"
 ! grep -q $'\033' "$tmp/out" || fail "a path's escape codes came through"
 
 try 0 'STATUS\n' status --json control
@@ -129,6 +131,45 @@ try 1 'hello\n' status control;        refused "does not answer as"
 try 1 '' status control;               refused "the server has gone"
 try 1 '' status nosuch;                refused "nosuch: No such file"
 try 1 '' status d0.img;                refused "d0.img"
+
+cp "$tmp/status" "$tmp/before"
+with ()
+{
+  /usr/bin/python3 - "$tmp/before" "$1" >"$tmp/status" <<'PY'
+import json, sys
+s = json.load (open (sys.argv[1]))
+s.update (json.loads (sys.argv[2]))
+print (json.dumps (s))
+PY
+}
+
+with '{ "scrub": { "done": 1, "total": 4, "paused": true,
+  "bytes_per_second": 0, "eta_seconds": 0, "found": 7, "repaired": 6,
+  "lost_rows": 2 } }'
+try 0 'STATUS\n' status control
+has "scrub: [=======>......................]  25.0 %"
+has "paused: 7 wrong blocks, 6 repaired, 2 lost rows"
+with '{ "last_scrub": { "ended": 86400, "complete": false,
+  "found": 8, "repaired": 0, "unlocated_rows": 3 } }'
+try 0 'STATUS\n' status control
+has ", stopped: 8 wrong blocks, 0 repaired, 3 rows that do not fit"
+mv "$tmp/before" "$tmp/status"
+
+# ---- scrub
+
+try 0 "$ok" scrub control
+asked '{"command":"scrub","action":"start"}'
+try 0 "$ok" scrub --repair control start
+asked '{"command":"scrub","action":"start","repair":true}'
+try 0 "$ok" scrub control --repair
+asked '{"command":"scrub","action":"start","repair":true}'
+for action in stop pause resume; do
+  try 0 "$ok" scrub control $action
+  asked '{"command":"scrub","action":"'$action'"}'
+done
+try 1 "$no" scrub control;             refused "no, because"
+try 1 "$ok" scrub control go
+try 1 "$ok" scrub --repair control stop
 
 # ---- fail: how a member may be named
 

@@ -29,7 +29,7 @@ static char *name[2];           /* of the members of the array */
 
 static struct {
   int make_writable, replace, fail;     /* what they return */
-  unsigned nr_writable, nr_replace, nr_fail;
+  unsigned nr_writable, nr_replace, nr_fail, nr_scrub;
   bool uses;
   struct member *target;
   char which[ARRAY_WHY_LEN];
@@ -90,6 +90,20 @@ array_replace (struct array *a, const char *which, struct member *target,
   else
     fake.target = target;
   return fake.replace;
+}
+
+int
+array_scrub_start (struct array *a, bool repair, char why[ARRAY_WHY_LEN])
+{
+  fake.nr_scrub++;
+  return 0;
+}
+
+int
+array_scrub_control (struct array *a, enum array_scrub_command command,
+                     char why[ARRAY_WHY_LEN])
+{
+  return EINVAL;
 }
 
 int

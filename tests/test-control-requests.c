@@ -31,17 +31,22 @@ test_status (void **state)
     "\"engines\":[],\"loop\":\"sim\","
     "\"members\":["
     "{\"slot\":0,\"path\":\"/a \\\"quoted\\\"\\n\\\\ path\","
-    "\"state\":\"active\",\"errors\":0,"
+    "\"state\":\"active\",\"errors\":0,\"bad_sums\":0,"
+    "\"scrub_found\":0,\"scrub_repaired\":0,"
     "\"no_space\":false,\"slow\":false},"
     "{\"slot\":1,\"path\":\"/latin1-\xef\xbf\xbd-\xef\xbf\xbd\xef\xbf\xbd"
-    "\xef\xbf\xbd-\xc3\xa9\",\"state\":\"rebuilding\",\"errors\":1,"
+    "\xef\xbf\xbd-\xc3\xa9\",\"state\":\"rebuilding\",\"errors\":1,\"bad_sums\":0,"
+    "\"scrub_found\":0,\"scrub_repaired\":0,"
     "\"no_space\":false,\"slow\":false},"
-    "{\"slot\":2,\"path\":null,\"state\":\"missing\",\"errors\":2,"
+    "{\"slot\":2,\"path\":null,\"state\":\"missing\",\"errors\":2,\"bad_sums\":0,"
+    "\"scrub_found\":0,\"scrub_repaired\":0,"
     "\"no_space\":false,\"slow\":false},"
-    "{\"slot\":null,\"path\":null,\"state\":\"spare\",\"errors\":0,"
+    "{\"slot\":null,\"path\":null,\"state\":\"spare\",\"errors\":0,\"bad_sums\":0,"
+    "\"scrub_found\":0,\"scrub_repaired\":0,"
     "\"no_space\":false,\"slow\":false}],"
     "\"rebuild\":{\"done\":1,\"total\":4,\"bytes_per_second\":1,"
-    "\"eta_seconds\":3},\"resync\":null,\"scrub\":null,\"lost_rows\":0,"
+    "\"eta_seconds\":3},\"resync\":null,\"scrub\":null,\"last_scrub\":null,"
+    "\"lost_rows\":0,"
     "\"cache\":{\"size\":0,\"used\":0,\"dirty\":12},"
     "\"counters\":{\"read_ops\":7,\"read_bytes\":0,\"write_ops\":0,"
     "\"write_bytes\":0,\"zero_ops\":0,\"zero_bytes\":0,\"flush_ops\":0,"
@@ -49,7 +54,8 @@ test_status (void **state)
     "\"member_write_ops\":0,\"member_write_bytes\":0,"
     "\"member_flush_ops\":0,\"full_stripe_writes\":0,\"partial_writes\":0,"
     "\"decoded_bytes\":0,\"repaired_blocks\":0,\"rebuilt_bytes\":0,"
-    "\"corrupt_found\":0,\"corrupt_repaired\":0,\"journal_commits\":0,"
+    "\"corrupt_found\":0,\"corrupt_repaired\":0,"
+    "\"corrupt_table_pages\":0,\"table_bytes\":0,\"journal_commits\":0,"
     "\"coder_jobs\":0,\"coder_bytes\":{\"isal\":4096}}}}";
   struct control *c = start_control ();
   struct line_buf b = { .max = LINE_MAX_REPLY };
@@ -118,6 +124,16 @@ test_commands (void **state)
              "\"force\":true}");
   assert_string_equal (fake.new_path, "/n\xff");
   assert_true (fake.force);
+  assert_ok ("{\"command\":\"scrub\"}");
+  assert_false (fake.force);
+  assert_ok ("{\"command\":\"scrub\",\"repair\":true}");
+  assert_true (fake.force);
+  assert_ok ("{\"command\":\"scrub\",\"action\":\"start\",\"repair\":false}");
+  assert_false (fake.force);
+  assert_ok ("{\"command\":\"scrub\",\"action\":\"resume\"}");
+  assert_int_equal (fake.scrub, ARRAY_SCRUB_RESUME);
+  assert_ok ("{\"command\":\"scrub\",\"action\":\"stop\"}");
+  assert_int_equal (fake.scrub, ARRAY_SCRUB_STOP);
   control_stop (c);
 }
 
@@ -155,6 +171,12 @@ test_refused (void **state)
     { "{\"command\":\"replace\",\"member\":1,\"new\":2}", "not a path" },
     { "{\"command\":\"replace\",\"member\":1,\"new\":\"/n\",\"force\":1}",
       "not true or false" },
+    { "{\"command\":\"scrub\",\"action\":\"go\"}", "no such action: go" },
+    { "{\"command\":\"scrub\",\"action\":1}", "not a word" },
+    { "{\"command\":\"scrub\",\"repair\":1}", "not true or false" },
+    { "{\"command\":\"scrub\",\"action\":\"stop\",\"repair\":true}",
+      "goes with start only" },
+    { "{\"command\":\"status\",\"action\":\"start\"}", "no such key" },
   };
   struct control *c = start_control ();
   char deep[1024];
