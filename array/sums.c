@@ -106,7 +106,8 @@ add (struct sums *s, struct sums_page *p)
 }
 
 /* An unused page is taken when its last store is durable: before, the place of
- * the next one would not be known.
+ * the next one would not be known.  A failed array stores nothing more, and no
+ * flush of it counts.
  */
 static struct sums_page *
 take_unused (struct array *a, struct sums *s)
