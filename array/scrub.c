@@ -90,6 +90,14 @@ line_over (struct array *a, const struct scrub_line *sl)
 
 /* ---- pages where nothing was written ------------------------------------ */
 
+static void
+let_go_of_pages (struct array *a, struct scrub *sc)
+{
+  list_remove (&sc->waiter.link);
+  if (sc->pin.nr > 0)
+    sums_unpin (a, &sc->pin);
+}
+
 /* The pages of the table from this line on, as many as one pin may have.
  * False if it waits.
  */
@@ -108,7 +116,8 @@ look_at_pages (struct array *a, struct scrub *sc, uint64_t row)
   if (sc->pin.nr > 0 && sc->pin.first != page)
     sums_unpin (a, &sc->pin);
   if (!sums_pin (a, &sc->pin, first, end - first, LOW_BITS (a->n),
-                 &sc->waiter))
+                 &sc->waiter) ||
+      !sums_verify (a, &sc->pin, &sc->waiter))
     return false;
   sc->first_page = page;
   sc->nr_pages = sc->pin.nr;
@@ -211,9 +220,7 @@ report (const struct array *a, const struct scrub *sc)
 static void
 end_scrub (struct array *a, struct scrub *sc)
 {
-  if (sc->pin.nr > 0)
-    sums_unpin (a, &sc->pin);
-  list_remove (&sc->waiter.link);
+  let_go_of_pages (a, sc);
   sc->state = SCRUB_NONE;
   sc->last = sc->count;
   sc->last_repair = sc->repair;
@@ -244,7 +251,10 @@ scrub_turn (struct array *a)
     return;
   if (may_go_on (a, sc))
     begin_some (a, sc);
-  if (sc->nr_lines == 0 && (sc->next == sc->end || sc->stop || a->failed))
+  else
+    let_go_of_pages (a, sc);
+  if (sc->nr_lines == 0 && (sc->next == sc->end || sc->stop || a->failed ||
+                            a->stopping))
     end_scrub (a, sc);
 }
 
@@ -279,6 +289,7 @@ scrub_start (struct array *a, bool repair, char why[ARRAY_WHY_LEN])
               "paused: resume or stop it" : "running already");
     return EINVAL;
   }
+  sums_verify_begin (a);
   sc->state = SCRUB_RUNNING;
   sc->repair = repair;
   sc->stop = false;

@@ -17,6 +17,7 @@ struct sums_page {
   struct list store_link;       /* in sums->storing */
   unsigned pins;
   uint64_t loaded, loading;
+  unsigned verify_no;           /* sums->verify_no when it was last read */
   uint64_t blank;               /* of those loaded: never written, or bad.
                                  * Which, is known when all are loaded */
   uint64_t bad;                 /* of those: in both places */
@@ -51,6 +52,7 @@ struct sums {
   bool may_store;               /* not before the journal is recovered */
   uint64_t store_upto;          /* a seq */
   bool short_of;                /* of pages that may be taken */
+  unsigned verify_no;           /* of the scrub */
   uint64_t stuck_gen;           /* a->flushed_gen when no page could be
                                  * stored before a flush; or 0 */
   struct waiter flush_waiter;

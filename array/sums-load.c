@@ -24,6 +24,7 @@ struct load {
   struct sums_page *p;
   unsigned slot;
   struct seat *seat;
+  bool verify;                  /* it is in memory */
   unsigned pending;
   bool failed[2];
   struct xfer_memory *memory;   /* both places */
@@ -204,6 +205,28 @@ take_places (struct array *a, struct load *ld)
              (is[!newest] == PLACE_BLANK && !is_target));
 }
 
+/* What is in memory is right.  Nothing was stored meanwhile. */
+static void
+verify_places (struct array *a, struct load *ld)
+{
+  static struct table_page page;        /* under the array lock */
+  struct sums_page *p = ld->p;
+  const uint64_t counter = p->counter[ld->slot];
+  const unsigned newest = table_counter_place (counter);
+
+  if (decode_place (a, ld, newest, &page) == PLACE_GOOD &&
+      page.counter == counter &&
+      decode_place (a, ld, !newest, &page) == PLACE_GOOD)
+    return;
+  a->counters.bad_table_pages++;
+  ld->seat->nr_bad_sums++;
+  log_notice ("slot %u: %s: page %" PRIu64 " of the checksum table is "
+              "damaged: it is stored again", ld->slot, ld->seat->m->path,
+              p->no);
+  p->again |= BIT (ld->slot);
+  add_doubtful (a, p, ld->slot);
+}
+
 static void
 load_ended (struct array *a, struct load *ld)
 {
@@ -212,8 +235,12 @@ load_ended (struct array *a, struct load *ld)
 
   p->loading &= ~bit;
   a->sums->stuck_gen = 0;
+  if (ld->verify) {
+    if (p->loaded & bit && source_of (a, p, ld->slot) == ld->seat)
+      verify_places (a, ld);
+  }
   /* If the member is no longer used, another one is asked. */
-  if (source_of (a, p, ld->slot) == ld->seat) {
+  else if (source_of (a, p, ld->slot) == ld->seat) {
     p->blank &= ~bit;
     take_places (a, ld);
     p->loaded |= bit;
@@ -245,7 +272,7 @@ read_done (struct array *a, struct xfer *x)
 
 static void
 load_from (struct array *a, struct sums_page *p, unsigned slot,
-           struct seat *seat)
+           struct seat *seat, bool verify)
 {
   struct load *ld = calloc (1, sizeof *ld);
   void *buf;
@@ -256,6 +283,7 @@ load_from (struct array *a, struct sums_page *p, unsigned slot,
   ld->p = p;
   ld->slot = slot;
   ld->seat = seat;
+  ld->verify = verify;
   ld->buf = buf;
   ld->pending = 2;
   p->loading |= BIT (slot);
@@ -279,11 +307,13 @@ sums_load (struct array *a, struct sums_page *p, uint64_t slots)
 {
   if (p->blank && !p->checked)
     slots = LOW_BITS (a->n);
+  if (p->loaded == 0)
+    p->verify_no = a->sums->verify_no;
   FOR_EACH_BIT (slot, slots & ~p->loaded & ~p->loading) {
     struct seat *s = source_of (a, p, slot);
 
     if (s)
-      load_from (a, p, slot, s);
+      load_from (a, p, slot, s, false);
     else {
       no_entries (p, slot);
       p->loaded |= BIT (slot);
@@ -292,4 +322,47 @@ sums_load (struct array *a, struct sums_page *p, uint64_t slots)
   if (p->loading == 0 && p->blank && !p->checked)
     check_blank (a, p);
   sums_settle (a, p);
+}
+
+/* ---- verifying ---------------------------------------------------------- */
+
+void
+sums_verify_begin (struct array *a)
+{
+  if (a->sums)
+    a->sums->verify_no++;
+}
+
+/* A page that is to be stored will be good then, at least in one place. */
+static bool
+is_at_rest (const struct sums_page *p)
+{
+  return p->born && !p->is_dirty && !p->is_storing && !p->doubtful &&
+    !p->again && !p->loading;
+}
+
+bool
+sums_verify (struct array *a, struct sums_pin *pin, struct waiter *w)
+{
+  for (unsigned i = 0; i < pin->nr; i++) {
+    struct sums_page *p = pin->page[i];
+
+    if (p->verify_no == a->sums->verify_no)
+      continue;
+    p->verify_no = a->sums->verify_no;
+    if (!is_at_rest (p))
+      continue;
+    FOR_EACH_BIT (slot, p->loaded & LOW_BITS (a->n)) {
+      struct seat *s = source_of (a, p, slot);
+
+      if (s && s->state == SEAT_ACTIVE)
+        load_from (a, p, slot, s, true);
+    }
+  }
+  for (unsigned i = 0; i < pin->nr; i++)
+    if (pin->page[i]->loading) {
+      list_move (&pin->page[i]->waiters, &w->link);
+      return false;
+    }
+  return true;
 }

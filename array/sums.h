@@ -101,6 +101,14 @@ extern uint32_t sums_before (const struct array *a,
 extern bool sums_is_unborn (const struct array *a, const struct sums_pin *pin,
                             uint64_t row);
 
+/* Pages that were in memory before sums_verify_begin: compare what is stored
+ * with them.  What is damaged is counted, and stored again when the array may
+ * write.  False if it waits: w is run, then call again.
+ */
+extern void sums_verify_begin (struct array *a);
+extern bool sums_verify (struct array *a, struct sums_pin *pin,
+                         struct waiter *w);
+
 /* ---- storing --------------------------------------------------------------- */
 
 /* The oldest transaction of which some page is not stored yet; UINT64_MAX if

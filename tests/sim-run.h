@@ -94,6 +94,7 @@ struct run {
   uuid_bytes array_uuid;
 
   bool two_now;                 /* some slot has two active members */
+  uint64_t scrub_state;         /* sim-scrub.c's */
   struct bitmap_page *page;     /* as last seen on its way; by number */
   uint64_t *unsynced;           /* a bit a region, as last seen */
   uint64_t nr_unsynced;
@@ -186,6 +187,15 @@ extern bool allow_error (const struct run *r, const struct request *q,
 
 extern void command_fail (struct run *r, unsigned slot);
 extern void command_replace (struct run *r, unsigned slot);
+
+/* ---- sim-scrub.c ---- */
+
+/* An event: in some runs a scrub is started, paused or stopped, and again
+ * later.
+ */
+extern void scrub_soon (struct run *r);
+/* The array is whole: all of it is right.  False: a member has failed. */
+extern bool scrub_last (struct run *r);
 
 /* ---- sim-trouble.c ---- */
 

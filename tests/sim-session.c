@@ -235,6 +235,7 @@ use_array (struct run *r, unsigned nr_requests)
     client_next (&r->client[i]);
   }
   r->chaos_on = r->trouble > 0;
+  scrub_soon (r);
   if (r->chaos_on)
     sim_at (r->sim, run_below (r, run_percent (r, 50) ? 3000000 : 100000000),
             trouble_start, r);
@@ -586,7 +587,10 @@ session_last (struct run *r)
   if (!make_whole (r) && has_given_up (r))
     return;
   r->over = r->rows_lost = false;
-  if (!read_all (r) || !stop_cleanly (r))
+  if (!read_all (r))
+    run_die (r, "it failed");
+  (void) scrub_last (r);
+  if (!stop_cleanly (r))
     run_die (r, "it failed");
   /* Reading all of it may have found enough bad blocks to take a member out. */
   for (unsigned i = 0; r->was_lost; i++) {

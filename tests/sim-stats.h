@@ -35,7 +35,9 @@
   X (full, "disks without space")                                       \
   X (enospc, "requests that got ENOSPC")                                \
   X (failed_arrays, "arrays failed")                                    \
-  X (failed_reads, "reads of failed arrays")
+  X (failed_reads, "reads of failed arrays")                            \
+  X (scrubs, "scrubs begun while clients were there")                   \
+  X (scrub_found, "scrubs at the end that found wrong blocks")
 
 struct stats {
   uint64_t runs, sessions, crashes, refused, readonly, given_up;

@@ -250,6 +250,34 @@ test_wrong_pages (void **state)
   }
 }
 
+/* The same while the array is running: what is in memory is right. */
+static void
+test_wrong_pages_online (void **state)
+{
+  struct sim_array *sa = start_with_sums (3, 2);
+  struct copy old;
+
+  check_clean (scrub (sa, true));
+  keep (sa, 4, 2 * 24, &old);
+  put (sa, 2 * 24 / CHUNK_BLOCKS * 3 * CHUNK, 3 * CHUNK, ARRAY_FUA);
+  assert_true (sim_array_pause (sa, 5 * SECOND));
+  spoil_page (sa, 1, 1, 1);
+  spoil_page (sa, 2, 1, 2);
+  spoil_page (sa, 0, 1, 2);
+  spoil_page (sa, 3, 1, 2);
+  for (unsigned i = 0; i < 2; i++)      /* a write that was lost */
+    put_bytes (sa, 4, page_off (sa, 2 * 24, i), old.page[i], TABLE_PAGE_LEN);
+  check_clean (scrub (sa, true));
+  assert_int_equal (status (sa).counters.bad_table_pages, 5);
+  assert_int_equal (status (sa).entry[1].bad_sums, 1);
+  check_clean (scrub (sa, true));
+  assert_int_equal (status (sa).counters.bad_table_pages, 5);
+  open_again (sa, ~0, true);
+  check_clean (scrub (sa, true));
+  assert_int_equal (status (sa).counters.bad_table_pages, 0);
+  end_whole (sa);
+}
+
 /* More than m: the row is reported, and only its bad blocks can't be read. */
 static void
 test_too_many (void **state)
@@ -517,6 +545,7 @@ main (void)
     TEST (test_clean),
     TEST (test_wrong_blocks),
     TEST (test_wrong_pages),
+    TEST (test_wrong_pages_online),
     TEST (test_too_many),
     TEST (test_old_copies),
     TEST (test_degraded),

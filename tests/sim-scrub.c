@@ -1,0 +1,108 @@
+/* gpuraid: tests: scrubs of a simulated array.
+ *
+ * What they do is drawn beside the run's own numbers: a run without them is
+ * the same as before.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include "array/scrub.h"
+#include "common/bits.h"
+#include "tests/sim-run.h"
+
+static uint64_t
+draw (struct run *r, uint64_t n)
+{
+  r->scrub_state = r->scrub_state * 6364136223846793005 + 1442695040888963407;
+  return (r->scrub_state >> 33) % n;
+}
+
+static void
+start (struct run *r, bool repair)
+{
+  char why[ARRAY_WHY_LEN];
+
+  engine_lock (r->sa->a);
+  (void) scrub_start (r->sa->a, repair, why);
+  engine_unlock (r->sa->a);
+}
+
+static void
+act (void *arg)
+{
+  struct run *r = arg;
+  struct array *a = r->sa->a;
+  char why[ARRAY_WHY_LEN];
+
+  if (a == NULL || a->stopping || r->sa->dead)
+    return;
+  if (!scrub_is_running (a) && draw (r, 4) > 0) {
+    start (r, a->writable && draw (r, 2));
+    stats.scrubs++;
+    (void) array_scrub_control (a, ARRAY_SCRUB_RESUME, why);
+  }
+  else
+    (void) array_scrub_control (a, draw (r, 2) ? ARRAY_SCRUB_PAUSE :
+                                ARRAY_SCRUB_STOP, why);
+  scrub_soon (r);
+}
+
+void
+scrub_soon (struct run *r)
+{
+  if (r->scrub_state == 0)
+    r->scrub_state = r->seed * 0x9e3779b97f4a7c15 | 1;
+  if (r->seed % 4 == 1)
+    sim_at (r->sim, 1 + draw (r, 1000000000), act, r);
+}
+
+static bool
+has_ended (struct run *r)
+{
+  const struct array *a = r->sa->a;
+
+  return !scrub_is_running (a) && !scrub_is_busy (a);
+}
+
+/* False: something has happened meanwhile. */
+static bool
+scrub_all (struct run *r, bool repair, struct array_status *st)
+{
+  const uint64_t end = sim_now (r->sim) + 600 * SECONDS;
+  struct array *a = r->sa->a;
+  char why[ARRAY_WHY_LEN];
+
+  (void) array_scrub_control (a, ARRAY_SCRUB_STOP, why);
+  while (!has_ended (r) && run_step (r))
+    ;
+  start (r, repair);
+  while (!has_ended (r))
+    if (!run_step (r) || sim_now (r->sim) > end)
+      run_die (r, "a scrub does not end");
+  array_get_status (a, st);
+  array_status_free (st);
+  return st->last_scrub_complete && !a->failed && a->lost_slots == 0;
+}
+
+bool
+scrub_last (struct run *r)
+{
+  const uint64_t epoch = r->sa->a->membership.cur.self.ballot.epoch;
+  struct array_status st;
+
+  if (scrub_all (r, false, &st) && st.last_scrub.unlocated_rows > 0)
+    run_die (r, "%" PRIu64 " rows do not fit", st.last_scrub.unlocated_rows);
+  if (!scrub_all (r, true, &st))
+    return false;
+  stats.scrub_found += st.last_scrub.found > 0;
+  if (st.last_scrub.repaired < st.last_scrub.found)
+    run_die (r, "of %" PRIu64 " wrong blocks %" PRIu64 " were repaired",
+             st.last_scrub.found, st.last_scrub.repaired);
+  if (scrub_all (r, false, &st) &&
+      (st.last_scrub.found > 0 || st.last_scrub.lost_rows > 0 ||
+       st.last_scrub.skipped_rows > 0))
+    run_die (r, "%" PRIu64 " blocks are still wrong, %" PRIu64 " rows lost, %"
+             PRIu64 " skipped", st.last_scrub.found, st.last_scrub.lost_rows,
+             st.last_scrub.skipped_rows);
+  return r->sa->a->membership.cur.self.ballot.epoch == epoch;
+}
