@@ -3,8 +3,8 @@
  * It reads all that can be read, has the coder make all but k of that from
  * the others, and compares.  Where blocks have their checksums but do not fit
  * together, each in turn is left out: if the others fit without exactly one,
- * that one is wrong.  This needs two blocks more than k, or what is left out
- * proves nothing.
+ * that one is wrong, if it is older.  This needs two blocks more than k, or what
+ * is left out proves nothing.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -232,13 +232,31 @@ judge_generations (const struct array *a, struct op *op)
       s->stale[b] = s->good[b] & ~LOW_BITS (a->g.k);
 }
 
+/* What missed a write is older than the parity, or than the other parity.
+ * Otherwise the parity may be wrong: take a block that missed a write, and then
+ * was written with parity made from its old content.
+ */
+static bool
+may_be_old (const struct array *a, const struct op *op, unsigned role,
+            unsigned b)
+{
+  const uint64_t parity =
+    op->scrubbed->good[b] & ~LOW_BITS (a->g.k) & ~BIT (role);
+
+  FOR_EACH_BIT (r, parity)
+    if (generation_of (a, op, r, b) == generation_of (a, op, role, b))
+      return false;
+  return true;
+}
+
 static void
-judge_trial (struct op *op)
+judge_trial (const struct array *a, struct op *op)
 {
   struct scrubbed *s = op->scrubbed;
 
   FOR_EACH_BIT (b, s->fits & rows_of (op))
-    s->suspects[b] |= BIT (s->left_out);
+    if (may_be_old (a, op, s->left_out, b) || PLANTED ("scrub-guesses"))
+      s->suspects[b] |= BIT (s->left_out);
 }
 
 /* A row fits without exactly one role. */
@@ -248,11 +266,9 @@ end_trials (struct op *op)
   struct scrubbed *s = op->scrubbed;
 
   FOR_EACH_BIT (b, s->misfit) {
-    if (nr_bits (s->suspects[b]) != 1 && !PLANTED ("scrub-guesses"))
+    if (nr_bits (s->suspects[b]) != 1)
       continue;
-    if (s->suspects[b] == 0)
-      continue;
-    s->guilty[b] = s->suspects[b] & -s->suspects[b];
+    s->guilty[b] = s->suspects[b];
     s->misfit &= ~block_mask (b, 1);
   }
 }
@@ -271,7 +287,7 @@ op_judge (struct array *a, struct op *op)
     s->left_out = 0;
     return false;
   }
-  judge_trial (op);
+  judge_trial (a, op);
   if (++s->left_out < a->n)
     return false;
   end_trials (op);

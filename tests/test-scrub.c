@@ -359,6 +359,69 @@ test_old_copies (void **state)
     }
 }
 
+/* A block that missed a write is written again: if its old content is used
+ * to make the parity, that is wrong, and not the block.
+ */
+static void
+test_written_again (void **state)
+{
+  struct sim_array *sa = start_with_sums (6, 2);
+  const uint64_t row = 5 * CHUNK_BLOCKS + 2;
+  const uint64_t off = 5 * 6 * CHUNK + 2 * BLOCK_LEN;
+  const unsigned slot = slot_of (sa, row, 0);
+  struct array_scrub_count c;
+  struct copy old;
+
+  assert_true (sim_array_stop (sa));
+  keep (sa, slot, row, &old);
+  open_again (sa, ~0, true);
+  put (sa, off, BLOCK_LEN, ARRAY_FUA);
+  assert_true (sim_array_stop (sa));
+  restore (sa, slot, row, &old, true);
+  open_again (sa, ~0, true);
+  put (sa, off, BLOCK_LEN, ARRAY_FUA);
+  c = scrub (sa, true);
+  assert_int_equal (c.unlocated_rows, 1);
+  assert_int_equal (c.found, 0);
+  check_all (sa);
+  open_again (sa, ~0, true);
+  check_all (sa);
+  end_degraded (sa);
+}
+
+/* The same while it is repaired. */
+static void
+test_written_meanwhile (void **state)
+{
+  for (unsigned i = 0; i < 60; i++) {
+    struct sim_array *sa = start_with_sums (6, 2);
+    const uint64_t row = 1;
+    const unsigned slot = slot_of (sa, row, 0);
+    struct sim_request *q;
+    struct copy old;
+
+    assert_true (sim_array_stop (sa));
+    keep (sa, slot, row, &old);
+    open_again (sa, ~0, true);
+    put (sa, BLOCK_LEN, BLOCK_LEN, ARRAY_FUA);
+    assert_true (sim_array_stop (sa));
+    restore (sa, slot, row, &old, true);
+    open_again (sa, ~0, true);
+    begin (sa, true);
+    assert_true (sim_array_pause (sa, i * 200000));
+    memset (data + BLOCK_LEN, i, BLOCK_LEN);
+    q = start_request (sa, REQUEST_WRITE, data + BLOCK_LEN, BLOCK_LEN,
+                       BLOCK_LEN, ARRAY_FUA);
+    while (status (sa).scrub.running || q->state != SIM_IDLE)
+      assert_true (sim_step (sa->sim));
+    free (q);
+    check_all (sa);
+    open_again (sa, ~0, true);
+    check_all (sa);
+    end_degraded (sa);
+  }
+}
+
 /* A member that is not there is no fault; what is wrong on the others is
  * repaired as long as k are good.
  */
@@ -548,6 +611,8 @@ main (void)
     TEST (test_wrong_pages_online),
     TEST (test_too_many),
     TEST (test_old_copies),
+    TEST (test_written_again),
+    TEST (test_written_meanwhile),
     TEST (test_degraded),
     TEST (test_read_errors),
     TEST (test_without_sums),
