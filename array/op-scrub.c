@@ -337,6 +337,23 @@ op_scrub_put (struct array *a, struct scrubbed *s)
   line_changed (a, line);
 }
 
+/* What was read of wrong blocks may be in the cache. */
+static void
+forget_blocks (struct array *a, struct line *line, uint64_t roles,
+               uint16_t blocks)
+{
+  FOR_EACH_BIT (r, roles & LOW_BITS (a->g.k)) {
+    struct line_cell *lc = &line->cell[r];
+
+    if (lc->c == NULL || PLANTED ("scrub-keeps-cells"))
+      continue;
+    if (lc->dirty || lc->busy)
+      lc->valid &= ~blocks | lc->dirty;
+    else
+      line_drop_cell (a, line, r);
+  }
+}
+
 bool
 op_scrub_fix (struct array *a, struct scrubbed *s, uint64_t roles,
               bool proven, unsigned b0, unsigned nr,
@@ -345,6 +362,8 @@ op_scrub_fix (struct array *a, struct scrubbed *s, uint64_t roles,
   struct line *line = s->line;
 
   line->readers--;
+  if (proven && op_may_write (a, line))
+    forget_blocks (a, line, roles, block_mask (b0, nr));
   if (!op_may_write (a, line) ||
       !op_fix (a, line, roles, false, b0, nr, done, s->opaque)) {
     line->readers++;

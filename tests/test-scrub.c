@@ -16,6 +16,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "array/scrub-line.h"
 #include "common/bits.h"
 #include "tests/engine-array.h"
 
@@ -258,6 +259,7 @@ test_wrong_pages_online (void **state)
   struct copy old;
 
   check_clean (scrub (sa, true));
+  assert_true (sim_array_pause (sa, 5 * SECOND));       /* all is stored */
   keep (sa, 4, 2 * 24, &old);
   put (sa, 2 * 24 / CHUNK_BLOCKS * 3 * CHUNK, 3 * CHUNK, ARRAY_FUA);
   assert_true (sim_array_pause (sa, 5 * SECOND));
@@ -333,11 +335,15 @@ old_copy (unsigned m, unsigned role, bool with_page, bool others,
   assert_true (sim_array_stop (sa));
   restore (sa, slot, row, &old, with_page);
   open_again (sa, ~0, true);
+  if (with_page)                /* it may be in the cache */
+    assert_int_equal (sim_array_read (sa, back, sa->g.size, 0), 0);
   c = scrub (sa, true);
   assert_int_equal (c.lost_rows, 0);
   assert_int_equal (c.unlocated_rows, !located);
   assert_int_equal (c.found, located);
   assert_int_equal (c.repaired, located);
+  if (located)
+    check_all (sa);             /* of the cache, too */
   c = scrub (sa, true);
   assert_int_equal (c.unlocated_rows, !located);
   assert_int_equal (c.found, 0);
@@ -357,6 +363,35 @@ test_old_copies (void **state)
       old_copy (m, 0, true, others, m >= 2);
       old_copy (m, 3, true, others, m >= 2);
     }
+}
+
+/* The content is right, and the page of the table is older. */
+static void
+test_old_generation (void **state)
+{
+  for (unsigned role = 0; role <= 4; role += 4) {
+    struct sim_array *sa = start_with_sums (3, 2);
+    const uint64_t row = 5 * CHUNK_BLOCKS + 2;
+    const uint64_t off = 5 * 3 * CHUNK + 2 * BLOCK_LEN;
+    const unsigned slot = slot_of (sa, row, role);
+    struct array_scrub_count c;
+    struct copy old;
+
+    assert_true (sim_array_stop (sa));
+    keep (sa, slot, row, &old);
+    open_again (sa, ~0, true);
+    assert_int_equal (sim_array_write (sa, data + off, BLOCK_LEN, off,
+                                       ARRAY_FUA), 0);
+    assert_true (sim_array_stop (sa));
+    restore (sa, slot, row, &old, true);
+    open_again (sa, ~0, true);
+    c = scrub (sa, true);
+    assert_int_equal (c.found, 2);      /* both parities */
+    assert_int_equal (c.repaired, c.found);
+    assert_int_equal (c.unlocated_rows, 0);
+    check_clean (scrub (sa, true));
+    end_whole (sa);
+  }
 }
 
 /* A block that missed a write is written again: if its old content is used
@@ -393,7 +428,7 @@ test_written_again (void **state)
 static void
 test_written_meanwhile (void **state)
 {
-  for (unsigned i = 0; i < 60; i++) {
+  for (unsigned i = 0; i < 150; i++) {
     struct sim_array *sa = start_with_sums (6, 2);
     const uint64_t row = 1;
     const unsigned slot = slot_of (sa, row, 0);
@@ -408,7 +443,7 @@ test_written_meanwhile (void **state)
     restore (sa, slot, row, &old, true);
     open_again (sa, ~0, true);
     begin (sa, true);
-    assert_true (sim_array_pause (sa, i * 200000));
+    assert_true (sim_array_pause (sa, 2000000 + i * 40000));
     memset (data + BLOCK_LEN, i, BLOCK_LEN);
     q = start_request (sa, REQUEST_WRITE, data + BLOCK_LEN, BLOCK_LEN,
                        BLOCK_LEN, ARRAY_FUA);
@@ -589,12 +624,14 @@ test_with_clients (void **state)
     if (row % 3 == 0)
       flip (sa, (row + 3) % 6, row, row);
   }
+  sa->cache_len = 16 << 20;
   open_again (sa, ~0, true);
   begin (sa, true);
   for (uint64_t i = 1; status (sa).scrub.running; i++) {
     put (sa, i * 7919 * BLOCK_LEN % (sa->g.size - 3 * BLOCK_LEN) & ~511,
          1 + i * 131 % (2 * BLOCK_LEN), i % 4 ? 0 : ARRAY_FUA);
     assert_true (nr++ < 20000);
+    assert_true (sa->a->scrub->nr_lines <= 1);   /* slowly */
   }
   check_clean (scrub (sa, true));
   end_whole (sa);
@@ -611,6 +648,7 @@ main (void)
     TEST (test_wrong_pages_online),
     TEST (test_too_many),
     TEST (test_old_copies),
+    TEST (test_old_generation),
     TEST (test_written_again),
     TEST (test_written_meanwhile),
     TEST (test_degraded),
