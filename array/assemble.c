@@ -273,7 +273,7 @@ assemble (const struct config *c, struct member **members, unsigned nr,
   }
   if (decide (c, a, d, &rem) == -1)
     goto err;
-  if (a->readonly)
+  if (a->readonly && !c->readonly)
     remark (&rem, "%sa member can't be written, so the array is read-only",
             rem.len ? "; " : "");
   if (d->notice[0] || rem.len)

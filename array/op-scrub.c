@@ -3,8 +3,8 @@
  * It reads all that can be read, has the coder make all but k of that from
  * the others, and compares.  Where blocks have their checksums but do not fit
  * together, each in turn is left out: if the others fit without exactly one,
- * that one is wrong, if it is older.  This needs two blocks more than k, or what
- * is left out proves nothing.
+ * that one is wrong, if it is older.  This needs two blocks more than k, or
+ * what is left out proves nothing.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -322,7 +322,7 @@ test_repair_while_it_is_replaced (void **state)
   sim_disk_poke (sa->disk[n], garbage, sizeof garbage, place (sa, 0, 0));
   engine_lock (sa->a);
   assert_true (lost_add (sa->a, 0, BIT (role), 1));
-  repair_add (sa->a, 0, BIT (role), 0, 1);
+  repair_add (sa->a, 0, BIT (role), 0, 1, 0);
   engine_unlock (sa->a);
   assert_true (sim_array_settle (sa, 1000 * SECOND));
   assert_ptr_equal (sim_array_disk_at (sa, 0), sa->disk[n]);
