@@ -135,7 +135,7 @@ write_zeroes (struct member *m, uint64_t off, uint64_t end)
 }
 
 /* Ring and table: allocated, so that a full file system never stops the
- * journal; and with nothing of an earlier array in them.
+ * journal; and what an earlier array had there is gone.
  */
 static int
 write_ring_and_table (struct member *m, const struct member_layout *l)

@@ -179,6 +179,8 @@ struct array {
   uint64_t irregular_slots;           /* slots other than plainly active */
   uint64_t lost_slots;          /* slots with no active seat */
   bool any_failing;             /* some failing seat is not closed yet */
+  uint64_t new_targets;         /* slots of which array/sums-pages.c forgets
+                                 * the last members */
   uint64_t doubled_slots;         /* slots with two seats, neither failing */
   char *slot_path[MAX_SLOTS];   /* last known path of a slot's member, if no
                                  * seat has it; owned */

@@ -52,7 +52,7 @@ is_active (const struct array *a, unsigned slot)
   return a->at[slot][0] && !a->at[slot][0]->failing;
 }
 
-/* ---- what the table says ---------------------------------------------------- */
+/* ---- what the table says ------------------------------------------------- */
 
 /* In a good row all parity has one generation, which some data has too unless
  * that data is zeroes or not there.  Where parity differs, that with a
@@ -164,7 +164,7 @@ op_lacks_sums (struct array *a, struct op *op)
   return op->all_slots;
 }
 
-/* ---- comparing ---------------------------------------------------------------- */
+/* ---- comparing ----------------------------------------------------------- */
 
 static void
 note_bad (struct array *a, struct op *op, unsigned role, unsigned b)
@@ -220,7 +220,7 @@ compare (struct array *a, struct op *op, const struct rect *rect,
   }
 }
 
-/* ---- what was read -------------------------------------------------------------- */
+/* ---- what was read ------------------------------------------------------- */
 
 /* The blocks of a role that the coder does not look at. */
 static uint16_t
@@ -332,7 +332,7 @@ op_check_coded (struct array *a, struct op *op, struct rect *rect,
   }
 }
 
-/* ---- what was made ---------------------------------------------------------------- */
+/* ---- what was made ------------------------------------------------------- */
 
 /* The entry says something else than what was decoded, from blocks that have
  * their checksums.  Was its block written later than it says?
@@ -385,7 +385,7 @@ op_check_made (struct array *a, struct op *op, struct rect *rect)
     rect->p.write = 0;
 }
 
-/* ---- what is stored ---------------------------------------------------------------- */
+/* ---- what is stored ------------------------------------------------------ */
 
 void
 op_make_crcs (struct op *op)

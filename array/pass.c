@@ -81,7 +81,8 @@ void
 pass_lose_rows (struct array *a, struct pass *p, const struct fixed *f)
 {
   if (f->error ||
-      (f->lost && a->sums == NULL && !a->failed && !lost_add (a, f->no, f->roles, f->lost)))
+      (f->lost && a->sums == NULL && !a->failed &&
+       !lost_add (a, f->no, f->roles, f->lost)))
     p->failed = true;
   p->nr_lost += nr_bits (f->lost);
 }

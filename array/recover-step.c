@@ -77,7 +77,8 @@ list_lost (struct array *a, struct recovery *rec,
     if (run->source[slot].kind == REPLAY_ERASED ||
         (run->source[slot].kind == REPLAY_IN_PLACE && a->at[slot][0]))
       roles |= BIT (layout_role (&a->g, stripe, slot));
-  if (a->sums == NULL && !lost_add (a, no, roles, block_mask (row % a->cell_blocks, end - row)))
+  if (a->sums == NULL &&
+      !lost_add (a, no, roles, block_mask (row % a->cell_blocks, end - row)))
     rec->nr_unlisted += end - row;
 }
 

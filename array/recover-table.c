@@ -47,20 +47,6 @@ is_first (const struct journal_record *r, const struct journal_entry *e,
 }
 
 bool
-recover_explains_page (const struct array *a, const struct seat *s,
-                       uint64_t page_no, uint64_t seq)
-{
-  const struct recovery *rec = a->recovery;
-
-  if (rec && seq >= rec->replay.tail)
-    return true;
-  for (unsigned i = 0; rec && i < a->nr_seats; i++)
-    if (a->seat[i] == s && rec->has_ring[i])
-      return any_entry (rec, i, page_no, comes_after, (uint32_t) seq);
-  return false;
-}
-
-bool
 recover_begins_page (const struct array *a, uint64_t page_no)
 {
   const struct recovery *rec = a->recovery;
@@ -68,6 +54,20 @@ recover_begins_page (const struct array *a, uint64_t page_no)
   for (unsigned i = 0; rec && i < a->nr_seats; i++)
     if (rec->has_ring[i] && any_entry (rec, i, page_no, is_first, 0))
       return true;
+  return false;
+}
+
+bool
+recover_explains_page (const struct array *a, const struct seat *s,
+                       uint64_t page_no, uint64_t seq)
+{
+  const struct recovery *rec = a->recovery;
+
+  if (rec && (seq >= rec->replay.tail || recover_begins_page (a, page_no)))
+    return true;
+  for (unsigned i = 0; rec && i < a->nr_seats; i++)
+    if (a->seat[i] == s && rec->has_ring[i])
+      return any_entry (rec, i, page_no, comes_after, (uint32_t) seq);
   return false;
 }
 

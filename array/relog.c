@@ -17,6 +17,7 @@
 #include "array/relog.h"
 #include "array/request.h"
 #include "array/state.h"
+#include "array/sums.h"
 #include "array/xfer.h"
 #include "common/crc32c.h"
 
@@ -51,6 +52,9 @@ struct relog {
   struct xfer_memory *memory;   /* of buf */
   struct journal_record r;      /* nr_entries 0: the header is good */
   uint32_t nr_header;           /* blocks */
+  uint32_t nr_before;           /* entries that have it */
+  struct sums_pin pin;
+  struct waiter page_waiter;
 
   struct relog_read read[MAX_READS];
   unsigned nr_reads;            /* under way together */
@@ -75,6 +79,8 @@ relog_new (struct array *a, struct replay *r,
   rl->replay = r;
   rl->ring = ring;
   rl->has_ring = has_ring;
+  rl->page_waiter.run = wake;
+  list_init (&rl->page_waiter.link);
   rl->reader.kind = REQUEST_RELOG;
   rl->reader.waiter.run = wake;
   list_init (&rl->reader.waiter.link);
@@ -96,6 +102,10 @@ end_member (struct relog *rl)
   rl->seat = NULL;
   rl->nr_missing = rl->nr_read = rl->nr_header = 0;
   rl->written = false;
+  rl->nr_before = 0;
+  list_remove (&rl->page_waiter.link);
+  if (rl->pin.nr > 0)
+    sums_unpin (rl->a, &rl->pin);
 }
 
 void
@@ -216,6 +226,14 @@ newest_entry (const struct relog *rl, const struct replay_run *run,
   return NULL;
 }
 
+/* The blocks of an entry are on one page of the checksum table. */
+static bool
+is_one_page (const struct array *a, uint64_t row, uint64_t row2)
+{
+  return a->sums == NULL || row / limits.table_page_entries ==
+    row2 / limits.table_page_entries;
+}
+
 /* A whole record, of the rows in which the transaction is kept. */
 static bool
 make_record (struct relog *rl, const struct ring_record *like)
@@ -241,6 +259,7 @@ make_record (struct relog *rl, const struct ring_record *like)
     if (e == NULL)
       continue;
     if (last && last->flags == flags && last->roles == e->roles &&
+        is_one_page (rl->a, last->first_block, run->first) &&
         last->first_block + last->nr_blocks == run->first &&
         last->nr_blocks + run->nr <= most)
       last->nr_blocks += run->nr;
@@ -489,6 +508,23 @@ member_written (struct relog *rl)
   }
 }
 
+/* The transactions before, on the pages of the entries.  False: it waits. */
+static bool
+find_before (struct array *a, struct relog *rl)
+{
+  while (a->sums && rl->nr_before < rl->r.nr_entries) {
+    struct journal_entry *e = &rl->r.entry[rl->nr_before];
+
+    if (!sums_pin (a, &rl->pin, e->first_block, 1, BIT (rl->seat->slot),
+                   &rl->page_waiter))
+      return false;
+    e->before = sums_before (a, &rl->pin, rl->seat->slot, e->first_block);
+    sums_unpin (a, &rl->pin);
+    rl->nr_before++;
+  }
+  return true;
+}
+
 bool
 relog_step (struct array *a, struct relog *rl)
 {
@@ -508,7 +544,7 @@ relog_step (struct array *a, struct relog *rl)
       }
       rl->next_seat++;
     }
-    if (!read_blocks (a, rl) || a->failed)
+    if (!find_before (a, rl) || !read_blocks (a, rl) || a->failed)
       return false;
     if (!rl->written && may_write_to (rl->seat)) {
       rl->written = true;

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "array/seat.h"
-#include "array/sums.h"
 #include "common/plant.h"
 
 bool
@@ -75,15 +74,15 @@ is_better (const struct seat *s, const struct seat *than)
   return than->replaced && !s->replaced;
 }
 
-/* The table of a target tells nothing of what the last member of the slot
- * had.
+/* The checksum table of a target says what that one has, not what the last
+ * member of the slot had.
  */
 static void
-forget_sums (struct array *a, struct seat *const old[MAX_SLOTS][2])
+note_targets (struct array *a, struct seat *const old[MAX_SLOTS][2])
 {
   for (unsigned slot = 0; slot < a->n; slot++)
     if (a->at[slot][0] == NULL && a->at[slot][1] != old[slot][1])
-      sums_forget_slot (a, slot);
+      a->new_targets |= BIT (slot);
 }
 
 void
@@ -125,7 +124,7 @@ seats_changed (struct array *a)
     else if (t && t->state == SEAT_ACTIVE && !t->failing)
       a->doubled_slots |= BIT (slot);
   }
-  forget_sums (a, old);
+  note_targets (a, old);
 }
 
 static struct seat *

@@ -203,7 +203,8 @@ array_new (const struct config *c, struct assembly *as, struct coder *coder)
   a->member_size = smallest (as);
   cache_size (a, c->cache_len - sums_len);
   a->solver = solver_new (a->sb.code, a->sb.w, a->g.k, a->g.m);
-  if (a->solver == NULL || pass_init (a) == -1 || scrub_init (a) == -1 || change_init (a) == -1 ||
+  if (a->solver == NULL || pass_init (a) == -1 || scrub_init (a) == -1 ||
+      change_init (a) == -1 ||
       journal_init (a) == -1 || sums_init (a, sums_len) == -1 ||
       lost_init (a, as) == -1 ||
       dirty_init (a, as->page) || make_seats (a, as) == -1) {

@@ -21,7 +21,8 @@ nothing (struct array *a, struct waiter *w)
 static bool
 in_flight (const struct array *a)
 {
-  if (!list_empty (&a->ops) || scrub_is_busy (a) || a->change || a->saving > 0 || a->flushing ||
+  if (!list_empty (&a->ops) || scrub_is_busy (a) || a->change ||
+      a->saving > 0 || a->flushing ||
       !list_empty (&a->flush_waiters))
     return true;
   if (!a->consistency->is_idle (a))

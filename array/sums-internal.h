@@ -83,11 +83,14 @@ sums_page_pos (const struct sums_page *p)
 /* dirty_seq: no transaction waits for the page to be stored. */
 #define SUMS_NO_SEQ (UINT64_MAX - 1)
 
-/* array/sums.c: its pins, loads or stores have changed. */
+/* array/sums-pages.c: its pins, loads or stores have changed. */
 extern void sums_settle (struct array *a, struct sums_page *p);
 /* It differs from what is stored, by the transaction seq. */
 extern void sums_mark_dirty (struct array *a, struct sums_page *p,
                              uint64_t slots, uint64_t seq);
+
+/* Forget what was in memory of slots that have new members. */
+extern void sums_forget_slots (struct array *a);
 
 /* array/sums-load.c: begin to load these slots.  p->waiters is run when any
  * has ended.

@@ -62,7 +62,7 @@ no_entries (struct sums_page *p, unsigned slot)
   p->seq[slot] = SUMS_SEQ_UNKNOWN;
 }
 
-/* ---- what a page is worth -------------------------------------------------- */
+/* ---- what a page is worth ------------------------------------------------ */
 
 static void
 add_doubtful (struct array *a, struct sums_page *p, unsigned slot)
@@ -132,7 +132,7 @@ sums_is_loaded (const struct array *a, const struct sums_page *p,
   return (slots & ~p->loaded) == 0 && ((slots & p->blank) == 0 || p->checked);
 }
 
-/* ---- loading ---------------------------------------------------------------- */
+/* ---- loading ------------------------------------------------------------- */
 
 enum place { PLACE_BLANK, PLACE_GOOD, PLACE_BAD };
 
@@ -324,7 +324,7 @@ sums_load (struct array *a, struct sums_page *p, uint64_t slots)
   sums_settle (a, p);
 }
 
-/* ---- verifying ---------------------------------------------------------- */
+/* ---- verifying ----------------------------------------------------------- */
 
 void
 sums_verify_begin (struct array *a)

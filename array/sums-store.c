@@ -59,7 +59,7 @@ sums_may_store (struct array *a)
     a->sums->may_store = true;
 }
 
-/* ---- one page ---------------------------------------------------------------- */
+/* ---- one page ------------------------------------------------------------ */
 
 static void
 enter_storing (struct sums *s, struct sums_page *p)
@@ -177,7 +177,7 @@ store_page (struct array *a, struct sums_page *p)
     page_stored (a, p);
 }
 
-/* ---- which, and when ----------------------------------------------------------- */
+/* ---- which, and when ----------------------------------------------------- */
 
 static bool
 is_busy (const struct sums_page *p)
@@ -238,6 +238,7 @@ sums_turn (struct array *a)
 
   if (s == NULL)
     return;
+  sums_forget_slots (a);
   if (a->failed)
     engine_run_waiters (a, &s->waiters);
   if (a->failed || !a->writable || !s->may_store || !change_is_over (a, NULL))
@@ -246,7 +247,7 @@ sums_turn (struct array *a)
   store_some (a, s);
 }
 
-/* ---- targets -------------------------------------------------------------------- */
+/* ---- targets ------------------------------------------------------------- */
 
 static void
 target_stored (struct array *a, struct store *st)

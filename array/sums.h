@@ -54,7 +54,7 @@ extern void sums_unpin (struct array *a, struct sums_pin *pin);
  */
 extern uint64_t sums_pin_end (const struct array *a, uint64_t row);
 
-/* ---- entries -------------------------------------------------------------- */
+/* ---- entries ------------------------------------------------------------- */
 
 /* Of a pinned row; the entry of a slot that was not loaded is lost. */
 extern struct table_entry sums_get (const struct array *a,
@@ -109,7 +109,7 @@ extern void sums_verify_begin (struct array *a);
 extern bool sums_verify (struct array *a, struct sums_pin *pin,
                          struct waiter *w);
 
-/* ---- storing --------------------------------------------------------------- */
+/* ---- storing ------------------------------------------------------------- */
 
 /* The oldest transaction of which some page is not stored yet; UINT64_MAX if
  * there is none.  A stored page is durable after a later flush.
@@ -136,8 +136,5 @@ extern void sums_turn (struct array *a);
  */
 extern bool sums_store_targets (struct array *a, uint64_t *row, uint64_t end,
                                 struct waiter *w);
-
-/* A slot has another member now: what is in memory does not count. */
-extern void sums_forget_slot (struct array *a, unsigned slot);
 
 #endif

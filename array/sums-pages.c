@@ -10,7 +10,7 @@
 #include "array/flush.h"
 #include "array/sums-internal.h"
 
-/* ---- memory --------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------- */
 
 static size_t
 page_len (unsigned n)
@@ -77,7 +77,7 @@ sums_free (struct array *a)
   a->sums = NULL;
 }
 
-/* ---- pages ----------------------------------------------------------------- */
+/* ---- pages --------------------------------------------------------------- */
 
 static struct sums_page **
 bucket_of (const struct sums *s, uint64_t no)
@@ -187,7 +187,7 @@ sums_settle (struct array *a, struct sums_page *p)
   engine_run_waiters (a, &a->sums->waiters);
 }
 
-/* ---- pins ------------------------------------------------------------------ */
+/* ---- pins ---------------------------------------------------------------- */
 
 static uint64_t
 page_of (uint64_t row)
@@ -251,6 +251,7 @@ sums_pin (struct array *a, struct sums_pin *pin, uint64_t row, uint64_t nr,
 {
   struct sums_page *wait = NULL;
 
+  sums_forget_slots (a);
   if (pin->nr == 0 && !pin_pages (a, pin, row, nr)) {
     list_move (&a->sums->waiters, &w->link);
     return false;
@@ -267,7 +268,7 @@ sums_pin (struct array *a, struct sums_pin *pin, uint64_t row, uint64_t nr,
   return wait == NULL;
 }
 
-/* ---- entries --------------------------------------------------------------- */
+/* ---- entries ------------------------------------------------------------- */
 
 static struct sums_page *
 pinned (const struct sums_pin *pin, uint64_t row)
@@ -344,7 +345,7 @@ sums_is_unborn (const struct array *a, const struct sums_pin *pin,
   return p->checked && !p->born;
 }
 
-/* ---- changes --------------------------------------------------------------- */
+/* ---- changes ------------------------------------------------------------- */
 
 /* In the order of dirty_seq; most have the newest. */
 static void
@@ -476,13 +477,14 @@ sums_change_zero (struct array *a, struct sums_pin *pin, uint64_t row,
 }
 
 void
-sums_forget_slot (struct array *a, unsigned slot)
+sums_forget_slots (struct array *a)
 {
   struct sums *s = a->sums;
 
-  if (s == NULL)
+  if (a->new_targets == 0)
     return;
   for (unsigned b = 0; b < s->nr_buckets; b++)
     for (struct sums_page *p = s->bucket[b]; p; p = p->hash_next)
-      p->loaded &= ~BIT (slot);
+      p->loaded &= ~a->new_targets;
+  a->new_targets = 0;
 }
