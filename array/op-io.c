@@ -81,7 +81,6 @@ read_done (struct array *a, struct xfer *x)
   if (x->error == 0) {
     x->seat->suspect = false;
     o->old_blocks |= blocks;
-    o->checked_blocks &= ~blocks;
   }
   else {
     /* If a read is retried after a pause only its first error counts. */
@@ -113,6 +112,11 @@ issue_read (struct array *a, struct op *op, const struct rect *rect,
   const struct replay_source *src =
     recover_source (a, op->line->no, role, rect->b0);
 
+  /* Some of the rect may have been read before, in another rect: a read that
+   * fails leaves nothing of that.
+   */
+  o->old_blocks &= ~block_mask (rect->b0, rect->nr);
+  o->checked_blocks &= ~block_mask (rect->b0, rect->nr);
   if ((src && src->kind == REPLAY_ZERO) ||
       op->zero_roles[rect->b0] & BIT (role)) {
     memset (o->old->data + (size_t) rect->b0 * BLOCK_LEN, 0,

@@ -27,7 +27,7 @@ static const struct command {
 } commands[] = {
   { "create", cmd_create,
     "[--force] k=K m=M [chunk=BYTES] [size=BYTES]\n"
-    "                      [code=rs|crs] [w=4|8] [checksum=none]\n"
+    "                      [code=rs|crs] [w=4|8] [checksum=none|crc32c]\n"
     "                      [consistency=none|journal] [journal-size=BYTES]\n"
     "                      MEMBER...",
     "make a new array" },

@@ -110,7 +110,7 @@ plugin_dump_plugin (void)
           "gpuraid_codes=rs crs\n"
           "gpuraid_coders=auto isal gf-complete cuda\n"
           "gpuraid_cuda_kernels=%s\n"
-          "gpuraid_checksums=none\n"
+          "gpuraid_checksums=none crc32c\n"
           "gpuraid_consistencies=none journal\n",
           GPURAID_VERSION, SB_VERSION, MAX_SLOTS, CHUNK_MIN_LEN,
           CHUNK_MAX_LEN, kernels_built_in () ? "built-in" : "source");
@@ -126,7 +126,7 @@ plugin_dump_plugin (void)
   "w=4|8                          Bits of a symbol of crs.\n"           \
   "consistency=none|journal       Fixed when the array is created.\n"   \
   "journal-size=SIZE              Of each member; fixed likewise.\n"    \
-  "checksum=none                  Fixed when the array is created.\n"   \
+  "checksum=none|crc32c           Fixed when the array is created.\n"   \
   "create=no|missing              Create the array if there is none.\n" \
   "coder=auto|isal|gf-complete|cuda\n"                                  \
   "                               What computes parity (default: auto).\n" \

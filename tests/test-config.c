@@ -282,7 +282,6 @@ static void
 test_not_in_this_version (void **state)
 {
   static const char *const words[] = {
-    "checksum=crc32c",
     "nbd://localhost", "member=nbds://localhost/x",
     "member=nbd+unix:///x?socket=/y", "nbds+unix:///x",
     "nbd+vsock://2/",

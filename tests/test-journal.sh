@@ -3,6 +3,8 @@
 # kill, and blocks in flight are old or new, whichever members are there
 # afterwards: also where some were missing before.
 #
+# CHECKSUM=crc32c: with checksums too.
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh
@@ -108,10 +110,11 @@ without ()
   members=("${members[@]}")
 }
 
-make_members 6 24M
+make_members 6 32M
 all=("${members[@]}")
 n=0
-start_raid k=4 m=2 consistency=journal journal-size=1M create=missing
+start_raid k=4 m=2 consistency=journal "checksum=${CHECKSUM:-none}" \
+  journal-size=1M size=64M create=missing
 [ "$("$gpuraid" examine "${members[0]}" | grep -c journal)" -ge 1 ] ||
   fail "no journal"
 for n in {1..4}; do
