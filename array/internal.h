@@ -236,6 +236,7 @@ struct array {
   struct list ring_waiters;     /* for a ring to be allocated */
 
   struct sums *sums;            /* the checksum table, or NULL */
+  uint64_t newest_seq;          /* of any transaction so far */
   unsigned bad_sums_logged;     /* in this minute */
   uint64_t last_log;            /* ns, when that began */
 

@@ -135,6 +135,7 @@ begin (struct array *a, struct journal *j)
     return;
   }
   j->next_seq = journal_seq_after (t->seq);
+  a->newest_seq = t->seq;
   j->committing = t;
   j->last_commit = loop_now (a->loop);
   if (PLANTED ("journal-early-ack"))
@@ -382,6 +383,7 @@ journal_turn (struct array *a)
     if (!array_may_write (a))
       return;
     j->next_seq = MAX (j->next_seq, recover_next_seq (a));
+    a->newest_seq = j->next_seq - 1;
     j->session = a->membership.cur.self.ballot.session;
     if (recover_step (a) &&
         ring_headers_begin (a, is_active, j->session, j->next_seq))

@@ -48,7 +48,6 @@ membership_set_cursor (struct membership *ms, unsigned dev, uint64_t cursor)
 {
   assert (ms->phase == MEMBERSHIP_IDLE);
   assert (ms->device[dev].state == DEVICE_REBUILDING);
-  assert (ms->device[dev].cursor <= cursor);
   ms->device[dev].cursor = cursor;
 }
 

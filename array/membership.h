@@ -291,8 +291,9 @@ extern void membership_fill (const struct membership *ms, unsigned dev,
 
 /* A target is now current below cursor (its data is flushed).  Only in IDLE;
  * no new epoch.  Then write cur with membership_fill, A2, flush, B2, flush,
- * to every active member, target and spare.  Cursors only grow: a target that
- * missed a write fails, and starts over.
+ * to every active member, target and spare.  A target that missed a write
+ * fails, and starts over; of one with a damaged checksum table the cursor goes
+ * back.
  */
 extern void membership_set_cursor (struct membership *ms, unsigned dev,
                                    uint64_t cursor);

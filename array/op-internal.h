@@ -166,6 +166,11 @@ extern bool op_pin_sums (struct array *a, struct op *op);
 extern bool op_lacks_sums (struct array *a, struct op *op);
 /* Begin to make the crcs that the coder does not make; op->pending. */
 extern void op_start_check (struct array *a, struct op *op);
+/* The roles of a rect that the table says are lost, and not only because it
+ * can't be read now.
+ */
+extern uint64_t op_lost_roles (const struct array *a, const struct op *op,
+                               const struct rect *rect);
 /* Compare what was read.  False if some is bad: plan again. */
 extern bool op_check (struct array *a, struct op *op);
 /* The same for what a coder has read, and made, of a rect. */

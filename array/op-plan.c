@@ -327,6 +327,8 @@ op_plan (struct array *a, struct op *op)
   if (r != TRY_AGAIN)
     return true;
   forget_errors (a, op);
+  if (a->sums)                  /* its pages may be readable then */
+    sums_unpin (a, &op->pin);
   op->tries += !recover_is_outdated (a);
   list_move (&a->pause_waiters, &op->waiter.link);
   return false;

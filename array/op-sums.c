@@ -151,6 +151,19 @@ op_pin_sums (struct array *a, struct op *op)
   return true;
 }
 
+uint64_t
+op_lost_roles (const struct array *a, const struct op *op,
+               const struct rect *rect)
+{
+  uint64_t roles = op->lost_roles[rect->b0];
+
+  if (roles == 0 || op->pin.nr == 0)
+    return 0;
+  FOR_EACH_BIT (slot, sums_unreadable (&op->pin, row_of (a, op, rect->b0)))
+    roles &= ~BIT (layout_role (&a->g, line_stripe (a, op->line->no), slot));
+  return roles;
+}
+
 bool
 op_lacks_sums (struct array *a, struct op *op)
 {

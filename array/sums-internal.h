@@ -21,6 +21,8 @@ struct sums_page {
   uint64_t blank;               /* of those loaded: never written, or bad.
                                  * Which, is known when all are loaded */
   uint64_t bad;                 /* of those: in both places */
+  uint64_t unreadable;          /* of those loaded: lost for now, to be read
+                                 * again */
   bool born;                    /* some slot's page was written */
   bool checked;                 /* all were loaded, to know that */
   uint64_t doubtful;            /* one place is bad, or both: to be stored
@@ -80,6 +82,8 @@ sums_page_pos (const struct sums_page *p)
 
 /* The seq of a page of which it is not known. */
 #define SUMS_SEQ_UNKNOWN UINT32_MAX
+/* The counter of a page of which it is not known. */
+#define SUMS_COUNTER_UNKNOWN UINT64_MAX
 /* dirty_seq: no transaction waits for the page to be stored. */
 #define SUMS_NO_SEQ (UINT64_MAX - 1)
 

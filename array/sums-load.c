@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/dirty.h"
 #include "array/fail.h"
 #include "array/recover-table.h"
 #include "array/sums-internal.h"
@@ -71,12 +72,35 @@ add_doubtful (struct array *a, struct sums_page *p, unsigned slot)
   list_move (&a->sums->doubtful, &p->doubtful_link);
 }
 
+/* What a target has there is copied again. */
+static void
+copy_again (struct array *a, const struct sums_page *p, struct seat *t)
+{
+  const uint64_t pos = round_down (sums_page_pos (p), a->cell_len);
+  const uint64_t end = MIN (sums_page_pos (p) +
+                            limits.table_page_entries * BLOCK_LEN,
+                            a->sb.l.data_len);
+
+  if (t->cursor > pos)
+    t->cursor = t->window_end = pos;
+  t->complete = false;
+  if (t->by_bitmap)
+    for (uint64_t r = pos / a->sb.l.region_len;
+         r <= (end - 1) / a->sb.l.region_len; r++)
+      dirty_miss (a, r);
+}
+
 static void
 damaged (struct array *a, struct sums_page *p, unsigned slot)
 {
   struct seat *s = source_of (a, p, slot);
 
   no_entries (p, slot);
+  p->counter[slot] = SUMS_COUNTER_UNKNOWN;
+  if (s && s->state == SEAT_TARGET) {
+    copy_again (a, p, s);
+    return;
+  }
   p->again |= BIT (slot);
   a->counters.bad_table_pages++;
   if (s) {
@@ -110,7 +134,7 @@ check_blank (struct array *a, struct sums_page *p)
   p->checked = true;
   p->bad = 0;
   if ((!p->born && p->blank != bad &&
-       nr_bits (bad) + nr_absent (a, p) <= a->g.m) ||
+       nr_bits (bad | p->unreadable) + nr_absent (a, p) <= a->g.m) ||
       PLANTED ("sums-blank-believed"))
     return;
   p->born = true;
@@ -142,8 +166,6 @@ decode_place (const struct array *a, const struct load *ld, unsigned place,
 {
   const uint8_t *buf = ld->buf + place * TABLE_PAGE_LEN;
 
-  if (ld->failed[place])
-    return PLACE_BAD;
   if (seal_zero (buf, TABLE_PAGE_LEN))
     return PLACE_BLANK;
   if (!table_page_decode (buf, &a->sb.array_uuid, ld->slot, ld->p->no, page) ||
@@ -227,6 +249,13 @@ verify_places (struct array *a, struct load *ld)
   add_doubtful (a, p, ld->slot);
 }
 
+/* An error may pass: nothing is stored because of it. */
+static bool
+is_unreadable (const struct load *ld)
+{
+  return ld->failed[0] || ld->failed[1];
+}
+
 static void
 load_ended (struct array *a, struct load *ld)
 {
@@ -242,7 +271,13 @@ load_ended (struct array *a, struct load *ld)
   /* If the member is no longer used, another one is asked. */
   else if (source_of (a, p, ld->slot) == ld->seat) {
     p->blank &= ~bit;
-    take_places (a, ld);
+    if (is_unreadable (ld)) {
+      no_entries (p, ld->slot);
+      p->counter[ld->slot] = SUMS_COUNTER_UNKNOWN;
+      p->unreadable |= bit;
+    }
+    else
+      take_places (a, ld);
     p->loaded |= bit;
   }
   xfer_memory_put (ld->memory);

@@ -174,6 +174,8 @@ settle (struct array *a, struct sums_page *p)
     list_remove (&p->link);
     return false;
   }
+  p->loaded &= ~p->unreadable;
+  p->unreadable = 0;
   list_move (&a->sums->unused, &p->link);
   return true;
 }
@@ -292,6 +294,12 @@ sums_get (const struct array *a, const struct sums_pin *pin, unsigned slot,
   const struct sums_page *p = pinned (pin, row);
 
   return p->loaded & BIT (slot) ? *entry_of (p, slot, row) : TABLE_ENTRY_LOST;
+}
+
+uint64_t
+sums_unreadable (const struct sums_pin *pin, uint64_t row)
+{
+  return pinned (pin, row)->unreadable;
 }
 
 bool

@@ -141,6 +141,17 @@ store_on (struct array *a, struct sums_page *p, unsigned slot,
   xfer_start (a, x);
 }
 
+/* A greater one than any that the member may have. */
+static void
+next_counter (const struct array *a, struct sums_page *p, unsigned slot)
+{
+  const uint64_t seq = p->seq[slot] == SUMS_SEQ_UNKNOWN ? 0 : p->seq[slot];
+
+  if (p->counter[slot] == SUMS_COUNTER_UNKNOWN)
+    p->counter[slot] = a->newest_seq << 16 | 0x8000;
+  p->counter[slot] = table_next_counter (p->counter[slot], seq);
+}
+
 static void
 store_page (struct array *a, struct sums_page *p)
 {
@@ -159,10 +170,7 @@ store_page (struct array *a, struct sums_page *p)
   enter_storing (a->sums, p);
   p->stores = 1;
   FOR_EACH_BIT (slot, p->dirty & p->loaded) {
-    const uint64_t seq =
-      p->seq[slot] == SUMS_SEQ_UNKNOWN ? 0 : p->seq[slot];
-
-    p->counter[slot] = table_next_counter (p->counter[slot], seq);
+    next_counter (a, p, slot);
     if (PLANTED ("sums-one-place"))
       p->counter[slot] |= 1;
     encode (a, p, slot, buf);
@@ -305,12 +313,9 @@ store_targets (struct array *a, struct sums_page *p)
     if (t == NULL || t->state != SEAT_TARGET || !takes_page (a, p, t) ||
         (p->loaded & BIT (slot)) == 0)
       continue;
-    if (a->at[slot][0] == NULL) {
-      const uint64_t seq =
-        p->seq[slot] == SUMS_SEQ_UNKNOWN ? 0 : p->seq[slot];
-
-      p->counter[slot] =
-        table_next_counter (table_next_counter (p->counter[slot], seq), seq);
+    if (a->at[slot][0] == NULL || p->counter[slot] == SUMS_COUNTER_UNKNOWN) {
+      next_counter (a, p, slot);
+      next_counter (a, p, slot);
     }
     store_target (a, p, t);
   }

@@ -60,6 +60,10 @@ extern uint64_t sums_pin_end (const struct array *a, uint64_t row);
 extern struct table_entry sums_get (const struct array *a,
                                     const struct sums_pin *pin,
                                     unsigned slot, uint64_t row);
+/* Slots of which the page of a pinned row gave an error: its entries are lost
+ * for now.
+ */
+extern uint64_t sums_unreadable (const struct sums_pin *pin, uint64_t row);
 /* True if these slots are loaded on all pages of the pin. */
 extern bool sums_has_slots (const struct sums_pin *pin, uint64_t slots);
 
