@@ -34,7 +34,7 @@ op_repair_bad (struct array *a, const struct op *op)
     const uint16_t blocks = block_mask (rect->b0, rect->nr);
     const uint64_t roles =
       (op_bad_roles (a, op, blocks) | lost_roles (a, op->line->no, blocks) |
-       op->lost_roles[rect->b0]) & ~op->noread & ~rect->given;
+       op_lost_roles (a, op, rect)) & ~op->noread & ~rect->given;
     unsigned nr_wrong = 0;
 
     FOR_EACH_BIT (r, roles)
