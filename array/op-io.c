@@ -113,7 +113,7 @@ issue_read (struct array *a, struct op *op, const struct rect *rect,
     recover_source (a, op->line->no, role, rect->b0);
 
   /* Some of the rect may have been read before, in another rect: a read that
-   * fails leaves nothing of that.
+   * fails may have overwritten that.
    */
   o->old_blocks &= ~block_mask (rect->b0, rect->nr);
   o->checked_blocks &= ~block_mask (rect->b0, rect->nr);
