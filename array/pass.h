@@ -20,6 +20,7 @@
 
 #include "array/internal.h"
 #include "array/op.h"
+#include "array/sums.h"
 
 struct pass_kind;
 
@@ -43,6 +44,8 @@ struct pass {
   uint64_t nr_regions;          /* to be resynced */
 
   /* For each kind. */
+  struct sums_pin pin;          /* rebuild: of the line that is looked at */
+  uint64_t pin_row;
   uint64_t row;                 /* rebuild: of pages of the checksum table to
                                  * be stored */
   uint64_t nr_stored;           /* rebuild: of nr_lost, those that the checksum

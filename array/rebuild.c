@@ -98,8 +98,34 @@ prepare (struct array *a, struct pass *p)
   return ready;
 }
 
+/* Where no slot was ever written, the next line where one may have been.
+ * False: the table is not known yet.
+ */
+static bool
+skip_unborn (struct array *a, struct pass *p, uint64_t no, uint64_t *next)
+{
+  const uint64_t row = line_pos (a, no) / BLOCK_LEN;
+  const uint64_t end = sums_page_end (row) * BLOCK_LEN;
+  bool unborn;
+
+  if (p->pin.nr > 0 && p->pin_row != row)
+    sums_unpin (a, &p->pin);
+  p->pin_row = row;
+  /* A pin that is let go wakes others, so not without need. */
+  if (!sums_in_memory (a, row, &unborn)) {
+    if (!sums_pin (a, &p->pin, row, 1, LOW_BITS (a->n), &p->waiter))
+      return false;
+    unborn = sums_is_unborn (a, &p->pin, row);
+  }
+  if (p->pin.nr > 0)
+    sums_unpin (a, &p->pin);
+  if (unborn)
+    *next = MAX (no + 1, MIN (end, p->end) / a->cell_len);
+  return true;
+}
+
 /* The roles of a line that targets at this window need; none in a region that
- * no missed bit marks.
+ * no missed bit marks, or that was never written.
  */
 static bool
 look (struct array *a, struct pass *p, uint64_t no, uint64_t *roles,
@@ -114,6 +140,12 @@ look (struct array *a, struct pass *p, uint64_t no, uint64_t *roles,
 
     if (is_target (s) && s->cursor == p->start && (!s->by_bitmap || missed))
       *roles |= BIT (layout_role (&a->g, line_stripe (a, no), s->slot));
+  }
+  if (*roles && a->sums) {
+    if (!skip_unborn (a, p, no, next))
+      return false;
+    if (*next > no + 1)
+      *roles = 0;
   }
   if (!missed)
     *next = MIN (round_down (pos, a->sb.l.region_len) + a->sb.l.region_len,

@@ -353,6 +353,17 @@ sums_is_unborn (const struct array *a, const struct sums_pin *pin,
   return p->checked && !p->born;
 }
 
+bool
+sums_in_memory (const struct array *a, uint64_t row, bool *unborn)
+{
+  const struct sums_page *p = find (a->sums, page_of (row));
+
+  if (p == NULL || !sums_is_loaded (a, p, LOW_BITS (a->n)))
+    return false;
+  *unborn = p->checked && !p->born;
+  return true;
+}
+
 /* ---- changes ------------------------------------------------------------- */
 
 /* In the order of dirty_seq; most have the newest. */

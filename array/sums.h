@@ -49,6 +49,13 @@ extern bool sums_pin (struct array *a, struct sums_pin *pin, uint64_t row,
                       uint64_t nr, uint64_t slots, struct waiter *w);
 extern void sums_unpin (struct array *a, struct sums_pin *pin);
 
+/* The end of the rows on the page of this one. */
+static inline uint64_t
+sums_page_end (uint64_t row)
+{
+  return (row / limits.table_page_entries + 1) * limits.table_page_entries;
+}
+
 /* The end of the last row, after row, of the most pages that one pin may
  * have.
  */
@@ -112,6 +119,10 @@ extern bool sums_is_unborn (const struct array *a, const struct sums_pin *pin,
 extern void sums_verify_begin (struct array *a);
 extern bool sums_verify (struct array *a, struct sums_pin *pin,
                          struct waiter *w);
+
+/* Is the page of this row in memory, with all slots?  It need not be pinned. */
+extern bool sums_in_memory (const struct array *a, uint64_t row,
+                            bool *unborn);
 
 /* ---- storing ------------------------------------------------------------- */
 
