@@ -188,6 +188,39 @@ sim_disk_read (struct sim_disk *d, void *buf, uint64_t len, uint64_t off)
   return 0;
 }
 
+/* May this write be lost, torn or misdirected without an error? */
+static bool
+may_lie (const struct sim_disk *d, const struct flight *f)
+{
+  return d->lie_end == 0 ||
+    (f->off >= d->lie_begin && f->off + f->len <= d->lie_end);
+}
+
+static uint64_t
+elsewhere (const struct sim_disk *d, const struct flight *f)
+{
+  const uint64_t end = d->lie_end ? d->lie_end : d->size;
+
+  return d->lie_begin +
+    sim_below (d->sim, (end - d->lie_begin - f->len) / SIM_BLOCK + 1) *
+    SIM_BLOCK;
+}
+
+static void
+write_silently (struct sim_disk *d, struct flight *f)
+{
+  struct sim *sim = d->sim;
+  const bool lies = may_lie (d, f);
+
+  if (sim_chance (sim, lies ? d->lose_write_ppm : 0)) {
+    flight_free (f);
+    return;
+  }
+  if (sim_chance (sim, lies ? d->misdirect_write_ppm : 0))
+    f->off = elsewhere (d, f);
+  into_cache (d, f, sim_chance (sim, lies ? d->tear_write_ppm : 0));
+}
+
 /* Owns f: it goes to the cache or is freed. */
 int
 sim_disk_write (struct sim_disk *d, struct flight *f)
@@ -207,13 +240,7 @@ sim_disk_write (struct sim_disk *d, struct flight *f)
     into_cache (d, f, true);
     return d->dead ? ENODEV : EIO;
   }
-  if (sim_chance (sim, d->lose_write_ppm)) {
-    flight_free (f);
-    return 0;
-  }
-  if (sim_chance (sim, d->misdirect_write_ppm))
-    f->off = sim_below (sim, (d->size - f->len) / SIM_BLOCK + 1) * SIM_BLOCK;
-  into_cache (d, f, sim_chance (sim, d->tear_write_ppm));
+  write_silently (d, f);
   return 0;
 }
 

@@ -110,6 +110,8 @@ struct sim_disk {
   unsigned lose_write_ppm;      /* not written, no error */
   unsigned tear_write_ppm;      /* some sectors not written, no error */
   unsigned misdirect_write_ppm; /* written elsewhere, no error */
+  uint64_t lie_begin, lie_end;  /* these three only of writes in between, and
+                                 * to there; 0, 0: anywhere */
   bool dead;                    /* ENODEV for everything that completes */
   bool absent;                  /* sim_disk_open: ENOENT */
   bool full;                    /* ENOSPC for what needs blocks that were

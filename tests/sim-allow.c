@@ -7,6 +7,9 @@
  * others.  The same holds for regions that are not synced: their parity is no
  * help.
  *
+ * A member that was corrupted silently counts as one with such blocks, for
+ * ever.  Where more than m could be in trouble only data is corrupted.
+ *
  * In runs that may exceed m altogether (over) any error is allowed from then
  * on.  Wrong data never is.
  *
@@ -63,6 +66,47 @@ allow_unreadable (struct run *r, unsigned disk)
   r->unreadable |= BIT (disk);
   allow_look (r);
   return true;
+}
+
+bool
+allow_rot (struct run *r, unsigned disk, bool no_loss)
+{
+  const uint64_t disks = r->faulty | r->unreadable | BIT (disk);
+
+  if (!r->sums || !allow_kind ("rot") || r->may_exceed || r->over)
+    return false;
+  if (r->may_lose_rows ? no_loss || !allow_unreadable (r, disk) :
+      nr_bits (r->sa->a->lost_slots | run_slots_of (r, disks)) > r->g.m)
+    return false;
+  r->unreadable |= BIT (disk);
+  r->spoilt |= BIT (disk);
+  r->sa->rotted |= BIT (disk);
+  r->any_rot = true;
+  allow_look (r);
+  return true;
+}
+
+static uint64_t
+slots_in_trouble (const struct run *r)
+{
+  uint64_t slots = r->was_lost;
+
+  for (unsigned slot = 0; slot < r->n; slot++) {
+    const struct sim_disk *d = r->at[0][slot];
+
+    if (d && (d->absent || d->dead ||
+              r->spoilt >> sim_array_disk_no (r->sa, d) & 1))
+      slots |= BIT (slot);
+  }
+  return slots;
+}
+
+void
+allow_absent (struct run *r)
+{
+  for (unsigned i = 0; i < r->sa->nr_disks && r->sa->rotted; i++)
+    if (nr_bits (slots_in_trouble (r)) > r->g.m)
+      r->sa->disk[i]->absent = false;
 }
 
 void

@@ -74,6 +74,9 @@ struct sim_array {
 
   struct sim_disk *disk[SIM_MAX_DISKS];
   unsigned nr_disks;
+  uint64_t rotted;              /* disks that were corrupted silently: blocks
+                                 * of them with another checksum, or with a
+                                 * damaged page, are not compared */
 
   /* For the next opening. */
   uint64_t cache_len;           /* at least cache_min_len */
@@ -214,6 +217,9 @@ extern void sim_array_end_check (struct sim_array *sa);
 extern struct table_entry sim_array_entry (struct sim_array *sa,
                                            const struct sim_disk *d,
                                            unsigned slot, uint64_t row);
+/* May it have been corrupted? */
+extern bool sim_array_is_rotted (const struct sim_array *sa,
+                                 const struct sim_disk *d);
 /* Does a written block have its checksum? */
 extern bool sim_array_sum_is_right (struct sim_array *sa,
                                     const struct sim_disk *d, unsigned slot,

@@ -116,13 +116,14 @@ roles_at_rest (void *opaque, uint64_t row)
   return LOW_BITS (r->n) & ~lost_at (r, row);
 }
 
-/* Nothing was corrupted, so all checksums are right. */
+/* Where nothing was corrupted all checksums are right. */
 static void
 check_sums (struct run *r)
 {
   const struct array_counters *c = &r->sa->a->counters;
 
-  if (c->bad_blocks > 0 && !r->over && !r->forced && !r->sa->a->failed)
+  if (c->bad_blocks > 0 && !r->any_rot && !r->over && !r->forced &&
+      !r->sa->a->failed)
     run_die (r, "%" PRIu64 " blocks with another checksum", c->bad_blocks);
 }
 
@@ -193,6 +194,7 @@ check_note_end (struct run *r, bool clean)
 {
   const struct array *a = r->sa->a;
 
+  rot_count (r);
   r->two_active = disks_at (r, true, r->at[1]);
   disks_at (r, false, r->at[0]);
   r->marked = 0;

@@ -127,7 +127,16 @@ blocks_are_right (struct sim_array *sa, struct sim_disk *const *at,
   return true;
 }
 
-/* Roles that the table calls lost. */
+static bool
+is_lost (struct sim_array *sa, const struct sim_disk *d, unsigned slot,
+         uint64_t row)
+{
+  return table_kind (sim_array_entry (sa, d, slot, row)) == TABLE_LOST ||
+    (sim_array_is_rotted (sa, d) &&
+     !sim_array_sum_is_right (sa, d, slot, row));
+}
+
+/* Roles that the table calls lost, or whose block has rotted. */
 static uint64_t
 lost_at (struct sim_array *sa, struct sim_disk *const *at, uint64_t stripe,
          unsigned b)
@@ -136,8 +145,7 @@ lost_at (struct sim_array *sa, struct sim_disk *const *at, uint64_t stripe,
   uint64_t roles = 0;
 
   for (unsigned slot = 0; slot < sa->g.k + sa->g.m; slot++)
-    if (at[slot] && table_kind (sim_array_entry (sa, at[slot], slot, row)) ==
-        TABLE_LOST)
+    if (at[slot] && is_lost (sa, at[slot], slot, row))
       roles |= BIT (layout_role (&sa->g, stripe, slot));
   return roles;
 }

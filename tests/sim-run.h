@@ -73,6 +73,10 @@ struct run {
   uint64_t faulty;              /* disks that may lose writes, or hang */
   uint64_t unreadable;          /* disks with read errors or bad blocks */
   uint64_t spoilt;              /* of those: with bad blocks */
+  bool any_rot;                 /* something was corrupted silently */
+  uint8_t *old_data;            /* all data of a disk, as it once was, or
+                                 * NULL */
+  unsigned old_disk;            /* its number */
   bool flaky;                   /* some read errors were of a moment */
   bool *bad_row;                /* some block was bad once */
   uint64_t bad_targets;         /* disks: with write errors */
@@ -175,6 +179,12 @@ extern bool allow_kind (const char *kind);
  */
 extern bool allow_faulty (struct run *r, unsigned disk);
 extern bool allow_unreadable (struct run *r, unsigned disk);
+/* The same for one that is corrupted silently.  no_loss: only if its blocks are
+ * never more than can be done without.
+ */
+extern bool allow_rot (struct run *r, unsigned disk, bool no_loss);
+/* Members that are missing count too. */
+extern void allow_absent (struct run *r);
 /* Something has changed: may rows be lost now? */
 extern void allow_look (struct run *r);
 /* The disk has bad blocks. */
@@ -206,6 +216,16 @@ extern void trouble_has_space (struct run *r, unsigned disk);
 extern void trouble_start (void *run);
 /* All disks work again, except for bad blocks and dead disks. */
 extern void trouble_end (struct run *r);
+
+/* ---- sim-rot.c ---- */
+
+/* Corrupt some of what is on a disk; have it lose, tear or misdirect writes. */
+extern void rot_disk (struct run *r, unsigned disk);
+extern void rot_writes (struct run *r, unsigned disk);
+/* The array is not open: corrupt more of a disk that was corrupted before. */
+extern void rot_at_rest (struct run *r);
+/* Add what the array found to the statistics. */
+extern void rot_count (const struct run *r);
 
 /* ---- sim-session.c ---- */
 

@@ -395,6 +395,8 @@ session_start (struct run *r, bool readonly)
   if (run_percent (r, 30))
     for (unsigned n = 1 + run_below (r, r->g.m); n > 0; n--)
       r->sa->disk[run_below (r, r->sa->nr_disks)]->absent = true;
+  allow_absent (r);
+  rot_at_rest (r);
   if (try_open (r, which, false, readonly) ||
       (r->in_force & disks_there (r) && run_percent (r, 70) &&
        try_open (r, which, true, readonly)))
@@ -574,6 +576,17 @@ make_whole (struct run *r)
   return true;
 }
 
+/* Look at all of it and repair it: then nothing is corrupted any more. */
+static bool
+scrub_rot (struct run *r)
+{
+  const bool scrubbed = scrub_last (r);
+
+  if (scrubbed)
+    r->sa->rotted = 0;
+  return scrubbed;
+}
+
 /* Check every byte, through the array and on the disks. */
 void
 session_last (struct run *r)
@@ -589,14 +602,18 @@ session_last (struct run *r)
   r->over = r->rows_lost = false;
   if (!read_all (r))
     run_die (r, "it failed");
-  (void) scrub_last (r);
+  (void) scrub_rot (r);
   if (!stop_cleanly (r))
     run_die (r, "it failed");
   /* Reading all of it may have found enough bad blocks to take a member out. */
-  for (unsigned i = 0; r->was_lost; i++) {
-    if (i == r->g.m || !try_open (r, disks_known (r), false, false))
+  for (unsigned i = 0; r->was_lost || r->sa->rotted; i++) {
+    if (i > r->g.m || !try_open (r, disks_known (r), false, false))
       run_die (r, "members are lost again");
-    if (!make_whole (r) || !stop_cleanly (r))
+    if (!make_whole (r) || (r->sa->rotted && !read_all (r)))
+      run_die (r, "it failed");
+    if (r->sa->rotted)
+      (void) scrub_rot (r);
+    if (!stop_cleanly (r))
       run_die (r, "it failed");
   }
   if (!sim_array_parity_is_right (r->sa, why, sizeof why))

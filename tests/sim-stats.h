@@ -36,6 +36,14 @@
   X (enospc, "requests that got ENOSPC")                                \
   X (failed_arrays, "arrays failed")                                    \
   X (failed_reads, "reads of failed arrays")                            \
+  X (rot_data, "disks with data that rots")                             \
+  X (rot_table, "disks with pages of the checksum table that rot")      \
+  X (rot_ring, "disks with rings that rot")                             \
+  X (rot_bitmap, "disks with pages of the bitmap that rot")             \
+  X (rot_writes, "disks that lose, tear or misdirect writes")           \
+  X (bad_sums, "blocks found with another checksum")                    \
+  X (bad_sums_repaired, "of those, repaired")                           \
+  X (bad_table_pages, "damaged pages of the checksum table found")      \
   X (scrubs, "scrubs begun while clients were there")                   \
   X (scrub_found, "scrubs at the end that found wrong blocks")
 

@@ -11,8 +11,14 @@
 #include "common/crc32c.h"
 #include "tests/sim-array.h"
 
+bool
+sim_array_is_rotted (const struct sim_array *sa, const struct sim_disk *d)
+{
+  return sa->rotted && sa->rotted >> sim_array_disk_no (sa, d) & 1;
+}
+
 /* The newest copy of a page; zeroes if it was never written.  False: it is
- * damaged.
+ * damaged, or could be an older one.
  */
 static bool
 read_page (const struct sim_array *sa, const struct sim_disk *d,
@@ -32,7 +38,16 @@ read_page (const struct sim_array *sa, const struct sim_disk *d,
     if (good++ == 0 || p.counter > page->counter)
       *page = p;
   }
+  if (sim_array_is_rotted (sa, d))
+    return good == 2;
   return good > 0 || blank == 2;
+}
+
+static void
+no_entries (struct table_page *page)
+{
+  for (unsigned i = 0; i < TABLE_PAGE_ENTRIES; i++)
+    page->entry[i] = TABLE_ENTRY_LOST;
 }
 
 struct table_entry
@@ -51,7 +66,7 @@ sim_array_entry (struct sim_array *sa, const struct sim_disk *d,
     sa->table[slot].disk = d;
     sa->table[slot].look = sa->look;
     if (!read_page (sa, d, slot, no, &sa->table[slot].page))
-      sa->table[slot].page.entry[0] = TABLE_ENTRY_LOST;
+      no_entries (&sa->table[slot].page);
     sa->table[slot].page.page_no = no;
   }
   return sa->table[slot].page.entry[row % limits.table_page_entries];

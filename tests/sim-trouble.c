@@ -201,9 +201,11 @@ trouble_disk (struct run *r, unsigned no)
   static void (*const kind[]) (struct run *, unsigned) = {
     be_slow, fail_reads, fail_writes, fail_flushes, spoil_blocks, hang, die,
     be_full,
+    /* Only with checksums: */
+    rot_disk, rot_disk, rot_disk, rot_writes,
   };
 
-  kind[run_below (r, ARRAY_LEN (kind))] (r, no);
+  kind[run_below (r, ARRAY_LEN (kind) - (r->sums ? 0 : 4))] (r, no);
 }
 
 /* While parity is made anew. */
@@ -284,6 +286,7 @@ trouble_end (struct run *r)
     struct sim_disk *d = r->sa->disk[i];
 
     d->read_error_ppm = d->write_error_ppm = d->flush_error_ppm = 0;
+    d->lose_write_ppm = d->tear_write_ppm = d->misdirect_write_ppm = 0;
     d->max_delay_ns = 100000 + run_below (r, slow ? 40000000 : 1000000);
     d->absent = d->full = false;
     if (d->hung)

@@ -4,7 +4,7 @@
  *
  * Runs NUMBER seeds from FIRST on (or from $SEED, or from 1); stops at the
  * first that fails.  SIM_VERBOSE=1 prints every step; SIM_STATES=1 how often
- * rare states were reached; SIM_WITHOUT=unreadable,hang,long,full leaves out
+ * rare states were reached; SIM_WITHOUT=unreadable,hang,long,full,rot leaves out
  * kinds of faults; SIM_JOURNAL=1 makes all arrays with a journal, 0 none.
  *
  * In each run clients read and write an array at random while members give
@@ -96,6 +96,7 @@ end_run (struct run *r)
   free (r->bad_row);
   free (r->was_lost_at);
   free (r->buf);
+  free (r->old_data);
   model_free (r->model);
   sim_array_free (r->sa);
 }

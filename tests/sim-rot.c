@@ -1,0 +1,256 @@
+/* gpuraid: tests: silent corruption, in runs with checksums.
+ *
+ * An older copy of a page of the checksum table is left out: only the
+ * generations tell it from the page, and only a scrub compares these.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bits.h"
+#include "raidmap/bitmap.h"
+#include "raidmap/table.h"
+#include "tests/sim-run.h"
+
+/* ---- blocks ---- */
+
+static void
+poke_zeroes (struct sim_disk *d, uint64_t off)
+{
+  static const uint8_t zeroes[BLOCK_LEN];
+
+  sim_disk_poke (d, zeroes, BLOCK_LEN, off);
+}
+
+static void
+flip_bits (struct run *r, struct sim_disk *d, uint64_t off)
+{
+  for (unsigned n = 1 + run_below (r, 8); n > 0; n--) {
+    const uint64_t at = off + run_below (r, BLOCK_LEN);
+    const uint8_t byte = d->image[at] ^ 1u << run_below (r, 8);
+
+    sim_disk_poke (d, &byte, 1, at);
+  }
+}
+
+/* ---- data ---- */
+
+static uint64_t
+data_off (const struct run *r, uint64_t row)
+{
+  return r->sa->l.data_off + row * BLOCK_LEN;
+}
+
+static void
+note_row (struct run *r, const struct sim_disk *d, uint64_t row)
+{
+  run_say (r, "%s: block %" PRIu64 " rots", d->name, row);
+  r->bad_row[row] = true;
+}
+
+static void
+flip_blocks (struct run *r, struct sim_disk *d)
+{
+  for (unsigned n = 1 + run_below (r, 4); n > 0; n--) {
+    const uint64_t row = run_below (r, r->nr_rows);
+
+    note_row (r, d, row);
+    flip_bits (r, d, data_off (r, row));
+  }
+}
+
+static void
+zero_blocks (struct run *r, struct sim_disk *d)
+{
+  const uint64_t row = run_below (r, r->nr_rows);
+  const uint64_t end = MIN (row + 1 + run_below (r, 8), r->nr_rows);
+
+  for (uint64_t i = row; i < end; i++) {
+    note_row (r, d, i);
+    poke_zeroes (d, data_off (r, i));
+  }
+}
+
+static void
+swap_blocks (struct run *r, struct sim_disk *d)
+{
+  const uint64_t row = run_below (r, r->nr_rows);
+  const uint64_t other = run_below (r, r->nr_rows);
+  uint8_t block[BLOCK_LEN], other_block[BLOCK_LEN];
+
+  note_row (r, d, row);
+  note_row (r, d, other);
+  memcpy (block, d->image + data_off (r, row), BLOCK_LEN);
+  memcpy (other_block, d->image + data_off (r, other), BLOCK_LEN);
+  sim_disk_poke (d, block, BLOCK_LEN, data_off (r, other));
+  sim_disk_poke (d, other_block, BLOCK_LEN, data_off (r, row));
+}
+
+static void
+remember_data (struct run *r, unsigned no)
+{
+  if (r->old_data == NULL)
+    r->old_data = malloc (r->nr_rows * BLOCK_LEN);
+  assert (r->old_data != NULL);
+  memcpy (r->old_data, r->sa->disk[no]->image + r->sa->l.data_off,
+          r->nr_rows * BLOCK_LEN);
+  r->old_disk = no;
+}
+
+/* Some of the blocks that have changed since. */
+static void
+age_blocks (struct run *r, struct sim_disk *d)
+{
+  unsigned left = 1 + run_below (r, 4);
+
+  for (uint64_t row = run_below (r, r->nr_rows); row < r->nr_rows && left > 0;
+       row++) {
+    const uint8_t *old = r->old_data + row * BLOCK_LEN;
+
+    if (memcmp (old, d->image + data_off (r, row), BLOCK_LEN) == 0)
+      continue;
+    note_row (r, d, row);
+    sim_disk_poke (d, old, BLOCK_LEN, data_off (r, row));
+    left--;
+  }
+}
+
+static void
+rot_data (struct run *r, struct sim_disk *d)
+{
+  static void (*const kind[]) (struct run *, struct sim_disk *) = {
+    flip_blocks, zero_blocks, swap_blocks,
+  };
+
+  stats.rot_data++;
+  if (r->old_data && d == r->sa->disk[r->old_disk] && run_percent (r, 70))
+    age_blocks (r, d);
+  else
+    kind[run_below (r, ARRAY_LEN (kind))] (r, d);
+}
+
+/* ---- what is beside the data ---- */
+
+static void
+rot_table (struct run *r, struct sim_disk *d)
+{
+  const uint64_t no = run_below (r, table_nr_pages (&r->sa->l));
+  const unsigned places = 1 + run_below (r, 3);
+  const bool zeroes = run_percent (r, 50);
+
+  run_say (r, "%s: page %" PRIu64 " of the table rots, places %#x%s", d->name,
+           no, places, zeroes ? ": zeroes" : "");
+  stats.rot_table++;
+  FOR_EACH_BIT (place, places)
+    if (zeroes)
+      poke_zeroes (d, table_page_off (&r->sa->l, no, place));
+    else
+      flip_bits (r, d, table_page_off (&r->sa->l, no, place));
+}
+
+static void
+rot_ring (struct run *r, struct sim_disk *d)
+{
+  const uint64_t nr = r->sa->l.ring_len / BLOCK_LEN;
+
+  stats.rot_ring++;
+  for (unsigned n = 1 + run_below (r, 6); n > 0; n--) {
+    const uint64_t b = run_below (r, run_percent (r, 20) ? 2 : nr);
+
+    run_say (r, "%s: block %" PRIu64 " of the ring rots", d->name, b);
+    if (run_percent (r, 30))
+      poke_zeroes (d, r->sa->l.ring_off + b * BLOCK_LEN);
+    else
+      flip_bits (r, d, r->sa->l.ring_off + b * BLOCK_LEN);
+  }
+}
+
+static void
+rot_bitmap (struct run *r, struct sim_disk *d)
+{
+  const uint64_t no = run_below (r, bitmap_nr_pages (&r->sa->l));
+  const unsigned place = run_below (r, 2);
+
+  run_say (r, "%s: page %" PRIu64 " of the bitmap rots, place %u", d->name, no,
+           place);
+  stats.rot_bitmap++;
+  flip_bits (r, d, bitmap_page_off (&r->sa->l, no, place));
+}
+
+static void
+rot_other (struct run *r, struct sim_disk *d)
+{
+  const unsigned kind = run_below (r, 10);
+
+  if (kind < 7)
+    rot_table (r, d);
+  else if (kind < 9)
+    rot_ring (r, d);
+  else
+    rot_bitmap (r, d);
+}
+
+/* ---- when ---- */
+
+void
+rot_disk (struct run *r, unsigned no)
+{
+  struct sim_disk *d = r->sa->disk[no];
+  const bool data = run_percent (r, 60);
+
+  if (!r->old_data || run_percent (r, 20))
+    remember_data (r, no);
+  if (!allow_rot (r, no, !data))
+    return;
+  if (data)
+    rot_data (r, d);
+  else
+    rot_other (r, d);
+}
+
+void
+rot_writes (struct run *r, unsigned no)
+{
+  const struct member_layout *l = &r->sa->l;
+  struct sim_disk *d = r->sa->disk[no];
+  const unsigned ppm = 1000 + run_below (r, 200000);
+
+  if (!allow_rot (r, no, true))
+    return;
+  run_say (r, "%s: loses, tears or misdirects writes", d->name);
+  stats.rot_writes++;
+  d->lie_begin = l->data_off;
+  d->lie_end = l->data_off + r->nr_rows * BLOCK_LEN;
+  switch (run_below (r, 3)) {
+  case 0: d->lose_write_ppm = ppm; break;
+  case 1: d->tear_write_ppm = ppm; break;
+  case 2: d->misdirect_write_ppm = ppm; break;
+  }
+}
+
+void
+rot_at_rest (struct run *r)
+{
+  if (r->sa->rotted == 0 || !run_percent (r, 40))
+    return;
+  FOR_EACH_BIT (no, r->sa->rotted)
+    for (unsigned n = run_below (r, 3); n > 0; n--)
+      if (r->may_lose_rows || run_percent (r, 40))
+        rot_data (r, r->sa->disk[no]);
+      else
+        rot_other (r, r->sa->disk[no]);
+}
+
+void
+rot_count (const struct run *r)
+{
+  const struct array_counters *c = &r->sa->a->counters;
+
+  stats.bad_sums += c->bad_blocks;
+  stats.bad_sums_repaired += c->bad_blocks_repaired;
+  stats.bad_table_pages += c->bad_table_pages;
+}
