@@ -4,6 +4,10 @@
  * If a whole row of chunks or more is a hole on every member, the run common
  * to all of them is one answer.
  *
+ * With checksums a member is not believed alone: a write may have been lost.
+ * Rows are holes only where the pages of the table that are in memory say
+ * zeroes.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
@@ -11,15 +15,54 @@
 #include "array/internal.h"
 #include "array/lost.h"
 #include "array/recover.h"
+#include "array/sums.h"
 
 /* The most chunks to look at for one answer. */
 #define MAX_LOOKS 1024u
+
+/* The most rows of a run to look at. */
+#define MAX_ROWS 4096u
 
 /* A hung server would block the client's thread. */
 static bool
 may_ask (const struct seat *s)
 {
   return s->m->local && !s->suspect;
+}
+
+static bool
+is_zero (struct array *a, unsigned slot, uint64_t row)
+{
+  struct table_entry e;
+
+  return sums_peek (a, slot, row, 1, &e) && table_kind (e) == TABLE_ZERO;
+}
+
+static bool
+all_zero (struct array *a, unsigned slot, uint64_t pos, uint64_t len)
+{
+  const uint64_t end = div_round_up (pos + len, BLOCK_LEN);
+
+  for (uint64_t row = pos / BLOCK_LEN; a->sums && row < end; row++)
+    if (!is_zero (a, slot, row))
+      return false;
+  return true;
+}
+
+/* The length of the run of zero rows on all slots, in bytes of a member. */
+static uint64_t
+zero_len (struct array *a, uint64_t pos, uint64_t len)
+{
+  const uint64_t first = pos / BLOCK_LEN;
+  uint64_t row = first;
+
+  if (a->sums == NULL)
+    return len;
+  for (; row < first + MIN (len / BLOCK_LEN, MAX_ROWS); row++)
+    for (unsigned slot = 0; slot < a->n; slot++)
+      if (!is_zero (a, slot, row))
+        return (row - first) * BLOCK_LEN;
+  return (row - first) * BLOCK_LEN;
 }
 
 /* Take a reference to the seat that holds a piece; NULL if more than one
@@ -40,15 +83,21 @@ look (struct array *a, const struct piece *p)
   for (unsigned b = 0; s && b < a->nr_bands; b++)
     if (line_find (a, no + b) || lost_blocks_of (a, no + b, p->role))
       s = NULL;
+  if (s && !all_zero (a, s->slot, p->stripe * a->g.chunk + p->chunk_off,
+                      p->len))
+    s = NULL;
   if (s)
     atomic_fetch_add (&s->users, 1);
   engine_unlock (a);
   return s;
 }
 
-/* The same for a run of stripes with nothing in the cache. */
+/* The same for a run of stripes with nothing in the cache, from pos of each
+ * member; it may become shorter.
+ */
 static bool
-look_all (struct array *a, struct seat *seats[MAX_SLOTS])
+look_all (struct array *a, uint64_t pos, uint64_t *len,
+          struct seat *seats[MAX_SLOTS])
 {
   bool all = true;
 
@@ -58,6 +107,8 @@ look_all (struct array *a, struct seat *seats[MAX_SLOTS])
     lost_next_line (a, 0, UINT64_MAX) == UINT64_MAX;
   for (unsigned slot = 0; all && slot < a->n; slot++)
     all &= may_ask (a->at[slot][0]);
+  *len = all ? zero_len (a, pos, *len) : 0;
+  all &= *len > 0;
   for (unsigned slot = 0; all && slot < a->n; slot++) {
     seats[slot] = a->at[slot][0];
     atomic_fetch_add (&seats[slot]->users, 1);
@@ -76,7 +127,7 @@ common_hole (struct array *a, uint64_t stripe)
   const uint64_t pos = stripe * a->g.chunk;
   uint64_t len = a->sb.l.data_len - pos;
 
-  if (!look_all (a, seats))
+  if (!look_all (a, pos, &len, seats))
     return 0;
   for (unsigned slot = 0; slot < a->n; slot++) {
     struct member *m = seats[slot]->m;
