@@ -235,6 +235,21 @@ compare (struct array *a, struct op *op, const struct rect *rect,
 
 /* ---- what was read ------------------------------------------------------- */
 
+/* The roles that were read, some of them perhaps for an earlier plan, which did
+ * not get as far as to compare them.
+ */
+static uint64_t
+read_roles (const struct op *op, const struct rect *rect)
+{
+  const uint16_t mask = block_mask (rect->b0, rect->nr);
+  uint64_t roles = rect->p.read;
+
+  FOR_EACH_BIT (role, rect->have)
+    if ((op->role[role].old_blocks & mask) == mask)
+      roles |= BIT (role);
+  return roles;
+}
+
 /* The blocks of a role that the coder does not look at. */
 static uint16_t
 uncoded_blocks (const struct op *op, const struct rect *rect, unsigned role)
@@ -280,7 +295,7 @@ check_call (struct call *c)
   for (unsigned i = 0; i < op->nr_rects; i++) {
     const struct rect *rect = &op->rect[i];
 
-    FOR_EACH_BIT (role, rect->p.read)
+    FOR_EACH_BIT (role, read_roles (op, rect))
       make_crcs (op, rect, role, uncoded_blocks (op, rect, role));
     FOR_EACH_BIT (role, copied_roles (op, rect))
       make_crcs (op, rect, role, missing_crcs (op, rect, role));
@@ -306,7 +321,7 @@ op_start_check (struct array *a, struct op *op)
   for (unsigned i = 0; a->sums && i < op->nr_rects; i++) {
     const struct rect *rect = &op->rect[i];
 
-    FOR_EACH_BIT (role, rect->p.read)
+    FOR_EACH_BIT (role, read_roles (op, rect))
       blocks |= uncoded_blocks (op, rect, role);
     FOR_EACH_BIT (role, copied_roles (op, rect))
       blocks |= missing_crcs (op, rect, role);
@@ -325,7 +340,7 @@ op_check (struct array *a, struct op *op)
   for (unsigned i = 0; a->sums && i < op->nr_rects; i++) {
     const struct rect *rect = &op->rect[i];
 
-    FOR_EACH_BIT (role, rect->p.read)
+    FOR_EACH_BIT (role, read_roles (op, rect))
       if (uncoded_blocks (op, rect, role))
         compare (a, op, rect, role, &op->role[role].crc[rect->b0]);
   }
@@ -339,7 +354,7 @@ op_check_coded (struct array *a, struct op *op, struct rect *rect,
   if (a->sums == NULL)
     return;
   FOR_EACH_BIT (role, in) {
-    if (rect->p.read & BIT (role))
+    if (read_roles (op, rect) & BIT (role))
       compare (a, op, rect, role, crc);
     crc += rect->nr;
   }
