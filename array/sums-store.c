@@ -122,6 +122,18 @@ encode (const struct array *a, const struct sums_page *p, unsigned slot,
   table_page_encode (&page, &a->sb.array_uuid, slot, buf);
 }
 
+/* Not 0, which would say that the page begins with the next transaction: then
+ * another slot's page could seem never written.
+ */
+static uint64_t
+stored_seq (struct sums_page *p, unsigned slot)
+{
+  if (p->seq[slot] == SUMS_SEQ_UNKNOWN)
+    return 1;
+  p->seq[slot] = MAX (p->seq[slot], 1);
+  return p->seq[slot];
+}
+
 static void
 store_on (struct array *a, struct sums_page *p, unsigned slot,
           struct seat *s, struct xfer_memory *mem, uint8_t *buf)
@@ -145,11 +157,10 @@ store_on (struct array *a, struct sums_page *p, unsigned slot,
 static void
 next_counter (const struct array *a, struct sums_page *p, unsigned slot)
 {
-  const uint64_t seq = p->seq[slot] == SUMS_SEQ_UNKNOWN ? 0 : p->seq[slot];
-
   if (p->counter[slot] == SUMS_COUNTER_UNKNOWN)
     p->counter[slot] = a->newest_seq << 16 | 0x8000;
-  p->counter[slot] = table_next_counter (p->counter[slot], seq);
+  p->counter[slot] = table_next_counter (p->counter[slot],
+                                         stored_seq (p, slot));
 }
 
 static void
