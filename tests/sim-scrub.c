@@ -34,7 +34,7 @@ act (void *arg)
   struct array *a = r->sa->a;
   char why[ARRAY_WHY_LEN];
 
-  if (a == NULL || a->stopping || r->sa->dead)
+  if (a == NULL || a->stopping || r->sa->dead || r->no_scrubs)
     return;
   if (!scrub_is_running (a) && draw (r, 4) > 0) {
     start (r, a->writable && draw (r, 2));

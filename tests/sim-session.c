@@ -596,6 +596,7 @@ session_last (struct run *r)
   run_say (r, "the end");
   limits.max_seats = default_limits.max_seats;
   r->may_crash = false;
+  r->no_scrubs = true;
   sim_crash_after (r->sim, 0);
   if (!make_whole (r) && has_given_up (r))
     return;
