@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include "array/cache.h"
 #include "array/consistency.h"
 #include "array/dirty.h"
 #include "array/fail.h"
@@ -98,8 +99,23 @@ prepare (struct array *a, struct pass *p)
   return ready;
 }
 
-/* Where no slot was ever written, the next line where one may have been.
- * False: the table is not known yet.
+/* An operation that was planned before the window was chosen does not write to
+ * the target.
+ */
+static uint64_t
+first_busy (struct array *a, uint64_t no, uint64_t end)
+{
+  for (; no < end; no++) {
+    const struct line *line = line_find (a, no);
+
+    if (line && line->op)
+      break;
+  }
+  return no;
+}
+
+/* Where no slot was ever written, the next line where one may have been, or
+ * is being written.  False: the table is not known yet.
  */
 static bool
 skip_unborn (struct array *a, struct pass *p, uint64_t no, uint64_t *next)
@@ -120,7 +136,7 @@ skip_unborn (struct array *a, struct pass *p, uint64_t no, uint64_t *next)
   if (p->pin.nr > 0)
     sums_unpin (a, &p->pin);
   if (unborn)
-    *next = MAX (no + 1, MIN (end, p->end) / a->cell_len);
+    *next = MAX (no + 1, first_busy (a, no, MIN (end, p->end) / a->cell_len));
   return true;
 }
 
@@ -147,7 +163,7 @@ look (struct array *a, struct pass *p, uint64_t no, uint64_t *roles,
     if (*next > no + 1)
       *roles = 0;
   }
-  if (!missed)
+  else if (!missed)
     *next = MIN (round_down (pos, a->sb.l.region_len) + a->sb.l.region_len,
                  p->end) / a->cell_len;
   return true;

@@ -135,8 +135,12 @@ check_blank (struct array *a, struct sums_page *p)
   p->bad = 0;
   if ((!p->born && p->blank != bad &&
        nr_bits (bad | p->unreadable) + nr_absent (a, p) <= a->g.m) ||
-      PLANTED ("sums-blank-believed"))
+      PLANTED ("sums-blank-believed")) {
+    /* Nothing is there for those without a member either. */
+    for (unsigned slot = 0; slot < a->n && !p->born; slot++)
+      set_all (p, slot, (struct table_entry) { 0, 0 });
     return;
+  }
   p->born = true;
   FOR_EACH_BIT (slot, p->blank) {
     p->blank &= ~BIT (slot);

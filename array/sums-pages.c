@@ -394,13 +394,18 @@ sums_mark_dirty (struct array *a, struct sums_page *p, uint64_t slots,
   enter_dirty (a->sums, p);
 }
 
-/* The first write to a page is one on all members, in both places. */
+/* The first write to a page is one on all members, in both places.  Until then
+ * all was zeroes, also for those that are to be copied there.
+ */
 static uint64_t
 give_birth (const struct array *a, struct sums_page *p, uint64_t seq)
 {
   p->born = true;
   p->blank = 0;
   p->again = LOW_BITS (a->n);
+  p->loaded = LOW_BITS (a->n);
+  memset (p->entry, 0,
+          a->n * limits.table_page_entries * sizeof p->entry[0]);
   for (unsigned slot = 0; slot < a->n; slot++)
     p->seq[slot] = seq;
   return LOW_BITS (a->n);
@@ -419,12 +424,9 @@ newest_seq (const struct array *a, const struct sums_page *p)
 
 /* A slot's entries have changed. */
 static void
-changed (struct array *a, struct sums_page *p, unsigned slot, uint64_t seq)
+changed (struct array *a, struct sums_page *p, unsigned slot, uint64_t slots,
+         uint64_t seq)
 {
-  uint64_t slots = BIT (slot);
-
-  if (!p->born)
-    slots = give_birth (a, p, seq ? seq : 1);
   if (seq)                      /* a recovery goes row by row */
     p->seq[slot] = p->seq[slot] == SUMS_SEQ_UNKNOWN ? seq :
       MAX (p->seq[slot], seq);
@@ -439,14 +441,17 @@ sums_change (struct array *a, struct sums_pin *pin, unsigned slot,
 {
   struct sums_page *p = pinned (pin, row);
   struct table_entry *old = entry_of (p, slot, row);
+  uint64_t slots = BIT (slot);
 
   /* A target may lack even what is in memory. */
   if (old->sum == e.sum && old->generation == e.generation && seq)
     return;
-  *old = e;
   /* Nothing is stored of a page that was never written. */
-  if (p->born || table_kind (e) != TABLE_ZERO)
-    changed (a, p, slot, seq);
+  if (!p->born && table_kind (e) != TABLE_ZERO)
+    slots = give_birth (a, p, seq ? seq : 1);
+  *old = e;
+  if (p->born)
+    changed (a, p, slot, slots, seq);
 }
 
 void
@@ -488,7 +493,7 @@ sums_change_zero (struct array *a, struct sums_pin *pin, uint64_t row,
       if (is_zero (e, some))
         continue;
       memset (e, 0, some * sizeof *e);
-      changed (a, p, slot, seq);
+      changed (a, p, slot, BIT (slot), seq);
     }
     row += some;
     nr -= some;
