@@ -67,9 +67,9 @@ static void
 zero_blocks (struct run *r, struct sim_disk *d)
 {
   const uint64_t row = run_below (r, r->nr_rows);
-  const uint64_t end = MIN (row + 1 + run_below (r, 8), r->nr_rows);
+  const uint64_t nr = 1 + run_below (r, 8);
 
-  for (uint64_t i = row; i < end; i++) {
+  for (uint64_t i = row; i < MIN (row + nr, r->nr_rows); i++) {
     note_row (r, d, i);
     poke_zeroes (d, data_off (r, i));
   }
