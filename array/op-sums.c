@@ -483,6 +483,19 @@ generation_of (const struct array *a, const struct op *op, unsigned role,
   return generation;
 }
 
+/* Such a block was stored; where all others are zeroes so is it. */
+static void
+change_made (struct array *a, struct op *op, unsigned role, unsigned b)
+{
+  const uint32_t generation = generation_of (a, op, role, b);
+
+  if (generation)
+    change (a, op, role, b, generation, 0);
+  else
+    sums_change (a, &op->pin, slot_of (a, op, role), row_of (a, op, b),
+                 (struct table_entry) { 0, 0 }, 0);
+}
+
 static void
 note_placed (struct array *a, struct op *op, const struct rect *rect)
 {
@@ -504,7 +517,7 @@ note_placed (struct array *a, struct op *op, const struct rect *rect)
     else if (seq)
       change (a, op, role, b, (uint32_t) seq, seq);
     else if (table_kind (entry_of (a, op, role, b)) == TABLE_LOST)
-      change (a, op, role, b, generation_of (a, op, role, b), 0);
+      change_made (a, op, role, b);
   }
 }
 
@@ -533,7 +546,7 @@ op_note_copied (struct array *a, struct op *op)
         else if (is_active (a, slot))
           continue;
         else if (rect->p.write & BIT (role))
-          change (a, op, role, b, generation_of (a, op, role, b), seq);
+          change_made (a, op, role, b);
         else
           sums_change (a, &op->pin, slot, row, (struct table_entry) { 0, 0 },
                        seq);
