@@ -230,7 +230,8 @@ note_stuck (struct array *a, struct line *line, bool stuck)
 static void
 list_lost (struct array *a, const struct op *op)
 {
-  for (unsigned i = 0; op->replay && i < op->nr_rects; i++) {
+  for (unsigned i = 0; op->replay && a->sums == NULL && i < op->nr_rects;
+       i++) {
     const struct rect *rect = &op->rect[i];
 
     if (rect->lost && !lost_add (a, op->line->no, rect->lost,

@@ -355,6 +355,8 @@ sums_load (struct array *a, struct sums_page *p, uint64_t slots)
       load_from (a, p, slot, s, false);
     else {
       no_entries (p, slot);
+      if (p->checked && !p->born)
+        set_all (p, slot, (struct table_entry) { 0, 0 });
       p->loaded |= BIT (slot);
     }
   }

@@ -352,7 +352,6 @@ open_array (const uint8_t *head, struct assembly *a)
 
   config_init (&c);
   c.degraded = head[4] % 3;
-  c.unfinished = true;
   for (unsigned i = 0; i < nr_disks; i++)
     if (!disk[i].absent && !disk[i].failed)
       members[nr++] = &disk[i].member;
