@@ -261,6 +261,16 @@ may_get_better (const struct array *a, const struct op *op,
      !lost_rows_known (a, op->line->no, blocks));
 }
 
+/* With less than the decision about the journal counted on, it may be another
+ * one: without the newest transaction.
+ */
+static bool
+decides_again (struct array *a, const struct op *op, const struct rect *rect)
+{
+  return op->kind == OP_READ && op->r->kind != REQUEST_RELOG &&
+    recover_bad_row (a, op->line->no, rect->b0, op_errors (op, rect->b0));
+}
+
 static void
 forget_errors (struct array *a, struct op *op)
 {
@@ -297,7 +307,7 @@ plan_all (struct array *a, struct op *op)
       continue;
     if (!op->fine && (op->coarse || rect->nr > 1))
       return TOO_COARSE;
-    again |= may_get_better (a, op, rect);
+    again |= may_get_better (a, op, rect) || decides_again (a, op, rect);
     plan_rest (a, op, rect);
   }
   return again ? TRY_AGAIN : PLANNED;

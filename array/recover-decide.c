@@ -319,3 +319,33 @@ recover_note_bad (struct array *a, uint64_t no, unsigned b, uint64_t roles)
   }
   rec->bad_noted = true;
 }
+
+static bool
+is_noted (const struct recovery *rec, uint64_t row, uint64_t slots)
+{
+  for (unsigned i = 0; i < rec->nr_bad; i++)
+    if (rec->bad[i].row == row)
+      slots &= ~rec->bad[i].slots;
+  return slots == 0;
+}
+
+bool
+recover_bad_row (struct array *a, uint64_t no, unsigned b, uint64_t roles)
+{
+  struct recovery *rec = a->recovery;
+  const uint64_t row = row_of (a, no, b);
+  const struct replay_run *run = is_wanted (rec) && rec->phase <= RELOG_FLUSH ?
+    replay_find (&rec->replay, row) : NULL;
+  uint64_t in_place = 0;
+
+  if (run == NULL || !run->newest || a->failed)
+    return false;
+  FOR_EACH_BIT (role, roles)
+    if (recover_source (a, no, role, b) == NULL)
+      in_place |= BIT (layout_slot (&a->g, line_stripe (a, no), role));
+  if (is_noted (rec, row, in_place))
+    return false;
+  note_bad_in_place (a, row, in_place);
+  rec->bad_noted = true;
+  return true;
+}

@@ -42,6 +42,12 @@ extern unsigned recover_decision (const struct array *a);
 extern void recover_note_bad (struct array *a, uint64_t no, unsigned b,
                               uint64_t roles);
 
+/* The same for a read, in a row with the newest transaction.  True if that was
+ * not known, so that it will be decided again.
+ */
+extern bool recover_bad_row (struct array *a, uint64_t no, unsigned b,
+                             uint64_t roles);
+
 /* Does the journal hold content of this line? */
 extern bool recover_has_line (const struct array *a, uint64_t no);
 
