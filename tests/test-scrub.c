@@ -637,6 +637,75 @@ test_with_clients (void **state)
   end_whole (sa);
 }
 
+/* ---- what else must not believe a block --------------------------------- */
+
+static uint64_t
+address (struct sim_array *sa, uint64_t stripe, unsigned role, unsigned b)
+{
+  return layout_address (&sa->g, stripe, role, b * BLOCK_LEN);
+}
+
+/* A block that can't be read, beside one that is wrong: what was read before
+ * the error is compared too.
+ */
+static void
+test_error_beside_a_wrong_block (void **state)
+{
+  struct sim_array *sa = start_with_sums (3, 2);
+  const uint64_t stripe = 5, row = stripe * CHUNK_BLOCKS;
+
+  open_again (sa, ~0, true);
+  flip (sa, layout_slot (&sa->g, stripe, 0), row, 77);
+  sim_disk_set_bad (disk_of_role (sa, stripe, 1), place (sa, stripe, 0),
+                    BLOCK_LEN);
+  check_range (sa, address (sa, stripe, 0, 0), 3 * CHUNK);
+  assert_int_equal (sa->a->counters.bad_blocks, 1);
+  end_whole (sa);
+}
+
+/* The same under a write that needs the rest of the row. */
+static void
+test_error_beside_a_wrong_block_written (void **state)
+{
+  struct sim_array *sa = start_with_sums (4, 2);
+  const uint64_t stripe = 5, row = stripe * CHUNK_BLOCKS;
+
+  open_again (sa, ~0, true);
+  flip (sa, layout_slot (&sa->g, stripe, 0), row, 77);
+  sim_disk_set_bad (disk_of_role (sa, stripe, 1), place (sa, stripe, 0),
+                    BLOCK_LEN);
+  put (sa, address (sa, stripe, 2, 0), 2 * CHUNK, ARRAY_FUA);
+  check_all (sa);
+  end_whole (sa);
+}
+
+static int
+no_hole (void *opaque, uint64_t off, uint64_t len, bool hole)
+{
+  assert_false (hole);
+  return 0;
+}
+
+/* A write that was lost leaves a hole on a member. */
+static void
+test_hole_of_a_member (void **state)
+{
+  struct sim_array *sa = start_with_sums (3, 2);
+  struct sim_disk *d = disk_of_role (sa, 2, 1);
+
+  open_again (sa, ~0, true);
+  memset (d->visible + place (sa, 2, 0), 0, CHUNK);
+  memset (d->stable + place (sa, 2, 0), 0, CHUNK);
+  memset (d->used + place (sa, 2, 0) / SIM_BLOCK, 0, CHUNK / SIM_BLOCK);
+  assert_int_equal (array_extents (sa->a, CHUNK, address (sa, 2, 1, 0),
+                                   no_hole, NULL), 0);
+  check_all (sa);
+  assert_int_equal (array_extents (sa->a, CHUNK, address (sa, 2, 1, 0),
+                                   no_hole, NULL), 0);
+  assert_true (sim_array_pause (sa, SECOND));
+  end_whole (sa);
+}
+
 int
 main (void)
 {
@@ -658,6 +727,9 @@ main (void)
     TEST (test_commands),
     TEST (test_read_only),
     TEST (test_with_clients),
+    TEST (test_error_beside_a_wrong_block),
+    TEST (test_error_beside_a_wrong_block_written),
+    TEST (test_hole_of_a_member),
   };
 
   return cmocka_run_group_tests (tests, NULL, free_data);
