@@ -250,11 +250,13 @@ read_roles (const struct op *op, const struct rect *rect)
   return roles;
 }
 
-/* The blocks of a role that the coder does not look at. */
+/* The blocks of a role that the coder does not look at, and that are not
+ * replaced: the crcs of these are those of the new content.
+ */
 static uint16_t
 uncoded_blocks (const struct op *op, const struct rect *rect, unsigned role)
 {
-  if (rect->p.make && rect->p.in & BIT (role))
+  if (rect->given & BIT (role) || (rect->p.make && rect->p.in & BIT (role)))
     return 0;
   return block_mask (rect->b0, rect->nr) & ~op->role[role].checked_blocks;
 }
@@ -483,17 +485,27 @@ generation_of (const struct array *a, const struct op *op, unsigned role,
   return generation;
 }
 
-/* Such a block was stored; where all others are zeroes so is it. */
+static bool
+is_zeroes (const struct op *op, unsigned role, unsigned b)
+{
+  static const uint8_t zeroes[BLOCK_LEN];
+
+  return op->role[role].crc[b] == crc32c (zeroes, BLOCK_LEN);
+}
+
+/* Such a block was stored.  If no other block has a generation it is one of a
+ * row that was never written, or was in memory.
+ */
 static void
 change_made (struct array *a, struct op *op, unsigned role, unsigned b)
 {
   const uint32_t generation = generation_of (a, op, role, b);
 
-  if (generation)
-    change (a, op, role, b, generation, 0);
-  else
+  if (generation == 0 && is_zeroes (op, role, b))
     sums_change (a, &op->pin, slot_of (a, op, role), row_of (a, op, b),
                  (struct table_entry) { 0, 0 }, 0);
+  else
+    change (a, op, role, b, MAX (generation, 1), 0);
 }
 
 static void

@@ -178,6 +178,21 @@ decode_place (const struct array *a, const struct load *ld, unsigned place,
   return PLACE_GOOD;
 }
 
+/* A target's page was written, which seemed never written before: on the other
+ * slots the first write is in both places too.
+ */
+static void
+bear (struct array *a, struct sums_page *p)
+{
+  if (p->checked && !p->born)
+    FOR_EACH_BIT (slot, p->blank) {
+      p->again |= BIT (slot);
+      add_doubtful (a, p, slot);
+      p->blank &= ~BIT (slot);
+    }
+  p->born = true;
+}
+
 static void
 take_page (struct array *a, struct load *ld, const struct table_page *page,
            bool alone)
@@ -185,7 +200,7 @@ take_page (struct array *a, struct load *ld, const struct table_page *page,
   struct sums_page *p = ld->p;
   const uint64_t seq = table_counter_seq (page->counter);
 
-  p->born = true;
+  bear (a, p);
   p->counter[ld->slot] = page->counter;
   if (alone && !PLANTED ("sums-one-place-trusted") &&
       !recover_explains_page (a, ld->seat, p->no, seq)) {

@@ -43,6 +43,22 @@ read_page (const struct sim_array *sa, const struct sim_disk *d,
   return good > 0 || blank == 2;
 }
 
+/* Was it ever written on any disk? */
+static bool
+is_born (const struct sim_array *sa, uint64_t no)
+{
+  static struct table_page p;
+
+  for (unsigned i = 0; i < sa->nr_disks; i++)
+    for (unsigned slot = 0; slot < sa->g.k + sa->g.m; slot++)
+      for (unsigned place = 0; place < 2; place++)
+        if (table_page_decode (sa->disk[i]->image +
+                               table_page_off (&sa->l, no, place), &sa->uuid,
+                               slot, no, &p))
+          return true;
+  return false;
+}
+
 static void
 no_entries (struct table_page *page)
 {
@@ -65,7 +81,8 @@ sim_array_entry (struct sim_array *sa, const struct sim_disk *d,
       sa->table[slot].look != sa->look) {
     sa->table[slot].disk = d;
     sa->table[slot].look = sa->look;
-    if (!read_page (sa, d, slot, no, &sa->table[slot].page))
+    if (!read_page (sa, d, slot, no, &sa->table[slot].page) &&
+        (sim_array_is_rotted (sa, d) || is_born (sa, no)))
       no_entries (&sa->table[slot].page);
     sa->table[slot].page.page_no = no;
   }
