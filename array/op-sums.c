@@ -98,7 +98,7 @@ look_at_row (struct array *a, struct op *op, unsigned b)
   for (unsigned role = 0; role < a->n; role++) {
     const unsigned slot = slot_of (a, op, role);
 
-    if (!sums_has_slots (&op->pin, BIT (slot)))
+    if (!sums_has_slots (a, &op->pin, BIT (slot)))
       continue;
     if (is_active (a, slot))
       known |= BIT (role);
@@ -173,7 +173,8 @@ op_lacks_sums (struct array *a, struct op *op)
     return false;
   for (unsigned i = 0; i < op->nr_rects; i++)
     read |= op->rect[i].p.read;
-  op->all_slots = !sums_has_slots (&op->pin, slots_of (a, op, read));
+  /* Of others it was not looked at what the table says. */
+  op->all_slots = (read & ~op->want) != 0;
   return op->all_slots;
 }
 

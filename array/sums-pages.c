@@ -293,7 +293,8 @@ sums_get (const struct array *a, const struct sums_pin *pin, unsigned slot,
 {
   const struct sums_page *p = pinned (pin, row);
 
-  return p->loaded & BIT (slot) ? *entry_of (p, slot, row) : TABLE_ENTRY_LOST;
+  return sums_is_loaded (a, p, BIT (slot)) ? *entry_of (p, slot, row) :
+    TABLE_ENTRY_LOST;
 }
 
 uint64_t
@@ -303,10 +304,11 @@ sums_unreadable (const struct sums_pin *pin, uint64_t row)
 }
 
 bool
-sums_has_slots (const struct sums_pin *pin, uint64_t slots)
+sums_has_slots (const struct array *a, const struct sums_pin *pin,
+                uint64_t slots)
 {
   for (unsigned i = 0; i < pin->nr; i++)
-    if (slots & ~pin->page[i]->loaded)
+    if (!sums_is_loaded (a, pin->page[i], slots))
       return false;
   return true;
 }

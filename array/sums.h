@@ -72,7 +72,8 @@ extern struct table_entry sums_get (const struct array *a,
  */
 extern uint64_t sums_unreadable (const struct sums_pin *pin, uint64_t row);
 /* True if these slots are loaded on all pages of the pin. */
-extern bool sums_has_slots (const struct sums_pin *pin, uint64_t slots);
+extern bool sums_has_slots (const struct array *a,
+                            const struct sums_pin *pin, uint64_t slots);
 
 /* The same for nr rows that need not be pinned, if they are in memory.
  * False if not.
