@@ -15,3 +15,5 @@ for kind in $kinds; do
   OUT=$OUT B=$B timeout 180 scripts/powerfail --quiet --dir "$shm" \
     --seed "$SEED" --kills 10 --each 5 --consistency "$kind"
 done
+OUT=$OUT B=$B timeout 180 scripts/powerfail --quiet --dir "$shm" \
+  --seed "$SEED" --kills 10 --each 5 --consistency journal --checksum crc32c
