@@ -203,17 +203,19 @@ note_bad (struct array *a, struct op *op, unsigned role, unsigned b)
                 "made anew", slot, s->m->path, row_of (a, op, b));
 }
 
-/* The content in a ring was compared with its record. */
 static bool
 is_good (const struct array *a, const struct op *op, unsigned role,
          unsigned b, uint32_t crc)
 {
   const struct table_entry e = entry_of (a, op, role, b);
+  const struct replay_source *src =
+    recover_source (a, op->line->no, role, b);
 
   if (PLANTED ("sums-unverified") && op->kind != OP_READ)
     return true;
-  if (recover_source (a, op->line->no, role, b))
-    return true;
+  if (src)
+    return src->kind != REPLAY_RING || src->crc == crc ||
+      PLANTED ("ring-unverified");
   return e.generation != 0 &&
     e.sum == sums_sum (a, slot_of (a, op, role), row_of (a, op, b), crc);
 }
@@ -224,6 +226,11 @@ compare (struct array *a, struct op *op, const struct rect *rect,
 {
   struct op_role *o = &op->role[role];
 
+  /* What was read may be of a transaction that does not count any more. */
+  if (op->kind != OP_SCRUB && op->decision != recover_decision (a)) {
+    op->bad_sums = true;
+    return;
+  }
   for (unsigned b = rect->b0; b < rect->b0 + rect->nr; b++, crc++) {
     if ((o->checked_blocks | ~o->old_blocks) >> b & 1)
       continue;
@@ -394,8 +401,8 @@ is_outdated (const struct array *a, const struct op *op, unsigned role,
 void
 op_check_made (struct array *a, struct op *op, struct rect *rect)
 {
-  if (a->sums == NULL || rect->given || op->to_targets || op->replay ||
-      op->kind == OP_SCRUB || op->proven ||
+  if (a->sums == NULL || op->bad_sums || rect->given || op->to_targets ||
+      op->replay || op->kind == OP_SCRUB || op->proven ||
       PLANTED ("sums-result-unchecked"))
     return;
   FOR_EACH_BIT (role, rect->p.make) {

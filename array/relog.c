@@ -476,17 +476,15 @@ may_write_to (const struct seat *s)
 
 /* The ring has it now. */
 static void
-note_written (struct relog *rl, uint64_t row, enum replay_kind kind,
-              uint32_t place)
+note_written (struct relog *rl, uint64_t row, struct replay_source src)
 {
   struct replay_run *run =
     (struct replay_run *) replay_find (rl->replay, row);
   const unsigned slot = rl->seat->slot;
 
-  run->source[slot] = (struct replay_source) {
-    .kind = kind, .dev = rl->seat->dev, .place = place,
-    .seq = run->source[slot].seq,
-  };
+  src.dev = rl->seat->dev;
+  src.seq = run->source[slot].seq;
+  run->source[slot] = src;
   run->erased &= ~BIT (slot);
 }
 
@@ -494,7 +492,9 @@ static void
 member_written (struct relog *rl)
 {
   for (size_t i = 0; i < rl->nr_missing; i++)
-    note_written (rl, rl->missing[i].row, REPLAY_RING, rl->missing[i].place);
+    note_written (rl, rl->missing[i].row, (struct replay_source) {
+        .kind = REPLAY_RING, .place = rl->missing[i].place,
+        .crc = crc32c (block_buf (rl, i), BLOCK_LEN) });
   for (uint32_t i = 0; i < rl->r.nr_entries; i++) {
     const struct journal_entry *e = &rl->r.entry[i];
     const struct replay_run *run;
@@ -503,7 +503,7 @@ member_written (struct relog *rl)
          e->flags & JOURNAL_ENTRY_ZERO && row < e->first_block + e->nr_blocks;
          row = run->first + run->nr) {
       run = replay_find (rl->replay, row);
-      note_written (rl, row, REPLAY_ZERO, 0);
+      note_written (rl, row, (struct replay_source) { .kind = REPLAY_ZERO });
     }
   }
 }

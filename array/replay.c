@@ -21,6 +21,7 @@ struct mention {
   uint64_t seq;
   uint64_t roles;               /* that change in these rows */
   uint32_t place;               /* of the block */
+  uint32_t crc;                 /* that its record says */
   uint8_t slot, dev;
   bool zero;
   bool good;                    /* its content is known */
@@ -148,6 +149,7 @@ add_mentions (struct work *w, const struct replay_member *m,
               const struct ring_record *rec)
 {
   const bool *good = rec->good;
+  const uint32_t *crc = rec->r.crc;
   uint32_t place = rec->r.place +
     journal_header_blocks (rec->r.nr_entries, rec->r.nr_crcs);
 
@@ -165,6 +167,7 @@ add_mentions (struct work *w, const struct replay_member *m,
     }
     mt.nr = 1;
     for (uint32_t b = 0; b < e->nr_blocks; b++, mt.first++) {
+      mt.crc = *crc++;
       if ((e->flags & JOURNAL_ENTRY_DIRECT) == 0) {
         mt.good = *good++;
         mt.place = place++;
@@ -316,7 +319,7 @@ source_of (const struct work *w, unsigned slot, const struct group *gr)
     if (mt->slot == slot && mt->good)
       return (struct replay_source) {
         .kind = mt->zero ? REPLAY_ZERO : REPLAY_RING, .dev = mt->dev,
-        .place = mt->place,
+        .place = mt->place, .crc = mt->crc,
       };
   }
   return (struct replay_source) {

@@ -40,6 +40,7 @@ struct replay_source {
   uint8_t kind;
   uint8_t dev;                  /* REPLAY_RING: whose ring */
   uint32_t place;               /* REPLAY_RING: of the block */
+  uint32_t crc;                 /* REPLAY_RING: of its content */
   uint64_t seq;                 /* the transaction that changed the slot; 0:
                                  * none did */
 };

@@ -69,9 +69,17 @@ crash_add_record (struct crash *c, unsigned member, uint64_t seq,
   FOR_EACH_BIT (j, participants | BIT (member))
     device_set_add (&rec->r.participants, crash_dev (j));
   rec->r.entry = c->entry[member][i];
+  rec->r.crc = c->crc[member][i];
   rec->good = c->good[member][i];
   ring->max_seq = MAX (ring->max_seq, seq);
   return rec;
+}
+
+/* Of what this transaction writes to a row. */
+static uint32_t
+crc_of (uint64_t seq, uint64_t row)
+{
+  return (uint32_t) seq * 0x9e3779b9 ^ (uint32_t) row;
 }
 
 void
@@ -85,7 +93,9 @@ crash_add_entry (struct ring_record *rec, uint64_t first, uint32_t nr,
   };
   if (flags & JOURNAL_ENTRY_ZERO)
     return;
-  rec->r.nr_crcs += nr;
+  assert_in_range (rec->r.nr_crcs + nr, 1, CRASH_MAX_CRCS);
+  for (uint32_t b = 0; b < nr; b++)
+    rec->r.crc[rec->r.nr_crcs++] = crc_of (rec->r.seq, first + b);
   if (flags & JOURNAL_ENTRY_DIRECT)
     return;
   assert_in_range (rec->r.nr_blocks + nr, 1, CRASH_MAX_GOOD);
@@ -373,7 +383,7 @@ is_source (const struct crash *c, uint64_t row, unsigned slot, uint64_t seq,
 
     if (c->member[i].slot == slot && c->member[i].dev == src->dev &&
         content_in (c, i, seq, row, &place) == REPLAY_RING)
-      return place == src->place;
+      return place == src->place && src->crc == crc_of (seq, row);
   }
   return false;
 }

@@ -16,6 +16,7 @@
 #define CRASH_MAX_RECORDS 6     /* in one ring */
 #define CRASH_MAX_ENTRIES 8     /* in one record */
 #define CRASH_MAX_GOOD 32
+#define CRASH_MAX_CRCS 1100     /* in one record */
 #define CRASH_MAX_BAD 8
 
 struct crash {
@@ -31,6 +32,7 @@ struct crash {
   struct journal_entry
     entry[CRASH_MAX_MEMBERS][CRASH_MAX_RECORDS][CRASH_MAX_ENTRIES];
   bool good[CRASH_MAX_MEMBERS][CRASH_MAX_RECORDS][CRASH_MAX_GOOD];
+  uint32_t crc[CRASH_MAX_MEMBERS][CRASH_MAX_RECORDS][CRASH_MAX_CRCS];
 };
 
 /* ---- making one --------------------------------------------------------- */

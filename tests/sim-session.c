@@ -20,7 +20,9 @@
 
 /* ---- while it is open ---- */
 
-/* The disks of the members that a record lists. */
+/* The disks of the members that a record lists; all disks if one of these has
+ * no seat any more, since it is not known then which that is.
+ */
 static uint64_t
 listed_disks (const struct run *r, const struct device_set *set)
 {
@@ -31,7 +33,8 @@ listed_disks (const struct run *r, const struct device_set *set)
     if (a->seat[i]->m && device_set_has (set, a->seat[i]->dev))
       disks |= BIT (sim_array_disk_no (r->sa,
                                        sim_array_disk_of (a->seat[i])));
-  return disks;
+  return nr_bits (disks) < device_set_count (set) ?
+    LOW_BITS (r->sa->nr_disks) : disks;
 }
 
 /* It has crashed or failed: fail all I/O, and free it. */

@@ -47,8 +47,10 @@ fill (unsigned nr, unsigned rows)
       rec->r.place = 2 + 2 * i;
       rec->r.nr_entries = rec->r.nr_crcs = rec->r.nr_blocks = 1;
       rec->r.entry = calloc (1, sizeof *rec->r.entry);
+      rec->r.crc = calloc (1, sizeof *rec->r.crc);
       rec->good = calloc (1, sizeof *rec->good);
       assert_non_null (rec->r.entry);
+      assert_non_null (rec->r.crc);
       assert_non_null (rec->good);
       *rec->r.entry = (struct journal_entry) {
         .first_block = i % rows, .nr_blocks = 1, .roles = LOW_BITS (N),
