@@ -20,9 +20,7 @@
 
 /* ---- while it is open ---- */
 
-/* The disks of the members that a record lists; all disks if one of these has
- * no seat any more, since it is not known then which that is.
- */
+/* The disks of the members that a record lists, of those that have a seat. */
 static uint64_t
 listed_disks (const struct run *r, const struct device_set *set)
 {
@@ -33,8 +31,14 @@ listed_disks (const struct run *r, const struct device_set *set)
     if (a->seat[i]->m && device_set_has (set, a->seat[i]->dev))
       disks |= BIT (sim_array_disk_no (r->sa,
                                        sim_array_disk_of (a->seat[i])));
-  return nr_bits (disks) < device_set_count (set) ?
-    LOW_BITS (r->sa->nr_disks) : disks;
+  return disks;
+}
+
+/* Has a member that it lists no seat any more? */
+static bool
+lacks_seats (const struct run *r, const struct device_set *set)
+{
+  return nr_bits (listed_disks (r, set)) < device_set_count (set);
 }
 
 /* It has crashed or failed: fail all I/O, and free it. */
@@ -43,6 +47,8 @@ end_session (struct run *r)
 {
   struct array *a = r->sa->a;
   const struct membership *ms = &a->membership;
+  const struct device_set *in_force =
+    ms->in_force ? &ms->cur.self.active : &ms->base.active;
 
   r->may_crash = r->chaos_on = false;
   run_look_at_slots (r);
@@ -51,8 +57,9 @@ end_session (struct run *r)
   if (ms->phase != MEMBERSHIP_IDLE && ms->phase != MEMBERSHIP_STOPPED)
     r->was_active |= listed_disks (r, &ms->next.self.active);
   r->was_lost = a->lost_slots;
-  r->in_force = listed_disks (r, ms->in_force ? &ms->cur.self.active :
-                              &ms->base.active);
+  r->in_force = listed_disks (r, in_force);
+  if (lacks_seats (r, in_force))
+    r->was_active = LOW_BITS (r->sa->nr_disks);
   check_rows (r, "at a crash");
   check_note_end (r, false);
   run_note_torn (r);
