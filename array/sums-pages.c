@@ -9,6 +9,7 @@
 
 #include "array/flush.h"
 #include "array/sums-internal.h"
+#include "common/plant.h"
 
 /* ---- memory -------------------------------------------------------------- */
 
@@ -448,9 +449,14 @@ sums_change (struct array *a, struct sums_pin *pin, unsigned slot,
   /* A target may lack even what is in memory. */
   if (old->sum == e.sum && old->generation == e.generation && seq)
     return;
-  /* Nothing is stored of a page that was never written. */
-  if (!p->born && table_kind (e) != TABLE_ZERO)
-    slots = give_birth (a, p, seq ? seq : 1);
+  /* Nothing is stored of a page that was never written.  Of one that a slot
+   * can't read now that is not known.
+   */
+  if (!p->born && table_kind (e) != TABLE_ZERO) {
+    if (p->checked || PLANTED ("sums-unreadable-unborn"))
+      slots = give_birth (a, p, seq ? seq : 1);
+    p->born = true;
+  }
   *old = e;
   if (p->born)
     changed (a, p, slot, slots, seq);
