@@ -52,9 +52,10 @@ config_geometry_defaults (struct config *c)
   if (c->w == 0)
     c->w = code_default_w (c->code, c->k, c->m);
   if (c->consistency == -1)
-    c->consistency = CONSISTENCY_NONE;
+    c->consistency = CONSISTENCY_JOURNAL;
   if (c->checksum == -1)
-    c->checksum = CHECKSUM_NONE;
+    c->checksum = c->consistency == CONSISTENCY_JOURNAL ? CHECKSUM_CRC32C :
+      CHECKSUM_NONE;
 }
 
 /* ---- values ---------------------------------------------------------- */

@@ -111,19 +111,24 @@ damaged (struct array *a, struct sums_page *p, unsigned slot)
   add_doubtful (a, p, slot);
 }
 
-static unsigned
-nr_absent (const struct array *a, const struct sums_page *p)
+/* Slots with an active member: what a target lacks says nothing. */
+static uint64_t
+active_slots (const struct array *a, const struct sums_page *p)
 {
-  unsigned nr = 0;
+  uint64_t slots = 0;
 
-  for (unsigned slot = 0; slot < a->n; slot++)
-    nr += source_of (a, p, slot) == NULL;
-  return nr;
+  for (unsigned slot = 0; slot < a->n; slot++) {
+    const struct seat *s = source_of (a, p, slot);
+
+    if (s && s->state == SEAT_ACTIVE)
+      slots |= BIT (slot);
+  }
+  return slots;
 }
 
 /* All are loaded, as far as they have a member, and some seem never written,
- * or are bad.  It was never written if that is so on all that are not bad; or
- * if a crash interrupted the first write to it.
+ * or are bad.  It was never written if no slot's was, and enough are not bad;
+ * or if a crash interrupted the first write to it.
  */
 static void
 check_blank (struct array *a, struct sums_page *p)
@@ -133,8 +138,8 @@ check_blank (struct array *a, struct sums_page *p)
 
   p->checked = true;
   p->bad = 0;
-  if ((!p->born && p->blank != bad &&
-       nr_bits (bad | p->unreadable) + nr_absent (a, p) <= a->g.m) ||
+  if ((!p->born &&
+       nr_bits (p->blank & ~bad & active_slots (a, p)) >= a->g.k) ||
       PLANTED ("sums-blank-believed")) {
     /* Nothing is there for those without a member either. */
     for (unsigned slot = 0; slot < a->n && !p->born; slot++)
@@ -214,6 +219,16 @@ take_page (struct array *a, struct load *ld, const struct table_page *page,
     add_doubtful (a, p, ld->slot);
 }
 
+/* Was nothing stored there yet?  Where the cursor has passed pages were, in
+ * both places.
+ */
+static bool
+is_ahead (const struct seat *s, const struct sums_page *p)
+{
+  return s->state == SEAT_TARGET && !s->by_bitmap &&
+    s->cursor <= sums_page_pos (p);
+}
+
 static void
 take_places (struct array *a, struct load *ld)
 {
@@ -228,8 +243,8 @@ take_places (struct array *a, struct load *ld)
   if (is[0] != PLACE_GOOD && is[1] != PLACE_GOOD) {
     p->counter[ld->slot] = 0;
     p->seq[ld->slot] = 0;
-    if (is_target && is[0] == PLACE_BLANK && is[1] == PLACE_BLANK)
-      /* What was copied to it was zeroes. */
+    if (is_ahead (ld->seat, p) && is[0] == PLACE_BLANK &&
+        is[1] == PLACE_BLANK)
       set_all (p, ld->slot, (struct table_entry) { 0, 0 });
     else {
       p->blank |= BIT (ld->slot);

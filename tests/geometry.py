@@ -21,7 +21,7 @@ import nbd
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from lab import gf                                              # noqa: E402
-from lab.array import (BLOCK, Array, Failure, MiB,                # noqa: E402
+from lab.array import (BLOCK, TRUST, Array, Failure, MiB,                # noqa: E402
                        end_cleanly)
 
 CASES = ((1, 1, 4096), (2, 1, 65536), (4, 1, 16384), (7, 1, 4096),
@@ -91,7 +91,8 @@ def one(r, k, m, chunk, code='rs', w=None):
         stripe = k * chunk
         nr = max(3, min(2 * (k + m) + 1, 3 * MiB // stripe))
         size = nr * stripe - r.randrange(0, stripe, BLOCK)
-        a = Array(folder, k, m, chunk, size, code=code, w=w)
+        a = Array(folder, k, m, chunk, size, code=code, w=w,
+                  trust=r.choice(TRUST))
         a.create()
         want = w or (4 if code == 'crs' and k + m <= 16 else 8)
         check('w %d instead of %d' % (a.w, want), a.w == want)

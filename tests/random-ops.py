@@ -28,7 +28,7 @@ import nbd
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from lab import gf                                              # noqa: E402
-from lab.array import (BLOCK, Array, Failure, MiB,              # noqa: E402
+from lab.array import (BLOCK, TRUST, Array, Failure, MiB,              # noqa: E402
                        Refused, end_cleanly, wait_for)
 
 SECTOR = 512
@@ -162,7 +162,8 @@ def make_case(seed):
     if r.random() < 0.3:
         keys['coder'] = 'gf-complete'
     code, w = r.choice((('rs', 8), ('rs', 8), ('crs', 4), ('crs', 8)))
-    return dict(seed=seed, k=k, m=m, chunk=chunk, size=size, keys=keys,
+    trust = r.choice(TRUST[:1] * 2 + TRUST)
+    return dict(seed=seed, trust=trust, k=k, m=m, chunk=chunk, size=size, keys=keys,
                 code=code, w=w if k + m <= 16 else 8, ops=ops)
 
 
@@ -171,7 +172,8 @@ class Run:
         self.case = case
         self.verbose = verbose
         self.array = Array(folder, case['k'], case['m'], case['chunk'],
-                           case['size'], code=case['code'], w=case['w'])
+                           case['size'], code=case['code'], w=case['w'],
+                           trust=case['trust'])
         self.keys = {k.replace('-', '_'): v for k, v in case['keys'].items()}
         self.h = None
         self.parity_open = False        # after kill -9, until wait

@@ -110,7 +110,8 @@ create 'goes with consistency=journal only' checksum=crc32c k=2 m=1 a b c
 both 'not a size' journal-size=long k=2 m=1 a b c
 both 'at most 1T' journal-size=0 k=2 m=1 a b c
 both 'at most 1T' journal-size=2T k=2 m=1 a b c
-create 'goes with consistency=journal' journal-size=1M k=2 m=1 a b c
+create 'goes with consistency=journal' consistency=none \
+  journal-size=1M k=2 m=1 a b c
 create 'journal-size=143360: too small, at least 147456 is' \
   consistency=journal journal-size=140K k=2 m=1 a b c
 create 'journal-size=16384: too small' \

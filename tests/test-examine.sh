@@ -8,7 +8,7 @@
 source tests/functions.sh
 
 make_members 3 8M
-create_array k=2 m=1 chunk=16K size=3000000 >"$tmp/created"
+create_array k=2 m=1 chunk=16K size=3000000 consistency=none >"$tmp/created"
 blank=$shm/blank
 truncate -s 8M "$blank"
 

@@ -49,7 +49,7 @@ for i in range(nr):
 PY
 }
 
-make_members 2 4M
+make_members 2 8M
 create_array k=1 m=1 size=1M
 strangers "${members[1]}" $((max - 2))
 members+=("$shm"/stranger-*.img)

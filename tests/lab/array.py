@@ -70,6 +70,10 @@ def wait_for(seconds, done):
     return True
 
 
+# consistency=, checksum=
+TRUST = (('journal', 'crc32c'), ('journal', 'none'), ('none', 'none'))
+
+
 class Array:
     """member[slot] is the path that now holds that slot.
 
@@ -78,7 +82,7 @@ class Array:
 
     def __init__(self, folder, k, m, chunk=65536, size=None,
                  member_size=None, say=lambda s: None, code='rs', w=None,
-                 keys=(), out=OUT):
+                 keys=(), trust=None, out=OUT):
         self.folder = folder
         self.plugin = os.path.join(out, 'nbdkit-gpuraid-plugin.so')
         self.command = os.path.join(out, 'gpuraid')
@@ -87,7 +91,8 @@ class Array:
         self.n = k + m
         if member_size is None:
             stripes = -(-size // (k * chunk))
-            member_size = stripes * chunk + 4 * MiB
+            # The rest: journal, checksum table, bitmap, superblocks.
+            member_size = stripes * chunk * 50 // 49 + 4 * chunk + 6 * MiB
         self.member_size = member_size
         self.want_size = size
         self.size = None
@@ -100,6 +105,7 @@ class Array:
         self.log = os.path.join(folder, 'nbdkit.log')
         self.server = None
         self.say = say
+        self.trust = trust      # one of TRUST, or None: the defaults
         self.keys = list(keys)  # more keys of the plugin, "coder=cuda"
 
     @property
@@ -131,6 +137,8 @@ class Array:
                 keys['w'] = self.w
         if self.want_size is not None:
             keys['size'] = self.want_size
+        if self.trust is not None:
+            keys['consistency'], keys['checksum'] = self.trust
         self.gpuraid('create', *('%s=%s' % kv for kv in keys.items()),
                      *self.member)
         info = self.examine(self.member[0])

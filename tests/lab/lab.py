@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 
-from .array import Array, Failure, MiB, Refused, wait_for
+from .array import TRUST, Array, Failure, MiB, Refused, wait_for
 from .workload import Workload
 
 
@@ -148,9 +148,11 @@ class Lab:
         if k + m > 16:
             w = 8
         self.array = Array(self.dir, k, m, chunk, size, say=self.say,
-                           code=code, w=w, keys=self.keys)
-        self.say('%d+%d, chunk %d, %d bytes, %s w %d' % (k, m, chunk, size,
-                                                         code, w))
+                           code=code, w=w, keys=self.keys,
+                           trust=self.rng.choice(TRUST))
+        self.say('%d+%d, chunk %d, %d bytes, %s w %d, consistency %s, '
+                 'checksum %s' % (k, m, chunk, size, code, w,
+                                  *self.array.trust))
         return self.array
 
     def fuse_member(self, name, **how):
