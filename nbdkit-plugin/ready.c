@@ -163,6 +163,9 @@ make_array (struct member **members, unsigned nr, unsigned nr_absent)
   }
   if (assemble (&config, members, nr, nr_absent, &a) == -1)
     return -1;
+  if (a.sb.consistency == CONSISTENCY_NONE && !config.readonly)
+    log_notice ("consistency=none: a crash while a member is missing can lose "
+                "data that was written long before");
   coder = make_coder (&a.sb);
   if (coder == NULL)
     goto err;

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "array/consistency.h"
+#include "array/seat.h"
 #include "array/stop.h"
 #include "common/bits.h"
 #include "tests/sim-run.h"
@@ -28,7 +29,8 @@ listed_disks (const struct run *r, const struct device_set *set)
   uint64_t disks = 0;
 
   for (unsigned i = 0; i < a->nr_seats; i++)
-    if (a->seat[i]->m && device_set_has (set, a->seat[i]->dev))
+    if (!seat_is_retired (a->seat[i]) &&
+        device_set_has (set, a->seat[i]->dev))
       disks |= BIT (sim_array_disk_no (r->sa,
                                        sim_array_disk_of (a->seat[i])));
   return disks;

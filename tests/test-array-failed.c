@@ -17,6 +17,7 @@
 #include "array/create.h"
 #include "array/request.h"
 #include "array/stop.h"
+#include "array/sums.h"
 #include "member/sim.h"
 #include "tests/gf-reference.h"
 
@@ -92,7 +93,7 @@ open_array (struct fixture *f, struct config *c)
     assert_non_null (m[i] = sim_disk_open (f->disk[i], 0));
   assert_int_equal (create_on_members (c, m), 0);
   assert_int_equal (assemble (c, m, K + M, 0, &as), 0);
-  c->cache_len = cache_min_len (&as.sb.g);
+  c->cache_len = cache_min_len (&as.sb.g) + sums_memory (&as.sb.g, 0);
   assert_non_null (f->a = array_new (c, &as, coder_isal_new (0)));
   assert_int_equal (array_start (f->a, sim_loop (f->sim)), 0);
   assert_int_equal (ask (f, REQUEST_WRITABLE, NULL, 0, 0, 0), 0);

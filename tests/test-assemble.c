@@ -53,7 +53,7 @@ start (void **state)
   scratch_start ();
   for (const char *p = "abcdxy"; *p; p++)
     scratch_file ((char[]) { *p, '\0' }, MEMBER_LEN);
-  create ("k=2 m=2 a b c d");
+  create ("k=2 m=2 consistency=none a b c d");
   return 0;
 }
 

@@ -72,15 +72,15 @@ both ()
   serve "$@" create=missing
 }
 
-truncate -s 4M a b c d e f blank small.img
+truncate -s 8M a b c d e f blank small.img
 truncate -s 100K small.img
 : > empty
 mkdir dir folder
-truncate -s 4M swap
+truncate -s 8M swap
 mkswap swap >/dev/null 2>&1
 noise $((4 << 20)) > noise
 mkfifo pipe
-for i in $(seq 65); do truncate -s 4M "many$i"; done
+for i in $(seq 65); do truncate -s 8M "many$i"; done
 
 snapshot
 

@@ -116,8 +116,8 @@ test_defaults (void **state)
   config_geometry_defaults (&c);
   assert_int_equal (c.chunk, 65536);
   assert_int_equal (c.code, CODE_RS);
-  assert_int_equal (c.consistency, CONSISTENCY_NONE);
-  assert_int_equal (c.checksum, CHECKSUM_NONE);
+  assert_int_equal (c.consistency, CONSISTENCY_JOURNAL);
+  assert_int_equal (c.checksum, CHECKSUM_CRC32C);
   config_free (&c);
 }
 

@@ -11,4 +11,4 @@ source tests/functions.sh
 need fio
 
 OUT=$OUT timeout 120 scripts/bench-memory --seconds 4 --cache 32,96 \
-  --size 512 --limit 24 --start-limit 1
+  --size 512 --limit 36 --start-limit 1

@@ -13,7 +13,7 @@ kinds=$(nbdkit --dump-plugin "$plugin" | sed -n 's/^gpuraid_consistencies=//p')
 [ -n "$kinds" ] || fail "--dump-plugin names no consistency"
 for kind in $kinds; do
   OUT=$OUT B=$B timeout 180 scripts/powerfail --quiet --dir "$shm" \
-    --seed "$SEED" --kills 10 --each 5 --consistency "$kind"
+    --seed "$SEED" --kills 10 --each 5 --consistency "$kind" --checksum none
 done
 OUT=$OUT B=$B timeout 180 scripts/powerfail --quiet --dir "$shm" \
   --seed "$SEED" --kills 10 --each 5 --consistency journal --checksum crc32c

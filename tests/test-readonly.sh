@@ -8,7 +8,7 @@
 source tests/functions.sh
 need nbdkit nbdinfo qemu-io nbdcopy
 
-make_members 6 6M
+make_members 6 10M
 create_array k=4 m=2
 before=
 
