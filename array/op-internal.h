@@ -11,6 +11,9 @@
 
 #define OP_MAX_RECTS (CELL_MAX_LEN / BLOCK_LEN)
 
+/* Read errors may be transient. */
+#define OP_MAX_TRIES 5u
+
 /* Blocks of the line for which every role is wholly covered or untouched. */
 struct rect {
   unsigned b0, nr;              /* blocks of the cell */

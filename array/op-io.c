@@ -14,6 +14,7 @@
 #include "array/recover.h"
 #include "array/seat.h"
 #include "array/xfer.h"
+#include "common/plant.h"
 
 /* A slower read is worked around by decoding. */
 #define OVERDUE_NS UINT64_C (1000000000)
@@ -124,7 +125,7 @@ issue_read (struct array *a, struct op *op, const struct rect *rect,
     o->old_blocks |= block_mask (rect->b0, rect->nr);
     o->checked_blocks |= block_mask (rect->b0, rect->nr);
   }
-  else if (src) {
+  else if (src && src->kind == REPLAY_RING) {
     op->reads_journal = true;
     issue (a, op, rect, recover_seat (a, src),
            a->sb.l.ring_off + (uint64_t) src->place * BLOCK_LEN, IO_READ,
@@ -241,9 +242,13 @@ write_done (struct array *a, struct xfer *x)
 }
 
 static bool
-takes_part (const struct array *a, const struct op *op, const struct seat *s)
+takes_part (const struct array *a, const struct op *op, const struct seat *s,
+            const struct rect *rect, unsigned role)
 {
   if (s == NULL || !seat_writable_at (a, s, line_pos (a, op->line->no)))
+    return false;
+  if (op->replay && s->state == SEAT_ACTIVE && !PLANTED ("direct-rewritten") &&
+      recover_direct (a, op->line->no, rect->b0) & BIT (role))
     return false;
   /* A repair also goes to a target: below its window the block may have been
    * lost there.
@@ -270,7 +275,7 @@ write_role (struct array *a, struct op *op, const struct rect *rect,
   struct cell *c = op_new_cell (op, rect, role);
 
   for (unsigned i = 0; i < 2; i++)
-    if (takes_part (a, op, a->at[slot][i]))
+    if (takes_part (a, op, a->at[slot][i], rect, role))
       issue (a, op, rect, a->at[slot][i], xfer_off (a, op, rect), IO_WRITE,
              role, c, write_done);
 }

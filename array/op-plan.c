@@ -245,19 +245,17 @@ is_torn (const struct array *a, const struct line *line)
     (line->torn || (line->no >= a->torn0 && line->no < a->torn1));
 }
 
-/* Read errors may be transient. */
-#define MAX_TRIES 5u
-
 static bool
 may_get_better (const struct array *a, const struct op *op,
                 const struct rect *rect)
 {
   const uint16_t blocks = block_mask (rect->b0, rect->nr);
 
-  /* The new decision itself waits for what relog.c reads. */
+  /* The new decision itself waits for what the recovery reads. */
   return (recover_is_outdated (a) &&
+          !op->replay &&
           !(op->kind == OP_READ && op->r->kind == REQUEST_RELOG)) ||
-    (op->tries < MAX_TRIES && op_bad_roles (a, op, blocks) &&
+    (op->tries < OP_MAX_TRIES && op_bad_roles (a, op, blocks) &&
      !lost_rows_known (a, op->line->no, blocks));
 }
 

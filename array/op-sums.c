@@ -11,6 +11,7 @@
 #include "array/recover-table.h"
 #include "array/recover.h"
 #include "array/seat.h"
+#include "array/state.h"
 #include "common/crc32c.h"
 #include "common/plant.h"
 
@@ -131,6 +132,23 @@ needs_all (const struct array *a, const struct op *op)
   return (op->want & noread) || op_bad_roles (a, op, 0xffff);
 }
 
+/* A write stores the page: what can't be read of it now would be lost. */
+static bool
+waits_for_pages (const struct array *a, const struct op *op)
+{
+  const uint64_t first = op_pos (a, op) / BLOCK_LEN;
+  const uint64_t end = first + op_len (a, op) / BLOCK_LEN;
+
+  if (op->kind == OP_READ || op->kind == OP_SCRUB ||
+      op->tries >= OP_MAX_TRIES)
+    return false;
+  for (uint64_t row = first; row < end; row = sums_page_end (row))
+    FOR_EACH_BIT (slot, sums_unreadable (&op->pin, row))
+      if (is_active (a, slot))
+        return true;
+  return false;
+}
+
 bool
 op_pin_sums (struct array *a, struct op *op)
 {
@@ -139,12 +157,18 @@ op_pin_sums (struct array *a, struct op *op)
 
   if (a->sums == NULL)
     return true;
-  if (op->kind == OP_ZERO)
-    return sums_pin (a, &op->pin, row, nr, LOW_BITS (a->n), &op->waiter);
   op->all_slots = needs_all (a, op);
   if (!sums_pin (a, &op->pin, row, nr, op->all_slots ? LOW_BITS (a->n) :
                  slots_of (a, op, op->want), &op->waiter))
     return false;
+  if (waits_for_pages (a, op) && !PLANTED ("sums-unreadable-written")) {
+    sums_unpin (a, &op->pin);
+    op->tries++;
+    list_move (&a->pause_waiters, &op->waiter.link);
+    return false;
+  }
+  if (op->kind == OP_ZERO)
+    return true;
   op->bad_sums = false;
   for (unsigned b = 0; b < a->cell_blocks; b++)
     look_at_row (a, op, b);
@@ -214,8 +238,8 @@ is_good (const struct array *a, const struct op *op, unsigned role,
   if (PLANTED ("sums-unverified") && op->kind != OP_READ)
     return true;
   if (src)
-    return src->kind != REPLAY_RING || src->crc == crc ||
-      PLANTED ("ring-unverified");
+    return (src->kind != REPLAY_RING && src->kind != REPLAY_DIRECT) ||
+      src->crc == crc || PLANTED ("ring-unverified");
   return e.generation != 0 &&
     e.sum == sums_sum (a, slot_of (a, op, role), row_of (a, op, b), crc);
 }
@@ -516,16 +540,38 @@ change_made (struct array *a, struct op *op, unsigned role, unsigned b)
     change (a, op, role, b, MAX (generation, 1), 0);
 }
 
+/* Of a recovery, before the newest transaction counts. */
+static void
+note_direct (struct array *a, struct op *op, const struct rect *rect)
+{
+  const unsigned b = rect->b0;
+
+  FOR_EACH_BIT (role, rect->p.write)
+    if (is_active (a, slot_of (a, op, role)))
+      recover_wrote_direct (a, op->line->no, role, b, op->role[role].crc[b]);
+  if (rect->lost && op_errors (op, b))
+    recover_note_bad (a, op->line->no, b, op_errors (op, b));
+  else if (rect->lost && !recover_is_outdated (a))
+    array_set_failed (a, "its journal can't be read");
+}
+
 static void
 note_placed (struct array *a, struct op *op, const struct rect *rect)
 {
   const unsigned b = rect->b0;
+  const uint64_t direct = recover_direct (a, op->line->no, b);
 
-  FOR_EACH_BIT (role, rect->p.write | (rect->lost & LOW_BITS (a->n))) {
+  FOR_EACH_BIT (role, rect->p.write | direct |
+                (rect->lost & LOW_BITS (a->n))) {
     const unsigned slot = slot_of (a, op, role);
     const uint64_t row = row_of (a, op, b);
     bool zero;
     const uint64_t seq = recover_seq (a, op->line->no, role, b, &zero);
+
+    if (direct & BIT (role)) {  /* it was not made here */
+      op->role[role].crc[b] = recover_source (a, op->line->no, role, b)->crc;
+      op->role[role].crc_blocks |= block_mask (b, 1);
+    }
 
     if (a->at[slot][1])
       sums_store_both (a, &op->pin, slot, row, seq);
@@ -549,7 +595,10 @@ op_note_copied (struct array *a, struct op *op)
   if (a->sums == NULL || a->failed)
     return;
   for (unsigned i = 0; op->replay && i < op->nr_rects; i++)
-    note_placed (a, op, &op->rect[i]);
+    if (recover_is_early (a))
+      note_direct (a, op, &op->rect[i]);
+    else
+      note_placed (a, op, &op->rect[i]);
   if (op->replay)
     return;
   for (unsigned i = 0; i < op->nr_rects; i++) {

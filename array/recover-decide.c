@@ -8,6 +8,7 @@
 
 #include "array/recover-internal.h"
 #include "array/state.h"
+#include "common/plant.h"
 
 /* ---- deciding ------------------------------------------------------------ */
 
@@ -79,6 +80,22 @@ describe (const struct replay *r)
                 "transactions %" PRIu64 " to %" PRIu64, r->tail, r->newest);
 }
 
+/* Only the newest transaction may lack some of its direct blocks. */
+static int
+check_newest (const struct superblock *sb, struct ring_reading *rd,
+              unsigned nr)
+{
+  uint64_t newest = 0;
+
+  for (unsigned i = 0; i < nr; i++)
+    if (rd[i].c->nr_records > 0)
+      newest = MAX (newest, rd[i].c->record[rd[i].c->nr_records - 1].r.seq);
+  for (unsigned i = 0; i < nr; i++)
+    if (ring_check_direct (rd[i].m, sb, rd[i].c, newest) == -1)
+      return -1;
+  return 0;
+}
+
 /* Of the current members. */
 static int
 read_rings (struct array *a, struct recovery *rec)
@@ -93,7 +110,8 @@ read_rings (struct array *a, struct recovery *rec)
         .m = a->seat[i]->m, .slot = a->seat[i]->slot, .c = &rec->ring[i],
       };
   }
-  if (rings_read (&a->sb, rd, nr) == -1)
+  if (rings_read (&a->sb, rd, nr) == -1 ||
+      check_newest (&a->sb, rd, nr) == -1)
     return -1;
   for (unsigned i = 0; i < a->nr_seats; i++) {
     a->seat[i]->ring_counter = rec->ring[i].header.counter;
@@ -203,18 +221,39 @@ recover_known (const struct array *a, uint64_t no, unsigned b)
   return roles;
 }
 
-/* Of a lost row only what is known. */
+/* What the newest transaction was to write in place before it counts. */
+uint64_t
+recover_lacks_direct (const struct array *a, const struct replay_run *run)
+{
+  uint64_t slots = 0;
+
+  if (!run->newest || run->lost)
+    return 0;
+  FOR_EACH_BIT (slot, run->erased)
+    if (run->source[slot].direct && a->at[slot][0] &&
+        run->source[slot].seq == a->recovery->replay.newest)
+      slots |= BIT (slot);
+  return slots;
+}
+
+/* Of a lost row only what is known.  What was written directly stays as it is,
+ * but a target may lack it.
+ */
 static uint64_t
-wanted_slots (const struct replay_run *run)
+wanted_slots (const struct array *a, const struct replay_run *run)
 {
   uint64_t slots = run->changed | run->erased;
 
-  if (!run->lost)
-    return slots;
-  FOR_EACH_BIT (slot, slots)
-    if (run->source[slot].kind != REPLAY_RING &&
-        run->source[slot].kind != REPLAY_ZERO)
+  if (a->recovery->phase == DIRECT)
+    return recover_lacks_direct (a, run);
+  FOR_EACH_BIT (slot, slots) {
+    const enum replay_kind kind = run->source[slot].kind;
+
+    if ((run->lost && kind != REPLAY_RING && kind != REPLAY_ZERO) ||
+        (kind == REPLAY_DIRECT && !PLANTED ("direct-rewritten") &&
+         (a->at[slot][1] == NULL || a->at[slot][1]->state != SEAT_TARGET)))
       slots &= ~BIT (slot);
+  }
   return slots;
 }
 
@@ -225,10 +264,43 @@ recover_wanted (const struct array *a, uint64_t no, unsigned b)
     replay_find (&a->recovery->replay, row_of (a, no, b));
   uint64_t roles = 0;
 
-  FOR_EACH_BIT (slot, wanted_slots (run))
+  FOR_EACH_BIT (slot, wanted_slots (a, run))
     if (a->at[slot][0] || a->at[slot][1])
       roles |= BIT (layout_role (&a->g, line_stripe (a, no), slot));
   return roles;
+}
+
+uint64_t
+recover_direct (const struct array *a, uint64_t no, unsigned b)
+{
+  const struct replay_run *run =
+    replay_find (&a->recovery->replay, row_of (a, no, b));
+  uint64_t roles = 0;
+
+  FOR_EACH_BIT (slot, run->changed)
+    if (run->source[slot].kind == REPLAY_DIRECT)
+      roles |= BIT (layout_role (&a->g, line_stripe (a, no), slot));
+  return roles;
+}
+
+bool
+recover_is_early (const struct array *a)
+{
+  return a->recovery->phase == DIRECT;
+}
+
+void
+recover_wrote_direct (struct array *a, uint64_t no, unsigned role, unsigned b,
+                      uint32_t crc)
+{
+  struct replay_run *run = (struct replay_run *)
+    replay_find (&a->recovery->replay, row_of (a, no, b));
+  const unsigned slot = layout_slot (&a->g, line_stripe (a, no), role);
+
+  run->source[slot].kind = REPLAY_DIRECT;
+  run->source[slot].dev = a->at[slot][0]->dev;
+  run->source[slot].crc = crc;
+  run->erased &= ~BIT (slot);
 }
 
 bool
@@ -279,11 +351,20 @@ note_bad_in_ring (struct ring_contents *c, uint32_t place)
 {
   for (unsigned i = 0; i < c->nr_records; i++) {
     const struct ring_record *rec = &c->record[i];
-    const uint32_t first = rec->r.place +
-      journal_header_blocks (rec->r.nr_entries, rec->r.nr_crcs);
+    uint32_t at = rec->r.place +
+      journal_header_blocks (rec->r.nr_entries, rec->r.nr_crcs), done = 0;
 
-    if (place >= first && place - first < rec->r.nr_blocks)
-      rec->good[place - first] = false;
+    for (uint32_t j = 0; j < rec->r.nr_entries; j++) {
+      const struct journal_entry *e = &rec->r.entry[j];
+
+      if (e->flags == 0) {
+        if (place >= at && place - at < e->nr_blocks)
+          rec->good[done + place - at] = false;
+        at += e->nr_blocks;
+      }
+      if ((e->flags & JOURNAL_ENTRY_ZERO) == 0)
+        done += e->nr_blocks;
+    }
   }
 }
 
@@ -302,6 +383,12 @@ note_bad_in_place (struct array *a, uint64_t row, uint64_t slots)
   rec->bad[rec->nr_bad++] = (struct replay_bad) { row, slots };
 }
 
+static bool
+is_in_place (const struct replay_source *src)
+{
+  return src == NULL || src->kind == REPLAY_DIRECT;
+}
+
 void
 recover_note_bad (struct array *a, uint64_t no, unsigned b, uint64_t roles)
 {
@@ -310,12 +397,13 @@ recover_note_bad (struct array *a, uint64_t no, unsigned b, uint64_t roles)
   FOR_EACH_BIT (role, roles) {
     const struct replay_source *src = recover_source (a, no, role, b);
 
-    if (src == NULL)
+    if (is_in_place (src))
       note_bad_in_place (a, row_of (a, no, b),
                          BIT (layout_slot (&a->g, line_stripe (a, no), role)));
-    for (unsigned i = 0; src && i < a->nr_seats; i++)
-      if (rec->has_ring[i] && a->seat[i]->dev == src->dev)
-        note_bad_in_ring (&rec->ring[i], src->place);
+    else
+      for (unsigned i = 0; i < a->nr_seats; i++)
+        if (rec->has_ring[i] && a->seat[i]->dev == src->dev)
+          note_bad_in_ring (&rec->ring[i], src->place);
   }
   rec->bad_noted = true;
 }
@@ -341,7 +429,7 @@ recover_bad_row (struct array *a, uint64_t no, unsigned b, uint64_t roles)
   if (run == NULL || !run->newest || a->failed)
     return false;
   FOR_EACH_BIT (role, roles)
-    if (recover_source (a, no, role, b) == NULL)
+    if (is_in_place (recover_source (a, no, role, b)))
       in_place |= BIT (layout_slot (&a->g, line_stripe (a, no), role));
   if (is_noted (rec, row, in_place))
     return false;

@@ -22,6 +22,8 @@ struct recovery {
   bool bad_noted;               /* some since it was decided */
   enum {
     DECIDED,
+    DIRECT,                     /* blocks that the newest transaction was to
+                                 * write in place */
     RELOG,                      /* what the newest transaction lacks */
     RELOG_FLUSH,                /* until then it may be decided again */
     MARK,                       /* what slots that are not active miss */
@@ -45,6 +47,9 @@ struct recovery {
  * reported: no memory, and the old decision stays.
  */
 extern int recover_decide_now (struct array *a, struct recovery *rec);
+/* The slots that lack such blocks. */
+extern uint64_t recover_lacks_direct (const struct array *a,
+                                      const struct replay_run *run);
 /* True if it is known what was flushed; if not, reported. */
 extern bool recover_is_sound (const struct array *a, const struct replay *r);
 

@@ -54,6 +54,7 @@ decide_again (struct array *a, struct recovery *rec)
   relog_free (rec->relog);
   rec->relog = NULL;
   rec->phase = DECIDED;
+  rec->next_run = 0;
   if (recover_decide_now (a, rec) == -1)
     return false;               /* the next turn tries again */
   if (!recover_is_sound (a, &rec->replay) && !a->force && !a->readonly) {
@@ -198,6 +199,7 @@ is_zero (const struct array *a, const struct replay_run *run)
     return false;
   for (unsigned slot = 0; slot < a->n; slot++)
     if (run->source[slot].kind == REPLAY_RING ||
+        run->source[slot].kind == REPLAY_DIRECT ||
         (run->source[slot].kind == REPLAY_IN_PLACE &&
          (run->changed & BIT (slot)) == 0))
       return false;
@@ -274,6 +276,53 @@ place_some (struct array *a, struct recovery *rec)
   return rec->next_run == rec->replay.nr_runs && rec->in_flight == 0;
 }
 
+/* The rows of the line of the next run in which something is to be written
+ * directly.
+ */
+static uint16_t
+direct_rows (const struct array *a, const struct recovery *rec,
+             uint64_t no, unsigned *end)
+{
+  uint16_t blocks = 0;
+
+  for (*end = rec->next_run; *end < rec->replay.nr_runs; ++*end) {
+    const struct replay_run *run = &rec->replay.run[*end];
+
+    if (line_of_row (a, run->first) != no)
+      break;
+    if (recover_lacks_direct (a, run))
+      blocks |= block_mask (run->first % a->cell_blocks, run->nr);
+  }
+  return blocks;
+}
+
+/* What the newest transaction was to write in place before it counts.  False:
+ * it waits.
+ */
+static bool
+write_direct (struct array *a, struct recovery *rec)
+{
+  while (rec->next_run < rec->replay.nr_runs &&
+         rec->in_flight < MAX_IN_FLIGHT) {
+    const uint64_t no =
+      line_of_row (a, rec->replay.run[rec->next_run].first);
+    unsigned end;
+    const uint16_t blocks = direct_rows (a, rec, no, &end);
+    struct line *line = blocks ? line_get (a, no) : NULL;
+
+    if (blocks && line == NULL)
+      break;
+    if (blocks && (!op_may_write (a, line) ||
+                   !op_replay (a, line, blocks, line_done, rec))) {
+      line_settle (a, line);
+      break;
+    }
+    rec->in_flight += blocks != 0;
+    rec->next_run = end;
+  }
+  return rec->next_run == rec->replay.nr_runs && rec->in_flight == 0;
+}
+
 void
 recover_give_up (struct array *a)
 {
@@ -290,7 +339,8 @@ recover_decide (struct array *a)
   if (a->failed || !recover_is_outdated (a))
     return;
   relog_give_up (a, a->recovery->relog);
-  if (relog_is_idle (a->recovery->relog) && !a->recovery->waiting)
+  if (relog_is_idle (a->recovery->relog) && !a->recovery->waiting &&
+      a->recovery->in_flight == 0)
     (void) decide_again (a, a->recovery);
 }
 
@@ -301,7 +351,14 @@ step (struct array *a, struct recovery *rec)
   switch (rec->phase) {
   case DECIDED:
     rec->phase = rec->replay.incomplete && !PLANTED ("recover-no-relog") ?
-      RELOG : MARK;
+      DIRECT : MARK;
+    return true;
+
+  case DIRECT:
+    if (!PLANTED ("recover-no-direct") && !write_direct (a, rec))
+      return false;
+    rec->next_run = 0;
+    rec->phase = RELOG;
     return true;
 
   case RELOG:

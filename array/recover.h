@@ -67,6 +67,20 @@ extern uint64_t recover_known (const struct array *a, uint64_t no,
 extern uint64_t recover_wanted (const struct array *a, uint64_t no,
                                 unsigned b);
 
+/* The roles of which a transaction wrote that block directly: it is in place,
+ * and stays as it is.
+ */
+extern uint64_t recover_direct (const struct array *a, uint64_t no,
+                                unsigned b);
+
+/* Only what the newest transaction was to write directly is written now: the
+ * checksum table does not change.
+ */
+extern bool recover_is_early (const struct array *a);
+/* Such a block is in place. */
+extern void recover_wrote_direct (struct array *a, uint64_t no, unsigned role,
+                                  unsigned b, uint32_t crc);
+
 /* Does the journal hold content that is not in place yet? */
 extern bool recover_is_pending (const struct array *a);
 

@@ -25,6 +25,7 @@
 struct missing {
   uint64_t row;
   uint32_t place;               /* in the ring */
+  uint32_t crc_no;              /* of those of a new record */
 };
 
 /* Operations that read at once. */
@@ -150,9 +151,9 @@ is_kept (const struct relog *rl, uint64_t row)
 }
 
 static void
-add_missing (struct relog *rl, uint64_t row, uint32_t place)
+add_missing (struct relog *rl, uint64_t row, uint32_t place, uint32_t crc_no)
 {
-  rl->missing[rl->nr_missing++] = (struct missing) { row, place };
+  rl->missing[rl->nr_missing++] = (struct missing) { row, place, crc_no };
 }
 
 /* The blocks of its record that are bad. */
@@ -169,9 +170,11 @@ find_bad_blocks (struct relog *rl, const struct ring_record *rec)
   for (uint32_t i = 0; i < rec->r.nr_entries; i++) {
     const struct journal_entry *e = &rec->r.entry[i];
 
+    if (e->flags & JOURNAL_ENTRY_DIRECT)
+      good += e->nr_blocks;
     for (uint32_t b = 0; e->flags == 0 && b < e->nr_blocks; b++, place++)
       if (!*good++ && is_kept (rl, e->first_block + b))
-        add_missing (rl, e->first_block + b, place);
+        add_missing (rl, e->first_block + b, place, 0);
   }
   return true;
 }
@@ -244,15 +247,16 @@ make_record (struct relog *rl, const struct ring_record *like)
 
   rl->missing = calloc (nr + 1, sizeof *rl->missing);
   r->entry = calloc (nr + 1, sizeof *r->entry);
-  if (rl->missing == NULL || r->entry == NULL)
+  r->crc = calloc (nr + 1, sizeof *r->crc);
+  if (rl->missing == NULL || r->entry == NULL || r->crc == NULL)
     return false;
   for (unsigned i = 0; i < nr; i++) {
     const struct replay_run *run = &rl->replay->run[i];
     const struct journal_entry *e = run->newest && !run->lost ?
       newest_entry (rl, run, rl->seat->slot) : NULL;
-    const uint32_t flags = e ? e->flags & JOURNAL_ENTRY_ZERO : 0;
-    const uint32_t most = flags ? JOURNAL_ZERO_MAX_BLOCKS :
-      JOURNAL_ENTRY_MAX_BLOCKS;
+    const uint32_t flags = e ? e->flags : 0;
+    const uint32_t most = flags & JOURNAL_ENTRY_ZERO ?
+      JOURNAL_ZERO_MAX_BLOCKS : JOURNAL_ENTRY_MAX_BLOCKS;
     struct journal_entry *last = r->nr_entries ?
       &r->entry[r->nr_entries - 1] : NULL;
 
@@ -269,8 +273,11 @@ make_record (struct relog *rl, const struct ring_record *like)
         .generation = (uint32_t) rl->replay->newest, .roles = e->roles,
         .flags = flags,
       };
-    if (!flags)
-      add_missing (rl, run->first, 0);
+    if (flags & JOURNAL_ENTRY_ZERO)
+      continue;
+    if (flags == 0)
+      add_missing (rl, run->first, 0, r->nr_crcs);
+    r->crc[r->nr_crcs++] = run->source[rl->seat->slot].crc;
   }
   if (r->nr_entries == 0)
     return true;
@@ -280,13 +287,12 @@ make_record (struct relog *rl, const struct ring_record *like)
   r->participants = like->r.participants;
   memcpy (r->place_of, like->r.place_of, sizeof r->place_of);
   r->place = r->place_of[r->dev];
-  r->nr_crcs = r->nr_blocks = rl->nr_missing;
-  r->crc = calloc (r->nr_crcs + 1, sizeof *r->crc);
+  r->nr_blocks = rl->nr_missing;
   rl->nr_header = journal_header_blocks (r->nr_entries, r->nr_crcs);
   place = r->place + rl->nr_header;
   for (size_t i = 0; i < rl->nr_missing; i++)
     rl->missing[i].place = place++;
-  return r->crc != NULL;
+  return true;
 }
 
 static bool
@@ -463,7 +469,7 @@ write_member (struct relog *rl)
     return;
   }
   for (size_t i = 0; i < rl->nr_missing; i++)
-    rl->r.crc[i] = crc32c (block_buf (rl, i), BLOCK_LEN);
+    rl->r.crc[rl->missing[i].crc_no] = crc32c (block_buf (rl, i), BLOCK_LEN);
   journal_record_encode (&rl->r, &id, rl->buf);
   write_blocks (rl, rl->r.place, rl->buf, rl->nr_header + rl->nr_missing);
 }

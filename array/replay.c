@@ -23,7 +23,7 @@ struct mention {
   uint32_t place;               /* of the block */
   uint32_t crc;                 /* that its record says */
   uint8_t slot, dev;
-  bool zero;
+  bool zero, direct;
   bool good;                    /* its content is known */
 };
 
@@ -88,7 +88,7 @@ has_hole (const struct work *w)
 static bool
 is_whole (const struct ring_record *rec)
 {
-  for (uint32_t i = 0; i < rec->r.nr_blocks; i++)
+  for (uint32_t i = 0; i < rec->r.nr_crcs; i++)
     if (!rec->good[i])
       return false;
   return true;
@@ -158,6 +158,7 @@ add_mentions (struct work *w, const struct replay_member *m,
     struct mention mt = {
       .first = e->first_block, .nr = e->nr_blocks, .seq = rec->r.seq,
       .roles = e->roles, .slot = m->slot, .dev = m->dev,
+      .direct = e->flags & JOURNAL_ENTRY_DIRECT,
     };
 
     if (e->flags & JOURNAL_ENTRY_ZERO) {
@@ -168,10 +169,9 @@ add_mentions (struct work *w, const struct replay_member *m,
     mt.nr = 1;
     for (uint32_t b = 0; b < e->nr_blocks; b++, mt.first++) {
       mt.crc = *crc++;
-      if ((e->flags & JOURNAL_ENTRY_DIRECT) == 0) {
-        mt.good = *good++;
+      mt.good = *good++;
+      if (!mt.direct)
         mt.place = place++;
-      }
       w->mention[w->nr_mentions++] = mt;
     }
   }
@@ -310,21 +310,35 @@ bad_slots (const struct work *w, uint64_t row)
   return slots;
 }
 
+/* A transaction writes all of a row directly, or none. */
 static struct replay_source
 source_of (const struct work *w, unsigned slot, const struct group *gr)
 {
+  struct replay_source src = {
+    .kind = PLANTED ("replay-torn-in-place") ? REPLAY_IN_PLACE : REPLAY_ERASED,
+    .direct = w->live[gr->from]->direct,
+  };
+
   for (size_t i = gr->from; i < gr->to; i++) {
     const struct mention *mt = w->live[i];
 
-    if (mt->slot == slot && mt->good)
-      return (struct replay_source) {
-        .kind = mt->zero ? REPLAY_ZERO : REPLAY_RING, .dev = mt->dev,
-        .place = mt->place, .crc = mt->crc,
-      };
+    if (mt->slot != slot)
+      continue;
+    if (mt->good) {
+      src.kind = mt->zero ? REPLAY_ZERO : mt->direct ? REPLAY_DIRECT :
+        REPLAY_RING;
+      src.dev = mt->dev;
+      src.place = mt->place;
+      src.crc = mt->crc;
+      if (!mt->direct)
+        break;
+    }
+    else if (mt->direct) {      /* which of two members is read? */
+      src.kind = REPLAY_ERASED;
+      break;
+    }
   }
-  return (struct replay_source) {
-    .kind = PLANTED ("replay-torn-in-place") ? REPLAY_IN_PLACE : REPLAY_ERASED,
-  };
+  return src;
 }
 
 /* Without transactions from before on. */
@@ -359,7 +373,8 @@ decide_without (struct work *w, struct replay_run *run, uint64_t before)
     }
   }
   FOR_EACH_BIT (slot, bad_slots (w, run->first) & w->slots) {
-    if (run->source[slot].kind != REPLAY_IN_PLACE)
+    if (run->source[slot].kind != REPLAY_IN_PLACE &&
+        run->source[slot].kind != REPLAY_DIRECT)
       continue;
     run->source[slot].kind = REPLAY_ERASED;
     run->erased |= BIT (slot);

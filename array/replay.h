@@ -31,6 +31,8 @@ struct replay_member {
 /* Where the content of a slot is, in some rows. */
 enum replay_kind {
   REPLAY_IN_PLACE,              /* also that of slots without a member */
+  REPLAY_DIRECT,                /* in place, by a live transaction: what the
+                                 * checksum table says may be older */
   REPLAY_RING,
   REPLAY_ZERO,
   REPLAY_ERASED,                /* nowhere: to be decoded */
@@ -40,7 +42,9 @@ struct replay_source {
   uint8_t kind;
   uint8_t dev;                  /* REPLAY_RING: whose ring */
   uint32_t place;               /* REPLAY_RING: of the block */
-  uint32_t crc;                 /* REPLAY_RING: of its content */
+  uint32_t crc;                 /* REPLAY_RING, _DIRECT: of its content */
+  bool direct;                  /* the transaction wrote it in place; it is
+                                 * _DIRECT, or _ERASED */
   uint64_t seq;                 /* the transaction that changed the slot; 0:
                                  * none did */
 };
@@ -71,7 +75,7 @@ struct replay {
   struct replay_source *sources;
 };
 
-/* Slots whose block in place can't be read.  What can't be read of a ring is
+/* Slots whose block in place can't be read, or is not that of the record.  What can't be read of a ring is
  * not good there.
  */
 struct replay_bad {

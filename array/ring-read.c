@@ -11,8 +11,10 @@
 
 #include "array/ring-read.h"
 #include "common/bits.h"
+#include "common/cleanup.h"
 #include "common/crc32c.h"
 #include "common/log.h"
+#include "common/plant.h"
 #include "raidmap/limits.h"
 
 #define READ_LEN (1u << 20)
@@ -116,7 +118,7 @@ decode (const uint8_t *buf, const struct superblock *sb,
     return 0;
   rec->r.entry = calloc (rec->r.nr_entries, sizeof *rec->r.entry);
   rec->r.crc = calloc (rec->r.nr_crcs + 1, sizeof *rec->r.crc);
-  rec->good = calloc (rec->r.nr_blocks + 1, sizeof *rec->good);
+  rec->good = calloc (rec->r.nr_crcs + 1, sizeof *rec->good);
   if (rec->r.entry == NULL || rec->r.crc == NULL || rec->good == NULL) {
     record_free (rec);
     return -1;
@@ -135,20 +137,19 @@ check_blocks (const uint8_t *buf, struct ring_record *rec)
     journal_header_blocks (rec->r.nr_entries, rec->r.nr_crcs);
   const uint8_t *p =
     buf + (size_t) (rec->r.place + nr_header) * BLOCK_LEN;
-  const uint32_t *crc = rec->r.crc;
-  bool *good = rec->good;
+  uint32_t c = 0;
 
   for (uint32_t i = 0; i < rec->r.nr_entries; i++) {
     const struct journal_entry *e = &rec->r.entry[i];
 
     if (e->flags & JOURNAL_ENTRY_ZERO)
       continue;
-    if (e->flags & JOURNAL_ENTRY_DIRECT) {
-      crc += e->nr_blocks;
-      continue;
+    for (uint32_t b = 0; b < e->nr_blocks; b++, c++) {
+      rec->good[c] = e->flags & JOURNAL_ENTRY_DIRECT ||
+        crc32c (p, BLOCK_LEN) == rec->r.crc[c];
+      if (e->flags == 0)
+        p += BLOCK_LEN;
     }
-    for (uint32_t b = 0; b < e->nr_blocks; b++, p += BLOCK_LEN)
-      *good++ = crc32c (p, BLOCK_LEN) == *crc++;
   }
 }
 
@@ -224,6 +225,53 @@ ring_read (struct member *m, const struct superblock *sb, unsigned slot,
     ring_contents_free (c);
   }
   return r;
+}
+
+/* ---- direct blocks ------------------------------------------------------ */
+
+static void
+check_entry (struct member *m, const struct superblock *sb,
+             const struct journal_entry *e, const uint32_t *crc, bool *good,
+             uint8_t buf[READ_LEN])
+{
+  const uint64_t off = sb->l.data_off + e->first_block * BLOCK_LEN;
+  const uint64_t end = off + (uint64_t) e->nr_blocks * BLOCK_LEN;
+  unsigned nr_errors = 0;
+
+  for (uint64_t o = off, len; o < end; o += len) {
+    len = MIN (end - o, READ_LEN);
+    if (m->ops->pread (m, buf, len, o) != 0 &&
+        !read_blocks (m, buf, len, o, &nr_errors))
+      memset (buf, 0, len);
+    for (uint64_t b = 0; b < len; b += BLOCK_LEN)
+      *good++ = crc32c (buf + b, BLOCK_LEN) == *crc++;
+  }
+}
+
+int
+ring_check_direct (struct member *m, const struct superblock *sb,
+                   struct ring_contents *c, uint64_t seq)
+{
+  const struct ring_record *rec = ring_find_record (c, seq);
+  CLEANUP_FREE uint8_t *buf = NULL;
+  uint32_t done = 0;
+
+  if (rec == NULL || PLANTED ("direct-unchecked"))
+    return 0;
+  if (posix_memalign ((void **) &buf, BLOCK_LEN, READ_LEN)) {
+    log_error ("posix_memalign: no memory");
+    return -1;
+  }
+  for (uint32_t i = 0; i < rec->r.nr_entries; i++) {
+    const struct journal_entry *e = &rec->r.entry[i];
+
+    if (e->flags & JOURNAL_ENTRY_ZERO)
+      continue;
+    if (e->flags & JOURNAL_ENTRY_DIRECT)
+      check_entry (m, sb, e, &rec->r.crc[done], &rec->good[done], buf);
+    done += e->nr_blocks;
+  }
+  return 0;
 }
 
 /* ---- several ------------------------------------------------------------- */

@@ -14,7 +14,9 @@
 
 struct ring_record {
   struct journal_record r;      /* with its arrays; owned */
-  bool *good;                   /* nr_blocks: the block has its crc; owned */
+  bool *good;                   /* nr_crcs: the block has its crc.  Those
+                                 * that are written in place are good, as far
+                                 * as it is known; owned */
 };
 
 struct ring_contents {
@@ -41,6 +43,11 @@ struct ring_reading {
 };
 extern int rings_read (const struct superblock *sb, struct ring_reading *rd,
                        unsigned nr);
+/* Compare the blocks that a transaction has written in place with the record.
+ * 0, or -1 reported: no memory.
+ */
+extern int ring_check_direct (struct member *m, const struct superblock *sb,
+                              struct ring_contents *c, uint64_t seq);
 extern void ring_contents_free (struct ring_contents *c);
 
 /* The record of this transaction, or NULL. */
