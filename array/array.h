@@ -162,6 +162,7 @@ struct array_counters {
   uint64_t table_bytes;         /* written to the members' tables; also in
                                  * member_write_bytes */
   uint64_t journal_commits;     /* transactions */
+  uint64_t direct_writes;       /* operations that the journal did not copy */
   uint64_t journal_bytes;       /* written to the members' rings; also in
                                  * member_write_bytes */
   uint64_t coder_bytes;         /* input bytes given to the coder */

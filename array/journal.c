@@ -94,6 +94,34 @@ max_record (const struct array *a)
                                                       a->cell_blocks));
 }
 
+/* A row that was never written, as all members say, has nothing to lose: it is
+ * written in place with the records (R11, R12).  Where a client waits for a
+ * small write the ring is as good.
+ */
+static bool
+may_be_direct (const struct array *a, const struct journal *j,
+               const struct op *op)
+{
+  const uint64_t row = op_pos (a, op) / BLOCK_LEN;
+  const uint64_t end = row + op_len (a, op) / BLOCK_LEN;
+  bool full = true;
+
+  if (a->sums == NULL || op->kind != OP_OUT)
+    return false;
+  for (unsigned i = 0; i < op->nr_rects; i++)
+    full &= op->rect[i].given == LOW_BITS (a->g.k);
+  if (!full && !list_empty (&op->tickets))
+    return false;
+  /* Its zeroes may not be in the stored table yet. */
+  list_for_each (l, &j->live) {
+    const struct txn_rows *z = &txn_at (l)->zeroed;
+
+    if (row < z->end && end > z->first && !PLANTED ("direct-zeroed"))
+      return false;
+  }
+  return op_is_first_write (a, op) || PLANTED ("direct-not-first");
+}
+
 static void
 records_written (struct array *a, struct txn *t)
 {
@@ -117,6 +145,7 @@ begin (struct array *a, struct journal *j)
   list_for_each (l, &j->gathered) {
     struct op *op = list_item (l, struct op, txn_link);
 
+    op->direct = may_be_direct (a, j, op);
     if (is_outdated (a, op) && !PLANTED ("journal-old-plan"))
       plan_anew (a, op);
     else if (!txn_add (a, t, op, max_record (a)))

@@ -153,7 +153,10 @@ step (struct array *a, struct op *op)
 
   case OP_LOGGED:
     op_logged (a, op);
-    op_write_in_place (a, op);
+    if (op->direct)
+      op->phase = OP_WRITING;   /* that was done before */
+    else
+      op_write_in_place (a, op);
     return true;
 
   case OP_WRITING:

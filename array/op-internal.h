@@ -85,6 +85,8 @@ struct op {
                                  * or NULL: not begun */
   struct list txn_link;
   uint64_t lost_slots, epoch;   /* of the array, as last planned */
+  bool direct;                  /* it is written in place with the records of
+                                 * its transaction, which do not have it */
   bool logged;                  /* all of it is durable: no flush waits */
   bool marked;                  /* counts in a->region_ops */
   bool wrote;                   /* some write was issued */
@@ -117,6 +119,7 @@ struct op {
   uint64_t lost_roles[OP_MAX_RECTS];    /* not to be believed */
 
   struct list tickets;          /* OP_OUT, OP_ZERO */
+  void (*written) (struct array *a, struct op *op);     /* direct */
   void (*done) (struct array *a, const struct fixed *f);        /* OP_FIX */
   void *opaque;
   unsigned nr_rects;
@@ -184,6 +187,10 @@ extern void op_check_made (struct array *a, struct op *op, struct rect *rect);
  * are not known.
  */
 extern void op_make_crcs (struct op *op);
+/* Was no slot of its rows ever written, as far as members are active or
+ * targets?
+ */
+extern bool op_is_first_write (const struct array *a, const struct op *op);
 /* The transaction seq has written it: change the entries. */
 extern void op_note_sums (struct array *a, struct op *op, uint64_t seq);
 /* A rebuild's target has it, or a recovery: change the entries. */
@@ -193,6 +200,11 @@ extern void op_note_copied (struct array *a, struct op *op);
 extern void op_issue_reads (struct array *a, struct op *op);
 /* In place, to the phase OP_WRITING. */
 extern void op_write_in_place (struct array *a, struct op *op);
+/* The same in the phase OP_LOGGING, with op->direct: done is called when it
+ * has ended.
+ */
+extern void op_write_direct (struct array *a, struct op *op,
+                             void (*done) (struct array *a, struct op *op));
 /* The cell that is to be stored for a role of a rect. */
 extern struct cell *op_new_cell (const struct op *op, const struct rect *rect,
                                  unsigned role);

@@ -237,7 +237,11 @@ write_done (struct array *a, struct xfer *x)
     seat_fail (a, x->seat, "write", x->error);
   else
     x->seat->write_gen++;
-  if (--op->pending == 0)
+  if (--op->pending > 0)
+    return;
+  if (op->phase == OP_LOGGING)
+    op->written (a, op);
+  else
     op_advance (a, op);
 }
 
@@ -280,17 +284,11 @@ write_role (struct array *a, struct op *op, const struct rect *rect,
              role, c, write_done);
 }
 
-void
-op_write_in_place (struct array *a, struct op *op)
+static void
+write_rects (struct array *a, struct op *op)
 {
   bool reads = false;
 
-  op->phase = OP_WRITING;
-
-  if (op->kind == OP_ZERO) {
-    op_issue_zeroes (a, op);
-    return;
-  }
   op->wrote = true;
   for (unsigned i = 0; i < op->nr_rects; i++) {
     FOR_EACH_BIT (r, op->rect[i].p.write)
@@ -301,4 +299,25 @@ op_write_in_place (struct array *a, struct op *op)
     a->counters.full_stripe_writes += !reads;
     a->counters.partial_writes += reads;
   }
+}
+
+void
+op_write_in_place (struct array *a, struct op *op)
+{
+  op->phase = OP_WRITING;
+  if (op->kind == OP_ZERO)
+    op_issue_zeroes (a, op);
+  else
+    write_rects (a, op);
+}
+
+void
+op_write_direct (struct array *a, struct op *op,
+                 void (*done) (struct array *a, struct op *op))
+{
+  op->written = done;
+  op->pending++;                /* the members may all be failing */
+  write_rects (a, op);
+  if (--op->pending == 0)
+    done (a, op);
 }

@@ -447,6 +447,28 @@ op_check_made (struct array *a, struct op *op, struct rect *rect)
     rect->p.write = 0;
 }
 
+/* ---- first writes -------------------------------------------------------- */
+
+/* Absent slots are not asked: k blocks of zeroes prove that all are. */
+bool
+op_is_first_write (const struct array *a, const struct op *op)
+{
+  uint64_t asked = 0;
+
+  for (unsigned role = 0; role < a->n; role++)
+    for (unsigned i = 0; i < 2; i++) {
+      const struct seat *s = a->at[slot_of (a, op, role)][i];
+
+      if (s && seat_writable_at (a, s, op_pos (a, op)))
+        asked |= BIT (role);
+    }
+  for (unsigned i = 0; i < op->nr_rects; i++)
+    for (unsigned b = op->rect[i].b0; b < op->rect[i].b0 + op->rect[i].nr; b++)
+      if ((asked & ~op->zero_roles[b]) || nr_bits (asked) < a->g.k)
+        return false;
+  return true;
+}
+
 /* ---- what is stored ------------------------------------------------------ */
 
 void

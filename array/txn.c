@@ -13,7 +13,8 @@
 
 /* Blocks that lie in one cell and follow each other in a record. */
 struct txn_piece {
-  struct cell *cell;            /* frozen until it is in place */
+  struct cell *cell;            /* frozen until it is in place; NULL: the
+                                 * blocks are written directly */
   unsigned b0, nr;              /* blocks of the cell */
   const uint32_t *crc;          /* of each */
 };
@@ -77,6 +78,15 @@ add_regions (struct txn *t, uint64_t first, uint64_t last)
   t->regions = p;
   p[t->nr_regions++] = (struct txn_regions) { first, last };
   return true;
+}
+
+static void
+add_zeroed (struct txn *t, uint64_t row, uint64_t nr)
+{
+  struct txn_rows *z = &t->zeroed;
+
+  z->first = z->end ? MIN (z->first, row) : row;
+  z->end = MAX (z->end, row + nr);
 }
 
 /* The records that an operation adds to.  A target has no ring. */
@@ -176,8 +186,11 @@ count_run (struct array *a, struct txn_record *rec, struct op *op,
   if (run->rect == NULL)
     return;
   rec->r.nr_crcs += run->nr;
-  rec->r.nr_blocks += run->nr;
   rec->nr_pieces++;
+  if (op->direct)
+    rec->nr_direct += run->nr;
+  else
+    rec->r.nr_blocks += run->nr;
 }
 
 static void
@@ -188,8 +201,11 @@ uncount_run (struct array *a, struct txn_record *rec, struct op *op,
   if (run->rect == NULL)
     return;
   rec->r.nr_crcs -= run->nr;
-  rec->r.nr_blocks -= run->nr;
   rec->nr_pieces--;
+  if (op->direct)
+    rec->nr_direct -= run->nr;
+  else
+    rec->r.nr_blocks -= run->nr;
 }
 
 static uint32_t
@@ -214,7 +230,7 @@ txn_add (struct array *a, struct txn *t, struct op *op, uint32_t max_blocks)
     const struct txn_record *rec = &t->record[i];
     uint64_t pos;
 
-    if (record_blocks (rec) <= max_blocks &&
+    if (record_blocks (rec) + rec->nr_direct <= max_blocks &&
         ring_find (&rec->seat->ring, record_blocks (rec), &pos))
       continue;
     each_run (a, t, op, uncount_run);
@@ -224,6 +240,8 @@ txn_add (struct array *a, struct txn *t, struct op *op, uint32_t max_blocks)
   list_move (&t->ops, &op->txn_link);
   op->txn = t;
   t->nr_ops++;
+  if (op->kind == OP_ZERO)
+    add_zeroed (t, op_pos (a, op) / BLOCK_LEN, op_len (a, op) / BLOCK_LEN);
   return true;
 }
 
@@ -289,9 +307,11 @@ add_run (struct array *a, struct txn_record *rec, struct op *op,
     return;
   }
   rec->piece[rec->nr_pieces++] = (struct txn_piece) {
-    .cell = op_new_cell (op, run->rect, run->role), .b0 = run->b0,
-    .nr = run->nr, .crc = &o->crc[run->b0],
+    .cell = op->direct ? NULL : op_new_cell (op, run->rect, run->role),
+    .b0 = run->b0, .nr = run->nr, .crc = &o->crc[run->b0],
   };
+  if (op->direct)
+    e->flags = JOURNAL_ENTRY_DIRECT;
 }
 
 /* Places are taken for all before the first record is made: each names
@@ -384,11 +404,22 @@ issue_record (struct array *a, struct txn *t, const struct txn_record *rec)
   for (unsigned i = 0; i < rec->nr_pieces; i++) {
     const struct txn_piece *p = &rec->piece[i];
 
+    if (p->cell == NULL)
+      continue;
     off += len;
     len = (uint64_t) p->nr * BLOCK_LEN;
     issue (a, t, rec->seat, off, p->cell->data + (size_t) p->b0 * BLOCK_LEN,
            len, p->cell);
   }
+}
+
+static void
+direct_written (struct array *a, struct op *op)
+{
+  struct txn *t = op->txn;
+
+  if (--t->pending == 0)
+    t->written (a, t);
 }
 
 /* A member that fails meanwhile gets no record: the transaction goes on
@@ -400,6 +431,15 @@ encoded_news (struct array *a, struct news *n)
   struct txn *t = list_item (n, struct txn, news);
 
   t->pending = 1;
+  list_for_each (l, &t->ops) {
+    struct op *op = list_item (l, struct op, txn_link);
+
+    if (op->direct) {
+      t->pending++;
+      a->counters.direct_writes++;
+      op_write_direct (a, op, direct_written);
+    }
+  }
   for (unsigned i = 0; i < t->nr_records; i++)
     if (takes_record (t->record[i].seat))
       issue_record (a, t, &t->record[i]);

@@ -23,11 +23,17 @@ struct txn_record {
   uint8_t *header;
   struct txn_piece *piece;      /* nr_pieces: the blocks, in order */
   unsigned nr_pieces;
+  uint32_t nr_direct;           /* blocks that are written directly */
 };
 
 /* A run of regions that it changes. */
 struct txn_regions {
   uint64_t first, last;
+};
+
+/* Rows [first, end). */
+struct txn_rows {
+  uint64_t first, end;
 };
 
 struct txn {
@@ -48,6 +54,7 @@ struct txn {
   unsigned pending;             /* transfers */
   uint64_t flush_gen;           /* TXN_STORED: a->flush_gen when the last
                                  * block or page had been written */
+  struct txn_rows zeroed;       /* all rows that it zeroes are in it */
   struct txn_regions *regions;
   unsigned nr_regions;
   uint64_t missed_epoch;        /* the epoch of the record when they were

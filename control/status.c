@@ -239,6 +239,7 @@ counters_to_json (const struct array_status *st)
   add_u64 (o, "corrupt_table_pages", c->bad_table_pages);
   add_u64 (o, "table_bytes", c->table_bytes);
   add_u64 (o, "journal_commits", c->journal_commits);
+  add_u64 (o, "direct_writes", c->direct_writes);
   add_u64 (o, "coder_jobs", c->coder_jobs);
   json_add (o, "coder_bytes", bytes_by_engine (st));
   return o;

@@ -94,13 +94,12 @@ crash_add_entry (struct ring_record *rec, uint64_t first, uint32_t nr,
   if (flags & JOURNAL_ENTRY_ZERO)
     return;
   assert_in_range (rec->r.nr_crcs + nr, 1, CRASH_MAX_CRCS);
-  for (uint32_t b = 0; b < nr; b++)
+  for (uint32_t b = 0; b < nr; b++) {
+    rec->good[rec->r.nr_crcs] = b >= 64 || (bad & BIT (b)) == 0;
     rec->r.crc[rec->r.nr_crcs++] = crc_of (rec->r.seq, first + b);
-  if (flags & JOURNAL_ENTRY_DIRECT)
-    return;
-  assert_in_range (rec->r.nr_blocks + nr, 1, CRASH_MAX_GOOD);
-  for (uint32_t b = 0; b < nr; b++)
-    rec->good[rec->r.nr_blocks++] = (bad & BIT (b)) == 0;
+  }
+  if ((flags & JOURNAL_ENTRY_DIRECT) == 0)
+    rec->r.nr_blocks += nr;
 }
 
 void
@@ -123,7 +122,8 @@ print_record (const struct ring_record *rec)
                  e->nr_blocks, e->roles,
                  e->flags & JOURNAL_ENTRY_ZERO ? " zero" :
                  e->flags & JOURNAL_ENTRY_DIRECT ? " direct" : "");
-    for (uint32_t b = 0; e->flags == 0 && b < e->nr_blocks; b++)
+    for (uint32_t b = 0;
+         (e->flags & JOURNAL_ENTRY_ZERO) == 0 && b < e->nr_blocks; b++)
       print_error (" %s", *good++ ? "good" : "bad");
     print_error (";");
   }
@@ -184,7 +184,7 @@ is_in_incomplete_ring (const struct crash *c, unsigned member, uint64_t seq)
   }
   if (!named)
     return false;
-  for (uint32_t b = 0; rec && b < rec->r.nr_blocks; b++)
+  for (uint32_t b = 0; rec && b < rec->r.nr_crcs; b++)
     if (!rec->good[b])
       return true;
   return rec == NULL;
@@ -263,42 +263,66 @@ newest_that_changes (const struct crash *c, uint64_t row, unsigned slot,
 }
 
 /* What this member's record has for the row: a good block and its place, or
- * zeroes; else it is erased.
+ * that it is in place, or zeroes; else it is erased.
  */
 static enum replay_kind
 content_in (const struct crash *c, unsigned member, uint64_t seq,
             uint64_t row, uint32_t *place)
 {
   const struct ring_record *rec = find_record (c, member, seq);
-  uint32_t block = 0;
+  uint32_t block = 0, crc = 0;
 
   for (uint32_t i = 0; rec && i < rec->r.nr_entries; i++) {
     const struct journal_entry *e = &rec->r.entry[i];
 
     if (covers (e, row) && e->flags == JOURNAL_ENTRY_ZERO)
       return REPLAY_ZERO;
+    if (covers (e, row) && e->flags == JOURNAL_ENTRY_DIRECT &&
+        rec->good[crc + row - e->first_block])
+      return REPLAY_DIRECT;
     if (covers (e, row) && e->flags == 0 &&
-        rec->good[block + row - e->first_block]) {
+        rec->good[crc + row - e->first_block]) {
       *place = rec->r.place + block + row - e->first_block +
         journal_header_blocks (rec->r.nr_entries, rec->r.nr_crcs);
       return REPLAY_RING;
     }
     block += e->flags == 0 ? e->nr_blocks : 0;
+    crc += e->flags == JOURNAL_ENTRY_ZERO ? 0 : e->nr_blocks;
   }
   return REPLAY_ERASED;
 }
 
-/* Of any member of the slot. */
+/* Is it in the record, to be in place, and is not? */
+static bool
+lacks_direct (const struct crash *c, unsigned member, uint64_t seq,
+              uint64_t row)
+{
+  const struct ring_record *rec = find_record (c, member, seq);
+  uint32_t place;
+
+  for (uint32_t i = 0; rec && i < rec->r.nr_entries; i++)
+    if (covers (&rec->r.entry[i], row) &&
+        rec->r.entry[i].flags == JOURNAL_ENTRY_DIRECT)
+      return content_in (c, member, seq, row, &place) == REPLAY_ERASED;
+  return false;
+}
+
+/* Of any member of the slot; what is in place, of all. */
 static enum replay_kind
 content_of (const struct crash *c, unsigned slot, uint64_t seq, uint64_t row)
 {
+  enum replay_kind kind = REPLAY_ERASED;
   uint32_t place;
 
-  for (unsigned i = 0; i < c->nr_members; i++)
-    if (c->member[i].slot == slot &&
-        content_in (c, i, seq, row, &place) != REPLAY_ERASED)
-      return content_in (c, i, seq, row, &place);
-  return REPLAY_ERASED;
+  for (unsigned i = 0; i < c->nr_members; i++) {
+    if (c->member[i].slot != slot)
+      continue;
+    if (lacks_direct (c, i, seq, row))
+      return REPLAY_ERASED;
+    if (kind == REPLAY_ERASED)
+      kind = content_in (c, i, seq, row, &place);
+  }
+  return kind;
 }
 
 static bool
@@ -327,7 +351,10 @@ take_row (const struct crash *c, uint64_t row, uint64_t tail, uint64_t limit,
       continue;
     ref->seq[slot] = seq;
     ref->kind[slot] = seq ? content_of (c, slot, seq, row) :
-      is_bad (c, row, slot) ? REPLAY_ERASED : REPLAY_IN_PLACE;
+      REPLAY_IN_PLACE;
+    if ((ref->kind[slot] == REPLAY_IN_PLACE ||
+         ref->kind[slot] == REPLAY_DIRECT) && is_bad (c, row, slot))
+      ref->kind[slot] = REPLAY_ERASED;
     if (ref->kind[slot] == REPLAY_ERASED)
       ref->erased |= BIT (slot);
     else

@@ -15,7 +15,6 @@
 #define CRASH_MAX_MEMBERS 8
 #define CRASH_MAX_RECORDS 6     /* in one ring */
 #define CRASH_MAX_ENTRIES 8     /* in one record */
-#define CRASH_MAX_GOOD 32
 #define CRASH_MAX_CRCS 1100     /* in one record */
 #define CRASH_MAX_BAD 8
 
@@ -31,7 +30,7 @@ struct crash {
   struct ring_record record[CRASH_MAX_MEMBERS][CRASH_MAX_RECORDS];
   struct journal_entry
     entry[CRASH_MAX_MEMBERS][CRASH_MAX_RECORDS][CRASH_MAX_ENTRIES];
-  bool good[CRASH_MAX_MEMBERS][CRASH_MAX_RECORDS][CRASH_MAX_GOOD];
+  bool good[CRASH_MAX_MEMBERS][CRASH_MAX_RECORDS][CRASH_MAX_CRCS];
   uint32_t crc[CRASH_MAX_MEMBERS][CRASH_MAX_RECORDS][CRASH_MAX_CRCS];
 };
 

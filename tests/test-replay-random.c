@@ -62,8 +62,8 @@ random_txn (struct rng *rng, const struct shape *s, struct plan_of_txn *t)
       t->roles[row] = rng_next (rng) & all;
     if (rng_below (rng, 3) == 0)
       t->zero[row] = rng_below (rng, 2) ? all : rng_next (rng);
-    if (rng_below (rng, 8) == 0)
-      t->direct[row] = rng_next (rng) & ~t->zero[row];
+    if (rng_below (rng, 8) == 0 && t->zero[row] == 0)
+      t->direct[row] = all;
   }
 }
 

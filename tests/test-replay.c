@@ -43,14 +43,14 @@ add_block (unsigned member, uint64_t seq, uint64_t row, uint64_t roles,
 }
 
 /* What kind of source each slot has: '.' in place, 'R' in a ring, '0'
- * zeroes, 'X' erased; NULL: the journal says nothing.
+ * zeroes, 'D' in place by a transaction, 'X' erased; NULL: the journal says nothing.
  */
 static void
 expect (uint64_t row, const char *kinds)
 {
   static const char letter[] = {
     [REPLAY_IN_PLACE] = '.', [REPLAY_RING] = 'R', [REPLAY_ZERO] = '0',
-    [REPLAY_ERASED] = 'X',
+    [REPLAY_ERASED] = 'X', [REPLAY_DIRECT] = 'D',
   };
   const struct replay_run *run = replay_find (&r, row);
   char got[MAX_SLOTS + 1] = "";
