@@ -75,8 +75,8 @@ struct replay {
   struct replay_source *sources;
 };
 
-/* Slots whose block in place can't be read, or is not that of the record.  What can't be read of a ring is
- * not good there.
+/* Slots whose block in place can't be read, or is not that of the record.
+ * What can't be read of a ring is not good there.
  */
 struct replay_bad {
   uint64_t row, slots;

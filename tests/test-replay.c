@@ -43,7 +43,8 @@ add_block (unsigned member, uint64_t seq, uint64_t row, uint64_t roles,
 }
 
 /* What kind of source each slot has: '.' in place, 'R' in a ring, '0'
- * zeroes, 'D' in place by a transaction, 'X' erased; NULL: the journal says nothing.
+ * zeroes, 'D' in place by a transaction, 'X' erased; NULL: the journal says
+ * nothing.
  */
 static void
 expect (uint64_t row, const char *kinds)
