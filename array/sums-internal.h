@@ -31,6 +31,8 @@ struct sums_page {
   uint64_t dirty;
   uint64_t again;               /* to be stored a second time, in the other
                                  * place */
+  uint64_t half;                /* of those dirty: stored in one place, and not
+                                 * yet a second time */
   uint64_t dirty_seq;           /* the oldest transaction in dirty */
   bool is_dirty, is_storing;
   uint64_t storing_seq;

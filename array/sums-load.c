@@ -261,7 +261,9 @@ take_places (struct array *a, struct load *ld)
              (is[!newest] == PLACE_BLANK && !is_target));
 }
 
-/* What is in memory is right.  Nothing was stored meanwhile. */
+/* What is in memory is right, and the member has what was stored last.
+ * Nothing was stored meanwhile.
+ */
 static void
 verify_places (struct array *a, struct load *ld)
 {
@@ -272,7 +274,8 @@ verify_places (struct array *a, struct load *ld)
 
   if (decode_place (a, ld, newest, &page) == PLACE_GOOD &&
       page.counter == counter &&
-      decode_place (a, ld, !newest, &page) == PLACE_GOOD)
+      (p->half & BIT (ld->slot) ||
+       decode_place (a, ld, !newest, &page) == PLACE_GOOD))
     return;
   a->counters.bad_table_pages++;
   ld->seat->nr_bad_sums++;
@@ -404,12 +407,13 @@ sums_verify_begin (struct array *a)
     a->sums->verify_no++;
 }
 
-/* A page that is to be stored will be good then, at least in one place. */
+/* Others will be stored in both places.  One that is only dirty will be stored
+ * in one, so the other must be good.
+ */
 static bool
-is_at_rest (const struct sums_page *p)
+may_be_verified (const struct sums_page *p)
 {
-  return p->born && !p->is_dirty && !p->is_storing && !p->doubtful &&
-    !p->again && !p->loading;
+  return p->born && !p->doubtful && !p->again;
 }
 
 bool
@@ -420,8 +424,12 @@ sums_verify (struct array *a, struct sums_pin *pin, struct waiter *w)
 
     if (p->verify_no == a->sums->verify_no)
       continue;
+    if (p->is_storing || p->loading) {
+      list_move (&p->waiters, &w->link);
+      return false;
+    }
     p->verify_no = a->sums->verify_no;
-    if (!is_at_rest (p))
+    if (!may_be_verified (p))
       continue;
     FOR_EACH_BIT (slot, p->loaded & LOW_BITS (a->n)) {
       struct seat *s = source_of (a, p, slot);

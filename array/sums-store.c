@@ -81,6 +81,7 @@ page_stored (struct array *a, struct sums_page *p)
   p->stored_gen = a->flush_gen;
   if (p->again && !PLANTED ("sums-stored-once")) {
     sums_mark_dirty (a, p, p->again, p->storing_seq);
+    p->half = p->again;
     p->again = 0;
   }
   a->sums->stuck_gen = 0;
@@ -190,7 +191,7 @@ store_page (struct array *a, struct sums_page *p)
         store_on (a, p, slot, a->at[slot][i], mem, buf);
     buf += TABLE_PAGE_LEN;
   }
-  p->dirty = 0;
+  p->dirty = p->half = 0;
   xfer_memory_put (mem);
   if (--p->stores == 0)
     page_stored (a, p);

@@ -1,0 +1,49 @@
+#!/bin/bash
+# test-scrub-dirty-page.sh: a page of the checksum table that is damaged in
+# both places while a newer one is in memory, not stored yet: a scrub stores it
+# in both places, so that it is right after a stop, too.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+
+source tests/functions.sh
+need nbdcopy
+
+# Where the table begins is at 240 of a superblock.
+page_place ()
+{
+  echo $(($(od -An -tu8 -j240 -N8 "${members[1]}") / 4096 + $1))
+}
+
+spoil ()
+{
+  dd if=/dev/urandom of="${members[1]}" bs=4096 count=1 \
+    seek="$(page_place "$1")" conv=notrunc status=none
+}
+
+noise $((4 << 20)) >"$tmp/data"
+for places in 0 1 '0 1'; do
+  make_members 3 24M
+  create_array k=2 m=1 size=4M consistency=journal checksum=crc32c
+  start_raid
+  timeout $((60 * slow)) nbdcopy "$tmp/data" "$uri" || fail "nbdcopy: failed"
+  restart_raid
+  # Pages have two places from now on, and this changes one of them.
+  head -c 100000 "$tmp/data" >"$tmp/part"
+  timeout $((60 * slow)) nbdcopy --flush "$tmp/part" "$uri" ||
+    fail "nbdcopy: failed"
+  for p in $places; do
+    spoil "$p"
+  done
+  "$gpuraid" scrub "$control" --repair || fail "scrub: status $?"
+  wait_healthy
+  [ "$(status_field counters.corrupt_table_pages)" = 1 ] ||
+    fail "damaged in $places: $(status_field counters.corrupt_table_pages)" \
+      "pages were found"
+  "$gpuraid" scrub "$control" --repair || fail "scrub: status $?"
+  wait_healthy
+  [ "$(status_field counters.corrupt_table_pages)" = 1 ] ||
+    fail "damaged in $places: a second scrub found more"
+  stop_raid
+  timeout $((60 * slow)) "$gpuraid" check "${members[@]}" >"$tmp/out" ||
+    fail "damaged in $places: check: $(cat "$tmp/out")"
+done
