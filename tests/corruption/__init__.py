@@ -1,0 +1,4 @@
+"""gpuraid: the corruption campaign.
+
+SPDX-License-Identifier: BSD-3-Clause
+"""

@@ -1,0 +1,11 @@
+#!/bin/bash
+# test-corruption: faults planted in the members of arrays with checksums; a
+# short slice of scripts/corruption.
+#
+# run-tests: no-sanitizer
+#
+# SPDX-License-Identifier: BSD-3-Clause
+
+source tests/functions.sh
+OUT=$OUT timeout 120 scripts/corruption --quiet --dir "$shm" \
+  --seed "$SEED" --rounds 14 --each 7
