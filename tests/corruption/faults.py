@@ -19,7 +19,7 @@ KINDS = {
     'swap': 'two blocks change places',
     'stale': 'up to 8 blocks are as they once were',
     'slot': 'a block of another slot',
-    'page-1': 'a page of the checksum table, in one of its places',
+    'page-1': 'a written page of the checksum table, in one of its places',
     'page-2': 'such a page, in both places',
     'ring': 'up to 64 blocks of the journal, or its headers',
     'bitmap': 'a page of the dirty bitmap, in one place or both',
@@ -190,14 +190,15 @@ class Planter:
         first = self.layout.page_off(page, 0)
         born = (self.slot, page) in self.pages or any(
             os.pread(self.f.fileno(), 2 * BLOCK, first))
+        if not born:
+            return              # a scrub does not look at it
         for place in which:
             off = self.layout.page_off(page, place)
             old = os.pread(self.f.fileno(), BLOCK, off)
             new = self._damaged(off)
             if new != old:
                 self._write(off, new)
-                if born:        # else there is nothing to lose
-                    self.pages[self.slot, page] = self.kind
+                self.pages[self.slot, page] = self.kind
 
     def _page_1(self):
         self._page(1)
