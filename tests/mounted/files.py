@@ -157,8 +157,9 @@ class Files:
 
     def end(self, seconds, killed=1 << 63):
         """Its errors end it.  Its log is read.  killed: when the server was,
-        in ns: what fsync answered after that does not count, since ext4 may
-        answer it although its journal has failed."""
+        in ns: what fsync answered after that does not count.  Once such an
+        answer, before EROFS, was for a change that was not there later, and
+        nothing shows whether the server or the file system gave it."""
         deadline = time.monotonic() + seconds
         while not os.waitpid(self.pid, os.WNOHANG)[0]:
             if time.monotonic() > deadline:
