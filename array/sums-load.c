@@ -220,7 +220,7 @@ take_page (struct array *a, struct load *ld, const struct table_page *page,
 }
 
 /* Was nothing stored there yet?  Where the cursor has passed pages were, in
- * both places.
+ * both places; and one that came back was written to before.
  */
 static bool
 is_ahead (const struct seat *s, const struct sums_page *p)
@@ -234,7 +234,7 @@ take_places (struct array *a, struct load *ld)
 {
   static struct table_page page[2];     /* under the array lock */
   struct sums_page *p = ld->p;
-  const bool is_target = ld->seat->state == SEAT_TARGET;
+  const bool ahead = is_ahead (ld->seat, p);
   enum place is[2];
   unsigned newest;
 
@@ -243,8 +243,7 @@ take_places (struct array *a, struct load *ld)
   if (is[0] != PLACE_GOOD && is[1] != PLACE_GOOD) {
     p->counter[ld->slot] = 0;
     p->seq[ld->slot] = 0;
-    if (is_ahead (ld->seat, p) && is[0] == PLACE_BLANK &&
-        is[1] == PLACE_BLANK)
+    if (ahead && is[0] == PLACE_BLANK && is[1] == PLACE_BLANK)
       set_all (p, ld->slot, (struct table_entry) { 0, 0 });
     else {
       p->blank |= BIT (ld->slot);
@@ -258,7 +257,7 @@ take_places (struct array *a, struct load *ld)
   newest = is[0] != PLACE_GOOD ||
     (is[1] == PLACE_GOOD && page[1].counter > page[0].counter);
   take_page (a, ld, &page[newest], is[!newest] == PLACE_BAD ||
-             (is[!newest] == PLACE_BLANK && !is_target));
+             (is[!newest] == PLACE_BLANK && !ahead));
 }
 
 /* What is in memory is right, and the member has what was stored last.
