@@ -81,6 +81,17 @@ extern int array_fail (struct array *a, const char *which,
 /* Takes over target, also on failure. */
 extern int array_replace (struct array *a, const char *which,
                           struct member *target, char why[ARRAY_WHY_LEN]);
+/* A member that was taken out or was missing is back: bring it up to date.
+ * m: the member, open for writing and taken over, also on failure; or NULL if
+ * the array has it open, but does not use it (array_has_idle): then path names
+ * it.  *full: it is rebuilt in full.
+ */
+extern int array_readd (struct array *a, const char *path, struct member *m,
+                        bool *full, char why[ARRAY_WHY_LEN]);
+/* True for a member that was found when the array was opened and is not used,
+ * as it had failed before.
+ */
+extern bool array_has_idle (struct array *a, const char *path);
 /* Wait until no rebuild or scrub is running; one that is paused does not
  * count.  *healthy: every slot is active.  Returns
  * at once, not healthy, if a rebuild first needs a writable connection.

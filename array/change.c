@@ -24,6 +24,7 @@
 #include "array/consistency.h"
 #include "array/dirty.h"
 #include "array/fail.h"
+#include "array/readd.h"
 #include "array/request.h"
 #include "array/sb-write.h"
 #include "array/seat.h"
@@ -164,8 +165,11 @@ apply (struct array *a)
   engine_run_waiters (a, &a->cell_waiters);
   if (c->kind == CHANGE_TARGET && c->seat->state != SEAT_TARGET)
     finish_command (a, c->r, EIO, "the new member can't be written");
-  else
+  else {
+    if (c->r && c->r->kind == REQUEST_READD)
+      readd_say (c->seat);
     finish_command (a, c->r, 0, NULL);
+  }
 }
 
 static void
@@ -211,7 +215,7 @@ copy_failed (struct array *a, struct seat *s, int error)
   if (s->failing)
     return;
   s->nr_errors++;
-  log_notice ("slot %u: %s: superblock: %s; the member is taken out",
+  log_notice ("slot %u: %s: superblock: %s; the member is taken out" READD_HINT,
               s->slot, s->m->path, strerror (error));
   seat_take_out (a, s);
 }
@@ -396,7 +400,8 @@ take_out (struct array *a, struct request *r)
     finish_command (a, r, EINVAL, "fewer than k members would remain");
     return false;
   }
-  log_notice ("slot %u: %s: taken out by command", s->slot, s->m->path);
+  log_notice ("slot %u: %s: taken out by command" READD_HINT, s->slot,
+              s->m->path);
   seat_take_out (a, s);
   change_request (a);
   return true;
@@ -413,11 +418,32 @@ change_command (struct array *a, struct request *r)
     list_move (&a->commands, &r->link);
 }
 
+/* Its record is begun. */
+static void
+await_target (struct array *a, struct request *r, struct seat *s)
+{
+  struct change *c = change_new (a, CHANGE_TARGET, r);
+
+  c->begun = true;
+  c->seat = s;
+}
+
+static void
+start_readd (struct array *a, struct request *r)
+{
+  char why[MEMBERSHIP_TEXT_LEN] = "";
+  struct seat *s = readd_begin (a, r, why);
+
+  if (s)
+    await_target (a, r, s);
+  else
+    finish_command (a, r, EINVAL, why);
+}
+
 static void
 start_replace (struct array *a, struct request *r)
 {
   char why[MEMBERSHIP_TEXT_LEN] = "";
-  struct change *c;
   struct seat *s;
 
   if (a->at[r->slot][1]) {
@@ -446,9 +472,7 @@ start_replace (struct array *a, struct request *r)
   s->uuid = r->uuid;
   seats_changed (a);
   r->target = NULL;
-  c = change_new (a, CHANGE_TARGET, r);
-  c->begun = true;
-  c->seat = s;
+  await_target (a, r, s);
 }
 
 static void
@@ -473,6 +497,7 @@ start_command (struct array *a, struct request *r)
     break;
   case REQUEST_FAIL: finish_command (a, r, 0, NULL); break;
   case REQUEST_REPLACE: start_replace (a, r); break;
+  case REQUEST_READD: start_readd (a, r); break;
   default: finish_command (a, r, EINVAL, NULL);
   }
 }

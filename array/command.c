@@ -13,6 +13,7 @@
 #include "array/command.h"
 #include "array/copies.h"
 #include "array/pass.h"
+#include "array/readd.h"
 #include "array/request.h"
 #include "array/scrub.h"
 
@@ -113,6 +114,93 @@ array_replace (struct array *a, const char *which, struct member *target,
 
  out:
   member_close (target);
+  return err;
+}
+
+static struct seat *
+find_idle (struct array *a, const char *path)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+
+    if (s->m && s->state == SEAT_IDLE && !s->failing &&
+        strcmp (s->m->path, path) == 0)
+      return s;
+  }
+  return NULL;
+}
+
+bool
+array_has_idle (struct array *a, const char *path)
+{
+  bool has;
+
+  engine_lock (a);
+  has = find_idle (a, path) != NULL;
+  engine_unlock (a);
+  return has;
+}
+
+/* From here on its seat is like one whose member was closed. */
+static struct member *
+take_idle (struct array *a, const char *path)
+{
+  struct member *m = NULL;
+  struct seat *s;
+
+  engine_lock (a);
+  s = find_idle (a, path);
+  if (s) {
+    m = s->m;
+    s->m = NULL;
+    if (s->slot < a->n) {
+      free (a->slot_path[s->slot]);
+      a->slot_path[s->slot] = strdup (path);
+    }
+  }
+  engine_unlock (a);
+  return m;
+}
+
+/* Refuse what can be refused before the array is written to. */
+int
+array_readd (struct array *a, const char *path, struct member *m, bool *full,
+             char why[ARRAY_WHY_LEN])
+{
+  char text[MEMBERSHIP_TEXT_LEN];
+  struct readd *rd = NULL;
+  struct request r;
+  int err = EINVAL;
+
+  if (m && (rd = readd_new (a, m, text)) == NULL)
+    goto refused;
+  err = array_make_writable (a);
+  if (err) {
+    snprintf (text, sizeof text, "the array can't be written: %s",
+              strerror (err));
+    goto refused;
+  }
+  err = EINVAL;
+  if (m == NULL && (m = take_idle (a, path)) == NULL) {
+    snprintf (text, sizeof text, "%s: in use already", path);
+    goto refused;
+  }
+  if (rd == NULL && (rd = readd_new (a, m, text)) == NULL)
+    goto refused;
+  request_init (&r, a, REQUEST_READD);
+  r.why = why;
+  r.target = m;
+  r.back = rd;
+  err = array_command (&r);
+  m = r.target;                 /* NULL if the array has taken it */
+  *full = r.full;
+  goto out;
+
+ refused:
+  snprintf (why, ARRAY_WHY_LEN, "%.*s", ARRAY_WHY_LEN - 1, text);
+ out:
+  readd_free (rd);
+  member_close (m);
   return err;
 }
 

@@ -76,6 +76,20 @@ read_member (struct assembly *a, struct assembled_member *am,
 }
 
 int
+dirty_read_places (struct member *m, const struct superblock *sb,
+                   unsigned slot, uint8_t *place, uint64_t *counter)
+{
+  CLEANUP_FREE struct bitmap_page *page = malloc (sizeof *page);
+
+  if (page == NULL)
+    return -1;
+  for (uint64_t p = 0; p < bitmap_nr_pages (&sb->l); p++)
+    counter[p] = read_page (m, sb, slot, p, page, &place[p]) ?
+      page->counter : 0;
+  return 0;
+}
+
+int
 dirty_read (struct assembly *a)
 {
   uint64_t nr_pages = bitmap_nr_pages (&a->sb.l);

@@ -14,4 +14,12 @@
  */
 extern int dirty_read (struct assembly *a);
 
+/* For each page on one member, which has this slot: the place of its newest
+ * good copy (0 if none is good), and the counter there (0).  0, or -1: no
+ * memory.
+ */
+extern int dirty_read_places (struct member *m, const struct superblock *sb,
+                              unsigned slot, uint8_t *place,
+                              uint64_t *counter);
+
 #endif

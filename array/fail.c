@@ -71,8 +71,8 @@ seat_fail (struct array *a, struct seat *s, const char *what, int error)
   if (s->failing || a->failed || s->state == SEAT_IDLE)
     return;
   if (error)
-    log_notice ("slot %u: %s: %s: %s; the member is taken out", s->slot,
-                s->m->path, what, strerror (error));
+    log_notice ("slot %u: %s: %s: %s; the member is taken out" READD_HINT,
+                s->slot, s->m->path, what, strerror (error));
   else
     log_notice ("slot %u: %s: %s", s->slot, s->m->path, what);
   if (s->state == SEAT_ACTIVE)

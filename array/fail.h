@@ -13,6 +13,9 @@
 
 #include "array/internal.h"
 
+/* What a user can do, at the end of the message. */
+#define READD_HINT " (gpuraid readd takes it again)"
+
 /* True if enough members remain without this one. */
 extern bool seat_can_fail (const struct array *a, const struct seat *s);
 

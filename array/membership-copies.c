@@ -68,23 +68,42 @@ rules_note_copies (struct membership *ms, const struct found *f)
   }
 }
 
+int
+membership_resembles (struct found *f, const struct superblock *own, char *why)
+{
+  struct membership_decision d;
+  struct text t = { .buf = why };
+  const struct superblock *sb;
+  const char *what = NULL;
+
+  d.why[0] = '\0';
+  if (refuse_unsound (f, &d)) {
+    text_add (&t, "%s", d.why);
+    return -1;
+  }
+  sb = found_newest (f);
+  if (!uuid_equal (&sb->array_uuid, &own->array_uuid))
+    what = "a member of another array";
+  else if (rules_differs (sb, own) != NULL)
+    what = "not like the other members of this array";
+  if (what != NULL)
+    text_add (&t, "%s: %s", f->name, what);
+  return what != NULL ? -1 : 0;
+}
+
 /* Return why this member can't return to the running array, or NULL. */
 static const char *
-unwelcome (struct membership *ms, struct found *f,
-           const struct superblock *own)
+unwelcome (struct membership *ms, struct found *f)
 {
   const struct superblock *sb = found_newest (f);
 
-  if (!uuid_equal (&sb->array_uuid, &own->array_uuid))
-    return "a member of another array";
-  if (rules_differs (sb, own) != NULL)
-    return "not like the other members of this array";
   if (rules_branch (f, &ms->cur.self.ballot, ms->seen, ms->nr_seen) != NULL)
-    return "the array was written on it without the members in use: "
-      "it belongs to another branch";
+    return "the array was written in two ways: on it without the members in "
+      "use, and on these";
   f->dev = membership_find (ms->device, &sb->member_uuid);
   if (f->dev == -1)
-    return "replaced since, no longer listed";
+    return "replaced since, no longer listed: only `replace' can take it, as "
+      "a new member";
   return NULL;
 }
 
@@ -92,7 +111,6 @@ int
 membership_meet (struct membership *ms, struct found *f,
                  const struct superblock *own, char *why)
 {
-  struct membership_decision d;
   struct text t = { .buf = why };
   const char *what;
   const struct device *dev;
@@ -101,12 +119,9 @@ membership_meet (struct membership *ms, struct found *f,
   f->dev = -1;
   f->covered = false;
   f->cursor = 0;
-  d.why[0] = '\0';
-  if (refuse_unsound (f, &d)) {
-    text_add (&t, "%s", d.why);
+  if (membership_resembles (f, own, why) == -1)
     return -1;
-  }
-  what = unwelcome (ms, f, own);
+  what = unwelcome (ms, f);
   if (what == NULL) {
     dev = &ms->device[f->dev];
     if (dev->state != DEVICE_FAILED && dev->state != DEVICE_MISSING)

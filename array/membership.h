@@ -298,6 +298,12 @@ extern void membership_fill (const struct membership *ms, unsigned dev,
 extern void membership_set_cursor (struct membership *ms, unsigned dev,
                                    uint64_t cursor);
 
+/* Is this a sound member of the same array, with the same geometry?  Needs no
+ * state of the running array.  0, or -1 with why.
+ */
+extern int membership_resembles (struct found *f, const struct superblock *own,
+                                 char *why);
+
 /* Examine a member that returned while the array runs, before a readd.  Fills
  * the second part of *f (dev in ms->device; never CURRENT, as a member that
  * went away needs a rebuild) and notes the records its copies have seen.  0,

@@ -30,6 +30,7 @@ enum request_kind {
   REQUEST_FAIL,                 /* take seat out */
   REQUEST_RELOG,                /* array/relog.c: for op_read alone */
   REQUEST_REPLACE,              /* rebuild slot onto target */
+  REQUEST_READD,                /* target came back */
 };
 
 /* A run of bytes to copy to the client, or to a cell. */
@@ -65,7 +66,10 @@ struct request {
   uint8_t *buf;                 /* read, write: len bytes */
   uint64_t off, len;            /* bytes; read, write, zero */
   unsigned flags;               /* ARRAY_FUA ... */
-  struct member *target;        /* REQUEST_REPLACE: NULL once taken over */
+  struct member *target;        /* REQUEST_REPLACE, REQUEST_READD: NULL once
+                                 * taken over */
+  struct readd *back;           /* REQUEST_READD: what was read from it;
+                                 * borrowed */
   uuid_bytes uuid;              /* REQUEST_REPLACE: the target's */
   unsigned slot;                /* REQUEST_FAIL, REQUEST_REPLACE */
   struct seat *seat;            /* REQUEST_FAIL */
@@ -75,6 +79,7 @@ struct request {
 
   /* Out. */
   int error;                    /* 0 or a positive errno */
+  bool full;                    /* REQUEST_READD: rebuilt in full */
 
   /* The engine's. */
   enum request_phase {

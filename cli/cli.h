@@ -17,6 +17,7 @@ extern int cmd_examine (int argc, char **argv);
 extern int cmd_status (int argc, char **argv);
 extern int cmd_watch (int argc, char **argv);
 extern int cmd_fail (int argc, char **argv);
+extern int cmd_readd (int argc, char **argv);
 extern int cmd_replace (int argc, char **argv);
 extern int cmd_scrub (int argc, char **argv);
 extern int cmd_check (int argc, char **argv);

@@ -43,13 +43,15 @@ static const struct command {
     "take a member out (by slot number or path)" },
   { "replace", cmd_replace, "[--force] CONTROL MEMBER NEW",
     "rebuild a member onto NEW, online" },
+  { "readd", cmd_readd, "CONTROL MEMBER",
+    "a member that was taken out or missing is back: bring it up to date" },
   { "scrub", cmd_scrub, "CONTROL [--repair] [start|stop|pause|resume]",
     "look at every row that was ever written" },
   { "wait", cmd_wait, "CONTROL",
     "until no rebuild or scrub is running; exit 0 if the array is healthy" },
   { "bench", cmd_bench, "OPTION...",
     "coder throughput, side by side", cmd_bench_help },
-  { "readd" }, { "spare" }, { "rate" }, { "metrics" },
+  { "spare" }, { "rate" }, { "metrics" },
 };
 
 static const struct command *

@@ -309,6 +309,8 @@ render_array (FILE *fp, struct json_object *status)
 void
 render_members (FILE *fp, struct json_object *status)
 {
+  bool absent = false;
+
   fprintf (fp, "\n  slot  state       errors  member\n");
   for (size_t i = 0; i < nr_members (status); i++) {
     struct json_object *m = member (status, i), *slot;
@@ -323,7 +325,11 @@ render_members (FILE *fp, struct json_object *status)
     fprintf (fp, "  %6" PRIu64 "  ", get_u64 (m, "errors"));
     print_clean (fp, path ? path : "-");
     fputc ('\n', fp);
+    absent |= is_state (m, "failed") || is_state (m, "missing");
   }
+  if (absent)
+    fprintf (fp, "\n  a member that is back: gpuraid readd; another in its "
+             "place: gpuraid replace\n");
 }
 
 static void

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/cleanup.h"
 #include "common/log.h"
 #include "control/control.h"
 
@@ -220,6 +221,65 @@ ops_replace (void *opaque, const char *which, const char *path, bool force,
   return err;
 }
 
+/* The path of a member to be taken again: the caller frees it.  NULL: why. */
+static char *
+find_absent (struct array *a, const char *which, char why[ARRAY_WHY_LEN])
+{
+  struct array_status st;
+  char *path = NULL;
+
+  array_get_status (a, &st);
+  if (!is_number (which))
+    path = strdup (which);
+  else if (is_entry (&st, which)) {
+    const struct array_entry *e = &st.entry[strtoul (which, NULL, 10)];
+
+    if (e->state == ENTRY_ACTIVE || e->state == ENTRY_REBUILDING)
+      snprintf (why, ARRAY_WHY_LEN, "slot %s: %s already", which,
+                e->state == ENTRY_ACTIVE ? "active" : "being rebuilt");
+    else if (e->path == NULL)
+      snprintf (why, ARRAY_WHY_LEN, "slot %s: it is not known where its member "
+                "is: name it by its path", which);
+    else
+      path = strdup (e->path);
+  }
+  else
+    snprintf (why, ARRAY_WHY_LEN, "%s: the array has no such slot", which);
+  if (path && is_held (&st, path)) {
+    snprintf (why, ARRAY_WHY_LEN, "%s: the array uses it already", path);
+    free (path);
+    path = NULL;
+  }
+  array_status_free (&st);
+  return path;
+}
+
+static int
+ops_readd (void *opaque, const char *which, bool *full,
+           char why[ARRAY_WHY_LEN])
+{
+  const struct control_array *ca = opaque;
+  CLEANUP_FREE char *path = NULL;
+  struct member *m = NULL;
+
+  if (array_is_readonly (ca->array)) {
+    snprintf (why, ARRAY_WHY_LEN, "the array is open read-only");
+    return EROFS;
+  }
+  path = find_absent (ca->array, which, why);
+  if (path == NULL)
+    return EINVAL;
+  if (!array_has_idle (ca->array, path)) {
+    m = open_target (ca, path, 0, why);
+    if (m == NULL) {
+      if (why[0] == '\0')
+        snprintf (why, ARRAY_WHY_LEN, "%s: not there", path);
+      return EINVAL;
+    }
+  }
+  return array_readd (ca->array, path, m, full, why);
+}
+
 static int
 ops_scrub_start (void *opaque, bool repair, char why[ARRAY_WHY_LEN])
 {
@@ -243,6 +303,7 @@ const struct control_ops control_array_ops = {
   .status_free = array_status_free,
   .fail = ops_fail,
   .replace = ops_replace,
+  .readd = ops_readd,
   .scrub_start = ops_scrub_start,
   .scrub_control = ops_scrub_control,
   .wait = ops_wait,

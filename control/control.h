@@ -28,6 +28,9 @@ struct control_ops {
   /* path: the new member, absolute or a URI. */
   int (*replace) (void *opaque, const char *which, const char *path,
                   bool force, char why[ARRAY_WHY_LEN]);
+  /* *full: it is rebuilt in full. */
+  int (*readd) (void *opaque, const char *which, bool *full,
+                char why[ARRAY_WHY_LEN]);
   int (*scrub_start) (void *opaque, bool repair, char why[ARRAY_WHY_LEN]);
   int (*scrub_control) (void *opaque, enum array_scrub_command command,
                         char why[ARRAY_WHY_LEN]);
@@ -72,7 +75,8 @@ extern void control_stop (struct control *c);
  * that the array uses, and, unless forced, one that is not blank.  Only then it
  * calls array_make_writable, so that a mistyped command has changed nothing.  A
  * path that does not exist is created, of length array_member_size, and removed
- * if the array refuses it.
+ * if the array refuses it.  readd opens the member unless the array has it open
+ * from its start.
  */
 struct control_array {
   struct array *array;

@@ -97,6 +97,19 @@ run_replace (const struct request_env *env, const struct args *a)
 }
 
 static struct json_object *
+run_readd (const struct request_env *env, const struct args *a)
+{
+  char why[ARRAY_WHY_LEN] = "";
+  bool full = false;
+  const int error = env->ops->readd (env->opaque, a->member, &full, why);
+  struct json_object *reply = result (error, why);
+
+  if (error == 0)
+    json_add (reply, "rebuild", json_text (full ? "full" : "changes"));
+  return reply;
+}
+
+static struct json_object *
 run_scrub (const struct request_env *env, const struct args *a)
 {
   static const struct {
@@ -153,6 +166,7 @@ static const struct command {
   { "status", 0, run_status },
   { "fail", KEY_MEMBER, run_fail },
   { "replace", KEY_MEMBER|KEY_NEW|KEY_FORCE, run_replace },
+  { "readd", KEY_MEMBER, run_readd },
   { "scrub", KEY_ACTION|KEY_REPAIR, run_scrub },
   { "wait", 0, run_wait },
 };

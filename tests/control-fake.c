@@ -130,6 +130,21 @@ fake_replace (void *opaque, const char *which, const char *new_path,
 }
 
 static int
+fake_readd (void *opaque, const char *which, bool *full,
+            char why[ARRAY_WHY_LEN])
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&fake.lock);
+  fake.nr_commands++;
+  snprintf (fake.which, sizeof fake.which, "%s", which);
+  *full = fake.full;
+  if (strcmp (which, "9") == 0) {
+    snprintf (why, ARRAY_WHY_LEN, "in use already");
+    return EINVAL;
+  }
+  return 0;
+}
+
+static int
 fake_scrub_start (void *opaque, bool repair, char why[ARRAY_WHY_LEN])
 {
   ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&fake.lock);
@@ -171,8 +186,8 @@ fake_wait (void *opaque, bool *healthy, bool (*cancelled) (void *),
 }
 
 static const struct control_ops fake_ops = {
-  fake_status, fake_status_free, fake_fail, fake_replace, fake_scrub_start,
-  fake_scrub_control, fake_wait,
+  fake_status, fake_status_free, fake_fail, fake_replace, fake_readd,
+  fake_scrub_start, fake_scrub_control, fake_wait,
 };
 
 struct control *
@@ -188,7 +203,7 @@ start_control (void)
 int
 reset_fake (void **state)
 {
-  fake.finished = fake.healthy = fake.force = false;
+  fake.finished = fake.healthy = fake.force = fake.full = false;
   fake.with_engines = false;
   fake.nr_commands = 0;
   fake.nr_waiting = fake.nr_cancelled = fake.nr_freed = control_errors = 0;

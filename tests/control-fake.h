@@ -34,6 +34,7 @@ struct fake {
   /* With lock held; after a reply, by the client that got it. */
   char which[256], new_path[256];       /* of the last command */
   bool force;                   /* or, of a scrub, repair */
+  bool full;                    /* what readd says */
   enum array_scrub_command scrub;
   unsigned nr_commands;
   bool finished, healthy;       /* wait ends; and then says this */

@@ -77,6 +77,14 @@ fake_replace (void *opaque, const char *which, const char *path, bool force,
 }
 
 static int
+fake_readd (void *opaque, const char *which, bool *full,
+            char why[ARRAY_WHY_LEN])
+{
+  *full = nr_calls % 2;
+  return answer (which, why);
+}
+
+static int
 fake_wait (void *opaque, bool *healthy, bool (*cancelled) (void *),
            void *wait_opaque)
 {
@@ -87,7 +95,7 @@ fake_wait (void *opaque, bool *healthy, bool (*cancelled) (void *),
 
 static const struct control_ops ops = {
   .status = fake_status, .status_free = fake_status_free, .fail = fake_fail,
-  .replace = fake_replace, .wait = fake_wait,
+  .replace = fake_replace, .readd = fake_readd, .wait = fake_wait,
 };
 
 static bool

@@ -176,6 +176,15 @@ extern void sim_array_init_replace (struct sim_request *q,
                                     struct sim_array *sa, unsigned slot,
                                     unsigned disk);
 
+/* Take a disk again that was in use before.  init: false if it can't be opened,
+ * or is refused before the array is asked.
+ */
+extern bool sim_array_init_readd (struct sim_request *q, struct sim_array *sa,
+                                  unsigned disk);
+extern int sim_array_readd (struct sim_array *sa, unsigned disk, bool *full);
+/* What init opened and read, and the array has not taken. */
+extern void sim_array_end_readd (struct sim_request *q);
+
 /* Step until nothing has to be rebuilt, resynced or changed.  False: it
  * crashed, or took more than limit_ns.
  */

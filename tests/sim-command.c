@@ -18,8 +18,12 @@ command_done (struct sim_request *q)
     run_say (c->run, "command: error %d: %s", q->r.error, c->why);
     if (q->r.kind == REQUEST_REPLACE && q->r.error == 0)
       stats.replaced++;
+    if (q->r.kind == REQUEST_READD && q->r.error == 0) {
+      stats.readded++;
+      stats.readded_full += q->r.full;
+    }
   }
-  member_close (q->r.target);
+  sim_array_end_readd (q);
   c->run->nr_commands--;
   free (c);
 }
@@ -80,5 +84,39 @@ command_replace (struct run *r, unsigned slot)
   }
   c = command_new (r);
   sim_array_init_replace (&c->q, r->sa, slot, disk);
+  command_start (c);
+}
+
+/* What was wrong with it has passed, or not. */
+static void
+come_back (struct run *r, unsigned disk)
+{
+  struct sim_disk *d = r->sa->disk[disk];
+
+  d->dead = false;
+  if (run_percent (r, 20))
+    return;
+  d->read_error_ppm = d->write_error_ppm = d->flush_error_ppm = 0;
+}
+
+void
+command_readd (struct run *r)
+{
+  const unsigned disk = run_below (r, r->sa->nr_disks);
+  struct sim_disk *d = r->sa->disk[disk];
+  struct command *c;
+
+  if (d->hung || d->absent || d->readers || d->writers)
+    return;
+  come_back (r, disk);
+  c = command_new (r);
+  if (!sim_array_init_readd (&c->q, r->sa, disk)) {
+    r->nr_commands--;
+    free (c);
+    return;
+  }
+  run_say (r, "command: take disk%u again", disk);
+  if (run_percent (r, 40))
+    d->max_delay_ns = 1000000 + run_below (r, 30000000);
   command_start (c);
 }

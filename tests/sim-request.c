@@ -5,9 +5,11 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "array/pass.h"
+#include "array/readd.h"
 #include "tests/sim-array.h"
 
 #define MAX_STEPS 2000000u
@@ -172,11 +174,22 @@ new_request (void)
   return q;
 }
 
+void
+sim_array_end_readd (struct sim_request *q)
+{
+  readd_free (q->r.back);
+  member_close (q->r.target);
+  q->r.back = NULL;
+  q->r.target = NULL;
+}
+
 static void
 free_request (struct sim_request *q)
 {
   if (q->r.kind == REQUEST_REPLACE)
     member_close (q->r.target);
+  else if (q->r.kind == REQUEST_READD)
+    sim_array_end_readd (q);
   free (q);
 }
 
@@ -273,6 +286,46 @@ sim_array_replace (struct sim_array *sa, unsigned slot, unsigned disk)
 
   sim_array_init_replace (q, sa, slot, disk);
   return run_and_free (q);
+}
+
+bool
+sim_array_init_readd (struct sim_request *q, struct sim_array *sa,
+                      unsigned disk)
+{
+  struct member *m = sim_disk_open (sa->disk[disk], 0);
+  char why[MEMBERSHIP_TEXT_LEN];
+
+  sim_request_init (q, sa, REQUEST_READD);
+  if (m == NULL)
+    return false;
+  q->r.target = m;
+  q->r.back = readd_new (sa->a, m, why);
+  if (q->r.back)
+    return true;
+  snprintf (sa->said, sizeof sa->said, "%s", why);
+  sim_array_end_readd (q);
+  return false;
+}
+
+int
+sim_array_readd (struct sim_array *sa, unsigned disk, bool *full)
+{
+  struct sim_request *q = new_request ();
+  char why[ARRAY_WHY_LEN] = "";
+  int r;
+
+  if (!sim_array_init_readd (q, sa, disk)) {
+    free (q);
+    return EINVAL;
+  }
+  q->r.why = why;
+  r = sim_array_run (q);
+  *full = q->r.full;
+  if (r > 0)
+    snprintf (sa->said, sizeof sa->said, "%s", why);
+  assert (q->state == SIM_IDLE);
+  free_request (q);
+  return r;
 }
 
 bool

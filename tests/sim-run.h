@@ -198,6 +198,8 @@ extern bool allow_error (const struct run *r, const struct request *q,
 
 extern void command_fail (struct run *r, unsigned slot);
 extern void command_replace (struct run *r, unsigned slot);
+/* A disk that is not in use, if the one that is drawn is. */
+extern void command_readd (struct run *r);
 
 /* ---- sim-scrub.c ---- */
 

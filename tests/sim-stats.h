@@ -44,6 +44,8 @@
   X (bad_sums, "blocks found with another checksum")                    \
   X (bad_sums_repaired, "of those, repaired")                           \
   X (bad_table_pages, "damaged pages of the checksum table found")      \
+  X (readded, "members taken again")                                    \
+  X (readded_full, "of those, rebuilt in full")                         \
   X (scrubs, "scrubs begun while clients were there")                   \
   X (scrub_found, "scrubs at the end that found wrong blocks")
 

@@ -264,12 +264,16 @@ trouble_start (void *arg)
   if (a->writable) {
     const uint64_t empty = run_empty_slots (a);
 
-    if (empty && run_percent (r, 60) && r->sa->nr_disks < MAX_REPLACED)
+    if (empty && run_percent (r, 50))
+      command_readd (r);
+    else if (empty && run_percent (r, 60) && r->sa->nr_disks < MAX_REPLACED)
       command_replace (r, __builtin_ctzll (empty));
     else if (run_percent (r, 8) && r->sa->nr_disks < MAX_REPLACED)
       command_replace (r, slot);
     else if (run_percent (r, 15))
       command_fail (r, slot);
+    else if (run_percent (r, 5))
+      command_readd (r);
     else if (a->at[slot][0] && run_percent (r, r->trouble))
       trouble_disk (r, sim_array_disk_no (r->sa,
                                           sim_array_disk_at (r->sa, slot)));

@@ -29,7 +29,8 @@ static char *name[2];           /* of the members of the array */
 
 static struct {
   int make_writable, replace, fail;     /* what they return */
-  unsigned nr_writable, nr_replace, nr_fail, nr_scrub;
+  unsigned nr_writable, nr_replace, nr_fail, nr_scrub, nr_readd;
+  bool has_idle, readonly, readd_m;
   bool uses;
   struct member *target;
   char which[ARRAY_WHY_LEN];
@@ -90,6 +91,29 @@ array_replace (struct array *a, const char *which, struct member *target,
   else
     fake.target = target;
   return fake.replace;
+}
+
+int
+array_readd (struct array *a, const char *path, struct member *m, bool *full,
+             char why[ARRAY_WHY_LEN])
+{
+  fake.nr_readd++;
+  snprintf (fake.which, sizeof fake.which, "%s", path);
+  fake.readd_m = m != NULL;
+  member_close (m);
+  return 0;
+}
+
+bool
+array_has_idle (struct array *a, const char *path)
+{
+  return fake.has_idle;
+}
+
+bool
+array_is_readonly (const struct array *a)
+{
+  return fake.readonly;
 }
 
 int

@@ -1,0 +1,163 @@
+/* gpuraid: take a member again that was taken out, or was missing.
+ *
+ * array/membership decides whether it may return, and whether the dirty bits
+ * cover what it missed.  From then on it is a rebuild's target like one that
+ * came back when the array was opened.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/copies.h"
+#include "array/dirty-read.h"
+#include "array/readd.h"
+#include "array/request.h"
+#include "array/seat.h"
+#include "common/bits.h"
+#include "common/log.h"
+
+void
+readd_free (struct readd *rd)
+{
+  if (rd == NULL)
+    return;
+  free (rd->page_place);
+  free (rd->page_counter);
+  free (rd);
+}
+
+static bool
+is_too_short (const struct array *a, struct member *m)
+{
+  return m->ops->size (m) < a->sb.l.data_off + a->sb.l.data_len + 2 * SB_LEN;
+}
+
+static int
+read_it (const struct array *a, struct member *m, struct readd *rd,
+         char why[MEMBERSHIP_TEXT_LEN])
+{
+  const int err = copies_read (m, &rd->found, NULL);
+  const struct superblock *sb;
+  int dev;
+
+  if (err) {
+    snprintf (why, MEMBERSHIP_TEXT_LEN, "%s: can't be read: %s", m->path,
+              strerror (err));
+    return -1;
+  }
+  if (membership_resembles (&rd->found, &a->sb, why) == -1)
+    return -1;
+  if (is_too_short (a, m)) {
+    snprintf (why, MEMBERSHIP_TEXT_LEN, "%s: is shorter than it was", m->path);
+    return -1;
+  }
+  sb = found_newest (&rd->found);
+  dev = membership_find (sb->device, &sb->member_uuid);
+  return dirty_read_places (m, &a->sb, dev == -1 ? SLOT_NONE :
+                            sb->device[dev].slot, rd->page_place,
+                            rd->page_counter);
+}
+
+struct readd *
+readd_new (const struct array *a, struct member *m,
+           char why[MEMBERSHIP_TEXT_LEN])
+{
+  struct readd *rd = calloc (1, sizeof *rd);
+
+  snprintf (why, MEMBERSHIP_TEXT_LEN, "out of memory");
+  if (rd == NULL)
+    return NULL;
+  rd->page_place = calloc (a->nr_pages, sizeof *rd->page_place);
+  rd->page_counter = calloc (a->nr_pages, sizeof *rd->page_counter);
+  if (rd->page_place == NULL || rd->page_counter == NULL ||
+      read_it (a, m, rd, why) == -1) {
+    readd_free (rd);
+    return NULL;
+  }
+  return rd;
+}
+
+/* Why it can't return, or NULL; and its slot. */
+static const char *
+obstacle (struct array *a, struct member *m, const struct found *f,
+          unsigned *slot)
+{
+  *slot = a->membership.device[f->dev].slot;
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct member *own = a->seat[i]->m;
+
+    if (own && own->ops->same (own, m))
+      return "in use already";
+  }
+  if (*slot >= a->n)
+    return "a spare";
+  if (a->at[*slot][0])
+    return "its slot has an active member";
+  if (a->at[*slot][1])
+    return "its slot is being rebuilt already";
+  return NULL;
+}
+
+/* The place where the next copy goes must not have the newest one, and the
+ * next counter must be greater than any.
+ */
+static void
+take_pages (struct array *a, struct seat *s, const struct readd *rd)
+{
+  memcpy (s->page_place, rd->page_place, a->nr_pages);
+  for (uint64_t i = 0; i < a->nr_pages; i++)
+    a->page[i].want.counter = MAX (a->page[i].want.counter,
+                                   rd->page_counter[i]);
+}
+
+struct seat *
+readd_begin (struct array *a, struct request *r,
+             char why[MEMBERSHIP_TEXT_LEN])
+{
+  struct found *f = &r->back->found;
+  const char *what;
+  struct seat *s;
+  unsigned slot;
+
+  if (membership_meet (&a->membership, f, &a->sb, why) == -1)
+    return NULL;
+  what = obstacle (a, r->target, f, &slot);
+  if (what) {
+    snprintf (why, MEMBERSHIP_TEXT_LEN, "%s: %s", f->name, what);
+    return NULL;
+  }
+  s = seat_new (a, NULL, SB_MAX_DEVICES, SLOT_NONE, SEAT_IDLE);
+  if (s == NULL) {
+    snprintf (why, MEMBERSHIP_TEXT_LEN,
+              "no room for another member: too many are open");
+    return NULL;
+  }
+  s->uuid = a->membership.device[f->dev].uuid;
+  if (membership_begin_target (&a->membership, &s->uuid, slot, f->covered,
+                               &s->dev, why) == -1)
+    return NULL;
+  s->m = r->target;
+  s->slot = slot;
+  s->state = SEAT_TARGET;
+  s->by_bitmap = f->covered;
+  s->b_first[0] = found_first_copy (f, false) == SB_B1;
+  s->b_first[1] = found_first_copy (f, true) == SB_B2;
+  take_pages (a, s, r->back);
+  seats_changed (a);
+  r->target = NULL;
+  r->full = !s->by_bitmap;
+  return s;
+}
+
+void
+readd_say (const struct seat *s)
+{
+  log_notice ("slot %u: %s: taken again: %s", s->slot, s->m->path,
+              s->by_bitmap ? "what was changed meanwhile is rebuilt" :
+              "the dirty bits do not tell all that it missed, so it is rebuilt "
+              "in full");
+}
