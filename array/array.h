@@ -92,6 +92,10 @@ extern int array_readd (struct array *a, const char *path, struct member *m,
  * as it had failed before.
  */
 extern bool array_has_idle (struct array *a, const char *path);
+/* True for a member that was taken out and has not answered all I/O yet: it is
+ * still open.
+ */
+extern bool array_is_closing (struct array *a, const char *path);
 /* Wait until no rebuild or scrub is running; one that is paused does not
  * count.  *healthy: every slot is active.  Returns
  * at once, not healthy, if a rebuild first needs a writable connection.

@@ -117,49 +117,30 @@ array_replace (struct array *a, const char *which, struct member *target,
   return err;
 }
 
-static struct seat *
-find_idle (struct array *a, const char *path)
-{
-  for (unsigned i = 0; i < a->nr_seats; i++) {
-    struct seat *s = a->seat[i];
-
-    if (s->m && s->state == SEAT_IDLE && !s->failing &&
-        strcmp (s->m->path, path) == 0)
-      return s;
-  }
-  return NULL;
-}
-
 bool
 array_has_idle (struct array *a, const char *path)
 {
   bool has;
 
   engine_lock (a);
-  has = find_idle (a, path) != NULL;
+  has = readd_find_idle (a, path) != NULL;
   engine_unlock (a);
   return has;
 }
 
-/* From here on its seat is like one whose member was closed. */
-static struct member *
-take_idle (struct array *a, const char *path)
+bool
+array_is_closing (struct array *a, const char *path)
 {
-  struct member *m = NULL;
-  struct seat *s;
+  bool is = false;
 
   engine_lock (a);
-  s = find_idle (a, path);
-  if (s) {
-    m = s->m;
-    s->m = NULL;
-    if (s->slot < a->n) {
-      free (a->slot_path[s->slot]);
-      a->slot_path[s->slot] = strdup (path);
-    }
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    const struct seat *s = a->seat[i];
+
+    is |= s->m && s->failing && strcmp (s->m->path, path) == 0;
   }
   engine_unlock (a);
-  return m;
+  return is;
 }
 
 /* Refuse what can be refused before the array is written to. */
@@ -181,7 +162,7 @@ array_readd (struct array *a, const char *path, struct member *m, bool *full,
     goto refused;
   }
   err = EINVAL;
-  if (m == NULL && (m = take_idle (a, path)) == NULL) {
+  if (m == NULL && (m = readd_take_idle (a, path)) == NULL) {
     snprintf (text, sizeof text, "%s: in use already", path);
     goto refused;
   }

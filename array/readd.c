@@ -30,6 +30,40 @@ readd_free (struct readd *rd)
   free (rd);
 }
 
+struct seat *
+readd_find_idle (struct array *a, const char *path)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+
+    if (s->m && s->state == SEAT_IDLE && !s->failing &&
+        strcmp (s->m->path, path) == 0)
+      return s;
+  }
+  return NULL;
+}
+
+/* From here on its seat is like one whose member was closed. */
+struct member *
+readd_take_idle (struct array *a, const char *path)
+{
+  struct member *m = NULL;
+  struct seat *s;
+
+  engine_lock (a);
+  s = readd_find_idle (a, path);
+  if (s) {
+    m = s->m;
+    s->m = NULL;
+    if (s->slot < a->n) {
+      free (a->slot_path[s->slot]);
+      a->slot_path[s->slot] = strdup (path);
+    }
+  }
+  engine_unlock (a);
+  return m;
+}
+
 static bool
 is_too_short (const struct array *a, struct member *m)
 {
@@ -114,6 +148,18 @@ take_pages (struct array *a, struct seat *s, const struct readd *rd)
                                    rd->page_counter[i]);
 }
 
+/* A file that was truncated and is as long again has lost data, and its last
+ * copies.
+ */
+static bool
+has_all_copies (const struct found *f)
+{
+  for (unsigned c = 0; c < SB_NR_COPIES; c++)
+    if (f->result[c] != SB_OK)
+      return false;
+  return true;
+}
+
 struct seat *
 readd_begin (struct array *a, struct request *r,
              char why[MEMBERSHIP_TEXT_LEN])
@@ -136,6 +182,7 @@ readd_begin (struct array *a, struct request *r,
               "no room for another member: too many are open");
     return NULL;
   }
+  f->covered &= has_all_copies (f);
   s->uuid = a->membership.device[f->dev].uuid;
   if (membership_begin_target (&a->membership, &s->uuid, slot, f->covered,
                                &s->dev, why) == -1)

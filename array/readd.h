@@ -21,6 +21,13 @@ struct readd {
   uint64_t *page_counter;       /* likewise: the counter there, or 0 */
 };
 
+/* With the array lock held: a member that was found when the array was opened,
+ * and is not used.  NULL: there is none with this path.
+ */
+extern struct seat *readd_find_idle (struct array *a, const char *path);
+/* Without the lock: take the member from that seat.  NULL likewise. */
+extern struct member *readd_take_idle (struct array *a, const char *path);
+
 /* Read a member that the array does not use, with plain reads.  Any thread,
  * without the array lock.  NULL: why has one line, as it has if this is no
  * member of this array.  The name of *m is borrowed.

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -254,6 +255,17 @@ find_absent (struct array *a, const char *which, char why[ARRAY_WHY_LEN])
   return path;
 }
 
+/* Two seconds are enough for a member that answers at all. */
+static bool
+is_closed (struct array *a, const char *path)
+{
+  const struct timespec pause = { .tv_nsec = 100000000 };
+
+  for (unsigned i = 0; i < 20 && array_is_closing (a, path); i++)
+    nanosleep (&pause, NULL);
+  return !array_is_closing (a, path);
+}
+
 static int
 ops_readd (void *opaque, const char *which, bool *full,
            char why[ARRAY_WHY_LEN])
@@ -269,6 +281,10 @@ ops_readd (void *opaque, const char *which, bool *full,
   path = find_absent (ca->array, which, why);
   if (path == NULL)
     return EINVAL;
+  if (!is_closed (ca->array, path)) {
+    snprintf (why, ARRAY_WHY_LEN, "%s: I/O to it has not ended yet", path);
+    return EINVAL;
+  }
   if (!array_has_idle (ca->array, path)) {
     m = open_target (ca, path, 0, why);
     if (m == NULL) {

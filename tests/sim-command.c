@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "array/readd.h"
 #include "common/bits.h"
 #include "tests/sim-run.h"
 
@@ -99,6 +100,17 @@ come_back (struct run *r, unsigned disk)
   d->read_error_ppm = d->write_error_ppm = d->flush_error_ppm = 0;
 }
 
+static bool
+is_idle (struct run *r, const struct sim_disk *d)
+{
+  bool is;
+
+  engine_lock (r->sa->a);
+  is = readd_find_idle (r->sa->a, d->name) != NULL;
+  engine_unlock (r->sa->a);
+  return is;
+}
+
 void
 command_readd (struct run *r)
 {
@@ -106,7 +118,9 @@ command_readd (struct run *r)
   struct sim_disk *d = r->sa->disk[disk];
   struct command *c;
 
-  if (d->hung || d->absent || d->readers || d->writers)
+  if (d->hung || d->absent)
+    return;
+  if ((d->readers || d->writers) && !is_idle (r, d))
     return;
   come_back (r, disk);
   c = command_new (r);

@@ -292,10 +292,12 @@ bool
 sim_array_init_readd (struct sim_request *q, struct sim_array *sa,
                       unsigned disk)
 {
-  struct member *m = sim_disk_open (sa->disk[disk], 0);
+  struct member *m = readd_take_idle (sa->a, sa->disk[disk]->name);
   char why[MEMBERSHIP_TEXT_LEN];
 
   sim_request_init (q, sa, REQUEST_READD);
+  if (m == NULL)
+    m = sim_disk_open (sa->disk[disk], 0);
   if (m == NULL)
     return false;
   q->r.target = m;
@@ -321,10 +323,13 @@ sim_array_readd (struct sim_array *sa, unsigned disk, bool *full)
   q->r.why = why;
   r = sim_array_run (q);
   *full = q->r.full;
+  q->r.why = NULL;
   if (r > 0)
     snprintf (sa->said, sizeof sa->said, "%s", why);
-  assert (q->state == SIM_IDLE);
-  free_request (q);
+  if (q->state == SIM_IDLE)
+    free_request (q);
+  else
+    q->done = free_request;
   return r;
 }
 

@@ -108,6 +108,7 @@ has "1 h 06 min left"
 has "     1  failed           3  $tmp/gone.img"
 has "     3  missing          0  -"
 has "     -  spare            0  /spare"
+has "a member that is back: gpuraid readd; another in its place: gpuraid replace"
 has "e?[2J?.img"
 has "12345         1 GiB"
 has "slot 5: 21 blocks or pages had another checksum: $tmp/d5.img"
@@ -197,6 +198,16 @@ try 0 "STATUS\n$ok" replace control --force gone.img /dev/x
 asked '{"command":"replace","member":"'"${tmp//\//\\/}"'\/gone.img","new":"\/dev\/x","force":true}'
 try 1 "STATUS\n$no" replace control 1 new.img;  refused "no, because"
 
+# ---- readd
+
+try 0 'STATUS\n{"ok":true,"rebuild":"changes"}\n' readd control 1
+asked '{"command":"readd","member":"1"}'
+has "what was changed meanwhile is rebuilt"
+try 0 'STATUS\n{"ok":true,"rebuild":"full"}\n' readd control gone.img
+asked '{"command":"readd","member":"'"${tmp//\//\\/}"'\/gone.img"}'
+has "rebuilt in full"
+try 1 "STATUS\n$no" readd control 1;    refused "no, because"
+
 # ---- wait
 
 try 0 '{"ok":true,"healthy":true}\n' wait control
@@ -223,7 +234,7 @@ has "now: read 0 bytes/s"
 # ---- usage
 
 for args in "status" "status a b" "status --x control" "fail control" \
-            "fail --json control 1" "replace control 1" "watch" "wait" \
+            "fail --json control 1" "replace control 1" "readd control" "watch" "wait" \
             "wait --force control" "replace control 1 a b"; do
   rc=0
   timeout 20 "$gpuraid" $args >"$tmp/out" 2>"$tmp/err" || rc=$?

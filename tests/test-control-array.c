@@ -30,6 +30,7 @@ static char *name[2];           /* of the members of the array */
 static struct {
   int make_writable, replace, fail;     /* what they return */
   unsigned nr_writable, nr_replace, nr_fail, nr_scrub, nr_readd;
+  int closing;                  /* so many more times */
   bool has_idle, readonly, readd_m;
   bool uses;
   struct member *target;
@@ -102,6 +103,12 @@ array_readd (struct array *a, const char *path, struct member *m, bool *full,
   fake.readd_m = m != NULL;
   member_close (m);
   return 0;
+}
+
+bool
+array_is_closing (struct array *a, const char *path)
+{
+  return fake.closing-- > 0;
 }
 
 bool
@@ -399,6 +406,60 @@ test_other_name (void **state)
   unlink (link_path);
 }
 
+static void
+assert_not_readded (const char *which, const char *part)
+{
+  char why[ARRAY_WHY_LEN] = "";
+  bool full;
+
+  assert_int_not_equal (control_array_ops.readd ((void *) &ca, which, &full,
+                                                 why), 0);
+  if (strstr (why, part) == NULL)
+    fail_msg ("%s: %s; wanted: %s", which, why, part);
+  assert_int_equal (fake.nr_readd, 0);
+  assert_int_equal (fake.nr_writable, 0);
+  assert_int_equal (nr_open, 0);
+}
+
+static void
+assert_readded (const char *which, const char *path, bool opened)
+{
+  char why[ARRAY_WHY_LEN] = "";
+  bool full;
+
+  fake.nr_readd = 0;
+  assert_int_equal (control_array_ops.readd ((void *) &ca, which, &full, why),
+                    0);
+  assert_int_equal (fake.nr_readd, 1);
+  assert_string_equal (fake.which, path);
+  assert_int_equal (fake.readd_m, opened);
+}
+
+static void
+test_readd (void **state)
+{
+  char *other = make_file ("other", MEMBER_SIZE);
+
+  assert_not_readded ("0", "active already");
+  assert_not_readded (name[0], "uses it already");
+  assert_not_readded ("2", "name it by its path");
+  assert_not_readded ("3", "no such slot");
+  assert_not_readded ("/nosuch", "not there");
+  fake.readonly = true;
+  assert_not_readded ("1", "read-only");
+  fake.readonly = false;
+  fake.closing = 1000;
+  assert_not_readded ("1", "has not ended yet");
+  fake.closing = 2;
+  assert_readded ("1", name[1], true);
+  assert_readded (name[1], name[1], true);
+  assert_readded (other, other, true);
+  fake.has_idle = true;
+  assert_readded ("1", name[1], false);
+  unlink (other);
+  free (other);
+}
+
 int
 main (void)
 {
@@ -408,6 +469,7 @@ main (void)
     cmocka_unit_test_setup_teardown (test_made, setup, teardown),
     cmocka_unit_test_setup_teardown (test_existing, setup, teardown),
     cmocka_unit_test_setup_teardown (test_other_name, setup, teardown),
+    cmocka_unit_test_setup_teardown (test_readd, setup, teardown),
   };
   const char *tmp = getenv ("TMPDIR");
   int r;

@@ -104,6 +104,18 @@ test_status_engines (void **state)
 }
 
 static void
+assert_rebuild (const char *how)
+{
+  struct json_object *reply =
+    ask ("{\"command\":\"readd\",\"member\":\"/m\"}"), *o;
+
+  assert_true (reply_is_ok (reply));
+  assert_true (json_object_object_get_ex (reply, "rebuild", &o));
+  assert_string_equal (json_object_get_string (o), how);
+  json_object_put (reply);
+}
+
+static void
 test_commands (void **state)
 {
   struct control *c = start_control ();
@@ -124,6 +136,11 @@ test_commands (void **state)
              "\"force\":true}");
   assert_string_equal (fake.new_path, "/n\xff");
   assert_true (fake.force);
+  assert_rebuild ("changes");
+  fake.full = true;
+  assert_rebuild ("full");
+  assert_string_equal (fake.which, "/m");
+  assert_refused ("{\"command\":\"readd\",\"member\":9}", "in use already");
   assert_ok ("{\"command\":\"scrub\"}");
   assert_false (fake.force);
   assert_ok ("{\"command\":\"scrub\",\"repair\":true}");
@@ -171,6 +188,8 @@ test_refused (void **state)
     { "{\"command\":\"replace\",\"member\":1,\"new\":2}", "not a path" },
     { "{\"command\":\"replace\",\"member\":1,\"new\":\"/n\",\"force\":1}",
       "not true or false" },
+    { "{\"command\":\"readd\"}", "readd: which member?" },
+    { "{\"command\":\"readd\",\"member\":1,\"new\":\"/n\"}", "no such key" },
     { "{\"command\":\"scrub\",\"action\":\"go\"}", "no such action: go" },
     { "{\"command\":\"scrub\",\"action\":1}", "not a word" },
     { "{\"command\":\"scrub\",\"repair\":1}", "not true or false" },
