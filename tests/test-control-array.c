@@ -30,7 +30,7 @@ static char *name[2];           /* of the members of the array */
 static struct {
   int make_writable, replace, fail;     /* what they return */
   unsigned nr_writable, nr_replace, nr_fail, nr_scrub, nr_readd;
-  int closing;                  /* so many more times */
+  int closing;                  /* it is, this many times */
   bool has_idle, readonly, readd_m;
   bool uses;
   struct member *target;

@@ -207,8 +207,8 @@ zero_page (struct sim_array *sa, unsigned disk, unsigned place)
                  table_page_off (&sa->l, 0, place));
 }
 
-/* A page that was damaged while it was out: nothing of it counts, and all its
- * blocks are copied, also in the region that nobody wrote to.
+/* A page that was damaged while it was out does not count, and all its
+ * blocks are copied, also in the region that was not written to.
  */
 static void
 test_zeroed_page (void **state)
