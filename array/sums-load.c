@@ -139,7 +139,7 @@ check_blank (struct array *a, struct sums_page *p)
   p->checked = true;
   p->bad = 0;
   if ((!p->born &&
-       nr_bits (p->blank & ~bad & active_slots (a, p)) >= a->g.k) ||
+       nr_bits (p->empty & active_slots (a, p)) >= a->g.k) ||
       PLANTED ("sums-blank-believed")) {
     /* Nothing is there for those without a member either. */
     for (unsigned slot = 0; slot < a->n && !p->born; slot++)
@@ -243,7 +243,9 @@ take_places (struct array *a, struct load *ld)
   if (is[0] != PLACE_GOOD && is[1] != PLACE_GOOD) {
     p->counter[ld->slot] = 0;
     p->seq[ld->slot] = 0;
-    if (ahead && is[0] == PLACE_BLANK && is[1] == PLACE_BLANK)
+    if (is[0] == PLACE_BLANK && is[1] == PLACE_BLANK)
+      p->empty |= BIT (ld->slot);
+    if (ahead && p->empty & BIT (ld->slot))
       set_all (p, ld->slot, (struct table_entry) { 0, 0 });
     else {
       p->blank |= BIT (ld->slot);
@@ -307,6 +309,7 @@ load_ended (struct array *a, struct load *ld)
   /* If the member is no longer used, another one is asked. */
   else if (source_of (a, p, ld->slot) == ld->seat) {
     p->blank &= ~bit;
+    p->empty &= ~bit;
     if (is_unreadable (ld)) {
       no_entries (p, ld->slot);
       p->counter[ld->slot] = SUMS_COUNTER_UNKNOWN;

@@ -404,7 +404,7 @@ static uint64_t
 give_birth (const struct array *a, struct sums_page *p, uint64_t seq)
 {
   p->born = true;
-  p->blank = 0;
+  p->blank = p->empty = 0;
   p->again = LOW_BITS (a->n);
   p->loaded = LOW_BITS (a->n);
   memset (p->entry, 0,
