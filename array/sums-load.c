@@ -72,22 +72,29 @@ add_doubtful (struct array *a, struct sums_page *p, unsigned slot)
   list_move (&a->sums->doubtful, &p->doubtful_link);
 }
 
+/* Its table can't tell what it has. */
+static void
+rebuild_in_full (struct array *a, struct seat *t)
+{
+  log_notice ("slot %u: %s: its checksum table is damaged: it is rebuilt in "
+              "full", t->slot, t->m->path);
+  t->by_bitmap = false;
+  t->cursor = t->window_end = 0;
+  t->table_zeroing = t->table_zeroed = 0;
+  a->new_targets |= BIT (t->slot);
+}
+
 /* What a target has there is copied again. */
 static void
 copy_again (struct array *a, const struct sums_page *p, struct seat *t)
 {
   const uint64_t pos = round_down (sums_page_pos (p), a->cell_len);
-  const uint64_t end = MIN (sums_page_pos (p) +
-                            limits.table_page_entries * BLOCK_LEN,
-                            a->sb.l.data_len);
 
-  if (t->cursor > pos)
-    t->cursor = t->window_end = pos;
   t->complete = false;
   if (t->by_bitmap)
-    for (uint64_t r = pos / a->sb.l.region_len;
-         r <= (end - 1) / a->sb.l.region_len; r++)
-      dirty_miss (a, r);
+    rebuild_in_full (a, t);
+  else if (t->cursor > pos)
+    t->cursor = t->window_end = pos;
 }
 
 static void
@@ -126,6 +133,29 @@ active_slots (const struct array *a, const struct sums_page *p)
   return slots;
 }
 
+/* A member that came back has no page that was made while it was away: but then
+ * all that it did not miss is zeroes.
+ */
+static bool
+was_made_since (const struct array *a, const struct sums_page *p,
+                unsigned slot)
+{
+  const struct seat *t = source_of (a, p, slot);
+
+  if (t == NULL || !t->by_bitmap || (p->empty & BIT (slot)) == 0)
+    return false;
+  for (unsigned i = 0; i < limits.table_page_entries; i++) {
+    const uint64_t pos = sums_page_pos (p) + (uint64_t) i * BLOCK_LEN;
+
+    if (pos >= a->sb.l.data_len || dirty_is_missed (a, pos))
+      continue;
+    FOR_EACH_BIT (other, active_slots (a, p))
+      if (table_kind (sums_entries (p, other)[i]) != TABLE_ZERO)
+        return false;
+  }
+  return true;
+}
+
 /* All are loaded, as far as they have a member, and some seem never written,
  * or are bad.  It was never written if no slot's was, and enough are not bad;
  * or if a crash interrupted the first write to it.
@@ -149,6 +179,10 @@ check_blank (struct array *a, struct sums_page *p)
   p->born = true;
   FOR_EACH_BIT (slot, p->blank) {
     p->blank &= ~BIT (slot);
+    if (was_made_since (a, p, slot)) {
+      p->again |= BIT (slot);   /* once it is stored */
+      continue;
+    }
     if (first || ((bad & BIT (slot)) == 0 && !born)) {
       p->again |= BIT (slot);
       add_doubtful (a, p, slot);
