@@ -467,11 +467,16 @@ sums_store_both (struct array *a, struct sums_pin *pin, unsigned slot,
                  uint64_t row, uint64_t seq)
 {
   struct sums_page *p = pinned (pin, row);
+  uint64_t slots = BIT (slot);
 
-  if (!p->born)
-    return;
-  p->again |= BIT (slot);
-  sums_mark_dirty (a, p, BIT (slot), seq ? seq : SUMS_NO_SEQ);
+  /* That member may have the page, of a transaction that the others have not
+   * stored.
+   */
+  if (!p->born && p->checked)
+    slots = give_birth (a, p, seq ? seq : 1);
+  p->born = true;
+  p->again |= slots;
+  sums_mark_dirty (a, p, slots, seq ? seq : SUMS_NO_SEQ);
 }
 
 static bool
@@ -493,12 +498,12 @@ sums_change_zero (struct array *a, struct sums_pin *pin, uint64_t row,
       limits.table_page_entries - row % limits.table_page_entries;
     const unsigned some = MIN (nr, left);
 
-    for (unsigned slot = 0; p->born && slot < a->n; slot++) {
+    for (unsigned slot = 0; slot < a->n; slot++) {
       struct table_entry *e = entry_of (p, slot, row);
 
       if (a->recovery && a->at[slot][1])
         sums_store_both (a, pin, slot, row, seq);
-      if (is_zero (e, some))
+      if (!p->born || is_zero (e, some))
         continue;
       memset (e, 0, some * sizeof *e);
       changed (a, p, slot, BIT (slot), seq);
