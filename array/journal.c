@@ -470,6 +470,7 @@ journal_may_leave (struct array *a, struct waiter *w)
       for (uint64_t r = t->regions[i].first; r <= t->regions[i].last; r++)
         dirty_miss (a, r);
   }
+  recover_miss (a);
   return dirty_all_stored (a, w);
 }
 

@@ -33,6 +33,8 @@ struct recovery {
     PLACE_FLUSH,
     PLACED,                     /* reads go in place */
   } phase;
+  uint64_t missed_epoch;        /* of the record when its rows were marked as
+                                 * missed by one that leaves, or 0 */
   bool waiting;                 /* for a flush */
   struct relog *relog;
   unsigned next_run;            /* PLACE: what comes next */

@@ -83,12 +83,9 @@ list_lost (struct array *a, struct recovery *rec,
     rec->nr_unlisted += end - row;
 }
 
-/* What a slot that is not active misses. */
-static bool
-mark_missed (struct array *a, struct recovery *rec)
+static void
+miss_rows (struct array *a, const struct recovery *rec)
 {
-  if (a->lost_slots == 0 || PLANTED ("recover-not-missed"))
-    return true;
   for (unsigned i = 0; i < rec->replay.nr_runs; i++) {
     const struct replay_run *run = &rec->replay.run[i];
     const uint64_t last = (run->first + run->nr) * BLOCK_LEN - 1;
@@ -97,7 +94,29 @@ mark_missed (struct array *a, struct recovery *rec)
          r <= last / a->sb.l.region_len; r++)
       dirty_miss (a, r);
   }
+}
+
+/* What a slot that is not active misses. */
+static bool
+mark_missed (struct array *a, struct recovery *rec)
+{
+  if (a->lost_slots == 0 || PLANTED ("recover-not-missed"))
+    return true;
+  miss_rows (a, rec);
   return dirty_all_stored (a, &rec->waiter);
+}
+
+void
+recover_miss (struct array *a)
+{
+  const uint64_t epoch = a->membership.cur.self.ballot.epoch;
+  struct recovery *rec = a->recovery;
+
+  if (rec == NULL || rec->phase < PLACE || rec->missed_epoch == epoch ||
+      PLANTED ("recover-missed-leave"))
+    return;
+  rec->missed_epoch = epoch;
+  miss_rows (a, rec);
 }
 
 static void

@@ -93,6 +93,9 @@ extern const struct replay_source *recover_source (const struct array *a,
 extern struct seat *recover_seat (const struct array *a,
                                   const struct replay_source *src);
 
+/* A member leaves: it misses what is being written in place. */
+extern void recover_miss (struct array *a);
+
 /* The array has failed: let go of what is held. */
 extern void recover_give_up (struct array *a);
 
