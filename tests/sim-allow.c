@@ -127,13 +127,32 @@ allow_look (struct run *r)
   }
 }
 
+/* If the newest transaction wrote the row directly, and more than m of its
+ * blocks are bad, that transaction is dropped there: it seems not to have got
+ * as far.
+ */
+void
+allow_bad_row (struct run *r, uint64_t row)
+{
+  const uint64_t stripe = row / r->rows_per_stripe;
+  const uint64_t in_chunk = row % r->rows_per_stripe * BLOCK_LEN;
+
+  r->bad_row[row] = true;
+  if (!r->sums || !r->may_lose_rows)
+    return;
+  for (unsigned role = 0; role < r->g.k; role++)
+    model_may_be_zero (r->model, (stripe * r->g.k + role) * r->g.chunk +
+                       in_chunk, BLOCK_LEN);
+}
+
 void
 allow_bad_blocks (struct run *r, const struct sim_disk *d)
 {
   const uint64_t first = r->sa->l.data_off / SIM_BLOCK;
 
   for (uint64_t row = 0; row < r->nr_rows; row++)
-    r->bad_row[row] |= d->bad[first + row];
+    if (d->bad[first + row])
+      allow_bad_row (r, row);
 }
 
 /* Is some row of the lines of this range among those? */

@@ -30,6 +30,7 @@ struct sector {
   struct version *v;
   uint16_t nr, max;
   bool in_flight;               /* at the last crash */
+  bool may_be_zero;
   uint8_t *literal;             /* SECTOR bytes, of the version without a
                                  * write */
   uint64_t since;               /* of that version */
@@ -240,6 +241,14 @@ model_shaky (struct model *m, bool shaky)
 }
 
 void
+model_may_be_zero (struct model *m, uint64_t off, uint64_t len)
+{
+  for (uint64_t i = off / SECTOR;
+       i * SECTOR < MIN (off + len, m->size); i++)
+    m->sector[i].may_be_zero = true;
+}
+
+void
 model_doubt (struct model *m)
 {
   for (size_t i = m->nr_settled; i < m->nr_writes; i++)
@@ -376,7 +385,7 @@ check_sector (struct model *m, uint64_t i, uint64_t began, const uint8_t *buf,
       return true;
   for (unsigned b = lo; b < hi; b++) {
     const uint64_t pos = i * SECTOR + b;
-    bool right = false;
+    bool right = s->may_be_zero && buf[b - lo] == 0;
 
     for (unsigned j = s->nr; j-- > 0 && !right; )
       right = has (s, &s->v[j], b, pos, buf[b - lo]) &&

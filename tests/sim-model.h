@@ -48,6 +48,9 @@ extern void model_written (struct model *, struct model_write *, bool good,
  * durable, or fails; or not any more.
  */
 extern void model_shaky (struct model *, bool shaky);
+
+/* These bytes may be zeroes instead, from now on. */
+extern void model_may_be_zero (struct model *m, uint64_t off, uint64_t len);
 /* A flush failed: all data that is not durable may be lost. */
 extern void model_doubt (struct model *);
 

@@ -49,7 +49,7 @@ static void
 note_row (struct run *r, const struct sim_disk *d, uint64_t row)
 {
   run_say (r, "%s: block %" PRIu64 " rots", d->name, row);
-  r->bad_row[row] = true;
+  allow_bad_row (r, row);
 }
 
 static void

@@ -208,6 +208,22 @@ look_at_targets (struct run *r)
   }
 }
 
+/* The checksums of a slot are those of both its members: what one of them has
+ * spoilt is made anew when it is found, perhaps after that member is gone.
+ */
+static void
+inherit_spoilt (struct run *r, const struct seat *s, const struct seat *t)
+{
+  const unsigned no = sim_array_disk_no (r->sa, sim_array_disk_of (s));
+
+  if (r->sums && t->m && r->spoilt >> no & 1) {
+    const unsigned other = sim_array_disk_no (r->sa, sim_array_disk_of (t));
+
+    r->spoilt |= BIT (other);
+    r->unreadable |= BIT (other);
+  }
+}
+
 /* For a moment a slot has two active members. */
 static void
 look_at_twos (struct run *r)
@@ -219,6 +235,8 @@ look_at_twos (struct run *r)
     const struct seat *s = a->at[slot][0], *t = a->at[slot][1];
 
     two |= s && t && s->state == SEAT_ACTIVE && t->state == SEAT_ACTIVE;
+    if (s && t && s->m)
+      inherit_spoilt (r, s, t);
   }
   if (two && !r->two_now)
     run_crash_soon (r, 80, 40);

@@ -189,6 +189,7 @@ extern void allow_absent (struct run *r);
 /* Something has changed: may rows be lost now? */
 extern void allow_look (struct run *r);
 /* The disk has bad blocks. */
+extern void allow_bad_row (struct run *r, uint64_t row);
 extern void allow_bad_blocks (struct run *r, const struct sim_disk *d);
 /* May this request, which began then (ns), have failed so? */
 extern bool allow_error (const struct run *r, const struct request *q,
