@@ -1,5 +1,5 @@
 /* gpuraid: scrub: all that is wrong on the members is found, counted and
- * stored anew, and nothing else.
+ * stored anew, and nothing else; and what else must not believe a block.
  *
  * run-tests: no-thread
  * It has one thread.
@@ -16,162 +16,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/scrub-line.h"
 #include "common/bits.h"
-#include "tests/engine-array.h"
-
-#define NR_STRIPES 16u
-#define CHUNK_BLOCKS (CHUNK / BLOCK_LEN)
-#define NR_ROWS (NR_STRIPES * CHUNK_BLOCKS)
-
-static struct sim_array *
-start_with_sums (unsigned k, unsigned m)
-{
-  sim_consistency = CONSISTENCY_JOURNAL;
-  sim_checksum = CHECKSUM_CRC32C;
-  limits.table_page_entries = 24;
-  limits.tick_ns = 20000000;
-  return start_full (k, m, CHUNK, NR_STRIPES);
-}
-
-static int
-usual_limits (void **state)
-{
-  limits = default_limits;
-  sim_consistency = CONSISTENCY_NONE;
-  sim_checksum = CHECKSUM_NONE;
-  return 0;
-}
-
-/* ---- a scrub ------------------------------------------------------------ */
-
-static struct array_status
-status (struct sim_array *sa)
-{
-  struct array_status st;
-
-  array_get_status (sa->a, &st);
-  array_status_free (&st);
-  return st;
-}
-
-static void
-begin (struct sim_array *sa, bool repair)
-{
-  char why[ARRAY_WHY_LEN] = "";
-
-  assert_int_equal (array_scrub_start (sa->a, repair, why), 0);
-}
-
-static struct array_scrub_count
-scrub (struct sim_array *sa, bool repair)
-{
-  const uint64_t end = sim_now (sa->sim) + 600 * SECOND;
-  struct array_status st;
-
-  begin (sa, repair);
-  do {
-    assert_true (sim_step (sa->sim));
-    st = status (sa);
-    assert_true (st.scrub.done <= st.scrub.total);
-  } while (st.scrub.running && sim_now (sa->sim) < end);
-  assert_false (st.scrub.running);
-  assert_true (st.has_last_scrub && st.last_scrub_complete);
-  return st.last_scrub;
-}
-
-static void
-check_clean (const struct array_scrub_count c)
-{
-  assert_int_equal (c.found, 0);
-  assert_int_equal (c.repaired, 0);
-  assert_int_equal (c.unlocated_rows, 0);
-  assert_int_equal (c.lost_rows, 0);
-  assert_int_equal (c.skipped_rows, 0);
-}
-
-/* ---- faults ------------------------------------------------------------- */
-
-static uint8_t *
-block (struct sim_array *sa, unsigned slot, uint64_t row)
-{
-  return sa->disk[slot]->visible + sa->l.data_off + row * BLOCK_LEN;
-}
-
-static void
-put_bytes (struct sim_array *sa, unsigned slot, uint64_t off,
-           const uint8_t *buf, size_t len)
-{
-  sim_disk_poke (sa->disk[slot], buf, len, off);
-}
-
-static void
-put_block (struct sim_array *sa, unsigned slot, uint64_t row,
-           const uint8_t *buf)
-{
-  put_bytes (sa, slot, sa->l.data_off + row * BLOCK_LEN, buf, BLOCK_LEN);
-}
-
-static void
-flip (struct sim_array *sa, unsigned slot, uint64_t row, unsigned bit)
-{
-  uint8_t buf[BLOCK_LEN];
-
-  memcpy (buf, block (sa, slot, row), BLOCK_LEN);
-  buf[bit / 8 % BLOCK_LEN] ^= 1 << bit % 8;
-  put_block (sa, slot, row, buf);
-}
-
-/* Both places of a page of the table. */
-static void
-spoil_page (struct sim_array *sa, unsigned slot, uint64_t page,
-            unsigned places)
-{
-  uint8_t buf[TABLE_PAGE_LEN];
-
-  for (unsigned place = 0; place < places; place++) {
-    memset (buf, 0x5a + place, sizeof buf);
-    put_bytes (sa, slot, table_page_off (&sa->l, page, place), buf,
-               sizeof buf);
-  }
-}
-
-struct copy {
-  uint8_t block[BLOCK_LEN];
-  uint8_t page[2][TABLE_PAGE_LEN];
-};
-
-static uint64_t
-page_off (struct sim_array *sa, uint64_t row, unsigned place)
-{
-  return table_page_off (&sa->l, row / limits.table_page_entries, place);
-}
-
-static void
-keep (struct sim_array *sa, unsigned slot, uint64_t row, struct copy *c)
-{
-  memcpy (c->block, block (sa, slot, row), BLOCK_LEN);
-  for (unsigned i = 0; i < 2; i++)
-    memcpy (c->page[i], sa->disk[slot]->visible + page_off (sa, row, i),
-            TABLE_PAGE_LEN);
-}
-
-static void
-restore (struct sim_array *sa, unsigned slot, uint64_t row,
-         const struct copy *c, bool with_page)
-{
-  put_block (sa, slot, row, c->block);
-  for (unsigned i = 0; with_page && i < 2; i++)
-    put_bytes (sa, slot, page_off (sa, row, i), c->page[i], TABLE_PAGE_LEN);
-}
-
-static unsigned
-slot_of (struct sim_array *sa, uint64_t row, unsigned role)
-{
-  return layout_slot (&sa->g, row / CHUNK_BLOCKS, role);
-}
-
-/* ---- tests -------------------------------------------------------------- */
+#include "tests/scrub-array.h"
 
 static void
 test_clean (void **state)
@@ -520,123 +366,6 @@ test_without_sums (void **state)
   }
 }
 
-/* What was never written is not read. */
-static void
-test_never_written (void **state)
-{
-  const struct geometry g = { .k = 3, .m = 2, .chunk = CHUNK };
-  struct sim_array *sa;
-  uint8_t buf[BLOCK_LEN] = { 1 };
-
-  sim_consistency = CONSISTENCY_JOURNAL;
-  sim_checksum = CHECKSUM_CRC32C;
-  limits.table_page_entries = 24;
-  sa = sim_array_new (1, &g, 600, 0);
-  sim_array_create (sa);
-  open_again (sa, ~0, true);
-  assert_int_equal (sim_array_write (sa, buf, BLOCK_LEN, 300 * 3 * CHUNK,
-                                     ARRAY_FUA), 0);
-  open_again (sa, ~0, true);
-  count_from_here (sa);
-  check_clean (scrub (sa, true));
-  /* Both places of 100 pages of 5 members, data and its parity. */
-  assert_int_equal (bytes (sa, IO_READ),
-                    5 * 100 * 2 * TABLE_PAGE_LEN + 3 * BLOCK_LEN);
-  end_degraded (sa);
-}
-
-/* It pauses, goes on, stops; and ends with the array. */
-static void
-test_commands (void **state)
-{
-  struct sim_array *sa = start_with_sums (3, 2);
-  char why[ARRAY_WHY_LEN];
-  uint64_t done;
-
-  assert_int_equal (array_scrub_control (sa->a, ARRAY_SCRUB_STOP, why),
-                    EINVAL);
-  begin (sa, true);
-  assert_int_equal (array_scrub_start (sa->a, true, why), EINVAL);
-  while (status (sa).scrub.done == 0)
-    assert_true (sim_step (sa->sim));
-  assert_int_equal (array_scrub_control (sa->a, ARRAY_SCRUB_PAUSE, why), 0);
-  assert_true (sim_array_pause (sa, SECOND));
-  done = status (sa).scrub.done;
-  assert_true (status (sa).scrub_paused);
-  assert_true (done < status (sa).scrub.total);
-  assert_true (sim_array_pause (sa, SECOND));
-  assert_int_equal (status (sa).scrub.done, done);
-  assert_int_equal (array_scrub_control (sa->a, ARRAY_SCRUB_RESUME, why), 0);
-  while (status (sa).scrub.running)
-    assert_true (sim_step (sa->sim));
-  assert_true (status (sa).last_scrub_complete);
-
-  begin (sa, false);
-  assert_int_equal (array_scrub_control (sa->a, ARRAY_SCRUB_STOP, why), 0);
-  while (status (sa).scrub.running)
-    assert_true (sim_step (sa->sim));
-  assert_false (status (sa).last_scrub_complete);
-  begin (sa, true);
-  end_whole (sa);
-}
-
-/* Opened for reading only, also before a journal's recovery. */
-static void
-test_read_only (void **state)
-{
-  struct sim_array *sa = start_with_sums (3, 2);
-  struct array_scrub_count c;
-  char why[ARRAY_WHY_LEN];
-
-  assert_true (sim_array_stop (sa));
-  flip (sa, 2, 5, 12345);
-  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, true), 0);
-  count_from_here (sa);
-  c = scrub (sa, false);
-  assert_int_equal (c.found, 1);
-  assert_int_equal (ios (sa, IO_WRITE), 0);
-  assert_true (sim_array_stop (sa));
-
-  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
-  assert_int_equal (sim_array_writable (sa), 0);
-  put (sa, 0, 40 * BLOCK_LEN, ARRAY_FUA);
-  crash_array (sa);
-  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, true), 0);
-  c = scrub (sa, false);
-  assert_true (c.skipped_rows > 0);
-  assert_int_equal (c.unlocated_rows + c.lost_rows, 0);
-  assert_int_not_equal (array_scrub_start (sa->a, true, why), 0);
-  open_again (sa, ~0, true);
-  assert_int_equal (scrub (sa, true).repaired, c.found);
-  end_whole (sa);
-}
-
-/* Clients write all the time while it repairs. */
-static void
-test_with_clients (void **state)
-{
-  struct sim_array *sa = start_with_sums (4, 2);
-  unsigned nr = 0;
-
-  assert_true (sim_array_stop (sa));
-  for (unsigned row = 0; row < NR_ROWS; row++) {
-    flip (sa, row % 6, row, row);
-    if (row % 3 == 0)
-      flip (sa, (row + 3) % 6, row, row);
-  }
-  sa->cache_len = 16 << 20;
-  open_again (sa, ~0, true);
-  begin (sa, true);
-  for (uint64_t i = 1; status (sa).scrub.running; i++) {
-    put (sa, i * 7919 * BLOCK_LEN % (sa->g.size - 3 * BLOCK_LEN) & ~511,
-         1 + i * 131 % (2 * BLOCK_LEN), i % 4 ? 0 : ARRAY_FUA);
-    assert_true (nr++ < 20000);
-    assert_true (sa->a->scrub->nr_lines <= 1);   /* slowly */
-  }
-  check_clean (scrub (sa, true));
-  end_whole (sa);
-}
-
 /* ---- what else must not believe a block --------------------------------- */
 
 static uint64_t
@@ -709,7 +438,7 @@ test_hole_of_a_member (void **state)
 int
 main (void)
 {
-#define TEST(name) cmocka_unit_test_teardown (name, usual_limits)
+#define TEST(name) cmocka_unit_test_teardown (name, scrub_usual_limits)
   const struct CMUnitTest tests[] = {
     TEST (test_clean),
     TEST (test_wrong_blocks),
@@ -723,10 +452,6 @@ main (void)
     TEST (test_degraded),
     TEST (test_read_errors),
     TEST (test_without_sums),
-    TEST (test_never_written),
-    TEST (test_commands),
-    TEST (test_read_only),
-    TEST (test_with_clients),
     TEST (test_error_beside_a_wrong_block),
     TEST (test_error_beside_a_wrong_block_written),
     TEST (test_hole_of_a_member),
