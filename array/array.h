@@ -104,7 +104,8 @@ extern bool array_is_closing (struct array *a, const char *path);
 extern int array_wait (struct array *a, bool *healthy,
                        bool (*cancelled) (void *), void *opaque);
 /* Begin to scrub.  repair: store anew what is proven to be wrong; the array is
- * made writable then.
+ * made writable then.  If the array stops before the end, it goes on when it
+ * is made writable again.
  */
 extern int array_scrub_start (struct array *a, bool repair,
                               char why[ARRAY_WHY_LEN]);
@@ -200,6 +201,7 @@ struct array_status {
   struct array_progress rebuild, resync;
   struct array_progress scrub;
   bool scrub_paused, scrub_repair;
+  bool scrub_interrupted;       /* it goes on when the array is writable */
   struct array_scrub_count scrub_count;
   bool has_last_scrub;          /* one has ended: */
   bool last_scrub_complete, last_scrub_repair;

@@ -229,30 +229,60 @@ array_wait (struct array *a, bool *healthy,
   }
 }
 
+static int
+make_writable (struct array *a, char why[ARRAY_WHY_LEN])
+{
+  int err = array_make_writable (a);
+
+  if (err)
+    snprintf (why, ARRAY_WHY_LEN, "the array can't be written: %s",
+              strerror (err));
+  return err;
+}
+
+/* The state of the scrub is in the superblocks. */
+static int
+save (struct array *a, char why[ARRAY_WHY_LEN])
+{
+  struct request r;
+  int err;
+
+  request_init (&r, a, REQUEST_SAVE);
+  err = array_command (&r);
+  if (err)
+    snprintf (why, ARRAY_WHY_LEN, "too few members are left");
+  return err;
+}
+
 int
 array_scrub_start (struct array *a, bool repair, char why[ARRAY_WHY_LEN])
 {
-  int err = repair ? array_make_writable (a) : 0;
+  int err = repair ? make_writable (a, why) : 0;
 
-  if (err) {
-    snprintf (why, ARRAY_WHY_LEN, "the array can't be written: %s",
-              strerror (err));
+  if (err)
     return err;
-  }
   engine_lock (a);
   err = scrub_start (a, repair, why);
   engine_unlock (a);
-  return err;
+  return err ? err : save (a, why);
 }
 
 int
 array_scrub_control (struct array *a, enum array_scrub_command command,
                      char why[ARRAY_WHY_LEN])
 {
-  int err;
+  bool interrupted;
+  int err = 0;
 
+  engine_lock (a);
+  interrupted = scrub_is_interrupted (a) && !a->readonly;
+  engine_unlock (a);
+  if (interrupted)
+    err = make_writable (a, why);
+  if (err)
+    return err;
   engine_lock (a);
   err = scrub_control (a, command, why);
   engine_unlock (a);
-  return err;
+  return err ? err : save (a, why);
 }

@@ -51,6 +51,8 @@ struct config {
 
 
   bool readonly;                /* members are opened so; no key */
+  bool forget_scrub;            /* one that was interrupted does not go on; no
+                                 * key */
   uint32_t given;               /* config.c: which keys were given */
 };
 

@@ -274,8 +274,8 @@ struct array {
   bool stopping;
   unsigned saving;              /* seats whose copies are being rewritten */
   uint64_t saves_begun, saves_ended;
-  uint64_t lost_save;           /* the save that makes the list of lost
-                                 * blocks durable */
+  uint64_t wanted_save;         /* the save that makes durable what has
+                                 * changed in a->sb */
   struct list save_waiters;
   struct found *found;          /* as found by assemble, until the first
                                  * change; owned */
@@ -291,7 +291,8 @@ struct array {
   /* Amounts and intervals; tests reduce them to fit their small disks. */
   uint64_t window_len;          /* of a rebuild: bytes of a member, whole
                                  * cells */
-  uint64_t save_ns;             /* interval for saving a rebuild's cursor */
+  uint64_t save_ns;             /* interval for saving where a rebuild or
+                                 * scrub is */
   uint64_t clear_ns;            /* interval for clearing dirty bits */
 
   struct timer tick;

@@ -172,7 +172,7 @@ lost_add (struct array *a, uint64_t no, uint64_t roles, uint16_t blocks)
       return false;
     }
   count_blocks (a);
-  a->lost_save = a->saves_begun + 1;
+  a->wanted_save = a->saves_begun + 1;
   return true;
 }
 
@@ -193,7 +193,7 @@ lost_remove (struct array *a, uint64_t no, uint64_t roles, uint16_t blocks)
     l->mask &= ~(blocks << shift);
     if (l->mask == 0)
       *l = (struct lost_blocks) { 0 };
-    a->lost_save = a->saves_begun + 1;
+    a->wanted_save = a->saves_begun + 1;
   }
   count_blocks (a);
 }

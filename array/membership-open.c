@@ -144,6 +144,27 @@ take_winner (struct membership_decision *d, const struct superblock *src,
   rules_settle_replaced (d->sb.device);
 }
 
+/* Where an interrupted scrub is: any member that the winner lists knows all
+ * saves that have ended, a spare does not.
+ */
+static void
+take_scrub (struct membership_decision *d, const struct found *found,
+            size_t nr)
+{
+  const struct record *r = &d->sb.record;
+
+  for (size_t i = 0; i < nr; i++) {
+    const struct superblock *sb = found_accepted (&found[i]);
+
+    if (found[i].dev == -1 || sb == NULL ||
+        !device_set_has (&r->self.active, found[i].dev) ||
+        !ballot_equal (&sb->record.self.ballot, &r->self.ballot))
+      continue;
+    d->sb.scrub = sb->scrub;
+    return;
+  }
+}
+
 static bool
 named_as_base (const struct found *found, size_t nr,
                const struct ballot *winner)
@@ -442,6 +463,7 @@ membership_open (struct found *found, size_t nr, enum degraded_policy policy,
     found[i].dev = membership_find (d->sb.device,
                                     &found_newest (&found[i])->member_uuid);
   }
+  take_scrub (d, found, nr);
   d->in_force = named_as_base (found, nr, &winner) ||
     accepted_by_all (found, nr, &d->sb);
   slots = rules_slots (d->sb.device, &d->sb.record.self.active);

@@ -192,7 +192,7 @@ lost_blocks_cleared (struct array *a, struct op *op)
     return true;
   }
   if (op->phase == OP_FLUSHED)
-    return save_lost_list (a, &op->waiter);
+    return save_wanted (a, &op->waiter);
   if (!writes_lost (a, op))
     return true;
   if (!op->flushing) {
@@ -202,7 +202,7 @@ lost_blocks_cleared (struct array *a, struct op *op)
   }
   forget_lost_blocks (a, op);
   op->phase = OP_FLUSHED;
-  return save_lost_list (a, &op->waiter);
+  return save_wanted (a, &op->waiter);
 }
 
 /* Nothing is acknowledged while a change is under way. */

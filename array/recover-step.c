@@ -407,7 +407,7 @@ step (struct array *a, struct recovery *rec)
 
   case LIST:
     rec->waiter.run = wake;
-    if (!save_lost_list (a, &rec->waiter))
+    if (!save_wanted (a, &rec->waiter))
       return false;
     rec->phase = STORE;
     return true;

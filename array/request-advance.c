@@ -9,6 +9,8 @@
 #include "array/change.h"
 #include "array/consistency.h"
 #include "array/request-internal.h"
+#include "array/save.h"
+#include "array/state.h"
 #include "array/ticket.h"
 
 static void
@@ -68,6 +70,7 @@ start (struct array *a, struct request *r)
   case REQUEST_WRITE: write_start (a, r, r->len); break;
   case REQUEST_ZERO: zero_start (a, r); break;
   case REQUEST_FLUSH: flush_start (a, r); break;
+  case REQUEST_SAVE: r->phase = R_SAVE; break;
   default: change_command (a, r);
   }
 }
@@ -163,6 +166,19 @@ stable (struct array *a, struct request *r)
     r->phase = R_DONE;
 }
 
+/* A member that fails in the save may keep the old state until a record
+ * without it is in force.
+ */
+static void
+save (struct array *a, struct request *r)
+{
+  if (a->writable && (!change_is_over (a, &r->waiter) ||
+                      !save_wanted (a, &r->waiter)))
+    return;
+  r->error = a->writable && a->failed ? EIO : 0;
+  r->phase = R_DONE;
+}
+
 void
 request_advance (struct array *a, struct request *r)
 {
@@ -182,6 +198,7 @@ request_advance (struct array *a, struct request *r)
       r->phase = R_DONE;
       break;
     case R_ZERO: zero_ended (a, r); break;
+    case R_SAVE: save (a, r); break;
     default: break;
     }
   } while (r->phase != before && r->phase != R_COPY &&

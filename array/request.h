@@ -31,6 +31,7 @@ enum request_kind {
   REQUEST_RELOG,                /* array/relog.c: for op_read alone */
   REQUEST_REPLACE,              /* rebuild slot onto target */
   REQUEST_READD,                /* target came back */
+  REQUEST_SAVE,                 /* until what changed in a->sb is durable */
 };
 
 /* A run of bytes to copy to the client, or to a cell. */
@@ -92,6 +93,7 @@ struct request {
     R_FLUSH,            /* waits for a flush of the members */
     R_ZERO,             /* zero: waits for its operation */
     R_CHANGE,           /* a command: waits for its change */
+    R_SAVE,             /* waits for a save */
     R_DONE,
   } phase;
   bool asleep;                  /* the client waits for wake */

@@ -96,7 +96,7 @@ fixed (struct array *a, struct pass *p, const struct fixed *f)
 static bool
 end_region (struct array *a, struct pass *p)
 {
-  if (!save_lost_list (a, &p->waiter))
+  if (!save_wanted (a, &p->waiter))
     return false;
   if (p->failed) {
     p->not_before = loop_now (a->loop) + PAUSE_NS;

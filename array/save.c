@@ -61,9 +61,9 @@ save_start (struct array *a, bool clean, struct waiter *w)
 }
 
 bool
-save_lost_list (struct array *a, struct waiter *w)
+save_wanted (struct array *a, struct waiter *w)
 {
-  if (a->saves_ended >= a->lost_save || a->failed)
+  if (a->saves_ended >= a->wanted_save || a->failed)
     return true;
   if (change_is_over (a, w))
     save_start (a, false, w);
@@ -73,6 +73,6 @@ save_lost_list (struct array *a, struct waiter *w)
 void
 save_tick (struct array *a)
 {
-  if (a->saves_ended < a->lost_save && array_may_write (a))
+  if (save_is_due (a) && array_may_write (a))
     save_start (a, false, NULL);
 }

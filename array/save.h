@@ -1,8 +1,8 @@
 /* gpuraid: save the superblocks with the record in force.
  *
- * This happens when a rebuild's cursor has moved, the list of lost blocks has
- * changed, or the array stops.  A save is skipped while a change of the
- * membership is under way.
+ * This happens when a rebuild's cursor has moved, the list of lost blocks or
+ * the scrub has changed, or the array stops.  A save is skipped while a change
+ * of the membership is under way.
  *
  * Call all of these with the array lock held.
  *
@@ -19,12 +19,24 @@
  */
 extern void save_start (struct array *a, bool clean, struct waiter *w);
 
-/* True if the current list of lost blocks is durable.  If not, w is run when
- * it is: then call again.
- */
-extern bool save_lost_list (struct array *a, struct waiter *w);
+/* The list of lost blocks or the scrub in a->sb has changed: save it soon. */
+static inline void
+save_want (struct array *a)
+{
+  a->wanted_save = a->saves_begun + 1;
+}
 
-/* Called periodically: save the list of lost blocks if it has changed. */
+/* True if that is durable.  If not, w is run when it is: then call again. */
+extern bool save_wanted (struct array *a, struct waiter *w);
+
+/* True if save_tick has something to do. */
+static inline bool
+save_is_due (const struct array *a)
+{
+  return a->saves_ended < a->wanted_save && a->writable && !a->failed;
+}
+
+/* Called periodically: save what has changed. */
 extern void save_tick (struct array *a);
 
 #endif

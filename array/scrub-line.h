@@ -1,4 +1,4 @@
-/* gpuraid: scrub of one line, for array/scrub*.c alone.
+/* gpuraid: the scrub, and of it one line, for array/scrub*.c alone.
  *
  * Call all of these with the array lock held.
  *
@@ -15,6 +15,7 @@
 struct scrub {
   enum { SCRUB_NONE, SCRUB_RUNNING, SCRUB_PAUSED, SCRUB_STOPPING } state;
   bool repair, stop;
+  bool interrupted;             /* it goes on once the array is writable */
   uint64_t next, end;           /* lines */
   struct list lines;            /* struct scrub_line: under way */
   unsigned nr_lines;
@@ -30,9 +31,15 @@ struct scrub {
   uint64_t client_until;        /* ns */
   uint64_t not_before;          /* ns: the next line */
 
+  /* Saves: array/scrub-save.c. */
+  struct waiter flush_waiter;   /* while the members are flushed */
+  struct sb_scrub mark;         /* what counts then */
+  uint64_t marked;              /* ns */
+
   /* Results. */
   uint64_t since, earlier_ns;   /* ns; before it was paused */
   uint64_t done_len;            /* bytes of a member */
+  uint64_t done_before;         /* of these, in earlier sessions */
   struct array_scrub_count count;
   uint64_t found[MAX_SLOTS], repaired[MAX_SLOTS];       /* blocks */
 

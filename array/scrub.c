@@ -12,6 +12,7 @@
 #include "array/pass.h"
 #include "array/recover.h"
 #include "array/scrub-line.h"
+#include "array/scrub-save.h"
 #include "array/scrub.h"
 #include "array/seat.h"
 #include "array/state.h"
@@ -40,6 +41,7 @@ scrub_init (struct array *a)
   list_init (&sc->waiter.link);
   sc->waiter.run = nothing;
   a->scrub = sc;
+  scrub_load (a);
   return 0;
 }
 
@@ -182,7 +184,7 @@ begin_some (struct array *a, struct scrub *sc)
 {
   unsigned skipped = 0;
 
-  while (sc->next < sc->end) {
+  while (sc->next < sc->end && !scrub_save_is_due (a)) {
     const uint64_t now = loop_now (a->loop);
 
     note_clients (a, sc, now);
@@ -227,6 +229,7 @@ end_scrub (struct array *a, struct scrub *sc)
   sc->last_complete = sc->next == sc->end;
   sc->has_last = true;
   sc->ended = loop_now (a->loop);
+  scrub_changed (a);
   report (a, sc);
 }
 
@@ -235,10 +238,25 @@ static bool
 may_go_on (struct array *a, const struct scrub *sc)
 {
   if (a->stopping || a->failed || sc->state != SCRUB_RUNNING ||
+      sc->interrupted ||
       (a->writable && (pass_is_wanted (a) || a->doubled_slots)) ||
       !change_is_over (a, NULL))
     return false;
   return !sc->repair || (array_may_write (a) && a->consistency->is_ready (a));
+}
+
+/* It was interrupted by a stop or crash. */
+static void
+go_on (struct array *a, struct scrub *sc)
+{
+  sums_verify_begin (a);
+  sc->interrupted = false;
+  sc->since = sc->marked = loop_now (a->loop);
+  if (sc->state == SCRUB_NONE || sc->state == SCRUB_STOPPING)
+    return;
+  log_notice ("scrub: %s at %.1f %%",
+              sc->state == SCRUB_PAUSED ? "it is paused" : "it goes on",
+              sc->next * 100.0 / sc->end);
 }
 
 void
@@ -249,32 +267,42 @@ scrub_turn (struct array *a)
   scrub_lines_decide (a);
   if (sc->state == SCRUB_NONE)
     return;
+  if (sc->interrupted && a->writable)
+    go_on (a, sc);
   if (may_go_on (a, sc))
     begin_some (a, sc);
   else
     let_go_of_pages (a, sc);
-  if (sc->nr_lines == 0 && (sc->next == sc->end || sc->stop || a->failed ||
-                            a->stopping))
+  scrub_save_turn (a);
+  if (sc->nr_lines == 0 && (sc->stop || a->failed ||
+                            (sc->next == sc->end && scrub_save_is_over (a))))
     end_scrub (a, sc);
 }
 
 bool
 scrub_is_running (const struct array *a)
 {
-  return a->scrub->state == SCRUB_RUNNING;
+  return a->scrub->state == SCRUB_RUNNING && !a->scrub->interrupted;
+}
+
+bool
+scrub_is_interrupted (const struct array *a)
+{
+  return a->scrub->interrupted;
 }
 
 bool
 scrub_is_busy (const struct array *a)
 {
-  return a->scrub->nr_lines > 0 || a->scrub->pin.nr > 0;
+  return a->scrub->nr_lines > 0 || a->scrub->pin.nr > 0 ||
+    (a->stopping && scrub_save_is_due (a));
 }
 
 bool
 scrub_wants_tick (const struct array *a)
 {
   return a->scrub->nr_lines > 0 ||
-    (a->scrub->state == SCRUB_RUNNING && !a->stopping);
+    (scrub_is_running (a) && !a->stopping);
 }
 
 /* ---- commands ----------------------------------------------------------- */
@@ -286,20 +314,23 @@ scrub_start (struct array *a, bool repair, char why[ARRAY_WHY_LEN])
 
   if (sc->state != SCRUB_NONE) {
     snprintf (why, ARRAY_WHY_LEN, "a scrub is %s", sc->state == SCRUB_PAUSED ?
-              "paused: resume or stop it" : "running already");
+              "paused: resume or stop it" : sc->interrupted ?
+              "interrupted: it goes on when the array is written to; or stop "
+              "it" : "running already");
     return EINVAL;
   }
   sums_verify_begin (a);
   sc->state = SCRUB_RUNNING;
   sc->repair = repair;
   sc->stop = false;
-  sc->next = sc->done_len = sc->nr_pages = 0;
+  sc->next = sc->done_len = sc->done_before = sc->nr_pages = 0;
   sc->end = a->sb.l.data_len / a->cell_len;
-  sc->since = loop_now (a->loop);
+  sc->since = sc->marked = loop_now (a->loop);
   sc->earlier_ns = 0;
   sc->count = (struct array_scrub_count) { 0 };
   for (unsigned slot = 0; slot < a->n; slot++)
     sc->found[slot] = sc->repaired[slot] = 0;
+  scrub_changed (a);
   return 0;
 }
 
@@ -336,6 +367,7 @@ scrub_control (struct array *a, enum array_scrub_command command,
     }
     break;
   }
+  scrub_changed (a);
   return 0;
 }
 
@@ -354,14 +386,16 @@ scrub_status (const struct array *a, struct array_status *st)
   st->last_scrub = sc->last;
   if (sc->state == SCRUB_NONE)
     return;
-  if (sc->state != SCRUB_PAUSED)
+  if (sc->state != SCRUB_PAUSED && !sc->interrupted)
     ns += now - sc->since;
-  rate = (uint64_t) ((double) done * 1e9 / MAX (ns, 1));
+  rate = (uint64_t) ((double) (done - MIN (done, sc->done_before)) * 1e9 /
+                     MAX (ns, 1));
   st->scrub = (struct array_progress) {
     .running = true, .done = done, .total = total, .bytes_per_second = rate,
     .eta_seconds = rate ? (total - done) / rate : 0,
   };
   st->scrub_paused = sc->state == SCRUB_PAUSED;
+  st->scrub_interrupted = sc->interrupted;
   st->scrub_repair = sc->repair;
   st->scrub_count = sc->count;
 }

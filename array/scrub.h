@@ -6,7 +6,8 @@
  * can't be read.
  *
  * It begins nothing while there is a rebuild or resync to do, and goes slowly
- * while there are clients.
+ * while there are clients.  Where it is is kept in the superblocks, and the
+ * next start goes on from there.
  *
  * Call all of these with the array lock held.
  *
@@ -30,8 +31,12 @@ extern int scrub_start (struct array *a, bool repair,
 extern int scrub_control (struct array *a, enum array_scrub_command command,
                           char why[ARRAY_WHY_LEN]);
 
-/* True while one runs that is not paused. */
+/* True while one runs that is not paused or interrupted. */
 extern bool scrub_is_running (const struct array *a);
+/* True if one was interrupted by a stop or crash, and goes on or counts as
+ * paused when the array is made writable.
+ */
+extern bool scrub_is_interrupted (const struct array *a);
 /* True if it continues after some time. */
 extern bool scrub_wants_tick (const struct array *a);
 /* True if lines are being looked at or stored anew. */

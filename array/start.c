@@ -200,6 +200,8 @@ array_new (const struct config *c, struct assembly *as, struct coder *coder)
   }
   init_lists (a);
   take_assembly (a, as);
+  if (c->forget_scrub)
+    a->sb.scrub = (struct sb_scrub) { 0 };
   a->consistency = a->sb.consistency == CONSISTENCY_JOURNAL ?
     &consistency_journal : &consistency_none;
   a->mark_open = a->sb.consistency == CONSISTENCY_NONE;

@@ -74,8 +74,8 @@ is_needed (const struct array *a)
   if (a->nr_dirty > 0 || !a->consistency->is_idle (a) ||
       (a->writable && !a->consistency->is_ready (a)) ||
       !list_empty (&a->ops) || scrub_wants_tick (a) || a->any_pread ||
-      a->change || a->saving > 0 || a->flushing || a->any_failing ||
-      (a->writable && a->nr_unsynced > 0))
+      a->change || a->saving > 0 || save_is_due (a) || a->flushing ||
+      a->any_failing || (a->writable && a->nr_unsynced > 0))
     return true;
   return a->writable && !a->failed && a->any_open;
 }

@@ -166,6 +166,7 @@ cmd_check (int argc, char **argv)
     return cli_usage (argv[0]);
   config_init (&c);
   c.readonly = !repair;
+  c.forget_scrub = true;
   for (; optind < argc; optind++)
     if (config_set (&c, "member", argv[optind]) == -1)
       goto out;

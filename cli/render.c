@@ -167,14 +167,16 @@ render_scrub (FILE *fp, struct json_object *status)
   struct json_object *last = get_object (status, "last_scrub");
   struct json_object *o = now ? now : last;
   const time_t ended = get_u64 (last, "ended");
-  char when[32] = "";
+  char when[48] = "";
   struct tm tm;
 
   if (o == NULL)
     return;
   if (now)
     snprintf (when, sizeof when, "%s",
-              get_bool (now, "paused") ? "paused" : "so far");
+              get_bool (now, "paused") ? "paused" :
+              get_bool (now, "interrupted") ?
+              "goes on when the array is written to" : "so far");
   else
     strftime (when, sizeof when, get_bool (last, "complete") ?
               "%F %H:%M" : "%F %H:%M, stopped", localtime_r (&ended, &tm));

@@ -10,6 +10,15 @@
 #include <stdint.h>
 #include <string.h>
 
+static inline uint16_t
+get_le16 (const uint8_t *p)
+{
+  uint16_t v;
+
+  memcpy (&v, p, sizeof v);
+  return le16toh (v);
+}
+
 static inline uint32_t
 get_le32 (const uint8_t *p)
 {
@@ -26,6 +35,13 @@ get_le64 (const uint8_t *p)
 
   memcpy (&v, p, sizeof v);
   return le64toh (v);
+}
+
+static inline void
+put_le16 (uint8_t *p, uint16_t v)
+{
+  v = htole16 (v);
+  memcpy (p, &v, sizeof v);
 }
 
 static inline void

@@ -140,6 +140,8 @@ scrub_to_json (const struct array_status *st)
   if (o == NULL)
     return NULL;
   json_add (o, "paused", json_object_new_boolean (st->scrub_paused));
+  json_add (o, "interrupted",
+            json_object_new_boolean (st->scrub_interrupted));
   add_count (o, st->scrub_repair, &st->scrub_count);
   return o;
 }

@@ -164,6 +164,18 @@ check_lost (const struct superblock *sb)
   return NULL;
 }
 
+static const char *
+check_scrub (const struct superblock *sb)
+{
+  const struct sb_scrub *s = &sb->scrub;
+
+  if ((unsigned) s->state > SB_SCRUB_PAUSED)
+    return "the state of the scrub is unknown";
+  if (s->pos > sb->l.data_len || s->pos % BLOCK_LEN != 0)
+    return "the position of the scrub is out of range";
+  return NULL;
+}
+
 const char *
 superblock_check (const struct superblock *sb)
 {
@@ -182,6 +194,8 @@ superblock_check (const struct superblock *sb)
     why = check_device (sb, i);
   if (why == NULL)
     why = check_lost (sb);
+  if (why == NULL)
+    why = check_scrub (sb);
   if (why == NULL)
     why = check_record (sb);
   return why;

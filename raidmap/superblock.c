@@ -59,6 +59,15 @@ enum {
   AT_WHOLE = 608,
   AT_SEEN = 616,
 
+  AT_SCRUB_POS = 1000,
+  AT_SCRUB_STATE = 1008,
+  AT_SCRUB_REPAIR = 1009,
+  AT_SCRUB_UNLOCATED = 1010,
+  AT_SCRUB_LOST = 1012,
+  AT_SCRUB_SKIPPED = 1014,
+  AT_SCRUB_FOUND = 1016,
+  AT_SCRUB_REPAIRED = 1020,
+
   AT_DEVICES = 1024,
   DEVICE_LEN = 32,
 };
@@ -149,6 +158,34 @@ get_lost (const uint8_t *p, struct lost_blocks *l)
   l->mask = v;
   l->first = (v << 8 >> 24) * SB_LOST_BLOCKS;
   l->slot = v >> 56;
+}
+
+static void
+put_scrub (uint8_t *buf, const struct sb_scrub *s)
+{
+  if (s->state == SB_SCRUB_NONE)
+    return;
+  put_le64 (buf + AT_SCRUB_POS, s->pos);
+  buf[AT_SCRUB_STATE] = s->state;
+  buf[AT_SCRUB_REPAIR] = s->repair;
+  put_le16 (buf + AT_SCRUB_UNLOCATED, s->unlocated_rows);
+  put_le16 (buf + AT_SCRUB_LOST, s->lost_rows);
+  put_le16 (buf + AT_SCRUB_SKIPPED, s->skipped_rows);
+  put_le32 (buf + AT_SCRUB_FOUND, s->found);
+  put_le32 (buf + AT_SCRUB_REPAIRED, s->repaired);
+}
+
+static void
+get_scrub (const uint8_t *buf, struct sb_scrub *s)
+{
+  s->pos = get_le64 (buf + AT_SCRUB_POS);
+  s->state = buf[AT_SCRUB_STATE];
+  s->repair = buf[AT_SCRUB_REPAIR] != 0;
+  s->unlocated_rows = get_le16 (buf + AT_SCRUB_UNLOCATED);
+  s->lost_rows = get_le16 (buf + AT_SCRUB_LOST);
+  s->skipped_rows = get_le16 (buf + AT_SCRUB_SKIPPED);
+  s->found = get_le32 (buf + AT_SCRUB_FOUND);
+  s->repaired = get_le32 (buf + AT_SCRUB_REPAIRED);
 }
 
 static void
@@ -265,6 +302,7 @@ superblock_encode (const struct superblock *sb, uint8_t buf[SB_LEN])
   put_record (buf, &sb->record);
   for (unsigned i = 0; i < SB_MAX_LOST; ++i)
     put_lost (buf + AT_LOST + 8 * i, &sb->lost[i]);
+  put_scrub (buf, &sb->scrub);
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
     put_device (buf + AT_DEVICES + DEVICE_LEN * i, &sb->device[i]);
   put_le32 (buf + AT_CRC, block_crc (buf));
@@ -289,6 +327,7 @@ parse (const uint8_t buf[SB_LEN], struct superblock *sb)
   get_record (buf, &sb->record);
   for (unsigned i = 0; i < SB_MAX_LOST; ++i)
     get_lost (buf + AT_LOST + 8 * i, &sb->lost[i]);
+  get_scrub (buf, &sb->scrub);
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
     get_device (buf + AT_DEVICES + DEVICE_LEN * i, &sb->device[i]);
 }

@@ -114,6 +114,20 @@ struct lost_blocks {
   uint8_t slot;
 };
 
+enum sb_scrub_state { SB_SCRUB_NONE, SB_SCRUB_RUNNING, SB_SCRUB_PAUSED };
+
+/* A scrub that has not ended: it goes on when the array is started again.
+ * Counts stay at their greatest value rather than wrap.
+ */
+struct sb_scrub {
+  enum sb_scrub_state state;    /* NONE: the rest is 0 */
+  bool repair;
+  uint64_t pos;                 /* bytes from data_off, below which it has
+                                 * looked; whole blocks */
+  uint32_t found, repaired;     /* blocks, below pos */
+  uint16_t unlocated_rows, lost_rows, skipped_rows;
+};
+
 enum consistency { CONSISTENCY_NONE = 0, CONSISTENCY_JOURNAL = 1 };
 enum checksum { CHECKSUM_NONE = 0, CHECKSUM_CRC32C = 1 };
 enum code { CODE_RS = 0, CODE_CRS = 1 };
@@ -138,6 +152,7 @@ struct superblock {
   char host[SB_HOST_LEN + 1];           /* likewise */
   enum sb_copy copy;            /* which copy this is */
   struct lost_blocks lost[SB_MAX_LOST];
+  struct sb_scrub scrub;
   struct device device[SB_MAX_DEVICES];
   struct record record;
 };
@@ -150,8 +165,9 @@ extern const char *superblock_check (const struct superblock *sb);
 
 /* sb -> bytes, crc included.  cursor and by_bitmap of a device that is
  * not rebuilding are left out, replaced of one that is not active, and all
- * of a free place; when decoded they are 0, and the slot of a free place
- * is SLOT_NONE.  Control characters in strings become '?'.
+ * of a free place, and of a scrub that is none; when decoded they are 0, and
+ * the slot of a free place is SLOT_NONE.  Control characters in strings become
+ * '?'.
  */
 extern void superblock_encode (const struct superblock *sb,
                                uint8_t buf[SB_LEN]);

@@ -160,6 +160,21 @@ random_lost (struct rng *r, const struct superblock *sb,
 }
 
 static inline void
+random_scrub (struct rng *r, const struct superblock *sb, struct sb_scrub *s)
+{
+  s->state = rng_below (r, 3);
+  if (s->state == SB_SCRUB_NONE)
+    return;
+  s->repair = rng_below (r, 2);
+  s->pos = rng_below (r, sb->l.data_len / BLOCK_LEN + 1) * BLOCK_LEN;
+  s->found = rng_bits (r, 32);
+  s->repaired = rng_bits (r, 32);
+  s->unlocated_rows = rng_bits (r, 16);
+  s->lost_rows = rng_bits (r, 16);
+  s->skipped_rows = rng_bits (r, 16);
+}
+
+static inline void
 random_superblock (struct rng *r, struct superblock *sb)
 {
   uint64_t size, ring_len, need;
@@ -197,6 +212,7 @@ random_superblock (struct rng *r, struct superblock *sb)
   random_record (r, &sb->record);
   for (unsigned i = 0; i < SB_MAX_LOST; ++i)
     random_lost (r, sb, &sb->lost[i]);
+  random_scrub (r, sb, &sb->scrub);
 }
 
 static inline void

@@ -7,20 +7,28 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
+#include "array/scrub.h"
 #include "common/bits.h"
 #include "tests/scrub-array.h"
 
 struct sim_array *
 start_with_sums (unsigned k, unsigned m)
 {
+  return start_many_with_sums (k, m, NR_STRIPES);
+}
+
+struct sim_array *
+start_many_with_sums (unsigned k, unsigned m, uint64_t nr_stripes)
+{
   sim_consistency = CONSISTENCY_JOURNAL;
   sim_checksum = CHECKSUM_CRC32C;
   limits.table_page_entries = 24;
   limits.tick_ns = 20000000;
-  return start_full (k, m, CHUNK, NR_STRIPES);
+  return start_full (k, m, CHUNK, nr_stripes);
 }
 
 int
@@ -45,11 +53,38 @@ status (struct sim_array *sa)
 }
 
 void
+wait_for_save (struct sim_array *sa)
+{
+  struct sim_request *q = start_request (sa, REQUEST_SAVE, NULL, 0, 0, 0);
+
+  while (q->state != SIM_IDLE)
+    assert_true (sim_step (sa->sim));
+  assert_int_equal (q->r.error, 0);
+  free (q);
+}
+
+void
 begin (struct sim_array *sa, bool repair)
 {
   char why[ARRAY_WHY_LEN] = "";
 
-  assert_int_equal (array_scrub_start (sa->a, repair, why), 0);
+  engine_lock (sa->a);
+  assert_int_equal (scrub_start (sa->a, repair, why), 0);
+  engine_unlock (sa->a);
+}
+
+int
+control (struct sim_array *sa, enum array_scrub_command command)
+{
+  char why[ARRAY_WHY_LEN] = "";
+  int err;
+
+  engine_lock (sa->a);
+  err = scrub_control (sa->a, command, why);
+  engine_unlock (sa->a);
+  if (err == 0)
+    wait_for_save (sa);
+  return err;
 }
 
 struct array_scrub_count

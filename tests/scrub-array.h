@@ -14,12 +14,18 @@
 
 /* An array of NR_STRIPES with journal and checksums, as start_full. */
 extern struct sim_array *start_with_sums (unsigned k, unsigned m);
+extern struct sim_array *start_many_with_sums (unsigned k, unsigned m,
+                                               uint64_t nr_stripes);
 /* For each test: undo that. */
 extern int scrub_usual_limits (void **state);
 
 /* The paths are freed. */
 extern struct array_status status (struct sim_array *sa);
 extern void begin (struct sim_array *sa, bool repair);
+/* Until the superblocks have its state. */
+extern void wait_for_save (struct sim_array *sa);
+/* As array_scrub_control: that too. */
+extern int control (struct sim_array *sa, enum array_scrub_command command);
 /* From begin to end. */
 extern struct array_scrub_count scrub (struct sim_array *sa, bool repair);
 extern void check_clean (const struct array_scrub_count c);

@@ -28,22 +28,30 @@ start (struct run *r, bool repair)
 }
 
 static void
+control (struct array *a, enum array_scrub_command command)
+{
+  char why[ARRAY_WHY_LEN];
+
+  engine_lock (a);
+  (void) scrub_control (a, command, why);
+  engine_unlock (a);
+}
+
+static void
 act (void *arg)
 {
   struct run *r = arg;
   struct array *a = r->sa->a;
-  char why[ARRAY_WHY_LEN];
 
   if (a == NULL || a->stopping || r->sa->dead || r->no_scrubs)
     return;
   if (!scrub_is_running (a) && draw (r, 4) > 0) {
     start (r, a->writable && draw (r, 2));
     stats.scrubs++;
-    (void) array_scrub_control (a, ARRAY_SCRUB_RESUME, why);
+    control (a, ARRAY_SCRUB_RESUME);
   }
   else
-    (void) array_scrub_control (a, draw (r, 2) ? ARRAY_SCRUB_PAUSE :
-                                ARRAY_SCRUB_STOP, why);
+    control (a, draw (r, 2) ? ARRAY_SCRUB_PAUSE : ARRAY_SCRUB_STOP);
   scrub_soon (r);
 }
 
@@ -70,9 +78,8 @@ scrub_all (struct run *r, bool repair, struct array_status *st)
 {
   const uint64_t end = sim_now (r->sim) + 600 * SECONDS;
   struct array *a = r->sa->a;
-  char why[ARRAY_WHY_LEN];
 
-  (void) array_scrub_control (a, ARRAY_SCRUB_STOP, why);
+  control (a, ARRAY_SCRUB_STOP);
   while (!has_ended (r) && run_step (r))
     ;
   start (r, repair);

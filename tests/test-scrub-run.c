@@ -52,26 +52,26 @@ test_commands (void **state)
   char why[ARRAY_WHY_LEN];
   uint64_t done;
 
-  assert_int_equal (array_scrub_control (sa->a, ARRAY_SCRUB_STOP, why),
+  assert_int_equal (control (sa, ARRAY_SCRUB_STOP),
                     EINVAL);
   begin (sa, true);
   assert_int_equal (array_scrub_start (sa->a, true, why), EINVAL);
   while (status (sa).scrub.done == 0)
     assert_true (sim_step (sa->sim));
-  assert_int_equal (array_scrub_control (sa->a, ARRAY_SCRUB_PAUSE, why), 0);
+  assert_int_equal (control (sa, ARRAY_SCRUB_PAUSE), 0);
   assert_true (sim_array_pause (sa, SECOND));
   done = status (sa).scrub.done;
   assert_true (status (sa).scrub_paused);
   assert_true (done < status (sa).scrub.total);
   assert_true (sim_array_pause (sa, SECOND));
   assert_int_equal (status (sa).scrub.done, done);
-  assert_int_equal (array_scrub_control (sa->a, ARRAY_SCRUB_RESUME, why), 0);
+  assert_int_equal (control (sa, ARRAY_SCRUB_RESUME), 0);
   while (status (sa).scrub.running)
     assert_true (sim_step (sa->sim));
   assert_true (status (sa).last_scrub_complete);
 
   begin (sa, false);
-  assert_int_equal (array_scrub_control (sa->a, ARRAY_SCRUB_STOP, why), 0);
+  assert_int_equal (control (sa, ARRAY_SCRUB_STOP), 0);
   while (status (sa).scrub.running)
     assert_true (sim_step (sa->sim));
   assert_false (status (sa).last_scrub_complete);

@@ -197,6 +197,23 @@ test_record (void **state)
 }
 
 static void
+test_scrub (void **state)
+{
+  make_good (&good);
+  good.scrub.state = SB_SCRUB_RUNNING;
+  ACCEPTED ((void) 0);
+  ACCEPTED (sb.scrub.state = SB_SCRUB_PAUSED; sb.scrub.repair = true);
+  REFUSED (sb.scrub.state = SB_SCRUB_PAUSED + 1);
+  ACCEPTED (sb.scrub.pos = sb.l.data_len);
+  REFUSED (sb.scrub.pos = sb.l.data_len + 4096);
+  REFUSED (sb.scrub.pos = 4097);
+  REFUSED (sb.scrub.pos = -(uint64_t) 4096);
+  ACCEPTED (sb.scrub.found = sb.scrub.repaired = UINT32_MAX;
+            sb.scrub.lost_rows = UINT16_MAX);
+  assert_int_equal (back.scrub.repaired, UINT32_MAX);
+}
+
+static void
 fill_golden (struct superblock *s)
 {
   uint64_t need;
@@ -231,6 +248,11 @@ fill_golden (struct superblock *s)
   s->record.nr_seen = 2;
   s->record.seen[0] = (struct ballot) { 5, 0x55 };
   s->record.seen[1] = (struct ballot) { 3, 0x33 };
+  s->scrub = (struct sb_scrub) {
+    .state = SB_SCRUB_PAUSED, .repair = true, .pos = 0x456000,
+    .unlocated_rows = 0x1a1b, .lost_rows = 0x2a2b, .skipped_rows = 0x3a3b,
+    .found = 0x4a4b4c4d, .repaired = 0x5a5b5c5d,
+  };
   s->device[2] = (struct device)
     { .uuid = { { 0x20 } }, .state = DEVICE_ACTIVE };
   s->device[4] = (struct device)
@@ -269,6 +291,9 @@ test_golden (void **state)
     { 576, 8, 8 }, { 584, 8, 0x88 }, { 592, 8, 0 }, { 600, 8, 1 },
     { 608, 8, 6 },
     { 616, 8, 5 }, { 624, 8, 0x55 }, { 632, 8, 3 }, { 640, 8, 0x33 },
+    { 1000, 8, 0x456000 }, { 1008, 1, 2 }, { 1009, 1, 1 },
+    { 1010, 2, 0x1a1b }, { 1012, 2, 0x2a2b }, { 1014, 2, 0x3a3b },
+    { 1016, 4, 0x4a4b4c4d }, { 1020, 4, 0x5a5b5c5d },
     { 1024 + 32 * 2, 8, 0x20 },
     { 1024 + 32 * 2 + 24, 1, 1 }, { 1024 + 32 * 2 + 25, 1, 0 },
     { 1024 + 32 * 4, 8, 0x40 },
@@ -316,6 +341,7 @@ main (void)
     cmocka_unit_test (test_areas),
     cmocka_unit_test (test_devices),
     cmocka_unit_test (test_record),
+    cmocka_unit_test (test_scrub),
     cmocka_unit_test (test_golden),
   };
 

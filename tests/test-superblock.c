@@ -159,7 +159,8 @@ static void
 test_reserved (void **state)
 {
   static const unsigned reserved[][2] = {
-    { 194, 196 }, { 220, 224 }, { 1000, 1024 },
+    { 194, 196 }, { 220, 224 },
+    { 1000, 1008 }, { 1009, 1024 },             /* there is no scrub */
     { 72 + 6, 72 + 32 },                        /* after "short" */
     { 616 + 3 * 16, 616 + 24 * 16 },            /* after three ballots */
     { 1024 + 32 * 5, 1024 + 32 * 6 },           /* a free place */
@@ -175,6 +176,7 @@ test_reserved (void **state)
   device_set_remove (&sb.record.base.active, 5);
   device_set_remove (&sb.record.parent.active, 5);
   sb.record.nr_seen = 3;
+  memset (&sb.scrub, 0, sizeof sb.scrub);
   strcpy (sb.label, "short");
   superblock_encode (&sb, buf);
   assert_int_equal (superblock_decode (buf, sb.copy, &back, NULL), SB_OK);
@@ -203,6 +205,7 @@ test_canonical (void **state)
   sb.device[7].by_bitmap = true;
   sb.device[7].replaced = true;
   sb.device[90].slot = 3;
+  sb.scrub = (struct sb_scrub) { .repair = true, .pos = 4096, .found = 1 };
   strcpy (sb.host, "a\033[2Jb\177");
   memset (sb.label, 'x', SB_LABEL_LEN);
   superblock_encode (&sb, buf);
@@ -211,6 +214,8 @@ test_canonical (void **state)
   assert_false (back.device[7].by_bitmap);
   assert_false (back.device[7].replaced);
   assert_int_equal (back.device[90].slot, SLOT_NONE);
+  assert_false (back.scrub.repair);
+  assert_int_equal (back.scrub.pos + back.scrub.found, 0);
   assert_string_equal (back.host, "a?[2Jb?");
   assert_int_equal (strlen (back.label), SB_LABEL_LEN);
 
