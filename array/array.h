@@ -115,6 +115,10 @@ enum array_scrub_command {
 extern int array_scrub_control (struct array *a,
                                 enum array_scrub_command command,
                                 char why[ARRAY_WHY_LEN]);
+/* How fast rebuild and scrub may go together, from now on: bytes of a member a
+ * second, 0 for no limit.
+ */
+extern void array_set_rate (struct array *a, uint64_t limit);
 /* The minimum size of a new member in bytes: that of the smallest member. */
 extern uint64_t array_member_size (const struct array *a);
 /* True if any present member shares its store with this one. */
@@ -199,6 +203,7 @@ struct array_status {
   struct array_entry entry[SB_MAX_DEVICES];     /* one per slot, then
                                                  * spares, replacements */
   struct array_progress rebuild, resync;
+  uint64_t rate_limit;          /* bytes of a member a second; 0: none */
   struct array_progress scrub;
   bool scrub_paused, scrub_repair;
   bool scrub_interrupted;       /* it goes on when the array is writable */

@@ -12,6 +12,7 @@
 
 #include "array/command.h"
 #include "array/copies.h"
+#include "array/pace.h"
 #include "array/pass.h"
 #include "array/readd.h"
 #include "array/request.h"
@@ -285,4 +286,12 @@ array_scrub_control (struct array *a, enum array_scrub_command command,
   err = scrub_control (a, command, why);
   engine_unlock (a);
   return err ? err : save (a, why);
+}
+
+void
+array_set_rate (struct array *a, uint64_t limit)
+{
+  engine_lock (a);
+  pace_set (a, limit);
+  engine_unlock (a);
 }

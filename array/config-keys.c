@@ -101,6 +101,15 @@ config_parse_size (const char *str, uint64_t *r)
   return 0;
 }
 
+int
+config_parse_rate (const char *str, uint64_t *r)
+{
+  if (strcmp (str, "max") != 0)
+    return config_parse_size (str, r);
+  *r = 0;
+  return 0;
+}
+
 /* 30, 30s, 1500ms, 2m.  0, or -1 not reported. */
 static int
 parse_time (const char *str, uint64_t *ns)
@@ -340,6 +349,17 @@ set_timeout (struct config *c, const char *key, const char *value)
 }
 
 static int
+set_rebuild_rate (struct config *c, const char *key, const char *value)
+{
+  if (config_parse_rate (value, &c->rebuild_rate) == -1) {
+    log_error ("%s=%s: not bytes a second (a number, also with K, M, G or T; "
+               "0 or max for no limit)", key, value);
+    return -1;
+  }
+  return 0;
+}
+
+static int
 set_degraded (struct config *c, const char *key, const char *value)
 {
   int n = choose (key, value, "allow|refuse|force");
@@ -426,6 +446,7 @@ static const struct key {
   { "consistency", set_consistency, true },
   { "checksum", set_checksum, true },
   { "timeout", set_timeout },
+  { "rebuild-rate", set_rebuild_rate },
   { "degraded", set_degraded },
   { "control", set_control },
 };

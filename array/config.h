@@ -47,6 +47,8 @@ struct config {
   uint64_t cache_len;           /* bytes */
   bool writethrough;
   uint64_t timeout_ns;          /* at least a second */
+  uint64_t rebuild_rate;        /* bytes of a member a second, also of a
+                                 * scrub; 0: no limit */
   char *control;                /* absolute path, or NULL */
 
 
@@ -85,6 +87,11 @@ extern const char *config_key (unsigned i, bool *creates);
  * frees it.  NULL if reported.
  */
 extern char *config_absolute_path (const char *path);
+
+/* A limit in bytes a second: a size, or max, which gives 0, for none.  0, or -1
+ * not reported.
+ */
+extern int config_parse_rate (const char *str, uint64_t *r);
 
 /* Parse bytes with a suffix as nbdkit does: 65536, 64K, 1G, 8s (sectors of
  * 512).  0, or -1 not reported.

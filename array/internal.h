@@ -283,6 +283,15 @@ struct array {
   struct list change_waiters;   /* run when no change is under way */
   struct list commands;         /* requests for a change, in order */
 
+  /* How fast rebuild and scrub go: array/pace.c. */
+  struct pace {
+    uint64_t limit;             /* bytes of a member a second; 0: none */
+    uint64_t next;              /* ns: the limit lets the next line begin */
+    bool held;                  /* a line waits for that */
+    uint64_t client_ops;        /* that had begun when last looked at */
+    uint64_t client_until;      /* ns: until then clients are there */
+  } pace;
+
   /* Rebuild and resync: array/pass.c; repairs: array/repair.c. */
   struct pass *pass;
   struct scrub *scrub;

@@ -9,6 +9,7 @@
 #include "array/consistency.h"
 #include "array/flush.h"
 #include "array/lost.h"
+#include "array/pace.h"
 #include "array/pass.h"
 #include "array/state.h"
 
@@ -111,11 +112,19 @@ fix_line (struct array *a, struct pass *p, uint64_t roles)
     line_settle (a, line);
     return false;
   }
-  if (p->kind->to_targets)
+  if (p->kind->to_targets) {
     a->counters.rebuilt_bytes += nr_bits (roles) * a->cell_len;
+    pace_begun (a, loop_now (a->loop));
+  }
   p->in_flight++;
   p->next++;
   return true;
+}
+
+static bool
+may_fix (struct array *a, const struct pass *p)
+{
+  return !p->kind->to_targets || pace_allows (a, loop_now (a->loop));
 }
 
 static void
@@ -139,7 +148,7 @@ copy_some (struct array *a, struct pass *p)
       p->next = next;
       skipped++;
     }
-    else if (!fix_line (a, p, roles))
+    else if (!may_fix (a, p) || !fix_line (a, p, roles))
       return;
   }
 }

@@ -26,10 +26,8 @@ struct scrub {
   uint64_t first_page, unborn;
   unsigned nr_pages;
 
-  /* Clients: array/scrub.c. */
-  uint64_t client_ops;          /* that had begun */
-  uint64_t client_until;        /* ns */
-  uint64_t not_before;          /* ns: the next line */
+  uint64_t not_before;          /* ns: the next line, while clients are
+                                 * there */
 
   /* Saves: array/scrub-save.c. */
   struct waiter flush_waiter;   /* while the members are flushed */

@@ -9,6 +9,7 @@
 
 #include "array/cache.h"
 #include "array/consistency.h"
+#include "array/pace.h"
 #include "array/pass.h"
 #include "array/recover.h"
 #include "array/scrub-line.h"
@@ -22,8 +23,6 @@
  * as it took.
  */
 #define MAX_LINES 16u
-/* There are clients if one has begun a request this long ago. */
-#define CLIENT_NS UINT64_C (50000000)
 
 static void
 nothing (struct array *a, struct waiter *w)
@@ -59,24 +58,13 @@ scrub_free (struct array *a)
 
 /* ---- clients first ------------------------------------------------------ */
 
-static void
-note_clients (const struct array *a, struct scrub *sc, uint64_t now)
-{
-  const struct array_counters *c = &a->counters;
-  const uint64_t ops = c->read_ops + c->write_ops + c->zero_ops + c->flush_ops;
-
-  if (ops == sc->client_ops)
-    return;
-  sc->client_ops = ops;
-  sc->client_until = now + CLIENT_NS;
-}
-
 static bool
-may_begin_line (const struct array *a, const struct scrub *sc, uint64_t now)
+may_begin_line (struct array *a, const struct scrub *sc, uint64_t now)
 {
-  if (now >= sc->client_until)
-    return sc->nr_lines < MAX_LINES;
-  return sc->nr_lines == 0 && now >= sc->not_before;
+  if (pace_has_clients (a, now) ?
+      sc->nr_lines > 0 || now < sc->not_before : sc->nr_lines == MAX_LINES)
+    return false;
+  return pace_allows (a, now);
 }
 
 static void
@@ -173,8 +161,10 @@ begin_line (struct array *a, struct scrub *sc)
   }
   else if (!scrub_line_begin (a, sc->next, line_over))
     return false;
-  else
+  else {
     sc->nr_lines++;
+    pace_begun (a, loop_now (a->loop));
+  }
   sc->next++;
   return true;
 }
@@ -187,7 +177,6 @@ begin_some (struct array *a, struct scrub *sc)
   while (sc->next < sc->end && !scrub_save_is_due (a)) {
     const uint64_t now = loop_now (a->loop);
 
-    note_clients (a, sc, now);
     if (!may_begin_line (a, sc, now))
       return;
     if (skipped++ == limits.rebuild_max_skipped) {

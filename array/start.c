@@ -207,6 +207,7 @@ array_new (const struct config *c, struct assembly *as, struct coder *coder)
   a->mark_open = a->sb.consistency == CONSISTENCY_NONE;
   a->writethrough = c->writethrough;
   a->timeout_ns = c->timeout_ns;
+  a->pace.limit = c->rebuild_rate;
   a->member_size = smallest (as);
   cache_size (a, c->cache_len - sums_len);
   a->solver = solver_new (a->sb.code, a->sb.w, a->g.k, a->g.m);

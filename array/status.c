@@ -116,6 +116,7 @@ array_get_status (struct array *a, struct array_status *st)
     pass_progress (a, &st->rebuild, &st->resync);
     scrub_status (a, st);
   }
+  st->rate_limit = a->pace.limit;
   st->lost_rows = lost_rows_count (a);
   st->counters = a->counters;
   st->cache_len = (uint64_t) a->nr_cells * a->cell_len;

@@ -20,6 +20,7 @@ extern int cmd_fail (int argc, char **argv);
 extern int cmd_readd (int argc, char **argv);
 extern int cmd_replace (int argc, char **argv);
 extern int cmd_scrub (int argc, char **argv);
+extern int cmd_rate (int argc, char **argv);
 extern int cmd_check (int argc, char **argv);
 extern int cmd_wait (int argc, char **argv);
 extern int cmd_bench (int argc, char **argv);

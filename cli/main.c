@@ -47,11 +47,13 @@ static const struct command {
     "a member that was taken out or missing is back: bring it up to date" },
   { "scrub", cmd_scrub, "CONTROL [--repair] [start|stop|pause|resume]",
     "look at every row that was ever written" },
+  { "rate", cmd_rate, "CONTROL [BYTES_PER_SECOND|max]",
+    "how fast rebuild and scrub may go, of each member; 0 for no limit" },
   { "wait", cmd_wait, "CONTROL",
     "until no rebuild or scrub is running; exit 0 if the array is healthy" },
   { "bench", cmd_bench, "OPTION...",
     "coder throughput, side by side", cmd_bench_help },
-  { "spare" }, { "rate" }, { "metrics" },
+  { "spare" }, { "metrics" },
 };
 
 static const struct command *

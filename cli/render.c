@@ -306,6 +306,9 @@ render_array (FILE *fp, struct json_object *status)
   render_bar (fp, status, "resync");
   render_bar (fp, status, "scrub");
   render_scrub (fp, status);
+  if (get_u64 (status, "rate_limit"))
+    fprintf (fp, "    rate: rebuild and scrub at most %s/s of each member\n",
+             cli_size (get_u64 (status, "rate_limit"), size));
 }
 
 void

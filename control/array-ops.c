@@ -314,6 +314,14 @@ ops_scrub_control (void *opaque, enum array_scrub_command command,
   return array_scrub_control (ca->array, command, why);
 }
 
+static void
+ops_rate (void *opaque, uint64_t limit)
+{
+  const struct control_array *ca = opaque;
+
+  array_set_rate (ca->array, limit);
+}
+
 const struct control_ops control_array_ops = {
   .status = ops_status,
   .status_free = array_status_free,
@@ -322,5 +330,6 @@ const struct control_ops control_array_ops = {
   .readd = ops_readd,
   .scrub_start = ops_scrub_start,
   .scrub_control = ops_scrub_control,
+  .rate = ops_rate,
   .wait = ops_wait,
 };

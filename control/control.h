@@ -34,6 +34,7 @@ struct control_ops {
   int (*scrub_start) (void *opaque, bool repair, char why[ARRAY_WHY_LEN]);
   int (*scrub_control) (void *opaque, enum array_scrub_command command,
                         char why[ARRAY_WHY_LEN]);
+  void (*rate) (void *opaque, uint64_t limit);
   /* As array_wait: cancelled (wait_opaque) is true once the client has
    * gone or the server stops.
    */

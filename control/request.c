@@ -25,6 +25,8 @@ struct args {
   bool force;
   const char *action;           /* of a scrub */
   bool repair;
+  bool has_limit;
+  uint64_t limit;               /* bytes a second */
   char slot[24];                /* where member was a number */
 };
 
@@ -134,6 +136,15 @@ run_scrub (const struct request_env *env, const struct args *a)
 }
 
 static struct json_object *
+run_rate (const struct request_env *env, const struct args *a)
+{
+  if (!a->has_limit)
+    return request_refuse ("rate: which limit?");
+  env->ops->rate (env->opaque, a->limit);
+  return accept_reply ();
+}
+
+static struct json_object *
 run_wait (const struct request_env *env, const struct args *a)
 {
   struct json_object *reply;
@@ -157,6 +168,7 @@ run_wait (const struct request_env *env, const struct args *a)
 #define KEY_FORCE 4u            /* may be left out */
 #define KEY_ACTION 8u           /* may be left out */
 #define KEY_REPAIR 16u          /* may be left out */
+#define KEY_LIMIT 32u           /* needed */
 
 static const struct command {
   const char *name;
@@ -168,6 +180,7 @@ static const struct command {
   { "replace", KEY_MEMBER|KEY_NEW|KEY_FORCE, run_replace },
   { "readd", KEY_MEMBER, run_readd },
   { "scrub", KEY_ACTION|KEY_REPAIR, run_scrub },
+  { "rate", KEY_LIMIT, run_rate },
   { "wait", 0, run_wait },
 };
 
@@ -225,6 +238,14 @@ read_key (const struct command *c, const char *key, struct json_object *value,
     if (!json_object_is_type (value, json_type_boolean))
       return request_refuse ("repair: not true or false");
     a->repair = json_object_get_boolean (value);
+    return NULL;
+  }
+  if (strcmp (key, "limit") == 0 && c->keys & KEY_LIMIT) {
+    if (!json_object_is_type (value, json_type_int) ||
+        json_object_get_int64 (value) < 0)
+      return request_refuse ("limit: not a number of bytes");
+    a->limit = json_object_get_uint64 (value);
+    a->has_limit = true;
     return NULL;
   }
   return request_refuse ("%s: no such key: %.64s", c->name, key);

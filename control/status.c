@@ -277,6 +277,7 @@ status_to_json (const struct array_status *st)
   json_add (o, "members", members);
   json_add (o, "rebuild", progress_to_json (&st->rebuild));
   json_add (o, "resync", progress_to_json (&st->resync));
+  add_u64 (o, "rate_limit", st->rate_limit);
   json_add (o, "scrub", scrub_to_json (st));
   json_add (o, "last_scrub", last_scrub_to_json (st));
   add_u64 (o, "lost_rows", st->lost_rows);

@@ -135,6 +135,8 @@ plugin_dump_plugin (void)
   "cache=SIZE                     Memory for stripes (default: 256M).\n" \
   "cache-mode=writeback|writethrough\n"                                 \
   "                               Default: writeback.\n"                \
+  "rebuild-rate=BYTES             What rebuild and scrub may do a second,\n"   \
+  "                               of each member (default: no limit).\n" \
   "timeout=TIME                   How long a member may take to answer\n" \
   "                               (default: 30s).\n"                    \
   "degraded=allow|refuse|force    What if members are missing.\n"       \

@@ -163,6 +163,14 @@ fake_scrub_control (void *opaque, enum array_scrub_command command,
   return 0;
 }
 
+static void
+fake_rate (void *opaque, uint64_t limit)
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&fake.lock);
+  fake.nr_commands++;
+  fake.rate = limit;
+}
+
 static int
 fake_wait (void *opaque, bool *healthy, bool (*cancelled) (void *),
            void *wait_opaque)
@@ -187,7 +195,7 @@ fake_wait (void *opaque, bool *healthy, bool (*cancelled) (void *),
 
 static const struct control_ops fake_ops = {
   fake_status, fake_status_free, fake_fail, fake_replace, fake_readd,
-  fake_scrub_start, fake_scrub_control, fake_wait,
+  fake_scrub_start, fake_scrub_control, fake_rate, fake_wait,
 };
 
 struct control *

@@ -36,6 +36,7 @@ struct fake {
   bool force;                   /* or, of a scrub, repair */
   bool full;                    /* what readd says */
   enum array_scrub_command scrub;
+  uint64_t rate;
   unsigned nr_commands;
   bool finished, healthy;       /* wait ends; and then says this */
 

@@ -169,6 +169,29 @@ for action in stop pause resume; do
   asked '{"command":"scrub","action":"'$action'"}'
 done
 try 1 "$no" scrub control;             refused "no, because"
+
+# ---- rate
+
+try 0 "$ok" rate control 10M
+asked '{"command":"rate","limit":10485760}'
+try 0 "$ok" rate control max
+asked '{"command":"rate","limit":0}'
+try 1 "$no" rate control 0;            refused "no, because"
+try 1 "$ok" rate control fast;         refused "fast: not bytes a second"
+try 1 "$ok" rate control -- -1
+try 1 "$ok" rate
+cp "$tmp/status" "$tmp/before"
+with '{ "rate_limit": 1048576 }'
+try 0 'STATUS\n' rate control
+has "1 MiB/s of each member"
+try 0 'STATUS\n' status control
+has "rate: rebuild and scrub at most 1 MiB/s of each member"
+mv "$tmp/before" "$tmp/status"
+try 0 'STATUS\n' rate control
+has "no limit"
+
+# ---- scrub, wrongly
+
 try 1 "$ok" scrub control go
 try 1 "$ok" scrub --repair control stop
 

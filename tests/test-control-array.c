@@ -130,6 +130,11 @@ array_scrub_start (struct array *a, bool repair, char why[ARRAY_WHY_LEN])
   return 0;
 }
 
+void
+array_set_rate (struct array *a, uint64_t limit)
+{
+}
+
 int
 array_scrub_control (struct array *a, enum array_scrub_command command,
                      char why[ARRAY_WHY_LEN])

@@ -45,7 +45,8 @@ test_status (void **state)
     "\"bad_sums\":0,\"scrub_found\":0,\"scrub_repaired\":0,"
     "\"no_space\":false,\"slow\":false}],"
     "\"rebuild\":{\"done\":1,\"total\":4,\"bytes_per_second\":1,"
-    "\"eta_seconds\":3},\"resync\":null,\"scrub\":null,\"last_scrub\":null,"
+    "\"eta_seconds\":3},\"resync\":null,\"rate_limit\":0,"
+    "\"scrub\":null,\"last_scrub\":null,"
     "\"lost_rows\":0,"
     "\"cache\":{\"size\":0,\"used\":0,\"dirty\":12},"
     "\"counters\":{\"read_ops\":7,\"read_bytes\":0,\"write_ops\":0,"
@@ -151,6 +152,10 @@ test_commands (void **state)
   assert_int_equal (fake.scrub, ARRAY_SCRUB_RESUME);
   assert_ok ("{\"command\":\"scrub\",\"action\":\"stop\"}");
   assert_int_equal (fake.scrub, ARRAY_SCRUB_STOP);
+  assert_ok ("{\"command\":\"rate\",\"limit\":10000000000}");
+  assert_int_equal (fake.rate, 10000000000);
+  assert_ok ("{\"command\":\"rate\",\"limit\":0}");
+  assert_int_equal (fake.rate, 0);
   control_stop (c);
 }
 
@@ -192,6 +197,9 @@ test_refused (void **state)
     { "{\"command\":\"readd\",\"member\":1,\"new\":\"/n\"}", "no such key" },
     { "{\"command\":\"scrub\",\"action\":\"go\"}", "no such action: go" },
     { "{\"command\":\"scrub\",\"action\":1}", "not a word" },
+    { "{\"command\":\"rate\"}", "which limit" },
+    { "{\"command\":\"rate\",\"limit\":-1}", "not a number" },
+    { "{\"command\":\"rate\",\"limit\":\"1M\"}", "not a number" },
     { "{\"command\":\"scrub\",\"repair\":1}", "not true or false" },
     { "{\"command\":\"scrub\",\"action\":\"stop\",\"repair\":true}",
       "goes with start only" },

@@ -1,0 +1,33 @@
+/* gpuraid: how fast a rebuild and a scrub go: the limit that the user set, and
+ * clients first.
+ *
+ * Both count what they begin here, so that one limit is for both together.  A
+ * resync has no limit: until it is done a member that is lost may take data
+ * with it.
+ *
+ * Call all of these with the array lock held.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_PACE_H
+#define GPURAID_PACE_H
+
+#include "array/internal.h"
+
+/* limit: bytes of a member a second; 0 for none. */
+extern void pace_set (struct array *a, uint64_t limit);
+
+/* May a line begin, as far as the limit goes?  If not, a tick is needed. */
+extern bool pace_allows (struct array *a, uint64_t now);
+
+/* A line begins. */
+extern void pace_begun (struct array *a, uint64_t now);
+
+/* True if clients are there: one has begun a request lately. */
+extern bool pace_has_clients (struct array *a, uint64_t now);
+
+/* True if something waits for the limit. */
+extern bool pace_wants_tick (const struct array *a);
+
+#endif
