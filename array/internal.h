@@ -287,9 +287,11 @@ struct array {
   struct pace {
     uint64_t limit;             /* bytes of a member a second; 0: none */
     uint64_t next;              /* ns: the limit lets the next line begin */
-    bool held;                  /* a line waits for that */
     uint64_t client_ops;        /* that had begun when last looked at */
     uint64_t client_until;      /* ns: until then clients are there */
+    uint64_t burst_since;       /* ns: the first line of the burst began */
+    uint64_t burst_len;         /* bytes of a member, begun in it */
+    uint64_t rest_until;        /* ns: the next burst, if clients are there */
   } pace;
 
   /* Rebuild and resync: array/pass.c; repairs: array/repair.c. */

@@ -18,16 +18,11 @@
 /* limit: bytes of a member a second; 0 for none. */
 extern void pace_set (struct array *a, uint64_t limit);
 
-/* May a line begin, as far as the limit goes?  If not, a tick is needed. */
-extern bool pace_allows (struct array *a, uint64_t now);
+/* May a line begin?  If not, it may in a later turn; a tick is needed. */
+extern bool pace_may_begin (struct array *a);
 
-/* A line begins. */
-extern void pace_begun (struct array *a, uint64_t now);
-
-/* True if clients are there: one has begun a request lately. */
-extern bool pace_has_clients (struct array *a, uint64_t now);
-
-/* True if something waits for the limit. */
-extern bool pace_wants_tick (const struct array *a);
+/* It begins, and ends; in_flight: how many are left of its pass. */
+extern void pace_begun (struct array *a);
+extern void pace_ended (struct array *a, unsigned in_flight);
 
 #endif

@@ -95,6 +95,8 @@ line_fixed (struct array *a, const struct fixed *f)
 
   p->in_flight--;
   p->done += a->cell_len;
+  if (p->kind->to_targets)
+    pace_ended (a, p->in_flight);
   p->kind->fixed (a, p, f);
 }
 
@@ -114,17 +116,11 @@ fix_line (struct array *a, struct pass *p, uint64_t roles)
   }
   if (p->kind->to_targets) {
     a->counters.rebuilt_bytes += nr_bits (roles) * a->cell_len;
-    pace_begun (a, loop_now (a->loop));
+    pace_begun (a);
   }
   p->in_flight++;
   p->next++;
   return true;
-}
-
-static bool
-may_fix (struct array *a, const struct pass *p)
-{
-  return !p->kind->to_targets || pace_allows (a, loop_now (a->loop));
 }
 
 static void
@@ -148,7 +144,8 @@ copy_some (struct array *a, struct pass *p)
       p->next = next;
       skipped++;
     }
-    else if (!may_fix (a, p) || !fix_line (a, p, roles))
+    else if ((p->kind->to_targets && !pace_may_begin (a)) ||
+             !fix_line (a, p, roles))
       return;
   }
 }
@@ -185,6 +182,12 @@ pass_decide (struct array *a, const struct pass_kind *const *kinds)
 }
 
 /* ---- interface -------------------------------------------------------- */
+
+bool
+pass_wants_tick (const struct array *a)
+{
+  return a->pass->phase == PASS_COPYING && !a->failed && !a->stopping;
+}
 
 bool
 pass_is_wanted (const struct array *a)

@@ -91,6 +91,9 @@ extern void pass_decide (struct array *a,
 /* True if a rebuild or resync is needed or under way. */
 extern bool pass_is_wanted (const struct array *a);
 
+/* True if it continues after some time. */
+extern bool pass_wants_tick (const struct array *a);
+
 extern void pass_progress (const struct array *a,
                            struct array_progress *rebuild,
                            struct array_progress *resync);

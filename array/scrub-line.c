@@ -200,7 +200,6 @@ scrub_line_begin (struct array *a, uint64_t no,
     return false;
   sl->no = no;
   sl->over = over;
-  sl->since = loop_now (a->loop);
   if (!look (a, sl)) {
     free (sl);
     return false;

@@ -26,9 +26,6 @@ struct scrub {
   uint64_t first_page, unborn;
   unsigned nr_pages;
 
-  uint64_t not_before;          /* ns: the next line, while clients are
-                                 * there */
-
   /* Saves: array/scrub-save.c. */
   struct waiter flush_waiter;   /* while the members are flushed */
   struct sb_scrub mark;         /* what counts then */
@@ -50,7 +47,6 @@ struct scrub {
 struct scrub_line {
   struct scrubbed s;            /* first */
   struct list link;             /* scrub->lines */
-  uint64_t since;               /* ns */
   uint64_t no;
   enum { SCRUB_LOOKING, SCRUB_TO_FIX, SCRUB_FIXING, SCRUB_TO_LOOK } phase;
   unsigned b0, nr;              /* rows that are stored anew */

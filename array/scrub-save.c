@@ -29,6 +29,8 @@ flushed (struct array *a, struct waiter *w)
     return;
   a->sb.scrub = sc->mark;
   a->sb.scrub.state = state;    /* it may have changed meanwhile */
+  if (sc->next == sc->end)
+    return;                     /* it ends in this turn */
   save_want (a);
   if (!a->stopping)
     save_tick (a);

@@ -19,10 +19,7 @@
 #include "array/state.h"
 #include "array/sums.h"
 
-/* Lines at a time; one while there are clients, with a pause after it as long
- * as it took.
- */
-#define MAX_LINES 16u
+#define MAX_LINES 16u                   /* at a time */
 
 static void
 nothing (struct array *a, struct waiter *w)
@@ -56,26 +53,14 @@ scrub_free (struct array *a)
   free (a->scrub);
 }
 
-/* ---- clients first ------------------------------------------------------ */
-
-static bool
-may_begin_line (struct array *a, const struct scrub *sc, uint64_t now)
-{
-  if (pace_has_clients (a, now) ?
-      sc->nr_lines > 0 || now < sc->not_before : sc->nr_lines == MAX_LINES)
-    return false;
-  return pace_allows (a, now);
-}
-
 static void
 line_over (struct array *a, const struct scrub_line *sl)
 {
   struct scrub *sc = a->scrub;
-  const uint64_t now = loop_now (a->loop);
 
   sc->nr_lines--;
   sc->done_len += a->cell_len;
-  sc->not_before = now + (now - sl->since);
+  pace_ended (a, sc->nr_lines);
 }
 
 /* ---- pages where nothing was written ------------------------------------ */
@@ -163,7 +148,7 @@ begin_line (struct array *a, struct scrub *sc)
     return false;
   else {
     sc->nr_lines++;
-    pace_begun (a, loop_now (a->loop));
+    pace_begun (a);
   }
   sc->next++;
   return true;
@@ -175,9 +160,7 @@ begin_some (struct array *a, struct scrub *sc)
   unsigned skipped = 0;
 
   while (sc->next < sc->end && !scrub_save_is_due (a)) {
-    const uint64_t now = loop_now (a->loop);
-
-    if (!may_begin_line (a, sc, now))
+    if (sc->nr_lines == MAX_LINES || !pace_may_begin (a))
       return;
     if (skipped++ == limits.rebuild_max_skipped) {
       list_move (&a->engine.ready, &sc->waiter.link);

@@ -11,7 +11,7 @@
 #include "array/flush.h"
 #include "array/op.h"
 #include "array/overdue.h"
-#include "array/pace.h"
+#include "array/pass.h"
 #include "array/save.h"
 #include "array/scrub.h"
 #include "array/space-retry.h"
@@ -74,7 +74,7 @@ is_needed (const struct array *a)
 {
   if (a->nr_dirty > 0 || !a->consistency->is_idle (a) ||
       (a->writable && !a->consistency->is_ready (a)) ||
-      !list_empty (&a->ops) || scrub_wants_tick (a) || pace_wants_tick (a) ||
+      !list_empty (&a->ops) || scrub_wants_tick (a) || pass_wants_tick (a) ||
       a->any_pread ||
       a->change || a->saving > 0 || save_is_due (a) || a->flushing ||
       a->any_failing || (a->writable && a->nr_unsynced > 0))
