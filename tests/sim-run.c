@@ -299,6 +299,7 @@ run_step (struct run *r)
   look_at_twos (r);
   look_at_failure (r);
   check_synced (r);
+  scrub_look (r);
   return true;
 }
 

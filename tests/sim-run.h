@@ -36,6 +36,8 @@ struct command {
   char why[ARRAY_WHY_LEN];
 };
 
+#define SIM_SCRUBS 64u
+
 struct run {
   uint64_t seed;
   struct sim_array *sa;
@@ -100,6 +102,13 @@ struct run {
   bool two_now;                 /* some slot has two active members */
   uint64_t scrub_state;         /* sim-scrub.c's */
   bool no_scrubs;               /* but those at the end */
+  struct sb_scrub scrub[SIM_SCRUBS];    /* what was to be saved, as last
+                                         * seen; newest last */
+  unsigned nr_scrub;
+  unsigned scrub_saved;         /* that or a later one is on the disks */
+  unsigned scrub_saving;        /* likewise, when scrub_saves has ended */
+  uint64_t scrub_saves;
+  bool scrub_writable;
   struct bitmap_page *page;     /* as last seen on its way; by number */
   uint64_t *unsynced;           /* a bit a region, as last seen */
   uint64_t nr_unsynced;
@@ -203,6 +212,13 @@ extern void command_replace (struct run *r, unsigned slot);
 extern void command_readd (struct run *r);
 
 /* ---- sim-scrub.c ---- */
+
+/* Look at where the scrub is, after each event; at a clean stop; and when the
+ * array was opened again: what was saved is found.
+ */
+extern void scrub_look (struct run *r);
+extern void scrub_note_stop (struct run *r);
+extern void scrub_check_open (struct run *r);
 
 /* An event: in some runs a scrub is started, paused or stopped, and again
  * later.

@@ -6,6 +6,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <string.h>
+
+#include "array/scrub-line.h"
 #include "array/scrub.h"
 #include "common/bits.h"
 #include "tests/sim-run.h"
@@ -63,6 +66,113 @@ scrub_soon (struct run *r)
   if (r->seed % 4 == 1)
     sim_at (r->sim, 1 + draw (r, 1000000000), act, r);
 }
+
+/* ---- where it is, on the disks ---- */
+
+static bool
+same (const struct sb_scrub *x, const struct sb_scrub *y)
+{
+  return x->state == y->state && x->repair == y->repair && x->pos == y->pos &&
+    x->found == y->found && x->repaired == y->repaired &&
+    x->unlocated_rows == y->unlocated_rows && x->lost_rows == y->lost_rows &&
+    x->skipped_rows == y->skipped_rows;
+}
+
+static void
+forget_older (struct run *r, unsigned nr)
+{
+  nr = MIN (nr, r->nr_scrub);
+  r->nr_scrub -= nr;
+  memmove (r->scrub, r->scrub + nr, r->nr_scrub * sizeof r->scrub[0]);
+  r->scrub_saved -= MIN (nr, r->scrub_saved);
+  r->scrub_saving -= MIN (nr, r->scrub_saving);
+}
+
+static void
+note (struct run *r)
+{
+  const struct sb_scrub *s = &r->sa->a->sb.scrub;
+
+  if (r->nr_scrub > 0 && same (s, &r->scrub[r->nr_scrub - 1]))
+    return;
+  if (r->nr_scrub == SIM_SCRUBS)
+    forget_older (r, SIM_SCRUBS / 2);
+  r->scrub[r->nr_scrub++] = *s;
+}
+
+/* Nothing below the position is being looked at. */
+static void
+check_position (struct run *r)
+{
+  const struct array *a = r->sa->a;
+
+  if (a->sb.scrub.state == SB_SCRUB_NONE)
+    return;
+  if (a->sb.scrub.pos > a->scrub->next * a->cell_len)
+    run_die (r, "the scrub is not where it says");
+  list_for_each (l, &a->scrub->lines)
+    if (list_item (l, struct scrub_line, link)->no * a->cell_len <
+        a->sb.scrub.pos)
+      run_die (r, "the scrub has passed a line that is under way");
+}
+
+/* A save has what there was when it began, at least: what was seen before the
+ * event.
+ */
+void
+scrub_look (struct run *r)
+{
+  const struct array *a = r->sa->a;
+  const unsigned before = r->nr_scrub > 0 ? r->nr_scrub - 1 : 0;
+  const bool calm = !a->failed && !a->change && !a->change_wanted;
+
+  check_position (r);
+  if (a->writable && !r->scrub_writable)
+    r->scrub_saved = before;    /* the first record has it */
+  r->scrub_writable = a->writable;
+  if (a->saves_begun == r->scrub_saves && a->saves_ended == r->scrub_saves &&
+      calm && r->scrub_saving > r->scrub_saved)
+    r->scrub_saved = r->scrub_saving;
+  if (a->saves_begun != r->scrub_saves) {
+    r->scrub_saves = a->saves_begun;
+    r->scrub_saving = before;
+  }
+  note (r);
+}
+
+void
+scrub_note_stop (struct run *r)
+{
+  const struct array *a = r->sa->a;
+
+  note (r);
+  if (a->writable && !a->any_failing && !a->change_wanted)
+    r->scrub_saved = r->nr_scrub - 1;
+}
+
+void
+scrub_check_open (struct run *r)
+{
+  const struct sb_scrub *s = &r->sa->a->sb.scrub;
+  unsigned i = r->scrub_saved;
+
+  r->scrub_saves = 0;
+  r->scrub_saving = 0;
+  r->scrub_writable = false;
+  stats.scrubs_gone_on += s->state == SB_SCRUB_RUNNING;
+  while (i < r->nr_scrub && !same (s, &r->scrub[i]))
+    i++;
+  /* At its end it is only for a moment. */
+  if (i == r->nr_scrub && r->nr_scrub > 0 && !r->forced && !r->over &&
+      s->pos < r->sa->a->sb.l.data_len)
+    run_die (r, "the scrub is at %" PRIu64 ", state %u, which was not saved",
+             s->pos, s->state);
+  if (r->forced || r->over)
+    r->nr_scrub = r->scrub_saved = 0;
+  note (r);
+}
+
+/* ---- at the end ---- */
 
 static bool
 has_ended (struct run *r)

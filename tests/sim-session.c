@@ -274,6 +274,7 @@ note_stop (struct run *r)
 {
   check_rows (r, "at a stop");
   check_note_end (r, true);
+  scrub_note_stop (r);
   r->was_lost = r->lost;
   r->was_active = r->in_force = run_active_disks (r);
   r->any_torn = false;
@@ -380,6 +381,7 @@ try_open (struct run *r, uint64_t which, bool force, bool readonly)
        which, force ? " (force)" : "", r->g.k, r->g.m,
        r->sa->a->lost_slots);
   check_open (r);
+  scrub_check_open (r);
   if (!force && r->sa->a->lost_slots && any_open (r->sa->a))
     run_die (r, "it was unclean and a slot is missing, yet it opened");
   stats.forced += force;
