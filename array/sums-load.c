@@ -142,7 +142,8 @@ was_made_since (const struct array *a, const struct sums_page *p,
 {
   const struct seat *t = source_of (a, p, slot);
 
-  if (t == NULL || !t->by_bitmap || (p->empty & BIT (slot)) == 0)
+  if (t == NULL || !t->by_bitmap || (p->empty & BIT (slot)) == 0 ||
+      t->cursor > sums_page_pos (p))    /* the rebuild has stored it */
     return false;
   for (unsigned i = 0; i < limits.table_page_entries; i++) {
     const uint64_t pos = sums_page_pos (p) + (uint64_t) i * BLOCK_LEN;

@@ -400,6 +400,23 @@ ref_row (const struct crash *c, uint64_t row, struct ref_row *ref)
     }                                                                   \
   } while (0)
 
+/* What this member's record says of the block. */
+static uint32_t
+crc_in (const struct crash *c, unsigned member, uint64_t seq, uint64_t row)
+{
+  const struct ring_record *rec = find_record (c, member, seq);
+  uint32_t crc = 0;
+
+  for (uint32_t i = 0; rec && i < rec->r.nr_entries; i++) {
+    const struct journal_entry *e = &rec->r.entry[i];
+
+    if (covers (e, row) && e->flags == 0)
+      return rec->r.crc[crc + row - e->first_block];
+    crc += e->flags == JOURNAL_ENTRY_ZERO ? 0 : e->nr_blocks;
+  }
+  return 0;
+}
+
 /* Is the source that of a member of the slot that has the block? */
 static bool
 is_source (const struct crash *c, uint64_t row, unsigned slot, uint64_t seq,
@@ -410,7 +427,7 @@ is_source (const struct crash *c, uint64_t row, unsigned slot, uint64_t seq,
 
     if (c->member[i].slot == slot && c->member[i].dev == src->dev &&
         content_in (c, i, seq, row, &place) == REPLAY_RING)
-      return place == src->place && src->crc == crc_of (seq, row);
+      return place == src->place && src->crc == crc_in (c, i, seq, row);
   }
   return false;
 }
