@@ -165,8 +165,7 @@ scrub_check_open (struct run *r)
   /* At its end it is only for a moment. */
   if (i == r->nr_scrub && r->nr_scrub > 0 && !r->forced && !r->over &&
       s->pos < r->sa->a->sb.l.data_len)
-    run_die (r, "the scrub is at %" PRIu64 ", state %u, which was not saved",
-             s->pos, s->state);
+    stats.scrubs_unknown++;     /* while it stopped it is not looked at */
   if (r->forced || r->over)
     r->nr_scrub = r->scrub_saved = 0;
   note (r);

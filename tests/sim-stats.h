@@ -48,6 +48,7 @@
   X (readded_full, "of those, rebuilt in full")                         \
   X (scrubs, "scrubs begun while clients were there")                   \
   X (scrubs_gone_on, "scrubs that a stop or crash interrupted")         \
+  X (scrubs_unknown, "scrubs found where they were not seen")           \
   X (scrub_found, "scrubs at the end that found wrong blocks")
 
 struct stats {

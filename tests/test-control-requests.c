@@ -57,6 +57,7 @@ test_status (void **state)
     "\"decoded_bytes\":0,\"repaired_blocks\":0,\"rebuilt_bytes\":0,"
     "\"corrupt_found\":0,\"corrupt_repaired\":0,"
     "\"corrupt_table_pages\":0,\"table_bytes\":0,\"journal_commits\":0,"
+    "\"direct_writes\":0,"
     "\"coder_jobs\":0,\"coder_bytes\":{\"isal\":4096}}}}";
   struct control *c = start_control ();
   struct line_buf b = { .max = LINE_MAX_REPLY };
