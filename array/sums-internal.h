@@ -67,6 +67,7 @@ struct sums {
   /* Pages being stored on the rebuild's targets. */
   struct sums_pin target_pin;
   unsigned target_stores;
+  unsigned target_tries;        /* to read the pages */
   struct list target_waiters;
   uint32_t seed[MAX_SLOTS];
 };

@@ -338,6 +338,31 @@ store_targets (struct array *a, struct sums_page *p)
   list_append (&a->sums->storing, &p->store_link);
 }
 
+/* What can't be read of a page now would be lost on the target. */
+#define MAX_TRIES 5u
+
+static bool
+waits_for_pages (struct array *a, struct sums *s)
+{
+  bool any = false;
+
+  for (unsigned i = 0; i < s->target_pin.nr; i++) {
+    struct sums_page *p = s->target_pin.page[i];
+
+    FOR_EACH_BIT (slot, p->unreadable)
+      if (a->at[slot][1] && a->at[slot][1]->state == SEAT_TARGET) {
+        any = true;
+        p->born |= s->target_tries == MAX_TRIES;
+      }
+  }
+  if (!any || s->target_tries == MAX_TRIES) {
+    s->target_tries = 0;
+    return false;
+  }
+  s->target_tries++;
+  return true;
+}
+
 bool
 sums_store_targets (struct array *a, uint64_t *row, uint64_t end,
                     struct waiter *w)
@@ -362,6 +387,11 @@ sums_store_targets (struct array *a, uint64_t *row, uint64_t end,
         list_move (&p->waiters, &w->link);
         return false;
       }
+    }
+    if (waits_for_pages (a, s) && !PLANTED ("sums-unreadable-copied")) {
+      sums_unpin (a, &s->target_pin);
+      list_move (&a->pause_waiters, &w->link);
+      return false;
     }
     s->target_stores = 1;
     for (unsigned i = 0; i < s->target_pin.nr; i++)
