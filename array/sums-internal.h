@@ -21,8 +21,8 @@ struct sums_page {
   uint64_t blank;               /* of those loaded: never written, or bad.
                                  * Which, is known when all are loaded */
   uint64_t bad;                 /* of those: in both places */
-  uint64_t empty;               /* both places were blank when it was loaded,
-                                 * also those of targets */
+  uint64_t empty;               /* slots, also of targets, whose member has both
+                                 * places blank */
   uint64_t unreadable;          /* of those loaded: lost for now, to be read
                                  * again */
   bool born;                    /* some slot's page was written */

@@ -175,6 +175,7 @@ check_blank (struct array *a, struct sums_page *p)
     /* Nothing is there for those without a member either. */
     for (unsigned slot = 0; slot < a->n && !p->born; slot++)
       set_all (p, slot, (struct table_entry) { 0, 0 });
+    p->empty = LOW_BITS (a->n) & ~bad;
     return;
   }
   p->born = true;
@@ -280,7 +281,7 @@ take_places (struct array *a, struct load *ld)
     p->seq[ld->slot] = 0;
     if (is[0] == PLACE_BLANK && is[1] == PLACE_BLANK)
       p->empty |= BIT (ld->slot);
-    if (ahead && p->empty & BIT (ld->slot))
+    if ((ahead || (p->checked && !p->born)) && p->empty & BIT (ld->slot))
       set_all (p, ld->slot, (struct table_entry) { 0, 0 });
     else {
       p->blank |= BIT (ld->slot);
@@ -425,8 +426,10 @@ sums_load (struct array *a, struct sums_page *p, uint64_t slots)
       load_from (a, p, slot, s, false);
     else {
       no_entries (p, slot);
-      if (p->checked && !p->born)
+      if (p->checked && !p->born) {
         set_all (p, slot, (struct table_entry) { 0, 0 });
+        p->empty |= BIT (slot);
+      }
       p->loaded |= BIT (slot);
     }
   }
