@@ -318,26 +318,26 @@ source_of (const struct work *w, unsigned slot, const struct group *gr)
     .kind = PLANTED ("replay-torn-in-place") ? REPLAY_IN_PLACE : REPLAY_ERASED,
     .direct = w->live[gr->from]->direct,
   };
+  bool found = false, lacks = false;
 
   for (size_t i = gr->from; i < gr->to; i++) {
     const struct mention *mt = w->live[i];
 
     if (mt->slot != slot)
       continue;
-    if (mt->good) {
-      src.kind = mt->zero ? REPLAY_ZERO : mt->direct ? REPLAY_DIRECT :
-        REPLAY_RING;
-      src.dev = mt->dev;
-      src.place = mt->place;
-      src.crc = mt->crc;
-      if (!mt->direct)
-        break;
-    }
-    else if (mt->direct) {      /* which of two members is read? */
-      src.kind = REPLAY_ERASED;
-      break;
-    }
+    /* Which of two members is read? */
+    lacks |= mt->direct && !mt->good;
+    if (!mt->good || (found && mt->direct))
+      continue;
+    found |= !mt->direct;
+    src.kind = mt->zero ? REPLAY_ZERO : mt->direct ? REPLAY_DIRECT :
+      REPLAY_RING;
+    src.dev = mt->dev;
+    src.place = mt->place;
+    src.crc = mt->crc;
   }
+  if (lacks)
+    src.kind = REPLAY_ERASED;
   return src;
 }
 

@@ -337,8 +337,10 @@ check_good (unsigned i, const struct ring_record *rec)
   for (uint32_t e = 0; e < rec->r.nr_entries; e++) {
     const struct journal_entry *en = &rec->r.entry[e];
 
-    if (en->flags == JOURNAL_ENTRY_DIRECT)
+    if (en->flags == JOURNAL_ENTRY_DIRECT) {
       crc += en->nr_blocks;
+      good += en->nr_blocks;
+    }
     for (uint32_t b = 0; en->flags == 0 && b < en->nr_blocks; b++, place++)
       assert (*good++ == (crc32c (disk[i].bad[place] ? zeroes :
                                   block_at (i, place), BLOCK_LEN) == *crc++));

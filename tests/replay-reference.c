@@ -319,7 +319,9 @@ content_of (const struct crash *c, unsigned slot, uint64_t seq, uint64_t row)
       continue;
     if (lacks_direct (c, i, seq, row))
       return REPLAY_ERASED;
-    if (kind == REPLAY_ERASED)
+    if (kind == REPLAY_ERASED ||
+        (kind == REPLAY_DIRECT &&
+         content_in (c, i, seq, row, &place) != REPLAY_ERASED))
       kind = content_in (c, i, seq, row, &place);
   }
   return kind;

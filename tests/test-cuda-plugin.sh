@@ -35,8 +35,8 @@ sum ()
 }
 
 # What the members hold, made by a CPU.
-make_members 6 8M
-create_array k=4 m=2 size=12M chunk=64K
+make_members 6 16M
+create_array k=4 m=2 size=12M chunk=64K consistency=none
 start_raid coder=isal
 fill
 stop_raid
@@ -61,8 +61,8 @@ launches ()
 
 # --- the same bytes, and devices do it
 
-make_members 6 8M
-create_array k=4 m=2 size=12M chunk=64K
+make_members 6 16M
+create_array k=4 m=2 size=12M chunk=64K consistency=none
 FAKE_CUDA_REPORT=$tmp/report start_raid coder=cuda "$cache"
 fill
 verify "coder=cuda"
@@ -86,8 +86,8 @@ same_members "rebuilt"
 
 # --- code=crs
 
-make_members 6 8M
-create_array k=4 m=2 size=12M chunk=64K code=crs
+make_members 6 16M
+create_array k=4 m=2 size=12M chunk=64K consistency=none code=crs
 start_raid coder=cuda kernel-cache="$tmp/kernels"
 fill
 fail_member 0
@@ -113,8 +113,8 @@ fill_until ()
 }
 
 raid_flags=(-D gpuraid.cuda_fail_after=5)
-make_members 6 8M
-create_array k=4 m=2 size=12M chunk=64K
+make_members 6 16M
+create_array k=4 m=2 size=12M chunk=64K consistency=none
 start_raid coder=cuda kernel-cache=none
 fill_until 'it is not used any more'
 fill
@@ -136,8 +136,8 @@ raid_flags=()
 
 # --- no kernel can be compiled: the CPU does it
 
-make_members 6 8M
-create_array k=4 m=2 size=12M chunk=64K
+make_members 6 16M
+create_array k=4 m=2 size=12M chunk=64K consistency=none
 FAKE_NVRTC_FAIL=1 start_raid coder=cuda kernel-cache=none
 fill
 verify "no kernels"
