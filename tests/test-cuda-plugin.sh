@@ -148,6 +148,9 @@ grep -q 'the process that compiled a kernel failed' "$raid_log" ||
 
 # --- gpus=
 
+make_members 6 16M
+create_array k=4 m=2 size=12M chunk=64K
+
 rm -f "$tmp/report"
 FAKE_CUDA_DEVICES=3 FAKE_CUDA_REPORT=$tmp/report start_raid coder=cuda gpus=0,2 "$cache"
 fill
