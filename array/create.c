@@ -97,7 +97,7 @@ check_config (const struct config *c)
     log_error ("w=%u: goes with code=crs only", c->w);
     return -1;
   }
-  if (c->checksum == CHECKSUM_CRC32C && c->consistency != CONSISTENCY_JOURNAL) {
+  if (c->checksum == CHECKSUM_CRC32C && c->consistency == CONSISTENCY_NONE) {
     log_error ("checksum=crc32c: goes with consistency=journal only");
     return -1;
   }

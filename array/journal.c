@@ -496,10 +496,14 @@ journal_is_ready (const struct array *a)
   return a->journal->ready;
 }
 
+/* No transaction begins before what the last one writes directly is there. */
 static bool
 journal_is_stuck (const struct array *a)
 {
-  return !a->journal->ready || a->journal->full || is_held (a);
+  const struct txn *t = a->journal->committing;
+
+  return !a->journal->ready || a->journal->full || is_held (a) ||
+    (t && t->any_direct && t->phase == TXN_WRITING);
 }
 
 static bool

@@ -240,6 +240,7 @@ txn_add (struct array *a, struct txn *t, struct op *op, uint32_t max_blocks)
   list_move (&t->ops, &op->txn_link);
   op->txn = t;
   t->nr_ops++;
+  t->any_direct |= op->direct;
   if (op->kind == OP_ZERO)
     add_zeroed (t, op_pos (a, op) / BLOCK_LEN, op_len (a, op) / BLOCK_LEN);
   return true;

@@ -54,6 +54,7 @@ struct txn {
   unsigned pending;             /* transfers */
   uint64_t flush_gen;           /* TXN_STORED: a->flush_gen when the last
                                  * block or page had been written */
+  bool any_direct;              /* some operation is written directly */
   struct txn_rows zeroed;       /* all rows that it zeroes are in it */
   struct txn_regions *regions;
   unsigned nr_regions;

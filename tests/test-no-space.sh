@@ -1,0 +1,60 @@
+#!/bin/bash
+# test-no-space.sh: members on a file system that is full: each flush gets
+# ENOSPC and none waits, with a journal and checksums too; what was written
+# is there when the file system has space again.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+
+source tests/functions.sh
+need nbdkit
+need_loop
+
+small=$tmp/small
+mkdir "$small"
+
+# write_on WHAT: until it is full, then some more; or flush and compare
+write_on ()
+{
+  timeout $((60 * slow)) /usr/bin/python3 - "$uri" "$1" <<'PY' ||
+import errno, sys
+import nbd
+h = nbd.NBD ()
+h.connect_uri (sys.argv[1])
+block = bytes (range (256)) * 4096
+told = 0
+if sys.argv[2] == "fill":
+    for i in range (60):
+        h.pwrite (block, i << 20)
+        if i % 4 == 3:
+            try:
+                h.flush ()
+            except nbd.Error as e:
+                if e.errnum != errno.ENOSPC:
+                    raise
+                told += 1
+                if told == 3:
+                    sys.exit (0)
+    sys.exit ("no flush got ENOSPC")
+h.flush ()
+for i in range (20):
+    if h.pread (1 << 20, i << 20) != block:
+        sys.exit ("what was written is not there")
+PY
+    fail "$kind: $1"
+}
+
+for kind in checksum=crc32c checksum=none consistency=none; do
+  mount -t tmpfs -o size=50M tmpfs "$small"
+  on_exit umount -l "$small"
+  make_members 3 60M "$small"
+  create_array k=2 m=1 size=90M $kind
+  start_raid
+  write_on fill
+  "$gpuraid" status "$control" | grep -q "no space" ||
+    fail "$kind: status does not say that there is no space"
+  mount -o remount,size=400M "$small"
+  sleep 2
+  write_on compare
+  stop_raid
+  umount "$small"
+done
