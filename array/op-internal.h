@@ -163,7 +163,35 @@ extern uint64_t op_bad_roles (const struct array *a, const struct op *op,
 /* The rows that can't be read or made. */
 extern uint16_t op_lost_blocks (const struct op *op);
 
-/* array/op-sums.c: checksums.  Without them these do nothing. */
+/* Block b of a line: the row, the slot of a role, its entry. */
+static inline uint64_t
+op_row (const struct array *a, const struct op *op, unsigned b)
+{
+  return op_pos (a, op) / BLOCK_LEN + b;
+}
+
+static inline unsigned
+op_slot (const struct array *a, const struct op *op, unsigned role)
+{
+  return layout_slot (&a->g, line_stripe (a, op->line->no), role);
+}
+
+static inline struct table_entry
+op_entry (const struct array *a, const struct op *op, unsigned role,
+          unsigned b)
+{
+  return sums_get (a, &op->pin, op_slot (a, op, role), op_row (a, op, b));
+}
+
+static inline bool
+slot_is_active (const struct array *a, unsigned slot)
+{
+  return a->at[slot][0] && !a->at[slot][0]->failing;
+}
+
+/* array/op-sums.c: checksums.  Without them these do nothing.  What follows of
+ * array/op-entries.c likewise.
+ */
 /* Pin the pages of the rows, and look what the table says of them.  False if
  * it waits.
  */
@@ -187,6 +215,7 @@ extern void op_check_made (struct array *a, struct op *op, struct rect *rect);
  * are not known.
  */
 extern void op_make_crcs (struct op *op);
+/* array/op-entries.c: what was stored. */
 /* Was no slot of its rows ever written, as far as members are active or
  * targets?
  */

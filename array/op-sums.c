@@ -19,38 +19,13 @@
 #define MAX_LOGGED 10u
 
 static uint64_t
-row_of (const struct array *a, const struct op *op, unsigned b)
-{
-  return op_pos (a, op) / BLOCK_LEN + b;
-}
-
-static unsigned
-slot_of (const struct array *a, const struct op *op, unsigned role)
-{
-  return layout_slot (&a->g, line_stripe (a, op->line->no), role);
-}
-
-static uint64_t
 slots_of (const struct array *a, const struct op *op, uint64_t roles)
 {
   uint64_t slots = 0;
 
   FOR_EACH_BIT (role, roles)
-    slots |= BIT (slot_of (a, op, role));
+    slots |= BIT (op_slot (a, op, role));
   return slots;
-}
-
-static struct table_entry
-entry_of (const struct array *a, const struct op *op, unsigned role,
-          unsigned b)
-{
-  return sums_get (a, &op->pin, slot_of (a, op, role), row_of (a, op, b));
-}
-
-static bool
-is_active (const struct array *a, unsigned slot)
-{
-  return a->at[slot][0] && !a->at[slot][0]->failing;
 }
 
 /* ---- what the table says ------------------------------------------------- */
@@ -71,7 +46,7 @@ old_parity (const struct array *a, const struct op *op, unsigned b,
   if ((data & ~usable) || op->zero_roles[b] & data)
     return 0;
   FOR_EACH_BIT (role, usable & ~data) {
-    const uint32_t g = entry_of (a, op, role, b).generation;
+    const uint32_t g = op_entry (a, op, role, b).generation;
 
     differ |= generation && g != generation;
     generation = g;
@@ -79,11 +54,11 @@ old_parity (const struct array *a, const struct op *op, unsigned b,
   if (!differ)
     return 0;
   FOR_EACH_BIT (role, usable & ~data) {
-    const uint32_t g = entry_of (a, op, role, b).generation;
+    const uint32_t g = op_entry (a, op, role, b).generation;
     bool found = false;
 
     FOR_EACH_BIT (d, data)
-      found |= entry_of (a, op, d, b).generation == g;
+      found |= op_entry (a, op, d, b).generation == g;
     if (!found)
       old |= BIT (role);
   }
@@ -97,13 +72,13 @@ look_at_row (struct array *a, struct op *op, unsigned b)
   uint64_t zero = 0, lost = 0, known = 0;
 
   for (unsigned role = 0; role < a->n; role++) {
-    const unsigned slot = slot_of (a, op, role);
+    const unsigned slot = op_slot (a, op, role);
 
     if (!sums_has_slots (a, &op->pin, BIT (slot)))
       continue;
-    if (is_active (a, slot))
+    if (slot_is_active (a, slot))
       known |= BIT (role);
-    switch (table_kind (entry_of (a, op, role, b))) {
+    switch (table_kind (op_entry (a, op, role, b))) {
     case TABLE_ZERO: zero |= BIT (role); break;
     case TABLE_LOST: lost |= BIT (role); break;
     case TABLE_WRITTEN: break;
@@ -144,7 +119,7 @@ waits_for_pages (const struct array *a, const struct op *op)
     return false;
   for (uint64_t row = first; row < end; row = sums_page_end (row))
     FOR_EACH_BIT (slot, sums_unreadable (&op->pin, row))
-      if (is_active (a, slot))
+      if (slot_is_active (a, slot))
         return true;
   return false;
 }
@@ -183,7 +158,7 @@ op_lost_roles (const struct array *a, const struct op *op,
 
   if (roles == 0 || op->pin.nr == 0)
     return 0;
-  FOR_EACH_BIT (slot, sums_unreadable (&op->pin, row_of (a, op, rect->b0)))
+  FOR_EACH_BIT (slot, sums_unreadable (&op->pin, op_row (a, op, rect->b0)))
     roles &= ~BIT (layout_role (&a->g, line_stripe (a, op->line->no), slot));
   return roles;
 }
@@ -207,7 +182,7 @@ op_lacks_sums (struct array *a, struct op *op)
 static void
 note_bad (struct array *a, struct op *op, unsigned role, unsigned b)
 {
-  const unsigned slot = slot_of (a, op, role);
+  const unsigned slot = op_slot (a, op, role);
   struct seat *s = a->at[slot][0];
   struct op_role *o = &op->role[role];
   const uint16_t block = block_mask (b, 1);
@@ -224,14 +199,14 @@ note_bad (struct array *a, struct op *op, unsigned role, unsigned b)
   a->counters.bad_blocks++;
   if (a->bad_sums_logged++ < MAX_LOGGED)
     log_notice ("slot %u: %s: block %" PRIu64 " has another checksum: it is "
-                "made anew", slot, s->m->path, row_of (a, op, b));
+                "made anew", slot, s->m->path, op_row (a, op, b));
 }
 
 static bool
 is_good (const struct array *a, const struct op *op, unsigned role,
          unsigned b, uint32_t crc)
 {
-  const struct table_entry e = entry_of (a, op, role, b);
+  const struct table_entry e = op_entry (a, op, role, b);
   const struct replay_source *src =
     recover_source (a, op->line->no, role, b);
 
@@ -241,7 +216,7 @@ is_good (const struct array *a, const struct op *op, unsigned role,
     return (src->kind != REPLAY_RING && src->kind != REPLAY_DIRECT) ||
       src->crc == crc || PLANTED ("ring-unverified");
   return e.generation != 0 &&
-    e.sum == sums_sum (a, slot_of (a, op, role), row_of (a, op, b), crc);
+    e.sum == sums_sum (a, op_slot (a, op, role), op_row (a, op, b), crc);
 }
 
 static void
@@ -405,18 +380,18 @@ is_outdated (const struct array *a, const struct op *op, unsigned role,
 {
   const uint64_t data = LOW_BITS (a->g.k), others = LOW_BITS (a->n) &
     ~BIT (role) & ~op->noread & ~op->lost_roles[b];
-  const uint32_t own = entry_of (a, op, role, b).generation;
+  const uint32_t own = op_entry (a, op, role, b).generation;
   uint32_t generation = 0;
 
   FOR_EACH_BIT (r, others & ~data)
-    generation = entry_of (a, op, r, b).generation;
+    generation = op_entry (a, op, r, b).generation;
   if (generation == 0 || own == generation)
     return false;
   if (BIT (role) & ~data)
     return true;
   FOR_EACH_BIT (r, others & data)
     if (op->zero_roles[b] & BIT (r) ||
-        entry_of (a, op, r, b).generation == generation)
+        op_entry (a, op, r, b).generation == generation)
       return false;
   return true;
 }
@@ -430,12 +405,12 @@ op_check_made (struct array *a, struct op *op, struct rect *rect)
       PLANTED ("sums-result-unchecked"))
     return;
   FOR_EACH_BIT (role, rect->p.make) {
-    const unsigned slot = slot_of (a, op, role);
+    const unsigned slot = op_slot (a, op, role);
     const struct op_role *o = &op->role[role];
 
     for (unsigned b = rect->b0; b < rect->b0 + rect->nr; b++)
-      if (is_active (a, slot) && !((op->lost_roles[b] | op->zero_roles[b]) &
-                                   BIT (role)) &&
+      if (slot_is_active (a, slot) &&
+          !((op->lost_roles[b] | op->zero_roles[b]) & BIT (role)) &&
           !is_good (a, op, role, b, o->crc[b]) &&
           !is_outdated (a, op, role, b)) {
         rect->lost |= op->kind == OP_READ ? BIT (role) : ~UINT64_C (0);
@@ -445,202 +420,4 @@ op_check_made (struct array *a, struct op *op, struct rect *rect)
   }
   if (rect->lost && op->kind == OP_FIX)
     rect->p.write = 0;
-}
-
-/* ---- first writes -------------------------------------------------------- */
-
-/* Absent slots are not asked: k blocks of zeroes prove that all are. */
-bool
-op_is_first_write (const struct array *a, const struct op *op)
-{
-  uint64_t asked = 0;
-
-  for (unsigned role = 0; role < a->n; role++)
-    for (unsigned i = 0; i < 2; i++) {
-      const struct seat *s = a->at[slot_of (a, op, role)][i];
-
-      if (s && seat_writable_at (a, s, op_pos (a, op)))
-        asked |= BIT (role);
-    }
-  for (unsigned i = 0; i < op->nr_rects; i++)
-    for (unsigned b = op->rect[i].b0; b < op->rect[i].b0 + op->rect[i].nr; b++)
-      if ((asked & ~op->zero_roles[b]) || nr_bits (asked) < a->g.k)
-        return false;
-  return true;
-}
-
-/* ---- what is stored ------------------------------------------------------ */
-
-void
-op_make_crcs (struct op *op)
-{
-  for (unsigned i = 0; i < op->nr_rects; i++) {
-    const struct rect *rect = &op->rect[i];
-
-    FOR_EACH_BIT (role, rect->p.write) {
-      struct op_role *o = &op->role[role];
-      const struct cell *c = op_new_cell (op, rect, role);
-
-      FOR_EACH_BIT (b, block_mask (rect->b0, rect->nr) & ~o->crc_blocks) {
-        o->crc[b] = crc32c (c->data + b * BLOCK_LEN, BLOCK_LEN);
-        o->crc_blocks |= block_mask (b, 1);
-      }
-    }
-  }
-}
-
-static void
-change (struct array *a, struct op *op, unsigned role, unsigned b,
-        uint32_t generation, uint64_t seq)
-{
-  const unsigned slot = slot_of (a, op, role);
-  const uint64_t row = row_of (a, op, b);
-  const struct table_entry e = {
-    .sum = sums_sum (a, slot, row, op->role[role].crc[b]),
-    .generation = generation,
-  };
-
-  sums_change (a, &op->pin, slot, row, e, seq);
-}
-
-void
-op_note_sums (struct array *a, struct op *op, uint64_t seq)
-{
-  if (a->sums == NULL)
-    return;
-  if (op->kind == OP_ZERO) {
-    sums_change_zero (a, &op->pin, op_pos (a, op) / BLOCK_LEN,
-                      op_len (a, op) / BLOCK_LEN, seq);
-    return;
-  }
-  for (unsigned i = 0; i < op->nr_rects; i++) {
-    const struct rect *rect = &op->rect[i];
-
-    FOR_EACH_BIT (role, rect->p.write)
-      for (unsigned b = rect->b0; b < rect->b0 + rect->nr; b++)
-        change (a, op, role, b, (uint32_t) seq, seq);
-  }
-}
-
-/* The generation of a block that was made for a slot that had none: that of
- * the parity; of parity with no other parity, that of some data.
- */
-static uint32_t
-generation_of (const struct array *a, const struct op *op, unsigned role,
-               unsigned b)
-{
-  const uint64_t usable = LOW_BITS (a->n) & ~op->noread &
-    ~op->lost_roles[b] & ~op->zero_roles[b] & ~BIT (role);
-  const uint64_t parity = usable & ~LOW_BITS (a->g.k);
-  uint32_t generation = 0;
-
-  FOR_EACH_BIT (r, parity ? parity : usable)
-    generation = entry_of (a, op, r, b).generation;
-  return generation;
-}
-
-static bool
-is_zeroes (const struct op *op, unsigned role, unsigned b)
-{
-  static const uint8_t zeroes[BLOCK_LEN];
-
-  return op->role[role].crc[b] == crc32c (zeroes, BLOCK_LEN);
-}
-
-/* Such a block was stored.  If no other block has a generation it is one of a
- * row that was never written, or was in memory.
- */
-static void
-change_made (struct array *a, struct op *op, unsigned role, unsigned b)
-{
-  const uint32_t generation = generation_of (a, op, role, b);
-
-  if (generation == 0 && is_zeroes (op, role, b))
-    sums_change (a, &op->pin, slot_of (a, op, role), row_of (a, op, b),
-                 (struct table_entry) { 0, 0 }, 0);
-  else
-    change (a, op, role, b, MAX (generation, 1), 0);
-}
-
-/* Of a recovery, before the newest transaction counts. */
-static void
-note_direct (struct array *a, struct op *op, const struct rect *rect)
-{
-  const unsigned b = rect->b0;
-
-  FOR_EACH_BIT (role, rect->p.write)
-    if (is_active (a, slot_of (a, op, role)))
-      recover_wrote_direct (a, op->line->no, role, b, op->role[role].crc[b]);
-  if (rect->lost && op_errors (op, b))
-    recover_note_bad (a, op->line->no, b, op_errors (op, b));
-  else if (rect->lost && !recover_is_outdated (a))
-    array_set_failed (a, "its journal can't be read");
-}
-
-static void
-note_placed (struct array *a, struct op *op, const struct rect *rect)
-{
-  const unsigned b = rect->b0;
-  const uint64_t direct = recover_direct (a, op->line->no, b);
-
-  FOR_EACH_BIT (role, rect->p.write | direct |
-                (rect->lost & LOW_BITS (a->n))) {
-    const unsigned slot = slot_of (a, op, role);
-    const uint64_t row = row_of (a, op, b);
-    bool zero;
-    const uint64_t seq = recover_seq (a, op->line->no, role, b, &zero);
-
-    if (direct & BIT (role)) {  /* it was not made here */
-      op->role[role].crc[b] = recover_source (a, op->line->no, role, b)->crc;
-      op->role[role].crc_blocks |= block_mask (b, 1);
-    }
-
-    if (a->at[slot][1])
-      sums_store_both (a, &op->pin, slot, row, seq);
-    if (rect->lost & BIT (role))
-      sums_change (a, &op->pin, slot, row, TABLE_ENTRY_LOST, seq);
-    else if (zero)
-      sums_change (a, &op->pin, slot, row, (struct table_entry) { 0, 0 },
-                   seq);
-    else if (seq)
-      change (a, op, role, b, (uint32_t) seq, seq);
-    else if (table_kind (entry_of (a, op, role, b)) == TABLE_LOST)
-      change_made (a, op, role, b);
-  }
-}
-
-void
-op_note_copied (struct array *a, struct op *op)
-{
-  const uint64_t seq = 0;
-
-  if (a->sums == NULL || a->failed)
-    return;
-  for (unsigned i = 0; op->replay && i < op->nr_rects; i++)
-    if (recover_is_early (a))
-      note_direct (a, op, &op->rect[i]);
-    else
-      note_placed (a, op, &op->rect[i]);
-  if (op->replay)
-    return;
-  for (unsigned i = 0; i < op->nr_rects; i++) {
-    const struct rect *rect = &op->rect[i];
-
-    for (unsigned b = rect->b0; b < rect->b0 + rect->nr; b++)
-      FOR_EACH_BIT (role, op->want) {
-        const unsigned slot = slot_of (a, op, role);
-        const uint64_t row = row_of (a, op, b);
-
-        /* The entry is that of both members of a slot. */
-        if (rect->lost)
-          sums_change (a, &op->pin, slot, row, TABLE_ENTRY_LOST, seq);
-        else if (is_active (a, slot))
-          continue;
-        else if (rect->p.write & BIT (role))
-          change_made (a, op, role, b);
-        else
-          sums_change (a, &op->pin, slot, row, (struct table_entry) { 0, 0 },
-                       seq);
-      }
-  }
 }

@@ -1,0 +1,209 @@
+/* gpuraid: what an operation has stored, as entries of the checksum table.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include "array/op-internal.h"
+#include "array/recover-table.h"
+#include "array/recover.h"
+#include "array/seat.h"
+#include "array/state.h"
+#include "common/crc32c.h"
+
+/* ---- first writes -------------------------------------------------------- */
+
+/* Absent slots are not asked: k blocks of zeroes prove that all are. */
+bool
+op_is_first_write (const struct array *a, const struct op *op)
+{
+  uint64_t asked = 0;
+
+  for (unsigned role = 0; role < a->n; role++)
+    for (unsigned i = 0; i < 2; i++) {
+      const struct seat *s = a->at[op_slot (a, op, role)][i];
+
+      if (s && seat_writable_at (a, s, op_pos (a, op)))
+        asked |= BIT (role);
+    }
+  for (unsigned i = 0; i < op->nr_rects; i++)
+    for (unsigned b = op->rect[i].b0; b < op->rect[i].b0 + op->rect[i].nr; b++)
+      if ((asked & ~op->zero_roles[b]) || nr_bits (asked) < a->g.k)
+        return false;
+  return true;
+}
+
+/* ---- what is stored ------------------------------------------------------ */
+
+void
+op_make_crcs (struct op *op)
+{
+  for (unsigned i = 0; i < op->nr_rects; i++) {
+    const struct rect *rect = &op->rect[i];
+
+    FOR_EACH_BIT (role, rect->p.write) {
+      struct op_role *o = &op->role[role];
+      const struct cell *c = op_new_cell (op, rect, role);
+
+      FOR_EACH_BIT (b, block_mask (rect->b0, rect->nr) & ~o->crc_blocks) {
+        o->crc[b] = crc32c (c->data + b * BLOCK_LEN, BLOCK_LEN);
+        o->crc_blocks |= block_mask (b, 1);
+      }
+    }
+  }
+}
+
+static void
+change (struct array *a, struct op *op, unsigned role, unsigned b,
+        uint32_t generation, uint64_t seq)
+{
+  const unsigned slot = op_slot (a, op, role);
+  const uint64_t row = op_row (a, op, b);
+  const struct table_entry e = {
+    .sum = sums_sum (a, slot, row, op->role[role].crc[b]),
+    .generation = generation,
+  };
+
+  sums_change (a, &op->pin, slot, row, e, seq);
+}
+
+void
+op_note_sums (struct array *a, struct op *op, uint64_t seq)
+{
+  if (a->sums == NULL)
+    return;
+  if (op->kind == OP_ZERO) {
+    sums_change_zero (a, &op->pin, op_pos (a, op) / BLOCK_LEN,
+                      op_len (a, op) / BLOCK_LEN, seq);
+    return;
+  }
+  for (unsigned i = 0; i < op->nr_rects; i++) {
+    const struct rect *rect = &op->rect[i];
+
+    FOR_EACH_BIT (role, rect->p.write)
+      for (unsigned b = rect->b0; b < rect->b0 + rect->nr; b++)
+        change (a, op, role, b, (uint32_t) seq, seq);
+  }
+}
+
+/* The generation of a block that was made for a slot that had none: that of
+ * the parity; of parity with no other parity, that of some data.
+ */
+static uint32_t
+generation_of (const struct array *a, const struct op *op, unsigned role,
+               unsigned b)
+{
+  const uint64_t usable = LOW_BITS (a->n) & ~op->noread &
+    ~op->lost_roles[b] & ~op->zero_roles[b] & ~BIT (role);
+  const uint64_t parity = usable & ~LOW_BITS (a->g.k);
+  uint32_t generation = 0;
+
+  FOR_EACH_BIT (r, parity ? parity : usable)
+    generation = op_entry (a, op, r, b).generation;
+  return generation;
+}
+
+static bool
+is_zeroes (const struct op *op, unsigned role, unsigned b)
+{
+  static const uint8_t zeroes[BLOCK_LEN];
+
+  return op->role[role].crc[b] == crc32c (zeroes, BLOCK_LEN);
+}
+
+/* Such a block was stored.  If no other block has a generation it is one of a
+ * row that was never written, or was in memory.
+ */
+static void
+change_made (struct array *a, struct op *op, unsigned role, unsigned b)
+{
+  const uint32_t generation = generation_of (a, op, role, b);
+
+  if (generation == 0 && is_zeroes (op, role, b))
+    sums_change (a, &op->pin, op_slot (a, op, role), op_row (a, op, b),
+                 (struct table_entry) { 0, 0 }, 0);
+  else
+    change (a, op, role, b, MAX (generation, 1), 0);
+}
+
+/* Of a recovery, before the newest transaction counts. */
+static void
+note_direct (struct array *a, struct op *op, const struct rect *rect)
+{
+  const unsigned b = rect->b0;
+
+  FOR_EACH_BIT (role, rect->p.write)
+    if (slot_is_active (a, op_slot (a, op, role)))
+      recover_wrote_direct (a, op->line->no, role, b, op->role[role].crc[b]);
+  if (rect->lost && op_errors (op, b))
+    recover_note_bad (a, op->line->no, b, op_errors (op, b));
+  else if (rect->lost && !recover_is_outdated (a))
+    array_set_failed (a, "its journal can't be read");
+}
+
+static void
+note_placed (struct array *a, struct op *op, const struct rect *rect)
+{
+  const unsigned b = rect->b0;
+  const uint64_t direct = recover_direct (a, op->line->no, b);
+
+  FOR_EACH_BIT (role, rect->p.write | direct |
+                (rect->lost & LOW_BITS (a->n))) {
+    const unsigned slot = op_slot (a, op, role);
+    const uint64_t row = op_row (a, op, b);
+    bool zero;
+    const uint64_t seq = recover_seq (a, op->line->no, role, b, &zero);
+
+    if (direct & BIT (role)) {  /* it was not made here */
+      op->role[role].crc[b] = recover_source (a, op->line->no, role, b)->crc;
+      op->role[role].crc_blocks |= block_mask (b, 1);
+    }
+
+    if (a->at[slot][1])
+      sums_store_both (a, &op->pin, slot, row, seq);
+    if (rect->lost & BIT (role))
+      sums_change (a, &op->pin, slot, row, TABLE_ENTRY_LOST, seq);
+    else if (zero)
+      sums_change (a, &op->pin, slot, row, (struct table_entry) { 0, 0 },
+                   seq);
+    else if (seq)
+      change (a, op, role, b, (uint32_t) seq, seq);
+    else if (table_kind (op_entry (a, op, role, b)) == TABLE_LOST)
+      change_made (a, op, role, b);
+  }
+}
+
+void
+op_note_copied (struct array *a, struct op *op)
+{
+  const uint64_t seq = 0;
+
+  if (a->sums == NULL || a->failed)
+    return;
+  for (unsigned i = 0; op->replay && i < op->nr_rects; i++)
+    if (recover_is_early (a))
+      note_direct (a, op, &op->rect[i]);
+    else
+      note_placed (a, op, &op->rect[i]);
+  if (op->replay)
+    return;
+  for (unsigned i = 0; i < op->nr_rects; i++) {
+    const struct rect *rect = &op->rect[i];
+
+    for (unsigned b = rect->b0; b < rect->b0 + rect->nr; b++)
+      FOR_EACH_BIT (role, op->want) {
+        const unsigned slot = op_slot (a, op, role);
+        const uint64_t row = op_row (a, op, b);
+
+        /* The entry is that of both members of a slot. */
+        if (rect->lost)
+          sums_change (a, &op->pin, slot, row, TABLE_ENTRY_LOST, seq);
+        else if (slot_is_active (a, slot))
+          continue;
+        else if (rect->p.write & BIT (role))
+          change_made (a, op, role, b);
+        else
+          sums_change (a, &op->pin, slot, row, (struct table_entry) { 0, 0 },
+                       seq);
+      }
+  }
+}
