@@ -251,6 +251,8 @@ extern void rot_count (const struct run *r);
 
 /* Open it somehow.  False: too much is permanently lost. */
 extern bool session_start (struct run *r, bool readonly);
+/* With all disks that there are.  False: it was refused. */
+extern bool session_open (struct run *r, bool force, bool readonly);
 /* From an array that is open to one that is not: by clients that only read, or
  * with all faults; or repair it and check every byte.
  */

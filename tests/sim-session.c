@@ -257,16 +257,6 @@ use_array (struct run *r, unsigned nr_requests)
   return !r->sa->a->failed;
 }
 
-static bool
-any_open (const struct array *a)
-{
-  for (uint64_t p = 0; p < a->nr_pages; p++)
-    for (unsigned w = 0; w < BITMAP_PAGE_WORDS; w++)
-      if (a->page[p].want.open[w])
-        return true;
-  return false;
-}
-
 /* Which regions stay open, and which of their rows are torn, survives a stop.
  */
 static void
@@ -307,122 +297,6 @@ stop_cleanly (struct run *r)
   else
     model_crash (r->model);
   return true;
-}
-
-/* ---- starting again ---- */
-
-/* The disks that a user would name: with a superblock. */
-static uint64_t
-disks_known (const struct run *r)
-{
-  static struct superblock sb;
-  uint64_t disks = 0;
-
-  for (unsigned i = 0; i < r->sa->nr_disks; i++)
-    for (enum sb_copy c = 0; c < SB_NR_COPIES; c++) {
-      const struct sim_disk *d = r->sa->disk[i];
-
-      if (superblock_decode (d->image + layout_sb_off (d->size, c), c, &sb,
-                             NULL) == SB_OK)
-        disks |= BIT (i);
-    }
-  return disks;
-}
-
-static uint64_t
-disks_there (const struct run *r)
-{
-  uint64_t disks = 0;
-
-  for (unsigned i = 0; i < r->sa->nr_disks; i++)
-    if (!r->sa->disk[i]->absent && !r->sa->disk[i]->dead)
-      disks |= BIT (i);
-  return disks;
-}
-
-/* What a journal lacks is lost: it may only be read.  That counts as refused,
- * as a user would use force.
- */
-static bool
-is_refused (struct run *r, uint64_t which, bool force, bool readonly)
-{
-  if (sim_array_open (r->sa, which, force ? DEGRADED_FORCE : DEGRADED_ALLOW,
-                      readonly) == -1)
-    return true;
-  if (readonly || !array_is_readonly (r->sa->a))
-    return false;
-  if (!sim_array_stop (r->sa))
-    run_die (r, "it does not stop");
-  return true;
-}
-
-static bool
-try_open (struct run *r, uint64_t which, bool force, bool readonly)
-{
-  const uint64_t there = which & disks_there (r);
-  /* If it is not known to be in force, its base's members count too. */
-  const bool all = ((r->was_active | r->in_force) & ~there) == 0;
-
-  limits.max_seats = MIN (default_limits.max_seats,
-                          nr_bits (there) + r->spare_seats);
-  if (is_refused (r, which, force, readonly)) {
-    stats.refused++;
-    run_say (r, "disks %#" PRIx64 "%s: refused: %s", which, force ? " (force)" :
-         "", r->sa->said);
-    /* A member left behind by force may have known a record that no other
-     * member knew.
-     */
-    if (all && (force || r->was_lost == 0) && !r->over &&
-        !(r->forced && strstr (r->sa->said, "in two ways")))
-      run_die (r, "it was refused with all members: %s", r->sa->said);
-    return false;
-  }
-  run_say (r, "disks %#" PRIx64 "%s: open, %u+%u, slots not active %#" PRIx64,
-       which, force ? " (force)" : "", r->g.k, r->g.m,
-       r->sa->a->lost_slots);
-  check_open (r);
-  scrub_check_open (r);
-  if (!force && r->sa->a->lost_slots && any_open (r->sa->a))
-    run_die (r, "it was unclean and a slot is missing, yet it opened");
-  stats.forced += force;
-  r->forced |= force;
-  r->lost = r->sa->a->lost_slots;
-  r->nr_unsynced = 0;
-  check_synced (r);
-  FOR_EACH_BIT (slot, r->lost)
-    run_lose_slot (r, slot, true);
-  if (nr_bits (r->lost) > r->g.m)
-    r->over = true;
-  allow_look (r);
-  model_shaky (r->model, r->over);
-  return true;
-}
-
-/* Open it somehow.  False: too much is permanently lost. */
-bool
-session_start (struct run *r, bool readonly)
-{
-  const uint64_t which = disks_known (r);
-
-  trouble_end (r);
-  r->over = false;
-  if (run_percent (r, 30))
-    for (unsigned n = 1 + run_below (r, r->g.m); n > 0; n--)
-      r->sa->disk[run_below (r, r->sa->nr_disks)]->absent = true;
-  allow_absent (r);
-  rot_at_rest (r);
-  if (try_open (r, which, false, readonly) ||
-      (r->in_force & disks_there (r) && run_percent (r, 70) &&
-       try_open (r, which, true, readonly)))
-    return true;
-  for (unsigned i = 0; i < r->sa->nr_disks; i++)
-    r->sa->disk[i]->absent = false;
-  if (try_open (r, which, false, readonly))
-    return true;
-  if (r->in_force & disks_there (r) && try_open (r, which, true, readonly))
-    return true;
-  stats.given_up++;
-  return false;
 }
 
 /* Open it without a change. */
@@ -622,7 +496,7 @@ session_last (struct run *r)
     run_die (r, "it failed");
   /* Reading all of it may have found enough bad blocks to take a member out. */
   for (unsigned i = 0; r->was_lost || r->sa->rotted; i++) {
-    if (i > r->g.m || !try_open (r, disks_known (r), false, false))
+    if (i > r->g.m || !session_open (r, false, false))
       run_die (r, "members are lost again");
     if (!make_whole (r) || (r->sa->rotted && !read_all (r)))
       run_die (r, "it failed");
@@ -636,7 +510,7 @@ session_last (struct run *r)
   sim_array_image (r->sa, r->buf);
   if (!model_settle (r->model, r->buf, 0, r->g.size, why, sizeof why))
     run_die (r, "on the disks: %s", why);
-  if (!try_open (r, disks_known (r), false, true))
+  if (!session_open (r, false, true))
     run_die (r, "it does not open: %s", r->sa->said);
   if (!read_all (r) || !sim_array_stop (r->sa))
     run_die (r, "it failed");
