@@ -83,17 +83,20 @@ client ()
     fail "round $n, $1, ${#members[@]} members"
 }
 
+has_flushed ()
+{
+  grep -q f "$log" && [ "$(status_field counters.journal_commits)" -gt 0 ]
+}
+
 # write_and_kill: the server ends in the middle of it.
 write_and_kill ()
 {
-  local commits
   /usr/bin/python3 "$tmp/client.py" write "$uri" "$log" "$SEED$n" \
     2>"$tmp/client.log" &
   local pid=$!
   sleep "0.$((5 + n % 4))"
   kill -0 $pid || fail "the client ended: $(cat "$tmp/client.log")"
-  commits=$(status_field counters.journal_commits)
-  [ "$commits" -gt 0 ] || fail "$commits commits"
+  wait_for 20 has_flushed || fail "no flush"
   kill_raid
   wait $pid && fail "the client ended well"
   grep -q f "$log" || fail "no flush"
