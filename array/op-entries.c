@@ -25,9 +25,11 @@ op_is_first_write (const struct array *a, const struct op *op)
       if (s && seat_writable_at (a, s, op_pos (a, op)))
         asked |= BIT (role);
     }
+  if (nr_bits (asked) < a->g.k)
+    return false;
   for (unsigned i = 0; i < op->nr_rects; i++)
     for (unsigned b = op->rect[i].b0; b < op->rect[i].b0 + op->rect[i].nr; b++)
-      if ((asked & ~op->zero_roles[b]) || nr_bits (asked) < a->g.k)
+      if (asked & ~op->zero_roles[b])
         return false;
   return true;
 }
@@ -157,7 +159,6 @@ note_placed (struct array *a, struct op *op, const struct rect *rect)
       op->role[role].crc[b] = recover_source (a, op->line->no, role, b)->crc;
       op->role[role].crc_blocks |= block_mask (b, 1);
     }
-
     if (a->at[slot][1])
       sums_store_both (a, &op->pin, slot, row, seq);
     if (rect->lost & BIT (role))

@@ -11,7 +11,6 @@
 #include "array/recover-table.h"
 #include "array/recover.h"
 #include "array/seat.h"
-#include "array/state.h"
 #include "common/crc32c.h"
 #include "common/plant.h"
 

@@ -363,6 +363,15 @@ recover_decide (struct array *a)
     (void) decide_again (a, a->recovery);
 }
 
+/* What the newest transaction lacks is logged again.  False: it waits. */
+static bool
+log_again (struct array *a, struct recovery *rec)
+{
+  if (rec->relog == NULL)
+    rec->relog = relog_new (a, &rec->replay, rec->ring, rec->has_ring);
+  return rec->relog && relog_step (a, rec->relog);
+}
+
 /* One phase.  False: it waits. */
 static bool
 step (struct array *a, struct recovery *rec)
@@ -381,9 +390,7 @@ step (struct array *a, struct recovery *rec)
     return true;
 
   case RELOG:
-    if (rec->relog == NULL)
-      rec->relog = relog_new (a, &rec->replay, rec->ring, rec->has_ring);
-    if (rec->relog == NULL || !relog_step (a, rec->relog))
+    if (!log_again (a, rec))
       return false;
     rec->phase = PLANTED ("recover-relog-unflushed") ? MARK : RELOG_FLUSH;
     return true;

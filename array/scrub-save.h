@@ -19,7 +19,7 @@ extern void scrub_changed (struct array *a);
 /* True if its position is to be saved: no line may begin until then. */
 extern bool scrub_save_is_due (const struct array *a);
 
-/* True if neither is due, nor are the members being flushed for it. */
+/* True if that is not due, and the members are not being flushed for it. */
 extern bool scrub_save_is_over (const struct array *a);
 
 /* In each turn: save the position if that is due and no line is under way. */

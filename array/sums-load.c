@@ -72,7 +72,9 @@ add_doubtful (struct array *a, struct sums_page *p, unsigned slot)
   list_move (&a->sums->doubtful, &p->doubtful_link);
 }
 
-/* Its table can't tell what it has. */
+/* Its table can't tell what it has.  The superblocks still say by_bitmap: after
+ * a crash it is seen again.
+ */
 static void
 rebuild_in_full (struct array *a, struct seat *t)
 {
