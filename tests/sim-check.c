@@ -189,6 +189,44 @@ check_ejected (struct run *r, unsigned slot)
 
 /* ---- when it stops ---- */
 
+/* The newest copy of a page. */
+static bool
+read_page (const struct run *r, unsigned slot, const struct sim_disk *d,
+           uint64_t no, struct bitmap_page *page)
+{
+  static struct bitmap_page p;
+  unsigned nr = 0;
+
+  for (unsigned place = 0; place < 2; place++)
+    if (bitmap_page_decode (d->image + bitmap_page_off (&r->sa->l, no, place),
+                            &r->array_uuid, slot, no, &p)) {
+      if (nr == 0 || p.counter > page->counter)
+        *page = p;
+      nr++;
+    }
+  if (nr == 1)
+    stats.torn_pages++;
+  return nr > 0;
+}
+
+/* A page of an earlier session may say that it is open on some members only:
+ * the others may have been told that it no longer is.
+ */
+static bool
+is_open_on_all (const struct run *r, uint64_t region)
+{
+  static struct bitmap_page p;
+
+  for (unsigned slot = 0; slot < r->n; slot++)
+    for (unsigned i = 0; i < 2; i++)
+      if (r->at[i][slot] &&
+          read_page (r, slot, r->at[i][slot], region / limits.page_regions,
+                     &p) &&
+          !has_region (p.open, region % limits.page_regions))
+        return false;
+  return true;
+}
+
 void
 check_note_end (struct run *r, bool clean)
 {
@@ -218,32 +256,13 @@ check_note_end (struct run *r, bool clean)
      * that lacks it is not marked.
      */
     r->was_open[i] = !a->failed &&
-      has_region (clean ? p->want.open : p->stored.open,
-                  i % limits.page_regions);
+      (has_region (p->stored.open, i % limits.page_regions) ||
+       (clean && has_region (p->want.open, i % limits.page_regions) &&
+        is_open_on_all (r, i)));
   }
 }
 
 /* ---- after a crash ---- */
-
-/* The newest copy of a page. */
-static bool
-read_page (const struct run *r, unsigned slot, const struct sim_disk *d,
-           uint64_t no, struct bitmap_page *page)
-{
-  static struct bitmap_page p;
-  unsigned nr = 0;
-
-  for (unsigned place = 0; place < 2; place++)
-    if (bitmap_page_decode (d->image + bitmap_page_off (&r->sa->l, no, place),
-                            &r->array_uuid, slot, no, &p)) {
-      if (nr == 0 || p.counter > page->counter)
-        *page = p;
-      nr++;
-    }
-  if (nr == 1)
-    stats.torn_pages++;
-  return nr > 0;
-}
 
 static void
 check_missed (struct run *r, const struct bitmap_page *p, const char *name)

@@ -25,7 +25,8 @@ struct client {
   struct model_write *w;
   uint64_t began;               /* the model's time */
   uint64_t start;               /* ns, when the request was begun */
-  uint64_t since;               /* ns, from which on it may take too long */
+  uint64_t since;               /* ns, when it was last seen to go on */
+  uint64_t pos;                 /* of the request, then */
   bool busy;
   bool had_failed;              /* the array, when this began */
 };
