@@ -245,16 +245,21 @@ is_torn (const struct array *a, const struct line *line)
     (line->torn || (line->no >= a->torn0 && line->no < a->torn1));
 }
 
+/* The new decision itself waits for what the recovery reads. */
+static bool
+waits_for_decision (const struct array *a, const struct op *op)
+{
+  return recover_is_outdated (a) && !op->replay &&
+    !(op->kind == OP_READ && op->r->kind == REQUEST_RELOG);
+}
+
 static bool
 may_get_better (const struct array *a, const struct op *op,
                 const struct rect *rect)
 {
   const uint16_t blocks = block_mask (rect->b0, rect->nr);
 
-  /* The new decision itself waits for what the recovery reads. */
-  return (recover_is_outdated (a) &&
-          !op->replay &&
-          !(op->kind == OP_READ && op->r->kind == REQUEST_RELOG)) ||
+  return waits_for_decision (a, op) ||
     (op->tries < OP_MAX_TRIES && op_bad_roles (a, op, blocks) &&
      !lost_rows_known (a, op->line->no, blocks));
 }
@@ -337,7 +342,7 @@ op_plan (struct array *a, struct op *op)
   forget_errors (a, op);
   if (a->sums)                  /* its pages may be readable then */
     sums_unpin (a, &op->pin);
-  op->tries += !recover_is_outdated (a);
+  op->tries += !waits_for_decision (a, op);
   list_move (&a->pause_waiters, &op->waiter.link);
   return false;
 }
