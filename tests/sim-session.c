@@ -51,6 +51,8 @@ end_session (struct run *r)
   const struct membership *ms = &a->membership;
   const struct device_set *in_force =
     ms->in_force ? &ms->cur.self.active : &ms->base.active;
+  /* By force, the base is not all that the members know. */
+  const uint64_t before = ms->in_force ? 0 : r->was_active | r->in_force;
 
   r->may_crash = r->chaos_on = false;
   run_look_at_slots (r);
@@ -62,6 +64,7 @@ end_session (struct run *r)
   r->in_force = listed_disks (r, in_force);
   if (lacks_seats (r, in_force))
     r->was_active = LOW_BITS (r->sa->nr_disks);
+  r->was_active |= before;
   check_rows (r, "at a crash");
   check_note_end (r, false);
   run_note_torn (r);
