@@ -282,6 +282,14 @@ forget_errors (struct array *a, struct op *op)
   op->coarse = false;
 }
 
+/* What an earlier plan made may have come of a bad block. */
+static void
+forget_crcs (struct array *a, struct op *op)
+{
+  for (unsigned r = 0; r < a->n; r++)
+    op->role[r].crc_blocks = 0;
+}
+
 /* What was read may be of a transaction that does not count any more. */
 static void
 forget_old (struct array *a, struct op *op)
@@ -323,6 +331,8 @@ op_plan (struct array *a, struct op *op)
 
   if (op->decision != recover_decision (a))
     forget_old (a, op);
+  if (!PLANTED ("sums-old-crc"))
+    forget_crcs (a, op);
   line_masks (a, op->line->no, &op->noread, &op->nowrite);
   if (op->kind != OP_FIX)
     op->slow |= suspects (a, op);
