@@ -147,9 +147,10 @@ note_placed (struct array *a, struct op *op, const struct rect *rect)
 {
   const unsigned b = rect->b0;
   const uint64_t direct = recover_direct (a, op->line->no, b);
+  const uint64_t lost = LOW_BITS (a->n) & ~rect->p.write &
+    (rect->lost | recover_erased (a, op->line->no, b));
 
-  FOR_EACH_BIT (role, rect->p.write | direct |
-                (rect->lost & LOW_BITS (a->n))) {
+  FOR_EACH_BIT (role, rect->p.write | direct | lost) {
     const unsigned slot = op_slot (a, op, role);
     const uint64_t row = op_row (a, op, b);
     bool zero;
@@ -161,7 +162,7 @@ note_placed (struct array *a, struct op *op, const struct rect *rect)
     }
     if (a->at[slot][1])
       sums_store_both (a, &op->pin, slot, row, seq);
-    if (rect->lost & BIT (role))
+    if (lost & BIT (role))
       sums_change (a, &op->pin, slot, row, TABLE_ENTRY_LOST, seq);
     else if (zero)
       sums_change (a, &op->pin, slot, row, (struct table_entry) { 0, 0 },

@@ -91,7 +91,7 @@ check_newest (const struct superblock *sb, struct ring_reading *rd,
     if (rd[i].c->nr_records > 0)
       newest = MAX (newest, rd[i].c->record[rd[i].c->nr_records - 1].r.seq);
   for (unsigned i = 0; i < nr; i++)
-    if (ring_check_direct (rd[i].m, sb, rd[i].c, newest) == -1)
+    if (ring_check_direct (&rd[i], sb, newest) == -1)
       return -1;
   return 0;
 }

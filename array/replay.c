@@ -41,6 +41,7 @@ struct work {
   const struct mention **spare; /* as long as live */
   const struct replay_bad *bad;
   unsigned nr_bad;
+  bool proven;                  /* the newest transaction is never dropped */
   struct replay *r;
 };
 
@@ -106,6 +107,16 @@ lacks_headers (const struct work *w)
     any |= w->member[i].ring->max_seq > 0;
   }
   return any;
+}
+
+/* Was it seen that it met R1? */
+static bool
+is_proven (const struct work *w)
+{
+  for (unsigned i = 0; i < w->nr_members; i++)
+    if (w->member[i].ring->proven)
+      return true;
+  return false;
 }
 
 /* Does a participant that is there lack some of the newest transaction? */
@@ -393,7 +404,7 @@ decide_run (struct work *w, uint64_t first, uint64_t end)
   };
   decide_without (w, run, UINT64_MAX);
   if (nr_bits (w->slots & ~run->erased) < w->g->k && run->newest &&
-      !PLANTED ("replay-not-dropped")) {
+      !w->proven && !PLANTED ("replay-not-dropped")) {
     decide_without (w, run, w->r->newest);
     if (nr_bits (w->slots & ~run->erased) >= w->g->k)
       w->r->nr_dropped += run->nr;
@@ -468,6 +479,7 @@ replay_decide (const struct geometry *g, const struct replay_member *member,
   find_limits (&w);
   r->hole = has_hole (&w) || lacks_headers (&w);
   r->incomplete = r->newest && is_incomplete (&w);
+  w.proven = is_proven (&w);
   if (collect (&w) == 0 && find_bounds (&w) == 0)
     ret = decide_all (&w);
   free (w.mention);

@@ -16,6 +16,7 @@
 #include "common/log.h"
 #include "common/plant.h"
 #include "raidmap/limits.h"
+#include "raidmap/table.h"
 
 #define READ_LEN (1u << 20)
 
@@ -248,11 +249,36 @@ check_entry (struct member *m, const struct superblock *sb,
   }
 }
 
-int
-ring_check_direct (struct member *m, const struct superblock *sb,
-                   struct ring_contents *c, uint64_t seq)
+/* Does the table have an entry of the transaction for one of these rows? */
+static bool
+has_entry (const struct ring_reading *rd, const struct superblock *sb,
+           const struct journal_entry *e, uint8_t *buf)
 {
-  const struct ring_record *rec = ring_find_record (c, seq);
+  const uint32_t per_page = limits.table_page_entries;
+  const uint64_t end = e->first_block + e->nr_blocks;
+  struct table_page page;
+
+  for (uint64_t row = e->first_block; row < end;
+       row = round_down (row, per_page) + per_page)
+    for (unsigned place = 0; place < 2; place++) {
+      const uint64_t no = row / per_page;
+
+      if (rd->m->ops->pread (rd->m, buf, TABLE_PAGE_LEN,
+                        table_page_off (&sb->l, no, place)) != 0 ||
+          !table_page_decode (buf, &sb->array_uuid, rd->slot, no, &page))
+        continue;
+      for (uint64_t r = row; r < end && r / per_page == no; r++)
+        if (page.entry[r % per_page].generation == e->generation)
+          return true;
+    }
+  return false;
+}
+
+int
+ring_check_direct (const struct ring_reading *rd, const struct superblock *sb,
+                   uint64_t seq)
+{
+  const struct ring_record *rec = ring_find_record (rd->c, seq);
   CLEANUP_FREE uint8_t *buf = NULL;
   uint32_t done = 0;
 
@@ -267,8 +293,11 @@ ring_check_direct (struct member *m, const struct superblock *sb,
 
     if (e->flags & JOURNAL_ENTRY_ZERO)
       continue;
-    if (e->flags & JOURNAL_ENTRY_DIRECT)
-      check_entry (m, sb, e, &rec->r.crc[done], &rec->good[done], buf);
+    if (e->flags & JOURNAL_ENTRY_DIRECT) {
+      check_entry (rd->m, sb, e, &rec->r.crc[done], &rec->good[done], buf);
+      rd->c->proven |= !PLANTED ("direct-unproven") &&
+        has_entry (rd, sb, e, buf);
+    }
     done += e->nr_blocks;
   }
   return 0;

@@ -27,6 +27,9 @@ struct ring_contents {
   struct ring_record *record;   /* those with the header's session, by seq;
                                  * owned */
   unsigned nr_records;
+  bool proven;                  /* the checksum table has an entry of the
+                                 * transaction that ring_check_direct looked
+                                 * for: its records and blocks were flushed */
 };
 
 /* slot: whose ring it is.  What can't be read is damaged; so is all that
@@ -43,11 +46,12 @@ struct ring_reading {
 };
 extern int rings_read (const struct superblock *sb, struct ring_reading *rd,
                        unsigned nr);
-/* Compare the blocks that a transaction has written in place with the record.
- * 0, or -1 reported: no memory.
+/* Compare the blocks that a transaction has written in place with the record,
+ * and look for their entries in the checksum table.  0, or -1 reported: no
+ * memory.
  */
-extern int ring_check_direct (struct member *m, const struct superblock *sb,
-                              struct ring_contents *c, uint64_t seq);
+extern int ring_check_direct (const struct ring_reading *rd,
+                              const struct superblock *sb, uint64_t seq);
 extern void ring_contents_free (struct ring_contents *c);
 
 /* The record of this transaction, or NULL. */

@@ -371,7 +371,7 @@ ref_row (const struct crash *c, uint64_t row, struct ref_row *ref)
 {
   struct ref_replay all;
   struct ref_row without;
-  bool enough;
+  bool enough, proven = false;
 
   ref_replay (c, &all);
   enough = take_row (c, row, all.tail, UINT64_MAX, ref) >= c->g.k;
@@ -381,7 +381,9 @@ ref_row (const struct crash *c, uint64_t row, struct ref_row *ref)
       ref->newest = true;
   if (enough)
     return;
-  if (ref->newest &&
+  for (unsigned i = 0; i < c->nr_members; i++)
+    proven |= c->ring[i].proven;
+  if (ref->newest && !proven &&
       take_row (c, row, all.tail, all.newest - 1, &without) >= c->g.k) {
     *ref = without;
     ref->dropped = true;

@@ -147,6 +147,8 @@ left_members (struct rng *rng, const struct shape *s)
       if (rng_below (rng, 20) == 0)
         tail = 0;
       i = crash_add_member (&c, slot, tail);
+      if (rng_below (rng, 20) == 0)
+        c.ring[i].proven = true;
       if (rng_below (rng, 10) == 0)
         c.ring[i].max_seq = s->txn[0].seq + rng_below (rng, 9);
     }
