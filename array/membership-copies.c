@@ -44,10 +44,12 @@ membership_fill (const struct membership *ms, unsigned dev,
 }
 
 void
-membership_set_cursor (struct membership *ms, unsigned dev, uint64_t cursor)
+membership_set_cursor (struct membership *ms, unsigned dev, bool by_bitmap,
+                       uint64_t cursor)
 {
   assert (ms->phase == MEMBERSHIP_IDLE);
   assert (ms->device[dev].state == DEVICE_REBUILDING);
+  ms->device[dev].by_bitmap &= by_bitmap;
   ms->device[dev].cursor = cursor;
 }
 

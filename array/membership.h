@@ -293,10 +293,10 @@ extern void membership_fill (const struct membership *ms, unsigned dev,
  * no new epoch.  Then write cur with membership_fill, A2, flush, B2, flush,
  * to every active member, target and spare.  A target that missed a write
  * fails, and starts over; of one with a damaged checksum table the cursor goes
- * back.
+ * back, or it is no longer rebuilt by the bitmap.
  */
 extern void membership_set_cursor (struct membership *ms, unsigned dev,
-                                   uint64_t cursor);
+                                   bool by_bitmap, uint64_t cursor);
 
 /* Is this a sound member of the same array, with the same geometry?  Needs no
  * state of the running array.  0, or -1 with why.

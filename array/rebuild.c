@@ -79,6 +79,8 @@ zero_table (struct array *a, struct seat *s)
     return true;
   if (s->table_zeroing > s->table_zeroed)
     return false;
+  if (!save_wanted (a, &a->pass->waiter))
+    return false;
   x = xfer_new (s, IO_ZERO, table_zeroed);
   x->off = a->sb.l.table_off + s->table_zeroed;
   x->len = MIN (ZERO_LEN, a->sb.l.table_len - s->table_zeroed);

@@ -34,7 +34,7 @@ set_cursors (struct array *a)
   for (unsigned i = 0; i < a->nr_seats; i++)
     if (takes_saves (a->seat[i]) && a->seat[i]->state == SEAT_TARGET)
       membership_set_cursor (&a->membership, a->seat[i]->dev,
-                             a->seat[i]->cursor);
+                             a->seat[i]->by_bitmap, a->seat[i]->cursor);
 }
 
 void

@@ -72,8 +72,8 @@ add_doubtful (struct array *a, struct sums_page *p, unsigned slot)
   list_move (&a->sums->doubtful, &p->doubtful_link);
 }
 
-/* Its table can't tell what it has.  The superblocks still say by_bitmap: after
- * a crash it is seen again.
+/* Its table can't tell what it has.  Until the superblocks say so it keeps this
+ * table, and after a crash it is seen again.
  */
 static void
 rebuild_in_full (struct array *a, struct seat *t)
@@ -83,6 +83,8 @@ rebuild_in_full (struct array *a, struct seat *t)
   t->by_bitmap = false;
   t->cursor = t->window_end = 0;
   t->table_zeroing = t->table_zeroed = 0;
+  if (!PLANTED ("target-full-unsaved"))
+    a->wanted_save = a->saves_begun + 1;
   a->new_targets |= BIT (t->slot);
 }
 

@@ -164,7 +164,7 @@ rebuild (struct world *w, unsigned dev)
   unsigned r = d->cursor;
 
   c->region[r] = w->truth[r];
-  membership_set_cursor (&w->ms, dev, r + 1);
+  membership_set_cursor (&w->ms, dev, true, r + 1);
   for (unsigned i = 0; i < SB_MAX_DEVICES; i++) {
     const struct device *t = &w->ms.device[i];
     struct superblock sb;

@@ -267,7 +267,7 @@ test_stale (void **state)
   assert_true (by_name (&a, "c")->by_bitmap);
   membership_begin_open (&a.membership, a.found, a.nr_members, true);
   carry_out (&a);
-  membership_set_cursor (&a.membership, by_name (&a, "c")->dev, MIB);
+  membership_set_cursor (&a.membership, by_name (&a, "c")->dev, true, MIB);
   write_takers (&a, SB_A2, SB_B2);
   assembly_free (&a);
   opened ("a b c d", &a);

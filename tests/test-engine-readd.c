@@ -230,6 +230,49 @@ test_zeroed_page (void **state)
   }
 }
 
+static const struct seat *
+target (const struct sim_array *sa)
+{
+  for (unsigned i = 0; i < sa->a->nr_seats; i++)
+    if (sa->a->seat[i]->state == SEAT_TARGET)
+      return sa->a->seat[i];
+  fail_msg ("nothing is rebuilt");
+  return NULL;
+}
+
+/* The table of one that is rebuilt in full becomes zeroes first.  That it is
+ * rebuilt in full survives a crash from there on: else all that it did not miss
+ * would have no entries.
+ */
+static void
+test_crash_in_full (void **state)
+{
+  static uint8_t bad[TABLE_PAGE_LEN];
+  struct sim_array *sa;
+  bool full;
+
+  limits.table_page_entries = 64;
+  sa = start (state);
+  open_again (sa, ~0, true);
+  assert_int_equal (sim_array_fail (sa, 2), 0);
+  put (sa, 0, 5000, ARRAY_FUA);
+  settle (sa);
+  memset (bad, 0xff, sizeof bad);
+  for (unsigned place = 0; place < 2; place++)
+    sim_disk_poke (sa->disk[2], bad, sizeof bad,
+                   table_page_off (&sa->l, 0, place));
+  assert_int_equal (sim_array_readd (sa, 2, &full), 0);
+  assert_false (full);
+  while (target (sa)->table_zeroed == 0)
+    assert_true (sim_step (sa->sim));
+  crash_array (sa);
+  open_again (sa, ~0, true);
+  assert_false (target (sa)->by_bitmap);
+  settle (sa);
+  check_without_others (sa);
+  limits.table_page_entries = TABLE_PAGE_ENTRIES;
+}
+
 /* ---- refused ------------------------------------------------------------- */
 
 static uint64_t
@@ -331,6 +374,7 @@ main (void)
     { "crash", test_crash, NULL, free_data, &none },
     { "crash", test_crash, NULL, free_data, &crc32c },
     { "zeroed page", test_zeroed_page, NULL, free_data, &crc32c },
+    { "crash in full", test_crash_in_full, NULL, free_data, &crc32c },
     cmocka_unit_test_teardown (test_branch, free_data),
   };
 

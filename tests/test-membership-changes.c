@@ -248,7 +248,7 @@ test_cursor (void **state)
   membership_fail (&ms, &zero);
   finish ();
   add_target (3, 0);
-  membership_set_cursor (&ms, 3, 65536);
+  membership_set_cursor (&ms, 3, true, 65536);
   for (unsigned i = 1; i < 4; i++)
     members_write (&disk[i], &ms, i, &identity, true, i == 2 ? 2 : 4);
   assert_true (opens (0xe));
