@@ -105,6 +105,8 @@ struct line_cell {
   uint16_t dirty;               /* of those, newer than the members */
   uint16_t busy;                /* being filled for the first time: not yet
                                  * valid, and not to be filled by others */
+  uint16_t outdated;            /* of those, on the member: newer content could
+                                 * not be written out */
   struct cell *out;             /* the line's operation writes it out, or
                                  * NULL: frozen */
   uint16_t out_blocks;

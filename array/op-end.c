@@ -80,6 +80,7 @@ keep_unwritten (struct line_cell *lc, const struct op_role *o,
     lc->dirty |= blocks;
     return;
   }
+  lc->outdated |= blocks & lc->busy;
   FOR_EACH_BIT (b, blocks & ~lc->valid & ~lc->busy)
     memcpy (lc->c->data + b * BLOCK_LEN, o->given->data + b * BLOCK_LEN,
             BLOCK_LEN);

@@ -99,6 +99,16 @@ readable_seat (const struct array *a, uint64_t no, unsigned role)
     !recover_has_line (a, no) ? s : NULL;
 }
 
+/* Of a member: what was read before is newer, and a client is writing to it. */
+static bool
+is_outdated (const struct line *line, const struct step *s)
+{
+  const unsigned b0 = s->cell_off / BLOCK_LEN;
+  const unsigned end = div_round_up (s->cell_off + s->len, BLOCK_LEN);
+
+  return line && line->cell[s->role].outdated & block_mask (b0, end - b0);
+}
+
 /* The operation that earlier steps began on the same line. */
 static struct op *
 shared_op (const struct request *r, const struct step *step, uint64_t no)
@@ -186,6 +196,10 @@ read_steps (struct array *a, struct request *r, const struct read_from *f,
       s->from = STEP_CELL;
       s->cell = src == FROM_CELL ? line->cell[f->role].c : frozen_cell;
       cell_ref (s->cell);
+    }
+    else if (is_outdated (line, s)) {
+      *wait = &line->waiters;
+      break;
     }
     else if (direct && extends (a, r, s, seat)) {
       s[-1].len += s->len;

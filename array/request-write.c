@@ -240,6 +240,7 @@ commit_step (struct array *a, struct request *r, const struct step *s,
   const uint16_t blocks = step_blocks (s) & ~unfilled;
 
   lc->busy &= ~step_blocks (s);
+  lc->outdated &= ~step_blocks (s);
   lc->valid |= blocks;
   lc->dirty |= blocks;
   if (error == 0 && (r->flags & ARRAY_FUA || a->writethrough)) {
