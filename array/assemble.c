@@ -163,11 +163,6 @@ check_version (const struct superblock *sb)
 {
   uint8_t matrix[MAX_SLOTS * MAX_SLOTS / 4];
 
-  if (sb->checksum != CHECKSUM_NONE &&
-      sb->consistency != CONSISTENCY_JOURNAL) {
-    log_error ("the array has checksums but no journal: not in this version");
-    return -1;
-  }
   code_parity (sb->code, sb->w, sb->g.k, sb->g.m, matrix);
   if (sb->matrix_crc != crc32c (matrix, sb->g.k * sb->g.m)) {
     log_error ("the array was made with another generator matrix");

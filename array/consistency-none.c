@@ -3,6 +3,9 @@
  * Rows are overwritten in place.  A crash leaves rows in flight with wrong
  * parity; the dirty bits tell in which regions, and those are resynced.
  *
+ * With checksums the entries change with the writes.  The table is stored when
+ * a region is to be closed, and not believed in those that a crash left open.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
@@ -10,10 +13,29 @@
 #include "array/dirty.h"
 #include "array/flush.h"
 #include "array/op-internal.h"
+#include "array/sums.h"
+
+static bool
+may_store (const struct array *a)
+{
+  return a->sums && a->writable && !a->failed;
+}
 
 static void
-no_turn (struct array *a)
+none_turn (struct array *a)
 {
+  if (a->stopping && may_store (a))
+    (void) sums_store_all (a);
+}
+
+/* The region is open, so after a crash no entry is believed; until then a block
+ * that is being written is not read.
+ */
+static void
+none_write (struct array *a, struct op *op)
+{
+  op_note_sums (a, op, SUMS_ONE_SEQ);
+  op_write_in_place (a, op);
 }
 
 static void
@@ -39,19 +61,25 @@ never (const struct array *a)
   return false;
 }
 
+static bool
+none_is_idle (const struct array *a)
+{
+  return !may_store (a) || sums_oldest (a) == UINT64_MAX;
+}
+
 const struct consistency_ops consistency_none = {
   .name = "none",
   .begin = dirty_begin,
   .is_marked = dirty_mark,
   .end = dirty_end,
-  .write = op_write_in_place,
+  .write = none_write,
   .written = not_logged,
   .flush = flush_members,
   .may_leave = dirty_all_missed,
   .may_join = dirty_store_all,
   .may_activate = may_activate,
-  .turn = no_turn,
+  .turn = none_turn,
   .is_ready = always,
   .is_stuck = never,
-  .is_idle = always,
+  .is_idle = none_is_idle,
 };

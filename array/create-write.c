@@ -250,6 +250,13 @@ fill_superblock (const struct config *c, struct member *const *members,
   return 0;
 }
 
+/* With a journal the checksum table says durably what was never written. */
+static bool
+needs_zeroes (const struct superblock *sb)
+{
+  return sb->l.table_len == 0 || sb->consistency == CONSISTENCY_NONE;
+}
+
 int
 create_on_members (const struct config *c, struct member *const *members)
 {
@@ -267,7 +274,7 @@ create_on_members (const struct config *c, struct member *const *members)
     return -1;
   for (unsigned i = 0; i < nr; i++)
     if (write_ring_and_table (members[i], &sb->l) == -1 ||
-        write_bitmap (members[i], sb, i, !zeroed && !sb->l.table_len) == -1)
+        write_bitmap (members[i], sb, i, !zeroed && needs_zeroes (sb)) == -1)
       return -1;
   if (flush_all (members, nr) == -1 ||
       write_copies (members, nr, sb, SB_A1, SB_B1) == -1 ||

@@ -97,10 +97,6 @@ check_config (const struct config *c)
     log_error ("w=%u: goes with code=crs only", c->w);
     return -1;
   }
-  if (c->checksum == CHECKSUM_CRC32C && c->consistency == CONSISTENCY_NONE) {
-    log_error ("checksum=crc32c: goes with consistency=journal only");
-    return -1;
-  }
   if (c->nr_members != c->k + c->m) {
     log_error ("k=%u m=%u needs %u members, but %u %s given", c->k, c->m,
                c->k + c->m, c->nr_members,

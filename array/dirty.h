@@ -41,8 +41,9 @@ extern bool dirty_is_missed (const struct array *a, uint64_t pos);
 /* Clear the missed bits: all slots are active. */
 extern void dirty_clear_missed (struct array *a);
 
-/* Clear the open bits of regions with no writers whose data was flushed: of
- * all, or only of those not written since the last call.
+/* Clear the open bits of regions with no writers whose data, and checksums,
+ * were flushed: of all, or only of those not written since the last call.
+ * Checksums that were not are stored soon.
  */
 extern void dirty_flushed (struct array *a, bool all);
 extern bool dirty_any_open (const struct array *a);

@@ -7,8 +7,8 @@
  *
  * A block is lost when its stored bytes are not its content: a rebuild could
  * not make it, or a resync could not tell whether it is right.  The
- * superblock lists these blocks (array/save.h); they are not read until they
- * are written.
+ * superblock lists these blocks (array/save.h), or the checksum table has them;
+ * they are not read until they are written.
  *
  * Call all of these with the array lock held.
  *
@@ -35,6 +35,15 @@ extern uint16_t lost_blocks_of (const struct array *a, uint64_t no,
 /* The first line in [no, end) with a lost block, or end. */
 extern uint64_t lost_next_line (const struct array *a, uint64_t no,
                                 uint64_t end);
+
+/* Does the checksum table say durably which blocks are lost?  Without a journal
+ * it may not be believed after a crash.
+ */
+static inline bool
+table_lists_lost (const struct array *a)
+{
+  return a->sums && !a->mark_open;
+}
 
 /* Mark these blocks as lost.  False if the list is full: nothing changed. */
 extern bool lost_add (struct array *a, uint64_t no, uint64_t roles,

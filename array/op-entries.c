@@ -68,10 +68,78 @@ change (struct array *a, struct op *op, unsigned role, unsigned b,
   sums_change (a, &op->pin, slot, row, e, seq);
 }
 
+/* The roles whose block, as it will be in place, is known. */
+static uint64_t
+known_roles (const struct array *a, const struct op *op,
+             const struct rect *rect, unsigned b)
+{
+  uint64_t roles = rect->p.make;
+
+  for (unsigned role = 0; role < a->n; role++)
+    if (op->role[role].old_blocks & op->role[role].crc_blocks &
+        block_mask (b, 1))
+      roles |= BIT (role);
+  return roles;
+}
+
+static bool
+is_zeroes (const struct op *op, unsigned role, unsigned b)
+{
+  static const uint8_t zeroes[BLOCK_LEN];
+
+  return op->role[role].crc[b] == crc32c (zeroes, BLOCK_LEN);
+}
+
+/* Those that are zeroes, of which the table says the same. */
+static uint64_t
+zero_roles (const struct array *a, const struct op *op, uint64_t roles,
+            unsigned b)
+{
+  uint64_t zero = 0;
+
+  FOR_EACH_BIT (role, roles)
+    if (is_zeroes (op, role, b) &&
+        table_kind (op_entry (a, op, role, b)) == TABLE_ZERO)
+      zero |= BIT (role);
+  return zero;
+}
+
+/* A resync takes data as it is in place, and so are its entries.  They are
+ * stored even if they are the same: the page's other place may be older.
+ * Parity is zeroes only where all is.
+ */
+static void
+note_anew (struct array *a, struct op *op, const struct rect *rect, unsigned b)
+{
+  const uint64_t known = known_roles (a, op, rect, b);
+  uint64_t zero = zero_roles (a, op, known, b);
+
+  if (zero != known)
+    zero &= LOW_BITS (a->g.k);
+  for (unsigned role = 0; role < a->n; role++) {
+    const unsigned slot = op_slot (a, op, role);
+    const uint64_t row = op_row (a, op, b);
+
+    if (!slot_is_active (a, slot))
+      continue;
+    if (zero & BIT (role))
+      sums_change (a, &op->pin, slot, row, (struct table_entry) { 0, 0 }, 0);
+    else if (known & BIT (role))
+      change (a, op, role, b, SUMS_ONE_SEQ, 0);
+    else
+      sums_change (a, &op->pin, slot, row, TABLE_ENTRY_LOST, 0);
+  }
+}
+
 void
 op_note_sums (struct array *a, struct op *op, uint64_t seq)
 {
   if (a->sums == NULL)
+    return;
+  for (unsigned i = 0; op->anew && i < op->nr_rects; i++)
+    for (unsigned b = 0; b < op->rect[i].nr; b++)
+      note_anew (a, op, &op->rect[i], op->rect[i].b0 + b);
+  if (op->anew)
     return;
   if (op->kind == OP_ZERO) {
     sums_change_zero (a, &op->pin, op_pos (a, op) / BLOCK_LEN,
@@ -102,14 +170,6 @@ generation_of (const struct array *a, const struct op *op, unsigned role,
   FOR_EACH_BIT (r, parity ? parity : usable)
     generation = op_entry (a, op, r, b).generation;
   return generation;
-}
-
-static bool
-is_zeroes (const struct op *op, unsigned role, unsigned b)
-{
-  static const uint8_t zeroes[BLOCK_LEN];
-
-  return op->role[role].crc[b] == crc32c (zeroes, BLOCK_LEN);
 }
 
 /* Such a block was stored.  If no other block has a generation it is one of a
@@ -201,7 +261,7 @@ op_note_copied (struct array *a, struct op *op)
           sums_change (a, &op->pin, slot, row, TABLE_ENTRY_LOST, seq);
         else if (slot_is_active (a, slot))
           continue;
-        else if (rect->p.write & BIT (role))
+        else if (rect->p.write & BIT (role) && !rect->zeroes)
           change_made (a, op, role, b);
         else
           sums_change (a, &op->pin, slot, row, (struct table_entry) { 0, 0 },

@@ -22,6 +22,7 @@ struct rect {
   struct plan p;
   uint64_t lost;                /* wanted roles that can't be read or made;
                                  * in a write, all of them */
+  bool zeroes;                  /* what is written is zeroes, without cells */
   struct solution *sol;         /* or NULL: nothing to make */
 };
 
@@ -75,6 +76,7 @@ struct op {
   struct request *r;            /* OP_READ, OP_ZERO */
   uint64_t want;                /* OP_READ: roles; OP_FIX: to be stored anew */
   bool to_targets;              /* OP_FIX */
+  bool anew;                    /* OP_FIX: with the entries of all roles */
   bool proven;                  /* OP_FIX: whatever the checksums of want say */
   struct scrubbed *scrubbed;    /* OP_SCRUB */
   unsigned decision;            /* recover_decision, as last planned */
@@ -110,6 +112,8 @@ struct op {
   int error;
   /* Checksums: array/op-sums.c. */
   struct sums_pin pin;          /* the rows' pages */
+  bool no_sums;                 /* nothing is compared: a crash had left the
+                                 * region open, without a journal */
   bool all_slots;               /* of the pages; else those of want */
   bool bad_sums;                /* found since it was planned */
   struct call check_call;
@@ -220,7 +224,9 @@ extern void op_make_crcs (struct op *op);
  * targets?
  */
 extern bool op_is_first_write (const struct array *a, const struct op *op);
-/* The transaction seq has written it: change the entries. */
+/* The transaction seq has written it, or without a journal, it is about to be
+ * written: change the entries.
+ */
 extern void op_note_sums (struct array *a, struct op *op, uint64_t seq);
 /* A rebuild's target has it, or a recovery: change the entries. */
 extern void op_note_copied (struct array *a, struct op *op);

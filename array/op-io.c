@@ -271,15 +271,34 @@ op_new_cell (const struct op *op, const struct rect *rect, unsigned role)
 }
 
 static void
+issue_zeroes (struct array *a, struct op *op, const struct rect *rect,
+              struct seat *seat)
+{
+  struct xfer *x = xfer_new (seat, IO_TRIM, write_done);
+
+  x->off = xfer_off (a, op, rect);
+  x->len = (uint64_t) rect->nr * BLOCK_LEN;
+  x->owner = op;
+  x->of_op = true;
+  list_append (&op->xfers, &x->owner_link);
+  op->pending++;
+  xfer_start (a, x);
+}
+
+static void
 write_role (struct array *a, struct op *op, const struct rect *rect,
             unsigned role)
 {
   const unsigned slot = layout_slot (&a->g, line_stripe (a, op->line->no),
                                      role);
-  struct cell *c = op_new_cell (op, rect, role);
+  struct cell *c = rect->zeroes ? NULL : op_new_cell (op, rect, role);
 
   for (unsigned i = 0; i < 2; i++)
-    if (takes_part (a, op, a->at[slot][i], rect, role))
+    if (!takes_part (a, op, a->at[slot][i], rect, role))
+      continue;
+    else if (rect->zeroes)
+      issue_zeroes (a, op, rect, a->at[slot][i]);
+    else
       issue (a, op, rect, a->at[slot][i], xfer_off (a, op, rect), IO_WRITE,
              role, c, write_done);
 }

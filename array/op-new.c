@@ -190,8 +190,31 @@ op_replay (struct array *a, struct line *line, uint16_t blocks,
   return true;
 }
 
-/* With checksums a repair is logged like a write, with the same content: some
- * data and all parity, so that no m members take all its records with them.
+/* A resync makes the entries of the checksum table too. */
+bool
+op_resync (struct array *a, struct line *line,
+           void (*done) (struct array *a, const struct fixed *f),
+           void *opaque)
+{
+  struct op *op = op_new (a, OP_FIX, line);
+  uint64_t noread, nowrite;
+
+  if (op == NULL)
+    return false;
+  line_masks (a, line->no, &noread, &nowrite);
+  op->want = op->unsure = line_doubtful (a, line->no, noread);
+  op->anew = a->sums != NULL;
+  op->nr = a->cell_blocks;
+  op->done = done;
+  op->opaque = opaque;
+  begin_writing (a, op);
+  list_move (&a->engine.ready, &op->waiter.link);
+  return true;
+}
+
+/* With journal and checksums a repair is logged like a write, with the same
+ * content: some data and all parity, so that no m members take all its records
+ * with them.
  */
 static uint64_t
 logged_with (const struct array *a, const struct line *line, uint64_t roles)
@@ -199,7 +222,7 @@ logged_with (const struct array *a, const struct line *line, uint64_t roles)
   const uint64_t data = LOW_BITS (a->g.k);
   uint64_t noread, nowrite, more = LOW_BITS (a->n) & ~data;
 
-  if (a->sums == NULL)
+  if (a->sums == NULL || a->mark_open)
     return 0;
   line_masks (a, line->no, &noread, &nowrite);
   if ((roles & data) == 0 && (data & ~noread))

@@ -78,7 +78,8 @@ find_old (struct array *a, struct op *op, const struct rect *rect)
       have |= BIT (r);
       continue;
     }
-    if (r >= a->g.k || rect->given & BIT (r))
+    /* A resync makes entries of what is in place. */
+    if (r >= a->g.k || rect->given & BIT (r) || op->anew)
       continue;
     lc = &op->line->cell[r];
     /* A cell with dirty or busy blocks may be written to at any time. */
@@ -158,6 +159,17 @@ is_all_zero (const struct array *a, const struct op *op,
   return a->sums && (op->zero_roles[rect->b0] & known) == known;
 }
 
+/* The roles whose content is needed as it is: for a reader, or for new entries,
+ * which can't be made of doubtful parity.
+ */
+static uint64_t
+wanted (const struct array *a, const struct op *op, const struct rect *rect)
+{
+  if (op->anew)
+    return LOW_BITS (a->n) & ~op->noread & ~doubtful_parity (a, op, rect);
+  return op->kind == OP_READ ? op->want : 0;
+}
+
 /* A reader that already has what it wants needs no plan for the rest.
  * Doubtful parity does not replace data that gave an error: it would turn a
  * block that was flushed long ago into garbage.
@@ -174,13 +186,15 @@ plan_rect (struct array *a, struct op *op, struct rect *rect)
   struct plan_in in;
 
   if (op->to_targets && is_all_zero (a, op, rect)) {
-    rect->p = (struct plan) { 0 };      /* nothing to copy */
+    /* Nothing to copy; but without a journal it must be zeroes in place. */
+    rect->zeroes = a->mark_open && !PLANTED ("none-not-zeroed");
+    rect->p = (struct plan) { .write = rect->zeroes ? op->want : 0 };
     return 0;
   }
   in = (struct plan_in) {
     .k = a->g.k, .m = a->g.m, .noread = noread | op->slow,
     .have = have, .given = rect->given,
-    .want = op->kind == OP_READ ? op->want : 0,
+    .want = wanted (a, op, rect),
     .rewrite = rewritten (a, op, rect),
   };
 
@@ -196,7 +210,7 @@ plan_rect (struct array *a, struct op *op, struct rect *rect)
 }
 
 /* Plan the part of a rect that can be served when the whole can't: for a
- * reader, or a recovery, the roles that are present.
+ * reader, a resync or a recovery, the roles that are present.
  */
 static void
 plan_rest (struct array *a, struct op *op, struct rect *rect)
@@ -207,10 +221,10 @@ plan_rest (struct array *a, struct op *op, struct rect *rect)
 
   rect->p = (struct plan) { 0 };
   rect->lost = ~UINT64_C (0);
-  if (op->kind == OP_READ) {
-    rect->p.read = op->want & ~noread & ~rect->have;
+  if (op->kind == OP_READ || op->anew)
+    rect->p.read = wanted (a, op, rect) & ~noread & ~rect->have;
+  if (op->kind == OP_READ)
     rect->lost = op->want & ~rect->p.read & ~rect->have;
-  }
   if (op->replay) {
     const uint64_t want = rewritten (a, op, rect);
 

@@ -91,6 +91,10 @@ look_at_row (struct array *a, struct op *op, unsigned b)
   }
   op->zero_roles[b] = zero;
   op->lost_roles[b] = lost;
+  if (op->no_sums) {
+    op->zero_roles[b] = op->lost_roles[b] = 0;
+    return;
+  }
   if (op->all_slots && !recover_is_pending (a))
     op->lost_roles[b] |= old_parity (a, op, b, known & ~lost & ~zero);
 }
@@ -144,6 +148,9 @@ op_pin_sums (struct array *a, struct op *op)
   if (op->kind == OP_ZERO)
     return true;
   op->bad_sums = false;
+  /* It stays so: some may have been read before the region was synced. */
+  op->no_sums |= !PLANTED ("none-believed") &&
+    line_is_unsynced (a, op->line->no);
   for (unsigned b = 0; b < a->cell_blocks; b++)
     look_at_row (a, op, b);
   return true;
@@ -167,7 +174,7 @@ op_lacks_sums (struct array *a, struct op *op)
 {
   uint64_t read = 0;
 
-  if (a->sums == NULL || op->all_slots)
+  if (a->sums == NULL || op->all_slots || op->no_sums)
     return false;
   for (unsigned i = 0; i < op->nr_rects; i++)
     read |= op->rect[i].p.read;
@@ -229,10 +236,13 @@ compare (struct array *a, struct op *op, const struct rect *rect,
     op->bad_sums = true;
     return;
   }
+  /* Its crcs are needed, and made again if it is planned again. */
+  if (op->anew)
+    return;
   for (unsigned b = rect->b0; b < rect->b0 + rect->nr; b++, crc++) {
     if ((o->checked_blocks | ~o->old_blocks) >> b & 1)
       continue;
-    if (is_good (a, op, role, b, *crc))
+    if (op->no_sums || is_good (a, op, role, b, *crc))
       o->checked_blocks |= block_mask (b, 1);
     else
       note_bad (a, op, role, b);
@@ -267,12 +277,13 @@ uncoded_blocks (const struct op *op, const struct rect *rect, unsigned role)
   return block_mask (rect->b0, rect->nr) & ~op->role[role].checked_blocks;
 }
 
-/* The crcs of some blocks of a role's old content. */
+/* The crcs of some blocks of a role, of its old content or what is new. */
 static void
 make_crcs (struct op *op, const struct rect *rect, unsigned role,
            uint16_t blocks)
 {
-  const struct cell *c = op_old (op, rect, role);
+  const struct cell *c = rect->given & BIT (role) ? op->role[role].given :
+    op_old (op, rect, role);
   struct op_role *o = &op->role[role];
 
   FOR_EACH_BIT (b, blocks) {
@@ -281,12 +292,17 @@ make_crcs (struct op *op, const struct rect *rect, unsigned role,
   }
 }
 
-/* The roles whose content is stored as it is. */
+/* The roles whose content is stored as it is.  What is new has its crc from the
+ * coder, or from the journal.
+ */
 static uint64_t
 copied_roles (const struct op *op, const struct rect *rect)
 {
-  return op->kind == OP_FIX ? rect->p.write & ~rect->p.make &
-    ~(rect->p.make ? rect->p.in : 0) : 0;
+  if (op->kind == OP_FIX && !rect->zeroes)
+    return rect->p.write & ~rect->p.make &
+      ~(rect->p.make ? rect->p.in : 0);
+  return op->kind == OP_OUT && op->a->mark_open && rect->p.make == 0 ?
+    rect->p.write : 0;
 }
 
 static uint16_t
@@ -400,7 +416,7 @@ void
 op_check_made (struct array *a, struct op *op, struct rect *rect)
 {
   if (a->sums == NULL || op->bad_sums || rect->given || op->to_targets ||
-      op->replay || op->kind == OP_SCRUB || op->proven ||
+      op->replay || op->kind == OP_SCRUB || op->proven || op->no_sums ||
       PLANTED ("sums-result-unchecked"))
     return;
   FOR_EACH_BIT (role, rect->p.make) {

@@ -77,6 +77,14 @@ extern bool op_fix (struct array *a, struct line *line, uint64_t roles,
                     void (*done) (struct array *a, const struct fixed *f),
                     void *opaque);
 
+/* Make the parity anew that may be wrong, over a whole line of a region that is
+ * not synced, and with checksums the entries of all its roles.  The rest is as
+ * in op_fix; f->roles is that parity.
+ */
+extern bool op_resync (struct array *a, struct line *line,
+                       void (*done) (struct array *a, const struct fixed *f),
+                       void *opaque);
+
 /* Store zeroes to the lines [line0, line1): whole stripes, none of them being
  * zeroed already.  Counts in r->pending until the end; then r is woken.
  * trim: holes are allowed.  False if there is no memory.

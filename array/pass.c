@@ -82,7 +82,7 @@ void
 pass_lose_rows (struct array *a, struct pass *p, const struct fixed *f)
 {
   if (f->error ||
-      (f->lost && a->sums == NULL && !a->failed &&
+      (f->lost && !table_lists_lost (a) && !a->failed &&
        !lost_add (a, f->no, f->roles, f->lost)))
     p->failed = true;
   p->nr_lost += nr_bits (f->lost);
@@ -100,6 +100,14 @@ line_fixed (struct array *a, const struct fixed *f)
   p->kind->fixed (a, p, f);
 }
 
+static bool
+begin_fix (struct array *a, struct pass *p, struct line *line, uint64_t roles)
+{
+  return p->kind->to_targets ?
+    op_fix (a, line, roles, true, 0, a->cell_blocks, line_fixed, p) :
+    op_resync (a, line, line_fixed, p);
+}
+
 /* False if not possible now. */
 static bool
 fix_line (struct array *a, struct pass *p, uint64_t roles)
@@ -108,9 +116,7 @@ fix_line (struct array *a, struct pass *p, uint64_t roles)
 
   if (line == NULL)
     return false;
-  if (!op_may_write (a, line) ||
-      !op_fix (a, line, roles, p->kind->to_targets, 0, a->cell_blocks,
-               line_fixed, p)) {
+  if (!op_may_write (a, line) || !begin_fix (a, p, line, roles)) {
     line_settle (a, line);
     return false;
   }

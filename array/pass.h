@@ -62,7 +62,7 @@ enum pass_choice {
 };
 
 struct pass_kind {
-  bool to_targets;
+  bool to_targets;              /* else it is a resync */
   enum pass_choice (*choose) (struct array *a, struct pass *p);
   /* Before the first line.  False if it waits: p->waiter is run, then call
    * it again.

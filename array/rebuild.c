@@ -14,6 +14,7 @@
 #include "array/dirty.h"
 #include "array/fail.h"
 #include "array/flush.h"
+#include "array/lost.h"
 #include "array/pass.h"
 #include "array/rebuild.h"
 #include "array/save.h"
@@ -159,7 +160,8 @@ look (struct array *a, struct pass *p, uint64_t no, uint64_t *roles,
     if (is_target (s) && s->cursor == p->start && (!s->by_bitmap || missed))
       *roles |= BIT (layout_role (&a->g, line_stripe (a, no), s->slot));
   }
-  if (*roles && a->sums) {
+  /* Without a journal such rows must be zeroes in place. */
+  if (*roles && a->sums && !a->mark_open) {
     if (!skip_unborn (a, p, no, next))
       return false;
     if (*next > no + 1)
@@ -216,7 +218,7 @@ complete (struct seat *s, const struct pass *p)
 static bool
 lost_rows_stored (struct array *a, struct pass *p)
 {
-  if (a->sums == NULL || a->failed || p->nr_lost == p->nr_stored)
+  if (!table_lists_lost (a) || a->failed || p->nr_lost == p->nr_stored)
     return true;
   if (p->stored_gen == 0 && !sums_store_all (a)) {
     list_move (&a->pause_waiters, &p->waiter.link);

@@ -58,8 +58,11 @@ get_sums (const struct array *a, uint64_t no, unsigned role,
   const unsigned slot = layout_slot (&a->g, line_stripe (a, no), role);
   const struct seat *s = a->at[slot][0];
 
-  /* A rebuild's target has not all of its entries yet. */
+  /* A rebuild's target has not all of its entries yet, and in a region that is
+   * not synced they may be wrong.
+   */
   sums->known = a->sums && s && !s->failing && !recover_has_line (a, no) &&
+    !line_is_unsynced (a, no) &&
     sums_peek (a, slot, row_of (a, no, 0), a->cell_blocks, sums->entry);
 }
 

@@ -2,7 +2,7 @@
  *
  * A window is a region that was open.  A lost slot takes its content from the
  * readable data and the first parity; the remaining parity is made to match
- * that.
+ * that.  With checksums there are new entries of all that was read and made.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -69,7 +69,7 @@ forget_cells (struct array *a, uint64_t no)
   return true;
 }
 
-/* The parity that may be wrong. */
+/* The parity that may be wrong.  With checksums every line needs entries. */
 static bool
 look (struct array *a, struct pass *p, uint64_t no, uint64_t *roles,
       uint64_t *next)
@@ -77,7 +77,7 @@ look (struct array *a, struct pass *p, uint64_t no, uint64_t *roles,
   uint64_t noread, nowrite;
 
   line_masks (a, no, &noread, &nowrite);
-  *roles = line_doubtful (a, no, noread);
+  *roles = a->sums ? LOW_BITS (a->n) : line_doubtful (a, no, noread);
   return forget_cells (a, no);
 }
 

@@ -41,11 +41,17 @@ line_masks (const struct array *a, uint64_t no,
 }
 
 bool
-line_is_unsynced (const struct array *a, uint64_t no)
+pos_is_unsynced (const struct array *a, uint64_t pos)
 {
-  const uint64_t region = line_pos (a, no) / a->sb.l.region_len;
+  const uint64_t region = pos / a->sb.l.region_len;
 
   return a->nr_unsynced > 0 && a->unsynced[region / 64] >> (region % 64) & 1;
+}
+
+bool
+line_is_unsynced (const struct array *a, uint64_t no)
+{
+  return pos_is_unsynced (a, line_pos (a, no));
 }
 
 uint64_t

@@ -18,6 +18,8 @@ extern void line_masks (const struct array *a, uint64_t no,
 
 /* True if the line's region was open at an unclean start, until resynced. */
 extern bool line_is_unsynced (const struct array *a, uint64_t no);
+/* The same for a place on the members, in bytes from data_off. */
+extern bool pos_is_unsynced (const struct array *a, uint64_t pos);
 
 /* After an unclean start parity may not fit the data: the roles that are to
  * be made anew rather than used.  Lost content is decoded from the readable

@@ -72,13 +72,13 @@ make_seats (struct array *a, struct assembly *as)
   return 0;
 }
 
-/* With checksums there are no open bits: a page of the bitmap that is bad, and
- * counts as all set, says nothing about parity.
+/* With journal and checksums there are no open bits: a page of the bitmap that
+ * is bad, and counts as all set, says nothing about parity.
  */
 static void
 note_unsynced (struct array *a)
 {
-  for (uint64_t i = 0; a->sums && i < a->nr_pages; i++)
+  for (uint64_t i = 0; a->sums && !a->mark_open && i < a->nr_pages; i++)
     memset (a->page[i].want.open, 0, sizeof a->page[i].want.open);
   for (uint64_t i = 0; i < a->nr_regions; i++) {
     const struct bitmap_page *p = &a->page[i / limits.page_regions].want;

@@ -33,6 +33,8 @@ struct sums_page {
   uint64_t dirty;
   uint64_t again;               /* to be stored a second time, in the other
                                  * place */
+  uint64_t twice;               /* of those dirty: without a journal, to be
+                                 * stored in both places */
   uint64_t half;                /* of those dirty: stored in one place, and not
                                  * yet a second time */
   uint64_t dirty_seq;           /* the oldest transaction in dirty */

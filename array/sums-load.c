@@ -6,6 +6,10 @@
  * true of a page that is bad in both places, and of one that seems never
  * written while another slot's was.
  *
+ * Without a journal a page is stored in both places before the open bit of any
+ * of its regions is cleared.  So a good place is right in all regions that are
+ * not open.  In the others no entry is believed (array/op-sums.c).
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
@@ -15,6 +19,7 @@
 #include "array/dirty.h"
 #include "array/fail.h"
 #include "array/recover-table.h"
+#include "array/seat.h"
 #include "array/sums-internal.h"
 #include "array/xfer.h"
 #include "common/log.h"
@@ -161,6 +166,51 @@ was_made_since (const struct array *a, const struct sums_page *p,
   return true;
 }
 
+static bool
+overlaps_unsynced (const struct array *a, const struct sums_page *p)
+{
+  const uint64_t start = sums_page_pos (p);
+  const uint64_t end =
+    MIN (start + (uint64_t) limits.table_page_entries * BLOCK_LEN,
+         a->sb.l.data_len);
+
+  for (uint64_t pos = start; pos < end;
+       pos = (pos / a->sb.l.region_len + 1) * a->sb.l.region_len)
+    if (pos_is_unsynced (a, pos))
+      return true;
+  return false;
+}
+
+/* Does some slot's page say that a row was written, in a region that is not
+ * open?
+ */
+static bool
+closed_row_is_written (const struct array *a, const struct sums_page *p)
+{
+  const uint64_t known = p->loaded & ~p->blank & LOW_BITS (a->n);
+
+  for (unsigned i = 0; i < limits.table_page_entries; i++) {
+    const uint64_t pos = sums_page_pos (p) + (uint64_t) i * BLOCK_LEN;
+
+    if (pos >= a->sb.l.data_len || pos_is_unsynced (a, pos))
+      continue;
+    FOR_EACH_BIT (slot, known)
+      if (table_kind (sums_entries (p, slot)[i]) == TABLE_WRITTEN)
+        return true;
+  }
+  return false;
+}
+
+/* Did a crash interrupt the first write to the page? */
+static bool
+is_first_write (const struct array *a, const struct sums_page *p)
+{
+  if (!a->mark_open)
+    return recover_begins_page (a, p->no);
+  return p->unreadable == 0 && overlaps_unsynced (a, p) &&
+    !closed_row_is_written (a, p);
+}
+
 /* All are loaded, as far as they have a member, and some seem never written,
  * or are bad.  It was never written if no slot's was, and enough are not bad;
  * or if a crash interrupted the first write to it.
@@ -169,7 +219,7 @@ static void
 check_blank (struct array *a, struct sums_page *p)
 {
   const uint64_t bad = p->bad;
-  const bool first = recover_begins_page (a, p->no), born = p->born;
+  const bool first = is_first_write (a, p), born = p->born;
 
   p->checked = true;
   p->bad = 0;
@@ -247,7 +297,7 @@ take_page (struct array *a, struct load *ld, const struct table_page *page,
 
   bear (a, p);
   p->counter[ld->slot] = page->counter;
-  if (alone && !PLANTED ("sums-one-place-trusted") &&
+  if (alone && !a->mark_open && !PLANTED ("sums-one-place-trusted") &&
       !recover_explains_page (a, ld->seat, p->no, seq)) {
     damaged (a, p, ld->slot);
     return;
@@ -457,7 +507,7 @@ sums_verify_begin (struct array *a)
 static bool
 may_be_verified (const struct sums_page *p)
 {
-  return p->born && !p->doubtful && !p->again;
+  return p->born && !p->doubtful && !p->again && !p->twice;
 }
 
 bool

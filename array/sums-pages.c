@@ -55,6 +55,7 @@ sums_init (struct array *a, uint64_t len)
   list_init (&s->waiters);
   list_init (&s->target_waiters);
   list_init (&s->flush_waiter.link);
+  s->may_store = a->mark_open;
   s->flush_waiter.run = flushed;
   for (unsigned slot = 0; slot < a->n; slot++)
     s->seed[slot] = table_seed (&a->sb.array_uuid, slot);
@@ -367,16 +368,46 @@ sums_in_memory (const struct array *a, uint64_t row, bool *unborn)
   return true;
 }
 
+/* ---- without a journal --------------------------------------------------- */
+
+static bool
+is_stored (const struct array *a, const struct sums_page *p)
+{
+  return !p->is_dirty && !p->is_storing &&
+    (p->stored_gen == 0 || a->flushed_gen > p->stored_gen);
+}
+
+bool
+sums_are_stored (struct array *a, uint64_t row, uint64_t nr)
+{
+  bool all = true;
+
+  for (uint64_t no = page_of (row); no <= page_of (row + nr - 1); no++) {
+    struct sums_page *p = find (a->sums, no);
+
+    if (p == NULL || is_stored (a, p))
+      continue;
+    all = false;
+    if (p->is_dirty)
+      sums_mark_dirty (a, p, 0, 0);
+    a->sums->stuck_gen = 0;
+  }
+  return all;
+}
+
 /* ---- changes ------------------------------------------------------------- */
 
-/* In the order of dirty_seq; most have the newest. */
+/* In the order of dirty_seq; most have the newest.  Without a journal there are
+ * but two: 0, to be stored now, and all others.
+ */
 static void
-enter_dirty (struct sums *s, struct sums_page *p)
+enter_dirty (struct array *a, struct sums_page *p)
 {
+  struct sums *s = a->sums;
   struct list *l;
 
   list_remove (&p->link);
-  l = s->dirty.prev;
+  l = a->mark_open && p->dirty_seq == 0 ? &s->dirty : s->dirty.prev;
   while (l != &s->dirty &&
          list_item (l, struct sums_page, link)->dirty_seq > p->dirty_seq)
     l = l->prev;
@@ -394,7 +425,7 @@ sums_mark_dirty (struct array *a, struct sums_page *p, uint64_t slots,
   if (p->is_dirty && seq >= p->dirty_seq)
     return;
   p->dirty_seq = MIN (p->dirty_seq, seq);
-  enter_dirty (a->sums, p);
+  enter_dirty (a, p);
 }
 
 /* The first write to a page is one on all members, in both places.  Until then
@@ -435,6 +466,10 @@ changed (struct array *a, struct sums_page *p, unsigned slot, uint64_t slots,
       MAX (p->seq[slot], seq);
   else if (p->seq[slot] == SUMS_SEQ_UNKNOWN)
     p->seq[slot] = newest_seq (a, p);
+  if (a->mark_open) {
+    p->twice |= slots;
+    seq = SUMS_ONE_SEQ;
+  }
   sums_mark_dirty (a, p, slots, seq ? seq : SUMS_NO_SEQ);
 }
 

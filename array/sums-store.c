@@ -154,12 +154,28 @@ store_on (struct array *a, struct sums_page *p, unsigned slot,
   xfer_start (a, x);
 }
 
-/* A greater one than any that the member may have. */
+/* A greater one than any that the member may have.  Without a journal counters
+ * only count the stores of a page: on no slot there were 2^32 more than on the
+ * others.
+ */
+static uint64_t
+great_counter (const struct array *a, const struct sums_page *p)
+{
+  uint64_t most = a->newest_seq << 16 | 0x8000;
+
+  if (!a->mark_open)
+    return most;
+  for (unsigned slot = 0; slot < a->n; slot++)
+    if (p->counter[slot] != SUMS_COUNTER_UNKNOWN)
+      most = MAX (most, p->counter[slot]);
+  return most + (UINT64_C (1) << 32);
+}
+
 static void
 next_counter (const struct array *a, struct sums_page *p, unsigned slot)
 {
   if (p->counter[slot] == SUMS_COUNTER_UNKNOWN)
-    p->counter[slot] = a->newest_seq << 16 | 0x8000;
+    p->counter[slot] = great_counter (a, p);
   p->counter[slot] = table_next_counter (p->counter[slot],
                                          stored_seq (p, slot));
 }
@@ -181,6 +197,9 @@ store_page (struct array *a, struct sums_page *p)
   p->dirty_seq = UINT64_MAX;
   enter_storing (a->sums, p);
   p->stores = 1;
+  if (!PLANTED ("none-stored-once"))
+    p->again |= p->twice & p->dirty;
+  p->twice &= ~p->dirty;
   FOR_EACH_BIT (slot, p->dirty & p->loaded) {
     next_counter (a, p, slot);
     if (PLANTED ("sums-one-place"))

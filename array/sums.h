@@ -6,6 +6,8 @@
  *
  * An entry changes when the transaction that wrote its block is durable (R1).
  * The changed pages are stored later, before the transaction is freed.
+ * Without a journal it changes with the write, and the pages are stored, in
+ * both places, before the region's open bit is cleared.
  *
  * Rows have the number of their blocks on a member, from data_off.  All of
  * these with the array lock held.  Without checksums a->sums is NULL.
@@ -85,8 +87,12 @@ extern bool sums_peek (const struct array *a, unsigned slot, uint64_t row,
 extern uint32_t sums_sum (const struct array *a, unsigned slot, uint64_t row,
                           uint32_t crc);
 
+/* The seq of all changes without a journal. */
+#define SUMS_ONE_SEQ 1u
+
 /* Change the entry of a pinned row, by the transaction seq; 0: by a copy to a
- * rebuild's target, or a recovery.
+ * rebuild's target, a recovery or a resync: the page is stored even if it has
+ * that entry.
  */
 extern void sums_change (struct array *a, struct sums_pin *pin,
                          unsigned slot, uint64_t row, struct table_entry e,
@@ -138,6 +144,11 @@ extern void sums_store (struct array *a, uint64_t seq);
  * turn.
  */
 extern bool sums_store_all (struct array *a);
+
+/* Without a journal: true if what is known of these rows is durable, in both
+ * places of their pages.  If not, it is stored soon.
+ */
+extern bool sums_are_stored (struct array *a, uint64_t row, uint64_t nr);
 
 /* From now on pages may be stored: entries of transactions that may still be
  * dropped are in none.

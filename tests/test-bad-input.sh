@@ -106,8 +106,6 @@ both 'w=8: goes with code=crs only' code=rs w=8 k=2 m=1 a b c
 create 'w=4: goes with code=crs only' w=4 k=2 m=1 a b c
 both 'k=15 m=2 w=4: k + m must be at most 16' code=crs w=4 k=15 m=2 a b c
 both 'must be one of' checksum=md5 k=2 m=1 a b c
-create 'goes with consistency=journal only' consistency=none checksum=crc32c \
-  k=2 m=1 a b c
 both 'not a size' journal-size=long k=2 m=1 a b c
 both 'at most 1T' journal-size=0 k=2 m=1 a b c
 both 'at most 1T' journal-size=2T k=2 m=1 a b c
