@@ -207,18 +207,35 @@ elsewhere (const struct sim_disk *d, const struct flight *f)
 }
 
 static void
+note_lie (struct sim_disk *d, const struct flight *f)
+{
+  const uint64_t first = f->off / SIM_BLOCK;
+
+  memset (d->lied + first, 1,
+          div_round_up (f->off + f->len, SIM_BLOCK) - first);
+}
+
+static void
 write_silently (struct sim_disk *d, struct flight *f)
 {
   struct sim *sim = d->sim;
   const bool lies = may_lie (d, f);
+  bool torn;
 
   if (sim_chance (sim, lies ? d->lose_write_ppm : 0)) {
+    note_lie (d, f);
     flight_free (f);
     return;
   }
-  if (sim_chance (sim, lies ? d->misdirect_write_ppm : 0))
+  if (sim_chance (sim, lies ? d->misdirect_write_ppm : 0)) {
+    note_lie (d, f);
     f->off = elsewhere (d, f);
-  into_cache (d, f, sim_chance (sim, lies ? d->tear_write_ppm : 0));
+    note_lie (d, f);
+  }
+  torn = sim_chance (sim, lies ? d->tear_write_ppm : 0);
+  if (torn)
+    note_lie (d, f);
+  into_cache (d, f, torn);
 }
 
 /* Owns f: it goes to the cache or is freed. */
@@ -571,8 +588,9 @@ sim_disk_new (struct sim *sim, const char *name, uint64_t size)
   d->image = d->visible = calloc (1, size);
   d->stable = calloc (1, size);
   d->bad = calloc (1, size / SIM_BLOCK);
+  d->lied = calloc (1, size / SIM_BLOCK);
   d->used = calloc (1, size / SIM_BLOCK);
-  if (!d->name || !d->visible || !d->stable || !d->bad || !d->used)
+  if (!d->name || !d->visible || !d->stable || !d->bad || !d->lied || !d->used)
     goto err;
   list_append (&sim->disks, &d->link);
   return d;
@@ -596,6 +614,7 @@ sim_disk_free (struct sim_disk *d)
   free (d->visible);
   free (d->stable);
   free (d->bad);
+  free (d->lied);
   free (d->used);
   free (d);
 }

@@ -137,6 +137,8 @@ struct sim_disk {
   uint8_t *visible;             /* image */
   uint8_t *stable;              /* what survives a crash */
   uint8_t *bad;                 /* a byte a block: reads fail */
+  uint8_t *lied;                /* likewise: a write of it was lost, torn or
+                                 * went there without an error */
   uint8_t *used;                /* a byte a block: takes up space */
   struct list in_flight;        /* struct flight, as submitted */
   struct list cached;           /* completed, not durable; as completed */

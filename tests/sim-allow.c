@@ -75,12 +75,16 @@ allow_rot (struct run *r, unsigned disk, bool no_loss)
 
   if (!r->sums || !allow_kind ("rot") || r->may_exceed || r->over)
     return false;
+  /* Without a journal what is found in such a region counts. */
+  if (!r->journal && r->sa->a->nr_unsynced > 0)
+    return false;
   if (r->may_lose_rows ? no_loss || !allow_unreadable (r, disk) :
       nr_bits (r->sa->a->lost_slots | run_slots_of (r, disks)) > r->g.m)
     return false;
   r->unreadable |= BIT (disk);
   r->spoilt |= BIT (disk);
   r->sa->rotted |= BIT (disk);
+  r->sa->ever_rotted |= BIT (disk);
   r->any_rot = true;
   allow_look (r);
   return true;
@@ -138,7 +142,7 @@ allow_bad_row (struct run *r, uint64_t row)
   const uint64_t in_chunk = row % r->rows_per_stripe * BLOCK_LEN;
 
   r->bad_row[row] = true;
-  if (!r->sums || !r->may_lose_rows)
+  if (!r->sums || !r->journal || !r->may_lose_rows)
     return;
   for (unsigned role = 0; role < r->g.k; role++)
     model_may_be_zero (r->model, (stripe * r->g.k + role) * r->g.chunk +

@@ -77,6 +77,9 @@ struct sim_array {
   uint64_t rotted;              /* disks that were corrupted silently: blocks
                                  * of them with another checksum, or with a
                                  * damaged page, are not compared */
+  uint64_t ever_rotted;         /* of those, and of those made right again */
+  bool old_pages;               /* of the good places of a page of the table
+                                 * look at the older */
 
   /* For the next opening. */
   uint64_t cache_len;           /* at least cache_min_len */

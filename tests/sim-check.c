@@ -288,7 +288,8 @@ add_open (struct run *r, unsigned slot, const struct sim_disk *d,
   for (uint64_t no = 0; no < bitmap_nr_pages (l); no++) {
     const bool there = read_page (r, slot, d, no, &p);
 
-    if (there && r->degraded)
+    /* If its newest copy has rotted it is an older one. */
+    if (there && r->degraded && !sim_array_is_rotted (r->sa, d))
       check_missed (r, &p, d->name);
     for (unsigned b = 0; b < limits.page_regions; b++) {
       const uint64_t region = no * limits.page_regions + b;
@@ -325,13 +326,18 @@ check_closed (struct run *r)
     for (unsigned i = 0; i < 2; i++)
       if (r->at[i][slot] && (i == 0 || r->at[1][slot] != r->at[0][slot]))
         add_open (r, slot, r->at[i][slot], open);
-  for (unsigned i = 0; i < (r->two_active ? 2 : 1); i++) {
-    rows.at = r->at[i];
-    if (!sim_array_rows_are_right (r->sa, r->at[i], roles_of_closed, &rows,
+  /* Either place of a page of the checksum table must be right. */
+  for (unsigned i = 0; i < 4; i++) {
+    r->sa->old_pages = i & 1;
+    rows.at = r->at[i / 2];
+    if ((i / 2 == 0 || r->two_active) && (i % 2 == 0 || r->sums) &&
+        !sim_array_rows_are_right (r->sa, rows.at, roles_of_closed, &rows,
                                    why, sizeof why))
-      run_die (r, "after a crash, in a region that is not open: %s%s", why,
-               i ? " (the second member of a slot)" : "");
+      run_die (r, "after a crash, in a region that is not open: %s%s%s", why,
+               i / 2 ? " (the second member of a slot)" : "",
+               i % 2 ? " (the older places)" : "");
   }
+  r->sa->old_pages = false;
   free (open);
 }
 

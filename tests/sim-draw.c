@@ -75,9 +75,9 @@ draw_array (struct run *r)
   r->journal = sim_below (d, 2) == 0;
   if (getenv ("SIM_JOURNAL"))
     r->journal = atoi (getenv ("SIM_JOURNAL"));
-  r->sums = r->journal && sim_below (d, 3) > 0;
+  r->sums = sim_below (d, 3) > (r->journal ? 0 : 1);
   if (getenv ("SIM_SUMS"))
-    r->sums = r->journal && atoi (getenv ("SIM_SUMS"));
+    r->sums = atoi (getenv ("SIM_SUMS"));
   sim_checksum = r->sums ? CHECKSUM_CRC32C : CHECKSUM_NONE;
   limits.table_page_entries = sim_below (d, 4) == 0 ? TABLE_PAGE_ENTRIES :
     1 + sim_below (d, 40);

@@ -188,7 +188,7 @@ rot_other (struct run *r, struct sim_disk *d)
 
   if (kind < 7)
     rot_table (r, d);
-  else if (kind < 9)
+  else if (kind < 9 && r->journal)
     rot_ring (r, d);
   else
     rot_bitmap (r, d);
@@ -243,6 +243,38 @@ rot_at_rest (struct run *r)
         rot_data (r, r->sa->disk[no]);
       else
         rot_other (r, r->sa->disk[no]);
+}
+
+static bool
+is_rotted (const struct run *r, uint64_t row)
+{
+  bool rotted = r->bad_row[row];
+
+  for (unsigned i = 0; i < r->sa->nr_disks; i++)
+    rotted |= r->sa->disk[i]->lied[r->sa->l.data_off / SIM_BLOCK + row];
+  return rotted;
+}
+
+void
+rot_look_at_open (struct run *r)
+{
+  if (r->journal || !r->any_rot || r->sa->a->nr_unsynced == 0)
+    return;
+  for (uint64_t off = 0; off < r->g.size; off += BLOCK_LEN) {
+    struct model_write *w;
+    struct piece p;
+    uint64_t row;
+
+    layout_piece (&r->g, off, BLOCK_LEN, &p);
+    row = p.stripe * r->rows_per_stripe + p.chunk_off / BLOCK_LEN;
+    if (!run_is_unsynced (r->sa->a, row * BLOCK_LEN) || !is_rotted (r, row))
+      continue;
+    run_say (r, "the block at %" PRIu64 " may have rotted in an open region",
+             off);
+    w = model_write (r->model, off, BLOCK_LEN, MODEL_ANYTHING);
+    model_written (r->model, w, true, true);
+    stats.rot_open++;
+  }
 }
 
 void

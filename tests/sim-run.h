@@ -245,6 +245,10 @@ extern void rot_disk (struct run *r, unsigned disk);
 extern void rot_writes (struct run *r, unsigned disk);
 /* The array is not open: corrupt more of a disk that was corrupted before. */
 extern void rot_at_rest (struct run *r);
+/* It was opened, without a journal: what has rotted in regions that are not
+ * synced counts as content now.
+ */
+extern void rot_look_at_open (struct run *r);
 /* Add what the array found to the statistics. */
 extern void rot_count (const struct run *r);
 

@@ -40,6 +40,7 @@
   X (rot_table, "disks with pages of the checksum table that rot")      \
   X (rot_ring, "disks with rings that rot")                             \
   X (rot_bitmap, "disks with pages of the bitmap that rot")             \
+  X (rot_open, "blocks that may have rotted in a region left open")     \
   X (rot_writes, "disks that lose, tear or misdirect writes")           \
   X (bad_sums, "blocks found with another checksum")                    \
   X (bad_sums_repaired, "of those, repaired")                           \

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "array/seat.h"
 #include "array/sums.h"
 #include "common/crc32c.h"
 #include "tests/sim-array.h"
@@ -17,8 +18,8 @@ sim_array_is_rotted (const struct sim_array *sa, const struct sim_disk *d)
   return sa->rotted && sa->rotted >> sim_array_disk_no (sa, d) & 1;
 }
 
-/* The newest copy of a page; zeroes if it was never written.  False: it is
- * damaged, or could be an older one.
+/* The newest copy of a page, or the oldest; zeroes if it was never written.
+ * False: it is damaged, or could be an older one.
  */
 static bool
 read_page (const struct sim_array *sa, const struct sim_disk *d,
@@ -35,7 +36,7 @@ read_page (const struct sim_array *sa, const struct sim_disk *d,
     blank += memcmp (buf, zeroes, sizeof zeroes) == 0;
     if (!table_page_decode (buf, &sa->uuid, slot, no, &p))
       continue;
-    if (good++ == 0 || p.counter > page->counter)
+    if (good++ == 0 || (p.counter > page->counter) != sa->old_pages)
       *page = p;
   }
   if (sim_array_is_rotted (sa, d))
@@ -66,6 +67,16 @@ no_entries (struct table_page *page)
     page->entry[i] = TABLE_ENTRY_LOST;
 }
 
+/* Does the table count there?  Not in a region that a crash left open, without
+ * a journal.
+ */
+static bool
+is_believed (const struct sim_array *sa, uint64_t row)
+{
+  return sa->l.table_len > 0 &&
+    !(sa->a && pos_is_unsynced (sa->a, row * BLOCK_LEN));
+}
+
 struct table_entry
 sim_array_entry (struct sim_array *sa, const struct sim_disk *d,
                  unsigned slot, uint64_t row)
@@ -73,7 +84,7 @@ sim_array_entry (struct sim_array *sa, const struct sim_disk *d,
   const uint64_t no = row / limits.table_page_entries;
   struct table_entry e;
 
-  if (sa->consistency != CONSISTENCY_JOURNAL || sa->l.table_len == 0)
+  if (!is_believed (sa, row))
     return (struct table_entry) { .generation = 1 };
   if (sa->a && sums_peek (sa->a, slot, row, 1, &e))
     return e;
@@ -93,9 +104,22 @@ bool
 sim_array_sum_is_right (struct sim_array *sa, const struct sim_disk *d,
                         unsigned slot, uint64_t row)
 {
+  static const uint8_t zeroes[BLOCK_LEN];
   const struct table_entry e = sim_array_entry (sa, d, slot, row);
+  const uint8_t *block = d->image + sa->l.data_off + row * BLOCK_LEN;
 
-  return sa->l.table_len == 0 || table_kind (e) != TABLE_WRITTEN ||
-    e.sum == table_sum (crc32c (d->image + sa->l.data_off + row * BLOCK_LEN,
-                                BLOCK_LEN), &sa->uuid, slot, row);
+  if (!is_believed (sa, row))
+    return true;
+  switch (table_kind (e)) {
+  case TABLE_ZERO:              /* without a journal it is so in place, too */
+    return sa->consistency == CONSISTENCY_JOURNAL ||
+      sa->ever_rotted >> sim_array_disk_no (sa, d) & 1 ||
+      memcmp (block, zeroes, BLOCK_LEN) == 0;
+  case TABLE_WRITTEN:
+    return e.sum == table_sum (crc32c (block, BLOCK_LEN), &sa->uuid, slot,
+                               row);
+  case TABLE_LOST:
+    break;
+  }
+  return true;
 }
