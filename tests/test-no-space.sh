@@ -43,7 +43,8 @@ PY
     fail "$kind: $1"
 }
 
-for kind in checksum=crc32c checksum=none consistency=none; do
+for kind in checksum=crc32c checksum=none consistency=none \
+              "consistency=none checksum=crc32c"; do
   mount -t tmpfs -o size=50M tmpfs "$small"
   on_exit umount -l "$small"
   make_members 3 60M "$small"

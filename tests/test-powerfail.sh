@@ -15,5 +15,7 @@ for kind in $kinds; do
   OUT=$OUT B=$B timeout 180 scripts/powerfail --quiet --dir "$shm" \
     --seed "$SEED" --kills 10 --each 5 --consistency "$kind" --checksum none
 done
-OUT=$OUT B=$B timeout 180 scripts/powerfail --quiet --dir "$shm" \
-  --seed "$SEED" --kills 10 --each 5 --consistency journal --checksum crc32c
+for kind in $kinds; do
+  OUT=$OUT B=$B timeout 180 scripts/powerfail --quiet --dir "$shm" \
+    --seed "$SEED" --kills 10 --each 5 --consistency "$kind" --checksum crc32c
+done

@@ -137,6 +137,7 @@ make_members 6 40M "$tmp"
 create_array k=4 m=2 size=$size
 cp --sparse=always "${members[0]}" "$tmp/foreign-0"
 
-try_array consistency=none
+try_array consistency=none checksum=none
+try_array consistency=none checksum=crc32c
 try_array consistency=journal journal-size=1M
 try_array consistency=journal journal-size=1M checksum=crc32c

@@ -72,7 +72,8 @@ def wait_for(seconds, done):
 
 
 # consistency=, checksum=
-TRUST = (('journal', 'crc32c'), ('journal', 'none'), ('none', 'none'))
+TRUST = (('journal', 'crc32c'), ('journal', 'none'), ('none', 'none'),
+         ('none', 'crc32c'))
 
 
 class Array:
