@@ -25,6 +25,7 @@ struct mention {
   uint8_t slot, dev;
   bool zero, direct;
   bool good;                    /* its content is known */
+  bool stored;                  /* the checksum table has its entry */
 };
 
 struct work {
@@ -41,7 +42,6 @@ struct work {
   const struct mention **spare; /* as long as live */
   const struct replay_bad *bad;
   unsigned nr_bad;
-  bool proven;                  /* the newest transaction is never dropped */
   struct replay *r;
 };
 
@@ -109,16 +109,6 @@ lacks_headers (const struct work *w)
   return any;
 }
 
-/* Was it seen that it met R1? */
-static bool
-is_proven (const struct work *w)
-{
-  for (unsigned i = 0; i < w->nr_members; i++)
-    if (w->member[i].ring->proven)
-      return true;
-  return false;
-}
-
 /* Does a participant that is there lack some of the newest transaction? */
 static bool
 is_incomplete (const struct work *w)
@@ -159,7 +149,7 @@ static void
 add_mentions (struct work *w, const struct replay_member *m,
               const struct ring_record *rec)
 {
-  const bool *good = rec->good;
+  const bool *good = rec->good, *stored = rec->stored;
   const uint32_t *crc = rec->r.crc;
   uint32_t place = rec->r.place +
     journal_header_blocks (rec->r.nr_entries, rec->r.nr_crcs);
@@ -181,6 +171,7 @@ add_mentions (struct work *w, const struct replay_member *m,
     for (uint32_t b = 0; b < e->nr_blocks; b++, mt.first++) {
       mt.crc = *crc++;
       mt.good = *good++;
+      mt.stored = stored && *stored++;
       if (!mt.direct)
         mt.place = place++;
       w->mention[w->nr_mentions++] = mt;
@@ -392,6 +383,18 @@ decide_without (struct work *w, struct replay_run *run, uint64_t before)
   }
 }
 
+/* The table has an entry of it in this row: it met R1 (rule R14).  Of others
+ * that says nothing: they may have been dropped by a recovery.
+ */
+static bool
+is_proven (const struct work *w)
+{
+  for (size_t i = 0; i < w->nr_live; i++)
+    if (w->live[i]->stored && w->live[i]->seq == w->r->newest)
+      return true;
+  return false;
+}
+
 static void
 decide_run (struct work *w, uint64_t first, uint64_t end)
 {
@@ -404,7 +407,7 @@ decide_run (struct work *w, uint64_t first, uint64_t end)
   };
   decide_without (w, run, UINT64_MAX);
   if (nr_bits (w->slots & ~run->erased) < w->g->k && run->newest &&
-      !w->proven && !PLANTED ("replay-not-dropped")) {
+      !is_proven (w) && !PLANTED ("replay-not-dropped")) {
     decide_without (w, run, w->r->newest);
     if (nr_bits (w->slots & ~run->erased) >= w->g->k)
       w->r->nr_dropped += run->nr;
@@ -479,7 +482,6 @@ replay_decide (const struct geometry *g, const struct replay_member *member,
   find_limits (&w);
   r->hole = has_hole (&w) || lacks_headers (&w);
   r->incomplete = r->newest && is_incomplete (&w);
-  w.proven = is_proven (&w);
   if (collect (&w) == 0 && find_bounds (&w) == 0)
     ret = decide_all (&w);
   free (w.mention);

@@ -83,6 +83,7 @@ record_free (struct ring_record *rec)
   free (rec->r.entry);
   free (rec->r.crc);
   free (rec->good);
+  free (rec->stored);
 }
 
 /* Are its rows and roles those of the array?  The crc does not promise that,
@@ -249,10 +250,10 @@ check_entry (struct member *m, const struct superblock *sb,
   }
 }
 
-/* Does the table have an entry of the transaction for one of these rows? */
-static bool
-has_entry (const struct ring_reading *rd, const struct superblock *sb,
-           const struct journal_entry *e, uint8_t *buf)
+/* For which of these rows does the table have an entry of the transaction? */
+static void
+find_entries (const struct ring_reading *rd, const struct superblock *sb,
+              const struct journal_entry *e, bool *stored, uint8_t *buf)
 {
   const uint32_t per_page = limits.table_page_entries;
   const uint64_t end = e->first_block + e->nr_blocks;
@@ -268,23 +269,25 @@ has_entry (const struct ring_reading *rd, const struct superblock *sb,
           !table_page_decode (buf, &sb->array_uuid, rd->slot, no, &page))
         continue;
       for (uint64_t r = row; r < end && r / per_page == no; r++)
-        if (page.entry[r % per_page].generation == e->generation)
-          return true;
+        stored[r - e->first_block] |=
+          page.entry[r % per_page].generation == e->generation;
     }
-  return false;
 }
 
 int
 ring_check_direct (const struct ring_reading *rd, const struct superblock *sb,
                    uint64_t seq)
 {
-  const struct ring_record *rec = ring_find_record (rd->c, seq);
+  struct ring_record *rec =
+    (struct ring_record *) ring_find_record (rd->c, seq);
   CLEANUP_FREE uint8_t *buf = NULL;
   uint32_t done = 0;
 
   if (rec == NULL || PLANTED ("direct-unchecked"))
     return 0;
-  if (posix_memalign ((void **) &buf, BLOCK_LEN, READ_LEN)) {
+  rec->stored = calloc (rec->r.nr_crcs + 1, sizeof *rec->stored);
+  if (rec->stored == NULL ||
+      posix_memalign ((void **) &buf, BLOCK_LEN, READ_LEN)) {
     log_error ("posix_memalign: no memory");
     return -1;
   }
@@ -295,8 +298,8 @@ ring_check_direct (const struct ring_reading *rd, const struct superblock *sb,
       continue;
     if (e->flags & JOURNAL_ENTRY_DIRECT) {
       check_entry (rd->m, sb, e, &rec->r.crc[done], &rec->good[done], buf);
-      rd->c->proven |= !PLANTED ("direct-unproven") &&
-        has_entry (rd, sb, e, buf);
+      if (!PLANTED ("direct-unproven"))
+        find_entries (rd, sb, e, &rec->stored[done], buf);
     }
     done += e->nr_blocks;
   }

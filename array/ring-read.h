@@ -17,6 +17,9 @@ struct ring_record {
   bool *good;                   /* nr_crcs: the block has its crc.  Those
                                  * that are written in place are good, as far
                                  * as it is known; owned */
+  bool *stored;                 /* nr_crcs: the checksum table has an entry of
+                                 * this transaction for the row; NULL if
+                                 * ring_check_direct did not look; owned */
 };
 
 struct ring_contents {
@@ -27,9 +30,6 @@ struct ring_contents {
   struct ring_record *record;   /* those with the header's session, by seq;
                                  * owned */
   unsigned nr_records;
-  bool proven;                  /* the checksum table has an entry of the
-                                 * transaction that ring_check_direct looked
-                                 * for: its records and blocks were flushed */
 };
 
 /* slot: whose ring it is.  What can't be read is damaged; so is all that

@@ -71,6 +71,7 @@ crash_add_record (struct crash *c, unsigned member, uint64_t seq,
   rec->r.entry = c->entry[member][i];
   rec->r.crc = c->crc[member][i];
   rec->good = c->good[member][i];
+  rec->stored = c->stored[member][i];
   ring->max_seq = MAX (ring->max_seq, seq);
   return rec;
 }
@@ -365,13 +366,34 @@ take_row (const struct crash *c, uint64_t row, uint64_t tail, uint64_t limit,
   return nr_known;
 }
 
+/* Has any member's table an entry of the transaction for this row? */
+static bool
+has_entry (const struct crash *c, uint64_t row, uint64_t seq)
+{
+  for (unsigned i = 0; i < c->nr_members; i++) {
+    const struct ring_record *rec = find_record (c, i, seq);
+    uint32_t crc = 0;
+
+    for (uint32_t j = 0; rec && j < rec->r.nr_entries; j++) {
+      const struct journal_entry *e = &rec->r.entry[j];
+
+      if (e->flags == JOURNAL_ENTRY_ZERO)
+        continue;
+      if (covers (e, row) && rec->stored[crc + row - e->first_block])
+        return true;
+      crc += e->nr_blocks;
+    }
+  }
+  return false;
+}
+
 /* Step 4. */
 void
 ref_row (const struct crash *c, uint64_t row, struct ref_row *ref)
 {
   struct ref_replay all;
   struct ref_row without;
-  bool enough, proven = false;
+  bool enough;
 
   ref_replay (c, &all);
   enough = take_row (c, row, all.tail, UINT64_MAX, ref) >= c->g.k;
@@ -381,9 +403,7 @@ ref_row (const struct crash *c, uint64_t row, struct ref_row *ref)
       ref->newest = true;
   if (enough)
     return;
-  for (unsigned i = 0; i < c->nr_members; i++)
-    proven |= c->ring[i].proven;
-  if (ref->newest && !proven &&
+  if (ref->newest && !has_entry (c, row, all.newest) &&
       take_row (c, row, all.tail, all.newest - 1, &without) >= c->g.k) {
     *ref = without;
     ref->dropped = true;

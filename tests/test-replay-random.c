@@ -126,6 +126,8 @@ left_record (struct rng *rng, const struct shape *s,
       rec = crash_add_record (&c, member, t->seq, rng_next (rng) &
                               LOW_BITS (CRASH_MAX_MEMBERS));
     crash_add_entry (rec, row, nr, roles, flags_of (t, row, slot), bad);
+    if (rec->r.nr_crcs > 0 && rng_below (rng, 8) == 0)
+      rec->stored[rec->r.nr_crcs - 1] = true;
   }
 }
 
@@ -147,8 +149,6 @@ left_members (struct rng *rng, const struct shape *s)
       if (rng_below (rng, 20) == 0)
         tail = 0;
       i = crash_add_member (&c, slot, tail);
-      if (rng_below (rng, 20) == 0)
-        c.ring[i].proven = true;
       if (rng_below (rng, 10) == 0)
         c.ring[i].max_seq = s->txn[0].seq + rng_below (rng, 9);
     }
