@@ -345,7 +345,10 @@ uint32_t
 sums_before (const struct array *a, const struct sums_pin *pin, unsigned slot,
              uint64_t row)
 {
-  return (uint32_t) pinned (pin, row)->seq[slot];
+  const struct sums_page *p = pinned (pin, row);
+
+  /* A slot whose page could not be read for a moment does not know it. */
+  return p->checked && !p->born ? 0 : (uint32_t) p->seq[slot];
 }
 
 bool
