@@ -285,8 +285,9 @@ is_half_full (const struct array *a)
 static bool
 wants_space (const struct array *a, const struct journal *j)
 {
-  return j->full || a->stopping || is_held (a) || is_half_full (a) ||
-    loop_now (a->loop) - j->last_commit > IDLE_NS;
+  return !PLANTED ("journal-never-freed") &&
+    (j->full || a->stopping || is_held (a) || is_half_full (a) ||
+     loop_now (a->loop) - j->last_commit > IDLE_NS);
 }
 
 /* The headers are durable on all active members (R4). */

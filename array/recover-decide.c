@@ -73,11 +73,27 @@ recover_is_sound (const struct array *a, const struct replay *r)
 }
 
 static void
-describe (const struct replay *r)
+describe (const struct array *a, const struct recovery *rec)
 {
-  if (r->nr_runs > 0)
-    log_notice ("the array was not stopped: its journal is recovered, "
-                "transactions %" PRIu64 " to %" PRIu64, r->tail, r->newest);
+  const struct replay *r = &rec->replay;
+  uint64_t nr_records = 0, nr_blocks = 0;
+
+  if (r->nr_runs == 0)
+    return;
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    for (unsigned j = 0; j < rec->ring[i].nr_records; j++) {
+      const struct journal_record *jr = &rec->ring[i].record[j].r;
+
+      if (jr->seq < r->tail)
+        continue;
+      nr_records++;
+      nr_blocks += jr->nr_blocks +
+        journal_header_blocks (jr->nr_entries, jr->nr_crcs);
+    }
+  log_notice ("the array was not stopped: its journal is recovered, "
+              "transactions %" PRIu64 " to %" PRIu64 ": %" PRIu64
+              " records of %" PRIu64 " KiB", r->tail, r->newest, nr_records,
+              nr_blocks * (BLOCK_LEN / 1024));
 }
 
 /* Only the newest transaction may lack some of its direct blocks. */
@@ -137,7 +153,7 @@ recover_init (struct array *a)
     return -1;
   if (recover_decide_now (a, rec) == -1)
     return -1;
-  describe (&rec->replay);
+  describe (a, rec);
   if (!recover_is_sound (a, &rec->replay) && !a->force)
     a->readonly = true;
   return 0;

@@ -33,6 +33,7 @@ struct recovery {
     PLACE_FLUSH,
     PLACED,                     /* reads go in place */
   } phase;
+  uint64_t since;               /* ns, when carrying out began */
   uint64_t missed_epoch;        /* of the record when its rows were marked as
                                  * missed by one that leaves, or 0 */
   bool waiting;                 /* for a flush */

@@ -436,6 +436,20 @@ step (struct array *a, struct recovery *rec)
   return false;
 }
 
+static void
+report (const struct array *a, const struct recovery *rec)
+{
+  const struct replay *r = &rec->replay;
+  const uint64_t ms = (loop_now (a->loop) - rec->since) / 1000000;
+  uint64_t nr = 0;
+
+  for (unsigned i = 0; i < r->nr_runs; i++)
+    nr += r->run[i].nr;
+  if (nr > 0)
+    log_notice ("what the journal had of %" PRIu64 " rows is in place, after "
+                "%" PRIu64 ".%03u s", nr, ms / 1000, (unsigned) (ms % 1000));
+}
+
 bool
 recover_step (struct array *a)
 {
@@ -445,11 +459,14 @@ recover_step (struct array *a)
     return true;
   if (recover_is_outdated (a))
     return false;
+  if (rec->since == 0)
+    rec->since = loop_now (a->loop);
   while (step (a, rec))
     ;
   /* A ring is not overwritten while something reads from it. */
   if (rec->phase != PLACED || op_any_reads_journal (a))
     return false;
+  report (a, rec);
   free_recovery (a);
   return true;
 }

@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "array/ring-read.h"
 #include "common/bits.h"
@@ -22,6 +21,27 @@
 
 /* A disk that is dying may take seconds for each block. */
 #define MAX_ERRORS 16u
+
+/* Where a record seems to begin. */
+struct begin {
+  uint32_t place, nr_header;
+};
+
+/* A ring is read once, in pieces, and what is kept of it are the crcs of its
+ * blocks; then the headers of its records are read again.  To have all of it in
+ * memory took several times as long: new pages cost more than what is done.
+ */
+struct scan {
+  struct member *m;
+  const struct superblock *sb;
+  struct ring_id id;
+  struct ring_contents *c;
+  uint8_t *buf;                 /* READ_LEN */
+  unsigned nr_errors;
+  uint32_t *crc;                /* of each block of the ring */
+  struct begin *begin;
+  uint32_t nr_begins, room;
+};
 
 /* What can't be read is zeroes.  False: there were too many errors. */
 static bool
@@ -40,41 +60,81 @@ read_blocks (struct member *m, uint8_t *buf, uint64_t len, uint64_t off,
   return true;
 }
 
-/* What was not read stays as it is, zeroes. */
 static void
-read_ring (struct member *m, const struct superblock *sb, uint8_t *buf)
+take_header (struct scan *s, const uint8_t *p, unsigned which)
 {
-  unsigned nr_errors = 0;
+  struct ring_contents *c = s->c;
+  struct ring_header h;
 
-  for (uint64_t off = 0; off < sb->l.ring_len; off += READ_LEN) {
-    const uint64_t len = MIN (READ_LEN, sb->l.ring_len - off);
-
-    if (m->ops->pread (m, buf + off, len, sb->l.ring_off + off) == 0 ||
-        read_blocks (m, buf + off, len, sb->l.ring_off + off, &nr_errors))
-      continue;
-    log_notice ("%s: %u blocks of its part of the journal can't be read, and "
-                "the rest of it was not tried", m->path, nr_errors);
+  if (!ring_header_decode (p, &s->id, which, &h))
     return;
-  }
+  /* Of no transaction seen, but all before it have been. */
+  c->max_seq = MAX (c->max_seq, h.seq - 1);
+  if (c->begun && h.counter < c->header.counter)
+    return;
+  c->begun = true;
+  c->header = h;
+  c->which = which;
 }
 
-static void
-find_header (const uint8_t *buf, const struct ring_id *id,
-             struct ring_contents *c)
+static bool
+note_begin (struct scan *s, uint32_t place, const struct journal_record *r)
 {
-  for (unsigned which = 0; which < JOURNAL_NR_HEADERS; which++) {
-    struct ring_header h;
+  if (s->nr_begins == s->room) {
+    const uint32_t room = MAX (64, 2 * s->room);
+    struct begin *p = realloc (s->begin, room * sizeof *p);
 
-    if (!ring_header_decode (buf + which * BLOCK_LEN, id, which, &h))
-      continue;
-    /* Of no transaction seen, but all before it have been. */
-    c->max_seq = MAX (c->max_seq, h.seq - 1);
-    if (c->begun && h.counter < c->header.counter)
-      continue;
-    c->begun = true;
-    c->header = h;
-    c->which = which;
+    if (p == NULL)
+      return false;
+    s->begin = p;
+    s->room = room;
   }
+  s->begin[s->nr_begins++] = (struct begin) {
+    place, journal_header_blocks (r->nr_entries, r->nr_crcs),
+  };
+  return true;
+}
+
+/* False: no memory. */
+static bool
+scan_blocks (struct scan *s, uint32_t place, uint64_t len)
+{
+  struct journal_record r;
+
+  for (uint64_t o = 0; o < len; o += BLOCK_LEN, place++) {
+    const uint8_t *p = s->buf + o;
+
+    s->crc[place] = crc32c (p, BLOCK_LEN);
+    if (place < JOURNAL_NR_HEADERS)
+      take_header (s, p, place);
+    else if (journal_record_peek (p, &s->id, place, &r) &&
+             !note_begin (s, place, &r))
+      return false;
+  }
+  return true;
+}
+
+/* After too many errors the rest is zeroes.  False: no memory. */
+static bool
+scan_ring (struct scan *s)
+{
+  const struct member_layout *l = &s->sb->l;
+
+  for (uint64_t off = 0; off < l->ring_len; off += READ_LEN) {
+    const uint64_t len = MIN (READ_LEN, l->ring_len - off);
+
+    if (s->nr_errors == MAX_ERRORS)
+      memset (s->buf, 0, len);
+    else if (s->m->ops->pread (s->m, s->buf, len, l->ring_off + off) != 0 &&
+             !read_blocks (s->m, s->buf, len, l->ring_off + off,
+                           &s->nr_errors))
+      log_notice ("%s: %u blocks of its part of the journal can't be read, "
+                  "and the rest of it was not tried", s->m->path,
+                  s->nr_errors);
+    if (!scan_blocks (s, off / BLOCK_LEN, len))
+      return false;
+  }
+  return true;
 }
 
 static void
@@ -106,17 +166,18 @@ is_in_array (const struct journal_record *r, const struct superblock *sb)
 
 /* 1: there is one; 0: none; -1: no memory. */
 static int
-decode (const uint8_t *buf, const struct superblock *sb,
-        const struct ring_id *id, uint32_t place, struct ring_record *rec)
+decode (const struct scan *s, const struct begin *at, struct ring_record *rec)
 {
-  const uint8_t *p = buf + (size_t) place * BLOCK_LEN;
-  const size_t left = (size_t) (id->nr_blocks - place) * BLOCK_LEN;
+  const size_t len = (size_t) at->nr_header * BLOCK_LEN;
+  const uint64_t off =
+    s->sb->l.ring_off + (uint64_t) at->place * BLOCK_LEN;
+  CLEANUP_FREE uint8_t *buf = NULL;
 
   memset (rec, 0, sizeof *rec);
-  if (!journal_record_peek (p, id, &rec->r))
-    return 0;
-  if (journal_header_blocks (rec->r.nr_entries, rec->r.nr_crcs) +
-      rec->r.nr_blocks > id->nr_blocks - place)
+  if (posix_memalign ((void **) &buf, BLOCK_LEN, len))
+    return -1;
+  if (s->m->ops->pread (s->m, buf, len, off) != 0 ||
+      !journal_record_peek (buf, &s->id, at->place, &rec->r))
     return 0;
   rec->r.entry = calloc (rec->r.nr_entries, sizeof *rec->r.entry);
   rec->r.crc = calloc (rec->r.nr_crcs + 1, sizeof *rec->r.crc);
@@ -125,20 +186,18 @@ decode (const uint8_t *buf, const struct superblock *sb,
     record_free (rec);
     return -1;
   }
-  if (journal_record_decode (p, left, id, place, &rec->r) &&
-      is_in_array (&rec->r, sb))
+  if (journal_record_decode (buf, len, &s->id, at->place, &rec->r) &&
+      is_in_array (&rec->r, s->sb))
     return 1;
   record_free (rec);
   return 0;
 }
 
 static void
-check_blocks (const uint8_t *buf, struct ring_record *rec)
+check_blocks (const struct scan *s, struct ring_record *rec)
 {
-  const uint32_t nr_header =
+  const uint32_t *found = s->crc + rec->r.place +
     journal_header_blocks (rec->r.nr_entries, rec->r.nr_crcs);
-  const uint8_t *p =
-    buf + (size_t) (rec->r.place + nr_header) * BLOCK_LEN;
   uint32_t c = 0;
 
   for (uint32_t i = 0; i < rec->r.nr_entries; i++) {
@@ -146,49 +205,40 @@ check_blocks (const uint8_t *buf, struct ring_record *rec)
 
     if (e->flags & JOURNAL_ENTRY_ZERO)
       continue;
-    for (uint32_t b = 0; b < e->nr_blocks; b++, c++) {
+    for (uint32_t b = 0; b < e->nr_blocks; b++, c++)
       rec->good[c] = e->flags & JOURNAL_ENTRY_DIRECT ||
-        crc32c (p, BLOCK_LEN) == rec->r.crc[c];
-      if (e->flags == 0)
-        p += BLOCK_LEN;
-    }
+        *found++ == rec->r.crc[c];
   }
 }
 
-static int
-find_records (const uint8_t *buf, const struct superblock *sb,
-              const struct ring_id *id, struct ring_contents *c)
+/* False: no memory. */
+static bool
+find_records (const struct scan *s)
 {
-  unsigned room = 0;
+  struct ring_contents *c = s->c;
 
-  for (uint32_t place = JOURNAL_NR_HEADERS; place < id->nr_blocks; place++) {
-    struct ring_record rec;
-    const int r = decode (buf, sb, id, place, &rec);
+  if (s->nr_begins == 0)
+    return true;
+  c->record = calloc (s->nr_begins, sizeof *c->record);
+  if (c->record == NULL)
+    return false;
+  for (uint32_t i = 0; i < s->nr_begins; i++) {
+    struct ring_record *rec = &c->record[c->nr_records];
+    const int r = decode (s, &s->begin[i], rec);
 
     if (r == -1)
-      return -1;
+      return false;
     if (r == 0)
       continue;
-    c->max_seq = MAX (c->max_seq, rec.r.seq);
-    if (!c->begun || rec.r.session != c->header.session) {
-      record_free (&rec);
-      continue;
+    c->max_seq = MAX (c->max_seq, rec->r.seq);
+    if (!c->begun || rec->r.session != c->header.session)
+      record_free (rec);
+    else {
+      check_blocks (s, rec);
+      c->nr_records++;
     }
-    if (c->nr_records == room) {
-      struct ring_record *p;
-
-      room = MAX (64, 2 * room);
-      p = realloc (c->record, room * sizeof *p);
-      if (p == NULL) {
-        record_free (&rec);
-        return -1;
-      }
-      c->record = p;
-    }
-    check_blocks (buf, &rec);
-    c->record[c->nr_records++] = rec;
   }
-  return 0;
+  return true;
 }
 
 static int
@@ -203,30 +253,24 @@ int
 ring_read (struct member *m, const struct superblock *sb, unsigned slot,
            struct ring_contents *c)
 {
-  const struct ring_id id = ring_id_of (sb, slot);
-  uint8_t *buf;
-  int r;
+  struct scan s = { .m = m, .sb = sb, .id = ring_id_of (sb, slot), .c = c };
+  bool ok;
 
   memset (c, 0, sizeof *c);
-  buf = mmap (NULL, sb->l.ring_len, PROT_READ|PROT_WRITE,
-              MAP_PRIVATE|MAP_ANONYMOUS|MAP_NORESERVE, -1, 0);
-  if (buf == MAP_FAILED) {
-    log_error ("mmap: %m");
-    return -1;
-  }
-  /* Half of the time goes into page faults without. */
-  (void) madvise (buf, sb->l.ring_len, MADV_HUGEPAGE);
-  read_ring (m, sb, buf);
-  find_header (buf, &id, c);
-  r = find_records (buf, sb, &id, c);
-  munmap (buf, sb->l.ring_len);
-  if (c->nr_records > 0)
-    qsort (c->record, c->nr_records, sizeof *c->record, compare_records);
-  if (r == -1) {
+  s.crc = calloc (s.id.nr_blocks, sizeof *s.crc);
+  ok = posix_memalign ((void **) &s.buf, BLOCK_LEN, READ_LEN) == 0 &&
+    s.crc && scan_ring (&s) && find_records (&s);
+  free (s.buf);
+  free (s.crc);
+  free (s.begin);
+  if (!ok) {
     log_error ("calloc: no memory");
     ring_contents_free (c);
+    return -1;
   }
-  return r;
+  if (c->nr_records > 0)
+    qsort (c->record, c->nr_records, sizeof *c->record, compare_records);
+  return 0;
 }
 
 /* ---- direct blocks ------------------------------------------------------ */
@@ -309,8 +353,6 @@ ring_check_direct (const struct ring_reading *rd, const struct superblock *sb,
 /* ---- several ------------------------------------------------------------- */
 
 #define MAX_THREADS 16u
-/* Each has a whole ring in memory. */
-#define MAX_MEMORY (UINT64_C (1) << 30)
 
 struct readings {
   const struct superblock *sb;
@@ -336,9 +378,7 @@ int
 rings_read (const struct superblock *sb, struct ring_reading *rd, unsigned nr)
 {
   struct readings rs = { .sb = sb, .rd = rd, .nr = nr };
-  const uint64_t room = MAX (MAX_MEMORY / sb->l.ring_len, 1);
-  const unsigned most = MIN (MIN (nr, room),
-                             MIN (MAX_THREADS, limits.ring_threads));
+  const unsigned most = MIN (nr, MIN (MAX_THREADS, limits.ring_threads));
   pthread_t thread[MAX_THREADS];
   unsigned nr_threads = 0;
 

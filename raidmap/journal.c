@@ -225,16 +225,16 @@ journal_record_encode (const struct journal_record *r,
 
 bool
 journal_record_peek (const uint8_t buf[BLOCK_LEN], const struct ring_id *id,
-                     struct journal_record *r)
+                     uint32_t place, struct journal_record *r)
 {
   memset (r, 0, sizeof *r);
-  if (memcmp (buf + AT_MAGIC, record_magic, sizeof record_magic) != 0)
+  if (memcmp (buf + AT_MAGIC, record_magic, sizeof record_magic) != 0 ||
+      get_le32 (buf + REC_PLACE) != place)
     return false;
   r->nr_entries = get_le32 (buf + REC_NR_ENTRIES);
   r->nr_crcs = get_le32 (buf + REC_NR_CRCS);
   r->nr_blocks = get_le32 (buf + REC_NR_BLOCKS);
-  return fits (JOURNAL_NR_HEADERS, r->nr_entries, r->nr_crcs, r->nr_blocks,
-               id);
+  return fits (place, r->nr_entries, r->nr_crcs, r->nr_blocks, id);
 }
 
 /* Read the entries, which take the rest of len; false if they exceed it or the

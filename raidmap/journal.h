@@ -136,12 +136,13 @@ extern bool journal_record_check (const struct journal_record *r,
 extern void journal_record_encode (const struct journal_record *r,
                                    const struct ring_id *id, uint8_t *buf);
 
-/* Does a record seem to start in this block?  If so *r has nr_entries,
- * nr_crcs and nr_blocks, so that the caller can give it arrays; they are
- * such that the record fits in the ring, but not yet to be believed.
+/* Does a record seem to start in this block, which lies at that place?  If so
+ * *r has nr_entries, nr_crcs and nr_blocks, so that the caller can give it
+ * arrays; they are such that the record fits in the ring, but not yet to be
+ * believed.
  */
 extern bool journal_record_peek (const uint8_t buf[BLOCK_LEN],
-                                 const struct ring_id *id,
+                                 const struct ring_id *id, uint32_t place,
                                  struct journal_record *r);
 
 /* bytes -> r, after journal_record_peek.  buf is what was read from

@@ -238,7 +238,7 @@ sealed_len (unsigned i, uint32_t place)
   uint32_t nr;
 
   if (place < JOURNAL_NR_HEADERS ||
-      !journal_record_peek (block_at (i, place), &id, &r))
+      !journal_record_peek (block_at (i, place), &id, place, &r))
     return BLOCK_LEN;
   nr = journal_header_blocks (r.nr_entries, r.nr_crcs);
   return MIN (nr, id.nr_blocks - place) * (size_t) BLOCK_LEN;

@@ -48,7 +48,7 @@ make_plain_record (uint32_t nr_entries, uint32_t nr_blocks)
 static bool
 decode (size_t n, const struct ring_id *of, uint32_t place)
 {
-  if (!journal_record_peek (buf, of, &back) ||
+  if (!journal_record_peek (buf, of, place, &back) ||
       back.nr_entries > ARRAY_LEN (entry) ||
       back.nr_crcs > ARRAY_LEN (crc))
     return false;
@@ -269,10 +269,12 @@ test_entry_length (void **state)
 static bool
 peek (uint32_t nr_entries, uint32_t nr_crcs, uint32_t nr_blocks)
 {
+  put_le32 (buf + 32, JOURNAL_NR_HEADERS);
   put_le32 (buf + 36, nr_entries);
   put_le32 (buf + 40, nr_blocks);
   put_le32 (buf + 448, nr_crcs);
-  if (!journal_record_peek (buf, &id, &back))
+  assert_false (journal_record_peek (buf, &id, JOURNAL_NR_HEADERS + 1, &back));
+  if (!journal_record_peek (buf, &id, JOURNAL_NR_HEADERS, &back))
     return false;
   assert_int_equal (back.nr_entries, nr_entries);
   assert_int_equal (back.nr_crcs, nr_crcs);
