@@ -19,7 +19,7 @@
 #include "array/xfer.h"
 #include "common/plant.h"
 
-#define MAX_IN_FLIGHT 64u
+#define MAX_IN_FLIGHT 256u
 
 static void
 free_recovery (struct array *a)

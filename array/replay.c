@@ -222,6 +222,16 @@ collect (struct work *w)
   return 0;
 }
 
+/* Mentions are sorted, and most are of the same row as the one before. */
+static void
+add_bound (struct work *w, uint64_t row)
+{
+  for (size_t i = MAX (w->nr_bounds, 2) - 2; i < w->nr_bounds; i++)
+    if (w->bound[i] == row)
+      return;
+  w->bound[w->nr_bounds++] = row;
+}
+
 /* Where a mention begins in its second stripe, and so on: the slots of its
  * roles are others there.  Of all roles they are the same everywhere.
  */
@@ -236,7 +246,7 @@ add_stripes (struct work *w, const struct mention *mt)
   for (uint64_t row = (mt->first / rows + 1) * rows;
        row < mt->first + mt->nr; row += rows, nr++)
     if (w->bound)
-      w->bound[w->nr_bounds++] = row;
+      add_bound (w, row);
   return nr;
 }
 
@@ -252,13 +262,13 @@ find_bounds (struct work *w)
   if (w->bound == NULL)
     return -1;
   for (size_t i = 0; i < w->nr_mentions; i++) {
-    w->bound[w->nr_bounds++] = w->mention[i].first;
-    w->bound[w->nr_bounds++] = w->mention[i].first + w->mention[i].nr;
+    add_bound (w, w->mention[i].first);
+    add_bound (w, w->mention[i].first + w->mention[i].nr);
     add_stripes (w, &w->mention[i]);
   }
   for (unsigned i = 0; i < w->nr_bad; i++) {
-    w->bound[w->nr_bounds++] = w->bad[i].row;
-    w->bound[w->nr_bounds++] = w->bad[i].row + 1;
+    add_bound (w, w->bad[i].row);
+    add_bound (w, w->bad[i].row + 1);
   }
   qsort (w->bound, w->nr_bounds, sizeof *w->bound, compare_u64);
   for (size_t i = 0; i < w->nr_bounds; i++)
