@@ -31,6 +31,7 @@ struct journal {
   struct list gathered;         /* operations, by txn_link */
   struct txn *committing;       /* has not met R1, or NULL */
   struct list live;             /* transactions not freed, oldest first */
+  uint64_t nr_direct;           /* blocks of one member: theirs, at most */
   bool freeing;                 /* headers are being written */
   uint64_t last_commit;         /* ns */
   struct waiter flush_waiter, free_waiter;
@@ -171,6 +172,7 @@ begin (struct array *a, struct journal *j)
     list_for_each (l, &t->ops)
       op_end_tickets (a, list_item (l, struct op, txn_link), 0);
   list_append (&j->live, &t->link);
+  j->nr_direct += txn_direct_blocks (t);
   a->counters.journal_commits++;
 }
 
@@ -268,10 +270,14 @@ is_flushed (const struct array *a, const struct txn *t)
     (a->flushed_gen > t->flush_gen || PLANTED ("journal-freed-unflushed"));
 }
 
-/* Half of some ring is in use. */
+/* Half of some ring is in use, or would be if nothing were written directly: a
+ * recovery has to look at that, too.
+ */
 static bool
-is_half_full (const struct array *a)
+is_half_full (const struct array *a, const struct journal *j)
 {
+  if (j->nr_direct > a->sb.l.ring_len / BLOCK_LEN / 2)
+    return true;
   for (unsigned i = 0; i < a->nr_seats; i++) {
     const struct seat *s = a->seat[i];
 
@@ -286,7 +292,7 @@ static bool
 wants_space (const struct array *a, const struct journal *j)
 {
   return !PLANTED ("journal-never-freed") &&
-    (j->full || a->stopping || is_held (a) || is_half_full (a) ||
+    (j->full || a->stopping || is_held (a) || is_half_full (a, j) ||
      loop_now (a->loop) - j->last_commit > IDLE_NS);
 }
 
@@ -308,6 +314,7 @@ freed (struct array *a, struct waiter *w)
     if (!t->freeing)
       break;
     list_remove (&t->link);
+    j->nr_direct -= txn_direct_blocks (t);
     txn_free (t);
   }
 }

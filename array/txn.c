@@ -246,6 +246,16 @@ txn_add (struct array *a, struct txn *t, struct op *op, uint32_t max_blocks)
   return true;
 }
 
+uint32_t
+txn_direct_blocks (const struct txn *t)
+{
+  uint32_t nr = 0;
+
+  for (unsigned i = 0; i < t->nr_records; i++)
+    nr = MAX (nr, t->record[i].nr_direct);
+  return nr;
+}
+
 /* ---- making records ---------------------------------------------------- */
 
 /* The arrays of all records are one piece of memory; headers first, for

@@ -73,6 +73,9 @@ struct txn {
 extern struct txn *txn_new (struct array *a, uint64_t seq);
 extern void txn_free (struct txn *t);
 
+/* The most blocks that one participant gets directly. */
+extern uint32_t txn_direct_blocks (const struct txn *t);
+
 /* Its records are durable: forget what they are made of. */
 extern void txn_logged (struct txn *t);
 
