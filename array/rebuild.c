@@ -27,31 +27,36 @@ is_target (const struct seat *s)
   return s->state == SEAT_TARGET && !s->failing && !s->complete && s->m;
 }
 
-/* The lowest position that a target needs, up to the next position from which
- * another target starts.
- */
+/* Up to the next position from which another target starts. */
+static void
+set_end (struct array *a, struct pass *p, uint64_t end)
+{
+  end = MIN (end, a->sb.l.data_len);
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    const struct seat *s = a->seat[i];
+
+    if (is_target (s) && s->cursor > p->start)
+      end = MIN (end, s->cursor);
+  }
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (is_target (a->seat[i]) && a->seat[i]->cursor == p->start)
+      a->seat[i]->window_end = end;
+  p->end = end;
+}
+
+/* The lowest position that a target needs. */
 static enum pass_choice
 choose_window (struct array *a, struct pass *p)
 {
-  uint64_t start = UINT64_MAX, end;
+  uint64_t start = UINT64_MAX;
 
   for (unsigned i = 0; i < a->nr_seats; i++)
     if (is_target (a->seat[i]))
       start = MIN (start, a->seat[i]->cursor);
   if (start == UINT64_MAX)
     return PASS_NOTHING;
-  end = MIN (start + a->window_len, a->sb.l.data_len);
-  for (unsigned i = 0; i < a->nr_seats; i++) {
-    const struct seat *s = a->seat[i];
-
-    if (is_target (s) && s->cursor > start)
-      end = MIN (end, s->cursor);
-  }
-  for (unsigned i = 0; i < a->nr_seats; i++)
-    if (is_target (a->seat[i]) && a->seat[i]->cursor == start)
-      a->seat[i]->window_end = end;
   p->start = start;
-  p->end = end;
+  set_end (a, p, start + a->window_len);
   return PASS_WINDOW;
 }
 
@@ -90,6 +95,22 @@ zero_table (struct array *a, struct seat *s)
   return false;
 }
 
+/* Where nothing was ever written one window has it all: a window costs a flush.
+ * False: it waits.
+ */
+static bool
+widen (struct array *a, struct pass *p)
+{
+  uint64_t end;
+
+  if (!sums_find_hole (a, p->row, &end, &p->waiter))
+    return false;
+  end = round_down (end * BLOCK_LEN, a->cell_len);
+  if (end > p->end)
+    set_end (a, p, end);
+  return true;
+}
+
 static bool
 prepare (struct array *a, struct pass *p)
 {
@@ -99,7 +120,7 @@ prepare (struct array *a, struct pass *p)
   for (unsigned i = 0; i < a->nr_seats; i++)
     if (is_target (a->seat[i]))
       ready &= zero_table (a, a->seat[i]);
-  return ready;
+  return ready && (a->sums == NULL || widen (a, p));
 }
 
 /* An operation that was planned before the window was chosen does not write to
@@ -108,6 +129,13 @@ prepare (struct array *a, struct pass *p)
 static uint64_t
 first_busy (struct array *a, uint64_t no, uint64_t end)
 {
+  if (end > no && end - no > a->nr_buckets) {
+    for (unsigned b = 0; b < a->nr_buckets; b++)
+      for (const struct line *l = a->bucket[b]; l; l = l->hash_next)
+        if (l->op && l->no >= no)
+          end = MIN (end, l->no);
+    return end;
+  }
   for (; no < end; no++) {
     const struct line *line = line_find (a, no);
 
@@ -117,6 +145,28 @@ first_busy (struct array *a, uint64_t no, uint64_t end)
   return no;
 }
 
+/* Until which row nothing was ever written; this one if that is not known.
+ * False: it waits.
+ */
+static bool
+find_unborn (struct array *a, struct pass *p, uint64_t row, uint64_t *end)
+{
+  bool unborn;
+
+  /* A pin that is let go wakes others, so not without need. */
+  if (!sums_in_memory (a, row, &unborn)) {
+    if (p->pin.nr == 0 && !sums_find_hole (a, row, end, &p->waiter))
+      return false;
+    if (p->pin.nr == 0 && *end > row)
+      return true;
+    if (!sums_pin (a, &p->pin, row, 1, LOW_BITS (a->n), &p->waiter))
+      return false;
+    unborn = sums_is_unborn (a, &p->pin, row);
+  }
+  *end = unborn ? sums_page_end (row) : row;
+  return true;
+}
+
 /* Where no slot was ever written, the next line where one may have been, or
  * is being written.  False: the table is not known yet.
  */
@@ -124,22 +174,18 @@ static bool
 skip_unborn (struct array *a, struct pass *p, uint64_t no, uint64_t *next)
 {
   const uint64_t row = line_pos (a, no) / BLOCK_LEN;
-  const uint64_t end = sums_page_end (row) * BLOCK_LEN;
-  bool unborn;
+  uint64_t end;
 
   if (p->pin.nr > 0 && p->pin_row != row)
     sums_unpin (a, &p->pin);
   p->pin_row = row;
-  /* A pin that is let go wakes others, so not without need. */
-  if (!sums_in_memory (a, row, &unborn)) {
-    if (!sums_pin (a, &p->pin, row, 1, LOW_BITS (a->n), &p->waiter))
-      return false;
-    unborn = sums_is_unborn (a, &p->pin, row);
-  }
+  if (!find_unborn (a, p, row, &end))
+    return false;
   if (p->pin.nr > 0)
     sums_unpin (a, &p->pin);
-  if (unborn)
-    *next = MAX (no + 1, first_busy (a, no, MIN (end, p->end) / a->cell_len));
+  if (end > row)
+    *next = MAX (no + 1, first_busy (a, no, MIN (end * BLOCK_LEN, p->end) /
+                                     a->cell_len));
   return true;
 }
 

@@ -125,6 +125,23 @@ skip_unborn (struct array *a, struct scrub *sc)
   return true;
 }
 
+/* Skip what is a hole of the table on all members.  False if it waits. */
+static bool
+skip_hole (struct array *a, struct scrub *sc)
+{
+  const uint64_t row = sc->next * a->cell_blocks;
+  uint64_t end, next;
+
+  if (!sums_find_hole (a, row, &end, &sc->waiter))
+    return false;
+  next = MIN (end / a->cell_blocks, sc->end);
+  if (end > row && next > sc->next) {
+    sc->done_len += (next - sc->next) * a->cell_len;
+    sc->next = next;
+  }
+  return true;
+}
+
 /* ---- line by line ------------------------------------------------------- */
 
 /* What in the journal is not in place yet is not looked at, nor what a resync
@@ -167,6 +184,12 @@ begin_some (struct array *a, struct scrub *sc)
       return;
     }
     if (a->sums) {
+      const uint64_t was = sc->next;
+
+      if (!skip_hole (a, sc))
+        return;
+      if (sc->next > was)
+        continue;
       if (!look_at_pages (a, sc, sc->next * a->cell_blocks))
         return;
       if (skip_unborn (a, sc))

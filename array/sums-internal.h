@@ -49,6 +49,22 @@ struct sums_page {
   struct table_entry *entry;    /* k + m pages */
 };
 
+/* Pages [first, end) were never written.  Of those from there to data_end that
+ * is not known, and to ask again would not tell.
+ */
+struct sums_hole {
+  uint64_t first, end, data_end;
+  bool asking;                  /* from first on; end is that of no page born
+                                 * since */
+  uint64_t hole_end;            /* the answer */
+  struct array *a;
+  struct seat *seat[MAX_SLOTS];
+  unsigned nr_seats;
+  struct call call;
+  struct news news;
+  struct list waiters;
+};
+
 struct sums {
   unsigned nr, max;             /* pages */
   struct sums_page **bucket;
@@ -65,6 +81,8 @@ struct sums {
                                  * stored before a flush; or 0 */
   struct waiter flush_waiter;
   struct list waiters;          /* for a page that may be taken */
+
+  struct sums_hole hole;
 
   /* Pages being stored on the rebuild's targets. */
   struct sums_pin target_pin;
@@ -99,6 +117,9 @@ extern void sums_settle (struct array *a, struct sums_page *p);
 /* It differs from what is stored, by the transaction seq. */
 extern void sums_mark_dirty (struct array *a, struct sums_page *p,
                              uint64_t slots, uint64_t seq);
+
+/* array/sums-hole.c: a page is to be stored. */
+extern void sums_hole_born (struct sums *s, uint64_t page_no);
 
 /* Forget what was in memory of slots that have new members. */
 extern void sums_forget_slots (struct array *a);

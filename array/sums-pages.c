@@ -54,6 +54,7 @@ sums_init (struct array *a, uint64_t len)
   list_init (&s->doubtful);
   list_init (&s->waiters);
   list_init (&s->target_waiters);
+  list_init (&s->hole.waiters);
   list_init (&s->flush_waiter.link);
   s->may_store = a->mark_open;
   s->flush_waiter.run = flushed;
@@ -423,6 +424,7 @@ sums_mark_dirty (struct array *a, struct sums_page *p, uint64_t slots,
                  uint64_t seq)
 {
   p->dirty |= slots;
+  sums_hole_born (a->sums, p->no);
   if (a->sums->short_of)
     a->sums->stuck_gen = 0;
   if (p->is_dirty && seq >= p->dirty_seq)

@@ -397,6 +397,16 @@ sums_store_targets (struct array *a, uint64_t *row, uint64_t end,
       list_move (&s->target_waiters, &w->link);
       return false;
     }
+    if (s->target_pin.nr == 0) {
+      uint64_t hole_end;
+
+      if (!sums_find_hole (a, *row, &hole_end, w))
+        return false;
+      if (hole_end > *row) {
+        *row = MIN (hole_end, end);
+        continue;
+      }
+    }
     if (!sums_pin (a, &s->target_pin, *row, upto - *row, LOW_BITS (a->n), w))
       return false;
     for (unsigned i = 0; i < s->target_pin.nr; i++) {

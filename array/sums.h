@@ -51,6 +51,13 @@ extern bool sums_pin (struct array *a, struct sums_pin *pin, uint64_t row,
                       uint64_t nr, uint64_t slots, struct waiter *w);
 extern void sums_unpin (struct array *a, struct sums_pin *pin);
 
+/* Rows [row, *end) were never written, as the holes of all active members say;
+ * *end is row if that is not known.  Lines that are being written may be among
+ * them.  False if it waits: w is run, then call again.
+ */
+extern bool sums_find_hole (struct array *a, uint64_t row, uint64_t *end,
+                            struct waiter *w);
+
 /* The end of the rows on the page of this one. */
 static inline uint64_t
 sums_page_end (uint64_t row)

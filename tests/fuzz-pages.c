@@ -178,7 +178,8 @@ try_record (size_t len)
   bool ok;
 
   memcpy (buf, "GPURAIDR", 8);
-  if (len < BLOCK_LEN || !journal_record_peek (buf, &id, get_le32 (buf + 32), &rec))
+  if (len < BLOCK_LEN ||
+      !journal_record_peek (buf, &id, get_le32 (buf + 32), &rec))
     return;
   header_len = journal_header_blocks (rec.nr_entries, rec.nr_crcs) *
     (size_t) BLOCK_LEN;
