@@ -187,12 +187,30 @@ set_bits (struct array *a, struct dirty_page *p, uint64_t bit,
   a->any_open |= need.open;
 }
 
+/* Was the region before marked for such a write, too? */
+static bool
+follows_another (const struct array *a, uint64_t region)
+{
+  uint64_t bit;
+  const struct dirty_page *p;
+
+  if (region == 0)
+    return false;
+  p = page_of (a, region - 1, &bit);
+  return get_bit (p->want.missed, bit);
+}
+
+/* Sequential writes should not each wait for a page.  A bit that is missed is
+ * not cleared before the member that missed it is back, and costs the copy of a
+ * region then: so such a write marks others ahead only if it is sequential.
+ */
 static void
 want_bits (struct array *a, uint64_t region, struct need need)
 {
-  /* Sequential writes should not each wait for a page. */
-  for (unsigned i = 0;
-       i <= limits.ahead_regions && region + i < a->nr_regions; i++) {
+  const unsigned ahead =
+    need.missed && !follows_another (a, region) ? 0 : limits.ahead_regions;
+
+  for (unsigned i = 0; i <= ahead && region + i < a->nr_regions; i++) {
     uint64_t bit;
     struct dirty_page *p = page_of (a, region + i, &bit);
 

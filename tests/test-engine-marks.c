@@ -140,6 +140,27 @@ test_missed_before_the_record (void **state)
   end_degraded (sa);
 }
 
+/* Regions ahead of a write are missed only if the one before it was. */
+static void
+test_missed_ahead (void **state)
+{
+  const uint64_t stripe = 3 * CHUNK;
+  struct sim_array *sa = start_small (3, 2);
+  struct bitmap_page p;
+
+  open_again (sa, ~0, true);
+  limits.ahead_regions = 3;
+  assert_int_equal (sim_array_fail (sa, 1), 0);
+  put (sa, 8 * stripe, 4096, ARRAY_FUA);
+  put (sa, 13 * stripe, 4096, ARRAY_FUA);
+  p = read_page (sa, 0, 1);
+  assert_int_equal (p.missed[0], 1 | 1 << 5);
+  put (sa, 9 * stripe, 4096, ARRAY_FUA);
+  p = read_page (sa, 0, 1);
+  assert_int_equal (p.missed[0], 0x1f | 1 << 5);
+  end_degraded (sa);
+}
+
 /* ---- clearing ------------------------------------------------------------ */
 
 /* A region that is closed everywhere, perhaps after a crash, has nothing
@@ -243,6 +264,7 @@ main (void)
     cmocka_unit_test_teardown (test_all_regions_of_a_range, usual_limits),
     cmocka_unit_test_teardown (test_pages_have_two_places, usual_limits),
     cmocka_unit_test_teardown (test_missed_before_the_record, usual_limits),
+    cmocka_unit_test_teardown (test_missed_ahead, usual_limits),
     cmocka_unit_test_teardown (test_closed_is_flushed, usual_limits),
   };
 
