@@ -252,7 +252,9 @@ start_round (struct array *a)
 {
   struct change *c = a->change;
   const enum membership_phase phase = a->membership.phase;
-  const enum sb_pairs pairs = phase == MEMBERSHIP_PROPOSE ? SB_PROPOSED :
+  const enum sb_pairs pairs =
+    phase == MEMBERSHIP_PROPOSE && !PLANTED ("member-accepts-at-once") ?
+    SB_PROPOSED :
     phase == MEMBERSHIP_ACCEPT ? SB_ACCEPTED : SB_BOTH;
   struct device_set takers;
 
@@ -291,7 +293,8 @@ begin (struct array *a, char *why)
     /* A row that was being written at the crash may differ between a target
      * below its cursor and the rest.
      */
-    for (unsigned i = 0; i < a->nr_found; i++)
+    for (unsigned i = 0;
+         i < a->nr_found && !PLANTED ("member-cursor-past-torn"); i++)
       a->found[i].cursor = MIN (a->found[i].cursor, dirty_first_unsynced (a));
     membership_begin_open (ms, a->found, a->nr_found, !a->force);
     return 0;

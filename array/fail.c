@@ -10,6 +10,7 @@
 #include "array/lost.h"
 #include "array/seat.h"
 #include "array/state.h"
+#include "common/plant.h"
 
 /* A member fails after this number of read errors in about a minute, or after
  * a lost path.  md allows 20 an hour.
@@ -91,7 +92,8 @@ seat_read_error (struct array *a, struct seat *s, int error)
     return;
   log_debug ("slot %u: %s: read: %s", s->slot, s->m->path, strerror (error));
   s->read_errors++;
-  if (s->state == SEAT_ACTIVE && nr_good_slots (a) <= a->g.k)
+  if (s->state == SEAT_ACTIVE && nr_good_slots (a) <= a->g.k &&
+      !PLANTED ("member-last-ejected"))
     return;
   if (error == ENODEV || error == ENXIO || error == ENOTCONN ||
       error == ESHUTDOWN)

@@ -24,6 +24,7 @@
 #include "array/membership.h"
 #include "array/membership-rules.h"
 #include "common/bits.h"
+#include "common/plant.h"
 
 void
 membership_start (struct membership *ms, const struct membership_decision *d,
@@ -32,11 +33,11 @@ membership_start (struct membership *ms, const struct membership_decision *d,
   memset (ms, 0, sizeof *ms);
   ms->k = d->sb.g.k;
   ms->m = d->sb.g.m;
-  ms->session = session;
+  ms->session = PLANTED ("member-session-same") ? 1 : session;
   ms->cur = d->sb.record;
   memcpy (ms->device, d->sb.device, sizeof ms->device);
   ms->in_force = d->in_force;
-  ms->base = d->in_force ? d->sb.record.self : d->sb.record.base;
+  ms->base = d->in_force || PLANTED ("member-base-of-winner") ? d->sb.record.self : d->sb.record.base;
   ms->max_epoch = d->max_epoch;
   for (size_t i = 0; i < nr; i++)
     rules_note_copies (ms, &found[i]);
@@ -99,13 +100,15 @@ illegal (const struct membership *ms, const struct device *device,
   struct device_set added = device_set_minus (active, parent);
   struct device_set gone = device_set_minus (parent, active);
 
-  if (!device_set_empty (&added) && !device_set_empty (&gone))
+  if (!device_set_empty (&added) && !device_set_empty (&gone) &&
+      !PLANTED ("member-add-and-remove"))
     return "members are added and removed at once";
   if (nr_bits (rules_slots (device, active)) < ms->k)
     return "fewer than k slots would remain";
-  if (count_kept (active, parent) < ms->k)
+  if (count_kept (active, parent) < ms->k && !PLANTED ("member-parent-lost"))
     return "fewer than k members would remain";
-  if (count_kept (active, &ms->base.active) < ms->k)
+  if (count_kept (active, &ms->base.active) < ms->k &&
+      !PLANTED ("member-base-lost"))
     return "fewer than k members of the last record in force would remain";
   return NULL;
 }
@@ -119,17 +122,20 @@ propose (struct membership *ms, const struct device_set *active)
   purge (ms, ms->next_device, active);
   rules_settle_replaced (ms->next_device);
   memset (r, 0, sizeof *r);
+  if (PLANTED ("member-epoch-low"))
+    ms->max_epoch = ms->cur.self.ballot.epoch;
   r->self.ballot.epoch = ++ms->max_epoch;
   r->self.ballot.session = ms->session;
   r->self.active = *active;
-  r->parent = ms->cur.self;
-  r->base = ms->base;
+  r->parent = PLANTED ("member-parent-skipped") ? ms->base : ms->cur.self;
+  r->base = PLANTED ("member-base-unproven") ? ms->cur.self : ms->base;
   r->whole = rules_whole (&ms->cur, ms->device, ms->k + ms->m);
   r->nr_seen = ms->nr_seen;
   memcpy (r->seen, ms->seen, sizeof r->seen);
   rules_seen_add (ms->seen, &ms->nr_seen, &r->self.ballot);
   ms->failed = (struct device_set) {{ 0, 0 }};
-  ms->phase = MEMBERSHIP_PROPOSE;
+  ms->phase = PLANTED ("member-not-proposed") ? MEMBERSHIP_ACCEPT :
+    MEMBERSHIP_PROPOSE;
 }
 
 /* Begin with ms->next_device, filled by the caller. */
@@ -193,7 +199,9 @@ open_device (struct device *d, const struct found *f, uint64_t slots)
   bool replacing = d->state == DEVICE_REBUILDING &&
     (slots & BIT (d->slot)) != 0;
 
-  if (f != NULL && f->state == FOUND_CURRENT)
+  if (f != NULL && (f->state == FOUND_CURRENT ||
+                    (f->state == FOUND_STALE &&
+                     PLANTED ("member-stale-active"))))
     d->state = DEVICE_ACTIVE;
   else if (d->state == DEVICE_NONE || d->state == DEVICE_FAILED)
     return;
@@ -343,7 +351,8 @@ take_out (struct device *device, const struct device_set *devs,
 {
   FOR_EACH_DEVICE (dev, devs)
     if (!is_out (&device[dev])) {
-      device[dev].state = state;
+      device[dev].state =
+        PLANTED ("member-failed-is-missing") ? DEVICE_MISSING : state;
       device[dev].by_bitmap = false;
       device[dev].cursor = 0;
     }
@@ -372,7 +381,7 @@ propose_without (struct membership *ms, struct device_set *failed,
   char why[MEMBERSHIP_TEXT_LEN];
 
   lost = device_set_and (failed, &ms->cur.self.active);
-  if (!device_set_empty (&lost))
+  if (!device_set_empty (&lost) && !PLANTED ("member-add-and-remove"))
     for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
       if (ms->next_device[dev].state == DEVICE_ACTIVE &&
           !device_set_has (&ms->cur.self.active, dev))
@@ -462,10 +471,14 @@ membership_proposed (struct membership *ms, const struct device_set *failed)
 
   assert (ms->phase == MEMBERSHIP_PROPOSE);
   out = failed_listed (ms, failed);
-  if (device_set_empty (&out)) {
+  if (device_set_empty (&out) || PLANTED ("member-proposed-by-some")) {
     ms->phase = MEMBERSHIP_ACCEPT;
     return ms->phase;
   }
+  if (PLANTED ("member-epoch-again"))
+    ms->max_epoch--;
+  if (PLANTED ("member-proposal-followed"))
+    ms->cur = ms->next;
   lost = device_set_and (&out, &ms->next.self.active);
   propose_without (ms, &out, !device_set_empty (&lost));
   return ms->phase;
@@ -479,9 +492,11 @@ membership_accepted (struct membership *ms, const struct device_set *failed)
   assert (ms->phase == MEMBERSHIP_ACCEPT);
   out = failed_listed (ms, failed);
   lost = device_set_and (&out, &ms->next.self.active);
-  ms->cur = ms->next;
-  memcpy (ms->device, ms->next_device, sizeof ms->device);
-  ms->in_force = device_set_empty (&lost);
+  if (device_set_empty (&lost) || !PLANTED ("member-accepted-dropped")) {
+    ms->cur = ms->next;
+    memcpy (ms->device, ms->next_device, sizeof ms->device);
+  }
+  ms->in_force = device_set_empty (&lost) || PLANTED ("member-base-early");
   if (ms->in_force)
     ms->base = ms->cur.self;
   if (!device_set_empty (&out)) {
@@ -490,7 +505,7 @@ membership_accepted (struct membership *ms, const struct device_set *failed)
   }
   ms->phase = MEMBERSHIP_TELL;
   membership_takers (ms, &told);
-  if (device_set_empty (&told))
+  if (device_set_empty (&told) || PLANTED ("member-target-untold"))
     ms->phase = MEMBERSHIP_IDLE;
   return ms->phase;
 }

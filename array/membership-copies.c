@@ -8,6 +8,7 @@
 
 #include "array/membership-rules.h"
 #include "common/bits.h"
+#include "common/plant.h"
 
 void
 membership_create (struct superblock *sb, const uuid_bytes *uuid,
@@ -65,7 +66,7 @@ rules_note_copies (struct membership *ms, const struct found *f)
     rules_seen_add (ms->seen, &ms->nr_seen, &r->self.ballot);
     rules_seen_add (ms->seen, &ms->nr_seen, &r->parent.ballot);
     rules_seen_add (ms->seen, &ms->nr_seen, &r->base.ballot);
-    for (unsigned i = 0; i < r->nr_seen; i++)
+    for (unsigned i = 0; i < r->nr_seen && !PLANTED ("member-seen-lost"); i++)
       rules_seen_add (ms->seen, &ms->nr_seen, &r->seen[i]);
   }
 }

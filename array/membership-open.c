@@ -15,6 +15,7 @@
 
 #include "array/membership-rules.h"
 #include "common/bits.h"
+#include "common/plant.h"
 
 const struct superblock *
 found_accepted (const struct found *f)
@@ -47,7 +48,7 @@ found_first_copy (const struct found *f, bool accept)
 {
   enum sb_copy a = accept ? SB_A2 : SB_A1, b = accept ? SB_B2 : SB_B1;
 
-  if (f->result[a] == SB_OK &&
+  if (f->result[a] == SB_OK && !PLANTED ("member-a-first") &&
       (f->result[b] != SB_OK ||
        ballot_newer (&f->sb[a].record.self.ballot,
                      &f->sb[b].record.self.ballot)))
@@ -68,8 +69,13 @@ find_winner (const struct found *found, size_t nr, struct ballot *winner)
 
       if (found[i].result[c] != SB_OK)
         continue;
-      if (copy_is_accepted (c) && ballot_newer (&r->self.ballot, winner))
+      if ((copy_is_accepted (c) || PLANTED ("member-proposed-wins")) &&
+          ballot_newer (&r->self.ballot, winner))
         *winner = r->self.ballot;
+      if (winner->epoch != 0 && PLANTED ("member-first-wins"))
+        return true;
+      if (PLANTED ("member-named-ignored"))
+        continue;
       if (ballot_newer (&r->parent.ballot, winner))
         *winner = r->parent.ballot;
       if (ballot_newer (&r->base.ballot, winner))
@@ -169,6 +175,8 @@ static bool
 named_as_base (const struct found *found, size_t nr,
                const struct ballot *winner)
 {
+  if (PLANTED ("member-base-unread"))
+    return false;
   for (size_t i = 0; i < nr; i++)
     for (unsigned c = 0; c < SB_NR_COPIES; c++)
       if (found[i].result[c] == SB_OK &&
@@ -190,7 +198,7 @@ accepted_by_all (const struct found *found, size_t nr,
         ballot_equal (&a->record.self.ballot, &sb->record.self.ballot))
       device_set_remove (&left, found[i].dev);
   }
-  return device_set_empty (&left);
+  return device_set_empty (&left) || PLANTED ("member-in-force-assumed");
 }
 
 /* True if the member was proposed the winner, or a newer record by an opener
@@ -212,8 +220,10 @@ was_proposed (const struct found *f, const struct ballot *winner)
       return true;
     dev = membership_find (sb->device, &sb->member_uuid);
     if (r->self.ballot.epoch > winner->epoch &&
-        dev != -1 && device_set_has (&r->self.active, dev) &&
-        !rules_unseen (&r->self.ballot, r->seen, r->nr_seen, winner))
+        ((dev != -1 && device_set_has (&r->self.active, dev)) ||
+         PLANTED ("member-old-image-current")) &&
+        (!rules_unseen (&r->self.ballot, r->seen, r->nr_seen, winner) ||
+         PLANTED ("member-proposed-unseen")))
       return true;
   }
   return false;
@@ -225,13 +235,17 @@ is_current (const struct found *f, const struct record *r,
 {
   const struct superblock *accepted = found_accepted (f);
 
-  if (f->dev == -1 || !device_set_has (&r->self.active, f->dev) ||
-      accepted == NULL)
+  if (f->dev == -1 || accepted == NULL ||
+      (!device_set_has (&r->self.active, f->dev) &&
+       !PLANTED ("member-unlisted-current")))
     return false;
   if (ballot_equal (&accepted->record.self.ballot, &r->self.ballot))
     return true;
-  return accepted->record.self.ballot.epoch >= base->epoch &&
-    was_proposed (f, &r->self.ballot);
+  return !PLANTED ("member-proposed-stale") &&
+    (accepted->record.self.ballot.epoch >= base->epoch ||
+     PLANTED ("member-base-unaccepted")) &&
+    (was_proposed (f, &r->self.ballot) ||
+     PLANTED ("member-unproposed-current"));
 }
 
 /* The least cursor in any accepted copy of the winner; 0 if the target itself
@@ -244,7 +258,10 @@ target_cursor (const struct found *found, size_t nr, const struct found *t,
   const struct superblock *own = found_accepted (t);
   uint64_t cursor = UINT64_MAX;
 
-  if (own == NULL || !ballot_equal (&own->record.self.ballot, winner))
+  if (own != NULL && PLANTED ("member-cursor-any"))
+    return own->device[t->dev].cursor;
+  if (own == NULL || (!ballot_equal (&own->record.self.ballot, winner) &&
+                      !PLANTED ("member-cursor-not-own")))
     return 0;
   for (size_t i = 0; i < nr; i++)
     for (unsigned c = 0; c < SB_NR_COPIES; c++) {
@@ -268,8 +285,9 @@ judge_target (struct found *f, const struct found *found, size_t nr,
 
   f->state = FOUND_TARGET;
   f->cursor = target_cursor (found, nr, f, &r->self.ballot);
-  if (own != NULL &&
-      ballot_equal (&own->record.self.ballot, &r->self.ballot))
+  if (PLANTED ("member-target-covered") ||
+      (own != NULL &&
+       ballot_equal (&own->record.self.ballot, &r->self.ballot)))
     f->covered = dev->by_bitmap;
 }
 
@@ -302,7 +320,8 @@ judge (struct found *f, const struct found *found, size_t nr,
     judge_target (f, found, nr, d);
   else if (dev->slot == SLOT_NONE)
     f->state = dev->state == DEVICE_FAILED ? FOUND_FAILED : FOUND_SPARE;
-  else if (active_slots & BIT (dev->slot))
+  else if ((active_slots & BIT (dev->slot)) &&
+           !PLANTED ("member-replaced-back"))
     f->state = FOUND_UNLISTED;  /* replaced */
   else
     f->state = dev->state == DEVICE_FAILED ? FOUND_FAILED : FOUND_STALE;
@@ -385,9 +404,9 @@ count_quorum (const struct found *found, size_t nr,
   unsigned k = d->sb.g.k, m = d->sb.g.m, listed = 0, b;
 
   q->a = device_set_count (&r->self.active);
-  q->need = membership_quorum (k, q->a);
+  q->need = PLANTED ("member-quorum-k") ? k : membership_quorum (k, q->a);
   count_set (found, nr, &r->self.active, &q->there, &q->current);
-  q->data = d->nr_slots >= k;
+  q->data = d->nr_slots >= k || PLANTED ("member-slots-uncounted");
   q->ok = q->data && q->current >= q->need;
 
   /* With m >= k, the absent members can be as many as k.  Then more than k
@@ -395,19 +414,23 @@ count_quorum (const struct found *found, size_t nr,
    */
   for (size_t i = 0; i < nr; i++)
     listed += found[i].dev != -1;
-  if (m >= k && listed <= k && q->current < q->a) {
+  if (m >= k && listed <= k && q->current < q->a &&
+      !PLANTED ("member-half-enough")) {
     q->need = MAX (q->need, k + 1);
     q->ok = false;
   }
   q->base_ok = true;
   if (!d->in_force) {
     b = device_set_count (&r->base.active);
-    q->base_need = membership_quorum (k, b);
-    q->base_need_current = b - MIN (b, q->base_need) + 1;
+    q->base_need =
+      PLANTED ("member-base-quorum-k") ? k : membership_quorum (k, b);
+    q->base_need_current =
+      PLANTED ("member-base-any") ? 0 : b - MIN (b, q->base_need) + 1;
     count_set (found, nr, &r->base.active, &q->base_there,
                &q->base_current);
-    q->base_ok = q->base_there >= q->base_need &&
-      q->base_current >= q->base_need_current;
+    q->base_ok = PLANTED ("member-base-uncounted") ||
+      (q->base_there >= q->base_need &&
+       q->base_current >= q->base_need_current);
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "array/membership-rules.h"
 #include "common/bits.h"
+#include "common/plant.h"
 
 void
 text_add (struct text *t, const char *fmt, ...)
@@ -80,7 +81,8 @@ rules_unseen (const struct ballot *self, const struct ballot *seen,
 {
   uint64_t oldest = self->epoch;
 
-  if (r->epoch == 0 || ballot_equal (r, self))
+  if (r->epoch == 0 || ballot_equal (r, self) ||
+      PLANTED ("member-branch-ignored"))
     return false;
   for (unsigned i = 0; i < nr_seen; i++) {
     if (ballot_equal (r, &seen[i]))
@@ -138,7 +140,8 @@ uint64_t
 rules_whole (const struct record *r, const struct device *device,
              unsigned nr_slots)
 {
-  if (nr_bits (rules_slots (device, &r->self.active)) == nr_slots)
+  if (nr_bits (rules_slots (device, &r->self.active)) == nr_slots &&
+      !PLANTED ("member-whole-kept"))
     return r->self.ballot.epoch;
   return r->whole;
 }
@@ -157,9 +160,11 @@ rules_covered (const struct found *f, unsigned slot,
   last = &sb->record.self.ballot;
   dev = membership_find (sb->device, &sb->member_uuid);
   if (dev == -1 || sb->device[dev].slot != slot ||
-      !device_set_has (&sb->record.self.active, dev) || last->epoch < whole)
+      (!device_set_has (&sb->record.self.active, dev) &&
+       !PLANTED ("member-covered-unlisted")) ||
+      (last->epoch < whole && !PLANTED ("member-covered-before-whole")))
     return false;
-  if (ballot_equal (last, self))
+  if (ballot_equal (last, self) || PLANTED ("member-covered-unseen"))
     return true;
   for (unsigned i = 0; i < nr_seen; i++)
     if (ballot_equal (last, &seen[i]))

@@ -27,7 +27,8 @@
 void
 op_repair_bad (struct array *a, const struct op *op)
 {
-  if (op->kind == OP_FIX && !op->to_targets)
+  if ((op->kind == OP_FIX && !op->to_targets) ||
+      PLANTED ("member-not-repaired"))
     return;
   for (unsigned i = 0; i < op->nr_rects; i++) {
     const struct rect *rect = &op->rect[i];

@@ -13,6 +13,7 @@
 #include "array/space.h"
 #include "array/xfer.h"
 #include "common/cleanup.h"
+#include "common/plant.h"
 
 /* The largest bundle, in bytes. */
 #define BUNDLE_MAX_LEN (4u << 20)
@@ -116,7 +117,7 @@ xfer_ended (struct array *a, struct xfer *x)
   else if (space_is_short (a, x->seat, x->kind, x->error))
     space_wait (x->seat, &a->no_space, &x->seat_link);
   else if (x->error && x->kind == IO_WRITE && !x->retried &&
-           !x->seat->failing) {
+           !x->seat->failing && !PLANTED ("member-write-not-retried")) {
     x->retried = true;
     xfer_again (a, x);
   }
