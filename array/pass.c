@@ -185,7 +185,7 @@ pass_decide (struct array *a, const struct pass_kind *const *kinds)
   if (p->in_flight == 0 && (p->failed || p->next >= p->end / a->cell_len)) {
     p->phase = PASS_FLUSHING;
     if (p->kind->to_targets && PLANTED ("member-cursor-unflushed"))
-      end_window (a, p);
+      list_move (&a->engine.ready, &p->waiter.link);
     else
       flush_members (a, &p->waiter);
   }

@@ -24,6 +24,7 @@ new_disk (struct world *w, unsigned *disk)
       d->sb[c].member_uuid = d->sb[0].member_uuid;
     }
     memset (&w->content[i], 0, sizeof w->content[i]);
+    w->out &= ~(1u << i);
     *disk = i;
     return true;
   }
@@ -93,6 +94,7 @@ begin_readd (struct world *w)
                                   why) == 0);
   check ((int) place == dev);
   w->online |= 1u << i;
+  w->out &= ~(1u << i);
 }
 
 void
@@ -108,12 +110,13 @@ world_begin_something (struct world *w)
   case 0:
     dev = world_find (w, DEVICE_ACTIVE);
     device_set_add (&devs, dev);
+    w->leaving = 1u << disk_of (w, &w->ms.device[dev]);
     if (below (4) == 0) {
-      w->online &= ~(1u << disk_of (w, &w->ms.device[dev]));
+      w->online &= ~w->leaving;
       membership_fail (&w->ms, &devs);
     }
-    else
-      membership_begin_remove (&w->ms, &devs, DEVICE_FAILED, why);
+    else if (membership_begin_remove (&w->ms, &devs, DEVICE_FAILED, why) == -1)
+      w->leaving = 0;
     break;
   case 1:
     dev = world_find (w, DEVICE_REBUILDING);

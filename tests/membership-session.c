@@ -97,6 +97,8 @@ drive (struct world *w)
   if (w->ms.phase == MEMBERSHIP_STOPPED)
     return false;
   check (w->ms.in_force);
+  w->out |= w->leaving;
+  w->leaving = 0;
   note_two (w);
   walked.in_force++;
   return true;
@@ -193,6 +195,32 @@ find_target (const struct world *w)
   return -1;
 }
 
+static bool
+slot_is_active (const struct device *device, unsigned slot)
+{
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
+    if (device[dev].state == DEVICE_ACTIVE && device[dev].slot == slot)
+      return true;
+  return false;
+}
+
+/* What was taken out or replaced does not return by itself. */
+static void
+check_out (struct world *w)
+{
+  const struct device *next = w->ms.next_device;
+
+  w->at = "at the open";
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++) {
+    if (next[dev].state != DEVICE_ACTIVE && next[dev].state != DEVICE_REBUILDING)
+      continue;
+    check (!(w->out >> disk_of (w, &next[dev]) & 1));
+    if (next[dev].state == DEVICE_REBUILDING &&
+        w->ms.device[dev].state != DEVICE_REBUILDING)
+      check (!slot_is_active (next, next[dev].slot));
+  }
+}
+
 void
 world_session (struct world *w, unsigned mask)
 {
@@ -208,10 +236,12 @@ world_session (struct world *w, unsigned mask)
   memcpy (before, w->disk, sizeof before);
   memcpy (contents, w->content, sizeof contents);
   w->online = mask;
+  w->leaving = 0;
   w->crash = 4 + below (12);
   w->fail = below (2) ? 1000 : 10;
   membership_start (&w->ms, &w->decision, w->found, nr, ++w->session);
   membership_begin_open (&w->ms, w->found, nr, below (4) > 0);
+  check_out (w);
   if (!drive (w))
     return;
   memcpy (w->old_disk, before, sizeof before);
@@ -230,4 +260,46 @@ world_session (struct world *w, unsigned mask)
     if (!drive (w))
       return;
   }
+}
+
+/* These go on by force; false if they can't. */
+static bool
+go_on (struct world *w, unsigned mask, struct ballot *last)
+{
+  size_t nr = members_find (w->disk, mask, w->found);
+
+  membership_open (w->found, nr, DEGRADED_FORCE, &w->decision);
+  if (!w->decision.open)
+    return false;
+  w->online = mask;
+  w->leaving = 0;
+  w->crash = w->fail = 1u << 31;
+  membership_start (&w->ms, &w->decision, w->found, nr, ++w->session);
+  membership_begin_open (&w->ms, w->found, nr, false);
+  if (!drive (w))
+    return false;
+  *last = w->ms.cur.self.ballot;
+  return true;
+}
+
+/* A record names only the last ones of those that it has seen: the older side
+ * must not be older than that.
+ */
+#define FORK_EPOCHS 8u
+
+void
+world_fork (struct world *w)
+{
+  const unsigned used = world_used (w), side = below (1u << w->nr) & used;
+  struct ballot a, b;
+  size_t nr;
+
+  if (!go_on (w, side, &a) || !go_on (w, used & ~side, &b) ||
+      MAX (a.epoch, b.epoch) - MIN (a.epoch, b.epoch) > FORK_EPOCHS)
+    return;
+  w->at = "two ways";
+  nr = members_find (w->disk, used, w->found);
+  membership_open (w->found, nr, DEGRADED_FORCE, &w->decision);
+  check (!w->decision.open);
+  walked.forked++;
 }

@@ -140,6 +140,7 @@ world_opens (struct world *w, unsigned mask, size_t *nr)
   check (strstr (w->decision.notice, "error") == NULL);
   check (strstr (w->decision.why, "once without the other") == NULL);
   if (w->decision.open) {
+    check (w->decision.nr_slots >= w->k);
     check_open (w, *nr, false);
     check_two (w);
   }
@@ -173,4 +174,16 @@ world_check_image (struct world *w, unsigned i)
   w->disk[i] = disk;
   w->content[i] = content;
   walked.images++;
+}
+
+void
+world_check_twice (struct world *w)
+{
+  size_t nr = members_find (w->disk, world_used (w), w->found);
+
+  w->at = "twice";
+  w->found[nr] = w->found[below (nr)];
+  w->found[nr].name = "again";
+  membership_open (w->found, nr + 1, DEGRADED_FORCE, &w->decision);
+  check (!w->decision.open);
 }

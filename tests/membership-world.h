@@ -39,6 +39,10 @@ struct world {
    * that was read, so that it is the one that stays; else MEMBERS_MAX.
    */
   unsigned stays[MAX_SLOTS];
+  /* Disks that were taken out, in a record in force, and did not return by
+   * readd; and those of the change under way.
+   */
+  unsigned out, leaving;
 
   /* One session. */
   struct membership ms;
@@ -58,7 +62,7 @@ struct world {
 /* Counts over all arrays, to check that each event occurred. */
 extern struct walked {
   unsigned opens, refused, in_force, crashes, covered, cursors, replaced,
-    two, images;
+    two, images, forked;
 } walked;
 
 /* A random number below n, from the seed. */
@@ -96,11 +100,17 @@ extern bool world_opens (struct world *w, unsigned mask, size_t *nr);
 extern void world_check (struct world *w);
 /* With an old image of disk i, all together detect it. */
 extern void world_check_image (struct world *w, unsigned i);
+/* No member is found twice. */
+extern void world_check_twice (struct world *w);
 
 /* ---- what happens ---------------------------------------------------- */
 
 /* A session of these disks, if they open, until it ends or crashes. */
 extern void world_session (struct world *w, unsigned mask);
+/* Some go on by force without the others, and these without them: together
+ * they are refused.  The last that happens.
+ */
+extern void world_fork (struct world *w);
 /* In a session, between changes: begin some change, or none. */
 extern void world_begin_something (struct world *w);
 /* Rebuilt targets become active; of two in a slot one goes. */

@@ -71,6 +71,8 @@ walk (unsigned s)
         world_check_image (&w, i);
     }
   }
+  world_check_twice (&w);
+  world_fork (&w);
 }
 
 static void
@@ -80,13 +82,13 @@ test_walks (void **state)
     walk (first_seed + i);
   print_message ("%u opens, %u refused, %u records in force, %u crashes, "
                  "%u covered, %u cursors, %u replaced, %u with two, "
-                 "%u images\n",
+                 "%u images, %u in two ways\n",
                  walked.opens, walked.refused, walked.in_force,
                  walked.crashes, walked.covered, walked.cursors,
-                 walked.replaced, walked.two, walked.images);
+                 walked.replaced, walked.two, walked.images, walked.forked);
   if (nr_walks >= 20)
     assert_true (walked.covered && walked.cursors && walked.replaced &&
-                 walked.two && walked.images);
+                 walked.two && walked.images && walked.forked);
 }
 
 int
