@@ -237,7 +237,7 @@ world_session (struct world *w, unsigned mask)
   memcpy (contents, w->content, sizeof contents);
   w->online = mask;
   w->leaving = 0;
-  w->crash = 4 + below (12);
+  w->crash = w->brief ? 2 + below (3) : 4 + below (12);
   w->fail = below (2) ? 1000 : 10;
   membership_start (&w->ms, &w->decision, w->found, nr, ++w->session);
   membership_begin_open (&w->ms, w->found, nr, below (4) > 0);
@@ -246,7 +246,7 @@ world_session (struct world *w, unsigned mask)
     return;
   memcpy (w->old_disk, before, sizeof before);
   memcpy (w->old_content, contents, sizeof contents);
-  for (unsigned step = below (30); step > 0; step--) {
+  for (unsigned step = below (w->brief ? 3 : 30); step > 0; step--) {
     int dev = find_target (w);
 
     settle (w);

@@ -154,6 +154,9 @@ world_check (struct world *w)
   size_t nr;
 
   check (world_opens (w, used, &nr));
+  for (unsigned mask = 1; w->brief && mask < used; mask++)
+    if ((mask & ~used) == 0)
+      world_opens (w, mask, &nr);
   for (unsigned i = 0; i < 3; i++)
     world_opens (w, (1 + below ((1u << w->nr) - 1)) & used, &nr);
 }

@@ -48,6 +48,7 @@ struct world {
   struct membership ms;
   unsigned online;              /* disks */
   unsigned crash, fail;         /* one in this many steps */
+  bool brief;                   /* most of its sessions crash at once */
 
   /* When members last opened, or tried to; and what is being checked. */
   struct found found[MEMBERS_MAX];

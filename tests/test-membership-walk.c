@@ -48,7 +48,8 @@ walk (unsigned s)
   w.at = "start";
   w.k = sizes[size].k;
   w.m = sizes[size].m;
-  w.nr = w.k + w.m + below (4);
+  w.brief = below (2);
+  w.nr = w.k + w.m + below (w.brief ? 2 : 4);
   w.nr_uuids = w.nr;
   for (unsigned slot = 0; slot < MAX_SLOTS; slot++)
     w.stays[slot] = MEMBERS_MAX;
@@ -57,7 +58,7 @@ walk (unsigned s)
     unsigned used = world_used (&w), mask = used;
 
     for (unsigned i = 0; i < w.nr; i++)
-      if (below (5) == 0)
+      if (below (w.brief ? 3 : 5) == 0)
         mask &= ~(1u << i);
     memset (&w.ms, 0, sizeof w.ms);
     world_session (&w, mask);
