@@ -105,7 +105,7 @@ illegal (const struct membership *ms, const struct device *device,
     return "members are added and removed at once";
   if (nr_bits (rules_slots (device, active)) < ms->k)
     return "fewer than k slots would remain";
-  if (count_kept (active, parent) < ms->k && !PLANTED ("member-parent-lost"))
+  if (count_kept (active, parent) < ms->k)
     return "fewer than k members would remain";
   if (count_kept (active, &ms->base.active) < ms->k &&
       !PLANTED ("member-base-lost"))

@@ -220,10 +220,8 @@ was_proposed (const struct found *f, const struct ballot *winner)
       return true;
     dev = membership_find (sb->device, &sb->member_uuid);
     if (r->self.ballot.epoch > winner->epoch &&
-        ((dev != -1 && device_set_has (&r->self.active, dev)) ||
-         PLANTED ("member-old-image-current")) &&
-        (!rules_unseen (&r->self.ballot, r->seen, r->nr_seen, winner) ||
-         PLANTED ("member-proposed-unseen")))
+        dev != -1 && device_set_has (&r->self.active, dev) &&
+        !rules_unseen (&r->self.ballot, r->seen, r->nr_seen, winner))
       return true;
   }
   return false;
@@ -242,8 +240,7 @@ is_current (const struct found *f, const struct record *r,
   if (ballot_equal (&accepted->record.self.ballot, &r->self.ballot))
     return true;
   return !PLANTED ("member-proposed-stale") &&
-    (accepted->record.self.ballot.epoch >= base->epoch ||
-     PLANTED ("member-base-unaccepted")) &&
+    accepted->record.self.ballot.epoch >= base->epoch &&
     (was_proposed (f, &r->self.ballot) ||
      PLANTED ("member-unproposed-current"));
 }
@@ -414,8 +411,7 @@ count_quorum (const struct found *found, size_t nr,
    */
   for (size_t i = 0; i < nr; i++)
     listed += found[i].dev != -1;
-  if (m >= k && listed <= k && q->current < q->a &&
-      !PLANTED ("member-half-enough")) {
+  if (m >= k && listed <= k && q->current < q->a) {
     q->need = MAX (q->need, k + 1);
     q->ok = false;
   }
@@ -424,8 +420,7 @@ count_quorum (const struct found *found, size_t nr,
     b = device_set_count (&r->base.active);
     q->base_need =
       PLANTED ("member-base-quorum-k") ? k : membership_quorum (k, b);
-    q->base_need_current =
-      PLANTED ("member-base-any") ? 0 : b - MIN (b, q->base_need) + 1;
+    q->base_need_current = b - MIN (b, q->base_need) + 1;
     count_set (found, nr, &r->base.active, &q->base_there,
                &q->base_current);
     q->base_ok = PLANTED ("member-base-uncounted") ||

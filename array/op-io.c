@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <errno.h>
 #include <string.h>
 
 #include "array/cache.h"
@@ -176,6 +177,8 @@ abandon_reads (struct array *a, struct op *op, uint64_t roles)
     if ((roles & BIT (x->role)) == 0)
       continue;
     x->seat->suspect = true;
+    if (PLANTED ("member-slow-ejected"))
+      seat_fail (a, x->seat, "read", ETIMEDOUT);
     list_remove (&x->owner_link);
     xfer_forget (x);
     op->pending--;

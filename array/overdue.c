@@ -56,8 +56,7 @@ is_overdue (const struct array *a, const struct seat *s, uint64_t now)
   list_for_each (l, &s->xfers) {
     const struct xfer *x = list_item (l, struct xfer, seat_link);
 
-    if ((x->kind != IO_READ || PLANTED ("member-slow-ejected")) &&
-        !x->abandoned &&
+    if (x->kind != IO_READ && !x->abandoned &&
         now > MAX (x->since, s->answered) + xfer_timeout (a, x))
       return true;
   }

@@ -12,7 +12,6 @@
 #include "array/pace.h"
 #include "array/pass.h"
 #include "array/state.h"
-#include "common/plant.h"
 
 #define MAX_IN_FLIGHT 256u              /* lines */
 
@@ -184,10 +183,7 @@ pass_decide (struct array *a, const struct pass_kind *const *kinds)
   copy_some (a, p);
   if (p->in_flight == 0 && (p->failed || p->next >= p->end / a->cell_len)) {
     p->phase = PASS_FLUSHING;
-    if (p->kind->to_targets && PLANTED ("member-cursor-unflushed"))
-      list_move (&a->engine.ready, &p->waiter.link);
-    else
-      flush_members (a, &p->waiter);
+    flush_members (a, &p->waiter);
   }
 }
 

@@ -152,6 +152,22 @@ fail_write_and_crash (unsigned moment, bool flush_error)
   end_degraded (sa);
 }
 
+/* A write that fails once is tried again. */
+static void
+test_write_is_tried_again (void **state)
+{
+  struct sim_array *sa = start_full (3, 2, CHUNK, 64);
+  struct sim_disk *d = sa->disk[1];
+
+  put (sa, 0, 1, ARRAY_FUA);            /* marks the region */
+  d->write_error_ppm = 100000;
+  for (unsigned i = 0; i < 20; i++)
+    put (sa, i * 3 * CHUNK, 3 * CHUNK, ARRAY_FUA);
+  d->write_error_ppm = 0;
+  assert_int_equal (sa->a->lost_slots, 0);
+  end_whole (sa);
+}
+
 static void
 test_write_error_ejects (void **state)
 {
@@ -191,6 +207,23 @@ test_too_many_losses (void **state)
   end_degraded (sa);
 }
 
+/* Members that can't be read are not taken out where too few would remain. */
+static void
+test_reads_fail_without_redundancy (void **state)
+{
+  struct sim_array *sa = start_full (3, 1, CHUNK, 8);
+
+  open_again (sa, ~0, true);
+  assert_int_equal (sim_array_fail (sa, 0), 0);
+  assert_true (sim_array_pause (sa, 10 * SECOND));
+  sa->disk[2]->dead = true;
+  assert_int_equal (sim_array_read (sa, back, 3 * CHUNK, 0), EIO);
+  sa->disk[2]->dead = false;
+  assert_int_equal (sa->a->lost_slots, BIT (0));
+  assert_false (sa->a->failed);
+  end_degraded (sa);
+}
+
 static void
 test_hang_is_worked_around (void **state)
 {
@@ -218,9 +251,11 @@ main (void)
     cmocka_unit_test (test_bad_block_under_a_write),
     cmocka_unit_test (test_many_read_errors_eject),
     cmocka_unit_test (test_truncated_member_is_out),
+    cmocka_unit_test (test_write_is_tried_again),
     cmocka_unit_test (test_write_error_ejects),
     cmocka_unit_test (test_flush_error_ejects),
     cmocka_unit_test (test_too_many_losses),
+    cmocka_unit_test (test_reads_fail_without_redundancy),
     cmocka_unit_test (test_hang_is_worked_around),
   };
 

@@ -30,6 +30,20 @@
 
 static unsigned first_seed, nr_walks = NR_WALKS;
 
+/* Is there an old image of this disk, a member now, to be told by the others? */
+static bool
+has_image (const struct world *w, unsigned i)
+{
+  const struct membership *ms = &w->ms;
+  const int dev = membership_find (ms->device, &w->disk[i].sb[0].member_uuid);
+
+  if (!ms->in_force || ms->session != w->session || dev == -1)
+    return false;
+  return ms->device[dev].state == DEVICE_REBUILDING ||
+    (ms->device[dev].state == DEVICE_ACTIVE &&
+     device_set_count (&ms->cur.self.active) > 1);
+}
+
 static void
 walk (unsigned s)
 {
@@ -63,14 +77,9 @@ walk (unsigned s)
     memset (&w.ms, 0, sizeof w.ms);
     world_session (&w, mask);
     world_check (&w);
-    for (unsigned i = 0; i < w.nr; i++) {
-      int dev = membership_find (w.ms.device, &w.disk[i].sb[0].member_uuid);
-
-      if (w.ms.in_force && w.ms.session == w.session && dev != -1 &&
-          device_set_has (&w.ms.cur.self.active, dev) &&
-          device_set_count (&w.ms.cur.self.active) > 1)
+    for (unsigned i = 0; i < w.nr; i++)
+      if (has_image (&w, i))
         world_check_image (&w, i);
-    }
   }
   world_check_twice (&w);
   world_fork (&w);
