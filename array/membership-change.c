@@ -37,7 +37,8 @@ membership_start (struct membership *ms, const struct membership_decision *d,
   ms->cur = d->sb.record;
   memcpy (ms->device, d->sb.device, sizeof ms->device);
   ms->in_force = d->in_force;
-  ms->base = d->in_force || PLANTED ("member-base-of-winner") ? d->sb.record.self : d->sb.record.base;
+  ms->base = d->in_force || PLANTED ("member-base-of-winner") ?
+    d->sb.record.self : d->sb.record.base;
   ms->max_epoch = d->max_epoch;
   for (size_t i = 0; i < nr; i++)
     rules_note_copies (ms, &found[i]);

@@ -212,7 +212,8 @@ check_out (struct world *w)
 
   w->at = "at the open";
   for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++) {
-    if (next[dev].state != DEVICE_ACTIVE && next[dev].state != DEVICE_REBUILDING)
+    if (next[dev].state != DEVICE_ACTIVE &&
+        next[dev].state != DEVICE_REBUILDING)
       continue;
     check (!(w->out >> disk_of (w, &next[dev]) & 1));
     if (next[dev].state == DEVICE_REBUILDING &&

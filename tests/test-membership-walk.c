@@ -30,7 +30,7 @@
 
 static unsigned first_seed, nr_walks = NR_WALKS;
 
-/* Is there an old image of this disk, a member now, to be told by the others? */
+/* Is it a member now, so that the others can tell an old image of it? */
 static bool
 has_image (const struct world *w, unsigned i)
 {
