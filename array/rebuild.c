@@ -120,7 +120,7 @@ prepare (struct array *a, struct pass *p)
   for (unsigned i = 0; i < a->nr_seats; i++)
     if (is_target (a->seat[i]))
       ready &= zero_table (a, a->seat[i]);
-  return ready && (a->sums == NULL || widen (a, p));
+  return ready && (a->sums == NULL || a->mark_open || widen (a, p));
 }
 
 /* An operation that was planned before the window was chosen does not write to
