@@ -127,6 +127,9 @@ static void
 records_written (struct array *a, struct txn *t)
 {
   t->phase = TXN_FLUSHING;
+  if (PLANTED ("sums-before-logged"))
+    list_for_each (l, &t->ops)
+      op_note_sums (a, list_item (l, struct op, txn_link), t->seq);
   if (PLANTED ("journal-unflushed"))
     list_move (&a->engine.ready, &t->waiter.link);
   else
@@ -402,6 +405,14 @@ is_complete (const struct seat *s)
   return s->state == SEAT_TARGET && s->complete;
 }
 
+/* One at a time (R5). */
+static bool
+may_commit (const struct journal *j)
+{
+  return j->committing == NULL ||
+    (PLANTED ("journal-two-commits") && j->committing->phase == TXN_FLUSHING);
+}
+
 static void
 journal_turn (struct array *a)
 {
@@ -428,7 +439,7 @@ journal_turn (struct array *a)
     if (!j->ready)
       return;
   }
-  if (j->committing == NULL && !list_empty (&j->gathered) &&
+  if (may_commit (j) && !list_empty (&j->gathered) &&
       (array_may_write (a) || PLANTED ("journal-in-change")) &&
       (!is_held (a) || PLANTED ("journal-not-held")))
     begin (a, j);

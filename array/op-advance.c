@@ -154,7 +154,7 @@ step (struct array *a, struct op *op)
 
   case OP_LOGGED:
     op_logged (a, op);
-    if (op->direct)
+    if (op->direct && !PLANTED ("direct-late"))
       op->phase = OP_WRITING;   /* that was done before */
     else
       op_write_in_place (a, op);

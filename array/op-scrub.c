@@ -228,7 +228,8 @@ judge_generations (const struct array *a, struct op *op)
   struct scrubbed *s = op->scrubbed;
 
   for (unsigned b = 0; a->sums && !op->no_sums && b < a->cell_blocks; b++)
-    if (!((s->lost | s->misfit) >> b & 1) && !generations_fit (a, op, b))
+    if (!((s->lost | s->misfit) >> b & 1) && !generations_fit (a, op, b) &&
+        !PLANTED ("generation-ignored"))
       s->stale[b] = s->good[b] & ~LOW_BITS (a->g.k);
 }
 

@@ -20,6 +20,7 @@
 #include "array/save.h"
 #include "array/sums.h"
 #include "array/xfer.h"
+#include "common/plant.h"
 
 static bool
 is_target (const struct seat *s)
@@ -163,6 +164,8 @@ find_unborn (struct array *a, struct pass *p, uint64_t row, uint64_t *end)
       return false;
     unborn = sums_is_unborn (a, &p->pin, row);
   }
+  if (PLANTED ("rebuild-skips-born"))
+    unborn = true;
   *end = unborn ? sums_page_end (row) : row;
   return true;
 }

@@ -173,7 +173,8 @@ settle (struct array *a, struct sums_page *p)
 {
   if (p->is_dirty)
     return false;               /* in that list */
-  if (p->pins > 0 || p->loading || p->is_storing) {
+  if (p->pins > 0 || p->loading ||
+      (p->is_storing && !PLANTED ("sums-freed-storing"))) {
     list_remove (&p->link);
     return false;
   }
@@ -543,7 +544,8 @@ sums_change_zero (struct array *a, struct sums_pin *pin, uint64_t row,
 
       if (a->recovery && a->at[slot][1])
         sums_store_both (a, pin, slot, row, seq);
-      if (!p->born || is_zero (e, some))
+      if (!p->born || is_zero (e, some) ||
+          (slot == 0 && PLANTED ("zero-not-all")))
         continue;
       memset (e, 0, some * sizeof *e);
       changed (a, p, slot, BIT (slot), seq);

@@ -10,6 +10,7 @@
 #include "array/op-internal.h"
 #include "array/txn.h"
 #include "array/xfer.h"
+#include "common/plant.h"
 
 /* Blocks that lie in one cell and follow each other in a record. */
 struct txn_piece {
@@ -231,7 +232,8 @@ txn_add (struct array *a, struct txn *t, struct op *op, uint32_t max_blocks)
     uint64_t pos;
 
     if (record_blocks (rec) + rec->nr_direct <= max_blocks &&
-        ring_find (&rec->seat->ring, record_blocks (rec), &pos))
+        (ring_find (&rec->seat->ring, record_blocks (rec), &pos) ||
+         PLANTED ("journal-no-room")))
       continue;
     each_run (a, t, op, uncount_run);
     t->nr_records = had;
@@ -378,7 +380,7 @@ io_done (struct array *a, struct xfer *x)
 {
   struct txn *t = x->owner;
 
-  if (x->error)
+  if (x->error && !PLANTED ("journal-error-ignored"))
     seat_fail (a, x->seat, "journal", x->error);
   else
     x->seat->write_gen++;
@@ -445,7 +447,7 @@ encoded_news (struct array *a, struct news *n)
   list_for_each (l, &t->ops) {
     struct op *op = list_item (l, struct op, txn_link);
 
-    if (op->direct) {
+    if (op->direct && !PLANTED ("direct-late")) {
       t->pending++;
       a->counters.direct_writes++;
       op_write_direct (a, op, direct_written);

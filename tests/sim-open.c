@@ -93,6 +93,7 @@ try_open (struct run *r, uint64_t which, bool force, bool readonly)
        r->sa->a->lost_slots);
   check_open (r);
   scrub_check_open (r);
+  recovery_count_open (r);
   if (!force && r->sa->a->lost_slots && any_open (r->sa->a))
     run_die (r, "it was unclean and a slot is missing, yet it opened");
   stats.forced += force;

@@ -300,6 +300,7 @@ run_step (struct run *r)
   look_at_failure (r);
   check_synced (r);
   scrub_look (r);
+  recovery_look (r);
   return true;
 }
 

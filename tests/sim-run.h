@@ -102,6 +102,7 @@ struct run {
 
   bool two_now;                 /* some slot has two active members */
   uint64_t scrub_state;         /* sim-scrub.c's */
+  int recovery_phase;           /* sim-recovery.c's, as last seen; -1: none */
   bool no_scrubs;               /* but those at the end */
   struct sb_scrub scrub[SIM_SCRUBS];    /* what was to be saved, as last
                                          * seen; newest last */
@@ -227,6 +228,14 @@ extern void scrub_check_open (struct run *r);
 extern void scrub_soon (struct run *r);
 /* The array is whole: all of it is right.  False: a member has failed. */
 extern bool scrub_last (struct run *r);
+
+/* ---- sim-recovery.c ---- */
+
+/* Look at where a recovery is, after each event. */
+extern void recovery_look (struct run *r);
+/* Statistics: the array was opened, or is about to crash. */
+extern void recovery_count_open (const struct run *r);
+extern void recovery_count_crash (const struct run *r);
 
 /* ---- sim-trouble.c ---- */
 

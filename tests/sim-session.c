@@ -90,6 +90,7 @@ count_crash (const struct run *r)
   stats.crash_rebuild += target;
   stats.crash_resync += a->nr_unsynced > 0;
   stats.crash_degraded += a->lost_slots != 0;
+  recovery_count_crash (r);
 }
 
 static void

@@ -47,6 +47,22 @@
   X (bad_table_pages, "damaged pages of the checksum table found")      \
   X (readded, "members taken again")                                    \
   X (readded_full, "of those, rebuilt in full")                         \
+  X (recoveries, "openings with a journal to recover")                  \
+  X (recover_incomplete, "of those, the newest transaction is incomplete") \
+  X (recover_dropped, "of those, it is dropped in some rows")           \
+  X (direct_kept, "the newest wrote rows directly, and keeps some")     \
+  X (direct_dropped, "likewise, and some are dropped")                  \
+  X (crash_direct, "crashes while a recovery writes direct blocks")     \
+  X (crash_relog, "crashes while it logs again")                        \
+  X (crash_relog_flush, "crashes while that is flushed")                \
+  X (crash_mark, "crashes while it marks what is missed")               \
+  X (crash_place, "crashes while it writes in place")                   \
+  X (crash_list, "crashes while it lists what is lost")                 \
+  X (crash_store, "crashes while it stores pages")                      \
+  X (crash_place_flush, "crashes while that is flushed (in place)")     \
+  X (crash_placed, "crashes before the rings begin anew")               \
+  X (ring_wraps, "times that a ring wrapped before a crash")            \
+  X (crash_live_degraded, "crashes with live transactions and a slot not active") \
   X (scrubs, "scrubs begun while clients were there")                   \
   X (scrubs_gone_on, "scrubs that a stop or crash interrupted")         \
   X (scrubs_unknown, "scrubs found where they were not seen")           \
