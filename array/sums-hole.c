@@ -56,7 +56,7 @@ ask_call (struct call *c)
     atomic_fetch_sub (&h->seat[i]->users, 1);
   }
   h->hole_end = (end - l->table_off) / (2 * TABLE_PAGE_LEN);
-  h->data_end = (data - l->table_off) / (2 * TABLE_PAGE_LEN);
+  h->found_end = (data - l->table_off) / (2 * TABLE_PAGE_LEN);
   engine_post (h->a, &h->news);
 }
 
@@ -73,7 +73,8 @@ answered (struct array *a, struct news *n)
       if (p->born && p->no >= h->first && !PLANTED ("sums-hole-unborn"))
         h->end = MIN (h->end, p->no);
   h->end = MAX (h->end, h->first);
-  h->data_end = h->end > h->first ? h->end : MAX (h->data_end, h->first + 1);
+  h->data_end = h->end > h->first ? h->end :
+    MAX (h->found_end, h->first + 1);
   h->asking = false;
   engine_run_waiters (a, &h->waiters);
 }

@@ -39,6 +39,7 @@ struct sums_page {
                                  * yet a second time */
   uint64_t dirty_seq;           /* the oldest transaction in dirty */
   bool is_dirty, is_storing;
+  uint64_t stored;              /* slots, by the last store */
   uint64_t storing_seq;
   unsigned stores;              /* under way */
   uint64_t stored_gen;          /* a->flush_gen when it was last stored */
@@ -56,7 +57,7 @@ struct sums_hole {
   uint64_t first, end, data_end;
   bool asking;                  /* from first on; end is that of no page born
                                  * since */
-  uint64_t hole_end;            /* the answer */
+  uint64_t hole_end, found_end; /* the answer */
   struct array *a;
   struct seat *seat[MAX_SLOTS];
   unsigned nr_seats;

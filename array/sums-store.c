@@ -76,13 +76,16 @@ enter_storing (struct sums *s, struct sums_page *p)
 static void
 page_stored (struct array *a, struct sums_page *p)
 {
+  /* Others were not stored yet. */
+  const uint64_t again = p->again & p->stored;
+
   p->is_storing = false;
   list_remove (&p->store_link);
   p->stored_gen = a->flush_gen;
-  if (p->again && !PLANTED ("sums-stored-once")) {
-    sums_mark_dirty (a, p, p->again, p->storing_seq);
-    p->half = p->again;
-    p->again = 0;
+  if (again && !PLANTED ("sums-stored-once")) {
+    sums_mark_dirty (a, p, again, p->storing_seq);
+    p->half = again;
+    p->again &= ~again;
   }
   a->sums->stuck_gen = 0;
   engine_run_waiters (a, &p->waiters);
@@ -210,6 +213,7 @@ store_page (struct array *a, struct sums_page *p)
         store_on (a, p, slot, a->at[slot][i], mem, buf);
     buf += TABLE_PAGE_LEN;
   }
+  p->stored = p->dirty & p->loaded;
   p->dirty = p->half = 0;
   xfer_memory_put (mem);
   if (--p->stores == 0)

@@ -56,7 +56,7 @@ void
 txn_logged (struct txn *t)
 {
   struct txn_record *record =
-    realloc (t->record, t->nr_records * sizeof *record);
+    realloc (t->record, MAX (t->nr_records, 1) * sizeof *record);
 
   xfer_memory_put (t->memory);
   t->memory = NULL;

@@ -379,7 +379,8 @@ has_entry (const struct crash *c, uint64_t row, uint64_t seq)
 
       if (e->flags == JOURNAL_ENTRY_ZERO)
         continue;
-      if (covers (e, row) && rec->stored[crc + row - e->first_block])
+      if (rec->stored && covers (e, row) &&
+          rec->stored[crc + row - e->first_block])
         return true;
       crc += e->nr_blocks;
     }

@@ -62,7 +62,7 @@
   X (crash_place_flush, "crashes while that is flushed (in place)")     \
   X (crash_placed, "crashes before the rings begin anew")               \
   X (ring_wraps, "times that a ring wrapped before a crash")            \
-  X (crash_live_degraded, "crashes with live transactions and a slot not active") \
+  X (crash_live_degraded, "crashes with live transactions, degraded") \
   X (scrubs, "scrubs begun while clients were there")                   \
   X (scrubs_gone_on, "scrubs that a stop or crash interrupted")         \
   X (scrubs_unknown, "scrubs found where they were not seen")           \
