@@ -372,13 +372,25 @@ log_again (struct array *a, struct recovery *rec)
   return rec->relog && relog_step (a, rec->relog);
 }
 
+/* Is some block of the newest transaction missing on a member that is there? */
+static bool
+lacks_some (const struct replay *r)
+{
+  if (r->incomplete)
+    return true;
+  for (unsigned i = 0; i < r->nr_runs; i++)
+    if (r->run[i].newest && r->run[i].erased)
+      return true;
+  return false;
+}
+
 /* One phase.  False: it waits. */
 static bool
 step (struct array *a, struct recovery *rec)
 {
   switch (rec->phase) {
   case DECIDED:
-    rec->phase = rec->replay.incomplete && !PLANTED ("recover-no-relog") ?
+    rec->phase = lacks_some (&rec->replay) && !PLANTED ("recover-no-relog") ?
       DIRECT : MARK;
     return true;
 

@@ -20,11 +20,15 @@
 #include "array/sums.h"
 #include "array/xfer.h"
 #include "common/crc32c.h"
+#include "common/plant.h"
 
-/* A block that is to be written. */
+/* A block that is to be written; or only read, since it is lost if that fails
+ * later.
+ */
+#define NO_PLACE UINT32_MAX
 struct missing {
   uint64_t row;
-  uint32_t place;               /* in the ring */
+  uint32_t place;               /* in the ring, or NO_PLACE */
   uint32_t crc_no;              /* of those of a new record */
 };
 
@@ -156,6 +160,44 @@ add_missing (struct relog *rl, uint64_t row, uint32_t place, uint32_t crc_no)
   rl->missing[rl->nr_missing++] = (struct missing) { row, place, crc_no };
 }
 
+static bool
+has_entry (const struct journal_record *r, uint64_t row)
+{
+  for (uint32_t i = 0; i < r->nr_entries; i++)
+    if (row >= r->entry[i].first_block &&
+        row < r->entry[i].first_block + r->entry[i].nr_blocks)
+      return true;
+  return false;
+}
+
+/* Rows that its record does not have, although the transaction is kept there:
+ * an earlier recovery made the record, and had dropped it.
+ */
+static bool
+find_unlogged (struct relog *rl, const struct ring_record *rec)
+{
+  const unsigned slot = rl->seat->slot;
+  size_t nr = rl->nr_missing;
+  struct missing *p;
+
+  for (unsigned i = 0; i < rl->replay->nr_runs; i++)
+    nr += rl->replay->run[i].erased >> slot & 1 ? rl->replay->run[i].nr : 0;
+  p = realloc (rl->missing, (nr + 1) * sizeof *p);
+  if (p == NULL)
+    return false;
+  rl->missing = p;
+  for (unsigned i = 0; i < rl->replay->nr_runs; i++) {
+    const struct replay_run *run = &rl->replay->run[i];
+
+    for (uint64_t row = run->first;
+         run->newest && !run->lost && run->erased >> slot & 1 &&
+           row < run->first + run->nr; row++)
+      if (!has_entry (&rec->r, row))
+        add_missing (rl, row, NO_PLACE, 0);
+  }
+  return true;
+}
+
 /* The blocks of its record that are bad. */
 static bool
 find_bad_blocks (struct relog *rl, const struct ring_record *rec)
@@ -176,7 +218,7 @@ find_bad_blocks (struct relog *rl, const struct ring_record *rec)
       if (!*good++ && is_kept (rl, e->first_block + b))
         add_missing (rl, e->first_block + b, place, 0);
   }
-  return true;
+  return PLANTED ("recover-unread") || find_unlogged (rl, rec);
 }
 
 static bool
@@ -460,7 +502,8 @@ write_member (struct relog *rl)
 
   if (rl->r.nr_entries == 0) {
     for (size_t i = 0; i < rl->nr_missing; i++)
-      write_blocks (rl, rl->missing[i].place, block_buf (rl, i), 1);
+      if (rl->missing[i].place != NO_PLACE)
+        write_blocks (rl, rl->missing[i].place, block_buf (rl, i), 1);
     return;
   }
   if (!journal_record_check (&rl->r, &id)) {
@@ -498,9 +541,10 @@ static void
 member_written (struct relog *rl)
 {
   for (size_t i = 0; i < rl->nr_missing; i++)
-    note_written (rl, rl->missing[i].row, (struct replay_source) {
-        .kind = REPLAY_RING, .place = rl->missing[i].place,
-        .crc = crc32c (block_buf (rl, i), BLOCK_LEN) });
+    if (rl->missing[i].place != NO_PLACE)
+      note_written (rl, rl->missing[i].row, (struct replay_source) {
+          .kind = REPLAY_RING, .place = rl->missing[i].place,
+          .crc = crc32c (block_buf (rl, i), BLOCK_LEN) });
   for (uint32_t i = 0; i < rl->r.nr_entries; i++) {
     const struct journal_entry *e = &rl->r.entry[i];
     const struct replay_run *run;
