@@ -31,11 +31,12 @@ turn (struct array *a)
 {
   overdue_abandon_failing (a);
   change_decide (a);
+  /* Before write-outs, which may use a line without end.  It goes at its pace. */
+  pass_decide (a, pass_kinds);
   writeback_start (a);
   a->consistency->turn (a);
   sums_turn (a);
   repairs_decide (a);
-  pass_decide (a, pass_kinds);
   scrub_turn (a);
   /* Last: a window with nothing to copy requests a flush at once. */
   flush_decide (a);
