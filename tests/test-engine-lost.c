@@ -262,6 +262,47 @@ test_row_that_cant_be_written (void **state)
   end_degraded (sa);
 }
 
+/* A block could not be written out, and a client is just writing to some of it:
+ * a reader does not get what is on the member, which is older than what was
+ * read before.
+ */
+static void
+test_reader_of_an_unwritten_block (void **state)
+{
+  struct sim_array *sa = start_full (2, 1, CHUNK, 40);
+  const uint64_t off = layout_address (&sa->g, 9, 0, 4096);
+  struct sim_disk *d = disk_of_role (sa, 9, 0);
+  struct sim_request *flush, *w, *r;
+
+  open_again (sa, ~0, true);
+  for (unsigned role = 1; role < 3; role++)
+    sim_disk_set_bad (disk_of_role (sa, 9, role), place (sa, 9, 4096), 4096);
+  put (sa, off, 4096, 0);
+  flush = start_request (sa, REQUEST_FLUSH, NULL, 0, 0, 0);
+  assert_true (sim_array_pause (sa, 100000));
+  d->min_delay_ns = d->max_delay_ns = 5 * SECOND;
+  /* It waits for the end of the block before. */
+  for (uint64_t i = off - 100; i < off + 100; i++)
+    data[i] ^= 1;
+  w = start_request (sa, REQUEST_WRITE, data + off - 100, off - 100, 200, 0);
+  while (flush->state != SIM_IDLE)
+    assert_true (sim_step (sa->sim));
+  assert_int_equal (flush->r.error, EIO);
+  assert_true (w->state != SIM_IDLE);
+
+  r = start_request (sa, REQUEST_READ, back, off, 4096, 0);
+  while (r->state != SIM_IDLE || w->state != SIM_IDLE)
+    assert_true (sim_step (sa->sim));
+  assert_int_equal (r->r.error, 0);
+  assert_memory_equal (back + 100, data + off + 100, 4096 - 100);
+  free (flush);
+  free (w);
+  free (r);
+  d->min_delay_ns = d->max_delay_ns = 0;
+  assert_true (sim_array_abandon (sa));
+  sim_array_free (sa);
+}
+
 /* A rebuild passes it; what it could not make stays an error, until it is
  * written, also over a restart.
  */
@@ -378,6 +419,7 @@ main (void)
     cmocka_unit_test (test_lost_member_is_cached),
     cmocka_unit_test (test_short_error_degraded),
     cmocka_unit_test (test_row_that_cant_be_written),
+    cmocka_unit_test (test_reader_of_an_unwritten_block),
     cmocka_unit_test (test_rebuild_passes_lost_rows),
     cmocka_unit_test (test_repair_while_it_is_replaced),
     cmocka_unit_test (test_crash_when_a_lost_block_is_written),
