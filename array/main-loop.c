@@ -31,7 +31,7 @@ turn (struct array *a)
 {
   overdue_abandon_failing (a);
   change_decide (a);
-  /* Before write-outs, which may use a line without end.  It goes at its pace. */
+  /* Before write-outs, which may use a line without end. */
   pass_decide (a, pass_kinds);
   writeback_start (a);
   a->consistency->turn (a);
