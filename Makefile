@@ -1,9 +1,12 @@
 # gpuraid: one file, no recursion, no lists of files.
 #
-#   make                     nbdkit-gpuraid-plugin.so and gpuraid, here
+#   make                     nbdkit-gpuraid-plugin.so, gpuraid and gpuraid-bench,
+#                            here
 #   make check               unit tests and script tests, layer check
 #   make unit                only build the unit tests
 #   make objects             only compile, all that a program or a test has
+#   make man                 the manual pages, in build/man/; scripts/manual has
+#                            the list of them
 #   make fuzz                the fuzzers, in build/fuzz/ (scripts/fuzz runs them)
 #   make SAN=address,undefined ...   a sanitizer build, in build-address,undefined/
 #   make SAN=thread ...
@@ -11,6 +14,10 @@
 #   make PLANT=yes unit      with planted mistakes (common/plant.h), for tests
 #                            alone, in build-plant/
 #   make clean
+#
+#   make install             to /usr/local, and the plugin to nbdkit's folder;
+#   make uninstall           scripts/install lists the variables for others
+#   make dist                gpuraid-VERSION.tar.gz, which needs no git
 #
 #   make NVCC=/path/to/nvcc
 #
@@ -34,15 +41,16 @@ endif
 B       := build$(if $(SAN),-$(SAN))$(if $(PLANT),-plant)
 # Test builds leave their products in their own folder.
 OUT     := $(if $(SAN)$(PLANT),$(B),.)
+VERSION := $(shell scripts/version)
 
-PKGS     := liburing libisal blkid json-c
+PKGS     := liburing libisal blkid json-c libnbd
 CFLAGS  := $(OPT) -std=gnu11 -fPIC -pthread -I. -D_GNU_SOURCE \
 	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wvla -Wno-unused-parameter -Wno-missing-field-initializers $(WERROR) \
 	$(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=undefined) \
 	$(if $(PLANT),-DGPURAID_PLANT) \
 	$(shell pkg-config --cflags $(PKGS)) $(EXTRA_CFLAGS)
-LDFLAGS := -pthread $(if $(SAN),-fsanitize=$(SAN))
+LDFLAGS := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(EXTRA_LDFLAGS)
 LIBS    := $(shell pkg-config --libs $(PKGS)) -lgf_complete -lm -ldl
 
 folder   = $(patsubst %.c,$(B)/%.o,$(sort $(wildcard $(1)/*.c)))
@@ -51,6 +59,7 @@ core    := $(foreach d,common raidmap gf gpu member array,$(call folder,$(d)))
 sim     := $(filter $(B)/member/sim%,$(core))
 core    := $(filter-out $(sim),$(core))
 control := $(call folder,control)
+measure := $(call folder,measure)
 bench   := $(foreach d,bench bench/seeds,$(call folder,$(d)))
 # Kernels are embedded as source, for the run-time compiler, and those of
 # gpu/kernels/ as machine code too, if there is an nvcc.
@@ -79,9 +88,13 @@ fake_cuda := build/tests/fake-cuda/libcuda.so.1 \
 	build/tests/fake-cuda/old/libcuda.so.1 \
 	build/tests/fake-cuda/libnvrtc.so.13
 
-all: $(if $(plugin),$(OUT)/nbdkit-gpuraid-plugin.so) \
-     $(if $(cli),$(OUT)/gpuraid) $(tools) $(fake_cuda) \
-     $(if $(SAN),$(B)/tests/first-malloc.so,$(B)/tests/volatile-plugin.so)
+programs := $(if $(plugin),$(OUT)/nbdkit-gpuraid-plugin.so) \
+	$(if $(cli),$(OUT)/gpuraid)
+
+all: $(programs) $(OUT)/gpuraid-bench $(tools) $(fake_cuda) \
+     $(B)/tests/slow-reads.so \
+     $(if $(SAN),$(B)/tests/first-malloc.so,$(B)/tests/volatile-plugin.so \
+       $(B)/tests/syslog-file.so)
 
 # nodelete: a thread blocked in a system call may outlive .unload.
 $(OUT)/nbdkit-gpuraid-plugin.so: $(plugin) $(control) $(core) \
@@ -90,10 +103,14 @@ $(OUT)/nbdkit-gpuraid-plugin.so: $(plugin) $(control) $(core) \
 	  -Wl,--version-script=nbdkit-plugin/plugin.map \
 	  -o $@ $(filter %.o,$^) $(LIBS)
 
-$(OUT)/gpuraid: $(cli) $(bench) $(control) $(core)
+$(OUT)/gpuraid: $(cli) $(measure) $(control) $(core)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(B)/libgpuraid.a: $(bench) $(control) $(core)
+# For developers, so it is not installed; see scripts/bench.
+$(OUT)/gpuraid-bench: $(bench) $(measure) $(core)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(B)/libgpuraid.a: $(filter-out %/main.o,$(bench)) $(measure) $(control) $(core)
 	rm -f $@ && ar rc $@ $^
 
 # A library, so that a test only gets the helpers that it calls.
@@ -119,9 +136,27 @@ $(B)/tests/first-malloc.so: tests/preload/first-malloc.c
 	@mkdir -p $(@D)
 	$(CC) -O2 -fPIC -shared -Wl,-z,initfirst -o $@ $<
 
+$(B)/tests/syslog-file.so: tests/preload/syslog-file.c
+	@mkdir -p $(@D)
+	$(CC) -O2 -fPIC -shared -o $@ $<
+
+$(B)/tests/slow-reads.so: tests/preload/slow-reads.c
+	@mkdir -p $(@D)
+	$(CC) -O2 -fPIC -shared -o $@ $< -ldl
+
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# The files that print the version are compiled again when it changes.
+version_o := $(addprefix $(B)/,cli/main.o cli/bench.o bench/requests-machine.o \
+	nbdkit-plugin/plugin.o)
+$(version_o): CFLAGS += -DGPURAID_VERSION='"$(VERSION)"'
+$(version_o): $(B)/version
+$(B)/version: $(if $(filter-out $(shell cat $(B)/version 2>/dev/null),\
+		$(VERSION)),always)
+	@mkdir -p $(@D)
+	echo $(VERSION) >$@
 
 # ---- kernels
 
@@ -204,7 +239,8 @@ fuzz_cc = $(if $(fuzz_libfuzzer),clang,$(CC)) $(fuzz_san) \
 	$(filter-out -fsanitize=% -fno-sanitize-%,$(CFLAGS))
 fuzz_o := $(patsubst %.c,build/fuzz/%.o,\
 	$(foreach d,common raidmap gf member array control,$(wildcard $(d)/*.c)) \
-	cli/remote.c cli/render.c tests/mutate.c tests/replay-reference.c)
+	cli/remote.c cli/render.c cli/metrics-text.c cli/watch-frame.c \
+	tests/mutate.c tests/replay-reference.c)
 
 fuzz: $(fuzzers)
 
@@ -228,7 +264,7 @@ always:
 
 unit: $(unit) $(fake_cuda)
 
-objects: $(core) $(sim) $(control) $(bench) $(plugin) $(cli) $(helpers) \
+objects: $(core) $(sim) $(control) $(measure) $(bench) $(plugin) $(cli) $(helpers) \
 	$(unit:=.o) $(tools:=.o) $(volatile)
 
 check: all $(unit)
@@ -236,10 +272,34 @@ check: all $(unit)
 	B=$(B) OUT=$(OUT) SAN=$(SAN) scripts/run-tests $(unit) \
 	  $(sort $(wildcard tests/test-*.sh tests/test-*.py))
 
-clean:
-	rm -rf build build-* nbdkit-gpuraid-plugin.so gpuraid
+# ---- install
 
-.PHONY: all unit objects fuzz check clean always
+# scripts/manual lists the pages.
+man     := $(addprefix $(B)/man/,$(shell scripts/manual --list))
+
+$(man): $(B)/man/%: scripts/manual scripts/md-to-pod $(B)/version \
+		$(wildcard docs/*.pod docs/*.md)
+	@mkdir -p $(@D)
+	scripts/manual $* "$(VERSION)" >$@.new
+	mv $@.new $@
+
+programs: $(programs)
+man: $(man)
+
+install: programs man
+	B=$(B) OUT=$(OUT) scripts/install
+uninstall:
+	B=$(B) OUT=$(OUT) scripts/install --uninstall
+
+dist:
+	scripts/dist $(VERSION)
+
+clean:
+	rm -rf build build-* nbdkit-gpuraid-plugin.so gpuraid \
+	  gpuraid-bench
+
+.PHONY: all programs man unit objects fuzz check install uninstall dist clean \
+	always
 .SECONDARY:
 
--include $(shell find $(B) build/tests/fake-cuda build/fuzz -name '*.d' 2>/dev/null)
+-include $(shell find $(B) build/tests/fake-cuda build/fuzz -name '*.d' -type f 2>/dev/null)

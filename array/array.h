@@ -35,17 +35,22 @@ extern int array_start (struct array *a, struct loop *loop);
 
 /* Called before the first write, by a connection or a command: puts a new
  * membership record in force, then starts rebuild and resync if needed.
- * Idempotent.  EROFS if a member is open read-only.
+ * Idempotent.  EROFS if the array is read-only.
  */
 extern int array_make_writable (struct array *a);
 extern bool array_is_readonly (const struct array *a);
+/* Why it is, one line that lives as long as the array; NULL: it is not. */
+extern const char *array_readonly_why (const struct array *a);
 
 /* Write out, flush, clear the dirty bits, close.  No request may be running
- * or start.  Safe on NULL and before array_start.
+ * or start.  Safe on NULL and before array_start.  Returns 0, or an errno if
+ * something that was written may not be on the members.
  */
-extern void array_free (struct array *a);
+extern int array_free (struct array *a);
 
-extern uint64_t array_size (const struct array *a);             /* bytes */
+extern uint64_t array_size (struct array *a);   /* bytes; it may grow */
+extern const uuid_bytes *array_uuid (const struct array *a);
+/* Without size, which may grow: see array_size. */
 extern const struct geometry *array_geometry (const struct array *a);
 
 /* ---- data: off + len <= array_size ---------------------------------- */
@@ -81,6 +86,9 @@ extern int array_fail (struct array *a, const char *which,
 /* Takes over target, also on failure. */
 extern int array_replace (struct array *a, const char *which,
                           struct member *target, char why[ARRAY_WHY_LEN]);
+/* Add a spare.  Takes over target, also on failure. */
+extern int array_spare (struct array *a, struct member *target,
+                        char why[ARRAY_WHY_LEN]);
 /* A member that was taken out or was missing is back: bring it up to date.
  * m: the member, open for writing and taken over, also on failure; or NULL if
  * the array has it open, but does not use it (array_has_idle): then path names
@@ -96,9 +104,15 @@ extern bool array_has_idle (struct array *a, const char *path);
  * still open.
  */
 extern bool array_is_closing (struct array *a, const char *path);
+/* Pause the rebuild and the resync, or go on with them, until they are over or
+ * the array stops.  EINVAL and why: neither is running.
+ */
+extern int array_rebuild_pause (struct array *a, bool pause,
+                                char why[ARRAY_WHY_LEN]);
 /* Wait until no rebuild or scrub is running; one that is paused does not
- * count.  *healthy: every slot is active.  Returns
- * at once, not healthy, if a rebuild first needs a writable connection.
+ * count, nor a scrub that waits for a rebuild that is.
+ * *healthy: as the status says, and no active member is replaced.
+ * Returns at once, not healthy, if a rebuild first needs a writable connection.
  * cancelled is polled about every 100 ms (the client left).
  */
 extern int array_wait (struct array *a, bool *healthy,
@@ -120,7 +134,20 @@ extern int array_scrub_control (struct array *a,
  */
 extern void array_set_rate (struct array *a, uint64_t limit);
 /* The minimum size of a new member in bytes: that of the smallest member. */
-extern uint64_t array_member_size (const struct array *a);
+extern uint64_t array_member_size (struct array *a);
+
+/* Raise the size to all whole stripes that fit on the smallest member, if all
+ * slots are active.  Clients go on meanwhile.  Returns
+ * when the new size is in force, or after a failure or refusal, with why; or
+ * ESHUTDOWN when cancelled says so, which is polled about every 100 ms: then
+ * nothing has changed, unless it was just being put in force.
+ */
+struct array_growth {
+  uint64_t old_size, new_size;  /* bytes */
+};
+extern int array_grow (struct array *a, struct array_growth *growth,
+                       bool (*cancelled) (void *), void *opaque,
+                       char why[ARRAY_WHY_LEN]);
 /* True if any present member shares its store with this one. */
 extern bool array_shares_store (struct array *a, struct member *m);
 
@@ -132,20 +159,45 @@ enum entry_state {
   ENTRY_ACTIVE, ENTRY_FAILED, ENTRY_MISSING, ENTRY_REBUILDING, ENTRY_SPARE,
 };
 
+/* The last error of a member. */
+struct array_error {
+  int error;                    /* positive errno; 0: there was none */
+  const char *operation;        /* "read", "write", "flush", "zero", "trim"; or
+                                 * "check": its file was deleted */
+  bool has_off;
+  uint64_t off;                 /* bytes on the member */
+  uint64_t seconds;             /* since then */
+};
+
+/* I/O on a member that has succeeded. */
+struct array_io {
+  uint64_t ops, bytes;
+  uint64_t ns;                  /* of all of them together */
+};
+
 struct array_entry {
   unsigned slot;                /* or SLOT_NONE */
   char *path;                   /* absolute, or NULL if unknown */
+  uuid_bytes uuid;              /* its own; zeroes if unknown */
   enum entry_state state;
   uint64_t errors;
   uint64_t bad_sums;            /* blocks, and pages of the checksum table,
                                  * that were not right */
   uint64_t scrub_found, scrub_repaired; /* blocks, by the last scrub */
   bool no_space;                /* writes to it are held until there is space */
-  bool slow;                    /* overdue with an answer: reads avoid it */
+  bool slow;                    /* overdue with an answer, or its reads take
+                                 * long: reads avoid it, or writes and flushes
+                                 * wait for it */
+  bool no_connection;           /* to its server; it is tried again */
+  uint64_t read_median_ns, read_p95_ns; /* of its last reads for clients; 0:
+                                         * there were none */
+  struct array_error last_error;
+  struct array_io reads, writes, flushes;       /* flushes: bytes is 0 */
 };
 
 struct array_progress {
   bool running;                 /* false: null in JSON */
+  bool paused;                  /* of rebuild and resync; else scrub_paused */
   uint64_t done, total;         /* bytes of a member */
   uint64_t bytes_per_second;
   uint64_t eta_seconds;
@@ -174,6 +226,11 @@ struct array_counters {
   uint64_t full_stripe_writes;  /* write-outs that read nothing */
   uint64_t partial_writes;      /* write-outs that read first */
   uint64_t decoded_bytes;       /* made from other members for a reader */
+  uint64_t hedged_reads;        /* operations that decoded what was late */
+  uint64_t hedges_won;          /* of those, before it came */
+  uint64_t hedge_bytes;         /* read for that, and to probe slow members;
+                                 * also in member_read_bytes */
+  uint64_t avoided_reads;       /* of slow members, decoded from the start */
   uint64_t repaired_blocks;     /* rewritten after a read error */
   uint64_t rebuilt_bytes;
   uint64_t bad_blocks;          /* read with another checksum */
@@ -189,13 +246,23 @@ struct array_counters {
   uint64_t coder_jobs;
 };
 
+/* Why an array is not healthy. */
+#define ARRAY_WHY_MEMBERS        1u     /* a slot is not active */
+#define ARRAY_WHY_RESYNC         2u     /* a resync is running */
+#define ARRAY_WHY_RESYNC_PENDING 4u     /* it waits for a writer */
+#define ARRAY_WHY_BLOCKS         8u     /* blocks or rows known to be lost */
+#define ARRAY_WHY_NO_SPACE       16u    /* writes to a member wait for space */
+
 struct array_status {
   enum array_state state;
+  unsigned reasons;             /* ARRAY_WHY_* */
   bool writable;                /* array_make_writable has succeeded */
+  const char *readonly_why;     /* array_readonly_why */
   struct geometry g;
   enum code code;
   unsigned w;                   /* bits of a symbol */
   uuid_bytes uuid;
+  char label[SB_LABEL_LEN + 1];
   uint64_t epoch;
   const char *coder;            /* constant string */
   const char *loop;             /* constant string */
@@ -203,6 +270,8 @@ struct array_status {
   struct array_entry entry[SB_MAX_DEVICES];     /* one per slot, then
                                                  * spares, replacements */
   struct array_progress rebuild, resync;
+  struct array_progress grow;   /* what is added is prepared */
+  uint64_t growable;            /* bytes that array_grow would add now */
   uint64_t rate_limit;          /* bytes of a member a second; 0: none */
   struct array_progress scrub;
   bool scrub_paused, scrub_repair;
@@ -221,5 +290,34 @@ struct array_status {
 
 extern void array_get_status (struct array *a, struct array_status *st);
 extern void array_status_free (struct array_status *st);  /* the paths */
+
+/* ---- events --------------------------------------------------------- */
+
+enum array_event_kind {
+  ARRAY_EVENT_MEMBER_FAILED,    /* it was taken out */
+  ARRAY_EVENT_DEGRADED,         /* the state became that, or was at the start */
+  ARRAY_EVENT_FAILED,           /* likewise */
+  ARRAY_EVENT_SPARE_USED,       /* a rebuild onto it begins */
+  ARRAY_EVENT_REBUILT,          /* a member is active */
+  ARRAY_EVENT_CORRUPTION,       /* number: blocks and pages with another
+                                 * checksum since the last such event */
+  ARRAY_EVENT_NO_SPACE,
+};
+
+struct array_event {
+  enum array_event_kind kind;
+  enum array_state state;       /* after it */
+  unsigned reasons;             /* ARRAY_WHY_* */
+  uint64_t number;
+  struct array_entry member;    /* path NULL and slot SLOT_NONE: of no member;
+                                 * CORRUPTION: the one with most of it */
+};
+
+/* Call it before array_start.  fn: any thread, with no lock held; must not
+ * block; *e is borrowed during the call.
+ */
+typedef void (*array_event_fn) (void *opaque, const struct array_event *e);
+extern void array_set_events (struct array *a, array_event_fn fn,
+                              void *opaque);
 
 #endif

@@ -12,11 +12,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "array/assemble.h"
 #include "array/code.h"
 #include "array/copies.h"
 #include "array/dirty-read.h"
+#include "array/live.h"
+#include "array/membership-rules.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/crc32c.h"
@@ -27,6 +30,8 @@
 struct remarks {
   char text[1024];
   size_t len;
+  unsigned nr_strangers;        /* listed files and disks that are there, and
+                                 * are no members of this array */
 };
 
 static void remark (struct remarks *r, const char *fmt, ...)
@@ -58,6 +63,35 @@ assembly_free (struct assembly *a)
   memset (a, 0, sizeof *a);
 }
 
+/* A listed file or disk that is there, and is no member of this array. */
+static void
+remark_stranger (struct remarks *r, const char *path, const char *what)
+{
+  remark (r, "%s%s: %s", r->len ? "; " : "", path, what);
+  r->nr_strangers++;
+}
+
+static bool
+is_opened (const char *path, struct member *const *members, unsigned nr)
+{
+  for (unsigned i = 0; i < nr; i++)
+    if (strcmp (path, members[i]->path) == 0)
+      return true;
+  return false;
+}
+
+/* A file that open_members did not open because it is too small; else NULL. */
+static const char *
+why_too_small (const char *path)
+{
+  struct stat st;
+
+  if (stat (path, &st) == -1 || !S_ISREG (st.st_mode) ||
+      st.st_size >= SB_NR_COPIES * SB_LEN)
+    return NULL;
+  return st.st_size == 0 ? "file is empty" : "too small for a member";
+}
+
 /* The listed paths that were not opened. */
 static void
 remark_absent (const struct config *c, struct member *const *members,
@@ -65,15 +99,17 @@ remark_absent (const struct config *c, struct member *const *members,
 {
   bool first = true;
 
+  for (unsigned i = 0; i < c->nr_members; i++)
+    if (!is_opened (c->member[i], members, nr) &&
+        !why_too_small (c->member[i])) {
+      remark (rem, "%s%s", first ? "not there: " : ", ", c->member[i]);
+      first = false;
+    }
   for (unsigned i = 0; i < c->nr_members; i++) {
-    bool there = false;
+    const char *why = why_too_small (c->member[i]);
 
-    for (unsigned j = 0; j < nr; j++)
-      there |= strcmp (c->member[i], members[j]->path) == 0;
-    if (there)
-      continue;
-    remark (rem, "%s%s", first ? "not there: " : ", ", c->member[i]);
-    first = false;
+    if (why && !is_opened (c->member[i], members, nr))
+      remark_stranger (rem, c->member[i], why);
   }
 }
 
@@ -82,8 +118,24 @@ is_too_short (struct member *m, const struct found *f)
 {
   const struct superblock *sb = found_newest (f);
 
-  return sb && m->ops->size (m) < sb->l.data_off + sb->l.data_len +
-    2 * SB_LEN;
+  return sb && m->ops->size (m) < layout_end (&sb->l);
+}
+
+/* Why it is no member of any array; NULL if it is one.  A newer version's
+ * superblock is for membership_open to refuse.
+ */
+static const char *
+why_no_member (const struct found *f)
+{
+  bool damaged = false;
+
+  for (unsigned c = 0; c < SB_NR_COPIES; c++) {
+    if (f->result[c] == SB_OK || f->result[c] == SB_TOO_NEW)
+      return NULL;
+    damaged |= f->result[c] == SB_CORRUPT;
+  }
+  return damaged ? "all copies of its superblock are damaged"
+    : "no superblock";
 }
 
 /* Take over the members, except the unusable ones. */
@@ -109,6 +161,8 @@ take_members (struct assembly *a, struct member **members, unsigned nr,
       remark (rem, "%s%s: can't be read: %s", sep, m->path, strerror (err));
     else if (is_too_short (m, f))
       remark (rem, "%s%s: is shorter than it was", sep, m->path);
+    else if (why_no_member (f))
+      remark_stranger (rem, m->path, why_no_member (f));
     else {
       a->member[a->nr_members++].member = m;
       continue;
@@ -123,13 +177,114 @@ take_members (struct assembly *a, struct member **members, unsigned nr,
   return -1;
 }
 
+/* The array of a member; NULL if only a newer version knows. */
+static const uuid_bytes *
+array_of (const struct assembly *a, unsigned i)
+{
+  const struct superblock *sb = found_newest (&a->found[i]);
+
+  return sb ? &sb->array_uuid : NULL;
+}
+
+static unsigned
+nr_members_of (const struct assembly *a, const uuid_bytes *uuid)
+{
+  unsigned nr = 0;
+
+  for (unsigned i = 0; i < a->nr_members; i++)
+    nr += array_of (a, i) && uuid_equal (array_of (a, i), uuid);
+  return nr;
+}
+
+/* The array that more of the members are of than of any other.  False: there
+ * is none, and membership_open refuses the members.
+ */
+static bool
+find_main (const struct assembly *a, uuid_bytes *uuid)
+{
+  unsigned most = 0;
+  bool tie = false;
+
+  for (unsigned i = 0; i < a->nr_members; i++) {
+    const uuid_bytes *u = array_of (a, i);
+    const unsigned nr = u ? nr_members_of (a, u) : 0;
+
+    if (nr > most) {
+      most = nr;
+      *uuid = *u;
+      tie = false;
+    }
+    else if (nr > 0 && nr == most)
+      tie |= !uuid_equal (u, uuid);
+  }
+  return most > 0 && !tie;
+}
+
+/* Leave out the members of other arrays. */
+static void
+drop_foreign (struct assembly *a, struct remarks *rem)
+{
+  uuid_bytes uuid;
+  unsigned nr = 0;
+
+  if (!find_main (a, &uuid))
+    return;
+  for (unsigned i = 0; i < a->nr_members; i++) {
+    if (array_of (a, i) && !uuid_equal (array_of (a, i), &uuid)) {
+      remark_stranger (rem, a->member[i].member->path,
+                       "a member of another array");
+      member_close (a->member[i].member);
+      continue;
+    }
+    if (nr != i) {
+      a->member[nr] = a->member[i];
+      a->found[nr] = a->found[i];
+    }
+    nr++;
+  }
+  a->nr_members = nr;
+}
+
+/* Leave out those that would be used, but lack room for what was added when the
+ * array had grown: an old image may.  True if there is one.
+ */
+static bool
+drop_short (struct assembly *a, const struct superblock *sb,
+            struct remarks *rem)
+{
+  unsigned nr = 0;
+
+  for (unsigned i = 0; i < a->nr_members; i++) {
+    struct member *m = a->member[i].member;
+    const enum found_state state = a->found[i].state;
+
+    if (m->ops->size (m) < layout_end (&sb->l) &&
+        (state == FOUND_CURRENT || state == FOUND_STALE ||
+         state == FOUND_TARGET)) {
+      remark (rem, "%s%s: is too short for the array, which has grown",
+              rem->len ? "; " : "", m->path);
+      member_close (m);
+      continue;
+    }
+    if (nr != i) {
+      a->member[nr] = a->member[i];
+      a->found[nr] = a->found[i];
+    }
+    nr++;
+  }
+  if (nr == a->nr_members)
+    return false;
+  a->nr_members = nr;
+  return true;
+}
+
 static int
 check_key (const char *key, uint64_t given, uint64_t is)
 {
   if (given == is)
     return 0;
-  log_error ("%s=%" PRIu64 ": but the array has %s=%" PRIu64, key, given,
-             key, is);
+  log_error ("%s=%" PRIu64 ": but the array has %s=%" PRIu64 ": leave the key "
+             "out", key, given, key, is);
   return -1;
 }
 
@@ -140,15 +295,22 @@ check_keys (const struct config *c, const struct superblock *sb)
   if ((c->k && check_key ("k", c->k, sb->g.k) == -1) ||
       (c->m && check_key ("m", c->m, sb->g.m) == -1) ||
       (c->chunk && check_key ("chunk", c->chunk, sb->g.chunk) == -1) ||
-      (c->size && check_key ("size", c->size, sb->g.size) == -1) ||
+      (c->size && !(sb->l.nr_grown && c->size < sb->g.size) &&
+       check_key ("size", c->size, sb->g.size) == -1) ||
       (c->w && check_key ("w", c->w, sb->w) == -1) ||
       (c->journal_size &&
        check_key ("journal-size", c->journal_size, sb->l.ring_len) == -1))
     return -1;
+  if (c->label[0] && strcmp (c->label, sb->label) != 0) {
+    log_error ("label=%s: but the array has %s%s: leave the key out", c->label,
+               sb->label[0] ? "label=" : "no label", sb->label);
+    return -1;
+  }
   if ((c->code != -1 && c->code != (int) sb->code) ||
       (c->consistency != -1 && c->consistency != (int) sb->consistency) ||
       (c->checksum != -1 && c->checksum != (int) sb->checksum)) {
-    log_error ("the array has code=%s consistency=%s checksum=%s",
+    log_error ("the array has code=%s consistency=%s checksum=%s: leave these "
+               "keys out",
                code_name (sb->code),
                sb->consistency == CONSISTENCY_NONE ? "none" : "journal",
                sb->checksum == CHECKSUM_NONE ? "none" : "crc32c");
@@ -232,7 +394,12 @@ decide (const struct config *c, struct assembly *a,
 {
   uint64_t session;
 
+  drop_foreign (a, rem);
+  if (live_check (a, a->found) == -1)
+    return -1;
   membership_open (a->found, a->nr_members, c->degraded, d);
+  if (d->open && drop_short (a, &d->sb, rem))
+    membership_open (a->found, a->nr_members, c->degraded, d);
   if (!d->open) {
     log_error ("%s%s%s%s", d->why, rem->len ? " (" : "", rem->text,
                rem->len ? ")" : "");
@@ -248,6 +415,19 @@ decide (const struct config *c, struct assembly *a,
     return -1;
   membership_start (&a->membership, d, a->found, a->nr_members, session);
   return 0;
+}
+
+static void
+explain_readonly (const struct config *c, struct assembly *a)
+{
+  const char *path = c->readonly ? NULL : find_unwritable (c);
+
+  if (c->readonly)
+    snprintf (a->readonly_why, sizeof a->readonly_why,
+              "its members are open for reading only");
+  else
+    snprintf (a->readonly_why, sizeof a->readonly_why, "%s can't be written",
+              path ? path : "a member");
 }
 
 int
@@ -268,9 +448,15 @@ assemble (const struct config *c, struct member **members, unsigned nr,
   }
   if (decide (c, a, d, &rem) == -1)
     goto err;
+  if (rem.nr_strangers)
+    remark (&rem, d->degraded ?
+            "; gpuraid replace rebuilds a missing member, with --force onto "
+            "one that is not blank" : "; the array is complete without");
+  if (a->readonly)
+    explain_readonly (c, a);
   if (a->readonly && !c->readonly)
-    remark (&rem, "%sa member can't be written, so the array is read-only",
-            rem.len ? "; " : "");
+    remark (&rem, "%s%s, so the array is read-only", rem.len ? "; " : "",
+            a->readonly_why);
   if (d->notice[0] || rem.len)
     log_notice ("%s%s%s", d->notice, d->notice[0] && rem.len ? "; " : "",
                 rem.text);

@@ -17,19 +17,23 @@
  * policy and geometry.  nr_absent: how many listed paths could not be opened
  * and count as missing; for messages.  0, or -1 reported in one line.  On
  * success, missing and stale members were reported in one notice.  A member
- * that has no readable block, or is too short to be whole, counts as missing
- * too.
+ * that has no readable block, is too short to be whole, has no sound
+ * superblock, or is of another array than most of the others, counts as
+ * missing too.
  */
 extern int assemble (const struct config *c, struct member **members,
                      unsigned nr, unsigned nr_absent, struct assembly *a);
 extern void assembly_free (struct assembly *a);
 
 /* Open every member of the configuration: read-write, or all read-only if one
- * of them cannot be written.  ENOENT, ENXIO and EIO count as missing;
- * assemble reports them.  Two names of one store are refused.  members has
- * room for config->nr_members.  0, or -1 reported, nothing left open.
+ * of them cannot be written.  ENOENT, ENXIO, EIO, and a store that is too
+ * small, count as missing; assemble reports them.  Two names of one store are
+ * refused.  members has room for config->nr_members.  0, or -1 reported,
+ * nothing left open.
  */
 extern int open_members (const struct config *c, struct member **members,
                          unsigned *nr, unsigned *nr_absent);
+/* The first listed member that cannot be written; NULL: there is none. */
+extern const char *find_unwritable (const struct config *c);
 
 #endif

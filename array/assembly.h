@@ -38,6 +38,8 @@ struct assembled_member {
                                  * if none is good); nr_pages bytes; owned */
 };
 
+#define READONLY_WHY_LEN 224u
+
 struct assembly {
   struct superblock sb;         /* the winner's record and devices, with the
                                  * geometry; member_uuid and copy unset */
@@ -47,6 +49,7 @@ struct assembly {
                                  * filled by membership_open; owned */
   unsigned nr_members;
   bool readonly;                /* some current member is open read-only */
+  char readonly_why[READONLY_WHY_LEN];  /* then: why, one line */
   bool force;                   /* degraded=force was given */
 
   /* The union over current members.  A page with both places bad on one

@@ -1,7 +1,8 @@
 /* gpuraid: check that a member is blank.
  *
- * libblkid gets its own file descriptor: the member's is for direct I/O, and
- * libblkid's reads are not aligned.
+ * libblkid gets its own file descriptor: that of the member is for direct I/O,
+ * and these reads are not aligned.  For a member that is no file it gets one in
+ * memory with the beginning and the end of it, where signatures are.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,12 +12,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <blkid.h>
 
 #include "array/blank.h"
 #include "array/copies.h"
+#include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 
@@ -61,11 +64,79 @@ new_probe (int fd)
   return pr;
 }
 
+#define END_LEN (UINT64_C (4) << 20)
+#define STEP_LEN (UINT64_C (1) << 20)
+
+/* For each piece of the beginning and the end.  The first error. */
+static int
+each_piece (struct member *m, int fd,
+            int (*call) (struct member *m, int fd, uint8_t *buf, size_t len,
+                         uint64_t off))
+{
+  CLEANUP_FREE uint8_t *buf = malloc (2 * STEP_LEN);
+  const uint64_t size = round_down (m->ops->size (m), (uint64_t) SB_LEN);
+  int err = buf ? 0 : ENOMEM;
+  uint64_t len;
+
+  for (uint64_t off = 0; err == 0 && off < size; off += len) {
+    if (off >= END_LEN && off < size - MIN (size, END_LEN))
+      off = size - END_LEN;
+    len = MIN (size - off, STEP_LEN);
+    err = call (m, fd, buf, len, off);
+  }
+  return err;
+}
+
+static int
+copy_piece (struct member *m, int fd, uint8_t *buf, size_t len, uint64_t off)
+{
+  const int err = m->ops->pread (m, buf, len, off);
+
+  if (err)
+    return err;
+  return pwrite (fd, buf, len, off) == (ssize_t) len ? 0 : errno;
+}
+
+/* What libblkid has wiped in the copy. */
+static int
+copy_back (struct member *m, int fd, uint8_t *buf, size_t len, uint64_t off)
+{
+  int err = m->ops->pread (m, buf, len, off);
+
+  if (err == 0 && pread (fd, buf + STEP_LEN, len, off) != (ssize_t) len)
+    err = errno;
+  for (size_t i = 0; err == 0 && i < len; i += SB_LEN)
+    if (memcmp (buf + i, buf + STEP_LEN + i, SB_LEN) != 0)
+      err = m->ops->pwrite (m, buf + STEP_LEN + i, SB_LEN, off + i);
+  return err;
+}
+
+/* What libblkid looks at.  -1: errno. */
+static int
+open_for_blkid (struct member *m, int flags)
+{
+  int fd, err;
+
+  if (m->ops->fd (m) != -1)
+    return open (m->path, flags | O_CLOEXEC);
+  fd = memfd_create ("gpuraid-blank", MFD_CLOEXEC);
+  if (fd == -1)
+    return -1;
+  err = ftruncate (fd, m->ops->size (m)) == -1 ? errno :
+    each_piece (m, fd, copy_piece);
+  if (err) {
+    close (fd);
+    errno = err;
+    return -1;
+  }
+  return fd;
+}
+
 /* Get the first signature found, or "" if there is none.  -1: errno. */
 static int
-find_signature (const char *path, char *type, size_t len)
+find_signature (struct member *m, char *type, size_t len)
 {
-  CLEANUP_CLOSE int fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  CLEANUP_CLOSE int fd = open_for_blkid (m, O_RDONLY | O_NONBLOCK);
   const char *value = "unknown";
   blkid_probe pr;
   int r;
@@ -92,13 +163,12 @@ member_is_blank (struct member *m, char *why)
   if (r == -1)
     return -1;
   if (r == 1) {
-    snprintf (why, BLANK_WHY_LEN, "is not blank: it has a gpuraid superblock");
+    snprintf (why, BLANK_WHY_LEN, "is not blank: it has a gpuraid superblock, "
+              "see gpuraid examine");
     return 0;
   }
-  if (m->ops->fd (m) == -1)     /* not a file: libblkid can't look */
-    return 1;
   errno = 0;
-  if (find_signature (m->path, type, sizeof type) == -1) {
+  if (find_signature (m, type, sizeof type) == -1) {
     snprintf (why, BLANK_WHY_LEN, "libblkid can't look at it%s%s",
               errno ? ": " : "", errno ? strerror (errno) : "");
     return -1;
@@ -110,16 +180,27 @@ member_is_blank (struct member *m, char *why)
   return 1;
 }
 
+static int
+wiped (struct member *m, int fd)
+{
+  int err;
+
+  if (m->ops->fd (m) != -1)
+    return fsync (fd);
+  err = each_piece (m, fd, copy_back);
+  if (err == 0)
+    err = m->ops->flush (m);
+  errno = err;
+  return err ? -1 : 0;
+}
+
 int
 member_wipe_signatures (struct member *m)
 {
-  CLEANUP_CLOSE int fd = -1;
+  CLEANUP_CLOSE int fd = open_for_blkid (m, O_RDWR);
   blkid_probe pr;
   int r;
 
-  if (m->ops->fd (m) == -1)
-    return 0;
-  fd = open (m->path, O_RDWR | O_CLOEXEC);
   if (fd == -1) {
     log_error ("open: %s: %m", m->path);
     return -1;
@@ -135,7 +216,7 @@ member_wipe_signatures (struct member *m)
       break;
     }
   blkid_free_probe (pr);
-  if (r < 0 || fsync (fd) == -1) {
+  if (r < 0 || wiped (m, fd) == -1) {
     log_error ("%s: can't remove the signatures on it", m->path);
     return -1;
   }

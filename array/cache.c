@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "array/cache.h"
+#include "common/plant.h"
 
 /* The old and new content of every role, at most: a write that decodes reads
  * k cells and makes m, one that updates reads k + m and makes m.
@@ -255,7 +256,10 @@ line_hold (struct array *a, struct line *line)
   leave_list (a, line);
 }
 
-/* Put the line on the right list.  True if it has become clean. */
+/* Put the line on the right list.  True if it has become clean.  It counts as
+ * dirty also where a client is writing over what could not be written out: a
+ * flush must wait for that, or fail.
+ */
 static bool
 settle (struct array *a, struct line *line, bool *unused)
 {
@@ -264,6 +268,8 @@ settle (struct array *a, struct line *line, bool *unused)
 
   for (unsigned r = 0; r < a->g.k; r++) {
     dirty |= line->cell[r].dirty;
+    if (!PLANTED ("flush-skips-overwritten"))
+      dirty |= line->cell[r].outdated;
     busy |= line->cell[r].busy;
   }
   idle = !busy && line->op == NULL && line->readers == 0 && line->pins == 0;

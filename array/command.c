@@ -12,18 +12,46 @@
 
 #include "array/command.h"
 #include "array/copies.h"
+#include "array/health.h"
+#include "array/join.h"
 #include "array/pace.h"
 #include "array/pass.h"
 #include "array/readd.h"
 #include "array/request.h"
 #include "array/scrub.h"
 
-/* Find a member by slot number or path.  A rebuild's target is found only by
- * path if the slot has an active member as well.
+/* The place in the device table of a uuid, in text; else SB_MAX_DEVICES. */
+static unsigned
+find_uuid (const struct array *a, const char *text)
+{
+  uuid_bytes uuid;
+  int dev = -1;
+
+  if (uuid_parse (text, &uuid) == 0)
+    dev = membership_find (a->membership.device, &uuid);
+  return dev == -1 ? SB_MAX_DEVICES : (unsigned) dev;
+}
+
+/* The seat in use of a place in the device table, or NULL. */
+static struct seat *
+seat_at (const struct array *a, unsigned dev)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+
+    if (s->m && s->state != SEAT_IDLE && s->dev == dev && !s->failing)
+      return s;
+  }
+  return NULL;
+}
+
+/* Find a member by slot number, uuid or path.  A rebuild's target is not found
+ * by its slot if that has an active member as well.
  */
 static struct seat *
 find_seat (struct array *a, const char *which, unsigned *slot)
 {
+  const unsigned dev = find_uuid (a, which);
   char *end;
   const unsigned long n = strtoul (which, &end, 10);
 
@@ -33,6 +61,10 @@ find_seat (struct array *a, const char *which, unsigned *slot)
       return NULL;
     *slot = n;
     return a->at[n][0] ? a->at[n][0] : a->at[n][1];
+  }
+  if (dev < SB_MAX_DEVICES) {
+    *slot = a->membership.device[dev].slot;
+    return seat_at (a, dev);
   }
   for (unsigned i = a->nr_seats; i-- > 0; ) {
     struct seat *s = a->seat[i];
@@ -51,29 +83,65 @@ find_seat (struct array *a, const char *which, unsigned *slot)
   return NULL;
 }
 
+static int
+make_writable (struct array *a, char why[ARRAY_WHY_LEN])
+{
+  int err = array_make_writable (a);
+
+  if (err)
+    snprintf (why, ARRAY_WHY_LEN, "the array can't be written: %s",
+              strerror (err));
+  return err;
+}
+
 int
 array_fail (struct array *a, const char *which, char why[ARRAY_WHY_LEN])
 {
   struct request r;
-  unsigned slot;
-  int err = array_make_writable (a);
+  unsigned slot, dev;
+  bool spare;
+  int err = make_writable (a, why);
 
-  if (err) {
-    snprintf (why, ARRAY_WHY_LEN, "the array can't be written: %s",
-              strerror (err));
+  if (err)
     return err;
-  }
   request_init (&r, a, REQUEST_FAIL);
   r.why = why;
   engine_lock (a);
   r.seat = find_seat (a, which, &slot);
+  dev = find_uuid (a, which);
+  spare = dev < SB_MAX_DEVICES && join_spare_is_missing (a, dev);
+  if (spare)
+    r.uuid = a->membership.device[dev].uuid;
   engine_unlock (a);
-  if (r.seat == NULL) {
+  if (r.seat == NULL && !spare) {
     snprintf (why, ARRAY_WHY_LEN, slot == SLOT_NONE ?
-              "%s: no such member" : "%s: the member is not there", which);
+              "%s: no such member (gpuraid status lists them)" :
+              "%s: the member is not there: gpuraid replace takes its slot",
+              which);
     return EINVAL;
   }
   return array_command (&r);
+}
+
+/* Takes over target. */
+static int
+add_member (struct request *r, struct member *target,
+            char why[ARRAY_WHY_LEN])
+{
+  const uint64_t need = array_member_size (r->a);
+  int err = EINVAL;
+
+  r->why = why;
+  r->target = target;
+  if (target->ops->size (target) < need)
+    snprintf (why, ARRAY_WHY_LEN, "%s: too small, %" PRIu64
+              " bytes are needed", target->path, need);
+  else if (copies_new_uuid (&r->uuid) == -1)
+    snprintf (why, ARRAY_WHY_LEN, "no random numbers");
+  else
+    err = array_command (r);
+  member_close (r->target);     /* NULL if the array has taken it */
+  return err;
 }
 
 int
@@ -81,41 +149,37 @@ array_replace (struct array *a, const char *which, struct member *target,
                char why[ARRAY_WHY_LEN])
 {
   struct request r;
-  unsigned slot;
-  int err = array_make_writable (a);
+  int err = make_writable (a, why);
 
   if (err) {
-    snprintf (why, ARRAY_WHY_LEN, "the array can't be written: %s",
-              strerror (err));
-    goto out;
+    member_close (target);
+    return err;
   }
-  err = EINVAL;
   request_init (&r, a, REQUEST_REPLACE);
-  if (target->ops->size (target) < array_member_size (a)) {
-    snprintf (why, ARRAY_WHY_LEN, "%s: too small, %" PRIu64
-              " bytes are needed", target->path, array_member_size (a));
-    goto out;
-  }
-  if (copies_new_uuid (&r.uuid) == -1) {
-    snprintf (why, ARRAY_WHY_LEN, "no random numbers");
-    goto out;
-  }
   engine_lock (a);
-  find_seat (a, which, &slot);
+  find_seat (a, which, &r.slot);
   engine_unlock (a);
-  if (slot == SLOT_NONE) {
-    snprintf (why, ARRAY_WHY_LEN, "%s: no such member", which);
-    goto out;
+  if (r.slot == SLOT_NONE) {
+    snprintf (why, ARRAY_WHY_LEN, "%s: no such member (gpuraid status lists "
+              "them)", which);
+    member_close (target);
+    return EINVAL;
   }
-  r.why = why;
-  r.slot = slot;
-  r.target = target;
-  err = array_command (&r);
-  target = r.target;            /* NULL if the array has taken it */
+  return add_member (&r, target, why);
+}
 
- out:
-  member_close (target);
-  return err;
+int
+array_spare (struct array *a, struct member *target, char why[ARRAY_WHY_LEN])
+{
+  struct request r;
+  int err = make_writable (a, why);
+
+  if (err) {
+    member_close (target);
+    return err;
+  }
+  request_init (&r, a, REQUEST_SPARE);
+  return add_member (&r, target, why);
 }
 
 bool
@@ -164,7 +228,8 @@ array_readd (struct array *a, const char *path, struct member *m, bool *full,
   }
   err = EINVAL;
   if (m == NULL && (m = readd_take_idle (a, path)) == NULL) {
-    snprintf (text, sizeof text, "%s: in use already", path);
+    snprintf (text, sizeof text, "%s: in use already: there is nothing to do",
+              path);
     goto refused;
   }
   if (rd == NULL && (rd = readd_new (a, m, text)) == NULL)
@@ -187,9 +252,14 @@ array_readd (struct array *a, const char *path, struct member *m, bool *full,
 }
 
 uint64_t
-array_member_size (const struct array *a)
+array_member_size (struct array *a)
 {
-  return a->member_size;
+  uint64_t size;
+
+  engine_lock (a);
+  size = a->member_size;
+  engine_unlock (a);
+  return size;
 }
 
 bool
@@ -212,15 +282,18 @@ array_wait (struct array *a, bool *healthy,
             bool (*cancelled) (void *), void *opaque)
 {
   const struct timespec pause = { .tv_nsec = 100000000 };
-  bool busy;
+  unsigned slot, reasons;
+  bool busy, paused;
 
   for (;;) {
     engine_lock (a);
-    busy = a->writable && !a->failed && (pass_is_wanted (a) || a->change ||
-                                         a->change_wanted);
-    busy |= scrub_is_running (a) && !a->failed;
-    *healthy = a->irregular_slots == 0 && !a->failed && !busy &&
-      a->nr_unsynced == 0;
+    paused = pass_is_paused (a);
+    busy = a->writable && !a->failed && ((pass_is_wanted (a) && !paused) ||
+                                         a->change || a->change_wanted);
+    busy |= scrub_is_running (a) && !a->failed && !paused;
+    busy |= join_find_spare (a, &slot) != NULL;
+    *healthy = health (a, &reasons) == ARRAY_HEALTHY && !busy &&
+      a->irregular_slots == 0;
     engine_unlock (a);
     if (!busy)
       return 0;
@@ -228,17 +301,6 @@ array_wait (struct array *a, bool *healthy,
       return ESHUTDOWN;
     nanosleep (&pause, NULL);
   }
-}
-
-static int
-make_writable (struct array *a, char why[ARRAY_WHY_LEN])
-{
-  int err = array_make_writable (a);
-
-  if (err)
-    snprintf (why, ARRAY_WHY_LEN, "the array can't be written: %s",
-              strerror (err));
-  return err;
 }
 
 /* The state of the scrub is in the superblocks. */
@@ -286,6 +348,17 @@ array_scrub_control (struct array *a, enum array_scrub_command command,
   err = scrub_control (a, command, why);
   engine_unlock (a);
   return err ? err : save (a, why);
+}
+
+int
+array_rebuild_pause (struct array *a, bool pause, char why[ARRAY_WHY_LEN])
+{
+  int err;
+
+  engine_lock (a);
+  err = pass_pause (a, pause, why);
+  engine_unlock (a);
+  return err;
 }
 
 void

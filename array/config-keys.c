@@ -14,7 +14,10 @@
 #include <sys/un.h>
 
 #include "array/code.h"
+#include "array/choose.h"
+#include "array/config-file.h"
 #include "array/config.h"
+#include "array/copies.h"
 #include "array/names.h"
 #include "common/bits.h"
 #include "common/log.h"
@@ -26,6 +29,7 @@ config_init (struct config *c)
   c->code = c->consistency = c->checksum = -1;
   c->cache_len = CONFIG_DEFAULT_CACHE;
   c->timeout_ns = CONFIG_DEFAULT_TIMEOUT;
+  c->spare_delay_ns = CONFIG_DEFAULT_SPARE_DELAY;
   c->gpus = ~UINT64_C (0);
 }
 
@@ -35,10 +39,15 @@ config_free (struct config *c)
   for (unsigned i = 0; i < c->nr_members; i++)
     free (c->member[i]);
   free (c->member);
+  for (unsigned i = 0; i < c->nr_globs; i++)
+    free (c->glob[i]);
+  free (c->glob);
+  free (c->file);
   free (c->dir);
   free (c->coder);
   free (c->kernel_cache);
   free (c->control);
+  free (c->hook);
   config_init (c);
 }
 
@@ -60,84 +69,6 @@ config_geometry_defaults (struct config *c)
 
 /* ---- values ---------------------------------------------------------- */
 
-/* strtoull, without space or sign before the digits. */
-static int
-parse_number (const char *str, uint64_t *n, char **end)
-{
-  if (!isdigit ((unsigned char) str[0]))
-    return -1;
-  errno = 0;
-  *n = strtoull (str, end, 10);
-  return errno ? -1 : 0;
-}
-
-int
-config_parse_size (const char *str, uint64_t *r)
-{
-  static const char suffix[] = "kmgtpe";
-  const char *s;
-  char *end;
-  uint64_t n, scale = 1;
-
-  if (parse_number (str, &n, &end) == -1)
-    return -1;
-  if (*end) {
-    int unit = tolower ((unsigned char) *end++);
-
-    if (unit == 's')
-      scale = 512;
-    else if (unit != 'b') {
-      s = strchr (suffix, unit);
-      if (s == NULL)
-        return -1;
-      scale = BIT (10 * (s - suffix + 1));
-    }
-    if (*end)
-      return -1;
-  }
-  if (n > INT64_MAX / scale)
-    return -1;
-  *r = n * scale;
-  return 0;
-}
-
-int
-config_parse_rate (const char *str, uint64_t *r)
-{
-  if (strcmp (str, "max") != 0)
-    return config_parse_size (str, r);
-  *r = 0;
-  return 0;
-}
-
-/* 30, 30s, 1500ms, 2m.  0, or -1 not reported. */
-static int
-parse_time (const char *str, uint64_t *ns)
-{
-  static const struct {
-    const char *name;
-    uint64_t ns;
-  } unit[] = {
-    { "", UINT64_C (1000000000) },
-    { "ms", UINT64_C (1000000) },
-    { "s", UINT64_C (1000000000) },
-    { "m", UINT64_C (60000000000) },
-  };
-  char *end;
-  uint64_t n;
-
-  if (parse_number (str, &n, &end) == -1)
-    return -1;
-  for (size_t i = 0; i < ARRAY_LEN (unit); i++)
-    if (strcmp (end, unit[i].name) == 0) {
-      if (n > INT64_MAX / unit[i].ns)
-        return -1;
-      *ns = n * unit[i].ns;
-      return 0;
-    }
-  return -1;
-}
-
 static int
 parse_size (const char *key, const char *value, uint64_t *r)
 {
@@ -150,20 +81,52 @@ parse_size (const char *key, const char *value, uint64_t *r)
 }
 
 static int
+set_label (struct config *c, const char *key, const char *value)
+{
+  if (!config_is_name (value)) {
+    log_error ("%s=%s: must be at most %u letters, digits, dots, underscores "
+               "and dashes", key, value, CONFIG_LABEL_LEN);
+    return -1;
+  }
+  strcpy (c->label, value);
+  return 0;
+}
+
+/* It is read once all keys of the command line are known. */
+static int
+set_file (struct config *c, const char *key, const char *value)
+{
+  if (!strchr (value, '/') && !config_is_name (value)) {
+    log_error ("%s=%s: must be a NAME (at most %u letters, digits, dots, "
+               "underscores and dashes) or a file with a slash", key, value,
+               CONFIG_LABEL_LEN);
+    return -1;
+  }
+  c->file = strdup (value);
+  if (c->file == NULL) {
+    log_error ("strdup: %m");
+    return -1;
+  }
+  return 0;
+}
+
+static int
+set_uuid (struct config *c, const char *key, const char *value)
+{
+  if (uuid_parse (value, &c->uuid) == -1) {
+    log_error ("%s=%s: not a uuid (gpuraid examine shows that of an array)",
+               key, value);
+    return -1;
+  }
+  c->has_uuid = true;
+  return 0;
+}
+
+static int
 set_member (struct config *c, const char *key, const char *value)
 {
-  static const char *const scheme[] = {
-    "nbd://", "nbds://", "nbd+unix://", "nbds+unix://", "nbd+vsock://",
-    "nbds+vsock://",
-  };
-  char *path;
+  char *path = config_member_name (value);
 
-  for (size_t i = 0; i < ARRAY_LEN (scheme); i++)
-    if (strncmp (value, scheme[i], strlen (scheme[i])) == 0) {
-      log_error ("%s: NBD members are not in this version", value);
-      return -1;
-    }
-  path = config_absolute_path (value);
   return path ? config_add_member (c, path) : -1;
 }
 
@@ -301,9 +264,18 @@ set_create (struct config *c, const char *key, const char *value)
 }
 
 static int
+set_allocate (struct config *c, const char *key, const char *value)
+{
+  int n = choose (key, value, "no|yes");
+
+  c->allocate = n == 1;
+  return MIN (n, 0);
+}
+
+static int
 set_coder (struct config *c, const char *key, const char *value)
 {
-  int n = choose (key, value, "auto|isal|gf-complete|cuda");
+  int n = choose (key, value, "auto|simd|isal|gf-complete|cuda");
 
   if (n == -1)
     return -1;
@@ -331,21 +303,43 @@ set_cache_mode (struct config *c, const char *key, const char *value)
 }
 
 static int
+read_time (const char *key, const char *value, uint64_t *ns)
+{
+  if (config_parse_time (value, ns) == 0)
+    return 0;
+  log_error ("%s=%s: not a time (seconds, or a number with ms, s or m)",
+             key, value);
+  return -1;
+}
+
+static int
+set_spare_delay (struct config *c, const char *key, const char *value)
+{
+  return read_time (key, value, &c->spare_delay_ns);
+}
+
+static int
 set_timeout (struct config *c, const char *key, const char *value)
 {
   uint64_t ns;
 
-  if (parse_time (value, &ns) == -1) {
-    log_error ("%s=%s: not a time (seconds, or a number with ms, s or m)",
-               key, value);
+  if (read_time (key, value, &ns) == -1)
     return -1;
-  }
   if (ns < UINT64_C (1000000000)) {
     log_error ("%s=%s: must be at least 1s", key, value);
     return -1;
   }
   c->timeout_ns = ns;
   return 0;
+}
+
+static int
+set_hedge (struct config *c, const char *key, const char *value)
+{
+  if (config_parse_hedge (value, &c->hedge) == 0)
+    return 0;
+  log_error ("%s=%s: must be auto, no, or a delay from 1ms to 1s", key, value);
+  return -1;
 }
 
 static int
@@ -376,10 +370,19 @@ set_control (struct config *c, const char *key, const char *value)
   if (c->control == NULL)
     return -1;
   if (strlen (c->control) >= sizeof ((struct sockaddr_un *) NULL)->sun_path) {
-    log_error ("%s=%s: too long a path for a socket", key, value);
+    log_error ("%s=%s: too long a path for a socket: give one of at most %zu "
+               "bytes", key, value,
+               sizeof ((struct sockaddr_un *) NULL)->sun_path - 1);
     return -1;
   }
   return 0;
+}
+
+static int
+set_hook (struct config *c, const char *key, const char *value)
+{
+  c->hook = config_absolute_path (value);
+  return c->hook ? 0 : -1;
 }
 
 /* "all", or "0,2". */
@@ -429,12 +432,16 @@ static const struct key {
   bool creates;                 /* describes an array to create */
 } keys[] = {
   { "member", set_member, true },
+  { "config", set_file },
   { "dir", set_dir },
   { "k", set_km, true },
   { "m", set_km, true },
   { "chunk", set_chunk, true },
   { "size", set_size, true },
   { "journal-size", set_journal_size, true },
+  { "allocate", set_allocate, true },
+  { "label", set_label, true },
+  { "uuid", set_uuid },
   { "code", set_code, true },
   { "w", set_w, true },
   { "create", set_create },
@@ -446,9 +453,12 @@ static const struct key {
   { "consistency", set_consistency, true },
   { "checksum", set_checksum, true },
   { "timeout", set_timeout },
+  { "hedge", set_hedge },
+  { "spare-delay", set_spare_delay },
   { "rebuild-rate", set_rebuild_rate },
   { "degraded", set_degraded },
   { "control", set_control },
+  { "hook", set_hook },
 };
 
 const char *
@@ -461,34 +471,65 @@ config_key (unsigned i, bool *creates)
 }
 
 int
+config_find_key (const char *key)
+{
+  for (size_t i = 0; i < ARRAY_LEN (keys); i++)
+    if (strcmp (keys[i].name, key) == 0)
+      return i;
+  return -1;
+}
+
+int
 config_set (struct config *c, const char *key, const char *value)
 {
-  for (size_t i = 0; i < ARRAY_LEN (keys); i++) {
-    if (strcmp (keys[i].name, key) != 0)
-      continue;
-    if (value[0] == '\0') {
-      log_error ("%s=: a value is missing", key);
+  const int i = config_find_key (key);
+
+  if (i == -1)
+    return 1;
+  if (value[0] == '\0') {
+    log_error ("%s=: a value is missing: give one, or leave the key out", key);
+    return -1;
+  }
+  if (keys[i].set != set_member) {
+    if (c->given & BIT (i)) {
+      log_error ("%s=%s: this key is given twice: leave one out", key, value);
       return -1;
     }
-    if (keys[i].set != set_member) {
-      if (c->given & BIT (i)) {
-        log_error ("%s=%s: this key is given twice", key, value);
-        return -1;
-      }
-      c->given |= BIT (i);
-    }
-    return keys[i].set (c, key, value);
+    c->given |= BIT (i);
   }
-  return 1;
+  return keys[i].set (c, key, value);
 }
 
 /* ---- all together ---------------------------------------------------- */
 
+/* The names of the members. */
+static int
+complete_members (struct config *c)
+{
+  if (c->dir && (c->nr_members || c->nr_globs)) {
+    log_error ("dir= goes with no other members (%s): leave one of them out",
+               c->nr_members ? c->member[0] : c->glob[0]);
+    return -1;
+  }
+  if (c->dir && config_expand_dir (c) == -1)
+    return -1;
+  if ((c->has_uuid || c->nr_globs) && config_choose_members (c) == -1)
+    return -1;
+  if (c->nr_members == 0) {
+    log_error ("no member is given: name the files or disks of the array, or "
+               "their folder with dir=");
+    return -1;
+  }
+  return 0;
+}
+
 int
 config_complete (struct config *c)
 {
+  if (c->file && config_read_file (c) == -1)
+    return -1;
   if (!c->k != !c->m) {
-    log_error ("%s= is given but not %s=", c->k ? "k" : "m",
+    log_error ("%s= is given but not %s=: give both or none", c->k ? "k" : "m",
                c->k ? "m" : "k");
     return -1;
   }
@@ -497,23 +538,23 @@ config_complete (struct config *c)
     return -1;
   }
   if (c->w && c->code == CODE_RS) {
-    log_error ("w=%u: goes with code=crs only", c->w);
+    log_error ("w=%u: goes with code=crs only: give that too, or leave w= out",
+               c->w);
     return -1;
   }
   if (c->w == 4 && c->k + c->m > 16) {
     log_error ("k=%u m=%u w=4: k + m must be at most 16, or w=8", c->k, c->m);
     return -1;
   }
-  if (c->dir && c->nr_members) {
-    log_error ("dir= goes with no other members (%s)", c->member[0]);
+  if (c->has_uuid && c->create == CREATE_MISSING) {
+    log_error ("create=missing: does not go with uuid=, which names an array "
+               "that exists: leave one of them out");
     return -1;
   }
-  if (c->dir && config_expand_dir (c) == -1)
+  if (c->has_uuid)
+    c->create = CREATE_NO;
+  if (complete_members (c) == -1)
     return -1;
-  if (c->nr_members == 0) {
-    log_error ("no member is given");
-    return -1;
-  }
   if (c->create == CREATE_DEFAULT)
     c->create = c->dir ? CREATE_MISSING : CREATE_NO;
   if (c->coder == NULL) {
@@ -525,7 +566,8 @@ config_complete (struct config *c)
   }
   if (c->gpus != ~UINT64_C (0) && strcmp (c->coder, "auto") != 0 &&
       strcmp (c->coder, "cuda") != 0) {
-    log_error ("gpus= goes with coder=auto or coder=cuda, not coder=%s",
+    log_error ("gpus= goes with coder=auto or coder=cuda, not coder=%s: leave "
+               "one of them out",
                c->coder);
     return -1;
   }

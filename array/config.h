@@ -12,14 +12,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "array/hedge.h"
 #include "raidmap/superblock.h"
 
 enum degraded_policy { DEGRADED_ALLOW, DEGRADED_REFUSE, DEGRADED_FORCE };
 enum create_policy { CREATE_DEFAULT, CREATE_NO, CREATE_MISSING };
 
+#define CONFIG_LABEL_LEN 31u    /* the longest label */
 #define CONFIG_DEFAULT_CHUNK (64u << 10)
 #define CONFIG_DEFAULT_CACHE (256u << 20)
 #define CONFIG_DEFAULT_TIMEOUT UINT64_C (30000000000)   /* ns */
+#define CONFIG_DEFAULT_SPARE_DELAY UINT64_C (300000000000)      /* ns */
 
 struct config {
   /* Geometry.  0 (or -1 where 0 means something) if not given. */
@@ -32,30 +35,44 @@ struct config {
   int checksum;                 /* enum checksum, or -1 */
   uint64_t journal_size;        /* bytes of a member, whole blocks; 0: the
                                  * default */
+  bool allocate;                /* creating: files get all of their space */
 
   /* Members, as given; paths made absolute.  Owned. */
   char **member;
   unsigned nr_members;
   char *dir;                    /* absolute, or NULL */
+  char **glob;                  /* members= of a file that are globs, absolute;
+                                 * owned */
+  unsigned nr_globs;
+  char *file;                   /* config=: a name, or a path; or NULL */
 
   enum create_policy create;
   enum degraded_policy degraded;
-  char *coder;                  /* "auto", "isal", "gf-complete", "cuda" */
+  char *coder;                  /* "auto", "simd", "isal", "gf-complete",
+                                 * "cuda" */
   uint64_t gpus;                /* bit n: CUDA device n; ~0: all there are */
   char *kernel_cache;           /* absolute, or NULL: the default folder */
   bool no_kernel_cache;
   uint64_t cache_len;           /* bytes */
   bool writethrough;
   uint64_t timeout_ns;          /* at least a second */
+  struct hedge_policy hedge;
+  uint64_t spare_delay_ns;      /* a spare waits so long for a member that was
+                                 * not there */
   uint64_t rebuild_rate;        /* bytes of a member a second, also of a
                                  * scrub; 0: no limit */
   char *control;                /* absolute path, or NULL */
-
+  char *hook;                   /* likewise */
+  char label[CONFIG_LABEL_LEN + 1];     /* "": not given */
+  bool has_uuid;
+  uuid_bytes uuid;              /* of the array to open */
 
   bool readonly;                /* members are opened so; no key */
+  const char *readonly_why;     /* not NULL: nothing is written, and that is
+                                 * why, in a few words; borrowed; no key */
   bool forget_scrub;            /* one that was interrupted does not go on; no
                                  * key */
-  uint32_t given;               /* config.c: which keys were given */
+  uint32_t given;               /* config-keys.c: which keys were given */
 };
 
 /* More names than an array can have: slots, replacements and spares. */
@@ -68,6 +85,11 @@ extern void config_free (struct config *c);
  * not in this version; 1, not reported, if the key is not ours.
  */
 extern int config_set (struct config *c, const char *key, const char *value);
+
+/* May this be a label, or the NAME of an array: 1 to 31 bytes of letters,
+ * digits, dots, underscores and dashes?
+ */
+extern bool config_is_name (const char *s);
 
 /* After the last key: check that the keys fit together.  Expands dir=.  0, or
  * -1 reported.
@@ -87,15 +109,24 @@ extern const char *config_key (unsigned i, bool *creates);
  * frees it.  NULL if reported.
  */
 extern char *config_absolute_path (const char *path);
+/* The same for a member, which may be an NBD URI: then for files in it. */
+extern char *config_member_name (const char *name);
 
-/* A limit in bytes a second: a size, or max, which gives 0, for none.  0, or -1
- * not reported.
+/* A limit in bytes a second: a size, also with "/s", or max, which gives 0, for
+ * none.  0, or -1 not reported.
  */
 extern int config_parse_rate (const char *str, uint64_t *r);
 
 /* Parse bytes with a suffix as nbdkit does: 65536, 64K, 1G, 8s (sectors of
- * 512).  0, or -1 not reported.
+ * 512); and as they are printed: 64KiB, 1.5 GiB, 100 bytes.  0, or -1 not
+ * reported.
  */
 extern int config_parse_size (const char *str, uint64_t *r);
+
+/* Parse the value of hedge=.  0, or -1 not reported. */
+extern int config_parse_hedge (const char *str, struct hedge_policy *r);
+
+/* Parse a time: 30 and 30s are seconds, 1500ms, 2m.  0, or -1 not reported. */
+extern int config_parse_time (const char *str, uint64_t *ns);
 
 #endif

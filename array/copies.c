@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -94,4 +95,18 @@ uuid_text (const uuid_bytes *uuid, char buf[UUID_TEXT_LEN])
     p += sprintf (p, "%02x", uuid->b[i]);
   }
   return buf;
+}
+
+int
+uuid_parse (const char *text, uuid_bytes *uuid)
+{
+  char again[UUID_TEXT_LEN];
+
+  if (strlen (text) != UUID_TEXT_LEN - 1)
+    return -1;
+  for (size_t i = 0; i < UUID_TEXT_LEN; i++)
+    again[i] = tolower ((unsigned char) text[i]);
+  parse_uuid (again, uuid);
+  uuid_text (uuid, again);
+  return strcasecmp (text, again) == 0 ? 0 : -1;
 }

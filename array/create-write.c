@@ -10,13 +10,16 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "array/code.h"
 #include "array/copies.h"
 #include "array/create.h"
+#include "array/membership-rules.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/crc32c.h"
@@ -112,6 +115,32 @@ zero_data (struct member *const *members, unsigned nr,
   return 0;
 }
 
+/* Then a file system that is full later does not stop writes.  If there is too
+ * little space, what was taken is given back.
+ */
+static int
+allocate_all (struct member *const *members, unsigned nr,
+              const struct member_layout *l)
+{
+  for (unsigned i = 0; i < nr; i++) {
+    struct member *m = members[i];
+    const int fd = m->ops->fd (m);
+    struct stat st;
+    int err;
+
+    if (fd == -1 || fstat (fd, &st) == -1 || !S_ISREG (st.st_mode))
+      continue;                 /* a disk has its space */
+    while ((err = posix_fallocate (fd, 0, st.st_size)) == EINTR)
+      ;
+    if (err == 0)
+      continue;
+    for (unsigned j = 0; j <= i; j++)
+      members[j]->ops->discard (members[j], l->data_off, l->data_len);
+    return failed ("posix_fallocate", m, err);
+  }
+  return 0;
+}
+
 static int
 write_zeroes (struct member *m, uint64_t off, uint64_t end)
 {
@@ -201,6 +230,35 @@ write_copies (struct member *const *members, unsigned nr,
   return 0;
 }
 
+/* Two URIs of one export can't be told from two exports before. */
+static int
+check_distinct (struct member *const *members, unsigned nr,
+                const struct superblock *sb)
+{
+  CLEANUP_FREE struct superblock *there = calloc (1, sizeof *there);
+  struct aligned_block b;
+
+  if (there == NULL) {
+    log_error ("calloc: %m");
+    return -1;
+  }
+  for (unsigned i = 0; i < nr; i++) {
+    struct member *m = members[i];
+    const uint64_t off = layout_sb_off (m->ops->size (m), SB_A1);
+    int err = m->ops->pread (m, b.b, sizeof b.b, off);
+
+    if (err)
+      return failed ("read", m, err);
+    if (superblock_decode (b.b, SB_A1, there, NULL) != SB_OK ||
+        !uuid_equal (&there->member_uuid, &sb->device[i].uuid)) {
+      log_error ("%s: is the same export, or file, as another member: name "
+                 "another one instead", m->path);
+      return -1;
+    }
+  }
+  return 0;
+}
+
 uint64_t
 create_ring_len (const struct config *c, uint64_t member_size)
 {
@@ -232,10 +290,12 @@ fill_superblock (const struct config *c, struct member *const *members,
     return -1;
 
   sb->version = SB_VERSION;
+  strcpy (sb->label, c->label);
   sb->g = (struct geometry) { .k = c->k, .m = c->m, .chunk = c->chunk };
   if (layout_fit (&sb->g, least, c->size, create_ring_len (c, least),
                   c->checksum != CHECKSUM_NONE, &sb->l, &need) == -1) {
-    log_error ("each member needs at least %" PRIu64 " bytes", need);
+    log_error ("each member needs at least %" PRIu64 " bytes: name larger "
+               "ones", need);
     return -1;
   }
   sb->code = c->code;
@@ -270,7 +330,8 @@ create_on_members (const struct config *c, struct member *const *members)
   }
   if (fill_superblock (c, members, sb) == -1 ||
       remove_superblocks (members, nr) == -1 ||
-      zero_data (members, nr, &sb->l, &zeroed) == -1)
+      zero_data (members, nr, &sb->l, &zeroed) == -1 ||
+      (c->allocate && allocate_all (members, nr, &sb->l) == -1))
     return -1;
   for (unsigned i = 0; i < nr; i++)
     if (write_ring_and_table (members[i], &sb->l) == -1 ||
@@ -278,6 +339,7 @@ create_on_members (const struct config *c, struct member *const *members)
       return -1;
   if (flush_all (members, nr) == -1 ||
       write_copies (members, nr, sb, SB_A1, SB_B1) == -1 ||
+      check_distinct (members, nr, sb) == -1 ||
       write_copies (members, nr, sb, SB_A2, SB_B2) == -1)
     return -1;
   return 0;

@@ -22,17 +22,23 @@ struct creation {
   struct config c;              /* borrowed, with the defaults filled in */
   struct member *member[MAX_SLOTS];     /* NULL: still absent */
   bool made[MAX_SLOTS];
+  struct geometry g;
+  struct member_layout l;
+  uint64_t need;                /* bytes of an absent member; unset if there is
+                                 * none */
 };
 
 int
 create_is_wanted (const struct config *c)
 {
   const struct member *dirty = NULL;
+  const char *small = NULL;
   char why[BLANK_WHY_LEN], dirty_why[BLANK_WHY_LEN];
   int r = 1;
 
   for (unsigned i = 0; i < c->nr_members && r == 1; i++) {
-    struct member *m = member_open (c->member[i], MEMBER_NOLOCK, 0);
+    struct member *m = member_open (c->member[i],
+                                    MEMBER_NOLOCK | MEMBER_LISTED, 0);
     int blank;
 
     if (m == NULL) {
@@ -41,6 +47,8 @@ create_is_wanted (const struct config *c)
        */
       if (errno == ENXIO || errno == EIO)
         r = 0;
+      else if (errno == ENODATA)
+        small = c->member[i];
       else if (errno != ENOENT)
         r = -1;
       continue;
@@ -64,10 +72,13 @@ create_is_wanted (const struct config *c)
     r = -1;
   }
   member_close ((struct member *) dirty);
+  if (small && r == 1) {
+    member_close (member_open (small, MEMBER_NOLOCK, 0));       /* reports */
+    r = -1;
+  }
   return r;
 }
 
-/* With the defaults filled in. */
 static int
 check_journal (const struct config *c)
 {
@@ -75,7 +86,8 @@ check_journal (const struct config *c)
   const uint64_t least = journal_min_ring_len (&g);
 
   if (c->journal_size && c->consistency != CONSISTENCY_JOURNAL) {
-    log_error ("journal-size= goes with consistency=journal only");
+    log_error ("journal-size= goes with consistency=journal only: leave it "
+               "out, or give that");
     return -1;
   }
   if (c->journal_size && c->journal_size < least) {
@@ -90,17 +102,20 @@ static int
 check_config (const struct config *c)
 {
   if (c->k == 0 || c->m == 0) {
-    log_error ("k= and m= are needed to create an array");
+    log_error ("k= and m= are needed to create an array (k=4 m=2: any 2 of 6 "
+               "members may fail)");
     return -1;
   }
   if (c->w && c->code != CODE_CRS) {
-    log_error ("w=%u: goes with code=crs only", c->w);
+    log_error ("w=%u: goes with code=crs only: give that too, or leave w= out",
+               c->w);
     return -1;
   }
   if (c->nr_members != c->k + c->m) {
-    log_error ("k=%u m=%u needs %u members, but %u %s given", c->k, c->m,
-               c->k + c->m, c->nr_members,
-               c->nr_members == 1 ? "is" : "are");
+    log_error ("k=%u m=%u needs %u members, but %u %s given: %s", c->k, c->m,
+               c->k + c->m, c->nr_members, c->nr_members == 1 ? "is" : "are",
+               c->nr_members < c->k + c->m ? "name more" :
+               "leave some out (gpuraid replace can use them later)");
     return -1;
   }
   return 0;
@@ -115,7 +130,7 @@ open_existing (struct creation *cr)
     cr->member[i] = member_open (path, 0, 0);
     if (cr->member[i] == NULL) {
       if (errno == ENXIO || errno == EIO)
-        log_error ("open: %s: %m", path);
+        log_error ("open: %s: %m: leave it out, or name another", path);
       if (errno != ENOENT)
         return -1;
       if (cr->c.size == 0) {
@@ -126,8 +141,8 @@ open_existing (struct creation *cr)
     for (unsigned j = 0; j < i; j++)
       if (cr->member[i] && cr->member[j] &&
           cr->member[i]->ops->same (cr->member[i], cr->member[j])) {
-        log_error ("%s and %s are the same file or disk",
-                   cr->c.member[j], path);
+        log_error ("%s and %s are the same file or disk: leave one out, or "
+                   "name another", cr->c.member[j], path);
         return -1;
       }
   }
@@ -141,21 +156,17 @@ check_blank (const struct creation *cr)
 
   for (unsigned i = 0; i < cr->c.nr_members; i++)
     if (cr->member[i] && member_is_blank (cr->member[i], why) != 1) {
-      log_error ("%s: %s (gpuraid create --force takes it)",
-                 cr->member[i]->path, why);
+      log_error ("%s: %s (gpuraid create --force takes it, and what is on it "
+                 "is lost; or leave it out)", cr->member[i]->path, why);
       return -1;
     }
   return 0;
 }
 
-/* Check that each existing member is large enough.  *need: the size of an
- * absent one; unset if there is none.
- */
+/* Check that each existing member is large enough. */
 static int
-check_sizes (const struct creation *cr, uint64_t *need)
+check_sizes (struct creation *cr)
 {
-  struct geometry g = { .k = cr->c.k, .m = cr->c.m, .chunk = cr->c.chunk };
-  struct member_layout l;
   const struct member *least = NULL;
   uint64_t size = UINT64_MAX;
 
@@ -168,27 +179,31 @@ check_sizes (const struct creation *cr, uint64_t *need)
     }
   }
   /* Where all are absent they are as long as it takes. */
-  if (layout_fit (&g, size, cr->c.size, create_ring_len (&cr->c, size),
-                  cr->c.checksum == CHECKSUM_CRC32C, &l,
-                  need) == 0)
+  cr->g = (struct geometry) { .k = cr->c.k, .m = cr->c.m,
+                              .chunk = cr->c.chunk };
+  if (layout_fit (&cr->g, size, cr->c.size, create_ring_len (&cr->c, size),
+                  cr->c.checksum == CHECKSUM_CRC32C, &cr->l,
+                  &cr->need) == 0)
     return 0;
-  if (*need == UINT64_MAX)
-    log_error ("size=%" PRIu64 " is too large for an array", cr->c.size);
+  if (cr->need == UINT64_MAX)
+    log_error ("size=%" PRIu64 " is too large for an array: give a smaller "
+               "one", cr->c.size);
   else
     log_error ("%s: has %" PRIu64 " bytes, but %s each member needs at least "
-               "%" PRIu64, least->path, size,
+               "%" PRIu64 ": name a larger one, or give a smaller %s",
+               least->path, size,
                cr->c.size ? "for this size=" : "for this k=, m= and chunk=",
-               *need);
+               cr->need, cr->c.size ? "size=" : "chunk= or journal-size=");
   return -1;
 }
 
 static int
-make_absent (struct creation *cr, uint64_t need)
+make_absent (struct creation *cr)
 {
   for (unsigned i = 0; i < cr->c.nr_members; i++) {
     if (cr->member[i])
       continue;
-    cr->member[i] = member_open (cr->c.member[i], MEMBER_CREATE, need);
+    cr->member[i] = member_open (cr->c.member[i], MEMBER_CREATE, cr->need);
     if (cr->member[i] == NULL)
       return -1;
     cr->made[i] = true;
@@ -207,26 +222,67 @@ wipe (const struct creation *cr)
 }
 
 int
+create_check (const struct config *c)
+{
+  struct config full = *c;
+
+  config_geometry_defaults (&full);
+  return check_config (c) == 0 && check_journal (&full) == 0 ? 0 : -1;
+}
+
+/* All that can be known before anything is written. */
+static int
+prepare (struct creation *cr, const struct config *c, bool force)
+{
+  cr->c = *c;
+  config_geometry_defaults (&cr->c);
+  if (create_check (c) == -1 ||
+      open_existing (cr) == -1 ||
+      (!force && check_blank (cr) == -1))
+    return -1;
+  return check_sizes (cr);
+}
+
+static void
+close_all (struct creation *cr)
+{
+  for (unsigned i = 0; i < MAX_SLOTS; i++)
+    member_close (cr->member[i]);
+}
+
+int
+create_plan (const struct config *c, bool force, struct create_plan *p)
+{
+  struct creation cr = { .need = 0 };
+  int r = prepare (&cr, c, force);
+
+  if (r == 0) {
+    *p = (struct create_plan) { .c = cr.c, .g = cr.g, .l = cr.l };
+    for (unsigned i = 0; i < c->nr_members; i++) {
+      struct member *m = cr.member[i];
+
+      p->member[i].made = m == NULL;
+      p->member[i].size = m ? m->ops->size (m) : cr.need;
+    }
+  }
+  close_all (&cr);
+  return r;
+}
+
+int
 create_array (const struct config *c, bool force)
 {
-  struct creation cr = { .c = *c };
-  uint64_t need;
+  struct creation cr = { .need = 0 };
   int r = -1;
 
-  config_geometry_defaults (&cr.c);
-  if (check_config (c) == 0 &&
-      check_journal (&cr.c) == 0 &&
-      open_existing (&cr) == 0 &&
-      (force || check_blank (&cr) == 0) &&
-      check_sizes (&cr, &need) == 0 &&
-      make_absent (&cr, need) == 0 &&
+  if (prepare (&cr, c, force) == 0 &&
+      make_absent (&cr) == 0 &&
       (!force || wipe (&cr) == 0))
     r = create_on_members (&cr.c, cr.member);
 
-  for (unsigned i = 0; i < MAX_SLOTS; i++) {
-    if (r == -1 && cr.made[i])
+  for (unsigned i = 0; r == -1 && i < MAX_SLOTS; i++)
+    if (cr.made[i])
       unlink (cr.member[i]->path);
-    member_close (cr.member[i]);
-  }
+  close_all (&cr);
   return r;
 }

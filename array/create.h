@@ -21,6 +21,27 @@
  */
 extern int create_is_wanted (const struct config *c);
 
+/* Do these keys fit together, and is the number of members right?  Looks at no
+ * member.  0, or -1 reported in one line.
+ */
+extern int create_check (const struct config *c);
+
+struct create_plan {
+  struct config c;              /* borrowed, with the defaults filled in */
+  struct geometry g;
+  struct member_layout l;
+  struct {
+    uint64_t size;              /* bytes; of one to be made, what it gets */
+    bool made;                  /* it is not there yet */
+  } member[MAX_SLOTS];          /* c.k + c.m of them */
+};
+
+/* What create_array would create: opens, locks and checks the members like
+ * that, and writes nothing.  0, or -1 reported in one line.
+ */
+extern int create_plan (const struct config *c, bool force,
+                        struct create_plan *p);
+
 /* Create: makes absent files (size= or, for replacement, given), checks that
  * members are blank (or force), lays out, makes the data read as zeroes or
  * sets all open bits, and writes superblocks.  A crash leaves either blank

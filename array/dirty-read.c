@@ -22,8 +22,7 @@ read_page (struct member *m, const struct superblock *sb, unsigned slot,
 
   *newest = 0;
   for (unsigned place = 0; place < 2; place++) {
-    uint64_t off = sb->l.bitmap_off +
-      (2 * page_no + place) * BITMAP_PAGE_LEN;
+    uint64_t off = bitmap_page_off (&sb->l, page_no, place);
 
     if (m->ops->pread (m, buf, sizeof buf, off) != 0 ||
         !bitmap_page_decode (buf, &sb->array_uuid, slot, page_no, &p))

@@ -14,44 +14,10 @@
 
 #include "array/dirty.h"
 #include "array/fail.h"
+#include "array/seat.h"
 #include "array/store.h"
 #include "array/sums.h"
 #include "common/plant.h"
-
-int
-dirty_init (struct array *a, const struct bitmap_page *page)
-{
-  const uint64_t words = div_round_up (a->nr_regions, 64);
-
-  a->page = calloc (a->nr_pages, sizeof *a->page);
-  a->region_gen = calloc (a->nr_regions, sizeof *a->region_gen);
-  a->region_ops = calloc (a->nr_regions, sizeof *a->region_ops);
-  a->unsynced = calloc (words, sizeof *a->unsynced);
-  if (a->page == NULL || a->region_gen == NULL || a->region_ops == NULL ||
-      a->unsynced == NULL)
-    return ENOMEM;
-  for (uint64_t i = 0; i < a->nr_pages; i++) {
-    struct dirty_page *p = &a->page[i];
-
-    p->want = page[i];
-    p->want.page_no = i;
-    /* A bit may be on some members only, so no bit of a page counts as stored
-     * until we have written the page.
-     */
-    p->stored.page_no = i;
-    list_init (&p->waiters);
-  }
-  return 0;
-}
-
-void
-dirty_free (struct array *a)
-{
-  free (a->page);
-  free (a->region_gen);
-  free (a->region_ops);
-  free (a->unsynced);
-}
 
 static inline bool
 get_bit (const uint64_t *w, uint64_t i)
@@ -75,7 +41,7 @@ static struct dirty_page *
 page_of (const struct array *a, uint64_t region, uint64_t *bit)
 {
   *bit = region % limits.page_regions;
-  return &a->page[region / limits.page_regions];
+  return a->page[region / limits.page_regions];
 }
 
 /* ---- writing a page -------------------------------------------------- */
@@ -135,7 +101,7 @@ start_write (struct array *a, struct dirty_page *p)
   for (unsigned i = 0; i < a->nr_seats; i++) {
     struct seat *s = a->seat[i];
 
-    if (s->m && s->slot < a->n && !s->failing && s->state != SEAT_IDLE)
+    if (seat_holds_data (s))
       send_to (a, p, s);
   }
   if (p->pending == 0)
@@ -284,7 +250,7 @@ static bool
 all_stored (struct array *a, struct waiter *w)
 {
   for (uint64_t i = 0; i < a->nr_pages; i++) {
-    struct dirty_page *p = &a->page[i];
+    struct dirty_page *p = a->page[i];
 
     if (!p->writing && !p->queued &&
         memcmp (p->stored.open, p->want.open, sizeof p->want.open) == 0 &&
@@ -302,7 +268,7 @@ bool
 dirty_all_missed (struct array *a, struct waiter *w)
 {
   for (uint64_t i = 0; i < a->nr_pages; i++) {
-    struct dirty_page *p = &a->page[i];
+    struct dirty_page *p = a->page[i];
     bool changed = false;
 
     for (unsigned j = 0; j < BITMAP_PAGE_WORDS; j++) {
@@ -342,7 +308,7 @@ void
 dirty_clear_missed (struct array *a)
 {
   for (uint64_t i = 0; i < a->nr_pages; i++) {
-    struct dirty_page *p = &a->page[i];
+    struct dirty_page *p = a->page[i];
     uint64_t any = 0;
 
     for (unsigned j = 0; j < BITMAP_PAGE_WORDS; j++)
@@ -374,7 +340,7 @@ dirty_flushed (struct array *a, bool all)
                                                      a->clear_gen);
 
   for (uint64_t i = 0; i < a->nr_pages; i++) {
-    struct dirty_page *p = &a->page[i];
+    struct dirty_page *p = a->page[i];
     bool changed = false;
 
     for (unsigned j = 0; j < BITMAP_PAGE_WORDS; j++)
@@ -401,7 +367,7 @@ dirty_any_open (const struct array *a)
 {
   for (uint64_t i = 0; i < a->nr_pages; i++)
     for (unsigned j = 0; j < BITMAP_PAGE_WORDS; j++)
-      if (a->page[i].want.open[j])
+      if (a->page[i]->want.open[j])
         return true;
   return false;
 }
@@ -418,7 +384,7 @@ dirty_store_all (struct array *a, struct seat *s, struct waiter *w)
   if (!s->has_pages) {
     s->has_pages = true;
     for (uint64_t i = 0; i < a->nr_pages; i++)
-      page_wanted (a, &a->page[i]);
+      page_wanted (a, a->page[i]);
   }
   return all_stored (a, w);
 }

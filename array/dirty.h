@@ -18,6 +18,26 @@
 extern int dirty_init (struct array *a, const struct bitmap_page *page);
 extern void dirty_free (struct array *a);
 
+/* The array grows: the pages that are new have been written, in both places,
+ * with these counters.
+ */
+#define DIRTY_NEW_COUNTER 2u            /* in place 1; in place 0 one less */
+struct dirty_memory {
+  uint64_t first;               /* the first new page */
+  uint64_t nr_pages, nr_regions;
+  struct dirty_page **page;
+  uint64_t *region_gen, *unsynced;
+  uint16_t *region_ops;
+};
+
+/* For this layout.  0 or a positive errno. */
+extern int dirty_memory_new (const struct array *a, struct dirty_memory *d,
+                             const struct member_layout *l);
+/* Safe on one of zeroes. */
+extern void dirty_memory_free (struct dirty_memory *d);
+/* Use it from now on; *d is zeroed. */
+extern void dirty_grow (struct array *a, struct dirty_memory *d);
+
 /* True if the bits for a write to bytes [pos, pos + len) of every member's
  * data are durable.  If not, w is run when they are: then call again.
  */

@@ -65,16 +65,17 @@ zero_len (struct array *a, uint64_t pos, uint64_t len)
   return (row - first) * BLOCK_LEN;
 }
 
-/* Take a reference to the seat that holds a piece; NULL if more than one
- * member is needed to tell.
+/* Take a reference to the seat that holds a piece, at off; NULL if more than
+ * one member is needed to tell.
  */
 static struct seat *
-look (struct array *a, const struct piece *p)
+look (struct array *a, const struct piece *p, uint64_t *off)
 {
   const uint64_t no = p->stripe * a->nr_bands;
   struct seat *s;
 
   engine_lock (a);
+  *off = layout_data_off (&a->sb.l, p->stripe * a->g.chunk) + p->chunk_off;
   s = a->at[layout_slot (&a->g, p->stripe, p->role)][0];
   if (recover_is_pending (a))
     s = NULL;                   /* the journal may have content of it */
@@ -92,16 +93,18 @@ look (struct array *a, const struct piece *p)
   return s;
 }
 
-/* The same for a run of stripes with nothing in the cache, from pos of each
- * member; it may become shorter.
+/* The same for a run of stripes with nothing in the cache, from pos of the
+ * data, which is at off on each member.
  */
 static bool
-look_all (struct array *a, uint64_t pos, uint64_t *len,
+look_all (struct array *a, uint64_t pos, uint64_t *len, uint64_t *off,
           struct seat *seats[MAX_SLOTS])
 {
   bool all = true;
 
   engine_lock (a);
+  *len = layout_data_run (&a->sb.l, pos, a->sb.l.data_len - pos);
+  *off = layout_data_off (&a->sb.l, pos);
   all = !recover_is_pending (a) && a->irregular_slots == 0 &&
     a->nr_lines == 0 &&
     lost_next_line (a, 0, UINT64_MAX) == UINT64_MAX;
@@ -125,9 +128,9 @@ common_hole (struct array *a, uint64_t stripe)
 {
   struct seat *seats[MAX_SLOTS];
   const uint64_t pos = stripe * a->g.chunk;
-  uint64_t len = a->sb.l.data_len - pos;
+  uint64_t len, off;
 
-  if (!look_all (a, pos, &len, seats))
+  if (!look_all (a, pos, &len, &off, seats))
     return 0;
   for (unsigned slot = 0; slot < a->n; slot++) {
     struct member *m = seats[slot]->m;
@@ -135,11 +138,10 @@ common_hole (struct array *a, uint64_t stripe)
     uint64_t end;
 
     if (len > 0 &&
-        (m->ops->extent (m, a->sb.l.data_off + pos, len, &hole, &end) != 0 ||
-         !hole))
+        (m->ops->extent (m, off, len, &hole, &end) != 0 || !hole))
       len = 0;
     else if (len > 0)
-      len = end - (a->sb.l.data_off + pos);
+      len = end - off;
     atomic_fetch_sub (&seats[slot]->users, 1);
   }
   return len / a->g.chunk * a->g.chunk * a->g.k;
@@ -149,10 +151,8 @@ common_hole (struct array *a, uint64_t stripe)
 static uint64_t
 piece_run (struct array *a, const struct piece *p, bool *hole)
 {
-  struct seat *s = look (a, p);
-  const uint64_t off =
-    a->sb.l.data_off + p->stripe * a->g.chunk + p->chunk_off;
-  uint64_t end;
+  uint64_t off, end;
+  struct seat *s = look (a, p, &off);
 
   *hole = false;
   if (s == NULL)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "array/event.h"
 #include "array/fail.h"
 #include "array/lost.h"
 #include "array/seat.h"
@@ -28,6 +29,13 @@ is_doubled (const struct array *a, const struct seat *s)
     !other->failing;
 }
 
+const char *
+seat_out_text (const struct seat *s)
+{
+  return s->state == SEAT_SPARE ? "it is no spare any more" :
+    "the member is taken out" READD_HINT;
+}
+
 bool
 seat_can_fail (const struct array *a, const struct seat *s)
 {
@@ -47,16 +55,26 @@ seat_can_fail (const struct array *a, const struct seat *s)
 void
 seat_take_out (struct array *a, struct seat *s)
 {
+  char name[SEAT_NAME_LEN];
+
   s->failing = s->failed = true;
   seats_changed (a);
   if (s->state == SEAT_TARGET)
-    log_notice ("slot %u: %s: no longer rebuilt onto", s->slot, s->m->path);
+    log_notice ("%s: no longer rebuilt onto", seat_name (s, name));
+  event_tell (a, ARRAY_EVENT_MEMBER_FAILED, s);
+}
+
+static bool
+is_needed (const struct array *a, const struct seat *s)
+{
+  return s->state == SEAT_ACTIVE && !is_doubled (a, s) &&
+    nr_good_slots (a) <= a->g.k;
 }
 
 static void
 fail_active (struct array *a, struct seat *s)
 {
-  if (!is_doubled (a, s) && nr_good_slots (a) <= a->g.k) {
+  if (is_needed (a, s)) {
     array_set_failed (a, "too many members are lost");
     return;
   }
@@ -68,20 +86,39 @@ fail_active (struct array *a, struct seat *s)
 void
 seat_fail (struct array *a, struct seat *s, const char *what, int error)
 {
+  char name[SEAT_NAME_LEN];
+
   s->nr_errors++;
   if (s->failing || a->failed || s->state == SEAT_IDLE)
     return;
   if (error)
-    log_notice ("slot %u: %s: %s: %s; the member is taken out" READD_HINT,
-                s->slot, s->m->path, what, strerror (error));
+    log_notice ("%s: %s: %s; %s", seat_name (s, name), what, strerror (error),
+                is_needed (a, s) ? "it is not taken out, as too few members "
+              "would remain" : seat_out_text (s));
   else
-    log_notice ("slot %u: %s: %s", s->slot, s->m->path, what);
+    log_notice ("%s: %s", seat_name (s, name), what);
   if (s->state == SEAT_ACTIVE)
     fail_active (a, s);
   else {
     seat_take_out (a, s);
     change_request (a);
   }
+}
+
+void
+seat_note_error (struct array *a, struct seat *s, enum io_kind kind,
+                 uint64_t off, int error)
+{
+  static const char *const operation[] = {
+    [IO_READ] = "read", [IO_WRITE] = "write", [IO_FLUSH] = "flush",
+    [IO_ZERO] = "zero", [IO_TRIM] = "trim",
+  };
+
+  if (!s->failing)
+    s->last_error = (struct seat_error) {
+      .error = error, .operation = operation[kind],
+      .has_off = kind != IO_FLUSH, .off = off, .when = loop_now (a->loop),
+    };
 }
 
 void

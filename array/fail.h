@@ -16,8 +16,17 @@
 /* What a user can do, at the end of the message. */
 #define READD_HINT " (gpuraid readd takes it again)"
 
+/* What happens to it, for such a message. */
+extern const char *seat_out_text (const struct seat *s);
+
 /* True if enough members remain without this one. */
 extern bool seat_can_fail (const struct array *a, const struct seat *s);
+
+/* An I/O failed: for status.  Only what happens before the member is taken out
+ * counts, which is the reason.
+ */
+extern void seat_note_error (struct array *a, struct seat *s,
+                             enum io_kind kind, uint64_t off, int error);
 
 /* A read failed; the request was served otherwise if possible. */
 extern void seat_read_error (struct array *a, struct seat *s, int error);

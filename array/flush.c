@@ -9,6 +9,7 @@
 
 #include "array/fail.h"
 #include "array/flush.h"
+#include "array/seat.h"
 #include "array/state.h"
 #include "array/xfer.h"
 #include "common/plant.h"
@@ -65,8 +66,7 @@ flush_decide (struct array *a)
     struct seat *s = a->seat[i];
     struct xfer *x;
 
-    if (s->m == NULL || s->failing || s->state == SEAT_IDLE ||
-        s->write_gen == s->flushed_gen)
+    if (!seat_holds_data (s) || s->write_gen == s->flushed_gen)
       continue;
     x = xfer_new (s, IO_FLUSH, flush_done);
     x->write_gen = s->write_gen;

@@ -15,6 +15,7 @@
 
 #include "array/array.h"
 #include "array/engine.h"
+#include "array/hedge.h"
 #include "array/plan.h"
 #include "array/ring.h"
 #include "array/solver.h"
@@ -34,11 +35,17 @@ _Static_assert (MAX_SEATS == 2 * SB_MAX_DEVICES, "raidmap/limits.c");
 enum seat_state {
   SEAT_ACTIVE,          /* listed by the record in force */
   SEAT_TARGET,          /* a rebuild copies to it */
-  SEAT_IDLE,            /* known, not used: failed, unlisted, a spare */
+  SEAT_SPARE,           /* has superblocks, and no data: array/join.h */
+  SEAT_IDLE,            /* known, not used: failed, unlisted */
 };
 
 /* Reads in clients' threads are counted per half second of their start. */
 #define SEAT_PREADS 4u
+
+/* I/O that has succeeded, for status.  Any thread may add. */
+struct seat_io {
+  atomic_uint_fast64_t ops, bytes, ns;
+};
 
 /* A present member and its place in the array. */
 struct seat {
@@ -54,6 +61,17 @@ struct seat {
   bool failing;                 /* not used; the next record will not have it */
   bool failed;                  /* permanently: the device table has it */
   bool suspect;                 /* an I/O is overdue: reads avoid it */
+  bool waited_for;              /* a write or flush is, but too many are */
+  struct hedge_member hedge;    /* how long its reads take: array/slow.c */
+  struct hedge_fast fast_reads; /* any thread */
+  bool by_loop;                 /* they take so long that they are worth an
+                                 * operation, which can do without them */
+  uint64_t told_slow;           /* ns, when that was said last; 0: never */
+  bool probing;                 /* a probe is under way */
+  uint64_t probe_off;           /* a slow member: where the next one is, bytes
+                                 * of the data; what was avoided last */
+  uint32_t probe_len;           /* 0: nothing was avoided since the last one */
+  bool deleted;                 /* its file was: array/watch.c */
   bool no_space;                /* a write to it waits for space */
   bool by_bitmap;               /* SEAT_TARGET: only missed regions */
   bool complete;                /* SEAT_TARGET: to become active */
@@ -62,19 +80,33 @@ struct seat {
   uint64_t window_end;          /* SEAT_TARGET: bytes, end of the window; at
                                  * least cursor */
   uint64_t nr_errors;           /* for status */
+  struct seat_error {
+    int error;                  /* positive errno; 0: there was none */
+    const char *operation;      /* a constant */
+    bool has_off;
+    uint64_t off;               /* on the member, in bytes */
+    uint64_t when;              /* ns */
+  } last_error;                 /* likewise */
   uint64_t nr_bad_sums;         /* likewise: blocks with another checksum */
+  uint64_t told_bad_sums;       /* array/event.c */
+  struct seat_io reads, writes, flushes;        /* likewise; not what
+                                 * array/store.c does, nor zeroes and trims */
   unsigned read_errors;         /* recent: halved every minute */
   atomic_uint users;            /* I/O in flight; any thread may decrement */
   atomic_uint preads[SEAT_PREADS];      /* likewise, in clients' threads, by
                                          * start time */
   uint64_t answered;            /* ns, when the last write or flush ended */
   uint64_t table_zeroing, table_zeroed; /* a target: bytes */
+  uint64_t trimmed;             /* a target: bytes from data_off up to which
+                                 * the next window is trimmed, or will be */
   struct list xfers;            /* under way */
   struct list stores;           /* likewise */
   uint64_t write_gen;           /* grows with each write that completes */
   uint64_t flushed_gen;         /* write_gen at the last good flush */
   uint8_t *page_place;          /* for each bitmap page, the place of the
                                  * newest copy; owned */
+  bool saving;                  /* its copies are being rewritten, not for a
+                                 * change */
   bool b_first[2];              /* write copy B1 (B2) before A1 (A2), once:
                                  * membership's found_first_copy */
   bool has_pages;               /* all pages were written to it once */
@@ -150,24 +182,25 @@ struct dirty_page {
 /* ---- array ----------------------------------------------------------- */
 
 struct array {
-  /* Constant after array_start. */
-  struct superblock sb;         /* geometry and layout are constant; devices
-                                 * and record belong to array/change.c */
-  struct geometry g;
+  /* Constant after array_start, unless noted. */
+  struct superblock sb;         /* devices and record belong to
+                                 * array/change-run.c, how far the array has
+                                 * grown to array/grow-run.c */
+  struct geometry g;            /* likewise the size */
   unsigned n;                   /* k + m */
-  uint64_t nr_stripes;
   size_t cell_len;              /* bytes: min (chunk, 64 KiB) */
   unsigned cell_blocks;
   unsigned nr_bands;            /* chunk / cell_len */
   bool writethrough;
   uint64_t timeout_ns;          /* key timeout=: ns to wait for an answer */
   bool readonly;
+  char readonly_why[READONLY_WHY_LEN];
   bool force;
   bool any_direct;              /* some member is open with O_DIRECT */
   const struct consistency_ops *consistency;
   struct coder *coder;
   struct loop *loop;
-  uint64_t member_size;         /* bytes of the smallest */
+  uint64_t member_size;         /* bytes of the smallest; array/grow-run.c */
 
   struct engine engine;
 
@@ -184,6 +217,8 @@ struct array {
   uint64_t new_targets;         /* slots of which array/sums-pages.c forgets
                                  * the last members */
   uint64_t doubled_slots;         /* slots with two seats, neither failing */
+  unsigned nr_spares;           /* seats, not failing */
+  uint64_t no_spare;            /* slots that get none: array/join.h */
   char *slot_path[MAX_SLOTS];   /* last known path of a slot's member, if no
                                  * seat has it; owned */
 
@@ -220,7 +255,7 @@ struct array {
   struct list zero_waiters;
 
   /* Dirty bits. */
-  struct dirty_page *page;
+  struct dirty_page **page;     /* nr_pages; owned, like each of them */
   uint64_t nr_pages, nr_regions;
   uint64_t *region_gen;         /* per region: a->flush_gen when it was last
                                  * written */
@@ -268,6 +303,8 @@ struct array {
   struct change *change_memory; /* owned; one change at a time */
   bool change_wanted;           /* a seat is failing */
   bool writable;                /* a record of this session is in force */
+  uint64_t writable_since;      /* ns */
+  uint64_t spare_delay_ns;      /* key spare-delay= */
   bool opening;                 /* the first record is being made */
   bool failed;                  /* fewer than k members: no more writes */
   bool gave_up;                 /* waiters for write-outs were told of it */
@@ -275,6 +312,9 @@ struct array {
                                  * be on some members only, after a failure */
   bool stopping;
   unsigned saving;              /* seats whose copies are being rewritten */
+  unsigned beating;             /* ... only to show a beat; not in saving */
+  uint32_t beat;                /* the next one of the superblocks; 0: no member
+                                 * is remote */
   uint64_t saves_begun, saves_ended;
   uint64_t wanted_save;         /* the save that makes durable what has
                                  * changed in a->sb */
@@ -296,6 +336,17 @@ struct array {
     uint64_t rest_until;        /* ns: the next burst, if clients are there */
   } pace;
 
+  /* array/event.c */
+  struct events {
+    array_event_fn fn;          /* NULL: nothing is told */
+    void *opaque;
+    enum array_state state;     /* as told */
+    uint64_t corrupt;           /* blocks and pages, as told */
+    uint64_t corrupt_told, no_space_told;       /* ns */
+  } events;
+
+  struct grow *grow;            /* array/grow-run.c */
+
   /* Rebuild and resync: array/pass.c; repairs: array/repair.c. */
   struct pass *pass;
   struct scrub *scrub;
@@ -307,12 +358,28 @@ struct array {
   uint64_t save_ns;             /* interval for saving where a rebuild or
                                  * scrub is */
   uint64_t clear_ns;            /* interval for clearing dirty bits */
+  uint64_t watch_ns;            /* interval of array/watch.c; 0: never */
+  struct watch *watch;
+
+  /* Slow members: array/slow.c, array/op-hedge.c. */
+  struct hedge hedge;
+  unsigned nr_timed;            /* reads since that was last looked at: */
+  uint64_t compared;            /* ns, when the members were compared */
+  bool any_slow;                /* some member may be slow */
+  struct timer hedge_timer;
+  struct news hedge_news;
+  struct call hedge_call;
+  uint64_t hedge_at;            /* ns, when the timer fires; 0: it is not
+                                 * armed */
+  uint64_t hedge_shortest;      /* ns, the shortest delay of any member */
 
   struct timer tick;
   struct news tick_news;
   struct call tick_call;
   bool tick_armed;
   uint64_t last_minute, last_clear;     /* ns */
+  uint64_t overdue_waited;      /* ns, when more members than may fail were last
+                                 * overdue; 0: never */
   unsigned pread_now;           /* index in seat->preads for new ones */
   uint64_t pread_since;         /* ns */
   bool any_pread;               /* some began since the last tick */

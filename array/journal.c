@@ -439,8 +439,7 @@ journal_turn (struct array *a)
     if (!j->ready)
       return;
   }
-  if (may_commit (j) && !list_empty (&j->gathered) &&
-      (array_may_write (a) || PLANTED ("journal-in-change")) &&
+  if (may_commit (j) && !list_empty (&j->gathered) && array_may_write (a) &&
       (!is_held (a) || PLANTED ("journal-not-held")))
     begin (a, j);
   free_some (a, j);

@@ -4,6 +4,8 @@
  */
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +13,9 @@
 
 /* The most lines to remember; others are found lost again. */
 #define MAX_LINES 4096u
+
+/* Rows that get a message: a member that is gone has millions. */
+#define MAX_SAID 64u
 
 struct lost_line {
   struct list link;
@@ -22,6 +27,7 @@ struct lost {
   unsigned nr_blocks;           /* in a->sb.lost */
   struct list lines;            /* struct lost_line */
   unsigned nr_lines;
+  unsigned nr_said;             /* rows, since there were none */
 };
 
 /* ---- blocks ---------------------------------------------------------- */
@@ -212,6 +218,27 @@ find_line (const struct array *a, uint64_t no)
   return NULL;
 }
 
+/* Also where that is in the array: to find out whose data it is, and what to
+ * write over.
+ */
+static void
+say_lost (const struct array *a, uint64_t no, unsigned b)
+{
+  const uint64_t stripe = line_stripe (a, no);
+  const uint64_t pos = line_pos (a, no) + b * BLOCK_LEN;
+  char more[80] = "";
+
+  if (a->g.k > 1)
+    snprintf (more, sizeof more, " and every %u bytes up to %" PRIu64,
+              a->g.chunk,
+              layout_address (&a->g, stripe, a->g.k - 1, pos % a->g.chunk));
+  log_notice ("stripe %" PRIu64 ", block %" PRIu64 " of the members: too "
+              "little of this row can be read; what needs it fails: of the "
+              "array %u bytes at %" PRIu64 "%s",
+              stripe, pos / BLOCK_LEN, BLOCK_LEN,
+              layout_address (&a->g, stripe, 0, pos % a->g.chunk), more);
+}
+
 void
 lost_rows_add (struct array *a, uint64_t no, uint16_t blocks)
 {
@@ -226,9 +253,11 @@ lost_rows_add (struct array *a, uint64_t no, uint16_t blocks)
     a->lost->nr_lines++;
   }
   FOR_EACH_BIT (b, blocks & ~line->blocks)
-    log_notice ("stripe %" PRIu64 ", block %" PRIu64 " of the members: too "
-                "little of this row can be read; what needs it fails",
-                line_stripe (a, no), line_pos (a, no) / BLOCK_LEN + b);
+    if (a->lost->nr_said++ < MAX_SAID)
+      say_lost (a, no, b);
+    else if (a->lost->nr_said == MAX_SAID + 1)
+      log_notice ("more rows of which too little can be read are not listed "
+                  "here; gpuraid status counts them");
   line->blocks |= blocks;
 }
 
@@ -244,6 +273,8 @@ lost_rows_remove (struct array *a, uint64_t no, uint16_t blocks)
     list_remove (&line->link);
     a->lost->nr_lines--;
     free (line);
+    if (a->lost->nr_lines == 0)
+      a->lost->nr_said = 0;
   }
 }
 

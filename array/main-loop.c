@@ -5,7 +5,9 @@
 
 #include "array/change.h"
 #include "array/consistency.h"
+#include "array/event.h"
 #include "array/flush.h"
+#include "array/grow.h"
 #include "array/main-loop.h"
 #include "array/op.h"
 #include "array/pass.h"
@@ -38,8 +40,10 @@ turn (struct array *a)
   sums_turn (a);
   repairs_decide (a);
   scrub_turn (a);
+  grow_turn (a);
   /* Last: a window with nothing to copy requests a flush at once. */
   flush_decide (a);
+  event_turn (a);
   tick_decide (a);
 }
 

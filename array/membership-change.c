@@ -36,6 +36,7 @@ membership_start (struct membership *ms, const struct membership_decision *d,
   ms->session = PLANTED ("member-session-same") ? 1 : session;
   ms->cur = d->sb.record;
   memcpy (ms->device, d->sb.device, sizeof ms->device);
+  sb_get_extent (&d->sb, &ms->extent);
   ms->in_force = d->in_force;
   ms->base = d->in_force || PLANTED ("member-base-of-winner") ?
     d->sb.record.self : d->sb.record.base;
@@ -105,12 +106,13 @@ illegal (const struct membership *ms, const struct device *device,
       !PLANTED ("member-add-and-remove"))
     return "members are added and removed at once";
   if (nr_bits (rules_slots (device, active)) < ms->k)
-    return "fewer than k slots would remain";
+    return "fewer than k slots would remain: readd or replace a member first";
   if (count_kept (active, parent) < ms->k)
-    return "fewer than k members would remain";
+    return "fewer than k members would remain: readd or replace one first";
   if (count_kept (active, &ms->base.active) < ms->k &&
       !PLANTED ("member-base-lost"))
-    return "fewer than k members of the last record in force would remain";
+    return "fewer than k members of the last record in force would remain: "
+      "try again when the change in progress has ended";
   return NULL;
 }
 
@@ -162,10 +164,12 @@ ready (struct membership *ms, char *why)
 
   if (ms->phase == MEMBERSHIP_IDLE) {
     memcpy (ms->next_device, ms->device, sizeof ms->device);
+    ms->next_extent = ms->extent;
     return 0;
   }
   text_add (&t, ms->phase == MEMBERSHIP_STOPPED ?
-            "too few members are left" : "another change is under way");
+            "too few members are left" :
+            "another change is under way: try again");
   return -1;
 }
 
@@ -186,6 +190,15 @@ has_target (const struct device *device, uint8_t slot)
 {
   for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
     if (device[dev].state == DEVICE_REBUILDING && device[dev].slot == slot)
+      return true;
+  return false;
+}
+
+static bool
+rebuilding (const struct device *device)
+{
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
+    if (device[dev].state == DEVICE_REBUILDING)
       return true;
   return false;
 }
@@ -248,6 +261,7 @@ membership_begin_open (struct membership *ms, const struct found *found,
 
   assert (ms->phase == MEMBERSHIP_IDLE);
   memcpy (ms->next_device, ms->device, sizeof ms->device);
+  ms->next_extent = ms->extent;
   slots = rules_slots (ms->device, &ms->cur.self.active);
   for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
     open_device (&ms->next_device[dev], find_found (found, nr, dev), slots);
@@ -339,6 +353,28 @@ membership_begin_activate (struct membership *ms,
   return begin (ms, why);
 }
 
+/* Any extent that a copy names was prepared on all members of its record, and
+ * every one of them has accepted the record before.  So it does no harm if an
+ * opener counts a record that was only proposed to some.  A slot without an
+ * active member would come back without what was added.
+ */
+int
+membership_begin_grow (struct membership *ms, const struct sb_extent *extent,
+                       char *why)
+{
+  struct text t = { .buf = why };
+
+  if (ready (ms, why) == -1)
+    return -1;
+  if (nr_bits (rules_slots (ms->device, &ms->cur.self.active)) <
+      ms->k + ms->m || rebuilding (ms->device) || !ms->in_force) {
+    text_add (&t, "a member is lost, or is being rebuilt");
+    return -1;
+  }
+  ms->next_extent = *extent;
+  return begin (ms, why);
+}
+
 static bool
 is_out (const struct device *d)
 {
@@ -369,6 +405,18 @@ membership_begin_remove (struct membership *ms, const struct device_set *devs,
   return begin (ms, why);
 }
 
+int
+membership_begin_forget (struct membership *ms, unsigned dev, char *why)
+{
+  struct device *d = &ms->next_device[dev];
+
+  if (ready (ms, why) == -1)
+    return -1;
+  assert (d->state == DEVICE_MISSING && d->slot == SLOT_NONE);
+  d->state = DEVICE_FAILED;     /* purge removes it */
+  return begin (ms, why);
+}
+
 /* ---- failures and progress ------------------------------------------ */
 
 /* Propose next_device without the failed devices.  If one of them was active
@@ -381,6 +429,8 @@ propose_without (struct membership *ms, struct device_set *failed,
   struct device_set active, lost;
   char why[MEMBERSHIP_TEXT_LEN];
 
+  /* That the array grows was accepted by no member, or is in cur too. */
+  ms->next_extent = ms->extent;
   lost = device_set_and (failed, &ms->cur.self.active);
   if (!device_set_empty (&lost) && !PLANTED ("member-add-and-remove"))
     for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
@@ -496,6 +546,7 @@ membership_accepted (struct membership *ms, const struct device_set *failed)
   if (device_set_empty (&lost) || !PLANTED ("member-accepted-dropped")) {
     ms->cur = ms->next;
     memcpy (ms->device, ms->next_device, sizeof ms->device);
+    ms->extent = ms->next_extent;
   }
   ms->in_force = device_set_empty (&lost) || PLANTED ("member-base-early");
   if (ms->in_force)

@@ -41,6 +41,7 @@ membership_fill (const struct membership *ms, unsigned dev,
   memcpy (sb->device, coming ? ms->next_device : ms->device,
           sizeof sb->device);
   sb->record = coming ? ms->next : ms->cur;
+  sb_set_extent (sb, coming ? &ms->next_extent : &ms->extent);
   sb->member_uuid = sb->device[dev].uuid;
 }
 
@@ -81,12 +82,13 @@ membership_resembles (struct found *f, const struct superblock *own, char *why)
 
   d.why[0] = '\0';
   if (refuse_unsound (f, &d)) {
-    text_add (&t, "%s", d.why);
+    text_add (&t, "%s: only gpuraid replace can take it, as a new member",
+              d.why);
     return -1;
   }
   sb = found_newest (f);
   if (!uuid_equal (&sb->array_uuid, &own->array_uuid))
-    what = "a member of another array";
+    what = "a member of another array: name one of this array";
   else if (rules_differs (sb, own) != NULL)
     what = "not like the other members of this array";
   if (what != NULL)
@@ -102,11 +104,12 @@ unwelcome (struct membership *ms, struct found *f)
 
   if (rules_branch (f, &ms->cur.self.ballot, ms->seen, ms->nr_seen) != NULL)
     return "the array was written in two ways: on it without the members in "
-      "use, and on these";
+      "use, and on these: only gpuraid replace --force can take it, and what "
+      "is on it is lost";
   f->dev = membership_find (ms->device, &sb->member_uuid);
   if (f->dev == -1)
-    return "replaced since, no longer listed: only `replace' can take it, as "
-      "a new member";
+    return "replaced since, no longer listed: only gpuraid replace --force "
+      "can take it, as a new member";
   return NULL;
 }
 
@@ -128,7 +131,7 @@ membership_meet (struct membership *ms, struct found *f,
   if (what == NULL) {
     dev = &ms->device[f->dev];
     if (dev->state != DEVICE_FAILED && dev->state != DEVICE_MISSING)
-      what = "in use already";
+      what = "in use already: there is nothing to do";
   }
   if (what != NULL) {
     f->dev = -1;

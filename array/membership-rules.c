@@ -172,14 +172,26 @@ rules_covered (const struct found *f, unsigned slot,
   return false;
 }
 
+/* An array only grows at its end: what two layouts both have is the same. */
 static bool
 same_layout (const struct member_layout *a, const struct member_layout *b)
 {
+  for (unsigned i = 0; i < MIN (a->nr_grown, b->nr_grown); i++)
+    if (a->grown[i] != b->grown[i])
+      return false;
   return a->ring_off == b->ring_off && a->ring_len == b->ring_len &&
     a->table_off == b->table_off && a->table_len == b->table_len &&
     a->bitmap_off == b->bitmap_off && a->bitmap_len == b->bitmap_len &&
-    a->region_len == b->region_len &&
-    a->data_off == b->data_off && a->data_len == b->data_len;
+    a->region_len == b->region_len && a->data_off == b->data_off;
+}
+
+/* How far an array has grown is part of the record. */
+static bool
+same_extent (const struct superblock *a, const struct superblock *b)
+{
+  return !ballot_equal (&a->record.self.ballot, &b->record.self.ballot) ||
+    (a->g.size == b->g.size && a->l.data_len == b->l.data_len &&
+     a->l.nr_grown == b->l.nr_grown);
 }
 
 const char *
@@ -189,7 +201,7 @@ rules_differs (const struct superblock *a, const struct superblock *b)
     return "k or m";
   if (a->g.chunk != b->g.chunk)
     return "chunk size";
-  if (a->g.size != b->g.size)
+  if (!same_extent (a, b))
     return "size";
   if (a->layout != b->layout || !same_layout (&a->l, &b->l))
     return "layout";

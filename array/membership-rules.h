@@ -104,7 +104,8 @@ extern bool rules_covered (const struct found *f, unsigned slot,
                            const struct ballot *seen, unsigned nr_seen);
 
 /* Compare two copies.  NULL if they describe the same array in the same way,
- * else the name of the difference.
+ * else the name of the difference.  Of different records one may be of before
+ * the array has grown.
  */
 extern const char *rules_differs (const struct superblock *a,
                                   const struct superblock *b);

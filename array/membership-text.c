@@ -125,8 +125,8 @@ refuse_unlike (const struct found *found, size_t nr,
   for (size_t i = 0; i < nr; i++) {
     b = found_newest (&found[i]);
     if (!uuid_equal (&a->array_uuid, &b->array_uuid)) {
-      text_add (&t, "%s: a member of another array than %s", found[i].name,
-                found[ref].name);
+      text_add (&t, "%s: a member of another array than %s: leave out those "
+                "of one, or give uuid=", found[i].name, found[ref].name);
       return true;
     }
     what = rules_differs (a, b);
@@ -152,7 +152,8 @@ refuse_none (struct membership_decision *d)
 {
   struct text t = TEXT (d->why);
 
-  text_add (&t, "no member was found");
+  text_add (&t, "no member was found: name those of an array (gpuraid scan "
+            "finds them), or make one with gpuraid create");
 }
 
 void
@@ -167,27 +168,41 @@ refuse_no_record (const struct found *found, size_t nr,
             found[0].name);
 }
 
-/* The members on which one of these records was accepted or named. */
+/* Whether this record was accepted or named on a member. */
+static bool
+has_record (const struct found *f, const struct ballot *b)
+{
+  for (unsigned c = 0; c < SB_NR_COPIES; c++) {
+    const struct record *r = &f->sb[c].record;
+
+    if (f->result[c] == SB_OK &&
+        ((copy_is_accepted (c) && ballot_equal (&r->self.ballot, b)) ||
+         ballot_equal (&r->parent.ballot, b) ||
+         ballot_equal (&r->base.ballot, b)))
+      return true;
+  }
+  return false;
+}
+
+/* The members with this record, and the newest epoch that one of them has
+ * accepted: gpuraid examine shows that too.
+ */
 static void
 add_side (struct text *t, const struct found *found, size_t nr,
           const struct ballot *b)
 {
+  uint64_t epoch = b->epoch;
   unsigned n = 0;
 
-  for (size_t i = 0; i < nr; i++) {
-    bool here = false;
-
-    for (unsigned c = 0; c < SB_NR_COPIES; c++) {
-      const struct record *r = &found[i].sb[c].record;
-
-      here |= found[i].result[c] == SB_OK &&
-        ((copy_is_accepted (c) && ballot_equal (&r->self.ballot, b)) ||
-         ballot_equal (&r->parent.ballot, b) ||
-         ballot_equal (&r->base.ballot, b));
-    }
-    if (here && n++ < MAX_NAMES)
+  for (size_t i = 0; i < nr; i++)
+    for (unsigned c = 0; c < SB_NR_COPIES; c++)
+      if (copy_is_accepted (c) && found[i].result[c] == SB_OK &&
+          has_record (&found[i], b))
+        epoch = MAX (epoch, found[i].sb[c].record.self.ballot.epoch);
+  text_add (t, "epoch %" PRIu64 " on ", epoch);
+  for (size_t i = 0; i < nr; i++)
+    if (has_record (&found[i], b) && n++ < MAX_NAMES)
       text_add (t, "%s%s", n > 1 ? ", " : "", found[i].name);
-  }
   if (n > MAX_NAMES)
     text_add (t, " and %u more", n - MAX_NAMES);
 }
@@ -200,11 +215,12 @@ refuse_branch (const struct found *found, size_t nr,
   struct text t = TEXT (d->why);
 
   text_add (&t, "the array was written in two ways, once without the other "
-            "side: epoch %" PRIu64 " on ", winner->epoch);
+            "side: ");
   add_side (&t, found, nr, winner);
-  text_add (&t, ", epoch %" PRIu64 " on ", other->epoch);
+  text_add (&t, "; ");
   add_side (&t, found, nr, other);
-  text_add (&t, ": leave out the members of the side to give up");
+  text_add (&t, ": leave out the members of the side to give up, and when "
+            "it runs rebuild onto them: gpuraid replace --force");
 }
 
 void
@@ -212,6 +228,14 @@ refuse_quorum (const struct found *found, size_t nr,
                enum degraded_policy policy, const struct quorum *q,
                struct membership_decision *d)
 {
+  static const struct {
+    enum found_state state;
+    const char *what;
+  } useless[] = {
+    { FOUND_STALE, "out of date" },
+    { FOUND_FAILED, "taken out earlier, and out of date" },
+    { FOUND_TARGET, "not rebuilt yet" },
+  };
   struct text t = TEXT (d->why);
 
   text_add (&t, "too few members: ");
@@ -230,16 +254,18 @@ refuse_quorum (const struct found *found, size_t nr,
               "current; %u needed, %u current",
               device_set_count (&d->sb.record.base.active), q->base_there,
               q->base_current, q->base_need, q->base_need_current);
-  if (count_state (found, nr, FOUND_STALE) > 0) {
-    text_add (&t, "; out of date: ");
-    add_names (&t, found, nr, 1u << FOUND_STALE);
-  }
+  for (size_t i = 0; i < ARRAY_LEN (useless); i++)
+    if (count_state (found, nr, useless[i].state) > 0) {
+      text_add (&t, "; %s: ", useless[i].what);
+      add_names (&t, found, nr, 1u << useless[i].state);
+    }
   text_add (&t, "; missing: ");
   if (!add_missing (&t, found, nr, d))
     text_add (&t, "none");
-  if (q->data && !(policy == DEGRADED_REFUSE && q->ok && q->base_ok))
-    text_add (&t, "; add the missing members, or use degraded=force if they "
-              "are lost");
+  text_add (&t, "; add the missing members%s", !q->data ? "" :
+            policy == DEGRADED_REFUSE && q->ok && q->base_ok ?
+            ", or use degraded=allow" :
+            ", or use degraded=force if they are lost");
 }
 
 static void

@@ -170,12 +170,14 @@ struct membership {
 
   struct record cur;            /* the last record that reached ACCEPT */
   struct device device[SB_MAX_DEVICES];         /* its table */
+  struct sb_extent extent;      /* and how far the array has grown in it */
   bool in_force;                /* cur is in force */
   struct ballot_set base;       /* the last record known to be in force */
 
   struct record next;           /* in PROPOSE and ACCEPT the next record; in
                                  * TELL a copy of cur */
   struct device next_device[SB_MAX_DEVICES];
+  struct sb_extent next_extent;
 
   uint64_t max_epoch;           /* in any copy of any member seen */
   unsigned nr_seen;             /* every record in any of those copies, */
@@ -238,6 +240,20 @@ extern int membership_begin_remove (struct membership *ms,
                                     const struct device_set *devs,
                                     enum device_state state, char *why);
 
+/* A spare that is MISSING is no longer listed.  If it comes back it is
+ * FOUND_UNLISTED.
+ */
+extern int membership_begin_forget (struct membership *ms, unsigned dev,
+                                    char *why);
+
+/* The array grows to this extent, which has been prepared on every active
+ * member, durably.  Refused unless every slot has an active member, no slot is
+ * being rebuilt, and cur is in force.  If a member fails before the record is
+ * accepted anywhere it does not grow: see ms->extent when the phase is IDLE.
+ */
+extern int membership_begin_grow (struct membership *ms,
+                                  const struct sb_extent *extent, char *why);
+
 /* True if enough members remain without devs, in the record in force and in
  * the next one.
  */
@@ -283,8 +299,8 @@ membership_accepted (struct membership *ms, const struct device_set *failed);
 extern enum membership_phase
 membership_told (struct membership *ms, const struct device_set *failed);
 
-/* Fill sb->device, sb->record and sb->member_uuid for one member, with next
- * in PROPOSE and ACCEPT, else cur.
+/* Fill sb->device, sb->record, sb->member_uuid and how far the array has grown
+ * for one member, with next in PROPOSE and ACCEPT, else cur.
  */
 extern void membership_fill (const struct membership *ms, unsigned dev,
                              struct superblock *sb);

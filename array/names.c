@@ -6,6 +6,7 @@
  */
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "array/names.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "member/member.h"
 
 char *
 config_absolute_path (const char *path)
@@ -59,6 +61,18 @@ config_absolute_path (const char *path)
   return abs;
 }
 
+char *
+config_member_name (const char *name)
+{
+  if (member_is_uri (name))
+    return member_absolute_uri (name, NULL);
+  if (strstr (name, "://") == NULL)
+    return config_absolute_path (name);
+  log_error ("%s: not a URI of a member: these begin with nbd://, nbds://, "
+             "nbd+unix://, nbds+unix://, nbd+vsock:// or nbds+vsock://", name);
+  return NULL;
+}
+
 int
 config_add_member (struct config *c, char *path)
 {
@@ -66,7 +80,7 @@ config_add_member (struct config *c, char *path)
 
   for (unsigned i = 0; i < c->nr_members; i++)
     if (strcmp (c->member[i], path) == 0) {
-      log_error ("%s: this member is given twice", path);
+      log_error ("%s: this member is given twice: leave one out", path);
       goto err;
     }
   if (c->nr_members == CONFIG_MAX_MEMBERS) {
@@ -85,6 +99,21 @@ config_add_member (struct config *c, char *path)
  err:
   free (path);
   return -1;
+}
+
+int
+config_add_glob (struct config *c, const char *glob)
+{
+  char **p = reallocarray (c->glob, c->nr_globs + 1, sizeof *p);
+
+  if (p)
+    c->glob = p;
+  if (p == NULL || (p[c->nr_globs] = strdup (glob)) == NULL) {
+    log_error ("malloc: %m");
+    return -1;
+  }
+  c->nr_globs++;
+  return 0;
 }
 
 static int
@@ -137,7 +166,8 @@ config_expand_dir (struct config *c)
 
   n = scandir (c->dir, &d, is_member_name, alphasort);
   if (n == -1) {
-    log_error ("dir=%s: %m", c->dir);
+    log_error ("dir=%s: %m%s", c->dir, errno == ENOENT ?
+               ": make this folder first" : "");
     return -1;
   }
   for (int i = 0; i < n; i++) {

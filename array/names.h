@@ -11,6 +11,9 @@
 /* Takes over path, also on failure.  0, or -1 reported. */
 extern int config_add_member (struct config *c, char *path);
 
+/* Add a glob to c->glob.  0, or -1 reported. */
+extern int config_add_glob (struct config *c, const char *glob);
+
 /* Add the members of c->dir; if an array may be created, also those that do
  * not exist yet.  0, or -1 reported.
  */

@@ -3,8 +3,8 @@
  * op_advance is called when an operation begins, when its wait ends, and when
  * the last of its transfers or jobs has ended.  It continues until the
  * operation waits again, or is over.  array/op-plan.c, op-io.c, op-code.c and
- * op-end.c implement the phases, array/op-new.c the beginning, op-read.c what
- * only readers need.
+ * op-end.c implement the phases, array/op-new.c the beginning, op-read.c and
+ * op-hedge.c what only readers need.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -84,18 +84,21 @@ step (struct array *a, struct op *op)
       op_plan_scrub (a, op);
     else if (!op_plan (a, op))
       return false;
+    op_hedge_planned (a, op);
     if (op_lacks_sums (a, op))
       return true;
     if (!op_get_cells (a, op))
       return false;
     op->phase = OP_READING;
     op_issue_reads (a, op);
+    op_hedge_watch (a, op);
     return true;
 
   case OP_READING:
     if (op->pending > 0)
       return false;
     if (op_all_read (op)) {
+      op_hedge_won (a, op);
       op->phase = OP_CHECKING;
       op_start_check (a, op);
     }
@@ -125,6 +128,10 @@ step (struct array *a, struct op *op)
       op->phase = OP_COMPARING;
       op_start_compare (a, op);
     }
+    else if (op->kind == OP_FIX) {
+      op->phase = OP_LOOKING;
+      op_find_zeroes (a, op);
+    }
     else
       op->phase = op->kind == OP_READ ? OP_DONE : OP_CODED;
     return true;
@@ -133,6 +140,12 @@ step (struct array *a, struct op *op)
     if (op->pending > 0)
       return false;
     op->phase = op_judge (a, op) ? OP_DONE : OP_PLANNING;
+    return true;
+
+  case OP_LOOKING:
+    if (op->pending > 0)
+      return false;
+    op->phase = OP_CODED;
     return true;
 
   case OP_CODED:

@@ -50,8 +50,9 @@ op_note_rows (struct array *a, const struct op *op)
 {
   uint16_t lost = op_lost_blocks (op), had = 0;
 
+  /* What is only read or copied says nothing about the other blocks. */
   for (unsigned i = 0; i < op->nr_rects; i++)
-    if (op->kind != OP_READ || op->rect[i].p.make)
+    if ((op->kind != OP_READ && op->kind != OP_FIX) || op->rect[i].p.make)
       had |= block_mask (op->rect[i].b0, op->rect[i].nr);
   /* If too many members are lost, this says nothing about the rows. */
   if (lost && nr_good_slots (a) >= a->g.k)
@@ -228,19 +229,27 @@ note_stuck (struct array *a, struct line *line, bool stuck)
     array_set_failed (a, "too many rows can't be written");
 }
 
-/* What of the journal could not be written in place. */
-static void
+/* What a recovery could not write in place, or a rebuild could not make.
+ * False: the list is full.
+ */
+static bool
 list_lost (struct array *a, const struct op *op)
 {
-  for (unsigned i = 0; op->replay && a->sums == NULL && i < op->nr_rects;
-       i++) {
+  bool listed = true;
+
+  if (!(op->replay || op->to_targets) || table_lists_lost (a))
+    return true;
+  for (unsigned i = 0; i < op->nr_rects; i++) {
     const struct rect *rect = &op->rect[i];
 
     if (rect->lost && !lost_add (a, op->line->no, rect->lost,
                                  block_mask (rect->b0, rect->nr)))
-      log_notice ("a block of the members is lost, and can't be listed: there "
-                  "are too many");
+      listed = false;
   }
+  if (!listed && op->replay)
+    log_notice ("a block of the members is lost, and can't be listed: there "
+                "are too many");
+  return listed;
 }
 
 /* The end of a write-out or fix. */
@@ -257,9 +266,11 @@ end_write (struct array *a, struct op *op)
   if (op->error == 0) {
     op_repair_bad (a, op);
     op_note_rows (a, op);
-    list_lost (a, op);
+    if (!list_lost (a, op) && op->to_targets)
+      fixed.error = ENOSPC;
   }
-  fixed.error = op->error;
+  else
+    fixed.error = op->error;
   fixed.lost = op_lost_blocks (op);
   if (op->error && op->kind == OP_OUT && op->wrote)
     line->torn = true;

@@ -9,6 +9,7 @@
 #include "array/seat.h"
 #include "array/state.h"
 #include "common/crc32c.h"
+#include "common/plant.h"
 
 /* ---- first writes -------------------------------------------------------- */
 
@@ -202,6 +203,22 @@ note_direct (struct array *a, struct op *op, const struct rect *rect)
     array_set_failed (a, "its journal can't be read");
 }
 
+/* A target may have the page of the transaction that was the first to write to
+ * it, in one place, also on a slot of which no block changes.
+ */
+static void
+store_on_targets (struct array *a, struct op *op, unsigned b, uint64_t roles)
+{
+  uint64_t newest = 0;
+  bool zero;
+
+  FOR_EACH_BIT (role, roles)
+    newest = MAX (newest, recover_seq (a, op->line->no, role, b, &zero));
+  for (unsigned slot = 0; slot < a->n; slot++)
+    if (a->at[slot][1])
+      sums_store_both (a, &op->pin, slot, op_row (a, op, b), newest);
+}
+
 static void
 note_placed (struct array *a, struct op *op, const struct rect *rect)
 {
@@ -210,6 +227,8 @@ note_placed (struct array *a, struct op *op, const struct rect *rect)
   const uint64_t lost = LOW_BITS (a->n) & ~rect->p.write &
     (rect->lost | recover_erased (a, op->line->no, b));
 
+  if (!PLANTED ("recover-target-page-kept"))
+    store_on_targets (a, op, b, rect->p.write | direct | lost);
   FOR_EACH_BIT (role, rect->p.write | direct | lost) {
     const unsigned slot = op_slot (a, op, role);
     const uint64_t row = op_row (a, op, b);
@@ -220,8 +239,6 @@ note_placed (struct array *a, struct op *op, const struct rect *rect)
       op->role[role].crc[b] = recover_source (a, op->line->no, role, b)->crc;
       op->role[role].crc_blocks |= block_mask (b, 1);
     }
-    if (a->at[slot][1])
-      sums_store_both (a, &op->pin, slot, row, seq);
     if (lost & BIT (role))
       sums_change (a, &op->pin, slot, row, TABLE_ENTRY_LOST, seq);
     else if (zero)
@@ -257,7 +274,7 @@ op_note_copied (struct array *a, struct op *op)
         const uint64_t row = op_row (a, op, b);
 
         /* The entry is that of both members of a slot. */
-        if (rect->lost)
+        if (rect->lost & BIT (role))
           sums_change (a, &op->pin, slot, row, TABLE_ENTRY_LOST, seq);
         else if (slot_is_active (a, slot))
           continue;

@@ -34,10 +34,14 @@ struct op_role {
   uint16_t have_blocks;
   struct cell *old;             /* old content, read by this operation */
   uint16_t old_blocks;
+  uint16_t late_blocks;         /* a role of op->late: old_blocks, once all of
+                                 * its reads have ended */
   uint16_t bad_blocks;          /* reading them gave an error */
   uint16_t wrong_blocks;        /* they had another checksum */
+  uint32_t wrong_crc[CELL_MAX_LEN / BLOCK_LEN]; /* the crcs of these */
   struct cell *made;            /* made by the coder */
   uint16_t checked_blocks;      /* of old: they have their checksum */
+  uint16_t zero_blocks;         /* of what is to be stored: trimmed instead */
   uint16_t crc_blocks;          /* whose crc is known */
   uint32_t crc[CELL_MAX_LEN / BLOCK_LEN];       /* of what is to be stored */
 };
@@ -54,6 +58,7 @@ enum op_phase {
   OP_CHECKING,                  /* checksums, where the coder makes none */
   OP_CODING,
   OP_COMPARING,                 /* a scrub; then DONE, or PLANNING again */
+  OP_LOOKING,                   /* a fix: for zeroes, without checksums */
   OP_CODED,
   OP_LOGGING,                   /* in the journal's hands */
   OP_LOGGED,                    /* it ends for its clients */
@@ -102,7 +107,13 @@ struct op {
                                  * several blocks */
   bool fine;                    /* one rect per block */
   unsigned tries;               /* pauses already made */
-  uint64_t slow;                /* roles that are overdue */
+  uint64_t slow;                /* roles that are overdue, or of slow members */
+  uint64_t avoided;             /* of those, OP_READ: of slow members */
+  uint64_t hedge_at;            /* OP_READ: ns, when what it still waits for is
+                                 * decoded too; 0: never */
+  bool hedged;                  /* that has happened: not twice */
+  uint64_t late;                /* roles whose reads are still welcome, but not
+                                 * waited for; a subset of slow */
   uint64_t noread, nowrite;     /* as last planned */
   uint64_t unsure;              /* OP_FIX: parity that a resync makes anew */
   uint64_t doubtful;            /* parity that is only used if nothing else
@@ -115,6 +126,9 @@ struct op {
   bool no_sums;                 /* nothing is compared: a crash had left the
                                  * region open, without a journal */
   bool all_slots;               /* of the pages; else those of want */
+  bool patient;                 /* also of slow members, and late ones */
+  uint64_t looked;              /* slots of which it was looked at what the
+                                 * table says: others may be loaded later */
   bool bad_sums;                /* found since it was planned */
   struct call check_call;
   struct news check_news;
@@ -245,9 +259,28 @@ extern struct cell *op_new_cell (const struct op *op, const struct rect *rect,
                                  unsigned role);
 /* True if every cell that the plans need was read. */
 extern bool op_all_read (const struct op *op);
+/* Abandon the reads of these roles that have not ended.  Their I/O may still
+ * write to the cell, so the cell is left to it, with all that was read.
+ */
+extern void op_drop_reads (struct array *a, struct op *op, uint64_t roles);
+
+/* array/op-hedge.c: reads that are decoded while they are waited for. */
+/* The reads were issued: hedge them when they are due. */
+extern void op_hedge_watch (struct array *a, struct op *op);
+/* Planned again: late reads that the new plan waits for begin anew. */
+extern void op_hedge_planned (struct array *a, struct op *op);
+/* All other reads have ended: it goes on without the late ones. */
+extern void op_hedge_won (struct array *a, struct op *op);
+/* A late read has ended, and is no longer among op->xfers. */
+extern void op_late_done (struct array *a, struct op *op, int error);
 
 /* array/op-code.c */
 extern void op_code (struct array *a, struct op *op);
+
+/* array/op-sparse.c: without checksums, begin to look which blocks for a
+ * rebuild's targets are zeroes; op->pending.
+ */
+extern void op_find_zeroes (struct array *a, struct op *op);
 
 /* array/op-scrub.c: OP_SCRUB.  op_judge: false if it is to be planned again. */
 extern void op_plan_scrub (struct array *a, struct op *op);

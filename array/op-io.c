@@ -14,6 +14,7 @@
 #include "array/op-internal.h"
 #include "array/recover.h"
 #include "array/seat.h"
+#include "array/slow.h"
 #include "array/xfer.h"
 #include "common/plant.h"
 
@@ -25,7 +26,7 @@
 static uint64_t
 xfer_off (const struct array *a, const struct op *op, const struct rect *rect)
 {
-  return a->sb.l.data_off + line_pos (a, op->line->no) +
+  return layout_data_off (&a->sb.l, line_pos (a, op->line->no)) +
     (uint64_t) rect->b0 * BLOCK_LEN;
 }
 
@@ -45,9 +46,13 @@ issue (struct array *a, struct op *op, const struct rect *rect,
   x->role = role;
   x->b0 = rect->b0;
   x->nr = rect->nr;
+  x->timed = kind == IO_READ && op->kind == OP_READ;
+  x->extra = x->timed && op->late;
   list_append (&op->xfers, &x->owner_link);
   op->pending++;
   xfer_start (a, x);
+  if (x->extra)
+    slow_spend (a, x->len);
   if (kind == IO_READ) {
     a->counters.member_read_ops++;
     a->counters.member_read_bytes += x->len;
@@ -82,7 +87,7 @@ read_done (struct array *a, struct xfer *x)
   list_remove (&x->owner_link);
   if (x->error == 0) {
     x->seat->suspect = false;
-    o->old_blocks |= blocks;
+    *(x->hedged ? &o->late_blocks : &o->old_blocks) |= blocks;
   }
   else {
     /* If a read is retried after a pause only its first error counts. */
@@ -94,10 +99,12 @@ read_done (struct array *a, struct xfer *x)
     if (x->abandoned && o->old) {
       cell_put (a, o->old);
       o->old = NULL;
-      o->old_blocks = 0;
+      o->old_blocks = o->late_blocks = 0;
     }
   }
-  if (--op->pending == 0)
+  if (x->hedged)
+    op_late_done (a, op, x->error);
+  else if (--op->pending == 0)
     op_advance (a, op);
 }
 
@@ -165,9 +172,33 @@ op_any_reads_journal (const struct array *a)
   return false;
 }
 
-/* Reads of these roles are overdue.  Abandon them, with all reads to the same
- * cell and that cell, and plan without them.
- */
+void
+op_drop_reads (struct array *a, struct op *op, uint64_t roles)
+{
+  list_for_each (l, &op->xfers) {
+    struct xfer *x = list_item (l, struct xfer, owner_link);
+
+    if ((roles & BIT (x->role)) == 0)
+      continue;
+    list_remove (&x->owner_link);
+    xfer_forget (x);
+    op->pending -= !x->hedged;
+    if (PLANTED ("hedge-cell-reused")) {
+      cell_put (a, x->cell);
+      x->cell = NULL;
+    }
+  }
+  FOR_EACH_BIT (r, roles) {
+    struct op_role *o = &op->role[r];
+
+    if (o->old)
+      cell_put (a, o->old);
+    o->old = NULL;
+    o->old_blocks = o->late_blocks = 0;
+  }
+}
+
+/* Reads of these roles are overdue: plan without them. */
 static void
 abandon_reads (struct array *a, struct op *op, uint64_t roles)
 {
@@ -176,22 +207,13 @@ abandon_reads (struct array *a, struct op *op, uint64_t roles)
 
     if ((roles & BIT (x->role)) == 0)
       continue;
+    log_debug ("line %" PRIu64 ": role %u: a read is overdue, decoding",
+               op->line->no, x->role);
     x->seat->suspect = true;
     if (PLANTED ("member-slow-ejected"))
       seat_fail (a, x->seat, "read", ETIMEDOUT);
-    list_remove (&x->owner_link);
-    xfer_forget (x);
-    op->pending--;
   }
-  FOR_EACH_BIT (r, roles) {
-    struct op_role *o = &op->role[r];
-
-    log_debug ("line %" PRIu64 ": role %u: a read is overdue, decoding",
-               op->line->no, r);
-    cell_put (a, o->old);
-    o->old = NULL;
-    o->old_blocks = 0;
-  }
+  op_drop_reads (a, op, roles);
   op->slow |= roles;
 }
 
@@ -206,7 +228,8 @@ overdue_roles (const struct array *a, const struct op *op, uint64_t now)
   list_for_each (l, &op->xfers) {
     const struct xfer *x = list_item (l, struct xfer, owner_link);
 
-    if (now > x->since + OVERDUE_NS && nr_bits (without | roles) < a->g.m)
+    if (now > x->since + OVERDUE_NS && !x->hedged &&
+        nr_bits (without | roles) < a->g.m)
       roles |= BIT (x->role);
   }
   return roles;
@@ -288,22 +311,42 @@ issue_zeroes (struct array *a, struct op *op, const struct rect *rect,
   xfer_start (a, x);
 }
 
+/* The zeroes of a rebuild are trimmed on its target. */
+static void
+write_seat (struct array *a, struct op *op, const struct rect *rect,
+            unsigned role, struct seat *seat)
+{
+  const uint16_t mask = block_mask (rect->b0, rect->nr);
+  const uint16_t zero = rect->zeroes ? mask : op->role[role].zero_blocks;
+  const unsigned last = rect->b0 + rect->nr;
+  struct cell *c = rect->zeroes ? NULL : op_new_cell (op, rect, role);
+
+  for (unsigned b = rect->b0, end; b < last; b = end) {
+    struct rect run = { .b0 = b };
+
+    for (end = b + 1; end < last && (zero >> end & 1) == (zero >> b & 1); )
+      end++;
+    run.nr = end - b;
+    if (zero >> b & 1 && !rect->zeroes && PLANTED ("zeroes-not-trimmed"))
+      ;
+    else if (zero >> b & 1)
+      issue_zeroes (a, op, &run, seat);
+    else
+      issue (a, op, &run, seat, xfer_off (a, op, &run), IO_WRITE, role, c,
+             write_done);
+  }
+}
+
 static void
 write_role (struct array *a, struct op *op, const struct rect *rect,
             unsigned role)
 {
   const unsigned slot = layout_slot (&a->g, line_stripe (a, op->line->no),
                                      role);
-  struct cell *c = rect->zeroes ? NULL : op_new_cell (op, rect, role);
 
   for (unsigned i = 0; i < 2; i++)
-    if (!takes_part (a, op, a->at[slot][i], rect, role))
-      continue;
-    else if (rect->zeroes)
-      issue_zeroes (a, op, rect, a->at[slot][i]);
-    else
-      issue (a, op, rect, a->at[slot][i], xfer_off (a, op, rect), IO_WRITE,
-             role, c, write_done);
+    if (takes_part (a, op, a->at[slot][i], rect, role))
+      write_seat (a, op, rect, role, a->at[slot][i]);
 }
 
 static void

@@ -10,6 +10,7 @@
 #include "array/recover.h"
 #include "array/request.h"
 #include "array/seat.h"
+#include "array/slow.h"
 #include "common/plant.h"
 
 /* The data roles that have new content for a block. */
@@ -210,7 +211,7 @@ plan_rect (struct array *a, struct op *op, struct rect *rect)
 }
 
 /* Plan the part of a rect that can be served when the whole can't: for a
- * reader, a resync or a recovery, the roles that are present.
+ * reader, a resync, a rebuild or a recovery, the roles that are present.
  */
 static void
 plan_rest (struct array *a, struct op *op, struct rect *rect)
@@ -225,7 +226,7 @@ plan_rest (struct array *a, struct op *op, struct rect *rect)
     rect->p.read = wanted (a, op, rect) & ~noread & ~rect->have;
   if (op->kind == OP_READ)
     rect->lost = op->want & ~rect->p.read & ~rect->have;
-  if (op->replay) {
+  if (op->replay || op->to_targets) {
     const uint64_t want = rewritten (a, op, rect);
 
     rect->p.write = want & (rect->have | ~noread);
@@ -234,19 +235,26 @@ plan_rest (struct array *a, struct op *op, struct rect *rect)
   }
 }
 
-/* Roles on members with something overdue: avoid them, while enough others
- * remain.
+/* Roles on members with something overdue, and, for a reader, on slow ones:
+ * avoid them, while enough others remain.
  */
 static uint64_t
-suspects (const struct array *a, const struct op *op)
+suspects (const struct array *a, struct op *op)
 {
-  uint64_t roles = 0;
+  const uint64_t bad = op->noread | op_bad_roles (a, op, 0xffff);
+  uint64_t roles = 0, slow = 0;
 
   for (unsigned slot = 0; slot < a->n; slot++)
     if (a->at[slot][0] && a->at[slot][0]->suspect)
       roles |= BIT (layout_role (&a->g, line_stripe (a, op->line->no), slot));
-  return nr_bits (roles | op->noread | op_bad_roles (a, op, 0xffff)) <=
-    a->g.m ? roles : 0;
+  if (nr_bits (roles | bad) > a->g.m)
+    roles = 0;
+  if (op->kind == OP_READ)
+    slow = slow_roles (a, op->line->no);
+  if (nr_bits (slow | roles | bad) > a->g.m)
+    slow = 0;
+  op->avoided = slow;
+  return slow | roles;
 }
 
 /* The array failed while these rows were being written: they are no longer

@@ -11,6 +11,7 @@
 #include "array/op-internal.h"
 #include "array/recover.h"
 #include "array/request.h"
+#include "array/slow.h"
 
 struct op *
 op_read (struct array *a, struct request *r, uint64_t no, uint64_t want,
@@ -120,12 +121,24 @@ cache_read_cells (struct array *a, struct op *op)
   }
 }
 
+static void
+note_avoided (struct array *a, const struct op *op)
+{
+  uint64_t made = 0;
+
+  for (unsigned i = 0; i < op->nr_rects; i++)
+    made |= op->rect[i].p.make;
+  FOR_EACH_BIT (role, made & op->want & op->avoided)
+    slow_avoided (a, op->line->no, role, op->b0, op->nr);
+}
+
 void
 op_end_read (struct array *a, struct op *op)
 {
   struct request *r = op->r;
 
   if (op->error == 0) {
+    note_avoided (a, op);
     for (unsigned i = 0; i < op->nr_rects; i++)
       a->counters.decoded_bytes += (uint64_t) nr_bits (op->rect[i].p.make) *
         op->rect[i].nr * BLOCK_LEN;

@@ -11,6 +11,7 @@
 #include "array/recover-table.h"
 #include "array/recover.h"
 #include "array/seat.h"
+#include "array/slow.h"
 #include "common/crc32c.h"
 #include "common/plant.h"
 
@@ -73,7 +74,7 @@ look_at_row (struct array *a, struct op *op, unsigned b)
   for (unsigned role = 0; role < a->n; role++) {
     const unsigned slot = op_slot (a, op, role);
 
-    if (!sums_has_slots (a, &op->pin, BIT (slot)))
+    if ((op->looked & BIT (slot)) == 0)
       continue;
     if (slot_is_active (a, slot))
       known |= BIT (role);
@@ -110,6 +111,29 @@ needs_all (const struct array *a, const struct op *op)
   return (op->want & noread) || op_bad_roles (a, op, 0xffff);
 }
 
+/* The slots of which a reader does not wait for pages: their members are slow,
+ * and what they have is decoded, as if they were absent.
+ */
+static uint64_t
+unawaited_slots (const struct array *a, const struct op *op)
+{
+  if (op->kind != OP_READ || op->patient)
+    return 0;
+  return slow_slots (a) | slots_of (a, op, op->late);
+}
+
+/* Something is wrong with the rows of a reader: it waits for the pages of all
+ * slots.  True if it has not looked at all of them yet.
+ */
+static bool
+needs_patience (struct array *a, struct op *op)
+{
+  if (op->kind != OP_READ)
+    return false;
+  op->patient = op->all_slots = true;
+  return op->looked != LOW_BITS (a->n);
+}
+
 /* A write stores the page: what can't be read of it now would be lost. */
 static bool
 waits_for_pages (const struct array *a, const struct op *op)
@@ -136,8 +160,10 @@ op_pin_sums (struct array *a, struct op *op)
   if (a->sums == NULL)
     return true;
   op->all_slots = needs_all (a, op);
-  if (!sums_pin (a, &op->pin, row, nr, op->all_slots ? LOW_BITS (a->n) :
-                 slots_of (a, op, op->want), &op->waiter))
+  if (!sums_pin (a, &op->pin, row, nr,
+                 (op->all_slots ? LOW_BITS (a->n) :
+                  slots_of (a, op, op->want)) & ~unawaited_slots (a, op),
+                 &op->waiter))
     return false;
   if (waits_for_pages (a, op) && !PLANTED ("sums-unreadable-written")) {
     sums_unpin (a, &op->pin);
@@ -151,6 +177,10 @@ op_pin_sums (struct array *a, struct op *op)
   /* It stays so: some may have been read before the region was synced. */
   op->no_sums |= !PLANTED ("none-believed") &&
     line_is_unsynced (a, op->line->no);
+  op->looked = 0;
+  for (unsigned slot = 0; slot < a->n; slot++)
+    if (sums_has_slots (a, &op->pin, BIT (slot)))
+      op->looked |= BIT (slot);
   for (unsigned b = 0; b < a->cell_blocks; b++)
     look_at_row (a, op, b);
   return true;
@@ -174,10 +204,16 @@ op_lacks_sums (struct array *a, struct op *op)
 {
   uint64_t read = 0;
 
-  if (a->sums == NULL || op->all_slots || op->no_sums)
+  if (a->sums == NULL || op->no_sums)
     return false;
   for (unsigned i = 0; i < op->nr_rects; i++)
     read |= op->rect[i].p.read;
+  if (slots_of (a, op, read) & unawaited_slots (a, op) & ~op->looked) {
+    op->patient = true;
+    return true;
+  }
+  if (op->all_slots)
+    return false;
   /* Of others it was not looked at what the table says. */
   op->all_slots = (read & ~op->want) != 0;
   return op->all_slots;
@@ -186,7 +222,8 @@ op_lacks_sums (struct array *a, struct op *op)
 /* ---- comparing ----------------------------------------------------------- */
 
 static void
-note_bad (struct array *a, struct op *op, unsigned role, unsigned b)
+note_bad (struct array *a, struct op *op, unsigned role, unsigned b,
+          uint32_t crc)
 {
   const unsigned slot = op_slot (a, op, role);
   struct seat *s = a->at[slot][0];
@@ -194,8 +231,10 @@ note_bad (struct array *a, struct op *op, unsigned role, unsigned b)
   const uint16_t block = block_mask (b, 1);
 
   op->bad_sums = true;
+  needs_patience (a, op);
   o->bad_blocks |= block;
   o->wrong_blocks |= block;
+  o->wrong_crc[b] = crc;
   o->old_blocks &= ~block;
   if (op->kind == OP_SCRUB)
     op->scrubbed->wrong[b] |= BIT (role);
@@ -216,7 +255,8 @@ is_good (const struct array *a, const struct op *op, unsigned role,
   const struct replay_source *src =
     recover_source (a, op->line->no, role, b);
 
-  if (PLANTED ("sums-unverified") && op->kind != OP_READ)
+  if ((PLANTED ("sums-unverified") && op->kind != OP_READ) ||
+      (PLANTED ("hedge-unverified") && op->hedged))
     return true;
   if (src)
     return (src->kind != REPLAY_RING && src->kind != REPLAY_DIRECT) ||
@@ -245,7 +285,7 @@ compare (struct array *a, struct op *op, const struct rect *rect,
     if (op->no_sums || is_good (a, op, role, b, *crc))
       o->checked_blocks |= block_mask (b, 1);
     else
-      note_bad (a, op, role, b);
+      note_bad (a, op, role, b, *crc);
   }
 }
 
@@ -387,17 +427,22 @@ op_check_coded (struct array *a, struct op *op, struct rect *rect,
 /* ---- what was made ------------------------------------------------------- */
 
 /* The entry says something else than what was decoded, from blocks that have
- * their checksums.  Was its block written later than it says?
+ * their checksums.  Was its block written later than it says?  Only if that is
+ * what was decoded: else another slot may have both an old block and its entry.
  */
 static bool
 is_outdated (const struct array *a, const struct op *op, unsigned role,
              unsigned b)
 {
+  const struct op_role *o = &op->role[role];
   const uint64_t data = LOW_BITS (a->g.k), others = LOW_BITS (a->n) &
     ~BIT (role) & ~op->noread & ~op->lost_roles[b];
   const uint32_t own = op_entry (a, op, role, b).generation;
   uint32_t generation = 0;
 
+  if (!PLANTED ("sums-outdated-unread") &&
+      (!(o->wrong_blocks >> b & 1) || o->wrong_crc[b] != o->crc[b]))
+    return false;
   FOR_EACH_BIT (r, others & ~data)
     generation = op_entry (a, op, r, b).generation;
   if (generation == 0 || own == generation)
@@ -425,9 +470,15 @@ op_check_made (struct array *a, struct op *op, struct rect *rect)
 
     for (unsigned b = rect->b0; b < rect->b0 + rect->nr; b++)
       if (slot_is_active (a, slot) &&
+          op->looked & BIT (slot) &&
           !((op->lost_roles[b] | op->zero_roles[b]) & BIT (role)) &&
-          !is_good (a, op, role, b, o->crc[b]) &&
-          !is_outdated (a, op, role, b)) {
+          !is_good (a, op, role, b, o->crc[b])) {
+        if (needs_patience (a, op)) {
+          op->bad_sums = true;  /* plan again */
+          return;
+        }
+        if (is_outdated (a, op, role, b))
+          continue;
         rect->lost |= op->kind == OP_READ ? BIT (role) : ~UINT64_C (0);
         log_notice ("line %" PRIu64 ", row %u: what was decoded for slot %u "
                     "has another checksum", op->line->no, b, slot);

@@ -14,6 +14,7 @@
 #include "array/fail.h"
 #include "array/op-internal.h"
 #include "array/request.h"
+#include "array/seat.h"
 #include "array/ticket.h"
 #include "array/xfer.h"
 
@@ -112,25 +113,33 @@ zero_done (struct array *a, struct xfer *x)
     op_advance (a, op);
 }
 
-void
-op_issue_zeroes (struct array *a, struct op *op)
+/* One range on each member; more where the array has grown in between. */
+static void
+zero_seat (struct array *a, struct op *op, struct seat *s)
 {
-  op->wrote = true;
-  op->pending = 1;
-  for (unsigned i = 0; i < a->nr_seats; i++) {
-    struct seat *s = a->seat[i];
-    struct xfer *x;
+  const uint64_t end = op_pos (a, op) + op_len (a, op);
 
-    if (s->m == NULL || s->failing || s->state == SEAT_IDLE)
-      continue;
-    x = xfer_new (s, op->trim ? IO_TRIM : IO_ZERO, zero_done);
-    x->off = a->sb.l.data_off + op_pos (a, op);
-    x->len = op_len (a, op);
+  for (uint64_t pos = op_pos (a, op), len; pos < end; pos += len) {
+    struct xfer *x = xfer_new (s, op->trim ? IO_TRIM : IO_ZERO, zero_done);
+
+    len = layout_data_run (&a->sb.l, pos, end - pos);
+    x->off = layout_data_off (&a->sb.l, pos);
+    x->len = len;
     x->owner = op;
     x->of_op = true;
     op->pending++;
     xfer_start (a, x);
   }
+}
+
+void
+op_issue_zeroes (struct array *a, struct op *op)
+{
+  op->wrote = true;
+  op->pending = 1;
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (seat_holds_data (a->seat[i]))
+      zero_seat (a, op, a->seat[i]);
   op->pending--;
 }
 

@@ -69,8 +69,10 @@ struct fixed {
   uint64_t no;                  /* line */
   uint64_t roles;
   int error;                    /* 0 or a positive errno; a failed target is
-                                 * not an error */
-  uint16_t lost;                /* blocks that can't be made */
+                                 * not an error.  ENOSPC: what a rebuild could
+                                 * not make can't be listed as lost */
+  uint16_t lost;                /* blocks that can't be made; for a rebuild,
+                                 * of some of the roles */
 };
 extern bool op_fix (struct array *a, struct line *line, uint64_t roles,
                     bool to_targets, unsigned b0, unsigned nr,
@@ -167,6 +169,9 @@ extern bool op_has_credit (const struct array *a);
  * share a matrix.
  */
 extern void op_start_jobs (struct array *a);
+
+/* With the array lock held, before the array starts. */
+extern void op_hedge_init (struct array *a);
 
 /* Called periodically: look for overdue reads. */
 extern void op_check_overdue (struct array *a, uint64_t now);

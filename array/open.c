@@ -28,6 +28,8 @@ can_write (const char *path)
   struct stat st;
   int ro = 0;
 
+  if (member_is_uri (path))
+    return true;
   if (faccessat (AT_FDCWD, path, W_OK, AT_EACCESS) == -1 &&
       (errno == EACCES || errno == EPERM || errno == EROFS))
     return false;
@@ -42,29 +44,36 @@ refuse_same (struct member **members, unsigned nr, struct member *m)
 {
   for (unsigned i = 0; i < nr; i++)
     if (m->ops->same (m, members[i])) {
-      log_error ("%s and %s are the same file or disk", members[i]->path,
-                 m->path);
+      log_error ("%s and %s are the same file or disk: leave one out",
+                 members[i]->path, m->path);
       return -1;
     }
   return 0;
+}
+
+const char *
+find_unwritable (const struct config *c)
+{
+  for (unsigned i = 0; i < c->nr_members; i++)
+    if (!can_write (c->member[i]))
+      return c->member[i];
+  return NULL;
 }
 
 int
 open_members (const struct config *c, struct member **members,
               unsigned *nr, unsigned *nr_absent)
 {
-  unsigned flags = c->readonly ? MEMBER_RDONLY : 0;
+  const bool readonly = c->readonly || find_unwritable (c);
+  const unsigned flags = MEMBER_LISTED | (readonly ? MEMBER_RDONLY : 0);
 
   *nr = *nr_absent = 0;
-  for (unsigned i = 0; i < c->nr_members; i++)
-    if (!can_write (c->member[i]))
-      flags = MEMBER_RDONLY;
-
   for (unsigned i = 0; i < c->nr_members; i++) {
     struct member *m = member_open (c->member[i], flags, 0);
 
     if (m == NULL) {
-      if (errno != ENOENT && errno != ENXIO && errno != EIO)
+      if (errno != ENOENT && errno != ENXIO && errno != EIO &&
+          errno != ENODATA)
         goto err;
       (*nr_absent)++;
       continue;

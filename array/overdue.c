@@ -49,13 +49,20 @@ xfer_timeout (const struct array *a, const struct xfer *x)
                           x->len / (16 * MIB) * second : 0);
 }
 
+struct late {
+  enum io_kind kind;
+  uint64_t off;                 /* bytes on the member */
+};
+
 /* True if a write or flush is overdue. */
 static bool
-is_overdue (const struct array *a, const struct seat *s, uint64_t now)
+is_overdue (const struct array *a, const struct seat *s, uint64_t now,
+            struct late *late)
 {
   list_for_each (l, &s->xfers) {
     const struct xfer *x = list_item (l, struct xfer, seat_link);
 
+    *late = (struct late) { x->kind, x->off };
     if (x->kind != IO_READ && !x->abandoned &&
         now > MAX (x->since, s->answered) + xfer_timeout (a, x))
       return true;
@@ -63,6 +70,7 @@ is_overdue (const struct array *a, const struct seat *s, uint64_t now)
   list_for_each (l, &s->stores) {
     const struct store *st = list_item (l, struct store, link);
 
+    *late = (struct late) { IO_WRITE, st->off[0] };
     if (!st->abandoned &&
         now > MAX (st->since, s->answered) + a->timeout_ns)
       return true;
@@ -82,15 +90,30 @@ may_be_overdue (const struct seat *s)
 static bool
 too_many_overdue (const struct array *a, uint64_t now)
 {
+  struct late late;
   unsigned nr = 0;
 
   for (unsigned i = 0; i < a->nr_seats; i++) {
     const struct seat *s = a->seat[i];
 
     nr += may_be_overdue (s) && s->state == SEAT_ACTIVE &&
-      is_overdue (a, s, now);
+      is_overdue (a, s, now, &late);
   }
   return nr > 0 && nr_good_slots (a) < a->g.k + nr;
+}
+
+/* True if a read was abandoned or hedged, and has not ended in a second. */
+static bool
+has_overdue_read (const struct seat *s, uint64_t now)
+{
+  list_for_each (l, &s->xfers) {
+    const struct xfer *x = list_item (l, struct xfer, seat_link);
+
+    if (x->kind == IO_READ && (x->abandoned || x->hedged) &&
+        now > x->since + 2 * PREAD_NS)
+      return true;
+  }
+  return false;
 }
 
 /* True if a read was abandoned, or is slow in a client's thread. */
@@ -106,19 +129,49 @@ owes_a_read (const struct seat *s)
   return false;
 }
 
+/* They come back one after another, so the last of them are not taken out as
+ * soon as enough others are there.
+ */
+static bool
+was_waiting (const struct array *a, uint64_t now)
+{
+  return a->overdue_waited > 0 && now < a->overdue_waited + a->timeout_ns;
+}
+
+static void
+wait_for (struct seat *s, bool too_few)
+{
+  char name[SEAT_NAME_LEN];
+
+  if (too_few && !s->waited_for && s->state == SEAT_ACTIVE)
+    log_notice ("%s: no answer to a write or flush; it is waited for, as too "
+                "few members would remain without it", seat_name (s, name));
+  s->waited_for = true;
+}
+
 void
 overdue_tick (struct array *a, uint64_t now)
 {
   const bool minute = now - a->last_minute >= MINUTE_NS;
   const bool wait = too_many_overdue (a, now);
+  struct late late;
 
+  if (wait)
+    a->overdue_waited = now;
   check_preads (a, now);
   for (unsigned i = 0; i < a->nr_seats; i++) {
     struct seat *s = a->seat[i];
+    const bool can_fail = !wait && seat_can_fail (a, s);
 
-    if (!wait && may_be_overdue (s) && is_overdue (a, s, now) &&
-        seat_can_fail (a, s))
+    if (!may_be_overdue (s) || !is_overdue (a, s, now, &late))
+      s->waited_for = false;
+    else if (!can_fail || was_waiting (a, now))
+      wait_for (s, !can_fail);
+    else {
+      seat_note_error (a, s, late.kind, late.off, ETIMEDOUT);
       seat_fail (a, s, "no answer to a write or flush", ETIMEDOUT);
+    }
+    s->suspect |= has_overdue_read (s, now);
     if (s->suspect && !owes_a_read (s))
       s->suspect = false;       /* the overdue answer has come */
     if (minute)
@@ -139,6 +192,7 @@ overdue_abandon_failing (struct array *a)
         (atomic_load (&s->users) > 0 || space_is_wanted (a, s))) {
       xfers_abandon (a, s, ENODEV);
       stores_abandon (a, s, ENODEV);
+      atomic_store (&s->m->unused, true);
     }
   }
 }

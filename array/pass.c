@@ -3,12 +3,13 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "array/cache.h"
 #include "array/consistency.h"
 #include "array/flush.h"
-#include "array/lost.h"
 #include "array/pace.h"
 #include "array/pass.h"
 #include "array/state.h"
@@ -58,32 +59,41 @@ choose (struct array *a, struct pass *p, const struct pass_kind *const *kinds)
   return false;
 }
 
+/* For the rate: a rebuild also skips much of the members. */
+static uint64_t
+position (const struct array *a, const struct pass *p)
+{
+  return p->kind->to_targets ? p->next * a->cell_len : p->done;
+}
+
 static void
 begin_window (struct array *a, struct pass *p,
               const struct pass_kind *const *kinds)
 {
+  const struct pass_kind *before = p->running ? p->kind : NULL;
+
   p->lost_slots = a->lost_slots;
   if (!choose (a, p, kinds)) {
     p->running = false;
     return;
   }
+  if (p->kind != before)
+    rate_reset (&p->rate);
   if (!p->running) {
     p->running = true;
-    p->since = loop_now (a->loop);
     p->done = p->nr_lost = p->nr_stored = 0;
     p->nr_regions = a->nr_unsynced;
   }
   p->next = p->start / a->cell_len;
+  rate_note (&p->rate, loop_now (a->loop), position (a, p));
   p->failed = false;
   p->phase = PASS_PREPARING;
 }
 
 void
-pass_lose_rows (struct array *a, struct pass *p, const struct fixed *f)
+pass_fixed (struct array *a, struct pass *p, const struct fixed *f)
 {
-  if (f->error ||
-      (f->lost && !table_lists_lost (a) && !a->failed &&
-       !lost_add (a, f->no, f->roles, f->lost)))
+  if (f->error)
     p->failed = true;
   p->nr_lost += nr_bits (f->lost);
 }
@@ -95,6 +105,7 @@ line_fixed (struct array *a, const struct fixed *f)
 
   p->in_flight--;
   p->done += a->cell_len;
+  rate_note (&p->rate, loop_now (a->loop), position (a, p));
   if (p->kind->to_targets)
     pace_ended (a, p->in_flight);
   p->kind->fixed (a, p, f);
@@ -164,23 +175,38 @@ end_window (struct array *a, struct pass *p)
     p->phase = PASS_IDLE;
 }
 
+/* Lines that have begun end, and so does a window that is complete. */
+static void
+rest (struct pass *p, struct array *a)
+{
+  if (p->phase == PASS_PREPARING || p->phase == PASS_COPYING)
+    list_remove (&p->waiter.link);
+  if (p->pin.nr > 0)
+    sums_unpin (a, &p->pin);
+}
+
 void
 pass_decide (struct array *a, const struct pass_kind *const *kinds)
 {
   struct pass *p = a->pass;
 
+  if (p->paused && !pass_is_wanted (a))
+    p->paused = false;
   if (!array_may_write (a) || a->stopping || a->doubled_slots ||
       !a->consistency->is_ready (a) ||
       (a->irregular_slots == 0 && a->nr_unsynced == 0 &&
        p->phase == PASS_IDLE && !p->running))
     return;
-  if (p->phase == PASS_IDLE)
+  if (p->paused)
+    rest (p, a);
+  else if (p->phase == PASS_IDLE)
     begin_window (a, p, kinds);
-  if (p->phase == PASS_PREPARING && p->kind->prepare (a, p))
+  if (p->phase == PASS_PREPARING && !p->paused && p->kind->prepare (a, p))
     p->phase = PASS_COPYING;
   if (p->phase != PASS_COPYING)
     return;
-  copy_some (a, p);
+  if (!p->paused)
+    copy_some (a, p);
   if (p->in_flight == 0 && (p->failed || p->next >= p->end / a->cell_len)) {
     p->phase = PASS_FLUSHING;
     flush_members (a, &p->waiter);
@@ -192,7 +218,10 @@ pass_decide (struct array *a, const struct pass_kind *const *kinds)
 bool
 pass_wants_tick (const struct array *a)
 {
-  return a->pass->phase == PASS_COPYING && !a->failed && !a->stopping;
+  const struct pass *p = a->pass;
+
+  return p->phase == PASS_COPYING && !a->failed && !a->stopping &&
+    (!p->paused || p->in_flight > 0);
 }
 
 bool
@@ -207,34 +236,67 @@ pass_is_wanted (const struct array *a)
   return a->nr_unsynced > 0;
 }
 
+int
+pass_pause (struct array *a, bool pause, char why[ARRAY_WHY_LEN])
+{
+  struct pass *p = a->pass;
+
+  if (!pass_is_wanted (a)) {
+    snprintf (why, ARRAY_WHY_LEN, "no rebuild or resync is running");
+    return EINVAL;
+  }
+  if (p->paused != pause) {
+    rate_reset (&p->rate);
+    log_notice ("rebuild and resync %s", pause ? "are paused" : "go on");
+  }
+  p->paused = pause;
+  return 0;
+}
+
+bool
+pass_is_paused (const struct array *a)
+{
+  return a->pass->paused && pass_is_wanted (a);
+}
+
+static void
+rebuild_progress (const struct array *a, struct array_progress *rebuild)
+{
+  const struct pass *p = a->pass;
+  uint64_t cursor = UINT64_MAX, pos;
+
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i]->state == SEAT_TARGET && !a->seat[i]->failing)
+      cursor = MIN (cursor, a->seat[i]->cursor);
+  if (cursor == UINT64_MAX)
+    return;
+  *rebuild = (struct array_progress) {
+    .running = true, .paused = p->paused, .done = cursor,
+    .total = a->sb.l.data_len,
+  };
+  if (!p->running || !p->kind->to_targets || p->paused)
+    return;
+  pos = MIN (position (a, p), a->sb.l.data_len);
+  rate_fill (&p->rate, loop_now (a->loop), pos, a->sb.l.data_len - pos,
+             rebuild);
+}
+
 void
 pass_progress (const struct array *a, struct array_progress *rebuild,
                struct array_progress *resync)
 {
   const struct pass *p = a->pass;
-  const uint64_t elapsed = MAX (loop_now (a->loop) - p->since, 1);
-  const uint64_t rate =
-    p->running ? (uint64_t) ((double) p->done * 1e9 / elapsed) : 0;
-  uint64_t cursor = UINT64_MAX, left;
+  const uint64_t left = a->nr_unsynced * a->sb.l.region_len;
 
   *rebuild = *resync = (struct array_progress) { 0 };
-  for (unsigned i = 0; i < a->nr_seats; i++)
-    if (a->seat[i]->state == SEAT_TARGET && !a->seat[i]->failing)
-      cursor = MIN (cursor, a->seat[i]->cursor);
-  if (cursor != UINT64_MAX) {
-    left = a->sb.l.data_len - cursor;
-    *rebuild = (struct array_progress) {
-      .running = true, .done = cursor, .total = a->sb.l.data_len,
-      .bytes_per_second = rate, .eta_seconds = rate ? left / rate : 0,
-    };
-  }
-  if (a->nr_unsynced > 0) {
-    left = a->nr_unsynced * a->sb.l.region_len;
-    *resync = (struct array_progress) {
-      .running = true, .total = MAX (p->nr_regions, a->nr_unsynced) *
-        a->sb.l.region_len,
-      .bytes_per_second = rate, .eta_seconds = rate ? left / rate : 0,
-    };
-    resync->done = resync->total - left;
-  }
+  rebuild_progress (a, rebuild);
+  if (a->nr_unsynced == 0)
+    return;
+  *resync = (struct array_progress) {
+    .running = true, .paused = p->paused,
+    .total = MAX (p->nr_regions, a->nr_unsynced) * a->sb.l.region_len,
+  };
+  resync->done = resync->total - left;
+  if (p->running && !p->kind->to_targets && !p->paused)
+    rate_fill (&p->rate, loop_now (a->loop), p->done, left, resync);
 }

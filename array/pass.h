@@ -18,11 +18,25 @@
 #ifndef GPURAID_PASS_H
 #define GPURAID_PASS_H
 
+#include "array/hole.h"
 #include "array/internal.h"
 #include "array/op.h"
+#include "array/rate.h"
 #include "array/sums.h"
 
 struct pass_kind;
+
+/* array/rebuild-hole.c.  Lines [first, hole_end) are a hole, those from there
+ * to known_end are not.
+ */
+struct rebuild_hole {
+  struct hole_query query;
+  bool asking, asked;
+  unsigned trims;               /* under way */
+  bool trimmed;                 /* the targets were zeroes when the window
+                                 * began */
+  uint64_t first, hole_end, known_end;
+};
 
 struct pass {
   const struct pass_kind *kind; /* of the window */
@@ -34,12 +48,14 @@ struct pass {
   uint64_t next;                /* line */
   unsigned in_flight;           /* lines */
   bool failed;                  /* something in the window */
+  bool paused;                  /* by command: no line begins.  Only while
+                                 * pass_is_wanted */
   uint64_t lost_slots;          /* a->lost_slots at its start */
 
   /* The current run: from the first window until there is none. */
   bool running;
-  uint64_t since;               /* ns */
-  uint64_t done;                /* bytes of a member */
+  uint64_t done;                /* bytes of a member that were stored */
+  struct rate rate;             /* of kind: array/pass.c: position */
   uint64_t nr_lost;             /* rows that were skipped */
   uint64_t nr_regions;          /* to be resynced */
 
@@ -51,6 +67,7 @@ struct pass {
   uint64_t nr_stored;           /* rebuild: of nr_lost, those that the checksum
                                  * table says durably */
   uint64_t stored_gen;          /* rebuild: a->flush_gen when it was stored */
+  struct rebuild_hole hole;
   uint64_t saved;               /* rebuild: ns, when cursors were saved */
   uint64_t not_before;          /* resync: ns, when a failed one continues */
 };
@@ -91,6 +108,13 @@ extern void pass_decide (struct array *a,
 /* True if a rebuild or resync is needed or under way. */
 extern bool pass_is_wanted (const struct array *a);
 
+/* By command, until it is over.  EINVAL and why: there is nothing to pause. */
+extern int pass_pause (struct array *a, bool pause,
+                       char why[ARRAY_WHY_LEN]);
+
+/* True if it is wanted, and a command has paused it. */
+extern bool pass_is_paused (const struct array *a);
+
 /* True if it continues after some time. */
 extern bool pass_wants_tick (const struct array *a);
 
@@ -98,8 +122,8 @@ extern void pass_progress (const struct array *a,
                            struct array_progress *rebuild,
                            struct array_progress *resync);
 
-/* The last lines could not be made: mark them as lost, or fail the window. */
-extern void pass_lose_rows (struct array *a, struct pass *p,
-                            const struct fixed *f);
+/* A line is done: count what could not be made, or fail the window. */
+extern void pass_fixed (struct array *a, struct pass *p,
+                        const struct fixed *f);
 
 #endif

@@ -18,7 +18,9 @@
 #include "array/request.h"
 #include "array/seat.h"
 #include "common/bits.h"
+#include "common/cleanup.h"
 #include "common/log.h"
+#include "raidmap/bitmap.h"
 
 void
 readd_free (struct readd *rd)
@@ -64,14 +66,8 @@ readd_take_idle (struct array *a, const char *path)
   return m;
 }
 
-static bool
-is_too_short (const struct array *a, struct member *m)
-{
-  return m->ops->size (m) < a->sb.l.data_off + a->sb.l.data_len + 2 * SB_LEN;
-}
-
 static int
-read_it (const struct array *a, struct member *m, struct readd *rd,
+read_it (const struct superblock *own, struct member *m, struct readd *rd,
          char why[MEMBERSHIP_TEXT_LEN])
 {
   const int err = copies_read (m, &rd->found, NULL);
@@ -83,32 +79,40 @@ read_it (const struct array *a, struct member *m, struct readd *rd,
               strerror (err));
     return -1;
   }
-  if (membership_resembles (&rd->found, &a->sb, why) == -1)
+  if (membership_resembles (&rd->found, own, why) == -1)
     return -1;
-  if (is_too_short (a, m)) {
-    snprintf (why, MEMBERSHIP_TEXT_LEN, "%s: is shorter than it was", m->path);
+  if (m->ops->size (m) < layout_end (&own->l)) {
+    snprintf (why, MEMBERSHIP_TEXT_LEN, "%s: is too short: %" PRIu64 " bytes "
+              "are needed: replace it", m->path, layout_end (&own->l));
     return -1;
   }
   sb = found_newest (&rd->found);
   dev = membership_find (sb->device, &sb->member_uuid);
-  return dirty_read_places (m, &a->sb, dev == -1 ? SLOT_NONE :
+  return dirty_read_places (m, own, dev == -1 ? SLOT_NONE :
                             sb->device[dev].slot, rd->page_place,
                             rd->page_counter);
 }
 
 struct readd *
-readd_new (const struct array *a, struct member *m,
+readd_new (struct array *a, struct member *m,
            char why[MEMBERSHIP_TEXT_LEN])
 {
+  CLEANUP_FREE struct superblock *own = malloc (sizeof *own);
   struct readd *rd = calloc (1, sizeof *rd);
 
   snprintf (why, MEMBERSHIP_TEXT_LEN, "out of memory");
-  if (rd == NULL)
+  if (rd == NULL || own == NULL) {
+    free (rd);
     return NULL;
-  rd->page_place = calloc (a->nr_pages, sizeof *rd->page_place);
-  rd->page_counter = calloc (a->nr_pages, sizeof *rd->page_counter);
+  }
+  engine_lock (a);
+  *own = a->sb;
+  engine_unlock (a);
+  rd->nr_pages = bitmap_nr_pages (&own->l);
+  rd->page_place = calloc (rd->nr_pages, sizeof *rd->page_place);
+  rd->page_counter = calloc (rd->nr_pages, sizeof *rd->page_counter);
   if (rd->page_place == NULL || rd->page_counter == NULL ||
-      read_it (a, m, rd, why) == -1) {
+      read_it (own, m, rd, why) == -1) {
     readd_free (rd);
     return NULL;
   }
@@ -125,14 +129,14 @@ obstacle (struct array *a, struct member *m, const struct found *f,
     struct member *own = a->seat[i]->m;
 
     if (own && own->ops->same (own, m))
-      return "in use already";
+      return "in use already: there is nothing to do";
   }
   if (*slot >= a->n)
-    return "a spare";
+    return "a spare: it is used when a member fails";
   if (a->at[*slot][0])
-    return "its slot has an active member";
+    return "its slot has an active member: gpuraid spare takes it as another";
   if (a->at[*slot][1])
-    return "its slot is being rebuilt already";
+    return "its slot is being rebuilt already: wait for the end (gpuraid wait)";
   return NULL;
 }
 
@@ -144,8 +148,8 @@ take_pages (struct array *a, struct seat *s, const struct readd *rd)
 {
   memcpy (s->page_place, rd->page_place, a->nr_pages);
   for (uint64_t i = 0; i < a->nr_pages; i++)
-    a->page[i].want.counter = MAX (a->page[i].want.counter,
-                                   rd->page_counter[i]);
+    a->page[i]->want.counter = MAX (a->page[i]->want.counter,
+                                    rd->page_counter[i]);
 }
 
 /* A file that was truncated and is as long again has lost data, and its last
@@ -169,6 +173,11 @@ readd_begin (struct array *a, struct request *r,
   struct seat *s;
   unsigned slot;
 
+  if (r->back->nr_pages != a->nr_pages) {
+    snprintf (why, MEMBERSHIP_TEXT_LEN,
+              "the array has grown meanwhile: try again");
+    return NULL;
+  }
   if (membership_meet (&a->membership, f, &a->sb, why) == -1)
     return NULL;
   what = obstacle (a, r->target, f, &slot);
@@ -179,7 +188,8 @@ readd_begin (struct array *a, struct request *r,
   s = seat_new (a, NULL, SB_MAX_DEVICES, SLOT_NONE, SEAT_IDLE);
   if (s == NULL) {
     snprintf (why, MEMBERSHIP_TEXT_LEN,
-              "no room for another member: too many are open");
+              "no room for another member: too many are open; start the "
+              "server again");
     return NULL;
   }
   f->covered &= has_all_copies (f);

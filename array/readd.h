@@ -19,6 +19,7 @@ struct readd {
   uint8_t *page_place;          /* for each bitmap page: the place of its
                                  * newest good copy */
   uint64_t *page_counter;       /* likewise: the counter there, or 0 */
+  uint64_t nr_pages;
 };
 
 /* With the array lock held: a member that was found when the array was opened,
@@ -32,7 +33,7 @@ extern struct member *readd_take_idle (struct array *a, const char *path);
  * without the array lock.  NULL: why has one line, as it has if this is no
  * member of this array.  The name of *m is borrowed.
  */
-extern struct readd *readd_new (const struct array *a, struct member *m,
+extern struct readd *readd_new (struct array *a, struct member *m,
                                 char why[MEMBERSHIP_TEXT_LEN]);
 extern void readd_free (struct readd *rd);
 

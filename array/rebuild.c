@@ -14,19 +14,14 @@
 #include "array/dirty.h"
 #include "array/fail.h"
 #include "array/flush.h"
+#include "array/join.h"
 #include "array/lost.h"
-#include "array/pass.h"
+#include "array/rebuild-hole.h"
 #include "array/rebuild.h"
 #include "array/save.h"
 #include "array/sums.h"
 #include "array/xfer.h"
 #include "common/plant.h"
-
-static bool
-is_target (const struct seat *s)
-{
-  return s->state == SEAT_TARGET && !s->failing && !s->complete && s->m;
-}
 
 /* Up to the next position from which another target starts. */
 static void
@@ -56,13 +51,18 @@ choose_window (struct array *a, struct pass *p)
       start = MIN (start, a->seat[i]->cursor);
   if (start == UINT64_MAX)
     return PASS_NOTHING;
-  p->start = start;
-  set_end (a, p, start + a->window_len);
+  p->start = p->end = start;
+  if (a->sums)
+    set_end (a, p, start + a->window_len);
+  else
+    rebuild_hole_begin (a, p);  /* prepare sets it */
   return PASS_WINDOW;
 }
 
 /* A member that is new has no checksum table: one of zeroes says that nothing
- * was written.
+ * was written.  Where a rebuild goes on after a crash, the target may have
+ * pages above the cursor that no other member has.  The other members would
+ * seem to have lost theirs.
  */
 #define ZERO_LEN (UINT64_C (1) << 30)
 
@@ -77,20 +77,36 @@ table_zeroed (struct array *a, struct xfer *x)
   list_move (&a->engine.ready, &a->pass->waiter.link);
 }
 
+/* The bytes of the table for what is below the cursor. */
+static uint64_t
+table_below (const struct array *a, const struct seat *s)
+{
+  const uint64_t page_no =
+    div_round_up (s->cursor,
+                  (uint64_t) limits.table_page_entries * BLOCK_LEN);
+
+  if (s->cursor > 0 && PLANTED ("none-table-kept"))
+    return table_len (&a->sb.l);
+  return MIN (page_no * 2 * TABLE_PAGE_LEN, table_len (&a->sb.l));
+}
+
 static bool
 zero_table (struct array *a, struct seat *s)
 {
   struct xfer *x;
 
-  if (s->table_zeroed == a->sb.l.table_len || s->by_bitmap || s->cursor > 0)
+  if (s->by_bitmap)
+    return true;
+  s->table_zeroed = MAX (s->table_zeroed, table_below (a, s));
+  if (s->table_zeroed == table_len (&a->sb.l))
     return true;
   if (s->table_zeroing > s->table_zeroed)
     return false;
   if (!save_wanted (a, &a->pass->waiter))
     return false;
   x = xfer_new (s, IO_ZERO, table_zeroed);
-  x->off = a->sb.l.table_off + s->table_zeroed;
-  x->len = MIN (ZERO_LEN, a->sb.l.table_len - s->table_zeroed);
+  x->off = table_off (&a->sb.l, s->table_zeroed);
+  x->len = MIN (ZERO_LEN, table_run (&a->sb.l, s->table_zeroed));
   s->table_zeroing = s->table_zeroed + x->len;
   xfer_start (a, x);
   return false;
@@ -116,34 +132,19 @@ static bool
 prepare (struct array *a, struct pass *p)
 {
   bool ready = true;
+  uint64_t end;
 
   p->row = p->start / BLOCK_LEN;
+  if (a->sums == NULL) {
+    if (!rebuild_hole_prepare (a, p, &end))
+      return false;
+    set_end (a, p, end);
+    return true;
+  }
   for (unsigned i = 0; i < a->nr_seats; i++)
     if (is_target (a->seat[i]))
       ready &= zero_table (a, a->seat[i]);
-  return ready && (a->sums == NULL || a->mark_open || widen (a, p));
-}
-
-/* An operation that was planned before the window was chosen does not write to
- * the target.
- */
-static uint64_t
-first_busy (struct array *a, uint64_t no, uint64_t end)
-{
-  if (end > no && end - no > a->nr_buckets) {
-    for (unsigned b = 0; b < a->nr_buckets; b++)
-      for (const struct line *l = a->bucket[b]; l; l = l->hash_next)
-        if (l->op && l->no >= no)
-          end = MIN (end, l->no);
-    return end;
-  }
-  for (; no < end; no++) {
-    const struct line *line = line_find (a, no);
-
-    if (line && line->op)
-      break;
-  }
-  return no;
+  return ready && (a->mark_open || widen (a, p));
 }
 
 /* Until which row nothing was ever written; this one if that is not known.
@@ -186,9 +187,10 @@ skip_unborn (struct array *a, struct pass *p, uint64_t no, uint64_t *next)
     return false;
   if (p->pin.nr > 0)
     sums_unpin (a, &p->pin);
-  if (end > row)
-    *next = MAX (no + 1, first_busy (a, no, MIN (end * BLOCK_LEN, p->end) /
-                                     a->cell_len));
+  if (end > row) {
+    end = MIN (end * BLOCK_LEN, p->end) / a->cell_len;
+    *next = MAX (no + 1, rebuild_first_busy (a, no, end));
+  }
   return true;
 }
 
@@ -210,7 +212,17 @@ look (struct array *a, struct pass *p, uint64_t no, uint64_t *roles,
       *roles |= BIT (layout_role (&a->g, line_stripe (a, no), s->slot));
   }
   /* Without a journal such rows must be zeroes in place. */
-  if (*roles && a->sums && !a->mark_open) {
+  if (*roles && p->hole.trimmed) {
+    uint64_t line;
+
+    if (!rebuild_hole_skip (a, p, no, &line))
+      return false;
+    if (line > no) {
+      *next = line;
+      *roles = 0;
+    }
+  }
+  else if (*roles && a->sums && !a->mark_open) {
     if (!skip_unborn (a, p, no, next))
       return false;
     if (*next > no + 1)
@@ -238,9 +250,11 @@ move_cursors (struct array *a, struct pass *p)
 
     if (!is_target (s) || s->cursor != p->start || s->window_end != p->end)
       continue;
-    if (p->failed)
+    if (p->failed) {
+      join_no_spare (a, s->slot);       /* it would end likewise */
       seat_fail (a, s, "rebuild: too many rows can't be read; the rebuild "
                  "stops", 0);
+    }
     else
       s->cursor = p->end;
   }
@@ -313,6 +327,6 @@ const struct pass_kind rebuild_pass = {
   .choose = choose_window,
   .prepare = prepare,
   .look = look,
-  .fixed = pass_lose_rows,
+  .fixed = pass_fixed,
   .end = end_window,
 };

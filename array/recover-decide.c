@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,8 +155,11 @@ recover_init (struct array *a)
   if (recover_decide_now (a, rec) == -1)
     return -1;
   describe (a, rec);
-  if (!recover_is_sound (a, &rec->replay) && !a->force)
+  if (!recover_is_sound (a, &rec->replay) && !a->force && !a->readonly) {
     a->readonly = true;
+    snprintf (a->readonly_why, sizeof a->readonly_why, "its journal lacks "
+              "something (degraded=force opens it for writing, without that)");
+  }
   return 0;
 }
 

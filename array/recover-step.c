@@ -171,18 +171,23 @@ static void
 place_zeroes (struct array *a, struct recovery *rec,
               const struct replay_run *run)
 {
+  const uint64_t end = (run->first + run->nr) * BLOCK_LEN;
+
   for (unsigned i = 0; i < a->nr_seats; i++) {
     struct seat *s = a->seat[i];
-    struct xfer *x;
 
     if (s->m == NULL || !seat_writable_at (a, s, run->first * BLOCK_LEN))
       continue;
-    x = xfer_new (s, IO_ZERO, zero_done);
-    x->off = a->sb.l.data_off + run->first * BLOCK_LEN;
-    x->len = run->nr * BLOCK_LEN;
-    x->owner = rec;
-    rec->in_flight++;
-    xfer_start (a, x);
+    for (uint64_t pos = run->first * BLOCK_LEN, len; pos < end; pos += len) {
+      struct xfer *x = xfer_new (s, IO_ZERO, zero_done);
+
+      len = layout_data_run (&a->sb.l, pos, end - pos);
+      x->off = layout_data_off (&a->sb.l, pos);
+      x->len = len;
+      x->owner = rec;
+      rec->in_flight++;
+      xfer_start (a, x);
+    }
   }
 }
 

@@ -207,8 +207,8 @@ request_advance (struct array *a, struct request *r)
            r->phase != R_FLUSH);
 }
 
-/* Client's thread: true if the whole read came from members, so that no
- * second look under the array lock is needed.
+/* Client's thread: true if the whole read came from members, quickly, so that
+ * no second look under the array lock is needed.
  */
 static bool
 is_done (struct request *r)
@@ -217,11 +217,17 @@ is_done (struct request *r)
       r->batch_end < r->len)
     return false;
   for (unsigned i = 0; i < r->nr_steps; i++)
-    if (r->step[i].from != STEP_SEAT && r->step[i].from != STEP_ZERO)
+    if (r->step[i].from != STEP_ZERO &&
+        (r->step[i].from != STEP_SEAT || r->step[i].ns >= HEDGE_FAST_NS))
       return false;
-  for (unsigned i = 0; i < r->nr_steps; i++)
-    if (r->step[i].from == STEP_SEAT)
-      pread_end (&r->step[i]);
+  for (unsigned i = 0; i < r->nr_steps; i++) {
+    struct step *s = &r->step[i];
+
+    if (s->from != STEP_SEAT)
+      continue;
+    hedge_add_fast (&s->seat->fast_reads, s->len, s->ns);
+    pread_end (s);
+  }
   return true;
 }
 

@@ -8,6 +8,7 @@
 
 #include "array/internal.h"
 #include "array/request.h"
+#include "array/seat.h"
 #include "array/ticket.h"
 
 /* Call with the array lock held.  Continue until the client is needed.  Each
@@ -79,6 +80,8 @@ pread_begin (struct array *a, struct step *s)
 static inline void
 pread_end (struct step *s)
 {
+  if (s->error == 0)
+    seat_io_add (&s->seat->reads, s->len, s->ns);
   atomic_fetch_sub_explicit (&s->seat->preads[s->bucket], 1,
                              memory_order_release);
 }

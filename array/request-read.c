@@ -20,6 +20,7 @@
 #include "array/recover.h"
 #include "array/request-internal.h"
 #include "array/seat.h"
+#include "array/slow.h"
 #include "array/sums.h"
 #include "common/crc32c.h"
 
@@ -94,10 +95,11 @@ take_sums (const struct array *a, struct request *r,
 static struct seat *
 readable_seat (const struct array *a, uint64_t no, unsigned role)
 {
-  struct seat *s =
-    a->at[layout_slot (&a->g, line_stripe (a, no), role)][0];
+  const unsigned slot = layout_slot (&a->g, line_stripe (a, no), role);
+  struct seat *s = a->at[slot][0];
 
   return s && s->state == SEAT_ACTIVE && !s->failing && !s->suspect &&
+    !s->by_loop && (slow_slots (a) & BIT (slot)) == 0 &&
     s->m->local && lost_blocks_of (a, no, role) == 0 &&
     !recover_has_line (a, no) ? s : NULL;
 }
@@ -212,6 +214,8 @@ read_steps (struct array *a, struct request *r, const struct read_from *f,
     else if (direct) {
       s->from = STEP_SEAT;
       s->seat = seat;
+      s->member_off = layout_data_off (&a->sb.l, line_pos (a, s->no)) +
+        s->cell_off;
       pread_begin (a, s);
       r->has_preads = true;
     }
@@ -265,7 +269,8 @@ pread_checked (const struct request *r, const struct step *s, uint8_t *buf,
 
     some = MIN (CHECK_LEN, len - done);
     err = s->seat->m->ops->pread (s->seat->m, buf + done, some,
-                                  a->sb.l.data_off + row * BLOCK_LEN);
+                                  round_down (s->member_off, BLOCK_LEN) +
+                                  done);
     if (err)
       return err;
     for (uint32_t i = 0; i < some; i += BLOCK_LEN, row++)
@@ -300,18 +305,25 @@ pread_step_checked (const struct request *r, const struct step *s)
 static int
 pread_step (const struct request *r, const struct step *s)
 {
-  const struct array *a = r->a;
-  const uint64_t off =
-    a->sb.l.data_off + line_pos (a, s->no) + s->cell_off;
+  const uint64_t off = s->member_off;
   struct member *m = s->seat->m;
 
-  if (a->sums)
+  if (r->a->sums)
     return pread_step_checked (r, s);
 
   if (m->direct &&
       ((uintptr_t) s->buf | off | s->len) & (BLOCK_LEN - 1))
     return pread_bounced (m, s->buf, s->len, off);
   return m->ops->pread (m, s->buf, s->len, off);
+}
+
+static void
+run_pread (const struct request *r, struct step *s)
+{
+  const uint64_t since = loop_now (r->a->loop);
+
+  s->error = pread_step (r, s);
+  s->ns = loop_now (r->a->loop) - since;
 }
 
 bool
@@ -329,7 +341,7 @@ run_steps (struct request *r, struct step *step, unsigned nr, bool ops)
       break;
     case STEP_SEAT:
       if (!ops)
-        s->error = pread_step (r, s);
+        run_pread (r, s);
       all &= s->error == 0;
       break;
     case STEP_OP:
@@ -353,8 +365,10 @@ run_steps (struct request *r, struct step *step, unsigned nr, bool ops)
 void
 seat_step_failed (struct array *a, struct step *s)
 {
-  if (s->error != EBADMSG)      /* an operation looks again */
+  if (s->error != EBADMSG) {    /* an operation looks again */
+    seat_note_error (a, s->seat, IO_READ, s->member_off, s->error);
     seat_read_error (a, s->seat, s->error);
+  }
   pread_end (s);
   s->from = STEP_DONE;
 }
@@ -373,6 +387,8 @@ steps_put (struct array *a, struct step *step, unsigned nr)
       cell_put (a, s->cell);
       break;
     case STEP_SEAT:
+      if (s->error == 0)
+        slow_read_done (a, s->seat, &(struct slow_read) { s->len, s->ns });
       pread_end (s);
       break;
     case STEP_OP:
@@ -402,10 +418,10 @@ needs_decoding (const struct array *a, const struct request *r, uint64_t no)
   const uint64_t stripe = line_stripe (a, no);
   uint64_t noread, nowrite, first, last;
 
-  if (a->lost_slots == 0 || a->nr_bands > 1)
+  if ((a->lost_slots == 0 && !a->any_slow) || a->nr_bands > 1)
     return false;
   line_masks (a, no, &noread, &nowrite);
-  noread &= LOW_BITS (a->g.k);
+  noread = (noread | slow_roles (a, no)) & LOW_BITS (a->g.k);
   if (noread == 0)
     return false;
   first = MAX (r->off, stripe * a->g.k * a->g.chunk) / a->g.chunk % a->g.k;

@@ -27,10 +27,12 @@ struct op;
 enum request_kind {
   REQUEST_READ, REQUEST_WRITE, REQUEST_ZERO, REQUEST_FLUSH,
   REQUEST_WRITABLE,             /* put the first record in force */
-  REQUEST_FAIL,                 /* take seat out */
-  REQUEST_RELOG,                /* array/relog.c: for op_read alone */
+  REQUEST_FAIL,                 /* take seat out; if NULL, the spare of this
+                                 * uuid, which is missing */
+  REQUEST_RELOG,                /* array/relog-write.c: for op_read alone */
   REQUEST_REPLACE,              /* rebuild slot onto target */
   REQUEST_READD,                /* target came back */
+  REQUEST_SPARE,                /* target becomes a spare */
   REQUEST_SAVE,                 /* until what changed in a->sb is durable */
 };
 
@@ -42,12 +44,14 @@ struct step {
                                  * a reference */
   struct seat *seat;            /* STEP_SEAT: counted in seat->preads */
   unsigned bucket;              /* STEP_SEAT: index in seat->preads */
+  uint64_t ns;                  /* STEP_SEAT: how long it took */
   unsigned sum;                 /* STEP_SEAT: index in the request's sums of
                                  * its first block */
   struct op *op;                /* STEP_OP */
   uint64_t no;                  /* the line's number */
   unsigned role;
   uint32_t cell_off;            /* bytes from the start of the cell */
+  uint64_t member_off;          /* STEP_SEAT: bytes on the member */
   uint32_t len;                 /* bytes; STEP_SEAT: may go on in the next
                                  * lines of the chunk */
   uint8_t *buf;                 /* the client's side; NULL: zeroes (a write) */
@@ -67,11 +71,12 @@ struct request {
   uint8_t *buf;                 /* read, write: len bytes */
   uint64_t off, len;            /* bytes; read, write, zero */
   unsigned flags;               /* ARRAY_FUA ... */
-  struct member *target;        /* REQUEST_REPLACE, REQUEST_READD: NULL once
-                                 * taken over */
+  struct member *target;        /* REQUEST_REPLACE, REQUEST_READD,
+                                 * REQUEST_SPARE: NULL once taken over */
   struct readd *back;           /* REQUEST_READD: what was read from it;
                                  * borrowed */
-  uuid_bytes uuid;              /* REQUEST_REPLACE: the target's */
+  uuid_bytes uuid;              /* REQUEST_REPLACE, REQUEST_SPARE: the
+                                 * target's; REQUEST_FAIL without a seat */
   unsigned slot;                /* REQUEST_FAIL, REQUEST_REPLACE */
   struct seat *seat;            /* REQUEST_FAIL */
   char *why;                    /* commands: ARRAY_WHY_LEN bytes */

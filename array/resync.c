@@ -10,6 +10,7 @@
 #include "array/cache.h"
 #include "array/consistency.h"
 #include "array/dirty.h"
+#include "array/lost.h"
 #include "array/pass.h"
 #include "array/resync.h"
 #include "array/save.h"
@@ -88,8 +89,12 @@ look (struct array *a, struct pass *p, uint64_t no, uint64_t *roles,
 static void
 fixed (struct array *a, struct pass *p, const struct fixed *f)
 {
-  if (a->lost_slots == p->lost_slots)
-    pass_lose_rows (a, p, f);
+  if (a->lost_slots != p->lost_slots)
+    return;
+  if (f->lost && !table_lists_lost (a) && !a->failed &&
+      !lost_add (a, f->no, f->roles, f->lost))
+    p->failed = true;
+  pass_fixed (a, p, f);
 }
 
 /* Lost blocks must be durable before the region counts as synced. */

@@ -52,7 +52,7 @@ read_blocks (struct member *m, uint8_t *buf, uint64_t len, uint64_t off,
     if (m->ops->pread (m, buf + o, BLOCK_LEN, off + o) == 0)
       continue;
     memset (buf + o, 0, BLOCK_LEN);
-    if (++*nr_errors == MAX_ERRORS) {
+    if (++*nr_errors >= MAX_ERRORS) {
       memset (buf + o, 0, len - o);
       return false;
     }
@@ -280,14 +280,16 @@ check_entry (struct member *m, const struct superblock *sb,
              const struct journal_entry *e, const uint32_t *crc, bool *good,
              uint8_t buf[READ_LEN])
 {
-  const uint64_t off = sb->l.data_off + e->first_block * BLOCK_LEN;
-  const uint64_t end = off + (uint64_t) e->nr_blocks * BLOCK_LEN;
+  const uint64_t first = e->first_block * BLOCK_LEN;
+  const uint64_t end = first + (uint64_t) e->nr_blocks * BLOCK_LEN;
   unsigned nr_errors = 0;
 
-  for (uint64_t o = off, len; o < end; o += len) {
-    len = MIN (end - o, READ_LEN);
-    if (m->ops->pread (m, buf, len, o) != 0 &&
-        !read_blocks (m, buf, len, o, &nr_errors))
+  for (uint64_t pos = first, len; pos < end; pos += len) {
+    const uint64_t off = layout_data_off (&sb->l, pos);
+
+    len = layout_data_run (&sb->l, pos, MIN (end - pos, READ_LEN));
+    if (m->ops->pread (m, buf, len, off) != 0 &&
+        !read_blocks (m, buf, len, off, &nr_errors))
       memset (buf, 0, len);
     for (uint64_t b = 0; b < len; b += BLOCK_LEN)
       *good++ = crc32c (buf + b, BLOCK_LEN) == *crc++;
@@ -318,12 +320,35 @@ find_entries (const struct ring_reading *rd, const struct superblock *sb,
     }
 }
 
+static struct ring_record *
+find_record (const struct ring_contents *c, uint64_t seq)
+{
+  unsigned low = 0, high = c->nr_records;
+
+  while (low < high) {
+    const unsigned mid = (low + high) / 2;
+
+    if (c->record[mid].r.seq == seq)
+      return &c->record[mid];
+    if (c->record[mid].r.seq < seq)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  return NULL;
+}
+
+const struct ring_record *
+ring_find_record (const struct ring_contents *c, uint64_t seq)
+{
+  return find_record (c, seq);
+}
+
 int
 ring_check_direct (const struct ring_reading *rd, const struct superblock *sb,
                    uint64_t seq)
 {
-  struct ring_record *rec =
-    (struct ring_record *) ring_find_record (rd->c, seq);
+  struct ring_record *rec = find_record (rd->c, seq);
   CLEANUP_FREE uint8_t *buf = NULL;
   uint32_t done = 0;
 
@@ -399,22 +424,4 @@ ring_contents_free (struct ring_contents *c)
     record_free (&c->record[i]);
   free (c->record);
   memset (c, 0, sizeof *c);
-}
-
-const struct ring_record *
-ring_find_record (const struct ring_contents *c, uint64_t seq)
-{
-  unsigned low = 0, high = c->nr_records;
-
-  while (low < high) {
-    const unsigned mid = (low + high) / 2;
-
-    if (c->record[mid].r.seq == seq)
-      return &c->record[mid];
-    if (c->record[mid].r.seq < seq)
-      low = mid + 1;
-    else
-      high = mid;
-  }
-  return NULL;
 }

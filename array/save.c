@@ -13,6 +13,7 @@ static void
 save_done (struct array *a, struct store *st)
 {
   sb_written (st);
+  st->seat->saving = false;
   if (st->error)
     seat_fail (a, st->seat, "superblock", st->error);
   if (--a->saving > 0)
@@ -42,7 +43,7 @@ save_start (struct array *a, bool clean, struct waiter *w)
 {
   if (w)
     list_move (&a->save_waiters, &w->link);
-  if (a->saving > 0)
+  if (save_is_busy (a))
     return;
   if (a->change || a->failed || !a->writable) {
     engine_run_waiters (a, &a->save_waiters);
@@ -54,10 +55,59 @@ save_start (struct array *a, bool clean, struct waiter *w)
   for (unsigned i = 0; i < a->nr_seats; i++)
     if (takes_saves (a->seat[i])) {
       a->saving++;
+      a->seat[i]->saving = true;
       sb_write (a, a->seat[i], SB_ACCEPTED, clean, save_done);
     }
   if (--a->saving == 0)
     engine_run_waiters (a, &a->save_waiters);
+}
+
+static void
+beat_done (struct array *a, struct store *st)
+{
+  sb_written (st);
+  st->seat->saving = false;
+  if (st->error)
+    seat_fail (a, st->seat, "superblock", st->error);
+  if (--a->beating == 0 && a->saving == 0)
+    engine_run_waiters (a, &a->save_waiters);
+}
+
+/* Between the rounds of a change no copy is in question.  What waits for all
+ * beats to end must not wait for ever, so then there are fewer.
+ */
+static bool
+may_beat (const struct array *a)
+{
+  return a->membership.phase == MEMBERSHIP_IDLE && !a->failed && a->writable &&
+    !a->stopping && (list_empty (&a->save_waiters) || a->beat % 2 == 0);
+}
+
+/* One that does not answer must not keep the others from showing it, nor may a
+ * save or a change that waits for that one.
+ */
+void
+save_beat (struct array *a)
+{
+  const bool may = may_beat (a);
+  bool any_remote = false;
+
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+
+    if (!takes_saves (s) || !s->m->async)
+      continue;
+    if (!any_remote)
+      a->beat = a->beat == UINT32_MAX ? 1 : a->beat + 1;
+    any_remote = true;
+    if (!may || s->saving)
+      continue;
+    if (!save_is_busy (a) && a->change == NULL)
+      set_cursors (a);
+    s->saving = true;
+    a->beating++;
+    sb_write (a, s, SB_ACCEPTED, false, beat_done);
+  }
 }
 
 bool

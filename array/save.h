@@ -19,6 +19,18 @@
  */
 extern void save_start (struct array *a, bool clean, struct waiter *w);
 
+/* Show on each remote member that this server is alive, with a new beat; not
+ * where a save is under way, nor during a change, which show that too.
+ */
+extern void save_beat (struct array *a);
+
+/* Are superblocks being written?  Two writes to one member never overlap. */
+static inline bool
+save_is_busy (const struct array *a)
+{
+  return a->saving > 0 || a->beating > 0;
+}
+
 /* The list of lost blocks or the scrub in a->sb has changed: save it soon. */
 static inline void
 save_want (struct array *a)

@@ -33,6 +33,7 @@ sb_write (struct array *a, struct seat *s, enum sb_pairs pairs, bool clean,
   struct superblock sb = a->sb;
 
   sb.clean = clean;
+  sb.beat = a->stopping ? 0 : a->beat;
   membership_fill (&a->membership, s->dev, &sb);
   st->tag = pairs;
   if (pairs & SB_PROPOSED)

@@ -8,9 +8,19 @@
 #ifndef GPURAID_SCRUB_LINE_H
 #define GPURAID_SCRUB_LINE_H
 
+#include "array/hole.h"
 #include "array/internal.h"
+#include "array/rate.h"
 #include "array/op.h"
 #include "array/sums.h"
+
+struct scrub_hole {
+  struct hole_query query;      /* first */
+  bool asking, of_last;         /* of_last: by the last scrub */
+  uint64_t first, hole_end, known_end;  /* lines: [first, hole_end) is one, and
+                                         * nothing is known of what follows
+                                         * known_end */
+};
 
 struct scrub {
   enum { SCRUB_NONE, SCRUB_RUNNING, SCRUB_PAUSED, SCRUB_STOPPING } state;
@@ -19,7 +29,8 @@ struct scrub {
   uint64_t next, end;           /* lines */
   struct list lines;            /* struct scrub_line: under way */
   unsigned nr_lines;
-  struct waiter waiter;         /* for pages of the checksum table */
+  struct waiter waiter;         /* for pages of the checksum table, or: */
+  struct scrub_hole hole;       /* without checksums */
 
   /* Pages of the checksum table that were looked at: a bit each. */
   struct sums_pin pin;
@@ -32,9 +43,8 @@ struct scrub {
   uint64_t marked;              /* ns */
 
   /* Results. */
-  uint64_t since, earlier_ns;   /* ns; before it was paused */
+  struct rate rate;             /* of done_len */
   uint64_t done_len;            /* bytes of a member */
-  uint64_t done_before;         /* of these, in earlier sessions */
   struct array_scrub_count count;
   uint64_t found[MAX_SLOTS], repaired[MAX_SLOTS];       /* blocks */
 
@@ -66,5 +76,12 @@ extern bool scrub_line_begin (struct array *a, uint64_t no,
 
 /* Continue those that wait: in each turn of the main loop. */
 extern void scrub_lines_decide (struct array *a);
+
+/* array/scrub-hole.c: a scrub begins. */
+extern void scrub_hole_begin (struct scrub_hole *h);
+/* Lines [no, *end) are a hole on all members.  False: it is asked, and
+ * a->scrub->waiter runs.
+ */
+extern bool scrub_find_hole (struct array *a, uint64_t no, uint64_t *end);
 
 #endif

@@ -51,7 +51,7 @@ scrub_load (struct array *a)
   sc->repair = s->repair;
   sc->next = s->pos / a->cell_len;
   sc->end = a->sb.l.data_len / a->cell_len;
-  sc->done_len = sc->done_before = sc->next * a->cell_len;
+  sc->done_len = sc->next * a->cell_len;
   sc->count = (struct array_scrub_count) {
     .found = s->found, .repaired = s->repaired,
     .unlocated_rows = s->unlocated_rows, .lost_rows = s->lost_rows,

@@ -125,17 +125,32 @@ skip_unborn (struct array *a, struct scrub *sc)
   return true;
 }
 
-/* Skip what is a hole of the table on all members.  False if it waits. */
+/* From the next line to end there is a hole on all members, of the table or of
+ * the data.  False if it waits.
+ */
+static bool
+find_hole (struct array *a, struct scrub *sc, uint64_t *end)
+{
+  uint64_t row;
+
+  if (a->sums == NULL)
+    return scrub_find_hole (a, sc->next, end);
+  if (!sums_find_hole (a, sc->next * a->cell_blocks, &row, &sc->waiter))
+    return false;
+  *end = row / a->cell_blocks;
+  return true;
+}
+
+/* False if it waits. */
 static bool
 skip_hole (struct array *a, struct scrub *sc)
 {
-  const uint64_t row = sc->next * a->cell_blocks;
   uint64_t end, next;
 
-  if (!sums_find_hole (a, row, &end, &sc->waiter))
+  if (!find_hole (a, sc, &end))
     return false;
-  next = MIN (end / a->cell_blocks, sc->end);
-  if (end > row && next > sc->next) {
+  next = MIN (end, sc->end);
+  if (next > sc->next) {
     sc->done_len += (next - sc->next) * a->cell_len;
     sc->next = next;
   }
@@ -177,19 +192,19 @@ begin_some (struct array *a, struct scrub *sc)
   unsigned skipped = 0;
 
   while (sc->next < sc->end && !scrub_save_is_due (a)) {
+    const uint64_t was = sc->next;
+
     if (sc->nr_lines == MAX_LINES || !pace_may_begin (a))
       return;
     if (skipped++ == limits.rebuild_max_skipped) {
       list_move (&a->engine.ready, &sc->waiter.link);
       return;
     }
+    if (!skip_hole (a, sc))
+      return;
+    if (sc->next > was)
+      continue;
     if (a->sums) {
-      const uint64_t was = sc->next;
-
-      if (!skip_hole (a, sc))
-        return;
-      if (sc->next > was)
-        continue;
       if (!look_at_pages (a, sc, sc->next * a->cell_blocks))
         return;
       if (skip_unborn (a, sc))
@@ -206,12 +221,18 @@ static void
 report (const struct array *a, const struct scrub *sc)
 {
   const struct array_scrub_count *c = &sc->count;
+  char more[160] = "";
+  int len = 0;
 
+  if (c->unlocated_rows)
+    len = snprintf (more, sizeof more, "; in %" PRIu64 " rows nothing says "
+                    "which block is wrong", c->unlocated_rows);
+  if (c->lost_rows)
+    snprintf (more + len, sizeof more - len, "; of %" PRIu64 " rows too "
+              "little can be read", c->lost_rows);
   log_notice ("scrub: %s: %" PRIu64 " blocks were wrong, %" PRIu64 " of them "
-              "were repaired; in %" PRIu64 " rows nothing says which block is "
-              "wrong; of %" PRIu64 " rows too little can be read",
-              sc->next == sc->end ? "ended" : "stopped", c->found,
-              c->repaired, c->unlocated_rows, c->lost_rows);
+              "were repaired%s", sc->next == sc->end ? "ended" : "stopped",
+              c->found, c->repaired, more);
 }
 
 static void
@@ -246,7 +267,8 @@ go_on (struct array *a, struct scrub *sc)
 {
   sums_verify_begin (a);
   sc->interrupted = false;
-  sc->since = sc->marked = loop_now (a->loop);
+  sc->marked = loop_now (a->loop);
+  rate_reset (&sc->rate);
   if (sc->state == SCRUB_NONE || sc->state == SCRUB_STOPPING)
     return;
   log_notice ("scrub: %s at %.1f %%",
@@ -262,6 +284,8 @@ scrub_turn (struct array *a)
   scrub_lines_decide (a);
   if (sc->state == SCRUB_NONE)
     return;
+  if (scrub_is_running (a))
+    rate_note (&sc->rate, loop_now (a->loop), sc->done_len);
   if (sc->interrupted && a->writable)
     go_on (a, sc);
   if (may_go_on (a, sc))
@@ -311,17 +335,18 @@ scrub_start (struct array *a, bool repair, char why[ARRAY_WHY_LEN])
     snprintf (why, ARRAY_WHY_LEN, "a scrub is %s", sc->state == SCRUB_PAUSED ?
               "paused: resume or stop it" : sc->interrupted ?
               "interrupted: it goes on when the array is written to; or stop "
-              "it" : "running already");
+              "it" : "running already: gpuraid status shows how far");
     return EINVAL;
   }
   sums_verify_begin (a);
   sc->state = SCRUB_RUNNING;
   sc->repair = repair;
   sc->stop = false;
-  sc->next = sc->done_len = sc->done_before = sc->nr_pages = 0;
+  sc->next = sc->done_len = sc->nr_pages = 0;
+  scrub_hole_begin (&sc->hole);
+  rate_reset (&sc->rate);
   sc->end = a->sb.l.data_len / a->cell_len;
-  sc->since = sc->marked = loop_now (a->loop);
-  sc->earlier_ns = 0;
+  sc->marked = loop_now (a->loop);
   sc->count = (struct array_scrub_count) { 0 };
   for (unsigned slot = 0; slot < a->n; slot++)
     sc->found[slot] = sc->repaired[slot] = 0;
@@ -329,35 +354,37 @@ scrub_start (struct array *a, bool repair, char why[ARRAY_WHY_LEN])
   return 0;
 }
 
+void
+scrub_grown (struct array *a)
+{
+  if (a->scrub->state != SCRUB_NONE)
+    a->scrub->end = a->sb.l.data_len / a->cell_len;
+}
+
 int
 scrub_control (struct array *a, enum array_scrub_command command,
                char why[ARRAY_WHY_LEN])
 {
   struct scrub *sc = a->scrub;
-  const uint64_t now = loop_now (a->loop);
 
   if (sc->state == SCRUB_NONE) {
-    snprintf (why, ARRAY_WHY_LEN, "no scrub is running");
+    snprintf (why, ARRAY_WHY_LEN, "no scrub is running: start one first");
     return EINVAL;
   }
   switch (command) {
   case ARRAY_SCRUB_STOP:
     sc->stop = true;
-    if (sc->state == SCRUB_PAUSED)
-      sc->since = now;
     sc->state = SCRUB_STOPPING;
     break;
 
   case ARRAY_SCRUB_PAUSE:
-    if (sc->state == SCRUB_RUNNING) {
-      sc->earlier_ns += now - sc->since;
+    if (sc->state == SCRUB_RUNNING)
       sc->state = SCRUB_PAUSED;
-    }
     break;
 
   case ARRAY_SCRUB_RESUME:
     if (sc->state == SCRUB_PAUSED) {
-      sc->since = now;
+      rate_reset (&sc->rate);
       sc->state = SCRUB_RUNNING;
     }
     break;
@@ -372,7 +399,6 @@ scrub_status (const struct array *a, struct array_status *st)
   const struct scrub *sc = a->scrub;
   const uint64_t total = a->sb.l.data_len, done = MIN (sc->done_len, total);
   const uint64_t now = loop_now (a->loop);
-  uint64_t ns = sc->earlier_ns, rate;
 
   st->has_last_scrub = sc->has_last;
   st->last_scrub_complete = sc->last_complete;
@@ -381,14 +407,11 @@ scrub_status (const struct array *a, struct array_status *st)
   st->last_scrub = sc->last;
   if (sc->state == SCRUB_NONE)
     return;
-  if (sc->state != SCRUB_PAUSED && !sc->interrupted)
-    ns += now - sc->since;
-  rate = (uint64_t) ((double) (done - MIN (done, sc->done_before)) * 1e9 /
-                     MAX (ns, 1));
   st->scrub = (struct array_progress) {
-    .running = true, .done = done, .total = total, .bytes_per_second = rate,
-    .eta_seconds = rate ? (total - done) / rate : 0,
+    .running = true, .done = done, .total = total,
   };
+  if (scrub_is_running (a))
+    rate_fill (&sc->rate, now, sc->done_len, total - done, &st->scrub);
   st->scrub_paused = sc->state == SCRUB_PAUSED;
   st->scrub_interrupted = sc->interrupted;
   st->scrub_repair = sc->repair;

@@ -28,6 +28,8 @@ extern void scrub_turn (struct array *a);
 /* The commands: 0, or EINVAL and why. */
 extern int scrub_start (struct array *a, bool repair,
                         char why[ARRAY_WHY_LEN]);
+/* The array has grown: a scrub goes on to its new end. */
+extern void scrub_grown (struct array *a);
 extern int scrub_control (struct array *a, enum array_scrub_command command,
                           char why[ARRAY_WHY_LEN]);
 

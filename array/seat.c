@@ -3,11 +3,23 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/membership-rules.h"
 #include "array/seat.h"
 #include "common/plant.h"
+
+const char *
+seat_name (const struct seat *s, char buf[SEAT_NAME_LEN])
+{
+  if (s->slot < s->a->n)
+    snprintf (buf, SEAT_NAME_LEN, "slot %u: %s", s->slot, s->m->path);
+  else
+    snprintf (buf, SEAT_NAME_LEN, "spare: %s", s->m->path);
+  return buf;
+}
 
 bool
 seat_writable_at (const struct array *a, const struct seat *s, uint64_t pos)
@@ -100,11 +112,13 @@ seats_changed (struct array *a)
   memset (a->at, 0, sizeof a->at);
   a->irregular_slots = a->lost_slots = a->doubled_slots = 0;
   a->any_failing = false;
+  a->nr_spares = 0;
 
   for (unsigned i = 0; i < a->nr_seats; i++) {
     struct seat *s = a->seat[i], **at;
 
     a->any_failing |= s->failing && s->m;
+    a->nr_spares += s->state == SEAT_SPARE && s->m && !s->failing;
     if (s->slot >= a->n || s->m == NULL)
       continue;
     at = a->at[s->slot];
@@ -130,6 +144,7 @@ seats_changed (struct array *a)
     else if (t && t->state == SEAT_ACTIVE && !t->failing)
       a->doubled_slots |= BIT (slot);
   }
+  a->no_spare &= a->lost_slots;
   note_targets (a, old);
 }
 
@@ -192,6 +207,42 @@ seat_retire (struct array *a, struct seat *s)
   s->state = SEAT_IDLE;
   s->failing = true;
   seats_changed (a);
+}
+
+void
+seat_follow (struct array *a, struct seat *s)
+{
+  const struct device *d;
+
+  if (s->dev >= SB_MAX_DEVICES || seat_is_retired (s))
+    return;
+  d = &a->membership.device[s->dev];
+  if (!uuid_equal (&d->uuid, &s->uuid)) {
+    seat_retire (a, s);         /* its place is free, or reused */
+    return;
+  }
+  switch (d->state) {
+  case DEVICE_ACTIVE:
+    s->state = SEAT_ACTIVE;
+    s->replaced = d->replaced;
+    break;
+  case DEVICE_SPARE:
+    s->state = SEAT_SPARE;
+    break;
+  case DEVICE_REBUILDING:
+    s->slot = d->slot;
+    if (s->state != SEAT_TARGET) {
+      s->state = SEAT_TARGET;
+      s->cursor = s->window_end = d->cursor;
+      s->by_bitmap = d->by_bitmap;
+    }
+    break;
+  default:
+    if (s->state != SEAT_IDLE) {
+      s->failed = d->state == DEVICE_FAILED;
+      seat_retire (a, s);
+    }
+  }
 }
 
 struct close_call {

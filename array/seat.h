@@ -43,6 +43,8 @@ extern struct seat *seat_new (struct array *a, struct member *m, unsigned dev,
 /* The seat is no longer used: its member is closed when its last I/O ends. */
 extern void seat_retire (struct array *a, struct seat *s);
 extern void seats_close_retired (struct array *a);
+/* A new record is in force: the state that it gives the seat. */
+extern void seat_follow (struct array *a, struct seat *s);
 
 /* Its place in the device table may be another member's now. */
 static inline bool
@@ -50,6 +52,20 @@ seat_is_retired (const struct seat *s)
 {
   return s->m == NULL || (s->state == SEAT_IDLE && s->failing);
 }
+
+/* True for a member of the array that holds data, or will.  Of a spare only the
+ * superblocks are written.
+ */
+static inline bool
+seat_holds_data (const struct seat *s)
+{
+  return s->m && !s->failing &&
+    (s->state == SEAT_ACTIVE || s->state == SEAT_TARGET);
+}
+
+/* For messages: "slot 3: /dev/sdx", or "spare: /dev/sdx". */
+#define SEAT_NAME_LEN 4160
+extern const char *seat_name (const struct seat *s, char buf[SEAT_NAME_LEN]);
 
 /* I/O in flight. */
 static inline unsigned
@@ -60,6 +76,15 @@ seat_users (const struct seat *s)
   for (unsigned i = 0; i < SEAT_PREADS; i++)
     n += atomic_load (&s->preads[i]);
   return n;
+}
+
+/* An I/O has succeeded: any thread. */
+static inline void
+seat_io_add (struct seat_io *io, uint64_t bytes, uint64_t ns)
+{
+  atomic_fetch_add_explicit (&io->ops, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit (&io->bytes, bytes, memory_order_relaxed);
+  atomic_fetch_add_explicit (&io->ns, ns, memory_order_relaxed);
 }
 
 /* Slots with an active seat that is not failing. */

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "array/event.h"
 #include "array/space.h"
 #include "common/plant.h"
 
@@ -26,4 +27,5 @@ space_wait (struct seat *s, struct list *waiting, struct list *link)
   s->no_space = true;
   log_notice ("slot %u: %s: no space left; writes are held until there is",
               s->slot, s->m->path);
+  event_no_space (s->a, s);
 }

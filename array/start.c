@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <semaphore.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -17,6 +18,8 @@
 #include "array/copies.h"
 #include "array/dirty.h"
 #include "array/flush.h"
+#include "array/grow.h"
+#include "array/health.h"
 #include "array/journal.h"
 #include "array/lost.h"
 #include "array/main-loop.h"
@@ -27,9 +30,11 @@
 #include "array/request.h"
 #include "array/scrub.h"
 #include "array/seat.h"
+#include "array/slow.h"
 #include "array/stop.h"
 #include "array/sums.h"
 #include "array/tick.h"
+#include "array/watch.h"
 
 /* How often dirty bits are cleared. */
 #define CLEAR_NS UINT64_C (5000000000)
@@ -79,9 +84,9 @@ static void
 note_unsynced (struct array *a)
 {
   for (uint64_t i = 0; a->sums && !a->mark_open && i < a->nr_pages; i++)
-    memset (a->page[i].want.open, 0, sizeof a->page[i].want.open);
+    memset (a->page[i]->want.open, 0, sizeof a->page[i]->want.open);
   for (uint64_t i = 0; i < a->nr_regions; i++) {
-    const struct bitmap_page *p = &a->page[i / limits.page_regions].want;
+    const struct bitmap_page *p = &a->page[i / limits.page_regions]->want;
     const uint64_t bit = i % limits.page_regions;
 
     if (p->open[bit / 64] >> (bit % 64) & 1) {
@@ -121,12 +126,10 @@ take_assembly (struct array *a, struct assembly *as)
   copies_fill_host (&a->sb);
   a->g = as->sb.g;
   a->n = a->g.k + a->g.m;
-  a->nr_stripes = layout_nr_stripes (&a->g);
   a->membership = as->membership;
   a->readonly = as->readonly;
+  memcpy (a->readonly_why, as->readonly_why, sizeof a->readonly_why);
   a->force = as->force;
-  a->nr_pages = bitmap_nr_pages (&a->sb.l);
-  a->nr_regions = bitmap_nr_regions (&a->sb.l);
   a->flush_gen = 1;
   a->clear_ns = CLEAR_NS;
   a->window_len = WINDOW_LEN;
@@ -158,7 +161,9 @@ array_free_memory (struct array *a)
     free (a->slot_path[i]);
   pass_free (a);
   scrub_free (a);
+  watch_free (a);
   change_free (a);
+  grow_free (a);
   journal_free (a);
   recover_free (a);
   repairs_free (a);
@@ -200,6 +205,10 @@ array_new (const struct config *c, struct assembly *as, struct coder *coder)
   }
   init_lists (a);
   take_assembly (a, as);
+  if (c->readonly_why) {
+    a->readonly = true;
+    snprintf (a->readonly_why, sizeof a->readonly_why, "%s", c->readonly_why);
+  }
   if (c->forget_scrub)
     a->sb.scrub = (struct sb_scrub) { 0 };
   a->consistency = a->sb.consistency == CONSISTENCY_JOURNAL ?
@@ -207,12 +216,16 @@ array_new (const struct config *c, struct assembly *as, struct coder *coder)
   a->mark_open = a->sb.consistency == CONSISTENCY_NONE;
   a->writethrough = c->writethrough;
   a->timeout_ns = c->timeout_ns;
+  hedge_init (&a->hedge, &c->hedge);
+  op_hedge_init (a);
+  a->spare_delay_ns = c->spare_delay_ns;
   a->pace.limit = c->rebuild_rate;
   a->member_size = smallest (as);
   cache_size (a, c->cache_len - sums_len);
   a->solver = solver_new (a->sb.code, a->sb.w, a->g.k, a->g.m);
   if (a->solver == NULL || pass_init (a) == -1 || scrub_init (a) == -1 ||
-      change_init (a) == -1 ||
+      watch_init (a) == -1 ||
+      change_init (a) == -1 || grow_init (a) == -1 ||
       journal_init (a) == -1 || sums_init (a, sums_len) == -1 ||
       lost_init (a, as) == -1 ||
       dirty_init (a, as->page) || make_seats (a, as) == -1) {
@@ -221,6 +234,7 @@ array_new (const struct config *c, struct assembly *as, struct coder *coder)
     return NULL;
   }
   note_unsynced (a);
+  health_notice (a);
   if (recover_init (a) == -1) {
     array_free_memory (a);
     return NULL;
@@ -259,7 +273,38 @@ array_start (struct array *a, struct loop *loop)
     return -1;
   if (loop->ops->add_buffer)
     loop->ops->add_buffer (loop, a->arena, a->arena_len);
+  if (a->events.fn) {
+    engine_lock (a);            /* it may be degraded already */
+    engine_unlock (a);
+  }
+  slow_compare (a);
+  watch_start (a);
   return 0;
+}
+
+/* A remote member that was taken out, and still has I/O, ends it when it is
+ * told to, without its server.
+ */
+static void
+end_remote_io (struct array *a)
+{
+  bool any = true;
+
+  for (unsigned n = 0; any && n < 2000; n++) {
+    const struct timespec ms = { .tv_nsec = 1000000 };
+
+    any = false;
+    for (unsigned i = 0; i < a->nr_seats; i++) {
+      struct seat *s = a->seat[i];
+
+      if (s->m == NULL || !s->m->async || seat_users (s) == 0)
+        continue;
+      atomic_store (&s->m->unused, true);
+      any = true;
+    }
+    if (any)
+      nanosleep (&ms, NULL);
+  }
 }
 
 /* Such I/O may write to memory, so don't free it: the process ends soon. */
@@ -272,31 +317,52 @@ has_io_in_flight (const struct array *a)
   return false;
 }
 
-void
+/* Returns the error of the last flush. */
+static int
+write_out (struct array *a)
+{
+  int err = 0;
+
+  if (a->writable && !a->stopping)
+    err = a->failed ? EIO : array_flush (a);
+  while (!stop_step (a)) {
+    const struct timespec ms = { .tv_nsec = 1000000 };
+
+    nanosleep (&ms, NULL);
+  }
+  return err == 0 && a->writable && a->failed ? EIO : err;
+}
+
+int
 array_free (struct array *a)
 {
-  if (a == NULL)
-    return;
-  if (a->loop) {
-    if (a->writable && !a->failed && !a->stopping)
-      (void) array_flush (a);
-    while (!stop_step (a)) {
-      const struct timespec ms = { .tv_nsec = 1000000 };
+  int err = 0;
 
-      nanosleep (&ms, NULL);
-    }
-    if (a->loop->ops->timer)
+  if (a == NULL)
+    return 0;
+  if (a->loop) {
+    err = write_out (a);
+    if (a->loop->ops->timer) {
       loop_timer (a->loop, &a->tick, 0);
+      loop_timer (a->loop, &a->hedge_timer, 0);
+      watch_stop (a);
+    }
   }
+  end_remote_io (a);
   if (has_io_in_flight (a)) {
     log_notice ("a member that was taken out still owes answers");
-    return;
+    return err;
   }
   coder_free (a->coder);
+  /* Before the loop, which they may still be about to use. */
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i]->m && a->seat[i]->m->ops->end)
+      a->seat[i]->m->ops->end (a->seat[i]->m);
   loop_free (a->loop);
   for (unsigned i = 0; i < a->nr_seats; i++)
     member_close (a->seat[i]->m);
   array_free_memory (a);
+  return err;
 }
 
 bool
@@ -305,10 +371,27 @@ array_is_readonly (const struct array *a)
   return a->readonly;
 }
 
-uint64_t
-array_size (const struct array *a)
+const char *
+array_readonly_why (const struct array *a)
 {
-  return a->g.size;
+  return a->readonly ? a->readonly_why : NULL;
+}
+
+uint64_t
+array_size (struct array *a)
+{
+  uint64_t size;
+
+  engine_lock (a);
+  size = a->g.size;
+  engine_unlock (a);
+  return size;
+}
+
+const uuid_bytes *
+array_uuid (const struct array *a)
+{
+  return &a->sb.array_uuid;
 }
 
 const struct geometry *

@@ -6,16 +6,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/entry.h"
+#include "array/grow.h"
+#include "array/health.h"
+#include "array/join.h"
 #include "array/lost.h"
 #include "array/pass.h"
 #include "array/scrub-line.h"
 #include "array/scrub.h"
 #include "array/seat.h"
+#include "array/slow.h"
 
-static char *
-copy_path (const char *path)
+/* Of the member that a slot has lost; zeroes if it is not listed. */
+static uuid_bytes
+uuid_of_slot (const struct array *a, unsigned slot)
 {
-  return path ? strdup (path) : NULL;
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++) {
+    const struct device *d = &a->membership.device[dev];
+
+    if (d->slot == slot &&
+        (d->state == DEVICE_FAILED || d->state == DEVICE_MISSING ||
+         d->state == DEVICE_ACTIVE))
+      return d->uuid;
+  }
+  return (uuid_bytes) { 0 };
 }
 
 /* The entry of a slot with no active seat. */
@@ -30,21 +44,48 @@ empty_slot (const struct array *a, unsigned slot, struct array_entry *e)
     if (a->membership.device[dev].slot == slot &&
         a->membership.device[dev].state == DEVICE_FAILED)
       e->state = ENTRY_FAILED;
+  e->uuid = uuid_of_slot (a, slot);
   for (unsigned i = 0; i < a->nr_seats; i++)
     if (a->seat[i]->slot == slot && a->seat[i]->state != SEAT_TARGET)
       gone = a->seat[i];
   if (gone && (gone->failed || gone->failing))
     e->state = ENTRY_FAILED;
-  if (gone)
+  if (gone) {
     e->errors = gone->nr_errors;
-  e->path = copy_path (gone && gone->m ? gone->m->path : a->slot_path[slot]);
-  if (t && t->state == SEAT_TARGET) {
-    free (e->path);
-    e->path = copy_path (t->m->path);
-    e->state = ENTRY_REBUILDING;
-    e->errors = t->nr_errors;
-    e->no_space = t->no_space;
+    e->last_error = entry_error (a, gone);
+    entry_set_io (e, gone);
   }
+  if (t && t->state == SEAT_TARGET)
+    *e = entry_of_seat (a, t);
+  else
+    e->path = entry_path (gone && gone->m ? gone->m->path :
+                          a->slot_path[slot]);
+}
+
+/* Also one that will be a spare once the array is opened for writing. */
+static bool
+is_spare (const struct array *a, const struct seat *s)
+{
+  const struct device *d =
+    s->dev < SB_MAX_DEVICES ? &a->membership.device[s->dev] : NULL;
+
+  if (s->m == NULL || s->failing)
+    return false;
+  return s->state == SEAT_SPARE ||
+    (!a->writable && d && d->slot == SLOT_NONE &&
+     (d->state == DEVICE_SPARE || d->state == DEVICE_MISSING));
+}
+
+/* Spares that are listed and are not there. */
+static void
+add_missing_spares (const struct array *a, struct array_status *st)
+{
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
+    if (join_spare_is_missing (a, dev) && st->nr_entries < SB_MAX_DEVICES)
+      st->entry[st->nr_entries++] = (struct array_entry) {
+        .slot = SLOT_NONE, .state = ENTRY_MISSING,
+        .uuid = a->membership.device[dev].uuid,
+      };
 }
 
 static void
@@ -55,26 +96,21 @@ fill_entries (const struct array *a, struct array_status *st)
     struct array_entry *e = &st->entry[st->nr_entries++];
 
     if (s && !s->failing)
-      *e = (struct array_entry) {
-        .slot = slot, .path = copy_path (s->m->path),
-        .state = ENTRY_ACTIVE, .errors = s->nr_errors,
-        .no_space = s->no_space, .slow = s->suspect,
-        .bad_sums = s->nr_bad_sums,
-      };
+      *e = entry_of_seat (a, s);
     else
       empty_slot (a, slot, e);
     e->scrub_found = a->scrub->found[slot];
     e->scrub_repaired = a->scrub->repaired[slot];
   }
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (is_spare (a, a->seat[i]))
+      st->entry[st->nr_entries++] = entry_of_seat (a, a->seat[i]);
+  add_missing_spares (a, st);
   for (unsigned slot = 0; slot < a->n; slot++) {
     const struct seat *s = a->at[slot][0], *t = a->at[slot][1];
 
     if (s && !s->failing && t)
-      st->entry[st->nr_entries++] = (struct array_entry) {
-        .slot = slot, .path = copy_path (t->m->path),
-        .state = t->state == SEAT_TARGET ? ENTRY_REBUILDING : ENTRY_ACTIVE,
-        .errors = t->nr_errors, .no_space = t->no_space,
-      };
+      st->entry[st->nr_entries++] = entry_of_seat (a, t);
   }
 }
 
@@ -101,21 +137,26 @@ array_get_status (struct array *a, struct array_status *st)
   memset (st, 0, sizeof *st);
   st->nr_engines = coder_shares (a->coder, st->engine);
   engine_lock (a);
-  st->state = a->failed || nr_good_slots (a) < a->g.k ? ARRAY_FAILED :
-    a->lost_slots ? ARRAY_DEGRADED : ARRAY_HEALTHY;
+  st->state = health (a, &st->reasons);
   st->writable = a->writable;
+  st->readonly_why = array_readonly_why (a);
   st->g = a->g;
   st->code = a->sb.code;
   st->w = a->sb.w;
   st->uuid = a->sb.array_uuid;
+  strcpy (st->label, a->sb.label);
   st->epoch = a->membership.cur.self.ballot.epoch;
   st->coder = a->coder->ops->name;
   st->loop = a->loop ? a->loop->ops->name : "";
+  if (a->loop)
+    slow_compare (a);           /* the latencies are those of now */
   fill_entries (a, st);
   if (a->loop) {
     pass_progress (a, &st->rebuild, &st->resync);
     scrub_status (a, st);
+    grow_progress (a, &st->grow);
   }
+  st->growable = grow_room (a);
   st->rate_limit = a->pace.limit;
   st->lost_rows = lost_rows_count (a);
   st->counters = a->counters;

@@ -7,6 +7,7 @@
 #include "array/consistency.h"
 #include "array/dirty.h"
 #include "array/flush.h"
+#include "array/grow.h"
 #include "array/save.h"
 #include "array/scrub.h"
 #include "array/seat.h"
@@ -22,13 +23,13 @@ static bool
 in_flight (const struct array *a)
 {
   if (!list_empty (&a->ops) || scrub_is_busy (a) || a->change ||
-      a->saving > 0 || a->flushing ||
+      grow_is_running (a) || save_is_busy (a) || a->flushing ||
       !list_empty (&a->flush_waiters))
     return true;
   if (!a->consistency->is_idle (a))
     return true;
   for (uint64_t i = 0; i < a->nr_pages; i++)
-    if (a->page[i].writing || a->page[i].queued)
+    if (a->page[i]->writing || a->page[i]->queued)
       return true;
   /* Don't wait for I/O on a member that is no longer used. */
   for (unsigned i = 0; i < a->nr_seats; i++)
@@ -82,6 +83,9 @@ stop_step (struct array *a)
 
   engine_lock (a);
   a->stopping = true;           /* a rebuild ends soon */
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i]->m)
+      atomic_store (&a->seat[i]->m->hurry, true);
   end = space_stop (a) && !in_flight (a) && next_step (a);
   engine_unlock (a);
   return end;

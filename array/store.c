@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "array/fail.h"
 #include "array/space.h"
 #include "array/store.h"
 #include "common/plant.h"
@@ -50,6 +51,9 @@ store_news (struct array *a, struct news *n)
     space_wait (st->seat, &a->no_space_stores, &st->link);
     return;
   }
+  if (st->error)
+    seat_note_error (a, st->seat, st->io.kind, st->off[st->nr_done],
+                     st->error);
   st->done (a, st);
   store_free (st);
 }

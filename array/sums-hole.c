@@ -2,79 +2,48 @@
  * the members' files.
  *
  * Where every active member has a hole, all pages are zeroes on all of them:
- * never written, as if they had been read.  Space that is allocated but was not
- * written is a hole, too: for SEEK_DATA of ext4, xfs, btrfs and tmpfs alike.
- * Pages may have been born meanwhile, in memory alone: such a page is dirty
- * first, and ends the run.
+ * never written, as if they had been read.  Pages may have been born meanwhile,
+ * in memory alone: such a page is dirty first, and ends the run.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/recover.h"
 #include "array/sums-internal.h"
 #include "common/plant.h"
 
-static struct sums *
-sums_of (struct sums_hole *h)
+/* The page of a place on the member that the query is about. */
+static uint64_t
+page_at (const struct sums_hole *h, uint64_t off)
 {
-  return list_item (h, struct sums, hole);
+  return h->first + (off - h->query.off) / (2 * TABLE_PAGE_LEN);
 }
 
-/* A hung server would block the thread. */
-static bool
-may_ask (const struct seat *s)
+/* The part of the layout that has a page ends with this one. */
+static uint64_t
+last_page_of_part (const struct array *a, uint64_t page_no)
 {
-  return !s->failing && s->state == SEAT_ACTIVE && s->m->local && !s->suspect;
-}
+  struct layout_part p;
 
-/* Without the lock. */
-static void
-ask_call (struct call *c)
-{
-  struct sums_hole *h = list_item (c, struct sums_hole, call);
-  const struct member_layout *l = &h->a->sb.l;
-  const uint64_t off = table_page_off (l, h->first, 0);
-  uint64_t end = l->table_off + l->table_len, data = off;
-
-  for (unsigned i = 0; i < h->nr_seats; i++) {
-    struct member *m = h->seat[i]->m;
-    uint64_t upto;
-    bool hole;
-
-    if (end == off)
-      ;
-    else if (m->ops->extent (m, off, end - off, &hole, &upto) != 0) {
-      data = end;
-      end = off;
-    }
-    else if (hole)
-      end = upto;
-    else {
-      data = upto;
-      end = off;
-    }
-    atomic_fetch_sub (&h->seat[i]->users, 1);
-  }
-  h->hole_end = (end - l->table_off) / (2 * TABLE_PAGE_LEN);
-  h->found_end = (data - l->table_off) / (2 * TABLE_PAGE_LEN);
-  engine_post (h->a, &h->news);
+  layout_part_of (&a->sb.l, page_no * limits.table_page_entries * BLOCK_LEN,
+                  &p);
+  return p.table_page + p.nr_table_pages - 1;
 }
 
 /* Pages in memory may not have been stored yet. */
 static void
-answered (struct array *a, struct news *n)
+answered (struct array *a, struct hole_query *q)
 {
-  struct sums_hole *h = list_item (n, struct sums_hole, news);
-  const struct sums *s = sums_of (h);
+  struct sums_hole *h = list_item (q, struct sums_hole, query);
+  const struct sums *s = a->sums;
 
-  h->end = MIN (h->end, h->hole_end);
+  h->end = MIN (h->end, page_at (h, q->hole_end));
   for (unsigned b = 0; b < s->nr_buckets; b++)
     for (const struct sums_page *p = s->bucket[b]; p; p = p->hash_next)
       if (p->born && p->no >= h->first && !PLANTED ("sums-hole-unborn"))
         h->end = MIN (h->end, p->no);
   h->end = MAX (h->end, h->first);
   h->data_end = h->end > h->first ? h->end :
-    MAX (h->found_end, h->first + 1);
+    MAX (page_at (h, q->data_end), h->first + 1);
   h->asking = false;
   engine_run_waiters (a, &h->waiters);
 }
@@ -83,26 +52,17 @@ answered (struct array *a, struct news *n)
 static bool
 ask (struct array *a, struct sums_hole *h, uint64_t page_no)
 {
-  h->nr_seats = 0;
-  for (unsigned slot = 0; slot < a->n; slot++) {
-    struct seat *s = a->at[slot][0];
+  const struct member_layout *l = &a->sb.l;
 
-    if (s && !may_ask (s))
-      return false;
-    if (s)
-      h->seat[h->nr_seats++] = s;
-  }
-  if (h->nr_seats < a->g.k || recover_is_pending (a))
+  h->query.off = table_page_off (l, page_no, 0);
+  h->query.end = table_page_off (l, last_page_of_part (a, page_no), 1) +
+    TABLE_PAGE_LEN;
+  h->query.answered = answered;
+  if (!hole_ask (a, &h->query))
     return false;
-  for (unsigned i = 0; i < h->nr_seats; i++)
-    atomic_fetch_add (&h->seat[i]->users, 1);
-  h->a = a;
   h->asking = true;
   h->first = page_no;
   h->end = UINT64_MAX;
-  h->call.run = ask_call;
-  h->news.run = answered;
-  engine_call (a, &h->call);
   return true;
 }
 

@@ -6,6 +6,7 @@
 #ifndef GPURAID_SUMS_INTERNAL_H
 #define GPURAID_SUMS_INTERNAL_H
 
+#include "array/hole.h"
 #include "array/sums.h"
 
 /* The same page of all slots.  Masks have a bit per slot. */
@@ -57,12 +58,7 @@ struct sums_hole {
   uint64_t first, end, data_end;
   bool asking;                  /* from first on; end is that of no page born
                                  * since */
-  uint64_t hole_end, found_end; /* the answer */
-  struct array *a;
-  struct seat *seat[MAX_SLOTS];
-  unsigned nr_seats;
-  struct call call;
-  struct news news;
+  struct hole_query query;
   struct list waiters;
 };
 
@@ -124,6 +120,41 @@ extern void sums_hole_born (struct sums *s, uint64_t page_no);
 
 /* Forget what was in memory of slots that have new members. */
 extern void sums_forget_slots (struct array *a);
+
+/* array/sums-trust.c: the member with the entries of a slot, or NULL.  A target
+ * has those that were copied.
+ */
+extern struct seat *sums_source (const struct array *a,
+                                 const struct sums_page *p, unsigned slot);
+extern void sums_set_all (struct sums_page *p, unsigned slot,
+                          struct table_entry e);
+/* All are lost, as far as it is known; those beyond the data are zeroes. */
+extern void sums_no_entries (const struct array *a, struct sums_page *p,
+                             unsigned slot);
+/* One place is bad: it is stored again. */
+extern void sums_add_doubtful (struct array *a, struct sums_page *p,
+                               unsigned slot);
+/* It can't be trusted. */
+extern void sums_page_damaged (struct array *a, struct sums_page *p,
+                               unsigned slot);
+/* A crash interrupted the first write to it. */
+extern bool sums_is_first_write (const struct array *a,
+                                 const struct sums_page *p);
+/* Without a journal, a page that no active member has: may this one of a target
+ * be of a write before a crash?  If so it is dropped.
+ */
+extern bool sums_is_left_over (const struct array *a,
+                               const struct sums_page *p,
+                               const struct seat *s,
+                               const struct table_entry *e);
+extern void sums_drop_page (struct array *a, struct sums_page *p,
+                            struct seat *t);
+/* All are loaded, as far as they have a member, and some seem never written, or
+ * are bad: decide what they are.
+ */
+extern void sums_check_blank (struct array *a, struct sums_page *p);
+/* It was written, also where it seemed never written. */
+extern void sums_page_born (struct array *a, struct sums_page *p);
 
 /* array/sums-load.c: begin to load these slots.  p->waiters is run when any
  * has ended.

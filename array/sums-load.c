@@ -1,14 +1,6 @@
-/* gpuraid: the checksum table in memory: loading pages, and which to trust.
+/* gpuraid: the checksum table in memory: loading pages.
  *
- * A page that is good in one place only may be the older one.  It is trusted
- * if the journal names the transaction that it ends with; otherwise all its
- * blocks are lost on this slot, to be decoded and stored anew.  The same is
- * true of a page that is bad in both places, and of one that seems never
- * written while another slot's was.
- *
- * Without a journal a page is stored in both places before the open bit of any
- * of its regions is cleared.  So a good place is right in all regions that are
- * not open.  In the others no entry is believed (array/op-sums.c).
+ * array/sums-trust.c decides what they are worth.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/dirty.h"
 #include "array/fail.h"
 #include "array/recover-table.h"
 #include "array/seat.h"
@@ -36,217 +27,6 @@ struct load {
   struct xfer_memory *memory;   /* both places */
   uint8_t *buf;
 };
-
-/* The member with the entries of a slot, or NULL.  A target has those that
- * were copied.
- */
-static struct seat *
-source_of (const struct array *a, const struct sums_page *p, unsigned slot)
-{
-  struct seat *s = a->at[slot][0], *t = a->at[slot][1];
-
-  if (s && !s->failing)
-    return s;
-  if (t == NULL || t->state != SEAT_TARGET || t->failing)
-    return NULL;
-  return t->by_bitmap || t->cursor > sums_page_pos (p) ||
-    (t->window_end > sums_page_pos (p) &&
-     (t->cursor > 0 || t->table_zeroed == a->sb.l.table_len)) ? t : NULL;
-}
-
-static void
-set_all (struct sums_page *p, unsigned slot, struct table_entry e)
-{
-  for (unsigned i = 0; i < limits.table_page_entries; i++)
-    sums_entries (p, slot)[i] = e;
-}
-
-static void
-no_entries (struct sums_page *p, unsigned slot)
-{
-  set_all (p, slot, TABLE_ENTRY_LOST);
-  p->seq[slot] = SUMS_SEQ_UNKNOWN;
-}
-
-/* ---- what a page is worth ------------------------------------------------ */
-
-static void
-add_doubtful (struct array *a, struct sums_page *p, unsigned slot)
-{
-  p->doubtful |= BIT (slot);
-  list_move (&a->sums->doubtful, &p->doubtful_link);
-}
-
-/* Its table can't tell what it has.  Until the superblocks say so it keeps this
- * table, and after a crash it is seen again.
- */
-static void
-rebuild_in_full (struct array *a, struct seat *t)
-{
-  log_notice ("slot %u: %s: its checksum table is damaged: it is rebuilt in "
-              "full", t->slot, t->m->path);
-  t->by_bitmap = false;
-  t->cursor = t->window_end = 0;
-  t->table_zeroing = t->table_zeroed = 0;
-  if (!PLANTED ("target-full-unsaved"))
-    a->wanted_save = a->saves_begun + 1;
-  a->new_targets |= BIT (t->slot);
-}
-
-/* What a target has there is copied again. */
-static void
-copy_again (struct array *a, const struct sums_page *p, struct seat *t)
-{
-  const uint64_t pos = round_down (sums_page_pos (p), a->cell_len);
-
-  t->complete = false;
-  if (t->by_bitmap)
-    rebuild_in_full (a, t);
-  else if (t->cursor > pos)
-    t->cursor = t->window_end = pos;
-}
-
-static void
-damaged (struct array *a, struct sums_page *p, unsigned slot)
-{
-  struct seat *s = source_of (a, p, slot);
-
-  no_entries (p, slot);
-  p->counter[slot] = SUMS_COUNTER_UNKNOWN;
-  if (s && s->state == SEAT_TARGET) {
-    copy_again (a, p, s);
-    return;
-  }
-  p->again |= BIT (slot);
-  a->counters.bad_table_pages++;
-  if (s) {
-    s->nr_bad_sums++;
-    log_notice ("slot %u: %s: page %" PRIu64 " of the checksum table is "
-                "damaged: its blocks are made anew", slot, s->m->path, p->no);
-  }
-  add_doubtful (a, p, slot);
-}
-
-/* Slots with an active member: what a target lacks says nothing. */
-static uint64_t
-active_slots (const struct array *a, const struct sums_page *p)
-{
-  uint64_t slots = 0;
-
-  for (unsigned slot = 0; slot < a->n; slot++) {
-    const struct seat *s = source_of (a, p, slot);
-
-    if (s && s->state == SEAT_ACTIVE)
-      slots |= BIT (slot);
-  }
-  return slots;
-}
-
-/* A member that came back has no page that was made while it was away: but then
- * all that it did not miss is zeroes.
- */
-static bool
-was_made_since (const struct array *a, const struct sums_page *p,
-                unsigned slot)
-{
-  const struct seat *t = source_of (a, p, slot);
-
-  if (t == NULL || !t->by_bitmap || (p->empty & BIT (slot)) == 0 ||
-      t->cursor > sums_page_pos (p))    /* the rebuild has stored it */
-    return false;
-  for (unsigned i = 0; i < limits.table_page_entries; i++) {
-    const uint64_t pos = sums_page_pos (p) + (uint64_t) i * BLOCK_LEN;
-
-    if (pos >= a->sb.l.data_len || dirty_is_missed (a, pos))
-      continue;
-    FOR_EACH_BIT (other, active_slots (a, p))
-      if (table_kind (sums_entries (p, other)[i]) != TABLE_ZERO)
-        return false;
-  }
-  return true;
-}
-
-static bool
-overlaps_unsynced (const struct array *a, const struct sums_page *p)
-{
-  const uint64_t start = sums_page_pos (p);
-  const uint64_t end =
-    MIN (start + (uint64_t) limits.table_page_entries * BLOCK_LEN,
-         a->sb.l.data_len);
-
-  for (uint64_t pos = start; pos < end;
-       pos = (pos / a->sb.l.region_len + 1) * a->sb.l.region_len)
-    if (pos_is_unsynced (a, pos))
-      return true;
-  return false;
-}
-
-/* Does some slot's page say that a row was written, in a region that is not
- * open?
- */
-static bool
-closed_row_is_written (const struct array *a, const struct sums_page *p)
-{
-  const uint64_t known = p->loaded & ~p->blank & LOW_BITS (a->n);
-
-  for (unsigned i = 0; i < limits.table_page_entries; i++) {
-    const uint64_t pos = sums_page_pos (p) + (uint64_t) i * BLOCK_LEN;
-
-    if (pos >= a->sb.l.data_len || pos_is_unsynced (a, pos))
-      continue;
-    FOR_EACH_BIT (slot, known)
-      if (table_kind (sums_entries (p, slot)[i]) == TABLE_WRITTEN)
-        return true;
-  }
-  return false;
-}
-
-/* Did a crash interrupt the first write to the page? */
-static bool
-is_first_write (const struct array *a, const struct sums_page *p)
-{
-  if (!a->mark_open)
-    return recover_begins_page (a, p->no);
-  return p->unreadable == 0 && overlaps_unsynced (a, p) &&
-    !closed_row_is_written (a, p);
-}
-
-/* All are loaded, as far as they have a member, and some seem never written,
- * or are bad.  It was never written if no slot's was, and enough are not bad;
- * or if a crash interrupted the first write to it.
- */
-static void
-check_blank (struct array *a, struct sums_page *p)
-{
-  const uint64_t bad = p->bad;
-  const bool first = is_first_write (a, p), born = p->born;
-
-  p->checked = true;
-  p->bad = 0;
-  if ((!p->born &&
-       nr_bits (p->empty & active_slots (a, p)) >= a->g.k) ||
-      PLANTED ("sums-blank-believed")) {
-    /* Nothing is there for those without a member either. */
-    for (unsigned slot = 0; slot < a->n && !p->born; slot++)
-      set_all (p, slot, (struct table_entry) { 0, 0 });
-    p->empty = LOW_BITS (a->n) & ~bad;
-    return;
-  }
-  p->born = true;
-  FOR_EACH_BIT (slot, p->blank) {
-    p->blank &= ~BIT (slot);
-    if (was_made_since (a, p, slot)) {
-      p->again |= BIT (slot);   /* once it is stored */
-      continue;
-    }
-    if (first || ((bad & BIT (slot)) == 0 && !born)) {
-      p->again |= BIT (slot);
-      add_doubtful (a, p, slot);
-    }
-    else
-      damaged (a, p, slot);
-  }
-}
 
 bool
 sums_is_loaded (const struct array *a, const struct sums_page *p,
@@ -273,21 +53,6 @@ decode_place (const struct array *a, const struct load *ld, unsigned place,
   return PLACE_GOOD;
 }
 
-/* A target's page was written, which seemed never written before: on the other
- * slots the first write is in both places too.
- */
-static void
-bear (struct array *a, struct sums_page *p)
-{
-  if (p->checked && !p->born)
-    FOR_EACH_BIT (slot, p->blank) {
-      p->again |= BIT (slot);
-      add_doubtful (a, p, slot);
-      p->blank &= ~BIT (slot);
-    }
-  p->born = true;
-}
-
 static void
 take_page (struct array *a, struct load *ld, const struct table_page *page,
            bool alone)
@@ -295,18 +60,23 @@ take_page (struct array *a, struct load *ld, const struct table_page *page,
   struct sums_page *p = ld->p;
   const uint64_t seq = table_counter_seq (page->counter);
 
-  bear (a, p);
+  if (p->checked && !p->born && !sums_is_first_write (a, p) &&
+      sums_is_left_over (a, p, ld->seat, page->entry)) {
+    sums_drop_page (a, p, ld->seat);
+    return;
+  }
+  sums_page_born (a, p);
   p->counter[ld->slot] = page->counter;
   if (alone && !a->mark_open && !PLANTED ("sums-one-place-trusted") &&
       !recover_explains_page (a, ld->seat, p->no, seq)) {
-    damaged (a, p, ld->slot);
+    sums_page_damaged (a, p, ld->slot);
     return;
   }
   p->seq[ld->slot] = seq;
   memcpy (sums_entries (p, ld->slot), page->entry,
           limits.table_page_entries * sizeof page->entry[0]);
   if (alone)
-    add_doubtful (a, p, ld->slot);
+    sums_add_doubtful (a, p, ld->slot);
 }
 
 /* Was nothing stored there yet?  Where the cursor has passed pages were, in
@@ -336,13 +106,13 @@ take_places (struct array *a, struct load *ld)
     if (is[0] == PLACE_BLANK && is[1] == PLACE_BLANK)
       p->empty |= BIT (ld->slot);
     if ((ahead || (p->checked && !p->born)) && p->empty & BIT (ld->slot))
-      set_all (p, ld->slot, (struct table_entry) { 0, 0 });
+      sums_set_all (p, ld->slot, (struct table_entry) { 0, 0 });
     else {
       p->blank |= BIT (ld->slot);
       p->checked = false;
       if (is[0] != PLACE_BLANK || is[1] != PLACE_BLANK)
         p->bad |= BIT (ld->slot);
-      set_all (p, ld->slot, (struct table_entry) { 0, 0 });
+      sums_set_all (p, ld->slot, (struct table_entry) { 0, 0 });
     }
     return;
   }
@@ -374,7 +144,7 @@ verify_places (struct array *a, struct load *ld)
               "damaged: it is stored again", ld->slot, ld->seat->m->path,
               p->no);
   p->again |= BIT (ld->slot);
-  add_doubtful (a, p, ld->slot);
+  sums_add_doubtful (a, p, ld->slot);
 }
 
 /* An error may pass: nothing is stored because of it. */
@@ -393,15 +163,15 @@ load_ended (struct array *a, struct load *ld)
   p->loading &= ~bit;
   a->sums->stuck_gen = 0;
   if (ld->verify) {
-    if (p->loaded & bit && source_of (a, p, ld->slot) == ld->seat)
+    if (p->loaded & bit && sums_source (a, p, ld->slot) == ld->seat)
       verify_places (a, ld);
   }
   /* If the member is no longer used, another one is asked. */
-  else if (source_of (a, p, ld->slot) == ld->seat) {
+  else if (sums_source (a, p, ld->slot) == ld->seat) {
     p->blank &= ~bit;
     p->empty &= ~bit;
     if (is_unreadable (ld)) {
-      no_entries (p, ld->slot);
+      sums_no_entries (a, p, ld->slot);
       p->counter[ld->slot] = SUMS_COUNTER_UNKNOWN;
       p->unreadable |= bit;
     }
@@ -413,7 +183,7 @@ load_ended (struct array *a, struct load *ld)
   free (ld);
   if (p->loading == 0 && p->blank && !p->checked) {
     if (p->loaded == LOW_BITS (a->n))
-      check_blank (a, p);
+      sums_check_blank (a, p);
     else
       sums_load (a, p, LOW_BITS (a->n));
   }
@@ -460,6 +230,7 @@ load_from (struct array *a, struct sums_page *p, unsigned slot,
     x->memory = ld->memory;
     x->role = i;
     x->owner = ld;
+    x->timed = !verify;         /* mostly for clients */
     a->counters.member_read_ops++;
     a->counters.member_read_bytes += x->len;
     xfer_start (a, x);
@@ -474,21 +245,21 @@ sums_load (struct array *a, struct sums_page *p, uint64_t slots)
   if (p->loaded == 0)
     p->verify_no = a->sums->verify_no;
   FOR_EACH_BIT (slot, slots & ~p->loaded & ~p->loading) {
-    struct seat *s = source_of (a, p, slot);
+    struct seat *s = sums_source (a, p, slot);
 
     if (s)
       load_from (a, p, slot, s, false);
     else {
-      no_entries (p, slot);
+      sums_no_entries (a, p, slot);
       if (p->checked && !p->born) {
-        set_all (p, slot, (struct table_entry) { 0, 0 });
+        sums_set_all (p, slot, (struct table_entry) { 0, 0 });
         p->empty |= BIT (slot);
       }
       p->loaded |= BIT (slot);
     }
   }
   if (p->loading == 0 && p->blank && !p->checked)
-    check_blank (a, p);
+    sums_check_blank (a, p);
   sums_settle (a, p);
 }
 
@@ -526,7 +297,7 @@ sums_verify (struct array *a, struct sums_pin *pin, struct waiter *w)
     if (!may_be_verified (p))
       continue;
     FOR_EACH_BIT (slot, p->loaded & LOW_BITS (a->n)) {
-      struct seat *s = source_of (a, p, slot);
+      struct seat *s = sums_source (a, p, slot);
 
       if (s && s->state == SEAT_ACTIVE)
         load_from (a, p, slot, s, true);

@@ -1,17 +1,20 @@
 /* gpuraid: periodic work.
  *
  * The timer is armed only while something may become due, so an idle array
- * sleeps.
+ * sleeps, except for array/watch.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
 #include "array/consistency.h"
 #include "array/dirty.h"
+#include "array/event.h"
 #include "array/flush.h"
+#include "array/join.h"
 #include "array/op.h"
 #include "array/overdue.h"
 #include "array/pass.h"
+#include "array/probe.h"
 #include "array/save.h"
 #include "array/scrub.h"
 #include "array/space-retry.h"
@@ -50,6 +53,7 @@ tick_news (struct array *a, struct news *n)
   overdue_tick (a, now);
   if (a->stopping)
     return;
+  probe_tick (a, now);
   writeback_tick (a, now);
   space_tick (a);
   if (now - a->last_log >= LOG_NS) {
@@ -76,8 +80,9 @@ is_needed (const struct array *a)
       (a->writable && !a->consistency->is_ready (a)) ||
       !list_empty (&a->ops) || scrub_wants_tick (a) || pass_wants_tick (a) ||
       a->any_pread ||
-      a->change || a->saving > 0 || save_is_due (a) || a->flushing ||
-      a->any_failing || (a->writable && a->nr_unsynced > 0))
+      a->change || save_is_busy (a) || save_is_due (a) || a->flushing ||
+      a->any_failing || (a->writable && a->nr_unsynced > 0) ||
+      join_spare_waits (a) || event_wants_tick (a))
     return true;
   return a->writable && !a->failed && a->any_open;
 }

@@ -10,6 +10,8 @@
 
 #include "array/cache.h"
 #include "array/fail.h"
+#include "array/seat.h"
+#include "array/slow.h"
 #include "array/space.h"
 #include "array/xfer.h"
 #include "common/cleanup.h"
@@ -107,6 +109,11 @@ xfer_free (struct array *a, struct xfer *x)
 static void
 xfer_ended (struct array *a, struct xfer *x)
 {
+  const bool waits = !x->abandoned && !x->no_wait &&
+    space_is_short (a, x->seat, x->kind, x->error);
+
+  if (x->error && !waits)
+    seat_note_error (a, x->seat, x->kind, x->off, x->error);
   if (x->abandoned) {
     if (x->kind == IO_READ && x->error)
       seat_read_error (a, x->seat, x->error);
@@ -114,7 +121,7 @@ xfer_ended (struct array *a, struct xfer *x)
       x->seat->suspect = false;
     xfer_free (a, x);
   }
-  else if (space_is_short (a, x->seat, x->kind, x->error))
+  else if (waits)
     space_wait (x->seat, &a->no_space, &x->seat_link);
   else if (x->error && x->kind == IO_WRITE && !x->retried &&
            !x->seat->failing && !PLANTED ("member-write-not-retried")) {
@@ -127,6 +134,34 @@ xfer_ended (struct array *a, struct xfer *x)
   }
 }
 
+/* Counted as one, as it was for the member. */
+static void
+count_io (struct array *a, const struct bundle *b)
+{
+  const struct xfer *x = b->xfer[0];
+  const uint64_t ns = loop_now (a->loop) - x->since;
+  struct seat *s = x->seat;
+
+  if (b->io.error)
+    return;
+  switch (b->io.kind) {
+  case IO_READ: seat_io_add (&s->reads, b->io.len, ns); break;
+  case IO_WRITE: seat_io_add (&s->writes, b->io.len, ns); break;
+  case IO_FLUSH: seat_io_add (&s->flushes, 0, ns); break;
+  default: break;
+  }
+}
+
+/* A client's read has succeeded. */
+static void
+note_time (struct array *a, const struct xfer *x)
+{
+  const struct slow_read r = { x->len, loop_now (a->loop) - x->since,
+                               x->judged, x->extra };
+
+  slow_read_done (a, x->seat, &r);
+}
+
 /* If one of several bundled transfers failed, each is tried alone. */
 static void
 bundle_news (struct array *a, struct news *n)
@@ -134,6 +169,7 @@ bundle_news (struct array *a, struct news *n)
   struct bundle *b =
     (struct bundle *) ((char *) n - offsetof (struct bundle, news));
 
+  count_io (a, b);
   for (unsigned i = 0; i < b->nr; i++) {
     struct xfer *x = b->xfer[i];
 
@@ -142,6 +178,8 @@ bundle_news (struct array *a, struct news *n)
     x->error = b->io.error;
     if (x->kind != IO_READ)
       x->seat->answered = loop_now (a->loop);
+    else if (x->timed && x->error == 0)
+      note_time (a, x);
     if (x->error && b->nr > 1 && !x->abandoned && !x->seat->failing) {
       x->alone = true;
       xfer_again (a, x);
@@ -220,7 +258,7 @@ static bool
 neighbours (const struct xfer *x, const struct xfer *y)
 {
   return x->seat == y->seat && x->kind == y->kind && !x->alone && !y->alone &&
-    (x->kind == IO_READ || x->kind == IO_WRITE) && x->off + x->len == y->off;
+    x->kind != IO_FLUSH && x->off + x->len == y->off;
 }
 
 static struct bundle *

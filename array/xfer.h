@@ -29,6 +29,12 @@ struct xfer {
   bool retried;
   bool alone;                   /* not bundled: a bundle with it failed */
   bool abandoned;               /* done was called, or never will be */
+  bool timed;                   /* a client waits for it: array/slow.c counts
+                                 * it */
+  bool judged;                  /* it has counted as late */
+  bool extra;                   /* made although another read of the same was
+                                 * under way */
+  bool hedged;                  /* its operation does not wait for it */
   uint64_t since;               /* ns, when it was submitted */
   void (*done) (struct array *a, struct xfer *x);
   struct cell *cell;            /* contains buf, or NULL: a reference is held
@@ -37,6 +43,7 @@ struct xfer {
   /* For the owner. */
   void *owner;
   bool of_op;                   /* that is an operation */
+  bool no_wait;                 /* ENOSPC is an error, and not waited for */
   struct list owner_link;
   unsigned role;
   unsigned b0, nr;              /* blocks of the cell */

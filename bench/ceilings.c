@@ -9,7 +9,8 @@
 #include <sys/mman.h>
 
 #include "bench/ceilings.h"
-#include "bench/clock.h"
+#include "measure/clock.h"
+#include "measure/coders.h"
 #include "bench/gpu.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
@@ -17,17 +18,6 @@
 /* How many times; the best counts, because a ceiling is what can be reached. */
 #define NR_TRIES 5
 #define MAX_DEVICES 16
-#define MAX_THREADS 1024
-
-static size_t buffer_len = 512 * MIB;
-static uint64_t devices = 1;
-
-void
-ceilings_set (size_t len, uint64_t mask)
-{
-  buffer_len = MAX (round_down (len, 64), 64);
-  devices = mask;
-}
 
 /* ---- on the device */
 
@@ -83,7 +73,8 @@ best_copy (struct copy *c, double *best, char *why)
  * the kernel needs, the driver's.
  */
 static int
-measure_copy (struct bench_gpu *gpu, double *best, char *why)
+measure_copy (struct bench_gpu *gpu, size_t buffer_len, double *best,
+              char *why)
 {
   struct copy c = { .gpu = gpu, .len = buffer_len };
   CUmodule module = NULL;
@@ -175,10 +166,11 @@ run_links (struct link *link, unsigned nr, bool up, bool down, size_t len,
 }
 
 static int
-measure_links (struct ceilings *c, char *why)
+measure_links (size_t buffer_len, uint64_t devices, struct ceilings *c,
+               char *why)
 {
   struct link link[MAX_DEVICES] = { { 0 } };
-  unsigned nr = 0, count = bench_gpu_count (why);
+  unsigned nr = 0, count = method_nr_devices (why);
   size_t len = buffer_len / 2;
   int r = 0;
 
@@ -195,22 +187,16 @@ measure_links (struct ceilings *c, char *why)
   return r;
 }
 
-const struct ceilings *
-ceilings_gpu (char *why)
+int
+ceilings_gpu (size_t len, uint64_t devices, struct ceilings *c, char *why)
 {
-  static struct ceilings kept;
-  static bool measured;
-  struct ceilings c = { 0 };
   struct bench_gpu *gpu;
 
-  if (measured)
-    return &kept;
-  if (measure_links (&c, why) == -1 || (gpu = bench_gpu_get (why)) == NULL ||
-      measure_copy (gpu, &c.copy, why) == -1)
-    return NULL;
-  kept = c;
-  measured = true;
-  return &kept;
+  len = MAX (round_down (len, 64), 64);
+  if (measure_links (len, devices, c, why) == -1 ||
+      (gpu = bench_gpu_get (why)) == NULL)
+    return -1;
+  return measure_copy (gpu, len, &c->copy, why);
 }
 
 /* ---- in memory */
@@ -271,8 +257,8 @@ run_copiers (struct copier *c, unsigned nr)
   return best;
 }
 
-static double
-measure_memcpy (unsigned nr)
+double
+ceilings_memcpy (size_t buffer_len, unsigned nr)
 {
   CLEANUP_FREE struct copier *c = calloc (nr, sizeof *c);
   size_t part = MAX (round_down (buffer_len / nr, 64), 64), len = part * nr;
@@ -295,39 +281,4 @@ measure_memcpy (unsigned nr)
   best = run_copiers (c, nr);
   munmap (p, 2 * len);
   return best;
-}
-
-double
-ceilings_memcpy (unsigned threads)
-{
-  static double kept[MAX_THREADS];
-
-  threads = MIN (MAX (threads, 1), MAX_THREADS - 1);
-  if (kept[threads] == 0)
-    kept[threads] = measure_memcpy (threads);
-  return kept[threads];
-}
-
-/* ---- scaled to a matrix */
-
-double
-ceiling_raw (const struct ceilings *c, unsigned cols, unsigned rows)
-{
-  return c->copy * cols / (cols + rows);
-}
-
-/* The slowest of the three: all in, all out, all together. */
-double
-ceiling_overall (const struct ceilings *c, unsigned cols, unsigned rows)
-{
-  double in = cols / c->h2d, out = rows / c->d2h;
-  double both = (cols + rows) / c->both;
-
-  return cols / MAX (MAX (in, out), both);
-}
-
-double
-ceiling_memory (unsigned threads, unsigned cols, unsigned rows)
-{
-  return ceilings_memcpy (threads) * cols / (cols + rows);
 }

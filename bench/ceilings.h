@@ -1,7 +1,6 @@
-/* gpuraid: the speed at which this machine moves bytes.
+/* gpuraid-bench: the speed at which this machine moves bytes.
  *
- * Measured on the first call, and then kept.  One thread at a time.  All in
- * bytes a second.
+ * One thread at a time.  All in bytes a second, with buffers of len bytes.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,26 +17,15 @@ struct ceilings {
   double both;                  /* in both directions together, their sum */
 };
 
-/* The length of the buffers and the devices (bit n is device n).  Call it
- * before the others.
+/* Of these devices (bit n is device n); *c was 0.  0, or -1: why
+ * (BENCH_WHY_LEN bytes).
  */
-extern void ceilings_set (size_t len, uint64_t devices);
-
-/* NULL: why (BENCH_WHY_LEN bytes). */
-extern const struct ceilings *ceilings_gpu (char *why);
+extern int ceilings_gpu (size_t len, uint64_t devices, struct ceilings *c,
+                         char *why);
 
 /* Copying in memory, read and written, in this many threads; 0 if there is no
  * memory for it.
  */
-extern double ceilings_memcpy (unsigned threads);
-
-/* Computed from these: the data bytes a second when cols cells of data become
- * rows cells: on the device, over PCIe, in memory.
- */
-extern double ceiling_raw (const struct ceilings *, unsigned cols,
-                           unsigned rows);
-extern double ceiling_overall (const struct ceilings *, unsigned cols,
-                               unsigned rows);
-extern double ceiling_memory (unsigned threads, unsigned cols, unsigned rows);
+extern double ceilings_memcpy (size_t len, unsigned threads);
 
 #endif

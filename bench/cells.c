@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench/clock.h"
+#include "measure/clock.h"
 #include "bench/gpu.h"
 #include "common/bits.h"
 

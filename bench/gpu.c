@@ -11,6 +11,7 @@
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "gpu/compiler.h"
+#include "measure/coders.h"
 
 #define MAX_GPUS 16
 
@@ -30,42 +31,25 @@ bench_gpu_check (struct bench_gpu *gpu, CUresult r, const char *call,
   return -1;
 }
 
-unsigned
-bench_gpu_count (char *why)
-{
-  struct bench_gpu gpu = { .d = driver_get (why, BENCH_WHY_LEN) };
-  int nr;
-
-  if (gpu.d == NULL || CU (&gpu, why, device_get_count (&nr)) == -1)
-    return 0;
-  if (nr <= 0) {
-    snprintf (why, BENCH_WHY_LEN, "no CUDA device");
-    return 0;
-  }
-  return nr < MAX_GPUS ? nr : MAX_GPUS;
-}
-
 static int
 get_attributes (struct bench_gpu *gpu, char *why)
 {
-  int major, minor, sms, khz, l2;
+  int major, minor, sms, khz;
 
 #define GET(name, value)                                                \
   CU (gpu, why, device_get_attribute (&(value), CU_DEVICE_ATTRIBUTE_##name, \
                                       gpu->device))
   if (CU (gpu, why, device_get_name (gpu->name, sizeof gpu->name,
                                      gpu->device)) == -1 ||
-      CU (gpu, why, device_total_mem (&gpu->memory_len, gpu->device)) == -1 ||
       GET (COMPUTE_CAPABILITY_MAJOR, major) == -1 ||
       GET (COMPUTE_CAPABILITY_MINOR, minor) == -1 ||
       GET (MULTIPROCESSOR_COUNT, sms) == -1 ||
-      GET (CLOCK_RATE, khz) == -1 || GET (L2_CACHE_SIZE, l2) == -1)
+      GET (CLOCK_RATE, khz) == -1)
     return -1;
 #undef GET
   gpu->arch = 10 * major + minor;
   gpu->nr_sms = sms;
   gpu->core_hz = khz * 1e3;
-  gpu->l2_len = l2;
   return 0;
 }
 
@@ -93,7 +77,7 @@ bench_gpu_use (struct bench_gpu *gpu, char *why)
 struct bench_gpu *
 bench_gpu_open (unsigned nr, char *why)
 {
-  unsigned count = bench_gpu_count (why);
+  unsigned count = MIN (method_nr_devices (why), MAX_GPUS);
   struct bench_gpu *gpu = &gpus[nr < MAX_GPUS ? nr : 0];
 
   if (count == 0)

@@ -1,4 +1,4 @@
-/* gpuraid: shared by the methods of gpuraid bench that run on a GPU.
+/* gpuraid-bench: shared by the methods that run on a GPU.
  *
  * A device, memory on both sides, compiling, timing, and the pipeline of copies
  * and kernels.  Decides nothing about a code or a kernel.
@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-#include "bench/method.h"
+#include "measure/method.h"
 #include "gpu/driver.h"
 
 /* Opened once in a process and never closed. */
@@ -27,8 +27,6 @@ struct bench_gpu {
   int arch;                     /* compute capability: 90 is 9.0 */
   unsigned nr_sms;
   double core_hz;               /* the highest clock of a multiprocessor */
-  size_t memory_len;            /* bytes */
-  size_t l2_len;
   CUstream stream;              /* for what is timed by events */
   CUevent start, stop;
 };
@@ -39,8 +37,6 @@ extern void bench_gpu_choose (unsigned nr);
 extern struct bench_gpu *bench_gpu_get (char *why);
 /* Device nr, for methods with several devices; NULL: why. */
 extern struct bench_gpu *bench_gpu_open (unsigned nr, char *why);
-/* How many devices exist, 0: why. */
-extern unsigned bench_gpu_count (char *why);
 /* Make its context that of the calling thread.  Any thread. */
 extern int bench_gpu_use (struct bench_gpu *, char *why);
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/clock.h"
+#include "measure/clock.h"
 #include "bench/methods.h"
 #include "common/bits.h"
 

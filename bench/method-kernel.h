@@ -6,7 +6,7 @@
 #ifndef GPURAID_BENCH_METHOD_KERNEL_H
 #define GPURAID_BENCH_METHOD_KERNEL_H
 
-#include "bench/method.h"
+#include "measure/method.h"
 #include "gpu/kernel-source.h"
 
 /* The method "kernel" without a kernel: kernel_method_use sets one, and may be

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench/method.h"
 #include "bench/tuning.h"
 #include "common/bits.h"
 #include "gpu/kernel-row.h"
+#include "measure/method.h"
 
 #define MAX_BLOCK 1024u
 #define MAX_MIN_BLOCKS 32u      /* no device has room for more */
@@ -120,29 +120,6 @@ tuning_parse (const char *text, struct kernel_tuning *t, char *why)
     had |= bit;
   }
   return 0;
-}
-
-int
-tuning_parse_list (const char *list, struct kernel_tuning t[TUNING_MAX_LIST],
-                   char *why)
-{
-  char text[64];
-  unsigned nr = 0;
-
-  for (const char *p = list;; p++) {
-    size_t len = strcspn (p, ",");
-
-    snprintf (text, sizeof text, "%.*s", (int) MIN (len, 60), p);
-    if (nr == TUNING_MAX_LIST) {
-      snprintf (why, BENCH_WHY_LEN, "more than %u", TUNING_MAX_LIST);
-      return -1;
-    }
-    if (tuning_parse (text, &t[nr++], why) == -1)
-      return -1;
-    p += len;
-    if (*p == '\0')
-      return nr;
-  }
 }
 
 int

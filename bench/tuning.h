@@ -28,12 +28,6 @@ extern char *tuning_print (const struct kernel_tuning *, char buf[TUNING_LEN]);
 /* In any order, each once.  0, or -1: why (BENCH_WHY_LEN bytes) not. */
 extern int tuning_parse (const char *text, struct kernel_tuning *, char *why);
 
-/* "8x128-g3,16x64", into t.  How many, or -1: why not. */
-#define TUNING_MAX_LIST 128u
-extern int tuning_parse_list (const char *list,
-                              struct kernel_tuning t[TUNING_MAX_LIST],
-                              char *why);
-
 /* Is it possible for this matrix?  Packets have no group, share or multiply,
  * and at most 8 bytes.  0, or -1: why not.
  */

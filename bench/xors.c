@@ -1,4 +1,4 @@
-/* gpuraid: count XORs.
+/* gpuraid-bench: how many XORs the programs of a bit matrix need.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -6,13 +6,12 @@
 #include <errno.h>
 #include <string.h>
 
-#include "bench/code.h"
 #include "bench/methods.h"
-#include "bench/reference.h"
-#include "bench/xors.h"
+#include "bench/requests.h"
 #include "common/bits.h"
-#include "common/log.h"
 #include "gf/xor-program.h"
+#include "measure/code.h"
+#include "measure/reference.h"
 
 static const struct {
   const char *name;
@@ -22,26 +21,14 @@ static const struct {
   { "greedy", XOR_GREEDY }, { "best", XOR_BEST },
 };
 
-/* The numbers printed in Sobe's papers. */
-static const struct printed {
+/* Ours, then the two Cauchy matrices of the papers. */
+static const struct {
+  const char *name;
   const struct method_ops *ops;
-  unsigned k, m, w;
-  unsigned direct, iterative;   /* 0: not said */
-} printed[] = {
-  { &method_sobe_c, 5, 2, 3, 45, 33 },
-  { &method_sobe_c, 4, 2, 3, 38, 0 },
+} matrices[] = {
+  { "gpuraid", &method_isal }, { "gcrs", &method_gcrs },
+  { "sobe_c", &method_sobe_c },
 };
-
-static const struct printed *
-find_printed (const struct method_ops *ops, unsigned k, unsigned m,
-              unsigned w)
-{
-  for (size_t i = 0; i < ARRAY_LEN (printed); i++)
-    if (printed[i].ops == ops && printed[i].k == k && printed[i].m == m &&
-        printed[i].w == w)
-      return &printed[i];
-  return NULL;
-}
 
 static unsigned
 nr_ones (const struct matrix *a)
@@ -55,122 +42,66 @@ nr_ones (const struct matrix *a)
   return nr;
 }
 
-static struct json_object *
-count (const struct matrix *a, const char *name, const struct printed *paper)
+static int
+count (const struct matrix *a, struct json_object *o)
 {
-  struct json_object *o = json_object_new_object ();
-
-  json_object_object_add (o, "matrix", json_object_new_string (name));
-  json_object_object_add (o, "k", json_object_new_int (a->cols));
-  json_object_object_add (o, "m", json_object_new_int (a->rows));
-  json_object_object_add (o, "w", json_object_new_int (a->w));
-  json_object_object_add (o, "ones", json_object_new_int (nr_ones (a)));
+  answer_number (o, "k", a->cols);
+  answer_number (o, "m", a->rows);
+  answer_number (o, "w", a->w);
+  answer_number (o, "ones", nr_ones (a));
   for (size_t i = 0; i < ARRAY_LEN (styles); i++) {
     struct xor_program *p = xor_program_new (a, styles[i].style);
 
-    if (p == NULL) {
-      json_object_put (o);
-      return NULL;
-    }
-    json_object_object_add (o, styles[i].name,
-                            json_object_new_int64 (xor_program_nr_xors (p)));
+    if (p == NULL)
+      return -1;
+    answer_number (o, styles[i].name, xor_program_nr_xors (p));
     xor_program_free (p);
   }
-  if (paper && paper->direct)
-    json_object_object_add (o, "paper_direct",
-                            json_object_new_int (paper->direct));
-  if (paper && paper->iterative)
-    json_object_object_add (o, "paper_iterative",
-                            json_object_new_int (paper->iterative));
-  return o;
-}
-
-static void
-print (FILE *fp, struct json_object *o)
-{
-  static const char *const columns[] = {
-    "k", "m", "w", "ones", "direct", "iterative", "greedy", "best",
-    "paper_direct", "paper_iterative",
-  };
-  struct json_object *v;
-
-  json_object_object_get_ex (o, "matrix", &v);
-  fprintf (fp, "%-8s", json_object_get_string (v));
-  for (size_t i = 0; i < ARRAY_LEN (columns); i++)
-    if (json_object_object_get_ex (o, columns[i], &v))
-      fprintf (fp, " %*d", i < 3 ? 3 : 9, json_object_get_int (v));
-    else
-      fprintf (fp, " %9s", "-");
-  fprintf (fp, "\n");
-  fflush (fp);
+  return 0;
 }
 
 /* A matrix that does not exist for this k, m and w is skipped. */
 static int
-one (const struct method_ops *ops, unsigned k, unsigned m, unsigned w,
-     struct report *r, struct json_object *list)
+add (const char *name, const struct method_ops *ops, unsigned k, unsigned m,
+     unsigned w, struct json_object *list, char *why)
 {
   uint8_t coef[CODE_MAX * CODE_MAX];
-  char why[BENCH_WHY_LEN];
-  struct matrix *a;
   struct json_object *o;
+  struct matrix *a;
+  int r;
 
-  if (1u << w < k + m ||
-      method_parity (ops, CODE_CRS, k, m, w, coef, why) == -1)
+  if (method_parity (ops, CODE_CRS, k, m, w, coef, why) == -1)
     return 0;
+  o = json_object_new_object ();
+  answer_text (o, "matrix", name);
   a = matrix_new_packets (w, 8, m, k, coef);
-  o = a ? count (a, ops == &method_xor ? "gpuraid" : ops->name,
-                 find_printed (ops, k, m, w)) : NULL;
+  r = a ? count (a, o) : -1;
+  if (r == -1)
+    snprintf (why, BENCH_WHY_LEN, "%u+%u: %s", k, m, strerror (errno));
   matrix_free (a);
-  if (o == NULL) {
-    log_error ("%u+%u: %m", k, m);
-    return -1;
-  }
-  if (!r->json)
-    print (r->fp, o);
   json_object_array_add (list, o);
-  return 0;
+  return r;
 }
 
-/* Ours, then the two Cauchy matrices of the papers. */
-static int
-all (const struct sweep *s, struct report *r, struct json_object *list)
+struct json_object *
+request_xors (struct json_object *q, char *why)
 {
-  static const struct method_ops *const ops[] = {
-    &method_xor, &method_gcrs, &method_sobe_c,
-  };
-  struct shapes shapes;
-  char why[BENCH_WHY_LEN];
+  const unsigned k = request_number (q, "k", CODE_MAX, 1);
+  const unsigned m = request_number (q, "m", CODE_MAX, 1);
+  struct json_object *o, *list;
   unsigned w;
+  int r = 0;
 
-  if (sweep_shapes (s, &shapes) == -1)
-    return -1;
-  for (unsigned i = 0; i < shapes.nr * s->w.nr; i++) {
-    unsigned k = shapes.v[i / s->w.nr].k, m = shapes.v[i / s->w.nr].m;
-
-    if (code_w (&method_xor, CODE_CRS, k, m, s->w.v[i % s->w.nr], s->w_floor,
-                &w, why) == -1) {
-      log_error ("--xors: %s", why);
-      return -1;
-    }
-    for (size_t e = 0; e < ARRAY_LEN (ops); e++)
-      if (one (ops[e], k, m, w, r, list) == -1)
-        return -1;
-  }
-  return 0;
-}
-
-int
-xors_run (const struct sweep *s, struct report *r)
-{
-  struct json_object *list = json_object_new_array ();
-  int status;
-
-  if (!r->json)
-    fprintf (r->fp, "%-8s %3s %3s %3s %9s %9s %9s %9s %9s %9s %9s\n",
-             "matrix", "k", "m", "w", "ones", "direct", "iterative", "greedy",
-             "best", "paper:dir", "paper:it");
-  status = all (s, r, list);
-  json_object_object_add (r->top, "xors", list);
-  return status;
+  if (code_w (&method_isal, CODE_CRS, k, m, request_number (q, "w", 8, 0),
+              request_number (q, "w_floor", 8, 0), &w, why) == -1)
+    return NULL;
+  o = json_object_new_object ();
+  list = json_object_new_array ();
+  json_object_object_add (o, "rows", list);
+  for (size_t i = 0; r == 0 && i < ARRAY_LEN (matrices); i++)
+    r = add (matrices[i].name, matrices[i].ops, k, m, w, list, why);
+  if (r == 0)
+    return o;
+  json_object_put (o);
+  return NULL;
 }

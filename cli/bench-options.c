@@ -1,183 +1,188 @@
 /* gpuraid bench: read the options.
  *
- * The table of options, and what is measured and shown.  bench-case.c reads
- * what is coded, and how much of the machine is used.
- *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <errno.h>
 #include <getopt.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/tuning.h"
-#include "cli/bench-case.h"
+#include "array/config.h"
 #include "cli/bench.h"
 #include "cli/cli.h"
 #include "common/bits.h"
 #include "common/log.h"
+#include "measure/coders.h"
+#include "measure/cpu.h"
 
+/* All of the word, from least to most. */
 static int
-set_method (struct bench_options *o, const char *arg)
+parse_number (const char *word, uint64_t least, uint64_t most, unsigned *n)
 {
-  o->methods = arg;
-  return 0;
-}
+  char *end;
+  unsigned long long value;
 
-static int
-set_option (struct bench_options *o, const char *arg)
-{
-  o->option = arg;
-  return 0;
-}
-
-static int
-set_latency (struct bench_options *o, const char *arg)
-{
-  o->sweep.nr_latencies = 1000;
-  return 0;
-}
-
-static int
-set_slices (struct bench_options *o, const char *arg)
-{
-  return bench_parse_list ("slices", arg, 1, 4096, &o->sweep.slices);
-}
-
-static int
-set_gpus (struct bench_options *o, const char *arg)
-{
-  struct values values;
-
-  o->devices = ~UINT64_C (0);
-  if (strcmp (arg, "all") == 0)
-    return 0;
-  if (bench_parse_list ("gpus", arg, 0, 15, &values) == -1)
+  errno = 0;
+  value = strtoull (word, &end, 10);
+  if (word[0] < '0' || word[0] > '9' || *end || errno || value < least ||
+      value > most)
     return -1;
-  o->devices = 0;
-  for (unsigned i = 0; i < values.nr; i++)
-    o->devices |= BIT (values.v[i]);
+  *n = value;
   return 0;
 }
 
 static int
-set_tuning (struct bench_options *o, const char *arg)
+add_engine (struct bench_options *o, const char *word)
 {
-  struct kernel_tuning t[TUNING_MAX_LIST];
-  char why[BENCH_WHY_LEN];
+  const struct method_ops *ops = method_find (coder_methods, word);
 
-  o->sweep.tunings = arg;
-  o->mode = BENCH_TUNINGS;
-  if (tuning_parse_list (arg, t, why) >= 0)
-    return 0;
-  log_error ("--tuning: %s", why);
-  return -1;
+  if (ops)
+    o->engine[o->nr_engines++] = ops;
+  return ops ? 0 : -1;
 }
 
 static int
-set_samples (struct bench_options *o, const char *arg)
+add_pair (struct bench_options *o, const char *word)
+{
+  unsigned *k = &o->pair[o->nr_pairs].k, *m = &o->pair[o->nr_pairs].m;
+  char text[32];
+  char *plus;
+
+  snprintf (text, sizeof text, "%s", word);
+  plus = strchr (text, '+');
+  if (plus == NULL)
+    return -1;
+  *plus = '\0';
+  if (parse_number (text, 1, CODE_MAX - 1, k) == -1 ||
+      parse_number (plus + 1, 1, CODE_MAX - 1, m) == -1)
+    return -1;
+  o->nr_pairs++;
+  return 0;
+}
+
+static int
+add_threads (struct bench_options *o, const char *word)
+{
+  unsigned *nr = &o->threads[o->nr_threads];
+
+  *nr = cpu_count ();
+  if (strcmp (word, "all") != 0 && parse_number (word, 1, 1024, nr) == -1)
+    return -1;
+  o->nr_threads++;
+  return 0;
+}
+
+static int
+add_decode (struct bench_options *o, const char *word)
+{
+  unsigned nr = 0;
+
+  if (strcmp (word, "m") != 0 &&
+      parse_number (word, 0, CODE_MAX - 1, &nr) == -1)
+    return -1;
+  o->decode[o->nr_decodes].loss = strcmp (word, "0") == 0 ? LOSS_NONE
+    : LOSS_RANDOM;
+  o->decode[o->nr_decodes++].nr = nr;
+  return 0;
+}
+
+static int
+add_device (struct bench_options *o, const char *word)
+{
+  unsigned nr;
+
+  if (strcmp (word, "all") == 0)
+    o->devices = ~UINT64_C (0);
+  else if (parse_number (word, 0, 63, &nr) == 0)
+    o->devices |= BIT (nr);
+  else
+    return -1;
+  return 0;
+}
+
+static int
+set_code (struct bench_options *o, const char *word)
+{
+  o->code = strcmp (word, "crs") == 0 ? CODE_CRS : CODE_RS;
+  return o->code == CODE_CRS || strcmp (word, "rs") == 0 ? 0 : -1;
+}
+
+static int
+set_size (const char *word, size_t *len)
 {
   uint64_t n;
 
-  if (bench_parse_number ("samples", arg, 1000, &n) == -1)
+  if (config_parse_size (word, &n) == -1 || n == 0 || n > 1024 * GIB)
     return -1;
-  o->sweep.effort.samples = MAX (n, 1);
+  *len = n;
   return 0;
 }
 
 static int
-set_seconds (struct bench_options *o, const char *arg)
+set_cell (struct bench_options *o, const char *word)
 {
-  double *seconds = &o->sweep.effort.seconds;
+  return set_size (word, &o->cell_len);
+}
+
+static int
+set_memory (struct bench_options *o, const char *word)
+{
+  return set_size (word, &o->memory_len);
+}
+
+static int
+set_samples (struct bench_options *o, const char *word)
+{
+  return parse_number (word, 1, BENCH_MAX_SAMPLES, &o->nr_samples);
+}
+
+static int
+set_seconds (struct bench_options *o, const char *word)
+{
   char *end;
 
-  *seconds = strtod (arg, &end);
-  if (end != arg && *end == '\0' && *seconds >= 0 && *seconds <= 60)
-    return 0;
-  log_error ("--seconds: %s: not from 0 to 60", arg);
-  return -1;
-}
-
-static int
-set_seed (struct bench_options *o, const char *arg)
-{
-  return bench_parse_number ("seed", arg, INT64_MAX, &o->sweep.seed);
-}
-
-static int
-set_plot (struct bench_options *o, const char *arg)
-{
-  o->plot = arg;
-  return 0;
+  o->seconds = strtod (word, &end);
+  return end != word && *end == '\0' && o->seconds >= 0 && o->seconds <= 60
+    ? 0 : -1;
 }
 
 #define FLAG(member) .flag = offsetof (struct bench_options, member)
 
 static const struct bench_option {
-  const char *name;             /* one letter: with one dash */
-  const char *value;            /* NULL: no argument */
+  const char *name, *value;     /* value: NULL, no argument; "LIST", apart by
+                                 * commas */
   const char *what;
-  int (*set) (struct bench_options *, const char *arg);
-  enum bench_mode mode;         /* or the function called instead of a sweep */
-  size_t flag;                  /* or the place of a bool, set to true */
+  int (*set) (struct bench_options *, const char *word);
+  const char *wants;            /* that a word must be */
+  size_t flag;                  /* without set: the place of a bool */
 } options[] = {
-  { "k", "LIST", "data cells: 10 or 4,10 or 2-45 or 2-45:5, m is that of -m "
-    "(10)", bench_set_k },
-  { "m", "LIST", "parity cells (4)", bench_set_m },
-  { "pairs", "LIST", "instead of -k and -m: 4+2,10+4", bench_set_pairs },
-  { "code", "rs|crs", "of engines that have no code of their own (rs)",
-    bench_set_code },
-  { "w", "LIST", "bits of a symbol of crs; 4+: the smallest from 4 on (the "
-    "smallest)", bench_set_w },
-  { "cell", "LIST", "bytes of a cell: 64K,1M (64K)", bench_set_cell },
-  { "batch", "LIST", "rects coded at once (as many as --memory holds)",
-    bench_set_batch },
-  { "memory", "SIZE", "of all cells (512M, 4M to verify)", bench_set_memory },
-  { "threads", "LIST", "of the processor: 1,4,all (all)", bench_set_threads },
-  { "engine", "LIST", "NAME or NAME:OPTION; all, cpu, gpu, ours, seeds (isal)",
-    set_method },
-  { "option", "LIST", "of those engines that have it; all: each in turn",
-    set_option },
-  { "encode", NULL, "make parity: what is done without --decode",
-    bench_set_encode },
-  { "decode", "LIST", "make this many random cells of all, or m; data: as "
-    "many data cells as can be; 0: encode", bench_set_decode },
-  { "lost", "LIST", "make these: data from 0 on, then parity", bench_set_lost },
-  { "raw", NULL, "only on what lies on the device", FLAG (sweep.raw) },
-  { "overall", NULL, "only from host memory to host memory",
-    FLAG (sweep.overall) },
-  { "latency", NULL, "of one batch (1 rect) alone", set_latency },
+  { "engine", "LIST", "the coders (all of --list; without a device, those "
+    "of the processor)", add_engine,
+    "a coder (--list lists them)" },
+  { "pairs", "LIST", "data and parity cells: 4+2,10+4 (10+4)", add_pair,
+    "a pair like 10+4, up to 255" },
+  { "code", "rs|crs", "(rs)", set_code, "rs or crs" },
+  { "cell", "SIZE", "of a cell (64K)", set_cell, "a size" },
+  { "memory", "SIZE", "of all cells (512M, 4M to verify)", set_memory,
+    "a size" },
+  { "threads", "LIST", "of the processor: 1,4,all (all)", add_threads,
+    "all, or from 1 to 1024" },
+  { "decode", "LIST", "make this many lost cells, or m; 0: make the parity (0)",
+    add_decode, "m, or from 0 to 255" },
   { "crc", NULL, "with the CRC32C of every block", FLAG (crc) },
-  { "slices", "LIST", "parts of a pipeline (the engine's choice)",
-    set_slices },
-  { "gpus", "all|LIST", "devices of cuda and auto; the others use the first "
-    "(0)", set_gpus },
+  { "gpus", "LIST", "devices of cuda and auto, or all (0)", add_device,
+    "all, or from 0 to 63" },
   { "verify-only", NULL, "compare every byte, measure nothing",
-    FLAG (sweep.verify_only) },
-  { "ceilings", NULL, "only how fast this machine can copy",
-    .mode = BENCH_CEILINGS },
-  { "crossover", NULL, "only from what batch on a GPU pays",
-    .mode = BENCH_CROSSOVER },
-  { "model", NULL, "only G-CRS's model, predicted and measured",
-    .mode = BENCH_MODEL },
-  { "tunings", NULL, "only how fast differently tuned kernels are, and which "
-    "is used", .mode = BENCH_TUNINGS },
-  { "tuning", "LIST", "as --tunings, but of these: 8x128-min4-g3,16x64",
-    set_tuning },
-  { "xors", NULL, "only count the XORs of the programs of crs",
-    .mode = BENCH_XORS },
-  { "list", NULL, "the engines and their options", .mode = BENCH_LIST },
+    FLAG (verify_only) },
   { "samples", "N", "measurements, of which the median counts (7)",
-    set_samples },
-  { "in-turn", NULL, "engines take their samples in turn, with all their cells "
-    "there at once", FLAG (sweep.in_turn) },
-  { "seconds", "S", "how long each takes at least (0.05)", set_seconds },
-  { "seed", "N", "of random bytes and losses (1)", set_seed },
+    set_samples, "from 1 to 1000" },
+  { "seconds", "S", "how long each takes at least (0.05)", set_seconds,
+    "from 0 to 60" },
   { "json", NULL, "one object instead of a table", FLAG (json) },
-  { "plot", "FILE", "an .svg or .png too, made by gnuplot", set_plot },
-  { "verbose", NULL, "what compilers and drivers say, too", FLAG (verbose) },
+  { "list", NULL, "the coders", FLAG (list) },
 };
 
 void
@@ -188,8 +193,8 @@ cmd_bench_help (void)
     const struct bench_option *p = &options[i];
     char text[40];
 
-    snprintf (text, sizeof text, "%s%s%s%s", p->name[1] ? "--" : "-", p->name,
-              p->value ? " " : "", p->value ? p->value : "");
+    snprintf (text, sizeof text, "--%s%s%s", p->name, p->value ? " " : "",
+              p->value ?: "");
     printf ("  %-19s %s\n", text, p->what);
   }
   printf ("\nA LIST is apart by commas.\n");
@@ -198,85 +203,95 @@ cmd_bench_help (void)
 static int
 apply (struct bench_options *o, const struct bench_option *p, const char *arg)
 {
-  if (p->set)
-    return p->set (o, arg);
-  if (p->mode)
-    o->mode = p->mode;
-  else
+  const bool is_list = p->value && strcmp (p->value, "LIST") == 0;
+  char word[32];
+  unsigned nr = 0;
+
+  if (p->value == NULL)
     *(bool *) ((char *) o + p->flag) = true;
+  for (const char *next = arg; next; next = strchr (next, ',')) {
+    size_t len;
+
+    next += nr > 0;
+    len = is_list ? strcspn (next, ",") : strlen (next);
+    snprintf (word, sizeof word, "%.*s", (int) len, next);
+    if (nr++ == BENCH_MAX) {
+      log_error ("--%s: more than %u", p->name, BENCH_MAX);
+      return -1;
+    }
+    if (len >= sizeof word || p->set (o, word) == -1) {
+      log_error ("--%s: %s: not %s", p->name, word, p->wants);
+      return -1;
+    }
+    if (!is_list)
+      break;
+  }
   return 0;
 }
 
-/* getopt's own messages would not name the subcommand, so it is silent. */
-static int
-next_option (struct bench_options *o, int argc, char **argv,
-             const struct option *longs)
+/* All that this machine has. */
+static void
+add_engines (struct bench_options *o)
 {
-  int id = getopt_long (argc, argv, ":k:m:w:", longs, NULL);
+  char why[BENCH_WHY_LEN];
+  const bool has_gpu = method_nr_devices (why) > 0;
 
-  if (id == -1)
-    return 0;
-  if (id == ':')
-    log_error ("bench: %s needs a value", argv[optind - 1]);
-  else if (id == '?')
-    log_error ("bench: %s: no such option (gpuraid bench --help)",
-               argv[optind - 1]);
-  else
-    for (size_t i = 0; i < ARRAY_LEN (options); i++)
-      if (id == 256 + (int) i ||
-          (options[i].name[1] == '\0' && id == options[i].name[0]))
-        return apply (o, &options[i], optarg) == 0 ? 1 : -1;
-  return -1;
+  for (size_t i = 0; coder_methods[i]; i++)
+    if (has_gpu || !coder_methods[i]->gpu)
+      o->engine[o->nr_engines++] = coder_methods[i];
 }
 
-static const struct bench_options defaults = {
-  .methods = "isal",
-  .devices = 1,
-  .sweep = {
-    .k = "10",
-    .m = { .nr = 1, .v = { 4 } },
-    .w = { .nr = 1 },
-    .cell = { .nr = 1, .v = { 64 * KIB } },
-    .batch = { .nr = 1 },
-    .threads = { .nr = 1 },
-    .slices = { .nr = 1 },
-    .effort = { .samples = 7, .seconds = 0.05 },
-    .seed = 1,
-  },
-};
+static void
+set_defaults (struct bench_options *o)
+{
+  if (o->nr_engines == 0)
+    add_engines (o);
+  if (o->nr_pairs == 0)
+    add_pair (o, "10+4");
+  if (o->nr_threads == 0)
+    add_threads (o, "all");
+  if (o->nr_decodes == 0)
+    add_decode (o, "0");
+  if (o->devices == 0)
+    o->devices = 1;
+  if (o->memory_len == 0)
+    o->memory_len = o->verify_only ? 4 * MIB : 512 * MIB;
+}
 
 int
 bench_parse (struct bench_options *o, int argc, char **argv)
 {
   struct option longs[ARRAY_LEN (options) + 1] = { { 0 } };
-  struct sweep *s = &o->sweep;
-  unsigned nr = 0;
-  int r;
+  bool seen[ARRAY_LEN (options)] = { false };
+  int id;
 
-  *o = defaults;
-  s->threads.v[0] = bench_nr_cpus ();
+  *o = (struct bench_options) {
+    .cell_len = 64 * KIB, .nr_samples = 7, .seconds = 0.05,
+  };
   for (size_t i = 0; i < ARRAY_LEN (options); i++)
-    if (options[i].name[1])
-      longs[nr++] = (struct option) { options[i].name, options[i].value != NULL,
-                                      NULL, 256 + i };
+    longs[i] = (struct option) { options[i].name, options[i].value != NULL,
+                                 NULL, 256 + i };
+  /* getopt's own messages would not name the subcommand. */
   opterr = 0;
-  while ((r = next_option (o, argc, argv, longs)) == 1)
-    ;
-  if (r == 0 && optind < argc) {
+  while ((id = getopt_long (argc, argv, ":", longs, NULL)) != -1) {
+    if (id == ':')
+      log_error ("bench: %s needs a value", argv[optind - 1]);
+    else if (id == '?')
+      log_error ("bench: %s: no such option (gpuraid bench --help)",
+                 argv[optind - 1]);
+    else if (options[id - 256].value && seen[id - 256])
+      log_error ("--%s: is there twice", options[id - 256].name);
+    else if (apply (o, &options[id - 256], optarg) == 0) {
+      seen[id - 256] = true;
+      continue;
+    }
+    return -1;
+  }
+  if (optind < argc) {
     log_error ("bench: %s: not an option (gpuraid bench --help)",
                argv[optind]);
-    r = -1;
+    return -1;
   }
-  if (!s->raw && !s->overall)
-    s->raw = s->overall = true;
-  if (s->nr_losses == 0)
-    s->nr_losses = 1;           /* LOSS_NONE */
-  if (s->memory_len == 0) {
-    s->memory_len = s->verify_only ? 4 * MIB : 512 * MIB;
-    s->least_rects = s->verify_only ? 3 : 1;
-  }
-  /* A latency is that of one stripe unless the user says otherwise. */
-  if (s->nr_latencies > 0 && s->batch.v[0] == 0)
-    s->batch.v[0] = 1;
-  return r;
+  set_defaults (o);
+  return 0;
 }

@@ -1,221 +1,319 @@
-/* gpuraid bench: coder throughput, side by side.
+/* gpuraid bench: the coders of the array, side by side.
+ *
+ * All coders of a case are open at the same time and take their samples in
+ * turn, so that changes of the machine's speed affect all of them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "bench/ceilings.h"
-#include "bench/gpu.h"
-#include "bench/methods.h"
-#include "bench/model.h"
-#include "bench/tunings.h"
-#include "bench/xors.h"
+#include <json-c/json.h>
+
 #include "cli/bench.h"
 #include "cli/cli.h"
 #include "common/bits.h"
 #include "common/log.h"
-#include "common/version.h"
-#include "gpu/compiler-child.h"
+#include "measure/clock.h"
+#include "measure/coders.h"
+#include "measure/cpu.h"
+
+/* How much of the outputs is compared before a coder is timed. */
+#define VERIFY_LEN (1 * MIB)
+
+/* A coder in one case. */
+struct entry {
+  struct run_request request;
+  struct run *run;              /* NULL: why */
+  enum metric metric;
+  unsigned nr_times;            /* times that a sample codes everything */
+  unsigned nr;                  /* samples taken */
+  double sample[BENCH_MAX_SAMPLES]; /* seconds, for coding everything once */
+  double cpu;                   /* of all processors, of all samples */
+  char why[BENCH_WHY_LEN];      /* not empty: not measured */
+  bool wrong;                   /* because it made wrong bytes */
+};
+
+struct bench {
+  const struct bench_options *o;
+  struct json_object *rows;
+  struct entry *entry;          /* one for each engine */
+  unsigned nr_good, nr_wrong;
+  char why[BENCH_WHY_LEN];      /* the last that was not measured */
+};
+
+/* ---- measuring */
 
 static void
-all_to_stderr (enum log_level level, const char *fmt, va_list args)
+open_entry (const struct bench_options *o, struct entry *e)
 {
-  flockfile (stderr);
-  fputs ("gpuraid: ", stderr);
-  vfprintf (stderr, fmt, args);
-  fputc ('\n', stderr);
-  funlockfile (stderr);
+  double once;
+
+  e->why[0] = '\0';
+  e->wrong = false;
+  e->nr = 0;
+  e->cpu = 0;
+  e->metric = e->request.ops->raw ? METRIC_RAW : METRIC_OVERALL;
+  e->run = run_open (&e->request, e->why);
+  if (e->run == NULL)
+    return;
+  if (run_verify (e->run, e->metric, o->verify_only ? 0 : VERIFY_LEN,
+                  e->why) == -1) {
+    e->wrong = true;
+    return;
+  }
+  /* Once to warm up, once to know how often makes a sample. */
+  if (o->verify_only ||
+      run_code (e->run, e->metric, 1, &once, e->why) == -1 ||
+      run_code (e->run, e->metric, 1, &once, e->why) == -1)
+    return;
+  e->nr_times = MIN (MAX (o->seconds / MAX (once, 1e-6) + 0.999, 1), 100000);
+}
+
+/* The first time of a turn does not count: processors and device wake up. */
+static void
+take_sample (struct entry *e)
+{
+  double *seconds = &e->sample[e->nr], cpu;
+
+  if (e->why[0] || run_code (e->run, e->metric, 1, seconds, e->why) == -1)
+    return;
+  cpu = cpu_now ();
+  if (run_code (e->run, e->metric, e->nr_times, seconds, e->why) == -1)
+    return;
+  *seconds /= e->nr_times;
+  e->cpu += (cpu_now () - cpu) / e->nr_times;
+  e->nr++;
 }
 
 static int
-list_methods (void)
+compare (const void *a, const void *b)
 {
-  for (size_t i = 0; methods[i]; i++) {
-    printf ("%-12s %s%s\n", methods[i]->name, methods[i]->what,
-            methods[i]->gpu ? " [GPU]" : "");
-    if (methods[i]->options)
-      printf ("%12s options: %s%s%s\n", "", methods[i]->options,
-              methods[i]->others ? "; " : "", methods[i]->others ?: "");
-  }
-  return EXIT_SUCCESS;
+  double x = *(const double *) a, y = *(const double *) b;
+
+  return (x > y) - (x < y);
 }
 
-static struct json_object *
-text (const char *s)
-{
-  return json_object_new_string (s);
-}
+/* ---- what is said of it */
 
-/* "Xeon ..., 16 threads" */
-static struct json_object *
-describe_cpu (void)
-{
-  char line[256], model[160] = "unknown processor";
-  FILE *fp = fopen ("/proc/cpuinfo", "r");
-
-  while (fp && fgets (line, sizeof line, fp))
-    if (sscanf (line, "model name : %159[^\n]", model) == 1)
-      break;
-  if (fp)
-    fclose (fp);
-  return text (model);
-}
-
-static struct json_object *
-rate (double bytes_per_second)
-{
-  char s[40];
-
-  snprintf (s, sizeof s, "%.2f", bytes_per_second / 1e9);
-  return json_object_new_double_s (bytes_per_second / 1e9, s);
-}
-
-/* The machine, and its ceilings in GB/s. */
+/* Further digits are noise. */
 static void
-describe (struct report *r, const struct bench_options *o, bool gpu,
-          bool ceilings)
+add_double (struct json_object *o, const char *key, double x)
 {
-  const struct values *threads = &o->sweep.threads;
-  char why[BENCH_WHY_LEN], key[40];
-  const struct ceilings *c = NULL;
-  struct bench_gpu *g = gpu ? bench_gpu_get (why) : NULL;
+  char text[40];
 
-  report_add (r, "version", text (GPURAID_VERSION));
-  report_add (r, "processor", describe_cpu ());
-  if (gpu)
-    report_add (r, "device", text (g ? g->name : why));
-  for (unsigned i = 0; ceilings && i < threads->nr; i++) {
-    snprintf (key, sizeof key, "memcpy_%u", (unsigned) threads->v[i]);
-    report_add (r, key, rate (ceilings_memcpy (threads->v[i])));
-  }
-  if (g == NULL || !ceilings)
-    return;
-  c = ceilings_gpu (why);
-  if (c == NULL) {
-    log_error ("ceilings: %s", why);
-    return;
-  }
-  report_add (r, "device_copy", rate (c->copy));
-  report_add (r, "h2d", rate (c->h2d));
-  report_add (r, "d2h", rate (c->d2h));
-  report_add (r, "both_ways", rate (c->both));
+  snprintf (text, sizeof text, "%.6g", x);
+  json_object_object_add (o, key, json_object_new_double_s (x, text));
 }
 
-static bool
-any_gpu (const struct sweep *s)
+static void
+add_number (struct json_object *o, const char *key, int64_t n)
 {
-  for (unsigned i = 0; i < s->nr_choices; i++)
-    if (s->choice[i].ops->gpu)
-      return true;
-  return false;
+  json_object_object_add (o, key, json_object_new_int64 (n));
 }
 
-/* It is an error if nothing was measured; the last row says why. */
-static int
-check_rows (const struct report *r)
+static void
+add_text (struct json_object *o, const char *key, const char *text)
 {
-  if (r->nr_wrong > 0)
-    return -1;
-  if (r->nr_measured > 0)
-    return 0;
-  if (r->nr_rows == 0)
-    log_error ("nothing to measure");
+  json_object_object_add (o, key, json_object_new_string (text));
+}
+
+static struct json_object *
+row_case (const struct entry *e)
+{
+  const struct run_request *q = &e->request;
+  struct json_object *o = json_object_new_object ();
+  char op[24] = "encode";
+
+  if (q->loss != LOSS_NONE)
+    snprintf (op, sizeof op, "decode %u", q->nr_lost ? q->nr_lost : q->m);
+  add_text (o, "engine", q->ops->name);
+  add_text (o, "op", op);
+  add_text (o, "code", q->code == CODE_CRS ? "crs" : "rs");
+  add_number (o, "k", q->k);
+  add_number (o, "m", q->m);
+  add_number (o, "cell", e->run ? e->run->bc.cell_len : q->cell_len);
+  if (e->run)
+    add_number (o, "rects", e->run->bc.nr_rects);
+  add_number (o, "threads", q->threads);
+  return o;
+}
+
+static void
+print_row (const struct entry *e, struct json_object *o)
+{
+  const struct run_request *q = &e->request;
+  char pair[24];
+
+#define GET(type, key) \
+  json_object_get_##type (json_object_object_get (o, key))
+  snprintf (pair, sizeof pair, "%u+%u", q->k, q->m);
+  printf ("%-12s %-10s %-4s %-8s %7d ", q->ops->name, GET (string, "op"),
+          GET (string, "code"), pair, (int) GET (int, "cell"));
+  if (q->threads > 0)
+    printf ("%4u", q->threads);
   else
-    log_error ("nothing could be measured: %s: %s",
-               r->rows[r->nr_rows - 1].method, r->rows[r->nr_rows - 1].why);
+    printf ("%4s", "-");
+  if (e->why[0])
+    printf (" %s%s", e->wrong ? "WRONG: " : "- ", e->why);
+  else if (e->nr == 0)
+    printf (" right");
+  else
+    printf (" %9.3f %8.4f %5.1f%%", GET (double, "gb_per_s"),
+            GET (double, "cpu_s_per_gb"), 100 * GET (double, "spread"));
+  if (json_object_object_get (o, "note"))
+    printf ("  (%s)", GET (string, "note"));
+  printf ("\n");
+  fflush (stdout);
+#undef GET
+}
+
+static void
+report (struct bench *b, struct entry *e)
+{
+  struct json_object *o = row_case (e);
+  char note[BENCH_WHY_LEN] = "";
+
+  if (e->why[0]) {
+    add_text (o, e->wrong ? "wrong" : "skipped", e->why);
+    snprintf (b->why, sizeof b->why, "%s: %.200s", e->request.ops->name,
+              e->why);
+  }
+  else if (e->nr > 0) {
+    double len = run_data_len (e->run), median;
+
+    qsort (e->sample, e->nr, sizeof e->sample[0], compare);
+    median = e->sample[e->nr / 2];
+    add_double (o, "seconds", median);
+    add_double (o, "gb_per_s", len / median / 1e9);
+    add_double (o, "cpu_s_per_gb", e->cpu / e->nr / len * 1e9);
+    add_double (o, "spread", (e->sample[e->nr - 1] - e->sample[0]) / median);
+    if (e->request.ops->note)
+      e->request.ops->note (e->run->method, note, sizeof note);
+  }
+  if (note[0])
+    add_text (o, "note", note);
+  b->nr_good += e->why[0] == '\0';
+  b->nr_wrong += e->wrong;
+  if (!b->o->json)
+    print_row (e, o);
+  json_object_array_add (b->rows, o);
+}
+
+/* ---- the cases */
+
+static void
+run_case (struct bench *b, const struct run_request *q, bool with_devices)
+{
+  const struct bench_options *o = b->o;
+  unsigned nr = 0;
+
+  for (unsigned i = 0; i < o->nr_engines; i++) {
+    const struct method_ops *ops = o->engine[i];
+    const bool threads = !ops->gpu || ops->gpu_and_cpu;
+    struct entry *e = &b->entry[nr];
+
+    if (!threads && !with_devices)
+      continue;
+    nr++;
+    e->request = *q;
+    e->request.ops = ops;
+    if (!threads)
+      e->request.threads = 0;
+    open_entry (o, e);
+  }
+  for (unsigned n = 0; !o->verify_only && n < o->nr_samples; n++)
+    for (unsigned i = 0; i < nr; i++)
+      take_sample (&b->entry[i]);
+  for (unsigned i = 0; i < nr; i++) {
+    report (b, &b->entry[i]);
+    run_close (b->entry[i].run);
+  }
+}
+
+/* Threads make no difference to a device, so it is measured once. */
+static void
+run_all (struct bench *b)
+{
+  const struct bench_options *o = b->o;
+
+  for (unsigned p = 0; p < o->nr_pairs; p++)
+    for (unsigned d = 0; d < o->nr_decodes; d++)
+      for (unsigned t = 0; t < o->nr_threads; t++) {
+        const struct run_request q = {
+          .code = o->code, .k = o->pair[p].k, .m = o->pair[p].m,
+          .loss = o->decode[d].loss, .nr_lost = o->decode[d].nr,
+          .cell_len = o->cell_len, .memory_len = o->memory_len,
+          .least_rects = o->verify_only ? 3 : 1, .threads = o->threads[t],
+          .option = o->crc ? "crc" : NULL, .seed = 1,
+        };
+
+        run_case (b, &q, t == 0);
+      }
+}
+
+static int
+check_stdout (void)
+{
+  if (fflush (stdout) != EOF && !ferror (stdout))
+    return 0;
+  log_error ("stdout: %m");
   return -1;
 }
 
+/* It is an error if nothing was measured. */
 static int
-run_sweep (const struct bench_options *o)
+check_rows (const struct bench *b)
 {
-  const struct sweep *s = &o->sweep;
-  enum report_kind kind = s->verify_only ? REPORT_VERIFY
-    : s->nr_latencies > 0 ? REPORT_LATENCY : REPORT_RATES;
-  struct report r;
-  int status;
+  if (b->nr_wrong > 0)
+    log_error ("wrong bytes: %s", b->why);
+  else if (b->nr_good == 0)
+    log_error ("nothing could be measured: %s", b->why);
+  return b->nr_wrong > 0 || b->nr_good == 0 ? -1 : 0;
+}
 
-  if (report_begin (&r, stdout, o->json, kind) == -1)
+static int
+run (const struct bench_options *o)
+{
+  struct json_object *top = json_object_new_object ();
+  struct bench b = { .o = o, .rows = json_object_new_array () };
+  char model[CPU_MODEL_LEN];
+  int r;
+
+  b.entry = calloc (o->nr_engines, sizeof b.entry[0]);
+  if (b.entry == NULL) {
+    log_error ("calloc: %m");
+    json_object_put (b.rows);
+    json_object_put (top);
     return -1;
-  describe (&r, o, any_gpu (s), kind == REPORT_RATES);
-  status = sweep_run (s, &r);
-  if (report_end (&r, true) == -1)
-    status = -1;
-  if (status == 0)
-    status = check_rows (&r);
-  if (status == 0 && o->plot)
-    status = plot_rows (r.rows, r.nr_rows, kind == REPORT_LATENCY, o->plot);
-  report_free (&r);
-  return status;
-}
-
-static int
-run_ceilings (const struct bench_options *o)
-{
-  struct report r;
-  int status;
-
-  if (report_begin (&r, stdout, o->json, REPORT_RATES) == -1)
-    return -1;
-  describe (&r, o, true, true);
-  status = report_end (&r, false);
-  report_free (&r);
-  return status;
-}
-
-/* Modes with a table of their own. */
-static int
-run_other (const struct bench_options *o,
-           int (*run) (const struct sweep *, struct report *), bool gpu)
-{
-  struct report r;
-  int status;
-
-  if (report_begin (&r, stdout, o->json, REPORT_RATES) == -1)
-    return -1;
-  describe (&r, o, gpu, false);
-  status = run (&o->sweep, &r);
-  if (status == 0 && report_end (&r, false) == -1)
-    status = -1;
-  report_free (&r);
-  return status;
-}
-
-/* Many kernels are compiled at once, in processes, because NVRTC does some of
- * its work under a lock; not with --verbose, as children print no messages.
- */
-static int
-run_tunings (const struct bench_options *o)
-{
-  static const char *const child[] = { "/proc/self/exe", "compile", NULL };
-
-  if (!o->verbose)
-    compiler_use_child (child);
-  return run_other (o, tunings_run, true);
-}
-
-static int
-run_mode (struct bench_options *o)
-{
-  switch (o->mode) {
-  case BENCH_CEILINGS:
-    return run_ceilings (o);
-  case BENCH_XORS:
-    return run_other (o, xors_run, false);
-  case BENCH_CROSSOVER:
-    return run_other (o, crossover_run, true);
-  case BENCH_MODEL:
-    return run_other (o, model_run, true);
-  case BENCH_TUNINGS:
-    return run_tunings (o);
-  case BENCH_LIST:
-    return list_methods ();
-  default:
-    return bench_parse_methods (o) == 0 ? run_sweep (o) : -1;
   }
+  add_text (top, "version", GPURAID_VERSION);
+  add_text (top, "processor", cpu_model (model));
+  json_object_object_add (top, "rows", b.rows);
+  if (!o->json)
+    printf ("# gpuraid %s, %s\n%-12s %-10s %-4s %-8s %7s %4s %9s %8s %6s\n",
+            GPURAID_VERSION, model, "engine", "op", "code", "k+m", "cell",
+            "thr", o->verify_only ? "" : "GB/s",
+            o->verify_only ? "" : "CPU s/GB", o->verify_only ? "" : "spread");
+  run_all (&b);
+  if (o->json)
+    puts (json_object_to_json_string_ext (top, JSON_C_TO_STRING_PRETTY |
+                                          JSON_C_TO_STRING_SPACED |
+                                          JSON_C_TO_STRING_NOSLASHESCAPE));
+  r = check_stdout () == 0 ? check_rows (&b) : -1;
+  json_object_put (top);
+  free (b.entry);
+  return r;
+}
+
+static int
+list (void)
+{
+  for (size_t i = 0; coder_methods[i]; i++)
+    printf ("%-12s %s%s\n", coder_methods[i]->name, coder_methods[i]->what,
+            coder_methods[i]->gpu ? " [GPU]" : "");
+  return check_stdout ();
 }
 
 /* Devices that were named must exist, if the machine has any. */
@@ -223,9 +321,9 @@ static int
 check_devices (uint64_t devices)
 {
   char why[BENCH_WHY_LEN];
-  unsigned nr = bench_gpu_count (why);
+  unsigned nr = method_nr_devices (why);
 
-  if (nr == 0 || devices == ~UINT64_C (0) || devices >> nr == 0)
+  if (nr == 0 || nr > 63 || devices == ~UINT64_C (0) || devices >> nr == 0)
     return 0;
   log_error ("--gpus: no CUDA device %u: there are %u",
              next_bit (devices, nr), nr);
@@ -240,17 +338,11 @@ cmd_bench (int argc, char **argv)
   if (argc < 2)
     return cli_usage (argv[0]);
   if (bench_parse (&o, argc, argv) == -1)
-    return EXIT_FAILURE;
-  if (o.plot && (o.sweep.verify_only || o.mode != BENCH_SWEEP)) {
-    log_error ("--plot: there is nothing to plot");
-    return EXIT_FAILURE;
-  }
+    return EXIT_USAGE;
+  if (o.list)
+    return list () == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
   if (o.devices != 1 && check_devices (o.devices) == -1)
     return EXIT_FAILURE;
-  if (o.verbose)
-    log_set_sink (all_to_stderr);
   method_devices = o.devices;
-  bench_gpu_choose (next_bit (o.devices, 0));
-  ceilings_set (o.sweep.memory_len, o.devices);
-  return run_mode (&o) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return run (&o) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -6,25 +6,29 @@
 #ifndef GPURAID_CLI_BENCH_H
 #define GPURAID_CLI_BENCH_H
 
-#include "bench/sweep.h"
+#include "measure/run.h"
 
-enum bench_mode {
-  BENCH_SWEEP, BENCH_CEILINGS, BENCH_LIST, BENCH_CROSSOVER, BENCH_XORS,
-  BENCH_MODEL, BENCH_TUNINGS,
-};
+#define BENCH_MAX 32u           /* of each list */
 
 struct bench_options {
-  struct sweep sweep;
-  enum bench_mode mode;
-  const char *methods, *option; /* as given; the sweep has the choices */
-  bool crc, json, verbose;
-  const char *plot;             /* a file, or NULL */
+  const struct method_ops *engine[BENCH_MAX];
+  unsigned nr_engines;
+  struct { unsigned k, m; } pair[BENCH_MAX];
+  unsigned nr_pairs;
+  unsigned threads[BENCH_MAX], nr_threads;
+  struct { enum loss loss; unsigned nr; } decode[BENCH_MAX];
+  unsigned nr_decodes;
+  enum code code;
+  size_t cell_len, memory_len;  /* memory_len: 0 is the default */
+  unsigned nr_samples;
+  double seconds;               /* of a sample, at least */
   uint64_t devices;             /* bit n: device n */
+  bool crc, verify_only, json, list;
 };
+
+#define BENCH_MAX_SAMPLES 1000u
 
 /* 0, or -1 reported. */
 extern int bench_parse (struct bench_options *, int argc, char **argv);
-/* The same for options that name methods; 0, or -1 reported. */
-extern int bench_parse_methods (struct bench_options *);
 
 #endif

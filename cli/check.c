@@ -31,7 +31,7 @@ open_array (const struct config *c)
   if (open_members (c, members, &nr, &nr_absent) == -1 ||
       assemble (c, members, nr, nr_absent, &as) == -1)
     return NULL;
-  coder = coder_new ("isal", -1);
+  coder = coder_fastest_new (-1);
   if (coder)
     array = array_new (c, &as, coder);
   if (array == NULL) {

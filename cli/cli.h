@@ -15,19 +15,29 @@
 extern int cmd_create (int argc, char **argv);
 extern int cmd_examine (int argc, char **argv);
 extern int cmd_status (int argc, char **argv);
+extern int cmd_metrics (int argc, char **argv);
 extern int cmd_watch (int argc, char **argv);
 extern int cmd_fail (int argc, char **argv);
 extern int cmd_readd (int argc, char **argv);
 extern int cmd_replace (int argc, char **argv);
+extern int cmd_grow (int argc, char **argv);
+extern int cmd_spare (int argc, char **argv);
 extern int cmd_scrub (int argc, char **argv);
+extern int cmd_rebuild (int argc, char **argv);
 extern int cmd_rate (int argc, char **argv);
 extern int cmd_check (int argc, char **argv);
 extern int cmd_wait (int argc, char **argv);
+extern int cmd_scan (int argc, char **argv);
+extern int cmd_start (int argc, char **argv);
+extern int cmd_stop (int argc, char **argv);
 extern int cmd_bench (int argc, char **argv);
 extern void cmd_bench_help (void);
 
-/* Print the usage of a subcommand to stderr; returns 1, for `return cli_usage
- * (argv[0]);`.
+/* The exit status if the command line is wrong. */
+#define EXIT_USAGE 2
+
+/* Print the usage of a subcommand to stderr; returns EXIT_USAGE, for `return
+ * cli_usage (argv[0]);`.
  */
 extern int cli_usage (const char *name);
 

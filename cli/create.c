@@ -12,6 +12,7 @@
 #include "array/copies.h"
 #include "array/create.h"
 #include "cli/cli.h"
+#include "cli/create-plan.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 
@@ -65,10 +66,36 @@ show (const struct config *c)
   if (f && m && copies_read (m, f, NULL) == 0)
     sb = found_accepted (f);
   if (sb)
-    printf ("%s: %u+%u, %s, chunk %s\n", uuid_text (&sb->array_uuid, uuid),
+    printf ("%s%s%s: %u+%u, %s, chunk %s\n", sb->label,
+            sb->label[0] ? " " : "", uuid_text (&sb->array_uuid, uuid),
             sb->g.k, sb->g.m, cli_size (sb->g.size, size),
             cli_size (sb->g.chunk, chunk));
   member_close (m);
+}
+
+/* 0, or EXIT_USAGE or EXIT_FAILURE, reported. */
+static int
+create (const struct config *c, bool force, bool dry_run)
+{
+  CLEANUP_FREE struct create_plan *p = calloc (1, sizeof *p);
+
+  if (p == NULL) {
+    log_error ("calloc: %m");
+    return EXIT_FAILURE;
+  }
+  if (create_check (c) == -1)
+    return EXIT_USAGE;
+  if (create_plan (c, force, p) == -1)
+    return EXIT_FAILURE;
+  if (dry_run)
+    create_plan_show (p);
+  else if (create_array (c, force) == -1)
+    return EXIT_FAILURE;
+  else
+    show (c);
+  create_warn_sizes (p);
+  create_warn_space (p, dry_run);
+  return EXIT_SUCCESS;
 }
 
 int
@@ -76,16 +103,19 @@ cmd_create (int argc, char **argv)
 {
   static const struct option options[] = {
     { "force", no_argument, NULL, 'f' },
+    { "dry-run", no_argument, NULL, 'n' },
     { NULL },
   };
   struct config c;
-  bool force = false;
-  int opt, r = EXIT_FAILURE;
+  bool force = false, dry_run = false;
+  int opt, r = EXIT_USAGE;
 
+  opterr = 0;
   while ((opt = getopt_long (argc, argv, "", options, NULL)) != -1) {
-    if (opt != 'f')
+    force |= opt == 'f';
+    dry_run |= opt == 'n';
+    if (opt == '?')
       return cli_usage (argv[0]);
-    force = true;
   }
   if (optind == argc)
     return cli_usage (argv[0]);
@@ -94,10 +124,8 @@ cmd_create (int argc, char **argv)
   for (; optind < argc; optind++)
     if (set_word (&c, argv[optind]) == -1)
       goto out;
-  if (config_complete (&c) == -1 || create_array (&c, force) == -1)
-    goto out;
-  show (&c);
-  r = EXIT_SUCCESS;
+  if (config_complete (&c) == 0)
+    r = create (&c, force, dry_run);
 
  out:
   config_free (&c);

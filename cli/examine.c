@@ -18,9 +18,19 @@
 #include "array/code.h"
 #include "array/copies.h"
 #include "cli/cli.h"
+#include "cli/udev.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "control/request.h"
+
+/* What is printed of each member. */
+enum form {
+  FORM_TEXT,
+  FORM_BRIEF,
+  FORM_JSON,
+  FORM_UDEV,                    /* and no message about what is no member */
+};
 
 static const char *const copy_name[SB_NR_COPIES] = { "A1", "A2", "B1", "B2" };
 
@@ -43,7 +53,7 @@ struct examined {
 
 /* 0, or -1 reported. */
 static int
-examine (struct member *m, struct examined *e)
+examine (struct member *m, enum form form, struct examined *e)
 {
   bool blank = true;
   int err, dev;
@@ -59,12 +69,14 @@ examine (struct member *m, struct examined *e)
   if (e->sb == NULL) {
     for (enum sb_copy copy = 0; copy < SB_NR_COPIES; copy++)
       if (e->f.result[copy] != SB_BLANK && blank) {
-        log_error ("%s: no sound gpuraid superblock (%s: %s)", m->path,
-                   copy_name[copy], e->why[copy]);
+        log_error ("%s: no sound gpuraid superblock (%s: %s): open the array "
+                   "without it, and replace it", m->path, copy_name[copy],
+                   e->why[copy]);
         blank = false;
       }
-    if (blank)
-      log_error ("%s: no gpuraid superblock", m->path);
+    if (blank && form != FORM_UDEV)
+      log_error ("%s: no gpuraid superblock: it is no member (gpuraid scan "
+                 "finds members)", m->path);
     return -1;
   }
   dev = membership_find (e->sb->device, &e->sb->member_uuid);
@@ -129,6 +141,8 @@ show (const struct member *m, const struct examined *e)
 
   printf ("%s:\n", m->path);
   printf ("  array       %s\n", uuid_text (&sb->array_uuid, uuid));
+  if (sb->label[0])
+    printf ("  label       %s\n", sb->label);
   printf ("  geometry    %u+%u, chunk %s, code %s", sb->g.k, sb->g.m,
           cli_size (sb->g.chunk, size), code_name (sb->code));
   if (sb->code != CODE_RS)
@@ -141,8 +155,13 @@ show (const struct member *m, const struct examined *e)
   if (e->own.slot != SLOT_NONE)
     printf ("slot %u, ", e->own.slot);
   printf ("%s\n", state_name[e->own.state]);
-  printf ("  data        at %" PRIu64 ", %" PRIu64 " bytes\n",
-          sb->l.data_off, sb->l.data_len);
+  for (unsigned i = 0; i <= sb->l.nr_grown; i++) {
+    struct layout_part p;
+
+    layout_part (&sb->l, i, &p);
+    printf ("  %s at %" PRIu64 ", %" PRIu64 " bytes\n",
+            i == 0 ? "data       " : "grown by   ", p.data_off, p.len);
+  }
   printf ("  epoch       %" PRIu64 "\n", sb->record.self.ballot.epoch);
   printf ("  shut down   %s\n", sb->clean ? "cleanly" : "not, or running");
   if (sb->host[0])
@@ -157,6 +176,22 @@ show (const struct member *m, const struct examined *e)
   show_devices (sb);
 }
 
+/* One line. */
+static void
+show_brief (const struct member *m, const struct examined *e)
+{
+  const struct superblock *sb = e->sb;
+  char uuid[UUID_TEXT_LEN], size[CLI_SIZE_LEN], slot[16] = "no slot";
+
+  if (e->own.slot != SLOT_NONE)
+    snprintf (slot, sizeof slot, "slot %u", e->own.slot);
+  printf ("%s  %s  %u+%u  %s  %s  %s  epoch %" PRIu64 "  %s\n", m->path,
+          sb->label[0] ? sb->label : uuid_text (&sb->array_uuid, uuid),
+          sb->g.k, sb->g.m, cli_size (sb->g.size, size), slot,
+          state_name[e->own.state], sb->record.self.ballot.epoch,
+          sb->clean ? "clean" : "not clean");
+}
+
 /* ---- for a program --------------------------------------------------- */
 
 static void
@@ -169,6 +204,26 @@ static void
 add_number (struct json_object *o, const char *key, uint64_t value)
 {
   json_object_object_add (o, key, json_object_new_uint64 (value));
+}
+
+static void
+add_parts (struct json_object *o, const struct member_layout *l)
+{
+  struct json_object *parts = json_object_new_array ();
+
+  for (unsigned i = 1; i <= l->nr_grown; i++) {
+    struct json_object *part = json_object_new_object ();
+    struct layout_part p;
+
+    layout_part (l, i, &p);
+    add_number (part, "start", p.start);
+    add_number (part, "data_off", p.data_off);
+    add_number (part, "data_len", p.len);
+    add_number (part, "table_off", p.table_off);
+    add_number (part, "bitmap_off", p.bitmap_off);
+    json_object_array_add (parts, part);
+  }
+  json_object_object_add (o, "grown", parts);
 }
 
 static void
@@ -211,6 +266,8 @@ to_json (const struct member *m, const struct examined *e)
 
   add_string (o, "path", m->path);
   add_string (o, "uuid", uuid_text (&sb->array_uuid, uuid));
+  json_object_object_add (o, "label", sb->label[0] ?
+                          json_text (sb->label) : NULL);
   add_string (o, "member_uuid", uuid_text (&sb->member_uuid, uuid));
   add_slot (o, e->own.slot);
   add_string (o, "state", state_name[e->own.state]);
@@ -228,6 +285,7 @@ to_json (const struct member *m, const struct examined *e)
   add_number (o, "bitmap_off", sb->l.bitmap_off);
   add_number (o, "bitmap_len", sb->l.bitmap_len);
   add_number (o, "region_len", sb->l.region_len);
+  add_parts (o, &sb->l);
   json_object_object_add (o, "clean", json_object_new_boolean (sb->clean));
   add_string (o, "host", sb->host);
   for (enum sb_copy copy = 0; copy < SB_NR_COPIES; copy++)
@@ -238,7 +296,7 @@ to_json (const struct member *m, const struct examined *e)
 }
 
 static int
-examine_path (const char *path, struct json_object *list)
+examine_path (const char *path, enum form form, struct json_object *list)
 {
   CLEANUP_FREE struct examined *e = calloc (1, sizeof *e);
   struct member *m;
@@ -254,9 +312,13 @@ examine_path (const char *path, struct json_object *list)
       log_error ("open: %s: %m", path);
     return -1;
   }
-  if (examine (m, e) == 0) {
-    if (list)
+  if (examine (m, form, e) == 0) {
+    if (form == FORM_JSON)
       json_object_array_add (list, to_json (m, e));
+    else if (form == FORM_BRIEF)
+      show_brief (m, e);
+    else if (form == FORM_UDEV)
+      udev_show (e->sb);
     else
       show (m, e);
     r = 0;
@@ -269,27 +331,31 @@ int
 cmd_examine (int argc, char **argv)
 {
   static const struct option options[] = {
+    { "brief", no_argument, NULL, 'b' },
     { "json", no_argument, NULL, 'j' },
+    { "udev", no_argument, NULL, 'u' },
     { NULL },
   };
   struct json_object *list = NULL;
+  enum form form = FORM_TEXT;
   int opt, r = EXIT_SUCCESS;
-  bool json = false;
 
+  opterr = 0;
   while ((opt = getopt_long (argc, argv, "", options, NULL)) != -1) {
-    if (opt != 'j')
+    if (opt == '?' || form != FORM_TEXT)
       return cli_usage (argv[0]);
-    json = true;
+    form = opt == 'j' ? FORM_JSON : opt == 'b' ? FORM_BRIEF : FORM_UDEV;
   }
-  if (optind == argc)
+  /* Properties are those of one device. */
+  if (optind == argc || (form == FORM_UDEV && optind + 1 != argc))
     return cli_usage (argv[0]);
 
-  if (json)
+  if (form == FORM_JSON)
     list = json_object_new_array ();
   for (; optind < argc; optind++)
-    if (examine_path (argv[optind], list) == -1)
+    if (examine_path (argv[optind], form, list) == -1)
       r = EXIT_FAILURE;
-  if (json) {
+  if (form == FORM_JSON) {
     puts (json_object_to_json_string_ext (list, JSON_C_TO_STRING_PRETTY |
                                           JSON_C_TO_STRING_SPACED |
                                           JSON_C_TO_STRING_NOSLASHESCAPE));

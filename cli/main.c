@@ -15,45 +15,63 @@
 #include "cli/cli.h"
 #include "common/bits.h"
 #include "common/log.h"
-#include "common/version.h"
 #include "gpu/compiler-child.h"
 
 static const struct command {
   const char *name;
-  int (*run) (int argc, char **argv);   /* NULL: not in this version */
+  int (*run) (int argc, char **argv);
   const char *args;
   const char *what;
   void (*help) (void);          /* more for --help, or NULL */
 } commands[] = {
   { "create", cmd_create,
-    "[--force] k=K m=M [chunk=BYTES] [size=BYTES]\n"
+    "[--force] [--dry-run] k=K m=M [chunk=SIZE] [size=SIZE]\n"
     "                      [code=rs|crs] [w=4|8] [checksum=none|crc32c]\n"
-    "                      [consistency=none|journal] [journal-size=BYTES]\n"
-    "                      MEMBER...",
+    "                      [consistency=none|journal] [journal-size=SIZE]\n"
+    "                      [allocate=no|yes] [label=NAME] MEMBER...",
     "make a new array" },
-  { "examine", cmd_examine, "[--json] MEMBER...",
+  { "examine", cmd_examine, "[--brief|--json|--udev] MEMBER...",
     "what a member's superblock says" },
   { "check", cmd_check, "[--repair] MEMBER...",
     "look at every row of an array that is not running; exit 1 if\n"
     "      something is wrong" },
-  { "status", cmd_status, "[--json] CONTROL",
-    "state, members, progress and counters of a running array" },
-  { "watch", cmd_watch, "CONTROL", "the same, live" },
+  { "status", cmd_status, "[--json] [--quiet] [CONTROL]",
+    "state, members, progress and counters of a running array, or a line\n"
+    "      for each; exit 0 healthy, 1 degraded, 2 failed, 3 no answer" },
+  { "metrics", cmd_metrics, "[--output FILE] [CONTROL]",
+    "the same of one array, or all that run, in the text format of\n"
+    "      Prometheus" },
+  { "watch", cmd_watch, "CONTROL", "the status of a running array, live" },
   { "fail", cmd_fail, "CONTROL MEMBER",
     "take a member out (by slot number or path)" },
   { "replace", cmd_replace, "[--force] CONTROL MEMBER NEW",
     "rebuild a member onto NEW, online" },
+  { "spare", cmd_spare, "[--force] CONTROL NEW",
+    "add a hot spare: it takes the place of a member that fails" },
   { "readd", cmd_readd, "CONTROL MEMBER",
     "a member that was taken out or missing is back: bring it up to date" },
+  { "grow", cmd_grow, "CONTROL",
+    "use all of the members, when all were replaced by larger ones" },
   { "scrub", cmd_scrub, "CONTROL [--repair] [start|stop|pause|resume]",
     "look at every row that was ever written" },
+  { "rebuild", cmd_rebuild, "CONTROL [pause|resume]",
+    "pause the rebuild and the resync, or go on with them; or how far\n"
+    "      they are" },
   { "rate", cmd_rate, "CONTROL [BYTES_PER_SECOND|max]",
     "how fast rebuild and scrub may go, of each member; 0 for no limit" },
   { "wait", cmd_wait, "CONTROL",
     "until no rebuild or scrub is running; exit 0 if the array is healthy" },
+  { "scan", cmd_scan, "[--json] [PATH...]",
+    "arrays on the disks of this machine, or in files and folders; how to\n"
+    "      open each" },
+  { "start", cmd_start, "[-f] NAME",
+    "serve the array that /etc/gpuraid.d/NAME.conf describes; -f: do not\n"
+    "      go to the background" },
+  { "stop", cmd_stop, "[--force] NAME",
+    "write everything out and end its server; --force: also while NBD\n"
+    "      clients are connected" },
   { "bench", cmd_bench, "OPTION...",
     "coder throughput, side by side", cmd_bench_help },
-  { "spare" }, { "metrics" },
 };
 
 static const struct command *
@@ -71,7 +89,7 @@ cli_usage (const char *name)
   const struct command *c = find_command (name);
 
   fprintf (stderr, "usage: gpuraid %s %s\n", c->name, c->args);
-  return 1;
+  return EXIT_USAGE;
 }
 
 char *
@@ -102,8 +120,9 @@ help (void)
     if (commands[i].run)
       printf ("  gpuraid %s %s\n      %s\n", commands[i].name,
               commands[i].args, commands[i].what);
-  printf ("\nMEMBER is a file or a disk.  CONTROL is the socket named by "
-          "control= when\nthe array was started:\n\n"
+  printf ("\nMEMBER is a file or a disk.  CONTROL is the NAME of an array, or "
+          "the path of\nthe socket named by control= when it was started, with "
+          "a slash in it:\n\n"
           "  nbdkit gpuraid control=/run/array.sock MEMBER...\n");
 }
 
@@ -116,7 +135,7 @@ main (int argc, char *argv[])
     compiler_child_main ();
   if (argc < 2) {
     log_error ("which command? (gpuraid --help lists them)");
-    return EXIT_FAILURE;
+    return EXIT_USAGE;
   }
   if (strcmp (argv[1], "--help") == 0 || strcmp (argv[1], "help") == 0) {
     help ();
@@ -129,11 +148,7 @@ main (int argc, char *argv[])
   c = find_command (argv[1]);
   if (c == NULL) {
     log_error ("%s: no such command (gpuraid --help lists them)", argv[1]);
-    return EXIT_FAILURE;
-  }
-  if (c->run == NULL) {
-    log_error ("%s: not in this version", argv[1]);
-    return EXIT_FAILURE;
+    return EXIT_USAGE;
   }
   if (argc > 2 && strcmp (argv[2], "--help") == 0) {
     printf ("usage: gpuraid %s %s\n%s\n", c->name, c->args, c->what);

@@ -8,6 +8,7 @@
 
 #include "array/config.h"
 #include "cli/cli.h"
+#include "cli/names.h"
 #include "cli/remote.h"
 #include "common/log.h"
 
@@ -50,9 +51,9 @@ cmd_rate (int argc, char **argv)
   if (argc == 3 && config_parse_rate (argv[2], &limit) == -1) {
     log_error ("%s: not bytes a second (a number, also with K, M, G or T; 0 "
                "or max for no limit)", argv[2]);
-    return EXIT_FAILURE;
+    return EXIT_USAGE;
   }
-  c = control_connect (argv[1]);
+  c = names_connect (argv[1], 0);
   if (c == NULL)
     return EXIT_FAILURE;
   r = argc == 3 ? set (c, limit) : show (c);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/names.h"
 #include "cli/remote.h"
 
 static int
@@ -36,7 +37,7 @@ cmd_readd (int argc, char **argv)
 
   if (i == 0)
     return cli_usage (argv[0]);
-  c = control_connect (argv[i]);
+  c = names_connect (argv[i], 0);
   if (c == NULL)
     return EXIT_FAILURE;
   member = remote_member (c, argv[i+1]);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "array/config.h"
+#include "array/copies.h"
 #include "cli/cli.h"
 #include "cli/remote.h"
 #include "common/cleanup.h"
@@ -116,15 +117,18 @@ remote_member (struct control_client *c, const char *arg)
 {
   struct json_object *status;
   CLEANUP_FREE char *abs = NULL;
+  uuid_bytes uuid;
   const char *known;
   char *r;
 
-  if (arg[0] && arg[strspn (arg, "0123456789")] == '\0')
+  if (arg[0] && (arg[strspn (arg, "0123456789")] == '\0' ||
+                 uuid_parse (arg, &uuid) == 0))
     abs = strdup (arg);
   else if (arg[0])
-    abs = config_absolute_path (arg);
+    abs = config_member_name (arg);
   else
-    log_error ("a member has a slot number or a path");
+    log_error ("the member has no name: give its slot number, a path or a "
+               "uuid");
   if (abs == NULL)
     return NULL;
 
@@ -137,6 +141,16 @@ remote_member (struct control_client *c, const char *arg)
     log_error ("strdup: %m");
   json_object_put (status);
   return r;
+}
+
+char *
+remote_new_name (const char *arg)
+{
+  if (arg[0] == '\0') {
+    log_error ("the new member has no name: give a path");
+    return NULL;
+  }
+  return config_member_name (arg);
 }
 
 struct json_object *

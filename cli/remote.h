@@ -44,6 +44,11 @@ extern int remote_change (struct control_client *c,
  */
 extern char *remote_member (struct control_client *c, const char *arg);
 
+/* Convert arg, a new member, to the server's name: a path, and a file that a
+ * URI names, made absolute.  The caller frees it.  NULL: reported.
+ */
+extern char *remote_new_name (const char *arg);
+
 /* Get a value from a reply.  If it is missing or of another type the result is
  * 0, NULL or false: another version may have answered.
  */
@@ -61,8 +66,13 @@ extern void render_failed_names (FILE *fp, struct json_object *status);
 /* A line of a log, without a newline: values that only change with an event.
  */
 extern void render_line (FILE *fp, struct json_object *status);
+/* The array in one line, with its newline. */
+extern void render_short (FILE *fp, const char *name,
+                          struct json_object *status);
 /* "degraded (1 more member may fail)". */
 extern void render_state (FILE *fp, struct json_object *status);
+/* "36.1 %  210 MiB/s  10 s left". */
+extern void render_speed (FILE *fp, struct json_object *progress);
 /* "36.1 %  1.2 GiB of 3.4 GiB  210 MiB/s  10 s left". */
 extern void render_progress (FILE *fp, struct json_object *progress);
 

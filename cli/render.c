@@ -70,6 +70,16 @@ is_state (struct json_object *m, const char *state)
   return s && strcmp (s, state) == 0;
 }
 
+/* A spare has none. */
+static bool
+has_slot (struct json_object *m)
+{
+  struct json_object *slot;
+
+  return json_object_is_type (m, json_type_object) &&
+    json_object_object_get_ex (m, "slot", &slot) && slot;
+}
+
 /* How many slots hold current data.  While an active member is
  * replaced, its slot has two entries.
  */
@@ -84,6 +94,34 @@ nr_active_slots (struct json_object *status)
   return nr_bits (active);
 }
 
+static bool
+has_failed (struct json_object *status)
+{
+  const char *s = get_text (status, "state");
+
+  return s && strcmp (s, "failed") == 0;
+}
+
+/* ", resync pending".  Lost members are counted, and have lines. */
+static void
+render_reasons (FILE *fp, struct json_object *status)
+{
+  struct json_object *reasons = get_object (status, "reasons");
+  const size_t nr = json_object_is_type (reasons, json_type_array) ?
+    json_object_array_length (reasons) : 0;
+
+  for (size_t i = 0; i < nr; i++) {
+    struct json_object *o = json_object_array_get_idx (reasons, i);
+    const char *s = json_object_is_type (o, json_type_string) ?
+      json_object_get_string (o) : NULL;
+
+    if (s == NULL || strcmp (s, "members lost") == 0)
+      continue;
+    fprintf (fp, ", ");
+    print_clean (fp, s);
+  }
+}
+
 void
 render_state (FILE *fp, struct json_object *status)
 {
@@ -91,7 +129,10 @@ render_state (FILE *fp, struct json_object *status)
   unsigned active = nr_active_slots (status);
 
   print_clean (fp, get_text (status, "state"));
-  if (active < k)
+  render_reasons (fp, status);
+  if (has_failed (status) && active >= k)
+    fprintf (fp, " (nothing is written any more; the log says why)");
+  else if (active < k)
     fprintf (fp, " (%u of %" PRIu64 " members hold current data, %" PRIu64
              " are needed)", active, k + m, k);
   else if (active == k)
@@ -124,22 +165,41 @@ fraction (struct json_object *progress)
   return total ? (double) MIN (done, total) / total : 1;
 }
 
-void
-render_progress (FILE *fp, struct json_object *progress)
+static void
+render_rate (FILE *fp, struct json_object *progress)
 {
   uint64_t rate = get_u64 (progress, "bytes_per_second");
-  char done[CLI_SIZE_LEN], total[CLI_SIZE_LEN], per_second[CLI_SIZE_LEN];
+  char per_second[CLI_SIZE_LEN];
 
-  fprintf (fp, "%5.1f %%  %s of %s  %s/s  ", fraction (progress) * 100,
-           cli_size (get_u64 (progress, "done"), done),
-           cli_size (get_u64 (progress, "total"), total),
-           cli_size (rate, per_second));
+  if (get_bool (progress, "paused")) {
+    fprintf (fp, "paused");
+    return;
+  }
+  fprintf (fp, "%s/s  ", cli_size (rate, per_second));
   if (rate == 0)
     fprintf (fp, "time left unknown");
   else {
     render_seconds (fp, get_u64 (progress, "eta_seconds"));
     fprintf (fp, " left");
   }
+}
+
+void
+render_progress (FILE *fp, struct json_object *progress)
+{
+  char done[CLI_SIZE_LEN], total[CLI_SIZE_LEN];
+
+  fprintf (fp, "%5.1f %%  %s of %s  ", fraction (progress) * 100,
+           cli_size (get_u64 (progress, "done"), done),
+           cli_size (get_u64 (progress, "total"), total));
+  render_rate (fp, progress);
+}
+
+void
+render_speed (FILE *fp, struct json_object *progress)
+{
+  fprintf (fp, "%5.1f %%  ", fraction (progress) * 100);
+  render_rate (fp, progress);
 }
 
 static void
@@ -227,18 +287,29 @@ render_failed_names (FILE *fp, struct json_object *status)
 void
 render_line (FILE *fp, struct json_object *status)
 {
-  static const char *const work[] = { "rebuild", "resync", "scrub" };
+  static const char *const work[] = {
+    "rebuild", "resync", "grow", "scrub",
+  };
 
   render_state (fp, status);
   for (size_t i = 0; i < nr_members (status); i++) {
     struct json_object *m = member (status, i);
     const char *state = get_text (m, "state");
 
+    if (get_bool (m, "no_space"))
+      fprintf (fp, ", slot %" PRIu64 " no space", get_u64 (m, "slot"));
+    else if (get_bool (m, "no_connection") && is_state (m, "active"))
+      fprintf (fp, ", slot %" PRIu64 " away", get_u64 (m, "slot"));
     if (state == NULL || is_state (m, "active") || is_state (m, "spare"))
       continue;
-    fprintf (fp, ", slot %" PRIu64 " ", get_u64 (m, "slot"));
+    if (has_slot (m))
+      fprintf (fp, ", slot %" PRIu64 " ", get_u64 (m, "slot"));
+    else
+      fprintf (fp, ", a spare ");
     print_clean (fp, state);
   }
+  if (get_text (status, "read_only"))
+    fprintf (fp, ", read-only");
   render_failed_names (fp, status);
   for (size_t i = 0; i < ARRAY_LEN (work); i++)
     if (get_object (status, work[i])) {
@@ -247,34 +318,96 @@ render_line (FILE *fp, struct json_object *status)
     }
 }
 
+void
+render_short (FILE *fp, const char *name, struct json_object *status)
+{
+  static const char *const work[] = {
+    "rebuild", "resync", "grow", "scrub",
+  };
+  char size[CLI_SIZE_LEN], km[CLI_SIZE_LEN];
+
+  print_column (fp, name, 16);
+  snprintf (km, sizeof km, "%" PRIu64 "+%" PRIu64, get_u64 (status, "k"),
+            get_u64 (status, "m"));
+  fputs ("  ", fp);
+  print_column (fp, get_text (status, "state"), 8);
+  fprintf (fp, "  %-5s  %s", km, cli_size (get_u64 (status, "size"), size));
+  for (size_t i = 0; i < ARRAY_LEN (work); i++) {
+    struct json_object *o = get_object (status, work[i]);
+
+    if (o)
+      fprintf (fp, "  %s %.1f %%%s", work[i], fraction (o) * 100,
+               get_bool (o, "paused") ? " (paused)" :
+               get_bool (o, "interrupted") ? " (interrupted)" : "");
+  }
+  for (size_t i = 0; i < nr_members (status); i++)
+    if (get_bool (member (status, i), "no_space")) {
+      fprintf (fp, "  no space on slot %" PRIu64,
+               get_u64 (member (status, i), "slot"));
+      break;
+    }
+  fputc ('\n', fp);
+}
+
+static void
+render_last_error (FILE *fp, struct json_object *m)
+{
+  struct json_object *e = get_object (m, "last_error"), *off;
+  const time_t at = get_u64 (e, "time");
+  char when[32];
+  struct tm tm;
+
+  if (e == NULL)
+    return;
+  strftime (when, sizeof when, "%F %H:%M:%S", localtime_r (&at, &tm));
+  fprintf (fp, "   error: %s: ", when);
+  print_clean (fp, get_text (m, "path"));
+  fprintf (fp, ": ");
+  print_clean (fp, get_text (e, "operation"));
+  if (json_object_object_get_ex (e, "offset", &off) && off)
+    fprintf (fp, " at %" PRIu64, get_u64 (e, "offset"));
+  fprintf (fp, ": ");
+  print_clean (fp, get_text (e, "message"));
+  fputc ('\n', fp);
+}
+
 /* Problems that are not in the states of the members. */
 static void
 render_trouble (FILE *fp, struct json_object *status)
 {
+  static const struct { const char *key, *what, *then; } trouble[] = {
+    { "no_space", "no space", "writes are held until there is some" },
+    { "no_connection", "no connection to its server",
+      "it is tried again, and writes wait" },
+    { "slow", "slow", "reads go round it" },
+  };
   const uint64_t lost = get_u64 (status, "lost_rows");
 
   for (size_t i = 0; i < nr_members (status); i++) {
     struct json_object *m = member (status, i);
-    const bool no_space = get_bool (m, "no_space");
     const uint64_t bad = get_u64 (m, "bad_sums");
 
+    render_last_error (fp, m);
     if (bad) {
-      fprintf (fp, " trouble: slot %" PRIu64 ": %" PRIu64 " blocks or pages "
-               "had another checksum: ", get_u64 (m, "slot"), bad);
+      fprintf (fp, " trouble: slot %" PRIu64 ": %" PRIu64 " %s had another "
+               "checksum: ", get_u64 (m, "slot"), bad,
+               bad == 1 ? "block or page" : "blocks or pages");
       print_clean (fp, get_text (m, "path"));
       fputc ('\n', fp);
     }
-    if (!no_space && !get_bool (m, "slow"))
-      continue;
-    fprintf (fp, " trouble: slot %" PRIu64 ": %s: ", get_u64 (m, "slot"),
-             no_space ? "no space" : "slow");
-    print_clean (fp, get_text (m, "path"));
-    fprintf (fp, no_space ? "; writes are held until there is some\n" :
-             "; reads go round it\n");
+    for (size_t j = 0; j < ARRAY_LEN (trouble); j++)
+      if (get_bool (m, trouble[j].key)) {
+        fprintf (fp, " trouble: slot %" PRIu64 ": %s: ", get_u64 (m, "slot"),
+                 trouble[j].what);
+        print_clean (fp, get_text (m, "path"));
+        fprintf (fp, "; %s\n", trouble[j].then);
+        break;
+      }
   }
   if (lost)
-    fprintf (fp, " trouble: %" PRIu64 " rows are lost: too little of them can "
-             "be read\n", lost);
+    fprintf (fp, lost == 1 ? " trouble: %" PRIu64 " row is lost: too little of "
+             "it can be read\n" : " trouble: %" PRIu64 " rows are lost: too "
+             "little of them can be read\n", lost);
 }
 
 void
@@ -284,8 +417,16 @@ render_array (FILE *fp, struct json_object *status)
 
   fprintf (fp, "   array: ");
   print_clean (fp, get_text (status, "uuid"));
+  if (get_text (status, "label")) {
+    fprintf (fp, "\n   label: ");
+    print_clean (fp, get_text (status, "label"));
+  }
   fprintf (fp, "\n   state: ");
   render_state (fp, status);
+  if (get_text (status, "read_only")) {
+    fprintf (fp, "\n  access: read-only: ");
+    print_clean (fp, get_text (status, "read_only"));
+  }
   fprintf (fp, "\n    size: %s (%" PRIu64 " bytes)\n",
            cli_size (get_u64 (status, "size"), size),
            get_u64 (status, "size"));
@@ -304,8 +445,12 @@ render_array (FILE *fp, struct json_object *status)
            get_bool (status, "writable") ? "" : " (not written to yet)");
   render_bar (fp, status, "rebuild");
   render_bar (fp, status, "resync");
+  render_bar (fp, status, "grow");
   render_bar (fp, status, "scrub");
   render_scrub (fp, status);
+  if (get_u64 (status, "growable"))
+    fprintf (fp, "    room: %s more could be used: gpuraid grow\n",
+             cli_size (get_u64 (status, "growable"), size));
   if (get_u64 (status, "rate_limit"))
     fprintf (fp, "    rate: rebuild and scrub at most %s/s of each member\n",
              cli_size (get_u64 (status, "rate_limit"), size));
@@ -314,25 +459,37 @@ render_array (FILE *fp, struct json_object *status)
 void
 render_members (FILE *fp, struct json_object *status)
 {
-  bool absent = false;
+  bool absent = false, no_spare = false;
 
   fprintf (fp, "\n  slot  state       errors  member\n");
   for (size_t i = 0; i < nr_members (status); i++) {
-    struct json_object *m = member (status, i), *slot;
+    struct json_object *m = member (status, i);
     const char *state = get_text (m, "state");
-    const char *path = get_text (m, "path");
+    const char *path = get_text (m, "path"), *uuid = get_text (m, "uuid");
 
-    if (json_object_object_get_ex (m, "slot", &slot) && slot)
+    if (has_slot (m))
       fprintf (fp, "  %4" PRIu64 "  ", get_u64 (m, "slot"));
     else
       fprintf (fp, "     -  ");
-    print_column (fp, state ? state : "?", 10);
+    print_column (fp, get_bool (m, "no_space") ? "no space" :
+                  get_bool (m, "no_connection") && state &&
+                  strcmp (state, "failed") != 0 ? "away" :
+                  state ? state : "?", 10);
     fprintf (fp, "  %6" PRIu64 "  ", get_u64 (m, "errors"));
-    print_clean (fp, path ? path : "-");
+    print_clean (fp, path ? path : uuid ? uuid : "-");
     fputc ('\n', fp);
-    absent |= is_state (m, "failed") || is_state (m, "missing");
+    absent |= has_slot (m) &&
+      (is_state (m, "failed") || is_state (m, "missing"));
+    no_spare |= !has_slot (m) && is_state (m, "missing");
   }
-  if (absent)
+  if (no_spare)
+    fprintf (fp, "\n  a spare that does not come back: gpuraid fail, with its "
+             "uuid\n");
+  /* A server whose array has failed takes no member again. */
+  if (has_failed (status))
+    fprintf (fp, "\n  what can be read is read; when members are back: gpuraid "
+             "stop, then gpuraid start\n");
+  else if (absent)
     fprintf (fp, "\n  a member that is back: gpuraid readd; another in its "
              "place: gpuraid replace\n");
 }
@@ -388,6 +545,12 @@ render_counters (FILE *fp, struct json_object *status)
            cli_size (get_u64 (c, "decoded_bytes"), a),
            cli_size (get_u64 (c, "rebuilt_bytes"), b),
            get_u64 (c, "repaired_blocks"));
+  if (get_u64 (c, "hedged_reads") || get_u64 (c, "avoided_reads"))
+    fprintf (fp, "  slow members: hedged %" PRIu64 " reads, %" PRIu64
+             " decoded first, %s read for that; avoided %" PRIu64 " reads\n",
+             get_u64 (c, "hedged_reads"), get_u64 (c, "hedges_won"),
+             cli_size (get_u64 (c, "hedge_bytes"), a),
+             get_u64 (c, "avoided_reads"));
   fprintf (fp, "  checksums: %" PRIu64 " blocks were wrong, %" PRIu64
            " of them repaired; %" PRIu64 " pages damaged\n",
            get_u64 (c, "corrupt_found"), get_u64 (c, "corrupt_repaired"),

@@ -6,30 +6,10 @@
  */
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "array/config.h"
 #include "cli/cli.h"
+#include "cli/names.h"
 #include "cli/remote.h"
-#include "common/log.h"
-
-/* NEW in the server's form: a URI unchanged, a path made absolute. */
-static char *
-new_name (const char *arg)
-{
-  char *r;
-
-  if (arg[0] == '\0') {
-    log_error ("the new member has no name");
-    return NULL;
-  }
-  if (strstr (arg, "://") == NULL)
-    return config_absolute_path (arg);
-  r = strdup (arg);
-  if (r == NULL)
-    log_error ("strdup: %m");
-  return r;
-}
 
 int
 cmd_replace (int argc, char **argv)
@@ -43,18 +23,20 @@ cmd_replace (int argc, char **argv)
 
   if (i == 0)
     return cli_usage (argv[0]);
-  c = control_connect (argv[i]);
+  c = names_connect (argv[i], 0);
   if (c == NULL)
     return EXIT_FAILURE;
   member = remote_member (c, argv[i+1]);
   if (member)
-    name = new_name (argv[i+2]);
+    name = remote_new_name (argv[i+2]);
   if (name) {
     request = remote_request ("replace");
     remote_add (request, "member", member);
     remote_add (request, "new", name);
     json_object_object_add (request, "force", json_object_new_boolean (force));
     r = remote_change (c, request);
+    if (r == EXIT_SUCCESS)
+      names_remind (argv[i], name);
   }
   free (name);
   free (member);

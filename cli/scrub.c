@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/names.h"
 #include "cli/remote.h"
 #include "common/bits.h"
 
@@ -46,7 +47,7 @@ cmd_scrub (int argc, char **argv)
   action = argc - optind == 2 ? argv[optind + 1] : "start";
   if (!is_action (action) || (repair && strcmp (action, "start") != 0))
     return cli_usage (argv[0]);
-  c = control_connect (argv[optind]);
+  c = names_connect (argv[optind], 0);
   if (c == NULL)
     return EXIT_FAILURE;
   request = remote_request ("scrub");

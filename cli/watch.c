@@ -1,30 +1,24 @@
 /* gpuraid watch: the status of a running array, live.
  *
- * On a terminal the whole status, drawn again each second; elsewhere a line
- * when something has changed.  Ends with the server.
+ * On a terminal a screen that is drawn again each second; elsewhere a line when
+ * something has changed.  Ends with the server.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/names.h"
 #include "cli/remote.h"
-#include "common/bits.h"
+#include "cli/watch-frame.h"
+#include "cli/watch-term.h"
 #include "common/cleanup.h"
 #include "common/log.h"
-
-/* The counters when the screen was last drawn. */
-struct sample {
-  double at;                    /* seconds; 0: none yet */
-  uint64_t read_ops, read_bytes, write_ops, write_bytes;
-};
 
 static double
 seconds (void)
@@ -35,61 +29,76 @@ seconds (void)
   return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-static void
-render_rate (FILE *fp, const char *what, double ops, double bytes)
+/* NULL if the server has gone: *r is the exit status, after a message. */
+static struct json_object *
+ask (struct control_client *c, bool first, int *r)
 {
-  char size[CLI_SIZE_LEN];
+  struct json_object *status = remote_status (c, first);
 
-  fprintf (fp, "%s %s/s, %.0f operations/s", what,
-           cli_size (MAX (bytes, 0), size), MAX (ops, 0));
-}
-
-/* Bytes and operations per second since *last, which is updated. */
-static void
-render_rates (FILE *fp, struct json_object *status, struct sample *last)
-{
-  struct json_object *c = get_object (status, "counters");
-  struct sample now = {
-    .at = seconds (),
-    .read_ops = get_u64 (c, "read_ops"),
-    .read_bytes = get_u64 (c, "read_bytes"),
-    .write_ops = get_u64 (c, "write_ops"),
-    .write_bytes = get_u64 (c, "write_bytes"),
-  };
-  double t = now.at - last->at;
-
-  if (last->at > 0 && t > 0) {
-    fprintf (fp, "     now: ");
-    render_rate (fp, "read", (now.read_ops - last->read_ops) / t,
-                 (now.read_bytes - last->read_bytes) / t);
-    render_rate (fp, "; write", (now.write_ops - last->write_ops) / t,
-                 (now.write_bytes - last->write_bytes) / t);
-    fputc ('\n', fp);
+  *r = EXIT_FAILURE;
+  if (status == NULL && !first && control_gone (c)) {
+    term_close ();
+    printf ("the server has gone\n");
+    *r = EXIT_SUCCESS;
   }
-  *last = now;
+  return status;
 }
 
-/* Draw from the top left corner over the old content.  Each line is cleared to
- * its end and truncated at the edge; one write, so that nothing flickers and an
- * interrupt leaves the terminal intact.
- */
-static void
-draw (const char *text)
+/* ---- on a terminal ---------------------------------------------------- */
+
+static int
+draw (const struct watch_sample *now, const struct watch_sample *last)
 {
-  struct winsize w;
-  int rows = ioctl (STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_row > 1 ?
-    w.ws_row - 1 : 24;
+  CLEANUP_FREE char *text = NULL;
+  struct watch_screen screen;
+  size_t len;
+  FILE *fp = open_memstream (&text, &len);
 
-  fputs ("\033[?7l\033[H", stdout);
-  for (; *text && rows > 0; rows--) {
-    size_t len = strcspn (text, "\n");
-
-    fwrite (text, 1, len, stdout);
-    fputs ("\033[K\n", stdout);
-    text += len + (text[len] == '\n');
+  if (fp == NULL) {
+    log_error ("open_memstream: %m");
+    return -1;
   }
-  fputs ("\033[J\033[?7h", stdout);
+  term_screen (&screen);
+  watch_frame (fp, now, last, &screen);
+  if (fclose (fp) == EOF) {
+    log_error ("fclose: %m");
+    return -1;
+  }
+  return term_draw (text);
 }
+
+static int
+watch_screen (struct control_client *c)
+{
+  struct watch_sample now = { NULL }, last = { NULL };
+  enum term_event event = TERM_TIME;
+  int r = EXIT_SUCCESS;
+
+  while (event != TERM_QUIT) {
+    if (event == TERM_TIME) {
+      struct json_object *status = ask (c, now.status == NULL, &r);
+
+      if (status == NULL)
+        break;
+      if (now.status == NULL)
+        term_open ();
+      json_object_put (last.status);
+      last = now;
+      now = (struct watch_sample) { status, seconds () };
+    }
+    r = EXIT_FAILURE;
+    if (draw (&now, &last) == -1)
+      break;
+    r = EXIT_SUCCESS;
+    event = term_wait (now.at + 1 - seconds ());
+  }
+  term_close ();
+  json_object_put (now.status);
+  json_object_put (last.status);
+  return r;
+}
+
+/* ---- elsewhere ---------------------------------------------------------- */
 
 static void
 print_line (const char *text, char **last)
@@ -108,8 +117,7 @@ print_line (const char *text, char **last)
 
 /* 0, or -1: the reader has gone, or reported. */
 static int
-show (struct json_object *status, bool tty, struct sample *sample,
-      char **last)
+show (struct json_object *status, char **last)
 {
   CLEANUP_FREE char *text = NULL;
   size_t len;
@@ -119,22 +127,12 @@ show (struct json_object *status, bool tty, struct sample *sample,
     log_error ("open_memstream: %m");
     return -1;
   }
-  if (tty) {
-    render_array (fp, status);
-    render_rates (fp, status, sample);
-    render_members (fp, status);
-    render_counters (fp, status);
-  }
-  else
-    render_line (fp, status);
+  render_line (fp, status);
   if (fclose (fp) == EOF) {
     log_error ("fclose: %m");
     return -1;
   }
-  if (tty)
-    draw (text);
-  else
-    print_line (text, last);
+  print_line (text, last);
   if (fflush (stdout) == EOF) {
     log_error ("stdout: %m");
     return -1;
@@ -143,25 +141,17 @@ show (struct json_object *status, bool tty, struct sample *sample,
 }
 
 static int
-watch (struct control_client *c)
+watch_lines (struct control_client *c)
 {
-  bool tty = isatty (STDOUT_FILENO), first = true;
-  struct sample sample = { 0 };
   CLEANUP_FREE char *last = NULL;
 
-  for (;; first = false) {
-    struct json_object *status = remote_status (c, first);
+  for (bool first = true;; first = false) {
     int r;
+    struct json_object *status = ask (c, first, &r);
 
-    if (status == NULL) {
-      if (first || !control_gone (c))
-        return EXIT_FAILURE;
-      printf ("the server has gone\n");
-      return EXIT_SUCCESS;
-    }
-    if (first && tty)
-      fputs ("\033[2J", stdout);
-    r = show (status, tty, &sample, &last);
+    if (status == NULL)
+      return r;
+    r = show (status, &last);
     json_object_put (status);
     if (r == -1)
       return EXIT_FAILURE;
@@ -178,12 +168,10 @@ cmd_watch (int argc, char **argv)
 
   if (i == 0)
     return cli_usage (argv[0]);
-  c = control_connect (argv[i]);
+  c = names_connect (argv[i], 0);
   if (c == NULL)
     return EXIT_FAILURE;
-  /* All of a screen in one write. */
-  setvbuf (stdout, NULL, _IOFBF, 64 << 10);
-  r = watch (c);
+  r = isatty (STDOUT_FILENO) ? watch_screen (c) : watch_lines (c);
   control_close (c);
   return r;
 }

@@ -48,6 +48,44 @@ log_set_sink (log_sink s)
   sink = s ? s : to_stderr;
 }
 
+/* ---- prefix ---------------------------------------------------------- */
+
+static __thread const char *prefix
+  __attribute__ ((tls_model ("initial-exec")));
+
+void
+log_set_prefix (const char *p)
+{
+  prefix = p;
+}
+
+static void
+to_sink (enum log_level level, const char *fmt, ...)
+{
+  va_list args;
+
+  va_start (args, fmt);
+  sink (level, fmt, args);
+  va_end (args);
+}
+
+/* If memory is short the message has no prefix. */
+static void
+to_sink_prefixed (enum log_level level, const char *fmt, va_list args)
+{
+  va_list again;
+  char *text;
+
+  va_copy (again, args);
+  if (prefix == NULL || vasprintf (&text, fmt, again) == -1)
+    sink (level, fmt, args);
+  else {
+    to_sink (level, "%s: %s", prefix, text);
+    free (text);
+  }
+  va_end (again);
+}
+
 /* ---- holding --------------------------------------------------------- */
 
 static struct held *
@@ -78,7 +116,7 @@ forward (enum log_level level, const char *fmt, va_list args)
   struct held *h;
 
   if (!held.holding) {
-    sink (level, fmt, args);
+    to_sink_prefixed (level, fmt, args);
     return;
   }
   h = held_new (level, fmt, args);
@@ -100,16 +138,6 @@ log_hold (void)
   held.last = &held.first;
 }
 
-static void
-release (enum log_level level, const char *fmt, ...)
-{
-  va_list args;
-
-  va_start (args, fmt);
-  sink (level, fmt, args);
-  va_end (args);
-}
-
 void
 log_release (void)
 {
@@ -127,11 +155,11 @@ log_release (void)
   err = errno;
   for (; h; h = next) {
     next = h->next;
-    release (h->level, "%s", h->text);
+    to_sink (h->level, "%s", h->text);
     free (h);
   }
   if (nr_dropped > 0)
-    release (LOG_LEVEL_NOTICE, "%u messages were dropped", nr_dropped);
+    to_sink (LOG_LEVEL_NOTICE, "%u messages were dropped", nr_dropped);
   errno = err;
 }
 

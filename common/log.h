@@ -32,6 +32,11 @@ extern void log_notice (const char *fmt, ...)
 extern void log_debug (const char *fmt, ...)
   __attribute__ ((format (printf, 1, 2)));
 
+/* Begin this thread's messages with "prefix: " from now on; NULL: no longer.
+ * Borrowed until then.
+ */
+extern void log_set_prefix (const char *prefix);
+
 /* Around a lock under which nothing may block; a sink that writes to a pipe may
  * block.  From log_hold to log_release this thread's messages are formatted at
  * once and kept. log_release, called after the lock is released, gives them to

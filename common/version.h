@@ -1,4 +1,7 @@
-/* gpuraid: name and version.
+/* gpuraid: the release.
+ *
+ * What users are told is GPURAID_VERSION, which also has the commit.  The
+ * Makefile defines it, from scripts/version, for the files that print it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -6,6 +9,6 @@
 #ifndef GPURAID_VERSION_H
 #define GPURAID_VERSION_H
 
-#define GPURAID_VERSION "0.1.0"
+#define GPURAID_RELEASE "0.1.0"
 
 #endif

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "array/copies.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "control/control.h"
@@ -47,11 +48,18 @@ is_number (const char *s)
 static bool
 is_entry (const struct array_status *st, const char *which)
 {
+  uuid_bytes uuid;
+  const bool is_uuid = uuid_parse (which, &uuid) == 0;
+
   if (is_number (which))
     return strtoul (which, NULL, 10) < st->g.k + st->g.m;
-  for (unsigned i = 0; i < st->nr_entries; i++)
-    if (st->entry[i].path && strcmp (st->entry[i].path, which) == 0)
+  for (unsigned i = 0; i < st->nr_entries; i++) {
+    const struct array_entry *e = &st->entry[i];
+
+    if (is_uuid ? memcmp (&e->uuid, &uuid, sizeof uuid) == 0 :
+        e->path && strcmp (e->path, which) == 0)
       return true;
+  }
   return false;
 }
 
@@ -85,7 +93,9 @@ is_held (const struct array_status *st, const char *path)
   return false;
 }
 
-/* Are the names in a command right?  path is NULL or the new member. */
+/* Are the names in a command right?  which is NULL or a member that must be
+ * known, path NULL or a new one.
+ */
 static int
 check_names (struct array *a, const char *which, const char *path,
              char why[ARRAY_WHY_LEN])
@@ -94,14 +104,28 @@ check_names (struct array *a, const char *which, const char *path,
   bool known, held;
 
   array_get_status (a, &st);
-  known = is_entry (&st, which);
+  known = which == NULL || is_entry (&st, which);
   held = path && is_held (&st, path);
   array_status_free (&st);
   if (!known)
-    snprintf (why, ARRAY_WHY_LEN, "%s: the array has no such member", which);
+    snprintf (why, ARRAY_WHY_LEN, "%s: the array has no such member (gpuraid "
+              "status lists them)", which);
   else if (held)
-    snprintf (why, ARRAY_WHY_LEN, "%s: the array uses it already", path);
+    snprintf (why, ARRAY_WHY_LEN, "%s: the array uses it already: name another",
+              path);
   return known && !held ? 0 : EINVAL;
+}
+
+/* 0, or EROFS and why. */
+static int
+check_writable (const struct array *a, char why[ARRAY_WHY_LEN])
+{
+  const char *because = array_readonly_why (a);
+
+  if (because == NULL)
+    return 0;
+  snprintf (why, ARRAY_WHY_LEN, "the array is read-only: %s", because);
+  return EROFS;
 }
 
 static int
@@ -109,9 +133,7 @@ make_writable (struct array *a, char why[ARRAY_WHY_LEN])
 {
   int err = array_make_writable (a);
 
-  if (err == EROFS)
-    snprintf (why, ARRAY_WHY_LEN, "the array is open read-only");
-  else if (err) {
+  if (err) {
     errno = err;
     snprintf (why, ARRAY_WHY_LEN, "the array cannot be made writable: %m");
   }
@@ -122,8 +144,10 @@ static int
 ops_fail (void *opaque, const char *which, char why[ARRAY_WHY_LEN])
 {
   const struct control_array *ca = opaque;
-  int err = check_names (ca->array, which, NULL, why);
+  int err = check_writable (ca->array, why);
 
+  if (err == 0)
+    err = check_names (ca->array, which, NULL, why);
   if (err == 0)
     err = make_writable (ca->array, why);
   return err ? err : array_fail (ca->array, which, why);
@@ -143,12 +167,22 @@ open_target (const struct control_array *ca, const char *path, unsigned flags,
   if (m || (errno == ENOENT && !flags))
     return m;
   if (errno == EBUSY || errno == EWOULDBLOCK)
-    snprintf (why, ARRAY_WHY_LEN, "%s: in use", path);
+    snprintf (why, ARRAY_WHY_LEN, "%s: in use: name another, or end what uses "
+              "it", path);
+  else if (errno == ENOTCONN)
+    snprintf (why, ARRAY_WHY_LEN, "%s: can't connect: start its server, or "
+              "correct the URI (the messages of the array's server say more)",
+              path);
+  else if (member_is_uri (path))
+    snprintf (why, ARRAY_WHY_LEN, "%s: the export can't be a member: the "
+              "messages of the array's server say why", path);
   else if (errno == EINVAL)
     snprintf (why, ARRAY_WHY_LEN,
-              "%s: not a file or disk, or too small for a member", path);
+              "%s: not a file or disk, or too small for a member: name another",
+              path);
   else
-    snprintf (why, ARRAY_WHY_LEN, "%s: cannot be a member: %m", path);
+    snprintf (why, ARRAY_WHY_LEN, "%s: cannot be a member: %m: name another "
+              "(the server's messages say more)", path);
   return NULL;
 }
 
@@ -164,34 +198,39 @@ check_target (const struct control_array *ca, struct member *m, bool force,
   if (size < need) {
     snprintf (why, ARRAY_WHY_LEN,
               "%s: too small: it has %" PRIu64 " bytes, the array's members "
-              "have %" PRIu64, m->path, size, need);
+              "have %" PRIu64 ": name a larger one", m->path, size, need);
     return EINVAL;
   }
   if (array_shares_store (ca->array, m)) {
-    snprintf (why, ARRAY_WHY_LEN, "%s: the array uses it already", m->path);
+    snprintf (why, ARRAY_WHY_LEN, "%s: the array uses it already: name another",
+              m->path);
     return EINVAL;
   }
   if (!force && ca->blank (m, found) != 1) {
-    snprintf (why, ARRAY_WHY_LEN, "%s %s", m->path, found);
+    snprintf (why, ARRAY_WHY_LEN, "%s %s (--force takes it, and what is on it "
+              "is lost)", m->path, found);
     return EINVAL;
   }
   return 0;
 }
 
 /* Check everything that can be refused before the array is written to or a file
- * is made.
+ * is made.  which: the member to be replaced, or NULL: it becomes a spare.
  */
 static int
-ops_replace (void *opaque, const char *which, const char *path, bool force,
-             char why[ARRAY_WHY_LEN])
+add_member (const struct control_array *ca, const char *which,
+            const char *path, bool force, char why[ARRAY_WHY_LEN])
 {
-  const struct control_array *ca = opaque;
   struct member *m;
   bool made = false;
   int err;
 
-  if (path[0] != '/' && strstr (path, "://") == NULL) {
-    snprintf (why, ARRAY_WHY_LEN, "%s: not an absolute path", path);
+  err = check_writable (ca->array, why);
+  if (err)
+    return err;
+  if (path[0] != '/' && !member_is_uri (path)) {
+    snprintf (why, ARRAY_WHY_LEN,
+              "%s: not an absolute path, nor a URI of a member", path);
     return EINVAL;
   }
   err = check_names (ca->array, which, path, why);
@@ -211,7 +250,8 @@ ops_replace (void *opaque, const char *which, const char *path, bool force,
     err = made ? 0 : EINVAL;
   }
   if (err == 0) {
-    err = array_replace (ca->array, which, m, why);
+    err = which ? array_replace (ca->array, which, m, why) :
+      array_spare (ca->array, m, why);
     m = NULL;                   /* owned by the array, also after a failure */
   }
   if (err) {
@@ -220,6 +260,20 @@ ops_replace (void *opaque, const char *which, const char *path, bool force,
       log_error ("unlink: %s: %m", path);
   }
   return err;
+}
+
+static int
+ops_replace (void *opaque, const char *which, const char *path, bool force,
+             char why[ARRAY_WHY_LEN])
+{
+  return add_member (opaque, which, path, force, why);
+}
+
+static int
+ops_spare (void *opaque, const char *path, bool force,
+           char why[ARRAY_WHY_LEN])
+{
+  return add_member (opaque, NULL, path, force, why);
 }
 
 /* The path of a member to be taken again: the caller frees it.  NULL: why. */
@@ -236,7 +290,8 @@ find_absent (struct array *a, const char *which, char why[ARRAY_WHY_LEN])
     const struct array_entry *e = &st.entry[strtoul (which, NULL, 10)];
 
     if (e->state == ENTRY_ACTIVE || e->state == ENTRY_REBUILDING)
-      snprintf (why, ARRAY_WHY_LEN, "slot %s: %s already", which,
+      snprintf (why, ARRAY_WHY_LEN, "slot %s: %s already: there is nothing to "
+                "do", which,
                 e->state == ENTRY_ACTIVE ? "active" : "being rebuilt");
     else if (e->path == NULL)
       snprintf (why, ARRAY_WHY_LEN, "slot %s: it is not known where its member "
@@ -245,9 +300,11 @@ find_absent (struct array *a, const char *which, char why[ARRAY_WHY_LEN])
       path = strdup (e->path);
   }
   else
-    snprintf (why, ARRAY_WHY_LEN, "%s: the array has no such slot", which);
+    snprintf (why, ARRAY_WHY_LEN, "%s: the array has no such slot (gpuraid "
+              "status lists them)", which);
   if (path && is_held (&st, path)) {
-    snprintf (why, ARRAY_WHY_LEN, "%s: the array uses it already", path);
+    snprintf (why, ARRAY_WHY_LEN, "%s: the array uses it already: there is "
+              "nothing to do", path);
     free (path);
     path = NULL;
   }
@@ -274,22 +331,22 @@ ops_readd (void *opaque, const char *which, bool *full,
   CLEANUP_FREE char *path = NULL;
   struct member *m = NULL;
 
-  if (array_is_readonly (ca->array)) {
-    snprintf (why, ARRAY_WHY_LEN, "the array is open read-only");
+  if (check_writable (ca->array, why))
     return EROFS;
-  }
   path = find_absent (ca->array, which, why);
   if (path == NULL)
     return EINVAL;
   if (!is_closed (ca->array, path)) {
-    snprintf (why, ARRAY_WHY_LEN, "%s: I/O to it has not ended yet", path);
+    snprintf (why, ARRAY_WHY_LEN, "%s: I/O to it has not ended yet: try again "
+              "later", path);
     return EINVAL;
   }
   if (!array_has_idle (ca->array, path)) {
     m = open_target (ca, path, 0, why);
     if (m == NULL) {
       if (why[0] == '\0')
-        snprintf (why, ARRAY_WHY_LEN, "%s: not there", path);
+        snprintf (why, ARRAY_WHY_LEN, "%s: not there: give the path where it "
+                  "is now", path);
       return EINVAL;
     }
   }
@@ -300,8 +357,10 @@ static int
 ops_scrub_start (void *opaque, bool repair, char why[ARRAY_WHY_LEN])
 {
   const struct control_array *ca = opaque;
-  int err = repair ? make_writable (ca->array, why) : 0;
+  int err = repair ? check_writable (ca->array, why) : 0;
 
+  if (repair && err == 0)
+    err = make_writable (ca->array, why);
   return err ? err : array_scrub_start (ca->array, repair, why);
 }
 
@@ -314,6 +373,14 @@ ops_scrub_control (void *opaque, enum array_scrub_command command,
   return array_scrub_control (ca->array, command, why);
 }
 
+static int
+ops_rebuild_pause (void *opaque, bool pause, char why[ARRAY_WHY_LEN])
+{
+  const struct control_array *ca = opaque;
+
+  return array_rebuild_pause (ca->array, pause, why);
+}
+
 static void
 ops_rate (void *opaque, uint64_t limit)
 {
@@ -322,14 +389,63 @@ ops_rate (void *opaque, uint64_t limit)
   array_set_rate (ca->array, limit);
 }
 
+static int
+ops_grow (void *opaque, struct array_growth *growth,
+          bool (*cancelled) (void *), void *wait_opaque,
+          char why[ARRAY_WHY_LEN])
+{
+  const struct control_array *ca = opaque;
+  int err = check_writable (ca->array, why);
+
+  return err ? err : array_grow (ca->array, growth, cancelled, wait_opaque,
+                                 why);
+}
+
+static unsigned
+ops_connections (void *opaque)
+{
+  const struct control_array *ca = opaque;
+
+  return ca->connections ();
+}
+
+static int
+ops_stop (void *opaque, bool force, char why[ARRAY_WHY_LEN])
+{
+  const struct control_array *ca = opaque;
+  const unsigned nr = ca->connections ();
+
+  if (nr && !force) {
+    snprintf (why, ARRAY_WHY_LEN, "%u NBD connection%s in use", nr,
+              nr == 1 ? " is" : "s are");
+    return EBUSY;
+  }
+  ca->shut_down ();
+  return 0;
+}
+
+static void
+ops_disconnect (void *opaque)
+{
+  const struct control_array *ca = opaque;
+
+  ca->disconnect ();
+}
+
 const struct control_ops control_array_ops = {
   .status = ops_status,
   .status_free = array_status_free,
   .fail = ops_fail,
   .replace = ops_replace,
+  .spare = ops_spare,
   .readd = ops_readd,
   .scrub_start = ops_scrub_start,
   .scrub_control = ops_scrub_control,
+  .rebuild_pause = ops_rebuild_pause,
   .rate = ops_rate,
   .wait = ops_wait,
+  .grow = ops_grow,
+  .connections = ops_connections,
+  .stop = ops_stop,
+  .disconnect = ops_disconnect,
 };

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -24,8 +25,22 @@ struct control_client {
   struct line_buf b;
 };
 
+/* For connect, too: it waits if the server's queue is full. */
+static int
+set_timeout (int fd, unsigned seconds)
+{
+  const struct timeval t = { .tv_sec = seconds };
+
+  if (setsockopt (fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t) == -1 ||
+      setsockopt (fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t) == -1) {
+    log_error ("setsockopt: %m");
+    return -1;
+  }
+  return 0;
+}
+
 struct control_client *
-control_connect (const char *path)
+control_connect (const char *path, unsigned seconds)
 {
   struct sockaddr_un addr = { .sun_family = AF_UNIX };
   struct control_client *c;
@@ -48,11 +63,16 @@ control_connect (const char *path)
     log_error ("socket: %m");
     goto err;
   }
+  if (set_timeout (c->fd, seconds) == -1)
+    goto err;
   if (connect (c->fd, (const struct sockaddr *) &addr, sizeof addr) == -1) {
     if (errno == ECONNREFUSED)
-      log_error ("%s: no server is listening there", path);
+      log_error ("%s: no server is listening there: start it first", path);
+    else if (errno == EAGAIN)
+      log_error ("%s: the server does not answer", path);
     else
-      log_error ("connect: %s: %m", path);
+      log_error ("connect: %s: %m%s", path, errno == ENOENT ?
+                 ": start the server with this control= first" : "");
     goto err;
   }
   return c;
@@ -77,6 +97,17 @@ bool
 control_gone (const struct control_client *c)
 {
   return c->gone;
+}
+
+void
+control_await_end (struct control_client *c)
+{
+  char *line;
+  size_t len;
+
+  while (line_read (&c->b, c->fd, &line, &len) == LINE_OK)
+    ;
+  c->gone = true;
 }
 
 /* A reply is any object with a boolean "ok". */
@@ -137,6 +168,7 @@ control_call (struct control_client *c, struct json_object *request,
   const char *text =
     json_object_to_json_string_ext (request, JSON_C_TO_STRING_PLAIN);
   struct json_object *reply;
+  enum line_result r;
   bool ok, sent;
   char *line;
   size_t len;
@@ -145,7 +177,10 @@ control_call (struct control_client *c, struct json_object *request,
     return NULL;
   /* A server that refused the connection has answered before the request. */
   sent = line_write (c->fd, text, strlen (text)) == 0;
-  if (line_read (&c->b, c->fd, &line, &len) != LINE_OK)
+  r = line_read (&c->b, c->fd, &line, &len);
+  if (r == LINE_ERROR && errno == EAGAIN)
+    return lost (c, "the server does not answer", report_gone);
+  if (r != LINE_OK)
     return lost (c, sent ? "the server has gone, and did not answer"
                  : "the server has gone", report_gone);
   reply = parse_reply (line, &ok);

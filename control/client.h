@@ -15,8 +15,11 @@
 
 struct control_client;
 
-/* NULL: reported in one line. */
-extern struct control_client *control_connect (const char *path);
+/* seconds: after how long without an answer the server counts as gone; 0:
+ * never, as commands may wait for disks.  NULL: reported in one line.
+ */
+extern struct control_client *control_connect (const char *path,
+                                               unsigned seconds);
 extern void control_close (struct control_client *c);   /* safe on NULL */
 
 /* Send request (borrowed) and wait for the reply, however long that takes.  The
@@ -29,5 +32,7 @@ extern struct json_object *control_call (struct control_client *c,
                                          struct json_object *request,
                                          bool report_gone);
 extern bool control_gone (const struct control_client *c);
+/* After a reply to "stop": wait until the server's process has ended. */
+extern void control_await_end (struct control_client *c);
 
 #endif

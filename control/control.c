@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,7 +32,7 @@
 #include "control/request.h"
 #include "control/socket.h"
 
-#define MAX_SESSIONS 32
+#define MAX_SESSIONS CONTROL_MAX_SESSIONS
 
 /* How long clients have to read their last reply when we stop. */
 #define LAST_REPLY_SECONDS 1
@@ -45,6 +46,8 @@ struct control {
   void *opaque;
   pthread_t acceptor;
   bool started;
+
+  struct control_last last;     /* the acceptor's, then control_stop's */
 
   pthread_mutex_t lock;
   pthread_cond_t none_runs;
@@ -61,7 +64,9 @@ struct session {
   pthread_t thread;             /* the acceptor writes it; the joining thread
                                  * reads */
   int fd;                       /* closed by its thread, with lock held, since
-                                 * control_stop shuts down running ones */
+                                 * control_stop shuts down running ones; or
+                                 * kept until the end if it asked for a stop */
+  bool asked_stop;
 };
 
 static bool
@@ -102,9 +107,27 @@ send_reply (int fd, struct json_object *reply)
   return r;
 }
 
+/* The client has asked for a stop, and is answered at its end.  If it leaves
+ * meanwhile, the stop goes on.
+ */
+static void
+session_await_stop (struct session *s, enum request_stop how)
+{
+  struct control *c = s->control;
+  const struct timespec pause = { .tv_nsec = 50000000 };
+
+  while (!is_stopping (c)) {
+    if (how == STOP_FORCE)
+      c->ops->disconnect (c->opaque);
+    nanosleep (&pause, NULL);
+  }
+  s->asked_stop = true;
+}
+
 static void
 session_serve (struct session *s)
 {
+  enum request_stop stop = STOP_NONE;
   struct line_buf b = { .max = LINE_MAX_REQUEST };
   struct request_env env = {
     .ops = s->control->ops,
@@ -113,7 +136,8 @@ session_serve (struct session *s)
     .cancelled_opaque = s,
   };
 
-  for (;;) {
+  while (stop == STOP_NONE) {
+    struct json_object *reply;
     char *line;
     size_t len;
     enum line_result r = line_read (&b, s->fd, &line, &len);
@@ -123,7 +147,10 @@ session_serve (struct session *s)
                                          LINE_MAX_REQUEST));
     if (r != LINE_OK || is_stopping (s->control))
       break;
-    if (send_reply (s->fd, request_run (&env, line, len)) == -1)
+    reply = request_run (&env, line, len, &stop);
+    if (stop != STOP_NONE)
+      session_await_stop (s, stop);
+    else if (send_reply (s->fd, reply) == -1)
       break;
   }
   line_free (&b);
@@ -138,7 +165,8 @@ session_thread (void *vp)
   session_serve (s);
 
   ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&c->lock);
-  close (s->fd);
+  if (!s->asked_stop)
+    close (s->fd);
   list_remove (&s->link);
   list_append (&c->ended, &s->link);
   if (--c->nr_running == 0)
@@ -207,6 +235,8 @@ join_ended (struct control *c)
     struct session *s = list_item (l, struct session, link);
 
     pthread_join (s->thread, NULL);
+    if (s->asked_stop)
+      c->last.fd[c->last.nr++] = s->fd;
     free (s);
   }
 }
@@ -319,10 +349,11 @@ end_sessions (struct control *c, int how, const struct timespec *deadline)
 }
 
 void
-control_stop (struct control *c)
+control_stop_last (struct control *c, struct control_last *last)
 {
   struct timespec deadline;
 
+  last->nr = 0;
   if (c == NULL)
     return;
   if (c->started) {
@@ -341,6 +372,29 @@ control_stop (struct control *c)
     end_sessions (c, SHUT_RD, &deadline);
     end_sessions (c, SHUT_RDWR, NULL);
     join_ended (c);
+    *last = c->last;
   }
   control_free (c);
+}
+
+void
+control_answer_last (struct control_last *last, bool written_out)
+{
+  for (unsigned i = 0; i < last->nr; i++) {
+    const struct timeval t = { .tv_sec = LAST_REPLY_SECONDS };
+
+    setsockopt (last->fd[i], SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t);
+    send_reply (last->fd[i], request_stopped (written_out));
+  }
+  last->nr = 0;
+}
+
+void
+control_stop (struct control *c)
+{
+  struct control_last last;
+
+  control_stop_last (c, &last);
+  for (unsigned i = 0; i < last.nr; i++)
+    close (last.fd[i]);
 }

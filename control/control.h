@@ -28,18 +28,32 @@ struct control_ops {
   /* path: the new member, absolute or a URI. */
   int (*replace) (void *opaque, const char *which, const char *path,
                   bool force, char why[ARRAY_WHY_LEN]);
+  int (*spare) (void *opaque, const char *path, bool force,
+                char why[ARRAY_WHY_LEN]);
   /* *full: it is rebuilt in full. */
   int (*readd) (void *opaque, const char *which, bool *full,
                 char why[ARRAY_WHY_LEN]);
   int (*scrub_start) (void *opaque, bool repair, char why[ARRAY_WHY_LEN]);
   int (*scrub_control) (void *opaque, enum array_scrub_command command,
                         char why[ARRAY_WHY_LEN]);
+  int (*rebuild_pause) (void *opaque, bool pause, char why[ARRAY_WHY_LEN]);
   void (*rate) (void *opaque, uint64_t limit);
   /* As array_wait: cancelled (wait_opaque) is true once the client has
    * gone or the server stops.
    */
   int (*wait) (void *opaque, bool *healthy,
                bool (*cancelled) (void *wait_opaque), void *wait_opaque);
+  /* As array_grow; cancelled as for wait. */
+  int (*grow) (void *opaque, struct array_growth *growth,
+               bool (*cancelled) (void *wait_opaque), void *wait_opaque,
+               char why[ARRAY_WHY_LEN]);
+  /* How many NBD clients are connected? */
+  unsigned (*connections) (void *opaque);
+  /* Begin to end the server, which calls control_stop then.  force: although
+   * clients are connected; disconnect is then called until control_stop is.
+   */
+  int (*stop) (void *opaque, bool force, char why[ARRAY_WHY_LEN]);
+  void (*disconnect) (void *opaque);
 };
 
 struct control;
@@ -66,18 +80,35 @@ extern int control_start (struct control *c, const struct control_ops *ops,
  */
 extern void control_stop (struct control *c);
 
+/* The clients that asked for the stop. */
+#define CONTROL_MAX_SESSIONS 32
+struct control_last {
+  unsigned nr;
+  int fd[CONTROL_MAX_SESSIONS];
+};
+
+/* As control_stop, but these clients stay connected.  last->nr may be 0. */
+extern void control_stop_last (struct control *c, struct control_last *last);
+
+/* The last thing that the server does: tell them that it has stopped, and
+ * whether everything was written out.  They stay connected until the process
+ * has ended, which tells them that.
+ */
+extern void control_answer_last (struct control_last *last, bool written_out);
+
 /* ---- the operations on a real array --------------------------------- */
 
 /* Pass &control_array_ops and a struct control_array to control_start.  It is
  * only read, and must live until control_stop.
  *
- * fail and replace first check whether the member exists; replace then opens
- * the new member if its path exists, and refuses one that is too small, one
- * that the array uses, and, unless forced, one that is not blank.  Only then it
- * calls array_make_writable, so that a mistyped command has changed nothing.  A
- * path that does not exist is created, of length array_member_size, and removed
- * if the array refuses it.  readd opens the member unless the array has it open
- * from its start.
+ * What changes something is refused first if the array is read-only, with the
+ * reason.  fail and replace then check whether the member exists.  replace and
+ * spare then open the new member if its path exists, and refuse one that is too
+ * small, one that the array uses, and, unless forced, one that is not blank.
+ * Only then they call array_make_writable, so that a mistyped command has
+ * changed nothing.  A path that does not exist is created, of length
+ * array_member_size, and removed if the array refuses it.  readd opens the
+ * member unless the array has it open from its start.
  */
 struct control_array {
   struct array *array;
@@ -87,6 +118,10 @@ struct control_array {
    * be printed after the name; -1: unknown, and why says why.
    */
   int (*blank) (struct member *m, char why[ARRAY_WHY_LEN]);
+  /* The NBD server, see control_ops. */
+  unsigned (*connections) (void);
+  void (*shut_down) (void);
+  void (*disconnect) (void);
 };
 
 extern const struct control_ops control_array_ops;

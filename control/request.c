@@ -23,10 +23,11 @@ struct args {
   const char *member;           /* slot number or path */
   const char *new_path;
   bool force;
-  const char *action;           /* of a scrub */
+  const char *action;           /* of a scrub or rebuild */
   bool repair;
   bool has_limit;
   uint64_t limit;               /* bytes a second */
+  enum request_stop *stop;      /* to be set */
   char slot[24];                /* where member was a number */
 };
 
@@ -71,12 +72,15 @@ result (int error, const char *why)
 static struct json_object *
 run_status (const struct request_env *env, const struct args *a)
 {
-  struct json_object *reply = accept_reply ();
+  struct json_object *reply = accept_reply (), *status;
   struct array_status st;
 
   memset (&st, 0, sizeof st);
   env->ops->status (env->opaque, &st);
-  json_add (reply, "status", status_to_json (&st));
+  status = status_to_json (&st);
+  json_add (status, "connections",
+            json_object_new_uint64 (env->ops->connections (env->opaque)));
+  json_add (reply, "status", status);
   env->ops->status_free (&st);
   return reply;
 }
@@ -96,6 +100,15 @@ run_replace (const struct request_env *env, const struct args *a)
 
   return result (env->ops->replace (env->opaque, a->member, a->new_path,
                                     a->force, why), why);
+}
+
+static struct json_object *
+run_spare (const struct request_env *env, const struct args *a)
+{
+  char why[ARRAY_WHY_LEN] = "";
+
+  return result (env->ops->spare (env->opaque, a->new_path, a->force, why),
+                 why);
 }
 
 static struct json_object *
@@ -136,6 +149,19 @@ run_scrub (const struct request_env *env, const struct args *a)
 }
 
 static struct json_object *
+run_rebuild (const struct request_env *env, const struct args *a)
+{
+  char why[ARRAY_WHY_LEN] = "";
+
+  if (a->action == NULL)
+    return request_refuse ("rebuild: which action?");
+  if (strcmp (a->action, "pause") != 0 && strcmp (a->action, "resume") != 0)
+    return request_refuse ("rebuild: no such action: %.64s", a->action);
+  return result (env->ops->rebuild_pause (env->opaque,
+                                          a->action[0] == 'p', why), why);
+}
+
+static struct json_object *
 run_rate (const struct request_env *env, const struct args *a)
 {
   if (!a->has_limit)
@@ -162,11 +188,48 @@ run_wait (const struct request_env *env, const struct args *a)
   return reply;
 }
 
+static struct json_object *
+run_grow (const struct request_env *env, const struct args *a)
+{
+  char why[ARRAY_WHY_LEN] = "";
+  struct array_growth growth = { 0 };
+  const int error = env->ops->grow (env->opaque, &growth, env->cancelled,
+                                    env->cancelled_opaque, why);
+  struct json_object *reply = result (error, why);
+
+  if (error == 0) {
+    json_add (reply, "old_size", json_object_new_uint64 (growth.old_size));
+    json_add (reply, "new_size", json_object_new_uint64 (growth.new_size));
+  }
+  return reply;
+}
+
+static struct json_object *
+run_stop (const struct request_env *env, const struct args *a)
+{
+  char why[ARRAY_WHY_LEN] = "";
+  const int error = env->ops->stop (env->opaque, a->force, why);
+
+  if (error)
+    return result (error, why);
+  *a->stop = a->force ? STOP_FORCE : STOP_WAIT;
+  return NULL;
+}
+
+struct json_object *
+request_stopped (bool written_out)
+{
+  struct json_object *reply = accept_reply ();
+
+  json_add (reply, "written_out", json_object_new_boolean (written_out));
+  return reply;
+}
+
 /* The keys that a command has. */
 #define KEY_MEMBER 1u           /* needed */
 #define KEY_NEW 2u              /* needed */
 #define KEY_FORCE 4u            /* may be left out */
-#define KEY_ACTION 8u           /* may be left out */
+#define KEY_ACTION 8u           /* a scrub's may be left out */
 #define KEY_REPAIR 16u          /* may be left out */
 #define KEY_LIMIT 32u           /* needed */
 
@@ -178,10 +241,14 @@ static const struct command {
   { "status", 0, run_status },
   { "fail", KEY_MEMBER, run_fail },
   { "replace", KEY_MEMBER|KEY_NEW|KEY_FORCE, run_replace },
+  { "spare", KEY_NEW|KEY_FORCE, run_spare },
   { "readd", KEY_MEMBER, run_readd },
   { "scrub", KEY_ACTION|KEY_REPAIR, run_scrub },
+  { "rebuild", KEY_ACTION, run_rebuild },
   { "rate", KEY_LIMIT, run_rate },
   { "wait", 0, run_wait },
+  { "grow", 0, run_grow },
+  { "stop", KEY_FORCE, run_stop },
 };
 
 /* A non-empty string without NUL; else NULL. */
@@ -253,9 +320,9 @@ read_key (const struct command *c, const char *key, struct json_object *value,
 
 static struct json_object *
 run_command (const struct request_env *env, const struct command *c,
-             struct json_object *request)
+             struct json_object *request, enum request_stop *stop)
 {
-  struct args a = { 0 };
+  struct args a = { .stop = stop };
 
   json_object_object_foreach (request, key, value) {
     struct json_object *refusal;
@@ -269,7 +336,8 @@ run_command (const struct request_env *env, const struct command *c,
   if (c->keys & KEY_MEMBER && a.member == NULL)
     return request_refuse ("%s: which member?", c->name);
   if (c->keys & KEY_NEW && a.new_path == NULL)
-    return request_refuse ("%s: by what?", c->name);
+    return request_refuse (c->keys & KEY_MEMBER ? "%s: by what?" :
+                           "%s: which new member?", c->name);
   return c->run (env, &a);
 }
 
@@ -298,22 +366,27 @@ parse_object (const char *line, size_t len)
 }
 
 struct json_object *
-request_run (const struct request_env *env, const char *line, size_t len)
+request_run (const struct request_env *env, const char *line, size_t len,
+             enum request_stop *stop)
 {
   struct json_object *request = parse_object (line, len);
   struct json_object *reply = NULL, *o;
   const char *name = NULL;
+  bool known = false;
 
+  *stop = STOP_NONE;
   if (request == NULL)
     return request_refuse ("not a JSON object");
   if (json_object_object_get_ex (request, "command", &o))
     name = get_string (o);
   if (name == NULL)
     reply = request_refuse ("no command");
-  for (size_t i = 0; reply == NULL && i < ARRAY_LEN (commands); i++)
-    if (strcmp (commands[i].name, name) == 0)
-      reply = run_command (env, &commands[i], request);
-  if (reply == NULL)
+  for (size_t i = 0; !known && i < ARRAY_LEN (commands); i++)
+    if (name && strcmp (commands[i].name, name) == 0) {
+      known = true;
+      reply = run_command (env, &commands[i], request, stop);
+    }
+  if (name && !known)
     reply = request_refuse ("no such command: %.64s", name);
   json_object_put (request);
   return reply;

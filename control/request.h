@@ -22,10 +22,16 @@ struct request_env {
 };
 
 /* Carry out the request in line, len bytes of anything, and make the reply; the
- * caller frees it with json_object_put.  NULL: no memory.
+ * caller frees it with json_object_put.  NULL: no memory; or the client asked
+ * for a stop that has begun, and *stop says how.
  */
+enum request_stop { STOP_NONE, STOP_WAIT, STOP_FORCE };
 extern struct json_object *request_run (const struct request_env *env,
-                                        const char *line, size_t len);
+                                        const char *line, size_t len,
+                                        enum request_stop *stop);
+
+/* The reply to it at the end. */
+extern struct json_object *request_stopped (bool written_out);
 
 /* Put value into an object, which then owns it.  If memory is short, value is
  * dropped, where json-c would abort the server.
@@ -39,6 +45,12 @@ extern struct json_object *request_refuse (const char *fmt, ...)
 
 /* The array's status as an object; the caller's.  NULL: no memory. */
 extern struct json_object *status_to_json (const struct array_status *st);
+
+/* "member-failed"; a constant. */
+extern const char *event_name (enum array_event_kind kind);
+/* label: of the array.  NULL: no memory. */
+extern struct json_object *event_to_json (const struct array_event *e,
+                                          const char *label);
 
 /* A string for JSON: bytes that are not UTF-8 become U+FFFD.  json-c would send
  * them unchanged, and the reader would refuse the whole object.

@@ -1,4 +1,4 @@
-/* gpuraid: the file that is the control socket.
+/* gpuraid: the file that is a socket: ours for commands, and nbdkit's.
  *
  * Decides whether the file at the path may be replaced.  A killed server leaves
  * its socket behind, so one that refuses connections is dead; any other file is
@@ -21,22 +21,22 @@
 
 #define BACKLOG 64
 
-/* Remove a dead socket.  0 if the path is free now; -1 reported. */
-static int
-clear_path (const struct sockaddr_un *addr)
+int
+socket_clear (const char *what, const char *path)
 {
-  const char *path = addr->sun_path;
+  struct sockaddr_un addr = { .sun_family = AF_UNIX };
   CLEANUP_CLOSE int fd = -1;
   struct stat st;
 
+  strncpy (addr.sun_path, path, sizeof addr.sun_path - 1);
   if (lstat (path, &st) == -1) {
     if (errno == ENOENT)
       return 0;
-    log_error ("control=%s: %m", path);
+    log_error ("%s%s: %m", what, path);
     return -1;
   }
   if (!S_ISSOCK (st.st_mode)) {
-    log_error ("control=%s: something that is no socket is there", path);
+    log_error ("%s%s: something that is no socket is there", what, path);
     return -1;
   }
 
@@ -46,9 +46,10 @@ clear_path (const struct sockaddr_un *addr)
     log_error ("socket: %m");
     return -1;
   }
-  if (connect (fd, (const struct sockaddr *) addr, sizeof *addr) == 0 ||
+  if (connect (fd, (const struct sockaddr *) &addr, sizeof addr) == 0 ||
       errno == EAGAIN || errno == EPROTOTYPE) {
-    log_error ("control=%s: another server uses that socket", path);
+    log_error ("%s%s: another server uses that socket: stop it, or give "
+               "another path", what, path);
     return -1;
   }
   if (errno == ENOENT)
@@ -116,7 +117,8 @@ control_socket_open (struct control_socket *s, const char *path)
     log_error ("strdup: %m");
     return -1;
   }
-  if (clear_path (&addr) == -1 || bind_and_listen (s, &addr) == -1) {
+  if (socket_clear ("control=", path) == -1 ||
+      bind_and_listen (s, &addr) == -1) {
     control_socket_close (s);
     return -1;
   }

@@ -15,6 +15,12 @@ struct control_socket {
   ino_t ino;
 };
 
+/* Remove a socket at path on which no process listens.  what is printed before
+ * the path.  0: the path is free now; -1 reported: another process listens, or
+ * it is no socket.
+ */
+extern int socket_clear (const char *what, const char *path);
+
 /* See control_bind.  0, or -1 reported, nothing left open. */
 extern int control_socket_open (struct control_socket *s, const char *path);
 /* Stop listening; remove the file if it is the one that was made. */

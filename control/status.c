@@ -120,6 +120,16 @@ progress_to_json (const struct array_progress *p)
   return o;
 }
 
+static struct json_object *
+pass_to_json (const struct array_progress *p)
+{
+  struct json_object *o = progress_to_json (p);
+
+  if (o)
+    json_add (o, "paused", json_object_new_boolean (p->paused));
+  return o;
+}
+
 static void
 add_count (struct json_object *o, bool repair,
            const struct array_scrub_count *c)
@@ -161,13 +171,34 @@ last_scrub_to_json (const struct array_status *st)
 }
 
 static struct json_object *
+error_to_json (const struct array_error *e)
+{
+  const uint64_t now = time (NULL);
+  struct json_object *o;
+
+  if (e->error == 0)
+    return NULL;
+  o = json_object_new_object ();
+  add_u64 (o, "errno", e->error);
+  add_text (o, "message", strerror (e->error));
+  add_text (o, "operation", e->operation);
+  json_add (o, "offset", e->has_off ? json_object_new_uint64 (e->off) : NULL);
+  add_u64 (o, "time", now - MIN (now, e->seconds));
+  return o;
+}
+
+static struct json_object *
 entry_to_json (const struct array_entry *e)
 {
+  static const uuid_bytes none;
   struct json_object *o = json_object_new_object ();
+  char uuid[UUID_TEXT_LEN];
 
   json_add (o, "slot", e->slot == SLOT_NONE ? NULL :
             json_object_new_uint64 (e->slot));
   add_text (o, "path", e->path);
+  add_text (o, "uuid", memcmp (&e->uuid, &none, sizeof none) == 0 ? NULL :
+            uuid_text (&e->uuid, uuid));
   add_text (o, "state", entry_name (e->state));
   add_u64 (o, "errors", e->errors);
   add_u64 (o, "bad_sums", e->bad_sums);
@@ -175,6 +206,18 @@ entry_to_json (const struct array_entry *e)
   add_u64 (o, "scrub_repaired", e->scrub_repaired);
   json_add (o, "no_space", json_object_new_boolean (e->no_space));
   json_add (o, "slow", json_object_new_boolean (e->slow));
+  json_add (o, "no_connection", json_object_new_boolean (e->no_connection));
+  json_add (o, "last_error", error_to_json (&e->last_error));
+  add_u64 (o, "read_ops", e->reads.ops);
+  add_u64 (o, "read_bytes", e->reads.bytes);
+  add_u64 (o, "read_ns", e->reads.ns);
+  add_u64 (o, "write_ops", e->writes.ops);
+  add_u64 (o, "write_bytes", e->writes.bytes);
+  add_u64 (o, "write_ns", e->writes.ns);
+  add_u64 (o, "flush_ops", e->flushes.ops);
+  add_u64 (o, "flush_ns", e->flushes.ns);
+  add_u64 (o, "read_median_ns", e->read_median_ns);
+  add_u64 (o, "read_p95_ns", e->read_p95_ns);
   return o;
 }
 
@@ -234,6 +277,10 @@ counters_to_json (const struct array_status *st)
   add_u64 (o, "full_stripe_writes", c->full_stripe_writes);
   add_u64 (o, "partial_writes", c->partial_writes);
   add_u64 (o, "decoded_bytes", c->decoded_bytes);
+  add_u64 (o, "hedged_reads", c->hedged_reads);
+  add_u64 (o, "hedges_won", c->hedges_won);
+  add_u64 (o, "hedge_bytes", c->hedge_bytes);
+  add_u64 (o, "avoided_reads", c->avoided_reads);
   add_u64 (o, "repaired_blocks", c->repaired_blocks);
   add_u64 (o, "rebuilt_bytes", c->rebuilt_bytes);
   add_u64 (o, "corrupt_found", c->bad_blocks);
@@ -247,6 +294,21 @@ counters_to_json (const struct array_status *st)
   return o;
 }
 
+static struct json_object *
+reasons_to_json (unsigned reasons)
+{
+  static const char *const text[] = {
+    "members lost", "resync running", "resync pending", "blocks lost",
+    "no space",
+  };
+  struct json_object *list = json_object_new_array ();
+
+  for (unsigned i = 0; list && i < ARRAY_LEN (text); i++)
+    if (reasons & BIT (i))
+      json_object_array_add (list, json_text (text[i]));
+  return list;
+}
+
 struct json_object *
 status_to_json (const struct array_status *st)
 {
@@ -258,6 +320,7 @@ status_to_json (const struct array_status *st)
 
   add_text (o, "state", state_name (st->state));
   json_add (o, "writable", json_object_new_boolean (st->writable));
+  add_text (o, "read_only", st->readonly_why);
   add_u64 (o, "k", st->g.k);
   add_u64 (o, "m", st->g.m);
   add_u64 (o, "chunk", st->g.chunk);
@@ -265,6 +328,7 @@ status_to_json (const struct array_status *st)
   add_text (o, "code", code_name (st->code));
   add_u64 (o, "w", st->w);
   add_text (o, "uuid", uuid_text (&st->uuid, uuid));
+  add_text (o, "label", st->label[0] ? st->label : NULL);
   add_u64 (o, "epoch", st->epoch);
   add_text (o, "coder", st->coder);
   for (unsigned i = 0; engines && i < st->nr_engines; i++)
@@ -275,8 +339,10 @@ status_to_json (const struct array_status *st)
        i++)
     json_object_array_add (members, entry_to_json (&st->entry[i]));
   json_add (o, "members", members);
-  json_add (o, "rebuild", progress_to_json (&st->rebuild));
-  json_add (o, "resync", progress_to_json (&st->resync));
+  json_add (o, "rebuild", pass_to_json (&st->rebuild));
+  json_add (o, "resync", pass_to_json (&st->resync));
+  json_add (o, "grow", progress_to_json (&st->grow));
+  add_u64 (o, "growable", st->growable);
   add_u64 (o, "rate_limit", st->rate_limit);
   json_add (o, "scrub", scrub_to_json (st));
   json_add (o, "last_scrub", last_scrub_to_json (st));
@@ -286,5 +352,38 @@ status_to_json (const struct array_status *st)
   add_u64 (cache, "dirty", st->cache_dirty);
   json_add (o, "cache", cache);
   json_add (o, "counters", counters_to_json (st));
+  json_add (o, "reasons", reasons_to_json (st->reasons));
+  return o;
+}
+
+const char *
+event_name (enum array_event_kind kind)
+{
+  switch (kind) {
+  case ARRAY_EVENT_MEMBER_FAILED: return "member-failed";
+  case ARRAY_EVENT_DEGRADED: return "degraded";
+  case ARRAY_EVENT_FAILED: return "array-failed";
+  case ARRAY_EVENT_SPARE_USED: return "spare-used";
+  case ARRAY_EVENT_REBUILT: return "rebuilt";
+  case ARRAY_EVENT_CORRUPTION: return "corruption";
+  case ARRAY_EVENT_NO_SPACE: return "no-space";
+  }
+  return NULL;
+}
+
+struct json_object *
+event_to_json (const struct array_event *e, const char *label)
+{
+  struct json_object *o = json_object_new_object ();
+
+  add_text (o, "event", event_name (e->kind));
+  add_text (o, "array", label);
+  add_u64 (o, "time", time (NULL));
+  add_text (o, "state", state_name (e->state));
+  json_add (o, "reasons", reasons_to_json (e->reasons));
+  json_add (o, "member", e->member.path || e->member.slot != SLOT_NONE ?
+            entry_to_json (&e->member) : NULL);
+  json_add (o, "number", e->kind == ARRAY_EVENT_CORRUPTION ?
+            json_object_new_uint64 (e->number) : NULL);
   return o;
 }

@@ -91,7 +91,7 @@ struct coder {
 extern unsigned coder_nr_cpus (void);
 
 /* isal codes packets with XOR programs, gf-complete one by one: the two share
- * no arithmetic.
+ * no arithmetic.  gf/coder-simd.h has a third.
  *
  * Workers beside the submitting thread: nr_threads, or -1 for as many as there
  * are CPUs less one.  Small jobs, and all jobs with 0 workers, run in the
@@ -99,6 +99,11 @@ extern unsigned coder_nr_cpus (void);
  */
 extern struct coder *coder_isal_new (int nr_threads);
 extern struct coder *coder_gf_complete_new (int nr_threads);
+
+/* The faster one of simd (gf/coder-simd.h), where this processor has it, and
+ * isal.
+ */
+extern struct coder *coder_fastest_new (int nr_threads);
 
 /* Choose a coder on the CPU by the value of the coder= key.  NULL: reported. */
 extern struct coder *coder_new (const char *name, int nr_threads);

@@ -8,6 +8,7 @@
 #include "common/bits.h"
 #include "common/log.h"
 #include "gf/coder-auto.h"
+#include "gf/coder-simd.h"
 #include "gpu/coder-choose.h"
 #include "gpu/coder-cuda.h"
 #include "gpu/probe.h"
@@ -19,17 +20,20 @@ coder_choice_check (struct coder_choice *choice)
   bool cuda = strcmp (choice->name, "cuda") == 0;
   uint64_t there, missing;
 
+  if (strcmp (choice->name, "simd") == 0)
+    return coder_simd_check (simd_level ());
   if (choice->checked || (!cuda && strcmp (choice->name, "auto") != 0))
     return 0;
   there = gpu_probe_devices (why, sizeof why);
   missing = choice->gpus & ~there;
   if (choice->gpus != ~UINT64_C (0) && missing) {
-    log_error ("gpus=: there is no device %u that can be used%s%s",
-               next_bit (missing, 0), there ? "" : ": ", there ? "" : why);
+    log_error ("gpus=: there is no device %u that can be used%s%s: leave it "
+               "out", next_bit (missing, 0), there ? "" : ": ",
+               there ? "" : why);
     return -1;
   }
   if (there == 0 && cuda) {
-    log_error ("coder=cuda: %s", why);
+    log_error ("coder=cuda: %s (coder=auto needs no device)", why);
     return -1;
   }
   if (there == 0)
@@ -60,7 +64,7 @@ new_cuda (const struct coder_choice *choice, struct coder *fallback)
 static struct coder *
 new_cuda_alone (const struct coder_choice *choice)
 {
-  struct coder *fallback = coder_isal_new (choice->nr_threads);
+  struct coder *fallback = coder_fastest_new (choice->nr_threads);
   struct coder *cuda = fallback ? new_cuda (choice, fallback) : NULL;
 
   if (cuda == NULL)
@@ -73,7 +77,7 @@ new_auto (const struct coder_choice *choice)
 {
   const int nr_threads = choice->nr_threads >= 0 ? choice->nr_threads
     : (int) coder_auto_cpu_threads (coder_nr_cpus ());
-  struct coder *cpu = coder_isal_new (nr_threads);
+  struct coder *cpu = coder_fastest_new (nr_threads);
   struct coder *gpu = cpu ? new_cuda (choice, NULL) : NULL;
 
   if (gpu)      /* takes ownership of both, also on failure */
@@ -91,7 +95,7 @@ coder_choose (struct coder_choice *choice)
   if (!choice->checked)
     return coder_new (choice->name, choice->nr_threads);
   if (choice->gpus == 0)
-    return coder_isal_new (choice->nr_threads);
+    return coder_fastest_new (choice->nr_threads);
   return strcmp (choice->name, "cuda") == 0 ? new_cuda_alone (choice)
                                             : new_auto (choice);
 }

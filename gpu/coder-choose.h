@@ -13,7 +13,7 @@
 #include "gf/coder.h"
 
 struct coder_choice {
-  const char *name;             /* the coder= key: auto, cuda, isal,
+  const char *name;             /* the coder= key: auto, cuda, simd, isal,
                                  * gf-complete */
   int nr_threads;               /* of a coder on the CPU: see gf/coder.h */
   uint64_t gpus;                /* bit n: device n; ~0: all devices that can be
@@ -28,8 +28,9 @@ struct coder_choice {
   bool checked;                 /* coder-choose.c: the devices are known */
 };
 
-/* Do the devices exist that the coder needs?  Asks in a child, only if that
- * matters, and only once; before the fork.  0, or -1 reported.
+/* Do the devices exist that the coder needs, or what it needs of the processor?
+ * Asks for devices in a child, only if that matters, and only once; before the
+ * fork.  0, or -1 reported.
  */
 extern int coder_choice_check (struct coder_choice *);
 

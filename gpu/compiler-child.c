@@ -107,7 +107,7 @@ static int
 send_frame (int fd, size_t len)
 {
   struct frame f = {
-    .magic = MAGIC, .protocol = PROTOCOL, .version = GPURAID_VERSION,
+    .magic = MAGIC, .protocol = PROTOCOL, .version = GPURAID_RELEASE,
     .len = len,
   };
 
@@ -127,9 +127,9 @@ check_frame (const void *all, size_t len, char *why, size_t why_len)
   if (len < sizeof f || memcmp (f.magic, MAGIC, sizeof f.magic) != 0)
     snprintf (why, why_len, "%zu bytes that are none of ours", len);
   else if (f.protocol != PROTOCOL ||
-           strncmp (f.version, GPURAID_VERSION, sizeof f.version) != 0)
+           strncmp (f.version, GPURAID_RELEASE, sizeof f.version) != 0)
     snprintf (why, why_len, "version %.20s (%u), not %s (%u)", f.version,
-              f.protocol, GPURAID_VERSION, PROTOCOL);
+              f.protocol, GPURAID_RELEASE, PROTOCOL);
   else if (f.len != len - sizeof f)
     snprintf (why, why_len, "%zu bytes, not %llu", len - sizeof f,
               (unsigned long long) f.len);

@@ -16,6 +16,7 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/bits.h"
@@ -26,6 +27,10 @@
 
 /* Two copies of the superblock at each end, a block each. */
 #define MIN_LEN (4 * 4096u)
+
+/* How long a member that is in use is waited for, and how often it is tried. */
+#define USED_WAIT_MS 500u
+#define USED_PAUSE_MS 20u
 
 /* Not resolved any further: a link in /dev/disk/by-id still names the
  * right disk after a reboot, its target may not.
@@ -65,7 +70,9 @@ report (const char *call, const char *path, unsigned flags)
 
   if (missing && !(flags & MEMBER_CREATE))
     return;
-  log_error ("%s: %s: %m", call, path);
+  log_error ("%s: %s: %m%s", call, path, errno == ENOENT ?
+             ": make its folder first" : errno == EACCES ?
+             ": run this as root, or as the owner of the member" : "");
   if (missing)
     errno = EINVAL;
 }
@@ -79,11 +86,26 @@ check_type (const struct file_member *f, const struct stat *st)
   if (S_ISREG (st->st_mode) || S_ISBLK (st->st_mode))
     return 0;
   errno = S_ISDIR (st->st_mode) ? EISDIR : EINVAL;
-  log_error ("%s: is %s, not a file or disk", f->member.path,
+  log_error ("%s: is %s, not a file or disk: leave it out", f->member.path,
              S_ISDIR (st->st_mode) ? "a directory" :
              S_ISCHR (st->st_mode) ? "a character device" :
              S_ISFIFO (st->st_mode) ? "a pipe" : "a socket");
   return -1;
+}
+
+/* io_uring closes the files of a process that was killed a moment after the
+ * process is gone.  A server that is started again at once waits for that.
+ */
+static bool
+wait_more (unsigned *waited_ms)
+{
+  const struct timespec pause = { .tv_nsec = USED_PAUSE_MS * 1000000L };
+
+  if (*waited_ms >= USED_WAIT_MS)
+    return false;
+  nanosleep (&pause, NULL);
+  *waited_ms += USED_PAUSE_MS;
+  return true;
 }
 
 static int
@@ -92,6 +114,7 @@ open_fd (struct file_member *f, unsigned flags)
   const char *path = f->member.path;
   int oflags = O_CLOEXEC | O_NOCTTY |
     (f->member.readonly ? O_RDONLY : O_RDWR);
+  unsigned waited = 0;
   struct stat st;
 
   if (flags & MEMBER_CREATE)
@@ -108,11 +131,13 @@ open_fd (struct file_member *f, unsigned flags)
       oflags |= O_EXCL;
   }
 
-  f->fd = open (path, oflags, 0600);
+  while ((f->fd = open (path, oflags, 0600)) == -1 && errno == EBUSY &&
+         wait_more (&waited))
+    ;
   if (f->fd == -1) {
     if (errno == EBUSY)
-      log_error ("%s: disk is in use (mounted, or held by another program), "
-                 "or given twice", path);
+      log_error ("%s: disk is in use (mounted: umount it; or held by another "
+                 "program), or given twice: leave it out", path);
     else
       report ("open", path, flags);
     return -1;
@@ -138,6 +163,7 @@ identify (struct file_member *f, unsigned flags)
   }
   f->dev = f->disk ? st.st_rdev : st.st_dev;
   f->ino = f->disk ? 0 : st.st_ino;
+  f->named = !f->disk && st.st_nlink > 0;
   return 0;
 }
 
@@ -152,12 +178,18 @@ take_lock (struct file_member *f)
     .l_type = f->member.readonly ? F_RDLCK : F_WRLCK,
     .l_whence = SEEK_SET,
   };
+  unsigned waited = 0;
+  int r;
 
-  if (fcntl (f->fd, F_OFD_SETLK, &fl) == 0)
+  while ((r = fcntl (f->fd, F_OFD_SETLK, &fl)) == -1 &&
+         (errno == EWOULDBLOCK || errno == EACCES) && wait_more (&waited))
+    ;
+  if (r == 0)
     return 0;
   if (errno == EWOULDBLOCK || errno == EACCES) {
     errno = EWOULDBLOCK;
-    log_error ("%s: in use by another process, or given twice",
+    log_error ("%s: in use by another process, or given twice: stop the array "
+               "that uses it (gpuraid stop), or leave it out",
                f->member.path);
   }
   else {
@@ -183,16 +215,21 @@ find_size (struct file_member *f, unsigned flags)
     errno = ENXIO;              /* a node without a disk: missing */
     return -1;
   }
+  if (f->size < MIN_LEN && (flags & MEMBER_LISTED)) {
+    errno = ENODATA;
+    return -1;
+  }
   if (f->size < MIN_LEN) {
     errno = EINVAL;
-    log_error ("%s: %s", f->member.path, f->size == 0 ? "file is empty" :
-               "too small for a member");
+    log_error ("%s: %s: name another, or make it longer", f->member.path,
+               f->size == 0 ? "file is empty" : "too small for a member");
     return -1;
   }
   if (f->disk && !f->member.readonly &&
       ioctl (f->fd, BLKROGET, &ro) == 0 && ro) {
     errno = EROFS;
-    log_error ("%s: disk is read-only", f->member.path);
+    log_error ("%s: disk is read-only (blockdev --setrw, if it can be "
+               "written)", f->member.path);
     return -1;
   }
   return 0;

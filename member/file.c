@@ -95,6 +95,20 @@ file_intact (struct member *m, bool eof)
   return ENXIO;
 }
 
+/* The kernel's own value, as in size_now. */
+static int
+file_check (struct member *m)
+{
+  const struct file_member *f = file_of (m);
+  struct statx st;
+
+  if (f->named &&
+      statx (f->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_NLINK,
+             &st) == 0 && st.stx_nlink == 0)
+    return ENOENT;
+  return 0;
+}
+
 static int
 check (struct file_member *f, enum io_kind kind, uint64_t off, uint64_t len)
 {
@@ -362,5 +376,6 @@ const struct member_ops file_member_ops = {
   .submit = file_submit,
   .fd = file_fd,
   .intact = file_intact,
+  .check = file_check,
   .close = file_close,
 };

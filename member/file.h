@@ -16,6 +16,7 @@ struct file_member {
   int fd;
   uint64_t size;                /* bytes */
   bool disk;                    /* a block device */
+  bool named;                   /* a file that had a name when opened */
   dev_t dev;                    /* which store: the device and inode of a */
   ino_t ino;                    /* file; of a disk its number, and 0 */
 };

@@ -4,7 +4,7 @@
  * delays no other.  A thread with an empty queue sleeps until any member needs
  * one.  Nothing here outlives a member's last I/O, and there are never more
  * threads than members that were busy at once.  One more thread fires the
- * timers.
+ * timers.  Members that are async only get their I/O here.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -188,6 +188,7 @@ threads_submit (struct loop *l, struct io **ios, size_t nr)
   struct threads_loop *t = threads_of (l);
   struct worker *w = NULL;
   struct io *unserved = NULL, **last = &unserved;
+  struct io *async = NULL, **async_last = &async;
   struct to_wake to_wake;
 
   to_wake.nr = 0;
@@ -197,6 +198,11 @@ threads_submit (struct loop *l, struct io **ios, size_t nr)
     struct io *io = ios[i];
 
     io->next = NULL;
+    if (io->member->async) {
+      *async_last = io;
+      async_last = &io->next;
+      continue;
+    }
     if (w == NULL || w->member != io->member) {
       w = find_worker (t, io->member);
       if (w == NULL)
@@ -217,6 +223,8 @@ threads_submit (struct loop *l, struct io **ios, size_t nr)
 
   if (to_wake.nr > 0)
     wake (t, &to_wake);
+  if (async)
+    carry_out (async);
   if (unserved) {
     log_debug ("no more threads: I/O in the caller's");
     carry_out (unserved);

@@ -23,8 +23,17 @@ struct member {
                                  * doing in the client's thread when large */
   bool local;                   /* suits short reads in the client's thread: no
                                  * server that may hang is involved */
+  bool async;                   /* submit never waits: a loop calls it in the
+                                 * thread that has the I/O */
   atomic_bool truncated;        /* see intact below: all I/O is refused with
                                  * ENXIO */
+  /* What the array lets an async member know; set by any thread. */
+  atomic_bool unused;           /* it was taken out: end all I/O with an error
+                                 * soon, and refuse more */
+  atomic_bool hurry;            /* the array stops: don't wait for ever for a
+                                 * server that is away */
+  /* What an async member lets the array know. */
+  atomic_bool away;             /* there is no connection to its server now */
   void *loop_data;              /* the loop's */
 };
 
@@ -56,8 +65,9 @@ struct member_ops {
   int (*extent) (struct member *, uint64_t off, uint64_t len,
                  bool *hole, uint64_t *end);
   /* Carry out one I/O and call its done: synchronously, in the calling
-   * thread (loop_threads gives each member a thread of its own).  The
-   * io_uring loop uses fd instead where that is not -1.
+   * thread (loop_threads gives each member a thread of its own); an async
+   * member does it in a thread of its own.  The io_uring loop uses fd instead
+   * where that is not -1.
    */
   void (*submit) (struct member *, struct io *);
   int (*fd) (struct member *);                  /* or -1 */
@@ -68,6 +78,16 @@ struct member_ops {
    * NULL: it can't be truncated.
    */
   int (*intact) (struct member *, bool eof);
+  /* Can the store still be used?  0, or ENOENT where its file was deleted while
+   * it was open; another errno, which was reported, where a server has another
+   * export now, or another user.  Any thread; never waits for the store.  NULL:
+   * it always can.
+   */
+  int (*check) (struct member *);
+  /* End the member's own thread.  No I/O is in flight, nor is there more.
+   * NULL: it has none.
+   */
+  void (*end) (struct member *);
   void (*close) (struct member *);              /* drops the locks; frees */
 };
 
@@ -83,6 +103,8 @@ member_close (struct member *m)
 #define MEMBER_NOLOCK   2u      /* examine: no lock, O_RDONLY; never waits */
 #define MEMBER_CREATE   4u      /* make a file that must not be there yet
                                  * (O_EXCL); then size applies */
+#define MEMBER_LISTED   8u      /* one of those listed for an array: one that is
+                                 * too small may count as missing */
 
 /* Open a file or block device by path.  O_DIRECT if the store supports it, else
  * buffered with one debug message; member->direct says which.  Files are locked
@@ -91,16 +113,31 @@ member_close (struct member *m)
  * NULL, errno set.
  *
  * NULL with errno ENOENT, ENXIO or EIO is *not* reported: the caller counts
- * such a member as missing (a node without a disk is ENXIO).  All other
+ * such a member as missing (a node without a disk is ENXIO).  So is ENODATA,
+ * with MEMBER_LISTED only: empty, or too small for a superblock.  All other
  * failures have been reported in one line (EBUSY, EWOULDBLOCK: in use by
  * another); with MEMBER_CREATE every failure has.
  */
 extern struct member *member_open_file (const char *path, unsigned flags,
                                         uint64_t size);
 
-/* Open by name: a path, or (a later version) an NBD URI, which is
- * reported as not in this version.
+/* Connect to an NBD export.  Waits at most 10 seconds for its server, and 30
+ * for an answer.  One that can't be reached, or is empty or unreadable:
+ * NULL with errno ENXIO and a notice that says why if it is MEMBER_LISTED, else
+ * reported as an error.  All other failures have been reported: a bad URI, an
+ * export that can't be a member (EINVAL; EROFS: read-only).  There is no lock.
  */
+extern struct member *member_open_nbd (const char *uri, unsigned flags);
+/* Is it one of the URIs that member_open_nbd takes? */
+extern bool member_is_uri (const char *name);
+/* Is it one of a Unix socket that does not name it? */
+extern bool member_uri_lacks_socket (const char *uri);
+/* A URI with the files in it made absolute, seen from this folder, which is
+ * absolute, or NULL for the current one.  The caller frees it.  NULL: reported.
+ */
+extern char *member_absolute_uri (const char *uri, const char *folder);
+
+/* Open by name: a path, or an NBD URI. */
 extern struct member *member_open (const char *name, unsigned flags,
                                    uint64_t size);
 

@@ -171,6 +171,12 @@ sim_member_submit (struct member *m, struct io *io)
 }
 
 static int
+sim_check (struct member *m)
+{
+  return ((struct sim_member *) m)->disk->deleted ? ENOENT : 0;
+}
+
+static int
 sim_fd (struct member *m)
 {
   return -1;
@@ -202,6 +208,7 @@ static const struct member_ops sim_member_ops = {
   .extent = sim_extent,
   .submit = sim_member_submit,
   .fd = sim_fd,
+  .check = sim_check,
   .close = sim_close,
 };
 

@@ -114,6 +114,7 @@ struct sim_disk {
                                  * to there; 0, 0: anywhere */
   bool dead;                    /* ENODEV for everything that completes */
   bool absent;                  /* sim_disk_open: ENOENT */
+  bool deleted;                 /* what members answer when they are asked */
   bool full;                    /* ENOSPC for what needs blocks that were
                                  * never written, or trimmed; what comes
                                  * before them is written */

@@ -110,7 +110,6 @@ static struct {
   atomic_bool used;             /* the thread runs */
   _Atomic uint64_t give_up;     /* ns: then stderr has blocked for too long;
                                  * 0: never */
-  atomic_uint nr_clients;
   pthread_t thread;
   pthread_mutex_t lock;
 
@@ -242,7 +241,7 @@ wait_for_work (void)
   clock_gettime (CLOCK_REALTIME, &until);
   until.tv_sec += LOOK_S;
   while (queue.first == NULL && !queue.stopping) {
-    if (atomic_load (&queue.nr_clients) == 0 || queue.told_of_stop)
+    if (clients_count () == 0 || queue.told_of_stop)
       pthread_cond_wait (&queue.changed, &queue.lock);
     else if (pthread_cond_timedwait (&queue.changed, &queue.lock,
                                      &until) == ETIMEDOUT)
@@ -301,7 +300,7 @@ wait_for_stderr (void)
 static void
 look_for_stop (void)
 {
-  const unsigned nr = atomic_load (&queue.nr_clients);
+  const unsigned nr = clients_count ();
 
   if (nr == 0 || queue.told_of_stop || now () < queue.next_look ||
       !stderr_takes (0))
@@ -362,16 +361,9 @@ log_start (void)
 void
 log_client_opened (void)
 {
-  atomic_fetch_add (&queue.nr_clients, 1);
   pthread_mutex_lock (&queue.lock);
   pthread_cond_signal (&queue.changed);
   pthread_mutex_unlock (&queue.lock);
-}
-
-void
-log_client_closed (void)
-{
-  atomic_fetch_sub (&queue.nr_clients, 1);
 }
 
 /* A thread that is still blocked in a write is abandoned; see nodelete in the

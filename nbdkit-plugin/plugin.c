@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/version.h"
+#include "array/copies.h"
 #include "gpu/kernels.h"
 #include "nbdkit-plugin/plugin.h"
 
@@ -18,17 +18,26 @@
 /* The longest request that nbdkit takes. */
 #define MAX_REQUEST_LEN (64u << 20)
 
-/* A handle only says whether its connection may write. */
-static char may_write, may_read;
+/* A client that stays when the server is killed, and connects again, does not
+ * know that writes were lost that it has not flushed.  On a connection to this
+ * export a write is flushed before it is answered.
+ */
+#define WRITETHROUGH "writethrough"
+
+static const struct client reader, writer = { .may_write = true },
+  writethrough_writer = { .may_write = true, .writethrough = true };
 
 static void *
 plugin_open (int readonly)
 {
+  const char *name = nbdkit_export_name ();
   int err;
 
+  if (name == NULL)
+    return NULL;
   if (readonly || array_is_readonly (plugin_array)) {
-    log_client_opened ();
-    return &may_read;
+    clients_opened ();
+    return (void *) &reader;
   }
   err = array_make_writable (plugin_array);
   if (err) {
@@ -37,14 +46,36 @@ plugin_open (int readonly)
     nbdkit_set_error (err);
     return NULL;
   }
-  log_client_opened ();
-  return &may_write;
+  clients_opened ();
+  return (void *) (strcmp (name, WRITETHROUGH) == 0 ? &writethrough_writer
+                   : &writer);
 }
 
 static void
 plugin_close (void *handle)
 {
-  log_client_closed ();
+  clients_closed ();
+}
+
+static int
+plugin_list_exports (int readonly, int is_tls, struct nbdkit_exports *exports)
+{
+  if (nbdkit_add_export (exports, "", NULL) == -1)
+    return -1;
+  return nbdkit_add_export (exports, WRITETHROUGH,
+                            "the same; writes are flushed when answered");
+}
+
+/* A client that connects again can see that it is the same array, although it
+ * may have grown: scripts/nbd-netlink.py.
+ */
+static const char *
+plugin_export_description (void *handle)
+{
+  char uuid[UUID_TEXT_LEN];
+
+  return nbdkit_printf_intern ("gpuraid array %s",
+                               uuid_text (array_uuid (plugin_array), uuid));
 }
 
 static int64_t
@@ -56,7 +87,9 @@ plugin_get_size (void *handle)
 static int
 plugin_can_write (void *handle)
 {
-  return handle == &may_write;
+  const struct client *c = handle;
+
+  return c->may_write;
 }
 
 static int
@@ -108,7 +141,7 @@ plugin_dump_plugin (void)
           "gpuraid_max_chunk=%u\n"
           "gpuraid_members=file disk\n"
           "gpuraid_codes=rs crs\n"
-          "gpuraid_coders=auto isal gf-complete cuda\n"
+          "gpuraid_coders=auto simd isal gf-complete cuda\n"
           "gpuraid_cuda_kernels=%s\n"
           "gpuraid_checksums=none crc32c\n"
           "gpuraid_consistencies=none journal\n",
@@ -118,29 +151,46 @@ plugin_dump_plugin (void)
 
 #define CONFIG_HELP                                                     \
   "[member=]MEMBER     (required) A file or disk; repeat it.\n"         \
+  "config=NAME|FILE               Read keys from /etc/gpuraid.d/NAME.conf,\n" \
+  "                               or a file (with a slash in its name).\n" \
   "dir=DIR                        Use DIR/member-*.img instead.\n"      \
   "k=K m=M                        Data and parity members.\n"           \
   "chunk=SIZE                     Chunk size (default: 64K).\n"         \
   "size=SIZE                      Exported size, to create an array.\n" \
   "code=rs|crs                    Erasure code (default: rs).\n"        \
   "w=4|8                          Bits of a symbol of crs.\n"           \
-  "consistency=none|journal       Fixed when the array is created.\n"   \
+  "consistency=none|journal       Fixed when the array is created\n"    \
+  "                               (default: journal).\n"                \
   "journal-size=SIZE              Of each member; fixed likewise.\n"    \
-  "checksum=none|crc32c           Fixed when the array is created.\n"   \
-  "create=no|missing              Create the array if there is none.\n" \
-  "coder=auto|isal|gf-complete|cuda\n"                                  \
+  "checksum=none|crc32c           Fixed likewise (default: crc32c).\n"  \
+  "allocate=no|yes                Creating: give files all their space\n" \
+  "                               (default: no).\n"                     \
+  "label=NAME                     A name for it; fixed likewise.\n"     \
+  "uuid=UUID                      Open this array; leave members of\n"  \
+  "                               others alone.\n"                      \
+  "create=no|missing              Create the array if there is none\n"  \
+  "                               (default: no).\n"                     \
+  "coder=auto|simd|isal|gf-complete|cuda\n"                             \
   "                               What computes parity (default: auto).\n" \
-  "gpus=all|N[,N...]              CUDA devices (default: all).\n"        \
-  "kernel-cache=none|DIR          Where compiled kernels are kept.\n"    \
+  "gpus=all|N[,N...]              CUDA devices (default: all).\n"       \
+  "kernel-cache=none|DIR          Where compiled kernels are kept.\n"   \
   "cache=SIZE                     Memory for stripes (default: 256M).\n" \
   "cache-mode=writeback|writethrough\n"                                 \
-  "                               Default: writeback.\n"                \
-  "rebuild-rate=BYTES             What rebuild and scrub may do a second,\n"   \
-  "                               of each member (default: no limit).\n" \
+  "                               When a write is answered\n"           \
+  "                               (default: writeback).\n"              \
+  "rebuild-rate=BYTES             What rebuild and scrub may do a second,\n" \
+  "                               of each member (default: max).\n"     \
+  "hedge=auto|no|DELAY            Decode what a slow member owes after the\n" \
+  "                               95th percentile of the others, not at\n" \
+  "                               all, or after DELAY (default: auto).\n" \
   "timeout=TIME                   How long a member may take to answer\n" \
   "                               (default: 30s).\n"                    \
-  "degraded=allow|refuse|force    What if members are missing.\n"       \
-  "control=PATH                   Socket for the command gpuraid."
+  "spare-delay=TIME               How long a spare waits for a member that\n" \
+  "                               was not there (default: 5m).\n"       \
+  "degraded=allow|refuse|force    What if members are missing\n"        \
+  "                               (default: allow).\n"                  \
+  "control=PATH                   Socket for the command gpuraid.\n"    \
+  "hook=PROGRAM                   Run it when something happens."
 
 static struct nbdkit_plugin plugin = {
   .name = "gpuraid",
@@ -157,6 +207,8 @@ static struct nbdkit_plugin plugin = {
   .get_ready = plugin_get_ready,
   .after_fork = plugin_after_fork,
   .cleanup = plugin_cleanup,
+  .list_exports = plugin_list_exports,
+  .export_description = plugin_export_description,
   .open = plugin_open,
   .close = plugin_close,
   .get_size = plugin_get_size,

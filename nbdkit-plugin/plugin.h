@@ -9,6 +9,8 @@
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>
 
+#include <stdbool.h>
+
 #include "array/array.h"
 
 /* The array, from .get_ready to .cleanup. */
@@ -31,17 +33,42 @@ extern int log_start (void);
  */
 extern void log_stop (void);
 
-/* A client has connected, or disconnected.  If nbdkit is told to stop between,
- * it waits for that client, and the log says so, once.
+/* A client has connected.  If nbdkit is told to stop while clients are
+ * connected, it waits for them, and the log says so, once.
  */
 extern void log_client_opened (void);
-extern void log_client_closed (void);
 
 /* Report an error in a callback for a client.  Uses nbdkit_error, because
  * nbdkit sends that to clients from 1.42 on; if stderr blocks, log_error.
  */
 extern void log_to_client (const char *fmt, ...)
   __attribute__ ((format (printf, 1, 2)));
+
+/* ---- server.c: what nbdkit was told ---------------------------------- */
+
+/* In .load: nbdkit changes its command line later. */
+extern void server_read_options (void);
+/* Was nbdkit started with -r? */
+extern bool server_is_readonly (void);
+/* In .get_ready, before nbdkit makes the socket of -U: remove a dead one there.
+ * 0, or -1 reported: it is used, or is no socket.
+ */
+extern int server_clear_socket (void);
+/* Remove the socket of -U, if this process has made it. */
+extern void server_remove_socket (void);
+extern void server_free (void);
+
+/* ---- clients.c: the NBD connections ----------------------------------- */
+
+extern void clients_opened (void);
+extern void clients_closed (void);
+extern unsigned clients_count (void);
+
+/* Disconnect all clients, as if each had gone: what they ask for now ends, and
+ * nbdkit closes their connections.  control: the path of a listening socket
+ * that is not nbdkit's, or NULL.
+ */
+extern void clients_disconnect (const char *control);
 
 /* ---- ready.c: from the keys to a running array ----------------------- */
 
@@ -54,6 +81,12 @@ extern void plugin_cleanup (void);
 extern void plugin_unload (void);
 
 /* ---- requests.c: data ------------------------------------------------- */
+
+/* A handle: what its connection may do.  Constant. */
+struct client {
+  bool may_write;
+  bool writethrough;            /* each write is flushed before the answer */
+};
 
 extern int plugin_pread (void *handle, void *buf, uint32_t count,
                          uint64_t offset, uint32_t flags);

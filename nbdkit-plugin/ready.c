@@ -11,6 +11,8 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +23,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "control/control.h"
+#include "control/hook.h"
 #include "gpu/coder-choose.h"
 #include "gpu/compiler-child.h"
 #include "member/loop.h"
@@ -42,7 +45,12 @@ static struct config config;
 static struct coder_choice choice;
 static struct control *control;
 static struct control_array control_array;
+static struct hook *hook;
+static char array_label[SB_LABEL_LEN + 1];
+static uuid_bytes wanted_uuid;
 static bool use_uring;
+static bool has_forked;         /* in a parent: the child has the sockets now */
+static bool serving;            /* .after_fork succeeded */
 
 /* A child that compiles is this server's own program with this plugin, asked to
  * describe the plugin; it compiles before it gets there.
@@ -68,6 +76,9 @@ plugin_load (void)
     compiler_child_main ();
   set_compiler_child ();
   config_init (&config);
+  server_read_options ();
+  if (server_is_readonly ())
+    config.readonly_why = "nbdkit was started with -r";
 }
 
 int
@@ -94,15 +105,18 @@ plugin_config_complete (void)
 static int
 choose_loop (struct member *const *members, unsigned nr)
 {
-  plugin_direct = true;
+  plugin_direct = false;
   for (unsigned i = 0; i < nr; i++)
-    plugin_direct &= members[i]->direct;
+    plugin_direct |= members[i]->direct;
+  for (unsigned i = 0; i < nr; i++)
+    plugin_direct &= members[i]->direct || members[i]->async;
 
   use_uring = gpuraid_debug_loop == 1 ||
     (gpuraid_debug_loop != 2 && plugin_direct);
   if (use_uring && !loop_uring_works ()) {
     if (gpuraid_debug_loop == 1) {
-      log_error ("io_uring is forbidden or missing here");
+      log_error ("io_uring is forbidden or missing here: leave "
+                 "-D gpuraid.loop=1 out");
       return -1;
     }
     log_notice ("io_uring is forbidden or missing here: using threads, which "
@@ -166,6 +180,8 @@ make_array (struct member **members, unsigned nr, unsigned nr_absent)
   if (a.sb.consistency == CONSISTENCY_NONE && !config.readonly)
     log_notice ("consistency=none: a crash while a member is missing can lose "
                 "data that was written long before");
+  snprintf (array_label, sizeof array_label, "%s", a.sb.label);
+  wanted_uuid = a.sb.array_uuid;
   coder = make_coder (&a.sb);
   if (coder == NULL)
     goto err;
@@ -180,6 +196,44 @@ make_array (struct member **members, unsigned nr, unsigned nr_absent)
   return -1;
 }
 
+static void
+note_fork (void)
+{
+  has_forked = true;
+}
+
+/* If nbdkit gives up after .get_ready it exits, and calls no callback. */
+static void
+remove_sockets (void)
+{
+  if (has_forked || serving)
+    return;
+  control_stop (control);
+  control = NULL;
+  server_remove_socket ();
+}
+
+/* Only once the members are locked: of several servers of an array that start
+ * at the same time one gets here.
+ */
+static int
+prepare_sockets (void)
+{
+  if (server_clear_socket () == -1)
+    return -1;
+  if (pthread_atfork (NULL, note_fork, NULL) != 0 ||
+      atexit (remove_sockets) != 0) {
+    log_error ("out of memory");
+    return -1;
+  }
+  if (config.control) {
+    control = control_bind (config.control);
+    if (control == NULL)
+      return -1;
+  }
+  return 0;
+}
+
 int
 plugin_get_ready (void)
 {
@@ -187,6 +241,8 @@ plugin_get_ready (void)
   unsigned nr, nr_absent;
 
   init_choice ();
+  if (config.hook && hook_check (config.hook) == -1)
+    return -1;
   if (config.create == CREATE_MISSING) {
     int wanted = create_is_wanted (&config);
 
@@ -198,12 +254,13 @@ plugin_get_ready (void)
   if (open_members (&config, members, &nr, &nr_absent) == -1 ||
       make_array (members, nr, nr_absent) == -1)
     return -1;
-  if (config.control) {
-    control = control_bind (config.control);
-    if (control == NULL)
-      return -1;
-  }
-  return 0;
+  return prepare_sockets ();
+}
+
+static void
+disconnect (void)
+{
+  clients_disconnect (config.control);
 }
 
 static int
@@ -214,13 +271,24 @@ start (void)
   loop = use_uring ? loop_uring_new () : NULL;
   if (loop == NULL)
     loop = loop_threads_new ();
-  if (loop == NULL || array_start (plugin_array, loop) == -1)
+  if (loop == NULL)
+    return -1;
+  if (config.hook) {
+    hook = hook_start (config.hook, array_label, &wanted_uuid);
+    if (hook == NULL)
+      return -1;
+    array_set_events (plugin_array, hook_event, hook);
+  }
+  if (array_start (plugin_array, loop) == -1)
     return -1;
   if (control) {
     control_array = (struct control_array) {
       .array = plugin_array,
       .open = member_open,
       .blank = member_is_blank,
+      .connections = clients_count,
+      .shut_down = nbdkit_shutdown,
+      .disconnect = disconnect,
     };
     if (control_start (control, &control_array_ops, &control_array) == -1)
       return -1;
@@ -238,17 +306,27 @@ plugin_after_fork (void)
     log_stop ();
     return -1;
   }
+  serving = true;
   return 0;
 }
 
 void
 plugin_cleanup (void)
 {
-  control_stop (control);
+  struct control_last last;
+  int err;
+
+  control_stop_last (control, &last);
   control = NULL;
-  array_free (plugin_array);
+  err = array_free (plugin_array);
   plugin_array = NULL;
+  if (err)
+    log_error ("what was written last may not be on the members: %s",
+               strerror (err));
+  hook_stop (hook);
+  hook = NULL;
   log_stop ();
+  control_answer_last (&last, err == 0);
 }
 
 /* .cleanup is not called if .after_fork was not reached. */
@@ -256,5 +334,6 @@ void
 plugin_unload (void)
 {
   plugin_cleanup ();
+  server_free ();
   config_free (&config);
 }

@@ -43,9 +43,9 @@ result (const char *what, uint32_t count, uint64_t offset, int err)
 }
 
 static unsigned
-array_flags (uint32_t flags)
+array_flags (const struct client *c, uint32_t flags)
 {
-  return (flags & NBDKIT_FLAG_FUA ? ARRAY_FUA : 0) |
+  return (flags & NBDKIT_FLAG_FUA || c->writethrough ? ARRAY_FUA : 0) |
     (flags & NBDKIT_FLAG_MAY_TRIM ? ARRAY_TRIM : 0) |
     (flags & NBDKIT_FLAG_FAST_ZERO ? ARRAY_FAST : 0);
 }
@@ -64,7 +64,7 @@ plugin_pwrite (void *handle, const void *buf, uint32_t count,
 {
   return result ("write", count, offset,
                  array_write (plugin_array, buf, count, offset,
-                              array_flags (flags)));
+                              array_flags (handle, flags)));
 }
 
 int
@@ -84,13 +84,14 @@ plugin_trim (void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 {
   return result ("trim", count, offset,
                  array_zero (plugin_array, count, offset,
-                             array_flags (flags) | ARRAY_TRIM));
+                             array_flags (handle, flags) | ARRAY_TRIM));
 }
 
 int
 plugin_zero (void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 {
-  int err = array_zero (plugin_array, count, offset, array_flags (flags));
+  int err = array_zero (plugin_array, count, offset,
+                        array_flags (handle, flags));
 
   /* Not a failure.  Without the flag ENOTSUP must not be returned: nbdkit would
    * write the zeroes itself.

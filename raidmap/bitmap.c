@@ -50,7 +50,19 @@ uint64_t
 bitmap_page_off (const struct member_layout *l, uint64_t page_no,
                  unsigned place)
 {
-  return l->bitmap_off + (2 * page_no + place) * BITMAP_PAGE_LEN;
+  const uint64_t page_len = (uint64_t) limits.page_regions * l->region_len;
+  uint64_t off = l->bitmap_off;
+
+  for (unsigned i = 0; i < l->nr_grown; i++) {
+    struct layout_part p;
+
+    /* The page that a part has in common with the one before is there. */
+    if (page_no * page_len < l->grown[i])
+      break;
+    layout_part (l, i + 1, &p);
+    off = p.bitmap_off - p.bitmap_page * 2 * BITMAP_PAGE_LEN;
+  }
+  return off + (2 * page_no + place) * BITMAP_PAGE_LEN;
 }
 
 void

@@ -106,8 +106,9 @@ static uint64_t
 lay_out (const struct geometry *g, uint64_t nr_stripes, uint64_t ring_len,
          bool checksums, uint32_t region_len, struct member_layout *l)
 {
-  l->region_len = region_len;
-  l->data_len = nr_stripes * g->chunk;
+  *l = (struct member_layout) {
+    .region_len = region_len, .data_len = nr_stripes * g->chunk,
+  };
   l->ring_off = 2 * SB_LEN;
   l->ring_len = ring_len;
   l->table_off = l->ring_off + l->ring_len;
@@ -209,6 +210,135 @@ fill_member (const struct geometry *g, uint64_t member_size,
   return 0;
 }
 
+/* ---- parts --------------------------------------------------------------- */
+
+static void
+first_part (const struct member_layout *l, struct layout_part *p)
+{
+  *p = (struct layout_part) {
+    .len = l->nr_grown ? l->grown[0] : l->data_len,
+    .data_off = l->data_off,
+    .table_off = l->table_off,
+    .nr_table_pages = l->table_len / (2 * TABLE_PAGE_LEN),
+    .bitmap_off = l->bitmap_off,
+    .nr_bitmap_pages = l->bitmap_len / (2 * BITMAP_PAGE_LEN),
+  };
+}
+
+/* Number i comes after p. */
+static void
+next_part (const struct member_layout *l, unsigned i, struct layout_part *p)
+{
+  const uint64_t end = i < l->nr_grown ? l->grown[i] : l->data_len;
+
+  p->start += p->len;
+  p->table_off = p->data_off + p->len;
+  p->len = end - p->start;
+  p->table_page += p->nr_table_pages;
+  p->nr_table_pages =
+    l->table_len ? nr_table_pages (end) - p->table_page : 0;
+  p->bitmap_off = p->table_off + p->nr_table_pages * 2 * TABLE_PAGE_LEN;
+  p->bitmap_page += p->nr_bitmap_pages;
+  p->nr_bitmap_pages = nr_bitmap_pages (end, l->region_len) - p->bitmap_page;
+  p->data_off = round_up (p->bitmap_off +
+                          p->nr_bitmap_pages * 2 * BITMAP_PAGE_LEN,
+                          DATA_ALIGN);
+}
+
+void
+layout_part (const struct member_layout *l, unsigned i, struct layout_part *p)
+{
+  first_part (l, p);
+  for (unsigned j = 1; j <= i; j++)
+    next_part (l, j, p);
+}
+
+void
+layout_part_of (const struct member_layout *l, uint64_t pos,
+                struct layout_part *p)
+{
+  unsigned i = 0;
+
+  while (i < l->nr_grown && pos >= l->grown[i])
+    i++;
+  layout_part (l, i, p);
+}
+
+uint64_t
+layout_data_off (const struct member_layout *l, uint64_t pos)
+{
+  struct layout_part p;
+
+  if (l->nr_grown == 0 || pos < l->grown[0])
+    return l->data_off + pos;
+  layout_part_of (l, pos, &p);
+  return p.data_off + (pos - p.start);
+}
+
+uint64_t
+layout_data_run (const struct member_layout *l, uint64_t pos, uint64_t len)
+{
+  for (unsigned i = 0; i < l->nr_grown; i++)
+    if (pos < l->grown[i])
+      return MIN (len, l->grown[i] - pos);
+  return len;
+}
+
+uint64_t
+layout_end (const struct member_layout *l)
+{
+  struct layout_part p;
+
+  layout_part (l, l->nr_grown, &p);
+  return p.data_off + p.len + 2 * SB_LEN;
+}
+
+/* With this many stripes, in one part more. */
+static uint64_t
+grown_end (struct member_layout *l, const struct geometry *g,
+           uint64_t nr_stripes)
+{
+  l->data_len = nr_stripes * g->chunk;
+  return layout_end (l);
+}
+
+int
+layout_grow (struct geometry *g, struct member_layout *l,
+             uint64_t member_size, uint64_t *need)
+{
+  const uint64_t now = layout_nr_stripes (g);
+  const uint64_t least = now + div_round_up (limits.grow_min_len, g->chunk);
+  uint64_t lo = now, hi = MIN (max_stripes (g, l->table_len > 0),
+                               LAYOUT_MAX_SIZE / stripe_len (g));
+  struct member_layout more = *l;
+
+  *need = NONE;
+  member_size = MIN (round_down (member_size, BLOCK_LEN), LAYOUT_MAX_SIZE);
+  if (least <= hi && l->nr_grown < LAYOUT_MAX_GROWN) {
+    more.grown[more.nr_grown++] = l->data_len;
+    *need = grown_end (&more, g, least);
+    *need = *need > LAYOUT_MAX_SIZE ? NONE : *need;
+    /* One that does not fit would be too long to overflow. */
+    hi = MIN (hi, now + member_size / g->chunk);
+    while (lo < hi) {
+      const uint64_t mid = lo + (hi - lo + 1) / 2;
+
+      if (grown_end (&more, g, mid) <= member_size)
+        lo = mid;
+      else
+        hi = mid - 1;
+    }
+  }
+  if (lo < least || more.nr_grown == l->nr_grown)
+    return -1;
+  grown_end (&more, g, lo);
+  *l = more;
+  g->size = lo * stripe_len (g);
+  return 0;
+}
+
+/* ---- a new array --------------------------------------------------------- */
+
 int
 layout_fit (struct geometry *g, uint64_t member_size, uint64_t size,
             uint64_t ring_len, int checksums,
@@ -240,7 +370,13 @@ layout_fit (struct geometry *g, uint64_t member_size, uint64_t size,
   return *need <= member_size ? 0 : -1;
 }
 
-/* Are the areas of l in order, in bounds, and whole blocks? */
+static uint64_t
+first_len (const struct member_layout *l)
+{
+  return l->nr_grown ? l->grown[0] : l->data_len;
+}
+
+/* Are the areas of the first part in order, in bounds, and whole blocks? */
 static bool
 in_order (const struct member_layout *l)
 {
@@ -248,10 +384,12 @@ in_order (const struct member_layout *l)
     { l->ring_off, l->ring_len },
     { l->table_off, l->table_len },
     { l->bitmap_off, l->bitmap_len },
-    { l->data_off, l->data_len },
+    { l->data_off, first_len (l) },
   };
   uint64_t end = 2 * SB_LEN;
 
+  if (l->data_len > LAYOUT_MAX_SIZE)
+    return false;
   for (size_t i = 0; i < ARRAY_LEN (area); ++i) {
     uint64_t off = area[i][0], len = area[i][1];
 
@@ -261,6 +399,39 @@ in_order (const struct member_layout *l)
     end = off + len;
   }
   return end <= LAYOUT_MAX_SIZE - 2 * SB_LEN;
+}
+
+/* Are the parts after the first in order and in bounds?  The first part and the
+ * length of a region are right.
+ */
+static bool
+parts_in_order (const struct geometry *g, const struct member_layout *l)
+{
+  uint64_t before = 0;
+
+  if (l->nr_grown > LAYOUT_MAX_GROWN)
+    return false;
+  for (unsigned i = 0; i < LAYOUT_MAX_GROWN; i++) {
+    if (i >= l->nr_grown) {
+      if (l->grown[i] != 0)
+        return false;
+      continue;
+    }
+    if (l->grown[i] <= before || l->grown[i] >= l->data_len ||
+        !is_aligned (l->grown[i], g->chunk))
+      return false;
+    before = l->grown[i];
+  }
+  /* Each sum is at most twice LAYOUT_MAX_SIZE. */
+  for (unsigned i = 0; i <= l->nr_grown; i++) {
+    struct layout_part p;
+
+    layout_part (l, i, &p);
+    if (p.data_off > LAYOUT_MAX_SIZE ||
+        p.data_off + p.len > LAYOUT_MAX_SIZE - 2 * SB_LEN)
+      return false;
+  }
+  return true;
 }
 
 const char *
@@ -293,11 +464,13 @@ layout_check (const struct geometry *g, const struct member_layout *l)
   if (l->data_len != layout_nr_stripes (g) * g->chunk)
     return "the data does not have the array's length";
   if (l->bitmap_len !=
-      nr_bitmap_pages (l->data_len, l->region_len) * 2 * BITMAP_PAGE_LEN)
+      nr_bitmap_pages (first_len (l), l->region_len) * 2 * BITMAP_PAGE_LEN)
     return "the bitmap does not have the data's length";
   if (l->table_len != 0 &&
-      (l->table_len != nr_table_pages (l->data_len) * 2 * TABLE_PAGE_LEN ||
+      (l->table_len != nr_table_pages (first_len (l)) * 2 * TABLE_PAGE_LEN ||
        nr_table_pages (l->data_len) > TABLE_MAX_PAGES))
     return "the table does not have the data's length";
+  if (!parts_in_order (g, l))
+    return "a part that was added is out of place";
   return NULL;
 }

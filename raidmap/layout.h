@@ -52,21 +52,65 @@ extern void layout_piece (const struct geometry *g, uint64_t off, uint64_t len,
 extern uint64_t layout_address (const struct geometry *g, uint64_t stripe,
                                 unsigned role, uint32_t chunk_off);
 
+#define LAYOUT_MAX_GROWN 12u    /* how often an array can grow */
+
 /* Where everything lies on a member, all in bytes from its start and
  * whole blocks.  One layout serves all members; it is made from the
  * smallest (DESIGN.md section 6.1).  Order: superblock copies A1 A2,
  * ring, table, bitmap, data, copies B1 B2 in the last two whole blocks
  * of *this* member.
+ *
+ * An array that has grown has more parts behind its first data: each is
+ * table, bitmap and data of what was added.  Nothing that was there before
+ * moves.  The data of all parts is numbered as one: "bytes of data" go from
+ * 0 to data_len, and layout_data_off says where they are.
  */
 struct member_layout {
   uint64_t ring_off, ring_len;          /* len 0: no journal */
-  uint64_t table_off, table_len;        /* len 0: no checksums */
-  uint64_t bitmap_off, bitmap_len;      /* both places of all pages */
+  uint64_t table_off, table_len;        /* of the first part; len 0: no
+                                         * checksums */
+  uint64_t bitmap_off, bitmap_len;      /* of the first part: both places of
+                                         * all its pages */
   uint32_t region_len;                  /* bytes of a member a dirty bit
                                          * covers: a power of two, at least
                                          * 1 MiB and at least a chunk */
-  uint64_t data_off, data_len;          /* off: a multiple of 1 MiB */
+  uint64_t data_off;                    /* of the first part: a multiple of
+                                         * 1 MiB */
+  uint64_t data_len;                    /* of all parts */
+  unsigned nr_grown;                    /* parts after the first */
+  uint64_t grown[LAYOUT_MAX_GROWN];     /* data_len before each was added:
+                                         * where its data begins.  Rising, in
+                                         * whole chunks */
 };
+
+/* One part.  Pages are those of the whole table and bitmap that begin in its
+ * data; of a page that the part before has begun it has the rest.
+ */
+struct layout_part {
+  uint64_t start, len;                  /* bytes of data */
+  uint64_t data_off;                    /* on the member */
+  uint64_t table_off;                   /* likewise, of table_page */
+  uint64_t table_page, nr_table_pages;
+  uint64_t bitmap_off;                  /* likewise, of bitmap_page */
+  uint64_t bitmap_page, nr_bitmap_pages;
+};
+
+/* Part i, 0 to l->nr_grown. */
+extern void layout_part (const struct member_layout *l, unsigned i,
+                         struct layout_part *p);
+/* The part with this byte of data. */
+extern void layout_part_of (const struct member_layout *l, uint64_t pos,
+                            struct layout_part *p);
+
+/* The place on a member of this byte of data. */
+extern uint64_t layout_data_off (const struct member_layout *l, uint64_t pos);
+/* How many of the len bytes of data from pos on are in its part: whole chunks,
+ * or len.
+ */
+extern uint64_t layout_data_run (const struct member_layout *l, uint64_t pos,
+                                 uint64_t len);
+/* How long a member must be, in bytes. */
+extern uint64_t layout_end (const struct member_layout *l);
 
 /* Superblock copies: A1, A2 at 0 and 4096; B1, B2 in the last two whole
  * blocks of a member of this size.  UINT64_MAX for a member of less than
@@ -91,6 +135,15 @@ extern uint64_t layout_sb_off (uint64_t member_size, enum sb_copy copy);
 extern int layout_fit (struct geometry *g, uint64_t member_size, uint64_t size,
                        uint64_t ring_len, int checksums,
                        struct member_layout *l, uint64_t *need);
+
+/* Add to g and l as many whole stripes as fit on members, the smallest of which
+ * has this many bytes.  0, or -1 if that is less than limits.grow_min_len of
+ * each member: then g and l are as they were, and *need is the least member
+ * size that is enough, UINT64_MAX if none is: the array can't have more, or has
+ * grown LAYOUT_MAX_GROWN times.
+ */
+extern int layout_grow (struct geometry *g, struct member_layout *l,
+                        uint64_t member_size, uint64_t *need);
 
 /* Are these valid: in range, in order, with the lengths that the data needs,
  * and nothing that can overflow later? table_len may be 0.  NULL, or a constant

@@ -13,11 +13,13 @@
   .page_regions = BITMAP_PAGE_REGIONS,          \
   .table_page_entries = TABLE_PAGE_ENTRIES,     \
   .ring_min_len = 4u << 20,                     \
+  .grow_min_len = 2u << 20,                     \
   .cell_max_len = CELL_MAX_LEN,                 \
   .bundle_max_xfers = 256,                      \
   .request_steps = 64,                          \
   .inline_max_len = 128u << 10,                 \
   .rebuild_in_flight_len = 2u << 20,            \
+  .rebuild_trim_len = 128u << 20,               \
   .rebuild_max_skipped = 4096,                  \
   .rebuild_max_repairs = 1024,                  \
   .max_seats = 2 * SB_MAX_DEVICES,              \
@@ -25,6 +27,7 @@
   .sums_min_pages = 16,                         \
   .ring_threads = 16,                           \
   .txn_max_ops = 4096,                          \
+  .hedge_loop_ns = 150000,                      \
   .tick_ns = 200000000,                         \
 }
 

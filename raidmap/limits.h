@@ -20,6 +20,9 @@ struct limits {
   unsigned page_regions;        /* in a page of the bitmap, at least 1 */
   unsigned table_page_entries;  /* used in a page of the checksum table */
   uint32_t ring_min_len;        /* bytes of a journal ring by default */
+  uint32_t grow_min_len;        /* bytes of a member: the least that an array
+                                 * grows by; rounding takes up to 1 MiB, so
+                                 * that it does not seem to gain that later */
 
   /* Of the engine. */
   uint32_t cell_max_len;        /* bytes, a power of two, at least a block */
@@ -29,6 +32,7 @@ struct limits {
                                  * with O_DIRECT go through the loop */
   uint64_t rebuild_in_flight_len;       /* bytes of a member, read and written
                                          * together */
+  uint64_t rebuild_trim_len;    /* bytes of a member, trimmed at once */
   unsigned rebuild_max_skipped; /* lines examined in one go */
   unsigned rebuild_max_repairs; /* known at once */
   unsigned max_seats;           /* members open at once */
@@ -38,6 +42,8 @@ struct limits {
   unsigned ring_threads;        /* that read the rings of a journal when it is
                                  * opened */
   unsigned txn_max_ops;         /* of one transaction of the journal */
+  uint64_t hedge_loop_ns;       /* reads of a member that usually take as long
+                                 * go through the loop */
   uint64_t tick_ns;             /* between checks for overdue I/O and old
                                  * lines */
 };

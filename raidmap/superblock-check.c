@@ -155,6 +155,8 @@ check_lost (const struct superblock *sb)
 
     if (l->mask == 0)
       continue;
+    if (i >= sb_max_lost (sb))
+      return "there are more lost blocks than there is room for";
     if (l->slot >= sb->g.k + sb->g.m || l->first % SB_LOST_BLOCKS != 0 ||
         l->first >= MIN (nr_blocks, SB_LOST_LIMIT) ||
         (nr_blocks - l->first < SB_LOST_BLOCKS &&
@@ -181,8 +183,10 @@ superblock_check (const struct superblock *sb)
 {
   const char *why;
 
-  if (sb->version != SB_VERSION || sb->incompat != 0)
+  if (sb->version != SB_VERSION || sb->incompat & ~SB_INCOMPAT_GROWN)
     return "the version or a feature is unknown";
+  if ((sb->incompat == 0) != (sb->l.nr_grown == 0))
+    return "whether the array has grown is said in two ways";
   if ((unsigned) sb->copy >= SB_NR_COPIES)
     return "the copy is unknown";
   why = layout_check (&sb->g, &sb->l);

@@ -43,6 +43,7 @@ enum {
   AT_MATRIX_ID = 208,
   AT_MATRIX_CRC = 212,
   AT_REGION_LEN = 216,
+  AT_BEAT = 220,
   AT_RING_OFF = 224,
   AT_RING_LEN = 232,
   AT_TABLE_OFF = 240,
@@ -52,6 +53,7 @@ enum {
   AT_DATA_OFF = 272,
   AT_DATA_LEN = 280,
   AT_LOST = 288,
+  AT_GROWN = AT_LOST + 8 * SB_MAX_LOST_GROWN,
 
   AT_SELF = 512,
   AT_BASE = 544,
@@ -158,6 +160,48 @@ get_lost (const uint8_t *p, struct lost_blocks *l)
   l->mask = v;
   l->first = (v << 8 >> 24) * SB_LOST_BLOCKS;
   l->slot = v >> 56;
+}
+
+/* The last places of the list of lost blocks, if the array has grown. */
+static void
+put_grown (uint8_t *buf, const struct superblock *sb)
+{
+  for (unsigned i = 0; i < MIN (sb->l.nr_grown, LAYOUT_MAX_GROWN); ++i)
+    put_le64 (buf + AT_GROWN + 8 * i, sb->l.grown[i]);
+}
+
+static void
+get_grown (const uint8_t *buf, struct member_layout *l)
+{
+  while (l->nr_grown < LAYOUT_MAX_GROWN) {
+    const uint64_t grown = get_le64 (buf + AT_GROWN + 8 * l->nr_grown);
+
+    if (grown == 0)
+      break;
+    l->grown[l->nr_grown++] = grown;
+  }
+}
+
+void
+sb_get_extent (const struct superblock *sb, struct sb_extent *e)
+{
+  memset (e, 0, sizeof *e);
+  e->size = sb->g.size;
+  e->data_len = sb->l.data_len;
+  e->nr_grown = sb->l.nr_grown;
+  memcpy (e->grown, sb->l.grown, sizeof e->grown);
+}
+
+void
+sb_set_extent (struct superblock *sb, const struct sb_extent *e)
+{
+  sb->g.size = e->size;
+  sb->l.data_len = e->data_len;
+  sb->l.nr_grown = e->nr_grown;
+  memcpy (sb->l.grown, e->grown, sizeof e->grown);
+  sb->incompat &= ~SB_INCOMPAT_GROWN;
+  if (e->nr_grown)
+    sb->incompat |= SB_INCOMPAT_GROWN;
 }
 
 static void
@@ -298,10 +342,12 @@ superblock_encode (const struct superblock *sb, uint8_t buf[SB_LEN])
   memcpy (buf + AT_BOOT_ID, sb->boot_id.b, sizeof sb->boot_id.b);
   buf[AT_COPY] = sb->copy;
   buf[AT_CLEAN] = sb->clean;
+  put_le32 (buf + AT_BEAT, sb->beat);
   put_geometry (buf, sb);
   put_record (buf, &sb->record);
-  for (unsigned i = 0; i < SB_MAX_LOST; ++i)
+  for (unsigned i = 0; i < sb_max_lost (sb); ++i)
     put_lost (buf + AT_LOST + 8 * i, &sb->lost[i]);
+  put_grown (buf, sb);
   put_scrub (buf, &sb->scrub);
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
     put_device (buf + AT_DEVICES + DEVICE_LEN * i, &sb->device[i]);
@@ -323,9 +369,12 @@ parse (const uint8_t buf[SB_LEN], struct superblock *sb)
   memcpy (sb->boot_id.b, buf + AT_BOOT_ID, sizeof sb->boot_id.b);
   sb->copy = buf[AT_COPY];
   sb->clean = buf[AT_CLEAN] != 0;
+  sb->beat = get_le32 (buf + AT_BEAT);
   get_geometry (buf, sb);
   get_record (buf, &sb->record);
-  for (unsigned i = 0; i < SB_MAX_LOST; ++i)
+  if (sb->incompat & SB_INCOMPAT_GROWN)
+    get_grown (buf, &sb->l);
+  for (unsigned i = 0; i < sb_max_lost (sb); ++i)
     get_lost (buf + AT_LOST + 8 * i, &sb->lost[i]);
   get_scrub (buf, &sb->scrub);
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
@@ -351,7 +400,7 @@ superblock_decode (const uint8_t buf[SB_LEN], enum sb_copy copy,
 
   parse (buf, sb);
   *why = "a newer version wrote the superblock";
-  if (sb->version > SB_VERSION || sb->incompat != 0)
+  if (sb->version > SB_VERSION || sb->incompat & ~SB_INCOMPAT_GROWN)
     return SB_TOO_NEW;
   *why = "the superblock is a copy of another place";
   if (sb->copy != copy)

@@ -22,11 +22,13 @@
 #define SB_LABEL_LEN 32u
 #define SB_HOST_LEN 64u
 #define SB_MAX_LOST 28u
+#define SB_MAX_LOST_GROWN 16u     /* if the array has grown */
 #define SB_LOST_BLOCKS 16u        /* of an entry */
 #define SB_LOST_LIMIT (UINT64_C (1) << 44)      /* blocks of a member that
                                                  * an entry can name */
 #define SB_MAX_EPOCH (UINT64_MAX / 2)   /* so that adding to one is safe */
 #define SB_VERSION 1u
+#define SB_INCOMPAT_GROWN UINT64_C (1)  /* l.nr_grown is not 0 */
 
 typedef struct { uint8_t b[16]; } uuid_bytes;
 
@@ -134,7 +136,7 @@ enum code { CODE_RS = 0, CODE_CRS = 1 };
 
 struct superblock {
   uint32_t version;
-  uint64_t compat, ro_compat, incompat;  /* feature flags, none yet */
+  uint64_t compat, ro_compat, incompat;  /* feature flags: SB_INCOMPAT_* */
   uuid_bytes array_uuid;
   uuid_bytes member_uuid;       /* this member */
   char label[SB_LABEL_LEN + 1];         /* no control characters */
@@ -148,6 +150,8 @@ struct superblock {
   enum consistency consistency;
   struct member_layout l;
   bool clean;                   /* informative: shut down with no open bit */
+  uint32_t beat;                /* grows while a server has the array open for
+                                 * writing, if a member is remote; else 0 */
   uuid_bytes boot_id;           /* of the host that wrote this copy */
   char host[SB_HOST_LEN + 1];           /* likewise */
   enum sb_copy copy;            /* which copy this is */
@@ -156,6 +160,27 @@ struct superblock {
   struct device device[SB_MAX_DEVICES];
   struct record record;
 };
+
+/* What a membership record can change of the geometry: how far the array has
+ * grown.
+ */
+struct sb_extent {
+  uint64_t size;                /* as in struct geometry */
+  uint64_t data_len;            /* as in struct member_layout */
+  unsigned nr_grown;
+  uint64_t grown[LAYOUT_MAX_GROWN];
+};
+
+extern void sb_get_extent (const struct superblock *sb, struct sb_extent *e);
+/* Sets the feature flag too. */
+extern void sb_set_extent (struct superblock *sb, const struct sb_extent *e);
+
+/* How many lost blocks there is room for in sb->lost. */
+static inline unsigned
+sb_max_lost (const struct superblock *sb)
+{
+  return sb->l.nr_grown ? SB_MAX_LOST_GROWN : SB_MAX_LOST;
+}
 
 /* Is every value in range, so that later code can't overflow?  NULL, or a
  * constant string that says what is wrong.  Do not encode a superblock that is

@@ -10,6 +10,7 @@
 #include "common/bits.h"
 #include "common/crc32c.h"
 #include "common/le.h"
+#include "raidmap/limits.h"
 #include "raidmap/seal.h"
 #include "raidmap/table.h"
 
@@ -27,14 +28,43 @@ enum {
 uint64_t
 table_nr_pages (const struct member_layout *l)
 {
-  return l->table_len / (2 * TABLE_PAGE_LEN);
+  return l->table_len == 0 ? 0 :
+    div_round_up (l->data_len / BLOCK_LEN, limits.table_page_entries);
+}
+
+uint64_t
+table_off (const struct member_layout *l, uint64_t at)
+{
+  return table_page_off (l, at / (2 * TABLE_PAGE_LEN), 0);
+}
+
+uint64_t
+table_run (const struct member_layout *l, uint64_t at)
+{
+  const uint64_t page_len = (uint64_t) limits.table_page_entries * BLOCK_LEN;
+  struct layout_part p;
+
+  layout_part_of (l, at / (2 * TABLE_PAGE_LEN) * page_len, &p);
+  return (p.table_page + p.nr_table_pages) * 2 * TABLE_PAGE_LEN - at;
 }
 
 uint64_t
 table_page_off (const struct member_layout *l, uint64_t page_no,
                 unsigned place)
 {
-  return l->table_off + (2 * page_no + place) * TABLE_PAGE_LEN;
+  const uint64_t page_len = (uint64_t) limits.table_page_entries * BLOCK_LEN;
+  uint64_t off = l->table_off;
+
+  for (unsigned i = 0; i < l->nr_grown; i++) {
+    struct layout_part p;
+
+    /* The page that a part has in common with the one before is there. */
+    if (page_no * page_len < l->grown[i])
+      break;
+    layout_part (l, i + 1, &p);
+    off = p.table_off - p.table_page * 2 * TABLE_PAGE_LEN;
+  }
+  return off + (2 * page_no + place) * TABLE_PAGE_LEN;
 }
 
 uint64_t

@@ -76,6 +76,19 @@ table_counter_place (uint64_t counter)
 extern uint64_t table_next_counter (uint64_t counter, uint64_t seq);
 
 extern uint64_t table_nr_pages (const struct member_layout *l);
+/* Both places of all of them, in bytes. */
+static inline uint64_t
+table_len (const struct member_layout *l)
+{
+  return table_nr_pages (l) * 2 * TABLE_PAGE_LEN;
+}
+
+/* Where byte at of these is, a multiple of both places of a page; and how many
+ * follow it there.
+ */
+extern uint64_t table_off (const struct member_layout *l, uint64_t at);
+extern uint64_t table_run (const struct member_layout *l, uint64_t at);
+
 /* Where place 0 or 1 of a page is, in bytes from the member's start. */
 extern uint64_t table_page_off (const struct member_layout *l,
                                 uint64_t page_no, unsigned place);

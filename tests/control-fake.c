@@ -59,6 +59,7 @@ fake_status (void *opaque, struct array_status *st)
 {
   assert_ptr_equal (opaque, &opaque_value);
   st->state = ARRAY_DEGRADED;
+  st->reasons = ARRAY_WHY_MEMBERS | ARRAY_WHY_RESYNC_PENDING;
   st->writable = true;
   st->g = (struct geometry) { .k = 2, .m = 1, .chunk = 65536,
                               .size = UINT64_C (1) << 63 };
@@ -66,6 +67,7 @@ fake_status (void *opaque, struct array_status *st)
   st->w = 8;
   for (unsigned i = 0; i < 16; i++)
     st->uuid.b[i] = 0xf0 + i;
+  strcpy (st->label, "tank-1");
   st->epoch = UINT64_MAX;
   st->coder = "isal";
   st->loop = "sim";
@@ -74,8 +76,16 @@ fake_status (void *opaque, struct array_status *st)
     st->entry[i] = (struct array_entry) { .slot = i, .errors = i };
   st->entry[0].path = strdup ("/a \"quoted\"\n\\ path");
   st->entry[0].state = ENTRY_ACTIVE;
+  st->entry[0].uuid.b[0] = 1;
+  st->entry[0].reads = (struct array_io) { 1, 2, 3 };
+  st->entry[0].writes = (struct array_io) { 4, 5, 6 };
+  st->entry[0].flushes = (struct array_io) { 7, 0, 9 };
   st->entry[1].path = strdup ("/latin1-\xe9-\xed\xa0\x80-\xc3\xa9");
   st->entry[1].state = ENTRY_REBUILDING;
+  st->entry[1].last_error = (struct array_error) {
+    .error = EIO, .operation = "read", .has_off = true, .off = 4096,
+    .seconds = UINT64_MAX,
+  };
   st->entry[2].state = ENTRY_MISSING;
   st->entry[3].slot = SLOT_NONE;
   st->entry[3].state = ENTRY_SPARE;
@@ -130,6 +140,13 @@ fake_replace (void *opaque, const char *which, const char *new_path,
 }
 
 static int
+fake_spare (void *opaque, const char *new_path, bool force,
+            char why[ARRAY_WHY_LEN])
+{
+  return fake_replace (opaque, "spare", new_path, force, why);
+}
+
+static int
 fake_readd (void *opaque, const char *which, bool *full,
             char why[ARRAY_WHY_LEN])
 {
@@ -163,6 +180,15 @@ fake_scrub_control (void *opaque, enum array_scrub_command command,
   return 0;
 }
 
+static int
+fake_rebuild_pause (void *opaque, bool pause, char why[ARRAY_WHY_LEN])
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&fake.lock);
+  fake.nr_commands++;
+  fake.paused = pause;
+  return 0;
+}
+
 static void
 fake_rate (void *opaque, uint64_t limit)
 {
@@ -193,9 +219,52 @@ fake_wait (void *opaque, bool *healthy, bool (*cancelled) (void *),
   return 0;
 }
 
+static int
+fake_grow (void *opaque, struct array_growth *growth,
+           bool (*cancelled) (void *), void *wait_opaque,
+           char why[ARRAY_WHY_LEN])
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&fake.lock);
+  fake.nr_commands++;
+  if (fake.full) {
+    snprintf (why, ARRAY_WHY_LEN, "nothing to gain");
+    return EINVAL;
+  }
+  growth->old_size = 4096;
+  growth->new_size = UINT64_C (1) << 60;
+  return 0;
+}
+
+static unsigned
+fake_connections (void *opaque)
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&fake.lock);
+  return fake.connections;
+}
+
+static int
+fake_stop (void *opaque, bool force, char why[ARRAY_WHY_LEN])
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&fake.lock);
+  fake.force = force;
+  if (fake.connections && !force) {
+    snprintf (why, ARRAY_WHY_LEN, "in use");
+    return EBUSY;
+  }
+  fake.nr_stops++;
+  return 0;
+}
+
+static void
+fake_disconnect (void *opaque)
+{
+  fake.nr_disconnects++;
+}
+
 static const struct control_ops fake_ops = {
-  fake_status, fake_status_free, fake_fail, fake_replace, fake_readd,
-  fake_scrub_start, fake_scrub_control, fake_rate, fake_wait,
+  fake_status, fake_status_free, fake_fail, fake_replace, fake_spare,
+  fake_readd, fake_scrub_start, fake_scrub_control, fake_rebuild_pause,
+  fake_rate, fake_wait, fake_grow, fake_connections, fake_stop, fake_disconnect,
 };
 
 struct control *
@@ -213,7 +282,8 @@ reset_fake (void **state)
 {
   fake.finished = fake.healthy = fake.force = fake.full = false;
   fake.with_engines = false;
-  fake.nr_commands = 0;
+  fake.nr_commands = fake.connections = 0;
+  fake.nr_stops = fake.nr_disconnects = 0;
   fake.nr_waiting = fake.nr_cancelled = fake.nr_freed = control_errors = 0;
   last_error[0] = '\0';
   return 0;

@@ -36,14 +36,17 @@ struct fake {
   bool force;                   /* or, of a scrub, repair */
   bool full;                    /* what readd says */
   enum array_scrub_command scrub;
+  bool paused;                  /* the rebuild */
   uint64_t rate;
   unsigned nr_commands;
   bool finished, healthy;       /* wait ends; and then says this */
+  unsigned connections;
 
   /* Any thread. */
   atomic_uint nr_waiting;       /* in wait */
   atomic_uint nr_cancelled;     /* gave up before it was finished */
   atomic_uint nr_freed;         /* status, all of it used */
+  atomic_uint nr_stops, nr_disconnects;
   atomic_bool with_engines;     /* status has some */
 };
 

@@ -27,22 +27,30 @@ free_data (void **state)
 }
 
 struct sim_array *
-start_full (unsigned k, unsigned m, uint32_t chunk, uint64_t nr_stripes)
+start_empty (unsigned k, unsigned m, uint32_t chunk, uint64_t nr_stripes)
 {
   const struct geometry g = { .k = k, .m = m, .chunk = chunk };
   struct sim_array *sa = sim_array_new (1, &g, nr_stripes, 0);
 
   free_data (NULL);
-  data = malloc (sa->g.size);
+  data = calloc (1, sa->g.size);
   back = malloc (sa->g.size);
   assert_non_null (data);
   assert_non_null (back);
-  for (uint64_t i = 0; i < sa->g.size; i++)
-    data[i] = (i * 0x9e3779b97f4a7c15) >> 40;
   sa->cache_len = MAX (1 << 20, sa->cache_len);
   sim_array_create (sa);
   assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
   assert_int_equal (sim_array_writable (sa), 0);
+  return sa;
+}
+
+struct sim_array *
+start_full (unsigned k, unsigned m, uint32_t chunk, uint64_t nr_stripes)
+{
+  struct sim_array *sa = start_empty (k, m, chunk, nr_stripes);
+
+  for (uint64_t i = 0; i < sa->g.size; i++)
+    data[i] = (i * 0x9e3779b97f4a7c15) >> 40;
   assert_int_equal (sim_array_write (sa, data, sa->g.size, 0, ARRAY_FUA), 0);
   return sa;
 }
@@ -161,7 +169,7 @@ bytes (const struct sim_array *sa, enum io_kind kind)
 uint64_t
 place (const struct sim_array *sa, uint64_t stripe, uint64_t chunk_off)
 {
-  return sa->l.data_off + stripe * sa->g.chunk + chunk_off;
+  return layout_data_off (&sa->l, stripe * sa->g.chunk) + chunk_off;
 }
 
 struct sim_disk *

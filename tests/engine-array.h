@@ -19,7 +19,10 @@ extern uint8_t *data, *back;
 /* For a group: they go. */
 extern int free_data (void **state);
 
-/* An array that is open for writing, full of data, flushed. */
+/* An array that is open for writing, of which nothing was ever written. */
+extern struct sim_array *start_empty (unsigned k, unsigned m, uint32_t chunk,
+                                      uint64_t nr_stripes);
+/* Likewise, full of data, flushed. */
 extern struct sim_array *start_full (unsigned k, unsigned m, uint32_t chunk,
                                      uint64_t nr_stripes);
 /* Open it again, all disks or some: nothing is in the cache then. */

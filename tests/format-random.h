@@ -199,18 +199,23 @@ random_superblock (struct rng *r, struct superblock *sb)
   } while (layout_fit (&sb->g, UINT64_MAX, size, ring_len,
                        sb->checksum == CHECKSUM_CRC32C,
                        &sb->l, &need) == -1);
+  for (unsigned i = rng_below (r, 2) * rng_below (r, 6); i > 0; --i)
+    layout_grow (&sb->g, &sb->l, layout_end (&sb->l) + rng_bits (r, 60),
+                 &need);
+  sb->incompat = sb->l.nr_grown ? SB_INCOMPAT_GROWN : 0;
   sb->code = rng_below (r, 2);
   sb->w = sb->code == CODE_CRS && sb->g.k + sb->g.m <= 16 &&
     rng_below (r, 2) ? 4 : 8;
   sb->matrix_crc = rng_next (r);
   sb->clean = rng_below (r, 2);
+  sb->beat = rng_below (r, 2) ? rng_next (r) : 0;
   sb->copy = rng_below (r, SB_NR_COPIES);
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
     random_device (r, sb, i);
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
     random_replaced (r, sb, i);
   random_record (r, &sb->record);
-  for (unsigned i = 0; i < SB_MAX_LOST; ++i)
+  for (unsigned i = 0; i < sb_max_lost (sb); ++i)
     random_lost (r, sb, &sb->lost[i]);
   random_scrub (r, sb, &sb->scrub);
 }

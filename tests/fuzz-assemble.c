@@ -370,7 +370,7 @@ check_assembly (const struct assembly *a)
 
   assert (layout_check_geometry (&a->sb.g) == NULL);
   assert (layout_check (&a->sb.g, &a->sb.l) == NULL);
-  assert (a->sb.l.data_off + a->sb.l.data_len + 2 * SB_LEN <= MEMBER_LEN);
+  assert (layout_end (&a->sb.l) <= MEMBER_LEN);
   for (unsigned i = 0; i < a->nr_members; i++) {
     const struct assembled_member *am = &a->member[i];
 

@@ -11,10 +11,12 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
 #include "array/config.h"
+#include "member/member.h"
 #include "tests/mutate.h"
 
 #define DIR "build/fuzz/members"
@@ -46,31 +48,50 @@ make_dir (void)
 
 /* ---- sizes -------------------------------------------------------------- */
 
-/* Digits, then at most one letter; slowly and without overflow. */
+/* In units of a millionth of a byte, which is what six digits after the point
+ * can be of one byte.
+ */
 static bool
 ref_size (const char *s, uint64_t *r)
 {
-  static const char unit[] = "bkmgtpe";
-  unsigned __int128 n = 0;
-  const char *u;
+  const unsigned __int128 too_much = (unsigned __int128) 1 << 100;
+  static const char *const none[] = { "", "b", "bytes" };
+  static const char unit[] = "kmgtpe";
+  unsigned __int128 n = 0, scale = 0;
+  unsigned after = 0;
+  bool point = false;
 
   if (!isdigit ((unsigned char) *s))
     return false;
   for (; isdigit ((unsigned char) *s); s++)
-    n = MIN (n * 10 + (*s - '0'), (unsigned __int128) 1 << 100);
-  if (*s && tolower ((unsigned char) *s) == 's') {
-    n *= 512;
-    s++;
-  }
-  else if (*s) {
-    u = strchr (unit, tolower ((unsigned char) *s++));
-    if (u == NULL)
+    n = MIN (n * 10 + (*s - '0'), too_much);
+  if (*s == '.') {
+    point = true;
+    for (s++; isdigit ((unsigned char) *s); s++, after++)
+      n = MIN (n * 10 + (*s - '0'), too_much);
+    if (after == 0 || after > 6)
       return false;
-    for (; u > unit; u--)
-      n = MIN (n * 1024, (unsigned __int128) 1 << 100);
   }
+  for (; after < 6; after++)
+    n = MIN (n * 10, too_much);
+  if (*s == ' ')
+    s++;
+  for (unsigned i = 0; i < ARRAY_LEN (none); i++)
+    if ((i < 2 ? strcasecmp : strcmp) (s, none[i]) == 0)
+      scale = 1;
+  if (strcasecmp (s, "s") == 0)
+    scale = 512;
+  for (unsigned u = 0; unit[u] && scale == 0; u++)
+    if (tolower ((unsigned char) *s) == unit[u] &&
+        (s[1] == '\0' || strcasecmp (s + 1, "ib") == 0))
+      scale = (unsigned __int128) 1 << (10 * (u + 1));
+  if (scale == 0 || (point && scale < 1024))
+    return false;
+  if (n / 1000000 > INT64_MAX / scale)
+    return false;
+  n = n * scale / 1000000;
   *r = n;
-  return *s == '\0' && n <= INT64_MAX;
+  return n <= INT64_MAX;
 }
 
 static void
@@ -88,6 +109,8 @@ check_size (const char *value)
 static void
 check_path (const char *path)
 {
+  if (member_is_uri (path))
+    return;
   assert (path[0] == '/');
   assert (strstr (path, "//") == NULL && strstr (path, "/./") == NULL);
 }
@@ -232,10 +255,11 @@ static const char *const words[] = {
   "checksum=none\n", "create=missing\n", "gpus=0,2\n",
   "kernel-cache=none\n", "cache=64M\n", "cache-mode=writethrough\n",
   "timeout=2500ms\n", "degraded=force\n", "control=/run/x\n", "create=no\n",
+  "label=tank\n", "uuid=00112233-4455-6677-8899-aabbccddeeff\n",
   "member", "gpus", "dir", "k", "m", "chunk", "size", "w", "=", "\n", ",", "/",
   "//", "/./", "/.", "..", "0", "63", "64", "-1", "18446744073709551615", "8E",
   "s", "ms", "m", "K", "nbd://", "all", "rs", "\x01", "%s%n", " 1", "+1",
-  "0x10",
+  "0x10", ".", "1.5", " ", "KiB", "iB", "bytes", "size=2.5 GiB\n", "7.999999",
 };
 
 size_t

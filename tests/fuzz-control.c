@@ -93,9 +93,23 @@ fake_wait (void *opaque, bool *healthy, bool (*cancelled) (void *),
   return 0;
 }
 
+static unsigned
+fake_connections (void *opaque)
+{
+  return 1;
+}
+
+static int
+fake_stop (void *opaque, bool force, char why[ARRAY_WHY_LEN])
+{
+  nr_calls++;
+  return force ? 0 : EBUSY;
+}
+
 static const struct control_ops ops = {
   .status = fake_status, .status_free = fake_status_free, .fail = fake_fail,
   .replace = fake_replace, .readd = fake_readd, .wait = fake_wait,
+  .connections = fake_connections, .stop = fake_stop,
 };
 
 static bool
@@ -129,12 +143,17 @@ run (const char *line, size_t len)
 {
   const struct request_env env = { .ops = &ops, .cancelled = is_cancelled };
   struct json_object *reply;
+  enum request_stop stop;
   char *only = malloc (len);
 
   if (len > 0)
     memcpy (only, line, len);
   nr_calls = 0;
-  reply = request_run (&env, only, len);
+  reply = request_run (&env, only, len, &stop);
+  if (stop != STOP_NONE) {
+    assert (reply == NULL && stop == STOP_FORCE);
+    reply = request_stopped (true);
+  }
   assert (reply != NULL);
   assert (nr_calls <= 1);
   check_text (json_object_to_json_string_ext (reply, JSON_C_TO_STRING_PLAIN));

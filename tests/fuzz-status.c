@@ -12,7 +12,9 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/metrics.h"
 #include "cli/remote.h"
+#include "cli/watch-frame.h"
 #include "tests/mutate.h"
 
 /* As cli/main.c has it, where main is too. */
@@ -33,8 +35,49 @@ render (FILE *fp, struct json_object *status)
   render_counters (fp, status);
   render_line (fp, status);
   render_failed_names (fp, status);
+  render_short (fp, "name", status);
   if (progress)
     render_progress (fp, progress);
+}
+
+/* Lines that fit, whatever the status is. */
+static void
+frame (struct json_object *status, unsigned columns, unsigned rows)
+{
+  const struct watch_screen screen = { columns, rows, false };
+  const struct watch_sample now = { status, 2 }, last = { status, 1 };
+  char *text = NULL;
+  size_t len = 0;
+  unsigned row = 1, column = 0;
+  FILE *fp = open_memstream (&text, &len);
+
+  watch_frame (fp, &now, &last, &screen);
+  fclose (fp);
+  for (size_t i = 0; i < len; i++) {
+    assert (!iscntrl ((unsigned char) text[i]) || text[i] == '\n');
+    if (text[i] == '\n') {
+      row++;
+      column = 0;
+    }
+    else if (((unsigned char) text[i] & 0xc0) != 0x80)
+      column++;
+    assert (row <= rows && column <= columns);
+  }
+  free (text);
+}
+
+static void
+metrics (struct json_object *status)
+{
+  const struct metrics_source source = { (char *) "name", status };
+  char *text = NULL;
+  size_t len = 0;
+  FILE *fp = open_memstream (&text, &len);
+
+  metrics_write (fp, &source, 1);
+  fclose (fp);
+  assert (len > 0 && text[len-1] == '\n');
+  free (text);
 }
 
 int
@@ -56,6 +99,9 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     for (size_t i = 0; i < len; i++)
       assert (!iscntrl ((unsigned char) text[i]) || text[i] == '\n');
     free (text);
+    frame (status, 60, 15);
+    frame (status, 1 + size % 200, 1 + size % 50);
+    metrics (status);
   }
   json_object_put (status);
   return 0;

@@ -60,6 +60,31 @@ LLVMFuzzerCustomMutator (uint8_t *data, size_t size, size_t max,
   return SB_LEN;
 }
 
+static void
+use_parts (const struct member_layout *l)
+{
+  uint64_t nr_pages = 0, end = l->ring_off + l->ring_len, len = 0;
+  struct layout_part p;
+
+  assert (l->nr_grown <= LAYOUT_MAX_GROWN);
+  for (unsigned i = 0; i <= l->nr_grown; ++i) {
+    layout_part (l, i, &p);
+    assert (p.start == len && p.len > 0);
+    assert (p.table_off >= end);
+    assert (p.table_off + p.nr_table_pages * 2 * 4096 <= p.bitmap_off);
+    assert (p.bitmap_off + p.nr_bitmap_pages * 2 * BITMAP_PAGE_LEN <=
+            p.data_off);
+    assert (p.data_off % (1 << 20) == 0);
+    assert (layout_data_off (l, len) == p.data_off);
+    nr_pages += p.nr_bitmap_pages;
+    len += p.len;
+    end = p.data_off + p.len;
+    assert (layout_data_off (l, len - 1) == end - 1);
+  }
+  assert (len == l->data_len);
+  assert (nr_pages == bitmap_nr_pages (l));
+}
+
 /* All that code after decoding adds and multiplies. */
 static void
 use (const struct superblock *sb)
@@ -71,16 +96,14 @@ use (const struct superblock *sb)
 
   assert (superblock_check (sb) == NULL);
   assert (nr_stripes * g->chunk == l->data_len);
-  assert (l->data_off + l->data_len + 2 * SB_LEN <= LAYOUT_MAX_SIZE);
-  assert (l->data_off % (1 << 20) == 0);
+  assert (layout_end (l) <= LAYOUT_MAX_SIZE);
+  use_parts (l);
   layout_piece (g, g->size - 1, 1, &p);
   assert (p.stripe == nr_stripes - 1 && p.role < g->k);
   assert (layout_address (g, p.stripe, p.role, p.chunk_off) == g->size - 1);
   for (unsigned slot = 0; slot < g->k + g->m; ++slot)
     assert (layout_slot (g, p.stripe, layout_role (g, p.stripe, slot))
             == slot);
-  assert (bitmap_nr_pages (l) * 2 * BITMAP_PAGE_LEN == l->bitmap_len);
-  assert (bitmap_page_off (l, bitmap_nr_pages (l), 0) <= l->data_off);
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i) {
     const struct device *d = &sb->device[i];
 

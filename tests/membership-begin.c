@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "common/bits.h"
 #include "tests/membership-world.h"
 
 /* An unused disk becomes a new member. */
@@ -97,6 +98,43 @@ begin_readd (struct world *w)
   w->out &= ~(1u << i);
 }
 
+static bool
+is_regular (const struct world *w)
+{
+  uint64_t slots = 0;
+
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++) {
+    if (w->ms.device[dev].state == DEVICE_REBUILDING)
+      return false;
+    if (w->ms.device[dev].state == DEVICE_ACTIVE)
+      slots |= BIT (w->ms.device[dev].slot);
+  }
+  return slots == LOW_BITS (w->k + w->m);
+}
+
+/* What is new is prepared first, also if it is refused then. */
+static void
+begin_grow (struct world *w)
+{
+  char why[MEMBERSHIP_TEXT_LEN] = "";
+  struct sb_extent e = w->ms.extent;
+  const uint64_t chunk = 65536;
+  bool grows;
+
+  if (e.nr_grown == LAYOUT_MAX_GROWN)
+    return;
+  e.grown[e.nr_grown++] = e.data_len;
+  e.data_len += (1 + below (5)) * chunk;
+  e.size = e.data_len * w->k;
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
+    if (w->ms.device[dev].state == DEVICE_ACTIVE && is_regular (w))
+      w->content[disk_of (w, &w->ms.device[dev])].prepared = added_by (&e);
+  grows = membership_begin_grow (&w->ms, &e, why) == 0;
+  check (grows == is_regular (w));
+  walked.grown += grows;
+  walked.not_grown += !grows;
+}
+
 void
 world_begin_something (struct world *w)
 {
@@ -139,6 +177,9 @@ world_begin_something (struct world *w)
       check (free == (membership_begin_use_spare (&w->ms, dev, slot,
                                                   why) == 0));
     break;
+  case 6:
+    begin_grow (w);
+    break;
   default:
     break;
   }
@@ -170,6 +211,9 @@ world_begin_next (struct world *w)
                            REGIONS, 0);
       /* Its bitmap must know what that of the others does, first. */
       w->content[disk_of (w, &w->ms.device[dev])].missed = world_missed (w);
+      if (!w->ms.device[dev].by_bitmap)
+        w->content[disk_of (w, &w->ms.device[dev])].prepared =
+          added_by (&w->ms.extent);
       device_set_add (&devs, dev);
     }
   if (device_set_count (&devs) > 0)

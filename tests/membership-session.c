@@ -99,6 +99,8 @@ drive (struct world *w)
   check (w->ms.in_force);
   w->out |= w->leaving;
   w->leaving = 0;
+  check (added_by (&w->ms.extent) >= w->added);
+  w->added = added_by (&w->ms.extent);
   note_two (w);
   walked.in_force++;
   return true;

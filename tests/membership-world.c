@@ -86,8 +86,15 @@ world_check_regions (const struct world *w, const struct content *c,
 static void
 check_open (struct world *w, size_t nr, bool image)
 {
+  struct sb_extent e;
   unsigned missed = 0;
 
+  sb_get_extent (&w->decision.sb, &e);
+  w->at = "extent";
+  check (image || added_by (&e) >= w->added);
+  for (size_t i = 0; i < nr; i++)
+    if (w->found[i].state == FOUND_CURRENT || w->found[i].covered)
+      check (w->content[w->found[i].name[1] - '0'].prepared >= added_by (&e));
   for (size_t i = 0; i < nr; i++)
     if (w->found[i].state == FOUND_CURRENT)
       missed |= w->content[w->found[i].name[1] - '0'].missed;

@@ -25,6 +25,7 @@
 struct content {
   unsigned region[REGIONS];     /* the write that it holds */
   unsigned missed;              /* its dirty bitmap */
+  uint64_t prepared;            /* bytes of data that growth has added */
 };
 
 struct world {
@@ -43,6 +44,7 @@ struct world {
    * readd; and those of the change under way.
    */
   unsigned out, leaving;
+  uint64_t added;               /* bytes of data, by records in force */
 
   /* One session. */
   struct membership ms;
@@ -63,7 +65,7 @@ struct world {
 /* Counts over all arrays, to check that each event occurred. */
 extern struct walked {
   unsigned opens, refused, in_force, crashes, covered, cursors, replaced,
-    two, images, forked;
+    two, images, forked, grown, not_grown;
 } walked;
 
 /* A random number below n, from the seed. */
@@ -86,6 +88,13 @@ extern unsigned disk_of (const struct world *w, const struct device *d);
 extern int world_find (const struct world *w, enum device_state state);
 /* The regions that the bitmaps of the active members say were missed. */
 extern unsigned world_missed (const struct world *w);
+
+/* The bytes of data that growth has added. */
+static inline uint64_t
+added_by (const struct sb_extent *e)
+{
+  return e->nr_grown ? e->data_len - e->grown[0] : 0;
+}
 
 /* ---- what must be true ---------------------------------------------- */
 

@@ -81,8 +81,7 @@ class Round:
         writer.join()
 
     def status(self):
-        s = json.loads(self.array.gpuraid('status', '--json',
-                                          self.array.control))
+        s = self.array.status()
         print('status', json.dumps(s['engines']))
 
     def run(self):

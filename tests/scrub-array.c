@@ -119,7 +119,8 @@ check_clean (const struct array_scrub_count c)
 uint8_t *
 block (struct sim_array *sa, unsigned slot, uint64_t row)
 {
-  return sa->disk[slot]->visible + sa->l.data_off + row * BLOCK_LEN;
+  return sa->disk[slot]->visible +
+    layout_data_off (&sa->l, row * BLOCK_LEN);
 }
 
 void
@@ -133,7 +134,8 @@ void
 put_block (struct sim_array *sa, unsigned slot, uint64_t row,
            const uint8_t *buf)
 {
-  put_bytes (sa, slot, sa->l.data_off + row * BLOCK_LEN, buf, BLOCK_LEN);
+  put_bytes (sa, slot, layout_data_off (&sa->l, row * BLOCK_LEN), buf,
+             BLOCK_LEN);
 }
 
 void

@@ -93,13 +93,14 @@ allow_rot (struct run *r, unsigned disk, bool no_loss)
 static uint64_t
 slots_in_trouble (const struct run *r)
 {
+  const uint64_t bad = r->spoilt | (r->may_lose_rows ? 0 : r->unreadable);
   uint64_t slots = r->was_lost;
 
   for (unsigned slot = 0; slot < r->n; slot++) {
     const struct sim_disk *d = r->at[0][slot];
 
     if (d && (d->absent || d->dead ||
-              r->spoilt >> sim_array_disk_no (r->sa, d) & 1))
+              bad >> sim_array_disk_no (r->sa, d) & 1))
       slots |= BIT (slot);
   }
   return slots;
@@ -108,7 +109,8 @@ slots_in_trouble (const struct run *r)
 void
 allow_absent (struct run *r)
 {
-  for (unsigned i = 0; i < r->sa->nr_disks && r->sa->rotted; i++)
+  for (unsigned i = 0; i < r->sa->nr_disks &&
+       (r->sa->rotted || !r->may_lose_rows); i++)
     if (nr_bits (slots_in_trouble (r)) > r->g.m)
       r->sa->disk[i]->absent = false;
 }
@@ -152,10 +154,8 @@ allow_bad_row (struct run *r, uint64_t row)
 void
 allow_bad_blocks (struct run *r, const struct sim_disk *d)
 {
-  const uint64_t first = r->sa->l.data_off / SIM_BLOCK;
-
   for (uint64_t row = 0; row < r->nr_rows; row++)
-    if (d->bad[first + row])
+    if (d->bad[layout_data_off (&r->sa->l, row * BLOCK_LEN) / SIM_BLOCK])
       allow_bad_row (r, row);
 }
 

@@ -145,6 +145,7 @@ choose_code (struct sim_array *sa)
 
 enum consistency sim_consistency = CONSISTENCY_NONE;
 enum checksum sim_checksum = CHECKSUM_NONE;
+uint64_t sim_spare_len;
 
 /* How large the disks are. */
 static void
@@ -157,7 +158,7 @@ lay_out (struct sim_array *sa)
 
   layout_fit (&fit, 0, sa->g.size, create_ring_len (&c, 0),
               sa->checksum != CHECKSUM_NONE, &sa->l, &need);
-  sa->disk_size = need;
+  sa->disk_size = need + sim_spare_len;
 }
 
 struct sim_array *
@@ -219,6 +220,7 @@ init_config (struct sim_array *sa)
   sa->c.w = sa->w;
   sa->c.cache_len = sa->cache_len;
   sa->c.writethrough = sa->writethrough;
+  sa->c.hedge = sa->hedge;
 }
 
 bool
@@ -263,7 +265,6 @@ sim_array_open (struct sim_array *sa, uint64_t which,
   }
   if (assemble (&sa->c, m, nr, 0, &as) == -1)
     return -1;
-  sa->l = as.sb.l;
   sa->uuid = as.sb.array_uuid;
   sa->dead = false;
   sa->dead_ns = 0;
@@ -278,17 +279,38 @@ sim_array_open (struct sim_array *sa, uint64_t which,
     return -1;
   }
   free (sa->written);
-  sa->written = calloc (sa->l.data_len / BLOCK_LEN, sizeof *sa->written);
-  assert (sa->written != NULL);
+  sa->written = NULL;
+  sim_array_note_size (sa);
   if (sa->save_ns)
     sa->a->save_ns = sa->save_ns;
   if (sa->clear_ns)
     sa->a->clear_ns = sa->clear_ns;
+  if (sa->spare_delay_ns)
+    sa->a->spare_delay_ns = sa->spare_delay_ns;
+  sa->a->watch_ns = sa->watch_ns;
+  /* The few reads of a test would earn too little. */
+  hedge_earn (&sa->a->hedge, 100 * HEDGE_SAVED);
   if (sa->window_len)
     sa->a->window_len = round_up (sa->window_len, sa->a->cell_len);
+  if (sa->event)
+    array_set_events (sa->a, sa->event, sa);
   if (array_start (sa->a, &sa->loop) == -1)
     abort ();
   return 0;
+}
+
+void
+sim_array_note_size (struct sim_array *sa)
+{
+  const uint64_t had = sa->written ? sa->l.data_len / BLOCK_LEN : 0;
+  const uint64_t has = sa->a->sb.l.data_len / BLOCK_LEN;
+
+  sa->l = sa->a->sb.l;
+  sa->g.size = sa->a->g.size;
+  sa->nr_stripes = layout_nr_stripes (&sa->g);
+  sa->written = realloc (sa->written, has * sizeof *sa->written);
+  assert (sa->written != NULL);
+  memset (sa->written + had, 0, (has - had) * sizeof *sa->written);
 }
 
 /* A member that was taken out may not have answered yet.  A server leaks the

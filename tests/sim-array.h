@@ -30,6 +30,11 @@ extern enum consistency sim_consistency;
 /* The same; CHECKSUM_NONE at first. */
 extern enum checksum sim_checksum;
 
+/* The disks it makes are longer than the array needs, by this many bytes; 0 at
+ * first.
+ */
+extern uint64_t sim_spare_len;
+
 /* From here on random_bytes gives the same numbers in each run. */
 extern void sim_random_seed (uint64_t seed);
 
@@ -84,7 +89,12 @@ struct sim_array {
   /* For the next opening. */
   uint64_t cache_len;           /* at least cache_min_len */
   bool writethrough;
+  struct hedge_policy hedge;
   uint64_t window_len, save_ns, clear_ns;       /* 0: the array's own */
+  uint64_t spare_delay_ns;      /* likewise */
+  uint64_t watch_ns;            /* 0: never */
+  array_event_fn event;         /* NULL, or array_set_events; its opaque is
+                                 * this sim_array */
   uint64_t max_pause_ns;        /* of a client or the coder */
 
   /* Of the array that is open. */
@@ -178,6 +188,18 @@ extern int sim_array_replace (struct sim_array *sa, unsigned slot,
 extern void sim_array_init_replace (struct sim_request *q,
                                     struct sim_array *sa, unsigned slot,
                                     unsigned disk);
+
+/* Add a disk as a spare. */
+extern int sim_array_spare (struct sim_array *sa, unsigned disk);
+extern void sim_array_init_spare (struct sim_request *q, struct sim_array *sa,
+                                  unsigned disk);
+
+/* Let the array grow.  Blocking: 0, a positive errno with sa->said, or -1 when
+ * it crashed meanwhile.
+ */
+extern int sim_array_grow (struct sim_array *sa);
+/* It has grown: note how large it is.  Also done when it is opened. */
+extern void sim_array_note_size (struct sim_array *sa);
 
 /* Take a disk again that was in use before.  init: false if it can't be opened,
  * or is refused before the array is asked.

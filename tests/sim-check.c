@@ -74,7 +74,8 @@ struct rows {
 static bool
 has_bad_block (const struct rows *rows, uint64_t row)
 {
-  const uint64_t block = rows->r->sa->l.data_off / SIM_BLOCK + row;
+  const uint64_t block =
+    layout_data_off (&rows->r->sa->l, row * BLOCK_LEN) / SIM_BLOCK;
 
   for (unsigned slot = 0; slot < rows->r->n; slot++)
     if (rows->at[slot] && rows->at[slot]->bad[block])
@@ -250,7 +251,7 @@ check_note_end (struct run *r, bool clean)
   for (uint64_t row = 0; row < r->nr_rows; row++)
     r->was_lost_at[row] = lost_at (r, row);
   for (uint64_t i = 0; i < a->nr_regions; i++) {
-    const struct dirty_page *p = &a->page[i / limits.page_regions];
+    const struct dirty_page *p = a->page[i / limits.page_regions];
 
     /* When the last write of a page is the reason of its failure, the member
      * that lacks it is not marked.
@@ -355,7 +356,7 @@ check_open (struct run *r)
     return;
   for (uint64_t i = 0; i < a->nr_regions; i++)
     if (r->was_open[i] &&
-        !has_region (a->page[i / limits.page_regions].want.open,
+        !has_region (a->page[i / limits.page_regions]->want.open,
                      i % limits.page_regions))
       run_die (r, "the dirty bit of region %" PRIu64 " is lost", i);
 }

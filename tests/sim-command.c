@@ -6,6 +6,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "array/grow.h"
+#include "array/join.h"
+#include "array/pass.h"
 #include "array/readd.h"
 #include "common/bits.h"
 #include "tests/sim-run.h"
@@ -19,6 +22,8 @@ command_done (struct sim_request *q)
     run_say (c->run, "command: error %d: %s", q->r.error, c->why);
     if (q->r.kind == REQUEST_REPLACE && q->r.error == 0)
       stats.replaced++;
+    if (q->r.kind == REQUEST_SPARE && q->r.error == 0)
+      stats.spares++;
     if (q->r.kind == REQUEST_READD && q->r.error == 0) {
       stats.readded++;
       stats.readded_full += q->r.full;
@@ -65,16 +70,13 @@ command_fail (struct run *r, unsigned slot)
   command_start (c);
 }
 
-void
-command_replace (struct run *r, unsigned slot)
+/* A new disk, which may be slow or have faults. */
+static unsigned
+new_disk (struct run *r)
 {
-  struct sim_disk *d;
-  struct command *c;
-  unsigned disk;
+  const unsigned disk = sim_array_add_disk (r->sa);
+  struct sim_disk *d = r->sa->disk[disk];
 
-  disk = sim_array_add_disk (r->sa);
-  d = r->sa->disk[disk];
-  run_say (r, "command: replace slot %u with disk%u", slot, disk);
   /* So that clients and crashes overlap with it. */
   if (run_percent (r, 40))
     d->max_delay_ns = 1000000 + run_below (r, 30000000);
@@ -83,9 +85,44 @@ command_replace (struct run *r, unsigned slot)
     d->flush_error_ppm = run_below (r, 200000);
     r->bad_targets |= BIT (disk);
   }
-  c = command_new (r);
+  return disk;
+}
+
+void
+command_replace (struct run *r, unsigned slot)
+{
+  const unsigned disk = new_disk (r);
+  struct command *c = command_new (r);
+
+  run_say (r, "command: replace slot %u with disk%u", slot, disk);
   sim_array_init_replace (&c->q, r->sa, slot, disk);
   command_start (c);
+}
+
+void
+command_spare (struct run *r)
+{
+  const unsigned disk = new_disk (r);
+  struct command *c = command_new (r);
+
+  run_say (r, "command: disk%u is a spare", disk);
+  sim_array_init_spare (&c->q, r->sa, disk);
+  command_start (c);
+}
+
+/* Nothing waits for it: a stop may come first. */
+void
+command_grow (struct run *r)
+{
+  char why[ARRAY_WHY_LEN] = "";
+  int err;
+
+  engine_lock (r->sa->a);
+  err = grow_start (r->sa->a, why);
+  engine_unlock (r->sa->a);
+  run_say (r, "command: grow: %s", err ? why : "it begins");
+  if (err == 0)
+    run_crash_soon (r, 30, 40 * r->n);
 }
 
 /* What was wrong with it has passed, or not. */
@@ -132,5 +169,54 @@ command_readd (struct run *r)
   run_say (r, "command: take disk%u again", disk);
   if (run_percent (r, 40))
     d->max_delay_ns = 1000000 + run_below (r, 30000000);
+  command_start (c);
+}
+
+static void
+pause_ends (void *arg)
+{
+  struct run *r = arg;
+  char why[ARRAY_WHY_LEN];
+
+  if (r->sa->a == NULL)
+    return;
+  engine_lock (r->sa->a);
+  (void) pass_pause (r->sa->a, false, why);
+  engine_unlock (r->sa->a);
+}
+
+void
+command_pause (struct run *r)
+{
+  char why[ARRAY_WHY_LEN];
+  int err;
+
+  engine_lock (r->sa->a);
+  err = pass_pause (r->sa->a, true, why);
+  engine_unlock (r->sa->a);
+  if (err)
+    return;
+  run_say (r, "command: pause the rebuild");
+  stats.pauses++;
+  sim_at (r->sim, 1 + run_below (r, 3000) * 1000000, pause_ends, r);
+}
+
+void
+command_forget (struct run *r)
+{
+  const struct array *a = r->sa->a;
+  struct command *c;
+  unsigned dev;
+
+  for (dev = 0; dev < SB_MAX_DEVICES; dev++)
+    if (join_spare_is_missing (a, dev))
+      break;
+  if (dev == SB_MAX_DEVICES)
+    return;
+  run_say (r, "command: take the missing spare out");
+  stats.forgotten++;
+  c = command_new (r);
+  sim_request_init (&c->q, r->sa, REQUEST_FAIL);
+  c->q.r.uuid = a->membership.device[dev].uuid;
   command_start (c);
 }

@@ -53,10 +53,26 @@ draw_limits (struct sim *d, const struct geometry *g)
   limits.request_steps = 5 + sim_below (d, 60);
   limits.inline_max_len = BLOCK_LEN << sim_below (d, 6);
   limits.rebuild_in_flight_len = UINT64_C (65536) << sim_below (d, 6);
+  limits.rebuild_trim_len = limits.rebuild_in_flight_len;
   limits.rebuild_max_skipped = 1 + sim_below (d, 8);
   limits.rebuild_max_repairs = 1 + sim_below (d, 16);
   limits.ahead_regions = sim_below (d, 4);
   limits.tick_ns = UINT64_C (20000000) << sim_below (d, 4);
+}
+
+/* In a quarter of the runs, or all with SIM_HEDGE=1.  Then small reads go
+ * through the loop, too: only those take time here.
+ */
+static void
+draw_hedge (struct sim *d, struct hedge_policy *p)
+{
+  const bool on = sim_below (d, 4) == 0;
+
+  *p = (struct hedge_policy) {
+    .off = getenv ("SIM_HEDGE") ? !atoi (getenv ("SIM_HEDGE")) : !on,
+    .delay = sim_below (d, 2) * (1 + sim_below (d, 2000000)),
+  };
+  limits.hedge_loop_ns = p->off ? default_limits.hedge_loop_ns : 0;
 }
 
 uint64_t
@@ -87,6 +103,13 @@ draw_array (struct run *r)
   sim_consistency = r->journal ? CONSISTENCY_JOURNAL : CONSISTENCY_NONE;
   limits.ring_min_len = UINT32_C (32768) << sim_below (d, 5);
   limits.txn_max_ops = 1 + sim_below (d, 40);
+  r->use_spares = sim_below (d, 3) == 0;
+  r->spare_delay_ns = 1 + sim_below (d, 2) * sim_below (d, 8 * SECONDS);
+  /* A part begins at a whole MiB. */
+  r->spare_len = sim_below (d, 5) ? 0 :
+    MIB + (8 + sim_below (d, 40)) * (uint64_t) r->g.chunk;
+  limits.grow_min_len = 1;
+  draw_hedge (d, &r->hedge);
   sim_free (d);
   return nr_stripes;
 }

@@ -40,21 +40,36 @@ finish (struct tracked *t, int error)
   io->done (io);
 }
 
+/* Is this place on a member data, and which? */
+static bool
+find_data (const struct member_layout *l, uint64_t off, uint64_t *pos)
+{
+  for (unsigned i = 0; i <= l->nr_grown; i++) {
+    struct layout_part p;
+
+    layout_part (l, i, &p);
+    *pos = p.start + (off - p.data_off);
+    if (off >= p.data_off && off - p.data_off < p.len)
+      return true;
+  }
+  return false;
+}
+
 /* Which roles a session wrote is no secret of the engine. */
 static void
 note_written (struct sim_array *sa, const struct io *io)
 {
   const struct array *a = sa->a;
-  const uint64_t pos = io->off - sa->l.data_off;
+  uint64_t pos;
 
-  if (io->kind == IO_READ || io->kind == IO_FLUSH || io->off < sa->l.data_off ||
-      pos >= sa->l.data_len)
+  if (io->kind == IO_READ || io->kind == IO_FLUSH)
     return;
   for (unsigned i = 0; i < a->nr_seats; i++)
     if (a->seat[i]->m == io->member && a->seat[i]->slot < a->n)
-      for (uint64_t off = pos; off < pos + io->len; off += BLOCK_LEN)
-        sa->written[off / BLOCK_LEN] |=
-          BIT (layout_role (&a->g, off / a->g.chunk, a->seat[i]->slot));
+      for (uint64_t off = 0; off < io->len; off += BLOCK_LEN)
+        if (find_data (&sa->l, io->off + off, &pos))
+          sa->written[pos / BLOCK_LEN] |=
+            BIT (layout_role (&a->g, pos / a->g.chunk, a->seat[i]->slot));
 }
 
 static void

@@ -17,7 +17,7 @@ any_open (const struct array *a)
 {
   for (uint64_t p = 0; p < a->nr_pages; p++)
     for (unsigned w = 0; w < BITMAP_PAGE_WORDS; w++)
-      if (a->page[p].want.open[w])
+      if (a->page[p]->want.open[w])
         return true;
   return false;
 }
@@ -67,6 +67,20 @@ is_refused (struct run *r, uint64_t which, bool force, bool readonly)
   return true;
 }
 
+/* It may have grown in the session before. */
+static void
+note_size (struct run *r)
+{
+  if (r->sa->g.size < r->g.size)
+    run_die (r, "it has become smaller");
+  if (r->sa->g.size == r->g.size)
+    return;
+  stats.grown++;
+  r->g.size = r->sa->g.size;
+  r->nr_rows = r->sa->nr_stripes * r->rows_per_stripe;
+  assert (r->g.size <= r->max_size && r->nr_rows <= r->max_rows);
+}
+
 static bool
 try_open (struct run *r, uint64_t which, bool force, bool readonly)
 {
@@ -91,6 +105,7 @@ try_open (struct run *r, uint64_t which, bool force, bool readonly)
   run_say (r, "disks %#" PRIx64 "%s: open, %u+%u, slots not active %#" PRIx64,
        which, force ? " (force)" : "", r->g.k, r->g.m,
        r->sa->a->lost_slots);
+  note_size (r);
   check_open (r);
   scrub_check_open (r);
   recovery_count_open (r);

@@ -19,7 +19,8 @@ chunk_at (const struct sim_array *sa, struct sim_disk *const *at,
   const unsigned slot = layout_slot (&sa->g, stripe, role);
 
   assert (at[slot] != NULL);
-  return at[slot]->image + sa->l.data_off + stripe * sa->g.chunk;
+  return at[slot]->image +
+    layout_data_off (&sa->l, stripe * sa->g.chunk);
 }
 
 /* Blocks [b0, b0 + nr) of it; what was never written reads as zeroes. */

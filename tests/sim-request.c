@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "array/grow.h"
+#include "array/join.h"
 #include "array/pass.h"
 #include "array/readd.h"
 #include "tests/sim-array.h"
@@ -186,7 +188,7 @@ sim_array_end_readd (struct sim_request *q)
 static void
 free_request (struct sim_request *q)
 {
-  if (q->r.kind == REQUEST_REPLACE)
+  if (q->r.kind == REQUEST_REPLACE || q->r.kind == REQUEST_SPARE)
     member_close (q->r.target);
   else if (q->r.kind == REQUEST_READD)
     sim_array_end_readd (q);
@@ -267,16 +269,39 @@ sim_array_fail (struct sim_array *sa, unsigned slot)
   return run_and_free (q);
 }
 
-void
-sim_array_init_replace (struct sim_request *q, struct sim_array *sa,
-                        unsigned slot, unsigned disk)
+static void
+init_new (struct sim_request *q, struct sim_array *sa, enum request_kind kind,
+          unsigned disk)
 {
-  sim_request_init (q, sa, REQUEST_REPLACE);
-  q->r.slot = slot;
+  sim_request_init (q, sa, kind);
   for (unsigned i = 0; i < sizeof q->r.uuid.b; i++)
     q->r.uuid.b[i] = sim_random (sa->sim);
   q->r.target = sim_disk_open (sa->disk[disk], 0);
   assert (q->r.target != NULL);
+}
+
+void
+sim_array_init_replace (struct sim_request *q, struct sim_array *sa,
+                        unsigned slot, unsigned disk)
+{
+  init_new (q, sa, REQUEST_REPLACE, disk);
+  q->r.slot = slot;
+}
+
+void
+sim_array_init_spare (struct sim_request *q, struct sim_array *sa,
+                      unsigned disk)
+{
+  init_new (q, sa, REQUEST_SPARE, disk);
+}
+
+int
+sim_array_spare (struct sim_array *sa, unsigned disk)
+{
+  struct sim_request *q = new_request ();
+
+  sim_array_init_spare (q, sa, disk);
+  return run_and_free (q);
 }
 
 int
@@ -338,14 +363,38 @@ sim_array_settle (struct sim_array *sa, uint64_t limit_ns)
 {
   const uint64_t end = sim_now (sa->sim) + limit_ns;
   struct array *a = sa->a;
+  unsigned slot;
 
   for (unsigned i = 0; i < MAX_STEPS; i++) {
-    if (!a->failed && !pass_is_wanted (a) && !a->change && !a->change_wanted)
+    if (!a->failed && !pass_is_wanted (a) && !a->change &&
+        !a->change_wanted && join_find_spare (a, &slot) == NULL)
       return true;
     if (sim_now (sa->sim) > end || !sim_step (sa->sim))
       return false;
   }
   return false;
+}
+
+int
+sim_array_grow (struct sim_array *sa)
+{
+  struct array_growth growth;
+  char why[ARRAY_WHY_LEN];
+  int err;
+
+  engine_lock (sa->a);
+  err = grow_start (sa->a, why);
+  engine_unlock (sa->a);
+  for (unsigned i = 0; err == 0 && grow_is_running (sa->a); i++)
+    if (i == MAX_STEPS || !sim_step (sa->sim))
+      return -1;
+  if (err == 0)
+    err = grow_result (sa->a, &growth, why);
+  if (err)
+    snprintf (sa->said, sizeof sa->said, "%s", why);
+  else
+    sim_array_note_size (sa);
+  return err;
 }
 
 bool

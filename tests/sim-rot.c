@@ -42,7 +42,7 @@ flip_bits (struct run *r, struct sim_disk *d, uint64_t off)
 static uint64_t
 data_off (const struct run *r, uint64_t row)
 {
-  return r->sa->l.data_off + row * BLOCK_LEN;
+  return layout_data_off (&r->sa->l, row * BLOCK_LEN);
 }
 
 static void
@@ -94,10 +94,12 @@ static void
 remember_data (struct run *r, unsigned no)
 {
   if (r->old_data == NULL)
-    r->old_data = malloc (r->nr_rows * BLOCK_LEN);
+    r->old_data = malloc (r->max_rows * BLOCK_LEN);
   assert (r->old_data != NULL);
-  memcpy (r->old_data, r->sa->disk[no]->image + r->sa->l.data_off,
-          r->nr_rows * BLOCK_LEN);
+  for (uint64_t row = 0; row < r->nr_rows; row++)
+    memcpy (r->old_data + row * BLOCK_LEN,
+            r->sa->disk[no]->image + data_off (r, row), BLOCK_LEN);
+  r->old_rows = r->nr_rows;
   r->old_disk = no;
 }
 
@@ -107,8 +109,8 @@ age_blocks (struct run *r, struct sim_disk *d)
 {
   unsigned left = 1 + run_below (r, 4);
 
-  for (uint64_t row = run_below (r, r->nr_rows); row < r->nr_rows && left > 0;
-       row++) {
+  for (uint64_t row = run_below (r, r->old_rows);
+       row < r->old_rows && left > 0; row++) {
     const uint8_t *old = r->old_data + row * BLOCK_LEN;
 
     if (memcmp (old, d->image + data_off (r, row), BLOCK_LEN) == 0)
@@ -224,7 +226,7 @@ rot_writes (struct run *r, unsigned no)
   run_say (r, "%s: loses, tears or misdirects writes", d->name);
   stats.rot_writes++;
   d->lie_begin = l->data_off;
-  d->lie_end = l->data_off + r->nr_rows * BLOCK_LEN;
+  d->lie_end = l->data_off + layout_data_run (l, 0, l->data_len);
   switch (run_below (r, 3)) {
   case 0: d->lose_write_ppm = ppm; break;
   case 1: d->tear_write_ppm = ppm; break;
@@ -251,7 +253,7 @@ is_rotted (const struct run *r, uint64_t row)
   bool rotted = r->bad_row[row];
 
   for (unsigned i = 0; i < r->sa->nr_disks; i++)
-    rotted |= r->sa->disk[i]->lied[r->sa->l.data_off / SIM_BLOCK + row];
+    rotted |= r->sa->disk[i]->lied[data_off (r, row) / SIM_BLOCK];
   return rotted;
 }
 
@@ -284,5 +286,8 @@ rot_count (const struct run *r)
 
   stats.bad_sums += c->bad_blocks;
   stats.bad_sums_repaired += c->bad_blocks_repaired;
+  stats.hedged += c->hedged_reads;
+  stats.hedges_won += c->hedges_won;
+  stats.avoided += c->avoided_reads;
   stats.bad_table_pages += c->bad_table_pages;
 }

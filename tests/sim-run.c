@@ -189,6 +189,7 @@ static void
 look_at_targets (struct run *r)
 {
   const struct array *a = r->sa->a;
+  const uint64_t disks = r->faulty | (r->may_lose_rows ? 0 : r->unreadable);
 
   for (unsigned i = 0; i < a->nr_seats && r->bad_targets; i++) {
     const struct seat *s = a->seat[i];
@@ -196,10 +197,11 @@ look_at_targets (struct run *r)
       sim_array_disk_no (r->sa, sim_array_disk_of (s)) : 0;
 
     if (s->m == NULL || (r->bad_targets >> no & 1) == 0 ||
+        s->state == SEAT_SPARE ||
         (s->state == SEAT_TARGET && !s->complete))
       continue;
     r->bad_targets &= ~BIT (no);
-    if (nr_bits (a->lost_slots | run_slots_of (r, r->faulty) |
+    if (nr_bits (a->lost_slots | run_slots_of (r, disks) |
                  BIT (s->slot)) > r->g.m)
       r->sa->disk[no]->write_error_ppm =
         r->sa->disk[no]->flush_error_ppm = 0;
@@ -246,8 +248,8 @@ look_at_twos (struct run *r)
 /* It may fail if too much is lost, or held in memory for rows that can't be
  * written, or for members without space at a stop.
  */
-static void
-look_at_failure (struct run *r)
+void
+run_look_at_failure (struct run *r)
 {
   const struct array *a = r->sa->a;
 
@@ -272,7 +274,7 @@ look_at_pages (struct run *r)
   const struct array *a = r->sa->a;
 
   for (uint64_t i = 0; i < a->nr_pages; i++) {
-    const struct dirty_page *p = &a->page[i];
+    const struct dirty_page *p = a->page[i];
     bool clears = false;
 
     if (p->want.counter == r->page[i].counter)
@@ -297,7 +299,7 @@ run_step (struct run *r)
   look_at_pages (r);
   look_at_targets (r);
   look_at_twos (r);
-  look_at_failure (r);
+  run_look_at_failure (r);
   check_synced (r);
   scrub_look (r);
   recovery_look (r);

@@ -59,6 +59,8 @@ struct run {
 
   unsigned rows_per_stripe;
   uint64_t nr_rows;
+  uint64_t max_rows, max_size;  /* when it has grown */
+  uint64_t spare_len;           /* bytes of each disk, for that */
   bool *torn;                   /* per row */
   bool any_torn;
   uint64_t lost;                /* slots, as last seen */
@@ -71,6 +73,9 @@ struct run {
                                  * synced: EIO is allowed */
   bool forced;                  /* it was ever started by force */
   bool chaos_on, may_crash;
+  bool use_spares;
+  uint64_t spare_delay_ns;
+  struct hedge_policy hedge;
   unsigned spare_seats;         /* how many more members may be open than
                                  * are found */
   uint64_t faulty;              /* disks that may lose writes, or hang */
@@ -80,6 +85,7 @@ struct run {
   uint8_t *old_data;            /* all data of a disk, as it once was, or
                                  * NULL */
   unsigned old_disk;            /* its number */
+  uint64_t old_rows;
   bool flaky;                   /* some read errors were of a moment */
   bool *bad_row;                /* some block was bad once */
   uint64_t bad_targets;         /* disks: with write errors */
@@ -138,6 +144,10 @@ extern void run_crash_soon (struct run *r, unsigned chance, unsigned moments);
  * that are not synced lose its blocks.
  */
 extern void run_look_at_slots (struct run *r);
+/* If the array has failed, check that it may.  Call it before the next event,
+ * which may end the reason.
+ */
+extern void run_look_at_failure (struct run *r);
 extern bool run_is_unsynced (const struct array *a, uint64_t pos);
 /* The torn rows lose their blocks on a slot; synced_too: all of them. */
 extern void run_lose_slot (struct run *r, unsigned slot, bool synced_too);
@@ -210,8 +220,14 @@ extern bool allow_error (const struct run *r, const struct request *q,
 
 extern void command_fail (struct run *r, unsigned slot);
 extern void command_replace (struct run *r, unsigned slot);
+extern void command_spare (struct run *r);
+extern void command_grow (struct run *r);
 /* A disk that is not in use, if the one that is drawn is. */
 extern void command_readd (struct run *r);
+/* A rebuild or a resync is paused for a time. */
+extern void command_pause (struct run *r);
+/* A spare that is missing is taken out. */
+extern void command_forget (struct run *r);
 
 /* ---- sim-scrub.c ---- */
 

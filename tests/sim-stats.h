@@ -45,8 +45,15 @@
   X (bad_sums, "blocks found with another checksum")                    \
   X (bad_sums_repaired, "of those, repaired")                           \
   X (bad_table_pages, "damaged pages of the checksum table found")      \
+  X (hedged, "reads decoded while they were waited for")                \
+  X (hedges_won, "of those, decoded first")                             \
+  X (avoided, "reads of slow members decoded from the start")           \
   X (readded, "members taken again")                                    \
   X (readded_full, "of those, rebuilt in full")                         \
+  X (spares, "spares added")                                            \
+  X (pauses, "rebuilds and resyncs paused")                             \
+  X (forgotten, "missing spares taken out")                             \
+  X (grown, "openings of an array that has grown")                      \
   X (recoveries, "openings with a journal to recover")                  \
   X (recover_incomplete, "of those, the newest transaction is incomplete") \
   X (recover_dropped, "of those, it is dropped in some rows")           \

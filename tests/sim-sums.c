@@ -106,7 +106,8 @@ sim_array_sum_is_right (struct sim_array *sa, const struct sim_disk *d,
 {
   static const uint8_t zeroes[BLOCK_LEN];
   const struct table_entry e = sim_array_entry (sa, d, slot, row);
-  const uint8_t *block = d->image + sa->l.data_off + row * BLOCK_LEN;
+  const uint8_t *block = d->image +
+    layout_data_off (&sa->l, row * BLOCK_LEN);
 
   if (!is_believed (sa, row))
     return true;

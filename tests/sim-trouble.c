@@ -124,11 +124,12 @@ spoil_blocks (struct run *r, unsigned no)
   for (unsigned n = 1 + run_below (r, 4); n > 0; n--) {
     const uint64_t b = run_below (r, l->data_len / BLOCK_LEN);
     const uint64_t len = MIN (1 + run_below (r, 3),
-                              l->data_len / BLOCK_LEN - b);
+                              l->data_len / BLOCK_LEN - b) * BLOCK_LEN;
+    const uint64_t off = layout_data_off (l, b * BLOCK_LEN);
+    const uint64_t run = layout_data_run (l, b * BLOCK_LEN, len);
 
-    run_say (r, "%s: bad blocks at %" PRIu64 "+%" PRIu64, d->name,
-         l->data_off + b * BLOCK_LEN, len * BLOCK_LEN);
-    sim_disk_set_bad (d, l->data_off + b * BLOCK_LEN, len * BLOCK_LEN);
+    run_say (r, "%s: bad blocks at %" PRIu64 "+%" PRIu64, d->name, off, run);
+    sim_disk_set_bad (d, off, run);
   }
   stats.bad_blocks++;
   allow_bad_blocks (r, d);
@@ -261,9 +262,20 @@ trouble_start (void *arg)
   slot = run_below (r, r->n);
   if (is_half_way (r))
     run_crash_soon (r, 15, 100);
+  /* Not always: a seed is to stay the run that it was. */
+  if (a->writable && getenv ("SIM_MORE")) {
+    if (run_percent (r, 20))
+      command_pause (r);
+    if (run_percent (r, 20))
+      command_forget (r);
+  }
   if (a->writable) {
     const uint64_t empty = run_empty_slots (a);
 
+    if (r->spare_len && run_percent (r, 15))
+      command_grow (r);
+    if (r->use_spares && r->sa->nr_disks < MAX_REPLACED && run_percent (r, 8))
+      command_spare (r);
     if (empty && run_percent (r, 50))
       command_readd (r);
     else if (empty && run_percent (r, 60) && r->sa->nr_disks < MAX_REPLACED)

@@ -19,6 +19,7 @@ expect ()
 
 start_raid
 expect export-size $((5000000 / 4096 * 4096))
+expect description "gpuraid array $(status_field uuid)"
 expect is_read_only false
 expect is_rotational false
 for can in cache fast_zero flush fua multi_conn trim zero df; do

@@ -300,11 +300,6 @@ test_failed (void **state)
 static void
 test_bad_members (void **state)
 {
-  uint8_t noise[4096];
-
-  refused ("a b c d x", "no superblock");
-  scratch_file ("short", 5000);
-  refused ("a b c d short", "too small");
   refused ("a b c d /", "directory");
 
   copy_file ("d", "copy");
@@ -315,9 +310,53 @@ test_bad_members (void **state)
   refused ("a b c d sym", "sym");
   refused ("a b c d hard", "hard");
 
+  /* None of the two arrays has more members. */
   create ("k=1 m=1 x y");
-  refused ("a b c x", "another array");
-  refused ("a b c d x", "another array");
+  refused ("a b x y", "another array");
+}
+
+/* There are enough others: one notice that names it, and how many members. */
+static void
+opens_without (const char *words, const char *why, unsigned nr)
+{
+  struct assembly a;
+
+  opened (words, &a);
+  assert_int_equal (said_notices, 1);
+  if (strstr (said_notice, why) == NULL)
+    fail_msg ("said \"%s\", not \"%s\"", said_notice, why);
+  assert_non_null (strstr (said_notice, nr < 4 ? "gpuraid replace" :
+                           "complete without"));
+  assert_int_equal (a.nr_members, nr);
+  assembly_free (&a);
+}
+
+/* Files that are no members of the array count as missing. */
+static void
+test_strangers (void **state)
+{
+  uint8_t noise[4096];
+
+  scratch_file ("short", 5000);
+  scratch_file ("empty", 0);
+  opens_without ("a b c x", "/x: no superblock", 3);
+  opens_without ("x b c d", "/x: no superblock", 3);
+  opens_without ("a b short d", "/short: too small for a member", 3);
+  opens_without ("a b c empty", "/empty: file is empty", 3);
+  opens_without ("a b c d x empty", "/x: no superblock", 4);
+  opens_without ("create=missing k=2 m=2 empty a b d x", "/empty", 3);
+  refused ("a b x", "no superblock");
+  refused ("a b empty", "empty");
+  refused ("x", "no superblock");
+  refused ("empty", "empty");
+  refused ("create=missing k=1 m=1 empty x", "empty");
+  refused ("degraded=refuse a b c x", "degraded=refuse");
+
+  create ("k=1 m=1 x y");
+  opens_without ("a b c x", "/x: a member of another array", 3);
+  opens_without ("x a b c d", "/x: a member of another array", 4);
+  opens_without ("x a y b d", "/y: a member of another array", 3);
+  refused ("a b x", "too few");
 
   memset (noise, 0xa5, sizeof noise);
   for (uint64_t i = 0; i < 2; i++) {
@@ -340,7 +379,8 @@ test_damaged (void **state)
     if (i < 3)
       opens ("a b c d");
   }
-  refused ("a b c d", "damaged");
+  opens_without ("a b c d", "/a: all copies of its superblock are damaged", 3);
+  refused ("a b d", "damaged");
 }
 
 static void
@@ -374,7 +414,8 @@ test_keys (void **state)
   opens ("chunk=64K code=rs consistency=none checksum=none a b c d");
   refused ("size=1M a b c d", "the array has size=");
   opens ("create=missing k=2 m=2 a b c d");
-  refused ("create=missing k=4 m=2 size=1M a b c d x y", "no superblock");
+  refused ("create=missing k=4 m=2 size=1M a b c d x y",
+           "the array has k=2");
 }
 
 static void
@@ -403,7 +444,9 @@ test_readonly (void **state)
     assert_int_equal (seteuid (65534), 0);
   opened ("a b c d", &a);
   assert_true (a.readonly);
-  assert_non_null (strstr (said_notice, "read-only"));
+  assert_non_null (strstr (said_notice, "/a can't be written, so the array is "
+                           "read-only"));
+  assert_non_null (strstr (a.readonly_why, "/a can't be written"));
   opened ("a b c d", &b);
   if (root)
     assert_int_equal (seteuid (0), 0);
@@ -541,6 +584,7 @@ main (void)
     TEST (test_stale),
     TEST (test_failed),
     TEST (test_bad_members),
+    TEST (test_strangers),
     TEST (test_damaged),
     TEST (test_too_short),
     TEST (test_keys),

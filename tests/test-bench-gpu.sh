@@ -1,6 +1,6 @@
 #!/bin/bash
-# test-bench-gpu: the engines of `gpuraid bench` that run on a device make
-# the right bytes, raw and overall, on the emulated one.
+# test-bench-gpu: the engines of scripts/bench that run on a device, and the
+# coders of `gpuraid bench` that do, make the right bytes on the emulated one.
 #
 # The speeds mean nothing, but all measurements run here too.
 #
@@ -12,7 +12,8 @@ use_fake_cuda
 
 bench ()
 {
-  timeout 300 "$gpuraid" bench "$@" >"$tmp/out" 2>"$tmp/err" ||
+  timeout 300 scripts/bench --program "$OUT/gpuraid-bench" "$@" \
+    >"$tmp/out" 2>"$tmp/err" ||
     fail "bench $*: status $?: $(cat "$tmp/err")"
 }
 
@@ -46,6 +47,14 @@ all_right 12
 bench --verify-only --engine cuda:in-place-32,cuda:in-place-100000 \
   --pairs 4+2 --decode 0,m --cell 20K --batch 4
 all_right 4
+
+timeout 100 "$gpuraid" bench --verify-only --engine cuda,auto --decode 0,m \
+  --pairs 4+2 --cell 4K >"$tmp/out" || fail "gpuraid bench: status $?"
+all_right 4
+FAKE_CUDA_DEVICES=2 timeout 100 "$gpuraid" bench --samples 2 --seconds 0 \
+  --gpus all --engine cuda --memory 4M --pairs 4+2 >"$tmp/out" ||
+  fail "gpuraid bench: status $?"
+grep -q '^cuda .*cuda:0 .*cuda:1 ' "$tmp/out" || fail "$(cat "$tmp/out")"
 
 # ---- the published systems
 
@@ -163,7 +172,8 @@ tunings "
     assert [r.get('skipped', '')[:13] for r in rows] == \\
         ['', '', 'launch_kernel'], rows
     assert rows[2]['chosen'] and rows[2]['registers'] == 32, rows"
-! FAKE_NVRTC_FAIL=1 timeout 60 "$gpuraid" bench $quick --tuning 8x64 \
+! FAKE_NVRTC_FAIL=1 timeout 60 scripts/bench \
+  --program "$OUT/gpuraid-bench" $quick --tuning 8x64 \
   --pairs 4+2 >"$tmp/out" 2>"$tmp/err" || fail "FAKE_NVRTC_FAIL: status 0"
 [ "$(grep -c -- '- could not be compiled' "$tmp/out")" = 2 ] ||
   fail "FAKE_NVRTC_FAIL: $(cat "$tmp/out")"
@@ -172,7 +182,10 @@ grep -q 'nothing could be measured' "$tmp/err" ||
 
 # ---- a device that is not there
 
-! timeout 60 "$gpuraid" bench --engine kernel --gpus 9 --cell 4K --batch 1 \
-  >"$tmp/out" 2>"$tmp/err" || fail "--gpus 9: status 0"
-grep -q 'no CUDA device 9' "$tmp/err" || fail "--gpus 9: $(cat "$tmp/err")"
+for command in "scripts/bench --engine kernel --batch 1" \
+    "$gpuraid bench --engine cuda"; do
+  ! timeout 60 $command --gpus 9 --cell 4K >"$tmp/out" 2>"$tmp/err" ||
+    fail "$command: --gpus 9: status 0"
+  grep -q 'no CUDA device 9' "$tmp/err" || fail "--gpus 9: $(cat "$tmp/err")"
+done
 exit 0

@@ -2,6 +2,8 @@
 # test-cli-resume: a scrub of a running array goes on after the server was
 # stopped or killed, and not if it was paused or stopped; gpuraid rate.
 #
+# run-tests: no-thread
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh
@@ -12,7 +14,7 @@ size=$((24 << 20))
 # expect EXPRESSION: of the status s, its scrub c and its last scrub l
 expect ()
 {
-  timeout 30 "$gpuraid" status --json "$control" >"$tmp/status.json" ||
+  status_json >"$tmp/status.json" ||
     fail "status --json: status $?"
   /usr/bin/python3 - "$tmp/status.json" "$1" <<'PY' ||
 import json, sys
@@ -31,7 +33,7 @@ touch_array ()
 
 position ()
 {
-  timeout 30 "$gpuraid" status --json "$control" | /usr/bin/python3 -c \
+  status_json | /usr/bin/python3 -c \
     'import json, sys; print ((json.load (sys.stdin)["scrub"] or
                                { "done": 1 << 62 })["done"])'
 }

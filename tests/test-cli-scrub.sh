@@ -19,7 +19,7 @@ spoil ()
 # expect EXPRESSION: of the status, as s, and its last scrub, as l
 expect ()
 {
-  timeout 30 "$gpuraid" status --json "$control" >"$tmp/status.json" ||
+  status_json >"$tmp/status.json" ||
     fail "status --json: status $?"
   /usr/bin/python3 - "$tmp/status.json" "$1" <<'PY' ||
 import json, sys
@@ -77,7 +77,7 @@ expect 'l["repair"] and l["found"] == l["repaired"] == 0'
 rc=0
 "$gpuraid" scrub "$control" stop 2>"$tmp/err" || rc=$?
 [ $rc -eq 1 ] || fail "stop without a scrub: status $rc"
-grep -q "no scrub is running" "$tmp/err" || fail "$(cat "$tmp/err")"
+grep -q "no scrub is running: start one first" "$tmp/err" || fail "$(cat "$tmp/err")"
 stop_raid
 
 spoil 1 100 7
@@ -104,11 +104,17 @@ stop_raid
 # ---- not running
 
 check 0 "0 blocks were wrong"
+! grep -q "in 0 rows\|of 0 rows" "$tmp/out" "$tmp/err" ||
+  fail "words about nothing: $(cat "$tmp/out" "$tmp/err")"
 spoil 0 300 3
 sum=$(cat "${members[@]}" | md5sum)
 check 1 "slot 0: 3 wrong, 0 repaired"
 [ "$sum" = "$(cat "${members[@]}" | md5sum)" ] || fail "a member was written"
 check 1 "slot 0: 3 wrong, 3 repaired" --repair
+check 0 "0 blocks were wrong"
+mv "${members[2]}" "$tmp/away"
+check 1 "slot 2: not there, or not current"
+mv "$tmp/away" "${members[2]}"
 check 0 "0 blocks were wrong"
 spoil 0 310 1
 spoil 1 310 1

@@ -10,7 +10,7 @@ need nbdcopy nbdinfo
 # check EXPRESSION: of the status, as s, and its members, as m
 check ()
 {
-  timeout 30 "$gpuraid" status --json "$control" >"$tmp/status.json" ||
+  status_json >"$tmp/status.json" ||
     fail "status --json: status $?"
   /usr/bin/python3 - "$tmp/status.json" "$1" <<'PY' ||
 import json, sys
@@ -21,20 +21,28 @@ PY
     fail "not so: $1: $(cat "$tmp/status.json")"
 }
 
+# Without what goes on by itself: I/O.
+member_states ()
+{
+  status_json | /usr/bin/python3 -c 'import json, sys
+for m in json.load (sys.stdin)["members"]:
+    print (*(m[x] for x in ("slot", "path", "state", "errors")))'
+}
+
 # refused PART COMMAND...: exit status 1, one line with PART in it, and
 # the array is as it was
 refused ()
 {
   local part=$1 rc=0 before after
   shift
-  before=$(status_field members)
+  before=$(member_states)
   timeout 60 "$gpuraid" "$@" >"$tmp/out" 2>"$tmp/err" || rc=$?
   [ $rc -eq 1 ] || fail "gpuraid $*: status $rc: $(cat "$tmp/err")"
   [ ! -s "$tmp/out" ] || fail "gpuraid $*: said: $(cat "$tmp/out")"
   [ "$(wc -l <"$tmp/err")" = 1 ] || fail "not one line: $(cat "$tmp/err")"
   grep -qF -- "$part" "$tmp/err" ||
     fail "gpuraid $*: no \"$part\" in: $(cat "$tmp/err")"
-  after=$(status_field members)
+  after=$(member_states)
   [ "$before" = "$after" ] || fail "gpuraid $*: was refused and changed $after"
 }
 
@@ -61,10 +69,10 @@ start_raid
 [ "$(stat -c %a "$control")" = 600 ] || fail "the socket's mode is not 600"
 check 's["writable"] is False and s["state"] == "healthy"'
 wait_healthy
-refused "no such member" fail "$control" /nosuch
-refused "no such" fail "$control" 6
+refused "no such member (gpuraid status lists them)" fail "$control" /nosuch
+refused "(gpuraid status lists them)" fail "$control" 6
 truncate -s 1M "$shm/small"
-refused "too small" replace "$control" 0 "$shm/small"
+refused "name a larger one" replace "$control" 0 "$shm/small"
 [ "$sum" = "$(cat "${members[@]}" | md5sum)" ] || fail "a member was written"
 
 # ---- healthy: every field
@@ -73,7 +81,7 @@ write_all
 check '[s[x] for x in ("state", "k", "m", "chunk", "code")]
        == ["healthy", 4, 2, 65536, "rs"]'
 check "s['size'] == $size and s['epoch'] > 0 and s['writable'] is True"
-check 'len (s["uuid"]) == 36 and s["coder"] in ("isal", "gf-complete")'
+check 'len (s["uuid"]) == 36 and s["coder"] in ("simd", "isal")'
 check 's["rebuild"] is None and s["scrub"] is None'
 check 's["resync"] is None or s["resync"]["total"] > 0'
 check '[(x["slot"], x["state"], x["errors"]) for x in m]
@@ -103,21 +111,27 @@ rm "${members[4]}"
 check '[x["state"] for x in m]
        == ["active", "active", "failed", "active", "failed", "active"]'
 check "m[4]['path'] == '${members[4]}'"
-refused "" fail "$control" 0
+refused "would remain: readd or replace one first" fail "$control" 0
 refused "" wait "$control"
 compare_all
 
+# What each member did: as much was written to it as it holds of the array.
+check "all (x['write_bytes'] >= $size / 4 and x['flush_ops'] > 0
+            and x['write_ns'] > 0 and x['flush_ns'] > 0 for x in m)"
+
 # ---- replace
 
-refused "uses it already" replace "$control" 2 "${members[0]}"
-refused "uses it already" replace --force "$control" 2 "${members[0]}"
+refused "uses it already: name another" replace "$control" 2 "${members[0]}"
+refused "uses it already: name another" replace --force "$control" 2 "${members[0]}"
 ln "${members[0]}" "$shm/link"
-refused "uses it already" replace --force "$control" 2 "$shm/link"
+refused "uses it already: name another" replace --force "$control" 2 "$shm/link"
 mkdir "$shm/folder"
-refused "$shm/folder" replace --force "$control" 2 "$shm/folder"
+refused "folder: cannot be a member: Is a directory: name another" \
+  replace --force "$control" 2 "$shm/folder"
 truncate -s 32M "$shm/used"
 mkfs.ext4 -qF "$shm/used"
-refused "not blank" replace "$control" 2 "$shm/used"
+refused "(--force takes it, and what is on it is lost)" \
+  replace "$control" 2 "$shm/used"
 
 (cd "$shm" && timeout 60 "$gpuraid" replace "$control" 4 new-4) ||
   fail "replace by a relative path"
@@ -157,6 +171,8 @@ done
 
 start_raid
 compare_all
+check "sum (x['read_bytes'] for x in m) >= $size"
+check 'all (x["read_ns"] > x["read_ops"] > 0 for x in m)'
 check "[x['path'] for x in m] == '${members[*]}'.split ()"
 kill_raid
 [ -S "$control" ] || fail "no dead socket to replace"
@@ -169,7 +185,7 @@ fail_member 1
 stop_raid
 raid_flags=(-r)
 start_raid
-refused "no such member" fail "$control" /nosuch
+refused "read-only: nbdkit was started with -r" fail "$control" /nosuch
 check 's["state"] == "degraded" and m[1]["state"] == "failed"'
 refused "the array is degraded" wait "$control"
 stop_raid

@@ -15,6 +15,7 @@
 #include "common/bits.h"
 #include "gf/coder-xor.h"
 #include "gf/coder.h"
+#include "tests/cpu-coders.h"
 #include "tests/gf-job.h"
 #include "tests/gf-reference.h"
 
@@ -33,8 +34,8 @@ static uint64_t seed;
 #define EFFORT 40
 #endif
 
-/* Both, with workers and without. */
-static struct coder *coders[4];
+/* All kinds, with workers and without. */
+static struct cpu_coders coders;
 
 /* Run on all coders; only the outputs may change. */
 static void
@@ -45,13 +46,13 @@ check_job (struct ref_job *t, struct ref_random *rnd)
 
   memcpy (mem, t->mem, t->mem_len);
   ref_job_expect_jerasure_bits (t, mem);
-  for (unsigned n = 0; n < ARRAY_LEN (coders); n++) {
+  for (unsigned n = 0; n < coders.nr; n++) {
     for (size_t i = 0; i < t->nr_out; i++)
       ref_fill (rnd, t->out[i], t->job.cell_len);
-    ref_job_run (coders[n], t);
+    ref_job_run (coders.v[n], t);
     if (memcmp (t->mem, mem, t->mem_len) != 0)
       fail_msg ("%s, coder %u: %zu rects of %u x %u, w %u, packets of %zu, "
-                "cells of %zu: wrong bytes", coders[n]->ops->name, n,
+                "cells of %zu: wrong bytes", coders.v[n]->ops->name, n,
                 t->job.nr_rects, a->rows, a->cols, a->w, a->packet_len,
                 t->job.cell_len);
     if (t->job.crc)
@@ -168,11 +169,11 @@ test_no_columns (void **state)
 {
   struct ref_random rnd = { seed };
 
-  for (unsigned n = 0; n < ARRAY_LEN (coders); n++) {
+  for (unsigned n = 0; n < coders.nr; n++) {
     struct ref_job *t = ref_job_new_packets (&rnd, 4, 64, 3, 0, NULL, 2, 256,
                                              false);
 
-    ref_job_run (coders[n], t);
+    ref_job_run (coders.v[n], t);
     for (size_t j = 0; j < t->nr_out; j++)
       for (size_t b = 0; b < 256; b++)
         assert_int_equal (t->out[j][b], 0);
@@ -294,8 +295,8 @@ check_ours (struct stripe *s, struct ref_random *rnd, uint64_t lost)
   nr = 0;
   FOR_EACH_BIT (r, ~lost & LOW_BITS (n))
     memcpy ((uint8_t *) t->in[nr++], s->cell[r], s->cell_len);
-  for (unsigned c = 0; c < ARRAY_LEN (coders); c += 2) {
-    ref_job_run (coders[c], t);
+  for (unsigned c = 0; c < coders.nr; c += 2) {
+    ref_job_run (coders.v[c], t);
     nr = 0;
     FOR_EACH_BIT (r, lost) {
       assert_memory_equal (t->out[nr], s->cell[r], s->cell_len);
@@ -392,19 +393,13 @@ test_random_losses (void **state)
 static int
 start_all (void **state)
 {
-  for (unsigned n = 0; n < ARRAY_LEN (coders); n++) {
-    coders[n] = coder_new (n < 2 ? "isal" : "gf-complete", n % 2 ? 3 : 0);
-    if (coders[n] == NULL || coder_start (coders[n], NULL, 0) == -1)
-      return -1;
-  }
-  return 0;
+  return cpu_coders_start (&coders);
 }
 
 static int
 stop_all (void **state)
 {
-  for (unsigned n = 0; n < ARRAY_LEN (coders); n++)
-    coder_free (coders[n]);
+  cpu_coders_free (&coders);
   return 0;
 }
 

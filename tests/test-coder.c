@@ -19,6 +19,7 @@
 #include "common/bits.h"
 #include "common/log.h"
 #include "gf/coder.h"
+#include "tests/cpu-coders.h"
 #include "tests/gf-job.h"
 #include "tests/gf-reference.h"
 
@@ -32,7 +33,7 @@ extern void jerasure_matrix_encode (int k, int m, int w, int *matrix,
 static uint64_t seed;
 
 /* All kinds, with workers and without. */
-static struct coder *coders[4];
+static struct cpu_coders coders;
 
 /* Jerasure can't do a row of zeroes, and needs one column or more. */
 static void
@@ -66,15 +67,15 @@ check_job (struct ref_job *t, struct ref_random *rnd,
 
   memcpy (mem, t->mem, t->mem_len);
   expect (t, mem);
-  for (unsigned n = 0; n < ARRAY_LEN (coders); n++) {
+  for (unsigned n = 0; n < coders.nr; n++) {
     for (size_t i = 0; i < t->nr_out; i++)
       ref_fill (rnd, t->out[i], t->job.cell_len);
     if (t->job.crc)
       memset (t->job.crc, 0xee, nr_crcs * 4);
-    ref_job_run (coders[n], t);
+    ref_job_run (coders.v[n], t);
     if (memcmp (t->mem, mem, t->mem_len) != 0)
       fail_msg ("%s, coder %u: %zu rects of %u x %u, cells of %zu: "
-                "wrong bytes", coders[n]->ops->name, n, t->job.nr_rects,
+                "wrong bytes", coders.v[n]->ops->name, n, t->job.nr_rects,
                 t->matrix->rows, t->matrix->cols, t->job.cell_len);
     if (t->job.crc)
       assert_true (ref_job_crcs_right (t));
@@ -85,14 +86,14 @@ check_job (struct ref_job *t, struct ref_random *rnd,
 static void
 check_vectors (const struct ref_vectors *v, void *opaque)
 {
-  for (unsigned n = 0; n < ARRAY_LEN (coders); n++) {
+  for (unsigned n = 0; n < coders.nr; n++) {
     struct ref_random rnd = { seed };
     struct ref_job *t = ref_job_new (&rnd, v->rows, v->cols, v->coef, 3,
                                      v->len, false);
 
     for (size_t i = 0; i < t->nr_in; i++)
       memcpy ((uint8_t *) t->in[i], v->in[i % v->cols], v->len);
-    ref_job_run (coders[n], t);
+    ref_job_run (coders.v[n], t);
     for (size_t j = 0; j < t->nr_out; j++)
       assert_memory_equal (t->out[j], v->parity[j % v->rows], v->len);
     ref_job_free (t);
@@ -199,6 +200,34 @@ test_lengths (void **state)
   }
 }
 
+/* P and Q, some with a column of zeroes, some with one element that is
+ * another: ISA-L has a function for P and Q alone.
+ */
+static void
+test_p_and_q (void **state)
+{
+  struct ref_random rnd = { seed };
+  uint8_t coef[2 * 63];
+  struct ref_job *t;
+
+  for (unsigned n = 0; n < 120; n++) {
+    const unsigned k = n < 62 ? n + 1 : 2 + ref_below (&rnd, 8);
+    const unsigned i = ref_below (&rnd, k);
+
+    matrix_rs_parity (k, 2, coef);
+    if (n % 4 == 1)
+      coef[k + i] ^= 1 + ref_below (&rnd, 255);
+    if (n % 4 == 2)
+      coef[i] = coef[k + i] = 0;
+    if (n % 4 == 3)
+      coef[i] = 2;
+    t = ref_job_new (&rnd, 2, k, coef, 1, 64 * (1 + ref_below (&rnd, 80)),
+                     false);
+    check_job (t, &rnd, ref_job_expect_slow);
+    ref_job_free (t);
+  }
+}
+
 /* The biggest matrices, and those with no rows or columns. */
 static void
 test_shapes (void **state)
@@ -247,7 +276,7 @@ test_solved (void **state)
   matrix_rs_parity (k, m, encode);
   memcpy (role + k * k, encode, sizeof encode);
   t = ref_job_new (&rnd, m, k, encode, 1, 8192, false);
-  ref_job_run (coders[0], t);
+  ref_job_run (coders.v[0], t);
 
   for (unsigned lost = 0; lost < k; lost++) {
     unsigned s = 0;
@@ -262,9 +291,9 @@ test_solved (void **state)
     for (unsigned r = 0; r < n; r++)
       if (r != lost)
         memcpy ((uint8_t *) u->in[s++], r < k ? t->in[r] : t->out[r-k], 8192);
-    for (unsigned c = 0; c < ARRAY_LEN (coders); c++) {
+    for (unsigned c = 0; c < coders.nr; c++) {
       memset (u->out[0], 0xee, 8192);
-      ref_job_run (coders[c], u);
+      ref_job_run (coders.v[c], u);
       assert_memory_equal (u->out[0], t->in[lost], 8192);
     }
     ref_job_free (u);
@@ -381,8 +410,8 @@ test_concurrent (void **state)
     shared[i] = matrix_new (shapes[i][0], shapes[i][1], coef);
     assert_non_null (shared[i]);
   }
-  for (unsigned n = 0; n < ARRAY_LEN (coders); n++)
-    run_submitters (coders[n], s, shared);
+  for (unsigned n = 0; n < coders.nr; n++)
+    run_submitters (coders.v[n], s, shared);
   for (unsigned i = 0; i < nr_shared; i++)
     matrix_free (shared[i]);
   free (s);
@@ -441,28 +470,20 @@ test_names (void **state)
   assert_null (coder_new ("cuda", 0));
   assert_non_null (strstr (message, "coder=cuda: "));
   assert_null (coder_new ("ISAL", 0));
-  assert_non_null (strstr (message, "coder=ISAL: "));
+  assert_non_null (strstr (message, "coder=ISAL: not one of simd, isal, "));
   log_set_sink (NULL);
 }
 
 static int
 start_coders (void **state)
 {
-  coders[0] = coder_isal_new (0);
-  coders[1] = coder_isal_new (3);
-  coders[2] = coder_gf_complete_new (0);
-  coders[3] = coder_gf_complete_new (3);
-  for (unsigned n = 0; n < ARRAY_LEN (coders); n++)
-    if (coders[n] == NULL || coder_start (coders[n], NULL, 0) == -1)
-      return -1;
-  return 0;
+  return cpu_coders_start (&coders);
 }
 
 static int
 stop_coders (void **state)
 {
-  for (unsigned n = 0; n < ARRAY_LEN (coders); n++)
-    coder_free (coders[n]);
+  cpu_coders_free (&coders);
   return 0;
 }
 
@@ -474,6 +495,7 @@ main (void)
     cmocka_unit_test (test_against_isal_base),
     cmocka_unit_test (test_against_jerasure),
     cmocka_unit_test (test_lengths),
+    cmocka_unit_test (test_p_and_q),
     cmocka_unit_test (test_shapes),
     cmocka_unit_test (test_solved),
     cmocka_unit_test (test_many_matrices),

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,6 +37,36 @@ setup (void **state)
 {
   log_set_sink (sink);
   return 0;
+}
+
+/* What cli_size prints can be given back. */
+static void
+test_sizes (void **state)
+{
+  static const struct {
+    const char *text;
+    uint64_t bytes;
+  } cases[] = {
+    { "0", 0 }, { "100 bytes", 100 }, { "100b", 100 }, { "8s", 4096 },
+    { "64K", 65536 }, { "64k", 65536 }, { "64KiB", 65536 },
+    { "64 KiB", 65536 }, { "64kib", 65536 }, { "1M", MIB }, { "1 MiB", MIB },
+    { "2.5 GiB", 5 * GIB / 2 }, { "2.5G", 5 * GIB / 2 },
+    { "0.1 KiB", 102 }, { "3 TiB", 3072 * GIB }, { "3T", 3072 * GIB },
+  };
+  uint64_t n;
+
+  for (size_t i = 0; i < ARRAY_LEN (cases); i++) {
+    n = 1;
+    if (config_parse_size (cases[i].text, &n) == -1 || n != cases[i].bytes)
+      fail_msg ("%s: %" PRIu64, cases[i].text, n);
+  }
+  assert_int_equal (config_parse_size ("7.999999E", &n), 0);
+  assert_int_equal (config_parse_size ("8.0E", &n), -1);
+  assert_int_equal (config_parse_size ("1  KiB", &n), -1);
+  assert_int_equal (config_parse_size (" 1KiB", &n), -1);
+  assert_int_equal (config_parse_size ("1 KiB ", &n), -1);
+  assert_int_equal (config_parse_rate ("10 MiB/s", &n), 0);
+  assert_int_equal (n, 10 * MIB);
 }
 
 /* "k=4 m=2 a b": set and complete; -1, and exactly one message, if the
@@ -153,6 +184,19 @@ test_values (void **state)
   assert_int_equal (c.journal_size, 245 * 4096);
   config_free (&c);
 
+  assert_int_equal (try (&c, "label=A-z_0.9 /a"), 0);
+  assert_string_equal (c.label, "A-z_0.9");
+  assert_false (c.has_uuid);
+  config_free (&c);
+  accepted ("label=0123456789012345678901234567890 /a");
+  assert_int_equal (try (&c, "uuid=00112233-4455-6677-8899-AABBccDDEEFF /a"),
+                    0);
+  assert_true (c.has_uuid);
+  for (unsigned i = 0; i < 16; i++)
+    assert_int_equal (c.uuid.b[i], i * 0x11);
+  assert_int_equal (c.create, CREATE_NO);
+  config_free (&c);
+
   accepted ("chunk=4096 /a");
   accepted ("chunk=4M /a");
   accepted ("chunk=8s /a");
@@ -160,6 +204,7 @@ test_values (void **state)
   accepted ("k=1 m=63 /a");
   accepted ("create=no coder=isal cache-mode=writeback degraded=allow /a");
   accepted ("degraded=refuse coder=auto /a");
+  accepted ("coder=simd /a");
   accepted ("coder=isal gpus=all /a");
 
   assert_int_equal (try (&c, "coder=cuda gpus=63,0,2 kernel-cache=/var//k "
@@ -212,6 +257,15 @@ test_timeout (void **state)
 static void
 test_bad_values (void **state)
 {
+  refused ("label=01234567890123456789012345678901 /a", "at most 31");
+  refused ("label=a/b /a", "at most 31 letters");
+  refused ("label=a\tb /a", "letters");
+  refused ("label=\xc3\xa9 /a", "letters");
+  refused ("label= /a", "missing");
+  refused ("uuid=00112233-4455-6677-8899-aabbccddeef /a", "not a uuid");
+  refused ("uuid=00112233-4455-6677-8899-aabbccddeefg /a", "not a uuid");
+  refused ("uuid=001122334455-6677-8899-aabbccddeeff- /a", "not a uuid");
+  refused ("uuid=00112233-4455-6677-8899-aabbccddeeff0 /a", "not a uuid");
   refused ("chunk=3000 /a", "power of two");
   refused ("chunk=2048 /a", "power of two");
   refused ("chunk=8M /a", "power of two");
@@ -220,6 +274,16 @@ test_bad_values (void **state)
   refused ("chunk=64KB /a", "not a size");
   refused ("chunk=-64K /a", "not a size");
   refused ("size=big /a", "not a size");
+  refused ("chunk=64iB /a", "not a size");
+  refused ("chunk=64Ki /a", "not a size");
+  refused ("chunk=64KiBs /a", "not a size");
+  refused ("chunk=64.K /a", "not a size");
+  refused ("chunk=4096.5 /a", "not a size");
+  refused ("chunk=64.0000000K /a", "not a size");
+  refused ("chunk=.5M /a", "not a size");
+  refused ("rebuild-rate=10/s/s /a", "not bytes a second");
+  refused ("rebuild-rate=/s /a", "not bytes a second");
+  refused ("allocate=maybe /a", "must be one of no|yes");
   refused ("size=0 /a", "at least");
   refused ("size=4095 /a", "at least");
   refused ("size=16E /a", "not a size");
@@ -234,7 +298,7 @@ test_bad_values (void **state)
   refused ("m= k=1 /a", "missing");
   refused ("create=yes /a", "no|missing");
   refused ("create=n /a", "no|missing");
-  refused ("coder=fast /a", "auto|isal|gf-complete");
+  refused ("coder=fast /a", "auto|simd|isal|gf-complete");
   refused ("gpus=0,,1 /a", "numbers from 0 to 63");
   refused ("gpus=0, /a", "numbers from 0 to 63");
   refused ("gpus=64 /a", "numbers from 0 to 63");
@@ -278,17 +342,32 @@ test_code (void **state)
   refused ("k=13 m=4 code=crs w=4 /a", "at most 16");
 }
 
+/* URIs are as given; only files that they name become absolute. */
 static void
-test_not_in_this_version (void **state)
+test_uris (void **state)
 {
   static const char *const words[] = {
-    "nbd://localhost", "member=nbds://localhost/x",
-    "member=nbd+unix:///x?socket=/y", "nbds+unix:///x",
-    "nbd+vsock://2/",
+    "nbd://localhost", "nbds://localhost/x", "nbd+unix:///x?socket=/y",
+    "nbds+unix:///x?socket=%2Fy&tls-psk-file=/k", "nbd+vsock://2/",
   };
+  char *cwd = getcwd (NULL, 0), want[8192];
+  struct config c;
 
-  for (size_t i = 0; i < ARRAY_LEN (words); i++)
-    refused (words[i], "not in this version");
+  for (size_t i = 0; i < ARRAY_LEN (words); i++) {
+    snprintf (want, sizeof want, "member=%s", words[i]);
+    assert_int_equal (try (&c, want), 0);
+    assert_string_equal (c.member[0], words[i]);
+    config_free (&c);
+  }
+  assert_int_equal (try (&c, "member=nbds+unix:///x?socket=y"
+                         "&tls-certificates=z"), 0);
+  snprintf (want, sizeof want,
+            "nbds+unix:///x?socket=%s/y&tls-certificates=%s/z", cwd, cwd);
+  assert_string_equal (c.member[0], want);
+  config_free (&c);
+  free (cwd);
+  refused ("member=http://host/x", "not a URI of a member");
+  refused ("member=nbd+ssh://host/x", "nbd+unix://");
 }
 
 static void
@@ -300,9 +379,12 @@ test_together (void **state)
   refused ("k=4 m=2", "no member");
   refused ("dir=/tmp /a", "no other members");
   refused ("/a dir=/tmp", "no other members");
+  refused ("uuid=00112233-4455-6677-8899-aabbccddeeff create=missing /a",
+           "does not go with uuid=");
   refused ("k=4 k=4 m=2 /a", "given twice");
   refused ("coder=auto coder=isal /a", "given twice");
   refused ("coder=isal gpus=0 /a", "coder=auto or coder=cuda");
+  refused ("coder=simd gpus=0 /a", "coder=auto or coder=cuda");
   refused ("gpus=0 coder=gf-complete /a", "coder=auto or coder=cuda");
   refused ("/a /b /a", "given twice");
   refused ("/a /x//../a//. /b //b", "given twice");
@@ -446,11 +528,12 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_defaults),
+    cmocka_unit_test (test_sizes),
     cmocka_unit_test (test_values),
     cmocka_unit_test (test_timeout),
     cmocka_unit_test (test_bad_values),
     cmocka_unit_test (test_code),
-    cmocka_unit_test (test_not_in_this_version),
+    cmocka_unit_test (test_uris),
     cmocka_unit_test (test_together),
     cmocka_unit_test (test_unknown),
     cmocka_unit_test (test_many),

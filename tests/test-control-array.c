@@ -28,7 +28,7 @@ static char dir[64];
 static char *name[2];           /* of the members of the array */
 
 static struct {
-  int make_writable, replace, fail;     /* what they return */
+  int make_writable, replace, fail;     /* what they return; a spare too */
   unsigned nr_writable, nr_replace, nr_fail, nr_scrub, nr_readd;
   int closing;                  /* it is, this many times */
   bool has_idle, readonly, readd_m;
@@ -95,6 +95,12 @@ array_replace (struct array *a, const char *which, struct member *target,
 }
 
 int
+array_spare (struct array *a, struct member *target, char why[ARRAY_WHY_LEN])
+{
+  return array_replace (a, "spare", target, why);
+}
+
+int
 array_readd (struct array *a, const char *path, struct member *m, bool *full,
              char why[ARRAY_WHY_LEN])
 {
@@ -102,6 +108,15 @@ array_readd (struct array *a, const char *path, struct member *m, bool *full,
   snprintf (fake.which, sizeof fake.which, "%s", path);
   fake.readd_m = m != NULL;
   member_close (m);
+  return 0;
+}
+
+int
+array_grow (struct array *a, struct array_growth *growth,
+            bool (*cancelled) (void *), void *opaque, char why[ARRAY_WHY_LEN])
+{
+  growth->old_size = 1;
+  growth->new_size = 2;
   return 0;
 }
 
@@ -117,10 +132,10 @@ array_has_idle (struct array *a, const char *path)
   return fake.has_idle;
 }
 
-bool
-array_is_readonly (const struct array *a)
+const char *
+array_readonly_why (const struct array *a)
 {
-  return fake.readonly;
+  return fake.readonly ? "nothing may be written" : NULL;
 }
 
 int
@@ -128,6 +143,12 @@ array_scrub_start (struct array *a, bool repair, char why[ARRAY_WHY_LEN])
 {
   fake.nr_scrub++;
   return 0;
+}
+
+int
+array_rebuild_pause (struct array *a, bool pause, char why[ARRAY_WHY_LEN])
+{
+  return EINVAL;
 }
 
 void
@@ -151,7 +172,7 @@ array_wait (struct array *a, bool *healthy, bool (*cancelled) (void *),
 }
 
 uint64_t
-array_member_size (const struct array *a)
+array_member_size (struct array *a)
 {
   return MEMBER_SIZE;
 }
@@ -300,8 +321,16 @@ test_nothing_changed (void **state)
   assert_non_null (strstr (why, "/nosuch: the array has no such member"));
   assert_int_equal (fake.nr_writable, 0);
 
-  fake.make_writable = EROFS;
-  assert_refused ("1", new_path, true, "the array is open read-only");
+  fake.readonly = true;
+  assert_refused ("1", new_path, true,
+                  "the array is read-only: nothing may be written");
+  assert_int_equal (do_fail ("1", why), EROFS);
+  assert_string_equal (why, "the array is read-only: nothing may be written");
+  assert_int_equal (control_array_ops.scrub_start ((void *) &ca, true, why),
+                    EROFS);
+  assert_int_equal (fake.nr_writable, 0);
+  assert_int_equal (fake.nr_scrub, 0);
+  fake.readonly = false;
   fake.make_writable = EIO;
   assert_refused ("1", new_path, true, "Input/output error");
   assert_int_equal (do_fail ("1", why), EIO);
@@ -411,6 +440,49 @@ test_other_name (void **state)
   unlink (link_path);
 }
 
+/* A spare has to be as good as a replacement. */
+static void
+test_spare (void **state)
+{
+  char *small = make_file ("blank-small", MEMBER_SIZE - 1);
+  char *blank = make_file ("blank", MEMBER_SIZE);
+  char *used = make_file ("used", MEMBER_SIZE);
+  char why[ARRAY_WHY_LEN], made[128];
+  const struct {
+    const char *path;
+    const char *part;
+  } bad[] = {
+    { "new", "not an absolute path" },
+    { name[0], "uses it already" },
+    { small, "too small" },
+    { used, "is not blank" },
+  };
+
+  for (unsigned i = 0; i < 4; i++) {
+    assert_int_not_equal (control_array_ops.spare ((void *) &ca, bad[i].path,
+                                                   false, why), 0);
+    assert_non_null (strstr (why, bad[i].part));
+    assert_int_equal (fake.nr_replace + fake.nr_writable, 0);
+  }
+  assert_int_equal (control_array_ops.spare ((void *) &ca, blank, false, why),
+                    0);
+  assert_string_equal (fake.which, "spare");
+  member_close (fake.target);
+  assert_int_equal (control_array_ops.spare ((void *) &ca, used, true, why),
+                    0);
+  member_close (fake.target);
+  snprintf (made, sizeof made, "%s/made", dir);
+  assert_int_equal (control_array_ops.spare ((void *) &ca, made, false, why),
+                    0);
+  unlink (made);
+  unlink (small);
+  unlink (blank);
+  unlink (used);
+  free (small);
+  free (blank);
+  free (used);
+}
+
 static void
 assert_not_readded (const char *which, const char *part)
 {
@@ -424,6 +496,22 @@ assert_not_readded (const char *which, const char *part)
   assert_int_equal (fake.nr_readd, 0);
   assert_int_equal (fake.nr_writable, 0);
   assert_int_equal (nr_open, 0);
+}
+
+static void
+test_grow (void **state)
+{
+  struct array_growth growth = { 0 };
+  char why[ARRAY_WHY_LEN] = "";
+
+  assert_int_equal (control_array_ops.grow ((void *) &ca, &growth, NULL, NULL,
+                                            why), 0);
+  assert_int_equal (growth.new_size, 2);
+  fake.readonly = true;
+  assert_int_equal (control_array_ops.grow ((void *) &ca, &growth, NULL, NULL,
+                                            why), EROFS);
+  assert_non_null (strstr (why, "read-only"));
+  fake.readonly = false;
 }
 
 static void
@@ -474,7 +562,9 @@ main (void)
     cmocka_unit_test_setup_teardown (test_made, setup, teardown),
     cmocka_unit_test_setup_teardown (test_existing, setup, teardown),
     cmocka_unit_test_setup_teardown (test_other_name, setup, teardown),
+    cmocka_unit_test_setup_teardown (test_spare, setup, teardown),
     cmocka_unit_test_setup_teardown (test_readd, setup, teardown),
+    cmocka_unit_test_setup_teardown (test_grow, setup, teardown),
   };
   const char *tmp = getenv ("TMPDIR");
   int r;

@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -179,7 +180,7 @@ test_too_many (void **state)
 static void *
 busy_client (void *vp)
 {
-  struct control_client *c = control_connect (control_path);
+  struct control_client *c = control_connect (control_path, 0);
   struct json_object *request = json_object_new_object ();
   uintptr_t nr_good = 0;
 
@@ -218,7 +219,7 @@ static void
 test_client (void **state)
 {
   struct control *c = start_control ();
-  struct control_client *client = control_connect (control_path);
+  struct control_client *client = control_connect (control_path, 0);
   struct json_object *request = json_object_new_object ();
 
   assert_non_null (client);
@@ -238,10 +239,92 @@ test_client (void **state)
   control_close (client);
   control_close (NULL);
 
-  assert_null (control_connect (control_path));
+  assert_null (control_connect (control_path, 0));
   assert_error ("No such file");
-  assert_null (control_connect ("/dev/null"));
+  assert_null (control_connect ("/dev/null", 0));
   assert_error ("/dev/null");
+}
+
+/* Those that ask for a stop are answered at the end of the server, also if
+ * others talk, wait and leave meanwhile.
+ */
+static void
+test_stop (void **state)
+{
+  static const char *const want[] = {
+    "{\"ok\":true,\"written_out\":false}", "{\"ok\":true,\"written_out\":true}",
+  };
+
+  for (int good = 0; good < 2; good++) {
+    struct control *c = start_control ();
+    struct line_buf b = { .max = LINE_MAX_REPLY };
+    int fd[3] = { dial (), dial (), dial () }, gone = dial ();
+    struct control_last last;
+    char *line, byte;
+    size_t len;
+
+    reset_fake (NULL);
+    fake.connections = 2;
+    assert_refused ("{\"command\":\"stop\"}", "in use");
+    put_line (fd[0], "{\"command\":\"stop\",\"force\":true}");
+    until (&fake.nr_stops, 1);
+    while (fake.nr_disconnects < 3)     /* it goes on until they left */
+      usleep (1000);
+    pthread_mutex_lock (&fake.lock);
+    fake.connections = 0;
+    pthread_mutex_unlock (&fake.lock);
+    put_line (fd[1], "{\"command\":\"stop\"}");
+    until (&fake.nr_stops, 2);
+    put_line (gone, "{\"command\":\"stop\",\"force\":false}");
+    until (&fake.nr_stops, 3);
+    close (gone);
+    put_line (fd[2], "{\"command\":\"wait\"}");
+    until (&fake.nr_waiting, 1);
+
+    control_stop_last (c, &last);
+    assert_int_equal (last.nr, 3);
+    assert_true (access (control_path, F_OK) == -1);
+    assert_int_equal (recv (fd[0], &byte, 1, MSG_DONTWAIT), -1);
+    control_answer_last (&last, good);
+    for (int i = 0; i < 2; i++) {
+      assert_int_equal (line_read (&b, fd[i], &line, &len), LINE_OK);
+      assert_string_equal (line, want[good]);
+      /* Connected until the process ends. */
+      assert_int_equal (recv (fd[i], &byte, 1, MSG_DONTWAIT), -1);
+      line_free (&b);
+      b = (struct line_buf) { .max = LINE_MAX_REPLY };
+    }
+    for (int i = 0; i < 3; i++) {
+      close (fd[i]);
+      close (last.fd[i]);
+    }
+  }
+}
+
+/* A server that accepts and says nothing. */
+static void
+test_silent (void **state)
+{
+  struct sockaddr_un addr = { .sun_family = AF_UNIX };
+  int fd = socket (AF_UNIX, SOCK_STREAM, 0);
+  struct json_object *request = json_object_new_object ();
+  struct control_client *client;
+
+  strcpy (addr.sun_path, control_path);
+  assert_int_equal (bind (fd, (struct sockaddr *) &addr, sizeof addr), 0);
+  assert_int_equal (listen (fd, 0), 0);
+  client = control_connect (control_path, 1);
+  assert_non_null (client);
+  assert_null (control_call (client, request, true));
+  assert_error ("the server does not answer");
+  assert_true (control_gone (client));
+  /* Its queue is full. */
+  assert_null (control_connect (control_path, 1));
+  assert_error ("the server does not answer");
+  json_object_put (request);
+  control_close (client);
+  close (fd);
+  unlink (control_path);
 }
 
 int
@@ -256,6 +339,8 @@ main (void)
     TEST (test_too_many),
     TEST (test_many_clients),
     TEST (test_client),
+    TEST (test_stop),
+    TEST (test_silent),
   };
 
   return cmocka_run_group_tests (tests, make_control_dir,

@@ -19,33 +19,53 @@
 #include "tests/control-fake.h"
 #include "tests/seed.h"
 
+#define NO_IO \
+  "\"read_ops\":0,\"read_bytes\":0,\"read_ns\":0,\"write_ops\":0," \
+  "\"write_bytes\":0,\"write_ns\":0,\"flush_ops\":0,\"flush_ns\":0," \
+  "\"read_median_ns\":0,\"read_p95_ns\":0"
+
+#define NO_CONN "\"no_connection\":false,"
+
 static void
 test_status (void **state)
 {
   /* The order is part of no promise, but a change should be meant. */
   static const char want[] =
     "{\"ok\":true,\"status\":{\"state\":\"degraded\",\"writable\":true,"
+    "\"read_only\":null,"
     "\"k\":2,\"m\":1,\"chunk\":65536,\"size\":9223372036854775808,"
     "\"code\":\"rs\",\"w\":8,\"uuid\":\"f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff\","
-    "\"epoch\":18446744073709551615,\"coder\":\"isal\","
+    "\"label\":\"tank-1\",\"epoch\":18446744073709551615,\"coder\":\"isal\","
     "\"engines\":[],\"loop\":\"sim\","
     "\"members\":["
     "{\"slot\":0,\"path\":\"/a \\\"quoted\\\"\\n\\\\ path\","
+    "\"uuid\":\"01000000-0000-0000-0000-000000000000\","
     "\"state\":\"active\",\"errors\":0,"
     "\"bad_sums\":0,\"scrub_found\":0,\"scrub_repaired\":0,"
-    "\"no_space\":false,\"slow\":false},"
+    "\"no_space\":false,\"slow\":false," NO_CONN "\"last_error\":null,"
+    "\"read_ops\":1,\"read_bytes\":2,\"read_ns\":3,\"write_ops\":4,"
+    "\"write_bytes\":5,\"write_ns\":6,\"flush_ops\":7,\"flush_ns\":9,"
+    "\"read_median_ns\":0,\"read_p95_ns\":0},"
     "{\"slot\":1,\"path\":\"/latin1-\xef\xbf\xbd-\xef\xbf\xbd\xef\xbf\xbd"
-    "\xef\xbf\xbd-\xc3\xa9\",\"state\":\"rebuilding\",\"errors\":1,"
+    "\xef\xbf\xbd-\xc3\xa9\",\"uuid\":null,"
+    "\"state\":\"rebuilding\",\"errors\":1,"
     "\"bad_sums\":0,\"scrub_found\":0,\"scrub_repaired\":0,"
-    "\"no_space\":false,\"slow\":false},"
-    "{\"slot\":2,\"path\":null,\"state\":\"missing\",\"errors\":2,"
+    "\"no_space\":false,\"slow\":false," NO_CONN "\"last_error\":{\"errno\":5,"
+    "\"message\":\"Input/output error\",\"operation\":\"read\","
+    "\"offset\":4096,\"time\":0}," NO_IO "},"
+    "{\"slot\":2,\"path\":null,\"uuid\":null,"
+    "\"state\":\"missing\",\"errors\":2,"
     "\"bad_sums\":0,\"scrub_found\":0,\"scrub_repaired\":0,"
-    "\"no_space\":false,\"slow\":false},"
-    "{\"slot\":null,\"path\":null,\"state\":\"spare\",\"errors\":0,"
+    "\"no_space\":false,\"slow\":false," NO_CONN "\"last_error\":null,"
+    NO_IO "},"
+    "{\"slot\":null,\"path\":null,\"uuid\":null,"
+    "\"state\":\"spare\",\"errors\":0,"
     "\"bad_sums\":0,\"scrub_found\":0,\"scrub_repaired\":0,"
-    "\"no_space\":false,\"slow\":false}],"
+    "\"no_space\":false,\"slow\":false," NO_CONN "\"last_error\":null,"
+    NO_IO "}],"
     "\"rebuild\":{\"done\":1,\"total\":4,\"bytes_per_second\":1,"
-    "\"eta_seconds\":3},\"resync\":null,\"rate_limit\":0,"
+    "\"eta_seconds\":3,\"paused\":false},\"resync\":null,"
+    "\"grow\":null,\"growable\":0,\"rate_limit\":0,"
     "\"scrub\":null,\"last_scrub\":null,"
     "\"lost_rows\":0,"
     "\"cache\":{\"size\":0,\"used\":0,\"dirty\":12},"
@@ -54,17 +74,22 @@ test_status (void **state)
     "\"fua_ops\":0,\"member_read_ops\":0,\"member_read_bytes\":0,"
     "\"member_write_ops\":0,\"member_write_bytes\":0,"
     "\"member_flush_ops\":0,\"full_stripe_writes\":0,\"partial_writes\":0,"
-    "\"decoded_bytes\":0,\"repaired_blocks\":0,\"rebuilt_bytes\":0,"
+    "\"decoded_bytes\":0,\"hedged_reads\":0,\"hedges_won\":0,"
+    "\"hedge_bytes\":0,\"avoided_reads\":0,"
+    "\"repaired_blocks\":0,\"rebuilt_bytes\":0,"
     "\"corrupt_found\":0,\"corrupt_repaired\":0,"
     "\"corrupt_table_pages\":0,\"table_bytes\":0,\"journal_commits\":0,"
     "\"direct_writes\":0,"
-    "\"coder_jobs\":0,\"coder_bytes\":{\"isal\":4096}}}}";
+    "\"coder_jobs\":0,\"coder_bytes\":{\"isal\":4096}},"
+    "\"reasons\":[\"members lost\",\"resync pending\"],"
+    "\"connections\":3}}";
   struct control *c = start_control ();
   struct line_buf b = { .max = LINE_MAX_REPLY };
   int fd = dial ();
   char *line;
   size_t len;
 
+  fake.connections = 3;
   put_line (fd, "{\"command\":\"status\"}");
   assert_int_equal (line_read (&b, fd, &line, &len), LINE_OK);
   assert_string_equal (line, want);
@@ -118,12 +143,30 @@ assert_rebuild (const char *how)
 }
 
 static void
+assert_grows (void)
+{
+  struct json_object *reply = ask ("{\"command\":\"grow\"}"), *o;
+
+  assert_true (reply_is_ok (reply));
+  assert_true (json_object_object_get_ex (reply, "old_size", &o));
+  assert_int_equal (json_object_get_uint64 (o), 4096);
+  assert_true (json_object_object_get_ex (reply, "new_size", &o));
+  assert_true (json_object_get_uint64 (o) == UINT64_C (1) << 60);
+  json_object_put (reply);
+}
+
+static void
 test_commands (void **state)
 {
   struct control *c = start_control ();
 
   assert_ok ("{\"command\":\"fail\",\"member\":\"/x/y\"}");
   assert_string_equal (fake.which, "/x/y");
+  assert_grows ();
+  fake.full = true;
+  assert_refused ("{\"command\":\"grow\"}", "nothing to gain");
+  assert_refused ("{\"command\":\"grow\",\"force\":true}", "no such key");
+  fake.full = false;
   assert_ok (" { \"member\" : 12, \"command\" : \"fail\" } \r");
   assert_string_equal (fake.which, "12");
   assert_refused ("{\"command\":\"fail\",\"member\":\"9\"}",
@@ -137,6 +180,12 @@ test_commands (void **state)
   assert_ok ("{\"command\":\"replace\",\"member\":\"/o\",\"new\":\"/n\xff\","
              "\"force\":true}");
   assert_string_equal (fake.new_path, "/n\xff");
+  assert_true (fake.force);
+  assert_ok ("{\"command\":\"spare\",\"new\":\"/s\"}");
+  assert_string_equal (fake.which, "spare");
+  assert_string_equal (fake.new_path, "/s");
+  assert_false (fake.force);
+  assert_ok ("{\"command\":\"spare\",\"new\":\"/s\",\"force\":true}");
   assert_true (fake.force);
   assert_rebuild ("changes");
   fake.full = true;
@@ -153,6 +202,10 @@ test_commands (void **state)
   assert_int_equal (fake.scrub, ARRAY_SCRUB_RESUME);
   assert_ok ("{\"command\":\"scrub\",\"action\":\"stop\"}");
   assert_int_equal (fake.scrub, ARRAY_SCRUB_STOP);
+  assert_ok ("{\"command\":\"rebuild\",\"action\":\"pause\"}");
+  assert_true (fake.paused);
+  assert_ok ("{\"command\":\"rebuild\",\"action\":\"resume\"}");
+  assert_false (fake.paused);
   assert_ok ("{\"command\":\"rate\",\"limit\":10000000000}");
   assert_int_equal (fake.rate, 10000000000);
   assert_ok ("{\"command\":\"rate\",\"limit\":0}");
@@ -194,10 +247,14 @@ test_refused (void **state)
     { "{\"command\":\"replace\",\"member\":1,\"new\":2}", "not a path" },
     { "{\"command\":\"replace\",\"member\":1,\"new\":\"/n\",\"force\":1}",
       "not true or false" },
+    { "{\"command\":\"spare\"}", "spare: which new member?" },
+    { "{\"command\":\"spare\",\"member\":1}", "no such key: member" },
     { "{\"command\":\"readd\"}", "readd: which member?" },
     { "{\"command\":\"readd\",\"member\":1,\"new\":\"/n\"}", "no such key" },
     { "{\"command\":\"scrub\",\"action\":\"go\"}", "no such action: go" },
     { "{\"command\":\"scrub\",\"action\":1}", "not a word" },
+    { "{\"command\":\"rebuild\"}", "which action" },
+    { "{\"command\":\"rebuild\",\"action\":\"stop\"}", "no such action" },
     { "{\"command\":\"rate\"}", "which limit" },
     { "{\"command\":\"rate\",\"limit\":-1}", "not a number" },
     { "{\"command\":\"rate\",\"limit\":\"1M\"}", "not a number" },
@@ -205,6 +262,8 @@ test_refused (void **state)
     { "{\"command\":\"scrub\",\"action\":\"stop\",\"repair\":true}",
       "goes with start only" },
     { "{\"command\":\"status\",\"action\":\"start\"}", "no such key" },
+    { "{\"command\":\"stop\",\"force\":1}", "not true or false" },
+    { "{\"command\":\"stop\",\"member\":1}", "no such key" },
   };
   struct control *c = start_control ();
   char deep[1024];

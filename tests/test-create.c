@@ -207,6 +207,32 @@ test_absent (void **state)
   opened ("a new b");
 }
 
+/* The bytes that a file has on its file system. */
+static uint64_t
+allocated (const char *name)
+{
+  struct stat st;
+
+  assert_int_equal (stat (name, &st), 0);
+  return st.st_blocks * UINT64_C (512);
+}
+
+static void
+test_allocate (void **state)
+{
+  make ("abc", 32 * MIB);
+  created ("k=2 m=1 allocate=yes a b c", false);
+  for (const char *p = "abc"; *p; p++)
+    assert_true (allocated ((char[]) { *p, '\0' }) >= 32 * MIB);
+  opened ("k=2 m=1 a b c");
+
+  created ("k=2 m=1 allocate=no a b c", true);
+  assert_true (allocated ("a") < 16 * MIB);
+
+  created ("k=2 m=1 size=20M allocate=yes d e f", false);
+  assert_true (allocated ("e") >= 10 * MIB);
+}
+
 static void
 test_exact_need (void **state)
 {
@@ -576,6 +602,7 @@ main (void)
     TEST (test_code),
     TEST (test_given_size),
     TEST (test_absent),
+    TEST (test_allocate),
     TEST (test_exact_need),
     TEST (test_bad_members),
     TEST (test_same_twice),

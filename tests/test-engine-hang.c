@@ -233,6 +233,34 @@ test_all_hang (void **state)
   end_whole (sa);
 }
 
+/* More hang than may fail, and they come back one after another: that enough
+ * are there again is no reason to take out the last of them at once.
+ */
+static void
+test_come_back_in_turn (void **state)
+{
+  struct sim_array *sa = start_full (4, 2, CHUNK, 40);
+  struct sim_request *w;
+
+  sa->a->timeout_ns = 20 * SECOND;
+  for (unsigned i = 0; i < 3; i++)
+    sim_disk_hang (sa->disk[i], true);
+  w = start_request (sa, REQUEST_WRITE, data, 0, 8 * CHUNK, ARRAY_FUA);
+  pass (sa, 100 * SECOND);
+  for (unsigned i = 0; i < 2; i++) {
+    assert_int_equal (w->state, SIM_WAITS);
+    sim_disk_hang (sa->disk[i], false);
+    pass (sa, 8 * SECOND);
+    assert_int_equal (sa->a->lost_slots, 0);
+  }
+  pass (sa, 10 * SECOND);
+  expect_done (w);
+  assert_int_equal (sa->a->lost_slots, 1 << sa->a->seat[2]->slot);
+  sim_disk_hang (sa->disk[2], false);
+  pass (sa, SECOND);
+  end_degraded (sa);
+}
+
 /* Members that are slow answer all the time. */
 static void
 test_slow_is_not_overdue (void **state)
@@ -298,6 +326,7 @@ main (void)
     cmocka_unit_test (test_fail_in_a_change),
     cmocka_unit_test (test_timeout),
     cmocka_unit_test (test_all_hang),
+    cmocka_unit_test (test_come_back_in_turn),
     cmocka_unit_test (test_slow_is_not_overdue),
     cmocka_unit_test (test_timeout_needs_redundancy),
     cmocka_unit_test (test_stop),

@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -19,6 +20,7 @@
 #include "array/lost.h"
 #include "array/repair.h"
 #include "common/bits.h"
+#include "common/log.h"
 #include "tests/engine-array.h"
 
 /* Reads of this disk fail from its next one on, for this time. */
@@ -264,7 +266,7 @@ test_row_that_cant_be_written (void **state)
 
 /* A block could not be written out, and a client is just writing to some of it:
  * a reader does not get what is on the member, which is older than what was
- * read before.
+ * read before, and another flush fails too.
  */
 static void
 test_reader_of_an_unwritten_block (void **state)
@@ -272,7 +274,7 @@ test_reader_of_an_unwritten_block (void **state)
   struct sim_array *sa = start_full (2, 1, CHUNK, 40);
   const uint64_t off = layout_address (&sa->g, 9, 0, 4096);
   struct sim_disk *d = disk_of_role (sa, 9, 0);
-  struct sim_request *flush, *w, *r;
+  struct sim_request *flush, *again, *w, *r;
 
   open_again (sa, ~0, true);
   for (unsigned role = 1; role < 3; role++)
@@ -291,11 +293,15 @@ test_reader_of_an_unwritten_block (void **state)
   assert_true (w->state != SIM_IDLE);
 
   r = start_request (sa, REQUEST_READ, back, off, 4096, 0);
-  while (r->state != SIM_IDLE || w->state != SIM_IDLE)
+  again = start_request (sa, REQUEST_FLUSH, NULL, 0, 0, 0);
+  while (r->state != SIM_IDLE || w->state != SIM_IDLE ||
+         again->state != SIM_IDLE)
     assert_true (sim_step (sa->sim));
+  assert_int_equal (again->r.error, EIO);
   assert_int_equal (r->r.error, 0);
   assert_memory_equal (back + 100, data + off + 100, 4096 - 100);
   free (flush);
+  free (again);
   free (w);
   free (r);
   d->min_delay_ns = d->max_delay_ns = 0;
@@ -338,6 +344,115 @@ test_rebuild_passes_lost_rows (void **state)
   check_all (sa);
   open_again (sa, ~0, true);
   end_whole (sa);
+}
+
+/* Slot 0 is rebuilt, and in one row it can't be; in the same pass the member of
+ * slot 1 is replaced.  What that has is copied, in this row too.
+ */
+static void
+rebuild_two (enum consistency consistency, enum checksum checksum)
+{
+  const uint64_t stripe = 60;
+  struct sim_array *sa;
+  unsigned gone, copied;
+  uint64_t off, bad;
+
+  sim_consistency = consistency;
+  sim_checksum = checksum;
+  sa = start_full (3, 1, CHUNK, 64);
+  sim_consistency = CONSISTENCY_NONE;
+  sim_checksum = CHECKSUM_NONE;
+  gone = layout_role (&sa->g, stripe, 0);
+  copied = layout_role (&sa->g, stripe, 1);
+  assert_true (gone < 3 && copied < 3);
+  assert_int_equal (sim_array_fail (sa, 0), 0);
+  assert_true (sim_array_pause (sa, SECOND));
+  open_again (sa, ~0, true);
+  bad = layout_address (&sa->g, stripe, gone, 4096);
+  off = layout_address (&sa->g, stripe, copied, 4096);
+  sim_disk_set_bad (sim_array_disk_at (sa, 2), place (sa, stripe, 4096), 4096);
+  sa->a->window_len = CHUNK;
+  assert_int_equal (sim_array_replace (sa, 0, sim_array_add_disk (sa)), 0);
+  assert_int_equal (sim_array_replace (sa, 1, sim_array_add_disk (sa)), 0);
+  assert_non_null (sa->a->at[0][1]);
+  assert_true (sim_array_settle (sa, 1000 * SECOND));
+  assert_int_equal (sa->a->irregular_slots, 0);
+  for (unsigned i = 0; i < 2; i++) {
+    assert_int_equal (sim_array_read (sa, back, 4096, bad), EIO);
+    check_range (sa, off, 4096);
+    open_again (sa, ~0, true);
+  }
+  end_degraded (sa);
+}
+
+static void
+test_rebuild_copies_what_it_can (void **state)
+{
+  rebuild_two (CONSISTENCY_NONE, CHECKSUM_NONE);
+  rebuild_two (CONSISTENCY_NONE, CHECKSUM_CRC32C);
+  rebuild_two (CONSISTENCY_JOURNAL, CHECKSUM_NONE);
+  rebuild_two (CONSISTENCY_JOURNAL, CHECKSUM_CRC32C);
+}
+
+/* A row has lost more than parity can make up for, and then another member is
+ * replaced: copying its block says nothing about the others.
+ */
+static void
+test_copy_forgets_no_lost_row (void **state)
+{
+  struct sim_array *sa = start_full (2, 1, CHUNK, 40);
+  const unsigned slot = layout_slot (&sa->g, 9, 0);
+  const uint64_t off = layout_address (&sa->g, 9, 1, 4096);
+
+  open_again (sa, ~0, true);
+  for (unsigned role = 1; role < 3; role++)
+    sim_disk_set_bad (disk_of_role (sa, 9, role), place (sa, 9, 4096), 4096);
+  assert_int_equal (sim_array_read (sa, back, 4096, off), EIO);
+  assert_int_equal (lost_rows_count (sa->a), 1);
+  assert_int_equal (sim_array_replace (sa, slot, sim_array_add_disk (sa)), 0);
+  assert_true (sim_array_settle (sa, 100 * SECOND));
+  assert_int_equal (sa->a->irregular_slots, 0);
+  assert_int_equal (lost_rows_count (sa->a), 1);
+  assert_true (lost_any (sa->a));
+  put (sa, off, 4096, ARRAY_FUA);
+  assert_int_equal (lost_rows_count (sa->a), 0);
+  end_whole (sa);
+}
+
+static unsigned said_rows, said_more;
+
+static void
+count_said (enum log_level level, const char *fmt, va_list args)
+{
+  char text[500];
+
+  vsnprintf (text, sizeof text, fmt, args);
+  said_rows += strstr (text, "too little of this row") != NULL;
+  said_more += strstr (text, "more rows of which") != NULL;
+}
+
+/* Each lost row has a message, and where in the array it is; but not
+ * thousands.
+ */
+static void
+test_messages_have_a_limit (void **state)
+{
+  struct sim_array *sa = start_full (2, 1, CHUNK, 40);
+
+  open_again (sa, ~0, true);
+  for (unsigned slot = 0; slot < 2; slot++)
+    sim_disk_set_bad (sim_array_disk_at (sa, slot), place (sa, 2, 0),
+                      30 * CHUNK);
+  said_rows = said_more = 0;
+  log_set_sink (count_said);
+  for (uint64_t off = 4 * CHUNK; off < 60 * CHUNK; off += 2 * CHUNK)
+    sim_array_read (sa, back, 2 * CHUNK, off);
+  assert_true (lost_rows_count (sa->a) > 64);
+  assert_int_equal (said_rows, 64);
+  assert_int_equal (said_more, 1);
+  log_set_sink (NULL);
+  assert_true (sim_array_abandon (sa));
+  sim_array_free (sa);
 }
 
 /* A member that is being replaced has a lost block, and so has the new one,
@@ -421,6 +536,9 @@ main (void)
     cmocka_unit_test (test_row_that_cant_be_written),
     cmocka_unit_test (test_reader_of_an_unwritten_block),
     cmocka_unit_test (test_rebuild_passes_lost_rows),
+    cmocka_unit_test (test_rebuild_copies_what_it_can),
+    cmocka_unit_test (test_copy_forgets_no_lost_row),
+    cmocka_unit_test (test_messages_have_a_limit),
     cmocka_unit_test (test_repair_while_it_is_replaced),
     cmocka_unit_test (test_crash_when_a_lost_block_is_written),
   };

@@ -14,7 +14,9 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "array/pass.h"
 #include "common/bits.h"
+#include "raidmap/limits.h"
 #include "tests/engine-array.h"
 
 static void
@@ -55,6 +57,57 @@ test_rebuild_two_in_one_pass (void **state)
   end_whole (sa);
 }
 
+/* Zeroes are trimmed on a target, which was full of something else; fewer than
+ * four blocks of them are written with those beside them.
+ */
+static void
+test_zeroes_are_trimmed (void **state)
+{
+  struct sim_array *sa = start_full (3, 1, 64 * 1024, 8);
+  const uint64_t chunk = sa->g.chunk;
+  unsigned no;
+
+  assert_int_equal (sim_array_zero (sa, sa->g.size, 0, ARRAY_TRIM), 0);
+  memset (data, 0, sa->g.size);
+  put (sa, 2 * 3 * chunk + 4 * 4096, 4096, 0);
+  put (sa, 2 * 3 * chunk + 8 * 4096, 4096, 0);
+  open_again (sa, ~0, true);
+  no = sim_array_add_disk (sa);
+  assert_int_equal (sim_array_replace (sa, layout_slot (&sa->g, 2, 0), no), 0);
+  assert_true (sim_array_settle (sa, 100 * SECOND));
+  assert_int_equal (sa->disk[no]->nr_bytes[IO_TRIM],
+                    sa->l.data_len - (1 + 1 + 3) * 4096);
+  end_whole (sa);
+}
+
+/* What no member has is not read; in parts, each of which is trimmed. */
+static void
+test_holes_are_not_read (void **state)
+{
+  struct sim_array *sa = start_full (3, 1, CHUNK, 64);
+  const uint64_t len = sa->l.data_len, stripe_len = 3 * CHUNK;
+  unsigned no;
+
+  limits.rebuild_trim_len = 5 * CHUNK;
+  sa->window_len = 4 * CHUNK;
+  assert_int_equal (sim_array_zero (sa, sa->g.size, 0, ARRAY_TRIM), 0);
+  memset (data, 0, sa->g.size);
+  put (sa, 0, stripe_len, 0);
+  put (sa, 50 * stripe_len, 4096, 0);
+  open_again (sa, ~0, true);
+  no = sim_array_add_disk (sa);
+  count_from_here (sa);
+  assert_int_equal (sim_array_replace (sa, 0, no), 0);
+  assert_true (sim_array_settle (sa, 100 * SECOND));
+  /* Two windows of four stripes have something. */
+  assert_true (bytes (sa, IO_READ) < 3 * 2 * 4 * CHUNK);
+  assert_true (sa->disk[no]->nr_bytes[IO_TRIM] <= len);
+  assert_true (sa->disk[no]->nr_ios[IO_TRIM] >= 50 / 5);
+  check_all (sa);
+  limits = default_limits;
+  end_whole (sa);
+}
+
 static void
 test_cursor_survives (void **state)
 {
@@ -77,6 +130,88 @@ test_cursor_survives (void **state)
   assert_true (sim_array_settle (sa, 1000 * SECOND));
   assert_true (sa->disk[no]->nr_bytes[IO_WRITE] < 50 * CHUNK);
   assert_int_equal (sa->a->irregular_slots, 0);
+  end_whole (sa);
+}
+
+static int
+pause_rebuild (struct sim_array *sa, bool pause)
+{
+  char why[ARRAY_WHY_LEN];
+  int err;
+
+  engine_lock (sa->a);
+  err = pass_pause (sa->a, pause, why);
+  engine_unlock (sa->a);
+  return err;
+}
+
+/* In a window and between two; clients write meanwhile, and another slot is
+ * lost.  It stops while it is paused.
+ */
+static void
+test_rebuild_pauses (void **state)
+{
+  limits.rebuild_in_flight_len = 2 * CHUNK;
+  for (unsigned steps = 1; steps < 400; steps += 7) {
+    struct sim_array *sa = start_full (2, 2, CHUNK, 64);
+    uint64_t rebuilt;
+    unsigned i;
+
+    sa->window_len = 16 * CHUNK;
+    open_again (sa, ~0, true);
+    assert_int_equal (pause_rebuild (sa, true), EINVAL);
+    assert_int_equal (sim_array_fail (sa, 0), 0);
+    assert_int_equal (sim_array_replace (sa, 0, sim_array_add_disk (sa)), 0);
+    for (i = 0; i < steps && pass_is_wanted (sa->a); i++)
+      assert_true (sim_step (sa->sim));
+    if (i < steps) {
+      limits = default_limits;
+      end_whole (sa);
+      return;
+    }
+    assert_int_equal (pause_rebuild (sa, true), 0);
+    rebuilt = sa->a->counters.rebuilt_bytes;
+    sim_array_pause (sa, SECOND);
+    assert_int_equal (sa->a->pass->in_flight, 0);
+    put (sa, 1000, 300000, 0);
+    assert_int_equal (sim_array_fail (sa, 1), 0);
+    check_all (sa);
+    sim_array_pause (sa, 10 * SECOND);
+    assert_int_equal (sa->a->counters.rebuilt_bytes, rebuilt);
+    assert_true (pass_is_paused (sa->a) || !pass_is_wanted (sa->a));
+    if (steps % 2)
+      open_again (sa, ~0, true);
+    else if (pass_is_wanted (sa->a))
+      assert_int_equal (pause_rebuild (sa, false), 0);
+    assert_true (sim_array_settle (sa, 100 * SECOND));
+    assert_int_equal (sim_array_replace (sa, 1, sim_array_add_disk (sa)), 0);
+    assert_false (pass_is_paused (sa->a));
+    assert_true (sim_array_settle (sa, 100 * SECOND));
+    assert_int_equal (sa->a->irregular_slots, 0);
+    end_whole (sa);
+  }
+  fail ();                      /* it was over before that */
+}
+
+static void
+test_resync_pauses (void **state)
+{
+  struct sim_array *sa = start_full (3, 2, CHUNK, 8);
+  uint64_t before;
+
+  put (sa, 0, 3 * CHUNK, ARRAY_FUA);
+  crash_array (sa);
+  open_again (sa, ~0, false);
+  before = sa->a->nr_unsynced;
+  assert_true (before > 0);
+  assert_int_equal (pause_rebuild (sa, true), 0);
+  assert_int_equal (sim_array_writable (sa), 0);
+  put (sa, 100, 5000, ARRAY_FUA);
+  sim_array_pause (sa, 10 * SECOND);
+  assert_int_equal (sa->a->nr_unsynced, before);
+  assert_int_equal (pause_rebuild (sa, false), 0);
+  assert_true (sim_array_settle (sa, 100 * SECOND));
+  assert_int_equal (sa->a->nr_unsynced, 0);
   end_whole (sa);
 }
 
@@ -142,7 +277,11 @@ main (void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_fail_and_replace),
     cmocka_unit_test (test_rebuild_two_in_one_pass),
+    cmocka_unit_test (test_zeroes_are_trimmed),
+    cmocka_unit_test (test_holes_are_not_read),
     cmocka_unit_test (test_cursor_survives),
+    cmocka_unit_test (test_rebuild_pauses),
+    cmocka_unit_test (test_resync_pauses),
     cmocka_unit_test (test_missing_comes_back),
     cmocka_unit_test (test_resync),
     cmocka_unit_test (test_unclean_and_degraded),

@@ -61,7 +61,8 @@ test_no_room (void **state)
   sim_array_init_replace (&q, sa, 1, new);
   q.r.why = why;
   assert_int_equal (sim_array_run (&q), EINVAL);
-  assert_string_equal (why, "no room for another member: too many are open");
+  assert_string_equal (why, "no room for another member: too many are open; "
+                       "start the server again");
   assert_int_equal (sa->a->membership.cur.self.ballot.epoch, epoch);
   member_close (q.r.target);
 

@@ -50,8 +50,9 @@ is_short (struct sim_array *sa)
   bool no_space;
 
   array_get_status (sa->a, &st);
-  assert_int_equal (st.state, ARRAY_HEALTHY);
   no_space = st.entry[1].no_space;
+  assert_int_equal (st.state, no_space ? ARRAY_DEGRADED : ARRAY_HEALTHY);
+  assert_int_equal (st.reasons, no_space ? ARRAY_WHY_NO_SPACE : 0);
   assert_false (st.entry[0].no_space || st.entry[2].no_space);
   array_status_free (&st);
   return no_space;

@@ -1,5 +1,6 @@
 /* gpuraid: entries of the checksum table: of a page that can't be read for a
- * moment, and of a block that was read badly first.
+ * moment, of a block that was read badly first, and of one that is made of an
+ * old one.
  *
  * run-tests: no-thread
  * It has one thread.
@@ -7,6 +8,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +17,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tests/engine-array.h"
+#include "common/bits.h"
+#include "tests/scrub-array.h"
 
 static struct sim_array *
 start (unsigned k, unsigned m)
@@ -89,13 +92,265 @@ test_checksum_of_a_copied_block (void **state)
   end_degraded (sa);
 }
 
+/* ---- pages that can't be read ------------------------------------------- */
+
+/* Both places of the page of a row, on these members. */
+static void
+set_bad_pages (struct sim_array *sa, uint64_t row, uint64_t slots)
+{
+  FOR_EACH_BIT (slot, slots)
+    for (unsigned i = 0; i < 2; i++)
+      sim_disk_set_bad (sa->disk[slot], page_off (sa, row, i),
+                        TABLE_PAGE_LEN);
+}
+
+static void
+clear_bad (struct sim_array *sa)
+{
+  for (unsigned i = 0; i < sa->nr_disks; i++)
+    memset (sa->disk[i]->bad, 0, sa->disk_size / SIM_BLOCK);
+}
+
+/* No member's page can be read, longer than a write waits.  Other rows of the
+ * page don't become zeroes, as if they had never been written.
+ */
+static void
+test_unreadable_page_is_not_new (void **state)
+{
+  struct sim_array *sa = start_with_sums (2, 1);
+
+  open_again (sa, ~0, true);
+  set_bad_pages (sa, 0, 7);
+  put (sa, 0, 2 * CHUNK, ARRAY_FUA);
+  clear_bad (sa);
+  check_range (sa, 0, 2 * CHUNK);
+  assert_int_equal (sim_array_read (sa, back, 4096, 2 * CHUNK), EIO);
+  open_again (sa, ~0, true);
+  check_range (sa, 0, 2 * CHUNK);
+  assert_int_equal (sim_array_read (sa, back, 4096, 2 * CHUNK), EIO);
+  end_degraded (sa);
+}
+
+/* A member is taken again, and missed nothing in the rows of a page of its
+ * table, which can't be read for a moment.  It is not stored without its
+ * entries.
+ */
+static void
+test_page_of_a_target_is_unreadable (void **state)
+{
+  struct sim_array *sa;
+  bool full;
+
+  limits.region_min_len = CHUNK;
+  limits.ahead_regions = 0;
+  sa = start_with_sums (2, 1);
+  open_again (sa, ~0, true);
+  assert_int_equal (sim_array_fail (sa, 0), 0);
+  put (sa, 0, 4096, ARRAY_FUA);
+  open_again (sa, ~0, true);
+  set_bad_pages (sa, NR_ROWS - 1, 1);
+  assert_int_equal (sim_array_readd (sa, 0, &full), 0);
+  assert_false (full);
+  /* Both places were read. */
+  while (sa->a->at[0][1]->read_errors < 2)
+    assert_true (sim_step (sa->sim));
+  clear_bad (sa);
+  assert_true (sim_array_settle (sa, 60 * SECOND));
+  assert_int_equal (sa->a->irregular_slots, 0);
+  open_again (sa, ~0, true);
+  assert_int_equal (sim_array_fail (sa, 1), 0);
+  assert_true (sim_array_settle (sa, 60 * SECOND));
+  check_all (sa);
+  end_degraded (sa);
+}
+
+/* A page became zeroes on one member, another member's can't be read for a
+ * moment, and the third is away: that proves nothing.  Its rows are no zeroes,
+ * then or when the third is back.
+ */
+static void
+test_blank_page_without_proof (void **state)
+{
+  static const uint8_t zeroes[TABLE_PAGE_LEN];
+  struct sim_array *sa = start_with_sums (2, 1);
+  const unsigned away = slot_of (sa, 0, 0), blank = slot_of (sa, 0, 1);
+  bool full;
+
+  open_again (sa, ~0, true);
+  assert_int_equal (sim_array_fail (sa, away), 0);
+  assert_true (sim_array_stop (sa));
+  for (unsigned i = 0; i < 2; i++)
+    put_bytes (sa, blank, page_off (sa, 0, i), zeroes, sizeof zeroes);
+  set_bad_pages (sa, 0, BIT (slot_of (sa, 0, 2)));
+  open_again (sa, ~0, true);
+  assert_int_equal (sim_array_read (sa, back, CHUNK, CHUNK), EIO);
+  clear_bad (sa);
+  assert_int_equal (sim_array_readd (sa, away, &full), 0);
+  assert_true (sim_array_settle (sa, 60 * SECOND));
+  check_all (sa);
+  open_again (sa, ~0, true);
+  check_all (sa);
+  end_whole (sa);
+}
+
+/* The first write to a page, while a member's can't be read for a moment: its
+ * record too says that it is the first.  So after a crash in the store of the
+ * page all other rows are zeroes, also without the other member that has a
+ * record.
+ */
+static void
+test_first_write_to_an_unreadable_page (void **state)
+{
+  static const uint8_t torn[TABLE_PAGE_LEN] = { 0x5a };
+  struct sim_array *sa;
+  unsigned other, bad;
+
+  sim_consistency = CONSISTENCY_JOURNAL;
+  sim_checksum = CHECKSUM_CRC32C;
+  limits.table_page_entries = 24;
+  limits.tick_ns = 20000000;
+  sa = start_empty (2, 1, CHUNK, NR_STRIPES);
+  other = slot_of (sa, 0, 0);
+  bad = slot_of (sa, 0, 2);
+  set_bad_pages (sa, 0, BIT (bad));
+  put (sa, 0, 4096, ARRAY_FUA);
+  assert_int_equal (sa->a->counters.table_bytes, 0);
+  crash_array (sa);
+  clear_bad (sa);
+  put_bytes (sa, bad, page_off (sa, 0, 0), torn, sizeof torn);
+  for (unsigned i = 0; i < 2; i++) {
+    open_again (sa, 7 & ~BIT (other), true);
+    check_all (sa);
+    assert_int_equal (sa->a->counters.bad_table_pages, 0);
+  }
+  end_degraded (sa);
+}
+
+/* A page of no entries, as the slots have it of which the first write to it
+ * changes no block.
+ */
+static void
+put_page (struct sim_array *sa, unsigned disk, unsigned slot, unsigned place)
+{
+  static struct table_page page;
+  uint8_t buf[TABLE_PAGE_LEN];
+
+  memset (&page, 0, sizeof page);
+  page.counter = table_next_counter (0, 1);
+  if (table_counter_place (page.counter) != place)
+    page.counter = table_next_counter (page.counter, 1);
+  table_page_encode (&page, &sa->uuid, slot, buf);
+  put_bytes (sa, disk, page_off (sa, 0, place), buf, sizeof buf);
+}
+
+/* The first write to a page is of two slots.  It crashes when the third slot's
+ * member has the page, and the one that replaces it has it in one place, and
+ * the other place is torn.  The recovery must store it there too: later nothing
+ * says any more that the one place is right.
+ */
+static void
+test_page_of_a_target_is_whole (void **state)
+{
+  static const uint8_t torn[TABLE_PAGE_LEN] = { 0x77 };
+  struct sim_array *sa;
+  unsigned other, no;
+
+  sim_consistency = CONSISTENCY_JOURNAL;
+  sim_checksum = CHECKSUM_CRC32C;
+  limits.table_page_entries = 24;
+  sa = start_empty (2, 1, CHUNK, 64);
+  other = slot_of (sa, 0, 1);
+  assert_true (sim_array_stop (sa));
+  sa->window_len = CHUNK;
+  sa->save_ns = 1;
+  open_again (sa, ~0, true);
+  put (sa, sa->g.size / 2, sa->g.size / 2, ARRAY_FUA);
+  no = sim_array_add_disk (sa);
+  assert_int_equal (sim_array_replace (sa, other, no), 0);
+  while (sa->a->at[other][1]->cursor < 40 * CHUNK)
+    assert_true (sim_step (sa->sim));
+  wait_for_save (sa);
+  put (sa, 0, 4096, ARRAY_FUA);
+  crash_array (sa);
+
+  put_page (sa, other, other, 0);
+  put_page (sa, other, other, 1);
+  put_page (sa, no, other, 1);
+  put_bytes (sa, no, page_off (sa, 0, 0), torn, sizeof torn);
+  open_again (sa, ~0, true);
+  assert_non_null (sa->a->at[other][1]);
+  assert_true (sa->a->at[other][1]->cursor > 0);
+  assert_true (sim_array_settle (sa, 600 * SECOND));
+  assert_int_equal (sim_array_fail (sa, slot_of (sa, 0, 0)), 0);
+  assert_true (sim_array_settle (sa, 60 * SECOND));
+  open_again (sa, ~0, true);
+  check_all (sa);
+  assert_int_equal (sa->a->counters.bad_table_pages, 0);
+  end_degraded (sa);
+}
+
+/* ---- old blocks --------------------------------------------------------- */
+
+/* A block of a row that was written as a whole is old together with its entry,
+ * and another one can't be read.  What is decoded for that is not what was
+ * written: it has another checksum.
+ */
+static void
+test_decoded_from_an_old_block (void **state)
+{
+  struct sim_array *sa = start_with_sums (2, 1);
+  const unsigned old = slot_of (sa, 0, 1), bad = slot_of (sa, 0, 0);
+  struct copy c;
+
+  open_again (sa, ~0, true);
+  keep (sa, old, 0, &c);
+  put (sa, 0, 2 * CHUNK, ARRAY_FUA);
+  assert_true (sim_array_stop (sa));
+  restore (sa, old, 0, &c, true);
+  sim_disk_set_bad (sa->disk[bad], sa->l.data_off, BLOCK_LEN);
+  open_again (sa, ~0, true);
+  assert_int_equal (sim_array_read (sa, back, 4096,
+                                    layout_address (&sa->g, 0, 0, 0)), EIO);
+  end_degraded (sa);
+}
+
+/* Likewise, and the row was not written as a whole: by the generations it could
+ * also be the entry of the block that can't be read which is old.
+ */
+static void
+test_decoded_from_an_old_delta (void **state)
+{
+  struct sim_array *sa = start_with_sums (2, 1);
+  const unsigned old = slot_of (sa, 0, 1), bad = slot_of (sa, 0, 0);
+  struct copy c;
+
+  open_again (sa, ~0, true);
+  keep (sa, old, 0, &c);
+  put (sa, layout_address (&sa->g, 0, 1, 0), 4096, ARRAY_FUA);
+  assert_true (sim_array_stop (sa));
+  restore (sa, old, 0, &c, true);
+  sim_disk_set_bad (sa->disk[bad], sa->l.data_off, BLOCK_LEN);
+  open_again (sa, ~0, true);
+  assert_int_equal (sim_array_read (sa, back, 4096,
+                                    layout_address (&sa->g, 0, 0, 0)), EIO);
+  end_degraded (sa);
+}
+
 int
 main (void)
 {
+#define TEST(name) cmocka_unit_test_teardown (name, scrub_usual_limits)
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test_teardown (test_write_waits_for_its_page, free_data),
-    cmocka_unit_test_teardown (test_checksum_of_a_copied_block, free_data),
+    TEST (test_write_waits_for_its_page),
+    TEST (test_checksum_of_a_copied_block),
+    TEST (test_unreadable_page_is_not_new),
+    TEST (test_page_of_a_target_is_unreadable),
+    TEST (test_blank_page_without_proof),
+    TEST (test_first_write_to_an_unreadable_page),
+    TEST (test_page_of_a_target_is_whole),
+    TEST (test_decoded_from_an_old_block),
+    TEST (test_decoded_from_an_old_delta),
   };
 
-  return cmocka_run_group_tests (tests, NULL, NULL);
+  return cmocka_run_group_tests (tests, NULL, free_data);
 }

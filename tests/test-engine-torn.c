@@ -30,15 +30,18 @@ seat_of (struct sim_array *sa, unsigned disk)
 }
 
 /* A write that a member missed is acknowledged when the record without it
- * is in force.
+ * is in force.  With a journal it is what goes to the ring.
  */
 static void
 test_ack_after_the_record (void **state)
 {
-  for (unsigned flush = 0; flush < 2; flush++) {
-    struct sim_array *sa = start_full (2, 2, CHUNK, 8);
+  for (unsigned i = 0; i < 4; i++) {
+    const bool flush = i & 1;
+    struct sim_array *sa;
     const struct seat *s;
 
+    sim_consistency = i & 2 ? CONSISTENCY_JOURNAL : CONSISTENCY_NONE;
+    sa = start_full (2, 2, CHUNK, 8);
     open_again (sa, ~0, true);
     put (sa, 0, 4096, ARRAY_FUA);
     if (flush)
@@ -50,6 +53,13 @@ test_ack_after_the_record (void **state)
     assert_true (s == NULL || s->state != SEAT_ACTIVE);
     end_degraded (sa);
   }
+}
+
+static int
+no_journal (void **state)
+{
+  sim_consistency = CONSISTENCY_NONE;
+  return 0;
 }
 
 static uint64_t
@@ -123,7 +133,7 @@ int
 main (void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_ack_after_the_record),
+    cmocka_unit_test_teardown (test_ack_after_the_record, no_journal),
     cmocka_unit_test (test_write_before_the_resync),
     cmocka_unit_test (test_torn_row_of_a_failed_array),
   };

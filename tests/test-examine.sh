@@ -54,6 +54,23 @@ for word in "$uuid" '2+1' 'slot 0' 'active' '16 KiB'; do
   grep -q -- "$word" "$tmp/text" || fail "no $word for a person"
 done
 
+# For udev: of one member; nothing at all where there is none.
+"$gpuraid" examine --udev "${members[1]}" >"$tmp/udev"
+diff - "$tmp/udev" <<END || fail "properties for udev"
+ID_FS_USAGE=raid
+ID_FS_TYPE=gpuraid_member
+ID_FS_VERSION=1
+ID_FS_UUID=$uuid
+ID_FS_UUID_ENC=$uuid
+ID_FS_UUID_SUB=$(get member_uuid "${members[1]}")
+ID_FS_UUID_SUB_ENC=$(get member_uuid "${members[1]}")
+END
+"$gpuraid" examine --udev "$blank" >"$tmp/udev" 2>&1 && fail "udev: of nothing"
+[ ! -s "$tmp/udev" ] || fail "udev: $(cat "$tmp/udev")"
+"$gpuraid" examine --udev "${members[@]}" 2>/dev/null && fail "udev: of three"
+"$gpuraid" examine --udev --json "${members[0]}" 2>/dev/null &&
+  fail "udev and json"
+
 # While it runs; no lock, nothing written.
 start_raid
 expect state active
@@ -75,7 +92,7 @@ rc=0
 "$gpuraid" examine --json "$blank" "${members[0]}" >"$tmp/list" \
   2>"$tmp/err" || rc=$?
 [ $rc = 1 ] || fail "exit status $rc"
-grep -q 'no gpuraid superblock' "$tmp/err" || fail "$(cat "$tmp/err")"
+grep -q 'no gpuraid superblock: .*(gpuraid scan finds members)' "$tmp/err" || fail "$(cat "$tmp/err")"
 [ "$(field 0.slot <"$tmp/list")" = 0 ] || fail "the sound one is not shown"
 "$gpuraid" examine "$shm/nothing" 2>"$tmp/err" && fail "of nothing"
 [ "$(wc -l <"$tmp/err")" = 1 ] || fail "not one line: $(cat "$tmp/err")"

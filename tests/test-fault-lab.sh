@@ -9,7 +9,9 @@
 
 source tests/functions.sh
 need_fuse
-scenarios=(all)
+# Those with members on servers: test-fault-lab-remote.sh
+mapfile -t scenarios < <(scripts/fault-lab --list | grep '^[a-z]' |
+  grep -v '^remote-')
 if [ -n "$SAN" ]; then
   scenarios=(kill-members fail-rebuild-fail member-errors)
 fi

@@ -8,7 +8,7 @@
 # Without clang's libFuzzer the inputs are random changes of the seeds.
 #
 # SPDX-License-Identifier: BSD-3-Clause
-# run-tests: no-sanitizer
+# run-tests: no-sanitizer timeout=400
 
 set -e
 cd "$(dirname "$0")/.."
@@ -22,10 +22,10 @@ export SEED=${SEED:-1}
 nr_runs ()
 {
     case $1 in
-        pages) echo 250000 ;;
-        rings) echo 3000 ;;
-        assemble) echo 5000 ;;
-        *) echo 20000 ;;
+        pages) echo 120000 ;;
+        rings) echo 1500 ;;
+        assemble) echo 2500 ;;
+        *) echo 10000 ;;
     esac
 }
 

@@ -50,7 +50,7 @@ accepts check-layers tests/powerfail/x.c '#include <nbdkit-plugin.h>'
 accepts check-layers member/x.c '#include <liburing.h>'
 accepts check-layers cli/x.c '#include "control/control.h"'
 
-for folder in common raidmap gf member array control cli bench tests; do
+for folder in common raidmap gf member array control cli measure bench tests; do
   refuses check-layers $folder/x.h '#include <nbdkit-plugin.h>' "$folder/x.h:2"
 done
 for header in cuda_runtime.h libnbd.h liburing.h liburing/io_uring.h; do
@@ -64,6 +64,7 @@ refuses check-layers array/x.c '#include "control/control.h"' 'may not use'
 refuses check-layers array/sub/x.c '#  include "cli/cli.h"' 'may not use'
 refuses check-layers control/x.c '#include "gf/coder.h"' 'may not use'
 refuses check-layers cli/x.c '#include "nbdkit-plugin/p.h"' 'may not use'
+refuses check-layers cli/x.c '#include "bench/gpu.h"' 'may not use'
 refuses check-layers array/x.c '#include "../gf/coder.h"' 'from the root'
 refuses check-layers array/x.c '#include <gf/coder.h>' 'with ""'
 refuses check-layers array/x.c '#include "nothere.h"' 'beside this file'

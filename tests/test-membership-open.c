@@ -112,15 +112,56 @@ test_branch (void **state)
   for (enum degraded_policy p = DEGRADED_ALLOW; p <= DEGRADED_FORCE; p++) {
     decide (3, p);
     assert_false (decision.open);
-    assert_non_null (strstr (decision.why, "epoch 2 on d1, epoch 2 on d0"));
+    assert_non_null (strstr (decision.why, "epoch 2 on d1; epoch 2 on d0"));
   }
   start (1, DEGRADED_ALLOW);
   finish ();
   decide (3, DEGRADED_ALLOW);
-  assert_non_null (strstr (decision.why, "epoch 3 on d0, epoch 2 on d1"));
+  assert_non_null (strstr (decision.why, "epoch 3 on d0; epoch 2 on d1"));
   members_find (disk, 2, found);
   assert_int_equal (membership_meet (&ms, found, &identity, why), -1);
   assert_non_null (strstr (why, "written in two ways"));
+  assert_non_null (strstr (why, "--force"));
+}
+
+/* Of the side that did not win its newest epoch is told, as gpuraid examine
+ * shows it, not the one at which the two parted.
+ */
+static void
+test_branch_epochs (void **state)
+{
+
+  create (2, 2);
+  start (3, DEGRADED_FORCE);
+  finish ();
+  start (3, DEGRADED_ALLOW);
+  finish ();
+  for (unsigned i = 0; i < 3; i++) {
+    start (0xc, i ? DEGRADED_ALLOW : DEGRADED_FORCE);
+    finish ();
+  }
+  decide (0xf, DEGRADED_ALLOW);
+  assert_false (decision.open);
+  assert_non_null (strstr (decision.why, "epoch 4 on d2, d3; epoch 3 on d0, "
+                           "d1: leave out"));
+  assert_non_null (strstr (decision.why, "replace --force"));
+}
+
+/* Members that are there and can't be used are named, with the reason. */
+static void
+test_useless (void **state)
+{
+  struct device_set devs = set_of (0x20);
+
+  create (4, 2);
+  start (0x3f, DEGRADED_ALLOW);
+  finish ();
+  membership_fail (&ms, &devs);
+  finish ();
+  assert_false (opens (0x31));
+  assert_non_null (strstr (decision.why, "taken out earlier, and out of "
+                           "date: d5"));
+  assert_non_null (strstr (decision.why, "missing: slots 1, 2, 3"));
 }
 
 static void
@@ -302,6 +343,8 @@ main (int argc, char **argv)
     cmocka_unit_test (test_text),
     cmocka_unit_test (test_recorded_failure),
     cmocka_unit_test (test_branch),
+    cmocka_unit_test (test_branch_epochs),
+    cmocka_unit_test (test_useless),
     cmocka_unit_test (test_unsound),
     cmocka_unit_test (test_create_cut_short),
     cmocka_unit_test (test_model),

@@ -92,13 +92,15 @@ test_walks (void **state)
     walk (first_seed + i);
   print_message ("%u opens, %u refused, %u records in force, %u crashes, "
                  "%u covered, %u cursors, %u replaced, %u with two, "
-                 "%u images, %u in two ways\n",
+                 "%u images, %u in two ways, %u grown, %u not\n",
                  walked.opens, walked.refused, walked.in_force,
                  walked.crashes, walked.covered, walked.cursors,
-                 walked.replaced, walked.two, walked.images, walked.forked);
+                 walked.replaced, walked.two, walked.images, walked.forked,
+                 walked.grown, walked.not_grown);
   if (nr_walks >= 20)
     assert_true (walked.covered && walked.cursors && walked.replaced &&
-                 walked.two && walked.images && walked.forked);
+                 walked.two && walked.images && walked.forked &&
+                 walked.grown && walked.not_grown);
 }
 
 int

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "bench/method-coder.h"
+#include "measure/method-coder.h"
 #include "tests/coder-stub.h"
 
 enum { nr_jobs = 8, nr_times = 20, depth = 3 };

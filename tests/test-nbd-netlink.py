@@ -34,9 +34,14 @@ class Server:
         self.path = os.path.join(self.tmp, 'sock')
         self.start(size)
 
-    def start(self, size='1M'):
+    def start(self, size='1M', description=None):
+        plugin = ['memory', size]
+        if description:
+            plugin = ['eval', 'get_size=echo ' + size,
+                      'pread=head -c $3 /dev/zero',
+                      'export_description=echo ' + description]
         self.process = subprocess.Popen(
-            ['nbdkit', '-f', '-U', self.path, 'memory', size])
+            ['nbdkit', '-f', '-U', self.path] + plugin)
         for _ in range(100):
             if os.path.exists(self.path):
                 return
@@ -60,10 +65,15 @@ class Recorder:
     def __init__(self):
         self.calls = []
         self.called = threading.Event()
+        self.keeps_size = False
 
     def nbd(self, cmd, *attrs):
-        self.calls.append((cmd, nl.parse_attrs(b''.join(attrs))))
+        attrs = nl.parse_attrs(b''.join(attrs))
+        self.calls.append((cmd, attrs))
         self.called.set()
+        if cmd == nl.NBD_CMD_RECONFIGURE and self.keeps_size \
+           and nl.NBD_ATTR_SIZE_BYTES in attrs:
+            raise OSError(22, 'Invalid argument')
         return {nl.NBD_ATTR_INDEX: struct.pack('=I', 7)}
 
 
@@ -87,6 +97,22 @@ def read_block(fd):
         magic, error, cookie = struct.unpack('>IIQ', nl.receive(s, 16))
         assert (magic, error, cookie) == (0x67446698, 0, 99)
         return nl.receive(s, 512)
+
+
+class Uri(unittest.TestCase):
+    def test_socket(self):
+        """A + is a +, as for libnbd."""
+        for text in 'a+b', 'a%2Bb', 'a%2bb&tls-certificates=/x':
+            uri = 'nbd+unix:///?socket=/tmp/' + text
+            self.assertEqual(nl.Export(uri).path, '/tmp/a+b')
+            self.assertEqual(nl.find_address(uri)[1], '/tmp/a+b')
+
+    def test_bad_port(self):
+        """One line, no traceback."""
+        for uri in 'nbd://host:x/', 'nbd://host:99999/', 'nbd://[::1/':
+            for call in nl.Export, nl.find_address:
+                with self.assertRaisesRegex(nl.Error, '^nbd://'):
+                    call(uri)
 
 
 class Messages(unittest.TestCase):
@@ -183,7 +209,10 @@ class Handshake(unittest.TestCase):
         other = reply(3, struct.pack('>HIII', 3, 1, 4096, 1 << 25))
         ack = reply(1, b'')
         self.assertEqual(self.answer(hello + other + size + ack),
-                         (4096, 0x125))
+                         (4096, 0x125, ''))
+        text = reply(3, struct.pack('>H', 2) + b'an array')
+        self.assertEqual(self.answer(hello + text + size + ack),
+                         (4096, 0x125, 'an array'))
         old = struct.pack('>QQQ', nl.NBD_MAGIC, 0x00420281861253, 4096)
         for data, why in ((b'', 'hung up'),
                           (b'HTTP/1.1 400 Bad Request\r\n', 'not an NBD'),
@@ -198,6 +227,29 @@ class Handshake(unittest.TestCase):
             with self.assertRaisesRegex(nl.Error, why):
                 self.answer(data)
 
+    def test_choose(self):
+        """The export that survives a restart, where one is offered."""
+        server = Server()
+        self.addCleanup(server.close)
+        export = nl.Export(server.path)
+        export.choose()
+        self.assertEqual(export.name, '')
+
+        server.kill()
+        server.process = subprocess.Popen(
+            ['nbdkit', '-f', '-U', server.path, '--filter=exportname',
+             'memory', '1M', 'exportname-list=explicit',
+             'exportname=a', 'exportname=' + nl.WRITETHROUGH])
+        for _ in range(100):
+            if os.path.exists(server.path):
+                break
+            time.sleep(0.1)
+        export.choose()
+        self.assertEqual(export.name, nl.WRITETHROUGH)
+        named = nl.Export(f'nbd+unix:///a?socket={server.path}')
+        named.choose()
+        self.assertEqual(named.name, 'a')
+
     def test_command(self):
         server = Server('2M')
         self.addCleanup(server.close)
@@ -210,6 +262,50 @@ class Handshake(unittest.TestCase):
                              capture_output=True, text=True)
         self.assertEqual(out.returncode, 1)
         self.assertEqual(out.stderr.count('\n'), 1)
+
+
+class Greeting(unittest.TestCase):
+    def listen(self, answers):
+        """A server that sends, to each connection, the next of the answers
+        once it has read as many bytes as the answer's number says."""
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        path = os.path.join(folder, 'sock')
+        listener = socket.socket(socket.AF_UNIX)
+        self.addCleanup(listener.close)
+        listener.bind(path)
+        listener.listen()
+
+        def serve():
+            for nr, answer in answers:
+                s, _ = listener.accept()
+                with s:
+                    if nr:
+                        s.recv(nr)
+                    s.sendall(answer)
+        threading.Thread(target=serve, daemon=True).start()
+        return f'nbd+unix:///?socket={path}', path
+
+    def test_nbdkit(self):
+        server = Server()
+        self.addCleanup(server.close)
+        for uri in 'nbd+unix:///?socket=', 'nbds+unix:///export?socket=':
+            self.assertEqual(nl.greet(uri + server.path),
+                             'unix ' + server.path)
+
+    def test_slow(self):
+        """It greets only after the time in which a server normally does."""
+        greeting = struct.pack('>QQH', nl.NBD_MAGIC, nl.NBD_IHAVEOPT, 3)
+        uri, path = self.listen([(1, greeting)])
+        self.assertEqual(nl.greet(uri), 'unix ' + path)
+
+    def test_other(self):
+        uri, _ = self.listen([(1, b'{"ok": false, "message": "no"}\n'),
+                              (0, b'SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n'),
+                              (0, b'')])
+        for why in 'control socket', 'does not greet', 'hung up':
+            with self.assertRaisesRegex(nl.Error, why):
+                nl.greet(uri)
 
 
 class Watch(unittest.TestCase):
@@ -258,8 +354,65 @@ class Watch(unittest.TestCase):
             self.assertEqual(read_block(fd), bytes(512))
         self.assertEqual(len(self.kernel.calls), 2)
 
-    def watch(self, s):
-        nl.watch(self.kernel, 7, self.export, [s])
+    def test_grown(self):
+        """The same array with another size, told or found."""
+        self.server.kill()
+        self.server.start('1M', 'array 1')
+        sockets = [self.export.connect()]
+        threading.Thread(target=self.watch, args=sockets,
+                         kwargs={'sockets': sockets}, daemon=True).start()
+        self.server.kill()
+        for other in ('2M', 'array 2'), ('2M', None), ('64K', 'array 1'):
+            self.server.start(*other)
+            self.assertFalse(self.kernel.called.wait(1.5))
+            self.server.kill()
+        self.server.start('2M', 'array 1')
+        self.expect_size(2 << 20, 2)
+
+        # It asks again, as on SIGHUP.
+        nl.shut_down(sockets)
+        self.wait_calls(3)
+        self.server.kill()
+        self.server.start('3M', 'array 1')
+        self.expect_size(3 << 20, 5)
+
+    def test_size_kept(self):
+        """The device stays attached, with its old size."""
+        self.kernel.keeps_size = True
+        self.server.kill()
+        self.server.start('1M', 'array 1')
+        sockets = [self.export.connect()]
+        threading.Thread(target=self.watch, args=sockets,
+                         kwargs={'sockets': sockets}, daemon=True).start()
+        self.server.kill()
+        self.server.start('2M', 'array 1')
+        self.expect_size(2 << 20, 2)
+        self.assertEqual(self.export.size, 1 << 20)
+        self.server.kill()
+        self.server.start('2M', 'array 1')
+        self.expect_size(2 << 20, 4)
+
+    def expect_size(self, size, nr_calls):
+        """A socket, then the size: the kernel may want to read before."""
+        self.wait_calls(nr_calls)
+        (cmd, attrs), (cmd2, attrs2) = self.kernel.calls[-2:]
+        self.assertEqual((cmd, cmd2), (nl.NBD_CMD_RECONFIGURE,) * 2)
+        self.assertNotIn(nl.NBD_ATTR_SIZE_BYTES, attrs)
+        self.assertEqual(len(socket_fds(attrs)), 1)
+        self.assertNotIn(nl.NBD_ATTR_SOCKETS, attrs2)
+        self.assertEqual(attrs2[nl.NBD_ATTR_SIZE_BYTES],
+                         struct.pack('=Q', size))
+
+    def wait_calls(self, nr):
+        for _ in range(100):
+            if len(self.kernel.calls) >= nr:
+                break
+            time.sleep(0.1)
+        time.sleep(0.2)         # not more
+        self.assertEqual(len(self.kernel.calls), nr)
+
+    def watch(self, s, sockets=None):
+        nl.watch(self.kernel, 7, self.export, sockets or [s])
 
 
 if __name__ == '__main__':

@@ -51,8 +51,12 @@ for kind in checksum=crc32c checksum=none consistency=none \
   create_array k=2 m=1 size=90M $kind
   start_raid
   write_on fill
-  "$gpuraid" status "$control" | grep -q "no space" ||
-    fail "$kind: status does not say that there is no space"
+  rc=0
+  "$gpuraid" status "$control" > "$tmp/status" || rc=$?
+  [ $rc -eq 1 ] || fail "$kind: status exits with $rc"
+  grep -q "state: degraded, no space" "$tmp/status" ||
+    fail "$kind: status does not say that there is no space:
+$(cat "$tmp/status")"
   mount -o remount,size=400M "$small"
   sleep 2
   write_on compare

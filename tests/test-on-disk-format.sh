@@ -23,7 +23,8 @@ def complain(what):
 
 def enums(path):
     """Name to value of every 'NAME = expression,' of a .c file."""
-    known = dict(SB_MAX_DEVICES=96, BITMAP_PAGE_WORDS=252)
+    known = dict(SB_MAX_DEVICES=96, SB_MAX_LOST_GROWN=16,
+                 BITMAP_PAGE_WORDS=252)
     text = open(path).read()
     for name, expr in re.findall(r"^  ([A-Z0-9_]+) = ([^,]+),$", text, re.M):
         known[name] = eval(expr, {}, known)

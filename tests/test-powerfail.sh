@@ -13,9 +13,11 @@ kinds=$(nbdkit --dump-plugin "$plugin" | sed -n 's/^gpuraid_consistencies=//p')
 [ -n "$kinds" ] || fail "--dump-plugin names no consistency"
 for kind in $kinds; do
   OUT=$OUT B=$B timeout 180 scripts/powerfail --quiet --dir "$shm" \
-    --seed "$SEED" --kills 10 --each 5 --consistency "$kind" --checksum none
+    --no-remote --seed "$SEED" --kills 10 --each 5 --consistency "$kind" \
+    --checksum none
 done
 for kind in $kinds; do
   OUT=$OUT B=$B timeout 180 scripts/powerfail --quiet --dir "$shm" \
-    --seed "$SEED" --kills 10 --each 5 --consistency "$kind" --checksum crc32c
+    --no-remote --seed "$SEED" --kills 10 --each 5 --consistency "$kind" \
+    --checksum crc32c
 done

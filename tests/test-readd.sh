@@ -2,6 +2,8 @@
 # test-readd: a member that was taken out or was missing is taken again by the
 # running server, by the dirty bits if they cover it; and what is refused.
 #
+# run-tests: no-thread
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh
@@ -74,7 +76,7 @@ try_array ()
   restart_raid cache=16M
 
   fail_member 1
-  "$gpuraid" status "$control" | grep -q "gpuraid readd" ||
+  { "$gpuraid" status "$control" || :; } | grep -q "gpuraid readd" ||
     fail "status does not name readd"
   write_at 1048576 abcd
   write_at $((size - 65536)) efgh
@@ -88,19 +90,19 @@ try_array ()
   grep -q "slot 1: .*taken again: what was changed" "$raid_log" ||
     fail "the log does not say how"
 
-  refused "active already" 1
-  refused "uses it already" "${members[1]}"
-  refused "not there" "$shm/nosuch"
+  refused "active already: there is nothing to do" 1
+  refused "uses it already: there is nothing to do" "${members[1]}"
+  refused "not there: give the path where it is now" "$shm/nosuch"
   truncate -s 40M "$shm/blank"
-  refused "superblock" "$shm/blank"
-  refused "another array" "$tmp/foreign-0"
-  refused "no such slot" 6
+  refused "only gpuraid replace can take it" "$shm/blank"
+  refused "another array: name one of this" "$tmp/foreign-0"
+  refused "no such slot (gpuraid status lists them)" 6
 
   # One that failed in an earlier session is open, and not used.
   fail_member 5
   write_at 5000000 ijkl
   restart_raid cache=16M
-  refused "another array" "$tmp/foreign-0"
+  refused "another array: name one of this" "$tmp/foreign-0"
   readd "what was changed" 5
   # One that was not there, and is.
   stop_raid
@@ -113,7 +115,7 @@ try_array ()
   # One that lost its end.
   fail_member 3
   truncate -s 20M "${members[3]}"
-  refused "shorter" "${members[3]}"
+  refused "bytes are needed: replace it" "${members[3]}"
   truncate -s 40M "${members[3]}"
   readd "in full" 3
   compare "after all that"
@@ -125,7 +127,7 @@ try_array ()
   old=${members[0]}
   replace_member 0 "$shm/new"
   timeout 120 "$gpuraid" wait "$control" 2>/dev/null || :
-  refused "no longer listed" "$old"
+  refused "only gpuraid replace --force can take it" "$old"
   readd "what was changed" 4
   compare "at the end"
   stop_raid

@@ -3,6 +3,8 @@
 # may write: nbdkit -r, a server without clients, and reading its status
 # change no member; clean, degraded, with a stale member, and after a kill.
 #
+# run-tests: no-thread
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh
@@ -98,3 +100,83 @@ kill_raid
 printf '\1%.0s' {1..4096} | dd of="$tmp/data" bs=4096 seek=1 conv=notrunc \
   status=none
 look "${members[@]}"
+
+# nbdkit -r: commands that change something are refused, also before the first
+# connection; the reason is in the status.
+note
+
+# refused_command WHY COMMAND ARG...
+refused_command ()
+{
+  local why=$1 cmd=$2
+  shift 2
+  if timeout 60 "$gpuraid" "$cmd" "$control" "$@" >"$tmp/out" 2>&1; then
+    fail "$cmd $*: not refused"
+  fi
+  [ "$(cat "$tmp/out")" = "gpuraid: the array is read-only: $why" ] ||
+    fail "$cmd $*: $(cat "$tmp/out")"
+}
+
+refused_commands ()
+{
+  refused_command "$1" fail 0
+  refused_command "$1" fail nosuch
+  refused_command "$1" replace 0 "$shm/new.img"
+  refused_command "$1" readd 0
+  refused_command "$1" scrub --repair
+  [ ! -e "$shm/new.img" ] || fail "a refused command has made a file"
+  [ "$(status_field read_only)" = "$1" ] ||
+    fail "read_only is $(status_field read_only)"
+  [ "$(status_field writable)" = false ] || fail "writable"
+  "$gpuraid" status "$control" | grep -qF "read-only: $1" ||
+    fail "the status does not say: $1"
+  "$gpuraid" rate "$control" 5M || fail "rate"
+  timeout 60 "$gpuraid" scrub "$control" || fail "a scrub that only reads"
+  timeout 60 "$gpuraid" wait "$control" || fail "wait: status $?"
+}
+
+for flag in -r --readonly --read-only --read -vr; do
+  raid_flags=("$flag")
+  start_raid
+  refused_commands "nbdkit was started with -r"
+  stop_raid
+done
+raid_flags=(-r)
+start_raid
+nbdinfo "$uri" | grep -q 'is_read_only: true' || fail "not read-only"
+refused_commands "nbdkit was started with -r"
+stop_raid
+check 'commands with -r'
+
+# A word that is no option of nbdkit's.
+raid_flags=(-e -r)
+start_raid
+[ "$(status_field read_only)" = null ] || fail "-e -r is not -r"
+timeout 60 "$gpuraid" rate "$control" 5M || fail "rate"
+nbdinfo "$uri" | grep -q 'is_read_only: false' || fail "-e -r: read-only"
+stop_raid
+raid_flags=()
+
+# A member that can't be written: which, and commands are refused.
+if [ "$(id -u)" != 0 ]; then
+  chmod 444 "${members[3]}"
+else
+  ro=$shm/read-only
+  mkdir "$ro"
+  if ! mount -t tmpfs none "$ro"; then
+    echo "no mount here: no member that root can't write"
+    exit 0
+  fi
+  on_exit umount "$ro"
+  cp --sparse=always "${members[3]}" "$ro/member.img"
+  members[3]=$ro/member.img
+  mount -o remount,ro "$ro"
+fi
+note
+start_raid
+grep -qF "${members[3]} can't be written, so the array is read-only" \
+  "$raid_log" || fail "no message"
+nbdinfo "$uri" | grep -q 'is_read_only: true' || fail "not read-only"
+refused_commands "${members[3]} can't be written"
+stop_raid
+check 'a member that is not writable'

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "array/lost.h"
+#include "array/recover-internal.h"
 #include "array/ring-read.h"
 #include "common/bits.h"
 #include "tests/engine-array.h"
@@ -246,6 +247,59 @@ test_bad_in_ring (void **state)
   }
 }
 
+/* Until a phase of the recovery, which begins to write. */
+static void
+recover_until (int phase)
+{
+  struct sim_request *q = start_request (sa, REQUEST_WRITABLE, NULL, 0, 0, 0);
+
+  while (sa->a->recovery && (int) sa->a->recovery->phase < phase)
+    assert_true (sim_step (sa->sim));
+  assert_non_null (sa->a->recovery);
+  crash ();
+  free (q);
+}
+
+/* A recovery dropped the newest transaction in a row, since a block in a ring
+ * could not be read, made the record of a member without that row, and crashed.
+ * In the next one the block can be read, at first: when it can't be any more,
+ * the transaction is dropped there again.
+ */
+static void
+test_bad_after_a_dropped_row (void **state)
+{
+  const uint64_t off = CHUNK * 2 * 3;
+  uint8_t *before[3];
+  uint64_t bad;
+
+  begin (2, 1);
+  for (unsigned i = 0; i < 3; i++)
+    before[i] = memcpy (malloc (CHUNK), sa->disk[i]->image + place (sa, 3, 0),
+                        CHUNK);
+  memcpy (back, data + off, 4096);
+  put (sa, off, 8192, ARRAY_FUA);
+  crash ();
+  for (unsigned i = 0; i < 3; i++) {
+    sim_disk_poke (sa->disk[i], before[i], CHUNK, place (sa, 3, 0));
+    free (before[i]);
+  }
+  memcpy (data + off, back, 4096);
+  spoil_header (slot_of (3, 2), row_of (3, 0));
+  bad = find_record (slot_of (3, 0), row_of (3, 0), false);
+  sim_disk_set_bad (sa->disk[slot_of (3, 0)], bad, BLOCK_LEN);
+  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
+  recover_until (MARK);
+
+  memset (sa->disk[slot_of (3, 0)]->bad, 0, sa->disk_size / SIM_BLOCK);
+  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
+  sim_disk_set_bad (sa->disk[slot_of (3, 0)], bad, BLOCK_LEN);
+  end_recovery ();
+  assert_false (sa->a->failed);
+  check_all (sa);
+  assert_false (lost_any (sa->a));
+  end_whole (sa);
+}
+
 /* A transaction that no ring has: what is there can be read. */
 static void
 test_hole (void **state)
@@ -299,6 +353,66 @@ test_relog_many (void **state)
   end_whole (sa);
 }
 
+/* ---- direct rows --------------------------------------------------------- */
+
+static void
+begin_direct (unsigned k, unsigned m)
+{
+  sim_consistency = CONSISTENCY_JOURNAL;
+  sim_checksum = CHECKSUM_CRC32C;
+  limits.ring_min_len = 1 << 20;
+  sa = start_empty (k, m, CHUNK, 24);
+}
+
+static int
+no_checksums (void **state)
+{
+  sim_checksum = CHECKSUM_NONE;
+  return 0;
+}
+
+/* The newest transaction wrote a row directly, and pages of the checksum table
+ * with its entries are durable: it was acknowledged.  When more than m of its
+ * blocks are bad it is lost, not zeroes.
+ */
+static void
+test_stored_row_is_not_dropped (void **state)
+{
+  begin_direct (2, 1);
+  put (sa, 0, 2 * CHUNK, ARRAY_FUA);
+  assert_int_equal (sa->a->counters.direct_writes, 1);
+  /* Pages are stored a second time when the first stores are flushed. */
+  while (sa->a->counters.table_bytes <= 3 * TABLE_PAGE_LEN)
+    assert_true (sim_step (sa->sim));
+  crash ();
+  spoil_in_place (slot_of (0, 0), row_of (0, 0));
+  spoil_in_place (slot_of (0, 1), row_of (0, 0));
+  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
+  assert_non_null (strstr (sa->said, "lacks the content of 1 rows"));
+  assert_int_equal (sim_array_read (sa, back, 4096, 0), EIO);
+  assert_int_equal (sim_array_read (sa, back, 4096, CHUNK), EIO);
+  check_range (sa, 4096, CHUNK - 4096);
+  check_range (sa, CHUNK + 4096, CHUNK - 4096);
+  end_degraded (sa);
+}
+
+/* What was written directly is in place: a recovery does not write it again. */
+static void
+test_direct_rows_stay (void **state)
+{
+  const uint64_t len = 12 * 2 * CHUNK;
+
+  begin_direct (2, 1);
+  put (sa, 0, len, ARRAY_FUA);
+  assert_true (sa->a->counters.direct_writes > 0);
+  crash ();
+  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
+  count_from_here (sa);
+  end_recovery ();
+  assert_true (bytes (sa, IO_WRITE) < len / 2);
+  end_whole (sa);
+}
+
 int
 main (void)
 {
@@ -306,8 +420,11 @@ main (void)
     cmocka_unit_test (test_lost_row),
     cmocka_unit_test (test_lost_zeroes),
     cmocka_unit_test (test_bad_in_ring),
+    cmocka_unit_test (test_bad_after_a_dropped_row),
     cmocka_unit_test (test_hole),
     cmocka_unit_test (test_relog_many),
+    cmocka_unit_test_teardown (test_stored_row_is_not_dropped, no_checksums),
+    cmocka_unit_test_teardown (test_direct_rows_stay, no_checksums),
   };
 
   return cmocka_run_group_tests (tests, NULL, free_data);

@@ -92,6 +92,11 @@ SAN= run 1 where
 has "^  \| $(cat /proc/self/personality)"
 
 run 0 leave
-if grep -qsxz 61.25 /proc/[0-9]*/cmdline; then
+# It was told to end, which takes it a moment.
+for i in {1..50}; do
+  grep -qsxz 61.25 /proc/[0-9]*/cmdline || break
+  sleep 0.1
+done
+if [ "$i" -eq 50 ]; then
   die "a process was left running"
 fi

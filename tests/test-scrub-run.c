@@ -15,6 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "array/lost.h"
 #include "common/bits.h"
 #include "tests/scrub-array.h"
 
@@ -43,6 +44,39 @@ test_never_written (void **state)
   assert_int_equal (bytes (sa, IO_READ), 5 * (limits.sums_min_pages / 4) * 2 *
                     TABLE_PAGE_LEN + 3 * BLOCK_LEN);
   end_degraded (sa);
+}
+
+/* Without checksums what is a hole on all members is not read.  What one of
+ * them has there, and what is lost, is found all the same.
+ */
+static void
+test_holes (void **state)
+{
+  static const uint8_t stray[BLOCK_LEN] = { 1 };
+
+  for (unsigned journal = 0; journal < 2; journal++) {
+    struct sim_array *sa;
+    struct array_scrub_count c;
+
+    sim_consistency = journal ? CONSISTENCY_JOURNAL : CONSISTENCY_NONE;
+    sim_checksum = CHECKSUM_NONE;
+    sa = start_empty (3, 1, CHUNK, 600);
+    sa->window_len = CHUNK;
+    put (sa, 0, 3 * CHUNK, 0);
+    open_again (sa, ~0, true);
+    count_from_here (sa);
+    check_clean (scrub (sa, false));
+    assert_true (bytes (sa, IO_READ) <= 4 * 2 * CHUNK);
+
+    put_block (sa, 2, 100 * CHUNK_BLOCKS, stray);
+    engine_lock (sa->a);
+    assert_true (lost_add (sa->a, 200, 3, 1));
+    engine_unlock (sa->a);
+    c = scrub (sa, false);
+    assert_int_equal (c.unlocated_rows, 1);
+    assert_int_equal (c.lost_rows, 1);
+    end_degraded (sa);
+  }
 }
 
 /* It pauses, goes on, stops; and ends with the array. */
@@ -142,6 +176,7 @@ main (void)
 #define TEST(name) cmocka_unit_test_teardown (name, scrub_usual_limits)
   const struct CMUnitTest tests[] = {
     TEST (test_never_written),
+    TEST (test_holes),
     TEST (test_commands),
     TEST (test_read_only),
     TEST (test_with_clients),

@@ -322,7 +322,7 @@ main (void)
     setenv ("FAKE_CUDA_DEVICES", "2", 1);
     use_fake_cuda ();
   }
-  if (bench_gpu_count (why) == 0 ||
+  if (method_nr_devices (why) == 0 ||
       compiler_version (why, sizeof why) == NULL) {
     printf ("no GPU: %s\n", why);
     return 77;

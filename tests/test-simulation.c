@@ -47,24 +47,36 @@
 static void
 start_run (struct run *r, uint64_t seed)
 {
-  uint64_t nr_stripes;
+  uint64_t nr_stripes, need;
+  struct geometry large;
+  struct member_layout l;
 
   *r = (struct run) { .seed = seed };
   nr_stripes = draw_array (r);
+  sim_spare_len = r->spare_len;
   r->sa = sim_array_new (seed, &r->g, nr_stripes, r->blocks_less);
   r->sim = r->sa->sim;
-  r->g = r->sa->g;
+  r->sa->spare_delay_ns = r->spare_delay_ns;
+  r->sa->hedge = r->hedge;
+  r->g = large = r->sa->g;
+  l = r->sa->l;
   r->n = r->g.k + r->g.m;
   r->rows_per_stripe = r->g.chunk / BLOCK_LEN;
   r->nr_rows = r->sa->nr_stripes * r->rows_per_stripe;
-  r->torn = calloc (r->nr_rows, sizeof *r->torn);
-  r->was_open = calloc (r->nr_rows, sizeof *r->was_open);
-  r->unsynced = calloc (div_round_up (r->nr_rows, 64), sizeof *r->unsynced);
-  r->page = calloc (bitmap_nr_pages (&r->sa->l), sizeof *r->page);
-  r->was_lost_at = calloc (r->nr_rows, sizeof *r->was_lost_at);
-  r->bad_row = calloc (r->nr_rows, sizeof *r->bad_row);
-  r->buf = malloc (r->g.size);
-  r->model = model_new (r->g.size);
+  while (layout_grow (&large, &l, r->sa->disk_size, &need) == 0)
+    ;
+  r->max_size = large.size;
+  r->max_rows = l.data_len / BLOCK_LEN;
+  for (unsigned i = 0; r->spare_len && i < r->n; i++)
+    sim_array_spoil (r->sa, i);
+  r->torn = calloc (r->max_rows, sizeof *r->torn);
+  r->was_open = calloc (r->max_rows, sizeof *r->was_open);
+  r->unsynced = calloc (div_round_up (r->max_rows, 64), sizeof *r->unsynced);
+  r->page = calloc (bitmap_nr_pages (&l), sizeof *r->page);
+  r->was_lost_at = calloc (r->max_rows, sizeof *r->was_lost_at);
+  r->bad_row = calloc (r->max_rows, sizeof *r->bad_row);
+  r->buf = malloc (r->max_size);
+  r->model = model_new (r->max_size);
   r->max_len = MIN (r->g.size, 3 * (uint64_t) r->g.k * r->g.chunk + 9000);
   for (unsigned i = 0; i < r->nr_clients; i++) {
     r->client[i].run = r;

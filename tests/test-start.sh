@@ -74,7 +74,7 @@ on_exit kill -9 "$pid"
 [ "$(stat -c %a ctl)" = 600 ] || fail "others may use the control socket"
 qemu-io -f raw -c 'write -P 7 1000 5000' -c 'read -P 7 1000 5000' \
   "$uri" >/dev/null || fail "I/O with a daemon"
-[ "$(timeout 30 "$gpuraid" status --json ctl | field members.0.path)" = \
+[ "$(timeout 30 "$gpuraid" status --json ./ctl | field members.0.path)" = \
   "$shm/x" ] || fail "not an absolute path"
 kill "$pid"
 wait_for $((20 * slow)) test ! -e "/proc/$pid" || fail "the daemon stays"

@@ -148,7 +148,8 @@ test_sum (void **state)
 static void
 test_places (void **state)
 {
-  struct member_layout l = { .table_off = 8192, .table_len = 5 * 8192 };
+  struct member_layout l = { .table_off = 8192, .table_len = 5 * 8192,
+                             .data_len = (4 * 510 + 1) * 4096 };
 
   assert_int_equal (table_nr_pages (&l), 5);
   assert_int_equal (table_page_off (&l, 0, 0), 8192);

@@ -1,4 +1,4 @@
-/* gpuraid: tunings as text, and the grids of them.
+/* gpuraid-bench: tunings as text.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -13,10 +13,9 @@
 
 #include <cmocka.h>
 
-#include "bench/method.h"
-#include "bench/tuning-grid.h"
 #include "bench/tuning.h"
 #include "common/bits.h"
+#include "measure/method.h"
 
 static void
 check_same (const struct kernel_tuning *a, const struct kernel_tuning *b)
@@ -110,92 +109,6 @@ test_refused (void **state)
 }
 
 static void
-test_list (void **state)
-{
-  struct kernel_tuning t[TUNING_MAX_LIST];
-  char why[BENCH_WHY_LEN], list[6 * TUNING_MAX_LIST + 16] = "8x64";
-
-  assert_int_equal (tuning_parse_list ("8x128-g3,16x64", t, why), 2);
-  assert_int_equal (t[0].group, 3);
-  assert_int_equal (t[1].bytes, 16);
-  assert_int_equal (tuning_parse_list ("8x128-g3,", t, why), -1);
-  assert_int_equal (tuning_parse_list (",8x128", t, why), -1);
-  assert_int_equal (tuning_parse_list ("8x128,8x127", t, why), -1);
-  assert_non_null (strstr (why, "8x127"));
-  for (unsigned i = 1; i < TUNING_MAX_LIST; i++)
-    strcat (list, ",8x64");
-  assert_int_equal (tuning_parse_list (list, t, why), TUNING_MAX_LIST);
-  strcat (list, ",8x64");
-  assert_int_equal (tuning_parse_list (list, t, why), -1);
-}
-
-/* The tunings of a grid are different, possible, and have a text. */
-static void
-check_grid (const struct matrix *a, const struct kernel_tuning *base,
-            const struct kernel_tuning *t, unsigned nr)
-{
-  char name[GRID_MAX][TUNING_LEN], why[BENCH_WHY_LEN];
-  struct kernel_tuning back;
-  struct kernel_shape shape;
-  char *text;
-
-  assert_true (nr <= GRID_MAX);
-  for (unsigned i = 0; i < nr; i++) {
-    tuning_print (&t[i], name[i]);
-    for (unsigned j = 0; j < i; j++)
-      if (strcmp (name[i], name[j]) == 0)
-        fail_msg ("%s is there twice", name[i]);
-    assert_int_equal (tuning_parse (name[i], &back, why), 0);
-    assert_int_equal (tuning_check (&t[i], a, why), 0);
-    text = kernel_source (a, false, &back, &shape);
-    assert_non_null (text);
-    assert_int_equal (shape.block, t[i].block);
-    free (text);
-  }
-}
-
-static void
-check_matrix (struct matrix *a)
-{
-  struct kernel_tuning base, t[GRID_MAX];
-  unsigned nr, all = 1;
-
-  assert_non_null (a);
-  kernel_tune (a, &base);
-  for (unsigned step = 0; step < GRID_NR_STEPS; step++) {
-    nr = grid_fill (step, a, &base, t);
-    check_grid (a, &base, t, nr);
-    all += nr;
-    base = t[nr / 2];
-  }
-  /* A few minutes of a device: docs/gpuraid.pod says how many. */
-  if (a->packet_len == 0 && (all < 40 || all > 80))
-    fail_msg ("%u+%u: %u", a->cols, a->rows, all);
-  matrix_free (a);
-}
-
-static void
-test_grid (void **state)
-{
-  static const unsigned shape[][2] = {
-    { 1, 1 }, { 4, 2 }, { 10, 4 }, { 20, 8 }, { 32, 8 }, { 24, 12 },
-    { 32, 16 }, { 48, 16 },
-  };
-  uint8_t coef[64 * 64];
-
-  for (size_t i = 0; i < ARRAY_LEN (shape); i++) {
-    const unsigned k = shape[i][0], m = shape[i][1];
-
-    matrix_rs_parity (k, m, coef);
-    check_matrix (matrix_new (m, k, coef));
-  }
-  matrix_crs_parity (4, 2, 4, coef);
-  check_matrix (matrix_new_packets (4, 1024, 2, 4, coef));
-  matrix_crs_parity (20, 8, 8, coef);
-  check_matrix (matrix_new_packets (8, 512, 8, 20, coef));
-}
-
-static void
 test_packets (void **state)
 {
   static const char *const bad[] = {
@@ -224,8 +137,6 @@ main (void)
     cmocka_unit_test (test_round_trip),
     cmocka_unit_test (test_text),
     cmocka_unit_test (test_refused),
-    cmocka_unit_test (test_list),
-    cmocka_unit_test (test_grid),
     cmocka_unit_test (test_packets),
   };
 

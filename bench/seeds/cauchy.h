@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "bench/method.h"
+#include "measure/method.h"
 #include "gf/bit-matrix.h"
 
 /* The m x k parity rows, for method_ops.parity: 0, or -1 with errno ERANGE if k

@@ -337,11 +337,20 @@ gcrs_overall (struct method *e, unsigned nr, double *seconds, char *why)
   return bench_cells_overall (&g->base.cells, &p, true, nr, seconds, why);
 }
 
+static bool
+gcrs_takes (const char *word, char *why)
+{
+  why[0] = '\0';
+  return strcmp (word, "no-loads") == 0;
+}
+
 const struct method_ops method_gcrs = {
   .name = "gcrs",
   .what = "G-CRS: Cauchy Reed-Solomon, bit matrix in constant memory",
   .options = "gcrs 4-launch one-pass base bitmatrix efficient bandwidth "
     "no-bitmatrix no-efficient no-bandwidth no-branchless",
+  .others = "no-loads, for --model: its bytes are wrong",
+  .takes = gcrs_takes,
   .gpu = true,
   .parity = cauchy_low,
   .packet_len = gcrs_packet_len,

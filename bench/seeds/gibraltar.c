@@ -27,7 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/clock.h"
+#include "measure/clock.h"
 #include "bench/gpu.h"
 #include "bench/methods.h"
 #include "common/bits.h"

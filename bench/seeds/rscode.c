@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/clock.h"
+#include "measure/clock.h"
 #include "bench/methods.h"
 #include "bench/seeds/rscode-part.h"
 #include "common/bits.h"
@@ -134,7 +134,7 @@ rscode_close (struct method *e)
 static int
 choose_parts (struct rscode *x, char *why)
 {
-  unsigned count = bench_gpu_count (why);
+  unsigned count = method_nr_devices (why);
   size_t len = div_round_up (div_round_up (x->chunk_len, 64),
                              x->option->gpus) * 64;
 

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench/clock.h"
+#include "measure/clock.h"
 #include "bench/methods.h"
 #include "bench/seeds/cauchy.h"
 #include "bench/seeds/sobe.h"

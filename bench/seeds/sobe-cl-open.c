@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/clock.h"
+#include "measure/clock.h"
 #include "bench/methods.h"
 #include "bench/seeds/cauchy.h"
 #include "bench/seeds/sobe-cl.h"

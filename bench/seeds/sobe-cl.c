@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "bench/clock.h"
+#include "measure/clock.h"
 #include "bench/methods.h"
 #include "bench/seeds/cauchy.h"
 #include "bench/seeds/sobe-cl.h"

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bench/method.h"
+#include "measure/method.h"
 #include "gf/xor-program.h"
 
 /* How the text of the equations is written. */

@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 
-from .array import TRUST, Array, Failure, MiB, Refused, wait_for
+from .array import TRUST, Array, Failure, MiB, Refused, Skipped, wait_for
 from .workload import Workload
 
 
@@ -114,6 +114,7 @@ class Lab:
         self.began = time.monotonic()
         self.said = []
         self.fuse_members = []
+        self.at_close = []      # calls, the newest first
         self.array = self.load = None
 
     def say(self, text):
@@ -125,6 +126,8 @@ class Lab:
     def close(self):
         if self.load:
             self.load.abandon()
+        for call in reversed(self.at_close):
+            call()
         for m in self.fuse_members:
             m.disarm()
             if m.nbdkit.poll() is None:
@@ -157,6 +160,17 @@ class Lab:
 
     def fuse_member(self, name, **how):
         return FuseMember(self, name, self.array.member_size, **how)
+
+    def mount_tmpfs(self, folder, size):
+        """A file system of that size, for root."""
+        os.mkdir(folder)
+        r = subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=%d' % size,
+                            'tmpfs', folder], text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if r.returncode:
+            raise Skipped('mount: ' + r.stdout.strip())
+        self.at_close.append(lambda: subprocess.run(
+            ['umount', '-l', folder], stderr=subprocess.DEVNULL))
 
     def slow_target(self):
         """A target for a rebuild that is slow until fast ()."""

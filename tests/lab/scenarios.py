@@ -116,18 +116,25 @@ def replace_active(lab):
 
 
 def delete_member(lab):
-    """A member's file is deleted under load.  The server has it open and
-    goes on; the next start counts it as missing.  Every byte stays right;
-    the slot is rebuilt onto a new file."""
+    """A member's file is deleted under load.  The server, which has it open,
+    notices within seconds and takes the member out; it is out after a
+    restart too.  Every byte stays right; the slot is rebuilt onto a new
+    file."""
     a = lab.begin()
     gone, known = lab.sample(2)
     lab.say('delete the file of %d' % gone)
     os.unlink(a.member[gone])
     lab.run()
     lab.verify()
+    if not wait_for(20, lambda: a.states()[gone] == 'failed'):
+        raise Failure('the deleted member is %s' % a.states()[gone])
+    error = a.status()['members'][gone]['last_error']
+    if error is None or error['operation'] != 'check':
+        raise Failure('the error of the deleted member is %s' % error)
+    lab.verify()
     lab.halt()
     lab.start()
-    if a.states()[gone] != 'missing':
+    if a.states()[gone] != 'failed':
         raise Failure('the deleted member is %s' % a.states()[gone])
     lab.run()
     a.replace(gone)

@@ -195,6 +195,7 @@ class Workload:
         # kind -> weight
         self.mix = mix or dict(write=45, read=35, flush=6, zero=4, trim=3,
                                big=7)
+        self.fua = 0.1          # share of writes
         self.gen = 0
         self.conns = []
         self.reading = {}       # block -> readers
@@ -282,6 +283,16 @@ class Workload:
         self.conns[0].flush()
         self.model.flush_end(token)
 
+    def clear(self):
+        """Paused: trim and flush all of it."""
+        nr = self.model.nr
+        self.model.begin(0, nr, 0)
+        step = 1 << 25
+        for off in range(0, nr * self.unit, step):
+            self.conns[0].trim(min(step, nr * self.unit - off), off)
+        self.model.end(0, nr, 0, ok=True, durable=False)
+        self.flush()
+
     def read_all(self, pin=False, h=None):
         """Paused: every byte against the model.  h: through this
         connection."""
@@ -364,7 +375,7 @@ class Workload:
         if op.kind not in ('flush', 'read') and \
            any(b in self.reading for b in blocks):
             return
-        op.fua = r.random() < 0.1
+        op.fua = r.random() < self.fua
         op.conn = r.choice(self.conns)
         op.start, op.err = time.monotonic(), None
         self._mark(op)

@@ -7,10 +7,53 @@ torn: see SectorModel.crash.
 SPDX-License-Identifier: BSD-3-Clause
 """
 
-from lab.array import BLOCK
+import time
+
+import nbd
+
+from lab.array import BLOCK, SLOW, Failure
 from lab.workload import SECTOR, Model, Workload, describe
 
 PER_BLOCK = BLOCK // SECTOR
+PATIENCE = 60                   # seconds for a call of Client
+
+
+class Client:
+    """A connection on which calls may take long: those of libnbd's Python
+    module would stop all other threads, and never end if the server hangs."""
+
+    def __init__(self, uri):
+        self.h = nbd.NBD()
+        self.h.aio_connect_uri(uri)
+        self._wait('connect', lambda: not self.h.aio_is_connecting())
+        if not self.h.aio_is_ready():
+            raise Failure('the connection was closed')
+
+    def __getattr__(self, name):
+        return getattr(self.h, name)
+
+    def _wait(self, what, done):
+        end = time.monotonic() + PATIENCE * SLOW
+        while not done():
+            if time.monotonic() > end:
+                raise Failure('%s: no answer in %d s' % (
+                    what, PATIENCE * SLOW))
+            self.h.poll(10)
+
+    def _command(self, what, cookie):
+        self._wait(what, lambda: self.h.aio_command_completed(cookie))
+
+    def pread(self, length, off):
+        buf = nbd.Buffer(length)
+        self._command('read', self.h.aio_pread(buf, off))
+        return buf.to_bytearray()
+
+    def pwrite(self, data, off):
+        buf = nbd.Buffer.from_bytearray(bytearray(data))
+        self._command('write', self.h.aio_pwrite(buf, off))
+
+    def flush(self):
+        self._command('flush', self.h.aio_flush())
 
 
 class SectorModel(Model):
@@ -93,6 +136,9 @@ class Load(Workload):
         self.model.whole = whole
         self.zone = 0, self.model.nr    # sectors: where requests are
 
+    def connect(self):
+        self.conns = [Client(self.array.uri) for _ in range(self.nr_conns)]
+
     def write_one(self):
         """Paused: a sector anywhere."""
         b = self.rng.randrange(self.model.nr)
@@ -101,6 +147,9 @@ class Load(Workload):
         self.conns[0].pwrite(self.model.bytes_of(b, self.gen), b * SECTOR)
         self.model.end(b, 1, self.gen, True, False)
 
+    def focus_on_all(self):
+        self.zone = 0, self.model.nr
+
     def focus(self, r):
         """From now on on a part of the array, or on all of it."""
         nr = self.model.nr
@@ -108,7 +157,7 @@ class Load(Workload):
             first = r.randrange(nr)
             self.zone = first, min(nr, first + nr // 8 + 8)
         else:
-            self.zone = 0, nr
+            self.focus_on_all()
 
     def _range(self, kind):
         first, end = self.zone

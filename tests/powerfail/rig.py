@@ -33,7 +33,8 @@ import nbd
 
 from lab.array import Array, Failure, MiB, Refused, wait_for
 
-from .load import Load
+from .load import Client, Load
+from .remote import Remote, draw_away, seed_of
 from .store import Store
 
 GEOMETRIES = {(1, 1): 3, (2, 1): 3, (2, 2): 3, (4, 2): 4, (3, 3): 3,
@@ -52,22 +53,24 @@ class Rig:
     and so m of them, until the array is healthy."""
 
     def __init__(self, seed, consistency, checksum, parent='/dev/shm',
-                 verbose=False, geometry=None):
+                 verbose=False, geometry=None, remote=False):
         self.seed, self.verbose = seed, verbose
+        self.remote = None      # or Remote: some members are
         self.rng = random.Random(seed)
         self.journal = consistency == 'journal'
         self.keys = dict(consistency=consistency, checksum=checksum)
         self.began = time.monotonic()
         self.said = []
-        self.count = dict(kills=0, starts=0, reads=0)
+        self.count = dict(kills=0, starts=0, reads=0, restarts=0, hangs=0,
+                          revived=0, slowest=0)
         self.lost, self.dark, self.gone = set(), set(), set()
         self.forced = False
         self.start_s, self.connect_s = 0.1, 0.05
         self.load = None
         self.folder = tempfile.mkdtemp(prefix='gpuraid-power.', dir=parent)
-        self.prepare(geometry)
+        self.prepare(geometry, remote)
 
-    def prepare(self, geometry):
+    def prepare(self, geometry, remote):
         r = self.rng
         k, m = r.choices(list(GEOMETRIES), GEOMETRIES.values())[0]
         if geometry:
@@ -84,15 +87,20 @@ class Rig:
         if self.journal:
             self.keys['journal-size'] = ring
             length += ring
-        self.store = Store(self.folder, k + m + m, length)
+        away = draw_away(seed_of(self.seed), k + m, m) if remote else ()
+        self.store = Store(self.folder, k + m + m, length, away)
         self.array = Array(self.folder, k, m, chunk, size, say=self.say,
                            code=code, keys=keys)
         self.array.member = self.store.path[:k + m]
         self.spare = self.store.path[k + m:]
         self.usec = usec
+        if remote:
+            self.remote = Remote(self)
         self.say('%d+%d, chunk %d, %d bytes, %s, %s, ring %d, delay %d us' % (
             k, m, chunk, size, code, ' '.join(keys),
             ring if self.journal else 0, usec))
+        if remote:
+            self.say(self.remote.words)
 
     def say(self, text):
         line = '%7.2f s  %s' % (time.monotonic() - self.began, text)
@@ -103,6 +111,9 @@ class Rig:
     def close(self, keep=False):
         if self.load:
             self.load.abandon()
+            self.count['slowest'] = self.load.slowest
+        self.count['revived'] = sum(
+            s.revived for s in self.store.away.values())
         if self.array.server:
             self.array.server.kill()
             self.array.server.wait()
@@ -117,7 +128,7 @@ class Rig:
 
     def run(self, kills):
         self.store.start()
-        self.store.check(self.store.path[0])
+        self.store.check()
         self.array.create(**self.keys)
         self.store.delay(self.usec)
         self.load = Load(self.array, self.seed, self.journal,
@@ -136,6 +147,8 @@ class Rig:
         """From load to load, with at least one kill."""
         r = self.rng
         self.run_load()
+        if self.remote:
+            self.remote.events()
         if r.random() < 0.3:
             self.lose_some()
             if not self.journal:
@@ -204,13 +217,17 @@ class Rig:
     def power_off(self, slots):
         """In one moment; each loses its own part of what was not flushed."""
         r = self.rng
-        self.store.off({self.array.member[s]: r.choice(MODES)
-                        for s in slots}, r.randrange(1 << 60))
+        modes = {self.array.member[s]: r.choice(MODES) for s in slots}
+        seed = r.randrange(1 << 60)
+        die = self.remote.draw_dead(modes) if self.remote else ()
+        self.store.off(modes, seed, die)
         self.dark.update(slots)
 
     # -- kills ----------------------------------------------------------
 
     def kill_under_load(self):
+        if self.remote:
+            self.remote.before_kill()
         self.load.expect_crash = True
         self.kill()
         self.load.pause()
@@ -241,15 +258,17 @@ class Rig:
         """All members are off while the server still runs, for a moment."""
         if self.load:
             self.load.may_fail = {errno.EIO}
+        self.freeze()
         self.power_off(there)
+        self.array.server.send_signal(signal.SIGCONT)
         time.sleep(0.03 * self.rng.random())
 
     def freeze(self):
         """The server does nothing more, and members do not fail before."""
         pid = self.array.server.pid
         os.kill(pid, signal.SIGSTOP)
-        if not wait_for(10, lambda: is_stopped(pid)):
-            raise Failure('the server does not stop at SIGSTOP')
+        if not wait_for(60, lambda: not running(pid)):
+            raise Failure('threads do not stop at SIGSTOP: %s' % running(pid))
 
     def end_server(self, dark):
         """SIGKILL.  One that was starting may have ended by itself, if it
@@ -317,8 +336,9 @@ class Rig:
         return dict(degraded='force') if self.forced else {}
 
     def retry(self, start):
-        """While the last server's I/O ends it still holds its members."""
-        end = time.monotonic() + 20
+        """While the last server's I/O ends it still holds its members, or
+        its last beat comes late."""
+        end = time.monotonic() + (60 if self.remote else 20)
         while True:
             try:
                 return start()
@@ -333,6 +353,8 @@ class Rig:
         began = time.monotonic()
         self.retry(lambda: self.array.start(present, **self.start_keys()))
         self.start_s += 0.2 * (time.monotonic() - began - self.start_s)
+        if self.remote:
+            self.remote.started()
         self.say('started with %s' % ' '.join(
             os.path.basename(p) for p in sorted(present)))
 
@@ -394,8 +416,7 @@ class Rig:
         keys = dict(degraded='force') if away else {}
         self.retry(lambda: a.start([a.member[s] for s in there],
                                    flags=['-r'], **keys))
-        h = nbd.NBD()
-        h.connect_uri(a.uri)
+        h = Client(a.uri)
         self.load.read_all(h=h)
         self.count['reads'] += 1
         h.shutdown()
@@ -423,7 +444,7 @@ class Rig:
         """Healthy: any m may be missing.  Without a journal the server has to
         end cleanly first, so that no parity is in doubt."""
         self.wait_resync()
-        if self.journal and self.rng.random() < 0.7:
+        if self.journal and self.rng.random() < (0.2 if self.remote else 0.7):
             self.kill_under_load()
         else:
             self.stop_cleanly()
@@ -485,13 +506,16 @@ class Rig:
         self.lost, self.gone, self.forced = set(), set(), False
 
 
-def is_stopped(pid):
-    """Each thread, or it waits in the kernel and will stop there."""
+def running(pid):
+    """Its threads that are not stopped.  Those that wait in the kernel will
+    stop there."""
+    found = []
     for task in os.listdir('/proc/%d/task' % pid):
         try:
             with open('/proc/%d/task/%s/stat' % (pid, task)) as f:
-                if f.read().rsplit(')', 1)[1].split()[0] not in 'TtDZX':
-                    return False
+                name, rest = f.read().rsplit(')', 1)
         except OSError:
-            pass                # it has ended
-    return True
+            continue            # it has ended
+        if rest.split()[0] not in 'TtDZX':
+            found.append('%s) %s' % (name, rest.split()[0]))
+    return found

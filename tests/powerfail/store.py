@@ -1,8 +1,10 @@
 """gpuraid: members whose power can fail.
 
-One nbdkit with volatile-plugin.so has all the disks; an nbdfuse for each
-shows it as a file.  check () shows that flushes pass through, and that
-nothing else makes data durable.
+One nbdkit with volatile-plugin.so has the disks of this host; an nbdfuse for
+each shows it as a file.  A remote disk has a server of its own, and its URI in
+place of a file; the last part of both, basename, is the name of the disk.
+check () shows that flushes pass through, and that nothing else makes data
+durable.
 
 SPDX-License-Identifier: BSD-3-Clause
 """
@@ -11,62 +13,71 @@ import ctypes
 import mmap
 import os
 import shutil
-import socket
 import subprocess
+import threading
 
 import nbd
 
-from lab.array import SAN, Failure, wait_for
+from lab.array import Failure, wait_for
 
-# Never with a sanitizer: that is for the array.
-PLUGIN = os.path.realpath(os.path.join(
-    not SAN and os.environ.get('B') or 'build', 'tests/volatile-plugin.so'))
+from .server import Server
+
 PAGE = 4096
 
 
 class Store:
-    """nr disks of that size; path[i] is the file of disk i."""
+    """nr disks of that size; path[i] is the file, or URI, of disk i."""
 
-    def __init__(self, folder, nr, size):
-        self.folder = folder
+    def __init__(self, folder, nr, size, remote=()):
         self.disks = os.path.join(folder, 'disks')
-        self.sock = os.path.join(folder, 'store-sock')
-        self.control = os.path.join(folder, 'store-control')
+        self.log = open(os.path.join(folder, 'store.log'), 'wb')
+        self.here = Server(self.disks, os.path.join(folder, 'store-sock'),
+                           os.path.join(folder, 'store-control'), self.log)
+        self.away = {}          # path -> server
         self.processes = []
         self.mounts = []
-        self.link = self.talk = None
-        os.mkdir(self.disks)
-        self.path = [os.path.join(folder, 'mnt-%02d' % i, 'disk-%02d' % i)
-                     for i in range(nr)]
+        self.closed = threading.Event()
+        for d in self.disks, os.path.join(folder, 'at'):
+            os.mkdir(d)
+        self.path = [self._place(folder, i, i in remote) for i in range(nr)]
         for p in self.path:
             with open(self.file(p), 'wb') as f:
                 f.truncate(size)
 
+    def _place(self, folder, i, remote):
+        name = 'disk-%02d' % i
+        if not remote:
+            return os.path.join(folder, 'mnt-%02d' % i, name)
+        sock = os.path.join(folder, 'at', name)
+        path = 'nbd+unix:///%s?socket=%s' % (name, sock)
+        self.away[path] = Server(self.disks, sock, sock + '.control', self.log)
+        return path
+
     def start(self):
-        self.log = open(os.path.join(self.folder, 'store.log'), 'wb')
-        out = dict(stdin=subprocess.DEVNULL, stdout=self.log,
-                   stderr=self.log)
-        self.processes.append(subprocess.Popen(
-            ['nbdkit', '-f', '-U', self.sock, PLUGIN, 'dir=' + self.disks,
-             'control=' + self.control], **out))
-        if not wait_for(10, lambda: os.path.exists(self.sock)):
-            raise Failure('nbdkit for the disks did not start')
-        for p in self.path:
+        out = dict(stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        files = [p for p in self.path if p not in self.away]
+        if files:
+            self.here.start()
+        for s in self.away.values():
+            s.start()
+        for p in files:
             os.mkdir(os.path.dirname(p))
             self.processes.append(subprocess.Popen(
                 ['nbdfuse', p, 'nbd+unix:///%s?socket=%s' % (
-                    os.path.basename(p), self.sock)], **out))
+                    os.path.basename(p), self.here.sock)], **out))
             self.mounts.append(os.path.dirname(p))
-        if not wait_for(10, lambda: all(map(os.path.exists, self.path))):
+        if not wait_for(10, lambda: all(map(os.path.exists, files))):
             raise Failure('nbdfuse for the disks did not start')
-        self.link = socket.socket(socket.AF_UNIX)
-        self.link.connect(self.control)
-        self.talk = self.link.makefile('rw')
+        if self.away:
+            threading.Thread(target=self._revive, daemon=True).start()
+
+    def _revive(self):
+        while not self.closed.wait(0.05):
+            for s in self.away.values():
+                s.revive()
 
     def close(self):
-        if self.talk:
-            self.talk.close()
-            self.link.close()
+        self.closed.set()
         unmount(self.mounts)
         for p in reversed(self.processes):
             p.terminate()
@@ -76,6 +87,8 @@ class Store:
                 p.kill()
                 p.wait()
         self.processes = []
+        for s in self.here, *self.away.values():
+            s.close()
         self.log.close()
 
     def file(self, path):
@@ -84,38 +97,50 @@ class Store:
 
     # -- control --------------------------------------------------------
 
-    def command(self, *words):
-        line = ' '.join(map(str, words))
-        self.talk.write(line + '\n')
-        self.talk.flush()
-        answer = self.talk.readline().split()
-        if answer[:1] != ['ok']:
-            raise Failure('the disks: %s: %s' % (line, ' '.join(answer)))
-        return [int(w) for w in answer[1:]]
-
-    def off(self, modes, seed):
-        """modes: of each path; the power of all fails in one moment."""
-        self.command('off', seed, *(
-            '%s %s' % (mode, os.path.basename(p))
-            for p, mode in modes.items()))
+    def off(self, modes, seed, die=()):
+        """modes: of each path; the power of those of this host fails in one
+        moment, that of the others right after it, so stop what uses them
+        before.  die: paths whose servers are gone, too."""
+        here = {p: mode for p, mode in modes.items() if p not in self.away}
+        if here:
+            self.here.command('off', seed, *(
+                '%s %s' % (mode, os.path.basename(p))
+                for p, mode in here.items()))
+        for i, (p, mode) in enumerate(modes.items()):
+            if p in self.away:
+                self.away[p].off(os.path.basename(p), mode, seed + i + 1,
+                                 p in die)
 
     def on(self, paths):
-        self.command('on', *map(os.path.basename, paths))
+        for p in paths:
+            if p in self.away:
+                self.away[p].on(os.path.basename(p))
+        here = [os.path.basename(p) for p in paths if p not in self.away]
+        if here:
+            self.here.command('on', *here)
 
     def renew(self, path):
         """Another disk in its place, empty."""
         self.off({path: 'drop'}, 0)
-        self.command('blank', os.path.basename(path))
+        s = self.away.get(path, self.here)
+        if s.is_there():
+            s.command('blank', os.path.basename(path))
+        else:
+            size = os.path.getsize(self.file(path))
+            with open(self.file(path), 'wb') as f:
+                f.truncate(size)
         self.on([path])
 
     def delay(self, usec):
-        self.command('delay', usec)
+        for s in self.here, *self.away.values():
+            s.delay(usec)
 
     def stats(self, path):
         """Since the start."""
         return dict(zip(('writes', 'flushes', 'unflushed', 'kept', 'dropped',
                          'torn'),
-                        self.command('stats', os.path.basename(path))))
+                        self.away.get(path, self.here).command(
+                            'stats', os.path.basename(path))))
 
     def keep_copies(self, folder):
         """What is durable now, to look at later."""
@@ -126,8 +151,17 @@ class Store:
 
     # -- do these disks forget, and only what they may? ------------------
 
-    def check(self, path):
-        """On a disk that is blank, and then is so again."""
+    def check(self):
+        """On disks that are blank, and then are so again."""
+        files = [p for p in self.path if p not in self.away]
+        if files:
+            self._check_file(files[0])
+            self.renew(files[0])
+        for p in list(self.away)[:1]:
+            self._check_server(p)
+            self.renew(p)
+
+    def _check_file(self, path):
         fd = os.open(path, os.O_RDWR | os.O_DIRECT)
         try:
             self._check_flush(path, fd)
@@ -136,7 +170,27 @@ class Store:
             self._check_fua(path, fd)
         finally:
             os.close(fd)
-        self.renew(path)
+
+    def _check_server(self, path):
+        """A server that is gone has lost what was not flushed, or not."""
+        for mode, want in ('drop', b'a'), ('keep', b'b'):
+            h = nbd.NBD()
+            h.connect_uri(path)
+            h.pwrite(b'a' * PAGE, 0)
+            h.flush()
+            h.pwrite(b'b' * PAGE, 0)
+            self.off({path: mode}, 0, [path])
+            try:
+                h.pread(PAGE, 0)
+                self._expect('a server is gone', False)
+            except nbd.Error:
+                pass
+            self.on([path])
+            h = nbd.NBD()
+            h.connect_uri(path)
+            self._expect('%s after a restart' % mode,
+                         bytes(h.pread(PAGE, 0)) == want * PAGE)
+            h.shutdown()
 
     def _expect(self, what, ok):
         if not ok:
@@ -197,14 +251,13 @@ class Store:
         self._expect('a hole that was not flushed is dropped',
                      _read(fd, 0) == b'a' * PAGE)
 
-
     def _check_fua(self, path, fd):
         """Not through nbdfuse, which has no such flag: that write is durable,
         and nothing older comes back in its place; what is beside it
         is not."""
         h = nbd.NBD()
         h.set_export_name(os.path.basename(path))
-        h.connect_unix(self.sock)
+        h.connect_unix(self.here.sock)
         beside = set()
         for seed in range(20):
             _write(fd, 0, b'a' * 2)

@@ -10,9 +10,12 @@
  *   off SEED drop|some|keep NAME...   the power of that disk fails, and of
  *                                     others after it, in the same moment:
  *                                     I/O gets EIO
+ *   die SEED drop|some|keep NAME...   likewise, and this server ends, with no
+ *                                     answer, to this or to other requests
  *   on NAME...                        it is back
  *   blank NAME...                     without power: as new
  *   delay USEC                        requests take up to this much longer
+ *   flushes fail|work                 of all disks
  *   stats NAME                        numbers: see struct disk_stats
  *
  * The answer begins with "ok" or "error".
@@ -43,6 +46,7 @@
 static char *dir, *control;
 static int listen_fd = -1;
 static _Atomic unsigned delay;          /* microseconds, at most */
+static atomic_bool flushes_fail;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list disks;               /* with lock held; never shorter */
 /* Requests read; a failure of the power, which may be of several disks,
@@ -145,7 +149,7 @@ all_off (char **rest, uint64_t seed)
 }
 
 static int
-command_off (char **rest)
+command_off (char **rest, bool die)
 {
   const char *seed = strtok_r (NULL, " ", rest);
   int err;
@@ -154,6 +158,8 @@ command_off (char **rest)
     return EINVAL;
   pthread_rwlock_wrlock (&power);
   err = all_off (rest, strtoull (seed, NULL, 10));
+  if (die && err == 0)
+    _exit (0);
   pthread_rwlock_unlock (&power);
   return err;
 }
@@ -184,7 +190,9 @@ command (char *line, char *text, size_t len)
   if (word == NULL)
     return EINVAL;
   if (strcmp (word, "off") == 0)
-    return command_off (&rest);
+    return command_off (&rest, false);
+  if (strcmp (word, "die") == 0)
+    return command_off (&rest, true);
   if (strcmp (word, "on") == 0)
     return each_disk (&rest, disk_on);
   if (strcmp (word, "blank") == 0)
@@ -193,6 +201,10 @@ command (char *line, char *text, size_t len)
     return command_stats (&rest, text, len);
   if (strcmp (word, "delay") == 0 && (word = strtok_r (NULL, " ", &rest))) {
     delay = strtoul (word, NULL, 10);
+    return 0;
+  }
+  if (strcmp (word, "flushes") == 0 && (word = strtok_r (NULL, " ", &rest))) {
+    flushes_fail = strcmp (word, "fail") == 0;
     return 0;
   }
   return EINVAL;
@@ -436,7 +448,7 @@ volatile_flush (void *handle, uint32_t flags)
 
   linger ();
   pthread_rwlock_rdlock (&power);
-  err = disk_flush (d, life);
+  err = flushes_fail ? EIO : disk_flush (d, life);
   pthread_rwlock_unlock (&power);
   return done (err);
 }

@@ -1,0 +1,230 @@
+/* gpuraid: which change of the membership record is next.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+
+#include "array/change-internal.h"
+#include "array/consistency.h"
+#include "array/fail.h"
+#include "array/grow.h"
+#include "array/join.h"
+#include "array/membership-rules.h"
+#include "array/readd.h"
+#include "array/save.h"
+#include "array/seat.h"
+#include "array/state.h"
+#include "common/plant.h"
+
+/* ---- commands -------------------------------------------------------- */
+
+/* A member is taken out at once, even while a change is under way, which may
+ * be waiting for this member.  The command ends when a record without it is
+ * in force.
+ */
+static bool
+take_out (struct array *a, struct request *r)
+{
+  struct seat *s = r->seat;
+  char name[SEAT_NAME_LEN];
+
+  if (a->failed) {
+    change_finish (a, r, EIO, "the array has failed");
+    return false;
+  }
+  if (s->m == NULL || s->state == SEAT_IDLE || s->failing) {
+    change_finish (a, r, EINVAL, "the member is not in use");
+    return false;
+  }
+  if (!seat_can_fail (a, s)) {
+    change_finish (a, r, EINVAL, "fewer than k members would remain: readd "
+                   "or replace one first");
+    return false;
+  }
+  log_notice ("%s: taken out by command%s", seat_name (s, name),
+              s->state == SEAT_SPARE ? "" : READD_HINT);
+  seat_take_out (a, s);
+  change_request (a);
+  return true;
+}
+
+void
+change_command (struct array *a, struct request *r)
+{
+  r->phase = R_CHANGE;
+  /* Don't queue it behind a change that may wait for a member. */
+  if (r->kind == REQUEST_WRITABLE && a->writable && !a->failed)
+    change_finish (a, r, 0, NULL);
+  else if (r->kind != REQUEST_FAIL || r->seat == NULL || take_out (a, r))
+    list_move (&a->commands, &r->link);
+}
+
+/* Its record is begun, and it waits for that; or it was refused. */
+static void
+await_seat (struct array *a, struct request *r, struct seat *s,
+            const char *why)
+{
+  struct change *c;
+
+  if (s == NULL) {
+    change_finish (a, r, EINVAL, why);
+    return;
+  }
+  c = change_new (a, CHANGE_TARGET, r);
+  c->begun = true;
+  c->seat = s;
+}
+
+/* A seat was taken out by change_command, and a record is in force. */
+static void
+end_fail (struct array *a, struct request *r)
+{
+  const int dev = r->seat ? -1 :
+    membership_find (a->membership.device, &r->uuid);
+
+  if (r->seat)
+    change_finish (a, r, 0, NULL);
+  else if (dev == -1 || a->membership.device[dev].state != DEVICE_MISSING ||
+           a->membership.device[dev].slot != SLOT_NONE)
+    change_finish (a, r, EINVAL, "it is not missing any more");
+  else {
+    log_notice ("a spare that is missing is no spare any more, by command");
+    change_new (a, CHANGE_FORGET, r)->dev = dev;
+  }
+}
+
+static void
+start_command (struct array *a, struct request *r)
+{
+  char why[MEMBERSHIP_TEXT_LEN] = "";
+
+  if (a->failed && r->kind != REQUEST_WRITABLE) {
+    change_finish (a, r, EIO, "the array has failed");
+    return;
+  }
+  switch (r->kind) {
+  case REQUEST_WRITABLE:
+    if (a->writable) {
+      change_finish (a, r, 0, NULL);
+      return;
+    }
+    if (a->readonly || a->failed) {
+      change_finish (a, r, a->readonly ? EROFS : EIO, NULL);
+      return;
+    }
+    a->opening = true;
+    change_new (a, CHANGE_OPEN, r);
+    break;
+  case REQUEST_FAIL: end_fail (a, r); break;
+  case REQUEST_REPLACE: await_seat (a, r, join_replace (a, r, why), why); break;
+  case REQUEST_READD: await_seat (a, r, readd_begin (a, r, why), why); break;
+  case REQUEST_SPARE: await_seat (a, r, join_spare (a, r, why), why); break;
+  default: change_finish (a, r, EINVAL, NULL);
+  }
+}
+
+/* Activate the targets that a rebuild has finished. */
+static bool
+start_activate (struct array *a)
+{
+  struct device_set devs = {{ 0, 0 }};
+  bool any = false;
+
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+
+    if (s->state == SEAT_TARGET && s->complete && !s->failing) {
+      device_set_add (&devs, s->dev);
+      any = true;
+    }
+  }
+  if (!any || !a->consistency->may_activate (a))
+    return false;
+  change_new (a, CHANGE_ACTIVATE, NULL)->devs = devs;
+  return true;
+}
+
+/* Drop a member that is replaced. */
+static bool
+start_drop (struct array *a)
+{
+  FOR_EACH_BIT (slot, a->doubled_slots) {
+    struct seat *s = a->at[slot][0], *t = a->at[slot][1];
+    const bool first = s->replaced != PLANTED ("two-actives-drop-wrong");
+    struct seat *goes = first ? s : t;
+
+    goes->failing = true;
+    seats_changed (a);
+    change_new (a, CHANGE_REMOVE, NULL)->seat = goes;
+    return true;
+  }
+  return false;
+}
+
+/* A spare takes the place of a member that is lost. */
+static bool
+start_spare (struct array *a)
+{
+  unsigned slot = SLOT_NONE;
+  struct seat *s = join_find_spare (a, &slot);
+  struct change *c;
+
+  if (s == NULL)
+    return false;
+  c = change_new (a, CHANGE_SPARE, NULL);
+  c->seat = s;
+  c->slot = slot;
+  return true;
+}
+
+/* What was added is prepared on all members. */
+static bool
+start_grow (struct array *a)
+{
+  if (!grow_begin (a))
+    return false;
+  change_new (a, CHANGE_GROW, NULL)->begun = true;
+  return true;
+}
+
+/* An opener that misses some members of a record can't know that it is in
+ * force, and needs a quorum of its base too.  If the base has other members,
+ * fewer may be lost than normal: m members that were just rebuilt could not
+ * go.  One more record, with this one as its base, says that it was in force.
+ */
+static bool
+start_confirm (struct array *a)
+{
+  const struct record *r = &a->membership.cur;
+
+  for (unsigned i = 0; i < 2; i++)
+    if (r->self.active.w[i] != r->base.active.w[i]) {
+      change_new (a, CHANGE_CONFIRM, NULL);
+      return true;
+    }
+  return false;
+}
+
+/* A drop comes before another activation, and before all work of the main
+ * loop and pass_decide: after a crash the two members of a slot may differ,
+ * and parity made by a resync fits only one of them.
+ */
+void
+change_decide (struct array *a)
+{
+  struct list *l;
+
+  while (a->change == NULL && !save_is_busy (a)) {
+    if (a->change_wanted && !a->failed && (a->writable || a->opening))
+      change_new (a, CHANGE_FAIL, NULL);
+    else if ((l = list_pop (&a->commands)) != NULL)
+      start_command (a, list_item (l, struct request, link));
+    else if (!a->writable || a->failed ||
+             (!start_drop (a) && !start_activate (a) && !start_confirm (a) &&
+              !start_spare (a) && !start_grow (a)))
+      return;
+    if (a->change)
+      change_step (a, &a->change->waiter);
+  }
+}

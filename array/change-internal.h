@@ -1,0 +1,46 @@
+/* gpuraid: a change of the membership record, for array/change*.c alone.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_CHANGE_INTERNAL_H
+#define GPURAID_CHANGE_INTERNAL_H
+
+#include "array/change.h"
+#include "array/request.h"
+
+enum change_kind {
+  CHANGE_OPEN,                  /* the first record of a writable open */
+  CHANGE_FAIL,                  /* without the failing seats */
+  CHANGE_REMOVE,                /* without one seat that was replaced */
+  CHANGE_FORGET,                /* without a spare that is missing */
+  CHANGE_TARGET,                /* with a new target or spare */
+  CHANGE_SPARE,                 /* a spare becomes a target */
+  CHANGE_ACTIVATE,              /* rebuilt targets become active */
+  CHANGE_GROW,                  /* with a larger data area */
+  CHANGE_CONFIRM,               /* repeat, with the last record as its base */
+};
+
+struct change {
+  struct waiter waiter;
+  enum change_kind kind;
+  struct request *r;            /* the command's, or NULL */
+  struct seat *seat;            /* CHANGE_REMOVE, CHANGE_TARGET, CHANGE_SPARE */
+  unsigned slot;                /* CHANGE_SPARE */
+  unsigned dev;                 /* CHANGE_FORGET */
+  struct device_set devs;       /* CHANGE_ACTIVATE */
+  bool begun;
+  bool in_round;
+  unsigned pending;             /* takers that still write */
+  struct device_set failed;     /* takers that failed in this round */
+};
+
+/* array/change-run.c: begin one, and carry it on. */
+extern struct change *change_new (struct array *a, enum change_kind kind,
+                                  struct request *r);
+extern void change_step (struct array *a, struct waiter *w);
+/* The command has ended; NULL: there is none. */
+extern void change_finish (struct array *a, struct request *r, int error,
+                           const char *why);
+
+#endif

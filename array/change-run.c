@@ -1,0 +1,358 @@
+/* gpuraid: carry out changes of the membership record.
+ *
+ * A change goes through
+ *
+ *   mark      open regions count as missed, if a member leaves
+ *   begin     array/membership makes the record
+ *   propose   A1 B1 on every member
+ *   accept    A2 B2 on every member
+ *   tell      A1 B1 A2 B2 on every target and spare
+ *   apply     seats are set from the record; waiters continue
+ *
+ * A failed member restarts the change at mark.  While a change runs, no write
+ * is acknowledged or started.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/change-internal.h"
+#include "array/consistency.h"
+#include "array/dirty.h"
+#include "array/event.h"
+#include "array/fail.h"
+#include "array/grow.h"
+#include "array/join.h"
+#include "array/membership-rules.h"
+#include "array/readd.h"
+#include "array/request.h"
+#include "array/save.h"
+#include "array/sb-write.h"
+#include "array/seat.h"
+#include "array/state.h"
+#include "array/store.h"
+#include "common/plant.h"
+
+int
+change_init (struct array *a)
+{
+  a->change_memory = calloc (1, sizeof *a->change_memory);
+  return a->change_memory ? 0 : -1;
+}
+
+void
+change_free (struct array *a)
+{
+  free (a->change_memory);
+}
+
+void
+change_finish (struct array *a, struct request *r, int error,
+               const char *why)
+{
+  if (r == NULL)
+    return;
+  r->error = error;
+  if (r->why && why)
+    snprintf (r->why, ARRAY_WHY_LEN, "%s", why);
+  r->phase = R_DONE;
+  list_move (&a->engine.ready, &r->waiter.link);
+}
+
+static struct device_set
+failing_devs (const struct array *a)
+{
+  struct device_set set = {{ 0, 0 }};
+
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i]->failing && a->seat[i]->state != SEAT_IDLE)
+      device_set_add (&set, a->seat[i]->dev);
+  return set;
+}
+
+/* ---- the end --------------------------------------------------------- */
+
+static void
+tell_joined (struct array *a)
+{
+  const struct change *c = a->change;
+  char name[SEAT_NAME_LEN];
+
+  if (c->kind == CHANGE_SPARE && c->seat->state == SEAT_TARGET) {
+    log_notice ("%s: the spare takes the place of the member that is lost, and "
+                "is rebuilt onto", seat_name (c->seat, name));
+    event_tell (a, ARRAY_EVENT_SPARE_USED, c->seat);
+  }
+  for (unsigned i = 0; c->kind == CHANGE_ACTIVATE && i < a->nr_seats; i++) {
+    const struct seat *s = a->seat[i];
+
+    if (s->m && s->state == SEAT_ACTIVE && device_set_has (&c->devs, s->dev))
+      event_tell (a, ARRAY_EVENT_REBUILT, s);
+  }
+}
+
+static void
+apply (struct array *a)
+{
+  struct change *c = a->change;
+  const struct device_set failing = failing_devs (a);
+
+  memcpy (a->sb.device, a->membership.device, sizeof a->sb.device);
+  a->sb.record = a->membership.cur;
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    seat_follow (a, a->seat[i]);
+  seats_changed (a);
+  if (c->kind == CHANGE_GROW)
+    grow_decided (a);
+  tell_joined (a);
+  seats_close_retired (a);
+  a->change = NULL;
+  /* A member may have failed after its part of the last round. */
+  a->change_wanted = false;
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
+    if (device_set_has (&failing, dev) &&
+        (a->membership.device[dev].state == DEVICE_ACTIVE ||
+         a->membership.device[dev].state == DEVICE_REBUILDING ||
+         a->membership.device[dev].state == DEVICE_SPARE))
+      a->change_wanted = true;
+
+  if (c->kind == CHANGE_OPEN) {
+    a->opening = false;
+    a->writable = true;
+    a->writable_since = loop_now (a->loop);
+    free (a->found);
+    a->found = NULL;
+  }
+  if (a->lost_slots == 0 && a->writable)
+    dirty_clear_missed (a);
+  engine_run_waiters (a, &a->change_waiters);
+  engine_run_waiters (a, &a->cell_waiters);
+  if (c->kind == CHANGE_TARGET && c->seat->state != SEAT_TARGET &&
+      c->seat->state != SEAT_SPARE)
+    change_finish (a, c->r, EIO, "the new member can't be written");
+  else {
+    if (c->r && c->r->kind == REQUEST_READD)
+      readd_say (c->seat);
+    change_finish (a, c->r, 0, NULL);
+  }
+}
+
+static void
+give_up (struct array *a, int error, const char *why)
+{
+  struct change *c = a->change;
+
+  list_remove (&c->waiter.link);
+  a->change = NULL;
+  if (c->kind == CHANGE_GROW)
+    grow_decided (a);
+  engine_run_waiters (a, &a->change_waiters);
+  change_finish (a, c->r, error, why);
+}
+
+/* ---- rounds ---------------------------------------------------------- */
+
+static void
+round_done (struct array *a)
+{
+  struct change *c = a->change;
+  enum membership_phase phase;
+
+  c->in_round = false;
+  if (a->membership.phase == MEMBERSHIP_PROPOSE)
+    phase = membership_proposed (&a->membership, &c->failed);
+  else if (a->membership.phase == MEMBERSHIP_ACCEPT)
+    phase = membership_accepted (&a->membership, &c->failed);
+  else
+    phase = membership_told (&a->membership, &c->failed);
+  if (phase == MEMBERSHIP_STOPPED) {
+    array_set_failed (a, "too few members for a membership record");
+    give_up (a, EIO, "too few members are left");
+  }
+  else if (phase == MEMBERSHIP_IDLE)
+    apply (a);
+  else
+    change_step (a, &c->waiter);
+}
+
+static void
+copy_failed (struct array *a, struct seat *s, int error)
+{
+  char name[SEAT_NAME_LEN];
+
+  device_set_add (&a->change->failed, s->dev);
+  if (s->failing)
+    return;
+  s->nr_errors++;
+  log_notice ("%s: superblock: %s; %s", seat_name (s, name), strerror (error),
+              seat_out_text (s));
+  seat_take_out (a, s);
+}
+
+static void
+copy_done (struct array *a, struct store *st)
+{
+  struct change *c = a->change;
+
+  sb_written (st);
+  if (st->error)
+    copy_failed (a, st->seat, st->error);
+  if (--c->pending == 0) {
+    const struct device_set failing = failing_devs (a);
+
+    for (unsigned i = 0; i < 2; i++)
+      c->failed.w[i] |= failing.w[i];
+    round_done (a);
+  }
+}
+
+static struct seat *
+seat_of (const struct array *a, unsigned dev)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i]->dev == dev && !seat_is_retired (a->seat[i]) &&
+        uuid_equal (&a->seat[i]->uuid, &a->membership.next_device[dev].uuid))
+      return a->seat[i];
+  return NULL;
+}
+
+static void
+start_round (struct array *a)
+{
+  struct change *c = a->change;
+  const enum membership_phase phase = a->membership.phase;
+  const enum sb_pairs pairs =
+    phase == MEMBERSHIP_PROPOSE && !PLANTED ("member-accepts-at-once") ?
+    SB_PROPOSED :
+    phase == MEMBERSHIP_ACCEPT ? SB_ACCEPTED : SB_BOTH;
+  struct device_set takers;
+
+  membership_takers (&a->membership, &takers);
+  memset (&c->failed, 0, sizeof c->failed);
+  c->in_round = true;
+  c->pending = 1;
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++) {
+    struct seat *s;
+
+    if (!device_set_has (&takers, dev))
+      continue;
+    s = seat_of (a, dev);
+    if (s == NULL || s->failing) {
+      device_set_add (&c->failed, dev);
+      continue;
+    }
+    c->pending++;
+    sb_write (a, s, pairs, false, copy_done);
+  }
+  if (--c->pending == 0)
+    round_done (a);
+}
+
+/* ---- the beginning --------------------------------------------------- */
+
+static int
+begin (struct array *a, char *why)
+{
+  struct membership *ms = &a->membership;
+  struct change *c = a->change;
+  struct device_set devs = {{ 0, 0 }};
+
+  switch (c->kind) {
+  case CHANGE_OPEN:
+    /* A row that was being written at the crash may differ between a target
+     * below its cursor and the rest.
+     */
+    for (unsigned i = 0;
+         i < a->nr_found && !PLANTED ("member-cursor-past-torn"); i++)
+      a->found[i].cursor = MIN (a->found[i].cursor, dirty_first_unsynced (a));
+    membership_begin_open (ms, a->found, a->nr_found, !a->force);
+    return 0;
+  case CHANGE_FAIL:
+    devs = failing_devs (a);
+    membership_fail (ms, &devs);
+    return 0;
+  case CHANGE_REMOVE:
+    device_set_add (&devs, c->seat->dev);
+    return membership_begin_remove (ms, &devs, DEVICE_FAILED, why);
+  case CHANGE_FORGET:
+    return membership_begin_forget (ms, c->dev, why);
+  case CHANGE_ACTIVATE:
+    return membership_begin_activate (ms, &c->devs, why);
+  case CHANGE_CONFIRM:
+    return membership_begin_remove (ms, &devs, DEVICE_FAILED, why);
+  case CHANGE_SPARE:
+    return membership_begin_use_spare (ms, c->seat->dev, c->slot, why);
+  case CHANGE_TARGET: case CHANGE_GROW:
+    return 0;           /* begun where the seat, or the extent, is known */
+  }
+  return -1;
+}
+
+/* The change was refused.  A member to be removed has missed writes by now. */
+static void
+refused (struct array *a, const char *why)
+{
+  struct change *c = a->change;
+
+  if (c->kind == CHANGE_REMOVE)
+    change_request (a);
+  else if (c->kind == CHANGE_SPARE)
+    join_no_spare (a, c->slot);
+  give_up (a, EINVAL, why);
+}
+
+void
+change_step (struct array *a, struct waiter *w)
+{
+  struct change *c = list_item (w, struct change, waiter);
+  char why[MEMBERSHIP_TEXT_LEN] = "";
+
+  list_remove (&c->waiter.link);
+  if (c->in_round)
+    return;
+  if (a->failed) {
+    give_up (a, EIO, "the array has failed");
+    return;
+  }
+  if (save_is_busy (a)) {
+    list_move (&a->save_waiters, &c->waiter.link);
+    return;
+  }
+  /* Before this process writes, nothing is missed. */
+  if (a->lost_slots && a->writable && !PLANTED ("missed-not-durable") &&
+      !a->consistency->may_leave (a, &c->waiter))
+    return;
+  if (!c->begun) {
+    if (begin (a, why) == -1) {
+      refused (a, why);
+      return;
+    }
+    c->begun = true;
+  }
+  if (a->membership.phase == MEMBERSHIP_STOPPED) {
+    array_set_failed (a, "too few members for a membership record");
+    give_up (a, EIO, "too few members are left");
+  }
+  else if (a->membership.phase == MEMBERSHIP_IDLE)
+    apply (a);          /* failed members were out already */
+  else
+    start_round (a);
+}
+
+struct change *
+change_new (struct array *a, enum change_kind kind, struct request *r)
+{
+  struct change *c = a->change_memory;
+
+  memset (c, 0, sizeof *c);
+  c->waiter.run = change_step;
+  list_init (&c->waiter.link);
+  c->kind = kind;
+  c->r = r;
+  a->change = c;
+  return c;
+}

@@ -1,0 +1,171 @@
+/* gpuraid: choose the members of the array.
+ *
+ * Looks at superblocks without a lock, because another server may use these
+ * members.  Whether those that stay make an array is decided when they are
+ * opened.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "array/choose.h"
+#include "array/look.h"
+#include "array/names.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+
+struct choice {
+  struct config *c;
+  struct found *f;              /* of the one that is looked at */
+  FILE *others;                 /* names of members of other arrays */
+  unsigned nr_others;
+};
+
+enum whose { OURS, OF_OTHERS, NO_MEMBER, UNKNOWN };
+
+static enum whose
+whose (struct choice *ch, const char *path)
+{
+  const struct superblock *sb;
+  const int err = look_at (path, ch->f);
+
+  if (err)
+    return err == EINVAL ? NO_MEMBER : UNKNOWN;
+  sb = found_newest (ch->f);
+  if (sb == NULL)
+    return NO_MEMBER;
+  return memcmp (&sb->array_uuid, &ch->c->uuid, sizeof sb->array_uuid) == 0 ?
+    OURS : OF_OTHERS;
+}
+
+static void
+leave (struct choice *ch, const char *path)
+{
+  fprintf (ch->others, "%s%s", ch->nr_others++ ? ", " : "", path);
+}
+
+/* Those that were named. */
+static void
+leave_others (struct choice *ch)
+{
+  struct config *c = ch->c;
+  unsigned nr = 0;
+
+  for (unsigned i = 0; i < c->nr_members; i++)
+    if (whose (ch, c->member[i]) == OF_OTHERS) {
+      leave (ch, c->member[i]);
+      free (c->member[i]);
+    }
+    else
+      c->member[nr++] = c->member[i];
+  c->nr_members = nr;
+}
+
+/* Is this a second name of one that is chosen? */
+static bool
+is_chosen (const struct config *c, const char *path)
+{
+  struct stat a, b;
+
+  if (stat (path, &a) == -1)
+    return false;
+  for (unsigned i = 0; i < c->nr_members; i++)
+    if (stat (c->member[i], &b) == 0 &&
+        (a.st_mode & S_IFMT) == (b.st_mode & S_IFMT) &&
+        (S_ISBLK (a.st_mode) ? a.st_rdev == b.st_rdev
+         : a.st_dev == b.st_dev && a.st_ino == b.st_ino))
+      return true;
+  return false;
+}
+
+static int
+take (struct choice *ch, const char *path)
+{
+  const enum whose w = ch->c->has_uuid ? whose (ch, path) : OURS;
+  char *copy;
+
+  if (is_chosen (ch->c, path))
+    return 0;
+  if (w == OF_OTHERS)
+    leave (ch, path);
+  if (w != OURS)
+    return 0;
+  copy = strdup (path);
+  if (copy == NULL) {
+    log_error ("strdup: %m");
+    return -1;
+  }
+  return config_add_member (ch->c, copy);
+}
+
+static int
+expand (struct choice *ch, const char *pattern)
+{
+  glob_t g;
+  int r = glob (pattern, 0, NULL, &g);
+
+  if (r == GLOB_NOMATCH) {
+    log_notice ("member=%s: nothing is there", pattern);
+    return 0;
+  }
+  if (r) {
+    log_error ("member=%s: glob: %s", pattern,
+               r == GLOB_NOSPACE ? "out of memory" : "can't be read");
+    return -1;
+  }
+  for (size_t i = 0; i < g.gl_pathc && r == 0; i++)
+    r = take (ch, g.gl_pathv[i]);
+  globfree (&g);
+  return r;
+}
+
+static int
+choose (struct choice *ch)
+{
+  struct config *c = ch->c;
+
+  if (c->has_uuid)
+    leave_others (ch);
+  for (unsigned i = 0; i < c->nr_globs; i++)
+    if (expand (ch, c->glob[i]) == -1)
+      return -1;
+  return 0;
+}
+
+int
+config_choose_members (struct config *c)
+{
+  CLEANUP_FREE struct found *f = malloc (sizeof *f);
+  CLEANUP_FREE char *names = NULL;
+  size_t len;
+  struct choice ch = {
+    .c = c, .f = f, .others = open_memstream (&names, &len),
+  };
+  int r = -1;
+
+  if (f == NULL || ch.others == NULL)
+    log_error ("malloc: %m");
+  else
+    r = choose (&ch);
+  if (ch.others && fclose (ch.others) == EOF && r == 0) {
+    log_error ("fclose: %m");
+    r = -1;
+  }
+  if (r == -1)
+    return -1;
+  if (ch.nr_others)
+    log_notice ("left alone, of other arrays: %s", names);
+  if (c->nr_members == 0) {
+    log_error ("%s", c->has_uuid ? "none of the members that are given is of "
+               "the array uuid=: gpuraid examine shows the uuid of each" :
+               "no member is there: correct the pattern of member=");
+    return -1;
+  }
+  return 0;
+}

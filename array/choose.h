@@ -1,0 +1,23 @@
+/* gpuraid: choose the members of the array, for array/config-keys.c.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_CHOOSE_H
+#define GPURAID_CHOOSE_H
+
+#include "array/config.h"
+
+/* Add what the globs find to the members.  A second name of one file or disk is
+ * left out.
+ *
+ * With uuid=, leave members of other arrays out, so that they are neither
+ * locked nor opened, and say so in one notice.  What a glob finds is also left
+ * out if it is no member of any array.  What can't be read stays if it was
+ * named.
+ *
+ * 0, or -1 reported.
+ */
+extern int config_choose_members (struct config *c);
+
+#endif

@@ -1,0 +1,148 @@
+/* gpuraid: tell the outside what happens.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdlib.h>
+
+#include "array/entry.h"
+#include "array/event.h"
+#include "array/health.h"
+
+#define MINUTE_NS UINT64_C (60000000000)
+
+void
+array_set_events (struct array *a, array_event_fn fn, void *opaque)
+{
+  a->events.fn = fn;
+  a->events.opaque = opaque;
+}
+
+struct event_call {
+  struct call call;
+  array_event_fn fn;
+  void *opaque;
+  struct array_event event;
+};
+
+static void
+tell (struct call *call)
+{
+  struct event_call *c = list_item (call, struct event_call, call);
+
+  c->fn (c->opaque, &c->event);
+  free (c->event.member.path);
+  free (c);
+}
+
+static void
+tell_number (struct array *a, enum array_event_kind kind,
+             const struct seat *s, uint64_t number)
+{
+  struct event_call *c;
+
+  if (a->events.fn == NULL || (c = calloc (1, sizeof *c)) == NULL)
+    return;
+  c->call.run = tell;
+  c->fn = a->events.fn;
+  c->opaque = a->events.opaque;
+  c->event.kind = kind;
+  c->event.state = health (a, &c->event.reasons);
+  c->event.number = number;
+  c->event.member.slot = SLOT_NONE;
+  if (s && s->m)
+    c->event.member = entry_of_seat (a, s);
+  engine_call (a, &c->call);
+}
+
+void
+event_tell (struct array *a, enum array_event_kind kind, const struct seat *s)
+{
+  tell_number (a, kind, s, 0);
+}
+
+/* True if nothing was told since then for a minute. */
+static bool
+is_time (const struct array *a, uint64_t told)
+{
+  return told == 0 || loop_now (a->loop) - told >= MINUTE_NS;
+}
+
+void
+event_no_space (struct array *a, const struct seat *s)
+{
+  if (!is_time (a, a->events.no_space_told))
+    return;
+  a->events.no_space_told = loop_now (a->loop);
+  event_tell (a, ARRAY_EVENT_NO_SPACE, s);
+}
+
+/* ---- corruption ---------------------------------------------------------- */
+
+static uint64_t
+nr_corrupt (const struct array *a)
+{
+  return a->counters.bad_blocks + a->counters.bad_table_pages;
+}
+
+/* The member with most of what is new. */
+static const struct seat *
+find_guilty (struct array *a)
+{
+  const struct seat *guilty = NULL;
+  uint64_t most = 0;
+
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+    const uint64_t nr = s->nr_bad_sums - MIN (s->told_bad_sums, s->nr_bad_sums);
+
+    s->told_bad_sums = s->nr_bad_sums;
+    if (s->m && nr > most) {
+      guilty = s;
+      most = nr;
+    }
+  }
+  return guilty;
+}
+
+static void
+tell_corruption (struct array *a)
+{
+  struct events *ev = &a->events;
+  const uint64_t nr = nr_corrupt (a);
+
+  if (nr == ev->corrupt || !is_time (a, ev->corrupt_told))
+    return;
+  ev->corrupt_told = loop_now (a->loop);
+  tell_number (a, ARRAY_EVENT_CORRUPTION, find_guilty (a), nr - ev->corrupt);
+  ev->corrupt = nr;
+}
+
+bool
+event_wants_tick (const struct array *a)
+{
+  return a->events.fn && nr_corrupt (a) != a->events.corrupt && !a->stopping;
+}
+
+/* ---- the state ----------------------------------------------------------- */
+
+void
+event_turn (struct array *a)
+{
+  struct events *ev = &a->events;
+  enum array_state state;
+  unsigned reasons;
+
+  if (ev->fn == NULL)
+    return;
+  tell_corruption (a);
+  state = health (a, &reasons);
+  if (reasons == ARRAY_WHY_NO_SPACE)    /* it has an event of its own */
+    state = ARRAY_HEALTHY;
+  if (state == ev->state)
+    return;
+  if (state > ev->state)
+    event_tell (a, state == ARRAY_FAILED ? ARRAY_EVENT_FAILED :
+                ARRAY_EVENT_DEGRADED, NULL);
+  ev->state = state;
+}

@@ -1,0 +1,44 @@
+/* gpuraid: the array grows, when all its members are longer than it needs.
+ *
+ * What is added is a part of its own behind the data (raidmap/layout.h).
+ * It is prepared on all members and flushed, and then the next membership
+ * record says that it belongs to the array.  Before that it does not count, so
+ * a crash leaves the array as it was or as it will be.
+ *
+ * Call all of these with the array lock held, except array_grow.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_GROW_H
+#define GPURAID_GROW_H
+
+#include "array/internal.h"
+
+/* 0, or -1: no memory. */
+extern int grow_init (struct array *a);
+extern void grow_free (struct array *a);
+
+/* Begin to prepare what would be added.  0, or EINVAL and why. */
+extern int grow_start (struct array *a, char why[ARRAY_WHY_LEN]);
+/* Wait for it no longer.  A change of the record that has begun goes on. */
+extern void grow_cancel (struct array *a);
+extern bool grow_is_running (const struct array *a);
+/* How it ended: 0, or a positive errno and why. */
+extern int grow_result (const struct array *a, struct array_growth *growth,
+                        char why[ARRAY_WHY_LEN]);
+
+/* In each turn of the main loop. */
+extern void grow_turn (struct array *a);
+
+/* Begin the change of the record.  False if all is not prepared. */
+extern bool grow_begin (struct array *a);
+/* That change has ended. */
+extern void grow_decided (struct array *a);
+
+/* The bytes by which the array could grow now. */
+extern uint64_t grow_room (const struct array *a);
+extern void grow_progress (const struct array *a,
+                           struct array_progress *progress);
+
+#endif

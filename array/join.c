@@ -1,0 +1,145 @@
+/* gpuraid: new members: a replacement, and spares.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/join.h"
+#include "array/request.h"
+#include "array/seat.h"
+#include "common/plant.h"
+
+/* ---- commands ------------------------------------------------------------ */
+
+/* The record is begun last, as that can't be undone.  If it is refused the seat
+ * is like one whose member was closed.
+ */
+static struct seat *
+join (struct array *a, struct request *r, unsigned slot, enum seat_state state,
+      char why[MEMBERSHIP_TEXT_LEN])
+{
+  struct seat *s = seat_new (a, NULL, SB_MAX_DEVICES, SLOT_NONE, SEAT_IDLE);
+
+  if (s == NULL && PLANTED ("replace-no-seat"))
+    abort ();
+  if (s == NULL) {
+    snprintf (why, MEMBERSHIP_TEXT_LEN,
+              "no room for another member: too many are open; start the "
+              "server again");
+    return NULL;
+  }
+  if (membership_begin_target (&a->membership, &r->uuid, slot, false, &s->dev,
+                               why) == -1)
+    return NULL;
+  s->m = r->target;
+  s->slot = slot;
+  s->state = state;
+  s->uuid = r->uuid;
+  seats_changed (a);
+  r->target = NULL;
+  return s;
+}
+
+struct seat *
+join_replace (struct array *a, struct request *r,
+              char why[MEMBERSHIP_TEXT_LEN])
+{
+  if (a->at[r->slot][1]) {
+    snprintf (why, MEMBERSHIP_TEXT_LEN, "the slot is being rebuilt already: "
+              "wait for the end (gpuraid wait)");
+    return NULL;
+  }
+  return join (a, r, r->slot, SEAT_TARGET, why);
+}
+
+struct seat *
+join_spare (struct array *a, struct request *r, char why[MEMBERSHIP_TEXT_LEN])
+{
+  return join (a, r, SLOT_NONE, SEAT_SPARE, why);
+}
+
+/* ---- use a spare --------------------------------------------------------- */
+
+void
+join_no_spare (struct array *a, unsigned slot)
+{
+  a->no_spare |= BIT (slot);
+}
+
+/* Slots that want a spare now or later. */
+static uint64_t
+empty_slots (const struct array *a)
+{
+  uint64_t slots = 0;
+
+  if (a->nr_spares == 0 || !a->writable || a->failed || a->stopping)
+    return 0;
+  FOR_EACH_BIT (slot, a->lost_slots & ~a->no_spare)
+    if (a->at[slot][0] == NULL && a->at[slot][1] == NULL)
+      slots |= BIT (slot);
+  return slots;
+}
+
+/* Its member was not there: a disk may be slow to start. */
+static bool
+may_come (const struct array *a, unsigned slot)
+{
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
+    if (a->membership.device[dev].state == DEVICE_MISSING &&
+        a->membership.device[dev].slot == slot)
+      return loop_now (a->loop) - a->writable_since < a->spare_delay_ns;
+  return false;
+}
+
+/* It was long enough when it was added, but the array may have grown while it
+ * was not there.
+ */
+static bool
+fits (const struct array *a, const struct seat *s)
+{
+  return s->state == SEAT_SPARE && s->m && !s->failing &&
+    s->m->ops->size (s->m) >= layout_end (&a->sb.l);
+}
+
+struct seat *
+join_find_spare (const struct array *a, unsigned *slot)
+{
+  FOR_EACH_BIT (empty, empty_slots (a))
+    if (!may_come (a, empty))
+      for (unsigned i = 0; i < a->nr_seats; i++)
+        if (fits (a, a->seat[i])) {
+          *slot = empty;
+          return a->seat[i];
+        }
+  return NULL;
+}
+
+bool
+join_spare_waits (const struct array *a)
+{
+  FOR_EACH_BIT (slot, empty_slots (a))
+    if (may_come (a, slot))
+      return true;
+  return false;
+}
+
+bool
+join_spare_is_missing (const struct array *a, unsigned dev)
+{
+  const struct device *d = &a->membership.device[dev];
+
+  if (d->slot != SLOT_NONE ||
+      (d->state != DEVICE_MISSING && d->state != DEVICE_SPARE))
+    return false;
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    const struct seat *s = a->seat[i];
+
+    if (s->dev == dev && s->m && !s->failing &&
+        memcmp (&s->uuid, &d->uuid, sizeof s->uuid) == 0)
+      return false;
+  }
+  return true;
+}

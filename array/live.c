@@ -1,0 +1,126 @@
+/* gpuraid: is an array with remote members in use by another server?
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "array/copies.h"
+#include "array/live.h"
+#include "common/bits.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+
+/* An interval of array/watch.c, the time for which a server may write that
+ * can't read its superblocks (LEASE_NS in member/nbd-look.c), and a second.
+ */
+#define WAIT_S 10
+
+/* Of the copies that are sound: the greatest epoch accepted, or of all. */
+static uint64_t
+epoch_of (const struct found *f, bool accepted_only)
+{
+  uint64_t epoch = 0;
+
+  for (unsigned c = 0; c < SB_NR_COPIES; c++)
+    if (f->result[c] == SB_OK &&
+        (!accepted_only || c == SB_A2 || c == SB_B2))
+      epoch = MAX (epoch, f->sb[c].record.self.ballot.epoch);
+  return epoch;
+}
+
+/* A stop only writes A2 and B2, so the others count where they are newer. */
+static bool
+has_beat (const struct found *f)
+{
+  const uint64_t accepted = epoch_of (f, true);
+
+  for (unsigned c = 0; c < SB_NR_COPIES; c++)
+    if (f->result[c] == SB_OK && (c == SB_A2 || c == SB_B2) && f->sb[c].beat)
+      return true;
+  for (unsigned c = 0; c < SB_NR_COPIES; c++)
+    if (f->result[c] == SB_OK && f->sb[c].beat &&
+        f->sb[c].record.self.ballot.epoch > accepted)
+      return true;
+  return false;
+}
+
+/* The copy that shows that another server writes, or NULL. */
+static const struct superblock *
+changed (const struct found *before, const struct found *now)
+{
+  for (unsigned c = 0; c < SB_NR_COPIES; c++)
+    if (now->result[c] == SB_OK &&
+        (before->result[c] != SB_OK ||
+         before->sb[c].beat != now->sb[c].beat ||
+         before->sb[c].record.self.ballot.epoch !=
+         now->sb[c].record.self.ballot.epoch ||
+         before->sb[c].record.self.ballot.session !=
+         now->sb[c].record.self.ballot.session))
+      return &now->sb[c];
+  return NULL;
+}
+
+static int
+look_again (struct member *m, const struct found *before)
+{
+  CLEANUP_FREE struct found *now = calloc (1, sizeof *now);
+  const struct superblock *sb;
+
+  if (now == NULL) {
+    log_error ("calloc: %m");
+    return -1;
+  }
+  /* One that can't be read now shows nothing. */
+  if (copies_read (m, now, NULL) != 0 || (sb = changed (before, now)) == NULL)
+    return 0;
+  log_error ("%s: in use by another server%s%s: stop the array there (gpuraid "
+             "stop)", m->path, sb->host[0] ? ", on host " : "", sb->host);
+  return -1;
+}
+
+/* What another server sent last may have arrived only now.  What is read from
+ * now on must stay when a member's server restarts.  One that can't flush now
+ * can't later, when that has a consequence.
+ */
+static void
+make_stable (const struct assembly *a)
+{
+  for (unsigned i = 0; i < a->nr_members; i++) {
+    struct member *m = a->member[i].member;
+
+    if (m->async && !m->readonly)
+      m->ops->flush (m);
+  }
+}
+
+int
+live_check (const struct assembly *a, const struct found *found)
+{
+  const struct timespec second = { .tv_sec = 1 };
+  const char *path = NULL;
+  uint64_t newest = 0;
+  int r = 0;
+
+  /* One that was taken out still has the beat of that time. */
+  for (unsigned i = 0; i < a->nr_members; i++)
+    newest = MAX (newest, epoch_of (&found[i], true));
+  for (unsigned i = 0; i < a->nr_members && path == NULL; i++)
+    if (a->member[i].member->async && has_beat (&found[i]) &&
+        epoch_of (&found[i], false) >= newest)
+      path = a->member[i].member->path;
+  if (path == NULL)
+    return 0;
+  log_notice ("%s: its array was not stopped, or another server uses it: "
+              "waiting %u seconds to see which", path, WAIT_S);
+  for (unsigned n = 0; n < WAIT_S && r == 0; n++) {
+    nanosleep (&second, NULL);
+    for (unsigned i = 0; i < a->nr_members && r == 0; i++)
+      if (a->member[i].member->async)
+        r = look_again (a->member[i].member, &found[i]);
+  }
+  if (r == 0)
+    make_stable (a);
+  return r;
+}

@@ -1,0 +1,17 @@
+/* gpuraid: look at what may be a member.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_LOOK_H
+#define GPURAID_LOOK_H
+
+#include "array/membership.h"
+
+/* Read the superblocks of the file or disk at path: no lock, no message, and
+ * nothing that waits for another program.  f->name is borrowed from path.  0,
+ * or a positive errno; EINVAL: what is there is too small, or no file or disk.
+ */
+extern int look_at (const char *path, struct found *f);
+
+#endif

@@ -1,0 +1,16 @@
+/* gpuraid: look again at slow members, and at reads that have not ended.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_PROBE_H
+#define GPURAID_PROBE_H
+
+#include "array/internal.h"
+
+/* With the array lock held, called periodically: reads for clients that have
+ * not ended are late by now, and slow members (array/slow.h) are probed.
+ */
+extern void probe_tick (struct array *a, uint64_t now);
+
+#endif

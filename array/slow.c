@@ -1,0 +1,192 @@
+/* gpuraid: members whose reads are slow.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include "array/recover.h"
+#include "array/seat.h"
+#include "array/slow.h"
+
+/* The members are compared again after as many reads, and this time. */
+#define COMPARE_READS 32u
+#define COMPARE_NS UINT64_C (10000000)
+/* At most one message about a member in this time. */
+#define TOLD_NS UINT64_C (600000000000)
+
+/* ---- which --------------------------------------------------------------- */
+
+uint64_t
+slow_slots (const struct array *a)
+{
+  uint64_t slots = 0;
+
+  if (!a->any_slow || recover_is_pending (a))
+    return 0;
+  for (unsigned slot = 0; slot < a->n; slot++)
+    if (a->at[slot][0] && a->at[slot][0]->hedge.slow)
+      slots |= BIT (slot);
+  return nr_bits (slots | a->lost_slots) <= a->g.m ? slots : 0;
+}
+
+uint64_t
+slow_roles (const struct array *a, uint64_t no)
+{
+  uint64_t roles = 0;
+
+  FOR_EACH_BIT (slot, slow_slots (a))
+    roles |= BIT (layout_role (&a->g, line_stripe (a, no), slot));
+  return roles;
+}
+
+/* ---- comparing ----------------------------------------------------------- */
+
+static void
+collect (struct array *a, struct seat *s)
+{
+  hedge_earn (&a->hedge, hedge_collect (&s->hedge, &s->fast_reads));
+}
+
+static unsigned
+members_in_use (const struct array *a, struct hedge_member *m[MAX_SLOTS])
+{
+  unsigned nr = 0;
+
+  for (unsigned slot = 0; slot < a->n; slot++)
+    if (a->at[slot][0] && !a->at[slot][0]->failing)
+      m[nr++] = &a->at[slot][0]->hedge;
+  return nr;
+}
+
+/* Reads that take long are worth an operation, which costs some microseconds
+ * more than a pread in the client's thread.  Where they are taken back to the
+ * thread there is a gap, so that they do not go to and fro.
+ */
+static bool
+is_worth_loop (const struct array *a, const struct seat *s)
+{
+  const uint64_t usual = MAX (s->hedge.usual[0], s->hedge.usual[1]);
+
+  return !a->hedge.policy.off &&
+    usual >= (s->by_loop ? limits.hedge_loop_ns / 2 : limits.hedge_loop_ns);
+}
+
+static uint64_t
+shortest_delay (const struct array *a)
+{
+  uint64_t shortest = HEDGE_MAX_DELAY;
+
+  for (unsigned slot = 0; slot < a->n; slot++)
+    for (uint64_t len = BLOCK_LEN; len <= 2 * MIB; len *= 8) {
+      const struct seat *s = a->at[slot][0];
+      const uint64_t delay = s ? hedge_delay (&a->hedge, &s->hedge, len) : 0;
+
+      if (delay)
+        shortest = MIN (shortest, delay);
+    }
+  return shortest;
+}
+
+void
+slow_compare (struct array *a)
+{
+  struct hedge_member *m[MAX_SLOTS];
+
+  a->compared = loop_now (a->loop);
+  for (unsigned slot = 0; slot < a->n; slot++)
+    if (a->at[slot][0])
+      collect (a, a->at[slot][0]);
+  hedge_compare (&a->hedge, m, members_in_use (a, m));
+  for (unsigned slot = 0; slot < a->n; slot++)
+    if (a->at[slot][0])
+      a->at[slot][0]->by_loop = is_worth_loop (a, a->at[slot][0]);
+  a->hedge_shortest = shortest_delay (a);
+}
+
+/* ---- a member becomes slow ----------------------------------------------- */
+
+/* Too few would remain if this one were avoided too. */
+static bool
+must_stay (const struct array *a, const struct seat *s)
+{
+  uint64_t slots = a->lost_slots;
+
+  for (unsigned slot = 0; slot < a->n; slot++)
+    if (a->at[slot][0] && (a->at[slot][0]->hedge.slow || a->at[slot][0] == s))
+      slots |= BIT (slot);
+  return nr_bits (slots) > a->g.m;
+}
+
+static void
+begin_slow (struct array *a, struct seat *s)
+{
+  const uint64_t now = loop_now (a->loop);
+  char name[SEAT_NAME_LEN];
+
+  if (s->slot >= a->n || a->at[s->slot][0] != s || s->failing ||
+      must_stay (a, s))
+    return;
+  if (s->told_slow == 0 || now - s->told_slow >= TOLD_NS)
+    log_notice ("%s: it is slow: reads go round it", seat_name (s, name));
+  else
+    log_debug ("%s: it is slow again", seat_name (s, name));
+  s->told_slow = now;
+  s->probe_len = 0;
+  hedge_begin_slow (&s->hedge, now);
+  a->any_slow = true;
+  slow_compare (a);
+}
+
+void
+slow_judge (struct array *a, struct seat *s, bool late)
+{
+  if (hedge_judge (&s->hedge, late, loop_now (a->loop)))
+    begin_slow (a, s);
+}
+
+/* ---- reads --------------------------------------------------------------- */
+
+static void
+add (struct array *a, struct seat *s, uint64_t len, uint64_t ns)
+{
+  hedge_add (&s->hedge, len, ns);
+  if (++a->nr_timed < COMPARE_READS)
+    return;
+  a->nr_timed = 0;
+  if (loop_now (a->loop) - a->compared >= COMPARE_NS)
+    slow_compare (a);
+}
+
+void
+slow_read_done (struct array *a, struct seat *s, const struct slow_read *r)
+{
+  const uint64_t late = hedge_late (&a->hedge, &s->hedge, r->len);
+
+  collect (a, s);
+  if (!r->extra)
+    hedge_earn (&a->hedge, r->len);
+  add (a, s, r->len, r->ns);
+  if (late && !r->judged)
+    slow_judge (a, s, r->ns > late);
+}
+
+void
+slow_spend (struct array *a, uint64_t len)
+{
+  hedge_spend (&a->hedge, len);
+  a->counters.hedge_bytes += len;
+}
+
+/* ---- what is avoided ----------------------------------------------------- */
+
+void
+slow_avoided (struct array *a, uint64_t no, unsigned role, unsigned b0,
+              unsigned nr)
+{
+  struct seat *s = a->at[layout_slot (&a->g, line_stripe (a, no), role)][0];
+
+  a->counters.avoided_reads++;
+  if (s == NULL)
+    return;                     /* it has failed meanwhile */
+  s->probe_off = line_pos (a, no) + (uint64_t) b0 * BLOCK_LEN;
+  s->probe_len = nr * BLOCK_LEN;
+}

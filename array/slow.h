@@ -1,0 +1,47 @@
+/* gpuraid: members whose reads are slow.
+ *
+ * Measures the reads for clients, for array/hedge.c.  A slow member is not read
+ * for clients while enough others remain: what it has is decoded, as if it were
+ * absent.  Now and then a probe, a read for no client, shows whether it still
+ * is slow.  It stays active, and is written.
+ *
+ * Call all of these with the array lock held.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_SLOW_H
+#define GPURAID_SLOW_H
+
+#include "array/internal.h"
+
+/* A read for a client has succeeded. */
+struct slow_read {
+  uint64_t len, ns;
+  bool judged;                  /* it counted as late before it ended */
+  bool extra;                   /* slow_spend was called */
+};
+extern void slow_read_done (struct array *a, struct seat *s,
+                            const struct slow_read *r);
+/* One that has not ended is late. */
+extern void slow_judge (struct array *a, struct seat *s, bool late);
+/* Compare the members again: at the start, when one is no longer slow, and for
+ * status.
+ */
+extern void slow_compare (struct array *a);
+
+/* Slots that clients' reads avoid: those of slow members, or none where too few
+ * others would remain.
+ */
+extern uint64_t slow_slots (const struct array *a);
+/* The roles of these slots in a line. */
+extern uint64_t slow_roles (const struct array *a, uint64_t no);
+
+/* Blocks of a role were decoded, because that is on a slow member. */
+extern void slow_avoided (struct array *a, uint64_t no, unsigned role,
+                          unsigned b0, unsigned nr);
+
+/* An extra read was issued. */
+extern void slow_spend (struct array *a, uint64_t len);
+
+#endif

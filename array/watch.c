@@ -1,0 +1,161 @@
+/* gpuraid: notice members that are gone while they are in use: files that were
+ * deleted, and servers with another export.  In the same rounds remote members
+ * are shown that this server is alive.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "array/fail.h"
+#include "array/save.h"
+#include "array/seat.h"
+#include "array/watch.h"
+
+#define INTERVAL_NS UINT64_C (3000000000)
+
+struct watch {
+  struct array *a;
+  struct timer timer;
+  struct news news;
+  struct call call;
+  /* The members that are asked; their seats count them as users. */
+  unsigned nr;
+  struct {
+    struct seat *s;
+    struct member *m;           /* its */
+    int error;                  /* the answer */
+  } asked[MAX_SEATS];
+};
+
+int
+watch_init (struct array *a)
+{
+  a->watch = calloc (1, sizeof *a->watch);
+  if (a->watch == NULL)
+    return -1;
+  a->watch->a = a;
+  a->watch_ns = INTERVAL_NS;
+  return 0;
+}
+
+void
+watch_free (struct array *a)
+{
+  free (a->watch);
+}
+
+/* ---- the end of a round -------------------------------------------------- */
+
+static void
+arm (struct call *call)
+{
+  struct watch *w = list_item (call, struct watch, call);
+
+  loop_timer (w->a->loop, &w->timer, loop_now (w->a->loop) + w->a->watch_ns);
+}
+
+/* A server's reasons were reported where they were found. */
+static void
+deleted (struct array *a, struct seat *s, int error)
+{
+  const bool file = error == ENOENT;
+  char name[SEAT_NAME_LEN];
+
+  if (s->failing || s->state == SEAT_IDLE || a->failed)
+    return;
+  s->last_error = (struct seat_error) {
+    .error = error, .operation = "check", .when = loop_now (a->loop),
+  };
+  if (seat_can_fail (a, s))
+    seat_fail (a, s, file ?
+               "its file was deleted; the member is taken out" :
+               "it can't be used; the member is taken out", 0);
+  else if (!s->deleted && file)
+    log_notice ("%s: its file was deleted; it stays in use, as too few members "
+                "would remain: replace it before the server stops",
+                seat_name (s, name));
+  s->deleted = true;
+}
+
+static void
+answers (struct array *a, struct news *n)
+{
+  struct watch *w = a->watch;
+
+  for (unsigned i = 0; i < w->nr; i++) {
+    atomic_fetch_sub (&w->asked[i].s->users, 1);
+    if (w->asked[i].error && !a->stopping)
+      deleted (a, w->asked[i].s, w->asked[i].error);
+  }
+  w->call.run = arm;
+  if (!a->stopping)
+    engine_call (a, &w->call);
+}
+
+/* ---- a round ------------------------------------------------------------- */
+
+static void
+ask (struct call *call)
+{
+  struct watch *w = list_item (call, struct watch, call);
+
+  for (unsigned i = 0; i < w->nr; i++) {
+    struct member *m = w->asked[i].m;
+
+    w->asked[i].error = m->ops->check (m);
+  }
+  w->news.run = answers;
+  engine_post (w->a, &w->news);
+}
+
+static void
+begin (struct array *a, struct news *n)
+{
+  struct watch *w = a->watch;
+
+  if (a->stopping)
+    return;
+  save_beat (a);
+  w->nr = 0;
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+
+    if (s->m == NULL || s->failing || s->state == SEAT_IDLE ||
+        s->m->ops->check == NULL)
+      continue;
+    atomic_fetch_add (&s->users, 1);
+    w->asked[w->nr].s = s;
+    w->asked[w->nr++].m = s->m;
+  }
+  w->call.run = ask;
+  engine_call (a, &w->call);
+}
+
+static void
+fire (struct timer *t)
+{
+  struct watch *w = list_item (t, struct watch, timer);
+
+  w->news.run = begin;
+  engine_post (w->a, &w->news);
+}
+
+void
+watch_start (struct array *a)
+{
+  a->watch->timer.fire = fire;
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i]->m->async)
+      a->beat = 1;              /* from the first record on */
+  if (a->watch_ns > 0)
+    arm (&a->watch->call);
+}
+
+void
+watch_stop (struct array *a)
+{
+  if (a->watch_ns > 0)
+    loop_timer (a->loop, &a->watch->timer, 0);
+}

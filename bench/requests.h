@@ -1,0 +1,80 @@
+/* gpuraid-bench: requests and their answers.
+ *
+ * A request is a JSON object whose member "do" says what:
+ *
+ *   machine   version, processor and engines
+ *   devices   choose those that bits of "mask" name
+ *   device    the first of these
+ *   engine    is there an engine of the name "engine"?
+ *   ceilings  bytes a second that devices copy, with buffers of "memory"
+ *   memcpy    the same in memory, by "threads" threads
+ *   open      prepare a case, with random inputs: its "id", and what it is
+ *   check     code case "id" once by "metric" and compare about "bytes" bytes
+ *             of the outputs, or 0: all
+ *   sample    code it "times" times, at least "nr" times over and for "for"
+ *             seconds: the seconds for coding once, of each sample
+ *   close     forget it
+ *   xors      the XORs of the programs for "k", "m" and "w"
+ *
+ * and for an open case of engine kernel-any:
+ *
+ *   tunes     the tuning that the coder uses; where there are two, the second
+ *             one if that needs less local memory
+ *   source    the text with "tuning"
+ *   use       from now on code by it: "file" has its machine code
+ *
+ * One thread.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_BENCH_REQUESTS_H
+#define GPURAID_BENCH_REQUESTS_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include <json-c/json.h>
+
+/* A new object for the caller; NULL: why (BENCH_WHY_LEN bytes). */
+extern struct json_object *requests_answer (struct json_object *request,
+                                            char *why);
+
+/* ---- between the files of bench/requests*.c */
+
+/* The member called key, or what it is by default.  A number that is out of
+ * range is the nearest that is not.
+ */
+extern uint64_t request_number (struct json_object *, const char *key,
+                                uint64_t most, uint64_t otherwise);
+/* "" by default. */
+extern const char *request_text (struct json_object *, const char *key);
+
+extern void answer_number (struct json_object *, const char *key, int64_t);
+extern void answer_double (struct json_object *, const char *key, double);
+extern void answer_text (struct json_object *, const char *key,
+                         const char *text);
+
+/* The open case that is named; NULL: why. */
+struct run;
+extern struct run *request_run (struct json_object *, char *why);
+
+typedef struct json_object *request_handler (struct json_object *, char *why);
+extern request_handler request_machine, request_devices, request_device;
+extern request_handler request_engine, request_ceilings, request_memcpy;
+extern request_handler request_xors;
+extern request_handler request_tunes, request_source, request_use;
+
+/* "kernel:special" as a method and its option, "" without one.  0, or -1:
+ * why.
+ */
+#define OPTION_LEN 64
+struct method_ops;
+extern int request_find_engine (struct json_object *,
+                                const struct method_ops **,
+                                char option[OPTION_LEN], char *why);
+
+/* All of it, and its length; the caller frees it.  NULL with errno. */
+extern void *read_all (FILE *, size_t *len);
+
+#endif

@@ -1,0 +1,112 @@
+/* gpuraid stop: end the server of an array, by its name.
+ *
+ * Waits for the NBD clients, or has the server disconnect them.  The server
+ * answers when everything is written out, and its connection closes when its
+ * process has ended.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "cli/cli.h"
+#include "cli/names.h"
+#include "cli/remote.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+
+/* Say how many connections there are. */
+static void
+say (uint64_t nr, bool force)
+{
+  printf ("%" PRIu64 " NBD connection%s in use: %s\n", nr,
+          nr == 1 ? " is" : "s are",
+          force ? "they are closed" : "waiting until they are closed "
+          "(--force does not wait)");
+  fflush (stdout);
+}
+
+/* Until no client is connected, or with force only once.  0, or -1 reported. */
+static int
+await_clients (struct control_client *c, bool force)
+{
+  const struct timespec pause = { .tv_nsec = 100000000 };
+  uint64_t last = 0;
+
+  for (;;) {
+    struct json_object *status = remote_status (c, true);
+    uint64_t nr;
+
+    if (status == NULL)
+      return -1;
+    nr = get_u64 (status, "connections");
+    json_object_put (status);
+    if (nr && nr != last)
+      say (nr, force);
+    if (nr == 0 || force)
+      return 0;
+    last = nr;
+    nanosleep (&pause, NULL);
+  }
+}
+
+/* Returns an exit status. */
+static int
+stop (struct control_client *c, bool force)
+{
+  struct json_object *request, *reply;
+  int r;
+
+  if (await_clients (c, force) == -1)
+    return EXIT_FAILURE;
+  request = remote_request ("stop");
+  if (force)
+    json_object_object_add (request, "force", json_object_new_boolean (1));
+  reply = control_call (c, request, true);
+  json_object_put (request);
+  if (reply == NULL)
+    return EXIT_FAILURE;
+  r = get_bool (reply, "written_out") ? EXIT_SUCCESS : EXIT_FAILURE;
+  if (r == EXIT_FAILURE)
+    log_error ("the server has stopped, but what was written last may not be "
+               "on the members (the system's log says why)");
+  json_object_put (reply);
+  control_await_end (c);
+  return r;
+}
+
+int
+cmd_stop (int argc, char **argv)
+{
+  CLEANUP_FREE char *control = NULL, *nbd = NULL;
+  struct control_client *c;
+  bool force = false;
+  int i = remote_args (argc, argv, 1, "force", &force);
+  int r = EXIT_FAILURE;
+
+  if (i == 0)
+    return cli_usage (argv[0]);
+  if (!names_check (argv[i]))
+    return EXIT_USAGE;
+  control = names_socket (argv[i], NAMES_CONTROL);
+  nbd = control ? names_socket (argv[i], NAMES_NBD) : NULL;
+  if (nbd == NULL)
+    return EXIT_FAILURE;
+  if (names_remove_dead (control) == SOCKET_DEAD)
+    log_error ("%s: its server has ended without a stop: gpuraid start %s "
+               "opens the array again", argv[i], argv[i]);
+  else {
+    c = names_connect (argv[i], 0);
+    if (c)
+      r = stop (c, force);
+    control_close (c);
+  }
+  /* nbdkit leaves its socket behind. */
+  if (names_remove_dead (control) == SOCKET_UNKNOWN ||
+      names_remove_dead (nbd) == SOCKET_UNKNOWN)
+    r = EXIT_FAILURE;
+  return r;
+}

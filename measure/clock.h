@@ -1,0 +1,33 @@
+/* gpuraid: the clock that benchmarks measure by.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_MEASURE_CLOCK_H
+#define GPURAID_MEASURE_CLOCK_H
+
+#include <sys/resource.h>
+#include <time.h>
+
+/* Seconds, from any start. */
+static inline double
+now (void)
+{
+  struct timespec ts;
+
+  clock_gettime (CLOCK_MONOTONIC, &ts);
+  return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+/* Seconds of processor time that this process has used. */
+static inline double
+cpu_now (void)
+{
+  struct rusage u;
+
+  getrusage (RUSAGE_SELF, &u);
+  return u.ru_utime.tv_sec + u.ru_stime.tv_sec +
+    (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+#endif

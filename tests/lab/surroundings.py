@@ -1,0 +1,285 @@
+"""gpuraid: the scenarios of the fault lab about what is around an array:
+spares, stores that hang or are full, the hook, the unit that starts it.
+
+As in scenarios.py, each doc string says what is promised.
+
+SPDX-License-Identifier: BSD-3-Clause
+"""
+
+import errno
+import os
+import signal
+import time
+
+from . import unit
+from .array import SLOW, Failure, MiB, Skipped, wait_for
+from .scenarios import read_others
+
+
+def said(array, text):
+    """In the log: the server is not asked anything."""
+    with open(array.log, errors='replace') as f:
+        return f.read().count(text)
+
+
+def answered(lab, since):
+    return {n: lab.load.nr[n] - since[n] for n in ('read', 'write')}
+
+
+def spare_unattended(lab):
+    """Spares take the places of lost members, and no command is given: one
+    member is pulled out under load; the file of another is deleted when no
+    client is connected, and only the log is looked at.  Without a
+    spare the array stays degraded; the next spare is used at once.  Every
+    byte stays right."""
+    a = lab.prepare()
+    pulled, deleted, third = lab.sample(3)
+    bad = lab.fuse_member('pulled')
+    a.member[pulled] = bad.path
+    lab.launch()
+    spares = [a.new_path() for _ in range(3)]
+    a.gpuraid('spare', a.control, spares[0])
+    lab.say('pull %d out' % pulled)
+    bad.pull()
+    if not wait_for(60, lambda: said(a, spares[0] + ': rebuilt')):
+        raise Failure('the spare was not used: %s' % a.states())
+    a.member[pulled] = spares[0]
+    lab.verify()
+    a.gpuraid('spare', a.control, spares[1])
+    lab.load.pause()
+    lab.load.disconnect()
+    lab.say('delete the file of %d, with no client' % deleted)
+    os.unlink(a.member[deleted])
+    if not wait_for(60, lambda: said(a, spares[1] + ': rebuilt')):
+        raise Failure('with no client the spare was not used: %s'
+                      % a.states())
+    a.member[deleted] = spares[1]
+    lab.go_on()
+    lab.wait_healthy()
+    a.fail(third)
+    lab.run()
+    if a.states()[third] != 'failed':
+        raise Failure('with no spare, %d is %s' % (third, a.states()[third]))
+    a.gpuraid('spare', a.control, spares[2])
+    a.member[third] = spares[2]
+    lab.wait_healthy()
+    paths = [e['path'] for e in a.status()['members']]
+    if paths != a.member:
+        raise Failure('the members are %s' % paths)
+    lab.verify()
+    read_others(lab, (pulled, deleted, third))
+    lab.finish()
+
+
+def hung_member(lab):
+    """A member answers nothing any more.  After timeout= it is out, and no
+    client sees an error or waits much longer.  Later it wakes up, and what
+    it still writes then does no harm: it is added again, brought up to date,
+    and read."""
+    a = lab.prepare()
+    limit = 3 * SLOW
+    a.keys.append('timeout=%ds' % limit)
+    slot = lab.sample(1)[0]
+    hung = lab.fuse_member('hung')
+    a.member[slot] = hung.path
+    lab.launch()
+    lab.load.slowest = 0
+    lab.say('member %d hangs' % slot)
+    hung.hang()
+    if not wait_for(30 + limit, lambda: a.states()[slot] == 'failed'):
+        raise Failure('a member that hangs is %s' % a.states()[slot])
+    error = a.status()['members'][slot]['last_error']
+    before = dict(lab.load.nr)
+    lab.verify()
+    lab.run()
+    nr = answered(lab, before)
+    lab.say('it is out: %s; then %d reads and %d writes were answered, the '
+            'slowest request took %.2f s' % (
+                error and error['message'], nr['read'], nr['write'],
+                lab.load.slowest))
+    if not nr['read'] or not nr['write']:
+        raise Failure('requests wait for a member that is out')
+    hung.go_on()
+    lab.run()
+
+    def is_back():
+        a.gpuraid('readd', a.control, slot, good=(0, 1))
+        return a.states()[slot] != 'failed'
+    if not wait_for(30, is_back):
+        raise Failure('a member that woke up is not taken again')
+    lab.wait_healthy()
+    lab.verify()
+    read_others(lab, (slot,))
+    lab.finish()
+
+
+def full_file_system(lab):
+    """The file system of a member is full.  Writes wait, flushes get ENOSPC,
+    the status says which member has no space, and none is taken out.  When
+    there is space again all goes on; every byte is right."""
+    if os.geteuid():
+        raise Skipped('not root: no file system of its own')
+    a = lab.prepare()
+    slot = lab.sample(1)[0]
+    folder = os.path.join(lab.dir, 'small')
+    lab.mount_tmpfs(folder, a.member_size + 8 * MiB)
+    a.member[slot] = os.path.join(folder, 'member.img')
+    lab.launch()
+    lab.load.pause()
+    lab.load.clear()
+    filler = os.path.join(folder, 'filler')
+    with open(filler, 'wb', buffering=0) as f:
+        try:
+            while True:
+                f.write(bytes(MiB))
+        except OSError as e:
+            if e.errno != errno.ENOSPC:
+                raise
+    lab.say('the file system of %d is full' % slot)
+    lab.load.may_fail = {errno.ENOSPC}
+    lab.load.resume()
+    if not wait_for(30, lambda: a.status()['members'][slot]['no_space']):
+        raise Failure('the status does not say that there is no space')
+    lab.run()
+    if not wait_for(30, lambda: lab.load.nr['errors']):
+        raise Failure('no flush got ENOSPC')
+    st = a.status()
+    full = [e['slot'] for e in st['members'] if e['no_space']]
+    if full != [slot] or set(a.states()) != {'active'}:
+        raise Failure('no space on %s, states %s' % (full, a.states()))
+    if st['state'] != 'degraded' or st['reasons'] != ['no space']:
+        raise Failure('%s, %s' % (st['state'], st['reasons']))
+    os.unlink(filler)
+    lab.say('there is space again, after %d times ENOSPC'
+            % lab.load.nr['errors'])
+    if not wait_for(20, lambda: not any(e['no_space'] for e in
+                                        a.status()['members'])):
+        raise Failure('the status still says that there is no space')
+    lab.load.pause()
+    lab.load.may_fail = set()
+    lab.load.flush()
+    lab.load.resume()
+    lab.run()
+    lab.verify()
+    read_others(lab, (slot,))
+    lab.finish()
+
+
+HOOK = '''#!/bin/sh
+echo "$1" >>'%(dir)s/events'
+trap '' TERM
+if [ -e '%(dir)s/hang' ]; then
+  echo $$ >'%(dir)s/hung'
+  while [ -e '%(dir)s' ]; do sleep 1; done
+fi
+'''
+
+
+class Hook:
+    def __init__(self, lab):
+        self.dir = lab.dir
+        self.path = self.file('hook')
+        with open(self.path, 'w') as f:
+            f.write(HOOK % dict(dir=lab.dir))
+        os.chmod(self.path, 0o755)
+
+    def file(self, name):
+        return os.path.join(self.dir, name)
+
+    def hang(self):
+        """From the next event on."""
+        if os.path.exists(self.file('hung')):
+            os.unlink(self.file('hung'))
+        open(self.file('hang'), 'w').close()
+
+    def pid(self):
+        """Of the one that hangs, once there is one."""
+        def is_there():
+            return os.path.exists(self.file('hung')) and \
+                os.path.getsize(self.file('hung')) > 0
+        if not wait_for(20, is_there):
+            raise Failure('the hook was not run')
+        with open(self.file('hung')) as f:
+            return int(f.read())
+
+    def events(self):
+        if not os.path.exists(self.file('events')):
+            return []
+        with open(self.file('events')) as f:
+            return f.read().split()
+
+
+def hook_hangs(lab):
+    """The program of hook= never ends, and ignores SIGTERM.  Requests and
+    commands go on.  It is killed after a minute (in a short run by this
+    scenario), and the events after it come, in order.  With one that hangs
+    the server stops within seconds, and leaves none behind."""
+    a = lab.prepare()
+    hook = Hook(lab)
+    a.keys.append('hook=' + hook.path)
+    hook.hang()
+    lab.launch()
+    out = lab.sample(2)
+    a.fail(out[0])
+    pid = hook.pid()
+    lab.say('the hook hangs')
+    before = dict(lab.load.nr)
+    a.fail(out[1])
+    lab.run()
+    lab.verify()
+    for s in out:
+        a.replace(s)
+    lab.wait_healthy()
+    nr = answered(lab, before)
+    if not nr['read'] or not nr['write'] or hook.events() != \
+       ['member-failed']:
+        raise Failure('%s requests, events %s' % (nr, hook.events()))
+    os.unlink(hook.file('hang'))
+    if lab.seconds < 2:
+        os.kill(pid, signal.SIGKILL)
+    if not wait_for(90, lambda: len(hook.events()) >= 5):
+        raise Failure('after one that hung only %s' % hook.events())
+    lab.say('events: ' + ' '.join(hook.events()))
+    if hook.events()[:3] != ['member-failed', 'degraded', 'member-failed'] \
+       or hook.events()[3:] != ['rebuilt'] * 2:
+        raise Failure('events %s' % hook.events())
+    hook.hang()
+    a.fail(out[0])
+    pid = hook.pid()
+    began = time.monotonic()
+    lab.halt()
+    took = time.monotonic() - began
+    lab.say('with a hook that hangs it stops in %.1f s' % took)
+    if took > 20 * SLOW:
+        raise Failure('the stop waits for the hook')
+    if not wait_for(10, lambda: not os.path.exists('/proc/%d' % pid)):
+        raise Failure('the hook is left behind')
+    os.unlink(hook.file('hang'))
+    lab.start()
+    a.replace(out[0])
+    lab.wait_healthy()
+    lab.verify()
+    lab.finish()
+
+
+def unit_restart(lab):
+    """The server of a mounted file system, started by the lines of
+    system/gpuraid@.service.in with cache-mode=writethrough, is killed with
+    -9 while files are written, and started by the same lines.  The file
+    system is not mounted again: the writers see a pause and no error, and
+    every file has what it must have.  Where the kernel has no nbd driver
+    nbdkit's retry filter is between array and file system."""
+    rig = unit.Rig(lab)
+    rig.begin()
+    for _ in range(2):
+        rig.write(lab.seconds)
+        lab.say('kill -9 under a mounted file system')
+        rig.kill()
+        rig.start()
+        rig.write(lab.seconds)
+        rig.check()
+    rig.end()
+
+
+ALL = (spare_unattended, hung_member, full_file_system, hook_hangs,
+       unit_restart)

@@ -1,0 +1,166 @@
+#!/bin/bash
+# test-cli-start.sh: gpuraid start serves what a file describes, in the
+# background or not, once, also after a kill; and stop ends it.
+#
+# run-tests: no-sanitizer
+#
+# SPDX-License-Identifier: BSD-3-Clause
+
+source tests/functions.sh
+need nbdkit nbdinfo
+
+export GPURAID_RUNDIR=$shm/run GPURAID_CONFIG_DIR=$tmp/conf
+mkdir "$GPURAID_CONFIG_DIR"
+make_members 3 8M
+create_array k=2 m=1 label=tank >/dev/null
+echo "member=$shm/member-*.img" >"$GPURAID_CONFIG_DIR/tank.conf"
+sock=$GPURAID_RUNDIR/tank.sock
+control=$GPURAID_RUNDIR/tank.control
+on_exit stop_all
+
+stop_all () { "$gpuraid" stop --force tank; }
+
+# run STATUS COMMAND...
+run ()
+{
+  local want=$1 rc=0
+  shift
+  timeout 60 "$gpuraid" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null || rc=$?
+  [ $rc = "$want" ] ||
+    fail "gpuraid $*: status $rc: $(cat "$tmp/out" "$tmp/err")"
+}
+
+said () { grep -qF -- "$1" "$tmp/err" || fail "no $1: $(cat "$tmp/err")"; }
+one_line () { [ "$(wc -l <"$tmp/err")" = 1 ] || fail "$(cat "$tmp/err")"; }
+
+# ---- in the background
+
+run 0 start tank
+grep -qxF "tank: nbd+unix:///?socket=$sock" "$tmp/out" ||
+  fail "start: $(cat "$tmp/out")"
+[ ! -s "$tmp/err" ] || fail "start: $(cat "$tmp/err")"
+[ "$(stat -c %a "$GPURAID_RUNDIR")" = "$([ "$(id -u)" = 0 ] && echo 755 || echo 700)" ] ||
+  fail "the folder's mode is not right"
+[ "$(nbdinfo --size "nbd+unix:///?socket=$sock")" -gt 0 ] || fail "not served"
+[ "$("$gpuraid" status --json tank | field label)" = tank ] || fail "status"
+
+run 1 start tank
+one_line
+said "tank: is running already"
+run 1 start -f tank
+one_line
+said "tank: is running already"
+run 0 stop tank
+[ -z "$(ls "$GPURAID_RUNDIR")" ] || fail "left: $(ls "$GPURAID_RUNDIR")"
+
+# ---- in the foreground: the server is this process; then kill it
+
+"$gpuraid" start -f tank 2>"$tmp/log" &
+pid=$!
+wait_for 30 "$gpuraid" status tank || fail "start -f: $(cat "$tmp/log")"
+kill -0 $pid || fail "not in the foreground"
+kill -9 $pid
+wait $pid || :
+[ -S "$sock" ] && [ -S "$control" ] || fail "no sockets are left"
+run 0 start tank
+run 0 stop tank
+"$gpuraid" start -f tank 2>"$tmp/log" &
+pid=$!
+wait_for 30 "$gpuraid" status tank || fail "start -f: $(cat "$tmp/log")"
+run 0 stop tank
+wait $pid || fail "the server's status is $?"
+
+# ---- a new member that the file does not name: the next start would lack it
+
+run 0 start tank
+run 0 spare tank "$shm/other.img"
+one_line
+said "tank.conf does not name $shm/other.img: add member=$shm/other.img"
+run 0 fail tank "$shm/other.img"
+run 0 replace tank 1 "$shm/new.img"
+one_line
+said "tank.conf does not name $shm/new.img"
+run 0 wait tank
+run 0 replace "$control" 1 "$shm/new-2.img"     # by its socket: no file
+[ ! -s "$tmp/err" ] || fail "replace: $(cat "$tmp/err")"
+run 0 wait tank
+rm "${members[1]}"
+run 0 replace tank 1 "${members[1]}"            # the pattern finds it
+[ ! -s "$tmp/err" ] || fail "replace: $(cat "$tmp/err")"
+run 0 wait tank
+ln -s "$shm/link-target.img" "$shm/link.img"
+echo "member=$shm/link.img" >>"$GPURAID_CONFIG_DIR/tank.conf"
+run 0 spare tank "$shm/link-target.img"         # another name of it is there
+[ ! -s "$tmp/err" ] || fail "spare: $(cat "$tmp/err")"
+run 0 fail tank "$shm/link-target.img"
+sed -i '$d' "$GPURAID_CONFIG_DIR/tank.conf"
+run 0 stop tank
+
+# ---- a member is missing: a notice, and it is served
+
+mv "${members[1]}" "$tmp/away"
+run 0 start tank
+said "missing"
+run 0 stop tank
+
+# ---- what is wrong is said here, and nothing is left
+
+mv "${members[2]}" "$tmp/away-2"
+for f in "" -f; do
+  run 1 start $f tank
+  one_line
+  said "nbdkit: error:"
+done
+mv "$tmp/away" "${members[1]}"
+mv "$tmp/away-2" "${members[2]}"
+echo "chonk=1" >>"$GPURAID_CONFIG_DIR/tank.conf"
+run 1 start tank
+one_line
+said "tank.conf:2: unknown key: chonk"
+run 1 start nosuch
+one_line
+said "nosuch.conf: No such file"
+said "gpuraid.conf(5) describes this file"
+[ -z "$(ls "$GPURAID_RUNDIR")" ] || fail "left: $(ls "$GPURAID_RUNDIR")"
+sed -i '$d' "$GPURAID_CONFIG_DIR/tank.conf"
+
+# A server that ends after its start, which nbdkit does not report.
+mkdir "$tmp/bin"
+printf '#!/bin/sh\nexit 0\n' >"$tmp/bin/nbdkit"
+chmod +x "$tmp/bin/nbdkit"
+PATH=$tmp/bin:$PATH run 1 start tank
+one_line
+said "gpuraid start -f tank shows why"
+rm "$tmp/bin/nbdkit"
+PATH=$tmp/bin
+for f in "" -f; do
+  rc=0
+  "$gpuraid" start $f tank 2>"$shm/err" || rc=$?
+  [ $rc = 1 ] || exit 1
+done
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+grep -q "nbdkit: No such file or directory (install it" "$shm/err" ||
+  fail "$(cat "$shm/err")"
+
+# ---- other files and servers are left alone
+
+: >"$control"
+run 1 start tank
+one_line
+said "$control: something that is no socket is there"
+rm "$control"
+nbdkit -U "$sock" -P "$tmp/other.pid" null
+run 1 start tank
+one_line
+said "another server uses that socket: stop it first"
+kill "$(cat "$tmp/other.pid")"
+
+# ---- names
+
+run 2 start
+run 2 start a b
+run 2 start -x tank
+run 2 start ./tank
+said "must be a NAME"
+run 2 stop ./tank
+said "must be a NAME"

@@ -1,0 +1,196 @@
+/* gpuraid: which events an array tells, in which order, and how often.
+ *
+ * run-tests: no-thread
+ * It has one thread.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "common/bits.h"
+#include "tests/engine-array.h"
+
+/* What was told: "member-failed 1 disk1 degraded; ...". */
+static char told[4096];
+static uint64_t corrupt;
+
+static void
+note (void *opaque, const struct array_event *e)
+{
+  static const char *const kind[] = {
+    "failed", "degraded", "array-failed", "spare", "rebuilt", "corruption",
+    "no-space",
+  };
+  static const char *const state[] = { "healthy", "degraded", "failed" };
+  const size_t len = strlen (told);
+
+  corrupt += e->number;
+  if (e->member.slot == SLOT_NONE)
+    snprintf (told + len, sizeof told - len, "%s - %s; ", kind[e->kind],
+              state[e->state]);
+  else
+    snprintf (told + len, sizeof told - len, "%s %u %s %s; ", kind[e->kind],
+              e->member.slot, e->member.path, state[e->state]);
+}
+
+static void
+expect (const char *want)
+{
+  assert_string_equal (told, want);
+  told[0] = '\0';
+}
+
+static struct sim_array *
+start (unsigned k, unsigned m, bool sums)
+{
+  struct sim_array *sa;
+
+  told[0] = '\0';
+  corrupt = 0;
+  sim_consistency = sums ? CONSISTENCY_JOURNAL : CONSISTENCY_NONE;
+  sim_checksum = sums ? CHECKSUM_CRC32C : CHECKSUM_NONE;
+  limits.ring_min_len = 128 * 1024;
+  sa = start_full (k, m, CHUNK, 32);
+  sa->event = note;
+  open_again (sa, ~0, true);
+  assert_true (sim_array_pause (sa, 20 * SECOND));
+  expect ("");
+  return sa;
+}
+
+static void
+settle (struct sim_array *sa)
+{
+  assert_true (sim_array_settle (sa, 1000 * SECOND));
+}
+
+static void
+test_spare (void **state)
+{
+  struct sim_array *sa = start (2, 2, false);
+
+  assert_int_equal (sim_array_spare (sa, sim_array_add_disk (sa)), 0);
+  expect ("");
+  sa->disk[1]->dead = true;
+  put (sa, 0, 4 * CHUNK, ARRAY_FUA);
+  settle (sa);
+  assert_true (sim_array_pause (sa, SECOND));
+  expect ("failed 1 disk1 degraded; degraded - degraded; "
+          "spare 1 disk4 degraded; rebuilt 1 disk4 healthy; ");
+  end_whole (sa);
+}
+
+static void
+test_failed (void **state)
+{
+  struct sim_array *sa = start (2, 1, false);
+
+  assert_int_equal (sim_array_fail (sa, 0), 0);
+  expect ("failed 0 disk0 degraded; degraded - degraded; ");
+  sa->disk[2]->dead = true;
+  assert_int_equal (sim_array_write (sa, data, 4 * CHUNK, 0, ARRAY_FUA), EIO);
+  expect ("failed 2 disk2 failed; array-failed - failed; ");
+  assert_true (sim_array_stop (sa));
+  sim_array_free (sa);
+}
+
+/* At the start too, before anything is written. */
+static void
+test_degraded_at_start (void **state)
+{
+  struct sim_array *sa = start (2, 1, false);
+
+  open_again (sa, 3, false);
+  expect ("degraded - degraded; ");
+  assert_int_equal (sim_array_writable (sa), 0);
+  expect ("");
+  end_degraded (sa);
+}
+
+/* A replaced member has not failed. */
+static void
+test_replaced (void **state)
+{
+  struct sim_array *sa = start (2, 1, false);
+
+  assert_int_equal (sim_array_replace (sa, 1, sim_array_add_disk (sa)), 0);
+  settle (sa);
+  expect ("rebuilt 1 disk3 healthy; ");
+  end_whole (sa);
+}
+
+/* The first at once, the others in one a minute later. */
+static void
+test_corruption (void **state)
+{
+  struct sim_array *sa = start (2, 2, true);
+  static uint8_t bad[BLOCK_LEN];
+
+  open_again (sa, ~0, true);
+  for (unsigned s = 0; s < 6; s++) {
+    struct sim_disk *d = disk_of_role (sa, s, 0);
+
+    sim_disk_poke (d, bad, sizeof bad, place (sa, s, 0));
+    check_range (sa, s * 2 * CHUNK, 100);
+  }
+  told[strcspn (told, " ")] = '\0';
+  expect ("corruption");
+  assert_true (sim_array_pause (sa, 50 * SECOND));
+  expect ("");
+  assert_int_equal (corrupt, 1);
+  assert_true (sim_array_pause (sa, 20 * SECOND));
+  told[strcspn (told, " ")] = '\0';
+  expect ("corruption");
+  assert_int_equal (corrupt, 6);
+  assert_true (sim_array_pause (sa, 200 * SECOND));
+  expect ("");
+  end_whole (sa);
+}
+
+/* Once a minute, however often there is space in between. */
+static void
+test_no_space (void **state)
+{
+  struct sim_array *sa = start (2, 1, false);
+
+  for (unsigned i = 0; i < 5; i++) {
+    struct sim_request *q;
+
+    assert_int_equal (sim_array_zero (sa, 4 * CHUNK, 0, ARRAY_TRIM), 0);
+    sa->disk[2]->full = true;
+    q = start_request (sa, REQUEST_WRITE, data, 0, 4 * CHUNK, 0);
+    while (q->state != SIM_IDLE)
+      assert_true (sim_step (sa->sim));
+    free (q);
+    assert_int_equal (sim_array_flush (sa), ENOSPC);
+    sa->disk[2]->full = false;
+    assert_true (sim_array_pause (sa, SECOND));
+    assert_int_equal (sim_array_flush (sa), 0);
+  }
+  expect ("no-space 2 disk2 degraded; ");
+  end_whole (sa);
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_teardown (test_spare, free_data),
+    cmocka_unit_test_teardown (test_failed, free_data),
+    cmocka_unit_test_teardown (test_degraded_at_start, free_data),
+    cmocka_unit_test_teardown (test_replaced, free_data),
+    cmocka_unit_test_teardown (test_corruption, free_data),
+    cmocka_unit_test_teardown (test_no_space, free_data),
+  };
+
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -1,0 +1,12 @@
+#!/bin/bash
+# test-fault-lab-remote: a short slice of the fault lab's scenarios with members
+# on NBD servers.
+#
+# run-tests: no-sanitizer timeout=400
+#
+# SPDX-License-Identifier: BSD-3-Clause
+
+source tests/functions.sh
+mapfile -t names < <(scripts/fault-lab --list | grep '^remote-')
+OUT=$OUT timeout 280 scripts/fault-lab --quiet --seconds 0.15 --dir "$shm" \
+  --seed "$SEED" "${names[@]}"

@@ -1,0 +1,21 @@
+#!/bin/bash
+# test-powerfail-remote: failures of the power, of the array's server, and of
+# members' servers, with remote members; a short slice of scripts/powerfail.
+#
+# run-tests: no-sanitizer timeout=400
+#
+# SPDX-License-Identifier: BSD-3-Clause
+
+source tests/functions.sh
+need_fuse
+pids=()
+seed=$SEED
+for kind in none journal; do
+  OUT=$OUT B=$B timeout 380 scripts/powerfail --remote --quiet --dir "$shm" \
+    --seed "$seed" --jobs 2 --kills 2 --each 1 --consistency "$kind" &
+  pids+=($!)
+  seed=$((seed + 100))
+done
+for p in "${pids[@]}"; do
+  wait "$p"
+done

@@ -1,0 +1,12 @@
+#!/bin/bash
+# test-recovery-guide.sh: every command of docs/recovery.md does and prints
+# what the guide says.
+#
+# run-tests: no-sanitizer
+#
+# SPDX-License-Identifier: BSD-3-Clause
+
+source tests/functions.sh
+need nbdkit nbdcopy nbdinfo
+
+timeout 300 scripts/make-recovery --check || fail "see above"
