@@ -64,7 +64,24 @@ stop_server ()
   fi
 }
 
-mnt () { $sudo timeout 60 scripts/mount "$@"; }
+mnt () { $sudo timeout -k 10 60 scripts/mount "$@"; }
+
+# ended PID WHAT: wait for it, but not for ever.  Its exit status.
+ended ()
+{
+  local i
+
+  for i in {1..600}; do
+    if [ ! -d "/proc/$1" ] || grep -qs '^State:[[:space:]]*Z' "/proc/$1/status"
+    then
+      wait "$1"
+      return
+    fi
+    sleep 0.1
+  done
+  ps -eo pid,ppid,stat,wchan:30,args --forest
+  die "$2: process $1 does not end"
+}
 
 # refused PATTERN ARGUMENT...: one clear line, and nothing is left behind.
 refused ()
@@ -227,7 +244,7 @@ for signal in TERM INT KILL; do
   read -r script mkfs <"$tmp/bin/pids"
   start=$SECONDS
   $sudo kill -$signal "$script"
-  if wait $mounting; then die "SIG$signal: exit status 0"; fi
+  if ended $mounting "SIG$signal"; then die "SIG$signal: exit status 0"; fi
   [ $((SECONDS - start)) -lt 20 ] || die "SIG$signal: $((SECONDS - start)) s"
   if [ $signal = KILL ]; then
     $sudo kill "$mkfs"
@@ -240,14 +257,15 @@ done
 
 # A signal at any time.
 if [ -z "$sudo" ]; then
-  for i in {1..40}; do
-    delay=0.$(printf %03d $((i * 7)))
+  for ((ms = 7; ms < 290; ms += 14)); do
+    delay=0.$(printf %03d $ms)
+    echo "a signal after $delay s"
     scripts/mount --with fuse --format --force "$sock" "$mp2" \
       >/dev/null 2>&1 &
     mounting=$!
     sleep "$delay"
     kill -TERM $mounting 2>/dev/null
-    if wait $mounting; then
+    if ended $mounting "a signal after $delay s"; then
       mnt -u "$mp2" || die "a signal after $delay s: -u"
       rmdir "$mp2" "${mp2%/*}"
     fi
