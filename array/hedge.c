@@ -31,6 +31,13 @@
 /* A shorter pause of a member is hedged: that reads less. */
 #define LATE_NS (SECOND / 4)
 
+/* hedge_note_pread: each counts an eighth.  Between these it stays as it is. */
+#define LONG_SHIFT 3
+#define LONG_MOST 160u
+#define LONG_FEW 32u
+/* Of the reads of a member whose reads are long, one is not hedged. */
+#define PREAD_EACH 256u
+
 #define PROBE_NS (SECOND / 5)
 #define GOOD_PROBES 4u
 /* A member that is slow again within a minute is probed half as often, up to
@@ -111,9 +118,30 @@ hedge_collect (struct hedge_member *m, struct hedge_fast *f)
       add_to (&m->history, c, i, MIN (n, MAX_READS));
       nr += n;
     }
+  for (uint64_t i = 0; i < nr && m->long_preads >> LONG_SHIFT; i++)
+    hedge_note_pread (m, false);
   for (; nr > 0 && m->lateness >> LATENESS_SHIFT; nr--)
     hedge_judge (m, false, 0);
   return atomic_exchange_explicit (&f->bytes, 0, memory_order_relaxed);
+}
+
+void
+hedge_note_pread (struct hedge_member *m, bool is_long)
+{
+  if (is_long)
+    m->long_preads += (256 - m->long_preads) >> LONG_SHIFT;
+  else
+    m->long_preads -= m->long_preads >> LONG_SHIFT;
+  if (m->by_loop ? m->long_preads < LONG_FEW : m->long_preads > LONG_MOST) {
+    m->by_loop = !m->by_loop;
+    m->nr_by_loop = 0;
+  }
+}
+
+bool
+hedge_by_loop (struct hedge_member *m)
+{
+  return m->by_loop && ++m->nr_by_loop % PREAD_EACH != 0;
 }
 
 /* 0: there are fewer than min. */

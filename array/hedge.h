@@ -67,6 +67,11 @@ struct hedge_member {
   unsigned nr_relapses;
   uint64_t since;               /* when slow changed last; 0: never */
   uint64_t probe_at;            /* slow: no probe before that */
+  bool by_loop;                 /* its small reads are worth an operation, which
+                                 * can do without them */
+  unsigned long_preads;         /* of its last reads in a client's thread: 0,
+                                 * none was long, to 256, all */
+  unsigned nr_by_loop;          /* small reads since by_loop */
 };
 
 /* One array. */
@@ -88,6 +93,16 @@ extern void hedge_add_fast (struct hedge_fast *f, uint64_t len, uint64_t ns);
  * bytes.
  */
 extern uint64_t hedge_collect (struct hedge_member *m, struct hedge_fast *f);
+
+/* A read in a client's thread took long, or did not.  Only these decide where
+ * small reads are made: the time of a read that goes through the loop is also
+ * that of the reads before it.
+ */
+extern void hedge_note_pread (struct hedge_member *m, bool is_long);
+/* Is the next small read to go through the loop?  If reads of the member are
+ * long, yes, except for one now and then, which shows whether they still are.
+ */
+extern bool hedge_by_loop (struct hedge_member *m);
 
 /* Compare the members in use: set usual and others.  nr: at most 64.  Those
  * that are slow do not count as others.

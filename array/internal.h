@@ -64,8 +64,6 @@ struct seat {
   bool waited_for;              /* a write or flush is, but too many are */
   struct hedge_member hedge;    /* how long its reads take: array/slow.c */
   struct hedge_fast fast_reads; /* any thread */
-  bool by_loop;                 /* they take so long that they are worth an
-                                 * operation, which can do without them */
   uint64_t told_slow;           /* ns, when that was said last; 0: never */
   bool probing;                 /* a probe is under way */
   uint64_t probe_off;           /* a slow member: where the next one is, bytes

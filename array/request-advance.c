@@ -213,12 +213,14 @@ request_advance (struct array *a, struct request *r)
 static bool
 is_done (struct request *r)
 {
+  const uint64_t fast = MIN (HEDGE_FAST_NS, limits.hedge_loop_ns);
+
   if (r->kind != REQUEST_READ || r->phase != R_COMMIT ||
       r->batch_end < r->len)
     return false;
   for (unsigned i = 0; i < r->nr_steps; i++)
     if (r->step[i].from != STEP_ZERO &&
-        (r->step[i].from != STEP_SEAT || r->step[i].ns >= HEDGE_FAST_NS))
+        (r->step[i].from != STEP_SEAT || r->step[i].ns >= fast))
       return false;
   for (unsigned i = 0; i < r->nr_steps; i++) {
     struct step *s = &r->step[i];

@@ -71,6 +71,8 @@ extern bool zero_is_fast (const struct array *a, const struct request *r);
 static inline void
 pread_begin (struct array *a, struct step *s)
 {
+  a->counters.member_read_ops++;
+  a->counters.member_read_bytes += s->len;
   s->bucket = a->pread_now;
   a->any_pread = true;
   atomic_fetch_add_explicit (&s->seat->preads[s->bucket], 1,

@@ -99,9 +99,9 @@ readable_seat (const struct array *a, uint64_t no, unsigned role)
   struct seat *s = a->at[slot][0];
 
   return s && s->state == SEAT_ACTIVE && !s->failing && !s->suspect &&
-    !s->by_loop && (slow_slots (a) & BIT (slot)) == 0 &&
-    s->m->local && lost_blocks_of (a, no, role) == 0 &&
-    !recover_has_line (a, no) ? s : NULL;
+    (slow_slots (a) & BIT (slot)) == 0 && s->m->local &&
+    lost_blocks_of (a, no, role) == 0 && !recover_has_line (a, no) &&
+    !hedge_by_loop (&s->hedge) ? s : NULL;
 }
 
 /* Of a member: what was read before is newer, and a client is writing to it. */
@@ -208,6 +208,7 @@ read_steps (struct array *a, struct request *r, const struct read_from *f,
     }
     else if (direct && extends (a, r, s, seat)) {
       s[-1].len += s->len;
+      a->counters.member_read_bytes += s->len;
       *done += s->len;
       continue;
     }
@@ -388,7 +389,8 @@ steps_put (struct array *a, struct step *step, unsigned nr)
       break;
     case STEP_SEAT:
       if (s->error == 0)
-        slow_read_done (a, s->seat, &(struct slow_read) { s->len, s->ns });
+        slow_read_done (a, s->seat, &(struct slow_read) {
+            .len = s->len, .ns = s->ns, .pread = true });
       pread_end (s);
       break;
     case STEP_OP:

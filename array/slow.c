@@ -10,6 +10,8 @@
 /* The members are compared again after as many reads, and this time. */
 #define COMPARE_READS 32u
 #define COMPARE_NS UINT64_C (10000000)
+/* The time of a longer pread says little of the member. */
+#define SMALL_LEN (64u << 10)
 /* At most one message about a member in this time. */
 #define TOLD_NS UINT64_C (600000000000)
 
@@ -57,19 +59,6 @@ members_in_use (const struct array *a, struct hedge_member *m[MAX_SLOTS])
   return nr;
 }
 
-/* Reads that take long are worth an operation, which costs some microseconds
- * more than a pread in the client's thread.  Where they are taken back to the
- * thread there is a gap, so that they do not go to and fro.
- */
-static bool
-is_worth_loop (const struct array *a, const struct seat *s)
-{
-  const uint64_t usual = MAX (s->hedge.usual[0], s->hedge.usual[1]);
-
-  return !a->hedge.policy.off &&
-    usual >= (s->by_loop ? limits.hedge_loop_ns / 2 : limits.hedge_loop_ns);
-}
-
 static uint64_t
 shortest_delay (const struct array *a)
 {
@@ -96,9 +85,6 @@ slow_compare (struct array *a)
     if (a->at[slot][0])
       collect (a, a->at[slot][0]);
   hedge_compare (&a->hedge, m, members_in_use (a, m));
-  for (unsigned slot = 0; slot < a->n; slot++)
-    if (a->at[slot][0])
-      a->at[slot][0]->by_loop = is_worth_loop (a, a->at[slot][0]);
   a->hedge_shortest = shortest_delay (a);
 }
 
@@ -162,6 +148,8 @@ slow_read_done (struct array *a, struct seat *s, const struct slow_read *r)
   const uint64_t late = hedge_late (&a->hedge, &s->hedge, r->len);
 
   collect (a, s);
+  if (r->pread && r->len <= SMALL_LEN && !a->hedge.policy.off)
+    hedge_note_pread (&s->hedge, r->ns >= limits.hedge_loop_ns);
   if (!r->extra)
     hedge_earn (&a->hedge, r->len);
   add (a, s, r->len, r->ns);

@@ -18,6 +18,7 @@
 /* A read for a client has succeeded. */
 struct slow_read {
   uint64_t len, ns;
+  bool pread;                   /* made in a client's thread */
   bool judged;                  /* it counted as late before it ended */
   bool extra;                   /* slow_spend was called */
 };

@@ -156,8 +156,10 @@ count_io (struct array *a, const struct bundle *b)
 static void
 note_time (struct array *a, const struct xfer *x)
 {
-  const struct slow_read r = { x->len, loop_now (a->loop) - x->since,
-                               x->judged, x->extra };
+  const struct slow_read r = {
+    .len = x->len, .ns = loop_now (a->loop) - x->since,
+    .judged = x->judged, .extra = x->extra,
+  };
 
   slow_read_done (a, x->seat, &r);
 }

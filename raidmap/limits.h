@@ -42,8 +42,9 @@ struct limits {
   unsigned ring_threads;        /* that read the rings of a journal when it is
                                  * opened */
   unsigned txn_max_ops;         /* of one transaction of the journal */
-  uint64_t hedge_loop_ns;       /* reads of a member that usually take as long
-                                 * go through the loop */
+  uint64_t hedge_loop_ns;       /* a member whose small reads in a client's
+                                 * thread mostly take as long is read by the
+                                 * loop */
   uint64_t tick_ns;             /* between checks for overdue I/O and old
                                  * lines */
 };

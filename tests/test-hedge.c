@@ -138,6 +138,50 @@ test_fast (void **state)
     assert_in_range (m.history.total[c], 0, 1000);
 }
 
+/* Returns how many of the next 512 small reads are made by the loop. */
+static unsigned
+by_loop (struct hedge_member *m)
+{
+  unsigned nr = 0;
+
+  for (unsigned i = 0; i < 512; i++)
+    nr += hedge_by_loop (m);
+  return nr;
+}
+
+static void
+test_by_loop (void **state)
+{
+  static struct hedge_fast f;
+  struct world w;
+  struct hedge_member *m = w.member;
+
+  begin (&w, (struct hedge_policy) { 0 });
+  assert_int_equal (by_loop (m), 0);
+  /* One in four is long, or one in two: no. */
+  for (unsigned i = 0; i < 100; i++)
+    hedge_note_pread (m, i % 4 == 0);
+  assert_int_equal (by_loop (m), 0);
+  for (unsigned i = 0; i < 100; i++)
+    hedge_note_pread (m, i % 2);
+  assert_int_equal (by_loop (m), 0);
+  for (unsigned i = 0; i < 8; i++)
+    hedge_note_pread (m, true);
+  assert_int_equal (by_loop (m), 510);
+  /* What goes through the loop does not count. */
+  add (&w, 0, 100, 4096, MS);
+  add (&w, 0, 100, 4096, MS / 100);
+  assert_int_equal (by_loop (m), 510);
+  for (unsigned i = 0; i < 100; i++)
+    hedge_note_pread (m, i % 2);
+  assert_int_equal (by_loop (m), 510);
+  /* Most are short again. */
+  for (unsigned i = 0; i < 20; i++)
+    hedge_add_fast (&f, 4096, MS / 100);
+  hedge_collect (m, &f);
+  assert_int_equal (by_loop (m), 0);
+}
+
 static void
 test_delay (void **state)
 {
@@ -489,6 +533,7 @@ main (void)
     cmocka_unit_test (test_percentiles),
     cmocka_unit_test (test_decay),
     cmocka_unit_test (test_fast),
+    cmocka_unit_test (test_by_loop),
     cmocka_unit_test (test_delay),
     cmocka_unit_test (test_fast_members),
     cmocka_unit_test (test_policy),
