@@ -27,6 +27,7 @@
 #include "common/bits.h"
 #include "raidmap/limits.h"
 #include "tests/engine-array.h"
+#include "tests/sanitized.h"
 #include "tests/seed.h"
 
 #define K 2u
@@ -391,7 +392,7 @@ test_crashes (void **state)
 
     crash_at (nr, 100000, &old, &new);          /* how large it becomes */
     while (crash_at (nr, moment, &old, &new))
-      moment++;
+      moment += CASE_STEP;
     assert_true (moment > 50);
     print_message ("%u: %" PRIu64 " moments, %" PRIu64 " to %" PRIu64 "\n",
                    nr, moment, old, new);
@@ -489,7 +490,7 @@ test_failures (void **state)
   uint64_t large, old_size;
 
   crash_at (0, 100000, &old_size, &large);      /* how large it becomes */
-  for (unsigned i = 0; i < 90; i++) {
+  for (unsigned i = 0; i < 90; i += CASE_STEP) {
     struct sim_array *sa = start_before (0);
     const uint64_t old = sa->g.size;
     struct sim_disk *d = sa->disk[i % N];

@@ -2,7 +2,7 @@
 # test-geometry: every byte is on the member and at the place that the
 # format says; see tests/geometry.py.
 #
-# run-tests: no-sanitizer
+# run-tests: no-sanitizer timeout=400
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

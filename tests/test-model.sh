@@ -1,7 +1,7 @@
 #!/bin/bash
 # test-model: the membership protocol holds, every weaker one is detected,
 # and array/membership decides as the model does; see tests/model/.
-# run-tests: no-sanitizer
+# run-tests: no-sanitizer timeout=400
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

@@ -2,6 +2,8 @@
  * against Jerasure's and the papers, and every method and option against a
  * reference, bit by bit, on the emulated device.
  *
+ * run-tests: no-thread
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
