@@ -5,7 +5,7 @@
 # The server has a volatile cache.  It may restart at any step and lose any
 # part of what was not flushed, or be replaced by another export.  The member
 # has two connections, a log of what was not flushed (R9), and writes and
-# flushes of the array to carry out.
+# flushes of the array to carry out.  The array may be killed, and opened again.
 #
 #   tests/model/remote.py             all of it, and each rule left out
 #   tests/model/remote.py --without RULE [--single]
@@ -14,6 +14,7 @@
 #
 #   - what an acknowledged flush covers is on stable storage, in that or a
 #     later version
+#   - so is what was read when the array was opened: it decides by that
 #   - another export is never written to
 #
 # The rules, see docs/remote.md:
@@ -26,11 +27,13 @@
 #   identity    after a reconnect the export is compared before any write
 #   all-lost    when one connection is lost, the others are closed too
 #   one-conn    only a server that says multi-conn gets several connections
+#   open-flush  an opening flushes before it reads
 #
 # What the model leaves out: zeroes and trims, which are in the log like
 # writes; the bound of the log; a server that carries out requests of a
-# connection after the member has lost it (docs/remote.md says so).  The
-# array never has two writes of one block in flight.
+# connection after the member has lost it (docs/remote.md says so), or after
+# the array was killed; and a server that flushes for a new connection only
+# what that one wrote.  The array never has two writes of one block in flight.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -40,20 +43,24 @@ import sys
 from collections import deque, namedtuple
 
 RULES = ['reissue', 'first', 'order', 'mark', 'identity', 'all-lost',
-         'one-conn']
+         'one-conn', 'open-flush']
 BLOCKS = 2
-WRITES = 3
-FLUSHES = 2
-RESTARTS = 2
+
+# How often each may happen.  With a kill less of the rest is enough.
+Limits = namedtuple('Limits', 'writes flushes restarts kills')
+USUAL = Limits(3, 2, 2, 0)
+KILLED = Limits(2, 1, 1, 1)
 
 # srv: 0 ours, 1 another export.  cache: (conn, block, version), oldest first.
 # conns: per connection 'up', 'dead' (not noticed yet) or '-'.
 # log: (block, version, time of the acknowledgement), oldest first.
 # todo: replays still to be sent.  reqs: (kind, conn, block, version or mark,
-# executed); kind w, r (a replay) or f.  pend: writes to send.  flush: None, or
-# (versions that it covers, sent).
+# executed); kind w, r (a replay), f, or o (a flush of an opening).  pend: writes
+# to send.  flush: None, or (versions that it covers, sent).  phase: down, up,
+# out; of an opening: closed, opened (connected), flushing, read.
 State = namedtuple('State', 'srv stable cache restarts conns phase log todo '
-                   'reqs pend flush time next acked covered flushes')
+                   'reqs pend flush time next acked covered flushes kills')
+OPENING = ('closed', 'opened', 'flushing', 'read')
 
 
 class Broken(Exception):
@@ -63,7 +70,7 @@ class Broken(Exception):
 def start():
     zero = (0,) * BLOCKS
     return State(0, zero, (), 0, ('-', '-'), 'down', (), (), (), (), None, 0,
-                 zero, zero, zero, 0)
+                 zero, zero, zero, 0, 0)
 
 
 def put(t, i, v):
@@ -71,7 +78,8 @@ def put(t, i, v):
 
 
 class Model:
-    def __init__(self, without=(), multi=True):
+    def __init__(self, without=(), multi=True, limits=USUAL):
+        self.limits = limits
         self.rules = set(RULES) - set(without)
         self.multi = multi
 
@@ -84,14 +92,43 @@ class Model:
     # ---- the array
 
     def array(self, s):
+        if s.kills < self.limits.kills:
+            yield 'kill', s._replace(
+                kills=s.kills + 1, conns=('-', '-'), phase='closed', log=(),
+                todo=(), reqs=(), pend=(), flush=None)
+        if s.phase in OPENING:
+            yield from self.open(s)
+            return
         for b in range(BLOCKS):
-            if sum(s.next) < WRITES and s.next[b] == s.acked[b]:
+            if sum(s.next) < self.limits.writes and s.next[b] == s.acked[b]:
                 v = s.next[b] + 1
                 yield (f'write {b}.{v}', s._replace(
                     next=put(s.next, b, v), pend=s.pend + ((b, v),)))
-        if s.flush is None and s.flushes < FLUSHES and s.acked > s.covered:
+        if (s.flush is None and s.flushes < self.limits.flushes
+                and s.acked > s.covered):
             yield 'flush', s._replace(flush=(s.acked, False),
                                       flushes=s.flushes + 1)
+
+    def open(self, s):
+        if s.phase == 'closed':
+            if s.srv:
+                yield 'open, another export', s._replace(phase='out')
+            else:
+                yield 'open', s._replace(
+                    conns=('up', '-'),
+                    phase='opened' if self.has('open-flush') else 'read')
+        elif s.phase == 'opened':
+            yield 'send flush', s._replace(
+                phase='flushing', reqs=(('o', 0, None, s.time, False),))
+        elif s.phase == 'read' and s.conns[0] == 'up':
+            seen = list(s.stable)
+            for _, b, v in s.cache:
+                seen[b] = v
+            seen = tuple(seen)
+            # The connections are made as after a loss.
+            yield f'read {seen}', s._replace(
+                phase='down', conns=('-', '-'), next=seen, acked=seen,
+                covered=tuple(map(max, s.covered, seen)))
 
     # ---- the server
 
@@ -108,9 +145,9 @@ class Model:
             if executed or s.conns[conn] != 'up':
                 continue
             s2 = s._replace(reqs=put(s.reqs, i, (kind, conn, b, v, True)))
-            if kind != 'f' and s.srv:
+            if kind not in 'fo' and s.srv:
                 raise Broken('another export was written to')
-            if kind != 'f':
+            if kind not in 'fo':
                 s2 = s2._replace(cache=s.cache + ((conn, b, v),))
             elif s.srv == 0:
                 stable, rest = list(s.stable), []
@@ -123,7 +160,7 @@ class Model:
             yield f'the server does {r}', s2
 
     def restart(self, s):
-        if s.restarts == RESTARTS:
+        if s.restarts == self.limits.restarts:
             return
         gone = tuple('dead' if c == 'up' else c for c in s.conns)
         s = s._replace(restarts=s.restarts + 1, conns=gone, cache=())
@@ -138,6 +175,8 @@ class Model:
     # ---- the member
 
     def lose(self, s, conn):
+        if s.phase in OPENING:
+            return s._replace(conns=('-', '-'), phase='closed', reqs=())
         lost = set(range(2)) if self.has('all-lost') else {conn}
         reqs, pend, flush = [], [], s.flush
         todo = s.todo
@@ -209,6 +248,8 @@ class Model:
             if kind == 'w':
                 s2 = s2._replace(log=s.log + ((b, v, s.time),),
                                  acked=put(s.acked, b, v))
+            elif kind == 'o':
+                s2 = s2._replace(phase='read')
             elif kind == 'f':
                 keep = tuple(e for e in s.log if e[2] > v)
                 if not self.has('mark'):
@@ -248,9 +289,10 @@ def explore(model):
     return len(known), None
 
 
-def run(without, multi):
-    states, broken = explore(Model(without, multi))
+def run(without, multi, limits=USUAL):
+    states, broken = explore(Model(without, multi, limits))
     print(f"{'several' if multi else 'single'} "
+          f"{'killed ' if limits.kills else ''}"
           f"{'without ' + ','.join(without) if without else 'all rules'}: "
           f"{states} states: {broken[0] if broken else 'holds'}", flush=True)
     return broken
@@ -262,14 +304,18 @@ def main():
     p.add_argument('--single', action='store_true')
     args = p.parse_args()
     if args.without:
-        broken = run(args.without.split(','), not args.single)
+        without = args.without.split(',')
+        broken = run(without, not args.single,
+                     KILLED if 'open-flush' in without else USUAL)
         print('\n'.join(broken[1]) if broken else '')
         return 0
     bad = 0
     for multi in True, False:
         bad += run([], multi) is not None
+        bad += run([], multi, KILLED) is not None
     for rule in RULES:
-        bad += run([rule], rule != 'one-conn') is None
+        bad += run([rule], rule != 'one-conn',
+                   KILLED if rule == 'open-flush' else USUAL) is None
     if bad:
         print(f'{bad} of these are not as they should be')
     return 1 if bad else 0
