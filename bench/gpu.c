@@ -34,7 +34,7 @@ bench_gpu_check (struct bench_gpu *gpu, CUresult r, const char *call,
 static int
 get_attributes (struct bench_gpu *gpu, char *why)
 {
-  int major, minor, sms, khz;
+  int major, minor, sms, khz, bus;
 
 #define GET(name, value)                                                \
   CU (gpu, why, device_get_attribute (&(value), CU_DEVICE_ATTRIBUTE_##name, \
@@ -44,9 +44,11 @@ get_attributes (struct bench_gpu *gpu, char *why)
       GET (COMPUTE_CAPABILITY_MAJOR, major) == -1 ||
       GET (COMPUTE_CAPABILITY_MINOR, minor) == -1 ||
       GET (MULTIPROCESSOR_COUNT, sms) == -1 ||
+      GET (PCI_BUS_ID, bus) == -1 ||
       GET (CLOCK_RATE, khz) == -1)
     return -1;
 #undef GET
+  gpu->bus = bus;
   gpu->arch = 10 * major + minor;
   gpu->nr_sms = sms;
   gpu->core_hz = khz * 1e3;

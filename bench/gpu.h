@@ -24,6 +24,7 @@ struct bench_gpu {
   CUdevice device;
   CUcontext context;
   char name[96];
+  unsigned bus;                 /* its number on PCI */
   int arch;                     /* compute capability: 90 is 9.0 */
   unsigned nr_sms;
   double core_hz;               /* the highest clock of a multiprocessor */

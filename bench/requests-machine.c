@@ -10,6 +10,7 @@
 #include "bench/method-kernel.h"
 #include "bench/methods.h"
 #include "bench/requests.h"
+#include "bench/seeds/sobe.h"
 #include "common/bits.h"
 #include "measure/cpu.h"
 
@@ -26,6 +27,10 @@ static struct json_object *
 describe (const struct method_ops *ops)
 {
   struct json_object *o = json_object_new_object ();
+  /* There is nothing to copy.  What copies and is not for a CUDA device is for
+   * one of OpenCL, and has no threads of ours either.
+   */
+  const bool in_memory = !ops->gpu && ops->overall == NULL;
 
   answer_text (o, "name", ops->name);
   answer_text (o, "what", ops->what);
@@ -34,10 +39,8 @@ describe (const struct method_ops *ops)
   answer_text (o, "code", own_code (ops));
   json_object_object_add (o, "gpu", json_object_new_boolean (ops->gpu));
   json_object_object_add (o, "uses_threads", json_object_new_boolean
-                          (!ops->gpu || ops->gpu_and_cpu));
-  /* There is nothing to copy. */
-  json_object_object_add (o, "in_memory", json_object_new_boolean
-                          (!ops->gpu && ops->overall == NULL));
+                          (in_memory || ops->gpu_and_cpu));
+  json_object_object_add (o, "in_memory", json_object_new_boolean (in_memory));
   return o;
 }
 
@@ -85,9 +88,24 @@ request_device (struct json_object *q, char *why)
     return NULL;
   o = json_object_new_object ();
   answer_text (o, "name", gpu->name);
+  answer_number (o, "nr", method_nr_devices (why));
+  answer_number (o, "bus", gpu->bus);
   answer_number (o, "arch", gpu->arch);
   answer_number (o, "sms", gpu->nr_sms);
   answer_double (o, "core_hz", gpu->core_hz);
+  return o;
+}
+
+struct json_object *
+request_opencl (struct json_object *q, char *why)
+{
+  const char *name = sobe_cl_device (why);
+  struct json_object *o;
+
+  if (name == NULL)
+    return NULL;
+  o = json_object_new_object ();
+  answer_text (o, "name", name);
   return o;
 }
 

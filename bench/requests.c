@@ -279,7 +279,8 @@ static const struct {
   request_handler *answer;
 } handlers[] = {
   { "machine", request_machine }, { "devices", request_devices },
-  { "device", request_device }, { "engine", request_engine },
+  { "device", request_device }, { "opencl", request_opencl },
+  { "engine", request_engine },
   { "ceilings", request_ceilings }, { "memcpy", request_memcpy },
   { "open", answer_open }, { "check", answer_check },
   { "sample", answer_sample }, { "close", answer_close },

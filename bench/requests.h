@@ -4,7 +4,8 @@
  *
  *   machine   version, processor and engines
  *   devices   choose those that bits of "mask" name
- *   device    the first of these
+ *   device    the first of these, and how many there are
+ *   opencl    the name of the device that OpenCL has for Sobe's equations
  *   engine    is there an engine of the name "engine"?
  *   ceilings  bytes a second that devices copy, with buffers of "memory"
  *   memcpy    the same in memory, by "threads" threads
@@ -62,6 +63,7 @@ extern struct run *request_run (struct json_object *, char *why);
 typedef struct json_object *request_handler (struct json_object *, char *why);
 extern request_handler request_machine, request_devices, request_device;
 extern request_handler request_engine, request_ceilings, request_memcpy;
+extern request_handler request_opencl;
 extern request_handler request_xors;
 extern request_handler request_tunes, request_source, request_use;
 

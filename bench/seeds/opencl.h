@@ -26,6 +26,9 @@ typedef struct _cl_event *cl_event;
 #define CL_DEVICE_TYPE_GPU (1 << 2)
 #define CL_DEVICE_TYPE_ALL UINT64_C (0xffffffff)
 #define CL_DEVICE_MAX_WORK_GROUP_SIZE 0x1004
+#define CL_DEVICE_NAME 0x102b
+#define CL_DRIVER_VERSION 0x102d
+#define CL_DEVICE_VERSION 0x102f
 #define CL_QUEUE_PROFILING_ENABLE (1 << 1)
 #define CL_MEM_WRITE_ONLY (1 << 1)
 #define CL_MEM_READ_ONLY (1 << 2)
@@ -50,7 +53,6 @@ typedef struct _cl_event *cl_event;
   X (release_context, clReleaseContext, int, (cl_context))              \
   X (create_queue, clCreateCommandQueue, cl_command_queue,              \
      (cl_context, cl_device_id, uint64_t properties, int *error))       \
-  X (release_queue, clReleaseCommandQueue, int, (cl_command_queue))     \
   X (create_buffer, clCreateBuffer, cl_mem,                             \
      (cl_context, uint64_t flags, size_t, void *, int *error))          \
   X (release_mem, clReleaseMemObject, int, (cl_mem))                    \

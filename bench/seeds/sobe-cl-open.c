@@ -1,6 +1,7 @@
 /* gpuraid: open a device for Sobe's equations, and compile them.
  *
- * A GPU if there is one, else any device.
+ * A GPU if there is one, else any device.  It is opened once in a process,
+ * which takes a second, and never closed.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -39,42 +40,97 @@ sobe_cl_check (int r, const char *call, char *why)
 
 #define MAX_PLATFORMS 8
 
+/* queue is NULL: not open. */
+static struct {
+  const struct opencl *cl;
+  cl_device_id device;
+  cl_context context;
+  cl_command_queue queue;
+  double seconds;               /* that opening it took */
+  char name[256];
+} platform;
+
 static int
-find_device (struct sobe_cl *s, uint64_t type)
+find_device (uint64_t type)
 {
   cl_platform_id platforms[MAX_PLATFORMS];
   unsigned nr = 0;
 
-  if (s->cl->get_platforms (MAX_PLATFORMS, platforms, &nr) != CL_SUCCESS)
+  if (platform.cl->get_platforms (MAX_PLATFORMS, platforms, &nr) != CL_SUCCESS)
     return -1;
   for (unsigned i = 0; i < MIN (nr, MAX_PLATFORMS); i++)
-    if (s->cl->get_devices (platforms[i], type, 1, &s->device, NULL) ==
-        CL_SUCCESS)
+    if (platform.cl->get_devices (platforms[i], type, 1, &platform.device,
+                                  NULL) == CL_SUCCESS)
       return 0;
   return -1;
+}
+
+/* Its name, version and driver. */
+static void
+name_device (void)
+{
+  static const unsigned what[] = {
+    CL_DEVICE_NAME, CL_DEVICE_VERSION, CL_DRIVER_VERSION
+  };
+  size_t len = 0;
+
+  for (size_t i = 0; i < ARRAY_LEN (what); i++) {
+    char text[80];
+
+    if (platform.cl->get_device_info (platform.device, what[i], sizeof text,
+                                      text, NULL) == CL_SUCCESS)
+      len += snprintf (platform.name + len, sizeof platform.name - len,
+                       "%s%.79s", len > 0 ? ", " : "", text);
+  }
+}
+
+static int
+open_device (char *why)
+{
+  double start = now ();
+  int r;
+
+  platform.cl = opencl_get (why, BENCH_WHY_LEN);
+  if (platform.cl == NULL)
+    return -1;
+  if (find_device (CL_DEVICE_TYPE_GPU) == -1 &&
+      find_device (CL_DEVICE_TYPE_ALL) == -1) {
+    snprintf (why, BENCH_WHY_LEN, "no OpenCL device");
+    return -1;
+  }
+  platform.context = platform.cl->create_context (NULL, 1, &platform.device,
+                                                  NULL, NULL, &r);
+  if (sobe_cl_check (r, "clCreateContext", why) == -1)
+    return -1;
+  platform.queue = platform.cl->create_queue
+    (platform.context, platform.device, CL_QUEUE_PROFILING_ENABLE, &r);
+  if (sobe_cl_check (r, "clCreateCommandQueue", why) == -1) {
+    platform.cl->release_context (platform.context);
+    platform.queue = NULL;
+    return -1;
+  }
+  platform.seconds = now () - start;
+  name_device ();
+  return 0;
+}
+
+const char *
+sobe_cl_device (char *why)
+{
+  return platform.queue || open_device (why) == 0 ? platform.name : NULL;
 }
 
 static int
 open_platform (struct sobe_cl *s, char *why)
 {
-  double start = now ();
-  int r;
-
-  s->cl = opencl_get (why, BENCH_WHY_LEN);
-  if (s->cl == NULL)
+  if (sobe_cl_device (why) == NULL)
     return -1;
-  if (find_device (s, CL_DEVICE_TYPE_GPU) == -1 &&
-      find_device (s, CL_DEVICE_TYPE_ALL) == -1) {
-    snprintf (why, BENCH_WHY_LEN, "no OpenCL device");
-    return -1;
-  }
-  s->context = s->cl->create_context (NULL, 1, &s->device, NULL, NULL, &r);
-  if (sobe_cl_check (r, "clCreateContext", why) == -1)
-    return -1;
-  s->queue = s->cl->create_queue (s->context, s->device,
-                                  CL_QUEUE_PROFILING_ENABLE, &r);
-  s->phases.platform = now () - start;
-  return sobe_cl_check (r, "clCreateCommandQueue", why);
+  s->cl = platform.cl;
+  s->device = platform.device;
+  s->context = platform.context;
+  s->queue = platform.queue;
+  s->phases.platform = platform.seconds;
+  return 0;
 }
 
 static int
@@ -182,10 +238,6 @@ sobe_cl_close (struct method *e)
     if (s->out[r])
       s->cl->release_mem (s->out[r]);
   }
-  if (s->queue)
-    s->cl->release_queue (s->queue);
-  if (s->context)
-    s->cl->release_context (s->context);
   free (s->in);
   free (s->out);
   free (s->host_in);

@@ -17,7 +17,7 @@ struct sobe_cl {
   size_t nr_rects, cell_len;
   size_t in_len, out_len;       /* bytes of a rect */
   uint8_t *host_in, *host_out;  /* rect by rect */
-  cl_device_id device;
+  cl_device_id device;          /* these three are the process's */
   cl_context context;
   cl_command_queue queue;
   cl_mem *in, *out;             /* of each rect */

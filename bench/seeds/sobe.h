@@ -44,8 +44,13 @@ extern char *sobe_listing (const struct xor_program *, char *why);
 extern size_t sobe_packet_len (unsigned w, size_t cell_len,
                                const char *option);
 
+/* The name of the OpenCL device that the method "sobe_cl" uses, with its
+ * version and driver; NULL: why there is none.
+ */
+extern const char *sobe_cl_device (char *why);
+
 /* Of a method "sobe_cl": the seconds of each phase; copies and kernel those
- * of the last rect that overall has coded.
+ * of the last rect that overall has coded.  platform is that of the process.
  */
 struct sobe_phases {
   double platform, buffers, compile, copy_in, kernel, copy_out;
