@@ -99,6 +99,18 @@ cells_method_out (struct method *e, size_t r, unsigned j)
 }
 
 int
+cells_method_spoil (struct method *e, char *why)
+{
+  struct bench_cells *c = &((struct cells_method *) e)->cells;
+  struct bench_gpu *gpu = c->gpu;
+
+  if (CU (gpu, why, memset_d8_async (c->in, 0xa5, c->nr_rects * c->cols *
+                                     c->cell_len, gpu->stream)) == -1)
+    return -1;
+  return bench_cells_clear (c, why);
+}
+
+int
 cells_method_load (struct method *e, char *why)
 {
   return bench_cells_load (&((struct cells_method *) e)->cells, why);

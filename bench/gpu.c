@@ -218,7 +218,6 @@ bench_gpu_host_alloc (struct bench_gpu *gpu, size_t len, char *why)
     m->len = len;
   }
   m->used = true;
-  memset (m->p, 0, len);
   return m->p;
 }
 

@@ -63,7 +63,7 @@ extern int bench_gpu_function (struct bench_gpu *, CUmodule, const char *name,
 extern int bench_gpu_set (struct bench_gpu *, CUmodule, const char *name,
                           const void *src, size_t len, char *why);
 
-/* Pinned, mapped and zeroed; NULL: why. */
+/* Pinned and mapped, with anything in it; NULL: why. */
 extern void *bench_gpu_host_alloc (struct bench_gpu *, size_t len, char *why);
 extern void bench_gpu_host_free (struct bench_gpu *, void *);
 /* 0: why. */
@@ -113,6 +113,7 @@ struct cells_method {
 /* For its method_ops. */
 extern uint8_t *cells_method_in (struct method *, size_t r, unsigned i);
 extern uint8_t *cells_method_out (struct method *, size_t r, unsigned j);
+extern int cells_method_spoil (struct method *, char *why);
 extern int cells_method_load (struct method *, char *why);
 extern int cells_method_fetch (struct method *, char *why);
 

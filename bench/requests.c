@@ -203,13 +203,20 @@ static struct json_object *
 answer_check (struct json_object *q, char *why)
 {
   struct run *run = request_run (q, why);
+  struct json_object *o;
   enum metric metric;
+  int r;
 
-  if (run == NULL || find_metric (q, run, &metric, why) == -1 ||
-      run_verify (run, metric, request_number (q, "bytes", SIZE_MAX, 0),
-                  why) == -1)
+  if (run == NULL || find_metric (q, run, &metric, why) == -1)
     return NULL;
-  return json_object_new_object ();
+  runs[request_number (q, "id", MAX_RUNS, MAX_RUNS)].loaded = false;
+  r = run_verify (run, metric, request_number (q, "bytes", SIZE_MAX, 0), why);
+  if (r == -1)
+    return NULL;
+  o = json_object_new_object ();
+  if (r == 1)
+    answer_text (o, "wrong", why);
+  return o;
 }
 
 /* ---- samples */
@@ -221,8 +228,10 @@ load (struct json_object *q, struct run *run, char *why)
 
   if (runs[id].loaded || run->method->ops->load == NULL)
     return 0;
+  if (run->method->ops->load (run->method, why) == -1)
+    return -1;
   runs[id].loaded = true;
-  return run->method->ops->load (run->method, why);
+  return 0;
 }
 
 static int

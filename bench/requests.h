@@ -11,7 +11,7 @@
  *   memcpy    the same in memory, by "threads" threads
  *   open      prepare a case, with random inputs: its "id", and what it is
  *   check     code case "id" once by "metric" and compare about "bytes" bytes
- *             of the outputs, or 0: all
+ *             of the outputs, or 0: all; "wrong": what is not as it should be
  *   sample    code it "times" times, at least "nr" times over and for "for"
  *             seconds: the seconds for coding once, of each sample
  *   close     forget it

@@ -49,20 +49,20 @@ static void
 open_entry (const struct bench_options *o, struct entry *e)
 {
   double once;
+  int r;
 
   e->why[0] = '\0';
-  e->wrong = false;
   e->nr = 0;
   e->cpu = 0;
   e->metric = e->request.ops->raw ? METRIC_RAW : METRIC_OVERALL;
   e->run = run_open (&e->request, e->why);
+  e->wrong = false;
   if (e->run == NULL)
     return;
-  if (run_verify (e->run, e->metric, o->verify_only ? 0 : VERIFY_LEN,
-                  e->why) == -1) {
-    e->wrong = true;
+  r = run_verify (e->run, e->metric, o->verify_only ? 0 : VERIFY_LEN, e->why);
+  e->wrong = r == 1;
+  if (r != 0)
     return;
-  }
   /* Once to warm up, once to know how often makes a sample. */
   if (o->verify_only ||
       run_code (e->run, e->metric, 1, &once, e->why) == -1 ||

@@ -82,7 +82,11 @@ struct method_ops {
    *
    * NULL: the method does not have this.  If everything is in memory anyway,
    * raw serves for both, and there is nothing to load or to fetch.
+   *
+   * spoil makes all that is in device memory wrong, so that no check passes
+   * by what an earlier run left there.  NULL: nothing to do.
    */
+  int (*spoil) (struct method *, char *why);
   int (*load) (struct method *, char *why);
   int (*raw) (struct method *, unsigned nr, double *seconds, char *why);
   int (*fetch) (struct method *, char *why);

@@ -223,7 +223,9 @@ run_code (struct run *run, enum metric metric, unsigned nr, double *seconds,
     (run->method, nr, seconds, why);
 }
 
-/* Code once, into outputs that were wrong before. */
+/* Code once, into outputs that were wrong before.  A run by raw needs a load
+ * after this.
+ */
 static int
 code_once (struct run *run, enum metric metric, char *why)
 {
@@ -233,16 +235,18 @@ code_once (struct run *run, enum metric metric, char *why)
   for (size_t r = 0; r < run->bc.nr_rects; r++)
     for (unsigned j = 0; j < run->matrix->rows; j++)
       memset (ops->out (run->method, r, j), 0xa5, run->bc.cell_len);
+  if (ops->spoil && ops->spoil (run->method, why) == -1)
+    return -1;
   if (metric == METRIC_RAW && ops->load && ops->load (run->method, why) == -1)
     return -1;
   if (run_code (run, metric, 1, &seconds, why) == -1)
     return -1;
   if (metric == METRIC_RAW && ops->fetch && ops->fetch (run->method, why) == -1)
     return -1;
-  return ops->check ? ops->check (run->method, why) : 0;
+  return 0;
 }
 
-/* One stretch of an output cell. */
+/* One stretch of an output cell: 0, or 1: why. */
 static int
 check (struct run *run, size_t r, unsigned j, size_t off, size_t len,
        uint8_t *expect, char *why)
@@ -262,7 +266,7 @@ check (struct run *run, size_t r, unsigned j, size_t off, size_t len,
       break;
     }
   }
-  return -1;
+  return 1;
 }
 
 /* About 16 KiB, and not less than a block of packets. */
@@ -279,6 +283,7 @@ stretch_len (const struct run *run)
 int
 run_verify (struct run *run, enum metric metric, size_t max_len, char *why)
 {
+  const struct method_ops *ops = run->method->ops;
   size_t len = stretch_len (run), rows = run->matrix->rows;
   size_t nr = div_round_up (run->bc.cell_len, len);
   size_t all = run->bc.nr_rects * rows * nr, want = all, i;
@@ -290,6 +295,8 @@ run_verify (struct run *run, enum metric metric, size_t max_len, char *why)
   }
   if (code_once (run, metric, why) == -1)
     return -1;
+  if (ops->check && ops->check (run->method, why) == -1)
+    return 1;
   if (max_len > 0)
     want = MIN (MAX (max_len / len, 4 * rows), all);
   for (size_t n = 0; n < want; n++) {
@@ -303,8 +310,8 @@ run_verify (struct run *run, enum metric metric, size_t max_len, char *why)
     size_t off = i % nr * len;
 
     if (check (run, i / nr / rows, i / nr % rows, off,
-               MIN (len, run->bc.cell_len - off), expect, why) == -1)
-      return -1;
+               MIN (len, run->bc.cell_len - off), expect, why) == 1)
+      return 1;
   }
   return 0;
 }

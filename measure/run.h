@@ -58,7 +58,8 @@ extern const char *run_metric_name (enum metric);
 
 /* Code once and compare with the right result: all of it, or, if max_len is not
  * 0, about max_len bytes of the outputs: the first and the last cells and some
- * between.  0, or -1: why.
+ * between.  0; 1: it is wrong, and why; -1: why it could not be coded.
+ * Inputs that were loaded are not any more.
  */
 extern int run_verify (struct run *, enum metric, size_t max_len, char *why);
 

@@ -309,7 +309,7 @@ class Tunings(unittest.TestCase):
         """None, or what is wrong."""
         self.server.need('use', id=run['id'], tuning=tuning, file=path)
         return self.server.ask('check', id=run['id'],
-                               metric='raw').get('failed')
+                               metric='raw').get('wrong')
 
     def test_right_and_wrong(self):
         """Code that leaves out half of each cell does not pass by the output of

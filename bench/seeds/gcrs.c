@@ -358,6 +358,7 @@ const struct method_ops method_gcrs = {
   .close = gcrs_close,
   .in = cells_method_in,
   .out = cells_method_out,
+  .spoil = cells_method_spoil,
   .load = cells_method_load,
   .raw = gcrs_raw,
   .fetch = cells_method_fetch,

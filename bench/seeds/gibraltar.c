@@ -269,6 +269,7 @@ const struct method_ops method_gibraltar = {
   .close = gibraltar_close,
   .in = gibraltar_in,
   .out = gibraltar_out,
+  .spoil = cells_method_spoil,
   .load = cells_method_load,
   .raw = gibraltar_raw,
   .fetch = cells_method_fetch,

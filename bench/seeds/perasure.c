@@ -262,6 +262,7 @@ static struct method *smpe_open (const struct bench_case *, char *why);
   .parity = cauchy_good, .packet_len = packet_len,                      \
   .close = perasure_close,                                              \
   .in = cells_method_in, .out = cells_method_out,                       \
+  .spoil = cells_method_spoil,                                          \
   .load = cells_method_load, .fetch = cells_method_fetch,               \
   .raw = perasure_raw, .overall = perasure_overall
 

@@ -178,6 +178,22 @@ rscode_part_raw (struct rscode_part *p, char *why)
 }
 
 int
+rscode_part_spoil (struct rscode_part *p, char *why)
+{
+  const struct rscode *x = p->rscode;
+  struct bench_gpu *gpu = p->gpu;
+
+  if (p->len == 0)
+    return 0;
+  if (CU (gpu, why, memset_d8_async (p->in, 0xa5, x->k * p->len,
+                                     gpu->stream)) == -1 ||
+      CU (gpu, why, memset_d8_async (p->out, 0xa5, x->rows * p->len,
+                                     gpu->stream)) == -1)
+    return -1;
+  return CU (gpu, why, stream_synchronize (gpu->stream));
+}
+
+int
 rscode_part_load (struct rscode_part *p, char *why)
 {
   const struct rscode *x = p->rscode;

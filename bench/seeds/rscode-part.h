@@ -54,6 +54,7 @@ extern void rscode_part_close (struct rscode_part *);
 /* Work, for the thread whose context is the part's: 0, or -1: why.  overall
  * and raw do it nr times; raw measures seconds.
  */
+extern int rscode_part_spoil (struct rscode_part *, char *why);
 extern int rscode_part_load (struct rscode_part *, char *why);
 extern int rscode_part_fetch (struct rscode_part *, char *why);
 extern int rscode_part_raw (struct rscode_part *, char *why);

@@ -222,6 +222,12 @@ rscode_out (struct method *e, size_t r, unsigned j)
 }
 
 static int
+rscode_spoil (struct method *e, char *why)
+{
+  return each_part ((struct rscode *) e, rscode_part_spoil, 1, why);
+}
+
+static int
 rscode_load (struct method *e, char *why)
 {
   return each_part ((struct rscode *) e, rscode_part_load, 1, why);
@@ -268,6 +274,7 @@ const struct method_ops method_rscode = {
   .close = rscode_close,
   .in = rscode_in,
   .out = rscode_out,
+  .spoil = rscode_spoil,
   .load = rscode_load,
   .raw = rscode_raw,
   .fetch = rscode_fetch,

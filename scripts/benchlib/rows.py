@@ -75,10 +75,9 @@ class Entry:
         return answer
 
     def check(self, nr_bytes):
-        answer = self.server.ask('check', id=self.run['id'],
-                                 metric=self.metric, bytes=nr_bytes)
-        if 'failed' in answer:
-            self.row['wrong'] = answer['failed']
+        answer = self.ask('check', bytes=nr_bytes)
+        if answer and 'wrong' in answer:
+            self.row['wrong'] = answer['wrong']
 
     def begin(self, opts):
         try:

@@ -116,10 +116,10 @@ class Case:
     def ask(self, do, variant, **request):
         answer = self.server.ask(do, id=self.run['id'], metric='raw',
                                  **request)
-        if 'failed' in answer:
-            variant.row['wrong' if do == 'check' else 'skipped'] = \
-                answer['failed']
-            return None
+        for answered, key in ('failed', 'skipped'), ('wrong', 'wrong'):
+            if answered in answer:
+                variant.row[key] = answer[answered]
+                return None
         return answer
 
     def say(self, what, done, nr):
