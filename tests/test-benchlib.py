@@ -37,6 +37,7 @@ class Recorder:
 
     def __init__(self):
         self.calls, self.nr, self.open, self.fails = '', 0, {}, {}
+        self.kept, self.mask = {}, 1
 
     def ask(self, do, **q):
         return {'machine': self.machine, 'memcpy': self.memcpy,

@@ -81,9 +81,10 @@ def one_batch(bench, report, k, m, rects):
     return row, ratios
 
 
-def one_shape(bench, report, k, m):
-    """The smallest batch from which on the GPU alone is faster."""
-    rows, ratios, first = [], [], 0
+def one_shape(bench, report, k, m, rows, ratios):
+    """Adds to the rows and ratios; the smallest batch from which on the GPU
+    alone is faster goes to the report."""
+    first = 0
     for rects in SIZES:
         if (k + m) * rects * bench.opts.cell[0] > bench.opts.memory:
             break
@@ -96,7 +97,6 @@ def one_shape(bench, report, k, m):
             first = first or rects
     report.add(f'crossover_{k}+{m}', f'cuda is faster from {first} rects on'
                if first else 'the CPU is faster')
-    return rows, ratios
 
 
 def summary(ratios):
@@ -108,12 +108,10 @@ def summary(ratios):
 
 def run(bench, report):
     rows, ratios = [], []
+    report.top['crossover'] = rows
     report.line(head(COLUMNS))
     for k, m in options.shapes(bench.opts):
-        found = one_shape(bench, report, k, m)
-        rows += found[0]
-        ratios += found[1]
-    report.top['crossover'] = rows
+        one_shape(bench, report, k, m, rows, ratios)
     if not ratios:
         raise Failed('--crossover: --memory is too small for a batch')
     for key in 'auto', 'again':

@@ -98,7 +98,7 @@ def run(bench, report):
     report.add('t_sm', digits(model.t_sm))
     report.add('rho', digits(model.rho()))
     report.line(head(COLUMNS))
-    rows = []
+    report.top['model'] = rows = []
     for w in widths:
         for k, m in shapes:
             if k + m > 1 << w:
@@ -112,7 +112,6 @@ def run(bench, report):
                 'traffic_gb_per_s': digits(measured * (k + m) / k / 1e9),
                 'error': digits(abs(predicted - measured) / measured)})
             report.line(cells(COLUMNS, rows[-1]))
-    report.top['model'] = rows
     if not rows:
         raise Failed('--model: no k that these m and w can do')
     report.add('mean_error', digits(sum(r['error'] for r in rows) / len(rows)))

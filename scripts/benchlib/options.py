@@ -193,10 +193,12 @@ def make_parser():
                    'parity')
     flag('--raw', 'only from device memory to device memory')
     flag('--overall', 'only from host memory to host memory')
+    value('--sustained', seconds, 0, 'S', 'raw: also after this many seconds of '
+          'nothing else, with clock and power (0: not)')
     flag('--latency', 'of 1000 batches (of 1 rect), each alone')
     flag('--crc', 'with the CRC32C of every block of 4096 bytes')
-    value('--slices', numbers(1, 4096), [0], 'LIST', "parts of a pipeline "
-          "(the engine's choice)")
+    value('--slices', numbers(0, 4096), [0], 'LIST', "parts of a pipeline "
+          "(0: the engine's choice)")
     value('--gpus', devices, 1, 'all|LIST', 'devices of cuda and auto; the '
           'others use the first (0)')
     flag('--verify-only', 'compare every byte, measure nothing')
@@ -236,6 +238,8 @@ def parse(argv):
         p.error('--model: -w is needed, as in -w 8')
     if not opts.raw and not opts.overall:
         opts.raw = opts.overall = True
+    if opts.sustained and (opts.in_turn or opts.latency or opts.verify_only):
+        p.error('--sustained: only for rates that are not taken in turn')
     opts.losses = sum(opts.losses or [[{}]], [])
     opts.least_rects = 1
     if opts.memory is None:

@@ -4,7 +4,7 @@
 
 import math
 
-from benchlib import cases
+from benchlib import cases, sustain
 from benchlib.server import Failed
 
 VERIFY_LEN = 1 << 20            # compared before a case is timed
@@ -43,6 +43,7 @@ class Entry:
         self.run = run
         self.metric = metric
         self.seconds, self.cpu, self.times = [], 0, 1
+        self.sustained = None
         self.row = self.describe()
 
     def describe(self):
@@ -71,6 +72,7 @@ class Entry:
                                  **request)
         if 'failed' in answer:
             self.row['skipped'] = answer['failed']
+            self.server.broken = True
             return None
         return answer
 
@@ -98,6 +100,10 @@ class Entry:
             self.cpu += answer['cpu']
             self.row['note'] = answer['note']
 
+    def sustain(self, seconds):
+        if self.is_measured() and self.metric == 'raw' and self.about['gpu']:
+            self.sustained = sustain.measure(self, seconds)
+
     def end(self, opts):
         note = self.row.pop('note', '')
         if self.is_measured() and opts.latency:
@@ -117,7 +123,7 @@ class Entry:
     def rate(self):
         row, rows = self.row, self.run['rows']
         data = row['k'] * row['cell'] * row['rects']
-        seconds = median(self.seconds)
+        seconds = max(median(self.seconds), 1e-9)
         rate = data / seconds
         ceiling = self.bench.machine.ceiling(self.about, self.metric,
                                              row['threads'], row['k'], rows)
@@ -127,11 +133,23 @@ class Entry:
         if ceiling:
             row['ceiling_gb_per_s'] = digits(ceiling / 1e9)
             row['share'] = digits(rate / ceiling)
-        if self.metric == 'overall' or not self.about['gpu']:
+        if self.metric == 'overall' or self.about['in_memory']:
             row['cpu_s_per_gb'] = digits(
                 self.cpu / len(self.seconds) / self.times / data * 1e9)
         row['spread'] = digits((max(self.seconds) - min(self.seconds)) /
                                seconds)
+        if self.sustained:
+            self.sustained_rate(data, ceiling)
+
+    def sustained_rate(self, data, ceiling):
+        seconds, clock, power = self.sustained
+        rate = data / max(seconds, 1e-9)
+        self.row['sustained_gb_per_s'] = digits(rate / 1e9)
+        if ceiling:
+            self.row['sustained_share'] = digits(rate / ceiling)
+        if clock is not None:
+            self.row['clock_mhz'] = clock
+            self.row['power_w'] = digits(power)
 
 
 class Bench:
@@ -167,6 +185,8 @@ class Bench:
         elif not opts.verify_only:
             for e in entries:
                 e.take(NR_LATENCIES if opts.latency else opts.samples)
+                if opts.sustained:
+                    e.sustain(opts.sustained)
         for e in entries:
             e.end(opts)
         for run in {e.run['id'] for e in entries if e.run}:

@@ -4,17 +4,34 @@
 
 import json
 import subprocess
+import threading
+import time
+
+from benchlib import power
 
 
 class Failed(Exception):
     """One line that says why."""
 
 
+class Late(Failed):
+    """There is no time left."""
+
+
+# After the deadline, seconds that an answer may take before the program is
+# killed.
+GRACE = 30
+
+
 class Server:
     """A gpuraid-bench; bench/requests.h says what it can be asked."""
 
-    def __init__(self, program, verbose=False):
+    def __init__(self, program, verbose=False, deadline=None):
         self.program = program
+        self.deadline = deadline
+        self.broken = False     # has code failed to run?
+        self.kept = {}          # answers that stay as they are
+        self.mask = 1           # of devices in use
         try:
             self.process = subprocess.Popen(
                 [program] + (['--verbose'] if verbose else []),
@@ -22,11 +39,21 @@ class Server:
         except OSError as e:
             raise Failed(f'{program}: {e.strerror} (make builds it)')
 
+        if deadline is not None:
+            self.timer = threading.Timer(
+                max(deadline - time.monotonic(), 0) + GRACE, self.process.kill)
+            self.timer.daemon = True
+            self.timer.start()
+
     def end(self):
         self.process.communicate()
+        if self.deadline is not None:
+            self.timer.cancel()
 
     def ask(self, do, **request):
         """Its answer, which has "failed" if it could not."""
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise Late('no time left')
         try:
             self.process.stdin.write(json.dumps(dict(request, do=do)) + '\n')
             self.process.stdin.flush()
@@ -54,9 +81,9 @@ class Machine:
         self.memory = memory
         self.about = server.need('machine')
         self.engines = {e['name']: e for e in self.about['engines']}
-        self.kept = {}
-        if mask != 1:
+        if mask != server.mask:
             server.need('devices', mask=mask)
+            server.mask = mask
 
     def device(self):
         return self.keep('device', {})
@@ -70,10 +97,30 @@ class Machine:
                                     'threads': threads})['copy']
 
     def keep(self, do, request):
-        key = (do, tuple(request.items()))
-        if key not in self.kept:
-            self.kept[key] = self.server.ask(do, **request)
-        return self.kept[key]
+        kept, key = self.server.kept, (do, self.server.mask,
+                                       tuple(request.items()))
+        if key not in kept:
+            kept[key] = self.server.ask(do, **request)
+        return kept[key]
+
+    def nvml(self):
+        """Of the device; power.Absent: why not."""
+        kept, key = self.server.kept, ('nvml', self.server.mask)
+        if key not in kept:
+            try:
+                kept[key] = power.Nvml(self.device().get('bus'))
+            except power.Absent as e:
+                kept[key] = e
+        if isinstance(kept[key], power.Absent):
+            raise kept[key]
+        return kept[key]
+
+    def meter(self):
+        """None without NVML."""
+        try:
+            return power.Meter(self.nvml())
+        except power.Absent:
+            return None
 
     def ceiling(self, engine, metric, threads, k, rows):
         """Data bytes a second, when k cells become rows cells; 0: none."""

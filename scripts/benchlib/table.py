@@ -43,6 +43,9 @@ CASE = (('engine', '<22', 'engine'), ('op', '<10', 'op'),
 RATES = (('gb_per_s', '9.3f', 'GB/s'), ('all_gb_per_s', '9.3f', 'k+m GB/s'),
          ('share', '6.1%', 'share'), ('cpu_s_per_gb', '8.4f', 'CPU s/GB'),
          ('spread', '6.1%', 'spread'))
+SUSTAINED = (('sustained_gb_per_s', '9.3f', 'sustained'),
+             ('sustained_share', '6.1%', 'share'), ('clock_mhz', '5', 'MHz'),
+             ('power_w', '6.1f', 'W'))
 LATENCIES = tuple((f'{name}_us', '9.1f', f'{name} us')
                   for name in ('p50', 'p90', 'p99', 'min', 'max'))
 XORS = (('matrix', '<8', 'matrix'), ('k', '3', 'k'), ('m', '3', 'm'),
