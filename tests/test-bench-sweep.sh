@@ -200,11 +200,16 @@ refused 1 'make builds it' --program /nosuch
 
 # ---- the experiments of the papers, as far as they need no device
 
-timeout 200 scripts/bench-papers --quick --program "$OUT/gpuraid-bench" \
-  --out "$tmp/papers" S1 R6 >"$tmp/out" 2>&1 || fail "$(cat "$tmp/out")"
+CUDA_VISIBLE_DEVICES= timeout 200 scripts/bench-gpu --tiny \
+  --program "$OUT/gpuraid-bench" --out "$tmp/run" S1 R6 two >"$tmp/out" 2>&1 ||
+  fail "$(cat "$tmp/out")"
+grep -q '^two: 0 rows.* for 2 CUDA devices, here there are 0' "$tmp/out" ||
+  fail "bench-gpu: two: $(cat "$tmp/out")"
+scripts/bench-gpu --write "$tmp/run/records.jsonl" --papers "$tmp/papers" \
+  >"$tmp/out" || fail "bench-gpu --write: $(cat "$tmp/out")"
 for f in S1.csv S1.md R6.csv R6.md README.md; do
-  [ -s "$tmp/papers/$f" ] || fail "bench-papers: no $f: $(cat "$tmp/out")"
+  [ -s "$tmp"/papers/*/$f ] || fail "bench-gpu: no $f: $(cat "$tmp/out")"
 done
-grep -q '^isal,' "$tmp/papers/R6.csv" || fail "R6: $(cat "$tmp/papers/R6.csv")"
-! scripts/bench-papers Z9 >/dev/null 2>&1 || fail "bench-papers Z9"
+grep -q '^isal,' "$tmp"/papers/*/R6.csv || fail "R6: $(cat "$tmp"/papers/*/R6.csv)"
+! scripts/bench-gpu Z9 >/dev/null 2>&1 || fail "bench-gpu Z9"
 exit 0

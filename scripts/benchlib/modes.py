@@ -40,7 +40,8 @@ def describe(report, bench, gpu, ceilings):
     report.add('processor', machine.about['processor'])
     device = machine.device() if gpu else {'failed': ''}
     if gpu:
-        report.add('device', device.get('name') or device['failed'])
+        report.add('device' if 'bus' in device else 'no_device',
+                   device.get('name') or device['failed'])
     if 'bus' in device:
         describe_card(report, machine)
     for threads in bench.opts.threads if ceilings else []:
