@@ -164,6 +164,14 @@ class Runs(unittest.TestCase):
         self.assertEqual([len(r['top']['rows']) for r in records], [1, 1])
         left, said = self.run_parts(60, records, calls)
         self.assertEqual([s.split()[-1] for s in said], ['7'])
+        # What another device did is not done here.
+        records[0]['top']['device'] = 'another'
+        left, said = self.run_parts(60, records, calls)
+        self.assertEqual([s.split()[-1] for s in said], ['6', '7'])
+        # Nor is what failed.
+        records[1]['failed'] = 'x'
+        left, said = self.run_parts(60, records[1:], calls[:1])
+        self.assertEqual([s.split()[-1] for s in said], ['5'])
 
     def test_no_time(self):
         """What was cut off is made again, and the line that was torn is not
@@ -176,6 +184,8 @@ class Runs(unittest.TestCase):
         self.assertEqual([r['partial'] for r in records], [True])
         left, said = self.run_parts(60, records, calls)
         self.assertEqual((left, len(said)), (0, 1))
+        records = campaign.read([self.path])
+        self.assertEqual(len(records), 2)
         self.assertEqual(len(campaign.best_records(records)), 1)
         self.assertFalse(campaign.best_records(records)[0]['partial'])
 

@@ -3,7 +3,7 @@
 #
 # A record is a line of JSON for each call: what was asked, and the answer.  A
 # later campaign that is given the records makes only the calls that are not
-# in them.
+# in them, or that failed, on this device.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -13,7 +13,7 @@ import shlex
 import time
 
 from benchlib import modes, options, table, variants
-from benchlib.experiments import MEASURE
+from benchlib.experiments import whole
 from benchlib.server import Failed, Late, Server
 
 LISTS = ('rows', 'model', 'xors', 'crossover')
@@ -78,20 +78,37 @@ def tiny(args):
                              else ''))
 
 
+def open_to_add(path):
+    """After a line that was cut off, in a line of its own."""
+    f = open(path, 'a+')
+    f.seek(0)
+    text = f.read()
+    if text and not text.endswith('\n'):
+        f.write('\n')
+    return f
+
+
+def is_whole(record):
+    return not record['partial'] and 'failed' not in record
+
+
 class Campaign:
     def __init__(self, program, budget, path, records, is_tiny=False):
-        """records: of earlier campaigns; those of this one are added, and
-        written to the file."""
+        """records: of earlier campaigns.  Those of this one are in made, and
+        in the file."""
         self.program = program
         self.end = time.monotonic() + budget
-        self.file = open(path, 'a')
-        self.records = records
+        self.file = open_to_add(path)
+        self.made = []
         self.tiny = is_tiny
-        self.server = None
+        self.server = Server(program, deadline=self.end)
+        name = self.server.ask('device').get('name') if budget > 0 else None
+        self.before = [r for r in records
+                       if r['top'].get('device', name) == name]
 
     def is_done(self, name, args):
-        return any(r['name'] == name and r['args'] == args and
-                   not r['partial'] for r in self.records)
+        return any(r['name'] == name and r['args'] == args and is_whole(r)
+                   for r in self.before)
 
     def call(self, name, call):
         """Make it and record it.  Late: it was cut off."""
@@ -100,8 +117,8 @@ class Campaign:
         report, start = table.Report(True), time.monotonic()
         late = None
         try:
-            record['made'] = args = fill(call.args, call.m, self.records)
-            args = f'{MEASURE} {args}'
+            args = whole(fill(call.args, call.m, self.before + self.made))
+            record['made'] = args
             if self.tiny:
                 args = tiny(args)
             self.start(call.devices)
@@ -130,7 +147,7 @@ class Campaign:
                              f'{nr}')
 
     def keep(self, record):
-        self.records.append(record)
+        self.made.append(record)
         print(json.dumps(record), file=self.file, flush=True)
         # A device may be of no use any more after an error of a kernel.
         if self.server and (self.server.broken or 'failed' in record):
@@ -169,10 +186,11 @@ def read(paths):
 
 
 def best_records(records):
-    """Of calls that were made more than once the last whole one."""
+    """Of calls that were made more than once on a device the last whole
+    one."""
     found = {}
     for r in records:
-        key = r['name'], r['args']
-        if key not in found or not r['partial'] or found[key]['partial']:
+        key = r['name'], r['args'], r['top'].get('device')
+        if key not in found or is_whole(r) or not is_whole(found[key]):
             found[key] = r
     return list(found.values())

@@ -4,13 +4,20 @@
 
 from benchlib import variants
 
-# How long everything is measured; what a call says itself counts more.
-MEASURE = '--samples 5 --seconds 0.02 --memory 256M'
+# How long everything is measured, where a call does not say it itself.
+MEASURE = {'--samples': '5', '--seconds': '0.02', '--memory': '256M'}
 
 MS = (2, 4, 8, 16)
 SOME_K = (2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 28, 32, 36, 40, 45)
 FEW_K = (10, 24, 45)
 AT_ONCE = 8                     # values of k in a call
+
+
+def whole(args):
+    """With how long it is measured."""
+    words = args.split()
+    return ' '.join([f'{name} {value}' for name, value in MEASURE.items()
+                     if name not in words] + [args])
 
 
 class Call:

@@ -8,7 +8,6 @@ import os
 import sys
 
 from benchlib import campaign, plot, variants
-from benchlib.experiments import MEASURE
 from benchlib.server import Failed
 
 CHART = '![%s](%s.svg)\n'
@@ -151,7 +150,7 @@ def write_markdown(path, result, has_chart):
         print(f'# {e.name}: {e.title}\n', file=f)
         for made in sorted({r['made'] for r in result.records
                             if 'made' in r}):
-            print(f'    scripts/bench {MEASURE} {made}', file=f)
+            print(f'    scripts/bench {made}', file=f)
         print(file=f)
         if has_chart:
             print(CHART % (e.name, e.name), file=f)

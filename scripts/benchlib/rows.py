@@ -101,7 +101,8 @@ class Entry:
             self.row['note'] = answer['note']
 
     def sustain(self, seconds):
-        if self.is_measured() and self.metric == 'raw' and self.about['gpu']:
+        if self.is_measured() and self.metric == 'raw' and \
+           not self.about['in_memory']:
             self.sustained = sustain.measure(self, seconds)
 
     def end(self, opts):

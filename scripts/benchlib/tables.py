@@ -22,18 +22,16 @@ class Table:
     all rows; those that get a line.
     """
 
-    def __init__(self, name, calls, heads, line, rows=None, right=True):
+    def __init__(self, name, calls, heads, line, rows=None):
         self.name = name
         self.calls = calls
         self.heads = heads
         self.line = line
         self.rows = rows or (lambda rows: rows)
-        self.right = right      # do all columns but the first have numbers?
 
     def text(self, rows):
-        rule = '|---|' + ('---:|' if self.right else '---|') * (
-            len(self.heads) - 1)
-        return [f'| {" | ".join(self.heads)} |', rule] + [
+        return [f'| {" | ".join(self.heads)} |',
+                '|' + '---|' * len(self.heads)] + [
             f'| {" | ".join(self.line(r))} |' for r in self.rows(rows)]
 
 
@@ -155,8 +153,7 @@ TABLES = [
     Table('crossover',
           some(4, f'--crossover --memory 512M --pairs {PAIRS} --cell 64K '
                '--seconds 0.02 --samples 15'),
-          ['rects'] + PAIRS.split(','), crossover_line, crossover_rows,
-          right=False),
+          ['rects'] + PAIRS.split(','), crossover_line, crossover_rows),
     Table('host',
           some(6, *(f'--overall --engine simd,isal,cuda,auto --pairs {p} '
                     f'--cell 64K --memory 2G --decode 0,m {IN_TURN} 9'
