@@ -84,7 +84,8 @@ struct method_ops {
    * raw serves for both, and there is nothing to load or to fetch.
    *
    * spoil makes all that is in device memory wrong, so that no check passes
-   * by what an earlier run left there.  NULL: nothing to do.
+   * by what an earlier run left there.  The outputs in host memory are wrong
+   * already.  NULL: nothing to do.
    */
   int (*spoil) (struct method *, char *why);
   int (*load) (struct method *, char *why);

@@ -39,6 +39,14 @@ all_right 8
 bench --verify-only --engine kernel --pairs 4+2 --cell 64 --batch 400
 all_right 1
 
+# A kernel that can't be launched is not one that makes wrong bytes: the others
+# go on.
+FAKE_CUDA_FAIL=cuLaunchKernel:1:*:701 bench --verify-only --batch 2 \
+  --engine kernel:special,kernel:generic --pairs 4+2 --cell 4K
+all_right 1
+grep -q '^kernel:special .* - launch_kernel' "$tmp/out" ||
+  fail "no launch: $(cat "$tmp/out")"
+
 # ---- the coder, with what it did by itself
 
 bench --verify-only --engine cuda,auto --option all --pairs 4+2 \
