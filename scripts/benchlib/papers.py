@@ -209,6 +209,17 @@ def write_index(path, results, machine, dates):
                   f'{r.seconds:.0f} | {nr - r.missing()} of {nr} |', file=f)
 
 
+def write_devices(folder):
+    """The list of the folders."""
+    with open(os.path.join(folder, 'README.md'), 'w') as f:
+        print('# The experiments of the founding papers, repeated\n', file=f)
+        print('[benchmarks.md](../benchmarks.md#the-founding-systems) says '
+              'what they show.\n', file=f)
+        for name in sorted(os.listdir(folder)):
+            if os.path.exists(os.path.join(folder, name, 'README.md')):
+                print(f'- [{name}]({name}/README.md)', file=f)
+
+
 def of_one_run(key):
     return key.startswith(('t_', 'rho', 'mean_error', 'crossover'))
 
