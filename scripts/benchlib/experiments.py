@@ -85,6 +85,27 @@ def every_k(ranks, args, ms=MS, least=2):
     return calls
 
 
+# Compiling Sobe's equations takes up to half a minute for the largest, whose
+# turn is the last.
+SMALL = 100                     # k * m
+LAST = 16
+
+
+def every_sobe(ranks, args):
+    calls = []
+    for m in MS:
+        few, more, rest = levels(m)
+        for rank, ks in zip(ranks, (few, more)):
+            small = [k for k in ks if k * m <= SMALL]
+            if small:
+                calls.append(Call(rank, f'{args} -m {m} -k '
+                                  f'{",".join(map(str, small))}', m,
+                                  rank == ranks[0]))
+        calls += [Call(LAST, f'{args} -m {m} -k {k}', m, False)
+                  for k in few + more + rest if k * m > SMALL or k in rest]
+    return calls
+
+
 def predict_overall(rows, machine):
     """G-CRS's T_total = T_HD + (T_K + T_DH) / x for x slices, in place of
     the kernel's rows."""
@@ -160,13 +181,7 @@ def beside_raw():
     base = f'--raw --cell 1M {BOTH_OPS} --engine '
     calls = every_k((3, 10, 13), base + 'kernel,{seeds}') + \
         every_k((10, 10, 13), base + 'kernel,{seeds}', (1,))
-    for m in MS:
-        # Its compiler takes seconds for the largest.
-        for rank, ks in zip((3, 10, 16), levels(m)):
-            ks = [k for k in ks if rank != 3 or k * m <= 400]
-            calls.append(Call(rank, base + '{sobe} -m %d -k %s' % (
-                m, ','.join(map(str, ks))), m, rank == 3))
-    return calls
+    return calls + every_sobe((3, 10), base + '{sobe}')
 
 
 def beside_overall():
@@ -175,9 +190,10 @@ def beside_overall():
     calls = []
     for seed in variants.SEEDS:
         cell = '10M' if seed in variants.CRS else '1M'
-        ranks = (5, 11, 14) if seed != 'sobe_cl' else (5, 16, 16)
-        calls += every_k(ranks, f'--overall --cell {cell} {BOTH_OPS} '
-                         f'--engine {{overall_{seed}}}')
+        args = f'--overall --cell {cell} {BOTH_OPS} ' \
+            f'--engine {{overall_{seed}}}'
+        calls += every_sobe((5, 11), args) if seed == 'sobe_cl' \
+            else every_k((5, 11, 14), args)
     return calls + every_k((5, 11, 14),
                            f'--overall --cell 1M,10M {BOTH_OPS} --engine cuda')
 
