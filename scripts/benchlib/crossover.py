@@ -108,6 +108,8 @@ def summary(ratios):
 
 def run(bench, report):
     rows, ratios = [], []
+    report.add('crossover_cpu', f'{engine_of(bench, "cpu")} on '
+               f'{bench.opts.threads[0]} processors')
     report.top['crossover'] = rows
     report.line(head(COLUMNS))
     for k, m in options.shapes(bench.opts):
