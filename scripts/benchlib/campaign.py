@@ -19,8 +19,8 @@ from benchlib.server import Failed, Late, Server
 LISTS = ('rows', 'model', 'xors', 'crossover')
 
 
-class Unknown(Failed):
-    """What a call depends on was not measured."""
+class Unable(Failed):
+    """What a call depends on is not there."""
 
 
 def rows_of(records, name):
@@ -32,7 +32,7 @@ def rows_of(records, name):
 
 def join(names, what):
     if not names:
-        raise Unknown(f'no variant was measured of {what}')
+        raise Unable(f'no variant was measured of {what}')
     return ','.join(dict.fromkeys(names))
 
 
@@ -63,7 +63,7 @@ def fill(args, m, records):
             return join(candidates(*variants.CRS[:-1]), what)
         seed = what.removeprefix('overall_')
         if seed not in overall:
-            raise Unknown(f'no variant was measured of {seed}')
+            raise Unable(f'no variant was measured of {seed}')
         return f'{overall[seed][0]} --slices {overall[seed][1]}'
 
     return re.sub(r'{(\w+)}', value, args)
@@ -116,20 +116,27 @@ class Campaign:
                   'at': time.strftime('%Y-%m-%d %H:%M')}
         report, start = table.Report(True), time.monotonic()
         late = None
+        if self.server.broken:
+            # A device may be of no use any more after an error of a kernel.
+            self.server.end()
+            self.server = Server(self.program, deadline=self.end)
         try:
             args = whole(fill(call.args, call.m, self.before + self.made))
             record['made'] = args
             if self.tiny:
                 args = tiny(args)
-            self.start(call.devices)
+            self.need(call.devices)
             modes.run(options.parse(shlex.split(args)), self.server, report)
         except Late as e:
             record['partial'], late = True, e
-        except Failed as e:
+        except Unable as e:
             record['failed'] = str(e)
+        except Failed as e:
+            record['failed'], self.server.broken = str(e), True
         except (Exception, SystemExit) as e:
             # A mistake of ours must not cost the time of all other calls.
             record['failed'] = f'{type(e).__name__}: {e}'
+            self.server.broken = True
         record['top'] = report.top
         record['seconds'] = round(time.monotonic() - start, 2)
         self.keep(record)
@@ -137,22 +144,16 @@ class Campaign:
             raise late
         return record
 
-    def start(self, devices):
-        if self.server is None:
-            self.server = Server(self.program, deadline=self.end)
+    def need(self, devices):
         if devices > 1:
             nr = self.server.ask('device').get('nr', 0)
             if nr < devices:
-                raise Failed(f'for {devices} CUDA devices, here there are '
+                raise Unable(f'for {devices} CUDA devices, here there are '
                              f'{nr}')
 
     def keep(self, record):
         self.made.append(record)
         print(json.dumps(record), file=self.file, flush=True)
-        # A device may be of no use any more after an error of a kernel.
-        if self.server and (self.server.broken or 'failed' in record):
-            self.server.end()
-            self.server = None
 
     def run(self, parts, say):
         """parts: experiments and tables.  The number of calls that are left."""
