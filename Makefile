@@ -65,7 +65,9 @@ bench   := $(foreach d,bench bench/seeds,$(call folder,$(d)))
 # gpu/kernels/ as machine code too, if there is an nvcc.
 cu       = $(patsubst %.cu,$(B)/%.cu.o,$(sort $(wildcard $(1)/*.cu)))
 gpu_cu  := $(call cu,gpu/kernels)
-core    += $(gpu_cu) $(gpu_cu:.cu.o=.image.o) \
+# Those on tensor cores are for one kind of device, and never compiled there.
+tensor  := $(filter $(B)/gpu/kernels/tensor-%,$(gpu_cu))
+core    += $(filter-out $(tensor),$(gpu_cu)) $(gpu_cu:.cu.o=.image.o) \
 	$(B)/gpu/kernels/specialised.cuh.o
 bench   += $(call cu,bench/seeds)
 plugin  := $(call folder,nbdkit-plugin)
@@ -169,6 +171,12 @@ gencode  = $(foreach a,$(ARCHS),-gencode=arch=compute_$(a)$(comma)code=sm_$(a)) 
 
 kernel_h := $(wildcard gpu/kernel-params.h gpu/kernels/*.cuh)
 
+# From CUDA 12 on.
+ifneq ($(NVCC),)
+have_tensor := $(if $(filter 90,$(ARCHS)),$(shell $(NVCC) --version | \
+	awk '/release/ && int (substr ($$5, 1, 2)) >= 12 { print "yes" }'))
+endif
+
 $(B)/%.cu.c: %.cu scripts/embed $(kernel_h)
 	@mkdir -p $(@D)
 	scripts/embed text $< >$@
@@ -176,6 +184,14 @@ $(B)/%.cuh.c: %.cuh scripts/embed $(kernel_h)
 	@mkdir -p $(@D)
 	scripts/embed text $< >$@
 
+ifeq ($(have_tensor),yes)
+build/gpu/kernels/tensor-%.fatbin: gencode = \
+	-gencode=arch=compute_90a$(comma)code=sm_90a
+else
+$(B)/gpu/kernels/tensor-%.image.c: scripts/embed
+	@mkdir -p $(@D)
+	scripts/embed none tensor-$* >$@
+endif
 ifneq ($(NVCC),)
 # The same machine code serves every build.
 build/%.fatbin: %.cu $(kernel_h)

@@ -19,6 +19,7 @@
 #include "common/cleanup.h"
 #include "gpu/kernel-params.h"
 #include "gpu/kernel-source.h"
+#include "gpu/kernel-tensor.h"
 
 /* The tail of one launch overlaps with the head of the next. */
 #define NR_STREAMS 4
@@ -121,6 +122,15 @@ load_special (struct kernel_method *e, const struct matrix *a,
 }
 
 static int
+send_tables (struct kernel_method *e, const void *tables, size_t len,
+             char *why)
+{
+  e->tables = bench_gpu_alloc (e->gpu, len, why);
+  return e->tables
+    ? CU (e->gpu, why, memcpy_htod (e->tables, tables, len)) : -1;
+}
+
+static int
 load_generic (struct kernel_method *e, const struct matrix *a, char *why)
 {
   const struct kernel_image *image;
@@ -132,9 +142,7 @@ load_generic (struct kernel_method *e, const struct matrix *a, char *why)
               strerror (errno));
     return -1;
   }
-  e->tables = bench_gpu_alloc (e->gpu, len, why);
-  if (e->tables == 0 ||
-      CU (e->gpu, why, memcpy_htod (e->tables, tables, len)) == -1)
+  if (send_tables (e, tables, len, why) == -1)
     return -1;
   /* Like the coder: compiled now if nvcc was missing, or did not know the
    * device.
@@ -146,18 +154,47 @@ load_generic (struct kernel_method *e, const struct matrix *a, char *why)
   return bench_gpu_compile (e->gpu, image->source, NULL, &e->module, why);
 }
 
+/* Those for cells on the device. */
+static int
+load_tensor (struct kernel_method *e, const struct matrix *a, char *why)
+{
+  struct kernel_shape shape[KERNEL_NR_PLACES];
+  size_t len;
+  CLEANUP_FREE void *tables = kernel_tensor (a, &len, shape);
+
+  e->shape = shape[KERNEL_ON_DEVICE];
+  if (tables == NULL || !kernel_tensor_built_in () ||
+      e->gpu->arch != KERNEL_TENSOR_ARCH) {
+    snprintf (why, BENCH_WHY_LEN, "no kernel on tensor cores for this %s",
+              tables ? "device in this build" : "matrix");
+    return -1;
+  }
+  if (send_tables (e, tables, len, why) == -1)
+    return -1;
+  return CU (e->gpu, why, module_load_data (&e->module,
+                                            e->shape.image->image));
+}
+
 static int
 load_kernel (struct kernel_method *e, const struct bench_case *bc, char *why)
 {
-  bool generic = bc->option && strncmp (bc->option, "generic", 7) == 0;
+  const char *option = bc->option ? bc->option : "";
+  int r;
 
   if (e->base.method.ops == &method_kernel_any)
     return 0;
-  if ((generic ? load_generic (e, bc->matrix, why)
-       : load_special (e, bc->matrix, bc->option, why)) == -1)
+  r = strncmp (option, "generic", 7) == 0 ? load_generic (e, bc->matrix, why)
+    : strcmp (option, "tensor") == 0 ? load_tensor (e, bc->matrix, why)
+    : load_special (e, bc->matrix, bc->option, why);
+  if (r == -1 ||
+      bench_gpu_function (e->gpu, e->module, e->shape.name, &e->function,
+                          why) == -1)
     return -1;
-  return bench_gpu_function (e->gpu, e->module, e->shape.name, &e->function,
-                             why);
+  if (e->shape.shared_len == 0)
+    return 0;
+  return CU (e->gpu, why, func_set_attribute
+             (e->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+              e->shape.shared_len));
 }
 
 static int
@@ -201,8 +238,7 @@ static void
 set_tiles (struct kernel_method *e)
 {
   for (unsigned n = 0; n < e->nr_launches; n++)
-    e->params[n].nr_tiles = kernel_tiles (&e->shape,
-                                          e->base.cells.cell_len);
+    kernel_shape_params (&e->shape, &e->params[n]);
 }
 
 static int
@@ -333,9 +369,11 @@ launch (void *opaque, char *why)
   for (unsigned n = 0; n < e->nr * e->nr_launches; n++) {
     struct kernel_params *p = &e->params[n % e->nr_launches];
     void *args[] = { p };
+    unsigned x, y;
 
-    if (CU (gpu, why, launch_kernel (e->function, p->nr_tiles, p->nr_rects, 1,
-                                     e->shape.block, 1, 1, 0,
+    kernel_grid (&e->shape, p, gpu->nr_sms, KERNEL_ANY_BLOCKS, &x, &y);
+    if (CU (gpu, why, launch_kernel (e->function, x, y, 1, e->shape.block, 1,
+                                     1, e->shape.shared_len,
                                      e->stream[n % NR_STREAMS], args,
                                      NULL)) == -1)
       return -1;
@@ -394,7 +432,7 @@ kernel_check (struct method *method, char *why)
 const struct method_ops method_kernel = {
   KERNEL_METHOD,
   .what = "our kernels alone, raw",
-  .options = "special generic crc generic-crc",
+  .options = "special tensor generic crc generic-crc",
   .others = "a tuning, as 8x128-min4-g3",
   .takes = kernel_takes,
   .open = kernel_open,

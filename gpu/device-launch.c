@@ -3,9 +3,9 @@
  * A lane has everything that a launch needs, so that nothing is allocated and
  * nothing waits: an event, pinned memory into which the kernel puts its CRCs,
  * and room on the device for the tables of a generic kernel, which are copied
- * in the launch's own stream just before it.  The alternative, tables that stay
- * on the device for each matrix, is slow: allocating and freeing them waits for
- * the whole device.
+ * in the stream of the launch, or of its copies, just before it.  The
+ * alternative, tables that stay on the device for each matrix, is slow:
+ * allocating and freeing them waits for the whole device.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -69,7 +69,7 @@ fill_params (struct lane *s, const struct job_part *p)
 
 /* s->host must not change until the launch is over; its lane owns it. */
 static CUresult
-send_tables (struct lane *s, const struct kernel_choice *k)
+send_tables (struct lane *s, const struct kernel_choice *k, CUstream stream)
 {
   const void *from = k->tables;
   CUresult r;
@@ -82,7 +82,7 @@ send_tables (struct lane *s, const struct kernel_choice *k)
     from = s->host + LANE_CRC_LEN;
   }
   r = s->dev->driver->memcpy_htod_async (s->tables, from, k->tables_len,
-                                         s->stream);
+                                         stream);
   s->tables_of = r == CUDA_SUCCESS ? k->serial : 0;
   return r;
 }
@@ -107,14 +107,14 @@ launch_in_place (struct lane *s, const struct job_part *p,
   unsigned threads = s->dev->in_place_threads ? s->dev->in_place_threads
     : p->job->crc ? IN_PLACE_CRC_THREADS : IN_PLACE_THREADS;
   unsigned most = MAX (threads / k->shape.block, 1);
-  unsigned x = MIN (s->params.nr_tiles, most);
-  unsigned y = MIN (p->nr_rects, div_round_up (most, x));
+  unsigned x, y;
   void *params[] = { &s->params };
   CUresult r;
 
+  kernel_grid (&k->shape, &s->params, s->dev->nr_sms, most, &x, &y);
   *call = "cuLaunchKernel";
-  r = d->launch_kernel (k->function, x, y, 1, k->shape.block, 1, 1, 0,
-                        s->stream, params, NULL);
+  r = d->launch_kernel (k->function, x, y, 1, k->shape.block, 1, 1,
+                        k->shape.shared_len, s->stream, params, NULL);
   if (r)
     return r;
   *call = "cuEventRecord";
@@ -125,6 +125,7 @@ static CUresult
 launch (struct lane *s, const struct job_part *p, const char **call)
 {
   struct gpu_device *dev = s->dev;
+  const bool staged = is_staged (dev, s, p);
   struct kernel_choice k;
   CUresult r;
 
@@ -132,12 +133,13 @@ launch (struct lane *s, const struct job_part *p, const char **call)
   r = device_set_current (dev);
   if (r)
     return r;
-  kernel_choose (p->kernel, dev, &k);
+  kernel_choose (p->kernel, dev, staged ? KERNEL_ON_DEVICE : KERNEL_ON_HOST,
+                 &k);
   fill_params (s, p);
-  s->params.nr_tiles = kernel_tiles (&k.shape, p->len);
+  kernel_shape_params (&k.shape, &s->params);
   if (k.tables) {
     *call = "cuMemcpyHtoDAsync";
-    r = send_tables (s, &k);
+    r = send_tables (s, &k, staged ? staged_stream (dev->staged) : s->stream);
     if (r)
       return r;
   }
@@ -149,8 +151,7 @@ launch (struct lane *s, const struct job_part *p, const char **call)
     *call = "cuLaunchKernel";
     return CUDA_ERROR_LAUNCH_FAILED;
   }
-  /* The tables were copied in the lane's own stream. */
-  if (k.tables == NULL && is_staged (dev, s, p))
+  if (staged)
     return staged_launch (dev->staged, s - dev->lane, p, &k, &s->params,
                           s->event, call);
   return launch_in_place (s, p, &k, call);

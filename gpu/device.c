@@ -60,7 +60,7 @@ static int
 identify (struct gpu_device *dev)
 {
   const struct driver *d = dev->driver;
-  int major, minor;
+  int major, minor, sms;
   char name[64];
   CUresult r;
 
@@ -73,8 +73,11 @@ identify (struct gpu_device *dev)
   if ((r = d->device_get_attribute (&major,
                CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, dev->handle)) ||
       (r = d->device_get_attribute (&minor,
-               CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, dev->handle)))
+               CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, dev->handle)) ||
+      (r = d->device_get_attribute (&sms,
+               CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, dev->handle)))
     return report (dev, "cuDeviceGetAttribute", r);
+  dev->nr_sms = sms;
   dev->arch = major * 10 + minor;
   return 0;
 }

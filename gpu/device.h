@@ -93,6 +93,7 @@ struct gpu_device {
   unsigned nr;                  /* the driver's number */
   unsigned index;               /* among the coder's devices */
   int arch;                     /* 90 is compute capability 9.0 */
+  unsigned nr_sms;              /* multiprocessors */
   char name[80];                /* "cuda:0 NVIDIA H200" */
   CUdevice handle;
   CUcontext ctx;

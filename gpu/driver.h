@@ -49,6 +49,7 @@ typedef struct CUevent_st *CUevent;
 #define CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR 76
 #define CU_FUNC_ATTRIBUTE_NUM_REGS 4
 #define CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES 3
+#define CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES 8
 
 typedef struct {
   int srcAccessOrder;           /* CU_MEMCPY_SRC_ACCESS_ORDER_... */
@@ -122,6 +123,8 @@ typedef struct {
      (CUdeviceptr *, size_t *, CUmodule, const char *name))             \
   X (func_get_attribute, cuFuncGetAttribute,                            \
      (int *, int attribute, CUfunction))                                \
+  X (func_set_attribute, cuFuncSetAttribute,                            \
+     (CUfunction, int attribute, int))                                  \
   X (launch_kernel, cuLaunchKernel,                                     \
      (CUfunction, unsigned grid_x, unsigned grid_y, unsigned grid_z,    \
       unsigned block_x, unsigned block_y, unsigned block_z,             \

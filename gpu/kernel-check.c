@@ -24,12 +24,12 @@
 #define GUARD_LEN ((size_t) 64)         /* behind the cells: not written */
 #define NAP_NS 50000
 
-/* The memory of both: cells, guard, CRCs. */
+/* The memory of both: cells, guard, CRCs, the kernel's tables. */
 struct check {
   struct gpu_device *dev;
   const struct matrix *matrix;
   size_t nr_cells, cell_len;
-  size_t crc_off, len;          /* bytes; where the CRCs are, and of all */
+  size_t crc_off, tables_off, len;      /* bytes; of all */
   bool crc;
   uint8_t *mem;                 /* pinned */
   uint8_t *want;
@@ -38,13 +38,13 @@ struct check {
 };
 
 static void
-init_sizes (struct check *c, const struct kernel_shape *shape)
+init_sizes (struct check *c, const struct kernel_choice *k)
 {
   const struct matrix *a = c->matrix;
   const size_t unit = common_multiple (c->crc ? BLOCK_LEN : 64,
                                        a->packet_len ? a->w * a->packet_len
                                        : 1);
-  const size_t tile = (size_t) shape->block * shape->bytes;
+  const size_t tile = (size_t) k->shape.block * k->shape.bytes;
 
   c->nr_cells = (size_t) a->cols + a->rows;
   c->cell_len = div_round_up (tile + 1, unit) * unit;
@@ -52,6 +52,8 @@ init_sizes (struct check *c, const struct kernel_shape *shape)
   c->len = c->crc_off;
   if (c->crc)
     c->len += c->nr_cells * (c->cell_len / BLOCK_LEN) * sizeof (uint32_t);
+  c->tables_off = round_up (c->len, 64);
+  c->len = c->tables_off + k->tables_len;
 }
 
 /* ---- the expected result ------------------------------------------------ */
@@ -118,18 +120,17 @@ destroy (struct check *c)
 }
 
 static CUresult
-launch (struct check *c, CUfunction function,
-        const struct kernel_shape *shape, const char **call)
+launch (struct check *c, const struct kernel_choice *k, const char **call)
 {
   const struct driver *d = c->dev->driver;
   struct kernel_params p = {
     .cell_len = c->cell_len, .nr_rects = 1,
     .cols = c->matrix->cols, .rows = c->matrix->rows,
-    .nr_tiles = kernel_tiles (shape, c->cell_len),
     .packet_len = c->matrix->packet_len, .w = c->matrix->w,
   };
   void *params[] = { &p };
   CUdeviceptr base;
+  unsigned x, y;
   CUresult r;
 
   *call = "cuMemHostGetDevicePointer";
@@ -138,11 +139,14 @@ launch (struct check *c, CUfunction function,
     return r;
   p.in_base = p.out_base = base;
   p.crc = c->crc ? base + c->crc_off : 0;
+  p.tables = base + c->tables_off;
   for (size_t i = 0; i < c->nr_cells; i++)
     p.cell[i] = i * c->cell_len / 64;
+  kernel_shape_params (&k->shape, &p);
+  kernel_grid (&k->shape, &p, c->dev->nr_sms, KERNEL_ANY_BLOCKS, &x, &y);
   *call = "cuLaunchKernel";
-  r = d->launch_kernel (function, p.nr_tiles, 1, 1, shape->block, 1, 1, 0,
-                        c->stream, params, NULL);
+  r = d->launch_kernel (k->function, x, y, 1, k->shape.block, 1, 1,
+                        k->shape.shared_len, c->stream, params, NULL);
   if (r)
     return r;
   *call = "cuEventRecord";
@@ -181,15 +185,15 @@ wait_for_end (struct check *c, const char **call)
 }
 
 CUresult
-kernel_check (struct gpu_device *dev, CUfunction function,
-              const struct kernel_shape *shape, const struct matrix *matrix,
-              bool crc, struct coder *cpu, bool *right, const char **call)
+kernel_check (struct gpu_device *dev, const struct kernel_choice *k,
+              const struct matrix *matrix, bool crc, struct coder *cpu,
+              bool *right, const char **call)
 {
   struct check c = { .dev = dev, .matrix = matrix, .crc = crc };
   CLEANUP_FREE uint8_t *want = NULL;
   CUresult r;
 
-  init_sizes (&c, shape);
+  init_sizes (&c, k);
   *right = true;
   if (c.nr_cells > KERNEL_MAX_CELLS)
     return CUDA_SUCCESS;        /* it is never launched */
@@ -197,10 +201,12 @@ kernel_check (struct gpu_device *dev, CUfunction function,
   c.want = want = malloc (c.len);
   if (want == NULL || random_bytes (want, c.len) == -1)
     return CUDA_ERROR_OUT_OF_MEMORY;
+  if (k->tables_len > 0)
+    memcpy (want + c.tables_off, k->tables, k->tables_len);
   r = make (&c, call);
   if (r == CUDA_SUCCESS) {
     memcpy (c.mem, want, c.len);
-    r = launch (&c, function, shape, call);
+    r = launch (&c, k, call);
   }
   if (r == CUDA_SUCCESS)
     r = wait_for_end (&c, call);

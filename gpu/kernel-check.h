@@ -10,17 +10,17 @@
 
 #include "gf/coder.h"
 #include "gpu/device.h"
-#include "gpu/kernel-source.h"
+#include "gpu/kernels.h"
 
-/* Code one rect of random bytes with the function, CRCs too if crc, and compare
+/* Code one rect of random bytes with the kernel, CRCs too if crc, and compare
  * it with the result of cpu, a coder that has no threads.  The device's context
  * is current.
  *
  * CUDA_SUCCESS: *right says whether all bytes are the same.  Else an error of
  * *call; CUDA_ERROR_NOT_READY: there was no answer, and the device has failed.
  */
-extern CUresult kernel_check (struct gpu_device *, CUfunction,
-                              const struct kernel_shape *,
+extern CUresult kernel_check (struct gpu_device *,
+                              const struct kernel_choice *,
                               const struct matrix *, bool crc,
                               struct coder *cpu, bool *right,
                               const char **call);

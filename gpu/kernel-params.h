@@ -9,6 +9,7 @@
 #define GPURAID_KERNEL_PARAMS_H
 
 #ifdef __CUDACC_RTC__           /* which has no headers */
+typedef unsigned char uint8_t;
 typedef unsigned short uint16_t;
 typedef unsigned int uint32_t;
 typedef unsigned long long uint64_t;
@@ -41,6 +42,9 @@ struct kernel_params {
   uint16_t cols, rows;          /* specialised kernels know them */
   uint32_t nr_tiles;            /* in a cell */
   uint32_t packet_len, w;       /* for the generic kernels of packets */
+  uint8_t block_chunks, lane_chunks_log; /* for the kernels on tensor cores: see
+                                 * gpu/kernels/tensor.cuh */
+  uint8_t stages, unused;       /* see gpu/kernels/tensor-device.cu */
   uint32_t cell[KERNEL_MAX_CELLS]; /* in units of 64 bytes: per rect its
                                  * inputs, then its outputs */
 };

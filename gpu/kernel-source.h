@@ -13,38 +13,12 @@
 #include <stddef.h>
 
 #include "gf/matrix.h"
+#include "gpu/kernel-shape.h"
 
 /* Increment whenever the same matrix gives other text: part of the key of
  * kernels on disk.
  */
 #define KERNEL_SOURCE_VERSION 4
-
-/* A file of kernels that is built in. */
-struct kernel_image {
-  const char *source;           /* for the run-time compiler */
-  const unsigned char *image;   /* for the driver */
-  const size_t *len;            /* of image: 0 where there was no nvcc */
-};
-
-/* How a kernel is launched: its one parameter is a struct kernel_params;
- * up to (kernel_tiles (), nr_rects) blocks of block threads, no dynamic
- * shared memory.  Any cell_len that the coder's contract allows.
- */
-struct kernel_shape {
-  const char *name;             /* extern "C" */
-  const struct kernel_image *image; /* where it is; NULL: in the text */
-  unsigned block;               /* threads */
-  unsigned bytes;               /* of every cell, for each thread */
-};
-
-/* Tiles in a cell, for struct kernel_params. */
-static inline unsigned
-kernel_tiles (const struct kernel_shape *s, size_t cell_len)
-{
-  const size_t len = (size_t) s->block * s->bytes;
-
-  return (cell_len + len - 1) / len;
-}
 
 /* Which sums within a row are made once (gpu/kernel-row.h). */
 enum kernel_share { KERNEL_SHARE_NONE, KERNEL_SHARE_EVEN, KERNEL_SHARE_ODD };

@@ -107,6 +107,8 @@ kernels_add_device (struct kernels *ks, struct gpu_device *dev)
     return -1;
   }
   loaded = load_images (ks, dev, g);
+  if (loaded == 0)
+    kernels_load_tensor (ks, dev);
   device_leave (dev);
   if (loaded == 0)
     ks->device[ks->nr_devices++] = dev;

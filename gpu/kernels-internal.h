@@ -12,6 +12,7 @@
 #include "common/list.h"
 #include "gf/coder.h"
 #include "gpu/device.h"
+#include "gpu/kernel-source.h"
 #include "gpu/kernel-store.h"
 #include "gpu/kernels.h"
 
@@ -39,6 +40,13 @@ struct kernel {
   size_t tables_len;
   struct kernel_shape generic_shape;
   CUfunction generic[KERNELS_MAX_DEVICES];      /* NULL: the device failed */
+  /* On tensor cores. */
+  void *tensor_tables;          /* NULL: not this matrix */
+  size_t tensor_len;
+  struct kernel_shape tensor_shape[KERNEL_NR_PLACES];
+  CUfunction tensor[KERNELS_MAX_DEVICES][KERNEL_NR_PLACES]; /* NULL: not on
+                                 * this device */
+  bool tensor_is_best;
 
   /* With lock held. */
   unsigned nr_users;
@@ -67,7 +75,12 @@ struct kernels {
     const struct kernel_image *image[MAX_IMAGES];
     CUmodule module[MAX_IMAGES];
   } generic[KERNELS_MAX_DEVICES];
-  struct coder *cpu;            /* to compare with; the thread's */
+  struct tensor {               /* all NULL: the device has none */
+    CUmodule module[KERNEL_NR_PLACES];
+    CUfunction function[KERNEL_NR_PLACES][KERNEL_TENSOR_NR];
+  } tensor[KERNELS_MAX_DEVICES];
+  struct coder *cpu;            /* to compare with; from kernels_start on the
+                                 * thread's */
   pthread_t thread;
   bool has_thread;
 
@@ -85,12 +98,23 @@ struct kernels {
 };
 
 extern void kernel_free (struct kernel *);
+/* Make cpu, once.  false: there is none. */
+extern bool kernels_make_cpu (struct kernels *);
 
 /* kernels-generic.c */
 /* Find a kernel's generic function on all devices that are left. */
 extern void kernel_find_generic (struct kernels *, struct kernel *);
 extern CUresult kernel_function (struct gpu_device *, CUmodule,
                                  const char *name, CUfunction *);
+
+/* kernels-tensor.c */
+/* Load the kernels on tensor cores and test them; nothing is reported if the
+ * device or this build has none.  The context is current.
+ */
+extern void kernels_load_tensor (struct kernels *, struct gpu_device *);
+extern void kernels_unload_tensor (struct kernels *, struct gpu_device *);
+/* Find a kernel's functions, and make its tables if any device needs them. */
+extern void kernel_find_tensor (struct kernels *, struct kernel *);
 
 /* kernels-code.c */
 /* Machine code for the text, from the store, unless it is to be fresh, or

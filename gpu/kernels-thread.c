@@ -55,8 +55,9 @@ load_entered (struct kernels *ks, struct kernel *k, struct gpu_device *dev,
   *call = "cuModuleGetFunction";
   r = kernel_function (dev, module, k->shape.name, &function);
   if (r == CUDA_SUCCESS)
-    r = kernel_check (dev, function, &k->shape, k->matrix, k->crc, ks->cpu,
-                      &right, call);
+    r = kernel_check (dev, &(struct kernel_choice) {
+                        .function = function, .shape = k->shape,
+                      }, k->matrix, k->crc, ks->cpu, &right, call);
   if (r != CUDA_SUCCESS || !right) {
     k->wrong |= !right;
     /* A kernel that still runs ends with its context. */
@@ -265,20 +266,6 @@ is_first_of_arch (const struct kernels *ks, unsigned i)
   return true;
 }
 
-/* gf-complete, because it needs no tables and programs of its own. */
-static bool
-make_cpu (struct kernels *ks)
-{
-  if (ks->cpu)
-    return true;
-  ks->cpu = coder_gf_complete_new (0);
-  if (ks->cpu && coder_start (ks->cpu, NULL, 0) == 0)
-    return true;
-  coder_free (ks->cpu);
-  ks->cpu = NULL;
-  return false;
-}
-
 /* 0, or -1: reported, except for a matrix that has none. */
 static int
 specialise (struct kernels *ks, struct kernel *k)
@@ -287,7 +274,7 @@ specialise (struct kernels *ks, struct kernel *k)
   char *text[2] = { NULL };
   int r = 0;
 
-  if (!make_cpu (ks))
+  if (!kernels_make_cpu (ks))
     return -1;
   kernel_tune (k->matrix, &tuning);
   text[0] = kernel_source (k->matrix, k->crc, &tuning, &k->shape);
@@ -490,6 +477,7 @@ kernels_free (struct kernels *ks)
     if (device_enter (ks->device[i]) == CUDA_SUCCESS) {
       for (unsigned j = 0; j < ks->generic[i].nr; j++)
         ks->device[i]->driver->module_unload (ks->generic[i].module[j]);
+      kernels_unload_tensor (ks, ks->device[i]);
       device_leave (ks->device[i]);
     }
   kernel_store_close (ks->store);

@@ -41,6 +41,20 @@ kernels_new (const struct kernels_options *options)
   return ks;
 }
 
+/* gf-complete, because it needs no tables and programs of its own. */
+bool
+kernels_make_cpu (struct kernels *ks)
+{
+  if (ks->cpu)
+    return true;
+  ks->cpu = coder_gf_complete_new (0);
+  if (ks->cpu && coder_start (ks->cpu, NULL, 0) == 0)
+    return true;
+  coder_free (ks->cpu);
+  ks->cpu = NULL;
+  return false;
+}
+
 static uint32_t
 hash_matrix (const struct matrix *a, bool crc)
 {
@@ -78,6 +92,7 @@ kernel_free (struct kernel *k)
     return;
   matrix_free (k->matrix);
   free (k->tables);
+  free (k->tensor_tables);
   free (k);
 }
 
@@ -108,6 +123,7 @@ kernel_new (struct kernels *ks, uint32_t hash, const struct matrix *a,
     goto err;
   }
   kernel_find_generic (ks, k);
+  kernel_find_tensor (ks, k);
   list_init (&k->link);
   list_init (&k->work);
   return k;
@@ -145,11 +161,22 @@ make_room (struct kernels *ks, struct list *unloaded)
   }
 }
 
+/* Is there a device on which a kernel of its own would be used? */
+static bool
+needs_special (const struct kernels *ks, const struct kernel *k)
+{
+  for (unsigned i = 0; i < ks->nr_devices; i++)
+    if (!k->tensor_is_best || k->tensor[i][KERNEL_ON_HOST] == NULL)
+      return true;
+  return false;
+}
+
 /* With lock held: have the thread specialise it. */
 static void
 want (struct kernels *ks, struct kernel *k)
 {
-  if (k->state != KERNEL_PLAIN || !ks->has_thread || ks->no_compiler)
+  if (k->state != KERNEL_PLAIN || !ks->has_thread || ks->no_compiler ||
+      !needs_special (ks, k))
     return;
   k->state = KERNEL_WANTED;
   k->nr_users++;                /* the thread */
@@ -243,21 +270,25 @@ kernels_want (struct kernels *ks, const struct matrix *a, bool crc)
 
 void
 kernel_choose (const struct kernel *k, const struct gpu_device *dev,
-               struct kernel_choice *c)
+               enum kernel_place place, struct kernel_choice *c)
 {
-  c->function = atomic_load_explicit (&k->function[dev->index],
-                                      memory_order_acquire);
+  const CUfunction tensor = k->tensor[dev->index][place];
+  const CUfunction special =
+    atomic_load_explicit (&k->function[dev->index], memory_order_acquire);
+
+  if (tensor && (k->tensor_is_best || special == NULL))
+    *c = (struct kernel_choice) {
+      .function = tensor, .shape = k->tensor_shape[place],
+      .tables = k->tensor_tables, .tables_len = k->tensor_len,
+    };
+  else if (special)
+    *c = (struct kernel_choice) { .function = special, .shape = k->shape };
+  else
+    *c = (struct kernel_choice) {
+      .function = k->generic[dev->index], .shape = k->generic_shape,
+      .tables = k->tables, .tables_len = k->tables_len,
+    };
   c->serial = k->serial;
-  if (c->function) {
-    c->shape = k->shape;
-    c->tables = NULL;
-    c->tables_len = 0;
-    return;
-  }
-  c->function = k->generic[dev->index];
-  c->shape = k->generic_shape;
-  c->tables = k->tables;
-  c->tables_len = k->tables_len;
 }
 
 void

@@ -1,8 +1,10 @@
 /* gpuraid: choose the kernel for a matrix.
  *
- * The generic kernels can code with any matrix at once.  A matrix that is used
- * much gets kernels of its own, made by one thread in the background: compiled,
- * or found in the store.
+ * The generic kernels can code with any matrix at once: those on tensor cores,
+ * where a device has them and there are no CRCs to make, else those with
+ * tables.  A matrix that is used much gets kernels of its own, made by one
+ * thread in the background, compiled or found in the store; but none for a
+ * matrix for which tensor cores are as fast.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,7 +18,7 @@
 
 #include "gf/matrix.h"
 #include "gpu/driver.h"
-#include "gpu/kernel-source.h"
+#include "gpu/kernel-tensor.h"
 
 /* The most devices of a coder. */
 #define KERNELS_MAX_DEVICES 16
@@ -60,7 +62,7 @@ extern void kernels_put (struct kernels *, struct kernel *);
 /* Specialise it now, however little it was used. */
 extern void kernels_want (struct kernels *, const struct matrix *, bool crc);
 
-/* The function to launch on a device now. */
+/* The function to launch on a device now, for cells in that place. */
 struct kernel_choice {
   CUfunction function;
   struct kernel_shape shape;
@@ -69,7 +71,7 @@ struct kernel_choice {
   uint64_t serial;              /* of the kernel, unique in the process */
 };
 extern void kernel_choose (const struct kernel *, const struct gpu_device *,
-                           struct kernel_choice *);
+                           enum kernel_place, struct kernel_choice *);
 
 /* Does the program have machine code of the generic kernels, or only source? */
 extern bool kernels_built_in (void);

@@ -183,6 +183,12 @@ staged_new (struct gpu_device *dev)
   return NULL;
 }
 
+CUstream
+staged_stream (const struct staged *s)
+{
+  return s->in;
+}
+
 CUresult
 staged_launch (struct staged *s, unsigned nr, const struct job_part *p,
                const struct kernel_choice *k, struct kernel_params *params,
@@ -191,6 +197,7 @@ staged_launch (struct staged *s, unsigned nr, const struct job_part *p,
   const struct driver *d = s->dev->driver;
   struct stage *g = &s->stage[nr];
   void *args[] = { params };
+  unsigned x, y;
   CUresult r;
 
   place_cells (g, p, params);
@@ -203,9 +210,10 @@ staged_launch (struct staged *s, unsigned nr, const struct job_part *p,
   *call = "cuStreamWaitEvent";
   if ((r = d->stream_wait_event (s->code, g->arrived, 0)))
     return r;
+  kernel_grid (&k->shape, params, s->dev->nr_sms, KERNEL_ANY_BLOCKS, &x, &y);
   *call = "cuLaunchKernel";
-  if ((r = d->launch_kernel (k->function, params->nr_tiles, p->nr_rects, 1,
-                             k->shape.block, 1, 1, 0, s->code, args, NULL)))
+  if ((r = d->launch_kernel (k->function, x, y, 1, k->shape.block, 1, 1,
+                             k->shape.shared_len, s->code, args, NULL)))
     return r;
   *call = "cuEventRecord";
   if ((r = d->event_record (g->coded, s->code)))

@@ -31,6 +31,11 @@ extern void staged_free (struct staged *);
 /* Whether a part fits, and its cells are long enough. */
 extern bool staged_takes (const struct staged *, const struct job_part *);
 
+/* The stream in which a launch begins: what is put there before is done before
+ * the kernel.
+ */
+extern CUstream staged_stream (const struct staged *);
+
 /* Launch it as number nr, less than DEVICE_NR_LARGE, which nothing else uses
  * until the event is over.  params are filled for a launch in place; its
  * addresses are changed.  *call: the last function called.  Any thread.

@@ -38,7 +38,8 @@
   X (CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)                            \
   X (CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)                      \
   X (CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)                      \
-  X (CU_FUNC_ATTRIBUTE_NUM_REGS) X (CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)
+  X (CU_FUNC_ATTRIBUTE_NUM_REGS) X (CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES) \
+  X (CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
 
 #if CUDA_VERSION >= 13000
 #define NEW_CONSTANTS(X) X (CU_MEMCPY_SRC_ACCESS_ORDER_STREAM)
@@ -121,6 +122,10 @@ takes_enum (const char *symbol)
     return __builtin_types_compatible_p
       (CUresult (*) (int *, CUdevice_attribute, CUdevice),
        __typeof__ (&cuDeviceGetAttribute));
+  if (strcmp (symbol, "cuFuncSetAttribute") == 0)
+    return __builtin_types_compatible_p
+      (CUresult (*) (CUfunction, CUfunction_attribute, int),
+       __typeof__ (&cuFuncSetAttribute));
   if (strcmp (symbol, "cuFuncGetAttribute") == 0)
     return __builtin_types_compatible_p
       (CUresult (*) (int *, CUfunction_attribute, CUfunction),

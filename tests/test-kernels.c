@@ -3,8 +3,8 @@
  *
  * On the fake driver, which runs their source on the processor; with
  * GPURAID_TEST_GPU=1 in the environment on the first GPU, and more
- * thoroughly unless GPURAID_TEST_SHORT=1 is there too.  Run from the root of
- * the tree.
+ * thoroughly unless GPURAID_TEST_SHORT=1 is there too.  Only there the kernels
+ * on tensor cores run.  Run from the root of the tree.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -23,13 +23,14 @@
 #include "gpu/driver.h"
 #include "gpu/kernel-params.h"
 #include "gpu/kernel-source.h"
+#include "gpu/kernel-tensor.h"
 #include "tests/fake-cuda.h"
 #include "tests/gf-job.h"
 
 static uint64_t seed;
 static bool thorough;
 static const struct driver *d;
-static int arch;
+static int arch, nr_sms;
 
 static void
 check_call (CUresult r, const char *call, int line)
@@ -66,8 +67,11 @@ generic_module (const struct kernel_image *image)
   assert_true (n < ARRAY_LEN (known));
   if (known[n].image == NULL) {
     known[n].image = image;
-    if (*image->len == 0 ||
-        d->module_load_data (&known[n].mod, image->image) != CUDA_SUCCESS)
+    if (image->source == NULL)
+      CALL (module_load_data, (&known[n].mod, image->image));
+    else if (*image->len == 0 ||
+             d->module_load_data (&known[n].mod,
+                                  image->image) != CUDA_SUCCESS)
       known[n].mod = compile (image->source);
   }
   return known[n].mod;
@@ -80,6 +84,15 @@ struct kernel {
   char name[80];
 };
 
+static void
+use_tables (struct kernel *k, const void *tables, size_t len)
+{
+  snprintf (k->name, sizeof k->name, "%s", k->shape.name);
+  k->mod = generic_module (k->shape.image);
+  CALL (mem_alloc, (&k->tables, len));
+  CALL (memcpy_htod, (k->tables, tables, len));
+}
+
 static bool
 get_generic (const struct matrix *a, bool crc, struct kernel *k)
 {
@@ -90,10 +103,29 @@ get_generic (const struct matrix *a, bool crc, struct kernel *k)
     assert_int_equal (errno, ENOTSUP);
     return false;
   }
-  snprintf (k->name, sizeof k->name, "%s", k->shape.name);
-  k->mod = generic_module (k->shape.image);
-  CALL (mem_alloc, (&k->tables, len));
-  CALL (memcpy_htod, (k->tables, tables, len));
+  use_tables (k, tables, len);
+  free (tables);
+  return true;
+}
+
+static bool
+have_tensor (void)
+{
+  return getenv ("GPURAID_TEST_GPU") && arch == KERNEL_TENSOR_ARCH &&
+    kernel_tensor_built_in ();
+}
+
+static bool
+get_tensor (const struct matrix *a, enum kernel_place place, struct kernel *k)
+{
+  struct kernel_shape shape[KERNEL_NR_PLACES];
+  size_t len;
+  void *tables = have_tensor () ? kernel_tensor (a, &len, shape) : NULL;
+
+  if (tables == NULL)
+    return false;
+  k->shape = shape[place];
+  use_tables (k, tables, len);
   free (tables);
   return true;
 }
@@ -131,11 +163,10 @@ launch (const struct kernel *k, const struct ref_job *t, CUdeviceptr in,
     .in_base = in, .out_base = out, .tables = k->tables, .crc = crc,
     .cell_len = t->job.cell_len, .nr_rects = t->job.nr_rects,
     .cols = a->cols, .rows = a->rows,
-    .nr_tiles = kernel_tiles (&k->shape, t->job.cell_len),
     .packet_len = a->packet_len, .w = a->w,
   };
   void *params[] = { &p };
-  unsigned n = 0;
+  unsigned n = 0, x, y;
   CUfunction f;
 
   assert_true ((a->rows + a->cols) * p.nr_rects <= KERNEL_MAX_CELLS);
@@ -146,9 +177,14 @@ launch (const struct kernel *k, const struct ref_job *t, CUdeviceptr in,
       p.cell[n++] = (t->out[r * a->rows + j] - t->mem) / 64;
   }
   CALL (module_get_function, (&f, k->mod, k->shape.name));
-  CALL (launch_kernel, (f, MIN (p.nr_tiles, most_blocks),
-                        MIN (p.nr_rects, most_blocks), 1,
-                        k->shape.block, 1, 1, 0, NULL, params, NULL));
+  if (k->shape.shared_len > 0)
+    CALL (func_set_attribute,
+          (f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+           k->shape.shared_len));
+  kernel_shape_params (&k->shape, &p);
+  kernel_grid (&k->shape, &p, nr_sms, most_blocks, &x, &y);
+  CALL (launch_kernel, (f, x, y, 1, k->shape.block, 1, 1,
+                        k->shape.shared_len, NULL, params, NULL));
   CALL (ctx_synchronize, ());
 }
 
@@ -201,7 +237,21 @@ check_kernel (const struct kernel *k, struct ref_job *t, const uint8_t *want,
   free (before);
 }
 
-/* By the generic kernel and by one or more of the matrix's own. */
+static void
+check_tensor (struct ref_job *t, const uint8_t *want)
+{
+  struct kernel k;
+
+  for (unsigned place = 0; t->job.crc == NULL && place < KERNEL_NR_PLACES;
+       place++)
+    if (get_tensor (t->matrix, place, &k)) {
+      check_kernel (&k, t, want, KERNEL_ANY_BLOCKS);
+      check_kernel (&k, t, want, 2);
+      put (&k);
+    }
+}
+
+/* By the generic kernels and by one or more of the matrix's own. */
 static void
 check_job (struct ref_job *t, const struct kernel_tuning *tuning, unsigned nr)
 {
@@ -220,6 +270,7 @@ check_job (struct ref_job *t, const struct kernel_tuning *tuning, unsigned nr)
     check_kernel (&k, t, want, 2);
     put (&k);
   }
+  check_tensor (t, want);
   kernel_tune (t->matrix, &own);
   for (unsigned n = 0; n <= nr; n++) {
     get_special (t->matrix, crc, n < nr ? &tuning[n] : &own, &k);
@@ -358,6 +409,7 @@ check_vectors (const struct ref_vectors *v, void *opaque)
   assert_true (get_generic (t->matrix, false, &k));
   check_kernel (&k, t, want, 65535);
   put (&k);
+  check_tensor (t, want);
   if (thorough || v->rows * v->cols <= 20) {
     struct kernel_tuning own;
 
@@ -376,6 +428,40 @@ test_vectors (void **state)
   assert_int_equal (ref_each_vectors ("rs.json", check_vectors, NULL), 9);
   assert_int_equal (ref_each_vectors ("other-matrices.json", check_vectors,
                                       NULL), 5);
+}
+
+/* Random matrices of all sizes, and cells that end anywhere in a tile; with
+ * bytes of ones, counts above 255.
+ */
+static void
+test_tensor (void **state)
+{
+  struct ref_random rnd = { seed };
+  const unsigned nr = thorough ? 250 : 30;
+
+  if (!have_tensor ())
+    skip ();
+  for (unsigned n = 0; n < nr; n++) {
+    const unsigned cols = 1 + ref_below (&rnd, n % 3 ? 64 : 10);
+    const unsigned rows = 1 + ref_below (&rnd, n % 5 ? 20 : 64);
+    const unsigned most = MIN (8, KERNEL_MAX_CELLS / (cols + rows));
+    uint8_t *coef = ref_alloc (rows * cols), *want;
+    struct ref_job *t;
+
+    for (unsigned i = 0; i < rows * cols; i++)
+      coef[i] = n % 4 ? ref_below (&rnd, 256) : 247;
+    t = ref_job_new (&rnd, rows, cols, coef, 1 + ref_below (&rnd, most),
+                     64 * (1 + ref_below (&rnd, n % 7 ? 100 : 2000)), false);
+    for (size_t i = 0; n % 4 == 0 && i < t->nr_in; i++)
+      memset ((uint8_t *) t->in[i], 255, t->job.cell_len);
+    want = ref_alloc (t->mem_len);
+    memcpy (want, t->mem, t->mem_len);
+    ref_job_expect_isal_base (t, want);
+    check_tensor (t, want);
+    free (want);
+    ref_job_free (t);
+    free (coef);
+  }
 }
 
 static void
@@ -417,6 +503,8 @@ setup (void **state)
   CALL (device_get_attribute,
         (&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0));
   arch = major * 10 + minor;
+  CALL (device_get_attribute,
+        (&nr_sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
   return 0;
 }
 
@@ -429,6 +517,7 @@ main (void)
     cmocka_unit_test (test_crc),
     cmocka_unit_test (test_packets),
     cmocka_unit_test (test_vectors),
+    cmocka_unit_test (test_tensor),
     cmocka_unit_test (test_refused),
   };
 

@@ -319,6 +319,16 @@ cuFuncGetAttribute (int *value, int attribute, CUfunction func)
   return fake_leave (CUDA_SUCCESS);
 }
 
+/* Only for kernels that no source is there of: the fake has none. */
+CUresult
+cuFuncSetAttribute (CUfunction func, int attribute, int value)
+{
+  struct CUctx_st *c;
+  CUresult r = fake_enter ("cuFuncSetAttribute", NEED_CONTEXT, &c);
+
+  return r != CUDA_SUCCESS ? r : fake_leave (CUDA_ERROR_INVALID_VALUE);
+}
+
 /* ---- launches */
 
 CUresult
