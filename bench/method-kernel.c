@@ -65,60 +65,25 @@ kernel_close (struct method *method)
   free (e);
 }
 
-/* A module with the kernel of that tuning; *len: bytes of local memory that
- * it needs.
- */
-static int
-load_tuned (struct kernel_method *e, const struct matrix *a,
-            const struct kernel_tuning *tuning, CUmodule *module, int *len,
-            char *why)
-{
-  CLEANUP_FREE char *source = kernel_source (a, e->crc, tuning, &e->shape);
-  CUfunction function;
-
-  if (source == NULL) {
-    snprintf (why, BENCH_WHY_LEN, "no special kernel for this matrix: %s",
-              strerror (errno));
-    return -1;
-  }
-  if (bench_gpu_compile (e->gpu, source, NULL, module, why) == -1 ||
-      bench_gpu_function (e->gpu, *module, e->shape.name, &function,
-                          why) == -1)
-    return -1;
-  return CU (e->gpu, why,
-             func_get_attribute (len, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
-                                 function));
-}
-
 /* With the tuning that is asked for, or with the coder's choice. */
 static int
 load_special (struct kernel_method *e, const struct matrix *a,
               const char *option, char *why)
 {
+  CLEANUP_FREE char *source = NULL;
   struct kernel_tuning tuning;
-  CUmodule other = NULL;
-  int len, other_len;
 
-  if (option && tuning_parse (option, &tuning, why) == 0) {
-    if (tuning_check (&tuning, a, why) == -1)
-      return -1;
-    return load_tuned (e, a, &tuning, &e->module, &len, why);
-  }
-  kernel_tune (a, &tuning);
-  if (load_tuned (e, a, &tuning, &e->module, &len, why) == -1)
+  if (option == NULL || tuning_parse (option, &tuning, why) == -1)
+    kernel_tune (a, &tuning);
+  else if (tuning_check (&tuning, a, why) == -1)
     return -1;
-  if (len == 0 || !kernel_tune_spare (a, &tuning))
-    return 0;
-  if (load_tuned (e, a, &tuning, &other, &other_len, why) == 0 &&
-      other_len < len) {
-    CUmodule first = e->module;
-
-    e->module = other;
-    other = first;
+  source = kernel_source (a, e->crc, &tuning, &e->shape);
+  if (source == NULL) {
+    snprintf (why, BENCH_WHY_LEN, "no special kernel for this matrix: %s",
+              strerror (errno));
+    return -1;
   }
-  if (other)
-    e->gpu->d->module_unload (other);
-  return 0;
+  return bench_gpu_compile (e->gpu, source, NULL, &e->module, why);
 }
 
 static int

@@ -18,20 +18,14 @@ request_tunes (struct json_object *q, char *why)
 {
   struct run *run = request_run (q, why);
   struct kernel_tuning tuning;
-  struct json_object *o, *list;
+  struct json_object *o;
   char name[TUNING_LEN];
 
   if (run == NULL)
     return NULL;
   o = json_object_new_object ();
-  list = json_object_new_array ();
   kernel_tune (run->matrix, &tuning);
-  json_object_array_add (list, json_object_new_string
-                         (tuning_print (&tuning, name)));
-  if (kernel_tune_spare (run->matrix, &tuning))
-    json_object_array_add (list, json_object_new_string
-                           (tuning_print (&tuning, name)));
-  json_object_object_add (o, "tunings", list);
+  answer_text (o, "tuning", tuning_print (&tuning, name));
   return o;
 }
 

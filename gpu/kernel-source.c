@@ -387,21 +387,6 @@ kernel_tune (const struct matrix *a, struct kernel_tuning *t)
     };
 }
 
-/* Used only if the compiler needed local memory for the first tuning.  Of six
- * random sets of 8 lost cells of 20+8 on an H200 one needed 48 bytes of local
- * memory and reached 91 % of the device copy; with this tuning 96.  Where it is
- * not needed it is faster for some sets and slower for others, by 3 %, and
- * encoding is 4 % slower.
- */
-bool
-kernel_tune_spare (const struct matrix *a, struct kernel_tuning *t)
-{
-  if (a->packet_len > 0 || a->rows <= 4 || t->bytes != 16 || t->multiply > 0)
-    return false;
-  t->multiply = 3;
-  return true;
-}
-
 char *
 kernel_source (const struct matrix *a, bool crc,
                const struct kernel_tuning *t, struct kernel_shape *s)

@@ -40,12 +40,6 @@ struct kernel_tuning {
 
 /* The fastest for matrices of this size. */
 extern void kernel_tune (const struct matrix *, struct kernel_tuning *);
-/* If the compiler has too few registers for that, so that threads need local
- * memory, another tuning of the same shape may need less: make it that.  false:
- * there is none.
- */
-extern bool kernel_tune_spare (const struct matrix *, struct kernel_tuning *);
-
 /* The text, which the caller frees; NULL with errno, ENOTSUP if this
  * matrix is only for the generic kernel.  With crc the kernel also makes
  * CRC32Cs, and then serves only jobs that ask for them; bytes and block

@@ -107,75 +107,6 @@ has_died (struct gpu_device *dev)
   return r != CUDA_SUCCESS;
 }
 
-/* The context is current. */
-static int
-local_len_entered (struct gpu_device *dev, const char *name, const void *code)
-{
-  const struct driver *d = dev->driver;
-  CUfunction function;
-  CUmodule module;
-  int len;
-
-  if (d->module_load_data (&module, code) != CUDA_SUCCESS)
-    return -1;
-  if (d->module_get_function (&function, module, name) != CUDA_SUCCESS ||
-      d->func_get_attribute (&len, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
-                             function) != CUDA_SUCCESS)
-    len = -1;
-  d->module_unload (module);
-  return len;
-}
-
-/* Bytes of local memory that each thread needs with this code, for values
- * without a register; -1 if no device tells.
- */
-static int
-local_len (struct kernels *ks, const char *name, const void *code, int arch)
-{
-  for (unsigned i = 0; i < ks->nr_devices; i++) {
-    struct gpu_device *dev = ks->device[i];
-    int len;
-
-    if (dev->arch != arch || device_enter (dev) != CUDA_SUCCESS)
-      continue;
-    len = local_len_entered (dev, name, code);
-    device_leave (dev);
-    return len;
-  }
-  return -1;
-}
-
-/* Get the code of the first text.  If that needs local memory, and a second
- * text exists and needs less, swap them and use that.  0, or -1 reported.
- */
-static int
-choose_code (struct kernels *ks, const char *name, char *text[2], int arch,
-             void **code)
-{
-  void *other = NULL;
-  size_t len;
-  int local, other_local;
-
-  if (kernels_code (ks, text[0], arch, false, code, &len) == -1)
-    return -1;
-  local = text[1] ? local_len (ks, name, *code, arch) : 0;
-  if (local <= 0 ||
-      kernels_code (ks, text[1], arch, false, &other, &len) == -1)
-    return 0;
-  other_local = local_len (ks, name, other, arch);
-  if (other_local >= 0 && other_local < local) {
-    char *first = text[0];
-    void *its_code = *code;
-
-    text[0] = text[1];
-    text[1] = first;
-    *code = other;
-    other = its_code;
-  }
-  free (other);
-  return 0;
-}
-
 static void
 report_wrong (const struct kernel *k, const struct gpu_device *dev)
 {
@@ -228,10 +159,9 @@ load_code (struct kernels *ks, struct kernel *k, const void *code, int arch,
 
 /* Stored code that no device takes is compiled again, once. */
 static int
-load_arch (struct kernels *ks, struct kernel *k, char *const texts[2],
-           int arch)
+load_arch (struct kernels *ks, struct kernel *k, const char *text, int arch)
 {
-  char *text[2] = { texts[0], texts[1] }, buf[DRIVER_ERROR_LEN];
+  char buf[DRIVER_ERROR_LEN];
   const char *call = "";
   CUresult error;
 
@@ -241,13 +171,12 @@ load_arch (struct kernels *ks, struct kernel *k, char *const texts[2],
 
     if (!is_any_left (ks, arch))
       return 0;
-    if ((fresh ? kernels_code (ks, text[0], arch, true, &code, &len)
-         : choose_code (ks, k->shape.name, text, arch, &code)) == -1)
+    if (kernels_code (ks, text, arch, fresh, &code, &len) == -1)
       return -1;
     switch (load_code (ks, k, code, arch, &error, &call)) {
     case LOADED: return 0;
     case LOADED_WRONG:
-      kernels_code_forget (ks, text[0], arch);
+      kernels_code_forget (ks, text, arch);
       return k->wrong ? -1 : 0;
     case LOADED_NOWHERE: break;
     }
@@ -271,28 +200,23 @@ static int
 specialise (struct kernels *ks, struct kernel *k)
 {
   struct kernel_tuning tuning;
-  char *text[2] = { NULL };
+  CLEANUP_FREE char *text = NULL;
   int r = 0;
 
   if (!kernels_make_cpu (ks))
     return -1;
   kernel_tune (k->matrix, &tuning);
-  text[0] = kernel_source (k->matrix, k->crc, &tuning, &k->shape);
-  if (text[0] == NULL) {
+  text = kernel_source (k->matrix, k->crc, &tuning, &k->shape);
+  if (text == NULL) {
     if (errno == ENOTSUP)
       return 0;
     log_error ("kernel_source: %m");
     return -1;
   }
-  /* Its shape is the same. */
-  if (kernel_tune_spare (k->matrix, &tuning))
-    text[1] = kernel_source (k->matrix, k->crc, &tuning, &k->shape);
   for (unsigned i = 0; i < ks->nr_devices; i++)
     if (is_first_of_arch (ks, i) &&
         load_arch (ks, k, text, ks->device[i]->arch) == -1)
       r = -1;
-  free (text[0]);
-  free (text[1]);
   return r;
 }
 

@@ -145,17 +145,6 @@ tunings "
         assert r['gb_per_s'] > 0 and r['registers'] == 32, r
         share = r['gb_per_s'] / case['ceiling_gb_per_s']
         assert abs(share - r['share']) < 1e-4, r"
-# What is used is another one where the first needs more local memory.
-for case in '48:doubled (r,1' '48:in no source,0' '0:,0'; do
-  FAKE_CUDA_LOCAL=${case%,*} bench $quick --tuning 8x64 --pairs 6+5 --json
-  tunings "
-    assert len(rows) == 3, rows
-    chosen = [r['tuning'] for r in rows if r['chosen']]
-    assert ['mul3' in t for t in chosen] == [${case##*,}], rows"
-  FAKE_CUDA_LOCAL=${case%,*} bench --verify-only --engine kernel:special \
-    --pairs 6+5 --cell 4160 --batch 2
-  all_right 1
-done
 # Those asked for, and the chosen one; an option for what packets don't have
 # is a row.
 bench $quick --tuning 8x64,8x64,16x64 --code crs -w 4 --pairs 4+2,6+2 --json

@@ -287,7 +287,7 @@ class Tunings(unittest.TestCase):
                 (20, 8, 'rs', 0), (32, 8, 'rs', 0), (48, 16, 'rs', 0),
                 (4, 2, 'crs', 4), (20, 8, 'crs', 8)):
             run = self.open(k, m, code, w)
-            base = self.server.need('tunes', id=run['id'])['tunings'][0]
+            base = self.server.need('tunes', id=run['id'])['tuning']
             packets = code == 'crs'
             grid = tunings.frames(base, run['rows'], run['w'], packets)
             more = tunings.sums(grid[len(grid) // 2], packets)

@@ -220,57 +220,6 @@ test_forgotten (void **state)
   coder_free (c);
 }
 
-/* Where a kernel needs local memory and another tuning of it less, that is
- * used; only then is that compiled.  Both are kept.
- */
-static void
-test_local_memory (void **state)
-{
-  static const struct {
-    const char *setting;
-    unsigned rows, nr_compiled;
-    bool local;
-  } cases[] = {
-    { NULL, 5, 1, false },
-    { "48:doubled (r", 5, 2, false },
-    { "48:in no source", 5, 2, true },
-    { "48:doubled (r", 4, 1, true },    /* no other is there */
-  };
-  struct ref_random rnd = { seed };
-  struct cuda_options options = plain_options ();
-  char path[64];
-
-  own_dir (path);
-  options.kernel_dir = path;
-  options.special_after = 1;
-  coder_free (start_coder (&options));  /* has the generic kernels kept */
-  for (unsigned i = 0; i < ARRAY_LEN (cases); i++) {
-    struct matrix *a = random_matrix (&rnd, cases[i].rows, 6);
-
-    fake_cuda_set ("FAKE_CUDA_LOCAL", cases[i].setting);
-    for (unsigned again = 0; again < 2; again++) {
-      struct coder *c = start_coder (&options);
-      struct kernels_state s;
-      long long before;
-
-      assert_true (run_one (c, &rnd, a, 1, 65536, false));
-      s = wait_for_kernels (c);
-      assert_int_equal (s.nr_special, 1);
-      assert_int_equal (s.nr_compiled, again ? 0 : cases[i].nr_compiled);
-      before = fake_cuda_count ("local_launches");
-      assert_true (run_one (c, &rnd, a, 1, 65536, false));
-      assert_int_equal (fake_cuda_count ("local_launches") > before,
-                        cases[i].local);
-      expect_all_on (c, true);
-      coder_free (c);
-    }
-    matrix_free (a);
-  }
-  fake_cuda_set ("FAKE_CUDA_LOCAL", NULL);
-  expect_messages (0);
-  remove_dir (path);
-}
-
 /* ---- the store ------------------------------------------------------- */
 
 static void
@@ -582,7 +531,6 @@ main (void)
     TEST (test_store_default),
     TEST (test_store_shared),
     TEST (test_special),
-    TEST (test_local_memory),
     TEST (test_damaged),
     TEST (test_compiler_fails),
     TEST (test_device_dies),

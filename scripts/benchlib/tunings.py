@@ -193,14 +193,6 @@ class Case:
                 v.rounds = [found] if found else []
             self.say('measured', n + 1, len(new))
 
-    def choose(self, tunes):
-        """As the coder does: the second one if it needs less local memory."""
-        rows = [v.row for t in tunes for v in self.all if
-                v.row['tuning'] == t]
-        second = len(rows) > 1 and 'local' in rows[1] and \
-            rows[1]['local'] < rows[0].get('local', 0)
-        rows[second]['chosen'] = True
-
     def measure_again(self):
         """A variant that fails now keeps what it has."""
         self.all.sort(key=Variant.key)
@@ -221,9 +213,9 @@ class Case:
         self.all.sort(key=Variant.key)
 
     def sweep(self, asked):
-        tunes = self.server.need('tunes', id=self.run['id'])['tunings']
-        self.try_all(tunes + (asked or []))
-        self.choose(tunes)
+        tuning = self.server.need('tunes', id=self.run['id'])['tuning']
+        self.try_all([tuning] + (asked or []))
+        self.all[0].row['chosen'] = True
         if not asked:
             rows, w = self.run['rows'], self.run['w']
             self.all.sort(key=Variant.key)

@@ -198,20 +198,6 @@ wrap_module (int arch, const struct files *w, size_t *len)
   return cubin;
 }
 
-/* FAKE_CUDA_LOCAL=BYTES:WORDS */
-static void
-set_local_len (void *cubin, const char *text)
-{
-  const char *setting = getenv ("FAKE_CUDA_LOCAL");
-  const char *words = setting ? strchr (setting, ':') : NULL;
-  struct emu_cubin head;
-
-  memcpy (&head, cubin, sizeof head);
-  head.local_len = words && strstr (text, words + 1) == NULL ? atoi (setting)
-    : 0;
-  memcpy (cubin, &head, sizeof head);
-}
-
 static bool
 make_files (struct files *w)
 {
@@ -260,8 +246,6 @@ compile (const char *source, const struct compile_options *o, size_t *len,
       if (cubin && o->folder == NULL)
         cache_put (text, text_len, cubin, *len);
     }
-    if (cubin)
-      set_local_len (cubin, text);
   }
   *log = read_file (w.log, &text_len);
   remove_files (&w);

@@ -51,7 +51,6 @@ static const struct name {
   unsigned long long *counter;
 } names[] = {
   { "launches", &fake.counters.launches },
-  { "local_launches", &fake.counters.local_launches },
   { "copies", &fake.counters.copies },
   { "copied_len", &fake.counters.copied_len },
   { "pageable_copies", &fake.counters.pageable_copies },

@@ -60,7 +60,6 @@ struct module_image {
   void *dl;
   const struct emu_module *module;
   struct range range;           /* its variables and constants */
-  uint32_t local_len;           /* of its kernels, see settings.c */
 };
 
 struct CUmod_st {
@@ -142,7 +141,7 @@ struct device {
 };
 
 struct counters {
-  unsigned long long launches, local_launches;
+  unsigned long long launches;
   unsigned long long copies, copied_len, pageable_copies;
   unsigned long long kernel_errors, faults, leaked, misused;
 };

@@ -122,7 +122,6 @@ load_image (struct module_image *m, const void *image)
     return CUDA_ERROR_INVALID_IMAGE;
   }
   *m->module->runtime = &scheduler_runtime;
-  m->local_len = head.local_len;
   dl_iterate_phdr (find_image, m);
   return CUDA_SUCCESS;
 }
@@ -311,8 +310,7 @@ cuFuncGetAttribute (int *value, int attribute, CUfunction func)
   case 0: *value = 1024; break;         /* threads in a block */
   case 1: *value = 0; break;            /* shared memory */
   case 2: *value = 0; break;            /* constant memory */
-  case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = f->module->image.local_len;
-    break;
+  case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = 0; break;
   case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 32; break;
   default: return fake_leave (CUDA_ERROR_INVALID_VALUE);
   }
@@ -429,7 +427,6 @@ cuLaunchKernel (CUfunction func, unsigned grid_x, unsigned grid_y,
   d = &fake.device[c->device];
   d->nr_launches++;
   fake.counters.launches++;
-  fake.counters.local_launches += func->module->image.local_len > 0;
   op->kind = OP_LAUNCH;
   op->func = f;
   op->blocks = b;

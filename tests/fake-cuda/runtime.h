@@ -60,15 +60,13 @@ struct emu_module {
 };
 
 /* What the fake compiler makes: this, then a shared object. */
-#define EMU_CUBIN_MAGIC "gpuraid fake cubin 2\n"
+#define EMU_CUBIN_MAGIC "gpuraid fake cubin 3\n"
 
 struct emu_cubin {
   char magic[24];
   __UINT32_TYPE__ arch;         /* 90: compute capability 9.0 */
   __UINT32_TYPE__ sum;          /* emu_cubin_sum of what follows */
   __UINT64_TYPE__ len;          /* of what follows */
-  __UINT32_TYPE__ local_len;    /* bytes that each thread of a kernel needs */
-  __UINT32_TYPE__ unused;
 };
 
 static inline __UINT32_TYPE__

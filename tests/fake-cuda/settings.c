@@ -22,9 +22,6 @@
  *   FAKE_CUDA_KERNEL_ERRORS=return
  *                             a mistake of a kernel is an error of the
  *                             driver, as on a GPU, not the end of the test
- *   FAKE_CUDA_LOCAL=BYTES:WORDS
- *                             of local memory that kernels need whose source
- *                             has not these words
  *   FAKE_CUDA_REPORT=PATH     append fakeCount's counters at exit
  *
  * SPDX-License-Identifier: BSD-3-Clause
