@@ -142,6 +142,10 @@ TABLES = [
           some(1, f'{KERNEL} --engine kernel:special --pairs {RAW_PAIRS} '
                '--decode 0,m'),
           ['k+m', ''] + RAW_HEADS, raw_line),
+    Table('tensor',
+          some(1, f'{KERNEL} --engine kernel:tensor --pairs {RAW_PAIRS} '
+               '--decode 0,m'),
+          ['k+m', ''] + RAW_HEADS, raw_line),
     Table('generic',
           some(7, f'{KERNEL} --engine kernel:generic --pairs {RAW_PAIRS}'),
           ['k+m', ''] + RAW_HEADS, raw_line),
