@@ -98,6 +98,9 @@ struct kernels {
 };
 
 extern void kernel_free (struct kernel *);
+/* Is there a device on which a kernel of its own would be used? */
+extern bool kernel_needs_special (const struct kernels *,
+                                  const struct kernel *);
 /* Make cpu, once.  false: there is none. */
 extern bool kernels_make_cpu (struct kernels *);
 

@@ -161,9 +161,8 @@ make_room (struct kernels *ks, struct list *unloaded)
   }
 }
 
-/* Is there a device on which a kernel of its own would be used? */
-static bool
-needs_special (const struct kernels *ks, const struct kernel *k)
+bool
+kernel_needs_special (const struct kernels *ks, const struct kernel *k)
 {
   for (unsigned i = 0; i < ks->nr_devices; i++)
     if (!k->tensor_is_best || k->tensor[i][KERNEL_ON_HOST] == NULL)
@@ -176,7 +175,7 @@ static void
 want (struct kernels *ks, struct kernel *k)
 {
   if (k->state != KERNEL_PLAIN || !ks->has_thread || ks->no_compiler ||
-      !needs_special (ks, k))
+      !kernel_needs_special (ks, k))
     return;
   k->state = KERNEL_WANTED;
   k->nr_users++;                /* the thread */
