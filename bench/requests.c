@@ -8,6 +8,7 @@
 
 #include "bench/methods.h"
 #include "bench/requests.h"
+#include "bench/trace.h"
 #include "common/bits.h"
 #include "measure/clock.h"
 #include "measure/run.h"
@@ -182,6 +183,9 @@ answer_open (struct json_object *q, char *why)
   }
   if (read_case (q, &r, runs[id].option, lost, why) == -1)
     return NULL;
+  method_driver = request_number (q, "trace", 1, 0) ? trace_driver (why) : NULL;
+  if (method_driver == NULL && request_number (q, "trace", 1, 0))
+    return NULL;
   runs[id].run = run_open (&r, why);
   runs[id].loaded = false;
   return runs[id].run ? describe (runs[id].run, id) : NULL;
@@ -295,6 +299,7 @@ static const struct {
   { "sample", answer_sample }, { "close", answer_close },
   { "xors", request_xors }, { "tunes", request_tunes },
   { "source", request_source }, { "use", request_use },
+  { "phases", request_phases },
 };
 
 struct json_object *

@@ -24,6 +24,14 @@
  *   source    the text with "tuning"
  *   use       from now on code by it: "file" has its machine code
  *
+ * and for an open case of engine cuda that was opened with "trace" 1:
+ *
+ *   phases    of "nr" jobs, each one launch, as many of them in flight as the
+ *             case has: medians in us (bench/requests-phases.c names them).
+ *             "wait" is how the submitter waits: sleep, spin, or look, for
+ *             which the launching thread itself looks at the event;
+ *             "pause": us before each job
+ *
  * One thread.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -66,6 +74,7 @@ extern request_handler request_engine, request_ceilings, request_memcpy;
 extern request_handler request_opencl;
 extern request_handler request_xors;
 extern request_handler request_tunes, request_source, request_use;
+extern request_handler request_phases;
 
 /* "kernel:special" as a method and its option, "" without one.  0, or -1:
  * why.

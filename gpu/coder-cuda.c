@@ -86,7 +86,7 @@ start_devices (struct cuda *c, void *arena, size_t arena_len)
   const struct driver *d;
   char why[256];
 
-  d = driver_get (why, sizeof why);
+  d = c->options.driver ?: driver_get (why, sizeof why);
   if (d == NULL) {
     log_error ("coder cuda: %s", why);
     return -1;

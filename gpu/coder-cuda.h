@@ -12,6 +12,8 @@
 
 #include "gf/coder.h"
 
+struct driver;
+
 struct cuda_options {
   uint64_t devices;             /* bit n: device n may be used; ~0: all */
   const char *kernel_dir;       /* where compiled kernels are kept; "": in the
@@ -27,6 +29,7 @@ struct cuda_options {
    */
   bool in_place;
   unsigned in_place_threads;
+  const struct driver *driver;  /* its calls are used; NULL: driver_get's */
   bool or_fallback;             /* if no device can be started, start succeeds,
                                  * with a notice, and the fallback, which must
                                  * exist, does all jobs */

@@ -17,6 +17,7 @@
 #include "measure/method-coder.h"
 
 uint64_t method_devices = 1;
+const struct driver *method_driver;
 
 unsigned
 method_nr_devices (char *why)
@@ -79,6 +80,7 @@ new_cuda (const struct bench_case *bc, struct coder *fallback)
     .special_after = generic ? ~UINT64_C (0) : 1,
     .in_place = bc->option && strncmp (bc->option, "in-place", 8) == 0,
     .in_place_threads = bc->option ? in_place_threads (bc->option) : 0,
+    .driver = method_driver,
   };
 
   return coder_cuda_new (&options, fallback);

@@ -26,6 +26,12 @@ extern const struct method_ops *method_default (void);
  */
 extern uint64_t method_devices;
 
+/* What cuda and auto call instead of the driver, when they are opened; NULL by
+ * default.
+ */
+struct driver;
+extern const struct driver *method_driver;
+
 /* How many CUDA devices exist; 0: why. */
 extern unsigned method_nr_devices (char *why);
 

@@ -277,6 +277,20 @@ coder_method_run (struct method *method, unsigned nr, double *seconds,
   return e->error ? -1 : 0;
 }
 
+struct coder *
+coder_method_coder (struct method *method)
+{
+  return ((struct coder_method *) method)->coder;
+}
+
+const struct coder_job *
+coder_method_job (struct method *method, unsigned n)
+{
+  struct coder_method *e = (struct coder_method *) method;
+
+  return n < e->nr_jobs ? &e->jobs[n].job : NULL;
+}
+
 int
 coder_method_check (struct method *method, char *why)
 {

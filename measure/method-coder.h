@@ -18,6 +18,12 @@ extern struct method *coder_method_open (const struct method_ops *,
                                          const struct bench_case *,
                                          char *why);
 
+/* The coder, and its job number n, borrowed; NULL: it has no more.  Nothing may
+ * be in flight.
+ */
+extern struct coder *coder_method_coder (struct method *);
+extern const struct coder_job *coder_method_job (struct method *, unsigned n);
+
 /* For method_ops; run is raw or overall. */
 extern void coder_method_close (struct method *);
 extern uint8_t *coder_method_in (struct method *, size_t r, unsigned i);

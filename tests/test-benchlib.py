@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # test-benchlib: what scripts/bench decides: which cases there are, what is
-# measured when, what becomes of failures, G-CRS's model, tunings
+# measured when, what becomes of failures, G-CRS's model, tunings, phases
 #
 # A recorder takes the side of gpuraid-bench, except where its kernels are
 # needed: they run on the emulated device.
@@ -20,7 +20,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(TOP, 'scripts'))
 
-from benchlib import cases, model, options, rows, tunings  # noqa: E402
+from benchlib import cases, model, options, phases, rows, tunings  # noqa: E402
 from benchlib.server import Failed, Machine, Server  # noqa: E402
 
 PROGRAM = os.path.join(os.environ.get('OUT', TOP), 'gpuraid-bench')
@@ -344,6 +344,69 @@ class Tunings(unittest.TestCase):
                        ({'k': 250, 'm': 250}, 'too big')):
             with self.assertRaisesRegex(Failed, why):
                 self.server.need('open', engine='isal', **q)
+
+class Phases(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        fake = os.path.join(TOP, 'build/tests/fake-cuda')
+        os.environ['LD_LIBRARY_PATH'] = \
+            f'{fake}:{os.environ.get("LD_LIBRARY_PATH", "")}'
+        cls.server = Server(PROGRAM)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.end()
+
+    def open(self, **q):
+        run = self.server.need('open', **{
+            'engine': 'cuda', 'k': 4, 'm': 2, 'cell': 4096, 'rects': 1,
+            'slices': 1, 'trace': 1, **q})
+        self.addCleanup(self.server.need, 'close', id=run['id'])
+        return run['id']
+
+    def test_sums(self):
+        """The phases of one job follow each other."""
+        for n in 1, 3:
+            run = self.open(rects=n, slices=n)
+            for wait in 'spin', 'sleep', 'look':
+                p = self.server.need('phases', id=run, nr=1, wait=wait)
+                with self.subTest(jobs=n, wait=wait, phases=p):
+                    self.assertAlmostEqual(
+                        p['prepare'] + p['event'] + p['end'], p['total'], 2)
+                    self.assertTrue(0 < p['launch'] < p['event'])
+                    self.assertTrue(0 < p['query'] <= p['late'])
+                    self.assertGreaterEqual(p['looks'], 1)
+                    if wait == 'look':
+                        # Submit takes as long as the job.
+                        self.assertGreater(p['rest'],
+                                           p['event'] - p['launch'] -
+                                           p['record'])
+            self.assertEqual(self.server.ask('check', id=run,
+                                             metric='overall'), {})
+
+    def test_table(self):
+        b = bench('--phases', '--batch', '1,2', '--samples', '2')
+        b.server = self.server
+        b.machine = Machine(self.server, 1 << 20, 1)
+        self.addCleanup(setattr, phases, 'NR_JOBS', phases.NR_JOBS)
+        phases.NR_JOBS = 20
+        found = [r for n in (1, 2) for r in phases.measure(
+            b, {'engine': 'cuda', 'k': 4, 'm': 2, 'cell': 4096, 'rects': n})]
+        self.assertEqual([(r['jobs'], r['way']) for r in found],
+                         [(1, 'spin'), (1, 'sleep'), (1, 'look'),
+                          (1, 'pause'), (2, 'spin'), (2, 'sleep'),
+                          (2, 'pause')])
+        for r in found:
+            self.assertLessEqual(r['event'], r['total_p90'], r)
+
+    def test_refused(self):
+        for q, why in (({'trace': 0}, 'not one launch'),
+                       ({'cell': 3 << 20}, 'not one launch'),
+                       ({'engine': 'isal'}, 'only for engine cuda'),
+                       ({'rects': 9, 'slices': 9}, 'more than 8')):
+            run = self.open(**q)
+            with self.assertRaisesRegex(Failed, why):
+                self.server.need('phases', id=run, nr=10)
 
 
 if __name__ == '__main__':

@@ -4,8 +4,8 @@
 
 import sys
 
-from benchlib import (cases, crossover, model, options, plot, power, table,
-                      tunings)
+from benchlib import (cases, crossover, model, options, phases, plot, power,
+                      table, tunings)
 from benchlib.rows import Bench
 from benchlib.server import Failed, Machine
 
@@ -116,6 +116,6 @@ def run(opts, server, report):
         return
     describe(report, bench, opts.mode != 'xors', opts.mode == 'ceilings')
     other = {'xors': xors, 'crossover': crossover.run, 'model': model.run,
-             'tunings': tunings.run}.get(opts.mode)
+             'phases': phases.run, 'tunings': tunings.run}.get(opts.mode)
     if other:
         other(bench, report)

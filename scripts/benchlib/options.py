@@ -204,6 +204,8 @@ def make_parser():
     flag('--verify-only', 'compare every byte, measure nothing')
     mode('ceilings', 'only how fast this machine can copy')
     mode('crossover', 'only from what batch on a GPU pays')
+    mode('phases', 'only where the time of small jobs on a GPU goes; --batch '
+         'is the number of jobs in flight (1)')
     mode('model', "only G-CRS's model, predicted and measured")
     mode('tunings', 'only how fast differently tuned kernels are, and which '
          'is used')
@@ -232,6 +234,8 @@ def parse(argv):
     opts = p.parse_args(argv)
     if opts.tuning:
         opts.mode = 'tunings'
+    if opts.mode == 'phases' and opts.engine is None:
+        opts.engine = 'cuda'
     if opts.plot and (opts.mode or opts.verify_only):
         p.error('--plot: there is nothing to plot')
     if opts.mode == 'model' and opts.w == [{}]:
