@@ -96,7 +96,8 @@ poll_events (struct gpu_device *dev, struct list *done)
 }
 
 /* The lanes are free before the jobs' owners are told, because a done callback
- * may take long.
+ * may take long.  A lane that was used last is taken first: its stream is the
+ * one that the device served last, and its memory is in a cache.
  */
 static void
 finish (struct gpu_device *dev, struct list *done)
@@ -118,7 +119,7 @@ finish (struct gpu_device *dev, struct list *done)
     ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&dev->lock);
 
     list_for_each (l, done)
-      list_move (&dev->free[list_item (l, struct lane, link)->small], l);
+      list_move (dev->free[list_item (l, struct lane, link)->small].next, l);
   }
   dev->owner->ready (dev->owner->opaque);
   for (struct list *l; (l = list_pop (&parts)) != NULL; )
