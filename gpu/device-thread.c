@@ -30,6 +30,11 @@
 #define SPIN_LARGE (25 * US)
 #define NAP_MAX (1000 * US)
 
+/* A look costs less than a system call, and what is over is seen the sooner the
+ * shorter the time between looks.  But others may need the processor.
+ */
+#define LOOKS_PER_YIELD 8
+
 #define BLOCK_LEN ((size_t) 4096)
 
 /* The time without an answer after which a device has failed.  A launch takes
@@ -246,6 +251,7 @@ wait_for_one (struct gpu_device *dev, unsigned news, struct list *done)
 {
   const uint64_t start = now ();
   uint64_t waited = 0;
+  unsigned nr_looks = 0;
   uint64_t spin = any_small (dev) ? SPIN_SMALL : SPIN_LARGE;
   CUresult r = device_set_current (dev);
 
@@ -259,10 +265,10 @@ wait_for_one (struct gpu_device *dev, unsigned news, struct list *done)
         atomic_load_explicit (&dev->nr_news, memory_order_acquire) != news)
       return;
     waited = now () - start;
-    if (waited < spin)
-      sched_yield ();
-    else
+    if (waited >= spin)
       nap (dev, waited);
+    else if (++nr_looks % LOOKS_PER_YIELD == 0)
+      sched_yield ();
   }
 }
 
