@@ -38,6 +38,9 @@ device_take (struct gpu_device *dev, bool small)
   if (l == NULL)
     return NULL;
   dev->nr_launching++;
+  /* It takes as long to wake up as a launch takes. */
+  if (dev->idle)
+    pthread_cond_broadcast (&dev->wake);
   return list_item (l, struct lane, link);
 }
 

@@ -151,9 +151,9 @@ nap (struct gpu_device *dev, uint64_t waited)
   dev->asleep = false;
 }
 
-/* With lock held: wait until there is something to do.  false: a call that
- * launches does not return.  Waits half of the time twice, because this process
- * itself may have been stopped.
+/* With lock held: wait until there is something to do, or soon will be.  false:
+ * a call that launches does not return.  Waits half of the time twice, because
+ * this process itself may have been stopped.
  */
 static bool
 sleep_till_launched (struct gpu_device *dev)
@@ -169,9 +169,11 @@ sleep_till_launched (struct gpu_device *dev)
 
     clock_gettime (CLOCK_MONOTONIC, &ts);
     add_ns (&ts, device_hang_s * UINT64_C (500000000));
-    dev->asleep = true;
+    dev->asleep = dev->idle = true;
     err = pthread_cond_timedwait (&dev->wake, &dev->lock, &ts);
-    dev->asleep = false;
+    dev->asleep = dev->idle = false;
+    if (!launching && dev->nr_launching > 0)
+      return true;
     if (err == ETIMEDOUT && launching && dev->nr_launching > 0 &&
         news == atomic_load_explicit (&dev->nr_news, memory_order_relaxed))
       nr_late++;
@@ -294,6 +296,7 @@ device_thread (void *arg)
     if (list_empty (&dev->running)) {
       if (stop)
         return NULL;
+      spin_for_news (dev, news);
       continue;
     }
     small = any_small (dev);

@@ -120,6 +120,7 @@ struct gpu_device {
 
   /* With lock held. */
   bool stop, failed, asleep;
+  bool idle;                    /* asleep, and nothing is in flight */
   bool busy;                    /* it failed with a kernel that is no part of
                                  * a job, and may still run */
   bool dropping, gone;          /* see gpu/device-drop.c */
