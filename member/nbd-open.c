@@ -185,7 +185,7 @@ nbd_allocate (struct member *m, uint64_t off, uint64_t len)
 
 /* Nothing asks a server that may hang. */
 static int
-nbd_extent (struct member *m, uint64_t off, uint64_t len, bool *hole,
+extent_of (struct member *m, uint64_t off, uint64_t len, bool *hole,
             uint64_t *end)
 {
   *hole = false;
@@ -268,7 +268,7 @@ const struct member_ops nbd_member_ops = {
   .flush = nbd_member_flush,
   .discard = nbd_discard,
   .allocate = nbd_allocate,
-  .extent = nbd_extent,
+  .extent = extent_of,
   .submit = nbd_submit,
   .fd = nbd_fd,
   .check = nbd_check,
