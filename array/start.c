@@ -264,8 +264,6 @@ array_start (struct array *a, struct loop *loop)
     log_error ("cache: %s", strerror (err));
     return -1;
   }
-  for (unsigned i = 0; i < a->nr_seats; i++)
-    a->seat[i]->m->loop_data = NULL;
   /* The coder first: pinning the arena may replace its pages, as in the
    * tests' CUDA driver, and the ring would keep the old ones.
    */

@@ -332,10 +332,34 @@ carry_out (struct file_member *f, struct io *io)
   abort ();
 }
 
+/* What took less was in the page cache, or went there. */
+#define QUICK_NS 100000
+
+static void
+note_quick (struct member *m, enum io_kind kind, bool quick)
+{
+  const unsigned bit = 1u << kind;
+  const unsigned had = atomic_load_explicit (&m->quick, memory_order_relaxed);
+
+  if (quick && (had & bit) == 0)
+    atomic_fetch_or_explicit (&m->quick, bit, memory_order_relaxed);
+  else if (!quick && (had & bit) != 0)
+    atomic_fetch_and_explicit (&m->quick, ~bit, memory_order_relaxed);
+}
+
 static void
 file_submit (struct member *m, struct io *io)
 {
-  io_done (io, carry_out (file_of (m), io));
+  struct timespec before, after;
+  int err;
+
+  clock_gettime (CLOCK_MONOTONIC, &before);
+  err = carry_out (file_of (m), io);
+  clock_gettime (CLOCK_MONOTONIC, &after);
+  note_quick (m, io->kind, after.tv_sec - before.tv_sec <= 1 &&
+              (after.tv_sec - before.tv_sec) * 1000000000 +
+              after.tv_nsec - before.tv_nsec < QUICK_NS);
+  io_done (io, err);
 }
 
 static int

@@ -3,17 +3,28 @@
  * Each member with I/O has a thread of its own, so that a member that hangs
  * delays no other.  A thread with an empty queue sleeps until any member needs
  * one.  Nothing here outlives a member's last I/O, and there are never more
- * threads than members that were busy at once.  One more thread fires the
- * timers.  Members that are async only get their I/O here.
+ * threads than members that were busy at once, and one.  One more thread fires
+ * the timers.  Members that are async only get their I/O here.
+ *
+ * To wake a thread up costs more than a small I/O on a file in the page cache.
+ * So small I/O of a kind that was quick on its member the last time is left to
+ * one thread, which all members share (quick_*).  If one such I/O takes long
+ * after all, a timer notices: the thread then is that member's own, and what
+ * else was in its queue goes to others.
+ *
+ * A thread sleeps in a semaphore of its own, without the lock: one that wakes
+ * up from a condition variable makes a system call more, since the mutex then
+ * counts as contended.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "common/bits.h"
 #include "common/cleanup.h"
@@ -21,29 +32,45 @@
 #include "common/log.h"
 #include "member/member.h"
 #include "member/thread.h"
+#include "member/timers.h"
 
 /* A thread and its work.  All with the loop's lock held. */
 struct worker {
   struct threads_loop *loop;
   struct list link;             /* in busy or idle */
   pthread_t thread;
-  pthread_cond_t work;          /* member was set, or stop */
-  struct member *member;        /* its member; NULL: idle.  Compared, never
-                                 * dereferenced */
+  sem_t work;                   /* to wake it up, once if it is asleep */
+  bool asleep;
+  struct worker *next;          /* in to_wake */
+  struct member *member;        /* its member; NULL: idle, or the shared one.
+                                 * Compared, never dereferenced */
   struct io *first, **last;     /* its queue, oldest first */
+};
+
+/* The thread that all members share, and its I/O.  With the loop's lock. */
+struct quick {
+  struct worker *worker;        /* in busy; NULL: there is none now */
+  unsigned nr;                  /* I/Os in its queue */
+  struct member *member;        /* of the I/O that it carries out; NULL: none.
+                                 * Compared, never dereferenced */
+  uint64_t since;               /* when that began */
+  struct timer watch;
+  bool watched;                 /* watch is armed */
+  bool used;                    /* since watch fired last */
+  uint64_t max_len;             /* of an I/O */
+  unsigned max_nr;
 };
 
 struct threads_loop {
   struct loop loop;
-  pthread_t timer_thread;
-  atomic_uint nr_wakers;        /* in submit, still to signal workers */
+  struct timers timers;
+  atomic_uint nr_wakers;        /* still to post a semaphore */
   pthread_mutex_t lock;
 
   /* With lock held. */
   bool stop;
   struct list busy, idle;       /* every worker is in one of them */
-  struct timer *timers;         /* armed, the next to fire first */
-  pthread_cond_t timers_changed;
+  struct quick quick;
 };
 
 static struct threads_loop *
@@ -69,6 +96,50 @@ carry_out (struct io *io)
   }
 }
 
+static void
+enqueue (struct worker *w, struct io *io)
+{
+  io->next = NULL;
+  *w->last = io;
+  w->last = &io->next;
+}
+
+/* The lock is held, but not while one I/O is carried out. */
+static void
+carry_out_quick (struct threads_loop *t, struct worker *w)
+{
+  struct quick *q = &t->quick;
+
+  for (unsigned n = 1; q->worker == w && w->first; n++) {
+    struct io *io = w->first;
+
+    w->first = io->next;
+    if (w->first == NULL)
+      w->last = &w->first;
+    q->nr--;
+    io->more = w->first && n % MORE_MAX_IOS;
+    q->member = io->member;
+    q->since = timers_now ();
+    pthread_mutex_unlock (&t->lock);
+    io->member->ops->submit (io->member, io);
+    pthread_mutex_lock (&t->lock);
+    if (q->worker == w)
+      q->member = NULL;
+  }
+}
+
+/* Sleep until there is something to do.  The lock is held, but not meanwhile.
+ */
+static void
+worker_sleep (struct threads_loop *t, struct worker *w)
+{
+  w->asleep = true;
+  pthread_mutex_unlock (&t->lock);
+  while (sem_wait (&w->work) == -1)
+    ;
+  pthread_mutex_lock (&t->lock);
+}
+
 static void *
 worker_run (void *arg)
 {
@@ -78,22 +149,24 @@ worker_run (void *arg)
 
   pthread_mutex_lock (&t->lock);
   for (;;) {
-    while (w->member == NULL && !t->stop)
-      pthread_cond_wait (&w->work, &t->lock);
-    if (w->member == NULL)
-      break;
-    io = w->first;
-    if (io == NULL) {
-      w->member = NULL;
-      list_remove (&w->link);
-      list_append (&t->idle, &w->link);
-      continue;
+    if (w->first && t->quick.worker == w)
+      carry_out_quick (t, w);
+    else if (w->first) {
+      io = w->first;
+      w->first = NULL;
+      w->last = &w->first;
+      pthread_mutex_unlock (&t->lock);
+      carry_out (io);
+      pthread_mutex_lock (&t->lock);
     }
-    w->first = NULL;
-    w->last = &w->first;
-    pthread_mutex_unlock (&t->lock);
-    carry_out (io);
-    pthread_mutex_lock (&t->lock);
+    else if (w->member) {
+      w->member = NULL;
+      list_move (&t->idle, &w->link);
+    }
+    else if (t->stop)
+      break;
+    else
+      worker_sleep (t, w);
   }
   pthread_mutex_unlock (&t->lock);
   return NULL;
@@ -102,7 +175,7 @@ worker_run (void *arg)
 static void
 worker_free (struct worker *w)
 {
-  pthread_cond_destroy (&w->work);
+  sem_destroy (&w->work);
   free (w);
 }
 
@@ -118,7 +191,7 @@ worker_new (struct threads_loop *t)
     return NULL;
   w->loop = t;
   w->last = &w->first;
-  pthread_cond_init (&w->work, NULL);
+  sem_init (&w->work, 0, 0);
   list_init (&w->link);
   if (thread_start (&w->thread, "gpuraid-io", worker_run, w) != 0) {
     worker_free (w);
@@ -139,59 +212,186 @@ find_worker (struct threads_loop *t, struct member *m)
   return NULL;
 }
 
-/* Sleeping workers that a submit has given work, one for each member. */
+/* What to wake up after the lock is released: each would only wait for it. */
 struct to_wake {
-  unsigned nr;
-  struct worker *w[64];
+  struct worker *workers;
+  uint64_t watch_at;            /* arm the timer; 0: it is armed */
 };
 
-/* Without the lock, or each would wake up only to wait for it.  No worker is
- * freed meanwhile; a signal to one already awake is harmless.
- */
+/* With the lock. */
 static void
-wake (struct threads_loop *t, const struct to_wake *to_wake)
+will_wake (struct to_wake *to_wake, struct worker *w)
 {
-  for (unsigned i = 0; i < to_wake->nr; ++i)
-    pthread_cond_signal (&to_wake->w[i]->work);
+  if (!w->asleep)
+    return;
+  w->asleep = false;
+  w->next = to_wake->workers;
+  to_wake->workers = w;
+}
+
+/* No worker is freed meanwhile. */
+static void
+unlock_and_wake (struct threads_loop *t, const struct to_wake *to_wake)
+{
+  const bool any = to_wake->workers || to_wake->watch_at;
+  struct worker *w = to_wake->workers, *next;
+
+  if (any)
+    atomic_fetch_add (&t->nr_wakers, 1);
+  pthread_mutex_unlock (&t->lock);
+  if (!any)
+    return;
+  for (; w; w = next) {
+    next = w->next;
+    sem_post (&w->work);
+  }
+  if (to_wake->watch_at)
+    timers_arm (&t->timers, &t->quick.watch, to_wake->watch_at);
   atomic_fetch_sub (&t->nr_wakers, 1);
 }
 
 /* The idle worker that slept last, as its stack is still warm; else a new one.
+ * It is in busy then.
  */
 static struct worker *
-engage_worker (struct threads_loop *t, struct member *m,
-               struct to_wake *to_wake)
+engage_worker (struct threads_loop *t, struct member *m)
 {
-  struct worker *w;
+  struct worker *w = list_empty (&t->idle) ? worker_new (t) :
+    list_item (t->idle.prev, struct worker, link);
 
-  if (!list_empty (&t->idle)) {
-    w = list_item (t->idle.prev, struct worker, link);
-    if (to_wake->nr < ARRAY_LEN (to_wake->w))
-      to_wake->w[to_wake->nr++] = w;
-    else
-      pthread_cond_signal (&w->work);
-  }
-  else {
-    w = worker_new (t);
-    if (w == NULL)
-      return NULL;
-  }
+  if (w == NULL)
+    return NULL;
   w->member = m;
-  list_remove (&w->link);
-  list_append (&t->busy, &w->link);
+  list_move (&t->busy, &w->link);
   return w;
 }
+
+/* ---- quick I/O ----------------------------------------------------------- */
+
+/* An I/O in the shared thread that has taken as long was not quick. */
+#define QUICK_HANGS_NS 10000000u
+/* With processors to spare larger copies, and more than a few, are better made
+ * by several threads.
+ */
+#define QUICK_MAX_LEN 16384u
+#define QUICK_MAX_NR 16u
+#define QUICK_MAX_LEN_ONE (1u << 20)
+
+/* A member that has a thread just now has all of its I/O there: it may hang.
+ */
+static bool
+is_quick (const struct threads_loop *t, const struct io *io)
+{
+  const struct quick *q = &t->quick;
+
+  return q->nr < q->max_nr && io->len <= q->max_len &&
+    io->kind <= IO_FLUSH &&
+    atomic_load_explicit (&io->member->quick, memory_order_relaxed)
+    >> io->kind & 1;
+}
+
+static bool
+enqueue_quick (struct threads_loop *t, struct io *io, struct to_wake *to_wake)
+{
+  struct quick *q = &t->quick;
+
+  if (q->worker == NULL)
+    q->worker = engage_worker (t, NULL);
+  if (q->worker == NULL)
+    return false;
+  enqueue (q->worker, io);
+  q->nr++;
+  q->used = true;
+  will_wake (to_wake, q->worker);
+  if (!q->watched) {
+    q->watched = true;
+    to_wake->watch_at = timers_now () + QUICK_HANGS_NS;
+  }
+  return true;
+}
+
+/* False: the system has no more threads. */
+static bool
+enqueue_any (struct threads_loop *t, struct io *io, struct to_wake *to_wake)
+{
+  struct worker *w = find_worker (t, io->member);
+
+  if (w == NULL && is_quick (t, io) && enqueue_quick (t, io, to_wake))
+    return true;
+  if (w == NULL)
+    w = engage_worker (t, io->member);
+  if (w == NULL)
+    return false;
+  enqueue (w, io);
+  will_wake (to_wake, w);
+  return true;
+}
+
+/* The shared thread becomes the member's own.  What else it had to do finds
+ * other threads; if there are none, it stays.
+ */
+static void
+give_away_quick (struct threads_loop *t, struct to_wake *to_wake)
+{
+  struct quick *q = &t->quick;
+  struct worker *w = q->worker;
+  struct io *io = w->first, *next;
+
+  w->member = q->member;
+  w->first = NULL;
+  w->last = &w->first;
+  q->worker = NULL;
+  q->member = NULL;
+  q->nr = 0;
+  for (; io; io = next) {
+    next = io->next;
+    if (!enqueue_any (t, io, to_wake))
+      enqueue (w, io);
+  }
+}
+
+static void
+quick_watch (struct timer *timer)
+{
+  struct threads_loop *t = (struct threads_loop *)
+    ((char *) timer - offsetof (struct threads_loop, quick.watch));
+  struct quick *q = &t->quick;
+  const uint64_t now = timers_now ();
+  struct to_wake to_wake = { NULL, 0 };
+
+  pthread_mutex_lock (&t->lock);
+  q->watched = false;
+  if (q->member && now > q->since + QUICK_HANGS_NS)
+    give_away_quick (t, &to_wake);
+  if (!q->watched && (q->used || q->member)) {
+    q->watched = true;
+    to_wake.watch_at = now + QUICK_HANGS_NS;
+  }
+  q->used = false;
+  unlock_and_wake (t, &to_wake);
+}
+
+static void
+quick_init (struct quick *q)
+{
+  cpu_set_t cpus;
+  const bool one = sched_getaffinity (0, sizeof cpus, &cpus) == 0 &&
+    CPU_COUNT (&cpus) == 1;
+
+  q->watch.fire = quick_watch;
+  q->max_len = one ? QUICK_MAX_LEN_ONE : QUICK_MAX_LEN;
+  q->max_nr = one ? UINT_MAX : QUICK_MAX_NR;
+}
+
+/* ---- the loop ------------------------------------------------------------ */
 
 static void
 threads_submit (struct loop *l, struct io **ios, size_t nr)
 {
   struct threads_loop *t = threads_of (l);
-  struct worker *w = NULL;
   struct io *unserved = NULL, **last = &unserved;
   struct io *async = NULL, **async_last = &async;
-  struct to_wake to_wake;
-
-  to_wake.nr = 0;
+  struct to_wake to_wake = { NULL, 0 };
 
   pthread_mutex_lock (&t->lock);
   for (size_t i = 0; i < nr; ++i) {
@@ -201,28 +401,14 @@ threads_submit (struct loop *l, struct io **ios, size_t nr)
     if (io->member->async) {
       *async_last = io;
       async_last = &io->next;
-      continue;
     }
-    if (w == NULL || w->member != io->member) {
-      w = find_worker (t, io->member);
-      if (w == NULL)
-        w = engage_worker (t, io->member, &to_wake);
-    }
-    if (w) {
-      *w->last = io;
-      w->last = &io->next;
-    }
-    else {
+    else if (!enqueue_any (t, io, &to_wake)) {
       *last = io;
       last = &io->next;
     }
   }
-  if (to_wake.nr > 0)
-    atomic_fetch_add (&t->nr_wakers, 1);
-  pthread_mutex_unlock (&t->lock);
+  unlock_and_wake (t, &to_wake);
 
-  if (to_wake.nr > 0)
-    wake (t, &to_wake);
   if (async)
     carry_out (async);
   if (unserved) {
@@ -231,68 +417,16 @@ threads_submit (struct loop *l, struct io **ios, size_t nr)
   }
 }
 
-static uint64_t
-threads_now (struct loop *l)
-{
-  struct timespec ts;
-
-  clock_gettime (CLOCK_MONOTONIC, &ts);
-  return ts.tv_sec * UINT64_C (1000000000) + ts.tv_nsec;
-}
-
 static void
 threads_timer (struct loop *l, struct timer *timer, uint64_t at_ns)
 {
-  struct threads_loop *t = threads_of (l);
-  struct timer **p;
-  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&t->lock);
-
-  for (p = &t->timers; *p; p = &(*p)->next) {
-    if (*p == timer) {
-      *p = timer->next;
-      break;
-    }
-  }
-  timer->at_ns = at_ns;
-  if (at_ns == 0)
-    return;
-  for (p = &t->timers; *p && (*p)->at_ns <= at_ns; p = &(*p)->next)
-    ;
-  timer->next = *p;
-  *p = timer;
-  if (t->timers == timer)
-    pthread_cond_signal (&t->timers_changed);
+  timers_arm (&threads_of (l)->timers, timer, at_ns);
 }
 
-static void *
-timers_run (void *arg)
+static uint64_t
+threads_now (struct loop *l)
 {
-  struct threads_loop *t = arg;
-
-  pthread_mutex_lock (&t->lock);
-  while (!t->stop) {
-    struct timer *timer = t->timers;
-
-    if (timer == NULL)
-      pthread_cond_wait (&t->timers_changed, &t->lock);
-    else if (timer->at_ns > threads_now (&t->loop)) {
-      struct timespec ts = {
-        .tv_sec = timer->at_ns / 1000000000,
-        .tv_nsec = timer->at_ns % 1000000000,
-      };
-
-      pthread_cond_timedwait (&t->timers_changed, &t->lock, &ts);
-    }
-    else {
-      t->timers = timer->next;
-      timer->at_ns = 0;
-      pthread_mutex_unlock (&t->lock);
-      timer->fire (timer);
-      pthread_mutex_lock (&t->lock);
-    }
-  }
-  pthread_mutex_unlock (&t->lock);
-  return NULL;
+  return timers_now ();
 }
 
 static void
@@ -306,6 +440,7 @@ threads_add_buffer (struct loop *l, void *p, size_t len)
 static bool
 stop_one (struct threads_loop *t)
 {
+  struct to_wake to_wake = { NULL, 0 };
   struct list *head;
   struct worker *w;
 
@@ -313,8 +448,8 @@ stop_one (struct threads_loop *t)
   head = list_empty (&t->idle) ? &t->busy : &t->idle;
   w = list_empty (head) ? NULL : list_item (head->next, struct worker, link);
   if (w)
-    pthread_cond_signal (&w->work);
-  pthread_mutex_unlock (&t->lock);
+    will_wake (&to_wake, w);
+  unlock_and_wake (t, &to_wake);
   if (w == NULL)
     return false;
 
@@ -333,15 +468,13 @@ threads_free (struct loop *l)
 
   pthread_mutex_lock (&t->lock);
   t->stop = true;
-  pthread_cond_signal (&t->timers_changed);
   pthread_mutex_unlock (&t->lock);
 
   while (atomic_load (&t->nr_wakers) > 0)
     sched_yield ();
+  timers_stop (&t->timers);
   while (stop_one (t))
     ;
-  pthread_join (t->timer_thread, NULL);
-  pthread_cond_destroy (&t->timers_changed);
   pthread_mutex_destroy (&t->lock);
   free (t);
 }
@@ -359,7 +492,6 @@ struct loop *
 loop_threads_new (void)
 {
   struct threads_loop *t = calloc (1, sizeof *t);
-  pthread_condattr_t attr;
   int err;
 
   if (t == NULL) {
@@ -370,16 +502,12 @@ loop_threads_new (void)
   list_init (&t->busy);
   list_init (&t->idle);
   pthread_mutex_init (&t->lock, NULL);
-  pthread_condattr_init (&attr);
-  pthread_condattr_setclock (&attr, CLOCK_MONOTONIC);
-  pthread_cond_init (&t->timers_changed, &attr);
-  pthread_condattr_destroy (&attr);
+  quick_init (&t->quick);
 
-  err = thread_start (&t->timer_thread, "gpuraid-timer", timers_run, t);
+  err = timers_start (&t->timers);
   if (err) {
     errno = err;
     log_error ("pthread_create: %m");
-    pthread_cond_destroy (&t->timers_changed);
     pthread_mutex_destroy (&t->lock);
     free (t);
     return NULL;

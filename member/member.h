@@ -34,7 +34,10 @@ struct member {
                                  * server that is away */
   /* What an async member lets the array know. */
   atomic_bool away;             /* there is no connection to its server now */
-  void *loop_data;              /* the loop's */
+  /* What a member that is not async lets a loop know: a bit for each io_kind
+   * whose last I/O was over at once.
+   */
+  atomic_uint quick;
 };
 
 /* The synchronous calls are for .get_ready, which runs before the fork, and for

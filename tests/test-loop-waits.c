@@ -122,6 +122,7 @@ struct fake {
   int fd;                       /* given to the loop, or -1 */
   sem_t *gate;                  /* submit waits for this */
   unsigned nr;                  /* submits seen */
+  pthread_t thread;             /* of the last one */
 };
 
 static uint64_t
@@ -144,6 +145,7 @@ fake_submit (struct member *m, struct io *io)
   while (sem_wait (f->gate) == -1)
     CHECK (errno == EINTR);
   ++f->nr;
+  f->thread = pthread_self ();
   io_done (io, 0);
 }
 
@@ -178,6 +180,61 @@ test_hung_member (void **state)
     sem_post (&gate);
   group_wait (&g);
   assert_int_equal (f.nr, 20);
+  sem_destroy (&gate);
+}
+
+/* Members whose I/O was quick share a thread, until that of one hangs. */
+static void
+test_quick_members (void **state)
+{
+  struct group g = GROUP_INIT, hung = GROUP_INIT;
+  sem_t open, gate;
+  struct fake a = { .member.ops = &fake_ops, .member.quick = ~0u, .fd = -1,
+                    .gate = &open };
+  struct fake b = a;
+  struct test_io t[8];
+  struct io *ios[8];
+
+  assert_int_equal (sem_init (&open, 0, 1000), 0);
+  assert_int_equal (sem_init (&gate, 0, 0), 0);
+  for (unsigned i = 0; i < 8; ++i) {
+    init_io (&t[i], &g, i % 2 ? &b.member : &a.member, IO_WRITE, 0, buffer,
+             BLOCK);
+    ios[i] = &t[i].io;
+  }
+  g.left = 8;
+  loop_submit (loop, ios, 8);
+  group_wait (&g);
+  assert_true (a.nr == 4 && b.nr == 4);
+  assert_true (pthread_equal (a.thread, b.thread));
+
+  /* a hangs, with I/O of both behind it. */
+  a.gate = &gate;
+  for (unsigned i = 0; i < 8; ++i)
+    init_io (&t[i], i % 2 ? &g : &hung, i % 2 ? &b.member : &a.member,
+             IO_WRITE, 0, buffer, BLOCK);
+  hung.left = g.left = 4;
+  loop_submit (loop, ios, 8);
+  group_wait (&g);
+  assert_true (a.nr == 4 && b.nr == 8);
+  assert_false (pthread_equal (a.thread, b.thread));
+  for (unsigned mi = 0; mi < NR_MEMBERS; ++mi)
+    assert_int_equal (run_io (members[mi], IO_READ, 0, buffer, BLOCK), 0);
+
+  /* More for it does not hang others again. */
+  init_io (&t[1], &hung, &a.member, IO_WRITE, 0, buffer, BLOCK);
+  init_io (&t[3], &g, &b.member, IO_WRITE, 0, buffer, BLOCK);
+  hung.left++;
+  g.left = 1;
+  loop_submit (loop, ios + 1, 1);
+  loop_submit (loop, ios + 3, 1);
+  group_wait (&g);
+  assert_true (a.nr == 4 && b.nr == 9);
+  for (int i = 0; i < 5; ++i)
+    sem_post (&gate);
+  group_wait (&hung);
+  assert_int_equal (a.nr, 9);
+  sem_destroy (&open);
   sem_destroy (&gate);
 }
 
@@ -294,6 +351,7 @@ main (int argc, char **argv)
     cmocka_unit_test (test_submitter_ends),
     cmocka_unit_test (test_chain),
     cmocka_unit_test (test_hung_member),
+    cmocka_unit_test (test_quick_members),
     cmocka_unit_test (test_short_reads),
     cmocka_unit_test (test_timers),
   };
