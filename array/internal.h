@@ -367,9 +367,10 @@ struct array {
   struct timer hedge_timer;
   struct news hedge_news;
   struct call hedge_call;
-  uint64_t hedge_at;            /* ns, when the timer fires; 0: it is not
-                                 * armed */
-  uint64_t hedge_shortest;      /* ns, the shortest delay of any member */
+  _Atomic (uint64_t) hedge_at;  /* ns, when the timer is to fire; 0: it is not
+                                 * armed.  Set with the lock */
+  atomic_bool hedge_arming;     /* hedge_call has not run yet */
+  atomic_bool hedge_fired;      /* hedge_news has not run yet */
 
   struct timer tick;
   struct news tick_news;

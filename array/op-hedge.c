@@ -63,24 +63,36 @@ may_hedge (const struct array *a, const struct op *op)
 
 /* ---- the timer ----------------------------------------------------------- */
 
+/* Without the lock.  The time may change meanwhile, and another thread may be
+ * here then, so the one that arms the timer last has seen the last time.
+ */
 static void
 arm (struct call *call)
 {
   struct array *a = list_item (call, struct array, hedge_call);
+  uint64_t at;
 
-  /* It does not change before the timer fires. */
-  loop_timer (a->loop, &a->hedge_timer, a->hedge_at);
+  atomic_store (&a->hedge_arming, false);
+  while ((at = atomic_load (&a->hedge_at)) > 0) {
+    loop_timer (a->loop, &a->hedge_timer, at);
+    if (atomic_load (&a->hedge_at) == at)
+      break;
+  }
 }
 
-/* It is armed once: for a shorter time where operations that begin meanwhile
- * may be due before this one.
+/* Only to an earlier time: in a stream of reads it is armed when it has fired,
+ * not for each read.
  */
 static void
 arm_at (struct array *a, uint64_t at)
 {
-  if (a->hedge_at)
+  const uint64_t before = atomic_load (&a->hedge_at);
+
+  if (before > 0 && before <= at)
     return;
-  a->hedge_at = MIN (at, loop_now (a->loop) + a->hedge_shortest);
+  atomic_store (&a->hedge_at, at);
+  if (atomic_exchange (&a->hedge_arming, true))
+    return;
   a->hedge_call.run = arm;
   engine_call (a, &a->hedge_call);
 }
@@ -166,7 +178,8 @@ timer_news (struct array *a, struct news *n)
   const uint64_t now = loop_now (a->loop);
   uint64_t next = UINT64_MAX;
 
-  a->hedge_at = 0;
+  atomic_store (&a->hedge_fired, false);
+  atomic_store (&a->hedge_at, 0);
   list_for_each (l, &a->ops) {
     struct op *op = list_item (l, struct op, link);
     uint64_t at = op->hedge_at;
@@ -191,6 +204,8 @@ timer_fire (struct timer *t)
 {
   struct array *a = list_item (t, struct array, hedge_timer);
 
+  if (atomic_exchange (&a->hedge_fired, true))
+    return;
   a->hedge_news.run = timer_news;
   engine_post (a, &a->hedge_news);
 }

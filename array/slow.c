@@ -59,22 +59,6 @@ members_in_use (const struct array *a, struct hedge_member *m[MAX_SLOTS])
   return nr;
 }
 
-static uint64_t
-shortest_delay (const struct array *a)
-{
-  uint64_t shortest = HEDGE_MAX_DELAY;
-
-  for (unsigned slot = 0; slot < a->n; slot++)
-    for (uint64_t len = BLOCK_LEN; len <= 2 * MIB; len *= 8) {
-      const struct seat *s = a->at[slot][0];
-      const uint64_t delay = s ? hedge_delay (&a->hedge, &s->hedge, len) : 0;
-
-      if (delay)
-        shortest = MIN (shortest, delay);
-    }
-  return shortest;
-}
-
 void
 slow_compare (struct array *a)
 {
@@ -85,7 +69,6 @@ slow_compare (struct array *a)
     if (a->at[slot][0])
       collect (a, a->at[slot][0]);
   hedge_compare (&a->hedge, m, members_in_use (a, m));
-  a->hedge_shortest = shortest_delay (a);
 }
 
 /* ---- a member becomes slow ----------------------------------------------- */
