@@ -45,6 +45,9 @@ extern unsigned read_steps (struct array *a, struct request *r,
  */
 extern bool run_steps (struct request *r, struct step *step, unsigned nr,
                        bool ops);
+/* The same for those that read from members: array/request-pread.c. */
+extern void run_preads (const struct request *r, struct step *step,
+                        unsigned nr);
 /* With the array lock held: a step's pread failed; the step no longer holds
  * anything.
  */
@@ -66,6 +69,13 @@ extern void write_commit (struct array *a, struct request *r);
 extern void zero_start (struct array *a, struct request *r);
 extern void zero_ended (struct array *a, struct request *r);
 extern bool zero_is_fast (const struct array *a, const struct request *r);
+
+/* The row of a byte of a line's cell. */
+static inline uint64_t
+row_of (const struct array *a, uint64_t no, uint32_t cell_off)
+{
+  return line_pos (a, no) / BLOCK_LEN + cell_off / BLOCK_LEN;
+}
 
 /* A pread in a client's thread begins (array lock held), ends (any thread). */
 static inline void

@@ -22,7 +22,6 @@
 #include "array/seat.h"
 #include "array/slow.h"
 #include "array/sums.h"
-#include "common/crc32c.h"
 
 /* ---- where a run of blocks is ----------------------------------------- */
 
@@ -44,12 +43,6 @@ source_of (const struct line *line, unsigned role, uint16_t frozen,
     return FROM_FROZEN;
   return sums->known && table_kind (sums->entry[b]) == TABLE_ZERO ?
     FROM_ZEROES : FROM_MEMBER;
-}
-
-static uint64_t
-row_of (const struct array *a, uint64_t no, uint32_t cell_off)
-{
-  return line_pos (a, no) / BLOCK_LEN + cell_off / BLOCK_LEN;
 }
 
 static void
@@ -232,106 +225,13 @@ read_steps (struct array *a, struct request *r, const struct read_from *f,
 
 /* ---- in the client's thread ------------------------------------------- */
 
-/* Align reads of a member that needs whole, aligned blocks. */
-static int
-pread_bounced (struct member *m, void *buf, size_t len, uint64_t off)
-{
-  const uint64_t start = round_down (off, BLOCK_LEN);
-  const size_t n = round_up (off + len, BLOCK_LEN) - start;
-  void *p = NULL;
-  int err;
-
-  err = posix_memalign (&p, BLOCK_LEN, n);
-  if (err)
-    return err;
-  err = m->ops->pread (m, p, n, start);
-  if (err == 0)
-    memcpy (buf, (uint8_t *) p + (off - start), len);
-  free (p);
-  return err;
-}
-
-/* Read whole blocks a piece at a time, and compare each while it is in the
- * processor's cache.
- */
-#define CHECK_LEN (64u << 10)
-
-static int
-pread_checked (const struct request *r, const struct step *s, uint8_t *buf,
-               uint32_t len, uint32_t cell_off)
-{
-  const struct array *a = r->a;
-  const unsigned slot = layout_slot (&a->g, line_stripe (a, s->no), s->role);
-  uint64_t row = row_of (a, s->no, cell_off);
-  const uint32_t *sum = &r->sums[s->sum];
-
-  for (uint32_t done = 0, some; done < len; done += some) {
-    int err;
-
-    some = MIN (CHECK_LEN, len - done);
-    err = s->seat->m->ops->pread (s->seat->m, buf + done, some,
-                                  round_down (s->member_off, BLOCK_LEN) +
-                                  done);
-    if (err)
-      return err;
-    for (uint32_t i = 0; i < some; i += BLOCK_LEN, row++)
-      if (sums_sum (a, slot, row, crc32c (buf + done + i, BLOCK_LEN)) != *sum++)
-        return EBADMSG;
-  }
-  return 0;
-}
-
-/* The step may begin or end within a block. */
-static int
-pread_step_checked (const struct request *r, const struct step *s)
-{
-  const uint32_t start = round_down (s->cell_off, BLOCK_LEN);
-  const uint32_t len = round_up (s->cell_off + s->len, BLOCK_LEN) - start;
-  void *p = NULL;
-  int err;
-
-  if (len == s->len &&
-      (!s->seat->m->direct || is_aligned ((uintptr_t) s->buf, BLOCK_LEN)))
-    return pread_checked (r, s, s->buf, len, start);
-  err = posix_memalign (&p, BLOCK_LEN, len);
-  if (err)
-    return err;
-  err = pread_checked (r, s, p, len, start);
-  if (err == 0)
-    memcpy (s->buf, (uint8_t *) p + (s->cell_off - start), s->len);
-  free (p);
-  return err;
-}
-
-static int
-pread_step (const struct request *r, const struct step *s)
-{
-  const uint64_t off = s->member_off;
-  struct member *m = s->seat->m;
-
-  if (r->a->sums)
-    return pread_step_checked (r, s);
-
-  if (m->direct &&
-      ((uintptr_t) s->buf | off | s->len) & (BLOCK_LEN - 1))
-    return pread_bounced (m, s->buf, s->len, off);
-  return m->ops->pread (m, s->buf, s->len, off);
-}
-
-static void
-run_pread (const struct request *r, struct step *s)
-{
-  const uint64_t since = loop_now (r->a->loop);
-
-  s->error = pread_step (r, s);
-  s->ns = loop_now (r->a->loop) - since;
-}
-
 bool
 run_steps (struct request *r, struct step *step, unsigned nr, bool ops)
 {
   bool all = true;
 
+  if (!ops)
+    run_preads (r, step, nr);
   for (unsigned i = 0; i < nr; i++) {
     struct step *s = &step[i];
 
@@ -341,8 +241,6 @@ run_steps (struct request *r, struct step *step, unsigned nr, bool ops)
         memcpy (s->buf, s->cell->data + s->cell_off, s->len);
       break;
     case STEP_SEAT:
-      if (!ops)
-        run_pread (r, s);
       all &= s->error == 0;
       break;
     case STEP_OP:

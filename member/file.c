@@ -177,6 +177,16 @@ file_pread (struct member *m, void *buf, size_t len, uint64_t off)
 }
 
 static int
+file_preadv (struct member *m, struct iovec *iov, unsigned nr_iov, size_t len,
+             uint64_t off)
+{
+  struct file_member *f = file_of (m);
+  int err = check (f, IO_READ, off, len);
+
+  return err ? err : transfer (f, false, iov, nr_iov, off, len);
+}
+
+static int
 file_pwrite (struct member *m, const void *buf, size_t len, uint64_t off)
 {
   struct file_member *f = file_of (m);
@@ -392,6 +402,7 @@ const struct member_ops file_member_ops = {
   .size = file_size,
   .same = file_same,
   .pread = file_pread,
+  .preadv = file_preadv,
   .pwrite = file_pwrite,
   .flush = file_flush,
   .discard = file_discard,

@@ -51,6 +51,11 @@ struct member_ops {
    */
   bool (*same) (struct member *, struct member *);
   int (*pread) (struct member *, void *buf, size_t len, uint64_t off);
+  /* Into several buffers, at most IO_MAX_IOV and len bytes in all; iov is as
+   * before when this returns.  NULL: there is only pread.
+   */
+  int (*preadv) (struct member *, struct iovec *iov, unsigned nr_iov,
+                 size_t len, uint64_t off);
   int (*pwrite) (struct member *, const void *buf, size_t len, uint64_t off);
   int (*flush) (struct member *);
   /* Make a range read as zeroes at once (punch a hole, BLKZEROOUT that the

@@ -73,6 +73,22 @@ sim_pread (struct member *m, void *buf, size_t len, uint64_t off)
 }
 
 static int
+sim_preadv (struct member *m, struct iovec *iov, unsigned nr_iov, size_t len,
+            uint64_t off)
+{
+  struct sim_disk *d = sim_disk_of (m);
+  int err = check_sync (m, IO_READ, off, len, NULL);
+
+  if (err)
+    return err;
+  ++d->nr_ios[IO_READ];
+  d->nr_bytes[IO_READ] += len;
+  for (unsigned i = 0; err == 0 && i < nr_iov; off += iov[i++].iov_len)
+    err = sim_disk_read (d, iov[i].iov_base, iov[i].iov_len, off);
+  return err;
+}
+
+static int
 sync_write (struct member *m, enum io_kind kind, const void *buf,
             uint64_t len, uint64_t off)
 {
@@ -201,6 +217,7 @@ static const struct member_ops sim_member_ops = {
   .size = sim_size,
   .same = sim_same,
   .pread = sim_pread,
+  .preadv = sim_preadv,
   .pwrite = sim_pwrite,
   .flush = sim_flush,
   .discard = sim_discard,
