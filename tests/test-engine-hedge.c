@@ -124,7 +124,7 @@ static void
 test_pread_stays (void **state)
 {
   struct sim_array *sa = start (4, 2, (struct hedge_policy) { .off = true });
-  struct array_counters *c = &sa->a->counters;
+  struct array_counters *c;
 
   limits.hedge_loop_ns = default_limits.hedge_loop_ns;
   sa->hedge = (struct hedge_policy) { 0 };
@@ -133,6 +133,7 @@ test_pread_stays (void **state)
     assert_in_range (read_block (sa, data_of_slot (sa, i, i % 6)), MS, 4 * MS);
   limits.inline_max_len = default_limits.inline_max_len;
   count_from_here (sa);
+  c = &sa->a->counters;
   c->member_read_ops = c->member_read_bytes = 0;
   assert_in_range (read_block (sa, fresh (sa, 0)), 0, MS / 100);
   assert_int_equal (c->member_read_ops, 1);
