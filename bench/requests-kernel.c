@@ -16,7 +16,7 @@
 struct json_object *
 request_tunes (struct json_object *q, char *why)
 {
-  struct run *run = request_run (q, why);
+  struct run *run = bench_request_run (q, why);
   struct kernel_tuning tuning;
   struct json_object *o;
   char name[TUNING_LEN];
@@ -52,7 +52,7 @@ make_source (struct json_object *q, const struct run *run,
 struct json_object *
 request_source (struct json_object *q, char *why)
 {
-  struct run *run = request_run (q, why);
+  struct run *run = bench_request_run (q, why);
   struct kernel_shape shape;
   CLEANUP_FREE char *source = run ? make_source (q, run, &shape, why) : NULL;
   struct json_object *o;
@@ -106,7 +106,7 @@ read_code (const char *file, char *why)
 struct json_object *
 request_use (struct json_object *q, char *why)
 {
-  struct run *run = request_run (q, why);
+  struct run *run = bench_request_run (q, why);
   struct kernel_shape shape;
   CLEANUP_FREE char *source = NULL;
   CLEANUP_FREE void *code = NULL;

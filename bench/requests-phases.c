@@ -204,7 +204,7 @@ request_phases (struct json_object *q, char *why)
     .pause = request_number (q, "pause", 100000, 0),
   };
   struct trace *traces[MAX_JOBS];
-  struct run *run = request_run (q, why);
+  struct run *run = bench_request_run (q, why);
   CLEANUP_FREE double *value = calloc (NR_PHASES * nr, sizeof value[0]);
   int r;
 

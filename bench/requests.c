@@ -64,7 +64,7 @@ answer_text (struct json_object *o, const char *key, const char *text)
 }
 
 struct run *
-request_run (struct json_object *q, char *why)
+bench_request_run (struct json_object *q, char *why)
 {
   const uint64_t id = request_number (q, "id", MAX_RUNS, MAX_RUNS);
 
@@ -194,7 +194,7 @@ answer_open (struct json_object *q, char *why)
 static struct json_object *
 answer_close (struct json_object *q, char *why)
 {
-  struct run *run = request_run (q, why);
+  struct run *run = bench_request_run (q, why);
 
   if (run == NULL)
     return NULL;
@@ -206,7 +206,7 @@ answer_close (struct json_object *q, char *why)
 static struct json_object *
 answer_check (struct json_object *q, char *why)
 {
-  struct run *run = request_run (q, why);
+  struct run *run = bench_request_run (q, why);
   struct json_object *o;
   enum metric metric;
   int r;
@@ -261,7 +261,7 @@ take (struct json_object *q, struct run *run, enum metric metric,
 static struct json_object *
 answer_sample (struct json_object *q, char *why)
 {
-  struct run *run = request_run (q, why);
+  struct run *run = bench_request_run (q, why);
   struct json_object *o, *list;
   char note[BENCH_WHY_LEN] = "";
   enum metric metric;

@@ -66,7 +66,7 @@ extern void answer_text (struct json_object *, const char *key,
 
 /* The open case that is named; NULL: why. */
 struct run;
-extern struct run *request_run (struct json_object *, char *why);
+extern struct run *bench_request_run (struct json_object *, char *why);
 
 typedef struct json_object *request_handler (struct json_object *, char *why);
 extern request_handler request_machine, request_devices, request_device;
