@@ -244,6 +244,17 @@ build/tests/fake-cuda/libnvrtc.so.13: \
 
 # ---- fuzzers
 
+# With the address sanitizer nothing is compiled for them alone, and
+# tests/fuzzing-plain.c runs them.
+ifneq ($(findstring address,$(SAN)),)
+fuzzers := $(fuzz_c:%.c=$(B)/%)
+$(B)/libcli.a: $(filter-out %/main.o,$(cli))
+	rm -f $@ && ar rc $@ $^
+$(fuzzers): $(B)/tests/%: $(B)/tests/%.o $(B)/libtest.a $(B)/libcli.a \
+		$(B)/libgpuraid.a
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
+else
+
 # All of what they run is instrumented.  Without clang's libFuzzer (scripts/fuzz
 # --which) they are made by $(CC), and tests/fuzzing-plain.c runs them.
 ifneq ($(filter fuzz build/fuzz/%,$(MAKECMDGOALS)),)
@@ -257,8 +268,6 @@ fuzz_o := $(patsubst %.c,build/fuzz/%.o,\
 	$(foreach d,common raidmap gf member array control,$(wildcard $(d)/*.c)) \
 	cli/remote.c cli/render.c cli/metrics-text.c cli/watch-frame.c \
 	tests/mutate.c tests/replay-reference.c)
-
-fuzz: $(fuzzers)
 
 build/fuzz/%.o: %.c build/fuzz/by
 	@mkdir -p $(@D)
@@ -277,6 +286,9 @@ build/fuzz/by: $(if $(filter-out $(shell cat build/fuzz/by 2>/dev/null),\
 	@mkdir -p $(@D)
 	echo $(fuzz_by) >$@
 always:
+endif
+
+fuzz: $(fuzzers)
 
 unit: $(unit) $(fake_cuda)
 

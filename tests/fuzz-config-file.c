@@ -25,6 +25,8 @@ write_file (const uint8_t *data, size_t size)
 {
   FILE *fp;
 
+  mkdir ("build", 0777);
+  mkdir ("build/fuzz", 0777);
   mkdir (DIR, 0777);
   fp = fopen (FILE_NAME, "w");
   assert (fp);
