@@ -6,5 +6,5 @@
 
 source tests/functions.sh
 OUT=$OUT SAN=$SAN timeout $((120 * slow)) \
-  /usr/bin/python3 tests/random-ops.py --seconds $((100 * slow)) --runs $((50 / slow)) \
+  /usr/bin/python3 tests/random-ops.py --seconds $((100 * slow)) --runs $((30 / slow)) \
   --seed "$SEED"
