@@ -475,6 +475,7 @@ threads_free (struct loop *l)
   timers_stop (&t->timers);
   while (stop_one (t))
     ;
+  timers_destroy (&t->timers);  /* the end of a done may have armed one */
   pthread_mutex_destroy (&t->lock);
   free (t);
 }

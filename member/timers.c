@@ -125,6 +125,11 @@ timers_stop (struct timers *t)
   pthread_mutex_unlock (&t->lock);
   sem_post (&t->changed);
   pthread_join (t->thread, NULL);
+}
+
+void
+timers_destroy (struct timers *t)
+{
   sem_destroy (&t->changed);
   pthread_mutex_destroy (&t->lock);
 }

@@ -28,8 +28,10 @@ struct timers {
 
 /* 0 or a positive errno. */
 extern int timers_start (struct timers *t);
-/* Ends the thread: a timer that fires has fired then. */
+/* Ends the thread: a timer that fires has fired then, and no other will. */
 extern void timers_stop (struct timers *t);
+/* After timers_stop; timers may be armed until then. */
+extern void timers_destroy (struct timers *t);
 
 /* Any thread.  As in struct loop_ops. */
 extern void timers_arm (struct timers *t, struct timer *timer, uint64_t at_ns);
