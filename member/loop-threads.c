@@ -9,8 +9,8 @@
  * To wake a thread up costs more than a small I/O on a file in the page cache.
  * So small I/O of a kind that was quick on its member the last time is left to
  * one thread, which all members share (quick_*).  If one such I/O takes long
- * after all, a timer notices: the thread then is that member's own, and what
- * else was in its queue goes to others.
+ * after all, the thread becomes that member's own, and what else was in its
+ * queue goes to other threads.  A timer notices if it does not end.
  *
  * A thread sleeps in a semaphore of its own, without the lock: one that wakes
  * up from a condition variable makes a system call more, since the mutex then
@@ -83,14 +83,23 @@ threads_of (struct loop *l)
 #define MORE_MAX_LEN 16384u
 #define MORE_MAX_IOS 16u
 
+/* The owner of io may learn only with next that io is done.  So next must not
+ * be of another member, which may hang.
+ */
+static bool
+follows_soon (const struct io *next, const struct io *io)
+{
+  return next && next->member == io->member && next->len <= MORE_MAX_LEN &&
+    (next->kind == IO_READ || next->kind == IO_WRITE);
+}
+
 static void
 carry_out (struct io *io)
 {
   for (unsigned n = 1; io; n++) {
     struct io *next = io->next; /* done gives io back */
 
-    io->more = next && n % MORE_MAX_IOS && next->len <= MORE_MAX_LEN &&
-      (next->kind == IO_READ || next->kind == IO_WRITE);
+    io->more = n % MORE_MAX_IOS && follows_soon (next, io);
     io->member->ops->submit (io->member, io);
     io = next;
   }
@@ -104,29 +113,7 @@ enqueue (struct worker *w, struct io *io)
   w->last = &io->next;
 }
 
-/* The lock is held, but not while one I/O is carried out. */
-static void
-carry_out_quick (struct threads_loop *t, struct worker *w)
-{
-  struct quick *q = &t->quick;
-
-  for (unsigned n = 1; q->worker == w && w->first; n++) {
-    struct io *io = w->first;
-
-    w->first = io->next;
-    if (w->first == NULL)
-      w->last = &w->first;
-    q->nr--;
-    io->more = w->first && n % MORE_MAX_IOS;
-    q->member = io->member;
-    q->since = timers_now ();
-    pthread_mutex_unlock (&t->lock);
-    io->member->ops->submit (io->member, io);
-    pthread_mutex_lock (&t->lock);
-    if (q->worker == w)
-      q->member = NULL;
-  }
-}
+static void carry_out_quick (struct threads_loop *t, struct worker *w);
 
 /* Sleep until there is something to do.  The lock is held, but not meanwhile.
  */
@@ -268,8 +255,11 @@ engage_worker (struct threads_loop *t, struct member *m)
 
 /* ---- quick I/O ----------------------------------------------------------- */
 
-/* An I/O in the shared thread that has taken as long was not quick. */
+/* An I/O in the shared thread that has taken as long was not quick: looked at
+ * while it runs, and after it, since several would delay others in turn.
+ */
 #define QUICK_HANGS_NS 10000000u
+#define QUICK_LONG_NS 1000000u
 /* With processors to spare larger copies, and more than a few, are better made
  * by several threads.
  */
@@ -310,14 +300,13 @@ enqueue_quick (struct threads_loop *t, struct io *io, struct to_wake *to_wake)
   return true;
 }
 
-/* False: the system has no more threads. */
+/* In the thread of its member, w, which is NULL if it has none.  False: the
+ * system has no more threads.
+ */
 static bool
-enqueue_any (struct threads_loop *t, struct io *io, struct to_wake *to_wake)
+enqueue_own (struct threads_loop *t, struct worker *w, struct io *io,
+             struct to_wake *to_wake)
 {
-  struct worker *w = find_worker (t, io->member);
-
-  if (w == NULL && is_quick (t, io) && enqueue_quick (t, io, to_wake))
-    return true;
   if (w == NULL)
     w = engage_worker (t, io->member);
   if (w == NULL)
@@ -327,8 +316,19 @@ enqueue_any (struct threads_loop *t, struct io *io, struct to_wake *to_wake)
   return true;
 }
 
-/* The shared thread becomes the member's own.  What else it had to do finds
- * other threads; if there are none, it stays.
+/* False: as above. */
+static bool
+enqueue_any (struct threads_loop *t, struct io *io, struct to_wake *to_wake)
+{
+  struct worker *w = find_worker (t, io->member);
+
+  return (w == NULL && is_quick (t, io) && enqueue_quick (t, io, to_wake)) ||
+    enqueue_own (t, w, io, to_wake);
+}
+
+/* The shared thread becomes the member's own.  What else it had to do goes to
+ * the members' own threads, since they may hang like this one; if there are
+ * none, it stays.
  */
 static void
 give_away_quick (struct threads_loop *t, struct to_wake *to_wake)
@@ -345,8 +345,40 @@ give_away_quick (struct threads_loop *t, struct to_wake *to_wake)
   q->nr = 0;
   for (; io; io = next) {
     next = io->next;
-    if (!enqueue_any (t, io, to_wake))
+    if (!enqueue_own (t, find_worker (t, io->member), io, to_wake))
       enqueue (w, io);
+  }
+}
+
+/* The lock is held, but not while one I/O is carried out. */
+static void
+carry_out_quick (struct threads_loop *t, struct worker *w)
+{
+  struct quick *q = &t->quick;
+
+  for (unsigned n = 1; q->worker == w && w->first; n++) {
+    struct to_wake to_wake = { NULL, 0 };
+    struct io *io = w->first;
+
+    w->first = io->next;
+    if (w->first == NULL)
+      w->last = &w->first;
+    q->nr--;
+    io->more = n % MORE_MAX_IOS && follows_soon (w->first, io);
+    q->member = io->member;
+    q->since = timers_now ();
+    pthread_mutex_unlock (&t->lock);
+    io->member->ops->submit (io->member, io);
+    pthread_mutex_lock (&t->lock);
+    if (q->worker != w)
+      break;
+    if (w->first && timers_now () - q->since > QUICK_LONG_NS) {
+      give_away_quick (t, &to_wake);
+      unlock_and_wake (t, &to_wake);
+      pthread_mutex_lock (&t->lock);
+    }
+    else
+      q->member = NULL;
   }
 }
 

@@ -108,7 +108,8 @@ extern struct loop *loop_uring_new (void);
 extern bool loop_uring_works (void);
 
 /* Plain threads: one for each member with I/O, so that a member that hangs
- * delays no other.  NULL: reported.
+ * delays no other; but small I/O of members that are quick shares one.  NULL:
+ * reported.
  */
 extern struct loop *loop_threads_new (void);
 

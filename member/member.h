@@ -73,7 +73,7 @@ struct member_ops {
   int (*extent) (struct member *, uint64_t off, uint64_t len,
                  bool *hole, uint64_t *end);
   /* Carry out one I/O and call its done: synchronously, in the calling
-   * thread (loop_threads gives each member a thread of its own); an async
+   * thread (loop_threads gives each member that may hang its own); an async
    * member does it in a thread of its own.  The io_uring loop uses fd instead
    * where that is not -1.
    */

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -121,7 +122,10 @@ struct fake {
   struct member member;
   int fd;                       /* given to the loop, or -1 */
   sem_t *gate;                  /* submit waits for this */
-  unsigned nr;                  /* submits seen */
+  unsigned nap_us;              /* and then so long */
+  atomic_uint nr;               /* submits seen */
+  const struct fake *other;
+  unsigned nr_of_other;         /* what it had seen at the last one */
   pthread_t thread;             /* of the last one */
 };
 
@@ -144,7 +148,11 @@ fake_submit (struct member *m, struct io *io)
 
   while (sem_wait (f->gate) == -1)
     CHECK (errno == EINTR);
+  if (f->nap_us > 0)
+    usleep (f->nap_us);
   ++f->nr;
+  if (f->other)
+    f->nr_of_other = f->other->nr;
   f->thread = pthread_self ();
   io_done (io, 0);
 }
@@ -191,7 +199,8 @@ test_quick_members (void **state)
   sem_t open, gate;
   struct fake a = { .member.ops = &fake_ops, .member.quick = ~0u, .fd = -1,
                     .gate = &open };
-  struct fake b = a;
+  struct fake b = { .member.ops = &fake_ops, .member.quick = ~0u, .fd = -1,
+                    .gate = &open };
   struct test_io t[8];
   struct io *ios[8];
 
@@ -236,6 +245,63 @@ test_quick_members (void **state)
   assert_int_equal (a.nr, 9);
   sem_destroy (&open);
   sem_destroy (&gate);
+}
+
+/* What is done is not left to I/O of another member, which may hang. */
+static void
+test_quick_more (void **state)
+{
+  struct group g = GROUP_INIT;
+  sem_t open;
+  struct fake a = { .member.ops = &fake_ops, .member.quick = ~0u, .fd = -1,
+                    .gate = &open };
+  struct fake b = { .member.ops = &fake_ops, .member.quick = ~0u, .fd = -1,
+                    .gate = &open };
+  struct test_io t[4];
+  struct io *ios[] = { &t[0].io, &t[1].io, &t[2].io, &t[3].io };
+
+  assert_int_equal (sem_init (&open, 0, 4), 0);
+  init_io (&t[0], &g, &a.member, IO_WRITE, 0, buffer, BLOCK);
+  init_io (&t[1], &g, &a.member, IO_WRITE, 0, buffer, BLOCK);
+  init_io (&t[2], &g, &b.member, IO_WRITE, 0, buffer, BLOCK);
+  init_io (&t[3], &g, &a.member, IO_FLUSH, 0, NULL, 0);
+  g.left = 4;
+  loop_submit (loop, ios, 4);
+  group_wait (&g);
+  assert_true (t[0].io.more);
+  for (unsigned i = 1; i < 4; ++i)
+    assert_false (t[i].io.more);
+  sem_destroy (&open);
+}
+
+/* I/O of a member that takes long, but does not hang, delays another's only
+ * once.
+ */
+static void
+test_quick_no_more (void **state)
+{
+  enum { NR = 16 };
+  struct group g = GROUP_INIT;
+  sem_t open;
+  struct fake a = { .member.ops = &fake_ops, .member.quick = ~0u, .fd = -1,
+                    .gate = &open, .nap_us = 8000 };
+  struct fake b = { .member.ops = &fake_ops, .member.quick = ~0u, .fd = -1,
+                    .gate = &open, .other = &a };
+  struct test_io t[NR];
+  struct io *ios[NR];
+
+  assert_int_equal (sem_init (&open, 0, NR), 0);
+  for (unsigned i = 0; i < NR; ++i) {
+    init_io (&t[i], &g, i == NR - 1 ? &b.member : &a.member, IO_WRITE, 0,
+             buffer, BLOCK);
+    ios[i] = &t[i].io;
+  }
+  g.left = NR;
+  loop_submit (loop, ios, NR);
+  group_wait (&g);
+  assert_true (a.nr == NR - 1 && b.nr == 1);
+  assert_true (b.nr_of_other < NR - 1);
+  sem_destroy (&open);
 }
 
 /* The ring sees a transfer stop short wherever the writer paused. */
@@ -352,6 +418,8 @@ main (int argc, char **argv)
     cmocka_unit_test (test_chain),
     cmocka_unit_test (test_hung_member),
     cmocka_unit_test (test_quick_members),
+    cmocka_unit_test (test_quick_more),
+    cmocka_unit_test (test_quick_no_more),
     cmocka_unit_test (test_short_reads),
     cmocka_unit_test (test_timers),
   };
