@@ -304,6 +304,18 @@ test_quick_no_more (void **state)
   sem_destroy (&open);
 }
 
+/* Direct I/O is left to a thread for each member, however fast it is. */
+static void
+test_quick_direct (void **state)
+{
+  for (unsigned mi = 0; mi < NR_MEMBERS; ++mi) {
+    assert_int_equal (run_io (members[mi], IO_WRITE, 0, buffer, BLOCK), 0);
+    assert_int_equal (run_io (members[mi], IO_READ, 0, buffer, BLOCK), 0);
+    if (members[mi]->direct)
+      assert_int_equal (members[mi]->quick, 0);
+  }
+}
+
 /* The ring sees a transfer stop short wherever the writer paused. */
 static void *
 dribble (void *arg)
@@ -420,6 +432,7 @@ main (int argc, char **argv)
     cmocka_unit_test (test_quick_members),
     cmocka_unit_test (test_quick_more),
     cmocka_unit_test (test_quick_no_more),
+    cmocka_unit_test (test_quick_direct),
     cmocka_unit_test (test_short_reads),
     cmocka_unit_test (test_timers),
   };
