@@ -93,8 +93,7 @@ readable_seat (const struct array *a, uint64_t no, unsigned role)
 
   return s && s->state == SEAT_ACTIVE && !s->failing && !s->suspect &&
     (slow_slots (a) & BIT (slot)) == 0 && s->m->local &&
-    lost_blocks_of (a, no, role) == 0 && !recover_has_line (a, no) &&
-    !hedge_by_loop (&s->hedge) ? s : NULL;
+    lost_blocks_of (a, no, role) == 0 && !recover_has_line (a, no) ? s : NULL;
 }
 
 /* Of a member: what was read before is newer, and a client is writing to it. */
@@ -187,6 +186,7 @@ read_steps (struct array *a, struct request *r, const struct read_from *f,
     *s = (struct step) { .no = f->no, .role = f->role, .cell_off = off,
                          .len = next - off, .buf = f->buf + *done };
     direct = src == FROM_MEMBER && seat && !r->has_ops &&
+      (sums.known || a->sums == NULL) && !hedge_by_loop (&seat->hedge) &&
       take_sums (a, r, &sums, s);
     if (src == FROM_ZEROES)
       s->from = STEP_ZERO;
