@@ -18,6 +18,7 @@
 #include "tests/cpu-coders.h"
 #include "tests/gf-job.h"
 #include "tests/gf-reference.h"
+#include "tests/sanitized.h"
 
 /* As in tests/gf-job.c. */
 extern int *jerasure_matrix_to_bitmatrix (int k, int m, int w, int *matrix);
@@ -28,11 +29,7 @@ extern int jerasure_bitmatrix_decode (int k, int m, int w, int *bitmatrix,
 
 static uint64_t seed;
 
-#ifdef __SANITIZE_THREAD__      /* slow, and more cases show it nothing new */
-#define EFFORT 10
-#else
-#define EFFORT 40
-#endif
+#define EFFORT (40 / CASE_STEP)
 
 /* All kinds, with workers and without. */
 static struct cpu_coders coders;
