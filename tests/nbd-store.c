@@ -145,8 +145,8 @@ nbd_io_start (struct nbd_io *w, struct loop *l, struct member *m,
   loop_submit (l, &io, 1);
 }
 
-/* A client that leaves during the handshake makes nbdkit 1.32 abort now and then
- * (multi-conn.c: Assertion `h->group == NULL' failed).
+/* A client that leaves during the handshake makes nbdkit 1.32 abort now and
+ * then (multi-conn.c: Assertion `h->group == NULL' failed).
  */
 static void
 start_if_aborted (void)
