@@ -388,7 +388,7 @@ kernel_check (struct method *method, char *why)
   .close = kernel_close,                        \
   .in = cells_method_in,                        \
   .out = cells_method_out,                      \
-  .spoil = cells_method_spoil,                 \
+  .spoil = cells_method_spoil,                  \
   .load = cells_method_load,                    \
   .raw = kernel_raw,                            \
   .fetch = kernel_fetch,                        \

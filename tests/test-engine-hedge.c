@@ -117,30 +117,6 @@ fresh (const struct sim_array *sa, unsigned i)
     i / 30 * 4096;
 }
 
-/* Reads that went through the loop took long; small ones do not go there for
- * that: here they take no time in the client's thread, and are counted.
- */
-static void
-test_pread_stays (void **state)
-{
-  struct sim_array *sa = start (4, 2, (struct hedge_policy) { .off = true });
-  struct array_counters *c;
-
-  limits.hedge_loop_ns = default_limits.hedge_loop_ns;
-  sa->hedge = (struct hedge_policy) { 0 };
-  open_again (sa, ~0, true);
-  for (unsigned i = 0; i < 240; i++)
-    assert_in_range (read_block (sa, data_of_slot (sa, i, i % 6)), MS, 4 * MS);
-  limits.inline_max_len = default_limits.inline_max_len;
-  count_from_here (sa);
-  c = &sa->a->counters;
-  c->member_read_ops = c->member_read_bytes = 0;
-  assert_in_range (read_block (sa, fresh (sa, 0)), 0, MS / 100);
-  assert_int_equal (c->member_read_ops, 1);
-  assert_int_equal (c->member_read_bytes, 4096);
-  end (sa);
-}
-
 /* For once: decoded after about the time that the others take. */
 static void
 test_late_read (void **state)
@@ -581,7 +557,6 @@ int
 main (void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_pread_stays),
     cmocka_unit_test (test_late_read),
     cmocka_unit_test (test_late_stripe),
     cmocka_unit_test (test_late_read_wins),

@@ -1,5 +1,6 @@
 /* gpuraid: reads in the client's thread: cells that touch on a member are read
- * in one call, and an error there costs only the blocks that have it.
+ * in one call, an error there costs only the blocks that have it, and which
+ * reads are made there.
  *
  * run-tests: no-thread
  * It has one thread.
@@ -115,6 +116,46 @@ test_wrong_block (void **state)
   end_whole (sa);
 }
 
+#define MS UINT64_C (1000000)
+
+/* ns that it takes to read a block of a cell, which is compared. */
+static uint64_t
+read_block (struct sim_array *sa, unsigned cell, unsigned block)
+{
+  const uint64_t start = sim_now (sa->sim);
+
+  check_range (sa, (uint64_t) cell * CHUNK + block * 4096, 4096);
+  return sim_now (sa->sim) - start;
+}
+
+/* Reads that went through the loop took long; small ones do not go there for
+ * that: here they take no time in the client's thread, and are counted.
+ */
+static void
+test_stays (void **state)
+{
+  struct sim_array *sa = start (CHECKSUM_NONE);
+  struct array_counters *c;
+
+  for (unsigned i = 0; i < K + M; i++) {
+    sa->disk[i]->direct = true;
+    sa->disk[i]->min_delay_ns = sa->disk[i]->max_delay_ns = MS;
+  }
+  sa->max_pause_ns = 1000;
+  limits.inline_max_len = 0;
+  open_again (sa, ~0, true);
+  for (unsigned i = 0; i < 4 * NR_READ * K; i++)
+    assert_in_range (read_block (sa, i / 4, i % 4), MS, 4 * MS);
+  limits.inline_max_len = default_limits.inline_max_len;
+  count_from_here (sa);
+  c = &sa->a->counters;
+  c->member_read_ops = c->member_read_bytes = 0;
+  assert_in_range (read_block (sa, 0, 5), 0, MS / 100);
+  assert_int_equal (c->member_read_ops, 1);
+  assert_int_equal (c->member_read_bytes, 4096);
+  end_whole (sa);
+}
+
 int
 main (void)
 {
@@ -123,6 +164,7 @@ main (void)
     cmocka_unit_test (test_one_call_checked),
     cmocka_unit_test (test_bad_block),
     cmocka_unit_test (test_wrong_block),
+    cmocka_unit_test (test_stays),
   };
 
   return cmocka_run_group_tests (tests, NULL, free_data);
