@@ -369,3 +369,29 @@ members_from_status ()
     members[i]=$(status_field "members.$i.path")
   done
 }
+
+# must_notice_wrong_bytes COMMAND...: it measures coders, one of which makes
+# wrong parity.
+must_notice_wrong_bytes ()
+{
+  local args rc
+
+  cat >"$tmp/wrong.c" <<'C'
+void
+ec_encode_data (int len, int k, int rows, unsigned char *tables,
+                unsigned char **in, unsigned char **out)
+{
+  for (int j = 0; j < rows; j++)
+    for (int b = 0; b < len; b++)
+      out[j][b] = in[0][b];
+}
+C
+  cc -shared -fPIC -o "$tmp/wrong.so" "$tmp/wrong.c"
+  for args in "--verify-only" "--memory 1M --seconds 0"; do
+    rc=0
+    LD_PRELOAD=$tmp/wrong.so timeout 60 "$@" --engine isal $args \
+      >"$tmp/out" 2>"$tmp/err" || rc=$?
+    [ $rc = 1 ] || fail "$args: wrong bytes were not noticed: status $rc"
+    grep -q 'WRONG' "$tmp/out" || fail "$args: $(cat "$tmp/out" "$tmp/err")"
+  done
+}
