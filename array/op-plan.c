@@ -275,6 +275,15 @@ waits_for_decision (const struct array *a, const struct op *op)
     !(op->kind == OP_READ && op->r->kind == REQUEST_RELOG);
 }
 
+/* Of a member that is there. */
+static bool
+has_unreadable_page (const struct array *a, const struct op *op,
+                     const struct rect *rect)
+{
+  return op->pin.nr > 0 && !op->no_sums &&
+    sums_unreadable (&op->pin, op_row (a, op, rect->b0));
+}
+
 static bool
 may_get_better (const struct array *a, const struct op *op,
                 const struct rect *rect)
@@ -282,7 +291,8 @@ may_get_better (const struct array *a, const struct op *op,
   const uint16_t blocks = block_mask (rect->b0, rect->nr);
 
   return waits_for_decision (a, op) ||
-    (op->tries < OP_MAX_TRIES && op_bad_roles (a, op, blocks) &&
+    (op->tries < OP_MAX_TRIES &&
+     (op_bad_roles (a, op, blocks) || has_unreadable_page (a, op, rect)) &&
      !lost_rows_known (a, op->line->no, blocks));
 }
 

@@ -62,6 +62,33 @@ test_write_waits_for_its_page (void **state)
   end_degraded (sa);
 }
 
+/* A member is lost, and the page of another one can't be read for a moment: a
+ * reader waits, as it does for blocks.
+ */
+static void
+test_read_waits_for_a_page (void **state)
+{
+  struct sim_array *sa = start (2, 1);
+  struct sim_disk *d = disk_of_role (sa, 0, 1);
+  const uint64_t before = d->nr_ios[IO_READ];
+  struct sim_request *q;
+
+  assert_int_equal (sim_array_fail (sa, layout_slot (&sa->g, 0, 0)), 0);
+  assert_true (sim_array_settle (sa, 60 * SECOND));
+  d->read_error_ppm = 1000000;
+  q = start_request (sa, REQUEST_READ, back, 0, 4096, 0);
+  while (d->nr_ios[IO_READ] < before + 2)
+    assert_true (sim_step (sa->sim));
+  assert_true (sim_array_pause (sa, 1000000));
+  d->read_error_ppm = 0;
+  while (q->state != SIM_IDLE)
+    assert_true (sim_step (sa->sim));
+  assert_int_equal (q->r.error, 0);
+  assert_memory_equal (back, data, 4096);
+  free (q);
+  end_degraded (sa);
+}
+
 /* A rebuild reads a bad block, of which the cache has the content: the new
  * member's block gets the checksum of that, not of the bad one.
  */
@@ -342,6 +369,7 @@ main (void)
 #define TEST(name) cmocka_unit_test_teardown (name, scrub_usual_limits)
   const struct CMUnitTest tests[] = {
     TEST (test_write_waits_for_its_page),
+    TEST (test_read_waits_for_a_page),
     TEST (test_checksum_of_a_copied_block),
     TEST (test_unreadable_page_is_not_new),
     TEST (test_page_of_a_target_is_unreadable),
