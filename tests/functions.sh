@@ -64,6 +64,20 @@ skip ()
   exit 77
 }
 
+# is_ours PID: was it started by this test, and is still there?  The numbers come
+# round within a minute when many tests run: then it is of another test.
+export GPURAID_TEST=$shm
+is_ours ()
+{
+  grep -qszxF "GPURAID_TEST=$shm" "/proc/$1/environ"
+}
+
+# kill_ours PID
+kill_ours ()
+{
+  ! is_ours "$1" || kill -9 "$1"
+}
+
 # on_exit COMMAND...: run at the end, the newest first.
 on_exit ()
 {
@@ -79,7 +93,7 @@ cleanup ()
     eval "$c" >/dev/null 2>&1
   done
   if [ -n "$raid_pid" ]; then
-    kill -9 "$raid_pid" 2>/dev/null
+    kill_ours "$raid_pid"
     wait "$raid_pid" 2>/dev/null
   fi
   if [ -n "$KEEP" ] && [ $rc -ne 0 ]; then
@@ -220,7 +234,7 @@ refuse_raid ()
 stop_raid ()
 {
   local rc=0
-  kill "$raid_pid" || fail "stop_raid: the server is not there any more"
+  is_ours "$raid_pid" && kill "$raid_pid" || fail "stop_raid: the server is not there any more"
   timeout $((60 * slow)) tail -s 0.02 --pid="$raid_pid" -f /dev/null ||
     fail "stop_raid: still there after $((60 * slow)) s"
   wait "$raid_pid" || rc=$?
@@ -231,7 +245,7 @@ stop_raid ()
 # SIGKILL, like a power cut, except for the page cache.
 kill_raid ()
 {
-  kill -9 "$raid_pid" || fail "kill_raid: the server is not there any more"
+  is_ours "$raid_pid" && kill -9 "$raid_pid" || fail "kill_raid: the server is not there any more"
   wait "$raid_pid" 2>/dev/null || :
   raid_pid=
 }
@@ -323,7 +337,7 @@ slow_member ()
     wdelay="$3ms" || fail "nbdkit for a slow member did not start"
   nbdfuse "$d/mnt/member" "nbd+unix:///?socket=$d/sock" \
     >>"$tmp/nbdfuse.log" 2>&1 &
-  on_exit kill "$(cat "$d/pid")"
+  on_exit kill_ours "$(cat "$d/pid")"
   on_exit fusermount3 -uz "$d/mnt"
   slow_path=$d/mnt/member
   wait_for 10 test -f "$slow_path" || fail "nbdfuse did not start"

@@ -25,7 +25,7 @@ nbdkit_bg ()
   shift
   rm -f "$shm/$name.pid"
   setsid nbdkit -f -P "$shm/$name.pid" "$@" >>"$tmp/$name.log" 2>&1 &
-  on_exit kill -9 $!
+  on_exit kill_ours $!
   disown $!
   wait_for 30 test -s "$shm/$name.pid" ||
     fail "nbdkit $*: $(cat "$tmp/$name.log")"
@@ -48,7 +48,7 @@ qemu_on ()
   rm -f "$shm/$name.sock" "$shm/$name.pid"
   setsid qemu-nbd -f raw -t -k "$shm/$name.sock" --pid-file="$shm/$name.pid" "$@" \
     "$file" >>"$tmp/$name.log" 2>&1 &
-  on_exit kill -9 $!
+  on_exit kill_ours $!
   disown $!
   wait_for 10 test -S "$shm/$name.sock" || fail "qemu-nbd: $(cat "$tmp/$name.log")"
 }
@@ -74,7 +74,7 @@ kill_server ()
 {
   local pid
   pid=$(cat "$shm/$1.pid")
-  kill -9 "$pid"
+  kill_ours "$pid"
   timeout 10 tail -s 0.02 --pid="$pid" -f /dev/null || fail "$1 does not die"
 }
 

@@ -36,7 +36,7 @@ while True:
     c.close ()
 PY
 /usr/bin/python3 "$tmp/server.py" "$tmp" &
-on_exit kill $!
+on_exit kill_ours $!
 wait_for 10 test -S "$sock" || fail "the fake server did not start"
 
 cat >"$tmp/status" <<JSON

@@ -46,10 +46,10 @@ array ()
 
 array one 2 1
 one=$raid_pid
-on_exit kill -9 "$one"
+on_exit kill_ours "$one"
 array two 1 2
 two=$raid_pid
-on_exit kill -9 "$two"
+on_exit kill_ours "$two"
 
 run 0
 [ "$(wc -l <"$tmp/out")" = 2 ] || fail "not two lines: $(cat "$tmp/out")"

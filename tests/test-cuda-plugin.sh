@@ -214,7 +214,7 @@ LD_PRELOAD=$san_preload ASAN_OPTIONS=$san_asan TSAN_OPTIONS=$san_tsan \
   fail "the daemon did not start"
 wait_for $((30 * slow)) test -s "$shm/pid" || fail "no daemon"
 pid=$(cat "$shm/pid")
-on_exit kill "$pid"
+on_exit kill_ours "$pid"
 fill
 verify "a daemon"
 kill "$pid"

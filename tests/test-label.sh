@@ -62,7 +62,7 @@ members=("${two[@]}")
 control=$shm/control-2 sock=$shm/sock-2 raid_log=$tmp/log-2
 start_raid
 other_pid=$raid_pid
-on_exit kill -9 "$other_pid"
+on_exit kill_ours "$other_pid"
 sum=$(cat "${two[@]}" | md5sum)
 
 control=$shm/control sock=$shm/sock raid_log=$tmp/nbdkit.log

@@ -75,7 +75,7 @@ make_members 3 16M "$dir"
 create_array k=2 m=1 size=8M label=disks >/dev/null
 start_raid
 one=$raid_pid
-on_exit kill -9 "$one"
+on_exit kill_ours "$one"
 noise 4194304 >"$tmp/data"
 nbdcopy "$tmp/data" "$uri"
 quiet one -- one
@@ -95,7 +95,7 @@ make_members 3 16M
 create_array k=1 m=2 size=8M >/dev/null
 start_raid
 two=$raid_pid
-on_exit kill -9 "$two"
+on_exit kill_ours "$two"
 nbdcopy "$tmp/data" "nbd+unix:///?socket=$sock"
 fail_member 1
 rm "${members[2]}"

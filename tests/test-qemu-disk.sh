@@ -19,7 +19,7 @@ start_raid
 mkfifo "$tmp/commands"
 qemu-io -t writeback --image-opts "$options" <"$tmp/commands" >"$tmp/out" 2>&1 &
 client=$!
-on_exit kill -9 $client
+on_exit kill_ours $client
 exec 3>"$tmp/commands"
 # It reads one line at a time.
 # ask WORD...

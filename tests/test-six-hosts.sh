@@ -94,7 +94,7 @@ serve ()
   fi
   ip netns exec "host$i" "${command[@]}" >>"$tmp/server$i.log" 2>&1 &
   server[$i]=$!
-  on_exit kill -9 $!
+  on_exit kill_ours $!
   disown $!
 }
 listens ()

@@ -69,7 +69,7 @@ LD_PRELOAD=$san_preload ASAN_OPTIONS=$san_asan TSAN_OPTIONS=$san_tsan \
   nbdkit -U "$sock" -P "$shm/pid" "$plugin" control=ctl x y 2>"$tmp/err"
 wait_for $((10 * slow)) test -s "$shm/pid" || fail "no daemon"
 pid=$(cat "$shm/pid")
-on_exit kill -9 "$pid"
+on_exit kill_ours "$pid"
 [ -S ctl ] || fail "no control socket"
 [ "$(stat -c %a ctl)" = 600 ] || fail "others may use the control socket"
 qemu-io -f raw -c 'write -P 7 1000 5000' -c 'read -P 7 1000 5000' \

@@ -39,7 +39,7 @@ grep -q Restrat "$tmp/out" || fail "verify finds no mistake"
 # As gpuraid@.service calls it: the server answers, or has ended.
 sleep 60 &
 sleeper=$!
-on_exit kill $sleeper
+on_exit kill_ours $sleeper
 cat >"$tmp/answer" <<'END'
 #!/bin/sh
 [ "$*" = "status --quiet tank" ] && [ -e "$(dirname "$0")/up" ] && exit 1
