@@ -313,8 +313,9 @@ struct array_event {
                                  * CORRUPTION: the one with most of it */
 };
 
-/* Call it before array_start.  fn: any thread, with no lock held; must not
- * block; *e is borrowed during the call.
+/* Call it before array_start.  fn: any thread, one at a time, in the order of
+ * what happened, with no lock held; must not block; *e is borrowed during the
+ * call.
  */
 typedef void (*array_event_fn) (void *opaque, const struct array_event *e);
 extern void array_set_events (struct array *a, array_event_fn fn,

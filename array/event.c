@@ -8,8 +8,67 @@
 #include "array/entry.h"
 #include "array/event.h"
 #include "array/health.h"
+#include "common/cleanup.h"
 
 #define MINUTE_NS UINT64_C (60000000000)
+
+struct untold {
+  struct list link;
+  struct array_event event;
+};
+
+/* The next one; NULL: there is none, and a later one needs another call. */
+static struct untold *
+take (struct events *ev)
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&ev->lock);
+  struct list *l = list_pop (&ev->untold);
+
+  ev->telling = l != NULL;
+  return l ? list_item (l, struct untold, link) : NULL;
+}
+
+/* Without the array lock.  One thread at a time: two would tell of what
+ * happened last first.
+ */
+static void
+tell (struct call *call)
+{
+  struct events *ev = list_item (call, struct events, call);
+  struct untold *u;
+
+  while ((u = take (ev)) != NULL) {
+    ev->fn (ev->opaque, &u->event);
+    free (u->event.member.path);
+    free (u);
+  }
+}
+
+/* True if no thread is telling. */
+static bool
+add (struct events *ev, struct untold *u)
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&ev->lock);
+  const bool first = !ev->telling;
+
+  list_append (&ev->untold, &u->link);
+  ev->telling = true;
+  return first;
+}
+
+void
+event_init (struct array *a)
+{
+  pthread_mutex_init (&a->events.lock, NULL);
+  list_init (&a->events.untold);
+  a->events.call.run = tell;
+}
+
+void
+event_free (struct array *a)
+{
+  pthread_mutex_destroy (&a->events.lock);
+}
 
 void
 array_set_events (struct array *a, array_event_fn fn, void *opaque)
@@ -18,41 +77,22 @@ array_set_events (struct array *a, array_event_fn fn, void *opaque)
   a->events.opaque = opaque;
 }
 
-struct event_call {
-  struct call call;
-  array_event_fn fn;
-  void *opaque;
-  struct array_event event;
-};
-
-static void
-tell (struct call *call)
-{
-  struct event_call *c = list_item (call, struct event_call, call);
-
-  c->fn (c->opaque, &c->event);
-  free (c->event.member.path);
-  free (c);
-}
-
 static void
 tell_number (struct array *a, enum array_event_kind kind,
              const struct seat *s, uint64_t number)
 {
-  struct event_call *c;
+  struct untold *u;
 
-  if (a->events.fn == NULL || (c = calloc (1, sizeof *c)) == NULL)
+  if (a->events.fn == NULL || (u = calloc (1, sizeof *u)) == NULL)
     return;
-  c->call.run = tell;
-  c->fn = a->events.fn;
-  c->opaque = a->events.opaque;
-  c->event.kind = kind;
-  c->event.state = health (a, &c->event.reasons);
-  c->event.number = number;
-  c->event.member.slot = SLOT_NONE;
+  u->event.kind = kind;
+  u->event.state = health (a, &u->event.reasons);
+  u->event.number = number;
+  u->event.member.slot = SLOT_NONE;
   if (s && s->m)
-    c->event.member = entry_of_seat (a, s);
-  engine_call (a, &c->call);
+    u->event.member = entry_of_seat (a, s);
+  if (add (&a->events, u))
+    engine_call (a, &a->events.call);
 }
 
 void

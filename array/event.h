@@ -1,7 +1,7 @@
 /* gpuraid: tell the outside what happens: array_set_events.
  *
- * Call all of these with the array lock held; what is told is called without
- * it.
+ * Call all of these with the array lock held, or while only one thread knows
+ * the array; what is told is called without it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,7 +11,10 @@
 
 #include "array/internal.h"
 
-/* s: the member, or NULL. */
+extern void event_init (struct array *a);
+extern void event_free (struct array *a);
+
+/* They are told in the order of these calls.  s: the member, or NULL. */
 extern void event_tell (struct array *a, enum array_event_kind kind,
                         const struct seat *s);
 

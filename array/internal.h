@@ -341,6 +341,10 @@ struct array {
     enum array_state state;     /* as told */
     uint64_t corrupt;           /* blocks and pages, as told */
     uint64_t corrupt_told, no_space_told;       /* ns */
+    struct call call;
+    pthread_mutex_t lock;       /* of what follows */
+    struct list untold;
+    bool telling;               /* some thread is, or will */
   } events;
 
   struct grow *grow;            /* array/grow-run.c */

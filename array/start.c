@@ -17,6 +17,7 @@
 #include "array/consistency.h"
 #include "array/copies.h"
 #include "array/dirty.h"
+#include "array/event.h"
 #include "array/flush.h"
 #include "array/grow.h"
 #include "array/health.h"
@@ -107,6 +108,7 @@ init_lists (struct array *a)
   list_init (&a->no_space_stores);
   list_init (&a->zeroing);
   repairs_init (a);
+  event_init (a);
   list_init (&a->zero_waiters);
   list_init (&a->flush_waiters);
   list_init (&a->flush_current);
@@ -162,6 +164,7 @@ array_free_memory (struct array *a)
   pass_free (a);
   scrub_free (a);
   watch_free (a);
+  event_free (a);
   change_free (a);
   grow_free (a);
   journal_free (a);

@@ -1,12 +1,13 @@
 /* gpuraid: which events an array tells, in which order, and how often.
  *
  * run-tests: no-thread
- * It has one thread.
+ * Only one thread runs at a time.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -84,6 +85,47 @@ test_spare (void **state)
   put (sa, 0, 4 * CHUNK, ARRAY_FUA);
   settle (sa);
   assert_true (sim_array_pause (sa, SECOND));
+  expect ("failed 1 disk1 degraded; degraded - degraded; "
+          "spare 1 disk4 degraded; rebuilt 1 disk4 healthy; ");
+  end_whole (sa);
+}
+
+static void *
+run_on (void *opaque)
+{
+  struct sim_array *sa = opaque;
+
+  for (unsigned i = 0; i < 1000; i++)
+    (void) sim_step (sa->sim);
+  return NULL;
+}
+
+/* The first is told slowly: what happens meanwhile, by another thread, is told
+ * after it.
+ */
+static void
+note_slowly (void *opaque, const struct array_event *e)
+{
+  pthread_t thread;
+
+  if (e->kind == ARRAY_EVENT_MEMBER_FAILED) {
+    assert_int_equal (pthread_create (&thread, NULL, run_on, opaque), 0);
+    assert_int_equal (pthread_join (thread, NULL), 0);
+  }
+  note (opaque, e);
+}
+
+static void
+test_order (void **state)
+{
+  struct sim_array *sa = start (2, 2, false);
+
+  assert_int_equal (sim_array_spare (sa, sim_array_add_disk (sa)), 0);
+  sa->event = note_slowly;
+  open_again (sa, ~0, true);
+  sa->disk[1]->dead = true;
+  put (sa, 0, 4 * CHUNK, ARRAY_FUA);
+  settle (sa);
   expect ("failed 1 disk1 degraded; degraded - degraded; "
           "spare 1 disk4 degraded; rebuilt 1 disk4 healthy; ");
   end_whole (sa);
@@ -185,6 +227,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown (test_spare, free_data),
+    cmocka_unit_test_teardown (test_order, free_data),
     cmocka_unit_test_teardown (test_failed, free_data),
     cmocka_unit_test_teardown (test_degraded_at_start, free_data),
     cmocka_unit_test_teardown (test_replaced, free_data),
