@@ -1,6 +1,8 @@
 /* gpuraid: the coders on the CPU with packets, against Jerasure's bit
  * matrices, and what is lost made again.
  *
+ * run-tests: no-thread
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

@@ -3,6 +3,8 @@
 # members, lost data made again by the others, and what status and metrics
 # call it.  coder=simd where there is no GFNI is refused in one line.
 #
+# run-tests: no-thread
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh

@@ -1,5 +1,7 @@
 /* gpuraid test: the headers in a journal ring.
  *
+ * run-tests: no-thread
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

@@ -5,6 +5,8 @@
 #
 # CHECKSUM=crc32c: with checksums too.
 #
+# run-tests: no-thread
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh

@@ -4,6 +4,8 @@
  * The product of bits is made here as the kernels make it, one byte of each
  * cell and chunk at a time.
  *
+ * run-tests: no-thread
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

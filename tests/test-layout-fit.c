@@ -1,6 +1,8 @@
 /* gpuraid test: how much fits on members of any size, and where it
  * lies.
  *
+ * run-tests: no-thread
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

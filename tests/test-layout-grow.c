@@ -1,6 +1,8 @@
 /* gpuraid: layouts that have grown: every block has one use, nothing moves,
  * and as much is gained as fits.
  *
+ * run-tests: no-thread
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

@@ -7,6 +7,8 @@
  *
  *   test-membership-walk [SEED|random [WALKS]]
  *
+ * run-tests: no-thread
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

@@ -2,6 +2,8 @@
 # test-open-config.sh: nbdkit with config=: globs, uuid=, members that are not
 # there, and where a mistake is.
 #
+# run-tests: no-thread
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh

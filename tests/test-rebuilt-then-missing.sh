@@ -2,6 +2,8 @@
 # test-rebuilt-then-missing: m members that were just rebuilt onto are m
 # members that may be lost, like any others; and so are the others.
 #
+# run-tests: no-thread
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh

@@ -2,6 +2,8 @@
 # test-scan.sh: gpuraid scan finds arrays in files and folders, says what state
 # they are in, and how to open them.
 #
+# run-tests: no-thread
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh

@@ -1,5 +1,7 @@
 /* gpuraid: the codes of the founding systems, rebuilt.
  *
+ * run-tests: no-thread
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

@@ -3,6 +3,8 @@
 # does not stop the start while enough members are there; it is not written,
 # and gpuraid replace rebuilds the missing member onto it.
 #
+# run-tests: no-thread
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh

@@ -3,6 +3,8 @@
 # written read little: the holes of the checksum tables say where.  What was
 # written far apart is rebuilt, and the files stay sparse.
 #
+# run-tests: no-thread
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh
