@@ -17,7 +17,7 @@ arg=(-U raid.sock -P pid "$plugin" control=ctl "${members[@]}")
 stop_all ()
 {
   if [ -s pid ]; then
-    kill -9 "$(cat pid)"
+    kill_ours "$(cat pid)"
   fi
 }
 on_exit stop_all
