@@ -137,10 +137,6 @@ check (struct array *a, bool repair)
   st = wait_for_scrub (a);
   r = show (&st, st.counters.bad_table_pages);
   array_status_free (&st);
-  if (fflush (stdout) == EOF) {
-    log_error ("stdout: %m");
-    return EXIT_FAILURE;
-  }
   return r;
 }
 
@@ -152,7 +148,7 @@ cmd_check (int argc, char **argv)
     { NULL },
   };
   struct array *a = NULL;
-  int opt, r = EXIT_FAILURE;
+  int opt, r = EXIT_USAGE;
   bool repair = false;
   struct config c;
 
@@ -173,8 +169,7 @@ cmd_check (int argc, char **argv)
   if (config_complete (&c) == -1)
     goto out;
   a = open_array (&c);
-  if (a)
-    r = check (a, repair);
+  r = a ? check (a, repair) : EXIT_FAILURE;
 
  out:
   array_free (a);

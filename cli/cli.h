@@ -2,7 +2,8 @@
  *
  * cli/main.c finds the subcommand; each has a file of its own.  argv[0] is the
  * subcommand's name, and getopt starts afresh.  They return the exit status,
- * after reporting an error in one line on stderr (log_error goes there).
+ * after reporting an error in one line on stderr (log_error goes there).  That
+ * stdout can't be written is for cli/main.c to report.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -35,6 +36,8 @@ extern void cmd_bench_help (void);
 
 /* The exit status if the command line is wrong. */
 #define EXIT_USAGE 2
+/* That of gpuraid status if it does not know the state. */
+#define EXIT_NO_ANSWER 3
 
 /* Print the usage of a subcommand to stderr; returns EXIT_USAGE, for `return
  * cli_usage (argv[0]);`.

@@ -6,11 +6,13 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "common/bits.h"
@@ -23,6 +25,8 @@ static const struct command {
   const char *args;
   const char *what;
   void (*help) (void);          /* more for --help, or NULL */
+  int no_output;                /* exit status if stdout can't be written; 0:
+                                 * EXIT_FAILURE */
 } commands[] = {
   { "create", cmd_create,
     "[--force] [--dry-run] k=K m=M [chunk=SIZE] [size=SIZE]\n"
@@ -37,7 +41,8 @@ static const struct command {
     "      something is wrong" },
   { "status", cmd_status, "[--json] [--quiet] [CONTROL]",
     "state, members, progress and counters of a running array, or a line\n"
-    "      for each; exit 0 healthy, 1 degraded, 2 failed, 3 no answer" },
+    "      for each; exit 0 healthy, 1 degraded, 2 failed, 3 no answer",
+    .no_output = EXIT_NO_ANSWER },
   { "metrics", cmd_metrics, "[--output FILE] [CONTROL]",
     "the same of one array, or all that run, in the text format of\n"
     "      Prometheus" },
@@ -126,11 +131,42 @@ help (void)
           "  nbdkit gpuraid control=/run/array.sock MEMBER...\n");
 }
 
+/* A member must not become one of the first three files: messages would be
+ * written to it.
+ */
+static bool
+open_standard_files (void)
+{
+  int fd;
+
+  do
+    fd = open ("/dev/null", O_RDWR);
+  while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd == -1)
+    return fcntl (STDIN_FILENO, F_GETFD) != -1 &&
+      fcntl (STDOUT_FILENO, F_GETFD) != -1 &&
+      fcntl (STDERR_FILENO, F_GETFD) != -1;
+  close (fd);
+  return true;
+}
+
+/* Returns r, unless stdout could not be written. */
+static int
+check_output (int r, int no_output)
+{
+  if (fflush (stdout) != EOF && !ferror (stdout))
+    return r;
+  log_error ("stdout: %m");
+  return no_output ? no_output : EXIT_FAILURE;
+}
+
 int
 main (int argc, char *argv[])
 {
   const struct command *c;
 
+  if (!open_standard_files ())
+    return EXIT_FAILURE;
   if (getenv (COMPILER_CHILD_ENV))
     compiler_child_main ();
   if (argc < 2) {
@@ -139,11 +175,11 @@ main (int argc, char *argv[])
   }
   if (strcmp (argv[1], "--help") == 0 || strcmp (argv[1], "help") == 0) {
     help ();
-    return EXIT_SUCCESS;
+    return check_output (EXIT_SUCCESS, 0);
   }
   if (strcmp (argv[1], "--version") == 0) {
     printf ("gpuraid %s\n", GPURAID_VERSION);
-    return EXIT_SUCCESS;
+    return check_output (EXIT_SUCCESS, 0);
   }
   c = find_command (argv[1]);
   if (c == NULL) {
@@ -154,8 +190,8 @@ main (int argc, char *argv[])
     printf ("usage: gpuraid %s %s\n%s\n", c->name, c->args, c->what);
     if (c->help)
       c->help ();
-    return EXIT_SUCCESS;
+    return check_output (EXIT_SUCCESS, 0);
   }
   optind = 0;                   /* glibc: start afresh */
-  return c->run (argc - 1, argv + 1);
+  return check_output (c->run (argc - 1, argv + 1), c->no_output);
 }

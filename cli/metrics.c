@@ -37,17 +37,6 @@ name_of (const char *control, struct json_object *status)
 
 /* ---- where it is written ------------------------------------------------ */
 
-static int
-write_stdout (const struct metrics_source *source, unsigned nr)
-{
-  metrics_write (stdout, source, nr);
-  if (fflush (stdout) == EOF || ferror (stdout)) {
-    log_error ("stdout: %m");
-    return -1;
-  }
-  return 0;
-}
-
 /* In the folder of the file, with a name that does not end like the file's:
  * node_exporter reads all *.prom there.
  */
@@ -131,8 +120,9 @@ run (char **names, unsigned nr, const char *output)
     if (source[i].status == NULL)
       r = -1;
   }
-  if (source && (output ? write_file (output, source, nr) :
-                 write_stdout (source, nr)) == -1)
+  if (source && output == NULL)
+    metrics_write (stdout, source, nr);
+  else if (source && write_file (output, source, nr) == -1)
     r = -1;
   for (unsigned i = 0; i < nr; i++) {
     json_object_put (source[i].status);

@@ -345,10 +345,6 @@ print_all (const struct scan *s, bool json)
     log_notice ("%u disk%s can't be read%s", s->nr_forbidden,
                 s->nr_forbidden == 1 ? "" : "s",
                 geteuid () ? " by this user: run it as root" : "");
-  if (fflush (stdout) == EOF || ferror (stdout)) {
-    log_error ("stdout: %m");
-    return -1;
-  }
   return s->nr ? r : -1;
 }
 

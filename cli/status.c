@@ -18,7 +18,7 @@
 #include "common/log.h"
 
 /* Exit statuses, the worse the greater. */
-enum { HEALTHY, DEGRADED, FAILED, NO_ANSWER };
+enum { HEALTHY, DEGRADED, FAILED, NO_ANSWER = EXIT_NO_ANSWER };
 
 static bool quiet, json;
 
@@ -136,7 +136,7 @@ cmd_status (int argc, char **argv)
     { "quiet", no_argument, NULL, 'q' },
     { NULL },
   };
-  int opt, r;
+  int opt;
 
   opterr = 0;
   while ((opt = getopt_long (argc, argv, "", options, NULL)) != -1) {
@@ -153,10 +153,5 @@ cmd_status (int argc, char **argv)
   }
   if (quiet)
     log_set_sink (say_nothing);
-  r = optind < argc ? show_one (argv[optind]) : show_all ();
-  if (fflush (stdout) == EOF || ferror (stdout)) {
-    log_error ("stdout: %m");
-    return NO_ANSWER;
-  }
-  return r;
+  return optind < argc ? show_one (argv[optind]) : show_all ();
 }

@@ -115,7 +115,7 @@ print_line (const char *text, char **last)
   *last = strdup (text);
 }
 
-/* 0, or -1: the reader has gone, or reported. */
+/* 0, or -1: the output can't be written, or reported. */
 static int
 show (struct json_object *status, char **last)
 {
@@ -133,11 +133,7 @@ show (struct json_object *status, char **last)
     return -1;
   }
   print_line (text, last);
-  if (fflush (stdout) == EOF) {
-    log_error ("stdout: %m");
-    return -1;
-  }
-  return 0;
+  return fflush (stdout) == EOF ? -1 : 0;
 }
 
 static int

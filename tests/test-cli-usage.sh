@@ -71,3 +71,51 @@ for c in start stop; do
   wrong "letters, digits, dots, underscores and dashes" $c 'a b'
   wrong "letters, digits, dots, underscores and dashes" $c ./tank
 done
+
+# ---- an output that can't be written is reported, once
+
+# unwritable STATUS WORD...
+unwritable ()
+{
+  local want=$1 rc=0
+  shift
+  timeout 30 "$gpuraid" "$@" >/dev/full 2>"$tmp/err" </dev/null || rc=$?
+  [ $rc = "$want" ] || fail "gpuraid $*: exit status $rc: $(cat "$tmp/err")"
+  [ "$(grep -c 'stdout: ' "$tmp/err")" = 1 ] ||
+    fail "gpuraid $*: $(cat "$tmp/err")"
+}
+
+make_members 3 16M
+unwritable 1 --help
+unwritable 1 --version
+unwritable 1 help
+unwritable 1 scan --help
+unwritable 1 bench --list
+unwritable 1 create --dry-run k=2 m=1 "${members[@]}"
+create_array k=2 m=1 >"$tmp/out"
+for args in "examine" "examine --brief" "examine --json" "examine --udev" scan \
+  "scan --json"; do
+  unwritable 1 $args "${members[0]}"
+done
+unwritable 1 check "${members[@]}"
+start_raid
+for args in metrics rate rebuild watch; do
+  unwritable 1 $args "$control"
+done
+unwritable 3 status "$control"
+unwritable 3 status --json "$control"
+stop_raid
+
+# ---- no member becomes a stream that is closed: it would get the messages
+
+rm -f "$shm"/member-*
+for closed in '<&-' '>&-' '2>&-' '<&- >&- 2>&-'; do
+  make_members 3 16M
+  eval "timeout 30 \"\$gpuraid\" create k=2 m=1 label=closed \
+    \"\${members[@]}\" $closed" >/dev/null || fail "create $closed: status $?"
+  # This one has something to say while the members are open.
+  eval "timeout 30 \"\$gpuraid\" check --repair \"\${members[@]}\" $closed" \
+    >/dev/null || fail "check $closed: status $?"
+  ! grep -la 'blocks were wrong' "${members[@]}" ||
+    fail "check $closed: a message was written to a member"
+done
