@@ -69,6 +69,29 @@ open_beside (const char *path, char **name)
   return fp;
 }
 
+/* The file that is to be replaced: of a symbolic link the one that it means.
+ * A rename over /dev/null would destroy that.  NULL: reported.
+ */
+static char *
+find_target (const char *path)
+{
+  struct stat st;
+  char *target;
+
+  if (path[0] == '\0' ||
+      (stat (path, &st) == 0 && !S_ISREG (st.st_mode))) {
+    log_error ("--output %s: is no file: name one, or leave --output out",
+               path);
+    return NULL;
+  }
+  target = realpath (path, NULL);
+  if (target == NULL)           /* it is not there yet */
+    target = strdup (path);
+  if (target == NULL)
+    log_error ("strdup: %m");
+  return target;
+}
+
 static int
 write_file (const char *path, const struct metrics_source *source, unsigned nr)
 {
@@ -105,10 +128,13 @@ write_file (const char *path, const struct metrics_source *source, unsigned nr)
 static int
 run (char **names, unsigned nr, const char *output)
 {
-  CLEANUP_FREE struct metrics_source *source =
-    calloc (nr + 1, sizeof *source);
+  CLEANUP_FREE struct metrics_source *source = NULL;
+  CLEANUP_FREE char *target = NULL;
   int r = 0;
 
+  if (output && (target = find_target (output)) == NULL)
+    return -1;
+  source = calloc (nr + 1, sizeof *source);
   if (source == NULL) {
     log_error ("calloc: %m");
     nr = 0;
@@ -120,9 +146,9 @@ run (char **names, unsigned nr, const char *output)
     if (source[i].status == NULL)
       r = -1;
   }
-  if (source && output == NULL)
+  if (source && target == NULL)
     metrics_write (stdout, source, nr);
-  else if (source && write_file (output, source, nr) == -1)
+  else if (source && write_file (target, source, nr) == -1)
     r = -1;
   for (unsigned i = 0; i < nr; i++) {
     json_object_put (source[i].status);

@@ -164,6 +164,21 @@ metrics 1 --output "$tmp/textfile/folder" one
 [ "$(ls "$tmp/textfile")" = $'folder\ngpuraid.prom' ] ||
   fail "left beside it: $(ls "$tmp/textfile")"
 
+# What is no file stays what it is, and a symbolic link a link.
+mkfifo "$tmp/textfile/pipe"
+for name in "$tmp/textfile/pipe" ''; do
+  metrics 1 --output "$name" one
+  [ "$(wc -l <"$tmp/err")" = 1 ] && grep -q 'is no file' "$tmp/err" ||
+    fail "--output $name: $(cat "$tmp/err")"
+done
+[ -p "$tmp/textfile/pipe" ] || fail "--output: the pipe was replaced"
+ln -s gpuraid.prom "$tmp/textfile/link"
+before=$(stat -c %i "$tmp/textfile/gpuraid.prom")
+quiet one -- --output "$tmp/textfile/link" one
+[ -L "$tmp/textfile/link" ] &&
+  [ "$(stat -c %i "$tmp/textfile/gpuraid.prom")" != "$before" ] ||
+  fail "--output: a link was replaced"
+
 # ---- no answer is a metric too
 
 kill -9 "$two"
