@@ -159,7 +159,7 @@ names_state (const char *path)
   if (lstat (path, &st) == -1 && errno == ENOENT)
     return SOCKET_NONE;
   if (lstat (path, &st) == 0 && !S_ISSOCK (st.st_mode)) {
-    log_error ("%s: something that is no socket is there: remove it", path);
+    errno = ENOTSOCK;
     return SOCKET_UNKNOWN;
   }
   strncpy (addr.sun_path, path, sizeof addr.sun_path - 1);
@@ -170,12 +170,19 @@ names_state (const char *path)
        errno != EAGAIN)) {
     if (fd != -1 && errno == ECONNREFUSED)
       return SOCKET_DEAD;
-    if (fd != -1 && errno == ENOENT)
-      return SOCKET_NONE;
-    log_error ("connect: %s: %m", path);
-    return SOCKET_UNKNOWN;
+    return fd != -1 && errno == ENOENT ? SOCKET_NONE : SOCKET_UNKNOWN;
   }
   return SOCKET_ALIVE;
+}
+
+/* Why the state is SOCKET_UNKNOWN, of errno. */
+static void
+report_unknown (const char *path)
+{
+  if (errno == ENOTSOCK)
+    log_error ("%s: something that is no socket is there: remove it", path);
+  else
+    log_error ("connect: %s: %m", path);
 }
 
 enum socket_state
@@ -183,6 +190,8 @@ names_remove_dead (const char *path)
 {
   const enum socket_state state = names_state (path);
 
+  if (state == SOCKET_UNKNOWN)
+    report_unknown (path);
   if (state == SOCKET_DEAD && unlink (path) == -1 && errno != ENOENT) {
     log_error ("unlink: %s: %m", path);
     return SOCKET_UNKNOWN;
@@ -200,16 +209,21 @@ names_connect (const char *control, unsigned seconds)
   path = names_socket (control, NAMES_CONTROL);
   if (path == NULL)
     return NULL;
-  if (access (path, F_OK) == -1 && errno == ENOENT) {
+  switch (names_state (path)) {
+  case SOCKET_NONE:
     log_error ("%s: is not running (%s is not there): gpuraid start %s; a "
                "socket elsewhere is named with a slash", control, path,
                control);
     return NULL;
-  }
-  if (names_state (path) == SOCKET_DEAD) {
+  case SOCKET_DEAD:
     log_error ("%s: its server has ended without a stop (gpuraid start %s "
                "starts it again)", control, control);
     return NULL;
+  case SOCKET_UNKNOWN:
+    report_unknown (path);
+    return NULL;
+  case SOCKET_ALIVE:
+    break;
   }
   return control_connect (path, seconds);
 }

@@ -40,12 +40,15 @@ enum socket_state {
   SOCKET_NONE,                  /* nothing is there */
   SOCKET_ALIVE,                 /* a server listens */
   SOCKET_DEAD,                  /* its server has gone */
-  SOCKET_UNKNOWN,               /* reported: no socket, no permission, ... */
+  SOCKET_UNKNOWN,               /* errno: ENOTSOCK, EACCES, ... */
 };
 
+/* Reports nothing. */
 extern enum socket_state names_state (const char *path);
 
-/* Remove the socket if it is dead.  As names_state before it was removed. */
+/* Remove the socket if it is dead.  As names_state before it was removed;
+ * SOCKET_UNKNOWN is reported.
+ */
 extern enum socket_state names_remove_dead (const char *path);
 
 /* Connect to CONTROL: the path of a socket, or a NAME, which has no slash.

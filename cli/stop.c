@@ -82,6 +82,7 @@ int
 cmd_stop (int argc, char **argv)
 {
   CLEANUP_FREE char *control = NULL, *nbd = NULL;
+  enum socket_state state;
   struct control_client *c;
   bool force = false;
   int i = remote_args (argc, argv, 1, "force", &force);
@@ -95,7 +96,10 @@ cmd_stop (int argc, char **argv)
   nbd = control ? names_socket (argv[i], NAMES_NBD) : NULL;
   if (nbd == NULL)
     return EXIT_FAILURE;
-  if (names_remove_dead (control) == SOCKET_DEAD)
+  state = names_remove_dead (control);
+  if (state == SOCKET_UNKNOWN)
+    return EXIT_FAILURE;
+  if (state == SOCKET_DEAD)
     log_error ("%s: its server has ended without a stop: gpuraid start %s "
                "opens the array again", argv[i], argv[i]);
   else {

@@ -20,6 +20,7 @@
 #include "control/line.h"
 
 struct control_client {
+  struct sockaddr_un addr;
   int fd;
   bool gone;
   struct line_buf b;
@@ -42,21 +43,20 @@ set_timeout (int fd, unsigned seconds)
 struct control_client *
 control_connect (const char *path, unsigned seconds)
 {
-  struct sockaddr_un addr = { .sun_family = AF_UNIX };
   struct control_client *c;
 
-  if (strlen (path) >= sizeof addr.sun_path) {
+  if (strlen (path) >= sizeof c->addr.sun_path) {
     log_error ("%s: a socket's path has at most %zu bytes", path,
-               sizeof addr.sun_path - 1);
+               sizeof c->addr.sun_path - 1);
     return NULL;
   }
-  strcpy (addr.sun_path, path);
-
   c = calloc (1, sizeof *c);
   if (c == NULL) {
     log_error ("calloc: %m");
     return NULL;
   }
+  c->addr.sun_family = AF_UNIX;
+  strcpy (c->addr.sun_path, path);
   c->b.max = LINE_MAX_REPLY;
   c->fd = socket (AF_UNIX, SOCK_STREAM|SOCK_CLOEXEC, 0);
   if (c->fd == -1) {
@@ -65,7 +65,8 @@ control_connect (const char *path, unsigned seconds)
   }
   if (set_timeout (c->fd, seconds) == -1)
     goto err;
-  if (connect (c->fd, (const struct sockaddr *) &addr, sizeof addr) == -1) {
+  if (connect (c->fd, (const struct sockaddr *) &c->addr,
+               sizeof c->addr) == -1) {
     if (errno == ECONNREFUSED)
       log_error ("%s: no server is listening there: start it first", path);
     else if (errno == EAGAIN)
@@ -157,7 +158,7 @@ lost (struct control_client *c, const char *what, bool report)
 {
   c->gone = true;
   if (report)
-    log_error ("%s", what);
+    log_error ("%s: %s", c->addr.sun_path, what);
   return NULL;
 }
 

@@ -120,6 +120,8 @@ kill -STOP "$two"
 run 3 two
 grep -q "the server does not answer" "$tmp/err" || fail "$(cat "$tmp/err")"
 run 3
+grep -q "two.control: the server does not answer" "$tmp/err" ||
+  fail "does not say which: $(cat "$tmp/err")"
 line 'two               does not answer'
 kill -CONT "$two"
 run 1 two

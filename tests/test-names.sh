@@ -44,6 +44,21 @@ watch_pid=$!
 wait_for 10 grep -q healthy "$tmp/watch" || fail "watch says nothing"
 kill $watch_pid
 
+# ---- what is no socket is reported once
+
+: >"$shm/run/plain.control"
+for c in status metrics "fail 0" wait stop start; do
+  want=1
+  [ "$c" != status ] || want=3
+  set -- $c
+  refused $want "plain.control: something that is no socket is there" \
+    "$gpuraid" "$1" plain ${2:+"$2"}
+done
+refused 3 "plain.control: something that is no socket is there" \
+  "$gpuraid" status
+grep -q '^plain  *does not answer' "$tmp/out" || fail "$(cat "$tmp/out")"
+rm "$shm/run/plain.control"
+
 # ---- a path has a slash, a name has none
 
 cd "$shm/run"
