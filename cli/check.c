@@ -15,6 +15,7 @@
 
 #include "array/array.h"
 #include "cli/cli.h"
+#include "cli/remote.h"
 #include "common/log.h"
 
 /* NULL: reported. */
@@ -86,10 +87,12 @@ show_member (const struct array_entry *e)
     return;
   printf ("slot %u: ", e->slot);
   if (e->state == ENTRY_ACTIVE)
-    printf ("%" PRIu64 " wrong, %" PRIu64 " repaired: %s\n", e->scrub_found,
-            e->scrub_repaired, e->path ? e->path : "-");
+    printf ("%" PRIu64 " wrong, %" PRIu64 " repaired: ", e->scrub_found,
+            e->scrub_repaired);
   else
-    printf ("not there, or not current: %s\n", e->path ? e->path : "-");
+    printf ("not there, or not current: ");
+  render_clean (stdout, e->path ? e->path : "-");
+  printf ("\n");
 }
 
 /* The exit status. */

@@ -18,6 +18,7 @@
 #include "array/code.h"
 #include "array/copies.h"
 #include "cli/cli.h"
+#include "cli/remote.h"
 #include "cli/udev.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
@@ -139,7 +140,8 @@ show (const struct member *m, const struct examined *e)
   const struct superblock *sb = e->sb;
   char uuid[UUID_TEXT_LEN], size[CLI_SIZE_LEN];
 
-  printf ("%s:\n", m->path);
+  render_clean (stdout, m->path);
+  printf (":\n");
   printf ("  array       %s\n", uuid_text (&sb->array_uuid, uuid));
   if (sb->label[0])
     printf ("  label       %s\n", sb->label);
@@ -164,8 +166,11 @@ show (const struct member *m, const struct examined *e)
   }
   printf ("  epoch       %" PRIu64 "\n", sb->record.self.ballot.epoch);
   printf ("  shut down   %s\n", sb->clean ? "cleanly" : "not, or running");
-  if (sb->host[0])
-    printf ("  written by  %s\n", sb->host);
+  if (sb->host[0]) {
+    printf ("  written by  ");
+    render_clean (stdout, sb->host);
+    printf ("\n");
+  }
   printf ("  copies     ");
   for (enum sb_copy copy = 0; copy < SB_NR_COPIES; copy++)
     printf (" %s %s%s%s%s", copy_name[copy], copy_text (e, copy),
@@ -185,7 +190,8 @@ show_brief (const struct member *m, const struct examined *e)
 
   if (e->own.slot != SLOT_NONE)
     snprintf (slot, sizeof slot, "slot %u", e->own.slot);
-  printf ("%s  %s  %u+%u  %s  %s  %s  epoch %" PRIu64 "  %s\n", m->path,
+  render_clean (stdout, m->path);
+  printf ("  %s  %u+%u  %s  %s  %s  epoch %" PRIu64 "  %s\n",
           sb->label[0] ? sb->label : uuid_text (&sb->array_uuid, uuid),
           sb->g.k, sb->g.m, cli_size (sb->g.size, size), slot,
           state_name[e->own.state], sb->record.self.ballot.epoch,

@@ -57,6 +57,10 @@ extern uint64_t get_u64 (struct json_object *o, const char *key);
 extern const char *get_text (struct json_object *o, const char *key);
 extern bool get_bool (struct json_object *o, const char *key);
 
+/* A text that may contain control codes for a terminal: "?" in their place.
+ * Safe on NULL.
+ */
+extern void render_clean (FILE *fp, const char *s);
 /* The status for a person, in three parts; lines of any width. */
 extern void render_array (FILE *fp, struct json_object *status);
 extern void render_members (FILE *fp, struct json_object *status);

@@ -18,9 +18,8 @@
 
 #define BAR_LEN 30
 
-/* Any text may contain control codes for a terminal. */
-static void
-print_clean (FILE *fp, const char *s)
+void
+render_clean (FILE *fp, const char *s)
 {
   for (; s && *s; s++)
     fputc (iscntrl ((unsigned char) *s) ? '?' : *s, fp);
@@ -31,7 +30,7 @@ print_column (FILE *fp, const char *s, int width)
 {
   const int len = s ? MIN (strlen (s), (size_t) width) : 0;
 
-  print_clean (fp, s);
+  render_clean (fp, s);
   fprintf (fp, "%*s", width - len, "");
 }
 
@@ -118,7 +117,7 @@ render_reasons (FILE *fp, struct json_object *status)
     if (s == NULL || strcmp (s, "members lost") == 0)
       continue;
     fprintf (fp, ", ");
-    print_clean (fp, s);
+    render_clean (fp, s);
   }
 }
 
@@ -128,7 +127,7 @@ render_state (FILE *fp, struct json_object *status)
   uint64_t k = get_u64 (status, "k"), m = get_u64 (status, "m");
   unsigned active = nr_active_slots (status);
 
-  print_clean (fp, get_text (status, "state"));
+  render_clean (fp, get_text (status, "state"));
   render_reasons (fp, status);
   if (has_failed (status) && active >= k)
     fprintf (fp, " (nothing is written any more; the log says why)");
@@ -264,9 +263,9 @@ render_failed_engines (FILE *fp, struct json_object *status)
     if (failed == NULL)
       continue;
     fprintf (fp, "  failed: ");
-    print_clean (fp, get_text (e, "name"));
+    render_clean (fp, get_text (e, "name"));
     fprintf (fp, " is not used any more: ");
-    print_clean (fp, failed);
+    render_clean (fp, failed);
     fputc ('\n', fp);
   }
 }
@@ -279,7 +278,7 @@ render_failed_names (FILE *fp, struct json_object *status)
   for (size_t i = 0; (e = engine (status, i)) != NULL; i++)
     if (get_text (e, "failed")) {
       fprintf (fp, ", ");
-      print_clean (fp, get_text (e, "name"));
+      render_clean (fp, get_text (e, "name"));
       fprintf (fp, " failed");
     }
 }
@@ -306,7 +305,7 @@ render_line (FILE *fp, struct json_object *status)
       fprintf (fp, ", slot %" PRIu64 " ", get_u64 (m, "slot"));
     else
       fprintf (fp, ", a spare ");
-    print_clean (fp, state);
+    render_clean (fp, state);
   }
   if (get_text (status, "read_only"))
     fprintf (fp, ", read-only");
@@ -361,13 +360,13 @@ render_last_error (FILE *fp, struct json_object *m)
     return;
   strftime (when, sizeof when, "%F %H:%M:%S", localtime_r (&at, &tm));
   fprintf (fp, "   error: %s: ", when);
-  print_clean (fp, get_text (m, "path"));
+  render_clean (fp, get_text (m, "path"));
   fprintf (fp, ": ");
-  print_clean (fp, get_text (e, "operation"));
+  render_clean (fp, get_text (e, "operation"));
   if (json_object_object_get_ex (e, "offset", &off) && off)
     fprintf (fp, " at %" PRIu64, get_u64 (e, "offset"));
   fprintf (fp, ": ");
-  print_clean (fp, get_text (e, "message"));
+  render_clean (fp, get_text (e, "message"));
   fputc ('\n', fp);
 }
 
@@ -392,14 +391,14 @@ render_trouble (FILE *fp, struct json_object *status)
       fprintf (fp, " trouble: slot %" PRIu64 ": %" PRIu64 " %s had another "
                "checksum: ", get_u64 (m, "slot"), bad,
                bad == 1 ? "block or page" : "blocks or pages");
-      print_clean (fp, get_text (m, "path"));
+      render_clean (fp, get_text (m, "path"));
       fputc ('\n', fp);
     }
     for (size_t j = 0; j < ARRAY_LEN (trouble); j++)
       if (get_bool (m, trouble[j].key)) {
         fprintf (fp, " trouble: slot %" PRIu64 ": %s: ", get_u64 (m, "slot"),
                  trouble[j].what);
-        print_clean (fp, get_text (m, "path"));
+        render_clean (fp, get_text (m, "path"));
         fprintf (fp, "; %s\n", trouble[j].then);
         break;
       }
@@ -416,16 +415,16 @@ render_array (FILE *fp, struct json_object *status)
   char size[CLI_SIZE_LEN], chunk[CLI_SIZE_LEN];
 
   fprintf (fp, "   array: ");
-  print_clean (fp, get_text (status, "uuid"));
+  render_clean (fp, get_text (status, "uuid"));
   if (get_text (status, "label")) {
     fprintf (fp, "\n   label: ");
-    print_clean (fp, get_text (status, "label"));
+    render_clean (fp, get_text (status, "label"));
   }
   fprintf (fp, "\n   state: ");
   render_state (fp, status);
   if (get_text (status, "read_only")) {
     fprintf (fp, "\n  access: read-only: ");
-    print_clean (fp, get_text (status, "read_only"));
+    render_clean (fp, get_text (status, "read_only"));
   }
   fprintf (fp, "\n    size: %s (%" PRIu64 " bytes)\n",
            cli_size (get_u64 (status, "size"), size),
@@ -433,11 +432,11 @@ render_array (FILE *fp, struct json_object *status)
   fprintf (fp, "  layout: %" PRIu64 " data + %" PRIu64 " parity, chunk %s, "
            "code ", get_u64 (status, "k"), get_u64 (status, "m"),
            cli_size (get_u64 (status, "chunk"), chunk));
-  print_clean (fp, get_text (status, "code"));
+  render_clean (fp, get_text (status, "code"));
   fprintf (fp, "\n   coder: ");
-  print_clean (fp, get_text (status, "coder"));
+  render_clean (fp, get_text (status, "coder"));
   fprintf (fp, ", I/O through ");
-  print_clean (fp, get_text (status, "loop"));
+  render_clean (fp, get_text (status, "loop"));
   fputc ('\n', fp);
   render_failed_engines (fp, status);
   render_trouble (fp, status);
@@ -476,7 +475,7 @@ render_members (FILE *fp, struct json_object *status)
                   strcmp (state, "failed") != 0 ? "away" :
                   state ? state : "?", 10);
     fprintf (fp, "  %6" PRIu64 "  ", get_u64 (m, "errors"));
-    print_clean (fp, path ? path : uuid ? uuid : "-");
+    render_clean (fp, path ? path : uuid ? uuid : "-");
     fputc ('\n', fp);
     absent |= has_slot (m) &&
       (is_state (m, "failed") || is_state (m, "missing"));

@@ -188,13 +188,16 @@ look_in_folder (void *opaque, const char *name)
   const struct folder *f = opaque;
   CLEANUP_FREE char *path = NULL;
   const size_t len = strlen (f->path);
+  int r;
 
   if (asprintf (&path, "%s%s%s", f->path,
                 len && f->path[len - 1] == '/' ? "" : "/", name) == -1) {
     log_error ("asprintf: %m");
     return -1;
   }
-  return MIN (look (f->s, path), 0);
+  r = look (f->s, path);
+  f->s->nr_forbidden += r == EACCES || r == EPERM;
+  return MIN (r, 0);
 }
 
 int

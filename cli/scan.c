@@ -136,17 +136,34 @@ quote (FILE *fp, const char *s)
   fputc ('\'', fp);
 }
 
-/* A value of member= that is this path and no glob. */
+/* Would a line of a file lose this?  It ends at a newline, and space at its end
+ * does not count.
+ */
+static bool
+is_lost (const char *s)
+{
+  return iscntrl ((unsigned char) *s) ||
+    (isspace ((unsigned char) *s) && s[strspn (s, " ")] == '\0');
+}
+
+/* A value of member= that stands for this path alone; "?" in a pattern for
+ * what a line can't have.
+ */
 static void
 escape (FILE *fp, const char *s)
 {
-  const bool magic = strpbrk (s, "*?[") != NULL;
+  bool magic = strpbrk (s, "*?[") != NULL;
 
-  for (; *s; s++) {
-    if (magic && strchr ("*?[\\", *s))
-      fputc ('\\', fp);
-    fputc (*s, fp);
-  }
+  for (const char *p = s; *p; p++)
+    magic |= is_lost (p);
+  for (; *s; s++)
+    if (is_lost (s))
+      fputc ('?', fp);
+    else {
+      if (magic && strchr ("*?[\\", *s))
+        fputc ('\\', fp);
+      fputc (*s, fp);
+    }
 }
 
 /* A text that print makes; the caller frees it.  NULL: reported. */
@@ -198,13 +215,6 @@ config_of (const struct scan_array *a)
 /* ---- for a person ------------------------------------------------------ */
 
 static void
-print_clean (const char *s)
-{
-  for (; *s; s++)
-    putchar (iscntrl ((unsigned char) *s) ? '?' : *s);
-}
-
-static void
 show_members (const struct scan_array *a)
 {
   for (size_t i = 0; i < a->nr; i++) {
@@ -216,7 +226,7 @@ show_members (const struct scan_array *a)
     else
       printf ("    slot %-2u", slot);
     printf ("  %-10s  ", state ? state : "-");
-    print_clean (a->member[i]->path);
+    render_clean (stdout, a->member[i]->path);
     putchar ('\n');
   }
 }
@@ -241,12 +251,12 @@ show (const struct scan_array *a, struct json_object *running)
     printf ("  is running: gpuraid status %s\n", get_text (running, "name"));
   else if (!a->d->open) {
     printf ("  can't be opened: ");
-    print_clean (a->d->why);
+    render_clean (stdout, a->d->why);
     putchar ('\n');
   }
   else {
     printf ("  open it: ");
-    print_clean (command);
+    render_clean (stdout, command);
     putchar ('\n');
   }
   return 0;
@@ -343,7 +353,7 @@ print_all (const struct scan *s, bool json)
     log_notice ("no array was found");
   if (s->nr_forbidden)
     log_notice ("%u disk%s can't be read%s", s->nr_forbidden,
-                s->nr_forbidden == 1 ? "" : "s",
+                s->nr_forbidden == 1 ? " or file" : "s or files",
                 geteuid () ? " by this user: run it as root" : "");
   return s->nr ? r : -1;
 }

@@ -22,7 +22,8 @@ struct scanned {
 struct scan {
   struct scanned **member;
   size_t nr;
-  unsigned nr_forbidden;        /* disks that we may not read */
+  unsigned nr_forbidden;        /* disks, and files of folders, that we may not
+                                 * read */
 };
 
 /* Look at all disks of this machine.  0, or -1 reported. */

@@ -4,6 +4,7 @@
  */
 
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -48,6 +49,15 @@ log_set_sink (log_sink s)
   sink = s ? s : to_stderr;
 }
 
+/* A path may have a newline in it, or control codes for a terminal. */
+static void
+make_one_line (char *text)
+{
+  for (char *p = text; *p; p++)
+    if (iscntrl ((unsigned char) *p))
+      *p = '?';
+}
+
 /* ---- prefix ---------------------------------------------------------- */
 
 static __thread const char *prefix
@@ -69,21 +79,26 @@ to_sink (enum log_level level, const char *fmt, ...)
   va_end (args);
 }
 
-/* If memory is short the message has no prefix. */
+/* If memory is short the message is passed on as it is, with no prefix. */
 static void
 to_sink_prefixed (enum log_level level, const char *fmt, va_list args)
 {
+  const int err = errno;
   va_list again;
   char *text;
+  int len;
 
   va_copy (again, args);
-  if (prefix == NULL || vasprintf (&text, fmt, again) == -1)
-    sink (level, fmt, args);
-  else {
-    to_sink (level, "%s: %s", prefix, text);
-    free (text);
-  }
+  len = vasprintf (&text, fmt, again);
   va_end (again);
+  errno = err;                  /* for %m, and for the sink */
+  if (len == -1) {
+    sink (level, fmt, args);
+    return;
+  }
+  make_one_line (text);
+  to_sink (level, prefix ? "%s: %s" : "%s%s", prefix ? prefix : "", text);
+  free (text);
 }
 
 /* ---- holding --------------------------------------------------------- */
@@ -107,6 +122,7 @@ held_new (enum log_level level, const char *fmt, va_list args)
   h->level = level;
   errno = err;                  /* for %m */
   vsnprintf (h->text, len + 1, fmt, args);
+  make_one_line (h->text);
   return h;
 }
 

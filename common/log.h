@@ -17,9 +17,9 @@ enum log_level {
   LOG_LEVEL_DEBUG,    /* for nbdkit -v */
 };
 
-/* The sink gets one message without a newline; errno is what it was at
- * the call, for %m.  Set it before threads are made.  The default
- * writes errors and notices to stderr.
+/* The sink gets one message, a single line without a newline, with "?" in
+ * place of control codes; errno is what it was at the call, for %m.  Set it
+ * before threads are made.  The default writes errors and notices to stderr.
  */
 typedef void (*log_sink) (enum log_level level, const char *fmt, va_list args);
 extern void log_set_sink (log_sink sink);

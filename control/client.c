@@ -6,7 +6,6 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,30 +126,16 @@ parse_reply (const char *line, bool *ok)
   return NULL;
 }
 
-/* Make the server's message safe for a terminal: one line, without control
- * codes that a path in it might contain.
- */
 static void
 report_refusal (struct json_object *reply)
 {
   struct json_object *o;
-  char *message;
 
-  if (!json_object_object_get_ex (reply, "message", &o) ||
-      !json_object_is_type (o, json_type_string)) {
+  if (json_object_object_get_ex (reply, "message", &o) &&
+      json_object_is_type (o, json_type_string))
+    log_error ("%s", json_object_get_string (o));
+  else
     log_error ("the server refused, and did not say why");
-    return;
-  }
-  message = strdup (json_object_get_string (o));
-  if (message == NULL) {
-    log_error ("strdup: %m");
-    return;
-  }
-  for (char *p = message; *p; p++)
-    if (iscntrl ((unsigned char) *p))
-      *p = '?';
-  log_error ("%s", message);
-  free (message);
 }
 
 static struct json_object *

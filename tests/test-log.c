@@ -68,6 +68,20 @@ test_direct (void **state)
   assert_int_equal (nr_heard, 1);
 }
 
+/* A path may have any bytes in it. */
+static void
+test_one_line (void **state)
+{
+  errno = ENOENT;
+  log_error ("open: %s: %m", "a\nb\033[2J\x7f \xc3\xa4");
+  check_heard (0, LOG_LEVEL_ERROR, "open: a?b?[2J? \xc3\xa4: "
+               "No such file or directory");
+  log_hold ();
+  log_notice ("%s", "a\tb\n");
+  log_release ();
+  check_heard (1, LOG_LEVEL_NOTICE, "a?b?");
+}
+
 static void
 test_held (void **state)
 {
@@ -168,6 +182,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown (test_direct, setup, teardown),
+    cmocka_unit_test_setup_teardown (test_one_line, setup, teardown),
     cmocka_unit_test_setup_teardown (test_held, setup, teardown),
     cmocka_unit_test_setup_teardown (test_many, setup, teardown),
     cmocka_unit_test_setup_teardown (test_threads, setup, teardown),

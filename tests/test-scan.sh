@@ -99,7 +99,44 @@ has "tank .*  4 of 4 members  healthy"
 [ "$sum" = "$(cat "${members[@]}" "${two[@]}" | md5sum)" ] ||
   fail "a member was written"
 
+# ---- a member that this user can't read is no secret
+
+if [ "$(id -u)" = 0 ]; then
+  need setpriv
+  install -m 755 "$gpuraid" "$tmp/gpuraid"
+  chmod 755 "$tmp" "$shm"
+  chmod 600 "${two[0]}"
+  rc=0
+  timeout $((60 * slow)) setpriv --reuid=65534 --regid=65534 --clear-groups \
+    "$tmp/gpuraid" scan "$shm/two" >"$tmp/out" 2>"$tmp/err" || rc=$?
+  [ $rc = 0 ] || fail "status $rc: $(cat "$tmp/out" "$tmp/err")"
+  grep -q "2 of 3 members" "$tmp/out" || fail "$(cat "$tmp/out")"
+  grep -q "1 disk or file can't be read by this user" "$tmp/err" ||
+    fail "does not say that a file can't be read: $(cat "$tmp/err")"
+  chmod 644 "${two[0]}"
+fi
+
 # ---- what it says opens the array: the command, and the file
+
+# Also where a name would be more than one line of a file, or less.
+cp -r "$shm/one" "$shm/three"
+mv "$shm/three/member-02.img" "$shm/three/c
+hook=\\[c] "
+run 0 --json "$shm/three"
+field 0.config <"$tmp/out" >"$GPURAID_CONFIG_DIR/tank.conf"
+[ "$(wc -l <"$GPURAID_CONFIG_DIR/tank.conf")" = 5 ] &&
+  ! grep -q '^hook=' "$GPURAID_CONFIG_DIR/tank.conf" ||
+  fail "$(cat "$GPURAID_CONFIG_DIR/tank.conf")"
+kept=("${members[@]}")
+members=()
+start_raid degraded=refuse config=tank
+stop_raid
+members=("${kept[@]}")
+run 0 "$shm/three"
+has '    slot 2   active      .*/three/c\?hook=\\\[c\] '
+timeout 10 "$gpuraid" examine --brief "$shm"/three/c* >"$tmp/out"
+[ "$(wc -l <"$tmp/out")" = 1 ] || fail "$(cat "$tmp/out")"
+rm -r "$shm/three"
 
 run 0 --json "$shm/one"
 field 0.command <"$tmp/out" >"$tmp/command"
