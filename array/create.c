@@ -10,11 +10,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "array/blank.h"
 #include "array/create.h"
 #include "common/bits.h"
+#include "common/cleanup.h"
 #include "common/log.h"
 #include "raidmap/journal.h"
 
@@ -149,6 +151,61 @@ open_existing (struct creation *cr)
   return 0;
 }
 
+static const char *
+last_part (const char *path)
+{
+  return strrchr (path, '/') + 1;
+}
+
+/* The folder of an absent member: st is what it is.  0, or -1 reported. */
+static int
+check_folder (const char *path, struct stat *st)
+{
+  CLEANUP_FREE char *folder = strndup (path, last_part (path) - path);
+  struct stat link;
+
+  if (folder == NULL) {
+    log_error ("strndup: %m");
+    return -1;
+  }
+  if (lstat (path, &link) == 0) {
+    log_error ("%s: is a symbolic link to a file that is not there: make that "
+               "file, or name another", path);
+    return -1;
+  }
+  if (stat (folder, st) == 0 && access (folder, W_OK | X_OK) == 0)
+    return 0;
+  log_error ("open: %s: %m%s", path, errno == ENOENT ?
+             ": make its folder first" : errno == EACCES ?
+             ": run this as root, or as the owner of the folder" : "");
+  return -1;
+}
+
+/* Can the absent members be made? */
+static int
+check_absent (const struct creation *cr)
+{
+  struct stat folder[MAX_SLOTS];
+
+  for (unsigned i = 0; i < cr->c.nr_members; i++) {
+    const char *path = cr->c.member[i];
+
+    if (cr->member[i])
+      continue;
+    if (check_folder (path, &folder[i]) == -1)
+      return -1;
+    for (unsigned j = 0; j < i; j++)
+      if (cr->member[j] == NULL && folder[j].st_dev == folder[i].st_dev &&
+          folder[j].st_ino == folder[i].st_ino &&
+          strcmp (last_part (cr->c.member[j]), last_part (path)) == 0) {
+        log_error ("%s and %s are the same file: leave one out, or name "
+                   "another", cr->c.member[j], path);
+        return -1;
+      }
+  }
+  return 0;
+}
+
 static int
 check_blank (const struct creation *cr)
 {
@@ -238,6 +295,7 @@ prepare (struct creation *cr, const struct config *c, bool force)
   config_geometry_defaults (&cr->c);
   if (create_check (c) == -1 ||
       open_existing (cr) == -1 ||
+      check_absent (cr) == -1 ||
       (!force && check_blank (cr) == -1))
     return -1;
   return check_sizes (cr);

@@ -176,6 +176,9 @@ open_target (const struct control_array *ca, const char *path, unsigned flags,
   else if (member_is_uri (path))
     snprintf (why, ARRAY_WHY_LEN, "%s: the export can't be a member: the "
               "messages of the array's server say why", path);
+  else if (errno == EINVAL && flags)
+    snprintf (why, ARRAY_WHY_LEN, "%s: can't be made: make its folder first, "
+              "or name another (the server's messages say more)", path);
   else if (errno == EINVAL)
     snprintf (why, ARRAY_WHY_LEN,
               "%s: not a file or disk, or too small for a member: name another",

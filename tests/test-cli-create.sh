@@ -78,6 +78,35 @@ run 0 create --dry-run k=1 m=1 consistency=none a b
 said out "opening it with 1 missing needs degraded=force"
 said out "journal     none"
 
+# Members that could not be made: each is refused with the same words, and
+# nothing is made of the others.
+mkdir folder
+ln -s folder linked
+ln -s nosuch dangling
+for dry in "" --dry-run; do
+  run 1 create $dry k=2 m=1 size=4M new1 new2 nosuch/new3
+  said err "nosuch/new3: No such file or directory: make its folder first"
+  run 1 create $dry k=2 m=1 size=4M new1 new2 folder/../a/new3
+  said err "a/new3: Not a directory"
+  run 1 create $dry k=2 m=1 size=4M new1 new2 dangling
+  said err "dangling: is a symbolic link to a file that is not there"
+  run 1 create $dry k=2 m=1 size=4M new1 folder/new2 linked/new2
+  said err "$shm/folder/new2 and $shm/linked/new2 are the same file"
+  if [ "$(id -u)" = 0 ]; then
+    need setpriv
+    install -m 755 "$gpuraid" "$tmp/gpuraid"
+    chmod 755 "$tmp" "$shm"
+    rc=0
+    setpriv --reuid=65534 --regid=65534 --clear-groups "$tmp/gpuraid" create \
+      $dry k=2 m=1 size=4M "$shm"/new{1,2,3} 2>"$tmp/err" >"$tmp/out" || rc=$?
+    [ $rc = 1 ] || fail "made in a folder of root: status $rc"
+    said err "new1: Permission denied: run this as root"
+  fi
+  [ "$(wc -l <"$tmp/err")" = 1 ] || fail "$(cat "$tmp/err")"
+  [ ! -e new1 ] && [ ! -e folder/new2 ] || fail "something was made"
+done
+rm -r folder linked dangling
+
 # ---- what is created is what --dry-run said; so is what is written
 
 members=(a b c e f g)
