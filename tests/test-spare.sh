@@ -46,6 +46,7 @@ timeout 120 nbdcopy "$tmp/data" "$uri" || fail "nbdcopy: failed"
 truncate -s 10M "$shm/small"
 refused "name a larger one" "$shm/small"
 refused "uses it already: name another" "${members[0]}"
+refused "nosuch/spare: can't be made: make its folder first" "$shm/nosuch/spare"
 noise $((20 << 20)) >"$shm/used"
 truncate -s 20M "$shm/mbr"
 printf '\x55\xaa' | dd of="$shm/mbr" bs=1 seek=510 conv=notrunc status=none
