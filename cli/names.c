@@ -268,10 +268,14 @@ names_remind (const char *control, const char *path)
   known = config_set (&c, "config", control) != 0 ||
     config_complete (&c) == -1 || has_member (&c, path);
   log_set_sink (NULL);
-  config_free (&c);
-  if (!known)
+  if (!known && c.dir)
+    log_notice ("%s does not name %s: the members are the files member-*.img "
+                "in %s; give it such a name when the array is stopped, or the "
+                "next start is without it", file, path, c.dir);
+  else if (!known)
     log_notice ("%s does not name %s: add member=%s there, or the next start "
                 "is without it", file, path, path);
+  config_free (&c);
 }
 
 /* A server that is well answers within milliseconds, whatever its disks do. */

@@ -96,6 +96,20 @@ run 0 fail tank "$shm/link-target.img"
 sed -i '$d' "$GPURAID_CONFIG_DIR/tank.conf"
 run 0 stop tank
 
+# Where the file has dir= a line member= would be an error.
+mkdir "$shm/folder"
+printf 'dir=%s\nk=1\nm=1\nsize=4M\n' "$shm/folder" \
+  >"$GPURAID_CONFIG_DIR/folder.conf"
+run 0 start folder
+run 0 replace folder 0 "$shm/folder/other.img"
+one_line
+said "the members are the files member-*.img in $shm/folder; give it such a name"
+run 0 wait folder
+run 0 replace folder 0 "$shm/folder/member-2.img"
+[ ! -s "$tmp/err" ] || fail "replace: $(cat "$tmp/err")"
+run 0 stop folder
+rm -r "$GPURAID_CONFIG_DIR/folder.conf" "$shm/folder"
+
 # ---- a member is missing: a notice, and it is served
 
 mv "${members[1]}" "$tmp/away"
