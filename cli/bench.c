@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <json-c/json.h>
 
@@ -232,6 +233,12 @@ run_case (struct bench *b, const struct run_request *q, bool with_devices)
   }
 }
 
+static unsigned
+least_rects (const struct bench_options *o)
+{
+  return o->verify_only ? 3 : 1;
+}
+
 /* Threads make no difference to a device, so it is measured once. */
 static void
 run_all (struct bench *b)
@@ -245,7 +252,7 @@ run_all (struct bench *b)
           .code = o->code, .k = o->pair[p].k, .m = o->pair[p].m,
           .loss = o->decode[d].loss, .nr_lost = o->decode[d].nr,
           .cell_len = o->cell_len, .memory_len = o->memory_len,
-          .least_rects = o->verify_only ? 3 : 1, .threads = o->threads[t],
+          .least_rects = least_rects (o), .threads = o->threads[t],
           .option = o->crc ? "crc" : NULL, .seed = 1,
         };
 
@@ -320,6 +327,31 @@ check_devices (uint64_t devices)
   return -1;
 }
 
+/* All cells of a case, for all of its coders, are in memory at once. */
+static int
+check_memory (const struct bench_options *o)
+{
+  const uint64_t memory =
+    (uint64_t) sysconf (_SC_PHYS_PAGES) * sysconf (_SC_PAGESIZE);
+  char need[CLI_SIZE_LEN], has[CLI_SIZE_LEN];
+
+  for (unsigned i = 0; i < o->nr_pairs; i++) {
+    const uint64_t cells = (uint64_t) (o->pair[i].k + o->pair[i].m) *
+      o->cell_len * least_rects (o);
+    const uint64_t len = o->nr_engines * MAX (cells, o->memory_len);
+
+    if (len <= memory)
+      continue;
+    log_error ("%u+%u: %u coder%s need%s %s of memory, and this machine has "
+               "%s: give a smaller --cell or --memory, or fewer with --engine",
+               o->pair[i].k, o->pair[i].m, o->nr_engines,
+               o->nr_engines == 1 ? "" : "s", o->nr_engines == 1 ? "s" : "",
+               cli_size (len, need), cli_size (memory, has));
+    return -1;
+  }
+  return 0;
+}
+
 int
 cmd_bench (int argc, char **argv)
 {
@@ -333,7 +365,8 @@ cmd_bench (int argc, char **argv)
     list ();
     return EXIT_SUCCESS;
   }
-  if (o.devices != 1 && check_devices (o.devices) == -1)
+  if ((o.devices != 1 && check_devices (o.devices) == -1) ||
+      check_memory (&o) == -1)
     return EXIT_FAILURE;
   method_devices = o.devices;
   return run (&o) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -94,6 +94,8 @@ refused 2 'from 0 to 60' --seconds -1
 refused 2 'is there twice' --pairs 4+2 --pairs 10+4
 refused 2 'not an option' word
 refused 2 'all, or from 0 to' --gpus x
+refused 1 'of memory, and this machine has' --engine isal --memory 1T
+refused 1 '10+4: 1 coder needs 14 TiB of memory' --engine isal --cell 1T
 refused 1 'does not survive' --pairs 10+2 --decode 3 $quick
 refused 1 'too big' --pairs 200+100 $quick
 exit 0
