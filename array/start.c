@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "array/cache.h"
 #include "array/change.h"
@@ -181,6 +182,28 @@ array_free_memory (struct array *a)
   free (a);
 }
 
+/* A cache that is larger than the memory would be filled until the kernel ends
+ * the server.  The default is allowed everywhere.  0, or -1 reported.
+ */
+static int
+check_cache (uint64_t len, uint64_t need)
+{
+  const uint64_t memory =
+    (uint64_t) sysconf (_SC_PHYS_PAGES) * sysconf (_SC_PAGESIZE);
+
+  if (len < need) {
+    log_error ("cache=%" PRIu64 ": too small, at least %" PRIu64
+               " is needed for this array", len, need);
+    return -1;
+  }
+  if (len > MAX (memory, CONFIG_DEFAULT_CACHE)) {
+    log_error ("cache=%" PRIu64 ": too large, this machine has %" PRIu64
+               " bytes of memory", len, memory);
+    return -1;
+  }
+  return 0;
+}
+
 struct array *
 array_new (const struct config *c, struct assembly *as, struct coder *coder)
 {
@@ -191,11 +214,8 @@ array_new (const struct config *c, struct assembly *as, struct coder *coder)
     (sums_memory (&as->sb.g, c->cache_len), c->cache_len - need)) : 0;
   struct array *a;
 
-  if (c->cache_len < need) {
-    log_error ("cache=%" PRIu64 ": too small, at least %" PRIu64
-               " is needed for this array", c->cache_len, need);
+  if (check_cache (c->cache_len, need) == -1)
     return NULL;
-  }
   a = calloc (1, sizeof *a);
   if (a == NULL) {
     log_error ("calloc: %m");

@@ -193,6 +193,7 @@ serve 'too few' 'add the missing members' a b nothing
 serve 'too few' 'add the missing members' degraded=force a
 serve 'degraded=refuse' 'or use degraded=allow' degraded=refuse a b c
 serve 'needed' 'at least' a b cache=1K c d
+serve 'cache=.*: too large' 'this machine has' a b cache=64T c d
 
 unchanged
 

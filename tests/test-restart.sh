@@ -98,8 +98,8 @@ refused 'nowhere/pid' -U raid.sock -P nowhere/pid "$plugin" control=ctl \
   "${members[@]}"
 no_sockets 'no pid file'
 rc=0
-(ulimit -v 4000000
- timeout 60 nbdkit -f -U raid.sock "$plugin" control=ctl cache=64G \
+(ulimit -v 2000000
+ timeout 60 nbdkit -f -U raid.sock "$plugin" control=ctl cache=3G \
    "${members[@]}" 2>"$tmp/err") || rc=$?
 [ $rc != 0 ] && [ $rc -lt 124 ] || fail "no memory: status $rc"
 no_sockets 'no memory'
