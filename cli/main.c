@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,6 +168,10 @@ main (int argc, char *argv[])
 
   if (!open_standard_files ())
     return EXIT_FAILURE;
+  /* A limit of the size of files is an error like others, here and in the
+   * server that start runs.
+   */
+  signal (SIGXFSZ, SIG_IGN);
   if (getenv (COMPILER_CHILD_ENV))
     compiler_child_main ();
   if (argc < 2) {

@@ -107,6 +107,11 @@ for dry in "" --dry-run; do
 done
 rm -r folder linked dangling
 
+# A limit of the size of files.
+(ulimit -f 1024; run 1 create k=2 m=1 size=40M new1 new2 new3)
+said err "new1: File too large"
+[ ! -e new1 ] || fail "left behind"
+
 # ---- what is created is what --dry-run said; so is what is written
 
 members=(a b c e f g)
