@@ -22,10 +22,10 @@
 static void
 say (uint64_t nr, bool force)
 {
-  printf ("%" PRIu64 " NBD connection%s in use: %s\n", nr,
-          nr == 1 ? " is" : "s are",
-          force ? "they are closed" : "waiting until they are closed "
-          "(--force does not wait)");
+  printf ("%" PRIu64 " NBD connection%s in use: %s%s closed%s\n", nr,
+          nr == 1 ? " is" : "s are", force ? "" : "waiting until ",
+          nr == 1 ? "it is" : "they are",
+          force ? "" : " (--force does not wait)");
   fflush (stdout);
 }
 

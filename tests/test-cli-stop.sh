@@ -103,7 +103,7 @@ connect 1
 connections_are 1 || fail "no connection is counted"
 "$gpuraid" stop tank >"$tmp/out" 2>"$tmp/err" 8>&- 9<&- &
 pid=$!
-wait_for 10 grep -q '^1 NBD connection is in use: waiting' "$tmp/out" ||
+wait_for 10 grep -q '^1 NBD connection is in use: waiting until it is closed (--force' "$tmp/out" ||
   fail "stop: $(cat "$tmp/out" "$tmp/err")"
 sleep 1
 kill -0 $pid || fail "it does not wait"
