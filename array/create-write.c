@@ -337,10 +337,13 @@ create_on_members (const struct config *c, struct member *const *members)
     if (write_ring_and_table (members[i], &sb->l) == -1 ||
         write_bitmap (members[i], sb, i, !zeroed && needs_zeroes (sb)) == -1)
       return -1;
-  if (flush_all (members, nr) == -1 ||
-      write_copies (members, nr, sb, SB_A1, SB_B1) == -1 ||
-      check_distinct (members, nr, sb) == -1 ||
-      write_copies (members, nr, sb, SB_A2, SB_B2) == -1)
+  if (flush_all (members, nr) == -1)
     return -1;
-  return 0;
+  if (write_copies (members, nr, sb, SB_A1, SB_B1) == 0 &&
+      check_distinct (members, nr, sb) == 0 &&
+      write_copies (members, nr, sb, SB_A2, SB_B2) == 0)
+    return 0;
+  /* Of an array that is none. */
+  remove_superblocks (members, nr);
+  return -1;
 }

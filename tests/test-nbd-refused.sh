@@ -40,6 +40,7 @@ refused "can't connect" "$a" "$b" "$(uri_of nowhere)"
 refused "can't connect" "$a" "$b" "$(uri_of nowhere)" size=1M
 refused "given twice" "$a" "$b" "$a"
 refused "same export" "$a" "$b" "nbd+unix:///?socket=$shm/./a.sock"
+refused "same export" "$a" "$b" "nbd+unix:///?socket=$shm/./a.sock"     # blank still
 refused "socket" "$a" "$b" "nbd+unix:///name"
 members=("$a" "$b" "$(uri_of noflush)")
 refuse_raid
