@@ -139,7 +139,7 @@ plugin_dump_plugin (void)
           "gpuraid_max_members=%u\n"
           "gpuraid_min_chunk=%u\n"
           "gpuraid_max_chunk=%u\n"
-          "gpuraid_members=file disk\n"
+          "gpuraid_members=file disk nbd\n"
           "gpuraid_codes=rs crs\n"
           "gpuraid_coders=auto simd isal gf-complete cuda\n"
           "gpuraid_cuda_kernels=%s\n"

@@ -23,6 +23,9 @@ value ()
   fail "plugin and command have different versions"
 [ "$(value version)" = "$(value gpuraid_version)" ] || fail "two versions"
 [ "$(value gpuraid_max_members)" = 64 ] || fail "gpuraid_max_members"
+grep -qF "C<$(value gpuraid_members)>." docs/nbdkit-gpuraid-plugin.pod &&
+  [[ " $(value gpuraid_members) " = *" nbd "* ]] ||
+  fail "gpuraid_members=$(value gpuraid_members)"
 
 sed -n 's/^\(gpuraid_[a-z_]*\)=.*/\1/p' "$tmp/dump" | sort > "$tmp/fields"
 sed -n 's/^=item C<\(gpuraid_[a-z_]*\)>/\1/p' \
