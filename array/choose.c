@@ -20,14 +20,22 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 
+/* Names of what is left alone. */
+struct list_of_names {
+  FILE *fp;
+  char *text;
+  size_t len;
+  unsigned nr;
+};
+
 struct choice {
   struct config *c;
   struct found *f;              /* of the one that is looked at */
-  FILE *others;                 /* names of members of other arrays */
-  unsigned nr_others;
+  struct list_of_names others;  /* members of other arrays */
+  struct list_of_names forbidden;       /* found, and this user can't read */
 };
 
-enum whose { OURS, OF_OTHERS, NO_MEMBER, UNKNOWN };
+enum whose { OURS, OF_OTHERS, NO_MEMBER, FORBIDDEN, UNKNOWN };
 
 static enum whose
 whose (struct choice *ch, const char *path)
@@ -36,7 +44,8 @@ whose (struct choice *ch, const char *path)
   const int err = look_at (path, ch->f);
 
   if (err)
-    return err == EINVAL ? NO_MEMBER : UNKNOWN;
+    return err == EINVAL ? NO_MEMBER :
+      err == EACCES || err == EPERM ? FORBIDDEN : UNKNOWN;
   sb = found_newest (ch->f);
   if (sb == NULL)
     return NO_MEMBER;
@@ -45,9 +54,9 @@ whose (struct choice *ch, const char *path)
 }
 
 static void
-leave (struct choice *ch, const char *path)
+leave (struct list_of_names *l, const char *path)
 {
-  fprintf (ch->others, "%s%s", ch->nr_others++ ? ", " : "", path);
+  fprintf (l->fp, "%s%s", l->nr++ ? ", " : "", path);
 }
 
 /* Those that were named. */
@@ -59,7 +68,7 @@ leave_others (struct choice *ch)
 
   for (unsigned i = 0; i < c->nr_members; i++)
     if (whose (ch, c->member[i]) == OF_OTHERS) {
-      leave (ch, c->member[i]);
+      leave (&ch->others, c->member[i]);
       free (c->member[i]);
     }
     else
@@ -93,7 +102,9 @@ take (struct choice *ch, const char *path)
   if (is_chosen (ch->c, path))
     return 0;
   if (w == OF_OTHERS)
-    leave (ch, path);
+    leave (&ch->others, path);
+  if (w == FORBIDDEN)
+    leave (&ch->forbidden, path);
   if (w != OURS)
     return 0;
   copy = strdup (path);
@@ -138,29 +149,41 @@ choose (struct choice *ch)
   return 0;
 }
 
+/* 0, or -1 with errno. */
+static int
+names_open (struct list_of_names *l)
+{
+  l->fp = open_memstream (&l->text, &l->len);
+  return l->fp ? 0 : -1;
+}
+
+/* Say what was left alone, if tell. */
+static void
+names_close (struct list_of_names *l, bool tell, const char *what)
+{
+  if (l->fp && fclose (l->fp) == EOF)
+    log_error ("fclose: %m");
+  else if (tell && l->nr)
+    log_notice ("left alone, %s: %s", what, l->text);
+  free (l->text);
+}
+
 int
 config_choose_members (struct config *c)
 {
   CLEANUP_FREE struct found *f = malloc (sizeof *f);
-  CLEANUP_FREE char *names = NULL;
-  size_t len;
-  struct choice ch = {
-    .c = c, .f = f, .others = open_memstream (&names, &len),
-  };
+  struct choice ch = { .c = c, .f = f };
   int r = -1;
 
-  if (f == NULL || ch.others == NULL)
+  if (f == NULL || names_open (&ch.others) == -1 ||
+      names_open (&ch.forbidden) == -1)
     log_error ("malloc: %m");
   else
     r = choose (&ch);
-  if (ch.others && fclose (ch.others) == EOF && r == 0) {
-    log_error ("fclose: %m");
-    r = -1;
-  }
+  names_close (&ch.others, r == 0, "of other arrays");
+  names_close (&ch.forbidden, r == 0, "this user can't read them");
   if (r == -1)
     return -1;
-  if (ch.nr_others)
-    log_notice ("left alone, of other arrays: %s", names);
   if (c->nr_members == 0) {
     log_error ("%s", c->has_uuid ? "none of the members that are given is of "
                "the array uuid=: gpuraid examine shows the uuid of each" :

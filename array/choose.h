@@ -13,8 +13,8 @@
  *
  * With uuid=, leave members of other arrays out, so that they are neither
  * locked nor opened, and say so in one notice.  What a glob finds is also left
- * out if it is no member of any array.  What can't be read stays if it was
- * named.
+ * out if it is no member of any array, or can't be read: that this user may not
+ * is one more notice.  What can't be read stays if it was named.
  *
  * 0, or -1 reported.
  */

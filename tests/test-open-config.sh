@@ -77,6 +77,25 @@ expect_state healthy
 said "member=$shm/nothing/*: nothing is there"
 stop_raid
 
+# ---- a member that this user can't read is missing, and a message says why
+
+if [ "$(id -u)" = 0 ]; then
+  need setpriv
+  install -m 755 "$plugin" "$shm/plugin.so"
+  install -m 644 "$conf" "$shm/tank.conf"
+  chmod 755 "$shm"
+  chmod 644 "$shm"/member-*.img
+  chmod 600 "$first"
+  LD_PRELOAD=$san_preload ASAN_OPTIONS=$san_asan TSAN_OPTIONS=$san_tsan \
+    setpriv --reuid=65534 --regid=65534 --clear-groups \
+    nbdkit -U - "$shm/plugin.so" config="$shm/tank.conf" degraded=allow \
+    --run true 2>"$raid_log" || fail "as another user: $(cat "$raid_log")"
+  said "left alone, this user can't read them: $first"
+  said "missing: slot 0"
+  rm "$shm/plugin.so" "$shm/tank.conf"
+  chmod 644 "$first"
+fi
+
 # ---- mistakes
 
 echo "chunk=5" >>"$conf"
