@@ -94,10 +94,10 @@ for dry in "" --dry-run; do
   said err "$shm/folder/new2 and $shm/linked/new2 are the same file"
   if [ "$(id -u)" = 0 ]; then
     need setpriv
-    install -m 755 "$gpuraid" "$tmp/gpuraid"
-    chmod 755 "$tmp" "$shm"
+    install -m 755 "$gpuraid" "$shm/gpuraid"
+    chmod 755 "$shm"
     rc=0
-    setpriv --reuid=65534 --regid=65534 --clear-groups "$tmp/gpuraid" create \
+    setpriv --reuid=65534 --regid=65534 --clear-groups "$shm/gpuraid" create \
       $dry k=2 m=1 size=4M "$shm"/new{1,2,3} 2>"$tmp/err" >"$tmp/out" || rc=$?
     [ $rc = 1 ] || fail "made in a folder of root: status $rc"
     said err "new1: Permission denied: run this as root"

@@ -103,12 +103,12 @@ has "tank .*  4 of 4 members  healthy"
 
 if [ "$(id -u)" = 0 ]; then
   need setpriv
-  install -m 755 "$gpuraid" "$tmp/gpuraid"
-  chmod 755 "$tmp" "$shm"
+  install -m 755 "$gpuraid" "$shm/gpuraid"
+  chmod 755 "$shm"
   chmod 600 "${two[0]}"
   rc=0
   timeout $((60 * slow)) setpriv --reuid=65534 --regid=65534 --clear-groups \
-    "$tmp/gpuraid" scan "$shm/two" >"$tmp/out" 2>"$tmp/err" || rc=$?
+    "$shm/gpuraid" scan "$shm/two" >"$tmp/out" 2>"$tmp/err" || rc=$?
   [ $rc = 0 ] || fail "status $rc: $(cat "$tmp/out" "$tmp/err")"
   grep -q "2 of 3 members" "$tmp/out" || fail "$(cat "$tmp/out")"
   grep -q "1 disk or file can't be read by this user" "$tmp/err" ||
