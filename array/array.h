@@ -189,6 +189,8 @@ struct array_entry {
                                  * long: reads avoid it, or writes and flushes
                                  * wait for it */
   bool no_connection;           /* to its server; it is tried again */
+  bool deleted;                 /* its file was; it stays in use, as too few
+                                 * members would remain without it */
   uint64_t read_median_ns, read_p95_ns; /* of its last reads for clients; 0:
                                          * there were none */
   struct array_error last_error;

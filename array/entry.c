@@ -63,6 +63,7 @@ entry_of_seat (const struct array *a, const struct seat *s)
     .no_space = s->no_space,
     .slow = s->suspect || s->waited_for || s->hedge.slow,
     .no_connection = atomic_load (&s->m->away),
+    .deleted = s->deleted && !s->failing,
     .read_median_ns = hedge_percentile (&s->hedge, 50),
     .read_p95_ns = hedge_percentile (&s->hedge, 95),
     .last_error = entry_error (a, s),

@@ -76,7 +76,7 @@ deleted (struct array *a, struct seat *s, int error)
     log_notice ("%s: its file was deleted; it stays in use, as too few members "
                 "would remain: replace it before the server stops",
                 seat_name (s, name));
-  s->deleted = true;
+  s->deleted |= file;
 }
 
 static void

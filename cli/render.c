@@ -375,6 +375,8 @@ static void
 render_trouble (FILE *fp, struct json_object *status)
 {
   static const struct { const char *key, *what, *then; } trouble[] = {
+    { "deleted", "its file was deleted",
+      "it is lost when the server stops: replace it before" },
     { "no_space", "no space", "writes are held until there is some" },
     { "no_connection", "no connection to its server",
       "it is tried again, and writes wait" },

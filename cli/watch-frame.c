@@ -341,7 +341,7 @@ has_problem (struct json_object *m)
   const char *state = get_text (m, "state");
 
   return get_bool (m, "no_space") || get_bool (m, "slow") ||
-    get_bool (m, "no_connection") ||
+    get_bool (m, "no_connection") || get_bool (m, "deleted") ||
     (state && strcmp (state, "active") != 0 && strcmp (state, "spare") != 0);
 }
 
@@ -375,7 +375,9 @@ show_member (struct frame *f, struct json_object *m)
     put (f, PLAIN, "%4" PRIu64, get_u64 (m, "slot"));
   else
     put (f, PLAIN, "   -");
-  if (get_bool (m, "no_space"))
+  if (get_bool (m, "deleted"))
+    put (f, RED, " %-10s", "deleted");
+  else if (get_bool (m, "no_space"))
     put (f, RED, " %-10s", "no space");
   else if (get_bool (m, "no_connection"))
     put (f, YELLOW, " %-10s", "away");

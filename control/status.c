@@ -207,6 +207,7 @@ entry_to_json (const struct array_entry *e)
   json_add (o, "no_space", json_object_new_boolean (e->no_space));
   json_add (o, "slow", json_object_new_boolean (e->slow));
   json_add (o, "no_connection", json_object_new_boolean (e->no_connection));
+  json_add (o, "deleted", json_object_new_boolean (e->deleted));
   json_add (o, "last_error", error_to_json (&e->last_error));
   add_u64 (o, "read_ops", e->reads.ops);
   add_u64 (o, "read_bytes", e->reads.bytes);

@@ -24,7 +24,7 @@
   "\"write_bytes\":0,\"write_ns\":0,\"flush_ops\":0,\"flush_ns\":0," \
   "\"read_median_ns\":0,\"read_p95_ns\":0"
 
-#define NO_CONN "\"no_connection\":false,"
+#define NO_CONN "\"no_connection\":false,\"deleted\":false,"
 
 static void
 test_status (void **state)

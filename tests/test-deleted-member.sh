@@ -45,6 +45,12 @@ sleep 7
 [ "$(grep -c "its file was deleted" "$raid_log")" = 3 ] ||
   fail "not three lines"
 expect_state degraded
+# Which one that is depends on which were noticed first.
+[ "$(for slot in 0 1 2 3 4; do status_field "members.$slot.deleted"; done |
+  grep -c true)" = 1 ] || fail "not one that stays: $(status_json)"
+"$gpuraid" status "$control" >"$tmp/status" || :
+[ "$(grep -c 'trouble: slot [024]: its file was deleted: .*: replace it before$' \
+  "$tmp/status")" = 1 ] || fail "no trouble: $(cat "$tmp/status")"
 timeout 120 nbdcopy "$uri" "$tmp/back" || fail "nbdcopy: failed"
 cmp -n $size "$tmp/data" "$tmp/back" || fail "wrong data"
 for slot in 0 2 4; do
