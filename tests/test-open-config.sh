@@ -79,7 +79,7 @@ stop_raid
 
 # ---- a member that this user can't read is missing, and a message says why
 
-if [ "$(id -u)" = 0 ]; then
+if [ "$(id -u)" = 0 ] && [ -z "$SAN" ]; then
   need setpriv
   install -m 755 "$plugin" "$shm/plugin.so"
   install -m 644 "$conf" "$shm/tank.conf"
