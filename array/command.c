@@ -277,6 +277,18 @@ array_shares_store (struct array *a, struct member *m)
   return used;
 }
 
+/* Does a rebuild wait for the first connection that may write?  Until then its
+ * target has no seat.
+ */
+static bool
+target_waits (const struct array *a)
+{
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES && !a->writable; dev++)
+    if (a->membership.device[dev].state == DEVICE_REBUILDING)
+      return true;
+  return false;
+}
+
 int
 array_wait (struct array *a, bool *healthy,
             bool (*cancelled) (void *), void *opaque)
@@ -293,7 +305,7 @@ array_wait (struct array *a, bool *healthy,
     busy |= scrub_is_running (a) && !a->failed && !paused;
     busy |= join_find_spare (a, &slot) != NULL;
     *healthy = health (a, &reasons) == ARRAY_HEALTHY && !busy &&
-      a->irregular_slots == 0;
+      a->irregular_slots == 0 && !target_waits (a);
     engine_unlock (a);
     if (!busy)
       return 0;

@@ -107,4 +107,19 @@ timeout 30 "$gpuraid" rate "$control" max
 wait_healthy
 cmp -n $size "$tmp/data" <(nbdcopy "$uri" -) || fail "wrong data at the end"
 members[0]=$shm/last
+
+# In the next server it waits for a connection that may write; the old member is
+# needed until then.
+timeout 30 "$gpuraid" rate "$control" 1M
+timeout 60 "$gpuraid" replace "$control" 1 "$shm/late"
+members+=("$shm/late")
+restart_raid
+expect_state healthy
+rc=0
+timeout $((60 * slow)) "$gpuraid" wait "$control" 2>"$tmp/err" || rc=$?
+[ $rc = 1 ] || fail "wait: nothing is rebuilt: status $rc"
+said "the array is healthy.*nothing is rebuilt before the first" "$tmp/err"
+nbdcopy "$tmp/data" "$uri"
+wait_healthy
+[ "$(status_field members.1.path)" = "$shm/late" ] || fail "it was not rebuilt"
 stop_raid
