@@ -18,7 +18,7 @@ sock=$GPURAID_RUNDIR/tank.sock
 control=$GPURAID_RUNDIR/tank.control
 on_exit stop_all
 
-stop_all () { "$gpuraid" stop --force tank; }
+stop_all () { "$gpuraid" stop --force tank; "$gpuraid" stop --force folder; }
 
 # run STATUS COMMAND...
 run ()
