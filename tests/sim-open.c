@@ -126,6 +126,16 @@ try_open (struct run *r, uint64_t which, bool force, bool readonly)
   return true;
 }
 
+/* By force the array went on without some members.  These may have a record
+ * that lets them go on alone, which no other member knows.  A user does not
+ * open them without any of the others.
+ */
+static bool
+may_open (const struct run *r)
+{
+  return !r->forced || r->in_force & disks_there (r);
+}
+
 /* Open it somehow.  False: too much is permanently lost. */
 bool
 session_start (struct run *r, bool readonly)
@@ -139,13 +149,14 @@ session_start (struct run *r, bool readonly)
       r->sa->disk[run_below (r, r->sa->nr_disks)]->absent = true;
   allow_absent (r);
   rot_at_rest (r);
-  if (try_open (r, which, false, readonly) ||
-      (r->in_force & disks_there (r) && run_percent (r, 70) &&
-       try_open (r, which, true, readonly)))
+  if (may_open (r) &&
+      (try_open (r, which, false, readonly) ||
+       (r->in_force & disks_there (r) && run_percent (r, 70) &&
+        try_open (r, which, true, readonly))))
     return true;
   for (unsigned i = 0; i < r->sa->nr_disks; i++)
     r->sa->disk[i]->absent = false;
-  if (try_open (r, which, false, readonly))
+  if (may_open (r) && try_open (r, which, false, readonly))
     return true;
   if (r->in_force & disks_there (r) && try_open (r, which, true, readonly))
     return true;
