@@ -29,6 +29,30 @@ say (uint64_t nr, bool force)
   fflush (stdout);
 }
 
+/* A member whose deleted file only the server has, while it is needed.  True:
+ * reported.
+ */
+static bool
+would_lose (struct json_object *status)
+{
+  struct json_object *members = get_object (status, "members");
+  const size_t nr = json_object_is_type (members, json_type_array) ?
+    json_object_array_length (members) : 0;
+
+  for (size_t i = 0; i < nr; i++) {
+    struct json_object *m = json_object_array_get_idx (members, i);
+
+    if (get_bool (m, "deleted")) {
+      log_error ("slot %" PRIu64 ": %s: its file was deleted, its data is lost "
+                 "with the server, and too few members would remain: replace "
+                 "it first (gpuraid replace), or give --force",
+                 get_u64 (m, "slot"), get_text (m, "path"));
+      return true;
+    }
+  }
+  return false;
+}
+
 /* Until no client is connected, or with force only once.  0, or -1 reported. */
 static int
 await_clients (struct control_client *c, bool force)
@@ -38,12 +62,16 @@ await_clients (struct control_client *c, bool force)
 
   for (;;) {
     struct json_object *status = remote_status (c, true);
+    bool refused;
     uint64_t nr;
 
     if (status == NULL)
       return -1;
     nr = get_u64 (status, "connections");
+    refused = !force && would_lose (status);
     json_object_put (status);
+    if (refused)
+      return -1;
     if (nr && nr != last)
       say (nr, force);
     if (nr == 0 || force)
