@@ -154,17 +154,22 @@ grep -q "what was written last may not be" "$raid_log" || fail "no message"
 
 # ---- only the server has the deleted file of a member that is needed
 
+delete_two ()
+{
+  rm "${members[0]}"
+  wait_for $((20 * slow)) eval '[ "$(status_field members.0.state)" = failed ]' ||
+    fail "the first deleted file is not noticed"
+  rm "${members[1]}"
+  wait_for $((20 * slow)) eval '[ "$(status_field members.1.deleted)" = true ]' ||
+    fail "the second deleted file is not noticed"
+}
+
 make_members 3 8M
 create_array k=2 m=1 >/dev/null
 start_raid
 noise 1000000 >"$tmp/data"
 nbdcopy "$tmp/data" "$uri" || fail "nbdcopy"
-rm "${members[0]}"
-wait_for $((20 * slow)) eval '[ "$(status_field members.0.state)" = failed ]' ||
-  fail "the first deleted file is not noticed"
-rm "${members[1]}"
-wait_for $((20 * slow)) eval '[ "$(status_field members.1.deleted)" = true ]' ||
-  fail "the second deleted file is not noticed"
+delete_two
 stop 1
 [ "$(wc -l <"$tmp/err")" = 1 ] || fail "stop: $(cat "$tmp/err")"
 grep -qF "slot 1: ${members[1]}: its file was deleted, its data is lost with" \
@@ -178,12 +183,7 @@ gone
 start_raid
 nbdcopy "$uri" "$tmp/back" || fail "nbdcopy back"
 cmp -n 1000000 "$tmp/back" "$tmp/data" || fail "other data"
-rm "${members[0]}"
-wait_for $((20 * slow)) eval '[ "$(status_field members.0.state)" = failed ]' ||
-  fail "a deleted file is not noticed"
-rm "${members[1]}"
-wait_for $((20 * slow)) eval '[ "$(status_field members.1.deleted)" = true ]' ||
-  fail "another deleted file is not noticed"
+delete_two
 stop 0 --force
 gone
 

@@ -32,20 +32,18 @@ start (unsigned k, unsigned m)
   return sa;
 }
 
-/* The page has entries of many rows.  A write stores it, and waits until it can
- * be read.
+/* A request for the first block ends well, of which the first two reads of a
+ * disk fail, and those of a moment after them.
  */
 static void
-test_write_waits_for_its_page (void **state)
+ask_despite_errors (struct sim_array *sa, struct sim_disk *d,
+               enum request_kind kind, void *buf, unsigned flags)
 {
-  struct sim_array *sa = start (2, 1);
-  struct sim_disk *d = disk_of_role (sa, 0, 0);
   const uint64_t before = d->nr_ios[IO_READ];
   struct sim_request *q;
 
-  data[0]++;
   d->read_error_ppm = 1000000;
-  q = start_request (sa, REQUEST_WRITE, data, 0, 4096, ARRAY_FUA);
+  q = start_request (sa, kind, buf, 0, 4096, flags);
   while (d->nr_ios[IO_READ] < before + 2)
     assert_true (sim_step (sa->sim));
   assert_true (sim_array_pause (sa, 1000000));
@@ -54,6 +52,19 @@ test_write_waits_for_its_page (void **state)
     assert_true (sim_step (sa->sim));
   assert_int_equal (q->r.error, 0);
   free (q);
+}
+
+/* The page has entries of many rows.  A write stores it, and waits until it can
+ * be read.
+ */
+static void
+test_write_waits_for_its_page (void **state)
+{
+  struct sim_array *sa = start (2, 1);
+  struct sim_disk *d = disk_of_role (sa, 0, 0);
+
+  data[0]++;
+  ask_despite_errors (sa, d, REQUEST_WRITE, data, ARRAY_FUA);
 
   open_again (sa, ~0, true);
   assert_int_equal (sim_array_fail (sa, layout_slot (&sa->g, 0, 1)), 0);
@@ -70,22 +81,11 @@ test_read_waits_for_a_page (void **state)
 {
   struct sim_array *sa = start (2, 1);
   struct sim_disk *d = disk_of_role (sa, 0, 1);
-  const uint64_t before = d->nr_ios[IO_READ];
-  struct sim_request *q;
 
   assert_int_equal (sim_array_fail (sa, layout_slot (&sa->g, 0, 0)), 0);
   assert_true (sim_array_settle (sa, 60 * SECOND));
-  d->read_error_ppm = 1000000;
-  q = start_request (sa, REQUEST_READ, back, 0, 4096, 0);
-  while (d->nr_ios[IO_READ] < before + 2)
-    assert_true (sim_step (sa->sim));
-  assert_true (sim_array_pause (sa, 1000000));
-  d->read_error_ppm = 0;
-  while (q->state != SIM_IDLE)
-    assert_true (sim_step (sa->sim));
-  assert_int_equal (q->r.error, 0);
+  ask_despite_errors (sa, d, REQUEST_READ, back, 0);
   assert_memory_equal (back, data, 4096);
-  free (q);
   end_degraded (sa);
 }
 
