@@ -96,14 +96,9 @@ same_store (const char *a, const char *b)
 static const char *
 find_member (struct json_object *status, const char *arg, const char *abs)
 {
-  struct json_object *members = get_object (status, "members");
-  size_t nr = json_object_is_type (members, json_type_array) ?
-    json_object_array_length (members) : 0;
-
   for (int by_store = 0; by_store < 2; by_store++)
-    for (size_t i = 0; i < nr; i++) {
-      const char *path =
-        get_text (json_object_array_get_idx (members, i), "path");
+    for (size_t i = 0; i < nr_members (status); i++) {
+      const char *path = get_text (member_at (status, i), "path");
 
       if (path && (by_store ? same_store (path, abs)
                    : strcmp (path, arg) == 0 || strcmp (path, abs) == 0))
@@ -199,4 +194,19 @@ get_bool (struct json_object *o, const char *key)
   struct json_object *v = get_typed (o, key, json_type_boolean);
 
   return v && json_object_get_boolean (v);
+}
+
+size_t
+nr_members (struct json_object *status)
+{
+  struct json_object *members = get_object (status, "members");
+
+  return json_object_is_type (members, json_type_array) ?
+    json_object_array_length (members) : 0;
+}
+
+struct json_object *
+member_at (struct json_object *status, size_t i)
+{
+  return json_object_array_get_idx (get_object (status, "members"), i);
 }

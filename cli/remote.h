@@ -57,6 +57,10 @@ extern uint64_t get_u64 (struct json_object *o, const char *key);
 extern const char *get_text (struct json_object *o, const char *key);
 extern bool get_bool (struct json_object *o, const char *key);
 
+/* The members in a status.  What member_at returns is borrowed. */
+extern size_t nr_members (struct json_object *status);
+extern struct json_object *member_at (struct json_object *status, size_t i);
+
 /* A text that may contain control codes for a terminal: "?" in their place.
  * Safe on NULL.
  */

@@ -34,21 +34,6 @@ print_column (FILE *fp, const char *s, int width)
   fprintf (fp, "%*s", width - len, "");
 }
 
-static size_t
-nr_members (struct json_object *status)
-{
-  struct json_object *members = get_object (status, "members");
-
-  return json_object_is_type (members, json_type_array) ?
-    json_object_array_length (members) : 0;
-}
-
-static struct json_object *
-member (struct json_object *status, size_t i)
-{
-  return json_object_array_get_idx (get_object (status, "members"), i);
-}
-
 /* The i-th engine of the coder; NULL: there are fewer. */
 static struct json_object *
 engine (struct json_object *status, size_t i)
@@ -88,8 +73,8 @@ nr_active_slots (struct json_object *status)
   uint64_t active = 0;
 
   for (size_t i = 0; i < nr_members (status); i++)
-    if (is_state (member (status, i), "active"))
-      active |= BIT (get_u64 (member (status, i), "slot") & 63);
+    if (is_state (member_at (status, i), "active"))
+      active |= BIT (get_u64 (member_at (status, i), "slot") & 63);
   return nr_bits (active);
 }
 
@@ -292,7 +277,7 @@ render_line (FILE *fp, struct json_object *status)
 
   render_state (fp, status);
   for (size_t i = 0; i < nr_members (status); i++) {
-    struct json_object *m = member (status, i);
+    struct json_object *m = member_at (status, i);
     const char *state = get_text (m, "state");
 
     if (get_bool (m, "no_space"))
@@ -340,9 +325,9 @@ render_short (FILE *fp, const char *name, struct json_object *status)
                get_bool (o, "interrupted") ? " (interrupted)" : "");
   }
   for (size_t i = 0; i < nr_members (status); i++)
-    if (get_bool (member (status, i), "no_space")) {
+    if (get_bool (member_at (status, i), "no_space")) {
       fprintf (fp, "  no space on slot %" PRIu64,
-               get_u64 (member (status, i), "slot"));
+               get_u64 (member_at (status, i), "slot"));
       break;
     }
   fputc ('\n', fp);
@@ -385,7 +370,7 @@ render_trouble (FILE *fp, struct json_object *status)
   const uint64_t lost = get_u64 (status, "lost_rows");
 
   for (size_t i = 0; i < nr_members (status); i++) {
-    struct json_object *m = member (status, i);
+    struct json_object *m = member_at (status, i);
     const uint64_t bad = get_u64 (m, "bad_sums");
 
     render_last_error (fp, m);
@@ -464,7 +449,7 @@ render_members (FILE *fp, struct json_object *status)
 
   fprintf (fp, "\n  slot  state       errors  member\n");
   for (size_t i = 0; i < nr_members (status); i++) {
-    struct json_object *m = member (status, i);
+    struct json_object *m = member_at (status, i);
     const char *state = get_text (m, "state");
     const char *path = get_text (m, "path"), *uuid = get_text (m, "uuid");
 

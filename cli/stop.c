@@ -35,12 +35,8 @@ say (uint64_t nr, bool force)
 static bool
 would_lose (struct json_object *status)
 {
-  struct json_object *members = get_object (status, "members");
-  const size_t nr = json_object_is_type (members, json_type_array) ?
-    json_object_array_length (members) : 0;
-
-  for (size_t i = 0; i < nr; i++) {
-    struct json_object *m = json_object_array_get_idx (members, i);
+  for (size_t i = 0; i < nr_members (status); i++) {
+    struct json_object *m = member_at (status, i);
 
     if (get_bool (m, "deleted")) {
       log_error ("slot %" PRIu64 ": %s: its file was deleted, its data is lost "

@@ -194,18 +194,6 @@ list_len (struct json_object *list)
     json_object_array_length (list) : 0;
 }
 
-static struct json_object *
-member_at (struct json_object *status, size_t i)
-{
-  return json_object_array_get_idx (get_object (status, "members"), i);
-}
-
-static size_t
-nr_members (struct json_object *status)
-{
-  return list_len (get_object (status, "members"));
-}
-
 static void
 show_trouble (struct frame *f)
 {
