@@ -140,6 +140,24 @@ load_tensor (struct kernel_method *e, const struct matrix *a, char *why)
                                             e->shape.image->image));
 }
 
+/* Without an option: like the coder, for cells on the device. */
+static bool
+is_tensor (const struct kernel_method *e, const struct bench_case *bc)
+{
+  const struct matrix *a = bc->matrix;
+  struct kernel_shape shape[KERNEL_NR_PLACES];
+  CLEANUP_FREE void *tables = NULL;
+  size_t len;
+
+  if (bc->option)
+    return strcmp (bc->option, "tensor") == 0;
+  if (!kernel_tensor_is_best (a->rows, a->cols) ||
+      !kernel_tensor_built_in () || e->gpu->arch != KERNEL_TENSOR_ARCH)
+    return false;
+  tables = kernel_tensor (a, &len, shape);
+  return tables != NULL;
+}
+
 static int
 load_kernel (struct kernel_method *e, const struct bench_case *bc, char *why)
 {
@@ -149,7 +167,7 @@ load_kernel (struct kernel_method *e, const struct bench_case *bc, char *why)
   if (e->base.method.ops == &method_kernel_any)
     return 0;
   r = strncmp (option, "generic", 7) == 0 ? load_generic (e, bc->matrix, why)
-    : strcmp (option, "tensor") == 0 ? load_tensor (e, bc->matrix, why)
+    : is_tensor (e, bc) ? load_tensor (e, bc->matrix, why)
     : load_special (e, bc->matrix, bc->option, why);
   if (r == -1 ||
       bench_gpu_function (e->gpu, e->module, e->shape.name, &e->function,
