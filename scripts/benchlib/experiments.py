@@ -161,7 +161,8 @@ TABLES = ','.join('rscode:%s%d' % (place, n)
 
 
 def variants_raw():
-    return [Call(2 if m > 1 else 10, '--samples 3 --seconds 0.01 --raw '
+    return [Call(10 if m == 1 else LAST if names == 'sobe_cl' and m == 16
+                 else 2, '--samples 3 --seconds 0.01 --raw '
                  f'--cell 1M --engine {names} --option all -m {m} '
                  f'-k {max(10, m)}', m)
             for m in MS + (1,)
