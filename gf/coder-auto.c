@@ -6,8 +6,8 @@
  *      while it has less than three ahead.
  *   4. Idle workers of the CPU take slices from the end of that job, unless
  *      the device would soon finish the rest of the list.
- *   5. If the workers wait for a processor for as long as they work, the CPU
- *      is busy with other things: they take no slices for a second.
+ *   5. If these take over three times as long as start measured, the CPU is
+ *      busy with other work: its workers take none for a second.
  *   6. What the device fails, and all later jobs, go to the CPU.
  *
  * Slices are given when a job arrives or a slice ends. next_slice makes the
@@ -40,14 +40,11 @@
  * CPU, which has other work, a lot.
  */
 #define CPU_MARGIN 2
-/* The CPU rests for REST_SECONDS if its slices take over TOO_BUSY times as long
- * as their threads had a processor.  (That they take longer than start measured
- * is no sign of it: cells that come from memory, which the device reads too,
- * take up to four times as long as those in a cache.)  The mean is over about
- * NR_MEAN slices, and none counts more than MAX_SLOW, so that one slow slice
- * does not matter.
+/* The CPU rests for REST_SECONDS if its slices take over TOO_SLOW times as long
+ * as measured.  The mean is over about NR_MEAN slices, and none counts more
+ * than MAX_SLOW, so that one slow slice does not matter.
  */
-#define TOO_BUSY 2
+#define TOO_SLOW 3
 #define REST_SECONDS 1.0
 #define MAX_SLOW 8
 #define NR_MEAN 16
@@ -101,8 +98,6 @@ struct auto_coder {
   struct slice *idle[2];        /* slots; of the CPU one for each worker */
   uint64_t gpu_bytes;           /* under way there */
   double slowness;              /* of the CPU's slices, 1: as measured */
-  double busyness;              /* how long they took, 1: as they worked */
-  double watched;               /* when the last of them ended */
   double rests_until;           /* the CPU */
   bool gpu_failed;
 };
@@ -118,29 +113,13 @@ static __thread bool in_gpu __attribute__ ((tls_model ("initial-exec")));
 static __thread const struct auto_coder *giving
   __attribute__ ((tls_model ("initial-exec")));
 
-/* The clock's worked at the end of this thread's last slice. */
-static __thread double worked_before
-  __attribute__ ((tls_model ("initial-exec")));
-
-static double
-read_clock (clockid_t id)
-{
-  struct timespec t;
-
-  clock_gettime (id, &t);
-  return t.tv_sec + t.tv_nsec * 1e-9;
-}
-
 static double
 clock_now (void *opaque)
 {
-  return read_clock (CLOCK_MONOTONIC);
-}
+  struct timespec t;
 
-static double
-clock_worked (void *opaque)
-{
-  return read_clock (CLOCK_THREAD_CPUTIME_ID);
+  clock_gettime (CLOCK_MONOTONIC, &t);
+  return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
 static void
@@ -254,8 +233,6 @@ next_slice (struct auto_coder *c)
     return take (c, t, &t->rest, CPU, t->end - t->first);
 
   at = auto_now (&c->clock);
-  if (at - c->watched > REST_SECONDS)
-    c->slowness = c->busyness = 1;      /* that is long ago */
   if (c->cpu_threads > 0 && at >= c->rests_until) {
     /* Of the last ones each worker is to get some. */
     nr = nr_rects (t, MIN (c->slice_len[CPU], c->left / c->cpu_threads));
@@ -295,27 +272,18 @@ give (struct auto_coder *c, struct slice *s)
 
 /* ---- the end of a slice ------------------------------------------------- */
 
-static void
-add_to_mean (double *mean, double x)
-{
-  *mean += (MIN (x, MAX_SLOW) - *mean) / NR_MEAN;
-}
-
-/* Lock: how long did it take, and is the CPU busy with other work?  A short
- * slice may wait for its thread to wake up.
- */
+/* Lock: is the CPU busy with other work? */
 static void
 watch_cpu (struct auto_coder *c, const struct slice *s)
 {
-  const double worked = c->clock.worked (c->clock.opaque);
-  const double took = (c->watched = auto_now (&c->clock)) - s->began;
+  const double at = auto_now (&c->clock);
+  const double slow = (at - s->began) / cpu_seconds (c, s->bytes);
 
-  add_to_mean (&c->slowness, took / cpu_seconds (c, s->bytes));
-  add_to_mean (&c->busyness,
-               took / MAX (worked - worked_before, AUTO_CPU_SLICE));
-  worked_before = worked;
-  if (c->busyness > TOO_BUSY)
-    c->rests_until = c->watched + REST_SECONDS;
+  c->slowness += (MIN (slow, MAX_SLOW) - c->slowness) / NR_MEAN;
+  if (c->slowness > TOO_SLOW) {
+    c->rests_until = at + REST_SECONDS;
+    c->slowness = 1;
+  }
 }
 
 /* Lock: true: that was the last slice of its job. */
@@ -509,9 +477,7 @@ coder_auto_new (struct coder *cpu, unsigned cpu_threads, struct coder *gpu,
   c->side[GPU] = gpu;
   c->cpu_threads = cpu_threads;
   c->cell_len = cell_len;
-  c->clock = (struct coder_auto_clock) {
-    clock_now, clock_worked, clock_pause, NULL,
-  };
+  c->clock = (struct coder_auto_clock) { clock_now, clock_pause, NULL };
   /* If nothing can be measured. */
   c->rates = (struct auto_rates) {
     .cpu = 4e9 * cpu_threads, .gpu = 40e9, .threshold = 2 * MIB,

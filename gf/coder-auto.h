@@ -42,13 +42,11 @@ coder_auto_cpu_threads (unsigned nr_cpus)
   return nr_cpus >= 4 ? nr_cpus - 2 : nr_cpus - 1;
 }
 
-/* For tests, before start: another clock, in seconds.  worked is how long the
- * calling thread has had a processor. start calls pause repeatedly while it
- * waits for a job.
+/* For tests, before start: another clock, in seconds. start calls pause
+ * repeatedly while it waits for a job.
  */
 struct coder_auto_clock {
   double (*now) (void *opaque);
-  double (*worked) (void *opaque);
   void (*pause) (void *opaque);
   void *opaque;
 };

@@ -19,7 +19,7 @@ struct auto_sim_event {
   struct list link;
   struct auto_sim_side *side;
   struct coder_job *job;
-  double at, work;
+  double at;
   int error;
 };
 
@@ -30,17 +30,16 @@ submit (struct coder *coder, struct coder_job *job)
 {
   struct auto_sim_side *s = (struct auto_sim_side *) coder;
   struct auto_sim_event *e = ref_alloc (sizeof *e);
-  const double work = auto_sim_bytes (job) * s->stalls * s->nr_workers /
-    s->rate;
   unsigned next = 0;
 
   for (unsigned i = 1; i < s->nr_workers; i++)
     if (s->free_at[i] < s->free_at[next])
       next = i;
-  s->free_at[next] = MAX (s->free_at[next], s->sim->now) + work * s->slowness;
+  s->free_at[next] = MAX (s->free_at[next], s->sim->now) +
+    auto_sim_bytes (job) * s->slowness * s->nr_workers / s->rate;
   *e = (struct auto_sim_event) {
     .side = s, .job = job, .at = s->free_at[next] + s->fixed,
-    .work = work, .error = s->error,
+    .error = s->error,
   };
   if (++s->nr_jobs == s->late)
     e->at = s->free_at[next] += 20e-3;
@@ -70,7 +69,7 @@ auto_sim_init (struct auto_sim *sim)
   for (unsigned i = 0; i < 2; i++) {
     sim->side[i].coder.ops = &auto_sim_ops[i];
     sim->side[i].sim = sim;
-    sim->side[i].slowness = sim->side[i].stalls = 1;
+    sim->side[i].slowness = 1;
   }
 }
 
@@ -91,8 +90,6 @@ auto_sim_step (struct auto_sim *sim)
     return false;
   list_remove (&first->link);
   sim->now = MAX (sim->now, first->at);
-  if (first->side == &sim->side[SIM_CPU])
-    sim->worked += first->work;
   first->side->nr_busy--;
   job = first->job;
   error = first->error;
@@ -107,12 +104,6 @@ auto_sim_now (void *sim)
   return ((struct auto_sim *) sim)->now;
 }
 
-static double
-auto_sim_worked (void *sim)
-{
-  return ((struct auto_sim *) sim)->worked;
-}
-
 static void
 auto_sim_pause (void *sim)
 {
@@ -122,9 +113,7 @@ auto_sim_pause (void *sim)
 void
 auto_sim_clock (struct auto_sim *sim, struct coder_auto_clock *clock)
 {
-  *clock = (struct coder_auto_clock) {
-    auto_sim_now, auto_sim_worked, auto_sim_pause, sim,
-  };
+  *clock = (struct coder_auto_clock) { auto_sim_now, auto_sim_pause, sim };
 }
 
 struct coder *

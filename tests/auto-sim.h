@@ -24,10 +24,7 @@ struct auto_sim_side {
   unsigned nr_workers;
   double rate;                  /* input bytes a second, of all workers */
   double fixed;                 /* seconds from the end of the work to done */
-  double slowness;              /* 2: work takes twice as long, as other work
-                                 * has the processor; 1 at first */
-  double stalls;                /* 2: it takes twice as long, and the processor
-                                 * all that time; 1 at first */
+  double slowness;              /* 2: work takes twice as long; 1 at first */
   int error;                    /* of all jobs; 0 */
   uint64_t late;                /* the number of a job, from 1 on, that takes
                                  * 20 ms more; 0: none does */
@@ -39,7 +36,6 @@ struct auto_sim_side {
 
 struct auto_sim {
   double now;
-  double worked;                /* by the CPU */
   struct list jobs;             /* under way */
   struct auto_sim_side side[2];
 };

@@ -254,44 +254,6 @@ test_rest (void **state)
   coder_free (c);
 }
 
-/* Cells that come from memory take longer than start measured: the CPU has no
- * other work, and goes on.
- */
-static void
-test_stalls (void **state)
-{
-  struct coder *c = auto_sim_start (&sim, a);
-  struct client cl[8];
-
-  cpu->stalls = 4;
-  assert_true (load (c, cl, 8, 300, 30) >=
-               0.9 * (cpu->rate / cpu->stalls + gpu->rate));
-  coder_free (c);
-}
-
-/* A batch for which the device needs less than two slices of a worker: all
- * workers get some of it.
- */
-static void
-test_short (void **state)
-{
-  struct coder *c = auto_sim_start (&sim, a);
-  const double bytes = 32 * 10 * 16384;
-  struct client cl = { .coder = c };
-  const double began = sim.now;
-
-  auto_sim_job (&cl.job, a, 32);
-  cl.job.cell_len = 16384;
-  cl.job.done = client_done;
-  coder_submit (c, &cl.job);
-  while (auto_sim_step (&sim))
-    ;
-  print_message ("%g us\n", (sim.now - began) / US);
-  assert_true (bytes / gpu->rate < 2 * AUTO_CPU_SLICE);
-  assert_true (sim.now - began < 0.8 * bytes / gpu->rate);
-  coder_free (c);
-}
-
 /* One slice that takes long does not matter. */
 static void
 test_one_slow (void **state)
@@ -349,8 +311,7 @@ main (void)
     TEST (test_rates), TEST (test_never_sooner), TEST (test_useless),
     TEST (test_not_measured), TEST (test_lone_stripe), TEST (test_lone_jobs),
     TEST (test_load), TEST (test_order), TEST (test_rest),
-    TEST (test_stalls), TEST (test_short), TEST (test_one_slow),
-    TEST (test_no_workers),
+    TEST (test_one_slow), TEST (test_no_workers),
   };
 
   return cmocka_run_group_tests (tests, set_up, tear_down);
