@@ -202,7 +202,7 @@ nr_rects (const struct auto_job *t, double len)
 static double
 cpu_seconds (const struct auto_coder *c, uint64_t bytes)
 {
-  return MAX (bytes, AUTO_MIN_SLICE) * c->cpu_threads / c->rates.cpu;
+  return MAX (bytes, c->slice_len[CPU]) * c->cpu_threads / c->rates.cpu;
 }
 
 /* Lock: should an idle worker take nr rects of t? */
@@ -234,8 +234,7 @@ next_slice (struct auto_coder *c)
 
   at = auto_now (&c->clock);
   if (c->cpu_threads > 0 && at >= c->rests_until) {
-    /* Of the last ones each worker is to get some. */
-    nr = nr_rects (t, MIN (c->slice_len[CPU], c->left / c->cpu_threads));
+    nr = nr_rects (t, c->slice_len[CPU]);
     if (c->idle[CPU] && suits_cpu (c, t, nr)) {
       struct slice *s = take_slot (c, t, CPU, nr);
 
