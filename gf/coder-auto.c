@@ -6,8 +6,9 @@
  *      while it has less than three ahead.
  *   4. Idle workers of the CPU take slices from the end of that job, unless
  *      the device would soon finish the rest of the list.
- *   5. If these take over three times as long as start measured, the CPU is
- *      busy with other work: its workers take none for a second.
+ *   5. If these take over three times as long as start measured, and the CPU's
+ *      rate is below half of the device's, the CPU is busy with other work: its
+ *      workers take none for a second.
  *   6. What the device fails, and all later jobs, go to the CPU.
  *
  * Slices are given when a job arrives or a slice ends. next_slice makes the
@@ -41,12 +42,16 @@
  */
 #define CPU_MARGIN 2
 /* The CPU rests for REST_SECONDS if its slices take over TOO_SLOW times as long
- * as measured.  The mean is over about NR_MEAN slices, and none counts more
- * than MAX_SLOW, so that one slow slice does not matter.
+ * as measured, and together less than LEAST_HELP of the device's rate.  Without
+ * the second, idle processors that are twice as fast as the device in a cache,
+ * and a quarter of that from memory which the device reads too, would rest.
+ * The mean is over about NR_MEAN slices, and none counts more than MAX_SLOW
+ * times the limit, so that one slow slice does not matter.
  */
 #define TOO_SLOW 3
+#define LEAST_HELP 0.5
 #define REST_SECONDS 1.0
-#define MAX_SLOW 8
+#define MAX_SLOW 3
 #define NR_MEAN 16
 
 enum side { CPU, GPU };
@@ -87,6 +92,7 @@ struct auto_coder {
   /* Written by start. */
   struct auto_rates rates;
   size_t slice_len[2];          /* input bytes */
+  double too_slow;              /* slowness with which the CPU rests */
 
   _Atomic (uint64_t) threshold; /* UINT64_MAX: the CPU does all */
 
@@ -278,8 +284,8 @@ watch_cpu (struct auto_coder *c, const struct slice *s)
   const double at = auto_now (&c->clock);
   const double slow = (at - s->began) / cpu_seconds (c, s->bytes);
 
-  c->slowness += (MIN (slow, MAX_SLOW) - c->slowness) / NR_MEAN;
-  if (c->slowness > TOO_SLOW) {
+  c->slowness += (MIN (slow, MAX_SLOW * c->too_slow) - c->slowness) / NR_MEAN;
+  if (c->slowness > c->too_slow) {
     c->rests_until = at + REST_SECONDS;
     c->slowness = 1;
   }
@@ -421,6 +427,7 @@ auto_start (struct coder *coder, void *arena, size_t arena_len)
   c->slice_len[GPU] = MAX (AUTO_GPU_SLICE * c->rates.gpu, AUTO_MIN_SLICE);
   c->slice_len[CPU] = MAX (AUTO_CPU_SLICE * c->rates.cpu / nr_threads,
                            AUTO_MIN_SLICE);
+  c->too_slow = MAX (TOO_SLOW, c->rates.cpu / (LEAST_HELP * c->rates.gpu));
   atomic_store_explicit (&c->threshold, c->rates.threshold,
                          memory_order_relaxed);
   return 0;

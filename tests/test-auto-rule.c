@@ -254,6 +254,22 @@ test_rest (void **state)
   coder_free (c);
 }
 
+/* A CPU that was measured in its cache, and takes four times as long from memory,
+ * still does as much as the device.
+ */
+static void
+test_memory (void **state)
+{
+  struct coder *c;
+  struct client cl[8];
+
+  cpu->rate = 4.2 * gpu->rate;  /* slices of 2 rects */
+  c = auto_sim_start (&sim, a);
+  cpu->slowness = 4;
+  assert_true (load (c, cl, 8, 300, 30) >= 0.9 * 2 * gpu->rate);
+  coder_free (c);
+}
+
 /* One slice that takes long does not matter. */
 static void
 test_one_slow (void **state)
@@ -311,7 +327,7 @@ main (void)
     TEST (test_rates), TEST (test_never_sooner), TEST (test_useless),
     TEST (test_not_measured), TEST (test_lone_stripe), TEST (test_lone_jobs),
     TEST (test_load), TEST (test_order), TEST (test_rest),
-    TEST (test_one_slow), TEST (test_no_workers),
+    TEST (test_memory), TEST (test_one_slow), TEST (test_no_workers),
   };
 
   return cmocka_run_group_tests (tests, set_up, tear_down);
