@@ -254,8 +254,8 @@ test_rest (void **state)
   coder_free (c);
 }
 
-/* A CPU that was measured in its cache, and takes four times as long from memory,
- * still does as much as the device.
+/* A CPU that was measured in its cache, and takes four times as long from
+ * memory, still does as much as the device.
  */
 static void
 test_memory (void **state)
