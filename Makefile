@@ -67,7 +67,7 @@ bench   := $(foreach d,bench bench/seeds,$(call folder,$(d)))
 # gpu/kernels/ as machine code too, if there is an nvcc.
 cu       = $(patsubst %.cu,$(B)/%.cu.o,$(sort $(wildcard $(1)/*.cu)))
 gpu_cu  := $(call cu,gpu/kernels)
-# Those on tensor cores are for one kind of device, and never compiled there.
+# Those on tensor cores are for some devices, and never compiled there.
 tensor  := $(filter $(B)/gpu/kernels/tensor-%,$(gpu_cu))
 core    += $(filter-out $(tensor),$(gpu_cu)) $(gpu_cu:.cu.o=.image.o) \
 	$(B)/gpu/kernels/specialised.cuh.o
@@ -173,11 +173,14 @@ gencode  = $(foreach a,$(ARCHS),-gencode=arch=compute_$(a)$(comma)code=sm_$(a)) 
 
 kernel_h := $(wildcard gpu/kernel-params.h gpu/kernels/*.cuh)
 
-# From CUDA 12 on.
+# Kernels on tensor cores: those of 9.0 from CUDA 12 on, and those of 8.x, which
+# 9.0 can run too.
 ifneq ($(NVCC),)
 have_tensor := $(if $(filter 90,$(ARCHS)),$(shell $(NVCC) --version | \
-	awk '/release/ && int (substr ($$5, 1, 2)) >= 12 { print "yes" }'))
+	awk '/release/ && int (substr ($$5, 1, 2)) >= 12 { print "host device" }')) \
+	$(if $(filter 80,$(ARCHS)),sync)
 endif
+no_tensor := $(filter-out $(have_tensor),host device sync)
 
 $(B)/%.cu.c: %.cu scripts/embed $(kernel_h)
 	@mkdir -p $(@D)
@@ -186,14 +189,13 @@ $(B)/%.cuh.c: %.cuh scripts/embed $(kernel_h)
 	@mkdir -p $(@D)
 	scripts/embed text $< >$@
 
-ifeq ($(have_tensor),yes)
 build/gpu/kernels/tensor-%.fatbin: gencode = \
 	-gencode=arch=compute_90a$(comma)code=sm_90a
-else
-$(B)/gpu/kernels/tensor-%.image.c: scripts/embed
+build/gpu/kernels/tensor-sync.fatbin: gencode = $(foreach a,$(filter 80 90,\
+	$(ARCHS)),-gencode=arch=compute_$(a)$(comma)code=sm_$(a))
+$(no_tensor:%=$(B)/gpu/kernels/tensor-%.image.c): scripts/embed
 	@mkdir -p $(@D)
-	scripts/embed none tensor-$* >$@
-endif
+	scripts/embed none $(basename $(basename $(@F))) >$@
 ifneq ($(NVCC),)
 # The same machine code serves every build.
 build/%.fatbin: %.cu $(kernel_h)

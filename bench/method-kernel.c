@@ -119,57 +119,67 @@ load_generic (struct kernel_method *e, const struct matrix *a, char *why)
   return bench_gpu_compile (e->gpu, image->source, NULL, &e->module, why);
 }
 
-/* Those for cells on the device. */
+/* -1: none is in this build for this device. */
 static int
-load_tensor (struct kernel_method *e, const struct matrix *a, char *why)
+load_tensor (struct kernel_method *e, int kind, const struct matrix *a,
+             char *why)
 {
-  struct kernel_shape shape[KERNEL_NR_PLACES];
+  struct kernel_shape shape[KERNEL_TENSOR_KINDS];
   size_t len;
   CLEANUP_FREE void *tables = kernel_tensor (a, &len, shape);
+  const bool takes = tables && (kind == -1 || shape[kind].name);
 
-  e->shape = shape[KERNEL_ON_DEVICE];
-  if (tables == NULL || !kernel_tensor_built_in () ||
-      e->gpu->arch != KERNEL_TENSOR_ARCH) {
+  if (!takes || kind == -1 || *shape[kind].image->len == 0) {
     snprintf (why, BENCH_WHY_LEN, "no kernel on tensor cores for this %s",
-              tables ? "device in this build" : "matrix");
+              takes ? "device in this build" : "matrix");
     return -1;
   }
+  e->shape = shape[kind];
   if (send_tables (e, tables, len, why) == -1)
     return -1;
   return CU (e->gpu, why, module_load_data (&e->module,
                                             e->shape.image->image));
 }
 
-/* Without an option: like the coder, for cells on the device. */
+/* Without an option: would the coder use one of kind, and not compile? */
 static bool
-is_tensor (const struct kernel_method *e, const struct bench_case *bc)
+is_tensor_best (int kind, const struct matrix *a)
 {
-  const struct matrix *a = bc->matrix;
-  struct kernel_shape shape[KERNEL_NR_PLACES];
+  struct kernel_shape shape[KERNEL_TENSOR_KINDS];
   CLEANUP_FREE void *tables = NULL;
   size_t len;
 
-  if (bc->option)
-    return strcmp (bc->option, "tensor") == 0;
-  if (!kernel_tensor_is_best (a->rows, a->cols) ||
-      !kernel_tensor_built_in () || e->gpu->arch != KERNEL_TENSOR_ARCH)
+  if (kind == -1 || !kernel_tensor_is_best (kind, a->rows, a->cols))
     return false;
   tables = kernel_tensor (a, &len, shape);
   return tables != NULL;
 }
 
 static int
+load_by_option (struct kernel_method *e, const struct bench_case *bc,
+                char *why)
+{
+  const int kind = kernel_tensor_kind (e->gpu->arch, KERNEL_ON_DEVICE);
+  const struct matrix *a = bc->matrix;
+  const char *option = bc->option;
+
+  if (option == NULL && is_tensor_best (kind, a))
+    return load_tensor (e, kind, a, why);
+  if (option && strncmp (option, "generic", 7) == 0)
+    return load_generic (e, a, why);
+  if (option && strcmp (option, "tensor") == 0)
+    return load_tensor (e, kind, a, why);
+  if (option && strcmp (option, "tensor-sync") == 0)
+    return load_tensor (e, kind == -1 ? -1 : KERNEL_TENSOR_SYNC, a, why);
+  return load_special (e, a, option, why);
+}
+
+static int
 load_kernel (struct kernel_method *e, const struct bench_case *bc, char *why)
 {
-  const char *option = bc->option ? bc->option : "";
-  int r;
-
   if (e->base.method.ops == &method_kernel_any)
     return 0;
-  r = strncmp (option, "generic", 7) == 0 ? load_generic (e, bc->matrix, why)
-    : is_tensor (e, bc) ? load_tensor (e, bc->matrix, why)
-    : load_special (e, bc->matrix, bc->option, why);
-  if (r == -1 ||
+  if (load_by_option (e, bc, why) == -1 ||
       bench_gpu_function (e->gpu, e->module, e->shape.name, &e->function,
                           why) == -1)
     return -1;
@@ -415,7 +425,7 @@ kernel_check (struct method *method, char *why)
 const struct method_ops method_kernel = {
   KERNEL_METHOD,
   .what = "our kernels alone, raw",
-  .options = "special tensor generic crc generic-crc",
+  .options = "special tensor tensor-sync generic crc generic-crc",
   .others = "a tuning, as 8x128-min4-g3",
   .takes = kernel_takes,
   .open = kernel_open,

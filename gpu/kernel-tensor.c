@@ -19,42 +19,67 @@
 #define GROUP 4u
 #define GROUP_LEN 512u
 #define MAX_SLOTS 512u
-/* As in gpu/kernels/tensor-host.cu and tensor-device.cu. */
-#define HOST_THREADS 128u
+/* As in gpu/kernels/tensor-loads.cuh and tensor-device.cu. */
+#define LOADS_THREADS 128u
 #define DEVICE_THREADS_32 512u
 #define DEVICE_THREADS_64 384u
 #define MAX_STAGES 3u
 #define QUAD_PAD 32u
 
-extern const unsigned char image_tensor_host[], image_tensor_device[];
-extern const size_t image_tensor_host_len, image_tensor_device_len;
+#define IMAGE(name)                                                     \
+  extern const unsigned char image_tensor_##name[];                     \
+  extern const size_t image_tensor_##name##_len;
+IMAGE (host)
+IMAGE (device)
+IMAGE (sync)
 
-static const struct kernel_image image[KERNEL_NR_PLACES] = {
-  [KERNEL_ON_HOST] = {
+static const struct kernel_image image[KERNEL_TENSOR_KINDS] = {
+  [KERNEL_TENSOR_HOST] = {
     NULL, image_tensor_host, &image_tensor_host_len,
   },
-  [KERNEL_ON_DEVICE] = {
+  [KERNEL_TENSOR_DEVICE] = {
     NULL, image_tensor_device, &image_tensor_device_len,
+  },
+  [KERNEL_TENSOR_SYNC] = {
+    NULL, image_tensor_sync, &image_tensor_sync_len,
   },
 };
 
-bool
-kernel_tensor_built_in (void)
-{
-  return image_tensor_host_len > 0 && image_tensor_device_len > 0;
-}
+/* They have 8448 bytes anyway. */
+const unsigned kernel_tensor_max_shared[KERNEL_TENSOR_KINDS] = {
+  [KERNEL_TENSOR_HOST] = 227 * 1024 - 8448,
+  [KERNEL_TENSOR_DEVICE] = 227 * 1024 - 8448,
+  [KERNEL_TENSOR_SYNC] = 99 * 1024 - 8448,
+};
 
 /* Up to 32 columns, more; each for counts up to 255, for all. */
-const char *const kernel_tensor_name[KERNEL_NR_PLACES][KERNEL_TENSOR_NR] = {
-  [KERNEL_ON_HOST] = {
+const char *const kernel_tensor_name[KERNEL_TENSOR_KINDS][KERNEL_TENSOR_NR] = {
+  [KERNEL_TENSOR_HOST] = {
     "gpuraid_host32", "gpuraid_host32_safe",
     "gpuraid_host64", "gpuraid_host64_safe",
   },
-  [KERNEL_ON_DEVICE] = {
+  [KERNEL_TENSOR_DEVICE] = {
     "gpuraid_device32", "gpuraid_device32_safe",
     "gpuraid_device64", "gpuraid_device64_safe",
   },
+  [KERNEL_TENSOR_SYNC] = {
+    "gpuraid_sync32", "gpuraid_sync32_safe",
+    "gpuraid_sync64", "gpuraid_sync64_safe",
+  },
 };
+
+int
+kernel_tensor_kind (int arch, enum kernel_place place)
+{
+  const enum kernel_tensor_kind own = place == KERNEL_ON_HOST
+    ? KERNEL_TENSOR_HOST : KERNEL_TENSOR_DEVICE;
+
+  if (arch == 90 && *image[own].len > 0)
+    return own;
+  if ((arch == 90 || arch / 10 == 8) && *image[KERNEL_TENSOR_SYNC].len > 0)
+    return KERNEL_TENSOR_SYNC;
+  return -1;
+}
 
 /* How a matrix is divided. */
 struct division {
@@ -88,7 +113,8 @@ fits (const struct matrix *a, struct division *v)
   v->tables_len = (size_t) v->nr_groups * v->blocks * GROUP_LEN;
   v->stage_len = div_round_up (a->cols, 4) * (4 * tile + QUAD_PAD);
   return v->nr_slots <= MAX_SLOTS &&
-    v->tables_len + v->stages * v->stage_len <= KERNEL_TENSOR_MAX_SHARED;
+    v->tables_len + v->stages * v->stage_len <=
+    kernel_tensor_max_shared[KERNEL_TENSOR_DEVICE];
 }
 
 /* As many chunks as few columns leave room for; then fewer chunks rather than
@@ -174,27 +200,29 @@ is_full (const struct bit_matrix *b)
 
 static void
 fill_shapes (const struct division *v, bool full,
-             struct kernel_shape shape[KERNEL_NR_PLACES])
+             struct kernel_shape shape[KERNEL_TENSOR_KINDS])
 {
   const bool wide = v->blocks == 4;
   const unsigned which = 2 * wide + full;
 
-  for (unsigned place = 0; place < KERNEL_NR_PLACES; place++)
-    shape[place] = (struct kernel_shape) {
-      .name = kernel_tensor_name[place][which], .image = &image[place],
-      .block = HOST_THREADS, .bytes = CHUNK / 32 * nr_chunks (v),
+  for (unsigned kind = 0; kind < KERNEL_TENSOR_KINDS; kind++)
+    shape[kind] = (struct kernel_shape) {
+      .name = kernel_tensor_name[kind][which], .image = &image[kind],
+      .block = LOADS_THREADS, .bytes = CHUNK / 32 * nr_chunks (v),
       .per_sm = wide ? 2 : 3, .shared_len = v->tables_len,
       .block_chunks = v->by_block, .lane_chunks_log = v->lanes_log,
       .stages = v->stages,
     };
-  shape[KERNEL_ON_DEVICE].block = device_threads (v);
-  shape[KERNEL_ON_DEVICE].per_sm = 1;
-  shape[KERNEL_ON_DEVICE].shared_len += v->stages * v->stage_len;
+  shape[KERNEL_TENSOR_DEVICE].block = device_threads (v);
+  shape[KERNEL_TENSOR_DEVICE].per_sm = 1;
+  shape[KERNEL_TENSOR_DEVICE].shared_len += v->stages * v->stage_len;
+  if (v->tables_len > kernel_tensor_max_shared[KERNEL_TENSOR_SYNC])
+    shape[KERNEL_TENSOR_SYNC].name = NULL;
 }
 
 void *
 kernel_tensor (const struct matrix *a, size_t *len,
-               struct kernel_shape shape[KERNEL_NR_PLACES])
+               struct kernel_shape shape[KERNEL_TENSOR_KINDS])
 {
   CLEANUP_FREE struct bit_matrix *b = NULL;
   struct division v;
@@ -218,10 +246,13 @@ kernel_tensor (const struct matrix *a, size_t *len,
 }
 
 /* On an H200, docs/benchmarks.md has the figures: with many rows compiled code
- * is bound by its arithmetic, and with fewer than 4 neither is.
+ * is bound by its arithmetic, and with fewer than 4 neither is.  On devices of
+ * compute capability 8.x nothing was measured.
  */
 bool
-kernel_tensor_is_best (unsigned rows, unsigned cols)
+kernel_tensor_is_best (enum kernel_tensor_kind kind, unsigned rows,
+                       unsigned cols)
 {
-  return rows >= 12 || (rows >= 4 && cols >= 32);
+  return kind != KERNEL_TENSOR_SYNC &&
+    (rows >= 12 || (rows >= 4 && cols >= 32));
 }

@@ -14,35 +14,43 @@
 #include "gf/matrix.h"
 #include "gpu/kernel-shape.h"
 
-/* The devices that have these instructions: compute capability 9.0. */
-#define KERNEL_TENSOR_ARCH 90
-
-/* More dynamic shared memory than this they don't take, bytes: what a block
- * may have there, less what they have anyway.
- */
-#define KERNEL_TENSOR_MAX_SHARED (227u * 1024 - 8448)
-
-/* Where the cells are: each has kernels of its own. */
+/* Where the cells are. */
 enum kernel_place { KERNEL_ON_HOST, KERNEL_ON_DEVICE };
 #define KERNEL_NR_PLACES 2
 
-/* The functions of a place. */
+/* The kernels: of compute capability 9.0 for either place; of 8.x for both,
+ * which 9.0 can run too.
+ */
+enum kernel_tensor_kind {
+  KERNEL_TENSOR_HOST, KERNEL_TENSOR_DEVICE, KERNEL_TENSOR_SYNC,
+};
+#define KERNEL_TENSOR_KINDS 3
+
+/* Which of those in this build serve a device and place; arch: 90 is compute
+ * capability 9.0.  -1: none.
+ */
+extern int kernel_tensor_kind (int arch, enum kernel_place);
+
+/* More dynamic shared memory than this they don't take, bytes: what a block
+ * may have on every device, less what they have anyway.
+ */
+extern const unsigned kernel_tensor_max_shared[KERNEL_TENSOR_KINDS];
+
+/* The functions of a kind. */
 #define KERNEL_TENSOR_NR 4
 extern const char *const
-kernel_tensor_name[KERNEL_NR_PLACES][KERNEL_TENSOR_NR];
+kernel_tensor_name[KERNEL_TENSOR_KINDS][KERNEL_TENSOR_NR];
 
-/* Does this build have them? */
-extern bool kernel_tensor_built_in (void);
-
-/* The tables for the matrix, the same for both places, to be copied to the
- * device; and the shapes.  Freed by the caller.  NULL with errno: ENOTSUP for
- * packets, more than 64 columns, or more rows than shared memory has room for
- * (100 with 32 columns).
+/* The tables for the matrix, the same for all kinds, to be copied to the
+ * device; and the shapes; a name that is NULL: not of that kind.  Freed by the
+ * caller.  NULL with errno: ENOTSUP for packets, more than 64 columns, or more
+ * rows than shared memory has room for (100 with 32 columns).
  */
 extern void *kernel_tensor (const struct matrix *, size_t *len,
-                            struct kernel_shape shape[KERNEL_NR_PLACES]);
+                            struct kernel_shape shape[KERNEL_TENSOR_KINDS]);
 
 /* Whether no kernel compiled for a matrix of this size is faster. */
-extern bool kernel_tensor_is_best (unsigned rows, unsigned cols);
+extern bool kernel_tensor_is_best (enum kernel_tensor_kind, unsigned rows,
+                                   unsigned cols);
 
 #endif

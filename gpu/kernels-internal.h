@@ -43,10 +43,12 @@ struct kernel {
   /* On tensor cores. */
   void *tensor_tables;          /* NULL: not this matrix */
   size_t tensor_len;
-  struct kernel_shape tensor_shape[KERNEL_NR_PLACES];
-  CUfunction tensor[KERNELS_MAX_DEVICES][KERNEL_NR_PLACES]; /* NULL: not on
-                                 * this device */
-  bool tensor_is_best;
+  struct kernel_shape tensor_shape[KERNEL_TENSOR_KINDS];
+  bool tensor_is_best[KERNEL_TENSOR_KINDS];
+  struct tensor_use {
+    CUfunction function;        /* NULL: not on this device */
+    enum kernel_tensor_kind kind;
+  } tensor[KERNELS_MAX_DEVICES][KERNEL_NR_PLACES];
 
   /* With lock held. */
   unsigned nr_users;
@@ -76,8 +78,8 @@ struct kernels {
     CUmodule module[MAX_IMAGES];
   } generic[KERNELS_MAX_DEVICES];
   struct tensor {               /* all NULL: the device has none */
-    CUmodule module[KERNEL_NR_PLACES];
-    CUfunction function[KERNEL_NR_PLACES][KERNEL_TENSOR_NR];
+    CUmodule module[KERNEL_TENSOR_KINDS];
+    CUfunction function[KERNEL_TENSOR_KINDS][KERNEL_TENSOR_NR];
   } tensor[KERNELS_MAX_DEVICES];
   struct coder *cpu;            /* to compare with; from kernels_start on the
                                  * thread's */

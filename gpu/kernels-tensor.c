@@ -1,6 +1,6 @@
 /* gpuraid: load the kernels on tensor cores.
  *
- * They are built in for one kind of device, and never compiled at run time.
+ * They are built in for some devices, and never compiled at run time.
  * Every one is tested once for all matrices, when it is loaded: the matrix is
  * only data.  Where they are missing or wrong, the other kernels serve.
  *
@@ -41,42 +41,41 @@ make_matrix (const struct test *t)
   return matrix_new (t->rows, t->cols, coef);
 }
 
-/* The number of a function in its place. */
+/* The number of a function of its kind. */
 static unsigned
-find (unsigned place, const char *name)
+find (unsigned kind, const char *name)
 {
   unsigned n = 0;
 
-  while (strcmp (kernel_tensor_name[place][n], name) != 0)
+  while (strcmp (kernel_tensor_name[kind][n], name) != 0)
     n++;
   return n;
 }
 
 static CUresult
-load_place (struct gpu_device *dev, struct tensor *t, unsigned place,
-            const void *image, const char **call)
+load_kind (struct gpu_device *dev, struct tensor *t, unsigned kind,
+           const void *image, const char **call)
 {
   const struct driver *d = dev->driver;
   CUresult r;
 
   *call = "cuModuleLoadData";
-  r = d->module_load_data (&t->module[place], image);
+  r = d->module_load_data (&t->module[kind], image);
   if (r != CUDA_SUCCESS) {
-    t->module[place] = NULL;
+    t->module[kind] = NULL;
     return r;
   }
   for (unsigned n = 0; n < KERNEL_TENSOR_NR; n++) {
-    CUfunction *f = &t->function[place][n];
+    CUfunction *f = &t->function[kind][n];
 
     *call = "cuModuleGetFunction";
-    r = kernel_function (dev, t->module[place], kernel_tensor_name[place][n],
-                         f);
+    r = kernel_function (dev, t->module[kind], kernel_tensor_name[kind][n], f);
     if (r != CUDA_SUCCESS)
       return r;
     *call = "cuFuncSetAttribute";
     r = d->func_set_attribute (*f,
                                CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                               KERNEL_TENSOR_MAX_SHARED);
+                               kernel_tensor_max_shared[kind]);
     if (r != CUDA_SUCCESS)
       return r;
   }
@@ -89,7 +88,7 @@ static CUresult
 load_and_check (struct kernels *ks, struct gpu_device *dev, struct tensor *t,
                 const struct matrix *a, bool *right, const char **call)
 {
-  struct kernel_shape shape[KERNEL_NR_PLACES];
+  struct kernel_shape shape[KERNEL_TENSOR_KINDS];
   struct kernel_choice k = { 0 };
   CLEANUP_FREE void *tables = kernel_tensor (a, &k.tables_len, shape);
   CUresult r = CUDA_SUCCESS;
@@ -101,10 +100,12 @@ load_and_check (struct kernels *ks, struct gpu_device *dev, struct tensor *t,
   *right = true;
   for (unsigned p = 0; p < KERNEL_NR_PLACES && r == CUDA_SUCCESS && *right;
        p++) {
-    k.shape = shape[p];
-    if (t->module[p] == NULL)
-      r = load_place (dev, t, p, shape[p].image->image, call);
-    k.function = t->function[p][find (p, k.shape.name)];
+    const int kind = kernel_tensor_kind (dev->arch, p);
+
+    k.shape = shape[kind];
+    if (t->module[kind] == NULL)
+      r = load_kind (dev, t, kind, k.shape.image->image, call);
+    k.function = t->function[kind][find (kind, k.shape.name)];
     if (r == CUDA_SUCCESS)
       r = kernel_check (dev, &k, a, false, ks->cpu, right, call);
   }
@@ -145,7 +146,7 @@ kernels_load_tensor (struct kernels *ks, struct gpu_device *dev)
   struct tensor *t = &ks->tensor[dev->index];
   CUresult r;
 
-  if (dev->arch != KERNEL_TENSOR_ARCH || !kernel_tensor_built_in () ||
+  if (kernel_tensor_kind (dev->arch, KERNEL_ON_HOST) == -1 ||
       !kernels_make_cpu (ks))
     return;
   r = load_all (ks, dev, t);
@@ -168,18 +169,44 @@ kernels_unload_tensor (struct kernels *ks, struct gpu_device *dev)
 {
   struct tensor *t = &ks->tensor[dev->index];
 
-  for (unsigned place = 0; place < KERNEL_NR_PLACES; place++)
-    if (t->module[place])
-      dev->driver->module_unload (t->module[place]);
+  for (unsigned kind = 0; kind < KERNEL_TENSOR_KINDS; kind++)
+    if (t->module[kind])
+      dev->driver->module_unload (t->module[kind]);
+}
+
+static bool
+is_loaded (const struct tensor *t)
+{
+  for (unsigned kind = 0; kind < KERNEL_TENSOR_KINDS; kind++)
+    if (t->module[kind])
+      return true;
+  return false;
 }
 
 static bool
 is_any_loaded (const struct kernels *ks)
 {
   for (unsigned i = 0; i < ks->nr_devices; i++)
-    if (ks->tensor[i].module[0])
+    if (is_loaded (&ks->tensor[ks->device[i]->index]))
       return true;
   return false;
+}
+
+static void
+find_functions (struct kernels *ks, struct kernel *k,
+                const struct gpu_device *dev)
+{
+  const struct tensor *t = &ks->tensor[dev->index];
+
+  for (unsigned p = 0; p < KERNEL_NR_PLACES; p++) {
+    const int kind = kernel_tensor_kind (dev->arch, p);
+    const char *name = kind == -1 ? NULL : k->tensor_shape[kind].name;
+
+    if (name)
+      k->tensor[dev->index][p] = (struct tensor_use) {
+        .function = t->function[kind][find (kind, name)], .kind = kind,
+      };
+  }
 }
 
 void
@@ -191,13 +218,9 @@ kernel_find_tensor (struct kernels *ks, struct kernel *k)
                                     k->tensor_shape);
   if (k->tensor_tables == NULL)
     return;                     /* the other kernels serve */
-  k->tensor_is_best = kernel_tensor_is_best (k->matrix->rows,
-                                             k->matrix->cols);
-  for (unsigned p = 0; p < KERNEL_NR_PLACES; p++) {
-    const unsigned n = find (p, k->tensor_shape[p].name);
-
-    for (unsigned i = 0; i < ks->nr_devices; i++)
-      k->tensor[ks->device[i]->index][p] =
-        ks->tensor[ks->device[i]->index].function[p][n];
-  }
+  for (unsigned kind = 0; kind < KERNEL_TENSOR_KINDS; kind++)
+    k->tensor_is_best[kind] = kernel_tensor_is_best (kind, k->matrix->rows,
+                                                     k->matrix->cols);
+  for (unsigned i = 0; i < ks->nr_devices; i++)
+    find_functions (ks, k, ks->device[i]);
 }

@@ -161,11 +161,17 @@ make_room (struct kernels *ks, struct list *unloaded)
   }
 }
 
+static bool
+is_tensor_best (const struct kernel *k, const struct tensor_use *t)
+{
+  return t->function && k->tensor_is_best[t->kind];
+}
+
 bool
 kernel_needs_special (const struct kernels *ks, const struct kernel *k)
 {
   for (unsigned i = 0; i < ks->nr_devices; i++)
-    if (!k->tensor_is_best || k->tensor[i][KERNEL_ON_HOST] == NULL)
+    if (!is_tensor_best (k, &k->tensor[i][KERNEL_ON_HOST]))
       return true;
   return false;
 }
@@ -271,13 +277,13 @@ void
 kernel_choose (const struct kernel *k, const struct gpu_device *dev,
                enum kernel_place place, struct kernel_choice *c)
 {
-  const CUfunction tensor = k->tensor[dev->index][place];
+  const struct tensor_use *tensor = &k->tensor[dev->index][place];
   const CUfunction special =
     atomic_load_explicit (&k->function[dev->index], memory_order_acquire);
 
-  if (tensor && (k->tensor_is_best || special == NULL))
+  if (is_tensor_best (k, tensor) || (tensor->function && special == NULL))
     *c = (struct kernel_choice) {
-      .function = tensor, .shape = k->tensor_shape[place],
+      .function = tensor->function, .shape = k->tensor_shape[tensor->kind],
       .tables = k->tensor_tables, .tables_len = k->tensor_len,
     };
   else if (special)

@@ -13,16 +13,20 @@
 
 #include "gpu/kernels-internal.h"
 
-static char functions[4];
+static char functions[5];
 #define GENERIC ((CUfunction) &functions[0])
 #define HOST ((CUfunction) &functions[1])
 #define DEVICE ((CUfunction) &functions[2])
-#define SPECIAL ((CUfunction) &functions[3])
+#define SYNC ((CUfunction) &functions[3])
+#define SPECIAL ((CUfunction) &functions[4])
 
 static char tables[10], tensor_tables[20];
 
-/* Two devices, of which the first has tensor cores. */
-static struct gpu_device devices[2] = { { .index = 0 }, { .index = 1 } };
+/* The first has tensor cores of 9.0, the second none, the third those of 8.x.
+ */
+static struct gpu_device devices[3] = {
+  { .index = 0 }, { .index = 1 }, { .index = 2 },
+};
 
 static void
 init (struct kernel *k, bool best)
@@ -30,10 +34,17 @@ init (struct kernel *k, bool best)
   *k = (struct kernel) {
     .serial = 7, .tables = tables, .tables_len = sizeof tables,
     .tensor_tables = tensor_tables, .tensor_len = sizeof tensor_tables,
-    .generic = { GENERIC, GENERIC }, .tensor = { { HOST, DEVICE } },
-    .tensor_is_best = best,
+    .generic = { GENERIC, GENERIC, GENERIC },
+    .tensor = { {
+      { HOST, KERNEL_TENSOR_HOST }, { DEVICE, KERNEL_TENSOR_DEVICE },
+    }, {
+      { NULL }, { NULL },
+    }, {
+      { SYNC, KERNEL_TENSOR_SYNC }, { SYNC, KERNEL_TENSOR_SYNC },
+    } },
+    .tensor_is_best = { best, best, false },
     .generic_shape = { .block = 1 }, .shape = { .block = 2 },
-    .tensor_shape = { { .block = 3 }, { .block = 4 } },
+    .tensor_shape = { { .block = 3 }, { .block = 4 }, { .block = 5 } },
   };
 }
 
@@ -63,6 +74,8 @@ test_nothing_compiled (void **state)
     expect (&k, 0, KERNEL_ON_DEVICE, DEVICE, 4, tensor_tables);
     expect (&k, 1, KERNEL_ON_HOST, GENERIC, 1, tables);
     expect (&k, 1, KERNEL_ON_DEVICE, GENERIC, 1, tables);
+    expect (&k, 2, KERNEL_ON_HOST, SYNC, 5, tensor_tables);
+    expect (&k, 2, KERNEL_ON_DEVICE, SYNC, 5, tensor_tables);
   }
 }
 
@@ -75,6 +88,7 @@ test_compiled (void **state)
     init (&k, best);
     atomic_store (&k.function[0], SPECIAL);
     atomic_store (&k.function[1], SPECIAL);
+    atomic_store (&k.function[2], SPECIAL);
     for (unsigned p = 0; p < KERNEL_NR_PLACES; p++) {
       if (best)
         expect (&k, 0, p, p == KERNEL_ON_HOST ? HOST : DEVICE, 3 + p,
@@ -82,6 +96,7 @@ test_compiled (void **state)
       else
         expect (&k, 0, p, SPECIAL, 2, NULL);
       expect (&k, 1, p, SPECIAL, 2, NULL);
+      expect (&k, 2, p, SPECIAL, 2, NULL);
     }
   }
 }

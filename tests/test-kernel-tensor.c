@@ -27,7 +27,7 @@ struct tables {
   struct matrix *a;
   uint32_t *word;
   size_t len;
-  struct kernel_shape shape[KERNEL_NR_PLACES];
+  struct kernel_shape shape[KERNEL_TENSOR_KINDS];
   unsigned blocks, nr_chunks;
 };
 
@@ -124,11 +124,16 @@ fill (struct ref_random *rnd, uint8_t data[MAX_CHUNKS][64])
 static void
 check_shapes (const struct tables *t)
 {
-  for (unsigned p = 0; p < KERNEL_NR_PLACES; p++) {
-    const struct kernel_shape *s = &t->shape[p];
+  for (unsigned kind = 0; kind < KERNEL_TENSOR_KINDS; kind++) {
+    const struct kernel_shape *s = &t->shape[kind];
 
+    if (s->name == NULL) {
+      assert_int_equal (kind, KERNEL_TENSOR_SYNC);
+      assert_true (t->len > kernel_tensor_max_shared[kind]);
+      continue;
+    }
     assert_true (s->shared_len >= t->len);
-    assert_true (s->shared_len <= KERNEL_TENSOR_MAX_SHARED);
+    assert_true (s->shared_len <= kernel_tensor_max_shared[kind]);
     assert_int_equal (s->block * s->bytes,
                       t->nr_chunks * 128 * s->block / 32);
     assert_null (s->image->source);
@@ -204,7 +209,7 @@ static void
 test_refused (void **state)
 {
   struct matrix *a;
-  struct kernel_shape s[KERNEL_NR_PLACES];
+  struct kernel_shape s[KERNEL_TENSOR_KINDS];
   static const uint8_t one = 1;
   size_t len;
 
@@ -234,8 +239,30 @@ test_is_best (void **state)
   };
 
   for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++)
-    assert_int_equal (kernel_tensor_is_best (cases[i].rows, cases[i].cols),
-                      cases[i].best);
+    for (unsigned kind = 0; kind < KERNEL_TENSOR_KINDS; kind++)
+      assert_int_equal (kernel_tensor_is_best (kind, cases[i].rows,
+                                               cases[i].cols),
+                        cases[i].best && kind != KERNEL_TENSOR_SYNC);
+}
+
+/* Of what this build has. */
+static void
+test_kinds (void **state)
+{
+  static const int none[] = { 75, 100, 103, 120 }, some[] = { 80, 86, 87, 89 };
+  const int host = kernel_tensor_kind (90, KERNEL_ON_HOST);
+  const int device = kernel_tensor_kind (90, KERNEL_ON_DEVICE);
+  const int older = kernel_tensor_kind (80, KERNEL_ON_HOST);
+
+  assert_true (older == -1 || older == KERNEL_TENSOR_SYNC);
+  assert_true (host == older || host == KERNEL_TENSOR_HOST);
+  assert_true (device == older || device == KERNEL_TENSOR_DEVICE);
+  for (unsigned place = 0; place < KERNEL_NR_PLACES; place++) {
+    for (unsigned i = 0; i < sizeof none / sizeof none[0]; i++)
+      assert_int_equal (kernel_tensor_kind (none[i], place), -1);
+    for (unsigned i = 0; i < sizeof some / sizeof some[0]; i++)
+      assert_int_equal (kernel_tensor_kind (some[i], place), older);
+  }
 }
 
 /* Blocks are enough, and not more than is useful. */
@@ -277,6 +304,7 @@ main (void)
     cmocka_unit_test (test_counts),
     cmocka_unit_test (test_refused),
     cmocka_unit_test (test_is_best),
+    cmocka_unit_test (test_kinds),
     cmocka_unit_test (test_grid),
   };
 

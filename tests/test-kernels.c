@@ -108,23 +108,31 @@ get_generic (const struct matrix *a, bool crc, struct kernel *k)
   return true;
 }
 
+/* Those of the device, and those of 8.x on a device of 9.0 too. */
 static bool
-have_tensor (void)
+have_tensor (enum kernel_tensor_kind kind)
 {
-  return getenv ("GPURAID_TEST_GPU") && arch == KERNEL_TENSOR_ARCH &&
-    kernel_tensor_built_in ();
+  const int host = kernel_tensor_kind (arch, KERNEL_ON_HOST);
+  const int device = kernel_tensor_kind (arch, KERNEL_ON_DEVICE);
+
+  return getenv ("GPURAID_TEST_GPU") && host != -1 &&
+    (kind == KERNEL_TENSOR_SYNC || (int) kind == host || (int) kind == device);
 }
 
 static bool
-get_tensor (const struct matrix *a, enum kernel_place place, struct kernel *k)
+get_tensor (const struct matrix *a, enum kernel_tensor_kind kind,
+            struct kernel *k)
 {
-  struct kernel_shape shape[KERNEL_NR_PLACES];
+  struct kernel_shape shape[KERNEL_TENSOR_KINDS];
   size_t len;
-  void *tables = have_tensor () ? kernel_tensor (a, &len, shape) : NULL;
+  void *tables = have_tensor (kind) ? kernel_tensor (a, &len, shape) : NULL;
 
-  if (tables == NULL)
+  if (tables == NULL || shape[kind].name == NULL ||
+      *shape[kind].image->len == 0) {
+    free (tables);
     return false;
-  k->shape = shape[place];
+  }
+  k->shape = shape[kind];
   use_tables (k, tables, len);
   free (tables);
   return true;
@@ -242,9 +250,9 @@ check_tensor (struct ref_job *t, const uint8_t *want)
 {
   struct kernel k;
 
-  for (unsigned place = 0; t->job.crc == NULL && place < KERNEL_NR_PLACES;
-       place++)
-    if (get_tensor (t->matrix, place, &k)) {
+  for (unsigned kind = 0; t->job.crc == NULL && kind < KERNEL_TENSOR_KINDS;
+       kind++)
+    if (get_tensor (t->matrix, kind, &k)) {
       check_kernel (&k, t, want, KERNEL_ANY_BLOCKS);
       check_kernel (&k, t, want, 2);
       put (&k);
@@ -439,7 +447,7 @@ test_tensor (void **state)
   struct ref_random rnd = { seed };
   const unsigned nr = thorough ? 250 : 30;
 
-  if (!have_tensor ())
+  if (!have_tensor (KERNEL_TENSOR_SYNC))
     skip ();
   for (unsigned n = 0; n < nr; n++) {
     const unsigned cols = 1 + ref_below (&rnd, n % 3 ? 64 : 10);

@@ -10,7 +10,7 @@
  */
 
 #include "gpu/kernel-params.h"
-#include "gpu/kernels/tensor.cuh"
+#include "gpu/kernels/tensor-wgmma.cuh"
 
 /* As in gpu/kernel-tensor.c. */
 #ifndef THREADS_64
@@ -153,14 +153,14 @@ run (const struct kernel_params &p)
       parity ^= 1;
     }
 
-    u64 matrix = describe_matrix (matrix_at);
+    matrix_place matrix = place_matrix (matrix_at);
 
 #pragma unroll 1
     for (u32 n = 0; n < v.nr_groups; n++) {
       u32 r[4], slot[2], cell;
 
       multiply<HALVES, SAFE> (f, matrix, r, slot_at, outputs_at, slot, cell);
-      matrix += HALVES * GROUP_LEN / 16;
+      matrix += group_stride<HALVES> ();
       slot_at += 8 * GROUP;
 
       const u32 at = pos + select_bits (CHUNK - 1, piece + slot[1], slot[1]);

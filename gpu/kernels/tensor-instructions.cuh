@@ -1,4 +1,4 @@
-/* gpuraid: the instructions of the kernels on tensor cores (sm_90a).
+/* gpuraid: the instructions of the kernels on tensor cores.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -112,7 +112,7 @@ store16_if (bool ok, u64 at, const u32 d[4])
                 "r" ((u32) ok) : "memory");
 }
 
-/* ---- barriers in shared memory, for warps ------------------------------ */
+/* ---- barriers in shared memory, for warps (sm_90) ---------------------- */
 
 INLINE void
 barrier_init (u32 at, u32 nr)
@@ -171,7 +171,24 @@ fence_shared (void)
   asm volatile ("fence.proxy.async.shared::cta;" : : : "memory");
 }
 
-/* ---- the product, by four warps ---------------------------------------- */
+/* ---- the product, by one warp ------------------------------------------ */
+
+/* d = (ADD ? d : 0) + how many ones are in a AND b, for 16 rows of a and 8
+ * columns of b, of 256 bits each.
+ */
+template <int ADD> INLINE void
+mma (u32 d[4], const u32 a[4], const u32 b[2])
+{
+  asm volatile ("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc"
+                " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9},"
+                " {%10, %11, %12, %13};"
+                : "=r" (d[0]), "=r" (d[1]), "=r" (d[2]), "=r" (d[3])
+                : "r" (a[0]), "r" (a[1]), "r" (a[2]), "r" (a[3]), "r" (b[0]),
+                "r" (b[1]), "r" (ADD ? d[0] : 0), "r" (ADD ? d[1] : 0),
+                "r" (ADD ? d[2] : 0), "r" (ADD ? d[3] : 0));
+}
+
+/* ---- the product, by four warps (sm_90a) ------------------------------- */
 
 #define SUMS16(d)                                                       \
   "+r" ((d)[0]), "+r" ((d)[1]), "+r" ((d)[2]), "+r" ((d)[3]),           \

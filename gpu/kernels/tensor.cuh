@@ -20,6 +20,9 @@
  * chunk of the same cells, and so may the lanes of a quad.  An output of a
  * chunk is called a slot.
  *
+ * tensor-wgmma.cuh and tensor-mma.cuh have the product itself, for compute
+ * capability 9.0 and 8.x.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
@@ -158,16 +161,7 @@ fill_matrix (const struct kernel_params &p, const struct division &v, u32 *to)
     ((uint4 *) to)[i] = ((const uint4 *) p.tables)[i];
 }
 
-/* The matrix at an address in shared memory, for wgmma: bytes from one block
- * to the next, and from 8 columns to the next, in units of 16.
- */
-INLINE u64
-describe_matrix (u32 at)
-{
-  return (u64) (at >> 4) | (u64) (128 >> 4) << 16 | (u64) (256 >> 4) << 32;
-}
-
-/* ---- the product ------------------------------------------------------- */
+/* ---- before and after the product -------------------------------------- */
 
 /* The operands: of words t = 0, 1 and of 2, 3; of byte j. */
 template <int HALVES> struct operands {
@@ -195,29 +189,12 @@ transpose (const u32 w[4][4], int block, struct operands<HALVES> &f)
   }
 }
 
-template <int HALVES> INLINE void
-start_product (u32 d[4][16], const u32 a[4][2 * HALVES], u64 matrix)
-{
-  wgmma_begin ();
-#pragma unroll
-  for (int j = 0; j < 4; j++)
-    wgmma<0> (d[j], a[j], matrix);
-  if (HALVES == 4)
-#pragma unroll
-    for (int j = 0; j < 4; j++)
-      wgmma<1> (d[j], a[j] + HALVES, matrix + 2 * GROUP_LEN / 16);
-  wgmma_end ();
-}
-
-/* For which bits the counts are packed by conversions; for the others by
- * floating point, which is another pipe.
- */
-#define BY_CONVERSION 0x57
-
 /* The lowest bits of the counts for bytes 0 to 3 of a word, in the lowest bits
  * of its bytes; anything above.  SAFE: also if a count is above 255.
+ * CONVERTED: for which bits conversions pack them; for the others it is
+ * floating point, which is another pipe.
  */
-template <bool SAFE> INLINE u32
+template <bool SAFE, u32 CONVERTED> INLINE u32
 pack_counts (const u32 d[4][16], int bit, int x)
 {
   const int i = bit / 2 * 4 + 2 * x + bit % 2;
@@ -225,7 +202,7 @@ pack_counts (const u32 d[4][16], int bit, int x)
   if (SAFE)
     return prmt (multiply_add (d[1][i], 65536, d[0][i]),
                  multiply_add (d[3][i], 65536, d[2][i]), 0x6420);
-  if (BY_CONVERSION >> bit & 1)
+  if (CONVERTED >> bit & 1)
     return pack_saturated (d[0][i], d[1][i],
                            pack_saturated (d[2][i], d[3][i], 0));
   return multiply_add (add_256 (d[2][i], d[3][i]), 65536,
@@ -233,45 +210,25 @@ pack_counts (const u32 d[4][16], int bit, int x)
 }
 
 /* Bits first to last of each byte, shifted down to bit 0; anything above. */
-template <bool SAFE> INLINE u32
+template <bool SAFE, u32 CONVERTED> INLINE u32
 gather_bits (const u32 d[4][16], int x, int last, int first)
 {
-  u32 r = pack_counts<SAFE> (d, last, x);
+  u32 r = pack_counts<SAFE, CONVERTED> (d, last, x);
 
 #pragma unroll
   for (int bit = last - 1; bit >= first; bit--)
-    r = select_bits (0x01010101, pack_counts<SAFE> (d, bit, x),
+    r = select_bits (0x01010101, pack_counts<SAFE, CONVERTED> (d, bit, x),
                      multiply_add (r, 2, 0));
   return r;
 }
 
 /* The word of row g (x = 0) or g + 8. */
-template <bool SAFE> INLINE u32
+template <bool SAFE, u32 CONVERTED> INLINE u32
 gather (const u32 d[4][16], int x)
 {
-  return select_bits (0x0f0f0f0f, gather_bits<SAFE> (d, x, 3, 0),
-                      multiply_add (gather_bits<SAFE> (d, x, 7, 4), 16, 0));
-}
-
-/* The 16 bytes of a group's output that are this lane's.  While the first half
- * is multiplied: its slot, and the number of its cell.
- */
-template <int HALVES, bool SAFE> INLINE void
-multiply (const struct operands<HALVES> &f, u64 matrix, u32 r[4],
-          u32 slot_at, u32 outputs_at, u32 slot[2], u32 &cell)
-{
-  u32 d[4][16];
-
-  start_product<HALVES> (d, f.a[0], matrix);
-  shared_load2 (slot, slot_at);
-  cell = shared_load (outputs_at + slot[0]);
-  wgmma_wait (d);
-  r[0] = gather<SAFE> (d, 0);
-  r[1] = gather<SAFE> (d, 1);
-  start_product<HALVES> (d, f.a[1], matrix);
-  wgmma_wait (d);
-  r[2] = gather<SAFE> (d, 0);
-  r[3] = gather<SAFE> (d, 1);
+  return select_bits (0x0f0f0f0f, gather_bits<SAFE, CONVERTED> (d, x, 3, 0),
+                      multiply_add (gather_bits<SAFE, CONVERTED> (d, x, 7, 4),
+                                    16, 0));
 }
 
 #endif
