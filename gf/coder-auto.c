@@ -42,11 +42,11 @@
  */
 #define CPU_MARGIN 2
 /* The CPU rests for REST_SECONDS if its slices take over TOO_SLOW times as long
- * as measured, and together less than LEAST_HELP of the device's rate.  Without
- * the second, idle processors that are twice as fast as the device in a cache,
- * and a quarter of that from memory which the device reads too, would rest.
- * The mean is over about NR_MEAN slices, and none counts more than MAX_SLOW
- * times the limit, so that one slow slice does not matter.
+ * as measured, and its workers together do less than LEAST_HELP of the device's
+ * rate.  Without the second, idle processors would rest: start measures what
+ * they do in a cache, and from memory, which the device reads too, that is down
+ * to a quarter.  The mean is over about NR_MEAN slices, and none counts more
+ * than MAX_SLOW times the limit, so that one slow slice does not matter.
  */
 #define TOO_SLOW 3
 #define LEAST_HELP 0.5

@@ -175,20 +175,14 @@ kernels_unload_tensor (struct kernels *ks, struct gpu_device *dev)
 }
 
 static bool
-is_loaded (const struct tensor *t)
-{
-  for (unsigned kind = 0; kind < KERNEL_TENSOR_KINDS; kind++)
-    if (t->module[kind])
-      return true;
-  return false;
-}
-
-static bool
 is_any_loaded (const struct kernels *ks)
 {
-  for (unsigned i = 0; i < ks->nr_devices; i++)
-    if (is_loaded (&ks->tensor[ks->device[i]->index]))
+  for (unsigned i = 0; i < ks->nr_devices; i++) {
+    const int kind = kernel_tensor_kind (ks->device[i]->arch, KERNEL_ON_HOST);
+
+    if (kind != -1 && ks->tensor[ks->device[i]->index].module[kind])
       return true;
+  }
   return false;
 }
 

@@ -26,7 +26,7 @@ group_stride (void)
   return HALVES * GROUP_LEN;
 }
 
-/* Once this thread has filled its part of the matrix. */
+/* Once this thread has filled its part of the matrix: a barrier is enough. */
 INLINE void
 matrix_is_filled (void)
 {
