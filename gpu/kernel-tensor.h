@@ -18,8 +18,8 @@
 enum kernel_place { KERNEL_ON_HOST, KERNEL_ON_DEVICE };
 #define KERNEL_NR_PLACES 2
 
-/* The kernels: of compute capability 9.0 for either place (by wgmma); of 8.x for
- * both (by mma.sync), which 9.0 can run too.
+/* The kernels: of compute capability 9.0 for either place, by wgmma; of 8.x for
+ * both, by mma.sync, which 9.0 can run too.
  */
 enum kernel_tensor_kind {
   KERNEL_TENSOR_HOST, KERNEL_TENSOR_DEVICE, KERNEL_TENSOR_SYNC,

@@ -176,3 +176,52 @@ scratch_open (const char *words, struct assembly *a)
     assert_null (strchr (said_error, '\n'));
   return r;
 }
+
+int
+scratch_create (const char *words, bool force)
+{
+  struct config c;
+  int r;
+
+  scratch_config (&c, words);
+  scratch_said ();
+  r = create_array (&c, force);
+  config_free (&c);
+  assert_int_equal (said_errors, r == -1);
+  return r;
+}
+
+void
+scratch_created (const char *words, bool force)
+{
+  if (scratch_create (words, force) == -1)
+    fail_msg ("create %s: %s", words, said_error);
+}
+
+void
+scratch_refused (const char *words, bool force, const char *why)
+{
+  uint64_t sum = scratch_sum_all ();
+
+  if (scratch_create (words, force) == 0)
+    fail_msg ("create %s: not refused", words);
+  assert_said (why);
+  assert_int_equal (scratch_sum_all (), sum);
+}
+
+void
+scratch_files (const char *names, uint64_t size)
+{
+  for (const char *p = names; *p; p++)
+    scratch_file ((char[]) { *p, '\0' }, size);
+}
+
+void
+scratch_opens (const char *words)
+{
+  struct assembly a;
+
+  if (scratch_open (words, &a) == -1)
+    fail_msg ("open %s: %s", words, said_error);
+  assembly_free (&a);
+}

@@ -16,6 +16,8 @@ extern void scratch_start (void);
 extern void scratch_end (void);
 
 extern void scratch_file (const char *name, uint64_t size);
+/* One for each letter. */
+extern void scratch_files (const char *names, uint64_t size);
 /* Fill bytes of it. */
 extern void scratch_put (const char *name, uint64_t off, const void *data,
                          uint64_t len);
@@ -40,5 +42,12 @@ extern void scratch_config (struct config *c, const char *words);
  * caller has assembly_free to call.  -1: exactly one error was said.
  */
 extern int scratch_open (const char *words, struct assembly *a);
+
+/* create_array.  -1: exactly one error was said. */
+extern int scratch_create (const char *words, bool force);
+extern void scratch_created (const char *words, bool force);
+/* Refused, and nothing was changed, made or left behind. */
+extern void scratch_refused (const char *words, bool force, const char *why);
+extern void scratch_opens (const char *words);
 
 #endif

@@ -20,7 +20,6 @@
 #include <cmocka.h>
 
 #include "array/copies.h"
-#include "array/create.h"
 #include "common/bits.h"
 #include "tests/scratch.h"
 #include "tests/seed.h"
@@ -34,18 +33,6 @@ end (void **state)
   return 0;
 }
 
-static void
-create (const char *words)
-{
-  struct config c;
-
-  scratch_config (&c, words);
-  scratch_said ();
-  if (create_array (&c, false) == -1)
-    fail_msg ("create %s: %s", words, said_error);
-  config_free (&c);
-}
-
 /* 2+2: a to d. */
 static int
 start (void **state)
@@ -53,7 +40,7 @@ start (void **state)
   scratch_start ();
   for (const char *p = "abcdxy"; *p; p++)
     scratch_file ((char[]) { *p, '\0' }, MEMBER_LEN);
-  create ("k=2 m=2 consistency=none a b c d");
+  scratch_created ("k=2 m=2 consistency=none a b c d", false);
   return 0;
 }
 
@@ -311,7 +298,7 @@ test_bad_members (void **state)
   refused ("a b c d hard", "hard");
 
   /* None of the two arrays has more members. */
-  create ("k=1 m=1 x y");
+  scratch_created ("k=1 m=1 x y", false);
   refused ("a b x y", "another array");
 }
 
@@ -352,7 +339,7 @@ test_strangers (void **state)
   refused ("create=missing k=1 m=1 empty x", "empty");
   refused ("degraded=refuse a b c x", "degraded=refuse");
 
-  create ("k=1 m=1 x y");
+  scratch_created ("k=1 m=1 x y", false);
   opens_without ("a b c x", "/x: a member of another array", 3);
   opens_without ("x a b c d", "/x: a member of another array", 4);
   opens_without ("x a y b d", "/y: a member of another array", 3);
