@@ -149,6 +149,9 @@ TABLES = [
     Table('generic',
           some(7, f'{KERNEL} --engine kernel:generic --pairs {RAW_PAIRS}'),
           ['k+m', ''] + RAW_HEADS, raw_line),
+    Table('sync',
+          some(7, f'{KERNEL} --engine kernel:tensor-sync --pairs {RAW_PAIRS}'),
+          ['k+m', ''] + RAW_HEADS, raw_line),
     Table('packets',
           some(7, f'{KERNEL} --engine kernel:special --code crs --pairs '
                '10+4,20+8'),
