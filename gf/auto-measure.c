@@ -3,7 +3,7 @@
  * First the rates, with slices of the size and number that are used later; this
  * also wakes up processors and device.  Then how long one rect takes alone, a
  * small one and a large one: the threshold is where the two lines through them
- * cross.
+ * cross, if that of the CPU is AUTO_CPU_MARGIN times as high.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -221,11 +221,14 @@ small_cell_len (const struct matrix *a)
   return len;
 }
 
-/* The size, in bytes of input, from which the device ends a job sooner. */
+/* The size, in bytes of input, from which the device needs less than
+ * AUTO_CPU_MARGIN times as long for a job.
+ */
 static int
 find_crossing (const struct auto_measure *m, double *bytes)
 {
   struct coder *const coder[2] = { m->cpu, m->gpu };
+  const double margin[2] = { AUTO_CPU_MARGIN, 1 };
   const size_t len[2] = { small_cell_len (m->matrix), m->cell_len };
   const double x[2] = { m->matrix->cols * len[0], m->matrix->cols * len[1] };
   double t[2][2], slope[2];
@@ -236,6 +239,7 @@ find_crossing (const struct auto_measure *m, double *bytes)
 
       if (error)
         return error;
+      t[c][i] *= margin[c];
     }
     slope[c] = MAX (t[c][1] - t[c][0], 0) / (x[1] - x[0]);
   }

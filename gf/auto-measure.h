@@ -20,6 +20,12 @@
  * copies out at the same time.
  */
 #define AUTO_GPU_AHEAD 3
+/* The CPU takes a slice only if the device would need more than this many times
+ * as long for the rest of the list, and a small job only if it would for this
+ * job.  Coding costs the device little, and the CPU, which has other work, a
+ * lot.
+ */
+#define AUTO_CPU_MARGIN 2
 
 static inline double
 auto_now (const struct coder_auto_clock *clock)

@@ -36,11 +36,6 @@
 /* Small slices may be more than AUTO_GPU_AHEAD. */
 #define GPU_SLOTS 16
 
-/* The CPU takes a slice only if the device would need more than this many times
- * as long for the rest of the list.  Coding costs the device little, and the
- * CPU, which has other work, a lot.
- */
-#define CPU_MARGIN 2
 /* The CPU rests for REST_SECONDS if its slices take over TOO_SLOW times as long
  * as measured, and its workers together do less than LEAST_HELP of the device's
  * rate.  Without the second, idle processors would rest: start measures what
@@ -218,7 +213,7 @@ suits_cpu (const struct auto_coder *c, const struct auto_job *t, size_t nr)
   const double cpu = cpu_seconds (c, nr * rect_bytes (t->job)) * c->slowness;
   const double gpu = (c->gpu_bytes + c->left) / c->rates.gpu;
 
-  return c->gpu_bytes > 0 && gpu > CPU_MARGIN * cpu;
+  return c->gpu_bytes > 0 && gpu > AUTO_CPU_MARGIN * cpu;
 }
 
 /* Lock: the next slice, for the side that should have it; NULL: there is none,

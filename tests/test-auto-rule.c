@@ -55,18 +55,19 @@ test_rates (void **state)
   assert_int_equal (measure (&found), 0);
   assert_near (found.cpu, 75 * GB);
   assert_near (found.gpu, 45 * GB);
-  /* 19 us / (14 / 75 GB/s - 1 / 45 GB/s), by 4 rows. */
-  assert_near (found.threshold, 4 * 115524);
+  /* (20 us - 2 * 1 us) / (2 * 14 / 75 GB/s - 1 / 45 GB/s), by 4 rows. */
+  assert_near (found.threshold, 4 * 51266);
   assert_true (sim.now - began < 0.2);
 }
 
-/* One worker is faster than the device: jobs of a slice are divided. */
+/* One worker is twice as fast as the device: jobs of a slice are divided. */
 static void
 test_never_sooner (void **state)
 {
   struct auto_rates found;
 
-  cpu->rate = 14 * 60 * GB;
+  cpu->nr_workers = 7;
+  cpu->rate = 7 * 100 * GB;
   assert_int_equal (measure (&found), 0);
   assert_near (found.threshold, 4 * AUTO_GPU_SLICE * 45 * GB);
 }
@@ -151,7 +152,9 @@ lone_seconds (struct coder *c, size_t nr_rects)
   return auto_sim_bytes (&cl.job) / rate;
 }
 
-/* A single stripe goes where it ends first, whole. */
+/* A single stripe goes to the device, and whole to the CPU if this needs less
+ * than half of its time.
+ */
 static void
 test_lone_stripe (void **state)
 {
@@ -163,7 +166,7 @@ test_lone_stripe (void **state)
   assert_int_equal (cpu->nr_jobs, 0);
 
   auto_sim_job (&cl.job, a, 1);
-  cl.job.cell_len = 8192;
+  cl.job.cell_len = 4096;
   cl.job.done = client_done;
   coder_submit (c, &cl.job);
   while (auto_sim_step (&sim))
