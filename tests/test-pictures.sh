@@ -32,7 +32,7 @@ done
 # A number in a table that is plotted changes the plot.
 mkdir "$tmp/tree"
 cp -r scripts docs "$tmp/tree"
-sed -i 's/^| 4+2 encode, decode 2, GB\/s | 74.6/&9/' \
+sed -i 's/^| 4+2 | encode | simd | /&1/' \
   "$tmp/tree/docs/benchmarks.md"
 ! cmp -s docs/benchmarks.md "$tmp/tree/docs/benchmarks.md" ||
   fail "the table has other numbers now: change this test"
