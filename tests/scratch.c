@@ -77,6 +77,20 @@ scratch_end (void)
   assert_int_equal (system (cmd), 0);
 }
 
+int
+scratch_setup (void **state)
+{
+  scratch_start ();
+  return 0;
+}
+
+int
+scratch_teardown (void **state)
+{
+  scratch_end ();
+  return 0;
+}
+
 void
 scratch_file (const char *name, uint64_t size)
 {

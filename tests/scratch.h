@@ -14,6 +14,9 @@
 /* A fresh folder, which is then the current one; scratch_end removes it. */
 extern void scratch_start (void);
 extern void scratch_end (void);
+/* The same, for cmocka. */
+extern int scratch_setup (void **state);
+extern int scratch_teardown (void **state);
 
 extern void scratch_file (const char *name, uint64_t size);
 /* One for each letter. */

@@ -26,20 +26,12 @@
 
 #define MEMBER_LEN (8 * MIB)
 
-static int
-end (void **state)
-{
-  scratch_end ();
-  return 0;
-}
-
 /* 2+2: a to d. */
 static int
 start (void **state)
 {
   scratch_start ();
-  for (const char *p = "abcdxy"; *p; p++)
-    scratch_file ((char[]) { *p, '\0' }, MEMBER_LEN);
+  scratch_files ("abcdxy", MEMBER_LEN);
   scratch_created ("k=2 m=2 consistency=none a b c d", false);
   return 0;
 }
@@ -564,7 +556,8 @@ test_flips (void **state)
 int
 main (void)
 {
-#define TEST(t) cmocka_unit_test_setup_teardown (t, start, end)
+#define TEST(t) \
+  cmocka_unit_test_setup_teardown (t, start, scratch_teardown)
   const struct CMUnitTest tests[] = {
     TEST (test_all),
     TEST (test_missing),

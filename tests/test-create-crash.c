@@ -19,20 +19,6 @@
 #include "common/bits.h"
 #include "tests/scratch.h"
 
-static int
-start (void **state)
-{
-  scratch_start ();
-  return 0;
-}
-
-static int
-end (void **state)
-{
-  scratch_end ();
-  return 0;
-}
-
 /* A member whose writes end after some number of them, over all members;
  * the last one may be torn.
  */
@@ -249,7 +235,8 @@ test_no_discard (void **state)
 int
 main (void)
 {
-#define TEST(t) cmocka_unit_test_setup_teardown (t, start, end)
+#define TEST(t) \
+  cmocka_unit_test_setup_teardown (t, scratch_setup, scratch_teardown)
   const struct CMUnitTest tests[] = {
     TEST (test_crash),
     TEST (test_crash_over_old),

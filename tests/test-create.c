@@ -23,20 +23,6 @@
 #include "common/bits.h"
 #include "tests/scratch.h"
 
-static int
-start (void **state)
-{
-  scratch_start ();
-  return 0;
-}
-
-static int
-end (void **state)
-{
-  scratch_end ();
-  return 0;
-}
-
 /* Something that libblkid knows. */
 static void
 mkswap (const char *name)
@@ -331,7 +317,8 @@ test_is_wanted (void **state)
 int
 main (void)
 {
-#define TEST(t) cmocka_unit_test_setup_teardown (t, start, end)
+#define TEST(t) \
+  cmocka_unit_test_setup_teardown (t, scratch_setup, scratch_teardown)
   const struct CMUnitTest tests[] = {
     TEST (test_plain),
     TEST (test_code),
