@@ -3,6 +3,9 @@
 #   make                     nbdkit-gpuraid-plugin.so, gpuraid and gpuraid-bench,
 #                            here
 #   make check               unit tests and script tests, layer check
+#   make test T=NAME...      only these: ring means tests/test-ring.c, and .sh
+#                            or .py of that name
+#   make lint                what scripts/check has for style and layers
 #   make unit                only build the unit tests
 #   make objects             only compile, all that a program or a test has
 #   make man                 the manual pages, in build/man/; scripts/manual has
@@ -73,6 +76,7 @@ core    += $(filter-out $(tensor),$(gpu_cu)) $(gpu_cu:.cu.o=.image.o) \
 	$(B)/gpu/kernels/specialised.cuh.o
 bench   += $(call cu,bench/seeds)
 plugin  := $(call folder,nbdkit-plugin)
+old     := $(call folder,old-nbdkit)
 cli     := $(call folder,cli)
 # tests/*.c that are neither tests nor fuzzers are helpers of the tests
 test_c  := $(sort $(wildcard tests/test-*.c))
@@ -101,7 +105,7 @@ all: $(programs) $(OUT)/gpuraid-bench $(tools) $(fake_cuda) \
        $(B)/tests/syslog-file.so)
 
 # nodelete: a thread blocked in a system call may outlive .unload.
-$(OUT)/nbdkit-gpuraid-plugin.so: $(plugin) $(control) $(core) \
+$(OUT)/nbdkit-gpuraid-plugin.so: $(plugin) $(old) $(control) $(core) \
 		nbdkit-plugin/plugin.map
 	$(CC) $(LDFLAGS) -shared -Wl,-z,nodelete \
 	  -Wl,--version-script=nbdkit-plugin/plugin.map \
@@ -114,7 +118,8 @@ $(OUT)/gpuraid: $(cli) $(measure) $(control) $(core)
 $(OUT)/gpuraid-bench: $(bench) $(measure) $(core)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(B)/libgpuraid.a: $(filter-out %/main.o,$(bench)) $(measure) $(control) $(core)
+$(B)/libgpuraid.a: $(filter-out %/main.o,$(bench)) $(measure) $(control) $(core) \
+		$(old)
 	rm -f $@ && ar rc $@ $^
 
 # A library, so that a test only gets the helpers that it calls.
@@ -296,8 +301,18 @@ fuzz: $(fuzzers)
 
 unit: $(unit) $(fake_cuda)
 
-objects: $(core) $(sim) $(control) $(measure) $(bench) $(plugin) $(cli) $(helpers) \
+objects: $(core) $(sim) $(control) $(measure) $(bench) $(plugin) $(old) $(cli) $(helpers) \
 	$(unit:=.o) $(tools:=.o) $(volatile)
+
+named   := $(foreach t,$(T),tests/$(patsubst test-test-%,test-%,test-$(t)))
+named_c := $(patsubst %.c,$(B)/%,$(wildcard $(named:=.c)))
+named_s := $(wildcard $(named) $(named:=.sh) $(named:=.py))
+test: $(named_c) $(if $(named_s),all)
+	@$(if $(named_c)$(named_s),,echo 'make test T=NAME: no such test: "$(T)"' >&2; false)
+	B=$(B) OUT=$(OUT) SAN=$(SAN) scripts/run-tests $(named_c) $(named_s)
+
+lint:
+	scripts/check style
 
 check: all $(unit)
 	scripts/check-layers
@@ -330,8 +345,8 @@ clean:
 	rm -rf build build-* nbdkit-gpuraid-plugin.so gpuraid \
 	  gpuraid-bench
 
-.PHONY: all programs man unit objects fuzz check install uninstall dist clean \
-	always
+.PHONY: all programs man unit objects fuzz check test lint install uninstall \
+	dist clean always
 .SECONDARY:
 
 -include $(shell find $(B) build/tests/fake-cuda build/fuzz -name '*.d' -type f 2>/dev/null)

@@ -50,8 +50,6 @@ extern int array_free (struct array *a);
 
 extern uint64_t array_size (struct array *a);   /* bytes; it may grow */
 extern const uuid_bytes *array_uuid (const struct array *a);
-/* Without size, which may grow: see array_size. */
-extern const struct geometry *array_geometry (const struct array *a);
 
 /* ---- data: off + len <= array_size ---------------------------------- */
 
@@ -112,10 +110,13 @@ extern int array_rebuild_pause (struct array *a, bool pause,
 /* Wait until no rebuild or scrub is running; one that is paused does not
  * count, nor a scrub that waits for a rebuild that is.
  * *healthy: as the status says, and no active member is replaced.
+ * failed: why the last change that failed did, of those that no wait told
+ * before this one began, unless one for the same slot ended well since; or "".
  * Returns at once, not healthy, if a rebuild first needs a writable connection.
  * cancelled is polled about every 100 ms (the client left).
  */
 extern int array_wait (struct array *a, bool *healthy,
+                       char failed[ARRAY_WHY_LEN],
                        bool (*cancelled) (void *), void *opaque);
 /* Begin to scrub.  repair: store anew what is proven to be wrong; the array is
  * made writable then.  If the array stops before the end, it goes on when it
@@ -265,6 +266,7 @@ struct array_status {
   unsigned w;                   /* bits of a symbol */
   uuid_bytes uuid;
   char label[SB_LABEL_LEN + 1];
+  bool multihost;               /* as it is kept on the members */
   uint64_t epoch;
   const char *coder;            /* constant string */
   const char *loop;             /* constant string */
@@ -283,6 +285,10 @@ struct array_status {
   bool last_scrub_complete, last_scrub_repair;
   uint64_t last_scrub_seconds;  /* since then */
   struct array_scrub_count last_scrub;
+  char failed_change[ARRAY_WHY_LEN];    /* the last change of a member that
+                                 * failed; "" if a later one for its slot ended
+                                 * well */
+  uint64_t failed_change_seconds;       /* since then */
   uint64_t lost_rows;           /* too few of their blocks can be read */
   struct array_counters counters;
   unsigned nr_engines;

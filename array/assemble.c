@@ -20,6 +20,7 @@
 #include "array/dirty-read.h"
 #include "array/live.h"
 #include "array/membership-rules.h"
+#include "array/settle.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/crc32c.h"
@@ -143,22 +144,25 @@ static int
 take_members (struct assembly *a, struct member **members, unsigned nr,
               struct remarks *rem)
 {
+  CLEANUP_FREE int *unflushed = calloc (nr + 1, sizeof *unflushed);
   unsigned i = 0;
 
   a->member = calloc (nr + 1, sizeof *a->member);
   a->found = calloc (nr + 1, sizeof *a->found);
-  if (a->member == NULL || a->found == NULL) {
+  if (a->member == NULL || a->found == NULL || unflushed == NULL) {
     log_error ("calloc: %m");
     goto err;
   }
+  settle (members, nr, unflushed);
   for (; i < nr; i++) {
     struct member *m = members[i];
     struct found *f = &a->found[a->nr_members];
-    int err = copies_read (m, f, NULL);
+    int err = unflushed[i] ? unflushed[i] : copies_read (m, f, NULL);
     const char *sep = rem->len ? "; " : "";
 
     if (err)
-      remark (rem, "%s%s: can't be read: %s", sep, m->path, strerror (err));
+      remark (rem, "%s%s: can't be %s: %s", sep, m->path,
+              unflushed[i] ? "flushed" : "read", strerror (err));
     else if (is_too_short (m, f))
       remark (rem, "%s%s: is shorter than it was", sep, m->path);
     else if (why_no_member (f))
@@ -186,38 +190,19 @@ array_of (const struct assembly *a, unsigned i)
   return sb ? &sb->array_uuid : NULL;
 }
 
-static unsigned
-nr_members_of (const struct assembly *a, const uuid_bytes *uuid)
-{
-  unsigned nr = 0;
-
-  for (unsigned i = 0; i < a->nr_members; i++)
-    nr += array_of (a, i) && uuid_equal (array_of (a, i), uuid);
-  return nr;
-}
-
 /* The array that more of the members are of than of any other.  False: there
  * is none, and membership_open refuses the members.
  */
 static bool
 find_main (const struct assembly *a, uuid_bytes *uuid)
 {
-  unsigned most = 0;
-  bool tie = false;
+  uuid_bytes u[CONFIG_MAX_MEMBERS];
+  unsigned nr = 0;
 
-  for (unsigned i = 0; i < a->nr_members; i++) {
-    const uuid_bytes *u = array_of (a, i);
-    const unsigned nr = u ? nr_members_of (a, u) : 0;
-
-    if (nr > most) {
-      most = nr;
-      *uuid = *u;
-      tie = false;
-    }
-    else if (nr > 0 && nr == most)
-      tie |= !uuid_equal (u, uuid);
-  }
-  return most > 0 && !tie;
+  for (unsigned i = 0; i < a->nr_members; i++)
+    if (array_of (a, i))
+      u[nr++] = *array_of (a, i);
+  return uuid_most (u, nr, uuid);
 }
 
 /* Leave out the members of other arrays. */
@@ -417,6 +402,21 @@ decide (const struct config *c, struct assembly *a,
   return 0;
 }
 
+/* The lines of notice; the remarks go to the last one. */
+static void
+report (char *notice, const char *remarks)
+{
+  char *end;
+
+  while ((end = strchr (notice, '\n')) != NULL) {
+    *end = '\0';
+    log_notice ("%s", notice);
+    notice = end + 1;
+  }
+  if (*notice || *remarks)
+    log_notice ("%s%s%s", notice, *notice && *remarks ? "; " : "", remarks);
+}
+
 static void
 explain_readonly (const struct config *c, struct assembly *a)
 {
@@ -457,9 +457,7 @@ assemble (const struct config *c, struct member **members, unsigned nr,
   if (a->readonly && !c->readonly)
     remark (&rem, "%s%s, so the array is read-only", rem.len ? "; " : "",
             a->readonly_why);
-  if (d->notice[0] || rem.len)
-    log_notice ("%s%s%s", d->notice, d->notice[0] && rem.len ? "; " : "",
-                rem.text);
+  report (d->notice, rem.text);
   return 0;
 
  err:

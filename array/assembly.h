@@ -52,8 +52,8 @@ struct assembly {
   char readonly_why[READONLY_WHY_LEN];  /* then: why, one line */
   bool force;                   /* degraded=force was given */
 
-  /* The union over current members.  A page with both places bad on one
-   * counts as all set.  bitmap_nr_pages (&sb.l) pages; counter is the
+  /* The union over current members.  A page with a place bad on one counts as
+   * all set.  bitmap_nr_pages (&sb.l) pages; counter is the
    * greatest found.  Owned.
    */
   struct bitmap_page *page;

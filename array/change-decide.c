@@ -44,7 +44,7 @@ take_out (struct array *a, struct request *r)
   }
   log_notice ("%s: taken out by command%s", seat_name (s, name),
               s->state == SEAT_SPARE ? "" : READD_HINT);
-  seat_take_out (a, s);
+  seat_take_out (a, s, "taken out by command");
   change_request (a);
   return true;
 }
@@ -199,7 +199,8 @@ start_confirm (struct array *a)
   const struct record *r = &a->membership.cur;
 
   for (unsigned i = 0; i < 2; i++)
-    if (r->self.active.w[i] != r->base.active.w[i]) {
+    if (r->self.active.w[i] != r->base.active.w[i] &&
+        !PLANTED ("member-unconfirmed")) {
       change_new (a, CHANGE_CONFIRM, NULL);
       return true;
     }
@@ -216,6 +217,9 @@ change_decide (struct array *a)
   struct list *l;
 
   while (a->change == NULL && !save_is_busy (a)) {
+    /* After a beat of 0 another host may write records. */
+    if (a->ending && !PLANTED ("change-after-beat"))
+      return;
     if (a->change_wanted && !a->failed && (a->writable || a->opening))
       change_new (a, CHANGE_FAIL, NULL);
     else if ((l = list_pop (&a->commands)) != NULL)

@@ -10,7 +10,7 @@
  *   apply     seats are set from the record; waiters continue
  *
  * A failed member restarts the change at mark.  While a change runs, no write
- * is acknowledged or started.
+ * is acknowledged or started (R6 and M14 of docs/rules.md).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -28,6 +28,8 @@
 #include "array/grow.h"
 #include "array/join.h"
 #include "array/membership-rules.h"
+#include "array/outcome.h"
+#include "array/progress.h"
 #include "array/readd.h"
 #include "array/request.h"
 #include "array/save.h"
@@ -90,8 +92,10 @@ tell_joined (struct array *a)
   for (unsigned i = 0; c->kind == CHANGE_ACTIVATE && i < a->nr_seats; i++) {
     const struct seat *s = a->seat[i];
 
-    if (s->m && s->state == SEAT_ACTIVE && device_set_has (&c->devs, s->dev))
+    if (s->m && s->state == SEAT_ACTIVE && device_set_has (&c->devs, s->dev)) {
+      outcome_good (a, s);
       event_tell (a, ARRAY_EVENT_REBUILT, s);
+    }
   }
 }
 
@@ -190,7 +194,7 @@ copy_failed (struct array *a, struct seat *s, int error)
   s->nr_errors++;
   log_notice ("%s: superblock: %s; %s", seat_name (s, name), strerror (error),
               seat_out_text (s));
-  seat_take_out (a, s);
+  seat_take_out (a, s, strerror (error));
 }
 
 static void
@@ -198,7 +202,7 @@ copy_done (struct array *a, struct store *st)
 {
   struct change *c = a->change;
 
-  sb_written (st);
+  sb_written (a, st);
   if (st->error)
     copy_failed (a, st->seat, st->error);
   if (--c->pending == 0) {
@@ -323,6 +327,8 @@ change_step (struct array *a, struct waiter *w)
     return;
   }
   /* Before this process writes, nothing is missed. */
+  if (a->writable)
+    progress_leave (a);
   if (a->lost_slots && a->writable && !PLANTED ("missed-not-durable") &&
       !a->consistency->may_leave (a, &c->waiter))
     return;

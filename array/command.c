@@ -14,6 +14,7 @@
 #include "array/copies.h"
 #include "array/health.h"
 #include "array/join.h"
+#include "array/outcome.h"
 #include "array/pace.h"
 #include "array/pass.h"
 #include "array/readd.h"
@@ -289,14 +290,28 @@ target_waits (const struct array *a)
   return false;
 }
 
+static void
+tell_failed (struct array *a, uint64_t since, char failed[ARRAY_WHY_LEN])
+{
+  const char *text = outcome_take (a, since);
+
+  if (text)
+    memcpy (failed, text, ARRAY_WHY_LEN);
+}
+
 int
-array_wait (struct array *a, bool *healthy,
+array_wait (struct array *a, bool *healthy, char failed[ARRAY_WHY_LEN],
             bool (*cancelled) (void *), void *opaque)
 {
   const struct timespec pause = { .tv_nsec = 100000000 };
   unsigned slot, reasons;
   bool busy, paused;
+  uint64_t since;
 
+  failed[0] = '\0';
+  engine_lock (a);
+  since = outcome_mark (a);
+  engine_unlock (a);
   for (;;) {
     engine_lock (a);
     paused = pass_is_paused (a);
@@ -306,6 +321,8 @@ array_wait (struct array *a, bool *healthy,
     busy |= join_find_spare (a, &slot) != NULL;
     *healthy = health (a, &reasons) == ARRAY_HEALTHY && !busy &&
       a->irregular_slots == 0 && !target_waits (a);
+    if (!busy)
+      tell_failed (a, since, failed);
     engine_unlock (a);
     if (!busy)
       return 0;

@@ -26,7 +26,7 @@ void
 config_init (struct config *c)
 {
   memset (c, 0, sizeof *c);
-  c->code = c->consistency = c->checksum = -1;
+  c->code = c->consistency = c->checksum = c->multihost = -1;
   c->cache_len = CONFIG_DEFAULT_CACHE;
   c->timeout_ns = CONFIG_DEFAULT_TIMEOUT;
   c->spare_delay_ns = CONFIG_DEFAULT_SPARE_DELAY;
@@ -273,6 +273,13 @@ set_allocate (struct config *c, const char *key, const char *value)
 }
 
 static int
+set_multihost (struct config *c, const char *key, const char *value)
+{
+  c->multihost = choose (key, value, "no|yes");
+  return MIN (c->multihost, 0);
+}
+
+static int
 set_coder (struct config *c, const char *key, const char *value)
 {
   int n = choose (key, value, "auto|simd|isal|gf-complete|cuda");
@@ -441,6 +448,7 @@ static const struct key {
   { "journal-size", set_journal_size, true },
   { "allocate", set_allocate, true },
   { "label", set_label, true },
+  { "multihost", set_multihost, true },
   { "uuid", set_uuid },
   { "code", set_code, true },
   { "w", set_w, true },

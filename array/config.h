@@ -33,6 +33,7 @@ struct config {
   unsigned w;                   /* bits of a symbol */
   int consistency;              /* enum consistency, or -1 */
   int checksum;                 /* enum checksum, or -1 */
+  int multihost;                /* 0 or 1, or -1: as the array has it */
   uint64_t journal_size;        /* bytes of a member, whole blocks; 0: the
                                  * default */
   bool allocate;                /* creating: files get all of their space */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "array/copies.h"
+#include "array/membership-rules.h"
 #include "common/cleanup.h"
 #include "common/random.h"
 
@@ -109,4 +110,34 @@ uuid_parse (const char *text, uuid_bytes *uuid)
   parse_uuid (again, uuid);
   uuid_text (uuid, again);
   return strcasecmp (text, again) == 0 ? 0 : -1;
+}
+
+static unsigned
+nr_equal (const uuid_bytes *u, unsigned nr, const uuid_bytes *to)
+{
+  unsigned n = 0;
+
+  for (unsigned i = 0; i < nr; i++)
+    n += uuid_equal (&u[i], to);
+  return n;
+}
+
+bool
+uuid_most (const uuid_bytes *u, unsigned nr, uuid_bytes *most)
+{
+  unsigned greatest = 0;
+  bool tie = false;
+
+  for (unsigned i = 0; i < nr; i++) {
+    const unsigned n = nr_equal (u, nr, &u[i]);
+
+    if (n > greatest) {
+      greatest = n;
+      *most = u[i];
+      tie = false;
+    }
+    else if (n == greatest)
+      tie |= !uuid_equal (&u[i], most);
+  }
+  return greatest > 0 && !tie;
 }

@@ -29,6 +29,9 @@ extern int copies_new_uuid (uuid_bytes *uuid);
 #define UUID_TEXT_LEN 37u
 extern char *uuid_text (const uuid_bytes *uuid, char buf[UUID_TEXT_LEN]);
 
+/* The one of which there are more than of any other.  False: there is none. */
+extern bool uuid_most (const uuid_bytes *u, unsigned nr, uuid_bytes *most);
+
 /* The other way, of either case.  0, or -1 not reported. */
 extern int uuid_parse (const char *text, uuid_bytes *uuid);
 

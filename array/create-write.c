@@ -291,6 +291,7 @@ fill_superblock (const struct config *c, struct member *const *members,
 
   sb->version = SB_VERSION;
   strcpy (sb->label, c->label);
+  sb->incompat = c->multihost == 1 ? SB_INCOMPAT_MULTIHOST : 0;
   sb->g = (struct geometry) { .k = c->k, .m = c->m, .chunk = c->chunk };
   if (layout_fit (&sb->g, least, c->size, create_ring_len (c, least),
                   c->checksum != CHECKSUM_NONE, &sb->l, &need) == -1) {

@@ -15,6 +15,7 @@
 
 #include "array/blank.h"
 #include "array/create.h"
+#include "array/in-use.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -289,12 +290,26 @@ create_check (const struct config *c)
 
 /* All that can be known before anything is written. */
 static int
+check_unused (struct creation *cr)
+{
+  char why[512];
+
+  for (unsigned i = 0; i < MAX_SLOTS; i++)
+    if (cr->member[i] && in_use_elsewhere (cr->member[i], why, sizeof why)) {
+      log_error ("%s", why);
+      return -1;
+    }
+  return 0;
+}
+
+static int
 prepare (struct creation *cr, const struct config *c, bool force)
 {
   cr->c = *c;
   config_geometry_defaults (&cr->c);
   if (create_check (c) == -1 ||
       open_existing (cr) == -1 ||
+      check_unused (cr) == -1 ||
       check_absent (cr) == -1 ||
       (!force && check_blank (cr) == -1))
     return -1;

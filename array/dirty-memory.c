@@ -21,11 +21,12 @@ allocate (struct dirty_memory *d, const struct member_layout *l,
   d->nr_regions = bitmap_nr_regions (l);
   d->page = calloc (d->nr_pages, sizeof *d->page);
   d->region_gen = calloc (d->nr_regions, sizeof *d->region_gen);
+  d->region_step = calloc (d->nr_regions, sizeof *d->region_step);
   d->region_ops = calloc (d->nr_regions, sizeof *d->region_ops);
   d->unsynced = calloc (div_round_up (d->nr_regions, 64),
                         sizeof *d->unsynced);
-  if (d->page == NULL || d->region_gen == NULL || d->region_ops == NULL ||
-      d->unsynced == NULL)
+  if (d->page == NULL || d->region_gen == NULL || d->region_step == NULL ||
+      d->region_ops == NULL || d->unsynced == NULL)
     return ENOMEM;
   for (uint64_t i = first; i < d->nr_pages; i++) {
     struct dirty_page *p = d->page[i] = calloc (1, sizeof *p);
@@ -46,6 +47,7 @@ dirty_memory_free (struct dirty_memory *d)
     free (d->page[i]);
   free (d->page);
   free (d->region_gen);
+  free (d->region_step);
   free (d->region_ops);
   free (d->unsynced);
   memset (d, 0, sizeof *d);
@@ -68,6 +70,7 @@ take (struct array *a, struct dirty_memory *d)
 {
   a->page = d->page;
   a->region_gen = d->region_gen;
+  a->region_step = d->region_step;
   a->region_ops = d->region_ops;
   a->unsynced = d->unsynced;
   a->nr_pages = d->nr_pages;
@@ -84,12 +87,15 @@ dirty_grow (struct array *a, struct dirty_memory *d)
   memcpy (d->page, a->page, a->nr_pages * sizeof *a->page);
   memcpy (d->region_gen, a->region_gen,
           a->nr_regions * sizeof *a->region_gen);
+  memcpy (d->region_step, a->region_step,
+          a->nr_regions * sizeof *a->region_step);
   memcpy (d->region_ops, a->region_ops,
           a->nr_regions * sizeof *a->region_ops);
   memcpy (d->unsynced, a->unsynced,
           div_round_up (a->nr_regions, 64) * sizeof *a->unsynced);
   free (a->page);
   free (a->region_gen);
+  free (a->region_step);
   free (a->region_ops);
   free (a->unsynced);
   take (a, d);
@@ -123,6 +129,7 @@ dirty_free (struct array *a)
     free (a->page[i]);
   free (a->page);
   free (a->region_gen);
+  free (a->region_step);
   free (a->region_ops);
   free (a->unsynced);
 }

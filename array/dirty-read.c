@@ -9,16 +9,19 @@
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/plant.h"
 #include "raidmap/bitmap.h"
 
-/* Read the newest good copy of a page; false if neither place has one. */
-static bool
+/* Read the newest good copy of a page, if there is one; the number of places
+ * that are good.
+ */
+static unsigned
 read_page (struct member *m, const struct superblock *sb, unsigned slot,
            uint64_t page_no, struct bitmap_page *page, uint8_t *newest)
 {
   uint8_t buf[BITMAP_PAGE_LEN] __attribute__ ((aligned (BITMAP_PAGE_LEN)));
   struct bitmap_page p;
-  bool found = false;
+  unsigned nr_good = 0;
 
   *newest = 0;
   for (unsigned place = 0; place < 2; place++) {
@@ -27,27 +30,34 @@ read_page (struct member *m, const struct superblock *sb, unsigned slot,
     if (m->ops->pread (m, buf, sizeof buf, off) != 0 ||
         !bitmap_page_decode (buf, &sb->array_uuid, slot, page_no, &p))
       continue;
-    if (!found || p.counter > page->counter) {
+    if (nr_good == 0 || p.counter > page->counter) {
       *page = p;
       *newest = place;
     }
-    found = true;
+    nr_good++;
   }
-  return found;
+  return nr_good;
+}
+
+/* The place that is bad may be the newer one, with bits that the other lacks:
+ * so the page counts only if both are good.
+ */
+static bool
+counts (unsigned nr_good)
+{
+  return nr_good == 2 || (nr_good == 1 && PLANTED ("bitmap-one-place"));
 }
 
 static void
 add_page (const struct superblock *sb, struct bitmap_page *sum,
-          const struct bitmap_page *p, bool good)
+          const struct bitmap_page *p, bool all)
 {
   for (unsigned w = 0; w < BITMAP_PAGE_WORDS; w++) {
     uint64_t mask = bitmap_word_mask (&sb->l, sum->page_no, w);
 
-    sum->open[w] |= mask & (good ? p->open[w] : ~UINT64_C (0));
-    sum->missed[w] |= mask & (good ? p->missed[w] : ~UINT64_C (0));
+    sum->open[w] |= mask & (all ? ~UINT64_C (0) : p->open[w]);
+    sum->missed[w] |= mask & (all ? ~UINT64_C (0) : p->missed[w]);
   }
-  if (good)
-    sum->counter = MAX (sum->counter, p->counter);
 }
 
 static void
@@ -61,16 +71,17 @@ read_member (struct assembly *a, struct assembled_member *am,
   if (slot == SLOT_NONE)
     return;
   for (uint64_t p = 0; p < nr_pages; p++) {
-    bool good = read_page (am->member, &a->sb, slot, p, page,
-                           &am->page_place[p]);
+    const unsigned nr_good = read_page (am->member, &a->sb, slot, p, page,
+                                        &am->page_place[p]);
 
     if (am->role == MEMBER_CURRENT)
-      add_page (&a->sb, &a->page[p], page, good);
-    else if (good)
+      add_page (&a->sb, &a->page[p], page, !counts (nr_good));
+    if (nr_good > 0)
       a->page[p].counter = MAX (a->page[p].counter, page->counter);
-    if (!good)
-      log_debug ("%s: page %llu of the dirty bitmap is bad in both places",
-                 am->member->path, (unsigned long long) p);
+    if (nr_good < 2)
+      log_debug ("%s: page %llu of the dirty bitmap is bad: all of its "
+                 "regions count as changed", am->member->path,
+                 (unsigned long long) p);
   }
 }
 
@@ -83,7 +94,7 @@ dirty_read_places (struct member *m, const struct superblock *sb,
   if (page == NULL)
     return -1;
   for (uint64_t p = 0; p < bitmap_nr_pages (&sb->l); p++)
-    counter[p] = read_page (m, sb, slot, p, page, &place[p]) ?
+    counter[p] = read_page (m, sb, slot, p, page, &place[p]) > 0 ?
       page->counter : 0;
   return 0;
 }

@@ -227,6 +227,7 @@ dirty_begin (struct array *a, uint64_t pos, uint64_t len)
   region_range (a, pos, len, &first, &last);
   for (uint64_t region = first; region <= last; region++) {
     a->region_ops[region]++;
+    a->region_step[region] = a->progress.step + 1;
     if (PLANTED ("gen-at-begin"))
       a->region_gen[region] = a->flush_gen;
   }
@@ -240,6 +241,7 @@ dirty_end (struct array *a, uint64_t pos, uint64_t len)
   region_range (a, pos, len, &first, &last);
   for (uint64_t region = first; region <= last; region++) {
     a->region_ops[region]--;
+    a->region_step[region] = a->progress.step + 1;
     if (!PLANTED ("gen-at-begin"))
       a->region_gen[region] = a->flush_gen;
   }
@@ -291,6 +293,14 @@ dirty_miss (struct array *a, uint64_t region)
     return;
   set_bit (p->want.missed, bit);
   page_wanted (a, p);
+}
+
+void
+dirty_miss_since (struct array *a, uint32_t step)
+{
+  for (uint64_t region = 0; region < a->nr_regions; region++)
+    if (a->region_step[region] > step)
+      dirty_miss (a, region);
 }
 
 bool
@@ -381,8 +391,10 @@ dirty_all_stored (struct array *a, struct waiter *w)
 bool
 dirty_store_all (struct array *a, struct seat *s, struct waiter *w)
 {
-  if (!s->has_pages) {
-    s->has_pages = true;
+  while (s->nr_page_rounds < (PLANTED ("pages-stored-once") ? 1 : 2)) {
+    if (!all_stored (a, w))
+      return false;
+    s->nr_page_rounds++;
     for (uint64_t i = 0; i < a->nr_pages; i++)
       page_wanted (a, a->page[i]);
   }

@@ -2,7 +2,8 @@
  *
  * A region's *open* bit is durable before the first in-place write in it;
  * while a slot is not active, its *missed* bit too.  Open bits are cleared
- * lazily, after a flush; missed bits when all slots are active.
+ * lazily, after a flush; missed bits when all slots are active (D1 and D2 of
+ * docs/rules.md).
  *
  * Call all of these with the array lock held.
  *
@@ -27,6 +28,7 @@ struct dirty_memory {
   uint64_t nr_pages, nr_regions;
   struct dirty_page **page;
   uint64_t *region_gen, *unsynced;
+  uint32_t *region_step;
   uint16_t *region_ops;
 };
 
@@ -56,6 +58,11 @@ extern bool dirty_all_missed (struct array *a, struct waiter *w);
 /* The same for one region; durable when dirty_all_stored says so. */
 extern void dirty_miss (struct array *a, uint64_t region);
 
+/* The same for all that was written in this session since this step began
+ * (array/progress.h).
+ */
+extern void dirty_miss_since (struct array *a, uint32_t step);
+
 /* True if the region of pos was missed by a slot that is not active. */
 extern bool dirty_is_missed (const struct array *a, uint64_t pos);
 /* Clear the missed bits: all slots are active. */
@@ -70,8 +77,8 @@ extern bool dirty_any_open (const struct array *a);
 /* True if no page has to be or is being written; else w is run. */
 extern bool dirty_all_stored (struct array *a, struct waiter *w);
 
-/* Before a new seat counts it needs all pages.  True when it has them; else w
- * is run.
+/* Before a new seat counts it needs all pages, in both places: a page with a
+ * bad place says nothing.  True when it has them; else w is run.
  */
 extern bool dirty_store_all (struct array *a, struct seat *s, struct waiter *w);
 

@@ -4,11 +4,13 @@
  */
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "array/event.h"
 #include "array/fail.h"
 #include "array/lost.h"
+#include "array/outcome.h"
 #include "array/seat.h"
 #include "array/state.h"
 #include "common/plant.h"
@@ -53,14 +55,16 @@ seat_can_fail (const struct array *a, const struct seat *s)
 }
 
 void
-seat_take_out (struct array *a, struct seat *s)
+seat_take_out (struct array *a, struct seat *s, const char *why)
 {
   char name[SEAT_NAME_LEN];
 
   s->failing = s->failed = true;
   seats_changed (a);
-  if (s->state == SEAT_TARGET)
+  if (s->state == SEAT_TARGET) {
     log_notice ("%s: no longer rebuilt onto", seat_name (s, name));
+    outcome_failed (a, s, why);
+  }
   event_tell (a, ARRAY_EVENT_MEMBER_FAILED, s);
 }
 
@@ -72,13 +76,13 @@ is_needed (const struct array *a, const struct seat *s)
 }
 
 static void
-fail_active (struct array *a, struct seat *s)
+fail_active (struct array *a, struct seat *s, const char *why)
 {
   if (is_needed (a, s)) {
     array_set_failed (a, "too many members are lost");
     return;
   }
-  seat_take_out (a, s);
+  seat_take_out (a, s, why);
   if (a->writable || a->opening)
     change_request (a);
 }
@@ -86,7 +90,7 @@ fail_active (struct array *a, struct seat *s)
 void
 seat_fail (struct array *a, struct seat *s, const char *what, int error)
 {
-  char name[SEAT_NAME_LEN];
+  char name[SEAT_NAME_LEN], why[ARRAY_WHY_LEN];
 
   s->nr_errors++;
   if (s->failing || a->failed || s->state == SEAT_IDLE)
@@ -97,10 +101,11 @@ seat_fail (struct array *a, struct seat *s, const char *what, int error)
               "would remain" : seat_out_text (s));
   else
     log_notice ("%s: %s", seat_name (s, name), what);
+  snprintf (why, sizeof why, error ? "%s: %s" : "%s", what, strerror (error));
   if (s->state == SEAT_ACTIVE)
-    fail_active (a, s);
+    fail_active (a, s, why);
   else {
-    seat_take_out (a, s);
+    seat_take_out (a, s, why);
     change_request (a);
   }
 }

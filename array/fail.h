@@ -38,8 +38,8 @@ extern void seat_fail (struct array *a, struct seat *s, const char *what,
                        int error);
 
 /* The member is no longer used; for callers that have decided and logged it.
- * Does not request a change.
+ * why is for users.  Does not request a change.
  */
-extern void seat_take_out (struct array *a, struct seat *s);
+extern void seat_take_out (struct array *a, struct seat *s, const char *why);
 
 #endif

@@ -68,7 +68,7 @@ flush_decide (struct array *a)
 
     if (!seat_holds_data (s) || s->write_gen == s->flushed_gen)
       continue;
-    x = xfer_new (s, IO_FLUSH, flush_done);
+    x = xfer_new (a, s, IO_FLUSH, flush_done);
     x->write_gen = s->write_gen;
     a->flush_pending++;
     a->counters.member_flush_ops++;

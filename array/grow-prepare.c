@@ -68,7 +68,7 @@ static struct xfer *
 zero (struct array *a, struct grow_seat *gs, uint64_t left)
 {
   const bool trim = gs->area == GROW_DATA;
-  struct xfer *x = xfer_new (gs->seat, trim ? IO_TRIM : IO_ZERO, prepared);
+  struct xfer *x = xfer_new (a, gs->seat, trim ? IO_TRIM : IO_ZERO, prepared);
 
   x->len = MIN (left, trim ? limits.rebuild_trim_len : ZERO_LEN);
   return x;
@@ -82,7 +82,7 @@ write_pages (struct array *a, struct grow_seat *gs, uint64_t left)
     gs->done / (2 * BITMAP_PAGE_LEN);
   const unsigned nr = MIN (left / (2 * BITMAP_PAGE_LEN), MAX_PAGES);
   struct bitmap_page *page = calloc (1, sizeof *page);
-  struct xfer *x = xfer_new (gs->seat, IO_WRITE, prepared);
+  struct xfer *x = xfer_new (a, gs->seat, IO_WRITE, prepared);
   void *buf;
 
   if (page == NULL ||

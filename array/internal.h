@@ -16,12 +16,14 @@
 #include "array/array.h"
 #include "array/engine.h"
 #include "array/hedge.h"
+#include "array/owed.h"
 #include "array/plan.h"
 #include "array/ring.h"
 #include "array/solver.h"
 #include "common/bits.h"
 #include "common/list.h"
 #include "common/log.h"
+#include "common/pool.h"
 #include "raidmap/limits.h"
 
 /* The members found, which stay open even if no longer in the record, and as
@@ -64,6 +66,8 @@ struct seat {
   bool waited_for;              /* a write or flush is, but too many are */
   struct hedge_member hedge;    /* how long its reads take: array/slow.c */
   struct hedge_fast fast_reads; /* any thread */
+  struct owed owed;             /* reads in clients' threads, of a member that
+                                 * is opened with O_DIRECT */
   uint64_t told_slow;           /* ns, when that was said last; 0: never */
   bool probing;                 /* a probe is under way */
   uint64_t probe_off;           /* a slow member: where the next one is, bytes
@@ -107,7 +111,8 @@ struct seat {
                                  * change */
   bool b_first[2];              /* write copy B1 (B2) before A1 (A2), once:
                                  * membership's found_first_copy */
-  bool has_pages;               /* all pages were written to it once */
+  unsigned nr_page_rounds;      /* of 2: all pages were written to it */
+  bool older;                   /* taken again, and an older copy */
 
   /* Its journal ring: array/ring-header.c. */
   struct ring ring;
@@ -242,7 +247,7 @@ struct array {
   struct list clean;            /* lines, least recently used first */
   struct list out;              /* dirty lines to be written out now */
   struct list cell_waiters;     /* for cells or credits */
-  struct op *free_ops;
+  struct pool op_pool, xfer_pool;
   struct list ops;              /* in progress */
   struct list coding;           /* operations that wait for the coder */
   struct solver *solver;
@@ -255,6 +260,8 @@ struct array {
   /* Dirty bits. */
   struct dirty_page **page;     /* nr_pages; owned, like each of them */
   uint64_t nr_pages, nr_regions;
+  uint32_t *region_step;        /* per region: 1 + the step (array/progress.h)
+                                 * when it was last written; 0: never */
   uint64_t *region_gen;         /* per region: a->flush_gen when it was last
                                  * written */
   uint16_t *region_ops;         /* per region: writing operations */
@@ -300,19 +307,30 @@ struct array {
   struct change *change;        /* running, or NULL */
   struct change *change_memory; /* owned; one change at a time */
   bool change_wanted;           /* a seat is failing */
+  pthread_mutex_t writable_lock;        /* held by array_make_writable: others
+                                         * wait for the first one's answer */
   bool writable;                /* a record of this session is in force */
   uint64_t writable_since;      /* ns */
   uint64_t spare_delay_ns;      /* key spare-delay= */
   bool opening;                 /* the first record is being made */
   bool failed;                  /* fewer than k members: no more writes */
+  struct progress {
+    uint32_t step;              /* the last one begun */
+    uint64_t written;           /* what had been written when it began */
+    bool untold;                /* the others do not know of it yet */
+    uint64_t interval_ns, last; /* of progress_tick */
+  } progress;                   /* array/progress.c */
   bool gave_up;                 /* waiters for write-outs were told of it */
   uint64_t torn0, torn1;        /* lines [torn0, torn1) in which zeroes may
                                  * be on some members only, after a failure */
   bool stopping;
+  bool was_multihost;           /* on the members, when they were read */
+  bool ending;                  /* the last save of a stop is begun: nothing
+                                 * else is written any more */
   unsigned saving;              /* seats whose copies are being rewritten */
   unsigned beating;             /* ... only to show a beat; not in saving */
-  uint32_t beat;                /* the next one of the superblocks; 0: no member
-                                 * is remote */
+  uint32_t beat;                /* the next one of the superblocks; 0: no other
+                                 * host reaches a member (save_has_beat) */
   uint64_t saves_begun, saves_ended;
   uint64_t wanted_save;         /* the save that makes durable what has
                                  * changed in a->sb */
@@ -346,6 +364,14 @@ struct array {
     struct list untold;
     bool telling;               /* some thread is, or will */
   } events;
+
+  /* array/outcome.c */
+  struct failed_change {
+    uint64_t nr, nr_told;       /* changes that failed; and that a wait told */
+    unsigned slot;              /* of the last one */
+    uint64_t when;              /* ns */
+    char text[ARRAY_WHY_LEN];   /* "": it is over */
+  } outcome;
 
   struct grow *grow;            /* array/grow-run.c */
 

@@ -18,6 +18,7 @@
 #include "array/sums.h"
 #include "array/ticket.h"
 #include "array/txn.h"
+#include "array/zeroed.h"
 #include "common/plant.h"
 
 /* Space is freed when a transaction has waited this long for it. */
@@ -31,6 +32,7 @@ struct journal {
   struct list gathered;         /* operations, by txn_link */
   struct txn *committing;       /* has not met R1, or NULL */
   struct list live;             /* transactions not freed, oldest first */
+  struct zeroed zeroed;         /* by these */
   uint64_t nr_direct;           /* blocks of one member: theirs, at most */
   bool freeing;                 /* headers are being written */
   uint64_t last_commit;         /* ns */
@@ -113,14 +115,10 @@ may_be_direct (const struct array *a, const struct journal *j,
     full &= op->rect[i].given == LOW_BITS (a->g.k);
   if (!full && !list_empty (&op->tickets))
     return false;
+  if (!op_is_first_write (a, op) && !PLANTED ("direct-not-first"))
+    return false;
   /* Its zeroes may not be in the stored table yet. */
-  list_for_each (l, &j->live) {
-    const struct txn_rows *z = &txn_at (l)->zeroed;
-
-    if (row < z->end && end > z->first && !PLANTED ("direct-zeroed"))
-      return false;
-  }
-  return op_is_first_write (a, op) || PLANTED ("direct-not-first");
+  return !zeroed_maybe (&j->zeroed, row, end) || PLANTED ("direct-zeroed");
 }
 
 static void
@@ -175,6 +173,7 @@ begin (struct array *a, struct journal *j)
     list_for_each (l, &t->ops)
       op_end_tickets (a, list_item (l, struct op, txn_link), 0);
   list_append (&j->live, &t->link);
+  zeroed_add (&j->zeroed, t->zeroed, t->nr_zeroed);
   j->nr_direct += txn_direct_blocks (t);
   a->counters.journal_commits++;
 }
@@ -235,6 +234,8 @@ txn_flushed (struct array *a, struct waiter *w)
   }
   t->phase = TXN_LOGGED;
   txn_logged (t);
+  if (PLANTED ("zeroed-until-logged"))
+    zeroed_remove (&a->journal->zeroed, t->zeroed, t->nr_zeroed);
   list_for_each (l, &t->ops) {
     struct op *op = list_item (l, struct op, txn_link);
 
@@ -317,6 +318,8 @@ freed (struct array *a, struct waiter *w)
     if (!t->freeing)
       break;
     list_remove (&t->link);
+    if (!PLANTED ("zeroed-until-logged"))
+      zeroed_remove (&j->zeroed, t->zeroed, t->nr_zeroed);
     j->nr_direct -= txn_direct_blocks (t);
     txn_free (t);
   }
@@ -428,10 +431,10 @@ journal_turn (struct array *a)
   }
   if (!j->ready) {
     recover_decide (a);
-    if (!array_may_write (a))
-      return;
     j->next_seq = MAX (j->next_seq, recover_next_seq (a));
     a->newest_seq = j->next_seq - 1;
+    if (!array_may_write (a))
+      return;
     j->session = a->membership.cur.self.ballot.session;
     if (recover_step (a) &&
         ring_headers_begin (a, is_active, j->session, j->next_seq))
@@ -550,6 +553,7 @@ journal_init (struct array *a)
   list_init (&j->free_waiter.link);
   j->flush_waiter.run = nothing;
   j->free_waiter.run = freed;
+  zeroed_init (&j->zeroed, limits.table_page_entries);
   j->next_seq = 1;
   return 0;
 }

@@ -7,8 +7,8 @@
  * clients, and their blocks are written in place.  One transaction
  * commits at a time, while the next batch gathers.
  *
- * The rules, R1 to R15, are section 6.2 of the design; docs/journal.md
- * explains them.
+ * docs/rules.md has the rules, R1 to R15; docs/journal.md explains how the
+ * parts work together.
  *
  * With the array lock held, all of these.
  *

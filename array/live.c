@@ -1,16 +1,20 @@
-/* gpuraid: is an array with remote members in use by another server?
+/* gpuraid: is an array in use by a server on another host?
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "array/copies.h"
 #include "array/live.h"
+#include "array/membership-rules.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/plant.h"
 
 /* An interval of array/watch.c, the time for which a server may write that
  * can't read its superblocks (LEASE_NS in member/nbd-look.c), and a second.
@@ -46,38 +50,55 @@ has_beat (const struct found *f)
   return false;
 }
 
-/* The copy that shows that another server writes, or NULL. */
+/* The copy that shows that another server writes, or NULL.  One that was not
+ * sound before, as it could not be read, says so only if it is newer.
+ */
 static const struct superblock *
 changed (const struct found *before, const struct found *now)
 {
-  for (unsigned c = 0; c < SB_NR_COPIES; c++)
+  const uint64_t newest = epoch_of (before, false);
+
+  for (unsigned c = 0; c < SB_NR_COPIES; c++) {
+    const struct superblock *was = &before->sb[c], *sb = &now->sb[c];
+
     if (now->result[c] == SB_OK &&
-        (before->result[c] != SB_OK ||
-         before->sb[c].beat != now->sb[c].beat ||
-         before->sb[c].record.self.ballot.epoch !=
-         now->sb[c].record.self.ballot.epoch ||
-         before->sb[c].record.self.ballot.session !=
-         now->sb[c].record.self.ballot.session))
-      return &now->sb[c];
+        (before->result[c] == SB_OK ?
+         was->beat != sb->beat ||
+         !ballot_equal (&was->record.self.ballot, &sb->record.self.ballot) :
+         sb->record.self.ballot.epoch > newest))
+      return sb;
+  }
   return NULL;
 }
 
-static int
-look_again (struct member *m, const struct found *before)
+int
+live_look (struct member *m, const struct found *before,
+           char host[SB_HOST_LEN + 1])
 {
   CLEANUP_FREE struct found *now = calloc (1, sizeof *now);
   const struct superblock *sb;
 
   if (now == NULL) {
     log_error ("calloc: %m");
-    return -1;
+    return ENOMEM;
   }
   /* One that can't be read now shows nothing. */
   if (copies_read (m, now, NULL) != 0 || (sb = changed (before, now)) == NULL)
     return 0;
-  log_error ("%s: in use by another server%s%s: stop the array there (gpuraid "
-             "stop)", m->path, sb->host[0] ? ", on host " : "", sb->host);
-  return -1;
+  strcpy (host, sb->host);
+  return EBUSY;
+}
+
+static int
+look_again (struct member *m, const struct found *before)
+{
+  char host[SB_HOST_LEN + 1];
+  const int err = live_look (m, before, host);
+
+  if (err == EBUSY)
+    log_error ("%s: in use by another server%s%s: stop the array there "
+               "(gpuraid stop)", m->path, host[0] ? ", on host " : "", host);
+  return err ? -1 : 0;
 }
 
 /* What another server sent last may have arrived only now.  What is read from
@@ -90,7 +111,7 @@ make_stable (const struct assembly *a)
   for (unsigned i = 0; i < a->nr_members; i++) {
     struct member *m = a->member[i].member;
 
-    if (m->async && !m->readonly)
+    if (!m->readonly)
       m->ops->flush (m);
   }
 }
@@ -107,8 +128,8 @@ live_check (const struct assembly *a, const struct found *found)
   for (unsigned i = 0; i < a->nr_members; i++)
     newest = MAX (newest, epoch_of (&found[i], true));
   for (unsigned i = 0; i < a->nr_members && path == NULL; i++)
-    if (a->member[i].member->async && has_beat (&found[i]) &&
-        epoch_of (&found[i], false) >= newest)
+    if (has_beat (&found[i]) && epoch_of (&found[i], false) >= newest &&
+        !(PLANTED ("beat-unlooked") && !a->member[i].member->async))
       path = a->member[i].member->path;
   if (path == NULL)
     return 0;
@@ -117,8 +138,7 @@ live_check (const struct assembly *a, const struct found *found)
   for (unsigned n = 0; n < WAIT_S && r == 0; n++) {
     nanosleep (&second, NULL);
     for (unsigned i = 0; i < a->nr_members && r == 0; i++)
-      if (a->member[i].member->async)
-        r = look_again (a->member[i].member, &found[i]);
+      r = look_again (a->member[i].member, &found[i]);
   }
   if (r == 0)
     make_stable (a);

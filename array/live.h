@@ -1,4 +1,5 @@
-/* gpuraid: is an array with remote members in use by another server?
+/* gpuraid: is an array in use by a server on another host?  docs/rules.md,
+ * M29 to M34.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -8,12 +9,20 @@
 
 #include "array/assembly.h"
 
-/* Files are locked; NBD has no locks.  So a server that writes changes the beat
- * in the superblocks of its remote members.  If one of these has a beat, wait
- * for several of them, and see whether it changes.  found: as read from the
- * members of a before.  0 at once if there is no beat, or after the wait; -1
- * reported: in use.
+/* Files are locked on one host; NBD has no locks.  So a server that writes
+ * changes the beat in the superblocks of its members, if one is remote or with
+ * multihost=yes (save_has_beat).  If one of these has a beat, wait for several
+ * of them, and see whether it changes.  found: as read from the members of a
+ * before.  0 at once if there is no beat, or after the wait; -1 reported: in
+ * use.
  */
 extern int live_check (const struct assembly *a, const struct found *found);
+
+/* Read the superblocks of m again.  EBUSY if another server has written one
+ * since before was read, and then its host, or ""; ENOMEM, which was reported;
+ * else 0, also if they can't be read now.
+ */
+extern int live_look (struct member *m, const struct found *before,
+                      char host[SB_HOST_LEN + 1]);
 
 #endif

@@ -67,7 +67,7 @@ add_run (struct array *a, unsigned slot, uint64_t first, uint16_t mask)
 {
   struct lost_blocks *l = find (a, slot, first);
 
-  for (unsigned i = 0; l == NULL && i < SB_MAX_LOST; i++)
+  for (unsigned i = 0; l == NULL && i < sb_max_lost (&a->sb); i++)
     if (a->sb.lost[i].mask == 0) {
       l = &a->sb.lost[i];
       *l = (struct lost_blocks) { .first = first, .slot = slot };

@@ -5,7 +5,8 @@
  * another made from the same parent.  Once it is being accepted, a later
  * opener must assume that it is in force, so the next record follows it, and
  * the base remains the last record known to be in force.  Targets and spares
- * do not vote: they are only told which record is in force.
+ * do not vote: they are only told which record is in force.  docs/rules.md,
+ * M11 to M17.
  *
  * Two active members of a slot may differ in blocks that were in flight at a
  * crash, so every session must read from the same one.  The table says which:
@@ -42,7 +43,7 @@ membership_start (struct membership *ms, const struct membership_decision *d,
     d->sb.record.self : d->sb.record.base;
   ms->max_epoch = d->max_epoch;
   for (size_t i = 0; i < nr; i++)
-    rules_note_copies (ms, &found[i]);
+    rules_note_copies (ms, &found[i], d);
 }
 
 /* ---- making a record ------------------------------------------------ */
@@ -190,7 +191,7 @@ has_target (const struct device *device, uint8_t slot)
 {
   for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
     if (device[dev].state == DEVICE_REBUILDING && device[dev].slot == slot)
-      return true;
+      return !PLANTED ("member-two-targets");
   return false;
 }
 
@@ -307,6 +308,7 @@ membership_begin_target (struct membership *ms, const uuid_bytes *uuid,
     .state = slot == SLOT_NONE ? DEVICE_SPARE : DEVICE_REBUILDING,
     .slot = slot,
     .by_bitmap = by_bitmap,
+    .step = ms->device[place].step,
   };
   *dev = place;
   return begin (ms, why);

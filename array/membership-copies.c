@@ -1,5 +1,5 @@
-/* gpuraid: membership and the copies on a member: their content, what the
- * copies of a returning member say, and the first record.
+/* gpuraid: membership and the copies on a member: which one counts, their
+ * content, what the copies of a returning member say, and the first record.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -7,8 +7,55 @@
 #include <assert.h>
 
 #include "array/membership-rules.h"
+#include "array/older-copy.h"
 #include "common/bits.h"
 #include "common/plant.h"
+
+const struct superblock *
+found_accepted (const struct found *f)
+{
+  const struct superblock *best = NULL;
+
+  for (unsigned c = 0; c < SB_NR_COPIES; c++)
+    if (f->result[c] == SB_OK && copy_is_accepted (c) &&
+        (best == NULL || ballot_newer (&f->sb[c].record.self.ballot,
+                                       &best->record.self.ballot)))
+      best = &f->sb[c];
+  return best;
+}
+
+const struct superblock *
+found_newest (const struct found *f)
+{
+  const struct superblock *best = NULL;
+
+  for (unsigned c = 0; c < SB_NR_COPIES; c++)
+    if (f->result[c] == SB_OK &&
+        (best == NULL || ballot_newer (&f->sb[c].record.self.ballot,
+                                       &best->record.self.ballot)))
+      best = &f->sb[c];
+  return best;
+}
+
+static bool
+is_newer_copy (const struct superblock *a, const struct superblock *b)
+{
+  if (!ballot_equal (&a->record.self.ballot, &b->record.self.ballot))
+    return ballot_newer (&a->record.self.ballot, &b->record.self.ballot);
+  return older_copy_own_step (a) > older_copy_own_step (b) &&
+    !PLANTED ("copy-step-unpaired");
+}
+
+enum sb_copy
+found_first_copy (const struct found *f, bool accept)
+{
+  enum sb_copy a = accept ? SB_A2 : SB_A1, b = accept ? SB_B2 : SB_B1;
+
+  if (f->result[a] == SB_OK && !PLANTED ("member-a-first") &&
+      (f->result[b] != SB_OK || is_newer_copy (&f->sb[a], &f->sb[b])))
+    return b;
+  return a;
+}
 
 void
 membership_create (struct superblock *sb, const uuid_bytes *uuid,
@@ -56,7 +103,37 @@ membership_set_cursor (struct membership *ms, unsigned dev, bool by_bitmap,
 }
 
 void
-rules_note_copies (struct membership *ms, const struct found *f)
+membership_set_step (struct membership *ms, unsigned dev,
+                     const uuid_bytes *uuid, uint32_t step)
+{
+  struct device *d[2] = { &ms->device[dev], &ms->next_device[dev] };
+
+  for (unsigned i = 0; i < 2; i++)
+    if (d[i]->state != DEVICE_NONE && uuid_equal (&d[i]->uuid, uuid))
+      d[i]->step = step;
+}
+
+/* Of a member that the record lists, its maker has noted what is older; what it
+ * has not seen it went past.
+ */
+static void
+note (struct membership *ms, const struct found *f,
+      const struct membership_decision *d, const struct ballot *r)
+{
+  const struct record *w = d ? &d->sb.record : NULL;
+
+  if (d != NULL && !PLANTED ("member-past-seen") &&
+      ((d->past.epoch && r->epoch > w->self.ballot.epoch) ||
+       (r->epoch < w->self.ballot.epoch &&
+        rules_listed (d->sb.device, f->dev) &&
+        rules_unseen (&w->self.ballot, w->seen, w->nr_seen, r))))
+    return;
+  rules_seen_add (ms->seen, &ms->nr_seen, r);
+}
+
+void
+rules_note_copies (struct membership *ms, const struct found *f,
+                   const struct membership_decision *d)
 {
   for (unsigned c = 0; c < SB_NR_COPIES; c++) {
     const struct record *r = &f->sb[c].record;
@@ -64,11 +141,11 @@ rules_note_copies (struct membership *ms, const struct found *f)
     if (f->result[c] != SB_OK)
       continue;
     ms->max_epoch = MAX (ms->max_epoch, r->self.ballot.epoch);
-    rules_seen_add (ms->seen, &ms->nr_seen, &r->self.ballot);
-    rules_seen_add (ms->seen, &ms->nr_seen, &r->parent.ballot);
-    rules_seen_add (ms->seen, &ms->nr_seen, &r->base.ballot);
+    note (ms, f, d, &r->self.ballot);
+    note (ms, f, d, &r->parent.ballot);
+    note (ms, f, d, &r->base.ballot);
     for (unsigned i = 0; i < r->nr_seen && !PLANTED ("member-seen-lost"); i++)
-      rules_seen_add (ms->seen, &ms->nr_seen, &r->seen[i]);
+      note (ms, f, d, &r->seen[i]);
   }
 }
 
@@ -102,7 +179,8 @@ unwelcome (struct membership *ms, struct found *f)
 {
   const struct superblock *sb = found_newest (f);
 
-  if (rules_branch (f, &ms->cur.self.ballot, ms->seen, ms->nr_seen) != NULL)
+  if (rules_branch (f, &ms->cur.self.ballot, ms->seen, ms->nr_seen,
+                    false) != NULL)
     return "the array was written in two ways: on it without the members in "
       "use, and on these: only gpuraid replace --force can take it, and what "
       "is on it is lost";
@@ -123,7 +201,7 @@ membership_meet (struct membership *ms, struct found *f,
 
   f->state = FOUND_REFUSED;
   f->dev = -1;
-  f->covered = false;
+  f->covered = f->older = false;
   f->cursor = 0;
   if (membership_resembles (f, own, why) == -1)
     return -1;
@@ -145,6 +223,8 @@ membership_meet (struct membership *ms, struct found *f,
                                 rules_whole (&ms->cur, ms->device,
                                              ms->k + ms->m),
                                 ms->seen, ms->nr_seen);
-  rules_note_copies (ms, f);
+  f->older = older_copy_step (f) < dev->step && !PLANTED ("copy-readd-ignored");
+  f->covered &= !f->older;
+  rules_note_copies (ms, f, NULL);
   return 0;
 }

@@ -8,59 +8,31 @@
  * accepted, and uses a greater one.  Two accepted records never tie, and
  * every record that was in force is an ancestor of the winner.
  *
- * membership-text.c makes the messages.
+ * docs/rules.md has the rules, M1 to M10; membership-text.c makes the messages.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
 #include "array/membership-rules.h"
+#include "array/older-copy.h"
 #include "common/bits.h"
 #include "common/plant.h"
 
-const struct superblock *
-found_accepted (const struct found *f)
+static void
+take_newer (struct ballot *best, const struct ballot *b,
+            const struct ballot *below)
 {
-  const struct superblock *best = NULL;
-
-  for (unsigned c = 0; c < SB_NR_COPIES; c++)
-    if (f->result[c] == SB_OK && copy_is_accepted (c) &&
-        (best == NULL || ballot_newer (&f->sb[c].record.self.ballot,
-                                       &best->record.self.ballot)))
-      best = &f->sb[c];
-  return best;
+  if (ballot_newer (b, best) && (below == NULL || ballot_newer (below, b)))
+    *best = *b;
 }
 
-const struct superblock *
-found_newest (const struct found *f)
-{
-  const struct superblock *best = NULL;
-
-  for (unsigned c = 0; c < SB_NR_COPIES; c++)
-    if (f->result[c] == SB_OK &&
-        (best == NULL || ballot_newer (&f->sb[c].record.self.ballot,
-                                       &best->record.self.ballot)))
-      best = &f->sb[c];
-  return best;
-}
-
-enum sb_copy
-found_first_copy (const struct found *f, bool accept)
-{
-  enum sb_copy a = accept ? SB_A2 : SB_A1, b = accept ? SB_B2 : SB_B1;
-
-  if (f->result[a] == SB_OK && !PLANTED ("member-a-first") &&
-      (f->result[b] != SB_OK ||
-       ballot_newer (&f->sb[a].record.self.ballot,
-                     &f->sb[b].record.self.ballot)))
-    return b;
-  return a;
-}
-
-/* The record with the greatest epoch of all accepted or named.  Two records
- * only have the same epoch after force; then the other one is a branch.
+/* The record with the greatest epoch of all accepted or named; if below is not
+ * NULL, of those older than that.  Two records only have the same epoch after
+ * force; then the other one is a branch.
  */
 static bool
-find_winner (const struct found *found, size_t nr, struct ballot *winner)
+find_winner (const struct found *found, size_t nr, const struct ballot *below,
+             struct ballot *winner)
 {
   *winner = (struct ballot) { 0 };
   for (size_t i = 0; i < nr; i++)
@@ -69,17 +41,14 @@ find_winner (const struct found *found, size_t nr, struct ballot *winner)
 
       if (found[i].result[c] != SB_OK)
         continue;
-      if ((copy_is_accepted (c) || PLANTED ("member-proposed-wins")) &&
-          ballot_newer (&r->self.ballot, winner))
-        *winner = r->self.ballot;
+      if (copy_is_accepted (c) || PLANTED ("member-proposed-wins"))
+        take_newer (winner, &r->self.ballot, below);
       if (winner->epoch != 0 && PLANTED ("member-first-wins"))
         return true;
       if (PLANTED ("member-named-ignored"))
         continue;
-      if (ballot_newer (&r->parent.ballot, winner))
-        *winner = r->parent.ballot;
-      if (ballot_newer (&r->base.ballot, winner))
-        *winner = r->base.ballot;
+      take_newer (winner, &r->parent.ballot, below);
+      take_newer (winner, &r->base.ballot, below);
     }
   return winner->epoch != 0;
 }
@@ -227,6 +196,29 @@ was_proposed (const struct found *f, const struct ballot *winner)
   return false;
 }
 
+/* Force goes past a newer record, back to r: may this member be used?  It has
+ * accepted r, or a later record that lists it and has seen r.
+ */
+static bool
+was_current (const struct found *f, const struct record *r)
+{
+  const struct superblock *accepted = found_accepted (f);
+  const struct record *own;
+  int dev;
+
+  if (f->dev == -1 || accepted == NULL ||
+      !device_set_has (&r->self.active, f->dev))
+    return false;
+  own = &accepted->record;
+  if (ballot_equal (&own->self.ballot, &r->self.ballot))
+    return true;
+  dev = membership_find (accepted->device, &accepted->member_uuid);
+  return own->self.ballot.epoch > r->self.ballot.epoch && dev != -1 &&
+    device_set_has (&own->self.active, dev) &&
+    !rules_unseen (&own->self.ballot, own->seen, own->nr_seen,
+                   &r->self.ballot);
+}
+
 static bool
 is_current (const struct found *f, const struct record *r,
             const struct ballot *base)
@@ -281,6 +273,8 @@ judge_target (struct found *f, const struct found *found, size_t nr,
   const struct superblock *own = found_accepted (f);
 
   f->state = FOUND_TARGET;
+  if (f->older)
+    return;
   f->cursor = target_cursor (found, nr, f, &r->self.ballot);
   if (PLANTED ("member-target-covered") ||
       (own != NULL &&
@@ -302,11 +296,12 @@ judge (struct found *f, const struct found *found, size_t nr,
   if (f->dev == -1)
     return;
   dev = &d->sb.device[f->dev];
-  if (is_current (f, r, base)) {
+  if (!f->older &&
+      (d->past.epoch ? was_current (f, r) : is_current (f, r, base))) {
     f->state = FOUND_CURRENT;
     return;
   }
-  if (dev->slot < MAX_SLOTS)
+  if (dev->slot < MAX_SLOTS && (!f->older || PLANTED ("copy-covered")))
     f->covered =
       rules_covered (f, dev->slot, &r->self.ballot,
                      rules_whole (r, d->sb.device, d->sb.g.k + d->sb.g.m),
@@ -379,14 +374,17 @@ fill_slots (const struct found *found, size_t nr,
   d->degraded = d->nr_slots < d->sb.g.k + d->sb.g.m;
 }
 
-/* Count the devices of a set that were found, and those that are current. */
+/* Count the devices of a set that were found, and those that are current.  An
+ * older copy is not there: what the member knows may be newer.
+ */
 static void
 count_set (const struct found *found, size_t nr,
            const struct device_set *set, unsigned *there, unsigned *current)
 {
   *there = *current = 0;
   for (size_t i = 0; i < nr; i++)
-    if (found[i].dev != -1 && device_set_has (set, found[i].dev)) {
+    if (found[i].dev != -1 && !found[i].older &&
+        device_set_has (set, found[i].dev)) {
       (*there)++;
       *current += found[i].state == FOUND_CURRENT;
     }
@@ -410,7 +408,7 @@ count_quorum (const struct found *found, size_t nr,
    * must be found, unless every active member is current.
    */
   for (size_t i = 0; i < nr; i++)
-    listed += found[i].dev != -1;
+    listed += found[i].dev != -1 && !found[i].older;
   if (m >= k && listed <= k && q->current < q->a) {
     q->need = MAX (q->need, k + 1);
     q->ok = false;
@@ -429,6 +427,81 @@ count_quorum (const struct found *found, size_t nr,
   }
 }
 
+/* Judge the members by this record. */
+static void
+judge_by (struct found *found, size_t nr, const struct ballot *winner,
+          struct membership_decision *d)
+{
+  uint64_t slots;
+
+  take_winner (d, find_source (found, nr, winner), winner);
+  /* What was written since the older record was not marked as missed. */
+  if (d->past.epoch && !PLANTED ("member-past-covered"))
+    d->sb.record.whole = d->max_epoch + 1;
+  for (size_t i = 0; i < nr; i++) {
+    found[i].covered = false;
+    found[i].cursor = 0;
+    found[i].dev = membership_find (d->sb.device,
+                                    &found_newest (&found[i])->member_uuid);
+  }
+  older_copy_find (found, nr, &d->sb);
+  take_scrub (d, found, nr);
+  d->in_force = named_as_base (found, nr, winner) ||
+    accepted_by_all (found, nr, &d->sb);
+  slots = rules_slots (d->sb.device, &d->sb.record.self.active);
+  for (size_t i = 0; i < nr; i++)
+    judge (&found[i], found, nr, d, slots);
+  fill_slots (found, nr, d);
+}
+
+/* Fewer than k slots are current: judge by the newest older record with which
+ * enough are, or, if there is none, by the same again.
+ */
+static bool
+go_past (struct found *found, size_t nr, struct membership_decision *d)
+{
+  const struct ballot newest = d->sb.record.self.ballot;
+  struct ballot b = newest, below;
+
+  d->past = newest;
+  for (;;) {
+    below = b;
+    if (!find_winner (found, nr, &below, &b))
+      break;
+    judge_by (found, nr, &b, d);
+    if (d->nr_slots >= d->sb.g.k)
+      return true;
+  }
+  d->past = (struct ballot) { 0 };
+  judge_by (found, nr, &newest, d);
+  return false;
+}
+
+/* Decide by the counts, and say so. */
+static void
+decide (struct found *found, size_t nr, enum degraded_policy policy,
+        struct membership_decision *d)
+{
+  const struct ballot newest = d->sb.record.self.ballot;
+  struct quorum q;
+
+  count_quorum (found, nr, d, &q);
+  q.back = !q.data && go_past (found, nr, d) ?
+    d->sb.record.self.ballot.epoch : 0;
+  d->open = (q.data && (policy == DEGRADED_FORCE || (q.ok && q.base_ok)) &&
+             !(policy == DEGRADED_REFUSE && d->degraded)) ||
+    (q.back != 0 && policy == DEGRADED_FORCE);
+  if (d->open) {
+    say_notice (found, nr, policy, &q, d);
+    return;
+  }
+  if (q.back) {
+    d->past = (struct ballot) { 0 };
+    judge_by (found, nr, &newest, d);
+  }
+  refuse_quorum (found, nr, policy, &q, d);
+}
+
 /* True if the members are sound, distinct and of one array, else see d->why. */
 static bool
 check_members (struct found *found, size_t nr, struct membership_decision *d)
@@ -436,7 +509,7 @@ check_members (struct found *found, size_t nr, struct membership_decision *d)
   for (size_t i = 0; i < nr; i++) {
     found[i].state = FOUND_REFUSED;
     found[i].dev = -1;
-    found[i].covered = false;
+    found[i].covered = found[i].older = false;
     found[i].cursor = 0;
   }
   if (nr == 0) {
@@ -455,8 +528,6 @@ membership_open (struct found *found, size_t nr, enum degraded_policy policy,
 {
   struct ballot winner;
   const struct ballot *other;
-  struct quorum q;
-  uint64_t slots;
 
   memset (d, 0, sizeof *d);
   if (!check_members (found, nr, d))
@@ -466,33 +537,20 @@ membership_open (struct found *found, size_t nr, enum degraded_policy policy,
       if (found[i].result[c] == SB_OK)
         d->max_epoch = MAX (d->max_epoch,
                             found[i].sb[c].record.self.ballot.epoch);
-  if (!find_winner (found, nr, &winner) || d->max_epoch > UINT64_MAX / 2) {
+  if (!find_winner (found, nr, NULL, &winner) ||
+      d->max_epoch > UINT64_MAX / 2) {
     refuse_no_record (found, nr, d);
     return;
   }
-  take_winner (d, find_source (found, nr, &winner), &winner);
+  judge_by (found, nr, &winner, d);
   for (size_t i = 0; i < nr; i++) {
     other = rules_branch (&found[i], &winner, d->sb.record.seen,
-                          d->sb.record.nr_seen);
+                          d->sb.record.nr_seen,
+                          rules_listed (d->sb.device, found[i].dev));
     if (other != NULL) {
       refuse_branch (found, nr, &winner, other, d);
       return;
     }
-    found[i].dev = membership_find (d->sb.device,
-                                    &found_newest (&found[i])->member_uuid);
   }
-  take_scrub (d, found, nr);
-  d->in_force = named_as_base (found, nr, &winner) ||
-    accepted_by_all (found, nr, &d->sb);
-  slots = rules_slots (d->sb.device, &d->sb.record.self.active);
-  for (size_t i = 0; i < nr; i++)
-    judge (&found[i], found, nr, d, slots);
-  fill_slots (found, nr, d);
-  count_quorum (found, nr, d, &q);
-  d->open = q.data && (policy == DEGRADED_FORCE || (q.ok && q.base_ok)) &&
-    !(policy == DEGRADED_REFUSE && d->degraded);
-  if (d->open)
-    say_notice (found, nr, policy, d);
-  else
-    refuse_quorum (found, nr, policy, &q, d);
+  decide (found, nr, policy, d);
 }

@@ -94,9 +94,26 @@ rules_unseen (const struct ballot *self, const struct ballot *seen,
   return r->epoch >= oldest;
 }
 
+bool
+rules_listed (const struct device *device, int dev)
+{
+  return dev != -1 && (device[dev].state == DEVICE_ACTIVE ||
+                       device[dev].state == DEVICE_REBUILDING ||
+                       device[dev].state == DEVICE_SPARE);
+}
+
+/* True if r, on a member that self lists or does not, is on another branch. */
+static bool
+parts (const struct ballot *self, const struct ballot *seen, unsigned nr_seen,
+       bool listed, const struct ballot *r)
+{
+  return rules_unseen (self, seen, nr_seen, r) &&
+    !(listed && r->epoch < self->epoch && !PLANTED ("member-past-listed"));
+}
+
 const struct ballot *
 rules_branch (const struct found *f, const struct ballot *self,
-              const struct ballot *seen, unsigned nr_seen)
+              const struct ballot *seen, unsigned nr_seen, bool listed)
 {
   for (unsigned c = 0; c < SB_NR_COPIES; c++) {
     const struct record *r = &f->sb[c].record;
@@ -104,11 +121,11 @@ rules_branch (const struct found *f, const struct ballot *self,
     if (f->result[c] != SB_OK)
       continue;
     if (copy_is_accepted (c) &&
-        rules_unseen (self, seen, nr_seen, &r->self.ballot))
+        parts (self, seen, nr_seen, listed, &r->self.ballot))
       return &r->self.ballot;
-    if (rules_unseen (self, seen, nr_seen, &r->parent.ballot))
+    if (parts (self, seen, nr_seen, listed, &r->parent.ballot))
       return &r->parent.ballot;
-    if (rules_unseen (self, seen, nr_seen, &r->base.ballot))
+    if (parts (self, seen, nr_seen, listed, &r->base.ballot))
       return &r->base.ballot;
   }
   return NULL;
@@ -142,7 +159,7 @@ rules_whole (const struct record *r, const struct device *device,
 {
   if (nr_bits (rules_slots (device, &r->self.active)) == nr_slots &&
       !PLANTED ("member-whole-kept"))
-    return r->self.ballot.epoch;
+    return MAX (r->self.ballot.epoch, r->whole);
   return r->whole;
 }
 

@@ -79,12 +79,18 @@ extern void rules_settle_replaced (struct device *device);
 extern bool rules_unseen (const struct ballot *self, const struct ballot *seen,
                           unsigned nr_seen, const struct ballot *r);
 
+/* True if this table has the device as a member that was there when its record
+ * was made: active, a target or a spare.
+ */
+extern bool rules_listed (const struct device *device, int dev);
+
 /* A record of f, accepted or named as parent or base, that is on another
- * branch than the record self with this list; or NULL.
+ * branch than the record self with this list; or NULL.  If self lists f, its
+ * maker has looked at f, so nothing older is: force may have gone past it.
  */
 extern const struct ballot *
 rules_branch (const struct found *f, const struct ballot *self,
-              const struct ballot *seen, unsigned nr_seen);
+              const struct ballot *seen, unsigned nr_seen, bool listed);
 
 /* Put r into a list of the newest SB_MAX_SEEN. */
 extern void rules_seen_add (struct ballot *seen, unsigned *nr_seen,
@@ -110,8 +116,13 @@ extern bool rules_covered (const struct found *f, unsigned slot,
 extern const char *rules_differs (const struct superblock *a,
                                   const struct superblock *b);
 
-/* Note the records that f's copies hold and have seen, for the next record. */
-extern void rules_note_copies (struct membership *ms, const struct found *f);
+/* Note the records that f's copies hold and have seen, for the next record;
+ * but not what force goes past, or has gone past: then members that went on
+ * with it are another branch.  d: the decision by which the array opens, or
+ * NULL if it is open.
+ */
+extern void rules_note_copies (struct membership *ms, const struct found *f,
+                               const struct membership_decision *d);
 
 /* How many members there are, and how many are needed. */
 struct quorum {
@@ -122,6 +133,8 @@ struct quorum {
   unsigned base_there, base_current;    /* of the base's */
   unsigned base_need, base_need_current;
   bool base_ok;
+  uint64_t back;                /* not data: the epoch that force would go
+                                 * back to, or 0 */
 };
 
 /* Say why not in d->why, or what the user should know in d->notice
@@ -143,7 +156,7 @@ extern void refuse_quorum (const struct found *found, size_t nr,
                            const struct quorum *q,
                            struct membership_decision *d);
 extern void say_notice (const struct found *found, size_t nr,
-                        enum degraded_policy policy,
+                        enum degraded_policy policy, const struct quorum *q,
                         struct membership_decision *d);
 
 /* One line of text, truncated at the end of the buffer. */

@@ -223,6 +223,27 @@ refuse_branch (const struct found *found, size_t nr,
             "it runs rebuild onto them: gpuraid replace --force");
 }
 
+/* Why these are out of date. */
+static void
+add_older (struct text *t, const struct found *found, size_t nr)
+{
+  unsigned n = 0;
+
+  for (size_t i = 0; i < nr; i++) {
+    if (!found[i].older)
+      continue;
+    if (n < MAX_NAMES)
+      text_add (t, "%s%s", n ? ", " :
+                t->len && t->buf[t->len - 1] != '\n' ? "; " : "",
+                found[i].name);
+    n++;
+  }
+  if (n > MAX_NAMES)
+    text_add (t, " and %u more", n - MAX_NAMES);
+  if (n > 0)
+    text_add (t, ": an older copy of the member, such as a snapshot");
+}
+
 void
 refuse_quorum (const struct found *found, size_t nr,
                enum degraded_policy policy, const struct quorum *q,
@@ -259,10 +280,15 @@ refuse_quorum (const struct found *found, size_t nr,
       text_add (&t, "; %s: ", useless[i].what);
       add_names (&t, found, nr, 1u << useless[i].state);
     }
+  add_older (&t, found, nr);
   text_add (&t, "; missing: ");
   if (!add_missing (&t, found, nr, d))
     text_add (&t, "none");
-  text_add (&t, "; add the missing members%s", !q->data ? "" :
+  if (q->back)
+    text_add (&t, "; add the missing members, or if they are lost use "
+              "degraded=force: it goes back to epoch %" PRIu64, q->back);
+  else
+    text_add (&t, "; add the missing members%s", !q->data ? "" :
             policy == DEGRADED_REFUSE && q->ok && q->base_ok ?
             ", or use degraded=allow" :
             ", or use degraded=force if they are lost");
@@ -274,17 +300,45 @@ add_kind (struct text *t, const struct found *found, size_t nr,
 {
   if (count_state (found, nr, state) == 0)
     return;
-  text_add (t, t->len ? "; " : "");
+  if (t->len && t->buf[t->len - 1] != '\n')
+    text_add (t, "; ");
   add_names (t, found, nr, 1u << state);
   text_add (t, ": %s", what);
 }
 
+/* What force did, in lines of its own. */
+static void
+add_forced (struct text *t, const struct found *found, size_t nr,
+            const struct quorum *q, const struct membership_decision *d)
+{
+  if (q->ok && q->base_ok)
+    return;
+  text_add (t, "degraded=force: ");
+  if (d->past.epoch)
+    text_add (t, "of epoch %" PRIu64 ", the newest, too few members are "
+              "there: going back to ", d->past.epoch);
+  text_add (t, "epoch %" PRIu64 ", with ", d->sb.record.self.ballot.epoch);
+  add_names (t, found, nr, 1u << FOUND_CURRENT);
+  text_add (t, "\n");
+  if (d->past.epoch)
+    text_add (t, "degraded=force: blocks written since then, and those in "
+              "their rows, may be lost or wrong: check the file systems\n");
+  text_add (t, "degraded=force: once this array is open for writing, members "
+            "that went on without these are refused: gpuraid replace --force "
+            "takes them as new ones\n");
+}
+
 void
 say_notice (const struct found *found, size_t nr,
-            enum degraded_policy policy, struct membership_decision *d)
+            enum degraded_policy policy, const struct quorum *q,
+            struct membership_decision *d)
 {
   struct text t = TEXT (d->notice), missing = TEXT (d->why);
+  size_t forced;
 
+  if (policy == DEGRADED_FORCE)
+    add_forced (&t, found, nr, q, d);
+  forced = t.len;
   if (add_missing (&missing, found, nr, d))
     text_add (&t, "missing: %s", d->why);
   d->why[0] = '\0';
@@ -292,8 +346,11 @@ say_notice (const struct found *found, size_t nr,
             policy == DEGRADED_FORCE ? "out of date, left alone" :
             "out of date, brought up to date once the array is open for "
             "writing");
+  add_older (&t, found, nr);
   add_kind (&t, found, nr, FOUND_FAILED,
             "failed before, out until readd or replace");
   add_kind (&t, found, nr, FOUND_TARGET, "not rebuilt yet");
   add_kind (&t, found, nr, FOUND_UNLISTED, "replaced since, left alone");
+  if (t.len > 0 && t.len == forced)
+    d->notice[t.len - 1] = '\0';
 }

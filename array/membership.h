@@ -2,8 +2,8 @@
  *
  * Pure: no I/O, no locks, no allocation.  Arguments are only read or written
  * during the call.  This code decides; the caller writes the superblock
- * copies in the order given below, and reports back.  The rules are section 7
- * of the design, tests/model/membership.py checks them exhaustively, and
+ * copies in the order given below, and reports back.  docs/rules.md has the
+ * rules, M1 to M21, tests/model/membership.py checks them exhaustively, and
  * tests/test-membership-*.c test this code.
  *
  * This is Paxos with one proposer at a time.  Copies A1 and B1 hold the last
@@ -53,6 +53,8 @@ struct found {
   int dev;              /* place in the decision's table, or -1 */
   bool covered;         /* FOUND_STALE, FOUND_FAILED, FOUND_TARGET: the dirty
                          * bitmap covers all that it may lack */
+  bool older;           /* what it holds is older than what this member held:
+                         * see array/older-copy.h */
   uint64_t cursor;      /* FOUND_TARGET: bytes from data_off below which it
                          * is current (if covered, of the regions to be
                          * copied); else 0 */
@@ -62,9 +64,10 @@ struct found {
 struct membership_decision {
   bool open;            /* false: refused, and why says so */
   char why[MEMBERSHIP_TEXT_LEN];        /* one line, no newline */
-  char notice[MEMBERSHIP_TEXT_LEN];     /* open: one line for the user:
-                                         * missing, stale and ignored
-                                         * members; "" if there are none */
+  char notice[MEMBERSHIP_TEXT_LEN];     /* open: lines for the user, with
+                                         * a newline between them: what
+                                         * force did; missing, stale and
+                                         * ignored members; "" if none */
 
   /* The fields that all members agree on, and the device table and record of
    * the winner.  member_uuid, copy, boot_id, host and clean are those of some
@@ -74,6 +77,8 @@ struct membership_decision {
    */
   struct superblock sb;
   bool in_force;        /* the winner is known to be in force */
+  struct ballot past;   /* the newest record, if force went past it: then sb
+                         * has an older one.  Else its epoch is 0 */
   uint64_t max_epoch;   /* the greatest in any copy of any member found */
 
   /* Per slot, places in found[], or -1.  A slot has two active members while
@@ -93,7 +98,9 @@ struct membership_decision {
  *   found    nr members, in any order; the second part of each is filled
  *            (if refused, only what is known)
  *   policy   allow: start with a quorum; refuse: only with every slot
- *            current; force: with k current members
+ *            current; force: with k current members or, if there are
+ *            fewer, those of the newest record that enough of the found
+ *            members have accepted, whatever came later
  *   *d       filled; d->open says whether the array opens
  *
  * Writes and reports nothing.  If a member is lost between this and the first
@@ -114,7 +121,8 @@ extern const struct superblock *found_accepted (const struct found *f);
 extern const struct superblock *found_newest (const struct found *f);
 
 /* Return which of A1 and B1 (accept: A2 and B2) must be written first on this
- * member: the one that is torn or does not hold the newest record.  Otherwise
+ * member: the one that is torn or does not hold the newest record and, of that,
+ * the newest step (array/older-copy.h), which others may know of.  Otherwise
  * a member could be left with both copies torn by two crashes: one in the
  * second copy, and one in the next session in the first.  After one complete
  * write of the pair the order does not matter.
@@ -313,6 +321,10 @@ extern void membership_fill (const struct membership *ms, unsigned dev,
  */
 extern void membership_set_cursor (struct membership *ms, unsigned dev,
                                    bool by_bitmap, uint64_t cursor);
+
+/* This step is durable on the member at dev, if it is still this one. */
+extern void membership_set_step (struct membership *ms, unsigned dev,
+                                 const uuid_bytes *uuid, uint32_t step);
 
 /* Is this a sound member of the same array, with the same geometry?  Needs no
  * state of the running array.  0, or -1 with why.

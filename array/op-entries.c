@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include "array/generations.h"
 #include "array/op-internal.h"
 #include "array/recover-table.h"
 #include "array/recover.h"
@@ -23,7 +24,8 @@ op_is_first_write (const struct array *a, const struct op *op)
     for (unsigned i = 0; i < 2; i++) {
       const struct seat *s = a->at[op_slot (a, op, role)][i];
 
-      if (s && seat_writable_at (a, s, op_pos (a, op)))
+      if (s && seat_writable_at (a, s, op_pos (a, op)) &&
+          !(i == 1 && PLANTED ("direct-targets-unasked")))
         asked |= BIT (role);
     }
   if (nr_bits (asked) < a->g.k)
@@ -157,7 +159,8 @@ op_note_sums (struct array *a, struct op *op, uint64_t seq)
 }
 
 /* The generation of a block that was made for a slot that had none: that of
- * the parity; of parity with no other parity, that of some data.
+ * the parity; of parity with no other parity, that of the newest data.  Other
+ * parity may come back later, and has the same then.
  */
 static uint32_t
 generation_of (const struct array *a, const struct op *op, unsigned role,
@@ -166,11 +169,16 @@ generation_of (const struct array *a, const struct op *op, unsigned role,
   const uint64_t usable = LOW_BITS (a->n) & ~op->noread &
     ~op->lost_roles[b] & ~op->zero_roles[b] & ~BIT (role);
   const uint64_t parity = usable & ~LOW_BITS (a->g.k);
-  uint32_t generation = 0;
+  uint32_t generation[MAX_SLOTS];
 
-  FOR_EACH_BIT (r, parity ? parity : usable)
-    generation = op_entry (a, op, r, b).generation;
-  return generation;
+  if (usable == 0)
+    return 0;
+  FOR_EACH_BIT (r, usable)
+    generation[r] = op_entry (a, op, r, b).generation;
+  if (parity == 0 && PLANTED ("made-parity-any"))
+    return generation[63 - __builtin_clzll (usable)];
+  return generations_youngest (generation, parity ? parity : usable,
+                               a->newest_seq);
 }
 
 /* Such a block was stored.  If no other block has a generation it is one of a

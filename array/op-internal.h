@@ -74,7 +74,6 @@ struct op {
   struct waiter waiter;
   struct list link;             /* a->ops */
   struct list coding;           /* a->coding */
-  struct op *next_free;
   enum op_kind kind;
   enum op_phase phase;
   struct line *line;            /* not OP_ZERO */
@@ -132,8 +131,8 @@ struct op {
   bool bad_sums;                /* found since it was planned */
   struct call check_call;
   struct news check_news;
-  uint64_t zero_roles[OP_MAX_RECTS];    /* per row of the line: never
-                                         * written, or trimmed */
+  /* Per row of the line; of a write-out only of rows that it writes. */
+  uint64_t zero_roles[OP_MAX_RECTS];    /* never written, or trimmed */
   uint64_t lost_roles[OP_MAX_RECTS];    /* not to be believed */
 
   struct list tickets;          /* OP_OUT, OP_ZERO */

@@ -35,7 +35,7 @@ issue (struct array *a, struct op *op, const struct rect *rect,
        struct seat *seat, uint64_t off, enum io_kind kind, unsigned role,
        struct cell *c, void (*done) (struct array *, struct xfer *))
 {
-  struct xfer *x = xfer_new (seat, kind, done);
+  struct xfer *x = xfer_new (a, seat, kind, done);
 
   x->off = off;
   x->len = (uint64_t) rect->nr * BLOCK_LEN;
@@ -280,6 +280,9 @@ takes_part (const struct array *a, const struct op *op, const struct seat *s,
   if (op->replay && s->state == SEAT_ACTIVE && !PLANTED ("direct-rewritten") &&
       recover_direct (a, op->line->no, rect->b0) & BIT (role))
     return false;
+  if (op->direct && s->state == SEAT_TARGET &&
+      PLANTED ("direct-target-unwritten"))
+    return false;
   /* A repair also goes to a target: below its window the block may have been
    * lost there.
    */
@@ -300,7 +303,7 @@ static void
 issue_zeroes (struct array *a, struct op *op, const struct rect *rect,
               struct seat *seat)
 {
-  struct xfer *x = xfer_new (seat, IO_TRIM, write_done);
+  struct xfer *x = xfer_new (a, seat, IO_TRIM, write_done);
 
   x->off = xfer_off (a, op, rect);
   x->len = (uint64_t) rect->nr * BLOCK_LEN;

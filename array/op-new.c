@@ -39,6 +39,13 @@ op_has_credit (const struct array *a)
   return has_credit (a, OP_OUT);
 }
 
+void
+op_init (struct array *a)
+{
+  pool_init (&a->op_pool,
+             sizeof (struct op) + a->n * sizeof (struct op_role));
+}
+
 static void
 op_wake (struct array *a, struct waiter *w)
 {
@@ -52,15 +59,9 @@ op_new (struct array *a, enum op_kind kind, struct line *line)
 
   if (!has_credit (a, kind))
     return NULL;
-  op = a->free_ops;
-  if (op)
-    a->free_ops = op->next_free;
-  else {
-    op = malloc (sizeof *op + a->n * sizeof op->role[0]);
-    if (op == NULL)
-      return NULL;
-  }
-  memset (op, 0, sizeof *op + a->n * sizeof op->role[0]);
+  op = pool_get (&a->op_pool);
+  if (op == NULL)
+    return NULL;
   op->a = a;
   op->kind = kind;
   op->line = line;
@@ -106,21 +107,10 @@ op_free (struct array *a, struct op *op)
     sums_unpin (a, &op->pin);
   list_remove (&op->link);
   list_remove (&op->waiter.link);
-  op->next_free = a->free_ops;
-  a->free_ops = op;
   a->nr_ops -= op->kind != OP_ZERO;
   a->nr_outs -= op->kind == OP_OUT;
+  pool_put (&a->op_pool, op);
   engine_run_waiters (a, &a->cell_waiters);
-}
-
-void
-op_free_pool (struct array *a)
-{
-  for (struct op *op = a->free_ops, *next; op; op = next) {
-    next = op->next_free;
-    free (op);
-  }
-  a->free_ops = NULL;
 }
 
 /* ---- write-outs and fixes ---------------------------------------------- */

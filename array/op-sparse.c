@@ -10,17 +10,12 @@
 #include <string.h>
 
 #include "array/op-internal.h"
+#include "common/zeroes.h"
 
 /* Fewer blocks in a row are written with those beside them: that takes less
  * I/O.
  */
 #define MIN_RUN 4u
-
-static bool
-is_zero (const uint8_t *block)
-{
-  return block[0] == 0 && memcmp (block, block + 1, BLOCK_LEN - 1) == 0;
-}
 
 static uint16_t
 zero_blocks (const uint8_t *data, const struct rect *rect)
@@ -29,7 +24,8 @@ zero_blocks (const uint8_t *data, const struct rect *rect)
   uint16_t blocks = 0;
 
   for (unsigned b = rect->b0, end; b < last; b = end + 1) {
-    for (end = b; end < last && is_zero (data + end * BLOCK_LEN); end++)
+    for (end = b;
+         end < last && all_zeroes (data + end * BLOCK_LEN, BLOCK_LEN); end++)
       ;
     if (end - b >= min)
       blocks |= block_mask (b, end - b);

@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include "array/generations.h"
 #include "array/op-internal.h"
 #include "array/recover-table.h"
 #include "array/recover.h"
@@ -30,39 +31,16 @@ slots_of (const struct array *a, const struct op *op, uint64_t roles)
 
 /* ---- what the table says ------------------------------------------------- */
 
-/* In a good row all parity has one generation, which some data has too unless
- * that data is zeroes or not there.  Where parity differs, that with a
- * generation of no data is older.
- */
+/* A transaction has written the others. */
 static uint64_t
 old_parity (const struct array *a, const struct op *op, unsigned b,
             uint64_t usable)
 {
-  const uint64_t data = LOW_BITS (a->g.k);
-  uint64_t old = 0;
-  uint32_t generation = 0;
-  bool differ = false;
+  uint32_t generation[MAX_SLOTS];
 
-  if ((data & ~usable) || op->zero_roles[b] & data)
-    return 0;
-  FOR_EACH_BIT (role, usable & ~data) {
-    const uint32_t g = op_entry (a, op, role, b).generation;
-
-    differ |= generation && g != generation;
-    generation = g;
-  }
-  if (!differ)
-    return 0;
-  FOR_EACH_BIT (role, usable & ~data) {
-    const uint32_t g = op_entry (a, op, role, b).generation;
-    bool found = false;
-
-    FOR_EACH_BIT (d, data)
-      found |= op_entry (a, op, d, b).generation == g;
-    if (!found)
-      old |= BIT (role);
-  }
-  return old == (usable & ~data) ? 0 : old;
+  FOR_EACH_BIT (role, usable)
+    generation[role] = op_entry (a, op, role, b).generation;
+  return generations_old_parity (generation, a->g.k, usable, a->newest_seq);
 }
 
 /* After a crash the journal may say something else. */
@@ -151,11 +129,27 @@ waits_for_pages (const struct array *a, const struct op *op)
   return false;
 }
 
+/* The rows that are written, or all: what the table says of others does not
+ * matter to a write-out.
+ */
+static uint16_t
+looked_rows (const struct array *a, const struct op *op)
+{
+  uint16_t rows = 0;
+
+  if (op->kind != OP_OUT)
+    return block_mask (0, a->cell_blocks);
+  for (unsigned r = 0; r < a->g.k; r++)
+    rows |= op->role[r].given_blocks;
+  return PLANTED ("rows-unlooked") ? rows & (rows - 1) : rows;
+}
+
 bool
 op_pin_sums (struct array *a, struct op *op)
 {
   const uint64_t row = op_pos (a, op) / BLOCK_LEN;
   const uint64_t nr = op_len (a, op) / BLOCK_LEN;
+  uint16_t rows;
 
   if (a->sums == NULL)
     return true;
@@ -181,7 +175,8 @@ op_pin_sums (struct array *a, struct op *op)
   for (unsigned slot = 0; slot < a->n; slot++)
     if (sums_has_slots (a, &op->pin, BIT (slot)))
       op->looked |= BIT (slot);
-  for (unsigned b = 0; b < a->cell_blocks; b++)
+  rows = looked_rows (a, op);
+  FOR_EACH_BIT (b, rows)
     look_at_row (a, op, b);
   return true;
 }

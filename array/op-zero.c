@@ -120,7 +120,7 @@ zero_seat (struct array *a, struct op *op, struct seat *s)
   const uint64_t end = op_pos (a, op) + op_len (a, op);
 
   for (uint64_t pos = op_pos (a, op), len; pos < end; pos += len) {
-    struct xfer *x = xfer_new (s, op->trim ? IO_TRIM : IO_ZERO, zero_done);
+    struct xfer *x = xfer_new (a, s, op->trim ? IO_TRIM : IO_ZERO, zero_done);
 
     len = layout_data_run (&a->sb.l, pos, end - pos);
     x->off = layout_data_off (&a->sb.l, pos);

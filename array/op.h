@@ -162,6 +162,9 @@ extern void op_end_tickets (struct array *a, struct op *op, int error);
 extern void op_end_all_tickets (struct array *a, int error);
 /* NULL: that of many. */
 extern struct line *op_line (const struct op *op);
+/* Before any operation. */
+extern void op_init (struct array *a);
+
 /* True if credits allow another line to be written out now. */
 extern bool op_has_credit (const struct array *a);
 
@@ -175,7 +178,5 @@ extern void op_hedge_init (struct array *a);
 
 /* Called periodically: look for overdue reads. */
 extern void op_check_overdue (struct array *a, uint64_t now);
-
-extern void op_free_pool (struct array *a);
 
 #endif

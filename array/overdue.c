@@ -84,22 +84,30 @@ may_be_overdue (const struct seat *s)
   return s->m && !s->failing && s->state != SEAT_IDLE;
 }
 
-/* If more are overdue than can fail, the fault is in something they share:
- * wait for all of them.
+/* If more are overdue, or away, than can fail, the fault is in something they
+ * share: wait for all of them.  The first of them to be overdue would be taken
+ * out, if those without a connection did not count before they are overdue.
  */
 static bool
 too_many_overdue (const struct array *a, uint64_t now)
 {
   struct late late;
+  bool any = false;
   unsigned nr = 0;
 
   for (unsigned i = 0; i < a->nr_seats; i++) {
     const struct seat *s = a->seat[i];
 
-    nr += may_be_overdue (s) && s->state == SEAT_ACTIVE &&
-      is_overdue (a, s, now, &late);
+    if (!may_be_overdue (s) || s->state != SEAT_ACTIVE)
+      continue;
+    if (is_overdue (a, s, now, &late)) {
+      any = true;
+      nr++;
+    }
+    else
+      nr += atomic_load (&s->m->away);
   }
-  return nr > 0 && nr_good_slots (a) < a->g.k + nr;
+  return any && nr_good_slots (a) < a->g.k + nr;
 }
 
 /* True if a read was abandoned or hedged, and has not ended in a second. */

@@ -33,7 +33,7 @@ start_probe (struct array *a, struct seat *s, uint64_t now)
 
   if (posix_memalign (&p, BLOCK_LEN, s->probe_len))
     return;
-  x = xfer_new (s, IO_READ, probe_done);
+  x = xfer_new (a, s, IO_READ, probe_done);
   x->memory = xfer_memory_new (p);
   if (x->memory == NULL)
     abort ();                   /* a few bytes, as in xfer_new */

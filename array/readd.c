@@ -17,9 +17,11 @@
 #include "array/readd.h"
 #include "array/request.h"
 #include "array/seat.h"
+#include "array/settle.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/plant.h"
 #include "raidmap/bitmap.h"
 
 void
@@ -70,13 +72,17 @@ static int
 read_it (const struct superblock *own, struct member *m, struct readd *rd,
          char why[MEMBERSHIP_TEXT_LEN])
 {
-  const int err = copies_read (m, &rd->found, NULL);
   const struct superblock *sb;
-  int dev;
+  int unflushed, err, dev;
+
+  unflushed = 0;
+  if (!PLANTED ("readd-unflushed"))
+    settle (&m, 1, &unflushed);
+  err = unflushed ? unflushed : copies_read (m, &rd->found, NULL);
 
   if (err) {
-    snprintf (why, MEMBERSHIP_TEXT_LEN, "%s: can't be read: %s", m->path,
-              strerror (err));
+    snprintf (why, MEMBERSHIP_TEXT_LEN, "%s: can't be %s: %s", m->path,
+              unflushed ? "flushed" : "read", strerror (err));
     return -1;
   }
   if (membership_resembles (&rd->found, own, why) == -1)
@@ -201,6 +207,7 @@ readd_begin (struct array *a, struct request *r,
   s->slot = slot;
   s->state = SEAT_TARGET;
   s->by_bitmap = f->covered;
+  s->older = f->older;
   s->b_first[0] = found_first_copy (f, false) == SB_B1;
   s->b_first[1] = found_first_copy (f, true) == SB_B2;
   take_pages (a, s, r->back);
@@ -215,6 +222,8 @@ readd_say (const struct seat *s)
 {
   log_notice ("slot %u: %s: taken again: %s", s->slot, s->m->path,
               s->by_bitmap ? "what was changed meanwhile is rebuilt" :
+              s->older ? "it is an older copy of the member, so it is rebuilt "
+              "in full" :
               "the dirty bits do not tell all that it missed, so it is rebuilt "
               "in full");
 }

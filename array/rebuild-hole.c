@@ -93,7 +93,7 @@ trim_seat (struct array *a, struct rebuild_hole *h, struct seat *s,
   s->trimmed = MAX (s->trimmed, s->cursor);
   if (s->trimmed >= end || PLANTED ("hole-not-trimmed"))
     return false;
-  x = xfer_new (s, IO_TRIM, trimmed);
+  x = xfer_new (a, s, IO_TRIM, trimmed);
   x->off = layout_data_off (&a->sb.l, s->trimmed);
   x->len = layout_data_run (&a->sb.l, s->trimmed,
                             MIN (limits.rebuild_trim_len, end - s->trimmed));

@@ -179,7 +179,7 @@ place_zeroes (struct array *a, struct recovery *rec,
     if (s->m == NULL || !seat_writable_at (a, s, run->first * BLOCK_LEN))
       continue;
     for (uint64_t pos = run->first * BLOCK_LEN, len; pos < end; pos += len) {
-      struct xfer *x = xfer_new (s, IO_ZERO, zero_done);
+      struct xfer *x = xfer_new (a, s, IO_ZERO, zero_done);
 
       len = layout_data_run (&a->sb.l, pos, end - pos);
       x->off = layout_data_off (&a->sb.l, pos);

@@ -4,7 +4,7 @@
  * anything runs.  From then on reads go to the rings where these have the
  * content.  At the first writable open it is carried out: what the newest
  * transaction lacks is logged again, then all rows are written in place.
- * Each step can be repeated after another crash.
+ * Each step can be repeated after another crash.  docs/rules.md, Recovery.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

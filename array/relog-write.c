@@ -18,6 +18,7 @@
 #include "array/state.h"
 #include "array/xfer.h"
 #include "common/crc32c.h"
+#include "common/plant.h"
 
 static void
 wake (struct array *a, struct waiter *w)
@@ -223,7 +224,7 @@ write_done (struct array *a, struct xfer *x)
 static void
 write_blocks (struct relog *rl, uint32_t place, void *buf, size_t nr)
 {
-  struct xfer *x = xfer_new (rl->seat, IO_WRITE, write_done);
+  struct xfer *x = xfer_new (rl->a, rl->seat, IO_WRITE, write_done);
 
   x->off = rl->a->sb.l.ring_off + (uint64_t) place * BLOCK_LEN;
   x->len = nr * BLOCK_LEN;
@@ -307,7 +308,8 @@ find_before (struct array *a, struct relog *rl)
     if (!sums_pin (a, &rl->pin, e->first_block, 1, BIT (rl->seat->slot),
                    &rl->page_waiter))
       return false;
-    e->before = sums_before (a, &rl->pin, rl->seat->slot, e->first_block);
+    if (!PLANTED ("relog-before-lost"))
+      e->before = sums_before (a, &rl->pin, rl->seat->slot, e->first_block);
     sums_unpin (a, &rl->pin);
     rl->nr_before++;
   }

@@ -1,11 +1,10 @@
 /* gpuraid: what a crash left in the journal, and what is made of it.
  *
  * Pure, except for its own memory: from the contents of the rings of the
- * members that are there to what each row consists of.  The steps are
- * those of "Recovery" in section 6.2 of the design: for each row the
- * newest transaction that changes a slot gives its content; the newest
- * transaction of all is dropped in a row of which too little would be
- * left with it.
+ * members that are there to what each row consists of, by steps 2 to 4 of
+ * "Recovery" in docs/rules.md: for each row the newest transaction that
+ * changes a slot gives its content; the newest transaction of all is dropped
+ * in a row of which too little would be left with it.
  *
  * Rows have the number of their blocks on a member, from data_off.
  *

@@ -9,6 +9,7 @@
 #include "array/internal.h"
 #include "array/request.h"
 #include "array/seat.h"
+#include "array/slow.h"
 #include "array/ticket.h"
 
 /* Call with the array lock held.  Continue until the client is needed.  Each
@@ -85,6 +86,8 @@ pread_begin (struct array *a, struct step *s)
   a->counters.member_read_bytes += s->len;
   s->bucket = a->pread_now;
   a->any_pread = true;
+  s->owed = slow_looks (a, s->seat) ?
+    owed_begin (&s->seat->owed, loop_now (a->loop)) : OWED_NONE;
   atomic_fetch_add_explicit (&s->seat->preads[s->bucket], 1,
                              memory_order_relaxed);
 }
@@ -94,6 +97,7 @@ pread_end (struct step *s)
 {
   if (s->error == 0)
     seat_io_add (&s->seat->reads, s->len, s->ns);
+  owed_end (&s->seat->owed, s->owed);
   atomic_fetch_sub_explicit (&s->seat->preads[s->bucket], 1,
                              memory_order_release);
 }

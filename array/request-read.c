@@ -186,7 +186,7 @@ read_steps (struct array *a, struct request *r, const struct read_from *f,
     *s = (struct step) { .no = f->no, .role = f->role, .cell_off = off,
                          .len = next - off, .buf = f->buf + *done };
     direct = src == FROM_MEMBER && seat && !r->has_ops &&
-      (sums.known || a->sums == NULL) && !hedge_by_loop (&seat->hedge) &&
+      (sums.known || a->sums == NULL) && !slow_owes (a, seat, s->len) &&
       take_sums (a, r, &sums, s);
     if (src == FROM_ZEROES)
       s->from = STEP_ZERO;

@@ -44,6 +44,7 @@ struct step {
                                  * a reference */
   struct seat *seat;            /* STEP_SEAT: counted in seat->preads */
   unsigned bucket;              /* STEP_SEAT: index in seat->preads */
+  unsigned owed;                /* STEP_SEAT: group in seat->owed */
   uint64_t ns;                  /* STEP_SEAT: how long it took */
   unsigned sum;                 /* STEP_SEAT: index in the request's sums of
                                  * its first block */

@@ -128,7 +128,7 @@ allocate_more (struct array *a, struct seat *s)
   mem = xfer_memory_new (zeroes);
   if (mem == NULL)
     return false;
-  x = xfer_new (s, IO_WRITE, allocated);
+  x = xfer_new (a, s, IO_WRITE, allocated);
   x->memory = mem;
   x->off = a->sb.l.ring_off + s->ring_allocated;
   x->len = len;

@@ -4,15 +4,17 @@
  */
 
 #include "array/fail.h"
+#include "array/progress.h"
 #include "array/save.h"
 #include "array/sb-write.h"
 #include "array/state.h"
 #include "array/store.h"
+#include "common/plant.h"
 
 static void
 save_done (struct array *a, struct store *st)
 {
-  sb_written (st);
+  sb_written (a, st);
   st->seat->saving = false;
   if (st->error)
     seat_fail (a, st->seat, "superblock", st->error);
@@ -50,6 +52,7 @@ save_start (struct array *a, bool clean, struct waiter *w)
     return;
   }
   a->saves_begun++;
+  progress_next (a);
   a->saving = 1;
   set_cursors (a);
   for (unsigned i = 0; i < a->nr_seats; i++)
@@ -65,12 +68,23 @@ save_start (struct array *a, bool clean, struct waiter *w)
 static void
 beat_done (struct array *a, struct store *st)
 {
-  sb_written (st);
+  sb_written (a, st);
   st->seat->saving = false;
   if (st->error)
     seat_fail (a, st->seat, "superblock", st->error);
   if (--a->beating == 0 && a->saving == 0)
     engine_run_waiters (a, &a->save_waiters);
+}
+
+bool
+save_has_beat (const struct array *a)
+{
+  if (a->sb.incompat & SB_INCOMPAT_MULTIHOST)
+    return true;
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (takes_saves (a->seat[i]) && a->seat[i]->m->async)
+      return true;
+  return false;
 }
 
 /* Between the rounds of a change no copy is in question.  What waits for all
@@ -79,8 +93,10 @@ beat_done (struct array *a, struct store *st)
 static bool
 may_beat (const struct array *a)
 {
+  if (a->stopping && PLANTED ("beat-not-in-stop"))
+    return false;
   return a->membership.phase == MEMBERSHIP_IDLE && !a->failed && a->writable &&
-    !a->stopping && (list_empty (&a->save_waiters) || a->beat % 2 == 0);
+    !a->ending && (list_empty (&a->save_waiters) || a->beat % 2 == 0);
 }
 
 /* One that does not answer must not keep the others from showing it, nor may a
@@ -90,17 +106,16 @@ void
 save_beat (struct array *a)
 {
   const bool may = may_beat (a);
-  bool any_remote = false;
 
+  /* It goes on when the last remote member is lost: disks still show it. */
+  if (!save_has_beat (a) && (a->beat == 0 || PLANTED ("beat-not-kept")))
+    return;
+  a->beat = a->beat == UINT32_MAX ? 1 : a->beat + 1;
   for (unsigned i = 0; i < a->nr_seats; i++) {
     struct seat *s = a->seat[i];
 
-    if (!takes_saves (s) || !s->m->async)
-      continue;
-    if (!any_remote)
-      a->beat = a->beat == UINT32_MAX ? 1 : a->beat + 1;
-    any_remote = true;
-    if (!may || s->saving)
+    if (!takes_saves (s) || !may || s->saving ||
+        (PLANTED ("beat-remote-only") && !s->m->async))
       continue;
     if (!save_is_busy (a) && a->change == NULL)
       set_cursors (a);
@@ -123,6 +138,6 @@ save_wanted (struct array *a, struct waiter *w)
 void
 save_tick (struct array *a)
 {
-  if (save_is_due (a) && array_may_write (a))
+  if (array_may_write (a) && (save_is_due (a) || progress_tick (a)))
     save_start (a, false, NULL);
 }

@@ -19,10 +19,16 @@
  */
 extern void save_start (struct array *a, bool clean, struct waiter *w);
 
-/* Show on each remote member that this server is alive, with a new beat; not
- * where a save is under way, nor during a change, which show that too.
+/* Show on each member that this server is alive, with a new beat, if other
+ * hosts reach the members; not where a save is under way, nor during a change,
+ * which show that too.
  */
 extern void save_beat (struct array *a);
+
+/* Do other hosts reach its members, so that each shows this server's beat:
+ * multihost=yes, or one is remote?
+ */
+extern bool save_has_beat (const struct array *a);
 
 /* Are superblocks being written?  Two writes to one member never overlap. */
 static inline bool

@@ -3,8 +3,10 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include "array/progress.h"
 #include "array/sb-write.h"
 #include "array/store.h"
+#include "common/plant.h"
 
 static void
 add_copy (struct array *a, struct store *st, struct superblock *sb,
@@ -33,8 +35,10 @@ sb_write (struct array *a, struct seat *s, enum sb_pairs pairs, bool clean,
   struct superblock sb = a->sb;
 
   sb.clean = clean;
-  sb.beat = a->stopping ? 0 : a->beat;
+  sb.beat = a->ending ||
+    (a->stopping && PLANTED ("beat-cleared-early")) ? 0 : a->beat;
   membership_fill (&a->membership, s->dev, &sb);
+  progress_fill (a, s, &sb);
   st->tag = pairs;
   if (pairs & SB_PROPOSED)
     add_pair (a, st, &sb, SB_A1, SB_B1, s->b_first[0]);
@@ -44,12 +48,14 @@ sb_write (struct array *a, struct seat *s, enum sb_pairs pairs, bool clean,
 }
 
 void
-sb_written (struct store *st)
+sb_written (struct array *a, struct store *st)
 {
   if (st->error)
     return;
   if (st->tag & SB_PROPOSED)
     st->seat->b_first[0] = false;
-  if (st->tag & SB_ACCEPTED)
-    st->seat->b_first[1] = false;
+  if ((st->tag & SB_ACCEPTED) == 0)
+    return;
+  st->seat->b_first[1] = false;
+  progress_stored (a, st->seat);
 }

@@ -22,6 +22,6 @@ enum sb_pairs {
 extern void sb_write (struct array *a, struct seat *s, enum sb_pairs pairs,
                       bool clean,
                       void (*done) (struct array *a, struct store *st));
-extern void sb_written (struct store *st);
+extern void sb_written (struct array *a, struct store *st);
 
 #endif

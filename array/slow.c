@@ -6,6 +6,7 @@
 #include "array/recover.h"
 #include "array/seat.h"
 #include "array/slow.h"
+#include "common/plant.h"
 
 /* The members are compared again after as many reads, and this time. */
 #define COMPARE_READS 32u
@@ -132,12 +133,27 @@ slow_read_done (struct array *a, struct seat *s, const struct slow_read *r)
 
   collect (a, s);
   if (r->pread && r->len <= SMALL_LEN && !a->hedge.policy.off)
-    hedge_note_pread (&s->hedge, r->ns >= limits.hedge_loop_ns);
+    hedge_note_pread (&s->hedge,
+                      owed_is_long (&a->hedge.policy, limits.hedge_loop_ns,
+                                    late, r->ns));
   if (!r->extra)
     hedge_earn (&a->hedge, r->len);
   add (a, s, r->len, r->ns);
   if (late && !r->judged)
     slow_judge (a, s, r->ns > late);
+}
+
+bool
+slow_owes (struct array *a, struct seat *s, uint64_t len)
+{
+  const uint64_t late = slow_looks (a, s) ?
+    hedge_late (&a->hedge, &s->hedge, len) : 0;
+
+  /* By what has ended, except for one now and then. */
+  if (s->hedge.by_loop)
+    return hedge_by_loop (&s->hedge);
+  return late > 0 && !PLANTED ("owed-unasked") &&
+    owed_age (&s->owed, loop_now (a->loop)) > late;
 }
 
 void

@@ -26,6 +26,16 @@ extern void slow_read_done (struct array *a, struct seat *s,
                             const struct slow_read *r);
 /* One that has not ended is late. */
 extern void slow_judge (struct array *a, struct seat *s, bool late);
+/* Are reads of a member in clients' threads watched for one that is late? */
+static inline bool
+slow_looks (const struct array *a, const struct seat *s)
+{
+  return !a->hedge.policy.off && s->m->direct;
+}
+/* Does a member owe reads, so that the next small one of len bytes has to be
+ * one that can be hedged (array/owed.h)?
+ */
+extern bool slow_owes (struct array *a, struct seat *s, uint64_t len);
 /* Compare the members again: at the start, when one is no longer slow, and for
  * status.
  */

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,16 +28,19 @@
 #include "array/main-loop.h"
 #include "array/op.h"
 #include "array/pass.h"
+#include "array/progress.h"
 #include "array/recover.h"
 #include "array/repair.h"
 #include "array/request.h"
 #include "array/scrub.h"
 #include "array/seat.h"
 #include "array/slow.h"
+#include "array/standby.h"
 #include "array/stop.h"
 #include "array/sums.h"
 #include "array/tick.h"
 #include "array/watch.h"
+#include "array/xfer.h"
 
 /* How often dirty bits are cleared. */
 #define CLEAR_NS UINT64_C (5000000000)
@@ -70,7 +74,7 @@ make_seats (struct array *a, struct assembly *as)
     s->b_first[1] = found_first_copy (&as->found[i], true) == SB_B2;
     if (d)
       s->uuid = d->uuid;
-    s->has_pages = am->role == MEMBER_CURRENT;
+    s->nr_page_rounds = am->role == MEMBER_CURRENT ? 2 : 0;
     s->replaced = s->state == SEAT_ACTIVE && d->replaced;
     s->failed = d && d->state == DEVICE_FAILED;
     a->any_direct |= am->member->direct;
@@ -130,6 +134,7 @@ take_assembly (struct array *a, struct assembly *as)
   a->g = as->sb.g;
   a->n = a->g.k + a->g.m;
   a->membership = as->membership;
+  progress_init (a);
   a->readonly = as->readonly;
   memcpy (a->readonly_why, as->readonly_why, sizeof a->readonly_why);
   a->force = as->force;
@@ -137,6 +142,57 @@ take_assembly (struct array *a, struct assembly *as)
   a->clear_ns = CLEAR_NS;
   a->window_len = WINDOW_LEN;
   a->save_ns = SAVE_NS;
+}
+
+/* The page cache of this host does not show what another host writes. */
+static void
+warn_of_caches (const struct assembly *as)
+{
+  for (unsigned i = 0; i < as->nr_members; i++) {
+    const struct member *m = as->member[i].member;
+
+    if (!m->async && !m->direct)
+      log_notice ("multihost=yes: %s: direct I/O is refused there, so what "
+                  "another host writes may be seen late", m->path);
+  }
+}
+
+/* The record that opens the array for writing brings it to the members. */
+static void
+set_multihost (struct array *a, const struct assembly *as, int multihost)
+{
+  a->was_multihost = a->sb.incompat & SB_INCOMPAT_MULTIHOST;
+  if (multihost != -1 && multihost != a->was_multihost && a->readonly)
+    log_notice ("multihost=%s: not kept, as the array is opened read-only",
+                multihost ? "yes" : "no");
+  else if (multihost == 0)
+    a->sb.incompat &= ~SB_INCOMPAT_MULTIHOST;
+  else if (multihost == 1)
+    a->sb.incompat |= SB_INCOMPAT_MULTIHOST;
+  if (a->sb.incompat & SB_INCOMPAT_MULTIHOST)
+    warn_of_caches (as);
+}
+
+static void
+take_config (struct array *a, const struct assembly *as,
+             const struct config *c)
+{
+  if (c->readonly_why) {
+    a->readonly = true;
+    snprintf (a->readonly_why, sizeof a->readonly_why, "%s", c->readonly_why);
+  }
+  set_multihost (a, as, c->multihost);
+  if (c->forget_scrub)
+    a->sb.scrub = (struct sb_scrub) { 0 };
+  a->consistency = a->sb.consistency == CONSISTENCY_JOURNAL ?
+    &consistency_journal : &consistency_none;
+  a->mark_open = a->sb.consistency == CONSISTENCY_NONE;
+  a->writethrough = c->writethrough;
+  a->timeout_ns = c->timeout_ns;
+  hedge_init (&a->hedge, &c->hedge);
+  op_hedge_init (a);
+  a->spare_delay_ns = c->spare_delay_ns;
+  a->pace.limit = c->rebuild_rate;
 }
 
 static uint64_t
@@ -173,11 +229,13 @@ array_free_memory (struct array *a)
   repairs_free (a);
   lost_free (a);
   dirty_free (a);
-  op_free_pool (a);
+  pool_end (&a->op_pool);
+  pool_end (&a->xfer_pool);
   sums_free (a);
   cache_free (a);
   solver_free (a->solver);
   free (a->found);
+  pthread_mutex_destroy (&a->writable_lock);
   engine_destroy (&a->engine);
   free (a);
 }
@@ -226,23 +284,12 @@ array_new (const struct config *c, struct assembly *as, struct coder *coder)
     log_error ("pthread_mutex_init failed");
     return NULL;
   }
+  pthread_mutex_init (&a->writable_lock, NULL);
   init_lists (a);
   take_assembly (a, as);
-  if (c->readonly_why) {
-    a->readonly = true;
-    snprintf (a->readonly_why, sizeof a->readonly_why, "%s", c->readonly_why);
-  }
-  if (c->forget_scrub)
-    a->sb.scrub = (struct sb_scrub) { 0 };
-  a->consistency = a->sb.consistency == CONSISTENCY_JOURNAL ?
-    &consistency_journal : &consistency_none;
-  a->mark_open = a->sb.consistency == CONSISTENCY_NONE;
-  a->writethrough = c->writethrough;
-  a->timeout_ns = c->timeout_ns;
-  hedge_init (&a->hedge, &c->hedge);
-  op_hedge_init (a);
-  a->spare_delay_ns = c->spare_delay_ns;
-  a->pace.limit = c->rebuild_rate;
+  op_init (a);
+  xfer_init (a);
+  take_config (a, as, c);
   a->member_size = smallest (as);
   cache_size (a, c->cache_len - sums_len);
   a->solver = solver_new (a->sb.code, a->sb.w, a->g.k, a->g.m);
@@ -415,12 +462,6 @@ array_uuid (const struct array *a)
   return &a->sb.array_uuid;
 }
 
-const struct geometry *
-array_geometry (const struct array *a)
-{
-  return &a->g;
-}
-
 /* ---- the blocking form of requests --------------------------------------- */
 
 static void
@@ -490,9 +531,16 @@ int
 array_make_writable (struct array *a)
 {
   struct request r;
+  int err;
 
-  request_init (&r, a, REQUEST_WRITABLE);
-  return wait_for (&r);
+  pthread_mutex_lock (&a->writable_lock);
+  err = standby_check (a);
+  if (err == 0) {
+    request_init (&r, a, REQUEST_WRITABLE);
+    err = wait_for (&r);
+  }
+  pthread_mutex_unlock (&a->writable_lock);
+  return err;
 }
 
 /* A command waits like any request. */

@@ -145,6 +145,7 @@ array_get_status (struct array *a, struct array_status *st)
   st->w = a->sb.w;
   st->uuid = a->sb.array_uuid;
   strcpy (st->label, a->sb.label);
+  st->multihost = a->sb.incompat & SB_INCOMPAT_MULTIHOST;
   st->epoch = a->membership.cur.self.ballot.epoch;
   st->coder = a->coder->ops->name;
   st->loop = a->loop ? a->loop->ops->name : "";
@@ -158,6 +159,10 @@ array_get_status (struct array *a, struct array_status *st)
   }
   st->growable = grow_room (a);
   st->rate_limit = a->pace.limit;
+  memcpy (st->failed_change, a->outcome.text, sizeof st->failed_change);
+  if (a->loop && st->failed_change[0])
+    st->failed_change_seconds =
+      (loop_now (a->loop) - a->outcome.when) / 1000000000;
   st->lost_rows = lost_rows_count (a);
   st->counters = a->counters;
   st->cache_len = (uint64_t) a->nr_cells * a->cell_len;

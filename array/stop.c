@@ -8,11 +8,13 @@
 #include "array/dirty.h"
 #include "array/flush.h"
 #include "array/grow.h"
+#include "array/progress.h"
 #include "array/save.h"
 #include "array/scrub.h"
 #include "array/seat.h"
 #include "array/space-retry.h"
 #include "array/stop.h"
+#include "common/plant.h"
 
 static void
 nothing (struct array *a, struct waiter *w)
@@ -67,7 +69,12 @@ next_step (struct array *a)
     if (alive)
       dirty_flushed (a, true);
     return false;
-  case 4:
+  case 4:                       /* a copy made before this is older */
+    if (alive && progress_is_untold (a) && !PLANTED ("copy-stop-untold"))
+      save_start (a, false, NULL);
+    return false;
+  case 5:
+    a->ending = true;
     if (alive)
       save_start (a, !a->any_open, NULL);
     return false;

@@ -15,7 +15,7 @@
 #include "array/xfer.h"
 #include "common/log.h"
 #include "common/plant.h"
-#include "raidmap/seal.h"
+#include "common/zeroes.h"
 
 struct load {
   struct sums_page *p;
@@ -45,7 +45,7 @@ decode_place (const struct array *a, const struct load *ld, unsigned place,
 {
   const uint8_t *buf = ld->buf + place * TABLE_PAGE_LEN;
 
-  if (seal_zero (buf, TABLE_PAGE_LEN))
+  if (all_zeroes (buf, TABLE_PAGE_LEN))
     return PLACE_BLANK;
   if (!table_page_decode (buf, &a->sb.array_uuid, ld->slot, ld->p->no, page) ||
       table_counter_place (page->counter) != place)
@@ -222,7 +222,7 @@ load_from (struct array *a, struct sums_page *p, unsigned slot,
   ld->pending = 2;
   p->loading |= BIT (slot);
   for (unsigned i = 0; i < 2; i++) {
-    struct xfer *x = xfer_new (seat, IO_READ, read_done);
+    struct xfer *x = xfer_new (a, seat, IO_READ, read_done);
 
     x->off = table_page_off (&a->sb.l, p->no, i);
     x->len = TABLE_PAGE_LEN;

@@ -81,7 +81,8 @@ page_stored (struct array *a, struct sums_page *p)
 
   p->is_storing = false;
   list_remove (&p->store_link);
-  p->stored_gen = a->flush_gen;
+  if (!PLANTED ("sums-flushed-early"))
+    p->stored_gen = a->flush_gen;
   if (again && !PLANTED ("sums-stored-once")) {
     sums_mark_dirty (a, p, again, p->storing_seq);
     p->half = again;
@@ -142,7 +143,7 @@ static void
 store_on (struct array *a, struct sums_page *p, unsigned slot,
           struct seat *s, struct xfer_memory *mem, uint8_t *buf)
 {
-  struct xfer *x = xfer_new (s, IO_WRITE, store_done);
+  struct xfer *x = xfer_new (a, s, IO_WRITE, store_done);
 
   x->off = table_page_off (&a->sb.l, p->no,
                            table_counter_place (p->counter[slot]));
@@ -200,6 +201,8 @@ store_page (struct array *a, struct sums_page *p)
   p->dirty_seq = UINT64_MAX;
   enter_storing (a->sums, p);
   p->stores = 1;
+  if (PLANTED ("sums-flushed-early"))
+    p->stored_gen = a->flush_gen;
   if (!PLANTED ("none-stored-once"))
     p->again |= p->twice & p->dirty;
   p->twice &= ~p->dirty;
@@ -284,7 +287,8 @@ sums_turn (struct array *a)
   sums_forget_slots (a);
   if (a->failed)
     engine_run_waiters (a, &s->waiters);
-  if (a->failed || !a->writable || !s->may_store || !change_is_over (a, NULL))
+  if (a->failed || !a->writable || !change_is_over (a, NULL) ||
+      (!s->may_store && !PLANTED ("sums-before-decided")))
     return;
   take_doubtful (a, s);
   store_some (a, s);

@@ -15,6 +15,7 @@
 #include "array/overdue.h"
 #include "array/pass.h"
 #include "array/probe.h"
+#include "array/progress.h"
 #include "array/save.h"
 #include "array/scrub.h"
 #include "array/space-retry.h"
@@ -82,7 +83,8 @@ is_needed (const struct array *a)
       a->any_pread ||
       a->change || save_is_busy (a) || save_is_due (a) || a->flushing ||
       a->any_failing || (a->writable && a->nr_unsynced > 0) ||
-      join_spare_waits (a) || event_wants_tick (a))
+      join_spare_waits (a) || event_wants_tick (a) ||
+      progress_wants_tick (a))
     return true;
   return a->writable && !a->failed && a->any_open;
 }

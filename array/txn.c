@@ -49,6 +49,7 @@ txn_free (struct txn *t)
     xfer_memory_put (t->memory);
   free (t->record);
   free (t->regions);
+  free (t->zeroed);
   free (t);
 }
 
@@ -81,13 +82,24 @@ add_regions (struct txn *t, uint64_t first, uint64_t last)
   return true;
 }
 
-static void
-add_zeroed (struct txn *t, uint64_t row, uint64_t nr)
+/* A large range comes as operations that follow each other. */
+static bool
+add_zeroed (const struct array *a, struct txn *t, const struct op *op)
 {
-  struct txn_rows *z = &t->zeroed;
+  const uint64_t row = op_pos (a, op) / BLOCK_LEN;
+  const uint64_t nr = op_len (a, op) / BLOCK_LEN;
+  struct zeroed_rows *z = t->zeroed;
 
-  z->first = z->end ? MIN (z->first, row) : row;
-  z->end = MAX (z->end, row + nr);
+  if (t->nr_zeroed > 0 && z[t->nr_zeroed - 1].end == row) {
+    z[t->nr_zeroed - 1].end += nr;
+    return true;
+  }
+  z = realloc (z, (t->nr_zeroed + 1) * sizeof *z);
+  if (z == NULL)
+    return false;
+  t->zeroed = z;
+  z[t->nr_zeroed++] = (struct zeroed_rows) { row, row + nr };
+  return true;
 }
 
 /* The records that an operation adds to.  A target has no ring. */
@@ -216,6 +228,21 @@ record_blocks (const struct txn_record *rec)
     rec->r.nr_blocks;
 }
 
+static bool
+all_fit (const struct txn *t, uint32_t max_blocks)
+{
+  for (unsigned i = 0; i < t->nr_records; i++) {
+    const struct txn_record *rec = &t->record[i];
+    uint64_t pos;
+
+    if (record_blocks (rec) + rec->nr_direct > max_blocks ||
+        (!ring_find (&rec->seat->ring, record_blocks (rec), &pos) &&
+         !PLANTED ("journal-no-room")))
+      return false;
+  }
+  return true;
+}
+
 bool
 txn_add (struct array *a, struct txn *t, struct op *op, uint32_t max_blocks)
 {
@@ -227,14 +254,8 @@ txn_add (struct array *a, struct txn *t, struct op *op, uint32_t max_blocks)
                     a->sb.l.region_len))
     return false;
   each_run (a, t, op, count_run);
-  for (unsigned i = 0; i < t->nr_records; i++) {
-    const struct txn_record *rec = &t->record[i];
-    uint64_t pos;
-
-    if (record_blocks (rec) + rec->nr_direct <= max_blocks &&
-        (ring_find (&rec->seat->ring, record_blocks (rec), &pos) ||
-         PLANTED ("journal-no-room")))
-      continue;
+  if (!all_fit (t, max_blocks) ||
+      (op->kind == OP_ZERO && !add_zeroed (a, t, op))) {
     each_run (a, t, op, uncount_run);
     t->nr_records = had;
     return false;
@@ -243,8 +264,6 @@ txn_add (struct array *a, struct txn *t, struct op *op, uint32_t max_blocks)
   op->txn = t;
   t->nr_ops++;
   t->any_direct |= op->direct;
-  if (op->kind == OP_ZERO)
-    add_zeroed (t, op_pos (a, op) / BLOCK_LEN, op_len (a, op) / BLOCK_LEN);
   return true;
 }
 
@@ -392,7 +411,7 @@ static void
 issue (struct array *a, struct txn *t, struct seat *s, uint64_t off,
        void *buf, uint64_t len, struct cell *cell)
 {
-  struct xfer *x = xfer_new (s, IO_WRITE, io_done);
+  struct xfer *x = xfer_new (a, s, IO_WRITE, io_done);
 
   x->off = off;
   x->len = len;
@@ -454,7 +473,8 @@ encoded_news (struct array *a, struct news *n)
     }
   }
   for (unsigned i = 0; i < t->nr_records; i++)
-    if (takes_record (t->record[i].seat))
+    if (takes_record (t->record[i].seat) &&
+        (i == 0 || !PLANTED ("journal-one-record")))
       issue_record (a, t, &t->record[i]);
   if (--t->pending == 0)
     t->written (a, t);

@@ -12,6 +12,7 @@
 #define GPURAID_TXN_H
 
 #include "array/internal.h"
+#include "array/zeroed.h"
 #include "raidmap/journal.h"
 
 /* What a participant gets. */
@@ -29,11 +30,6 @@ struct txn_record {
 /* A run of regions that it changes. */
 struct txn_regions {
   uint64_t first, last;
-};
-
-/* Rows [first, end). */
-struct txn_rows {
-  uint64_t first, end;
 };
 
 struct txn {
@@ -55,7 +51,8 @@ struct txn {
   uint64_t flush_gen;           /* TXN_STORED: a->flush_gen when the last
                                  * block or page had been written */
   bool any_direct;              /* some operation is written directly */
-  struct txn_rows zeroed;       /* all rows that it zeroes are in it */
+  struct zeroed_rows *zeroed;   /* the rows that it zeroes */
+  unsigned nr_zeroed;
   struct txn_regions *regions;
   unsigned nr_regions;
   uint64_t missed_epoch;        /* the epoch of the record when they were

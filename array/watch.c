@@ -1,6 +1,6 @@
 /* gpuraid: notice members that are gone while they are in use: files that were
- * deleted, and servers with another export.  In the same rounds remote members
- * are shown that this server is alive.
+ * deleted, and servers with another export.  In the same rounds members that
+ * other hosts reach are shown that this server is alive.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -90,7 +90,7 @@ answers (struct array *a, struct news *n)
       deleted (a, w->asked[i].s, w->asked[i].error);
   }
   w->call.run = arm;
-  if (!a->stopping)
+  if (!a->ending)
     engine_call (a, &w->call);
 }
 
@@ -115,11 +115,11 @@ begin (struct array *a, struct news *n)
 {
   struct watch *w = a->watch;
 
-  if (a->stopping)
+  if (a->ending)
     return;
   save_beat (a);
   w->nr = 0;
-  for (unsigned i = 0; i < a->nr_seats; i++) {
+  for (unsigned i = 0; i < a->nr_seats && !a->stopping; i++) {
     struct seat *s = a->seat[i];
 
     if (s->m == NULL || s->failing || s->state == SEAT_IDLE ||
@@ -129,7 +129,7 @@ begin (struct array *a, struct news *n)
     w->asked[w->nr].s = s;
     w->asked[w->nr++].m = s->m;
   }
-  w->call.run = ask;
+  w->call.run = a->stopping ? arm : ask;
   engine_call (a, &w->call);
 }
 
@@ -146,9 +146,8 @@ void
 watch_start (struct array *a)
 {
   a->watch->timer.fire = fire;
-  for (unsigned i = 0; i < a->nr_seats; i++)
-    if (a->seat[i]->m->async)
-      a->beat = 1;              /* from the first record on */
+  if (save_has_beat (a))
+    a->beat = 1;                /* from the first record on */
   if (a->watch_ns > 0)
     arm (&a->watch->call);
 }

@@ -22,11 +22,17 @@
 
 /* ---- with the lock --------------------------------------------------- */
 
+void
+xfer_init (struct array *a)
+{
+  pool_init (&a->xfer_pool, sizeof (struct xfer));
+}
+
 struct xfer *
-xfer_new (struct seat *seat, enum io_kind kind,
+xfer_new (struct array *a, struct seat *seat, enum io_kind kind,
           void (*done) (struct array *a, struct xfer *x))
 {
-  struct xfer *x = calloc (1, sizeof *x);
+  struct xfer *x = pool_get (&a->xfer_pool);
 
   if (x == NULL)
     abort ();           /* a few bytes; otherwise the waiters for this I/O
@@ -102,7 +108,7 @@ xfer_free (struct array *a, struct xfer *x)
   }
   if (x->memory)
     xfer_memory_put (x->memory);
-  free (x);
+  pool_put (&a->xfer_pool, x);
 }
 
 /* With the lock held: the I/O of a transfer has ended. */

@@ -62,8 +62,12 @@ struct xfer_memory {
 extern struct xfer_memory *xfer_memory_new (void *p);
 extern void xfer_memory_put (struct xfer_memory *mem);
 
+/* Before any other of these. */
+extern void xfer_init (struct array *a);
+
 /* Never fails. */
-extern struct xfer *xfer_new (struct seat *seat, enum io_kind kind,
+extern struct xfer *xfer_new (struct array *a, struct seat *seat,
+                              enum io_kind kind,
                               void (*done) (struct array *a, struct xfer *x));
 extern void xfer_start (struct array *a, struct xfer *x);
 /* Submit again a transfer that waited for space. */

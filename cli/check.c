@@ -14,23 +14,45 @@
 #include <unistd.h>
 
 #include "array/array.h"
+#include "array/host-lock.h"
 #include "cli/cli.h"
 #include "cli/remote.h"
 #include "common/log.h"
+
+static struct host_lock *host_lock;
+
+/* 0; or -1: reported, and nothing is left open. */
+static int
+open_assembly (const struct config *c, struct assembly *as)
+{
+  struct member *members[CONFIG_MAX_MEMBERS];
+  unsigned nr, nr_absent;
+
+  if (open_members (c, members, &nr, &nr_absent) == -1)
+    return -1;
+  if (host_lock_members (members, nr, &host_lock) == -1) {
+    for (unsigned i = 0; i < nr; i++)
+      member_close (members[i]);
+    return -1;
+  }
+  if (assemble (c, members, nr, nr_absent, as) == -1)
+    return -1;
+  if (host_lock_covers (host_lock, &as->sb.array_uuid))
+    return 0;
+  assembly_free (as);
+  return -1;
+}
 
 /* NULL: reported. */
 static struct array *
 open_array (const struct config *c)
 {
-  struct member *members[CONFIG_MAX_MEMBERS];
   struct coder *coder = NULL;
   struct loop *loop = NULL;
   struct array *array = NULL;
-  unsigned nr, nr_absent;
   struct assembly as;
 
-  if (open_members (c, members, &nr, &nr_absent) == -1 ||
-      assemble (c, members, nr, nr_absent, &as) == -1)
+  if (open_assembly (c, &as) == -1)
     return NULL;
   coder = coder_fastest_new (-1);
   if (coder)
@@ -176,6 +198,7 @@ cmd_check (int argc, char **argv)
 
  out:
   array_free (a);
+  host_lock_free (host_lock);
   config_free (&c);
   return r;
 }

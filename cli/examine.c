@@ -1,7 +1,6 @@
-/* gpuraid: gpuraid examine: print a superblock.
+/* gpuraid: gpuraid examine: print superblocks, and what they make together.
  *
- * Takes no lock and decides nothing: which members together make an array is
- * decided when it is opened.
+ * Takes no lock and changes nothing.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,6 +17,7 @@
 #include "array/code.h"
 #include "array/copies.h"
 #include "cli/cli.h"
+#include "cli/examine.h"
 #include "cli/remote.h"
 #include "cli/udev.h"
 #include "common/bits.h"
@@ -151,6 +151,8 @@ show (const struct member *m, const struct examined *e)
     printf (" w %u", sb->w);
   printf (", consistency %s, checksum %s\n", consistency_name (sb),
           checksum_name (sb));
+  if (sb->incompat & SB_INCOMPAT_MULTIHOST)
+    printf ("  hosts       several reach the members (multihost=yes)\n");
   printf ("  size        %s (%" PRIu64 " bytes)\n",
           cli_size (sb->g.size, size), sb->g.size);
   printf ("  member      %s, ", uuid_text (&sb->member_uuid, uuid));
@@ -285,6 +287,9 @@ to_json (const struct member *m, const struct examined *e)
   add_number (o, "w", sb->w);
   add_string (o, "consistency", consistency_name (sb));
   add_string (o, "checksum", checksum_name (sb));
+  json_object_object_add (o, "multihost",
+                          json_object_new_boolean (sb->incompat &
+                                                   SB_INCOMPAT_MULTIHOST));
   add_number (o, "epoch", sb->record.self.ballot.epoch);
   add_number (o, "data_off", sb->l.data_off);
   add_number (o, "data_len", sb->l.data_len);
@@ -301,8 +306,10 @@ to_json (const struct member *m, const struct examined *e)
   return o;
 }
 
+/* What was read is added to x, if it is not NULL. */
 static int
-examine_path (const char *path, enum form form, struct json_object *list)
+examine_path (const char *path, enum form form, struct json_object *list,
+              struct examined_array *x)
 {
   CLEANUP_FREE struct examined *e = calloc (1, sizeof *e);
   struct member *m;
@@ -327,6 +334,10 @@ examine_path (const char *path, enum form form, struct json_object *list)
       udev_show (e->sb);
     else
       show (m, e);
+    if (x != NULL) {
+      x->found[x->nr] = e->f;
+      x->found[x->nr++].name = path;
+    }
     r = 0;
   }
   member_close (m);
@@ -342,6 +353,8 @@ cmd_examine (int argc, char **argv)
     { "udev", no_argument, NULL, 'u' },
     { NULL },
   };
+  CLEANUP_FREE struct found *found = NULL;
+  struct examined_array x = { .nr = 0 };
   struct json_object *list = NULL;
   enum form form = FORM_TEXT;
   int opt, r = EXIT_SUCCESS;
@@ -358,9 +371,18 @@ cmd_examine (int argc, char **argv)
 
   if (form == FORM_JSON)
     list = json_object_new_array ();
+  if (form == FORM_TEXT && optind + 1 < argc) {
+    x.found = found = calloc (argc - optind, sizeof *found);
+    if (found == NULL) {
+      log_error ("calloc: %m");
+      return EXIT_FAILURE;
+    }
+  }
   for (; optind < argc; optind++)
-    if (examine_path (argv[optind], form, list) == -1)
+    if (examine_path (argv[optind], form, list, found ? &x : NULL) == -1)
       r = EXIT_FAILURE;
+  if (x.nr > 1 && examine_array (&x) == -1)
+    r = EXIT_FAILURE;
   if (form == FORM_JSON) {
     puts (json_object_to_json_string_ext (list, JSON_C_TO_STRING_PRETTY |
                                           JSON_C_TO_STRING_SPACED |

@@ -33,7 +33,8 @@ static const struct command {
     "[--force] [--dry-run] k=K m=M [chunk=SIZE] [size=SIZE]\n"
     "                      [code=rs|crs] [w=4|8] [checksum=none|crc32c]\n"
     "                      [consistency=none|journal] [journal-size=SIZE]\n"
-    "                      [allocate=no|yes] [label=NAME] MEMBER...",
+    "                      [allocate=no|yes] [label=NAME] [multihost=no|yes]\n"
+    "                      MEMBER...",
     "make a new array" },
   { "examine", cmd_examine, "[--brief|--json|--udev] MEMBER...",
     "what a member's superblock says" },

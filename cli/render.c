@@ -203,6 +203,31 @@ render_bar (FILE *fp, struct json_object *status, const char *key)
   fputc ('\n', fp);
 }
 
+/* When it happened, before what did. */
+static void
+render_time (FILE *fp, struct json_object *o)
+{
+  const time_t at = get_u64 (o, "time");
+  char when[32];
+  struct tm tm;
+
+  strftime (when, sizeof when, "%F %H:%M:%S", localtime_r (&at, &tm));
+  fprintf (fp, "%s: ", when);
+}
+
+static void
+render_failed_change (FILE *fp, struct json_object *status)
+{
+  struct json_object *o = get_object (status, "failed_change");
+
+  if (o == NULL)
+    return;
+  fprintf (fp, "  failed: ");
+  render_time (fp, o);
+  render_clean (fp, get_text (o, "message"));
+  fputc ('\n', fp);
+}
+
 /* What the scrub found, the running one or the last. */
 static void
 render_scrub (FILE *fp, struct json_object *status)
@@ -337,14 +362,11 @@ static void
 render_last_error (FILE *fp, struct json_object *m)
 {
   struct json_object *e = get_object (m, "last_error"), *off;
-  const time_t at = get_u64 (e, "time");
-  char when[32];
-  struct tm tm;
 
   if (e == NULL)
     return;
-  strftime (when, sizeof when, "%F %H:%M:%S", localtime_r (&at, &tm));
-  fprintf (fp, "   error: %s: ", when);
+  fprintf (fp, "   error: ");
+  render_time (fp, e);
   render_clean (fp, get_text (m, "path"));
   fprintf (fp, ": ");
   render_clean (fp, get_text (e, "operation"));
@@ -413,6 +435,8 @@ render_array (FILE *fp, struct json_object *status)
     fprintf (fp, "\n  access: read-only: ");
     render_clean (fp, get_text (status, "read_only"));
   }
+  if (get_bool (status, "multihost"))
+    fprintf (fp, "\n   hosts: several reach the members (multihost=yes)");
   fprintf (fp, "\n    size: %s (%" PRIu64 " bytes)\n",
            cli_size (get_u64 (status, "size"), size),
            get_u64 (status, "size"));
@@ -434,6 +458,7 @@ render_array (FILE *fp, struct json_object *status)
   render_bar (fp, status, "grow");
   render_bar (fp, status, "scrub");
   render_scrub (fp, status);
+  render_failed_change (fp, status);
   if (get_u64 (status, "growable"))
     fprintf (fp, "    room: %s more could be used: gpuraid grow\n",
              cli_size (get_u64 (status, "growable"), size));

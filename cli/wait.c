@@ -68,7 +68,9 @@ cmd_wait (int argc, char **argv)
     return EXIT_FAILURE;
   request = remote_request ("wait");
   reply = control_call (c, request, true);
-  if (reply && get_bool (reply, "healthy"))
+  if (reply && get_text (reply, "failed"))
+    log_error ("%s", get_text (reply, "failed"));
+  else if (reply && get_bool (reply, "healthy"))
     r = EXIT_SUCCESS;
   else if (reply)
     report_state (c, argv[i]);

@@ -14,6 +14,9 @@
 /* The crc of a followed by b: crc32c_more (crc32c (a, n), b, m). */
 extern uint32_t crc32c_more (uint32_t crc, const void *buf, size_t len);
 
+/* Test it against known answers, of many lengths.  0, or -1 reported. */
+extern int crc32c_check (void);
+
 static inline uint32_t
 crc32c (const void *buf, size_t len)
 {

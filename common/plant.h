@@ -3,8 +3,8 @@
  * To show that the tests find mistakes, places that keep a rule have a switch
  * that breaks it: PLANTED ("name") is true in a build with PLANT=yes that is
  * run with PLANT=name in the environment.  In every other build it is the
- * constant false and compiles to nothing. scripts/planted tries them all;
- * docs/testing.md lists them.
+ * constant false and compiles to nothing.  docs/testing.md lists them, and says
+ * which test finds each; scripts/planted tries those of the engine.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

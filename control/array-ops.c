@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "array/copies.h"
+#include "array/in-use.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "control/control.h"
@@ -30,12 +31,12 @@ ops_status (void *opaque, struct array_status *st)
 }
 
 static int
-ops_wait (void *opaque, bool *healthy,
+ops_wait (void *opaque, bool *healthy, char failed[ARRAY_WHY_LEN],
           bool (*cancelled) (void *), void *wait_opaque)
 {
   const struct control_array *ca = opaque;
 
-  return array_wait (ca->array, healthy, cancelled, wait_opaque);
+  return array_wait (ca->array, healthy, failed, cancelled, wait_opaque);
 }
 
 static bool
@@ -169,6 +170,8 @@ open_target (const struct control_array *ca, const char *path, unsigned flags,
   if (errno == EBUSY || errno == EWOULDBLOCK)
     snprintf (why, ARRAY_WHY_LEN, "%s: in use: name another, or end what uses "
               "it", path);
+  else if (errno == ENODEV)
+    snprintf (why, ARRAY_WHY_LEN, "%s: no such device", path);
   else if (errno == ENOTCONN)
     snprintf (why, ARRAY_WHY_LEN, "%s: can't connect: start its server, or "
               "correct the URI (the messages of the array's server say more)",
@@ -190,6 +193,33 @@ open_target (const struct control_array *ca, const char *path, unsigned flags,
 }
 
 /* May a member that was there before join?  0, or EINVAL and why. */
+/* Has the array this member under another name? */
+static bool
+is_own (struct array *a, struct member *m, bool *of_array,
+        char why[ARRAY_WHY_LEN])
+{
+  uuid_bytes array, member;
+  struct array_status st;
+  bool own = false;
+
+  *of_array = false;
+  if (!in_use_identify (m, &array, &member))
+    return false;
+  array_get_status (a, &st);
+  *of_array = memcmp (&array, &st.uuid, sizeof array) == 0;
+  for (unsigned i = 0; *of_array && i < st.nr_entries && !own; i++) {
+    const struct array_entry *e = &st.entry[i];
+
+    own = e->state != ENTRY_FAILED && e->state != ENTRY_MISSING &&
+      memcmp (&member, &e->uuid, sizeof member) == 0;
+    if (own)
+      snprintf (why, ARRAY_WHY_LEN, "%s: the array uses it already, as %s: "
+                "name another", m->path, e->path ? e->path : "a member");
+  }
+  array_status_free (&st);
+  return own;
+}
+
 static int
 check_target (const struct control_array *ca, struct member *m, bool force,
               char why[ARRAY_WHY_LEN])
@@ -197,6 +227,7 @@ check_target (const struct control_array *ca, struct member *m, bool force,
   uint64_t need = array_member_size (ca->array);
   uint64_t size = m->ops->size (m);
   char found[ARRAY_WHY_LEN] = "";
+  bool of_array;
 
   if (size < need) {
     snprintf (why, ARRAY_WHY_LEN,
@@ -209,6 +240,9 @@ check_target (const struct control_array *ca, struct member *m, bool force,
               m->path);
     return EINVAL;
   }
+  if (is_own (ca->array, m, &of_array, why) ||
+      (!of_array && in_use_elsewhere (m, why, ARRAY_WHY_LEN)))
+    return EINVAL;
   if (!force && ca->blank (m, found) != 1) {
     snprintf (why, ARRAY_WHY_LEN, "%s %s (--force takes it, and what is on it "
               "is lost)", m->path, found);

@@ -41,7 +41,7 @@ struct control_ops {
   /* As array_wait: cancelled (wait_opaque) is true once the client has
    * gone or the server stops.
    */
-  int (*wait) (void *opaque, bool *healthy,
+  int (*wait) (void *opaque, bool *healthy, char failed[ARRAY_WHY_LEN],
                bool (*cancelled) (void *wait_opaque), void *wait_opaque);
   /* As array_grow; cancelled as for wait. */
   int (*grow) (void *opaque, struct array_growth *growth,

@@ -174,9 +174,10 @@ static struct json_object *
 run_wait (const struct request_env *env, const struct args *a)
 {
   struct json_object *reply;
+  char failed[ARRAY_WHY_LEN] = "";
   bool healthy = false;
-  int error = env->ops->wait (env->opaque, &healthy,
-                              env->cancelled, env->cancelled_opaque);
+  int error = env->ops->wait (env->opaque, &healthy, failed, env->cancelled,
+                              env->cancelled_opaque);
 
   /* A client that has gone does not read this. */
   if (env->cancelled (env->cancelled_opaque))
@@ -185,6 +186,7 @@ run_wait (const struct request_env *env, const struct args *a)
     return result (error, "");
   reply = accept_reply ();
   json_add (reply, "healthy", json_object_new_boolean (healthy));
+  json_add (reply, "failed", failed[0] ? json_text (failed) : NULL);
   return reply;
 }
 

@@ -171,6 +171,19 @@ last_scrub_to_json (const struct array_status *st)
 }
 
 static struct json_object *
+failed_change_to_json (const struct array_status *st)
+{
+  struct json_object *o;
+
+  if (st->failed_change[0] == '\0')
+    return NULL;
+  o = json_object_new_object ();
+  add_text (o, "message", st->failed_change);
+  add_u64 (o, "time", time (NULL) - st->failed_change_seconds);
+  return o;
+}
+
+static struct json_object *
 error_to_json (const struct array_error *e)
 {
   const uint64_t now = time (NULL);
@@ -330,6 +343,7 @@ status_to_json (const struct array_status *st)
   add_u64 (o, "w", st->w);
   add_text (o, "uuid", uuid_text (&st->uuid, uuid));
   add_text (o, "label", st->label[0] ? st->label : NULL);
+  json_add (o, "multihost", json_object_new_boolean (st->multihost));
   add_u64 (o, "epoch", st->epoch);
   add_text (o, "coder", st->coder);
   for (unsigned i = 0; engines && i < st->nr_engines; i++)
@@ -347,6 +361,7 @@ status_to_json (const struct array_status *st)
   add_u64 (o, "rate_limit", st->rate_limit);
   json_add (o, "scrub", scrub_to_json (st));
   json_add (o, "last_scrub", last_scrub_to_json (st));
+  json_add (o, "failed_change", failed_change_to_json (st));
   add_u64 (o, "lost_rows", st->lost_rows);
   add_u64 (cache, "size", st->cache_len);
   add_u64 (cache, "used", st->cache_used);

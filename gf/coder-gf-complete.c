@@ -13,6 +13,7 @@
 
 #include "common/bits.h"
 #include "common/log.h"
+#include "common/plant.h"
 #include "gf/bit-matrix.h"
 #include "gf/coder-cpu.h"
 #include "gf/field.h"
@@ -60,7 +61,8 @@ gf_complete_encode (const struct matrix *a, const void *tables,
     for (unsigned i = 0; i < a->cols; i++) {
       if (coef[i] == 0)
         continue;
-      field_mul_region (out[j] + off, in[i] + off, coef[i], len, add);
+      field_mul_region (out[j] + off, in[i] + off,
+                        coef[i] ^ PLANTED ("gf-complete-wrong"), len, add);
       add = true;
     }
     if (!add)

@@ -10,6 +10,7 @@
 
 #include <isa-l/erasure_code.h>
 
+#include "common/plant.h"
 #include "gf/coder-table.h"
 
 static void
@@ -25,6 +26,8 @@ isal_product (unsigned rows, unsigned cols, const uint64_t *table,
 {
   ec_encode_data (len, cols, rows, (uint8_t *) table, (uint8_t **) src,
                   (uint8_t **) dst);
+  if (PLANTED ("isal-wrong"))
+    dst[rows - 1][len - 1] ^= 1;
 }
 
 static const struct table_ops isal_table_ops = {

@@ -15,6 +15,7 @@
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/plant.h"
 #include "gf/coder-table.h"
 #include "gf/coder-xor.h"
 #include "gf/field.h"
@@ -212,6 +213,8 @@ table_encode (const struct matrix *a, const void *tables,
                      (const uint8_t *const *) cell, dst, len);
   assert (r == 0);
   (void) r;
+  if (PLANTED ("pq-wrong") && t->kind == KIND_PQ)
+    dst[1][0] ^= 1;
 }
 
 static void

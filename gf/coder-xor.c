@@ -16,6 +16,7 @@
 
 #include "common/bits.h"
 #include "common/cleanup.h"
+#include "common/plant.h"
 #include "gf/coder-xor.h"
 
 /* Temporaries of a slice, in all. */
@@ -320,6 +321,8 @@ run_part (const struct xor_code *code, const struct part *part,
   for (unsigned i = 0; i < part->nr_slots; i++)
     var[n++] = scratch + i * code->slice_len;
   code->run (part, var, len);
+  if (PLANTED ("xor-wrong"))
+    out[0][pos] ^= 1;
 }
 
 void

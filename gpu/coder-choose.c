@@ -8,6 +8,7 @@
 #include "common/bits.h"
 #include "common/log.h"
 #include "gf/coder-auto.h"
+#include "gf/coder-check.h"
 #include "gf/coder-simd.h"
 #include "gpu/coder-choose.h"
 #include "gpu/coder-cuda.h"
@@ -41,6 +42,22 @@ coder_choice_check (struct coder_choice *choice)
   choice->gpus &= there;
   choice->checked = true;
   return 0;
+}
+
+/* The coder on the CPU that this choice uses, alone or beside a device, without
+ * threads: those of the real one are made after the fork.
+ */
+static int
+check_cpu (const struct coder_choice *choice)
+{
+  struct coder *c = choice->checked ? coder_fastest_new (0)
+                                    : coder_new (choice->name, 0);
+  int r = c ? coder_start (c, NULL, 0) : -1;
+
+  if (r == 0 && choice->encode)
+    r = coder_check (c, choice->encode);
+  coder_free (c);
+  return r;
 }
 
 static struct coder *
@@ -90,7 +107,7 @@ new_auto (const struct coder_choice *choice)
 struct coder *
 coder_choose (struct coder_choice *choice)
 {
-  if (coder_choice_check (choice) == -1)
+  if (coder_choice_check (choice) == -1 || check_cpu (choice) == -1)
     return NULL;
   if (!choice->checked)
     return coder_new (choice->name, choice->nr_threads);

@@ -171,9 +171,3 @@ gpu_probe_devices (char *why, unsigned why_len)
     snprintf (why, why_len, "the CUDA driver ended the process that asked it");
   return r == 1 ? a.devices : 0;
 }
-
-unsigned
-gpu_probe (char *why, unsigned why_len)
-{
-  return nr_bits (gpu_probe_devices (why, why_len));
-}

@@ -11,11 +11,9 @@
 
 #include <stdint.h>
 
-/* How many devices there are that we can use, at most 30 s later.  0: why
+/* The devices that we can use, at most 30 s later; bit n: device n.  0: why
  * not, in why (one line, without a newline).  No threads may run yet.
  */
-extern unsigned gpu_probe (char *why, unsigned why_len);
-/* The same; bit n: device n. */
 extern uint64_t gpu_probe_devices (char *why, unsigned why_len);
 
 #endif

@@ -93,6 +93,45 @@ check_type (const struct file_member *f, const struct stat *st)
   return -1;
 }
 
+/* Is this folder for devices?  A file that is made there, where a device was
+ * meant, would be in memory.
+ */
+static bool
+holds_devices (const char *dir)
+{
+  CLEANUP_FREE char *real = realpath (dir, NULL);
+  struct stat st, dev, root;
+
+  if (real == NULL)
+    return false;               /* the open will say why */
+  if (strcmp (real, "/dev/shm") == 0 || strncmp (real, "/dev/shm/", 9) == 0)
+    return false;
+  if (strcmp (real, "/dev") == 0 || strncmp (real, "/dev/", 5) == 0)
+    return true;
+  /* The same file system under another name. */
+  return stat (real, &st) == 0 && stat ("/dev", &dev) == 0 &&
+    stat ("/", &root) == 0 && st.st_dev == dev.st_dev &&
+    dev.st_dev != root.st_dev;
+}
+
+/* The path is absolute. */
+static int
+check_folder (const char *path)
+{
+  const char *slash = strrchr (path, '/');
+  CLEANUP_FREE char *dir = strndup (path, MAX (1, slash - path));
+
+  if (dir == NULL) {
+    log_error ("strndup: %m");
+    return -1;
+  }
+  if (access (path, F_OK) == 0 || !holds_devices (dir))
+    return 0;                   /* the open will say if it is there */
+  log_error ("%s: no such device", path);
+  errno = ENODEV;
+  return -1;
+}
+
 /* io_uring closes the files of a process that was killed a moment after the
  * process is gone.  A server that is started again at once waits for that.
  */
@@ -117,8 +156,11 @@ open_fd (struct file_member *f, unsigned flags)
   unsigned waited = 0;
   struct stat st;
 
-  if (flags & MEMBER_CREATE)
+  if (flags & MEMBER_CREATE) {
+    if (check_folder (path) == -1)
+      return -1;
     oflags |= O_CREAT | O_EXCL;
+  }
   else {
     if (stat (path, &st) == -1) {
       report ("stat", path, flags);

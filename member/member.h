@@ -124,7 +124,8 @@ member_close (struct member *m)
  * such a member as missing (a node without a disk is ENXIO).  So is ENODATA,
  * with MEMBER_LISTED only: empty, or too small for a superblock.  All other
  * failures have been reported in one line (EBUSY, EWOULDBLOCK: in use by
- * another); with MEMBER_CREATE every failure has.
+ * another); with MEMBER_CREATE every failure has (ENODEV: it would be made
+ * where devices are).
  */
 extern struct member *member_open_file (const char *path, unsigned flags,
                                         uint64_t size);

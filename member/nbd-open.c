@@ -156,6 +156,11 @@ nbd_member_pwrite (struct member *m, const void *buf, size_t len,
 static int
 nbd_member_flush (struct member *m)
 {
+  const struct nbd_member *n = nbd_of (m);
+
+  /* A server that can't flush what is only read has nothing to flush. */
+  if (m->readonly && !n->server.can_flush)
+    return 0;
   return call (nbd_of (m), IO_FLUSH, NULL, 0, 0, false);
 }
 

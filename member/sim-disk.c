@@ -1,10 +1,10 @@
 /* gpuraid: a simulated disk and the members made of it.
  *
- * Decides what an I/O does to the disk, what goes wrong with it, and what is
- * left after a crash.  A read returns the content when it completes.  A write
- * is visible from when it completes, and is durable when a flush that was
- * submitted after that has completed; until then it is kept beside the image,
- * so that a crash can undo it.
+ * Decides what an I/O does to the disk and what goes wrong with it;
+ * member/sim-store.c has what is stored.  A read returns the content when it
+ * completes.  A write is visible from when it completes, and is durable when a
+ * flush that was submitted after that has completed; until then it is kept
+ * beside the image, so that a crash can undo it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -28,159 +28,13 @@ flight_free (struct flight *f)
   free (f);
 }
 
-/* ---- What is stored ------------------------------------------------ */
-
-/* Copy the write to an image, all of it or some of its sectors. */
-static void
-apply (const struct flight *f, uint8_t *image)
-{
-  if (f->data)
-    memcpy (image + f->off, f->data, f->len);
-  else
-    memset (image + f->off, 0, f->len);
-}
-
-static void
-apply_torn (const struct flight *f, uint8_t *image)
-{
-  struct flight part = *f;
-  uint64_t rnd = 0;
-  unsigned bits = 0;
-
-  for (uint64_t done = 0; done < f->len; done += part.len) {
-    /* Sectors are the disk's: the first piece may be shorter. */
-    part.off = f->off + done;
-    part.len = MIN (f->len - done, SIM_SECTOR - part.off % SIM_SECTOR);
-    part.data = f->data ? f->data + done : NULL;
-    if (bits == 0) {
-      rnd = sim_random (f->disk->sim);
-      bits = 64;
-    }
-    if (rnd >> --bits & 1)
-      apply (&part, image);
-  }
-}
-
-/* What is left of writes that are not durable after a crash. */
-enum survival { NOTHING, ALL, ANY, NEWER };
-
-static void
-survive (struct flight *f, enum survival how)
-{
-  uint64_t r = sim_below (f->disk->sim, 8);
-
-  if (how == ALL || (how == ANY && r < 3))
-    apply (f, f->disk->stable);
-  else if (how == ANY && r < 6)
-    apply_torn (f, f->disk->stable);
-}
-
-static void
-clear_bad (struct sim_disk *d, uint64_t off, uint64_t len)
-{
-  uint64_t first = div_round_up (off, SIM_BLOCK);
-  uint64_t end = (off + len) / SIM_BLOCK;
-
-  if (end > first)
-    memset (d->bad + first, 0, end - first);
-}
-
-static void
-note_used (struct sim_disk *d, const struct flight *f)
-{
-  const uint64_t first = f->kind == IO_TRIM ? div_round_up (f->off, SIM_BLOCK) :
-    f->off / SIM_BLOCK;
-  const uint64_t end = f->kind == IO_TRIM ? (f->off + f->len) / SIM_BLOCK :
-    div_round_up (f->off + f->len, SIM_BLOCK);
-
-  if (end > first)
-    memset (d->used + first, f->kind != IO_TRIM, end - first);
-}
-
-/* The bytes of a write for which there is space. */
-static uint64_t
-room_for (const struct sim_disk *d, const struct flight *f)
-{
-  if (!d->full || f->kind == IO_TRIM)
-    return f->len;
-  for (uint64_t off = f->off; off < f->off + f->len;
-       off = round_down (off, SIM_BLOCK) + SIM_BLOCK)
-    if (!d->used[off / SIM_BLOCK])
-      return off - f->off;
-  return f->len;
-}
-
-static bool
-is_bad (const struct sim_disk *d, uint64_t off, uint64_t len)
-{
-  return len > 0 &&
-    memchr (d->bad + off / SIM_BLOCK, 1,
-            (off + len - 1) / SIM_BLOCK - off / SIM_BLOCK + 1) != NULL;
-}
-
-/* A write reaches the cache: visible from now on, durable later.  The disk owns
- * the flight then.
- */
-static void
-into_cache (struct sim_disk *d, struct flight *f, bool torn)
-{
-  note_used (d, f);
-  if (!torn) {
-    apply (f, d->visible);
-    clear_bad (d, f->off, f->len);
-  }
-  else {
-    /* The sectors are drawn once, for the flush too. */
-    uint8_t *data = malloc (f->len);
-
-    assert (data != NULL);
-    apply_torn (f, d->visible);
-    memcpy (data, d->visible + f->off, f->len);
-    free (f->data);
-    f->data = data;
-  }
-  f->io = NULL;
-  f->mark = ++d->nr_completed;
-  list_append (&d->cached, &f->link);
-}
-
-static void
-make_durable (struct sim_disk *d, uint64_t mark)
-{
-  list_for_each (l, &d->cached) {
-    struct flight *f = list_item (l, struct flight, link);
-
-    if (f->mark > mark)
-      break;
-    apply (f, d->stable);
-    list_remove (l);
-    flight_free (f);
-  }
-}
-
-/* After a flush that failed: data reads as before, but no other flush makes it
- * durable, and a crash leaves parts of it.
- */
-static void
-doom (struct sim_disk *d, uint64_t mark)
-{
-  list_for_each (l, &d->cached) {
-    struct flight *f = list_item (l, struct flight, link);
-
-    if (f->mark > mark)
-      break;
-    survive (f, ANY);
-    list_remove (l);
-    list_append (&d->doomed, l);
-  }
-}
-
 /* ---- What an I/O does ---------------------------------------------- */
 
 int
 sim_disk_read (struct sim_disk *d, void *buf, uint64_t len, uint64_t off)
 {
-  if (is_bad (d, off, len) || sim_chance (d->sim, d->read_error_ppm)) {
+  if (sim_store_is_bad (d, off, len) ||
+      sim_chance (d->sim, d->read_error_ppm)) {
     memset (buf, 0xdb, len);
     return EIO;
   }
@@ -235,7 +89,7 @@ write_silently (struct sim_disk *d, struct flight *f)
   torn = sim_chance (sim, lies ? d->tear_write_ppm : 0);
   if (torn)
     note_lie (d, f);
-  into_cache (d, f, torn);
+  sim_store_write (d, f, torn);
 }
 
 /* Owns f: it goes to the cache or is freed. */
@@ -243,18 +97,18 @@ int
 sim_disk_write (struct sim_disk *d, struct flight *f)
 {
   struct sim *sim = d->sim;
-  const uint64_t room = room_for (d, f);
+  const uint64_t room = sim_store_room (d, f);
 
   if (!d->dead && room < f->len) {
     f->len = room;
     if (room > 0)
-      into_cache (d, f, false);
+      sim_store_write (d, f, false);
     else
       flight_free (f);
     return ENOSPC;
   }
   if (d->dead || sim_chance (sim, d->write_error_ppm)) {
-    into_cache (d, f, true);
+    sim_store_write (d, f, true);
     return d->dead ? ENODEV : EIO;
   }
   write_silently (d, f);
@@ -267,10 +121,10 @@ sim_disk_flush (struct sim_disk *d, uint64_t mark)
   if (d->dead)
     return ENODEV;
   if (sim_chance (d->sim, d->flush_error_ppm)) {
-    doom (d, mark);
+    sim_store_doom (d, mark);
     return EIO;
   }
-  make_durable (d, mark);
+  sim_store_flush (d, mark);
   return 0;
 }
 
@@ -401,6 +255,7 @@ flight_new (struct sim_disk *d, enum io_kind kind, uint64_t off, uint64_t len)
   f->off = off;
   f->len = len;
   f->mark = d->nr_completed;
+  f->incarnation = d->incarnation;
   if (kind == IO_WRITE && len > 0) {
     f->data = malloc (len);
     assert (f->data != NULL);
@@ -429,6 +284,7 @@ sim_disk_submit (struct sim_disk *d, struct io *io)
 {
   struct flight *f = flight_of (d, io);
 
+  sim_look (d, f->kind, f->data, f->len, f->off);
   list_append (&d->in_flight, &f->link);
   schedule (f);
   sim_moment (d->sim);
@@ -451,82 +307,6 @@ sim_disk_hang (struct sim_disk *d, bool hang)
   }
 }
 
-/* ---- Crashes ------------------------------------------------------- */
-
-static unsigned
-list_len (const struct list *list)
-{
-  unsigned nr = 0;
-
-  list_for_each (l, list)
-    nr++;
-  return nr;
-}
-
-static void
-crash_list (struct sim_disk *d, struct list *list, enum survival how)
-{
-  unsigned nr_lost = how == NEWER ?
-    sim_below (d->sim, list_len (list) + 1) : 0;
-
-  list_for_each (l, list) {
-    struct flight *f = list_item (l, struct flight, link);
-
-    if (how == NEWER && nr_lost > 0) {
-      nr_lost--;
-      continue;
-    }
-    if (io_changes (f->kind) &&
-        io_check (&(struct member) { 0 }, d->size, f->kind, f->off,
-                  f->len) == 0)
-      survive (f, how == NEWER ? ALL : how);
-  }
-}
-
-/* The image goes back to what is stable wherever a write touched it. */
-static void
-forget_list (struct sim_disk *d, struct list *list)
-{
-  struct list *l;
-
-  while ((l = list_pop (list)) != NULL) {
-    struct flight *f = list_item (l, struct flight, link);
-
-    if (io_changes (f->kind) && f->off <= d->size &&
-        f->len <= d->size - f->off)
-      memcpy (d->visible + f->off, d->stable + f->off, f->len);
-    flight_free (f);
-  }
-}
-
-/* Independent draws for each write would make long runs of kept or lost writes
- * too rare.  So half of the time a cache keeps all, or loses all, or keeps all
- * that is older than some write.
- */
-void
-sim_draw_crash (struct sim *sim, struct crash *c)
-{
-  static const uint8_t cached[8] = { NOTHING, ALL, ANY, ANY, ANY, ANY, NEWER,
-                                     NEWER };
-  static const uint8_t in_flight[4] = { NOTHING, ALL, ANY, ANY };
-
-  c->cached = cached[sim_below (sim, 8)];
-  c->in_flight = in_flight[sim_below (sim, 4)];
-}
-
-void
-sim_disk_crash (struct sim_disk *d, const struct crash *c)
-{
-  crash_list (d, &d->cached, c->cached);
-  crash_list (d, &d->in_flight, c->in_flight);
-  forget_list (d, &d->doomed);
-  forget_list (d, &d->cached);
-  forget_list (d, &d->in_flight);
-  d->hung = false;
-  d->readers = d->writers = 0;
-  ++d->incarnation;
-}
-
 /* ---- Making and changing ------------------------------------------- */
 
 static void
@@ -547,6 +327,16 @@ sim_disk_blank (struct sim_disk *d)
   memset (d->stable, 0, d->size);
   memset (d->bad, 0, d->size / SIM_BLOCK);
   memset (d->used, 0, d->size / SIM_BLOCK);
+}
+
+void
+sim_disk_restore (struct sim_disk *d, const uint8_t *image)
+{
+  free_list (&d->cached);
+  free_list (&d->doomed);
+  memcpy (d->visible, image, d->size);
+  memcpy (d->stable, image, d->size);
+  memset (d->used, 1, d->size / SIM_BLOCK);
 }
 
 void

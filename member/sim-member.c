@@ -13,6 +13,7 @@
 
 #include "common/bits.h"
 #include "common/log.h"
+#include "common/zeroes.h"
 #include "member/io.h"
 #include "member/sim-private.h"
 
@@ -69,6 +70,7 @@ sim_pread (struct member *m, void *buf, size_t len, uint64_t off)
     return err;
   ++d->nr_ios[IO_READ];
   d->nr_bytes[IO_READ] += len;
+  sim_look (d, IO_READ, NULL, len, off);
   return sim_disk_read (d, buf, len, off);
 }
 
@@ -101,6 +103,7 @@ sync_write (struct member *m, enum io_kind kind, const void *buf,
   f = flight_new (d, kind, off, len);
   if (f->data)
     memcpy (f->data, buf, len);
+  sim_look (d, kind, f->data, len, off);
   if (sim_moment (d->sim)) {
     list_append (&d->in_flight, &f->link);
     return EIO;
@@ -151,12 +154,6 @@ sim_same (struct member *m, struct member *m2)
     ((struct sim_member *) m2)->disk;
 }
 
-static bool
-is_zero (const uint8_t *p, size_t len)
-{
-  return p[0] == 0 && memcmp (p, p + 1, len - 1) == 0;
-}
-
 /* Blocks that are zero are holes, aligned ones only. */
 static int
 sim_extent (struct member *m, uint64_t off, uint64_t len,
@@ -168,11 +165,11 @@ sim_extent (struct member *m, uint64_t off, uint64_t len,
 
   if (err)
     return err;
-  *hole = is_zero (d->visible + pos, SIM_BLOCK);
+  *hole = all_zeroes (d->visible + pos, SIM_BLOCK);
   do
     pos += SIM_BLOCK;
   while (pos < off + len &&
-         is_zero (d->visible + pos, SIM_BLOCK) == *hole);
+         all_zeroes (d->visible + pos, SIM_BLOCK) == *hole);
   *end = MIN (pos, off + len);
   return 0;
 }

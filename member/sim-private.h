@@ -1,4 +1,4 @@
-/* gpuraid: what sim.c and sim-disk.c share.
+/* gpuraid: what sim.c and the files of simulated disks share.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -25,6 +25,8 @@ struct sim {
   struct list disks;
   struct list others;           /* struct flight of members of other kinds */
   uint64_t moments, crash_at;   /* crash_at: moments then; 0: never */
+  sim_watch_fn *watch;          /* or NULL */
+  void *watch_opaque;
   bool crashed;
   bool verbose;
   uint64_t trace;
@@ -42,11 +44,15 @@ struct flight {
   uint8_t *data;                /* of a write; NULL: zeroes */
   uint64_t mark;                /* flush: completed writes when it was
                                  * submitted; cached: its own number */
+  unsigned incarnation;         /* of the disk, when it was submitted */
   bool parked;                  /* came due while its disk hung */
 };
 
 /* Count a crash point; true if everything stops here. */
 extern bool sim_moment (struct sim *sim);
+/* For those that look on. */
+extern void sim_look (struct sim_disk *d, enum io_kind kind,
+                      const uint8_t *data, uint64_t len, uint64_t off);
 /* Stir numbers into the trace. */
 extern void sim_note (struct sim *sim, uint64_t a, uint64_t b);
 
@@ -70,12 +76,35 @@ extern int sim_disk_write (struct sim_disk *d, struct flight *f);
 extern int sim_disk_flush (struct sim_disk *d, uint64_t mark);
 extern void sim_disk_blank (struct sim_disk *d);
 
-/* The content after a crash of blocks without durable data. */
+/* ---- sim-store.c ---- */
+
+/* The bytes of a write for which there is space. */
+extern uint64_t sim_store_room (const struct sim_disk *d,
+                                const struct flight *f);
+/* Does a read meet a bad block? */
+extern bool sim_store_is_bad (const struct sim_disk *d, uint64_t off,
+                              uint64_t len);
+/* A write reaches the cache: visible from now on, durable later.  torn: some of
+ * its sectors do.  The disk owns the flight then.
+ */
+extern void sim_store_write (struct sim_disk *d, struct flight *f, bool torn);
+/* Completed writes up to this number are durable. */
+extern void sim_store_flush (struct sim_disk *d, uint64_t mark);
+/* Or not, as the flush failed: they read as before, but no other flush makes
+ * them durable, and a crash leaves parts of them.
+ */
+extern void sim_store_doom (struct sim_disk *d, uint64_t mark);
+
+/* What a power failure leaves of writes that are not durable. */
 struct crash {
   uint8_t cached, in_flight;    /* enum survival */
 };
 extern void sim_draw_crash (struct sim *sim, struct crash *c);
 extern void sim_disk_crash (struct sim_disk *d, const struct crash *c);
+/* The process dies, and the power stays: what was written is still visible, and
+ * still not durable.
+ */
+extern void sim_disk_kill (struct sim_disk *d, const struct crash *c);
 
 /* ---- sim-member.c ---- */
 

@@ -187,6 +187,25 @@ sim_crashed (const struct sim *sim)
   return sim->crashed;
 }
 
+/* ---- Looking on ---------------------------------------------------- */
+
+void
+sim_watch (struct sim *sim, sim_watch_fn *fn, void *opaque)
+{
+  sim->watch = fn;
+  sim->watch_opaque = opaque;
+}
+
+void
+sim_look (struct sim_disk *d, enum io_kind kind, const uint8_t *data,
+          uint64_t len, uint64_t off)
+{
+  if (d->sim->watch)
+    d->sim->watch (d->sim->watch_opaque, d, kind, data, len, off);
+}
+
+/* ---- The end of a process ------------------------------------------ */
+
 static void
 drop_others (struct sim *sim)
 {
@@ -196,15 +215,15 @@ drop_others (struct sim *sim)
     flight_free (list_item (l, struct flight, link));
 }
 
-void
-sim_crash (struct sim *sim)
+static void
+end_process (struct sim *sim, bool power)
 {
   struct crash c;
   bool alike;
 
   if (sim->verbose)
-    log_debug ("sim: crash at %" PRIu64 " ns, moment %" PRIu64,
-               sim->now_ns, sim->moments);
+    log_debug ("sim: %s at %" PRIu64 " ns, moment %" PRIu64, power ?
+               "power fails" : "killed", sim->now_ns, sim->moments);
   sim_note (sim, sim->now_ns, sim->moments);
   sim->crashed = false;
   sim->crash_at = 0;
@@ -217,10 +236,27 @@ sim_crash (struct sim *sim)
   alike = sim_below (sim, 2);
   sim_draw_crash (sim, &c);
   list_for_each (l, &sim->disks) {
+    struct sim_disk *d = list_item (l, struct sim_disk, link);
+
     if (!alike)
       sim_draw_crash (sim, &c);
-    sim_disk_crash (list_item (l, struct sim_disk, link), &c);
+    if (power)
+      sim_disk_crash (d, &c);
+    else
+      sim_disk_kill (d, &c);
   }
+}
+
+void
+sim_crash (struct sim *sim)
+{
+  end_process (sim, true);
+}
+
+void
+sim_kill (struct sim *sim)
+{
+  end_process (sim, false);
 }
 
 /* ---- The loop ------------------------------------------------------ */

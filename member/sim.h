@@ -33,6 +33,7 @@
 /* ---- The clock ----------------------------------------------------- */
 
 struct sim;
+struct sim_disk;
 
 /* NULL: reported. */
 extern struct sim *sim_new (uint64_t seed);
@@ -91,6 +92,22 @@ extern bool sim_crashed (const struct sim *);
  * stay.
  */
 extern void sim_crash (struct sim *);
+/* The process is killed, and the power stays: the same, but completed writes
+ * stay visible, and no more durable than before; some of those in flight get
+ * as far.  So sim_crash may follow, with the array closed or open again.
+ */
+extern void sim_kill (struct sim *);
+
+/* ---- Looking on ---------------------------------------------------- */
+
+/* Called with each read, and each change, before it can take effect; the
+ * synchronous ones too.  data: that of a write.
+ */
+typedef void sim_watch_fn (void *opaque, struct sim_disk *d,
+                           enum io_kind kind, const uint8_t *data,
+                           uint64_t len, uint64_t off);
+/* One at a time; NULL: none. */
+extern void sim_watch (struct sim *, sim_watch_fn *fn, void *opaque);
 
 /* ---- Disks --------------------------------------------------------- */
 
@@ -172,6 +189,19 @@ extern void sim_disk_hang (struct sim_disk *, bool hang);
 
 /* Reads of these blocks fail with EIO until they are written whole. */
 extern void sim_disk_set_bad (struct sim_disk *, uint64_t off, uint64_t len);
+
+/* Is some change of these bytes not durable, in flight or completed? */
+extern bool sim_disk_is_unflushed (const struct sim_disk *, uint64_t off,
+                                   uint64_t len);
+/* Was one that completed lost by a flush that failed? */
+extern bool sim_disk_is_lost (const struct sim_disk *, uint64_t off,
+                              uint64_t len);
+/* Is some not durable, by a process that was killed since? */
+extern bool sim_disk_is_left (const struct sim_disk *, uint64_t off,
+                              uint64_t len);
+
+/* All of it becomes this, durably: a copy that was made earlier. */
+extern void sim_disk_restore (struct sim_disk *, const uint8_t *image);
 
 /* Silent corruption: change what is stored, durably. */
 extern void sim_disk_poke (struct sim_disk *, const void *buf, size_t len,

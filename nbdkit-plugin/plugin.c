@@ -166,6 +166,8 @@ plugin_dump_plugin (void)
   "allocate=no|yes                Creating: give files all their space\n" \
   "                               (default: no).\n"                     \
   "label=NAME                     A name for it; fixed likewise.\n"     \
+  "multihost=no|yes               Do other hosts reach the members too?\n" \
+  "                               It stays as it is if not given.\n"   \
   "uuid=UUID                      Open this array; leave members of\n"  \
   "                               others alone.\n"                      \
   "create=no|missing              Create the array if there is none\n"  \

@@ -19,8 +19,10 @@
 #include "array/blank.h"
 #include "array/code.h"
 #include "array/create.h"
+#include "array/host-lock.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
+#include "common/crc32c.h"
 #include "common/log.h"
 #include "control/control.h"
 #include "control/hook.h"
@@ -28,6 +30,7 @@
 #include "gpu/compiler-child.h"
 #include "member/loop.h"
 #include "nbdkit-plugin/plugin.h"
+#include "old-nbdkit/killed-client.h"
 #include "raidmap/limits.h"
 
 /* -D gpuraid.loop=1: io_uring; 2: plain threads; else choose. */
@@ -39,6 +42,7 @@ int gpuraid_debug_cuda_fail_after;
 int gpuraid_debug_cuda_fail_device = -1;
 
 struct array *plugin_array;
+static struct host_lock *host_lock;
 bool plugin_direct;
 
 static struct config config;
@@ -170,13 +174,18 @@ make_array (struct member **members, unsigned nr, unsigned nr_absent)
   struct assembly a;
   struct coder *coder;
 
-  if (choose_loop (members, nr) == -1) {
+  if (choose_loop (members, nr) == -1 ||
+      host_lock_members (members, nr, &host_lock) == -1) {
     for (unsigned i = 0; i < nr; i++)
       member_close (members[i]);
     return -1;
   }
   if (assemble (&config, members, nr, nr_absent, &a) == -1)
     return -1;
+  if (!host_lock_covers (host_lock, &a.sb.array_uuid)) {
+    assembly_free (&a);
+    return -1;
+  }
   if (a.sb.consistency == CONSISTENCY_NONE && !config.readonly)
     log_notice ("consistency=none: a crash while a member is missing can lose "
                 "data that was written long before");
@@ -240,7 +249,10 @@ plugin_get_ready (void)
   struct member *members[CONFIG_MAX_MEMBERS];
   unsigned nr, nr_absent;
 
+  killed_client_survive ();
   init_choice ();
+  if (crc32c_check () == -1)
+    return -1;
   if (config.hook && hook_check (config.hook) == -1)
     return -1;
   if (config.create == CREATE_MISSING) {
@@ -320,6 +332,8 @@ plugin_cleanup (void)
   control = NULL;
   err = array_free (plugin_array);
   plugin_array = NULL;
+  host_lock_free (host_lock);
+  host_lock = NULL;
   if (err)
     log_error ("what was written last may not be on the members: %s",
                strerror (err));

@@ -9,6 +9,7 @@
 
 #include "common/bits.h"
 #include "common/le.h"
+#include "common/zeroes.h"
 #include "raidmap/bitmap.h"
 #include "raidmap/limits.h"
 #include "raidmap/seal.h"
@@ -89,8 +90,8 @@ bitmap_page_decode (const uint8_t buf[BITMAP_PAGE_LEN],
   if (memcmp (buf + AT_MAGIC, magic, sizeof magic) != 0 ||
       get_le64 (buf + AT_PAGE_NO) != page_no ||
       !seal_ok (buf, BITMAP_PAGE_LEN, AT_CRC, array_uuid, slot) ||
-      !seal_zero (buf + AT_CRC + 4, AT_PAGE_NO - (AT_CRC + 4)) ||
-      !seal_zero (buf + AT_COUNTER + 8, AT_OPEN - (AT_COUNTER + 8)))
+      !all_zeroes (buf + AT_CRC + 4, AT_PAGE_NO - (AT_CRC + 4)) ||
+      !all_zeroes (buf + AT_COUNTER + 8, AT_OPEN - (AT_COUNTER + 8)))
     return false;
 
   memset (p, 0, sizeof *p);

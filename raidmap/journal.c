@@ -7,6 +7,7 @@
 
 #include "common/bits.h"
 #include "common/le.h"
+#include "common/zeroes.h"
 #include "raidmap/journal.h"
 #include "raidmap/limits.h"
 #include "raidmap/seal.h"
@@ -85,7 +86,7 @@ ring_header_decode (const uint8_t buf[BLOCK_LEN], const struct ring_id *id,
   if (memcmp (buf + AT_MAGIC, ring_magic, sizeof ring_magic) != 0 ||
       get_le32 (buf + RING_WHICH) != which ||
       !seal_ok (buf, BLOCK_LEN, AT_CRC, &id->array_uuid, id->slot) ||
-      !seal_zero (buf + RING_END, BLOCK_LEN - RING_END))
+      !all_zeroes (buf + RING_END, BLOCK_LEN - RING_END))
     return false;
 
   memset (h, 0, sizeof *h);
@@ -265,7 +266,7 @@ get_entries (const uint8_t *buf, size_t len, struct journal_record *r)
     for (uint32_t j = 0; j < nr_crcs; ++j, p += 4)
       *crc++ = get_le32 (p);
   }
-  return seal_zero (p, end - p);
+  return all_zeroes (p, end - p);
 }
 
 bool
@@ -284,7 +285,7 @@ journal_record_decode (const uint8_t *buf, size_t len,
       get_le32 (buf + REC_NR_HEADER) != nr_header ||
       get_le32 (buf + REC_PLACE) != place ||
       !seal_ok (buf, nr_bytes, AT_CRC, &id->array_uuid, id->slot) ||
-      !seal_zero (buf + REC_END, REC_ENTRIES - REC_END))
+      !all_zeroes (buf + REC_END, REC_ENTRIES - REC_END))
     return false;
 
   r->session = get_le64 (buf + REC_SESSION);

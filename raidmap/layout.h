@@ -1,6 +1,6 @@
 /* gpuraid: where a byte of the array lies.  Pure.
  *
- * Layout 0, DESIGN: slot = (role + m - 1 - stripe) mod (k + m).  For
+ * Layout 0: slot = (role + m - 1 - stripe) mod (k + m).  For
  * m = 1 and 2 that is md's left-symmetric layout, mdadm's default.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -56,7 +56,7 @@ extern uint64_t layout_address (const struct geometry *g, uint64_t stripe,
 
 /* Where everything lies on a member, all in bytes from its start and
  * whole blocks.  One layout serves all members; it is made from the
- * smallest (DESIGN.md section 6.1).  Order: superblock copies A1 A2,
+ * smallest (docs/on-disk-format.md).  Order: superblock copies A1 A2,
  * ring, table, bitmap, data, copies B1 B2 in the last two whole blocks
  * of *this* member.
  *

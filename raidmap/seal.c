@@ -38,12 +38,3 @@ seal_ok (const uint8_t *buf, size_t len, size_t crc_at,
   return get_le32 (buf + crc_at) ==
     seal_crc (buf, len, crc_at, array_uuid, slot);
 }
-
-bool
-seal_zero (const uint8_t *buf, size_t len)
-{
-  for (size_t i = 0; i < len; ++i)
-    if (buf[i] != 0)
-      return false;
-  return true;
-}

@@ -24,7 +24,4 @@ extern void seal (uint8_t *buf, size_t len, size_t crc_at,
 extern bool seal_ok (const uint8_t *buf, size_t len, size_t crc_at,
                      const uuid_bytes *array_uuid, unsigned slot);
 
-/* Are these bytes all zero? */
-extern bool seal_zero (const uint8_t *buf, size_t len);
-
 #endif

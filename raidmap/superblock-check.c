@@ -183,9 +183,9 @@ superblock_check (const struct superblock *sb)
 {
   const char *why;
 
-  if (sb->version != SB_VERSION || sb->incompat & ~SB_INCOMPAT_GROWN)
+  if (sb->version != SB_VERSION || sb->incompat & ~SB_INCOMPAT_KNOWN)
     return "the version or a feature is unknown";
-  if ((sb->incompat == 0) != (sb->l.nr_grown == 0))
+  if (((sb->incompat & SB_INCOMPAT_GROWN) == 0) != (sb->l.nr_grown == 0))
     return "whether the array has grown is said in two ways";
   if ((unsigned) sb->copy >= SB_NR_COPIES)
     return "the copy is unknown";

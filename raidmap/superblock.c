@@ -128,6 +128,7 @@ put_device (uint8_t *p, const struct device *d)
     p[27] = d->replaced;
   p[24] = d->state;
   p[25] = d->slot;
+  put_le32 (p + 28, d->step);
 }
 
 static void
@@ -139,6 +140,7 @@ get_device (const uint8_t *p, struct device *d)
   d->slot = d->state == DEVICE_NONE ? SLOT_NONE : p[25];
   d->by_bitmap = p[26] != 0;
   d->replaced = p[27] != 0;
+  d->step = get_le32 (p + 28);
 }
 
 /* The mask in bits 0 to 15, then the place in runs of 16 blocks, the slot
@@ -400,7 +402,7 @@ superblock_decode (const uint8_t buf[SB_LEN], enum sb_copy copy,
 
   parse (buf, sb);
   *why = "a newer version wrote the superblock";
-  if (sb->version > SB_VERSION || sb->incompat & ~SB_INCOMPAT_GROWN)
+  if (sb->version > SB_VERSION || sb->incompat & ~SB_INCOMPAT_KNOWN)
     return SB_TOO_NEW;
   *why = "the superblock is a copy of another place";
   if (sb->copy != copy)

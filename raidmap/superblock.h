@@ -2,7 +2,7 @@
  *
  * docs/on-disk-format.md describes the bytes; superblock_encode and
  * superblock_decode convert.  The meaning of the record in it, and the rules
- * for writing the copies, are in section 7 of the design and
+ * for writing the copies, are in docs/rules.md (M1 to M20) and
  * array/membership.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -29,6 +29,9 @@
 #define SB_MAX_EPOCH (UINT64_MAX / 2)   /* so that adding to one is safe */
 #define SB_VERSION 1u
 #define SB_INCOMPAT_GROWN UINT64_C (1)  /* l.nr_grown is not 0 */
+#define SB_INCOMPAT_MULTIHOST UINT64_C (8)      /* other hosts reach the
+                                                 * members: there is a beat */
+#define SB_INCOMPAT_KNOWN (SB_INCOMPAT_GROWN | SB_INCOMPAT_MULTIHOST)
 
 typedef struct { uint8_t b[16]; } uuid_bytes;
 
@@ -73,7 +76,7 @@ struct ballot_set {
   struct device_set active;
 };
 
-/* The membership record: DESIGN.md section 7. */
+/* The membership record: docs/rules.md, M1 to M20. */
 struct record {
   struct ballot_set self;
   struct ballot_set base;       /* the last known to be in force */
@@ -102,6 +105,8 @@ struct device {
   bool by_bitmap;               /* DEVICE_REBUILDING: only dirty regions */
   bool replaced;                /* DEVICE_ACTIVE: the member that replaces it
                                  * is active too, this one is to be removed */
+  uint32_t step;                /* one that is durable on this member; moves
+                                 * while the array is written */
   uint64_t cursor;              /* DEVICE_REBUILDING: bytes from data_off,
                                  * below which the target is current */
 };
@@ -144,14 +149,15 @@ struct superblock {
   unsigned layout;              /* 0 */
   enum code code;
   unsigned w;                   /* bits of a symbol: 8 for rs */
-  uint32_t matrix_id;           /* 0: the generator of DESIGN section 5 */
+  uint32_t matrix_id;           /* 0: that of docs/on-disk-format.md */
   uint32_t matrix_crc;          /* crc32c of the m x k parity rows */
   enum checksum checksum;
   enum consistency consistency;
   struct member_layout l;
   bool clean;                   /* informative: shut down with no open bit */
   uint32_t beat;                /* grows while a server has the array open for
-                                 * writing, if a member is remote; else 0 */
+                                 * writing, if other hosts reach a member;
+                                 * else 0 */
   uuid_bytes boot_id;           /* of the host that wrote this copy */
   char host[SB_HOST_LEN + 1];           /* likewise */
   enum sb_copy copy;            /* which copy this is */

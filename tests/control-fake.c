@@ -68,6 +68,7 @@ fake_status (void *opaque, struct array_status *st)
   for (unsigned i = 0; i < 16; i++)
     st->uuid.b[i] = 0xf0 + i;
   strcpy (st->label, "tank-1");
+  st->multihost = true;
   st->epoch = UINT64_MAX;
   st->coder = "isal";
   st->loop = "sim";
@@ -198,8 +199,8 @@ fake_rate (void *opaque, uint64_t limit)
 }
 
 static int
-fake_wait (void *opaque, bool *healthy, bool (*cancelled) (void *),
-           void *wait_opaque)
+fake_wait (void *opaque, bool *healthy, char failed[ARRAY_WHY_LEN],
+           bool (*cancelled) (void *), void *wait_opaque)
 {
   bool finished = false;
 
@@ -208,6 +209,7 @@ fake_wait (void *opaque, bool *healthy, bool (*cancelled) (void *),
     pthread_mutex_lock (&fake.lock);
     finished = fake.finished;
     *healthy = fake.healthy;
+    snprintf (failed, ARRAY_WHY_LEN, "%s", fake.failed);
     pthread_mutex_unlock (&fake.lock);
     if (finished || cancelled (wait_opaque))
       break;

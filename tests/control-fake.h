@@ -39,7 +39,8 @@ struct fake {
   bool paused;                  /* the rebuild */
   uint64_t rate;
   unsigned nr_commands;
-  bool finished, healthy;       /* wait ends; and then says this */
+  bool finished, healthy;       /* wait ends; and then says this, */
+  char failed[64];              /* and this */
   unsigned connections;
 
   /* Any thread. */

@@ -98,6 +98,7 @@ random_device (struct rng *r, struct superblock *sb, unsigned i)
   if (d->state == DEVICE_NONE)
     return;
   rng_fill (r, &d->uuid, sizeof d->uuid);
+  d->step = rng_next (r);
   if (d->state != DEVICE_SPARE)
     d->slot = rng_below (r, sb->g.k + sb->g.m);
   if (d->state == DEVICE_ACTIVE)
@@ -202,7 +203,8 @@ random_superblock (struct rng *r, struct superblock *sb)
   for (unsigned i = rng_below (r, 2) * rng_below (r, 6); i > 0; --i)
     layout_grow (&sb->g, &sb->l, layout_end (&sb->l) + rng_bits (r, 60),
                  &need);
-  sb->incompat = sb->l.nr_grown ? SB_INCOMPAT_GROWN : 0;
+  sb->incompat = (sb->l.nr_grown ? SB_INCOMPAT_GROWN : 0) |
+    (rng_below (r, 2) ? SB_INCOMPAT_MULTIHOST : 0);
   sb->code = rng_below (r, 2);
   sb->w = sb->code == CODE_CRS && sb->g.k + sb->g.m <= 16 &&
     rng_below (r, 2) ? 4 : 8;

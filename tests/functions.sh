@@ -190,13 +190,16 @@ san_tsan="exitcode=66:${TSAN_OPTIONS:-}"
 slow=1
 [ -z "$SAN" ] || slow=4
 
+# Where the server listens; clients of the tests use $sock.
+raid_listen=(-U "$sock")
+
 # run_server FLAG... -- ARG...: nbdkit in the background, no waiting.
 run_server ()
 {
   rm -f "$sock" "$shm/pid"
   : > "$raid_log"
   LD_PRELOAD=$san_preload ASAN_OPTIONS=$san_asan TSAN_OPTIONS=$san_tsan \
-    nbdkit -f -U "$sock" -P "$shm/pid" "${san_flags[@]}" "${raid_flags[@]}" \
+    nbdkit -f "${raid_listen[@]}" -P "$shm/pid" "${san_flags[@]}" "${raid_flags[@]}" \
     "$plugin" control="$control" "$@" >>"$raid_log" 2>&1 &
   raid_pid=$!
 }

@@ -87,13 +87,26 @@ fake_pread (struct member *m, void *buf, size_t len, uint64_t off)
   return 0;
 }
 
+static int
+fake_fd (struct member *m)
+{
+  return -1;
+}
+
+static int
+fake_flush (struct member *m)
+{
+  return 0;
+}
+
 static void
 fake_close (struct member *m)
 {
 }
 
 static const struct member_ops fake_ops = {
-  .size = fake_size, .pread = fake_pread, .close = fake_close,
+  .size = fake_size, .pread = fake_pread, .fd = fake_fd,
+  .flush = fake_flush, .close = fake_close,
 };
 
 /* ---- making an array ---------------------------------------------------- */

@@ -278,6 +278,7 @@ go_on (struct world *w, unsigned mask, struct ballot *last)
   w->leaving = 0;
   w->crash = w->fail = 1u << 31;
   membership_start (&w->ms, &w->decision, w->found, nr, ++w->session);
+  w->added = added_by (&w->ms.extent);  /* perhaps of before it has grown */
   membership_begin_open (&w->ms, w->found, nr, false);
   if (!drive (w))
     return false;

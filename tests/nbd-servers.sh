@@ -18,17 +18,29 @@ print(s.getsockname()[1])'
 }
 
 # A session of its own: else a stopped server may get SIGHUP.
-# nbdkit_bg NAME ARG...: its process number is in $shm/NAME.pid
+# nbdkit_bg NAME ARG...: its process number is in $shm/NAME.pid; after the
+# command in on_host
+on_host=()
 nbdkit_bg ()
 {
   local name=$1
   shift
   rm -f "$shm/$name.pid"
-  setsid nbdkit -f -P "$shm/$name.pid" "$@" >>"$tmp/$name.log" 2>&1 &
+  setsid "${on_host[@]}" nbdkit -f -P "$shm/$name.pid" "$@" >>"$tmp/$name.log" 2>&1 &
   on_exit kill_ours $!
   disown $!
   wait_for 30 test -s "$shm/$name.pid" ||
     fail "nbdkit $*: $(cat "$tmp/$name.log")"
+}
+
+# In front of a command: what it does is as on another host, whose /run and
+# network are others.
+other_host=(unshare --net --mount --propagation private bash -c
+  'mount -t tmpfs tmpfs /run && exec "$@"' -)
+need_other_host ()
+{
+  [ "$(id -u)" = 0 ] && "${other_host[@]}" true 2>/dev/null ||
+    skip "no name spaces: not root?"
 }
 
 # serve_on NAME ARG...: nbdkit on $shm/NAME.sock

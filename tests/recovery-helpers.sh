@@ -109,6 +109,15 @@ for i in range(h.get_size() >> 20):
 PY
 }
 
+# copy_at_rest FROM TO: a member of a server that writes nothing now
+copy_at_rest ()
+{
+  while
+    cp "$1" "$2" && sleep 3 || return 1
+    ! cmp -s "$1" "$2"
+  do :; done
+}
+
 # write_some: a few blocks, as a client that goes on with its work
 write_some ()
 {

@@ -1,8 +1,8 @@
 /* gpuraid: for the tests of array/replay.[ch]: what a crash left, made in
  * memory, and a slow and obvious reference of what is made of it.
  *
- * The reference takes one row and one slot at a time, from section 6.2 of
- * the design; nothing in it is sorted.
+ * The reference takes one row and one slot at a time, as "Recovery" in
+ * docs/rules.md says; nothing in it is sorted.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -113,6 +113,21 @@ check_free (struct array *a)
 }
 
 static void
+hear_notice (struct sim_array *sa, const char *fmt, va_list args)
+{
+  char text[4096];
+  const char *back;
+  va_list again;
+
+  va_copy (again, args);
+  vsnprintf (text, sizeof text, fmt, again);
+  va_end (again);
+  back = strstr (text, "going back to epoch ");
+  if (back)
+    sscanf (back, "going back to epoch %" SCNu64, &sa->went_back_to);
+}
+
+static void
 hear (enum log_level level, const char *fmt, va_list args)
 {
   va_list again;
@@ -127,6 +142,8 @@ hear (enum log_level level, const char *fmt, va_list args)
     fputc ('\n', stderr);
     va_end (again);
   }
+  if (level != LOG_LEVEL_ERROR && said_to)
+    hear_notice (said_to, fmt, args);
   if (level == LOG_LEVEL_ERROR && said_to)
     vsnprintf (said_to->said, sizeof said_to->said, fmt, args);
 }
@@ -258,6 +275,7 @@ sim_array_open (struct sim_array *sa, uint64_t which,
   init_config (sa);
   sa->c.degraded = policy;
   sa->said[0] = '\0';
+  sa->went_back_to = 0;
   FOR_EACH_BIT (i, which & LOW_BITS (sa->nr_disks)) {
     m[nr] = sim_disk_open (sa->disk[i], readonly ? MEMBER_RDONLY : 0);
     if (m[nr])

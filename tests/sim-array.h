@@ -120,6 +120,7 @@ struct sim_array {
     struct table_page page;
   } table[MAX_SLOTS];
   char said[4096];              /* the last error message */
+  uint64_t went_back_to;        /* the epoch, if force did when it was opened */
 
   struct {
     struct solver *solver;

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/seat.h"
 #include "common/bits.h"
 #include "tests/sim-run.h"
 
@@ -125,6 +126,7 @@ client_start (void *arg)
     c->q.r.flags |= (run_percent (r, 50) ? ARRAY_TRIM : 0) |
       (run_percent (r, 5) ? ARRAY_FAST : 0);
   if (k == REQUEST_WRITE || k == REQUEST_ZERO) {
+    back_note_write (r, off, len);
     c->w = model_write (r->model, off, len,
                         k == REQUEST_ZERO ? MODEL_ZEROES : MODEL_DATA);
     if (k == REQUEST_WRITE)
@@ -195,11 +197,20 @@ client_next (struct client *c)
   sim_at (r->sim, pause, client_start, c);
 }
 
-/* A member that hangs, and is still used, may delay all requests. */
+/* A member that hangs, and is still used, may delay all requests.  One that was
+ * taken out keeps cells of its I/O, of which the smallest cache has few.
+ */
 static bool
 hangs_long (const struct run *r)
 {
-  return (run_active_disks (r) & r->long_hung) != 0;
+  const struct array *a = r->sa->a;
+  uint64_t used = run_active_disks (r);
+
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (!list_empty (&a->cell_waiters) && a->seat[i]->m &&
+        seat_users (a->seat[i]) > 0)
+      used |= BIT (sim_array_disk_no (r->sa, sim_array_disk_of (a->seat[i])));
+  return (used & r->long_hung) != 0;
 }
 
 /* No request goes on so slowly, whatever hangs for a while. */

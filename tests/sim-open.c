@@ -86,7 +86,8 @@ try_open (struct run *r, uint64_t which, bool force, bool readonly)
 {
   const uint64_t there = which & disks_there (r);
   /* If it is not known to be in force, its base's members count too. */
-  const bool all = ((r->was_active | r->in_force) & ~there) == 0;
+  const bool all =
+    ((r->was_active | r->in_force) & ~(there & ~r->older)) == 0;
 
   limits.max_seats = MIN (default_limits.max_seats,
                           nr_bits (there) + r->spare_seats);
@@ -102,14 +103,19 @@ try_open (struct run *r, uint64_t which, bool force, bool readonly)
       run_die (r, "it was refused with all members: %s", r->sa->said);
     return false;
   }
+  if (r->sa->went_back_to) {
+    back_check (r);
+    return false;
+  }
   run_say (r, "disks %#" PRIx64 "%s: open, %u+%u, slots not active %#" PRIx64,
        which, force ? " (force)" : "", r->g.k, r->g.m,
        r->sa->a->lost_slots);
   note_size (r);
+  copies_check_open (r);
   check_open (r);
   scrub_check_open (r);
   recovery_count_open (r);
-  if (!force && r->sa->a->lost_slots && any_open (r->sa->a))
+  if (!force && !r->journal && r->sa->a->lost_slots && any_open (r->sa->a))
     run_die (r, "it was unclean and a slot is missing, yet it opened");
   stats.forced += force;
   r->forced |= force;
@@ -144,7 +150,13 @@ session_start (struct run *r, bool readonly)
 
   trouble_end (r);
   r->over = false;
-  if (run_percent (r, 30))
+  if (r->killed && run_percent (r, 30)) {
+    run_say (r, "the power fails, too");
+    stats.kills_power++;
+    sim_crash (r->sim);
+    r->killed = false;
+  }
+  if (!copies_give_back (r) && run_percent (r, 30))
     for (unsigned n = 1 + run_below (r, r->g.m); n > 0; n--)
       r->sa->disk[run_below (r, r->sa->nr_disks)]->absent = true;
   allow_absent (r);

@@ -183,15 +183,44 @@ rot_bitmap (struct run *r, struct sim_disk *d)
   flip_bits (r, d, bitmap_page_off (&r->sa->l, no, place));
 }
 
+static bool
+is_superblock (const struct sim_disk *d, enum sb_copy c)
+{
+  static struct superblock sb;
+
+  return superblock_decode (d->image + layout_sb_off (d->size, c), c, &sb,
+                            NULL) == SB_OK;
+}
+
+/* One copy of four, or some sectors of it: the others are good. */
+static void
+rot_superblock (struct run *r, struct sim_disk *d)
+{
+  const enum sb_copy copy = run_below (r, SB_NR_COPIES);
+  const uint64_t off = layout_sb_off (d->size, copy);
+
+  for (enum sb_copy c = 0; c < SB_NR_COPIES; c++)
+    if (!is_superblock (d, c))
+      return;
+  run_say (r, "%s: copy %d of the superblock rots", d->name, (int) copy);
+  stats.rot_superblock++;
+  if (run_percent (r, 30))
+    poke_zeroes (d, off);
+  else
+    flip_bits (r, d, off);
+}
+
 static void
 rot_other (struct run *r, struct sim_disk *d)
 {
-  const unsigned kind = run_below (r, 10);
+  const unsigned kind = run_below (r, 12);
 
   if (kind < 7)
     rot_table (r, d);
   else if (kind < 9 && r->journal)
     rot_ring (r, d);
+  else if (kind > 9)
+    rot_superblock (r, d);
   else
     rot_bitmap (r, d);
 }
@@ -241,7 +270,7 @@ rot_at_rest (struct run *r)
     return;
   FOR_EACH_BIT (no, r->sa->rotted)
     for (unsigned n = run_below (r, 3); n > 0; n--)
-      if (r->may_lose_rows || run_percent (r, 40))
+      if (r->may_lose_rows || r->rows_lost || run_percent (r, 40))
         rot_data (r, r->sa->disk[no]);
       else
         rot_other (r, r->sa->disk[no]);
@@ -262,13 +291,16 @@ rot_look_at_open (struct run *r)
 {
   if (r->journal || !r->any_rot || r->sa->a->nr_unsynced == 0)
     return;
-  for (uint64_t off = 0; off < r->g.size; off += BLOCK_LEN) {
+  /* Also where it may grow. */
+  for (uint64_t off = 0; off < r->max_size; off += BLOCK_LEN) {
     struct model_write *w;
     struct piece p;
     uint64_t row;
 
     layout_piece (&r->g, off, BLOCK_LEN, &p);
     row = p.stripe * r->rows_per_stripe + p.chunk_off / BLOCK_LEN;
+    if (row >= r->nr_rows)
+      continue;
     if (!run_is_unsynced (r->sa->a, row * BLOCK_LEN) || !is_rotted (r, row))
       continue;
     run_say (r, "the block at %" PRIu64 " may have rotted in an open region",

@@ -151,7 +151,8 @@ run_lose_slot (struct run *r, unsigned slot, bool synced_too)
         !run_is_unsynced (r->sa->a, stripe * r->g.chunk + chunk_off))
       continue;
     off = layout_address (&r->g, stripe, role, chunk_off);
-    if (off >= r->g.size)
+    /* Also where it may grow. */
+    if (off >= r->max_size)
       continue;
     model_lose (r->model, off, BLOCK_LEN);
     stats.lost_blocks++;
@@ -289,6 +290,25 @@ look_at_pages (struct run *r)
   }
 }
 
+/* Check whether a record is being proposed or accepted, by one member before
+ * another; and after a kill, perhaps because of what was left in a cache.
+ */
+static void
+look_at_record (struct run *r)
+{
+  const enum membership_phase phase = r->sa->a->membership.phase;
+
+  if (phase == r->record_phase)
+    return;
+  r->record_phase = phase;
+  if (phase == MEMBERSHIP_PROPOSE)
+    run_crash_soon (r, r->killed ? 25 : 3, 4 * r->n);
+  else if (phase == MEMBERSHIP_ACCEPT)
+    run_crash_soon (r, 15, 4 * r->n);
+  if (phase == MEMBERSHIP_PROPOSE || phase == MEMBERSHIP_ACCEPT)
+    trouble_in_change (r);
+}
+
 bool
 run_step (struct run *r)
 {
@@ -299,6 +319,7 @@ run_step (struct run *r)
   look_at_pages (r);
   look_at_targets (r);
   look_at_twos (r);
+  look_at_record (r);
   run_look_at_failure (r);
   check_synced (r);
   scrub_look (r);

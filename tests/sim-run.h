@@ -14,6 +14,7 @@
 
 #define MAX_CLIENTS 16u
 #define MAX_REPLACED 36u        /* disks; the end needs some more */
+#define MAX_SESSIONS 16u
 #define SECONDS UINT64_C (1000000000)
 
 struct run;
@@ -100,6 +101,7 @@ struct run {
   struct sim_disk *at[2][MAX_SLOTS];    /* active members that had not failed;
                                          * [1]: the second ones of slots */
   bool two_active;              /* some slot had two */
+  bool killed;                  /* and not all that is visible is durable */
   bool degraded;                /* the record in force had too few */
   uint64_t marked;              /* disks: those of at */
   bool *was_open;               /* by region: these had the dirty bit */
@@ -108,6 +110,7 @@ struct run {
 
   bool two_now;                 /* some slot has two active members */
   uint64_t scrub_state;         /* sim-scrub.c's */
+  enum membership_phase record_phase;   /* as last seen */
   int recovery_phase;           /* sim-recovery.c's, as last seen; -1: none */
   bool no_scrubs;               /* but those at the end */
   struct sb_scrub scrub[SIM_SCRUBS];    /* what was to be saved, as last
@@ -120,6 +123,19 @@ struct run {
   struct bitmap_page *page;     /* as last seen on its way; by number */
   uint64_t *unsynced;           /* a bit a region, as last seen */
   uint64_t nr_unsynced;
+
+  /* Those that wrote, from 1 on: sim-back.c's. */
+  struct {
+    uint64_t epoch;             /* the last that a member may know */
+    bool clean;                 /* it was stopped */
+  } session[MAX_SESSIONS];
+  unsigned nr_sessions;
+  uint8_t *written_in;          /* by stripe: the last that wrote to it */
+  struct rules *rules;          /* sim-rules.c's */
+  struct copies *copies;        /* sim-copies.c's */
+  uint64_t older;               /* disks that are older copies, and were not
+                                 * active since */
+  unsigned older_session;       /* the first in which one of them was made */
 };
 
 /* ---- sim-run.c ---- */
@@ -184,6 +200,36 @@ extern void check_closed (struct run *r);
 extern void check_ejected (struct run *r, unsigned slot);
 /* It was opened again. */
 extern void check_open (struct run *r);
+
+/* ---- sim-back.c ---- */
+
+/* A client writes; a session that writes begins, and ends. */
+extern void back_note_write (struct run *r, uint64_t off, uint64_t len);
+extern void back_note_session (struct run *r);
+extern void back_note_end (struct run *r, bool clean);
+/* The array was opened by going back: check what must be right, and stop. */
+extern void back_check (struct run *r);
+
+/* ---- sim-copies.c ---- */
+
+extern struct copies *copies_new (void);
+extern void copies_free (struct copies *c);
+/* A session goes on: perhaps copies are made. */
+extern void copies_soon (struct run *r);
+/* It ends; coming: disks that are active in a record on its way, which may
+ * count.
+ */
+extern void copies_note_end (struct run *r, bool clean, uint64_t coming);
+/* The array is closed.  True if some were given back. */
+extern bool copies_give_back (struct run *r);
+/* It was opened. */
+extern void copies_check_open (struct run *r);
+
+/* ---- sim-rules.c ---- */
+
+/* Check each I/O of the run from now on. */
+extern struct rules *rules_new (struct run *r);
+extern void rules_free (struct rules *rules);
 
 /* ---- sim-clients.c ---- */
 
@@ -257,6 +303,8 @@ extern void recovery_count_crash (const struct run *r);
 
 /* A region is resynced: perhaps something goes wrong at once. */
 extern void trouble_in_resync (struct run *r);
+/* A record is on its way: likewise. */
+extern void trouble_in_change (struct run *r);
 extern void trouble_has_space (struct run *r, unsigned disk);
 /* An event: something goes wrong, and again later. */
 extern void trouble_start (void *run);

@@ -53,13 +53,15 @@ end_session (struct run *r)
     ms->in_force ? &ms->cur.self.active : &ms->base.active;
   /* By force, the base is not all that the members know. */
   const uint64_t before = ms->in_force ? 0 : r->was_active | r->in_force;
+  uint64_t coming = 0;
 
   r->may_crash = r->chaos_on = false;
   run_look_at_slots (r);
   r->was_active = run_active_disks (r);
   /* The coming record may count too, and one that was not applied yet. */
   if (ms->phase != MEMBERSHIP_IDLE && ms->phase != MEMBERSHIP_STOPPED)
-    r->was_active |= listed_disks (r, &ms->next.self.active);
+    coming = listed_disks (r, &ms->next.self.active);
+  r->was_active |= coming;
   r->was_lost = a->lost_slots;
   r->in_force = listed_disks (r, in_force);
   if (lacks_seats (r, in_force))
@@ -67,6 +69,8 @@ end_session (struct run *r)
   r->was_active |= before;
   check_rows (r, "at a crash");
   check_note_end (r, false);
+  back_note_end (r, false);
+  copies_note_end (r, false, coming);
   run_note_torn (r);
   FOR_EACH_BIT (slot, a->lost_slots)
     run_lose_slot (r, slot, true);
@@ -100,7 +104,12 @@ crash (struct run *r)
   count_crash (r);
   end_session (r);
   stats.crash_two += r->two_active;
-  sim_crash (r->sim);
+  r->killed = run_percent (r, 50);
+  stats.kills += r->killed;
+  if (r->killed)
+    sim_kill (r->sim);
+  else
+    sim_crash (r->sim);
   check_closed (r);
 }
 
@@ -261,6 +270,7 @@ use_array (struct run *r, unsigned nr_requests)
   }
   r->chaos_on = r->trouble > 0;
   scrub_soon (r);
+  copies_soon (r);
   if (r->chaos_on)
     sim_at (r->sim, run_below (r, run_percent (r, 50) ? 3000000 : 100000000),
             trouble_start, r);
@@ -277,6 +287,8 @@ note_stop (struct run *r)
 {
   check_rows (r, "at a stop");
   check_note_end (r, true);
+  back_note_end (r, true);
+  copies_note_end (r, true, 0);
   scrub_note_stop (r);
   r->was_lost = r->lost;
   r->was_active = r->in_force = run_active_disks (r);
@@ -384,6 +396,7 @@ void
 session_write (struct run *r)
 {
   stats.sessions++;
+  back_note_session (r);
   draw_crash (r);
   if (!read_before (r) || !make_writable (r)) {
     crash (r);
@@ -450,6 +463,7 @@ rewrite_lost (struct run *r)
   for (uint64_t off = 0; off + len <= r->g.size; off += len) {
     w = model_write (r->model, off, len, MODEL_DATA);
     model_fill (w, r->buf);
+    back_note_write (r, off, len);
     sim_request_init (&q, r->sa, REQUEST_WRITE);
     q.r.buf = r->buf;
     q.r.off = off;
@@ -499,6 +513,7 @@ session_last (struct run *r)
   char why[2000];
 
   run_say (r, "the end");
+  back_note_session (r);
   limits.max_seats = default_limits.max_seats;
   r->may_crash = false;
   r->no_scrubs = true;

@@ -13,6 +13,8 @@
 #define SIM_STATES(X)                                                   \
   X (crash_creation, "crashes in creation")                             \
   X (creations_kept, "of those, the array opened afterwards")           \
+  X (kills, "crashes of the process alone")                             \
+  X (kills_power, "after those, power failures while it is not open")   \
   X (crash_change, "crashes in a change of the record")                 \
   X (crash_two, "crashes while a slot has two active members")          \
   X (read_two, "reads of such an array before it is writable")          \
@@ -23,6 +25,8 @@
   X (pages_cleared, "pages written to close regions")                   \
   X (resynced, "regions resynced")                                      \
   X (forced, "openings by force")                                       \
+  X (went_back, "openings by force that went back")                     \
+  X (went_back_sure, "stripes that must then be right")                 \
   X (read_errors, "disks with read errors")                             \
   X (bad_blocks, "disks with bad blocks")                               \
   X (unreadable_unsynced, "either while a region is not synced")        \
@@ -39,6 +43,7 @@
   X (rot_data, "disks with data that rots")                             \
   X (rot_table, "disks with pages of the checksum table that rot")      \
   X (rot_ring, "disks with rings that rot")                             \
+  X (rot_superblock, "copies of superblocks that rot")                  \
   X (rot_bitmap, "disks with pages of the bitmap that rot")             \
   X (rot_open, "blocks that may have rotted in a region left open")     \
   X (rot_writes, "disks that lose, tear or misdirect writes")           \
@@ -53,6 +58,8 @@
   X (spares, "spares added")                                            \
   X (pauses, "rebuilds and resyncs paused")                             \
   X (forgotten, "missing spares taken out")                             \
+  X (fail_in_change, "members that fail in the middle of a change")     \
+  X (older_copies, "older copies of members given back")                \
   X (grown, "openings of an array that has grown")                      \
   X (recoveries, "openings with a journal to recover")                  \
   X (recover_incomplete, "of those, the newest transaction is incomplete") \

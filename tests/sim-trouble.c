@@ -209,6 +209,24 @@ trouble_disk (struct run *r, unsigned no)
   kind[run_below (r, ARRAY_LEN (kind) - (r->sums ? 0 : 4))] (r, no);
 }
 
+/* While a record is proposed or accepted: writes of superblocks fail, and what
+ * should have followed them.
+ */
+void
+trouble_in_change (struct run *r)
+{
+  const unsigned no = run_below (r, r->sa->nr_disks);
+
+  if (!r->chaos_on || !run_percent (r, 2) || !allow_faulty (r, no))
+    return;
+  if (run_percent (r, 50))
+    r->sa->disk[no]->write_error_ppm = 1000000;
+  else
+    r->sa->disk[no]->flush_error_ppm = 1000000;
+  run_say (r, "disk%u: fails in a change", no);
+  stats.fail_in_change++;
+}
+
 /* While parity is made anew. */
 void
 trouble_in_resync (struct run *r)

@@ -43,7 +43,8 @@ opened (const char *words, struct assembly *a)
 
   if (scratch_open (words, a) == -1)
     fail_msg ("open %s: %s", words, said_error);
-  assert_in_range (said_notices, 0, 1);
+  /* What force did has lines of its own. */
+  assert_in_range (said_notices, 0, 4);
   assert_null (strstr (said_notice, "error"));
   assert_int_equal (scratch_sum_all (), sum);
 }
@@ -237,7 +238,9 @@ test_stale (void **state)
   assert_int_equal (by_name (&a, "c")->role, MEMBER_FAILED);
   assert_true (a.force);
   assembly_free (&a);
-  refused ("degraded=force a c", "too few members");
+  opened ("degraded=force a c", &a);    /* it goes back */
+  assert_int_equal (by_name (&a, "c")->role, MEMBER_CURRENT);
+  assembly_free (&a);
 
   /* Being brought up to date when it stopped. */
   write_with ("a b c d");
@@ -466,11 +469,12 @@ test_bitmap (void **state)
   assert_int_equal (by_name (&a, "b")->page_place[0], 1);
   assembly_free (&a);
 
-  /* One place torn: the other counts. */
+  /* One place torn: the other may be older. */
   scratch_put ("b", 8192 + 4096 + 100, "torn", 4);
   opened ("a b c d", &a);
   assert_int_equal (by_name (&a, "b")->page_place[0], 0);
-  assert_int_equal (a.page[0].open[0], 33);
+  assert_int_equal (a.page[0].open[0],
+                    LOW_BITS (bitmap_nr_regions (&a.sb.l)));
   assembly_free (&a);
 
   /* Both: all that there is. */

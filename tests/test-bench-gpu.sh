@@ -5,7 +5,7 @@
 # The speeds mean nothing, but all measurements run here too.
 #
 # SPDX-License-Identifier: BSD-3-Clause
-# run-tests: timeout=600 no-sanitizer
+# run-tests: timeout=1200 no-sanitizer
 
 source tests/functions.sh
 use_fake_cuda

@@ -4,7 +4,7 @@
 # bytes, and reports in one line what it can't do.
 #
 # SPDX-License-Identifier: BSD-3-Clause
-# run-tests: no-sanitizer timeout=400
+# run-tests: no-sanitizer timeout=1200
 
 source tests/functions.sh
 

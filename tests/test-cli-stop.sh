@@ -175,7 +175,9 @@ stop 1
 grep -qF "slot 1: ${members[1]}: its file was deleted, its data is lost with" \
   "$tmp/err" || fail "stop: $(cat "$tmp/err")"
 replace_member 0 "$shm/new-0"
-wait_healthy
+# Once it is rebuilt the other one may be taken out.
+wait_for $((60 * slow)) eval '[ "$(status_field members.0.state)" = active ]' ||
+  fail "slot 0 is not rebuilt"
 replace_member 1 "$shm/new-1"
 wait_healthy
 stop 0

@@ -164,8 +164,8 @@ array_scrub_control (struct array *a, enum array_scrub_command command,
 }
 
 int
-array_wait (struct array *a, bool *healthy, bool (*cancelled) (void *),
-            void *opaque)
+array_wait (struct array *a, bool *healthy, char failed[ARRAY_WHY_LEN],
+            bool (*cancelled) (void *), void *opaque)
 {
   *healthy = cancelled (opaque);
   return 0;
@@ -195,6 +195,14 @@ file_size (struct member *m)
   return stat (m->path, &st) == 0 ? st.st_size : 0;
 }
 
+/* There is no superblock on it. */
+static int
+file_pread (struct member *m, void *buf, size_t len, uint64_t off)
+{
+  memset (buf, 0, len);
+  return 0;
+}
+
 static void
 file_close (struct member *m)
 {
@@ -204,7 +212,7 @@ file_close (struct member *m)
 }
 
 static const struct member_ops file_ops = {
-  .size = file_size, .close = file_close,
+  .size = file_size, .pread = file_pread, .close = file_close,
 };
 
 static struct member *

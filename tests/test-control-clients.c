@@ -66,7 +66,18 @@ test_wait (void **state)
   reply = ask ("{\"command\":\"wait\"}");
   assert_true (json_object_object_get_ex (reply, "healthy", &o));
   assert_false (json_object_get_boolean (o));
+  assert_true (json_object_object_get_ex (reply, "failed", &o));
+  assert_null (o);
   json_object_put (reply);
+
+  pthread_mutex_lock (&fake.lock);
+  strcpy (fake.failed, "slot 1: it broke");
+  pthread_mutex_unlock (&fake.lock);
+  reply = ask ("{\"command\":\"wait\"}");
+  assert_true (json_object_object_get_ex (reply, "failed", &o));
+  assert_string_equal (json_object_get_string (o), "slot 1: it broke");
+  json_object_put (reply);
+  fake.failed[0] = '\0';
   control_stop (c);
 }
 

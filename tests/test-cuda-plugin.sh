@@ -4,7 +4,7 @@
 # device that is lost; and what is refused.
 #
 # SPDX-License-Identifier: BSD-3-Clause
-# run-tests: no-thread timeout=300
+# run-tests: no-thread
 
 source tests/functions.sh
 need nbdkit nbdcopy

@@ -261,6 +261,32 @@ test_come_back_in_turn (void **state)
   end_degraded (sa);
 }
 
+/* One after another they lose their servers, of which the first is overdue
+ * alone: it is not taken out, as the others are known to be away.
+ */
+static void
+test_go_in_turn (void **state)
+{
+  struct sim_array *sa = start_full (4, 2, CHUNK, 40);
+  struct sim_request *w;
+
+  sa->a->timeout_ns = 20 * SECOND;
+  sim_disk_hang (sa->disk[0], true);
+  w = start_request (sa, REQUEST_WRITE, data, 0, 8 * CHUNK, ARRAY_FUA);
+  pass (sa, 15 * SECOND);
+  for (unsigned i = 0; i < 3; i++)
+    atomic_store (&sa->a->seat[i]->m->away, true);
+  pass (sa, 100 * SECOND);
+  assert_int_equal (w->state, SIM_WAITS);
+  assert_int_equal (sa->a->lost_slots, 0);
+  for (unsigned i = 0; i < 3; i++)
+    atomic_store (&sa->a->seat[i]->m->away, false);
+  sim_disk_hang (sa->disk[0], false);
+  pass (sa, SECOND);
+  expect_done (w);
+  end_whole (sa);
+}
+
 /* Members that are slow answer all the time. */
 static void
 test_slow_is_not_overdue (void **state)
@@ -327,6 +353,7 @@ main (void)
     cmocka_unit_test (test_timeout),
     cmocka_unit_test (test_all_hang),
     cmocka_unit_test (test_come_back_in_turn),
+    cmocka_unit_test (test_go_in_turn),
     cmocka_unit_test (test_slow_is_not_overdue),
     cmocka_unit_test (test_timeout_needs_redundancy),
     cmocka_unit_test (test_stop),

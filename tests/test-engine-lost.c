@@ -21,6 +21,7 @@
 #include "array/repair.h"
 #include "common/bits.h"
 #include "common/log.h"
+#include "raidmap/limits.h"
 #include "tests/engine-array.h"
 
 /* Reads of this disk fail from its next one on, for this time. */
@@ -525,6 +526,34 @@ test_crash_when_a_lost_block_is_written (void **state)
   }
 }
 
+/* It is full before the superblock has no room for more, which is earlier in
+ * an array that has grown.
+ */
+static void
+test_list_is_full (void **state)
+{
+  limits.grow_min_len = 1;
+  sim_spare_len = MIB;
+  for (unsigned grown = 0; grown < 2; grown++) {
+    struct sim_array *sa = start_full (2, 2, CHUNK, 100);
+    struct array *a = sa->a;
+    uint64_t no = 0;
+
+    if (grown)
+      assert_int_equal (sim_array_grow (sa), 0);
+    engine_lock (a);
+    while (lost_add (a, no, LOW_BITS (4), 1))
+      no++;
+    assert_in_range (no, 1, a->sb.l.data_len / a->cell_len - 1);
+    assert_null (superblock_check (&a->sb));
+    while (no-- > 0)
+      lost_remove (a, no, LOW_BITS (4), 1);
+    engine_unlock (a);
+    end_degraded (sa);
+  }
+  sim_spare_len = 0;
+}
+
 int
 main (void)
 {
@@ -541,6 +570,7 @@ main (void)
     cmocka_unit_test (test_messages_have_a_limit),
     cmocka_unit_test (test_repair_while_it_is_replaced),
     cmocka_unit_test (test_crash_when_a_lost_block_is_written),
+    cmocka_unit_test (test_list_is_full),
   };
 
   return cmocka_run_group_tests (tests, NULL, free_data);

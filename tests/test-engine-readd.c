@@ -117,6 +117,33 @@ test_busy (void **state)
   check_without_others (sa);
 }
 
+/* The parity of a row comes from two sessions: one member has kept it, and the
+ * other's is made anew from data of several ages.  Each counts beside the
+ * other.
+ */
+static void
+test_kept_parity (void **state)
+{
+  struct sim_array *sa = start (state);
+  unsigned new;
+
+  for (uint64_t off = 0; off < sa->a->g.size; off += 3 * 128 * 1024) {
+    put (sa, off + 2 * 128 * 1024, 20000, ARRAY_FUA);
+    put (sa, off, 30000, ARRAY_FUA);
+  }
+  assert_true (sim_array_pause (sa, 15 * SECOND));
+  open_again (sa, ~BIT (1), true);
+  assert_int_equal (sim_array_fail (sa, 2), 0);
+  new = sim_array_add_disk (sa);
+  assert_int_equal (sim_array_replace (sa, 2, new), 0);
+  crash_array (sa);
+  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
+  assert_int_equal (sim_array_writable (sa), 0);
+  settle (sa);
+  assert_int_equal (sa->a->irregular_slots, 0);
+  check_without_others (sa);
+}
+
 /* Its path was lost, and comes back. */
 static void
 test_lost_path (void **state)
@@ -363,6 +390,7 @@ test_replaced (void **state)
   { "full", test_full, NULL, free_data, state },                        \
   { "lost copy", test_lost_copy, NULL, free_data, state },              \
   { "refused", test_refused, NULL, free_data, state },                  \
+  { "kept parity", test_kept_parity, NULL, free_data, state },          \
   { "replaced", test_replaced, NULL, free_data, state }
 
 int

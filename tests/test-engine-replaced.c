@@ -258,6 +258,29 @@ crash_again (uint64_t moment, bool twice)
   return crashed;
 }
 
+/* The record that has new members is followed by one that says it was in force:
+ * then any m members may be lost, also those that are not new.
+ */
+static void
+test_confirmed (void **state)
+{
+  for (unsigned lost = 0; lost < 2; lost++) {
+    struct sim_array *sa = start_full (4, 2, CHUNK, 4);
+    const unsigned one = sim_array_add_disk (sa);
+    const unsigned two = sim_array_add_disk (sa);
+    const uint64_t new = BIT (one) | BIT (two), old = BIT (2) | BIT (3);
+
+    assert_int_equal (sim_array_fail (sa, 0), 0);
+    assert_int_equal (sim_array_fail (sa, 1), 0);
+    assert_int_equal (sim_array_replace (sa, 0, one), 0);
+    assert_int_equal (sim_array_replace (sa, 1, two), 0);
+    assert_true (sim_array_settle (sa, 100 * SECOND));
+    open_again (sa, ~((lost ? old : new) | 3), true);
+    check_all (sa);
+    end_degraded (sa);
+  }
+}
+
 static void
 test_later_sessions (void **state)
 {
@@ -273,6 +296,7 @@ main (void)
     cmocka_unit_test (test_reads_agree),
     cmocka_unit_test (test_new_one_fails),
     cmocka_unit_test (test_two_slots),
+    cmocka_unit_test (test_confirmed),
     cmocka_unit_test (test_later_sessions),
   };
 

@@ -363,6 +363,36 @@ test_decoded_from_an_old_delta (void **state)
   end_degraded (sa);
 }
 
+/* One parity block is old together with its entry, and the data that was
+ * written with the other one is gone: the younger parity is the row's.
+ */
+static void
+test_decoded_with_old_parity (void **state)
+{
+  struct sim_array *sa = start_with_sums (2, 2);
+  const unsigned gone = slot_of (sa, 0, 0);
+
+  for (unsigned role = 2; role < 4; role++) {
+    const unsigned old = slot_of (sa, 0, role);
+    struct copy c;
+
+    open_again (sa, ~0, true);
+    keep (sa, old, 0, &c);
+    put (sa, layout_address (&sa->g, 0, 0, 0), 4096, ARRAY_FUA);
+    assert_true (sim_array_stop (sa));
+    restore (sa, old, 0, &c, true);
+    open_again (sa, ~BIT (gone), false);
+    check_all (sa);
+    /* Ages count from here, also where nothing is written. */
+    assert_true (sa->a->newest_seq > 0);
+    open_again (sa, ~0, true);
+    assert_true (sim_array_settle (sa, 600 * SECOND));
+    /* Wrong parity is repaired. */
+    put (sa, layout_address (&sa->g, 0, 0, 0), CHUNK, ARRAY_FUA);
+  }
+  end_whole (sa);
+}
+
 int
 main (void)
 {
@@ -378,6 +408,7 @@ main (void)
     TEST (test_page_of_a_target_is_whole),
     TEST (test_decoded_from_an_old_block),
     TEST (test_decoded_from_an_old_delta),
+    TEST (test_decoded_with_old_parity),
   };
 
   return cmocka_run_group_tests (tests, NULL, free_data);

@@ -246,7 +246,9 @@ test_reading_writes_nothing (void **state)
       assert_int_equal (sim_array_writable (sa), EROFS);
     assert_true (sim_array_stop (sa));
     assert_int_equal (ios (sa, IO_WRITE) + ios (sa, IO_ZERO) +
-                      ios (sa, IO_TRIM) + ios (sa, IO_FLUSH), 0);
+                      ios (sa, IO_TRIM), 0);
+    /* What is found is made durable before it is believed. */
+    assert_int_equal (ios (sa, IO_FLUSH), 5);
   }
   /* An unclean one, with a member missing. */
   assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
@@ -258,7 +260,7 @@ test_reading_writes_nothing (void **state)
   assert_int_equal (sim_array_open (sa, ~1, DEGRADED_FORCE, true), 0);
   check_all (sa);
   assert_true (sim_array_stop (sa));
-  assert_int_equal (ios (sa, IO_WRITE) + ios (sa, IO_FLUSH), 0);
+  assert_int_equal (ios (sa, IO_WRITE), 0);
   sim_array_free (sa);
 }
 

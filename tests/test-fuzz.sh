@@ -10,7 +10,7 @@
 # changes of the seeds.
 #
 # SPDX-License-Identifier: BSD-3-Clause
-# run-tests: address-only timeout=400
+# run-tests: address-only timeout=1200
 
 set -e
 cd "$(dirname "$0")/.."

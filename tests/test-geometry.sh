@@ -2,10 +2,10 @@
 # test-geometry: every byte is on the member and at the place that the
 # format says; see tests/geometry.py.
 #
-# run-tests: no-sanitizer timeout=400
+# run-tests: no-sanitizer timeout=1200
 #
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh
-OUT=$OUT SAN=$SAN timeout $((60 * slow)) \
+OUT=$OUT SAN=$SAN timeout $((150 * slow)) \
   /usr/bin/python3 tests/geometry.py --seed "$SEED"

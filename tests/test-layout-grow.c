@@ -119,7 +119,7 @@ check_superblock (const struct geometry *g, const struct member_layout *l)
   sb->l = *l;
   sb->l.nr_grown = 0;
   memset (sb->l.grown, 0, sizeof sb->l.grown);
-  sb->incompat = 0;
+  sb->incompat = SB_INCOMPAT_MULTIHOST;
   sb->checksum = l->table_len > 0;
   sb->consistency = l->ring_len > 0;
   e = (struct sb_extent) { .size = g->size, .data_len = l->data_len,
@@ -134,6 +134,8 @@ check_superblock (const struct geometry *g, const struct member_layout *l)
   sb_get_extent (back, &e);
   assert_int_equal (e.size, g->size);
   assert_int_equal (e.nr_grown, l->nr_grown);
+  assert_int_equal (back->incompat, SB_INCOMPAT_MULTIHOST |
+                    (l->nr_grown ? SB_INCOMPAT_GROWN : 0));
 
   if (l->nr_grown) {
     sb->lost[SB_MAX_LOST_GROWN] = (struct lost_blocks) { .mask = 1 };

@@ -85,7 +85,7 @@ test_md (void **state)
     }
 }
 
-/* The formula of the design, with signed arithmetic. */
+/* The formula of raidmap/layout.h, with signed arithmetic. */
 static unsigned
 slow_slot (int k, int m, int64_t stripe, int role)
 {

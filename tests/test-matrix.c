@@ -105,8 +105,8 @@ test_new (void **state)
   assert_int_equal (errno, EINVAL);
 }
 
-/* What the design says, in slow arithmetic; and with it the conditions of
- * the proof in gf/matrix.c: y_j + x_i is 2^j ^ 2^-i.
+/* What docs/on-disk-format.md says, in slow arithmetic; and with it the
+ * conditions of the proof in gf/matrix.c: y_j + x_i is 2^j ^ 2^-i.
  */
 static void
 test_rs_definition (void **state)

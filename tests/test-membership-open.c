@@ -147,6 +147,96 @@ test_branch_epochs (void **state)
   assert_non_null (strstr (decision.why, "replace --force"));
 }
 
+/* d0 and d1 went on without d2, and d1 is lost: force goes back to what d0 and
+ * d2 both had.  No copy of theirs is then a branch, but d1 is.
+ */
+static void
+test_go_back (void **state)
+{
+  create (2, 1);
+  start (3, DEGRADED_ALLOW);
+  finish ();
+  assert_false (opens (5));
+  assert_non_null (strstr (decision.why, "2 slots needed"));
+  assert_non_null (strstr (decision.why, "out of date: d2"));
+  assert_non_null (strstr (decision.why, "degraded=force: it goes back to "
+                           "epoch 1"));
+  decide (5, DEGRADED_FORCE);
+  assert_true (decision.open);
+  assert_string_equal (decision.notice,
+                       "degraded=force: of epoch 2, the newest, too few "
+                       "members are there: going back to epoch 1, with d0, d2"
+                       "\n"
+                       "degraded=force: blocks written since then, and those "
+                       "in their rows, may be lost or wrong: check the file "
+                       "systems\n"
+                       "degraded=force: once this array is open for writing, "
+                       "members that went on without these are refused: "
+                       "gpuraid replace --force takes them as new ones\n"
+                       "missing: slot 1");
+  start (5, DEGRADED_FORCE);
+  give (ALL);
+  membership_proposed (&ms, &no_device);
+  give (4);                     /* a crash: only d2 has accepted it */
+  assert_true (opens (5));
+  assert_false (opens (7));
+  assert_non_null (strstr (decision.why, "written in two ways"));
+  start (5, DEGRADED_ALLOW);
+  finish ();
+  assert_true (opens (5));
+  for (enum degraded_policy p = DEGRADED_ALLOW; p <= DEGRADED_FORCE; p++) {
+    decide (7, p);
+    assert_false (decision.open);
+    assert_non_null (strstr (decision.why, "epoch 2 on d1"));
+  }
+  members_find (disk, 2, found);
+  assert_int_equal (membership_meet (&ms, found, &identity, why), -1);
+  assert_non_null (strstr (why, "written in two ways"));
+}
+
+/* A member that was away when force went back is rebuilt in full: what was
+ * written under the record that is lost may be on the others.
+ */
+static void
+test_go_back_covers_none (void **state)
+{
+  create (2, 2);
+  start (7, DEGRADED_ALLOW);    /* d3 is stale, covered */
+  finish ();
+  start (3, DEGRADED_FORCE);    /* d0 and d1 went on, and d0 is lost */
+  finish ();
+  start (6, DEGRADED_FORCE);
+  assert_int_equal (decision.sb.record.self.ballot.epoch, 2);
+  finish ();
+  start (14, DEGRADED_ALLOW);
+  assert_int_equal (found[2].state, FOUND_STALE);
+  assert_false (found[2].covered);
+}
+
+/* No copy of the newest record is left, only its name: nothing opened. */
+static void
+test_go_back_named (void **state)
+{
+  create (1, 1);
+  for (unsigned i = 0; i < 2; i++) {
+    struct superblock *sb = &disk[i].sb[SB_A1];
+
+    sb->record.self.ballot = (struct ballot) { 3, 7 };
+    sb->record.parent.ballot = (struct ballot) { 2, 6 };
+    sb->record.base = sb->record.parent;
+  }
+  assert_false (opens (3));
+  assert_non_null (strstr (decision.why, "none found with current data"));
+  decide (3, DEGRADED_FORCE);
+  assert_true (decision.open);
+  assert_int_equal (decision.nr_slots, 2);
+  assert_int_equal (decision.past.epoch, 2);
+  start (3, DEGRADED_FORCE);
+  assert_int_equal (ms.next.self.ballot.epoch, 4);
+  finish ();
+  assert_true (opens (3));
+}
+
 /* Members that are there and can't be used are named, with the reason. */
 static void
 test_useless (void **state)
@@ -282,10 +372,43 @@ bit_of (const struct found *one)
   return 1u << strtoul (one->name + 1, NULL, 10);
 }
 
+static unsigned
+current_of (size_t nr)
+{
+  unsigned got = 0;
+
+  for (size_t i = 0; i < nr; i++)
+    if (found[i].state == FOUND_CURRENT)
+      got |= bit_of (&found[i]);
+  return got;
+}
+
+/* What force goes back to, when fewer than k are current. */
+static void
+read_back (FILE *f, size_t line, unsigned mask, bool data)
+{
+  unsigned known, current;
+  uint64_t epoch, sess;
+  size_t nr;
+
+  assert_int_equal (fscanf (f, "%" SCNu64 " %" SCNu64 " %u %u", &epoch, &sess,
+                            &known, &current), 4);
+  if (data)
+    return;
+  nr = decide (mask, DEGRADED_FORCE);
+  if (decision.open != (epoch != 0) ||
+      (epoch != 0 && (epoch != decision.sb.record.self.ballot.epoch ||
+                      sess != decision.sb.record.self.ballot.session ||
+                      known != decision.in_force ||
+                      current != current_of (nr))))
+    fail_msg ("set %zu (%#x) of the model, forced: %s", line, mask,
+              decision.why);
+}
+
 static void
 read_found (FILE *f, size_t line)
 {
-  unsigned mask, open, known, current, goes, got = 0, other = 0;
+  unsigned mask, open, known, current, goes, other = 0;
   uint64_t epoch, sess;
   char reason[16];
   size_t nr;
@@ -296,11 +419,9 @@ read_found (FILE *f, size_t line)
   nr = decide (mask, DEGRADED_ALLOW);
   if (strcmp (reason, "branch") == 0) {
     assert_non_null (strstr (decision.why, "written in two ways"));
+    read_back (f, line, mask, true);
     return;
   }
-  for (size_t i = 0; i < nr; i++)
-    if (found[i].state == FOUND_CURRENT)
-      got |= bit_of (&found[i]);
   for (unsigned s = 0; s < k + m; s++)
     if (decision.other[s] != -1)
       other |= bit_of (&found[decision.other[s]]);
@@ -310,8 +431,10 @@ read_found (FILE *f, size_t line)
   if (open != decision.open ||
       epoch != decision.sb.record.self.ballot.epoch ||
       sess != decision.sb.record.self.ballot.session ||
-      known != decision.in_force || current != got || goes != other)
+      known != decision.in_force || current != current_of (nr) ||
+      goes != other)
     fail_msg ("set %zu (%#x) of the model: %s", line, mask, decision.why);
+  read_back (f, line, mask, strcmp (reason, "data") != 0);
 }
 
 static const char *states;
@@ -344,6 +467,9 @@ main (int argc, char **argv)
     cmocka_unit_test (test_recorded_failure),
     cmocka_unit_test (test_branch),
     cmocka_unit_test (test_branch_epochs),
+    cmocka_unit_test (test_go_back),
+    cmocka_unit_test (test_go_back_covers_none),
+    cmocka_unit_test (test_go_back_named),
     cmocka_unit_test (test_useless),
     cmocka_unit_test (test_unsound),
     cmocka_unit_test (test_create_cut_short),

@@ -1,7 +1,7 @@
 #!/bin/bash
 # test-model-journal: the rules of the journal hold, and weaker sets of
 # them are detected to break; see tests/model/journal.py.
-# run-tests: no-sanitizer timeout=400
+# run-tests: no-sanitizer timeout=1200
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

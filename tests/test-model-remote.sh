@@ -1,7 +1,7 @@
 #!/bin/bash
 # test-model-remote: a remote member's rules (R9) hold, and without any one of
 # them something breaks; see tests/model/remote.py.
-# run-tests: no-sanitizer timeout=400
+# run-tests: no-sanitizer timeout=1200
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

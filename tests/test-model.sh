@@ -1,13 +1,14 @@
 #!/bin/bash
 # test-model: the membership protocol holds, every weaker one is detected,
 # and array/membership decides as the model does; see tests/model/.
-# run-tests: no-sanitizer timeout=400
+# run-tests: no-sanitizer timeout=1200
 #
 # SPDX-License-Identifier: BSD-3-Clause
 
 set -eu
 cd "$(dirname "$0")/.."
 timeout 250 /usr/bin/python3 tests/model/membership.py
+timeout 100 /usr/bin/python3 tests/model/older_copy.py
 timeout 100 /usr/bin/python3 tests/model/membership.py --dump \
   >"${TMPDIR:-/tmp}/membership-states"
 timeout 100 "${B:-build}/tests/test-membership-open" \

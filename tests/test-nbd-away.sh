@@ -2,7 +2,7 @@
 # test-nbd-away: servers of members that restart, hang, are gone, or have
 # another export, under an array that is written.
 #
-# run-tests: no-sanitizer timeout=400
+# run-tests: no-sanitizer timeout=1200
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

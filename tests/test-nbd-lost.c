@@ -407,6 +407,13 @@ test_connections (void **state)
   assert_true (has_details (": 1 connections"));
 }
 
+/* Between two looks; the write has to begin before the second. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define LOOK_NS UINT64_C (2000000000)
+#else
+#define LOOK_NS UINT64_C (400000000)
+#endif
+
 /* A large write to a server that is stopped, so that it is sent in part, and
  * the time for which it may be written without a look ends.
  */
@@ -415,12 +422,13 @@ start_in_part (struct nbd_io *w, uint8_t *buf, uint64_t len, uint64_t off)
 {
   uint8_t got[4096];
 
-  nbd_look_ns = 200000000;
+  memset (buf, 'x', len);
+  nbd_look_ns = LOOK_NS;
   assert_int_equal (one (IO_READ, got, sizeof got, off), 0);
   nbd_store_signal (SIGSTOP);
-  memset (buf, 'x', len);
   nbd_io_start (w, loop, m, IO_WRITE, buf, len, off, 1);
-  nanosleep (&(struct timespec) { .tv_nsec = 800000000 }, NULL);
+  nanosleep (&(struct timespec) { .tv_sec = 4 * LOOK_NS / 1000000000,
+                                  .tv_nsec = 4 * LOOK_NS % 1000000000 }, NULL);
   assert_false (atomic_load (&w->ended));
 }
 

@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 source tests/functions.sh
 source tests/nbd-servers.sh
 need nbdkit nbdcopy nbdsh
+need_other_host
 
 members=()
 for i in 0 1 2; do
@@ -22,12 +23,12 @@ nbdsh -u "$uri" -c 'h.pwrite(b"1" * (1 << 20), 0)' -c 'h.flush()'
 # refused_second: in one line, by a server and by check
 refused_second ()
 {
-  ! timeout 60 nbdkit -U - "$plugin" "${members[@]}" --run true \
+  ! timeout 60 "${other_host[@]}" nbdkit -U - "$plugin" "${members[@]}" --run true \
     >"$tmp/out" 2>&1 || fail "a second server started"
   grep -q "in use by another server" "$tmp/out" || fail "$(cat "$tmp/out")"
 }
 refused_second
-! "$gpuraid" check "${members[@]}" >"$tmp/out" 2>&1 || fail "check of a live array"
+! "${other_host[@]}" "$gpuraid" check "${members[@]}" >"$tmp/out" 2>&1 || fail "check of a live array"
 grep -q "in use by another server" "$tmp/out" || fail "check: $(cat "$tmp/out")"
 nbdsh -u "$uri" -c 'assert h.pread(1 << 20, 0) == b"1" * (1 << 20)'
 expect_state healthy
@@ -58,6 +59,7 @@ log_has "waiting" || fail "does not wait after a crash"
 # A server that is cut off: another takes over.
 nbdsh -u "$uri" -c 'h.pwrite(b"3" * (1 << 20), 0)' -c 'h.flush()'
 kill -STOP "$raid_pid"
+on_host=("${other_host[@]}")
 nbdkit_bg second -U "$shm/second.sock" "$plugin" "${members[@]}"
 nbdsh -u "$(uri_of second)" -c 'h.pwrite(b"4" * (1 << 20), 0)' -c 'h.flush()'
 kill -CONT "$raid_pid"

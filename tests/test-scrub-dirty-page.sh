@@ -20,8 +20,10 @@ spoil ()
     seek="$(page_place "$1")" conv=notrunc status=none
 }
 
-noise $((4 << 20)) >"$tmp/data"
-for places in 0 1 '0 1'; do
+# try PLACES: false if the page was stored before the scrub looked at it, as
+# happens on a slow machine.
+try ()
+{
   make_members 3 24M
   create_array k=2 m=1 size=4M consistency=journal checksum=crc32c
   start_raid
@@ -31,19 +33,30 @@ for places in 0 1 '0 1'; do
   head -c 100000 "$tmp/data" >"$tmp/part"
   timeout $((60 * slow)) nbdcopy --flush "$tmp/part" "$uri" ||
     fail "nbdcopy: failed"
-  for p in $places; do
+  for p in $1; do
     spoil "$p"
   done
   "$gpuraid" scrub "$control" --repair || fail "scrub: status $?"
   wait_healthy
-  [ "$(status_field counters.corrupt_table_pages)" = 1 ] ||
-    fail "damaged in $places: $(status_field counters.corrupt_table_pages)" \
-      "pages were found"
+  found=$(status_field counters.corrupt_table_pages)
+  if [ "$found" = 0 ]; then
+    stop_raid
+    return 1
+  fi
+  [ "$found" = 1 ] || fail "damaged in $1: $found pages were found"
   "$gpuraid" scrub "$control" --repair || fail "scrub: status $?"
   wait_healthy
   [ "$(status_field counters.corrupt_table_pages)" = 1 ] ||
-    fail "damaged in $places: a second scrub found more"
+    fail "damaged in $1: a second scrub found more"
   stop_raid
   timeout $((60 * slow)) "$gpuraid" check "${members[@]}" >"$tmp/out" ||
-    fail "damaged in $places: check: $(cat "$tmp/out")"
+    fail "damaged in $1: check: $(cat "$tmp/out")"
+}
+
+noise $((4 << 20)) >"$tmp/data"
+for places in 0 1 '0 1'; do
+  for n in 1 2 3 4 5; do
+    try "$places" && continue 2
+  done
+  fail "damaged in $places: never found"
 done

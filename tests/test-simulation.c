@@ -73,6 +73,7 @@ start_run (struct run *r, uint64_t seed)
   r->was_open = calloc (r->max_rows, sizeof *r->was_open);
   r->unsynced = calloc (div_round_up (r->max_rows, 64), sizeof *r->unsynced);
   r->page = calloc (bitmap_nr_pages (&l), sizeof *r->page);
+  r->written_in = calloc (r->max_rows, 1);
   r->was_lost_at = calloc (r->max_rows, sizeof *r->was_lost_at);
   r->bad_row = calloc (r->max_rows, sizeof *r->bad_row);
   r->buf = malloc (r->max_size);
@@ -85,7 +86,7 @@ start_run (struct run *r, uint64_t seed)
   }
   assert (r->torn != NULL && r->buf != NULL && r->was_open != NULL &&
           r->unsynced != NULL && r->page != NULL && r->bad_row != NULL &&
-          r->was_lost_at != NULL);
+          r->was_lost_at != NULL && r->written_in != NULL);
   r->trouble = run_percent (r, 25) ? 0 : 20 + run_below (r, 80);
   r->may_exceed = run_percent (r, 20);
   r->may_lose_rows = run_percent (r, 30);
@@ -95,6 +96,8 @@ start_run (struct run *r, uint64_t seed)
   r->sa->save_ns = 1 + run_below (r, 2) * run_below (r, 6 * SECONDS);
   r->sa->clear_ns = 1 + run_below (r, 2) * run_below (r, 6 * SECONDS);
   r->sa->max_pause_ns = run_below (r, 4) * run_below (r, 1000000);
+  r->rules = rules_new (r);
+  r->copies = copies_new ();
 }
 
 static void
@@ -102,12 +105,15 @@ end_run (struct run *r)
 {
   for (unsigned i = 0; i < r->nr_clients; i++)
     free (r->client[i].buf);
+  rules_free (r->rules);
+  copies_free (r->copies);
   free (r->torn);
   free (r->was_open);
   free (r->unsynced);
   free (r->page);
   free (r->bad_row);
   free (r->was_lost_at);
+  free (r->written_in);
   free (r->buf);
   free (r->old_data);
   model_free (r->model);
@@ -205,11 +211,15 @@ main (int argc, char *argv[])
   const uint64_t first = test_seed (argc > 2 ? argv[2] : NULL);
   const double start = now ();
 
-  /* Memory of calloced disks costs only the part that is used. */
   signal (SIGABRT, say_seed);
   signal (SIGSEGV, say_seed);
   signal (SIGALRM, say_seed);
+  /* Memory of calloced disks costs only the part that is used; other memory
+   * stays, as a kernel that gives it again and again takes half of the time.
+   */
   mallopt (M_MMAP_THRESHOLD, 256 * 1024);
+  mallopt (M_TRIM_THRESHOLD, 1 << 30);
+  mallopt (M_TOP_PAD, 64 << 20);
   for (uint64_t seed = first; seed < first + nr; seed++) {
     uint64_t trace;
 

@@ -71,15 +71,15 @@ compare "with a spare"
 mv "${members[2]}" "$tmp/old"
 members[2]=$shm/spare-0
 members=("${members[@]:0:6}" "$shm/spare-1")
-restart_raid cache=16M spare-delay=3s
+restart_raid cache=16M spare-delay=$((3 * slow))s
 [ "$(nr_spares)" = 1 ] || fail "it is no spare in the next server"
 mv "${members[4]}" "$shm/away"
-restart_raid cache=16M spare-delay=3s
+restart_raid cache=16M spare-delay=$((3 * slow))s
 nbdinfo --size "$uri" >/dev/null || fail "nbdinfo: failed"
 expect_state degraded
 compare "with one missing"
 [ "$(nr_spares)" = 1 ] || fail "it did not wait"
-wait_for 30 grep -q "slot 4: .*the spare takes the place" "$raid_log" ||
+wait_for $((30 * slow)) grep -q "slot 4: .*the spare takes the place" "$raid_log" ||
   fail "it waits for ever"
 wait_healthy
 compare "at the end"

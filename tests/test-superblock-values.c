@@ -260,7 +260,7 @@ fill_golden (struct superblock *s)
       .replaced = true };
   s->device[9] = (struct device)
     { .uuid = { { 0x90 } }, .state = DEVICE_REBUILDING, .slot = 2,
-      .by_bitmap = true, .cursor = 0x123000 };
+      .step = 0x6a6b6c6d, .by_bitmap = true, .cursor = 0x123000 };
   s->device[64] = (struct device)
     { .uuid = { { 0x40, 6 } }, .state = DEVICE_ACTIVE, .slot = 4 };
   assert_null (superblock_check (s));
@@ -301,7 +301,7 @@ test_golden (void **state)
     { 1024 + 32 * 4 + 27, 1, 1 },
     { 1024 + 32 * 9, 8, 0x90 }, { 1024 + 32 * 9 + 16, 8, 0x123000 },
     { 1024 + 32 * 9 + 24, 1, 4 }, { 1024 + 32 * 9 + 25, 1, 2 },
-    { 1024 + 32 * 9 + 26, 1, 1 },
+    { 1024 + 32 * 9 + 26, 1, 1 }, { 1024 + 32 * 9 + 28, 4, 0x6a6b6c6d },
     { 1024 + 32 * 64, 8, 0x640 },
     { 1024 + 32 * 64 + 24, 1, 1 }, { 1024 + 32 * 64 + 25, 1, 4 },
   };

@@ -129,8 +129,10 @@ test_blank_and_too_new (void **state)
   assert_int_equal (superblock_decode (buf, sb.copy, &back, NULL),
                     SB_CORRUPT);
   sb.version = SB_VERSION;
-  for (unsigned i = 1; i < 64; ++i) {
+  for (unsigned i = 0; i < 64; ++i) {
     sb.incompat = UINT64_C (1) << i;
+    if (sb.incompat & SB_INCOMPAT_KNOWN)
+      continue;
     superblock_encode (&sb, buf);
     assert_int_equal (superblock_decode (buf, sb.copy, &back, NULL),
                       SB_TOO_NEW);
@@ -185,9 +187,8 @@ test_reserved (void **state)
     for (unsigned at = reserved[i][0]; at < reserved[i][1]; ++at)
       refuse_byte (buf, sb.copy, at);
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
-    for (unsigned at = sb.device[i].state == DEVICE_ACTIVE ? 28 : 27;
-         at < 32; ++at)
-      refuse_byte (buf, sb.copy, 1024 + 32 * i + at);
+    if (sb.device[i].state != DEVICE_ACTIVE)
+      refuse_byte (buf, sb.copy, 1024 + 32 * i + 27);
 }
 
 /* What encoding leaves out or changes, as the header says. */

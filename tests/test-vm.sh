@@ -1,13 +1,15 @@
 #!/bin/bash
 # test-vm: a file system on an array, through the nbd driver of a real kernel,
-# in user-mode Linux; a short run of one.
+# in user-mode Linux, and devices that are detached under load; a short run.
 #
 #   scripts/vm tests/vm/file-system.sh ext4 xfs btrfs
+#   scripts/vm tests/vm/detach.sh 100
 #
-# is a long one.
+# are long ones.
 #
-# run-tests: no-sanitizer timeout=400
+# run-tests: no-sanitizer timeout=1200
 #
 # SPDX-License-Identifier: BSD-3-Clause
 
-exec scripts/vm env NR=12 timeout -k 10 350 tests/vm/file-system.sh ext4
+exec scripts/vm env NR=12 timeout -k 10 1100 \
+  bash -c "tests/vm/detach.sh 2 && tests/vm/file-system.sh ext4"

@@ -1,5 +1,6 @@
 # gpuraid: the recovery of the journal, as a model: what the records and
-# the blocks in place say of every row, and what is written then.
+# the blocks in place say of every row, and what is written then.  The steps
+# are those of "Recovery" in docs/rules.md.
 # journal.py tries all of it.
 #
 # SPDX-License-Identifier: BSD-3-Clause

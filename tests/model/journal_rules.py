@@ -1,4 +1,5 @@
-# gpuraid: the rules of the journal, as a model: the transactions.
+# gpuraid: the rules of the journal (docs/rules.md), as a model: the
+# transactions.
 # journal_sessions.py has what else can happen, journal_disk.py what members
 # hold, journal_recovery.py what an opening makes of it.  journal.py tries
 # all of it.

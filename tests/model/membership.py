@@ -19,7 +19,8 @@
 #   - with force, two sides that both continued never open together
 #   - of two current members of a slot the one stays that was read before
 #
-# membership_rules.py has the rules and the steps.
+# membership_rules.py has the rules and the checks, membership_sessions.py the
+# steps.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -29,7 +30,8 @@ from collections import deque
 
 sys.dont_write_bytecode = True
 
-from membership_rules import Broken, Model, RULES, bits    # noqa: E402
+from membership_rules import Broken, RULES, bits    # noqa: E402
+from membership_sessions import Model    # noqa: E402
 
 
 # ---- exploring ------------------------------------------------------------
@@ -37,7 +39,7 @@ from membership_rules import Broken, Model, RULES, bits    # noqa: E402
 def freeze(run):
     return run and tuple(run[x] for x in (
         "phase", "cur", "base", "target", "ready", "epoch", "seen", "next",
-        "got", "doomed", "opened", "goes"))
+        "got", "doomed", "opened", "goes", "past"))
 
 
 def crashes(model, state, run, events, path, seen):
@@ -115,6 +117,7 @@ SLICE = [
     (2, 2, 0, 2, 0, ("images",)),
     (1, 2, 0, 2, 1, ("force",)),
     (1, 1, 0, 3, 1, ("force",)),
+    (2, 1, 0, 2, 1, ("force",)),
 ]
 
 # Each of these must be detected.  The first ones are the rules that
@@ -136,6 +139,8 @@ WEAKER = [
     ("any-current", (1, 1, 0, 2, 1, ("images",))),
     ("any-epoch", (2, 1, 0, 3, 1, ("images",))),
     ("no-branch", (1, 1, 0, 3, 1, ("force",))),
+    ("past-seen", (2, 1, 0, 2, 1, ("force",))),
+    ("past-listed", (2, 1, 0, 2, 1, ("force",))),
     ("by-parent", (1, 1, 1, 2, 2, ())),
     ("early-resync", (1, 1, 1, 2, 2, ())),
 ]
@@ -183,7 +188,9 @@ def dump():
     state K M NR, the slot of each member, then for each member two
     records, each "-" or r and epoch session active (of the record, its
     base, its parent), goes and the seen, then for each set of members:
-    found MASK OPENS EPOCH SESSION KNOWN CURRENT GOES WHY.
+    found MASK OPENS EPOCH SESSION KNOWN CURRENT GOES WHY, and what force
+    goes back to if fewer than k are current: EPOCH SESSION KNOWN CURRENT, or
+    zeroes.
     """
     def line(r):
         if r is None:
@@ -193,7 +200,8 @@ def dump():
             (r[6], len(r[5]), " ".join("%d %d" % b for b in r[5])))
     for size in [(1, 1, 0, 2, 1, ()), (1, 1, 1, 2, 2, ()),
                  (2, 1, 1, 1, 2, ()),
-                 (2, 2, 0, 2, 0, ()), (1, 2, 0, 2, 0, ("force",))]:
+                 (2, 2, 0, 2, 0, ()), (1, 2, 0, 2, 0, ("force",)),
+                 (2, 1, 0, 2, 1, ("force",))]:
         k, m, extra, sessions, events, options = size
         model = Model(k, m, extra, **{o: True for o in options})
         states = []
@@ -208,9 +216,13 @@ def dump():
                     continue
                 opens, w, known, base, current, goes, why = \
                     model.decide(mem, found)
+                past = model.go_past(mem, found, w) \
+                    if why == "data" else None
                 print("found %d %d %d %d %d %d %d %s" % (
                     found, opens, w[0], w[1], known, current, goes,
-                    why or "-"))
+                    why or "-"),
+                    *(past[0][:2] + (int(past[1]), past[3]) if past
+                      else (0, 0, 0, 0)))
 
 
 def main():

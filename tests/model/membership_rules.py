@@ -1,6 +1,6 @@
-# gpuraid: the rules of membership, as a model: what opens, what is
-# proposed next, what can happen meanwhile, and what must be true after
-# every crash.  membership.py explores it.
+# gpuraid: the rules of membership (docs/rules.md), as a model: what opens,
+# what may be proposed next, and what must be true after every crash.
+# membership_sessions.py has the steps, membership.py explores them.
 #
 # A record is (epoch, session, active, base, parent, seen, goes): active is
 # a bit mask of members, base and parent are (epoch, session, active), seen
@@ -37,14 +37,14 @@ RULES = {
     "told-early": "targets are given a record along with its members",
     "a-first": "copy A is always written first (with --copies)",
     "no-branch": "another branch is not looked for (with --force)",
+    "past-seen": "what force goes past counts as seen (with --force)",
+    "past-listed": "what a member held that the winner lists can be a branch"
+                   " (with --force)",
     "by-parent": "of two members of a slot the one goes that the parent"
                  " lists",
     "early-resync": "parity is made anew while a slot has two members: it"
                     " fits the one that is read",
 }
-
-IDLE, PROPOSE, ACCEPT, TELL = "idle", "propose", "accept", "tell"
-
 
 # By mask: its members, and how many they are.
 BITS = [tuple(i for i in range(7) if mask >> i & 1) for mask in range(128)]
@@ -64,15 +64,11 @@ def records_of(member):
     return [r for r in member[:2] + member[3][:2] if r]
 
 
-def with_writes(member, have):
-    return member[:2] + (have,) + member[3:]
-
-
 class Broken(Exception):
     pass
 
 
-class Model:
+class Rules:
     def __init__(self, k, m, extra=0, without=(), force=False,
                  copies=False, images=False):
         self.k, self.m, self.n = k, m, k + m
@@ -85,10 +81,6 @@ class Model:
         self.all = (1 << self.nr) - 1
         self.nr_slots = [len({self.slot[i] for i in bits(mask)})
                          for mask in range(self.all + 1)]
-        # members that may change places: those whose slot is theirs alone
-        self.alike = [i for i in range(self.nr)
-                      if self.slot.count(self.slot[i]) == 1]
-        self.moved = {}
 
     # ---- the rules ----------------------------------------------------
 
@@ -155,30 +147,68 @@ class Model:
                     out |= 1 << (y if parent[2] >> y & 1 else x)
         return out
 
-    def decide(self, mem, found):
-        """(opens, winner, in force, base, current, goes, why)"""
-        named = set()
-        records = []
-        for i in bits(found):
-            for r in records_of(mem[i]):
-                records.append(r)
-                named.add(r[3])
-                named.add(r[4])
-            if mem[i][1]:
-                named.add(mem[i][1][:3])
-        if not named:
-            return False, None, False, None, 0, 0, "none"
-        w = self.pick_winner(mem, found, named)
+    def what_is_known(self, mem, found, records, w):
+        """Of a record: a copy that says most of it, whether it is known to
+        be in force, and the last one that is."""
         known = any(r[3] == w for r in records)
         if not known and w[2] & ~found == 0:
             known = all(mem[i][1] and mem[i][1][:3] == w for i in bits(w[2]))
         source = next((r for r in records if r[:3] == w), None) or \
             next((r for r in records if r[4] == w), None) or \
             next(r for r in records if r[3] == w)
-        base = w if known else source[3]
+        return source, known, w if known else source[3]
+
+    def branch_of(self, member, w, seen, listed):
+        """Does it hold a record that w has not seen?  If w lists it, it was
+        there when w was made, so nothing older on it is a branch."""
+        return any(c[:2] != w[:2] and c[:2] not in seen and
+                   not (listed and c[0] < w[0] and
+                        "past-listed" not in self.without)
+                   for c in self.names(member))
+
+    def names(self, member):
+        """The records that it accepted, or that a copy names."""
+        out = [member[1]] if member[1] else []
+        for r in records_of(member):
+            out += [r[3], r[4]]
+        return out
+
+    def go_past(self, mem, found, w):
+        """Force, and fewer than k members are current: (record, in force,
+        base, current, goes) of the newest older record that enough of those
+        present accepted, or None."""
+        records = [r for i in bits(found) for r in records_of(mem[i])]
+        older = {c[:3] for i in bits(found) for c in self.names(mem[i])
+                 if c[0] < w[0]}
+        for c in sorted(older, reverse=True):
+            current = sum(1 << i for i in bits(found & c[2])
+                          if self.has_been(mem[i][1], i, c))
+            if self.slots(current) >= self.k:
+                source, known, base = \
+                    self.what_is_known(mem, found, records, c)
+                return c, known, base, current, \
+                    self.which_go(source, c, current)
+        return None
+
+    def has_been(self, acc, i, c):
+        """Has a member with this accepted record been current in c?"""
+        return acc and (acc[:3] == c or acc[0] > c[0] and acc[2] >> i & 1 and
+                        c[:2] in acc[5])
+
+    def decide(self, mem, found):
+        """(opens, winner, in force, base, current, goes, why)"""
+        named = set()
+        records = []
+        for i in bits(found):
+            records += records_of(mem[i])
+            named.update(c[:3] for c in self.names(mem[i]))
+        if not named:
+            return False, None, False, None, 0, 0, "none"
+        w = self.pick_winner(mem, found, named)
+        source, known, base = self.what_is_known(mem, found, records, w)
         if not self.without & {"no-branch", "goback"}:
-            for c in named:
-                if c != w and c[:2] not in source[5]:
+            for i in bits(found):
+                if self.branch_of(mem[i], w, source[5], w[2] >> i & 1):
                     return False, w, known, base, 0, 0, "branch"
         current = 0
         for i in bits(found & w[2]):
@@ -211,6 +241,13 @@ class Model:
 
     # ---- what is checked after every crash ----------------------------
 
+    def common(self, mem, mask):
+        """The writes that all of these members have."""
+        have = -1
+        for i in bits(mask):
+            have &= mem[i][2]
+        return have
+
     def check(self, mem, writes, last):
         used = sum(1 << i for i in range(self.nr) if records_of(mem[i]))
         found = used
@@ -226,11 +263,15 @@ class Model:
                     if mem[i][2] & writes != writes and not self.force:
                         raise Broken("%s open, but %d lacks a write" %
                                      (list(bits(found)), i))
-                    if mem[i][2] != mem[bits(current)[0]][2]:
+                    # Those that force made go past a record may differ until
+                    # the one that it made is in force.
+                    if mem[i][2] != mem[bits(current)[0]][2] and \
+                       not (self.force and any(mem[j][1][:3] != w
+                                               for j in bits(current))):
                         raise Broken("%s open, current ones differ" %
                                      list(bits(found)))
-                have = mem[bits(current)[0]][2]
-                for i in bits(found if self.force else 0):
+                have = self.common(mem, current)
+                for i in bits(found & ~current if self.force else 0):
                     if mem[i][2] & ~have:
                         raise Broken("%s open, and what %d has is lost" %
                                      (list(bits(found)), i))
@@ -240,337 +281,14 @@ class Model:
                         (r[:3] == w or w in r[3:5])):
                     raise Broken("%s open behind %s" %
                                  (list(bits(found)), last[:2]))
+            if why == "branch" and not found & ~w[2] and not any(
+                    c[0] >= w[0] and c[:2] != w[:2]
+                    for i in bits(found) for c in self.names(mem[i])):
+                raise Broken("%s look like branches, and nothing newer is "
+                             "there" % list(bits(found)))
             if why == "branch" and not self.force and not self.images:
                 raise Broken("%s look like branches" % list(bits(found)))
             if found == used and not opens and not self.force and \
                not self.images:
                 raise Broken("all are there and refused: %s" % why)
             found = (found - 1) & used
-
-    # ---- steps ----------------------------------------------------------
-
-    def start(self):
-        full = (1 << self.n) - 1
-        first = (1, 0, full)
-        rec = first + (first, first, (), 0)
-        more = (rec, rec, 0, 0) if self.copies else ()
-        none = (None, None, 0, 0) if self.copies else ()
-        mem = tuple((rec, rec, 0, more) if i < self.n else
-                    (None, None, 0, none)
-                    for i in range(self.nr))
-        return self.canonical(mem, 0, (1, 0, 0))
-
-    def open(self, state, found, force):
-        mem, writes, last = state
-        opens, w, known, base, current, goes, why = self.decide(mem, found)
-        if force and why in ("quorum", "base"):
-            opens = True
-        if not opens:
-            return None
-        run = {"cur": w, "base": w if known else base, "alive": found,
-               "session": 1000, "target": 0, "ready": 0, "epoch": 0,
-               "seen": frozenset(), "doomed": False, "opened": False,
-               "before": mem, "goes": goes}
-        for i in bits(found):
-            self.meet(run, mem[i])
-        run["target"] = 0 if force else self.stale(mem, run, found, current)
-        return self.propose(run, current)
-
-    def stale(self, mem, run, found, current):
-        """Present members that become targets: of slots that lack one."""
-        have = {self.slot[i] for i in bits(current)}
-        out = 0
-        for i in bits(found & ~current):
-            if records_of(mem[i]) and self.slot[i] not in have:
-                have.add(self.slot[i])
-                out |= 1 << i
-        return out
-
-    def meet(self, run, member):
-        for r in records_of(member):
-            run["epoch"] = max(run["epoch"], r[0])
-            run["seen"] |= {r[:2], r[3][:2], r[4][:2]} | set(r[5])
-
-    def propose(self, run, active):
-        run = dict(run)
-        if "sessions" in self.without:
-            run["epoch"] = run["cur"][0] + 1
-            run["session"] += 1
-        else:
-            run["epoch"] += 1
-        me = (run["epoch"], run["session"])
-        goes = run["goes"]
-        for x in bits(active & ~run["cur"][2]):
-            goes |= sum(1 << y for y in bits(run["cur"][2])
-                        if self.slot[x] == self.slot[y])
-        run["next"] = me + (active, run["base"], run["cur"],
-                            tuple(sorted(run["seen"] - {me})),
-                            self.settle(active, goes))
-        run["seen"] = run["seen"] | {me}
-        run["phase"], run["got"] = PROPOSE, 0
-        return run
-
-    def next_or_stop(self, run, active):
-        return self.propose(run, active) if self.legal(run, active) else None
-
-    def takers(self, run):
-        """The receivers of the record now: its members until it is in force,
-        then the targets."""
-        if run["phase"] == TELL:
-            return run["target"]
-        if "told-early" in self.without:
-            return run["next"][2] | run["target"]
-        return run["next"][2]
-
-    def fail(self, run, y):
-        """Member y is lost: the run that continues without it, or None."""
-        gone = 1 << y
-        run = dict(run, alive=run["alive"] & ~gone,
-                   target=run["target"] & ~gone, ready=run["ready"] & ~gone)
-        if run["phase"] in (IDLE, TELL):
-            return self.next_or_stop(run, run["cur"][2] & ~gone)
-        nxt = run["next"]
-        if run["phase"] == ACCEPT:
-            # it was finished on the others: go on from it
-            run["cur"], run["goes"] = nxt[:3], nxt[6]
-            if not nxt[2] & gone or "base-moves" in self.without:
-                run["base"] = nxt[:3]
-            run["target"] &= ~nxt[2]
-        active = nxt[2] & ~gone
-        if gone & run["cur"][2] and "swap" not in self.without:
-            added = active & ~run["cur"][2]     # they wait
-            run["target"] |= added
-            run["ready"] |= added
-            active &= ~added
-        if not nxt[2] & gone:
-            return self.propose(run, active)
-        return self.next_or_stop(run, active)
-
-    def force_done(self, state, run):
-        """The record is in force."""
-        nxt = run["next"]
-        run = dict(run, phase=TELL, cur=nxt[:3], base=nxt[:3], opened=True,
-                   goes=nxt[6])
-        run["ready"] &= ~nxt[2]
-        run["target"] &= ~nxt[2]
-        run["got"] = run["target"] if "told-early" in self.without else 0
-        read = sum(1 << x for x in bits(nxt[2] & ~nxt[6])
-                   if any(self.slot[x] == self.slot[y] for y in bits(nxt[6])))
-        state = state[:2] + (nxt[:2] + (read,),)
-        return (state, run) if self.takers(run) & ~run["got"] else \
-            self.told(state, run)
-
-    def told(self, state, run):
-        """The targets have the record too, and something is written."""
-        mem, writes, last = state
-        nxt = run["next"]
-        run = dict(run, phase=IDLE, got=0)
-        mem = list(mem)
-        top = max([0] + [x[2].bit_length() for x in mem] +
-                  [writes.bit_length()])
-        if not self.force:
-            top = 0             # one bit: has all of them
-            mem = [with_writes(x, 0) for x in mem]
-        gets = nxt[2]
-        if "early-resync" in self.without:
-            gets &= ~nxt[6]
-        for i in bits(gets | run["ready"]):
-            mem[i] = with_writes(mem[i], mem[i][2] | 1 << top)
-        for i in bits(run["target"] & ~run["ready"]):
-            mem[i] = with_writes(mem[i], 0)
-        return (tuple(mem), writes | 1 << top, last), run
-
-    def deliver(self, member, rec, accept):
-        """(label, what a member holds, whether it is done) while it is
-        given a record."""
-        prop, acc, have, more = member
-        if not self.copies:
-            if accept:
-                yield "accept", (prop, rec, have, more), True
-                return
-            yield "propose", (rec, acc, have, more), True
-            if "together" in self.without:
-                yield "torn", (None, acc, have, more), False
-            return
-        # The place that is written first is the one with the older or
-        # torn copy; without that rule, A.  in_a: the newer one is in A
-        # and the copies differ.
-        for label, one, other, in_a in self.two_places(
-                member[accept], more[accept], more[2 + accept], rec):
-            new = list(member[:2])
-            rest = list(more)
-            new[accept], rest[accept], rest[2 + accept] = one, other, in_a
-            yield label, (new[0], new[1], have, tuple(rest)), one == other
-
-    def tell(self, member, rec):
-        """The same for a target: it is proposed and then accepted."""
-        for label, after, done in self.deliver(member, rec, False):
-            if done:
-                yield from self.deliver(after, rec, True)
-            yield label, after, False
-
-    def two_places(self, newest, other, in_a, rec):
-        if "a-first" in self.without and in_a:
-            newest, other = other, newest       # goes on with the other
-        yield "torn first", newest, None, 0
-        yield "first", rec, newest, 1
-        yield "torn second", rec, None, 1
-        yield "both", rec, rec, 0
-
-    def steps(self, state, run, events):
-        """(label, state, run, events) of everything that can be next."""
-        mem = state[0]
-        if run["phase"] != IDLE:
-            accept = run["phase"] != PROPOSE
-            takers = self.takers(run)
-            todo = takers & ~run["got"]
-            for i in bits(todo):
-                how = self.tell(mem[i], run["next"]) \
-                    if run["phase"] == TELL else \
-                    self.deliver(mem[i], run["next"], accept)
-                for label, after, done in how:
-                    m2 = mem[:i] + (after,) + mem[i + 1:]
-                    yield "%s %d" % (label, i), (m2,) + state[1:], \
-                        dict(run, got=run["got"] | 1 << i,
-                             doomed=run["doomed"] or not done), events
-            if run["doomed"]:
-                yield "crash", state, None, 0
-                return
-            if not todo:
-                if run["phase"] == TELL:
-                    s2, r2 = self.told(state, run)
-                    yield "all told, write", s2, r2, events
-                elif accept:
-                    s2, r2 = self.force_done(state, run)
-                    yield "in force" + (", write" if r2["phase"] == IDLE
-                                        else ""), s2, r2, events
-                else:
-                    yield "all proposed", state, \
-                        dict(run, phase=ACCEPT, got=0), events
-            all_members = run["next"][2] | run["target"]
-            if events and not accept:
-                for y in bits(all_members):
-                    yield "fail %d" % y, state, self.fail(run, y), events - 1
-            if events and accept:
-                # all others must have it by then
-                for y in bits(all_members):
-                    if takers & ~run["got"] & ~(1 << y) == 0:
-                        yield "fail %d" % y, state, self.fail(run, y), \
-                            events - 1
-        elif events:
-            yield from self.changes(state, run, events)
-        yield "crash", state, None, 0
-        if self.images and run["opened"]:
-            # an image of before the session is put back
-            for i in bits(self.all):
-                if run["cur"][2] & ~(1 << i) == 0:
-                    continue    # no member would know
-                old = with_writes(run["before"][i], 0)
-                yield "crash, image %d" % i, \
-                    (mem[:i] + (old,) + mem[i + 1:],) + state[1:], None, 0
-
-    def changes(self, state, run, events):
-        mem, writes, last = state
-        active = run["cur"][2]
-        for y in bits(active | run["target"]):
-            s2 = state
-            if "early" in self.without and active >> y & 1 and \
-               self.slots(active & ~(1 << y)) >= self.k:
-                s2 = (mem[:y] + (with_writes(mem[y], 0),) + mem[y + 1:],
-                      writes, last)
-            yield "fail %d" % y, s2, self.fail(run, y), events - 1
-        for x in bits(run["target"]):
-            yield from self.activate(state, run, events, x)
-        for x in bits(self.all & ~active & ~run["target"]):
-            twin = [i for i in bits(active) if self.slot[i] == self.slot[x]]
-            if twin and records_of(mem[x]):
-                continue        # replaced before
-            if self.is_branch(mem[x], run) and \
-               "no-branch" not in self.without:
-                continue
-            r2 = dict(run)
-            self.meet(r2, mem[x])
-            r2["alive"] |= 1 << x
-            r2["target"] |= 1 << x
-            if "late-target" in self.without:
-                m2 = mem[:x] + (with_writes(mem[x], 0),) + mem[x + 1:]
-                yield "rebuild %d" % x, (m2,) + state[1:], r2, events - 1
-                continue
-            yield "target %d" % x, state, self.propose(r2, active), events - 1
-        for x in bits(run["goes"]):
-            yield "remove %d" % x, state, \
-                self.next_or_stop(run, active & ~(1 << x)), events - 1
-
-    def is_branch(self, member, run):
-        """Would a readd join another branch?"""
-        named = [member[1][:2]] if member[1] else []
-        for r in records_of(member):
-            named += [r[3][:2], r[4][:2]]
-        return any(b not in run["seen"] for b in named)
-
-    def activate(self, state, run, events, x):
-        """Target x is rebuilt."""
-        mem, writes, last = state
-        active = run["cur"][2]
-        like = mem[bits(active)[0]][2]
-        m2 = mem[:x] + (with_writes(mem[x], like),) + mem[x + 1:]
-        r2 = dict(run, ready=run["ready"] | 1 << x)
-        s2 = (m2,) + state[1:]
-        r2["target"] &= ~(1 << x)
-        new = active | 1 << x
-        if "swap" in self.without:
-            for i in bits(active):
-                if self.slot[i] == self.slot[x]:
-                    new &= ~(1 << i)
-        yield "add %d" % x, s2, self.next_or_stop(r2, new), events - 1
-
-    # ---- states seen as one ---------------------------------------------
-
-    def canonical(self, mem, writes, last):
-        """Members sorted, sessions renamed, seen cut to what can matter."""
-        def key(i):
-            p, a, h = mem[i][:3]
-            return (p[0] if p else 0, a[0] if a else 0, h,
-                    NBITS[p[2]] if p else 0, NBITS[a[2]] if a else 0)
-        order = list(range(self.nr))
-        for i, j in zip(self.alike, sorted(self.alike, key=key)):
-            order[i] = j
-        order = tuple(order)
-        if order not in self.moved:
-            self.moved[order] = [
-                sum(1 << new for new, old in enumerate(order)
-                    if mask >> old & 1) for mask in range(self.all + 1)]
-        moved = self.moved[order]
-        keep = {last[:2]}
-        for x in mem:
-            for r in records_of(x):
-                keep.add(r[3][:2])
-                keep.add(r[4][:2])
-            if x[1]:
-                keep.add(x[1][:2])
-        names = {}
-        cache = {None: None}
-
-        def bset(b):
-            s = names.get(b[1])
-            if s is None:
-                s = names[b[1]] = len(names)
-            return b[0], s, moved[b[2]]
-
-        def rec(r):
-            if r in cache:
-                return cache[r]
-            me, base, parent = bset(r), bset(r[3]), bset(r[4])
-            seen = []
-            for b in r[5]:
-                if b in keep:
-                    seen.append((b[0], names.setdefault(b[1], len(names))))
-            seen.sort()
-            cache[r] = out = me + (base, parent, tuple(seen), moved[r[6]])
-            return out
-
-        mem2 = tuple([(rec(p), rec(a), h,
-                       more and (rec(more[0]), rec(more[1])) + more[2:])
-                      for p, a, h, more in [mem[i] for i in order]])
-        return mem2, writes, (last[0], names.setdefault(last[1], len(names)),
-                              moved[last[2]])

@@ -1,0 +1,29 @@
+/* gpuraid: how changes of the members ended, for wait and status.
+ *
+ * A member that is rebuilt onto and fails leaves the array as it was, perhaps
+ * healthy: this is where it is kept that the change failed.
+ *
+ * Call all of these with the array lock held.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_OUTCOME_H
+#define GPURAID_OUTCOME_H
+
+#include "array/internal.h"
+
+/* Nothing will be rebuilt onto this target; why is for users. */
+extern void outcome_failed (struct array *a, const struct seat *s,
+                            const char *why);
+/* This member is active: what failed for its slot before is over. */
+extern void outcome_good (struct array *a, const struct seat *s);
+
+/* The last failed change that no wait has told yet, and that is not over: it
+ * counts as told.  since: what outcome_mark said when the wait began.
+ * NULL: there is none.  Valid with the lock.
+ */
+extern const char *outcome_take (struct array *a, uint64_t since);
+extern uint64_t outcome_mark (const struct array *a);
+
+#endif

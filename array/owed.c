@@ -1,0 +1,48 @@
+/* gpuraid: does a member owe reads?
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include "array/owed.h"
+#include "common/plant.h"
+
+static unsigned
+count (const struct owed *o, unsigned group)
+{
+  return atomic_load_explicit (&o->nr[group], memory_order_relaxed);
+}
+
+unsigned
+owed_begin (struct owed *o, uint64_t now)
+{
+  if (count (o, !o->entry) == 0 || PLANTED ("owed-turned-early")) {
+    o->entry = !o->entry;
+    o->since = now;
+  }
+  atomic_fetch_add_explicit (&o->nr[o->entry], 1, memory_order_relaxed);
+  return o->entry;
+}
+
+void
+owed_end (struct owed *o, unsigned group)
+{
+  if (group < OWED_NONE)
+    atomic_fetch_sub_explicit (&o->nr[group], 1, memory_order_relaxed);
+}
+
+uint64_t
+owed_age (const struct owed *o, uint64_t now)
+{
+  return count (o, !o->entry) > 0 ? now - o->since : 0;
+}
+
+bool
+owed_is_long (const struct hedge_policy *policy, uint64_t loop_ns,
+              uint64_t late, uint64_t ns)
+{
+  if (loop_ns == 0)
+    return true;
+  if (policy->delay > 0 || PLANTED ("owed-by-time"))
+    return ns >= loop_ns;
+  return late > 0 && ns > late;
+}

@@ -1,0 +1,58 @@
+/* gpuraid: does a member owe reads?
+ *
+ * A small read in a client's thread costs least, but can't be abandoned.  So
+ * only what a member with late reads has goes through the loop, where it can
+ * be hedged.  Two things show that, from outside: the member has not ended a
+ * read that is late already, or most of those that have ended were late.  The
+ * first late reads of a member are waited for.
+ *
+ * The reads under way are in two groups: one that is complete, of which the
+ * time is known by which its last read had begun, and one that new reads enter.
+ * When the complete one is empty, the other becomes it.  So no list and no
+ * clock is needed when a read ends, in any thread.
+ *
+ * Times are in ns.  owed_end may be called by any thread; the others with the
+ * array lock held.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_OWED_H
+#define GPURAID_OWED_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "array/hedge.h"
+
+/* A read that is in no group. */
+#define OWED_NONE 2u
+
+/* One member.  Zeroes: no read is under way. */
+struct owed {
+  atomic_uint nr[2];            /* reads under way, by group */
+  unsigned entry;               /* the group that new reads enter */
+  uint64_t since;               /* the reads of the other group had begun */
+};
+
+/* A read begins.  Returns its group, for owed_end. */
+extern unsigned owed_begin (struct owed *o, uint64_t now);
+extern void owed_end (struct owed *o, unsigned group);
+
+/* How long some read has been under way, at least; 0: none, or that is not
+ * known.
+ */
+extern uint64_t owed_age (const struct owed *o, uint64_t now);
+
+/* Was a small read in a client's thread, that took ns, long (for
+ * hedge_note_pread)?  With hedge=DELAY the answer is yes from loop_ns on, so
+ * that each read of a member that takes some time can be hedged; with
+ * hedge=auto only if it was late (hedge_late; 0: not known), so that reads stay
+ * in the clients' threads while no member is slower than the others.
+ * loop_ns = 0: always, for tests.
+ */
+extern bool owed_is_long (const struct hedge_policy *policy, uint64_t loop_ns,
+                          uint64_t late, uint64_t ns);
+
+#endif

@@ -1,0 +1,227 @@
+#!/usr/bin/python3
+"""gpuraid: clients that are killed with requests under way, beside one that
+writes and compares.
+
+usage: tests/killed-clients.py PID URI ROUNDS [device]
+       tests/killed-clients.py URI
+
+With PID, of the server: exit status 1, and one line, if the client beside them
+was cut off or read other bytes, the server has ended, or threads or
+descriptors of killed clients are left.  With "device" each client is the
+kernel's nbd driver, whose device is detached while programs read and write it.
+Without PID: a client that is to be killed; it prints a line when it has had
+answers.
+
+SPDX-License-Identifier: BSD-3-Clause
+"""
+
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import nbd
+
+TOP = os.path.join(os.path.dirname(os.path.realpath(__file__)), '..')
+NETLINK = os.path.join(TOP, 'scripts', 'nbd-netlink.py')
+CONNECTIONS = 3
+DEPTH = 32
+BESIDE = 1 << 20                # bytes at the end, for the client beside them
+LENGTHS = (4096, 65536, 262144)
+
+
+class Failure(Exception):
+    pass
+
+
+def connect(uri):
+    handle = nbd.NBD()
+    handle.set_uri_allow_local_file(True)
+    handle.connect_uri(uri)
+    return handle
+
+
+# ---- a client that is to be killed ----------------------------------------
+
+class Load:
+    """One connection, with DEPTH requests under way."""
+
+    def __init__(self, uri):
+        self.handle = connect(uri)
+        self.blocks = self.handle.get_size() - BESIDE >> 12
+        self.buffers = [nbd.Buffer.from_bytearray(bytearray(n)) for n in LENGTHS]
+        self.requests = []
+        self.answers = 0
+
+    def submit(self):
+        buffer = random.choice(self.buffers)
+        offset = random.randrange(self.blocks - (max(LENGTHS) >> 12)) << 12
+        if random.random() < .6:
+            return self.handle.aio_pread(buffer, offset)
+        return self.handle.aio_pwrite(buffer, offset)
+
+    def step(self):
+        while len(self.requests) < DEPTH:
+            self.requests.append(self.submit())
+        self.handle.poll(10)
+        left = [r for r in self.requests
+                if not self.handle.aio_command_completed(r)]
+        self.answers += len(self.requests) - len(left)
+        self.requests = left
+
+
+def be_killed(uri):
+    loads = [Load(uri) for _ in range(CONNECTIONS)]
+    is_said = False
+    while True:
+        for load in loads:
+            load.step()
+        if not is_said and all(load.answers >= DEPTH for load in loads):
+            print('under load', flush=True)
+            is_said = True
+
+
+# ---- the others ------------------------------------------------------------
+
+class Beside(threading.Thread):
+    """Writes and compares, until it is told to stop or has a reason to."""
+
+    def __init__(self, handle):
+        super().__init__()
+        self.handle = handle
+        self.compared = 0
+        self.trouble = None
+        self.stop = threading.Event()
+
+    def run(self):
+        first = self.handle.get_size() - BESIDE
+        try:
+            while not self.stop.is_set():
+                data = os.urandom(65536)
+                offset = first + random.randrange(BESIDE // 65536) * 65536
+                self.handle.pwrite(data, offset)
+                if self.handle.pread(len(data), offset) != data:
+                    raise Failure('it reads other bytes than it wrote')
+                self.compared += 1
+        except (nbd.Error, Failure) as e:
+            self.trouble = e
+
+
+def in_use(pid):
+    """The server's descriptors, and nbdkit's threads.  gpuraid's own have names;
+    the kernel's, for io_uring, too.  Some of these start when they are needed."""
+    threads = []
+    for tid in os.listdir('/proc/%d/task' % pid):
+        try:
+            with open('/proc/%d/task/%s/comm' % (pid, tid)) as f:
+                threads.append(f.read().strip())
+        except OSError:         # it has ended
+            pass
+    return len(os.listdir('/proc/%d/fd' % pid)), threads.count('nbdkit')
+
+
+def kill_one(uri):
+    client = subprocess.Popen([sys.executable, __file__, uri],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    try:
+        if not select.select([client.stdout], [], [], 60)[0]:
+            raise Failure('a client has no answers')
+        if not client.stdout.readline():
+            raise Failure('a client ended by itself')
+        time.sleep(random.random() * .05)
+    finally:
+        client.kill()
+        client.wait()
+        client.stdout.close()
+
+
+def dd(*operands):
+    return subprocess.Popen(['dd', 'bs=64k', 'status=none', *operands],
+                            stderr=subprocess.DEVNULL)
+
+
+def detach_one(uri):
+    with tempfile.NamedTemporaryFile('r') as pid_file:
+        device = subprocess.run(
+            [NETLINK, 'attach', '--pid-file', pid_file.name, uri], check=True,
+            stdout=subprocess.PIPE, text=True, timeout=60).stdout.strip()
+        netlink = int(pid_file.read())
+    with open('/sys/class/block/%s/size' % os.path.basename(device)) as f:
+        blocks = int(f.read()) * 512 - BESIDE >> 16
+    loads = [dd('if=' + device, 'of=/dev/null', 'iflag=direct') for _ in range(3)]
+    loads += [dd('if=/dev/zero', 'of=' + device, 'oflag=direct', 'conv=notrunc',
+                 'seek=%d' % (i * blocks // 3), 'count=%d' % (blocks // 3))
+              for i in range(3)]
+    time.sleep(.2 + random.random() * .3)
+    if all(load.poll() is not None for load in loads):
+        raise Failure('%s: nothing reads or writes it' % device)
+    os.kill(netlink, signal.SIGTERM)
+    for load in loads:
+        load.wait(60)
+    while os.path.exists('/sys/class/block/%s/pid' % os.path.basename(device)):
+        time.sleep(.01)
+
+
+def steady(pid):
+    """In use, once that has not changed for a second."""
+    now, since = in_use(pid), time.monotonic()
+    while time.monotonic() < since + 1:
+        time.sleep(.1)
+        if in_use(pid) != now:
+            now, since = in_use(pid), time.monotonic()
+    return now
+
+
+def settled(pid, before):
+    """In use, once it is as before, or 20 s from now."""
+    end = time.monotonic() + 20
+    now = in_use(pid)
+    while now != before and time.monotonic() < end:
+        time.sleep(.1)
+        now = in_use(pid)
+    return now
+
+
+def kill_clients(pid, uri, rounds, end_one):
+    handle = connect(uri)
+    beside = Beside(handle)
+    beside.start()
+    try:
+        end_one(uri)
+        before = steady(pid)
+        for n in range(rounds):
+            end_one(uri)
+            if beside.trouble:
+                raise Failure('round %d: the client beside them: %s' %
+                              (n + 1, beside.trouble))
+    finally:
+        beside.stop.set()
+        beside.join()
+    if beside.trouble:
+        raise Failure('the client beside them: %s' % beside.trouble)
+    now = settled(pid, before)
+    if now != before:
+        raise Failure('%d descriptors, %d threads at first; %d, %d at the end' %
+                      (before + now))
+    handle.shutdown()
+    print('%d rounds; the client beside them compared %d times; '
+          '%d descriptors, %d threads at both ends' %
+          ((rounds, beside.compared) + now))
+
+
+def main():
+    if len(sys.argv) == 2:
+        be_killed(sys.argv[1])
+    try:
+        kill_clients(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]),
+                     detach_one if sys.argv[4:] == ['device'] else kill_one)
+    except (Failure, nbd.Error, OSError) as e:
+        sys.exit('%s: %s' % (sys.argv[0], e))
+
+
+main()

@@ -1,0 +1,139 @@
+/* gpuraid: the beat that tells other hosts that this server is alive.
+ *
+ * run-tests: no-thread
+ * It has one thread.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "array/copies.h"
+#include "array/stop.h"
+#include "common/bits.h"
+#include "tests/engine-array.h"
+
+#define SLOT 1u                 /* whose member hangs */
+
+/* live_check waits for longer. */
+#define GAP (7 * SECOND)
+
+static struct found found;
+
+static uint32_t
+read_beat (struct sim_array *sa, unsigned slot)
+{
+  assert_int_equal (copies_read (sa->a->at[slot][0]->m, &found, NULL), 0);
+  assert_int_equal (found.result[SB_A2], SB_OK);
+  return found.sb[SB_A2].beat;
+}
+
+static struct sim_array *
+start_beating (void)
+{
+  struct sim_array *sa = start_full (2, 2, CHUNK, 100);
+
+  sa->watch_ns = 3 * SECOND;
+  open_again (sa, 15, false);
+  sa->a->sb.incompat |= SB_INCOMPAT_MULTIHOST;
+  sa->a->beat = 1;
+  assert_int_equal (sim_array_writable (sa), 0);
+  return sa;
+}
+
+/* It lives until the last save, and is cleared by that; also when a member is
+ * taken out in a stop that takes long.
+ */
+static void
+test_stop (void **state)
+{
+  struct sim_array *sa = start_beating ();
+  uint64_t changed;
+  uint32_t beat;
+
+  put (sa, 0, 100 * CHUNK, 0);
+  sim_disk_hang (sim_array_disk_at (sa, SLOT), true);
+  beat = read_beat (sa, 0);
+  changed = sim_now (sa->sim);
+  while (!stop_step (sa->a)) {
+    if (beat != read_beat (sa, 0))
+      changed = sim_now (sa->sim);
+    beat = read_beat (sa, 0);
+    assert_true (beat != 0 || sa->a->ending);
+    assert_true (sim_now (sa->sim) < changed + GAP);
+    assert_true (sim_step (sa->sim));
+  }
+  assert_int_equal (sa->a->lost_slots, BIT (SLOT));
+  assert_int_equal (read_beat (sa, 0), 0);
+  sim_disk_hang (sa->disk[SLOT], false);
+  assert_true (sim_array_pause (sa, SECOND));
+  end_degraded (sa);
+}
+
+static uint64_t
+read_epoch (struct sim_array *sa, unsigned disk)
+{
+  static struct superblock sb;
+  uint64_t epoch = 0;
+
+  for (enum sb_copy c = 0; c < SB_NR_COPIES; c++)
+    if (superblock_decode (sa->disk[disk]->image +
+                           layout_sb_off (sa->disk[disk]->size, c), c, &sb,
+                           NULL) == SB_OK)
+      epoch = MAX (epoch, sb.record.self.ballot.epoch);
+  return epoch;
+}
+
+/* A member fails in the last save, when the others have a beat of 0: no record
+ * follows, as another host may have made one by then.
+ */
+static void
+test_fails_at_the_end (void **state)
+{
+  struct sim_array *sa = start_beating ();
+  const uint64_t epoch = read_epoch (sa, 0);
+
+  while (!stop_step (sa->a)) {
+    sim_disk_hang (sim_array_disk_at (sa, SLOT), sa->a->ending);
+    assert_true (sim_step (sa->sim));
+  }
+  assert_int_equal (read_epoch (sa, 0), epoch);
+  assert_int_equal (read_beat (sa, 0), 0);
+  sim_disk_hang (sa->disk[SLOT], false);
+  assert_true (sim_array_pause (sa, SECOND));
+  assert_int_equal (read_epoch (sa, 0), epoch);
+  end_whole (sa);
+}
+
+/* Only a stop ends it, also when no member is remote any more. */
+static void
+test_kept (void **state)
+{
+  struct sim_array *sa = start_beating ();
+  uint32_t beat;
+
+  assert_true (sim_array_pause (sa, GAP));
+  sa->a->sb.incompat &= ~SB_INCOMPAT_MULTIHOST;
+  assert_true (sim_array_pause (sa, SECOND));
+  beat = read_beat (sa, 0);
+  assert_true (sim_array_pause (sa, GAP));
+  assert_int_not_equal (read_beat (sa, 0), beat);
+  end_whole (sa);
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_stop),
+    cmocka_unit_test (test_fails_at_the_end),
+    cmocka_unit_test (test_kept),
+  };
+
+  return cmocka_run_group_tests (tests, NULL, free_data);
+}

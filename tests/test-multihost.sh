@@ -1,0 +1,130 @@
+#!/bin/bash
+# test-multihost: with multihost=yes an array on disks that two hosts reach is
+# served by one of them; without it both would start.
+# run-tests: no-sanitizer
+#
+# SPDX-License-Identifier: BSD-3-Clause
+
+cd "$(dirname "$0")/.."
+source tests/functions.sh
+source tests/nbd-servers.sh
+need nbdkit nbdsh
+need_other_host
+need_loop
+
+# Two loop devices of each file: no lock of one is seen through the other.
+make_members 3 16M
+one=() two=()
+for f in "${members[@]}"; do
+  for list in one two; do
+    dev=$(losetup -f --show "$f") || skip "no loop devices"
+    on_exit losetup -d "$dev"
+    eval "$list+=($dev)"
+  done
+done
+members=("${one[@]}")
+create_array multihost=yes k=2 m=1
+
+# second COMMAND...: on the other host; what it said is in $tmp/out
+second ()
+{
+  timeout 60 "${other_host[@]}" "$@" >"$tmp/out" 2>&1
+}
+
+# Opens it for writing, and stops it.
+second_serves ()
+{
+  second nbdkit -U - "$plugin" "${two[@]}" --run \
+    'nbdsh -u "$uri" -c "h.pwrite(b\"2\" * 4096, 0)" -c "h.flush()"'
+}
+
+refused_second ()
+{
+  ! second_serves || fail "a second server started"
+  grep -q "in use by another server" "$tmp/out" || fail "$(cat "$tmp/out")"
+}
+
+# beats: those of copy A2 of each member of the first host
+beats ()
+{
+  for dev in "${one[@]}"; do
+    dd if="$dev" iflag=direct bs=4096 count=2 status=none |
+      od -An -tu4 -j $((4096 + 220)) -N 4
+  done
+}
+
+write_one ()
+{
+  nbdsh -u "$uri" -c 'h.pwrite(b"1" * (1 << 20), 0)' -c 'h.flush()'
+}
+
+start_raid
+write_one
+mapfile -t before < <(beats)
+all_beat ()
+{
+  mapfile -t after < <(beats)
+  for i in 0 1 2; do
+    [ "${before[i]}" != "${after[i]}" ] || return 1
+  done
+}
+wait_for 30 all_beat || fail "no beat on all members: ${before[*]}, ${after[*]}"
+[ "$(status_field multihost)" = true ] || fail "status --json"
+"$gpuraid" status "$control" >"$tmp/status"
+grep -q "multihost=yes" "$tmp/status" || fail "status: $(cat "$tmp/status")"
+"$gpuraid" examine "${one[0]}" >"$tmp/examine"
+grep -q "multihost=yes" "$tmp/examine" || fail "examine: $(cat "$tmp/examine")"
+refused_second
+! second "$gpuraid" check "${two[@]}" || fail "check of a live array"
+grep -q "in use by another server" "$tmp/out" || fail "check: $(cat "$tmp/out")"
+nbdsh -u "$uri" -c 'assert h.pread(1 << 20, 0) == b"1" * (1 << 20)'
+expect_state healthy
+
+# After a stop there is nothing to wait for; after a crash the second host waits,
+# and takes over.
+stop_raid
+second_serves || fail "after a stop: $(cat "$tmp/out")"
+! grep -q waiting "$tmp/out" || fail "waits after a stop"
+
+# A server that had no client that may write takes none once another server had.
+for key in multihost=yes multihost=no; do
+  start_raid $key
+  second_serves || fail "beside one that only stands by: $(cat "$tmp/out")"
+  ! write_one 2>/dev/null || fail "$key: writes to what another server has changed"
+  log_has "has used it since this one was started" || fail "$key: no reason"
+  stop_raid
+done
+start_raid
+write_one
+kill_raid
+second_serves || fail "after a crash: $(cat "$tmp/out")"
+grep -q waiting "$tmp/out" || fail "does not wait after a crash"
+
+# The key at a later start changes what the array has; leaving it out does not.
+start_raid multihost=no
+write_one
+[ "$(status_field multihost)" = false ] || fail "multihost=no: status"
+restart_raid
+write_one
+[ "$(status_field multihost)" = false ] || fail "multihost=no is not kept"
+restart_raid multihost=yes
+write_one
+kill_raid
+start_raid
+write_one
+[ "$(status_field multihost)" = true ] || fail "multihost=yes is not kept"
+refused_second
+stop_raid
+second "$gpuraid" check "${two[@]}" || fail "check: $(cat "$tmp/out")"
+second nbdkit -r -U - "$plugin" multihost=no "${two[@]}" --run true ||
+  fail "read-only: $(cat "$tmp/out")"
+grep -q "multihost=no: not kept" "$tmp/out" || fail "read-only: nothing said"
+
+# Without a beat nothing tells the second server of the first: last, as what
+# the array has is not known then.
+start_raid multihost=no
+write_one
+before=$(beats)
+sleep 4
+[ "$(beats)" = "$before" ] || fail "multihost=no: a beat"
+second_serves || fail "multihost=no: $(cat "$tmp/out")"

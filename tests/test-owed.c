@@ -1,0 +1,105 @@
+/* gpuraid: which reads may be made in a client's thread, and which have to go
+ * through the loop.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "array/owed.h"
+#include "common/bits.h"
+
+#define MS UINT64_C (1000000)
+#define LOOP_NS (MS * 15 / 100)
+
+/* The age is never more than that of the oldest read. */
+static void
+test_age (void **state)
+{
+  struct owed o = { 0 };
+  unsigned first, second, third;
+
+  assert_int_equal (owed_age (&o, 5 * MS), 0);
+  first = owed_begin (&o, 10 * MS);
+  assert_int_equal (owed_age (&o, 20 * MS), 0);
+  /* The next read makes its group complete. */
+  second = owed_begin (&o, 21 * MS);
+  assert_int_not_equal (first, second);
+  assert_int_equal (owed_age (&o, 30 * MS), 9 * MS);
+  third = owed_begin (&o, 30 * MS);
+  assert_int_equal (third, second);
+  assert_int_equal (owed_age (&o, 31 * MS), 10 * MS);
+  owed_end (&o, first);
+  assert_int_equal (owed_age (&o, 32 * MS), 0);
+  first = owed_begin (&o, 33 * MS);
+  assert_int_equal (owed_age (&o, 34 * MS), MS);
+  owed_end (&o, second);
+  assert_int_equal (owed_age (&o, 35 * MS), 2 * MS);
+  owed_end (&o, third);
+  assert_int_equal (owed_age (&o, 36 * MS), 0);
+  owed_end (&o, OWED_NONE);
+  owed_end (&o, first);
+}
+
+/* A stream of reads that take a millisecond never looks much older, and one
+ * read that hangs is seen.
+ */
+static void
+test_stream (void **state)
+{
+  struct owed o = { 0 };
+  unsigned group[4] = { OWED_NONE, OWED_NONE, OWED_NONE, OWED_NONE }, hangs;
+  uint64_t now = 0;
+
+  for (unsigned i = 0; i < 1000; i++, now += MS / 4) {
+    owed_end (&o, group[i % 4]);
+    assert_in_range (owed_age (&o, now), 0, MS);
+    group[i % 4] = owed_begin (&o, now);
+  }
+  hangs = owed_begin (&o, now);
+  for (unsigned i = 0; i < 80; i++, now += MS / 4) {
+    owed_end (&o, group[i % 4]);
+    group[i % 4] = owed_begin (&o, now);
+  }
+  assert_in_range (owed_age (&o, now), 18 * MS, 20 * MS);
+  owed_end (&o, hangs);
+  for (unsigned i = 0; i < 8; i++, now += MS / 4) {
+    owed_end (&o, group[i % 4]);
+    group[i % 4] = owed_begin (&o, now);
+  }
+  assert_in_range (owed_age (&o, now), 0, MS);
+}
+
+/* Members that are equally slow get the same reads as with hedge=no; only
+ * one that is late against the others does not.
+ */
+static void
+test_long (void **state)
+{
+  const struct hedge_policy automatic = { 0 }, fixed = { .delay = 2 * MS };
+
+  /* Nothing is known of the others. */
+  assert_false (owed_is_long (&automatic, LOOP_NS, 0, 5 * MS));
+  assert_false (owed_is_long (&automatic, LOOP_NS, 6 * MS, 2 * MS));
+  assert_false (owed_is_long (&automatic, LOOP_NS, 6 * MS, 6 * MS));
+  assert_true (owed_is_long (&automatic, LOOP_NS, 6 * MS, 6 * MS + 1));
+  assert_true (owed_is_long (&fixed, LOOP_NS, 6 * MS, MS));
+  assert_false (owed_is_long (&fixed, LOOP_NS, 6 * MS, MS / 10));
+  assert_true (owed_is_long (&automatic, 0, 0, 0));
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_age),
+    cmocka_unit_test (test_stream),
+    cmocka_unit_test (test_long),
+  };
+
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
