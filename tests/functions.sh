@@ -48,6 +48,9 @@ for n in [1 << 20] * (int(sys.argv[1]) >> 20) + [int(sys.argv[1]) % (1 << 20)]:
     sys.stdout.buffer.write(r.randbytes(n))' "$1" "$SEED ${2:-}"
 }
 
+# fail WHY...: ends the test.  If it follows from a limit that ran out, see
+# timeout and wait_for, the test is late, which is a status of its own: run-tests
+# runs it again when nothing else runs.
 fail ()
 {
   echo "$0: $*" >&2
@@ -55,7 +58,14 @@ fail ()
     echo "--- the server's last words:" >&2
     tail -n 40 "$raid_log" >&2
   fi
+  [ ! -s "$tmp/late" ] || late
   exit 1
+}
+
+late ()
+{
+  echo "$0: late: $* $(cat "$tmp/late" 2>/dev/null)" >&2
+  exit 75
 }
 
 skip ()
@@ -65,11 +75,14 @@ skip ()
 }
 
 # is_ours PID: was it started by this test, and is still there?  The numbers come
-# round within a minute when many tests run: then it is of another test.
+# round within a minute when many tests run: then it is of another test.  A child
+# that has not called exec yet has the environment that this shell began with;
+# nothing else gets its number until this shell has waited for it.
 export GPURAID_TEST=$shm
 is_ours ()
 {
-  grep -qszxF "GPURAID_TEST=$shm" "/proc/$1/environ"
+  grep -qszxF "GPURAID_TEST=$shm" "/proc/$1/environ" ||
+    grep -qsx "PPid:[[:space:]]*$$" "/proc/$1/status"
 }
 
 # kill_ours PID
@@ -95,6 +108,10 @@ cleanup ()
   if [ -n "$raid_pid" ]; then
     kill_ours "$raid_pid"
     wait "$raid_pid" 2>/dev/null
+  fi
+  if [ $rc -eq 124 ] && [ -s "$tmp/late" ]; then
+    echo "$0: late: $(cat "$tmp/late")" >&2     # errexit ended it
+    rc=75
   fi
   if [ -n "$KEEP" ] && [ $rc -ne 0 ]; then
     echo "$0: kept: $tmp $shm" >&2
@@ -140,15 +157,44 @@ use_fake_cuda ()
   export LD_LIBRARY_PATH=$PWD/${FAKE_CUDA_OLD:+$dir/old:$PWD/}$dir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 }
 
-# wait_for SECONDS COMMAND...: until the command succeeds.
+# wait_for COMMAND...: until the command succeeds.  The limit is for what hangs.
+patience=120
 wait_for ()
 {
-  local end=$((SECONDS + $1))
-  shift
+  local end=$((SECONDS + patience * slow))
   until "$@" >/dev/null 2>&1; do
-    [ $SECONDS -lt $end ] || return 1
+    if [ $SECONDS -ge $end ]; then
+      echo "wait_for $*" >>"$tmp/late"
+      return 124
+    fi
     sleep 0.05
   done
+}
+
+# timeout SECONDS COMMAND...: like timeout(1), for what hangs otherwise.
+timeout ()
+{
+  local limit=$(($1 * slow)) rc=0
+  shift
+  command timeout "$limit" "$@" || rc=$?
+  [ $rc -ne 124 ] || echo "timeout $limit $*" >>"$tmp/late"
+  return $rc
+}
+
+# no_longer_than NR: has it been at most NR seconds since SECONDS=0?  Where
+# processes wait for a processor a second counts for less, ten times at most.
+no_longer_than ()
+{
+  local nr=$SECONDS limit
+
+  limit=$(awk -v nr="$(($1 * slow))" -v cpus="$(nproc)" '{
+      times = $1 / cpus
+      times = times < 1 ? 1 : times > 10 ? 10 : times
+      print int (nr * times) }' /proc/loadavg)
+  [ $nr -le "$limit" ] || {
+    echo "$nr s, not $limit" >>"$tmp/late"
+    return 1
+  }
 }
 
 # make_members NR SIZE [FOLDER]: sparse files of that size, in memory.
@@ -215,8 +261,8 @@ raid_flags=()
 start_raid ()
 {
   run_server "$@" "${members[@]}"
-  wait_for $((30 * slow)) raid_is_up ||
-    fail "start_raid $*: not up after $((30 * slow)) s"
+  wait_for raid_is_up ||
+    fail "start_raid $*: neither up nor gone"
   [ -s "$shm/pid" ] || fail "start_raid $*: the server did not start"
 }
 
@@ -225,7 +271,7 @@ refuse_raid ()
 {
   local rc=0
   run_server "$@" "${members[@]}"
-  wait_for $((30 * slow)) raid_is_up || fail "refuse_raid $*: neither up nor gone"
+  wait_for raid_is_up || fail "refuse_raid $*: neither up nor gone"
   [ ! -s "$shm/pid" ] || fail "refuse_raid $*: the server started"
   wait "$raid_pid" || rc=$?
   raid_pid=
@@ -238,8 +284,8 @@ stop_raid ()
 {
   local rc=0
   is_ours "$raid_pid" && kill "$raid_pid" || fail "stop_raid: the server is not there any more"
-  timeout $((60 * slow)) tail -s 0.02 --pid="$raid_pid" -f /dev/null ||
-    fail "stop_raid: still there after $((60 * slow)) s"
+  timeout 60 tail -s 0.02 --pid="$raid_pid" -f /dev/null ||
+    fail "stop_raid: it is still there"
   wait "$raid_pid" || rc=$?
   raid_pid=
   [ $rc -eq 0 ] || fail "stop_raid: the server's exit status was $rc"
@@ -282,6 +328,22 @@ status_field ()
   status_json | field "$1"
 }
 
+# wait_state EXPRESSION: see tests/wait-state.py
+wait_state ()
+{
+  local rc=0
+  /usr/bin/python3 tests/wait-state.py "$control" "$1" || rc=$?
+  [ $rc -ne 75 ] || echo "wait_state $1" >>"$tmp/late"
+  [ $rc -eq 0 ] || fail "wait_state: status $rc"
+}
+
+# log_has TEXT: the array's server says so.  A thread of its own writes the log, so
+# the line may come a moment after what it tells.
+log_has ()
+{
+  wait_for grep -qF -- "$1" "$raid_log"
+}
+
 expect_state ()
 {
   local s
@@ -304,7 +366,7 @@ replace_member ()
 
 wait_healthy ()
 {
-  timeout $((120 * slow)) "$gpuraid" wait "$control" ||
+  timeout 120 "$gpuraid" wait "$control" ||
     fail "gpuraid wait: status $?"
   expect_state healthy
 }
@@ -317,7 +379,7 @@ mount_device ()
   nbdfuse "$shm/fuse/disk" "$uri" >>"$tmp/nbdfuse.log" 2>&1 &
   fuse_pid=$!
   on_exit fusermount3 -uz "$shm/fuse"
-  wait_for 10 test -f "$shm/fuse/disk" || fail "nbdfuse did not start"
+  wait_for test -f "$shm/fuse/disk" || fail "nbdfuse did not start"
   device=$(losetup -f --show "$shm/fuse/disk") || skip "no loop devices: losetup failed"
   on_exit losetup -d "$device"
 }
@@ -325,7 +387,7 @@ mount_device ()
 unmount_device ()
 {
   losetup -d "$device"
-  wait_for 10 fusermount3 -u "$shm/fuse" || fail "fusermount3 -u failed"
+  wait_for fusermount3 -u "$shm/fuse" || fail "fusermount3 -u failed"
   wait "$fuse_pid" || :
 }
 
@@ -343,7 +405,7 @@ slow_member ()
   on_exit kill_ours "$(cat "$d/pid")"
   on_exit fusermount3 -uz "$d/mnt"
   slow_path=$d/mnt/member
-  wait_for 10 test -f "$slow_path" || fail "nbdfuse did not start"
+  wait_for test -f "$slow_path" || fail "nbdfuse did not start"
 }
 
 # churn SLOT...: until churn_stop, members fail and are rebuilt, one after

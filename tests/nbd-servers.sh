@@ -29,7 +29,7 @@ nbdkit_bg ()
   setsid "${on_host[@]}" nbdkit -f -P "$shm/$name.pid" "$@" >>"$tmp/$name.log" 2>&1 &
   on_exit kill_ours $!
   disown $!
-  wait_for 30 test -s "$shm/$name.pid" ||
+  wait_for test -s "$shm/$name.pid" ||
     fail "nbdkit $*: $(cat "$tmp/$name.log")"
 }
 
@@ -52,7 +52,8 @@ serve_on ()
   nbdkit_bg "$name" -U "$shm/$name.sock" "$@"
 }
 
-# qemu_on NAME FILE [ARG...]: qemu-nbd there
+# qemu_on NAME FILE [ARG...]: qemu-nbd there.  It writes its pid file when it
+# listens.
 qemu_on ()
 {
   local name=$1 file=$2
@@ -62,7 +63,7 @@ qemu_on ()
     "$file" >>"$tmp/$name.log" 2>&1 &
   on_exit kill_ours $!
   disown $!
-  wait_for 10 test -S "$shm/$name.sock" || fail "qemu-nbd: $(cat "$tmp/$name.log")"
+  wait_for test -s "$shm/$name.pid" || fail "qemu-nbd: $(cat "$tmp/$name.log")"
 }
 
 # Has each of its threads stopped?
@@ -78,7 +79,7 @@ signal_server ()
   local pid
   pid=$(cat "$shm/$1.pid")
   kill "-$2" "$pid"
-  [ "$2" != STOP ] || wait_for 10 has_stopped "$pid" || fail "$1 does not stop"
+  [ "$2" != STOP ] || wait_for has_stopped "$pid" || fail "$1 does not stop"
 }
 
 # kill_server NAME: like a failure of its power
@@ -88,10 +89,4 @@ kill_server ()
   pid=$(cat "$shm/$1.pid")
   kill_ours "$pid"
   timeout 10 tail -s 0.02 --pid="$pid" -f /dev/null || fail "$1 does not die"
-}
-
-# log_has TEXT: the array's server said so
-log_has ()
-{
-  grep -qF -- "$1" "$raid_log"
 }

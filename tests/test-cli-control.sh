@@ -37,7 +37,7 @@ while True:
 PY
 /usr/bin/python3 "$tmp/server.py" "$tmp" &
 on_exit kill_ours $!
-wait_for 10 test -S "$sock" || fail "the fake server did not start"
+wait_for test -S "$sock" || fail "the fake server did not start"
 
 cat >"$tmp/status" <<JSON
 { "state": "degraded", "writable": true, "k": 4, "m": 2, "chunk": 65536,

@@ -31,7 +31,7 @@ serve ()
   rm -f "$tmp/socket"
   timeout 60 /usr/bin/python3 "$tmp/server.py" "$tmp/socket" "$1" &
   server=$!
-  wait_for 10 test -S "$tmp/socket" || fail "no server"
+  wait_for test -S "$tmp/socket" || fail "no server"
 }
 
 end ()
@@ -60,7 +60,7 @@ grep -qx '  cuda:0 NVIDIA H200  *12  *1 \?Mi\?B\?' "$tmp/out" ||
   fail "$(cat "$tmp/out")"
 timeout 30 "$gpuraid" watch "$tmp/socket" >"$tmp/watch" &
 watch_pid=$!
-wait_for 10 grep -q ", cuda:0 NVIDIA H200 failed" "$tmp/watch" ||
+wait_for grep -q ", cuda:0 NVIDIA H200 failed" "$tmp/watch" ||
   fail "watch: $(cat "$tmp/watch")"
 end
 wait "$watch_pid" || fail "watch: exit status $?"

@@ -57,7 +57,7 @@ run 0 stop tank
 
 "$gpuraid" start -f tank 2>"$tmp/log" &
 pid=$!
-wait_for 30 "$gpuraid" status tank || fail "start -f: $(cat "$tmp/log")"
+wait_for "$gpuraid" status tank || fail "start -f: $(cat "$tmp/log")"
 kill -0 $pid || fail "not in the foreground"
 kill -9 $pid
 wait $pid || :
@@ -66,7 +66,7 @@ run 0 start tank
 run 0 stop tank
 "$gpuraid" start -f tank 2>"$tmp/log" &
 pid=$!
-wait_for 30 "$gpuraid" status tank || fail "start -f: $(cat "$tmp/log")"
+wait_for "$gpuraid" status tank || fail "start -f: $(cat "$tmp/log")"
 run 0 stop tank
 wait $pid || fail "the server's status is $?"
 

@@ -48,12 +48,12 @@ refused ()
 
 write_all ()
 {
-  timeout $((60 * slow)) nbdcopy "$tmp/data" "$uri" || fail "nbdcopy: failed"
+  timeout 60 nbdcopy "$tmp/data" "$uri" || fail "nbdcopy: failed"
 }
 
 compare_all ()
 {
-  timeout $((60 * slow)) nbdcopy "$uri" "$tmp/back" || fail "nbdcopy: failed"
+  timeout 60 nbdcopy "$uri" "$tmp/back" || fail "nbdcopy: failed"
   cmp -n "$size" "$tmp/data" "$tmp/back" || fail "the data is not the same"
 }
 
@@ -155,7 +155,7 @@ check "len (m) == 6 and m[0]['path'] == '$shm/new-0'"
 
 timeout 60 "$gpuraid" watch "$control" >"$tmp/watch" &
 watch_pid=$!
-wait_for 10 grep -q healthy "$tmp/watch" || fail "watch says nothing"
+wait_for grep -q healthy "$tmp/watch" || fail "watch says nothing"
 stop_raid
 wait "$watch_pid" || fail "watch: status $?"
 grep -q "the server has gone" "$tmp/watch" || fail "watch: $(cat "$tmp/watch")"

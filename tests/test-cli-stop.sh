@@ -22,7 +22,7 @@ stop ()
 {
   local want=$1 rc=0
   shift
-  timeout $((60 * slow)) "$gpuraid" stop "$@" tank >"$tmp/out" 2>"$tmp/err" ||
+  timeout 60 "$gpuraid" stop "$@" tank >"$tmp/out" 2>"$tmp/err" ||
     rc=$?
   [ $rc = "$want" ] ||
     fail "stop $*: status $rc: $(cat "$tmp/out" "$tmp/err")"
@@ -32,7 +32,7 @@ stop ()
 gone ()
 {
   local rc=0
-  wait_for $((10 * slow)) test ! -d "/proc/$raid_pid/fd" || fail "it still runs"
+  wait_for test ! -d "/proc/$raid_pid/fd" || fail "it still runs"
   wait "$raid_pid" || rc=$?
   [ $rc = 0 ] || fail "the server's exit status is $rc"
   raid_pid=
@@ -63,7 +63,7 @@ connections_are () { [ "$(status_field connections)" = "$1" ]; }
 disconnect ()
 {
   exec 8>&- 9<&-
-  timeout $((20 * slow)) tail -s 0.02 --pid=$client -f /dev/null ||
+  timeout 20 tail -s 0.02 --pid=$client -f /dev/null ||
     fail "the client stays"
   wait $client || :
 }
@@ -103,7 +103,7 @@ connect 1
 connections_are 1 || fail "no connection is counted"
 "$gpuraid" stop tank >"$tmp/out" 2>"$tmp/err" 8>&- 9<&- &
 pid=$!
-wait_for 10 grep -q '^1 NBD connection is in use: waiting until it is closed (--force' "$tmp/out" ||
+wait_for grep -q '^1 NBD connection is in use: waiting until it is closed (--force' "$tmp/out" ||
   fail "stop: $(cat "$tmp/out" "$tmp/err")"
 sleep 1
 kill -0 $pid || fail "it does not wait"
@@ -129,7 +129,7 @@ while True:
 PY
 done
 connect 2
-wait_for $((20 * slow)) connections_are 4 || fail "not four connections"
+wait_for connections_are 4 || fail "not four connections"
 stop 0 --force
 grep -q '^4 NBD connections are in use: they are closed$' "$tmp/out" ||
   fail "stop --force: $(cat "$tmp/out")"
@@ -157,10 +157,10 @@ grep -q "what was written last may not be" "$raid_log" || fail "no message"
 delete_two ()
 {
   rm "${members[0]}"
-  wait_for $((20 * slow)) eval '[ "$(status_field members.0.state)" = failed ]' ||
+  wait_for eval '[ "$(status_field members.0.state)" = failed ]' ||
     fail "the first deleted file is not noticed"
   rm "${members[1]}"
-  wait_for $((20 * slow)) eval '[ "$(status_field members.1.deleted)" = true ]' ||
+  wait_for eval '[ "$(status_field members.1.deleted)" = true ]' ||
     fail "the second deleted file is not noticed"
 }
 
@@ -176,7 +176,7 @@ grep -qF "slot 1: ${members[1]}: its file was deleted, its data is lost with" \
   "$tmp/err" || fail "stop: $(cat "$tmp/err")"
 replace_member 0 "$shm/new-0"
 # Once it is rebuilt the other one may be taken out.
-wait_for $((60 * slow)) eval '[ "$(status_field members.0.state)" = active ]' ||
+wait_for eval '[ "$(status_field members.0.state)" = active ]' ||
   fail "slot 0 is not rebuilt"
 replace_member 1 "$shm/new-1"
 wait_healthy
@@ -213,10 +213,10 @@ LD_PRELOAD=$san_preload ASAN_OPTIONS=$san_asan TSAN_OPTIONS=$san_tsan \
   nbdkit -f -i 127.0.0.1 -p $port -P "$shm/pid" "${san_flags[@]}" "$plugin" \
   control="$control" "${members[@]}" >>"$raid_log" 2>&1 &
 raid_pid=$!
-wait_for $((30 * slow)) raid_is_up || fail "no server on TCP"
+wait_for raid_is_up || fail "no server on TCP"
 uri=nbd://127.0.0.1:$port
 connect 4
-timeout $((60 * slow)) "$gpuraid" stop --force tcp >"$tmp/out" 2>"$tmp/err" ||
+timeout 60 "$gpuraid" stop --force tcp >"$tmp/out" 2>"$tmp/err" ||
   fail "stop --force: status $?: $(cat "$tmp/err")"
 gone
 disconnect

@@ -23,7 +23,7 @@ for try in 1 2; do
   start_raid cache=16M
   timeout 120 nbdcopy "$tmp/data" "$uri" || fail "nbdcopy: failed"
   rm "${members[1]}"
-  wait_for 15 is_failed 1 || fail "it is not noticed"
+  wait_for is_failed 1 || fail "it is not noticed"
   [ "$(grep -c "slot 1: .*its file was deleted" "$raid_log")" = 1 ] ||
     fail "not one line about it"
   [ "$(status_field members.1.last_error.operation)" = check ] ||
@@ -39,7 +39,7 @@ done
 start_raid cache=16M
 timeout 120 nbdcopy "$tmp/data" "$uri" || fail "nbdcopy: failed"
 rm "${members[0]}" "${members[2]}" "${members[4]}"
-wait_for 15 grep -q "it stays in use" "$raid_log" ||
+wait_for grep -q "it stays in use" "$raid_log" ||
   fail "the third is not noticed"
 sleep 7
 [ "$(grep -c "its file was deleted" "$raid_log")" = 3 ] ||

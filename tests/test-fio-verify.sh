@@ -15,7 +15,7 @@ fio_job ()
 {
   local name=$1
   shift
-  timeout $((120 * slow)) fio --name="$name" --ioengine=nbd --uri="$uri" \
+  timeout 120 fio --name="$name" --ioengine=nbd --uri="$uri" \
     --size=32M --verify=crc32c --verify_fatal=1 --iodepth=16 \
     --randseed="$seed" --verify_state_save=0 --minimal "$@" > "$tmp/fio.out" 2>&1 || {
     cat "$tmp/fio.out" >&2

@@ -72,7 +72,7 @@ grow_to ()
   timeout 120 /usr/bin/python3 tests/grow.py "$uri" "$tmp/data" "$tmp/stop" \
     "$1" &
   pid=$!
-  wait_for 60 test -e "$tmp/stop.begun" || fail "no client"
+  wait_for test -e "$tmp/stop.begun" || fail "no client"
   timeout 60 "$gpuraid" grow "$control" >"$tmp/out" || fail "grow: failed"
   grep -q "has grown from .* to .*($old to [0-9]* bytes)" "$tmp/out" ||
     fail "grow: it says: $(cat "$tmp/out")"

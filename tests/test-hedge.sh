@@ -23,7 +23,7 @@ be_slow () { echo "$2" > "${members[$1]}.delay"; }
 # or for 60 s; then say how many bytes it read in how many reads.
 reads ()
 {
-  timeout $((120 * slow)) /usr/bin/python3 - "$uri" $size "$gpuraid" \
+  timeout 120 /usr/bin/python3 - "$uri" $size "$gpuraid" \
     "$control" "$1" $((60 * slow)) <<'PY' || fail "reads until $1"
 import json, nbd, random, struct, subprocess, sys, time
 uri, size, gpuraid, control, condition, patience = sys.argv[1:]

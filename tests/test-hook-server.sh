@@ -39,7 +39,7 @@ timeout 120 nbdcopy "$tmp/data" "$uri" || fail "nbdcopy: failed"
 timeout 60 "$gpuraid" spare "$control" "$shm/spare" || fail "gpuraid spare"
 fail_member 2
 wait_healthy
-wait_for 20 grep -q "rebuilt" "$tmp/events" || fail "no event: rebuilt"
+wait_for grep -q "rebuilt" "$tmp/events" || fail "no event: rebuilt"
 stop_raid
 diff "$tmp/events" - <<EVENTS || fail "other events"
 member-failed $uuid
@@ -69,7 +69,7 @@ echo >>$tmp/hung
 exec sleep 1000" >"$tmp/hook"
 start_raid hook="$tmp/hook" cache=16M
 fail_member 1
-wait_for 20 test -s "$tmp/hung" || fail "it is not run"
+wait_for test -s "$tmp/hung" || fail "it is not run"
 fail_member 3
 SECONDS=0
 timeout 120 nbdcopy "$tmp/data" "$uri" || fail "nbdcopy: failed"

@@ -98,7 +98,7 @@ write_and_kill ()
   local pid=$!
   sleep "0.$((5 + n % 4))"
   kill -0 $pid || fail "the client ended: $(cat "$tmp/client.log")"
-  wait_for 20 has_flushed || fail "no flush"
+  wait_for has_flushed || fail "no flush"
   kill_raid
   wait $pid && fail "the client ended well"
   grep -q f "$log" || fail "no flush"

@@ -68,7 +68,7 @@ all_beat ()
     [ "${before[i]}" != "${after[i]}" ] || return 1
   done
 }
-wait_for 30 all_beat || fail "no beat on all members: ${before[*]}, ${after[*]}"
+wait_for all_beat || fail "no beat on all members: ${before[*]}, ${after[*]}"
 [ "$(status_field multihost)" = true ] || fail "status --json"
 "$gpuraid" status "$control" >"$tmp/status"
 grep -q "multihost=yes" "$tmp/status" || fail "status: $(cat "$tmp/status")"

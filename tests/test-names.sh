@@ -41,7 +41,7 @@ export GPURAID_RUNDIR=$shm/run
 "$gpuraid" scrub tank || fail "scrub"
 "$gpuraid" watch tank >"$tmp/watch" &
 watch_pid=$!
-wait_for 10 grep -q healthy "$tmp/watch" || fail "watch says nothing"
+wait_for grep -q healthy "$tmp/watch" || fail "watch says nothing"
 kill $watch_pid
 
 # ---- what is no socket is reported once

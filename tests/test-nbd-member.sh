@@ -14,7 +14,7 @@ make_members 2 48M
 port=$(free_port)
 serve_on a memory 48M
 nbdkit_bg tcp -i 127.0.0.1 -p "$port" memory 48M
-wait_for 10 nbdinfo "nbd://127.0.0.1:$port" || fail "no server on TCP"
+wait_for nbdinfo "nbd://127.0.0.1:$port" || fail "no server on TCP"
 truncate -s 48M "$tmp/q.img"
 qemu_on q "$tmp/q.img"
 members+=("$(uri_of a)" "nbd://127.0.0.1:$port" "$(uri_of q)")

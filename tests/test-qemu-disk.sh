@@ -34,7 +34,7 @@ answered ()
   [ "$(grep -c 'bytes at offset' "$tmp/out")" -eq $nr ]
 }
 ask write -P 1 0 4M
-wait_for 20 answered || fail "no write: $(cat "$tmp/out")"
+wait_for answered || fail "no write: $(cat "$tmp/out")"
 # Without a flush: QEMU does not send again what was answered.
 for i in 1 2; do
   kill_raid
@@ -51,7 +51,7 @@ kill_raid
 start_raid
 for what in "1 0 1M" "2 1M 4k" "3 2M 4k" "1 3M 1M"; do
   ask "read -P $what"
-  wait_for 20 answered || fail "read $what: $(cat "$tmp/out")"
+  wait_for answered || fail "read $what: $(cat "$tmp/out")"
 done
 echo quit >&3
 timeout 20 tail -s 0.05 --pid=$client -f /dev/null ||

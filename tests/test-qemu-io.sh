@@ -15,7 +15,7 @@ q ()
   for c in "$@"; do
     args+=(-c "$c")
   done
-  out=$(timeout $((60 * slow)) qemu-io -f raw "${args[@]}" "$uri" 2>&1) ||
+  out=$(timeout 60 qemu-io -f raw "${args[@]}" "$uri" 2>&1) ||
     fail "qemu-io $*: $out"
   ! grep -Ei 'failed|error|verification' <<<"$out" >&2 ||
     fail "qemu-io $*: $out"

@@ -28,7 +28,7 @@ start ()
   rm -f pid
   timeout 60 nbdkit "${arg[@]}" 2>"$tmp/err" ||
     fail "$1: not started: $(cat "$tmp/err")"
-  wait_for 10 test -s pid || fail "$1: no pid file"
+  wait_for test -s pid || fail "$1: no pid file"
   check_up "$1"
 }
 
@@ -45,7 +45,7 @@ stop ()
   local p
   p=$(cat pid)
   kill "$1" "$p"
-  wait_for 20 test ! -d "/proc/$p" || fail "kill $1: the server stays"
+  wait_for test ! -d "/proc/$p" || fail "kill $1: the server stays"
 }
 
 # refused WHY ARG...: in the foreground, and not started

@@ -27,11 +27,11 @@ try ()
   make_members 3 24M
   create_array k=2 m=1 size=4M consistency=journal checksum=crc32c
   start_raid
-  timeout $((60 * slow)) nbdcopy "$tmp/data" "$uri" || fail "nbdcopy: failed"
+  timeout 60 nbdcopy "$tmp/data" "$uri" || fail "nbdcopy: failed"
   restart_raid
   # Pages have two places from now on, and this changes one of them.
   head -c 100000 "$tmp/data" >"$tmp/part"
-  timeout $((60 * slow)) nbdcopy --flush "$tmp/part" "$uri" ||
+  timeout 60 nbdcopy --flush "$tmp/part" "$uri" ||
     fail "nbdcopy: failed"
   for p in $1; do
     spoil "$p"
@@ -49,7 +49,7 @@ try ()
   [ "$(status_field counters.corrupt_table_pages)" = 1 ] ||
     fail "damaged in $1: a second scrub found more"
   stop_raid
-  timeout $((60 * slow)) "$gpuraid" check "${members[@]}" >"$tmp/out" ||
+  timeout 60 "$gpuraid" check "${members[@]}" >"$tmp/out" ||
     fail "damaged in $1: check: $(cat "$tmp/out")"
 }
 

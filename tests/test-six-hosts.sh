@@ -110,7 +110,7 @@ for i in {0..5}; do
   members+=("nbds://$name/$tls")
 done
 for i in {0..5}; do
-  wait_for 10 listens "$i" || fail "no server: $(cat "$tmp/server$i.log")"
+  wait_for listens "$i" || fail "no server: $(cat "$tmp/server$i.log")"
 done
 
 mkdir "$tmp/units"
@@ -178,10 +178,10 @@ ip -n host4 link set eth0 up
 sleep 1
 for i in 1 4; do
   kill -0 "${server[$i]}" 2>/dev/null || serve "$i"
-  wait_for 10 listens "$i" || fail "no server on host $i"
-  wait_for 30 "$gpuraid" readd tank "$i" || fail "readd $i"
+  wait_for listens "$i" || fail "no server on host $i"
+  wait_for "$gpuraid" readd tank "$i" || fail "readd $i"
 done
-wait_for 30 "$gpuraid" status --quiet tank || fail "not healthy again"
+wait_for "$gpuraid" status --quiet tank || fail "not healthy again"
 
 # The other two.
 for i in 0 5; do

@@ -79,7 +79,7 @@ nbdinfo --size "$uri" >/dev/null || fail "nbdinfo: failed"
 expect_state degraded
 compare "with one missing"
 [ "$(nr_spares)" = 1 ] || fail "it did not wait"
-wait_for $((30 * slow)) grep -q "slot 4: .*the spare takes the place" "$raid_log" ||
+wait_for grep -q "slot 4: .*the spare takes the place" "$raid_log" ||
   fail "it waits for ever"
 wait_healthy
 compare "at the end"

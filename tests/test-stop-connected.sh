@@ -27,7 +27,7 @@ sleep 2
 ! grep -q 'told to stop' "$raid_log" || fail "it was not told to stop"
 
 kill "$raid_pid"
-wait_for $((20 * slow)) grep -qF "$waits" "$raid_log" ||
+wait_for grep -qF "$waits" "$raid_log" ||
   fail "it waits without a word"
 sleep 3
 [ "$(grep -cF "$waits" "$raid_log")" = 1 ] || fail "it says so more than once"
@@ -35,7 +35,7 @@ kill -0 "$raid_pid" || fail "it did not wait"
 
 exec 8>&-
 wait $client || fail "the client failed"
-timeout $((60 * slow)) tail -s 0.02 --pid="$raid_pid" -f /dev/null ||
+timeout 60 tail -s 0.02 --pid="$raid_pid" -f /dev/null ||
   fail "it does not stop"
 rc=0
 wait "$raid_pid" || rc=$?
