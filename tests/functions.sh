@@ -236,16 +236,19 @@ san_tsan="exitcode=66:${TSAN_OPTIONS:-}"
 slow=1
 [ -z "$SAN" ] || slow=4
 
-# Where the server listens; clients of the tests use $sock.
-raid_listen=(-U "$sock")
+# Where the server listens, if not on $sock.
+raid_listen=()
 
 # run_server FLAG... -- ARG...: nbdkit in the background, no waiting.
 run_server ()
 {
+  local listen=("${raid_listen[@]}")
+
+  [ ${#listen[@]} -gt 0 ] || listen=(-U "$sock")
   rm -f "$sock" "$shm/pid"
   : > "$raid_log"
   LD_PRELOAD=$san_preload ASAN_OPTIONS=$san_asan TSAN_OPTIONS=$san_tsan \
-    nbdkit -f "${raid_listen[@]}" -P "$shm/pid" "${san_flags[@]}" "${raid_flags[@]}" \
+    nbdkit -f "${listen[@]}" -P "$shm/pid" "${san_flags[@]}" "${raid_flags[@]}" \
     "$plugin" control="$control" "$@" >>"$raid_log" 2>&1 &
   raid_pid=$!
 }
