@@ -24,7 +24,8 @@ die ()
   exit 1
 }
 
-# run EXPECTED-STATUS TEST...
+# run EXPECTED-STATUS TEST...: with $flags
+flags=
 run ()
 {
   local want=$1 status=0 t
@@ -34,13 +35,35 @@ run ()
   for t; do
     tests+=("$tmp/test-$t")
   done
-  scripts/run-tests "${tests[@]}" >"$tmp/out" 2>&1 || status=$?
+  scripts/run-tests $flags "${tests[@]}" >"$tmp/out" 2>&1 || status=$?
   [ $status -eq "$want" ] || die "exit status $status, not $want: $*"
 }
 
 has ()
 {
   grep -qE -e "$1" "$tmp/out" || die "no line like: $1"
+}
+
+# ends_with COUNTS
+ends_with ()
+{
+  [ "$(tail -n 1 "$tmp/out")" = "$1" ] || die "the last line is not: $1"
+}
+
+# runs N TEST: so often it ran.
+runs ()
+{
+  [ "$(wc -l <"$tmp/ran-$2")" -eq "$1" ] ||
+    die "$2 ran $(wc -l <"$tmp/ran-$2") times, not $1"
+  rm "$tmp/ran-$2"
+}
+
+# make_late NAME COMMAND: late the first time, then the command.
+make_late ()
+{
+  make_test "$1" 'echo >>"'"$tmp/ran-$1"'"
+[ "$(wc -l <"'"$tmp/ran-$1"'")" -gt 1 ] || { echo waited; exit 75; }
+'"$2"
 }
 
 make_test good 'exit 0'
@@ -59,14 +82,12 @@ make_test leave 'sleep 61.25 & exit 0'
 run 0 good alone skip
 has '^ok test-good \([0-9.]+ s\)$'
 has '^skip test-skip: no kernel module nbd$'
-[ "$(tail -n 1 "$tmp/out")" = '2 passed, 0 failed, 1 skipped' ] ||
-  die "wrong counts"
+ends_with '2 passed, 0 failed, 1 skipped'
 
 run 1 good bad
 has '^FAIL test-bad \(exit status 3'
 has 'a clue'
-[ "$(tail -n 1 "$tmp/out")" = '1 passed, 1 failed, 0 skipped' ] ||
-  die "wrong counts"
+ends_with '1 passed, 1 failed, 0 skipped'
 
 run 1 crash
 has '^FAIL test-crash \(killed by SIGSEGV'
@@ -78,6 +99,82 @@ run 1 absent
 has '^FAIL test-absent \(cannot be run'
 run 1
 has 'no tests'
+
+# ---- late
+
+make_late late 'exit 0'
+run 0 good late
+runs 2 late
+has '^late test-late \([0-9.]+ s\): again at the end$'
+has '^ok test-late \(late after [0-9.]+ s, alone [0-9.]+ s\)$'
+has '^late test-late \([0-9.]+ s, alone [0-9.]+ s\)$'
+grep -qx waited "$B/test-logs/test-late.late.log" || die "no log of the first time"
+ends_with '2 passed, 0 failed, 0 skipped'
+
+# By itself: the others have ended by then.
+make_late last "[ -e $tmp/slow-ended ] || exit 1"
+make_test two-seconds "sleep 2; touch $tmp/slow-ended"
+run 0 last two-seconds
+runs 2 last
+
+make_late late-twice 'exit 75'
+make_late late-bad 'echo a clue; exit 3'
+make_late late-skip 'echo no kernel module nbd; exit 77'
+run 1 late-twice late-bad late-skip
+has '^FAIL test-late-twice \(late before, now: exit status 75, late after'
+has '^FAIL test-late-bad \(late before, now: exit status 3, late after'
+has 'a clue'
+has '^FAIL test-late-skip \(late before, now: no kernel module nbd, late'
+ends_with '0 passed, 3 failed, 0 skipped'
+for t in twice bad skip; do
+  runs 2 late-$t
+done
+
+make_late a 'exit 0'
+make_late b 'exit 0'
+make_late c 'exit 0'
+make_late d 'exit 0'
+run 0 a b c
+rm "$tmp/ran-"[abc]
+run 1 a b c d good
+has '^FAIL test-b \(late, and so were 3 others'
+ends_with '1 passed, 4 failed, 0 skipped'
+for t in a b c d; do
+  runs 1 $t
+done
+
+# What is never run a second time.
+for words in 'ERROR: AddressSanitizer: heap-use-after-free' \
+             'WARNING: ThreadSanitizer: data race' \
+             'x.c:1:2: runtime error: signed integer overflow'; do
+  make_test found "echo >>$tmp/ran-found; echo '==1==$words'; exit 75"
+  run 1 found
+  has '^FAIL test-found \(exit status 75'
+  runs 1 found
+done
+for how in 'exit 1' 'exit 74' 'kill -SEGV $$' 'sleep 60'; do
+  make_test wrong "# run-tests: timeout=1
+echo >>$tmp/ran-wrong; $how"
+  run 1 wrong
+  runs 1 wrong
+done
+# A program of cmocka has that status when 75 of its cases fail.
+printf 'int main (void) { return 75; }\n' >"$tmp/unit.c"
+cc -o "$tmp/test-unit" "$tmp/unit.c"
+run 1 unit
+has '^FAIL test-unit \(exit status 75'
+
+# For the sum of several rounds.
+flags="--tally $tmp/tally"
+run 1 late bad skip
+runs 2 late
+sort "$tmp/tally" >"$tmp/out"
+has '^FAIL [0-9.]+ - test-bad$'
+has '^ok [0-9.]+ [0-9.]+ test-late$'
+has '^skip [0-9.]+ - test-skip$'
+flags=
+
+# ---- surroundings
 
 run 0 tmp
 [ ! -e "$(cat "$tmp/where")" ] || die "TMPDIR is still there"
