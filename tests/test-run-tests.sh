@@ -80,7 +80,7 @@ make_test where 'cat /proc/self/personality; exit 3'
 make_test leave 'sleep 61.25 & exit 0'
 
 run 0 good alone skip
-has '^ok test-good \([0-9.]+ s\)$'
+has '^ok test-good \([0-9.]+ s; user [0-9.]+, system [0-9.]+\)$'
 has '^skip test-skip: no kernel module nbd$'
 ends_with '2 passed, 0 failed, 1 skipped'
 
@@ -100,13 +100,20 @@ has '^FAIL test-absent \(cannot be run'
 run 1
 has 'no tests'
 
+# What it waited for is in its processor time.
+make_test busy '(ulimit -t 1; while :; do :; done); exit 0'
+run 0 busy
+sed -n 's/^ok test-busy .* user \([0-9.]*\), system \([0-9.]*\))$/\1 \2/p' \
+  "$tmp/out" | awk '{ exit !($1 + $2 >= 0.9 && $1 + $2 <= 1.9) }' ||
+  die "not the second of processor time that its child used"
+
 # ---- late
 
 make_late late 'exit 0'
 run 0 good late
 runs 2 late
 has '^late test-late \([0-9.]+ s\): again at the end$'
-has '^ok test-late \(late after [0-9.]+ s, alone [0-9.]+ s\)$'
+has '^ok test-late \(late after [0-9.]+ s, alone [0-9.]+ s; user .*\)$'
 has '^late test-late \([0-9.]+ s, alone [0-9.]+ s\)$'
 grep -qx waited "$B/test-logs/test-late.late.log" || die "no log of the first time"
 ends_with '2 passed, 0 failed, 0 skipped'
@@ -169,9 +176,9 @@ flags="--tally $tmp/tally"
 run 1 late bad skip
 runs 2 late
 sort "$tmp/tally" >"$tmp/out"
-has '^FAIL [0-9.]+ - test-bad$'
-has '^ok [0-9.]+ [0-9.]+ test-late$'
-has '^skip [0-9.]+ - test-skip$'
+has '^FAIL [0-9.]+ [0-9.]+ [0-9.]+ - test-bad$'
+has '^ok [0-9.]+ [0-9.]+ [0-9.]+ [0-9.]+ test-late$'
+has '^skip [0-9.]+ [0-9.]+ [0-9.]+ - test-skip$'
 flags=
 
 # ---- surroundings
