@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# test-check: scripts/check in a small tree: what it prints, counts and leaves
+#
+# SPDX-License-Identifier: BSD-3-Clause
+# run-tests: no-sanitizer
+
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+unset MAKEFLAGS B OUT SAN GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
+export NVCC=$tmp/no-nvcc
+
+die ()
+{
+  echo "$*"
+  cat "$tmp/out"
+  exit 1
+}
+
+# put NAME COMMAND
+put ()
+{
+  printf '#!/bin/sh\n%s\n' "$2" >"$tmp/tree/$1"
+  chmod +x "$tmp/tree/$1"
+}
+
+# late NAME: a test that is late in each round.
+late ()
+{
+  put "tests/$1" 'f=${B:-build}/'"$1"'.ran
+[ -e $f ] || { touch $f; exit 75; }'
+}
+
+our_git ()
+{
+  git -C "$tmp/tree" -c user.name=x -c user.email=x@example.com "$@" \
+    >/dev/null || die "git $*"
+}
+
+# check EXPECTED-STATUS COUNTS [ARGUMENT...]
+check ()
+{
+  local want=$1 counts=$2 status=0
+
+  shift 2
+  rm -f "$tmp/tree"/build*/*.ran
+  "$tmp/tree/scripts/check" "$@" >"$tmp/out" 2>&1 || status=$?
+  [ $status -eq "$want" ] || die "exit status $status, not $want: $*"
+  [ "$(tail -n 1 "$tmp/out")" = "$counts" ] || die "the last line is not: $counts"
+}
+
+has ()
+{
+  grep -qE -e "$1" "$tmp/out" || die "no line like: $1"
+}
+
+# result LINE...
+result ()
+{
+  local line
+
+  for line; do
+    grep -qxE "$line" "$tmp/tree/build/check/result" ||
+      die "not in the result: $line: $(cat "$tmp/tree/build/check/result")"
+  done
+}
+
+mkdir -p "$tmp/tree"/{scripts,tests}
+cp scripts/check scripts/run-tests "$tmp/tree/scripts"
+for s in deps check-layers check-style check-package quickstart; do
+  put scripts/$s 'exit 0'
+done
+put scripts/check-cuda 'echo no GPU; exit 77'
+put tests/unit 'exit 0'
+put tests/test-script.sh 'exit 0'
+put tests/test-script.py 'exit 0'
+touch "$tmp/tree/tests/test-unit.c"
+echo '/build*' >"$tmp/tree/.gitignore"
+cat >"$tmp/tree/Makefile" <<'END'
+B := build$(if $(SAN),-$(SAN))
+all unit objects: $(B)/tests/test-unit
+$(B)/tests/test-unit: tests/unit
+	mkdir -p $(@D)
+	cp $< $@
+build/tests/volatile-plugin.so:
+	touch $@
+END
+our_git init -q
+our_git add .
+our_git commit -m all
+commit=$(git -C "$tmp/tree" rev-parse HEAD)
+
+# ---- all is well: few lines
+
+good='18 passed, 0 failed, 1 skipped'
+check 0 "$good"
+has '^ok build \([0-9.]+ s; user [0-9.]+, system [0-9.]+\)$'
+has '^tests: 3 ok, 0 failed, 0 skipped, 0 late \([0-9]+ s\)$'
+has '^tests thread: 3 ok, 0 failed, 0 skipped, 0 late \([0-9]+ s\)$'
+[ "$(grep -c . "$tmp/out")" -le 40 ] || die "more than 40 lines"
+result "commit: $commit" 'tree: clean' 'date: 2.*T.*Z' 'steps: all' 'passed: 18' \
+  'failed: 0' 'late: 0' 'skipped: 1' 'seconds: [0-9]+'
+for line in '^ok test-script.sh \(' '^ok thread: test-script.py \(' \
+            '^skip cuda: check-cuda: no GPU$'; do
+  grep -q -E -e "$line" "$tmp/tree/build/check/log" || die "not in the log: $line"
+done
+
+# Some steps are not a check of the commit.
+check 0 '4 passed, 0 failed, 0 skipped' gcc
+result 'steps: all'
+grep -qx 'steps: gcc' "$tmp/tree/build/check/steps/result" || die "no result of gcc"
+
+# ---- failures can be seen, also at the end
+
+put tests/test-bad.sh 'echo a clue; exit 1'
+check 1 '18 passed, 3 failed, 1 skipped'
+has '^FAIL test-bad.sh \(exit status 1'
+has '^  \| a clue$'
+has '^FAIL thread: test-bad.sh$'
+result "commit: $commit" 'tree: dirty' 'failed: 3'
+rm "$tmp/tree/tests/test-bad.sh"
+
+# ---- three late ones in all rounds, and more
+
+late test-late.sh
+check 0 '21 passed, 0 failed, 1 skipped'
+has '^late thread: test-late.sh \([0-9.]+ s, alone [0-9.]+ s\)$'
+result 'late: 3' 'failed: 0'
+late test-late2.sh
+check 1 '24 passed, 1 failed, 1 skipped'
+has '^FAIL late: 6 tests, more than 3$'
+result 'late: 6' 'failed: 1'
+rm "$tmp/tree/tests/test-late"*
+
+# ---- a build that fails, a tree without git
+
+echo 'all: no-such-file' >>"$tmp/tree/Makefile"
+rm -rf "$tmp/tree/.git"
+check 1 '4 passed, 5 failed, 0 skipped'
+has '^FAIL build SAN=thread, the end'
+has 'no-such-file'
+result 'commit: unknown' 'tree: unknown'
