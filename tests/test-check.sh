@@ -134,6 +134,18 @@ has '^FAIL late: 6 tests, more than 3$'
 result 'late: 6' 'failed: 1'
 rm "$tmp/tree/tests/test-late"*
 
+# ---- each test many times, where late ones are only counted
+
+late test-late.sh
+late test-late2.sh
+check 0 '24 passed, 0 failed, 1 skipped' --soak --repeat 3 --load 1
+has '^tests thread: 5 ok, 0 failed, 0 skipped, 2 late'
+has '^late thread: test-late.sh \([0-9.]+ s\)$'
+grep -qx 'load: 1' "$tmp/tree/build/check/soak/result" || die "no result of it"
+grep -q '^ok test-script.sh: 0 of 3 failed' "$tmp/tree/build/check/soak/log" ||
+  die "no line of it"
+rm "$tmp/tree/tests/test-late"*
+
 # ---- a build that fails, a tree without git
 
 echo 'all: no-such-file' >>"$tmp/tree/Makefile"

@@ -101,7 +101,9 @@ run 1
 has 'no tests'
 
 # What it waited for is in its processor time.
-make_test busy '(ulimit -t 1; while :; do :; done); exit 0'
+make_test busy '/usr/bin/python3 -c "import time
+while time.process_time() < 1: pass"
+exit 0'
 run 0 busy
 sed -n 's/^ok test-busy .* user \([0-9.]*\), system \([0-9.]*\))$/\1 \2/p' \
   "$tmp/out" | awk '{ exit !($1 + $2 >= 0.9 && $1 + $2 <= 1.9) }' ||
@@ -160,7 +162,7 @@ for words in 'ERROR: AddressSanitizer: heap-use-after-free' \
   runs 1 found
 done
 for how in 'exit 1' 'exit 74' 'kill -SEGV $$' 'sleep 60'; do
-  make_test wrong "# run-tests: timeout=1
+  make_test wrong "# run-tests: timeout=5
 echo >>$tmp/ran-wrong; $how"
   run 1 wrong
   runs 1 wrong
@@ -180,6 +182,48 @@ has '^FAIL [0-9.]+ [0-9.]+ [0-9.]+ - test-bad$'
 has '^ok [0-9.]+ [0-9.]+ [0-9.]+ [0-9.]+ test-late$'
 has '^skip [0-9.]+ [0-9.]+ [0-9.]+ - test-skip$'
 flags=
+
+# ---- many times, beside a load
+
+flags='--repeat 5'
+make_test third 'echo >>'"$tmp/ran-third"'; echo a clue
+[ "$(wc -l <'"$tmp/ran-third"')" -ne 3 ]'
+make_late once-late 'exit 0'
+make_test ever-late 'exit 75'
+run 1 good third once-late ever-late skip
+has '^ok test-good: 0 of 5 failed \(0 %\), 0 late; slowest [0-9.]+ s$'
+has '^FAIL test-third: 1 of 5 failed \(20 %\), 0 late; .*/test-third.3.log:$'
+has '^  \| a clue$'
+has '^ok test-once-late: 0 of 5 failed \(0 %\), 1 late'
+has '^late test-once-late: 1 of 5, slowest [0-9.]+ s$'
+has '^FAIL test-ever-late: 0 of 5 failed \(0 %\), 5 late'
+has '^skip test-skip: no kernel module nbd$'
+ends_with '2 passed, 2 failed, 1 skipped'
+runs 5 once-late
+( cd "$B/test-logs" && echo test-third.[0-9]*.log test-once-late.[0-9]*.log \
+    test-good.[0-9]*.log ) >"$tmp/out"
+has '^test-third.3.log test-once-late.1.log test-good.\[0-9\]\*.log$'
+run 0 third
+runs 10 third
+[ ! -e "$B/test-logs/test-third.3.log" ] || die "a log of an earlier run is there"
+
+# The loops are children of run-tests, and end with it, also if it is killed.
+flags=
+make_test load "echo \$\$ >$tmp/loaded; exec sleep 60"
+scripts/run-tests --load 3 "$tmp/test-load" >"$tmp/out" 2>&1 &
+pid=$!
+until [ -s "$tmp/loaded" ]; do
+  sleep 0.05
+done
+loops=$(pgrep -P $pid -f -- '--load 3')
+[ "$(wc -w <<<"$loops")" -eq 4 ] || die "these are not three loops and a writer: $loops"
+kill -9 $pid "$(cat "$tmp/loaded")"
+wait $pid 2>/dev/null
+for loop in $loops; do
+  while grep -qsz -- --load "/proc/$loop/cmdline"; do
+    sleep 0.05
+  done
+done
 
 # ---- surroundings
 
