@@ -13,7 +13,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from lab import gf                                              # noqa: E402
 from lab.array import BLOCK                                     # noqa: E402
-from lab.workload import ANY, Model, ZERO, content              # noqa: E402
+from lab.workload import ANY, Model, ZERO, content, describe    # noqa: E402
 from powerfail.load import SectorModel                          # noqa: E402
 
 SEED = 1
@@ -123,6 +123,38 @@ def test_failed_write():
     good(m, 1, c(1, 11) + c(2, 3))
     good(m, 1, c(1, 11) + c(2, 10))
     bad(m, 1, c(1, 2))
+
+
+def test_flush_and_failed_write():
+    """The flush began while the write was under way, and its answer comes after
+    that of the write, which failed: the row is still open."""
+    m = made()
+    m.begin(2, 1, 10)
+    token = m.flush_begin()
+    m.end(2, 1, 10, False, False)
+    m.flush_end(token)
+    assert m.crash() == [2], 'a failed write was forgotten'
+    good(m, 2, c(2, 3))
+    good(m, 2, c(2, 10))
+    bad(m, 2, c(2, 11))
+    # One that was acknowledged is closed by it.
+    m = made()
+    m.begin(2, 1, 10)
+    m.end(2, 1, 10, True, False)
+    m.flush_end(m.flush_begin())
+    assert m.crash() == []
+
+
+def test_describe():
+    assert describe(ZERO[:512]) == 'zeroes'
+    assert describe(c(2, 10)[512:1024]) == 'block 2 generation 10'
+    assert describe(sectors([7], 3)) == 'block 3 generation 7'
+    mix = bytearray(c(2, 10)[:512])
+    mix[-1] ^= 1
+    assert describe(bytes(mix)).startswith('a mix'), describe(bytes(mix))
+    # As it looks where P is old and Q new, say.
+    mix = gf.xor(gf.xor(c(2, 10), c(2, 11)), c(2, 12))[:512]
+    assert describe(mix).startswith('a mix'), describe(mix)
 
 
 def test_lose():

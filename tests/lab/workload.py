@@ -38,20 +38,31 @@ def content(seed, block, gen, unit=BLOCK):
     """The content of a block after write number gen."""
     if gen == 0:
         return ZERO[:unit]
-    filler = hashlib.blake2b(b'%d %d %d' % (seed, block, gen),
-                             digest_size=60).digest() * 8
-    return b''.join(HEADER.pack(MAGIC, seed << 8 | i, block, gen) + filler
+    rest = filler(seed, block, gen)
+    return b''.join(HEADER.pack(MAGIC, seed << 8 | i, block, gen) + rest
                     for i in range(unit // SECTOR))
 
 
+def filler(seed, block, gen):
+    """Of each sector, after its header."""
+    return hashlib.blake2b(b'%d %d %d' % (seed, block, gen),
+                           digest_size=60).digest() * 8
+
+
 def describe(data):
-    """The block and generation in a sector."""
+    """The block and generation in a sector.  What was computed from sectors
+    that do not belong together may look like a header, and the rest tells."""
     if not data.strip(b'\0'):
         return 'zeroes'
-    magic, _, block, gen = HEADER.unpack(data[:HEADER.size])
-    if magic == MAGIC:
-        return 'block %d generation %d' % (block, gen)
-    return 'garbage ' + data[:16].hex()
+    magic, seed, block, gen = HEADER.unpack(data[:HEADER.size])
+    if magic != MAGIC:
+        return 'garbage ' + data[:16].hex()
+    want = filler(seed >> 8, block, gen)
+    differ = sum(x != y for x, y in zip(data[HEADER.size:], want))
+    if differ or seed & 255 >= BLOCK // SECTOR:
+        return ('a mix: the header of block %d generation %d, and %d other '
+                'bytes of %d' % (block, gen, differ, len(want)))
+    return 'block %d generation %d' % (block, gen)
 
 
 class Model:
@@ -107,7 +118,10 @@ class Model:
             if b in self.hist:
                 h = [e for e in self.hist[b] if e[0] > serial or e[1] in keep]
                 self.hist[b] = h
+                # After a write that failed its row stays open: what was
+                # read is one of several, and the members need not agree.
                 if b not in self.busy and self.now[b] is not ANY and \
+                   len(self.now[b]) == 1 and \
                    {g for _, g in h} == set(self.now[b]):
                     del self.hist[b]
 
