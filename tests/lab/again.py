@@ -6,7 +6,7 @@ members.
 SPDX-License-Identifier: BSD-3-Clause
 """
 
-from .array import Failure, Refused, wait_for
+from .array import Failure, Refused, until
 
 IN_USE = 'in use'               # of the refusal
 
@@ -21,8 +21,7 @@ def start_again(array, members=None):
                 raise
             return False
         return True
-    if not wait_for(10, is_up):
-        raise Failure('the members are in use, long after a kill')
+    until('the members are not in use, after a kill', is_up)
 
 
 def kill_early(array):

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -23,10 +24,18 @@ OUT = os.path.realpath(os.environ.get('OUT', '.'))
 SAN = os.environ.get('SAN', '')
 # A sanitizer build is slower: more patience.
 SLOW = 4 if SAN else 1
+STILL = 120             # seconds without any progress: see until
+LOOKS = 200             # and as often it was looked
+LATE = 75               # exit status: Late, and nothing else
 
 
 class Failure(Exception):
     """A check failed: the line for the report."""
+
+
+class Late(Failure):
+    """Nothing moves any more, and that is all that is wrong.  It may be the
+    fault of a machine with other work."""
 
 
 class Skipped(Exception):
@@ -75,6 +84,43 @@ def wait_for(seconds, done):
     return True
 
 
+def until(what, done, moves=lambda: None):
+    """Wait until done (), however long it takes, as long as moves () changes.
+    what is said to be missing when it does not."""
+    last, since, looks = moves(), time.monotonic(), 0
+    while not done():
+        now = moves()
+        if now != last:
+            last, since, looks = now, time.monotonic(), 0
+        elif looks > LOOKS and time.monotonic() > since + STILL:
+            raise Late('%s: nothing moves for %d s%s' % (
+                what, STILL, '' if now is None else ': %s' % (now,)))
+        looks += 1
+        time.sleep(0.02)
+
+
+def until_up(what, process, is_up):
+    """Wait for what a process does that was just started, while it lives."""
+    until(what + ' starts',
+          lambda: is_up() or process.poll() is not None)
+    if not is_up():
+        raise Failure('%s ended with status %d' % (what, process.poll()))
+
+
+def written(path):
+    """nbdkit writes its pid file when it listens."""
+    return os.path.exists(path) and os.path.getsize(path) > 0
+
+
+def progress(status):
+    """What changes with an array's state, and with no request."""
+    return (status['state'], status['reasons'], status['epoch'],
+            [(e['slot'], e['state'], e['no_connection'])
+             for e in status['members']],
+            {kind: status[kind] and status[kind]['done']
+             for kind in ('rebuild', 'resync', 'scrub', 'grow')})
+
+
 # consistency=, checksum=
 TRUST = (('journal', 'crc32c'), ('journal', 'none'), ('none', 'none'),
          ('none', 'crc32c'))
@@ -104,7 +150,9 @@ class Array:
         self.size = None
         self.member = [os.path.join(folder, 'member-%02d.img' % i)
                        for i in range(self.n)]
-        self.file_of = {}       # of members that are NBD URIs
+        self.file_of = {}       # behind members that are URIs, or in FUSE
+        self.wrong_at = None    # byte of the export whose row does not fit
+        self.last_status = None
         self.nr_new = 0
         self.sock = os.path.join(folder, 'sock')
         self.control = os.path.join(folder, 'control')
@@ -121,16 +169,33 @@ class Array:
 
     # -- the command ----------------------------------------------------
 
-    def gpuraid(self, *args, timeout=60, good=(0,)):
-        r = subprocess.run([self.command, *map(str, args)], text=True,
-                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                           timeout=timeout * SLOW)
-        if r.returncode < 0 or 'Sanitizer' in r.stderr:
+    def gpuraid(self, *args, timeout=STILL, good=(0,)):
+        p = self._begin(*args)
+        try:
+            return self._end(p, good, *p.communicate(timeout=timeout * SLOW))
+        except subprocess.TimeoutExpired:
+            raise Late('gpuraid %s: not back after %d s' % (
+                args[0], timeout * SLOW))
+        finally:
+            self._abandon(p)
+
+    def _begin(self, *args):
+        return subprocess.Popen([self.command, *map(str, args)], text=True,
+                                stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+
+    def _end(self, p, good, out, err):
+        if p.returncode < 0 or 'Sanitizer' in err:
             raise Failure('gpuraid %s: died with status %d: %s' %
-                          (args[0], r.returncode, r.stderr[-2000:]))
-        if r.returncode not in good:
-            raise Refused(r.stderr.strip() or 'status %d' % r.returncode)
-        return r.stdout
+                          (p.args[1], p.returncode, err[-2000:]))
+        if p.returncode not in good:
+            raise Refused(err.strip() or 'status %d' % p.returncode)
+        return out
+
+    def _abandon(self, p):
+        if p.poll() is None:
+            p.kill()
+            p.communicate()
 
     def create(self, **keys):
         for path in self.member:
@@ -150,6 +215,7 @@ class Array:
                      *self.member)
         info = self.examine(self.member[0])
         self.size, self.w = info['size'], info['w']
+        self.data_off = info['data_off']
 
     def examine(self, path):
         return json.loads(self.gpuraid('examine', '--json', path))[0]
@@ -179,16 +245,58 @@ class Array:
         old, self.member[slot] = self.member[slot], new
         return old
 
-    def wait(self, timeout=120):
-        """True: no work is left and the array is healthy."""
+    def until(self, want, what):
+        """Wait until want (status): that status.  It is asked for over one
+        connection, as long as anything of progress () changes."""
+        with socket.socket(socket.AF_UNIX) as link:
+            link.connect(self.control)
+            link.settimeout(STILL * SLOW)
+            with link.makefile('rw') as talk:
+                until(what, lambda: want(self._ask(talk)),
+                      lambda: self.last_status and progress(self.last_status))
+        return self.last_status
+
+    def _ask(self, talk):
         try:
-            self.gpuraid('wait', self.control, timeout=timeout)
+            talk.write('{"command": "status"}\n')
+            talk.flush()
+            reply = json.loads(talk.readline())
+        except socket.timeout:
+            raise Late('the server does not say its status')
+        except (OSError, ValueError):
+            raise Failure('the server is gone, no status')
+        self.last_status = reply['status']
+        return self.last_status
+
+    def until_state(self, slot, state, what):
+        return self.until(
+            lambda st: st['members'][slot]['state'] == state, what)
+
+    def until_resynced(self):
+        """After an unclean start the parity of open regions is computed again."""
+        self.until(lambda st: not st['resync'], 'the resync ends')
+
+    def logged(self, text, nr=1):
+        """Wait for the nr-th line with that: a thread of its own writes them,
+        so a state may be seen before."""
+        until('"%s" in the log' % text, lambda: self.nr_logged(text) >= nr,
+              lambda: os.path.getsize(self.log))
+
+    def nr_logged(self, text):
+        with open(self.log, errors='replace') as f:
+            return f.read().count(text)
+
+    def wait(self):
+        """True: no work is left and the array is healthy."""
+        p = self._begin('wait', self.control)
+        try:
+            self.until(lambda st: p.poll() is not None, 'gpuraid wait ends')
+            self._end(p, (0,), *p.communicate())
             return True
         except Refused:
             return False
-        except subprocess.TimeoutExpired:
-            raise Failure('gpuraid wait: still not back after %d s: %s' %
-                          (timeout * SLOW, self.status()))
+        finally:
+            self._abandon(p)
 
     def wait_healthy(self):
         if not self.wait():
@@ -216,16 +324,13 @@ class Array:
     def start(self, members=None, flags=(), **keys):
         """Serve; Refused if it will not.  members: paths."""
         self.launch(members, flags, **keys)
-        up = wait_for(30, lambda: os.path.exists(self.pidfile)
-                      and os.path.getsize(self.pidfile)
-                      or self.server.poll() is not None)
+        until('the server is up or gone', lambda: written(self.pidfile)
+              or self.server.poll() is not None,
+              lambda: os.path.getsize(self.log))
+        rc = self.server.poll()
         with open(self.log, errors='replace') as log:
             log.seek(self.log_at)
             self.words = log.read().strip()
-        if not up:
-            self.kill()
-            raise Failure('the server was neither up nor gone in time')
-        rc = self.server.poll()
         if rc is not None:
             self.server = None
             if rc < 0 or rc == 66 or 'Sanitizer' in self.words:
@@ -237,10 +342,10 @@ class Array:
         """SIGTERM; every client has left."""
         self.server.send_signal(signal.SIGTERM)
         try:
-            rc = self.server.wait(60 * SLOW)
+            rc = self.server.wait(STILL * SLOW)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise Failure('the server did not end at SIGTERM')
+            raise Late('the server did not end at SIGTERM')
         self.server = None
         if rc != 0:
             raise Failure('the server ended with status %d: %s'
@@ -324,6 +429,7 @@ class Array:
             if got is not None and got != parity[j]:
                 bad = next(i for i in range(self.chunk)
                            if got[i] != parity[j][i])
+                self.wrong_at = stripe * self.k * self.chunk + bad
                 raise Failure('stripe %d: parity %d is wrong from byte %d '
                               'of the chunk on (slot %d)' %
                               (stripe, j, bad,

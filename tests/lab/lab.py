@@ -15,7 +15,9 @@ import subprocess
 import tempfile
 import time
 
-from .array import TRUST, Array, Failure, MiB, Refused, Skipped, wait_for
+from . import evidence
+from .array import (TRUST, Array, Failure, MiB, Refused, Skipped, until,
+                    until_up, written)
 from .workload import Workload
 
 
@@ -34,7 +36,7 @@ class FuseMember:
         self.path = os.path.join(self.dir, 'mnt', 'member')
         self.armed = os.path.join(self.dir, 'armed')
         store = os.path.join(self.dir, 'store')
-        sock = os.path.join(self.dir, 'sock')
+        sock, pid = (os.path.join(self.dir, n) for n in ('sock', 'pid'))
         with open(store, 'wb') as f:
             f.truncate(size)
         self.log = open(os.path.join(self.dir, 'log'), 'wb')
@@ -44,18 +46,19 @@ class FuseMember:
         with open(self.speed, 'w') as f:
             f.write('%d' % bits_per_second)
         self.nbdkit = subprocess.Popen(
-            ['nbdkit', '-f', '-U', sock, '--filter=error', '--filter=delay',
-             '--filter=rate', 'file', store, 'rate-file=' + self.speed,
+            ['nbdkit', '-f', '-U', sock, '-P', pid, '--filter=error',
+             '--filter=delay', '--filter=rate', 'file', store, 'rate-file=' + self.speed,
              'burstiness=0.1', 'error=EIO', 'error-rate=' + rate,
              'error-file=' + self.armed, 'rdelay=%dms' % rdelay,
              'wdelay=%dms' % wdelay], **out)
-        if not wait_for(10, lambda: os.path.exists(sock)):
-            raise Failure('nbdkit for a member did not start')
+        lab.fuse_members.append(self)
+        lab.array.file_of[self.path] = store
+        self.fuse = None
+        until_up('nbdkit for a member', self.nbdkit, lambda: written(pid))
         self.fuse = subprocess.Popen(
             ['nbdfuse', self.path, 'nbd+unix:///?socket=' + sock], **out)
-        if not wait_for(10, lambda: os.path.exists(self.path)):
-            raise Failure('nbdfuse for a member did not start')
-        lab.fuse_members.append(self)
+        until_up('nbdfuse for a member', self.fuse,
+                 lambda: os.path.exists(self.path))
 
     def arm(self):
         open(self.armed, 'wb').close()
@@ -86,7 +89,7 @@ class FuseMember:
             self.go_on()
         subprocess.run(['fusermount3', '-uz', os.path.dirname(self.path)],
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for p in (self.fuse, self.nbdkit):
+        for p in filter(None, (self.fuse, self.nbdkit)):
             try:
                 p.terminate()
                 p.wait(5)
@@ -117,7 +120,18 @@ class Lab:
         self.at_close = []      # calls, the newest first
         self.array = self.load = None
 
+    def keep(self, name):
+        """After a failure: see evidence.keep."""
+        if self.load:
+            self.load.abandon()
+        return evidence.keep(
+            name, self.dir, self.array, self.said,
+            self.load and self.load.about_wrong(),
+            self.load and self.load.history)
+
     def say(self, text):
+        if self.load:
+            self.load.history.event(text)
         line = '%6.2f s  %s' % (time.monotonic() - self.began, text)
         self.said.append(line)
         if self.verbose:
@@ -224,9 +238,21 @@ class Lab:
         self.say('healthy')
 
     def wait_resync(self):
-        """After an unclean start the parity of open regions is computed again."""
-        if not wait_for(60, lambda: not self.array.status().get('resync')):
-            raise Failure('still resyncing after 60 s')
+        self.array.until_resynced()
+
+    def answers(self, what):
+        """Reads and writes are answered from now on."""
+        before = dict(self.load.nr)
+
+        def nr_answered():
+            return [min(20, self.load.nr[kind] - before[kind])
+                    for kind in ('read', 'write')]
+
+        def are_answered():
+            self.load.raise_wrong()
+            return nr_answered() == [20, 20]
+        until(what + ': reads and writes are answered', are_answered,
+              nr_answered)
 
     def until_rebuilding(self, share):
         """Wait until about that share of a slow rebuild is done: it moves
@@ -241,6 +267,16 @@ class Lab:
         self.say('rebuild: %s' % ('over' if rebuild is None else '%d of %d' % (
             rebuild['done'], rebuild['total'])))
         return rebuild is not None
+
+    def readd(self, slots):
+        """Again and again: it is refused as long as one is not there."""
+        a = self.array
+
+        def is_back(slot):
+            a.gpuraid('readd', a.control, slot, good=(0, 1))
+            return a.states()[slot] != 'failed'
+        for s in slots:
+            until('%d is taken again' % s, lambda: is_back(s))
 
     # -- stop and start -------------------------------------------------
 

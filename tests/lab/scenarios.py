@@ -175,12 +175,11 @@ def truncate_member(lab):
         os.truncate(path, size)
         lab.run()
         lab.verify()
-        if not wait_for(10, lambda: a.states()[slot] == 'failed'):
-            raise Failure('the member that was cut is %s'
-                          % a.states()[slot])
+        a.until_state(slot, 'failed', 'the member that was cut is out')
+        # Nothing that was under way to it is left.
+        lab.load.pause()
         with open(path, 'rb') as f:
             before = f.read()
-        lab.load.pause()
         lab.load.mix = mix
         lab.load.resume()
         lab.run()
@@ -240,8 +239,7 @@ def member_errors(lab):
     lab.say('1 in 20 requests to %d fails' % slot)
     bad.arm()
     lab.run(2)
-    if not wait_for(10, lambda: a.status()['members'][slot]['errors']):
-        raise Failure('no error was counted in 10 s')
+    a.until(lambda st: st['members'][slot]['errors'], 'errors are counted')
     bad.disarm()
     lab.verify()
     entry = a.status()['members'][slot]
@@ -251,9 +249,7 @@ def member_errors(lab):
     lab.wait_healthy()
     lab.say('all requests to %d fail' % slot)
     worse.arm()
-    if not wait_for(10, lambda: a.states()[slot] == 'failed'):
-        raise Failure('a member that fails every request is %s'
-                      % a.states()[slot])
+    a.until_state(slot, 'failed', 'a member that fails every request is out')
     lab.run()
     lab.verify()
     a.replace(slot)
@@ -276,9 +272,7 @@ def member_pulled(lab):
         p.pull()
         lab.run()
         lab.verify()
-        if not wait_for(10, lambda: a.states()[s] == 'failed'):
-            raise Failure('a member that was pulled out is %s'
-                          % a.states()[s])
+        a.until_state(s, 'failed', 'a member that was pulled out is out')
     for s in slots:
         a.replace(s)
     lab.wait_healthy()
@@ -336,9 +330,8 @@ def too_many_lost(lab):
     lab.load.may_fail = {errno.EIO}
     lab.say('all requests to %d fail' % last)
     bad.arm()
-    if not wait_for(10, lambda: a.status()['state'] == 'failed'):
-        raise Failure('with %d members lost the array is %s' % (
-            a.m + 1, a.status()['state']))
+    a.until(lambda st: st['state'] == 'failed',
+            'the array with %d members lost is failed' % (a.m + 1))
     lab.run()
     lab.load.pause()
     lost = lab.load.read_what_can_be_read()

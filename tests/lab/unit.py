@@ -9,7 +9,8 @@ import shlex
 import subprocess
 import time
 
-from .array import SLOW, Failure, MiB, Skipped, san_setup, wait_for
+from .array import (STILL, SLOW, Failure, MiB, Skipped, san_setup, until_up,
+                    written)
 
 TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), '../..'))
 UNIT = os.path.join(TOP, 'system', 'gpuraid@.service.in')
@@ -128,7 +129,7 @@ class Rig:
 
     def stop(self):
         self.command(*self.lines['ExecStop'])
-        rc = self.array.server.wait(60 * SLOW)
+        rc = self.array.server.wait(STILL * SLOW)
         self.array.server = None
         if rc:
             raise Failure('the server ended with status %d' % rc)
@@ -140,17 +141,19 @@ class Rig:
         """It connects again when the server is back, as the kernel does."""
         if self.kernel:
             return
-        sock = os.path.join(self.lab.dir, 'proxy')
-        if os.path.exists(sock):
-            os.unlink(sock)
+        sock, pid = (os.path.join(self.lab.dir, n)
+                     for n in ('proxy', 'proxy.pid'))
+        for path in sock, pid:
+            if os.path.exists(path):
+                os.unlink(path)
         with open(os.path.join(self.lab.dir, 'proxy.log'), 'ab') as log:
             self.proxy = subprocess.Popen(
-                ['nbdkit', '-f', '-U', sock, '--filter=retry', 'nbd',
-                 'socket=' + self.array.sock, 'retries=%d' % (60 * SLOW),
+                ['nbdkit', '-f', '-U', sock, '-P', pid, '--filter=retry', 'nbd',
+                 'socket=' + self.array.sock, 'retries=%d' % (STILL * SLOW),
                  'retry-delay=1', 'retry-exponential=no'],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        if not wait_for(10, lambda: os.path.exists(sock)):
-            raise Failure('nbdkit with the retry filter did not start')
+        until_up('nbdkit with the retry filter', self.proxy,
+                 lambda: written(pid))
 
     def end_proxy(self):
         if self.proxy:
@@ -198,7 +201,7 @@ class Rig:
         """Let the writers end, and compare all files."""
         if self.files.pid is not None:
             open(self.stop_file, 'w').close()
-            self.files.end(90 * SLOW)
+            self.files.end(STILL * SLOW)
         if self.files.error:
             raise Failure('a writer got error %d' % self.files.error)
         self.files.check()

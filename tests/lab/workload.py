@@ -19,11 +19,14 @@ import select
 import struct
 import threading
 import time
+import traceback
+import types
 
 import nbd
 
 from . import gf
-from .array import BLOCK, SLOW, Failure, MiB
+from .array import BLOCK, Failure, MiB, until
+from .evidence import History
 
 SECTOR = 512
 HEADER = struct.Struct('<QQQQ')
@@ -83,6 +86,7 @@ class Model:
         self.busy = {}          # block -> generation being written
         self.serial = 0
         self.raw = {}           # block -> bytes, of generation RAW
+        self.wrong_at = None    # the first block that was wrong, its bytes
 
     def bytes_of(self, b, gen):
         return self.raw[b] if gen == RAW else \
@@ -160,6 +164,7 @@ class Model:
             got = data[i * self.unit:(i + 1) * self.unit]
             wrong = self._check_block(b, w, got)
             if wrong:
+                self.wrong_at = self.wrong_at or (b, got)
                 return wrong
             if pin and (w is ANY or len(w) > 1):
                 self._pin(b, w, got)
@@ -190,8 +195,11 @@ class Model:
 
 
 class Op:
+    """end: when it was answered, or None.  err: of the answer, 0 if it is good.
+    on: the number of its connection."""
+
     __slots__ = ('kind', 'b0', 'nr', 'gen', 'fua', 'token', 'buf', 'start',
-                 'err', 'conn')
+                 'end', 'err', 'conn', 'on')
 
 
 class Workload:
@@ -215,22 +223,25 @@ class Workload:
         self.reading = {}       # block -> readers
         self.done = []
         self.in_flight = set()
+        self.history = History()
         self.may_fail = set()   # errnos that are no failure now
         self.expect_crash = False
         self.wrong = None
         self.nr = dict(read=0, write=0, flush=0, zero=0, errors=0)
         self.slowest = 0.0
-        self.run_now = threading.Event()
-        self.idle = threading.Event()
-        self.quit = False
+        # With lock: what the thread is asked for, and what it has done.  An
+        # answer has the number of its pause, so that none is taken for that
+        # to a later one.
+        self.lock = threading.Condition()
+        self.running = self.quit = False
+        self.asked = self.paused = 0    # pauses
         self.thread = None
 
     # -- for the scenario's thread --------------------------------------
 
     def start(self):
         self.connect()
-        self.run_now.set()
-        self.idle.clear()
+        self.running = True
         self.thread = threading.Thread(target=self._main, daemon=True)
         self.thread.start()
 
@@ -249,19 +260,28 @@ class Workload:
                 pass
         self.conns = []
 
-    def pause(self, timeout=60):
+    def pause(self):
         """Returns with nothing in flight."""
-        self.run_now.clear()
-        if not self.idle.wait(timeout * SLOW):
-            raise Failure('requests in flight were not answered in %d s: %s'
-                          % (timeout * SLOW,
-                             sorted({o.kind for o in self.in_flight})))
+        with self.lock:
+            self.running = False
+            self.asked += 1
+            nr = self.asked
+            self.lock.notify_all()
+        until('requests in flight are answered', lambda: self._is_paused(nr),
+              lambda: sorted('%s of block %d' % (o.kind, o.b0)
+                             for o in list(self.in_flight)))
         self.raise_wrong()
+
+    def _is_paused(self, nr):
+        with self.lock:
+            return self.paused >= nr or not self.thread.is_alive() or \
+                self.lock.wait_for(lambda: self.paused >= nr, 0.1)
 
     def resume(self):
         self.raise_wrong()
-        self.idle.clear()
-        self.run_now.set()
+        with self.lock:
+            self.running = True
+            self.lock.notify_all()
 
     def run_for(self, seconds):
         """Continue for a while, or until an error."""
@@ -277,8 +297,7 @@ class Workload:
     def stop(self):
         if self.thread:
             self.pause()
-            self.quit = True
-            self.run_now.set()
+            self._quit()
             self.thread.join()
             self.thread = None
         self.disconnect()
@@ -286,15 +305,20 @@ class Workload:
 
     def abandon(self):
         """At the end of a scenario that failed: never raises."""
-        self.quit = True
-        self.run_now.set()
+        self._quit()
         if self.thread:
             self.thread.join(5)
+
+    def _quit(self):
+        with self.lock:
+            self.quit = True
+            self.lock.notify_all()
 
     def flush(self):
         """Paused."""
         token = self.model.flush_begin()
-        self.conns[0].flush()
+        with self.history.during('flush, alone'):
+            self.conns[0].flush()
         self.model.flush_end(token)
 
     def clear(self):
@@ -302,8 +326,9 @@ class Workload:
         nr = self.model.nr
         self.model.begin(0, nr, 0)
         step = 1 << 25
-        for off in range(0, nr * self.unit, step):
-            self.conns[0].trim(min(step, nr * self.unit - off), off)
+        with self.history.during('trim of all'):
+            for off in range(0, nr * self.unit, step):
+                self.conns[0].trim(min(step, nr * self.unit - off), off)
         self.model.end(0, nr, 0, ok=True, durable=False)
         self.flush()
 
@@ -312,12 +337,14 @@ class Workload:
         connection."""
         step = 1 << 20
         h = h or self.conns[0]
-        for off in range(0, self.model.nr * self.unit, step):
-            n = min(step, self.model.nr * self.unit - off)
-            wrong = self.model.check(off // self.unit,
-                                     bytes(h.pread(n, off)), pin)
-            if wrong:
-                raise Failure(wrong)
+        with self.history.during('read of all%s' % (
+                ', what is found stays' if pin else '')):
+            for off in range(0, self.model.nr * self.unit, step):
+                n = min(step, self.model.nr * self.unit - off)
+                wrong = self.model.check(off // self.unit,
+                                         bytes(h.pread(n, off)), pin)
+                if wrong:
+                    raise Failure(wrong)
 
     def read_what_can_be_read(self):
         """Paused: blocks that answer must be right.  Counts the others."""
@@ -336,25 +363,62 @@ class Workload:
                 raise Failure(wrong)
         return lost
 
+    def about_wrong(self):
+        """What evidence.keep wants to know of the first wrong block, if
+        there is one."""
+        m, per = self.model, BLOCK // self.unit
+        b, got = m.wrong_at or (None, b'')
+        if b is None and self.array.wrong_at is None:
+            return None
+        off = self.array.wrong_at if b is None else b * self.unit
+        first = off // BLOCK * per
+        blocks = range(first, min(first + per, m.nr))
+        gens = {g for x in blocks for g in m.now[x] or ()} | {
+            o.gen for x in blocks for o in self.history.blocks.get(x, ())
+            if o.gen is not None}
+        return types.SimpleNamespace(
+            off=off, got=got, blocks=blocks, unit=self.unit,
+            name=self.name_sector,
+            versions={'generation %d' % g: b''.join(
+                m.bytes_of(x, g) for x in blocks)
+                for g in sorted(gens - {RAW})[-8:]},
+            words='; '.join('%d may hold %s%s' % (
+                x, m.now[x], ', not flushed %s' % m.hist[x]
+                if x in m.hist else '') for x in blocks))
+
+    def name_sector(self, off, data):
+        """Short if it belongs there."""
+        words = describe(data)
+        here = 'block %d ' % (off // self.unit)
+        return words[len(here):] if words.startswith(here) else words
+
     # -- its own thread -------------------------------------------------
 
     def _main(self):
         try:
             while not self.quit:
-                if self.run_now.is_set() and not self.wrong and self.alive():
+                if self._may_begin():
                     self._fill()
                     self._turn()
                 elif self.in_flight:
                     self._turn()
                 else:
-                    self.idle.set()
-                    if self.run_now.is_set():
-                        time.sleep(0.01)
-                    else:
-                        self.run_now.wait()
-        except Exception as e:  # any: the scenario's thread must hear of it
-            self.wrong = self.wrong or 'workload: %r' % e
-        self.idle.set()
+                    self._rest()
+        except Exception:       # any: the scenario's thread must hear of it
+            self.wrong = self.wrong or 'workload: ' + traceback.format_exc()
+
+    def _may_begin(self):
+        return self.running and not self.wrong and self.alive()
+
+    def _rest(self):
+        """Nothing is in flight, and only this thread can begin anything."""
+        with self.lock:
+            if not self.running:
+                self.paused = self.asked
+                self.lock.notify_all()
+            if not self.quit:
+                # With connections that are dead it has to look again.
+                self.lock.wait(0.01 if self.running else None)
 
     def alive(self):
         return bool(self.conns) and all(
@@ -391,8 +455,10 @@ class Workload:
             return
         op.fua = r.random() < self.fua
         op.conn = r.choice(self.conns)
-        op.start, op.err = time.monotonic(), None
+        op.start, op.err, op.gen, op.end = time.monotonic(), None, None, None
         self._mark(op)
+        op.on = self.conns.index(op.conn)
+        self.history.add(op)
         try:
             self._issue(op)
         except nbd.Error as e:
@@ -476,7 +542,8 @@ class Workload:
             return
         self.in_flight.discard(op)
         ok = op.err == 0
-        self.slowest = max(self.slowest, time.monotonic() - op.start)
+        op.end = time.monotonic()
+        self.slowest = max(self.slowest, op.end - op.start)
         if not ok:
             self.nr['errors'] += 1
             lost = op.err in LOST_PATH and self.expect_crash
@@ -492,6 +559,7 @@ class Workload:
             self._finish_read(op, ok)
         else:
             self.model.end(op.b0, op.nr, op.gen, ok, op.fua)
+        op.conn = op.buf = op.token = None      # the history keeps the rest
 
     def _finish_read(self, op, ok):
         for b in range(op.b0, op.b0 + op.nr):

@@ -19,7 +19,7 @@ import random
 import sys
 import time
 
-from lab.array import BLOCK, Failure
+from lab.array import BLOCK, Failure, Late
 
 DB_BLOCKS = 64
 SECTOR = 512
@@ -163,7 +163,7 @@ class Files:
         deadline = time.monotonic() + seconds
         while not os.waitpid(self.pid, os.WNOHANG)[0]:
             if time.monotonic() > deadline:
-                raise Failure('a writer hangs')
+                raise Late('a writer hangs')
             time.sleep(0.01)
         self.pid = None
         self.begun = {}
