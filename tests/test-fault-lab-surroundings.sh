@@ -1,0 +1,12 @@
+#!/bin/bash
+# test-fault-lab-surroundings: a short slice of the fault lab's scenarios about
+# what is around an array: spares, a hook, a full file system, a mounted one.
+#
+# run-tests: no-sanitizer timeout=1200
+#
+# SPDX-License-Identifier: BSD-3-Clause
+
+source tests/functions.sh
+need_fuse
+OUT=$OUT B=$B scripts/fault-lab --quiet --seconds 0.15 --dir "$shm" \
+  --seed "$SEED" surroundings
