@@ -12,12 +12,12 @@ need_fuse
 kinds=$(nbdkit --dump-plugin "$plugin" | sed -n 's/^gpuraid_consistencies=//p')
 [ -n "$kinds" ] || fail "--dump-plugin names no consistency"
 for kind in $kinds; do
-  OUT=$OUT B=$B timeout 180 scripts/powerfail --quiet --dir "$shm" \
+  OUT=$OUT B=$B scripts/powerfail --quiet --dir "$shm" \
     --no-remote --seed "$SEED" --kills 10 --each 5 --consistency "$kind" \
     --checksum none
 done
 for kind in $kinds; do
-  OUT=$OUT B=$B timeout 180 scripts/powerfail --quiet --dir "$shm" \
+  OUT=$OUT B=$B scripts/powerfail --quiet --dir "$shm" \
     --no-remote --seed "$SEED" --kills 10 --each 5 --consistency "$kind" \
     --checksum crc32c
 done

@@ -7,15 +7,12 @@ torn: see SectorModel.crash.
 SPDX-License-Identifier: BSD-3-Clause
 """
 
-import time
-
 import nbd
 
-from lab.array import BLOCK, SLOW, Failure
+from lab.array import BLOCK, Failure, until
 from lab.workload import SECTOR, Model, Workload, describe
 
 PER_BLOCK = BLOCK // SECTOR
-PATIENCE = 60                   # seconds for a call of Client
 
 
 class Client:
@@ -33,12 +30,11 @@ class Client:
         return getattr(self.h, name)
 
     def _wait(self, what, done):
-        end = time.monotonic() + PATIENCE * SLOW
-        while not done():
-            if time.monotonic() > end:
-                raise Failure('%s: no answer in %d s' % (
-                    what, PATIENCE * SLOW))
+        def is_done():
             self.h.poll(10)
+            return done()
+        if not done():
+            until(what + ' is answered', is_done)
 
     def _command(self, what, cookie):
         self._wait(what, lambda: self.h.aio_command_completed(cookie))
@@ -109,6 +105,8 @@ class SectorModel(Model):
                 at = (n * PER_BLOCK - b0) * SECTOR
                 wrong = self._check_one(n, data[at:at + BLOCK])
                 if wrong:
+                    self.wrong_at = self.wrong_at or (
+                        n * PER_BLOCK, data[at:at + BLOCK])
                     return wrong
                 if pin:
                     del self.states[n]
@@ -144,7 +142,10 @@ class Load(Workload):
         b = self.rng.randrange(self.model.nr)
         self.gen += 1
         self.model.begin(b, 1, self.gen)
-        self.conns[0].pwrite(self.model.bytes_of(b, self.gen), b * SECTOR)
+        with self.history.during('write of %d, generation %d, alone' % (
+                b, self.gen)):
+            self.conns[0].pwrite(self.model.bytes_of(b, self.gen),
+                                 b * SECTOR)
         self.model.end(b, 1, self.gen, True, False)
 
     def focus_on_all(self):

@@ -4,8 +4,8 @@ While the array's server lives a member's server may be killed and started
 again, with or without what was not flushed, or be stopped: several at a time,
 also more than m for a short time.  Then
 
-  - no request fails, and none waits for longer than DEADLINE after the
-    servers are back, or after timeout= if at most m are away
+  - no request fails, and all are answered after the servers are back, or
+    after timeout= if at most m are away
   - every byte that was acknowledged is there, flushed or not (R9)
   - no member is taken out that was away for less than timeout=
   - a scrub finds that all of each row fits together, and nothing was decoded
@@ -19,9 +19,8 @@ SPDX-License-Identifier: BSD-3-Clause
 import random
 import time
 
-from lab.array import MiB, SLOW, Failure, wait_for
+from lab.array import MiB, Failure, until
 
-DEADLINE = 15                   # seconds; reconnecting is tried every 5
 MODES = 'drop', 'drop', 'some', 'some', 'keep'
 
 
@@ -52,7 +51,6 @@ class Remote:
             cells = 12 * (a.k + 2 * a.m) * min(a.chunk, 65536)
             a.keys.append('cache=%d' % (cells + MiB))
             self.words += ', small cache'
-        a.file_of.update((p, self.store.file(p)) for p in self.store.away)
 
     # -- servers --------------------------------------------------------
 
@@ -169,12 +167,11 @@ class Remote:
     def wait_out(self, slots):
         """Without them requests are answered."""
         rig = self.rig
-        if not wait_for(self.timeout + DEADLINE,
-                        lambda: not any(s in self.active() for s in slots)):
-            raise Failure('%s are not taken out after %d s' % (
-                slots, (self.timeout + DEADLINE) * SLOW))
+        self.array.until(
+            lambda st: not any(st['members'][s]['state'] == 'active'
+                               for s in slots), '%s are out' % slots)
         rig.lost.update(slots)
-        rig.load.pause(DEADLINE)
+        rig.load.pause()
         rig.load.read_all()
         rig.count['reads'] += 1
         rig.load.resume()
@@ -204,8 +201,8 @@ class Remote:
                 and s not in rig.dark and s not in rig.gone]
         if self.rng.random() < 0.5:
             rig.say('%s are added again' % here)
-            if not wait_for(30, lambda: all([self.is_back(s) for s in here])):
-                raise Failure('%s are %s' % (here, a.states()))
+            until('%s are taken again' % here,
+                  lambda: all([self.is_back(s) for s in here]), a.states)
             a.wait()
             rig.lost.difference_update(s for s in here if s in self.active())
         rig.heal()
@@ -224,7 +221,7 @@ class Remote:
         """All servers are back.  began: when the first one was away, or None:
         for so long that some may be out."""
         rig = self.rig
-        rig.load.pause(self.timeout + DEADLINE)
+        rig.load.pause()
         rig.load.flush()
         rig.load.read_all()
         rig.count['reads'] += 1
@@ -267,7 +264,7 @@ class Remote:
             return
         if how == 'flush':
             self.unflushed()
-            self.rig.load.pause(self.timeout + DEADLINE)
+            self.rig.load.pause()
             # After a second the members have all.
             time.sleep(self.rng.choice((0, 1.3)))
         self.rig.say('the servers of %s restart' % slots)

@@ -33,7 +33,8 @@ import time
 
 import nbd
 
-from lab.array import Array, Failure, MiB, Refused, wait_for
+from lab import evidence
+from lab.array import Array, Failure, MiB, Refused, until
 
 from .load import Client, Load
 from .remote import Remote, draw_away, seed_of
@@ -55,8 +56,10 @@ class Rig:
     and so m of them, until the array is healthy."""
 
     def __init__(self, seed, consistency, checksum, parent='/dev/shm',
-                 verbose=False, geometry=None, remote=False):
+                 verbose=False, geometry=None, remote=False,
+                 moved=lambda: None):
         self.seed, self.verbose = seed, verbose
+        self.moved = moved      # is called when there is something new
         self.remote = None      # or Remote: some members are
         self.rng = random.Random(seed)
         self.journal = consistency == 'journal'
@@ -68,7 +71,7 @@ class Rig:
         self.lost, self.dark, self.gone = set(), set(), set()
         self.forced = False
         self.start_s, self.connect_s = 0.1, 0.05
-        self.load = None
+        self.array = self.load = None
         self.folder = tempfile.mkdtemp(prefix='gpuraid-power.', dir=parent)
         self.prepare(geometry, remote)
 
@@ -94,6 +97,7 @@ class Rig:
         self.array = Array(self.folder, k, m, chunk, size, say=self.say,
                            code=code, keys=keys)
         self.array.member = self.store.path[:k + m]
+        self.array.file_of = {p: self.store.file(p) for p in self.store.path}
         self.spare = self.store.path[k + m:]
         self.usec = usec
         if remote:
@@ -105,12 +109,24 @@ class Rig:
             self.say(self.remote.words)
 
     def say(self, text):
+        if self.load:
+            self.load.history.event(text)
+        self.moved()
         line = '%7.2f s  %s' % (time.monotonic() - self.began, text)
         self.said.append(line)
         if self.verbose:
             print('    ' + line, flush=True)
 
-    def close(self, keep=False):
+    def keep(self):
+        """After a failure: see evidence.keep."""
+        if self.load:
+            self.load.abandon()
+        return evidence.keep(
+            'powerfail-%d' % self.seed, self.folder, self.array, self.said,
+            self.load and self.load.about_wrong(),
+            self.load and self.load.history)
+
+    def close(self):
         if self.load:
             self.load.abandon()
             self.count['slowest'] = self.load.slowest
@@ -120,11 +136,7 @@ class Rig:
             self.array.server.kill()
             self.array.server.wait()
         self.store.close()
-        if keep:
-            with open(os.path.join(self.folder, 'said'), 'w') as f:
-                f.write('\n'.join(self.said) + '\n')
-        else:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     # -- one run --------------------------------------------------------
 
@@ -269,8 +281,8 @@ class Rig:
         """The server does nothing more, and members do not fail before."""
         pid = self.array.server.pid
         os.kill(pid, signal.SIGSTOP)
-        if not wait_for(60, lambda: not running(pid)):
-            raise Failure('threads do not stop at SIGSTOP: %s' % running(pid))
+        until('threads stop at SIGSTOP', lambda: not running(pid),
+              lambda: running(pid))
 
     def end_server(self, dark):
         """SIGKILL.  One that was starting may have ended by itself, if it
@@ -340,14 +352,15 @@ class Rig:
     def retry(self, start):
         """While the last server's I/O ends it still holds its members, or
         its last beat comes late."""
-        end = time.monotonic() + (60 if self.remote else 20)
-        while True:
+        def is_up():
             try:
-                return start()
+                start()
             except Refused as e:
-                if IN_USE not in str(e) or time.monotonic() > end:
+                if IN_USE not in str(e):
                     raise
-                time.sleep(0.01)
+                return False
+            return True
+        until('the members are not in use', is_up)
 
     def start_server(self, back=False):
         present = self.paths(back)
@@ -481,8 +494,7 @@ class Rig:
             self.power_off(range(self.array.n))
 
     def wait_resync(self):
-        if not wait_for(60, lambda: not self.array.status().get('resync')):
-            raise Failure('still resyncing after 60 s')
+        self.array.until_resynced()
 
     def all_back(self):
         """Members that were away come back at the next start."""

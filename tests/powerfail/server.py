@@ -9,12 +9,11 @@ import socket
 import subprocess
 import threading
 
-from lab.array import SAN, Failure, wait_for
+from lab.array import SAN, STILL, Failure, Late, until_up
 
 # Never with a sanitizer: that is for the array.
 PLUGIN = os.path.realpath(os.path.join(
     not SAN and os.environ.get('B') or 'build', 'tests/volatile-plugin.so'))
-ANSWER = 60                     # seconds for a command
 
 
 class Server:
@@ -49,19 +48,20 @@ class Server:
             ['nbdkit', '-f', '-U', self.sock, PLUGIN, 'dir=' + self.disks,
              'control=' + self.control],
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
-        if not wait_for(20, self._call):
-            raise Failure('nbdkit for the disks did not start')
+        until_up('nbdkit for the disks', self.process, self._call)
         # It is answered when clients are served, too.
         self._say('delay', self.usec)
 
     def _call(self):
+        if self.talk:
+            return True
         link = socket.socket(socket.AF_UNIX)
         try:
             link.connect(self.control)
         except OSError:
             link.close()
             return False
-        link.settimeout(ANSWER)
+        link.settimeout(STILL)
         self.link, self.talk = link, link.makefile('rw')
         return True
 
@@ -82,7 +82,7 @@ class Server:
             self.talk.flush()
             answer = self.talk.readline().split()
         except socket.timeout:
-            raise Failure('the disks do not answer: ' + line)
+            raise Late('the disks do not answer: ' + line)
         except OSError:
             return None
         if answer and answer[0] != 'ok':
@@ -112,7 +112,7 @@ class Server:
                 return
             self._say('die' if die else 'off', seed, mode, name)
             if die:
-                self.process.wait(ANSWER)
+                self.process.wait(STILL)
                 self._hang_up()
 
     def on(self, name):

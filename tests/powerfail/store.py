@@ -18,7 +18,7 @@ import threading
 
 import nbd
 
-from lab.array import Failure, wait_for
+from lab.array import Failure, until_up
 
 from .server import Server
 
@@ -66,8 +66,9 @@ class Store:
                 ['nbdfuse', p, 'nbd+unix:///%s?socket=%s' % (
                     os.path.basename(p), self.here.sock)], **out))
             self.mounts.append(os.path.dirname(p))
-        if not wait_for(10, lambda: all(map(os.path.exists, files))):
-            raise Failure('nbdfuse for the disks did not start')
+        for p, process in zip(files, self.processes):
+            until_up('nbdfuse for a disk', process,
+                     lambda: os.path.exists(p))
         if self.away:
             threading.Thread(target=self._revive, daemon=True).start()
 
