@@ -23,13 +23,14 @@ import shutil
 import sys
 import tempfile
 import time
+import types
 
 import nbd
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from lab import gf                                              # noqa: E402
-from lab.array import (BLOCK, TRUST, Array, Failure, MiB,              # noqa: E402
-                       Refused, end_cleanly, wait_for)
+from lab import evidence, gf                                     # noqa: E402
+from lab.array import (BLOCK, LATE, TRUST, Array, Failure,             # noqa: E402
+                       Late, MiB, Refused, end_cleanly)
 
 SECTOR = 512
 FUA = nbd.CMD_FLAG_FUA
@@ -50,6 +51,7 @@ class Model:
         self.now = bytearray(size)
         self.may = {}           # block -> [bytes]: what a crash may leave
         self.any = set()        # blocks that may hold anything
+        self.wrong_at = None    # a byte, and what was read from its block on
 
     def write(self, off, data, fua):
         end = off + len(data)
@@ -101,6 +103,7 @@ class Model:
             for s in range(0, len(got), SECTOR):
                 if not any(v[s:s + SECTOR] == got[s:s + SECTOR]
                            for v in may):
+                    self.wrong_at = b * BLOCK + s, got
                     raise Failure('block %d sector %d is neither old nor new '
                                   'after kill -9' % (b, s // SECTOR))
             self.now[b * BLOCK:b * BLOCK + len(got)] = got
@@ -115,6 +118,7 @@ class Model:
         if want != bytes(data):
             i = next(i for i in range(len(want)) if want[i] != data[i])
             n = sum(x != y for x, y in zip(want, data))
+            self.wrong_at = off + i, bytes(data[i:i + BLOCK])
             raise Failure('%s at %d, %d bytes: %d differ, the first at %d '
                           '(block %d): %#x instead of %#x' % (
                               how, off, len(data), n, off + i,
@@ -175,7 +179,9 @@ class Run:
                            case['size'], code=case['code'], w=case['w'],
                            trust=case['trust'])
         self.keys = {k.replace('-', '_'): v for k, v in case['keys'].items()}
-        self.h = None
+        self.h = self.model = None
+        self.history = evidence.History()
+        self.said = []
         self.parity_open = False        # after kill -9, until wait
         self.old = {}           # slot -> path replaced, may be in use yet
 
@@ -190,7 +196,8 @@ class Run:
             if self.verbose:
                 print(i, op, flush=True)
             self.at = '%d: %s' % (i, op)
-            getattr(self, 'op_' + op['op'])(op)
+            self.said.append(self.at)
+            self.do(i, op)
         self.at = 'the end'
         self.op_wait({})
         self.all_right()
@@ -201,6 +208,59 @@ class Run:
         self.connect()
         self.all_right()
         self.stop()
+
+    def do(self, i, op):
+        """Operation i is "generation" i in the history; reads that are
+        compared are there, too."""
+        call = getattr(self, 'op_' + op['op'])
+        if op['op'] not in ('read', 'write', 'zero', 'trim', 'flush'):
+            with self.history.during('%d: %s' % (i, op)):
+                call(op)
+            return
+        first = op.get('off', 0) // BLOCK
+        end = (op.get('off', 0) + op.get('len', 0) - 1) // BLOCK + 1
+        note = types.SimpleNamespace(
+            kind=op['op'], b0=first, nr=end - first, gen=i, on=0, err=None,
+            fua=op.get('fua', False), start=time.monotonic(), end=None)
+        self.history.add(note)
+        call(op)
+        note.end, note.err = time.monotonic(), 0
+
+    def keep(self):
+        """After a failure: see evidence.keep."""
+        return evidence.keep(
+            'random-ops-%d' % self.case['seed'], self.array.folder,
+            self.array, self.said, self.about_wrong(), self.history)
+
+    def about_wrong(self):
+        if self.model is None or self.model.wrong_at is None:
+            if self.array.wrong_at is None:
+                return None
+            off, got = self.array.wrong_at, b''
+        else:
+            off, got = self.model.wrong_at
+        b = off // BLOCK
+        may = self.model.may.get(b, ())
+        return types.SimpleNamespace(
+            off=off, got=got, blocks=[b], unit=BLOCK, name=self.name_sector,
+            versions={'what it should have': self.model.block(b), **{
+                'version %d of it' % i: v for i, v in enumerate(may)}},
+            words='byte %d, in block %d; %d contents are possible there '
+            'after a crash' % (off, b, len(may)))
+
+    def name_sector(self, off, data):
+        """Whose bytes they are, if they are all of one operation."""
+        if data == self.model.now[off:off + SECTOR]:
+            return 'right'
+        if not data.strip(b'\0'):
+            return 'zeroes'
+        for i, op in enumerate(self.case['ops']):
+            if op['op'] == 'write' and op['off'] <= off and \
+               off + SECTOR <= op['off'] + op['len'] and \
+               pattern(op['data'], op['len'])[off - op['off']:][:SECTOR] \
+               == data:
+                return 'of operation %d' % i
+        return 'unknown: ' + data[:8].hex()
 
     # -- helpers --------------------------------------------------------
 
@@ -314,8 +374,7 @@ class Run:
 
     def op_wait(self, op):
         self.array.wait()
-        if not wait_for(60, lambda: not self.array.status().get('resync')):
-            raise Failure('still resyncing after 60 s')
+        self.array.until_resynced()
         for slot in set(self.old) - self.absent():
             os.unlink(self.old.pop(slot))
         self.parity_open = False
@@ -383,8 +442,8 @@ class Run:
         self.parity_open = True
 
 
-def attempt(case, verbose=False):
-    """None, or what went wrong."""
+def attempt(case, verbose=False, keep=True):
+    """None, or what went wrong, and whether it is only late."""
     folder = tempfile.mkdtemp(prefix='gpuraid-ops.', dir='/dev/shm')
     run = Run(case, folder, verbose)
     run.at = 'create'
@@ -392,9 +451,10 @@ def attempt(case, verbose=False):
         run.go()
         return None
     except (Failure, Refused, nbd.Error) as e:
-        return '%s: %s at operation %s\n%s' % (
-            type(e).__name__, e, run.at,
-            run.array.last_words() if os.path.exists(run.array.log) else '')
+        kept, lines = run.keep() if keep else (None, ())
+        return '\n'.join(('%s: %s at operation %s' % (
+            type(e).__name__, e, run.at), *lines, 'kept: %s' % kept)), \
+            isinstance(e, Late)
     finally:
         if run.array.server:
             run.array.server.kill()
@@ -412,7 +472,7 @@ def shrink(case, seconds):
         i = 0
         while i < len(ops) and time.monotonic() < end:
             fewer = ops[:i] + ops[i + step:]
-            if attempt(dict(case, ops=fewer)):
+            if attempt(dict(case, ops=fewer), keep=False):
                 ops = fewer
             else:
                 i += step
@@ -436,8 +496,8 @@ def main():
     if opts.replay:
         with open(opts.replay) as f:
             wrong = attempt(json.load(f), opts.verbose)
-        print(wrong or 'all right')
-        return 1 if wrong else 0
+        print(wrong[0] if wrong else 'all right')
+        return 0 if not wrong else LATE if wrong[1] else 1
     first = opts.seed
     if first is None:
         first = random.SystemRandom().randrange(1 << 31)
@@ -452,7 +512,9 @@ def main():
         wrong = attempt(case, opts.verbose)
         if wrong:
             print('seed %d: %d+%d chunk %d: %s' % (
-                seed, case['k'], case['m'], case['chunk'], wrong))
+                seed, case['k'], case['m'], case['chunk'], wrong[0]))
+            if wrong[1]:
+                return LATE
             small = shrink(case, opts.shrink)
             with tempfile.NamedTemporaryFile(
                     'w', prefix='random-ops-', suffix='.json',
