@@ -7,7 +7,8 @@ usage: tests/killed-clients.py PID URI ROUNDS [device]
 
 With PID, of the server: exit status 1, and one line, if the client beside them
 was cut off or read other bytes, the server has ended, or threads or
-descriptors of killed clients are left.  With "device" each client is the
+descriptors of killed clients are left.  75: a client had no answer for two
+minutes, and nothing else was wrong.  With "device" each client is the
 kernel's nbd driver, whose device is detached while programs read and write it.
 Without PID: a client that is to be killed; it prints a line when it has had
 answers.
@@ -24,8 +25,13 @@ import sys
 import tempfile
 import threading
 import time
+import types
 
 import nbd
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from lab import evidence                                        # noqa: E402
+from lab.array import LATE, STILL, Array, Failure, Late         # noqa: E402
 
 TOP = os.path.join(os.path.dirname(os.path.realpath(__file__)), '..')
 NETLINK = os.path.join(TOP, 'scripts', 'nbd-netlink.py')
@@ -33,10 +39,6 @@ CONNECTIONS = 3
 DEPTH = 32
 BESIDE = 1 << 20                # bytes at the end, for the client beside them
 LENGTHS = (4096, 65536, 262144)
-
-
-class Failure(Exception):
-    pass
 
 
 def connect(uri):
@@ -97,19 +99,93 @@ class Beside(threading.Thread):
         self.compared = 0
         self.trouble = None
         self.stop = threading.Event()
+        self.history = evidence.History()
+        self.written = {}       # offset -> what was written last, newest first
+        self.wrong = None       # see evidence.keep
 
     def run(self):
         first = self.handle.get_size() - BESIDE
         try:
             while not self.stop.is_set():
-                data = os.urandom(65536)
-                offset = first + random.randrange(BESIDE // 65536) * 65536
-                self.handle.pwrite(data, offset)
-                if self.handle.pread(len(data), offset) != data:
-                    raise Failure('it reads other bytes than it wrote')
+                self.turn(first + random.randrange(BESIDE // 65536) * 65536)
                 self.compared += 1
         except (nbd.Error, Failure) as e:
             self.trouble = e
+
+    def turn(self, offset):
+        data = os.urandom(65536)
+        self.written[offset] = [data, *self.written.get(offset, ())[:3]]
+        self.request('write', offset,
+                     lambda: self.handle.pwrite(data, offset))
+        got = self.request('read', offset,
+                           lambda: self.handle.pread(len(data), offset))
+        if got != data:
+            self.note_wrong(offset, data, got)
+            raise Failure('it reads other bytes than it wrote')
+
+    def request(self, kind, offset, call):
+        op = types.SimpleNamespace(
+            kind=kind, b0=offset >> 12, nr=16, gen=self.compared, fua=False,
+            on=0, start=time.monotonic(), end=None, err=None)
+        self.history.add(op)
+        answer = call()
+        op.end, op.err = time.monotonic(), 0
+        return answer
+
+    def note_wrong(self, offset, data, got):
+        at = next(i for i in range(len(data)) if data[i] != got[i])
+        bad = [b for b in range(16)
+               if data[b << 12:b + 1 << 12] != got[b << 12:b + 1 << 12]]
+        block = slice(at >> 12 << 12, (at >> 12) + 1 << 12)
+        self.wrong = types.SimpleNamespace(
+            off=offset + at, got=got, blocks=[offset + at >> 12], unit=4096,
+            name=self.name_sector,
+            versions={'write %d before' % i if i else 'what was written':
+                      w[block] for i, w in enumerate(self.written[offset])},
+            words='of 64 KiB at %d other bytes from %d on, in blocks %s' % (
+                offset, at, bad))
+
+    def name_sector(self, off, data):
+        start = off >> 16 << 16
+        for i, w in enumerate(self.written.get(start, ())):
+            if data == w[off - start:][:512]:
+                return 'of the write %d before' % i if i else 'right'
+        return 'zeroes' if not any(data) else 'unknown: ' + data[:8].hex()
+
+
+class Served(Array):
+    """The array of that server, by its command line."""
+
+    uri = None
+
+    def __init__(self, pid, uri):
+        with open('/proc/%d/cmdline' % pid) as f:
+            words = f.read().split('\0')
+        plugin = next(i for i, w in enumerate(words)
+                      if w.endswith('plugin.so'))
+        log = os.readlink('/proc/%d/fd/2' % pid)
+        super().__init__(os.path.dirname(log), 1, 1, size=0)
+        self.uri, self.log = uri, log
+        self.member = [w for w in words[plugin + 1:] if os.path.exists(w)]
+        self.control = next(w.split('=', 1)[1] for w in words
+                            if w.startswith('control='))
+        info = self.examine(self.member[0])
+        for key in 'k', 'm', 'chunk', 'code', 'w', 'data_off':
+            setattr(self, key, info[key])
+        self.n = self.k + self.m
+
+
+def keep(pid, uri, beside):
+    """What is known of other bytes than were written: the folder."""
+    try:
+        array, wrong = Served(pid, uri), beside.wrong
+    except Exception as e:      # the server has ended, say
+        print('no array: %r' % e, file=sys.stderr)
+        return None
+    kept, lines = evidence.keep('killed-clients', array.folder, array, (),
+                                wrong, beside.history)
+    print('\n'.join(lines), file=sys.stderr)
+    return kept
 
 
 def in_use(pid):
@@ -129,8 +205,8 @@ def kill_one(uri):
     client = subprocess.Popen([sys.executable, __file__, uri],
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     try:
-        if not select.select([client.stdout], [], [], 60)[0]:
-            raise Failure('a client has no answers')
+        if not select.select([client.stdout], [], [], STILL)[0]:
+            raise Late('a client has no answers')
         if not client.stdout.readline():
             raise Failure('a client ended by itself')
         time.sleep(random.random() * .05)
@@ -178,13 +254,20 @@ def steady(pid):
 
 
 def settled(pid, before):
-    """In use, once it is as before, or 20 s from now."""
-    end = time.monotonic() + 20
-    now = in_use(pid)
-    while now != before and time.monotonic() < end:
+    """In use, once it is as before, or does not change any more."""
+    now, since = in_use(pid), time.monotonic()
+    while now != before and time.monotonic() < since + 60:
         time.sleep(.1)
-        now = in_use(pid)
+        last, now = now, in_use(pid)
+        if now != last:
+            since = time.monotonic()
     return now
+
+
+def trouble_of(pid, uri, beside, where=''):
+    kept = keep(pid, uri, beside) if beside.wrong else None
+    return Failure('%sthe client beside them: %s%s' % (
+        where, beside.trouble, ' (kept: %s)' % kept if kept else ''))
 
 
 def kill_clients(pid, uri, rounds, end_one):
@@ -197,13 +280,12 @@ def kill_clients(pid, uri, rounds, end_one):
         for n in range(rounds):
             end_one(uri)
             if beside.trouble:
-                raise Failure('round %d: the client beside them: %s' %
-                              (n + 1, beside.trouble))
+                raise trouble_of(pid, uri, beside, 'round %d: ' % (n + 1))
     finally:
         beside.stop.set()
         beside.join()
     if beside.trouble:
-        raise Failure('the client beside them: %s' % beside.trouble)
+        raise trouble_of(pid, uri, beside)
     now = settled(pid, before)
     if now != before:
         raise Failure('%d descriptors, %d threads at first; %d, %d at the end' %
@@ -220,6 +302,9 @@ def main():
     try:
         kill_clients(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]),
                      detach_one if sys.argv[4:] == ['device'] else kill_one)
+    except Late as e:
+        print('%s: %s' % (sys.argv[0], e), file=sys.stderr)
+        sys.exit(LATE)
     except (Failure, nbd.Error, OSError) as e:
         sys.exit('%s: %s' % (sys.argv[0], e))
 

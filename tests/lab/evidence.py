@@ -36,6 +36,7 @@ path, off, length = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 if path.startswith('nbd'):
     import nbd
     h = nbd.NBD()
+    h.set_uri_allow_local_file(True)
     h.connect_uri(path)
     data = bytes(h.pread(length, off))
 else:
