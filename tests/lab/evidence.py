@@ -28,7 +28,7 @@ REQUESTS = 16           # the last ones of each block
 EVENTS = 1000           # flushes, and what concerns all blocks
 FOLDERS = 5             # that stay
 MOST = 100 << 20        # bytes of files in one
-PATIENCE = 10           # seconds for a read from what may hang
+PATIENCE = 20           # seconds for a read from what may hang
 
 READ = '''
 import os, sys

@@ -173,7 +173,7 @@ class Rig:
     def command(self, *args):
         p = subprocess.run(args, text=True, stdin=subprocess.DEVNULL,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                           env=self.env, timeout=120 * SLOW)
+                           env=self.env, timeout=STILL * SLOW)
         if p.returncode:
             raise Failure('%s: status %d: %s' % (' '.join(args),
                                                  p.returncode, p.stdout))
