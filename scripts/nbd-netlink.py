@@ -7,6 +7,10 @@
 #                                 exit 1 if there is none, with the reason
 #   nbd-netlink.py info URI       the size and the flags of the export
 #   nbd-netlink.py attach [--pid-file FILE] [--dead-timeout S] URI
+#   nbd-netlink.py detach DEVICE  one whose process was killed
+#
+# A server that starts makes its socket before it listens there.  So greet, info
+# and attach try for some seconds, unless --no-wait is given.
 #
 # attach prints the device (/dev/nbd0) and starts a background process.  When
 # a connection is lost the kernel holds its requests back; the process
@@ -77,6 +81,7 @@ HANDSHAKE_SECONDS = 10
 GREETING_SECONDS = 0.5
 RETRY_SECONDS = 0.5
 RESEND_SECONDS = 5
+START_SECONDS, START_RETRY_SECONDS = 5, 0.1
 
 WRITETHROUGH = 'writethrough'   # an export of gpuraid
 
@@ -192,11 +197,34 @@ def find_socket(u):
     return None
 
 
+def dial(family, address, seconds):
+    """A socket to a server, which has these seconds to start."""
+    end = time.monotonic() + seconds
+    while True:
+        s = None
+        try:
+            if family == socket.AF_INET:
+                return socket.create_connection(address, HANDSHAKE_SECONDS)
+            s = socket.socket(family)
+            s.settimeout(HANDSHAKE_SECONDS)
+            s.connect(address)
+            return s
+        except OSError as e:
+            if s:
+                s.close()
+            if not isinstance(e, (ConnectionRefusedError, FileNotFoundError)) \
+               or time.monotonic() > end \
+               or family == socket.AF_UNIX and os.path.isfile(address):
+                raise
+            time.sleep(START_RETRY_SECONDS)
+
+
 class Export:
     """The address of a server, and its first answer about itself."""
 
     def __init__(self, uri):
         self.path = self.host = None
+        self.patience = 0       # see dial
         if '://' not in uri:
             self.path, self.name = uri, ''
             return
@@ -212,16 +240,12 @@ class Export:
     def negotiate(self, talk):
         """A new socket, and what talk(socket) returned."""
         if self.path:
-            s = socket.socket(socket.AF_UNIX)
+            s = dial(socket.AF_UNIX, self.path, self.patience)
         else:
-            s = socket.create_connection((self.host, self.port),
-                                         HANDSHAKE_SECONDS)
+            s = dial(socket.AF_INET, (self.host, self.port), self.patience)
             s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             s.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         try:
-            s.settimeout(HANDSHAKE_SECONDS)
-            if self.path:
-                s.connect(self.path)
             answer = talk(s)
             s.settimeout(None)
         except BaseException:
@@ -360,20 +384,13 @@ def expect_greeting(s):
         raise Error('it does not greet as an NBD server') from None
 
 
-def greet(uri):
+def greet(uri, seconds=0):
     """The address of the server at uri, once it has greeted."""
     found = find_address(uri)
     if found is None:
         return 'uri ' + uri
     family, address = found
-    if family == socket.AF_UNIX:
-        s = socket.socket(socket.AF_UNIX)
-        s.settimeout(HANDSHAKE_SECONDS)
-    else:
-        s = socket.create_connection(address, HANDSHAKE_SECONDS)
-    with s:
-        if family == socket.AF_UNIX:
-            s.connect(address)
+    with dial(family, address, seconds) as s:
         name = name_address(family, s, address)
         magic, style, flags = struct.unpack('>QQH', expect_greeting(s))
         if magic != NBD_MAGIC:
@@ -514,9 +531,11 @@ def set_resend(index):
 def attach(args):
     netlink = Netlink()
     export = Export(args.uri)
+    export.patience = args.patience
     export.choose()
     index, sockets = start(netlink, export, args.connections,
                            args.dead_timeout)
+    export.patience = 0         # reconnect has its own
     if len(sockets) == 1:
         set_resend(index)
     pid = os.fork()
@@ -538,13 +557,15 @@ def main():
     parser = argparse.ArgumentParser(prog='nbd-netlink.py')
     commands = parser.add_subparsers(dest='command', required=True)
     commands.add_parser('probe')
-    commands.add_parser('greet').add_argument('uri')
-    commands.add_parser('info').add_argument('uri')
+    commands.add_parser('detach').add_argument('device')
     p = commands.add_parser('attach')
     p.add_argument('--pid-file')
     p.add_argument('--dead-timeout', type=int, default=600)
     p.add_argument('--connections', type=int, default=1)
-    p.add_argument('uri')
+    for p in commands.add_parser('greet'), commands.add_parser('info'), p:
+        p.add_argument('--no-wait', dest='patience', action='store_const',
+                       const=0, default=START_SECONDS)
+        p.add_argument('uri')
     args = parser.parse_args()
     try:
         if args.command == 'attach':
@@ -552,15 +573,20 @@ def main():
         if args.command == 'probe':
             Netlink().find_nbd()
             return 0
+        if args.command == 'detach':
+            index = int(args.device.removeprefix('/dev/nbd'))
+            Netlink().nbd(NBD_CMD_DISCONNECT, attr_u32(NBD_ATTR_INDEX, index))
+            return 0
         if args.command == 'greet':
             try:
-                print(greet(args.uri))
+                print(greet(args.uri, args.patience))
             except ConnectionRefusedError:
                 raise Error('no server listens there') from None
             except OSError as e:
                 raise Error(e.strerror or e) from None
             return 0
         export = Export(args.uri)
+        export.patience = args.patience
         export.connect().close()
         print(f'size={export.size} flags={export.flags:#x}')
     except (OSError, Error) as e:
