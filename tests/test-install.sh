@@ -30,6 +30,7 @@ done
 sort >"$tmp/expected" <<END
 $plugindir/nbdkit-gpuraid-plugin.so
 $prefix/bin/gpuraid
+$prefix/lib/gpuraid/block-device.py
 $prefix/lib/gpuraid/mount
 $prefix/lib/gpuraid/nbd-netlink.py
 $prefix/lib/gpuraid/wait-ready
@@ -63,6 +64,7 @@ done <"$tmp/links"
 ! grep -rlE '@[A-Z]+@|'"$tmp|$PWD" "$dest/usr/local/lib" "$dest/etc" ||
   fail "paths that are wrong there"
 for f in bin/gpuraid lib/gpuraid/mount lib/gpuraid/nbd-netlink.py \
+         lib/gpuraid/block-device.py \
          lib/gpuraid/wait-ready share/doc/gpuraid/examples/mail-hook; do
   [ -x "$dest/usr/local/$f" ] || fail "$f can't be run"
 done

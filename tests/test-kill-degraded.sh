@@ -6,6 +6,7 @@
 #
 # SPDX-License-Identifier: BSD-3-Clause
 
+[ -n "$OWN_MOUNTS" ] || exec tests/own-mounts.sh "$0" "$@"
 source tests/functions.sh
 for m in fuse loop; do
   modprobe $m 2>/dev/null || :

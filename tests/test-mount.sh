@@ -7,6 +7,7 @@
 
 set -u
 cd "$(dirname "$0")/.." || exit 1
+[ -n "${OWN_MOUNTS:-}" ] || exec tests/own-mounts.sh "tests/${0##*/}" "$@"
 
 for m in fuse loop; do
   modprobe $m 2>/dev/null
@@ -43,16 +44,40 @@ die ()
   exit 1
 }
 
-start_server ()
+# Only time ran out: run-tests tries it again.
+late ()
 {
-  rm -f "$sock"
-  nbdkit -f -U "$sock" file "$tmp/disk" &
-  server=$!
-  for i in {1..100}; do
-    [ ! -S "$sock" ] || return 0
+  echo "$*"
+  exit 75
+}
+
+# wait_for COMMAND...: the limit is for what hangs.
+wait_for ()
+{
+  local end=$((SECONDS + 120))
+
+  until "$@"; do
+    [ $SECONDS -lt $end ] || return 1
     sleep 0.1
   done
-  die "no server"
+}
+
+# run_nbdkit SOCKET ARGUMENT...: sets pid, once it listens.
+run_nbdkit ()
+{
+  rm -f "$1" "$tmp/pid"
+  nbdkit -f -P "$tmp/pid" -U "$@" &
+  pid=$!
+  wait_for is_up $pid || late "nbdkit $*: is not up"
+  [ -s "$tmp/pid" ] || die "nbdkit $*: does not start"
+}
+
+is_up () { [ -s "$tmp/pid" ] || has_ended "$1"; }
+
+start_server ()
+{
+  run_nbdkit "$sock" file "$tmp/disk"
+  server=$pid
 }
 
 stop_server ()
@@ -66,21 +91,19 @@ stop_server ()
 
 mnt () { $sudo timeout -k 10 60 scripts/mount "$@"; }
 
+has_ended ()
+{
+  [ ! -d "/proc/$1" ] || grep -qs '^State:[[:space:]]*Z' "/proc/$1/status"
+}
+
 # ended PID WHAT: wait for it, but not for ever.  Its exit status.
 ended ()
 {
-  local i
-
-  for i in {1..600}; do
-    if [ ! -d "/proc/$1" ] || grep -qs '^State:[[:space:]]*Z' "/proc/$1/status"
-    then
-      wait "$1"
-      return
-    fi
-    sleep 0.1
-  done
-  ps -eo pid,ppid,stat,wchan:30,args --forest
-  die "$2: process $1 does not end"
+  if ! wait_for has_ended "$1"; then
+    ps -eo pid,ppid,stat,wchan:30,args --forest
+    late "$2: process $1 does not end"
+  fi
+  wait "$1"
 }
 
 # refused PATTERN ARGUMENT...: one clear line, and nothing is left behind.
@@ -99,17 +122,18 @@ refused ()
   esac
 }
 
+# A device is detached a moment later if another program looks at it, a
+# scan of all disks for instance.
+no_device () { ! $sudo losetup -a | grep -qF "$tmp"; }
+no_process () { ! grep -qsF "$GPURAID_RUN" /proc/[0-9]*/cmdline; }
+
 # Nothing in the run folder, no mount, no loop device, no process.
 nothing_left ()
 {
   [ -z "$(ls -A "$GPURAID_RUN/mount" 2>/dev/null)" ] || die "state is left"
   if grep -qF "$tmp" /proc/self/mounts; then die "a mount is left"; fi
-  if $sudo losetup -a | grep -qF "$tmp"; then die "a loop device is left"; fi
-  for i in {1..50}; do
-    grep -qsF "$GPURAID_RUN" /proc/[0-9]*/cmdline || break
-    [ "$i" != 50 ] || die "a process is left"
-    sleep 0.1
-  done
+  wait_for no_device || die "a loop device is left: $($sudo losetup -a)"
+  wait_for no_process || die "a process is left"
   [ ! -e "$tmp/deep" ] || die "a mount point is left"
 }
 
@@ -118,37 +142,47 @@ start_server
 
 refused 'nothing is mounted' -u "$mp"
 refused 'nothing is mounted' --resize "$mp"
-refused 'not a socket' "$tmp/nothing" "$mp"
-refused 'No such file' --with fuse "nbd+unix:///?socket=$tmp/nothing" "$mp"
+refused 'not a socket' --no-wait "$tmp/nothing" "$mp"
+refused 'No such file' --no-wait --with fuse "nbd+unix:///?socket=$tmp/nothing" "$mp"
 nothing_left
 
 # A device with no file system on it.
 refused '--format makes one (with --fs' --with fuse "$sock" "$mp2"
 nothing_left
 
-# Nothing that greets as an NBD server does: it fails at once.
-start=$SECONDS
+# Nothing that greets as an NBD server does.
 echo text >"$tmp/plain"
 refused 'not a socket' --with fuse "$tmp/plain" "$mp2"
 refused 'no server listens' "nbd+unix:///?socket=$tmp/plain" "$mp2"
-nbdkit -f -U "$tmp/dead" -P "$tmp/dead-pid" null & dead=$!
-for i in {1..100}; do [ ! -s "$tmp/dead-pid" ] || break; sleep 0.1; done
-kill -9 $dead
-wait $dead 2>/dev/null
-refused 'no server listens' --format "$tmp/dead" "$mp2"
-refused 'no server listens' --format "nbd://localhost:1" "$mp2"
+run_nbdkit "$tmp/dead" null
+kill -9 $pid
+wait $pid 2>/dev/null
+refused 'no server listens' --no-wait --format "$tmp/dead" "$mp2"
+refused 'no server listens' --no-wait --format "nbd://localhost:1" "$mp2"
 truncate -s 20M "$tmp/m0" "$tmp/m1"
 ./gpuraid create k=1 m=1 "$tmp/m0" "$tmp/m1" >/dev/null || die "create"
-nbdkit -f -U "$tmp/array" -P "$tmp/array-pid" ./nbdkit-gpuraid-plugin.so \
-  control="$tmp/control" "$tmp/m0" "$tmp/m1" & array=$!
-for i in {1..100}; do [ ! -s "$tmp/array-pid" ] || break; sleep 0.1; done
+run_nbdkit "$tmp/array" ./nbdkit-gpuraid-plugin.so \
+  control="$tmp/control" "$tmp/m0" "$tmp/m1"
 refused 'control socket' --format "$tmp/control" "$mp2"
-kill $array
-wait $array
-[ $((SECONDS - start)) -lt 20 ] || die "not at once: $((SECONDS - start)) s"
+kill $pid
+wait $pid
 nothing_left
 
-mnt --with fuse --format "$sock" "$mp" || die "mount --format"
+# A server that starts is waited for, also where one was killed.
+stop_server
+rm "$sock"
+mv "$tmp/dead" "$sock"
+mnt --with fuse --format "$sock" "$mp" 2>"$tmp/err" & mounting=$!
+sleep 0.5                       # whether it has tried by then does not matter
+start_server
+if ! ended $mounting "mount of a server that starts"; then
+  if grep -q 'no server listens' "$tmp/err"; then late "the server is slow"; fi
+  die "a server that starts: $(cat "$tmp/err")"
+fi
+mnt -u "$mp" || die "umount"
+nothing_left
+
+mnt --with fuse --format --force "$sock" "$mp" || die "mount --format"
 refused 'mounted already' --with fuse "$sock" "$mp"
 refused 'keeps its size: unmount it' --resize "$mp"
 refused "mounted already on $mp" --with fuse "$sock" "$mp2"
@@ -182,24 +216,31 @@ mnt --with fuse --fs ext2 --format --force "$sock" "$mp" || die "--force"
 [ ! -e "$mp/scripts" ] || die "not formatted"
 
 # nbdfuse has died: what it left is still mounted, and is taken down.
-$sudo kill -9 "$(cat "$GPURAID_RUN"/mount/*/pid)"
-sleep 0.2
+nbdfuse=$(cat "$GPURAID_RUN"/mount/*/pid)
+$sudo touch "$mp/file"
+$sudo kill -9 "$nbdfuse"
+wait_for has_ended "$nbdfuse" || late "nbdfuse does not end"
 refused "mounted already on $mp" --with fuse "$sock" "$mp2"
-mnt -u "$mp" || die "umount after nbdfuse died"
+refused 'not all could be written' -u "$mp"
+$sudo umount "$mp" || die "umount after nbdfuse died"
+mnt -u "$mp" || die "-u after nbdfuse died"
 nothing_left
 
-# The server dies, and the file system is unmounted: by -u, by umount.
+# The server dies: -u says that something is lost; umount gives it up, and
+# nothing else is needed then.
 for how in -u umount; do
   mnt --with fuse "$sock" "$mp" || die "$how: mount"
+  nbdfuse=$(cat "$GPURAID_RUN"/mount/*/pid)
+  $sudo cp -r scripts "$mp/" || die "$how: cp"
   kill -9 "$server"
   wait "$server" 2>/dev/null
-  $sudo cp -r scripts "$mp/" 2>/dev/null
-  $sudo sync -f "$mp" 2>/dev/null
-  case $how in
-    -u) mnt -u "$mp" || die "umount after the server died" ;;
-    umount) $sudo umount "$mp" || die "umount without a server" ;;
-  esac
-  sleep 0.2
+  $sudo touch "$mp/scripts" 2>/dev/null
+  refused 'not all could be written' -u "$mp"
+  $sudo umount "$mp" || die "$how: umount without a server"
+  if [ $how = -u ]; then
+    mnt -u "$mp" || die "-u after the server died"
+  fi
+  wait_for has_ended "$nbdfuse" || late "nbdfuse does not end after umount"
   start_server
   $sudo e2fsck -fy "$tmp/disk" >/dev/null 2>&1
 done
@@ -240,15 +281,14 @@ for signal in TERM INT KILL; do
     scripts/mount --with fuse --format --force \
     --fs slow "$sock" "$mp2" 2>"$tmp/err" &
   mounting=$!
-  for i in {1..100}; do [ ! -s "$tmp/bin/pids" ] || break; sleep 0.1; done
+  wait_for test -s "$tmp/bin/pids" || late "no mkfs"
   read -r script mkfs <"$tmp/bin/pids"
-  start=$SECONDS
   $sudo kill -$signal "$script"
   if ended $mounting "SIG$signal"; then die "SIG$signal: exit status 0"; fi
-  [ $((SECONDS - start)) -lt 20 ] || die "SIG$signal: $((SECONDS - start)) s"
   if [ $signal = KILL ]; then
-    $sudo kill "$mkfs"
     refused "mounted already on $mp2" --with fuse "$sock" "$mp"
+    refused "in use by process $mkfs (sleep)" -u --no-wait "$mp2"
+    $sudo kill "$mkfs"
     mnt -u "$mp2" || die "-u after kill -9"
     $sudo rmdir "$mp2" "${mp2%/*}"
   fi

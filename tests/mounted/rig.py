@@ -71,7 +71,7 @@ class Rig:
             if f.pid:
                 os.waitpid(f.pid, 0)
         if self.mounted:
-            self.unmount(check=False)
+            self.unmount(check=False, dead=True)
         if keep:
             with open(os.path.join(self.folder, 'said'), 'w') as f:
                 f.write('\n'.join(self.said) + '\n')
@@ -94,8 +94,9 @@ class Rig:
         self.command('scripts/mount', '--with', 'fuse', *options,
                      self.array.sock, self.mnt)
 
-    def unmount(self, check=True):
-        """Also where the server is dead."""
+    def unmount(self, check=True, dead=False):
+        if dead:                # else -u says that not all can be written
+            self.command('umount', self.mnt, check=check)
         self.command('scripts/mount', '-u', self.mnt, check=check)
         self.mounted = False
 
@@ -240,7 +241,7 @@ class Rig:
             before = f.nr
             f.end(120 * SLOW, killed)
             self.count['changes'] += f.nr - before
-        self.unmount()
+        self.unmount(dead=True)
 
     def start_again(self):
         self.start()

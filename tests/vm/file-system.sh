@@ -87,6 +87,25 @@ unmount_array ()
   timeout 120 scripts/mount -u "$mnt" || fail "$fs: scripts/mount -u"
 }
 
+# A name space has a copy of the mount: the device stays attached.
+keep_elsewhere ()
+{
+  local holder rc=0
+  unshare --mount --propagation private sleep 1000 &
+  holder=$!
+  on_exit kill_ours $holder
+  wait_for 60 eval \
+    "[ \$(readlink /proc/$holder/ns/mnt) != $(readlink /proc/$$/ns/mnt) ]" ||
+    fail "$fs: no name space"
+  timeout 120 scripts/mount -u --no-wait "$mnt" 2>"$tmp/held" || rc=$?
+  [ $rc = 1 ] && grep -q "name space of process $holder " "$tmp/held" ||
+    fail "$fs: -u of what is mounted elsewhere: $rc, $(cat "$tmp/held")"
+  nsenter -t $holder -m umount "$mnt" ||
+    fail "$fs: it is not mounted elsewhere any more"
+  kill $holder
+  wait $holder || :
+}
+
 check_fs ()
 {
   local check
@@ -222,6 +241,7 @@ try_fs ()
   unmount_array
   mount_array
   n=$(compare_files) || fail "$fs: after growing: $n"
+  keep_elsewhere
   unmount_array
   check_fs
   stop_raid
