@@ -16,6 +16,9 @@
 set -e
 set -o pipefail
 
+# nbdsh and python3-libnbd belong to the system's own python3.
+PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
+
 OUT=$(realpath "${OUT:-.}")
 B=$(realpath -m "${B:-build}")
 SAN=${SAN:-}
@@ -179,6 +182,13 @@ timeout ()
   command timeout "$limit" "$@" || rc=$?
   [ $rc -ne 124 ] || echo "timeout $limit $*" >>"$tmp/late"
   return $rc
+}
+
+# Has each thread of this process stopped, after SIGSTOP?
+has_stopped ()
+{
+  ! grep -v '^State:.*T (stopped)' <(grep -h '^State:' "/proc/$1/task"/*/status) \
+    >/dev/null
 }
 
 # no_longer_than NR: has it been at most NR seconds since SECONDS=0?  Where
@@ -392,23 +402,6 @@ unmount_device ()
   losetup -d "$device"
   wait_for fusermount3 -u "$shm/fuse" || fail "fusermount3 -u failed"
   wait "$fuse_pid" || :
-}
-
-# slow_member NAME SIZE MS: a blank file, in $slow_path, to which every
-# write takes MS: a rebuild onto it is slow.
-slow_member ()
-{
-  local d=$shm/$1
-  mkdir -p "$d/mnt"
-  truncate -s "$2" "$d/store"
-  nbdkit -U "$d/sock" -P "$d/pid" --filter=delay file "$d/store" \
-    wdelay="$3ms" || fail "nbdkit for a slow member did not start"
-  nbdfuse "$d/mnt/member" "nbd+unix:///?socket=$d/sock" \
-    >>"$tmp/nbdfuse.log" 2>&1 &
-  on_exit kill_ours "$(cat "$d/pid")"
-  on_exit fusermount3 -uz "$d/mnt"
-  slow_path=$d/mnt/member
-  wait_for test -f "$slow_path" || fail "nbdfuse did not start"
 }
 
 # churn SLOT...: until churn_stop, members fail and are rebuilt, one after

@@ -18,19 +18,43 @@ print(s.getsockname()[1])'
 }
 
 # A session of its own: else a stopped server may get SIGHUP.
-# nbdkit_bg NAME ARG...: its process number is in $shm/NAME.pid; after the
-# command in on_host
+# start_server NAME COMMAND...: it writes its process number to $shm/NAME.pid when
+# it listens.  False if it ends before that.
+start_server ()
+{
+  local name=$1 pid
+  shift
+  rm -f "$shm/$name.pid"
+  setsid "$@" >>"$tmp/$name.log" 2>&1 &
+  pid=$!
+  on_exit kill_ours $pid
+  disown $pid
+  wait_for eval '[ -s "$shm/$name.pid" ] || ! is_ours $pid' && [ -s "$shm/$name.pid" ]
+}
+
+# nbdkit_bg NAME ARG...: after the command in on_host
 on_host=()
 nbdkit_bg ()
 {
   local name=$1
   shift
-  rm -f "$shm/$name.pid"
-  setsid "${on_host[@]}" nbdkit -f -P "$shm/$name.pid" "$@" >>"$tmp/$name.log" 2>&1 &
-  on_exit kill_ours $!
-  disown $!
-  wait_for test -s "$shm/$name.pid" ||
+  start_server "$name" "${on_host[@]}" nbdkit -f -P "$shm/$name.pid" "$@" ||
     fail "nbdkit $*: $(cat "$tmp/$name.log")"
+}
+
+# tcp_on NAME ARG...: nbdkit on 127.0.0.1.  Sets port to one that was free; another
+# process may be faster to take it.
+tcp_on ()
+{
+  local name=$1 n
+  shift
+  for n in 1 2 3 4 5; do
+    port=$(free_port)
+    ! start_server "$name" nbdkit -f -P "$shm/$name.pid" -i 127.0.0.1 -p "$port" "$@" ||
+      return 0
+    grep -q "Address already in use" "$tmp/$name.log" || break
+  done
+  fail "nbdkit $*: $(cat "$tmp/$name.log")"
 }
 
 # In front of a command: what it does is as on another host, whose /run and
@@ -52,25 +76,15 @@ serve_on ()
   nbdkit_bg "$name" -U "$shm/$name.sock" "$@"
 }
 
-# qemu_on NAME FILE [ARG...]: qemu-nbd there.  It writes its pid file when it
-# listens.
+# qemu_on NAME FILE [ARG...]: qemu-nbd there
 qemu_on ()
 {
   local name=$1 file=$2
   shift 2
-  rm -f "$shm/$name.sock" "$shm/$name.pid"
-  setsid qemu-nbd -f raw -t -k "$shm/$name.sock" --pid-file="$shm/$name.pid" "$@" \
-    "$file" >>"$tmp/$name.log" 2>&1 &
-  on_exit kill_ours $!
-  disown $!
-  wait_for test -s "$shm/$name.pid" || fail "qemu-nbd: $(cat "$tmp/$name.log")"
-}
-
-# Has each of its threads stopped?
-has_stopped ()
-{
-  ! grep -v '^State:.*T (stopped)' <(grep -h '^State:' "/proc/$1/task"/*/status) \
-    >/dev/null
+  rm -f "$shm/$name.sock"
+  start_server "$name" qemu-nbd -f raw -t -k "$shm/$name.sock" \
+    --pid-file="$shm/$name.pid" "$@" "$file" ||
+    fail "qemu-nbd: $(cat "$tmp/$name.log")"
 }
 
 # signal_server NAME SIGNAL

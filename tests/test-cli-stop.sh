@@ -9,6 +9,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh
+source tests/nbd-servers.sh
 need nbdkit nbdinfo nbdcopy
 
 export GPURAID_RUNDIR=$shm/run
@@ -204,16 +205,16 @@ grep -q "tank: its server has ended without a stop" "$tmp/err" ||
 # ---- other sockets: TCP
 
 control=$GPURAID_RUNDIR/tcp.control
-port=$(/usr/bin/python3 -c 'import socket
-s = socket.socket ()
-s.bind (("127.0.0.1", 0))
-print (s.getsockname ()[1])')
-rm -f "$shm/pid"
-LD_PRELOAD=$san_preload ASAN_OPTIONS=$san_asan TSAN_OPTIONS=$san_tsan \
-  nbdkit -f -i 127.0.0.1 -p $port -P "$shm/pid" "${san_flags[@]}" "$plugin" \
-  control="$control" "${members[@]}" >>"$raid_log" 2>&1 &
-raid_pid=$!
-wait_for raid_is_up || fail "no server on TCP"
+port_is_ours ()
+{
+  port=$(free_port)
+  raid_listen=(-i 127.0.0.1 -p "$port")
+  run_server "${members[@]}"
+  wait_for raid_is_up || fail "no server on TCP"
+  [ -s "$shm/pid" ] || ! grep -q "Address already in use" "$raid_log"
+}
+until port_is_ours; do :; done
+[ -s "$shm/pid" ] || fail "no server on TCP"
 uri=nbd://127.0.0.1:$port
 connect 4
 timeout 60 "$gpuraid" stop --force tcp >"$tmp/out" 2>"$tmp/err" ||

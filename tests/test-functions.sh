@@ -80,6 +80,32 @@ ends_with 124 "" <<<'echo; exit 124'
 ends_with 0 "" <<<'echo; wait_for true; timeout 9 true; no_longer_than 0'
 ends_with 75 "s, not" <<<'SECONDS=1000; no_longer_than 9 || fail "slow"'
 
+# ---- the system's own programs come first: nbdsh needs its python3
+
+mkdir "$tmp/bin"
+printf '#!/bin/sh\nexit 1\n' >"$tmp/bin/python3"
+chmod +x "$tmp/bin/python3"
+PATH=$tmp/bin:$PATH ends_with 0 "" <<<'echo; python3 -c "import nbd"'
+
+# ---- a server on TCP gets a port that no other process has
+
+source tests/nbd-servers.sh
+tcp_on first memory 1M
+taken=$port
+eval "really_$(declare -f free_port)"
+free_port ()
+{
+  if [ -e "$tmp/tried" ]; then
+    really_free_port
+  else
+    touch "$tmp/tried"
+    echo "$taken"
+  fi
+}
+tcp_on second memory 1M
+[ "$port" != "$taken" ] && nbdinfo "nbd://127.0.0.1:$port" >/dev/null ||
+  fail "the second server: $(cat "$tmp/second.log")"
+
 # ---- wait_state waits, and says what the status is where it does not come
 
 make_members 3 16M

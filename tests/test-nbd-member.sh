@@ -11,10 +11,8 @@ need nbdkit qemu-nbd nbdcopy nbdinfo
 # ---- create, write, stop, check, on Unix sockets and TCP, beside files
 
 make_members 2 48M
-port=$(free_port)
 serve_on a memory 48M
-nbdkit_bg tcp -i 127.0.0.1 -p "$port" memory 48M
-wait_for nbdinfo "nbd://127.0.0.1:$port" || fail "no server on TCP"
+tcp_on tcp memory 48M
 truncate -s 48M "$tmp/q.img"
 qemu_on q "$tmp/q.img"
 members+=("$(uri_of a)" "nbd://127.0.0.1:$port" "$(uri_of q)")

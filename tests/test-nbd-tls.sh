@@ -36,14 +36,13 @@ certtool --generate-self-signed --load-privkey "$tmp/ca-key.pem" \
 certificate server tls_www_server "dns_name = localhost" "ip_address = 127.0.0.1"
 certificate client tls_www_client
 
-port=$(free_port)
 truncate -s 16M "$tmp/psk.img"
 start_psk ()
 {
   serve_on psk --tls=require --tls-psk="$tmp/keys.psk" file "$tmp/psk.img"
 }
 start_psk
-nbdkit_bg cert -i 127.0.0.1 -p "$port" --tls=require \
+tcp_on cert --tls=require \
   --tls-certificates="$pki" --tls-verify-peer memory 16M
 serve_on plain memory 16M
 
@@ -71,7 +70,7 @@ refused "can't connect" \
 
 create_array k=2 m=1
 noise $((4 << 20)) >"$tmp/data"
-start_raid
+start_raid timeout=10m
 nbdcopy --flush "$tmp/data" "$uri"
 cmp -n $((4 << 20)) "$tmp/data" <(nbdcopy "$uri" -) || fail "read back"
 

@@ -23,7 +23,7 @@ diff -rq docs/pictures "$tmp/now" ||
 
 # Well-formed, and each is in a document.
 for f in docs/pictures/*.svg; do
-  python3 -c 'import sys, xml.dom.minidom
+  /usr/bin/python3 -c 'import sys, xml.dom.minidom
 xml.dom.minidom.parse(sys.argv[1])' "$f" || fail "$f is no XML"
   grep -qF "pictures/${f##*/})" README.md docs/*.md ||
     fail "$f: no document shows it"
