@@ -198,8 +198,11 @@ export FAKE_CUDA_FAIL=cuMemHostRegister_v2:1
 start_raid coder=cuda "$cache"
 fill
 verify "no device was started"
-{ "$OUT/gpuraid" status "$control" || :; } | grep -q "not used any more" ||
-  fail "status does not show that no device was started"
+shows_it ()
+{
+  { "$gpuraid" status "$control" || :; } | grep -q "not used any more"
+}
+wait_for shows_it || fail "status does not show that no device was started"
 stop_raid
 unset FAKE_CUDA_FAIL
 same_members "no device was started"

@@ -7,9 +7,9 @@
 
 set -eu
 cd "$(dirname "$0")/.."
-timeout 250 /usr/bin/python3 tests/model/membership.py
-timeout 100 /usr/bin/python3 tests/model/older_copy.py
-timeout 100 /usr/bin/python3 tests/model/membership.py --dump \
+/usr/bin/python3 tests/model/membership.py
+/usr/bin/python3 tests/model/older_copy.py
+/usr/bin/python3 tests/model/membership.py --dump \
   >"${TMPDIR:-/tmp}/membership-states"
-timeout 100 "${B:-build}/tests/test-membership-open" \
+"${B:-build}/tests/test-membership-open" \
   "${TMPDIR:-/tmp}/membership-states"

@@ -13,8 +13,9 @@ need nbdkit qemu-nbd nbdcopy nbdinfo
 make_members 2 48M
 serve_on a memory 48M
 tcp_on tcp memory 48M
-truncate -s 48M "$tmp/q.img"
-qemu_on q "$tmp/q.img"
+# In memory: a flush of a disk that others write to may take longer than timeout=.
+truncate -s 48M "$shm/q.img"
+qemu_on q "$shm/q.img"
 members+=("$(uri_of a)" "nbd://127.0.0.1:$port" "$(uri_of q)")
 create_array k=3 m=2 consistency=journal checksum=crc32c
 "$gpuraid" examine "$(uri_of a)" | grep -q "3+2.*journal" || fail "examine"
@@ -23,14 +24,17 @@ create_array k=3 m=2 consistency=journal checksum=crc32c
 [ "$(grep -c nowhere "$tmp/err")" = 1 ] || fail "scan: $(cat "$tmp/err")"
 
 noise $((20 << 20)) > "$tmp/data"
-start_raid
+start_raid timeout=10m
+expect_state healthy
 nbdcopy --flush "$tmp/data" "$uri"
 cmp -n $((20 << 20)) "$tmp/data" <(nbdcopy "$uri" -) || fail "read back"
 [ "$(status_field members.2.path)" = "$(uri_of a)" ] || fail "path in status"
 
 # Not in any cache: two members fewer, another run.
+expect_state healthy
 stop_raid
-start_raid
+start_raid timeout=10m
+expect_state healthy
 fail_member "$(uri_of a)"
 fail_member 0
 cmp -n $((20 << 20)) "$tmp/data" <(nbdcopy "$uri" -) || fail "degraded read"
@@ -63,15 +67,15 @@ f.write(bytes(8 << 20))
 f.seek(12 << 20)
 f.write(bytes(1 << 20))
 PY
-start_raid
+start_raid timeout=10m
 cmp -n $((20 << 20)) "$tmp/data" <(nbdcopy "$uri" -) || fail "after trim, zero"
 stop_raid
 
 # ---- create refuses what is in use, --force wipes it
 
-truncate -s 48M "$tmp/fs.img"
-mkfs.ext4 -q -F "$tmp/fs.img"
-serve_on fs file "$tmp/fs.img"
+truncate -s 48M "$shm/fs.img"
+mkfs.ext4 -q -F "$shm/fs.img"
+serve_on fs file "$shm/fs.img"
 serve_on c memory 48M
 serve_on d memory 48M
 members=("$(uri_of fs)" "$(uri_of c)" "$(uri_of d)")
@@ -79,11 +83,11 @@ members=("$(uri_of fs)" "$(uri_of c)" "$(uri_of d)")
 grep -q "ext4 signature" "$tmp/err" || fail "create: $(cat "$tmp/err")"
 "$gpuraid" create --force k=2 m=1 size=40M "${members[@]}" ||
   fail "create --force"
-[ -z "$(blkid -p -o value -s TYPE "$tmp/fs.img" | grep ext4)" ] || fail "still ext4"
+[ -z "$(blkid -p -o value -s TYPE "$shm/fs.img" | grep ext4)" ] || fail "still ext4"
 
 # ---- readd by URI: only what changed
 
-start_raid
+start_raid timeout=10m
 nbdcopy --flush "$tmp/data" "$uri"
 fail_member 1
 nbdsh -u "$uri" -c 'h.pwrite(b"x" * 65536, 65536)' -c 'h.flush()'
@@ -94,7 +98,7 @@ stop_raid
 
 # ---- it grows to all that the exports have
 
-start_raid
+start_raid timeout=10m
 timeout 60 "$gpuraid" grow "$control" || fail "grow"
 size=$(nbdinfo --size "$uri")
 [ "$size" -gt $((60 << 20)) ] || fail "it has $size bytes"

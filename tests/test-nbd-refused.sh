@@ -48,11 +48,11 @@ log_has "can't flush" || fail "serve: $(cat "$raid_log")"
 
 # ---- what a member can do without: small requests, zeroes, many connections
 
-truncate -s 16M "$tmp/c.img"
+truncate -s 16M "$shm/c.img"
 serve_on min --filter=blocksize-policy memory 16M blocksize-minimum=4K \
   blocksize-preferred=4K blocksize-maximum=64K blocksize-error-policy=error
 serve_on plain --filter=nozero --filter=noparallel memory 16M
-qemu_on one "$tmp/c.img"
+qemu_on one "$shm/c.img"
 members=("$(uri_of min)" "$(uri_of plain)" "$(uri_of one)")
 create_array k=2 m=1 consistency=journal checksum=crc32c
 noise $((8 << 20)) >"$tmp/data"

@@ -36,10 +36,10 @@ certtool --generate-self-signed --load-privkey "$tmp/ca-key.pem" \
 certificate server tls_www_server "dns_name = localhost" "ip_address = 127.0.0.1"
 certificate client tls_www_client
 
-truncate -s 16M "$tmp/psk.img"
+truncate -s 16M "$shm/psk.img"
 start_psk ()
 {
-  serve_on psk --tls=require --tls-psk="$tmp/keys.psk" file "$tmp/psk.img"
+  serve_on psk --tls=require --tls-psk="$tmp/keys.psk" file "$shm/psk.img"
 }
 start_psk
 tcp_on cert --tls=require \

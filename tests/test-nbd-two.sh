@@ -17,7 +17,8 @@ for i in 0 1 2; do
   members+=("$(uri_of "m$i")")
 done
 create_array k=2 m=1
-start_raid
+# One of them stops below, for as long as a start takes.
+start_raid timeout=10m
 nbdsh -u "$uri" -c 'h.pwrite(b"1" * (1 << 20), 0)' -c 'h.flush()'
 
 # refused_second: in one line, by a server and by check
@@ -59,12 +60,13 @@ log_has "waiting" || fail "does not wait after a crash"
 # A server that is cut off: another takes over.
 nbdsh -u "$uri" -c 'h.pwrite(b"3" * (1 << 20), 0)' -c 'h.flush()'
 kill -STOP "$raid_pid"
+wait_for has_stopped "$raid_pid" || fail "the server does not stop"
 on_host=("${other_host[@]}")
 nbdkit_bg second -U "$shm/second.sock" "$plugin" "${members[@]}"
 nbdsh -u "$(uri_of second)" -c 'h.pwrite(b"4" * (1 << 20), 0)' -c 'h.flush()'
 kill -CONT "$raid_pid"
 log_has "another server uses it" || fail "the first one goes on"
-wait_for eval '[ "$(status_field state)" = failed ]' || fail "state"
+wait_state 's["state"] == "failed"'
 ! nbdsh -u "$uri" -c 'h.pwrite(b"5" * (1 << 20), 0)' -c 'h.flush()' 2>/dev/null ||
   fail "a flush succeeded"
 kill_raid

@@ -12,11 +12,12 @@ need_loop
 small=$tmp/small
 mkdir "$small"
 
-# write_on WHAT: until it is full, then some more; or flush and compare
+# write_on WHAT: until it is full, then some more; or flush, when a write that
+# waits for space has seen that there is some, and compare
 write_on ()
 {
   timeout 60 /usr/bin/python3 - "$uri" "$1" <<'PY' ||
-import errno, sys
+import errno, sys, time
 import nbd
 h = nbd.NBD ()
 h.connect_uri (sys.argv[1])
@@ -35,7 +36,14 @@ if sys.argv[2] == "fill":
                 if told == 3:
                     sys.exit (0)
     sys.exit ("no flush got ENOSPC")
-h.flush ()
+while True:
+    try:
+        h.flush ()
+        break
+    except nbd.Error as e:
+        if e.errnum != errno.ENOSPC:
+            raise
+        time.sleep (0.1)
 for i in range (20):
     if h.pread (1 << 20, i << 20) != block:
         sys.exit ("what was written is not there")
@@ -58,8 +66,8 @@ for kind in checksum=crc32c checksum=none consistency=none \
     fail "$kind: status does not say that there is no space:
 $(cat "$tmp/status")"
   mount -o remount,size=400M "$small"
-  sleep 2
   write_on compare
+  wait_state 'not any(i["no_space"] for i in m)'
   stop_raid
   umount "$small"
 done

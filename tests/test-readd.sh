@@ -95,7 +95,7 @@ try_array ()
   [ $((after - before)) -lt $((40 << 20)) ] ||
     fail "$((after - before)) bytes were read of $((size * 6 / 4))"
   [ $((after - before)) -gt 0 ] || fail "nothing was read"
-  grep -q "slot 1: .*taken again: what was changed" "$raid_log" ||
+  wait_for grep -q "slot 1: .*taken again: what was changed" "$raid_log" ||
     fail "the log does not say how"
 
   refused "active already: there is nothing to do" 1

@@ -62,7 +62,7 @@ expect_state healthy
 fail_member 2
 wait_healthy
 [ "$(nr_spares)" = 1 ] || fail "the spare is not used"
-grep -q "slot 2: .*the spare takes the place" "$raid_log" ||
+wait_for grep -q "slot 2: .*the spare takes the place" "$raid_log" ||
   fail "the log does not say that the spare is used"
 compare "with a spare"
 "$gpuraid" examine "$shm/spare-1" | grep -q spare || fail "examine: no spare"
@@ -71,14 +71,16 @@ compare "with a spare"
 mv "${members[2]}" "$tmp/old"
 members[2]=$shm/spare-0
 members=("${members[@]:0:6}" "$shm/spare-1")
-restart_raid cache=16M spare-delay=$((3 * slow))s
+restart_raid cache=16M spare-delay=10m
 [ "$(nr_spares)" = 1 ] || fail "it is no spare in the next server"
 mv "${members[4]}" "$shm/away"
-restart_raid cache=16M spare-delay=$((3 * slow))s
+restart_raid cache=16M spare-delay=10m
 nbdinfo --size "$uri" >/dev/null || fail "nbdinfo: failed"
 expect_state degraded
 compare "with one missing"
 [ "$(nr_spares)" = 1 ] || fail "it did not wait"
+restart_raid cache=16M spare-delay=1s
+nbdinfo --size "$uri" >/dev/null || fail "nbdinfo: failed"
 wait_for grep -q "slot 4: .*the spare takes the place" "$raid_log" ||
   fail "it waits for ever"
 wait_healthy

@@ -46,11 +46,7 @@ waits 0                         # it was told
 # Before anything waits: the new member is lost.
 replace_slowly "$shm/new-1"
 rm "$shm/new-1"
-for ((i = 0; i < 100; i++)); do
-  [ "$(status_field failed_change.message)" = \
-    "slot 1: $shm/new-0: not rebuilt: taken out by command" ] || break
-  sleep 0.1
-done
+wait_state '"new-1: not rebuilt: " in (s["failed_change"] or {"message": ""})["message"]'
 waits 1
 grep -q "slot 1: .*new-1: not rebuilt: " "$tmp/out" || fail "$(cat "$tmp/out")"
 expect_state healthy

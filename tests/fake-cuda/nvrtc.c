@@ -5,6 +5,7 @@
  *
  *   FAKE_NVRTC_FAIL=1    every compilation fails
  *   FAKE_NVRTC_SLOW=MS   every compilation takes MS longer
+ *   FAKE_NVRTC_WAIT=FILE every compilation waits until FILE is there
  *   FAKE_NVRTC_QUIET=1   errors of a source only go into the log, not to
  *                        stderr too
  *   FAKE_NVRTC_SAVE=DIR  save the sources there too, as .cu files that need
@@ -222,6 +223,7 @@ compile_program (nvrtcProgram p, int nr, const char *const *all)
 {
   struct compile_options o = { .arch = 75 };
   const char *slow = getenv ("FAKE_NVRTC_SLOW");
+  const char *file = getenv ("FAKE_NVRTC_WAIT");
 
   if (!read_options (&o, nr, all))
     return NVRTC_ERROR_INVALID_OPTION;
@@ -229,6 +231,8 @@ compile_program (nvrtcProgram p, int nr, const char *const *all)
     save (getenv ("FAKE_NVRTC_SAVE"), p->source, &o);
   if (slow)
     usleep (atoi (slow) * 1000);
+  while (file && access (file, F_OK) == -1)
+    usleep (10000);
   if (getenv ("FAKE_NVRTC_FAIL")) {
     p->log = strdup ("FAKE_NVRTC_FAIL is set\n");
     return NVRTC_ERROR_COMPILATION;
