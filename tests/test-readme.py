@@ -85,9 +85,14 @@ echo "$2: ext4 on /dev/nbd0, which is $uri"
 '''
 
 
-def die(text):
+def die(text, status=1):
     print(f'{sys.argv[0]}: {text}', file=sys.stderr)
-    sys.exit(1)
+    sys.exit(status)
+
+
+def late(text):
+    """Only time has run out: see scripts/run-tests."""
+    die(text, 75)
 
 
 class Block:
@@ -193,7 +198,7 @@ class Session:
             if m:
                 return text[:m.start()], int(m.group(1))
             if time.monotonic() > end:
-                die(f'{command}: not finished after {PATIENCE} s: {text}')
+                late(f'{command}: not finished after {PATIENCE} s: {text}')
             if select.select([pipe], [], [], 1)[0]:
                 data = os.read(pipe, 65536)
                 if not data:
@@ -202,17 +207,21 @@ class Session:
 
     def watch(self, command):
         """The first picture of a program that fills the terminal."""
+        is_ready, ready = os.pipe()
         pid, fd = pty.fork()
         if pid == 0:
-            time.sleep(0.2)
+            os.close(ready)
+            os.read(is_ready, 1)        # until the terminal has its size
             os.execvpe('sh', ['sh', '-c', 'exec ' + command],
                        dict(self.env, TERM='xterm', NO_COLOR='1'))
         fcntl.ioctl(fd, termios.TIOCSWINSZ,
                     struct.pack('HHHH', 24, 200, 0, 0))
+        os.close(is_ready)
+        os.close(ready)
         text, end = '', time.monotonic() + PATIENCE
         while '\x1b[J' not in text:
             if time.monotonic() > end:
-                die(f'{command}: shows nothing')
+                late(f'{command}: shows nothing')
             if select.select([fd], [], [], 1)[0]:
                 try:
                     text += os.read(fd, 65536).decode()

@@ -11,6 +11,7 @@
 #
 # SPDX-License-Identifier: BSD-3-Clause
 
+import codecs
 import copy
 import fcntl
 import json
@@ -32,7 +33,14 @@ from terminal import Terminal
 ENTER = '\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J'
 LEAVE = '\x1b[?7h\x1b[?25h\x1b[?1049l'
 COLOUR = re.compile('\x1b\\[[0-9;]*m')
-PATIENCE = 20
+PATIENCE = 120          # seconds without anything from it
+MANY = 20               # frames, of which one must be as it is wanted
+LATE = 75               # the exit status, see scripts/run-tests
+
+
+def late(why):
+    print(f'{sys.argv[0]}: {why}', file=sys.stderr)
+    sys.exit(LATE)
 
 
 def member(slot, **more):
@@ -56,7 +64,8 @@ def status(k, m, **more):
 
 
 class Server(threading.Thread):
-    """Answers each request with self.status."""
+    """Answers each request with self.status; answered[i] is the status and
+    the time just before it was sent."""
 
     def __init__(self, path):
         super().__init__(daemon=True)
@@ -66,13 +75,16 @@ class Server(threading.Thread):
         self.listener.listen()
         self.status = None
         self.connection = None
+        self.answered = []
         self.start()
 
     def run(self):
         while True:
             self.connection = self.listener.accept()[0]
             for _ in self.connection.makefile('rb'):
-                reply = json.dumps({'ok': True, 'status': self.status})
+                now = self.status
+                reply = json.dumps({'ok': True, 'status': now})
+                self.answered.append((now, time.monotonic()))
                 try:
                     self.connection.sendall(reply.encode() + b'\n')
                 except OSError:
@@ -81,13 +93,19 @@ class Server(threading.Thread):
 
 class Watch:
     def __init__(self, command, columns, rows, **env):
+        is_ready, ready = os.pipe()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            time.sleep(0.2)
+            os.close(ready)
+            os.read(is_ready, 1)        # until the terminal has its size
             os.execve(command[0], command,
                       dict(os.environ, TERM='xterm', **env))
         self.before = termios.tcgetattr(self.fd)
         self.resize(columns, rows)
+        os.close(is_ready)
+        os.close(ready)
+        # A character may come in two parts.
+        self.decoder = codecs.getincrementaldecoder('utf-8')()
         self.text = ''
 
     def resize(self, columns, rows):
@@ -103,7 +121,7 @@ class Watch:
             data = os.read(self.fd, 65536)
         except OSError:
             return False
-        self.text += data.decode()
+        self.text += self.decoder.decode(data)
         return data != b''
 
     def frames(self):
@@ -112,19 +130,31 @@ class Watch:
         return [p.split('\x1b[J')[0].split('\r\n') for p in parts
                 if '\x1b[J' in p]
 
+    def must_go_on(self, wanted):
+        """It writes something, and has not ended; else it is late."""
+        before, end = len(self.text), time.monotonic() + PATIENCE
+        while len(self.text) == before:
+            if time.monotonic() > end:
+                late(f'nothing in {PATIENCE} s, not {wanted}')
+            assert self.more(1), f'it ended: {self.text[-300:]!r}'
+
+    def until(self, is_there, wanted):
+        """Until is_there is true of all that it wrote."""
+        while not is_there(self.text):
+            self.must_go_on(wanted)
+
     def frame(self, *wanted):
         """A frame from now on that has all these."""
-        end = time.monotonic() + PATIENCE
         start = len(self.frames())
-        while time.monotonic() < end:
-            assert self.more(0.1), f'it ended: {self.text[-300:]!r}'
-            for lines in self.frames()[start:]:
+        while True:
+            self.must_go_on(wanted)
+            frames = self.frames()[start:]
+            for lines in frames:
                 text = COLOUR.sub('', '\n'.join(lines)).replace('\x1b[K', '')
                 if all(re.search(w, text) for w in wanted):
                     self.check(lines)
                     return text
-        sys.exit(f'no frame with {wanted}: '
-                 f'{self.frames()[-1] if self.frames() else self.text!r}')
+            assert len(frames) < MANY, f'no frame with {wanted}: {frames[-1]}'
 
     def check(self, lines):
         assert len(lines) <= self.rows, f'{len(lines)} lines of {self.rows}'
@@ -144,7 +174,8 @@ class Watch:
         after = None
         end = time.monotonic() + PATIENCE
         while self.more(0.1):
-            assert time.monotonic() < end, 'it does not end'
+            if time.monotonic() > end:
+                late('it does not end')
             try:
                 after = termios.tcgetattr(self.fd)
             except termios.error:
@@ -164,6 +195,37 @@ class Watch:
         assert after is None or after == self.before, 'the keys are not as before'
         os.close(self.fd)
         return status
+
+
+def rates(command, server, plain):
+    """Rates and times, from one status to the next, about a second later."""
+    server.status = plain
+    w = Watch(command, 120, 40)
+    w.frame('q quits')
+    faster = copy.deepcopy(plain)
+    faster['members'][2].update(read_ops=1000, read_bytes=4096000,
+                                read_ns=5000000000)
+    faster['counters'] = {'write_ops': 10, 'write_bytes': 10 << 20}
+    server.status = faster
+    text = w.frame(r'2 active  .* 5\.00 ')
+    # It took its own times after these two answers.  It asks again a second
+    # after the first, or later: as much later as the machine is slow.
+    longest = time.monotonic() - [at for st, at in server.answered
+                                  if st is plain][-1]
+
+    def is_right(number, total, rounded):
+        return total / longest - rounded <= number <= total * 1.01 + rounded
+
+    def to_mib(number, unit):
+        return float(number) * {'MiB': 1, 'KiB': 1 / 1024}[unit]
+
+    line = [x for x in text.split('\n') if '5.00' in x][0].split()
+    assert is_right(to_mib(*line[2:4]), 4096000 / (1 << 20), 0.06), line
+    assert is_right(float(line[5]), 1000, 0.6), line
+    write = re.search(r'write (\S+) (\S+)/s (\S+)/s', text)
+    assert is_right(to_mib(*write.groups()[:2]), 10, 0.6), text
+    assert is_right(float(write[3]), 10, 0.6), text
+    return w
 
 
 def on_fake_server(gpuraid, folder):
@@ -208,30 +270,15 @@ def on_fake_server(gpuraid, folder):
             assert w.end(key=b'q') == 0
             assert COLOUR.search(w.text), 'no colour'
 
-    # Rates and times, from one second to the next.
-    server.status = plain
-    w = Watch(command, 120, 40)
-    w.frame('q quits')
-    faster = copy.deepcopy(plain)
-    faster['members'][2].update(read_ops=1000, read_bytes=4096000,
-                                read_ns=5000000000)
-    faster['counters'] = {'write_ops': 10, 'write_bytes': 10 << 20}
-    server.status = faster
-    text = w.frame(r'2 active  .* 5\.00 ')
-    line = [x for x in text.split('\n') if '5.00' in x][0].split()
-    assert 3.5 < float(line[2]) < 4.1 and line[3] == 'MiB', line
-    assert 900 <= float(line[5]) <= 1050, line
-    assert re.search(r'write (9|10)(\.\d)? MiB/s (9|10)/s', text), text
+    w = rates(command, server, plain)
 
     # Another size, at once; below 60x15 too.
     for size in (60, 15), (120, 40), (20, 5), (1, 1), (500, 200):
         w.resize(*size)
-        before = time.monotonic()
         if size[0] > 20:
-            w.frame('q quits')
-        while w.more(0.3) and time.monotonic() < before + 1.5:
-            pass
-        w.check(w.frames()[-1])
+            whole_screen(w, 'q quits', lambda screen: 'q quits' in screen)
+        else:
+            whole_screen(w, 'one that fits', lambda screen: True)
     assert os.WTERMSIG(w.end(sig=signal.SIGTERM)) == signal.SIGTERM
 
     # Ctrl-C; and Ctrl-Z, which does not stop a program that has no shell, but
@@ -239,6 +286,7 @@ def on_fake_server(gpuraid, folder):
     w = Watch(command, 60, 15)
     w.frame('q quits')
     os.write(w.fd, b'\x1a')
+    w.until(lambda text: text.count(ENTER) == 2, 'the screen again')
     w.frame('q quits')
     assert w.text.count(LEAVE) == 1 and w.text.count(ENTER) == 2
     assert os.WTERMSIG(w.end(key=b'\x03')) == signal.SIGINT
@@ -323,18 +371,18 @@ def whole_screen(w, wanted, is_right=None):
     is what it must be."""
     def is_wanted(screen):
         return screen == wanted
-    start = len(w.text)
-    end = time.monotonic() + PATIENCE
+    start, nr = len(w.text), 0
     screen = wrong = None
-    while time.monotonic() < end:
-        assert w.more(0.1), f'it ended: {w.text[-300:]!r}'
-        for part in w.text[start:].split('\x1b[H')[1:]:
-            if '\x1b[J' not in part:
-                continue
+    while nr < MANY:
+        w.must_go_on(wanted)
+        parts = [part for part in w.text[start:].split('\x1b[H')[1:]
+                 if '\x1b[J' in part]
+        for part in parts:
             t = Terminal(w.columns, w.rows, part)
             screen, wrong = t.show(), t.wrong
             if wrong is None and (is_right or is_wanted)(screen):
                 return screen
+        nr = len(parts)
     sys.exit(f'no such screen of {w.columns}x{w.rows}:\n{wanted}\n'
              f'--- the last one ({wrong}):\n{screen}')
 
