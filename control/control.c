@@ -34,8 +34,7 @@
 
 #define MAX_SESSIONS CONTROL_MAX_SESSIONS
 
-/* How long clients have to read their last reply when we stop. */
-#define LAST_REPLY_SECONDS 1
+unsigned control_last_s = 1;
 
 struct control {
   struct control_socket socket;
@@ -368,7 +367,7 @@ control_stop_last (struct control *c, struct control_last *last)
      * sent; then close, so that a client that does not read causes no delay.
      */
     clock_gettime (CLOCK_REALTIME, &deadline);
-    deadline.tv_sec += LAST_REPLY_SECONDS;
+    deadline.tv_sec += control_last_s;
     end_sessions (c, SHUT_RD, &deadline);
     end_sessions (c, SHUT_RDWR, NULL);
     join_ended (c);
@@ -381,7 +380,7 @@ void
 control_answer_last (struct control_last *last, bool written_out)
 {
   for (unsigned i = 0; i < last->nr; i++) {
-    const struct timeval t = { .tv_sec = LAST_REPLY_SECONDS };
+    const struct timeval t = { .tv_sec = control_last_s };
 
     setsockopt (last->fd[i], SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t);
     send_reply (last->fd[i], request_stopped (written_out));

@@ -73,6 +73,11 @@ extern struct control *control_bind (const char *path);
 extern int control_start (struct control *c, const struct control_ops *ops,
                           void *opaque);
 
+/* How long clients have to read their last reply when we stop, in seconds; for
+ * tests.
+ */
+extern unsigned control_last_s;
+
 /* Cancel waits, let other commands end, drop the clients, join all threads,
  * remove the socket (if it is still ours), free c.  Call it while the array
  * still exists: in .cleanup, or in .unload if start never happened.  Safe on

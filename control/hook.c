@@ -29,7 +29,7 @@
 #include "control/hook.h"
 #include "control/request.h"
 
-unsigned hook_run_ms = 60000, hook_stop_ms = 5000;
+atomic_uint hook_run_ms = 60000, hook_stop_ms = 5000;
 
 struct queued {
   struct list link;
@@ -73,11 +73,17 @@ hook_check (const char *program)
 /* ---- time ---------------------------------------------------------------- */
 
 static struct timespec
-after (unsigned ms)
+now (void)
 {
   struct timespec t;
 
   clock_gettime (CLOCK_MONOTONIC, &t);
+  return t;
+}
+
+static struct timespec
+later (struct timespec t, unsigned ms)
+{
   t.tv_sec += ms / 1000;
   t.tv_nsec += ms % 1000 * 1000000;
   if (t.tv_nsec >= 1000000000) {
@@ -90,10 +96,10 @@ after (unsigned ms)
 static bool
 is_past (const struct timespec *t)
 {
-  const struct timespec now = after (0);
+  const struct timespec n = now ();
 
-  return now.tv_sec > t->tv_sec ||
-    (now.tv_sec == t->tv_sec && now.tv_nsec >= t->tv_nsec);
+  return n.tv_sec > t->tv_sec ||
+    (n.tv_sec == t->tv_sec && n.tv_nsec >= t->tv_nsec);
 }
 
 /* ---- one run, in the thread ---------------------------------------------- */
@@ -158,21 +164,23 @@ has_ended (pid_t pid, int *status)
 
 /* True if it must not run any longer. */
 static bool
-is_too_long (struct hook *h, const struct timespec *end)
+is_too_long (struct hook *h, const struct timespec *began)
 {
+  const struct timespec end = later (*began, hook_run_ms);
+
   ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&h->lock);
-  return is_past (end) || (h->stopping && is_past (&h->stop_at));
+  return is_past (&end) || (h->stopping && is_past (&h->stop_at));
 }
 
 static void
 wait_for (struct hook *h, const struct queued *q, pid_t pid)
 {
-  const struct timespec end = after (hook_run_ms);
+  const struct timespec began = now ();
   unsigned ms = 5;
   int status = 0;
 
   while (!has_ended (pid, &status)) {
-    if (is_too_long (h, &end)) {
+    if (is_too_long (h, &began)) {
       log_notice ("hook: %s %s: it takes too long and is killed", h->program,
                   q->name);
       kill (-pid, SIGKILL);
@@ -337,7 +345,7 @@ hook_stop (struct hook *h)
     return;
   pthread_mutex_lock (&h->lock);
   h->stopping = true;
-  h->stop_at = after (hook_stop_ms);
+  h->stop_at = later (now (), hook_stop_ms);
   pthread_cond_signal (&h->changed);
   pthread_mutex_unlock (&h->lock);
   pthread_join (h->thread, NULL);

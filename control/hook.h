@@ -11,12 +11,14 @@
 #ifndef GPURAID_HOOK_H
 #define GPURAID_HOOK_H
 
+#include <stdatomic.h>
+
 #include "array/array.h"
 
 /* A program that takes longer is killed; so is one that still runs so long
  * after hook_stop.  Tests shorten them.  Milliseconds.
  */
-extern unsigned hook_run_ms, hook_stop_ms;
+extern atomic_uint hook_run_ms, hook_stop_ms;
 /* If more events wait, the oldest are dropped. */
 #define HOOK_MAX_QUEUED 100u
 

@@ -288,6 +288,7 @@ reset_fake (void **state)
   fake.nr_stops = fake.nr_disconnects = 0;
   fake.nr_waiting = fake.nr_cancelled = fake.nr_freed = control_errors = 0;
   last_error[0] = '\0';
+  control_last_s = CONTROL_HANG_S;
   return 0;
 }
 
@@ -321,7 +322,7 @@ int
 dial (void)
 {
   struct sockaddr_un addr = { .sun_family = AF_UNIX };
-  struct timeval limit = { .tv_sec = 20 };
+  struct timeval limit = { .tv_sec = CONTROL_HANG_S };
   int fd = socket (AF_UNIX, SOCK_STREAM|SOCK_CLOEXEC, 0);
 
   strcpy (addr.sun_path, control_path);
@@ -409,8 +410,8 @@ void
 until (atomic_uint *n, unsigned value)
 {
   for (int i = 0; *n != value; i++) {
-    if (i == 10000)
-      fail_msg ("%u, not %u, after 10 seconds", *n, value);
+    if (i == CONTROL_HANG_S * 1000)
+      fail_msg ("%u, not %u, after %d seconds", *n, value, CONTROL_HANG_S);
     usleep (1000);
   }
 }

@@ -17,10 +17,15 @@
 #include "control/control.h"
 #include "control/line.h"
 
+/* Seconds without anything until a test fails. */
+#define CONTROL_HANG_S 120
+
 /* For a group: a folder, and the path of a socket in it. */
 extern int make_control_dir (void **state);
 extern int remove_control_dir (void **state);
-/* For each test: no messages, no commands so far. */
+/* For each test: no messages, no commands so far, and clients that have enough
+ * time for their last reply.
+ */
 extern int reset_fake (void **state);
 
 extern char control_dir[64], control_path[80];

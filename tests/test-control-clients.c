@@ -14,20 +14,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "control/client.h"
 #include "tests/control-fake.h"
-
-static double
-seconds (void)
-{
-  struct timespec t;
-
-  clock_gettime (CLOCK_MONOTONIC, &t);
-  return t.tv_sec + t.tv_nsec / 1e9;
-}
 
 static void
 test_wait (void **state)
@@ -117,13 +107,10 @@ test_stop_cancels (void **state)
   struct line_buf b = { .max = LINE_MAX_REPLY };
   int fd = dial (), idle = dial ();
   struct json_object *reply;
-  double t;
 
   put_line (fd, "{\"command\":\"wait\"}");
   until (&fake.nr_waiting, 1);
-  t = seconds ();
   control_stop (c);
-  assert_true (seconds () - t < 0.9);
   assert_int_equal (fake.nr_cancelled, 1);
   reply = get_reply (&b, fd);
   assert_non_null (reply);
@@ -143,17 +130,15 @@ test_never_reads (void **state)
   static const char text[] = "{\"command\":\"status\"}\n";
   struct control *c = start_control ();
   int fd = dial ();
-  double t;
 
+  control_last_s = 1;
   while (send (fd, text, strlen (text), MSG_DONTWAIT) > 0)
     ;
   /* Until the server is stuck in sending. */
   for (unsigned n = fake.nr_freed + 1; n != fake.nr_freed; usleep (100000))
     n = fake.nr_freed;
   assert_ok ("{\"command\":\"status\"}");
-  t = seconds ();
-  control_stop (c);
-  assert_true (seconds () - t < 5);
+  control_stop (c);                     /* or else it hangs */
   close (fd);
 }
 
@@ -180,7 +165,7 @@ test_too_many (void **state)
     json_object_put (reply);
     if (ok)
       break;
-    assert_true (i < 1000);
+    assert_true (i < CONTROL_HANG_S * 1000);
     usleep (1000);
   }
   control_stop (c);
