@@ -23,6 +23,7 @@
 #include "tests/fake-cuda.h"
 
 #define MAX_JOBS 12
+#define HANG_S 120              /* without anything: a test fails */
 
 static struct ref_random rnd;
 static struct matrix *a;
@@ -109,9 +110,20 @@ expect_untouched (unsigned nr)
 static void
 wait_for_message (const char *text)
 {
-  for (unsigned i = 0; i < 20000 && nr_of (text) == 0; i++)
+  for (unsigned i = 0; i < HANG_S * 1000 && nr_of (text) == 0; i++)
     usleep (1000);
   assert_int_equal (nr_of (text), 1);
+}
+
+/* Until a count of the fake driver is as high as that. */
+static void
+wait_for_count (const char *name, long long nr)
+{
+  for (unsigned i = 0; fake_cuda_count (name) < nr; i++) {
+    if (i == HANG_S * 1000)
+      fail_msg ("%s: %lld, not %lld", name, fake_cuda_count (name), nr);
+    usleep (1000);
+  }
 }
 
 static void
@@ -153,9 +165,7 @@ test_late_kernels (void **state)
   }
 }
 
-/* Copies back from the device, of parts that were staged.  There are lanes
- * for all of them, so that later only such copies are made.
- */
+/* Copies back from the device, of parts that were staged. */
 static void
 test_late_copies (void **state)
 {
@@ -168,13 +178,10 @@ test_late_copies (void **state)
   assert_int_equal (wait_for_kernels (c).nr_special, 1);
   make_jobs (DEVICE_NR_LARGE, 8, 64 << 10);
   batches = fake_cuda_count ("batches:0");
-  fake_cuda_set ("FAKE_CUDA_SLOW", "300000");
+  fake_cuda_set ("FAKE_CUDA_SLOW_COPIES", "400000");
   submit_jobs (c, DEVICE_NR_LARGE);
   assert_true (fake_cuda_count ("batches:0") > batches + 1);
-  usleep (100000);
-  fake_cuda_set ("FAKE_CUDA_SLOW_COPIES", "400000");
-  while (fake_cuda_count ("copying") == 0)
-    usleep (1000);
+  wait_for_count ("copying back", 1);
   fake_cuda_set ("FAKE_CUDA_FAIL", "cuEventQuery:1+:0:700");
   expect_untouched (DEVICE_NR_LARGE);
   expect_messages (1);
@@ -316,8 +323,7 @@ test_error_of_another (void **state)
 
   fake_cuda_set ("FAKE_CUDA_SLOW", "60000000");
   cuda_job_submit (coder, job[0]);
-  while (fake_cuda_count ("slow") == 0)
-    usleep (1000);
+  wait_for_count ("slow", 1);
   fake_cuda_set ("FAKE_CUDA_SLOW", NULL);
   cuda_job_submit (coder, job[1]);
   expect_untouched (ARRAY_LEN (cell_len));
@@ -403,8 +409,7 @@ test_somebody_inside (void **state)
   make_jobs (1, 1, 4096);
   fake_cuda_set ("FAKE_CUDA_HANG", "cuModuleLoadData");
   assert_true (run_one (c, &rnd, a, 1, 4096, false));
-  while (fake_cuda_count ("hanging") == 0)
-    usleep (1000);
+  wait_for_count ("hanging", 1);
   fake_cuda_set ("FAKE_CUDA_FAIL", "cuEventQuery:1+:0:719");
   submit_jobs (c, 1);
   wait_for_message ("its jobs wait");
@@ -463,7 +468,7 @@ test_hang (void **state)
   make_jobs (1, 9, 64 << 10);
   fake_cuda_set ("FAKE_CUDA_SLOW", "60000000");
   submit_jobs (c, 1);
-  usleep (100000);
+  wait_for_count ("slow", 1);
   fake_cuda_set ("FAKE_CUDA_SLOW", NULL);
   for (unsigned i = 0; i < 15; i++) {
     usleep (100000);

@@ -12,10 +12,10 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -135,11 +135,45 @@ test_files (void **state)
   remove_dir (path);
 }
 
-static void *
-kill_soon (void *arg)
+/* ---- one that does not end ------------------------------------------- */
+
+#define HANG_S 120              /* without anything: a test fails */
+
+/* Scripts make this file when they run, and are killed then. */
+static char runs[80], runs_dir[64];
+
+static int
+own_runs (void **state)
 {
-  usleep (300000);
-  compiler_child_kill ();
+  own_dir (runs_dir);
+  snprintf (runs, sizeof runs, "%s/runs", runs_dir);
+  setenv ("RUNS", runs, 1);
+  return reset (state);
+}
+
+static int
+remove_runs (void **state)
+{
+  remove_dir (runs_dir);
+  return 0;
+}
+
+static bool
+does_run (void)
+{
+  for (unsigned i = 0; i < HANG_S * 1000; i++) {
+    if (access (runs, F_OK) == 0)
+      return true;
+    usleep (1000);
+  }
+  return false;
+}
+
+static void *
+kill_it (void *arg)
+{
+  if (does_run ())
+    compiler_child_kill ();
   return NULL;
 }
 
@@ -150,7 +184,9 @@ static void
 test_killed (void **state)
 {
   static const char *const scripts[] = {
-    "exec sleep 100", "cat >/dev/null; exec sleep 100", "sleep 100; true",
+    "touch $RUNS; exec sleep 1000",
+    "cat >/dev/null; touch $RUNS; exec sleep 1000",
+    "touch $RUNS; sleep 1000; true",
   };
   char *large = malloc (1 << 20);
   pthread_t thread;
@@ -163,8 +199,9 @@ test_killed (void **state)
   for (size_t i = 0; i < ARRAY_LEN (scripts); i++) {
     reset (NULL);
     use_script (scripts[i]);
-    assert_int_equal (pthread_create (&thread, NULL, kill_soon, NULL), 0);
-    alarm (20);
+    unlink (runs);
+    assert_int_equal (pthread_create (&thread, NULL, kill_it, NULL), 0);
+    alarm (2 * HANG_S);
     assert_int_equal (compiler_run (large, 90, NULL, &code, &len), -1);
     pthread_join (thread, NULL);
     assert_int_equal (nr_of ("it was killed"), 1);
@@ -190,17 +227,16 @@ test_stop (void **state)
   struct cuda_options options = plain_options ();
   struct matrix *a = random_matrix (&rnd, 2, 2);
   struct coder *c;
-  time_t begin;
 
   compiler_use_child (self);
   coder_free (start_coder (&options));  /* has the generic kernels kept */
   options.encode = a;
-  use_script ("cat >/dev/null; exec sleep 100");
+  use_script ("cat >/dev/null; touch $RUNS; exec sleep 1000");
   c = start_coder (&options);
-  usleep (200000);
-  begin = time (NULL);
+  assert_true (does_run ());
+  alarm (HANG_S);
   coder_free (c);
-  assert_in_range (time (NULL) - begin, 2, 20);
+  alarm (0);
   assert_int_equal (nr_of ("it was killed"), 1);
   expect_messages (1);
   matrix_free (a);
@@ -217,12 +253,14 @@ int
 main (void)
 {
 #define TEST(f) cmocka_unit_test_setup (f, reset)
+#define TEST_RUNS(f) \
+  cmocka_unit_test_setup_teardown (f, own_runs, remove_runs)
   const struct CMUnitTest tests[] = {
     TEST (test_compiles),
     TEST (test_wrong_answers),
     TEST (test_files),
-    TEST (test_killed),
-    TEST (test_stop),
+    TEST_RUNS (test_killed),
+    TEST_RUNS (test_stop),
   };
   char path[4096];
   ssize_t n;

@@ -35,6 +35,15 @@ is_pageable (struct CUctx_st *c, const void *p, size_t len)
     !module_owns (c, p, len);
 }
 
+/* Not pinned memory, by either address. */
+static bool
+is_on_device (const void *p)
+{
+  struct memory *m = memory_find (p, 1);
+
+  return m && m->kind == DEVICE;
+}
+
 /* *wait: whether it must be over before the caller returns. */
 static CUresult
 add_copy (struct CUctx_st *c, struct CUstream_st *s, void *dst,
@@ -48,6 +57,7 @@ add_copy (struct CUctx_st *c, struct CUstream_st *s, void *dst,
   op->dst = dst;
   op->src = src;
   op->len = len;
+  op->back = is_on_device (src) && !is_on_device (dst);
   if (!*wait && is_pageable (c, src, len)) {
     /* The driver takes what is not pinned before it returns. */
     op->src = NULL;

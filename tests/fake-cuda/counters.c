@@ -69,8 +69,8 @@ fakeCount (const char *name)
   pthread_mutex_lock (&fake.lock);
   if (strcmp (name, "live") == 0) /* contexts, and all in them */
     r = count_live ();
-  if (strcmp (name, "copying") == 0) /* now */
-    r = fake.nr_copying;
+  if (strcmp (name, "copying back") == 0) /* now */
+    r = fake.nr_copying_back;
   if (strcmp (name, "slow") == 0)
     r = fake.nr_slow;
   if (strcmp (name, "hanging") == 0)

@@ -89,6 +89,7 @@ struct stream_op {
   const char *src;              /* NULL: what staged holds */
   void *staged;
   size_t len;
+  bool back;                    /* a copy from a device to the host */
   int byte;
 
   struct CUstream_st *wait_stream;
@@ -164,7 +165,7 @@ extern struct fake {
   struct CUctx_st *made;        /* contexts other than the primary ones */
   struct memory *memory;
   struct counters counters;
-  unsigned nr_copying;          /* copies that run now */
+  unsigned nr_copying_back;     /* such copies that run now */
   unsigned nr_slow;             /* of what runs, by slow_usec */
   unsigned nr_hanging;          /* calls that do not come back now */
   char why[SCHEDULER_WHY_LEN];  /* what the last bad kernel did */

@@ -7,7 +7,7 @@
  *   FAKE_CUDA_MEMORY=BYTES    of each, 1 GiB
  *   FAKE_CUDA_SLOW=USEC       every kernel takes USEC longer
  *   FAKE_CUDA_SLOW_COPIES=USEC
- *                             and every copy
+ *                             and every copy from a device to the host
  *   FAKE_CUDA_LATE=1          an error of a context is returned while its
  *                             launches still run, and write
  *   FAKE_CUDA_ONE_FOR_ALL=1   an error of a context is one of all, of all

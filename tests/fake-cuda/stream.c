@@ -59,7 +59,7 @@ static CUresult
 do_op (struct CUctx_st *c, const struct stream_op *op)
 {
   if ((op->kind == OP_LAUNCH && !take_time (c, fake.slow_usec)) ||
-      (op->kind == OP_COPY && !take_time (c, fake.slow_copies_usec)))
+      (op->back && !take_time (c, fake.slow_copies_usec)))
     return CUDA_SUCCESS;
   switch (op->kind) {
   case OP_LAUNCH:
@@ -118,11 +118,11 @@ run_op (struct CUstream_st *s, const struct stream_op *op)
   if (c->error || c->ending)
     return;
   c->nr_running++;
-  fake.nr_copying += op->kind == OP_COPY;
+  fake.nr_copying_back += op->back;
   pthread_mutex_unlock (&fake.lock);
   r = do_op (c, op);
   pthread_mutex_lock (&fake.lock);
-  fake.nr_copying -= op->kind == OP_COPY;
+  fake.nr_copying_back -= op->back;
   c->nr_running--;
   pthread_cond_broadcast (&fake.changed);
   if (r != CUDA_SUCCESS)
