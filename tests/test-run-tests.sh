@@ -227,6 +227,17 @@ done
 
 # ---- surroundings
 
+make_test home '[ -d "$HOME" ] || exit 1
+echo "$TMPDIR $HOME $XDG_CACHE_HOME $LC_ALL $TZ cache $CCACHE_DIR."; exit 3'
+LC_ALL=C TZ=Asia/Tokyo CCACHE_DIR=/kept run 1 home
+has '^  \| ([^ ]+) \1/[^ ]+ \1/[^ ]+ C.UTF-8 UTC cache /kept\.$'
+( unset CCACHE_DIR XDG_CACHE_HOME
+  HOME=$tmp run 1 home
+  has " cache $tmp/.cache/ccache\.$"
+  mkdir "$tmp/.ccache"
+  HOME=$tmp run 1 home
+  has " cache $tmp/.ccache\.$" ) || exit 1
+
 run 0 tmp
 [ ! -e "$(cat "$tmp/where")" ] || die "TMPDIR is still there"
 
