@@ -100,7 +100,7 @@ programs := $(if $(plugin),$(OUT)/nbdkit-gpuraid-plugin.so) \
 	$(if $(cli),$(OUT)/gpuraid)
 
 all: $(programs) $(OUT)/gpuraid-bench $(tools) $(fake_cuda) \
-     $(B)/tests/slow-reads.so \
+     $(B)/tests/slow-reads.so $(B)/tests/slow-log.so \
      $(if $(SAN),$(B)/tests/first-malloc.so,$(B)/tests/volatile-plugin.so \
        $(B)/tests/syslog-file.so)
 
@@ -149,7 +149,8 @@ $(B)/tests/syslog-file.so: tests/preload/syslog-file.c
 	@mkdir -p $(@D)
 	$(CC) -O2 -fPIC -shared -o $@ $<
 
-$(B)/tests/slow-reads.so: tests/preload/slow-reads.c
+$(B)/tests/slow-reads.so $(B)/tests/slow-log.so: \
+$(B)/tests/slow-%.so: tests/preload/slow-%.c
 	@mkdir -p $(@D)
 	$(CC) -O2 -fPIC -shared -o $@ $< -ldl
 

@@ -6,12 +6,17 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "common/log.h"
 #include "common/plant.h"
+
+/* How long a thread may take to get from an unlock to log_release. */
+#define RELEASE_MS 100
 
 /* A message between log_hold and log_release. */
 struct held {
@@ -42,6 +47,8 @@ to_stderr (enum log_level level, const char *fmt, va_list args)
 }
 
 static log_sink sink = to_stderr;
+static void (*flush_sink) (void);
+static atomic_uint nr_held;     /* messages, of all threads */
 
 void
 log_set_sink (log_sink s)
@@ -140,6 +147,7 @@ forward (enum log_level level, const char *fmt, va_list args)
     held.nr_dropped++;
     return;
   }
+  atomic_fetch_add (&nr_held, 1);
   *held.last = h;
   held.last = &h->next;
 }
@@ -172,11 +180,35 @@ log_release (void)
   for (; h; h = next) {
     next = h->next;
     to_sink (h->level, "%s", h->text);
+    atomic_fetch_sub (&nr_held, 1);
     free (h);
   }
   if (nr_dropped > 0)
     to_sink (LOG_LEVEL_NOTICE, "%u messages were dropped", nr_dropped);
   errno = err;
+}
+
+/* ---- flush ----------------------------------------------------------- */
+
+void
+log_set_flush (void (*flush) (void))
+{
+  flush_sink = flush;
+}
+
+/* A thread that has changed something under a lock gives its messages to the
+ * sink after it unlocks: others see the change before.
+ */
+void
+log_flush (void)
+{
+  const struct timespec pause = { .tv_nsec = 1000000 };
+
+  if (flush_sink == NULL)
+    return;
+  for (unsigned ms = 0; ms < RELEASE_MS && atomic_load (&nr_held) > 0; ms++)
+    nanosleep (&pause, NULL);
+  flush_sink ();
 }
 
 /* ---- messages -------------------------------------------------------- */

@@ -46,4 +46,17 @@ extern void log_set_prefix (const char *prefix);
 extern void log_hold (void);
 extern void log_release (void);
 
+/* Where the sink keeps messages for a thread that writes them, flush waits
+ * until that has written what it has got so far, but not for long: stderr may
+ * block.  Set it before threads are made; NULL: the sink has written them.
+ */
+extern void log_set_flush (void (*flush) (void));
+
+/* Before something is answered that the log should have too: wait until the
+ * messages that all threads have made so far are written.  It may give up,
+ * after a tenth of a second while stderr blocks, and a second otherwise.  With
+ * no lock held.
+ */
+extern void log_flush (void);
+
 #endif

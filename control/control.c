@@ -147,6 +147,10 @@ session_serve (struct session *s)
     if (r != LINE_OK || is_stopping (s->control))
       break;
     reply = request_run (&env, line, len, &stop);
+    /* What it says, and what the request has done, is in the log before: a
+     * script may look there next.
+     */
+    log_flush ();
     if (stop != STOP_NONE)
       session_await_stop (s, stop);
     else if (send_reply (s->fd, reply) == -1)

@@ -45,6 +45,12 @@
 #define POLL_MS 100
 /* While a client is connected: the interval of checks for a stop. */
 #define LOOK_S 1
+/* How long log_flush waits for the thread; less where stderr blocks; and how
+ * often it looks.
+ */
+#define FLUSH_NS UINT64_C (1000000000)
+#define FLUSH_BLOCKED_NS UINT64_C (100000000)
+#define FLUSH_LOOK_NS 1000000
 /* At the end: how long stderr may block, and how long the thread. */
 #define STOP_NS UINT64_C (1000000000)
 #define JOIN_S 3
@@ -110,6 +116,10 @@ static struct {
   atomic_bool used;             /* the thread runs */
   _Atomic uint64_t give_up;     /* ns: then stderr has blocked for too long;
                                  * 0: never */
+  _Atomic uint64_t blocked_since;       /* ns; 0: stderr takes messages */
+  _Atomic uint64_t nr_in, nr_out;       /* messages queued, and those of them
+                                         * that were written or given up */
+  _Atomic uint64_t stuck_at;    /* 1 + nr_out when a flush gave up */
   pthread_t thread;
   pthread_mutex_t lock;
 
@@ -151,6 +161,7 @@ append (struct message *m)
   queue.newest = m;
   queue.nr++;
   queue.len += m->len;
+  atomic_fetch_add (&queue.nr_in, 1);
   pthread_cond_signal (&queue.changed);
 }
 
@@ -284,12 +295,16 @@ write_message (const struct message *m)
 static bool
 wait_for_stderr (void)
 {
+  if (stderr_takes (0))
+    return true;
+  atomic_store (&queue.blocked_since, now ());
   while (!stderr_takes (POLL_MS)) {
     const uint64_t give_up = atomic_load (&queue.give_up);
 
     if (give_up && now () >= give_up)
       return false;
   }
+  atomic_store (&queue.blocked_since, 0);
   return true;
 }
 
@@ -324,11 +339,43 @@ write_queue (void *arg)
       blocked = blocked || !wait_for_stderr ();
       if (!blocked)
         write_message (m);
+      atomic_fetch_add (&queue.nr_out, 1);
       free (m);
     }
     look_for_stop ();
   }
   return NULL;
+}
+
+/* ---- flush ----------------------------------------------------------- */
+
+static bool
+may_wait (uint64_t since)
+{
+  const uint64_t blocked = atomic_load (&queue.blocked_since);
+  const uint64_t t = now ();
+
+  return t < since + FLUSH_NS && (!blocked || t < blocked + FLUSH_BLOCKED_NS);
+}
+
+/* If it gave up before, and nothing was written since, it does not wait again.
+ */
+static void
+flush (void)
+{
+  const struct timespec pause = { .tv_nsec = FLUSH_LOOK_NS };
+  const uint64_t nr = atomic_load (&queue.nr_in), since = now ();
+  uint64_t nr_out;
+
+  while (atomic_load (&queue.used) &&
+         (nr_out = atomic_load (&queue.nr_out)) < nr &&
+         atomic_load (&queue.stuck_at) != nr_out + 1) {
+    if (!may_wait (since)) {
+      atomic_store (&queue.stuck_at, nr_out + 1);
+      break;
+    }
+    nanosleep (&pause, NULL);
+  }
 }
 
 /* ---- from the start to the end --------------------------------------- */
@@ -338,6 +385,7 @@ log_to_nbdkit (void)
 {
   pid_before_fork = getpid ();
   log_set_sink (sink);
+  log_set_flush (flush);
 }
 
 int

@@ -77,6 +77,22 @@ timeout 10 "$gpuraid" fail "$control" "${members[0]}" ||
 served "after gpuraid fail"
 expect_state degraded
 
+# A status waits for the log, but not each anew for a tenth of a second.
+/usr/bin/python3 - "$control" <<'END' || fail "the status is slow, or failed"
+import socket, sys, time
+s = socket.socket (socket.AF_UNIX)
+s.connect (sys.argv[1])
+f = s.makefile ('rw')
+slow = 0
+for i in range (40):
+    start = time.monotonic ()
+    f.write ('{"command": "status"}\n')
+    f.flush ()
+    assert f.readline ()
+    slow += time.monotonic () - start >= 0.1
+assert slow < 20, f'{slow} of 40 took a tenth of a second'
+END
+
 # More errors than are kept: without a third member each read fails.
 truncate -s 1M "${members[2]}"
 nr_errors=1500

@@ -1,4 +1,4 @@
-/* gpuraid: messages that are held until a lock is free.
+/* gpuraid: messages that are held until a lock is free, and a flush of them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <wchar.h>
 
 #include <cmocka.h>
@@ -177,6 +178,56 @@ test_dropped (void **state)
   }
 }
 
+/* ---- flush --------------------------------------------------------------- */
+
+static unsigned nr_flushed, heard_at_flush;
+
+static void
+count_flush (void)
+{
+  nr_flushed++;
+  heard_at_flush = nr_heard;
+}
+
+static void *
+flush (void *arg)
+{
+  log_flush ();
+  return NULL;
+}
+
+/* What a thread has said under a lock reaches the sink before it is flushed,
+ * as others see the change when the lock is free.
+ */
+static void
+test_flush (void **state)
+{
+  const struct timespec pause = { .tv_nsec = 10000000 };
+  pthread_t thread;
+
+  log_flush ();
+  log_set_flush (count_flush);
+  log_hold ();
+  log_notice ("one");
+  log_notice ("two");
+  assert_int_equal (pthread_create (&thread, NULL, flush, NULL), 0);
+  nanosleep (&pause, NULL);
+  assert_int_equal (nr_flushed, 0);
+  log_release ();
+  pthread_join (thread, NULL);
+  assert_int_equal (nr_flushed, 1);
+  assert_int_equal (heard_at_flush, 2);
+
+  /* A thread that does not get there is not waited for for ever. */
+  log_hold ();
+  log_notice ("three");
+  assert_int_equal (pthread_create (&thread, NULL, flush, NULL), 0);
+  pthread_join (thread, NULL);
+  assert_int_equal (nr_flushed, 2);
+  log_release ();
+  log_set_flush (NULL);
+}
+
 int
 main (void)
 {
@@ -187,6 +238,7 @@ main (void)
     cmocka_unit_test_setup_teardown (test_many, setup, teardown),
     cmocka_unit_test_setup_teardown (test_threads, setup, teardown),
     cmocka_unit_test_setup_teardown (test_dropped, setup, teardown),
+    cmocka_unit_test_setup_teardown (test_flush, setup, teardown),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);
