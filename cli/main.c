@@ -66,8 +66,10 @@ static const struct command {
     "      they are" },
   { "rate", cmd_rate, "CONTROL [BYTES_PER_SECOND|max]",
     "how fast rebuild and scrub may go, of each member; 0 for no limit" },
-  { "wait", cmd_wait, "CONTROL",
-    "until no rebuild or scrub is running; exit 0 if the array is healthy" },
+  { "wait", cmd_wait, "CONTROL [--timeout SECONDS] [CONDITION...]",
+    "until no rebuild or scrub is running; exit 0 if the array is healthy.\n"
+    "      With a CONDITION on the status until it holds; exit 3 if it does\n"
+    "      not in time" },
   { "scan", cmd_scan, "[--json] [PATH...]",
     "arrays on the disks of this machine, or in files and folders; how to\n"
     "      open each" },

@@ -17,6 +17,7 @@
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "control/request.h"
+#include "control/wait.h"
 
 /* What a request may say, once checked. */
 struct args {
@@ -27,6 +28,9 @@ struct args {
   bool repair;
   bool has_limit;
   uint64_t limit;               /* bytes a second */
+  struct json_object *until;    /* a list of strings */
+  bool has_timeout;
+  double timeout;               /* seconds */
   enum request_stop *stop;      /* to be set */
   char slot[24];                /* where member was a number */
 };
@@ -49,8 +53,8 @@ request_refuse (const char *fmt, ...)
   return reply;
 }
 
-static struct json_object *
-accept_reply (void)
+struct json_object *
+request_accept (void)
 {
   struct json_object *reply = json_object_new_object ();
 
@@ -62,26 +66,32 @@ static struct json_object *
 result (int error, const char *why)
 {
   if (error == 0)
-    return accept_reply ();
+    return request_accept ();
   if (why[0])
     return request_refuse ("%s", why);
   errno = error;
   return request_refuse ("%m");
 }
 
-static struct json_object *
-run_status (const struct request_env *env, const struct args *a)
+struct json_object *
+request_status (const struct request_env *env)
 {
-  struct json_object *reply = accept_reply (), *status;
+  struct json_object *status;
   struct array_status st;
 
   memset (&st, 0, sizeof st);
   env->ops->status (env->opaque, &st);
-  status = status_to_json (&st);
-  json_add (status, "connections",
-            json_object_new_uint64 (env->ops->connections (env->opaque)));
-  json_add (reply, "status", status);
+  status = status_to_json (&st, env->ops->connections (env->opaque));
   env->ops->status_free (&st);
+  return status;
+}
+
+static struct json_object *
+run_status (const struct request_env *env, const struct args *a)
+{
+  struct json_object *reply = request_accept ();
+
+  json_add (reply, "status", request_status (env));
   return reply;
 }
 
@@ -167,27 +177,13 @@ run_rate (const struct request_env *env, const struct args *a)
   if (!a->has_limit)
     return request_refuse ("rate: which limit?");
   env->ops->rate (env->opaque, a->limit);
-  return accept_reply ();
+  return request_accept ();
 }
 
 static struct json_object *
 run_wait (const struct request_env *env, const struct args *a)
 {
-  struct json_object *reply;
-  char failed[ARRAY_WHY_LEN] = "";
-  bool healthy = false;
-  int error = env->ops->wait (env->opaque, &healthy, failed, env->cancelled,
-                              env->cancelled_opaque);
-
-  /* A client that has gone does not read this. */
-  if (env->cancelled (env->cancelled_opaque))
-    return request_refuse ("the server is stopping");
-  if (error)
-    return result (error, "");
-  reply = accept_reply ();
-  json_add (reply, "healthy", json_object_new_boolean (healthy));
-  json_add (reply, "failed", failed[0] ? json_text (failed) : NULL);
-  return reply;
+  return wait_run (env, a->until, a->has_timeout ? &a->timeout : NULL);
 }
 
 static struct json_object *
@@ -221,7 +217,7 @@ run_stop (const struct request_env *env, const struct args *a)
 struct json_object *
 request_stopped (bool written_out)
 {
-  struct json_object *reply = accept_reply ();
+  struct json_object *reply = request_accept ();
 
   json_add (reply, "written_out", json_object_new_boolean (written_out));
   return reply;
@@ -234,6 +230,8 @@ request_stopped (bool written_out)
 #define KEY_ACTION 8u           /* a scrub's may be left out */
 #define KEY_REPAIR 16u          /* may be left out */
 #define KEY_LIMIT 32u           /* needed */
+#define KEY_UNTIL 64u           /* may be left out */
+#define KEY_TIMEOUT 128u        /* may be left out */
 
 static const struct command {
   const char *name;
@@ -248,7 +246,7 @@ static const struct command {
   { "scrub", KEY_ACTION|KEY_REPAIR, run_scrub },
   { "rebuild", KEY_ACTION, run_rebuild },
   { "rate", KEY_LIMIT, run_rate },
-  { "wait", 0, run_wait },
+  { "wait", KEY_UNTIL|KEY_TIMEOUT, run_wait },
   { "grow", 0, run_grow },
   { "stop", KEY_FORCE, run_stop },
 };
@@ -265,6 +263,36 @@ get_string (struct json_object *o)
   if (s[0] == '\0' || strlen (s) != (size_t) json_object_get_string_len (o))
     return NULL;
   return s;
+}
+
+static bool
+is_list_of_texts (struct json_object *o)
+{
+  if (!json_object_is_type (o, json_type_array) ||
+      json_object_array_length (o) > WAIT_MAX_CONDITIONS)
+    return false;
+  for (size_t i = 0; i < json_object_array_length (o); i++)
+    if (get_string (json_object_array_get_idx (o, i)) == NULL)
+      return false;
+  return true;
+}
+
+/* One key of a wait.  NULL, or a refusal. */
+static struct json_object *
+read_wait_key (const char *key, struct json_object *value, struct args *a)
+{
+  if (strcmp (key, "until") == 0) {
+    a->until = value;
+    return is_list_of_texts (value) ? NULL :
+      request_refuse ("until: not a list of at most %u conditions",
+                      WAIT_MAX_CONDITIONS);
+  }
+  a->timeout = json_object_get_double (value);
+  a->has_timeout = true;
+  return (json_object_is_type (value, json_type_int) ||
+          json_object_is_type (value, json_type_double)) &&
+    a->timeout >= 0 && a->timeout <= WAIT_MAX_SECONDS ? NULL :
+    request_refuse ("timeout: not a number of seconds");
 }
 
 /* One key of a request.  NULL, or a refusal. */
@@ -317,6 +345,9 @@ read_key (const struct command *c, const char *key, struct json_object *value,
     a->has_limit = true;
     return NULL;
   }
+  if ((strcmp (key, "until") == 0 && c->keys & KEY_UNTIL) ||
+      (strcmp (key, "timeout") == 0 && c->keys & KEY_TIMEOUT))
+    return read_wait_key (key, value, a);
   return request_refuse ("%s: no such key: %.64s", c->name, key);
 }
 

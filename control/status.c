@@ -324,7 +324,7 @@ reasons_to_json (unsigned reasons)
 }
 
 struct json_object *
-status_to_json (const struct array_status *st)
+status_to_json (const struct array_status *st, unsigned connections)
 {
   struct json_object *o = json_object_new_object ();
   struct json_object *members = json_object_new_array ();
@@ -369,6 +369,7 @@ status_to_json (const struct array_status *st)
   json_add (o, "cache", cache);
   json_add (o, "counters", counters_to_json (st));
   json_add (o, "reasons", reasons_to_json (st->reasons));
+  add_u64 (o, "connections", connections);
   return o;
 }
 

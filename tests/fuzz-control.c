@@ -22,14 +22,14 @@
 #define MAX_BYTES 16384u
 #define MAX_LINE 256u
 
-static unsigned nr_calls;
+static unsigned nr_calls, nr_status;
 
 /* ---- a fake array ------------------------------------------------------- */
 
 static void
 fake_status (void *opaque, struct array_status *st)
 {
-  nr_calls++;
+  nr_status++;
   st->state = ARRAY_DEGRADED;
   st->g = (struct geometry) { .k = 2, .m = 1, .chunk = 65536 };
   st->coder = st->loop = "none";
@@ -85,8 +85,8 @@ fake_readd (void *opaque, const char *which, bool *full,
 }
 
 static int
-fake_wait (void *opaque, bool *healthy, bool (*cancelled) (void *),
-           void *wait_opaque)
+fake_wait (void *opaque, bool *healthy, char failed[ARRAY_WHY_LEN],
+           bool (*cancelled) (void *), void *wait_opaque)
 {
   nr_calls++;
   *healthy = true;
@@ -112,10 +112,11 @@ static const struct control_ops ops = {
   .connections = fake_connections, .stop = fake_stop,
 };
 
+/* A wait for a condition looks once, and does not sleep. */
 static bool
 is_cancelled (void *opaque)
 {
-  return false;
+  return nr_status > 0;
 }
 
 /* ---- requests ----------------------------------------------------------- */
@@ -148,7 +149,7 @@ run (const char *line, size_t len)
 
   if (len > 0)
     memcpy (only, line, len);
-  nr_calls = 0;
+  nr_calls = nr_status = 0;
   reply = request_run (&env, only, len, &stop);
   if (stop != STOP_NONE) {
     assert (reply == NULL && stop == STOP_FORCE);
@@ -220,10 +221,14 @@ static const char *const words[] = {
   "{\"command\":\"status\"}\n", "{\"command\":\"wait\"}\n",
   "{\"command\":\"fail\",\"member\":3}\n",
   "{\"command\":\"replace\",\"member\":\"/a\",\"new\":\"/b\",\"force\":true}\n",
+  "{\"command\":\"wait\",\"until\":[\"members.1.state!=failed\"]}\n",
   "\"command\"", "\"status\"", "\"fail\"", "\"replace\"", "\"wait\"",
-  "\"member\"", "\"new\"", "\"force\"", "true", "false", "null", "\"\"", "{",
-  "}", "[", "]", ":", ",", "\"", "\\u0000", "\\ud800", "\\\"", "\n", "-1",
-  "1e999", "0.5", "9223372036854775808", "18446744073709551616", " ", "\xff",
+  "\"member\"", "\"new\"", "\"force\"", "\"until\"", "\"timeout\"",
+  "\"members.0.errors>=0\"", "\"rebuild.done<=9\"", "\"reasons=[]\"",
+  "members", "last_error", ".", "=", "!=", ">=", "<=", "true", "false", "null",
+  "\"\"", "{", "}", "[", "]", ":", ",", "\"", "\\u0000", "\\ud800", "\\\"",
+  "\n", "-1", "1e999", "0.5", "9223372036854775808", "18446744073709551616",
+  " ", "\xff",
   "%s%n", "/*",
 };
 
@@ -233,7 +238,7 @@ fuzzing_seed (struct rng *r, uint8_t *data, size_t max)
   size_t size = 0;
 
   for (unsigned i = 0; i <= rng_below (r, 3); i++) {
-    const char *line = words[rng_below (r, 4)];
+    const char *line = words[rng_below (r, 5)];
 
     memcpy (data + size, line, strlen (line));
     size += strlen (line);

@@ -72,6 +72,97 @@ test_wait (void **state)
 }
 
 static void
+assert_reached (struct json_object *reply, bool reached)
+{
+  struct json_object *o;
+
+  assert_non_null (reply);
+  assert_true (reply_is_ok (reply));
+  assert_true (json_object_object_get_ex (reply, "reached", &o));
+  assert_int_equal (json_object_get_boolean (o), reached);
+}
+
+static void
+assert_value (struct json_object *reply, const char *field, const char *want)
+{
+  struct json_object *o;
+
+  assert_true (json_object_object_get_ex (reply, "values", &o));
+  assert_true (json_object_object_get_ex (o, field, &o));
+  assert_string_equal (json_object_get_string (o), want);
+}
+
+/* For a condition: it holds at once, later, or not in time. */
+static void
+test_until (void **state)
+{
+  struct control *c = start_control ();
+  struct line_buf b = { .max = LINE_MAX_REPLY };
+  int fd = dial ();
+  struct json_object *reply;
+
+  put_line (fd, "{\"command\":\"wait\",\"until\":"
+            "[\"connections>=2\",\"members.1.state!=active\"]}");
+  while (fake.nr_freed < 3)
+    usleep (1000);
+  assert_ok ("{\"command\":\"fail\",\"member\":1}");
+  pthread_mutex_lock (&fake.lock);
+  fake.connections = 2;
+  pthread_mutex_unlock (&fake.lock);
+  reply = get_reply (&b, fd);
+  assert_reached (reply, true);
+  assert_value (reply, "connections", "2");
+  assert_value (reply, "members.1.state", "rebuilding");
+  json_object_put (reply);
+  line_free (&b);
+  close (fd);
+
+  reply = ask ("{\"command\":\"wait\",\"timeout\":0.2,\"until\":"
+               "[\"connections=2\",\"state=healthy\"]}");
+  assert_reached (reply, false);
+  assert_value (reply, "state", "degraded");
+  json_object_put (reply);
+  reply = ask ("{\"command\":\"wait\",\"timeout\":0,\"until\":"
+               "[\"state=degraded\"]}");
+  assert_reached (reply, true);
+  json_object_put (reply);
+
+  reply = ask ("{\"command\":\"wait\",\"timeout\":0}");
+  assert_reached (reply, false);
+  json_object_put (reply);
+  assert_int_equal (fake.nr_cancelled, 1);
+  control_stop (c);
+}
+
+/* The server stops, or the client leaves. */
+static void
+test_until_ends (void **state)
+{
+  static const char request[] =
+    "{\"command\":\"wait\",\"until\":[\"state=healthy\"]}";
+  struct control *c = start_control ();
+  struct line_buf b = { .max = LINE_MAX_REPLY };
+  int fd = dial (), gone = dial ();
+  struct json_object *reply;
+
+  put_line (gone, request);
+  while (fake.nr_freed < 2)
+    usleep (1000);
+  close (gone);
+  put_line (fd, request);
+  while (fake.nr_freed < 8)
+    usleep (1000);
+  control_stop (c);
+  reply = get_reply (&b, fd);
+  assert_non_null (reply);
+  assert_string_equal (reply_message (reply), "the server is stopping");
+  json_object_put (reply);
+  line_free (&b);
+  close (fd);
+  assert_int_equal (control_errors, 0);
+}
+
+static void
 test_vanish (void **state)
 {
   struct control *c = start_control ();
@@ -329,6 +420,8 @@ main (void)
 #define TEST(f) cmocka_unit_test_setup (f, reset_fake)
   const struct CMUnitTest tests[] = {
     TEST (test_wait),
+    TEST (test_until),
+    TEST (test_until_ends),
     TEST (test_vanish),
     TEST (test_stop_cancels),
     TEST (test_never_reads),
