@@ -14,8 +14,9 @@ cat >"$tmp/server.py" <<'PY'
 import json, os, socket, sys
 tmp = sys.argv[1]
 s = socket.socket (socket.AF_UNIX)
-s.bind (tmp + "/control")
+s.bind (tmp + "/control.new")
 s.listen (8)
+os.rename (tmp + "/control.new", tmp + "/control")  # it listens by then
 while True:
     c, _ = s.accept ()
     answers = open (tmp + "/answers").read ().splitlines ()

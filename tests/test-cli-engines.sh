@@ -8,15 +8,16 @@ source tests/functions.sh
 
 # A server that answers every request alike.
 cat >"$tmp/server.py" <<'PY'
-import json, socket, sys
+import json, os, socket, sys
 path, engines = sys.argv[1:]
 status = {"state": "healthy", "k": 1, "m": 1, "coder": "auto",
           "loop": "threads", "members": []}
 if engines:
     status["engines"] = json.loads (engines)
 s = socket.socket (socket.AF_UNIX)
-s.bind (path)
+s.bind (path + ".new")
 s.listen ()
+os.rename (path + ".new", path)         # it listens when it is there
 while True:
     c = s.accept ()[0]
     with c, c.makefile ("rw") as f:

@@ -37,7 +37,7 @@ in_background ()
 {
   waits "$@" &
   waiter=$!
-  wait_for 60 is_connected || fail "no client is connected after 60 s"
+  wait_for is_connected || fail "no client is connected after 60 s"
 }
 
 make_members 4 16M

@@ -25,7 +25,7 @@ has_line "${members[1]}: taken out by command" ||
 # By itself: where the state is seen the line is there.
 rm "${members[2]}"
 has_failed () { [ "$(status_field members.2.state)" = failed ]; }
-wait_for 60 has_failed || fail "the member that was deleted has not failed"
+wait_for has_failed || fail "the member that was deleted has not failed"
 has_line "${members[2]}: .*taken out" ||
   fail "status was answered before the log had the line"
 stop_raid

@@ -83,7 +83,7 @@ hold ()
     exec sleep 1000" &
   holder=$!
   on_exit kill_ours $holder
-  wait_for 60 test -e "$tmp/ready" || late "$name: no process"
+  wait_for test -e "$tmp/ready" || late "$name: no process"
 }
 
 let_go ()
@@ -96,7 +96,7 @@ let_go ()
 finish ()
 {
   timeout 120 scripts/mount -u "$mnt" || fail "$name: -u, when nothing uses it"
-  wait_for 60 has_ended "$nbdfuse" || late "$name: nbdfuse lives on"
+  wait_for has_ended "$nbdfuse" || late "$name: nbdfuse lives on"
   [ ! -e "$state" ] || fail "$name: the state is still there"
   expect_files
 }
@@ -110,7 +110,7 @@ unshare --mount --propagation private \
   bash -c 'touch "$1"; exec sleep 1000' - "$tmp/ready" &
 holder=$!
 on_exit kill_ours $holder
-wait_for 60 test -e "$tmp/ready" || late "$name: no process"
+wait_for test -e "$tmp/ready" || late "$name: no process"
 refused "mounted on $mnt in the name space of process $holder (sleep)"
 # It is mounted once, wherever that is.
 ! timeout 120 scripts/mount "$sock" "$shm/second" 2>"$tmp/err" ||
@@ -155,7 +155,7 @@ finish
 # are those of another mount.
 begin reuse
 umount "$mnt"
-wait_for 60 has_ended "$nbdfuse" || late "$name: umount alone is not enough"
+wait_for has_ended "$nbdfuse" || late "$name: umount alone is not enough"
 first=$state first_mnt=$mnt mnt=$shm/second-mnt
 mount_it
 cp "$state/pid" "$first/pid"

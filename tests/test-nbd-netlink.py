@@ -14,6 +14,7 @@ import shutil
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -24,6 +25,16 @@ SCRIPT = os.path.join(TOP, 'scripts', 'nbd-netlink.py')
 spec = importlib.util.spec_from_file_location('nbd_netlink', SCRIPT)
 nl = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(nl)
+PATIENCE = 60
+
+
+def wait_until(condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > end:
+            print(f'not within {PATIENCE} s', file=sys.stderr)
+            os._exit(75)        # only time ran out: run-tests tries it again
+        time.sleep(0.05)
 
 
 class Server:
@@ -40,13 +51,19 @@ class Server:
             plugin = ['eval', 'get_size=echo ' + size,
                       'pread=head -c $3 /dev/zero',
                       'export_description=echo ' + description]
+        self.launch(plugin)
+
+    def launch(self, arguments):
+        """nbdkit writes its pid file when it listens."""
+        pid_file = os.path.join(self.tmp, 'pid')
+        if os.path.exists(pid_file):
+            os.unlink(pid_file)
         self.process = subprocess.Popen(
-            ['nbdkit', '-f', '-U', self.path] + plugin)
-        for _ in range(100):
-            if os.path.exists(self.path):
-                return
-            time.sleep(0.1)
-        raise RuntimeError('no server')
+            ['nbdkit', '-f', '-U', self.path, '-P', pid_file] + arguments)
+        wait_until(lambda: os.path.exists(pid_file)
+                   or self.process.poll() is not None)
+        if self.process.poll() is not None:
+            raise RuntimeError('no server')
 
     def kill(self):
         self.process.kill()
@@ -236,14 +253,9 @@ class Handshake(unittest.TestCase):
         self.assertEqual(export.name, '')
 
         server.kill()
-        server.process = subprocess.Popen(
-            ['nbdkit', '-f', '-U', server.path, '--filter=exportname',
-             'memory', '1M', 'exportname-list=explicit',
-             'exportname=a', 'exportname=' + nl.WRITETHROUGH])
-        for _ in range(100):
-            if os.path.exists(server.path):
-                break
-            time.sleep(0.1)
+        server.launch(['--filter=exportname', 'memory', '1M',
+                       'exportname-list=explicit', 'exportname=a',
+                       'exportname=' + nl.WRITETHROUGH])
         export.choose()
         self.assertEqual(export.name, nl.WRITETHROUGH)
         named = nl.Export(f'nbd+unix:///a?socket={server.path}')
@@ -258,7 +270,7 @@ class Handshake(unittest.TestCase):
         self.assertEqual(out.returncode, 0)
         self.assertIn(f'size={2 << 20} ', out.stdout)
         server.kill()
-        out = subprocess.run([SCRIPT, 'info', server.path],
+        out = subprocess.run([SCRIPT, 'info', '--no-wait', server.path],
                              capture_output=True, text=True)
         self.assertEqual(out.returncode, 1)
         self.assertEqual(out.stderr.count('\n'), 1)
@@ -298,6 +310,40 @@ class Greeting(unittest.TestCase):
         greeting = struct.pack('>QQH', nl.NBD_MAGIC, nl.NBD_IHAVEOPT, 3)
         uri, path = self.listen([(1, greeting)])
         self.assertEqual(nl.greet(uri), 'unix ' + path)
+
+    def test_starts(self):
+        """It has no socket yet, then one on which it does not listen yet."""
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        path = os.path.join(folder, 'sock')
+        uri = f'nbd+unix:///?socket={path}'
+        greeting = struct.pack('>QQH', nl.NBD_MAGIC, nl.NBD_IHAVEOPT, 3)
+        found = []
+        thread = threading.Thread(
+            target=lambda: found.append(nl.greet(uri, PATIENCE)))
+        with self.assertRaises(FileNotFoundError):
+            nl.greet(uri)
+        thread.start()
+        # It may have tried by then, or not: it succeeds.
+        time.sleep(0.3)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(path)
+            with self.assertRaises(ConnectionRefusedError):
+                nl.greet(uri)
+            time.sleep(0.3)
+            listener.settimeout(2 * PATIENCE)
+            listener.listen()
+            s, _ = listener.accept()
+            with s:
+                s.sendall(greeting)
+                thread.join()
+        self.assertEqual(found, ['unix ' + path])
+
+    def test_file(self):
+        """No server will listen there: it is refused at once."""
+        with tempfile.NamedTemporaryFile() as f:
+            with self.assertRaises(ConnectionRefusedError):
+                nl.greet(f'nbd+unix:///?socket={f.name}', 3600)
 
     def test_other(self):
         uri, _ = self.listen([(1, b'{"ok": false, "message": "no"}\n'),
@@ -345,7 +391,7 @@ class Watch(unittest.TestCase):
             self.assertFalse(self.kernel.called.wait(1.5))
             self.server.kill()
             self.server.start('1M')
-            self.assertTrue(self.kernel.called.wait(10))
+            wait_until(self.kernel.called.is_set)
             self.kernel.called.clear()
             cmd, attrs = self.kernel.calls[-1]
             self.assertEqual(cmd, nl.NBD_CMD_RECONFIGURE)
@@ -370,6 +416,7 @@ class Watch(unittest.TestCase):
         self.expect_size(2 << 20, 2)
 
         # It asks again, as on SIGHUP.
+        wait_until(lambda: sockets)
         nl.shut_down(sockets)
         self.wait_calls(3)
         self.server.kill()
@@ -387,7 +434,7 @@ class Watch(unittest.TestCase):
         self.server.kill()
         self.server.start('2M', 'array 1')
         self.expect_size(2 << 20, 2)
-        self.assertEqual(self.export.size, 1 << 20)
+        wait_until(lambda: self.export.size == 1 << 20)
         self.server.kill()
         self.server.start('2M', 'array 1')
         self.expect_size(2 << 20, 4)
@@ -404,10 +451,7 @@ class Watch(unittest.TestCase):
                          struct.pack('=Q', size))
 
     def wait_calls(self, nr):
-        for _ in range(100):
-            if len(self.kernel.calls) >= nr:
-                break
-            time.sleep(0.1)
+        wait_until(lambda: len(self.kernel.calls) >= nr)
         time.sleep(0.2)         # not more
         self.assertEqual(len(self.kernel.calls), nr)
 

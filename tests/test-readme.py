@@ -18,6 +18,10 @@
 # where this machine can't mount (no root, /dev/fuse or loop device), a folder
 # whose files are copied to and from an image on the array.
 #
+# A difference is printed with what the kernel, the servers and mount say, and
+# with the name spaces that have the mount: a file that is empty where it was
+# written may be the fault of another program on this machine.
+#
 # run-tests: no-sanitizer
 #
 # SPDX-License-Identifier: BSD-3-Clause
@@ -41,6 +45,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 OUT = os.path.realpath(os.environ.get('OUT') or TOP)
 MOUNT = '/usr/local/lib/gpuraid/mount'
 PATIENCE = 120
+OWN_MOUNTS = os.path.join(TOP, 'tests', 'own-mounts.sh')
 MARK = '@@ended@@'
 
 # What differs from run to run, or from machine to machine.
@@ -141,6 +146,7 @@ class Session:
 
     def __init__(self, real, mount):
         self.env = dict(os.environ)
+        self.told = False
         self.tmp = tempfile.mkdtemp(prefix='readme.')
         self.names = {MOUNT: mount} if mount else {}
         if not real:
@@ -207,17 +213,12 @@ class Session:
 
     def watch(self, command):
         """The first picture of a program that fills the terminal."""
-        is_ready, ready = os.pipe()
         pid, fd = pty.fork()
         if pid == 0:
-            os.close(ready)
-            os.read(is_ready, 1)        # until the terminal has its size
+            fcntl.ioctl(0, termios.TIOCSWINSZ,
+                        struct.pack('HHHH', 24, 200, 0, 0))
             os.execvpe('sh', ['sh', '-c', 'exec ' + command],
                        dict(self.env, TERM='xterm', NO_COLOR='1'))
-        fcntl.ioctl(fd, termios.TIOCSWINSZ,
-                    struct.pack('HHHH', 24, 200, 0, 0))
-        os.close(is_ready)
-        os.close(ready)
         text, end = '', time.monotonic() + PATIENCE
         while '\x1b[J' not in text:
             if time.monotonic() > end:
@@ -246,10 +247,31 @@ class Session:
             die(f'{command}: exit status {status}: {text}')
         return self.back(text).rstrip('\n')
 
+    def tell(self):
+        """What says whose fault a difference is, once."""
+        if self.told:
+            return
+        self.told = True
+        script = '''exec 2>&1
+echo "--- gpuraid status"; timeout 30 gpuraid status tank
+echo "--- the last words of the kernel"; dmesg | tail -n 30
+echo "--- and of servers"
+timeout 30 journalctl -q --no-pager -t nbdkit -n 30 || tail -n 30 /var/log/syslog
+echo "--- mount"; tail -n +1 "$0"/mount/*/[!l]* "$0"/mount/*/log 2>/dev/null
+losetup -l
+echo "--- which name spaces have it"
+for f in /proc/[0-9]*/mountinfo; do
+  grep -sF "$0" "$f" | sed "s,^,$f $(readlink "${f%/*}/ns/mnt") ,"
+done | sort -u -k 2'''
+        print(subprocess.run(
+            ['bash', '-c', script, self.tmp], env=self.env, text=True,
+            errors='replace', stdout=subprocess.PIPE).stdout, file=sys.stderr)
+
     def end(self):
         if self.shell.poll() is None:
-            for command in (f'{self.names.get(MOUNT, MOUNT)} -u '
-                            f'{self.names.get("/mnt", "/mnt")}',
+            mount = self.names.get(MOUNT, MOUNT)
+            folder = self.names.get('/mnt', '/mnt')
+            for command in (f'{{ {mount} -u {folder} || umount {folder}; }}',
                             'gpuraid stop --force tank'):
                 subprocess.run(command + ' >/dev/null 2>&1', shell=True,
                                env=self.env, timeout=PATIENCE)
@@ -299,6 +321,8 @@ def run_block(block, session):
         want = normal('\n'.join(expected))
         got = normal(got)
         if want != got:
+            if not wrong:       # while all is as it was then
+                session.tell()
             wrong += command + list(difflib.unified_diff(
                 want.split('\n'), got.split('\n'), 'README.md', 'now',
                 lineterm=''))
@@ -313,6 +337,9 @@ def main():
     parser.add_argument('readme', nargs='?',
                         default=os.path.join(TOP, 'README.md'))
     args = parser.parse_args()
+    if not args.real and 'OWN_MOUNTS' not in os.environ:
+        os.execv(OWN_MOUNTS, [OWN_MOUNTS, os.path.abspath(__file__)] +
+                 sys.argv[1:])
 
     with open(args.readme) as f:
         text = f.read()
@@ -336,6 +363,9 @@ def main():
                     '"```console run" or "```sh"')
             elif not args.real:
                 check_names(block, session.env)
+    except SystemExit:
+        session.tell()
+        raise
     finally:
         session.end()
     if nr < 10:
