@@ -391,6 +391,7 @@ write_out (struct array *a)
 {
   int err = 0;
 
+  stop_hurry (a);
   if (a->writable && !a->stopping)
     err = a->failed ? EIO : array_flush (a);
   while (!stop_step (a)) {

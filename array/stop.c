@@ -83,6 +83,22 @@ next_step (struct array *a)
   }
 }
 
+static void
+hurry (struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i]->m)
+      atomic_store (&a->seat[i]->m->hurry, true);
+}
+
+void
+stop_hurry (struct array *a)
+{
+  engine_lock (a);
+  hurry (a);
+  engine_unlock (a);
+}
+
 bool
 stop_step (struct array *a)
 {
@@ -90,9 +106,7 @@ stop_step (struct array *a)
 
   engine_lock (a);
   a->stopping = true;           /* a rebuild ends soon */
-  for (unsigned i = 0; i < a->nr_seats; i++)
-    if (a->seat[i]->m)
-      atomic_store (&a->seat[i]->m->hurry, true);
+  hurry (a);
   end = space_stop (a) && !in_flight (a) && next_step (a);
   engine_unlock (a);
   return end;

@@ -8,6 +8,11 @@
 
 #include "array/internal.h"
 
+/* Without the array lock.  Servers of members that are away are not waited for
+ * as long as else from now on.
+ */
+extern void stop_hurry (struct array *a);
+
 /* Without the array lock.  Write out, flush, clear the dirty bits, mark the
  * superblock as clean.  Call it repeatedly, with time for I/O in between,
  * until it returns true.  Then nothing is in flight.
