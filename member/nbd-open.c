@@ -24,7 +24,6 @@
 
 /* A call that waits ends with an error if no answer comes for this long. */
 #define ANSWER_NS UINT64_C (30000000000)
-#define BACKOFF_MIN UINT64_C (100000000)
 
 /* ---- calls that wait, before the thread runs ----------------------------- */
 
@@ -371,7 +370,6 @@ nbd_member_new (const char *uri, unsigned flags)
   n->member.ops = &nbd_member_ops;
   n->member.readonly = (flags & (MEMBER_RDONLY | MEMBER_NOLOCK)) != 0;
   n->member.async = true;
-  n->backoff = BACKOFF_MIN;
   n->finished_last = &n->finished;
   list_init (&n->submitted);
   list_init (&n->queue);

@@ -24,8 +24,10 @@
 #include "member/nbd.h"
 
 #define SECOND UINT64_C (1000000000)
-#define BACKOFF_MIN (SECOND / 10)
-#define BACKOFF_MAX (5 * SECOND)
+/* Between two tries to connect.  A server that is back is noticed before its
+ * member is taken out: timeout= is at least a second.  So this does not grow.
+ */
+#define RETRY_NS (SECOND / 5)
 /* When the array stops, a server that has been away for this long is not waited
  * for any more, nor one that has answered nothing for longer.
  */
@@ -119,6 +121,7 @@ nbd_session_lose (struct nbd_member *n)
   if (n->state == NBD_OUT)
     return;
   atomic_store (&n->member.away, true);
+  n->retry_at = now + RETRY_NS;
   if (n->down_since == 0) {
     n->down_since = now;
     log_notice ("%s: connection lost: %s; trying again", n->member.path,
@@ -127,8 +130,6 @@ nbd_session_lose (struct nbd_member *n)
   else
     log_debug ("%s: can't connect: %s", n->member.path, n->why);
   n->state = NBD_DOWN;
-  n->retry_at = now + n->backoff;
-  n->backoff = MIN (2 * n->backoff, BACKOFF_MAX);
 }
 
 static void
@@ -462,7 +463,6 @@ replay_some (struct nbd_member *n)
 
   n->state = NBD_UP;
   n->answered = nbd_now ();
-  n->backoff = BACKOFF_MIN;
   atomic_store (&n->member.away, false);
   if (n->down_since && n->nr_replayed)
     log_notice ("%s: connected again; %u write%s that %s not flushed %s made "

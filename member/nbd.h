@@ -58,7 +58,7 @@ struct nbd_member {
     NBD_UP,
     NBD_OUT,                    /* for ever: see out */
   } state;
-  uint64_t retry_at, deadline, backoff; /* ns */
+  uint64_t retry_at, deadline;  /* ns */
   uint64_t down_since;          /* ns; 0: it is up */
   uint64_t answered;            /* ns, when the server answered last, or was
                                  * asked after it had answered everything;

@@ -9,7 +9,7 @@
 cd "$(dirname "$0")/.."
 source tests/functions.sh
 source tests/nbd-servers.sh
-need nbdkit nbdcopy nbdsh
+need nbdkit nbdcopy
 volatile=build/tests/volatile-plugin.so
 [ -e "$volatile" ] || fail "no $volatile: run make"
 
@@ -28,9 +28,36 @@ for i in 0 1 2 3; do
 done
 create_array k=2 m=2 consistency=journal checksum=crc32c
 
+# Python of the system has nbd.  The limit is for what hangs: nothing here takes
+# long but where the machine is slow.
+nbdsh ()
+{
+  timeout 120 /usr/bin/python3 -m nbd -u "$uri" "$@"
+}
+
+# has_state SLOT STATE
+has_state ()
+{
+  [ "$(status_field "members.$1.state")" = "$2" ]
+}
+
+# All members are in use again.  A slow machine may have kept others from an
+# answer for timeout= too.
+take_back ()
+{
+  local i
+  until [ "$(status_field state)" = healthy ]; do
+    for i in 0 1 2 3; do
+      ! has_state "$i" failed || timeout 120 "$gpuraid" readd "$control" "$i" ||
+        fail "readd $i"
+    done
+    timeout 120 "$gpuraid" wait "$control" || [ $? = 1 ] || fail "wait: $?"
+  done
+}
+
 # ---- servers restart, one and all, while the array is written
 
-start_raid timeout=20s
+start_raid timeout=10m
 /usr/bin/python3 - "$uri" "$tmp/go-on" "$tmp/model" <<'PY' &
 import nbd, os, random, sys
 h = nbd.NBD()
@@ -68,93 +95,94 @@ log_has "connected again" || fail "no message about the reconnect"
 kill_raid
 for i in 0 1 2 3; do kill_server "s$i"; done
 for i in 0 1 2 3; do start_store $i; done
-start_raid timeout=3s
+start_raid timeout=10m
 cmp -n $((20 << 20)) "$tmp/model" <(nbdcopy "$uri" -) || fail "flushed data is lost"
 
 # ---- one hangs: reads are decoded; writes wait until it is taken out
 
+restart_raid timeout=3s
 signal_server s1 STOP
-timeout 20 nbdsh -u "$uri" -c 'h.pread(1 << 20, 0)' || fail "reads hang"
-timeout 30 nbdsh -u "$uri" -c 'h.pwrite(bytes(1 << 20), 0)' -c 'h.flush()' ||
-  fail "writes hang"
-expect_state degraded
-[ "$(status_field members.1.state)" = failed ] || fail "the wrong one is out"
+nbdsh -c 'h.pread(1 << 20, 0)' || fail "reads hang"
+nbdsh -c 'h.pwrite(bytes(1 << 20), 0)' -c 'h.flush()' || fail "writes hang"
+has_state 1 failed || fail "s1 is still used"
 log_has "no answer to a write or flush" || fail "no message"
 # nbdkit 1.32 may end here: all its clients left while it was stopped.
 kill_server s1
 start_store 1
-timeout 60 "$gpuraid" readd "$control" 1 || fail "readd"
-wait_healthy
+timeout 120 "$gpuraid" readd "$control" 1 || fail "readd"
+take_back
 
 # ---- one is gone: the same, and it comes back as another export
 
 kill_server s2
-timeout 30 nbdsh -u "$uri" -c 'h.pwrite(b"2" * (1 << 20), 0)' -c 'h.flush()' ||
+nbdsh -c 'h.pwrite(b"2" * (1 << 20), 0)' -c 'h.flush()' ||
   fail "writes wait for ever"
-[ "$(status_field members.2.state)" = failed ] || fail "s2 is still used"
+has_state 2 failed || fail "s2 is still used"
 start_store 2
-timeout 60 "$gpuraid" readd "$control" "${members[2]}" || fail "readd s2"
-wait_healthy
+timeout 120 "$gpuraid" readd "$control" "${members[2]}" || fail "readd s2"
+take_back
 
 # ---- another export in its place: never written to, out with one line
 
+restart_raid timeout=10m
+nbdsh -c 'h.pwrite(b"3" * (1 << 20), 0)' -c 'h.flush()'
 kill_server s3
 mv "$shm/disks3/disk" "$shm/disk3-saved"
 truncate -s 32M "$shm/disks3/disk"
 start_store 3
 log_has "other content than was written" || fail "not noticed"
-wait_for eval '[ "$(status_field members.3.state)" = failed ]' ||
-  fail "s3 is still used"
+wait_state 'm[3]["state"] == "failed"'
 [ "$(grep -c "other content than was written" "$raid_log")" = 1 ] || fail "said twice"
 kill_server s3
 cmp "$shm/disks3/disk" <(head -c 32M /dev/zero) || fail "it was written to"
 mv "$shm/disk3-saved" "$shm/disks3/disk"
 start_store 3
-timeout 60 "$gpuraid" readd "$control" 3 || fail "readd s3"
+timeout 120 "$gpuraid" readd "$control" 3 || fail "readd s3"
 wait_healthy
 
 # ---- more are away than may be lost: what they are asked for waits
 
+restart_raid timeout=3s
+# At once: one that is alone for 3 s is out.
+for i in 1 2 3; do signal_server "s$i" KILL; done
 for i in 1 2 3; do kill_server "s$i"; done
-timeout 60 nbdsh -u "$uri" -c 'h.pwrite(b"4" * (1 << 20), 4 << 20)' -c 'h.flush()' &
+nbdsh -c 'h.pwrite(b"4" * (1 << 20), 4 << 20)' -c 'h.flush()' &
 writer=$!
-for i in 1 2 3; do
-  wait_for eval '[ "$(status_field members.'$i'.no_connection)" = true ]' ||
-    fail "no word of s$i in the status"
-done
-[ "$(status_field members.0.no_connection)" = false ] || fail "s0 is away too"
+wait_state '[x["no_connection"] for x in m] == [False, True, True, True]'
 "$gpuraid" status "$control" | grep -q "slot 2: no connection to its server" ||
   fail "$("$gpuraid" status "$control")"
 log_has "it is waited for" || fail "no message about the wait"
 for i in 1 2 3; do start_store $i; done
 wait $writer || fail "the write was not waited for"
-expect_state healthy
-wait_for eval '[ "$(status_field members.2.no_connection)" = false ]' ||
-  fail "s2 is still said to be away"
+# Two may go as soon as one is back, 3 s later.
+take_back
+wait_state 'not any (x["no_connection"] for x in m)'
+nbdsh -c 'assert h.pread(1 << 20, 4 << 20) == b"4" * (1 << 20)' || fail "other data"
 
 # ---- a server is away while the array stops
 
-nbdsh -u "$uri" -c 'h.pwrite(b"3" * (1 << 20), 0)'
+# What was answered is written out, and it is not waited for until timeout=.
+restart_raid timeout=10m
+nbdsh -c 'h.pwrite(b"3" * (1 << 20), 0)'
 kill_server s0
-start=$SECONDS
+nbdsh -c 'h.pwrite(b"5" * (1 << 20), 1 << 20)'
 stop_raid
-[ $((SECONDS - start)) -lt 30 ] || fail "the stop took $((SECONDS - start)) s"
 
 # ---- one is away at the start: missing, with the reason
 
-start_raid
+start_raid timeout=10m
 log_has "can't connect: " || fail "no reason"
 expect_state degraded
+nbdsh -c 'assert h.pread(2 << 20, 0) == b"3" * (1 << 20) + b"5" * (1 << 20)' ||
+  fail "what was written last is lost"
 stop_raid
 
 # ---- it is back, as it was when its server was killed: that is no crash
 
 start_store 0
-start_raid
+start_raid timeout=10m
 ! grep -qF "waiting" "$raid_log" || fail "waits for the beat of a member that is out"
-nbdsh -u "$uri" -c 'h.flush()'
+nbdsh -c 'h.flush()'
 # The stop may have taken it out, or not have come to that.
-[ "$(status_field members.0.state)" != failed ] ||
-  timeout 60 "$gpuraid" readd "$control" 0 || fail "readd s0 at the end"
-wait_healthy
+take_back
 stop_raid

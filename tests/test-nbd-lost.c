@@ -50,6 +50,19 @@ draw (uint64_t n)
 /* The member's thread writes messages too. */
 static pthread_mutex_t said_lock = PTHREAD_MUTEX_INITIALIZER;
 static char said[8192], details[8192];
+static unsigned nr_tries;       /* to connect */
+static uint64_t longest_pause;  /* ns, before the next one */
+
+/* retry_at was set by this thread. */
+static void
+note_try (void)
+{
+  const uint64_t at = nbd_of (m)->retry_at, now = nbd_now ();
+
+  nr_tries++;
+  if (at > now)
+    longest_pause = MAX (longest_pause, at - now);
+}
 
 static void
 sink (enum log_level level, const char *fmt, va_list args)
@@ -59,6 +72,8 @@ sink (enum log_level level, const char *fmt, va_list args)
   const size_t len = strlen (to);
 
   vsnprintf (to + len, sizeof said - len, fmt, args);
+  if (strstr (to + len, "can't connect"))
+    note_try ();
 }
 
 static bool
@@ -75,6 +90,7 @@ begin (void **state)
   scratch_start ();
   log_set_sink (sink);
   said[0] = details[0] = '\0';
+  nr_tries = longest_pause = 0;
   loop = loop_threads_new ();
   want = calloc (1, SIZE);
   assert_non_null (loop);
@@ -226,6 +242,33 @@ test_reads_wait (void **state)
   nbd_store_start ();
   assert_int_equal (nbd_io_wait (&w), 0);
   assert_memory_equal (buf, got, sizeof buf);
+}
+
+static unsigned
+tries (void)
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&said_lock);
+
+  return nr_tries;
+}
+
+/* However long a server was away, it is not away for a quarter of the shortest
+ * timeout= more after it is back.
+ */
+static void
+test_tried_often (void **state)
+{
+  uint8_t buf[4096] = { 1 };
+  struct nbd_io w;
+
+  assert_int_equal (one (IO_READ, buf, sizeof buf, 0), 0);
+  nbd_store_kill ();
+  nbd_io_start (&w, loop, m, IO_WRITE, buf, sizeof buf, 8 << 20, 1);
+  while (tries () < 6)
+    nanosleep (&(struct timespec) { .tv_nsec = 10000000 }, NULL);
+  assert_in_range (longest_pause, 1, 250000000);
+  nbd_store_start ();
+  assert_int_equal (nbd_io_wait (&w), 0);
 }
 
 /* Without flushes the log stays bounded: the member flushes by itself, and
@@ -549,6 +592,7 @@ main (void)
     TEST (test_random),
     TEST (test_order),
     TEST (test_reads_wait),
+    TEST (test_tried_often),
     TEST (test_bound),
     TEST (test_flush_fails),
     TEST (test_opened_is_stable),
