@@ -78,8 +78,10 @@ extern int array_extents (struct array *a, uint32_t len, uint64_t off,
  */
 #define ARRAY_WHY_LEN 256
 
-/* which: a slot number in decimal, or the path of a member. */
-extern int array_fail (struct array *a, const char *which,
+/* which: a slot number in decimal, or the path or the uuid of a member.
+ * *already: it was out before.
+ */
+extern int array_fail (struct array *a, const char *which, bool *already,
                        char why[ARRAY_WHY_LEN]);
 /* Takes over target, also on failure. */
 extern int array_replace (struct array *a, const char *which,

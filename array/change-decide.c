@@ -21,7 +21,7 @@
 
 /* A member is taken out at once, even while a change is under way, which may
  * be waiting for this member.  The command ends when a record without it is
- * in force.
+ * in force; also if the array has taken it out by itself just before.
  */
 static bool
 take_out (struct array *a, struct request *r)
@@ -33,10 +33,9 @@ take_out (struct array *a, struct request *r)
     change_finish (a, r, EIO, "the array has failed");
     return false;
   }
-  if (s->m == NULL || s->state == SEAT_IDLE || s->failing) {
-    change_finish (a, r, EINVAL, "the member is not in use");
-    return false;
-  }
+  r->already = s->m == NULL || s->state == SEAT_IDLE || s->failing;
+  if (r->already)
+    return true;
   if (!seat_can_fail (a, s)) {
     change_finish (a, r, EINVAL, "fewer than k members would remain: readd "
                    "or replace one first");

@@ -95,8 +95,28 @@ make_writable (struct array *a, char why[ARRAY_WHY_LEN])
   return err;
 }
 
+/* Was the member of this slot taken out?  One that was only missing would come
+ * back at the next start.
+ */
+static bool
+is_out (const struct array *a, unsigned slot)
+{
+  bool failed = false, missing = false;
+
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++) {
+    const struct device *d = &a->membership.device[dev];
+
+    if (d->state != DEVICE_NONE && d->slot == slot) {
+      failed |= d->state == DEVICE_FAILED;
+      missing |= d->state == DEVICE_MISSING;
+    }
+  }
+  return failed && !missing;
+}
+
 int
-array_fail (struct array *a, const char *which, char why[ARRAY_WHY_LEN])
+array_fail (struct array *a, const char *which, bool *already,
+            char why[ARRAY_WHY_LEN])
 {
   struct request r;
   unsigned slot, dev;
@@ -113,7 +133,11 @@ array_fail (struct array *a, const char *which, char why[ARRAY_WHY_LEN])
   spare = dev < SB_MAX_DEVICES && join_spare_is_missing (a, dev);
   if (spare)
     r.uuid = a->membership.device[dev].uuid;
+  *already = r.seat == NULL && !spare && slot != SLOT_NONE &&
+    is_out (a, slot);
   engine_unlock (a);
+  if (*already)
+    return 0;
   if (r.seat == NULL && !spare) {
     snprintf (why, ARRAY_WHY_LEN, slot == SLOT_NONE ?
               "%s: no such member (gpuraid status lists them)" :
@@ -121,7 +145,9 @@ array_fail (struct array *a, const char *which, char why[ARRAY_WHY_LEN])
               which);
     return EINVAL;
   }
-  return array_command (&r);
+  err = array_command (&r);
+  *already = r.already;
+  return err;
 }
 
 /* Takes over target. */

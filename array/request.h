@@ -87,6 +87,7 @@ struct request {
   /* Out. */
   int error;                    /* 0 or a positive errno */
   bool full;                    /* REQUEST_READD: rebuilt in full */
+  bool already;                 /* REQUEST_FAIL: it was out, or on its way */
 
   /* The engine's. */
   enum request_phase {

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/cli.h"
@@ -13,7 +14,7 @@ int
 cmd_fail (int argc, char **argv)
 {
   struct control_client *c;
-  struct json_object *request;
+  struct json_object *request, *reply;
   char *member;
   int i = remote_args (argc, argv, 2, NULL, NULL);
   int r = EXIT_FAILURE;
@@ -27,7 +28,12 @@ cmd_fail (int argc, char **argv)
   if (member) {
     request = remote_request ("fail");
     remote_add (request, "member", member);
-    r = remote_change (c, request);
+    reply = control_call (c, request, true);
+    r = reply ? EXIT_SUCCESS : EXIT_FAILURE;
+    if (get_bool (reply, "already"))
+      printf ("%s is out already\n", argv[i+1]);
+    json_object_put (reply);
+    json_object_put (request);
   }
   free (member);
   control_close (c);

@@ -142,7 +142,8 @@ make_writable (struct array *a, char why[ARRAY_WHY_LEN])
 }
 
 static int
-ops_fail (void *opaque, const char *which, char why[ARRAY_WHY_LEN])
+ops_fail (void *opaque, const char *which, bool *already,
+          char why[ARRAY_WHY_LEN])
 {
   const struct control_array *ca = opaque;
   int err = check_writable (ca->array, why);
@@ -151,7 +152,7 @@ ops_fail (void *opaque, const char *which, char why[ARRAY_WHY_LEN])
     err = check_names (ca->array, which, NULL, why);
   if (err == 0)
     err = make_writable (ca->array, why);
-  return err ? err : array_fail (ca->array, which, why);
+  return err ? err : array_fail (ca->array, which, already, why);
 }
 
 /* Open the new member.  flags are 0 or MEMBER_CREATE.  NULL: why is set;

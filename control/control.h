@@ -23,8 +23,11 @@
 struct control_ops {
   void (*status) (void *opaque, struct array_status *st);
   void (*status_free) (struct array_status *st);
-  /* which: a slot number in decimal, or an absolute path. */
-  int (*fail) (void *opaque, const char *which, char why[ARRAY_WHY_LEN]);
+  /* which: a slot number in decimal, or an absolute path.  *already: it was out
+   * before.
+   */
+  int (*fail) (void *opaque, const char *which, bool *already,
+               char why[ARRAY_WHY_LEN]);
   /* path: the new member, absolute or a URI. */
   int (*replace) (void *opaque, const char *which, const char *path,
                   bool force, char why[ARRAY_WHY_LEN]);

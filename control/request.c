@@ -99,8 +99,13 @@ static struct json_object *
 run_fail (const struct request_env *env, const struct args *a)
 {
   char why[ARRAY_WHY_LEN] = "";
+  bool already = false;
+  const int error = env->ops->fail (env->opaque, a->member, &already, why);
+  struct json_object *reply = result (error, why);
 
-  return result (env->ops->fail (env->opaque, a->member, why), why);
+  if (error == 0)
+    json_add (reply, "already", json_object_new_boolean (already));
+  return reply;
 }
 
 static struct json_object *

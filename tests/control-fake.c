@@ -116,7 +116,8 @@ fake_status_free (struct array_status *st)
 }
 
 static int
-fake_fail (void *opaque, const char *which, char why[ARRAY_WHY_LEN])
+fake_fail (void *opaque, const char *which, bool *already,
+           char why[ARRAY_WHY_LEN])
 {
   ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&fake.lock);
   fake.nr_commands++;
@@ -125,6 +126,7 @@ fake_fail (void *opaque, const char *which, char why[ARRAY_WHY_LEN])
     snprintf (why, ARRAY_WHY_LEN, "fewer than 2 members would remain");
     return EINVAL;
   }
+  *already = strcmp (which, "7") == 0;
   return strcmp (which, "8") == 0 ? EIO : 0;
 }
 

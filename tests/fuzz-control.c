@@ -63,7 +63,8 @@ answer (const char *which, char *why)
 }
 
 static int
-fake_fail (void *opaque, const char *which, char why[ARRAY_WHY_LEN])
+fake_fail (void *opaque, const char *which, bool *already,
+           char why[ARRAY_WHY_LEN])
 {
   return answer (which, why);
 }

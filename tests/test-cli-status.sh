@@ -108,6 +108,12 @@ expect_state degraded
 rm "${members[4]}"
 (cd "$shm" && timeout 60 "$gpuraid" fail "$control" "member-04.img") ||
   fail "a member whose file is gone does not answer to its path"
+# The array may have noticed that first, or another command been quicker.
+for which in 4 "${members[4]}" "$(status_field members.4.uuid)"; do
+  out=$(timeout 60 "$gpuraid" fail "$control" "$which" 2>&1) ||
+    fail "fail, of one that is out: status $?: $out"
+  [ "$out" = "$which is out already" ] || fail "fail, of one that is out: $out"
+done
 check '[x["state"] for x in m]
        == ["active", "active", "failed", "active", "failed", "active"]'
 check "m[4]['path'] == '${members[4]}'"

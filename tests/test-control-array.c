@@ -72,7 +72,8 @@ array_make_writable (struct array *a)
 }
 
 int
-array_fail (struct array *a, const char *which, char why[ARRAY_WHY_LEN])
+array_fail (struct array *a, const char *which, bool *already,
+            char why[ARRAY_WHY_LEN])
 {
   fake.nr_fail++;
   snprintf (fake.which, sizeof fake.which, "%s", which);
@@ -282,7 +283,9 @@ teardown (void **state)
 static int
 do_fail (const char *which, char why[ARRAY_WHY_LEN])
 {
-  return (control_array_ops.fail) ((void *) &ca, which, why);
+  bool already;
+
+  return (control_array_ops.fail) ((void *) &ca, which, &already, why);
 }
 
 /* replace is refused with part in its line, and the array is not asked. */

@@ -156,6 +156,22 @@ assert_grows (void)
   json_object_put (reply);
 }
 
+/* That a member was out is no error. */
+static void
+assert_already (const char *member, bool already)
+{
+  char text[80];
+  struct json_object *reply, *o;
+
+  snprintf (text, sizeof text, "{\"command\":\"fail\",\"member\":\"%s\"}",
+            member);
+  reply = ask (text);
+  assert_true (reply_is_ok (reply));
+  assert_true (json_object_object_get_ex (reply, "already", &o));
+  assert_int_equal (json_object_get_boolean (o), already);
+  json_object_put (reply);
+}
+
 static void
 test_commands (void **state)
 {
@@ -163,6 +179,8 @@ test_commands (void **state)
 
   assert_ok ("{\"command\":\"fail\",\"member\":\"/x/y\"}");
   assert_string_equal (fake.which, "/x/y");
+  assert_already ("6", false);
+  assert_already ("7", true);
   assert_grows ();
   fake.full = true;
   assert_refused ("{\"command\":\"grow\"}", "nothing to gain");

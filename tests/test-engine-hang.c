@@ -121,6 +121,21 @@ test_reads_do_not_wait_for_writes (void **state)
   end_hung (sa, disk);
 }
 
+/* It is on its way out then: the command waits for the same record. */
+static struct sim_request *
+fail_again (const struct sim_request *f)
+{
+  struct sim_request *again = calloc (1, sizeof *again);
+
+  assert_non_null (again);
+  sim_request_init (again, f->sa, REQUEST_FAIL);
+  again->r.seat = f->r.seat;
+  again->r.why = f->r.why;
+  again->done = ignore_end;
+  sim_request_start (again);
+  return again;
+}
+
 /* "fail" returns, and everything that waited for the member continues: pages of
  * dirty bits too.
  */
@@ -128,7 +143,7 @@ static void
 fail_hung (bool marked, bool writes)
 {
   struct sim_array *sa = start_hung (marked);
-  struct sim_request *w[64], *f, *flush, *fua;
+  struct sim_request *w[64], *f, *again, *flush, *fua;
   static char why[ARRAY_WHY_LEN];
 
   sa->a->timeout_ns = 10000 * SECOND;
@@ -141,8 +156,12 @@ fail_hung (bool marked, bool writes)
   f->r.why = why;
   f->done = ignore_end;
   sim_request_start (f);
+  again = fail_again (f);
   pass (sa, 3 * SECOND);
+  /* Whichever came first. */
+  assert_true (f->r.already != again->r.already);
   expect_done (f);
+  expect_done (again);
   flush = start_request (sa, REQUEST_FLUSH, NULL, 0, 0, 0);
   fua = start_request (sa, REQUEST_WRITE, data + 350 * 4 * CHUNK,
                        (uint64_t) 350 * 4 * CHUNK, 4096, ARRAY_FUA);
