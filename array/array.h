@@ -323,6 +323,12 @@ struct array_event {
                                  * CORRUPTION: the one with most of it */
 };
 
+/* How often to look for members that are gone, and to show other hosts that
+ * this one is alive: in ns, 0: never.  Call it before array_start.  By default
+ * 3 seconds.
+ */
+extern void array_set_watch (struct array *a, uint64_t ns);
+
 /* Call it before array_start.  fn: any thread, one at a time, in the order of
  * what happened, with no lock held; must not block; *e is borrowed during the
  * call.

@@ -41,6 +41,12 @@ watch_init (struct array *a)
 }
 
 void
+array_set_watch (struct array *a, uint64_t ns)
+{
+  a->watch_ns = ns;
+}
+
+void
 watch_free (struct array *a)
 {
   free (a->watch);

@@ -40,6 +40,9 @@ int gpuraid_debug_loop;
  */
 int gpuraid_debug_cuda_fail_after;
 int gpuraid_debug_cuda_fail_device = -1;
+/* -D gpuraid.watch=MS: how often to look for members that are gone; 0: never.
+ */
+int gpuraid_debug_watch = 3000;
 
 struct array *plugin_array;
 static struct host_lock *host_lock;
@@ -291,6 +294,8 @@ start (void)
       return -1;
     array_set_events (plugin_array, hook_event, hook);
   }
+  array_set_watch (plugin_array,
+                   MAX (gpuraid_debug_watch, 0) * UINT64_C (1000000));
   if (array_start (plugin_array, loop) == -1)
     return -1;
   if (control) {

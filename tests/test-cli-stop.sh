@@ -165,6 +165,7 @@ delete_two ()
     fail "the second deleted file is not noticed"
 }
 
+raid_flags=(-D gpuraid.watch=100)
 make_members 3 8M
 create_array k=2 m=1 >/dev/null
 start_raid
@@ -189,6 +190,7 @@ cmp -n 1000000 "$tmp/back" "$tmp/data" || fail "other data"
 delete_two
 stop 0 --force
 gone
+raid_flags=()
 
 # ---- the server was killed
 

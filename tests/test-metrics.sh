@@ -93,6 +93,7 @@ grep -qx 'gpuraid_array_up{array="disks"} 1' "$tmp/out" ||
 control=$GPURAID_RUNDIR/two.control sock=$shm/sock2
 make_members 3 16M
 create_array k=1 m=2 size=8M >/dev/null
+raid_flags=(-D gpuraid.watch=100)
 start_raid
 two=$raid_pid
 on_exit kill_ours "$two"

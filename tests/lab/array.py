@@ -162,6 +162,7 @@ class Array:
         self.say = say
         self.trust = trust      # one of TRUST, or None: the defaults
         self.keys = list(keys)  # more keys of the plugin, "coder=cuda"
+        self.flags = []         # more flags of nbdkit
 
     @property
     def uri(self):
@@ -315,7 +316,8 @@ class Array:
             self.log_at = log.tell()
             self.server = subprocess.Popen(
                 ['nbdkit', '-f', '-U', self.sock, '-P', self.pidfile,
-                 *san_flags, *flags, self.plugin, 'control=' + self.control,
+                 *san_flags, *self.flags, *flags, self.plugin,
+                 'control=' + self.control,
                  *self.keys,
                  *('%s=%s' % (k.replace('_', '-'), v)
                    for k, v in keys.items()), *members],

@@ -120,26 +120,30 @@ def delete_member(lab):
     notices within seconds and takes the member out; it is out after a
     restart too.  Every byte stays right; the slot is rebuilt onto a new
     file."""
-    a = lab.begin()
+    a = lab.prepare()
+    a.flags = ['-D', 'gpuraid.watch=100']
+    lab.launch()
     gone, known = lab.sample(2)
     lab.say('delete the file of %d' % gone)
     os.unlink(a.member[gone])
     lab.run()
     lab.verify()
-    if not wait_for(20, lambda: a.states()[gone] == 'failed'):
+    if not wait_for(60, lambda: a.states()[gone] == 'failed'):
         raise Failure('the deleted member is %s' % a.states()[gone])
     error = a.status()['members'][gone]['last_error']
     if error is None or error['operation'] != 'check':
         raise Failure('the error of the deleted member is %s' % error)
     lab.verify()
     lab.halt()
+    a.flags = ['-D', 'gpuraid.watch=0']
     lab.start()
     if a.states()[gone] != 'failed':
         raise Failure('the deleted member is %s' % a.states()[gone])
     lab.run()
     a.replace(gone)
     lab.wait_healthy()
-    # A failed member answers to its old path even when the file is gone.
+    # A member answers to its old path even when the file is gone, and is not
+    # taken out by the server before: see watch=0.
     path = a.member[known]
     lab.say('delete the file of %d' % known)
     os.unlink(path)
