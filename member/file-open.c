@@ -28,9 +28,8 @@
 /* Two copies of the superblock at each end, a block each. */
 #define MIN_LEN (4 * 4096u)
 
-/* How long a member that is in use is waited for, and how often it is tried. */
-#define USED_WAIT_MS 500u
-#define USED_PAUSE_MS 20u
+unsigned file_used_wait_ms = 500;
+#define USED_PAUSE_MS 20u       /* between two tries */
 
 /* Not resolved any further: a link in /dev/disk/by-id still names the
  * right disk after a reboot, its target may not.
@@ -140,7 +139,7 @@ wait_more (unsigned *waited_ms)
 {
   const struct timespec pause = { .tv_nsec = USED_PAUSE_MS * 1000000L };
 
-  if (*waited_ms >= USED_WAIT_MS)
+  if (*waited_ms >= file_used_wait_ms)
     return false;
   nanosleep (&pause, NULL);
   *waited_ms += USED_PAUSE_MS;

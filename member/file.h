@@ -23,6 +23,9 @@ struct file_member {
 
 extern const struct member_ops file_member_ops;
 
+/* How long a member that is in use is waited for; tests change it. */
+extern unsigned file_used_wait_ms;
+
 /* Close and free; half-built ones and NULL too.  errno survives. */
 extern void file_member_free (struct file_member *f);
 

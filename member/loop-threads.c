@@ -255,11 +255,10 @@ engage_worker (struct threads_loop *t, struct member *m)
 
 /* ---- quick I/O ----------------------------------------------------------- */
 
-/* An I/O in the shared thread that has taken as long was not quick: looked at
- * while it runs, and after it, since several would delay others in turn.
- */
-#define QUICK_HANGS_NS 10000000u
-#define QUICK_LONG_NS 1000000u
+_Atomic uint64_t loop_quick_hangs_ns = 10000000;
+_Atomic uint64_t loop_quick_long_ns = 1000000;
+/* How often to look for one that hangs. */
+#define QUICK_WATCH_NS 10000000u
 /* With processors to spare larger copies, and more than a few, are better made
  * by several threads.
  */
@@ -295,7 +294,7 @@ enqueue_quick (struct threads_loop *t, struct io *io, struct to_wake *to_wake)
   will_wake (to_wake, q->worker);
   if (!q->watched) {
     q->watched = true;
-    to_wake->watch_at = timers_now () + QUICK_HANGS_NS;
+    to_wake->watch_at = timers_now () + QUICK_WATCH_NS;
   }
   return true;
 }
@@ -372,7 +371,7 @@ carry_out_quick (struct threads_loop *t, struct worker *w)
     pthread_mutex_lock (&t->lock);
     if (q->worker != w)
       break;
-    if (w->first && timers_now () - q->since > QUICK_LONG_NS) {
+    if (w->first && timers_now () - q->since > loop_quick_long_ns) {
       give_away_quick (t, &to_wake);
       unlock_and_wake (t, &to_wake);
       pthread_mutex_lock (&t->lock);
@@ -393,11 +392,11 @@ quick_watch (struct timer *timer)
 
   pthread_mutex_lock (&t->lock);
   q->watched = false;
-  if (q->member && now > q->since + QUICK_HANGS_NS)
+  if (q->member && now > q->since + loop_quick_hangs_ns)
     give_away_quick (t, &to_wake);
   if (!q->watched && (q->used || q->member)) {
     q->watched = true;
-    to_wake.watch_at = now + QUICK_HANGS_NS;
+    to_wake.watch_at = now + QUICK_WATCH_NS;
   }
   q->used = false;
   unlock_and_wake (t, &to_wake);

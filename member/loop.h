@@ -112,5 +112,10 @@ extern bool loop_uring_works (void);
  * reported.
  */
 extern struct loop *loop_threads_new (void);
+/* An I/O in the shared thread that has taken as long was not quick: looked at
+ * while it runs, and after it, since several would delay others in turn.  Tests
+ * change them.
+ */
+extern _Atomic uint64_t loop_quick_hangs_ns, loop_quick_long_ns;
 
 #endif

@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "member/file.h"
 #include "tests/member-files.h"
 
 static int
@@ -198,7 +199,9 @@ test_lock_survives_fork (void **state)
   open_fails (path, 0, 0, EWOULDBLOCK, 1);
   close (fds[1]);
   /* It waits until the child has ended, a moment later. */
+  file_used_wait_ms = 60000;
   member_close (open_ok (path, 0, 0));
+  file_used_wait_ms = 0;
 }
 
 static void
@@ -227,5 +230,6 @@ main (void)
     cmocka_unit_test (test_relative_path),
   };
 
+  file_used_wait_ms = 0;        /* what is refused is refused at once */
   return cmocka_run_group_tests (tests, make_dirs, remove_dirs);
 }
