@@ -350,13 +350,17 @@ find_absent (struct array *a, const char *which, char why[ARRAY_WHY_LEN])
   return path;
 }
 
-/* Two seconds are enough for a member that answers at all. */
+/* A member that answers at all does so within that time. */
+unsigned control_closing_ms = 10000;
+#define PAUSE_MS 100u
+
 static bool
 is_closed (struct array *a, const char *path)
 {
-  const struct timespec pause = { .tv_nsec = 100000000 };
+  const struct timespec pause = { .tv_nsec = PAUSE_MS * 1000000 };
 
-  for (unsigned i = 0; i < 20 && array_is_closing (a, path); i++)
+  for (unsigned ms = 0; ms < control_closing_ms && array_is_closing (a, path);
+       ms += PAUSE_MS)
     nanosleep (&pause, NULL);
   return !array_is_closing (a, path);
 }

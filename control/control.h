@@ -133,5 +133,7 @@ struct control_array {
 };
 
 extern const struct control_ops control_array_ops;
+/* How long readd waits for I/O to a member that is out; tests change it. */
+extern unsigned control_closing_ms;
 
 #endif

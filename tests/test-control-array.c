@@ -543,6 +543,7 @@ static void
 test_readd (void **state)
 {
   char *other = make_file ("other", MEMBER_SIZE);
+  const unsigned closing_ms = control_closing_ms;
 
   assert_not_readded ("0", "active already");
   assert_not_readded (name[0], "uses it already");
@@ -553,8 +554,10 @@ test_readd (void **state)
   assert_not_readded ("1", "read-only");
   fake.readonly = false;
   fake.closing = 1000;
+  control_closing_ms = 200;
   assert_not_readded ("1", "has not ended yet");
-  fake.closing = 2;
+  control_closing_ms = closing_ms;
+  fake.closing = 25;            /* two and a half seconds */
   assert_readded ("1", name[1], true);
   assert_readded (name[1], name[1], true);
   assert_readded (other, other, true);
