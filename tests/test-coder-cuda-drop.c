@@ -3,6 +3,7 @@
  *
  * An error of a context is returned here while its launches still run, and
  * write, unless the context ends first.
+ * run-tests: long
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -2,7 +2,7 @@
 # test-fault-lab-restarts: a short slice of the fault lab's scenarios in which
 # the server is stopped and killed.
 #
-# run-tests: no-sanitizer timeout=1200
+# run-tests: long no-sanitizer timeout=1200
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

@@ -2,7 +2,7 @@
 # test-fault-lab-surroundings: a short slice of the fault lab's scenarios about
 # what is around an array: spares, a hook, a full file system, a mounted one.
 #
-# run-tests: no-sanitizer timeout=1200
+# run-tests: long no-sanitizer timeout=1200
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # test-nbd-two: two servers and the same remote members: the second is refused
 # while the first is alive; one that was taken over from stops writing.
-# run-tests: no-sanitizer
+# run-tests: long no-sanitizer
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

@@ -2,7 +2,7 @@
 # test-powerfail-remote: failures of the power, of the array's server, and of
 # members' servers, with remote members; a short slice of scripts/powerfail.
 #
-# run-tests: no-sanitizer timeout=1200
+# run-tests: long no-sanitizer timeout=1200
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

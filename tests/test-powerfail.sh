@@ -2,7 +2,7 @@
 # test-powerfail: kills of the server together with failures of its members'
 # power; a short slice of scripts/powerfail.
 #
-# run-tests: no-sanitizer timeout=1200
+# run-tests: long no-sanitizer timeout=1200
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

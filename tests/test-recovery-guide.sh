@@ -2,7 +2,7 @@
 # test-recovery-guide.sh: every command of docs/recovery.md does and prints
 # what the guide says.
 #
-# run-tests: no-sanitizer timeout=1200
+# run-tests: long no-sanitizer timeout=1200
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

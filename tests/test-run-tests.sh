@@ -183,6 +183,29 @@ has '^ok [0-9.]+ [0-9.]+ [0-9.]+ [0-9.]+ test-late$'
 has '^skip [0-9.]+ [0-9.]+ [0-9.]+ - test-skip$'
 flags=
 
+# ---- the longest first
+
+export TEST_JOBS=1
+make_test quick 'exit 0'
+make_test slower 'exit 0'
+make_test marked '# run-tests: long
+exit 0'
+# first TEST: of all it began first.
+first ()
+{
+  [ "$(sed -n 's/^ok test-\([^ ]*\) .*/\1/p' "$tmp/out" | head -n 1)" = "$1" ] ||
+    die "$1 was not the first"
+}
+rm "$B/test-times"
+run 0 quick slower marked
+first marked
+[ "$(sed 's/^[0-9.]* //' "$B/test-times" | xargs)" = \
+  'test-marked test-quick test-slower' ] || die "$(cat "$B/test-times")"
+echo '100.0 test-slower' >"$B/test-times"
+run 0 quick marked slower
+first slower
+unset TEST_JOBS
+
 # ---- many times, beside a load
 
 flags='--repeat 5'

@@ -7,7 +7,7 @@
 #
 # are long ones.
 #
-# run-tests: no-sanitizer timeout=1200
+# run-tests: long no-sanitizer timeout=1200
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

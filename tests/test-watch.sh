@@ -3,7 +3,7 @@
 # wrong, and leaves them as they were; in a pipe it prints lines.
 #
 # SPDX-License-Identifier: BSD-3-Clause
-# run-tests: no-sanitizer timeout=1200
+# run-tests: long no-sanitizer timeout=1200
 
 source tests/functions.sh
 need nbdkit nbdcopy
