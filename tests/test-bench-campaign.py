@@ -266,7 +266,8 @@ class Sustained(unittest.TestCase):
         start = time.monotonic()
         with mock.patch.object(power, 'PERIOD', 0.01), \
                 power.Meter(nvml) as meter:
-            time.sleep(0.1)
+            while len(meter.samples) < 2 and meter.thread.is_alive():
+                time.sleep(0.01)
         self.assertEqual(meter.since(start), [1702, 690.5])
         self.assertIsNone(meter.since(time.monotonic()))
 

@@ -80,7 +80,7 @@ done
 
 quick="--memory 64K --cell 4K --seconds 0 --samples 1"
 bench $quick --engine kernel,gcrs -k 4 -m 2 --json
-python3 - "$tmp/out" <<'PYTHON' || fail "JSON: $(cat "$tmp/out")"
+/usr/bin/python3 - "$tmp/out" <<'PYTHON' || fail "JSON: $(cat "$tmp/out")"
 import json, sys
 top = json.load(open(sys.argv[1]))
 for key in 'device_copy', 'h2d', 'd2h', 'both_ways':
@@ -92,7 +92,7 @@ for r in top['rows']:
     assert ('cpu_s_per_gb' in r) == (r['metric'] == 'overall'), r
 PYTHON
 bench $quick --model -k 2,4 -m 1,2 -w 4 --json
-python3 - "$tmp/out" <<'PYTHON' || fail "--model: $(cat "$tmp/out")"
+/usr/bin/python3 - "$tmp/out" <<'PYTHON' || fail "--model: $(cat "$tmp/out")"
 import json, sys
 top = json.load(open(sys.argv[1]))
 assert top['t_access'] > 0 and top['t_sm'] > 0
@@ -114,7 +114,7 @@ done
 # tunings CODE: Python on the JSON of --tunings; rows are those of the case.
 tunings ()
 {
-  python3 - "$tmp/out" <<PYTHON || fail "--tunings: $1: $(cat "$tmp/out")"
+  /usr/bin/python3 - "$tmp/out" <<PYTHON || fail "--tunings: $1: $(cat "$tmp/out")"
 import json, sys
 top = json.load(open(sys.argv[1]))
 assert top['device_copy'] > 0

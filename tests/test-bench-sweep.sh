@@ -64,7 +64,7 @@ must_notice_wrong_bytes scripts/bench --program "$OUT/gpuraid-bench"
 quick="--memory 1M --seconds 0 --samples 3"
 bench $quick --engine isal,gf-complete -k 4,8 -m 2 --decode 0,m \
   --threads 1,2 --json
-python3 - "$tmp/out" <<'PYTHON' || fail "JSON: $(cat "$tmp/out")"
+/usr/bin/python3 - "$tmp/out" <<'PYTHON' || fail "JSON: $(cat "$tmp/out")"
 import json, sys
 top = json.load(open(sys.argv[1]))
 rows = [r for r in top['rows'] if 'skipped' not in r]
@@ -88,7 +88,7 @@ bench $quick --engine isal,gf-complete -k 4 -m 2 --decode 0,m --in-turn
 [ "$(grep -o '^isal\|^gf' "$tmp/out" | tr '\n' ' ')" = 'isal gf isal gf ' ] ||
   fail "--in-turn: $(cat "$tmp/out")"
 bench --latency -k 4 -m 2 --json
-python3 - "$tmp/out" <<'PYTHON' || fail "latency: $(cat "$tmp/out")"
+/usr/bin/python3 - "$tmp/out" <<'PYTHON' || fail "latency: $(cat "$tmp/out")"
 import json, sys
 row, = json.load(open(sys.argv[1]))['rows']
 assert row['rects'] == 1
@@ -115,7 +115,7 @@ grep -q 'leave it out of --engines' "$tmp/err" ||
 # ---- XORs: Sobe's matrix has the numbers of its paper
 
 bench --xors --pairs 5+2 -w 3 --json
-python3 - "$tmp/out" <<'PYTHON' || fail "XORs: $(cat "$tmp/out")"
+/usr/bin/python3 - "$tmp/out" <<'PYTHON' || fail "XORs: $(cat "$tmp/out")"
 import json, sys
 rows = {r['matrix']: r for r in json.load(open(sys.argv[1]))['xors']}
 sobe = rows['sobe_c']

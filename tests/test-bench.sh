@@ -56,7 +56,7 @@ must_notice_wrong_bytes "$gpuraid" bench
 quick="--memory 1M --seconds 0 --samples 3"
 bench $quick --engine isal,gf-complete --pairs 4+2,8+2 --decode 0,m \
   --threads 1,2 --json
-python3 - "$tmp/out" <<'PYTHON' || fail "JSON: $(cat "$tmp/out")"
+/usr/bin/python3 - "$tmp/out" <<'PYTHON' || fail "JSON: $(cat "$tmp/out")"
 import json, sys
 top = json.load(open(sys.argv[1]))
 rows = top['rows']
