@@ -8,11 +8,12 @@
 source tests/functions.sh
 need nbdkit make pkg-config pod2man
 
-# The version as it was built, so that nothing is built again here.
+# The version as it was built, so that nothing is built again here, except for
+# the pages: by one test at a time.
 dest=$tmp/dest
 in_make ()
 {
-  make -s DESTDIR="$dest" VERSION="$(cat "$B/version")" "$@" \
+  flock "$B/install.lock" make -s DESTDIR="$dest" VERSION="$(cat "$B/version")" "$@" \
     >"$tmp/out" 2>&1 || fail "make $*: $(cat "$tmp/out")"
 }
 unset MAKEFLAGS PREFIX PLUGINDIR

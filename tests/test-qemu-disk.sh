@@ -42,10 +42,7 @@ for i in 1 2; do
   sleep 0.3
   start_raid
   # At once, before what was written is written out.
-  end=$((SECONDS + 30))
-  until answered; do
-    [ $SECONDS -lt $end ] || fail "it does not go on: $(cat "$tmp/out")"
-  done
+  wait_for 30 answered || fail "it does not go on: $(cat "$tmp/out")"
 done
 kill_raid
 start_raid

@@ -1,6 +1,8 @@
 #!/bin/bash
 # test-scan-disks.sh: gpuraid scan without a path looks at all disks, and at the
-# partitions of each.
+# partitions of each.  No other test could let go of its disks meanwhile.
+#
+# run-tests: alone
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

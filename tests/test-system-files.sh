@@ -11,7 +11,7 @@ need file systemd-analyze systemd-tmpfiles udevadm
 # Installed in folders of the test, so that the programs of the units exist.
 export PREFIX=$tmp/usr PLUGINDIR=$tmp/plugins CONFDIR=$tmp/etc
 unset DESTDIR
-make -s VERSION="$(cat "$B/version")" install
+flock "$B/install.lock" make -s VERSION="$(cat "$B/version")" install
 share=$PREFIX/share/gpuraid
 
 # ---- units
@@ -37,7 +37,7 @@ systemd-analyze --man=no verify "$tmp/units/gpuraid@.service" \
 grep -q Restrat "$tmp/out" || fail "verify finds no mistake"
 
 # As gpuraid@.service calls it: the server answers, or has ended.
-sleep 60 &
+sleep 1000 &
 sleeper=$!
 on_exit kill_ours $sleeper
 cat >"$tmp/answer" <<'END'

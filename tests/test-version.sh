@@ -51,14 +51,11 @@ rm -rf "$tmp/clone/.git"
 echo 1.2.3 >"$tmp/clone/VERSION"
 expect_version 1.2.3
 
-# The tarball, of a copy: it is made in the root of the tree.
+# The tarball, which is not made in this tree: other tests use it.
 current=$(scripts/version)
-make -s dist VERSION=9.8.7 >"$tmp/name"
-tarball=$(cat "$tmp/name")
-on_exit rm -f "$PWD/$tarball"
+tarball=$(scripts/dist 9.8.7 "$tmp")
 [ "$tarball" = gpuraid-9.8.7.tar.gz ] || fail "the tarball: $tarball"
-tar -C "$tmp" -xf "$tarball"
-rm "$tarball"
+tar -C "$tmp" -xf "$tmp/$tarball"
 fresh=$tmp/gpuraid-9.8.7
 (cd "$fresh" && find . -type f | sort) >"$tmp/files"
 for f in README.md LICENSE Makefile VERSION array/array.h docs/gpuraid.pod \
