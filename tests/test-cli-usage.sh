@@ -15,7 +15,7 @@ wrong ()
   local text=$1 want=2 rc=0
   shift
   [ "$1" != status ] || want=3
-  timeout 10 "$gpuraid" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null || rc=$?
+  timeout 60 "$gpuraid" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null || rc=$?
   [ $rc = $want ] || fail "gpuraid $*: exit status $rc: $(cat "$tmp/err")"
   [ ! -s "$tmp/out" ] || fail "gpuraid $*: printed $(cat "$tmp/out")"
   grep -qF -- "$text" "$tmp/err" || fail "gpuraid $*: $(cat "$tmp/err")"
@@ -24,7 +24,7 @@ wrong ()
     fail "gpuraid $*: not one line: $(cat "$tmp/err")"
 }
 
-timeout 10 "$gpuraid" --help >"$tmp/help" || fail "--help: status $?"
+timeout 60 "$gpuraid" --help >"$tmp/help" || fail "--help: status $?"
 commands=$(sed -n 's/^  gpuraid \([a-z]*\) .*/\1/p' "$tmp/help")
 [ "$(wc -w <<<"$commands")" -ge 17 ] || fail "--help names $commands"
 
@@ -46,7 +46,7 @@ for c in $commands; do
     *) wrong "$text" "$c" a b c d ;;
   esac
   for help in "$c --help" --help help --version; do
-    timeout 10 "$gpuraid" $help >"$tmp/out" 2>"$tmp/err" ||
+    timeout 60 "$gpuraid" $help >"$tmp/out" 2>"$tmp/err" ||
       fail "gpuraid $help: status $?"
     [ -s "$tmp/out" ] && [ ! -s "$tmp/err" ] || fail "gpuraid $help: nothing"
   done

@@ -7,5 +7,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh
-OUT=$OUT timeout 120 scripts/corruption --quiet --dir "$shm" \
+OUT=$OUT timeout 600 scripts/corruption --quiet --dir "$shm" \
   --seed "$SEED" --rounds 14 --each 7

@@ -7,5 +7,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh
-OUT=$OUT SAN=$SAN timeout 150 \
+OUT=$OUT SAN=$SAN timeout 600 \
   /usr/bin/python3 tests/geometry.py --seed "$SEED"

@@ -27,7 +27,7 @@ kill_clients ()
   shift 2
   raid_flags=("$@")
   start_raid
-  timeout $((30 * rounds)) /usr/bin/python3 tests/killed-clients.py "$raid_pid" \
+  timeout $((150 * rounds)) /usr/bin/python3 tests/killed-clients.py "$raid_pid" \
     "$uri" "$rounds" >"$tmp/out" 2>"$tmp/err" || rc=$?
   if [ $rc -ne 0 ]; then
     cat "$tmp/err" >&2
