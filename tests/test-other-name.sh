@@ -8,14 +8,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh
+source tests/nbd-servers.sh
 
 # export_file NAME FILE: sets export
 export_file ()
 {
-  nbdkit -U "$tmp/$1.sock" --pidfile "$tmp/$1.pid" file "$2" ||
-    fail "nbdkit file"
-  on_exit kill "$(cat "$tmp/$1.pid")"
-  export="nbd+unix:///?socket=$tmp/$1.sock"
+  serve_on "$1" file "$2"
+  export=$(uri_of "$1")
 }
 
 # refused WORDS COMMAND...
@@ -37,10 +36,7 @@ create_array k=2 m=1 size=16M >/dev/null
 start_raid
 truncate -s 32M "$shm/x" "$shm/y"
 "$gpuraid" create k=1 m=1 size=16M "$shm/x" "$shm/y" >/dev/null
-nbdkit -U "$tmp/other.sock" --pidfile "$tmp/other.pid" \
-  "$plugin" "$shm/x" "$shm/y" || fail "the other array"
-other_pid=$(cat "$tmp/other.pid")
-on_exit kill "$other_pid"
+serve_on other "$plugin" "$shm/x" "$shm/y"
 
 export_file again "${files[0]}"
 own=("$export" "${files[1]}")
@@ -74,10 +70,8 @@ expect_state healthy
 stop_raid
 
 # It does not run any more.
-kill "$other_pid"
-for ((i = 0; i < 100; i++)); do
-  kill -0 "$other_pid" 2>/dev/null || break
-  sleep 0.1
-done
+signal_server other TERM
+timeout 60 tail -s 0.02 --pid="$(cat "$shm/other.pid")" -f /dev/null ||
+  fail "the other array does not stop"
 "$gpuraid" create --force k=1 m=1 size=4M "${other[0]}" "$shm/new" >/dev/null ||
   fail "create after the stop"
