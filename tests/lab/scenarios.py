@@ -14,7 +14,7 @@ import time
 
 import nbd
 
-from .array import Failure, wait_for
+from .array import Failure
 
 
 def read_others(lab, slots):
@@ -128,8 +128,7 @@ def delete_member(lab):
     os.unlink(a.member[gone])
     lab.run()
     lab.verify()
-    if not wait_for(60, lambda: a.states()[gone] == 'failed'):
-        raise Failure('the deleted member is %s' % a.states()[gone])
+    a.until_state(gone, 'failed', 'the deleted member is taken out')
     error = a.status()['members'][gone]['last_error']
     if error is None or error['operation'] != 'check':
         raise Failure('the error of the deleted member is %s' % error)

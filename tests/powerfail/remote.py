@@ -247,9 +247,8 @@ class Remote:
         a = self.array
         self.rig.wait_resync()
         a.gpuraid('scrub', a.control)
-        if not wait_for(60, lambda: not a.status().get('scrub')):
-            raise Failure('the scrub does not end')
-        last = a.status()['last_scrub']
+        last = a.until(lambda st: not st['scrub'],
+                       'the scrub ends')['last_scrub']
         if not last['complete'] or any(last[key] for key in (
                 'found', 'unlocated_rows', 'lost_rows')):
             raise Failure('a scrub found: %s' % last)
