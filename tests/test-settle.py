@@ -17,7 +17,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(TOP, 'tests'))
 
 import nbd                                              # noqa: E402
-from lab.array import Array, MiB, wait_for              # noqa: E402
+from lab.array import Array, MiB, until                 # noqa: E402
 from powerfail.store import Store                       # noqa: E402
 
 LEN = 256 * 1024
@@ -58,7 +58,7 @@ class Settle(unittest.TestCase):
         h.flush()
         h.pwrite(b'b' * LEN, 0)
         h.pwrite(b'c' * MiB, 2 * MiB)
-        self.assertTrue(wait_for(20, lambda: self.unflushed() > 0))
+        until('something is not flushed', lambda: self.unflushed() > 0)
         self.array.kill()
 
     def read(self):

@@ -75,15 +75,6 @@ def end_cleanly():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
-def wait_for(seconds, done):
-    end = time.monotonic() + seconds * SLOW
-    while not done():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
-
-
 def until(what, done, moves=lambda: None):
     """Wait until done (), however long it takes, as long as moves () changes.
     what is said to be missing when it does not."""
