@@ -3,7 +3,7 @@
 # system or the device: it says what, and ends nothing; nothing is lost
 #
 # SPDX-License-Identifier: BSD-3-Clause
-# run-tests: no-sanitizer
+# run-tests: no-sanitizer timeout=1200
 
 [ -n "$OWN_MOUNTS" ] || exec tests/own-mounts.sh "$0" "$@"
 source tests/functions.sh
