@@ -243,24 +243,16 @@ def detach_one(uri):
         time.sleep(.01)
 
 
-def steady(pid):
-    """In use, once that has not changed for a second."""
+def settled(pid, threads, files=None):
+    """In use, once that is no more than this, or does not change any more."""
     now, since = in_use(pid), time.monotonic()
-    while time.monotonic() < since + 1:
-        time.sleep(.1)
-        if in_use(pid) != now:
-            now, since = in_use(pid), time.monotonic()
-    return now
-
-
-def settled(pid, before):
-    """In use, once it is as before, or does not change any more."""
-    now, since = in_use(pid), time.monotonic()
-    while now != before and time.monotonic() < since + 60:
+    while now[1] > threads or (files is not None and now[0] > files):
         time.sleep(.1)
         last, now = now, in_use(pid)
         if now != last:
             since = time.monotonic()
+        elif time.monotonic() > since + STILL:
+            break
     return now
 
 
@@ -275,8 +267,12 @@ def kill_clients(pid, uri, rounds, end_one):
     beside = Beside(handle)
     beside.start()
     try:
+        while beside.compared == 0 and beside.is_alive():
+            time.sleep(.01)
+        threads = in_use(pid)[1]
+        # The first may make the server open files that it keeps.
         end_one(uri)
-        before = steady(pid)
+        before = settled(pid, threads)
         for n in range(rounds):
             end_one(uri)
             if beside.trouble:
@@ -286,8 +282,8 @@ def kill_clients(pid, uri, rounds, end_one):
         beside.join()
     if beside.trouble:
         raise trouble_of(pid, uri, beside)
-    now = settled(pid, before)
-    if now != before:
+    now = settled(pid, threads, before[0])
+    if now[0] > before[0] or now[1] > threads:
         raise Failure('%d descriptors, %d threads at first; %d, %d at the end' %
                       (before + now))
     handle.shutdown()
