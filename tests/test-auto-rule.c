@@ -1,6 +1,8 @@
 /* gpuraid: coder auto in virtual time: what is measured, where jobs go, and the
  * resulting rates.
  *
+ * run-tests: check=plain,address,thread
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

@@ -75,12 +75,12 @@ done
 put scripts/check-cuda 'echo no GPU; exit 77'
 put tests/unit 'exit 0'
 put tests/test-script.sh 'exit 0'
-put tests/test-script.py 'exit 0'
-touch "$tmp/tree/tests/test-unit.c"
+put tests/test-script.py '# run-tests: check=plain,thread'
+echo '/* no threads?' >"$tmp/tree/tests/test-unit.c"
 echo '/build*' >"$tmp/tree/.gitignore"
 cat >"$tmp/tree/Makefile" <<'END'
 B := build$(if $(SAN),-$(SAN))
-all unit objects: $(B)/tests/test-unit
+all objects: $(B)/tests/test-unit
 $(B)/tests/test-unit: tests/unit
 	mkdir -p $(@D)
 	cp $< $@
@@ -94,28 +94,34 @@ commit=$(git -C "$tmp/tree" rev-parse HEAD)
 
 # ---- all is well: few lines
 
-good='18 passed, 0 failed, 1 skipped'
-check 0 "$good"
+check 0 '14 passed, 0 failed, 1 skipped'
 has '^ok build \([0-9.]+ s; user [0-9.]+, system [0-9.]+\)$'
-has '^tests: 3 ok, 0 failed, 0 skipped, 0 late \([0-9]+ s\)$'
-has '^tests thread: 3 ok, 0 failed, 0 skipped, 0 late \([0-9]+ s\)$'
+has '^tests: 1 ok, 0 failed, 0 skipped, 0 late \([0-9]+ s\)$'
+has '^tests address,undefined: 2 ok, 0 failed'
+has '^tests thread: 2 ok, 0 failed'
 [ "$(grep -c . "$tmp/out")" -le 40 ] || die "more than 40 lines"
-result "commit: $commit" 'tree: clean' 'date: 2.*T.*Z' 'steps: all' 'passed: 18' \
+result "commit: $commit" 'tree: clean' 'date: 2.*T.*Z' 'steps: all' 'passed: 14' \
   'failed: 0' 'late: 0' 'skipped: 1' 'seconds: [0-9]+'
-for line in '^ok test-script.sh \(' '^ok thread: test-script.py \(' \
+for line in '^ok address,undefined: test-script.sh \(' '^ok thread: test-script.py \(' \
+            '^ok address,undefined: test-unit \(' '^ok thread: test-unit \(' \
             '^skip cuda: check-cuda: no GPU$'; do
   grep -q -E -e "$line" "$tmp/tree/build/check/log" || die "not in the log: $line"
 done
 
 # Some steps are not a check of the commit.
-check 0 '4 passed, 0 failed, 0 skipped' gcc
+check 0 '2 passed, 0 failed, 0 skipped' gcc
 result 'steps: all'
 grep -qx 'steps: gcc' "$tmp/tree/build/check/steps/result" || die "no result of gcc"
+
+# ---- each test in each round that it can run in
+
+check 0 '18 passed, 0 failed, 1 skipped' --all
+result 'steps: all, all rounds'
 
 # ---- failures can be seen, also at the end
 
 put tests/test-bad.sh 'echo a clue; exit 1'
-check 1 '18 passed, 3 failed, 1 skipped'
+check 1 '18 passed, 3 failed, 1 skipped' --all
 has '^FAIL test-bad.sh \(exit status 1'
 has '^  \| a clue$'
 has '^FAIL thread: test-bad.sh$'
@@ -125,11 +131,11 @@ rm "$tmp/tree/tests/test-bad.sh"
 # ---- three late ones in all rounds, and more
 
 late test-late.sh
-check 0 '21 passed, 0 failed, 1 skipped'
+check 0 '21 passed, 0 failed, 1 skipped' --all
 has '^late thread: test-late.sh \([0-9.]+ s, alone [0-9.]+ s\)$'
 result 'late: 3' 'failed: 0'
 late test-late2.sh
-check 1 '24 passed, 1 failed, 1 skipped'
+check 1 '24 passed, 1 failed, 1 skipped' --all
 has '^FAIL late: 6 tests, more than 3$'
 result 'late: 6' 'failed: 1'
 rm "$tmp/tree/tests/test-late"*
@@ -138,7 +144,7 @@ rm "$tmp/tree/tests/test-late"*
 
 late test-late.sh
 late test-late2.sh
-check 0 '24 passed, 0 failed, 1 skipped' --soak --repeat 3 --load 1
+check 0 '24 passed, 0 failed, 1 skipped' --all --soak --repeat 3 --load 1
 has '^tests thread: 5 ok, 0 failed, 0 skipped, 2 late'
 has '^late thread: test-late.sh \([0-9.]+ s\)$'
 grep -qx 'load: 1' "$tmp/tree/build/check/soak/result" || die "no result of it"
@@ -150,7 +156,7 @@ rm "$tmp/tree/tests/test-late"*
 
 echo 'all: no-such-file' >>"$tmp/tree/Makefile"
 rm -rf "$tmp/tree/.git"
-check 1 '4 passed, 5 failed, 0 skipped'
+check 1 '5 passed, 4 failed, 0 skipped'
 has '^FAIL build SAN=thread, the end'
 has 'no-such-file'
 result 'commit: unknown' 'tree: unknown'

@@ -2,6 +2,8 @@
 # test-cli-control: the requests of the command on the control socket, its
 # output for the answers, and its exit status, with a scripted server.
 #
+# run-tests: check=address,thread
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh

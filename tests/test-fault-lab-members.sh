@@ -3,7 +3,7 @@
 # members fail; under a sanitizer, which takes several times as long, of those
 # with the most threads at work at once.
 #
-# run-tests: long timeout=1200
+# run-tests: long timeout=1200 check=plain,thread
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

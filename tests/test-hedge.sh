@@ -3,6 +3,8 @@
 # decoded, within the budget; it stays active, and is read again when it is as
 # fast as the others.
 #
+# run-tests: check=address,thread
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh

@@ -1,7 +1,7 @@
 /* gpuraid: the order of columns for a kernel: all that matter and no other,
  * never worse than that of the matrix, and the best where that is known.
  *
- * run-tests: no-thread
+ * run-tests: no-thread check=plain,address
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -4,7 +4,7 @@
  * The product of bits is made here as the kernels make it, one byte of each
  * cell and chunk at a time.
  *
- * run-tests: no-thread
+ * run-tests: no-thread check=plain,address
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -6,6 +6,8 @@
  * thoroughly unless GPURAID_TEST_SHORT=1 is there too.  Only there the kernels
  * on tensor cores run.  Run from the root of the tree.
  *
+ * run-tests: check=plain,address,thread
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

@@ -1,6 +1,8 @@
 /* gpuraid: which versions of nbdkit end when a client is killed, and how a
  * function of another program is made to return.
  *
+ * run-tests: check=plain,address,thread
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

@@ -4,6 +4,8 @@
  *
  *   test-membership-open [STATES]
  *
+ * run-tests: check=plain,address,thread
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

@@ -1,6 +1,8 @@
 #!/bin/bash
 # test-nbd-member: NBD exports as members: sockets, servers, limits, commands.
 #
+# run-tests: check=address,thread
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 cd "$(dirname "$0")/.."

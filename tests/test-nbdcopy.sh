@@ -2,6 +2,8 @@
 # test-nbdcopy: an image copied in comes out the same, holes and all,
 # with several connections, healthy, degraded, rebuilding, restarted.
 #
+# run-tests: check=address,thread
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh

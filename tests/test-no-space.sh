@@ -3,6 +3,8 @@
 # ENOSPC and none waits, with a journal and checksums too; what was written
 # is there when the file system has space again.
 #
+# run-tests: check=address,thread
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh

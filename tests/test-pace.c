@@ -1,6 +1,6 @@
 /* gpuraid: how fast a scrub and a rebuild go: the limit, and clients first.
  *
- * run-tests: no-thread
+ * run-tests: no-thread check=plain,address
  * It has one thread.
  *
  * SPDX-License-Identifier: BSD-3-Clause

@@ -6,6 +6,8 @@
  * kernels, and some by a kernel of their own.  On the fake driver only a
  * few of them; with GPURAID_TEST_GPU=1 in the environment on all GPUs.
  *
+ * run-tests: check=plain,address,thread
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

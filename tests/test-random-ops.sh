@@ -2,7 +2,7 @@
 # test-random-ops: a slice of the random operations; see tests/random-ops.py.
 #
 # SPDX-License-Identifier: BSD-3-Clause
-# run-tests: timeout=1200
+# run-tests: timeout=1200 check=plain,thread
 
 source tests/functions.sh
 OUT=$OUT SAN=$SAN timeout 120 \

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # test-readme.py: what README.md shows is what happens.
+# run-tests: no-sanitizer
 #
 #   tests/test-readme.py
 #   tests/test-readme.py --update              write what happens into README.md
@@ -21,8 +22,6 @@
 # A difference is printed with what the kernel, the servers and mount say, and
 # with the name spaces that have the mount: a file that is empty where it was
 # written may be the fault of another program on this machine.
-#
-# run-tests: no-sanitizer
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

@@ -1,7 +1,7 @@
 /* gpuraid test: a decision about many transactions takes time in proportion
  * to them, also where all of them change one row.
  *
- * run-tests: no-thread
+ * run-tests: no-thread check=plain,address
  * It has one thread.
  *
  * SPDX-License-Identifier: BSD-3-Clause

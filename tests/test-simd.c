@@ -1,6 +1,8 @@
 /* gpuraid: products by GFNI, at each level that this processor has, with their
  * bit matrices; and which coder is chosen where there is none.
  *
+ * run-tests: check=plain,address,thread
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 

@@ -14,7 +14,7 @@
  * tests/sim-model.h, which has no stripes; tests/sim-run.c computes what may be
  * lost with a slot.
  *
- * run-tests: no-thread
+ * run-tests: no-thread check=plain,address
  * It has one thread.
  *
  * SPDX-License-Identifier: BSD-3-Clause

@@ -2,6 +2,8 @@
 # test-spare: a spare takes the place of a member that fails, in the same server
 # and in the next; what is refused.
 #
+# run-tests: check=address,thread
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh

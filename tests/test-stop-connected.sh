@@ -3,6 +3,8 @@
 # connected says once that it waits for that client, and stops when it has
 # gone; without a client it says nothing.
 #
+# run-tests: check=address,thread
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh

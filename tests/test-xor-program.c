@@ -1,7 +1,7 @@
 /* gpuraid: XOR programs: that they compute their matrix, and how many XORs
  * they take.
  *
- * run-tests: no-thread
+ * run-tests: no-thread check=plain,address
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
