@@ -30,6 +30,7 @@ import time
 
 LOOP_CLR_FD = 0x4c01            # <linux/loop.h>
 DETACH_SECONDS = 30
+LOOK_SECONDS = 30
 MANY = 3                        # as many are named
 
 
@@ -93,7 +94,9 @@ def find_mounts(numbers, device):
 
 
 def has_file(pid, number):
-    """Has it a file of this file system, mounted or not?"""
+    """Has it a file of this file system, mounted or not?  That may hang, where
+    the server of another one does: then this process ends."""
+    signal.alarm(LOOK_SECONDS)
     maps = f'{os.major(number):02x}:{os.minor(number):02x}'
     if any(line.split()[3] == maps
            for line in read_file(f'/proc/{pid}/maps').splitlines()):
@@ -120,17 +123,20 @@ def shorten(texts):
 
 
 def find_users(device):
+    """Mounts are enough to know; to look for files takes long."""
     number = os.stat(device).st_rdev
     numbers = f'{os.major(number)}:{os.minor(number)}'
-    mounts = shorten(find_mounts(numbers, device))
+    mounts = find_mounts(numbers, device)
+    if mounts:
+        return shorten(mounts)
     users = ['/dev/' + os.path.basename(h) for h in
              glob.glob(f'/sys/dev/block/{numbers}/holders/*')]
     if f'\n{device} ' in read_file('/proc/swaps'):
         users.append('the kernel, as swap')
     users += [process(p) for p in find_openers(device)]
-    users += [process(p) for p in list_processes() if has_file(p, number)]
-    users = 'in use by ' + shorten(users) if users else ''
-    return ', '.join(text for text in (mounts, users) if text)
+    if not users:
+        users = [process(p) for p in list_processes() if has_file(p, number)]
+    return 'in use by ' + shorten(users) if users else ''
 
 
 # ---- detach ---------------------------------------------------------------
@@ -205,6 +211,7 @@ def main():
     args = parser.parse_args()
     try:
         if args.command == 'users':
+            sys.stdout.reconfigure(errors='replace')
             print(find_users(args.device))
             return 0
         return 0 if detach(args.device, args.id, args.wait, args.pid) else 2
