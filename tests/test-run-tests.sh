@@ -158,7 +158,7 @@ for words in 'ERROR: AddressSanitizer: heap-use-after-free' \
              'x.c:1:2: runtime error: signed integer overflow'; do
   make_test found "echo >>$tmp/ran-found; echo '==1==$words'; exit 75"
   run 1 found
-  has '^FAIL test-found \(exit status 75'
+  has '^FAIL test-found \(exit status 75, and a report of a sanitizer'
   runs 1 found
 done
 for how in 'exit 1' 'exit 74' 'kill -SEGV $$' 'sleep 60'; do
