@@ -45,9 +45,10 @@ served ()
 # All that have a socket in the section's folder.
 server_pids ()
 {
-  local p
+  local p name
+  # Without a process for each: there may be very many.
   for p in /proc/[0-9]*; do
-    if [ "$(cat "$p/comm" 2>/dev/null)" = nbdkit ] &&
+    if { read -r name <"$p/comm"; } 2>/dev/null && [ "$name" = nbdkit ] &&
         tr '\0' ' ' <"$p/cmdline" | grep -qF "$T/run/"; then
       echo "${p#/proc/}"
     fi
@@ -109,14 +110,39 @@ for i in range(h.get_size() >> 20):
 PY
 }
 
-# copy_at_rest FROM TO: a member of a server that writes nothing now
-copy_at_rest ()
+# Has each of its threads stopped?
+has_stopped ()
 {
-  while
-    cp "$1" "$2" && sleep 3 || return 1
-    ! cmp -s "$1" "$2"
-  do :; done
+  ! cat "/proc/$1/task"/*/status | grep '^State:' | grep -qv 'T (stopped)'
 }
+
+# standing_still COMMAND...: while the server does nothing, as if it took no time
+standing_still ()
+{
+  local pid rc=0
+  pid=$(server_pids)
+  kill -STOP "$pid" || return 1
+  until has_stopped "$pid"; do sleep 0.02; done
+  "$@" || rc=$?
+  kill -CONT "$pid"
+  return $rc
+}
+
+# pull MEMBER TO: it is gone, and the server has noticed; TO has what was on it
+# then, as the server may have written to it until then
+pull ()
+{
+  exec 3<"$1"
+  rm "$1"
+  until grep -qs "$1: its file was deleted" "$SYSLOG_FILE"; do sleep 0.02; done
+  cp /proc/self/fd/3 "$2"
+  exec 3<&-
+}
+
+move_content () { cp "$1" "$2" && truncate -s 0 "$1"; }
+
+# wipe MEMBER TO: it is empty, and TO has what was on it
+wipe () { standing_still move_content "$@"; }
 
 # write_some: a few blocks, as a client that goes on with its work
 write_some ()
@@ -131,7 +157,8 @@ h.flush()
 PY
 }
 
-# crash_while_writing: the server dies in the middle of a client's writes
+# crash_while_writing: the server dies in the middle of a client's writes, the
+# first of which are flushed
 crash_while_writing ()
 {
   (python <<'PY'
@@ -142,9 +169,13 @@ data = random.Random(2).randbytes(1 << 20)
 while True:
     h.pwrite(data, random.randrange(31 << 20))
     h.flush()
+    print("flushed", flush=True)
 PY
-  ) 2>/dev/null &
-  sleep 0.4
+  ) >"$T/client" 2>/dev/null &
+  until grep -q flushed "$T/client"; do
+    kill -0 $! || return 1
+    sleep 0.02
+  done
   crash
   wait
   return 0
