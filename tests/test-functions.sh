@@ -77,7 +77,7 @@ ends_with 1 "another" <<<'timeout 9 false || fail "another"'
 ends_with 1 "" <<<'echo; timeout 9 false'
 ends_with 1 "another" <<<'wait_for true; fail "another"'
 ends_with 124 "" <<<'echo; exit 124'
-ends_with 0 "" <<<'echo; wait_for true; timeout 9 true; no_longer_than 0'
+ends_with 0 "" <<<'echo; wait_for true; timeout 9 true; SECONDS=0; no_longer_than 60'
 ends_with 75 "s, not" <<<'SECONDS=1000; no_longer_than 9 || fail "slow"'
 
 # ---- the system's own programs come first: nbdsh needs its python3
