@@ -6,6 +6,7 @@
 #
 # SPDX-License-Identifier: BSD-3-Clause
 
+[ -n "${OWN_MOUNTS:-}" ] || exec tests/own-mounts.sh "$0" "$@"
 source tests/functions.sh
 need_fuse
 OUT=$OUT B=$B scripts/fault-lab --quiet --seconds 0.15 --dir "$shm" \

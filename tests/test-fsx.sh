@@ -8,6 +8,7 @@
 #
 # SPDX-License-Identifier: BSD-3-Clause
 
+[ -n "${OWN_MOUNTS:-}" ] || exec tests/own-mounts.sh "$0" "$@"
 source tests/functions.sh
 need_fuse
 need_loop
