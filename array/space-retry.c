@@ -31,6 +31,13 @@ space_is_wanted (const struct array *a, const struct seat *s)
   list_for_each (l, &a->no_space_stores)
     if (list_item (l, struct store, link)->seat == s)
       return true;
+  /* What is tried again has not succeeded yet. */
+  list_for_each (l, &s->xfers)
+    if (list_item (l, struct xfer, seat_link)->had_no_space)
+      return true;
+  list_for_each (l, &s->stores)
+    if (list_item (l, struct store, link)->had_no_space)
+      return true;
   return false;
 }
 

@@ -48,6 +48,7 @@ store_news (struct array *a, struct news *n)
   }
   st->error = st->io.error;
   if (space_is_short (a, st->seat, st->io.kind, st->error)) {
+    st->had_no_space = true;
     space_wait (st->seat, &a->no_space_stores, &st->link);
     return;
   }

@@ -32,6 +32,7 @@ struct store {
                                  * while it waits for space */
   uint64_t since;               /* ns, when it was started */
   bool abandoned;               /* done was called before the I/O ended */
+  bool had_no_space;            /* at its last try */
   unsigned nr, nr_done;
   uint64_t off[STORE_MAX_BLOCKS];       /* bytes from the member's start */
   uint8_t *buf;                 /* nr blocks */

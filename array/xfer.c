@@ -127,8 +127,10 @@ xfer_ended (struct array *a, struct xfer *x)
       x->seat->suspect = false;
     xfer_free (a, x);
   }
-  else if (waits)
+  else if (waits) {
+    x->had_no_space = true;
     space_wait (x->seat, &a->no_space, &x->seat_link);
+  }
   else if (x->error && x->kind == IO_WRITE && !x->retried &&
            !x->seat->failing && !PLANTED ("member-write-not-retried")) {
     x->retried = true;

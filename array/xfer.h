@@ -27,6 +27,7 @@ struct xfer {
   void *buf;                    /* IO_READ, IO_WRITE */
   int error;                    /* out: 0 or a positive errno */
   bool retried;
+  bool had_no_space;            /* at its last try */
   bool alone;                   /* not bundled: a bundle with it failed */
   bool abandoned;               /* done was called, or never will be */
   bool timed;                   /* a client waits for it: array/slow.c counts

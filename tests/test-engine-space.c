@@ -86,6 +86,27 @@ test_writes_are_held (void **state)
   end_whole (sa);
 }
 
+/* While a retry is under way it is not known whether there is space. */
+static void
+test_slow_retry (void **state)
+{
+  struct sim_array *sa = start_half ();
+
+  put (sa, 30 * STRIPE, STRIPE, 0);
+  assert_int_equal (sim_array_flush (sa), ENOSPC);
+  sim_disk_hang (sim_array_disk_at (sa, 1), true);
+  assert_true (sim_array_pause (sa, 3 * SECOND));
+  assert_true (is_short (sa));
+  sim_disk_hang (sim_array_disk_at (sa, 1), false);
+  assert_true (sim_array_pause (sa, SECOND));
+  assert_true (is_short (sa));
+  sim_array_disk_at (sa, 1)->full = false;
+  assert_true (sim_array_pause (sa, SECOND));
+  assert_int_equal (sim_array_flush (sa), 0);
+  assert_false (is_short (sa));
+  end_whole (sa);
+}
+
 /* More than there are credits for: a flush gets an error all the same, and
  * overwrites and reads continue when there is space.
  */
@@ -176,6 +197,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_writes_are_held),
+    cmocka_unit_test (test_slow_retry),
     cmocka_unit_test (test_many_writes_are_held),
     cmocka_unit_test (test_full_member_is_taken_out),
     cmocka_unit_test (test_target_without_space),
