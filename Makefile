@@ -147,7 +147,7 @@ $(B)/tests/first-malloc.so: tests/preload/first-malloc.c
 
 $(B)/tests/syslog-file.so: tests/preload/syslog-file.c
 	@mkdir -p $(@D)
-	$(CC) -O2 -fPIC -shared -o $@ $<
+	$(CC) -O2 -fPIC -shared -o $@ $< -ldl
 
 $(B)/tests/slow-reads.so $(B)/tests/slow-log.so: \
 $(B)/tests/slow-%.so: tests/preload/slow-%.c

@@ -70,7 +70,7 @@ static char *
 resolve (const struct reader *r, const char *key, const char *value)
 {
   static const char *const names[] = {
-    "member", "dir", "control", "kernel-cache", "hook",
+    "member", "dir", "control", "log", "kernel-cache", "hook",
   };
   const int folder_len = strrchr (r->path, '/') - r->path;
   CLEANUP_FREE char *folder = strndup (r->path, MAX (folder_len, 1));

@@ -47,6 +47,7 @@ config_free (struct config *c)
   free (c->coder);
   free (c->kernel_cache);
   free (c->control);
+  free (c->log);
   free (c->hook);
   config_init (c);
 }
@@ -386,6 +387,13 @@ set_control (struct config *c, const char *key, const char *value)
 }
 
 static int
+set_log (struct config *c, const char *key, const char *value)
+{
+  c->log = config_absolute_path (value);
+  return c->log ? 0 : -1;
+}
+
+static int
 set_hook (struct config *c, const char *key, const char *value)
 {
   c->hook = config_absolute_path (value);
@@ -466,6 +474,7 @@ static const struct key {
   { "rebuild-rate", set_rebuild_rate },
   { "degraded", set_degraded },
   { "control", set_control },
+  { "log", set_log },
   { "hook", set_hook },
 };
 

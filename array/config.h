@@ -63,6 +63,7 @@ struct config {
   uint64_t rebuild_rate;        /* bytes of a member a second, also of a
                                  * scrub; 0: no limit */
   char *control;                /* absolute path, or NULL */
+  char *log;                    /* likewise */
   char *hook;                   /* likewise */
   char label[CONFIG_LABEL_LEN + 1];     /* "": not given */
   bool has_uuid;

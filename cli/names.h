@@ -1,7 +1,8 @@
 /* gpuraid: arrays by NAME: the folder of their sockets.
  *
  * RUNDIR is /run/gpuraid for root, and $XDG_RUNTIME_DIR/gpuraid for others.
- * The array NAME has two sockets there: NAME.sock for NBD, and NAME.control.
+ * The array NAME has two sockets there: NAME.sock for NBD, and NAME.control;
+ * and, without a syslog, NAME.log.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -15,6 +16,7 @@
 
 #define NAMES_CONTROL ".control"
 #define NAMES_NBD ".sock"
+#define NAMES_LOG ".log"
 
 /* RUNDIR, which need not exist; the caller frees it.  NULL: reported. */
 extern char *names_rundir (void);
@@ -25,7 +27,7 @@ extern int names_make_rundir (void);
 /* Is it a NAME?  If not, that is reported. */
 extern bool names_check (const char *name);
 
-/* RUNDIR/NAME.control or RUNDIR/NAME.sock; the caller frees it.  NULL:
+/* RUNDIR/NAME.control, or that with another suffix; the caller frees it.  NULL:
  * reported; also if name is no NAME, or the path is too long for a socket.
  */
 extern char *names_socket (const char *name, const char *suffix);

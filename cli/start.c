@@ -13,12 +13,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/names.h"
 #include "cli/remote.h"
+#include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 
@@ -65,11 +69,34 @@ clear_sockets (const char *name, const char *control, const char *nbd)
   return state == SOCKET_ALIVE || state == SOCKET_UNKNOWN ? -1 : 0;
 }
 
-/* An error of nbdkit in the background, after its start, reaches only the log
- * of the system.
+/* Is there a log of the system?  A container often has none, and messages that
+ * are sent to it are lost.
+ */
+static bool
+has_syslog (void)
+{
+  const struct sockaddr_un addr = { .sun_family = AF_UNIX,
+                                    .sun_path = _PATH_LOG };
+  static const int types[] = { SOCK_DGRAM, SOCK_STREAM };
+  bool found = false;
+
+  for (size_t i = 0; i < ARRAY_LEN (types) && !found; i++) {
+    const int fd = socket (AF_UNIX, types[i] | SOCK_CLOEXEC, 0);
+
+    found = fd >= 0 &&
+      connect (fd, (const struct sockaddr *) &addr, sizeof addr) == 0;
+    if (fd >= 0)
+      close (fd);
+  }
+  return found;
+}
+
+/* An error of nbdkit in the background, after its start, reaches only the log.
+ * log: its file, or NULL: that of the system.
  */
 static int
-check_serves (const char *name, const char *control, const char *nbd)
+check_serves (const char *name, const char *control, const char *nbd,
+              const char *log)
 {
   struct control_client *c = NULL;
   struct json_object *status = NULL;
@@ -81,12 +108,14 @@ check_serves (const char *name, const char *control, const char *nbd)
   control_close (c);
   if (status == NULL) {
     log_error ("%s: the server ended when it had started; gpuraid start -f %s "
-               "shows why", name, name);
+               "shows why%s%s", name, name, log ? ", or " : "", log ? log : "");
     names_remove_dead (nbd);
     return EXIT_FAILURE;
   }
   json_object_put (status);
   printf ("%s: nbd+unix:///?socket=%s\n", name, nbd);
+  if (log)
+    printf ("%s: there is no syslog: messages go to %s\n", name, log);
   return EXIT_SUCCESS;
 }
 
@@ -125,20 +154,30 @@ start (const char *name, bool foreground)
   CLEANUP_FREE char *control = names_socket (name, NAMES_CONTROL);
   CLEANUP_FREE char *nbd = control ? names_socket (name, NAMES_NBD) : NULL;
   CLEANUP_FREE char *plugin = find_plugin ();
-  CLEANUP_FREE char *config_key = NULL, *control_key = NULL;
-  char *argv[] = { "", "-f", "-U", nbd, plugin, NULL, NULL, NULL };
-  char **args = foreground ? argv : argv + 1;
+  CLEANUP_FREE char *log = NULL;
+  CLEANUP_FREE char *config_key = NULL, *control_key = NULL, *log_key = NULL;
+  char *argv[] = { "", "-f", "-U", nbd, plugin, NULL, NULL, NULL, NULL };
+  char **args;
 
   if (nbd == NULL || plugin == NULL)
     return EXIT_FAILURE;
+  if (!foreground && !has_syslog () &&
+      (log = names_socket (name, NAMES_LOG)) == NULL)
+    return EXIT_FAILURE;
   if (asprintf (&config_key, "config=%s", name) == -1 ||
-      asprintf (&control_key, "control=%s", control) == -1) {
+      asprintf (&control_key, "control=%s", control) == -1 ||
+      asprintf (&log_key, "log=%s", log ? log : "") == -1) {
     log_error ("asprintf: %m");
     return EXIT_FAILURE;
   }
-  args[0] = "nbdkit";
+  /* nbdkit's own messages go to stderr, which the plugin makes the file. */
+  if (log)
+    argv[1] = "--log=stderr";
   argv[5] = config_key;
   argv[6] = control_key;
+  argv[7] = log ? log_key : NULL;
+  args = foreground || log ? argv : argv + 1;
+  args[0] = "nbdkit";
   if (names_make_rundir () == -1 || clear_sockets (name, control, nbd) == -1)
     return EXIT_FAILURE;
   if (foreground) {
@@ -149,7 +188,7 @@ start (const char *name, bool foreground)
     names_remove_dead (nbd);
     return EXIT_FAILURE;
   }
-  return check_serves (name, control, nbd);
+  return check_serves (name, control, nbd, log);
 }
 
 int

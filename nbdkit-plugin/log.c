@@ -2,7 +2,7 @@
  *
  * nbdkit has errors and debug messages, but no level for notices.  Those go to
  * stderr, where nbdkit's messages go too, or to syslog once a daemon has no
- * stderr any more.
+ * stderr any more.  With log= all of them go to a file, with the time.
  *
  * Stderr may be a pipe that nothing reads, and a write to it then blocks.  No
  * thread that serves may wait for that.  So once the server runs one thread
@@ -61,22 +61,43 @@ static bool to_syslog;
 /* ---- writing --------------------------------------------------------- */
 
 static void
-notice (const char *fmt, va_list args)
+to_stderr (const char *prefix, const char *fmt, va_list args)
 {
-  char text[MAX_TEXT_LEN];
+  char text[MAX_TEXT_LEN], at[LOG_TIME_LEN];
 
   vsnprintf (text, sizeof text, fmt, args);
-  if (to_syslog)
+  log_file_time (at);
+  fprintf (stderr, "%snbdkit: %s%s\n", at, prefix, text);
+}
+
+static void
+notice (const char *fmt, va_list args)
+{
+  if (to_syslog) {
+    char text[MAX_TEXT_LEN];
+
+    vsnprintf (text, sizeof text, fmt, args);
     syslog (LOG_DAEMON | LOG_NOTICE, "gpuraid: %s", text);
+  }
   else
-    fprintf (stderr, "nbdkit: gpuraid: %s\n", text);
+    to_stderr ("gpuraid: ", fmt, args);
+}
+
+/* nbdkit may send it to syslog, of a daemon. */
+static void
+error (const char *fmt, va_list args)
+{
+  if (log_file_is_used ())
+    to_stderr ("error: ", fmt, args);
+  else
+    nbdkit_verror (fmt, args);
 }
 
 static void
 vwrite (enum log_level level, const char *fmt, va_list args)
 {
   switch (level) {
-  case LOG_LEVEL_ERROR: nbdkit_verror (fmt, args); break;
+  case LOG_LEVEL_ERROR: error (fmt, args); break;
   case LOG_LEVEL_NOTICE: notice (fmt, args); break;
   case LOG_LEVEL_DEBUG: nbdkit_vdebug (fmt, args); break;
   }
@@ -252,7 +273,7 @@ wait_for_work (void)
   clock_gettime (CLOCK_REALTIME, &until);
   until.tv_sec += LOOK_S;
   while (queue.first == NULL && !queue.stopping) {
-    if (clients_count () == 0 || queue.told_of_stop)
+    if ((clients_count () == 0 || queue.told_of_stop) && !log_file_is_used ())
       pthread_cond_wait (&queue.changed, &queue.lock);
     else if (pthread_cond_timedwait (&queue.changed, &queue.lock,
                                      &until) == ETIMEDOUT)
@@ -343,6 +364,7 @@ write_queue (void *arg)
       free (m);
     }
     look_for_stop ();
+    log_file_limit ();
   }
   return NULL;
 }
@@ -394,7 +416,9 @@ log_start (void)
   struct stat st;
   int err;
 
-  to_syslog = getpid () != pid_before_fork &&
+  if (log_file_use () == -1)
+    return -1;
+  to_syslog = !log_file_is_used () && getpid () != pid_before_fork &&
     fstat (STDERR_FILENO, &st) == 0 && S_ISCHR (st.st_mode) &&
     st.st_rdev == makedev (1, 3);       /* /dev/null */
   err = thread_start (&queue.thread, "gpuraid-log", write_queue, NULL);

@@ -24,8 +24,8 @@ extern bool plugin_direct;
 extern void log_to_nbdkit (void);
 
 /* After the fork: from now on a thread writes them, and no other waits for
- * stderr.  Notices go to syslog if the fork made a daemon without a stderr.  0,
- * or -1 reported.
+ * stderr.  They go to the file, if there is one; else notices go to syslog if
+ * the fork made a daemon without a stderr.  0, or -1 reported.
  */
 extern int log_start (void);
 /* Wait until all is written; stderr may block a second longer.  No other thread
@@ -43,6 +43,21 @@ extern void log_client_opened (void);
  */
 extern void log_to_client (const char *fmt, ...)
   __attribute__ ((format (printf, 1, 2)));
+
+/* ---- log-file.c: messages in a file ----------------------------------- */
+
+/* Before the fork: open it.  path: absolute, borrowed; NULL: there is none.  0,
+ * or -1 reported.
+ */
+extern int log_file_open (const char *path);
+/* After the fork: it is stderr from now on.  0, or -1 reported. */
+extern int log_file_use (void);
+extern bool log_file_is_used (void);
+/* If it has become long, rename it, and begin another.  One thread. */
+extern void log_file_limit (void);
+/* What a line there begins with; "" without a file. */
+#define LOG_TIME_LEN 32
+extern void log_file_time (char text[LOG_TIME_LEN]);
 
 /* ---- server.c: what nbdkit was told ---------------------------------- */
 

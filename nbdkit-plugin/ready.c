@@ -256,7 +256,8 @@ plugin_get_ready (void)
   init_choice ();
   if (crc32c_check () == -1)
     return -1;
-  if (config.hook && hook_check (config.hook) == -1)
+  if (log_file_open (config.log) == -1 ||
+      (config.hook && hook_check (config.hook) == -1))
     return -1;
   if (config.create == CREATE_MISSING) {
     int wanted = create_is_wanted (&config);

@@ -11,6 +11,8 @@ need nbdkit nbdinfo
 
 export GPURAID_RUNDIR=$shm/run GPURAID_CONFIG_DIR=$tmp/conf
 mkdir "$GPURAID_CONFIG_DIR"
+# As if there was a syslog, on any machine; see below for one without.
+export LD_PRELOAD=$B/tests/syslog-file.so SYSLOG_FILE=$tmp/syslog
 make_members 3 8M
 create_array k=2 m=1 label=tank >/dev/null
 echo "member=$shm/member-*.img" >"$GPURAID_CONFIG_DIR/tank.conf"
@@ -116,6 +118,52 @@ mv "${members[1]}" "$tmp/away"
 run 0 start tank
 said "missing"
 run 0 stop tank
+
+# ---- without a syslog: messages are in a file, which does not grow for ever
+
+log=$GPURAID_RUNDIR/tank.log
+unset SYSLOG_FILE
+mv "$tmp/away" "${members[1]}"
+run 0 start tank
+grep -qxF "tank: there is no syslog: messages go to $log" "$tmp/out" ||
+  fail "start: $(cat "$tmp/out")"
+[ ! -s "$tmp/err" ] || fail "start: $(cat "$tmp/err")"
+run 0 fail tank 1
+[ "$(stat -c %a "$log")" = 640 ] || fail "others can read the log"
+grep -qE "^[0-9]{4}-[0-9-]* [0-9:]{8} nbdkit: gpuraid: .*taken out by command" \
+  "$log" || fail "the log: $(cat "$log")"
+# nbdkit's own: a client that is none.
+/usr/bin/python3 -c 'import socket, sys
+s = socket.socket (socket.AF_UNIX)
+s.connect (sys.argv[1])
+s.send (b"x" * 1000)' "$sock"
+wait_for 60 grep -q "^nbdkit: .*error: " "$log" ||
+  fail "nbdkit said nothing: $(cat "$log")"
+run 1 start tank
+one_line
+head -c 1048576 /dev/zero >>"$log"
+wait_for 60 test -e "$log.1" || fail "the log is still that long"
+run 0 readd tank 1
+run 0 wait tank
+grep -q "member-01.img: rebuilt" "$log" || fail "the log ends"
+[ "$(stat -c %s "$log")" -lt 100000 ] || fail "the new log has the old content"
+run 0 stop tank
+[ "$(ls "$GPURAID_RUNDIR" | tr '\n' ' ')" = "tank.log tank.log.1 " ] ||
+  fail "left: $(ls "$GPURAID_RUNDIR")"
+run 0 status
+[ ! -s "$tmp/out" ] || fail "a log counts as an array: $(cat "$tmp/out")"
+rm "$log" "$log.1"
+mkdir "$log"
+run 1 start tank
+one_line
+said "log=$log: Is a directory"
+rmdir "$log"
+run 1 start -f nosuch           # in the foreground there is no such file
+said "nosuch.conf: No such file"
+[ -z "$(ls "$GPURAID_RUNDIR")" ] || fail "left: $(ls "$GPURAID_RUNDIR")"
+export SYSLOG_FILE=$tmp/syslog
+create_array --force k=2 m=1 label=tank >/dev/null
+mv "${members[1]}" "$tmp/away"
 
 # ---- what is wrong is said here, and nothing is left
 
