@@ -242,11 +242,14 @@ loops=$(pgrep -P $pid -f -- '--load 3')
 [ "$(wc -w <<<"$loops")" -eq 4 ] || die "these are not three loops and a writer: $loops"
 kill -9 $pid "$(cat "$tmp/loaded")"
 wait $pid 2>/dev/null
-for loop in $loops; do
-  while grep -qsz -- --load "/proc/$loop/cmdline"; do
-    sleep 0.05
-  done
+for i in {1..600}; do
+  grep -qsz -- --load $(printf '/proc/%s/cmdline ' $loops) || break
+  sleep 0.1
 done
+if [ "$i" -eq 600 ]; then
+  kill -9 $loops
+  die "these were left running: $loops"
+fi
 
 # ---- surroundings
 
