@@ -68,6 +68,9 @@ fail ()
 late ()
 {
   echo "$0: late: $* $(cat "$tmp/late" 2>/dev/null)" >&2
+  # What a sanitizer found is no matter of time.
+  grep -E '(ERROR|WARNING): [A-Za-z]+Sanitizer|runtime error:' "$raid_log" >&2 &&
+    exit 1
   exit 75
 }
 
@@ -104,6 +107,8 @@ cleanup ()
 {
   local rc=$? c
   trap - EXIT
+  # A child that is killed before it calls exec comes here too.
+  [ "$BASHPID" = $$ ] || exit $rc
   set +e
   for c in "${at_exit[@]}"; do
     eval "$c" >/dev/null 2>&1

@@ -137,12 +137,12 @@ grep -qE "^[0-9]{4}-[0-9-]* [0-9:]{8} nbdkit: gpuraid: .*taken out by command" \
 s = socket.socket (socket.AF_UNIX)
 s.connect (sys.argv[1])
 s.send (b"x" * 1000)' "$sock"
-wait_for 60 grep -q "^nbdkit: .*error: " "$log" ||
+wait_for grep -q "^nbdkit: .*error: " "$log" ||
   fail "nbdkit said nothing: $(cat "$log")"
 run 1 start tank
 one_line
 head -c 1048576 /dev/zero >>"$log"
-wait_for 60 test -e "$log.1" || fail "the log is still that long"
+wait_for test -e "$log.1" || fail "the log is still that long"
 run 0 readd tank 1
 run 0 wait tank
 grep -q "member-01.img: rebuilt" "$log" || fail "the log ends"

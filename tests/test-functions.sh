@@ -54,6 +54,16 @@ ours=$(cat "$tmp/pid.ours")
 kill "$another"
 wait_for test ! -d "/proc/$ours" || fail "ours is still there at the end"
 
+# ---- a child that ends before it has called exec leaves the folders alone
+
+bash -c 'source tests/functions.sh
+  for i in {1..50}; do
+    sleep 10 &
+    kill $!
+    wait $! || :
+  done
+  [ -d "$tmp" ] && [ -d "$shm" ]' || fail "the folders are gone"
+
 # ---- what ends because a limit ran out is late, all else has failed
 
 # ends_with STATUS WORDS <LINES: a test of these lines
@@ -72,6 +82,7 @@ ends_with 75 "late: timeout 1 sleep" <<<'timeout 1 sleep 100'
 ends_with 75 "wait_for false" <<<'patience=0; wait_for false || fail "no"'
 ends_with 75 "late: wait_for" <<<'patience=0; wait_for false'
 ends_with 75 "late: no" <<<'late no'
+ends_with 1 "runtime error" <<<'echo "runtime error: x" >"$raid_log"; late no'
 ends_with 75 "log_has" <<<'patience=0; log_has word || fail "log_has"'
 ends_with 1 "another" <<<'timeout 9 false || fail "another"'
 ends_with 1 "" <<<'echo; timeout 9 false'

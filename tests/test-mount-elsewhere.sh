@@ -29,9 +29,6 @@ on_exit eval 'kill_ours "$(cat "$shm/pid")"'
 on_exit unmount_all
 nbdkit -U "$sock" -P "$shm/pid" file "$shm/disk" || fail "no server"
 
-# Until the helpers have it.
-type late >/dev/null 2>&1 || late () { echo "$0: $*" >&2; exit 75; }
-
 mount_it ()
 {
   timeout 120 scripts/mount --with fuse "$@" "$sock" "$mnt" >/dev/null ||

@@ -42,7 +42,7 @@ for i in 1 2; do
   sleep 0.3
   start_raid
   # At once, before what was written is written out.
-  wait_for 30 answered || fail "it does not go on: $(cat "$tmp/out")"
+  wait_for answered || fail "it does not go on: $(cat "$tmp/out")"
 done
 kill_raid
 start_raid
