@@ -6,6 +6,7 @@
 #
 # SPDX-License-Identifier: BSD-3-Clause
 # run-tests: timeout=1200 no-sanitizer
+# run-tests: inputs=bench,cli,common,gf,gpu,measure,Makefile,scripts,tests/fake-cuda
 
 source tests/functions.sh
 use_fake_cuda

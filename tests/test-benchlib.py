@@ -7,6 +7,7 @@
 #
 # SPDX-License-Identifier: BSD-3-Clause
 # run-tests: no-sanitizer
+# run-tests: inputs=bench,cli,common,gf,gpu,measure,Makefile,scripts,tests/fake-cuda
 
 import os
 import pathlib

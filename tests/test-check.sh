@@ -91,6 +91,7 @@ our_git init -q
 our_git add .
 our_git commit -m all
 commit=$(git -C "$tmp/tree" rev-parse HEAD)
+export XDG_CACHE_HOME=$tmp/cache
 
 # ---- all is well: few lines
 
@@ -117,6 +118,36 @@ grep -qx 'steps: gcc' "$tmp/tree/build/check/steps/result" || die "no result of 
 
 check 0 '18 passed, 0 failed, 1 skipped' --all
 result 'steps: all, all rounds'
+
+# ---- what passed with the same files is left out, and what nothing changed
+
+mkdir "$tmp/tree/model"
+put tests/test-model.sh '# run-tests: fixed no-sanitizer inputs=model
+[ ! -e model/bad ]'
+put tests/test-other.sh '# run-tests: no-sanitizer inputs=model,*.x'
+our_git add .
+our_git commit -m more
+check 0 '16 passed, 0 failed, 1 skipped'
+check 0 '15 passed, 0 failed, 1 skipped'
+has '^1 tests were left out'
+result 'left out: 1'
+touch "$tmp/tree/model/bad"
+check 1 '15 passed, 1 failed, 1 skipped'
+check 1 '15 passed, 1 failed, 1 skipped'
+rm "$tmp/tree/model/bad"
+check 0 '20 passed, 0 failed, 1 skipped' --all
+# Scripts without inputs always run.
+check 0 '12 passed, 0 failed, 1 skipped' --since HEAD
+touch "$tmp/tree/a.x" "$tmp/tree/a.xy"
+check 0 '13 passed, 0 failed, 1 skipped' --since HEAD
+rm "$tmp/tree"/a.x*
+mkdir "$tmp/tree/array"
+touch "$tmp/tree/array/a.c"
+check 0 '14 passed, 0 failed, 1 skipped' --since HEAD
+check 1 'check: --since nowhere: no such commit' --since nowhere
+rm -r "$tmp/tree/array" "$tmp/tree/tests/test-"{model,other}.sh
+our_git commit -a -m less
+commit=$(git -C "$tmp/tree" rev-parse HEAD)
 
 # ---- failures can be seen, also at the end
 

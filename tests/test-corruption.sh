@@ -3,6 +3,7 @@
 # short slice of scripts/corruption.
 #
 # run-tests: no-sanitizer
+# run-tests: inputs=code,scripts,tests/lab,tests/corruption,tests/mounted
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

@@ -4,6 +4,7 @@
 # with the most threads at work at once.
 #
 # run-tests: long timeout=1200 check=plain,thread
+# run-tests: inputs=code,scripts,system,tests/lab,tests/mounted
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

@@ -3,6 +3,7 @@
 # on NBD servers.
 #
 # run-tests: long no-sanitizer timeout=1200
+# run-tests: inputs=code,scripts,system,tests/lab,tests/mounted
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

@@ -11,6 +11,7 @@
 #
 # SPDX-License-Identifier: BSD-3-Clause
 # run-tests: address-only timeout=1200
+# run-tests: inputs=code,scripts,tests/*.[ch]
 
 set -e
 cd "$(dirname "$0")/.."

@@ -3,6 +3,7 @@
 # survives kill -9 of its server; a short slice of scripts/kill-degraded.
 #
 # run-tests: no-sanitizer
+# run-tests: inputs=code,scripts,tests/lab,tests/corruption,tests/mounted
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

@@ -4,6 +4,7 @@
 #
 # SPDX-License-Identifier: BSD-3-Clause
 # run-tests: no-sanitizer
+# run-tests: inputs=docs,scripts
 
 set -eu -o pipefail
 cd "$(dirname "$0")/.."

@@ -3,6 +3,7 @@
 # members' servers, with remote members; a short slice of scripts/powerfail.
 #
 # run-tests: long no-sanitizer timeout=1200
+# run-tests: inputs=code,scripts,tests/lab,tests/powerfail
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

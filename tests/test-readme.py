@@ -14,10 +14,10 @@
 # Other blocks ("```sh") have commands alone, of which only the names are
 # checked.  What differs from run to run is replaced before it is compared.
 #
-# Without --real, these stand in: folders of the test for those of the system,
-# (GPURAID_CONFIG_DIR and so on); for sleep, waiting for what it waits for; and
-# where this machine can't mount (no root, /dev/fuse or loop device), a folder
-# whose files are copied to and from an image on the array.
+# Without --real, these stand in: folders of the test for those of the system
+# (GPURAID_CONFIG_DIR and so on); a file for syslog; for sleep, waiting for what
+# it waits for; and where this machine can't mount (no root, /dev/fuse or loop
+# device), a folder whose files are copied to and from an image on the array.
 #
 # A difference is printed with what the kernel, the servers and mount say, and
 # with the name spaces that have the mount: a file that is empty where it was
@@ -172,7 +172,9 @@ class Session:
             'PATH': f'{bin_folder}:{self.env["PATH"]}:/usr/sbin:/sbin',
             'GPURAID_CONFIG_DIR': folders['/etc/gpuraid.d'],
             'GPURAID_RUNDIR': folders['/run/gpuraid'],
-            'GPURAID_RUN': self.tmp})
+            'GPURAID_RUN': self.tmp,
+            'LD_PRELOAD': os.path.join(TOP, 'build/tests/syslog-file.so'),
+            'SYSLOG_FILE': os.path.join(self.tmp, 'syslog')})
         self.names[MOUNT] = os.path.join(TOP, 'scripts', 'mount')
         if not can_mount(folders['/mnt']):
             self.names[MOUNT] = os.path.join(bin_folder, 'mount-stand-in')
@@ -255,7 +257,8 @@ class Session:
 echo "--- gpuraid status"; timeout 30 gpuraid status tank
 echo "--- the last words of the kernel"; dmesg | tail -n 30
 echo "--- and of servers"
-timeout 30 journalctl -q --no-pager -t nbdkit -n 30 || tail -n 30 /var/log/syslog
+tail -n 30 "${SYSLOG_FILE:-/var/log/syslog}" 2>/dev/null ||
+  timeout 30 journalctl -q --no-pager -t nbdkit -n 30
 echo "--- mount"; tail -n +1 "$0"/mount/*/[!l]* "$0"/mount/*/log 2>/dev/null
 losetup -l
 echo "--- which name spaces have it"

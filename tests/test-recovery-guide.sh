@@ -3,6 +3,7 @@
 # what the guide says.
 #
 # run-tests: long no-sanitizer timeout=1200
+# run-tests: inputs=code,scripts,docs,tests/recovery-helpers.sh,tests/preload
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

@@ -8,6 +8,7 @@
 # are long ones.
 #
 # run-tests: long no-sanitizer timeout=1200
+# run-tests: inputs=code,scripts,system,tests/vm,tests/mounted,tests/killed-clients.py
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

@@ -4,6 +4,7 @@
 #
 # SPDX-License-Identifier: BSD-3-Clause
 # run-tests: long no-sanitizer timeout=1200
+# run-tests: inputs=code,tests/watch.py,tests/terminal.py
 
 source tests/functions.sh
 need nbdkit nbdcopy

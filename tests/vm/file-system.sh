@@ -72,7 +72,7 @@ wait_noted ()
 {
   local n
   n=$(($(count_noted) + $1))
-  wait_for 60 eval "[ \$(count_noted) -ge $n ]" ||
+  wait_for eval "[ \$(count_noted) -ge $n ]" ||
     fail "$fs: only $(count_noted) files were acknowledged, not $n"
 }
 
@@ -94,7 +94,7 @@ keep_elsewhere ()
   unshare --mount --propagation private sleep 1000 &
   holder=$!
   on_exit kill_ours $holder
-  wait_for 60 eval \
+  wait_for eval \
     "[ \$(readlink /proc/$holder/ns/mnt) != $(readlink /proc/$$/ns/mnt) ]" ||
     fail "$fs: no name space"
   timeout 120 scripts/mount -u --no-wait "$mnt" 2>"$tmp/held" || rc=$?
@@ -119,7 +119,7 @@ check_fs ()
   timeout 120 $check "$device" >"$tmp/fsck" 2>&1 ||
     { cat "$tmp/fsck" >&2; fail "$fs: $check: not clean"; }
   kill "$(cat "$tmp/nbd.pid")"
-  wait_for 20 eval "! kill -0 $(cat "$tmp/nbd.pid")" ||
+  wait_for eval "! kill -0 $(cat "$tmp/nbd.pid")" ||
     fail "$fs: the device is still attached"
 }
 
@@ -149,7 +149,7 @@ grow_fs ()
   old=$(device_size)
   timeout 60 "$gpuraid" grow "$control" || fail "$fs: gpuraid grow"
   "$@"
-  wait_for 60 has_new_size || fail "$fs: the device has $(device_size) bytes"
+  wait_for has_new_size || fail "$fs: the device has $(device_size) bytes"
   [ "$(device_size)" -gt "$old" ] || fail "$fs: the array has not grown"
   old=$(($(fs_size)))
   case $fs in
