@@ -69,7 +69,7 @@ late ()
 {
   echo "$0: late: $* $(cat "$tmp/late" 2>/dev/null)" >&2
   # What a sanitizer found is no matter of time.
-  grep -E '(ERROR|WARNING): [A-Za-z]+Sanitizer|runtime error:' "$raid_log" >&2 &&
+  grep -E '(ERROR|WARNING): [A-Za-z]+Sanitizer|runtime error:' -s "$raid_log" >&2 &&
     exit 1
   exit 75
 }
@@ -179,7 +179,8 @@ wait_for ()
   done
 }
 
-# timeout SECONDS COMMAND...: like timeout(1), for what hangs otherwise.
+# timeout SECONDS COMMAND...: like timeout(1), for what hangs otherwise.  Not in the
+# background, where $! is that of a shell: command timeout.
 timeout ()
 {
   local limit=$(($1 * slow)) rc=0

@@ -30,7 +30,7 @@ PY
 serve ()
 {
   rm -f "$tmp/socket"
-  timeout 60 /usr/bin/python3 "$tmp/server.py" "$tmp/socket" "$1" &
+  command timeout 600 /usr/bin/python3 "$tmp/server.py" "$tmp/socket" "$1" &
   server=$!
   wait_for test -S "$tmp/socket" || fail "no server"
 }
@@ -59,7 +59,7 @@ grep -qxF '  failed: cuda:0 NVIDIA H200 is not used any more: launch: an illegal
 grep -qx '  isal  *3  *4 \?Ki\?B\?' "$tmp/out" || fail "$(cat "$tmp/out")"
 grep -qx '  cuda:0 NVIDIA H200  *12  *1 \?Mi\?B\?' "$tmp/out" ||
   fail "$(cat "$tmp/out")"
-timeout 30 "$gpuraid" watch "$tmp/socket" >"$tmp/watch" &
+command timeout 600 "$gpuraid" watch "$tmp/socket" >"$tmp/watch" &
 watch_pid=$!
 wait_for grep -q ", cuda:0 NVIDIA H200 failed" "$tmp/watch" ||
   fail "watch: $(cat "$tmp/watch")"

@@ -161,7 +161,7 @@ check "len (m) == 6 and m[0]['path'] == '$shm/new-0'"
 
 # ---- watch ends with the server
 
-timeout 60 "$gpuraid" watch "$control" >"$tmp/watch" &
+command timeout 600 "$gpuraid" watch "$control" >"$tmp/watch" &
 watch_pid=$!
 wait_for grep -q healthy "$tmp/watch" || fail "watch says nothing"
 stop_raid
