@@ -8,7 +8,7 @@
  *   test-membership-walk [SEED|random [WALKS]]
  *
  * run-tests: no-thread
- * run-tests: fixed inputs=array,common,gf,member,raidmap,Makefile,tests/*.[ch]
+ * run-tests: fixed inputs=array,common,gf,member,raidmap,Makefile,tests/?*.[ch]
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -15,7 +15,7 @@
  * lost with a slot.
  *
  * run-tests: no-thread check=plain,address
- * run-tests: fixed inputs=array,common,gf,member,raidmap,Makefile,tests/*.[ch]
+ * run-tests: fixed inputs=array,common,gf,member,raidmap,Makefile,tests/?*.[ch]
  * It has one thread.
  *
  * SPDX-License-Identifier: BSD-3-Clause
