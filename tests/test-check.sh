@@ -145,7 +145,10 @@ mkdir "$tmp/tree/array"
 touch "$tmp/tree/array/a.c"
 check 0 '14 passed, 0 failed, 1 skipped' --since HEAD
 check 1 'check: --since nowhere: no such commit' --since nowhere
-rm -r "$tmp/tree/array" "$tmp/tree/tests/test-"{model,other}.sh
+mkdir "$tmp/tree/bench"
+mv "$tmp/tree/array/a.c" "$tmp/tree/bench"
+check 0 '14 passed, 0 failed, 1 skipped' --since HEAD
+rm -r "$tmp/tree/array" "$tmp/tree/bench" "$tmp/tree/tests/test-"{model,other}.sh
 our_git commit -a -m less
 commit=$(git -C "$tmp/tree" rev-parse HEAD)
 

@@ -2,7 +2,7 @@
 # test-model: the membership protocol holds, every weaker one is detected,
 # and array/membership decides as the model does; see tests/model/.
 # run-tests: no-sanitizer timeout=1200
-# run-tests: fixed inputs=tests/model,array,common,raidmap,tests/test-membership-open.c
+# run-tests: fixed inputs=tests/model,array,common,raidmap,Makefile,tests/?*.[ch]
 #
 # SPDX-License-Identifier: BSD-3-Clause
 
