@@ -102,7 +102,7 @@ programs := $(if $(plugin),$(OUT)/nbdkit-gpuraid-plugin.so) \
 all: $(programs) $(OUT)/gpuraid-bench $(tools) $(fake_cuda) \
      $(B)/tests/slow-reads.so $(B)/tests/slow-log.so \
      $(if $(SAN),$(B)/tests/first-malloc.so,$(B)/tests/volatile-plugin.so \
-       $(B)/tests/syslog-file.so)
+       $(B)/tests/syslog-file.so $(B)/tests/whole-xstate.so)
 
 # nodelete: a thread blocked in a system call may outlive .unload.
 $(OUT)/nbdkit-gpuraid-plugin.so: $(plugin) $(old) $(control) $(core) \
@@ -145,7 +145,8 @@ $(B)/tests/first-malloc.so: tests/preload/first-malloc.c
 	@mkdir -p $(@D)
 	$(CC) -O2 -fPIC -shared -Wl,-z,initfirst -o $@ $<
 
-$(B)/tests/syslog-file.so: tests/preload/syslog-file.c
+$(B)/tests/syslog-file.so $(B)/tests/whole-xstate.so: \
+$(B)/tests/%.so: tests/preload/%.c
 	@mkdir -p $(@D)
 	$(CC) -O2 -fPIC -shared -o $@ $< -ldl
 
