@@ -37,6 +37,7 @@
 #include "array/seat.h"
 #include "array/state.h"
 #include "array/store.h"
+#include "array/sums.h"
 #include "common/plant.h"
 
 int
@@ -331,6 +332,8 @@ change_step (struct array *a, struct waiter *w)
     progress_leave (a);
   if (a->lost_slots && a->writable && !PLANTED ("missed-not-durable") &&
       !a->consistency->may_leave (a, &c->waiter))
+    return;
+  if (c->kind == CHANGE_OPEN && !sums_settle_behind (a, &c->waiter))
     return;
   if (!c->begun) {
     if (begin (a, why) == -1) {

@@ -113,6 +113,8 @@ struct seat {
                                  * membership's found_first_copy */
   unsigned nr_page_rounds;      /* of 2: all pages were written to it */
   bool older;                   /* taken again, and an older copy */
+  bool behind;                  /* force went back, and in missed regions its
+                                 * blocks are lost: array/sums-behind.c */
 
   /* Its journal ring: array/ring-header.c. */
   struct ring ring;

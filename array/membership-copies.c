@@ -201,7 +201,7 @@ membership_meet (struct membership *ms, struct found *f,
 
   f->state = FOUND_REFUSED;
   f->dev = -1;
-  f->covered = f->older = false;
+  f->covered = f->older = f->behind = false;
   f->cursor = 0;
   if (membership_resembles (f, own, why) == -1)
     return -1;

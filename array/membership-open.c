@@ -427,6 +427,30 @@ count_quorum (const struct found *found, size_t nr,
   }
 }
 
+static uint64_t
+accepted_epoch (const struct found *f)
+{
+  const struct superblock *sb = found_accepted (f);
+
+  return sb ? sb->record.self.ballot.epoch : 0;
+}
+
+/* Where force goes back, members are used that went on without others that are
+ * used.
+ */
+static void
+note_behind (struct found *found, size_t nr)
+{
+  uint64_t newest = 0;
+
+  for (size_t i = 0; i < nr; i++)
+    if (found[i].state == FOUND_CURRENT)
+      newest = MAX (newest, accepted_epoch (&found[i]));
+  for (size_t i = 0; i < nr; i++)
+    found[i].behind = found[i].state == FOUND_CURRENT &&
+      accepted_epoch (&found[i]) < newest && !PLANTED ("member-behind-whole");
+}
+
 /* Judge the members by this record. */
 static void
 judge_by (struct found *found, size_t nr, const struct ballot *winner,
@@ -439,7 +463,7 @@ judge_by (struct found *found, size_t nr, const struct ballot *winner,
   if (d->past.epoch && !PLANTED ("member-past-covered"))
     d->sb.record.whole = d->max_epoch + 1;
   for (size_t i = 0; i < nr; i++) {
-    found[i].covered = false;
+    found[i].covered = found[i].behind = false;
     found[i].cursor = 0;
     found[i].dev = membership_find (d->sb.device,
                                     &found_newest (&found[i])->member_uuid);
@@ -451,6 +475,8 @@ judge_by (struct found *found, size_t nr, const struct ballot *winner,
   slots = rules_slots (d->sb.device, &d->sb.record.self.active);
   for (size_t i = 0; i < nr; i++)
     judge (&found[i], found, nr, d, slots);
+  if (d->past.epoch)
+    note_behind (found, nr);
   fill_slots (found, nr, d);
 }
 
@@ -509,7 +535,7 @@ check_members (struct found *found, size_t nr, struct membership_decision *d)
   for (size_t i = 0; i < nr; i++) {
     found[i].state = FOUND_REFUSED;
     found[i].dev = -1;
-    found[i].covered = found[i].older = false;
+    found[i].covered = found[i].older = found[i].behind = false;
     found[i].cursor = 0;
   }
   if (nr == 0) {

@@ -306,6 +306,35 @@ add_kind (struct text *t, const struct found *found, size_t nr,
   text_add (t, ": %s", what);
 }
 
+static void
+add_behind (struct text *t, const struct found *found, size_t nr,
+            const struct superblock *sb)
+{
+  unsigned n = 0;
+
+  if (sb->checksum == CHECKSUM_NONE) {
+    text_add (t, "blocks written since then, and those in their rows, may be "
+              "lost or wrong: check the file systems\n");
+    return;
+  }
+  for (size_t i = 0; i < nr; i++) {
+    if (!found[i].behind)
+      continue;
+    if (n < MAX_NAMES)
+      text_add (t, "%s%s", n ? ", " : "", found[i].name);
+    n++;
+  }
+  if (n > MAX_NAMES)
+    text_add (t, " and %u more", n - MAX_NAMES);
+  if (n == 0)
+    text_add (t, "what was written since then is lost");
+  else
+    text_add (t, " %s behind: in regions that were written since then %s "
+              "blocks are lost",
+              n == 1 ? "is" : "are", n == 1 ? "its" : "their");
+  text_add (t, ": check the file systems\n");
+}
+
 /* What force did, in lines of its own. */
 static void
 add_forced (struct text *t, const struct found *found, size_t nr,
@@ -320,9 +349,10 @@ add_forced (struct text *t, const struct found *found, size_t nr,
   text_add (t, "epoch %" PRIu64 ", with ", d->sb.record.self.ballot.epoch);
   add_names (t, found, nr, 1u << FOUND_CURRENT);
   text_add (t, "\n");
-  if (d->past.epoch)
-    text_add (t, "degraded=force: blocks written since then, and those in "
-              "their rows, may be lost or wrong: check the file systems\n");
+  if (d->past.epoch) {
+    text_add (t, "degraded=force: ");
+    add_behind (t, found, nr, &d->sb);
+  }
   text_add (t, "degraded=force: once this array is open for writing, members "
             "that went on without these are refused: gpuraid replace --force "
             "takes them as new ones\n");

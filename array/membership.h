@@ -55,6 +55,9 @@ struct found {
                          * bitmap covers all that it may lack */
   bool older;           /* what it holds is older than what this member held:
                          * see array/older-copy.h */
+  bool behind;          /* FOUND_CURRENT, where force went past a record: it
+                         * lacks one that another current member accepted.  In
+                         * regions that were missed it may be out of date */
   uint64_t cursor;      /* FOUND_TARGET: bytes from data_off below which it
                          * is current (if covered, of the regions to be
                          * copied); else 0 */

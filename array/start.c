@@ -77,6 +77,7 @@ make_seats (struct array *a, struct assembly *as)
     s->nr_page_rounds = am->role == MEMBER_CURRENT ? 2 : 0;
     s->replaced = s->state == SEAT_ACTIVE && d->replaced;
     s->failed = d && d->state == DEVICE_FAILED;
+    s->behind = as->found[i].behind;
     a->any_direct |= am->member->direct;
   }
   seats_changed (a);

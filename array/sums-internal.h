@@ -62,6 +62,16 @@ struct sums_hole {
   struct list waiters;
 };
 
+/* What is behind on the members of these slots is made durable as lost. */
+struct sums_behind {
+  uint64_t slots;
+  uint64_t row, end;            /* rows below are done; of those pinned */
+  struct sums_pin pin;
+  enum { BEHIND_PIN, BEHIND_STORE, BEHIND_FLUSH } step;
+  unsigned flushes;             /* under way */
+  struct list waiters;
+};
+
 struct sums {
   unsigned nr, max;             /* pages */
   struct sums_page **bucket;
@@ -80,6 +90,7 @@ struct sums {
   struct list waiters;          /* for a page that may be taken */
 
   struct sums_hole hole;
+  struct sums_behind behind;
 
   /* Pages being stored on the rebuild's targets. */
   struct sums_pin target_pin;
@@ -114,6 +125,20 @@ extern void sums_settle (struct array *a, struct sums_page *p);
 /* It differs from what is stored, by the transaction seq. */
 extern void sums_mark_dirty (struct array *a, struct sums_page *p,
                              uint64_t slots, uint64_t seq);
+
+/* array/sums-store.c: store these slots of a page as they are in memory, before
+ * the array is open for writing.
+ */
+extern void sums_store_now (struct array *a, struct sums_page *p,
+                            uint64_t slots);
+
+/* array/sums-behind.c: slots whose member may lack something of the page. */
+extern uint64_t sums_behind (const struct array *a, const struct sums_page *p);
+/* A slot of the page was loaded.  What its member does not
+ * have is lost.
+ */
+extern void sums_lose_behind (const struct array *a, struct sums_page *p,
+                              unsigned slot);
 
 /* array/sums-hole.c: a page is to be stored. */
 extern void sums_hole_born (struct sums *s, uint64_t page_no);

@@ -178,6 +178,7 @@ load_ended (struct array *a, struct load *ld)
     else
       take_places (a, ld);
     p->loaded |= bit;
+    sums_lose_behind (a, p, ld->slot);
   }
   xfer_memory_put (ld->memory);
   free (ld);

@@ -55,6 +55,7 @@ sums_init (struct array *a, uint64_t len)
   list_init (&s->waiters);
   list_init (&s->target_waiters);
   list_init (&s->hole.waiters);
+  list_init (&s->behind.waiters);
   list_init (&s->flush_waiter.link);
   s->may_store = a->mark_open;
   s->flush_waiter.run = flushed;

@@ -141,7 +141,8 @@ was_made_since (const struct array *a, const struct sums_page *p,
 {
   const struct seat *t = sums_source (a, p, slot);
 
-  if (t == NULL || !t->by_bitmap || (p->empty & BIT (slot)) == 0 ||
+  if (t == NULL || !(t->by_bitmap || t->behind) ||
+      (p->empty & BIT (slot)) == 0 ||
       t->cursor > sums_page_pos (p))    /* the rebuild has stored it */
     return false;
   for (unsigned i = 0; i < limits.table_page_entries; i++) {
@@ -287,7 +288,8 @@ sums_check_blank (struct array *a, struct sums_page *p)
   p->checked = true;
   p->bad = 0;
   if ((!p->born &&
-       nr_bits (p->empty & active_slots (a, p)) >= a->g.k) ||
+       nr_bits (p->empty & active_slots (a, p) & ~sums_behind (a, p)) >=
+       a->g.k) ||
       PLANTED ("sums-blank-believed")) {
     /* Nothing is there for those without a member either. */
     for (unsigned slot = 0; slot < a->n && !p->born; slot++)
@@ -302,16 +304,15 @@ sums_check_blank (struct array *a, struct sums_page *p)
   p->born = true;
   FOR_EACH_BIT (slot, p->blank) {
     p->blank &= ~BIT (slot);
-    if (was_made_since (a, p, slot)) {
+    if (was_made_since (a, p, slot))
       p->again |= BIT (slot);   /* once it is stored */
-      continue;
-    }
-    if (first || ((bad & BIT (slot)) == 0 && !born)) {
+    else if (first || ((bad & BIT (slot)) == 0 && !born)) {
       p->again |= BIT (slot);
       sums_add_doubtful (a, p, slot);
     }
     else
       sums_page_damaged (a, p, slot);
+    sums_lose_behind (a, p, slot);
   }
 }
 

@@ -157,6 +157,11 @@ extern bool sums_store_all (struct array *a);
  */
 extern bool sums_are_stored (struct array *a, uint64_t row, uint64_t nr);
 
+/* What members that are behind (array/membership.h) do not have is lost: make
+ * that durable.  False if it waits: w is run, then call again.
+ */
+extern bool sums_settle_behind (struct array *a, struct waiter *w);
+
 /* From now on pages may be stored: entries of transactions that may still be
  * dropped are in none.
  */

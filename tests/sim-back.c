@@ -1,14 +1,18 @@
 /* gpuraid: tests: degraded=force goes back to an older record.
  *
  * What was not written since a clean stop before that record was superseded is
- * still right.  The run does not go on from there: nothing has been written, so
- * the array can be opened with more members instead.
+ * still right.  With checksums, and a member among those used that has the
+ * newest record, all that can be read is: the others are known to be behind.
+ * That stays so when the array is opened for writing, with a crash on the way,
+ * and once more.  Then the disks become what they were before, and the run goes
+ * on with more members instead.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/bits.h"
 #include "tests/sim-run.h"
@@ -78,14 +82,22 @@ read_stripe (struct run *r, uint64_t off, uint64_t len)
   return err;
 }
 
-void
-back_check (struct run *r)
+/* Is all that it does not call lost up to date?  Without a journal nothing is
+ * known of regions that were left open.
+ */
+static bool
+knows_all (const struct run *r)
 {
-  const unsigned sure = sure_until (r, r->sa->went_back_to);
+  return r->sa->a->sums && (r->journal || r->sa->a->nr_unsynced == 0) &&
+    run_active_disks (r) & r->in_force & ~r->older;
+}
+
+static void
+check_content (struct run *r, unsigned sure, const char *when)
+{
   const uint64_t size = MIN (r->g.size, r->sa->g.size), step = stripe_len (r);
   char why[2000];
 
-  stats.went_back++;
   for (uint64_t off = 0; off < size; off += step) {
     const uint64_t began = model_begin (r->model);
     const uint64_t len = MIN (step, size - off);
@@ -95,9 +107,82 @@ back_check (struct run *r)
     stats.went_back_sure++;
     if (read_stripe (r, off, len) == 0 &&
         !model_check (r->model, began, r->buf, off, len, why, sizeof why))
-      run_die (r, "read after going back to epoch %u: %s",
-               (unsigned) r->sa->went_back_to, why);
+      run_die (r, "read %s going back: %s", when, why);
   }
+}
+
+static void
+stop (struct run *r)
+{
   if (!sim_array_stop (r->sa))
     run_die (r, "it does not stop after going back");
+}
+
+/* Open it for writing, and once more, without those that it does not use: they
+ * may be the other side.
+ */
+static void
+go_on (struct run *r, unsigned sure)
+{
+  const uint64_t which = run_active_disks (r);
+
+  if (run_percent (r, 60))
+    sim_crash_after (r->sim, 1 + run_below (r, 300));
+  if (sim_array_writable (r->sa) == 0 && !sim_crashed (r->sim)) {
+    sim_crash_after (r->sim, 0);
+    check_content (r, sure, "and writing after");
+    stop (r);
+  }
+  else {
+    if (!sim_array_abandon (r->sa))
+      run_die (r, "it never ends after going back");
+    sim_crash (r->sim);
+    sim_crash_after (r->sim, 0);
+    stats.went_back_crashed++;
+  }
+  if (sim_array_open (r->sa, which, DEGRADED_FORCE, true) == -1)
+    run_die (r, "it does not open after going back: %s", r->sa->said);
+  check_content (r, sure, "once more after");
+  stop (r);
+}
+
+static void
+save_disks (struct run *r, uint8_t **image)
+{
+  for (unsigned i = 0; i < r->sa->nr_disks; i++) {
+    const struct sim_disk *d = r->sa->disk[i];
+
+    image[i] = malloc (d->size);
+    assert (image[i] != NULL);
+    memcpy (image[i], d->image, d->size);
+  }
+}
+
+static void
+restore_disks (struct run *r, uint8_t **image)
+{
+  for (unsigned i = 0; i < r->sa->nr_disks; i++) {
+    sim_disk_restore (r->sa->disk[i], image[i]);
+    free (image[i]);
+  }
+}
+
+void
+back_check (struct run *r)
+{
+  const bool all = knows_all (r), readonly = array_is_readonly (r->sa->a);
+  const unsigned sure = all ? r->nr_sessions :
+    sure_until (r, r->sa->went_back_to);
+  uint8_t *image[SIM_MAX_DISKS];
+
+  stats.went_back++;
+  stats.went_back_all += all;
+  check_content (r, sure, "after");
+  if (readonly || !all) {
+    stop (r);
+    return;
+  }
+  save_disks (r, image);
+  go_on (r, sure);
+  restore_disks (r, image);
 }

@@ -245,7 +245,7 @@ look_at_page (struct rules *ru, const struct sim_disk *d,
   if (!ru->r->journal || data == NULL || !rule_is_active (s) ||
       !table_page_decode (data, &ru->a->sb.array_uuid, s->slot, p->no, &page))
     return;
-  if (rec && rec->phase < PLACE)
+  if (rec && rec->phase < PLACE && !s->behind)
     run_die (ru->r, "R14: %s: page %" PRIu64 " is stored in phase %d of the "
              "recovery", d->name, p->no, (int) rec->phase);
   for (unsigned i = 0; i < limits.table_page_entries; i++) {

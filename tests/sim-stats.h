@@ -26,6 +26,8 @@
   X (resynced, "regions resynced")                                      \
   X (forced, "openings by force")                                       \
   X (went_back, "openings by force that went back")                     \
+  X (went_back_all, "... all that can be read must be right")           \
+  X (went_back_crashed, "... it crashed before it was open for writing") \
   X (went_back_sure, "stripes that must then be right")                 \
   X (read_errors, "disks with read errors")                             \
   X (bad_blocks, "disks with bad blocks")                               \

@@ -149,6 +149,14 @@ test_branch_epochs (void **state)
   assert_non_null (strstr (decision.why, "replace --force"));
 }
 
+static void
+set_checksum (enum checksum checksum)
+{
+  for (unsigned i = 0; i < 3; i++)
+    for (unsigned c = 0; c < SB_NR_COPIES; c++)
+      disk[i].sb[c].checksum = checksum;
+}
+
 /* d0 and d1 went on without d2, and d1 is lost: force goes back to what d0 and
  * d2 both had.  No copy of theirs is then a branch, but d1 is.
  */
@@ -164,18 +172,24 @@ test_go_back (void **state)
   assert_non_null (strstr (decision.why, "degraded=force: it goes back to "
                            "epoch 1"));
   decide (5, DEGRADED_FORCE);
+  assert_non_null (strstr (decision.notice, "may be lost or wrong"));
+  set_checksum (CHECKSUM_CRC32C);
+  decide (5, DEGRADED_FORCE);
   assert_true (decision.open);
+  assert_false (found[0].behind);
+  assert_true (found[1].behind);
   assert_string_equal (decision.notice,
                        "degraded=force: of epoch 2, the newest, too few "
                        "members are there: going back to epoch 1, with d0, d2"
                        "\n"
-                       "degraded=force: blocks written since then, and those "
-                       "in their rows, may be lost or wrong: check the file "
+                       "degraded=force: d2 is behind: in regions that were "
+                       "written since then its blocks are lost: check the file "
                        "systems\n"
                        "degraded=force: once this array is open for writing, "
                        "members that went on without these are refused: "
                        "gpuraid replace --force takes them as new ones\n"
                        "missing: slot 1");
+  set_checksum (CHECKSUM_NONE);
   start (5, DEGRADED_FORCE);
   give (ALL);
   membership_proposed (&ms, &no_device);

@@ -1,0 +1,201 @@
+/* gpuraid: the checksum table in memory: members that are behind.
+ *
+ * degraded=force may go back to a record that some of the members went on from
+ * without others (M8).  What was written since then is in the regions that are
+ * marked as missed.  There the blocks of a member that is behind may be old,
+ * and what is decoded with them would be garbage.  So they count as lost.
+ *
+ * That is durable before the first record of the session: from then on nothing
+ * tells which members were behind.  A crash on the way does no harm: only force
+ * uses such a member, and does all this again.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include "array/dirty.h"
+#include "array/fail.h"
+#include "array/seat.h"
+#include "array/sums-internal.h"
+#include "array/xfer.h"
+#include "common/plant.h"
+
+static uint64_t
+slots_behind (const struct array *a)
+{
+  uint64_t slots = 0;
+
+  for (unsigned slot = 0; slot < a->n; slot++)
+    if (a->at[slot][0] && a->at[slot][0]->behind)
+      slots |= BIT (slot);
+  return slots;
+}
+
+/* The end of the page's blocks, in bytes from data_off. */
+static uint64_t
+page_end (const struct array *a, const struct sums_page *p)
+{
+  return MIN (sums_page_pos (p) +
+              (uint64_t) limits.table_page_entries * BLOCK_LEN,
+              a->sb.l.data_len);
+}
+
+static bool
+is_missed (const struct array *a, const struct sums_page *p)
+{
+  for (uint64_t pos = sums_page_pos (p); pos < page_end (a, p);
+       pos = (pos / a->sb.l.region_len + 1) * a->sb.l.region_len)
+    if (dirty_is_missed (a, pos))
+      return true;
+  return false;
+}
+
+uint64_t
+sums_behind (const struct array *a, const struct sums_page *p)
+{
+  const uint64_t slots = slots_behind (a);
+
+  return slots && is_missed (a, p) ? slots : 0;
+}
+
+void
+sums_lose_behind (const struct array *a, struct sums_page *p, unsigned slot)
+{
+  const struct seat *s = sums_source (a, p, slot);
+
+  if (s == NULL || !s->behind || !p->born || p->blank & BIT (slot))
+    return;
+  for (uint64_t pos = sums_page_pos (p), i = 0; pos < page_end (a, p);
+       pos += BLOCK_LEN, i++)
+    if (dirty_is_missed (a, pos))
+      sums_entries (p, slot)[i] = TABLE_ENTRY_LOST;
+}
+
+/* ---- making it durable --------------------------------------------------- */
+
+static void
+flush_done (struct array *a, struct xfer *x)
+{
+  struct sums_behind *b = &a->sums->behind;
+
+  if (x->error)
+    seat_fail (a, x->seat, "flush", x->error);
+  else
+    x->seat->flushed_gen = x->write_gen;
+  if (--b->flushes == 0)
+    engine_run_waiters (a, &b->waiters);
+}
+
+/* Not a round of array/flush.c: that waits for the change that waits for this.
+ */
+static void
+flush (struct array *a, struct sums_behind *b)
+{
+  b->flushes = 1;
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+    struct xfer *x;
+
+    if (!s->behind || !seat_holds_data (s))
+      continue;
+    x = xfer_new (a, s, IO_FLUSH, flush_done);
+    x->write_gen = s->write_gen;
+    b->flushes++;
+    a->counters.member_flush_ops++;
+    xfer_start (a, x);
+  }
+  b->flushes--;
+}
+
+/* False if it waits. */
+static bool
+is_flushed (struct array *a, struct sums_behind *b, struct waiter *w)
+{
+  for (unsigned i = 0; i < b->pin.nr; i++)
+    if (b->pin.page[i]->is_storing) {
+      list_move (&b->pin.page[i]->waiters, &w->link);
+      return false;
+    }
+  if (b->step == BEHIND_STORE) {
+    flush (a, b);
+    b->step = BEHIND_FLUSH;
+  }
+  if (b->flushes > 0) {
+    list_move (&b->waiters, &w->link);
+    return false;
+  }
+  for (unsigned i = 0; i < b->pin.nr; i++)
+    b->pin.page[i]->stored_gen = 0;
+  return true;
+}
+
+/* Those that are to be stored a second time are dirty after the first. */
+static bool
+store_again (struct array *a, struct sums_behind *b)
+{
+  bool any = false;
+
+  for (unsigned i = 0; i < b->pin.nr; i++)
+    if (b->pin.page[i]->is_dirty) {
+      sums_store_now (a, b->pin.page[i], 0);
+      any = true;
+    }
+  return any;
+}
+
+static void
+store (struct array *a, struct sums_behind *b)
+{
+  for (unsigned i = 0; i < b->pin.nr; i++) {
+    struct sums_page *p = b->pin.page[i];
+
+    if (p->born && is_missed (a, p))
+      sums_store_now (a, p, b->slots);
+  }
+}
+
+/* The next pages.  Those before them have no missed region. */
+static void
+find_pages (const struct array *a, struct sums_behind *b, uint64_t nr_rows)
+{
+  const uint64_t region_rows = a->sb.l.region_len / BLOCK_LEN;
+
+  while (b->row < nr_rows && !dirty_is_missed (a, b->row * BLOCK_LEN))
+    b->row = MIN ((b->row / region_rows + 1) * region_rows, nr_rows);
+  b->end = MIN (sums_pin_end (a, b->row), nr_rows);
+}
+
+bool
+sums_settle_behind (struct array *a, struct waiter *w)
+{
+  const uint64_t nr_rows = a->sb.l.data_len / BLOCK_LEN;
+  struct sums_behind *b = a->sums ? &a->sums->behind : NULL;
+
+  if (b == NULL || (b->slots |= slots_behind (a)) == 0 ||
+      PLANTED ("behind-unstored"))
+    return true;
+  for (;;) {
+    if (b->step == BEHIND_PIN) {
+      if (b->pin.nr == 0)
+        find_pages (a, b, nr_rows);
+      if (b->row == nr_rows)
+        break;
+      if (!sums_pin (a, &b->pin, b->row, b->end - b->row, b->slots, w))
+        return false;
+      store (a, b);
+      b->step = BEHIND_STORE;
+    }
+    if (!is_flushed (a, b, w))
+      return false;
+    if (store_again (a, b))
+      b->step = BEHIND_STORE;
+    else {
+      sums_unpin (a, &b->pin);
+      b->row = b->end;
+      b->step = BEHIND_PIN;
+    }
+  }
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    a->seat[i]->behind = false;
+  b->slots = 0;
+  return true;
+}
