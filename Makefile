@@ -56,6 +56,8 @@ CFLAGS  := $(OPT) -std=gnu11 -fPIC -pthread -I. -D_GNU_SOURCE \
 	$(if $(PLANT),-DGPURAID_PLANT) \
 	$(shell pkg-config --cflags $(PKGS)) $(EXTRA_CFLAGS)
 LDFLAGS := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(EXTRA_LDFLAGS)
+# Tests are many programs: the fast linker, where it is there.
+FASTLD  := $(if $(shell command -v ld.lld 2>/dev/null),-fuse-ld=lld)
 LIBS    := $(shell pkg-config --libs $(PKGS)) -lgf_complete -lm -ldl
 
 folder   = $(patsubst %.c,$(B)/%.o,$(sort $(wildcard $(1)/*.c)))
@@ -127,7 +129,7 @@ $(B)/libtest.a: $(helpers) $(sim)
 	rm -f $@ && ar rc $@ $^
 
 $(unit): $(B)/tests/%: $(B)/tests/%.o $(B)/libtest.a $(B)/libgpuraid.a
-	$(CC) $(LDFLAGS) -o $@ $< $(B)/libtest.a $(B)/libgpuraid.a \
+	$(CC) $(LDFLAGS) $(FASTLD) -o $@ $< $(B)/libtest.a $(B)/libgpuraid.a \
 	  $(LIBS) -lcmocka -lJerasure
 
 # The toolkit's own header is only for this comparison.
@@ -263,7 +265,7 @@ $(B)/libcli.a: $(filter-out %/main.o,$(cli))
 	rm -f $@ && ar rc $@ $^
 $(fuzzers): $(B)/tests/%: $(B)/tests/%.o $(B)/libtest.a $(B)/libcli.a \
 		$(B)/libgpuraid.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
+	$(CC) $(LDFLAGS) $(FASTLD) -o $@ $^ $(LIBS) -lcmocka
 else
 
 # All of what they run is instrumented.  Without clang's libFuzzer (scripts/fuzz
