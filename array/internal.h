@@ -368,11 +368,13 @@ struct array {
   } events;
 
   /* array/outcome.c */
-  struct failed_change {
+  struct {
     uint64_t nr, nr_told;       /* changes that failed; and that a wait told */
-    unsigned slot;              /* of the last one */
-    uint64_t when;              /* ns */
-    char text[ARRAY_WHY_LEN];   /* "": it is over */
+    struct failed_change {
+      uint64_t nr;              /* the how many-th it was */
+      uint64_t when;            /* ns */
+      char text[ARRAY_WHY_LEN]; /* "": it is over */
+    } slot[MAX_SLOTS];          /* the last one of each */
   } outcome;
 
   struct grow *grow;            /* array/grow-run.c */

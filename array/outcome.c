@@ -11,21 +11,33 @@
 void
 outcome_failed (struct array *a, const struct seat *s, const char *why)
 {
-  struct failed_change *o = &a->outcome;
+  struct failed_change *f = &a->outcome.slot[s->slot];
   char name[SEAT_NAME_LEN];
 
-  o->nr++;
-  o->slot = s->slot;
-  o->when = loop_now (a->loop);
-  snprintf (o->text, sizeof o->text, "%.150s: not rebuilt: %.80s",
+  f->nr = ++a->outcome.nr;
+  f->when = loop_now (a->loop);
+  snprintf (f->text, sizeof f->text, "%.150s: not rebuilt: %.80s",
             seat_name (s, name), why);
 }
 
 void
 outcome_good (struct array *a, const struct seat *s)
 {
-  if (a->outcome.slot == s->slot)
-    a->outcome.text[0] = '\0';
+  a->outcome.slot[s->slot].text[0] = '\0';
+}
+
+const struct failed_change *
+outcome_last (const struct array *a)
+{
+  const struct failed_change *last = NULL;
+
+  for (unsigned i = 0; i < MAX_SLOTS; i++) {
+    const struct failed_change *f = &a->outcome.slot[i];
+
+    if (f->text[0] && (last == NULL || f->nr > last->nr))
+      last = f;
+  }
+  return last;
 }
 
 uint64_t
@@ -37,8 +49,15 @@ outcome_mark (const struct array *a)
 const char *
 outcome_take (struct array *a, uint64_t since)
 {
-  struct failed_change *o = &a->outcome;
+  const struct failed_change *first = NULL;
 
-  o->nr_told = o->nr;
-  return o->nr > since && o->text[0] ? o->text : NULL;
+  for (unsigned i = 0; i < MAX_SLOTS; i++) {
+    const struct failed_change *f = &a->outcome.slot[i];
+
+    if (f->text[0] && f->nr > since && (first == NULL || f->nr < first->nr))
+      first = f;
+  }
+  a->outcome.nr_told = MAX (a->outcome.nr_told, first ? first->nr :
+                            a->outcome.nr);
+  return first ? first->text : NULL;
 }

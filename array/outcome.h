@@ -19,7 +19,10 @@ extern void outcome_failed (struct array *a, const struct seat *s,
 /* This member is active: what failed for its slot before is over. */
 extern void outcome_good (struct array *a, const struct seat *s);
 
-/* The last failed change that no wait has told yet, and that is not over: it
+/* The last failed change that is not over, or NULL. */
+extern const struct failed_change *outcome_last (const struct array *a);
+
+/* The first failed change that no wait has told yet, and that is not over: it
  * counts as told.  since: what outcome_mark said when the wait began.
  * NULL: there is none.  Valid with the lock.
  */

@@ -11,6 +11,7 @@
 #include "array/health.h"
 #include "array/join.h"
 #include "array/lost.h"
+#include "array/outcome.h"
 #include "array/pass.h"
 #include "array/scrub-line.h"
 #include "array/scrub.h"
@@ -131,6 +132,18 @@ dirty_len (const struct array *a)
   return nr_blocks * BLOCK_LEN;
 }
 
+static void
+fill_failed_change (const struct array *a, struct array_status *st)
+{
+  const struct failed_change *f = outcome_last (a);
+
+  if (f == NULL)
+    return;
+  memcpy (st->failed_change, f->text, sizeof st->failed_change);
+  if (a->loop)
+    st->failed_change_seconds = (loop_now (a->loop) - f->when) / 1000000000;
+}
+
 void
 array_get_status (struct array *a, struct array_status *st)
 {
@@ -159,10 +172,7 @@ array_get_status (struct array *a, struct array_status *st)
   }
   st->growable = grow_room (a);
   st->rate_limit = a->pace.limit;
-  memcpy (st->failed_change, a->outcome.text, sizeof st->failed_change);
-  if (a->loop && st->failed_change[0])
-    st->failed_change_seconds =
-      (loop_now (a->loop) - a->outcome.when) / 1000000000;
+  fill_failed_change (a, st);
   st->lost_rows = lost_rows_count (a);
   st->counters = a->counters;
   st->cache_len = (uint64_t) a->nr_cells * a->cell_len;

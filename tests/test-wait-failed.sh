@@ -17,11 +17,11 @@ waits ()
   [ $rc = "$1" ] || fail "wait: status $rc, not $1: $(cat "$tmp/out")"
 }
 
-# replace_slowly: slot 1, at a rate that leaves time to stop it
+# replace_slowly NEW [SLOT]: slot 1, at a rate that leaves time to stop it
 replace_slowly ()
 {
   "$gpuraid" rate "$control" 1M >/dev/null
-  "$gpuraid" replace "$control" 1 "$1"
+  "$gpuraid" replace "$control" "${2:-1}" "$1"
 }
 
 make_members 3 80M
@@ -56,4 +56,34 @@ expect_state healthy
 "$gpuraid" replace "$control" 1 "$shm/new-2"
 waits 0
 [ "$(status_field failed_change)" = null ] || fail "it is not over"
+
+# fail_two NAME: a replacement fails for slot 0, and then one for slot 1
+fail_two ()
+{
+  for slot in 0 1; do
+    replace_slowly "$shm/$1-$slot" $slot
+    "$gpuraid" fail "$control" "$shm/$1-$slot"
+  done
+}
+
+# tells SLOT NAME: wait does
+tells ()
+{
+  waits 1
+  grep -q "slot $1: .*$2-$1: not rebuilt: " "$tmp/out" ||
+    fail "$(cat "$tmp/out")"
+}
+
+# Each failure is told, one by one.
+fail_two first
+tells 0 first
+tells 1 first
+waits 0
+
+# One that ends well for a slot changes nothing for another.
+fail_two second
+"$gpuraid" rate "$control" 0 >/dev/null
+"$gpuraid" replace "$control" 1 "$shm/new-3"
+tells 0 second
+waits 0
 stop_raid
