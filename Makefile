@@ -132,6 +132,9 @@ $(unit): $(B)/tests/%: $(B)/tests/%.o $(B)/libtest.a $(B)/libgpuraid.a
 	$(CC) $(LDFLAGS) $(FASTLD) -o $@ $< $(B)/libtest.a $(B)/libgpuraid.a \
 	  $(LIBS) -lcmocka -lJerasure
 
+# As where the linker puts constants and code into one segment.
+$(B)/tests/test-killed-client: FASTLD := -Wl,-z,noseparate-code
+
 # The toolkit's own header is only for this comparison.
 cuda_h  := $(if $(NVCC),$(realpath $(dir $(NVCC))../include/cuda.h))
 $(B)/tests/test-cuda-header.o: CFLAGS += $(if $(cuda_h),-DHAVE_CUDA_H \

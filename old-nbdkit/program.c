@@ -60,7 +60,8 @@ program_version (bool (*is_wanted) (const char *version))
   for (unsigned i = 0; i < p.nr_phdrs && version == NULL; i++) {
     const ElfW (Phdr) *h = &p.phdrs[i];
 
-    if (h->p_type == PT_LOAD && h->p_flags == PF_R)
+    /* Some linkers put constants and code into one. */
+    if (h->p_type == PT_LOAD && (h->p_flags & (PF_R | PF_W)) == PF_R)
       version = find_version ((const char *) p.base + h->p_vaddr, h->p_memsz,
                               is_wanted);
   }

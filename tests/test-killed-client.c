@@ -13,9 +13,11 @@
 #include <cmocka.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "old-nbdkit/frames.h"
 #include "old-nbdkit/killed-client.h"
+#include "old-nbdkit/program.h"
 
 static void
 test_versions (void **state)
@@ -32,6 +34,29 @@ test_versions (void **state)
     assert_true (killed_client_ends (ending[i]));
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     assert_false (killed_client_ends (others[i]));
+}
+
+static bool
+is_this (const char *version)
+{
+  return strcmp (version, "1.32.99") == 0;
+}
+
+static bool
+is_no_version (const char *version)
+{
+  return false;
+}
+
+/* The program's own constants: see the Makefile for how it is linked. */
+static void
+test_own_version (void **state)
+{
+  const char *version = program_version (is_this);
+
+  assert_non_null (version);
+  assert_string_equal (version, "1.32.99");
+  assert_null (program_version (is_no_version));
 }
 
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
@@ -94,6 +119,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_versions),
+    cmocka_unit_test (test_own_version),
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
     cmocka_unit_test (test_return),     /* they follow calls and returns */
 #endif
