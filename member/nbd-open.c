@@ -331,11 +331,11 @@ connect_first (struct nbd_member *n, unsigned flags)
 static int
 make_stable (struct nbd_member *n, unsigned flags)
 {
-  const bool no_need = n->server.readonly || !n->server.can_flush ||
-    PLANTED ("nbd-not-stable");
+  const bool no_need = !n->server.can_flush || PLANTED ("nbd-not-stable");
   const int err = no_need ? 0 : call (n, IO_FLUSH, NULL, 0, 0, false);
 
-  if (err == 0)
+  /* Some refuse all but reads of an export that is read-only. */
+  if (err == 0 || (n->server.readonly && (err == EPERM || err == EROFS)))
     return 0;
   not_there (n, flags, "can't be flushed: ", strerror (err));
   return -1;

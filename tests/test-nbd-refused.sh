@@ -79,9 +79,15 @@ stop_raid
 for i in 0 1 2; do truncate -s 16M "$shm/only$i.img"; done
 members=("$shm/only0.img" "$shm/only1.img" "$shm/only2.img")
 create_array k=2 m=1
-for i in 0 1 2; do serve_on "only$i" -r file "$shm/only$i.img"; done
+for i in 0 1 2; do
+  serve_on "only$i" -r --filter=log file "$shm/only$i.img" \
+    logfile="$tmp/only$i.io"
+done
 members=("$(uri_of only0)" "$(uri_of only1)" "$(uri_of only2)")
 "$gpuraid" check "${members[@]}" || fail "check of members that are only read"
+# What is read at the opening must stay if the power of their server fails.
+grep -m 1 " \(Read\|Flush\) id=" "$tmp/only0.io" | grep -q Flush ||
+  fail "it is read before it is flushed: $(head -n 3 "$tmp/only0.io")"
 refuse_raid
 log_has "the export is read-only" || fail "serve: $(cat "$raid_log")"
 serve_on only0 file --filter=truncate "$shm/only0.img" truncate=12M
