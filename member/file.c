@@ -196,12 +196,16 @@ file_pwrite (struct member *m, const void *buf, size_t len, uint64_t off)
   return err ? err : transfer (f, true, &iov, 1, off, len);
 }
 
+/* A file system that can't be written, as squashfs, may have no flush. */
 static int
 file_flush (struct member *m)
 {
-  while (fdatasync (file_of (m)->fd) == -1)
+  while (fdatasync (file_of (m)->fd) == -1) {
+    if (errno == EINVAL && m->readonly)
+      break;
     if (!again ())
       return errno;
+  }
   return file_intact (m, false);
 }
 

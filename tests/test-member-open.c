@@ -21,6 +21,16 @@
 #include "member/file.h"
 #include "tests/member-files.h"
 
+/* In place of libc's. */
+static int flush_error;
+
+int
+fdatasync (int fd)
+{
+  errno = flush_error;
+  return flush_error ? -1 : 0;
+}
+
 static int
 in_child (int (*fn) (void))
 {
@@ -219,6 +229,28 @@ test_relative_path (void **state)
   assert_int_equal (chdir (cwd), 0);
 }
 
+/* squashfs has no flush, and needs none.  A file that can be written does. */
+static void
+test_no_flush (void **state)
+{
+  struct member *m;
+
+  new_file (dirs[0]);
+  m = member_open (path, MEMBER_RDONLY, 0);
+  assert_non_null (m);
+  flush_error = EINVAL;
+  assert_int_equal (m->ops->flush (m), 0);
+  flush_error = EIO;
+  assert_int_equal (m->ops->flush (m), EIO);
+  member_close (m);
+  m = member_open (path, 0, 0);
+  assert_non_null (m);
+  flush_error = EINVAL;
+  assert_int_equal (m->ops->flush (m), EINVAL);
+  flush_error = 0;
+  member_close (m);
+}
+
 int
 main (void)
 {
@@ -228,6 +260,7 @@ main (void)
     cmocka_unit_test (test_locks),
     cmocka_unit_test (test_lock_survives_fork),
     cmocka_unit_test (test_relative_path),
+    cmocka_unit_test (test_no_flush),
   };
 
   file_used_wait_ms = 0;        /* what is refused is refused at once */
