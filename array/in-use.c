@@ -37,7 +37,8 @@ in_use_elsewhere (struct member *m, char *why, size_t len)
       PLANTED ("member-by-name"))
     return false;
   snprintf (why, len, "%s: a member of the array %s, which runs on this host: "
-            "name another, or stop that array first", m->path,
+            "name another, or stop that array first; if it was taken out of "
+            "it, erase its first and last MiB", m->path,
             uuid_text (&array, text));
   return true;
 }
