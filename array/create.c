@@ -292,14 +292,17 @@ create_check (const struct config *c)
 static int
 check_unused (struct creation *cr)
 {
+  struct member *m[MAX_SLOTS];
+  unsigned nr = 0;
   char why[512];
 
   for (unsigned i = 0; i < MAX_SLOTS; i++)
-    if (cr->member[i] && in_use_elsewhere (cr->member[i], why, sizeof why)) {
-      log_error ("%s", why);
-      return -1;
-    }
-  return 0;
+    if (cr->member[i])
+      m[nr++] = cr->member[i];
+  if (!in_use_elsewhere (m, nr, why, sizeof why))
+    return 0;
+  log_error ("%s", why);
+  return -1;
 }
 
 static int

@@ -1,15 +1,19 @@
-/* gpuraid: is a store in use by a running array, by what is on it?
+/* gpuraid: are stores in use by a running array, by what is on them?
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "array/copies.h"
 #include "array/host-lock.h"
 #include "array/in-use.h"
+#include "array/live.h"
 #include "common/cleanup.h"
+#include "common/log.h"
 #include "common/plant.h"
 
 bool
@@ -27,18 +31,65 @@ in_use_identify (struct member *m, uuid_bytes *array, uuid_bytes *member)
   return true;
 }
 
-bool
-in_use_elsewhere (struct member *m, char *why, size_t len)
+/* It is in use on this host.  Then why gets one line. */
+static bool
+is_held (const struct member *m, const struct superblock *sb, char *why,
+         size_t len)
 {
   char text[UUID_TEXT_LEN];
-  uuid_bytes array, member;
 
-  if (!in_use_identify (m, &array, &member) || !host_lock_held (&array) ||
-      PLANTED ("member-by-name"))
+  if (!host_lock_held (&sb->array_uuid) || PLANTED ("member-by-name"))
     return false;
   snprintf (why, len, "%s: a member of the array %s, which runs on this host: "
             "name another, or stop that array first; if it was taken out of "
             "it, erase its first and last MiB", m->path,
-            uuid_text (&array, text));
+            uuid_text (&sb->array_uuid, text));
   return true;
+}
+
+/* Does another host show that it uses one of these? */
+static bool
+is_beating (struct member *const *m, const struct found *f, unsigned nr,
+            char *why, size_t len)
+{
+  const struct timespec second = { .tv_sec = 1 };
+  char host[SB_HOST_LEN + 1];
+
+  for (unsigned waited = 0; waited < LIVE_WAIT_S; waited++) {
+    nanosleep (&second, NULL);
+    for (unsigned i = 0; i < nr; i++)
+      if (live_has_beat (&f[i]) && live_look (m[i], &f[i], host) == EBUSY) {
+        snprintf (why, len, "%s: in use by another server%s%s: name another, "
+                  "or stop the array there", m[i]->path,
+                  host[0] ? ", on host " : "", host);
+        return true;
+      }
+  }
+  return false;
+}
+
+bool
+in_use_elsewhere (struct member *const *m, unsigned nr, char *why, size_t len)
+{
+  CLEANUP_FREE struct found *f = calloc (nr + 1, sizeof *f);
+  const char *beats = NULL;
+
+  if (f == NULL) {
+    snprintf (why, len, "out of memory");
+    return true;
+  }
+  for (unsigned i = 0; i < nr; i++) {
+    const struct superblock *sb =
+      copies_read (m[i], &f[i], NULL) == 0 ? found_newest (&f[i]) : NULL;
+
+    if (sb && is_held (m[i], sb, why, len))
+      return true;
+    if (sb && live_has_beat (&f[i]) && !PLANTED ("beat-forced"))
+      beats = m[i]->path;
+  }
+  if (beats == NULL)
+    return false;
+  log_notice ("%s: its array was not stopped, or another server uses it: "
+              "waiting %u seconds to see which", beats, LIVE_WAIT_S);
+  return is_beating (m, f, nr, why, len);
 }

@@ -19,9 +19,12 @@
 extern bool in_use_identify (struct member *m, uuid_bytes *array,
                              uuid_bytes *member);
 
-/* Is m a member of an array that runs on this host?  Then why gets one line, at
- * most len bytes.  It may have failed there: only that array knows.
+/* Is one of these a member of an array that runs on this host, or shows that
+ * it runs on another?  Then why gets one line, at most len bytes.  It may have
+ * failed there: only that array knows.  This waits LIVE_WAIT_S if one has a
+ * beat (array/live.h).
  */
-extern bool in_use_elsewhere (struct member *m, char *why, size_t len);
+extern bool in_use_elsewhere (struct member *const *m, unsigned nr, char *why,
+                              size_t len);
 
 #endif

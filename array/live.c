@@ -16,11 +16,6 @@
 #include "common/log.h"
 #include "common/plant.h"
 
-/* An interval of array/watch.c, the time for which a server may write that
- * can't read its superblocks (LEASE_NS in member/nbd-look.c), and a second.
- */
-#define WAIT_S 10
-
 /* Of the copies that are sound: the greatest epoch accepted, or of all. */
 static uint64_t
 epoch_of (const struct found *f, bool accepted_only)
@@ -35,8 +30,8 @@ epoch_of (const struct found *f, bool accepted_only)
 }
 
 /* A stop only writes A2 and B2, so the others count where they are newer. */
-static bool
-has_beat (const struct found *f)
+bool
+live_has_beat (const struct found *f)
 {
   const uint64_t accepted = epoch_of (f, true);
 
@@ -128,14 +123,14 @@ live_check (const struct assembly *a, const struct found *found)
   for (unsigned i = 0; i < a->nr_members; i++)
     newest = MAX (newest, epoch_of (&found[i], true));
   for (unsigned i = 0; i < a->nr_members && path == NULL; i++)
-    if (has_beat (&found[i]) && epoch_of (&found[i], false) >= newest &&
+    if (live_has_beat (&found[i]) && epoch_of (&found[i], false) >= newest &&
         !(PLANTED ("beat-unlooked") && !a->member[i].member->async))
       path = a->member[i].member->path;
   if (path == NULL)
     return 0;
   log_notice ("%s: its array was not stopped, or another server uses it: "
-              "waiting %u seconds to see which", path, WAIT_S);
-  for (unsigned n = 0; n < WAIT_S && r == 0; n++) {
+              "waiting %u seconds to see which", path, LIVE_WAIT_S);
+  for (unsigned n = 0; n < LIVE_WAIT_S && r == 0; n++) {
     nanosleep (&second, NULL);
     for (unsigned i = 0; i < a->nr_members && r == 0; i++)
       r = look_again (a->member[i].member, &found[i]);

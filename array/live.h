@@ -9,6 +9,14 @@
 
 #include "array/assembly.h"
 
+/* An interval of array/watch.c, the time for which a server may write that
+ * can't read its superblocks (LEASE_NS in member/nbd-look.c), and a second.
+ */
+#define LIVE_WAIT_S 10u
+
+/* Is this a member of an array that was not stopped, or is in use? */
+extern bool live_has_beat (const struct found *f);
+
 /* Files are locked on one host; NBD has no locks.  So a server that writes
  * changes the beat in the superblocks of its members, if one is remote or with
  * multihost=yes (save_has_beat).  If one of these has a beat, wait for several

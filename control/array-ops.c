@@ -242,7 +242,7 @@ check_target (const struct control_array *ca, struct member *m, bool force,
     return EINVAL;
   }
   if (is_own (ca->array, m, &of_array, why) ||
-      (!of_array && in_use_elsewhere (m, why, ARRAY_WHY_LEN)))
+      (!of_array && in_use_elsewhere (&m, 1, why, ARRAY_WHY_LEN)))
     return EINVAL;
   if (!force && ca->blank (m, found) != 1) {
     snprintf (why, ARRAY_WHY_LEN, "%s %s (--force takes it, and what is on it "

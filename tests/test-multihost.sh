@@ -77,6 +77,19 @@ grep -q "multihost=yes" "$tmp/examine" || fail "examine: $(cat "$tmp/examine")"
 refused_second
 ! second "$gpuraid" check "${two[@]}" || fail "check of a live array"
 grep -q "in use by another server" "$tmp/out" || fail "check: $(cat "$tmp/out")"
+
+# Nor does the second one take a disk of it for another array, whatever is forced.
+! second "$gpuraid" create --force k=1 m=1 size=4M "$shm/new" "${two[2]}" ||
+  fail "create took a disk of a live array"
+grep -q "in use by another server, on host" "$tmp/out" ||
+  fail "create: $(cat "$tmp/out")"
+truncate -s 16M "$shm/x" "$shm/y"
+"$gpuraid" create k=1 m=1 size=4M "$shm/x" "$shm/y" >/dev/null
+! second nbdkit -U - "$plugin" "$shm/x" "$shm/y" control="$shm/second.control" \
+    --run "$gpuraid replace --force $shm/second.control 0 ${two[2]}" ||
+  fail "replace took a disk of a live array"
+grep -q "in use by another server, on host" "$tmp/out" ||
+  fail "replace: $(cat "$tmp/out")"
 nbdsh -u "$uri" -c 'assert h.pread(1 << 20, 0) == b"1" * (1 << 20)'
 expect_state healthy
 
