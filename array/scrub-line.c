@@ -118,6 +118,18 @@ choose_rows (struct array *a, struct scrub_line *sl)
 }
 
 static void
+give_up (struct array *a, struct scrub_line *sl, uint16_t rows, int error)
+{
+  sl->given_up |= rows;
+  FOR_EACH_BIT (b, rows)
+    if (a->scrub->given_up_rows++ < MAX_LOGGED)
+      log_notice ("scrub: of the blocks %" PRIu64 " of the members some are "
+                  "wrong, and can't be repaired: %s",
+                  line_pos (a, sl->no) / BLOCK_LEN + b,
+                  error ? strerror (error) : "too few can be read");
+}
+
+static void
 fixed (struct array *a, const struct fixed *f)
 {
   struct scrub_line *sl = f->opaque;
@@ -125,7 +137,7 @@ fixed (struct array *a, const struct fixed *f)
   const uint16_t rows = block_mask (sl->b0, sl->nr);
 
   sl->phase = SCRUB_TO_LOOK;
-  sl->given_up |= f->error ? rows : f->lost & rows;
+  give_up (a, sl, f->error ? rows : f->lost & rows, f->error);
   FOR_EACH_BIT (b, rows & ~sl->given_up)
     FOR_EACH_BIT (role, sl->roles) {
       sc->count.repaired++;

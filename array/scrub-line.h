@@ -46,6 +46,7 @@ struct scrub {
   struct rate rate;             /* of done_len */
   uint64_t done_len;            /* bytes of a member */
   struct array_scrub_count count;
+  uint64_t given_up_rows;       /* with blocks that could not be repaired */
   uint64_t found[MAX_SLOTS], repaired[MAX_SLOTS];       /* blocks */
 
   bool has_last, last_complete, last_repair;

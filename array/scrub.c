@@ -221,15 +221,18 @@ static void
 report (const struct array *a, const struct scrub *sc)
 {
   const struct array_scrub_count *c = &sc->count;
-  char more[160] = "";
+  char more[240] = "";
   int len = 0;
 
   if (c->unlocated_rows)
     len = snprintf (more, sizeof more, "; in %" PRIu64 " rows nothing says "
                     "which block is wrong", c->unlocated_rows);
   if (c->lost_rows)
-    snprintf (more + len, sizeof more - len, "; of %" PRIu64 " rows too "
-              "little can be read", c->lost_rows);
+    len += snprintf (more + len, sizeof more - len, "; of %" PRIu64 " rows "
+                     "too little can be read", c->lost_rows);
+  if (sc->given_up_rows)
+    snprintf (more + len, sizeof more - len, "; %" PRIu64 " rows could not be "
+              "repaired", sc->given_up_rows);
   log_notice ("scrub: %s: %" PRIu64 " blocks were wrong, %" PRIu64 " of them "
               "were repaired%s", sc->next == sc->end ? "ended" : "stopped",
               c->found, c->repaired, more);
@@ -348,6 +351,7 @@ scrub_start (struct array *a, bool repair, char why[ARRAY_WHY_LEN])
   sc->end = a->sb.l.data_len / a->cell_len;
   sc->marked = loop_now (a->loop);
   sc->count = (struct array_scrub_count) { 0 };
+  sc->given_up_rows = 0;
   for (unsigned slot = 0; slot < a->n; slot++)
     sc->found[slot] = sc->repaired[slot] = 0;
   scrub_changed (a);
