@@ -92,13 +92,27 @@ check_type (const struct file_member *f, const struct stat *st)
   return -1;
 }
 
+/* The folder, or the nearest one above it that is there.  dir is absolute, and
+ * is cut.
+ */
+static char *
+real_folder (char *dir)
+{
+  char *real;
+
+  while ((real = realpath (dir, NULL)) == NULL && errno == ENOENT &&
+         strrchr (dir, '/') != dir)
+    *strrchr (dir, '/') = '\0';
+  return real;
+}
+
 /* Is this folder for devices?  A file that is made there, where a device was
  * meant, would be in memory.
  */
 static bool
-holds_devices (const char *dir)
+holds_devices (char *dir)
 {
-  CLEANUP_FREE char *real = realpath (dir, NULL);
+  CLEANUP_FREE char *real = real_folder (dir);
   struct stat st, dev, root;
 
   if (real == NULL)

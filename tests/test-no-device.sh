@@ -21,11 +21,15 @@ refused ()
 
 make_members 3 16M
 refused "$gpuraid" create k=1 m=1 size=4M "${members[0]}" "$no"
+no=/dev/gpuraid-no-such-$$/by-id/disk
+refused "$gpuraid" create k=1 m=1 size=4M "${members[0]}" "$no"
 create_array k=2 m=1 size=8M >/dev/null
 start_raid
 refused "$gpuraid" replace "$control" 1 "$no"
 refused "$gpuraid" replace --force "$control" 1 "$no"
 refused "$gpuraid" spare "$control" "$no"
+no=/dev/gpuraid-no-such-$$
+refused "$gpuraid" replace "$control" 1 "$no"
 expect_state healthy
 
 # Under /dev/shm a file is what is meant.
