@@ -169,6 +169,10 @@ check_folder (const char *path, struct stat *st)
     log_error ("strndup: %m");
     return -1;
   }
+  if (member_is_no_device (path)) {
+    log_error ("%s: no such device", path);
+    return -1;
+  }
   if (lstat (path, &link) == 0) {
     log_error ("%s: is a symbolic link to a file that is not there: make that "
                "file, or name another", path);

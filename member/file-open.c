@@ -127,18 +127,19 @@ holds_devices (char *dir)
     dev.st_dev != root.st_dev;
 }
 
-/* The path is absolute. */
-static int
-check_folder (const char *path)
+bool
+member_is_no_device (const char *path)
 {
   const char *slash = strrchr (path, '/');
   CLEANUP_FREE char *dir = strndup (path, MAX (1, slash - path));
 
-  if (dir == NULL) {
-    log_error ("strndup: %m");
-    return -1;
-  }
-  if (access (path, F_OK) == 0 || !holds_devices (dir))
+  return dir && access (path, F_OK) != 0 && holds_devices (dir);
+}
+
+static int
+check_folder (const char *path)
+{
+  if (!member_is_no_device (path))
     return 0;                   /* the open will say if it is there */
   log_error ("%s: no such device", path);
   errno = ENODEV;

@@ -137,6 +137,10 @@ extern struct member *member_open_file (const char *path, unsigned flags,
  * export that can't be a member (EINVAL; EROFS: read-only).  There is no lock.
  */
 extern struct member *member_open_nbd (const char *uri, unsigned flags);
+/* Does this absolute path mean a device that is not there?  A file that is made
+ * there would be in memory.
+ */
+extern bool member_is_no_device (const char *path);
 /* Is it one of the URIs that member_open_nbd takes? */
 extern bool member_is_uri (const char *name);
 /* Is it one of a Unix socket that does not name it? */
