@@ -427,28 +427,60 @@ count_quorum (const struct found *found, size_t nr,
   }
 }
 
-static uint64_t
-accepted_epoch (const struct found *f)
+/* The newest record that a current member has accepted. */
+static const struct superblock *
+newest_used (const struct found *found, size_t nr)
 {
-  const struct superblock *sb = found_accepted (f);
+  const struct superblock *newest = NULL;
 
-  return sb ? sb->record.self.ballot.epoch : 0;
+  for (size_t i = 0; i < nr; i++) {
+    const struct superblock *sb = found_accepted (&found[i]);
+
+    if (found[i].state == FOUND_CURRENT &&
+        (newest == NULL || ballot_newer (&sb->record.self.ballot,
+                                         &newest->record.self.ballot)))
+      newest = sb;
+  }
+  return newest;
+}
+
+/* Does the bitmap of a member with this superblock say what f lacks?  A record
+ * that lists f, which has not accepted it, was not in force.
+ */
+static bool
+is_marked (const struct found *f, unsigned slot, const struct superblock *sb)
+{
+  const struct record *r = &sb->record;
+  const int dev =
+    membership_find (sb->device, &found_newest (f)->member_uuid);
+  const uint64_t whole =
+    dev != -1 && device_set_has (&r->self.active, dev) ? r->whole :
+    rules_whole (r, sb->device, sb->g.k + sb->g.m);
+
+  return rules_covered (f, slot, &r->self.ballot, whole, r->seen, r->nr_seen);
 }
 
 /* Where force goes back, members are used that went on without others that are
- * used.
+ * used.  These others only count if what they lack is marked as missed.
  */
 static void
-note_behind (struct found *found, size_t nr)
+note_behind (struct found *found, size_t nr,
+             const struct membership_decision *d)
 {
-  uint64_t newest = 0;
+  const struct superblock *newest = newest_used (found, nr);
 
-  for (size_t i = 0; i < nr; i++)
-    if (found[i].state == FOUND_CURRENT)
-      newest = MAX (newest, accepted_epoch (&found[i]));
-  for (size_t i = 0; i < nr; i++)
-    found[i].behind = found[i].state == FOUND_CURRENT &&
-      accepted_epoch (&found[i]) < newest && !PLANTED ("member-behind-whole");
+  for (size_t i = 0; i < nr; i++) {
+    struct found *f = &found[i];
+
+    if (f->state != FOUND_CURRENT ||
+        ballot_equal (&found_accepted (f)->record.self.ballot,
+                      &newest->record.self.ballot))
+      continue;
+    f->behind = !PLANTED ("member-behind-whole");
+    if (!is_marked (f, d->sb.device[f->dev].slot, newest) &&
+        !PLANTED ("member-behind-uncovered"))
+      f->state = FOUND_STALE;
+  }
 }
 
 /* Judge the members by this record. */
@@ -468,15 +500,15 @@ judge_by (struct found *found, size_t nr, const struct ballot *winner,
     found[i].dev = membership_find (d->sb.device,
                                     &found_newest (&found[i])->member_uuid);
   }
-  older_copy_find (found, nr, &d->sb);
+  older_copy_find (found, nr, &d->sb, d->past.epoch != 0);
   take_scrub (d, found, nr);
   d->in_force = named_as_base (found, nr, winner) ||
     accepted_by_all (found, nr, &d->sb);
   slots = rules_slots (d->sb.device, &d->sb.record.self.active);
   for (size_t i = 0; i < nr; i++)
     judge (&found[i], found, nr, d, slots);
-  if (d->past.epoch)
-    note_behind (found, nr);
+  if (d->past.epoch && newest_used (found, nr))
+    note_behind (found, nr, d);
   fill_slots (found, nr, d);
 }
 

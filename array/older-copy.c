@@ -50,7 +50,8 @@ learn (struct device *device, const struct superblock *from, bool accepted)
 }
 
 void
-older_copy_find (struct found *found, size_t nr, struct superblock *sb)
+older_copy_find (struct found *found, size_t nr, struct superblock *sb,
+                 bool back)
 {
   const int source = membership_find (sb->device, &sb->member_uuid);
 
@@ -62,6 +63,7 @@ older_copy_find (struct found *found, size_t nr, struct superblock *sb)
           counts (&found[i].sb[c], &sb->record))
         learn (sb->device, &found[i].sb[c], copy_is_accepted (c));
   for (size_t i = 0; i < nr; i++)
-    found[i].older = found[i].dev != -1 && !PLANTED ("copy-step-ignored") &&
-      older_copy_step (&found[i]) < sb->device[found[i].dev].step;
+    found[i].older = (back && found[i].older && !PLANTED ("copy-back")) ||
+      (found[i].dev != -1 && !PLANTED ("copy-step-ignored") &&
+       older_copy_step (&found[i]) < sb->device[found[i].dev].step);
 }

@@ -35,9 +35,11 @@ extern uint32_t older_copy_step (const struct found *f);
 /* Put into sb->device, which has the table of sb->record, the greatest step
  * that the copies of this record know of each device, and set found[i].older.
  * found[i].dev must be set.  sb is from some copy: what only a proposal says of
- * its own member is not taken over.
+ * its own member is not taken over.  back: sb is of a record that force goes
+ * back to, which knows less: one that was an older copy by a newer record stays
+ * one.
  */
 extern void older_copy_find (struct found *found, size_t nr,
-                             struct superblock *sb);
+                             struct superblock *sb, bool back);
 
 #endif

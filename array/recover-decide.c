@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/dirty.h"
 #include "array/recover-internal.h"
 #include "array/state.h"
+#include "common/cleanup.h"
 #include "common/plant.h"
 
 /* ---- deciding ------------------------------------------------------------ */
@@ -19,20 +21,50 @@ is_current (const struct seat *s)
   return s->m && s->state == SEAT_ACTIVE && !s->failing;
 }
 
+/* Where members that are behind have old records; NULL: no memory, which is
+ * reported.
+ */
+static uint64_t *
+find_missed (const struct array *a)
+{
+  uint64_t *missed = calloc (a->nr_regions / 64 + 1, sizeof *missed);
+
+  for (uint64_t r = 0; missed && r < a->nr_regions; r++)
+    if (dirty_is_missed (a, r * a->sb.l.region_len))
+      missed[r / 64] |= BIT (r % 64);
+  if (missed == NULL)
+    log_error ("calloc: %m");
+  return missed;
+}
+
+static bool
+any_behind (const struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats && a->sums; i++)
+    if (a->seat[i]->behind && !PLANTED ("behind-ring-counts"))
+      return true;
+  return false;
+}
+
 int
 recover_decide_now (struct array *a, struct recovery *rec)
 {
   struct replay_member member[MAX_SEATS];
   bool decided_for[MAX_SEATS] = { false };
+  CLEANUP_FREE uint64_t *missed = NULL;
   struct replay replay;
   unsigned nr = 0;
 
+  if (any_behind (a) && (missed = find_missed (a)) == NULL)
+    return -1;
   for (unsigned i = 0; i < a->nr_seats; i++) {
     decided_for[i] = is_current (a->seat[i]) && rec->has_ring[i];
     if (decided_for[i])
       member[nr++] = (struct replay_member) {
         .slot = a->seat[i]->slot, .dev = a->seat[i]->dev,
         .ring = &rec->ring[i],
+        .missed = a->seat[i]->behind ? missed : NULL,
+        .region_rows = a->sb.l.region_len / BLOCK_LEN,
       };
   }
   if (replay_decide (&a->g, member, nr, rec->bad, rec->nr_bad,

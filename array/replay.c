@@ -135,14 +135,52 @@ is_incomplete (const struct work *w)
 
 /* ---- mentions ------------------------------------------------------------ */
 
+/* Rows that are mentioned at once end before this one. */
+static uint64_t
+region_end (const struct replay_member *m, uint64_t row)
+{
+  return m->missed ? (row / m->region_rows + 1) * m->region_rows : UINT64_MAX;
+}
+
+static bool
+is_old (const struct replay_member *m, uint64_t row)
+{
+  const uint64_t region = m->missed ? row / m->region_rows : 0;
+
+  return m->missed && m->missed[region / 64] >> (region % 64) & 1;
+}
+
 static size_t
-nr_mentions_of (const struct journal_record *r)
+nr_zero_mentions (const struct replay_member *m,
+                  const struct journal_entry *e)
+{
+  const uint64_t last = e->first_block + e->nr_blocks - 1;
+
+  return m->missed ?
+    last / m->region_rows - e->first_block / m->region_rows + 1 : 1;
+}
+
+static size_t
+nr_mentions_of (const struct replay_member *m, const struct journal_record *r)
 {
   size_t nr = 0;
 
   for (uint32_t i = 0; i < r->nr_entries; i++)
-    nr += r->entry[i].flags & JOURNAL_ENTRY_ZERO ? 1 : r->entry[i].nr_blocks;
+    nr += r->entry[i].flags & JOURNAL_ENTRY_ZERO ?
+      nr_zero_mentions (m, &r->entry[i]) : r->entry[i].nr_blocks;
   return nr;
+}
+
+static void
+add_zeroes (struct work *w, const struct replay_member *m, struct mention mt)
+{
+  const uint64_t end = mt.first + mt.nr;
+
+  for (; mt.first < end; mt.first += mt.nr) {
+    mt.nr = MIN (end, region_end (m, mt.first)) - mt.first;
+    mt.good = !is_old (m, mt.first);
+    w->mention[w->nr_mentions++] = mt;
+  }
 }
 
 static void
@@ -163,14 +201,14 @@ add_mentions (struct work *w, const struct replay_member *m,
     };
 
     if (e->flags & JOURNAL_ENTRY_ZERO) {
-      mt.zero = mt.good = true;
-      w->mention[w->nr_mentions++] = mt;
+      mt.zero = true;
+      add_zeroes (w, m, mt);
       continue;
     }
     mt.nr = 1;
     for (uint32_t b = 0; b < e->nr_blocks; b++, mt.first++) {
       mt.crc = *crc++;
-      mt.good = *good++;
+      mt.good = *good++ && !is_old (m, mt.first);
       mt.stored = stored && *stored++;
       if (!mt.direct)
         mt.place = place++;
@@ -205,7 +243,7 @@ collect (struct work *w)
 
   for (unsigned i = 0; i < w->nr_members; i++)
     for (unsigned j = 0; j < w->member[i].ring->nr_records; j++)
-      nr += nr_mentions_of (&w->member[i].ring->record[j].r);
+      nr += nr_mentions_of (&w->member[i], &w->member[i].ring->record[j].r);
   w->mention = calloc (nr + 1, sizeof *w->mention);
   w->live = calloc (nr + 1, sizeof *w->live);
   w->spare = calloc (nr + 1, sizeof *w->spare);

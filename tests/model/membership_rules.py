@@ -183,12 +183,28 @@ class Rules:
         for c in sorted(older, reverse=True):
             current = sum(1 << i for i in bits(found & c[2])
                           if self.has_been(mem[i][1], i, c))
+            current = self.marked(mem, current)
             if self.slots(current) >= self.k:
                 source, known, base = \
                     self.what_is_known(mem, found, records, c)
                 return c, known, base, current, \
                     self.which_go(source, c, current)
         return None
+
+    def marked(self, mem, current):
+        """Of members that force would use, those of which the bitmaps of the
+        newest of them say all that they lack: no record with every slot active
+        came between, in which they were not."""
+        newest = max((mem[i][1] for i in bits(current)), default=None,
+                     key=lambda acc: acc[:2])
+        out = 0
+        for i in bits(current):
+            acc = mem[i][1]
+            dropped = self.slots(newest[2]) == self.n and \
+                not newest[2] >> i & 1
+            if acc[:3] == newest[:3] or acc[:2] in newest[5] and not dropped:
+                out |= 1 << i
+        return out
 
     def has_been(self, acc, i, c):
         """Has a member with this accepted record been current in c?"""
