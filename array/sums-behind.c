@@ -164,14 +164,31 @@ find_pages (const struct array *a, struct sums_behind *b, uint64_t nr_rows)
   b->end = MIN (sums_pin_end (a, b->row), nr_rows);
 }
 
+static void
+begin (const struct array *a, struct sums_behind *b)
+{
+  uint64_t nr = 0;
+
+  b->slots = slots_behind (a);
+  for (uint64_t r = 0; b->slots && r < a->nr_regions; r++)
+    nr += dirty_is_missed (a, r * a->sb.l.region_len);
+  if (nr > 0)
+    log_notice ("degraded=force: blocks of members that are behind are noted "
+                "as lost, in %" PRIu64 " region%s of %u bytes", nr,
+                nr == 1 ? "" : "s", a->sb.l.region_len);
+}
+
 bool
 sums_settle_behind (struct array *a, struct waiter *w)
 {
   const uint64_t nr_rows = a->sb.l.data_len / BLOCK_LEN;
   struct sums_behind *b = a->sums ? &a->sums->behind : NULL;
 
-  if (b == NULL || (b->slots |= slots_behind (a)) == 0 ||
-      PLANTED ("behind-unstored"))
+  if (b == NULL || PLANTED ("behind-unstored"))
+    return true;
+  if (b->slots == 0)
+    begin (a, b);
+  if (b->slots == 0)
     return true;
   for (;;) {
     if (b->step == BEHIND_PIN) {

@@ -105,6 +105,7 @@ says "missing: slot 1"
 lost=$(read_all "$tmp/now" $((4 << 20)))
 [ "$lost" -gt 0 ] || fail "what the third did not have is believed"
 write_x 65536
+says "noted as lost, in 1 region of 1048576 bytes"
 stop_raid
 
 # The other side can't come back silently, with or without force.
