@@ -137,6 +137,8 @@ def read_blocks(text):
 def normal(text):
     for pattern, word in VARIES:
         text = re.sub(pattern, word, text)
+    # As in a container.
+    text = re.sub(r'(?m)^\w+: there is no syslog: .*\n?', '', text)
     return '\n'.join(line.rstrip() for line in text.rstrip('\n').split('\n'))
 
 
