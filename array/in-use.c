@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "array/copies.h"
 #include "array/host-lock.h"
@@ -47,32 +46,14 @@ is_held (const struct member *m, const struct superblock *sb, char *why,
   return true;
 }
 
-/* Does another host show that it uses one of these? */
-static bool
-is_beating (struct member *const *m, const struct found *f, unsigned nr,
-            char *why, size_t len)
-{
-  const struct timespec second = { .tv_sec = 1 };
-  char host[SB_HOST_LEN + 1];
-
-  for (unsigned waited = 0; waited < LIVE_WAIT_S; waited++) {
-    nanosleep (&second, NULL);
-    for (unsigned i = 0; i < nr; i++)
-      if (live_has_beat (&f[i]) && live_look (m[i], &f[i], host) == EBUSY) {
-        snprintf (why, len, "%s: in use by another server%s%s: name another, "
-                  "or stop the array there", m[i]->path,
-                  host[0] ? ", on host " : "", host);
-        return true;
-      }
-  }
-  return false;
-}
-
 bool
 in_use_elsewhere (struct member *const *m, unsigned nr, char *why, size_t len)
 {
   CLEANUP_FREE struct found *f = calloc (nr + 1, sizeof *f);
   const char *beats = NULL;
+  char host[SB_HOST_LEN + 1];
+  unsigned which;
+  int err;
 
   if (f == NULL) {
     snprintf (why, len, "out of memory");
@@ -89,7 +70,14 @@ in_use_elsewhere (struct member *const *m, unsigned nr, char *why, size_t len)
   }
   if (beats == NULL)
     return false;
-  log_notice ("%s: its array was not stopped, or another server uses it: "
-              "waiting %u seconds to see which", beats, LIVE_WAIT_S);
-  return is_beating (m, f, nr, why, len);
+  err = live_wait (m, f, nr, beats, &which, host);
+  if (err == 0)
+    return false;
+  if (err == ENOMEM)
+    snprintf (why, len, "out of memory");
+  else
+    snprintf (why, len, "%s: in use by another server%s%s: name another, or "
+              "stop the array there", m[which]->path,
+              host[0] ? ", on host " : "", host);
+  return true;
 }

@@ -84,16 +84,24 @@ live_look (struct member *m, const struct found *before,
   return EBUSY;
 }
 
-static int
-look_again (struct member *m, const struct found *before)
+int
+live_wait (struct member *const *m, const struct found *before, unsigned nr,
+           const char *path, unsigned *which, char host[SB_HOST_LEN + 1])
 {
-  char host[SB_HOST_LEN + 1];
-  const int err = live_look (m, before, host);
+  const struct timespec second = { .tv_sec = 1 };
 
-  if (err == EBUSY)
-    log_error ("%s: in use by another server%s%s: stop the array there "
-               "(gpuraid stop)", m->path, host[0] ? ", on host " : "", host);
-  return err ? -1 : 0;
+  log_notice ("%s: its array was not stopped, or another server uses it: "
+              "waiting %u seconds to see which", path, LIVE_WAIT_S);
+  for (unsigned waited = 0; waited < LIVE_WAIT_S; waited++) {
+    nanosleep (&second, NULL);
+    for (*which = 0; *which < nr; (*which)++) {
+      const int err = live_look (m[*which], &before[*which], host);
+
+      if (err)
+        return err;
+    }
+  }
+  return 0;
 }
 
 /* What another server sent last may have arrived only now.  What is read from
@@ -114,28 +122,36 @@ make_stable (const struct assembly *a)
 int
 live_check (const struct assembly *a, const struct found *found)
 {
-  const struct timespec second = { .tv_sec = 1 };
+  CLEANUP_FREE struct member **m = calloc (a->nr_members + 1, sizeof *m);
   const char *path = NULL;
+  char host[SB_HOST_LEN + 1];
   uint64_t newest = 0;
-  int r = 0;
+  unsigned which;
+  int err;
 
+  if (m == NULL) {
+    log_error ("calloc: %m");
+    return -1;
+  }
   /* One that was taken out still has the beat of that time. */
   for (unsigned i = 0; i < a->nr_members; i++)
     newest = MAX (newest, epoch_of (&found[i], true));
-  for (unsigned i = 0; i < a->nr_members && path == NULL; i++)
-    if (live_has_beat (&found[i]) && epoch_of (&found[i], false) >= newest &&
-        !(PLANTED ("beat-unlooked") && !a->member[i].member->async))
-      path = a->member[i].member->path;
+  for (unsigned i = 0; i < a->nr_members; i++) {
+    m[i] = a->member[i].member;
+    if (path == NULL && live_has_beat (&found[i]) &&
+        epoch_of (&found[i], false) >= newest &&
+        !(PLANTED ("beat-unlooked") && !m[i]->async))
+      path = m[i]->path;
+  }
   if (path == NULL)
     return 0;
-  log_notice ("%s: its array was not stopped, or another server uses it: "
-              "waiting %u seconds to see which", path, LIVE_WAIT_S);
-  for (unsigned n = 0; n < LIVE_WAIT_S && r == 0; n++) {
-    nanosleep (&second, NULL);
-    for (unsigned i = 0; i < a->nr_members && r == 0; i++)
-      r = look_again (a->member[i].member, &found[i]);
-  }
-  if (r == 0)
-    make_stable (a);
-  return r;
+  err = live_wait (m, found, a->nr_members, path, &which, host);
+  if (err == EBUSY)
+    log_error ("%s: in use by another server%s%s: stop the array there "
+               "(gpuraid stop)", m[which]->path, host[0] ? ", on host " : "",
+               host);
+  if (err)
+    return -1;
+  make_stable (a);
+  return 0;
 }

@@ -33,4 +33,13 @@ extern int live_check (const struct assembly *a, const struct found *found);
 extern int live_look (struct member *m, const struct found *before,
                       char host[SB_HOST_LEN + 1]);
 
+/* Look at these members once a second, LIVE_WAIT_S times: path has a beat, and
+ * is told in a message.  before: as read from each.  EBUSY as soon as another
+ * server has written to one, m[*which], and then its host; ENOMEM, which was
+ * reported; else 0.
+ */
+extern int live_wait (struct member *const *m, const struct found *before,
+                      unsigned nr, const char *path, unsigned *which,
+                      char host[SB_HOST_LEN + 1]);
+
 #endif

@@ -8,7 +8,8 @@
  * accepted, and uses a greater one.  Two accepted records never tie, and
  * every record that was in force is an ancestor of the winner.
  *
- * docs/rules.md has the rules, M1 to M10; membership-text.c makes the messages.
+ * docs/rules.md has the rules, M1 to M10; membership-back.c is for where force
+ * goes back, membership-text.c makes the messages.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -196,29 +197,6 @@ was_proposed (const struct found *f, const struct ballot *winner)
   return false;
 }
 
-/* Force goes past a newer record, back to r: may this member be used?  It has
- * accepted r, or a later record that lists it and has seen r.
- */
-static bool
-was_current (const struct found *f, const struct record *r)
-{
-  const struct superblock *accepted = found_accepted (f);
-  const struct record *own;
-  int dev;
-
-  if (f->dev == -1 || accepted == NULL ||
-      !device_set_has (&r->self.active, f->dev))
-    return false;
-  own = &accepted->record;
-  if (ballot_equal (&own->self.ballot, &r->self.ballot))
-    return true;
-  dev = membership_find (accepted->device, &accepted->member_uuid);
-  return own->self.ballot.epoch > r->self.ballot.epoch && dev != -1 &&
-    device_set_has (&own->self.active, dev) &&
-    !rules_unseen (&own->self.ballot, own->seen, own->nr_seen,
-                   &r->self.ballot);
-}
-
 static bool
 is_current (const struct found *f, const struct record *r,
             const struct ballot *base)
@@ -297,7 +275,7 @@ judge (struct found *f, const struct found *found, size_t nr,
     return;
   dev = &d->sb.device[f->dev];
   if (!f->older &&
-      (d->past.epoch ? was_current (f, r) : is_current (f, r, base))) {
+      (d->past.epoch ? back_was_current (f, r) : is_current (f, r, base))) {
     f->state = FOUND_CURRENT;
     return;
   }
@@ -427,62 +405,6 @@ count_quorum (const struct found *found, size_t nr,
   }
 }
 
-/* The newest record that a current member has accepted. */
-static const struct superblock *
-newest_used (const struct found *found, size_t nr)
-{
-  const struct superblock *newest = NULL;
-
-  for (size_t i = 0; i < nr; i++) {
-    const struct superblock *sb = found_accepted (&found[i]);
-
-    if (found[i].state == FOUND_CURRENT &&
-        (newest == NULL || ballot_newer (&sb->record.self.ballot,
-                                         &newest->record.self.ballot)))
-      newest = sb;
-  }
-  return newest;
-}
-
-/* Does the bitmap of a member with this superblock say what f lacks?  A record
- * that lists f, which has not accepted it, was not in force.
- */
-static bool
-is_marked (const struct found *f, unsigned slot, const struct superblock *sb)
-{
-  const struct record *r = &sb->record;
-  const int dev =
-    membership_find (sb->device, &found_newest (f)->member_uuid);
-  const uint64_t whole =
-    dev != -1 && device_set_has (&r->self.active, dev) ? r->whole :
-    rules_whole (r, sb->device, sb->g.k + sb->g.m);
-
-  return rules_covered (f, slot, &r->self.ballot, whole, r->seen, r->nr_seen);
-}
-
-/* Where force goes back, members are used that went on without others that are
- * used.  These others only count if what they lack is marked as missed.
- */
-static void
-note_behind (struct found *found, size_t nr,
-             const struct membership_decision *d)
-{
-  const struct superblock *newest = newest_used (found, nr);
-
-  for (size_t i = 0; i < nr; i++) {
-    struct found *f = &found[i];
-
-    if (f->state != FOUND_CURRENT ||
-        ballot_equal (&found_accepted (f)->record.self.ballot,
-                      &newest->record.self.ballot))
-      continue;
-    f->behind = !PLANTED ("member-behind-whole");
-    if (!is_marked (f, d->sb.device[f->dev].slot, newest) &&
-        !PLANTED ("member-behind-uncovered"))
-      f->state = FOUND_STALE;
-  }
-}
-
 /* Judge the members by this record. */
 static void
 judge_by (struct found *found, size_t nr, const struct ballot *winner,
@@ -507,8 +429,8 @@ judge_by (struct found *found, size_t nr, const struct ballot *winner,
   slots = rules_slots (d->sb.device, &d->sb.record.self.active);
   for (size_t i = 0; i < nr; i++)
     judge (&found[i], found, nr, d, slots);
-  if (d->past.epoch && newest_used (found, nr))
-    note_behind (found, nr, d);
+  if (d->past.epoch)
+    back_note_behind (found, nr, d);
   fill_slots (found, nr, d);
 }
 

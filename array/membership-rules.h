@@ -1,4 +1,4 @@
-/* gpuraid: small rules shared by membership-change.c and membership-open.c.
+/* gpuraid: rules that the files of membership share.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -123,6 +123,18 @@ extern const char *rules_differs (const struct superblock *a,
  */
 extern void rules_note_copies (struct membership *ms, const struct found *f,
                                const struct membership_decision *d);
+
+/* Force goes past a newer record, back to r: may this member be used?  It has
+ * accepted r, or a later record that lists it and has seen r.
+ */
+extern bool back_was_current (const struct found *f, const struct record *r);
+
+/* Where force goes back, members are used that went on without others that are
+ * used.  These others only count if what they lack is marked as missed: then
+ * they are behind, else stale.
+ */
+extern void back_note_behind (struct found *found, size_t nr,
+                              const struct membership_decision *d);
 
 /* How many members there are, and how many are needed. */
 struct quorum {

@@ -15,15 +15,17 @@
 #define TEXT(b) { .buf = (b), .len = 0 }
 #define MAX_NAMES 8u            /* of a kind in one line */
 
-/* "a, b and 3 more": the names of the members whose state is in states. */
+/* "a, b and 3 more": the names of the members that are in one of these states,
+ * and behind if that is asked for.
+ */
 static unsigned
-add_names (struct text *t, const struct found *found, size_t nr,
-           unsigned states)
+add_names_of (struct text *t, const struct found *found, size_t nr,
+              unsigned states, bool only_behind)
 {
   unsigned n = 0;
 
   for (size_t i = 0; i < nr; i++) {
-    if (!(states >> found[i].state & 1))
+    if (!(states >> found[i].state & 1) || (only_behind && !found[i].behind))
       continue;
     if (n < MAX_NAMES)
       text_add (t, "%s%s", n ? ", " : "", found[i].name);
@@ -32,6 +34,13 @@ add_names (struct text *t, const struct found *found, size_t nr,
   if (n > MAX_NAMES)
     text_add (t, " and %u more", n - MAX_NAMES);
   return n;
+}
+
+static unsigned
+add_names (struct text *t, const struct found *found, size_t nr,
+           unsigned states)
+{
+  return add_names_of (t, found, nr, states, false);
 }
 
 static unsigned
@@ -310,22 +319,14 @@ static void
 add_behind (struct text *t, const struct found *found, size_t nr,
             const struct superblock *sb)
 {
-  unsigned n = 0;
+  unsigned n;
 
   if (sb->checksum == CHECKSUM_NONE) {
     text_add (t, "blocks written since then, and those in their rows, may be "
               "lost or wrong: check the file systems\n");
     return;
   }
-  for (size_t i = 0; i < nr; i++) {
-    if (!found[i].behind)
-      continue;
-    if (n < MAX_NAMES)
-      text_add (t, "%s%s", n ? ", " : "", found[i].name);
-    n++;
-  }
-  if (n > MAX_NAMES)
-    text_add (t, " and %u more", n - MAX_NAMES);
+  n = add_names_of (t, found, nr, 1u << FOUND_CURRENT, true);
   if (n == 0)
     text_add (t, "what was written since then is lost");
   else

@@ -136,7 +136,7 @@ store_again (struct array *a, struct sums_behind *b)
 
   for (unsigned i = 0; i < b->pin.nr; i++)
     if (b->pin.page[i]->is_dirty) {
-      sums_store_now (a, b->pin.page[i], 0);
+      sums_store_again (a, b->pin.page[i]);
       any = true;
     }
   return any;

@@ -131,6 +131,8 @@ extern void sums_mark_dirty (struct array *a, struct sums_page *p,
  */
 extern void sums_store_now (struct array *a, struct sums_page *p,
                             uint64_t slots);
+/* Store what is left of it to be stored. */
+extern void sums_store_again (struct array *a, struct sums_page *p);
 
 /* array/sums-behind.c: slots whose member may lack something of the page. */
 extern uint64_t sums_behind (const struct array *a, const struct sums_page *p);

@@ -228,8 +228,13 @@ sums_store_now (struct array *a, struct sums_page *p, uint64_t slots)
 {
   if (a->mark_open)
     p->twice |= slots;
-  if (slots)
-    sums_mark_dirty (a, p, slots, a->mark_open ? SUMS_ONE_SEQ : SUMS_NO_SEQ);
+  sums_mark_dirty (a, p, slots, a->mark_open ? SUMS_ONE_SEQ : SUMS_NO_SEQ);
+  store_page (a, p);
+}
+
+void
+sums_store_again (struct array *a, struct sums_page *p)
+{
   store_page (a, p);
 }
 
