@@ -138,17 +138,28 @@ ref_job_run (struct coder *c, struct ref_job *t)
   assert_int_equal (ref_job_wait (t), 1);
 }
 
+static uint32_t crc_table[256];
+
 /* Bit by bit. */
+__attribute__ ((constructor)) static void
+make_crc_table (void)
+{
+  for (unsigned byte = 0; byte < 256; byte++) {
+    uint32_t crc = byte;
+
+    for (unsigned i = 0; i < 8; i++)
+      crc = (crc >> 1) ^ (crc & 1 ? 0x82f63b78 : 0);
+    crc_table[byte] = crc;
+  }
+}
+
 static uint32_t
 slow_crc32c (const uint8_t *p, size_t len)
 {
   uint32_t crc = ~0;
 
-  while (len--) {
-    crc ^= *p++;
-    for (unsigned i = 0; i < 8; i++)
-      crc = (crc >> 1) ^ (crc & 1 ? 0x82f63b78 : 0);
-  }
+  while (len--)
+    crc = (crc >> 8) ^ crc_table[(crc ^ *p++) & 0xff];
   return ~crc;
 }
 
@@ -234,10 +245,13 @@ ref_job_expect_slow (const struct ref_job *t, uint8_t *mem)
 
       memset (dst, 0, t->job.cell_len);
       for (unsigned i = 0; i < a->cols; i++) {
-        uint8_t c = a->coef[j * a->cols + i];
+        const uint8_t *src = t->in[r * a->cols + i];
+        uint8_t product[256];
 
-        for (size_t b = 0; c != 0 && b < t->job.cell_len; b++)
-          dst[b] ^= ref_mul (c, t->in[r * a->cols + i][b]);
+        for (unsigned b = 0; b < 256; b++)
+          product[b] = ref_mul (a->coef[j * a->cols + i], b);
+        for (size_t b = 0; b < t->job.cell_len; b++)
+          dst[b] ^= product[src[b]];
       }
     }
   }

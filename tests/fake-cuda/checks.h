@@ -13,7 +13,7 @@
 #include "tests/fake-cuda/runtime.h"
 
 static const struct emu_runtime *emu_rt;
-static thread_local struct emu_thread *emu_self;
+static thread_local char emu_made;
 
 /* By another name, because the declarations that the compiler expects differ
  * between versions.
@@ -26,10 +26,18 @@ static thread_local struct emu_thread *emu_self;
 #define EMU_INLINE \
   static inline __attribute__ ((no_sanitize_thread, always_inline))
 
+EMU_INLINE const struct emu_thread *
+emu_self (void)
+{
+  __UINTPTR_TYPE__ sp = (__UINTPTR_TYPE__) __builtin_frame_address (0);
+
+  return ((struct emu_thread **) ((sp | (EMU_STACK_LEN - 1)) + 1))[-1];
+}
+
 EMU_INLINE void
 emu_check (void *p, __SIZE_TYPE__ len, int write)
 {
-  const struct emu_thread *t = emu_self;
+  const struct emu_thread *t = emu_self ();
   __UINTPTR_TYPE__ a = (__UINTPTR_TYPE__) p;
 
   if (!(a >= t->lo && a + len <= t->hi) &&
@@ -45,25 +53,25 @@ emu_check (void *p, __SIZE_TYPE__ len, int write)
 EMU_OUT __attribute__ ((const)) struct emu_dim
 emu_thread_idx (void)
 {
-  return emu_self->thread;
+  return emu_self ()->thread;
 }
 
 EMU_OUT __attribute__ ((const)) struct emu_dim
 emu_block_idx (void)
 {
-  return emu_self->block;
+  return emu_self ()->block;
 }
 
 EMU_OUT __attribute__ ((const)) struct emu_dim
 emu_block_dim (void)
 {
-  return emu_self->block_dim;
+  return emu_self ()->block_dim;
 }
 
 EMU_OUT __attribute__ ((const)) struct emu_dim
 emu_grid_dim (void)
 {
-  return emu_self->grid_dim;
+  return emu_self ()->grid_dim;
 }
 
 EMU_OUT void
@@ -92,10 +100,11 @@ emu_atomic (enum emu_atomic op, void *p, unsigned len, __UINT64_TYPE__ v,
   return emu_rt->atomic (op, p, len, v, c);
 }
 
+/* The C library makes all of a module's when the first is used. */
 EMU_OUT void
-emu_enter (struct emu_thread *t)
+emu_make_shared (void)
 {
-  emu_self = t;
+  *(volatile char *) &emu_made = 1;
 }
 
 #define EMU_HOOKS(len)                                                  \

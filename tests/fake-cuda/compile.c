@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/cleanup.h"
 #include "tests/fake-cuda/cache.h"
 #include "tests/fake-cuda/compile.h"
 #include "tests/fake-cuda/kernels.h"
@@ -56,8 +57,11 @@ clean_environment (void)
   return env;
 }
 
+/* In the folder of the files: ccache, where that is c++, then sees the same
+ * names each time.
+ */
 static bool
-run_command (char *const *args, const char *log)
+run_command (char *const *args, const char *dir, const char *log)
 {
   posix_spawn_file_actions_t actions;
   char **env = clean_environment ();
@@ -67,6 +71,7 @@ run_command (char *const *args, const char *log)
   if (env == NULL)
     return false;
   posix_spawn_file_actions_init (&actions);
+  posix_spawn_file_actions_addchdir_np (&actions, dir);
   posix_spawn_file_actions_addopen (&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen (&actions, 1, log,
                                     O_WRONLY | O_CREAT | O_APPEND, 0600);
@@ -107,9 +112,14 @@ read_file (const char *path, size_t *len)
   return text;
 }
 
-/* In dir: in.cu, in.ii (preprocessed, and our functions behind it), in.o,
- * out.so, log.
+/* In dir: the source, what it is when preprocessed, with our functions behind
+ * it, and what comes of that.
  */
+#define SOURCE "in.cu"
+#define TEXT "in.ii"
+#define OBJECT "in.o"
+#define MODULE "out.so"
+
 struct files {
   char dir[200], source[240], text[240], object[240], module[240], log[240];
 };
@@ -159,24 +169,25 @@ static bool
 run_compiler (const struct compile_options *o, const struct files *w)
 {
   char *cxx = getenv ("FAKE_NVRTC_CXX") ?: "c++";
+  CLEANUP_FREE char *folder = o->folder ? realpath (o->folder, NULL) : NULL;
   char *first[] = {
     cxx, "-E", "-x", "c++", "-nostdinc", "-std=gnu++17", "-w",
-    "-I", (char *) (o->folder ?: "/nonexistent"),
-    (char *) w->source, "-o", (char *) w->text, NULL,
+    "-I", folder ?: "/nonexistent", SOURCE, "-o", TEXT, NULL,
   };
   char *second[] = {
     cxx, "-x", "c++-cpp-output", "-std=gnu++17", "-w", "-Og", "-fPIC", "-g0",
     "-fno-exceptions", "-fno-rtti", "-fno-strict-aliasing",
     "-fno-threadsafe-statics", CHECKS, "-c",
-    (char *) w->text, "-o", (char *) w->object, NULL,
+    TEXT, "-o", OBJECT, NULL,
   };
   char *third[] = {
-    cxx, "-shared", "-nostdlib", "-Wl,-Bsymbolic", (char *) w->object, "-lgcc",
-    "-o", (char *) w->module, NULL,
+    cxx, "-shared", "-nostdlib", "-Wl,-Bsymbolic", OBJECT, "-lgcc",
+    "-o", MODULE, NULL,
   };
 
-  return run_command (first, w->log) && append_entries (w) &&
-    run_command (second, w->log) && run_command (third, w->log);
+  return run_command (first, w->dir, w->log) && append_entries (w) &&
+    run_command (second, w->dir, w->log) &&
+    run_command (third, w->dir, w->log);
 }
 
 static void *
@@ -206,10 +217,10 @@ make_files (struct files *w)
   snprintf (w->dir, sizeof w->dir, "%s/fake-nvrtc.XXXXXX", tmp);
   if (mkdtemp (w->dir) == NULL)
     return false;
-  snprintf (w->source, sizeof w->source, "%s/in.cu", w->dir);
-  snprintf (w->text, sizeof w->text, "%s/in.ii", w->dir);
-  snprintf (w->object, sizeof w->object, "%s/in.o", w->dir);
-  snprintf (w->module, sizeof w->module, "%s/out.so", w->dir);
+  snprintf (w->source, sizeof w->source, "%s/" SOURCE, w->dir);
+  snprintf (w->text, sizeof w->text, "%s/" TEXT, w->dir);
+  snprintf (w->object, sizeof w->object, "%s/" OBJECT, w->dir);
+  snprintf (w->module, sizeof w->module, "%s/" MODULE, w->dir);
   snprintf (w->log, sizeof w->log, "%s/log", w->dir);
   return true;
 }

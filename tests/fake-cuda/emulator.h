@@ -79,6 +79,6 @@ template <typename... A, void (*kernel) (A...)> struct emu_entry<kernel> {
     emu_entry<name>::call, emu_entry<name>::nr, emu_entry<name>::len,   \
   };
 
-extern "C" const struct emu_module emu_module = { &emu_rt, emu_enter };
+extern "C" const struct emu_module emu_module = { &emu_rt, emu_make_shared };
 
 #endif

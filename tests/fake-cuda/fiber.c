@@ -8,22 +8,30 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "tests/fake-cuda/fiber.h"
 
-#define GUARD_LEN 4096
+#define GUARD_LEN 4096u
 
 int
-fiber_new (struct fiber *f)
+fiber_new (struct fiber *f, void *self)
 {
-  char *p = mmap (NULL, GUARD_LEN + FIBER_STACK_LEN, PROT_READ | PROT_WRITE,
+  char *p = mmap (NULL, 2 * EMU_STACK_LEN, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  size_t skip;
 
   if (p == MAP_FAILED)
     return -1;
+  skip = -(uintptr_t) p % EMU_STACK_LEN;
+  if (skip)
+    (void) munmap (p, skip);
+  (void) munmap (p + skip + EMU_STACK_LEN, EMU_STACK_LEN - skip);
+  p += skip;
   (void) mprotect (p, GUARD_LEN, PROT_NONE);
   f->stack = p + GUARD_LEN;
+  memcpy (p + EMU_STACK_LEN - sizeof self, &self, sizeof self);
   return 0;
 }
 
@@ -31,7 +39,7 @@ void
 fiber_free (struct fiber *f)
 {
   if (f->stack)
-    munmap (f->stack - GUARD_LEN, GUARD_LEN + FIBER_STACK_LEN);
+    munmap (f->stack - GUARD_LEN, EMU_STACK_LEN);
   f->stack = NULL;
 }
 

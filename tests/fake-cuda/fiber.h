@@ -13,7 +13,9 @@
 #include <ucontext.h>
 #endif
 
-#define FIBER_STACK_LEN (256 << 10)
+#include "tests/fake-cuda/runtime.h"
+
+#define FIBER_STACK_LEN (EMU_STACK_LEN - 4096 - 16)
 
 struct fiber_context {
 #if defined __x86_64__
@@ -28,8 +30,10 @@ struct fiber {
   char *stack;                  /* FIBER_STACK_LEN, above a guard page */
 };
 
-/* NULL: no memory.  All in one thread. */
-extern int fiber_new (struct fiber *);
+/* self: for emu_self, in tests/fake-cuda/checks.h.  -1: no memory.  All in one
+ * thread.
+ */
+extern int fiber_new (struct fiber *, void *self);
 extern void fiber_free (struct fiber *);
 
 /* The next switch to it calls entry, which must never return. */

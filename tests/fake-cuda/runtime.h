@@ -11,6 +11,11 @@
 
 #define EMU_WARP 32
 #define EMU_DYNAMIC_LEN 65536   /* bytes of dynamic shared memory */
+/* A stack is aligned to its length, and ends with a pointer to what runs on it:
+ * so a kernel finds that without thread-local variables, which sanitizers make
+ * slow.
+ */
+#define EMU_STACK_LEN 0x40000
 
 struct emu_dim {
   unsigned x, y, z;
@@ -56,11 +61,11 @@ struct emu_kernel {
 /* A module, as it exports itself under the name emu_module. */
 struct emu_module {
   const struct emu_runtime **runtime; /* for the driver to fill in */
-  void (*enter) (struct emu_thread *); /* this thread's from now on */
+  void (*make_shared) (void);   /* this thread's shared variables */
 };
 
 /* What the fake compiler makes: this, then a shared object. */
-#define EMU_CUBIN_MAGIC "gpuraid fake cubin 3\n"
+#define EMU_CUBIN_MAGIC "gpuraid fake cubin 4\n"
 
 struct emu_cubin {
   char magic[24];

@@ -316,7 +316,7 @@ idle_task (void)
   if (run->nr_idle > 0)
     return run->idle[--run->nr_idle];
   t = calloc (1, sizeof *t);
-  if (t == NULL || fiber_new (&t->fiber) == -1) {
+  if (t == NULL || fiber_new (&t->fiber, &run->self) == -1) {
     perror ("fake-cuda: no memory for a stack");
     abort ();
   }
@@ -354,10 +354,8 @@ start_block (void)
   memset (run->waiting, 0, sizeof run->waiting);
   memset (run->arrived, 0, sizeof run->arrived);
   /* The first content of shared memory is undefined. */
-  if (run->shared.hi > run->shared.lo) {
+  if (run->shared.hi > run->shared.lo)
     memset ((void *) run->shared.lo, 0xa5, run->shared.hi - run->shared.lo);
-    run->grid->module->enter (&run->self);
-  }
 }
 
 static int
@@ -458,7 +456,7 @@ start_run (const struct grid *g, char *why)
   memset (&run->self, 0, sizeof run->self);
   run->self.block_dim = g->threads;
   run->self.grid_dim = g->blocks;
-  g->module->enter (&run->self); /* also makes its variables */
+  g->module->make_shared ();
   memset (&run->shared, 0, sizeof run->shared);
   f.shared = &run->shared;
   dl_iterate_phdr (find_shared, &f);
