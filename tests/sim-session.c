@@ -53,14 +53,17 @@ end_session (struct run *r)
     ms->in_force ? &ms->cur.self.active : &ms->base.active;
   /* By force, the base is not all that the members know. */
   const uint64_t before = ms->in_force ? 0 : r->was_active | r->in_force;
-  uint64_t coming = 0;
+  uint64_t coming;
 
   r->may_crash = r->chaos_on = false;
   run_look_at_slots (r);
   r->was_active = run_active_disks (r);
-  /* The coming record may count too, and one that was not applied yet. */
+  /* The coming record may count too, and one that some have accepted, but which
+   * was not applied yet.
+   */
+  coming = listed_disks (r, &ms->cur.self.active);
   if (ms->phase != MEMBERSHIP_IDLE && ms->phase != MEMBERSHIP_STOPPED)
-    coming = listed_disks (r, &ms->next.self.active);
+    coming |= listed_disks (r, &ms->next.self.active);
   r->was_active |= coming;
   r->was_lost = a->lost_slots;
   r->in_force = listed_disks (r, in_force);
