@@ -152,6 +152,34 @@ nothing_left
 refused '--format makes one (with --fs' --with fuse "$sock" "$mp2"
 nothing_left
 
+# Partition tables, and two things at once.
+for label in gpt dos; do
+  sfdisk -q --label $label "$tmp/disk" <<<',1M' || die "sfdisk"
+  refused "can't mount what is there: " --with fuse "$sock" "$mp2"
+  refused "is not empty (" --with fuse --format "$sock" "$mp2"
+done
+mkfs.ext4 -Fq "$tmp/disk" || die "mkfs.ext4"
+printf 'hsqs%24s\4\0' | tr ' ' '\0' | dd of="$tmp/disk" conv=notrunc status=none
+refused "can't mount what is there: ext4 squashfs" --with fuse "$sock" "$mp2"
+refused "is not empty (ext4 squashfs)" --with fuse --format "$sock" "$mp2"
+truncate -s 0 "$tmp/disk"
+truncate -s 64M "$tmp/disk"
+nothing_left
+
+# The superblock of btrfs is at 64 KiB, that of other types elsewhere.
+for bad in 65536 $((64 * 1048576 - 4096)); do
+  run_nbdkit "$tmp/bad" eval get_size='echo 64M' \
+    pread="[ \$((\$4 + \$3)) -le $bad ] || [ \$4 -ge $((bad + 4096)) ] ||
+           { echo EIO bad >&2; exit 1; }; head -c \$3 /dev/zero" \
+    pwrite="cat >/dev/null; touch '$tmp/written'" can_write='exit 0'
+  refused "can't be read where" --with fuse "$tmp/bad" "$mp2"
+  refused "can't be read where" --with fuse --format "$tmp/bad" "$mp2"
+  [ ! -e "$tmp/written" ] || die "something was written"
+  kill $pid
+  wait $pid
+done
+nothing_left
+
 # Nothing that greets as an NBD server does.
 echo text >"$tmp/plain"
 refused 'not a socket' --with fuse "$tmp/plain" "$mp2"
