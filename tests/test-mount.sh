@@ -297,6 +297,50 @@ done
 [ $nr = 1 ] || die "mounted $nr times"
 nothing_left
 
+# Of several that take it down at the same time one does, and a mount that
+# begins meanwhile is a whole one, or refused.
+for round in 1 2 3 4 5 6; do
+  mnt --with fuse "$sock" "$mp" || die "round $round: mount"
+  several=()
+  for i in 1 2 3; do
+    mnt -u "$mp" 2>"$tmp/err-$i" &
+    several+=($!)
+  done
+  mnt --with fuse "$sock" "$mp2" >/dev/null 2>"$tmp/err-mount" & mounting=$!
+  nr=0
+  for i in 1 2 3; do
+    if ended ${several[i - 1]} "mount -u"; then
+      nr=$((nr + 1))
+    else
+      grep -qE 'nothing is mounted there|takes it down just now' "$tmp/err-$i" &&
+        [ "$(wc -l <"$tmp/err-$i")" = 1 ] || die "-u: $(cat "$tmp/err-$i")"
+    fi
+  done
+  [ $nr = 1 ] || die "round $round: $nr took it down"
+  if ended $mounting "a mount during -u"; then
+    findmnt --mountpoint "$mp2" >/dev/null || die "round $round: not mounted"
+    mnt -u "$mp2" || die "round $round: -u"
+    $sudo rmdir "$mp2" "${mp2%/*}"
+  else
+    grep -q 'mounted already on' "$tmp/err-mount" &&
+      [ "$(wc -l <"$tmp/err-mount")" = 1 ] || die "$(cat "$tmp/err-mount")"
+  fi
+  nothing_left
+done
+
+# What it says can't be written, and a server that is read-only.
+mnt --with fuse "$sock" "$mp" >/dev/full 2>/dev/null || die "/dev/full"
+findmnt --mountpoint "$mp" >/dev/null || die "/dev/full: not mounted"
+mnt -u "$mp" || die "/dev/full: -u"
+nothing_left
+run_nbdkit "$tmp/only" -r file "$tmp/disk"
+out=$(mnt --with fuse "$tmp/only" "$mp" 2>&1) || die "read-only: $out"
+[[ $out = *", to read only" ]] || die "read-only: it says: $out"
+mnt -u "$mp" || die "read-only: -u"
+kill $pid
+wait $pid
+nothing_left
+
 # A signal while the file system is made; and kill -9, after which -u helps.
 mkdir "$tmp/bin"
 cat >"$tmp/bin/mkfs.slow" <<'END'
