@@ -381,7 +381,7 @@ run_command (const struct request_env *env, const struct command *c,
 
 /* One JSON object and nothing else but space; NULL otherwise. */
 static struct json_object *
-parse_object (const char *line, size_t len)
+parse_with (int flags, const char *line, size_t len)
 {
   struct json_tokener *tok = json_tokener_new ();
   struct json_object *o;
@@ -389,8 +389,7 @@ parse_object (const char *line, size_t len)
 
   if (tok == NULL)
     return NULL;
-  json_tokener_set_flags (tok, JSON_TOKENER_STRICT |
-                          JSON_TOKENER_ALLOW_TRAILING_CHARS);
+  json_tokener_set_flags (tok, flags);
   o = json_tokener_parse_ex (tok, line, len);
   end = json_tokener_get_parse_end (tok);
   json_tokener_free (tok);
@@ -401,6 +400,25 @@ parse_object (const char *line, size_t len)
     return o;
   json_object_put (o);
   return NULL;
+}
+
+/* Strictly.  json-c 0.18 then takes bytes above 127 for control characters, so
+ * what is parsed strictly is a copy with others in their places.
+ */
+static struct json_object *
+parse_object (const char *line, size_t len)
+{
+  CLEANUP_FREE char *ascii = malloc (len + 1);
+  struct json_object *strict;
+
+  if (ascii == NULL)
+    return NULL;
+  for (size_t i = 0; i < len; i++)
+    ascii[i] = (unsigned char) line[i] < 0x80 ? line[i] : 'x';
+  strict = parse_with (JSON_TOKENER_STRICT | JSON_TOKENER_ALLOW_TRAILING_CHARS,
+                       ascii, len);
+  json_object_put (strict);
+  return strict ? parse_with (0, line, len) : NULL;
 }
 
 struct json_object *
