@@ -59,6 +59,9 @@ LDFLAGS := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(EXTRA_LDFLAGS)
 # Tests are many programs: the fast linker, where it is there.
 FASTLD  := $(if $(shell command -v ld.lld 2>/dev/null),-fuse-ld=lld)
 LIBS    := $(shell pkg-config --libs $(PKGS)) -lgf_complete -lm -ldl
+# Only for attach/.
+CFLAGS_ATTACH := $(shell pkg-config --cflags libnl-genl-3.0)
+LIBS_ATTACH := $(shell pkg-config --libs libnl-genl-3.0)
 
 folder   = $(patsubst %.c,$(B)/%.o,$(sort $(wildcard $(1)/*.c)))
 core    := $(foreach d,common raidmap gf gpu member array,$(call folder,$(d)))
@@ -79,6 +82,7 @@ core    += $(filter-out $(tensor),$(gpu_cu)) $(gpu_cu:.cu.o=.image.o) \
 bench   += $(call cu,bench/seeds)
 plugin  := $(call folder,nbdkit-plugin)
 old     := $(call folder,old-nbdkit)
+attach  := $(call folder,attach)
 cli     := $(call folder,cli)
 # tests/*.c that are neither tests nor fuzzers are helpers of the tests
 test_c  := $(sort $(wildcard tests/test-*.c))
@@ -113,8 +117,8 @@ $(OUT)/nbdkit-gpuraid-plugin.so: $(plugin) $(old) $(control) $(core) \
 	  -Wl,--version-script=nbdkit-plugin/plugin.map \
 	  -o $@ $(filter %.o,$^) $(LIBS)
 
-$(OUT)/gpuraid: $(cli) $(measure) $(control) $(core)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(OUT)/gpuraid: $(cli) $(attach) $(measure) $(control) $(core)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) $(LIBS_ATTACH)
 
 # For developers, so it is not installed; see scripts/bench.
 $(OUT)/gpuraid-bench: $(bench) $(measure) $(core)
@@ -173,6 +177,8 @@ $(B)/version: $(if $(filter-out $(shell cat $(B)/version 2>/dev/null),\
 		$(VERSION)),always)
 	@mkdir -p $(@D)
 	echo $(VERSION) >$@
+
+$(attach): CFLAGS += $(CFLAGS_ATTACH)
 
 # ---- kernels
 
@@ -314,7 +320,7 @@ fuzz: $(fuzzers)
 
 unit: $(unit) $(fake_cuda)
 
-objects: $(core) $(sim) $(control) $(measure) $(bench) $(plugin) $(old) $(cli) $(helpers) \
+objects: $(core) $(sim) $(control) $(measure) $(bench) $(plugin) $(old) $(attach) $(cli) $(helpers) \
 	$(unit:=.o) $(tools:=.o) $(volatile)
 
 named   := $(foreach t,$(T),tests/$(patsubst test-test-%,test-%,test-$(t)))

@@ -11,6 +11,7 @@
 #ifndef GPURAID_CLI_H
 #define GPURAID_CLI_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 extern int cmd_create (int argc, char **argv);
@@ -31,6 +32,8 @@ extern int cmd_wait (int argc, char **argv);
 extern int cmd_scan (int argc, char **argv);
 extern int cmd_start (int argc, char **argv);
 extern int cmd_stop (int argc, char **argv);
+extern int cmd_attach (int argc, char **argv);
+extern int cmd_detach (int argc, char **argv);
 extern int cmd_bench (int argc, char **argv);
 extern void cmd_bench_help (void);
 
@@ -43,6 +46,12 @@ extern void cmd_bench_help (void);
  * cli_usage (argv[0]);`.
  */
 extern int cli_usage (const char *name);
+
+/* Is the user root?  If not, that is reported: only root can attach. */
+extern bool cli_is_root (void);
+
+/* A whole number of seconds.  False: it is none, or too many. */
+extern bool cli_seconds (const char *text, unsigned *seconds);
 
 /* A human-readable number of bytes: "12.5 GiB". Returns buf. */
 #define CLI_SIZE_LEN 32

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,6 +80,14 @@ static const struct command {
   { "stop", cmd_stop, "[--force] NAME",
     "write everything out and end its server; --force: also while NBD\n"
     "      clients are connected" },
+  { "attach", cmd_attach,
+    "[--with kernel|fuse] [--name NAME] [--dead-timeout SECONDS]\n"
+    "                      [--again] [--no-wait] [--foreground] [--resize]\n"
+    "                      [--mountpoint FOLDER] NAME|SOCKET|URI",
+    "an array that is served, or any NBD server, as a block device of this\n"
+    "      host: /dev/gpuraid/NAME" },
+  { "detach", cmd_detach, "[--wait SECONDS] NAME|DEVICE",
+    "write everything out and take the device away, if nothing uses it" },
   { "bench", cmd_bench, "OPTION...",
     "coder throughput, side by side", cmd_bench_help },
 };
@@ -99,6 +108,25 @@ cli_usage (const char *name)
 
   fprintf (stderr, "usage: gpuraid %s %s\n", c->name, c->args);
   return EXIT_USAGE;
+}
+
+bool
+cli_is_root (void)
+{
+  if (geteuid () == 0)
+    return true;
+  log_error ("only root can attach a block device, or detach one");
+  return false;
+}
+
+bool
+cli_seconds (const char *text, unsigned *seconds)
+{
+  char *end;
+  const unsigned long n = strtoul (text, &end, 10);
+
+  *seconds = n;
+  return text[0] >= '0' && text[0] <= '9' && *end == '\0' && n <= INT_MAX;
 }
 
 char *

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "attach/place.h"
 #include "cli/cli.h"
 #include "cli/names.h"
 #include "cli/remote.h"
@@ -47,6 +48,28 @@ would_lose (struct json_object *status)
     }
   }
   return false;
+}
+
+/* Has this host it as a block device?  True: reported. */
+static bool
+is_attached (const char *name, struct control_client *c)
+{
+  CLEANUP_FREE char *rundir = names_rundir ();
+  CLEANUP_FREE char *identity = NULL;
+  struct json_object *status = remote_status (c, false);
+  struct state s = { .device.fd = -1 };
+  bool is = false;
+
+  if (rundir && status &&
+      asprintf (&identity, SERVER_ARRAY "%s", get_text (status, "uuid")) != -1)
+    is = place_of_server (rundir, identity, &s) == 0;
+  if (is)
+    log_error ("%s: is attached as /dev/%s: unmount it, and gpuraid detach %s, "
+               "or give --force: then what is not written is lost", name,
+               s.device.name, s.name);
+  state_free (&s);
+  json_object_put (status);
+  return is;
 }
 
 /* Until no client is connected, or with force only once.  0, or -1 reported. */
@@ -128,7 +151,7 @@ cmd_stop (int argc, char **argv)
                "opens the array again", argv[i], argv[i]);
   else {
     c = names_connect (argv[i], 0);
-    if (c)
+    if (c && (force || !is_attached (argv[i], c)))
       r = stop (c, force);
     control_close (c);
   }

@@ -19,10 +19,8 @@ SPDX-License-Identifier: BSD-3-Clause
 import os
 import random
 import select
-import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import types
@@ -34,7 +32,7 @@ from lab import evidence                                        # noqa: E402
 from lab.array import LATE, STILL, Array, Failure, Late         # noqa: E402
 
 TOP = os.path.join(os.path.dirname(os.path.realpath(__file__)), '..')
-NETLINK = os.path.join(TOP, 'scripts', 'nbd-netlink.py')
+GPURAID = os.path.join(os.environ.get('OUT', TOP), 'gpuraid')
 CONNECTIONS = 3
 DEPTH = 32
 BESIDE = 1 << 20                # bytes at the end, for the client beside them
@@ -221,12 +219,14 @@ def dd(*operands):
                             stderr=subprocess.DEVNULL)
 
 
+def gpuraid(*args):
+    return subprocess.run([GPURAID, *args], check=True, text=True,
+                          stdout=subprocess.PIPE, timeout=120).stdout.strip()
+
+
 def detach_one(uri):
-    with tempfile.NamedTemporaryFile('r') as pid_file:
-        device = subprocess.run(
-            [NETLINK, 'attach', '--pid-file', pid_file.name, uri], check=True,
-            stdout=subprocess.PIPE, text=True, timeout=60).stdout.strip()
-        netlink = int(pid_file.read())
+    """Its connection is cut under load; then it is detached."""
+    device = gpuraid('attach', '--name', 'cut', uri)
     with open('/sys/class/block/%s/size' % os.path.basename(device)) as f:
         blocks = int(f.read()) * 512 - BESIDE >> 16
     loads = [dd('if=' + device, 'of=/dev/null', 'iflag=direct') for _ in range(3)]
@@ -236,11 +236,14 @@ def detach_one(uri):
     time.sleep(.2 + random.random() * .3)
     if all(load.poll() is not None for load in loads):
         raise Failure('%s: nothing reads or writes it' % device)
-    os.kill(netlink, signal.SIGTERM)
+    gpuraid('attach', '--resize', 'cut')
+    for load in loads:
+        load.kill()
     for load in loads:
         load.wait(60)
-    while os.path.exists('/sys/class/block/%s/pid' % os.path.basename(device)):
-        time.sleep(.01)
+    gpuraid('detach', '--wait', '60', 'cut')
+    if os.path.exists('/sys/class/block/%s/pid' % os.path.basename(device)):
+        raise Failure('%s: is still attached' % device)
 
 
 def settled(pid, threads, files=None):

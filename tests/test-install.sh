@@ -31,9 +31,7 @@ done
 sort >"$tmp/expected" <<END
 $plugindir/nbdkit-gpuraid-plugin.so
 $prefix/bin/gpuraid
-$prefix/lib/gpuraid/block-device.py
 $prefix/lib/gpuraid/mount
-$prefix/lib/gpuraid/nbd-netlink.py
 $prefix/lib/gpuraid/wait-ready
 $prefix/lib/systemd/system/gpuraid@.service
 $prefix/lib/tmpfiles.d/gpuraid.conf
@@ -64,8 +62,7 @@ done <"$tmp/links"
 # Paths are filled in, and none is of this tree or of DESTDIR.
 ! grep -rlE '@[A-Z]+@|'"$tmp|$PWD" "$dest/usr/local/lib" "$dest/etc" ||
   fail "paths that are wrong there"
-for f in bin/gpuraid lib/gpuraid/mount lib/gpuraid/nbd-netlink.py \
-         lib/gpuraid/block-device.py \
+for f in bin/gpuraid lib/gpuraid/mount \
          lib/gpuraid/wait-ready share/doc/gpuraid/examples/mail-hook; do
   [ -x "$dest/usr/local/$f" ] || fail "$f can't be run"
 done

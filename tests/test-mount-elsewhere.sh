@@ -13,7 +13,7 @@ done
 need_fuse
 need_loop
 
-export GPURAID_RUN=$shm/run
+export GPURAID_RUN=$shm/run GPURAID_RUNDIR=$shm/run
 mnt=$shm/mnt
 truncate -s 64M "$shm/disk"
 
@@ -22,6 +22,9 @@ unmount_all ()
   local m
   for m in $(findmnt -rno TARGET | grep -F "$shm/" | tac); do
     umount -l "$m"
+  done
+  for m in "$GPURAID_RUN"/attached/*; do
+    "$gpuraid" detach --wait 5 "${m##*/}" 2>/dev/null || :
   done
 }
 
@@ -33,7 +36,7 @@ mount_it ()
 {
   timeout 120 scripts/mount --with fuse "$@" "$sock" "$mnt" >/dev/null ||
     fail "$name: mount"
-  state=$GPURAID_RUN/mount/${mnt//\//%2F}
+  state=$(echo "$GPURAID_RUN"/attached/*)
   nbdfuse=$(cat "$state/pid")
 }
 
@@ -112,7 +115,7 @@ refused "mounted on $mnt in the name space of process $holder (sleep)"
 # It is mounted once, wherever that is.
 ! timeout 120 scripts/mount "$sock" "$shm/second" 2>"$tmp/err" ||
   fail "$name: mounted twice"
-grep -q 'mounted already' "$tmp/err" || fail "$name: $(cat "$tmp/err")"
+grep -q 'attached already' "$tmp/err" || fail "$name: $(cat "$tmp/err")"
 let_go
 finish
 
@@ -148,16 +151,42 @@ hold "exec 5<'$(cat "$state/device")'"
 (sleep 1; kill "$holder") &
 finish
 
-# After umount alone all ends; then the numbers of the device and the process
-# are those of another mount.
+# After umount alone it stays attached; another mount attaches it anew, and -u
+# of the first is not for that.
 begin reuse
 umount "$mnt"
-wait_for has_ended "$nbdfuse" || late "$name: umount alone is not enough"
-first=$state first_mnt=$mnt mnt=$shm/second-mnt
+kill -0 "$nbdfuse" || fail "$name: nbdfuse has ended"
+first=$nbdfuse first_mnt=$mnt mnt=$shm/second-mnt
 mount_it
-cp "$state/pid" "$first/pid"
-timeout 120 scripts/mount -u "$first_mnt" || fail "$name: -u of the first"
-[ ! -e "$first" ] || fail "$name: the state is still there"
-kill -0 "$nbdfuse" || fail "$name: the nbdfuse of the other mount was killed"
+wait_for has_ended "$first" || late "$name: the first nbdfuse lives on"
+! timeout 120 scripts/mount -u "$first_mnt" 2>"$tmp/err" ||
+  fail "$name: -u of the first"
+grep -q 'nothing is mounted there' "$tmp/err" || fail "$name: $(cat "$tmp/err")"
 touch "$mnt/new" || fail "$name: the other mount is broken"
+finish
+
+# Signals that are for a whole session or service are not the end of it.
+begin signals
+owner=$(ps -o ppid= "$nbdfuse")
+for signal in HUP INT TERM; do
+  kill -$signal $owner "$nbdfuse"
+done
+sleep 0.5                       # whether they have come by then does not matter
+touch "$mnt/new" || fail "$name: the mount is broken"
+kill -0 $owner || fail "$name: its owner has ended"
+umount "$mnt"
+wait_for has_ended "$nbdfuse" || late "$name: it stays, and nothing uses it"
+wait_for eval "[ ! -e '$state' ]" || late "$name: the state is still there"
+expect_files
+
+# The process that owns it was killed: another goes on with it.
+begin orphan
+kill -9 "$(ps -o ppid= "$nbdfuse" | tr -d ' ')"
+out=$("$gpuraid" attach "$sock" 2>&1) ||
+  fail "$name: attach: $out"
+[[ $out = *$(findmnt -no SOURCE "$mnt") ]] || fail "$name: attach says: $out"
+! out=$("$gpuraid" detach "$(findmnt -no SOURCE "$mnt")" 2>&1) ||
+  fail "$name: detached"
+[[ $out = *"is still mounted on $mnt; it stays"* ]] ||
+  fail "$name: detach says: $out"
 finish

@@ -132,7 +132,7 @@ no_process () { ! grep -qsF "$GPURAID_RUN" /proc/[0-9]*/cmdline; }
 # Nothing in the run folder, no mount, no loop device, no process.
 nothing_left ()
 {
-  [ -z "$(ls -A "$GPURAID_RUN/mount" 2>/dev/null)" ] || die "state is left"
+  [ -z "$(ls "$GPURAID_RUN/attached" 2>/dev/null)" ] || die "state is left"
   if grep -qF "$tmp" /proc/self/mounts; then die "a mount is left"; fi
   wait_for no_device || die "a loop device is left: $($sudo losetup -a)"
   wait_for no_process || die "a process is left"
@@ -213,14 +213,14 @@ mnt -u "$mp" || die "umount"
 nothing_left
 
 mnt --with fuse --format --force "$sock" "$mp" || die "mount --format"
-refused 'mounted already' --with fuse "$sock" "$mp"
+refused "mounted already; scripts/mount -u" --with fuse "$sock" "$mp"
 refused 'keeps its size: unmount it' --resize "$mp"
-refused "mounted already on $mp" --with fuse "$sock" "$mp2"
+refused "mounted on $mp" --with fuse "$sock" "$mp2"
 ln -s "$sock" "$tmp/symlink"
 ln "$sock" "$tmp/hardlink"
-refused "mounted already on $mp" --with fuse "$tmp/symlink" "$mp2"
-refused "mounted already on $mp" --with fuse "$tmp/hardlink" "$mp2"
-refused "mounted already on $mp" --with fuse --format --force \
+refused "mounted on $mp" --with fuse "$tmp/symlink" "$mp2"
+refused "mounted on $mp" --with fuse "$tmp/hardlink" "$mp2"
+refused "mounted on $mp" --with fuse --format --force \
   "nbd+unix:///export?socket=${sock// /%20}" "$mp2"
 rm "$tmp/symlink" "$tmp/hardlink"
 [ ! -e "$tmp/deep" ] || die "a mount point is left"
@@ -246,21 +246,21 @@ mnt --with fuse --fs ext2 --format --force "$sock" "$mp" || die "--force"
 [ ! -e "$mp/scripts" ] || die "not formatted"
 
 # nbdfuse has died: what it left is still mounted, and is taken down.
-nbdfuse=$(cat "$GPURAID_RUN"/mount/*/pid)
+nbdfuse=$(cat "$GPURAID_RUN"/attached/*/pid)
 $sudo touch "$mp/file"
 $sudo kill -9 "$nbdfuse"
 wait_for has_ended "$nbdfuse" || late "nbdfuse does not end"
-refused "mounted already on $mp" --with fuse "$sock" "$mp2"
+refused "mounted on $mp" --with fuse "$sock" "$mp2"
 refused 'not all could be written' -u "$mp"
 $sudo umount "$mp" || die "umount after nbdfuse died"
-mnt -u "$mp" || die "-u after nbdfuse died"
+refused 'what was written is not all on the server: nbdfuse ended' -u "$mp"
 nothing_left
 
-# The server dies: -u says that something is lost; umount gives it up, and
-# nothing else is needed then.
-for how in -u umount; do
+# The server dies: -u says that something is lost, also after umount has given
+# it up; so does the next mount.
+for how in -u mount; do
   mnt --with fuse "$sock" "$mp" || die "$how: mount"
-  nbdfuse=$(cat "$GPURAID_RUN"/mount/*/pid)
+  nbdfuse=$(cat "$GPURAID_RUN"/attached/*/pid)
   $sudo cp -r scripts "$mp/" || die "$how: cp"
   kill -9 "$server"
   wait "$server" 2>/dev/null
@@ -268,15 +268,33 @@ for how in -u umount; do
   refused 'not all could be written' -u "$mp"
   $sudo umount "$mp" || die "$how: umount without a server"
   if [ $how = -u ]; then
-    mnt -u "$mp" || die "-u after the server died"
+    refused 'what was written is not all on the server' -u "$mp"
+    wait_for has_ended "$nbdfuse" || late "nbdfuse does not end"
   fi
-  wait_for has_ended "$nbdfuse" || late "nbdfuse does not end after umount"
   start_server
   $sudo e2fsck -fy "$tmp/disk" >/dev/null 2>&1
 done
-# The state of the last one is still there, and is no obstacle.
-mnt --with fuse "$sock" "$mp" || die "mount after umount"
-mnt -u "$mp" || die "umount after that"
+mnt --with fuse "$sock" "$mp2" 2>"$tmp/err" || die "mount after umount"
+grep -q 'what was written then is not all on the server' "$tmp/err" ||
+  die "mount after umount: it says: $(cat "$tmp/err")"
+wait_for has_ended "$nbdfuse" || late "nbdfuse does not end"
+refused 'nothing is mounted' -u "$mp"
+mnt -u "$mp2" || die "umount after that"
+$sudo rmdir "$mp2" "${mp2%/*}"
+nothing_left
+
+# The process that owns the device was killed: nothing is lost, and -u needs
+# none.
+mnt --with fuse "$sock" "$mp" || die "owner: mount"
+$sudo cp -r scripts "$mp/owner" || die "owner: cp"
+$sudo pkill -KILL -f "gpuraid attach .*$mp" || die "owner: no process"
+refused "mounted already; " --with fuse "$sock" "$mp"
+refused "mounted on $mp" --with fuse "$sock" "$mp2"
+mnt -u "$mp" || die "owner: -u"
+nothing_left
+mnt --with fuse "$sock" "$mp" || die "owner: mount again"
+diff -r scripts "$mp/owner" || die "owner: not what was written"
+mnt -u "$mp" || die "owner: -u again"
 nothing_left
 
 # Of several at the same time one mounts it.
@@ -291,7 +309,8 @@ for i in 1 2 3 4; do
   if mnt -u "$tmp/mp-$i" 2>/dev/null; then
     nr=$((nr + 1))
   else
-    grep -q 'mounted already on' "$tmp/err-$i" || die "$(cat "$tmp/err-$i")"
+    grep -qE 'attached already|mounted already' "$tmp/err-$i" ||
+      die "$(cat "$tmp/err-$i")"
   fi
 done
 [ $nr = 1 ] || die "mounted $nr times"
@@ -322,7 +341,7 @@ for round in 1 2 3 4 5 6; do
     mnt -u "$mp2" || die "round $round: -u"
     $sudo rmdir "$mp2" "${mp2%/*}"
   else
-    grep -q 'mounted already on' "$tmp/err-mount" &&
+    grep -q 'attached already' "$tmp/err-mount" &&
       [ "$(wc -l <"$tmp/err-mount")" = 1 ] || die "$(cat "$tmp/err-mount")"
   fi
   nothing_left
@@ -360,7 +379,7 @@ for signal in TERM INT KILL; do
   $sudo kill -$signal "$script"
   if ended $mounting "SIG$signal"; then die "SIG$signal: exit status 0"; fi
   if [ $signal = KILL ]; then
-    refused "mounted already on $mp2" --with fuse "$sock" "$mp"
+    refused "in use by process $mkfs (sleep)" --with fuse "$sock" "$mp"
     refused "in use by process $mkfs (sleep)" -u --no-wait "$mp2"
     $sudo kill "$mkfs"
     mnt -u "$mp2" || die "-u after kill -9"
@@ -389,7 +408,7 @@ fi
 mnt --with fuse --format --force --fs ext2 "$sock" "$mp" || die "mount at last"
 mnt -u "$mp" || die "umount at last"
 
-if "scripts/nbd-netlink.py" probe 2>/dev/null; then
+if [ -b /dev/nbd0 ]; then
   mnt --with kernel --format --force "$sock" "$mp" || die "kernel: mount"
   $sudo cp -r scripts "$mp/" || die "kernel: cp"
   # The server dies and comes back while the file system is written to.

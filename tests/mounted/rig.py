@@ -97,7 +97,9 @@ class Rig:
     def unmount(self, check=True, dead=False):
         if dead:                # else -u says that not all can be written
             self.command('umount', self.mnt, check=check)
-        self.command('scripts/mount', '-u', self.mnt, check=check)
+        # It says that something is lost, or not: the server may have had all.
+        self.command('scripts/mount', '-u', self.mnt,
+                     check=check and not dead)
         self.mounted = False
 
     def check_files(self):

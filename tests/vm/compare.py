@@ -30,7 +30,7 @@ import time
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
 OUT = os.path.realpath(os.environ.get('OUT', TOP))
-NETLINK = os.path.join(TOP, 'scripts', 'nbd-netlink.py')
+GPURAID = os.path.join(OUT, 'gpuraid')
 K, M = 4, 2
 os.environ['MDADM_NO_UDEV'] = '1'
 
@@ -108,17 +108,12 @@ class Nbd:
             ['nbdkit', '-f', '-U', self.socket, '-P', self.pid,
              *map(str, arguments)])
         wait_until(lambda: os.path.exists(self.pid))
-        self.attach_pid = os.path.join(folder, 'attach.pid')
-        # The process that stays keeps stderr.
         self.device = subprocess.run(
-            [NETLINK, 'attach', '--pid-file', self.attach_pid, self.socket],
+            [GPURAID, 'attach', self.socket],
             stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
     def end(self):
-        with open(self.attach_pid) as f:
-            pid = int(f.read())
-        os.kill(pid, 15)
-        wait_until(lambda: not os.path.exists(f'/proc/{pid}'))
+        run(GPURAID, 'detach', '--wait', '60', self.device)
         self.server.terminate()
         self.server.wait()
         os.unlink(self.pid)

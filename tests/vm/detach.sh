@@ -1,5 +1,5 @@
 #!/bin/bash
-# detach: a device of the kernel's nbd driver that is detached under load ends
+# detach: a device of the kernel's nbd driver whose connection is cut under load ends
 # neither the server nor other clients.
 #
 #   scripts/vm tests/vm/detach.sh [ROUNDS]

@@ -114,12 +114,10 @@ check_fs ()
     xfs) check="xfs_repair -n" ;;
     btrfs) check="btrfs check --readonly" ;;
   esac
-  device=$(scripts/nbd-netlink.py attach --pid-file "$tmp/nbd.pid" "$uri") ||
-    fail "$fs: attach"
+  device=$("$gpuraid" attach "$uri") || fail "$fs: attach"
   timeout 120 $check "$device" >"$tmp/fsck" 2>&1 ||
     { cat "$tmp/fsck" >&2; fail "$fs: $check: not clean"; }
-  kill "$(cat "$tmp/nbd.pid")"
-  wait_for eval "! kill -0 $(cat "$tmp/nbd.pid")" ||
+  timeout 120 "$gpuraid" detach --wait 60 "$device" ||
     fail "$fs: the device is still attached"
 }
 

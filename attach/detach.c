@@ -1,0 +1,141 @@
+/* gpuraid: detach the block device of a server.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/fs.h>
+
+#include "attach/detach.h"
+#include "attach/owner.h"
+#include "attach/users.h"
+#include "common/log.h"
+
+#define TRY_MS 100
+
+/* Ask the owner; its answer, a line, without the newline.  0; -1: there is
+ * none, or it gave no answer.
+ */
+static int
+ask (const struct state *s, const char *question, char reply[STATE_TEXT_LEN])
+{
+  const int fd = owner_socket (s, false);
+  FILE *fp = fd >= 0 ? fdopen (fd, "re") : NULL;
+  int r = -1;
+
+  if (fp && send (fd, question, strlen (question), MSG_NOSIGNAL) > 0 &&
+      fgets (reply, STATE_TEXT_LEN, fp)) {
+    reply[strcspn (reply, "\n")] = '\0';
+    r = 0;
+  }
+  if (fp)
+    fclose (fp);
+  else if (fd >= 0)
+    close (fd);
+  return r;
+}
+
+/* The process of the owner, or 0. */
+static pid_t
+find_owner (const struct state *s)
+{
+  const int fd = owner_socket (s, false);
+  struct ucred owner = { .pid = 0 };
+  socklen_t len = sizeof owner;
+
+  if (fd >= 0) {
+    if (getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &owner, &len) == -1)
+      owner.pid = 0;
+    close (fd);
+  }
+  return owner.pid;
+}
+
+char *
+detach_users (const struct state *s)
+{
+  char path[BLOCK_PATH_LEN];
+
+  return s->device.name[0]
+    ? users_find (block_path (&s->device, path), find_owner (s)) : NULL;
+}
+
+/* It has no owner. */
+static int
+detach_orphan (struct state *s, unsigned seconds, char lost[STATE_TEXT_LEN])
+{
+  const struct timespec pause = { .tv_nsec = TRY_MS * 1000000 };
+  const int lock = state_take (s);
+  int r;
+
+  if (lock == -1) {
+    log_error ("%s: another process attaches or detaches it just now",
+               s->name);
+    return -1;
+  }
+  if (s->device.name[0] && block_is_there (&s->device) &&
+      block_open (&s->device) == -1 && errno != ESTALE) {
+    log_error ("/dev/%s: %m", s->device.name);
+    close (lock);
+    return -1;
+  }
+  for (unsigned ms = 0;; ms += TRY_MS) {
+    r = owner_detach (s, 0, lost);
+    if (r != 0 || ms >= seconds * 1000)
+      break;
+    nanosleep (&pause, NULL);
+  }
+  close (lock);
+  return r;
+}
+
+int
+detach_now (struct state *s, unsigned seconds, char lost[STATE_TEXT_LEN])
+{
+  char question[32], reply[STATE_TEXT_LEN];
+
+  snprintf (question, sizeof question, "detach %u\n", seconds);
+  lost[0] = '\0';
+  if (ask (s, question, reply) == -1)
+    return detach_orphan (s, seconds, lost);
+  if (strncmp (reply, "detached", 8) == 0) {
+    strcpy (lost, reply + 8 + (reply[8] == ' '));
+    return 1;
+  }
+  if (strcmp (reply, "in use") == 0) {
+    /* Its file system is written out, wherever that is mounted. */
+    if (block_open (&s->device) == 0) {
+      ioctl (s->device.fd, BLKFLSBUF);
+      close (s->device.fd);
+      s->device.fd = -1;
+    }
+    return 0;
+  }
+  log_error ("%s: %s", s->name, reply);
+  return -1;
+}
+
+int
+detach_reconnect (const struct state *s)
+{
+  char reply[STATE_TEXT_LEN];
+
+  if (ask (s, "reconnect\n", reply) == -1) {
+    log_error ("%s: the process that attached it has ended (gpuraid attach "
+               "goes on with the device)", s->name);
+    return -1;
+  }
+  if (strcmp (reply, "ok") == 0)
+    return 0;
+  log_error ("%s: %s", s->name, reply);
+  return -1;
+}

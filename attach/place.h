@@ -1,0 +1,35 @@
+/* gpuraid: which state a server has, and which name a new one gets.
+ *
+ * With all states locked (state_lock_all), or only to say something.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_ATTACH_PLACE_H
+#define GPURAID_ATTACH_PLACE_H
+
+#include <stdbool.h>
+
+#include "attach/owner.h"
+#include "attach/server.h"
+#include "attach/state.h"
+
+/* Find the live state of the server with that identity.  0, and s is it; the
+ * caller frees it.  -1: there is none.
+ */
+extern int place_of_server (const char *rundir, const char *identity,
+                            struct state *s);
+
+/* That of a NAME, a device, or a link to one.  -1: reported. */
+extern int place_of_name (const char *rundir, const char *text,
+                          struct state *s);
+
+/* For a server that is to be attached.  0, and *adopt: it is attached, but its
+ * owner was killed: s is to be taken; else name is that of its new state.  -1:
+ * reported: it is attached already, or the name is taken.
+ */
+extern int place_new (const struct attach_request *r,
+                      const struct server_export *e, struct state *s,
+                      char name[STATE_NAME_LEN], bool *adopt);
+
+#endif

@@ -1,0 +1,246 @@
+/* gpuraid: the state of an attached server.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "attach/state.h"
+#include "common/bits.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+
+static const char *const files[] = {
+  "control", "server", "uri", "how", "device", "id", "pid", "lost", "log",
+  "mountpoint", "helper", "lock",
+};
+
+char *
+state_path (const struct state *s, const char *file, char *path)
+{
+  snprintf (path, PATH_MAX, "%s/%s", s->dir, file);
+  return path;
+}
+
+int
+state_lock_all (const char *rundir)
+{
+  char path[PATH_MAX];
+  int fd;
+
+  if (mkdir (rundir, 0755) == -1 && errno != EEXIST) {
+    log_error ("mkdir: %s: %m", rundir);
+    return -1;
+  }
+  snprintf (path, sizeof path, "%s/attached", rundir);
+  if (mkdir (path, 0755) == -1 && errno != EEXIST) {
+    log_error ("mkdir: %s: %m", path);
+    return -1;
+  }
+  snprintf (path, sizeof path, "%s/attached.lock", rundir);
+  fd = open (path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd >= 0)
+    while (flock (fd, LOCK_EX) == -1)
+      if (errno != EINTR) {
+        close (fd);
+        fd = -1;
+        break;
+      }
+  if (fd == -1)
+    log_error ("%s: %m", path);
+  return fd;
+}
+
+void
+state_read_text (const struct state *s, const char *file,
+                 char buf[STATE_TEXT_LEN])
+{
+  char path[PATH_MAX];
+  FILE *fp = fopen (state_path (s, file, path), "re");
+
+  if (fp == NULL || fgets (buf, STATE_TEXT_LEN, fp) == NULL)
+    buf[0] = '\0';
+  buf[strcspn (buf, "\n")] = '\0';
+  if (fp)
+    fclose (fp);
+}
+
+int
+state_write (const struct state *s, const char *file, const char *text)
+{
+  char path[PATH_MAX], new[PATH_MAX + 4];
+  FILE *fp;
+  bool ok;
+
+  state_path (s, file, path);
+  snprintf (new, sizeof new, "%s.new", path);
+  fp = fopen (new, "we");
+  ok = fp && fprintf (fp, "%s\n", text) > 0;
+  ok = fp && fclose (fp) == 0 && ok;
+  if (ok && rename (new, path) == 0)
+    return 0;
+  log_error ("%s: %m", path);
+  unlink (new);
+  return -1;
+}
+
+static int
+set_dir (struct state *s, const char *rundir, const char *name)
+{
+  memset (s, 0, sizeof *s);
+  s->device.fd = -1;
+  snprintf (s->name, sizeof s->name, "%s", name);
+  if (asprintf (&s->dir, "%s/attached/%s", rundir, name) != -1)
+    return 0;
+  s->dir = NULL;
+  return -1;
+}
+
+int
+state_read (struct state *s, const char *rundir, const char *name)
+{
+  char text[STATE_TEXT_LEN];
+
+  if (set_dir (s, rundir, name) == -1 || access (s->dir, F_OK) == -1)
+    return -1;
+  state_read_text (s, "how", text);
+  s->kernel = strcmp (text, "kernel") == 0;
+  state_read_text (s, "device", text);
+  snprintf (s->device.name, sizeof s->device.name, "%.31s",
+            strncmp (text, "/dev/", 5) == 0 ? text + 5 : "");
+  state_read_text (s, "id", text);
+  snprintf (s->device.id, sizeof s->device.id, "%.63s", text);
+  return 0;
+}
+
+void
+state_free (struct state *s)
+{
+  if (s->device.fd >= 0)
+    close (s->device.fd);
+  s->device.fd = -1;
+  free (s->dir);
+  s->dir = NULL;
+}
+
+static int
+is_name (const struct dirent *d)
+{
+  return d->d_name[0] != '.';
+}
+
+char **
+state_list (const char *rundir, unsigned *nr)
+{
+  char path[PATH_MAX];
+  struct dirent **d = NULL;
+  char **list;
+  int n;
+
+  *nr = 0;
+  snprintf (path, sizeof path, "%s/attached", rundir);
+  n = scandir (path, &d, is_name, alphasort);
+  if (n == -1 && errno != ENOENT) {
+    log_error ("%s: %m", path);
+    return NULL;
+  }
+  list = calloc (n > 0 ? n : 1, sizeof *list);
+  for (int i = 0; i < n; i++) {
+    if (list && (list[*nr] = strdup (d[i]->d_name)))
+      ++*nr;
+    free (d[i]);
+  }
+  free (d);
+  if (list == NULL)
+    log_error ("calloc: %m");
+  return list;
+}
+
+/* ---- owners ---- */
+
+static bool
+is_locked (const struct state *s, const char *file)
+{
+  char path[PATH_MAX];
+  CLEANUP_CLOSE int fd = open (state_path (s, file, path), O_RDWR | O_CLOEXEC);
+
+  return fd >= 0 && flock (fd, LOCK_SH | LOCK_NB) == -1;
+}
+
+bool
+state_has_owner (const struct state *s)
+{
+  return is_locked (s, "lock");
+}
+
+bool
+state_has_helper (const struct state *s)
+{
+  return is_locked (s, "helper");
+}
+
+bool
+state_is_live (const struct state *s)
+{
+  return state_has_owner (s) || state_has_helper (s) ||
+    (s->device.name[0] && block_is_there (&s->device));
+}
+
+int
+state_take (const struct state *s)
+{
+  char path[PATH_MAX];
+  const int fd = open (state_path (s, "lock", path),
+                       O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+  if (fd >= 0 && flock (fd, LOCK_EX | LOCK_NB) == -1) {
+    close (fd);
+    return -1;
+  }
+  return fd;
+}
+
+int
+state_make (struct state *s, const char *rundir, const char *name, bool kernel)
+{
+  int fd;
+
+  if (set_dir (s, rundir, name) == -1 ||
+      (mkdir (s->dir, 0755) == -1 && errno != EEXIST)) {
+    log_error ("mkdir: %s: %m", s->dir ? s->dir : name);
+    return -1;
+  }
+  s->kernel = kernel;
+  fd = state_take (s);
+  if (fd == -1)
+    log_error ("%s/lock: %m", s->dir);
+  else if (state_write (s, "how", kernel ? "kernel" : "fuse") == 0)
+    return fd;
+  if (fd >= 0)
+    close (fd);
+  state_remove (s);
+  return -1;
+}
+
+int
+state_remove (const struct state *s)
+{
+  char path[PATH_MAX];
+
+  for (size_t i = 0; i < ARRAY_LEN (files); i++)
+    unlink (state_path (s, files[i], path));
+  rmdir (state_path (s, "fuse", path));
+  if (rmdir (s->dir) == 0 || errno == ENOENT)
+    return 0;
+  log_error ("rmdir: %s: %m", s->dir);
+  return -1;
+}

@@ -1,0 +1,343 @@
+/* gpuraid: what uses a block device.
+ *
+ * Mounts in each name space; devices above it, and swap; processes that have it
+ * open, or a file of its file system.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "attach/users.h"
+#include "common/bits.h"
+
+#define MANY 3                  /* as many are named */
+#define NS_LEN 32               /* "mnt:[4026531841]" */
+
+struct search {
+  const char *device;
+  unsigned major, minor;
+  pid_t owner;
+  char ours[NS_LEN];            /* this name space */
+  char seen[64][NS_LEN];        /* name spaces; more than that are seen again */
+  unsigned nr_seen;
+  char *text;
+  size_t len;
+  FILE *fp;
+  unsigned nr;
+};
+
+static void
+add (struct search *s, const char *what, const char *name)
+{
+  if (s->nr < MANY)
+    fprintf (s->fp, "%s%s%s", s->nr ? ", " : "", what, name);
+  s->nr++;
+}
+
+/* "process 7 (cat)" */
+static void
+name_process (pid_t pid, char *buf, size_t len)
+{
+  char path[64], comm[32] = "";
+  FILE *fp;
+
+  snprintf (path, sizeof path, "/proc/%d/comm", pid);
+  fp = fopen (path, "re");
+  if (fp) {
+    if (fgets (comm, sizeof comm, fp) == NULL)
+      comm[0] = '\0';
+    fclose (fp);
+  }
+  comm[strcspn (comm, "\n")] = '\0';
+  snprintf (buf, len, "process %d (%s)", pid, comm);
+}
+
+static bool
+read_link (const char *path, char *buf, size_t len)
+{
+  const ssize_t n = readlink (path, buf, len - 1);
+
+  buf[n > 0 ? n : 0] = '\0';
+  return n > 0;
+}
+
+/* ---- processes --------------------------------------------------------- */
+
+static int
+is_number (const struct dirent *d)
+{
+  return d->d_name[strspn (d->d_name, "0123456789")] == '\0';
+}
+
+static int
+by_number (const struct dirent **a, const struct dirent **b)
+{
+  return atoi ((*a)->d_name) - atoi ((*b)->d_name);
+}
+
+/* Call it for each process but those that are left out.  The oldest first:
+ * others may have got a file from it.
+ */
+static void
+each_process (struct search *s, void (*look) (struct search *, pid_t))
+{
+  struct dirent **d;
+  const int n = scandir ("/proc", &d, is_number, by_number);
+
+  for (int i = 0; i < n; i++) {
+    const pid_t pid = atoi (d[i]->d_name);
+
+    if (pid != getpid () && pid != s->owner)
+      look (s, pid);
+    free (d[i]);
+  }
+  if (n >= 0)
+    free (d);
+}
+
+/* Is there a file of this process for which it is true?  Its folders, too, with
+ * all.
+ */
+static bool
+any_file (const struct search *s, pid_t pid, bool all,
+          bool (*is) (const struct search *, const char *))
+{
+  static const char *const folders[] = { "cwd", "root" };
+  char path[PATH_MAX];
+  struct dirent **d;
+  bool found = false;
+  int n;
+
+  snprintf (path, sizeof path, "/proc/%d/fd", pid);
+  n = scandir (path, &d, is_number, NULL);
+  for (int i = 0; i < n; i++) {
+    snprintf (path, sizeof path, "/proc/%d/fd/%s", pid, d[i]->d_name);
+    found = found || is (s, path);
+    free (d[i]);
+  }
+  if (n >= 0)
+    free (d);
+  for (size_t i = 0; all && !found && i < ARRAY_LEN (folders); i++) {
+    snprintf (path, sizeof path, "/proc/%d/%s", pid, folders[i]);
+    found = is (s, path);
+  }
+  return found;
+}
+
+/* Does not ask the server of a file system, which may hang. */
+static bool
+see (const char *path, struct statx *st)
+{
+  return statx (AT_FDCWD, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
+                STATX_TYPE, st) == 0;
+}
+
+static bool
+is_device (const struct search *s, const char *path)
+{
+  struct statx st;
+
+  return see (path, &st) && S_ISBLK (st.stx_mode) &&
+    st.stx_rdev_major == s->major && st.stx_rdev_minor == s->minor;
+}
+
+static bool
+is_file (const struct search *s, const char *path)
+{
+  struct statx st;
+
+  return see (path, &st) && st.stx_dev_major == s->major &&
+    st.stx_dev_minor == s->minor;
+}
+
+/* Is a file of the file system in its memory? */
+static bool
+has_mapped (const struct search *s, pid_t pid)
+{
+  char path[64], want[24], line[PATH_MAX + 128];
+  bool found = false;
+  FILE *fp;
+
+  snprintf (path, sizeof path, "/proc/%d/maps", pid);
+  snprintf (want, sizeof want, " %02x:%02x ", s->major, s->minor);
+  fp = fopen (path, "re");
+  while (fp && !found && fgets (line, sizeof line, fp))
+    found = strstr (line, want) != NULL;
+  if (fp)
+    fclose (fp);
+  return found;
+}
+
+static void
+look_for_device (struct search *s, pid_t pid)
+{
+  char name[64];
+
+  if (any_file (s, pid, false, is_device)) {
+    name_process (pid, name, sizeof name);
+    add (s, "in use by ", name);
+  }
+}
+
+static void
+look_for_files (struct search *s, pid_t pid)
+{
+  char name[64];
+
+  if (has_mapped (s, pid) || any_file (s, pid, true, is_file)) {
+    name_process (pid, name, sizeof name);
+    add (s, "in use by ", name);
+  }
+}
+
+/* ---- mounts ------------------------------------------------------------- */
+
+/* "\040" is a space there. */
+static void
+decode (char *text)
+{
+  char *to = text;
+
+  for (const char *c = text; *c; to++) {
+    unsigned code;
+    int len = 0;
+
+    if (sscanf (c, "\\%3o%n", &code, &len) == 1 && len == 4)
+      *to = code;
+    else
+      *to = *c, len = 1;
+    c += len;
+  }
+  *to = '\0';
+}
+
+/* A line of mountinfo: "36 35 98:0 /root /mnt options - ext4 /dev/loop0 rw". */
+static bool
+is_mount (const struct search *s, char *line, char where[PATH_MAX])
+{
+  unsigned maj, min;
+  char source[PATH_MAX], *rest = strstr (line, " - ");
+
+  if (rest == NULL ||
+      sscanf (line, "%*d %*d %u:%u %*s %4095s", &maj, &min, where) != 3 ||
+      sscanf (rest, " - %*s %4095s", source) != 1)
+    return false;
+  decode (where);
+  /* btrfs has numbers of its own. */
+  return (maj == s->major && min == s->minor) ||
+    strcmp (source, s->device) == 0;
+}
+
+/* One process of each name space is asked. */
+static void
+look_at_mounts (struct search *s, pid_t pid)
+{
+  char path[64], ns[NS_LEN], where[PATH_MAX], name[64], text[PATH_MAX + 128];
+  char line[2 * PATH_MAX];
+  FILE *fp;
+
+  snprintf (path, sizeof path, "/proc/%d/ns/mnt", pid);
+  if (!read_link (path, ns, sizeof ns))
+    return;
+  for (unsigned i = 0; i < s->nr_seen; i++)
+    if (strcmp (s->seen[i], ns) == 0)
+      return;
+  if (s->nr_seen < ARRAY_LEN (s->seen))
+    strcpy (s->seen[s->nr_seen++], ns);
+  snprintf (path, sizeof path, "/proc/%d/mountinfo", pid);
+  fp = fopen (path, "re");
+  while (fp && fgets (line, sizeof line, fp)) {
+    if (!is_mount (s, line, where))
+      continue;
+    name_process (pid, name, sizeof name);
+    snprintf (text, sizeof text, "%s%s%s", where,
+              strcmp (ns, s->ours) == 0 ? "" : " in the name space of ",
+              strcmp (ns, s->ours) == 0 ? "" : name);
+    add (s, "mounted on ", text);
+  }
+  if (fp)
+    fclose (fp);
+}
+
+/* ---- devices above it ---------------------------------------------------- */
+
+static void
+look_at_devices (struct search *s)
+{
+  char pattern[128], line[PATH_MAX];
+  glob_t found;
+  FILE *fp;
+
+  snprintf (pattern, sizeof pattern, "/sys/dev/block/%u:%u/holders/*",
+            s->major, s->minor);
+  if (glob (pattern, 0, NULL, &found) == 0) {
+    for (size_t i = 0; i < found.gl_pathc; i++)
+      add (s, "in use by /dev/", strrchr (found.gl_pathv[i], '/') + 1);
+    globfree (&found);
+  }
+  if (glob ("/sys/block/loop*/loop/backing_file", 0, NULL, &found) == 0) {
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+      fp = fopen (found.gl_pathv[i], "re");
+      if (fp && fgets (line, sizeof line, fp)) {
+        line[strcspn (line, "\n")] = '\0';
+        found.gl_pathv[i][strcspn (found.gl_pathv[i] + 11, "/") + 11] = '\0';
+        if (strcmp (line, s->device) == 0)
+          add (s, "in use by /dev/", found.gl_pathv[i] + 11);
+      }
+      if (fp)
+        fclose (fp);
+    }
+    globfree (&found);
+  }
+  fp = fopen ("/proc/swaps", "re");
+  while (fp && fgets (line, sizeof line, fp)) {
+    line[strcspn (line, " \t\n")] = '\0';
+    if (strcmp (line, s->device) == 0)
+      add (s, "in use as swap", "");
+  }
+  if (fp)
+    fclose (fp);
+}
+
+char *
+users_find (const char *device, pid_t owner)
+{
+  struct search s = { .device = device, .owner = owner };
+  struct stat st;
+
+  if (stat (device, &st) == -1 || !S_ISBLK (st.st_mode))
+    return NULL;
+  s.major = major (st.st_rdev);
+  s.minor = minor (st.st_rdev);
+  read_link ("/proc/self/ns/mnt", s.ours, sizeof s.ours);
+  s.fp = open_memstream (&s.text, &s.len);
+  if (s.fp == NULL)
+    return NULL;
+  look_at_mounts (&s, getpid ());
+  each_process (&s, look_at_mounts);
+  /* Mounts are enough to know; to look for files takes long. */
+  if (s.nr == 0) {
+    look_at_devices (&s);
+    each_process (&s, look_for_device);
+  }
+  if (s.nr == 0)
+    each_process (&s, look_for_files);
+  if (s.nr > MANY)
+    fprintf (s.fp, ", %u more", s.nr - MANY);
+  if (fclose (s.fp) == EOF || s.nr == 0) {
+    free (s.text);
+    return NULL;
+  }
+  return s.text;
+}

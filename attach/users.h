@@ -1,0 +1,20 @@
+/* gpuraid: what uses a block device, for a message.
+ *
+ * It looks at all processes; one that ends meanwhile is left out.  One thread;
+ * it may take seconds.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_ATTACH_USERS_H
+#define GPURAID_ATTACH_USERS_H
+
+#include <sys/types.h>
+
+/* "mounted on /mnt, in use by process 7 (cat)": some of them; the caller frees
+ * it.  But not this process, nor that of owner (0: none).  NULL: nothing was
+ * found.
+ */
+extern char *users_find (const char *device, pid_t owner);
+
+#endif
