@@ -125,7 +125,7 @@ $(OUT)/gpuraid-bench: $(bench) $(measure) $(core)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(B)/libgpuraid.a: $(filter-out %/main.o,$(bench)) $(measure) $(control) $(core) \
-		$(old)
+		$(old) $(attach)
 	rm -f $@ && ar rc $@ $^
 
 # A library, so that a test only gets the helpers that it calls.

@@ -170,8 +170,9 @@ kernel_go (struct owner *o, short revents)
     return 0;
   }
   if (o->try == NULL) {
-    if (o->now >= o->next)
-      o->try = server_begin (o->request->uri, o->export.name, false);
+    if (o->now < o->next)
+      return 0;
+    o->try = server_begin (o->request->uri, o->export.name, false);
     o->next = o->now + RETRY_MS;
     return 0;
   }
