@@ -217,6 +217,12 @@ server_go (struct server_try *t, short revents, char why[SERVER_WHY_LEN])
 
 /* ---- what it said -------------------------------------------------------- */
 
+static bool
+is_loopback (const char *host)
+{
+  return strncmp (host, "127.", 4) == 0 || strcmp (host, "::1") == 0;
+}
+
 /* The address of the peer; of this machine it is called localhost, whichever of
  * its addresses that is.
  */
@@ -245,7 +251,8 @@ find_address (int fd, const char *uri, char *buf, size_t len)
            getnameinfo ((struct sockaddr *) &own, own_len, own_host,
                         sizeof own_host, NULL, 0, NI_NUMERICHOST) == 0)
     snprintf (buf, len, "tcp %s %s",
-              strcmp (host, own_host) == 0 ? "localhost" : host, port);
+              is_loopback (host) || strcmp (host, own_host) == 0 ? "localhost"
+              : host, port);
 }
 
 static uint16_t
