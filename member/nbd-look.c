@@ -7,6 +7,11 @@
  * the rest of a request that was sent in part.  To send a look a connection is
  * kept free of changes if there are several; else it is dropped then.
  *
+ * A read beside a write of the same block may get half of each, down to the
+ * byte: servers promise no more.  So what is read while a change of ours is
+ * being made proves nothing, and is read again; but not for ever, since the
+ * answer to a change may be lost.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
@@ -22,11 +27,33 @@
  */
 #define LEASE_NS (2 * nbd_look_ns)
 
+/* So often, at least so long after one another. */
+#define MAX_TORN 20u
+#define TORN_NS UINT64_C (50000000)
+
 _Atomic uint64_t nbd_look_ns = UINT64_C (3000000000);
+
+/* Is a change of a mark among them that the server may be making?  In the queue
+ * are such whose connection was lost.
+ */
+static bool
+is_open (const struct nbd_member *n, const struct list *requests)
+{
+  list_for_each (l, (struct list *) requests) {
+    const struct nbd_req *r = list_item (l, struct nbd_req, link);
+
+    if (r->sent && io_changes (r->kind) &&
+        nbd_marks_touched (&n->marks, r->off, r->len))
+      return true;
+  }
+  return false;
+}
 
 void
 nbd_look_begin (struct nbd_member *n)
 {
+  n->look_open = is_open (n, &n->active) || is_open (n, &n->queue);
+  n->look_torn = false;
   n->look_gen = n->marks.gen;
   n->look_good = true;
   n->look_began = nbd_now ();
@@ -79,15 +106,23 @@ nbd_look_answer (struct nbd_member *n, struct nbd_req *r)
 {
   const bool changed = n->look_gen != n->marks.gen;
   const bool ours = r->error == 0 && is_ours (n, r);
+  const bool torn = r->error == 0 && !ours && n->look_open &&
+    n->nr_torn < MAX_TORN && !PLANTED ("nbd-look-torn");
 
   nbd_req_free (r);
   n->looks--;
   n->look_good &= ours && !changed;
+  n->look_torn |= torn;
   if (n->looks == 0 && n->look_good) {
     n->looked = n->look_began;
     n->nr_looked++;
+    n->nr_torn = 0;
   }
-  return ours || changed;
+  else if (n->looks == 0 && n->look_torn) {
+    n->nr_torn++;
+    n->look_at = nbd_now () + TORN_NS;
+  }
+  return ours || changed || torn;
 }
 
 /* The calls before the thread runs, and members that are only read, have none.

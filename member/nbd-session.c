@@ -233,7 +233,8 @@ looked (struct nbd_member *n, struct nbd_req *r)
     stranger (n, off);
   else if (err && nbd_look_is_old (n) && n->leave_at == 0)
     unreadable (n, err);
-  else if (n->looks == 0 && n->state == NBD_LOOKING && n->leave_at == 0)
+  else if (n->looks == 0 && n->look_good && n->state == NBD_LOOKING &&
+           n->leave_at == 0)
     replay_begin (n);
 }
 
@@ -456,6 +457,8 @@ replay_some (struct nbd_member *n)
       return;
     nr++;
     nbd_req_reset (r);
+    if (nbd_marks_touched (&n->marks, r->off, r->len))
+      n->marks.gen++;
     nbd_req_issue (r, c);
   }
   if (nr > 0 || !list_empty (&n->done))
@@ -559,6 +562,7 @@ nbd_session_step (struct nbd_member *n)
     nbd_connect_more (n);
     break;
   case NBD_LOOKING:
+    look_if_due (n);
     break;
   case NBD_REPLAYING:
     nbd_reqs_go_on (n);

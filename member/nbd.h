@@ -67,6 +67,10 @@ struct nbd_member {
   unsigned looks;               /* blocks that are being looked at */
   bool look_good;               /* ... and those before were ours */
   uint64_t look_gen;            /* marks.gen when that began */
+  bool look_open;               /* when that began, a change of a mark was not
+                                 * answered, or never */
+  bool look_torn;               /* ... and may be why one is not ours */
+  unsigned nr_torn;             /* such looks, one after another */
   uint64_t look_began;          /* ns */
   uint64_t looked;              /* ns: look_began of the last good look */
   uint64_t nr_looked;           /* good looks */

@@ -369,6 +369,27 @@ test_marks_often (void **state)
   }
 }
 
+/* A look beside a write of a superblock has a part of it as it was and another
+ * as it is, down to the byte.
+ */
+static void
+test_marks_torn (void **state)
+{
+  const uint64_t end = nbd_now () + UINT64_C (3000000000);
+  uint8_t buf[4096] = { 0 };
+
+  nbd_store_control ("tear 10000\n");
+  nbd_store_control ("delay 5000\n");
+  nbd_look_ns = 50000000;
+  for (unsigned round = 1; nbd_now () < end; round++) {
+    for (unsigned b = 0; b < sizeof buf; b++)
+      buf[b] = round * 31 + b / 512;
+    assert_int_equal (one (IO_WRITE, buf, sizeof buf, 0), 0);
+    assert_int_equal (one (IO_FLUSH, NULL, 0, 0), 0);
+  }
+  assert_false (was_said ("other content"));
+}
+
 static void
 poke (uint64_t off)
 {
@@ -598,6 +619,7 @@ main (void)
     TEST (test_opened_is_stable),
     TEST (test_marks_lost),
     TEST (test_marks_often),
+    TEST (test_marks_torn),
     TEST (test_other_export),
     TEST (test_smaller),
     TEST (test_connections),

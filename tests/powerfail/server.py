@@ -51,6 +51,7 @@ class Server:
         until_up('nbdkit for the disks', self.process, self._call)
         # It is answered when clients are served, too.
         self._say('delay', self.usec)
+        self._say('tear', self.usec)
 
     def _call(self):
         if self.talk:
@@ -102,6 +103,7 @@ class Server:
             self.usec = usec
             if self.is_there():
                 self._say('delay', usec)
+                self._say('tear', usec)
 
     def off(self, name, mode, seed, die):
         """The power of its disk fails.  die: the server is gone, too;

@@ -15,6 +15,9 @@
  *   on NAME...                        it is back
  *   blank NAME...                     without power: as new
  *   delay USEC                        requests take up to this much longer
+ *   tear USEC                         likewise a read, in the middle: a write
+ *                                     beside it is seen in part, down to the
+ *                                     byte, as with page caches
  *   flushes fail|work                 of all disks
  *   stats NAME                        numbers: see struct disk_stats
  *
@@ -45,7 +48,7 @@
 
 static char *dir, *control;
 static int listen_fd = -1;
-static _Atomic unsigned delay;          /* microseconds, at most */
+static _Atomic unsigned delay, tear;    /* microseconds, at most */
 static atomic_bool flushes_fail;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list disks;               /* with lock held; never shorter */
@@ -201,6 +204,10 @@ command (char *line, char *text, size_t len)
     return command_stats (&rest, text, len);
   if (strcmp (word, "delay") == 0 && (word = strtok_r (NULL, " ", &rest))) {
     delay = strtoul (word, NULL, 10);
+    return 0;
+  }
+  if (strcmp (word, "tear") == 0 && (word = strtok_r (NULL, " ", &rest))) {
+    tear = strtoul (word, NULL, 10);
     return 0;
   }
   if (strcmp (word, "flushes") == 0 && (word = strtok_r (NULL, " ", &rest))) {
@@ -372,12 +379,16 @@ volatile_can_fua (void *handle)
  * answered may be done or not.
  */
 static void
-linger (void)
+pause_for (unsigned most)
 {
-  const unsigned most = delay / 2;
-
   if (most)
     nbdkit_nanosleep (0, 1000 * (1 + (unsigned) random () % most));
+}
+
+static void
+linger (void)
+{
+  pause_for (delay / 2);
 }
 
 static int
@@ -402,10 +413,16 @@ volatile_pread (void *handle, void *buf, uint32_t len, uint64_t off,
 {
   struct disk *d = handle;
   const unsigned life = disk_life (d);
+  const uint32_t first = tear && len ? random () % len : 0;
   int err;
 
   pthread_rwlock_rdlock (&power);
-  err = disk_read (d, life, buf, len, off);
+  err = disk_read (d, life, buf, first, off);
+  pthread_rwlock_unlock (&power);
+  pause_for (tear);
+  pthread_rwlock_rdlock (&power);
+  if (err == 0)
+    err = disk_read (d, life, (char *) buf + first, len - first, off + first);
   pthread_rwlock_unlock (&power);
   return done (err);
 }
