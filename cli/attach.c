@@ -154,19 +154,40 @@ ready (const struct state *s)
 
 /* ---- in the background ---- */
 
+/* It ends before the server does, if that is a service: an option for
+ * systemd-run.
+ */
+static void
+order (const struct attach_request *r, char *buf, size_t len)
+{
+  const char *socket = strstr (r->uri, "?socket=");
+  const size_t n = strlen (r->rundir);
+  size_t name;
+
+  snprintf (buf, len, "--collect");
+  if (socket == NULL || strncmp (socket += 8, r->rundir, n) != 0 ||
+      socket[n] != '/')
+    return;
+  socket += n + 1;
+  name = strlen (socket) - MIN (strlen (socket), strlen (NAMES_NBD));
+  if (strcmp (socket + name, NAMES_NBD) == 0 && !strchr (socket, '/'))
+    snprintf (buf, len, "--property=After=gpuraid@%.*s.service", (int) name,
+              socket);
+}
+
 /* The caller's arguments, after those of systemd-run if that is to start it. */
 static void
-run_in_scope (char **argv, int argc)
+run_in_scope (const struct attach_request *r, char **argv, int argc)
 {
   static const char *const scope[] = {
     "systemd-run", "--scope", "--quiet", "--collect",
     "--slice=system.slice", "--description=gpuraid: an attached server",
     "--property=Wants=remote-fs-pre.target",
     "--property=Before=remote-fs-pre.target", "--property=SendSIGKILL=no",
-    NULL, NULL, "attach", "--foreground",
+    NULL, NULL, NULL, "attach", "--foreground",
   };
   const char **args = calloc (ARRAY_LEN (scope) + argc + 1, sizeof *args);
-  char self[PATH_MAX], unit[64];
+  char self[PATH_MAX], unit[64], after[128];
   const ssize_t len = readlink ("/proc/self/exe", self, sizeof self - 1);
   size_t n = 0;
 
@@ -176,17 +197,25 @@ run_in_scope (char **argv, int argc)
   snprintf (unit, sizeof unit, "--unit=gpuraid-attach-%d", getpid ());
   for (size_t i = 0; i < ARRAY_LEN (scope); i++)
     args[n++] = scope[i];
+  order (r, after, sizeof after);
   args[9] = unit;
-  args[10] = self;
+  args[10] = after;
+  args[11] = self;
   for (int i = 1; i < argc; i++)
     args[n++] = argv[i];
   execvp (args[0], (char **) args);
 }
 
+/* Does systemd run here?  What it leaves is not enough, as in a container. */
 static bool
 has_systemd (void)
 {
-  return access ("/run/systemd/system", F_OK) == 0;
+  const struct sockaddr_un addr = { .sun_family = AF_UNIX,
+                                    .sun_path = "/run/systemd/private" };
+  CLEANUP_CLOSE int fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+  return fd >= 0 &&
+    connect (fd, (const struct sockaddr *) &addr, sizeof addr) == 0;
 }
 
 static void
@@ -229,7 +258,7 @@ attach_in_background (const struct attach_request *r, char **argv, int argc)
     ready_fd = READY_FD;
     if (has_systemd ()) {
       setenv (READY_ENV, "", 1);
-      run_in_scope (argv, argc);
+      run_in_scope (r, argv, argc);
       log_notice ("systemd-run: %m; it is started without");
     }
     fcntl (ready_fd, F_SETFD, FD_CLOEXEC);

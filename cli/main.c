@@ -77,7 +77,7 @@ static const struct command {
   { "start", cmd_start, "[-f] NAME",
     "serve the array that /etc/gpuraid.d/NAME.conf describes; -f: do not\n"
     "      go to the background" },
-  { "stop", cmd_stop, "[--force] NAME",
+  { "stop", cmd_stop, "[--force] [--keep-attached] NAME",
     "write everything out and end its server; --force: also while NBD\n"
     "      clients are connected" },
   { "attach", cmd_attach,

@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,31 +51,47 @@ would_lose (struct json_object *status)
   return false;
 }
 
-/* Has this host it as a block device?  True: reported. */
-static bool
-is_attached (const char *name, struct control_client *c)
+/* Has this host it as a block device?  0, and s is its state; -1: no. */
+static int
+find_device (struct control_client *c, struct state *s)
 {
   CLEANUP_FREE char *rundir = names_rundir ();
   CLEANUP_FREE char *identity = NULL;
   struct json_object *status = remote_status (c, false);
-  struct state s = { .device.fd = -1 };
-  bool is = false;
+  int r = -1;
 
   if (rundir && status &&
       asprintf (&identity, SERVER_ARRAY "%s", get_text (status, "uuid")) != -1)
-    is = place_of_server (rundir, identity, &s) == 0;
-  if (is)
-    log_error ("%s: is attached as /dev/%s: unmount it, and gpuraid detach %s, "
-               "or give --force: then what is not written is lost", name,
-               s.device.name, s.name);
-  state_free (&s);
+    r = place_of_server (rundir, identity, s);
   json_object_put (status);
-  return is;
+  return r;
 }
 
-/* Until no client is connected, or with force only once.  0, or -1 reported. */
+/* The connections that are not waited for: the kernel's driver holds its
+ * requests back until the array is served again.  -1: reported.
+ */
 static int
-await_clients (struct control_client *c, bool force)
+look_at_device (const char *name, struct control_client *c, bool keep)
+{
+  struct state s = { .device.fd = -1 };
+  int r = 0;
+
+  if (find_device (c, &s) == 0) {
+    r = keep ? s.kernel : -1;
+    if (r == -1)
+      log_error ("%s: is attached as /dev/%s: unmount it, and gpuraid detach "
+                 "%s, or give --force: then what is not written is lost", name,
+                 s.device.name, s.name);
+  }
+  state_free (&s);
+  return r;
+}
+
+/* Until no more clients are connected than but, or with force only once.  How
+ * many there are, or -1 reported.
+ */
+static int
+await_clients (struct control_client *c, bool force, uint64_t but)
 {
   const struct timespec pause = { .tv_nsec = 100000000 };
   uint64_t last = 0;
@@ -91,10 +108,10 @@ await_clients (struct control_client *c, bool force)
     json_object_put (status);
     if (refused)
       return -1;
-    if (nr && nr != last)
+    if (nr > but && nr != last)
       say (nr, force);
-    if (nr == 0 || force)
-      return 0;
+    if (nr <= but || force)
+      return nr;
     last = nr;
     nanosleep (&pause, NULL);
   }
@@ -102,15 +119,18 @@ await_clients (struct control_client *c, bool force)
 
 /* Returns an exit status. */
 static int
-stop (struct control_client *c, bool force)
+stop (const char *name, struct control_client *c, bool force, bool keep)
 {
   struct json_object *request, *reply;
   int r;
 
-  if (await_clients (c, force) == -1)
+  r = force ? 0 : look_at_device (name, c, keep);
+  if (r >= 0)
+    r = await_clients (c, force, r);
+  if (r == -1)
     return EXIT_FAILURE;
   request = remote_request ("stop");
-  if (force)
+  if (force || r > 0)
     json_object_object_add (request, "force", json_object_new_boolean (1));
   reply = control_call (c, request, true);
   json_object_put (request);
@@ -131,11 +151,22 @@ cmd_stop (int argc, char **argv)
   CLEANUP_FREE char *control = NULL, *nbd = NULL;
   enum socket_state state;
   struct control_client *c;
-  bool force = false;
-  int i = remote_args (argc, argv, 1, "force", &force);
-  int r = EXIT_FAILURE;
+  static const struct option options[] = {
+    { "force", no_argument, NULL, 'f' },
+    { "keep-attached", no_argument, NULL, 'k' },
+    { NULL }
+  };
+  bool force = false, keep = false;
+  int r = EXIT_FAILURE, opt, i;
 
-  if (i == 0)
+  opterr = 0;
+  while ((opt = getopt_long (argc, argv, "", options, NULL)) != -1) {
+    if (opt != 'f' && opt != 'k')
+      return cli_usage (argv[0]);
+    *(opt == 'f' ? &force : &keep) = true;
+  }
+  i = optind;
+  if (argc - i != 1)
     return cli_usage (argv[0]);
   if (!names_check (argv[i]))
     return EXIT_USAGE;
@@ -151,8 +182,8 @@ cmd_stop (int argc, char **argv)
                "opens the array again", argv[i], argv[i]);
   else {
     c = names_connect (argv[i], 0);
-    if (c && (force || !is_attached (argv[i], c)))
-      r = stop (c, force);
+    if (c)
+      r = stop (argv[i], c, force, keep);
     control_close (c);
   }
   /* nbdkit leaves its socket behind. */
