@@ -25,6 +25,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "attach/kernel-log.h"
 #include "attach/netlink.h"
 #include "attach/owner.h"
 #include "common/log.h"
@@ -123,15 +124,26 @@ take_size (struct owner *o, uint64_t size)
   log_notice ("/dev/%s has %" PRIu64 " bytes now", o->state.device.name, size);
 }
 
-/* The kernel takes a socket only for one that it knows to be dead. */
+/* The kernel takes a socket only for one that it knows to be dead.  If it knows
+ * none it answers that all is well all the same (6.1).  An errno.
+ */
+static int
+try_to_give (struct owner *o, int socket)
+{
+  kernel_log_read (o);
+  o->took = false;
+  if (netlink_reconnect (block_number (&o->state.device), socket) == -1)
+    return errno;
+  kernel_log_read (o);
+  return o->took || o->kernel_log == -1 ? 0 : ENOSPC;
+}
+
 static void
 give (struct owner *o, int socket, uint64_t size)
 {
+  const int err = try_to_give (o, socket);
   char why[SERVER_WHY_LEN];
-  int err = 0;
 
-  if (netlink_reconnect (block_number (&o->state.device), socket) == -1)
-    err = errno;
   if (err == 0) {
     o->socket = socket;
     o->adopted = false;
@@ -141,8 +153,8 @@ give (struct owner *o, int socket, uint64_t size)
     return;
   }
   close (socket);
-  if (err == ENOSPC && o->adopted) {
-    o->next = o->now + ADOPTED_MS;
+  if (err == ENOSPC) {
+    o->next = o->now + (o->adopted ? ADOPTED_MS : RETRY_MS);
     return;
   }
   /* It says so while a file is open, too. */

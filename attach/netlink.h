@@ -26,7 +26,9 @@ extern void netlink_close (void);
 extern int netlink_connect (const struct server_export *e, int socket,
                             unsigned dead_timeout, unsigned *number);
 
-/* Another socket for one that the kernel knows to be dead; ENOSPC: none is. */
+/* Another socket for one that the kernel knows to be dead; ENOSPC: none is, but
+ * some versions say nothing then.
+ */
 extern int netlink_reconnect (unsigned number, int socket);
 
 /* Another size; its users see it. */

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "attach/detach.h"
+#include "attach/kernel-log.h"
 #include "attach/link.h"
 #include "attach/netlink.h"
 #include "attach/owner.h"
@@ -71,42 +72,6 @@ owner_note_lost (struct state *s, const char *what)
   state_write (s, "lost", text);
 }
 
-/* ---- what the kernel says about the device ---- */
-
-/* Writes that failed are only counted in its log: "I/O error, dev nbd0, sector
- * 8 op 0x1:(WRITE) flags 0x800 ...".  Where that can't be read, as in some
- * containers, the last flush tells.
- */
-static void
-open_kernel_log (struct loop *l)
-{
-  l->poll[KERNEL_LOG].fd = open ("/dev/kmsg", O_RDONLY | O_NONBLOCK |
-                                 O_CLOEXEC);
-  l->poll[KERNEL_LOG].events = POLLIN;
-  if (l->poll[KERNEL_LOG].fd >= 0)
-    lseek (l->poll[KERNEL_LOG].fd, 0, SEEK_END);
-}
-
-static void
-read_kernel_log (struct loop *l)
-{
-  struct state *s = &l->owner.state;
-  char record[8192], dev[BLOCK_NAME_LEN + 8], what[BLOCK_NAME_LEN + 32];
-  ssize_t n;
-
-  snprintf (dev, sizeof dev, " dev %s,", s->device.name);
-  while ((n = read (l->poll[KERNEL_LOG].fd, record, sizeof record - 1)) > 0 ||
-         (n == -1 && errno == EPIPE)) {
-    record[n > 0 ? n : 0] = '\0';
-    if (strstr (record, "error") && strstr (record, dev) &&
-        strstr (record, " op 0x1:")) {
-      snprintf (what, sizeof what, "a write to /dev/%s failed",
-                s->device.name);
-      owner_note_lost (s, what);
-    }
-  }
-}
-
 /* ---- detach ---- */
 
 static void
@@ -150,7 +115,7 @@ try_detach (struct loop *l)
   char lost[STATE_TEXT_LEN];
   int r;
 
-  read_kernel_log (l);
+  kernel_log_read (o);
   r = owner_detach (&o->state, o->helper, lost);
   if (r == 1) {
     if (lost[0] && l->asker < 0)
@@ -310,8 +275,8 @@ turn (struct loop *l)
   o->now = now_ms ();
   if (l->poll[SIGNALS].revents)
     hear_signals (l);
-  if (l->poll[KERNEL_LOG].fd >= 0 && l->poll[KERNEL_LOG].revents)
-    read_kernel_log (l);
+  if (l->poll[KERNEL_LOG].revents)
+    kernel_log_read (o);
   if (l->poll[ASKERS].revents & POLLIN)
     hear (l);
   if (o->state.kernel &&
@@ -461,8 +426,11 @@ find_fuse (void)
 int
 owner_run (const struct attach_request *r, int (*ready) (const struct state *))
 {
-  struct loop l = { .owner = { .request = r, .lock = -1, .socket = -1,
-                               .state.device.fd = -1 }, .asker = -1 };
+  struct loop l = {
+    .owner = { .request = r, .lock = -1, .socket = -1, .kernel_log = -1,
+               .state.device.fd = -1 },
+    .asker = -1
+  };
   struct owner *o = &l.owner;
   bool kernel = has_kernel (r);
   char why[SERVER_WHY_LEN];
@@ -491,10 +459,10 @@ owner_run (const struct attach_request *r, int (*ready) (const struct state *))
   if (!kernel && find_fuse () == -1)
     return EXIT_FAILURE;
   l.poll[SIGNALS].fd = block_signals ();
+  o->kernel_log = l.poll[KERNEL_LOG].fd = kernel_log_open ();
   o->now = now_ms ();
   if (begin (&l, kernel ? socket : -1) == -1)
     return EXIT_FAILURE;
-  open_kernel_log (&l);
   if (ready (&o->state) == -1) {
     undo (&l);
     return EXIT_FAILURE;

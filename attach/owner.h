@@ -62,12 +62,14 @@ struct owner {
   int lock;                     /* of the state */
   struct server_export export;
   int64_t now;                  /* ms */
+  int kernel_log;               /* see kernel-log.h; -1: it can't be read */
 
   /* The kernel's driver. */
   int socket;                   /* the connection that it has; -1: lost */
   struct server_try *try;       /* for another one */
   int64_t next;                 /* ms: when to try again */
   bool adopted;                 /* it may have one that we do not know */
+  bool took;                    /* the driver took a socket */
   bool gone;                    /* another program has detached the device */
   char said[SERVER_WHY_LEN];    /* why not, as it was logged */
 

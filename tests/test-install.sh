@@ -79,7 +79,7 @@ nbdkit -U - "$dest$plugindir/nbdkit-gpuraid-plugin.so" "${members[@]}" \
   "$("$installed" examine --json "${members[0]}" | field 0.size)" ] ||
   fail "size $(cat "$tmp/size")"
 mount=$dest/usr/local/lib/gpuraid/mount
-{ "$mount" 2>&1 || :; } | grep -qF "$mount -u MOUNTPOINT" ||
+{ "$mount" 2>&1 || :; } | grep -qF "$mount -u [--wait SECONDS] MOUNTPOINT" ||
   fail "mount shows no usage, or another name"
 
 for page in $pages; do

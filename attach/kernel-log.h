@@ -1,0 +1,24 @@
+/* gpuraid: what the kernel says about the device of an owner, in its log.
+ *
+ * Nothing else counts writes that failed, and when the nbd driver is given a
+ * socket, its answer does not tell whether it took that: it says so only here.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_ATTACH_KERNEL_LOG_H
+#define GPURAID_ATTACH_KERNEL_LOG_H
+
+struct owner;
+
+/* From now on.  A descriptor to poll, or -1: it can't be read, as in some
+ * containers.
+ */
+extern int kernel_log_open (void);
+
+/* Read what is new in o->kernel_log: notes a write that failed as lost, and
+ * sets o->took if the driver took a socket.
+ */
+extern void kernel_log_read (struct owner *o);
+
+#endif

@@ -1,0 +1,233 @@
+#!/bin/bash
+# systemd: the units, under a systemd in a name space of its own, with the
+# kernel's nbd driver.
+#
+#   scripts/vm tests/vm/systemd.sh KIND...
+#
+# In each kind a file system is mounted and written; at the end the array is
+# served by hand, and all that was written must be there:
+#
+#   live        the server is killed, stopped, and started again; the process
+#               that owns the device is killed; the mount is stopped while a file
+#               is open
+#   off         poweroff, with the mount of mnt-tank.service, where a process of a
+#               login session has a file open, and with another array that was
+#               mounted by hand in a login session
+#
+# SPDX-License-Identifier: BSD-3-Clause
+
+set -u
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+top=$PWD
+units=/run/systemd/system
+source=docs                     # is copied to the file system
+
+fail ()
+{
+  echo "$0: $kind: $*" >&2
+  exit 1
+}
+
+#----------------------------------------------------------------------
+# Outside of systemd.
+
+# What this kernel can't do for a unit is left out.
+set_up ()
+{
+  local a
+
+  mkdir -p /run/etc /run/members
+  cp -a /etc/. /run/etc/ 2>/dev/null
+  mount --bind /run/etc /etc
+  rm -rf /etc/systemd/system/*
+  mkdir -p /etc/gpuraid.d $units
+  rm -f /run/members/*
+  for a in tank hand; do
+    ./gpuraid create k=2 m=1 size=100M /run/members/$a-{0..2} >/dev/null ||
+      fail "create"
+    printf "member=/run/members/$a-%s\n" 0 1 2 >/etc/gpuraid.d/$a.conf
+  done
+  sed -e "s,@BINDIR@,$top,; s,@LIBDIR@,$top/system,
+          /^\(Protect\|Private\|Restrict[ANRS]\|System\|Device\)/d
+          /^\(Capab\|NoNew\|MemoryDeny\|LockP\|RuntimeDir\|StateD\|CacheD\)/d" \
+    system/gpuraid@.service.in >$units/gpuraid@.service
+  sed -e "s,@LIBDIR@,$top/scripts,; s/--wait 60/--wait 20/" \
+    system/mount.service.in >$units/mnt-tank.service
+  cat >$units/test.target <<END
+[Unit]
+DefaultDependencies=no
+Wants=test.service
+END
+  cat >$units/test.service <<END
+[Unit]
+DefaultDependencies=no
+[Service]
+WorkingDirectory=$top
+Environment=PATH=$PATH
+ExecStart=/bin/bash -c "bash $0 --inside $kind >/run/said 2>&1; touch /run/done"
+END
+}
+
+run_systemd ()
+{
+  local pid end=$((SECONDS + 400))
+
+  rm -f /run/done /run/said
+  mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
+  unshare -p -f -m --kill-child --propagation private --mount-proc -- \
+    env -i container=vm PATH=$PATH /lib/systemd/systemd --unit=test.target \
+    --log-target=console --show-status=false >/run/log 2>&1 &
+  pid=$!
+  disown
+  while kill -0 $pid 2>/dev/null; do
+    [ $SECONDS -lt $end ] || { cat /run/said /run/log; exit 75; }
+    if [ -e /run/done ] && [[ $kind != off* ]]; then kill -KILL $pid; fi
+    sleep 0.3
+  done
+  cat /run/said
+  ! grep -q "^FAIL" /run/said || { tail -n 30 /run/log; fail "see above"; }
+  [ -e /run/written ] || { tail -n 30 /run/log; fail "nothing was written"; }
+}
+
+# compare_all ARRAY...
+compare_all ()
+{
+  local a
+
+  rm -rf /run/gpuraid /run/written
+  for a; do
+    nbdkit -U /run/$a.sock -P /run/$a.pid ./nbdkit-gpuraid-plugin.so \
+      /run/members/$a-{0..2} || fail "$a: does not open again"
+    scripts/mount /run/$a.sock /mnt/again >/dev/null || fail "$a: mount again"
+    diff -r $source /mnt/again/docs || fail "$a: not what was written"
+    scripts/mount -u /mnt/again || fail "$a: mount -u at the end"
+    kill "$(cat /run/$a.pid)"
+  done
+  echo "$0: $kind: all is there"
+}
+
+#----------------------------------------------------------------------
+# Inside.
+
+# Ends the test, which runs in a service.
+wrong ()
+{
+  echo "FAIL $*"
+  systemctl status --no-pager 'gpuraid*' mnt-tank | tail -n 40
+  cat /run/gpuraid/attached/*/log
+  timeout 10 ./gpuraid status --json tank | grep connections; ss -xp | grep tank.sock; dmesg | tail -n 12; journalctl -n 3 2>/dev/null; tail -n 12 /run/log
+  exit 1
+}
+
+# ctl WORD...: systemctl, which must succeed.
+ctl () { timeout 200 systemctl "$@" || wrong "systemctl $*"; }
+
+owner () { pgrep -f "gpuraid attach --foreground"; }
+
+# write NAME: some are durable, all are to be there at the end.
+write ()
+{
+  cp -r $source "/mnt/tank/$1" || wrong "$1: cp"
+  diff -r $source "/mnt/tank/$1" || wrong "$1: differs"
+  rm -r "/mnt/tank/$1"
+  touch "/mnt/tank/seen-$1" || wrong "$1: touch"
+}
+
+is_active () { [ "$(systemctl is-active "$1")" = active ]; }
+
+wait_until ()
+{
+  local end=$((SECONDS + 120))
+  until "$@"; do
+    [ $SECONDS -lt $end ] || wrong "late: $*"
+    sleep 0.3
+  done
+}
+
+main_pid () { systemctl show -p MainPID --value gpuraid@tank; }
+other_pid () { [ "$(main_pid)" != "$1" ] && [ "$(main_pid)" != 0 ]; }
+
+# The file system stays mounted and works.
+live ()
+{
+  local old holder
+
+  old=$(main_pid)
+  kill -9 "$old"
+  wait_until other_pid "$old"
+  write crash
+  is_active mnt-tank || wrong "mnt-tank has ended with the server"
+
+  ctl stop gpuraid@tank
+  ctl start gpuraid@tank
+  write stop
+  exec 5>/mnt/tank/open
+  ctl restart gpuraid@tank
+  echo more >&5 || wrong "a file that was open"
+  write restart
+
+  # It is in a scope of its own; without it the device stays.
+  systemctl list-units --no-legend 'gpuraid-attach-*.scope' | grep -q active ||
+    wrong "no scope"
+  kill -9 "$(owner)"
+  write orphan
+  ./gpuraid attach /run/gpuraid/tank.sock || wrong "attach does not go on"
+  ctl restart gpuraid@tank
+  write adopted
+
+  # A file is open: one line says so, nothing is ended.
+  ! timeout 200 systemctl stop mnt-tank || is_active mnt-tank ||
+    [ "$(systemctl show -p Result --value mnt-tank)" != success ] ||
+    wrong "mnt-tank was stopped while it was in use"
+  write busy
+  ! ./gpuraid stop tank 2>/run/err || wrong "gpuraid stop"
+  grep -q "is attached as /dev/nbd" /run/err || wrong "$(cat /run/err)"
+  exec 5>&-
+  cp -r $source /mnt/tank/docs
+  scripts/mount -u /mnt/tank || wrong "mount -u"
+  [ -z "$(owner)" ] || wrong "its owner is still there"
+  systemctl reset-failed
+  ctl start mnt-tank
+  ctl stop mnt-tank
+  ctl stop gpuraid@tank
+}
+
+inside ()
+{
+  ctl start gpuraid@tank
+  scripts/mount --format /run/gpuraid/tank.sock /mnt/tank || wrong "mount"
+  scripts/mount -u /mnt/tank || wrong "mount -u"
+  ctl start mnt-tank
+  sync
+  touch /run/written
+  if [ $kind = live ]; then
+    live
+    return
+  fi
+  ctl start gpuraid@hand
+  systemd-run -q --scope --unit=session-1 \
+    scripts/mount --format /run/gpuraid/hand.sock /mnt/hand || wrong "mount"
+  systemd-run -q --scope --unit=session-2 sleep 1000 >/mnt/tank/open &
+  wait_until eval '[ -e /mnt/tank/open ]'
+  cp -r $source /mnt/tank/docs
+  cp -r $source /mnt/hand/docs
+  systemctl poweroff 2>/dev/null
+}
+
+if [ "${1:-}" = --inside ]; then
+  kind=$2
+  inside
+  exit
+fi
+kind=begin
+[ -b /dev/nbd0 ] || { echo "no kernel module nbd"; exit 77; }
+[ -x /lib/systemd/systemd ] || { echo "no systemd"; exit 77; }
+for kind; do
+  set_up
+  run_systemd
+  case $kind in
+    live) compare_all tank ;;
+    off) compare_all tank hand ;;
+  esac
+  umount /etc
+done
