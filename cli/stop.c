@@ -31,8 +31,8 @@ say (uint64_t nr, bool force)
   fflush (stdout);
 }
 
-/* A member whose deleted file only the server has, while it is needed.  True:
- * reported.
+/* A member whose deleted file only the server has, while it is needed, or that
+ * has no space for what waits in the server's memory.  True: reported.
  */
 static bool
 would_lose (struct json_object *status)
@@ -45,6 +45,13 @@ would_lose (struct json_object *status)
                  "with the server, and too few members would remain: replace "
                  "it first (gpuraid replace), or give --force",
                  get_u64 (m, "slot"), get_text (m, "path"));
+      return true;
+    }
+    if (get_bool (m, "no_space")) {
+      log_error ("slot %" PRIu64 ": %s: there is no space, and what waits for "
+                 "it would be lost with the server: make room, then it is "
+                 "written, or give --force", get_u64 (m, "slot"),
+                 get_text (m, "path"));
       return true;
     }
   }

@@ -11,6 +11,8 @@ source tests/functions.sh
 need nbdkit
 need_loop
 
+export GPURAID_RUNDIR=$shm
+control=$shm/tank.control
 small=$tmp/small
 mkdir "$small"
 
@@ -67,6 +69,11 @@ for kind in checksum=crc32c checksum=none consistency=none \
   grep -q "state: degraded, no space" "$tmp/status" ||
     fail "$kind: status does not say that there is no space:
 $(cat "$tmp/status")"
+  rc=0
+  timeout 60 "$gpuraid" stop tank 2>"$tmp/err" || rc=$?
+  [ $rc = 1 ] || fail "$kind: stop exits with $rc"
+  grep -q "there is no space, and what waits for it would be lost" "$tmp/err" &&
+    [ "$(wc -l <"$tmp/err")" = 1 ] || fail "$kind: stop: $(cat "$tmp/err")"
   mount -o remount,size=400M "$small"
   write_on compare
   wait_state 'not any(i["no_space"] for i in m)'
