@@ -92,6 +92,17 @@ refused "attached already as $device" attach "nbd://127.0.0.1:$port"
 kill "$(cat "$shm/proxy.pid")"
 refused 'keeps its size' attach --resize sock
 
+# The programs that end it are not taken away.
+for how in "sh debian/gpuraid.prerm remove" \
+             "env PREFIX=$tmp/usr PLUGINDIR=$tmp CONFDIR=$tmp/etc scripts/install --uninstall"; do
+  ! $how >"$tmp/out" 2>"$tmp/err" || fail "$how: not refused"
+  grep -q "^gpuraid: block devices are attached: sock; unmount" "$tmp/err" ||
+    fail "$how: $(cat "$tmp/err")"
+done
+sh debian/gpuraid.prerm upgrade >"$tmp/out" || fail "upgrade"
+grep -q "goes on with the version before: sock$" "$tmp/out" ||
+  fail "upgrade: $(cat "$tmp/out")"
+
 # What has it is named; then it is given up.
 mkfs.ext4 -q "$device"
 mkdir "$shm/mnt"
@@ -110,6 +121,8 @@ diff -r docs "$shm/mnt/docs" || fail "not what was written"
 umount "$shm/mnt"
 detach tank || fail "detach"
 nothing_left
+sh debian/gpuraid.prerm remove >"$tmp/out" 2>&1 && [ ! -s "$tmp/out" ] ||
+  fail "remove: $(cat "$tmp/out")"
 
 # One that is there has the name.
 truncate -s 8M "$shm/disk"
