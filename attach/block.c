@@ -113,19 +113,19 @@ block_size (const struct block *d)
 
 /* ---- detach ------------------------------------------------------------ */
 
-/* Whether the kernel detaches it when it is closed for the last time. */
+/* Whether the kernel detaches it when it is closed for the last time.  Of a
+ * loop device all else is as it was made; to ask for that would ask its server.
+ */
 static int
 detach_on_close (struct block *d, bool detach)
 {
-  struct loop_info64 info;
+  const struct loop_info64 info = {
+    .lo_flags = detach ? LO_FLAGS_AUTOCLEAR : 0,
+  };
 
   if (!is_loop (d))
     return netlink_open () == -1 ? -1
       : netlink_detach_on_close (block_number (d), detach);
-  if (ioctl (d->fd, LOOP_GET_STATUS64, &info) == -1)
-    return -1;
-  info.lo_flags &= ~LO_FLAGS_AUTOCLEAR;
-  info.lo_flags |= detach ? LO_FLAGS_AUTOCLEAR : 0;
   return ioctl (d->fd, LOOP_SET_STATUS64, &info);
 }
 

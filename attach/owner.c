@@ -112,7 +112,7 @@ static void
 try_detach (struct loop *l)
 {
   struct owner *o = &l->owner;
-  char lost[STATE_TEXT_LEN];
+  char lost[STATE_TEXT_LEN], path[PATH_MAX];
   int r;
 
   kernel_log_read (o);
@@ -125,7 +125,8 @@ try_detach (struct loop *l)
     l->done = true;
   }
   else if (r == -1) {
-    answer (l, "error", "see its log");
+    state_path (&o->state, "log", path);
+    answer (l, "error: it is not detached, this says why:", path);
     l->until = 0;
   }
   else if (o->now >= l->until) {
