@@ -1,6 +1,7 @@
 /* gpuraid: what the kernel says about the device of an owner, in its log.
  *
- * Nothing else counts writes that failed, and when the nbd driver is given a
+ * Nothing else tells of writes that failed, if the last flush does not; but
+ * where there are many it leaves some out.  And when the nbd driver is given a
  * socket, its answer does not tell whether it took that: it says so only here.
  *
  * SPDX-License-Identifier: BSD-3-Clause

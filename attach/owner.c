@@ -28,6 +28,7 @@
 #include "attach/netlink.h"
 #include "attach/owner.h"
 #include "attach/place.h"
+#include "attach/users.h"
 #include "common/bits.h"
 #include "common/log.h"
 
@@ -36,7 +37,7 @@
 #define ASK_MS 5000             /* an asker has sent its line by then */
 
 /* What it polls for. */
-enum { SIGNALS, ASKERS, KERNEL_LOG, CONNECTION, NR_POLL };
+enum { SIGNALS, ASKERS, KERNEL_LOG, MOUNTS, CONNECTION, NR_POLL };
 
 struct loop {
   struct owner owner;
@@ -44,7 +45,8 @@ struct loop {
   int asker;                    /* waits for an answer; -1: there is none */
   int64_t until;                /* ms: how long; 0: nothing is to be detached */
   int64_t next;                 /* ms: when to try */
-  bool ending;                  /* SIGTERM came */
+  bool ending;                  /* SIGTERM came, or it was unmounted */
+  bool mounted;                 /* it is, in this name space */
   bool done;
 };
 
@@ -239,12 +241,45 @@ hear_signals (struct loop *l)
   }
 }
 
+/* ---- mounts ---- */
+
+/* With a mountpoint it is there for one mount: umount is the end of it, too. */
+static void
+open_mounts (struct loop *l)
+{
+  if (l->owner.request->mountpoint == NULL)
+    return;
+  l->poll[MOUNTS].fd = open ("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+  l->poll[MOUNTS].events = POLLPRI;
+}
+
+static void
+see_mounts (struct loop *l)
+{
+  char path[BLOCK_PATH_LEN];
+  const bool was = l->mounted;
+
+  l->mounted = users_mount (block_path (&l->owner.state.device, path));
+  if (was && !l->mounted) {
+    l->ending = true;
+    l->next = l->owner.now;
+  }
+  else if (l->mounted && !was && l->until == 0)
+    l->ending = false;
+}
+
 /* ---- the loop ---- */
 
 static bool
-is_due (const struct loop *l)
+is_due (struct loop *l)
 {
-  return (l->until || l->ending) && l->owner.now >= l->next;
+  if ((l->until == 0 && !l->ending) || l->owner.now < l->next)
+    return false;
+  /* That one asks, and is to hear what is lost. */
+  if (l->until || !state_is_unmounted (&l->owner.state))
+    return true;
+  l->next = l->owner.now + TRY_MS;
+  return false;
 }
 
 static int
@@ -278,6 +313,8 @@ turn (struct loop *l)
     hear_signals (l);
   if (l->poll[KERNEL_LOG].revents)
     kernel_log_read (o);
+  if (l->poll[MOUNTS].revents)
+    see_mounts (l);
   if (l->poll[ASKERS].revents & POLLIN)
     hear (l);
   if (o->state.kernel &&
@@ -464,6 +501,7 @@ owner_run (const struct attach_request *r, int (*ready) (const struct state *))
   o->now = now_ms ();
   if (begin (&l, kernel ? socket : -1) == -1)
     return EXIT_FAILURE;
+  open_mounts (&l);
   if (ready (&o->state) == -1) {
     undo (&l);
     return EXIT_FAILURE;

@@ -37,7 +37,8 @@ struct attach_request {
   enum attach_way way;
   unsigned dead_timeout;        /* seconds that users wait for the server */
   unsigned patience;            /* seconds that a server may need to start */
-  const char *mountpoint;       /* noted in the state; NULL: nothing is */
+  const char *mountpoint;       /* noted in the state; when the device is
+                                 * unmounted it is detached.  NULL: neither */
   bool again;                   /* detach it first, if it is not in use */
   bool link;                    /* make /dev/gpuraid/NAME */
 };

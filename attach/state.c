@@ -189,6 +189,12 @@ state_has_helper (const struct state *s)
 }
 
 bool
+state_is_unmounted (const struct state *s)
+{
+  return is_locked (s, "mountpoint");
+}
+
+bool
 state_is_live (const struct state *s)
 {
   return state_has_owner (s) || state_has_helper (s) ||

@@ -56,9 +56,12 @@ extern void state_free (struct state *s);
  */
 extern char **state_list (const char *rundir, unsigned *nr);
 
-/* Is the owner alive?  Or nbdfuse? */
+/* Is the owner alive?  Or nbdfuse?  Does scripts/mount unmount it just now,
+ * which locks the file mountpoint?
+ */
 extern bool state_has_owner (const struct state *s);
 extern bool state_has_helper (const struct state *s);
+extern bool state_is_unmounted (const struct state *s);
 
 /* Alive: has an owner, or a device that is still there, or nbdfuse. */
 extern bool state_is_live (const struct state *s);

@@ -310,16 +310,41 @@ look_at_devices (struct search *s)
     fclose (fp);
 }
 
+/* False: it is no device. */
+static bool
+begin (struct search *s)
+{
+  struct stat st;
+
+  if (stat (s->device, &st) == -1 || !S_ISBLK (st.st_mode))
+    return false;
+  s->major = major (st.st_rdev);
+  s->minor = minor (st.st_rdev);
+  return true;
+}
+
+bool
+users_mount (const char *device)
+{
+  struct search s = { .device = device };
+  char line[2 * PATH_MAX], where[PATH_MAX];
+  FILE *fp = begin (&s) ? fopen ("/proc/self/mountinfo", "re") : NULL;
+  bool is = false;
+
+  while (fp && !is && fgets (line, sizeof line, fp))
+    is = is_mount (&s, line, where);
+  if (fp)
+    fclose (fp);
+  return is;
+}
+
 char *
 users_find (const char *device, pid_t owner)
 {
   struct search s = { .device = device, .owner = owner };
-  struct stat st;
 
-  if (stat (device, &st) == -1 || !S_ISBLK (st.st_mode))
+  if (!begin (&s))
     return NULL;
-  s.major = major (st.st_rdev);
-  s.minor = minor (st.st_rdev);
   read_link ("/proc/self/ns/mnt", s.ours, sizeof s.ours);
   s.fp = open_memstream (&s.text, &s.len);
   if (s.fp == NULL)

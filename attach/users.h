@@ -9,6 +9,7 @@
 #ifndef GPURAID_ATTACH_USERS_H
 #define GPURAID_ATTACH_USERS_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /* "mounted on /mnt, in use by process 7 (cat)": some of them; the caller frees
@@ -16,5 +17,8 @@
  * found.
  */
 extern char *users_find (const char *device, pid_t owner);
+
+/* Is it mounted in this name space? */
+extern bool users_mount (const char *device);
 
 #endif
