@@ -130,6 +130,7 @@ try_detach (struct loop *l)
     state_path (&o->state, "log", path);
     answer (l, "error: it is not detached, this says why:", path);
     l->until = 0;
+    l->ending = false;          /* until it is asked again */
   }
   else if (o->now >= l->until) {
     answer (l, "in use", "");
