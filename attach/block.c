@@ -138,8 +138,13 @@ block_detach (struct block *d)
   }
   close (d->fd);
   d->fd = -1;
-  if (!block_is_there (d) || block_open (d) == -1)
-    return 1;
+  if (block_open (d) == -1) {
+    if (errno == ESTALE || errno == ENXIO || errno == ENOENT)
+      return 1;
+    log_error ("/dev/%s: %m; it is detached when nothing uses it any more",
+               d->name);
+    return -1;
+  }
   if (detach_on_close (d, false) == -1) {
     log_error ("/dev/%s: %m; it is detached when nothing uses it any more",
                d->name);

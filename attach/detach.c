@@ -77,6 +77,10 @@ detach_orphan (struct state *s, unsigned seconds, char lost[STATE_TEXT_LEN])
   const int lock = state_take (s);
   int r;
 
+  if (lock == -1 && access (s->dir, F_OK) == -1) {
+    lost[0] = '\0';             /* its owner has detached it just now */
+    return 1;
+  }
   if (lock == -1) {
     log_error ("%s: another process attaches or detaches it just now",
                s->name);
@@ -88,9 +92,9 @@ detach_orphan (struct state *s, unsigned seconds, char lost[STATE_TEXT_LEN])
     close (lock);
     return -1;
   }
-  for (unsigned ms = 0;; ms += TRY_MS) {
+  for (uint64_t ms = 0;; ms += TRY_MS) {
     r = owner_detach (s, 0, lost);
-    if (r != 0 || ms >= seconds * 1000)
+    if (r != 0 || ms >= seconds * UINT64_C (1000))
       break;
     nanosleep (&pause, NULL);
   }

@@ -59,7 +59,10 @@ run_nbdfuse (const struct owner *o, const char *file, int log, int lock)
   dup2 (null, STDIN_FILENO);
   dup2 (log, STDOUT_FILENO);
   dup2 (log, STDERR_FILENO);
-  dup2 (lock, HELPER_FD);
+  if (lock == HELPER_FD)
+    fcntl (lock, F_SETFD, 0);
+  else
+    dup2 (lock, HELPER_FD);
   closefrom (HELPER_FD + 1);
   execlp ("nbdfuse", "nbdfuse", file, o->request->uri, NULL);
   fprintf (stderr, "nbdfuse: %s\n", errno == ENOENT ? "is not installed"
@@ -165,6 +168,8 @@ fuse_attach (struct owner *o)
   /* It may be mounted, or about to be. */
   if (r == -1 && o->helper)
     kill (o->helper, SIGKILL);
+  if (r == 0)
+    r = owner_note_device (&o->state);
   if (r == 0)
     return hide (folder);
   umount2 (folder, MNT_DETACH);

@@ -66,6 +66,8 @@ kernel_attach (struct owner *o, int socket)
     return -1;
   }
   o->socket = socket;
+  if (owner_note_device (&o->state) == -1)
+    return -1;
   set_resend (&o->state);
   return 0;
 }

@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <pthread.h>
 #include <stddef.h>
 
 #include <linux/nbd-netlink.h>
@@ -14,10 +15,12 @@
 
 #include "attach/netlink.h"
 #include "attach/server.h"
+#include "common/cleanup.h"
 
 #define CLIENT_DISCONNECT_ON_CLOSE (1 << 1)     /* <linux/nbd.h> */
 #define NO_NUMBER UINT32_MAX
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;        /* of a call */
 static struct nl_sock *sock;
 static int family;
 
@@ -118,6 +121,7 @@ see_error (struct sockaddr_nl *from, struct nlmsgerr *err, void *data)
 static int
 call (struct nl_msg *msg, uint32_t *number)
 {
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&lock);
   struct answer a = { .number = NO_NUMBER };
   struct nl_cb *cb = nl_cb_alloc (NL_CB_DEFAULT);
   int r = cb ? nl_send_auto (sock, msg) : -NLE_NOMEM;

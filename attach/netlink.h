@@ -3,7 +3,7 @@
  * Devices are known by their number.  A socket that is given stays the
  * caller's; the kernel has its own reference to it.
  *
- * One thread.  Each returns 0, or -1 with errno.
+ * Any thread, once it is open.  Each returns 0, or -1 with errno.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

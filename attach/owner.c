@@ -1,6 +1,7 @@
 /* gpuraid: the process that owns the block device of a server.
  *
- * One thread, which polls.
+ * One thread polls.  Another one flushes the device and detaches it: that may
+ * wait for the server, and the first one connects to it again meanwhile.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -9,11 +10,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -35,9 +38,12 @@
 #define TRY_MS 100              /* between two tries to detach it */
 #define TERM_MS 5000            /* then one each second */
 #define ASK_MS 5000             /* an asker has sent its line by then */
+#define SILENT_MS 30000         /* a server that does not answer a flush */
 
 /* What it polls for. */
-enum { SIGNALS, ASKERS, KERNEL_LOG, MOUNTS, CONNECTION, NR_POLL };
+enum {
+  SIGNALS, ASKERS, ASKER, KERNEL_LOG, MOUNTS, DETACHED, CONNECTION, NR_POLL
+};
 
 struct loop {
   struct owner owner;
@@ -47,6 +53,13 @@ struct loop {
   int64_t next;                 /* ms: when to try */
   bool ending;                  /* SIGTERM came, or it was unmounted */
   bool mounted;                 /* it is, in this name space */
+
+  /* The thread that detaches has the state until it is joined. */
+  bool detaching;
+  pthread_t thread;
+  int64_t began;                /* ms */
+  int result;                   /* of owner_detach */
+  char lost[STATE_TEXT_LEN];
   bool done;
 };
 
@@ -76,14 +89,26 @@ owner_note_lost (struct state *s, const char *what)
 
 /* ---- detach ---- */
 
-static void
+/* True: it was told, as far as is known. */
+static bool
 answer (struct loop *l, const char *text, const char *rest)
 {
-  if (l->asker >= 0) {
-    dprintf (l->asker, "%s%s%s\n", text, rest[0] ? " " : "", rest);
+  const bool told = l->asker >= 0 &&
+    dprintf (l->asker, "%s%s%s\n", text, rest[0] ? " " : "", rest) >= 0;
+
+  if (l->asker >= 0)
     close (l->asker);
-  }
   l->asker = -1;
+  return told;
+}
+
+/* It does not want it any more. */
+static void
+lose_asker (struct loop *l)
+{
+  close (l->asker);
+  l->asker = -1;
+  l->until = 0;
 }
 
 int
@@ -110,23 +135,53 @@ owner_detach (struct state *s, pid_t helper, char lost[STATE_TEXT_LEN])
   return state_remove (s) == -1 ? -1 : 1;
 }
 
+static void *
+run_detach (void *arg)
+{
+  struct loop *l = arg;
+  const uint64_t one = 1;
+
+  l->result = owner_detach (&l->owner.state, l->owner.helper, l->lost);
+  if (write (l->poll[DETACHED].fd, &one, sizeof one) == -1)
+    log_error ("eventfd: %m");
+  return NULL;
+}
+
 static void
 try_detach (struct loop *l)
 {
   struct owner *o = &l->owner;
-  char lost[STATE_TEXT_LEN], path[PATH_MAX];
-  int r;
+  int err;
 
   kernel_log_read (o);
-  r = owner_detach (&o->state, o->helper, lost);
-  if (r == 1) {
-    if (lost[0] && l->asker < 0)
+  l->began = o->now;
+  err = pthread_create (&l->thread, NULL, run_detach, l);
+  l->detaching = err == 0;
+  if (err)
+    log_error ("pthread_create: %s", strerror (err));
+  l->next = o->now + 10 * TRY_MS;
+}
+
+static void
+end_detach (struct loop *l)
+{
+  struct owner *o = &l->owner;
+  char path[PATH_MAX];
+  uint64_t count;
+
+  if (read (l->poll[DETACHED].fd, &count, sizeof count) == -1)
+    return;
+  pthread_join (l->thread, NULL);
+  l->detaching = false;
+  if (l->result == 1) {
+    if (!answer (l, "detached", l->lost) && l->lost[0])
       log_error ("%s: detached; what was written is not all on the server: %s",
-                 o->state.name, lost);
-    answer (l, "detached", lost);
+                 o->state.name, l->lost);
     l->done = true;
   }
-  else if (r == -1) {
+  else if (l->result == -1 && o->gone)
+    l->done = true;
+  else if (l->result == -1) {
     state_path (&o->state, "log", path);
     answer (l, "error: it is not detached, this says why:", path);
     l->until = 0;
@@ -218,6 +273,17 @@ block_signals (void)
   return signalfd (-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
+/* The thread that detaches waits for it itself. */
+static void
+see_helper (struct loop *l)
+{
+  struct owner *o = &l->owner;
+
+  if (!l->detaching && o->helper &&
+      waitpid (o->helper, NULL, WNOHANG) == o->helper)
+    fuse_ended (o);
+}
+
 static void
 hear_signals (struct loop *l)
 {
@@ -225,10 +291,8 @@ hear_signals (struct loop *l)
   struct signalfd_siginfo info;
 
   while (read (l->poll[SIGNALS].fd, &info, sizeof info) == sizeof info) {
-    if (info.ssi_signo == SIGCHLD) {
-      if (o->helper && waitpid (o->helper, NULL, WNOHANG) == o->helper)
-        fuse_ended (o);
-    }
+    if (info.ssi_signo == SIGCHLD)
+      see_helper (l);
     else if (info.ssi_signo == SIGHUP) {
       if (o->state.kernel)
         kernel_reconnect (o);
@@ -243,16 +307,6 @@ hear_signals (struct loop *l)
 }
 
 /* ---- mounts ---- */
-
-/* With a mountpoint it is there for one mount: umount is the end of it, too. */
-static void
-open_mounts (struct loop *l)
-{
-  if (l->owner.request->mountpoint == NULL)
-    return;
-  l->poll[MOUNTS].fd = open ("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-  l->poll[MOUNTS].events = POLLPRI;
-}
 
 static void
 see_mounts (struct loop *l)
@@ -269,12 +323,27 @@ see_mounts (struct loop *l)
     l->ending = false;
 }
 
+/* With a mountpoint it is there for one mount: umount is the end of it, too. */
+static void
+open_mounts (struct loop *l)
+{
+  char text[STATE_TEXT_LEN];
+
+  state_read_text (&l->owner.state, "mountpoint", text);
+  if (text[0] == '\0')
+    return;
+  l->poll[MOUNTS].fd = open ("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+  l->poll[MOUNTS].events = POLLPRI;
+  see_mounts (l);               /* one that goes on may find it mounted */
+}
+
 /* ---- the loop ---- */
 
 static bool
 is_due (struct loop *l)
 {
-  if ((l->until == 0 && !l->ending) || l->owner.now < l->next)
+  if (l->detaching || (l->until == 0 && !l->ending) ||
+      l->owner.now < l->next)
     return false;
   /* That one asks, and is to hear what is lost. */
   if (l->until || !state_is_unmounted (&l->owner.state))
@@ -294,6 +363,8 @@ find_timeout (struct loop *l)
     next = kernel_watch (o, &l->poll[CONNECTION]);
   if ((l->until || l->ending) && (next == 0 || l->next < next))
     next = l->next;
+  if (l->detaching && next && next <= o->now)
+    next = o->now + TRY_MS;
   if (next == 0)
     return -1;
   return next > o->now ? next - o->now : 0;
@@ -303,29 +374,48 @@ static void
 turn (struct loop *l)
 {
   struct owner *o = &l->owner;
+  char what[BLOCK_NAME_LEN + 64];
 
   /* Others wait until this one has its answer. */
   l->poll[ASKERS].events = l->asker < 0 ? POLLIN : 0;
+  l->poll[ASKER].fd = l->asker;
+  l->poll[ASKER].events = POLLRDHUP;
   if (poll (l->poll, NR_POLL, find_timeout (l)) == -1)
     for (int i = 0; i < NR_POLL; i++)
       l->poll[i].revents = 0;
   o->now = now_ms ();
   if (l->poll[SIGNALS].revents)
     hear_signals (l);
-  if (l->poll[KERNEL_LOG].revents)
+  if (l->poll[KERNEL_LOG].revents && !l->detaching)
     kernel_log_read (o);
   if (l->poll[MOUNTS].revents)
     see_mounts (l);
+  if (l->asker >= 0 && l->poll[ASKER].revents)
+    lose_asker (l);
   if (l->poll[ASKERS].revents & POLLIN)
     hear (l);
+  if (l->poll[DETACHED].revents) {
+    end_detach (l);
+    see_helper (l);
+  }
+  else if (l->detaching && l->asker >= 0 && o->now > l->began + SILENT_MS)
+    answer (l, "error: the server does not answer; it is detached when it does",
+            "");
+  if (l->done)
+    return;
   if (o->state.kernel &&
       kernel_go (o, l->poll[CONNECTION].fd >= 0
                  ? l->poll[CONNECTION].revents : 0) == -1) {
+    if (l->detaching)
+      return;
     log_error ("%s: another program has detached /dev/%s", o->state.name,
                o->state.device.name);
+    snprintf (what, sizeof what, "another program detached /dev/%s",
+              o->state.device.name);
+    owner_note_lost (&o->state, what);
     close (o->state.device.fd);
     o->state.device.fd = -1;
-    l->until = l->next = o->now;
+    o->gone = true;
     try_detach (l);
   }
   else if (is_due (l))
@@ -334,15 +424,25 @@ turn (struct loop *l)
 
 /* ---- the beginning ---- */
 
-/* Undo what there is of it. */
+/* Undo what there is of it.  Others look at new devices for a moment. */
 static void
 undo (struct loop *l)
 {
+  const struct timespec pause = { .tv_nsec = TRY_MS * 1000000 };
   struct owner *o = &l->owner;
   char lost[STATE_TEXT_LEN];
+  int r = 0;
 
-  if (o->state.dir)
-    owner_detach (&o->state, o->helper, lost);
+  if (o->state.dir == NULL)
+    return;
+  for (int ms = 0; r == 0 && ms < TERM_MS; ms += TRY_MS) {
+    r = owner_detach (&o->state, o->helper, lost);
+    if (r == 0)
+      nanosleep (&pause, NULL);
+  }
+  if (r == 0)
+    log_error ("%s: /dev/%s is in use: gpuraid detach %s takes it away",
+               o->state.name, o->state.device.name, o->state.name);
 }
 
 /* 0, or -1 reported.  socket is the server's; the kernel's driver takes it. */
@@ -351,7 +451,6 @@ make_device (struct loop *l, int socket)
 {
   struct owner *o = &l->owner;
   struct state *s = &o->state;
-  char path[BLOCK_PATH_LEN];
 
   if (state_write (s, "server", server_identity (&o->export)) == -1 ||
       state_write (s, "uri", o->request->uri) == -1 ||
@@ -364,10 +463,17 @@ make_device (struct loop *l, int socket)
     log_error ("%s/control: %m", s->dir);
     return -1;
   }
-  if (state_write (s, "id", s->device.id) == -1 ||
-      state_write (s, "device", block_path (&s->device, path)) == -1)
-    return -1;
   return o->request->link ? link_make (s) : 0;
+}
+
+/* From then on it is found if this process is killed. */
+int
+owner_note_device (const struct state *s)
+{
+  char path[BLOCK_PATH_LEN];
+
+  return state_write (s, "id", s->device.id) == -1 ? -1
+    : state_write (s, "device", block_path (&s->device, path));
 }
 
 /* The device is there already, and its owner was killed. */
@@ -440,8 +546,12 @@ load_module (const char *module)
 static bool
 has_kernel (const struct attach_request *r)
 {
-  if (r->way == ATTACH_FUSE || netlink_open () == 0)
-    return r->way != ATTACH_FUSE;
+  if (r->way == ATTACH_FUSE ||
+      (r->way == ATTACH_ANY && strncmp (r->uri, "nbd://", 6) != 0 &&
+       strncmp (r->uri, "nbd+unix://", 11) != 0))
+    return false;
+  if (netlink_open () == 0)
+    return true;
   load_module ("nbd");
   return netlink_open () == 0;
 }
@@ -498,6 +608,7 @@ owner_run (const struct attach_request *r, int (*ready) (const struct state *))
   if (!kernel && find_fuse () == -1)
     return EXIT_FAILURE;
   l.poll[SIGNALS].fd = block_signals ();
+  l.poll[DETACHED].fd = eventfd (0, EFD_CLOEXEC);
   o->kernel_log = l.poll[KERNEL_LOG].fd = kernel_log_open ();
   o->now = now_ms ();
   if (begin (&l, kernel ? socket : -1) == -1)

@@ -99,6 +99,9 @@ extern void fuse_ended (struct owner *o);
 /* The device is detached: end what served it. */
 extern void fuse_end (struct state *s, pid_t helper);
 
+/* Note the device as soon as it is there.  0, or -1 reported. */
+extern int owner_note_device (const struct state *s);
+
 /* Note what is lost, once, with the time. */
 extern void owner_note_lost (struct state *s, const char *what);
 

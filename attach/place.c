@@ -65,7 +65,8 @@ place_of_name (const char *rundir, const char *text, struct state *s)
   CLEANUP_FREE char *path = strchr (text, '/') ? realpath (text, NULL) : NULL;
 
   if (path ? find (rundir, s, strrchr (path, '/') + 1, is_device) == 0
-      : !strchr (text, '/') && state_read (s, rundir, text) == 0)
+      : text[0] != '\0' && text[0] != '.' && !strchr (text, '/') &&
+      state_read (s, rundir, text) == 0)
     return 0;
   log_error ("%s: is not attached", text);
   return -1;

@@ -284,7 +284,8 @@ server_end (struct server_try *t, struct server_export *e, bool keep)
   int fd = -1;
 
   memset (e, 0, sizeof *e);
-  e->size = size > 0 ? size : 0;
+  /* A block device has whole sectors. */
+  e->size = size > 0 ? size & ~UINT64_C (511) : 0;
   e->block = block > MIN_BLOCK ? block : MIN_BLOCK;
   e->flags = find_flags (t->nbd);
   e->tls = nbd_get_tls_negotiated (t->nbd) == 1;

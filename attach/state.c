@@ -12,12 +12,15 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "attach/state.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+
+#define TAKE_TRIES 20
 
 static const char *const files[] = {
   "control", "server", "uri", "how", "device", "id", "pid", "lost", "log",
@@ -201,18 +204,25 @@ state_is_live (const struct state *s)
     (s->device.name[0] && block_is_there (&s->device));
 }
 
+/* A look at it locks it for a moment, too (is_locked). */
 int
 state_take (const struct state *s)
 {
+  const struct timespec pause = { .tv_nsec = 10000000 };
   char path[PATH_MAX];
   const int fd = open (state_path (s, "lock", path),
                        O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
-  if (fd >= 0 && flock (fd, LOCK_EX | LOCK_NB) == -1) {
-    close (fd);
-    return -1;
+  for (int tries = 0; fd >= 0; tries++) {
+    if (flock (fd, LOCK_EX | LOCK_NB) == 0)
+      return fd;
+    if (tries == TAKE_TRIES)
+      break;
+    nanosleep (&pause, NULL);
   }
-  return fd;
+  if (fd >= 0)
+    close (fd);
+  return -1;
 }
 
 int
@@ -237,16 +247,29 @@ state_make (struct state *s, const char *rundir, const char *name, bool kernel)
   return -1;
 }
 
+/* Under another name first, so that a new one can have this. */
 int
 state_remove (const struct state *s)
 {
-  char path[PATH_MAX];
+  char path[PATH_MAX], file[PATH_MAX];
+  struct state gone = { .dir = path };
+  const char *slash = strrchr (s->dir, '/');
 
-  for (size_t i = 0; i < ARRAY_LEN (files); i++)
-    unlink (state_path (s, files[i], path));
-  rmdir (state_path (s, "fuse", path));
-  if (rmdir (s->dir) == 0 || errno == ENOENT)
-    return 0;
-  log_error ("rmdir: %s: %m", s->dir);
-  return -1;
+  snprintf (path, sizeof path, "%.*s/.%s.%d", (int) (slash - s->dir), s->dir,
+            slash + 1, getpid ());
+  if (rename (s->dir, path) == -1) {
+    if (errno == ENOENT)
+      return 0;
+    log_error ("rename: %s: %m", s->dir);
+    return -1;
+  }
+  for (size_t i = 0; i < ARRAY_LEN (files); i++) {
+    unlink (state_path (&gone, files[i], file));
+    strcat (file, ".new");
+    unlink (file);
+  }
+  rmdir (state_path (&gone, "fuse", file));
+  if (rmdir (path) == -1)
+    log_notice ("rmdir: %s: %m", path);
+  return 0;
 }

@@ -75,7 +75,7 @@ extern int state_make (struct state *s, const char *rundir, const char *name,
 /* Become the owner of one whose owner was killed.  -1 with errno. */
 extern int state_take (const struct state *s);
 
-/* Remove it: it is detached.  0, or -1 reported. */
+/* Remove it: it is detached.  0, or -1 reported.  Its name is free at once. */
 extern int state_remove (const struct state *s);
 
 /* A file in the folder; path: PATH_MAX. */

@@ -272,7 +272,11 @@ def kill_clients(pid, uri, rounds, end_one):
     try:
         while beside.compared == 0 and beside.is_alive():
             time.sleep(.01)
-        threads = in_use(pid)[1]
+        # nbdkit serves requests before all threads of a connection have begun.
+        threads, last = in_use(pid)[1], None
+        while threads != last:
+            time.sleep(1)
+            threads, last = in_use(pid)[1], threads
         # The first may make the server open files that it keeps.
         end_one(uri)
         before = settled(pid, threads)

@@ -98,6 +98,12 @@ netlink_reconnect (unsigned number, int socket)
   return 0;
 }
 
+int
+owner_note_device (const struct state *s)
+{
+  return 0;
+}
+
 void
 kernel_log_read (struct owner *o)
 {

@@ -184,7 +184,9 @@ expect_files
 
 # The process that owns it was killed: another goes on with it.
 begin orphan
-kill -9 "$(ps -o ppid= "$nbdfuse" | tr -d ' ')"
+owner=$(ps -o ppid= "$nbdfuse" | tr -d ' ')
+kill -9 "$owner"
+wait_for has_ended "$owner" || late "$name: its owner does not end"
 out=$("$gpuraid" attach "$sock" 2>&1) ||
   fail "$name: attach: $out"
 [[ $out = *$(findmnt -no SOURCE "$mnt") ]] || fail "$name: attach says: $out"
