@@ -462,6 +462,11 @@ ops_stop (void *opaque, bool force, char why[ARRAY_WHY_LEN])
               nr == 1 ? " is" : "s are");
     return EBUSY;
   }
+  /* From then on nbdkit answers requests with an error, which the kernel's
+   * driver passes on; what is not answered it sends again later.
+   */
+  if (force)
+    ca->disconnect ();
   ca->shut_down ();
   return 0;
 }

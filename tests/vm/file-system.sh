@@ -104,6 +104,9 @@ keep_elsewhere ()
     fail "$fs: it is not mounted elsewhere any more"
   kill $holder
   wait $holder || :
+  # Then nothing uses it, and it is detached by itself.
+  wait_for eval '[ -z "$(ls /run/gpuraid/attached)" ]' ||
+    fail "$fs: it is still attached"
 }
 
 check_fs ()
@@ -240,7 +243,6 @@ try_fs ()
   mount_array
   n=$(compare_files) || fail "$fs: after growing: $n"
   keep_elsewhere
-  unmount_array
   check_fs
   stop_raid
   rm -f "$shm"/*.img "$tmp/away"
