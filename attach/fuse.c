@@ -23,7 +23,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/owner.h"
+#include "attach/internal.h"
+#include "attach/module.h"
+#include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 
@@ -31,6 +33,21 @@
 #define END_MS 10000
 #define STEP_MS 50
 #define HELPER_FD 9             /* its lock, by which it is known */
+
+bool
+fuse_is_there (void)
+{
+  static const char *const devices[] = { "/dev/fuse", "/dev/loop-control" };
+
+  module_load ("fuse");
+  module_load ("loop");
+  for (size_t i = 0; i < ARRAY_LEN (devices); i++)
+    if (access (devices[i], F_OK) == -1) {
+      log_error ("no kernel module nbd, and no %s for nbdfuse", devices[i]);
+      return false;
+    }
+  return true;
+}
 
 static void
 pause_ms (int ms)
@@ -169,7 +186,7 @@ fuse_attach (struct owner *o)
   if (r == -1 && o->helper)
     kill (o->helper, SIGKILL);
   if (r == 0)
-    r = owner_note_device (&o->state);
+    r = state_note_device (&o->state);
   if (r == 0)
     return hide (folder);
   umount2 (folder, MNT_DETACH);
@@ -185,7 +202,7 @@ fuse_ended (struct owner *o)
   o->helper = 0;
   snprintf (what, sizeof what, "nbdfuse ended, and with it what was not "
             "flushed");
-  owner_note_lost (&o->state, what);
+  state_note_lost (&o->state, what);
   log_error ("%s: nbdfuse has ended: /dev/%s has no server any more",
              o->state.name, o->state.device.name);
 }

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "attach/kernel-log.h"
-#include "attach/owner.h"
+#include "attach/internal.h"
 
 int
 kernel_log_open (void)
@@ -35,7 +35,7 @@ see (struct owner *o, const char *record)
   if (strstr (record, "error") && strstr (record, part) &&
       strstr (record, " op 0x1:")) {
     snprintf (what, sizeof what, "a write to /dev/%s failed", name);
-    owner_note_lost (&o->state, what);
+    state_note_lost (&o->state, what);
   }
   snprintf (part, sizeof part, " %s: reconnected socket", name);
   o->took |= strstr (record, part) != NULL;

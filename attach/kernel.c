@@ -25,14 +25,24 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "attach/internal.h"
 #include "attach/kernel-log.h"
+#include "attach/module.h"
 #include "attach/netlink.h"
-#include "attach/owner.h"
 #include "common/log.h"
 
 #define RETRY_MS 500
 #define ADOPTED_MS 5000         /* each try is a connection */
 #define RESEND_MS 5000          /* the kernel's own are 30 s */
+
+bool
+kernel_is_there (void)
+{
+  if (netlink_open () == 0)
+    return true;
+  module_load ("nbd");
+  return netlink_open () == 0;
+}
 
 static void
 set_resend (const struct state *s)
@@ -66,7 +76,7 @@ kernel_attach (struct owner *o, int socket)
     return -1;
   }
   o->socket = socket;
-  if (owner_note_device (&o->state) == -1)
+  if (state_note_device (&o->state) == -1)
     return -1;
   set_resend (&o->state);
   return 0;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "attach/detach.h"
+#include "attach/ask.h"
 #include "attach/place.h"
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -140,7 +140,7 @@ choose_name (const struct attach_request *r, const struct server_export *e,
 static void
 refuse (const struct attach_request *r, const struct state *s)
 {
-  CLEANUP_FREE char *users = detach_users (s);
+  CLEANUP_FREE char *users = ask_users (s);
 
   if (s->device.name[0])
     log_error ("%s: attached already as /dev/%s, %s", r->uri, s->device.name,
@@ -159,7 +159,7 @@ place_new (const struct attach_request *r, const struct server_export *e,
   *adopt = false;
   found = place_of_server (r->rundir, server_identity (e), s);
   if (found == 0 && r->again) {
-    found = detach_now (s, 0, lost) == 1 ? -1 : 0;
+    found = ask_detach (s, 0, lost) == 1 ? -1 : 0;
     if (found == -1 && lost[0])
       log_notice ("%s: was attached before; what was written then is not all "
                   "on the server: %s", r->uri, lost);

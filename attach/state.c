@@ -273,3 +273,29 @@ state_remove (const struct state *s)
     log_notice ("rmdir: %s: %m", path);
   return 0;
 }
+
+/* ---- what is noted ---- */
+
+void
+state_note_lost (struct state *s, const char *what)
+{
+  char text[STATE_TEXT_LEN], when[32];
+  const time_t now = time (NULL);
+  struct tm tm;
+
+  state_read_text (s, "lost", text);
+  if (text[0])
+    return;
+  strftime (when, sizeof when, "%Y-%m-%d %H:%M:%S", localtime_r (&now, &tm));
+  snprintf (text, sizeof text, "%s (%s)", what, when);
+  state_write (s, "lost", text);
+}
+
+int
+state_note_device (const struct state *s)
+{
+  char path[BLOCK_PATH_LEN];
+
+  return state_write (s, "id", s->device.id) == -1 ? -1
+    : state_write (s, "device", block_path (&s->device, path));
+}

@@ -1,7 +1,7 @@
 /* gpuraid: the state of an attached server: RUNDIR/attached/NAME/
  *
  *   lock      locked by the process that owns the device, from attach to detach
- *   control   its socket, see owner.h
+ *   control   its socket, see ask.h
  *   server    what server_identity says
  *   uri       that it was attached with
  *   how       kernel or fuse
@@ -88,5 +88,13 @@ extern int state_write (const struct state *s, const char *file,
                         const char *text);
 extern void state_read_text (const struct state *s, const char *file,
                              char buf[STATE_TEXT_LEN]);
+
+/* Note the device as soon as it is there: from then on it is found if this
+ * process is killed.  0, or -1 reported.
+ */
+extern int state_note_device (const struct state *s);
+
+/* Note what is lost, once, with the time. */
+extern void state_note_lost (struct state *s, const char *what);
 
 #endif

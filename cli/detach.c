@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "attach/detach.h"
+#include "attach/ask.h"
 #include "attach/place.h"
 #include "cli/cli.h"
 #include "cli/names.h"
@@ -38,9 +38,9 @@ cmd_detach (int argc, char **argv)
     state_free (&s);
     return EXIT_FAILURE;
   }
-  r = detach_now (&s, seconds, lost);
+  r = ask_detach (&s, seconds, lost);
   if (r == 0) {
-    users = detach_users (&s);
+    users = ask_users (&s);
     log_error ("%s: /dev/%s is still %s; it stays attached", s.name,
                s.device.name, users ? users
                : "in use, it is not known by what");

@@ -24,9 +24,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "attach/internal.h"
 #include "attach/kernel-log.h"
 #include "attach/netlink.h"
-#include "attach/owner.h"
 #include "common/bits.h"
 #include "common/log.h"
 
@@ -99,7 +99,7 @@ netlink_reconnect (unsigned number, int socket)
 }
 
 int
-owner_note_device (const struct state *s)
+state_note_device (const struct state *s)
 {
   return 0;
 }

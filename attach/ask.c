@@ -1,26 +1,60 @@
-/* gpuraid: detach the block device of a server.
+/* gpuraid: ask the process that owns a device.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <linux/fs.h>
 
-#include "attach/detach.h"
-#include "attach/owner.h"
+#include "attach/ask.h"
+#include "attach/internal.h"
+#include "attach/server.h"
 #include "attach/users.h"
 #include "common/log.h"
 
 #define TRY_MS 100
+#define SIZE_TRIES 200          /* until the device has the new size */
+
+/* A short path to a socket: that of a socket has a limit. */
+int
+ask_socket (const struct state *s, bool listening)
+{
+  struct sockaddr_un addr = { .sun_family = AF_UNIX };
+  const int dir = open (s->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  int fd = -1, r = -1, err;
+
+  if (dir >= 0) {
+    snprintf (addr.sun_path, sizeof addr.sun_path, "/proc/self/fd/%d/control",
+              dir);
+    fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  }
+  if (fd >= 0 && listening) {
+    unlink (addr.sun_path);
+    r = bind (fd, (const struct sockaddr *) &addr, sizeof addr);
+    if (r == 0)
+      r = listen (fd, 8);
+  }
+  else if (fd >= 0)
+    r = connect (fd, (const struct sockaddr *) &addr, sizeof addr);
+  err = errno;
+  if (dir >= 0)
+    close (dir);
+  if (r == -1 && fd >= 0)
+    close (fd);
+  errno = err;
+  return r == -1 ? -1 : fd;
+}
 
 /* Ask the owner; its answer, a line, without the newline.  0; -1: there is
  * none, or it gave no answer.
@@ -28,7 +62,7 @@
 static int
 ask (const struct state *s, const char *question, char reply[STATE_TEXT_LEN])
 {
-  const int fd = owner_socket (s, false);
+  const int fd = ask_socket (s, false);
   FILE *fp = fd >= 0 ? fdopen (fd, "re") : NULL;
   int r = -1;
 
@@ -48,7 +82,7 @@ ask (const struct state *s, const char *question, char reply[STATE_TEXT_LEN])
 static pid_t
 find_owner (const struct state *s)
 {
-  const int fd = owner_socket (s, false);
+  const int fd = ask_socket (s, false);
   struct ucred owner = { .pid = 0 };
   socklen_t len = sizeof owner;
 
@@ -61,7 +95,7 @@ find_owner (const struct state *s)
 }
 
 char *
-detach_users (const struct state *s)
+ask_users (const struct state *s)
 {
   char path[BLOCK_PATH_LEN];
 
@@ -103,7 +137,7 @@ detach_orphan (struct state *s, unsigned seconds, char lost[STATE_TEXT_LEN])
 }
 
 int
-detach_now (struct state *s, unsigned seconds, char lost[STATE_TEXT_LEN])
+ask_detach (struct state *s, unsigned seconds, char lost[STATE_TEXT_LEN])
 {
   char question[32], reply[STATE_TEXT_LEN];
 
@@ -128,8 +162,9 @@ detach_now (struct state *s, unsigned seconds, char lost[STATE_TEXT_LEN])
   return -1;
 }
 
-int
-detach_reconnect (const struct state *s)
+/* 0, or -1 reported. */
+static int
+reconnect (const struct state *s)
 {
   char reply[STATE_TEXT_LEN];
 
@@ -142,4 +177,39 @@ detach_reconnect (const struct state *s)
     return 0;
   log_error ("%s: %s", s->name, reply);
   return -1;
+}
+
+int
+ask_resize (struct state *s, unsigned patience, uint64_t *size)
+{
+  const struct timespec pause = { .tv_nsec = 100000000 };
+  char uri[STATE_TEXT_LEN], why[SERVER_WHY_LEN];
+  struct server_export e;
+
+  if (!s->kernel) {
+    log_error ("%s: with nbdfuse it keeps its size: detach it, and attach it "
+               "again", s->name);
+    return -1;
+  }
+  state_read_text (s, "uri", uri);
+  if (server_reach (uri, false, patience, false, &e, why) == -1) {
+    log_error ("%s: %s", uri, why);
+    return -1;
+  }
+  if (reconnect (s) == -1)
+    return -1;
+  if (block_open (&s->device) == -1) {
+    log_error ("/dev/%s: %m", s->device.name);
+    return -1;
+  }
+  for (int tries = 0; block_size (&s->device) != e.size; tries++) {
+    if (tries == SIZE_TRIES) {
+      log_error ("/dev/%s: still has %" PRIu64 " bytes, not %" PRIu64,
+                 s->device.name, block_size (&s->device), e.size);
+      return -1;
+    }
+    nanosleep (&pause, NULL);
+  }
+  *size = e.size;
+  return 0;
 }

@@ -1,0 +1,158 @@
+/* gpuraid: the process that owns a device: it is asked on its socket, and
+ * detaches.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "attach/ask.h"
+#include "attach/kernel-log.h"
+#include "attach/link.h"
+#include "attach/loop.h"
+#include "common/log.h"
+
+#define ASK_MS 5000             /* an asker has sent its line by then */
+
+/* ---- askers ---- */
+
+bool
+owner_answer (struct loop *l, const char *text, const char *rest)
+{
+  const bool told = l->asker >= 0 &&
+    dprintf (l->asker, "%s%s%s\n", text, rest[0] ? " " : "", rest) >= 0;
+
+  if (l->asker >= 0)
+    close (l->asker);
+  l->asker = -1;
+  return told;
+}
+
+void
+owner_lose_asker (struct loop *l)
+{
+  close (l->asker);
+  l->asker = -1;
+  l->until = 0;
+}
+
+void
+owner_hear (struct loop *l)
+{
+  const struct timeval limit = { .tv_sec = ASK_MS / 1000 };
+  struct owner *o = &l->owner;
+  char line[64];
+  unsigned seconds;
+  ssize_t n;
+
+  l->asker = accept4 (l->poll[ASKERS].fd, NULL, NULL, SOCK_CLOEXEC);
+  if (l->asker == -1)
+    return;
+  setsockopt (l->asker, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  n = recv (l->asker, line, sizeof line - 1, 0);
+  line[n > 0 ? n : 0] = '\0';
+  if (sscanf (line, "detach %u", &seconds) == 1) {
+    l->until = o->now + seconds * INT64_C (1000) + 1;
+    l->next = o->now;
+  }
+  else if (strcmp (line, "reconnect\n") == 0 && o->state.kernel) {
+    kernel_reconnect (o);
+    owner_answer (l, "ok", "");
+  }
+  else
+    owner_answer (l, "error", "it can't do that");
+}
+
+/* ---- detach ---- */
+
+int
+owner_detach (struct state *s, pid_t helper, char lost[STATE_TEXT_LEN])
+{
+  char what[BLOCK_NAME_LEN + 128];
+  int r;
+
+  lost[0] = '\0';
+  if (s->device.fd >= 0) {
+    if (fsync (s->device.fd) == -1) {
+      snprintf (what, sizeof what, "/dev/%s: can't be flushed: %s",
+                s->device.name, strerror (errno));
+      state_note_lost (s, what);
+    }
+    r = block_detach (&s->device);
+    if (r != 1)
+      return r;
+  }
+  if (!s->kernel)
+    fuse_end (s, helper);
+  state_read_text (s, "lost", lost);
+  link_remove (s);
+  return state_remove (s) == -1 ? -1 : 1;
+}
+
+static void *
+run_detach (void *arg)
+{
+  struct loop *l = arg;
+  const uint64_t one = 1;
+
+  l->result = owner_detach (&l->owner.state, l->owner.helper, l->lost);
+  if (write (l->poll[DETACHED].fd, &one, sizeof one) == -1)
+    log_error ("eventfd: %m");
+  return NULL;
+}
+
+void
+owner_try_detach (struct loop *l)
+{
+  struct owner *o = &l->owner;
+  int err;
+
+  kernel_log_read (o);
+  l->began = o->now;
+  err = pthread_create (&l->thread, NULL, run_detach, l);
+  l->detaching = err == 0;
+  if (err)
+    log_error ("pthread_create: %s", strerror (err));
+  l->next = o->now + 10 * TRY_MS;
+}
+
+void
+owner_end_detach (struct loop *l)
+{
+  struct owner *o = &l->owner;
+  char path[PATH_MAX];
+  uint64_t count;
+
+  if (read (l->poll[DETACHED].fd, &count, sizeof count) == -1)
+    return;
+  pthread_join (l->thread, NULL);
+  l->detaching = false;
+  if (l->result == 1) {
+    if (!owner_answer (l, "detached", l->lost) && l->lost[0])
+      log_error ("%s: detached; what was written is not all on the server: %s",
+                 o->state.name, l->lost);
+    l->done = true;
+  }
+  else if (l->result == -1 && o->gone)
+    l->done = true;
+  else if (l->result == -1) {
+    state_path (&o->state, "log", path);
+    owner_answer (l, "error: it is not detached, this says why:", path);
+    l->until = 0;
+    l->ending = false;          /* until it is asked again */
+  }
+  else if (o->now >= l->until) {
+    owner_answer (l, "in use", "");
+    if (l->ending && l->until)
+      log_notice ("%s: /dev/%s is in use; it stays until it is not",
+                  o->state.name, o->state.device.name);
+    l->until = 0;
+  }
+  l->next = o->now + (l->until ? TRY_MS : 10 * TRY_MS);
+}
