@@ -20,10 +20,10 @@
 #include "attach/ask.h"
 #include "attach/internal.h"
 #include "attach/server.h"
+#include "attach/start.h"
 #include "attach/users.h"
 #include "common/log.h"
 
-#define TRY_MS 100
 #define SIZE_TRIES 200          /* until the device has the new size */
 
 /* A short path to a socket: that of a socket has a limit. */
@@ -103,11 +103,23 @@ ask_users (const struct state *s)
     ? users_find (block_path (&s->device, path), find_owner (s)) : NULL;
 }
 
-/* It has no owner. */
+/* Another process goes on with a device that has lost its owner: it connects to
+ * the server again, for what is not written yet.  0, or -1 reported.
+ */
 static int
-detach_orphan (struct state *s, unsigned seconds, char lost[STATE_TEXT_LEN])
+start_owner (const struct state *s)
 {
-  const struct timespec pause = { .tv_nsec = TRY_MS * 1000000 };
+  char uri[STATE_TEXT_LEN], device[BLOCK_PATH_LEN];
+  char *args[] = { "--name", (char *) s->name, uri, NULL };
+
+  state_read_text (s, "uri", uri);
+  return start_in_background (uri, args, device);
+}
+
+/* What is left of one that was killed, without a device.  As ask_detach. */
+static int
+remove_rest (struct state *s, char lost[STATE_TEXT_LEN])
+{
   const int lock = state_take (s);
   int r;
 
@@ -120,31 +132,15 @@ detach_orphan (struct state *s, unsigned seconds, char lost[STATE_TEXT_LEN])
                s->name);
     return -1;
   }
-  if (s->device.name[0] && block_is_there (&s->device) &&
-      block_open (&s->device) == -1 && errno != ESTALE) {
-    log_error ("/dev/%s: %m", s->device.name);
-    close (lock);
-    return -1;
-  }
-  for (uint64_t ms = 0;; ms += TRY_MS) {
-    r = owner_detach (s, 0, lost);
-    if (r != 0 || ms >= seconds * UINT64_C (1000))
-      break;
-    nanosleep (&pause, NULL);
-  }
+  r = owner_detach (s, 0, lost);
   close (lock);
   return r;
 }
 
-int
-ask_detach (struct state *s, unsigned seconds, char lost[STATE_TEXT_LEN])
+/* The answer to "detach".  As ask_detach. */
+static int
+see_answer (struct state *s, const char *reply, char lost[STATE_TEXT_LEN])
 {
-  char question[32], reply[STATE_TEXT_LEN];
-
-  snprintf (question, sizeof question, "detach %u\n", seconds);
-  lost[0] = '\0';
-  if (ask (s, question, reply) == -1)
-    return detach_orphan (s, seconds, lost);
   if (strncmp (reply, "detached", 8) == 0) {
     strcpy (lost, reply + 8 + (reply[8] == ' '));
     return 1;
@@ -159,6 +155,26 @@ ask_detach (struct state *s, unsigned seconds, char lost[STATE_TEXT_LEN])
     return 0;
   }
   log_error ("%s: %s", s->name, reply);
+  return -1;
+}
+
+int
+ask_detach (struct state *s, unsigned seconds, char lost[STATE_TEXT_LEN])
+{
+  char question[32], reply[STATE_TEXT_LEN];
+
+  snprintf (question, sizeof question, "detach %u\n", seconds);
+  lost[0] = '\0';
+  if (ask (s, question, reply) == 0)
+    return see_answer (s, reply, lost);
+  if (state_has_owner (s) || !s->device.name[0] ||
+      !block_is_there (&s->device))
+    return remove_rest (s, lost);
+  if (start_owner (s) == -1)
+    return -1;
+  if (ask (s, question, reply) == 0)
+    return see_answer (s, reply, lost);
+  log_error ("%s: the process that goes on with it has ended", s->name);
   return -1;
 }
 

@@ -1,5 +1,5 @@
 /* gpuraid: ask the process that owns the block device of a server; where that
- * was killed, detach it here.
+ * was killed, another one is started that goes on with the device.
  *
  * It listens on the socket "control" in its state.  A line
  *

@@ -111,6 +111,14 @@ block_size (const struct block *d)
   return ioctl (d->fd, BLKGETSIZE64, &size) == -1 ? 0 : size;
 }
 
+bool
+block_is_readonly (const struct block *d)
+{
+  int readonly = 0;
+
+  return ioctl (d->fd, BLKROGET, &readonly) == 0 && readonly;
+}
+
 /* ---- detach ------------------------------------------------------------ */
 
 /* Whether the kernel detaches it when it is closed for the last time.  Of a
@@ -155,6 +163,16 @@ block_detach (struct block *d)
 
 /* ---- loop devices ------------------------------------------------------- */
 
+/* 0, or -1 reported. */
+static int
+open_new (struct block *d)
+{
+  if (block_open (d) == 0)
+    return 0;
+  log_error ("/dev/%s: %m", d->name);
+  return -1;
+}
+
 int
 block_make_loop (struct block *d, int file, bool readonly)
 {
@@ -171,6 +189,7 @@ block_make_loop (struct block *d, int file, bool readonly)
   for (int i = 0; i < TRIES; i++) {
     const int number = ioctl (control, LOOP_CTL_GET_FREE);
     char path[BLOCK_PATH_LEN];
+    int err;
 
     if (number == -1)
       break;
@@ -179,13 +198,14 @@ block_make_loop (struct block *d, int file, bool readonly)
                   (readonly ? O_RDONLY : O_RDWR) | O_CLOEXEC);
     if (d->fd == -1)
       break;
-    if (ioctl (d->fd, LOOP_CONFIGURE, &config) == 0) {
-      read_id (d->name, d->id);
-      return 0;
-    }
+    err = ioctl (d->fd, LOOP_CONFIGURE, &config) == -1 ? errno : 0;
     close (d->fd);
     d->fd = -1;
-    if (errno != EBUSY)
+    /* Only to read: a kernel may refuse to mount what others can write. */
+    if (err == 0)
+      return open_new (d);
+    errno = err;
+    if (err != EBUSY)
       break;
   }
   log_error ("no loop device: %m");

@@ -56,7 +56,8 @@ extern unsigned block_number (const struct block *d);
  */
 extern int block_make_loop (struct block *d, int file, bool readonly);
 
-/* The size in bytes, or 0. */
+/* The size in bytes, or 0; and whether it can't be written.  It is open. */
 extern uint64_t block_size (const struct block *d);
+extern bool block_is_readonly (const struct block *d);
 
 #endif

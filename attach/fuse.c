@@ -195,14 +195,17 @@ fuse_attach (struct owner *o)
 }
 
 void
+fuse_look (struct state *s)
+{
+  if (!state_has_helper (s))
+    state_note_lost (s, "nbdfuse ended, and with it what was not flushed");
+}
+
+void
 fuse_ended (struct owner *o)
 {
-  char what[128];
-
   o->helper = 0;
-  snprintf (what, sizeof what, "nbdfuse ended, and with it what was not "
-            "flushed");
-  state_note_lost (&o->state, what);
+  fuse_look (&o->state);
   log_error ("%s: nbdfuse has ended: /dev/%s has no server any more",
              o->state.name, o->state.device.name);
 }

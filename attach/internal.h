@@ -22,7 +22,9 @@ struct owner {
   int lock;                     /* of the state */
   struct server_export export;
   int64_t now;                  /* ms */
-  int kernel_log;               /* see kernel-log.h; -1: it can't be read */
+  int kernel_log;               /* to poll; -1: it can't be read, as in some
+                                 * containers */
+  uint64_t log_from;            /* what it has from before is not read */
 
   /* The kernel's driver. */
   int socket;                   /* the connection that it has; -1: lost */
@@ -49,8 +51,8 @@ extern bool fuse_is_there (void);
 extern int kernel_attach (struct owner *o, int socket);
 extern int fuse_attach (struct owner *o);
 
-/* Go on with a device that has lost its owner. */
-extern void kernel_adopt (struct owner *o);
+/* Go on with a device that has lost its owner.  0, or -1 reported. */
+extern int kernel_adopt (struct owner *o);
 
 /* Watch the connection: what to poll for, until when (ms; 0: for ever), and
  * what has come of it.  -1: the device was detached by something else.
@@ -60,8 +62,11 @@ extern int64_t kernel_watch (const struct owner *o, struct pollfd *p);
 extern int kernel_go (struct owner *o, short revents);
 extern void kernel_reconnect (struct owner *o);
 
-/* nbdfuse has ended. */
+/* nbdfuse, a child, has ended. */
 extern void fuse_ended (struct owner *o);
+
+/* Note what is lost if it has. */
+extern void fuse_look (struct state *s);
 
 /* The device is detached: end what served it.  In the thread that detaches. */
 extern void fuse_end (struct state *s, pid_t helper);

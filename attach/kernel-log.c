@@ -5,21 +5,65 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "attach/kernel-log.h"
 #include "attach/internal.h"
+#include "attach/kernel-log.h"
+
+/* "6,1234,...": the number of a record; 0: it is none. */
+static uint64_t
+find_number (const char *record)
+{
+  uint64_t number;
+
+  return sscanf (record, "%*u,%" SCNu64, &number) == 1 ? number : 0;
+}
+
+/* Call it for each new record, whether it is there already or not.  EPIPE: some
+ * were overwritten before they were read.
+ */
+static void
+each_record (struct owner *o, void (*see) (struct owner *, const char *))
+{
+  char record[8192];
+  ssize_t n;
+
+  while ((n = read (o->kernel_log, record, sizeof record - 1)) > 0 ||
+         (n == -1 && errno == EPIPE)) {
+    record[n > 0 ? n : 0] = '\0';
+    see (o, record);
+  }
+}
+
+static void
+pass (struct owner *o, const char *record)
+{
+  const uint64_t number = find_number (record);
+
+  if (number)
+    o->log_from = number;
+}
 
 int
-kernel_log_open (void)
+kernel_log_open (struct owner *o)
 {
-  const int fd = open ("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  char text[STATE_TEXT_LEN];
 
-  if (fd >= 0)
-    lseek (fd, 0, SEEK_END);
-  return fd;
+  o->kernel_log = open ("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (o->kernel_log == -1)
+    return 0;
+  state_read_text (&o->state, "log-from", text);
+  if (text[0]) {
+    o->log_from = strtoull (text, NULL, 10);
+    return 0;
+  }
+  each_record (o, pass);
+  snprintf (text, sizeof text, "%" PRIu64, o->log_from);
+  return state_write (&o->state, "log-from", text);
 }
 
 /* "I/O error, dev nbd0, sector 8 op 0x1:(WRITE) flags 0x800 ..."; "block nbd0:
@@ -31,6 +75,8 @@ see (struct owner *o, const char *record)
   const char *name = o->state.device.name;
   char part[BLOCK_NAME_LEN + 32], what[BLOCK_NAME_LEN + 32];
 
+  if (find_number (record) <= o->log_from)
+    return;
   snprintf (part, sizeof part, " dev %s,", name);
   if (strstr (record, "error") && strstr (record, part) &&
       strstr (record, " op 0x1:")) {
@@ -41,18 +87,9 @@ see (struct owner *o, const char *record)
   o->took |= strstr (record, part) != NULL;
 }
 
-/* EPIPE: some were overwritten before they were read. */
 void
 kernel_log_read (struct owner *o)
 {
-  char record[8192];
-  ssize_t n;
-
-  if (o->kernel_log == -1 || o->state.device.name[0] == '\0')
-    return;
-  while ((n = read (o->kernel_log, record, sizeof record - 1)) > 0 ||
-         (n == -1 && errno == EPIPE)) {
-    record[n > 0 ? n : 0] = '\0';
-    see (o, record);
-  }
+  if (o->kernel_log >= 0 && o->state.device.name[0])
+    each_record (o, see);
 }

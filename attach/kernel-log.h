@@ -12,10 +12,10 @@
 
 struct owner;
 
-/* From now on.  A descriptor to poll, or -1: it can't be read, as in some
- * containers.
+/* Read it from when the state was made; of a new one that is noted.  Sets
+ * o->kernel_log.  0, or -1 reported.
  */
-extern int kernel_log_open (void);
+extern int kernel_log_open (struct owner *o);
 
 /* Read what is new in o->kernel_log: notes a write that failed as lost, and
  * sets o->took if the driver took a socket.

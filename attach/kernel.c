@@ -71,23 +71,29 @@ kernel_attach (struct owner *o, int socket)
     return -1;
   }
   snprintf (d->name, sizeof d->name, "nbd%u", number);
+  o->socket = socket;
   if (block_open (d) == -1) {
     log_error ("/dev/%s: %m", d->name);
+    netlink_disconnect (number);
     return -1;
   }
-  o->socket = socket;
   if (state_note_device (&o->state) == -1)
     return -1;
   set_resend (&o->state);
   return 0;
 }
 
-void
+int
 kernel_adopt (struct owner *o)
 {
+  if (netlink_open () == -1) {
+    log_error ("%s: the kernel's nbd driver: %m", o->state.name);
+    return -1;
+  }
   o->socket = -1;
   o->adopted = true;
   o->next = o->now;
+  return 0;
 }
 
 int64_t

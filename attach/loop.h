@@ -31,6 +31,7 @@ struct loop {
   int64_t next;                 /* ms: when to try */
   bool ending;                  /* SIGTERM came, or it was unmounted */
   bool mounted;                 /* it is, in this name space */
+  bool goes_on;                 /* its owner was killed */
 
   /* The thread that detaches has the state until it is joined. */
   bool detaching;
@@ -39,6 +40,7 @@ struct loop {
   int result;                   /* of owner_detach */
   char lost[STATE_TEXT_LEN];
   bool done;
+  bool untold;                  /* something is lost, and nothing asked */
 };
 
 /* Milliseconds, of a clock that is not set. */

@@ -198,6 +198,15 @@ netlink_connect (const struct server_export *e, int socket,
 }
 
 int
+netlink_disconnect (unsigned number)
+{
+  struct nl_msg *msg = new_message (NBD_CMD_DISCONNECT);
+
+  return msg ? send_made (msg, nla_put_u32 (msg, NBD_ATTR_INDEX, number), NULL)
+    : -1;
+}
+
+int
 netlink_reconnect (unsigned number, int socket)
 {
   struct nl_msg *msg = new_message (NBD_CMD_RECONFIGURE);

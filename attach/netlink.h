@@ -26,6 +26,9 @@ extern void netlink_close (void);
 extern int netlink_connect (const struct server_export *e, int socket,
                             unsigned dead_timeout, unsigned *number);
 
+/* Detach it at once, whatever uses it. */
+extern int netlink_disconnect (unsigned number);
+
 /* Another socket for one that the kernel knows to be dead; ENOSPC: none is, but
  * some versions say nothing then.
  */

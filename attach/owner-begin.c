@@ -38,48 +38,69 @@ owner_undo (struct loop *l)
                o->state.name, o->state.device.name, o->state.name);
 }
 
+/* 0, or -1 reported. */
+static int
+listen_to_askers (struct loop *l)
+{
+  const struct state *s = &l->owner.state;
+
+  l->poll[ASKERS].fd = ask_socket (s, true);
+  if (l->poll[ASKERS].fd >= 0)
+    return 0;
+  log_error ("%s/control: %m", s->dir);
+  return -1;
+}
+
+/* 0, or -1 reported. */
+static int
+note (const struct owner *o)
+{
+  const struct attach_request *r = o->request;
+  const struct state *s = &o->state;
+
+  return state_write (s, "server", server_identity (&o->export)) |
+    state_write (s, "uri", r->uri) |
+    state_write (s, "export", o->export.name) |
+    state_write (s, "what", o->export.what) |
+    (r->mountpoint ? state_write (s, "mountpoint", r->mountpoint) : 0);
+}
+
 /* 0, or -1 reported.  socket is the server's; the kernel's driver takes it. */
 static int
 make_device (struct loop *l, int socket)
 {
   struct owner *o = &l->owner;
-  struct state *s = &o->state;
 
-  if (state_write (s, "server", server_identity (&o->export)) == -1 ||
-      state_write (s, "uri", o->request->uri) == -1 ||
-      (o->request->mountpoint &&
-       state_write (s, "mountpoint", o->request->mountpoint) == -1) ||
-      (s->kernel ? kernel_attach (o, socket) : fuse_attach (o)) == -1)
+  if (note (o) == -1 || kernel_log_open (o) == -1 ||
+      (o->state.kernel ? kernel_attach (o, socket) : fuse_attach (o)) == -1 ||
+      listen_to_askers (l) == -1)
     return -1;
-  l->poll[ASKERS].fd = ask_socket (s, true);
-  if (l->poll[ASKERS].fd == -1) {
-    log_error ("%s/control: %m", s->dir);
-    return -1;
-  }
-  return o->request->link ? link_make (s) : 0;
+  return o->request->link ? link_make (&o->state) : 0;
 }
 
-/* The device is there already, and its owner was killed. */
+/* The device is there already, and its owner was killed.  The server need not
+ * be there.
+ */
 static int
 adopt (struct loop *l)
 {
   struct owner *o = &l->owner;
+  struct state *s = &o->state;
+  char name[STATE_TEXT_LEN], what[STATE_TEXT_LEN];
 
-  o->lock = state_take (&o->state);
-  if (o->lock == -1 || block_open (&o->state.device) == -1) {
-    log_error ("%s: %m", o->state.name);
+  o->lock = state_take (s);
+  if (o->lock == -1 || block_open (&s->device) == -1) {
+    log_error ("%s: %m", s->name);
     return -1;
   }
-  l->poll[ASKERS].fd = ask_socket (&o->state, true);
-  if (l->poll[ASKERS].fd == -1) {
-    log_error ("%s/control: %m", o->state.dir);
+  state_read_text (s, "export", name);
+  state_read_text (s, "what", what);
+  server_known (&o->export, block_size (&s->device),
+                block_is_readonly (&s->device), name, what);
+  if ((s->kernel && kernel_adopt (o) == -1) || kernel_log_open (o) == -1 ||
+      listen_to_askers (l) == -1)
     return -1;
-  }
-  o->export.size = block_size (&o->state.device);
-  if (o->state.kernel)
-    kernel_adopt (o);
-  log_notice ("%s: goes on with /dev/%s", o->state.name,
-              o->state.device.name);
+  l->goes_on = true;
   return 0;
 }
 
@@ -96,6 +117,24 @@ block_signals (void)
   sigaddset (&set, SIGCHLD);
   sigprocmask (SIG_BLOCK, &set, NULL);
   return signalfd (-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+/* 1: it goes on with one whose owner was killed; 0: there is none; -1:
+ * reported.
+ */
+static int
+try_adopt (struct loop *l)
+{
+  struct owner *o = &l->owner;
+  const int all = state_lock_all (o->request->rundir);
+  int r = 0;
+
+  if (all == -1)
+    return -1;
+  if (place_of_orphan (o->request, &o->state) == 0)
+    r = adopt (l) == -1 ? -1 : 1;
+  close (all);
+  return r;
 }
 
 /* 0, or -1 reported.  socket: of the server; -1: with nbdfuse. */
@@ -140,37 +179,56 @@ wants_kernel (const struct attach_request *r)
   return kernel_is_there ();
 }
 
-int
-owner_begin (struct loop *l)
+/* 0, or -1 reported.  *socket: the server's; -1: with nbdfuse. */
+static int
+reach (struct owner *o, int *socket)
 {
-  struct owner *o = &l->owner;
   const struct attach_request *r = o->request;
-  bool kernel = wants_kernel (r);
+  const bool kernel = wants_kernel (r);
   char why[SERVER_WHY_LEN];
-  int socket;
 
   if (r->way == ATTACH_KERNEL && !kernel) {
     log_error ("%s: no kernel module nbd", r->uri);
     return -1;
   }
-  socket = server_reach (r->uri, kernel, r->patience, kernel, &o->export, why);
-  if (socket == -1) {
+  *socket = server_reach (r->uri, kernel, r->patience, kernel, &o->export, why);
+  if (*socket == -1) {
     log_error ("%s: %s", r->uri, why);
     return -1;
   }
-  if (kernel && o->export.tls) {
-    close (socket);
-    kernel = false;
+  if (kernel && !o->export.tls)
+    return 0;
+  if (kernel) {
+    close (*socket);
     if (r->way == ATTACH_KERNEL) {
       log_error ("%s: the kernel's nbd driver has no TLS; nbdfuse has "
                  "(--with fuse)", r->uri);
       return -1;
     }
   }
-  if (!kernel && !fuse_is_there ())
-    return -1;
-  l->poll[SIGNALS].fd = block_signals ();
-  o->kernel_log = l->poll[KERNEL_LOG].fd = kernel_log_open ();
+  *socket = -1;
+  return fuse_is_there () ? 0 : -1;
+}
+
+int
+owner_begin (struct loop *l)
+{
+  struct owner *o = &l->owner;
+  const bool again = o->request->again;
+  int r = 0, socket;
+
   o->now = owner_now ();
-  return make_or_adopt (l, kernel ? socket : -1);
+  if (!again)
+    r = try_adopt (l);
+  if (r == 0) {
+    if (reach (o, &socket) == -1)
+      return -1;
+    if (again)
+      place_again (o->request, &o->export);
+  }
+  l->poll[SIGNALS].fd = block_signals ();
+  if (r == 0)
+    r = make_or_adopt (l, socket);
+  l->poll[KERNEL_LOG].fd = o->kernel_log;
+  return r;
 }

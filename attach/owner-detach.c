@@ -79,6 +79,8 @@ owner_detach (struct state *s, pid_t helper, char lost[STATE_TEXT_LEN])
 
   lost[0] = '\0';
   if (s->device.fd >= 0) {
+    if (!s->kernel)
+      fuse_look (s);
     if (fsync (s->device.fd) == -1) {
       snprintf (what, sizeof what, "/dev/%s: can't be flushed: %s",
                 s->device.name, strerror (errno));
@@ -134,7 +136,8 @@ owner_end_detach (struct loop *l)
   pthread_join (l->thread, NULL);
   l->detaching = false;
   if (l->result == 1) {
-    if (!owner_answer (l, "detached", l->lost) && l->lost[0])
+    l->untold = !owner_answer (l, "detached", l->lost) && l->lost[0];
+    if (l->untold)
       log_error ("%s: detached; what was written is not all on the server: %s",
                  o->state.name, l->lost);
     l->done = true;

@@ -202,7 +202,10 @@ owner_run (const struct attach_request *r, int (*ready) (const struct state *))
     owner_undo (&l);
     return EXIT_FAILURE;
   }
+  if (l.goes_on)
+    log_notice ("%s: goes on with /dev/%s", o->state.name,
+                o->state.device.name);
   while (!l.done)
     turn (&l);
-  return EXIT_SUCCESS;
+  return l.untold ? EXIT_FAILURE : EXIT_SUCCESS;
 }

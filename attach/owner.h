@@ -36,7 +36,8 @@ struct attach_request {
 
 /* Attach, call ready with the device, then stay until it is detached.  ready
  * returns -1 if it is not wanted any more: then it is detached at once.
- * Returns an exit status.
+ * Returns an exit status: EXIT_FAILURE also if something is lost, and nothing
+ * asked, so that it was only logged.
  */
 extern int owner_run (const struct attach_request *r,
                       int (*ready) (const struct state *s));

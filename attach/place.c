@@ -59,6 +59,24 @@ is_device (const struct state *s, const void *name)
   return strcmp (s->device.name, name) == 0 && block_is_there (&s->device);
 }
 
+static bool
+is_orphan (const struct state *s, const void *request)
+{
+  const struct attach_request *r = request;
+  char text[STATE_TEXT_LEN];
+
+  state_read_text (s, "uri", text);
+  return strcmp (text, r->uri) == 0 &&
+    (r->name == NULL || strcmp (s->name, r->name) == 0) &&
+    !state_has_owner (s) && s->device.name[0] && block_is_there (&s->device);
+}
+
+int
+place_of_orphan (const struct attach_request *r, struct state *s)
+{
+  return find (r->rundir, s, r, is_orphan);
+}
+
 int
 place_of_name (const char *rundir, const char *text, struct state *s)
 {
@@ -149,31 +167,31 @@ refuse (const struct attach_request *r, const struct state *s)
     log_error ("%s: is being attached just now", r->uri);
 }
 
+void
+place_again (const struct attach_request *r, const struct server_export *e)
+{
+  struct state s;
+  char lost[STATE_TEXT_LEN];
+
+  if (place_of_server (r->rundir, server_identity (e), &s) == -1)
+    return;
+  if (ask_detach (&s, 0, lost) == 1 && lost[0])
+    log_notice ("%s: was attached before; what was written then is not all "
+                "on the server: %s", r->uri, lost);
+  state_free (&s);
+}
+
 int
 place_new (const struct attach_request *r, const struct server_export *e,
            struct state *s, char name[STATE_NAME_LEN], bool *adopt)
 {
-  char lost[STATE_TEXT_LEN];
-  int found;
-
   *adopt = false;
-  found = place_of_server (r->rundir, server_identity (e), s);
-  if (found == 0 && r->again) {
-    found = ask_detach (s, 0, lost) == 1 ? -1 : 0;
-    if (found == -1 && lost[0])
-      log_notice ("%s: was attached before; what was written then is not all "
-                  "on the server: %s", r->uri, lost);
-    if (found == -1)
-      state_free (s);
-  }
-  else if (found == 0 && !state_has_owner (s)) {
-    *adopt = true;
+  if (place_of_server (r->rundir, server_identity (e), s) == -1)
+    return choose_name (r, e, name);
+  *adopt = !r->again && !state_has_owner (s);
+  if (*adopt)
     return 0;
-  }
-  if (found == 0) {
-    refuse (r, s);
-    state_free (s);
-    return -1;
-  }
-  return choose_name (r, e, name);
+  refuse (r, s);
+  state_free (s);
+  return -1;
 }

@@ -24,6 +24,15 @@ extern int place_of_server (const char *rundir, const char *identity,
 extern int place_of_name (const char *rundir, const char *text,
                           struct state *s);
 
+/* One that was attached with the same URI, and the same name if there is one
+ * now, but its owner was killed.
+ */
+extern int place_of_orphan (const struct attach_request *r, struct state *s);
+
+/* With again: detach the server if it is not in use.  Without the lock. */
+extern void place_again (const struct attach_request *r,
+                         const struct server_export *e);
+
 /* For a server that is to be attached.  0, and *adopt: it is attached, but its
  * owner was killed: s is to be taken; else name is that of its new state.  -1:
  * reported: it is attached already, or the name is taken.

@@ -3,21 +3,19 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include <limits.h>
+#include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "attach/owner.h"
 #include "attach/scope.h"
-#include "common/bits.h"
 #include "common/cleanup.h"
 
 #define MAX_ARGS 64
-#define SOCKET_END ".sock"      /* of an array, in RUNDIR */
+#define FOLDER "?socket=/run/gpuraid/"
+#define SOCKET_END ".sock"
 
 bool
 scope_is_possible (void)
@@ -30,26 +28,28 @@ scope_is_possible (void)
     connect (fd, (const struct sockaddr *) &addr, sizeof addr) == 0;
 }
 
-/* The service of the server, if it is an array of RUNDIR: "", if not. */
+/* The service of the server, if it is an array by its NAME; "", if not. */
 static void
-find_service (const struct attach_request *r, char *buf, size_t len)
+find_service (const char *uri, char *buf, size_t len)
 {
-  const char *socket = strstr (r->uri, "?socket=");
-  const size_t n = strlen (r->rundir);
-  size_t name;
+  const char *name = strstr (uri, FOLDER);
+  size_t n = 0;
 
   buf[0] = '\0';
-  if (socket == NULL || strncmp (socket += 8, r->rundir, n) != 0 ||
-      socket[n] != '/')
+  if (name == NULL)
     return;
-  socket += n + 1;
-  name = strlen (socket) - MIN (strlen (socket), strlen (SOCKET_END));
-  if (strcmp (socket + name, SOCKET_END) == 0 && !strchr (socket, '/'))
-    snprintf (buf, len, "gpuraid@%.*s.service", (int) name, socket);
+  name += strlen (FOLDER);
+  while (isalnum ((unsigned char) name[n]) ||
+         (name[n] && strchr ("._-", name[n])))
+    n++;
+  if (name[n] == '\0' && n > strlen (SOCKET_END) &&
+      strcmp (name + n - strlen (SOCKET_END), SOCKET_END) == 0)
+    snprintf (buf, len, "gpuraid@%.*s.service",
+              (int) (n - strlen (SOCKET_END)), name);
 }
 
 void
-scope_run (const struct attach_request *r, char *const *rest)
+scope_run (const char *uri, char *const *command)
 {
   const char *args[MAX_ARGS] = {
     "systemd-run", "--scope", "--quiet", "--collect",
@@ -57,25 +57,18 @@ scope_run (const struct attach_request *r, char *const *rest)
     "--property=Wants=remote-fs-pre.target",
     "--property=Before=remote-fs-pre.target", "--property=SendSIGKILL=no",
   };
-  char self[PATH_MAX], unit[64], service[128], after[160];
-  const ssize_t len = readlink ("/proc/self/exe", self, sizeof self - 1);
+  char unit[64], service[128], after[160];
   size_t n = 0;
 
-  if (len <= 0)
-    return;
-  self[len] = '\0';
   while (args[n])
     n++;
   snprintf (unit, sizeof unit, "--unit=gpuraid-attach-%d", getpid ());
   args[n++] = unit;
-  find_service (r, service, sizeof service);
+  find_service (uri, service, sizeof service);
   snprintf (after, sizeof after, "--property=After=%s", service);
   if (service[0])
     args[n++] = after;
-  args[n++] = self;
-  args[n++] = "attach";
-  args[n++] = "--foreground";
-  while (*rest && n < MAX_ARGS - 1)
-    args[n++] = *rest++;
+  while (*command && n < MAX_ARGS - 1)
+    args[n++] = *command++;
   execvp (args[0], (char **) args);
 }

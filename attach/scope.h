@@ -11,14 +11,12 @@
 
 #include <stdbool.h>
 
-struct attach_request;
-
 /* Does systemd run here?  What it leaves is not enough, as in a container. */
 extern bool scope_is_possible (void);
 
-/* Become "gpuraid attach --foreground REST..." in a scope.  rest ends with
- * NULL.  Returns only if that fails, with errno.
+/* Become this command, which ends with NULL, in a scope, for the server of that
+ * URI.  Returns only if that fails, with errno.
  */
-extern void scope_run (const struct attach_request *r, char *const *rest);
+extern void scope_run (const char *uri, char *const *command);
 
 #endif

@@ -359,6 +359,17 @@ server_reach (const char *uri, bool writethrough, unsigned seconds, bool keep,
   }
 }
 
+void
+server_known (struct server_export *e, uint64_t size, bool readonly,
+              const char *name, const char *what)
+{
+  memset (e, 0, sizeof *e);
+  e->size = size;
+  e->flags = NBD_FLAG_HAS_FLAGS | (readonly ? NBD_FLAG_READ_ONLY : 0);
+  snprintf (e->name, sizeof e->name, "%s", name);
+  snprintf (e->what, sizeof e->what, "%s", what);
+}
+
 const char *
 server_identity (const struct server_export *e)
 {

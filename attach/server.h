@@ -69,6 +69,12 @@ extern int server_reach (const char *uri, bool writethrough, unsigned seconds,
                          bool keep, struct server_export *e,
                          char why[SERVER_WHY_LEN]);
 
+/* What is known of an export that was attached before: what it is compared with
+ * when the server is there again.
+ */
+extern void server_known (struct server_export *e, uint64_t size, bool readonly,
+                          const char *name, const char *what);
+
 /* What one array is served as has the same text, whatever the address; so has
  * another server by each of its names.  Borrowed from e.
  */

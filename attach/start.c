@@ -26,6 +26,7 @@
 
 #define READY_FD 3              /* where to say that it is attached */
 #define READY_ENV "GPURAID_READY"       /* if this is set */
+#define MAX_ARGS 32
 
 /* ---- the process that stays ---- */
 
@@ -146,21 +147,28 @@ leave_signals (const sigset_t *before)
   sigprocmask (SIG_SETMASK, before, NULL);
 }
 
-/* In the child. */
+/* In the child: become "gpuraid attach --foreground REST...". */
 static void
-run (const struct attach_request *r, char *const *args, int fd)
+run (const char *uri, char *const *rest, int fd)
 {
+  char self[PATH_MAX];
+  const ssize_t len = readlink ("/proc/self/exe", self, sizeof self - 1);
+  char *args[MAX_ARGS + 4] = { self, "attach", "--foreground" };
+
+  self[len > 0 ? len : 0] = '\0';
+  for (size_t n = 3; *rest && n < MAX_ARGS + 3; n++)
+    args[n] = *rest++;
   setsid ();
   dup2 (fd, READY_FD);
   closefrom (READY_FD + 1);
-  ready_fd = READY_FD;
+  setenv (READY_ENV, "", 1);
   if (scope_is_possible ()) {
-    setenv (READY_ENV, "", 1);
-    scope_run (r, args);
+    scope_run (uri, args);
     log_notice ("systemd-run: %m; it is started without");
   }
-  fcntl (ready_fd, F_SETFD, FD_CLOEXEC);
-  _exit (owner_run (r, ready));
+  execv (self, args);
+  log_error ("%s: %m", self);
+  _exit (EXIT_FAILURE);
 }
 
 /* The length of what it says; 0: it has ended; -1: a signal came. */
@@ -173,7 +181,7 @@ await (int fd, char *buf, size_t len, const sigset_t *before)
 }
 
 int
-start_in_background (const struct attach_request *r, char *const *args,
+start_in_background (const char *uri, char *const *args,
                      char device[BLOCK_PATH_LEN])
 {
   sigset_t before;
@@ -189,7 +197,7 @@ start_in_background (const struct attach_request *r, char *const *args,
   }
   if (pid == 0) {
     leave_signals (&before);
-    run (r, args, fds[1]);
+    run (uri, args, fds[1]);
   }
   close (fds[1]);
   n = await (fds[0], device, BLOCK_PATH_LEN - 1, &before);
@@ -206,6 +214,6 @@ start_in_background (const struct attach_request *r, char *const *args,
   while (waitpid (pid, &status, 0) == -1 && errno == EINTR)
     ;
   if (WIFSIGNALED (status))
-    log_error ("%s: %s", r->uri, strsignal (WTERMSIG (status)));
+    log_error ("%s: %s", uri, strsignal (WTERMSIG (status)));
   return -1;
 }

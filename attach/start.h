@@ -17,13 +17,12 @@ struct attach_request;
  */
 extern int start_in_foreground (const struct attach_request *r);
 
-/* In the background, and where systemd runs in a scope of its own (scope.h).
- * args: those of "gpuraid attach --foreground" that mean r; they end with NULL.
- * 0, and device has the path; -1 reported, also after SIGINT and SIGTERM, which
- * end it.
+/* "gpuraid attach --foreground ARGS..." in the background, and where systemd
+ * runs in a scope of its own (scope.h).  args end with NULL; uri is that of the
+ * server among them.  0, and device has the path; -1 reported, also after
+ * SIGINT and SIGTERM, which end it.
  */
-extern int start_in_background (const struct attach_request *r,
-                                char *const *args,
+extern int start_in_background (const char *uri, char *const *args,
                                 char device[BLOCK_PATH_LEN]);
 
 #endif

@@ -21,10 +21,11 @@
 #include "common/log.h"
 
 #define TAKE_TRIES 20
+#define LOCK_FD 500
 
 static const char *const files[] = {
-  "control", "server", "uri", "how", "device", "id", "pid", "lost", "log",
-  "mountpoint", "helper", "lock",
+  "control", "server", "uri", "export", "what", "how", "device", "id", "pid",
+  "log-from", "lost", "log", "mountpoint", "helper", "lock",
 };
 
 char *
@@ -204,14 +205,28 @@ state_is_live (const struct state *s)
     (s->device.name[0] && block_is_there (&s->device));
 }
 
+/* If this process is killed, the kernel closes its files from the last one on.
+ * To close the device may wait for the server, and another process is to go on
+ * with it then.  So the lock comes after it.
+ */
+static int
+move_up (int fd)
+{
+  const int up = fd >= 0 ? fcntl (fd, F_DUPFD_CLOEXEC, LOCK_FD) : -1;
+
+  if (fd >= 0)
+    close (fd);
+  return up;
+}
+
 /* A look at it locks it for a moment, too (is_locked). */
 int
 state_take (const struct state *s)
 {
   const struct timespec pause = { .tv_nsec = 10000000 };
   char path[PATH_MAX];
-  const int fd = open (state_path (s, "lock", path),
-                       O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const int fd = move_up (open (state_path (s, "lock", path),
+                                O_RDWR | O_CREAT | O_CLOEXEC, 0600));
 
   for (int tries = 0; fd >= 0; tries++) {
     if (flock (fd, LOCK_EX | LOCK_NB) == 0)

@@ -4,10 +4,13 @@
  *   control   its socket, see ask.h
  *   server    what server_identity says
  *   uri       that it was attached with
+ *   export    its name, that the server was asked for
+ *   what      its description
  *   how       kernel or fuse
  *   device    /dev/nbd0, or /dev/loop0
  *   id        that it is still this device, see block.h
  *   pid       the process of nbdfuse, which has locked the file helper
+ *   log-from  the number of the last line in the kernel's log before it
  *   lost      a line: what was written and is lost; not there if nothing is
  *   fuse/     where nbdfuse is mounted until the device is made
  *   log       the messages of the owner, and of nbdfuse

@@ -22,11 +22,17 @@
 #include "common/bits.h"
 
 #define MANY 3                  /* as many are named */
+#define MAX_DEVICES 64
 #define NS_LEN 32               /* "mnt:[4026531841]" */
 
-struct search {
-  const char *device;
+struct device {
+  char path[64];
   unsigned major, minor;
+};
+
+struct search {
+  struct device device[MAX_DEVICES];    /* it, and its partitions */
+  unsigned nr_devices;
   pid_t owner;
   char ours[NS_LEN];            /* this name space */
   char seen[64][NS_LEN];        /* name spaces; more than that are seen again */
@@ -144,12 +150,30 @@ see (const char *path, struct statx *st)
 }
 
 static bool
+is_number_of (const struct search *s, unsigned major, unsigned minor)
+{
+  for (unsigned i = 0; i < s->nr_devices; i++)
+    if (s->device[i].major == major && s->device[i].minor == minor)
+      return true;
+  return false;
+}
+
+static bool
+is_path_of (const struct search *s, const char *path)
+{
+  for (unsigned i = 0; i < s->nr_devices; i++)
+    if (strcmp (s->device[i].path, path) == 0)
+      return true;
+  return false;
+}
+
+static bool
 is_device (const struct search *s, const char *path)
 {
   struct statx st;
 
   return see (path, &st) && S_ISBLK (st.stx_mode) &&
-    st.stx_rdev_major == s->major && st.stx_rdev_minor == s->minor;
+    is_number_of (s, st.stx_rdev_major, st.stx_rdev_minor);
 }
 
 static bool
@@ -157,23 +181,24 @@ is_file (const struct search *s, const char *path)
 {
   struct statx st;
 
-  return see (path, &st) && st.stx_dev_major == s->major &&
-    st.stx_dev_minor == s->minor;
+  return see (path, &st) &&
+    is_number_of (s, st.stx_dev_major, st.stx_dev_minor);
 }
 
 /* Is a file of the file system in its memory? */
 static bool
 has_mapped (const struct search *s, pid_t pid)
 {
-  char path[64], want[24], line[PATH_MAX + 128];
+  char path[64], line[PATH_MAX + 128];
+  unsigned maj, min;
   bool found = false;
   FILE *fp;
 
   snprintf (path, sizeof path, "/proc/%d/maps", pid);
-  snprintf (want, sizeof want, " %02x:%02x ", s->major, s->minor);
   fp = fopen (path, "re");
   while (fp && !found && fgets (line, sizeof line, fp))
-    found = strstr (line, want) != NULL;
+    found = sscanf (line, "%*s %*s %*s %x:%x", &maj, &min) == 2 &&
+      is_number_of (s, maj, min);
   if (fp)
     fclose (fp);
   return found;
@@ -235,8 +260,7 @@ is_mount (const struct search *s, char *line, char where[PATH_MAX])
     return false;
   decode (where);
   /* btrfs has numbers of its own. */
-  return (maj == s->major && min == s->minor) ||
-    strcmp (source, s->device) == 0;
+  return is_number_of (s, maj, min) || is_path_of (s, source);
 }
 
 /* One process of each name space is asked. */
@@ -273,26 +297,36 @@ look_at_mounts (struct search *s, pid_t pid)
 /* ---- devices above it ---------------------------------------------------- */
 
 static void
+look_at_holders (struct search *s, const struct device *d)
+{
+  char pattern[128];
+  glob_t found;
+
+  snprintf (pattern, sizeof pattern, "/sys/dev/block/%u:%u/holders/*",
+            d->major, d->minor);
+  if (glob (pattern, 0, NULL, &found) != 0)
+    return;
+  for (size_t i = 0; i < found.gl_pathc; i++)
+    add (s, "in use by /dev/", strrchr (found.gl_pathv[i], '/') + 1);
+  globfree (&found);
+}
+
+static void
 look_at_devices (struct search *s)
 {
-  char pattern[128], line[PATH_MAX];
+  char line[PATH_MAX];
   glob_t found;
   FILE *fp;
 
-  snprintf (pattern, sizeof pattern, "/sys/dev/block/%u:%u/holders/*",
-            s->major, s->minor);
-  if (glob (pattern, 0, NULL, &found) == 0) {
-    for (size_t i = 0; i < found.gl_pathc; i++)
-      add (s, "in use by /dev/", strrchr (found.gl_pathv[i], '/') + 1);
-    globfree (&found);
-  }
+  for (unsigned i = 0; i < s->nr_devices; i++)
+    look_at_holders (s, &s->device[i]);
   if (glob ("/sys/block/loop*/loop/backing_file", 0, NULL, &found) == 0) {
     for (size_t i = 0; i < found.gl_pathc; i++) {
       fp = fopen (found.gl_pathv[i], "re");
       if (fp && fgets (line, sizeof line, fp)) {
         line[strcspn (line, "\n")] = '\0';
         found.gl_pathv[i][strcspn (found.gl_pathv[i] + 11, "/") + 11] = '\0';
-        if (strcmp (line, s->device) == 0)
+        if (is_path_of (s, line))
           add (s, "in use by /dev/", found.gl_pathv[i] + 11);
       }
       if (fp)
@@ -303,7 +337,7 @@ look_at_devices (struct search *s)
   fp = fopen ("/proc/swaps", "re");
   while (fp && fgets (line, sizeof line, fp)) {
     line[strcspn (line, " \t\n")] = '\0';
-    if (strcmp (line, s->device) == 0)
+    if (is_path_of (s, line))
       add (s, "in use as swap", "");
   }
   if (fp)
@@ -312,23 +346,48 @@ look_at_devices (struct search *s)
 
 /* False: it is no device. */
 static bool
-begin (struct search *s)
+add_device (struct search *s, const char *path)
 {
+  struct device *d = &s->device[s->nr_devices];
   struct stat st;
 
-  if (stat (s->device, &st) == -1 || !S_ISBLK (st.st_mode))
+  if (s->nr_devices == MAX_DEVICES ||
+      stat (path, &st) == -1 || !S_ISBLK (st.st_mode))
     return false;
-  s->major = major (st.st_rdev);
-  s->minor = minor (st.st_rdev);
+  snprintf (d->path, sizeof d->path, "%s", path);
+  d->major = major (st.st_rdev);
+  d->minor = minor (st.st_rdev);
+  s->nr_devices++;
+  return true;
+}
+
+/* It and its partitions, "/sys/block/nbd0/nbd0p1".  False: it is no device. */
+static bool
+begin (struct search *s, const char *device)
+{
+  const char *name = strrchr (device, '/');
+  char pattern[128], path[64];
+  glob_t found;
+
+  if (!add_device (s, device))
+    return false;
+  snprintf (pattern, sizeof pattern, "/sys/block%s%s*", name, name);
+  if (glob (pattern, 0, NULL, &found) == 0) {
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+      snprintf (path, sizeof path, "/dev%s", strrchr (found.gl_pathv[i], '/'));
+      add_device (s, path);
+    }
+    globfree (&found);
+  }
   return true;
 }
 
 bool
 users_mount (const char *device)
 {
-  struct search s = { .device = device };
+  struct search s = { .nr_devices = 0 };
   char line[2 * PATH_MAX], where[PATH_MAX];
-  FILE *fp = begin (&s) ? fopen ("/proc/self/mountinfo", "re") : NULL;
+  FILE *fp = begin (&s, device) ? fopen ("/proc/self/mountinfo", "re") : NULL;
   bool is = false;
 
   while (fp && !is && fgets (line, sizeof line, fp))
@@ -341,9 +400,9 @@ users_mount (const char *device)
 char *
 users_find (const char *device, pid_t owner)
 {
-  struct search s = { .device = device, .owner = owner };
+  struct search s = { .owner = owner };
 
-  if (!begin (&s))
+  if (!begin (&s, device))
     return NULL;
   read_link ("/proc/self/ns/mnt", s.ours, sizeof s.ours);
   s.fp = open_memstream (&s.text, &s.len);

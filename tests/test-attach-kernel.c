@@ -112,6 +112,13 @@ kernel_log_read (struct owner *o)
 }
 
 int
+netlink_disconnect (unsigned number)
+{
+  assert_int_equal (number, NUMBER);
+  return 0;
+}
+
+int
 netlink_resize (unsigned number, uint64_t size)
 {
   assert_int_equal (number, NUMBER);

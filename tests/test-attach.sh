@@ -186,6 +186,56 @@ kill -9 "$nbdfuse"
 wait_for has_ended "$nbdfuse" || late "nbdfuse does not end"
 lost "nbdfuse ended"
 
+# The process that owned it was killed: another one goes on, without the server
+# too, and says what was lost meanwhile.
+kill_owner ()
+{
+  local name=$1 owner
+  owner=$(pgrep -f "gpuraid attach .*$2") || fail "$1: no owner"
+  kill -9 $owner
+  wait_for has_ended "$owner" || late "$name: its owner does not end"
+}
+
+device=$(attach "$sock") || fail "attach for an orphan"
+dd if=/dev/urandom of="$device" bs=1M count=4 conv=notrunc status=none
+kill_owner sock "$sock"
+detach sock || fail "detach without its owner"
+nothing_left
+
+truncate -s 8M "$shm/errors"
+nbdkit_bg errors -U "$shm/errors.sock" --filter=error file "$shm/errors" \
+  error-pwrite-rate=100% error-file="$shm/now"
+device=$(attach "$shm/errors.sock") || fail "attach of what gives errors"
+kill_owner errors "$shm/errors.sock"
+[ "$(attach "$shm/errors.sock")" = "$device" ] || fail "it does not go on"
+kill_owner errors "$shm/errors.sock"
+touch "$shm/now"
+# The kernel's log leaves out errors where there are many.
+fails ()
+{
+  ! dd if=/dev/zero of="$device" bs=4K count=1 oflag=direct 2>/dev/null ||
+    fail "a write does not fail"
+  dmesg | grep "error, dev ${device#/dev/}, .*(WRITE)" >/dev/null
+}
+if dmesg >/dev/null 2>&1; then
+  wait_for fails || late "no error in the kernel's log"
+  rm "$shm/now"
+  refused "errors: detached, but .* not all on the server: a write to $device failed" \
+    detach --wait 10 errors
+else
+  detach errors || fail "detach"
+fi
+nothing_left
+kill "$(cat "$shm/errors.pid")"
+
+device=$(attach "$sock") || fail "attach for another orphan"
+kill_owner sock "$sock"
+kill_raid
+[ "$(attach "$sock")" = "$device" ] || fail "it does not go on without a server"
+"$gpuraid" detach --wait 10 sock 2>/dev/null || :
+nothing_left
+start_raid
+
 # More members fail than there is parity for; then one error, and no more.
 device=$(attach "$sock") || fail "attach at last"
 fail_member 0

@@ -17,18 +17,39 @@ out=$(timeout 600 /usr/bin/python3 tests/killed-clients.py "$raid_pid" "$uri" \
 is_ours "$raid_pid" || fail "the server has ended"
 echo "$0: $out"
 
-# The server is away while it is detached: that waits, and nothing is lost.
-device=$("$gpuraid" attach --name away "$uri") || fail "attach"
-noise $((8 << 20)) away >"$tmp/data"
-dd if="$tmp/data" of="$device" bs=1M status=none
-kill_raid
-"$gpuraid" detach away 2>"$tmp/err" &
-detaching=$!
-sleep 2                         # it waits by then, or it is late: both are right
-start_raid
-timeout 100 tail -s 0.1 --pid=$detaching -f /dev/null || late "detach"
-wait $detaching || fail "detach: $(cat "$tmp/err")"
-nbdcopy "$uri" "$tmp/back"
-cmp -n $((8 << 20)) "$tmp/data" "$tmp/back" || fail "not what was written"
+# The server is away while it is detached, and in the second round the process
+# that owned the device, too: that waits, and nothing is lost.
+owner () { pgrep -f "attach --foreground --name away"; }
+has_no_owner () { ! owner >/dev/null; }
+for round in owned orphan; do
+  device=$("$gpuraid" attach --name away "$uri") || fail "$round: attach"
+  noise $((8 << 20)) $round >"$tmp/data"
+  dd if="$tmp/data" of="$device" bs=1M status=none
+  kill_raid
+  if [ $round = orphan ]; then
+    kill -9 "$(owner)"
+    wait_for has_no_owner || late "$round: its owner does not end"
+  fi
+  "$gpuraid" detach away 2>"$tmp/err" &
+  detaching=$!
+  sleep 2                       # it waits by then, or it is late: both are right
+  start_raid
+  timeout 100 tail -s 0.1 --pid=$detaching -f /dev/null || late "$round: detach"
+  wait $detaching || fail "$round: detach: $(cat "$tmp/err")"
+  nbdcopy "$uri" "$tmp/back"
+  cmp -n $((8 << 20)) "$tmp/data" "$tmp/back" ||
+    fail "$round: not what was written"
+done
 echo "$0: the server was away while a device was detached"
+
+# A partition is in use.
+device=$("$gpuraid" attach --name parts "$uri") || fail "attach"
+echo '1M,,L' | sfdisk -q "$device" || fail "sfdisk"
+wait_for test -b "${device}p1" || late "no ${device}p1"
+exec 6<"${device}p1"
+! "$gpuraid" detach parts 2>"$tmp/err" || fail "a partition is open: detached"
+grep -q "$device is still in use by process $$ (detach" "$tmp/err" ||
+  fail "a partition is open: $(cat "$tmp/err")"
+exec 6<&-
+"$gpuraid" detach --wait 10 parts || fail "detach"
 stop_raid
