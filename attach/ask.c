@@ -109,11 +109,16 @@ ask_users (const struct state *s)
 static int
 start_owner (const struct state *s)
 {
-  char uri[STATE_TEXT_LEN], device[BLOCK_PATH_LEN];
+  char uri[STATE_TEXT_LEN], mountpoint[STATE_TEXT_LEN];
+  char device[BLOCK_PATH_LEN];
   char *args[] = { "--name", (char *) s->name, uri, NULL };
+  struct attach_request r = { .uri = uri };
 
   state_read_text (s, "uri", uri);
-  return start_in_background (uri, args, device);
+  state_read_text (s, "mountpoint", mountpoint);
+  if (mountpoint[0])
+    r.mountpoint = mountpoint;
+  return start_in_background (&r, args, device);
 }
 
 /* What is left of one that was killed, without a device.  As ask_detach. */
@@ -133,6 +138,8 @@ remove_rest (struct state *s, char lost[STATE_TEXT_LEN])
     return -1;
   }
   r = owner_detach (s, 0, lost);
+  if (r == 1)
+    state_remove (s);
   close (lock);
   return r;
 }

@@ -54,12 +54,10 @@ extern int owner_begin (struct loop *l);
 /* Undo it. */
 extern void owner_undo (struct loop *l);
 
-/* An asker is there; has gone; is told the answer, a word and more.  True: it
- * was told, as far as is known.
- */
+/* An asker is there; has gone; is told the answer, a word and more. */
 extern void owner_hear (struct loop *l);
 extern void owner_lose_asker (struct loop *l);
-extern bool owner_answer (struct loop *l, const char *text, const char *rest);
+extern void owner_answer (struct loop *l, const char *text, const char *rest);
 
 /* Begin to detach; and what has come of it. */
 extern void owner_try_detach (struct loop *l);

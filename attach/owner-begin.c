@@ -33,7 +33,9 @@ owner_undo (struct loop *l)
     if (r == 0)
       nanosleep (&pause, NULL);
   }
-  if (r == 0)
+  if (r == 1)
+    state_remove (&o->state);
+  else if (r == 0)
     log_error ("%s: /dev/%s is in use: gpuraid detach %s takes it away",
                o->state.name, o->state.device.name, o->state.name);
 }

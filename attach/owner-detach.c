@@ -22,16 +22,14 @@
 
 /* ---- askers ---- */
 
-bool
+void
 owner_answer (struct loop *l, const char *text, const char *rest)
 {
-  const bool told = l->asker >= 0 &&
-    dprintf (l->asker, "%s%s%s\n", text, rest[0] ? " " : "", rest) >= 0;
-
-  if (l->asker >= 0)
-    close (l->asker);
+  if (l->asker < 0)
+    return;
+  dprintf (l->asker, "%s%s%s\n", text, rest[0] ? " " : "", rest);
+  close (l->asker);
   l->asker = -1;
-  return told;
 }
 
 void
@@ -94,7 +92,7 @@ owner_detach (struct state *s, pid_t helper, char lost[STATE_TEXT_LEN])
     fuse_end (s, helper);
   state_read_text (s, "lost", lost);
   link_remove (s);
-  return state_remove (s) == -1 ? -1 : 1;
+  return 1;
 }
 
 static void *
@@ -124,6 +122,24 @@ owner_try_detach (struct loop *l)
   l->next = o->now + 10 * TRY_MS;
 }
 
+/* It is detached.  If something is lost, and nothing asks, the state stays, for
+ * the next to say so.
+ */
+static void
+end (struct loop *l)
+{
+  struct state *s = &l->owner.state;
+
+  l->untold = l->asker < 0 && l->lost[0];
+  if (l->untold)
+    log_error ("%s: detached; what was written is not all on the server: %s",
+               s->name, l->lost);
+  else
+    state_remove (s);
+  owner_answer (l, "detached", l->lost);
+  l->done = true;
+}
+
 void
 owner_end_detach (struct loop *l)
 {
@@ -135,15 +151,8 @@ owner_end_detach (struct loop *l)
     return;
   pthread_join (l->thread, NULL);
   l->detaching = false;
-  if (l->result == 1) {
-    l->untold = !owner_answer (l, "detached", l->lost) && l->lost[0];
-    if (l->untold)
-      log_error ("%s: detached; what was written is not all on the server: %s",
-                 o->state.name, l->lost);
-    l->done = true;
-  }
-  else if (l->result == -1 && o->gone)
-    l->done = true;
+  if (l->result == 1)
+    end (l);
   else if (l->result == -1) {
     state_path (&o->state, "log", path);
     owner_answer (l, "error: it is not detached, this says why:", path);

@@ -113,17 +113,29 @@ make_name (const struct server_export *e, char name[STATE_NAME_LEN])
     strcpy (name, "nbd");
 }
 
+static void
+say_lost (const char *name, const char *lost)
+{
+  if (lost[0])
+    log_notice ("%s: was attached before; what was written then is not all on "
+                "the server: %s", name, lost);
+}
+
 /* A state of that name that is not alive is removed. */
 static bool
 is_free (const struct attach_request *r, const char *name)
 {
   struct state s;
+  char lost[STATE_TEXT_LEN];
   bool is = true;
 
   if (state_read (&s, r->rundir, name) == 0) {
     is = !state_is_live (&s);
-    if (is)
+    if (is) {
+      state_read_text (&s, "lost", lost);
+      say_lost (name, lost);
       state_remove (&s);
+    }
   }
   state_free (&s);
   return is;
@@ -175,9 +187,8 @@ place_again (const struct attach_request *r, const struct server_export *e)
 
   if (place_of_server (r->rundir, server_identity (e), &s) == -1)
     return;
-  if (ask_detach (&s, 0, lost) == 1 && lost[0])
-    log_notice ("%s: was attached before; what was written then is not all "
-                "on the server: %s", r->uri, lost);
+  if (ask_detach (&s, 0, lost) == 1)
+    say_lost (s.name, lost);
   state_free (&s);
 }
 

@@ -10,12 +10,22 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "attach/owner.h"
 #include "attach/scope.h"
 #include "common/cleanup.h"
+#include "common/log.h"
 
 #define MAX_ARGS 64
 #define FOLDER "?socket=/run/gpuraid/"
 #define SOCKET_END ".sock"
+#define NETWORK_MOUNTS "remote-fs-pre.target"
+#define TEXT_LEN 8192
+#define MAX_OPTIONS 4
+
+struct order {
+  char option[MAX_OPTIONS][TEXT_LEN];
+  size_t nr;
+};
 
 bool
 scope_is_possible (void)
@@ -48,26 +58,124 @@ find_service (const char *uri, char *buf, size_t len)
               (int) (n - strlen (SOCKET_END)), name);
 }
 
-void
-scope_run (const char *uri, char *const *command)
+/* A property of a unit, on one line; "" if it has none. */
+static void
+read_property (const char *unit, const char *property, char buf[TEXT_LEN])
 {
+  char command[256];
+  FILE *fp;
+
+  buf[0] = '\0';
+  snprintf (command, sizeof command,
+            "systemctl show --value --property=%s %s 2>/dev/null", property,
+            unit);
+  fp = popen (command, "re");
+  if (fp && fgets (buf, TEXT_LEN, fp) == NULL)
+    buf[0] = '\0';
+  buf[strcspn (buf, "\n")] = '\0';
+  if (fp)
+    pclose (fp);
+}
+
+static bool
+has_word (const char *list, const char *word, size_t len)
+{
+  for (const char *w = list; (w = strstr (w, word)) != NULL; w += len)
+    if ((w == list || w[-1] == ' ') && (w[len] == ' ' || w[len] == '\0'))
+      return true;
+  return false;
+}
+
+/* Is the service ordered after a file system of the network, where members
+ * are?  Then it comes after remote-fs-pre.target, and what is above it can't be before
+ * that.
+ */
+static bool
+needs_network (const char *service)
+{
+  char after[TEXT_LEN], before[TEXT_LEN], *rest, *word;
+
+  read_property (service, "After", after);
+  read_property (NETWORK_MOUNTS, "Before", before);
+  for (word = strtok_r (after, " ", &rest); word;
+       word = strtok_r (NULL, " ", &rest))
+    if (has_word (before, word, strlen (word)))
+      return true;
+  return has_word (before, service, strlen (service));
+}
+
+/* Its unit, as systemd-escape writes it. */
+static void
+find_mount_unit (const char *path, char *buf, size_t len)
+{
+  FILE *fp = fmemopen (buf, len, "w");
+  bool first = true;
+
+  buf[0] = '\0';
+  if (fp == NULL)
+    return;
+  for (const char *c = path; *c; c++) {
+    if (*c == '/') {
+      if (!first && c[1] && c[1] != '/')
+        fputc ('-', fp);
+      continue;
+    }
+    if (isalnum ((unsigned char) *c) || *c == '_' || *c == ':' ||
+        (*c == '.' && !first))
+      fputc (*c, fp);
+    else
+      /* systemd-run takes one backslash away. */
+      fprintf (fp, "\\\\x%02x", (unsigned char) *c);
+    first = false;
+  }
+  fprintf (fp, "%s.mount", first ? "-" : "");
+  fclose (fp);
+}
+
+/* What ends after it at a shutdown, and what before: options of systemd-run. */
+static void
+order (const struct attach_request *r, struct order *o)
+{
+  char service[128], unit[TEXT_LEN];
+  bool network = false;
+
+  find_service (r->uri, service, sizeof service);
+  if (service[0]) {
+    network = needs_network (service);
+    snprintf (o->option[o->nr++], TEXT_LEN, "--property=After=%s", service);
+  }
+  if (!network) {
+    strcpy (o->option[o->nr++], "--property=Wants=" NETWORK_MOUNTS);
+    strcpy (o->option[o->nr++], "--property=Before=" NETWORK_MOUNTS);
+  }
+  if (r->mountpoint) {
+    find_mount_unit (r->mountpoint, unit, TEXT_LEN - 32);
+    snprintf (o->option[o->nr++], TEXT_LEN, "--property=Before=%.4000s", unit);
+  }
+  else if (network)
+    log_notice ("%s needs file systems of the network: before a shutdown, "
+                "unmount what is on its device, or attach it with "
+                "gpuraid-attach@", service);
+}
+
+void
+scope_run (const struct attach_request *r, char *const *command)
+{
+  struct order o = { .nr = 0 };
+  char unit[64];
   const char *args[MAX_ARGS] = {
     "systemd-run", "--scope", "--quiet", "--collect",
     "--slice=system.slice", "--description=gpuraid: an attached server",
-    "--property=Wants=remote-fs-pre.target",
-    "--property=Before=remote-fs-pre.target", "--property=SendSIGKILL=no",
+    "--property=SendSIGKILL=no", unit,
   };
-  char unit[64], service[128], after[160];
   size_t n = 0;
 
+  snprintf (unit, sizeof unit, "--unit=gpuraid-attach-%d", getpid ());
+  order (r, &o);
   while (args[n])
     n++;
-  snprintf (unit, sizeof unit, "--unit=gpuraid-attach-%d", getpid ());
-  args[n++] = unit;
-  find_service (uri, service, sizeof service);
-  snprintf (after, sizeof after, "--property=After=%s", service);
-  if (service[0])
-    args[n++] = after;
+  for (size_t i = 0; i < o.nr; i++)
+    args[n++] = o.option[i];
   while (*command && n < MAX_ARGS - 1)
     args[n++] = *command++;
   execvp (args[0], (char **) args);

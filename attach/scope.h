@@ -11,12 +11,15 @@
 
 #include <stdbool.h>
 
+struct attach_request;
+
 /* Does systemd run here?  What it leaves is not enough, as in a container. */
 extern bool scope_is_possible (void);
 
-/* Become this command, which ends with NULL, in a scope, for the server of that
- * URI.  Returns only if that fails, with errno.
+/* Become this command, which ends with NULL and attaches r, in a scope.  Returns
+ * only if that fails, with errno.
  */
-extern void scope_run (const char *uri, char *const *command);
+extern void scope_run (const struct attach_request *r,
+                       char *const *command);
 
 #endif

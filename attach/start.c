@@ -149,7 +149,7 @@ leave_signals (const sigset_t *before)
 
 /* In the child: become "gpuraid attach --foreground REST...". */
 static void
-run (const char *uri, char *const *rest, int fd)
+run (const struct attach_request *r, char *const *rest, int fd)
 {
   char self[PATH_MAX];
   const ssize_t len = readlink ("/proc/self/exe", self, sizeof self - 1);
@@ -163,7 +163,7 @@ run (const char *uri, char *const *rest, int fd)
   closefrom (READY_FD + 1);
   setenv (READY_ENV, "", 1);
   if (scope_is_possible ()) {
-    scope_run (uri, args);
+    scope_run (r, args);
     log_notice ("systemd-run: %m; it is started without");
   }
   execv (self, args);
@@ -181,7 +181,7 @@ await (int fd, char *buf, size_t len, const sigset_t *before)
 }
 
 int
-start_in_background (const char *uri, char *const *args,
+start_in_background (const struct attach_request *r, char *const *args,
                      char device[BLOCK_PATH_LEN])
 {
   sigset_t before;
@@ -197,7 +197,7 @@ start_in_background (const char *uri, char *const *args,
   }
   if (pid == 0) {
     leave_signals (&before);
-    run (uri, args, fds[1]);
+    run (r, args, fds[1]);
   }
   close (fds[1]);
   n = await (fds[0], device, BLOCK_PATH_LEN - 1, &before);
@@ -214,6 +214,6 @@ start_in_background (const char *uri, char *const *args,
   while (waitpid (pid, &status, 0) == -1 && errno == EINTR)
     ;
   if (WIFSIGNALED (status))
-    log_error ("%s: %s", uri, strsignal (WTERMSIG (status)));
+    log_error ("%s: %s", r->uri, strsignal (WTERMSIG (status)));
   return -1;
 }

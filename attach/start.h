@@ -18,11 +18,12 @@ struct attach_request;
 extern int start_in_foreground (const struct attach_request *r);
 
 /* "gpuraid attach --foreground ARGS..." in the background, and where systemd
- * runs in a scope of its own (scope.h).  args end with NULL; uri is that of the
- * server among them.  0, and device has the path; -1 reported, also after
- * SIGINT and SIGTERM, which end it.
+ * runs in a scope of its own (scope.h).  args end with NULL, and mean r, of
+ * which the URI and the mountpoint are looked at.  0, and device has the path;
+ * -1 reported, also after SIGINT and SIGTERM, which end it.
  */
-extern int start_in_background (const char *uri, char *const *args,
+extern int start_in_background (const struct attach_request *r,
+                                char *const *args,
                                 char device[BLOCK_PATH_LEN]);
 
 #endif

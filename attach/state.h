@@ -18,7 +18,9 @@
  *
  * RUNDIR/attached.lock is locked while these folders are looked at, made and
  * removed.  A state whose owner was killed stays, so that another process can
- * detach the device, or go on with it.
+ * go on with the device, or detach it.  So does one with something lost that
+ * was not told: the next to detach it, or to attach a server of that name, says
+ * so.
  *
  * A process has at most one state open at a time.
  *

@@ -80,7 +80,7 @@ in_background (const struct attach_request *r, char *const *args)
 {
   char device[BLOCK_PATH_LEN];
 
-  if (start_in_background (r->uri, args, device) == -1)
+  if (start_in_background (r, args, device) == -1)
     return EXIT_FAILURE;
   printf ("%s\n", device);
   return EXIT_SUCCESS;

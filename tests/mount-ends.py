@@ -169,8 +169,11 @@ class Round:
         return p.returncode
 
     def mount(self, *options):
-        return self.finish(self.start('--with', self.way, *options, self.sock,
+        code = self.finish(self.start('--with', self.way, *options, self.sock,
                                       self.mnt))
+        if 'not all on the server' in self.said[-1]:
+            self.announced = True
+        return code
 
     def interrupt(self, p):
         """The script gets a signal at any time."""

@@ -255,7 +255,7 @@ wait_for has_ended "$nbdfuse" || late "nbdfuse does not end"
 refused "mounted on $mp" --with fuse "$sock" "$mp2"
 refused 'not all could be written' -u "$mp"
 $sudo umount "$mp" || die "umount after nbdfuse died"
-wait_for no_state || die "umount after nbdfuse died: the state is left"
+refused 'not all on the server: nbdfuse ended' -u "$mp"
 nothing_left
 
 # It is unmounted otherwise, and -u is given, which hears what is lost.
@@ -277,7 +277,6 @@ nothing_left
 # nothing else is needed then.
 for how in -u umount; do
   mnt --with fuse "$sock" "$mp" || die "$how: mount"
-  nbdfuse=$(cat "$GPURAID_RUN"/attached/*/pid)
   $sudo cp -r scripts "$mp/" || die "$how: cp"
   kill -9 "$server"
   wait "$server" 2>/dev/null
@@ -285,14 +284,16 @@ for how in -u umount; do
   refused 'not all could be written' -u "$mp"
   $sudo umount "$mp" || die "$how: umount without a server"
   if [ $how = -u ]; then
-    refused 'mount' -u "$mp"    # it is gone, or lost, or both
+    refused 'not all on the server' -u "$mp"
+    no_state || die "the state is left after -u"
   fi
-  wait_for has_ended "$nbdfuse" || late "nbdfuse does not end after umount"
-  wait_for no_state || late "the state is left after umount"
+  wait_for no_process || late "nbdfuse or its owner does not end after umount"
   start_server
   $sudo e2fsck -fy "$tmp/disk" >/dev/null 2>&1
 done
-mnt --with fuse "$sock" "$mp" || die "mount after umount"
+out=$(mnt --with fuse "$sock" "$mp" 2>&1) || die "mount after umount: $out"
+[[ $out = *'what was written is not all on the server: '* ]] ||
+  die "it does not say what was lost before: $out"
 mnt -u "$mp" || die "umount after that"
 nothing_left
 
