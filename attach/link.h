@@ -1,10 +1,10 @@
 /* gpuraid: /dev/gpuraid/NAME, a link to the device of an attached server.
  *
  * It is made by hand, for hosts without udev, as containers are, and by udev,
- * of which systemd learns what device units there are.  For udev's rule there
- * is a file LINK_NOTES/nbdN-DISKSEQ-PID, or loopN-DISKSEQ-OFFSET, while the
- * device is attached: it has a line GPURAID_NAME=NAME.  The numbers are those of
- * /sys/block.
+ * from which systemd learns what there is.  Udev's rule looks for a file
+ * LINK_NOTES/nbdN-DISKSEQ-PID, or loopN-DISKSEQ-OFFSET, which has a line
+ * GPURAID_NAME=NAME and is there while the device is attached.  The numbers are
+ * those of /sys/block.
  *
  * Any thread, while no other one uses the state.
  *
