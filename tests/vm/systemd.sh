@@ -16,6 +16,8 @@
 #   fstab       with udevd: a line of /etc/fstab and gpuraid-attach@.service, as at
 #               boot; the server and the owner are killed, the mount is stopped
 #               while a file is open, another program detaches the device; poweroff
+#   fuse        the same with nbdfuse and a loop device, which do not survive their
+#               server: it is stopped, and waits
 #
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -64,7 +66,16 @@ set_up ()
   sed "s,@BINDIR@,$top," system/61-gpuraid.rules.in \
     >/run/udev/rules.d/61-gpuraid.rules
   : >/etc/fstab
-  if [ $kind = fstab ]; then
+  rm -rf $units/gpuraid-attach@.service.d
+  if [ $kind = fuse ]; then
+    mkdir $units/gpuraid-attach@.service.d
+    cat >$units/gpuraid-attach@.service.d/fuse.conf <<END
+[Service]
+ExecStart=
+ExecStart=$top/gpuraid attach --foreground --with fuse %i
+END
+  fi
+  if [ $kind = fstab ] || [ $kind = fuse ]; then
     echo "/dev/gpuraid/my-array /mnt/tank ext4" \
       "_netdev,nofail,x-systemd.after=gpuraid-attach@my-array.service 0 2" \
       >/etc/fstab
@@ -226,12 +237,12 @@ live ()
   ctl stop gpuraid@tank
 }
 
-# A line of /etc/fstab.  The name of the array is one that systemd escapes.
-fstab ()
+# As at a boot, with a line of /etc/fstab.  The name of the array is one that
+# systemd escapes.
+link=/dev/gpuraid/my-array device='dev-gpuraid-my\x2darray'
+server=gpuraid@my-array attach=gpuraid-attach@my-array
+boot ()
 {
-  local link=/dev/gpuraid/my-array device='dev-gpuraid-my\x2darray'
-  local server=gpuraid@my-array attach=gpuraid-attach@my-array unit old sys
-
   ctl start systemd-udevd
   ctl enable $attach
   ctl start $attach
@@ -241,7 +252,7 @@ fstab ()
     wrong "udev has no name: $(udevadm info $link)"
   mkfs.ext4 -q $link || wrong "mkfs"
   ctl stop $attach
-  [ ! -e $link ] || wrong "stopped, and the link is there"
+  [ ! -L $link ] || wrong "stopped, and the link is there"
   wait_until eval "! is_active '$device.device'"
   ctl stop $server
 
@@ -249,47 +260,86 @@ fstab ()
   wait_until is_active mnt-tank.mount
   is_active "systemd-fsck@$device" || wrong "boot: not checked"
   touch /run/written
+}
 
-  for unit in $server $attach; do
-    old=$(main_pid $unit)
-    kill -9 "$old"
-    wait_until other_pid $unit "$old"
-    write "killed-$unit"
-  done
+stop_mount_in_use ()
+{
+  exec 5>/mnt/tank/open
+  timeout 200 systemctl stop mnt-tank.mount 2>/dev/null
+  is_active mnt-tank.mount || wrong "stopped while a file is open"
+  write busy
+  exec 5>&-
+  ctl stop mnt-tank.mount
+}
+
+# kill_main UNIT: it is started again, and the file system stays.
+kill_main ()
+{
+  local old
+
+  old=$(main_pid "$1")
+  kill -9 "$old"
+  wait_until other_pid "$1" "$old"
+  write "killed-$1"
+}
+
+fstab ()
+{
+  kill_main $server
+  kill_main $attach
   ctl restart $server
   write restart
-  sys=/sys/block/$(basename "$(readlink $link)")
-  echo change >$sys/uevent
+  echo change >"/sys/block/$(basename "$(readlink $link)")/uevent"
   udevadm settle
   write event
   is_active mnt-tank.mount || wrong "mnt-tank.mount has ended"
   is_active "$device.device" || wrong "the device has ended"
+  stop_mount_in_use
 
-  exec 5>/mnt/tank/open
-  timeout 200 systemctl stop mnt-tank.mount 2>/dev/null
-  is_active mnt-tank.mount || wrong "stopped while a file is open"
-  exec 5>&-
-  ctl stop mnt-tank.mount
-
-  # Another program, as nbd-client -d does: NBD_DISCONNECT, NBD_CLEAR_SOCK.
-  /usr/bin/python3 -c 'import fcntl, sys
-f = open(sys.argv[1])
-fcntl.ioctl(f, 0xab08)
-fcntl.ioctl(f, 0xab04)' $link || wrong "NBD_DISCONNECT"
-  wait_until eval "[ ! -e $link ]"
-  wait_until eval "! is_active '$device.device'"
-
-  ctl start $attach
+  # It waits until nothing uses the device.
   ctl start mnt-tank.mount
-  cp -r $source /mnt/tank/docs
-  systemctl poweroff 2>/dev/null
+  systemctl stop --no-block $attach
+  write waits
+  [ "$(systemctl is-active $attach)" = deactivating ] ||
+    wrong "$attach does not wait"
+  ctl stop mnt-tank.mount
+  wait_until eval '[ "$(systemctl is-active $attach)" = inactive ]'
+
+  # It has no owner any more, and another program detaches it.
+  ./gpuraid attach my-array || wrong "attach"
+  wait_until is_active "$device.device"
+  kill -9 "$(owner)"
+  tests/vm/disconnect.py "$(readlink $link | tr -dc 0-9)" ||
+    wrong "disconnect.py"
+  wait_until eval "[ ! -L $link ]"
+  wait_until eval "! is_active '$device.device'"
+}
+
+fuse ()
+{
+  [[ "$(readlink $link)" = ../loop* ]] || wrong "no loop device"
+  kill_main $attach
+  systemctl stop --no-block $server
+  write stopping
+  [ "$(systemctl is-active $server)" = deactivating ] ||
+    wrong "the server does not wait"
+  stop_mount_in_use
+  ctl stop $attach
+  wait_until eval '[ "$(systemctl is-active $server)" = inactive ]'
 }
 
 inside ()
 {
-  if [ $kind = fstab ]; then
+  if [ $kind = fstab ] || [ $kind = fuse ]; then
     array=my-array
-    fstab
+    boot
+    $kind
+    ctl start $attach
+    ctl start mnt-tank.mount
+    systemd-run -q --scope --unit=session-1 sleep 1000 >/mnt/tank/open &
+    wait_until eval '[ -e /mnt/tank/open ]'
+    cp -r $source /mnt/tank/docs
+    systemctl poweroff 2>/dev/null
     return
   fi
   ctl start gpuraid@tank
@@ -326,7 +376,7 @@ for kind; do
   case $kind in
     live) compare_all tank ;;
     off) compare_all tank hand ;;
-    fstab) compare_all my-array ;;
+    fstab|fuse) compare_all my-array ;;
   esac
   umount /etc
 done
