@@ -33,6 +33,7 @@ $plugindir/nbdkit-gpuraid-plugin.so
 $prefix/bin/gpuraid
 $prefix/lib/gpuraid/mount
 $prefix/lib/gpuraid/wait-ready
+$prefix/lib/systemd/system/gpuraid-attach@.service
 $prefix/lib/systemd/system/gpuraid@.service
 $prefix/lib/tmpfiles.d/gpuraid.conf
 $prefix/lib/udev/rules.d/61-gpuraid.rules

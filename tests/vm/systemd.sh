@@ -13,6 +13,11 @@
 #   off         poweroff, with the mount of mnt-tank.service, where a process of a
 #               login session has a file open, and with another array that was
 #               mounted by hand in a login session
+#   fstab       with udevd: a line of /etc/fstab and gpuraid-attach@.service, as at
+#               boot; the server and the owner are killed, the mount is stopped
+#               while a file is open, another program detaches the device; poweroff
+#   fuse        the same with nbdfuse and a loop device, which do not survive their
+#               server: it is stopped, and waits
 #
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -21,6 +26,7 @@ export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 top=$PWD
 units=/run/systemd/system
 source=docs                     # is copied to the file system
+array=tank                      # which is mounted
 
 fail ()
 {
@@ -42,7 +48,9 @@ set_up ()
   rm -rf /etc/systemd/system/*
   mkdir -p /etc/gpuraid.d $units
   rm -f /run/members/*
-  for a in tank hand; do
+  rm -rf /run/udev
+  mkdir -p /run/udev/rules.d
+  for a in tank hand my-array; do
     ./gpuraid create k=2 m=1 size=100M /run/members/$a-{0..2} >/dev/null ||
       fail "create"
     printf "member=/run/members/$a-%s\n" 0 1 2 >/etc/gpuraid.d/$a.conf
@@ -53,6 +61,39 @@ set_up ()
     system/gpuraid@.service.in >$units/gpuraid@.service
   sed -e "s,@LIBDIR@,$top/scripts,; s/--wait 60/--wait 20/" \
     system/mount.service.in >$units/mnt-tank.service
+  sed "s,@BINDIR@,$top," system/gpuraid-attach@.service.in \
+    >$units/gpuraid-attach@.service
+  sed "s,@BINDIR@,$top," system/61-gpuraid.rules.in \
+    >/run/udev/rules.d/61-gpuraid.rules
+  : >/etc/fstab
+  rm -rf $units/gpuraid-attach@.service.d
+  if [ $kind = fuse ]; then
+    mkdir $units/gpuraid-attach@.service.d
+    cat >$units/gpuraid-attach@.service.d/fuse.conf <<END
+[Service]
+ExecStart=
+ExecStart=$top/gpuraid attach --foreground --with fuse %i
+END
+  fi
+  if [ $kind = fstab ] || [ $kind = fuse ]; then
+    echo "/dev/gpuraid/my-array /mnt/tank ext4" \
+      "_netdev,nofail,x-systemd.after=gpuraid-attach@my-array.service 0 2" \
+      >/etc/fstab
+  fi
+  # Without what keeps it in, for which this kernel is too small.
+  cat >$units/systemd-udevd.service <<END
+[Unit]
+DefaultDependencies=no
+[Service]
+Type=notify
+ExecStart=/lib/systemd/systemd-udevd
+KillMode=mixed
+END
+  cat >$units/boot.target <<END
+[Unit]
+DefaultDependencies=no
+Wants=gpuraid-attach@my-array.service remote-fs.target
+END
   cat >$units/test.target <<END
 [Unit]
 DefaultDependencies=no
@@ -81,7 +122,9 @@ run_systemd ()
   disown
   while kill -0 $pid 2>/dev/null; do
     [ $SECONDS -lt $end ] || { cat /run/said /run/log; exit 75; }
-    if [ -e /run/done ] && [[ $kind != off* ]]; then kill -KILL $pid; fi
+    if [ -e /run/done ] && { [ $kind = live ] || grep -q ^FAIL /run/said; }; then
+      kill -KILL $pid
+    fi
     sleep 0.3
   done
   cat /run/said
@@ -113,9 +156,9 @@ compare_all ()
 wrong ()
 {
   echo "FAIL $*"
-  systemctl status --no-pager 'gpuraid*' mnt-tank | tail -n 40
+  systemctl status --no-pager 'gpuraid*' 'mnt-tank*' | tail -n 40
   cat /run/gpuraid/attached/*/log
-  timeout 10 ./gpuraid status --json tank | grep connections; ss -xp | grep tank.sock; dmesg | tail -n 12; journalctl -n 3 2>/dev/null; tail -n 12 /run/log
+  timeout 10 ./gpuraid status --json $array | grep connections; ss -xp | grep $array.sock; dmesg | tail -n 12; journalctl -n 3 2>/dev/null; tail -n 12 /run/log
   exit 1
 }
 
@@ -144,17 +187,19 @@ wait_until ()
   done
 }
 
-main_pid () { systemctl show -p MainPID --value gpuraid@tank; }
-other_pid () { [ "$(main_pid)" != "$1" ] && [ "$(main_pid)" != 0 ]; }
+main_pid () { systemctl show -p MainPID --value "$1"; }
+
+# other_pid UNIT PID
+other_pid () { [ "$(main_pid "$1")" != "$2" ] && [ "$(main_pid "$1")" != 0 ]; }
 
 # The file system stays mounted and works.
 live ()
 {
   local old holder
 
-  old=$(main_pid)
+  old=$(main_pid gpuraid@tank)
   kill -9 "$old"
-  wait_until other_pid "$old"
+  wait_until other_pid gpuraid@tank "$old"
   write crash
   is_active mnt-tank || wrong "mnt-tank has ended with the server"
 
@@ -192,8 +237,111 @@ live ()
   ctl stop gpuraid@tank
 }
 
+# As at a boot, with a line of /etc/fstab.  The name of the array is one that
+# systemd escapes.
+link=/dev/gpuraid/my-array device='dev-gpuraid-my\x2darray'
+server=gpuraid@my-array attach=gpuraid-attach@my-array
+boot ()
+{
+  ctl start systemd-udevd
+  ctl enable $attach
+  ctl start $attach
+  is_active $server || wrong "the server was not started"
+  wait_until is_active "$device.device"
+  udevadm info $link | grep -qx "E: GPURAID_NAME=my-array" ||
+    wrong "udev has no name: $(udevadm info $link)"
+  mkfs.ext4 -q $link || wrong "mkfs"
+  ctl stop $attach
+  [ ! -L $link ] || wrong "stopped, and the link is there"
+  wait_until eval "! is_active '$device.device'"
+  ctl stop $server
+
+  ctl start boot.target
+  wait_until is_active mnt-tank.mount
+  is_active "systemd-fsck@$device" || wrong "boot: not checked"
+  touch /run/written
+}
+
+stop_mount_in_use ()
+{
+  exec 5>/mnt/tank/open
+  timeout 200 systemctl stop mnt-tank.mount 2>/dev/null
+  is_active mnt-tank.mount || wrong "stopped while a file is open"
+  write busy
+  exec 5>&-
+  ctl stop mnt-tank.mount
+}
+
+# kill_main UNIT: it is started again, and the file system stays.
+kill_main ()
+{
+  local old
+
+  old=$(main_pid "$1")
+  kill -9 "$old"
+  wait_until other_pid "$1" "$old"
+  write "killed-$1"
+}
+
+fstab ()
+{
+  kill_main $server
+  kill_main $attach
+  ctl restart $server
+  write restart
+  echo change >"/sys/block/$(basename "$(readlink $link)")/uevent"
+  udevadm settle
+  write event
+  is_active mnt-tank.mount || wrong "mnt-tank.mount has ended"
+  is_active "$device.device" || wrong "the device has ended"
+  stop_mount_in_use
+
+  # It waits until nothing uses the device.
+  ctl start mnt-tank.mount
+  systemctl stop --no-block $attach
+  write waits
+  [ "$(systemctl is-active $attach)" = deactivating ] ||
+    wrong "$attach does not wait"
+  ctl stop mnt-tank.mount
+  wait_until eval '[ "$(systemctl is-active $attach)" = inactive ]'
+
+  # It has no owner any more, and another program detaches it.
+  ./gpuraid attach my-array || wrong "attach"
+  wait_until is_active "$device.device"
+  kill -9 "$(owner)"
+  tests/vm/disconnect.py "$(readlink $link | tr -dc 0-9)" ||
+    wrong "disconnect.py"
+  wait_until eval "[ ! -L $link ]"
+  wait_until eval "! is_active '$device.device'"
+}
+
+fuse ()
+{
+  [[ "$(readlink $link)" = ../loop* ]] || wrong "no loop device"
+  kill_main $attach
+  systemctl stop --no-block $server
+  write stopping
+  [ "$(systemctl is-active $server)" = deactivating ] ||
+    wrong "the server does not wait"
+  stop_mount_in_use
+  ctl stop $attach
+  wait_until eval '[ "$(systemctl is-active $server)" = inactive ]'
+}
+
 inside ()
 {
+  if [ $kind = fstab ] || [ $kind = fuse ]; then
+    array=my-array
+    boot
+    $kind
+    ctl start $attach
+    ctl start mnt-tank.mount
+    systemd-run -q --scope --unit=session-1 sleep 1000 >/mnt/tank/open &
+    wait_until eval '[ -e /mnt/tank/open ]'
+    cp -r $source /mnt/tank/docs
+    systemctl poweroff 2>/dev/null
+    return
+  fi
   ctl start gpuraid@tank
   scripts/mount --format /run/gpuraid/tank.sock /mnt/tank || wrong "mount"
   scripts/mount -u /mnt/tank || wrong "mount -u"
@@ -228,6 +376,7 @@ for kind; do
   case $kind in
     live) compare_all tank ;;
     off) compare_all tank hand ;;
+    fstab|fuse) compare_all my-array ;;
   esac
   umount /etc
 done
