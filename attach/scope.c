@@ -87,8 +87,8 @@ has_word (const char *list, const char *word, size_t len)
 }
 
 /* Is the service ordered after a file system of the network, where members
- * are?  Then it comes after remote-fs-pre.target, and what is above it can't be before
- * that.
+ * are?  Then it comes after remote-fs-pre.target, and what is above it can't be
+ * before that.
  */
 static bool
 needs_network (const char *service)

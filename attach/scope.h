@@ -16,8 +16,8 @@ struct attach_request;
 /* Does systemd run here?  What it leaves is not enough, as in a container. */
 extern bool scope_is_possible (void);
 
-/* Become this command, which ends with NULL and attaches r, in a scope.  Returns
- * only if that fails, with errno.
+/* Become this command, which ends with NULL and attaches r, in a scope.
+ * Returns only if that fails, with errno.
  */
 extern void scope_run (const struct attach_request *r,
                        char *const *command);

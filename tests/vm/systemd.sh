@@ -11,8 +11,8 @@
 #               that owns the device is killed; the mount is stopped while a file
 #               is open
 #   off         poweroff, with the mount of mnt-tank.service, where a process of a
-#               login session has a file open, and with another array that was
-#               mounted by hand in a login session
+#               login session has a file open, and with another array, whose
+#               members are as on NFS, that was mounted by hand in a login session
 #   fstab       with udevd: a line of /etc/fstab and gpuraid-attach@.service, as at
 #               boot; the server and the owner are killed, the mount is stopped
 #               while a file is open, another program detaches the device; poweroff
@@ -55,6 +55,12 @@ set_up ()
       fail "create"
     printf "member=/run/members/$a-%s\n" 0 1 2 >/etc/gpuraid.d/$a.conf
   done
+  sed -i s,/run/members,/run/far, /etc/gpuraid.d/hand.conf
+  mkdir -p $units/gpuraid@hand.service.d
+  printf '[Unit]\nRequiresMountsFor=/run/far\n' \
+    >$units/gpuraid@hand.service.d/far.conf
+  printf '[Mount]\nWhat=/run/members\nWhere=/run/far\nType=none\n%s\n' \
+    Options=bind,_netdev >$units/run-far.mount
   sed -e "s,@BINDIR@,$top,; s,@LIBDIR@,$top/system,
           /^\(Protect\|Private\|Restrict[ANRS]\|System\|Device\)/d
           /^\(Capab\|NoNew\|MemoryDeny\|LockP\|RuntimeDir\|StateD\|CacheD\)/d" \
@@ -114,22 +120,24 @@ run_systemd ()
   local pid end=$((SECONDS + 400))
 
   rm -f /run/done /run/said
+  echo on >/proc/sys/kernel/printk_devkmsg      # all that systemd says
   mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
   unshare -p -f -m --kill-child --propagation private --mount-proc -- \
     env -i container=vm PATH=$PATH /lib/systemd/systemd --unit=test.target \
-    --log-target=console --show-status=false >/run/log 2>&1 &
+    --log-target=kmsg --show-status=false >/run/log 2>&1 &
   pid=$!
   disown
   while kill -0 $pid 2>/dev/null; do
-    [ $SECONDS -lt $end ] || { cat /run/said /run/log; exit 75; }
+    [ $SECONDS -lt $end ] || { cat /run/said; dmesg | tail -n 50; exit 75; }
     if [ -e /run/done ] && { [ $kind = live ] || grep -q ^FAIL /run/said; }; then
       kill -KILL $pid
     fi
     sleep 0.3
   done
   cat /run/said
-  ! grep -q "^FAIL" /run/said || { tail -n 30 /run/log; fail "see above"; }
-  [ -e /run/written ] || { tail -n 30 /run/log; fail "nothing was written"; }
+  ! grep -q "^FAIL" /run/said || { dmesg | tail -n 30; fail "see above"; }
+  [ -e /run/written ] || { dmesg | tail -n 30; fail "nothing was written"; }
+  ! dmesg | grep -i 'ordering cycle' || fail "systemd finds a cycle"
 }
 
 # compare_all ARRAY...
@@ -158,7 +166,7 @@ wrong ()
   echo "FAIL $*"
   systemctl status --no-pager 'gpuraid*' 'mnt-tank*' | tail -n 40
   cat /run/gpuraid/attached/*/log
-  timeout 10 ./gpuraid status --json $array | grep connections; ss -xp | grep $array.sock; dmesg | tail -n 12; journalctl -n 3 2>/dev/null; tail -n 12 /run/log
+  timeout 10 ./gpuraid status --json $array | grep connections; ss -xp | grep $array.sock; dmesg | tail -n 12; journalctl -n 3 2>/dev/null
   exit 1
 }
 
@@ -354,11 +362,13 @@ inside ()
   fi
   ctl start gpuraid@hand
   systemd-run -q --scope --unit=session-1 \
-    scripts/mount --format /run/gpuraid/hand.sock /mnt/hand || wrong "mount"
+    scripts/mount --format /run/gpuraid/hand.sock /mnt/by-hand || wrong "mount"
+  systemctl show -p After --value 'mnt-by\x2dhand.mount' |
+    grep gpuraid-attach- >/dev/null || wrong "by-hand is not ordered"
   systemd-run -q --scope --unit=session-2 sleep 1000 >/mnt/tank/open &
   wait_until eval '[ -e /mnt/tank/open ]'
   cp -r $source /mnt/tank/docs
-  cp -r $source /mnt/hand/docs
+  cp -r $source /mnt/by-hand/docs
   systemctl poweroff 2>/dev/null
 }
 
