@@ -158,13 +158,20 @@ on_disconnected ()
 on_grown ()
 {
   timeout 60 "$gpuraid" grow "$control" >"$tmp/out" || fail "gpuraid grow"
-  [ "$way" != attach ] ||
+  if [ "$way" = attach ]; then
     "$gpuraid" attach --resize array >"$tmp/out" || fail "attach --resize"
+    has_new_size || fail "grown: attach: the device has the old size"
+    return
+  fi
   sleep 2
-  note="the device has the old size"
-  [ "$(blockdev --getsize64 "$device")" != "$(status_field size)" ] ||
-    note="the device has the new size"
+  note="the device has the $(has_new_size && echo new || echo old) size"
+  within 100 umount "$mnt" && within 100 detach && within 100 connect &&
+    wait_for has_new_size || fail "grown: $way: not attached again: $(cat "$tmp/out")"
+  note+="; unmounted and attached again: the new one"
+  mount "$device" "$mnt" || fail "grown: $way: mount again"
 }
+
+has_new_size () { [ "$(blockdev --getsize64 "$device")" = "$(status_field size)" ]; }
 
 #----------------------------------------------------------------------
 
@@ -200,7 +207,7 @@ compare ()
 
 try ()
 {
-  local after lost note= waking= keys=()
+  local after umount lost note= waking= keys=()
 
   number=$((number + 1))
   make_members 6 80M
@@ -212,7 +219,8 @@ try ()
   "on_$event"
   after=$(how 100 write_synced after)
   [ -z "$waking" ] || wait "$waking"
-  within 100 umount "$mnt" || umount -l "$mnt" || fail "$event: $way: umount"
+  umount=$(how 100 umount "$mnt")
+  [ "$umount" = works ] || umount -l "$mnt" || fail "$event: $way: umount -l"
   within 60 detach || :
   # With -persist it goes on to connect.
   pkill -9 -f -- "-unix $sock" || :
@@ -221,7 +229,7 @@ try ()
   mount "$device" "$mnt" || fail "$event: $way: mount at the end"
   compare
   echo "$event: ${way:-no option}: ${note:+$note; }a write and fsync: $after;" \
-    "lost:${lost:- nothing}"
+    "umount: $umount; lost:${lost:- nothing}"
   umount "$mnt"
   "$gpuraid" detach --wait 60 check || fail "detach at the end"
   stop_raid
