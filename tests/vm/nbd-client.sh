@@ -19,6 +19,7 @@
 #   hung          it does nothing for a minute, and goes on
 #   disconnected  the device is taken away while it is mounted
 #   grown         the array grows
+#   twice         it is attached a second time, as another device
 #
 # Before each, on ext4, fsync has answered for a file; in another one blocks are
 # written and not flushed; a third one is in the page cache.  After it a program
@@ -31,7 +32,7 @@
 
 source tests/functions.sh
 client=${NBD_CLIENT:-nbd-client}
-events=(killed again stopped hung disconnected grown)
+events=(killed again stopped hung disconnected grown twice)
 mnt=$shm/mnt
 number=0
 
@@ -169,6 +170,19 @@ on_grown ()
     wait_for has_new_size || fail "grown: $way: not attached again: $(cat "$tmp/out")"
   note+="; unmounted and attached again: the new one"
   mount "$device" "$mnt" || fail "grown: $way: mount again"
+}
+
+on_twice ()
+{
+  local device=/dev/nbd9
+
+  if [ "$way" = attach ]; then
+    note="the command: $(how 100 "$gpuraid" attach --name other "$uri")"
+  else
+    note="the command: $(how 100 connect)"
+    wait_for has_size || fail "twice: $way: no device"
+    within 100 detach || fail "twice: $way: detach"
+  fi
 }
 
 has_new_size () { [ "$(blockdev --getsize64 "$device")" = "$(status_field size)" ]; }
