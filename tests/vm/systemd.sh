@@ -71,6 +71,8 @@ set_up ()
     >$units/gpuraid-attach@.service
   sed "s,@BINDIR@,$top," system/61-gpuraid.rules.in \
     >/run/udev/rules.d/61-gpuraid.rules
+  echo 'ENV{SYNTH_UUID}=="?*", PROGRAM="/bin/sleep 1", ENV{ASKED}="yes"' \
+    >/run/udev/rules.d/62-test.rules
   : >/etc/fstab
   rm -rf $units/gpuraid-attach@.service.d
   if [ $kind = fuse ]; then
@@ -251,13 +253,23 @@ link=/dev/gpuraid/my-array device='dev-gpuraid-my\x2darray'
 server=gpuraid@my-array attach=gpuraid-attach@my-array
 boot ()
 {
+  local began
+
   ctl start systemd-udevd
   ctl enable $attach
+  ctl start $server
+  began=$SECONDS
+  ctl start $attach
+  # It has asked udev, and waited for it, for some seconds.
+  udevadm info $link >/run/db
+  { grep -qx "E: GPURAID_NAME=my-array" /run/db &&
+    grep -qx "E: ASKED=yes" /run/db; } ||
+    [ $SECONDS -ge $((began + 10)) ] || wrong "udev: $(cat /run/db)"
+  ctl stop $attach $server
+
   ctl start $attach
   is_active $server || wrong "the server was not started"
   wait_until is_active "$device.device"
-  udevadm info $link | grep -qx "E: GPURAID_NAME=my-array" ||
-    wrong "udev has no name: $(udevadm info $link)"
   mkfs.ext4 -q $link || wrong "mkfs"
   ctl stop $attach
   [ ! -L $link ] || wrong "stopped, and the link is there"
