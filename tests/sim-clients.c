@@ -122,7 +122,7 @@ client_start (void *arg)
   }
   if ((k == REQUEST_WRITE || k == REQUEST_ZERO) && run_percent (r, 15))
     c->q.r.flags |= ARRAY_FUA;
-  if (run_percent (r, 30))
+  if ((c - r->client) % 2 == 1)
     c->q.r.flags |= ARRAY_WAIT;
   if (k == REQUEST_ZERO)
     c->q.r.flags |= (run_percent (r, 50) ? ARRAY_TRIM : 0) |

@@ -4,19 +4,34 @@
 # when there is space.  On the default export, of which each other name is
 # another one, they get errors.
 #
+#   scripts/vm tests/test-no-space-mounted.sh kernel [TYPE...]
+#
+# does the same with the kernel's nbd driver, and the export "writethrough"; there
+# it also stops the server by force, and starts it again when there is space.
+#
 # SPDX-License-Identifier: BSD-3-Clause
 # run-tests: no-sanitizer
 
 [ -n "$OWN_MOUNTS" ] || exec tests/own-mounts.sh "$0" "$@"
 source tests/functions.sh
+need nbdkit mkfs.ext4 mkfs.xfs
+with=${1:-fuse}
+types=("${@:2}")
+[ ${#types[@]} -gt 0 ] || types=(ext4 xfs)
 for m in fuse loop xfs; do
   modprobe $m 2>/dev/null || :
 done
-need nbdkit mkfs.ext4 mkfs.xfs
-need_fuse
-need_loop
+if [ $with = kernel ]; then
+  [ -b /dev/nbd0 ] || skip "no kernel module nbd"
+  waiting=writethrough
+else
+  need_fuse
+  need_loop
+  waiting=wait
+fi
 
 export GPURAID_RUN=$shm/run
+control=$shm/tank.control
 small=$tmp/small
 mnt=$tmp/mnt
 mkdir "$small" "$mnt"
@@ -37,7 +52,7 @@ start_array ()
   create_array k=2 m=1 size=400M journal-size=16M >"$tmp/created" 2>&1
   start_raid
   on_exit take_down
-  timeout 120 scripts/mount --with fuse --format --fs "$2" \
+  timeout 120 scripts/mount --with $with --format --fs "$2" \
     "nbd+unix:///$1?socket=$sock" "$mnt" >/dev/null || fail "$how: mount: status $?"
 }
 
@@ -65,16 +80,26 @@ has_ended ()
 is_detached () { [ -z "$(ls "$GPURAID_RUN/attached")" ]; }
 
 noise $((2 << 20)) >"$tmp/data"
-for fs in ext4 xfs; do
-  how="$fs, export wait"
+for fs in "${types[@]}"; do
+  how="$fs, export $waiting"
   grep -qw $fs /proc/filesystems || skip "no kernel module $fs"
-  start_array wait $fs
+  start_array $waiting $fs
   fill "$mnt/folder"
   wait_state 'any(i["no_space"] for i in m)'
   # A read does not wait.
   timeout 60 cat "$mnt/folder/0" | cmp - "$tmp/data" || fail "$how: a file is other"
   sleep 3
   ! has_ended $writer || fail "$how: it does not wait: $(cat "$tmp/why")"
+  if [ $with = kernel ]; then
+    # The server ends as if it was killed; the driver sends again what waits.
+    rc=0
+    GPURAID_RUNDIR=$shm timeout 60 "$gpuraid" stop --force tank >/dev/null \
+      2>"$tmp/err" || rc=$?
+    [ $rc = 1 ] || fail "$how: stop --force: status $rc: $(cat "$tmp/err")"
+    wait "$raid_pid" || :
+    make_space
+    start_raid
+  fi
   make_space
   wait_for has_ended $writer || fail "$how: it never ends"
   wait $writer || fail "$how: $(cat "$tmp/why")"
@@ -82,7 +107,7 @@ for fs in ext4 xfs; do
   out=$(timeout 120 scripts/mount -u "$mnt" 2>&1) || fail "$how: mount -u: $out"
   [ -z "$out" ] || fail "$how: mount -u says: $out"
   restart_raid
-  scripts/mount --with fuse "nbd+unix:///wait?socket=$sock" "$mnt" >/dev/null
+  scripts/mount --with $with "nbd+unix:///$waiting?socket=$sock" "$mnt" >/dev/null
   for ((i = 0; i < 90; i++)); do
     cmp "$mnt/folder/$i" "$tmp/data" || fail "$how: file $i is other"
   done
