@@ -56,13 +56,20 @@ extern const uuid_bytes *array_uuid (const struct array *a);
 #define ARRAY_FUA       1u      /* durable when it returns */
 #define ARRAY_TRIM      2u      /* zero: may punch holes */
 #define ARRAY_FAST      4u      /* zero: ENOTSUP unless it is fast */
+#define ARRAY_WAIT      8u      /* while a member has no space, what must be
+                                 * durable waits; else it gets ENOSPC */
 
 extern int array_read (struct array *a, void *buf, uint32_t len, uint64_t off);
 extern int array_write (struct array *a, const void *buf, uint32_t len,
                         uint64_t off, unsigned flags);
 extern int array_zero (struct array *a, uint32_t len, uint64_t off,
                        unsigned flags);
-extern int array_flush (struct array *a);
+extern int array_flush (struct array *a, unsigned flags);
+/* The server is told to stop: from now on ARRAY_WAIT has no effect, and what
+ * waits gets ENOSPC.  forced: also writes that wait for memory end; if space is
+ * what they lack, the array fails, as in array_free.  May be called again.
+ */
+extern void array_end_waits (struct array *a, bool forced);
 /* Call cb for runs in order from off, none past off + len, until cb returns
  * non-zero or a bounded amount of work is done; at least once.
  */

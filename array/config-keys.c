@@ -311,6 +311,15 @@ set_cache_mode (struct config *c, const char *key, const char *value)
 }
 
 static int
+set_no_space (struct config *c, const char *key, const char *value)
+{
+  int n = choose (key, value, "error|wait");
+
+  c->wait_for_space = n == 1;
+  return MIN (n, 0);
+}
+
+static int
 read_time (const char *key, const char *value, uint64_t *ns)
 {
   if (config_parse_time (value, ns) == 0)
@@ -466,6 +475,7 @@ static const struct key {
   { "kernel-cache", set_kernel_cache },
   { "cache", set_cache },
   { "cache-mode", set_cache_mode },
+  { "no-space", set_no_space },
   { "consistency", set_consistency, true },
   { "checksum", set_checksum, true },
   { "timeout", set_timeout },

@@ -56,6 +56,7 @@ struct config {
   bool no_kernel_cache;
   uint64_t cache_len;           /* bytes */
   bool writethrough;
+  bool wait_for_space;          /* each request has ARRAY_WAIT */
   uint64_t timeout_ns;          /* at least a second */
   struct hedge_policy hedge;
   uint64_t spare_delay_ns;      /* a spare waits so long for a member that was

@@ -300,6 +300,8 @@ struct array {
   struct list no_space;         /* transfers that wait for it */
   struct list no_space_stores;  /* struct store, likewise */
   unsigned stop_tries;
+  bool waits_ended;             /* ARRAY_WAIT has no effect any more */
+  bool forced_end;              /* nothing waits for space any more */
 
   /* Unreadable rows: array/lost.c. */
   struct lost *lost;

@@ -171,7 +171,7 @@ begin (struct array *a, struct journal *j)
   j->last_commit = loop_now (a->loop);
   if (PLANTED ("journal-early-ack"))
     list_for_each (l, &t->ops)
-      op_end_tickets (a, list_item (l, struct op, txn_link), 0);
+      op_end_tickets (a, list_item (l, struct op, txn_link));
   list_append (&j->live, &t->link);
   zeroed_add (&j->zeroed, t->zeroed, t->nr_zeroed);
   j->nr_direct += txn_direct_blocks (t);

@@ -125,9 +125,15 @@ op_add_tickets (struct array *a, struct request *r)
 }
 
 void
-op_end_tickets (struct array *a, struct op *op, int error)
+op_end_tickets (struct array *a, struct op *op)
 {
-  tickets_end (a, &op->tickets, error, ALL_BLOCKS);
+  tickets_end (a, &op->tickets, 0, ALL_BLOCKS);
+}
+
+void
+op_no_space (struct array *a, struct op *op)
+{
+  tickets_no_space (a, &op->tickets);
 }
 
 struct line *
@@ -137,10 +143,10 @@ op_line (const struct op *op)
 }
 
 void
-op_end_all_tickets (struct array *a, int error)
+ops_no_space (struct array *a)
 {
   list_for_each (l, &a->ops)
-    op_end_tickets (a, list_item (l, struct op, link), error);
+    op_no_space (a, list_item (l, struct op, link));
 }
 
 /* Lost blocks that are written count only when the list without them is

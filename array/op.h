@@ -157,9 +157,11 @@ extern bool op_any_reads_journal (const struct array *a);
 
 /* Make r wait for all write-outs and zeroing in progress. */
 extern void op_add_tickets (struct array *a, struct request *r);
-/* End the requests that wait for a write-out with this error. */
-extern void op_end_tickets (struct array *a, struct op *op, int error);
-extern void op_end_all_tickets (struct array *a, int error);
+/* The data of a write-out is durable: wake what waits for it. */
+extern void op_end_tickets (struct array *a, struct op *op);
+/* Likewise tickets_no_space, for one and for all. */
+extern void op_no_space (struct array *a, struct op *op);
+extern void ops_no_space (struct array *a);
 /* NULL: that of many. */
 extern struct line *op_line (const struct op *op);
 /* Before any operation. */

@@ -46,8 +46,11 @@ tell_line (struct array *a, struct line *line)
 {
   if (list_empty (&line->tickets))
     return;
+  /* Also if a ticket stays: readers and writers of the line don't wait for
+   * space.
+   */
   line->want_out = false;
-  tickets_end (a, &line->tickets, ENOSPC, ALL_BLOCKS);
+  tickets_no_space (a, &line->tickets);
   engine_run_waiters (a, &line->waiters);
 }
 
@@ -63,17 +66,17 @@ tell (struct array *a)
     struct xfer *x = list_item (l, struct xfer, seat_link);
 
     if (x->of_op) {
-      op_end_tickets (a, x->owner, ENOSPC);
+      op_no_space (a, x->owner);
       /* Newer blocks of the line wait for it. */
       if (op_line (x->owner))
         tell_line (a, op_line (x->owner));
     }
     else
-      op_end_all_tickets (a, ENOSPC);
+      ops_no_space (a);
   }
   /* For instance a page of dirty bits, for which any line may wait. */
   if (!list_empty (&a->no_space_stores) || stuck)
-    op_end_all_tickets (a, ENOSPC);
+    ops_no_space (a);
   else if (op_has_credit (a))
     return;
   list_for_each (l, &a->dirty)
@@ -110,16 +113,6 @@ note_space (struct array *a)
   }
 }
 
-void
-space_tick (struct array *a)
-{
-  note_space (a);
-  if (none_waits (a))
-    return;
-  tell (a);
-  try_again (a);
-}
-
 bool
 space_stop (struct array *a)
 {
@@ -137,4 +130,18 @@ space_stop (struct array *a)
   while ((l = list_pop (&a->no_space_stores)) != NULL)
     store_give_up (a, list_item (l, struct store, link), ENOSPC);
   return true;
+}
+
+void
+space_tick (struct array *a)
+{
+  note_space (a);
+  if (none_waits (a))
+    return;
+  if (a->forced_end) {
+    (void) space_stop (a);
+    return;
+  }
+  tell (a);
+  try_again (a);
 }

@@ -394,7 +394,7 @@ write_out (struct array *a)
 
   stop_hurry (a);
   if (a->writable && !a->stopping)
-    err = a->failed ? EIO : array_flush (a);
+    err = a->failed ? EIO : array_flush (a, 0);
   while (!stop_step (a)) {
     const struct timespec ms = { .tv_nsec = 1000000 };
 
@@ -524,9 +524,18 @@ array_zero (struct array *a, uint32_t len, uint64_t off, unsigned flags)
 }
 
 int
-array_flush (struct array *a)
+array_flush (struct array *a, unsigned flags)
 {
-  return data_request (a, REQUEST_FLUSH, NULL, 0, 0, 0);
+  return data_request (a, REQUEST_FLUSH, NULL, 0, 0, flags);
+}
+
+void
+array_end_waits (struct array *a, bool forced)
+{
+  engine_lock (a);
+  a->waits_ended = true;
+  a->forced_end |= forced;
+  engine_unlock (a);
 }
 
 int

@@ -10,6 +10,7 @@
 #include "array/op.h"
 #include "array/request.h"
 #include "array/ticket.h"
+#include "common/plant.h"
 
 struct ticket {
   struct list link;
@@ -46,6 +47,16 @@ tickets_take (struct array *a, struct request *r)
   }
 }
 
+static void
+ticket_end (struct array *a, struct ticket *t, int error)
+{
+  if (error)
+    t->r->ticket_error = error;
+  if (--t->r->pending == 0)
+    list_move (&a->engine.ready, &t->r->waiter.link);
+  free (t);
+}
+
 void
 tickets_end (struct array *a, struct list *tickets, int error,
              uint16_t blocks)
@@ -55,10 +66,20 @@ tickets_end (struct array *a, struct list *tickets, int error,
   while ((l = list_pop (tickets)) != NULL) {
     struct ticket *t = list_item (l, struct ticket, link);
 
-    if (error && t->blocks & blocks)
-      t->r->ticket_error = error;
-    if (--t->r->pending == 0)
-      list_move (&a->engine.ready, &t->r->waiter.link);
-    free (t);
+    ticket_end (a, t, t->blocks & blocks ? error : 0);
+  }
+}
+
+void
+tickets_no_space (struct array *a, struct list *tickets)
+{
+  list_for_each (l, tickets) {
+    struct ticket *t = list_item (l, struct ticket, link);
+
+    if (t->r->flags & ARRAY_WAIT && !a->waits_ended &&
+        !PLANTED ("enospc-at-once"))
+      continue;
+    list_remove (&t->link);
+    ticket_end (a, t, ENOSPC);
   }
 }

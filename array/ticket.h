@@ -32,4 +32,9 @@ extern void tickets_take (struct array *a, struct request *r);
 extern void tickets_end (struct array *a, struct list *tickets, int error,
                          uint16_t blocks);
 
+/* The data can't be written before there is space: end the tickets with
+ * ENOSPC, except those of requests with ARRAY_WAIT, which stay.
+ */
+extern void tickets_no_space (struct array *a, struct list *tickets);
+
 #endif

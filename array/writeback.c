@@ -95,5 +95,8 @@ writeback_tick (struct array *a, uint64_t now)
       break;
     if (list_empty (&line->out_link))
       line_out_now (a, line);
+    /* One that waited for space, while readers did not wait for it. */
+    if (!list_empty (&line->tickets))
+      line->want_out = true;
   }
 }

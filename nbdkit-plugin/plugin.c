@@ -24,8 +24,16 @@
  */
 #define WRITETHROUGH "writethrough"
 
+/* To the kernel ENOSPC from a device is an I/O error: a file system loses what
+ * it could not write.  On a connection to this export, and to the one above, a
+ * flush waits until there is space.
+ */
+#define WAIT "wait"
+
 static const struct client reader, writer = { .may_write = true },
-  writethrough_writer = { .may_write = true, .writethrough = true };
+  waiting_writer = { .may_write = true, .waits = true },
+  writethrough_writer = { .may_write = true, .writethrough = true,
+                          .waits = true };
 
 static void *
 plugin_open (int readonly)
@@ -48,7 +56,7 @@ plugin_open (int readonly)
   }
   clients_opened ();
   return (void *) (strcmp (name, WRITETHROUGH) == 0 ? &writethrough_writer
-                   : &writer);
+                   : strcmp (name, WAIT) == 0 ? &waiting_writer : &writer);
 }
 
 static void
@@ -60,10 +68,12 @@ plugin_close (void *handle)
 static int
 plugin_list_exports (int readonly, int is_tls, struct nbdkit_exports *exports)
 {
-  if (nbdkit_add_export (exports, "", NULL) == -1)
+  if (nbdkit_add_export (exports, "", NULL) == -1 ||
+      nbdkit_add_export (exports, WAIT, "the same; without space a flush "
+                         "waits") == -1)
     return -1;
-  return nbdkit_add_export (exports, WRITETHROUGH,
-                            "the same; writes are flushed when answered");
+  return nbdkit_add_export (exports, WRITETHROUGH, "the same; writes are "
+                            "flushed when answered, and wait for space");
 }
 
 /* A client that connects again can see that it is the same array, although it
@@ -180,6 +190,8 @@ plugin_dump_plugin (void)
   "cache-mode=writeback|writethrough\n"                                 \
   "                               When a write is answered\n"           \
   "                               (default: writeback).\n"              \
+  "no-space=error|wait            What a flush does while a member has no\n" \
+  "                               space (default: error).\n"            \
   "rebuild-rate=BYTES             What rebuild and scrub may do a second,\n" \
   "                               of each member (default: max).\n"     \
   "hedge=auto|no|DELAY            Decode what a slow member owes after the\n" \

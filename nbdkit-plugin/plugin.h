@@ -17,6 +17,8 @@
 extern struct array *plugin_array;
 /* Its members use direct I/O: a client's read-ahead has no effect. */
 extern bool plugin_direct;
+/* no-space=wait: all clients wait for space. */
+extern bool plugin_waits;
 
 /* ---- log.c ----------------------------------------------------------- */
 
@@ -101,6 +103,7 @@ extern void plugin_unload (void);
 struct client {
   bool may_write;
   bool writethrough;            /* each write is flushed before the answer */
+  bool waits;                   /* a flush waits for space */
 };
 
 extern int plugin_pread (void *handle, void *buf, uint32_t count,

@@ -47,6 +47,7 @@ int gpuraid_debug_watch = 3000;
 struct array *plugin_array;
 static struct host_lock *host_lock;
 bool plugin_direct;
+bool plugin_waits;
 
 static struct config config;
 static struct coder_choice choice;
@@ -254,6 +255,7 @@ plugin_get_ready (void)
 
   killed_client_survive ();
   init_choice ();
+  plugin_waits = config.wait_for_space;
   if (crc32c_check () == -1)
     return -1;
   if (log_file_open (config.log) == -1 ||
@@ -273,10 +275,12 @@ plugin_get_ready (void)
   return prepare_sockets ();
 }
 
+/* What they have asked for must end too: nbdkit waits for it. */
 static void
 disconnect (void)
 {
   clients_disconnect (config.control);
+  array_end_waits (plugin_array, true);
 }
 
 static int

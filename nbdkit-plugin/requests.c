@@ -46,6 +46,7 @@ static unsigned
 array_flags (const struct client *c, uint32_t flags)
 {
   return (flags & NBDKIT_FLAG_FUA || c->writethrough ? ARRAY_FUA : 0) |
+    (c->waits || plugin_waits ? ARRAY_WAIT : 0) |
     (flags & NBDKIT_FLAG_MAY_TRIM ? ARRAY_TRIM : 0) |
     (flags & NBDKIT_FLAG_FAST_ZERO ? ARRAY_FAST : 0);
 }
@@ -70,7 +71,7 @@ plugin_pwrite (void *handle, const void *buf, uint32_t count,
 int
 plugin_flush (void *handle, uint32_t flags)
 {
-  int err = array_flush (plugin_array);
+  int err = array_flush (plugin_array, array_flags (handle, flags));
 
   if (err == 0)
     return 0;

@@ -255,6 +255,7 @@ static const char *const words[] = {
   "checksum=none\n", "create=missing\n", "gpus=0,2\n",
   "kernel-cache=none\n", "cache=64M\n", "cache-mode=writethrough\n",
   "timeout=2500ms\n", "degraded=force\n", "control=/run/x\n", "create=no\n",
+  "no-space=wait\n",
   "label=tank\n", "uuid=00112233-4455-6677-8899-aabbccddeeff\n",
   "member", "gpus", "dir", "k", "m", "chunk", "size", "w", "=", "\n", ",", "/",
   "//", "/./", "/.", "..", "0", "63", "64", "-1", "18446744073709551615", "8E",

@@ -190,7 +190,8 @@ allow_error (const struct run *r, const struct request *q, uint64_t since)
   if (r->over)
     return true;
   if (q->error == ENOSPC)
-    return durable && (r->full || r->full_ended > since);
+    return durable && !(q->flags & ARRAY_WAIT) &&
+      (r->full || r->full_ended > since);
   if (q->error != EIO || !r->rows_lost)
     return false;
   return r->flaky || q->kind == REQUEST_FLUSH || durable ||

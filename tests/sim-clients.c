@@ -103,7 +103,7 @@ client_start (void *arg)
   const unsigned kind = run_below (r, 100);
   enum request_kind k = kind < 38 ? REQUEST_READ : kind < 82 ? REQUEST_WRITE :
     kind < 90 ? REQUEST_ZERO : REQUEST_FLUSH;
-  uint64_t off, len;
+  uint64_t off = 0, len = 0;
 
   if (!r->sa->a->writable || (r->sa->a->failed && run_percent (r, 90)))
     k = REQUEST_READ;
@@ -122,6 +122,8 @@ client_start (void *arg)
   }
   if ((k == REQUEST_WRITE || k == REQUEST_ZERO) && run_percent (r, 15))
     c->q.r.flags |= ARRAY_FUA;
+  if ((c - r->client) % 2 == 1)
+    c->q.r.flags |= ARRAY_WAIT;
   if (k == REQUEST_ZERO)
     c->q.r.flags |= (run_percent (r, 50) ? ARRAY_TRIM : 0) |
       (run_percent (r, 5) ? ARRAY_FAST : 0);

@@ -125,6 +125,7 @@ serve 'goes with coder=auto or coder=cuda' 'leave one of them out' \
 serve 'must be one of' 'auto|simd|isal|gf-complete|cuda' coder=abacus a b c
 serve 'must be one of' 'allow|refuse|force' degraded=perhaps a b c
 serve 'must be one of' 'writeback|writethrough' cache-mode=none a b c
+serve 'must be one of' 'error|wait' no-space=no a b c
 serve 'must be one of' 'no|missing' create=yes a b c
 serve 'not a size' 'a number with K, M, G or T' cache=some a b c
 serve 'not a time' 'a number with ms, s or m' timeout=soon a b c

@@ -142,6 +142,7 @@ test_defaults (void **state)
   assert_false (c.no_kernel_cache);
   assert_int_equal (c.cache_len, 256 * MIB);
   assert_false (c.writethrough);
+  assert_false (c.wait_for_space);
   assert_int_equal (c.timeout_ns, UINT64_C (30000000000));
   assert_null (c.control);
   config_geometry_defaults (&c);
@@ -160,7 +161,8 @@ test_values (void **state)
   assert_int_equal (try (&c, "k=10 m=4 chunk=1M size=1000001 code=rs "
                          "consistency=none checksum=none create=missing "
                          "coder=gf-complete cache=64M cache-mode=writethrough "
-                         "timeout=90s degraded=force control=/run/x /a /b"),
+                         "no-space=wait timeout=90s degraded=force "
+                         "control=/run/x /a /b"),
                     0);
   assert_int_equal (c.k, 10);
   assert_int_equal (c.m, 4);
@@ -171,6 +173,7 @@ test_values (void **state)
   assert_string_equal (c.coder, "gf-complete");
   assert_int_equal (c.cache_len, 64 * MIB);
   assert_true (c.writethrough);
+  assert_true (c.wait_for_space);
   assert_int_equal (c.timeout_ns, UINT64_C (90000000000));
   assert_int_equal (c.degraded, DEGRADED_FORCE);
   assert_string_equal (c.control, "/run/x");
@@ -306,6 +309,7 @@ test_bad_values (void **state)
   refused ("gpus=0x1 /a", "numbers from 0 to 63");
   refused ("gpus=none /a", "numbers from 0 to 63");
   refused ("cache-mode=none /a", "writeback|writethrough");
+  refused ("no-space=no /a", "error|wait");
   refused ("degraded=ok /a", "allow|refuse|force");
   refused ("code=raid5 /a", "rs|crs");
   refused ("w=5 /a", "4|8");

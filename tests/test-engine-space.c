@@ -107,6 +107,177 @@ test_slow_retry (void **state)
   end_whole (sa);
 }
 
+#define NR_WAITING 3u
+
+/* A flush, a write and zeroes that wait for space. */
+static void
+start_waiting (struct sim_array *sa, struct sim_request *q[NR_WAITING])
+{
+  put (sa, 30 * STRIPE, STRIPE, 0);
+  q[0] = start_request (sa, REQUEST_FLUSH, NULL, 0, 0, ARRAY_WAIT);
+  for (unsigned i = 0; i < STRIPE; i++)
+    data[31 * STRIPE + i] = 3 + i;
+  q[1] = start_request (sa, REQUEST_WRITE, data + 31 * STRIPE, 31 * STRIPE,
+                        STRIPE, ARRAY_FUA | ARRAY_WAIT);
+  memset (data + 32 * STRIPE, 0, 4096);
+  q[2] = start_request (sa, REQUEST_ZERO, NULL, 32 * STRIPE, 4096,
+                        ARRAY_FUA | ARRAY_WAIT);
+  assert_true (sim_array_pause (sa, 3 * SECOND));
+  for (unsigned i = 0; i < NR_WAITING; i++)
+    assert_int_equal (q[i]->state, SIM_WAITS);
+}
+
+static void
+end_waiting (struct sim_request *q[NR_WAITING], int error)
+{
+  for (unsigned i = 0; i < NR_WAITING; i++) {
+    assert_int_equal (q[i]->state, SIM_IDLE);
+    assert_int_equal (q[i]->r.error, error);
+    free (q[i]);
+  }
+}
+
+/* Meanwhile reads go on, and others get ENOSPC. */
+static void
+test_wait (void **state)
+{
+  for (unsigned small = 0; small < 2; small++) {
+    struct sim_array *sa = start_half ();
+    struct sim_request *q[NR_WAITING];
+
+    if (small) {
+      sa->cache_len = cache_min_len (&sa->g) + 4 * sa->g.k * CHUNK;
+      sim_array_disk_at (sa, 1)->full = false;
+      open_again (sa, ~0, true);
+      sim_array_disk_at (sa, 1)->full = true;
+    }
+    start_waiting (sa, q);
+    assert_true (is_short (sa));
+    check_range (sa, 0, 20 * STRIPE);
+    assert_int_equal (sim_array_flush (sa), ENOSPC);
+    for (unsigned i = 0; i < 2 * NR_WAITING; i++)
+      check_range (sa, 30 * STRIPE + i * CHUNK, CHUNK);
+    put (sa, 5 * STRIPE, 4096, 0);
+    sim_array_disk_at (sa, 1)->full = false;
+    assert_true (sim_array_pause (sa, 3 * SECOND));
+    end_waiting (q, 0);
+    assert_false (is_short (sa));
+    crash_array (sa);
+    assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
+    check_range (sa, 30 * STRIPE, 3 * STRIPE);
+    assert_int_equal (sim_array_writable (sa), 0);
+    assert_true (sim_array_settle (sa, 100 * SECOND));
+    check_range (sa, 30 * STRIPE, 3 * STRIPE);
+    assert_int_equal (sim_array_read (sa, data, STRIPE * 40, 0), 0);
+    end_whole (sa);
+  }
+}
+
+/* The server is told to stop: nothing waits for space any more. */
+static void
+test_end_of_waits (void **state)
+{
+  struct sim_array *sa = start_half ();
+  struct sim_request *q[NR_WAITING];
+
+  start_waiting (sa, q);
+  array_end_waits (sa->a, false);
+  assert_true (sim_array_pause (sa, SECOND));
+  end_waiting (q, ENOSPC);
+  assert_false (sa->a->failed);
+  q[0] = start_request (sa, REQUEST_FLUSH, NULL, 0, 0, ARRAY_WAIT);
+  assert_true (sim_array_pause (sa, SECOND));
+  assert_int_equal (q[0]->r.error, ENOSPC);
+  free (q[0]);
+  sim_array_disk_at (sa, 1)->full = false;
+  assert_true (sim_array_pause (sa, SECOND));
+  assert_int_equal (sim_array_flush (sa), 0);
+  end_whole (sa);
+}
+
+/* If it is stopped by force, what waits for memory ends too. */
+static void
+test_forced_end (void **state)
+{
+  struct sim_array *sa = start_half ();
+  struct sim_request *q;
+
+  sa->cache_len = cache_min_len (&sa->g);
+  sim_array_disk_at (sa, 1)->full = false;
+  open_again (sa, ~0, true);
+  sim_array_disk_at (sa, 1)->full = true;
+  q = start_request (sa, REQUEST_WRITE, data, 20 * STRIPE, 20 * STRIPE, 0);
+  for (unsigned forced = 0; forced < 2; forced++) {
+    assert_true (sim_array_pause (sa, 3 * SECOND));
+    assert_int_equal (q->state, SIM_WAITS);
+    assert_false (sa->a->failed);
+    array_end_waits (sa->a, forced);
+  }
+  assert_true (sim_array_pause (sa, 3 * SECOND));
+  assert_int_equal (q->state, SIM_IDLE);
+  assert_int_equal (q->r.error, EIO);
+  free (q);
+  assert_true (sim_array_stop (sa));
+  sim_array_free (sa);
+}
+
+/* Likewise if the array fails, or stops all the same. */
+static void
+test_failed_while_waiting (void **state)
+{
+  for (unsigned stops = 0; stops < 2; stops++) {
+    struct sim_array *sa = start_half ();
+    struct sim_request *q[NR_WAITING];
+    const uint64_t end = sim_now (sa->sim) + 60 * SECOND;
+
+    start_waiting (sa, q);
+    if (stops)
+      while (!stop_step (sa->a)) {
+        assert_true (sim_now (sa->sim) < end);
+        sim_step (sa->sim);
+      }
+    else {
+      sa->disk[0]->dead = sa->disk[2]->dead = true;
+      assert_true (sim_array_pause (sa, 20 * SECOND));
+    }
+    assert_true (sa->a->failed);
+    end_waiting (q, EIO);
+    assert_true (sim_array_stop (sa));
+    sim_array_free (sa);
+  }
+}
+
+/* A line that a flush waits for gets no new readers; but it does while the
+ * flush waits for space.
+ */
+static void
+test_readers_of_waiting_line (void **state)
+{
+  struct sim_array *sa = start_half ();
+  struct sim_request *q;
+  struct line *line;
+
+  put (sa, 30 * STRIPE, STRIPE, 0);
+  assert_int_equal (sim_array_flush (sa), ENOSPC);
+  put (sa, 30 * STRIPE, 4096, 0);
+  q = start_request (sa, REQUEST_FLUSH, NULL, 0, 0, ARRAY_WAIT);
+  assert_true (sim_array_pause (sa, 3 * SECOND));
+  assert_int_equal (sa->a->nr_dirty, 1);
+  line = list_item (sa->a->dirty.next, struct line, link);
+  assert_false (list_empty (&line->tickets));
+  assert_false (line->want_out);
+  sim_disk_hang (sim_array_disk_at (sa, 1), true);
+  assert_true (sim_array_pause (sa, SECOND));
+  assert_true (line->want_out);
+  sim_disk_hang (sim_array_disk_at (sa, 1), false);
+  sim_array_disk_at (sa, 1)->full = false;
+  assert_true (sim_array_pause (sa, SECOND));
+  assert_int_equal (q->state, SIM_IDLE);
+  assert_int_equal (q->r.error, 0);
+  free (q);
+  end_whole (sa);
+}
+
 /* More than there are credits for: a flush gets an error all the same, and
  * overwrites and reads continue when there is space.
  */
@@ -198,6 +369,11 @@ main (void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_writes_are_held),
     cmocka_unit_test (test_slow_retry),
+    cmocka_unit_test (test_wait),
+    cmocka_unit_test (test_end_of_waits),
+    cmocka_unit_test (test_forced_end),
+    cmocka_unit_test (test_failed_while_waiting),
+    cmocka_unit_test (test_readers_of_waiting_line),
     cmocka_unit_test (test_many_writes_are_held),
     cmocka_unit_test (test_full_member_is_taken_out),
     cmocka_unit_test (test_target_without_space),

@@ -1,7 +1,9 @@
 #!/bin/bash
 # test-no-space.sh: members on a file system that is full: each flush gets
 # ENOSPC and none waits, with a journal and checksums too; what was written
-# is there when the file system has space again.
+# is there when the file system has space again.  On the exports "wait" and
+# "writethrough", or with no-space=wait, flushes wait for that instead, until
+# the server is stopped.
 #
 # run-tests: check=address,thread
 #
@@ -78,5 +80,124 @@ $(cat "$tmp/status")"
   write_on compare
   wait_state 'not any(i["no_space"] for i in m)'
   stop_raid
+  umount "$small"
+done
+
+# start_small KIND...: an array on a file system that will be full
+start_small ()
+{
+  mount -t tmpfs -o size=50M tmpfs "$small"
+  make_members 3 60M "$small"
+  create_array k=2 m=1 size=90M consistency=$1
+  start_raid "${@:2}"
+}
+
+# start_client EXPORT [FLUSHES]: one that writes 60 MiB and then says so, or what
+# error it got.
+start_client ()
+{
+  /usr/bin/python3 - "nbd+unix:///$1?socket=$sock" ${2:-15} >"$tmp/client" \
+    <<'PY' &
+import errno, sys
+import nbd
+h = nbd.NBD ()
+h.connect_uri (sys.argv[1])
+block = bytes (range (256)) * 4096
+try:
+    for i in range (60):
+        h.pwrite (block, i << 20)
+        if i % 4 == 3 and i // 4 < int (sys.argv[2]):
+            h.flush ()
+except nbd.Error as e:
+    print (errno.errorcode.get (e.errnum, e.string))
+    sys.exit ()
+print ("written")
+PY
+  client=$!
+  wait_state 'any(i["no_space"] for i in m)'
+}
+
+# The flush of another client, on the export $1, gets ENOSPC.
+others_get_enospc ()
+{
+  timeout 60 /usr/bin/python3 - "nbd+unix:///$1?socket=$sock" <<'PY' ||
+import errno, sys
+import nbd
+h = nbd.NBD ()
+h.connect_uri (sys.argv[1])
+for off in range (0, 4 << 20, 65536):
+    h.pwrite (bytes (65536), (70 << 20) + off)
+try:
+    h.flush ()
+except nbd.Error as e:
+    sys.exit (e.errnum != errno.ENOSPC)
+sys.exit (1)
+PY
+    fail "$how: another client did not get ENOSPC"
+  [ ! -s "$tmp/client" ] || fail "$how: it did not wait: $(cat "$tmp/client")"
+}
+
+client_says ()
+{
+  wait_for test -s "$tmp/client" || fail "$how: the client never ends"
+  wait $client || fail "$how: the client failed"
+  grep -qxE "$1" "$tmp/client" || fail "$how: the client says $(cat "$tmp/client")"
+}
+
+nbdinfo --list "$uri" >/dev/null 2>&1 && fail "a server runs"
+for kind in journal none; do
+  for how in wait writethrough ""; do
+    if [ -n "$how" ]; then
+      start_small $kind
+      start_client "$how"
+      others_get_enospc ""
+    else
+      start_small $kind no-space=wait
+      start_client ""
+      sleep 2
+      [ ! -s "$tmp/client" ] ||
+        fail "no-space=wait: it did not wait: $(cat "$tmp/client")"
+    fi
+    mount -o remount,size=400M "$small"
+    client_says written
+    wait_state 'not any(i["no_space"] for i in m)'
+    kill_raid
+    start_raid
+    /usr/bin/python3 - "$uri" <<'PY' || fail "$how: what was flushed is lost"
+import sys
+import nbd
+h = nbd.NBD ()
+h.connect_uri (sys.argv[1])
+for i in range (60):
+    if h.pread (1 << 20, i << 20) != bytes (range (256)) * 4096:
+        sys.exit (1)
+PY
+    stop_raid
+    umount "$small"
+
+    # A stop ends what waits, also writes that wait for memory.
+    if [ -n "$how" ]; then
+      start_small $kind
+      start_client "$how"
+      others_get_enospc ""
+    else
+      start_small $kind cache=16M
+      start_client "" 0
+    fi
+    rc=0
+    timeout 60 "$gpuraid" stop --force tank >/dev/null 2>"$tmp/err" || rc=$?
+    [ $rc = 1 ] || fail "$how: stop --force exits with $rc"
+    client_says '.+'
+    wait "$raid_pid" || :
+    raid_pid=
+    umount "$small"
+  done
+
+  start_small $kind
+  how=SIGTERM
+  start_client wait
+  others_get_enospc ""
+  stop_raid
+  client_says ENOSPC
   umount "$small"
 done
