@@ -215,7 +215,7 @@ ask_resize (struct state *s, unsigned patience, uint64_t *size)
     return -1;
   }
   state_read_text (s, "uri", uri);
-  if (server_reach (uri, false, patience, false, &e, why) == -1) {
+  if (server_reach (uri, NULL, patience, false, &e, why) == -1) {
     log_error ("%s: %s", uri, why);
     return -1;
   }

@@ -57,6 +57,23 @@ pause_ms (int ms)
   nanosleep (&t, NULL);
 }
 
+/* The URI with the name of the export, which it may not have.  The caller frees
+ * it; NULL: no memory.
+ */
+static char *
+name_export (const char *uri, const char *export)
+{
+  const char *path = strstr (uri, "://") + 3;
+  const char *rest = path + strcspn (path, "?");
+  char *named;
+
+  path += strcspn (path, "/?");
+  if (rest - path > 1 || export[0] == '\0')
+    return strdup (uri);
+  return asprintf (&named, "%.*s/%s%s", (int) (path - uri), uri, export,
+                   rest) == -1 ? NULL : named;
+}
+
 /* In the child.  It ends with what it serves, so signals to a group of
  * processes, as systemd sends, are not for it.
  */
@@ -81,7 +98,8 @@ run_nbdfuse (const struct owner *o, const char *file, int log, int lock)
   else
     dup2 (lock, HELPER_FD);
   closefrom (HELPER_FD + 1);
-  execlp ("nbdfuse", "nbdfuse", file, o->request->uri, NULL);
+  execlp ("nbdfuse", "nbdfuse", file, name_export (o->request->uri,
+                                                   o->export.name), NULL);
   fprintf (stderr, "nbdfuse: %s\n", errno == ENOENT ? "is not installed"
            : strerror (errno));
   _exit (127);

@@ -202,7 +202,7 @@ kernel_go (struct owner *o, short revents)
   if (o->try == NULL) {
     if (o->now < o->next)
       return 0;
-    o->try = server_begin (o->request->uri, o->export.name, false);
+    o->try = server_begin (o->request->uri, o->export.name, NULL);
     o->next = o->now + RETRY_MS;
     return 0;
   }

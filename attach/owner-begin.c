@@ -103,7 +103,7 @@ adopt (struct loop *l)
       listen_to_askers (l) == -1)
     return -1;
   l->goes_on = true;
-  return 0;
+  return o->request->link ? link_make (s) : 0;
 }
 
 static int
@@ -181,23 +181,38 @@ wants_kernel (const struct attach_request *r)
   return kernel_is_there ();
 }
 
-/* 0, or -1 reported.  *socket: the server's; -1: with nbdfuse. */
+/* 0, or -1 reported.  *socket: the server's, for the kernel's driver; -1: for
+ * nbdfuse.
+ */
 static int
-reach (struct owner *o, int *socket)
+reach (struct owner *o, bool kernel, int *socket)
+{
+  const struct attach_request *r = o->request;
+  char why[SERVER_WHY_LEN];
+  const int fd = server_reach (r->uri, kernel ? SERVER_WRITETHROUGH
+                               : SERVER_WAIT, r->patience, kernel, &o->export,
+                               why);
+
+  *socket = kernel ? fd : -1;
+  if (fd >= 0)
+    return 0;
+  log_error ("%s: %s", r->uri, why);
+  return -1;
+}
+
+/* Likewise, by the way that is wanted, and there. */
+static int
+reach_by_way (struct owner *o, int *socket)
 {
   const struct attach_request *r = o->request;
   const bool kernel = wants_kernel (r);
-  char why[SERVER_WHY_LEN];
 
   if (r->way == ATTACH_KERNEL && !kernel) {
     log_error ("%s: no kernel module nbd", r->uri);
     return -1;
   }
-  *socket = server_reach (r->uri, kernel, r->patience, kernel, &o->export, why);
-  if (*socket == -1) {
-    log_error ("%s: %s", r->uri, why);
+  if (reach (o, kernel, socket) == -1)
     return -1;
-  }
   if (kernel && !o->export.tls)
     return 0;
   if (kernel) {
@@ -207,8 +222,9 @@ reach (struct owner *o, int *socket)
                  "(--with fuse)", r->uri);
       return -1;
     }
+    if (reach (o, false, socket) == -1)
+      return -1;
   }
-  *socket = -1;
   return fuse_is_there () ? 0 : -1;
 }
 
@@ -223,7 +239,7 @@ owner_begin (struct loop *l)
   if (!again)
     r = try_adopt (l);
   if (r == 0) {
-    if (reach (o, &socket) == -1)
+    if (reach_by_way (o, &socket) == -1)
       return -1;
     if (again)
       place_again (o->request, &o->export);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "attach/ask.h"
+#include "attach/link.h"
 #include "attach/place.h"
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -134,6 +135,7 @@ is_free (const struct attach_request *r, const char *name)
     if (is) {
       state_read_text (&s, "lost", lost);
       say_lost (name, lost);
+      link_remove (&s);
       state_remove (&s);
     }
   }

@@ -26,6 +26,7 @@
 #define HANDSHAKE_MS 10000
 #define RETRY_MS 100
 #define MIN_BLOCK 512
+#define OURS "the same; "       /* another disk may have that name, too */
 
 /* The NBD protocol. */
 enum {
@@ -44,7 +45,8 @@ struct server_try {
   const char *uri;
   int64_t deadline;             /* ms */
   const char *export;           /* NULL: that of the URI */
-  bool look;                    /* for SERVER_WRITETHROUGH, among its exports */
+  const char *better;           /* NULL, or to look for among its exports */
+  bool looked;                  /* for that */
   bool offered;                 /* it is there */
   bool asked;                   /* for the export */
   int error;                    /* the answer to that, or of libnbd */
@@ -95,7 +97,7 @@ say_why (struct server_try *t, char why[SERVER_WHY_LEN])
 }
 
 struct server_try *
-server_begin (const char *uri, const char *export, bool writethrough)
+server_begin (const char *uri, const char *export, const char *better)
 {
   struct server_try *t = calloc (1, sizeof *t);
 
@@ -108,7 +110,7 @@ server_begin (const char *uri, const char *export, bool writethrough)
   }
   t->uri = uri;
   t->export = export;
-  t->look = writethrough && export == NULL;
+  t->better = better;
   t->deadline = now_ms () + HANDSHAKE_MS;
   if (nbd_aio_connect_uri (t->nbd, uri) == -1)
     say_why (t, t->why);
@@ -135,7 +137,8 @@ see_export (void *data, const char *name, const char *description)
 {
   struct server_try *t = data;
 
-  if (strcmp (name, SERVER_WRITETHROUGH) == 0)
+  if (strcmp (name, t->better) == 0 &&
+      strncmp (description, OURS, strlen (OURS)) == 0)
     t->offered = true;
   return 0;
 }
@@ -157,8 +160,8 @@ negotiate (struct server_try *t)
   const bool named = name && name[0];
 
   free (name);
-  if (t->look && !named) {
-    t->look = false;
+  if (t->better && t->export == NULL && !t->looked && !named) {
+    t->looked = true;
     return nbd_aio_opt_list (t->nbd,
                              (nbd_list_callback) { .callback = see_export,
                                                    .user_data = t },
@@ -166,7 +169,7 @@ negotiate (struct server_try *t)
   }
   if (t->export || t->offered) {
     if (nbd_set_export_name (t->nbd, t->export ? t->export
-                             : SERVER_WRITETHROUGH) == -1)
+                             : t->better) == -1)
       return -1;
   }
   t->asked = true;
@@ -329,14 +332,14 @@ drive (struct server_try *t, char why[SERVER_WHY_LEN])
 }
 
 int
-server_reach (const char *uri, bool writethrough, unsigned seconds, bool keep,
+server_reach (const char *uri, const char *better, unsigned seconds, bool keep,
               struct server_export *e, char why[SERVER_WHY_LEN])
 {
   const struct timespec pause = { .tv_nsec = RETRY_MS * 1000000 };
   const int64_t end = now_ms () + seconds * INT64_C (1000);
 
   for (;;) {
-    struct server_try *t = server_begin (uri, NULL, writethrough);
+    struct server_try *t = server_begin (uri, NULL, better);
     int err;
 
     if (t == NULL) {

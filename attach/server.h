@@ -17,8 +17,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* An export of gpuraid: a write is flushed when it is answered. */
+/* Exports of gpuraid, with which users never see that members have no space: a
+ * write is flushed when it is answered; or as with the export without a name.
+ */
 #define SERVER_WRITETHROUGH "writethrough"
+#define SERVER_WAIT "wait"
 
 /* The description of an export of gpuraid: a uuid follows. */
 #define SERVER_ARRAY "gpuraid array "
@@ -36,12 +39,12 @@ struct server_export {
 };
 
 /* A try to connect.  uri: borrowed until the end.  export: its name is asked
- * for; NULL: that of the URI, or where that has none and the server offers it,
- * SERVER_WRITETHROUGH, if writethrough.  NULL: reported.
+ * for; NULL: that of the URI, or where that has none and gpuraid offers it,
+ * better.  NULL: reported.
  */
 struct server_try;
 extern struct server_try *server_begin (const char *uri, const char *export,
-                                        bool writethrough);
+                                        const char *better);
 
 /* What to poll for. */
 extern int server_fd (const struct server_try *t);
@@ -65,8 +68,8 @@ extern void server_abandon (struct server_try *t);
 /* All of it at once, trying for some seconds while nothing listens.  As
  * server_end, or -1 with why.
  */
-extern int server_reach (const char *uri, bool writethrough, unsigned seconds,
-                         bool keep, struct server_export *e,
+extern int server_reach (const char *uri, const char *better,
+                         unsigned seconds, bool keep, struct server_export *e,
                          char why[SERVER_WHY_LEN]);
 
 /* What is known of an export that was attached before: what it is compared with

@@ -307,7 +307,8 @@ begin (const char *size, const char *what)
   owner = (struct owner) { .request = &request, .socket = -1,
                            .state.name = "tank", .state.kernel = true,
                            .state.device.fd = -1 };
-  socket = server_reach (uri, true, 60, true, &owner.export, why);
+  socket = server_reach (uri, SERVER_WRITETHROUGH, 60, true, &owner.export,
+                         why);
   assert_string_equal (why, "");
   assert_true (socket >= 0);
   owner.now = now_ms ();

@@ -1,12 +1,12 @@
 #!/bin/bash
 # test-no-space-mounted.sh: a file system on an array whose members have no space
-# left.  On the export "wait" its users wait, and all that was written is there
-# when there is space.  On the default export, of which each other name is
-# another one, they get errors.
+# left.  On the export "wait", which nbdfuse is given, its users wait, and all that
+# was written is there when there is space.  On the default export, of which each
+# other name is another one, they get errors.
 #
 #   scripts/vm tests/test-no-space-mounted.sh kernel [TYPE...]
 #
-# does the same with the kernel's nbd driver, and the export "writethrough"; there
+# does the same with the kernel's nbd driver, which is given "writethrough"; there
 # it also stops the server by force, and starts it again when there is space.
 #
 # SPDX-License-Identifier: BSD-3-Clause
@@ -43,7 +43,7 @@ take_down ()
   timeout 60 scripts/mount -u "$mnt" || umount -l "$mnt"
 }
 
-# start_array EXPORT FS: on a file system that has room for some of it
+# start_array URI FS: on a file system that has room for some of it
 start_array ()
 {
   mount -t tmpfs -o size=150M tmpfs "$small"
@@ -53,7 +53,7 @@ start_array ()
   start_raid
   on_exit take_down
   timeout 120 scripts/mount --with $with --format --fs "$2" \
-    "nbd+unix:///$1?socket=$sock" "$mnt" >/dev/null || fail "$how: mount: status $?"
+    "$1" "$mnt" >/dev/null || fail "$how: mount: status $?"
 }
 
 # Write a folder of files, each with fsync, more than there is space for.
@@ -77,13 +77,13 @@ has_ended ()
   [ ! -d "/proc/$1" ] || grep -qs '^State:[[:space:]]*Z' "/proc/$1/status"
 }
 
-is_detached () { [ -z "$(ls "$GPURAID_RUN/attached")" ]; }
-
 noise $((2 << 20)) >"$tmp/data"
 for fs in "${types[@]}"; do
   how="$fs, export $waiting"
   grep -qw $fs /proc/filesystems || skip "no kernel module $fs"
-  start_array $waiting $fs
+  start_array "$sock" $fs
+  [ "$(cat "$GPURAID_RUN"/attached/*/export)" = $waiting ] ||
+    fail "$how: another export is attached"
   fill "$mnt/folder"
   wait_state 'any(i["no_space"] for i in m)'
   # A read does not wait.
@@ -101,13 +101,13 @@ for fs in "${types[@]}"; do
     start_raid
   fi
   make_space
-  wait_for has_ended $writer || fail "$how: it never ends"
+  wait_for has_ended $writer || late "$how: it never ends"
   wait $writer || fail "$how: $(cat "$tmp/why")"
   wait_state 'not any(i["no_space"] for i in m)'
   out=$(timeout 120 scripts/mount -u "$mnt" 2>&1) || fail "$how: mount -u: $out"
   [ -z "$out" ] || fail "$how: mount -u says: $out"
   restart_raid
-  scripts/mount --with $with "nbd+unix:///$waiting?socket=$sock" "$mnt" >/dev/null
+  scripts/mount --with $with "$sock" "$mnt" >/dev/null
   for ((i = 0; i < 90; i++)); do
     cmp "$mnt/folder/$i" "$tmp/data" || fail "$how: file $i is other"
   done
@@ -116,9 +116,9 @@ for fs in "${types[@]}"; do
   umount "$small"
 
   how="$fs, another export"
-  start_array other $fs
+  start_array "nbd+unix:///other?socket=$sock" $fs
   fill "$mnt/folder"
-  wait_for has_ended $writer || fail "$how: it waits"
+  wait_for has_ended $writer || late "$how: it waits"
   ! wait $writer || fail "$how: no error"
   grep -q 'Input/output error\|Read-only file system' "$tmp/why" ||
     fail "$how: $(cat "$tmp/why")"
@@ -128,8 +128,12 @@ for fs in "${types[@]}"; do
   timeout 120 scripts/mount -u "$mnt" 2>"$tmp/err" || rc=$?
   [ $rc = 1 ] && [ -s "$tmp/err" ] ||
     fail "$how: mount -u: status $rc: $(cat "$tmp/err")"
-  ! findmnt --mountpoint "$mnt" >/dev/null || umount "$mnt"
-  wait_for is_detached || fail "$how: it stays attached"
+  if findmnt --mountpoint "$mnt" >/dev/null; then
+    umount "$mnt"
+    ! timeout 120 scripts/mount -u "$mnt" 2>"$tmp/err" || fail "$how: -u again"
+    grep -q 'not all on the server' "$tmp/err" || fail "$how: $(cat "$tmp/err")"
+  fi
+  [ -z "$(ls "$GPURAID_RUN/attached")" ] || fail "$how: it stays attached"
   stop_raid
   umount "$small"
 done
