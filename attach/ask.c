@@ -24,6 +24,7 @@
 #include "attach/users.h"
 #include "common/log.h"
 
+#define OWNER_TRIES 30          /* three seconds */
 #define SIZE_TRIES 200          /* until the device has the new size */
 
 /* A short path to a socket: that of a socket has a limit. */
@@ -103,6 +104,12 @@ ask_users (const struct state *s)
     ? users_find (block_path (&s->device, path), find_owner (s)) : NULL;
 }
 
+static bool
+has_device (const struct state *s)
+{
+  return s->device.name[0] && block_is_there (&s->device);
+}
+
 /* Another process goes on with a device that has lost its owner: it connects to
  * the server again, for what is not written yet.  0, or -1 reported.
  */
@@ -121,25 +128,25 @@ start_owner (const struct state *s)
   return start_in_background (&r, args, device);
 }
 
-/* What is left of one that was killed, without a device.  As ask_detach. */
+/* What is left of one that was killed, without a device.  As ask_detach; 0: it
+ * has an owner, or a device.
+ */
 static int
 remove_rest (struct state *s, char lost[STATE_TEXT_LEN])
 {
   const int lock = state_take (s);
-  int r;
+  char device[STATE_TEXT_LEN];
+  int r = 0;
 
-  if (lock == -1 && access (s->dir, F_OK) == -1) {
-    lost[0] = '\0';             /* its owner has detached it just now */
-    return 1;
+  if (lock == -1)
+    return 0;
+  /* It may have got one since s was read. */
+  state_read_text (s, "device", device);
+  if (!has_device (s) && (s->device.name[0] || !device[0])) {
+    r = owner_detach (s, 0, lost);
+    if (r == 1)
+      state_remove (s);
   }
-  if (lock == -1) {
-    log_error ("%s: another process attaches or detaches it just now",
-               s->name);
-    return -1;
-  }
-  r = owner_detach (s, 0, lost);
-  if (r == 1)
-    state_remove (s);
   close (lock);
   return r;
 }
@@ -168,20 +175,30 @@ see_answer (struct state *s, const char *reply, char lost[STATE_TEXT_LEN])
 int
 ask_detach (struct state *s, unsigned seconds, char lost[STATE_TEXT_LEN])
 {
+  const struct timespec pause = { .tv_nsec = 100000000 };
   char question[32], reply[STATE_TEXT_LEN];
+  int r;
 
   snprintf (question, sizeof question, "detach %u\n", seconds);
   lost[0] = '\0';
-  if (ask (s, question, reply) == 0)
-    return see_answer (s, reply, lost);
-  if (state_has_owner (s) || !s->device.name[0] ||
-      !block_is_there (&s->device))
-    return remove_rest (s, lost);
-  if (start_owner (s) == -1)
-    return -1;
-  if (ask (s, question, reply) == 0)
-    return see_answer (s, reply, lost);
-  log_error ("%s: the process that goes on with it has ended", s->name);
+  for (int tries = 0; tries < OWNER_TRIES; tries++) {
+    if (ask (s, question, reply) == 0)
+      return see_answer (s, reply, lost);
+    if (access (s->dir, F_OK) == -1)
+      return 1;                 /* its owner has detached it just now */
+    if (state_has_owner (s))
+      nanosleep (&pause, NULL); /* it begins, or ends */
+    else if (has_device (s)) {
+      if (start_owner (s) == -1)
+        return -1;
+    }
+    else {
+      r = remove_rest (s, lost);
+      if (r != 0)
+        return r;
+    }
+  }
+  log_error ("%s: another process attaches or detaches it just now", s->name);
   return -1;
 }
 

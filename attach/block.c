@@ -163,14 +163,20 @@ block_detach (struct block *d)
 
 /* ---- loop devices ------------------------------------------------------- */
 
-/* 0, or -1 reported. */
+/* Only to read: a kernel may refuse to mount what others can write.  fd is
+ * closed.  0, or -1 reported.
+ */
 static int
-open_new (struct block *d)
+open_new (struct block *d, int fd)
 {
-  if (block_open (d) == 0)
-    return 0;
-  log_error ("/dev/%s: %m", d->name);
-  return -1;
+  const int r = block_open (d);
+
+  if (r == -1) {
+    log_error ("/dev/%s: %m", d->name);
+    ioctl (fd, LOOP_CLR_FD);
+  }
+  close (fd);
+  return r;
 }
 
 int
@@ -189,21 +195,19 @@ block_make_loop (struct block *d, int file, bool readonly)
   for (int i = 0; i < TRIES; i++) {
     const int number = ioctl (control, LOOP_CTL_GET_FREE);
     char path[BLOCK_PATH_LEN];
-    int err;
+    int fd, err;
 
     if (number == -1)
       break;
     snprintf (d->name, sizeof d->name, "loop%d", number);
-    d->fd = open (block_path (d, path),
-                  (readonly ? O_RDONLY : O_RDWR) | O_CLOEXEC);
-    if (d->fd == -1)
+    fd = open (block_path (d, path),
+               (readonly ? O_RDONLY : O_RDWR) | O_CLOEXEC);
+    if (fd == -1)
       break;
-    err = ioctl (d->fd, LOOP_CONFIGURE, &config) == -1 ? errno : 0;
-    close (d->fd);
-    d->fd = -1;
-    /* Only to read: a kernel may refuse to mount what others can write. */
-    if (err == 0)
-      return open_new (d);
+    if (ioctl (fd, LOOP_CONFIGURE, &config) == 0)
+      return open_new (d, fd);
+    err = errno;
+    close (fd);
     errno = err;
     if (err != EBUSY)
       break;

@@ -182,6 +182,17 @@ give (struct owner *o, int socket, uint64_t size)
   say (o, why);
 }
 
+/* There is nothing to poll for any more. */
+static void
+hang_up (struct owner *o)
+{
+  if (o->socket >= 0)
+    close (o->socket);
+  server_abandon (o->try);
+  o->socket = -1;
+  o->try = NULL;
+}
+
 int
 kernel_go (struct owner *o, short revents)
 {
@@ -189,8 +200,10 @@ kernel_go (struct owner *o, short revents)
   struct server_export now;
   int r, socket;
 
-  if (o->gone || !block_is_there (&o->state.device))
+  if (o->gone || !block_is_there (&o->state.device)) {
+    hang_up (o);
     return -1;
+  }
   if (o->socket >= 0) {
     if (revents) {
       close (o->socket);

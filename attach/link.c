@@ -54,7 +54,7 @@ write_note (const struct state *s)
 }
 
 int
-link_make (const struct state *s)
+link_make (const struct state *s, bool wait)
 {
   char path[PATH_LEN], new[PATH_LEN], target[BLOCK_NAME_LEN + 4];
 
@@ -72,7 +72,7 @@ link_make (const struct state *s)
     log_error ("%s: %m", path);
     return -1;
   }
-  uevent_change (s->device.name);
+  uevent_change (s->device.name, wait);
   return 0;
 }
 
@@ -91,5 +91,5 @@ link_remove (const struct state *s)
   if (strcmp (target, want) == 0)
     unlink (path);
   if (noted)
-    uevent_change (s->device.name);
+    uevent_change (s->device.name, true);
 }

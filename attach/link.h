@@ -14,14 +14,17 @@
 #ifndef GPURAID_ATTACH_LINK_H
 #define GPURAID_ATTACH_LINK_H
 
+#include <stdbool.h>
+
 struct state;
 
 #define LINK_FOLDER "/dev/gpuraid"
 #define LINK_NOTES "/run/gpuraid/udev"
 
-/* Make it, or make it again; wait for udev, if that runs.  0, or -1 reported.
+/* Make it, or make it again; with wait, until udev has, if that runs.  0, or -1
+ * reported.
  */
-extern int link_make (const struct state *s);
+extern int link_make (const struct state *s, bool wait);
 
 /* The device is detached: remove the link, if it is that of this device. */
 extern void link_remove (const struct state *s);

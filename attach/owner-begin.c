@@ -4,7 +4,6 @@
  */
 
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <time.h>
@@ -77,7 +76,7 @@ make_device (struct loop *l, int socket)
       (o->state.kernel ? kernel_attach (o, socket) : fuse_attach (o)) == -1 ||
       listen_to_askers (l) == -1)
     return -1;
-  return o->request->link ? link_make (&o->state) : 0;
+  return o->request->link ? link_make (&o->state, true) : 0;
 }
 
 /* The device is there already, and its owner was killed.  The server need not
@@ -103,7 +102,8 @@ adopt (struct loop *l)
       listen_to_askers (l) == -1)
     return -1;
   l->goes_on = true;
-  return o->request->link ? link_make (s) : 0;
+  /* udev may have to wait for the server. */
+  return o->request->link ? link_make (s, false) : 0;
 }
 
 static int
@@ -247,6 +247,5 @@ owner_begin (struct loop *l)
   l->poll[SIGNALS].fd = block_signals ();
   if (r == 0)
     r = make_or_adopt (l, socket);
-  l->poll[KERNEL_LOG].fd = o->kernel_log;
   return r;
 }

@@ -130,11 +130,13 @@ end (struct loop *l)
 {
   struct state *s = &l->owner.state;
 
-  l->untold = l->asker < 0 && l->lost[0];
-  if (l->untold)
+  kernel_log_read (&l->owner);
+  state_read_text (s, "lost", l->lost);
+  if (l->lost[0])
     log_error ("%s: detached; what was written is not all on the server: %s",
                s->name, l->lost);
-  else
+  l->untold = l->asker < 0 && l->lost[0];
+  if (!l->untold)
     state_remove (s);
   owner_answer (l, "detached", l->lost);
   l->done = true;
@@ -155,7 +157,8 @@ owner_end_detach (struct loop *l)
     end (l);
   else if (l->result == -1) {
     state_path (&o->state, "log", path);
-    owner_answer (l, "error: it is not detached, this says why:", path);
+    owner_answer (l, "error: it is not detached; why is in the log of its "
+                  "service, or in", path);
     l->until = 0;
     l->ending = false;          /* until it is asked again */
   }

@@ -140,6 +140,7 @@ turn (struct loop *l)
   l->poll[ASKERS].events = l->asker < 0 ? POLLIN : 0;
   l->poll[ASKER].fd = l->asker;
   l->poll[ASKER].events = POLLRDHUP;
+  l->poll[KERNEL_LOG].fd = l->detaching ? -1 : o->kernel_log;
   if (poll (l->poll, NR_POLL, find_timeout (l)) == -1)
     for (int i = 0; i < NR_POLL; i++)
       l->poll[i].revents = 0;
@@ -156,7 +157,8 @@ turn (struct loop *l)
     owner_hear (l);
   if (l->poll[DETACHED].revents) {
     owner_end_detach (l);
-    see_helper (l);
+    if (!l->done)
+      see_helper (l);
   }
   else if (l->detaching && l->asker >= 0 && o->now > l->began + SILENT_MS)
     owner_answer (l, "error: the server does not answer; it is detached when "

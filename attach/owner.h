@@ -6,6 +6,9 @@
  * socket (ask.h).  SIGTERM means detach it; while it is in use the process says
  * so, and stays until it is not.  SIGHUP means connect again.
  *
+ * Called once in a process, in its first thread.  The request, and what it
+ * points to, is the caller's, and stays until owner_run returns.
+ *
  * If it is killed, the device stays; owner_run with the same arguments goes on
  * with it, and detach works without it.
  *

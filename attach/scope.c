@@ -21,6 +21,7 @@
 #define NETWORK_MOUNTS "remote-fs-pre.target"
 #define TEXT_LEN 8192
 #define MAX_OPTIONS 4
+#define MAX_UNIT_LEN 254
 
 struct order {
   char option[MAX_OPTIONS][TEXT_LEN];
@@ -104,11 +105,12 @@ needs_network (const char *service)
   return has_word (before, service, strlen (service));
 }
 
-/* Its unit, as systemd-escape writes it. */
+/* Its unit, as systemd-escape writes it; "": it can have none. */
 static void
 find_mount_unit (const char *path, char *buf, size_t len)
 {
   FILE *fp = fmemopen (buf, len, "w");
+  size_t name_len = strlen (".mount");
   bool first = true;
 
   buf[0] = '\0';
@@ -116,20 +118,28 @@ find_mount_unit (const char *path, char *buf, size_t len)
     return;
   for (const char *c = path; *c; c++) {
     if (*c == '/') {
-      if (!first && c[1] && c[1] != '/')
+      if (!first && c[1] && c[1] != '/') {
         fputc ('-', fp);
+        name_len++;
+      }
       continue;
     }
     if (isalnum ((unsigned char) *c) || *c == '_' || *c == ':' ||
-        (*c == '.' && !first))
+        (*c == '.' && !first)) {
       fputc (*c, fp);
-    else
+      name_len++;
+    }
+    else {
       /* systemd-run takes one backslash away. */
       fprintf (fp, "\\\\x%02x", (unsigned char) *c);
+      name_len += strlen ("\\x00");
+    }
     first = false;
   }
   fprintf (fp, "%s.mount", first ? "-" : "");
   fclose (fp);
+  if (path[0] != '/' || name_len > MAX_UNIT_LEN)
+    buf[0] = '\0';
 }
 
 /* What ends after it at a shutdown, and what before: options of systemd-run. */
@@ -148,10 +158,11 @@ order (const struct attach_request *r, struct order *o)
     strcpy (o->option[o->nr++], "--property=Wants=" NETWORK_MOUNTS);
     strcpy (o->option[o->nr++], "--property=Before=" NETWORK_MOUNTS);
   }
-  if (r->mountpoint) {
-    find_mount_unit (r->mountpoint, unit, TEXT_LEN - 32);
-    snprintf (o->option[o->nr++], TEXT_LEN, "--property=Before=%.4000s", unit);
-  }
+  unit[0] = '\0';
+  if (r->mountpoint)
+    find_mount_unit (r->mountpoint, unit, sizeof unit);
+  if (unit[0])
+    snprintf (o->option[o->nr++], TEXT_LEN, "--property=Before=%.2000s", unit);
   else if (network)
     log_notice ("%s needs file systems of the network: before a shutdown, "
                 "unmount what is on its device, or attach it with "
@@ -166,7 +177,7 @@ scope_run (const struct attach_request *r, char *const *command)
   const char *args[MAX_ARGS] = {
     "systemd-run", "--scope", "--quiet", "--collect",
     "--slice=system.slice", "--description=gpuraid: an attached server",
-    "--property=SendSIGKILL=no", unit,
+    "--property=SendSIGKILL=no", "--property=TimeoutStopSec=infinity", unit,
   };
   size_t n = 0;
 

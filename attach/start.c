@@ -92,8 +92,8 @@ ready (const struct state *s)
   char path[BLOCK_PATH_LEN];
 
   block_path (&s->device, path);
-  tell_systemd (path);
   if (ready_fd == -1) {
+    tell_systemd (path);
     printf ("%s\n", path);
     fflush (stdout);
     return 0;

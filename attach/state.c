@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -294,16 +295,19 @@ state_remove (const struct state *s)
 void
 state_note_lost (struct state *s, const char *what)
 {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   char text[STATE_TEXT_LEN], when[32];
   const time_t now = time (NULL);
   struct tm tm;
 
+  pthread_mutex_lock (&lock);
   state_read_text (s, "lost", text);
-  if (text[0])
-    return;
-  strftime (when, sizeof when, "%Y-%m-%d %H:%M:%S", localtime_r (&now, &tm));
-  snprintf (text, sizeof text, "%s (%s)", what, when);
-  state_write (s, "lost", text);
+  if (text[0] == '\0') {
+    strftime (when, sizeof when, "%Y-%m-%d %H:%M:%S", localtime_r (&now, &tm));
+    snprintf (text, sizeof text, "%s (%s)", what, when);
+    state_write (s, "lost", text);
+  }
+  pthread_mutex_unlock (&lock);
 }
 
 int

@@ -14,7 +14,7 @@
  *   lost      a line: what was written and is lost; not there if nothing is
  *   fuse/     where nbdfuse is mounted until the device is made
  *   log       the messages of the owner, and of nbdfuse
- *   mountpoint   written by scripts/mount
+ *   mountpoint   where it is mounted; locked while scripts/mount unmounts it
  *
  * RUNDIR/attached.lock is locked while these folders are looked at, made and
  * removed.  A state whose owner was killed stays, so that another process can
@@ -99,7 +99,7 @@ extern void state_read_text (const struct state *s, const char *file,
  */
 extern int state_note_device (const struct state *s);
 
-/* Note what is lost, once, with the time. */
+/* Note what is lost, once, with the time.  Any thread. */
 extern void state_note_lost (struct state *s, const char *what);
 
 #endif

@@ -48,13 +48,14 @@ ask (const char *device, char uuid[64])
 }
 
 void
-uevent_change (const char *device)
+uevent_change (const char *device, bool wait)
 {
   const struct sockaddr_nl addr = { .nl_family = AF_NETLINK,
                                     .nl_groups = FROM_UDEVD };
   CLEANUP_CLOSE int fd = -1;
   struct pollfd p = { .events = POLLIN };
   char uuid[64], buf[8192];
+  bool hears;
   int64_t left, end;
   ssize_t n;
 
@@ -62,9 +63,9 @@ uevent_change (const char *device)
     return;
   p.fd = fd = socket (AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK,
                       NETLINK_KOBJECT_UEVENT);
-  if (fd >= 0)
-    bind (fd, (const struct sockaddr *) &addr, sizeof addr);
-  if (!ask (device, uuid) || fd == -1)
+  hears = wait && fd >= 0 &&
+    bind (fd, (const struct sockaddr *) &addr, sizeof addr) == 0;
+  if (!ask (device, uuid) || !hears)
     return;
   end = now_ms () + LIMIT_MS;
   while ((left = end - now_ms ()) > 0) {

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "attach/place.h"
@@ -35,7 +36,7 @@ say (uint64_t nr, bool force)
  * has no space for what waits in the server's memory.  True: reported.
  */
 static bool
-would_lose (struct json_object *status)
+would_lose (struct json_object *status, bool sent_again)
 {
   for (size_t i = 0; i < nr_members (status); i++) {
     struct json_object *m = member_at (status, i);
@@ -47,7 +48,7 @@ would_lose (struct json_object *status)
                  get_u64 (m, "slot"), get_text (m, "path"));
       return true;
     }
-    if (get_bool (m, "no_space")) {
+    if (get_bool (m, "no_space") && !sent_again) {
       log_error ("slot %" PRIu64 ": %s: there is no space, and what waits for "
                  "it would be lost with the server: make room, then it is "
                  "written, or give --force", get_u64 (m, "slot"),
@@ -75,16 +76,21 @@ find_device (struct control_client *c, struct state *s)
 }
 
 /* The connections that are not waited for: the kernel's driver holds its
- * requests back until the array is served again.  -1: reported.
+ * requests back until the array is served again.  *durable: all that it had an
+ * answer to is on the members.  -1: reported.
  */
 static int
-look_at_device (const char *name, struct control_client *c, bool keep)
+look_at_device (const char *name, struct control_client *c, bool keep,
+                bool *durable)
 {
   struct state s = { .device.fd = -1 };
+  char export[STATE_TEXT_LEN];
   int r = 0;
 
   if (find_device (c, &s) == 0) {
     r = keep ? s.kernel : -1;
+    state_read_text (&s, "export", export);
+    *durable = r == 1 && strcmp (export, SERVER_WRITETHROUGH) == 0;
     if (r == -1)
       log_error ("%s: is attached as /dev/%s: unmount it, and gpuraid detach "
                  "%s, or give --force: then what is not written is lost", name,
@@ -95,10 +101,10 @@ look_at_device (const char *name, struct control_client *c, bool keep)
 }
 
 /* Until no more clients are connected than but, or with force only once.  How
- * many there are, or -1 reported.
+ * many there are, or -1 reported.  durable: of these.
  */
 static int
-await_clients (struct control_client *c, bool force, uint64_t but)
+await_clients (struct control_client *c, bool force, uint64_t but, bool durable)
 {
   const struct timespec pause = { .tv_nsec = 100000000 };
   uint64_t last = 0;
@@ -111,7 +117,8 @@ await_clients (struct control_client *c, bool force, uint64_t but)
     if (status == NULL)
       return -1;
     nr = get_u64 (status, "connections");
-    refused = !force && would_lose (status);
+    /* What waits for space is sent again, if it is only theirs. */
+    refused = !force && would_lose (status, durable && nr <= but);
     json_object_put (status);
     if (refused)
       return -1;
@@ -129,11 +136,12 @@ static int
 stop (const char *name, struct control_client *c, bool force, bool keep)
 {
   struct json_object *request, *reply;
+  bool durable = false;
   int r;
 
-  r = force ? 0 : look_at_device (name, c, keep);
+  r = force ? 0 : look_at_device (name, c, keep, &durable);
   if (r >= 0)
-    r = await_clients (c, force, r);
+    r = await_clients (c, force, r, durable);
   if (r == -1)
     return EXIT_FAILURE;
   request = remote_request ("stop");

@@ -345,9 +345,9 @@ look_for_stop (void)
   if (nbdkit_nanosleep (0, 0) == 0 || errno != ESHUTDOWN)
     return;
   queue.told_of_stop = true;
-  array_end_waits (plugin_array, false);
-  write_text (LOG_LEVEL_NOTICE, "the server was told to stop: it waits until "
-              "its clients disconnect (%u of them)", nr);
+  if (plugin_end_waits ())
+    write_text (LOG_LEVEL_NOTICE, "the server was told to stop: it waits "
+                "until its clients disconnect (%u of them)", nr);
 }
 
 static void *

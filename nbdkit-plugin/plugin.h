@@ -95,6 +95,12 @@ extern void plugin_load (void);
 extern int plugin_get_ready (void);
 extern int plugin_after_fork (void);
 extern void plugin_cleanup (void);
+
+/* nbdkit was told to stop: nothing waits for space any more.  Any thread;
+ * false: there is no array any more.
+ */
+extern bool plugin_end_waits (void);
+
 extern void plugin_unload (void);
 
 /* ---- requests.c: data ------------------------------------------------- */

@@ -49,6 +49,9 @@ static struct host_lock *host_lock;
 bool plugin_direct;
 bool plugin_waits;
 
+/* The log's thread lives longer than the array. */
+static pthread_mutex_t end_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static struct config config;
 static struct coder_choice choice;
 static struct control *control;
@@ -332,16 +335,33 @@ plugin_after_fork (void)
   return 0;
 }
 
+bool
+plugin_end_waits (void)
+{
+  bool is_there;
+
+  pthread_mutex_lock (&end_lock);
+  is_there = plugin_array != NULL;
+  if (is_there)
+    array_end_waits (plugin_array, false);
+  pthread_mutex_unlock (&end_lock);
+  return is_there;
+}
+
 void
 plugin_cleanup (void)
 {
   struct control_last last;
+  struct array *array;
   int err;
 
   control_stop_last (control, &last);
   control = NULL;
-  err = array_free (plugin_array);
+  pthread_mutex_lock (&end_lock);
+  array = plugin_array;
   plugin_array = NULL;
+  pthread_mutex_unlock (&end_lock);
+  err = array_free (array);
   host_lock_free (host_lock);
   host_lock = NULL;
   if (err)

@@ -233,8 +233,7 @@ device=$(attach "$sock") || fail "attach for another orphan"
 kill_owner sock "$sock"
 kill_raid
 [ "$(attach "$sock")" = "$device" ] || fail "it does not go on without a server"
-"$gpuraid" detach --wait 10 sock 2>/dev/null || :
-nothing_left
+lost "$device: can't be flushed\|a write to $device failed\|nbdfuse ended"
 start_raid
 
 # More members fail than there is parity for; then one error, and no more.

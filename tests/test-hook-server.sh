@@ -84,6 +84,36 @@ stop_raid
 no_longer_than 20 || fail "the stop waits for it: $SECONDS s"
 [ ! -e "$tmp/two" ] || fail "two run at once"
 
+# It runs when the server ends, and a client has left only then: the server looks
+# for clients that it waits for until its very end.
+cat >"$tmp/hook" <<HOOK
+#!/bin/sh
+echo \$1 >>"$tmp/slow"
+exec sleep 4
+HOOK
+make_members 5 16M
+create_array k=3 m=2 size=$size
+start_raid hook="$tmp/hook" cache=16M
+mkfifo "$tmp/to" "$tmp/from"
+/usr/bin/python3 -c 'import nbd, sys
+h = nbd.NBD ()
+h.connect_uri (sys.argv[1])
+print ("connected", flush=True)
+sys.stdin.read ()
+h.shutdown ()' "$uri" <"$tmp/to" >"$tmp/from" &
+client=$!
+exec 8>"$tmp/to" 9<"$tmp/from"
+read -r answer <&9 || fail "the client is not connected"
+fail_member 1
+wait_for test -s "$tmp/slow" || late "it is not run"
+kill "$raid_pid"
+exec 8>&- 9<&-
+wait $client || fail "the client failed"
+rc=0
+wait "$raid_pid" || rc=$?
+raid_pid=
+[ $rc = 0 ] || fail "its exit status was $rc"
+
 # The example.
 cat >"$tmp/sendmail" <<'MAIL'
 #!/bin/sh
