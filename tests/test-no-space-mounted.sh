@@ -31,7 +31,7 @@ else
   waiting=wait
 fi
 
-export GPURAID_RUN=$shm/run
+export GPURAID_RUN=$shm
 control=$shm/tank.control
 small=$tmp/small
 mnt=$tmp/mnt
@@ -91,7 +91,6 @@ for fs in "${types[@]}"; do
   ! has_ended $writer || fail "$how: it does not wait: $(cat "$tmp/why")"
   if [ $with = kernel ]; then
     # The server ends as if it was killed; the driver sends again what waits.
-    ln -sf "$control" "$GPURAID_RUN/tank.control"
     [ $fs = ext4 ] && stop=--keep-attached || stop=--force
     rc=0
     GPURAID_RUNDIR=$GPURAID_RUN timeout 60 "$gpuraid" stop $stop tank >/dev/null \
