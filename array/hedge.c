@@ -96,10 +96,15 @@ hedge_add (struct hedge_member *m, uint64_t len, uint64_t ns)
 void
 hedge_add_fast (struct hedge_fast *f, uint64_t len, uint64_t ns)
 {
+  const unsigned c = class_of (len);
   const unsigned i = MIN (bucket_of (ns), HEDGE_FAST_BUCKETS - 1);
 
-  atomic_fetch_add_explicit (&f->count[class_of (len)][i], 1,
-                             memory_order_relaxed);
+  /* Count, then look at the bit; collect clears it, then takes the count.  In
+   * one order for all threads one of the two sees what the other did.
+   */
+  atomic_fetch_add (&f->count[c][i], 1);
+  if ((atomic_load (&f->used[c]) & BIT (i)) == 0)
+    atomic_fetch_or (&f->used[c], BIT (i));
   atomic_fetch_add_explicit (&f->bytes, len, memory_order_relaxed);
 }
 
@@ -110,14 +115,18 @@ hedge_collect (struct hedge_member *m, struct hedge_fast *f)
 
   if (atomic_load_explicit (&f->bytes, memory_order_relaxed) == 0)
     return 0;
-  for (unsigned c = 0; c < HEDGE_CLASSES; c++)
-    for (unsigned i = 0; i < HEDGE_FAST_BUCKETS; i++) {
-      const unsigned n =
-        atomic_exchange_explicit (&f->count[c][i], 0, memory_order_relaxed);
+  for (unsigned c = 0; c < HEDGE_CLASSES; c++) {
+    uint64_t used = atomic_load_explicit (&f->used[c], memory_order_relaxed);
+
+    if (used)
+      used = atomic_exchange (&f->used[c], 0);
+    FOR_EACH_BIT (i, used) {
+      const unsigned n = atomic_exchange (&f->count[c][i], 0);
 
       add_to (&m->history, c, i, MIN (n, MAX_READS));
       nr += n;
     }
+  }
   for (uint64_t i = 0; i < nr && m->long_preads >> LONG_SHIFT; i++)
     hedge_note_pread (m, false);
   for (; nr > 0 && m->lateness >> LATENESS_SHIFT; nr--)

@@ -49,11 +49,16 @@ struct hedge_history {
   uint16_t total[HEDGE_CLASSES];
 };
 
-/* The short reads of a member that are not in its history yet. */
+/* The short reads of a member that are not in its history yet.  A bucket that
+ * is not empty has its bit in used, or the thread that fills it is about to
+ * set that: so only these are looked at.
+ */
 struct hedge_fast {
   atomic_uint count[HEDGE_CLASSES][HEDGE_FAST_BUCKETS];
+  _Atomic (uint64_t) used[HEDGE_CLASSES];
   atomic_uint_fast64_t bytes;
 };
+_Static_assert (HEDGE_FAST_BUCKETS <= 64, "struct hedge_fast");
 
 /* One member.  Zeroes: nothing is known of it. */
 struct hedge_member {
