@@ -22,17 +22,17 @@
 void
 run_die (struct run *r, const char *fmt, ...)
 {
-  char text[300];
+  char text[500], replay[REPLAY_LEN];
   va_list args;
 
+  replay_line (r->seed, replay, sizeof replay);
   draw_describe (r, text, sizeof text);
   va_start (args, fmt);
   fflush (stdout);
   fprintf (stderr, "seed %" PRIu64 ", at %.3f ms, moment %" PRIu64 ": ",
            r->seed, sim_now (r->sim) / 1e6, sim_moments (r->sim));
   vfprintf (stderr, fmt, args);
-  fprintf (stderr, "\n%s\nreplay with: SIM_VERBOSE=1 "
-           "build/tests/test-simulation 1 %" PRIu64 "\n", text, r->seed);
+  fprintf (stderr, "\n%s\n%s", text, replay);
   va_end (args);
   exit (1);
 }

@@ -179,6 +179,17 @@ extern uint64_t run_empty_slots (const struct array *a);
 /* I/Os that change something, on all disks so far. */
 extern uint64_t run_changes_made (const struct run *r);
 
+/* ---- sim-replay.c ---- */
+
+#define REPLAY_LEN 2000u
+
+/* Note what is set in the environment, and the program's name, which stays the
+ * caller's.
+ */
+extern void replay_init (const char *argv0);
+/* How to repeat a seed: a line with its newline.  Also in a signal handler. */
+extern void replay_line (uint64_t seed, char *line, size_t len);
+
 /* ---- sim-draw.c ---- */
 
 /* Draw a geometry and limits, and set the latter.  Whole stripes. */

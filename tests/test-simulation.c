@@ -6,7 +6,8 @@
  * first that fails.  SIM_VERBOSE=1 prints every step; SIM_STATES=1 how often
  * rare states were reached; SIM_WITHOUT=unreadable,hang,long,full,rot leaves
  * out kinds of faults; SIM_JOURNAL=1 makes all arrays with a journal, 0 none;
- * SIM_SUMS=1 all with checksums, 0 none.
+ * SIM_SUMS=1 all with checksums, 0 none; SIM_FAIL=die, abort or loop: the first
+ * seed fails so.
  *
  * In each run clients read and write an array at random while members give
  * errors, hang, are slow, die, are taken out and replaced; it crashes and is
@@ -44,6 +45,8 @@
 #define DEFAULT_NUMBER 800
 #define SEED_SECONDS 15
 #endif
+
+static volatile uint64_t current;
 
 static void
 start_run (struct run *r, uint64_t seed)
@@ -148,6 +151,21 @@ create (struct run *r)
   sim_array_create (r->sa);
 }
 
+/* SIM_FAIL=die, abort or loop: so that a test sees what is printed then. */
+static void
+fail_if_asked (struct run *r)
+{
+  const char *how = getenv ("SIM_FAIL");
+
+  if (how == NULL)
+    return;
+  if (strcmp (how, "abort") == 0)
+    abort ();
+  if (strcmp (how, "loop") == 0)
+    raise (SIGALRM);
+  run_die (r, "asked to fail");
+}
+
 static uint64_t
 run (uint64_t seed)
 {
@@ -155,6 +173,7 @@ run (uint64_t seed)
   uint64_t trace;
 
   start_run (&r, seed);
+  fail_if_asked (&r);
   create (&r);
   r.was_active = r.in_force = LOW_BITS (r.n);
   for (unsigned n = 1 + run_below (&r, 5); n > 0; n--) {
@@ -187,18 +206,18 @@ now (void)
   return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
-static volatile uint64_t current;
-
 /* An assertion failed, or it loops. */
 static void
 say_seed (int sig)
 {
-  char text[100];
+  char text[100], replay[REPLAY_LEN];
   const int len = snprintf (text, sizeof text, "seed %" PRIu64 ": %s\n",
                             current, sig == SIGALRM ? "never ends" :
                             "aborted");
-  const ssize_t n = write (2, text, len);
+  ssize_t n = write (2, text, len);
 
+  replay_line (current, replay, sizeof replay);
+  n = write (2, replay, strlen (replay));
   (void) n;
   signal (SIGABRT, SIG_DFL);
   abort ();
@@ -212,6 +231,7 @@ main (int argc, char *argv[])
   const uint64_t first = test_seed (argc > 2 ? argv[2] : NULL);
   const double start = now ();
 
+  replay_init (argv[0]);
   signal (SIGABRT, say_seed);
   signal (SIGSEGV, say_seed);
   signal (SIGALRM, say_seed);
