@@ -258,9 +258,9 @@ set_checksum (struct config *c, const char *key, const char *value)
 static int
 set_create (struct config *c, const char *key, const char *value)
 {
-  int n = choose (key, value, "no|missing");
+  int n = choose (key, value, "no|missing|again");
 
-  c->create = n == 0 ? CREATE_NO : CREATE_MISSING;
+  c->create = n == 0 ? CREATE_NO : n == 1 ? CREATE_MISSING : CREATE_AGAIN;
   return MIN (n, 0);
 }
 
@@ -573,9 +573,11 @@ config_complete (struct config *c)
     log_error ("k=%u m=%u w=4: k + m must be at most 16, or w=8", c->k, c->m);
     return -1;
   }
-  if (c->has_uuid && c->create == CREATE_MISSING) {
-    log_error ("create=missing: does not go with uuid=, which names an array "
-               "that exists: leave one of them out");
+  if (c->has_uuid &&
+      (c->create == CREATE_MISSING || c->create == CREATE_AGAIN)) {
+    log_error ("create=%s: does not go with uuid=, which names an array that "
+               "exists: leave one of them out",
+               c->create == CREATE_AGAIN ? "again" : "missing");
     return -1;
   }
   if (c->has_uuid)

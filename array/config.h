@@ -16,7 +16,11 @@
 #include "raidmap/superblock.h"
 
 enum degraded_policy { DEGRADED_ALLOW, DEGRADED_REFUSE, DEGRADED_FORCE };
-enum create_policy { CREATE_DEFAULT, CREATE_NO, CREATE_MISSING };
+enum create_policy {
+  CREATE_DEFAULT, CREATE_NO, CREATE_MISSING,
+  CREATE_AGAIN,                 /* as missing, also where array/known.h knows
+                                 * of an array */
+};
 
 #define CONFIG_LABEL_LEN 31u    /* the longest label */
 #define CONFIG_DEFAULT_CHUNK (64u << 10)

@@ -167,7 +167,7 @@ config_expand_dir (struct config *c)
   n = scandir (c->dir, &d, is_member_name, alphasort);
   if (n == -1) {
     log_error ("dir=%s: %m%s", c->dir, errno == ENOENT ?
-               ": make this folder first" : "");
+               ": mount its file system, or make this folder first" : "");
     return -1;
   }
   for (int i = 0; i < n; i++) {

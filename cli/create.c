@@ -11,6 +11,7 @@
 
 #include "array/copies.h"
 #include "array/create.h"
+#include "array/known.h"
 #include "cli/cli.h"
 #include "cli/create-plan.h"
 #include "common/cleanup.h"
@@ -54,7 +55,7 @@ set_word (struct config *c, const char *word)
   return config_set (c, key, len ? word + len + 1 : word);
 }
 
-/* What was made, in one line. */
+/* What was made, in one line; and the members are noted. */
 static void
 show (const struct config *c)
 {
@@ -65,6 +66,8 @@ show (const struct config *c)
 
   if (f && m && copies_read (m, f, NULL) == 0)
     sb = found_accepted (f);
+  if (sb)
+    known_write (&sb->array_uuid, c->member, c->nr_members);
   if (sb)
     printf ("%s%s%s: %u+%u, %s, chunk %s\n", sb->label,
             sb->label[0] ? " " : "", uuid_text (&sb->array_uuid, uuid),

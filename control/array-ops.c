@@ -18,6 +18,7 @@
 
 #include "array/copies.h"
 #include "array/in-use.h"
+#include "array/known.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "control/control.h"
@@ -252,6 +253,20 @@ check_target (const struct control_array *ca, struct member *m, bool force,
   return 0;
 }
 
+/* Files that became members are known from now on. */
+static void
+note_members (struct array *a)
+{
+  const char *name[SB_MAX_DEVICES];
+  struct array_status st;
+
+  array_get_status (a, &st);
+  for (unsigned i = 0; i < st.nr_entries; i++)
+    name[i] = st.entry[i].state == ENTRY_FAILED ? NULL : st.entry[i].path;
+  known_write (&st.uuid, (char *const *) name, st.nr_entries);
+  array_status_free (&st);
+}
+
 /* Check everything that can be refused before the array is written to or a file
  * is made.  which: the member to be replaced, or NULL: it becomes a spare.
  */
@@ -292,7 +307,9 @@ add_member (const struct control_array *ca, const char *which,
       array_spare (ca->array, m, why);
     m = NULL;                   /* owned by the array, also after a failure */
   }
-  if (err) {
+  if (err == 0)
+    note_members (ca->array);
+  else {
     member_close (m);
     if (made && unlink (path) == -1)
       log_error ("unlink: %s: %m", path);

@@ -180,8 +180,9 @@ plugin_dump_plugin (void)
   "                               It stays as it is if not given.\n"   \
   "uuid=UUID                      Open this array; leave members of\n"  \
   "                               others alone.\n"                      \
-  "create=no|missing              Create the array if there is none\n"  \
-  "                               (default: no).\n"                     \
+  "create=no|missing|again        Create the array if there is none, also\n" \
+  "                               where this host knows of one (default:\n" \
+  "                               no).\n"                               \
   "coder=auto|simd|isal|gf-complete|cuda\n"                             \
   "                               What computes parity (default: auto).\n" \
   "gpus=all|N[,N...]              CUDA devices (default: all).\n"       \

@@ -20,6 +20,7 @@
 #include "array/code.h"
 #include "array/create.h"
 #include "array/host-lock.h"
+#include "array/known.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/crc32c.h"
@@ -250,6 +251,24 @@ prepare_sockets (void)
   return 0;
 }
 
+/* 0, also where nothing is to be made; or -1 reported. */
+static int
+create_if_missing (void)
+{
+  int wanted;
+
+  if (config.create == CREATE_NO)
+    return 0;
+  wanted = create_is_wanted (&config);
+  if (wanted != 1)
+    return wanted;
+  if (config.create != CREATE_AGAIN &&
+      known_refuse (config.member, config.nr_members))
+    return -1;
+  return coder_choice_check (&choice) == -1 ? -1 :
+    create_array (&config, false);
+}
+
 int
 plugin_get_ready (void)
 {
@@ -264,17 +283,11 @@ plugin_get_ready (void)
   if (log_file_open (config.log) == -1 ||
       (config.hook && hook_check (config.hook) == -1))
     return -1;
-  if (config.create == CREATE_MISSING) {
-    int wanted = create_is_wanted (&config);
-
-    if (wanted == -1 ||
-        (wanted == 1 && (coder_choice_check (&choice) == -1 ||
-                         create_array (&config, false) == -1)))
-      return -1;
-  }
-  if (open_members (&config, members, &nr, &nr_absent) == -1 ||
+  if (create_if_missing () == -1 ||
+      open_members (&config, members, &nr, &nr_absent) == -1 ||
       make_array (members, nr, nr_absent) == -1)
     return -1;
+  known_write (&wanted_uuid, config.member, config.nr_members);
   return prepare_sockets ();
 }
 

@@ -36,6 +36,9 @@ raid_log=$tmp/nbdkit.log
 raid_pid=
 at_exit=()
 
+# What is noted on this host of the arrays: see array/known.h.
+export GPURAID_STATE_DIR=$shm/state
+
 # SEED is the same at every run, unless it is given: a number, or random.
 SEED=${SEED:-1}
 if [ "$SEED" = random ]; then

@@ -299,7 +299,7 @@ test_bad_values (void **state)
   refused ("k=64 m=1 /a", "from 1 to 63");
   refused ("k=99999999999999999999 m=1 /a", "from 1 to 63");
   refused ("m= k=1 /a", "missing");
-  refused ("create=yes /a", "no|missing");
+  refused ("create=yes /a", "no|missing|again");
   refused ("create=n /a", "no|missing");
   refused ("coder=fast /a", "auto|simd|isal|gf-complete");
   refused ("gpus=0,,1 /a", "numbers from 0 to 63");
@@ -383,6 +383,8 @@ test_together (void **state)
   refused ("k=4 m=2", "no member");
   refused ("dir=/tmp /a", "no other members");
   refused ("/a dir=/tmp", "no other members");
+  refused ("uuid=00112233-4455-6677-8899-aabbccddeeff create=again /a",
+           "create=again");
   refused ("uuid=00112233-4455-6677-8899-aabbccddeeff create=missing /a",
            "does not go with uuid=");
   refused ("k=4 k=4 m=2 /a", "given twice");

@@ -174,6 +174,7 @@ class Session:
             'PATH': f'{bin_folder}:{self.env["PATH"]}:/usr/sbin:/sbin',
             'GPURAID_CONFIG_DIR': folders['/etc/gpuraid.d'],
             'GPURAID_RUNDIR': folders['/run/gpuraid'],
+            'GPURAID_STATE_DIR': os.path.join(self.tmp, 'state'),
             'GPURAID_RUN': self.tmp,
             'LD_PRELOAD': os.path.join(TOP, 'build/tests/syslog-file.so'),
             'SYSLOG_FILE': os.path.join(self.tmp, 'syslog')})
