@@ -26,9 +26,11 @@
 /* Four for each doubling of the time from 1 us to a minute. */
 #define HEDGE_BUCKETS 104u
 
-/* Shorter reads are never late, and are counted without a lock. */
-#define HEDGE_FAST_NS UINT64_C (100000)
-#define HEDGE_FAST_BUCKETS 28u
+/* Shorter reads are never late. */
+#define HEDGE_NEVER_LATE_NS UINT64_C (100000)
+/* Shorter reads may be counted without a lock: these buckets. */
+#define HEDGE_FAST_NS (UINT64_C (1) << 26)
+#define HEDGE_FAST_BUCKETS 64u
 
 /* The share of extra reads, and how many bytes may be saved up. */
 #define HEDGE_PERCENT 5u
@@ -49,9 +51,9 @@ struct hedge_history {
   uint16_t total[HEDGE_CLASSES];
 };
 
-/* The short reads of a member that are not in its history yet.  A bucket that
- * is not empty has its bit in used, or the thread that fills it is about to
- * set that: so only these are looked at.
+/* The reads of a member that were not late and are not in its history yet.  A
+ * bucket that is not empty has its bit in used, or the thread that fills it is
+ * about to set that: so only these are looked at.
  */
 struct hedge_fast {
   atomic_uint count[HEDGE_CLASSES][HEDGE_FAST_BUCKETS];
@@ -92,7 +94,9 @@ extern void hedge_init (struct hedge *h, const struct hedge_policy *policy);
 /* A read of len bytes took ns. */
 extern void hedge_add (struct hedge_member *m, uint64_t len, uint64_t ns);
 
-/* The same for a read that took less than HEDGE_FAST_NS: any thread. */
+/* The same for a read in a client's thread that was not late, and took less
+ * than HEDGE_FAST_NS: any thread.
+ */
 extern void hedge_add_fast (struct hedge_fast *f, uint64_t len, uint64_t ns);
 /* Move these to the history, as reads that were not late.  Returns their
  * bytes.

@@ -4,6 +4,7 @@
  */
 
 #include "array/owed.h"
+#include "common/bits.h"
 #include "common/plant.h"
 
 static unsigned
@@ -45,4 +46,15 @@ owed_is_long (const struct hedge_policy *policy, uint64_t loop_ns,
   if (policy->delay > 0 || PLANTED ("owed-by-time"))
     return ns >= loop_ns;
   return late > 0 && ns > late;
+}
+
+uint64_t
+owed_quick_ns (const struct hedge_policy *policy, uint64_t loop_ns,
+               uint64_t late)
+{
+  if (policy->off)
+    return HEDGE_FAST_NS;
+  if (policy->delay == 0 && late > 0 && loop_ns > 0)
+    return MIN (late, HEDGE_FAST_NS);
+  return MIN (HEDGE_NEVER_LATE_NS, loop_ns);
 }

@@ -55,4 +55,11 @@ extern uint64_t owed_age (const struct owed *o, uint64_t now);
 extern bool owed_is_long (const struct hedge_policy *policy, uint64_t loop_ns,
                           uint64_t late, uint64_t ns);
 
+/* A read in a client's thread that takes less time than this is neither late
+ * nor long: it is counted without the array lock.  late: of its member and
+ * length, or 0, which is not known.  At most HEDGE_FAST_NS.
+ */
+extern uint64_t owed_quick_ns (const struct hedge_policy *policy,
+                               uint64_t loop_ns, uint64_t late);
+
 #endif

@@ -207,20 +207,18 @@ request_advance (struct array *a, struct request *r)
            r->phase != R_FLUSH);
 }
 
-/* Client's thread: true if the whole read came from members, quickly, so that
+/* Client's thread: true if the whole read came from members, in time, so that
  * no second look under the array lock is needed.
  */
 static bool
 is_done (struct request *r)
 {
-  const uint64_t fast = MIN (HEDGE_FAST_NS, limits.hedge_loop_ns);
-
   if (r->kind != REQUEST_READ || r->phase != R_COMMIT ||
       r->batch_end < r->len)
     return false;
   for (unsigned i = 0; i < r->nr_steps; i++)
     if (r->step[i].from != STEP_ZERO &&
-        (r->step[i].from != STEP_SEAT || r->step[i].ns >= fast))
+        (r->step[i].from != STEP_SEAT || r->step[i].ns >= r->step[i].quick_ns))
       return false;
   for (unsigned i = 0; i < r->nr_steps; i++) {
     struct step *s = &r->step[i];

@@ -86,8 +86,12 @@ pread_begin (struct array *a, struct step *s)
   a->counters.member_read_bytes += s->len;
   s->bucket = a->pread_now;
   a->any_pread = true;
-  s->owed = slow_looks (a, s->seat) ?
-    owed_begin (&s->seat->owed, loop_now (a->loop)) : OWED_NONE;
+  s->quick_ns = slow_quick_ns (a, s->seat, s->len);
+  s->owed = OWED_NONE;
+  if (slow_looks (a, s->seat)) {
+    s->owed = owed_begin (&s->seat->owed, loop_now (a->loop));
+    slow_timed (a);
+  }
   atomic_fetch_add_explicit (&s->seat->preads[s->bucket], 1,
                              memory_order_relaxed);
 }

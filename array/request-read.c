@@ -201,6 +201,7 @@ read_steps (struct array *a, struct request *r, const struct read_from *f,
     }
     else if (direct && extends (a, r, s, seat)) {
       s[-1].len += s->len;
+      s[-1].quick_ns = slow_quick_ns (a, seat, s[-1].len);
       a->counters.member_read_bytes += s->len;
       *done += s->len;
       continue;

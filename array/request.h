@@ -46,6 +46,8 @@ struct step {
   unsigned bucket;              /* STEP_SEAT: index in seat->preads */
   unsigned owed;                /* STEP_SEAT: group in seat->owed */
   uint64_t ns;                  /* STEP_SEAT: how long it took */
+  uint64_t quick_ns;            /* STEP_SEAT: if it took less, it needs no
+                                 * second look under the array lock */
   unsigned sum;                 /* STEP_SEAT: index in the request's sums of
                                  * its first block */
   struct op *op;                /* STEP_OP */

@@ -115,10 +115,9 @@ slow_judge (struct array *a, struct seat *s, bool late)
 
 /* ---- reads --------------------------------------------------------------- */
 
-static void
-add (struct array *a, struct seat *s, uint64_t len, uint64_t ns)
+void
+slow_timed (struct array *a)
 {
-  hedge_add (&s->hedge, len, ns);
   if (++a->nr_timed < COMPARE_READS)
     return;
   a->nr_timed = 0;
@@ -138,9 +137,18 @@ slow_read_done (struct array *a, struct seat *s, const struct slow_read *r)
                                     late, r->ns));
   if (!r->extra)
     hedge_earn (&a->hedge, r->len);
-  add (a, s, r->len, r->ns);
+  hedge_add (&s->hedge, r->len, r->ns);
+  slow_timed (a);
   if (late && !r->judged)
     slow_judge (a, s, r->ns > late);
+}
+
+uint64_t
+slow_quick_ns (const struct array *a, const struct seat *s, uint64_t len)
+{
+  return owed_quick_ns (&a->hedge.policy, limits.hedge_loop_ns,
+                        slow_looks (a, s) ?
+                        hedge_late (&a->hedge, &s->hedge, len) : 0);
 }
 
 bool

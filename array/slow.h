@@ -36,6 +36,15 @@ slow_looks (const struct array *a, const struct seat *s)
  * one that can be hedged (array/owed.h)?
  */
 extern bool slow_owes (struct array *a, struct seat *s, uint64_t len);
+/* A read in a client's thread that takes less time ends without the array
+ * lock (owed_quick_ns).
+ */
+extern uint64_t slow_quick_ns (const struct array *a, const struct seat *s,
+                               uint64_t len);
+/* A read of a member that is watched begins, or has ended: now and then the
+ * members are compared.
+ */
+extern void slow_timed (struct array *a);
 /* Compare the members again: at the start, when one is no longer slow, and for
  * status.
  */

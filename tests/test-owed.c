@@ -92,6 +92,38 @@ test_long (void **state)
   assert_true (owed_is_long (&automatic, 0, 0, 0));
 }
 
+/* What ends without the array lock: all that is neither late nor long, also of
+ * members that take long, all alike.
+ */
+static void
+test_quick (void **state)
+{
+  const struct hedge_policy automatic = { 0 }, fixed = { .delay = 2 * MS };
+  const struct hedge_policy off = { .off = true };
+  const uint64_t times[] = {
+    1, MS / 100, MS / 10 - 1, MS / 10, LOOP_NS - 1, LOOP_NS, MS, 6 * MS - 1,
+    6 * MS, 6 * MS + 1, HEDGE_FAST_NS - 1, HEDGE_FAST_NS, 100 * MS
+  };
+
+  assert_int_equal (owed_quick_ns (&automatic, LOOP_NS, 6 * MS), 6 * MS);
+  assert_int_equal (owed_quick_ns (&automatic, LOOP_NS, 0), MS / 10);
+  assert_int_equal (owed_quick_ns (&automatic, LOOP_NS, 300 * MS),
+                    HEDGE_FAST_NS);
+  assert_int_equal (owed_quick_ns (&fixed, LOOP_NS, 6 * MS), MS / 10);
+  assert_int_equal (owed_quick_ns (&off, LOOP_NS, 0), HEDGE_FAST_NS);
+  assert_int_equal (owed_quick_ns (&automatic, 0, 6 * MS), 0);
+  for (unsigned i = 0; i < sizeof times / sizeof times[0]; i++)
+    for (unsigned j = 0; j < 2; j++) {
+      const struct hedge_policy *p = j ? &fixed : &automatic;
+
+      for (uint64_t late = 0; late <= 12 * MS; late += 6 * MS)
+        if (times[i] < owed_quick_ns (p, LOOP_NS, late)) {
+          assert_false (owed_is_long (p, LOOP_NS, late, times[i]));
+          assert_false (late > 0 && times[i] > late);
+        }
+    }
+}
+
 int
 main (void)
 {
@@ -99,6 +131,7 @@ main (void)
     cmocka_unit_test (test_age),
     cmocka_unit_test (test_stream),
     cmocka_unit_test (test_long),
+    cmocka_unit_test (test_quick),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);
