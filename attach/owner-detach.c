@@ -16,6 +16,7 @@
 #include "attach/kernel-log.h"
 #include "attach/link.h"
 #include "attach/loop.h"
+#include "attach/users.h"
 #include "common/log.h"
 
 #define ASK_MS 5000             /* an asker has sent its line by then */
@@ -100,7 +101,10 @@ run_detach (void *arg)
 {
   struct loop *l = arg;
   const uint64_t one = 1;
+  char path[BLOCK_PATH_LEN];
 
+  if (l->owner.state.device.fd >= 0)
+    users_unmount (block_path (&l->owner.state.device, path), l->owner.helper);
   l->result = owner_detach (&l->owner.state, l->owner.helper, l->lost);
   if (write (l->poll[DETACHED].fd, &one, sizeof one) == -1)
     log_error ("eventfd: %m");

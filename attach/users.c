@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -33,7 +34,7 @@ struct device {
 struct search {
   struct device device[MAX_DEVICES];    /* it, and its partitions */
   unsigned nr_devices;
-  pid_t owner;
+  pid_t owner;                  /* left out; 0: none */
   char ours[NS_LEN];            /* this name space */
   char seen[64][NS_LEN];        /* name spaces; more than that are seen again */
   unsigned nr_seen;
@@ -263,24 +264,42 @@ is_mount (const struct search *s, char *line, char where[PATH_MAX])
   return is_number_of (s, maj, min) || is_path_of (s, source);
 }
 
+static bool
+find_name_space (pid_t pid, char ns[NS_LEN])
+{
+  char path[64];
+
+  snprintf (path, sizeof path, "/proc/%d/ns/mnt", pid);
+  return read_link (path, ns, NS_LEN);
+}
+
+/* The mounts that a process sees, if those of its name space were not looked at
+ * yet; or NULL.
+ */
+static FILE *
+open_mounts (struct search *s, pid_t pid, char ns[NS_LEN])
+{
+  char path[64];
+
+  if (!find_name_space (pid, ns))
+    return NULL;
+  for (unsigned i = 0; i < s->nr_seen; i++)
+    if (strcmp (s->seen[i], ns) == 0)
+      return NULL;
+  if (s->nr_seen < ARRAY_LEN (s->seen))
+    strcpy (s->seen[s->nr_seen++], ns);
+  snprintf (path, sizeof path, "/proc/%d/mountinfo", pid);
+  return fopen (path, "re");
+}
+
 /* One process of each name space is asked. */
 static void
 look_at_mounts (struct search *s, pid_t pid)
 {
-  char path[64], ns[NS_LEN], where[PATH_MAX], name[64], text[PATH_MAX + 128];
+  char ns[NS_LEN], where[PATH_MAX], name[64], text[PATH_MAX + 128];
   char line[2 * PATH_MAX];
-  FILE *fp;
+  FILE *fp = open_mounts (s, pid, ns);
 
-  snprintf (path, sizeof path, "/proc/%d/ns/mnt", pid);
-  if (!read_link (path, ns, sizeof ns))
-    return;
-  for (unsigned i = 0; i < s->nr_seen; i++)
-    if (strcmp (s->seen[i], ns) == 0)
-      return;
-  if (s->nr_seen < ARRAY_LEN (s->seen))
-    strcpy (s->seen[s->nr_seen++], ns);
-  snprintf (path, sizeof path, "/proc/%d/mountinfo", pid);
-  fp = fopen (path, "re");
   while (fp && fgets (line, sizeof line, fp)) {
     if (!is_mount (s, line, where))
       continue;
@@ -290,6 +309,36 @@ look_at_mounts (struct search *s, pid_t pid)
               strcmp (ns, s->ours) == 0 ? "" : name);
     add (s, "mounted on ", text);
   }
+  if (fp)
+    fclose (fp);
+}
+
+/* ---- a name space that was left ----------------------------------------- */
+
+static bool
+is_our_name_space (const struct search *s, const char *path)
+{
+  char text[NS_LEN];
+
+  return read_link (path, text, sizeof text) && strcmp (text, s->ours) == 0;
+}
+
+/* Is this process in our name space, or has that open, or sees a mount that
+ * keeps it, as unshare --mount=FILE makes one?  Or is it mounted there, too?
+ */
+static void
+look_outside (struct search *s, pid_t pid)
+{
+  char ns[NS_LEN], line[2 * PATH_MAX], where[PATH_MAX];
+  FILE *fp;
+
+  if ((find_name_space (pid, ns) && strcmp (ns, s->ours) == 0) ||
+      any_file (s, pid, false, is_our_name_space))
+    s->nr++;
+  fp = open_mounts (s, pid, ns);
+  while (fp && fgets (line, sizeof line, fp))
+    if (strstr (line, s->ours) || is_mount (s, line, where))
+      s->nr++;
   if (fp)
     fclose (fp);
 }
@@ -382,19 +431,47 @@ begin (struct search *s, const char *device)
   return true;
 }
 
+/* The last mount of it in this name space.  False: there is none. */
+static bool
+find_mount (const struct search *s, char where[PATH_MAX])
+{
+  char line[2 * PATH_MAX], path[PATH_MAX];
+  FILE *fp = fopen ("/proc/self/mountinfo", "re");
+  bool is = false;
+
+  while (fp && fgets (line, sizeof line, fp))
+    if (is_mount (s, line, path)) {
+      strcpy (where, path);
+      is = true;
+    }
+  if (fp)
+    fclose (fp);
+  return is;
+}
+
 bool
 users_mount (const char *device)
 {
   struct search s = { .nr_devices = 0 };
-  char line[2 * PATH_MAX], where[PATH_MAX];
-  FILE *fp = begin (&s, device) ? fopen ("/proc/self/mountinfo", "re") : NULL;
-  bool is = false;
+  char where[PATH_MAX];
 
-  while (fp && !is && fgets (line, sizeof line, fp))
-    is = is_mount (&s, line, where);
-  if (fp)
-    fclose (fp);
-  return is;
+  return begin (&s, device) && find_mount (&s, where);
+}
+
+void
+users_unmount (const char *device, pid_t helper)
+{
+  struct search s = { .owner = helper };
+  char where[PATH_MAX];
+
+  if (!begin (&s, device) || !find_name_space (getpid (), s.ours))
+    return;
+  while (find_mount (&s, where)) {
+    s.nr_seen = 0;
+    each_process (&s, look_outside);
+    if (s.nr > 0 || umount2 (where, UMOUNT_NOFOLLOW) == -1)
+      return;
+  }
 }
 
 char *
@@ -404,7 +481,7 @@ users_find (const char *device, pid_t owner)
 
   if (!begin (&s, device))
     return NULL;
-  read_link ("/proc/self/ns/mnt", s.ours, sizeof s.ours);
+  find_name_space (getpid (), s.ours);
   s.fp = open_memstream (&s.text, &s.len);
   if (s.fp == NULL)
     return NULL;

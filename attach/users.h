@@ -21,4 +21,10 @@ extern char *users_find (const char *device, pid_t owner);
 /* Is it mounted in this name space? */
 extern bool users_mount (const char *device);
 
+/* Unmount it in this name space if nothing else can: all processes but this one
+ * and helper (0: none) have left it, nothing keeps it for another, and it is
+ * mounted nowhere else.  It waits until all is written out.
+ */
+extern void users_unmount (const char *device, pid_t helper);
+
 #endif

@@ -123,6 +123,28 @@ grep -q 'attached already' "$tmp/err" || fail "$name: $(cat "$tmp/err")"
 let_go
 finish
 
+# A name space that all processes but ours have left: nothing else can unmount
+# what is in it.
+name=left
+unshare --mount --propagation private \
+  bash -c 'timeout 120 scripts/mount --with fuse "$1" "$2" >/dev/null &&
+    cp -r docs "$2/left" && exec 3>"$2/open" && touch "$3" && exec sleep 1000' \
+  - "$sock" "$mnt" "$tmp/left-ready" &
+holder=$!
+on_exit kill_ours $holder
+wait_for test -e "$tmp/left-ready" || late "$name: not mounted"
+state=$(echo "$GPURAID_RUN"/attached/*)
+nbdfuse=$(cat "$state/pid")
+! out=$("$gpuraid" detach --wait 0 "${state##*/}" 2>&1) ||
+  fail "$name: detached under a process"
+grep -q "mounted on $mnt in the name space of process" <<<"$out" ||
+  fail "$name: detach says: $out"
+let_go
+out=$("$gpuraid" detach --wait 60 "${state##*/}" 2>&1) ||
+  fail "$name: it is not detached: $out"
+wait_for has_ended "$nbdfuse" || late "$name: nbdfuse lives on"
+expect_files
+
 begin bind
 mkdir "$shm/other"
 mount --bind "$mnt/bind" "$shm/other"
