@@ -25,6 +25,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "common/bits.h"
 #include "common/list.h"
 #include "gf/coder.h"
 #include "member/loop.h"
@@ -75,11 +76,13 @@ struct engine_hooks {
 
 struct engine {
   const struct engine_hooks *hooks;
-  pthread_mutex_t lock;         /* the array lock */
+
+  /* Any thread writes these, and each of them reads what is around. */
+  _Alignas (CACHE_LINE) pthread_mutex_t lock;   /* the array lock */
   _Atomic (struct news *) news; /* newest first */
 
   /* With the lock held. */
-  struct list ready;            /* waiters to be run */
+  _Alignas (CACHE_LINE) struct list ready;      /* waiters to be run */
   struct deferred deferred;
 };
 

@@ -48,7 +48,7 @@ io_of (const struct seat_io *io)
 void
 entry_set_io (struct array_entry *e, const struct seat *s)
 {
-  e->reads = io_of (&s->reads);
+  e->reads = io_of (&s->ends.reads);
   e->writes = io_of (&s->writes);
   e->flushes = io_of (&s->flushes);
 }

@@ -12,6 +12,8 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "array/array.h"
 #include "array/engine.h"
@@ -41,12 +43,31 @@ enum seat_state {
   SEAT_IDLE,            /* known, not used: failed, unlisted */
 };
 
+/* Zeroes, aligned to cache lines; free frees it.  NULL: no memory. */
+static inline void *
+alloc_lines (size_t len)
+{
+  void *p = aligned_alloc (CACHE_LINE, round_up (len, CACHE_LINE));
+
+  return p ? memset (p, 0, len) : NULL;
+}
+
 /* Reads in clients' threads are counted per half second of their start. */
 #define SEAT_PREADS 4u
 
 /* I/O that has succeeded, for status.  Any thread may add. */
 struct seat_io {
   atomic_uint_fast64_t ops, bytes, ns;
+};
+
+/* What clients' threads write when their reads end, without the array lock.
+ * Cache lines of its own: the lock's holder looks at the rest of the seat for
+ * each read.
+ */
+struct seat_ends {
+  _Alignas (CACHE_LINE) struct seat_io reads;   /* also those of the loop */
+  atomic_uint preads[SEAT_PREADS];      /* ended, of preads_begun */
+  struct hedge_fast fast;
 };
 
 /* A present member and its place in the array. */
@@ -65,7 +86,6 @@ struct seat {
   bool suspect;                 /* an I/O is overdue: reads avoid it */
   bool waited_for;              /* a write or flush is, but too many are */
   struct hedge_member hedge;    /* how long its reads take: array/slow.c */
-  struct hedge_fast fast_reads; /* any thread */
   struct owed owed;             /* reads in clients' threads, of a member that
                                  * is opened with O_DIRECT */
   uint64_t told_slow;           /* ns, when that was said last; 0: never */
@@ -91,12 +111,13 @@ struct seat {
   } last_error;                 /* likewise */
   uint64_t nr_bad_sums;         /* likewise: blocks with another checksum */
   uint64_t told_bad_sums;       /* array/event.c */
-  struct seat_io reads, writes, flushes;        /* likewise; not what
-                                 * array/store.c does, nor zeroes and trims */
+  struct seat_io writes, flushes;       /* likewise; not what array/store.c
+                                 * does, nor zeroes and trims */
   unsigned read_errors;         /* recent: halved every minute */
   atomic_uint users;            /* I/O in flight; any thread may decrement */
-  atomic_uint preads[SEAT_PREADS];      /* likewise, in clients' threads, by
-                                         * start time */
+  unsigned preads_begun[SEAT_PREADS];   /* in clients' threads, by start
+                                         * time */
+  struct seat_ends ends;
   uint64_t answered;            /* ns, when the last write or flush ended */
   uint64_t table_zeroing, table_zeroed; /* a target: bytes */
   uint64_t trimmed;             /* a target: bytes from data_off up to which
@@ -415,7 +436,7 @@ struct array {
   uint64_t last_minute, last_clear;     /* ns */
   uint64_t overdue_waited;      /* ns, when more members than may fail were last
                                  * overdue; 0: never */
-  unsigned pread_now;           /* index in seat->preads for new ones */
+  unsigned pread_now;           /* index in preads_begun for new ones */
   uint64_t pread_since;         /* ns */
   bool any_pread;               /* some began since the last tick */
   struct waiter clear_waiter;

@@ -31,8 +31,8 @@ check_preads (struct array *a, uint64_t now)
     const unsigned oldest = (a->pread_now + 1) % SEAT_PREADS;
 
     for (unsigned j = 0; j < SEAT_PREADS; j++)
-      a->any_pread |= atomic_load (&s->preads[j]) > 0;
-    if (!s->suspect && atomic_load (&s->preads[oldest]) > 0) {
+      a->any_pread |= seat_preads (s, j) > 0;
+    if (!s->suspect && seat_preads (s, oldest) > 0) {
       log_debug ("slot %u: a read is overdue, reads go round it", s->slot);
       s->suspect = true;
     }
@@ -132,7 +132,7 @@ owes_a_read (const struct seat *s)
     if (list_item (l, struct xfer, seat_link)->abandoned)
       return true;
   for (unsigned i = 0; i < SEAT_PREADS; i++)
-    if (atomic_load (&s->preads[i]) > 0)
+    if (seat_preads (s, i) > 0)
       return true;
   return false;
 }

@@ -4,23 +4,28 @@
  */
 
 #include "array/owed.h"
-#include "common/bits.h"
 #include "common/plant.h"
+
+/* No read is late that has taken less (hedge_late). */
+#define TURN_NS (HEDGE_NEVER_LATE_NS / 2)
 
 static unsigned
 count (const struct owed *o, unsigned group)
 {
-  return atomic_load_explicit (&o->nr[group], memory_order_relaxed);
+  return o->begun[group] -
+    atomic_load_explicit (&o->ended[group], memory_order_relaxed);
 }
 
 unsigned
 owed_begin (struct owed *o, uint64_t now)
 {
-  if (count (o, !o->entry) == 0 || PLANTED ("owed-turned-early")) {
+  if (o->none || (now - o->since >= TURN_NS && count (o, !o->entry) == 0) ||
+      PLANTED ("owed-turned-early")) {
     o->entry = !o->entry;
     o->since = now;
+    o->none = count (o, !o->entry) == 0;
   }
-  atomic_fetch_add_explicit (&o->nr[o->entry], 1, memory_order_relaxed);
+  o->begun[o->entry]++;
   return o->entry;
 }
 
@@ -28,13 +33,19 @@ void
 owed_end (struct owed *o, unsigned group)
 {
   if (group < OWED_NONE)
-    atomic_fetch_sub_explicit (&o->nr[group], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit (&o->ended[group], 1, memory_order_relaxed);
 }
 
 uint64_t
 owed_age (const struct owed *o, uint64_t now)
 {
   return count (o, !o->entry) > 0 ? now - o->since : 0;
+}
+
+bool
+owed_is_older (const struct owed *o, uint64_t now, uint64_t ns)
+{
+  return now - o->since > ns && owed_age (o, now) > ns;
 }
 
 bool

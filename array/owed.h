@@ -8,8 +8,9 @@
  *
  * The reads under way are in two groups: one that is complete, of which the
  * time is known by which its last read had begun, and one that new reads enter.
- * When the complete one is empty, the other becomes it.  So no list and no
- * clock is needed when a read ends, in any thread.
+ * When the complete one is empty, the other becomes it; that is looked at once
+ * in a while, as other threads write what it takes.  So no list and no clock is
+ * needed when a read ends, in any thread.
  *
  * Times are in ns.  owed_end may be called by any thread; the others with the
  * array lock held.
@@ -25,15 +26,18 @@
 #include <stdint.h>
 
 #include "array/hedge.h"
+#include "common/bits.h"
 
 /* A read that is in no group. */
 #define OWED_NONE 2u
 
 /* One member.  Zeroes: no read is under way. */
 struct owed {
-  atomic_uint nr[2];            /* reads under way, by group */
+  unsigned begun[2];            /* reads, by group */
   unsigned entry;               /* the group that new reads enter */
+  bool none;                    /* the other group was seen to be empty */
   uint64_t since;               /* the reads of the other group had begun */
+  _Alignas (CACHE_LINE) atomic_uint ended[2];   /* of begun */
 };
 
 /* A read begins.  Returns its group, for owed_end. */
@@ -44,6 +48,8 @@ extern void owed_end (struct owed *o, unsigned group);
  * known.
  */
 extern uint64_t owed_age (const struct owed *o, uint64_t now);
+/* Is that more than ns? */
+extern bool owed_is_older (const struct owed *o, uint64_t now, uint64_t ns);
 
 /* Was a small read in a client's thread, that took ns, long (for
  * hedge_note_pread)?  With hedge=DELAY the answer is yes from loop_ns on, so

@@ -225,7 +225,7 @@ is_done (struct request *r)
 
     if (s->from != STEP_SEAT)
       continue;
-    hedge_add_fast (&s->seat->fast_reads, s->len, s->ns);
+    hedge_add_fast (&s->seat->ends.fast, s->len, s->ns);
     pread_end (s);
   }
   return true;

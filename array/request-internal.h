@@ -92,17 +92,16 @@ pread_begin (struct array *a, struct step *s)
     s->owed = owed_begin (&s->seat->owed, loop_now (a->loop));
     slow_timed (a);
   }
-  atomic_fetch_add_explicit (&s->seat->preads[s->bucket], 1,
-                             memory_order_relaxed);
+  s->seat->preads_begun[s->bucket]++;
 }
 
 static inline void
 pread_end (struct step *s)
 {
   if (s->error == 0)
-    seat_io_add (&s->seat->reads, s->len, s->ns);
+    seat_io_add (&s->seat->ends.reads, s->len, s->ns);
   owed_end (&s->seat->owed, s->owed);
-  atomic_fetch_sub_explicit (&s->seat->preads[s->bucket], 1,
+  atomic_fetch_add_explicit (&s->seat->ends.preads[s->bucket], 1,
                              memory_order_release);
 }
 

@@ -151,7 +151,7 @@ seats_changed (struct array *a)
 static struct seat *
 add_seat (struct array *a)
 {
-  struct seat *s = calloc (1, sizeof *s);
+  struct seat *s = alloc_lines (sizeof *s);
 
   if (s == NULL)
     return NULL;

@@ -67,6 +67,14 @@ seat_holds_data (const struct seat *s)
 #define SEAT_NAME_LEN 4160
 extern const char *seat_name (const struct seat *s, char buf[SEAT_NAME_LEN]);
 
+/* Reads in clients' threads that have not ended, of a start time. */
+static inline unsigned
+seat_preads (const struct seat *s, unsigned bucket)
+{
+  return s->preads_begun[bucket] -
+    atomic_load_explicit (&s->ends.preads[bucket], memory_order_acquire);
+}
+
 /* I/O in flight. */
 static inline unsigned
 seat_users (const struct seat *s)
@@ -74,7 +82,7 @@ seat_users (const struct seat *s)
   unsigned n = atomic_load (&s->users);
 
   for (unsigned i = 0; i < SEAT_PREADS; i++)
-    n += atomic_load (&s->preads[i]);
+    n += seat_preads (s, i);
   return n;
 }
 

@@ -46,7 +46,7 @@ slow_roles (const struct array *a, uint64_t no)
 static void
 collect (struct array *a, struct seat *s)
 {
-  hedge_earn (&a->hedge, hedge_collect (&s->hedge, &s->fast_reads));
+  hedge_earn (&a->hedge, hedge_collect (&s->hedge, &s->ends.fast));
 }
 
 static unsigned
@@ -161,7 +161,7 @@ slow_owes (struct array *a, struct seat *s, uint64_t len)
   if (s->hedge.by_loop)
     return hedge_by_loop (&s->hedge);
   return late > 0 && !PLANTED ("owed-unasked") &&
-    owed_age (&s->owed, loop_now (a->loop)) > late;
+    owed_is_older (&s->owed, loop_now (a->loop), late);
 }
 
 void

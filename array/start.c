@@ -275,9 +275,9 @@ array_new (const struct config *c, struct assembly *as, struct coder *coder)
 
   if (check_cache (c->cache_len, need) == -1)
     return NULL;
-  a = calloc (1, sizeof *a);
+  a = alloc_lines (sizeof *a);
   if (a == NULL) {
-    log_error ("calloc: %m");
+    log_error ("aligned_alloc: %m");
     return NULL;
   }
   if (engine_init (&a->engine, &main_loop_hooks)) {

@@ -18,6 +18,9 @@
 #define MIB (UINT64_C (1) << 20)
 #define GIB (UINT64_C (1) << 30)
 
+/* Bytes.  What threads write beside each other is not on one of these. */
+#define CACHE_LINE 64
+
 #define BIT(n) (UINT64_C (1) << (n))
 /* The n lowest bits; n is 0 to 64. */
 #define LOW_BITS(n) ((n) >= 64 ? ~UINT64_C (0) : BIT (n) - 1)

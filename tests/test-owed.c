@@ -45,6 +45,25 @@ test_age (void **state)
   owed_end (&o, first);
 }
 
+/* One of two that began together hangs: that is seen though no read begins
+ * later.
+ */
+static void
+test_together (void **state)
+{
+  struct owed o = { 0 };
+  unsigned first, second;
+
+  first = owed_begin (&o, 10 * MS);
+  second = owed_begin (&o, 10 * MS);
+  owed_end (&o, second);
+  assert_int_equal (owed_age (&o, 20 * MS), 10 * MS);
+  assert_false (owed_is_older (&o, 20 * MS, 10 * MS));
+  assert_true (owed_is_older (&o, 21 * MS, 10 * MS));
+  owed_end (&o, first);
+  assert_false (owed_is_older (&o, 22 * MS, 0));
+}
+
 /* A stream of reads that take a millisecond never looks much older, and one
  * read that hangs is seen.
  */
@@ -129,6 +148,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_age),
+    cmocka_unit_test (test_together),
     cmocka_unit_test (test_stream),
     cmocka_unit_test (test_long),
     cmocka_unit_test (test_quick),
