@@ -30,6 +30,9 @@ struct sums_page {
   bool checked;                 /* all were loaded, to know that */
   uint64_t doubtful;            /* one place is bad, or both: to be stored
                                  * when the array may write */
+  uint64_t rubbish;             /* of one that was never written: no zeroes
+                                 * there; to be zeroed when the array may
+                                 * write */
   struct list doubtful_link;    /* in sums->doubtful */
   uint64_t dirty;
   uint64_t again;               /* to be stored a second time, in the other
@@ -160,6 +163,11 @@ extern void sums_no_entries (const struct array *a, struct sums_page *p,
                              unsigned slot);
 /* One place is bad: it is stored again. */
 extern void sums_add_doubtful (struct array *a, struct sums_page *p,
+                               unsigned slot);
+/* It was never written, as the others prove, and is no zeroes on this slot:
+ * without enough of the others it would seem damaged.
+ */
+extern void sums_page_rubbish (struct array *a, struct sums_page *p,
                                unsigned slot);
 /* It can't be trusted. */
 extern void sums_page_damaged (struct array *a, struct sums_page *p,

@@ -22,6 +22,7 @@ struct load {
   unsigned slot;
   struct seat *seat;
   bool verify;                  /* it is in memory */
+  bool unborn;                  /* and was never written, when this began */
   unsigned pending;
   bool failed[2];
   struct xfer_memory *memory;   /* both places */
@@ -122,6 +123,24 @@ take_places (struct array *a, struct load *ld)
              (is[!newest] == PLACE_BLANK && !ahead));
 }
 
+/* An error may pass: nothing is stored because of it. */
+static bool
+is_unreadable (const struct load *ld)
+{
+  return ld->failed[0] || ld->failed[1];
+}
+
+/* Nothing was stored meanwhile, but it may be that something will be.  An error
+ * may pass.
+ */
+static void
+verify_unborn (struct array *a, struct load *ld)
+{
+  if (!ld->p->born && !is_unreadable (ld) &&
+      !all_zeroes (ld->buf, 2 * TABLE_PAGE_LEN))
+    sums_page_rubbish (a, ld->p, ld->slot);
+}
+
 /* What is in memory is right, and the member has what was stored last.
  * Nothing was stored meanwhile.
  */
@@ -147,13 +166,6 @@ verify_places (struct array *a, struct load *ld)
   sums_add_doubtful (a, p, ld->slot);
 }
 
-/* An error may pass: nothing is stored because of it. */
-static bool
-is_unreadable (const struct load *ld)
-{
-  return ld->failed[0] || ld->failed[1];
-}
-
 static void
 load_ended (struct array *a, struct load *ld)
 {
@@ -163,8 +175,12 @@ load_ended (struct array *a, struct load *ld)
   p->loading &= ~bit;
   a->sums->stuck_gen = 0;
   if (ld->verify) {
-    if (p->loaded & bit && sums_source (a, p, ld->slot) == ld->seat)
-      verify_places (a, ld);
+    if (p->loaded & bit && sums_source (a, p, ld->slot) == ld->seat) {
+      if (ld->unborn)
+        verify_unborn (a, ld);
+      else
+        verify_places (a, ld);
+    }
   }
   /* If the member is no longer used, another one is asked. */
   else if (sums_source (a, p, ld->slot) == ld->seat) {
@@ -219,6 +235,7 @@ load_from (struct array *a, struct sums_page *p, unsigned slot,
   ld->slot = slot;
   ld->seat = seat;
   ld->verify = verify;
+  ld->unborn = verify && !p->born;
   ld->buf = buf;
   ld->pending = 2;
   p->loading |= BIT (slot);
@@ -279,7 +296,8 @@ sums_verify_begin (struct array *a)
 static bool
 may_be_verified (const struct sums_page *p)
 {
-  return p->born && !p->doubtful && !p->again && !p->twice;
+  return (p->born || p->checked) && !p->doubtful && !p->rubbish &&
+    !p->again && !p->twice;
 }
 
 bool

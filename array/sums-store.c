@@ -279,16 +279,54 @@ store_some (struct array *a, struct sums *s)
     flush_members (a, &s->flush_waiter);
 }
 
+/* A page that is stored on some slots alone would seem lost on the others.  A
+ * crash meanwhile leaves rubbish again.
+ */
+static void
+zero_rubbish (struct array *a, struct sums_page *p)
+{
+  const uint64_t slots = p->rubbish;
+
+  list_remove (&p->link);
+  p->rubbish = p->stored = 0;
+  p->is_storing = true;
+  p->storing_seq = SUMS_NO_SEQ;
+  enter_storing (a->sums, p);
+  p->stores = 1;
+  FOR_EACH_BIT (slot, slots) {
+    struct seat *s = sums_source (a, p, slot);
+
+    if (takes_page (a, p, s)) {
+      struct xfer *x = xfer_new (a, s, IO_ZERO, store_done);
+
+      x->off = table_page_off (&a->sb.l, p->no, 0);
+      x->len = 2 * TABLE_PAGE_LEN;
+      x->owner = p;
+      p->stores++;
+      xfer_start (a, x);
+    }
+  }
+  if (--p->stores == 0)
+    page_stored (a, p);
+}
+
+/* What is busy is looked at again when that ends.  A page that was written
+ * since is stored on all slots, in both places.
+ */
 static void
 take_doubtful (struct array *a, struct sums *s)
 {
-  struct list *l;
-
-  while ((l = list_pop (&s->doubtful)) != NULL) {
+  list_for_each (l, &s->doubtful) {
     struct sums_page *p = list_item (l, struct sums_page, doubtful_link);
 
-    sums_mark_dirty (a, p, p->doubtful, 0);
-    p->doubtful = 0;
+    if (p->rubbish && !p->born && is_busy (p))
+      continue;
+    list_remove (l);
+    if (p->doubtful)
+      sums_mark_dirty (a, p, p->doubtful, 0);
+    else if (p->rubbish && !p->born)
+      zero_rubbish (a, p);
+    p->doubtful = p->rubbish = 0;
   }
 }
 

@@ -117,6 +117,22 @@ sums_page_damaged (struct array *a, struct sums_page *p, unsigned slot)
   sums_add_doubtful (a, p, slot);
 }
 
+void
+sums_page_rubbish (struct array *a, struct sums_page *p, unsigned slot)
+{
+  struct seat *s = sums_source (a, p, slot);
+
+  if (s == NULL || PLANTED ("sums-rubbish-left"))
+    return;
+  a->counters.bad_table_pages++;
+  s->nr_bad_sums++;
+  log_notice ("slot %u: %s: page %" PRIu64 " of the checksum table was never "
+              "written, and is damaged: it is made zeroes", slot, s->m->path,
+              p->no);
+  p->rubbish |= BIT (slot);
+  list_move (&a->sums->doubtful, &p->doubtful_link);
+}
+
 /* Slots with an active member: what a target lacks says nothing. */
 static uint64_t
 active_slots (const struct array *a, const struct sums_page *p)
@@ -295,6 +311,8 @@ sums_check_blank (struct array *a, struct sums_page *p)
     for (unsigned slot = 0; slot < a->n && !p->born; slot++)
       sums_set_all (p, slot, (struct table_entry) { 0, 0 });
     p->empty = LOW_BITS (a->n) & ~bad;
+    FOR_EACH_BIT (slot, bad)
+      sums_page_rubbish (a, p, slot);
     return;
   }
   if (!first && !born && p->unreadable && !PLANTED ("sums-blank-unproven")) {

@@ -253,6 +253,43 @@ test_first_write_to_an_unreadable_page (void **state)
   end_degraded (sa);
 }
 
+/* A page that was never written is rubbish on one member, as the others prove.
+ * Once too few of them are there nothing would tell it from one that is
+ * damaged, and its rows would be lost: so it is made zeroes while they are.
+ */
+static void
+test_rubbish_in_a_page_never_written (void **state)
+{
+  static const uint8_t rubbish[TABLE_PAGE_LEN] = { 0x3c },
+    zeroes[TABLE_PAGE_LEN];
+
+  for (unsigned known = 0; known < 2; known++) {
+    struct sim_array *sa;
+    unsigned bad;
+
+    sim_consistency = CONSISTENCY_JOURNAL;
+    sim_checksum = CHECKSUM_CRC32C;
+    limits.table_page_entries = 24;
+    sa = start_empty (2, 1, CHUNK, NR_STRIPES);
+    bad = slot_of (sa, 0, 2);
+    open_again (sa, ~0, true);
+    if (known)
+      check_all (sa);
+    put_bytes (sa, bad, page_off (sa, 0, 0), rubbish, sizeof rubbish);
+    (void) scrub (sa, false);
+    assert_int_equal (sa->a->counters.bad_table_pages, 1);
+    assert_true (sim_array_settle (sa, 60 * SECOND));
+    (void) scrub (sa, false);
+    assert_int_equal (sa->a->counters.bad_table_pages, 1);
+    for (unsigned i = 0; i < 2; i++)
+      assert_memory_equal (sa->disk[bad]->visible + page_off (sa, 0, i),
+                           zeroes, sizeof zeroes);
+    open_again (sa, 7 & ~BIT (slot_of (sa, 0, 0)), true);
+    check_all (sa);
+    end_degraded (sa);
+  }
+}
+
 /* A page of no entries, as the slots have it of which the first write to it
  * changes no block.
  */
@@ -405,6 +442,7 @@ main (void)
     TEST (test_page_of_a_target_is_unreadable),
     TEST (test_blank_page_without_proof),
     TEST (test_first_write_to_an_unreadable_page),
+    TEST (test_rubbish_in_a_page_never_written),
     TEST (test_page_of_a_target_is_whole),
     TEST (test_decoded_from_an_old_block),
     TEST (test_decoded_from_an_old_delta),
