@@ -154,6 +154,13 @@ sim_same (struct member *m, struct member *m2)
     ((struct sim_member *) m2)->disk;
 }
 
+/* A hole has nothing that could be bad. */
+static bool
+is_hole (const struct sim_disk *d, uint64_t pos)
+{
+  return all_zeroes (d->visible + pos, SIM_BLOCK) && !d->bad[pos / SIM_BLOCK];
+}
+
 /* Blocks that are zero are holes, aligned ones only. */
 static int
 sim_extent (struct member *m, uint64_t off, uint64_t len,
@@ -165,11 +172,11 @@ sim_extent (struct member *m, uint64_t off, uint64_t len,
 
   if (err)
     return err;
-  *hole = all_zeroes (d->visible + pos, SIM_BLOCK);
+  *hole = is_hole (d, pos);
   do
     pos += SIM_BLOCK;
   while (pos < off + len &&
-         all_zeroes (d->visible + pos, SIM_BLOCK) == *hole);
+         is_hole (d, pos) == *hole);
   *end = MIN (pos, off + len);
   return 0;
 }

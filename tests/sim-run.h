@@ -110,6 +110,7 @@ struct run {
 
   bool two_now;                 /* some slot has two active members */
   uint64_t scrub_state;         /* sim-scrub.c's */
+  uint64_t end_state;           /* sim-end.c's */
   enum membership_phase record_phase;   /* as last seen */
   int recovery_phase;           /* sim-recovery.c's, as last seen; -1: none */
   bool no_scrubs;               /* but those at the end */
@@ -301,6 +302,19 @@ extern void scrub_check_open (struct run *r);
 extern void scrub_soon (struct run *r);
 /* The array is whole: all of it is right.  False: a member has failed. */
 extern bool scrub_last (struct run *r);
+/* A scrub that only reads finds nothing. */
+extern void scrub_finds_nothing (struct run *r, const char *what);
+
+/* ---- sim-end.c ---- */
+
+/* Slots on which a scrub of a healthy array may find something wrong: some
+ * member was corrupted, or has blocks that can't be read.
+ */
+extern uint64_t end_spoilt_slots (const struct run *r);
+/* The array is stopped, and whole, with this data (the whole array): with m
+ * members left out it is there.
+ */
+extern void end_leave_out (struct run *r, const uint8_t *data);
 
 /* ---- sim-recovery.c ---- */
 

@@ -200,25 +200,60 @@ scrub_all (struct run *r, bool repair, struct array_status *st)
   return st->last_scrub_complete && !a->failed && a->lost_slots == 0;
 }
 
+/* The first look: nothing that was not spoilt.  before: pages of the checksum
+ * tables that were found damaged.
+ */
+static void
+check_first (struct run *r, const struct array_status *st, uint64_t before)
+{
+  const struct array *a = r->sa->a;
+  const uint64_t spoilt = end_spoilt_slots (r);
+
+  if (a->counters.bad_table_pages > before && spoilt == 0)
+    run_die (r, "a scrub finds damaged pages of the checksum tables, which "
+             "nothing has spoilt");
+  if (st->last_scrub.unlocated_rows > 0)
+    run_die (r, "%" PRIu64 " rows do not fit", st->last_scrub.unlocated_rows);
+  for (unsigned slot = 0; slot < r->n; slot++)
+    if (a->scrub->found[slot] > 0 && !(spoilt >> slot & 1))
+      run_die (r, "slot %u: a scrub finds %" PRIu64 " wrong blocks that "
+               "nothing has spoilt", slot, a->scrub->found[slot]);
+}
+
+void
+scrub_finds_nothing (struct run *r, const char *what)
+{
+  const uint64_t *pages = &r->sa->a->counters.bad_table_pages;
+  const uint64_t before = *pages;
+  struct array_status st;
+
+  if (scrub_all (r, false, &st) &&
+      (st.last_scrub.found > 0 || st.last_scrub.lost_rows > 0 ||
+       st.last_scrub.unlocated_rows > 0 || st.last_scrub.skipped_rows > 0 ||
+       *pages > before))
+    run_die (r, "%s: %" PRIu64 " blocks are wrong, %" PRIu64 " rows do not "
+             "fit, %" PRIu64 " are lost, %" PRIu64 " skipped, %" PRIu64
+             " pages of the checksum tables are damaged", what,
+             st.last_scrub.found, st.last_scrub.unlocated_rows,
+             st.last_scrub.lost_rows, st.last_scrub.skipped_rows,
+             *pages - before);
+}
+
 bool
 scrub_last (struct run *r)
 {
   const uint64_t epoch = r->sa->a->membership.cur.self.ballot.epoch;
+  const uint64_t pages = r->sa->a->counters.bad_table_pages;
   struct array_status st;
 
-  if (scrub_all (r, false, &st) && st.last_scrub.unlocated_rows > 0)
-    run_die (r, "%" PRIu64 " rows do not fit", st.last_scrub.unlocated_rows);
+  if (scrub_all (r, false, &st))
+    check_first (r, &st, pages);
   if (!scrub_all (r, true, &st))
     return false;
   stats.scrub_found += st.last_scrub.found > 0;
   if (st.last_scrub.repaired < st.last_scrub.found)
     run_die (r, "of %" PRIu64 " wrong blocks %" PRIu64 " were repaired",
              st.last_scrub.found, st.last_scrub.repaired);
-  if (scrub_all (r, false, &st) &&
-      (st.last_scrub.found > 0 || st.last_scrub.lost_rows > 0 ||
-       st.last_scrub.skipped_rows > 0))
-    run_die (r, "%" PRIu64 " blocks are still wrong, %" PRIu64 " rows lost, %"
-             PRIu64 " skipped", st.last_scrub.found, st.last_scrub.lost_rows,
-             st.last_scrub.skipped_rows);
+  scrub_finds_nothing (r, "after a repair");
   return r->sa->a->membership.cur.self.ballot.epoch == epoch;
 }

@@ -514,6 +514,7 @@ void
 session_last (struct run *r)
 {
   char why[2000];
+  bool scrubbed;
 
   run_say (r, "the end");
   back_note_session (r);
@@ -526,17 +527,16 @@ session_last (struct run *r)
   r->over = r->rows_lost = false;
   if (!read_all (r))
     run_die (r, "it failed");
-  (void) scrub_rot (r);
+  scrubbed = scrub_rot (r);
   if (!stop_cleanly (r))
     run_die (r, "it failed");
   /* Reading all of it may have found enough bad blocks to take a member out. */
-  for (unsigned i = 0; r->was_lost || r->sa->rotted; i++) {
+  for (unsigned i = 0; r->was_lost || !scrubbed; i++) {
     if (i > r->g.m || !session_open (r, false, false))
       run_die (r, "members are lost again");
     if (!make_whole (r) || (r->sa->rotted && !read_all (r)))
       run_die (r, "it failed");
-    if (r->sa->rotted)
-      (void) scrub_rot (r);
+    scrubbed = scrub_rot (r);
     if (!stop_cleanly (r))
       run_die (r, "it failed");
   }
@@ -547,6 +547,10 @@ session_last (struct run *r)
     run_die (r, "on the disks: %s", why);
   if (!session_open (r, false, true))
     run_die (r, "it does not open: %s", r->sa->said);
-  if (!read_all (r) || !sim_array_stop (r->sa))
+  if (!read_all (r))
     run_die (r, "it failed");
+  scrub_finds_nothing (r, "the stopped members");
+  if (!sim_array_stop (r->sa))
+    run_die (r, "it failed");
+  end_leave_out (r, r->buf);
 }

@@ -55,6 +55,7 @@
   X (hedged, "reads decoded while they were waited for")                \
   X (hedges_won, "of those, decoded first")                             \
   X (avoided, "reads of slow members decoded from the start")           \
+  X (left_out, "sets of m members left out at the end")                  \
   X (readded, "members taken again")                                    \
   X (readded_full, "of those, rebuilt in full")                         \
   X (spares, "spares added")                                            \
