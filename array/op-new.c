@@ -12,6 +12,7 @@
 #include "array/request.h"
 #include "array/seat.h"
 #include "array/state.h"
+#include "common/plant.h"
 
 /* ---- credits and memory ------------------------------------------------- */
 
@@ -204,19 +205,23 @@ op_resync (struct array *a, struct line *line,
 
 /* With journal and checksums a repair is logged like a write, with the same
  * content: some data and all parity, so that no m members take all its records
- * with them.
+ * with them.  Where all data is on targets that have the row, one of these gets
+ * the new generation: else parity would have one that no data has.
  */
 static uint64_t
 logged_with (const struct array *a, const struct line *line, uint64_t roles)
 {
   const uint64_t data = LOW_BITS (a->g.k);
-  uint64_t noread, nowrite, more = LOW_BITS (a->n) & ~data;
+  uint64_t noread, nowrite, more = LOW_BITS (a->n) & ~data, with;
 
   if (a->sums == NULL || a->mark_open)
     return 0;
   line_masks (a, line->no, &noread, &nowrite);
-  if ((roles & data) == 0 && (data & ~noread))
-    more |= (data & ~noread) & -(data & ~noread);
+  with = data & ~noread;
+  if (with == 0 && !PLANTED ("repair-parity-alone"))
+    with = data & ~nowrite;
+  if ((roles & data) == 0)
+    more |= with & -with;
   return more;
 }
 

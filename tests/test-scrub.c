@@ -242,6 +242,36 @@ test_old_generation (void **state)
   }
 }
 
+/* Parity that can't be read is stored anew while the only data of its row is on
+ * a rebuild's target, which has the row already: all of the row gets the new
+ * generation.
+ */
+static void
+test_repair_beside_a_target (void **state)
+{
+  struct sim_array *sa = start_with_sums (1, 2);
+  const uint64_t row = CHUNK_BLOCKS * 3;
+  const unsigned slot = slot_of (sa, row, 0);
+  struct seat *t;
+
+  sa->window_len = CHUNK;
+  open_again (sa, ~0, true);
+  assert_int_equal (sim_array_replace (sa, slot, sim_array_add_disk (sa)), 0);
+  assert_int_equal (sim_array_fail (sa, slot), 0);
+  t = sa->a->at[slot][1];
+  while (t->cursor < 4 * CHUNK)
+    assert_true (sim_step (sa->sim));
+  assert_int_equal (t->state, SEAT_TARGET);
+  sim_disk_set_bad (sa->disk[slot_of (sa, row, 1)],
+                    sa->l.data_off + row * BLOCK_LEN, BLOCK_LEN);
+  check_all (sa);
+  assert_int_equal (t->state, SEAT_TARGET);
+  assert_true (sim_array_settle (sa, 600 * SECOND));
+  assert_true (sa->a->counters.repaired_blocks > 0);
+  check_clean (scrub (sa, false));
+  end_whole (sa);
+}
+
 /* A block that missed a write is written again: if its old content is used
  * to make the parity, that is wrong, and not the block.
  */
@@ -449,6 +479,7 @@ main (void)
     TEST (test_too_many),
     TEST (test_old_copies),
     TEST (test_old_generation),
+    TEST (test_repair_beside_a_target),
     TEST (test_written_again),
     TEST (test_written_meanwhile),
     TEST (test_degraded),
