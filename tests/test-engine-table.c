@@ -191,6 +191,37 @@ test_page_of_a_target_is_unreadable (void **state)
   end_degraded (sa);
 }
 
+/* A page was never written, as the others prove, and can't be read on the
+ * member that is replaced: the new member gets none.  Else that one would be
+ * the only one with the page, and the others would seem to have lost theirs.
+ */
+static void
+test_unreadable_page_never_written (void **state)
+{
+  for (unsigned slot = 0; slot < 3; slot++) {
+    struct sim_array *sa;
+    unsigned no;
+
+    sim_consistency = CONSISTENCY_JOURNAL;
+    sim_checksum = CHECKSUM_CRC32C;
+    limits.table_page_entries = 24;
+    limits.tick_ns = 20000000;
+    sa = start_empty (2, 1, CHUNK, NR_STRIPES);
+    put (sa, sa->g.size - 4096, 4096, ARRAY_FUA);
+    open_again (sa, ~0, true);
+    set_bad_pages (sa, 0, BIT (slot));
+    no = sim_array_add_disk (sa);
+    assert_int_equal (sim_array_replace (sa, slot, no), 0);
+    assert_true (sim_array_settle (sa, 600 * SECOND));
+    clear_bad (sa);
+    open_again (sa, ~0, true);
+    check_all (sa);
+    check_clean (scrub (sa, false));
+    assert_int_equal (sa->a->counters.bad_table_pages, 0);
+    end_whole (sa);
+  }
+}
+
 /* A page became zeroes on one member, another member's can't be read for a
  * moment, and the third is away: that proves nothing.  Its rows are no zeroes,
  * then or when the third is back.
@@ -440,6 +471,7 @@ main (void)
     TEST (test_checksum_of_a_copied_block),
     TEST (test_unreadable_page_is_not_new),
     TEST (test_page_of_a_target_is_unreadable),
+    TEST (test_unreadable_page_never_written),
     TEST (test_blank_page_without_proof),
     TEST (test_first_write_to_an_unreadable_page),
     TEST (test_rubbish_in_a_page_never_written),
