@@ -16,7 +16,7 @@
 /* A thread adds two reads in each round while this one collects: nothing is
  * left behind.
  */
-#define NR_ROUNDS 300000u
+#define NR_ROUNDS 100000u
 
 struct adder {
   struct hedge_fast f;
