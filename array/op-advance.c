@@ -16,6 +16,18 @@
 #include "array/state.h"
 #include "common/plant.h"
 
+/* What a recovery writes in place is read from the rings until all of it is
+ * there, and it may wait for space for long.
+ */
+static bool
+may_read (const struct op *op)
+{
+  const struct op *writing = op->line->op;
+
+  return writing == NULL ||
+    (op->kind == OP_READ && writing->replay && !PLANTED ("replay-unread"));
+}
+
 /* Readers share the rows with readers; a write-out or fix only begins with
  * the rows to itself.
  */
@@ -24,7 +36,7 @@ is_free (struct array *a, struct op *op)
 {
   if (op->kind == OP_ZERO)
     return op_zero_begin (a, op);
-  if ((op->kind != OP_READ && op->kind != OP_SCRUB) || op->line->op == NULL)
+  if ((op->kind != OP_READ && op->kind != OP_SCRUB) || may_read (op))
     return true;
   list_move (&op->line->waiters, &op->waiter.link);
   return false;
