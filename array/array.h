@@ -145,6 +145,8 @@ extern int array_scrub_control (struct array *a,
 extern void array_set_rate (struct array *a, uint64_t limit);
 /* The minimum size of a new member in bytes: that of the smallest member. */
 extern uint64_t array_member_size (struct array *a);
+/* Where everything lies on a member now: it may grow. */
+extern void array_get_layout (struct array *a, struct member_layout *l);
 
 /* Raise the size to all whole stripes that fit on the smallest member, if all
  * slots are active.  Clients go on meanwhile.  Returns

@@ -289,6 +289,14 @@ array_member_size (struct array *a)
   return size;
 }
 
+void
+array_get_layout (struct array *a, struct member_layout *l)
+{
+  engine_lock (a);
+  *l = a->sb.l;
+  engine_unlock (a);
+}
+
 bool
 array_shares_store (struct array *a, struct member *m)
 {

@@ -16,6 +16,7 @@
 #include "array/blank.h"
 #include "array/create.h"
 #include "array/in-use.h"
+#include "array/room.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -25,6 +26,7 @@ struct creation {
   struct config c;              /* borrowed, with the defaults filled in */
   struct member *member[MAX_SLOTS];     /* NULL: still absent */
   bool made[MAX_SLOTS];
+  struct room_taken taken[MAX_SLOTS];
   struct geometry g;
   struct member_layout l;
   uint64_t need;                /* bytes of an absent member; unset if there is
@@ -259,6 +261,80 @@ check_sizes (struct creation *cr)
   return -1;
 }
 
+/* How to come by with less. */
+static const char *
+smaller (const struct config *c)
+{
+  return c->allocate ? "leave allocate=yes out, or give a smaller size=" :
+    c->consistency == CONSISTENCY_JOURNAL ?
+    "give a smaller journal-size= or size=" : "give a smaller size=";
+}
+
+static int
+no_room (const struct creation *cr, const struct room_short *s, int err)
+{
+  const int folder_len = last_part (s->path) - s->path - 1;
+
+  log_error ("%.*s: %s: %u member%s there need%s %" PRIu64 " bytes more at "
+             "once, but its file system has %" PRIu64 " free: make room, or %s",
+             MAX (folder_len, 1), s->path, strerror (err), s->nr,
+             s->nr == 1 ? "" : "s", s->nr == 1 ? "s" : "", s->need, s->has,
+             smaller (&cr->c));
+  return -1;
+}
+
+/* As much as can be known before it is taken. */
+static bool
+ask_room (const struct creation *cr, struct room_short *s)
+{
+  const struct room r = { .l = &cr->l, .whole = cr->c.allocate };
+  struct room_member rm[MAX_SLOTS];
+
+  for (unsigned i = 0; i < cr->c.nr_members; i++) {
+    struct member *m = cr->member[i];
+
+    rm[i] = (struct room_member) { .path = cr->c.member[i], .m = m,
+                                   .size = m ? m->ops->size (m) : cr->need };
+  }
+  return room_ask (&r, rm, cr->c.nr_members, s);
+}
+
+static int
+check_room (const struct creation *cr)
+{
+  struct room_short s;
+
+  return ask_room (cr, &s) ? 0 : no_room (cr, &s, ENOSPC);
+}
+
+static void
+give_room_back (struct creation *cr)
+{
+  for (unsigned i = 0; i < MAX_SLOTS; i++)
+    room_give_back (&cr->taken[i]);
+}
+
+/* Before the first write.  Others may have taken it meanwhile. */
+static int
+take_room (struct creation *cr)
+{
+  const struct room r = { .l = &cr->l, .whole = cr->c.allocate };
+
+  for (unsigned i = 0; i < cr->c.nr_members; i++) {
+    const int err = room_take (&r, cr->member[i], &cr->taken[i]);
+    struct room_short s;
+
+    if (err == 0)
+      continue;
+    give_room_back (cr);
+    if (!ask_room (cr, &s))
+      return no_room (cr, &s, err);
+    log_error ("fallocate: %s: %s", cr->member[i]->path, strerror (err));
+    return -1;
+  }
+  return 0;
+}
+
 static int
 make_absent (struct creation *cr)
 {
@@ -320,7 +396,7 @@ prepare (struct creation *cr, const struct config *c, bool force)
       check_absent (cr) == -1 ||
       (!force && check_blank (cr) == -1))
     return -1;
-  return check_sizes (cr);
+  return check_sizes (cr) == -1 ? -1 : check_room (cr);
 }
 
 static void
@@ -357,12 +433,17 @@ create_array (const struct config *c, bool force)
 
   if (prepare (&cr, c, force) == 0 &&
       make_absent (&cr) == 0 &&
+      take_room (&cr) == 0 &&
       (!force || wipe (&cr) == 0))
     r = create_on_members (&cr.c, cr.member);
 
-  for (unsigned i = 0; r == -1 && i < MAX_SLOTS; i++)
-    if (cr.made[i])
+  for (unsigned i = 0; i < MAX_SLOTS; i++) {
+    if (r == 0)
+      room_keep (&cr.taken[i]);
+    if (r == -1 && cr.made[i])
       unlink (cr.member[i]->path);
+  }
+  give_room_back (&cr);
   close_all (&cr);
   return r;
 }

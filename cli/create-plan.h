@@ -11,10 +11,8 @@
 /* --dry-run: to stdout. */
 extern void create_plan_show (const struct create_plan *p);
 
-/* Messages about space that is not used, or may not be there.  dry_run: the
- * array has not been created.
- */
+/* Messages about space that is not used, or may not be there later. */
 extern void create_warn_sizes (const struct create_plan *p);
-extern void create_warn_space (const struct create_plan *p, bool dry_run);
+extern void create_warn_space (const struct create_plan *p);
 
 #endif

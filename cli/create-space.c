@@ -106,7 +106,7 @@ room_at (const char *path)
 
 static void
 warn_short (const struct create_plan *p, const char *path, unsigned nr,
-            uint64_t missing, uint64_t room, bool dry_run)
+            uint64_t missing, uint64_t room)
 {
   CLEANUP_FREE char *dir = folder_of (path);
   char a[CLI_SIZE_LEN], b[CLI_SIZE_LEN];
@@ -116,12 +116,11 @@ warn_short (const struct create_plan *p, const char *path, unsigned nr,
               nr == 1 ? "" : "s", cli_size (missing, b),
               !p->c.allocate ? "writes wait when it is full (allocate=yes "
               "takes all space at once, or fails)" :
-              dry_run ? "with allocate=yes creating fails" :
               "writes wait when it is full");
 }
 
 void
-create_warn_space (const struct create_plan *p, bool dry_run)
+create_warn_space (const struct create_plan *p)
 {
   struct store s[MAX_SLOTS];
 
@@ -139,6 +138,6 @@ create_warn_space (const struct create_plan *p, bool dry_run)
         nr++;
       }
     if (nr > 0 && room > 0 && missing > room)
-      warn_short (p, p->c.member[i], nr, missing, room, dry_run);
+      warn_short (p, p->c.member[i], nr, missing, room);
   }
 }

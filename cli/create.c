@@ -97,7 +97,7 @@ create (const struct config *c, bool force, bool dry_run)
   else
     show (c);
   create_warn_sizes (p);
-  create_warn_space (p, dry_run);
+  create_warn_space (p);
   return EXIT_SUCCESS;
 }
 

@@ -19,6 +19,8 @@
 #include "array/copies.h"
 #include "array/in-use.h"
 #include "array/known.h"
+#include "array/room.h"
+#include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "control/control.h"
@@ -267,6 +269,68 @@ note_members (struct array *a)
   array_status_free (&st);
 }
 
+/* What a new member will have allocated: a rebuild writes about as much as the
+ * fullest file has.  l: to be filled.
+ */
+static void
+find_room (struct array *a, struct member_layout *l, struct room *r)
+{
+  struct array_status st;
+  struct stat file;
+
+  array_get_layout (a, l);
+  *r = (struct room) { .l = l };
+  array_get_status (a, &st);
+  for (unsigned i = 0; i < st.nr_entries; i++)
+    if (st.entry[i].state == ENTRY_ACTIVE && st.entry[i].path &&
+        stat (st.entry[i].path, &file) == 0 && S_ISREG (file.st_mode))
+      r->data = MAX (r->data, file.st_blocks * UINT64_C (512));
+  array_status_free (&st);
+}
+
+/* m: NULL if it is to be made.  0, or ENOSPC and why. */
+static int
+check_room (const struct control_array *ca, const struct room *r,
+            const char *path, struct member *m, char why[ARRAY_WHY_LEN])
+{
+  const struct room_member rm = {
+    .path = path, .m = m,
+    .size = m ? m->ops->size (m) : array_member_size (ca->array),
+  };
+  struct room_short s;
+
+  if (room_ask (r, &rm, 1, &s))
+    return 0;
+  snprintf (why, ARRAY_WHY_LEN, "No space: the new member needs %" PRIu64
+            " bytes more, but its file system has %" PRIu64 " free: make room, "
+            "or name another than %s", s.need, s.has, path);
+  return ENOSPC;
+}
+
+/* It is in the array's hands; or it was refused, and is as before. */
+static int
+join (const struct control_array *ca, const char *which, struct member *m,
+      const struct room *r, char why[ARRAY_WHY_LEN])
+{
+  struct room_taken t;
+  int err = room_take (r, m, &t);
+
+  if (err) {
+    snprintf (why, ARRAY_WHY_LEN, "can't allocate what a new member needs: %s: "
+              "make room, or name another than %s", strerror (err), m->path);
+    member_close (m);
+  }
+  else
+    err = which ? array_replace (ca->array, which, m, why) :
+      array_spare (ca->array, m, why);
+  /* After another error the record may have it. */
+  if (err == EINVAL || err == ENOSPC)
+    room_give_back (&t);
+  else
+    room_keep (&t);
+  return err;
+}
+
 /* Check everything that can be refused before the array is written to or a file
  * is made.  which: the member to be replaced, or NULL: it becomes a spare.
  */
@@ -274,6 +338,8 @@ static int
 add_member (const struct control_array *ca, const char *which,
             const char *path, bool force, char why[ARRAY_WHY_LEN])
 {
+  struct member_layout l;
+  struct room room;
   struct member *m;
   bool made = false;
   int err;
@@ -295,6 +361,9 @@ add_member (const struct control_array *ca, const char *which,
     return EINVAL;
   if (m)
     err = check_target (ca, m, force, why);
+  find_room (ca->array, &l, &room);
+  if (err == 0)
+    err = check_room (ca, &room, path, m, why);
   if (err == 0)
     err = make_writable (ca->array, why);
   if (err == 0 && m == NULL) {
@@ -303,8 +372,7 @@ add_member (const struct control_array *ca, const char *which,
     err = made ? 0 : EINVAL;
   }
   if (err == 0) {
-    err = which ? array_replace (ca->array, which, m, why) :
-      array_spare (ca->array, m, why);
+    err = join (ca, which, m, &room, why);
     m = NULL;                   /* owned by the array, also after a failure */
   }
   if (err == 0)

@@ -201,8 +201,10 @@ truncate -s $((total * 3 / 5))M a b
 run 0 create --dry-run consistency=none k=1 m=1 a b
 said err "$shm: its file system has "
 said err "allocate=yes takes"
-run 0 create --dry-run consistency=none k=1 m=1 allocate=yes a b
-said err "with allocate=yes creating fails"
+run 1 create --dry-run consistency=none k=1 m=1 allocate=yes a b
+said err "$shm: No space left on device: 2 members there need "
+said err " bytes more at once, but its file system has "
+said err " free: make room, or leave allocate=yes out"
 run 0 create consistency=none k=1 m=1 a b
 said err "writes wait when it is full"
 run 0 create --dry-run consistency=none k=1 m=1 size=$((total * 3 / 5))M new1 new2
