@@ -172,6 +172,13 @@ array_wait (struct array *a, bool *healthy, char failed[ARRAY_WHY_LEN],
   return 0;
 }
 
+/* A new member allocates nothing. */
+void
+array_get_layout (struct array *a, struct member_layout *l)
+{
+  *l = (struct member_layout) { 0 };
+}
+
 uint64_t
 array_member_size (struct array *a)
 {
@@ -204,6 +211,13 @@ file_pread (struct member *m, void *buf, size_t len, uint64_t off)
   return 0;
 }
 
+/* As of one that is no file. */
+static int
+file_fd (struct member *m)
+{
+  return -1;
+}
+
 static void
 file_close (struct member *m)
 {
@@ -213,7 +227,7 @@ file_close (struct member *m)
 }
 
 static const struct member_ops file_ops = {
-  .size = file_size, .pread = file_pread, .close = file_close,
+  .size = file_size, .pread = file_pread, .fd = file_fd, .close = file_close,
 };
 
 static struct member *
