@@ -1,7 +1,7 @@
 /* gpuraid check: scrub an array that is not running.
  *
  * The array is opened as the plugin does it, for reading only unless it is to
- * be repaired.
+ * be repaired, after the same tests of crc32c and the coder.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,10 +14,13 @@
 #include <unistd.h>
 
 #include "array/array.h"
+#include "array/code.h"
 #include "array/host-lock.h"
 #include "cli/cli.h"
 #include "cli/remote.h"
+#include "common/crc32c.h"
 #include "common/log.h"
+#include "gf/coder-check.h"
 
 static struct host_lock *host_lock;
 
@@ -43,6 +46,29 @@ open_assembly (const struct config *c, struct assembly *as)
   return -1;
 }
 
+/* The coder that is used, without threads, codes as this array does.  Wrong
+ * results would find good members wrong, and with --repair make them so.
+ */
+static bool
+coder_is_right (const struct superblock *sb)
+{
+  const struct geometry *g = &sb->g;
+  struct coder *coder = coder_fastest_new (0);
+  struct matrix *encode = NULL;
+  uint8_t coef[MAX_SLOTS * MAX_SLOTS];
+  bool right;
+
+  code_parity (sb->code, sb->w, g->k, g->m, coef);
+  encode = code_matrix (sb->code, sb->w, g->m, g->k, coef);
+  if (encode == NULL)
+    log_error ("out of memory");
+  right = encode && coder && coder_start (coder, NULL, 0) == 0 &&
+    coder_check (coder, encode) == 0;
+  coder_free (coder);
+  matrix_free (encode);
+  return right;
+}
+
 /* NULL: reported. */
 static struct array *
 open_array (const struct config *c)
@@ -52,9 +78,10 @@ open_array (const struct config *c)
   struct array *array = NULL;
   struct assembly as;
 
-  if (open_assembly (c, &as) == -1)
+  if (crc32c_check () == -1 || open_assembly (c, &as) == -1)
     return NULL;
-  coder = coder_fastest_new (-1);
+  if (coder_is_right (&as.sb))
+    coder = coder_fastest_new (-1);
   if (coder)
     array = array_new (c, &as, coder);
   if (array == NULL) {
