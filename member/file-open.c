@@ -228,16 +228,16 @@ identify (struct file_member *f, unsigned flags)
  * too.
  */
 static int
-take_lock (struct file_member *f)
+take_lock (struct file_member *f, int fd, uint64_t off, uint64_t len)
 {
   struct flock fl = {
     .l_type = f->member.readonly ? F_RDLCK : F_WRLCK,
-    .l_whence = SEEK_SET,
+    .l_whence = SEEK_SET, .l_start = off, .l_len = len,
   };
   unsigned waited = 0;
   int r;
 
-  while ((r = fcntl (f->fd, F_OFD_SETLK, &fl)) == -1 &&
+  while ((r = fcntl (fd, F_OFD_SETLK, &fl)) == -1 &&
          (errno == EWOULDBLOCK || errno == EACCES) && wait_more (&waited))
     ;
   if (r == 0)
@@ -389,11 +389,16 @@ open_steps (struct file_member *f, unsigned flags, uint64_t size)
   if (identify (f, flags) == -1)
     return -1;
   if (!(flags & MEMBER_NOLOCK) && !PLANTED ("member-unlocked") &&
-      take_lock (f) == -1)
+      take_lock (f, f->fd, 0, 0) == -1)
     return -1;
   if ((flags & MEMBER_CREATE) && make_sparse (f, size) == -1)
     return -1;
   if (find_size (f, flags) == -1)
+    return -1;
+  if (!(flags & MEMBER_NOLOCK) && !PLANTED ("member-unlocked"))
+    file_open_backing (f);
+  if (f->backing != -1 &&
+      take_lock (f, f->backing, f->backing_off, f->size) == -1)
     return -1;
   f->member.local = is_local (f);
   return try_direct (f);
@@ -433,7 +438,7 @@ member_open_file (const char *path, unsigned flags, uint64_t size)
     log_error ("calloc: %m");
     return NULL;
   }
-  f->fd = -1;
+  f->fd = f->backing = -1;
   f->member.ops = &file_member_ops;
   f->member.readonly = (flags & (MEMBER_RDONLY | MEMBER_NOLOCK)) != 0;
   f->member.path = absolute (path);

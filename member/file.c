@@ -393,6 +393,8 @@ file_member_free (struct file_member *f)
     return;
   if (f->fd != -1)
     close (f->fd);              /* and with it the locks */
+  if (f->backing != -1)
+    close (f->backing);
   free (f->member.path);
   free (f);
   errno = err;

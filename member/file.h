@@ -14,6 +14,9 @@
 struct file_member {
   struct member member;
   int fd;
+  int backing;                  /* the file behind a loop device, for its lock;
+                                 * or -1 */
+  uint64_t backing_off;         /* bytes: where the device begins in it */
   uint64_t size;                /* bytes */
   bool disk;                    /* a block device */
   bool named;                   /* a file that had a name when opened */
@@ -25,6 +28,11 @@ extern const struct member_ops file_member_ops;
 
 /* How long a member that is in use is waited for; tests change it. */
 extern unsigned file_used_wait_ms;
+
+/* Open the file behind a loop device, or a partition of one, if it can be seen
+ * from here.
+ */
+extern void file_open_backing (struct file_member *f);
 
 /* Close and free; half-built ones and NULL too.  errno survives. */
 extern void file_member_free (struct file_member *f);

@@ -26,7 +26,7 @@ done
 refused ()
 {
   ! timeout 60 "$@" >"$tmp/out" 2>&1 || fail "$*: succeeded"
-  grep -q "in use by another server on this host" "$tmp/out" ||
+  grep -q "in use by another ${by:-server on this host}" "$tmp/out" ||
     fail "$*: $(cat "$tmp/out")"
   [ "$(grep -c "^nbdkit: error\|^nbdkit: gpuraid.*error\|^gpuraid:" "$tmp/out")" = 1 ] ||
     fail "$*: more than a line: $(cat "$tmp/out")"
@@ -69,5 +69,5 @@ for f in "${files[@]}"; do
 done
 members=("${one[@]}")
 start_raid
-refused nbdkit -U - "$plugin" "${two[@]}" --run true
+by=process refused nbdkit -U - "$plugin" "${two[@]}" --run true
 stop_raid

@@ -54,15 +54,15 @@ if (need_loop); then
 fi
 
 for name in "${own[@]}"; do
-  refused "the array uses it already" \
+  refused "the array uses it already\|in use: name another" \
     "$gpuraid" replace --force "$control" 1 "$name"
-  refused "the array uses it already" \
+  refused "the array uses it already\|in use: name another" \
     "$gpuraid" spare --force "$control" "$name"
 done
 for name in "${other[@]}"; do
-  refused "which runs on this host" \
+  refused "which runs on this host\|in use: name another" \
     "$gpuraid" replace --force "$control" 1 "$name"
-  refused "which runs on this host" \
+  refused "which runs on this host\|in use by another process" \
     "$gpuraid" create --force k=1 m=1 size=4M "$name" "$shm/new"
   [ ! -e "$shm/new" ] || fail "$shm/new was made"
 done
