@@ -84,7 +84,11 @@ struct seat {
   bool failing;                 /* not used; the next record will not have it */
   bool failed;                  /* permanently: the device table has it */
   bool suspect;                 /* an I/O is overdue: reads avoid it */
-  bool waited_for;              /* a write or flush is, but too many are */
+  bool overdue;                 /* a write or flush is */
+  bool waited_for;              /* likewise, but too many are */
+  uint64_t asked;               /* array/ask.c's: ns, since when a read is under
+                                 * way; 0: none is */
+  uint64_t heard;               /* ns, when the last of those ended */
   struct hedge_member hedge;    /* how long its reads take: array/slow.c */
   struct owed owed;             /* reads in clients' threads, of a member that
                                  * is opened with O_DIRECT */
@@ -436,6 +440,7 @@ struct array {
   uint64_t last_minute, last_clear;     /* ns */
   uint64_t overdue_waited;      /* ns, when more members than may fail were last
                                  * overdue; 0: never */
+  uint64_t asked;               /* array/ask.c's: ns; 0: never */
   unsigned pread_now;           /* index in preads_begun for new ones */
   uint64_t pread_since;         /* ns */
   bool any_pread;               /* some began since the last tick */

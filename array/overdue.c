@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "array/ask.h"
 #include "array/fail.h"
 #include "array/overdue.h"
 #include "array/seat.h"
@@ -16,6 +17,8 @@
 /* One turn; a read that has not ended after two (a second) is overdue. */
 #define PREAD_NS UINT64_C (500000000)
 #define MINUTE_NS UINT64_C (60000000000)
+/* What came while this process did not run is read in this time. */
+#define CATCH_UP_NS UINT64_C (1000000000)
 
 /* Reads that are in the oldest count began at least two turns ago. */
 static void
@@ -84,30 +87,53 @@ may_be_overdue (const struct seat *s)
   return s->m && !s->failing && s->state != SEAT_IDLE;
 }
 
-/* If more are overdue, or away, than can fail, the fault is in something they
- * share: wait for all of them.  The first of them to be overdue would be taken
- * out, if those without a connection did not count before they are overdue.
- */
+/* Note which are overdue.  True if any is. */
 static bool
-too_many_overdue (const struct array *a, uint64_t now)
+note_overdue (struct array *a, uint64_t now)
 {
-  struct late late;
-  bool any = false;
-  unsigned nr = 0;
+  bool any = false, news = false;
+
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+    const bool before = s->overdue;
+    struct late late;
+
+    s->overdue = may_be_overdue (s) && is_overdue (a, s, now, &late);
+    any |= s->overdue;
+    news |= s->overdue && !before;
+  }
+  if (any)
+    ask_others (a, news, now);
+  return any;
+}
+
+enum others { ENOUGH, TOO_FEW, UNKNOWN };
+
+/* If more are overdue, silent or away than can fail, the fault is in something
+ * they share: wait for all of them.  The first of them to be overdue would be
+ * taken out, if the others did not count before they are overdue.
+ */
+static enum others
+are_others_there (const struct array *a, uint64_t now)
+{
+  unsigned nr = 0, nr_open = 0;
 
   for (unsigned i = 0; i < a->nr_seats; i++) {
     const struct seat *s = a->seat[i];
 
     if (!may_be_overdue (s) || s->state != SEAT_ACTIVE)
       continue;
-    if (is_overdue (a, s, now, &late)) {
-      any = true;
+    if (s->overdue || atomic_load (&s->m->away))
       nr++;
-    }
     else
-      nr += atomic_load (&s->m->away);
+      switch (ask_answer (a, s, now)) {
+      case ASK_OPEN: nr_open++; break;
+      case ASK_THERE: break;
+      case ASK_SILENT: nr++; break;
+      }
   }
-  return any && nr_good_slots (a) < a->g.k + nr;
+  return nr_good_slots (a) < a->g.k + nr ? TOO_FEW :
+    nr_good_slots (a) < a->g.k + nr + nr_open ? UNKNOWN : ENOUGH;
 }
 
 /* True if a read was abandoned or hedged, and has not ended in a second. */
@@ -146,6 +172,15 @@ was_waiting (const struct array *a, uint64_t now)
   return a->overdue_waited > 0 && now < a->overdue_waited + a->timeout_ns;
 }
 
+/* Answers that wait are read before a member is judged for having none. */
+static bool
+catches_up (const struct array *a, uint64_t now)
+{
+  const uint64_t paused = loop_paused (a->loop);
+
+  return paused > 0 && now < paused + CATCH_UP_NS && !PLANTED ("pause-judged");
+}
+
 static void
 wait_for (struct seat *s, bool too_few)
 {
@@ -157,28 +192,49 @@ wait_for (struct seat *s, bool too_few)
   s->waited_for = true;
 }
 
+static void
+take_out (struct array *a, struct seat *s, uint64_t now)
+{
+  struct late late;
+
+  if (!is_overdue (a, s, now, &late))
+    return;
+  seat_note_error (a, s, late.kind, late.off, ETIMEDOUT);
+  seat_fail (a, s, "no answer to a write or flush", ETIMEDOUT);
+}
+
+static void
+judge (struct array *a, uint64_t now)
+{
+  const enum others others = note_overdue (a, now) ?
+    are_others_there (a, now) : ENOUGH;
+
+  if (others == TOO_FEW)
+    a->overdue_waited = now;
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+    const bool can_fail = others != TOO_FEW && seat_can_fail (a, s);
+
+    if (!s->overdue)
+      s->waited_for = false;
+    else if (!can_fail || was_waiting (a, now))
+      wait_for (s, !can_fail);
+    else if (others == ENOUGH)
+      take_out (a, s, now);
+  }
+}
+
 void
 overdue_tick (struct array *a, uint64_t now)
 {
   const bool minute = now - a->last_minute >= MINUTE_NS;
-  const bool wait = too_many_overdue (a, now);
-  struct late late;
 
-  if (wait)
-    a->overdue_waited = now;
   check_preads (a, now);
+  if (!catches_up (a, now))
+    judge (a, now);
   for (unsigned i = 0; i < a->nr_seats; i++) {
     struct seat *s = a->seat[i];
-    const bool can_fail = !wait && seat_can_fail (a, s);
 
-    if (!may_be_overdue (s) || !is_overdue (a, s, now, &late))
-      s->waited_for = false;
-    else if (!can_fail || was_waiting (a, now))
-      wait_for (s, !can_fail);
-    else {
-      seat_note_error (a, s, late.kind, late.off, ETIMEDOUT);
-      seat_fail (a, s, "no answer to a write or flush", ETIMEDOUT);
-    }
     s->suspect |= has_overdue_read (s, now);
     if (s->suspect && !owes_a_read (s))
       s->suspect = false;       /* the overdue answer has come */

@@ -30,8 +30,9 @@
 #include "common/cleanup.h"
 #include "common/list.h"
 #include "common/log.h"
+#include "common/running.h"
+#include "common/thread.h"
 #include "member/member.h"
-#include "member/thread.h"
 #include "member/timers.h"
 
 /* A thread and its work.  All with the loop's lock held. */
@@ -294,7 +295,7 @@ enqueue_quick (struct threads_loop *t, struct io *io, struct to_wake *to_wake)
   will_wake (to_wake, q->worker);
   if (!q->watched) {
     q->watched = true;
-    to_wake->watch_at = timers_now () + QUICK_WATCH_NS;
+    to_wake->watch_at = running_now () + QUICK_WATCH_NS;
   }
   return true;
 }
@@ -365,13 +366,13 @@ carry_out_quick (struct threads_loop *t, struct worker *w)
     q->nr--;
     io->more = n % MORE_MAX_IOS && follows_soon (w->first, io);
     q->member = io->member;
-    q->since = timers_now ();
+    q->since = running_now ();
     pthread_mutex_unlock (&t->lock);
     io->member->ops->submit (io->member, io);
     pthread_mutex_lock (&t->lock);
     if (q->worker != w)
       break;
-    if (w->first && timers_now () - q->since > loop_quick_long_ns) {
+    if (w->first && running_now () - q->since > loop_quick_long_ns) {
       give_away_quick (t, &to_wake);
       unlock_and_wake (t, &to_wake);
       pthread_mutex_lock (&t->lock);
@@ -387,7 +388,7 @@ quick_watch (struct timer *timer)
   struct threads_loop *t = (struct threads_loop *)
     ((char *) timer - offsetof (struct threads_loop, quick.watch));
   struct quick *q = &t->quick;
-  const uint64_t now = timers_now ();
+  const uint64_t now = running_now ();
   struct to_wake to_wake = { NULL, 0 };
 
   pthread_mutex_lock (&t->lock);
@@ -457,7 +458,13 @@ threads_timer (struct loop *l, struct timer *timer, uint64_t at_ns)
 static uint64_t
 threads_now (struct loop *l)
 {
-  return timers_now ();
+  return running_now ();
+}
+
+static uint64_t
+threads_paused (struct loop *l)
+{
+  return running_paused ();
 }
 
 static void
@@ -516,6 +523,7 @@ static const struct loop_ops threads_ops = {
   .submit = threads_submit,
   .timer = threads_timer,
   .now = threads_now,
+  .paused = threads_paused,
   .add_buffer = threads_add_buffer,
   .free = threads_free,
 };

@@ -29,8 +29,8 @@
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/thread.h"
 #include "member/io.h"
-#include "member/thread.h"
 
 #define SQ_ENTRIES 256u
 #define CQ_ENTRIES 4096u
@@ -415,6 +415,12 @@ uring_now (struct loop *l)
   return loop_now (uring_of (l)->threads);
 }
 
+static uint64_t
+uring_paused (struct loop *l)
+{
+  return loop_paused (uring_of (l)->threads);
+}
+
 static void
 uring_add_buffer (struct loop *l, void *p, size_t len)
 {
@@ -481,6 +487,7 @@ static const struct loop_ops uring_ops = {
   .submit = uring_submit,
   .timer = uring_timer,
   .now = uring_now,
+  .paused = uring_paused,
   .add_buffer = uring_add_buffer,
   .free = uring_free,
 };

@@ -49,7 +49,7 @@ struct io {
 /* A one-shot timer. */
 struct timer {
   void (*fire) (struct timer *);        /* like done */
-  uint64_t at_ns;                       /* the loop's */
+  uint64_t at_ns;                       /* the loop's; of its now */
   struct timer *next;                   /* the loop's */
 };
 
@@ -60,7 +60,14 @@ struct loop_ops {
    * (fire may still be running when that returns).
    */
   void (*timer) (struct loop *, struct timer *t, uint64_t at_ns);
-  uint64_t (*now) (struct loop *);      /* ns, monotonic */
+  /* ns; never goes back, and leaves out the time in which this process did not
+   * run (common/running.h).
+   */
+  uint64_t (*now) (struct loop *);
+  /* When that began to go on after the last such pause; 0: there was none.
+   * Answers that came in the pause may be noticed later.
+   */
+  uint64_t (*paused) (struct loop *);
   /* Register memory that most I/O will use.  An optional optimization: a
    * failure is logged at debug level and ignored.
    */
@@ -89,6 +96,12 @@ static inline uint64_t
 loop_now (struct loop *l)
 {
   return l->ops->now (l);
+}
+
+static inline uint64_t
+loop_paused (struct loop *l)
+{
+  return l->ops->paused (l);
 }
 
 static inline void

@@ -28,15 +28,6 @@
 /* What every server takes that does not say otherwise. */
 #define MAX_PAYLOAD (UINT64_C (32) << 20)
 
-uint64_t
-nbd_now (void)
-{
-  struct timespec ts;
-
-  clock_gettime (CLOCK_MONOTONIC, &ts);
-  return ts.tv_sec * UINT64_C (1000000000) + ts.tv_nsec;
-}
-
 void
 nbd_conn_why (char why[NBD_WHY_LEN])
 {
@@ -93,7 +84,7 @@ open_once (const char *uri, uint64_t end, bool *again,
   *again = false;
 
   while (h && !nbd_aio_is_ready (h)) {
-    const uint64_t now = nbd_now ();
+    const uint64_t now = running_now ();
     const bool late = now >= end;
 
     if (!late && nbd_poll (h, (end - now) / 1000000 + 1) != -1 &&
@@ -117,12 +108,12 @@ open_once (const char *uri, uint64_t end, bool *again,
 struct nbd_handle *
 nbd_conn_open (const char *uri, char why[NBD_WHY_LEN])
 {
-  const uint64_t begin = nbd_now ();
+  const uint64_t begin = running_now ();
   struct nbd_handle *h;
   bool again;
 
   while ((h = open_once (uri, begin + CONNECT_NS, &again, why)) == NULL &&
-         again && nbd_now () < begin + AGAIN_NS) {
+         again && running_now () < begin + AGAIN_NS) {
     nanosleep (&(struct timespec) { .tv_nsec = 100000000 }, NULL);
     errno = ENXIO;
   }

@@ -28,7 +28,7 @@ nbd_connect_begin (struct nbd_member *n)
   }
   n->nr_conns = 1;
   n->state = NBD_CONNECTING;
-  n->deadline = nbd_now () + CONNECT_NS;
+  n->deadline = running_now () + CONNECT_NS;
 }
 
 /* True if the export can still be this member. */
@@ -50,7 +50,7 @@ static void
 look_or_wait (struct nbd_member *n)
 {
   n->state = NBD_LOOKING;
-  n->deadline = nbd_now () + CONNECT_NS;
+  n->deadline = running_now () + CONNECT_NS;
   nbd_look_begin (n);
 }
 
@@ -69,14 +69,14 @@ nbd_connected (struct nbd_member *n)
       n->nr_conns++;
   }
   n->state = NBD_WIDENING;
-  n->deadline = nbd_now () + WIDEN_NS;
+  n->deadline = running_now () + WIDEN_NS;
 }
 
 /* Connections that the server does not give are done without. */
 void
 nbd_connect_more (struct nbd_member *n)
 {
-  const bool late = nbd_now () >= n->deadline;
+  const bool late = running_now () >= n->deadline;
   unsigned nr = 1;
 
   for (unsigned c = 1; c < n->nr_conns; c++)

@@ -7,6 +7,9 @@
  * the rest of a request that was sent in part.  To send a look a connection is
  * kept free of changes if there are several; else it is dropped then.
  *
+ * How old it is: by a clock that also goes while we don't run, or the machine
+ * sleeps, since another server may have taken over then.
+ *
  * A read beside a write of the same block may get half of each, down to the
  * byte: servers promise no more.  So what is read while a change of ours is
  * being made proves nothing, and is read again; but not for ever, since the
@@ -56,7 +59,7 @@ nbd_look_begin (struct nbd_member *n)
   n->look_torn = false;
   n->look_gen = n->marks.gen;
   n->look_good = true;
-  n->look_began = nbd_now ();
+  n->look_began = running_boot_time ();
   n->look_at = n->look_began + nbd_look_ns;
   for (unsigned i = 0; i < NBD_NR_MARKS; i++) {
     struct nbd_req *r = nbd_req_new (n, NBD_FOR_LOOK, IO_READ, n->marks.off[i],
@@ -120,7 +123,7 @@ nbd_look_answer (struct nbd_member *n, struct nbd_req *r)
   }
   else if (n->looks == 0 && n->look_torn) {
     n->nr_torn++;
-    n->look_at = nbd_now () + TORN_NS;
+    n->look_at = running_boot_time () + TORN_NS;
   }
   return ours || changed || torn;
 }
@@ -131,7 +134,7 @@ bool
 nbd_look_is_old (const struct nbd_member *n)
 {
   return n->state >= NBD_REPLAYING && !n->member.readonly &&
-    nbd_now () > n->looked + LEASE_NS && !PLANTED ("nbd-look-old");
+    running_boot_time () > n->looked + LEASE_NS && !PLANTED ("nbd-look-old");
 }
 
 bool
@@ -147,7 +150,7 @@ nbd_look_allows (struct nbd_member *n, struct nbd_req *r)
     r->mark = n->nr_looked + (n->looks ? 2 : 1);
   if (n->nr_looked >= r->mark)
     return true;
-  n->look_at = nbd_now ();
+  n->look_at = running_boot_time ();
   return false;
 }
 

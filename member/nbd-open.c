@@ -42,10 +42,10 @@ drop_connection (struct nbd_member *n, struct nbd_req *r)
 static int
 wait_for (struct nbd_member *n, struct nbd_req *r)
 {
-  n->answered = nbd_now ();
+  n->answered = running_now ();
   nbd_req_issue (r, 0);
   while (list_empty (&n->done)) {
-    if (nbd_now () >= n->answered + ANSWER_NS) {
+    if (running_now () >= n->answered + ANSWER_NS) {
       drop_connection (n, r);
       return ETIMEDOUT;
     }

@@ -108,7 +108,7 @@ part_done (void *opaque, int *error)
     r->error = *error;
   n->in_flight[r->conn]--;
   if (r->why != NBD_FOR_LOOK)
-    n->answered = nbd_now ();
+    n->answered = running_now ();
   if (--r->parts == 0 && is_whole (r))
     list_move (&n->done, &r->link);
   return 1;                     /* libnbd forgets the command */

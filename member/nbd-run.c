@@ -16,8 +16,8 @@
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/thread.h"
 #include "member/nbd.h"
-#include "member/thread.h"
 
 /* While something is waited for, how often to look at the clock, and at what
  * the array thinks of this member.
@@ -31,7 +31,7 @@ take_submitted (struct nbd_member *n)
   ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&n->lock);
 
   if (!list_empty (&n->submitted) && !nbd_session_owes (n))
-    n->answered = nbd_now ();   /* from now on something is waited for */
+    n->answered = running_now ();   /* from now on something is waited for */
   list_for_each (l, &n->submitted) {
     list_item (l, struct nbd_req, link)->seq = ++n->seq;
     list_move (&n->queue, l);
@@ -133,8 +133,8 @@ run (void *arg)
     run_finished (n);
   }
   /* Of its own: looks.  See nbd_session_leave. */
-  for (const uint64_t end = nbd_now () + UINT64_C (1000000000);
-       !list_empty (&n->active) && !n->lost && nbd_now () < end; ) {
+  for (const uint64_t end = running_now () + UINT64_C (1000000000);
+       !list_empty (&n->active) && !n->lost && running_now () < end; ) {
     wait_and_notify (n);
     nbd_session_answers (n);
     run_finished (n);
@@ -151,7 +151,7 @@ start (struct nbd_member *n)
   int err;
 
   n->state = n->conn[0] ? NBD_CONNECTING : NBD_DOWN;
-  n->answered = nbd_now ();
+  n->answered = running_now ();
   n->deadline = n->answered + UINT64_C (10000000000);
   err = thread_start (&n->thread, "gpuraid-nbd", run, n);
   n->running = err == 0;

@@ -113,7 +113,7 @@ take_all_back (struct nbd_member *n)
 void
 nbd_session_lose (struct nbd_member *n)
 {
-  const uint64_t now = nbd_now ();
+  const uint64_t now = running_now ();
 
   close_all (n, nbd_conn_abort);
   take_all_back (n);
@@ -160,7 +160,7 @@ nbd_session_leave (struct nbd_member *n, int err)
   atomic_store (&n->out, err);
   if (n->leave_at)
     return;
-  n->leave_at = nbd_now () + SECOND;
+  n->leave_at = running_now () + SECOND;
   n->leave_error = err;
 }
 
@@ -465,7 +465,7 @@ replay_some (struct nbd_member *n)
     return;
 
   n->state = NBD_UP;
-  n->answered = nbd_now ();
+  n->answered = running_now ();
   atomic_store (&n->member.away, false);
   if (n->down_since && n->nr_replayed)
     log_notice ("%s: connected again; %u write%s that %s not flushed %s made "
@@ -496,7 +496,7 @@ static void
 look_if_due (struct nbd_member *n)
 {
   if (!n->member.readonly && n->looks == 0 && !n->lost &&
-      nbd_now () >= n->look_at)
+      running_boot_time () >= n->look_at)
     nbd_look_begin (n);
 }
 
@@ -536,7 +536,7 @@ give_up (struct nbd_member *n, uint64_t now)
 void
 nbd_session_step (struct nbd_member *n)
 {
-  const uint64_t now = nbd_now ();
+  const uint64_t now = running_now ();
 
   note_lost (n);
   if (!n->lost && n->state != NBD_DOWN && n->state < NBD_REPLAYING &&

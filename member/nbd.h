@@ -16,6 +16,7 @@
 #include <libnbd.h>
 #include <pthread.h>
 
+#include "common/running.h"
 #include "member/member.h"
 #include "member/nbd-log.h"
 
@@ -58,7 +59,8 @@ struct nbd_member {
     NBD_UP,
     NBD_OUT,                    /* for ever: see out */
   } state;
-  uint64_t retry_at, deadline;  /* ns */
+  uint64_t retry_at, deadline;  /* ns; all times are of running_now (), except
+                                 * for those of looks: running_boot_time () */
   uint64_t down_since;          /* ns; 0: it is up */
   uint64_t answered;            /* ns, when the server answered last, or was
                                  * asked after it had answered everything;
@@ -100,7 +102,6 @@ nbd_of (struct member *m)
 }
 
 extern const struct member_ops nbd_member_ops;
-extern uint64_t nbd_now (void);         /* ns, monotonic */
 
 /* ---- nbd-conn.c: one connection ------------------------------------------ */
 

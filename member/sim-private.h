@@ -6,6 +6,7 @@
 #ifndef GPURAID_SIM_PRIVATE_H
 #define GPURAID_SIM_PRIVATE_H
 
+#include "common/running.h"
 #include "member/sim.h"
 
 struct event {
@@ -17,7 +18,9 @@ struct event {
 struct sim {
   struct loop loop;             /* first: the loop is the sim */
   uint64_t random[4];
-  uint64_t now_ns;
+  uint64_t now_ns;              /* of the events; pauses count */
+  struct running running;       /* of timers, and what the loop says */
+  bool timers_first;            /* those that are due */
   struct event *events;         /* a heap, the next event on top */
   size_t nr_events, max_events;
   uint64_t next_no;

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "common/bits.h"
 #include "common/log.h"
 #include "member/sim-private.h"
 
@@ -127,25 +128,34 @@ take_event (struct sim *sim)
   return top;
 }
 
+/* After a pause much is due: timers may be the first to go on. */
+static bool
+is_first (const struct sim *sim, uint64_t timer_ns)
+{
+  return sim->nr_events == 0 || timer_ns <= sim->events[0].at_ns ||
+    (sim->timers_first && timer_ns <= sim->now_ns);
+}
+
 bool
 sim_step (struct sim *sim)
 {
   struct timer *t = sim->timers;
+  const uint64_t timer_ns = t ? t->at_ns + sim->running.out : 0;
 
   if (sim->crashed)
     return false;
-  if (t && (sim->nr_events == 0 || t->at_ns <= sim->events[0].at_ns)) {
+  if (t && is_first (sim, timer_ns)) {
     sim->timers = t->next;
-    if (t->at_ns > sim->now_ns)
-      sim->now_ns = t->at_ns;
+    sim->now_ns = MAX (sim->now_ns, timer_ns);
     t->at_ns = 0;
     t->fire (t);
     return true;
   }
+  sim->timers_first = false;
   if (sim->nr_events > 0) {
     struct event e = take_event (sim);
 
-    sim->now_ns = e.at_ns;
+    sim->now_ns = MAX (sim->now_ns, e.at_ns);
     e.fn (e.arg);
     return true;
   }
@@ -155,7 +165,18 @@ sim_step (struct sim *sim)
 uint64_t
 sim_now (const struct sim *sim)
 {
-  return sim->now_ns;
+  return running_at (&sim->running, sim->now_ns);
+}
+
+void
+sim_pause (struct sim *sim, uint64_t ns)
+{
+  sim_note (sim, sim->now_ns, ns);
+  running_beat (&sim->running, sim->now_ns);
+  sim->now_ns += ns;
+  running_beat (&sim->running, sim->now_ns);
+  atomic_store (&sim->running.until, UINT64_MAX);       /* no beats: it runs */
+  sim->timers_first = sim_below (sim, 2);
 }
 
 /* ---- Crashes ------------------------------------------------------- */
@@ -321,7 +342,13 @@ sim_timer (struct loop *l, struct timer *timer, uint64_t at_ns)
 static uint64_t
 sim_loop_now (struct loop *l)
 {
-  return ((struct sim *) l)->now_ns;
+  return sim_now ((struct sim *) l);
+}
+
+static uint64_t
+sim_loop_paused (struct loop *l)
+{
+  return ((struct sim *) l)->running.paused;
 }
 
 static void
@@ -339,6 +366,7 @@ static const struct loop_ops sim_ops = {
   .submit = sim_submit,
   .timer = sim_timer,
   .now = sim_loop_now,
+  .paused = sim_loop_paused,
   .add_buffer = sim_add_buffer,
   .free = sim_loop_free,
 };
@@ -366,6 +394,7 @@ sim_new (uint64_t seed)
   }
   sim->loop.ops = &sim_ops;
   sim->now_ns = 1000000000;
+  running_init (&sim->running);
   list_init (&sim->disks);
   list_init (&sim->others);
   seed_random (sim, seed);

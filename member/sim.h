@@ -43,7 +43,7 @@ extern void sim_free (struct sim *);
 /* Borrowed from sim; loop_free does nothing to it. */
 extern struct loop *sim_loop (struct sim *);
 
-/* ns; starts at a second, so that 0 is never now. */
+/* ns, the loop's; starts at a second, so that 0 is never now. */
 extern uint64_t sim_now (const struct sim *);
 
 /* From the seed.  sim_below: 0 to n - 1; sim_chance: true ppm times in
@@ -52,6 +52,11 @@ extern uint64_t sim_now (const struct sim *);
 extern uint64_t sim_random (struct sim *);
 extern uint64_t sim_below (struct sim *, uint64_t n);
 extern bool sim_chance (struct sim *, unsigned ppm);
+
+/* The process does not run for so long (ns), and what the disks have to say
+ * waits.  Then some of what is due comes first, timers or answers.
+ */
+extern void sim_pause (struct sim *, uint64_t ns);
 
 /* Call fn (arg) after delay_ns.  A crash drops it; arg stays yours. */
 extern void sim_at (struct sim *, uint64_t delay_ns,

@@ -8,18 +8,9 @@
 
 #include <time.h>
 
-#include "common/cleanup.h"
-#include "member/thread.h"
+#include "common/running.h"
+#include "common/thread.h"
 #include "member/timers.h"
-
-uint64_t
-timers_now (void)
-{
-  struct timespec ts;
-
-  clock_gettime (CLOCK_MONOTONIC, &ts);
-  return ts.tv_sec * UINT64_C (1000000000) + ts.tv_nsec;
-}
 
 /* With the lock: true if the thread has to be woken up. */
 static bool
@@ -60,9 +51,10 @@ timers_arm (struct timers *t, struct timer *timer, uint64_t at_ns)
 static void
 sleep_until (struct timers *t, uint64_t at_ns)
 {
+  const uint64_t wake = running_wake (at_ns);
   const struct timespec ts = {
-    .tv_sec = at_ns / 1000000000,
-    .tv_nsec = at_ns % 1000000000,
+    .tv_sec = wake / 1000000000,
+    .tv_nsec = wake % 1000000000,
   };
 
   if (at_ns == UINT64_MAX)
@@ -81,7 +73,7 @@ timers_run (void *arg)
     struct timer *timer = t->first;
     const uint64_t at_ns = timer ? timer->at_ns : UINT64_MAX;
 
-    if (timer && at_ns <= timers_now ()) {
+    if (timer && at_ns <= running_now ()) {
       t->first = timer->next;
       timer->at_ns = 0;
       pthread_mutex_unlock (&t->lock);
@@ -109,7 +101,12 @@ timers_start (struct timers *t)
   t->first = NULL;
   t->sleeps_until = 0;
   t->stop = false;
-  err = thread_start (&t->thread, "gpuraid-timer", timers_run, t);
+  err = running_start ();
+  if (err == 0) {
+    err = thread_start (&t->thread, "gpuraid-timer", timers_run, t);
+    if (err)
+      running_stop ();
+  }
   if (err) {
     sem_destroy (&t->changed);
     pthread_mutex_destroy (&t->lock);
@@ -125,6 +122,7 @@ timers_stop (struct timers *t)
   pthread_mutex_unlock (&t->lock);
   sem_post (&t->changed);
   pthread_join (t->thread, NULL);
+  running_stop ();
 }
 
 void

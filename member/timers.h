@@ -35,6 +35,5 @@ extern void timers_destroy (struct timers *t);
 
 /* Any thread.  As in struct loop_ops. */
 extern void timers_arm (struct timers *t, struct timer *timer, uint64_t at_ns);
-extern uint64_t timers_now (void);
 
 #endif

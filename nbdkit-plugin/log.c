@@ -31,7 +31,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "member/thread.h"
+#include "common/thread.h"
 #include "nbdkit-plugin/plugin.h"
 
 /* With its prefix a line is shorter than PIPE_BUF.  If poll says that a pipe

@@ -116,6 +116,14 @@ loop_time (struct loop *l)
   return sim_now (of_loop (l)->sim) + of_loop (l)->dead_ns;
 }
 
+static uint64_t
+loop_last_pause (struct loop *l)
+{
+  const uint64_t at = loop_paused (sim_loop (of_loop (l)->sim));
+
+  return at ? at + of_loop (l)->dead_ns : 0;
+}
+
 static void
 loop_ignore_buffer (struct loop *l, void *p, size_t len)
 {
@@ -131,6 +139,7 @@ static const struct loop_ops loop_ops = {
   .submit = loop_submit_tracked,
   .timer = loop_set_timer,
   .now = loop_time,
+  .paused = loop_last_pause,
   .add_buffer = loop_ignore_buffer,
   .free = loop_ignore_free,
 };

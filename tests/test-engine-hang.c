@@ -230,6 +230,60 @@ test_timeout (void **state)
   end_hung (sa, SLOT);
 }
 
+static void
+none_is_overdue (struct sim_array *sa, unsigned nr_steps)
+{
+  while (nr_steps-- > 0) {
+    assert_true (sim_step (sa->sim));
+    for (unsigned i = 0; i < sa->a->nr_seats; i++)
+      assert_false (sa->a->seat[i]->overdue);
+  }
+  assert_int_equal (sa->a->lost_slots, 0);
+}
+
+/* The process is stopped for longer than that while it writes: what was
+ * answered meanwhile is read before anything is judged.
+ */
+static void
+test_pause (void **state)
+{
+  for (unsigned i = 0; i < 20; i++) {
+    struct sim_array *sa = start_full (4, 2, CHUNK, 40);
+    struct sim_request *w;
+
+    sa->a->timeout_ns = 2 * SECOND;
+    sa->disk[0]->min_delay_ns = sa->disk[0]->max_delay_ns = 1800000000;
+    sa->disk[1]->min_delay_ns = sa->disk[1]->max_delay_ns = 500000000;
+    w = start_request (sa, REQUEST_WRITE, data, 0, 8 * CHUNK, ARRAY_FUA);
+    while (w->state != SIM_IDLE) {
+      pass (sa, i * SECOND / 10 + SECOND / 100);
+      sim_pause (sa->sim, (1 + i) * SECOND);
+      none_is_overdue (sa, 20);
+    }
+    expect_done (w);
+    end_whole (sa);
+  }
+}
+
+/* A member that hangs has as long as without the pause. */
+static void
+test_pause_and_hang (void **state)
+{
+  struct sim_array *sa = start_hung (true);
+  struct sim_request *w;
+
+  sa->a->timeout_ns = 20 * SECOND;
+  w = start_request (sa, REQUEST_WRITE, data, 0, 8 * CHUNK, ARRAY_FUA);
+  pass (sa, 10 * SECOND);
+  sim_pause (sa->sim, 1000 * SECOND);
+  pass (sa, 8 * SECOND);
+  assert_int_equal (w->state, SIM_WAITS);
+  assert_int_equal (sa->a->lost_slots, 0);
+  pass (sa, 6 * SECOND);
+  expect_done (w);
+  end_hung (sa, SLOT);
+}
+
 /* All hang together, perhaps on one server: no member is taken out, and when it
  * answers again all continue.
  */
@@ -306,6 +360,37 @@ test_go_in_turn (void **state)
   end_whole (sa);
 }
 
+/* They stop together, and only one of them is owed an answer, to a flush: the
+ * others have nothing to write.
+ */
+static void
+test_idle_hang_too (void **state)
+{
+  struct sim_array *sa = start_full (4, 2, CHUNK, 40);
+  struct sim_request *f;
+  unsigned nr = 0;
+
+  sa->a->timeout_ns = 2 * SECOND;
+  put (sa, 3 * 4 * CHUNK, 4096, 0);
+  pass (sa, 2 * SECOND);
+  for (unsigned role = 1; role < 5; role++)
+    sim_disk_hang (disk_of_role (sa, 3, role), true);
+  f = start_request (sa, REQUEST_FLUSH, NULL, 0, 0, 0);
+  pass (sa, 5 * SECOND);
+  for (unsigned i = 0; i < sa->a->nr_seats; i++)
+    nr += sa->a->seat[i]->overdue;
+  assert_int_equal (nr, 1);
+  pass (sa, 100 * SECOND);
+  assert_int_equal (f->state, SIM_WAITS);
+  assert_int_equal (sa->a->lost_slots, 0);
+  for (unsigned i = 0; i < 6; i++)
+    sim_disk_hang (sa->disk[i], false);
+  pass (sa, SECOND);
+  expect_done (f);
+  assert_int_equal (sa->a->lost_slots, 0);
+  end_whole (sa);
+}
+
 /* Members that are slow answer all the time. */
 static void
 test_slow_is_not_overdue (void **state)
@@ -370,9 +455,12 @@ main (void)
     cmocka_unit_test (test_fail),
     cmocka_unit_test (test_fail_in_a_change),
     cmocka_unit_test (test_timeout),
+    cmocka_unit_test (test_pause),
+    cmocka_unit_test (test_pause_and_hang),
     cmocka_unit_test (test_all_hang),
     cmocka_unit_test (test_come_back_in_turn),
     cmocka_unit_test (test_go_in_turn),
+    cmocka_unit_test (test_idle_hang_too),
     cmocka_unit_test (test_slow_is_not_overdue),
     cmocka_unit_test (test_timeout_needs_redundancy),
     cmocka_unit_test (test_stop),

@@ -57,7 +57,7 @@ static uint64_t longest_pause;  /* ns, before the next one */
 static void
 note_try (void)
 {
-  const uint64_t at = nbd_of (m)->retry_at, now = nbd_now ();
+  const uint64_t at = nbd_of (m)->retry_at, now = running_now ();
 
   nr_tries++;
   if (at > now)
@@ -375,13 +375,13 @@ test_marks_often (void **state)
 static void
 test_marks_torn (void **state)
 {
-  const uint64_t end = nbd_now () + UINT64_C (3000000000);
+  const uint64_t end = running_now () + UINT64_C (3000000000);
   uint8_t buf[4096] = { 0 };
 
   nbd_store_control ("tear 10000\n");
   nbd_store_control ("delay 5000\n");
   nbd_look_ns = 50000000;
-  for (unsigned round = 1; nbd_now () < end; round++) {
+  for (unsigned round = 1; running_now () < end; round++) {
     for (unsigned b = 0; b < sizeof buf; b++)
       buf[b] = round * 31 + b / 512;
     assert_int_equal (one (IO_WRITE, buf, sizeof buf, 0), 0);

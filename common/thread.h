@@ -1,10 +1,10 @@
-/* gpuraid: start one of the loop's threads.
+/* gpuraid: start a thread of our own.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_MEMBER_THREAD_H
-#define GPURAID_MEMBER_THREAD_H
+#ifndef GPURAID_THREAD_H
+#define GPURAID_THREAD_H
 
 #include <pthread.h>
 #include <signal.h>
