@@ -39,8 +39,8 @@ struct sums_page {
                                  * place */
   uint64_t twice;               /* of those dirty: without a journal, to be
                                  * stored in both places */
-  uint64_t half;                /* of those dirty: stored in one place, and not
-                                 * yet a second time */
+  uint64_t half;                /* of those dirty: good in one place alone, as
+                                 * far as known; to be stored in the other */
   uint64_t dirty_seq;           /* the oldest transaction in dirty */
   bool is_dirty, is_storing;
   uint64_t stored;              /* slots, by the last store */

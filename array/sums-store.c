@@ -322,8 +322,10 @@ take_doubtful (struct array *a, struct sums *s)
     if (p->rubbish && !p->born && is_busy (p))
       continue;
     list_remove (l);
-    if (p->doubtful)
+    if (p->doubtful) {
       sums_mark_dirty (a, p, p->doubtful, 0);
+      p->half |= p->doubtful;
+    }
     else if (p->rubbish && !p->born)
       zero_rubbish (a, p);
     p->doubtful = p->rubbish = 0;
