@@ -125,7 +125,10 @@ say_why_not (const struct array *a, uint64_t need, char why[ARRAY_WHY_LEN])
               PRIu64 " bytes, and each member must have at least %" PRIu64
               ": %s", s->m->path, shortest_size (a), need,
               s->state == SEAT_SPARE ? "take this spare out first (gpuraid "
-              "fail)" : "replace the smaller ones first (gpuraid replace)");
+              "fail)" : s->m->ops->look_size ?
+              "replace the smaller ones first (gpuraid replace)" :
+              "replace it (gpuraid replace); or, if its export is larger by "
+              "now, start this server again");
 }
 
 int
@@ -370,6 +373,7 @@ prepare_array (struct array *a, char why[ARRAY_WHY_LEN])
   bool gains;
   int err;
 
+  grow_ask_sizes (a);
   engine_lock (a);
   gains = obstacle (a) || plan_it (a, &g, &l, &need);
   if (!gains)

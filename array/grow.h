@@ -5,7 +5,8 @@
  * record says that it belongs to the array.  Before that it does not count, so
  * a crash leaves the array as it was or as it will be.
  *
- * Call all of these with the array lock held, except array_grow.
+ * Call all of these with the array lock held, except array_grow and
+ * grow_ask_sizes.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -27,6 +28,11 @@ extern bool grow_is_running (const struct array *a);
 /* How it ended: 0, or a positive errno and why. */
 extern int grow_result (const struct array *a, struct array_growth *growth,
                         char why[ARRAY_WHY_LEN]);
+
+/* Ask files and disks for their sizes, as they may have become longer.  Without
+ * the array lock; never waits for a store.
+ */
+extern void grow_ask_sizes (struct array *a);
 
 /* In each turn of the main loop. */
 extern void grow_turn (struct array *a);

@@ -23,7 +23,9 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/falloc.h>
+#include <linux/fs.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -75,11 +77,29 @@ size_now (const struct file_member *f)
   return fstat (f->fd, &old) == 0 ? (uint64_t) old.st_size : UINT64_MAX;
 }
 
+static void
+file_look_size (struct member *m)
+{
+  struct file_member *f = file_of (m);
+  uint64_t now = 0, had = f->size;
+
+  if (atomic_load_explicit (&m->truncated, memory_order_relaxed))
+    return;
+  if (!f->disk)
+    now = size_now (f);
+  else if (ioctl (f->fd, BLKGETSIZE64, &now) == -1)
+    return;
+  while (now != UINT64_MAX && now > had &&
+         !atomic_compare_exchange_weak (&f->size, &had, now))
+    ;
+}
+
 /* A disk can't grow again by a write: past its end all I/O fails. */
 static int
 file_intact (struct member *m, bool eof)
 {
   const struct file_member *f = file_of (m);
+  const uint64_t size = f->size;
   uint64_t now;
 
   if (f->disk)
@@ -87,11 +107,11 @@ file_intact (struct member *m, bool eof)
   if (atomic_load_explicit (&m->truncated, memory_order_relaxed))
     return ENXIO;
   now = size_now (f);
-  if (now >= f->size && !eof)
+  if (now >= size && !eof)
     return 0;
   if (!atomic_exchange (&m->truncated, true))
     log_notice ("%s: was cut short: has %" PRIu64 " bytes, had %" PRIu64,
-                m->path, now, f->size);
+                m->path, now, size);
   return ENXIO;
 }
 
@@ -408,6 +428,7 @@ file_close (struct member *m)
 
 const struct member_ops file_member_ops = {
   .size = file_size,
+  .look_size = file_look_size,
   .same = file_same,
   .pread = file_pread,
   .preadv = file_preadv,

@@ -10,14 +10,14 @@
 
 #include "member/member.h"
 
-/* Nothing in here changes after the open. */
+/* Only the size changes after the open. */
 struct file_member {
   struct member member;
   int fd;
   int backing;                  /* the file behind a loop device, for its lock;
                                  * or -1 */
   uint64_t backing_off;         /* bytes: where the device begins in it */
-  uint64_t size;                /* bytes */
+  _Atomic uint64_t size;        /* bytes; it only grows */
   bool disk;                    /* a block device */
   bool named;                   /* a file that had a name when opened */
   dev_t dev;                    /* which store: the device and inode of a */

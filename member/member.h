@@ -45,7 +45,11 @@ struct member {
  * message is one that a file was truncated.  None returns a short transfer.
  */
 struct member_ops {
-  uint64_t (*size) (struct member *);           /* bytes; never changes */
+  uint64_t (*size) (struct member *);   /* bytes; never less than before */
+  /* Ask the store: size gives what it has from now on, if that is more.  Any
+   * thread; never waits for the store.  NULL: what size gives never changes.
+   */
+  void (*look_size) (struct member *);
   /* One store under two names (hard link, symbolic link, two nodes of
    * one disk)?
    */
