@@ -1,6 +1,6 @@
 /* gpuraid: lock the file behind a loop device.
  *
- * A server that has the file itself as a member locks it, and knows nothing of
+ * A server that has the file itself as a member locks it, and does not see
  * the device.  So a server with the device locks the same bytes of the file,
  * which the kernel sees in all name spaces.
  *
