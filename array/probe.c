@@ -59,7 +59,7 @@ judge_waiting (struct array *a, struct seat *s, uint64_t now)
     const uint64_t late = x->timed && !x->judged ?
       hedge_late (&a->hedge, &s->hedge, x->len) : 0;
 
-    if (late == 0 || now - x->since <= late)
+    if (late == 0 || now - x->since <= late || slow_was_pause (a, x->since))
       continue;
     x->judged = true;
     slow_judge (a, s, true);

@@ -125,18 +125,26 @@ slow_timed (struct array *a)
     slow_compare (a);
 }
 
+bool
+slow_was_pause (const struct array *a, uint64_t since)
+{
+  return since <= loop_paused (a->loop) && !PLANTED ("pause-slow");
+}
+
 void
 slow_read_done (struct array *a, struct seat *s, const struct slow_read *r)
 {
   const uint64_t late = hedge_late (&a->hedge, &s->hedge, r->len);
 
   collect (a, s);
+  if (!r->extra)
+    hedge_earn (&a->hedge, r->len);
+  if (r->ns > late && slow_was_pause (a, loop_now (a->loop) - r->ns))
+    return;
   if (r->pread && r->len <= SMALL_LEN && !a->hedge.policy.off)
     hedge_note_pread (&s->hedge,
                       owed_is_long (&a->hedge.policy, limits.hedge_loop_ns,
                                     late, r->ns));
-  if (!r->extra)
-    hedge_earn (&a->hedge, r->len);
   hedge_add (&s->hedge, r->len, r->ns);
   slow_timed (a);
   if (late && !r->judged)

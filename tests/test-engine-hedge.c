@@ -236,6 +236,33 @@ test_slow_member (void **state)
   end (sa);
 }
 
+/* It only seems so, as this process did not run. */
+static void
+test_pause (void **state)
+{
+  struct sim_array *sa = start_auto (4, 2);
+  const struct hedge_member *m = &sa->a->at[SLOT][0]->hedge;
+  static uint8_t blocks[24 * 4096];
+  struct sim_request *r[24];
+
+  for (unsigned round = 0; round < 4; round++) {
+    for (unsigned i = 0; i < 24; i++)
+      r[i] = start_request (sa, REQUEST_READ, blocks + i * 4096,
+                            fresh (sa, round * 24 + i), 4096, 0);
+    pass (sa, MS / 2);
+    sim_pause (sa->sim, 100 * 1000 * MS);
+    pass (sa, 400 * MS);
+    for (unsigned i = 0; i < 24; i++) {
+      assert_int_equal (r[i]->state, SIM_IDLE);
+      free (r[i]);
+    }
+    assert_false (m->slow);
+    assert_int_equal (m->lateness, 0);
+    assert_in_range (hedge_percentile (m, 99), 1, 4 * MS);
+  }
+  end (sa);
+}
+
 /* Probes tell when it is as fast as the others. */
 static void
 test_recovers (void **state)
@@ -563,6 +590,7 @@ main (void)
     cmocka_unit_test (test_late_stripe),
     cmocka_unit_test (test_late_read_wins),
     cmocka_unit_test (test_slow_member),
+    cmocka_unit_test (test_pause),
     cmocka_unit_test (test_recovers),
     cmocka_unit_test (test_idle),
     cmocka_unit_test (test_many_slow),
