@@ -10,6 +10,7 @@
 #include "bench/requests.h"
 #include "bench/trace.h"
 #include "common/bits.h"
+#include "common/json-text.h"
 #include "measure/clock.h"
 #include "measure/run.h"
 
@@ -60,7 +61,7 @@ answer_double (struct json_object *o, const char *key, double x)
 void
 answer_text (struct json_object *o, const char *key, const char *text)
 {
-  json_object_object_add (o, key, json_object_new_string (text));
+  json_object_object_add (o, key, json_text (text));
 }
 
 struct run *
@@ -164,7 +165,7 @@ describe (const struct run *run, unsigned id)
   for (enum metric m = METRIC_RAW; m <= METRIC_OVERALL; m++)
     if (run_can (run, m))
       json_object_array_add (metrics,
-                             json_object_new_string (run_metric_name (m)));
+                             json_text (run_metric_name (m)));
   json_object_object_add (o, "metrics", metrics);
   return o;
 }

@@ -15,6 +15,7 @@
 #include "cli/bench.h"
 #include "cli/cli.h"
 #include "common/bits.h"
+#include "common/json-text.h"
 #include "common/log.h"
 #include "measure/clock.h"
 #include "measure/coders.h"
@@ -117,7 +118,7 @@ add_number (struct json_object *o, const char *key, int64_t n)
 static void
 add_text (struct json_object *o, const char *key, const char *text)
 {
-  json_object_object_add (o, key, json_object_new_string (text));
+  json_object_object_add (o, key, json_text (text));
 }
 
 static struct json_object *

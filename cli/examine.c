@@ -22,6 +22,7 @@
 #include "cli/udev.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 #include "common/log.h"
 #include "control/request.h"
 
@@ -205,7 +206,7 @@ show_brief (const struct member *m, const struct examined *e)
 static void
 add_string (struct json_object *o, const char *key, const char *value)
 {
-  json_object_object_add (o, key, json_object_new_string (value));
+  json_object_object_add (o, key, json_text (value));
 }
 
 static void

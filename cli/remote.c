@@ -48,6 +48,7 @@ remote_request (const char *command)
 void
 remote_add (struct json_object *request, const char *key, const char *text)
 {
+  /* Not json_text: a path must arrive as it is. */
   json_object_object_add (request, key, json_object_new_string (text));
 }
 

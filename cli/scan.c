@@ -21,6 +21,7 @@
 #include "cli/scan.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 #include "common/log.h"
 #include "control/request.h"
 
@@ -48,8 +49,7 @@ list_running (void)
       status = remote_status (c, false);
     control_close (c);
     if (status) {
-      json_object_object_add (status, "name",
-                              json_object_new_string (names[i]));
+      json_add (status, "name", json_text (names[i]));
       json_object_array_add (list, status);
     }
     free (names[i]);

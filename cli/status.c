@@ -15,6 +15,7 @@
 #include "cli/remote.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 #include "common/log.h"
 
 /* Exit statuses, the worse the greater. */
@@ -96,7 +97,7 @@ show_line (const char *name, struct json_object *status,
     return;
   }
   o = status ? json_object_get (status) : json_object_new_object ();
-  json_object_object_add (o, "name", json_object_new_string (name));
+  json_object_object_add (o, "name", json_text (name));
   if (status == NULL)
     json_object_object_add (o, "state", NULL);
   json_object_array_add (list, o);

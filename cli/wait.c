@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/names.h"
 #include "cli/remote.h"
+#include "common/json-text.h"
 #include "common/log.h"
 
 /* The exit status if it is not so in time. */
@@ -99,7 +100,7 @@ make_request (char **conditions, int nr, const char *seconds)
   struct json_object *until = nr > 0 ? json_object_new_array () : NULL;
 
   for (int i = 0; i < nr; i++)
-    json_object_array_add (until, json_object_new_string (conditions[i]));
+    json_object_array_add (until, json_text (conditions[i]));
   if (until)
     json_object_object_add (request, "until", until);
   if (seconds)

@@ -11,6 +11,7 @@
 
 #include <json-c/json.h>
 
+#include "common/json-text.h"
 #include "control/control.h"
 
 /* The client. */
@@ -60,10 +61,5 @@ extern const char *event_name (enum array_event_kind kind);
 /* label: of the array.  NULL: no memory. */
 extern struct json_object *event_to_json (const struct array_event *e,
                                           const char *label);
-
-/* A string for JSON: bytes that are not UTF-8 become U+FFFD.  json-c would send
- * them unchanged, and the reader would refuse the whole object.
- */
-extern struct json_object *json_text (const char *s);
 
 #endif
