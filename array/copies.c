@@ -66,7 +66,7 @@ copies_fill_host (struct superblock *sb)
   char text[UUID_TEXT_LEN] = "";
 
   memset (sb->host, 0, sizeof sb->host);
-  if (gethostname (sb->host, sizeof sb->host - 1) == -1)
+  if (gethostname (sb->host, sizeof sb->host) == -1)
     sb->host[0] = '\0';
 
   fd = open ("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);

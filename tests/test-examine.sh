@@ -96,3 +96,12 @@ grep -q 'no gpuraid superblock: .*(gpuraid scan finds members)' "$tmp/err" || fa
 [ "$(field 0.slot <"$tmp/list")" = 0 ] || fail "the sound one is not shown"
 "$gpuraid" examine "$shm/nothing" 2>"$tmp/err" && fail "of nothing"
 [ "$(wc -l <"$tmp/err")" = 1 ] || fail "not one line: $(cat "$tmp/err")"
+
+# ---- a host name as long as one can be
+
+if [ "$(id -u)" = 0 ] && unshare --uts true 2>/dev/null; then
+  host=$(printf 'h%.0s' {1..64})
+  unshare --uts bash -c 'echo "$1" >/proc/sys/kernel/hostname; shift; "$@"' - \
+    "$host" "$gpuraid" create --force k=2 m=1 "${members[@]}" >"$tmp/created"
+  expect host "$host"
+fi
