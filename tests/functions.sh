@@ -37,7 +37,7 @@ raid_pid=
 at_exit=()
 
 # What is noted on this host of the arrays: see array/known.h.
-export GPURAID_STATE_DIR=$shm/noted
+export GPURAID_STATE_DIR=$tmp/noted
 
 # SEED is the same at every run, unless it is given: a number, or random.
 SEED=${SEED:-1}
