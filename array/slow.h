@@ -25,7 +25,7 @@ struct slow_read {
 extern void slow_read_done (struct array *a, struct seat *s,
                             const struct slow_read *r);
 /* Was this process paused since then (ns)?  Then how long a read took that
- * was under way is not known, and says nothing of its member.
+ * was under way is not known, and does not count.
  */
 extern bool slow_was_pause (const struct array *a, uint64_t since);
 /* One that has not ended is late. */

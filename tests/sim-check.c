@@ -16,6 +16,7 @@
  */
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -183,6 +184,9 @@ check_ejected (struct run *r, unsigned slot)
   if (s == NULL || s->m == NULL || r->over || r->sa->a->at[slot][1])
     return;
   no = sim_array_disk_no (r->sa, sim_array_disk_of (s));
+  if (s->last_error.error == ETIMEDOUT && !(r->faulty >> no & 1))
+    run_die (r, "slot %u: disk%u: a member that answers is taken out", slot,
+             no);
   if (r->full >> no & 1 && !((r->faulty | r->unreadable) >> no & 1))
     run_die (r, "slot %u: disk%u: a member without space is taken out", slot,
              no);

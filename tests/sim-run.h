@@ -208,7 +208,9 @@ extern void check_synced (struct run *r);
 extern void check_note_end (struct run *r, bool clean);
 /* After sim_crash. */
 extern void check_closed (struct run *r);
-/* A slot is not active any more: check that lack of space is not the reason. */
+/* A slot is not active any more: check that neither lack of space nor a pause
+ * is the reason.
+ */
 extern void check_ejected (struct run *r, unsigned slot);
 /* It was opened again. */
 extern void check_open (struct run *r);

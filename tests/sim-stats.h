@@ -35,6 +35,7 @@
   X (rows_lost, "runs in which rows may be lost")                       \
   X (lost_blocks_read, "lost blocks that gave EIO")                     \
   X (held_too_much, "arrays failed with too many such rows")            \
+  X (stood_still, "pauses of the process")                              \
   X (hangs, "disks that hang")                                          \
   X (long_hangs, "of those, for minutes")                               \
   X (held_reads, "reads that wait in a client's thread for one")        \

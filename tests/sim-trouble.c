@@ -196,6 +196,24 @@ be_full (struct run *r, unsigned no)
                              SECONDS / 2), end_full, ending_of (r, no));
 }
 
+/* The process does not run, for a moment or very long.  In a quarter of the
+ * runs; the others stay those that they were.
+ */
+static void
+pause_all (struct run *r)
+{
+  static const uint64_t seconds[] = { 1, 40, 2000 };
+  uint64_t ns;
+
+  if (r->seed * UINT64_C (0x9e3779b97f4a7c15) >> 62 || !allow_kind ("pause") ||
+      !run_percent (r, 8))
+    return;
+  ns = run_below (r, seconds[run_below (r, 3)] * SECONDS);
+  run_say (r, "paused for %" PRIu64 " ms", ns / 1000000);
+  stats.stood_still++;
+  sim_pause (r->sim, ns);
+}
+
 static void
 trouble_disk (struct run *r, unsigned no)
 {
@@ -278,6 +296,7 @@ trouble_start (void *arg)
   if (!r->chaos_on || a->failed)
     return;
   slot = run_below (r, r->n);
+  pause_all (r);
   if (is_half_way (r))
     run_crash_soon (r, 15, 100);
   /* Not always: a seed is to stay the run that it was. */

@@ -4,10 +4,10 @@
  *
  * Runs NUMBER seeds from FIRST on (or from $SEED, or from 1); stops at the
  * first that fails.  SIM_VERBOSE=1 prints every step; SIM_STATES=1 how often
- * rare states were reached; SIM_WITHOUT=unreadable,hang,long,full,rot leaves
- * out kinds of faults; SIM_JOURNAL=1 makes all arrays with a journal, 0 none;
- * SIM_SUMS=1 all with checksums, 0 none; SIM_FAIL=die, abort or loop: the first
- * seed fails so.
+ * rare states were reached; SIM_WITHOUT=unreadable,hang,long,full,rot,pause
+ * leaves out kinds of faults; SIM_JOURNAL=1 makes all arrays with a journal, 0
+ * none; SIM_SUMS=1 all with checksums, 0 none; SIM_FAIL=die, abort or loop: the
+ * first seed fails so.
  *
  * In each run clients read and write an array at random while members give
  * errors, hang, are slow, die, are taken out and replaced; it crashes and is
