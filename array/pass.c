@@ -259,19 +259,25 @@ pass_is_paused (const struct array *a)
   return a->pass->paused && pass_is_wanted (a);
 }
 
+/* Of several targets the mean: the lowest would go back to the beginning when
+ * one joins, and stay at the others' place until it is there too.
+ */
 static void
 rebuild_progress (const struct array *a, struct array_progress *rebuild)
 {
   const struct pass *p = a->pass;
-  uint64_t cursor = UINT64_MAX, pos;
+  uint64_t sum = 0, pos;
+  unsigned nr = 0;
 
   for (unsigned i = 0; i < a->nr_seats; i++)
-    if (a->seat[i]->state == SEAT_TARGET && !a->seat[i]->failing)
-      cursor = MIN (cursor, a->seat[i]->cursor);
-  if (cursor == UINT64_MAX)
+    if (a->seat[i]->state == SEAT_TARGET && !a->seat[i]->failing) {
+      sum += a->seat[i]->cursor;
+      nr++;
+    }
+  if (nr == 0)
     return;
   *rebuild = (struct array_progress) {
-    .running = true, .paused = p->paused, .done = cursor,
+    .running = true, .paused = p->paused, .done = sum / nr,
     .total = a->sb.l.data_len,
   };
   if (!p->running || !p->kind->to_targets || p->paused)

@@ -193,6 +193,42 @@ test_rebuild_pauses (void **state)
   fail ();                      /* it was over before that */
 }
 
+/* A member joins when another is half done: what the status says is done does not
+ * go back to nothing, and goes up from there.
+ */
+static void
+test_progress_of_two (void **state)
+{
+  struct array_progress now = { 0 }, last, resync;
+  struct sim_array *sa = start_full (2, 2, CHUNK, 64);
+
+  limits.rebuild_in_flight_len = 2 * CHUNK;
+  sa->window_len = 4 * CHUNK;
+  open_again (sa, ~0, true);
+  assert_int_equal (sim_array_fail (sa, 0), 0);
+  assert_int_equal (sim_array_fail (sa, 1), 0);
+  assert_int_equal (sim_array_replace (sa, 0, sim_array_add_disk (sa)), 0);
+  while (now.done < sa->l.data_len / 2) {
+    assert_true (sim_step (sa->sim));
+    pass_progress (sa->a, &now, &resync);
+  }
+  last = now;
+  assert_int_equal (sim_array_replace (sa, 1, sim_array_add_disk (sa)), 0);
+  pass_progress (sa->a, &now, &resync);
+  assert_true (now.running);
+  assert_int_equal (now.total, last.total);
+  assert_in_range (now.done, last.done / 2, last.done);
+  while (now.running) {
+    last = now;
+    assert_true (sim_step (sa->sim));
+    pass_progress (sa->a, &now, &resync);
+    assert_true (!now.running || now.done >= last.done);
+  }
+  assert_int_equal (last.done, last.total);
+  limits = default_limits;
+  end_whole (sa);
+}
+
 static void
 test_resync_pauses (void **state)
 {
@@ -281,6 +317,7 @@ main (void)
     cmocka_unit_test (test_holes_are_not_read),
     cmocka_unit_test (test_cursor_survives),
     cmocka_unit_test (test_rebuild_pauses),
+    cmocka_unit_test (test_progress_of_two),
     cmocka_unit_test (test_resync_pauses),
     cmocka_unit_test (test_missing_comes_back),
     cmocka_unit_test (test_resync),
