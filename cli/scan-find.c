@@ -204,6 +204,7 @@ int
 scan_path (struct scan *s, const char *path)
 {
   struct folder f = { s, path };
+  const char *other;
   struct stat st;
   int r;
 
@@ -214,11 +215,15 @@ scan_path (struct scan *s, const char *path)
     return r;
   }
   r = look (s, path);
-  if (r > 0 && !member_is_uri (path))   /* else it was reported */
+  if (r <= 0 || member_is_uri (path))   /* else it was reported */
+    return r ? -1 : 0;
+  other = member_other_type (path);
+  if (other)
+    log_error ("%s: is %s, not a file or disk: leave it out", path, other);
+  else
     log_error ("%s: %s", path, r == EINVAL ?
-               "is no file or disk, or too small for a member: leave it out" :
-               strerror (r));
-  return r ? -1 : 0;
+               "is too small for a member: leave it out" : strerror (r));
+  return -1;
 }
 
 /* ---- disks ------------------------------------------------------------- */

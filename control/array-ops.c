@@ -167,9 +167,12 @@ open_target (const struct control_array *ca, const char *path, unsigned flags,
 {
   struct member *m =
     ca->open (path, flags, flags ? array_member_size (ca->array) : 0);
+  const int err = errno;
+  const char *other = member_is_uri (path) ? NULL : member_other_type (path);
 
   why[0] = '\0';
-  if (m || (errno == ENOENT && !flags))
+  errno = err;
+  if (m || (errno == ENOENT && !flags && other == NULL))
     return m;
   if (errno == EBUSY || errno == EWOULDBLOCK)
     snprintf (why, ARRAY_WHY_LEN, "%s: in use: name another, or end what uses "
@@ -180,6 +183,9 @@ open_target (const struct control_array *ca, const char *path, unsigned flags,
     snprintf (why, ARRAY_WHY_LEN, "%s: can't connect: start its server, or "
               "correct the URI (the messages of the array's server say more)",
               path);
+  else if (other)
+    snprintf (why, ARRAY_WHY_LEN, "%s: is %s, not a file or disk: name another",
+              path, other);
   else if (member_is_uri (path))
     snprintf (why, ARRAY_WHY_LEN, "%s: the export can't be a member: the "
               "messages of the array's server say why", path);
@@ -188,8 +194,8 @@ open_target (const struct control_array *ca, const char *path, unsigned flags,
               "or name another (the server's messages say more)", path);
   else if (errno == EINVAL)
     snprintf (why, ARRAY_WHY_LEN,
-              "%s: not a file or disk, or too small for a member: name another",
-              path);
+              "%s: too small for a member, or can't be opened (the server's "
+              "messages say more): name another", path);
   else
     snprintf (why, ARRAY_WHY_LEN, "%s: cannot be a member: %m: name another "
               "(the server's messages say more)", path);

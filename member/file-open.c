@@ -76,6 +76,26 @@ report (const char *call, const char *path, unsigned flags)
     errno = EINVAL;
 }
 
+static const char *
+name_of_type (mode_t mode)
+{
+  return S_ISDIR (mode) ? "a directory" :
+    S_ISCHR (mode) ? "a character device" :
+    S_ISFIFO (mode) ? "a pipe" : "a socket";
+}
+
+const char *
+member_other_type (const char *path)
+{
+  struct stat st;
+
+  if (stat (path, &st) == 0)
+    return S_ISREG (st.st_mode) || S_ISBLK (st.st_mode) ? NULL :
+      name_of_type (st.st_mode);
+  return errno == ENOENT && lstat (path, &st) == 0 ?
+    "a symbolic link to a file that is not there" : NULL;
+}
+
 /* Before the open: opening a pipe would wait for its other end, and a
  * disk needs one more flag.
  */
@@ -86,9 +106,7 @@ check_type (const struct file_member *f, const struct stat *st)
     return 0;
   errno = S_ISDIR (st->st_mode) ? EISDIR : EINVAL;
   log_error ("%s: is %s, not a file or disk: leave it out", f->member.path,
-             S_ISDIR (st->st_mode) ? "a directory" :
-             S_ISCHR (st->st_mode) ? "a character device" :
-             S_ISFIFO (st->st_mode) ? "a pipe" : "a socket");
+             name_of_type (st->st_mode));
   return -1;
 }
 

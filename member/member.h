@@ -145,6 +145,10 @@ extern struct member *member_open_nbd (const char *uri, unsigned flags);
  * there would be in memory.
  */
 extern bool member_is_no_device (const char *path);
+/* "a pipe", or what else at this path is neither file nor disk; constant.
+ * NULL: it is one, or nothing is there.
+ */
+extern const char *member_other_type (const char *path);
 /* Is it one of the URIs that member_open_nbd takes? */
 extern bool member_is_uri (const char *name);
 /* Is it one of a Unix socket that does not name it? */

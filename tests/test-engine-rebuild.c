@@ -193,8 +193,8 @@ test_rebuild_pauses (void **state)
   fail ();                      /* it was over before that */
 }
 
-/* A member joins when another is half done: what the status says is done does not
- * go back to nothing, and goes up from there.
+/* A member joins when another is half done: what the status says is done does
+ * not go back to nothing, and goes up from there.
  */
 static void
 test_progress_of_two (void **state)

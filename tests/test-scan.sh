@@ -55,7 +55,7 @@ run 1 --json "$shm/none"
 run 1 "$shm/nosuch"
 grep -q "nosuch: No such file" "$tmp/err" || fail "$(cat "$tmp/err")"
 run 1 "$shm/none/empty"
-grep -q "empty: is no file or disk, or too small .*: leave it out" "$tmp/err" ||
+grep -q "empty: is too small for a member: leave it out" "$tmp/err" ||
   fail "$(cat "$tmp/err")"
 run 2 --nosuch
 

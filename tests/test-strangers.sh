@@ -60,6 +60,27 @@ if "$gpuraid" replace "$control" 0 "$other" 2>"$tmp/err"; then
   fail "a member of another array is overwritten without --force"
 fi
 grep -q 'not blank' "$tmp/err" || fail "replace: $(cat "$tmp/err")"
+
+# What is neither file nor disk is called by its name, by scan too.
+mkfifo "$shm/pipe"
+mkdir "$shm/folder"
+ln -s nosuch "$shm/link"
+for e in "pipe=a pipe" "/dev/null=a character device" "folder=a directory" \
+  "control=a socket" "link=a symbolic link to a file that is not there"; do
+  path=${e%%=*}
+  [ "${path:0:1}" = / ] || path=$shm/$path
+  for command in "replace --force $control 0" "spare --force $control" scan; do
+    [ "$command-$path" != "scan-$shm/folder" ] || continue
+    ! timeout 60 "$gpuraid" $command "$path" >/dev/null 2>"$tmp/err" ||
+      fail "$command $path: not refused"
+    grep -qF "$path: is ${e#*=}, not a file or disk: " "$tmp/err" ||
+      fail "$command $path: $(cat "$tmp/err")"
+    [ $(($(grep -vc 'no array was found' "$tmp/err"))) = 1 ] ||
+      fail "$command $path: not one line: $(cat "$tmp/err")"
+  done
+done
+[ ! -e "$shm/nosuch" ] || fail "the file behind a link was made"
+
 "$gpuraid" replace --force "$control" 0 "$other" || fail "replace --force"
 wait_healthy
 restart_raid
