@@ -1,5 +1,5 @@
-/* gpuraid: consistency=journal: when a transaction begins, and what
- * follows.
+/* gpuraid: consistency=journal: what becomes of a transaction when it has
+ * begun (array/journal-begin.c).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -9,7 +9,7 @@
 
 #include "array/dirty.h"
 #include "array/flush.h"
-#include "array/journal.h"
+#include "array/journal-internal.h"
 #include "array/op-internal.h"
 #include "array/recover.h"
 #include "array/ring-header.h"
@@ -17,166 +17,10 @@
 #include "array/state.h"
 #include "array/sums.h"
 #include "array/ticket.h"
-#include "array/txn.h"
-#include "array/zeroed.h"
 #include "common/plant.h"
 
 /* Space is freed when a transaction has waited this long for it. */
 #define IDLE_NS UINT64_C (1000000000)
-
-struct journal {
-  uint64_t session;             /* of the rings */
-  uint64_t next_seq;
-  bool ready;                   /* the rings are begun */
-  bool full;                    /* the next transaction waits for space */
-  struct list gathered;         /* operations, by txn_link */
-  struct txn *committing;       /* has not met R1, or NULL */
-  struct list live;             /* transactions not freed, oldest first */
-  struct zeroed zeroed;         /* by these */
-  uint64_t nr_direct;           /* blocks of one member: theirs, at most */
-  bool freeing;                 /* headers are being written */
-  uint64_t last_commit;         /* ns */
-  struct waiter flush_waiter, free_waiter;
-  struct list ready_waiters;
-};
-
-static struct txn *
-txn_at (struct list *l)
-{
-  return list_item (l, struct txn, link);
-}
-
-/* ---- beginning ----------------------------------------------------------- */
-
-/* A member becomes active only while the journal is empty (R10): nothing
- * begins from the time when one could until it is.
- */
-static bool
-is_held (const struct array *a)
-{
-  for (unsigned i = 0; i < a->nr_seats; i++) {
-    const struct seat *s = a->seat[i];
-
-    if (s->state == SEAT_TARGET && s->complete && !s->failing)
-      return true;
-  }
-  return false;
-}
-
-/* Its plan is for other members than there are now. */
-static bool
-is_outdated (const struct array *a, const struct op *op)
-{
-  uint64_t noread, nowrite;
-
-  if (op->epoch != a->membership.cur.self.ballot.epoch ||
-      op->lost_slots != a->lost_slots)
-    return true;
-  if (op->kind == OP_ZERO)
-    return false;
-  line_masks (a, op->line->no, &noread, &nowrite);
-  return noread != op->noread || nowrite != op->nowrite;
-}
-
-static void
-plan_anew (struct array *a, struct op *op)
-{
-  list_remove (&op->txn_link);
-  op->phase = OP_PLANNING;
-  list_move (&a->engine.ready, &op->waiter.link);
-}
-
-/* At most a quarter of a ring, so that others are freed meanwhile; but one
- * operation always fits.
- */
-static uint32_t
-max_record (const struct array *a)
-{
-  return MAX (a->sb.l.ring_len / BLOCK_LEN / 4,
-              a->cell_blocks + journal_header_blocks (a->cell_blocks,
-                                                      a->cell_blocks));
-}
-
-/* A row that was never written, as all members say, has nothing to lose: it is
- * written in place with the records (R11, R12).  Where a client waits for a
- * small write the ring is as good.
- */
-static bool
-may_be_direct (const struct array *a, const struct journal *j,
-               const struct op *op)
-{
-  const uint64_t row = op_pos (a, op) / BLOCK_LEN;
-  const uint64_t end = row + op_len (a, op) / BLOCK_LEN;
-  bool full = true;
-
-  if (a->sums == NULL || op->kind != OP_OUT)
-    return false;
-  for (unsigned i = 0; i < op->nr_rects; i++)
-    full &= op->rect[i].given == LOW_BITS (a->g.k);
-  if (!full && !list_empty (&op->tickets))
-    return false;
-  if (!op_is_first_write (a, op) && !PLANTED ("direct-not-first"))
-    return false;
-  /* Its zeroes may not be in the stored table yet. */
-  return !zeroed_maybe (&j->zeroed, row, end) || PLANTED ("direct-zeroed");
-}
-
-static void
-records_written (struct array *a, struct txn *t)
-{
-  t->phase = TXN_FLUSHING;
-  if (PLANTED ("sums-before-logged"))
-    list_for_each (l, &t->ops)
-      op_note_sums (a, list_item (l, struct op, txn_link), t->seq);
-  if (PLANTED ("journal-unflushed"))
-    list_move (&a->engine.ready, &t->waiter.link);
-  else
-    flush_members (a, &t->waiter);
-}
-
-static void txn_flushed (struct array *a, struct waiter *w);
-
-static void
-begin (struct array *a, struct journal *j)
-{
-  struct txn *t = txn_new (a, j->next_seq);
-
-  if (t == NULL)
-    return;                     /* the next turn tries again */
-  t->waiter.run = txn_flushed;
-  list_for_each (l, &j->gathered) {
-    struct op *op = list_item (l, struct op, txn_link);
-
-    op->direct = may_be_direct (a, j, op);
-    if (is_outdated (a, op) && !PLANTED ("journal-old-plan"))
-      plan_anew (a, op);
-    else if (!txn_add (a, t, op, max_record (a)))
-      break;
-  }
-  j->full = t->nr_ops == 0 && !list_empty (&j->gathered);
-  if (t->nr_ops == 0) {
-    txn_free (t);
-    return;
-  }
-  if (!txn_write (a, t, j->session, records_written)) {
-    list_for_each (l, &t->ops)
-      list_item (l, struct op, txn_link)->txn = NULL;
-    list_splice (&j->gathered, &t->ops);
-    txn_free (t);
-    return;
-  }
-  j->next_seq = journal_seq_after (t->seq);
-  a->newest_seq = t->seq;
-  j->committing = t;
-  j->last_commit = loop_now (a->loop);
-  if (PLANTED ("journal-early-ack"))
-    list_for_each (l, &t->ops)
-      op_end_tickets (a, list_item (l, struct op, txn_link));
-  list_append (&j->live, &t->link);
-  zeroed_add (&j->zeroed, t->zeroed, t->nr_zeroed);
-  j->nr_direct += txn_direct_blocks (t);
-  a->counters.journal_commits++;
-}
 
 /* Too little can be read of all its rows. */
 static bool
@@ -245,6 +89,20 @@ txn_flushed (struct array *a, struct waiter *w)
   }
 }
 
+static void
+records_written (struct array *a, struct txn *t)
+{
+  t->waiter.run = txn_flushed;
+  t->phase = TXN_FLUSHING;
+  if (PLANTED ("sums-before-logged"))
+    list_for_each (l, &t->ops)
+      op_note_sums (a, list_item (l, struct op, txn_link), t->seq);
+  if (PLANTED ("journal-unflushed"))
+    list_move (&a->engine.ready, &t->waiter.link);
+  else
+    flush_members (a, &t->waiter);
+}
+
 /* ---- in place, and freed ------------------------------------------------- */
 
 static void
@@ -296,7 +154,7 @@ static bool
 wants_space (const struct array *a, const struct journal *j)
 {
   return !PLANTED ("journal-never-freed") &&
-    (j->full || a->stopping || is_held (a) || is_half_full (a, j) ||
+    (j->full || a->stopping || journal_is_held (a) || is_half_full (a, j) ||
      loop_now (a->loop) - j->last_commit > IDLE_NS);
 }
 
@@ -443,8 +301,8 @@ journal_turn (struct array *a)
       return;
   }
   if (may_commit (j) && !list_empty (&j->gathered) && array_may_write (a) &&
-      (!is_held (a) || PLANTED ("journal-not-held")))
-    begin (a, j);
+      (!journal_is_held (a) || PLANTED ("journal-not-held")))
+    journal_begin (a, j, records_written);
   free_some (a, j);
   if (a->stopping && a->sums && list_empty (&j->live))
     (void) sums_store_all (a);
@@ -523,7 +381,7 @@ journal_is_stuck (const struct array *a)
 {
   const struct txn *t = a->journal->committing;
 
-  return !a->journal->ready || a->journal->full || is_held (a) ||
+  return !a->journal->ready || a->journal->full || journal_is_held (a) ||
     (t && t->any_direct && t->phase == TXN_WRITING);
 }
 

@@ -1,0 +1,122 @@
+/* gpuraid: consistency=journal: how a transaction begins.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include "array/flush.h"
+#include "array/journal-internal.h"
+#include "array/op-internal.h"
+#include "array/seat.h"
+#include "common/plant.h"
+
+bool
+journal_is_held (const struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    const struct seat *s = a->seat[i];
+
+    if (s->state == SEAT_TARGET && s->complete && !s->failing)
+      return true;
+  }
+  return false;
+}
+
+/* Its plan is for other members than there are now. */
+static bool
+is_outdated (const struct array *a, const struct op *op)
+{
+  uint64_t noread, nowrite;
+
+  if (op->epoch != a->membership.cur.self.ballot.epoch ||
+      op->lost_slots != a->lost_slots)
+    return true;
+  if (op->kind == OP_ZERO)
+    return false;
+  line_masks (a, op->line->no, &noread, &nowrite);
+  return noread != op->noread || nowrite != op->nowrite;
+}
+
+static void
+plan_anew (struct array *a, struct op *op)
+{
+  list_remove (&op->txn_link);
+  op->phase = OP_PLANNING;
+  list_move (&a->engine.ready, &op->waiter.link);
+}
+
+/* At most a quarter of a ring, so that others are freed meanwhile; but one
+ * operation always fits.
+ */
+static uint32_t
+max_record (const struct array *a)
+{
+  return MAX (a->sb.l.ring_len / BLOCK_LEN / 4,
+              a->cell_blocks + journal_header_blocks (a->cell_blocks,
+                                                      a->cell_blocks));
+}
+
+/* A row that was never written, as all members say, has nothing to lose: it is
+ * written in place with the records (R11, R12).  Where a client waits for a
+ * small write the ring is as good.
+ */
+static bool
+may_be_direct (const struct array *a, const struct journal *j,
+               const struct op *op)
+{
+  const uint64_t row = op_pos (a, op) / BLOCK_LEN;
+  const uint64_t end = row + op_len (a, op) / BLOCK_LEN;
+  bool full = true;
+
+  if (a->sums == NULL || op->kind != OP_OUT)
+    return false;
+  for (unsigned i = 0; i < op->nr_rects; i++)
+    full &= op->rect[i].given == LOW_BITS (a->g.k);
+  if (!full && !list_empty (&op->tickets))
+    return false;
+  if (!op_is_first_write (a, op) && !PLANTED ("direct-not-first"))
+    return false;
+  /* Its zeroes may not be in the stored table yet. */
+  return !zeroed_maybe (&j->zeroed, row, end) || PLANTED ("direct-zeroed");
+}
+
+void
+journal_begin (struct array *a, struct journal *j,
+               void (*written) (struct array *a, struct txn *t))
+{
+  struct txn *t = txn_new (a, j->next_seq);
+
+  if (t == NULL)
+    return;                     /* the next turn tries again */
+  list_for_each (l, &j->gathered) {
+    struct op *op = list_item (l, struct op, txn_link);
+
+    op->direct = may_be_direct (a, j, op);
+    if (is_outdated (a, op) && !PLANTED ("journal-old-plan"))
+      plan_anew (a, op);
+    else if (!txn_add (a, t, op, max_record (a)))
+      break;
+  }
+  j->full = t->nr_ops == 0 && !list_empty (&j->gathered);
+  if (t->nr_ops == 0) {
+    txn_free (t);
+    return;
+  }
+  if (!txn_write (a, t, j->session, written)) {
+    list_for_each (l, &t->ops)
+      list_item (l, struct op, txn_link)->txn = NULL;
+    list_splice (&j->gathered, &t->ops);
+    txn_free (t);
+    return;
+  }
+  j->next_seq = journal_seq_after (t->seq);
+  a->newest_seq = t->seq;
+  j->committing = t;
+  j->last_commit = loop_now (a->loop);
+  if (PLANTED ("journal-early-ack"))
+    list_for_each (l, &t->ops)
+      op_end_tickets (a, list_item (l, struct op, txn_link));
+  list_append (&j->live, &t->link);
+  zeroed_add (&j->zeroed, t->zeroed, t->nr_zeroed);
+  j->nr_direct += txn_direct_blocks (t);
+  a->counters.journal_commits++;
+}

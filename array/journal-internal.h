@@ -1,0 +1,46 @@
+/* gpuraid: the state of the journal, for array/journal*.c alone.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_JOURNAL_INTERNAL_H
+#define GPURAID_JOURNAL_INTERNAL_H
+
+#include "array/journal.h"
+#include "array/txn.h"
+#include "array/zeroed.h"
+
+struct journal {
+  uint64_t session;             /* of the rings */
+  uint64_t next_seq;
+  bool ready;                   /* the rings are begun */
+  bool full;                    /* the next transaction waits for space */
+  struct list gathered;         /* operations, by txn_link */
+  struct txn *committing;       /* has not met R1, or NULL */
+  struct list live;             /* transactions not freed, oldest first */
+  struct zeroed zeroed;         /* by these */
+  uint64_t nr_direct;           /* blocks of one member: theirs, at most */
+  bool freeing;                 /* headers are being written */
+  uint64_t last_commit;         /* ns */
+  struct waiter flush_waiter, free_waiter;
+  struct list ready_waiters;
+};
+
+static inline struct txn *
+txn_at (struct list *l)
+{
+  return list_item (l, struct txn, link);
+}
+
+/* array/journal-begin.c */
+/* A member becomes active only while the journal is empty (R10): nothing
+ * begins from the time when one could until it is.
+ */
+extern bool journal_is_held (const struct array *a);
+/* Begin a transaction of what has gathered; written is called when its
+ * records, and what it writes directly, have been written.
+ */
+extern void journal_begin (struct array *a, struct journal *j,
+                           void (*written) (struct array *a, struct txn *t));
+
+#endif
