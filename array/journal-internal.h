@@ -6,7 +6,7 @@
 #ifndef GPURAID_JOURNAL_INTERNAL_H
 #define GPURAID_JOURNAL_INTERNAL_H
 
-#include "array/journal.h"
+#include "array/internal.h"
 #include "array/txn.h"
 #include "array/zeroed.h"
 

@@ -10,6 +10,7 @@
 #include "array/dirty.h"
 #include "array/flush.h"
 #include "array/journal-internal.h"
+#include "array/journal.h"
 #include "array/op-internal.h"
 #include "array/recover.h"
 #include "array/ring-header.h"
