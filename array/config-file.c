@@ -132,6 +132,9 @@ trim (char *s)
   return s;
 }
 
+/* The mark of UTF-8, with which some editors begin a file. */
+#define MARK "\357\273\277"
+
 static int
 read_line (const struct reader *r, char *line, size_t len)
 {
@@ -184,6 +187,10 @@ read_numbered (const struct reader *r, unsigned nr, char *line, size_t len)
   CLEANUP_FREE char *where = NULL;
   int result;
 
+  if (nr == 1 && strncmp (line, MARK, strlen (MARK)) == 0) {
+    line += strlen (MARK);
+    len -= strlen (MARK);
+  }
   if (asprintf (&where, "%s:%u", r->path, nr) == -1) {
     log_error ("asprintf: %m");
     return -1;

@@ -164,6 +164,23 @@ test_lines (void **state)
   config_free (&c);
 }
 
+/* Some editors begin a file with a mark of UTF-8. */
+static void
+test_mark (void **state)
+{
+  struct config c;
+
+  assert_int_equal (try_text (&c, "\357\273\277# x\nmember=/a\n"), 0);
+  config_free (&c);
+  assert_int_equal (try_text (&c, "\357\273\277member=/a\nmember=/b\n"), 0);
+  assert_int_equal (c.nr_members, 2);
+  config_free (&c);
+  assert_int_equal (try_text (&c, "\357\273\277"), -1);
+  config_free (&c);
+  refused ("\357\273\277\357\273\277member=/a\n", 1, "unknown key");
+  refused ("member=/a\n\357\273\277member=/b\n", 2, "unknown key");
+}
+
 static void
 test_command_line_wins (void **state)
 {
@@ -332,6 +349,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_lines),
+    cmocka_unit_test (test_mark),
     cmocka_unit_test (test_command_line_wins),
     cmocka_unit_test (test_mistakes),
     cmocka_unit_test (test_globs),
