@@ -52,7 +52,8 @@ struct control {
   pthread_cond_t none_runs;
   /* With lock held. */
   bool stopping;
-  unsigned nr_running;
+  unsigned nr_running;          /* without those that make room */
+  uint64_t nr_waits;            /* for a request, of all sessions */
   struct list running;
   struct list ended;            /* to be joined */
 };
@@ -66,6 +67,11 @@ struct session {
                                  * control_stop shuts down running ones; or
                                  * kept until the end if it asked for a stop */
   bool asked_stop;
+
+  /* With control's lock held. */
+  uint64_t wait;                /* which of nr_waits it is in; 0: none */
+  bool makes_room;              /* for another client: it ends when it has
+                                 * answered what has arrived */
 };
 
 static bool
@@ -123,6 +129,33 @@ session_await_stop (struct session *s, enum request_stop how)
   s->asked_stop = true;
 }
 
+/* The next request.  False: there is none. */
+static bool
+session_read (struct session *s, struct line_buf *b, char **line, size_t *len)
+{
+  struct control *c = s->control;
+  enum line_result r;
+  bool makes_room;
+
+  pthread_mutex_lock (&c->lock);
+  s->wait = ++c->nr_waits;
+  pthread_mutex_unlock (&c->lock);
+  r = line_read (b, s->fd, line, len);
+  pthread_mutex_lock (&c->lock);
+  s->wait = 0;
+  makes_room = s->makes_room;
+  pthread_mutex_unlock (&c->lock);
+
+  if (r == LINE_TOO_LONG)
+    send_reply (s->fd, request_refuse ("a request has at most %u bytes",
+                                       LINE_MAX_REQUEST));
+  else if (r != LINE_OK && makes_room)
+    send_reply (s->fd, request_refuse ("the server has made room for another "
+                                       "client of the control socket: connect "
+                                       "again"));
+  return r == LINE_OK && !is_stopping (c);
+}
+
 static void
 session_serve (struct session *s)
 {
@@ -139,12 +172,8 @@ session_serve (struct session *s)
     struct json_object *reply;
     char *line;
     size_t len;
-    enum line_result r = line_read (&b, s->fd, &line, &len);
 
-    if (r == LINE_TOO_LONG)
-      send_reply (s->fd, request_refuse ("a request has at most %u bytes",
-                                         LINE_MAX_REQUEST));
-    if (r != LINE_OK || is_stopping (s->control))
+    if (!session_read (s, &b, &line, &len))
       break;
     reply = request_run (&env, line, len, &stop);
     /* What it says, and what the request has done, is in the log before: a
@@ -172,7 +201,9 @@ session_thread (void *vp)
     close (s->fd);
   list_remove (&s->link);
   list_append (&c->ended, &s->link);
-  if (--c->nr_running == 0)
+  if (!s->makes_room)
+    c->nr_running--;
+  if (list_empty (&c->running))
     pthread_cond_signal (&c->none_runs);
   return NULL;
 }
@@ -191,6 +222,31 @@ create_thread (pthread_t *thread, void *(*run) (void *), void *arg)
   return err;
 }
 
+/* If there are too many, the one that has asked nothing for longest ends.  It
+ * still answers what has arrived: only its reading ends.  False: all are waited
+ * for.  With the lock held.
+ */
+static bool
+make_room (struct control *c)
+{
+  struct session *idle = NULL;
+
+  if (c->nr_running < MAX_SESSIONS)
+    return true;
+  list_for_each (l, &c->running) {
+    struct session *s = list_item (l, struct session, link);
+
+    if (s->wait && !s->makes_room && (idle == NULL || s->wait < idle->wait))
+      idle = s;
+  }
+  if (idle == NULL)
+    return false;
+  idle->makes_room = true;
+  c->nr_running--;
+  shutdown (idle->fd, SHUT_RD);
+  return true;
+}
+
 /* Takes over fd. */
 static void
 session_start (struct control *c, int fd)
@@ -199,9 +255,11 @@ session_start (struct control *c, int fd)
   int err = ENOMEM;
 
   pthread_mutex_lock (&c->lock);
-  if (c->nr_running >= MAX_SESSIONS) {
+  if (!make_room (c)) {
     pthread_mutex_unlock (&c->lock);
-    send_reply (fd, request_refuse ("too many clients"));
+    send_reply (fd, request_refuse ("too many clients of the control socket: "
+                                    "each of %u waits for an answer",
+                                    MAX_SESSIONS));
     close (fd);
     return;
   }
@@ -238,8 +296,11 @@ join_ended (struct control *c)
     struct session *s = list_item (l, struct session, link);
 
     pthread_join (s->thread, NULL);
-    if (s->asked_stop)
+    /* There can be more than that, if one made room when it asked. */
+    if (s->asked_stop && c->last.nr < MAX_SESSIONS)
       c->last.fd[c->last.nr++] = s->fd;
+    else if (s->asked_stop)
+      close (s->fd);
     free (s);
   }
 }
@@ -346,7 +407,7 @@ end_sessions (struct control *c, int how, const struct timespec *deadline)
   ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&c->lock);
   list_for_each (l, &c->running)
     shutdown (list_item (l, struct session, link)->fd, how);
-  while (c->nr_running > 0 && err == 0)
+  while (!list_empty (&c->running) && err == 0)
     err = deadline ? pthread_cond_timedwait (&c->none_runs, &c->lock, deadline)
       : pthread_cond_wait (&c->none_runs, &c->lock);
 }

@@ -233,6 +233,48 @@ test_never_reads (void **state)
   close (fd);
 }
 
+/* Clients that stay and ask nothing make way, those first that have asked
+ * nothing for longest.
+ */
+static void
+test_idle_make_way (void **state)
+{
+  struct control *c = start_control ();
+  struct line_buf b = { .max = LINE_MAX_REPLY };
+  struct json_object *reply;
+  int fd[32], busy = dial ();
+
+  put_line (busy, "{\"command\":\"wait\"}");
+  until (&fake.nr_waiting, 1);
+  for (int i = 0; i < 32; i++) {
+    fd[i] = dial ();
+    if (i == 0)
+      continue;
+    put_line (fd[i], "{\"command\":\"status\"}");
+    reply = get_reply (&b, fd[i]);
+    assert_true (reply && reply_is_ok (reply));
+    json_object_put (reply);
+  }
+  for (int i = 0; i < 20; i++)
+    assert_ok ("{\"command\":\"status\"}");
+
+  reply = get_reply (&b, fd[0]);
+  assert_false (reply_is_ok (reply));
+  assert_non_null (strstr (reply_message (reply), "made room"));
+  json_object_put (reply);
+  assert_null (get_reply (&b, fd[0]));
+  put_line (fd[31], "{\"command\":\"status\"}");
+  reply = get_reply (&b, fd[31]);
+  assert_true (reply && reply_is_ok (reply));
+  json_object_put (reply);
+  assert_int_equal (fake.nr_cancelled, 0);
+  for (int i = 0; i < 32; i++)
+    close (fd[i]);
+  control_stop (c);
+  line_free (&b);
+  close (busy);
+}
+
 static void
 test_too_many (void **state)
 {
@@ -244,7 +286,8 @@ test_too_many (void **state)
     put_line (fd[i], "{\"command\":\"wait\"}");
   }
   until (&fake.nr_waiting, 32);
-  assert_refused ("{\"command\":\"status\"}", "too many clients");
+  assert_refused ("{\"command\":\"status\"}",
+                  "too many clients of the control socket");
 
   /* There is room again once one has left. */
   close (fd[0]);
@@ -425,6 +468,7 @@ main (void)
     TEST (test_vanish),
     TEST (test_stop_cancels),
     TEST (test_never_reads),
+    TEST (test_idle_make_way),
     TEST (test_too_many),
     TEST (test_many_clients),
     TEST (test_client),
