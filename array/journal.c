@@ -18,7 +18,6 @@
 #include "array/state.h"
 #include "array/sums.h"
 #include "array/ticket.h"
-#include "array/withdraw.h"
 #include "common/plant.h"
 
 /* Space is freed when a transaction has waited this long for it. */
@@ -65,37 +64,6 @@ fail_ops (struct array *a, struct list *ops)
     fail_op (a, list_item (l, struct op, txn_link));
 }
 
-/* It is in place, or will be anew. */
-static void
-op_left (struct array *a, struct txn *t, struct op *op)
-{
-  list_remove (&op->txn_link);
-  op->txn = NULL;
-  if (--t->nr_ops > 0)
-    return;
-  t->phase = a->sums ? TXN_IN_PLACE : TXN_STORED;
-  t->flush_gen = a->flush_gen;
-}
-
-/* Of the transaction in which it was direct, to the next one; and when that
- * has zeroed its rows, to be written anew.
- */
-static void
-withdrawn_flushed (struct array *a, struct txn *t, struct op *op)
-{
-  const bool zeroed = !op->direct;
-
-  if (zeroed)
-    op_note_sums (a, op, t->seq);
-  op_left (a, t, op);
-  op->direct = false;
-  if (zeroed)
-    op->withdrawn = false;
-  list_append (&a->journal->gathered, &op->txn_link);
-  if (zeroed)
-    journal_plan_anew (a, op);
-}
-
 /* The flush has ended, and where a member failed in it the record without
  * it is in force.
  */
@@ -116,10 +84,6 @@ txn_flushed (struct array *a, struct waiter *w)
   list_for_each (l, &t->ops) {
     struct op *op = list_item (l, struct op, txn_link);
 
-    if (op->withdrawn) {
-      withdrawn_flushed (a, t, op);
-      continue;
-    }
     op->phase = OP_LOGGED;
     op_note_sums (a, op, t->seq);
     op_advance (a, op);
@@ -149,7 +113,12 @@ journal_written (struct array *a, struct op *op)
 
   if (t == NULL)
     return;                     /* a fix */
-  op_left (a, t, op);
+  list_remove (&op->txn_link);
+  op->txn = NULL;
+  if (--t->nr_ops > 0)
+    return;
+  t->phase = a->sums ? TXN_IN_PLACE : TXN_STORED;
+  t->flush_gen = a->flush_gen;
 }
 
 static void
@@ -257,9 +226,7 @@ free_some (struct array *a, struct journal *j)
   list_for_each (l, &j->live) {
     struct txn *t = txn_at (l);
 
-    /* What a member that leaves misses is known by it. */
-    t->freeing = is_flushed (a, t) &&
-      !(l->next == &j->live && journal_any_withdrawn (j));
+    t->freeing = is_flushed (a, t);
     if (!t->freeing) {
       stays = t;
       break;
@@ -334,7 +301,8 @@ journal_turn (struct array *a)
     if (!j->ready)
       return;
   }
-  if (may_commit (j) && array_may_write (a) && journal_may_begin (a, j))
+  if (may_commit (j) && !list_empty (&j->gathered) && array_may_write (a) &&
+      (!journal_is_held (a) || PLANTED ("journal-not-held")))
     journal_begin (a, j, records_written);
   free_some (a, j);
   if (a->stopping && a->sums && list_empty (&j->live))
@@ -428,22 +396,6 @@ journal_is_idle (const struct array *a)
      (sums_oldest (a) == UINT64_MAX || !a->writable));
 }
 
-static bool
-journal_gives_way (const struct array *a, const struct op *op)
-{
-  return op->kind == OP_OUT && op->phase == OP_LOGGING && op->txn == NULL &&
-    !op->withdrawn && !PLANTED ("zero-waits");
-}
-
-static void
-journal_no_space (struct array *a)
-{
-  struct txn *t = a->journal->committing;
-
-  if (t && withdraw_is_due (a, t) && !PLANTED ("direct-not-withdrawn"))
-    withdraw (a, t);
-}
-
 int
 journal_init (struct array *a)
 {
@@ -492,7 +444,5 @@ const struct consistency_ops consistency_journal = {
   .turn = journal_turn,
   .is_ready = journal_is_ready,
   .is_stuck = journal_is_stuck,
-  .gives_way = journal_gives_way,
-  .no_space = journal_no_space,
   .is_idle = journal_is_idle,
 };

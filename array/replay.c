@@ -360,20 +360,6 @@ bad_slots (const struct work *w, uint64_t row)
   return slots;
 }
 
-/* A transaction that zeroes a row of all slots: any one record says it of all.
- * So it is never dropped there, whatever lies below it: what was withdrawn
- * (array/withdraw.h) is known no more.
- */
-static bool
-zeroes_row (const struct work *w, const struct group *gr)
-{
-  for (size_t i = gr->from; i < gr->to; i++)
-    if (w->live[i]->zero && w->live[i]->good &&
-        w->live[i]->roles == LOW_BITS (w->g->k + w->g->m))
-      return !PLANTED ("replay-zero-erased");
-  return false;
-}
-
 /* A transaction writes all of a row directly, or none. */
 static struct replay_source
 source_of (const struct work *w, unsigned slot, const struct group *gr)
@@ -430,9 +416,7 @@ decide_without (struct work *w, struct replay_run *run, uint64_t before)
     FOR_EACH_BIT (slot, slots)
       run->source[slot].seq = seq;
     FOR_EACH_BIT (slot, slots & w->slots) {
-      run->source[slot] = zeroes_row (w, &gr) ?
-        (struct replay_source) { .kind = REPLAY_ZERO } :
-        source_of (w, slot, &gr);
+      run->source[slot] = source_of (w, slot, &gr);
       run->source[slot].seq = seq;
       if (run->source[slot].kind == REPLAY_ERASED)
         run->erased |= BIT (slot);

@@ -136,7 +136,6 @@ void
 space_tick (struct array *a)
 {
   note_space (a);
-  op_zeroes_again (a);
   if (none_waits (a))
     return;
   if (a->forced_end) {
@@ -144,6 +143,5 @@ space_tick (struct array *a)
     return;
   }
   tell (a);
-  a->consistency->no_space (a);
   try_again (a);
 }

@@ -308,22 +308,6 @@ lacks_direct (const struct crash *c, unsigned member, uint64_t seq,
   return false;
 }
 
-/* Does some record zero the row of all slots? */
-static bool
-zeroes_row (const struct crash *c, uint64_t seq, uint64_t row)
-{
-  for (unsigned i = 0; i < c->nr_members; i++) {
-    const struct ring_record *rec = find_record (c, i, seq);
-
-    for (uint32_t j = 0; rec && j < rec->r.nr_entries; j++)
-      if (covers (&rec->r.entry[j], row) &&
-          rec->r.entry[j].flags == JOURNAL_ENTRY_ZERO &&
-          rec->r.entry[j].roles == LOW_BITS (c->g.k + c->g.m))
-        return true;
-  }
-  return false;
-}
-
 /* Of any member of the slot; what is in place, of all. */
 static enum replay_kind
 content_of (const struct crash *c, unsigned slot, uint64_t seq, uint64_t row)
@@ -331,8 +315,6 @@ content_of (const struct crash *c, unsigned slot, uint64_t seq, uint64_t row)
   enum replay_kind kind = REPLAY_ERASED;
   uint32_t place;
 
-  if (zeroes_row (c, seq, row))
-    return REPLAY_ZERO;
   for (unsigned i = 0; i < c->nr_members; i++) {
     if (c->member[i].slot != slot)
       continue;
