@@ -197,6 +197,7 @@ struct array_entry {
                                  * that were not right */
   uint64_t scrub_found, scrub_repaired; /* blocks, by the last scrub */
   bool no_space;                /* writes to it are held until there is space */
+  uint64_t no_space_ns;         /* then: for how long */
   bool slow;                    /* overdue with an answer, or its reads take
                                  * long: reads avoid it, or writes and flushes
                                  * wait for it */

@@ -61,6 +61,7 @@ entry_of_seat (const struct array *a, const struct seat *s)
     .path = entry_path (s->m->path), .uuid = s->uuid, .state = state_of (s),
     .errors = s->nr_errors, .bad_sums = s->nr_bad_sums,
     .no_space = s->no_space,
+    .no_space_ns = s->no_space ? loop_now (a->loop) - s->no_space_since : 0,
     .slow = s->suspect || s->waited_for || s->hedge.slow,
     .no_connection = atomic_load (&s->m->away),
     .deleted = s->deleted && !s->failing,

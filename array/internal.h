@@ -99,6 +99,7 @@ struct seat {
   uint32_t probe_len;           /* 0: nothing was avoided since the last one */
   bool deleted;                 /* its file was: array/watch.c */
   bool no_space;                /* a write to it waits for space */
+  uint64_t no_space_since;      /* then: ns */
   bool by_bitmap;               /* SEAT_TARGET: only missed regions */
   bool complete;                /* SEAT_TARGET: to become active */
   uint64_t cursor;              /* SEAT_TARGET: bytes from data_off below

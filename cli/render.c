@@ -408,6 +408,8 @@ render_trouble (FILE *fp, struct json_object *status)
         fprintf (fp, " trouble: slot %" PRIu64 ": %s: ", get_u64 (m, "slot"),
                  trouble[j].what);
         render_clean (fp, get_text (m, "path"));
+        if (strcmp (trouble[j].key, "no_space") == 0)
+          fprintf (fp, ", for %" PRIu64 " s", get_u64 (m, "no_space_seconds"));
         fprintf (fp, "; %s\n", trouble[j].then);
         break;
       }

@@ -174,6 +174,7 @@ entry_to_json (const struct array_entry *e)
   add_u64 (o, "scrub_found", e->scrub_found);
   add_u64 (o, "scrub_repaired", e->scrub_repaired);
   json_add (o, "no_space", json_object_new_boolean (e->no_space));
+  add_u64 (o, "no_space_seconds", e->no_space_ns / 1000000000);
   json_add (o, "slow", json_object_new_boolean (e->slow));
   json_add (o, "no_connection", json_object_new_boolean (e->no_connection));
   json_add (o, "deleted", json_object_new_boolean (e->deleted));
