@@ -131,10 +131,21 @@ forget_content (struct array *a, struct line *line, struct line_cell *lc)
     a->nr_held--;
 }
 
-/* Take cells back from clean lines until nr are free.  No waiter is woken: it
- * could have taken these cells when they became clean, and two waiters that
- * need something else as well would take them from each other forever.
+/* Drop the content of a clean line.  No waiter is woken: it could have taken
+ * these cells when they became clean, and two waiters that need something else
+ * as well would take them from each other forever.
  */
+static void
+drop_all (struct array *a, struct line *line)
+{
+  for (unsigned r = 0; r < a->g.k; r++)
+    if (line->cell[r].c) {
+      put (a, line->cell[r].c);
+      forget_content (a, line, &line->cell[r]);
+    }
+}
+
+/* Take cells back from clean lines until nr are free. */
 static bool
 make_free (struct array *a, unsigned nr)
 {
@@ -144,11 +155,7 @@ make_free (struct array *a, unsigned nr)
     if (list_empty (&a->clean))
       return false;
     line = list_item (a->clean.next, struct line, link);
-    for (unsigned r = 0; r < a->g.k; r++)
-      if (line->cell[r].c) {
-        put (a, line->cell[r].c);
-        forget_content (a, line, &line->cell[r]);
-      }
+    drop_all (a, line);
     line_settle (a, line);
   }
   return true;
@@ -250,9 +257,7 @@ line_hold (struct array *a, struct line *line)
   if (!line->is_clean)
     return;
   if (a->nr_held + line->nr_cells > a->max_held)
-    for (unsigned r = 0; r < a->g.k; r++)
-      if (line->cell[r].c)
-        line_drop_cell (a, line, r);
+    drop_all (a, line);
   leave_list (a, line);
 }
 
@@ -339,7 +344,7 @@ line_frozen (const struct line *line, unsigned role, struct cell **c)
 }
 
 /* Drop the cells of a line that are not dirty, being filled or in use.  No
- * waiter is woken, as in make_free.
+ * waiter is woken, as in drop_all.
  */
 static void
 drop_clean (struct array *a, struct line *line)

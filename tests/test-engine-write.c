@@ -233,6 +233,41 @@ test_dirty_bytes (void **state)
 }
 
 static void
+note_run (struct array *a, struct waiter *w)
+{
+  fail_msg ("a waiter for cells is woken");
+}
+
+/* A write to a clean line gives up its content where lines hold too much.  What
+ * waits for cells could have had these: woken now, it and the write would take
+ * them from each other forever.
+ */
+static void
+test_clean_cells_wake_nothing (void **state)
+{
+  struct sim_array *sa = start_full (4, 2, CHUNK, 8);
+  struct waiter w = { .run = note_run };
+  struct line *line;
+  unsigned max_held;
+
+  open_again (sa, ~0, true);
+  put (sa, 0, 4096, ARRAY_FUA);
+  line = line_find (sa->a, 0);
+  assert_non_null (line);
+  assert_true (line->is_clean && line->nr_cells > 0);
+  list_append (&sa->a->cell_waiters, &w.link);
+  max_held = sa->a->max_held;
+  sa->a->max_held = 0;
+  line_hold (sa->a, line);
+  assert_int_equal (line->nr_cells, 0);
+  assert_true (list_empty (&sa->a->engine.ready));
+  list_remove (&w.link);
+  sa->a->max_held = max_held;
+  line_settle (sa->a, line);
+  end_whole (sa);
+}
+
+static void
 test_reading_writes_nothing (void **state)
 {
   struct sim_array *sa = start_full (3, 2, CHUNK, 8);
@@ -279,6 +314,7 @@ main (void)
     cmocka_unit_test (test_zero_unaligned),
     cmocka_unit_test (test_minimal_cache),
     cmocka_unit_test (test_dirty_bytes),
+    cmocka_unit_test (test_clean_cells_wake_nothing),
     cmocka_unit_test (test_reading_writes_nothing),
   };
 
