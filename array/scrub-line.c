@@ -52,9 +52,18 @@ count_block (struct array *a, const struct scrub_line *sl, unsigned role,
 }
 
 static uint64_t
-found_in (const struct scrubbed *s, unsigned b)
+wrong_in (const struct scrubbed *s, unsigned b)
 {
-  return s->bad[b] | s->guilty[b] | s->stale[b];
+  return s->bad[b] | s->guilty[b];
+}
+
+/* Content is judged first: parity that fits and has another generation is not
+ * wrong, but is given that of the data.
+ */
+static uint64_t
+to_store (const struct scrubbed *s, unsigned b)
+{
+  return wrong_in (s, b) | s->stale[b];
 }
 
 static void
@@ -83,7 +92,7 @@ count (struct array *a, struct scrub_line *sl)
   struct scrubbed *s = &sl->s;
 
   for (unsigned b = 0; b < a->cell_blocks; b++) {
-    const uint64_t found = found_in (s, b) & ~sl->counted[b];
+    const uint64_t found = wrong_in (s, b) & ~sl->counted[b];
 
     FOR_EACH_BIT (role, found)
       count_block (a, sl, role, b, ((s->wrong[b] & s->bad[b]) |
@@ -103,14 +112,14 @@ choose_rows (struct array *a, struct scrub_line *sl)
   const uint16_t left_out = s->misfit | s->lost | sl->given_up;
   unsigned b = 0;
 
-  while (b < a->cell_blocks && (found_in (s, b) == 0 || left_out >> b & 1))
+  while (b < a->cell_blocks && (to_store (s, b) == 0 || left_out >> b & 1))
     b++;
   if (b == a->cell_blocks)
     return false;
   sl->b0 = b;
-  sl->roles = found_in (s, b);
+  sl->roles = to_store (s, b);
   while (++b < a->cell_blocks && !(left_out >> b & 1) &&
-         found_in (s, b) == sl->roles &&
+         to_store (s, b) == sl->roles &&
          (s->guilty[b] == 0) == (s->guilty[sl->b0] == 0))
     ;
   sl->nr = b - sl->b0;
@@ -139,7 +148,7 @@ fixed (struct array *a, const struct fixed *f)
   sl->phase = SCRUB_TO_LOOK;
   give_up (a, sl, f->error ? rows : f->lost & rows, f->error);
   FOR_EACH_BIT (b, rows & ~sl->given_up)
-    FOR_EACH_BIT (role, sl->roles) {
+    FOR_EACH_BIT (role, sl->roles & wrong_in (&sl->s, b)) {
       sc->count.repaired++;
       sc->repaired[layout_slot (&a->g, line_stripe (a, sl->no), role)]++;
       a->counters.repaired_blocks++;
