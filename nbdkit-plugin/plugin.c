@@ -35,6 +35,12 @@ static const struct client reader, writer = { .may_write = true },
   writethrough_writer = { .may_write = true, .writethrough = true,
                           .waits = true };
 
+static int
+plugin_preconnect (int readonly)
+{
+  return descriptors_suffice () ? 0 : -1;
+}
+
 static void *
 plugin_open (int readonly)
 {
@@ -223,6 +229,7 @@ static struct nbdkit_plugin plugin = {
   .get_ready = plugin_get_ready,
   .after_fork = plugin_after_fork,
   .cleanup = plugin_cleanup,
+  .preconnect = plugin_preconnect,
   .list_exports = plugin_list_exports,
   .export_description = plugin_export_description,
   .open = plugin_open,

@@ -75,6 +75,15 @@ extern int server_clear_socket (void);
 extern void server_remove_socket (void);
 extern void server_free (void);
 
+/* ---- descriptors.c: how many files may be open ------------------------- */
+
+/* Raise the limit as far as it may be.  Before the array is opened. */
+extern void descriptors_raise (void);
+/* Call it for each new connection: are enough left for all but clients?  If
+ * not, it was reported, though not for each.  Any thread.
+ */
+extern bool descriptors_suffice (void);
+
 /* ---- clients.c: the NBD connections ----------------------------------- */
 
 extern void clients_opened (void);

@@ -275,6 +275,7 @@ plugin_get_ready (void)
   struct member *members[CONFIG_MAX_MEMBERS];
   unsigned nr, nr_absent;
 
+  descriptors_raise ();
   killed_client_survive ();
   init_choice ();
   plugin_waits = config.wait_for_space;
