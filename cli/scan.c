@@ -115,6 +115,33 @@ nr_slots_found (const struct scan_array *a)
   return nr_bits (slots);
 }
 
+static bool
+has_control (const char *s)
+{
+  for (; *s; s++)
+    if (iscntrl ((unsigned char) *s))
+      return true;
+  return false;
+}
+
+/* $'...': what a terminal, or JSON, does not show as it is. */
+static void
+quote_bytes (FILE *fp, const char *s)
+{
+  fputs ("$'", fp);
+  for (; *s; s++) {
+    const unsigned char c = *s;
+
+    if (c == '\'' || c == '\\')
+      fprintf (fp, "\\%c", c);
+    else if (iscntrl (c) || c >= 0x80)
+      fprintf (fp, "\\%03o", c);
+    else
+      fputc (c, fp);
+  }
+  fputc ('\'', fp);
+}
+
 /* A word for a shell. */
 static void
 quote (FILE *fp, const char *s)
@@ -125,6 +152,10 @@ quote (FILE *fp, const char *s)
     p++;
   if (*p == '\0') {
     fputs (s, fp);
+    return;
+  }
+  if (has_control (s) || !json_text_keeps (s)) {
+    quote_bytes (fp, s);
     return;
   }
   fputc ('\'', fp);

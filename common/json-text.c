@@ -52,3 +52,16 @@ json_text (const char *s)
   }
   return json_object_new_string_len (clean, p - clean);
 }
+
+bool
+json_text_keeps (const char *s)
+{
+  size_t n;
+
+  for (; *s; s += n) {
+    n = utf8_len ((const unsigned char *) s);
+    if (n == 0)
+      return false;
+  }
+  return true;
+}

@@ -132,6 +132,24 @@ members=()
 start_raid degraded=refuse config=tank
 stop_raid
 members=("${kept[@]}")
+
+# The command that is printed names them too, whatever is in them.
+cp -r "$shm/one" "$shm/odd"
+mv "$shm/odd/member-02.img" "$shm/odd/"$'a\n\t\e[31m\x7f \'"\\ $x`\xff\xc3(\xc3\xa9'
+opens ()
+{
+  local words
+  grep -q "nbdkit gpuraid .*odd/"'.*\\012' <<<"$1" || fail "the command: $1"
+  eval "words=($(sed 's/.*nbdkit gpuraid //' <<<"$1"))"
+  [ ${#words[@]} = 4 ] || fail "the command: $1"
+  for path in "${words[@]}"; do
+    [ -e "$path" ] || fail "the command: $1"
+  done
+}
+run 0 "$shm/odd"
+opens "$(grep -a 'open it:' "$tmp/out")"
+run 0 --json "$shm/odd"
+opens "$(field 0.command <"$tmp/out")"
 run 0 "$shm/three"
 has '    slot 2   active      .*/three/c\?hook=\\\[c\] '
 timeout 10 "$gpuraid" examine --brief "$shm"/three/c* >"$tmp/out"
