@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -59,23 +60,29 @@ find_service (const char *uri, char *buf, size_t len)
               (int) (n - strlen (SOCKET_END)), name);
 }
 
-/* A property of a unit, on one line; "" if it has none. */
-static void
-read_property (const char *unit, const char *property, char buf[TEXT_LEN])
+/* A property of a unit, on one line of any length; the caller frees it.  NULL:
+ * it has none.
+ */
+static char *
+read_property (const char *unit, const char *property)
 {
-  char command[256];
+  char command[256], *line = NULL;
+  size_t size = 0;
   FILE *fp;
 
-  buf[0] = '\0';
   snprintf (command, sizeof command,
             "systemctl show --value --property=%s %s 2>/dev/null", property,
             unit);
   fp = popen (command, "re");
-  if (fp && fgets (buf, TEXT_LEN, fp) == NULL)
-    buf[0] = '\0';
-  buf[strcspn (buf, "\n")] = '\0';
+  if (fp == NULL || getline (&line, &size, fp) == -1) {
+    free (line);
+    line = NULL;
+  }
+  if (line)
+    line[strcspn (line, "\n")] = '\0';
   if (fp)
     pclose (fp);
+  return line;
 }
 
 static bool
@@ -94,11 +101,13 @@ has_word (const char *list, const char *word, size_t len)
 static bool
 needs_network (const char *service)
 {
-  char after[TEXT_LEN], before[TEXT_LEN], *rest, *word;
+  CLEANUP_FREE char *after = read_property (service, "After");
+  CLEANUP_FREE char *before = read_property (NETWORK_MOUNTS, "Before");
+  char *rest, *word;
 
-  read_property (service, "After", after);
-  read_property (NETWORK_MOUNTS, "Before", before);
-  for (word = strtok_r (after, " ", &rest); word;
+  if (before == NULL)
+    return false;
+  for (word = after ? strtok_r (after, " ", &rest) : NULL; word;
        word = strtok_r (NULL, " ", &rest))
     if (has_word (before, word, strlen (word)))
       return true;
