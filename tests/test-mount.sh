@@ -297,6 +297,19 @@ out=$(mnt --with fuse "$sock" "$mp" 2>&1) || die "mount after umount: $out"
 mnt -u "$mp" || die "umount after that"
 nothing_left
 
+# The server gets SIGTERM: it answers with an error from then on.
+mnt --with fuse "$sock" "$mp" || die "TERM: mount"
+$sudo cp -r scripts "$mp/" || die "TERM: cp"
+kill -TERM "$server"
+$sudo touch "$mp/scripts" 2>/dev/null
+refused 'not all could be written' -u "$mp"
+$sudo umount "$mp" || die "TERM: umount"
+refused 'not all on the server' -u "$mp"
+nothing_left
+wait "$server"
+start_server
+$sudo e2fsck -fy "$tmp/disk" >/dev/null 2>&1
+
 # The process that owns the device was killed: nothing is lost, and -u needs
 # none.
 mnt --with fuse "$sock" "$mp" || die "owner: mount"
