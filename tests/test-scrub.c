@@ -212,7 +212,7 @@ test_old_copies (void **state)
     }
 }
 
-/* How many writes does a repair make, which finds so many wrong blocks? */
+/* The writes of a repair, which finds this number of wrong blocks. */
 static uint64_t
 written_by_repair (struct sim_array *sa, uint64_t found)
 {
