@@ -25,7 +25,8 @@
 #   make NVCC=/path/to/nvcc
 #
 # Every file in a folder of the table in docs/architecture.md is
-# built.  tests/test-*.c are unit tests (cmocka), linked
+# built, and in the folders in array/, cli/, gpu/ and member/.
+# tests/test-*.c are unit tests (cmocka), linked
 # with everything that needs no nbdkit; tests/test-*.{sh,py} are run as they
 # are; tests/fuzz-*.c are fuzzers.
 
@@ -70,7 +71,11 @@ CFLAGS_ATTACH := $(shell pkg-config --cflags libnl-genl-3.0)
 LIBS_ATTACH := $(shell pkg-config --libs libnl-genl-3.0)
 
 folder   = $(patsubst %.c,$(B)/%.o,$(sort $(wildcard $(1)/*.c)))
-core    := $(foreach d,common raidmap gf gpu member array,$(call folder,$(d)))
+# The folders in these; kernels are built in another way.
+rooms    = $(filter-out gpu/kernels,$(patsubst %/,%,\
+	$(sort $(wildcard $(1:=/*/)))))
+core    := $(foreach d,common raidmap gf gpu member array \
+	$(call rooms,gpu member array),$(call folder,$(d)))
 # Simulated members are for tests alone.
 sim     := $(filter $(B)/member/sim%,$(core))
 core    := $(filter-out $(sim),$(core))
@@ -89,7 +94,7 @@ bench   += $(call cu,bench/seeds)
 plugin  := $(call folder,nbdkit-plugin)
 old     := $(call folder,old-nbdkit)
 attach  := $(call folder,attach)
-cli     := $(call folder,cli)
+cli     := $(foreach d,cli $(call rooms,cli),$(call folder,$(d)))
 # tests/*.c that are neither tests nor fuzzers are helpers of the tests
 test_c  := $(sort $(wildcard tests/test-*.c))
 fuzz_c  := $(sort $(wildcard tests/fuzz-*.c))
@@ -299,7 +304,8 @@ fuzz_san := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 fuzz_cc = $(if $(fuzz_libfuzzer),clang,$(CC)) $(fuzz_san) \
 	$(filter-out -fsanitize=% -fno-sanitize-%,$(CFLAGS))
 fuzz_o := $(patsubst %.c,build/fuzz/%.o,\
-	$(foreach d,common raidmap gf member array control,$(wildcard $(d)/*.c)) \
+	$(foreach d,common raidmap gf member array control \
+	$(call rooms,member array),$(wildcard $(d)/*.c)) \
 	cli/remote.c cli/render.c cli/metrics-text.c cli/watch-frame.c \
 	tests/mutate.c tests/replay-reference.c)
 

@@ -15,6 +15,8 @@
 
 #include "array/internal.h"
 
+struct request;
+
 #define ALL_BLOCKS 0xffffu
 
 /* blocks: those of the line that r waits for.  Without memory r fails. */
