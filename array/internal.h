@@ -20,13 +20,13 @@
 #include "array/hedge.h"
 #include "array/owed.h"
 #include "array/plan.h"
-#include "array/ring.h"
 #include "array/solver.h"
 #include "common/bits.h"
 #include "common/list.h"
 #include "common/log.h"
 #include "common/pool.h"
 #include "raidmap/limits.h"
+#include "raidmap/ring.h"
 
 /* The members found, which stay open even if no longer in the record, and as
  * many as a record can list.

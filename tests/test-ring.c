@@ -18,8 +18,8 @@
 
 #include <cmocka.h>
 
-#include "array/ring.h"
 #include "common/bits.h"
+#include "raidmap/ring.h"
 #include "tests/format-random.h"
 
 #define MAX_BLOCKS 64

@@ -5,8 +5,8 @@
 
 #include <assert.h>
 
-#include "array/ring.h"
 #include "raidmap/journal.h"
+#include "raidmap/ring.h"
 
 static uint32_t
 nr_places (const struct ring *r)
