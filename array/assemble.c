@@ -15,11 +15,11 @@
 #include <sys/stat.h>
 
 #include "array/assemble.h"
-#include "array/code.h"
 #include "array/copies.h"
 #include "array/dirty-read.h"
 #include "array/live.h"
 #include "array/membership-rules.h"
+#include "array/plan/code.h"
 #include "array/settle.h"
 #include "common/bits.h"
 #include "common/cleanup.h"

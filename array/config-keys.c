@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/un.h>
 
-#include "array/code.h"
+#include "array/plan/code.h"
 #include "array/choose.h"
 #include "array/config-file.h"
 #include "array/config.h"

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "array/hedge.h"
+#include "array/plan/hedge.h"
 #include "raidmap/superblock.h"
 
 enum degraded_policy { DEGRADED_ALLOW, DEGRADED_REFUSE, DEGRADED_FORCE };

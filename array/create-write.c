@@ -16,10 +16,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "array/code.h"
 #include "array/copies.h"
 #include "array/create.h"
 #include "array/membership-rules.h"
+#include "array/plan/code.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/crc32c.h"

@@ -1,10 +1,11 @@
 /* gpuraid: reads that are decoded while they are waited for.
  *
  * When all reads that a reading operation still waits for take longer than
- * array/hedge.c says, it plans again without their roles, and reads what it
- * needs instead.  It goes on with what comes first: if the others are complete
- * it abandons the late reads, and if the late ones are, the others.  Until then
- * a late role has a cell that no plan uses, since the late I/O writes to it.
+ * array/plan/hedge.c says, it plans again without their roles, and reads what
+ * it needs instead.  It goes on with what comes first: if the others are
+ * complete it abandons the late reads, and if the late ones are, the others.
+ * Until then a late role has a cell that no plan uses, since the late I/O
+ * writes to it.
  *
  * Either way what was read is compared with its checksums as in any operation.
  *

@@ -7,8 +7,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/generations.h"
 #include "array/op-internal.h"
+#include "array/plan/generations.h"
 #include "array/recover-table.h"
 #include "array/recover.h"
 #include "array/seat.h"

@@ -1,9 +1,9 @@
 /* gpuraid: members whose reads are slow.
  *
- * Measures the reads for clients, for array/hedge.c.  A slow member is not read
- * for clients while enough others remain: what it has is decoded, as if it were
- * absent.  Now and then a probe, a read for no client, shows whether it still
- * is slow.  It stays active, and is written.
+ * Measures the reads for clients, for array/plan/hedge.c.  A slow member is not
+ * read for clients while enough others remain: what it has is decoded, as if it
+ * were absent.  Now and then a probe, a read for no client, shows whether it
+ * still is slow.  It stays active, and is written.
  *
  * Call all of these with the array lock held.
  *
@@ -37,7 +37,7 @@ slow_looks (const struct array *a, const struct seat *s)
   return !a->hedge.policy.off && s->m->direct;
 }
 /* Does a member owe reads, so that the next small one of len bytes has to be
- * one that can be hedged (array/owed.h)?
+ * one that can be hedged (array/plan/owed.h)?
  */
 extern bool slow_owes (struct array *a, struct seat *s, uint64_t len);
 /* A read in a client's thread that takes less time ends without the array

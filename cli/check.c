@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "array/array.h"
-#include "array/code.h"
 #include "array/host-lock.h"
+#include "array/plan/code.h"
 #include "cli/cli.h"
 #include "cli/remote.h"
 #include "common/crc32c.h"

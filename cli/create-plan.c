@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "array/code.h"
+#include "array/plan/code.h"
 #include "cli/cli.h"
 #include "cli/create-plan.h"
 

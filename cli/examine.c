@@ -14,8 +14,8 @@
 
 #include <json-c/json.h>
 
-#include "array/code.h"
 #include "array/copies.h"
+#include "array/plan/code.h"
 #include "cli/cli.h"
 #include "cli/examine.h"
 #include "cli/remote.h"

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "array/code.h"
 #include "array/copies.h"
+#include "array/plan/code.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "control/request.h"

@@ -17,10 +17,10 @@
 #include <string.h>
 
 #include "array/blank.h"
-#include "array/code.h"
 #include "array/create.h"
 #include "array/host-lock.h"
 #include "array/known.h"
+#include "array/plan/code.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/crc32c.h"

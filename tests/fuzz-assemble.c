@@ -14,7 +14,7 @@
 #include <errno.h>
 
 #include "array/assemble.h"
-#include "array/code.h"
+#include "array/plan/code.h"
 #include "common/crc32c.h"
 #include "common/le.h"
 #include "raidmap/limits.h"

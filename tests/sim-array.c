@@ -13,7 +13,7 @@
 
 #include "array/cache.h"
 #include "array/sums.h"
-#include "array/code.h"
+#include "array/plan/code.h"
 #include "array/create.h"
 #include "array/stop.h"
 #include "array/tick.h"

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "array/code.h"
+#include "array/plan/code.h"
 #include "common/bits.h"
 #include "common/crc32c.h"
 #include "common/log.h"

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "array/generations.h"
+#include "array/plan/generations.h"
 #include "common/bits.h"
 
 /* 2+3: roles 0 and 1 are data. */

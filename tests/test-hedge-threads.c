@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "array/hedge.h"
+#include "array/plan/hedge.h"
 
 /* A thread adds two reads in each round while this one collects: nothing is
  * left behind.

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/hedge.h"
+#include "array/plan/hedge.h"
 #include "common/bits.h"
 #include "tests/seed.h"
 

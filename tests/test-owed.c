@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "array/owed.h"
+#include "array/plan/owed.h"
 #include "common/bits.h"
 
 #define MS UINT64_C (1000000)

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "array/plan.h"
+#include "array/plan/plan.h"
 #include "common/bits.h"
 #include "gf/matrix.h"
 #include "tests/gf-reference.h"

@@ -18,8 +18,8 @@
 
 #include <cmocka.h>
 
-#include "array/plan.h"
-#include "array/solver.h"
+#include "array/plan/plan.h"
+#include "array/plan/solver.h"
 #include "common/bits.h"
 #include "tests/gf-reference.h"
 

@@ -5,12 +5,12 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_SOLVER_H
-#define GPURAID_SOLVER_H
+#ifndef GPURAID_PLAN_SOLVER_H
+#define GPURAID_PLAN_SOLVER_H
 
 #include <stdint.h>
 
-#include "array/code.h"
+#include "array/plan/code.h"
 
 struct solver;
 

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/owed.h"
+#include "array/plan/owed.h"
 #include "common/plant.h"
 
 /* No read is late that has taken less (hedge_late). */

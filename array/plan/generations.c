@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "array/generations.h"
+#include "array/plan/generations.h"
 #include "common/bits.h"
 #include "common/plant.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/hedge.h"
+#include "array/plan/hedge.h"
 #include "common/bits.h"
 
 #define MS UINT64_C (1000000)

@@ -12,8 +12,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_HEDGE_H
-#define GPURAID_HEDGE_H
+#ifndef GPURAID_PLAN_HEDGE_H
+#define GPURAID_PLAN_HEDGE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -18,14 +18,14 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_OWED_H
-#define GPURAID_OWED_H
+#ifndef GPURAID_PLAN_OWED_H
+#define GPURAID_PLAN_OWED_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "array/hedge.h"
+#include "array/plan/hedge.h"
 #include "common/bits.h"
 
 /* A read that is in no group. */

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/solver.h"
+#include "array/plan/solver.h"
 #include "common/bits.h"
 #include "raidmap/layout.h"
 

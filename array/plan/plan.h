@@ -1,7 +1,7 @@
 /* gpuraid: choose what to do to one rect.
  *
  * Pure: no I/O, no locks, no allocation, so tests/test-plan.c can try
- * every case.  array/op-advance.c carries the plan out, array/solver.c
+ * every case.  array/op-advance.c carries the plan out, array/plan/solver.c
  * makes the matrix.
  *
  * Bit r of a mask is role r.  A rect's *old* content is on the members (one
@@ -47,7 +47,8 @@ struct plan {
  * determine what is needed, or if a write can't reach k of the k + m roles,
  * so that the row could not be read again.
  *
- * The set of cells to read is the smallest possible (but see array/plan.c).
+ * The set of cells to read is the smallest possible (but see
+ * array/plan/plan.c).
  */
 extern int plan (const struct plan_in *in, struct plan *p);
 

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/code.h"
+#include "array/plan/code.h"
 
 const char *
 code_name (enum code code)

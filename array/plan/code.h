@@ -5,8 +5,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_CODE_H
-#define GPURAID_CODE_H
+#ifndef GPURAID_PLAN_CODE_H
+#define GPURAID_PLAN_CODE_H
 
 #include "gf/matrix.h"
 #include "raidmap/superblock.h"

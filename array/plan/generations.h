@@ -5,8 +5,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_GENERATIONS_H
-#define GPURAID_GENERATIONS_H
+#ifndef GPURAID_PLAN_GENERATIONS_H
+#define GPURAID_PLAN_GENERATIONS_H
 
 #include <stdint.h>
 

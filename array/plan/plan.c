@@ -18,7 +18,7 @@
 #include <assert.h>
 #include <limits.h>
 
-#include "array/plan.h"
+#include "array/plan/plan.h"
 #include "common/bits.h"
 
 /* The n lowest bits that are set in mask, or all of them. */
