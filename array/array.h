@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "array/assemble.h"
-#include "array/config.h"
+#include "array/config/config.h"
 #include "gf/coder.h"
 #include "member/loop.h"
 #include "member/member.h"

@@ -11,7 +11,7 @@
 #define GPURAID_ASSEMBLE_H
 
 #include "array/assembly.h"
-#include "array/config.h"
+#include "array/config/config.h"
 
 /* members: nr open members (taken over, and closed on failure); config has
  * policy and geometry.  nr_absent: how many listed paths could not be opened

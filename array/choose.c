@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 
 #include "array/choose.h"
+#include "array/config/names.h"
 #include "array/look.h"
-#include "array/names.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 

@@ -1,4 +1,4 @@
-/* gpuraid: choose the members of the array, for array/config-keys.c.
+/* gpuraid: choose the members of the array, for array/config/keys.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -6,7 +6,7 @@
 #ifndef GPURAID_CHOOSE_H
 #define GPURAID_CHOOSE_H
 
-#include "array/config.h"
+#include "array/config/config.h"
 
 /* Add what the globs find to the members.  A second name of one file or disk is
  * left out.

@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "array/config.h"
+#include "array/config/config.h"
 #include "member/member.h"
 
 /* For create=missing: 1 (create) if all members of this configuration are

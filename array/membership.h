@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "array/config.h"
+#include "array/config/config.h"
 #include "raidmap/superblock.h"
 
 #define MEMBERSHIP_TEXT_LEN 1024u

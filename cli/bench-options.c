@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/config.h"
+#include "array/config/config.h"
 #include "cli/bench.h"
 #include "cli/cli.h"
 #include "common/bits.h"

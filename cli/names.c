@@ -13,8 +13,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "array/config-file.h"
-#include "array/config.h"
+#include "array/config/config.h"
+#include "array/config/file.h"
 #include "cli/names.h"
 #include "cli/remote.h"
 #include "common/cleanup.h"

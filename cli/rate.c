@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "array/config.h"
+#include "array/config/config.h"
 #include "cli/cli.h"
 #include "cli/names.h"
 #include "cli/remote.h"

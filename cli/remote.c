@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "array/config.h"
+#include "array/config/config.h"
 #include "array/copies.h"
 #include "cli/cli.h"
 #include "cli/remote.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "array/config.h"
+#include "array/config/config.h"
 #include "member/member.h"
 #include "tests/fuzzing.h"
 #include "tests/mutate.h"

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include "array/config.h"
+#include "array/config/config.h"
 #include "member/member.h"
 #include "tests/mutate.h"
 

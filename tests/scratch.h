@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "array/assemble.h"
-#include "array/config.h"
+#include "array/config/config.h"
 
 /* A fresh folder, which is then the current one; scratch_end removes it. */
 extern void scratch_start (void);

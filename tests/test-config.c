@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "array/config.h"
+#include "array/config/config.h"
 #include "common/bits.h"
 #include "common/log.h"
 

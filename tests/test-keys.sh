@@ -8,8 +8,8 @@
 source tests/functions.sh
 need nbdkit
 
-# The table in array/config-keys.c.
-sed -n '/^} keys\[\] = {/,/^};/s/^  { "\([a-z-]*\)".*/\1/p' array/config-keys.c |
+# The table in array/config/keys.c.
+sed -n '/^} keys\[\] = {/,/^};/s/^  { "\([a-z-]*\)".*/\1/p' array/config/keys.c |
   sort > "$tmp/read"
 [ "$(wc -l < "$tmp/read")" -ge 18 ] || fail "no table of keys found"
 

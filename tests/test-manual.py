@@ -384,7 +384,7 @@ class Command(unittest.TestCase):
         said = set(re.findall(r'B<([a-z-]+)=', ' '.join(
             item for item, _ in items(section(self.pod, heading)))))
         helped = set(re.findall(r'([a-z-]+)=', self.usage('create')[0]))
-        code = (TOP / 'array/config-keys.c').read_text()
+        code = (TOP / 'array/config/keys.c').read_text()
         read = set(re.findall(r'\{ "([a-z-]+)", \w+, true \}', code))
         self.assertEqual(said, helped)
         self.assertEqual(said, read - {'member'})

@@ -1,7 +1,7 @@
 /* gpuraid: read the file that config= names.
  *
  * Decides what a line says and which lines count.  The keys and their values
- * are those of the command line, so array/config-keys.c checks them.
+ * are those of the command line, so array/config/keys.c checks them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -13,8 +13,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "array/config-file.h"
-#include "array/names.h"
+#include "array/config/file.h"
+#include "array/config/names.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "array/config.h"
-#include "array/names.h"
+#include "array/config/config.h"
+#include "array/config/names.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "member/member.h"

@@ -1,4 +1,4 @@
-/* gpuraid: the names of members, for array/config-keys.c.
+/* gpuraid: the names of members, for array/config/keys.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -6,7 +6,7 @@
 #ifndef GPURAID_NAMES_H
 #define GPURAID_NAMES_H
 
-#include "array/config.h"
+#include "array/config/config.h"
 
 /* Takes over path, also on failure.  0, or -1 reported. */
 extern int config_add_member (struct config *c, char *path);

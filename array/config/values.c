@@ -1,6 +1,6 @@
 /* gpuraid: the values of keys, as text.
  *
- * Pure, and without messages: array/config-keys.c knows the key.
+ * Pure, and without messages: array/config/keys.c knows the key.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "array/config.h"
+#include "array/config/config.h"
 #include "common/bits.h"
 
 bool

@@ -1,8 +1,8 @@
 /* gpuraid: read the keys.
  *
  * Each key has one function in one table.  Checks that need an open member
- * are elsewhere; array/names.c makes paths absolute and lists the files of a
- * dir=.
+ * are elsewhere; array/config/names.c makes paths absolute and lists the files
+ * of a dir=.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -15,10 +15,10 @@
 
 #include "array/plan/code.h"
 #include "array/choose.h"
-#include "array/config-file.h"
-#include "array/config.h"
+#include "array/config/file.h"
+#include "array/config/config.h"
 #include "array/copies.h"
-#include "array/names.h"
+#include "array/config/names.h"
 #include "common/bits.h"
 #include "common/log.h"
 

@@ -79,7 +79,7 @@ struct config {
                                  * why, in a few words; borrowed; no key */
   bool forget_scrub;            /* one that was interrupted does not go on; no
                                  * key */
-  uint32_t given;               /* config-keys.c: which keys were given */
+  uint32_t given;               /* keys.c: which keys were given */
 };
 
 /* More names than an array can have: slots, replacements and spares. */

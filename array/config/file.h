@@ -1,4 +1,4 @@
-/* gpuraid: config=, for array/config-keys.c.
+/* gpuraid: config=, for array/config/keys.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -6,7 +6,7 @@
 #ifndef GPURAID_CONFIG_FILE_H
 #define GPURAID_CONFIG_FILE_H
 
-#include "array/config.h"
+#include "array/config/config.h"
 
 /* Set the keys of the file that config= names, except for those that are set
  * already: they were on the command line.  Members, and dir=, are one of these:
@@ -23,7 +23,7 @@ extern int config_read_file (struct config *c);
 /* The file that config=NAME names.  The caller frees it.  NULL: reported. */
 extern char *config_file_path (const char *name);
 
-/* ---- of config-keys.c ------------------------------------------------- */
+/* ---- of keys.c -------------------------------------------------------- */
 
 /* The number of a key in the table, also of its bit in c->given; -1: unknown.
  */
