@@ -18,7 +18,7 @@
 #include "array/copies.h"
 #include "array/dirty-read.h"
 #include "array/live.h"
-#include "array/membership-rules.h"
+#include "array/membership/rules.h"
 #include "array/plan/code.h"
 #include "array/settle.h"
 #include "common/bits.h"

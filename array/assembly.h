@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "array/membership.h"
+#include "array/membership/membership.h"
 #include "member/member.h"
 #include "raidmap/bitmap.h"
 #include "raidmap/superblock.h"

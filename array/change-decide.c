@@ -10,7 +10,7 @@
 #include "array/fail.h"
 #include "array/grow.h"
 #include "array/join.h"
-#include "array/membership-rules.h"
+#include "array/membership/rules.h"
 #include "array/readd.h"
 #include "array/save.h"
 #include "array/seat.h"

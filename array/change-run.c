@@ -27,7 +27,7 @@
 #include "array/fail.h"
 #include "array/grow.h"
 #include "array/join.h"
-#include "array/membership-rules.h"
+#include "array/membership/rules.h"
 #include "array/outcome.h"
 #include "array/progress.h"
 #include "array/readd.h"

@@ -1,8 +1,8 @@
 /* gpuraid: carry out changes of the membership record.
  *
- * array/membership.h decides what the next record is and when it is in force;
- * this writes the copies and delays those requests that must wait.  One
- * change at a time.
+ * array/membership/membership.h decides what the next record is and when it is
+ * in force; this writes the copies and delays those requests that must wait.
+ * One change at a time.
  *
  * Call all of these with the array lock held.
  *

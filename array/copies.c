@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "array/copies.h"
-#include "array/membership-rules.h"
+#include "array/membership/rules.h"
 #include "common/cleanup.h"
 #include "common/random.h"
 

@@ -1,7 +1,8 @@
 /* gpuraid: read the four superblock copies of a member synchronously.
  *
  * Used before anything runs, and by commands that only look.  The running
- * array writes its copies itself, in the order of array/membership.h.
+ * array writes its copies itself, in the order of
+ * array/membership/membership.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -9,7 +10,7 @@
 #ifndef GPURAID_COPIES_H
 #define GPURAID_COPIES_H
 
-#include "array/membership.h"
+#include "array/membership/membership.h"
 #include "member/member.h"
 
 /* Fill the first part of *f; an unreadable copy counts as damaged.  f->name is

@@ -18,7 +18,7 @@
 
 #include "array/copies.h"
 #include "array/create.h"
-#include "array/membership-rules.h"
+#include "array/membership/rules.h"
 #include "array/plan/code.h"
 #include "common/bits.h"
 #include "common/cleanup.h"

@@ -19,7 +19,7 @@
 
 #include "array/copies.h"
 #include "array/host-lock.h"
-#include "array/membership-rules.h"
+#include "array/membership/rules.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/plant.h"

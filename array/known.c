@@ -18,7 +18,7 @@
 
 #include "array/copies.h"
 #include "array/known.h"
-#include "array/membership-rules.h"
+#include "array/membership/rules.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/write-all.h"

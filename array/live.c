@@ -10,7 +10,7 @@
 
 #include "array/copies.h"
 #include "array/live.h"
-#include "array/membership-rules.h"
+#include "array/membership/rules.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"

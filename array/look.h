@@ -6,7 +6,7 @@
 #ifndef GPURAID_LOOK_H
 #define GPURAID_LOOK_H
 
-#include "array/membership.h"
+#include "array/membership/membership.h"
 
 /* Read the superblocks of the file or disk at path: no lock, no message, and
  * nothing that waits for another program.  f->name is borrowed from path.  0,

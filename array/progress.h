@@ -1,5 +1,5 @@
 /* gpuraid: the step, by which an older copy of a member is told from the member
- * (array/older-copy.h).
+ * (array/membership/older-copy.h).
  *
  * It moves with a save of the superblocks: at a clean stop, and every 15 s
  * while the array is written.  When that is durable on a member, the table of

@@ -25,8 +25,8 @@ struct replay_member {
   unsigned slot;
   unsigned dev;
   const struct ring_contents *ring;     /* borrowed while it decides */
-  /* NULL, or of a member that is behind (array/membership.h) a bit for each
-   * region of region_rows rows: there its records are old.  Borrowed.
+  /* NULL, or of a member that is behind (array/membership/membership.h) a bit
+   * for each region of region_rows rows: there its records are old.  Borrowed.
    */
   const uint64_t *missed;
   uint64_t region_rows;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/membership-rules.h"
+#include "array/membership/rules.h"
 #include "array/seat.h"
 #include "common/plant.h"
 

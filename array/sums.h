@@ -157,8 +157,8 @@ extern bool sums_store_all (struct array *a);
  */
 extern bool sums_are_stored (struct array *a, uint64_t row, uint64_t nr);
 
-/* What members that are behind (array/membership.h) do not have is lost: make
- * that durable.  False if it waits: w is run, then call again.
+/* What members that are behind (array/membership/membership.h) do not have is
+ * lost: make that durable.  False if it waits: w is run, then call again.
  */
 extern bool sums_settle_behind (struct array *a, struct waiter *w);
 

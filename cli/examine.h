@@ -7,7 +7,7 @@
 #ifndef GPURAID_CLI_EXAMINE_H
 #define GPURAID_CLI_EXAMINE_H
 
-#include "array/membership.h"
+#include "array/membership/membership.h"
 
 struct examined_array {
   struct found *found;          /* nr of them; borrowed */

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "array/membership.h"
+#include "array/membership/membership.h"
 
 /* One member that was found. */
 struct scanned {

@@ -3,7 +3,7 @@
  * docs/on-disk-format.md describes the bytes; superblock_encode and
  * superblock_decode convert.  The meaning of the record in it, and the rules
  * for writing the copies, are in docs/rules.md (M1 to M20) and
- * array/membership.h.
+ * array/membership/membership.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

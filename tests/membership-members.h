@@ -7,7 +7,7 @@
 #ifndef GPURAID_TEST_MEMBERSHIP_MEMBERS_H
 #define GPURAID_TEST_MEMBERSHIP_MEMBERS_H
 
-#include "array/membership.h"
+#include "array/membership/membership.h"
 
 #define MEMBERS_MAX 16
 

@@ -1,5 +1,6 @@
 /* gpuraid: tests: an older copy of a member is told from the member
- * (array/older-copy.h), and a member that is one never counts as one.
+ * (array/membership/older-copy.h), and a member that is one never counts as
+ * one.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/older-copy.h"
+#include "array/membership/older-copy.h"
 #include "tests/membership-scenario.h"
 
 /* Save this step on one member, in nr of its copies. */

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "array/membership.h"
+#include "array/membership/membership.h"
 
 static inline bool
 ballot_equal (const struct ballot *a, const struct ballot *b)
@@ -150,7 +150,7 @@ struct quorum {
 };
 
 /* Say why not in d->why, or what the user should know in d->notice
- * (membership-text.c).  The first two return true if they refused.
+ * (text.c).  The first two return true if they refused.
  */
 extern bool refuse_unsound (const struct found *f,
                             struct membership_decision *d);

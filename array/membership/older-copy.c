@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/membership-rules.h"
-#include "array/older-copy.h"
+#include "array/membership/older-copy.h"
+#include "array/membership/rules.h"
 #include "common/bits.h"
 #include "common/plant.h"
 

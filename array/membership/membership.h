@@ -54,7 +54,7 @@ struct found {
   bool covered;         /* FOUND_STALE, FOUND_FAILED, FOUND_TARGET: the dirty
                          * bitmap covers all that it may lack */
   bool older;           /* what it holds is older than what this member held:
-                         * see array/older-copy.h */
+                         * see array/membership/older-copy.h */
   bool behind;          /* FOUND_CURRENT, where force went past a record: it
                          * lacks one that another current member accepted.  In
                          * regions that were missed it may be out of date */
@@ -125,10 +125,10 @@ extern const struct superblock *found_newest (const struct found *f);
 
 /* Return which of A1 and B1 (accept: A2 and B2) must be written first on this
  * member: the one that is torn or does not hold the newest record and, of that,
- * the newest step (array/older-copy.h), which others may know of.  Otherwise
- * a member could be left with both copies torn by two crashes: one in the
- * second copy, and one in the next session in the first.  After one complete
- * write of the pair the order does not matter.
+ * the newest step (array/membership/older-copy.h), which others may know of.
+ * Otherwise a member could be left with both copies torn by two crashes: one in
+ * the second copy, and one in the next session in the first.  After one
+ * complete write of the pair the order does not matter.
  */
 extern enum sb_copy found_first_copy (const struct found *f, bool accept);
 

@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/membership-rules.h"
+#include "array/membership/rules.h"
 #include "common/plant.h"
 
 bool

@@ -1,5 +1,5 @@
 /* gpuraid: say in one line why an array does not open, or which members are
- * missing.  membership-open.c decides.
+ * missing.  open.c decides.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "array/membership-rules.h"
+#include "array/membership/rules.h"
 #include "common/bits.h"
 #include "common/plant.h"
 

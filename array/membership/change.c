@@ -22,8 +22,8 @@
 
 #include <assert.h>
 
-#include "array/membership.h"
-#include "array/membership-rules.h"
+#include "array/membership/membership.h"
+#include "array/membership/rules.h"
 #include "common/bits.h"
 #include "common/plant.h"
 

@@ -1,4 +1,4 @@
-/* gpuraid: small rules shared by membership-change.c and membership-open.c.
+/* gpuraid: small rules shared by change.c and open.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "array/membership-rules.h"
+#include "array/membership/rules.h"
 #include "common/bits.h"
 #include "common/plant.h"
 

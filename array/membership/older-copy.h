@@ -18,10 +18,10 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_OLDER_COPY_H
-#define GPURAID_OLDER_COPY_H
+#ifndef GPURAID_MEMBERSHIP_OLDER_COPY_H
+#define GPURAID_MEMBERSHIP_OLDER_COPY_H
 
-#include "array/membership.h"
+#include "array/membership/membership.h"
 
 /* The step that this copy brings of its own member. */
 extern uint32_t older_copy_own_step (const struct superblock *sb);

@@ -6,8 +6,8 @@
 
 #include <assert.h>
 
-#include "array/membership-rules.h"
-#include "array/older-copy.h"
+#include "array/membership/older-copy.h"
+#include "array/membership/rules.h"
 #include "common/bits.h"
 #include "common/plant.h"
 

@@ -8,14 +8,14 @@
  * accepted, and uses a greater one.  Two accepted records never tie, and
  * every record that was in force is an ancestor of the winner.
  *
- * docs/rules.md has the rules, M1 to M10; membership-back.c is for where force
- * goes back, membership-text.c makes the messages.
+ * docs/rules.md has the rules, M1 to M10; back.c is for where force
+ * goes back, text.c makes the messages.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/membership-rules.h"
-#include "array/older-copy.h"
+#include "array/membership/older-copy.h"
+#include "array/membership/rules.h"
 #include "common/bits.h"
 #include "common/plant.h"
 
