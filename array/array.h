@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "array/assemble.h"
 #include "array/config/config.h"
+#include "array/open/assemble.h"
 #include "gf/coder.h"
 #include "member/loop.h"
 #include "member/member.h"

@@ -18,7 +18,7 @@
 #include <blkid.h>
 
 #include "array/blank.h"
-#include "array/copies.h"
+#include "array/open/copies.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"

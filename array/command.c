@@ -11,9 +11,9 @@
 #include <time.h>
 
 #include "array/command.h"
-#include "array/copies.h"
 #include "array/health.h"
 #include "array/join.h"
+#include "array/open/copies.h"
 #include "array/outcome.h"
 #include "array/pace.h"
 #include "array/pass.h"

@@ -16,9 +16,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "array/copies.h"
 #include "array/create.h"
 #include "array/membership/rules.h"
+#include "array/open/copies.h"
 #include "array/plan/code.h"
 #include "common/bits.h"
 #include "common/cleanup.h"

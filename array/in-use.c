@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "array/copies.h"
-#include "array/host-lock.h"
 #include "array/in-use.h"
-#include "array/live.h"
+#include "array/open/copies.h"
+#include "array/open/host-lock.h"
+#include "array/open/live.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/plant.h"

@@ -22,7 +22,7 @@ extern bool in_use_identify (struct member *m, uuid_bytes *array,
 /* Is one of these a member of an array that runs on this host, or shows that
  * it runs on another?  Then why gets one line, at most len bytes.  It may have
  * failed there: only that array knows.  This waits LIVE_WAIT_S if one has a
- * beat (array/live.h).
+ * beat (array/open/live.h).
  */
 extern bool in_use_elsewhere (struct member *const *m, unsigned nr, char *why,
                               size_t len);

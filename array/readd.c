@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/copies.h"
-#include "array/dirty-read.h"
+#include "array/open/bitmaps.h"
+#include "array/open/copies.h"
+#include "array/open/settle.h"
 #include "array/readd.h"
 #include "array/request.h"
 #include "array/seat.h"
-#include "array/settle.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"

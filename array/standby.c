@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-#include "array/live.h"
+#include "array/open/live.h"
 #include "array/save.h"
 #include "array/seat.h"
 #include "array/standby.h"

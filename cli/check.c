@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "array/array.h"
-#include "array/host-lock.h"
+#include "array/open/host-lock.h"
 #include "array/plan/code.h"
 #include "cli/cli.h"
 #include "cli/remote.h"

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/copies.h"
 #include "array/create.h"
-#include "array/known.h"
+#include "array/open/copies.h"
+#include "array/open/known.h"
 #include "cli/cli.h"
 #include "cli/create-plan.h"
 #include "common/cleanup.h"

@@ -14,7 +14,7 @@
 
 #include <json-c/json.h>
 
-#include "array/copies.h"
+#include "array/open/copies.h"
 #include "array/plan/code.h"
 #include "cli/cli.h"
 #include "cli/examine.h"

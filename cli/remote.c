@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "array/config/config.h"
-#include "array/copies.h"
+#include "array/open/copies.h"
 #include "cli/cli.h"
 #include "cli/remote.h"
 #include "common/cleanup.h"

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "array/look.h"
+#include "array/open/look.h"
 #include "cli/scan.h"
 #include "common/bits.h"
 #include "common/cleanup.h"

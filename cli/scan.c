@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "array/copies.h"
+#include "array/open/copies.h"
 #include "cli/cli.h"
 #include "cli/names.h"
 #include "cli/remote.h"

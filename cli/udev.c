@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "array/copies.h"
+#include "array/open/copies.h"
 #include "cli/udev.h"
 
 /* Would udev take it as it is, in a name of a link too? */

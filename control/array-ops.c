@@ -16,9 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "array/copies.h"
 #include "array/in-use.h"
-#include "array/known.h"
+#include "array/open/copies.h"
+#include "array/open/known.h"
 #include "array/room.h"
 #include "common/bits.h"
 #include "common/cleanup.h"

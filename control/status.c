@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "array/copies.h"
+#include "array/open/copies.h"
 #include "array/plan/code.h"
 #include "common/bits.h"
 #include "common/cleanup.h"

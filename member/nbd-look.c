@@ -25,8 +25,8 @@
 #include "member/io.h"
 #include "member/nbd.h"
 
-/* How old the last good look may be when something is changed; array/live.c
- * waits for longer.
+/* How old the last good look may be when something is changed;
+ * array/open/live.c waits for longer.
  */
 #define LEASE_NS (2 * nbd_look_ns)
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "array/copies.h"
+#include "array/open/copies.h"
 #include "gpu/kernels.h"
 #include "nbdkit-plugin/plugin.h"
 

@@ -18,8 +18,8 @@
 
 #include "array/blank.h"
 #include "array/create.h"
-#include "array/host-lock.h"
-#include "array/known.h"
+#include "array/open/host-lock.h"
+#include "array/open/known.h"
 #include "array/plan/code.h"
 #include "common/bits.h"
 #include "common/cleanup.h"

@@ -13,7 +13,7 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "array/assemble.h"
+#include "array/open/assemble.h"
 #include "array/plan/code.h"
 #include "common/crc32c.h"
 #include "common/le.h"

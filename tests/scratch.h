@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-#include "array/assemble.h"
 #include "array/config/config.h"
+#include "array/open/assemble.h"
 
 /* A fresh folder, which is then the current one; scratch_end removes it. */
 extern void scratch_start (void);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "array/copies.h"
+#include "array/open/copies.h"
 #include "array/stop.h"
 #include "common/bits.h"
 #include "tests/engine-array.h"

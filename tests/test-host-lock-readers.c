@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "array/copies.h"
-#include "array/host-lock.h"
+#include "array/open/copies.h"
+#include "array/open/host-lock.h"
 #include "common/log.h"
 
 static uuid_bytes uuid;

@@ -1,7 +1,7 @@
 /* gpuraid: the keys of both the plugin and the command.
  *
  * Reads key=value into a struct and checks everything that does not need an
- * open member.  array/create.h and array/assemble.h check the rest.
+ * open member.  array/create.h and array/open/assemble.h check the rest.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,7 +18,7 @@
 enum degraded_policy { DEGRADED_ALLOW, DEGRADED_REFUSE, DEGRADED_FORCE };
 enum create_policy {
   CREATE_DEFAULT, CREATE_NO, CREATE_MISSING,
-  CREATE_AGAIN,                 /* as missing, also where array/known.h knows
+  CREATE_AGAIN,                 /* as missing, also where open/known.h knows
                                  * of an array */
 };
 

@@ -14,10 +14,10 @@
 #include <sys/un.h>
 
 #include "array/plan/code.h"
-#include "array/choose.h"
+#include "array/open/choose.h"
 #include "array/config/file.h"
 #include "array/config/config.h"
-#include "array/copies.h"
+#include "array/open/copies.h"
 #include "array/config/names.h"
 #include "common/bits.h"
 #include "common/log.h"

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "array/settle.h"
+#include "array/open/settle.h"
 #include "common/cleanup.h"
 #include "common/plant.h"
 

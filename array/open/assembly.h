@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_ASSEMBLY_H
-#define GPURAID_ASSEMBLY_H
+#ifndef GPURAID_OPEN_ASSEMBLY_H
+#define GPURAID_OPEN_ASSEMBLY_H
 
 #include <stdbool.h>
 #include <stdint.h>

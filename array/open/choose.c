@@ -14,9 +14,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "array/choose.h"
 #include "array/config/names.h"
-#include "array/look.h"
+#include "array/open/choose.h"
+#include "array/open/look.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 

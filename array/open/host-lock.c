@@ -17,9 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "array/copies.h"
-#include "array/host-lock.h"
 #include "array/membership/rules.h"
+#include "array/open/copies.h"
+#include "array/open/host-lock.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/plant.h"

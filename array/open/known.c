@@ -16,9 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "array/copies.h"
-#include "array/known.h"
 #include "array/membership/rules.h"
+#include "array/open/copies.h"
+#include "array/open/known.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/write-all.h"

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "array/copies.h"
-#include "array/live.h"
 #include "array/membership/rules.h"
+#include "array/open/copies.h"
+#include "array/open/live.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"

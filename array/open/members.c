@@ -1,7 +1,7 @@
 /* gpuraid: open the members of a configuration.
  *
  * Opens all of them for writing, or all for reading, and decides which
- * failures only make a member missing.  array/assemble.c looks at the
+ * failures only make a member missing.  array/open/assemble.c looks at the
  * contents.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "array/assemble.h"
+#include "array/open/assemble.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 

@@ -14,13 +14,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "array/assemble.h"
-#include "array/copies.h"
-#include "array/dirty-read.h"
-#include "array/live.h"
 #include "array/membership/rules.h"
+#include "array/open/assemble.h"
+#include "array/open/bitmaps.h"
+#include "array/open/copies.h"
+#include "array/open/live.h"
+#include "array/open/settle.h"
 #include "array/plan/code.h"
-#include "array/settle.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/crc32c.h"

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "array/dirty-read.h"
+#include "array/open/bitmaps.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"

@@ -4,10 +4,10 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_LIVE_H
-#define GPURAID_LIVE_H
+#ifndef GPURAID_OPEN_LIVE_H
+#define GPURAID_OPEN_LIVE_H
 
-#include "array/assembly.h"
+#include "array/open/assembly.h"
 
 /* An interval of array/watch.c, the time for which a server may write that
  * can't read its superblocks (LEASE_NS in member/nbd-look.c), and a second.

@@ -7,11 +7,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_ASSEMBLE_H
-#define GPURAID_ASSEMBLE_H
+#ifndef GPURAID_OPEN_ASSEMBLE_H
+#define GPURAID_OPEN_ASSEMBLE_H
 
-#include "array/assembly.h"
 #include "array/config/config.h"
+#include "array/open/assembly.h"
 
 /* members: nr open members (taken over, and closed on failure); config has
  * policy and geometry.  nr_absent: how many listed paths could not be opened

@@ -6,7 +6,7 @@
 #ifndef GPURAID_DIRTY_READ_H
 #define GPURAID_DIRTY_READ_H
 
-#include "array/assembly.h"
+#include "array/open/assembly.h"
 
 /* Fill a->page, a->unclean and every member's page_place; the rest of *a is
  * an input.  An unreadable place counts as bad.  0, or -1 reported (no

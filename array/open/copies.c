@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "array/copies.h"
 #include "array/membership/rules.h"
+#include "array/open/copies.h"
 #include "common/cleanup.h"
 #include "common/random.h"
 
