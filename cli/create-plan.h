@@ -6,7 +6,7 @@
 #ifndef GPURAID_CLI_CREATE_PLAN_H
 #define GPURAID_CLI_CREATE_PLAN_H
 
-#include "array/create.h"
+#include "array/create/create.h"
 
 /* --dry-run: to stdout. */
 extern void create_plan_show (const struct create_plan *p);

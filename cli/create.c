@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/create.h"
+#include "array/create/create.h"
 #include "array/open/copies.h"
 #include "array/open/known.h"
 #include "cli/cli.h"

@@ -16,10 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "array/in-use.h"
+#include "array/create/in-use.h"
+#include "array/create/room.h"
 #include "array/open/copies.h"
 #include "array/open/known.h"
-#include "array/room.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"

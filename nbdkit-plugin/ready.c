@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/blank.h"
-#include "array/create.h"
+#include "array/create/blank.h"
+#include "array/create/create.h"
 #include "array/open/host-lock.h"
 #include "array/open/known.h"
 #include "array/plan/code.h"

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "array/create.h"
+#include "array/create/create.h"
 #include "common/bits.h"
 #include "common/crc32c.h"
 #include "common/log.h"

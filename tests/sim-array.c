@@ -14,7 +14,7 @@
 #include "array/cache.h"
 #include "array/sums.h"
 #include "array/plan/code.h"
-#include "array/create.h"
+#include "array/create/create.h"
 #include "array/stop.h"
 #include "array/tick.h"
 #include "raidmap/bitmap.h"

@@ -14,7 +14,7 @@
 
 #include "array/array.h"
 #include "array/cache.h"
-#include "array/create.h"
+#include "array/create/create.h"
 #include "array/request.h"
 #include "array/stop.h"
 #include "array/sums.h"

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "array/create.h"
+#include "array/create/create.h"
 #include "common/bits.h"
 #include "tests/scratch.h"
 

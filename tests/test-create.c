@@ -18,8 +18,8 @@
 
 #include <cmocka.h>
 
-#include "array/blank.h"
-#include "array/create.h"
+#include "array/create/blank.h"
+#include "array/create/create.h"
 #include "common/bits.h"
 #include "tests/scratch.h"
 

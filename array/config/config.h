@@ -1,7 +1,7 @@
 /* gpuraid: the keys of both the plugin and the command.
  *
  * Reads key=value into a struct and checks everything that does not need an
- * open member.  array/create.h and array/open/assemble.h check the rest.
+ * open member.  array/create/create.h and array/open/assemble.h check the rest.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

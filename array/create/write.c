@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "array/create.h"
+#include "array/create/create.h"
 #include "array/membership/rules.h"
 #include "array/open/copies.h"
 #include "array/plan/code.h"

@@ -11,8 +11,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_ROOM_H
-#define GPURAID_ROOM_H
+#ifndef GPURAID_CREATE_ROOM_H
+#define GPURAID_CREATE_ROOM_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -17,7 +17,7 @@
 
 #include <blkid.h>
 
-#include "array/blank.h"
+#include "array/create/blank.h"
 #include "array/open/copies.h"
 #include "common/bits.h"
 #include "common/cleanup.h"

@@ -16,7 +16,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "array/room.h"
+#include "array/create/room.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 

@@ -1,7 +1,7 @@
 /* gpuraid: make a new array: check the members, and choose its size.
  *
  * No existing member is written before all members have been opened, locked
- * and checked.  array/create-write.c writes.
+ * and checked.  array/create/write.c writes.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -13,10 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "array/blank.h"
-#include "array/create.h"
-#include "array/in-use.h"
-#include "array/room.h"
+#include "array/create/blank.h"
+#include "array/create/create.h"
+#include "array/create/in-use.h"
+#include "array/create/room.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"

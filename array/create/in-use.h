@@ -7,8 +7,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_IN_USE_H
-#define GPURAID_IN_USE_H
+#ifndef GPURAID_CREATE_IN_USE_H
+#define GPURAID_CREATE_IN_USE_H
 
 #include "member/member.h"
 #include "raidmap/superblock.h"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "array/in-use.h"
+#include "array/create/in-use.h"
 #include "array/open/copies.h"
 #include "array/open/host-lock.h"
 #include "array/open/live.h"
