@@ -12,7 +12,7 @@
 #ifndef GPURAID_ASK_H
 #define GPURAID_ASK_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* A member was found to be overdue, or is still: ask the active members if
  * that was not done lately, or if news: it is another one than before.

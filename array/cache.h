@@ -15,7 +15,7 @@
 #ifndef GPURAID_CACHE_H
 #define GPURAID_CACHE_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* The least cache= for a geometry, in bytes. */
 extern uint64_t cache_min_len (const struct geometry *g);

@@ -6,7 +6,8 @@
 #include <errno.h>
 
 #include "array/change-internal.h"
-#include "array/consistency.h"
+#include "array/engine/consistency.h"
+#include "array/engine/state.h"
 #include "array/fail.h"
 #include "array/grow.h"
 #include "array/join.h"
@@ -14,7 +15,6 @@
 #include "array/readd.h"
 #include "array/save.h"
 #include "array/seat.h"
-#include "array/state.h"
 #include "common/plant.h"
 
 /* ---- commands -------------------------------------------------------- */

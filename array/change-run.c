@@ -21,8 +21,9 @@
 #include <string.h>
 
 #include "array/change-internal.h"
-#include "array/consistency.h"
 #include "array/dirty.h"
+#include "array/engine/consistency.h"
+#include "array/engine/state.h"
 #include "array/event.h"
 #include "array/fail.h"
 #include "array/grow.h"
@@ -35,7 +36,6 @@
 #include "array/save.h"
 #include "array/sb-write.h"
 #include "array/seat.h"
-#include "array/state.h"
 #include "array/store.h"
 #include "array/sums.h"
 #include "common/plant.h"

@@ -12,7 +12,7 @@
 #ifndef GPURAID_CHANGE_H
 #define GPURAID_CHANGE_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 struct request;
 

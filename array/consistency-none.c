@@ -9,8 +9,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/consistency.h"
 #include "array/dirty.h"
+#include "array/engine/consistency.h"
 #include "array/flush.h"
 #include "array/op-internal.h"
 #include "array/sums.h"

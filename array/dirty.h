@@ -13,7 +13,7 @@
 #ifndef GPURAID_DIRTY_H
 #define GPURAID_DIRTY_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* From the assembly's pages.  0 or a positive errno. */
 extern int dirty_init (struct array *a, const struct bitmap_page *page);

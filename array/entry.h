@@ -8,7 +8,7 @@
 #ifndef GPURAID_ENTRY_H
 #define GPURAID_ENTRY_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* Of a seat with a member.  The caller frees the path. */
 extern struct array_entry entry_of_seat (const struct array *a,

@@ -9,7 +9,7 @@
 #ifndef GPURAID_EVENT_H
 #define GPURAID_EVENT_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 extern void event_init (struct array *a);
 extern void event_free (struct array *a);

@@ -12,7 +12,7 @@
  */
 
 #include "array/cache.h"
-#include "array/internal.h"
+#include "array/engine/shared.h"
 #include "array/lost.h"
 #include "array/recover.h"
 #include "array/sums.h"

@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array/engine/state.h"
 #include "array/event.h"
 #include "array/fail.h"
 #include "array/lost.h"
 #include "array/outcome.h"
 #include "array/seat.h"
-#include "array/state.h"
 #include "common/plant.h"
 
 /* A member fails after this number of read errors in about a minute, or after

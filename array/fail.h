@@ -11,7 +11,7 @@
 #ifndef GPURAID_FAIL_H
 #define GPURAID_FAIL_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* What a user can do, at the end of the message. */
 #define READD_HINT " (gpuraid readd takes it again)"

@@ -7,10 +7,10 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include "array/engine/state.h"
 #include "array/fail.h"
 #include "array/flush.h"
 #include "array/seat.h"
-#include "array/state.h"
 #include "array/xfer.h"
 #include "common/plant.h"
 

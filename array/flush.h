@@ -8,7 +8,7 @@
 #ifndef GPURAID_FLUSH_H
 #define GPURAID_FLUSH_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* Flush every seat that is written.  w is run when a flush that began after
  * this call has ended and, if a member failed in it, the record without it is

@@ -7,8 +7,8 @@
 #define GPURAID_GROW_INTERNAL_H
 
 #include "array/dirty.h"
+#include "array/engine/rate.h"
 #include "array/grow.h"
-#include "array/rate.h"
 
 /* What is prepared on a member, one after the other. */
 enum grow_area {

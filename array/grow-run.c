@@ -10,7 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "array/consistency.h"
+#include "array/engine/consistency.h"
+#include "array/engine/state.h"
 #include "array/flush.h"
 #include "array/grow-internal.h"
 #include "array/lost.h"
@@ -18,7 +19,6 @@
 #include "array/save.h"
 #include "array/scrub.h"
 #include "array/seat.h"
-#include "array/state.h"
 
 static void flushed (struct array *a, struct waiter *w);
 

@@ -14,7 +14,7 @@
 #ifndef GPURAID_GROW_H
 #define GPURAID_GROW_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* 0, or -1: no memory. */
 extern int grow_init (struct array *a);

@@ -10,7 +10,7 @@
 #ifndef GPURAID_HEALTH_H
 #define GPURAID_HEALTH_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* *reasons: a set of ARRAY_WHY_*; 0 where it is healthy. */
 extern enum array_state health (const struct array *a, unsigned *reasons);

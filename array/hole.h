@@ -11,7 +11,7 @@
 #ifndef GPURAID_HOLE_H
 #define GPURAID_HOLE_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 struct hole_query {
   /* In; the struct is the caller's, and stays where it is until answered is

@@ -13,7 +13,7 @@
 #ifndef GPURAID_JOIN_H
 #define GPURAID_JOIN_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 struct request;
 

@@ -6,7 +6,7 @@
 #ifndef GPURAID_JOURNAL_INTERNAL_H
 #define GPURAID_JOURNAL_INTERNAL_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 #include "array/txn.h"
 #include "array/zeroed.h"
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "array/dirty.h"
+#include "array/engine/state.h"
 #include "array/flush.h"
 #include "array/journal-internal.h"
 #include "array/journal.h"
@@ -15,7 +16,6 @@
 #include "array/recover.h"
 #include "array/ring-header.h"
 #include "array/seat.h"
-#include "array/state.h"
 #include "array/sums.h"
 #include "array/ticket.h"
 #include "common/plant.h"

@@ -18,8 +18,8 @@
 #ifndef GPURAID_ARRAY_JOURNAL_H
 #define GPURAID_ARRAY_JOURNAL_H
 
-#include "array/consistency.h"
-#include "array/internal.h"
+#include "array/engine/consistency.h"
+#include "array/engine/shared.h"
 
 extern const struct consistency_ops consistency_journal;
 

@@ -18,7 +18,7 @@
 #ifndef GPURAID_LOST_H
 #define GPURAID_LOST_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* Join the lists of all current members.  0, or -1 if there is no memory. */
 extern int lost_init (struct array *a, const struct assembly *as);

@@ -4,7 +4,7 @@
  */
 
 #include "array/change.h"
-#include "array/consistency.h"
+#include "array/engine/consistency.h"
 #include "array/event.h"
 #include "array/flush.h"
 #include "array/grow.h"

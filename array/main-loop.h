@@ -6,7 +6,7 @@
 #ifndef GPURAID_MAIN_LOOP_H
 #define GPURAID_MAIN_LOOP_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* A turn starts whatever can be started: a change of the membership,
  * write-outs, passes, flushes, the timer.  The engine calls it after each run

@@ -11,9 +11,9 @@
 
 #include <errno.h>
 
-#include "array/consistency.h"
+#include "array/engine/consistency.h"
+#include "array/engine/state.h"
 #include "array/op-internal.h"
-#include "array/state.h"
 #include "common/plant.h"
 
 /* What a recovery writes in place is read from the rings until all of it is

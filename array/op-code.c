@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/consistency.h"
+#include "array/engine/consistency.h"
 #include "array/op-internal.h"
 
 struct batch_item {

@@ -10,7 +10,8 @@
 #include <string.h>
 
 #include "array/cache.h"
-#include "array/consistency.h"
+#include "array/engine/consistency.h"
+#include "array/engine/state.h"
 #include "array/flush.h"
 #include "array/lost.h"
 #include "array/op-internal.h"
@@ -18,7 +19,6 @@
 #include "array/request-internal.h"
 #include "array/save.h"
 #include "array/seat.h"
-#include "array/state.h"
 #include "array/ticket.h"
 #include "common/plant.h"
 

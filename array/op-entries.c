@@ -3,12 +3,12 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include "array/engine/state.h"
 #include "array/op-internal.h"
 #include "array/plan/generations.h"
 #include "array/recover-table.h"
 #include "array/recover.h"
 #include "array/seat.h"
-#include "array/state.h"
 #include "common/crc32c.h"
 #include "common/plant.h"
 

@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "array/cache.h"
-#include "array/consistency.h"
+#include "array/engine/consistency.h"
+#include "array/engine/state.h"
 #include "array/op-internal.h"
 #include "array/request.h"
 #include "array/seat.h"
-#include "array/state.h"
 #include "common/plant.h"
 
 /* ---- credits and memory ------------------------------------------------- */

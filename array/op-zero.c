@@ -10,7 +10,7 @@
 #include <errno.h>
 
 #include "array/cache.h"
-#include "array/consistency.h"
+#include "array/engine/consistency.h"
 #include "array/fail.h"
 #include "array/op-internal.h"
 #include "array/request.h"

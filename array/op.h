@@ -17,7 +17,7 @@
 #ifndef GPURAID_OP_H
 #define GPURAID_OP_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 enum op_kind {
   OP_READ,              /* for a request: some roles over some blocks */

@@ -11,7 +11,7 @@
 #ifndef GPURAID_OUTCOME_H
 #define GPURAID_OUTCOME_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* Nothing will be rebuilt onto this target; why is for users. */
 extern void outcome_failed (struct array *a, const struct seat *s,

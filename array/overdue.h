@@ -8,7 +8,7 @@
 #ifndef GPURAID_OVERDUE_H
 #define GPURAID_OVERDUE_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* Called periodically: take out members whose answer is overdue for too long,
  * read again from those that answered, close those that are retired.

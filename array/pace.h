@@ -13,7 +13,7 @@
 #ifndef GPURAID_PACE_H
 #define GPURAID_PACE_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* limit: bytes of a member a second; 0 for none. */
 extern void pace_set (struct array *a, uint64_t limit);

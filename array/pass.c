@@ -8,11 +8,11 @@
 #include <stdlib.h>
 
 #include "array/cache.h"
-#include "array/consistency.h"
+#include "array/engine/consistency.h"
+#include "array/engine/state.h"
 #include "array/flush.h"
 #include "array/pace.h"
 #include "array/pass.h"
-#include "array/state.h"
 
 #define MAX_IN_FLIGHT 256u              /* lines */
 

@@ -18,10 +18,10 @@
 #ifndef GPURAID_PASS_H
 #define GPURAID_PASS_H
 
+#include "array/engine/rate.h"
+#include "array/engine/shared.h"
 #include "array/hole.h"
-#include "array/internal.h"
 #include "array/op.h"
-#include "array/rate.h"
 #include "array/sums.h"
 
 struct pass_kind;

@@ -6,7 +6,7 @@
 #ifndef GPURAID_PROBE_H
 #define GPURAID_PROBE_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* With the array lock held, called periodically: reads for clients that have
  * not ended are late by now, and slow members (array/slow.h) are probed.

@@ -14,7 +14,7 @@
 #ifndef GPURAID_PROGRESS_H
 #define GPURAID_PROGRESS_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* The membership has been started. */
 extern void progress_init (struct array *a);

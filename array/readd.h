@@ -9,7 +9,7 @@
 #ifndef GPURAID_READD_H
 #define GPURAID_READD_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 struct request;
 

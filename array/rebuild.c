@@ -10,8 +10,8 @@
  */
 
 #include "array/cache.h"
-#include "array/consistency.h"
 #include "array/dirty.h"
+#include "array/engine/consistency.h"
 #include "array/fail.h"
 #include "array/flush.h"
 #include "array/join.h"

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "array/dirty.h"
+#include "array/engine/state.h"
 #include "array/recover-internal.h"
-#include "array/state.h"
 #include "common/cleanup.h"
 #include "common/plant.h"
 

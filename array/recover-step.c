@@ -7,6 +7,7 @@
 
 #include "array/cache.h"
 #include "array/dirty.h"
+#include "array/engine/state.h"
 #include "array/fail.h"
 #include "array/flush.h"
 #include "array/lost.h"
@@ -15,7 +16,6 @@
 #include "array/relog.h"
 #include "array/save.h"
 #include "array/seat.h"
-#include "array/state.h"
 #include "array/xfer.h"
 #include "common/plant.h"
 

@@ -9,7 +9,7 @@
 #ifndef GPURAID_RECOVER_TABLE_H
 #define GPURAID_RECOVER_TABLE_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* Is every change to this page of this member's table after the transaction
  * seq in the journal?

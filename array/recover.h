@@ -12,7 +12,7 @@
 #ifndef GPURAID_RECOVER_H
 #define GPURAID_RECOVER_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 #include "array/replay.h"
 
 /* Before anything runs, after the seats are made: the rings of the active

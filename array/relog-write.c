@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/engine/state.h"
 #include "array/fail.h"
 #include "array/lost.h"
 #include "array/op.h"
 #include "array/recover.h"
 #include "array/relog-internal.h"
-#include "array/state.h"
 #include "array/xfer.h"
 #include "common/crc32c.h"
 #include "common/plant.h"

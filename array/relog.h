@@ -13,7 +13,7 @@
 #ifndef GPURAID_RELOG_H
 #define GPURAID_RELOG_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 #include "array/replay.h"
 
 struct relog;

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 
 #include "array/cache.h"
-#include "array/consistency.h"
+#include "array/engine/consistency.h"
+#include "array/engine/state.h"
 #include "array/op.h"
 #include "array/repair.h"
-#include "array/state.h"
 
 #define MAX_IN_FLIGHT 8u
 

@@ -8,7 +8,7 @@
 #ifndef GPURAID_REPAIR_H
 #define GPURAID_REPAIR_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 extern void repairs_init (struct array *a);
 extern void repairs_free (struct array *a);

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "array/change.h"
-#include "array/consistency.h"
+#include "array/engine/consistency.h"
+#include "array/engine/state.h"
 #include "array/request-internal.h"
 #include "array/save.h"
-#include "array/state.h"
 #include "array/ticket.h"
 #include "common/plant.h"
 

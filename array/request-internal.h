@@ -6,7 +6,7 @@
 #ifndef GPURAID_REQUEST_INTERNAL_H
 #define GPURAID_REQUEST_INTERNAL_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 #include "array/request.h"
 #include "array/seat.h"
 #include "array/slow.h"

@@ -15,9 +15,9 @@
 #include <string.h>
 
 #include "array/cache.h"
+#include "array/engine/state.h"
 #include "array/op.h"
 #include "array/request-internal.h"
-#include "array/state.h"
 #include "array/ticket.h"
 
 /* The blocks that a step touches. */

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-#include "array/consistency.h"
+#include "array/engine/consistency.h"
 #include "array/lost.h"
 #include "array/op.h"
 #include "array/request-internal.h"

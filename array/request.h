@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "array/engine.h"
+#include "array/engine/engine.h"
 #include "raidmap/superblock.h"
 
 struct cell;

@@ -8,8 +8,8 @@
  */
 
 #include "array/cache.h"
-#include "array/consistency.h"
 #include "array/dirty.h"
+#include "array/engine/consistency.h"
 #include "array/lost.h"
 #include "array/pass.h"
 #include "array/resync.h"

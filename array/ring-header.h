@@ -11,7 +11,7 @@
 #ifndef GPURAID_RING_HEADER_H
 #define GPURAID_RING_HEADER_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 struct txn;
 

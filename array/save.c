@@ -3,11 +3,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include "array/engine/state.h"
 #include "array/fail.h"
 #include "array/progress.h"
 #include "array/save.h"
 #include "array/sb-write.h"
-#include "array/state.h"
 #include "array/store.h"
 #include "common/plant.h"
 

@@ -12,7 +12,7 @@
 #ifndef GPURAID_SAVE_H
 #define GPURAID_SAVE_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* Start a save, unless one is under way; w, if not NULL, is run when it has
  * ended or was skipped.  clean: the flag in the superblock.

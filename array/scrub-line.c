@@ -12,10 +12,10 @@
 #include <string.h>
 
 #include "array/cache.h"
-#include "array/consistency.h"
+#include "array/engine/consistency.h"
+#include "array/engine/state.h"
 #include "array/lost.h"
 #include "array/scrub-line.h"
-#include "array/state.h"
 #include "common/plant.h"
 
 /* Lines with findings that are logged one by one, in a scrub. */

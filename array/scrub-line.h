@@ -9,8 +9,8 @@
 #define GPURAID_SCRUB_LINE_H
 
 #include "array/hole.h"
-#include "array/internal.h"
-#include "array/rate.h"
+#include "array/engine/shared.h"
+#include "array/engine/rate.h"
 #include "array/op.h"
 #include "array/sums.h"
 

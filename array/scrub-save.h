@@ -8,7 +8,7 @@
 #ifndef GPURAID_SCRUB_SAVE_H
 #define GPURAID_SCRUB_SAVE_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* Before the start: take the scrub from a->sb. */
 extern void scrub_load (struct array *a);

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 
 #include "array/cache.h"
-#include "array/consistency.h"
+#include "array/engine/consistency.h"
+#include "array/engine/state.h"
 #include "array/pace.h"
 #include "array/pass.h"
 #include "array/recover.h"
@@ -16,7 +17,6 @@
 #include "array/scrub-save.h"
 #include "array/scrub.h"
 #include "array/seat.h"
-#include "array/state.h"
 #include "array/sums.h"
 
 #define MAX_LINES 16u                   /* at a time */

@@ -17,7 +17,7 @@
 #ifndef GPURAID_SCRUB_H
 #define GPURAID_SCRUB_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 extern int scrub_init (struct array *a);
 extern void scrub_free (struct array *a);

@@ -8,7 +8,7 @@
 #ifndef GPURAID_SEAT_H
 #define GPURAID_SEAT_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* The roles of a line whose stored cell must not be used, and those that
  * can't be written; the second is a subset of the first.

@@ -13,7 +13,7 @@
 #ifndef GPURAID_SLOW_H
 #define GPURAID_SLOW_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* A read for a client has succeeded. */
 struct slow_read {

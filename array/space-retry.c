@@ -5,10 +5,10 @@
 
 #include <errno.h>
 
-#include "array/consistency.h"
+#include "array/engine/consistency.h"
+#include "array/engine/state.h"
 #include "array/op.h"
 #include "array/space-retry.h"
-#include "array/state.h"
 #include "array/store.h"
 #include "array/ticket.h"
 #include "array/xfer.h"

@@ -8,7 +8,7 @@
 #ifndef GPURAID_SPACE_RETRY_H
 #define GPURAID_SPACE_RETRY_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* Called periodically: retry the writes, and tell requests that wait for
  * writes that still fail.

@@ -14,7 +14,7 @@
 #ifndef GPURAID_SPACE_H
 #define GPURAID_SPACE_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* True if an I/O with this error is to wait for space.  Not a flush: the data
  * it covers may be gone.  Not I/O of a rebuild's target, which fails instead,

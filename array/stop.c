@@ -4,8 +4,8 @@
  */
 
 #include "array/cache.h"
-#include "array/consistency.h"
 #include "array/dirty.h"
+#include "array/engine/consistency.h"
 #include "array/flush.h"
 #include "array/grow.h"
 #include "array/progress.h"

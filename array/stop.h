@@ -6,7 +6,7 @@
 #ifndef GPURAID_STOP_H
 #define GPURAID_STOP_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* Without the array lock.  Servers of members that are away are not waited for
  * as long as else from now on.

@@ -11,7 +11,7 @@
 #ifndef GPURAID_STORE_H
 #define GPURAID_STORE_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 #define STORE_MAX_BLOCKS 4u
 

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/engine/state.h"
 #include "array/fail.h"
 #include "array/flush.h"
 #include "array/seat.h"
-#include "array/state.h"
 #include "array/store.h"
 #include "array/sums-internal.h"
 #include "array/xfer.h"

@@ -18,7 +18,7 @@
 #ifndef GPURAID_SUMS_H
 #define GPURAID_SUMS_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 #include "raidmap/table.h"
 
 /* The bytes of memory for the table out of cache_len, and the least for this

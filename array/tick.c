@@ -6,8 +6,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/consistency.h"
 #include "array/dirty.h"
+#include "array/engine/consistency.h"
 #include "array/event.h"
 #include "array/flush.h"
 #include "array/join.h"

@@ -6,7 +6,7 @@
 #ifndef GPURAID_TICK_H
 #define GPURAID_TICK_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* With the array lock held: arm the timer if something will be due. */
 extern void tick_decide (struct array *a);

@@ -13,7 +13,7 @@
 #ifndef GPURAID_TICKET_H
 #define GPURAID_TICKET_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 struct request;
 

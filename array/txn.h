@@ -11,7 +11,7 @@
 #ifndef GPURAID_TXN_H
 #define GPURAID_TXN_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 #include "array/zeroed.h"
 #include "raidmap/journal.h"
 

@@ -10,7 +10,7 @@
 #ifndef GPURAID_WATCH_H
 #define GPURAID_WATCH_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* 0, or -1 if there is no memory. */
 extern int watch_init (struct array *a);

@@ -9,9 +9,9 @@
 #include <errno.h>
 
 #include "array/cache.h"
-#include "array/consistency.h"
+#include "array/engine/consistency.h"
+#include "array/engine/state.h"
 #include "array/op.h"
-#include "array/state.h"
 #include "array/ticket.h"
 #include "array/writeback.h"
 

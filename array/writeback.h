@@ -8,7 +8,7 @@
 #ifndef GPURAID_WRITEBACK_H
 #define GPURAID_WRITEBACK_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* Begin to write out the lines that are due, and the oldest if memory is
  * short.

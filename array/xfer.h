@@ -8,7 +8,7 @@
 #ifndef GPURAID_XFER_H
 #define GPURAID_XFER_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* A run of bytes to move between a cell and a seat, or a flush, zero or trim.
  * Made with xfer_new and owned by the engine from xfer_start on.  done is

@@ -18,7 +18,7 @@
 #ifndef GPURAID_TEST_SIM_ARRAY_H
 #define GPURAID_TEST_SIM_ARRAY_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 #include "array/request.h"
 #include "common/list.h"
 #include "gf/coder.h"

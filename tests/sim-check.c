@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "array/cache.h"
-#include "array/consistency.h"
+#include "array/engine/consistency.h"
 #include "array/lost.h"
 #include "array/op.h"
 #include "raidmap/bitmap.h"

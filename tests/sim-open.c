@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "array/consistency.h"
+#include "array/engine/consistency.h"
 #include "array/seat.h"
 #include "array/stop.h"
 #include "common/bits.h"

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/consistency.h"
+#include "array/engine/consistency.h"
 #include "array/recover-internal.h"
 #include "common/bits.h"
 #include "tests/sim-run.h"

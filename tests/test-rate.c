@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "array/rate.h"
+#include "array/engine/rate.h"
 
 #define MS UINT64_C (1000000)
 #define SECOND (1000 * MS)

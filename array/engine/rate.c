@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "array/rate.h"
+#include "array/engine/rate.h"
 #include "common/bits.h"
 
 #define SAMPLE_NS UINT64_C (1000000000)

@@ -9,10 +9,10 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_CONSISTENCY_H
-#define GPURAID_CONSISTENCY_H
+#ifndef GPURAID_ENGINE_CONSISTENCY_H
+#define GPURAID_ENGINE_CONSISTENCY_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 struct consistency_ops {
   const char *name;

@@ -8,10 +8,10 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_STATE_H
-#define GPURAID_STATE_H
+#ifndef GPURAID_ENGINE_STATE_H
+#define GPURAID_ENGINE_STATE_H
 
-#include "array/internal.h"
+#include "array/engine/shared.h"
 
 /* A seat is failing: a record without it is wanted. */
 static inline void

@@ -7,8 +7,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/engine.h"
-#include "array/internal.h"
+#include "array/engine/engine.h"
+#include "array/engine/shared.h"
 
 static void
 deferred_init (struct deferred *d)

@@ -1,13 +1,13 @@
 /* gpuraid: the state of a running array.
  *
- * Only array/ includes this.  The array lock (array/engine.h) protects
+ * Only array/ includes this.  The array lock (array/engine/engine.h) protects
  * everything in these structs, unless a member says otherwise.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_INTERNAL_H
-#define GPURAID_INTERNAL_H
+#ifndef GPURAID_ENGINE_SHARED_H
+#define GPURAID_ENGINE_SHARED_H
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "array/array.h"
-#include "array/engine.h"
+#include "array/engine/engine.h"
 #include "array/plan/hedge.h"
 #include "array/plan/owed.h"
 #include "array/plan/plan.h"

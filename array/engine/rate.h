@@ -6,8 +6,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_RATE_H
-#define GPURAID_RATE_H
+#ifndef GPURAID_ENGINE_RATE_H
+#define GPURAID_ENGINE_RATE_H
 
 #include <stdint.h>
 

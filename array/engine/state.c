@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/state.h"
+#include "array/engine/state.h"
 
 /* writeback_start tells waiters for write-outs, in the next turn. */
 void
