@@ -11,7 +11,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/cache.h"
+#include "array/cache/cache.h"
 #include "array/engine/shared.h"
 #include "array/lost.h"
 #include "array/recover.h"

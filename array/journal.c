@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "array/cache/ticket.h"
 #include "array/dirty.h"
 #include "array/engine/state.h"
 #include "array/flush.h"
@@ -17,7 +18,6 @@
 #include "array/ring-header.h"
 #include "array/seat.h"
 #include "array/sums.h"
-#include "array/ticket.h"
 #include "common/plant.h"
 
 /* Space is freed when a transaction has waited this long for it. */

@@ -9,7 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "array/cache.h"
+#include "array/cache/cache.h"
+#include "array/cache/ticket.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
 #include "array/flush.h"
@@ -19,7 +20,6 @@
 #include "array/request-internal.h"
 #include "array/save.h"
 #include "array/seat.h"
-#include "array/ticket.h"
 #include "common/plant.h"
 
 /* ---- lost rows -------------------------------------------------------- */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/cache.h"
+#include "array/cache/cache.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
 #include "array/op-internal.h"

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/cache.h"
+#include "array/cache/cache.h"
 #include "array/lost.h"
 #include "array/op-internal.h"
 #include "array/recover.h"

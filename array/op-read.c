@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "array/cache.h"
+#include "array/cache/cache.h"
 #include "array/op-internal.h"
 #include "array/recover.h"
 #include "array/request.h"

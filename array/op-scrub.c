@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "array/cache.h"
+#include "array/cache/cache.h"
 #include "array/lost.h"
 #include "array/op-internal.h"
 #include "array/recover.h"

@@ -9,13 +9,13 @@
 
 #include <errno.h>
 
-#include "array/cache.h"
+#include "array/cache/cache.h"
+#include "array/cache/ticket.h"
 #include "array/engine/consistency.h"
 #include "array/fail.h"
 #include "array/op-internal.h"
 #include "array/request.h"
 #include "array/seat.h"
-#include "array/ticket.h"
 #include "array/xfer.h"
 
 bool

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "array/cache.h"
+#include "array/cache/cache.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
 #include "array/flush.h"

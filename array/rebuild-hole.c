@@ -16,7 +16,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/cache.h"
+#include "array/cache/cache.h"
 #include "array/fail.h"
 #include "array/lost.h"
 #include "array/rebuild-hole.h"

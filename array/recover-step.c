@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "array/cache.h"
+#include "array/cache/cache.h"
 #include "array/dirty.h"
 #include "array/engine/state.h"
 #include "array/fail.h"

@@ -6,12 +6,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "array/cache/ticket.h"
 #include "array/change.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
 #include "array/request-internal.h"
 #include "array/save.h"
-#include "array/ticket.h"
 #include "common/plant.h"
 
 static void

@@ -6,11 +6,11 @@
 #ifndef GPURAID_REQUEST_INTERNAL_H
 #define GPURAID_REQUEST_INTERNAL_H
 
+#include "array/cache/ticket.h"
 #include "array/engine/shared.h"
 #include "array/request.h"
 #include "array/seat.h"
 #include "array/slow.h"
-#include "array/ticket.h"
 
 /* Call with the array lock held.  Continue until the client is needed.  Each
  * ends in a phase that waits (the waiter is on some list, or pending is not

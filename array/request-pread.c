@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/cache.h"
+#include "array/cache/cache.h"
 #include "array/request-internal.h"
 #include "array/seat.h"
 #include "array/sums.h"

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/cache.h"
+#include "array/cache/cache.h"
 #include "array/fail.h"
 #include "array/lost.h"
 #include "array/op.h"

@@ -14,11 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/cache.h"
+#include "array/cache/cache.h"
+#include "array/cache/ticket.h"
 #include "array/engine/state.h"
 #include "array/op.h"
 #include "array/request-internal.h"
-#include "array/ticket.h"
 
 /* The blocks that a step touches. */
 static uint16_t

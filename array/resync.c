@@ -7,7 +7,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/cache.h"
+#include "array/cache/cache.h"
 #include "array/dirty.h"
 #include "array/engine/consistency.h"
 #include "array/lost.h"

@@ -5,12 +5,12 @@
 
 #include <errno.h>
 
+#include "array/cache/ticket.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
 #include "array/op.h"
 #include "array/space-retry.h"
 #include "array/store.h"
-#include "array/ticket.h"
 #include "array/xfer.h"
 
 /* Retries when the array stops. */

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "array/cache.h"
+#include "array/cache/cache.h"
 #include "array/change.h"
 #include "array/command.h"
 #include "array/dirty.h"

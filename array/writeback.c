@@ -8,11 +8,11 @@
 
 #include <errno.h>
 
-#include "array/cache.h"
+#include "array/cache/cache.h"
+#include "array/cache/ticket.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
 #include "array/op.h"
-#include "array/ticket.h"
 #include "array/writeback.h"
 
 #define MAX_AGE_NS      UINT64_C (1000000000)

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "array/cache.h"
+#include "array/cache/cache.h"
 #include "array/fail.h"
 #include "array/seat.h"
 #include "array/slow.h"

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/cache.h"
+#include "array/cache/cache.h"
 #include "array/sums.h"
 #include "array/plan/code.h"
 #include "array/create/create.h"

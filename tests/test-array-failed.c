@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "array/array.h"
-#include "array/cache.h"
+#include "array/cache/cache.h"
 #include "array/create/create.h"
 #include "array/request.h"
 #include "array/stop.h"

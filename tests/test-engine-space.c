@@ -15,7 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/cache.h"
+#include "array/cache/cache.h"
 #include "array/stop.h"
 #include "common/bits.h"
 #include "tests/engine-array.h"

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/cache.h"
+#include "array/cache/cache.h"
 #include "tests/engine-array.h"
 
 static void

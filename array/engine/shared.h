@@ -152,7 +152,7 @@ struct seat {
   enum { RING_UNKNOWN, RING_BEGINNING, RING_BEGUN } ring_state;
 };
 
-/* ---- cells and lines: array/cache.c --------------------------------- */
+/* ---- cells and lines: array/cache/cache.c --------------------------- */
 
 struct cell {
   uint8_t *data;                /* a->cell_len bytes of the arena */

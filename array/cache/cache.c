@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "array/cache.h"
+#include "array/cache/cache.h"
 #include "common/plant.h"
 
 /* The old and new content of every role, at most: a write that decodes reads

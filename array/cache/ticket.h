@@ -10,8 +10,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_TICKET_H
-#define GPURAID_TICKET_H
+#ifndef GPURAID_CACHE_TICKET_H
+#define GPURAID_CACHE_TICKET_H
 
 #include "array/engine/shared.h"
 

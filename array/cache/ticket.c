@@ -6,10 +6,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "array/cache.h"
+#include "array/cache/cache.h"
+#include "array/cache/ticket.h"
 #include "array/op.h"
 #include "array/request.h"
-#include "array/ticket.h"
 #include "common/plant.h"
 
 struct ticket {
