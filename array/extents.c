@@ -14,7 +14,7 @@
 #include "array/cache/cache.h"
 #include "array/engine/shared.h"
 #include "array/lost.h"
-#include "array/recover.h"
+#include "array/replay/recovery.h"
 #include "array/sums.h"
 
 /* The most chunks to look at for one answer. */

@@ -4,7 +4,7 @@
  */
 
 #include "array/hole.h"
-#include "array/recover.h"
+#include "array/replay/recovery.h"
 
 /* A hung server would block the thread. */
 static bool

@@ -14,7 +14,7 @@
 #include "array/journal-internal.h"
 #include "array/journal.h"
 #include "array/op-internal.h"
-#include "array/recover.h"
+#include "array/replay/recovery.h"
 #include "array/ring-header.h"
 #include "array/seat.h"
 #include "array/sums.h"

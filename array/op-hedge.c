@@ -13,7 +13,7 @@
  */
 
 #include "array/op-internal.h"
-#include "array/recover.h"
+#include "array/replay/recovery.h"
 #include "array/request.h"
 #include "array/seat.h"
 #include "array/slow.h"

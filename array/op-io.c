@@ -12,7 +12,7 @@
 #include "array/cache/cache.h"
 #include "array/fail.h"
 #include "array/op-internal.h"
-#include "array/recover.h"
+#include "array/replay/recovery.h"
 #include "array/seat.h"
 #include "array/slow.h"
 #include "array/xfer.h"

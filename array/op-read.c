@@ -9,7 +9,7 @@
 
 #include "array/cache/cache.h"
 #include "array/op-internal.h"
-#include "array/recover.h"
+#include "array/replay/recovery.h"
 #include "array/request.h"
 #include "array/slow.h"
 

@@ -16,7 +16,7 @@
 #include "array/cache/cache.h"
 #include "array/lost.h"
 #include "array/op-internal.h"
-#include "array/recover.h"
+#include "array/replay/recovery.h"
 #include "array/seat.h"
 #include "common/plant.h"
 

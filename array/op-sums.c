@@ -9,8 +9,8 @@
 
 #include "array/op-internal.h"
 #include "array/plan/generations.h"
-#include "array/recover-table.h"
-#include "array/recover.h"
+#include "array/replay/recovery.h"
+#include "array/replay/table.h"
 #include "array/seat.h"
 #include "array/slow.h"
 #include "common/crc32c.h"

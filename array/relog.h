@@ -14,7 +14,7 @@
 #define GPURAID_RELOG_H
 
 #include "array/engine/shared.h"
-#include "array/replay.h"
+#include "array/replay/replay.h"
 
 struct relog;
 

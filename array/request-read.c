@@ -17,7 +17,7 @@
 #include "array/fail.h"
 #include "array/lost.h"
 #include "array/op.h"
-#include "array/recover.h"
+#include "array/replay/recovery.h"
 #include "array/request-internal.h"
 #include "array/seat.h"
 #include "array/slow.h"

@@ -12,7 +12,7 @@
 #include "array/engine/state.h"
 #include "array/pace.h"
 #include "array/pass.h"
-#include "array/recover.h"
+#include "array/replay/recovery.h"
 #include "array/scrub-line.h"
 #include "array/scrub-save.h"
 #include "array/scrub.h"

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/recover.h"
+#include "array/replay/recovery.h"
 #include "array/seat.h"
 #include "array/slow.h"
 #include "common/plant.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "array/fail.h"
-#include "array/recover-table.h"
+#include "array/replay/table.h"
 #include "array/seat.h"
 #include "array/sums-internal.h"
 #include "array/xfer.h"

@@ -14,7 +14,7 @@
  */
 
 #include "array/dirty.h"
-#include "array/recover-table.h"
+#include "array/replay/table.h"
 #include "array/seat.h"
 #include "array/sums-internal.h"
 #include "common/log.h"

@@ -10,7 +10,7 @@
 #ifndef GPURAID_TEST_REPLAY_REFERENCE_H
 #define GPURAID_TEST_REPLAY_REFERENCE_H
 
-#include "array/replay.h"
+#include "array/replay/replay.h"
 
 #define CRASH_MAX_MEMBERS 8
 #define CRASH_MAX_RECORDS 6     /* in one ring */

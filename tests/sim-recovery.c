@@ -5,7 +5,7 @@
  */
 
 #include "array/engine/consistency.h"
-#include "array/recover-internal.h"
+#include "array/replay/internal.h"
 #include "common/bits.h"
 #include "tests/sim-run.h"
 

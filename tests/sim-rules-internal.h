@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "array/recover-internal.h"
+#include "array/replay/internal.h"
 #include "array/seat.h"
 #include "common/bits.h"
 #include "common/crc32c.h"

@@ -16,8 +16,8 @@
 #include <cmocka.h>
 
 #include "array/lost.h"
-#include "array/recover-internal.h"
-#include "array/ring-read.h"
+#include "array/replay/internal.h"
+#include "array/replay/ring-read.h"
 #include "common/bits.h"
 #include "tests/engine-array.h"
 

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <cmocka.h>
 
-#include "array/replay.h"
+#include "array/replay/replay.h"
 #include "common/bits.h"
 
 #define N 3u                    /* members: 2+1 */

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <cmocka.h>
 
-#include "array/ring-read.h"
+#include "array/replay/ring-read.h"
 #include "common/bits.h"
 
 #define NR 4u

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/replay.h"
+#include "array/replay/replay.h"
 #include "common/bits.h"
 #include "common/log.h"
 #include "common/plant.h"

@@ -9,8 +9,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/recover-internal.h"
-#include "array/recover-table.h"
+#include "array/replay/internal.h"
+#include "array/replay/table.h"
 
 /* Call fn for the entries of live records of a ring that are in the page,
  * until it returns true.

@@ -1,12 +1,13 @@
-/* gpuraid: the state of a recovery, for array/recover*.c alone.
+/* gpuraid: the state of a recovery, for array/replay/ and
+ * array/journal/ alone.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_RECOVER_INTERNAL_H
-#define GPURAID_RECOVER_INTERNAL_H
+#ifndef GPURAID_REPLAY_INTERNAL_H
+#define GPURAID_REPLAY_INTERNAL_H
 
-#include "array/recover.h"
+#include "array/replay/recovery.h"
 #include "array/sums.h"
 
 struct relog;
@@ -46,7 +47,7 @@ struct recovery {
   struct waiter waiter;
 };
 
-/* array/recover-decide.c.  Decide for the seats that are in use now.  0, or -1
+/* array/replay/recovery.c.  Decide for the seats that are in use now.  0, or -1
  * reported: no memory, and the old decision stays.
  */
 extern int recover_decide_now (struct array *a, struct recovery *rec);

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "array/ring-read.h"
+#include "array/replay/ring-read.h"
 #include "raidmap/layout.h"
 
 /* A member with current data. */

@@ -9,7 +9,7 @@
 
 #include "array/dirty.h"
 #include "array/engine/state.h"
-#include "array/recover-internal.h"
+#include "array/replay/internal.h"
 #include "common/cleanup.h"
 #include "common/plant.h"
 

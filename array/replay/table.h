@@ -6,8 +6,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_RECOVER_TABLE_H
-#define GPURAID_RECOVER_TABLE_H
+#ifndef GPURAID_REPLAY_TABLE_H
+#define GPURAID_REPLAY_TABLE_H
 
 #include "array/engine/shared.h"
 

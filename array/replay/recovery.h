@@ -1,6 +1,6 @@
 /* gpuraid: recovery from the journal, after a crash.
  *
- * What the rings hold is read, and decided upon (array/replay.h), before
+ * What the rings hold is read, and decided upon (array/replay/replay.h), before
  * anything runs.  From then on reads go to the rings where these have the
  * content.  At the first writable open it is carried out: what the newest
  * transaction lacks is logged again, then all rows are written in place.
@@ -9,11 +9,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_RECOVER_H
-#define GPURAID_RECOVER_H
+#ifndef GPURAID_REPLAY_RECOVERY_H
+#define GPURAID_REPLAY_RECOVERY_H
 
 #include "array/engine/shared.h"
-#include "array/replay.h"
+#include "array/replay/replay.h"
 
 /* Before anything runs, after the seats are made: the rings of the active
  * seats.  The array is read-only if more is lost than the journal can tell, and

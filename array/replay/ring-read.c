@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/ring-read.h"
+#include "array/replay/ring-read.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/crc32c.h"

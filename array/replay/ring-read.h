@@ -6,8 +6,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_RING_READ_H
-#define GPURAID_RING_READ_H
+#ifndef GPURAID_REPLAY_RING_READ_H
+#define GPURAID_REPLAY_RING_READ_H
 
 #include "member/member.h"
 #include "raidmap/journal.h"
