@@ -14,7 +14,7 @@
 #include "array/membership/rules.h"
 #include "array/readd.h"
 #include "array/save.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "common/plant.h"
 
 /* ---- commands -------------------------------------------------------- */

@@ -35,7 +35,7 @@
 #include "array/request.h"
 #include "array/save.h"
 #include "array/sb-write.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "array/store.h"
 #include "array/sums.h"
 #include "common/plant.h"

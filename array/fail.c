@@ -12,7 +12,7 @@
 #include "array/fail.h"
 #include "array/lost.h"
 #include "array/outcome.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "common/plant.h"
 
 /* A member fails after this number of read errors in about a minute, or after

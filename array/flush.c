@@ -10,7 +10,7 @@
 #include "array/engine/state.h"
 #include "array/fail.h"
 #include "array/flush.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "array/xfer.h"
 #include "common/plant.h"
 

@@ -18,7 +18,7 @@
 #include "array/pass.h"
 #include "array/save.h"
 #include "array/scrub.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 
 static void flushed (struct array *a, struct waiter *w);
 

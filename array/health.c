@@ -6,7 +6,7 @@
 #include "array/health.h"
 #include "array/join.h"
 #include "array/lost.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 
 static bool
 lacks_space (const struct array *a)

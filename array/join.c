@@ -9,7 +9,7 @@
 
 #include "array/join.h"
 #include "array/request.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "common/plant.h"
 
 /* ---- commands ------------------------------------------------------------ */

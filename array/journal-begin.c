@@ -6,7 +6,7 @@
 #include "array/flush.h"
 #include "array/journal-internal.h"
 #include "array/op-internal.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "common/plant.h"
 
 bool

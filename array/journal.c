@@ -16,7 +16,7 @@
 #include "array/op-internal.h"
 #include "array/replay/recovery.h"
 #include "array/ring-header.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "array/sums.h"
 #include "common/plant.h"
 

@@ -19,7 +19,7 @@
 #include "array/repair.h"
 #include "array/request-internal.h"
 #include "array/save.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "common/plant.h"
 
 /* ---- lost rows -------------------------------------------------------- */

@@ -8,7 +8,7 @@
 #include "array/plan/generations.h"
 #include "array/replay/recovery.h"
 #include "array/replay/table.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "common/crc32c.h"
 #include "common/plant.h"
 

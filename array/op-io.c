@@ -13,8 +13,8 @@
 #include "array/fail.h"
 #include "array/op-internal.h"
 #include "array/replay/recovery.h"
-#include "array/seat.h"
-#include "array/slow.h"
+#include "array/seats/seat.h"
+#include "array/seats/slow.h"
 #include "array/xfer.h"
 #include "common/plant.h"
 

@@ -11,7 +11,7 @@
 #include "array/engine/state.h"
 #include "array/op-internal.h"
 #include "array/request.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "common/plant.h"
 
 /* ---- credits and memory ------------------------------------------------- */

@@ -11,7 +11,7 @@
 #include "array/op-internal.h"
 #include "array/replay/recovery.h"
 #include "array/request.h"
-#include "array/slow.h"
+#include "array/seats/slow.h"
 
 struct op *
 op_read (struct array *a, struct request *r, uint64_t no, uint64_t want,

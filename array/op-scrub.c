@@ -17,7 +17,7 @@
 #include "array/lost.h"
 #include "array/op-internal.h"
 #include "array/replay/recovery.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "common/plant.h"
 
 _Static_assert (SCRUB_MAX_ROWS == OP_MAX_RECTS, "array/op.h");

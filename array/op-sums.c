@@ -11,8 +11,8 @@
 #include "array/plan/generations.h"
 #include "array/replay/recovery.h"
 #include "array/replay/table.h"
-#include "array/seat.h"
-#include "array/slow.h"
+#include "array/seats/seat.h"
+#include "array/seats/slow.h"
 #include "common/crc32c.h"
 #include "common/plant.h"
 

@@ -15,7 +15,7 @@
 #include "array/fail.h"
 #include "array/op-internal.h"
 #include "array/request.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "array/xfer.h"
 
 bool

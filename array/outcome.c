@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "array/outcome.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 
 void
 outcome_failed (struct array *a, const struct seat *s, const char *why)

@@ -8,7 +8,7 @@
 #include "array/ask.h"
 #include "array/fail.h"
 #include "array/overdue.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "array/space-retry.h"
 #include "array/store.h"
 #include "array/xfer.h"

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "array/probe.h"
-#include "array/seat.h"
-#include "array/slow.h"
+#include "array/seats/seat.h"
+#include "array/seats/slow.h"
 #include "array/xfer.h"
 
 static void

@@ -9,7 +9,7 @@
 #include "array/engine/shared.h"
 
 /* With the array lock held, called periodically: reads for clients that have
- * not ended are late by now, and slow members (array/slow.h) are probed.
+ * not ended are late by now, and slow members (array/seats/slow.h) are probed.
  */
 extern void probe_tick (struct array *a, uint64_t now);
 

@@ -17,7 +17,7 @@
 #include "array/open/settle.h"
 #include "array/readd.h"
 #include "array/request.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"

@@ -15,7 +15,7 @@
 #include "array/relog.h"
 #include "array/replay/internal.h"
 #include "array/save.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "array/xfer.h"
 #include "common/plant.h"
 

@@ -9,8 +9,8 @@
 #include "array/cache/ticket.h"
 #include "array/engine/shared.h"
 #include "array/request.h"
-#include "array/seat.h"
-#include "array/slow.h"
+#include "array/seats/seat.h"
+#include "array/seats/slow.h"
 
 /* Call with the array lock held.  Continue until the client is needed.  Each
  * ends in a phase that waits (the waiter is on some list, or pending is not

@@ -12,7 +12,7 @@
 
 #include "array/cache/cache.h"
 #include "array/request-internal.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "array/sums.h"
 #include "common/crc32c.h"
 

@@ -19,8 +19,8 @@
 #include "array/op.h"
 #include "array/replay/recovery.h"
 #include "array/request-internal.h"
-#include "array/seat.h"
-#include "array/slow.h"
+#include "array/seats/seat.h"
+#include "array/seats/slow.h"
 #include "array/sums.h"
 
 /* ---- where a run of blocks is ----------------------------------------- */

@@ -14,7 +14,7 @@
 #include "array/pass.h"
 #include "array/resync.h"
 #include "array/save.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "common/plant.h"
 
 #define PAUSE_NS UINT64_C (60000000000)         /* after a failure */

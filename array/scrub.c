@@ -16,7 +16,7 @@
 #include "array/scrub-line.h"
 #include "array/scrub-save.h"
 #include "array/scrub.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "array/sums.h"
 
 #define MAX_LINES 16u                   /* at a time */

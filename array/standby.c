@@ -10,7 +10,7 @@
 
 #include "array/open/live.h"
 #include "array/save.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "array/standby.h"
 #include "common/plant.h"
 

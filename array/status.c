@@ -15,8 +15,8 @@
 #include "array/pass.h"
 #include "array/scrub-line.h"
 #include "array/scrub.h"
-#include "array/seat.h"
-#include "array/slow.h"
+#include "array/seats/seat.h"
+#include "array/seats/slow.h"
 
 /* Of the member that a slot has lost; zeroes if it is not listed. */
 static uuid_bytes

@@ -11,7 +11,7 @@
 #include "array/progress.h"
 #include "array/save.h"
 #include "array/scrub.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "array/space-retry.h"
 #include "array/stop.h"
 #include "common/plant.h"

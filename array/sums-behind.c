@@ -14,7 +14,7 @@
 
 #include "array/dirty.h"
 #include "array/fail.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "array/sums-internal.h"
 #include "array/xfer.h"
 #include "common/plant.h"

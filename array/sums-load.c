@@ -10,7 +10,7 @@
 
 #include "array/fail.h"
 #include "array/replay/table.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "array/sums-internal.h"
 #include "array/xfer.h"
 #include "common/log.h"

@@ -12,7 +12,7 @@
 #include "array/engine/state.h"
 #include "array/fail.h"
 #include "array/flush.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "array/store.h"
 #include "array/sums-internal.h"
 #include "array/xfer.h"

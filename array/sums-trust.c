@@ -15,7 +15,7 @@
 
 #include "array/dirty.h"
 #include "array/replay/table.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "array/sums-internal.h"
 #include "common/log.h"
 #include "common/plant.h"

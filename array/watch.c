@@ -10,7 +10,7 @@
 
 #include "array/fail.h"
 #include "array/save.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "array/watch.h"
 
 #define INTERVAL_NS UINT64_C (3000000000)

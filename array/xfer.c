@@ -10,8 +10,8 @@
 
 #include "array/cache/cache.h"
 #include "array/fail.h"
-#include "array/seat.h"
-#include "array/slow.h"
+#include "array/seats/seat.h"
+#include "array/seats/slow.h"
 #include "array/space.h"
 #include "array/xfer.h"
 #include "common/cleanup.h"

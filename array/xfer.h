@@ -30,7 +30,7 @@ struct xfer {
   bool had_no_space;            /* at its last try */
   bool alone;                   /* not bundled: a bundle with it failed */
   bool abandoned;               /* done was called, or never will be */
-  bool timed;                   /* a client waits for it: array/slow.c counts
+  bool timed;                   /* a client waits for it: seats/slow.c counts
                                  * it */
   bool judged;                  /* it has counted as late */
   bool extra;                   /* made although another read of the same was

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "common/bits.h"
 #include "tests/sim-run.h"
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "common/bits.h"
 #include "raidmap/bitmap.h"
 #include "raidmap/journal.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "array/engine/consistency.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "array/stop.h"
 #include "common/bits.h"
 #include "tests/sim-run.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "array/replay/internal.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "common/bits.h"
 #include "common/crc32c.h"
 #include "common/zeroes.h"

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "array/sums.h"
 #include "common/crc32c.h"
 #include "tests/sim-array.h"

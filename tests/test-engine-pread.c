@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "array/request-internal.h"
-#include "array/slow.h"
+#include "array/seats/slow.h"
 #include "common/bits.h"
 #include "tests/engine-array.h"
 

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "tests/engine-array.h"
 
 /* Adds seats up to this number: members that were replaced long ago. */

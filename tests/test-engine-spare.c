@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "array/join.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "common/bits.h"
 #include "tests/engine-array.h"
 

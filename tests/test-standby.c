@@ -15,7 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "array/standby.h"
 #include "tests/engine-array.h"
 

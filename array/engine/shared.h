@@ -34,7 +34,7 @@
 #define MAX_SEATS (CONFIG_MAX_MEMBERS + SB_MAX_DEVICES)
 _Static_assert (MAX_SEATS == 2 * SB_MAX_DEVICES, "raidmap/limits.c");
 
-/* ---- seats: array/seat.c -------------------------------------------- */
+/* ---- seats: array/seats/seat.c -------------------------------------- */
 
 enum seat_state {
   SEAT_ACTIVE,          /* listed by the record in force */
@@ -89,7 +89,7 @@ struct seat {
   uint64_t asked;               /* array/ask.c's: ns, since when a read is under
                                  * way; 0: none is */
   uint64_t heard;               /* ns, when the last of those ended */
-  struct hedge_member hedge;    /* how long its reads take: array/slow.c */
+  struct hedge_member hedge;    /* how long its reads take: seats/slow.c */
   struct owed owed;             /* reads in clients' threads, of a member that
                                  * is opened with O_DIRECT */
   uint64_t told_slow;           /* ns, when that was said last; 0: never */
@@ -421,7 +421,7 @@ struct array {
   uint64_t watch_ns;            /* interval of array/watch.c; 0: never */
   struct watch *watch;
 
-  /* Slow members: array/slow.c, array/op-hedge.c. */
+  /* Slow members: array/seats/slow.c, array/op-hedge.c. */
   struct hedge hedge;
   unsigned nr_timed;            /* reads since that was last looked at: */
   uint64_t compared;            /* ns, when the members were compared */

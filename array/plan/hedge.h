@@ -1,7 +1,7 @@
 /* gpuraid: when a read of a member is slow, and what may be done about it.
  *
  * Pure: no I/O, no locks, no clock, no allocation, so tests/test-hedge.c can
- * try every case.  array/slow.c tells it how long reads took, and
+ * try every case.  array/seats/slow.c tells it how long reads took, and
  * array/op-hedge.c carries out what it says.  docs/hedge.md has the
  * definitions and the reasons.
  *

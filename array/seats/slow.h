@@ -10,8 +10,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_SLOW_H
-#define GPURAID_SLOW_H
+#ifndef GPURAID_SEATS_SLOW_H
+#define GPURAID_SEATS_SLOW_H
 
 #include "array/engine/shared.h"
 

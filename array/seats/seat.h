@@ -5,8 +5,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_SEAT_H
-#define GPURAID_SEAT_H
+#ifndef GPURAID_SEATS_SEAT_H
+#define GPURAID_SEATS_SEAT_H
 
 #include "array/engine/shared.h"
 

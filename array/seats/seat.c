@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "array/membership/rules.h"
-#include "array/seat.h"
+#include "array/seats/seat.h"
 #include "common/plant.h"
 
 const char *

@@ -4,8 +4,8 @@
  */
 
 #include "array/replay/recovery.h"
-#include "array/seat.h"
-#include "array/slow.h"
+#include "array/seats/seat.h"
+#include "array/seats/slow.h"
 #include "common/plant.h"
 
 /* The members are compared again after as many reads, and this time. */
