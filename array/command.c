@@ -11,10 +11,10 @@
 #include <time.h>
 
 #include "array/command.h"
-#include "array/health.h"
+#include "array/health/health.h"
+#include "array/health/outcome.h"
 #include "array/join.h"
 #include "array/open/copies.h"
-#include "array/outcome.h"
 #include "array/pace.h"
 #include "array/pass.h"
 #include "array/readd.h"

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "array/dirty.h"
-#include "array/fail.h"
+#include "array/health/fail.h"
 #include "array/seats/seat.h"
 #include "array/store.h"
 #include "array/sums.h"

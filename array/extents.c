@@ -13,7 +13,7 @@
 
 #include "array/cache/cache.h"
 #include "array/engine/shared.h"
-#include "array/lost.h"
+#include "array/health/lost.h"
 #include "array/replay/recovery.h"
 #include "array/sums.h"
 

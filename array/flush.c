@@ -8,8 +8,8 @@
  */
 
 #include "array/engine/state.h"
-#include "array/fail.h"
 #include "array/flush.h"
+#include "array/health/fail.h"
 #include "array/seats/seat.h"
 #include "array/xfer.h"
 #include "common/plant.h"

@@ -14,7 +14,7 @@
 #include "array/engine/state.h"
 #include "array/flush.h"
 #include "array/grow-internal.h"
-#include "array/lost.h"
+#include "array/health/lost.h"
 #include "array/pass.h"
 #include "array/save.h"
 #include "array/scrub.h"

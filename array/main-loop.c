@@ -5,7 +5,7 @@
 
 #include "array/change.h"
 #include "array/engine/consistency.h"
-#include "array/event.h"
+#include "array/health/event.h"
 #include "array/flush.h"
 #include "array/grow.h"
 #include "array/main-loop.h"

@@ -14,7 +14,7 @@
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
 #include "array/flush.h"
-#include "array/lost.h"
+#include "array/health/lost.h"
 #include "array/op-internal.h"
 #include "array/repair.h"
 #include "array/request-internal.h"

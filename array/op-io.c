@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "array/cache/cache.h"
-#include "array/fail.h"
+#include "array/health/fail.h"
 #include "array/op-internal.h"
 #include "array/replay/recovery.h"
 #include "array/seats/seat.h"

@@ -5,7 +5,7 @@
  */
 
 #include "array/cache/cache.h"
-#include "array/lost.h"
+#include "array/health/lost.h"
 #include "array/op-internal.h"
 #include "array/replay/recovery.h"
 #include "array/request.h"

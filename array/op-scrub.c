@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "array/cache/cache.h"
-#include "array/lost.h"
+#include "array/health/lost.h"
 #include "array/op-internal.h"
 #include "array/replay/recovery.h"
 #include "array/seats/seat.h"

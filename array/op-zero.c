@@ -12,7 +12,7 @@
 #include "array/cache/cache.h"
 #include "array/cache/ticket.h"
 #include "array/engine/consistency.h"
-#include "array/fail.h"
+#include "array/health/fail.h"
 #include "array/op-internal.h"
 #include "array/request.h"
 #include "array/seats/seat.h"

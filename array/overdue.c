@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "array/ask.h"
-#include "array/fail.h"
+#include "array/health/fail.h"
 #include "array/overdue.h"
 #include "array/seats/seat.h"
 #include "array/space-retry.h"

@@ -17,8 +17,8 @@
  */
 
 #include "array/cache/cache.h"
-#include "array/fail.h"
-#include "array/lost.h"
+#include "array/health/fail.h"
+#include "array/health/lost.h"
 #include "array/rebuild-hole.h"
 #include "array/xfer.h"
 #include "common/plant.h"

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "array/engine/state.h"
-#include "array/fail.h"
-#include "array/lost.h"
+#include "array/health/fail.h"
+#include "array/health/lost.h"
 #include "array/op.h"
 #include "array/relog-internal.h"
 #include "array/replay/recovery.h"

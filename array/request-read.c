@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "array/cache/cache.h"
-#include "array/fail.h"
-#include "array/lost.h"
+#include "array/health/fail.h"
+#include "array/health/lost.h"
 #include "array/op.h"
 #include "array/replay/recovery.h"
 #include "array/request-internal.h"

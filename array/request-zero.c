@@ -9,7 +9,7 @@
 #include <errno.h>
 
 #include "array/engine/consistency.h"
-#include "array/lost.h"
+#include "array/health/lost.h"
 #include "array/op.h"
 #include "array/request-internal.h"
 #include "array/sums.h"

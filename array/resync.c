@@ -10,7 +10,7 @@
 #include "array/cache/cache.h"
 #include "array/dirty.h"
 #include "array/engine/consistency.h"
-#include "array/lost.h"
+#include "array/health/lost.h"
 #include "array/pass.h"
 #include "array/resync.h"
 #include "array/save.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/fail.h"
+#include "array/health/fail.h"
 #include "array/ring-header.h"
 #include "array/store.h"
 #include "array/txn.h"

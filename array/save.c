@@ -4,7 +4,7 @@
  */
 
 #include "array/engine/state.h"
-#include "array/fail.h"
+#include "array/health/fail.h"
 #include "array/progress.h"
 #include "array/save.h"
 #include "array/sb-write.h"

@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/lost.h"
+#include "array/health/lost.h"
 #include "array/scrub-line.h"
 #include "common/plant.h"
 

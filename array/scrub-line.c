@@ -14,7 +14,7 @@
 #include "array/cache/cache.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
-#include "array/lost.h"
+#include "array/health/lost.h"
 #include "array/scrub-line.h"
 #include "common/plant.h"
 

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-#include "array/event.h"
+#include "array/health/event.h"
 #include "array/space.h"
 #include "common/plant.h"
 

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/entry.h"
 #include "array/grow.h"
-#include "array/health.h"
+#include "array/health/entry.h"
+#include "array/health/health.h"
+#include "array/health/lost.h"
+#include "array/health/outcome.h"
 #include "array/join.h"
-#include "array/lost.h"
-#include "array/outcome.h"
 #include "array/pass.h"
 #include "array/scrub-line.h"
 #include "array/scrub.h"

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "array/fail.h"
+#include "array/health/fail.h"
 #include "array/space.h"
 #include "array/store.h"
 #include "common/plant.h"

@@ -13,7 +13,7 @@
  */
 
 #include "array/dirty.h"
-#include "array/fail.h"
+#include "array/health/fail.h"
 #include "array/seats/seat.h"
 #include "array/sums-internal.h"
 #include "array/xfer.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/fail.h"
+#include "array/health/fail.h"
 #include "array/replay/table.h"
 #include "array/seats/seat.h"
 #include "array/sums-internal.h"

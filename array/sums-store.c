@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "array/engine/state.h"
-#include "array/fail.h"
 #include "array/flush.h"
+#include "array/health/fail.h"
 #include "array/seats/seat.h"
 #include "array/store.h"
 #include "array/sums-internal.h"

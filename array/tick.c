@@ -8,8 +8,8 @@
 
 #include "array/dirty.h"
 #include "array/engine/consistency.h"
-#include "array/event.h"
 #include "array/flush.h"
+#include "array/health/event.h"
 #include "array/join.h"
 #include "array/op.h"
 #include "array/overdue.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/fail.h"
+#include "array/health/fail.h"
 #include "array/op-internal.h"
 #include "array/txn.h"
 #include "array/xfer.h"

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "array/fail.h"
+#include "array/health/fail.h"
 #include "array/save.h"
 #include "array/seats/seat.h"
 #include "array/watch.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "array/cache/cache.h"
-#include "array/fail.h"
+#include "array/health/fail.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
 #include "array/space.h"

@@ -22,7 +22,7 @@
 
 #include "array/cache/cache.h"
 #include "array/engine/consistency.h"
-#include "array/lost.h"
+#include "array/health/lost.h"
 #include "array/op.h"
 #include "raidmap/bitmap.h"
 #include "tests/sim-run.h"

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/lost.h"
+#include "array/health/lost.h"
 #include "array/repair.h"
 #include "common/bits.h"
 #include "common/log.h"

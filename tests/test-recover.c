@@ -15,7 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/lost.h"
+#include "array/health/lost.h"
 #include "array/replay/internal.h"
 #include "array/replay/ring-read.h"
 #include "common/bits.h"

@@ -115,7 +115,7 @@ struct seat {
     uint64_t when;              /* ns */
   } last_error;                 /* likewise */
   uint64_t nr_bad_sums;         /* likewise: blocks with another checksum */
-  uint64_t told_bad_sums;       /* array/event.c */
+  uint64_t told_bad_sums;       /* array/health/event.c */
   struct seat_io writes, flushes;       /* likewise; not what array/store.c
                                  * does, nor zeroes and trims */
   unsigned read_errors;         /* recent: halved every minute */
@@ -329,7 +329,7 @@ struct array {
   bool waits_ended;             /* ARRAY_WAIT has no effect any more */
   bool forced_end;              /* nothing waits for space any more */
 
-  /* Unreadable rows: array/lost.c. */
+  /* Unreadable rows: array/health/lost.c. */
   struct lost *lost;
 
   /* Membership. */
@@ -382,7 +382,7 @@ struct array {
     uint64_t rest_until;        /* ns: the next burst, if clients are there */
   } pace;
 
-  /* array/event.c */
+  /* array/health/event.c */
   struct events {
     array_event_fn fn;          /* NULL: nothing is told */
     void *opaque;
@@ -395,7 +395,7 @@ struct array {
     bool telling;               /* some thread is, or will */
   } events;
 
-  /* array/outcome.c */
+  /* array/health/outcome.c */
   struct {
     uint64_t nr, nr_told;       /* changes that failed; and that a wait told */
     struct failed_change {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/lost.h"
+#include "array/health/lost.h"
 
 /* The most lines to remember; others are found lost again. */
 #define MAX_LINES 4096u

@@ -6,8 +6,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_EVENT_H
-#define GPURAID_EVENT_H
+#ifndef GPURAID_HEALTH_EVENT_H
+#define GPURAID_HEALTH_EVENT_H
 
 #include "array/engine/shared.h"
 

@@ -15,8 +15,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_LOST_H
-#define GPURAID_LOST_H
+#ifndef GPURAID_HEALTH_LOST_H
+#define GPURAID_HEALTH_LOST_H
 
 #include "array/engine/shared.h"
 

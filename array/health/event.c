@@ -5,9 +5,9 @@
 
 #include <stdlib.h>
 
-#include "array/entry.h"
-#include "array/event.h"
-#include "array/health.h"
+#include "array/health/entry.h"
+#include "array/health/event.h"
+#include "array/health/health.h"
 #include "common/cleanup.h"
 
 #define MINUTE_NS UINT64_C (60000000000)

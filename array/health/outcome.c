@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "array/outcome.h"
+#include "array/health/outcome.h"
 #include "array/seats/seat.h"
 
 void

@@ -8,8 +8,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_OUTCOME_H
-#define GPURAID_OUTCOME_H
+#ifndef GPURAID_HEALTH_OUTCOME_H
+#define GPURAID_HEALTH_OUTCOME_H
 
 #include "array/engine/shared.h"
 

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "array/engine/state.h"
-#include "array/event.h"
-#include "array/fail.h"
-#include "array/lost.h"
-#include "array/outcome.h"
+#include "array/health/event.h"
+#include "array/health/fail.h"
+#include "array/health/lost.h"
+#include "array/health/outcome.h"
 #include "array/seats/seat.h"
 #include "common/plant.h"
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "array/entry.h"
+#include "array/health/entry.h"
 
 char *
 entry_path (const char *path)

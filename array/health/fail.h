@@ -8,8 +8,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_FAIL_H
-#define GPURAID_FAIL_H
+#ifndef GPURAID_HEALTH_FAIL_H
+#define GPURAID_HEALTH_FAIL_H
 
 #include "array/engine/shared.h"
 
