@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "array/ask.h"
-#include "array/xfer.h"
+#include "array/io/xfer.h"
 #include "common/plant.h"
 #include "raidmap/superblock.h"
 

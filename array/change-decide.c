@@ -10,10 +10,10 @@
 #include "array/engine/state.h"
 #include "array/grow.h"
 #include "array/health/fail.h"
+#include "array/io/superblock.h"
 #include "array/join.h"
 #include "array/membership/rules.h"
 #include "array/readd.h"
-#include "array/save.h"
 #include "array/seats/seat.h"
 #include "common/plant.h"
 

@@ -11,7 +11,7 @@
 
 #include "array/dirty.h"
 #include "array/engine/consistency.h"
-#include "array/flush.h"
+#include "array/io/flush.h"
 #include "array/op-internal.h"
 #include "array/sums.h"
 

@@ -14,8 +14,8 @@
 
 #include "array/dirty.h"
 #include "array/health/fail.h"
+#include "array/io/store.h"
 #include "array/seats/seat.h"
-#include "array/store.h"
 #include "array/sums.h"
 #include "common/plant.h"
 

@@ -59,7 +59,7 @@ extern bool dirty_all_missed (struct array *a, struct waiter *w);
 extern void dirty_miss (struct array *a, uint64_t region);
 
 /* The same for all that was written in this session since this step began
- * (array/progress.h).
+ * (array/io/progress.h).
  */
 extern void dirty_miss_since (struct array *a, uint32_t step);
 

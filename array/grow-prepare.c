@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "array/grow-internal.h"
-#include "array/xfer.h"
+#include "array/io/xfer.h"
 #include "common/plant.h"
 #include "raidmap/bitmap.h"
 #include "raidmap/table.h"
@@ -87,7 +87,7 @@ write_pages (struct array *a, struct grow_seat *gs, uint64_t left)
 
   if (page == NULL ||
       posix_memalign (&buf, BLOCK_LEN, nr * 2 * BITMAP_PAGE_LEN))
-    abort ();           /* as in array/xfer.c */
+    abort ();           /* as in array/io/xfer.c */
   for (unsigned i = 0; i < 2 * nr; i++) {
     page->page_no = first + i / 2;
     page->counter = DIRTY_NEW_COUNTER - 1 + i % 2;

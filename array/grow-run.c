@@ -12,11 +12,11 @@
 
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
-#include "array/flush.h"
 #include "array/grow-internal.h"
 #include "array/health/lost.h"
+#include "array/io/flush.h"
+#include "array/io/superblock.h"
 #include "array/pass.h"
-#include "array/save.h"
 #include "array/scrub.h"
 #include "array/seats/seat.h"
 
@@ -286,7 +286,7 @@ grow_seats (struct array *a, uint64_t before)
 
     s->page_place = realloc (s->page_place, a->nr_pages);
     if (s->page_place == NULL)
-      abort ();         /* as in array/xfer.c */
+      abort ();         /* as in array/io/xfer.c */
     memset (s->page_place + before, 1, a->nr_pages - before);
   }
 }

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/flush.h"
+#include "array/io/flush.h"
 #include "array/journal-internal.h"
 #include "array/op-internal.h"
 #include "array/seats/seat.h"

@@ -10,7 +10,7 @@
 #include "array/cache/ticket.h"
 #include "array/dirty.h"
 #include "array/engine/state.h"
-#include "array/flush.h"
+#include "array/io/flush.h"
 #include "array/journal-internal.h"
 #include "array/journal.h"
 #include "array/op-internal.h"

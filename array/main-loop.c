@@ -6,7 +6,7 @@
 #include "array/change.h"
 #include "array/engine/consistency.h"
 #include "array/health/event.h"
-#include "array/flush.h"
+#include "array/io/flush.h"
 #include "array/grow.h"
 #include "array/main-loop.h"
 #include "array/op.h"
@@ -19,7 +19,7 @@
 #include "array/sums.h"
 #include "array/tick.h"
 #include "array/writeback.h"
-#include "array/xfer.h"
+#include "array/io/xfer.h"
 
 static const struct pass_kind *const pass_kinds[] = {
   &resync_pass, &rebuild_pass, NULL

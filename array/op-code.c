@@ -105,7 +105,7 @@ batch_new (struct array *a, const struct matrix *m, size_t nr,
                             nr_crcs * sizeof (uint32_t));
 
   if (b == NULL)
-    abort ();           /* as in array/xfer.c */
+    abort ();           /* as in array/io/xfer.c */
   b->a = a;
   b->news.run = batch_news;
   b->error = 0;

@@ -12,12 +12,12 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include "array/io/xfer.h"
 #include "array/op-internal.h"
 #include "array/replay/recovery.h"
 #include "array/request.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
-#include "array/xfer.h"
 #include "common/plant.h"
 
 /* An operation that may not be hedged now is looked at again. */

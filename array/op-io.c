@@ -11,11 +11,11 @@
 
 #include "array/cache/cache.h"
 #include "array/health/fail.h"
+#include "array/io/xfer.h"
 #include "array/op-internal.h"
 #include "array/replay/recovery.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
-#include "array/xfer.h"
 #include "common/plant.h"
 
 /* A slower read is worked around by decoding. */

@@ -13,10 +13,10 @@
 #include "array/cache/ticket.h"
 #include "array/engine/consistency.h"
 #include "array/health/fail.h"
+#include "array/io/xfer.h"
 #include "array/op-internal.h"
 #include "array/request.h"
 #include "array/seats/seat.h"
-#include "array/xfer.h"
 
 bool
 op_zero (struct array *a, struct request *r, uint64_t line0, uint64_t line1,

@@ -10,7 +10,7 @@
 #include "array/cache/cache.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
-#include "array/flush.h"
+#include "array/io/flush.h"
 #include "array/pace.h"
 #include "array/pass.h"
 

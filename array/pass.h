@@ -20,7 +20,7 @@
 
 #include "array/engine/rate.h"
 #include "array/engine/shared.h"
-#include "array/hole.h"
+#include "array/io/hole.h"
 #include "array/op.h"
 #include "array/sums.h"
 

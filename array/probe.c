@@ -5,10 +5,10 @@
 
 #include <stdlib.h>
 
+#include "array/io/xfer.h"
 #include "array/probe.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
-#include "array/xfer.h"
 
 static void
 probe_done (struct array *a, struct xfer *x)

@@ -19,8 +19,8 @@
 #include "array/cache/cache.h"
 #include "array/health/fail.h"
 #include "array/health/lost.h"
+#include "array/io/xfer.h"
 #include "array/rebuild-hole.h"
-#include "array/xfer.h"
 #include "common/plant.h"
 
 /* After this much of a member the cursors move. */

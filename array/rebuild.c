@@ -12,15 +12,15 @@
 #include "array/cache/cache.h"
 #include "array/dirty.h"
 #include "array/engine/consistency.h"
-#include "array/flush.h"
 #include "array/health/fail.h"
 #include "array/health/lost.h"
+#include "array/io/flush.h"
+#include "array/io/superblock.h"
+#include "array/io/xfer.h"
 #include "array/join.h"
 #include "array/rebuild-hole.h"
 #include "array/rebuild.h"
-#include "array/save.h"
 #include "array/sums.h"
-#include "array/xfer.h"
 #include "common/plant.h"
 
 /* Up to the next position from which another target starts. */

@@ -8,15 +8,15 @@
 #include "array/cache/cache.h"
 #include "array/dirty.h"
 #include "array/engine/state.h"
-#include "array/flush.h"
 #include "array/health/fail.h"
 #include "array/health/lost.h"
+#include "array/io/flush.h"
+#include "array/io/superblock.h"
+#include "array/io/xfer.h"
 #include "array/op.h"
 #include "array/relog.h"
 #include "array/replay/internal.h"
-#include "array/save.h"
 #include "array/seats/seat.h"
-#include "array/xfer.h"
 #include "common/plant.h"
 
 #define MAX_IN_FLIGHT 256u

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/io/xfer.h"
 #include "array/relog-internal.h"
-#include "array/xfer.h"
 #include "common/plant.h"
 
 /* Is the newest transaction kept in this row? */

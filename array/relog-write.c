@@ -13,10 +13,10 @@
 #include "array/engine/state.h"
 #include "array/health/fail.h"
 #include "array/health/lost.h"
+#include "array/io/xfer.h"
 #include "array/op.h"
 #include "array/relog-internal.h"
 #include "array/replay/recovery.h"
-#include "array/xfer.h"
 #include "common/crc32c.h"
 #include "common/plant.h"
 

@@ -10,8 +10,8 @@
 #include "array/change.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
+#include "array/io/superblock.h"
 #include "array/request-internal.h"
-#include "array/save.h"
 #include "common/plant.h"
 
 static void

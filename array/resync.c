@@ -11,9 +11,9 @@
 #include "array/dirty.h"
 #include "array/engine/consistency.h"
 #include "array/health/lost.h"
+#include "array/io/superblock.h"
 #include "array/pass.h"
 #include "array/resync.h"
-#include "array/save.h"
 #include "array/seats/seat.h"
 #include "common/plant.h"
 

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "array/health/fail.h"
+#include "array/io/store.h"
+#include "array/io/xfer.h"
 #include "array/ring-header.h"
-#include "array/store.h"
 #include "array/txn.h"
-#include "array/xfer.h"
 #include "raidmap/journal.h"
 
 static void

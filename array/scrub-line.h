@@ -8,7 +8,7 @@
 #ifndef GPURAID_SCRUB_LINE_H
 #define GPURAID_SCRUB_LINE_H
 
-#include "array/hole.h"
+#include "array/io/hole.h"
 #include "array/engine/shared.h"
 #include "array/engine/rate.h"
 #include "array/op.h"

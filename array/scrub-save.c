@@ -8,8 +8,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/flush.h"
-#include "array/save.h"
+#include "array/io/flush.h"
+#include "array/io/superblock.h"
 #include "array/scrub-line.h"
 #include "array/scrub-save.h"
 

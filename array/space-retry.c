@@ -8,10 +8,10 @@
 #include "array/cache/ticket.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
+#include "array/io/store.h"
+#include "array/io/xfer.h"
 #include "array/op.h"
 #include "array/space-retry.h"
-#include "array/store.h"
-#include "array/xfer.h"
 
 /* Retries when the array stops. */
 #define STOP_TRIES 3u

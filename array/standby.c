@@ -8,8 +8,8 @@
 
 #include <errno.h>
 
+#include "array/io/superblock.h"
 #include "array/open/live.h"
-#include "array/save.h"
 #include "array/seats/seat.h"
 #include "array/standby.h"
 #include "common/plant.h"

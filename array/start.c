@@ -18,17 +18,18 @@
 #include "array/command.h"
 #include "array/dirty.h"
 #include "array/engine/consistency.h"
-#include "array/flush.h"
 #include "array/grow.h"
 #include "array/health/event.h"
 #include "array/health/health.h"
 #include "array/health/lost.h"
+#include "array/io/flush.h"
+#include "array/io/progress.h"
+#include "array/io/xfer.h"
 #include "array/journal.h"
 #include "array/main-loop.h"
 #include "array/op.h"
 #include "array/open/copies.h"
 #include "array/pass.h"
-#include "array/progress.h"
 #include "array/repair.h"
 #include "array/replay/recovery.h"
 #include "array/request.h"
@@ -40,7 +41,6 @@
 #include "array/sums.h"
 #include "array/tick.h"
 #include "array/watch.h"
-#include "array/xfer.h"
 
 /* How often dirty bits are cleared. */
 #define CLEAR_NS UINT64_C (5000000000)

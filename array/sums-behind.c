@@ -14,9 +14,9 @@
 
 #include "array/dirty.h"
 #include "array/health/fail.h"
+#include "array/io/xfer.h"
 #include "array/seats/seat.h"
 #include "array/sums-internal.h"
-#include "array/xfer.h"
 #include "common/plant.h"
 
 static uint64_t
@@ -85,7 +85,8 @@ flush_done (struct array *a, struct xfer *x)
     engine_run_waiters (a, &b->waiters);
 }
 
-/* Not a round of array/flush.c: that waits for the change that waits for this.
+/* Not a round of array/io/flush.c: that waits for the change that waits for
+ * this.
  */
 static void
 flush (struct array *a, struct sums_behind *b)

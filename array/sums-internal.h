@@ -6,7 +6,7 @@
 #ifndef GPURAID_SUMS_INTERNAL_H
 #define GPURAID_SUMS_INTERNAL_H
 
-#include "array/hole.h"
+#include "array/io/hole.h"
 #include "array/sums.h"
 
 /* The same page of all slots.  Masks have a bit per slot. */

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "array/health/fail.h"
+#include "array/io/xfer.h"
 #include "array/replay/table.h"
 #include "array/seats/seat.h"
 #include "array/sums-internal.h"
-#include "array/xfer.h"
 #include "common/log.h"
 #include "common/plant.h"
 #include "common/zeroes.h"
@@ -230,7 +230,7 @@ load_from (struct array *a, struct sums_page *p, unsigned slot,
 
   if (ld == NULL || posix_memalign (&buf, BLOCK_LEN, 2 * TABLE_PAGE_LEN) ||
       (ld->memory = xfer_memory_new (buf)) == NULL)
-    abort ();           /* as in array/xfer.c */
+    abort ();           /* as in array/io/xfer.c */
   ld->p = p;
   ld->slot = slot;
   ld->seat = seat;

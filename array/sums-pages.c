@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/flush.h"
+#include "array/io/flush.h"
 #include "array/sums-internal.h"
 #include "common/plant.h"
 

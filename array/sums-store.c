@@ -10,12 +10,12 @@
 #include <string.h>
 
 #include "array/engine/state.h"
-#include "array/flush.h"
 #include "array/health/fail.h"
+#include "array/io/flush.h"
+#include "array/io/store.h"
+#include "array/io/xfer.h"
 #include "array/seats/seat.h"
-#include "array/store.h"
 #include "array/sums-internal.h"
-#include "array/xfer.h"
 #include "common/plant.h"
 
 uint64_t
@@ -193,7 +193,7 @@ store_page (struct array *a, struct sums_page *p)
 
   if (posix_memalign ((void **) &buf, BLOCK_LEN, nr * TABLE_PAGE_LEN) ||
       (mem = xfer_memory_new (buf)) == NULL)
-    abort ();           /* as in array/xfer.c */
+    abort ();           /* as in array/io/xfer.c */
   list_remove (&p->link);
   p->is_dirty = false;
   p->is_storing = true;

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "array/health/fail.h"
+#include "array/io/xfer.h"
 #include "array/op-internal.h"
 #include "array/txn.h"
-#include "array/xfer.h"
 #include "common/plant.h"
 
 /* Blocks that lie in one cell and follow each other in a record. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "array/health/fail.h"
-#include "array/save.h"
+#include "array/io/superblock.h"
 #include "array/seats/seat.h"
 #include "array/watch.h"
 

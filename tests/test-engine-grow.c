@@ -22,8 +22,8 @@
 #include <cmocka.h>
 
 #include "array/grow.h"
+#include "array/io/xfer.h"
 #include "array/probe.h"
-#include "array/xfer.h"
 #include "common/bits.h"
 #include "raidmap/limits.h"
 #include "tests/engine-array.h"

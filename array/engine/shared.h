@@ -116,7 +116,7 @@ struct seat {
   } last_error;                 /* likewise */
   uint64_t nr_bad_sums;         /* likewise: blocks with another checksum */
   uint64_t told_bad_sums;       /* array/health/event.c */
-  struct seat_io writes, flushes;       /* likewise; not what array/store.c
+  struct seat_io writes, flushes;       /* likewise; not what array/io/store.c
                                  * does, nor zeroes and trims */
   unsigned read_errors;         /* recent: halved every minute */
   atomic_uint users;            /* I/O in flight; any thread may decrement */
@@ -288,7 +288,7 @@ struct array {
   /* Dirty bits. */
   struct dirty_page **page;     /* nr_pages; owned, like each of them */
   uint64_t nr_pages, nr_regions;
-  uint32_t *region_step;        /* per region: 1 + the step (array/progress.h)
+  uint32_t *region_step;        /* per region: 1 + the step (io/progress.h)
                                  * when it was last written; 0: never */
   uint64_t *region_gen;         /* per region: a->flush_gen when it was last
                                  * written */
@@ -349,7 +349,7 @@ struct array {
     uint64_t written;           /* what had been written when it began */
     bool untold;                /* the others do not know of it yet */
     uint64_t interval_ns, last; /* of progress_tick */
-  } progress;                   /* array/progress.c */
+  } progress;                   /* array/io/progress.c */
   bool gave_up;                 /* waiters for write-outs were told of it */
   uint64_t torn0, torn1;        /* lines [torn0, torn1) in which zeroes may
                                  * be on some members only, after a failure */

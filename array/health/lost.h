@@ -7,8 +7,8 @@
  *
  * A block is lost when its stored bytes are not its content: a rebuild could
  * not make it, or a resync could not tell whether it is right.  The
- * superblock lists these blocks (array/save.h), or the checksum table has them;
- * they are not read until they are written.
+ * superblock lists these blocks (array/io/superblock.h), or the checksum table
+ * has them; they are not read until they are written.
  *
  * Call all of these with the array lock held.
  *

@@ -5,9 +5,10 @@
  * looks like the member itself.  Two things tell it.
  *
  * The step: a number that moves while the array is written and at each clean
- * stop (array/progress.h).  Each superblock has the step of its own member and,
- * of every other one, a step that was durable there.  So a member that shows
- * less than another one knows of it is a copy, whatever crash came before.
+ * stop (array/io/progress.h).  Each superblock has the step of its own member
+ * and, of every other one, a step that was durable there.  So a member that
+ * shows less than another one knows of it is a copy, whatever crash came
+ * before.
  *
  * Such a member is out of date like one that missed a session, and the dirty
  * bits do not tell what it lacks (M26 of docs/rules.md).  docs/promises.md

@@ -11,8 +11,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_PROGRESS_H
-#define GPURAID_PROGRESS_H
+#ifndef GPURAID_IO_PROGRESS_H
+#define GPURAID_IO_PROGRESS_H
 
 #include "array/engine/shared.h"
 

@@ -8,8 +8,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_HOLE_H
-#define GPURAID_HOLE_H
+#ifndef GPURAID_IO_HOLE_H
+#define GPURAID_IO_HOLE_H
 
 #include "array/engine/shared.h"
 
@@ -25,7 +25,7 @@ struct hole_query {
    */
   uint64_t hole_end, data_end;
 
-  /* array/hole.c's. */
+  /* array/io/hole.c's. */
   struct array *a;
   struct seat *seat[MAX_SLOTS];
   unsigned nr_seats;

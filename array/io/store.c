@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "array/health/fail.h"
-#include "array/space.h"
-#include "array/store.h"
+#include "array/io/space.h"
+#include "array/io/store.h"
 #include "common/plant.h"
 
 static void
@@ -96,7 +96,7 @@ store_new (struct array *a, struct seat *s,
 
   if (st == NULL || posix_memalign ((void **) &st->buf, BLOCK_LEN,
                                     STORE_MAX_BLOCKS * BLOCK_LEN))
-    abort ();           /* as in array/xfer.c */
+    abort ();           /* as in array/io/xfer.c */
   st->a = a;
   st->seat = s;
   st->done = done;

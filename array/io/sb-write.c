@@ -3,9 +3,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/progress.h"
-#include "array/sb-write.h"
-#include "array/store.h"
+#include "array/io/progress.h"
+#include "array/io/sb-write.h"
+#include "array/io/store.h"
 #include "common/plant.h"
 
 static void

@@ -5,8 +5,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_XFER_H
-#define GPURAID_XFER_H
+#ifndef GPURAID_IO_XFER_H
+#define GPURAID_IO_XFER_H
 
 #include "array/engine/shared.h"
 

@@ -8,10 +8,10 @@
  */
 
 #include "array/engine/state.h"
-#include "array/flush.h"
 #include "array/health/fail.h"
+#include "array/io/flush.h"
+#include "array/io/xfer.h"
 #include "array/seats/seat.h"
-#include "array/xfer.h"
 #include "common/plant.h"
 
 void

@@ -4,7 +4,7 @@
  */
 
 #include "array/dirty.h"
-#include "array/progress.h"
+#include "array/io/progress.h"
 #include "common/bits.h"
 #include "common/plant.h"
 

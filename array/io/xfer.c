@@ -10,10 +10,10 @@
 
 #include "array/cache/cache.h"
 #include "array/health/fail.h"
+#include "array/io/space.h"
+#include "array/io/xfer.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
-#include "array/space.h"
-#include "array/xfer.h"
 #include "common/cleanup.h"
 #include "common/plant.h"
 

@@ -5,10 +5,10 @@
 
 #include "array/engine/state.h"
 #include "array/health/fail.h"
-#include "array/progress.h"
-#include "array/save.h"
-#include "array/sb-write.h"
-#include "array/store.h"
+#include "array/io/progress.h"
+#include "array/io/sb-write.h"
+#include "array/io/store.h"
+#include "array/io/superblock.h"
 #include "common/plant.h"
 
 static void

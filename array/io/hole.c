@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/hole.h"
+#include "array/io/hole.h"
 #include "array/replay/recovery.h"
 
 /* A hung server would block the thread. */

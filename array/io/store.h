@@ -8,8 +8,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_STORE_H
-#define GPURAID_STORE_H
+#ifndef GPURAID_IO_STORE_H
+#define GPURAID_IO_STORE_H
 
 #include "array/engine/shared.h"
 

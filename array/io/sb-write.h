@@ -8,7 +8,7 @@
 #ifndef GPURAID_SB_WRITE_H
 #define GPURAID_SB_WRITE_H
 
-#include "array/store.h"
+#include "array/io/store.h"
 
 enum sb_pairs {
   SB_PROPOSED = 1,              /* A1 and B1 */
@@ -17,7 +17,8 @@ enum sb_pairs {
 };
 
 /* With the array lock held.  The content comes from membership_fill at the
- * time of the call.  done is as in array/store.h, and calls sb_written first.
+ * time of the call.  done is as in array/io/store.h, and calls sb_written
+ * first.
  */
 extern void sb_write (struct array *a, struct seat *s, enum sb_pairs pairs,
                       bool clean,

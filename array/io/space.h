@@ -11,8 +11,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_SPACE_H
-#define GPURAID_SPACE_H
+#ifndef GPURAID_IO_SPACE_H
+#define GPURAID_IO_SPACE_H
 
 #include "array/engine/shared.h"
 

@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "array/health/event.h"
-#include "array/space.h"
+#include "array/io/space.h"
 #include "common/plant.h"
 
 bool

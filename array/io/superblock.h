@@ -9,8 +9,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_SAVE_H
-#define GPURAID_SAVE_H
+#ifndef GPURAID_IO_SUPERBLOCK_H
+#define GPURAID_IO_SUPERBLOCK_H
 
 #include "array/engine/shared.h"
 
