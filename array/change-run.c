@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "array/change-internal.h"
-#include "array/dirty.h"
+#include "array/dirty/dirty.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
 #include "array/grow.h"

@@ -6,7 +6,7 @@
 #ifndef GPURAID_GROW_INTERNAL_H
 #define GPURAID_GROW_INTERNAL_H
 
-#include "array/dirty.h"
+#include "array/dirty/dirty.h"
 #include "array/engine/rate.h"
 #include "array/grow.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "array/cache/ticket.h"
-#include "array/dirty.h"
+#include "array/dirty/dirty.h"
 #include "array/engine/state.h"
 #include "array/io/flush.h"
 #include "array/journal-internal.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "array/cache/cache.h"
-#include "array/dirty.h"
+#include "array/dirty/dirty.h"
 #include "array/engine/state.h"
 #include "array/health/fail.h"
 #include "array/health/lost.h"

@@ -8,7 +8,7 @@
  */
 
 #include "array/cache/cache.h"
-#include "array/dirty.h"
+#include "array/dirty/dirty.h"
 #include "array/engine/consistency.h"
 #include "array/health/lost.h"
 #include "array/io/superblock.h"

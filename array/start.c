@@ -16,7 +16,7 @@
 #include "array/cache/cache.h"
 #include "array/change.h"
 #include "array/command.h"
-#include "array/dirty.h"
+#include "array/dirty/dirty.h"
 #include "array/engine/consistency.h"
 #include "array/grow.h"
 #include "array/health/event.h"

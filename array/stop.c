@@ -4,7 +4,7 @@
  */
 
 #include "array/cache/cache.h"
-#include "array/dirty.h"
+#include "array/dirty/dirty.h"
 #include "array/engine/consistency.h"
 #include "array/grow.h"
 #include "array/io/flush.h"

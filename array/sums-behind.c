@@ -12,7 +12,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/dirty.h"
+#include "array/dirty/dirty.h"
 #include "array/health/fail.h"
 #include "array/io/xfer.h"
 #include "array/seats/seat.h"

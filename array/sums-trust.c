@@ -13,7 +13,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/dirty.h"
+#include "array/dirty/dirty.h"
 #include "array/replay/table.h"
 #include "array/seats/seat.h"
 #include "array/sums-internal.h"

@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/dirty.h"
+#include "array/dirty/dirty.h"
 #include "array/engine/consistency.h"
 #include "array/health/event.h"
 #include "array/io/flush.h"

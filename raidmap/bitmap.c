@@ -1,6 +1,6 @@
 /* gpuraid: pages of the dirty bitmap, bytes to struct and back.
  *
- * What a bit means and when it may be cleared is array/dirty.h.
+ * What a bit means and when it may be cleared is array/dirty/dirty.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -4,7 +4,7 @@
  * places, side by side: page p is at bitmap_off + (2p) * 4096 and
  * bitmap_off + (2p + 1) * 4096; the one with the greater counter that
  * decodes is the page.  Of the two, one is not written again before the
- * write to the other is flushed.  array/dirty.h says when.
+ * write to the other is flushed.  array/dirty/dirty.h says when.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

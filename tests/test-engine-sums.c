@@ -15,7 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/dirty.h"
+#include "array/dirty/dirty.h"
 #include "common/bits.h"
 #include "common/crc32c.h"
 #include "tests/scrub-array.h"

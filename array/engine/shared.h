@@ -198,7 +198,7 @@ struct line {
   struct line_cell cell[];      /* k */
 };
 
-/* ---- dirty bits: array/dirty.c -------------------------------------- */
+/* ---- dirty bits: array/dirty/dirty.c -------------------------------- */
 
 struct dirty_page {
   struct bitmap_page want;      /* the wanted bits; counter of the last write */

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/dirty.h"
+#include "array/dirty/dirty.h"
 #include "array/io/progress.h"
 #include "common/bits.h"
 #include "common/plant.h"

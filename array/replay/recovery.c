@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/dirty.h"
+#include "array/dirty/dirty.h"
 #include "array/engine/state.h"
 #include "array/replay/internal.h"
 #include "common/cleanup.h"

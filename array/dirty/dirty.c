@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/dirty.h"
+#include "array/dirty/dirty.h"
 #include "array/health/fail.h"
 #include "array/io/store.h"
 #include "array/seats/seat.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/dirty.h"
+#include "array/dirty/dirty.h"
 
 /* Pages before first are those that there are already. */
 static int
