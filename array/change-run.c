@@ -37,7 +37,7 @@
 #include "array/readd.h"
 #include "array/request.h"
 #include "array/seats/seat.h"
-#include "array/sums.h"
+#include "array/sums/sums.h"
 #include "common/plant.h"
 
 int

@@ -13,7 +13,7 @@
 #include "array/engine/consistency.h"
 #include "array/io/flush.h"
 #include "array/op-internal.h"
-#include "array/sums.h"
+#include "array/sums/sums.h"
 
 static bool
 may_store (const struct array *a)

@@ -15,7 +15,7 @@
 #include "array/engine/shared.h"
 #include "array/health/lost.h"
 #include "array/replay/recovery.h"
-#include "array/sums.h"
+#include "array/sums/sums.h"
 
 /* The most chunks to look at for one answer. */
 #define MAX_LOOKS 1024u

@@ -17,7 +17,7 @@
 #include "array/replay/recovery.h"
 #include "array/ring-header.h"
 #include "array/seats/seat.h"
-#include "array/sums.h"
+#include "array/sums/sums.h"
 #include "common/plant.h"
 
 /* Space is freed when a transaction has waited this long for it. */

@@ -16,7 +16,7 @@
 #include "array/resync.h"
 #include "array/scrub.h"
 #include "array/overdue.h"
-#include "array/sums.h"
+#include "array/sums/sums.h"
 #include "array/tick.h"
 #include "array/writeback.h"
 #include "array/io/xfer.h"

@@ -7,7 +7,7 @@
 #define GPURAID_OP_INTERNAL_H
 
 #include "array/op.h"
-#include "array/sums.h"
+#include "array/sums/sums.h"
 
 #define OP_MAX_RECTS (CELL_MAX_LEN / BLOCK_LEN)
 

@@ -22,7 +22,7 @@
 #include "array/engine/shared.h"
 #include "array/io/hole.h"
 #include "array/op.h"
-#include "array/sums.h"
+#include "array/sums/sums.h"
 
 struct pass_kind;
 

@@ -20,7 +20,7 @@
 #include "array/join.h"
 #include "array/rebuild-hole.h"
 #include "array/rebuild.h"
-#include "array/sums.h"
+#include "array/sums/sums.h"
 #include "common/plant.h"
 
 /* Up to the next position from which another target starts. */

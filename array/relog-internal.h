@@ -8,7 +8,7 @@
 
 #include "array/relog.h"
 #include "array/request.h"
-#include "array/sums.h"
+#include "array/sums/sums.h"
 
 /* A block that is to be written; or only read, since it is lost if that fails
  * later.

@@ -13,7 +13,7 @@
 #include "array/cache/cache.h"
 #include "array/request-internal.h"
 #include "array/seats/seat.h"
-#include "array/sums.h"
+#include "array/sums/sums.h"
 #include "common/crc32c.h"
 
 /* Align reads of a member that needs whole, aligned blocks. */

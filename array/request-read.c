@@ -21,7 +21,7 @@
 #include "array/request-internal.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
-#include "array/sums.h"
+#include "array/sums/sums.h"
 
 /* ---- where a run of blocks is ----------------------------------------- */
 

@@ -12,7 +12,7 @@
 #include "array/health/lost.h"
 #include "array/op.h"
 #include "array/request-internal.h"
-#include "array/sums.h"
+#include "array/sums/sums.h"
 
 static uint64_t
 stripe_len (const struct array *a)

@@ -12,7 +12,7 @@
 #include "array/engine/shared.h"
 #include "array/engine/rate.h"
 #include "array/op.h"
-#include "array/sums.h"
+#include "array/sums/sums.h"
 
 struct scrub_hole {
   struct hole_query query;      /* first */

@@ -17,7 +17,7 @@
 #include "array/scrub-save.h"
 #include "array/scrub.h"
 #include "array/seats/seat.h"
-#include "array/sums.h"
+#include "array/sums/sums.h"
 
 #define MAX_LINES 16u                   /* at a time */
 

@@ -38,7 +38,7 @@
 #include "array/seats/slow.h"
 #include "array/standby.h"
 #include "array/stop.h"
-#include "array/sums.h"
+#include "array/sums/sums.h"
 #include "array/tick.h"
 #include "array/watch.h"
 

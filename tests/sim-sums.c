@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "array/seats/seat.h"
-#include "array/sums.h"
+#include "array/sums/sums.h"
 #include "common/crc32c.h"
 #include "tests/sim-array.h"
 

@@ -17,7 +17,7 @@
 #include "array/create/create.h"
 #include "array/request.h"
 #include "array/stop.h"
-#include "array/sums.h"
+#include "array/sums/sums.h"
 #include "member/sim.h"
 #include "tests/gf-reference.h"
 

@@ -16,7 +16,7 @@
 #include "array/health/fail.h"
 #include "array/io/store.h"
 #include "array/seats/seat.h"
-#include "array/sums.h"
+#include "array/sums/sums.h"
 #include "common/plant.h"
 
 static inline bool

@@ -140,7 +140,7 @@ struct seat {
   unsigned nr_page_rounds;      /* of 2: all pages were written to it */
   bool older;                   /* taken again, and an older copy */
   bool behind;                  /* force went back, and in missed regions its
-                                 * blocks are lost: array/sums-behind.c */
+                                 * blocks are lost: array/sums/behind.c */
 
   /* Its journal ring: array/ring-header.c. */
   struct ring ring;
@@ -245,7 +245,7 @@ struct array {
   uint64_t irregular_slots;           /* slots other than plainly active */
   uint64_t lost_slots;          /* slots with no active seat */
   bool any_failing;             /* some failing seat is not closed yet */
-  uint64_t new_targets;         /* slots of which array/sums-pages.c forgets
+  uint64_t new_targets;         /* slots of which array/sums/pages.c forgets
                                  * the last members */
   uint64_t doubled_slots;         /* slots with two seats, neither failing */
   unsigned nr_spares;           /* seats, not failing */

@@ -8,7 +8,7 @@
 #define GPURAID_REPLAY_INTERNAL_H
 
 #include "array/replay/recovery.h"
-#include "array/sums.h"
+#include "array/sums/sums.h"
 
 struct relog;
 

@@ -8,7 +8,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/sums-internal.h"
+#include "array/sums/internal.h"
 #include "common/plant.h"
 
 /* The page of a place on the member that the query is about. */

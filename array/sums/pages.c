@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "array/io/flush.h"
-#include "array/sums-internal.h"
+#include "array/sums/internal.h"
 #include "common/plant.h"
 
 /* ---- memory -------------------------------------------------------------- */

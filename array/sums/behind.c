@@ -16,7 +16,7 @@
 #include "array/health/fail.h"
 #include "array/io/xfer.h"
 #include "array/seats/seat.h"
-#include "array/sums-internal.h"
+#include "array/sums/internal.h"
 #include "common/plant.h"
 
 static uint64_t

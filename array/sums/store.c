@@ -15,7 +15,7 @@
 #include "array/io/store.h"
 #include "array/io/xfer.h"
 #include "array/seats/seat.h"
-#include "array/sums-internal.h"
+#include "array/sums/internal.h"
 #include "common/plant.h"
 
 uint64_t

@@ -16,7 +16,7 @@
 #include "array/dirty/dirty.h"
 #include "array/replay/table.h"
 #include "array/seats/seat.h"
-#include "array/sums-internal.h"
+#include "array/sums/internal.h"
 #include "common/log.h"
 #include "common/plant.h"
 

@@ -1,4 +1,4 @@
-/* gpuraid: the state of the checksum table, for array/sums*.c alone.
+/* gpuraid: the state of the checksum table, for array/sums/ alone.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -7,7 +7,7 @@
 #define GPURAID_SUMS_INTERNAL_H
 
 #include "array/io/hole.h"
-#include "array/sums.h"
+#include "array/sums/sums.h"
 
 /* The same page of all slots.  Masks have a bit per slot. */
 struct sums_page {
@@ -123,13 +123,13 @@ sums_page_pos (const struct sums_page *p)
 /* dirty_seq: no transaction waits for the page to be stored. */
 #define SUMS_NO_SEQ (UINT64_MAX - 1)
 
-/* array/sums-pages.c: its pins, loads or stores have changed. */
+/* array/sums/pages.c: its pins, loads or stores have changed. */
 extern void sums_settle (struct array *a, struct sums_page *p);
 /* It differs from what is stored, by the transaction seq. */
 extern void sums_mark_dirty (struct array *a, struct sums_page *p,
                              uint64_t slots, uint64_t seq);
 
-/* array/sums-store.c: store these slots of a page as they are in memory, before
+/* array/sums/store.c: store these slots of a page as they are in memory, before
  * the array is open for writing.
  */
 extern void sums_store_now (struct array *a, struct sums_page *p,
@@ -137,7 +137,7 @@ extern void sums_store_now (struct array *a, struct sums_page *p,
 /* Store what is left of it to be stored. */
 extern void sums_store_again (struct array *a, struct sums_page *p);
 
-/* array/sums-behind.c: slots whose member may lack something of the page. */
+/* array/sums/behind.c: slots whose member may lack something of the page. */
 extern uint64_t sums_behind (const struct array *a, const struct sums_page *p);
 /* A slot of the page was loaded.  What its member does not
  * have is lost.
@@ -145,13 +145,13 @@ extern uint64_t sums_behind (const struct array *a, const struct sums_page *p);
 extern void sums_lose_behind (const struct array *a, struct sums_page *p,
                               unsigned slot);
 
-/* array/sums-hole.c: a page is to be stored. */
+/* array/sums/hole.c: a page is to be stored. */
 extern void sums_hole_born (struct sums *s, uint64_t page_no);
 
 /* Forget what was in memory of slots that have new members. */
 extern void sums_forget_slots (struct array *a);
 
-/* array/sums-trust.c: the member with the entries of a slot, or NULL.  A target
+/* array/sums/trust.c: the member with the entries of a slot, or NULL.  A target
  * has those that were copied.
  */
 extern struct seat *sums_source (const struct array *a,
@@ -191,7 +191,7 @@ extern void sums_check_blank (struct array *a, struct sums_page *p);
 /* It was written, also where it seemed never written. */
 extern void sums_page_born (struct array *a, struct sums_page *p);
 
-/* array/sums-load.c: begin to load these slots.  p->waiters is run when any
+/* array/sums/load.c: begin to load these slots.  p->waiters is run when any
  * has ended.
  */
 extern void sums_load (struct array *a, struct sums_page *p, uint64_t slots);

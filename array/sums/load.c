@@ -1,6 +1,6 @@
 /* gpuraid: the checksum table in memory: loading pages.
  *
- * array/sums-trust.c decides what they are worth.
+ * array/sums/trust.c decides what they are worth.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,7 +12,7 @@
 #include "array/io/xfer.h"
 #include "array/replay/table.h"
 #include "array/seats/seat.h"
-#include "array/sums-internal.h"
+#include "array/sums/internal.h"
 #include "common/log.h"
 #include "common/plant.h"
 #include "common/zeroes.h"
