@@ -10,14 +10,14 @@
 #include <string.h>
 #include <time.h>
 
+#include "array/change/join.h"
+#include "array/change/readd.h"
 #include "array/command.h"
 #include "array/health/health.h"
 #include "array/health/outcome.h"
-#include "array/join.h"
 #include "array/open/copies.h"
 #include "array/pace.h"
 #include "array/pass.h"
-#include "array/readd.h"
 #include "array/request.h"
 #include "array/scrub.h"
 

@@ -3,11 +3,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/change.h"
+#include "array/change/change.h"
 #include "array/engine/consistency.h"
 #include "array/health/event.h"
 #include "array/io/flush.h"
-#include "array/grow.h"
+#include "array/change/grow.h"
 #include "array/main-loop.h"
 #include "array/op.h"
 #include "array/pass.h"

@@ -10,6 +10,7 @@
  */
 
 #include "array/cache/cache.h"
+#include "array/change/join.h"
 #include "array/dirty/dirty.h"
 #include "array/engine/consistency.h"
 #include "array/health/fail.h"
@@ -17,7 +18,6 @@
 #include "array/io/flush.h"
 #include "array/io/superblock.h"
 #include "array/io/xfer.h"
-#include "array/join.h"
 #include "array/rebuild-hole.h"
 #include "array/rebuild.h"
 #include "array/sums/sums.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "array/cache/ticket.h"
-#include "array/change.h"
+#include "array/change/change.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
 #include "array/io/superblock.h"

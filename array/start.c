@@ -14,11 +14,12 @@
 #include <unistd.h>
 
 #include "array/cache/cache.h"
-#include "array/change.h"
+#include "array/change/change.h"
+#include "array/change/grow.h"
+#include "array/change/standby.h"
 #include "array/command.h"
 #include "array/dirty/dirty.h"
 #include "array/engine/consistency.h"
-#include "array/grow.h"
 #include "array/health/event.h"
 #include "array/health/health.h"
 #include "array/health/lost.h"
@@ -36,7 +37,6 @@
 #include "array/scrub.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
-#include "array/standby.h"
 #include "array/stop.h"
 #include "array/sums/sums.h"
 #include "array/tick.h"

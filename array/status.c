@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/grow.h"
+#include "array/change/grow.h"
+#include "array/change/join.h"
 #include "array/health/entry.h"
 #include "array/health/health.h"
 #include "array/health/lost.h"
 #include "array/health/outcome.h"
-#include "array/join.h"
 #include "array/pass.h"
 #include "array/scrub-line.h"
 #include "array/scrub.h"

@@ -4,9 +4,9 @@
  */
 
 #include "array/cache/cache.h"
+#include "array/change/grow.h"
 #include "array/dirty/dirty.h"
 #include "array/engine/consistency.h"
-#include "array/grow.h"
 #include "array/io/flush.h"
 #include "array/io/progress.h"
 #include "array/io/superblock.h"

@@ -6,13 +6,13 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include "array/change/join.h"
 #include "array/dirty/dirty.h"
 #include "array/engine/consistency.h"
 #include "array/health/event.h"
 #include "array/io/flush.h"
 #include "array/io/progress.h"
 #include "array/io/superblock.h"
-#include "array/join.h"
 #include "array/op.h"
 #include "array/overdue.h"
 #include "array/pass.h"

@@ -6,10 +6,10 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "array/grow.h"
-#include "array/join.h"
+#include "array/change/grow.h"
+#include "array/change/join.h"
+#include "array/change/readd.h"
 #include "array/pass.h"
-#include "array/readd.h"
 #include "common/bits.h"
 #include "tests/sim-run.h"
 

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "array/grow.h"
-#include "array/join.h"
+#include "array/change/grow.h"
+#include "array/change/join.h"
+#include "array/change/readd.h"
 #include "array/pass.h"
-#include "array/readd.h"
 #include "tests/sim-array.h"
 
 #define MAX_STEPS 2000000u

@@ -21,7 +21,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/grow.h"
+#include "array/change/grow.h"
 #include "array/io/xfer.h"
 #include "array/probe.h"
 #include "common/bits.h"

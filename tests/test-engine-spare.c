@@ -15,7 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/join.h"
+#include "array/change/join.h"
 #include "array/seats/seat.h"
 #include "common/bits.h"
 #include "tests/engine-array.h"

@@ -15,8 +15,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "array/change/standby.h"
 #include "array/seats/seat.h"
-#include "array/standby.h"
 #include "tests/engine-array.h"
 
 #define SLOT 2u

@@ -39,7 +39,7 @@ _Static_assert (MAX_SEATS == 2 * SB_MAX_DEVICES, "raidmap/limits.c");
 enum seat_state {
   SEAT_ACTIVE,          /* listed by the record in force */
   SEAT_TARGET,          /* a rebuild copies to it */
-  SEAT_SPARE,           /* has superblocks, and no data: array/join.h */
+  SEAT_SPARE,           /* has superblocks, and no data: array/change/join.h */
   SEAT_IDLE,            /* known, not used: failed, unlisted */
 };
 
@@ -215,8 +215,8 @@ struct dirty_page {
 struct array {
   /* Constant after array_start, unless noted. */
   struct superblock sb;         /* devices and record belong to
-                                 * array/change-run.c, how far the array has
-                                 * grown to array/grow-run.c */
+                                 * array/change/run.c, how far the array has
+                                 * grown to array/change/grow.c */
   struct geometry g;            /* likewise the size */
   unsigned n;                   /* k + m */
   size_t cell_len;              /* bytes: min (chunk, 64 KiB) */
@@ -231,7 +231,7 @@ struct array {
   const struct consistency_ops *consistency;
   struct coder *coder;
   struct loop *loop;
-  uint64_t member_size;         /* bytes of the smallest; array/grow-run.c */
+  uint64_t member_size;         /* bytes of the smallest; array/change/grow.c */
 
   struct engine engine;
 
@@ -249,7 +249,7 @@ struct array {
                                  * the last members */
   uint64_t doubled_slots;         /* slots with two seats, neither failing */
   unsigned nr_spares;           /* seats, not failing */
-  uint64_t no_spare;            /* slots that get none: array/join.h */
+  uint64_t no_spare;            /* slots that get none: array/change/join.h */
   char *slot_path[MAX_SLOTS];   /* last known path of a slot's member, if no
                                  * seat has it; owned */
 
@@ -405,7 +405,7 @@ struct array {
     } slot[MAX_SLOTS];          /* the last one of each */
   } outcome;
 
-  struct grow *grow;            /* array/grow-run.c */
+  struct grow *grow;            /* array/change/grow.c */
 
   /* Rebuild and resync: array/pass.c; repairs: array/repair.c. */
   struct pass *pass;

@@ -1,7 +1,7 @@
 /* gpuraid: failing members.
  *
  * A failed member is no longer used; the record without it follows
- * (array/change.h).
+ * (array/change/change.h).
  *
  * Call all of these with the array lock held.
  *

@@ -3,9 +3,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include "array/change/join.h"
 #include "array/health/health.h"
 #include "array/health/lost.h"
-#include "array/join.h"
 #include "array/seats/seat.h"
 
 static bool

@@ -6,8 +6,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_READD_H
-#define GPURAID_READD_H
+#ifndef GPURAID_CHANGE_READD_H
+#define GPURAID_CHANGE_READD_H
 
 #include "array/engine/shared.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/join.h"
+#include "array/change/join.h"
 #include "array/request.h"
 #include "array/seats/seat.h"
 #include "common/plant.h"

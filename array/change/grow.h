@@ -11,8 +11,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_GROW_H
-#define GPURAID_GROW_H
+#ifndef GPURAID_CHANGE_GROW_H
+#define GPURAID_CHANGE_GROW_H
 
 #include "array/engine/shared.h"
 

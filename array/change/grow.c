@@ -10,9 +10,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "array/change/grow-internal.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
-#include "array/grow-internal.h"
 #include "array/health/lost.h"
 #include "array/io/flush.h"
 #include "array/io/superblock.h"

@@ -10,8 +10,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_JOIN_H
-#define GPURAID_JOIN_H
+#ifndef GPURAID_CHANGE_JOIN_H
+#define GPURAID_CHANGE_JOIN_H
 
 #include "array/engine/shared.h"
 

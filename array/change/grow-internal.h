@@ -1,14 +1,14 @@
-/* gpuraid: the state of an array that grows, for array/grow*.c alone.
+/* gpuraid: the state of an array that grows, for array/change/ alone.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_GROW_INTERNAL_H
-#define GPURAID_GROW_INTERNAL_H
+#ifndef GPURAID_CHANGE_GROW_INTERNAL_H
+#define GPURAID_CHANGE_GROW_INTERNAL_H
 
+#include "array/change/grow.h"
 #include "array/dirty/dirty.h"
 #include "array/engine/rate.h"
-#include "array/grow.h"
 
 /* What is prepared on a member, one after the other. */
 enum grow_area {
@@ -48,7 +48,7 @@ struct grow {
   char why[ARRAY_WHY_LEN];
 };
 
-/* array/grow-prepare.c */
+/* array/change/grow-prepare.c */
 
 /* Bytes of an area on each member. */
 extern uint64_t grow_area_len (const struct array *a, const struct grow *gr,
@@ -58,7 +58,7 @@ extern bool grow_prepare (struct array *a);
 /* Is some transfer under way? */
 extern bool grow_is_busy (const struct array *a);
 
-/* array/grow-run.c: give up, with one line that says why. */
+/* array/change/grow.c: give up, with one line that says why. */
 extern void grow_fail (struct array *a, int error, const char *fmt, ...)
   __attribute__ ((format (printf, 3, 4)));
 

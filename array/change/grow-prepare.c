@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/grow-internal.h"
+#include "array/change/grow-internal.h"
 #include "array/io/xfer.h"
 #include "common/plant.h"
 #include "raidmap/bitmap.h"

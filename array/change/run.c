@@ -20,11 +20,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/change-internal.h"
+#include "array/change/grow.h"
+#include "array/change/internal.h"
+#include "array/change/join.h"
+#include "array/change/readd.h"
 #include "array/dirty/dirty.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
-#include "array/grow.h"
 #include "array/health/event.h"
 #include "array/health/fail.h"
 #include "array/health/outcome.h"
@@ -32,9 +34,7 @@
 #include "array/io/sb-write.h"
 #include "array/io/store.h"
 #include "array/io/superblock.h"
-#include "array/join.h"
 #include "array/membership/rules.h"
-#include "array/readd.h"
 #include "array/request.h"
 #include "array/seats/seat.h"
 #include "array/sums/sums.h"

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/grow.h"
+#include "array/change/grow.h"
 
 void
 grow_ask_sizes (struct array *a)

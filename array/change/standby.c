@@ -8,10 +8,10 @@
 
 #include <errno.h>
 
+#include "array/change/standby.h"
 #include "array/io/superblock.h"
 #include "array/open/live.h"
 #include "array/seats/seat.h"
-#include "array/standby.h"
 #include "common/plant.h"
 
 static bool

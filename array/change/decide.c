@@ -5,15 +5,15 @@
 
 #include <errno.h>
 
-#include "array/change-internal.h"
+#include "array/change/grow.h"
+#include "array/change/internal.h"
+#include "array/change/join.h"
+#include "array/change/readd.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
-#include "array/grow.h"
 #include "array/health/fail.h"
 #include "array/io/superblock.h"
-#include "array/join.h"
 #include "array/membership/rules.h"
-#include "array/readd.h"
 #include "array/seats/seat.h"
 #include "common/plant.h"
 

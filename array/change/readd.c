@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/change/readd.h"
 #include "array/open/bitmaps.h"
 #include "array/open/copies.h"
 #include "array/open/settle.h"
-#include "array/readd.h"
 #include "array/request.h"
 #include "array/seats/seat.h"
 #include "common/bits.h"

@@ -1,4 +1,4 @@
-/* gpuraid: a change of the membership record, for array/change*.c alone.
+/* gpuraid: a change of the membership record, for array/change/ alone.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -6,7 +6,7 @@
 #ifndef GPURAID_CHANGE_INTERNAL_H
 #define GPURAID_CHANGE_INTERNAL_H
 
-#include "array/change.h"
+#include "array/change/change.h"
 #include "array/request.h"
 
 enum change_kind {
@@ -35,7 +35,7 @@ struct change {
   struct device_set failed;     /* takers that failed in this round */
 };
 
-/* array/change-run.c: begin one, and carry it on. */
+/* array/change/run.c: begin one, and carry it on. */
 extern struct change *change_new (struct array *a, enum change_kind kind,
                                   struct request *r);
 extern void change_step (struct array *a, struct waiter *w);
