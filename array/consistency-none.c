@@ -12,7 +12,7 @@
 #include "array/dirty/dirty.h"
 #include "array/engine/consistency.h"
 #include "array/io/flush.h"
-#include "array/op-internal.h"
+#include "array/ops/internal.h"
 #include "array/sums/sums.h"
 
 static bool

@@ -13,7 +13,7 @@
 #include "array/io/flush.h"
 #include "array/journal-internal.h"
 #include "array/journal.h"
-#include "array/op-internal.h"
+#include "array/ops/internal.h"
 #include "array/replay/recovery.h"
 #include "array/ring-header.h"
 #include "array/seats/seat.h"

@@ -21,7 +21,7 @@
 #include "array/engine/rate.h"
 #include "array/engine/shared.h"
 #include "array/io/hole.h"
-#include "array/op.h"
+#include "array/ops/ops.h"
 #include "array/sums/sums.h"
 
 struct pass_kind;

@@ -13,7 +13,7 @@
 #include "array/io/flush.h"
 #include "array/io/superblock.h"
 #include "array/io/xfer.h"
-#include "array/op.h"
+#include "array/ops/ops.h"
 #include "array/relog.h"
 #include "array/replay/internal.h"
 #include "array/seats/seat.h"
@@ -46,7 +46,7 @@ recover_free (struct array *a)
 
 /* For other members than it was decided for.  What was read of these rows may
  * be of a transaction that is dropped now; so it is not cached meanwhile
- * (array/op-read.c).
+ * (array/ops/read.c).
  */
 static bool
 decide_again (struct array *a, struct recovery *rec)

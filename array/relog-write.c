@@ -14,7 +14,7 @@
 #include "array/health/fail.h"
 #include "array/health/lost.h"
 #include "array/io/xfer.h"
-#include "array/op.h"
+#include "array/ops/ops.h"
 #include "array/relog-internal.h"
 #include "array/replay/recovery.h"
 #include "common/crc32c.h"

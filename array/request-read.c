@@ -16,7 +16,7 @@
 #include "array/cache/cache.h"
 #include "array/health/fail.h"
 #include "array/health/lost.h"
-#include "array/op.h"
+#include "array/ops/ops.h"
 #include "array/replay/recovery.h"
 #include "array/request-internal.h"
 #include "array/seats/seat.h"

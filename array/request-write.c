@@ -17,7 +17,7 @@
 #include "array/cache/cache.h"
 #include "array/cache/ticket.h"
 #include "array/engine/state.h"
-#include "array/op.h"
+#include "array/ops/ops.h"
 #include "array/request-internal.h"
 
 /* The blocks that a step touches. */

@@ -1,6 +1,6 @@
 /* gpuraid: a zero or trim.
  *
- * Whole stripes are an operation (array/op-zero.c); the rest is written as
+ * Whole stripes are an operation (array/ops/zero.c); the rest is written as
  * data.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -10,7 +10,7 @@
 
 #include "array/engine/consistency.h"
 #include "array/health/lost.h"
-#include "array/op.h"
+#include "array/ops/ops.h"
 #include "array/request-internal.h"
 #include "array/sums/sums.h"
 

@@ -11,7 +11,7 @@
 #include "array/io/hole.h"
 #include "array/engine/shared.h"
 #include "array/engine/rate.h"
-#include "array/op.h"
+#include "array/ops/ops.h"
 #include "array/sums/sums.h"
 
 struct scrub_hole {

@@ -10,7 +10,7 @@
 #include "array/engine/state.h"
 #include "array/io/store.h"
 #include "array/io/xfer.h"
-#include "array/op.h"
+#include "array/ops/ops.h"
 #include "array/space-retry.h"
 
 /* Retries when the array stops. */

@@ -13,7 +13,7 @@
 #include "array/io/flush.h"
 #include "array/io/progress.h"
 #include "array/io/superblock.h"
-#include "array/op.h"
+#include "array/ops/ops.h"
 #include "array/overdue.h"
 #include "array/pass.h"
 #include "array/probe.h"

@@ -8,7 +8,7 @@
 
 #include "array/health/fail.h"
 #include "array/io/xfer.h"
-#include "array/op-internal.h"
+#include "array/ops/internal.h"
 #include "array/txn.h"
 #include "common/plant.h"
 

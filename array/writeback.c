@@ -12,7 +12,7 @@
 #include "array/cache/ticket.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
-#include "array/op.h"
+#include "array/ops/ops.h"
 #include "array/writeback.h"
 
 #define MAX_AGE_NS      UINT64_C (1000000000)

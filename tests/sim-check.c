@@ -23,7 +23,7 @@
 #include "array/cache/cache.h"
 #include "array/engine/consistency.h"
 #include "array/health/lost.h"
-#include "array/op.h"
+#include "array/ops/ops.h"
 #include "raidmap/bitmap.h"
 #include "tests/sim-run.h"
 

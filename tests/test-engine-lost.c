@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "array/health/lost.h"
-#include "array/repair.h"
+#include "array/ops/repair.h"
 #include "common/bits.h"
 #include "common/log.h"
 #include "raidmap/limits.h"

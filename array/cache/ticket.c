@@ -8,7 +8,7 @@
 
 #include "array/cache/cache.h"
 #include "array/cache/ticket.h"
-#include "array/op.h"
+#include "array/ops/ops.h"
 #include "array/request.h"
 #include "common/plant.h"
 

@@ -407,7 +407,7 @@ struct array {
 
   struct grow *grow;            /* array/change/grow.c */
 
-  /* Rebuild and resync: array/pass.c; repairs: array/repair.c. */
+  /* Rebuild and resync: array/pass.c; repairs: array/ops/repair.c. */
   struct pass *pass;
   struct scrub *scrub;
   struct list repairs;
@@ -421,7 +421,7 @@ struct array {
   uint64_t watch_ns;            /* interval of array/watch.c; 0: never */
   struct watch *watch;
 
-  /* Slow members: array/seats/slow.c, array/op-hedge.c. */
+  /* Slow members: array/seats/slow.c, array/ops/hedge.c. */
   struct hedge hedge;
   unsigned nr_timed;            /* reads since that was last looked at: */
   uint64_t compared;            /* ns, when the members were compared */

@@ -2,7 +2,7 @@
  *
  * Pure: no I/O, no locks, no clock, no allocation, so tests/test-hedge.c can
  * try every case.  array/seats/slow.c tells it how long reads took, and
- * array/op-hedge.c carries out what it says.  docs/hedge.md has the
+ * array/ops/hedge.c carries out what it says.  docs/hedge.md has the
  * definitions and the reasons.
  *
  * All times are in ns.  The *others' 95th percentile* is, of those of the other

@@ -1,7 +1,7 @@
 /* gpuraid: choose what to do to one rect.
  *
  * Pure: no I/O, no locks, no allocation, so tests/test-plan.c can try
- * every case.  array/op-advance.c carries the plan out, array/plan/solver.c
+ * every case.  array/ops/advance.c carries the plan out, array/plan/solver.c
  * makes the matrix.
  *
  * Bit r of a mask is role r.  A rect's *old* content is on the members (one

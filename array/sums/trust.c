@@ -8,7 +8,7 @@
  *
  * Without a journal a page is stored in both places before the open bit of any
  * of its regions is cleared.  So a good place is right in all regions that are
- * not open.  In the others no entry is believed (array/op-sums.c).
+ * not open.  In the others no entry is believed (array/ops/sums.c).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

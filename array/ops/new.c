@@ -9,7 +9,7 @@
 #include "array/cache/cache.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
-#include "array/op-internal.h"
+#include "array/ops/internal.h"
 #include "array/request.h"
 #include "array/seats/seat.h"
 #include "common/plant.h"

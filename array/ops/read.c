@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "array/cache/cache.h"
-#include "array/op-internal.h"
+#include "array/ops/internal.h"
 #include "array/replay/recovery.h"
 #include "array/request.h"
 #include "array/seats/slow.h"

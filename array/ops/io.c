@@ -1,7 +1,7 @@
 /* gpuraid: the transfers of an operation.
  *
  * Reads the cells of the plan, avoids members that are overdue, writes the
- * given and made cells.  array/op-advance.c has the phases between.
+ * given and made cells.  array/ops/advance.c has the phases between.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,7 +12,7 @@
 #include "array/cache/cache.h"
 #include "array/health/fail.h"
 #include "array/io/xfer.h"
-#include "array/op-internal.h"
+#include "array/ops/internal.h"
 #include "array/replay/recovery.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"

@@ -1,12 +1,12 @@
-/* gpuraid: the internals of an operation, only for array/op*.c.
+/* gpuraid: the internals of an operation, only for array/ops/.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_OP_INTERNAL_H
-#define GPURAID_OP_INTERNAL_H
+#ifndef GPURAID_OPS_INTERNAL_H
+#define GPURAID_OPS_INTERNAL_H
 
-#include "array/op.h"
+#include "array/ops/ops.h"
 #include "array/sums/sums.h"
 
 #define OP_MAX_RECTS (CELL_MAX_LEN / BLOCK_LEN)
@@ -120,7 +120,7 @@ struct op {
   unsigned pending;             /* transfers or jobs */
   struct list xfers;            /* outstanding, by owner_link */
   int error;
-  /* Checksums: array/op-sums.c. */
+  /* Checksums: array/ops/sums.c. */
   struct sums_pin pin;          /* the rows' pages */
   bool no_sums;                 /* nothing is compared: a crash had left the
                                  * region open, without a journal */
@@ -144,7 +144,7 @@ struct op {
   struct op_role role[];        /* k + m */
 };
 
-/* array/op-advance.c: continue after a wait. */
+/* array/ops/advance.c: continue after a wait. */
 extern void op_advance (struct array *a, struct op *op);
 
 /* The bytes of every member's data, from data_off, that op covers. */
@@ -160,12 +160,12 @@ op_len (const struct array *a, const struct op *op)
   return (op->kind == OP_ZERO ? op->line1 - op->line0 : 1) * a->cell_len;
 }
 
-/* array/op-new.c.  op_new returns NULL if there is no credit now. */
+/* array/ops/new.c.  op_new returns NULL if there is no credit now. */
 extern struct op *op_new (struct array *a, enum op_kind kind,
                           struct line *line);
 extern void op_free (struct array *a, struct op *op);
 
-/* array/op-plan.c: cut into rects and plan them.  False if blocks that gave
+/* array/ops/rects.c: cut into rects and plan them.  False if blocks that gave
  * errors are to be read again after a pause.
  */
 extern bool op_plan (struct array *a, struct op *op);
@@ -206,8 +206,8 @@ slot_is_active (const struct array *a, unsigned slot)
   return a->at[slot][0] && !a->at[slot][0]->failing;
 }
 
-/* array/op-sums.c: checksums.  Without them these do nothing.  What follows of
- * array/op-entries.c likewise.
+/* array/ops/sums.c: checksums.  Without them these do nothing.  What follows of
+ * array/ops/entries.c likewise.
  */
 /* Pin the pages of the rows, and look what the table says of them.  False if
  * it waits.
@@ -232,7 +232,7 @@ extern void op_check_made (struct array *a, struct op *op, struct rect *rect);
  * are not known.
  */
 extern void op_make_crcs (struct op *op);
-/* array/op-entries.c: what was stored. */
+/* array/ops/entries.c: what was stored. */
 /* Was no slot of its rows ever written, as far as members are active or
  * targets?
  */
@@ -244,7 +244,7 @@ extern void op_note_sums (struct array *a, struct op *op, uint64_t seq);
 /* A rebuild's target has it, or a recovery: change the entries. */
 extern void op_note_copied (struct array *a, struct op *op);
 
-/* array/op-io.c */
+/* array/ops/io.c */
 extern void op_issue_reads (struct array *a, struct op *op);
 /* In place, to the phase OP_WRITING. */
 extern void op_write_in_place (struct array *a, struct op *op);
@@ -263,7 +263,7 @@ extern bool op_all_read (const struct op *op);
  */
 extern void op_drop_reads (struct array *a, struct op *op, uint64_t roles);
 
-/* array/op-hedge.c: reads that are decoded while they are waited for. */
+/* array/ops/hedge.c: reads that are decoded while they are waited for. */
 /* The reads were issued: hedge them when they are due. */
 extern void op_hedge_watch (struct array *a, struct op *op);
 /* Planned again: late reads that the new plan waits for begin anew. */
@@ -273,21 +273,22 @@ extern void op_hedge_won (struct array *a, struct op *op);
 /* A late read has ended, and is no longer among op->xfers. */
 extern void op_late_done (struct array *a, struct op *op, int error);
 
-/* array/op-code.c */
+/* array/ops/code.c */
 extern void op_code (struct array *a, struct op *op);
 
-/* array/op-sparse.c: without checksums, begin to look which blocks for a
+/* array/ops/sparse.c: without checksums, begin to look which blocks for a
  * rebuild's targets are zeroes; op->pending.
  */
 extern void op_find_zeroes (struct array *a, struct op *op);
 
-/* array/op-scrub.c: OP_SCRUB.  op_judge: false if it is to be planned again. */
+/* array/ops/scrub.c: OP_SCRUB.  op_judge: false if it is to be planned
+ * again. */
 extern void op_plan_scrub (struct array *a, struct op *op);
 extern void op_start_compare (struct array *a, struct op *op);
 extern bool op_judge (struct array *a, struct op *op);
 extern void op_end_scrub (struct array *a, struct op *op);
 
-/* array/op-end.c.  op_logged: it is in the journal, on all participants. */
+/* array/ops/settle.c.  op_logged: it is in the journal, on all participants. */
 extern void op_logged (struct array *a, struct op *op);
 /* op_is_settled: true if the operation may end, once all writes have ended.
  * False if it waits.
@@ -299,12 +300,12 @@ extern void op_note_rows (struct array *a, const struct op *op);
 /* Repair cells that gave errors once their content is known. */
 extern void op_repair_bad (struct array *a, const struct op *op);
 
-/* array/op-zero.c.  op_zero_begin: false if it waits. */
+/* array/ops/zero.c.  op_zero_begin: false if it waits. */
 extern bool op_zero_begin (struct array *a, struct op *op);
 extern void op_issue_zeroes (struct array *a, struct op *op);
 extern void op_end_zero (struct array *a, struct op *op);
 
-/* array/op-read.c */
+/* array/ops/read.c */
 extern void op_end_read (struct array *a, struct op *op);
 
 #endif

@@ -13,7 +13,7 @@
  */
 
 #include "array/io/xfer.h"
-#include "array/op-internal.h"
+#include "array/ops/internal.h"
 #include "array/replay/recovery.h"
 #include "array/request.h"
 #include "array/seats/seat.h"

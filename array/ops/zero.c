@@ -14,7 +14,7 @@
 #include "array/engine/consistency.h"
 #include "array/health/fail.h"
 #include "array/io/xfer.h"
-#include "array/op-internal.h"
+#include "array/ops/internal.h"
 #include "array/request.h"
 #include "array/seats/seat.h"
 

@@ -7,7 +7,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/op-internal.h"
+#include "array/ops/internal.h"
 #include "array/plan/generations.h"
 #include "array/replay/recovery.h"
 #include "array/replay/table.h"

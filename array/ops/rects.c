@@ -6,7 +6,7 @@
 
 #include "array/cache/cache.h"
 #include "array/health/lost.h"
-#include "array/op-internal.h"
+#include "array/ops/internal.h"
 #include "array/replay/recovery.h"
 #include "array/request.h"
 #include "array/seats/seat.h"

@@ -15,12 +15,12 @@
 
 #include "array/cache/cache.h"
 #include "array/health/lost.h"
-#include "array/op-internal.h"
+#include "array/ops/internal.h"
 #include "array/replay/recovery.h"
 #include "array/seats/seat.h"
 #include "common/plant.h"
 
-_Static_assert (SCRUB_MAX_ROWS == OP_MAX_RECTS, "array/op.h");
+_Static_assert (SCRUB_MAX_ROWS == OP_MAX_RECTS, "array/ops/ops.h");
 
 static uint32_t
 generation_of (const struct array *a, const struct op *op, unsigned role,

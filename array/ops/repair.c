@@ -8,8 +8,8 @@
 #include "array/cache/cache.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
-#include "array/op.h"
-#include "array/repair.h"
+#include "array/ops/ops.h"
+#include "array/ops/repair.h"
 
 #define MAX_IN_FLIGHT 8u
 

@@ -14,8 +14,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_OP_H
-#define GPURAID_OP_H
+#ifndef GPURAID_OPS_H
+#define GPURAID_OPS_H
 
 #include "array/engine/shared.h"
 
@@ -119,7 +119,7 @@ struct scrubbed {
                                  * role is wrong */
   uint16_t lost;                /* rows with fewer than k good roles */
 
-  /* array/op-scrub.c's. */
+  /* array/ops/scrub.c's. */
   bool trying;
   unsigned left_out;            /* role */
   uint16_t fits;

@@ -2,9 +2,9 @@
  *
  * op_advance is called when an operation begins, when its wait ends, and when
  * the last of its transfers or jobs has ended.  It continues until the
- * operation waits again, or is over.  array/op-plan.c, op-io.c, op-code.c and
- * op-end.c implement the phases, array/op-new.c the beginning, op-read.c and
- * op-hedge.c what only readers need.
+ * operation waits again, or is over.  array/ops/rects.c, io.c, code.c and
+ * settle.c implement the phases, array/ops/new.c the beginning, read.c and
+ * hedge.c what only readers need.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -13,7 +13,7 @@
 
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
-#include "array/op-internal.h"
+#include "array/ops/internal.h"
 #include "common/plant.h"
 
 /* What a recovery writes in place is read from the rings until all of it is

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "array/engine/consistency.h"
-#include "array/op-internal.h"
+#include "array/ops/internal.h"
 
 struct batch_item {
   struct op *op;

@@ -4,7 +4,7 @@
  */
 
 #include "array/engine/state.h"
-#include "array/op-internal.h"
+#include "array/ops/internal.h"
 #include "array/plan/generations.h"
 #include "array/replay/recovery.h"
 #include "array/replay/table.h"

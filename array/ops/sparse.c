@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "array/op-internal.h"
+#include "array/ops/internal.h"
 #include "common/zeroes.h"
 
 /* Fewer blocks in a row are written with those beside them: that takes less
