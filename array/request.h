@@ -29,7 +29,7 @@ enum request_kind {
   REQUEST_WRITABLE,             /* put the first record in force */
   REQUEST_FAIL,                 /* take seat out; if NULL, the spare of this
                                  * uuid, which is missing */
-  REQUEST_RELOG,                /* array/relog-write.c: for op_read alone */
+  REQUEST_RELOG,                /* journal/relog-write.c: for op_read alone */
   REQUEST_REPLACE,              /* rebuild slot onto target */
   REQUEST_READD,                /* target came back */
   REQUEST_SPARE,                /* target becomes a spare */

@@ -26,7 +26,7 @@
 #include "array/io/flush.h"
 #include "array/io/progress.h"
 #include "array/io/xfer.h"
-#include "array/journal.h"
+#include "array/journal/journal.h"
 #include "array/main-loop.h"
 #include "array/open/copies.h"
 #include "array/ops/ops.h"

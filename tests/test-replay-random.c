@@ -34,7 +34,7 @@ struct plan_of_txn {
 
 struct shape {
   bool any;                     /* all that the format allows; else as
-                                 * array/txn.c writes */
+                                 * array/journal/txn.c writes */
   unsigned nr_txns, nr_rows;
   struct plan_of_txn txn[MAX_TXNS];
   unsigned damage;              /* 0: none .. 3: much */

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "array/zeroed.h"
+#include "array/journal/zeroed.h"
 #include "tests/gf-reference.h"
 #include "tests/seed.h"
 

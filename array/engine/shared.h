@@ -142,7 +142,7 @@ struct seat {
   bool behind;                  /* force went back, and in missed regions its
                                  * blocks are lost: array/sums/behind.c */
 
-  /* Its journal ring: array/ring-header.c. */
+  /* Its journal ring: array/journal/headers.c. */
   struct ring ring;
   uint64_t ring_free;           /* position: what the header being written
                                  * frees */

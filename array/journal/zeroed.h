@@ -11,8 +11,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_ZEROED_H
-#define GPURAID_ZEROED_H
+#ifndef GPURAID_JOURNAL_ZEROED_H
+#define GPURAID_JOURNAL_ZEROED_H
 
 #include <stdbool.h>
 #include <stdint.h>

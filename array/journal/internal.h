@@ -7,8 +7,8 @@
 #define GPURAID_JOURNAL_INTERNAL_H
 
 #include "array/engine/shared.h"
-#include "array/txn.h"
-#include "array/zeroed.h"
+#include "array/journal/txn.h"
+#include "array/journal/zeroed.h"
 
 struct journal {
   uint64_t session;             /* of the rings */
@@ -32,7 +32,7 @@ txn_at (struct list *l)
   return list_item (l, struct txn, link);
 }
 
-/* array/journal-begin.c */
+/* array/journal/begin.c */
 /* A member becomes active only while the journal is empty (R10): nothing
  * begins from the time when one could until it is.
  */

@@ -1,8 +1,9 @@
 /* gpuraid: log again what the newest transaction lacks.
  *
- * One member after the other: what it lacks (array/relog-find.c) is read, which
- * decodes it, and written to its ring.  Of a record with a good header only the
- * bad blocks are written; a record without one is made anew at its place.
+ * One member after the other: what it lacks (array/journal/relog-find.c) is
+ * read, which decodes it, and written to its ring.  Of a record with a good
+ * header only the bad blocks are written; a record without one is made anew at
+ * its place.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,8 +15,8 @@
 #include "array/health/fail.h"
 #include "array/health/lost.h"
 #include "array/io/xfer.h"
+#include "array/journal/relog.h"
 #include "array/ops/ops.h"
-#include "array/relog-internal.h"
 #include "array/replay/recovery.h"
 #include "common/crc32c.h"
 #include "common/plant.h"

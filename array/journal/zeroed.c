@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "array/zeroed.h"
+#include "array/journal/zeroed.h"
 #include "common/plant.h"
 
 void

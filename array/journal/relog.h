@@ -1,12 +1,12 @@
-/* gpuraid: what array/relog*.c share: the newest transaction is logged again.
+/* gpuraid: what relog-*.c share: the newest transaction is logged again.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_RELOG_INTERNAL_H
-#define GPURAID_RELOG_INTERNAL_H
+#ifndef GPURAID_JOURNAL_RELOG_H
+#define GPURAID_JOURNAL_RELOG_H
 
-#include "array/relog.h"
+#include "array/journal/relog-face.h"
 #include "array/request.h"
 #include "array/sums/sums.h"
 
@@ -55,8 +55,8 @@ struct relog {
   unsigned writes;              /* under way */
 };
 
-/* array/relog-find.c: find out what the member of seat i lacks, and make room
- * for it.  False: no memory.
+/* array/journal/relog-find.c: find out what the member of seat i lacks, and
+ * make room for it.  False: no memory.
  */
 extern bool relog_begin_member (struct relog *rl, unsigned i);
 

@@ -9,8 +9,8 @@
 #include "array/health/fail.h"
 #include "array/io/store.h"
 #include "array/io/xfer.h"
-#include "array/ring-header.h"
-#include "array/txn.h"
+#include "array/journal/headers.h"
+#include "array/journal/txn.h"
 #include "raidmap/journal.h"
 
 static void

@@ -10,8 +10,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_RELOG_H
-#define GPURAID_RELOG_H
+#ifndef GPURAID_JOURNAL_RELOG_FACE_H
+#define GPURAID_JOURNAL_RELOG_FACE_H
 
 #include "array/engine/shared.h"
 #include "array/replay/replay.h"

@@ -4,7 +4,7 @@
  */
 
 #include "array/io/flush.h"
-#include "array/journal-internal.h"
+#include "array/journal/internal.h"
 #include "array/ops/internal.h"
 #include "array/seats/seat.h"
 #include "common/plant.h"

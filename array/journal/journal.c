@@ -1,5 +1,5 @@
 /* gpuraid: consistency=journal: what becomes of a transaction when it has
- * begun (array/journal-begin.c).
+ * begun (array/journal/begin.c).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,11 +11,11 @@
 #include "array/dirty/dirty.h"
 #include "array/engine/state.h"
 #include "array/io/flush.h"
-#include "array/journal-internal.h"
-#include "array/journal.h"
+#include "array/journal/headers.h"
+#include "array/journal/internal.h"
+#include "array/journal/journal.h"
 #include "array/ops/internal.h"
 #include "array/replay/recovery.h"
-#include "array/ring-header.h"
 #include "array/seats/seat.h"
 #include "array/sums/sums.h"
 #include "common/plant.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "array/io/xfer.h"
-#include "array/relog-internal.h"
+#include "array/journal/relog.h"
 #include "common/plant.h"
 
 /* Is the newest transaction kept in this row? */

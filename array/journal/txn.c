@@ -8,8 +8,8 @@
 
 #include "array/health/fail.h"
 #include "array/io/xfer.h"
+#include "array/journal/txn.h"
 #include "array/ops/internal.h"
-#include "array/txn.h"
 #include "common/plant.h"
 
 /* Blocks that lie in one cell and follow each other in a record. */

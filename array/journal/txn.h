@@ -1,6 +1,6 @@
 /* gpuraid: one transaction of the journal: its records.
  *
- * array/journal.h decides when a transaction begins and what follows;
+ * array/journal/journal.h decides when a transaction begins and what follows;
  * this builds the records, and writes them.
  *
  * With the array lock held, all of these.
@@ -8,11 +8,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_TXN_H
-#define GPURAID_TXN_H
+#ifndef GPURAID_JOURNAL_TXN_H
+#define GPURAID_JOURNAL_TXN_H
 
 #include "array/engine/shared.h"
-#include "array/zeroed.h"
+#include "array/journal/zeroed.h"
 #include "raidmap/journal.h"
 
 /* What a participant gets. */

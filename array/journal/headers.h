@@ -8,8 +8,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_RING_HEADER_H
-#define GPURAID_RING_HEADER_H
+#ifndef GPURAID_JOURNAL_HEADERS_H
+#define GPURAID_JOURNAL_HEADERS_H
 
 #include "array/engine/shared.h"
 
