@@ -16,8 +16,8 @@
 #include "array/health/health.h"
 #include "array/health/outcome.h"
 #include "array/open/copies.h"
-#include "array/pace.h"
-#include "array/pass.h"
+#include "array/passes/pace.h"
+#include "array/passes/pass.h"
 #include "array/request.h"
 #include "array/scrub.h"
 

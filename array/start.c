@@ -31,7 +31,7 @@
 #include "array/open/copies.h"
 #include "array/ops/ops.h"
 #include "array/ops/repair.h"
-#include "array/pass.h"
+#include "array/passes/pass.h"
 #include "array/replay/recovery.h"
 #include "array/request.h"
 #include "array/scrub.h"

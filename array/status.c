@@ -12,7 +12,7 @@
 #include "array/health/health.h"
 #include "array/health/lost.h"
 #include "array/health/outcome.h"
-#include "array/pass.h"
+#include "array/passes/pass.h"
 #include "array/scrub-line.h"
 #include "array/scrub.h"
 #include "array/seats/seat.h"

@@ -15,7 +15,7 @@
 #include "array/io/superblock.h"
 #include "array/ops/ops.h"
 #include "array/overdue.h"
-#include "array/pass.h"
+#include "array/passes/pass.h"
 #include "array/probe.h"
 #include "array/scrub.h"
 #include "array/space-retry.h"

@@ -9,7 +9,7 @@
 #include "array/change/grow.h"
 #include "array/change/join.h"
 #include "array/change/readd.h"
-#include "array/pass.h"
+#include "array/passes/pass.h"
 #include "common/bits.h"
 #include "tests/sim-run.h"
 

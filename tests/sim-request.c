@@ -11,7 +11,7 @@
 #include "array/change/grow.h"
 #include "array/change/join.h"
 #include "array/change/readd.h"
-#include "array/pass.h"
+#include "array/passes/pass.h"
 #include "tests/sim-array.h"
 
 #define MAX_STEPS 2000000u

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/pass.h"
+#include "array/passes/pass.h"
 #include "common/bits.h"
 #include "raidmap/limits.h"
 #include "tests/engine-array.h"

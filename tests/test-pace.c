@@ -14,8 +14,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/pace.h"
-#include "array/pass.h"
+#include "array/passes/pace.h"
+#include "array/passes/pass.h"
 #include "array/scrub-line.h"
 #include "common/bits.h"
 #include "tests/scrub-array.h"

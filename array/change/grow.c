@@ -16,7 +16,7 @@
 #include "array/health/lost.h"
 #include "array/io/flush.h"
 #include "array/io/superblock.h"
-#include "array/pass.h"
+#include "array/passes/pass.h"
 #include "array/scrub.h"
 #include "array/seats/seat.h"
 

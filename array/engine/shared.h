@@ -371,7 +371,7 @@ struct array {
   struct list change_waiters;   /* run when no change is under way */
   struct list commands;         /* requests for a change, in order */
 
-  /* How fast rebuild and scrub go: array/pace.c. */
+  /* How fast rebuild and scrub go: array/passes/pace.c. */
   struct pace {
     uint64_t limit;             /* bytes of a member a second; 0: none */
     uint64_t next;              /* ns: the limit lets the next line begin */
@@ -407,7 +407,7 @@ struct array {
 
   struct grow *grow;            /* array/change/grow.c */
 
-  /* Rebuild and resync: array/pass.c; repairs: array/ops/repair.c. */
+  /* Rebuild and resync: array/passes/pass.c; repairs: array/ops/repair.c. */
   struct pass *pass;
   struct scrub *scrub;
   struct list repairs;

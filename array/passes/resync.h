@@ -1,4 +1,4 @@
-/* gpuraid: the resync pass: see array/pass.h.
+/* gpuraid: the resync pass: see array/passes/pass.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -6,7 +6,7 @@
 #ifndef GPURAID_RESYNC_H
 #define GPURAID_RESYNC_H
 
-#include "array/pass.h"
+#include "array/passes/pass.h"
 
 extern const struct pass_kind resync_pass;
 

@@ -11,8 +11,8 @@
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
 #include "array/io/flush.h"
-#include "array/pace.h"
-#include "array/pass.h"
+#include "array/passes/pace.h"
+#include "array/passes/pass.h"
 
 #define MAX_IN_FLIGHT 256u              /* lines */
 

@@ -2,8 +2,8 @@
  *
  * A pass goes over the rows in windows: it chooses one, has the cells of its
  * lines stored with op_fix, many at a time, and flushes the members; then the
- * window counts.  array/resync.c and array/rebuild.c decide what to store
- * where, and what counts then.
+ * window counts.  array/passes/resync.c and array/passes/rebuild.c decide what
+ * to store where, and what counts then.
  *
  * Regions are resynced before anything is rebuilt.  In a row that was being
  * written at a crash, the content decoded for a lost role depends on the
@@ -15,8 +15,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_PASS_H
-#define GPURAID_PASS_H
+#ifndef GPURAID_PASSES_PASS_H
+#define GPURAID_PASSES_PASS_H
 
 #include "array/engine/rate.h"
 #include "array/engine/shared.h"
@@ -26,8 +26,8 @@
 
 struct pass_kind;
 
-/* array/rebuild-hole.c.  Lines [first, hole_end) are a hole, those from there
- * to known_end are not.
+/* array/passes/rebuild-hole.c.  Lines [first, hole_end) are a hole, those from
+ * there to known_end are not.
  */
 struct rebuild_hole {
   struct hole_query query;
@@ -55,7 +55,7 @@ struct pass {
   /* The current run: from the first window until there is none. */
   bool running;
   uint64_t done;                /* bytes of a member that were stored */
-  struct rate rate;             /* of kind: array/pass.c: position */
+  struct rate rate;             /* of kind: array/passes/pass.c: position */
   uint64_t nr_lost;             /* rows that were skipped */
   uint64_t nr_regions;          /* to be resynced */
 

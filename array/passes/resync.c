@@ -12,8 +12,8 @@
 #include "array/engine/consistency.h"
 #include "array/health/lost.h"
 #include "array/io/superblock.h"
-#include "array/pass.h"
-#include "array/resync.h"
+#include "array/passes/pass.h"
+#include "array/passes/resync.h"
 #include "array/seats/seat.h"
 #include "common/plant.h"
 

@@ -1,4 +1,4 @@
-/* gpuraid: the rebuild pass: see array/pass.h.
+/* gpuraid: the rebuild pass: see array/passes/pass.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -6,7 +6,7 @@
 #ifndef GPURAID_REBUILD_H
 #define GPURAID_REBUILD_H
 
-#include "array/pass.h"
+#include "array/passes/pass.h"
 
 extern const struct pass_kind rebuild_pass;
 

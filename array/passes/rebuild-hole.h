@@ -1,13 +1,13 @@
 /* gpuraid: what a rebuild without checksums does not read: only for
- * array/rebuild*.c.
+ * array/passes/rebuild*.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_REBUILD_HOLE_H
-#define GPURAID_REBUILD_HOLE_H
+#ifndef GPURAID_PASSES_REBUILD_HOLE_H
+#define GPURAID_PASSES_REBUILD_HOLE_H
 
-#include "array/pass.h"
+#include "array/passes/pass.h"
 
 /* A target that can be rebuilt. */
 static inline bool

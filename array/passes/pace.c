@@ -7,7 +7,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/pace.h"
+#include "array/passes/pace.h"
 
 /* There are clients if one has begun a request this long ago. */
 #define CLIENT_NS UINT64_C (50000000)

@@ -18,8 +18,8 @@
 #include "array/io/flush.h"
 #include "array/io/superblock.h"
 #include "array/io/xfer.h"
-#include "array/rebuild-hole.h"
-#include "array/rebuild.h"
+#include "array/passes/rebuild-hole.h"
+#include "array/passes/rebuild.h"
 #include "array/sums/sums.h"
 #include "common/plant.h"
 

@@ -20,7 +20,7 @@
 #include "array/health/fail.h"
 #include "array/health/lost.h"
 #include "array/io/xfer.h"
-#include "array/rebuild-hole.h"
+#include "array/passes/rebuild-hole.h"
 #include "common/plant.h"
 
 /* After this much of a member the cursors move. */
