@@ -14,7 +14,7 @@
 #include "array/passes/rebuild.h"
 #include "array/ops/repair.h"
 #include "array/passes/resync.h"
-#include "array/scrub.h"
+#include "array/scrub/scrub.h"
 #include "array/overdue.h"
 #include "array/sums/sums.h"
 #include "array/tick.h"

@@ -34,7 +34,7 @@
 #include "array/passes/pass.h"
 #include "array/replay/recovery.h"
 #include "array/request.h"
-#include "array/scrub.h"
+#include "array/scrub/scrub.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
 #include "array/stop.h"

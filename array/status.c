@@ -13,8 +13,8 @@
 #include "array/health/lost.h"
 #include "array/health/outcome.h"
 #include "array/passes/pass.h"
-#include "array/scrub-line.h"
-#include "array/scrub.h"
+#include "array/scrub/internal.h"
+#include "array/scrub/scrub.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
 

@@ -10,7 +10,7 @@
 #include "array/io/flush.h"
 #include "array/io/progress.h"
 #include "array/io/superblock.h"
-#include "array/scrub.h"
+#include "array/scrub/scrub.h"
 #include "array/seats/seat.h"
 #include "array/space-retry.h"
 #include "array/stop.h"

@@ -17,7 +17,7 @@
 #include "array/overdue.h"
 #include "array/passes/pass.h"
 #include "array/probe.h"
-#include "array/scrub.h"
+#include "array/scrub/scrub.h"
 #include "array/space-retry.h"
 #include "array/tick.h"
 #include "array/writeback.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/scrub.h"
+#include "array/scrub/scrub.h"
 #include "common/bits.h"
 #include "tests/scrub-array.h"
 

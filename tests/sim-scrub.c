@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-#include "array/scrub-line.h"
-#include "array/scrub.h"
+#include "array/scrub/internal.h"
+#include "array/scrub/scrub.h"
 #include "common/bits.h"
 #include "tests/sim-run.h"
 

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/scrub.h"
+#include "array/scrub/scrub.h"
 #include "common/bits.h"
 #include "common/log.h"
 #include "tests/engine-array.h"

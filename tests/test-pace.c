@@ -16,7 +16,7 @@
 
 #include "array/passes/pace.h"
 #include "array/passes/pass.h"
-#include "array/scrub-line.h"
+#include "array/scrub/internal.h"
 #include "common/bits.h"
 #include "tests/scrub-array.h"
 

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/scrub-line.h"
+#include "array/scrub/internal.h"
 #include "common/bits.h"
 #include "tests/sanitized.h"
 #include "tests/scrub-array.h"

@@ -17,7 +17,7 @@
 #include "array/io/flush.h"
 #include "array/io/superblock.h"
 #include "array/passes/pass.h"
-#include "array/scrub.h"
+#include "array/scrub/scrub.h"
 #include "array/seats/seat.h"
 
 static void flushed (struct array *a, struct waiter *w);

@@ -1,4 +1,5 @@
-/* gpuraid: where the scrub is, in the superblocks; for array/scrub*.c alone.
+/* gpuraid: where the scrub is, in the superblocks; for array/scrub/
+ * alone.
  *
  * Call all of these with the array lock held.
  *

@@ -10,8 +10,8 @@
 
 #include "array/io/flush.h"
 #include "array/io/superblock.h"
-#include "array/scrub-line.h"
-#include "array/scrub-save.h"
+#include "array/scrub/internal.h"
+#include "array/scrub/save.h"
 
 static bool
 is_flushing (const struct scrub *sc)

@@ -1,12 +1,12 @@
-/* gpuraid: the scrub, and of it one line, for array/scrub*.c alone.
+/* gpuraid: the scrub, and of it one line, for array/scrub/ alone.
  *
  * Call all of these with the array lock held.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_SCRUB_LINE_H
-#define GPURAID_SCRUB_LINE_H
+#ifndef GPURAID_SCRUB_INTERNAL_H
+#define GPURAID_SCRUB_INTERNAL_H
 
 #include "array/io/hole.h"
 #include "array/engine/shared.h"
@@ -37,7 +37,7 @@ struct scrub {
   uint64_t first_page, unborn;
   unsigned nr_pages;
 
-  /* Saves: array/scrub-save.c. */
+  /* Saves: array/scrub/save.c. */
   struct waiter flush_waiter;   /* while the members are flushed */
   struct sb_scrub mark;         /* what counts then */
   uint64_t marked;              /* ns */
@@ -78,7 +78,7 @@ extern bool scrub_line_begin (struct array *a, uint64_t no,
 /* Continue those that wait: in each turn of the main loop. */
 extern void scrub_lines_decide (struct array *a);
 
-/* array/scrub-hole.c: a scrub begins. */
+/* array/scrub/hole.c: a scrub begins. */
 extern void scrub_hole_begin (struct scrub_hole *h);
 /* Lines [no, *end) are a hole on all members.  False: it is asked, and
  * a->scrub->waiter runs.

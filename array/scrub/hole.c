@@ -7,7 +7,7 @@
  */
 
 #include "array/health/lost.h"
-#include "array/scrub-line.h"
+#include "array/scrub/internal.h"
 #include "common/plant.h"
 
 /* The line of a place on the member that the query is about. */

@@ -15,7 +15,7 @@
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
 #include "array/health/lost.h"
-#include "array/scrub-line.h"
+#include "array/scrub/internal.h"
 #include "common/plant.h"
 
 /* Lines with findings that are logged one by one, in a scrub. */
