@@ -15,7 +15,7 @@
 #include "array/ops/repair.h"
 #include "array/passes/resync.h"
 #include "array/scrub/scrub.h"
-#include "array/overdue.h"
+#include "array/watch/overdue.h"
 #include "array/sums/sums.h"
 #include "array/tick.h"
 #include "array/writeback.h"

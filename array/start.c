@@ -40,7 +40,7 @@
 #include "array/stop.h"
 #include "array/sums/sums.h"
 #include "array/tick.h"
-#include "array/watch.h"
+#include "array/watch/watch.h"
 
 /* How often dirty bits are cleared. */
 #define CLEAR_NS UINT64_C (5000000000)

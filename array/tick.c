@@ -1,7 +1,7 @@
 /* gpuraid: periodic work.
  *
  * The timer is armed only while something may become due, so an idle array
- * sleeps, except for array/watch.c.
+ * sleeps, except for array/watch/watch.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,12 +14,12 @@
 #include "array/io/progress.h"
 #include "array/io/superblock.h"
 #include "array/ops/ops.h"
-#include "array/overdue.h"
 #include "array/passes/pass.h"
-#include "array/probe.h"
 #include "array/scrub/scrub.h"
 #include "array/space-retry.h"
 #include "array/tick.h"
+#include "array/watch/overdue.h"
+#include "array/watch/probe.h"
 #include "array/writeback.h"
 
 /* Messages of one kind are counted for this long. */

@@ -23,7 +23,7 @@
 
 #include "array/change/grow.h"
 #include "array/io/xfer.h"
-#include "array/probe.h"
+#include "array/watch/probe.h"
 #include "common/bits.h"
 #include "raidmap/limits.h"
 #include "tests/engine-array.h"

@@ -86,7 +86,7 @@ struct seat {
   bool suspect;                 /* an I/O is overdue: reads avoid it */
   bool overdue;                 /* a write or flush is */
   bool waited_for;              /* likewise, but too many are */
-  uint64_t asked;               /* array/ask.c's: ns, since when a read is under
+  uint64_t asked;               /* watch/ask.c's: ns, since when a read is under
                                  * way; 0: none is */
   uint64_t heard;               /* ns, when the last of those ended */
   struct hedge_member hedge;    /* how long its reads take: seats/slow.c */
@@ -97,7 +97,7 @@ struct seat {
   uint64_t probe_off;           /* a slow member: where the next one is, bytes
                                  * of the data; what was avoided last */
   uint32_t probe_len;           /* 0: nothing was avoided since the last one */
-  bool deleted;                 /* its file was: array/watch.c */
+  bool deleted;                 /* its file was: array/watch/watch.c */
   bool no_space;                /* a write to it waits for space */
   uint64_t no_space_since;      /* then: ns */
   bool by_bitmap;               /* SEAT_TARGET: only missed regions */
@@ -418,7 +418,7 @@ struct array {
   uint64_t save_ns;             /* interval for saving where a rebuild or
                                  * scrub is */
   uint64_t clear_ns;            /* interval for clearing dirty bits */
-  uint64_t watch_ns;            /* interval of array/watch.c; 0: never */
+  uint64_t watch_ns;            /* interval of array/watch/watch.c; 0: never */
   struct watch *watch;
 
   /* Slow members: array/seats/slow.c, array/ops/hedge.c. */
@@ -441,7 +441,7 @@ struct array {
   uint64_t last_minute, last_clear;     /* ns */
   uint64_t overdue_waited;      /* ns, when more members than may fail were last
                                  * overdue; 0: never */
-  uint64_t asked;               /* array/ask.c's: ns; 0: never */
+  uint64_t asked;               /* array/watch/ask.c's: ns; 0: never */
   unsigned pread_now;           /* index in preads_begun for new ones */
   uint64_t pread_since;         /* ns */
   bool any_pread;               /* some began since the last tick */

@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-#include "array/ask.h"
 #include "array/io/xfer.h"
+#include "array/watch/ask.h"
 #include "common/plant.h"
 #include "raidmap/superblock.h"
 

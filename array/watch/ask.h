@@ -9,8 +9,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_ASK_H
-#define GPURAID_ASK_H
+#ifndef GPURAID_WATCH_ASK_H
+#define GPURAID_WATCH_ASK_H
 
 #include "array/engine/shared.h"
 

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_PROBE_H
-#define GPURAID_PROBE_H
+#ifndef GPURAID_WATCH_PROBE_H
+#define GPURAID_WATCH_PROBE_H
 
 #include "array/engine/shared.h"
 

@@ -5,13 +5,13 @@
 
 #include <errno.h>
 
-#include "array/ask.h"
 #include "array/health/fail.h"
 #include "array/io/store.h"
 #include "array/io/xfer.h"
-#include "array/overdue.h"
 #include "array/seats/seat.h"
 #include "array/space-retry.h"
+#include "array/watch/ask.h"
+#include "array/watch/overdue.h"
 #include "common/plant.h"
 
 /* One turn; a read that has not ended after two (a second) is overdue. */

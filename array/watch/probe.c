@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "array/io/xfer.h"
-#include "array/probe.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
+#include "array/watch/probe.h"
 
 static void
 probe_done (struct array *a, struct xfer *x)

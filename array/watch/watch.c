@@ -11,7 +11,7 @@
 #include "array/health/fail.h"
 #include "array/io/superblock.h"
 #include "array/seats/seat.h"
-#include "array/watch.h"
+#include "array/watch/watch.h"
 
 #define INTERVAL_NS UINT64_C (3000000000)
 
