@@ -18,7 +18,7 @@
 #include "array/open/copies.h"
 #include "array/passes/pace.h"
 #include "array/passes/pass.h"
-#include "array/request.h"
+#include "array/request/request.h"
 #include "array/scrub/scrub.h"
 
 /* The place in the device table of a uuid, in text; else SB_MAX_DEVICES. */

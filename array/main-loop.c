@@ -18,7 +18,7 @@
 #include "array/watch/overdue.h"
 #include "array/sums/sums.h"
 #include "array/tick.h"
-#include "array/writeback.h"
+#include "array/request/writeback.h"
 #include "array/io/xfer.h"
 
 static const struct pass_kind *const pass_kinds[] = {

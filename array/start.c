@@ -33,7 +33,7 @@
 #include "array/ops/repair.h"
 #include "array/passes/pass.h"
 #include "array/replay/recovery.h"
-#include "array/request.h"
+#include "array/request/request.h"
 #include "array/scrub/scrub.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"

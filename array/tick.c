@@ -15,12 +15,12 @@
 #include "array/io/superblock.h"
 #include "array/ops/ops.h"
 #include "array/passes/pass.h"
+#include "array/request/space-retry.h"
+#include "array/request/writeback.h"
 #include "array/scrub/scrub.h"
-#include "array/space-retry.h"
 #include "array/tick.h"
 #include "array/watch/overdue.h"
 #include "array/watch/probe.h"
-#include "array/writeback.h"
 
 /* Messages of one kind are counted for this long. */
 #define LOG_NS UINT64_C (60000000000)

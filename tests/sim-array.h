@@ -19,7 +19,7 @@
 #define GPURAID_TEST_SIM_ARRAY_H
 
 #include "array/engine/shared.h"
-#include "array/request.h"
+#include "array/request/request.h"
 #include "common/list.h"
 #include "gf/coder.h"
 #include "member/sim.h"

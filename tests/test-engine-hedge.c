@@ -14,7 +14,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/request-internal.h"
+#include "array/request/internal.h"
 #include "array/seats/slow.h"
 #include "common/bits.h"
 #include "tests/engine-array.h"

@@ -9,7 +9,7 @@
 #include "array/cache/cache.h"
 #include "array/cache/ticket.h"
 #include "array/ops/ops.h"
-#include "array/request.h"
+#include "array/request/request.h"
 #include "common/plant.h"
 
 struct ticket {

@@ -7,7 +7,7 @@
 #define GPURAID_CHANGE_INTERNAL_H
 
 #include "array/change/change.h"
-#include "array/request.h"
+#include "array/request/request.h"
 
 enum change_kind {
   CHANGE_OPEN,                  /* the first record of a writable open */

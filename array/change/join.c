@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "array/change/join.h"
-#include "array/request.h"
+#include "array/request/request.h"
 #include "array/seats/seat.h"
 #include "common/plant.h"
 

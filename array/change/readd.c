@@ -16,7 +16,7 @@
 #include "array/open/bitmaps.h"
 #include "array/open/copies.h"
 #include "array/open/settle.h"
-#include "array/request.h"
+#include "array/request/request.h"
 #include "array/seats/seat.h"
 #include "common/bits.h"
 #include "common/cleanup.h"

@@ -7,7 +7,7 @@
 #define GPURAID_JOURNAL_RELOG_H
 
 #include "array/journal/relog-face.h"
-#include "array/request.h"
+#include "array/request/request.h"
 #include "array/sums/sums.h"
 
 /* A block that is to be written; or only read, since it is lost if that fails

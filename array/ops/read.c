@@ -10,7 +10,7 @@
 #include "array/cache/cache.h"
 #include "array/ops/internal.h"
 #include "array/replay/recovery.h"
-#include "array/request.h"
+#include "array/request/request.h"
 #include "array/seats/slow.h"
 
 struct op *

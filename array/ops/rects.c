@@ -8,7 +8,7 @@
 #include "array/health/lost.h"
 #include "array/ops/internal.h"
 #include "array/replay/recovery.h"
-#include "array/request.h"
+#include "array/request/request.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
 #include "common/plant.h"

@@ -18,7 +18,7 @@
 #include "array/io/superblock.h"
 #include "array/ops/internal.h"
 #include "array/ops/repair.h"
-#include "array/request-internal.h"
+#include "array/request/internal.h"
 #include "array/seats/seat.h"
 #include "common/plant.h"
 

@@ -15,7 +15,7 @@
 #include "array/health/fail.h"
 #include "array/io/xfer.h"
 #include "array/ops/internal.h"
-#include "array/request.h"
+#include "array/request/request.h"
 #include "array/seats/seat.h"
 
 bool

@@ -18,7 +18,7 @@
 #include "array/health/lost.h"
 #include "array/ops/ops.h"
 #include "array/replay/recovery.h"
-#include "array/request-internal.h"
+#include "array/request/internal.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
 #include "array/sums/sums.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "array/cache/cache.h"
-#include "array/request-internal.h"
+#include "array/request/internal.h"
 #include "array/seats/seat.h"
 #include "array/sums/sums.h"
 #include "common/crc32c.h"

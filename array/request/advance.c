@@ -11,7 +11,7 @@
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
 #include "array/io/superblock.h"
-#include "array/request-internal.h"
+#include "array/request/internal.h"
 #include "common/plant.h"
 
 static void

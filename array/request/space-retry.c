@@ -11,7 +11,7 @@
 #include "array/io/store.h"
 #include "array/io/xfer.h"
 #include "array/ops/ops.h"
-#include "array/space-retry.h"
+#include "array/request/space-retry.h"
 
 /* Retries when the array stops. */
 #define STOP_TRIES 3u

@@ -13,7 +13,7 @@
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
 #include "array/ops/ops.h"
-#include "array/writeback.h"
+#include "array/request/writeback.h"
 
 #define MAX_AGE_NS      UINT64_C (1000000000)
 

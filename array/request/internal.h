@@ -1,4 +1,4 @@
-/* gpuraid: the internals of a request, only for array/request*.c.
+/* gpuraid: the internals of a request, only for array/request/.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -8,7 +8,7 @@
 
 #include "array/cache/ticket.h"
 #include "array/engine/shared.h"
-#include "array/request.h"
+#include "array/request/request.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
 
@@ -18,7 +18,7 @@
  */
 extern void request_advance (struct array *a, struct request *r);
 
-/* R_START, one batch of a read: array/request-read.c. */
+/* R_START, one batch of a read: array/request/read.c. */
 extern void read_start (struct array *a, struct request *r);
 /* R_LOOK: true when the operations are done and the client may copy. */
 extern bool read_look (struct array *a, struct request *r);
@@ -46,7 +46,7 @@ extern unsigned read_steps (struct array *a, struct request *r,
  */
 extern bool run_steps (struct request *r, struct step *step, unsigned nr,
                        bool ops);
-/* The same for those that read from members: array/request-pread.c. */
+/* The same for those that read from members: array/request/pread.c. */
 extern void run_preads (const struct request *r, struct step *step,
                         unsigned nr);
 /* With the array lock held: a step's pread failed; the step no longer holds
@@ -58,7 +58,7 @@ extern void seat_step_failed (struct array *a, struct step *s);
  */
 extern int steps_put (struct array *a, struct step *step, unsigned nr);
 
-/* Writes: array/request-write.c.  limit: bytes, from the request's
+/* Writes: array/request/write.c.  limit: bytes, from the request's
  * start, where this batch must end.
  */
 extern void write_start (struct array *a, struct request *r, uint64_t limit);
@@ -66,7 +66,7 @@ extern bool write_look (struct array *a, struct request *r);
 extern void write_payload (struct request *r);
 extern void write_commit (struct array *a, struct request *r);
 
-/* Zero: array/request-zero.c. */
+/* Zero: array/request/zero.c. */
 extern void zero_start (struct array *a, struct request *r);
 extern void zero_ended (struct array *a, struct request *r);
 extern bool zero_is_fast (const struct array *a, const struct request *r);

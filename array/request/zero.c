@@ -11,7 +11,7 @@
 #include "array/engine/consistency.h"
 #include "array/health/lost.h"
 #include "array/ops/ops.h"
-#include "array/request-internal.h"
+#include "array/request/internal.h"
 #include "array/sums/sums.h"
 
 static uint64_t

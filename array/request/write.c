@@ -18,7 +18,7 @@
 #include "array/cache/ticket.h"
 #include "array/engine/state.h"
 #include "array/ops/ops.h"
-#include "array/request-internal.h"
+#include "array/request/internal.h"
 
 /* The blocks that a step touches. */
 static uint16_t
