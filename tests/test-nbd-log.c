@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "member/nbd-log.h"
+#include "member/nbd/log.h"
 
 #define SIZE (1u << 20)
 

@@ -24,7 +24,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "member/member.h"
-#include "member/nbd.h"
+#include "member/nbd/nbd.h"
 #include "tests/nbd-store.h"
 #include "tests/scratch.h"
 #include "tests/seed.h"

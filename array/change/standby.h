@@ -10,7 +10,7 @@
 
 /* For array_make_writable, before the first record: what was read at the start
  * may be old by then, if other hosts reach the members (save_has_beat).  Reads
- * the superblocks of all that are not remote; member/nbd-look.c does that for
+ * the superblocks of all that are not remote; member/nbd/look.c does that for
  * those that are.  0, or an error that was reported: EBUSY if one has changed.
  * One caller at a time, with no lock of the array held.
  */

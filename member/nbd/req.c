@@ -13,7 +13,7 @@
 
 #include "common/bits.h"
 #include "member/io.h"
-#include "member/nbd.h"
+#include "member/nbd/nbd.h"
 
 #define MAX_PARTS 8u            /* of one request, at a time */
 /* Some servers do zeroes of more than 64 MiB wrongly (nbdkit 1.32.5), and all

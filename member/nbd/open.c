@@ -20,7 +20,7 @@
 #include "common/log.h"
 #include "common/plant.h"
 #include "member/io.h"
-#include "member/nbd.h"
+#include "member/nbd/nbd.h"
 
 /* A call that waits ends with an error if no answer comes for this long. */
 #define ANSWER_NS UINT64_C (30000000000)

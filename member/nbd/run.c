@@ -1,6 +1,6 @@
 /* gpuraid: the thread of an NBD member.
  *
- * Waits at the sockets and for submissions, and lets nbd-session.c decide.
+ * Waits at the sockets and for submissions, and lets session.c decide.
  * One for each member, so that one that hangs delays no other.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -17,7 +17,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/thread.h"
-#include "member/nbd.h"
+#include "member/nbd/nbd.h"
 
 /* While something is waited for, how often to look at the clock, and at what
  * the array thinks of this member.

@@ -1,4 +1,4 @@
-/* gpuraid: a member that is an NBD export, shared by nbd-*.c only.
+/* gpuraid: a member that is an NBD export, for member/nbd/ only.
  *
  * Before the fork its calls are synchronous, on one connection.  The first
  * submit starts its thread, which from then on does everything: connections,
@@ -10,15 +10,15 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_MEMBER_NBD_H
-#define GPURAID_MEMBER_NBD_H
+#ifndef GPURAID_NBD_H
+#define GPURAID_NBD_H
 
 #include <libnbd.h>
 #include <pthread.h>
 
 #include "common/running.h"
 #include "member/member.h"
-#include "member/nbd-log.h"
+#include "member/nbd/log.h"
 
 #define NBD_MAX_CONNS 4u
 #define NBD_WHY_LEN 256
@@ -103,7 +103,7 @@ nbd_of (struct member *m)
 
 extern const struct member_ops nbd_member_ops;
 
-/* ---- nbd-conn.c: one connection ------------------------------------------ */
+/* ---- conn.c: one connection ---------------------------------------------- */
 
 /* Begin to connect.  NULL: why says why not, errno is EINVAL if the URI is
  * wrong, else anything.
@@ -127,7 +127,7 @@ extern void nbd_conn_ask (struct nbd_handle *h, struct nbd_server *s);
 extern const char *nbd_server_unfit (const struct nbd_server *s,
                                      bool readonly);
 
-/* ---- nbd-req.c: requests ------------------------------------------------- */
+/* ---- req.c: requests ----------------------------------------------------- */
 
 /* NULL: no memory. */
 extern struct nbd_req *nbd_req_new (struct nbd_member *n, enum nbd_for why,
@@ -151,7 +151,7 @@ extern int nbd_req_fill (struct nbd_req *r);
 /* No part of it is issued any more: as if it was new. */
 extern void nbd_req_reset (struct nbd_req *r);
 
-/* ---- nbd-look.c: is it still our export? --------------------------------- */
+/* ---- look.c: is it still our export? ------------------------------------- */
 
 extern _Atomic uint64_t nbd_look_ns;    /* how often; tests change it */
 
@@ -170,7 +170,7 @@ extern bool nbd_look_holds (const struct nbd_member *n, unsigned c);
 /* Does it hold all connections, so that no look can be sent? */
 extern bool nbd_look_is_too_late (const struct nbd_member *n);
 
-/* ---- nbd-connect.c: to a server again ------------------------------------ */
+/* ---- connect.c: to a server again ---------------------------------------- */
 
 /* Begin the first connection; n->lost if that fails at once. */
 extern void nbd_connect_begin (struct nbd_member *n);
@@ -179,7 +179,7 @@ extern void nbd_connected (struct nbd_member *n);
 /* They are there, or too late: go on to look. */
 extern void nbd_connect_more (struct nbd_member *n);
 
-/* ---- nbd-session.c: from the first connection to the last answer --------- */
+/* ---- session.c: from the first connection to the last answer ------------- */
 
 /* One step of the thread: connect, compare, replay, issue. */
 extern void nbd_session_step (struct nbd_member *n);
@@ -198,7 +198,7 @@ extern void nbd_session_leave (struct nbd_member *n, int err);
 /* io->done is to be called with this error. */
 extern void nbd_finish (struct nbd_member *n, struct io *io, int error);
 
-/* ---- nbd-run.c: the thread ----------------------------------------------- */
+/* ---- run.c: the thread --------------------------------------------------- */
 
 /* Hand a request to the thread, which is started if need be.  0, or an errno
  * and r is the caller's.

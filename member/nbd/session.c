@@ -21,7 +21,7 @@
 #include "common/log.h"
 #include "common/plant.h"
 #include "member/io.h"
-#include "member/nbd.h"
+#include "member/nbd/nbd.h"
 
 #define SECOND UINT64_C (1000000000)
 /* Between two tries to connect.  A server that is back is noticed before its

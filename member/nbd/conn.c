@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "common/bits.h"
-#include "member/nbd.h"
+#include "member/nbd/nbd.h"
 
 #define CONNECT_NS UINT64_C (10000000000)
 #define AGAIN_NS UINT64_C (1000000000)

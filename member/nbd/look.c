@@ -23,7 +23,7 @@
 
 #include "common/plant.h"
 #include "member/io.h"
-#include "member/nbd.h"
+#include "member/nbd/nbd.h"
 
 /* How old the last good look may be when something is changed;
  * array/open/live.c waits for longer.

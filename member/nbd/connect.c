@@ -12,7 +12,7 @@
 
 #include "common/log.h"
 #include "common/plant.h"
-#include "member/nbd.h"
+#include "member/nbd/nbd.h"
 
 #define SECOND UINT64_C (1000000000)
 #define CONNECT_NS (10 * SECOND)

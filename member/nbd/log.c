@@ -15,7 +15,7 @@
 
 #include "common/bits.h"
 #include "common/plant.h"
-#include "member/nbd-log.h"
+#include "member/nbd/log.h"
 
 #define SECTOR 512u
 

@@ -1,12 +1,12 @@
 /* gpuraid: what an NBD server may lose, and how to know an export again.
  *
- * Pure: no I/O, no locks.  For nbd-*.c and tests only.
+ * Pure: no I/O, no locks.  For member/nbd/ and tests only.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_MEMBER_NBD_LOG_H
-#define GPURAID_MEMBER_NBD_LOG_H
+#ifndef GPURAID_NBD_LOG_H
+#define GPURAID_NBD_LOG_H
 
 #include "common/list.h"
 #include "member/loop.h"
