@@ -1,7 +1,7 @@
 /* gpuraid: where I/O completes.
  *
  * Three kinds, one choice per process: io_uring, plain threads, and
- * simulated (member/sim.h).  A loop is made after nbdkit's fork.
+ * simulated (member/sim/sim.h).  A loop is made after nbdkit's fork.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

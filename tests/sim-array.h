@@ -22,7 +22,7 @@
 #include "array/request/request.h"
 #include "common/list.h"
 #include "gf/coder.h"
-#include "member/sim.h"
+#include "member/sim/sim.h"
 #include "raidmap/table.h"
 
 /* What sim_array_new makes; CONSISTENCY_NONE at first. */

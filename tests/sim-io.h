@@ -7,7 +7,7 @@
 #define GPURAID_TEST_SIM_IO_H
 
 #include "member/io.h"
-#include "member/sim.h"
+#include "member/sim/sim.h"
 
 #define BLOCK 4096u
 #define NR_BLOCKS 16u

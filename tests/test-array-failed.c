@@ -18,7 +18,7 @@
 #include "array/request/request.h"
 #include "array/stop.h"
 #include "array/sums/sums.h"
-#include "member/sim.h"
+#include "member/sim/sim.h"
 #include "tests/gf-reference.h"
 
 #define K 2u

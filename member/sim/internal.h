@@ -3,11 +3,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_SIM_PRIVATE_H
-#define GPURAID_SIM_PRIVATE_H
+#ifndef GPURAID_SIM_INTERNAL_H
+#define GPURAID_SIM_INTERNAL_H
 
 #include "common/running.h"
-#include "member/sim.h"
+#include "member/sim/sim.h"
 
 struct event {
   uint64_t at_ns, no;           /* the order: by time, then as scheduled */
@@ -59,7 +59,7 @@ extern void sim_look (struct sim_disk *d, enum io_kind kind,
 /* Stir numbers into the trace. */
 extern void sim_note (struct sim *sim, uint64_t a, uint64_t b);
 
-/* ---- sim-disk.c ---- */
+/* ---- disk.c -------- */
 
 extern struct flight *flight_new (struct sim_disk *d, enum io_kind kind,
                                   uint64_t off, uint64_t len);
@@ -79,7 +79,7 @@ extern int sim_disk_write (struct sim_disk *d, struct flight *f);
 extern int sim_disk_flush (struct sim_disk *d, uint64_t mark);
 extern void sim_disk_blank (struct sim_disk *d);
 
-/* ---- sim-store.c ---- */
+/* ---- store.c -------- */
 
 /* The bytes of a write for which there is space. */
 extern uint64_t sim_store_room (const struct sim_disk *d,
@@ -109,7 +109,7 @@ extern void sim_disk_crash (struct sim_disk *d, const struct crash *c);
  */
 extern void sim_disk_kill (struct sim_disk *d, const struct crash *c);
 
-/* ---- sim-member.c ---- */
+/* ---- member.c -------- */
 
 extern bool sim_is_disk (const struct member *m);
 extern struct sim_disk *sim_disk_of (const struct member *m);

@@ -1,6 +1,6 @@
 /* gpuraid: the simulated clock and loop.
  *
- * Decides what happens next and when everything stops.  sim-disk.c decides what
+ * Decides what happens next and when everything stops.  disk.c decides what
  * a disk does with an I/O.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -12,7 +12,7 @@
 
 #include "common/bits.h"
 #include "common/log.h"
-#include "member/sim-private.h"
+#include "member/sim/internal.h"
 
 /* ---- Numbers ------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* gpuraid: a simulated disk and the members made of it.
  *
  * Decides what an I/O does to the disk and what goes wrong with it;
- * member/sim-store.c has what is stored.  A read returns the content when it
+ * member/sim/store.c has what is stored.  A read returns the content when it
  * completes.  A write is visible from when it completes, and is durable when a
  * flush that was submitted after that has completed; until then it is kept
  * beside the image, so that a crash can undo it.
@@ -19,7 +19,7 @@
 #include "common/crc32c.h"
 #include "common/log.h"
 #include "member/io.h"
-#include "member/sim-private.h"
+#include "member/sim/internal.h"
 
 void
 flight_free (struct flight *f)

@@ -1,6 +1,6 @@
 /* gpuraid: members made of simulated disks.
  *
- * The synchronous calls, opening and locking.  sim-disk.c decides what a disk
+ * The synchronous calls, opening and locking.  disk.c decides what a disk
  * does.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -15,7 +15,7 @@
 #include "common/log.h"
 #include "common/zeroes.h"
 #include "member/io.h"
-#include "member/sim-private.h"
+#include "member/sim/internal.h"
 
 struct sim_member {
   struct member member;

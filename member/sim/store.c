@@ -10,7 +10,7 @@
 
 #include "common/bits.h"
 #include "member/io.h"
-#include "member/sim-private.h"
+#include "member/sim/internal.h"
 
 /* Copy the write to an image, all of it or some of its sectors. */
 static void
