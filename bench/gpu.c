@@ -10,7 +10,7 @@
 #include "bench/gpu.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
-#include "gpu/compiler.h"
+#include "gpu/compiler/compiler.h"
 #include "measure/coders.h"
 
 #define MAX_GPUS 16

@@ -13,7 +13,7 @@
 #include "bench/requests.h"
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "gpu/compiler.h"
+#include "gpu/compiler/compiler.h"
 #include "measure/method.h"
 
 static void

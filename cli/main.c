@@ -19,7 +19,7 @@
 #include "cli/cli.h"
 #include "common/bits.h"
 #include "common/log.h"
-#include "gpu/compiler-child.h"
+#include "gpu/compiler/child.h"
 
 static const struct command {
   const char *name;

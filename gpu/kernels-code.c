@@ -8,7 +8,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "gpu/compiler.h"
+#include "gpu/compiler/compiler.h"
 #include "gpu/kernels-internal.h"
 
 /* The text itself is in the key: it describes the matrix completely, and a

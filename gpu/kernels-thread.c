@@ -22,8 +22,8 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "gpu/compiler-child.h"
-#include "gpu/compiler.h"
+#include "gpu/compiler/child.h"
+#include "gpu/compiler/compiler.h"
 #include "gpu/kernel-check.h"
 #include "gpu/kernels-internal.h"
 

@@ -28,7 +28,7 @@
 #include "control/control.h"
 #include "control/hook.h"
 #include "gpu/coder-choose.h"
-#include "gpu/compiler-child.h"
+#include "gpu/compiler/child.h"
 #include "member/loop.h"
 #include "nbdkit-plugin/plugin.h"
 #include "old-nbdkit/killed-client.h"

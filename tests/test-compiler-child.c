@@ -21,8 +21,8 @@
 #include <cmocka.h>
 
 #include "common/bits.h"
-#include "gpu/compiler-child.h"
-#include "gpu/compiler.h"
+#include "gpu/compiler/child.h"
+#include "gpu/compiler/compiler.h"
 #include "tests/cuda-coder.h"
 #include "tests/fake-cuda.h"
 

@@ -21,7 +21,7 @@
 #include <cmocka.h>
 
 #include "common/bits.h"
-#include "gpu/compiler.h"
+#include "gpu/compiler/compiler.h"
 #include "gpu/driver.h"
 #include "tests/fake-cuda.h"
 

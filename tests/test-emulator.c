@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "gpu/compiler.h"
+#include "gpu/compiler/compiler.h"
 #include "gpu/driver.h"
 #include "tests/fake-cuda.h"
 

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "common/bits.h"
-#include "gpu/compiler.h"
+#include "gpu/compiler/compiler.h"
 #include "gpu/device.h"
 #include "gpu/kernel-store.h"
 #include "gpu/kernels.h"

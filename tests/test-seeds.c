@@ -20,7 +20,7 @@
 #include "bench/gpu.h"
 #include "bench/methods.h"
 #include "common/bits.h"
-#include "gpu/compiler.h"
+#include "gpu/compiler/compiler.h"
 #include "tests/fake-cuda.h"
 #include "tests/gf-reference.h"
 

@@ -1,7 +1,7 @@
 /* gpuraid: tests: a run-time compiler that compiles for the emulator.
  *
- * libnvrtc.so.13 as far as gpu/compiler.c uses it: programs, options and
- * results.  compile.c does the work.
+ * libnvrtc.so.13 as far as gpu/compiler/compiler.c uses it: programs, options
+ * and results.  compile.c does the work.
  *
  *   FAKE_NVRTC_FAIL=1    every compilation fails
  *   FAKE_NVRTC_SLOW=MS   every compilation takes MS longer

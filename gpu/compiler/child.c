@@ -29,8 +29,8 @@
 #include "common/log.h"
 #include "common/version.h"
 #include "common/write-all.h"
-#include "gpu/compiler-child.h"
-#include "gpu/compiler.h"
+#include "gpu/compiler/child.h"
+#include "gpu/compiler/compiler.h"
 
 extern char **environ;
 

@@ -10,8 +10,8 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "gpu/compiler-child.h"
-#include "gpu/compiler.h"
+#include "gpu/compiler/child.h"
+#include "gpu/compiler/compiler.h"
 
 typedef struct _nvrtcProgram *nvrtcProgram;
 
