@@ -200,7 +200,7 @@ ARCHS   ?= $(filter 75 80 86 89 90 100 120,$(patsubst compute_%,%,\
 gencode  = $(foreach a,$(ARCHS),-gencode=arch=compute_$(a)$(comma)code=sm_$(a)) \
 	-gencode=arch=compute_$(firstword $(ARCHS))$(comma)code=compute_$(firstword $(ARCHS))
 
-kernel_h := $(wildcard gpu/kernel-params.h gpu/kernels/*.cuh)
+kernel_h := $(wildcard gpu/text/params.h gpu/kernels/*.cuh)
 
 # Kernels on tensor cores: those of 9.0 from CUDA 12 on, and those of 8.x, which
 # 9.0 can run too.

@@ -17,9 +17,9 @@
 #include "bench/tuning.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
-#include "gpu/kernel-params.h"
-#include "gpu/kernel-source.h"
-#include "gpu/kernel-tensor.h"
+#include "gpu/text/params.h"
+#include "gpu/text/source.h"
+#include "gpu/text/tensor.h"
 
 /* The tail of one launch overlaps with the head of the next. */
 #define NR_STREAMS 4

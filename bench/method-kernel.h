@@ -7,7 +7,7 @@
 #define GPURAID_BENCH_METHOD_KERNEL_H
 
 #include "measure/method.h"
-#include "gpu/kernel-source.h"
+#include "gpu/text/source.h"
 
 /* The method "kernel" without a kernel: kernel_method_use sets one, and may be
  * called again.

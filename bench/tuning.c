@@ -8,7 +8,7 @@
 
 #include "bench/tuning.h"
 #include "common/bits.h"
-#include "gpu/kernel-row.h"
+#include "gpu/text/row.h"
 #include "measure/method.h"
 
 #define MAX_BLOCK 1024u

@@ -18,7 +18,7 @@
 #ifndef GPURAID_BENCH_TUNING_H
 #define GPURAID_BENCH_TUNING_H
 
-#include "gpu/kernel-source.h"
+#include "gpu/text/source.h"
 
 #define TUNING_LEN 40
 

@@ -18,7 +18,7 @@
 #include "common/list.h"
 #include "gf/coder.h"
 #include "gpu/driver.h"
-#include "gpu/kernel-params.h"
+#include "gpu/text/params.h"
 
 /* The largest small job, in bytes of input: small jobs are served first. */
 #define DEVICE_SMALL_LEN ((size_t) 1 << 20)

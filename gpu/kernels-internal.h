@@ -12,9 +12,9 @@
 #include "common/list.h"
 #include "gf/coder.h"
 #include "gpu/device.h"
-#include "gpu/kernel-source.h"
 #include "gpu/kernel-store.h"
 #include "gpu/kernels.h"
+#include "gpu/text/source.h"
 
 #define NR_BUCKETS 1024
 #define DEFAULT_MAX 512

@@ -18,7 +18,7 @@
 
 #include "gf/matrix.h"
 #include "gpu/driver.h"
-#include "gpu/kernel-tensor.h"
+#include "gpu/text/tensor.h"
 
 /* The most devices of a coder. */
 #define KERNELS_MAX_DEVICES 16

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "common/bits.h"
-#include "gpu/kernel-columns.h"
+#include "gpu/text/columns.h"
 #include "tests/gf-reference.h"
 
 static uint64_t seed;

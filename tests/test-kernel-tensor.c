@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "gf/field.h"
-#include "gpu/kernel-tensor.h"
+#include "gpu/text/tensor.h"
 #include "tests/gf-reference.h"
 
 #define MAX_CHUNKS 8

@@ -23,9 +23,9 @@
 #include "common/bits.h"
 #include "gpu/compiler/compiler.h"
 #include "gpu/driver.h"
-#include "gpu/kernel-params.h"
-#include "gpu/kernel-source.h"
-#include "gpu/kernel-tensor.h"
+#include "gpu/text/params.h"
+#include "gpu/text/source.h"
+#include "gpu/text/tensor.h"
 #include "tests/fake-cuda.h"
 #include "tests/gf-job.h"
 

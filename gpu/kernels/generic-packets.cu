@@ -6,10 +6,10 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "gpu/kernel-params.h"
+#include "gpu/text/params.h"
 #include "gpu/kernels/parts.cuh"
 
-/* As in gpu/kernel-generic.c. */
+/* As in gpu/text/generic.c. */
 #define BLOCK 128
 #define BYTES 8                 /* of every packet, for each thread */
 #define MAX_CRC_CELLS 384       /* of a rect */

@@ -8,15 +8,15 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "gpu/kernel-params.h"
+#include "gpu/text/params.h"
 #include "gpu/kernels/parts.cuh"
 
-/* As in gpu/kernel-generic.c. */
+/* As in gpu/text/generic.c. */
 #define BLOCK 256
 #define BYTES 16                /* of every cell, for each thread */
 #define MAX_CRC_CELLS 384       /* of a rect */
 
-/* What gpu/kernel-generic.c makes for each row of each column; columns
+/* What gpu/text/generic.c makes for each row of each column; columns
  * are outermost.
  */
 struct product {

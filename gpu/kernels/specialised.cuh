@@ -1,6 +1,6 @@
 /* gpuraid: the frame of the kernel for one matrix.
  *
- * Comes after the lines that gpu/kernel-source.c writes:
+ * Comes after the lines that gpu/text/source.c writes:
  *
  *   COLS, ROWS          of the matrix
  *   BLOCK, BYTES        threads; bytes that a thread takes of each packet
@@ -16,7 +16,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "gpu/kernel-params.h"
+#include "gpu/text/params.h"
 #include "gpu/kernels/parts.cuh"
 
 #ifdef CRC_WORDS

@@ -9,10 +9,10 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "gpu/kernel-params.h"
+#include "gpu/text/params.h"
 #include "gpu/kernels/tensor-wgmma.cuh"
 
-/* As in gpu/kernel-tensor.c. */
+/* As in gpu/text/tensor.c. */
 #ifndef THREADS_64
 #define THREADS_64 384
 #endif

@@ -11,7 +11,7 @@
 
 #include "gpu/kernels/tensor.cuh"
 
-/* As in gpu/kernel-tensor.c. */
+/* As in gpu/text/tensor.c. */
 #define THREADS 128
 
 /* A lane's part of 16 cells for each block. */

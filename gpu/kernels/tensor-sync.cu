@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "gpu/kernel-params.h"
+#include "gpu/text/params.h"
 #include "gpu/kernels/tensor-mma.cuh"
 #include "gpu/kernels/tensor-loads.cuh"
 

@@ -3,7 +3,7 @@
  * A bit of an output is the sum of some bits of the inputs: of the ones in
  * (bits of the inputs AND a row of the bit matrix) only whether they are an
  * even number counts.  Tensor cores count them.  The matrix is data
- * (gpu/kernel-tensor.c makes it), so one kernel serves all matrices.
+ * (gpu/text/tensor.c makes it), so one kernel serves all matrices.
  *
  * A warp takes 128 bytes of each cell, as 8 pieces of 16 bytes.  Four lanes, a
  * quad, share a piece: lane q has cells 4q to 4q+3 of each block of 16 cells.
@@ -34,7 +34,7 @@
 #define CHUNK 128u              /* bytes */
 #define GROUP 4u                /* slots */
 #define GROUP_LEN 512u          /* bytes of the matrix: for each block */
-#define MAX_SLOTS 512u          /* as in gpu/kernel-tensor.c */
+#define MAX_SLOTS 512u          /* as in gpu/text/tensor.c */
 #define MAX_COLS 64u
 
 /* ---- how a step is divided --------------------------------------------- */

@@ -5,13 +5,13 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_KERNEL_SHAPE_H
-#define GPURAID_KERNEL_SHAPE_H
+#ifndef GPURAID_TEXT_SHAPE_H
+#define GPURAID_TEXT_SHAPE_H
 
 #include <stddef.h>
 
 #include "common/bits.h"
-#include "gpu/kernel-params.h"
+#include "gpu/text/params.h"
 
 /* A file of kernels that is built in. */
 struct kernel_image {

@@ -10,7 +10,7 @@
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "gf/bit-matrix.h"
-#include "gpu/kernel-source-internal.h"
+#include "gpu/text/internal.h"
 
 /* As in gpu/kernels/generic-packets.cu. */
 #define BLOCK 128u

@@ -14,7 +14,7 @@
 #include "common/cleanup.h"
 #include "gf/xor-program.h"
 #include "gf/xor-streamed.h"
-#include "gpu/kernel-source-internal.h"
+#include "gpu/text/internal.h"
 
 /* With more alive, values not used soon would go to memory and back. */
 #define MAX_ALIVE 160u          /* words */

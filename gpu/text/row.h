@@ -1,12 +1,12 @@
 /* gpuraid: how to evaluate one row of a matrix over GF(2^8).
  *
- * Pure.  gpu/kernel-source.c explains the idea, and writes the result.
+ * Pure.  gpu/text/source.c explains the idea, and writes the result.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_KERNEL_ROW_H
-#define GPURAID_KERNEL_ROW_H
+#ifndef GPURAID_TEXT_ROW_H
+#define GPURAID_TEXT_ROW_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -13,7 +13,7 @@
 
 #include "common/cleanup.h"
 #include "gf/bit-matrix.h"
-#include "gpu/kernel-tensor.h"
+#include "gpu/text/tensor.h"
 
 #define CHUNK 128u
 #define GROUP 4u

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "common/bits.h"
-#include "gpu/kernel-columns.h"
-#include "gpu/kernel-source-internal.h"
+#include "gpu/text/columns.h"
+#include "gpu/text/internal.h"
 
 /* Of a column: 8 bits for each row, 8 rows a word. */
 #define NR_WORDS (MATRIX_MAX / 8)

@@ -3,13 +3,13 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_KERNEL_SOURCE_INTERNAL_H
-#define GPURAID_KERNEL_SOURCE_INTERNAL_H
+#ifndef GPURAID_TEXT_INTERNAL_H
+#define GPURAID_TEXT_INTERNAL_H
 
 #include <stdio.h>
 
-#include "gpu/kernel-params.h"
-#include "gpu/kernel-source.h"
+#include "gpu/text/params.h"
+#include "gpu/text/source.h"
 
 #define CRC_BLOCK_LEN 4096u
 

@@ -6,21 +6,21 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_KERNEL_SOURCE_H
-#define GPURAID_KERNEL_SOURCE_H
+#ifndef GPURAID_TEXT_SOURCE_H
+#define GPURAID_TEXT_SOURCE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "gf/matrix.h"
-#include "gpu/kernel-shape.h"
+#include "gpu/text/shape.h"
 
 /* Increment whenever the same matrix gives other text: part of the key of
  * kernels on disk.
  */
 #define KERNEL_SOURCE_VERSION 4
 
-/* Which sums within a row are made once (gpu/kernel-row.h). */
+/* Which sums within a row are made once (gpu/text/row.h). */
 enum kernel_share { KERNEL_SHARE_NONE, KERNEL_SHARE_EVEN, KERNEL_SHARE_ODD };
 
 /* The parameters of the text; how fast it is depends on the device. */

@@ -1,6 +1,6 @@
 /* gpuraid: choose the columns of a matrix that are summed together.
  *
- * Only for gpu/kernel-source.c.  Pure.
+ * Only for gpu/text/source.c.  Pure.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -9,7 +9,7 @@
 
 #include "common/bits.h"
 #include "gf/field.h"
-#include "gpu/kernel-source-internal.h"
+#include "gpu/text/internal.h"
 
 /* As in gpu/kernels/generic.cu. */
 #define BLOCK 256

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "gpu/kernel-row.h"
+#include "gpu/text/row.h"
 
 #define NR_TERMS (KERNEL_SHARED + KERNEL_MAX_SHARED)
 

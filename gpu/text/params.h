@@ -5,8 +5,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_KERNEL_PARAMS_H
-#define GPURAID_KERNEL_PARAMS_H
+#ifndef GPURAID_TEXT_PARAMS_H
+#define GPURAID_TEXT_PARAMS_H
 
 #ifdef __CUDACC_RTC__           /* which has no headers */
 typedef unsigned char uint8_t;

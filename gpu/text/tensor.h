@@ -6,13 +6,13 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_KERNEL_TENSOR_H
-#define GPURAID_KERNEL_TENSOR_H
+#ifndef GPURAID_TEXT_TENSOR_H
+#define GPURAID_TEXT_TENSOR_H
 
 #include <stdbool.h>
 
 #include "gf/matrix.h"
-#include "gpu/kernel-shape.h"
+#include "gpu/text/shape.h"
 
 /* Where the cells are. */
 enum kernel_place { KERNEL_ON_HOST, KERNEL_ON_DEVICE };

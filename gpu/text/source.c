@@ -16,9 +16,9 @@
 #include <string.h>
 
 #include "common/bits.h"
-#include "gpu/kernel-columns.h"
-#include "gpu/kernel-row.h"
-#include "gpu/kernel-source-internal.h"
+#include "gpu/text/columns.h"
+#include "gpu/text/internal.h"
+#include "gpu/text/row.h"
 
 #define CRC_BYTES 16u           /* of a block, for each thread */
 
