@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 #include "measure/method.h"
-#include "gpu/driver.h"
+#include "gpu/device/driver.h"
 
 /* Opened once in a process and never closed. */
 struct bench_gpu {

@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "gpu/driver.h"
+#include "gpu/device/driver.h"
 
 /* One job, in seconds of now (); zeroed before it is submitted. */
 struct trace {

@@ -12,7 +12,7 @@
 #include "gf/coder-simd.h"
 #include "gpu/coder-choose.h"
 #include "gpu/coder-cuda.h"
-#include "gpu/probe.h"
+#include "gpu/device/probe.h"
 
 int
 coder_choice_check (struct coder_choice *choice)

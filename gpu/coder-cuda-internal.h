@@ -10,9 +10,9 @@
 #include <stdatomic.h>
 
 #include "gpu/coder-cuda.h"
-#include "gpu/device.h"
+#include "gpu/device/device.h"
+#include "gpu/device/pin.h"
 #include "gpu/kernels.h"
-#include "gpu/pin.h"
 
 struct cuda {
   struct coder coder;           /* first */

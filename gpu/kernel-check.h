@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "gf/coder.h"
-#include "gpu/device.h"
+#include "gpu/device/device.h"
 #include "gpu/kernels.h"
 
 /* Code one rect of random bytes with the kernel, CRCs too if crc, and compare

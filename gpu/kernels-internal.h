@@ -11,7 +11,7 @@
 
 #include "common/list.h"
 #include "gf/coder.h"
-#include "gpu/device.h"
+#include "gpu/device/device.h"
 #include "gpu/kernel-store.h"
 #include "gpu/kernels.h"
 #include "gpu/text/source.h"

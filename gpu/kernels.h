@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "gf/matrix.h"
-#include "gpu/driver.h"
+#include "gpu/device/driver.h"
 #include "gpu/text/tensor.h"
 
 /* The most devices of a coder. */

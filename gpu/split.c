@@ -5,7 +5,7 @@
 
 #include "common/bits.h"
 #include "gpu/split.h"
-#include "gpu/device.h"
+#include "gpu/device/device.h"
 
 #define BLOCK_LEN ((size_t) 4096)
 

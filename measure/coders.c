@@ -12,7 +12,7 @@
 #include "gf/coder-simd.h"
 #include "gf/coder.h"
 #include "gpu/coder-cuda.h"
-#include "gpu/driver.h"
+#include "gpu/device/driver.h"
 #include "measure/coders.h"
 #include "measure/method-coder.h"
 

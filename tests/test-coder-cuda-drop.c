@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "common/bits.h"
-#include "gpu/device.h"
+#include "gpu/device/device.h"
 #include "tests/cuda-coder.h"
 #include "tests/fake-cuda.h"
 

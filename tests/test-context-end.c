@@ -1,6 +1,6 @@
-/* gpuraid: what gpu/device-drop.c and gpu/pin.c rely on: a context that was
- * reset writes no more, whatever it was doing, and other contexts keep their
- * memory, unless the error was theirs too.
+/* gpuraid: what gpu/device/drop.c and gpu/device/pin.c rely on: a context that
+ * was reset writes no more, whatever it was doing, and other contexts keep
+ * their memory, unless the error was theirs too.
  *
  * On the fake driver, or, if GPURAID_TEST_GPU is set, on a GPU.
  *
@@ -22,7 +22,7 @@
 
 #include "common/bits.h"
 #include "gpu/compiler/compiler.h"
-#include "gpu/driver.h"
+#include "gpu/device/driver.h"
 #include "tests/fake-cuda.h"
 
 #define LEN ((size_t) 16 * MIB)

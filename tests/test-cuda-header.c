@@ -1,9 +1,10 @@
-/* gpuraid: gpu/driver.h says the same as the toolkit's cuda.h, where there
- * is one: the prototypes of functions, the values of constants.
+/* gpuraid: gpu/device/driver.h says the same as the toolkit's cuda.h, where
+ * there is one: the prototypes of functions, the values of constants.
  *
- * Both have to be seen at once, so the types of gpu/driver.h get other
- * names, and the constants of cuda.h are kept before those of gpu/driver.h
- * hide them.  The list of functions is then expanded with cuda.h's types.
+ * Both have to be seen at once, so the types of gpu/device/driver.h get other
+ * names, and the constants of cuda.h are kept before those of
+ * gpu/device/driver.h hide them.  The list of functions is then expanded with
+ * cuda.h's types.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -69,7 +70,7 @@ enum {
 #define CUstream our_CUstream
 #define CUevent our_CUevent
 #define CUmemcpyAttributes our_CUmemcpyAttributes
-#include "gpu/driver.h"
+#include "gpu/device/driver.h"
 #undef CUresult
 #undef CUdevice
 #undef CUdeviceptr
@@ -190,12 +191,12 @@ test_constants (void **state)
       fail_msg ("%s is %ld", constants[i].name, constants[i].theirs);
 
   /* None is left out. */
-  f = fopen ("gpu/driver.h", "r");
+  f = fopen ("gpu/device/driver.h", "r");
   assert_non_null (f);
   while (fgets (line, sizeof line, f))
     if (sscanf (line, "#define %99[A-Z0-9_a-z] ", name) == 1 &&
         strncmp (name, "CU", 2) == 0 && !is_known (name))
-      fail_msg ("%s of gpu/driver.h is not looked at here", name);
+      fail_msg ("%s of gpu/device/driver.h is not looked at here", name);
   fclose (f);
 }
 

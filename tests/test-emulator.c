@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "gpu/compiler/compiler.h"
-#include "gpu/driver.h"
+#include "gpu/device/driver.h"
 #include "tests/fake-cuda.h"
 
 #define OUT_LEN 65536

@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "gpu/compiler/compiler.h"
-#include "gpu/driver.h"
+#include "gpu/device/driver.h"
 #include "tests/fake-cuda.h"
 
 #define PINNED_LEN (1 << 20)

@@ -17,7 +17,7 @@
 
 #include "common/bits.h"
 #include "gpu/compiler/compiler.h"
-#include "gpu/device.h"
+#include "gpu/device/device.h"
 #include "gpu/kernel-store.h"
 #include "gpu/kernels.h"
 #include "tests/cuda-coder.h"

@@ -22,7 +22,7 @@
 
 #include "common/bits.h"
 #include "gpu/compiler/compiler.h"
-#include "gpu/driver.h"
+#include "gpu/device/driver.h"
 #include "gpu/text/params.h"
 #include "gpu/text/source.h"
 #include "gpu/text/tensor.h"

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gpu/driver.h"
+#include "gpu/device/driver.h"
 #include "tests/fake-cuda/runtime.h"
 #include "tests/fake-cuda/scheduler.h"
 
@@ -35,7 +35,7 @@
 #define CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED 713
 #define CUDA_ERROR_UNKNOWN 999
 
-/* The driver exports them; the declarations come from gpu/driver.h. */
+/* The driver exports them; the declarations come from gpu/device/driver.h. */
 #define X(name, symbol, args) extern CUresult symbol args;
 DRIVER_CALLS (X)
 DRIVER_OPTIONAL_CALLS (X)

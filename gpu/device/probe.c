@@ -16,8 +16,8 @@
 
 #include "common/bits.h"
 #include "common/log.h"
-#include "gpu/driver.h"
-#include "gpu/probe.h"
+#include "gpu/device/driver.h"
+#include "gpu/device/probe.h"
 
 #define TIMEOUT_MS 30000
 

@@ -10,8 +10,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_DRIVER_H
-#define GPURAID_DRIVER_H
+#ifndef GPURAID_DEVICE_DRIVER_H
+#define GPURAID_DEVICE_DRIVER_H
 
 #include <stddef.h>
 #include <stdint.h>

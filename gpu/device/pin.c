@@ -1,7 +1,7 @@
 /* gpuraid: memory that all devices can use in place.
  *
  * Pinned memory belongs to a context, and ends with it.  So that devices go on
- * when one of them is dropped (gpu/device-drop.c), several devices get one more
+ * when one of them is dropped (gpu/device/drop.c), several devices get one more
  * context, in which nothing is ever launched.  A single device pins in its own.
  * (That helps if a device hangs, or a call fails.  After an error of a kernel,
  * on H200s at least, all contexts of the process have that error, on all
@@ -10,7 +10,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "gpu/pin.h"
+#include "gpu/device/pin.h"
 
 static CUresult
 do_register (const struct gpu_device *dev, void *memory, size_t len)

@@ -6,7 +6,7 @@
 #ifndef GPURAID_PIN_H
 #define GPURAID_PIN_H
 
-#include "gpu/device.h"
+#include "gpu/device/device.h"
 
 struct pin {
   struct gpu_device *dev;       /* the context that pinned it; NULL: not

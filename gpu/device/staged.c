@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "common/bits.h"
-#include "gpu/staged.h"
+#include "gpu/device/staged.h"
 
 /* Of inputs and outputs of a part. */
 #define STAGE_LEN ((size_t) 24 << 20)

@@ -7,7 +7,7 @@
  * flight it sleeps.
  *
  * A device that does not answer for device_hang_s seconds has failed, like one
- * that returns an error: gpu/device-drop.c then gets back its parts.
+ * that returns an error: gpu/device/drop.c then gets back its parts.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -22,7 +22,7 @@
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "gpu/device.h"
+#include "gpu/device/device.h"
 
 #define US ((uint64_t) 1000)
 #define SPIN_SMALL (100 * US)   /* while something small is in flight, and after

@@ -29,7 +29,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "gpu/device.h"
+#include "gpu/device/device.h"
 
 #define TRY_AGAIN_S 1
 

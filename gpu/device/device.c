@@ -2,7 +2,7 @@
  *
  * When a call fails the device is never used again, but its launches may still
  * be running, and would write into cells that are reused by then:
- * gpu/device-drop.c ends them before it gives the parts back.
+ * gpu/device/drop.c ends them before it gives the parts back.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,8 +16,8 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "gpu/device.h"
-#include "gpu/staged.h"
+#include "gpu/device/device.h"
+#include "gpu/device/staged.h"
 
 static int
 report (const struct gpu_device *dev, const char *call, CUresult r)

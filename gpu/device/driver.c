@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpu/driver.h"
+#include "gpu/device/driver.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 

@@ -1,7 +1,7 @@
 /* gpuraid: one CUDA device: its context, and what is launched on it.
  *
  * Codes the parts of jobs that it is given, as launches that read and write the
- * arena in place, or cells that were copied from it (gpu/staged.h).
+ * arena in place, or cells that were copied from it (gpu/device/staged.h).
  * gpu/coder-cuda.c decides which part goes where, and what happens to a job;
  * gpu/kernels.c chooses the kernel.
  *
@@ -17,7 +17,7 @@
 
 #include "common/list.h"
 #include "gf/coder.h"
-#include "gpu/driver.h"
+#include "gpu/device/driver.h"
 #include "gpu/text/params.h"
 
 /* The largest small job, in bytes of input: small jobs are served first. */
@@ -123,7 +123,7 @@ struct gpu_device {
   bool idle;                    /* asleep, and nothing is in flight */
   bool busy;                    /* it failed with a kernel that is no part of
                                  * a job, and may still run */
-  bool dropping, gone;          /* see gpu/device-drop.c */
+  bool dropping, gone;          /* see gpu/device/drop.c */
   char why[120];                /* it failed */
   unsigned nr_launching;        /* lanes taken, not yet in launched */
   unsigned nr_inside;           /* threads that entered the context */
@@ -182,12 +182,12 @@ extern bool device_failed (struct gpu_device *);
 /* Why it failed, in buf; "" if it has not. */
 extern void device_why (struct gpu_device *, char *buf, size_t len);
 
-/* device-thread.c */
+/* thread.c */
 extern unsigned device_hang_s;  /* silence is a failure then; for tests,
                                  * before a device starts */
 extern void *device_thread (void *device);
 
-/* device-drop.c, in the device's thread: it has failed.  Give back its parts,
+/* drop.c, in the device's thread: it has failed.  Give back its parts,
  * once it can't write any more, however long that takes.
  */
 extern void device_give_up (struct gpu_device *);

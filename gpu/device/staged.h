@@ -8,12 +8,12 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_STAGED_H
-#define GPURAID_STAGED_H
+#ifndef GPURAID_DEVICE_STAGED_H
+#define GPURAID_DEVICE_STAGED_H
 
 #include <stdbool.h>
 
-#include "gpu/device.h"
+#include "gpu/device/device.h"
 #include "gpu/kernels.h"
 
 struct staged;
