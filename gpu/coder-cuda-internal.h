@@ -9,10 +9,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "gpu/choice/kernels.h"
 #include "gpu/coder-cuda.h"
 #include "gpu/device/device.h"
 #include "gpu/device/pin.h"
-#include "gpu/kernels.h"
 
 struct cuda {
   struct coder coder;           /* first */

@@ -15,9 +15,9 @@
 
 #include "common/bits.h"
 #include "common/cleanup.h"
+#include "gpu/choice/kernels.h"
 #include "gpu/device/device.h"
 #include "gpu/device/staged.h"
-#include "gpu/kernels.h"
 
 /* Threads of a launch in place.  They must keep the link busy, but be few: then
  * what is read first is written first, and a small launch does not queue behind

@@ -22,7 +22,7 @@
 #include "common/cleanup.h"
 #include "common/list.h"
 #include "gpu/coder-cuda.h"
-#include "gpu/kernels.h"
+#include "gpu/choice/kernels.h"
 
 #define DEFAULT_JOBS 8
 /* For kernels that are being compiled, in all. */

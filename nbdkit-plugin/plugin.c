@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "array/open/copies.h"
-#include "gpu/kernels.h"
+#include "gpu/choice/kernels.h"
 #include "nbdkit-plugin/plugin.h"
 
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL

@@ -6,8 +6,8 @@
 #ifndef GPURAID_CUDA_CODER_H
 #define GPURAID_CUDA_CODER_H
 
+#include "gpu/choice/kernels.h"
 #include "gpu/coder-cuda.h"
-#include "gpu/kernels.h"
 #include "tests/cuda-job.h"
 
 extern uint64_t seed;

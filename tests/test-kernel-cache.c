@@ -17,8 +17,8 @@
 #include <cmocka.h>
 
 #include "common/bits.h"
-#include "gpu/kernel-store.h"
-#include "gpu/kernels.h"
+#include "gpu/choice/kernels.h"
+#include "gpu/choice/store.h"
 #include "tests/cuda-coder.h"
 #include "tests/fake-cuda.h"
 

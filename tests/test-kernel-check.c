@@ -16,10 +16,10 @@
 #include <cmocka.h>
 
 #include "common/bits.h"
+#include "gpu/choice/kernels.h"
+#include "gpu/choice/store.h"
 #include "gpu/compiler/compiler.h"
 #include "gpu/device/device.h"
-#include "gpu/kernel-store.h"
-#include "gpu/kernels.h"
 #include "tests/cuda-coder.h"
 #include "tests/fake-cuda.h"
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "gpu/kernels-internal.h"
+#include "gpu/choice/internal.h"
 
 static char functions[5];
 #define GENERIC ((CUfunction) &functions[0])

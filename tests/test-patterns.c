@@ -21,8 +21,8 @@
 #include <cmocka.h>
 
 #include "common/bits.h"
+#include "gpu/choice/kernels.h"
 #include "gpu/coder-cuda.h"
-#include "gpu/kernels.h"
 #include "tests/cuda-job.h"
 #include "tests/fake-cuda.h"
 

@@ -3,7 +3,7 @@
  * Codes the parts of jobs that it is given, as launches that read and write the
  * arena in place, or cells that were copied from it (gpu/device/staged.h).
  * gpu/coder-cuda.c decides which part goes where, and what happens to a job;
- * gpu/kernels.c chooses the kernel.
+ * gpu/choice/kernels.c chooses the kernel.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,6 +1,6 @@
 /* gpuraid: a matrix for the kernels on tensor cores.
  *
- * Pure.  gpu/kernels/tensor.cuh explains how they work; gpu/kernels-tensor.c
+ * Pure.  gpu/kernels/tensor.cuh explains how they work; gpu/choice/tensor.c
  * loads them.
  *
  * SPDX-License-Identifier: BSD-3-Clause

@@ -13,8 +13,8 @@
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "gpu/kernel-check.h"
-#include "gpu/kernels-internal.h"
+#include "gpu/choice/check.h"
+#include "gpu/choice/internal.h"
 
 /* The matrices of the test: for every function one at least, and every way to
  * divide a step.

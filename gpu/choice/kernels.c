@@ -3,7 +3,7 @@
  * Not by its id: the same matrix comes again and again under new ids, as
  * members fail and come back.  The oldest unused kernels are dropped.
  *
- * gpu/kernels-thread.c makes and unloads specialised kernels; this file chooses
+ * gpu/choice/thread.c makes and unloads specialised kernels; this file chooses
  * the kernel to use meanwhile.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -19,7 +19,7 @@
 #include "common/cleanup.h"
 #include "common/crc32c.h"
 #include "common/log.h"
-#include "gpu/kernels-internal.h"
+#include "gpu/choice/internal.h"
 
 struct kernels *
 kernels_new (const struct kernels_options *options)

@@ -22,10 +22,10 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "gpu/choice/check.h"
+#include "gpu/choice/internal.h"
 #include "gpu/compiler/child.h"
 #include "gpu/compiler/compiler.h"
-#include "gpu/kernel-check.h"
-#include "gpu/kernels-internal.h"
 
 /* After this many matrices in a row without a kernel, no more are tried. */
 #define MAX_FAILED 8

@@ -31,7 +31,7 @@
 #include "common/log.h"
 #include "common/random.h"
 #include "common/write-all.h"
-#include "gpu/kernel-store.h"
+#include "gpu/choice/store.h"
 
 #define MAGIC "gpuraidK"
 #define MAX_CODE_LEN ((uint64_t) 64 << 20)

@@ -3,17 +3,17 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_KERNELS_INTERNAL_H
-#define GPURAID_KERNELS_INTERNAL_H
+#ifndef GPURAID_CHOICE_INTERNAL_H
+#define GPURAID_CHOICE_INTERNAL_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "common/list.h"
 #include "gf/coder.h"
+#include "gpu/choice/kernels.h"
+#include "gpu/choice/store.h"
 #include "gpu/device/device.h"
-#include "gpu/kernel-store.h"
-#include "gpu/kernels.h"
 #include "gpu/text/source.h"
 
 #define NR_BUCKETS 1024
@@ -106,13 +106,13 @@ extern bool kernel_needs_special (const struct kernels *,
 /* Make cpu, once.  false: there is none. */
 extern bool kernels_make_cpu (struct kernels *);
 
-/* kernels-generic.c */
+/* generic.c */
 /* Find a kernel's generic function on all devices that are left. */
 extern void kernel_find_generic (struct kernels *, struct kernel *);
 extern CUresult kernel_function (struct gpu_device *, CUmodule,
                                  const char *name, CUfunction *);
 
-/* kernels-tensor.c */
+/* tensor.c */
 /* Load the kernels on tensor cores and test them; nothing is reported if the
  * device or this build has none.  The context is current.
  */
@@ -121,7 +121,7 @@ extern void kernels_unload_tensor (struct kernels *, struct gpu_device *);
 /* Find a kernel's functions, and make its tables if any device needs them. */
 extern void kernel_find_tensor (struct kernels *, struct kernel *);
 
-/* kernels-code.c */
+/* code.c */
 /* Machine code for the text, from the store, unless it is to be fresh, or
  * from the compiler.  The caller frees it.  0, or -1 reported.
  */

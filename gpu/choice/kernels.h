@@ -9,8 +9,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_KERNELS_H
-#define GPURAID_KERNELS_H
+#ifndef GPURAID_CHOICE_KERNELS_H
+#define GPURAID_CHOICE_KERNELS_H
 
 #include <stdbool.h>
 #include <stddef.h>

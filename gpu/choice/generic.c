@@ -9,8 +9,8 @@
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "gpu/choice/internal.h"
 #include "gpu/compiler/compiler.h"
-#include "gpu/kernels-internal.h"
 
 /* From the machine code in the plugin; from the source if that has no code for
  * this device, or on an older driver.

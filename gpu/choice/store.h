@@ -6,8 +6,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_KERNEL_STORE_H
-#define GPURAID_KERNEL_STORE_H
+#ifndef GPURAID_CHOICE_STORE_H
+#define GPURAID_CHOICE_STORE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 
 #include "gf/coder.h"
+#include "gpu/choice/kernels.h"
 #include "gpu/device/device.h"
-#include "gpu/kernels.h"
 
 /* Code one rect of random bytes with the kernel, CRCs too if crc, and compare
  * it with the result of cpu, a coder that has no threads.  The device's context

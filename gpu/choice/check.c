@@ -18,7 +18,7 @@
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/random.h"
-#include "gpu/kernel-check.h"
+#include "gpu/choice/check.h"
 
 #define BLOCK_LEN ((size_t) 4096)
 #define GUARD_LEN ((size_t) 64)         /* behind the cells: not written */

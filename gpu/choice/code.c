@@ -8,8 +8,8 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "gpu/choice/internal.h"
 #include "gpu/compiler/compiler.h"
-#include "gpu/kernels-internal.h"
 
 /* The text itself is in the key: it describes the matrix completely, and a
  * change of the writer needs no new version.
