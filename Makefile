@@ -180,7 +180,7 @@ $(B)/%.o: %.c
 	$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # The files that print the version are compiled again when it changes.
-version_o := $(addprefix $(B)/,cli/main.o cli/bench.o bench/requests-machine.o \
+version_o := $(addprefix $(B)/,cli/main.o cli/bench/bench.o bench/requests-machine.o \
 	nbdkit-plugin/plugin.o)
 $(version_o): CFLAGS += -DGPURAID_VERSION='"$(VERSION)"'
 $(version_o): $(B)/version
@@ -306,7 +306,7 @@ fuzz_cc = $(if $(fuzz_libfuzzer),clang,$(CC)) $(fuzz_san) \
 fuzz_o := $(patsubst %.c,build/fuzz/%.o,\
 	$(foreach d,common raidmap gf member array control \
 	$(call rooms,member array),$(wildcard $(d)/*.c)) \
-	cli/remote.c cli/render.c cli/metrics-text.c cli/watch-frame.c \
+	cli/server/remote.c cli/show/render.c cli/show/metrics-text.c cli/show/watch-frame.c \
 	tests/mutate.c tests/replay-reference.c)
 
 build/fuzz/%.o: %.c build/fuzz/by

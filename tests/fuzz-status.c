@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/metrics.h"
-#include "cli/remote.h"
-#include "cli/watch-frame.h"
+#include "cli/server/remote.h"
+#include "cli/show/metrics.h"
+#include "cli/show/watch-frame.h"
 #include "tests/mutate.h"
 
 /* As cli/main.c has it, where main is too. */

@@ -164,7 +164,7 @@ extern int device_start (struct gpu_device *, const struct device_owner *,
 /* Nothing is in flight.  The thread ends. */
 extern void device_stop (struct gpu_device *);
 
-/* device-launch.c: a free lane, or NULL.  Any thread. */
+/* gpu/launch.c: a free lane, or NULL.  Any thread. */
 extern struct lane *device_take (struct gpu_device *, bool small);
 /* Launch the part in the lane that was taken.  It is always returned through
  * owner->done.  Any thread; takes microseconds.

@@ -1,0 +1,578 @@
+/* gpuraid: the status of a running array, for a person.
+ *
+ * Only words and columns.  A key missing in the status is not shown, because
+ * the server may be of another version.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/cli.h"
+#include "cli/server/remote.h"
+#include "common/bits.h"
+
+#define BAR_LEN 30
+
+void
+render_clean (FILE *fp, const char *s)
+{
+  for (; s && *s; s++)
+    fputc (iscntrl ((unsigned char) *s) ? '?' : *s, fp);
+}
+
+static void
+print_column (FILE *fp, const char *s, int width)
+{
+  const int len = s ? MIN (strlen (s), (size_t) width) : 0;
+
+  render_clean (fp, s);
+  fprintf (fp, "%*s", width - len, "");
+}
+
+/* The i-th engine of the coder; NULL: there are fewer. */
+static struct json_object *
+engine (struct json_object *status, size_t i)
+{
+  struct json_object *engines = get_object (status, "engines");
+
+  if (!json_object_is_type (engines, json_type_array) ||
+      i >= json_object_array_length (engines))
+    return NULL;
+  return json_object_array_get_idx (engines, i);
+}
+
+static bool
+is_state (struct json_object *m, const char *state)
+{
+  const char *s = get_text (m, "state");
+
+  return s && strcmp (s, state) == 0;
+}
+
+/* A spare has none. */
+static bool
+has_slot (struct json_object *m)
+{
+  struct json_object *slot;
+
+  return json_object_is_type (m, json_type_object) &&
+    json_object_object_get_ex (m, "slot", &slot) && slot;
+}
+
+/* How many slots hold current data.  While an active member is
+ * replaced, its slot has two entries.
+ */
+static unsigned
+nr_active_slots (struct json_object *status)
+{
+  uint64_t active = 0;
+
+  for (size_t i = 0; i < nr_members (status); i++)
+    if (is_state (member_at (status, i), "active"))
+      active |= BIT (get_u64 (member_at (status, i), "slot") & 63);
+  return nr_bits (active);
+}
+
+static bool
+has_failed (struct json_object *status)
+{
+  const char *s = get_text (status, "state");
+
+  return s && strcmp (s, "failed") == 0;
+}
+
+/* ", resync pending".  Lost members are counted, and have lines. */
+static void
+render_reasons (FILE *fp, struct json_object *status)
+{
+  struct json_object *reasons = get_object (status, "reasons");
+  const size_t nr = json_object_is_type (reasons, json_type_array) ?
+    json_object_array_length (reasons) : 0;
+
+  for (size_t i = 0; i < nr; i++) {
+    struct json_object *o = json_object_array_get_idx (reasons, i);
+    const char *s = json_object_is_type (o, json_type_string) ?
+      json_object_get_string (o) : NULL;
+
+    if (s == NULL || strcmp (s, "members lost") == 0)
+      continue;
+    fprintf (fp, ", ");
+    render_clean (fp, s);
+  }
+}
+
+void
+render_state (FILE *fp, struct json_object *status)
+{
+  uint64_t k = get_u64 (status, "k"), m = get_u64 (status, "m");
+  unsigned active = nr_active_slots (status);
+
+  render_clean (fp, get_text (status, "state"));
+  render_reasons (fp, status);
+  if (has_failed (status) && active >= k)
+    fprintf (fp, " (nothing is written any more; the log says why)");
+  else if (active < k)
+    fprintf (fp, " (%u of %" PRIu64 " members hold current data, %" PRIu64
+             " are needed)", active, k + m, k);
+  else if (active == k)
+    fprintf (fp, " (no more member may fail)");
+  else
+    fprintf (fp, " (%" PRIu64 "%s member%s may fail)", active - k,
+             active < k + m ? " more" : "", active - k == 1 ? "" : "s");
+}
+
+static void
+render_seconds (FILE *fp, uint64_t s)
+{
+  if (s < 60)
+    fprintf (fp, "%" PRIu64 " s", s);
+  else if (s < 3600)
+    fprintf (fp, "%" PRIu64 " min %02" PRIu64 " s", s / 60, s % 60);
+  else if (s < 48 * 3600)
+    fprintf (fp, "%" PRIu64 " h %02" PRIu64 " min", s / 3600, s / 60 % 60);
+  else
+    fprintf (fp, "%" PRIu64 " days", s / 86400);
+}
+
+/* How much is done, from 0 to 1. */
+static double
+fraction (struct json_object *progress)
+{
+  uint64_t done = get_u64 (progress, "done");
+  uint64_t total = get_u64 (progress, "total");
+
+  return total ? (double) MIN (done, total) / total : 1;
+}
+
+static void
+render_rate (FILE *fp, struct json_object *progress)
+{
+  uint64_t rate = get_u64 (progress, "bytes_per_second");
+  char per_second[CLI_SIZE_LEN];
+
+  if (get_bool (progress, "paused")) {
+    fprintf (fp, "paused");
+    return;
+  }
+  fprintf (fp, "%s/s  ", cli_size (rate, per_second));
+  if (rate == 0)
+    fprintf (fp, "time left unknown");
+  else {
+    render_seconds (fp, get_u64 (progress, "eta_seconds"));
+    fprintf (fp, " left");
+  }
+}
+
+void
+render_progress (FILE *fp, struct json_object *progress)
+{
+  char done[CLI_SIZE_LEN], total[CLI_SIZE_LEN];
+
+  fprintf (fp, "%5.1f %%  %s of %s  ", fraction (progress) * 100,
+           cli_size (get_u64 (progress, "done"), done),
+           cli_size (get_u64 (progress, "total"), total));
+  render_rate (fp, progress);
+}
+
+void
+render_speed (FILE *fp, struct json_object *progress)
+{
+  fprintf (fp, "%5.1f %%  ", fraction (progress) * 100);
+  render_rate (fp, progress);
+}
+
+static void
+render_bar (FILE *fp, struct json_object *status, const char *key)
+{
+  struct json_object *progress = get_object (status, key);
+  int full;
+
+  if (progress == NULL)
+    return;
+  full = fraction (progress) * BAR_LEN;
+  fprintf (fp, "%8s: [", key);
+  for (int i = 0; i < BAR_LEN; i++)
+    fputc (i < full ? '=' : i == full ? '>' : '.', fp);
+  fprintf (fp, "] ");
+  render_progress (fp, progress);
+  fputc ('\n', fp);
+}
+
+/* When it happened, before what did. */
+static void
+render_time (FILE *fp, struct json_object *o)
+{
+  const time_t at = get_u64 (o, "time");
+  char when[32];
+  struct tm tm;
+
+  strftime (when, sizeof when, "%F %H:%M:%S", localtime_r (&at, &tm));
+  fprintf (fp, "%s: ", when);
+}
+
+static void
+render_failed_change (FILE *fp, struct json_object *status)
+{
+  struct json_object *o = get_object (status, "failed_change");
+
+  if (o == NULL)
+    return;
+  fprintf (fp, "  failed: ");
+  render_time (fp, o);
+  render_clean (fp, get_text (o, "message"));
+  fputc ('\n', fp);
+}
+
+/* What the scrub found, the running one or the last. */
+static void
+render_scrub (FILE *fp, struct json_object *status)
+{
+  struct json_object *now = get_object (status, "scrub");
+  struct json_object *last = get_object (status, "last_scrub");
+  struct json_object *o = now ? now : last;
+  const time_t ended = get_u64 (last, "ended");
+  char when[48] = "";
+  struct tm tm;
+
+  if (o == NULL)
+    return;
+  if (now)
+    snprintf (when, sizeof when, "%s",
+              get_bool (now, "paused") ? "paused" :
+              get_bool (now, "interrupted") ?
+              "goes on when the array is written to" : "so far");
+  else
+    strftime (when, sizeof when, get_bool (last, "complete") ?
+              "%F %H:%M" : "%F %H:%M, stopped", localtime_r (&ended, &tm));
+  fprintf (fp, "%s%s: %" PRIu64 " wrong blocks, %" PRIu64 " repaired",
+           now ? "          " : "   scrub: ", when, get_u64 (o, "found"),
+           get_u64 (o, "repaired"));
+  if (get_u64 (o, "unlocated_rows"))
+    fprintf (fp, ", %" PRIu64 " rows that do not fit",
+             get_u64 (o, "unlocated_rows"));
+  if (get_u64 (o, "lost_rows"))
+    fprintf (fp, ", %" PRIu64 " lost rows", get_u64 (o, "lost_rows"));
+  if (get_u64 (o, "skipped_rows"))
+    fprintf (fp, ", %" PRIu64 " rows skipped", get_u64 (o, "skipped_rows"));
+  fputc ('\n', fp);
+}
+
+static void
+render_failed_engines (FILE *fp, struct json_object *status)
+{
+  struct json_object *e;
+
+  for (size_t i = 0; (e = engine (status, i)) != NULL; i++) {
+    const char *failed = get_text (e, "failed");
+
+    if (failed == NULL)
+      continue;
+    fprintf (fp, "  failed: ");
+    render_clean (fp, get_text (e, "name"));
+    fprintf (fp, " is not used any more: ");
+    render_clean (fp, failed);
+    fputc ('\n', fp);
+  }
+}
+
+void
+render_failed_names (FILE *fp, struct json_object *status)
+{
+  struct json_object *e;
+
+  for (size_t i = 0; (e = engine (status, i)) != NULL; i++)
+    if (get_text (e, "failed")) {
+      fprintf (fp, ", ");
+      render_clean (fp, get_text (e, "name"));
+      fprintf (fp, " failed");
+    }
+}
+
+void
+render_line (FILE *fp, struct json_object *status)
+{
+  static const char *const work[] = {
+    "rebuild", "resync", "grow", "scrub",
+  };
+
+  render_state (fp, status);
+  for (size_t i = 0; i < nr_members (status); i++) {
+    struct json_object *m = member_at (status, i);
+    const char *state = get_text (m, "state");
+
+    if (get_bool (m, "no_space"))
+      fprintf (fp, ", slot %" PRIu64 " no space", get_u64 (m, "slot"));
+    else if (get_bool (m, "no_connection") && is_state (m, "active"))
+      fprintf (fp, ", slot %" PRIu64 " away", get_u64 (m, "slot"));
+    if (state == NULL || is_state (m, "active") || is_state (m, "spare"))
+      continue;
+    if (has_slot (m))
+      fprintf (fp, ", slot %" PRIu64 " ", get_u64 (m, "slot"));
+    else
+      fprintf (fp, ", a spare ");
+    render_clean (fp, state);
+  }
+  if (get_text (status, "read_only"))
+    fprintf (fp, ", read-only");
+  render_failed_names (fp, status);
+  for (size_t i = 0; i < ARRAY_LEN (work); i++)
+    if (get_object (status, work[i])) {
+      fprintf (fp, ", %s ", work[i]);
+      render_progress (fp, get_object (status, work[i]));
+    }
+}
+
+void
+render_short (FILE *fp, const char *name, struct json_object *status)
+{
+  static const char *const work[] = {
+    "rebuild", "resync", "grow", "scrub",
+  };
+  char size[CLI_SIZE_LEN], km[CLI_SIZE_LEN];
+
+  print_column (fp, name, 16);
+  snprintf (km, sizeof km, "%" PRIu64 "+%" PRIu64, get_u64 (status, "k"),
+            get_u64 (status, "m"));
+  fputs ("  ", fp);
+  print_column (fp, get_text (status, "state"), 8);
+  fprintf (fp, "  %-5s  %s", km, cli_size (get_u64 (status, "size"), size));
+  for (size_t i = 0; i < ARRAY_LEN (work); i++) {
+    struct json_object *o = get_object (status, work[i]);
+
+    if (o)
+      fprintf (fp, "  %s %.1f %%%s", work[i], fraction (o) * 100,
+               get_bool (o, "paused") ? " (paused)" :
+               get_bool (o, "interrupted") ? " (interrupted)" : "");
+  }
+  for (size_t i = 0; i < nr_members (status); i++)
+    if (get_bool (member_at (status, i), "no_space")) {
+      fprintf (fp, "  no space on slot %" PRIu64,
+               get_u64 (member_at (status, i), "slot"));
+      break;
+    }
+  fputc ('\n', fp);
+}
+
+static void
+render_last_error (FILE *fp, struct json_object *m)
+{
+  struct json_object *e = get_object (m, "last_error"), *off;
+
+  if (e == NULL)
+    return;
+  fprintf (fp, "   error: ");
+  render_time (fp, e);
+  render_clean (fp, get_text (m, "path"));
+  fprintf (fp, ": ");
+  render_clean (fp, get_text (e, "operation"));
+  if (json_object_object_get_ex (e, "offset", &off) && off)
+    fprintf (fp, " at %" PRIu64, get_u64 (e, "offset"));
+  fprintf (fp, ": ");
+  render_clean (fp, get_text (e, "message"));
+  fputc ('\n', fp);
+}
+
+/* Problems that are not in the states of the members. */
+static void
+render_trouble (FILE *fp, struct json_object *status)
+{
+  static const struct { const char *key, *what, *then; } trouble[] = {
+    { "deleted", "its file was deleted",
+      "it is lost when the server stops: replace it before" },
+    { "no_space", "no space", "writes are held until there is some" },
+    { "no_connection", "no connection to its server",
+      "it is tried again, and writes wait" },
+    { "slow", "slow", "reads go round it" },
+  };
+  const uint64_t lost = get_u64 (status, "lost_rows");
+
+  for (size_t i = 0; i < nr_members (status); i++) {
+    struct json_object *m = member_at (status, i);
+    const uint64_t bad = get_u64 (m, "bad_sums");
+
+    render_last_error (fp, m);
+    if (bad) {
+      fprintf (fp, " trouble: slot %" PRIu64 ": %" PRIu64 " %s had another "
+               "checksum: ", get_u64 (m, "slot"), bad,
+               bad == 1 ? "block or page" : "blocks or pages");
+      render_clean (fp, get_text (m, "path"));
+      fputc ('\n', fp);
+    }
+    for (size_t j = 0; j < ARRAY_LEN (trouble); j++)
+      if (get_bool (m, trouble[j].key)) {
+        fprintf (fp, " trouble: slot %" PRIu64 ": %s: ", get_u64 (m, "slot"),
+                 trouble[j].what);
+        render_clean (fp, get_text (m, "path"));
+        if (strcmp (trouble[j].key, "no_space") == 0)
+          fprintf (fp, ", for %" PRIu64 " s", get_u64 (m, "no_space_seconds"));
+        fprintf (fp, "; %s\n", trouble[j].then);
+        break;
+      }
+  }
+  if (lost)
+    fprintf (fp, lost == 1 ? " trouble: %" PRIu64 " row is lost: too little of "
+             "it can be read\n" : " trouble: %" PRIu64 " rows are lost: too "
+             "little of them can be read\n", lost);
+}
+
+void
+render_array (FILE *fp, struct json_object *status)
+{
+  char size[CLI_SIZE_LEN], chunk[CLI_SIZE_LEN];
+
+  fprintf (fp, "   array: ");
+  render_clean (fp, get_text (status, "uuid"));
+  if (get_text (status, "label")) {
+    fprintf (fp, "\n   label: ");
+    render_clean (fp, get_text (status, "label"));
+  }
+  fprintf (fp, "\n   state: ");
+  render_state (fp, status);
+  if (get_text (status, "read_only")) {
+    fprintf (fp, "\n  access: read-only: ");
+    render_clean (fp, get_text (status, "read_only"));
+  }
+  if (get_bool (status, "multihost"))
+    fprintf (fp, "\n   hosts: several reach the members (multihost=yes)");
+  fprintf (fp, "\n    size: %s (%" PRIu64 " bytes)\n",
+           cli_size (get_u64 (status, "size"), size),
+           get_u64 (status, "size"));
+  fprintf (fp, "  layout: %" PRIu64 " data + %" PRIu64 " parity, chunk %s, "
+           "code ", get_u64 (status, "k"), get_u64 (status, "m"),
+           cli_size (get_u64 (status, "chunk"), chunk));
+  render_clean (fp, get_text (status, "code"));
+  fprintf (fp, "\n   coder: ");
+  render_clean (fp, get_text (status, "coder"));
+  fprintf (fp, ", I/O through ");
+  render_clean (fp, get_text (status, "loop"));
+  fputc ('\n', fp);
+  render_failed_engines (fp, status);
+  render_trouble (fp, status);
+  fprintf (fp, "   epoch: %" PRIu64 "%s\n", get_u64 (status, "epoch"),
+           get_bool (status, "writable") ? "" : " (not written to yet)");
+  render_bar (fp, status, "rebuild");
+  render_bar (fp, status, "resync");
+  render_bar (fp, status, "grow");
+  render_bar (fp, status, "scrub");
+  render_scrub (fp, status);
+  render_failed_change (fp, status);
+  if (get_u64 (status, "growable"))
+    fprintf (fp, "    room: %s more could be used: gpuraid grow\n",
+             cli_size (get_u64 (status, "growable"), size));
+  if (get_u64 (status, "rate_limit"))
+    fprintf (fp, "    rate: rebuild and scrub at most %s/s of each member\n",
+             cli_size (get_u64 (status, "rate_limit"), size));
+}
+
+void
+render_members (FILE *fp, struct json_object *status)
+{
+  bool absent = false, no_spare = false;
+
+  fprintf (fp, "\n  slot  state       errors  member\n");
+  for (size_t i = 0; i < nr_members (status); i++) {
+    struct json_object *m = member_at (status, i);
+    const char *state = get_text (m, "state");
+    const char *path = get_text (m, "path"), *uuid = get_text (m, "uuid");
+
+    if (has_slot (m))
+      fprintf (fp, "  %4" PRIu64 "  ", get_u64 (m, "slot"));
+    else
+      fprintf (fp, "     -  ");
+    print_column (fp, get_bool (m, "no_space") ? "no space" :
+                  get_bool (m, "no_connection") && state &&
+                  strcmp (state, "failed") != 0 ? "away" :
+                  state ? state : "?", 10);
+    fprintf (fp, "  %6" PRIu64 "  ", get_u64 (m, "errors"));
+    render_clean (fp, path ? path : uuid ? uuid : "-");
+    fputc ('\n', fp);
+    absent |= has_slot (m) &&
+      (is_state (m, "failed") || is_state (m, "missing"));
+    no_spare |= !has_slot (m) && is_state (m, "missing");
+  }
+  if (no_spare)
+    fprintf (fp, "\n  a spare that does not come back: gpuraid fail, with its "
+             "uuid\n");
+  /* A server whose array has failed takes no member again. */
+  if (has_failed (status))
+    fprintf (fp, "\n  what can be read is read; when members are back: gpuraid "
+             "stop, then gpuraid start\n");
+  else if (absent)
+    fprintf (fp, "\n  a member that is back: gpuraid readd; another in its "
+             "place: gpuraid replace\n");
+}
+
+static void
+render_kind (FILE *fp, struct json_object *counters, const char *what,
+             const char *ops, const char *bytes)
+{
+  char size[CLI_SIZE_LEN];
+
+  fprintf (fp, "  %-16s%14" PRIu64, what, get_u64 (counters, ops));
+  if (bytes)
+    fprintf (fp, "  %12s", cli_size (get_u64 (counters, bytes), size));
+  fputc ('\n', fp);
+}
+
+static void
+render_engines (FILE *fp, struct json_object *status)
+{
+  struct json_object *e;
+  char size[CLI_SIZE_LEN];
+
+  if (engine (status, 0) == NULL)
+    return;
+  fprintf (fp, "\n  coded by                  jobs         bytes\n");
+  for (size_t i = 0; (e = engine (status, i)) != NULL; i++) {
+    fputs ("  ", fp);
+    print_column (fp, get_text (e, "name"), 20);
+    fprintf (fp, "%10" PRIu64 "  %12s\n",
+             get_u64 (e, "jobs"), cli_size (get_u64 (e, "bytes"), size));
+  }
+}
+
+void
+render_counters (FILE *fp, struct json_object *status)
+{
+  struct json_object *c = get_object (status, "counters");
+  struct json_object *cache = get_object (status, "cache");
+  char a[CLI_SIZE_LEN], b[CLI_SIZE_LEN], d[CLI_SIZE_LEN];
+
+  fprintf (fp, "\n  since start         operations         bytes\n");
+  render_kind (fp, c, "read", "read_ops", "read_bytes");
+  render_kind (fp, c, "write", "write_ops", "write_bytes");
+  render_kind (fp, c, "zero, trim", "zero_ops", "zero_bytes");
+  render_kind (fp, c, "flush", "flush_ops", NULL);
+  render_kind (fp, c, "member reads", "member_read_ops", "member_read_bytes");
+  render_kind (fp, c, "member writes", "member_write_ops",
+               "member_write_bytes");
+  render_kind (fp, c, "member flushes", "member_flush_ops", NULL);
+  render_engines (fp, status);
+  fprintf (fp, "\n  decoded %s for readers, rebuilt %s, repaired %" PRIu64
+           " blocks\n",
+           cli_size (get_u64 (c, "decoded_bytes"), a),
+           cli_size (get_u64 (c, "rebuilt_bytes"), b),
+           get_u64 (c, "repaired_blocks"));
+  if (get_u64 (c, "hedged_reads") || get_u64 (c, "avoided_reads"))
+    fprintf (fp, "  slow members: hedged %" PRIu64 " reads, %" PRIu64
+             " decoded first, %s read for that; avoided %" PRIu64 " reads\n",
+             get_u64 (c, "hedged_reads"), get_u64 (c, "hedges_won"),
+             cli_size (get_u64 (c, "hedge_bytes"), a),
+             get_u64 (c, "avoided_reads"));
+  fprintf (fp, "  checksums: %" PRIu64 " blocks were wrong, %" PRIu64
+           " of them repaired; %" PRIu64 " pages damaged\n",
+           get_u64 (c, "corrupt_found"), get_u64 (c, "corrupt_repaired"),
+           get_u64 (c, "corrupt_table_pages"));
+  fprintf (fp, "  written out %" PRIu64 " times without reading first, %"
+           PRIu64 " times with\n",
+           get_u64 (c, "full_stripe_writes"), get_u64 (c, "partial_writes"));
+  fprintf (fp, "  cache: %s used of %s, %s not written out yet\n",
+           cli_size (get_u64 (cache, "used"), a),
+           cli_size (get_u64 (cache, "size"), b),
+           cli_size (get_u64 (cache, "dirty"), d));
+}

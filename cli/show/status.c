@@ -1,0 +1,158 @@
+/* gpuraid status: the state of a running array, or a line for each.
+ *
+ * The exit status says the worst state, for scripts that watch arrays.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/server/names.h"
+#include "cli/server/remote.h"
+#include "common/bits.h"
+#include "common/cleanup.h"
+#include "common/json-text.h"
+#include "common/log.h"
+
+/* Exit statuses, the worse the greater. */
+enum { HEALTHY, DEGRADED, FAILED, NO_ANSWER = EXIT_NO_ANSWER };
+
+static bool quiet, json;
+
+static void
+say_nothing (enum log_level level, const char *fmt, va_list args)
+{
+}
+
+static int
+exit_status (struct json_object *status)
+{
+  static const char *const names[] = { "healthy", "degraded", "failed" };
+  const char *state = get_text (status, "state");
+
+  for (size_t i = 0; state && i < ARRAY_LEN (names); i++)
+    if (strcmp (state, names[i]) == 0)
+      return i;
+  return NO_ANSWER;
+}
+
+static void
+print_json (struct json_object *o)
+{
+  puts (json_object_to_json_string_ext (o, JSON_C_TO_STRING_PRETTY |
+                                        JSON_C_TO_STRING_SPACED |
+                                        JSON_C_TO_STRING_NOSLASHESCAPE));
+}
+
+static int
+show_one (const char *control)
+{
+  struct json_object *status = names_status (control);
+  int r = NO_ANSWER;
+
+  if (status == NULL)
+    return r;
+  r = exit_status (status);
+  if (json && !quiet)
+    print_json (status);
+  else if (!quiet) {
+    render_array (stdout, status);
+    render_members (stdout, status);
+    render_counters (stdout, status);
+  }
+  json_object_put (status);
+  return r;
+}
+
+/* ---- all of them ----------------------------------------------------- */
+
+/* Whether there is only the socket of a server that is there no more. */
+static bool
+has_ended (const char *name)
+{
+  CLEANUP_FREE char *path = names_socket (name, NAMES_CONTROL);
+
+  return path && names_state (path) == SOCKET_DEAD;
+}
+
+/* status: NULL if it does not answer.  With json the line is an object of
+ * list.
+ */
+static void
+show_line (const char *name, struct json_object *status,
+           struct json_object *list)
+{
+  struct json_object *o;
+
+  if (!json) {
+    if (status)
+      render_short (stdout, name, status);
+    else
+      printf ("%-16s  %s\n", name, has_ended (name) ?
+              "has ended without a stop" : "does not answer");
+    return;
+  }
+  o = status ? json_object_get (status) : json_object_new_object ();
+  json_object_object_add (o, "name", json_text (name));
+  if (status == NULL)
+    json_object_object_add (o, "state", NULL);
+  json_object_array_add (list, o);
+}
+
+static int
+show_all (void)
+{
+  struct json_object *list = json_object_new_array ();
+  unsigned nr;
+  char **names = names_list (&nr);
+  int worst = names ? HEALTHY : NO_ANSWER;
+
+  for (unsigned i = 0; i < nr; i++) {
+    struct json_object *status = names_status (names[i]);
+
+    worst = MAX (worst, status ? exit_status (status) : NO_ANSWER);
+    if (!quiet)
+      show_line (names[i], status, list);
+    json_object_put (status);
+    free (names[i]);
+  }
+  if (json && !quiet)
+    print_json (list);
+  else if (names && nr == 0)
+    log_notice ("no array is running");
+  free (names);
+  json_object_put (list);
+  return worst;
+}
+
+int
+cmd_status (int argc, char **argv)
+{
+  static const struct option options[] = {
+    { "json", no_argument, NULL, 'j' },
+    { "quiet", no_argument, NULL, 'q' },
+    { NULL },
+  };
+  int opt;
+
+  opterr = 0;
+  while ((opt = getopt_long (argc, argv, "", options, NULL)) != -1) {
+    json |= opt == 'j';
+    quiet |= opt == 'q';
+    if (opt == '?') {
+      cli_usage (argv[0]);
+      return NO_ANSWER;         /* 2 is the status of an array */
+    }
+  }
+  if (argc - optind > 1) {
+    cli_usage (argv[0]);
+    return NO_ANSWER;
+  }
+  if (quiet)
+    log_set_sink (say_nothing);
+  return optind < argc ? show_one (argv[optind]) : show_all ();
+}
