@@ -70,6 +70,21 @@ refuses check-layers array/x.c '#include <gf/coder.h>' 'with ""'
 refuses check-layers array/x.c '#include "nothere.h"' 'beside this file'
 refuses check-layers array/x.c '#include "misc/x.h"' 'not in the table'
 refuses check-layers misc/x.c '' 'not in the table'
+
+# The rooms of array/.
+accepts check-layers array/ops/x.c '#include "array/plan/x.h"'
+accepts check-layers array/ops/x.c '#include "array/ops/x.h"'
+accepts check-layers array/plan/x.c '#include "array/array.h"'
+accepts check-layers array/x.c '#include "array/request/x.h"'
+accepts check-layers cli/offline/x.c '#include "array/open/x.h"'
+refuses check-layers array/plan/x.c '#include "array/ops/x.h"' \
+  'array/plan/x.c:2: .* above array/plan/'
+refuses check-layers array/request/x.h '#include "array/stop.h"' 'above'
+refuses check-layers array/array.h '#include "array/ops/ops.h"' 'above array/array.h'
+refuses check-layers array/cellar/x.c '#include "common/x.h"' 'list of rooms'
+refuses check-layers array/x.c '#include "array/cellar/x.h"' 'list of rooms'
+refuses check-layers array/engine/x.c '#include "array/engine/x.h"' \
+  'take it out of the exceptions'
 refuses check-layers array/x.txt '' 'no source files'
 
 accepts check-style array/x.c 'int x;'
