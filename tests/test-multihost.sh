@@ -12,7 +12,8 @@ need nbdkit nbdsh
 need_other_host
 need_loop
 
-# Two loop devices of each file: no lock of one is seen through the other.
+# Two loop devices of each file: no lock of one is seen through the other, nor
+# on the file, which has no name any more.
 make_members 3 16M
 one=() two=()
 for f in "${members[@]}"; do
@@ -21,6 +22,7 @@ for f in "${members[@]}"; do
     on_exit losetup -d "$dev"
     eval "$list+=($dev)"
   done
+  rm "$f"
 done
 members=("${one[@]}")
 create_array multihost=yes k=2 m=1
