@@ -37,7 +37,7 @@ raid_pid=
 at_exit=()
 
 # What is noted on this host of the arrays: see array/open/known.h.
-export GPURAID_STATE_DIR=$tmp/noted
+export GPURAID_STATE_DIR=$tmp/notes-of-host
 
 # SEED is the same at every run, unless it is given: a number, or random.
 SEED=${SEED:-1}

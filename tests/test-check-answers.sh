@@ -3,12 +3,13 @@
 # library that computes wrongly it says so, and neither blames the members nor
 # writes to them.
 #
+# run-tests: no-sanitizer
+# A preloaded library comes before the sanitizer's.
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh
 need gcc nbdcopy
-
-[ -z "$SAN" ] || skip "a preloaded library comes before the sanitizer's"
 
 # wrong NAME: a library in which one function of ISA-L is wrong.
 wrong ()

@@ -134,7 +134,7 @@ refused "uses it already: name another" replace --force "$control" 2 "${members[
 ln "${members[0]}" "$shm/link"
 refused "uses it already: name another" replace --force "$control" 2 "$shm/link"
 mkdir "$shm/folder"
-refused "folder: cannot be a member: Is a directory: name another" \
+refused "folder: is a directory, not a file or disk: name another" \
   replace --force "$control" 2 "$shm/folder"
 truncate -s 32M "$shm/used"
 mkfs.ext4 -qF "$shm/used"
