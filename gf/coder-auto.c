@@ -104,7 +104,7 @@ struct auto_coder {
 };
 
 /* Set while this thread runs a done callback of the device, which must not
- * delay the device.  For the TLS model see array/engine.c.
+ * delay the device.  For the TLS model see array/engine/engine.c.
  */
 static __thread bool in_gpu __attribute__ ((tls_model ("initial-exec")));
 
