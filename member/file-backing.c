@@ -72,14 +72,30 @@ is_backing (const struct stat *st, const struct loop_info64 *info)
     st->st_dev == info->lo_device;
 }
 
-/* -1: it can't be seen from here, where another file may have that name. */
+/* The end of the path that leads to the file from here; NULL: none does, where
+ * another file may have that name.  For a process in another name space of
+ * mounts the kernel's path begins at that one's root, which may lie above ours.
+ */
+static const char *
+seen_from_here (const char *path, const struct loop_info64 *info)
+{
+  struct stat st;
+
+  for (; path && *path; path = strchr (path + 1, '/'))
+    if (stat (path, &st) == 0 && is_backing (&st, info))
+      return path;
+  return NULL;
+}
+
+/* -1: it can't be seen from here, or not be opened. */
 static int
 open_backing (const char *path, bool readonly, const struct loop_info64 *info)
 {
   struct stat st;
   int fd;
 
-  if (stat (path, &st) == -1 || !is_backing (&st, info))
+  path = seen_from_here (path, info);
+  if (path == NULL)
     return -1;
   fd = open (path, (readonly ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOCTTY |
              O_NONBLOCK);

@@ -105,6 +105,20 @@ in_space=("${alone[@]}")
 one_after_other files files loops bound linked
 one_after_other loops files loops bound linked
 
+# Nor does a root of its own hide the file behind a loop device, if it can be
+# seen in it.
+mkdir "$shm/root"
+mount --rbind / "$shm/root"
+mount -t tmpfs tmpfs "$shm/root/run"
+on_exit umount -l "$shm/root"
+for i in 0 1 2; do
+  dev=$(chroot "$shm/root" losetup -f --show "${files[i]}")
+  on_exit losetup -d "$dev"
+  loops[i]=$dev
+done
+in_space=("${alone[@]}" chroot "$shm/root")
+one_after_other files loops
+
 # An export has no lock.  There the beat tells, which needs a server that runs.
 members=("${files[@]}")
 start_raid multihost=yes
