@@ -32,7 +32,7 @@ struct owner {
   int64_t next;                 /* ms: when to try again */
   bool adopted;                 /* it may have one that we do not know */
   bool took;                    /* the driver took a socket */
-  bool gone;                    /* another program has detached the device */
+  bool gone;                    /* the driver says that it is not attached */
   char said[SERVER_WHY_LEN];    /* why not, as it was logged */
 
   /* nbdfuse. */

@@ -13,6 +13,7 @@
 
 #include "attach/internal.h"
 #include "attach/kernel-log.h"
+#include "common/log.h"
 
 /* "6,1234,...": the number of a record; 0: it is none. */
 static uint64_t
@@ -24,7 +25,8 @@ find_number (const char *record)
 }
 
 /* Call it for each new record, whether it is there already or not.  EPIPE: some
- * were overwritten before they were read.
+ * were overwritten before they were read.  One that can't be read any more is
+ * not polled either.
  */
 static void
 each_record (struct owner *o, void (*see) (struct owner *, const char *))
@@ -36,6 +38,11 @@ each_record (struct owner *o, void (*see) (struct owner *, const char *))
          (n == -1 && errno == EPIPE)) {
     record[n > 0 ? n : 0] = '\0';
     see (o, record);
+  }
+  if (n == 0 || errno != EAGAIN) {
+    log_notice ("/dev/kmsg: %s", n == 0 ? "it ends" : strerror (errno));
+    close (o->kernel_log);
+    o->kernel_log = -1;
   }
 }
 

@@ -30,6 +30,7 @@ struct loop {
   int64_t until;                /* ms: how long; 0: nothing is to be detached */
   int64_t next;                 /* ms: when to try */
   bool ending;                  /* SIGTERM came, or it was unmounted */
+  bool gone;                    /* another program has detached the device */
   bool mounted;                 /* it is, in this name space */
   bool goes_on;                 /* its owner was killed */
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "attach/ask.h"
@@ -45,14 +46,17 @@ void
 owner_hear (struct loop *l)
 {
   const struct timeval limit = { .tv_sec = ASK_MS / 1000 };
+  const struct timespec pause = { .tv_nsec = TRY_MS * 1000000 };
   struct owner *o = &l->owner;
   char line[64];
   unsigned seconds;
   ssize_t n;
 
   l->asker = accept4 (l->poll[ASKERS].fd, NULL, NULL, SOCK_CLOEXEC);
-  if (l->asker == -1)
+  if (l->asker == -1) {
+    nanosleep (&pause, NULL);   /* without a file for it, it still waits */
     return;
+  }
   setsockopt (l->asker, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   n = recv (l->asker, line, sizeof line - 1, 0);
   line[n > 0 ? n : 0] = '\0';

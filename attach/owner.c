@@ -100,13 +100,18 @@ open_mounts (struct loop *l)
 /* ---- the loop ---- */
 
 static bool
+is_to_end (const struct loop *l)
+{
+  return l->until || l->ending || l->gone;
+}
+
+static bool
 is_due (struct loop *l)
 {
-  if (l->detaching || (l->until == 0 && !l->ending) ||
-      l->owner.now < l->next)
+  if (l->detaching || !is_to_end (l) || l->owner.now < l->next)
     return false;
   /* That one asks, and is to hear what is lost. */
-  if (l->until || !state_is_unmounted (&l->owner.state))
+  if (l->until || l->gone || !state_is_unmounted (&l->owner.state))
     return true;
   l->next = l->owner.now + TRY_MS;
   return false;
@@ -119,9 +124,9 @@ find_timeout (struct loop *l)
   int64_t next = 0;
 
   l->poll[CONNECTION].fd = -1;
-  if (o->state.kernel)
+  if (o->state.kernel && !l->gone)
     next = kernel_watch (o, &l->poll[CONNECTION]);
-  if ((l->until || l->ending) && (next == 0 || l->next < next))
+  if (is_to_end (l) && (next == 0 || l->next < next))
     next = l->next;
   if (l->detaching && next && next <= o->now)
     next = o->now + TRY_MS;
@@ -130,11 +135,30 @@ find_timeout (struct loop *l)
   return next > o->now ? next - o->now : 0;
 }
 
+/* Another program has detached the device: there is nothing to flush, and the
+ * thread that detaches only has to clean up.
+ */
+static void
+note_gone (struct loop *l)
+{
+  struct owner *o = &l->owner;
+  char what[BLOCK_NAME_LEN + 64];
+
+  log_error ("%s: another program has detached /dev/%s", o->state.name,
+             o->state.device.name);
+  snprintf (what, sizeof what, "another program detached /dev/%s",
+            o->state.device.name);
+  state_note_lost (&o->state, what);
+  close (o->state.device.fd);
+  o->state.device.fd = -1;
+  l->gone = true;
+  l->next = o->now;
+}
+
 static void
 turn (struct loop *l)
 {
   struct owner *o = &l->owner;
-  char what[BLOCK_NAME_LEN + 64];
 
   /* Others wait until this one has its answer. */
   l->poll[ASKERS].events = l->asker < 0 ? POLLIN : 0;
@@ -165,22 +189,11 @@ turn (struct loop *l)
                   "it does", "");
   if (l->done)
     return;
-  if (o->state.kernel &&
+  if (o->state.kernel && !l->gone &&
       kernel_go (o, l->poll[CONNECTION].fd >= 0
-                 ? l->poll[CONNECTION].revents : 0) == -1) {
-    if (l->detaching)
-      return;
-    log_error ("%s: another program has detached /dev/%s", o->state.name,
-               o->state.device.name);
-    snprintf (what, sizeof what, "another program detached /dev/%s",
-              o->state.device.name);
-    state_note_lost (&o->state, what);
-    close (o->state.device.fd);
-    o->state.device.fd = -1;
-    o->gone = true;
-    owner_try_detach (l);
-  }
-  else if (is_due (l))
+                 ? l->poll[CONNECTION].revents : 0) == -1 && !l->detaching)
+    note_gone (l);
+  if (is_due (l))
     owner_try_detach (l);
 }
 
