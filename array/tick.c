@@ -81,7 +81,8 @@ is_needed (const struct array *a)
       (a->writable && !a->consistency->is_ready (a)) ||
       !list_empty (&a->ops) || scrub_wants_tick (a) || pass_wants_tick (a) ||
       a->any_pread ||
-      a->change || save_is_busy (a) || save_is_due (a) || a->flushing ||
+      a->change || !list_empty (&a->commands) || save_is_busy (a) ||
+      save_is_due (a) || a->flushing ||
       a->any_failing || (a->writable && a->nr_unsynced > 0) ||
       join_spare_waits (a) || event_wants_tick (a) ||
       progress_wants_tick (a))

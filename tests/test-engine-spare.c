@@ -382,6 +382,49 @@ test_crash (void **state)
   end_whole (sa);
 }
 
+#define NR_QUEUED 16u
+
+static unsigned
+nr_running (struct sim_request *const *q, unsigned nr)
+{
+  unsigned running = 0;
+
+  for (unsigned i = 0; i < nr; i++)
+    running += q[i]->state != SIM_IDLE;
+  return running;
+}
+
+/* However many commands wait, each with a change of its own, a write goes on
+ * between them.
+ */
+static void
+test_writes_between_commands (void **state)
+{
+  struct sim_array *sa = start (state);
+  struct sim_request *q[NR_QUEUED], *w;
+
+  for (unsigned i = 0; i < NR_QUEUED; i++) {
+    q[i] = calloc (1, sizeof *q[i]);
+    assert_non_null (q[i]);
+    sim_array_init_spare (q[i], sa, sim_array_add_disk (sa));
+    q[i]->done = ignore_end;
+    sim_request_start (q[i]);
+  }
+  memset (data, 7, 5000);
+  w = start_request (sa, REQUEST_WRITE, data, 0, 5000, ARRAY_FUA);
+  while (w->state != SIM_IDLE)
+    assert_true (sim_step (sa->sim));
+  assert_int_equal (w->r.error, 0);
+  assert_true (nr_running (q, NR_QUEUED) > NR_QUEUED / 2);
+  free (w);
+  while (nr_running (q, NR_QUEUED) > 0)
+    assert_true (sim_step (sa->sim));
+  assert_int_equal (spares_in_status (sa), NR_QUEUED);
+  for (unsigned i = 0; i < NR_QUEUED; i++)
+    free (q[i]);
+  end_whole (sa);
+}
+
 #define BOTH(test)                                                      \
   { #test, test, NULL, free_data, &without },                           \
   { #test " (journal)", test, NULL, free_data, &with }
@@ -404,6 +447,7 @@ main (void)
     BOTH (test_remove_missing),
     cmocka_unit_test_teardown (test_hopeless, free_data),
     BOTH (test_crash),
+    BOTH (test_writes_between_commands),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

@@ -206,6 +206,19 @@ start_confirm (struct array *a)
   return false;
 }
 
+/* A write is planned, read for and begun while no change is under way, or
+ * planned anew.  Commands that come faster than they are carried out would hold
+ * all writes for ever, so after each change there is as much time without one,
+ * if there is something to do.
+ */
+static bool
+rests (const struct array *a)
+{
+  return a->writable && !a->failed &&
+    (a->nr_dirty > 0 || !list_empty (&a->ops)) &&
+    loop_now (a->loop) < a->rest_until && !PLANTED ("change-no-rest");
+}
+
 /* A drop comes before another activation, and before all work of the main
  * loop and pass_decide: after a crash the two members of a slot may differ,
  * and parity made by a resync fits only one of them.
@@ -221,7 +234,7 @@ change_decide (struct array *a)
       return;
     if (a->change_wanted && !a->failed && (a->writable || a->opening))
       change_new (a, CHANGE_FAIL, NULL);
-    else if ((l = list_pop (&a->commands)) != NULL)
+    else if (!rests (a) && (l = list_pop (&a->commands)) != NULL)
       start_command (a, list_item (l, struct request, link));
     else if (!a->writable || a->failed ||
              (!start_drop (a) && !start_activate (a) && !start_confirm (a) &&

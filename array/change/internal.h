@@ -29,6 +29,7 @@ struct change {
   unsigned slot;                /* CHANGE_SPARE */
   unsigned dev;                 /* CHANGE_FORGET */
   struct device_set devs;       /* CHANGE_ACTIVATE */
+  uint64_t began;               /* ns */
   bool begun;
   bool in_round;
   unsigned pending;             /* takers that still write */

@@ -40,6 +40,8 @@
 #include "array/sums/sums.h"
 #include "common/plant.h"
 
+#define REST_MAX_NS UINT64_C (1000000000)
+
 int
 change_init (struct array *a)
 {
@@ -116,6 +118,8 @@ apply (struct array *a)
   tell_joined (a);
   seats_close_retired (a);
   a->change = NULL;
+  a->rest_until = loop_now (a->loop) +
+    MIN (loop_now (a->loop) - c->began, REST_MAX_NS);
   /* A member may have failed after its part of the last round. */
   a->change_wanted = false;
   for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
@@ -362,6 +366,7 @@ change_new (struct array *a, enum change_kind kind, struct request *r)
   list_init (&c->waiter.link);
   c->kind = kind;
   c->r = r;
+  c->began = loop_now (a->loop);
   a->change = c;
   return c;
 }

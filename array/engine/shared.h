@@ -337,6 +337,7 @@ struct array {
   struct change *change;        /* running, or NULL */
   struct change *change_memory; /* owned; one change at a time */
   bool change_wanted;           /* a seat is failing */
+  uint64_t rest_until;          /* ns: no command begins a change before */
   pthread_mutex_t writable_lock;        /* held by array_make_writable: others
                                          * wait for the first one's answer */
   bool writable;                /* a record of this session is in force */
