@@ -204,10 +204,30 @@ rot_superblock (struct run *r, struct sim_disk *d)
       return;
   run_say (r, "%s: copy %d of the superblock rots", d->name, (int) copy);
   stats.rot_superblock++;
+  r->rotted_copy |= BIT (sim_array_disk_no (r->sa, d));
   if (run_percent (r, 30))
     poke_zeroes (d, off);
   else
     flip_bits (r, d, off);
+}
+
+bool
+rot_lost_pair (struct run *r)
+{
+  bool lost = false;
+
+  FOR_EACH_BIT (i, r->rotted_copy) {
+    const struct sim_disk *d = r->sa->disk[i];
+    unsigned good = 0;
+
+    for (enum sb_copy c = 0; c < SB_NR_COPIES; c++)
+      good |= is_superblock (d, c) << c;
+    if (good == LOW_BITS (SB_NR_COPIES))
+      r->rotted_copy &= ~BIT (i);
+    lost |= (good & (BIT (SB_A1) | BIT (SB_B1))) == 0 ||
+      (good & (BIT (SB_A2) | BIT (SB_B2))) == 0;
+  }
+  return lost;
 }
 
 static void

@@ -83,6 +83,8 @@ struct run {
   uint64_t unreadable;          /* disks with read errors or bad blocks */
   uint64_t spoilt;              /* of those: with bad blocks */
   bool any_rot;                 /* something was corrupted silently */
+  uint64_t rotted_copy;         /* disks: of a superblock; perhaps written
+                                 * since */
   uint8_t *old_data;            /* all data of a disk, as it once was, or
                                  * NULL */
   unsigned old_disk;            /* its number */
@@ -351,6 +353,10 @@ extern void rot_at_rest (struct run *r);
 extern void rot_look_at_open (struct run *r);
 /* Add what the array found to the statistics. */
 extern void rot_count (const struct run *r);
+/* Has a disk lost both copies of a record, since one rotted while the array ran,
+ * and the write of the other was torn?  That may be too much.
+ */
+extern bool rot_lost_pair (struct run *r);
 
 /* ---- sim-session.c ---- */
 
