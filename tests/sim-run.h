@@ -353,8 +353,8 @@ extern void rot_at_rest (struct run *r);
 extern void rot_look_at_open (struct run *r);
 /* Add what the array found to the statistics. */
 extern void rot_count (const struct run *r);
-/* Has a disk lost both copies of a record, since one rotted while the array ran,
- * and the write of the other was torn?  That may be too much.
+/* Has a disk lost both copies of a record, since one rotted while the array
+ * ran, and the write of the other was torn?  That may be too much.
  */
 extern bool rot_lost_pair (struct run *r);
 

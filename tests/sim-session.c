@@ -482,7 +482,19 @@ rewrite_lost (struct run *r)
   return false;
 }
 
-/* Replace lost members, and wait for the rebuild.  False: it has failed. */
+/* Slots whose members are being replaced. */
+static uint64_t replaced;
+
+static bool
+is_whole_or_lacks_more (struct run *r)
+{
+  replaced &= r->sa->a->lost_slots;
+  return is_whole (r) || run_empty_slots (r->sa->a) & ~replaced;
+}
+
+/* Replace lost members, also those that are taken out meanwhile, and wait for
+ * the rebuild.  False: it has failed.
+ */
 static bool
 make_whole (struct run *r)
 {
@@ -490,10 +502,14 @@ make_whole (struct run *r)
     run_die (r, "it can't be made writable");
   if (r->rows_lost && (!read_all (r) || !rewrite_lost (r)))
     return false;
-  FOR_EACH_BIT (slot, run_empty_slots (r->sa->a))
-    command_replace (r, slot);
-  if (!until (r, is_whole, 600 * SECONDS, "to be whole again"))
-    run_die (r, "it crashed");
+  replaced = 0;
+  do {
+    FOR_EACH_BIT (slot, run_empty_slots (r->sa->a) & ~replaced)
+      command_replace (r, slot);
+    replaced = r->sa->a->lost_slots;
+    if (!until (r, is_whole_or_lacks_more, 600 * SECONDS, "to be whole again"))
+      run_die (r, "it crashed");
+  } while (!is_whole (r));
   run_look_at_slots (r);
   return true;
 }
