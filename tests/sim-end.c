@@ -37,7 +37,8 @@ uint64_t
 end_spoilt_slots (const struct run *r)
 {
   const struct array *a = r->sa->a;
-  uint64_t slots = run_slots_of (r, r->spoilt | r->sa->ever_rotted);
+  uint64_t slots = run_slots_of (r, r->spoilt | r->sa->ever_rotted |
+                                 r->sums_lost);
 
   for (unsigned i = 0; i < a->nr_seats; i++)
     if (a->seat[i]->m && a->seat[i]->slot < a->n &&

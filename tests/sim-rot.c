@@ -332,7 +332,7 @@ rot_look_at_open (struct run *r)
 }
 
 void
-rot_count (const struct run *r)
+rot_count (struct run *r)
 {
   const struct array_counters *c = &r->sa->a->counters;
 
@@ -342,4 +342,6 @@ rot_count (const struct run *r)
   stats.hedges_won += c->hedges_won;
   stats.avoided += c->avoided_reads;
   stats.bad_table_pages += c->bad_table_pages;
+  if (c->bad_table_pages > 0)
+    r->sums_lost |= r->ever_unreadable | r->unreadable;
 }

@@ -81,6 +81,9 @@ struct run {
                                  * are found */
   uint64_t faulty;              /* disks that may lose writes, or hang */
   uint64_t unreadable;          /* disks with read errors or bad blocks */
+  uint64_t ever_unreadable;     /* of those, and of those without now */
+  uint64_t sums_lost;           /* perhaps, as a page could not be read: of
+                                 * those */
   uint64_t spoilt;              /* of those: with bad blocks */
   bool any_rot;                 /* something was corrupted silently */
   uint64_t rotted_copy;         /* disks: of a superblock; perhaps written
@@ -351,8 +354,8 @@ extern void rot_at_rest (struct run *r);
  * synced counts as content now.
  */
 extern void rot_look_at_open (struct run *r);
-/* Add what the array found to the statistics. */
-extern void rot_count (const struct run *r);
+/* A session ends: add what the array found to the statistics. */
+extern void rot_count (struct run *r);
 /* Has a disk lost both copies of a record, since one rotted while the array
  * ran, and the write of the other was torn?  That may be too much.
  */

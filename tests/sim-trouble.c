@@ -346,6 +346,7 @@ trouble_end (struct run *r)
       sim_disk_hang (d, false);
   }
   r->faulty = 0;
+  r->ever_unreadable |= r->unreadable;
   r->unreadable = r->spoilt;
   r->bad_targets = r->full = r->full_ended = r->long_hung = 0;
 }
