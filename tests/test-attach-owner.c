@@ -467,6 +467,7 @@ test_in_use (void **state)
   world.nr_in_use = 100;
   assert_int_equal (owner_run (&request, ready), EXIT_SUCCESS);
   assert_int_equal (world.nr_tries, 101);
+  assert_int_equal (count ("is in use; it stays until it is not"), 1);
 }
 
 /* There is no file for an asker: it waits, and is answered. */

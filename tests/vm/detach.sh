@@ -52,4 +52,43 @@ grep -q "$device is still in use by process $$ (detach" "$tmp/err" ||
   fail "a partition is open: $(cat "$tmp/err")"
 exec 6<&-
 "$gpuraid" detach --wait 10 parts || fail "detach"
+
+# The server gets SIGTERM under a file system: it answers some requests with an
+# error and ends, then the others wait until it is back.  What is lost is told.
+
+# restarting COMMAND...: once the server has ended it is started again meanwhile.
+restarting ()
+{
+  local pid rc=0
+  timeout 600 "$@" 2>"$tmp/err" &
+  pid=$!
+  while kill -0 $pid 2>/dev/null; do
+    if ! is_ours "$raid_pid"; then
+      wait "$raid_pid" || :
+      start_raid
+    fi
+    sleep 0.1
+  done
+  wait $pid || rc=$?
+  return $rc
+}
+
+mkdir "$shm/mnt"
+timeout 120 scripts/mount --with kernel --format --force "$sock" "$shm/mnt" ||
+  fail "mount"
+cp -r docs "$shm/mnt/"
+old=$raid_pid
+kill -TERM "$old"
+wait_for grep -q '^ShdPnd:[[:space:]]*0*$' "/proc/$old/status" ||
+  late "SIGTERM does not arrive"
+! restarting scripts/mount -u "$shm/mnt" || fail "SIGTERM: mount -u: status 0"
+if grep -q 'not all could be written' "$tmp/err"; then
+  restarting umount "$shm/mnt" || fail "SIGTERM: umount: $(cat "$tmp/err")"
+  ! restarting scripts/mount -u "$shm/mnt" || fail "SIGTERM: -u after umount"
+fi
+grep -q 'not all on the server' "$tmp/err" ||
+  fail "SIGTERM: mount -u: $(cat "$tmp/err")"
+[ -z "$(ls /run/gpuraid/attached)" ] || fail "SIGTERM: it is still attached"
+echo "$0: SIGTERM under a file system was told"
+[ "$raid_pid" != "$old" ] || { wait "$old" || :; start_raid; }
 stop_raid
