@@ -16,7 +16,6 @@
 #include "array/health/lost.h"
 #include "array/io/flush.h"
 #include "array/io/superblock.h"
-#include "array/passes/pass.h"
 #include "array/scrub/scrub.h"
 #include "array/seats/seat.h"
 

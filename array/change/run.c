@@ -35,7 +35,6 @@
 #include "array/io/store.h"
 #include "array/io/superblock.h"
 #include "array/membership/rules.h"
-#include "array/request/request.h"
 #include "array/seats/seat.h"
 #include "array/sums/sums.h"
 #include "common/plant.h"

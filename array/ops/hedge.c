@@ -15,7 +15,6 @@
 #include "array/io/xfer.h"
 #include "array/ops/internal.h"
 #include "array/replay/recovery.h"
-#include "array/request/request.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
 #include "common/plant.h"

@@ -10,7 +10,6 @@
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
 #include "array/ops/internal.h"
-#include "array/request/request.h"
 #include "array/seats/seat.h"
 #include "common/plant.h"
 

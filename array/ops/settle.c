@@ -18,7 +18,6 @@
 #include "array/io/superblock.h"
 #include "array/ops/internal.h"
 #include "array/ops/repair.h"
-#include "array/request/internal.h"
 #include "array/seats/seat.h"
 #include "common/plant.h"
 
