@@ -137,6 +137,12 @@ detach_on_close (struct block *d, bool detach)
   return ioctl (d->fd, LOOP_SET_STATUS64, &info);
 }
 
+bool
+block_is_gone (int err)
+{
+  return err == ESTALE || err == ENXIO || err == ENOENT;
+}
+
 int
 block_detach (struct block *d)
 {
@@ -147,7 +153,7 @@ block_detach (struct block *d)
   close (d->fd);
   d->fd = -1;
   if (block_open (d) == -1) {
-    if (errno == ESTALE || errno == ENXIO || errno == ENOENT)
+    if (block_is_gone (errno))
       return 1;
     log_error ("/dev/%s: %m; it is detached when nothing uses it any more",
                d->name);

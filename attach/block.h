@@ -42,9 +42,13 @@ extern bool block_is_there (const struct block *d);
 extern const char *block_path (const struct block *d,
                                 char buf[BLOCK_PATH_LEN]);
 
+/* Does this errno of block_open say that the device is detached? */
+extern bool block_is_gone (int err);
+
 /* Detach the device, which is open, if nothing else uses it.  1: it is
- * detached; 0: something uses it, and it stays as it is, open; -1: reported,
- * and it stays as it is.
+ * detached; 0: something uses it, and it stays as it is, open; -1: reported:
+ * it stays as it is, or if it is not open any more (fd), it may be detached
+ * when nothing uses it.
  */
 extern int block_detach (struct block *d);
 

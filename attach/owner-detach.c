@@ -74,6 +74,19 @@ owner_hear (struct loop *l)
 
 /* ---- detach ---- */
 
+/* The last try may have closed the device, and not opened it again: then it is
+ * attached while something uses it.  False: that is not known, reported.
+ */
+static bool
+know_device (struct state *s)
+{
+  if (s->device.fd >= 0 || !block_is_there (&s->device) ||
+      block_open (&s->device) == 0 || block_is_gone (errno))
+    return true;
+  log_error ("/dev/%s: %m", s->device.name);
+  return false;
+}
+
 int
 owner_detach (struct state *s, pid_t helper, char lost[STATE_TEXT_LEN])
 {
@@ -81,6 +94,8 @@ owner_detach (struct state *s, pid_t helper, char lost[STATE_TEXT_LEN])
   int r;
 
   lost[0] = '\0';
+  if (!know_device (s))
+    return -1;
   if (s->device.fd >= 0) {
     if (!s->kernel)
       fuse_look (s);

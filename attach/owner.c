@@ -210,6 +210,10 @@ owner_run (const struct attach_request *r, int (*ready) (const struct state *))
   for (int i = 0; i < NR_POLL; i++)
     l.poll[i] = (struct pollfd) { .fd = -1, .events = POLLIN };
   l.poll[DETACHED].fd = eventfd (0, EFD_CLOEXEC);
+  if (l.poll[DETACHED].fd == -1) {
+    log_error ("eventfd: %m");
+    return EXIT_FAILURE;
+  }
   if (owner_begin (&l) == -1)
     return EXIT_FAILURE;
   open_mounts (&l);

@@ -65,6 +65,9 @@ static struct {
   unsigned nr_no_thread;        /* pthread_create fails */
   unsigned nr_no_file;          /* accept4 fails */
   unsigned nr_in_use;           /* the device is in use */
+  unsigned nr_closed;           /* block_detach can't open it again */
+  unsigned nr_no_device;        /* nor can block_open */
+  unsigned nr_detached;         /* block_detach has ended well */
   unsigned nr_tries;            /* pthread_create was called */
 
   void *(*start) (void *);      /* the thread that waits for the server */
@@ -219,9 +222,21 @@ block_is_there (const struct block *d)
   return is_there;
 }
 
+bool
+block_is_gone (int err)
+{
+  return err == ENXIO;
+}
+
 int
 block_open (struct block *d)
 {
+  if (world.nr_no_device) {
+    world.nr_no_device--;
+    world.term = world.now + 1000;
+    errno = ENFILE;
+    return -1;
+  }
   d->fd = open (dir, O_RDONLY | O_CLOEXEC);
   return d->fd == -1 ? -1 : 0;
 }
@@ -235,6 +250,12 @@ block_detach (struct block *d)
   }
   close (d->fd);
   d->fd = -1;
+  if (world.nr_closed) {
+    world.nr_no_device = world.nr_closed--;
+    world.term = world.now + 1000;
+    return -1;
+  }
+  world.nr_detached++;
   return 1;
 }
 
@@ -470,6 +491,19 @@ test_in_use (void **state)
   assert_int_equal (count ("is in use; it stays until it is not"), 1);
 }
 
+/* It was closed, and could not be opened again: it is still attached, and tried
+ * again when that is asked for.
+ */
+static void
+test_closed (void **state)
+{
+  world.term = 5000;
+  world.nr_closed = 1;
+  assert_int_equal (owner_run (&request, ready), EXIT_SUCCESS);
+  assert_int_equal (world.nr_detached, 1);
+  assert_int_equal (world.nr_tries, 3);
+}
+
 /* There is no file for an asker: it waits, and is answered. */
 static void
 test_no_file (void **state)
@@ -503,6 +537,7 @@ main (void)
     T (test_gone_detaching),
     T (test_no_thread),
     T (test_in_use),
+    T (test_closed),
     T (test_no_file),
     T (test_no_log),
   };
