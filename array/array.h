@@ -14,13 +14,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "array/config/config.h"
-#include "array/open/assemble.h"
 #include "gf/coder.h"
 #include "member/loop.h"
 #include "member/member.h"
+#include "raidmap/superblock.h"
+
+/* The longest array_readonly_why, with its NUL. */
+#define READONLY_WHY_LEN 224u
 
 struct array;
+struct assembly;
+struct config;
 
 /* Called before the fork.  Writes nothing; with a journal it reads what the
  * rings hold, in threads that end before it returns.  Takes over the assembly

@@ -28,6 +28,7 @@
 #include "array/io/xfer.h"
 #include "array/journal/journal.h"
 #include "array/main-loop.h"
+#include "array/open/assemble.h"
 #include "array/open/copies.h"
 #include "array/ops/ops.h"
 #include "array/ops/repair.h"

@@ -18,6 +18,7 @@
 
 #include "array/create/blank.h"
 #include "array/create/create.h"
+#include "array/open/assemble.h"
 #include "array/open/host-lock.h"
 #include "array/open/known.h"
 #include "array/plan/code.h"

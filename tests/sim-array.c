@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "array/cache/cache.h"
+#include "array/open/assemble.h"
 #include "array/sums/sums.h"
 #include "array/plan/code.h"
 #include "array/create/create.h"

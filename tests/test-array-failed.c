@@ -15,6 +15,7 @@
 #include "array/array.h"
 #include "array/cache/cache.h"
 #include "array/create/create.h"
+#include "array/open/assemble.h"
 #include "array/request/request.h"
 #include "array/stop.h"
 #include "array/sums/sums.h"

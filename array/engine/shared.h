@@ -16,7 +16,9 @@
 #include <string.h>
 
 #include "array/array.h"
+#include "array/config/config.h"
 #include "array/engine/engine.h"
+#include "array/membership/membership.h"
 #include "array/plan/hedge.h"
 #include "array/plan/owed.h"
 #include "array/plan/plan.h"
@@ -25,6 +27,7 @@
 #include "common/list.h"
 #include "common/log.h"
 #include "common/pool.h"
+#include "raidmap/bitmap.h"
 #include "raidmap/limits.h"
 #include "raidmap/ring.h"
 

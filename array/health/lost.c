@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "array/health/lost.h"
+#include "array/open/assembly.h"
 
 /* The most lines to remember; others are found lost again. */
 #define MAX_LINES 4096u

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "array/array.h"
 #include "array/membership/membership.h"
 #include "member/member.h"
 #include "raidmap/bitmap.h"
@@ -37,8 +38,6 @@ struct assembled_member {
                                  * places holds the newest good copy (0, 1; 0
                                  * if none is good); nr_pages bytes; owned */
 };
-
-#define READONLY_WHY_LEN 224u
 
 struct assembly {
   struct superblock sb;         /* the winner's record and devices, with the

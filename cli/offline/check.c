@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "array/array.h"
+#include "array/open/assemble.h"
 #include "array/open/host-lock.h"
 #include "array/plan/code.h"
 #include "cli/cli.h"
