@@ -93,7 +93,8 @@ allow_rot (struct run *r, unsigned disk, bool no_loss)
 static uint64_t
 slots_in_trouble (const struct run *r)
 {
-  const uint64_t bad = r->spoilt | (r->may_lose_rows ? 0 : r->unreadable);
+  const uint64_t bad = r->spoilt | r->ringless |
+    (r->may_lose_rows ? 0 : r->unreadable);
   uint64_t slots = r->was_lost;
 
   for (unsigned slot = 0; slot < r->n; slot++) {
@@ -106,11 +107,26 @@ slots_in_trouble (const struct run *r)
   return slots;
 }
 
+bool
+allow_at_rest (struct run *r, const struct sim_disk *disk)
+{
+  const uint64_t bad = r->older | BIT (sim_array_disk_no (r->sa, disk));
+  uint64_t slots = slots_in_trouble (r);
+
+  for (unsigned slot = 0; slot < r->n; slot++) {
+    const struct sim_disk *d = r->at[0][slot];
+
+    if (d && bad >> sim_array_disk_no (r->sa, d) & 1)
+      slots |= BIT (slot);
+  }
+  return !r->two_active && nr_bits (slots) <= r->g.m;
+}
+
 void
 allow_absent (struct run *r)
 {
   for (unsigned i = 0; i < r->sa->nr_disks &&
-       (r->sa->rotted || !r->may_lose_rows); i++)
+       (r->sa->rotted || r->ringless || !r->may_lose_rows); i++)
     if (nr_bits (slots_in_trouble (r)) > r->g.m)
       r->sa->disk[i]->absent = false;
 }

@@ -161,6 +161,7 @@ session_start (struct run *r, bool readonly)
       r->sa->disk[run_below (r, r->sa->nr_disks)]->absent = true;
   allow_absent (r);
   rot_at_rest (r);
+  rest_rot (r);
   if (may_open (r) &&
       (try_open (r, which, false, readonly) ||
        (r->in_force & disks_there (r) && run_percent (r, 70) &&

@@ -116,6 +116,9 @@ struct run {
   bool two_now;                 /* some slot has two active members */
   uint64_t scrub_state;         /* sim-scrub.c's */
   uint64_t end_state;           /* sim-end.c's */
+  uint64_t rest_state;          /* sim-rest.c's */
+  uint64_t ringless;            /* disks: headers of their rings have rotted,
+                                 * and the rings have not begun anew */
   enum membership_phase record_phase;   /* as last seen */
   int recovery_phase;           /* sim-recovery.c's, as last seen; -1: none */
   bool no_scrubs;               /* but those at the end */
@@ -272,6 +275,8 @@ extern bool allow_unreadable (struct run *r, unsigned disk);
 extern bool allow_rot (struct run *r, unsigned disk, bool no_loss);
 /* Members that are missing count too. */
 extern void allow_absent (struct run *r);
+/* May this disk, of a closed array, be of no use for a recovery? */
+extern bool allow_at_rest (struct run *r, const struct sim_disk *d);
 /* Something has changed: may rows be lost now? */
 extern void allow_look (struct run *r);
 /* The disk has bad blocks. */
@@ -360,6 +365,13 @@ extern void rot_count (struct run *r);
  * ran, and the write of the other was torn?  That may be too much.
  */
 extern bool rot_lost_pair (struct run *r);
+
+/* ---- sim-rest.c ---- */
+
+/* The array is closed, and is to be opened: what is beside the data may rot. */
+extern void rest_rot (struct run *r);
+/* It has stopped, or is to be left as after a crash. */
+extern void rest_note_end (struct run *r);
 
 /* ---- sim-session.c ---- */
 

@@ -73,6 +73,7 @@ end_session (struct run *r)
   check_rows (r, "at a crash");
   check_note_end (r, false);
   back_note_end (r, false);
+  rest_note_end (r);
   copies_note_end (r, false, coming);
   run_note_torn (r);
   FOR_EACH_BIT (slot, a->lost_slots)
@@ -291,6 +292,7 @@ note_stop (struct run *r)
   check_rows (r, "at a stop");
   check_note_end (r, true);
   back_note_end (r, true);
+  rest_note_end (r);
   copies_note_end (r, true, 0);
   scrub_note_stop (r);
   r->was_lost = r->lost;

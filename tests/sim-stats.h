@@ -48,6 +48,11 @@
   X (rot_ring, "disks with rings that rot")                             \
   X (rot_superblock, "copies of superblocks that rot")                  \
   X (rot_bitmap, "disks with pages of the bitmap that rot")             \
+  X (rest_superblock, "copies of superblocks that rot while it is closed") \
+  X (rest_bitmap, "pages of bitmaps that rot while it is closed")       \
+  X (rest_bitmap_both, "of those, in both places")                      \
+  X (rest_headers, "members whose ring headers rot while it is closed") \
+  X (rest_headers_both, "of those, both headers")                       \
   X (rot_open, "blocks that may have rotted in a region left open")     \
   X (rot_writes, "disks that lose, tear or misdirect writes")           \
   X (bad_sums, "blocks found with another checksum")                    \

@@ -1,0 +1,148 @@
+/* gpuraid: tests: what happens to members while the array is closed, in arrays
+ * of all kinds.
+ *
+ *   superblocks   one copy of four rots
+ *   bitmaps       a page rots, in one place or both, of one member or all
+ *   rings         headers rot, one or both, on members that are counted as in
+ *                 trouble until the rings have begun anew
+ *
+ * All of it is drawn beside the run's own numbers, in half of the runs: the
+ * others stay those that they were.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <inttypes.h>
+
+#include "array/engine/consistency.h"
+#include "common/bits.h"
+#include "raidmap/bitmap.h"
+#include "raidmap/journal.h"
+#include "tests/sim-run.h"
+
+static uint64_t
+draw (struct run *r, uint64_t n)
+{
+  if (r->rest_state == 0)
+    r->rest_state = r->seed * 0x9e3779b97f4a7c15 | 1;
+  r->rest_state = r->rest_state * 6364136223846793005 + 1442695040888963407;
+  return (r->rest_state >> 33) % n;
+}
+
+static void
+rot_block (struct run *r, struct sim_disk *d, uint64_t off)
+{
+  static const uint8_t zeroes[BLOCK_LEN];
+  const uint64_t at = off + draw (r, BLOCK_LEN);
+  const uint8_t byte = d->image[at] ^ 1u << draw (r, 8);
+
+  if (sim_disk_is_unflushed (d, off, BLOCK_LEN))
+    return;                     /* it would be written over */
+  if (draw (r, 3) == 0)
+    sim_disk_poke (d, zeroes, BLOCK_LEN, off);
+  else
+    sim_disk_poke (d, &byte, 1, at);
+}
+
+/* What the last server left in a cache may still be torn by a power failure:
+ * then there would be a second bad copy.
+ */
+static bool
+is_whole (const struct sim_disk *d)
+{
+  static struct superblock sb;
+
+  for (enum sb_copy c = 0; c < SB_NR_COPIES; c++) {
+    const uint64_t off = layout_sb_off (d->size, c);
+
+    if (sim_disk_is_unflushed (d, off, BLOCK_LEN) ||
+        superblock_decode (d->image + off, c, &sb, NULL) != SB_OK)
+      return false;
+  }
+  return true;
+}
+
+static void
+rot_superblock (struct run *r, struct sim_disk *d)
+{
+  const enum sb_copy copy = draw (r, SB_NR_COPIES);
+
+  if (!is_whole (d))
+    return;
+  run_say (r, "%s: copy %d of the superblock rots at rest", d->name,
+           (int) copy);
+  stats.rest_superblock++;
+  rot_block (r, d, layout_sb_off (d->size, copy));
+}
+
+static void
+rot_page (struct run *r, struct sim_disk *d, uint64_t no)
+{
+  const unsigned places = 1 + draw (r, 3);
+
+  run_say (r, "%s: page %" PRIu64 " of the bitmap rots at rest, places %#x",
+           d->name, no, places);
+  stats.rest_bitmap++;
+  stats.rest_bitmap_both += places == 3;
+  FOR_EACH_BIT (place, places)
+    rot_block (r, d, bitmap_page_off (&r->sa->l, no, place));
+}
+
+/* Without a journal an array that is not whole counts as unclean then, and is
+ * refused.
+ */
+static void
+rot_bitmap (struct run *r, struct sim_disk *d)
+{
+  const uint64_t no = draw (r, bitmap_nr_pages (&r->sa->l));
+  const bool all = draw (r, 3) == 0;
+
+  if (!r->journal && r->was_lost)
+    return;
+  for (unsigned slot = 0; slot < r->n; slot++)
+    if (r->at[0][slot] && (all || r->at[0][slot] == d))
+      rot_page (r, r->at[0][slot], no);
+}
+
+static void
+rot_headers (struct run *r, struct sim_disk *d)
+{
+  const unsigned which = 1 + draw (r, 3);
+
+  if (!r->journal || !allow_at_rest (r, d))
+    return;
+  run_say (r, "%s: headers %#x of the ring rot at rest", d->name, which);
+  stats.rest_headers++;
+  stats.rest_headers_both += which == 3;
+  r->ringless |= BIT (sim_array_disk_no (r->sa, d));
+  FOR_EACH_BIT (i, which)
+    rot_block (r, d, r->sa->l.ring_off + i * BLOCK_LEN);
+}
+
+void
+rest_rot (struct run *r)
+{
+  static void (*const kind[]) (struct run *, struct sim_disk *) = {
+    rot_superblock, rot_bitmap, rot_headers, rot_headers,
+  };
+
+  r->faulty |= r->ringless;
+  if (r->seed % 2 || !allow_kind ("rot") || draw (r, 2))
+    return;
+  for (unsigned n = 1 + draw (r, r->n); n > 0; n--) {
+    struct sim_disk *d = r->at[0][draw (r, r->n)];
+
+    if (d && !d->dead)
+      kind[draw (r, ARRAY_LEN (kind))] (r, d);
+  }
+  r->faulty |= r->ringless;
+}
+
+void
+rest_note_end (struct run *r)
+{
+  const struct array *a = r->sa->a;
+
+  if (a->writable && a->consistency->is_ready (a))
+    r->ringless = 0;
+}
