@@ -162,6 +162,7 @@ session_start (struct run *r, bool readonly)
   allow_absent (r);
   rot_at_rest (r);
   rest_rot (r);
+  rest_open (r, which);
   if (may_open (r) &&
       (try_open (r, which, false, readonly) ||
        (r->in_force & disks_there (r) && run_percent (r, 70) &&

@@ -5,6 +5,8 @@
  *   bitmaps       a page rots, in one place or both, of one member or all
  *   rings         headers rot, one or both, on members that are counted as in
  *                 trouble until the rings have begun anew
+ *   openings      one ends in the middle of its reads and flushes, which are
+ *                 synchronous: by a kill, or with the power
  *
  * All of it is drawn beside the run's own numbers, in half of the runs: the
  * others stay those that they were.
@@ -15,6 +17,7 @@
 #include <inttypes.h>
 
 #include "array/engine/consistency.h"
+#include "array/membership/rules.h"
 #include "common/bits.h"
 #include "raidmap/bitmap.h"
 #include "raidmap/journal.h"
@@ -44,22 +47,27 @@ rot_block (struct run *r, struct sim_disk *d, uint64_t off)
     sim_disk_poke (d, &byte, 1, at);
 }
 
-/* What the last server left in a cache may still be torn by a power failure:
- * then there would be a second bad copy.
+/* Has every record a second copy?  After a crash one may be the only one of a
+ * record that a later opening took for accepted by all: without it the member
+ * is out of date.  What the last server left in a cache may still be torn by a
+ * power failure: then there would be a second bad copy.
  */
 static bool
 is_whole (const struct sim_disk *d)
 {
-  static struct superblock sb;
+  static struct superblock sb[SB_NR_COPIES];
 
   for (enum sb_copy c = 0; c < SB_NR_COPIES; c++) {
     const uint64_t off = layout_sb_off (d->size, c);
 
     if (sim_disk_is_unflushed (d, off, BLOCK_LEN) ||
-        superblock_decode (d->image + off, c, &sb, NULL) != SB_OK)
+        superblock_decode (d->image + off, c, &sb[c], NULL) != SB_OK)
       return false;
   }
-  return true;
+  return ballot_equal (&sb[SB_A1].record.self.ballot,
+                       &sb[SB_B1].record.self.ballot) &&
+    ballot_equal (&sb[SB_A2].record.self.ballot,
+                  &sb[SB_B2].record.self.ballot);
 }
 
 static void
@@ -136,6 +144,33 @@ rest_rot (struct run *r)
       kind[draw (r, ARRAY_LEN (kind))] (r, d);
   }
   r->faulty |= r->ringless;
+}
+
+/* A part of what was left in caches is durable then, and with the power the
+ * rest is gone.
+ */
+void
+rest_open (struct run *r, uint64_t which)
+{
+  const bool power = draw (r, 2);
+  bool opened;
+
+  if (r->seed % 2 || draw (r, 4))
+    return;
+  limits.max_seats = default_limits.max_seats;
+  sim_crash_after (r->sim, 1 + draw (r, r->n));
+  opened = sim_array_open (r->sa, which, DEGRADED_ALLOW, draw (r, 2)) == 0;
+  if (opened && !sim_array_abandon (r->sa))
+    run_die (r, "an opening that is cut short never ends");
+  stats.crash_open += sim_crashed (r->sim);
+  run_say (r, "disks %#" PRIx64 ": an opening ends, crashed %d, power %d",
+           which, sim_crashed (r->sim), power);
+  if (power)
+    sim_crash (r->sim);
+  else
+    sim_kill (r->sim);
+  r->killed &= !power;
+  sim_crash_after (r->sim, 0);
 }
 
 void

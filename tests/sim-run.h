@@ -370,6 +370,8 @@ extern bool rot_lost_pair (struct run *r);
 
 /* The array is closed, and is to be opened: what is beside the data may rot. */
 extern void rest_rot (struct run *r);
+/* Perhaps an opening of these disks does not get to its end. */
+extern void rest_open (struct run *r, uint64_t which);
 /* It has stopped, or is to be left as after a crash. */
 extern void rest_note_end (struct run *r);
 

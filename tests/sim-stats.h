@@ -15,6 +15,7 @@
   X (creations_kept, "of those, the array opened afterwards")           \
   X (kills, "crashes of the process alone")                             \
   X (kills_power, "after those, power failures while it is not open")   \
+  X (crash_open, "crashes in an opening, before it is open")            \
   X (crash_change, "crashes in a change of the record")                 \
   X (crash_two, "crashes while a slot has two active members")          \
   X (read_two, "reads of such an array before it is writable")          \
