@@ -220,3 +220,47 @@ command_forget (struct run *r)
   c->q.r.uuid = a->membership.device[dev].uuid;
   command_start (c);
 }
+
+/* ---- several at once ----------------------------------------------------- */
+
+static uint64_t
+draw (struct run *r, uint64_t n)
+{
+  if (r->several_state == 0)
+    r->several_state = r->seed * 0x9e3779b97f4a7c15 | 1;
+  r->several_state = r->several_state * 6364136223846793005 +
+    1442695040888963407;
+  return (r->several_state >> 33) % n;
+}
+
+static void
+any_command (struct run *r)
+{
+  const bool room = r->sa->nr_disks + 1 < MAX_REPLACED;
+
+  switch (draw (r, 7)) {
+  case 0: command_fail (r, draw (r, r->n)); break;
+  case 1: command_readd (r); break;
+  case 2: if (room) command_replace (r, draw (r, r->n)); break;
+  case 3: if (room && r->use_spares) command_spare (r); break;
+  case 4: if (r->spare_len) command_grow (r); break;
+  case 5: command_pause (r); break;
+  case 6: command_forget (r); break;
+  }
+}
+
+/* Beside the run's own numbers, in a quarter of the runs: the others stay those
+ * that they were.
+ */
+void
+command_several (struct run *r)
+{
+  const unsigned before = r->nr_commands;
+
+  if (r->seed % 4 != 2 || draw (r, 12))
+    return;
+  for (unsigned n = 2 + draw (r, 3); n > 0; n--)
+    any_command (r);
+  if (r->nr_commands > before + 1)
+    stats.several += r->nr_commands - before;
+}

@@ -117,6 +117,7 @@ struct run {
   uint64_t scrub_state;         /* sim-scrub.c's */
   uint64_t end_state;           /* sim-end.c's */
   uint64_t rest_state;          /* sim-rest.c's */
+  uint64_t several_state;       /* sim-command.c's */
   uint64_t ringless;            /* disks: headers of their rings have rotted,
                                  * and the rings have not begun anew */
   enum membership_phase record_phase;   /* as last seen */
@@ -298,6 +299,8 @@ extern void command_readd (struct run *r);
 extern void command_pause (struct run *r);
 /* A spare that is missing is taken out. */
 extern void command_forget (struct run *r);
+/* Some of these in one instant, in a quarter of the runs. */
+extern void command_several (struct run *r);
 
 /* ---- sim-scrub.c ---- */
 

@@ -68,6 +68,7 @@
   X (spares, "spares added")                                            \
   X (pauses, "rebuilds and resyncs paused")                             \
   X (forgotten, "missing spares taken out")                             \
+  X (several, "commands that come in one instant with another")        \
   X (fail_in_change, "members that fail in the middle of a change")     \
   X (older_copies, "older copies of members given back")                \
   X (grown, "openings of an array that has grown")                      \

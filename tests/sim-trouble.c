@@ -306,6 +306,8 @@ trouble_start (void *arg)
     if (run_percent (r, 20))
       command_forget (r);
   }
+  if (a->writable)
+    command_several (r);
   if (a->writable) {
     const uint64_t empty = run_empty_slots (a);
 
