@@ -41,8 +41,10 @@ allow_faulty (struct run *r, unsigned disk)
   if (nr_bits (r->sa->a->lost_slots | run_slots_of (r, faulty)) > r->g.m) {
     if (!r->may_exceed || !run_percent (r, 30))
       return false;
-    if (!r->over)
+    if (!r->over) {
       run_say (r, "from here on more than m are in trouble");
+      stats.exceeded++;
+    }
     r->over = true;
     model_shaky (r->model, true);
   }

@@ -64,6 +64,7 @@ command_fail (struct run *r, unsigned slot)
       !allow_faulty (r, sim_array_disk_no (r->sa, sim_array_disk_of (s))))
     return;
   run_say (r, "command: fail slot %u", slot);
+  stats.fails++;
   c = command_new (r);
   sim_request_init (&c->q, r->sa, REQUEST_FAIL);
   c->q.r.seat = s;

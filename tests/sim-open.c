@@ -142,6 +142,13 @@ may_open (const struct run *r)
   return !r->forced || r->in_force & disks_there (r);
 }
 
+static void
+count_absent (const struct run *r)
+{
+  for (unsigned i = 0; i < r->sa->nr_disks; i++)
+    stats.absent += r->sa->disk[i]->absent;
+}
+
 /* Open it somehow.  False: too much is permanently lost. */
 bool
 session_start (struct run *r, bool readonly)
@@ -160,6 +167,7 @@ session_start (struct run *r, bool readonly)
     for (unsigned n = 1 + run_below (r, r->g.m); n > 0; n--)
       r->sa->disk[run_below (r, r->sa->nr_disks)]->absent = true;
   allow_absent (r);
+  count_absent (r);
   rot_at_rest (r);
   rest_rot (r);
   rest_open (r, which);

@@ -30,6 +30,11 @@
   X (went_back_all, "... all that can be read must be right")           \
   X (went_back_crashed, "... it crashed before it was open for writing") \
   X (went_back_sure, "stripes that must then be right")                 \
+  X (absent, "members missing at an opening")                           \
+  X (dead, "disks that die")                                            \
+  X (slow, "disks that are slow")                                       \
+  X (write_errors, "disks with write errors")                           \
+  X (flush_errors, "disks with flush errors")                           \
   X (read_errors, "disks with read errors")                             \
   X (bad_blocks, "disks with bad blocks")                               \
   X (unreadable_unsynced, "either while a region is not synced")        \
@@ -42,6 +47,7 @@
   X (held_reads, "reads that wait in a client's thread for one")        \
   X (full, "disks without space")                                       \
   X (enospc, "requests that got ENOSPC")                                \
+  X (exceeded, "runs in which more than m members fail")                \
   X (failed_arrays, "arrays failed")                                    \
   X (failed_reads, "reads of failed arrays")                            \
   X (rot_data, "disks with data that rots")                             \
@@ -63,6 +69,8 @@
   X (hedges_won, "of those, decoded first")                             \
   X (avoided, "reads of slow members decoded from the start")           \
   X (left_out, "sets of m members left out at the end")                  \
+  X (fails, "members taken out by command")                             \
+  X (replaced, "members replaced")                                      \
   X (readded, "members taken again")                                    \
   X (readded_full, "of those, rebuilt in full")                         \
   X (spares, "spares added")                                            \
@@ -95,7 +103,7 @@
 
 struct stats {
   uint64_t runs, sessions, crashes, refused, readonly, given_up;
-  uint64_t requests, errors, replaced, lost_blocks;
+  uint64_t requests, errors, lost_blocks;
 #define SIM_STATE(name, what) uint64_t name;
   SIM_STATES (SIM_STATE)
 #undef SIM_STATE

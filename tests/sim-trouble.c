@@ -74,6 +74,7 @@ be_slow (struct run *r, unsigned no)
 {
   r->sa->disk[no]->max_delay_ns = 1000000 + run_below (r, 200000000);
   run_say (r, "disk%u: slow", no);
+  stats.slow++;
 }
 
 /* Permanently, or for some milliseconds. */
@@ -101,6 +102,7 @@ fail_writes (struct run *r, unsigned no)
     return;
   r->sa->disk[no]->write_error_ppm = 1000 + run_below (r, 300000);
   run_say (r, "disk%u: write errors", no);
+  stats.write_errors++;
 }
 
 static void
@@ -110,6 +112,7 @@ fail_flushes (struct run *r, unsigned no)
     return;
   r->sa->disk[no]->flush_error_ppm = 1000 + run_below (r, 300000);
   run_say (r, "disk%u: flush errors", no);
+  stats.flush_errors++;
 }
 
 static void
@@ -177,6 +180,7 @@ die (struct run *r, unsigned no)
   if ((r->blocks_less && r->sa->a->nr_unsynced > 0) || !allow_faulty (r, no))
     return;
   run_say (r, "disk%u: dead", no);
+  stats.dead++;
   r->sa->disk[no]->dead = true;
   /* While parity may be wrong it is not taken out for its reads. */
   r->unreadable |= BIT (no);
