@@ -160,6 +160,7 @@ command_readd (struct run *r)
     return;
   if ((d->readers || d->writers) && !is_idle (r, d))
     return;
+  copies_readd (r, disk);
   come_back (r, disk);
   c = command_new (r);
   if (!sim_array_init_readd (&c->q, r->sa, disk)) {

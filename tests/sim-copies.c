@@ -1,9 +1,12 @@
-/* gpuraid: tests: older copies of members, as of a snapshot that is given back.
+/* gpuraid: tests: older copies of members, as of a snapshot that is given
+ * back.
  *
- * Copies of up to m disks are made while the array runs.  When that session has
- * ended with a clean stop, they are given back before some later opening.  Then
- * none may be believed.  Copies of a session that crashed are not tried: those
- * of its last seconds can't be told (docs/promises.md).
+ * Copies of up to m disks are made while the array runs, or while it is closed
+ * after a clean stop.  When that session, or a later one, has ended with a
+ * clean stop, they are given back before some later opening, or, where the
+ * member was missing, to a readd.  Then none may be believed.  Copies of a
+ * session that crashed are not tried: those of its last seconds can't be told
+ * (docs/promises.md).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -25,7 +28,9 @@ struct copies {
     unsigned session;           /* in which it was made */
   } copy[MAX_SLOTS];
   unsigned nr;
-  bool stopped;                 /* their session has ended with a stop */
+  bool stopped;                 /* their session has ended with a stop; or
+                                 * they were made after one */
+  uint64_t state;               /* what is drawn for those made at rest */
 };
 
 struct copies *
@@ -63,6 +68,30 @@ has_copy (const struct copies *c, unsigned disk)
   return false;
 }
 
+static uint64_t
+draw (struct run *r, uint64_t n)
+{
+  struct copies *c = r->copies;
+
+  if (c->state == 0)
+    c->state = r->seed * 0x9e3779b97f4a7c15 | 1;
+  c->state = c->state * 6364136223846793005 + 1442695040888963407;
+  return (c->state >> 33) % n;
+}
+
+static void
+keep (struct run *r, unsigned no, unsigned session)
+{
+  struct copies *c = r->copies;
+  const struct sim_disk *d = r->sa->disk[no];
+
+  c->copy[c->nr].disk = no;
+  c->copy[c->nr].session = session;
+  c->copy[c->nr].image = malloc (d->size);
+  assert (c->copy[c->nr].image != NULL);
+  memcpy (c->copy[c->nr++].image, d->image, d->size);
+}
+
 static void
 make_one (void *arg)
 {
@@ -85,11 +114,7 @@ make_one (void *arg)
     return;
   run_say (r, "%s: a copy is made of it", d->name);
   c->stopped = false;
-  c->copy[c->nr].disk = no;
-  c->copy[c->nr].session = r->nr_sessions;
-  c->copy[c->nr].image = malloc (d->size);
-  assert (c->copy[c->nr].image != NULL);
-  memcpy (c->copy[c->nr++].image, d->image, d->size);
+  keep (r, no, r->nr_sessions);
 }
 
 void
@@ -118,6 +143,32 @@ copies_note_end (struct run *r, bool clean, uint64_t coming)
 }
 
 /* ---- while it is closed -------------------------------------------------- */
+
+/* Of m members in half of the cases.  They lack what the next session writes.
+ * Beside the run's own numbers, in a third of the runs.
+ */
+void
+copies_at_rest (struct run *r)
+{
+  struct copies *c = r->copies;
+  unsigned nr;
+
+  if (r->seed % 3 || c->nr > 0 || r->nr_sessions == 0 || r->two_active ||
+      !r->session[r->nr_sessions].clean || draw (r, 2))
+    return;
+  nr = draw (r, 2) ? r->g.m : 1 + draw (r, r->g.m);
+  for (unsigned i = 0; i < 2 * r->n && c->nr < nr; i++) {
+    const struct sim_disk *d = r->at[0][draw (r, r->n)];
+    const unsigned no = d ? sim_array_disk_no (r->sa, d) : 0;
+
+    if (d == NULL || d->dead || has_copy (c, no) || r->older >> no & 1)
+      continue;
+    run_say (r, "%s: a copy is made of it at rest", d->name);
+    keep (r, no, r->nr_sessions + 1);
+    stats.copies_at_rest++;
+  }
+  c->stopped = true;
+}
 
 /* Pages of the bitmap, and headers of the ring. */
 static bool
@@ -161,8 +212,9 @@ copies_give_back (struct run *r)
   const unsigned nr = nr_bits (r->in_force);
   bool any = false;
 
-  if (!c->stopped || c->nr == 0 || r->was_lost || r->forced || r->spoilt ||
-      r->sa->rotted || !run_percent (r, 90))
+  if (!c->stopped || c->nr == 0 || c->copy[0].session > r->nr_sessions ||
+      !r->session[r->nr_sessions].clean || r->was_lost || r->forced ||
+      r->spoilt || r->sa->rotted || !run_percent (r, 90))
     return false;
   while (c->nr > 0) {
     struct sim_disk *d = r->sa->disk[c->copy[0].disk];
@@ -182,6 +234,29 @@ copies_give_back (struct run *r)
     drop (c, 0);
   }
   return any;
+}
+
+/* What is given back is not open: the array did not find it. */
+void
+copies_readd (struct run *r, unsigned no)
+{
+  struct copies *c = r->copies;
+  struct sim_disk *d = r->sa->disk[no];
+
+  for (unsigned i = 0; i < c->nr; i++) {
+    if (c->copy[i].disk != no || !c->stopped || d->readers || d->writers ||
+        c->copy[i].session > r->nr_sessions || draw (r, 2) ||
+        !differs (r, c->copy[i].image, d))
+      continue;
+    run_say (r, "%s: an older copy of it comes back", d->name);
+    sim_disk_restore (d, c->copy[i].image);
+    if (r->older == 0 || c->copy[i].session < r->older_session)
+      r->older_session = c->copy[i].session;
+    r->older |= BIT (no);
+    stats.copies_readd++;
+    drop (c, i);
+    return;
+  }
 }
 
 void

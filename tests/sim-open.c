@@ -168,6 +168,7 @@ session_start (struct run *r, bool readonly)
       r->sa->disk[run_below (r, r->sa->nr_disks)]->absent = true;
   allow_absent (r);
   count_absent (r);
+  copies_at_rest (r);
   rot_at_rest (r);
   rest_rot (r);
   rest_open (r, which);

@@ -243,6 +243,10 @@ extern void copies_soon (struct run *r);
  * count.
  */
 extern void copies_note_end (struct run *r, bool clean, uint64_t coming);
+/* The array is closed: perhaps copies are made. */
+extern void copies_at_rest (struct run *r);
+/* A disk is to be taken again: perhaps it is an older copy. */
+extern void copies_readd (struct run *r, unsigned disk);
 /* The array is closed.  True if some were given back. */
 extern bool copies_give_back (struct run *r);
 /* It was opened. */

@@ -79,6 +79,8 @@
   X (several, "commands that come in one instant with another")        \
   X (fail_in_change, "members that fail in the middle of a change")     \
   X (older_copies, "older copies of members given back")                \
+  X (copies_at_rest, "copies made of members of a stopped array")       \
+  X (copies_readd, "older copies of members taken again")               \
   X (grown, "openings of an array that has grown")                      \
   X (recoveries, "openings with a journal to recover")                  \
   X (recover_incomplete, "of those, the newest transaction is incomplete") \
