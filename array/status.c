@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/cache/cache.h"
 #include "array/change/grow.h"
 #include "array/change/join.h"
 #include "array/health/entry.h"

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "array/cache/cache.h"
+#include "array/dirty/dirty.h"
 #include "array/engine/consistency.h"
 #include "array/health/lost.h"
 #include "array/ops/ops.h"

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "array/dirty/dirty.h"
 #include "array/engine/consistency.h"
 #include "array/seats/seat.h"
 #include "array/stop.h"

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/dirty/dirty.h"
 #include "common/bits.h"
 #include "tests/sim-run.h"
 

@@ -35,6 +35,7 @@
 #include <unistd.h>
 
 #include "common/bits.h"
+#include "raidmap/bitmap.h"
 #include "tests/seed.h"
 #include "tests/sim-run.h"
 

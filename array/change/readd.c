@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "array/change/readd.h"
+#include "array/dirty/dirty.h"
 #include "array/open/bitmaps.h"
 #include "array/open/copies.h"
 #include "array/open/settle.h"

@@ -14,6 +14,17 @@
 #define GPURAID_DIRTY_H
 
 #include "array/engine/shared.h"
+#include "raidmap/bitmap.h"
+
+struct dirty_page {
+  struct bitmap_page want;      /* the wanted bits; counter of the last write */
+  struct bitmap_page stored;    /* bits that are set durably on every active
+                                 * seat, whatever a write in flight does */
+  struct bitmap_page sending;   /* the content of the write in flight */
+  unsigned pending;             /* seats that still write */
+  bool writing, queued;
+  struct list waiters;          /* run when a write has ended */
+};
 
 /* From the assembly's pages.  0 or a positive errno. */
 extern int dirty_init (struct array *a, const struct bitmap_page *page);

@@ -14,6 +14,8 @@
 
 #include "array/engine/shared.h"
 
+struct op;
+
 struct consistency_ops {
   const char *name;
 

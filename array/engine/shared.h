@@ -27,7 +27,6 @@
 #include "common/list.h"
 #include "common/log.h"
 #include "common/pool.h"
-#include "raidmap/bitmap.h"
 #include "raidmap/limits.h"
 #include "raidmap/ring.h"
 
@@ -153,64 +152,6 @@ struct seat {
   uint64_t ring_allocated;      /* a target: bytes of it that were written */
   unsigned ring_which;          /* the place where that is, 0 or 1 */
   enum { RING_UNKNOWN, RING_BEGINNING, RING_BEGUN } ring_state;
-};
-
-/* ---- cells and lines: array/cache/cache.c --------------------------- */
-
-struct cell {
-  uint8_t *data;                /* a->cell_len bytes of the arena */
-  unsigned refs;                /* a line, operations, readers copying out */
-  unsigned frozen;              /* operations, and abandoned writes, that
-                                 * read it: not to be written to */
-};
-
-/* One data role of a line.  Masks have a bit per block of the cell. */
-struct line_cell {
-  struct cell *c;               /* newest content, or NULL */
-  uint16_t valid;               /* blocks that are in c */
-  uint16_t dirty;               /* of those, newer than the members */
-  uint16_t busy;                /* being filled for the first time: not yet
-                                 * valid, and not to be filled by others */
-  uint16_t outdated;            /* of those, on the member: newer content could
-                                 * not be written out */
-  struct cell *out;             /* the line's operation writes it out, or
-                                 * NULL: frozen */
-  uint16_t out_blocks;
-};
-
-/* A cache line: one stripe's data over one band of a->cell_len bytes. */
-struct line {
-  struct line *hash_next;
-  uint64_t no;                  /* stripe * a->nr_bands + band */
-  struct list link;             /* in a->dirty, a->clean, or neither */
-  bool is_dirty, is_clean;      /* the list it is on */
-  bool want_out;                /* a flush waits: so do new writers */
-  bool stuck;                   /* some of it could not be written out: too
-                                 * few blocks of its row can be read */
-  bool torn;                    /* the array failed while its rows were being
-                                 * written: they can't be decoded */
-  struct list out_link;         /* in a->out: to be written out now */
-  struct op *op;                /* the operation that writes to its rows */
-  unsigned readers;             /* operations that decode from its rows */
-  unsigned pins;                /* requests copying into it */
-  unsigned nr_cells;            /* of its own, and frozen in its operation */
-  uint64_t dirty_since;         /* ns */
-  struct list waiters;          /* struct waiter: run when any field above
-                                 * changed for the better */
-  struct list tickets;          /* flushes that wait for its dirty data */
-  struct line_cell cell[];      /* k */
-};
-
-/* ---- dirty bits: array/dirty/dirty.c -------------------------------- */
-
-struct dirty_page {
-  struct bitmap_page want;      /* the wanted bits; counter of the last write */
-  struct bitmap_page stored;    /* bits that are set durably on every active
-                                 * seat, whatever a write in flight does */
-  struct bitmap_page sending;   /* the content of the write in flight */
-  unsigned pending;             /* seats that still write */
-  bool writing, queued;
-  struct list waiters;          /* run when a write has ended */
 };
 
 /* ---- array ----------------------------------------------------------- */

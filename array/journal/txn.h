@@ -15,6 +15,8 @@
 #include "array/journal/zeroed.h"
 #include "raidmap/journal.h"
 
+struct op;
+
 /* What a participant gets. */
 struct txn_record {
   struct seat *seat;

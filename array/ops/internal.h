@@ -6,6 +6,7 @@
 #ifndef GPURAID_OPS_INTERNAL_H
 #define GPURAID_OPS_INTERNAL_H
 
+#include "array/cache/cache.h"
 #include "array/ops/ops.h"
 #include "array/sums/sums.h"
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "array/cache/cache.h"
 #include "array/cache/ticket.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
