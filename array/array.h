@@ -17,7 +17,7 @@
 #include "gf/coder.h"
 #include "member/loop.h"
 #include "member/member.h"
-#include "raidmap/superblock.h"
+#include "raidmap/uuid.h"
 
 /* The longest array_readonly_why, with its NUL. */
 #define READONLY_WHY_LEN 224u

@@ -20,6 +20,8 @@
 #include "array/passes/pass.h"
 #include "array/request/request.h"
 #include "array/scrub/scrub.h"
+#include "array/seats/seat.h"
+#include "raidmap/uuid.h"
 
 /* The place in the device table of a uuid, in text; else SB_MAX_DEVICES. */
 static unsigned
@@ -130,7 +132,7 @@ array_fail (struct array *a, const char *which, bool *already,
   engine_lock (a);
   r.seat = find_seat (a, which, &slot);
   dev = find_uuid (a, which);
-  spare = dev < SB_MAX_DEVICES && join_spare_is_missing (a, dev);
+  spare = dev < SB_MAX_DEVICES && seat_spare_is_missing (a, dev);
   if (spare)
     r.uuid = a->membership.device[dev].uuid;
   *already = r.seat == NULL && !spare && slot != SLOT_NONE &&

@@ -8,7 +8,6 @@
 
 #include "array/cache/cache.h"
 #include "array/change/grow.h"
-#include "array/change/join.h"
 #include "array/health/entry.h"
 #include "array/health/health.h"
 #include "array/health/lost.h"
@@ -83,7 +82,7 @@ static void
 add_missing_spares (const struct array *a, struct array_status *st)
 {
   for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
-    if (join_spare_is_missing (a, dev) && st->nr_entries < SB_MAX_DEVICES)
+    if (seat_spare_is_missing (a, dev) && st->nr_entries < SB_MAX_DEVICES)
       st->entry[st->nr_entries++] = (struct array_entry) {
         .slot = SLOT_NONE, .state = ENTRY_MISSING,
         .uuid = a->membership.device[dev].uuid,

@@ -18,7 +18,6 @@
 
 #include "array/create/in-use.h"
 #include "array/create/room.h"
-#include "array/open/copies.h"
 #include "array/open/known.h"
 #include "common/bits.h"
 #include "common/cleanup.h"

@@ -21,7 +21,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "array/open/copies.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/list.h"

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "array/open/copies.h"
 #include "array/plan/code.h"
 #include "common/bits.h"
 #include "common/cleanup.h"

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "array/open/copies.h"
 #include "gpu/choice/kernels.h"
 #include "nbdkit-plugin/plugin.h"
+#include "raidmap/uuid.h"
 
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
 

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 #include "array/change/grow.h"
-#include "array/change/join.h"
 #include "array/change/readd.h"
 #include "array/passes/pass.h"
+#include "array/seats/seat.h"
 #include "common/bits.h"
 #include "tests/sim-run.h"
 
@@ -211,7 +211,7 @@ command_forget (struct run *r)
   unsigned dev;
 
   for (dev = 0; dev < SB_MAX_DEVICES; dev++)
-    if (join_spare_is_missing (a, dev))
+    if (seat_spare_is_missing (a, dev))
       break;
   if (dev == SB_MAX_DEVICES)
     return;

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/change/join.h"
 #include "array/seats/seat.h"
 #include "common/bits.h"
 #include "tests/engine-array.h"
@@ -277,7 +276,7 @@ static uuid_bytes
 uuid_of_missing (struct sim_array *sa)
 {
   for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
-    if (join_spare_is_missing (sa->a, dev))
+    if (seat_spare_is_missing (sa->a, dev))
       return sa->a->membership.device[dev].uuid;
   fail ();
   return (uuid_bytes) { 0 };

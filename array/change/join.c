@@ -125,21 +125,3 @@ join_spare_waits (const struct array *a)
       return true;
   return false;
 }
-
-bool
-join_spare_is_missing (const struct array *a, unsigned dev)
-{
-  const struct device *d = &a->membership.device[dev];
-
-  if (d->slot != SLOT_NONE ||
-      (d->state != DEVICE_MISSING && d->state != DEVICE_SPARE))
-    return false;
-  for (unsigned i = 0; i < a->nr_seats; i++) {
-    const struct seat *s = a->seat[i];
-
-    if (s->dev == dev && s->m && !s->failing &&
-        memcmp (&s->uuid, &d->uuid, sizeof s->uuid) == 0)
-      return false;
-  }
-  return true;
-}

@@ -35,7 +35,4 @@ extern bool join_spare_waits (const struct array *a);
 /* Take no other spare for this slot until it is rebuilt. */
 extern void join_no_spare (struct array *a, unsigned slot);
 
-/* Is this place in the device table that of a spare which is not there? */
-extern bool join_spare_is_missing (const struct array *a, unsigned dev);
-
 #endif

@@ -34,10 +34,10 @@
 #include "array/io/sb-write.h"
 #include "array/io/store.h"
 #include "array/io/superblock.h"
-#include "array/membership/rules.h"
 #include "array/seats/seat.h"
 #include "array/sums/sums.h"
 #include "common/plant.h"
+#include "raidmap/uuid.h"
 
 #define REST_MAX_NS UINT64_C (1000000000)
 

@@ -17,10 +17,10 @@
 #include "array/open/choose.h"
 #include "array/config/file.h"
 #include "array/config/config.h"
-#include "array/open/copies.h"
 #include "array/config/names.h"
 #include "common/bits.h"
 #include "common/log.h"
+#include "raidmap/uuid.h"
 
 void
 config_init (struct config *c)

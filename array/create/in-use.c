@@ -14,6 +14,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/plant.h"
+#include "raidmap/uuid.h"
 
 bool
 in_use_identify (struct member *m, uuid_bytes *array, uuid_bytes *member)

@@ -17,7 +17,6 @@
 #include <sys/stat.h>
 
 #include "array/create/create.h"
-#include "array/membership/rules.h"
 #include "array/open/copies.h"
 #include "array/plan/code.h"
 #include "common/bits.h"
@@ -27,6 +26,7 @@
 #include "common/random.h"
 #include "raidmap/bitmap.h"
 #include "raidmap/limits.h"
+#include "raidmap/uuid.h"
 
 /* One block, aligned for reads and writes of any member. */
 struct aligned_block {

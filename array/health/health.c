@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/change/join.h"
 #include "array/health/health.h"
 #include "array/health/lost.h"
 #include "array/seats/seat.h"
@@ -40,7 +39,7 @@ health_notice (const struct array *a)
   unsigned nr = 0;
 
   for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
-    nr += join_spare_is_missing (a, dev);
+    nr += seat_spare_is_missing (a, dev);
   if (nr > 0)
     log_notice ("%u spare%s not there: name %s among the members, or take %s "
                 "out with gpuraid fail", nr, nr == 1 ? " is" : "s are",

@@ -159,3 +159,15 @@ stores_abandon (struct array *a, struct seat *s, int error)
       store_give_up (a, st, error);
   }
 }
+
+bool
+stores_want_space (const struct array *a, const struct seat *s)
+{
+  list_for_each (l, &a->no_space_stores)
+    if (list_item (l, struct store, link)->seat == s)
+      return true;
+  list_for_each (l, &s->stores)
+    if (list_item (l, struct store, link)->had_no_space)
+      return true;
+  return false;
+}

@@ -56,4 +56,9 @@ extern void store_give_up (struct array *a, struct store *st, int error);
 /* End all stores of a seat that is no longer used, with this error. */
 extern void stores_abandon (struct array *a, struct seat *s, int error);
 
+/* True if one waits for space on this seat, or is tried again and has not
+ * succeeded yet.
+ */
+extern bool stores_want_space (const struct array *a, const struct seat *s);
+
 #endif

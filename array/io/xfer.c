@@ -238,6 +238,18 @@ xfers_abandon (struct array *a, struct seat *s, int error)
   }
 }
 
+bool
+xfers_want_space (const struct array *a, const struct seat *s)
+{
+  list_for_each (l, &a->no_space)
+    if (list_item (l, struct xfer, seat_link)->seat == s)
+      return true;
+  list_for_each (l, &s->xfers)
+    if (list_item (l, struct xfer, seat_link)->had_no_space)
+      return true;
+  return false;
+}
+
 static void
 bundle_done (struct io *io)
 {

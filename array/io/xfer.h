@@ -84,6 +84,10 @@ extern void xfer_forget (struct xfer *x);
 extern void xfers_abandon (struct array *a, struct seat *s, int error);
 /* End a transfer that waits for space: done is called with this error. */
 extern void xfer_give_up (struct array *a, struct xfer *x, int error);
+/* True if one waits for space on this seat, or is tried again and has not
+ * succeeded yet.
+ */
+extern bool xfers_want_space (const struct array *a, const struct seat *s);
 
 /* The engine's hook. */
 extern void xfers_carry (struct array *a, struct list *xfers, size_t nr);

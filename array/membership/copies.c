@@ -10,6 +10,7 @@
 #include "array/membership/rules.h"
 #include "common/bits.h"
 #include "common/plant.h"
+#include "raidmap/uuid.h"
 
 const struct superblock *
 found_accepted (const struct found *f)

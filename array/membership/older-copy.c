@@ -7,6 +7,7 @@
 #include "array/membership/rules.h"
 #include "common/bits.h"
 #include "common/plant.h"
+#include "raidmap/uuid.h"
 
 uint32_t
 older_copy_own_step (const struct superblock *sb)

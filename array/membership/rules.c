@@ -9,6 +9,7 @@
 #include "array/membership/rules.h"
 #include "common/bits.h"
 #include "common/plant.h"
+#include "raidmap/uuid.h"
 
 void
 text_add (struct text *t, const char *fmt, ...)

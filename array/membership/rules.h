@@ -23,12 +23,6 @@ ballot_newer (const struct ballot *a, const struct ballot *b)
   return a->epoch != b->epoch ? a->epoch > b->epoch : a->session > b->session;
 }
 
-static inline bool
-uuid_equal (const uuid_bytes *a, const uuid_bytes *b)
-{
-  return memcmp (a->b, b->b, sizeof a->b) == 0;
-}
-
 static inline struct device_set
 device_set_and (const struct device_set *a, const struct device_set *b)
 {

@@ -11,6 +11,7 @@
 #include "array/membership/rules.h"
 #include "common/bits.h"
 #include "common/plant.h"
+#include "raidmap/uuid.h"
 
 #define TEXT(b) { .buf = (b), .len = 0 }
 #define MAX_NAMES 8u            /* of a kind in one line */

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "array/membership/rules.h"
 #include "array/open/assemble.h"
 #include "array/open/bitmaps.h"
 #include "array/open/copies.h"
@@ -26,6 +25,7 @@
 #include "common/crc32c.h"
 #include "common/log.h"
 #include "common/random.h"
+#include "raidmap/uuid.h"
 
 /* Remarks added to the decision's message, separated by "; ". */
 struct remarks {

@@ -26,14 +26,4 @@ extern void copies_fill_host (struct superblock *sb);
 /* A random uuid (version 4).  0, or -1 reported. */
 extern int copies_new_uuid (uuid_bytes *uuid);
 
-/* "01234567-89ab-...", 36 characters and a NUL.  Returns buf. */
-#define UUID_TEXT_LEN 37u
-extern char *uuid_text (const uuid_bytes *uuid, char buf[UUID_TEXT_LEN]);
-
-/* The one of which there are more than of any other.  False: there is none. */
-extern bool uuid_most (const uuid_bytes *u, unsigned nr, uuid_bytes *most);
-
-/* The other way, of either case.  0, or -1 not reported. */
-extern int uuid_parse (const char *text, uuid_bytes *uuid);
-
 #endif

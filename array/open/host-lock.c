@@ -17,12 +17,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "array/membership/rules.h"
 #include "array/open/copies.h"
 #include "array/open/host-lock.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/plant.h"
+#include "raidmap/uuid.h"
 
 #define NR_PLACES 8u
 #define FOLDER "/run/gpuraid"

@@ -16,13 +16,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "array/membership/rules.h"
-#include "array/open/copies.h"
 #include "array/open/known.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/write-all.h"
 #include "member/member.h"
+#include "raidmap/uuid.h"
 
 #define FOLDER "/var/lib/gpuraid"
 #define FOLDER_ENV "GPURAID_STATE_DIR"

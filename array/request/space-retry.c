@@ -23,25 +23,6 @@ none_waits (const struct array *a)
   return list_empty (&a->no_space) && list_empty (&a->no_space_stores);
 }
 
-bool
-space_is_wanted (const struct array *a, const struct seat *s)
-{
-  list_for_each (l, &a->no_space)
-    if (list_item (l, struct xfer, seat_link)->seat == s)
-      return true;
-  list_for_each (l, &a->no_space_stores)
-    if (list_item (l, struct store, link)->seat == s)
-      return true;
-  /* What is tried again has not succeeded yet. */
-  list_for_each (l, &s->xfers)
-    if (list_item (l, struct xfer, seat_link)->had_no_space)
-      return true;
-  list_for_each (l, &s->stores)
-    if (list_item (l, struct store, link)->had_no_space)
-      return true;
-  return false;
-}
-
 static void
 tell_line (struct array *a, struct line *line)
 {
@@ -106,7 +87,8 @@ note_space (struct array *a)
   for (unsigned i = 0; i < a->nr_seats; i++) {
     struct seat *s = a->seat[i];
 
-    if (!s->no_space || space_is_wanted (a, s))
+    if (!s->no_space || xfers_want_space (a, s) ||
+        stores_want_space (a, s))
       continue;
     s->no_space = false;
     if (s->m && !s->failing)

@@ -20,7 +20,4 @@ extern void space_tick (struct array *a);
  */
 extern bool space_stop (struct array *a);
 
-/* True if something waits for space on this seat, or is tried again. */
-extern bool space_is_wanted (const struct array *a, const struct seat *s);
-
 #endif

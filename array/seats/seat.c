@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/membership/rules.h"
 #include "array/seats/seat.h"
 #include "common/plant.h"
+#include "raidmap/uuid.h"
 
 const char *
 seat_name (const struct seat *s, char buf[SEAT_NAME_LEN])
@@ -287,4 +287,22 @@ unsigned
 nr_good_slots (const struct array *a)
 {
   return a->n - nr_bits (a->lost_slots);
+}
+
+bool
+seat_spare_is_missing (const struct array *a, unsigned dev)
+{
+  const struct device *d = &a->membership.device[dev];
+
+  if (d->slot != SLOT_NONE ||
+      (d->state != DEVICE_MISSING && d->state != DEVICE_SPARE))
+    return false;
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    const struct seat *s = a->seat[i];
+
+    if (s->dev == dev && s->m && !s->failing &&
+        memcmp (&s->uuid, &d->uuid, sizeof s->uuid) == 0)
+      return false;
+  }
+  return true;
 }

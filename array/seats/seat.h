@@ -98,4 +98,7 @@ seat_io_add (struct seat_io *io, uint64_t bytes, uint64_t ns)
 /* Slots with an active seat that is not failing. */
 extern unsigned nr_good_slots (const struct array *a);
 
+/* Is this place in the device table that of a spare which is not there? */
+extern bool seat_spare_is_missing (const struct array *a, unsigned dev);
+
 #endif

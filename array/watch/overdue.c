@@ -8,7 +8,6 @@
 #include "array/health/fail.h"
 #include "array/io/store.h"
 #include "array/io/xfer.h"
-#include "array/request/space-retry.h"
 #include "array/seats/seat.h"
 #include "array/watch/ask.h"
 #include "array/watch/overdue.h"
@@ -253,7 +252,8 @@ overdue_abandon_failing (struct array *a)
     struct seat *s = a->seat[i];
 
     if (s->failing && !PLANTED ("hang-waits") &&
-        (atomic_load (&s->users) > 0 || space_is_wanted (a, s))) {
+        (atomic_load (&s->users) > 0 || xfers_want_space (a, s) ||
+         stores_want_space (a, s))) {
       xfers_abandon (a, s, ENODEV);
       stores_abandon (a, s, ENODEV);
       atomic_store (&s->m->unused, true);

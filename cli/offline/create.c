@@ -16,6 +16,7 @@
 #include "cli/offline/create-plan.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "raidmap/uuid.h"
 
 /* The length of the key, with nbdkit's rules for "key=value"; 0: no key. */
 static size_t

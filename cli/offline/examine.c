@@ -25,6 +25,7 @@
 #include "common/json-text.h"
 #include "common/log.h"
 #include "control/request.h"
+#include "raidmap/uuid.h"
 
 /* What is printed of each member. */
 enum form {

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "array/open/copies.h"
 #include "cli/cli.h"
 #include "cli/offline/scan.h"
 #include "cli/server/names.h"
@@ -24,6 +23,7 @@
 #include "common/json-text.h"
 #include "common/log.h"
 #include "control/request.h"
+#include "raidmap/uuid.h"
 
 /* How long a server may take to say which array it has. */
 #define TIMEOUT 5               /* seconds */

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "array/open/copies.h"
 #include "cli/offline/udev.h"
+#include "raidmap/uuid.h"
 
 /* Would udev take it as it is, in a name of a link too? */
 static bool

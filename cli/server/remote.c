@@ -12,11 +12,11 @@
 #include <sys/stat.h>
 
 #include "array/config/config.h"
-#include "array/open/copies.h"
 #include "cli/cli.h"
 #include "cli/server/remote.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "raidmap/uuid.h"
 
 int
 remote_args (int argc, char **argv, int nr, const char *flag, bool *given)
