@@ -50,5 +50,6 @@ turn (struct array *a)
 const struct engine_hooks main_loop_hooks = {
   .turn = turn,
   .last = op_start_jobs,
+  .grown = scrub_grown,
   .carry = xfers_carry,
 };

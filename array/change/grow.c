@@ -16,7 +16,6 @@
 #include "array/health/lost.h"
 #include "array/io/flush.h"
 #include "array/io/superblock.h"
-#include "array/scrub/scrub.h"
 #include "array/seats/seat.h"
 
 static void flushed (struct array *a, struct waiter *w);
@@ -306,7 +305,7 @@ apply (struct array *a)
   a->g.size = a->sb.g.size;
   if (size)
     a->member_size = size;
-  scrub_grown (a);
+  a->engine.hooks->grown (a);
   log_notice ("the array has grown from %" PRIu64 " to %" PRIu64 " bytes",
               gr->growth.old_size, gr->growth.new_size);
 }

@@ -30,7 +30,6 @@
 #include "array/health/event.h"
 #include "array/health/fail.h"
 #include "array/health/outcome.h"
-#include "array/io/progress.h"
 #include "array/io/sb-write.h"
 #include "array/io/store.h"
 #include "array/io/superblock.h"
@@ -313,6 +312,22 @@ refused (struct array *a, const char *why)
   give_up (a, EINVAL, why);
 }
 
+/* Members that fail leave the array.  A copy of one that has its last step
+ * (array/io/progress.h) is not told from it, so what was written since then
+ * counts as missed.
+ */
+static void
+mark_missed (struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    const struct seat *s = a->seat[i];
+
+    if (s->failing && s->state == SEAT_ACTIVE &&
+        !PLANTED ("copy-leave-unmarked"))
+      dirty_miss_since (a, a->membership.device[s->dev].step);
+  }
+}
+
 void
 change_step (struct array *a, struct waiter *w)
 {
@@ -332,7 +347,7 @@ change_step (struct array *a, struct waiter *w)
   }
   /* Before this process writes, nothing is missed. */
   if (a->writable)
-    progress_leave (a);
+    mark_missed (a);
   if (a->lost_slots && a->writable && !PLANTED ("missed-not-durable") &&
       !a->consistency->may_leave (a, &c->waiter))
     return;

@@ -13,10 +13,10 @@
 #include <string.h>
 
 #include "array/dirty/dirty.h"
+#include "array/engine/consistency.h"
 #include "array/health/fail.h"
 #include "array/io/store.h"
 #include "array/seats/seat.h"
-#include "array/sums/sums.h"
 #include "common/plant.h"
 
 static inline bool
@@ -330,19 +330,6 @@ dirty_clear_missed (struct array *a)
   }
 }
 
-/* Without a journal the checksums of a region that is not open must be there
- * after a crash.
- */
-static bool
-has_sums_stored (struct array *a, uint64_t region)
-{
-  const uint64_t start = region * a->sb.l.region_len;
-  const uint64_t end = MIN (start + a->sb.l.region_len, a->sb.l.data_len);
-
-  return a->sums == NULL || PLANTED ("none-unstored") ||
-    sums_are_stored (a, start / BLOCK_LEN, (end - start) / BLOCK_LEN);
-}
-
 void
 dirty_flushed (struct array *a, bool all)
 {
@@ -360,7 +347,8 @@ dirty_flushed (struct array *a, bool all)
         if (region >= a->nr_regions || get_bit (a->unsynced, region) ||
             a->region_ops[region] > 0 ||
             (a->region_gen[region] >= limit &&
-             !PLANTED ("open-cleared-early")) || !has_sums_stored (a, region))
+             !PLANTED ("open-cleared-early")) ||
+            !a->consistency->may_close (a, region))
           continue;
         clear_bit (p->want.open, j * 64 + b);
         changed = true;

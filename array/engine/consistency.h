@@ -50,6 +50,11 @@ struct consistency_ops {
   /* May the targets that are complete become active?  Asked in each turn. */
   bool (*may_activate) (struct array *a);
 
+  /* May this region count as closed: is all durable that is believed then?  If
+   * not, it will be soon.
+   */
+  bool (*may_close) (struct array *a, uint64_t region);
+
   /* In each turn of the main loop: start what can be started. */
   void (*turn) (struct array *a);
   /* May rows be written, repaired and copied?  Not before a recovery is over.

@@ -70,6 +70,8 @@ struct engine_hooks {
   void (*turn) (struct array *a);
   /* With the lock: called before it is released. */
   void (*last) (struct array *a);
+  /* With the lock: the array has grown. */
+  void (*grown) (struct array *a);
   /* Without it: submit these transfers. */
   void (*carry) (struct array *a, struct list *xfers, size_t nr);
 };

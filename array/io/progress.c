@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/dirty/dirty.h"
 #include "array/io/progress.h"
 #include "common/bits.h"
 #include "common/plant.h"
@@ -60,18 +59,6 @@ void
 progress_stored (struct array *a, const struct seat *s)
 {
   membership_set_step (&a->membership, s->dev, &s->uuid, a->progress.step);
-}
-
-void
-progress_leave (struct array *a)
-{
-  for (unsigned i = 0; i < a->nr_seats; i++) {
-    const struct seat *s = a->seat[i];
-
-    if (s->failing && s->state == SEAT_ACTIVE &&
-        !PLANTED ("copy-leave-unmarked"))
-      dirty_miss_since (a, a->membership.device[s->dev].step);
-  }
 }
 
 bool

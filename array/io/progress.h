@@ -35,11 +35,6 @@ extern void progress_fill (const struct array *a, const struct seat *s,
 /* That copy, an accepted one, is durable. */
 extern void progress_stored (struct array *a, const struct seat *s);
 
-/* Members that fail leave the array.  A copy of one that has its last step is
- * not told from it, so what was written since then counts as missed.
- */
-extern void progress_leave (struct array *a);
-
 /* Called periodically while the array is written: true if it is time to save
  * the next step, which then counts as begun.
  */

@@ -441,6 +441,7 @@ const struct consistency_ops consistency_journal = {
   .may_leave = journal_may_leave,
   .may_join = journal_may_join,
   .may_activate = journal_may_activate,
+  .may_close = sums_may_close,
   .turn = journal_turn,
   .is_ready = journal_is_ready,
   .is_stuck = journal_is_stuck,

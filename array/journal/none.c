@@ -78,6 +78,7 @@ const struct consistency_ops consistency_none = {
   .may_leave = dirty_all_missed,
   .may_join = dirty_store_all,
   .may_activate = may_activate,
+  .may_close = sums_may_close,
   .turn = none_turn,
   .is_ready = always,
   .is_stuck = never,

@@ -384,8 +384,8 @@ is_stored (const struct array *a, const struct sums_page *p)
     (p->stored_gen == 0 || a->flushed_gen > p->stored_gen);
 }
 
-bool
-sums_are_stored (struct array *a, uint64_t row, uint64_t nr)
+static bool
+are_stored (struct array *a, uint64_t row, uint64_t nr)
 {
   bool all = true;
 
@@ -400,6 +400,16 @@ sums_are_stored (struct array *a, uint64_t row, uint64_t nr)
     a->sums->stuck_gen = 0;
   }
   return all;
+}
+
+bool
+sums_may_close (struct array *a, uint64_t region)
+{
+  const uint64_t start = region * a->sb.l.region_len;
+  const uint64_t end = MIN (start + a->sb.l.region_len, a->sb.l.data_len);
+
+  return a->sums == NULL || PLANTED ("none-unstored") ||
+    are_stored (a, start / BLOCK_LEN, (end - start) / BLOCK_LEN);
 }
 
 /* ---- changes ------------------------------------------------------------- */

@@ -152,10 +152,11 @@ extern void sums_store (struct array *a, uint64_t seq);
  */
 extern bool sums_store_all (struct array *a);
 
-/* Without a journal: true if what is known of these rows is durable, in both
- * places of their pages.  If not, it is stored soon.
+/* Without a journal the checksums of a region that is not open must be there
+ * after a crash: true if what is known of its rows is durable, in both places
+ * of their pages.  If not, it is stored soon.  True without checksums.
  */
-extern bool sums_are_stored (struct array *a, uint64_t row, uint64_t nr);
+extern bool sums_may_close (struct array *a, uint64_t region);
 
 /* What members that are behind (array/membership/membership.h) do not have is
  * lost: make that durable.  False if it waits: w is run, then call again.
