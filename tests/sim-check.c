@@ -195,8 +195,8 @@ check_ejected (struct run *r, unsigned slot)
 
 /* ---- when it stops ---- */
 
-/* The newest copy of a page. */
-static bool
+/* The newest copy of a page.  Returns the number of places that are good. */
+static unsigned
 read_page (const struct run *r, unsigned slot, const struct sim_disk *d,
            uint64_t no, struct bitmap_page *page)
 {
@@ -212,7 +212,7 @@ read_page (const struct run *r, unsigned slot, const struct sim_disk *d,
     }
   if (nr == 1)
     stats.torn_pages++;
-  return nr > 0;
+  return nr;
 }
 
 /* A page of an earlier session may say that it is open on some members only:
@@ -227,7 +227,7 @@ is_open_on_all (const struct run *r, uint64_t region)
     for (unsigned i = 0; i < 2; i++)
       if (r->at[i][slot] &&
           read_page (r, slot, r->at[i][slot], region / limits.page_regions,
-                     &p) &&
+                     &p) > 0 &&
           !has_region (p.open, region % limits.page_regions))
         return false;
   return true;
@@ -283,7 +283,9 @@ check_missed (struct run *r, const struct bitmap_page *p, const char *name)
   }
 }
 
-/* What a member says is open, added to open. */
+/* What a member says is open, added to open.  Where a page has rotted the good
+ * place may be the older one, and all of its regions count.
+ */
 static void
 add_open (struct run *r, unsigned slot, const struct sim_disk *d,
           uint64_t *open)
@@ -292,7 +294,10 @@ add_open (struct run *r, unsigned slot, const struct sim_disk *d,
   const struct member_layout *l = &r->sa->l;
 
   for (uint64_t no = 0; no < bitmap_nr_pages (l); no++) {
-    const bool there = read_page (r, slot, d, no, &p);
+    const unsigned nr_good = read_page (r, slot, d, no, &p);
+    const bool there = nr_good == 2 ||
+      (nr_good == 1 &&
+       !(r->rotted_bitmap >> sim_array_disk_no (r->sa, d) & 1));
 
     /* If its newest copy has rotted it is an older one. */
     if (there && r->degraded && !sim_array_is_rotted (r->sa, d))

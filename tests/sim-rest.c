@@ -91,6 +91,7 @@ rot_page (struct run *r, struct sim_disk *d, uint64_t no)
   run_say (r, "%s: page %" PRIu64 " of the bitmap rots at rest, places %#x",
            d->name, no, places);
   stats.rest_bitmap++;
+  r->rotted_bitmap |= BIT (sim_array_disk_no (r->sa, d));
   stats.rest_bitmap_both += places == 3;
   FOR_EACH_BIT (place, places)
     rot_block (r, d, bitmap_page_off (&r->sa->l, no, place));

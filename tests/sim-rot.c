@@ -180,6 +180,7 @@ rot_bitmap (struct run *r, struct sim_disk *d)
   run_say (r, "%s: page %" PRIu64 " of the bitmap rots, place %u", d->name, no,
            place);
   stats.rot_bitmap++;
+  r->rotted_bitmap |= BIT (sim_array_disk_no (r->sa, d));
   flip_bits (r, d, bitmap_page_off (&r->sa->l, no, place));
 }
 

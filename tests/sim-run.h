@@ -86,6 +86,7 @@ struct run {
                                  * those */
   uint64_t spoilt;              /* of those: with bad blocks */
   bool any_rot;                 /* something was corrupted silently */
+  uint64_t rotted_bitmap;       /* disks: a page */
   uint64_t rotted_copy;         /* disks: of a superblock; perhaps written
                                  * since */
   uint8_t *old_data;            /* all data of a disk, as it once was, or
