@@ -19,6 +19,7 @@
 #include "array/create/blank.h"
 #include "array/create/create.h"
 #include "array/open/assemble.h"
+#include "array/open/choose.h"
 #include "array/open/host-lock.h"
 #include "array/open/known.h"
 #include "array/plan/code.h"
@@ -109,7 +110,7 @@ plugin_config (const char *key, const char *value)
 int
 plugin_config_complete (void)
 {
-  return config_complete (&config);
+  return config_complete (&config, config_choose_members);
 }
 
 /* io_uring does direct I/O without a thread for each; buffered I/O it passes to

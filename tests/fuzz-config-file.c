@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "array/config/config.h"
+#include "array/open/choose.h"
 #include "member/member.h"
 #include "tests/fuzzing.h"
 #include "tests/mutate.h"
@@ -44,7 +45,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
   config_init (&c);
   assert (config_set (&c, "config", FILE_NAME) == 0);
   fuzzing_nr_errors = 0;
-  r = config_complete (&c);
+  r = config_complete (&c, config_choose_members);
   assert (fuzzing_nr_errors == (r == -1));
   if (r == 0)
     assert (c.nr_members > 0);

@@ -16,6 +16,7 @@
 #include <sys/un.h>
 
 #include "array/config/config.h"
+#include "array/open/choose.h"
 #include "member/member.h"
 #include "tests/mutate.h"
 
@@ -236,7 +237,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     r = set_line (&c, line);
   if (r != -1) {
     fuzzing_nr_errors = 0;
-    r = config_complete (&c);
+    r = config_complete (&c, config_choose_members);
     assert (fuzzing_nr_errors == (r == -1));
     if (r == 0) {
       check_values (&c);

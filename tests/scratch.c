@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "array/create/create.h"
+#include "array/open/choose.h"
 #include "common/bits.h"
 #include "common/crc32c.h"
 #include "common/log.h"
@@ -169,7 +170,7 @@ scratch_config (struct config *c, const char *words)
     assert_int_equal (config_set (c, eq ? w : "member", eq ? eq + 1 : w), 0);
   }
   free (copy);
-  assert_int_equal (config_complete (c), 0);
+  assert_int_equal (config_complete (c, config_choose_members), 0);
 }
 
 int

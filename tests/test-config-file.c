@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "array/config/config.h"
+#include "array/open/choose.h"
 #include "common/bits.h"
 #include "common/log.h"
 
@@ -87,7 +88,7 @@ try (struct config *c, const char *before, const char *after)
     free (copy);
   }
   if (r == 0)
-    r = config_complete (c);
+    r = config_complete (c, config_choose_members);
   assert_int_equal (nr_errors, r == -1);
   return r;
 }
@@ -303,7 +304,7 @@ try_name (struct config *c, const char *name)
   config_init (c);
   r = config_set (c, "config", name);
   if (r == 0)
-    r = config_complete (c);
+    r = config_complete (c, config_choose_members);
   assert_int_equal (nr_errors, r == -1);
   return r;
 }

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "array/config/config.h"
+#include "array/open/choose.h"
 #include "common/bits.h"
 #include "common/log.h"
 
@@ -94,7 +95,7 @@ try (struct config *c, const char *words)
   }
   free (copy);
   if (r == 0)
-    r = config_complete (c);
+    r = config_complete (c, config_choose_members);
   assert_int_equal (nr_errors, r == -1);
   return r;
 }

@@ -98,10 +98,12 @@ extern int config_set (struct config *c, const char *key, const char *value);
  */
 extern bool config_is_name (const char *s);
 
-/* After the last key: check that the keys fit together.  Expands dir=.  0, or
- * -1 reported.
+/* After the last key: check that the keys fit together.  Expands dir=, and with
+ * globs or uuid= calls choose, which adds the members: config_choose_members
+ * (array/open/choose.h).  0, or -1 reported.
  */
-extern int config_complete (struct config *c);
+extern int config_complete (struct config *c,
+                            int (*choose) (struct config *c));
 
 /* Set the geometry that an array is created with if a key was not given. */
 extern void config_geometry_defaults (struct config *c);

@@ -1,4 +1,4 @@
-/* gpuraid: choose the members of the array, for array/config/keys.c.
+/* gpuraid: choose the members of the array, for config_complete.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

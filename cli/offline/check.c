@@ -15,6 +15,7 @@
 
 #include "array/array.h"
 #include "array/open/assemble.h"
+#include "array/open/choose.h"
 #include "array/open/host-lock.h"
 #include "array/plan/code.h"
 #include "cli/cli.h"
@@ -219,7 +220,7 @@ cmd_check (int argc, char **argv)
   for (; optind < argc; optind++)
     if (config_set (&c, "member", argv[optind]) == -1)
       goto out;
-  if (config_complete (&c) == -1)
+  if (config_complete (&c, config_choose_members) == -1)
     goto out;
   a = open_array (&c);
   r = a ? check (a, repair) : EXIT_FAILURE;

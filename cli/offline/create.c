@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "array/create/create.h"
+#include "array/open/choose.h"
 #include "array/open/copies.h"
 #include "array/open/known.h"
 #include "cli/cli.h"
@@ -128,7 +129,7 @@ cmd_create (int argc, char **argv)
   for (; optind < argc; optind++)
     if (set_word (&c, argv[optind]) == -1)
       goto out;
-  if (config_complete (&c) == 0)
+  if (config_complete (&c, config_choose_members) == 0)
     r = create (&c, force, dry_run);
 
  out:

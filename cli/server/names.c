@@ -15,6 +15,7 @@
 
 #include "array/config/config.h"
 #include "array/config/file.h"
+#include "array/open/choose.h"
 #include "cli/server/names.h"
 #include "cli/server/remote.h"
 #include "common/cleanup.h"
@@ -266,7 +267,7 @@ names_remind (const char *control, const char *path)
   config_init (&c);
   log_set_sink (say_nothing);
   known = config_set (&c, "config", control) != 0 ||
-    config_complete (&c) == -1 || has_member (&c, path);
+    config_complete (&c, config_choose_members) == -1 || has_member (&c, path);
   log_set_sink (NULL);
   if (!known && c.dir)
     log_notice ("%s does not name %s: the members are the files member-*.img "
