@@ -127,20 +127,21 @@ array_fail (struct array *a, const char *which, bool *already,
 
   if (err)
     return err;
-  request_init (&r, a, REQUEST_FAIL);
-  r.why = why;
+  request_init (&r, a, REQUEST_COMMAND);
+  r.command.kind = COMMAND_FAIL;
+  r.command.why = why;
   engine_lock (a);
-  r.seat = find_seat (a, which, &slot);
+  r.command.seat = find_seat (a, which, &slot);
   dev = find_uuid (a, which);
   spare = dev < SB_MAX_DEVICES && seat_spare_is_missing (a, dev);
   if (spare)
-    r.uuid = a->membership.device[dev].uuid;
-  *already = r.seat == NULL && !spare && slot != SLOT_NONE &&
+    r.command.uuid = a->membership.device[dev].uuid;
+  *already = r.command.seat == NULL && !spare && slot != SLOT_NONE &&
     is_out (a, slot);
   engine_unlock (a);
   if (*already)
     return 0;
-  if (r.seat == NULL && !spare) {
+  if (r.command.seat == NULL && !spare) {
     snprintf (why, ARRAY_WHY_LEN, slot == SLOT_NONE ?
               "%s: no such member (gpuraid status lists them)" :
               "%s: the member is not there: gpuraid replace takes its slot",
@@ -148,7 +149,7 @@ array_fail (struct array *a, const char *which, bool *already,
     return EINVAL;
   }
   err = array_command (&r);
-  *already = r.already;
+  *already = r.command.already;
   return err;
 }
 
@@ -160,16 +161,16 @@ add_member (struct request *r, struct member *target,
   const uint64_t need = array_member_size (r->a);
   int err = EINVAL;
 
-  r->why = why;
-  r->target = target;
+  r->command.why = why;
+  r->command.target = target;
   if (target->ops->size (target) < need)
     snprintf (why, ARRAY_WHY_LEN, "%s: too small, %" PRIu64
               " bytes are needed", target->path, need);
-  else if (copies_new_uuid (&r->uuid) == -1)
+  else if (copies_new_uuid (&r->command.uuid) == -1)
     snprintf (why, ARRAY_WHY_LEN, "no random numbers");
   else
     err = array_command (r);
-  member_close (r->target);     /* NULL if the array has taken it */
+  member_close (r->command.target);     /* NULL if the array has taken it */
   return err;
 }
 
@@ -184,11 +185,12 @@ array_replace (struct array *a, const char *which, struct member *target,
     member_close (target);
     return err;
   }
-  request_init (&r, a, REQUEST_REPLACE);
+  request_init (&r, a, REQUEST_COMMAND);
+  r.command.kind = COMMAND_REPLACE;
   engine_lock (a);
-  find_seat (a, which, &r.slot);
+  find_seat (a, which, &r.command.slot);
   engine_unlock (a);
-  if (r.slot == SLOT_NONE) {
+  if (r.command.slot == SLOT_NONE) {
     snprintf (why, ARRAY_WHY_LEN, "%s: no such member (gpuraid status lists "
               "them)", which);
     member_close (target);
@@ -207,7 +209,8 @@ array_spare (struct array *a, struct member *target, char why[ARRAY_WHY_LEN])
     member_close (target);
     return err;
   }
-  request_init (&r, a, REQUEST_SPARE);
+  request_init (&r, a, REQUEST_COMMAND);
+  r.command.kind = COMMAND_SPARE;
   return add_member (&r, target, why);
 }
 
@@ -263,13 +266,14 @@ array_readd (struct array *a, const char *path, struct member *m, bool *full,
   }
   if (rd == NULL && (rd = readd_new (a, m, text)) == NULL)
     goto refused;
-  request_init (&r, a, REQUEST_READD);
-  r.why = why;
-  r.target = m;
-  r.back = rd;
+  request_init (&r, a, REQUEST_COMMAND);
+  r.command.kind = COMMAND_READD;
+  r.command.why = why;
+  r.command.target = m;
+  r.command.back = rd;
   err = array_command (&r);
-  m = r.target;                 /* NULL if the array has taken it */
-  *full = r.full;
+  m = r.command.target;                 /* NULL if the array has taken it */
+  *full = r.command.full;
   goto out;
 
  refused:

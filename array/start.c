@@ -548,7 +548,8 @@ array_make_writable (struct array *a)
   pthread_mutex_lock (&a->writable_lock);
   err = standby_check (a);
   if (err == 0) {
-    request_init (&r, a, REQUEST_WRITABLE);
+    request_init (&r, a, REQUEST_COMMAND);
+    r.command.kind = COMMAND_WRITABLE;
     err = wait_for (&r);
   }
   pthread_mutex_unlock (&a->writable_lock);

@@ -108,6 +108,18 @@ start_request (struct sim_array *sa, enum request_kind kind, void *buf,
   return q;
 }
 
+struct sim_request *
+start_writable (struct sim_array *sa)
+{
+  struct sim_request *q = calloc (1, sizeof *q);
+
+  assert_non_null (q);
+  sim_command_init (q, sa, COMMAND_WRITABLE);
+  q->done = ignore_end;
+  sim_request_start (q);
+  return q;
+}
+
 void
 put (struct sim_array *sa, uint64_t off, uint64_t len, unsigned flags)
 {

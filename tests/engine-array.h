@@ -38,6 +38,7 @@ extern struct sim_request *start_request (struct sim_array *sa,
                                           enum request_kind kind, void *buf,
                                           uint64_t off, uint64_t len,
                                           unsigned flags);
+extern struct sim_request *start_writable (struct sim_array *sa);
 /* For .done of a request whose end is seen by its state. */
 extern void ignore_end (struct sim_request *q);
 

@@ -168,6 +168,8 @@ extern bool sim_array_abandon (struct sim_array *sa);
 
 extern void sim_request_init (struct sim_request *q, struct sim_array *sa,
                               enum request_kind kind);
+extern void sim_command_init (struct sim_request *q, struct sim_array *sa,
+                              enum command_kind kind);
 extern void sim_request_start (struct sim_request *q);
 
 /* Blocking forms: 0, a positive errno, or -1 when it crashed meanwhile

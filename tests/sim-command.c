@@ -16,17 +16,17 @@
 static void
 command_done (struct sim_request *q)
 {
-  struct command *c = (struct command *) q;
+  struct sim_command *c = (struct sim_command *) q;
 
   if (!q->sa->dead) {
     run_say (c->run, "command: error %d: %s", q->r.error, c->why);
-    if (q->r.kind == REQUEST_REPLACE && q->r.error == 0)
+    if (q->r.command.kind == COMMAND_REPLACE && q->r.error == 0)
       stats.replaced++;
-    if (q->r.kind == REQUEST_SPARE && q->r.error == 0)
+    if (q->r.command.kind == COMMAND_SPARE && q->r.error == 0)
       stats.spares++;
-    if (q->r.kind == REQUEST_READD && q->r.error == 0) {
+    if (q->r.command.kind == COMMAND_READD && q->r.error == 0) {
       stats.readded++;
-      stats.readded_full += q->r.full;
+      stats.readded_full += q->r.command.full;
     }
   }
   sim_array_end_readd (q);
@@ -34,10 +34,10 @@ command_done (struct sim_request *q)
   free (c);
 }
 
-static struct command *
+static struct sim_command *
 command_new (struct run *r)
 {
-  struct command *c = calloc (1, sizeof *c);
+  struct sim_command *c = calloc (1, sizeof *c);
 
   assert (c != NULL);
   c->run = r;
@@ -46,10 +46,10 @@ command_new (struct run *r)
 }
 
 static void
-command_start (struct command *c)
+command_start (struct sim_command *c)
 {
   c->q.done = command_done;
-  c->q.r.why = c->why;
+  c->q.r.command.why = c->why;
   sim_request_start (&c->q);
 }
 
@@ -58,7 +58,7 @@ command_fail (struct run *r, unsigned slot)
 {
   struct array *a = r->sa->a;
   struct seat *s = a->at[slot][0] ? a->at[slot][0] : a->at[slot][1];
-  struct command *c;
+  struct sim_command *c;
 
   if (s == NULL || s->m == NULL ||
       !allow_faulty (r, sim_array_disk_no (r->sa, sim_array_disk_of (s))))
@@ -66,8 +66,8 @@ command_fail (struct run *r, unsigned slot)
   run_say (r, "command: fail slot %u", slot);
   stats.fails++;
   c = command_new (r);
-  sim_request_init (&c->q, r->sa, REQUEST_FAIL);
-  c->q.r.seat = s;
+  sim_command_init (&c->q, r->sa, COMMAND_FAIL);
+  c->q.r.command.seat = s;
   command_start (c);
 }
 
@@ -93,7 +93,7 @@ void
 command_replace (struct run *r, unsigned slot)
 {
   const unsigned disk = new_disk (r);
-  struct command *c = command_new (r);
+  struct sim_command *c = command_new (r);
 
   run_say (r, "command: replace slot %u with disk%u", slot, disk);
   sim_array_init_replace (&c->q, r->sa, slot, disk);
@@ -104,7 +104,7 @@ void
 command_spare (struct run *r)
 {
   const unsigned disk = new_disk (r);
-  struct command *c = command_new (r);
+  struct sim_command *c = command_new (r);
 
   run_say (r, "command: disk%u is a spare", disk);
   sim_array_init_spare (&c->q, r->sa, disk);
@@ -154,7 +154,7 @@ command_readd (struct run *r)
 {
   const unsigned disk = run_below (r, r->sa->nr_disks);
   struct sim_disk *d = r->sa->disk[disk];
-  struct command *c;
+  struct sim_command *c;
 
   if (d->hung || d->absent)
     return;
@@ -207,7 +207,7 @@ void
 command_forget (struct run *r)
 {
   const struct array *a = r->sa->a;
-  struct command *c;
+  struct sim_command *c;
   unsigned dev;
 
   for (dev = 0; dev < SB_MAX_DEVICES; dev++)
@@ -218,8 +218,8 @@ command_forget (struct run *r)
   run_say (r, "command: take the missing spare out");
   stats.forgotten++;
   c = command_new (r);
-  sim_request_init (&c->q, r->sa, REQUEST_FAIL);
-  c->q.r.uuid = a->membership.device[dev].uuid;
+  sim_command_init (&c->q, r->sa, COMMAND_FAIL);
+  c->q.r.command.uuid = a->membership.device[dev].uuid;
   command_start (c);
 }
 

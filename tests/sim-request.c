@@ -124,6 +124,14 @@ sim_request_init (struct sim_request *q, struct sim_array *sa,
 }
 
 void
+sim_command_init (struct sim_request *q, struct sim_array *sa,
+                  enum command_kind kind)
+{
+  sim_request_init (q, sa, REQUEST_COMMAND);
+  q->r.command.kind = kind;
+}
+
+void
 sim_request_start (struct sim_request *q)
 {
   assert (q->state == SIM_IDLE && !q->sa->dead);
@@ -179,18 +187,16 @@ new_request (void)
 void
 sim_array_end_readd (struct sim_request *q)
 {
-  readd_free (q->r.back);
-  member_close (q->r.target);
-  q->r.back = NULL;
-  q->r.target = NULL;
+  readd_free (q->r.command.back);
+  member_close (q->r.command.target);
+  q->r.command.back = NULL;
+  q->r.command.target = NULL;
 }
 
 static void
 free_request (struct sim_request *q)
 {
-  if (q->r.kind == REQUEST_REPLACE || q->r.kind == REQUEST_SPARE)
-    member_close (q->r.target);
-  else if (q->r.kind == REQUEST_READD)
+  if (q->r.kind == REQUEST_COMMAND)
     sim_array_end_readd (q);
   free (q);
 }
@@ -225,7 +231,10 @@ data_request (struct sim_array *sa, enum request_kind kind, void *buf,
 int
 sim_array_writable (struct sim_array *sa)
 {
-  return data_request (sa, REQUEST_WRITABLE, NULL, 0, 0, 0);
+  struct sim_request *q = new_request ();
+
+  sim_command_init (q, sa, COMMAND_WRITABLE);
+  return run_and_free (q);
 }
 
 int
@@ -264,35 +273,35 @@ sim_array_fail (struct sim_array *sa, unsigned slot)
   if (s == NULL)
     return EINVAL;
   q = new_request ();
-  sim_request_init (q, sa, REQUEST_FAIL);
-  q->r.seat = s;
+  sim_command_init (q, sa, COMMAND_FAIL);
+  q->r.command.seat = s;
   return run_and_free (q);
 }
 
 static void
-init_new (struct sim_request *q, struct sim_array *sa, enum request_kind kind,
+init_new (struct sim_request *q, struct sim_array *sa, enum command_kind kind,
           unsigned disk)
 {
-  sim_request_init (q, sa, kind);
-  for (unsigned i = 0; i < sizeof q->r.uuid.b; i++)
-    q->r.uuid.b[i] = sim_random (sa->sim);
-  q->r.target = sim_disk_open (sa->disk[disk], 0);
-  assert (q->r.target != NULL);
+  sim_command_init (q, sa, kind);
+  for (unsigned i = 0; i < sizeof q->r.command.uuid.b; i++)
+    q->r.command.uuid.b[i] = sim_random (sa->sim);
+  q->r.command.target = sim_disk_open (sa->disk[disk], 0);
+  assert (q->r.command.target != NULL);
 }
 
 void
 sim_array_init_replace (struct sim_request *q, struct sim_array *sa,
                         unsigned slot, unsigned disk)
 {
-  init_new (q, sa, REQUEST_REPLACE, disk);
-  q->r.slot = slot;
+  init_new (q, sa, COMMAND_REPLACE, disk);
+  q->r.command.slot = slot;
 }
 
 void
 sim_array_init_spare (struct sim_request *q, struct sim_array *sa,
                       unsigned disk)
 {
-  init_new (q, sa, REQUEST_SPARE, disk);
+  init_new (q, sa, COMMAND_SPARE, disk);
 }
 
 int
@@ -320,14 +329,14 @@ sim_array_init_readd (struct sim_request *q, struct sim_array *sa,
   struct member *m = readd_take_idle (sa->a, sa->disk[disk]->name);
   char why[MEMBERSHIP_TEXT_LEN];
 
-  sim_request_init (q, sa, REQUEST_READD);
+  sim_command_init (q, sa, COMMAND_READD);
   if (m == NULL)
     m = sim_disk_open (sa->disk[disk], 0);
   if (m == NULL)
     return false;
-  q->r.target = m;
-  q->r.back = readd_new (sa->a, m, why);
-  if (q->r.back)
+  q->r.command.target = m;
+  q->r.command.back = readd_new (sa->a, m, why);
+  if (q->r.command.back)
     return true;
   snprintf (sa->said, sizeof sa->said, "%s", why);
   sim_array_end_readd (q);
@@ -345,10 +354,10 @@ sim_array_readd (struct sim_array *sa, unsigned disk, bool *full)
     free (q);
     return EINVAL;
   }
-  q->r.why = why;
+  q->r.command.why = why;
   r = sim_array_run (q);
-  *full = q->r.full;
-  q->r.why = NULL;
+  *full = q->r.command.full;
+  q->r.command.why = NULL;
   if (r > 0)
     snprintf (sa->said, sizeof sa->said, "%s", why);
   if (q->state == SIM_IDLE)

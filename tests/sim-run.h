@@ -32,7 +32,7 @@ struct client {
   bool had_failed;              /* the array, when this began */
 };
 
-struct command {
+struct sim_command {
   struct sim_request q;         /* first */
   struct run *run;
   char why[ARRAY_WHY_LEN];

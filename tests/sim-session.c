@@ -255,7 +255,7 @@ make_writable (struct run *r)
   static struct sim_request q;
   int err;
 
-  sim_request_init (&q, r->sa, REQUEST_WRITABLE);
+  sim_command_init (&q, r->sa, COMMAND_WRITABLE);
   err = run_request (r, &q);
   if (err > 0 && !r->over)
     run_die (r, "it can't be made writable: error %d", err);

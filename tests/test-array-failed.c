@@ -82,6 +82,16 @@ ask (struct fixture *f, enum request_kind kind, void *buf, uint64_t len,
   return finish (f, &r);
 }
 
+static int
+make_writable (struct fixture *f)
+{
+  struct request r;
+
+  request_init (&r, f->a, REQUEST_COMMAND);
+  r.command.kind = COMMAND_WRITABLE;
+  return finish (f, &r);
+}
+
 /* ---- start and end --------------------------------------------------- */
 
 static void
@@ -97,7 +107,7 @@ open_array (struct fixture *f, struct config *c)
   c->cache_len = cache_min_len (&as.sb.g) + sums_memory (&as.sb.g, 0);
   assert_non_null (f->a = array_new (c, &as, coder_isal_new (0)));
   assert_int_equal (array_start (f->a, sim_loop (f->sim)), 0);
-  assert_int_equal (ask (f, REQUEST_WRITABLE, NULL, 0, 0, 0), 0);
+  assert_int_equal (make_writable (f), 0);
 }
 
 static int

@@ -128,9 +128,9 @@ fail_again (const struct sim_request *f)
   struct sim_request *again = calloc (1, sizeof *again);
 
   assert_non_null (again);
-  sim_request_init (again, f->sa, REQUEST_FAIL);
-  again->r.seat = f->r.seat;
-  again->r.why = f->r.why;
+  sim_command_init (again, f->sa, COMMAND_FAIL);
+  again->r.command.seat = f->r.command.seat;
+  again->r.command.why = f->r.command.why;
   again->done = ignore_end;
   sim_request_start (again);
   return again;
@@ -151,15 +151,15 @@ fail_hung (bool marked, bool writes)
     start_writes (sa, w);
   f = calloc (1, sizeof *f);
   assert_non_null (f);
-  sim_request_init (f, sa, REQUEST_FAIL);
-  f->r.seat = sa->a->at[SLOT][0];
-  f->r.why = why;
+  sim_command_init (f, sa, COMMAND_FAIL);
+  f->r.command.seat = sa->a->at[SLOT][0];
+  f->r.command.why = why;
   f->done = ignore_end;
   sim_request_start (f);
   again = fail_again (f);
   pass (sa, 3 * SECOND);
   /* Whichever came first. */
-  assert_true (f->r.already != again->r.already);
+  assert_true (f->r.command.already != again->r.command.already);
   expect_done (f);
   expect_done (again);
   flush = start_request (sa, REQUEST_FLUSH, NULL, 0, 0, 0);
@@ -197,13 +197,13 @@ test_fail_in_a_change (void **state)
   pass (sa, SECOND);
   assert_non_null (sa->a->change);
   /* As the command does first, and a client that connects. */
-  f = start_request (sa, REQUEST_WRITABLE, NULL, 0, 0, 0);
+  f = start_writable (sa);
   pass (sa, SECOND);
   expect_done (f);
   f = calloc (1, sizeof *f);
   assert_non_null (f);
-  sim_request_init (f, sa, REQUEST_FAIL);
-  f->r.seat = sa->a->at[SLOT][0];
+  sim_command_init (f, sa, COMMAND_FAIL);
+  f->r.command.seat = sa->a->at[SLOT][0];
   f->done = ignore_end;
   sim_request_start (f);
   pass (sa, 3 * SECOND);

@@ -98,11 +98,7 @@ test_short_error_in_resync (void **state)
       assert_true (moment > 5);
       return;
     }
-    q = calloc (1, sizeof *q);
-    assert_non_null (q);
-    sim_request_init (q, sa, REQUEST_WRITABLE);
-    q->done = ignore_end;
-    sim_request_start (q);
+    q = start_writable (sa);
     fail_reads (sa, disk_of_role (sa, 3, 1), 2000000);
     assert_true (sim_array_settle (sa, 100 * SECOND));
     check_range (sa, other, CHUNK);

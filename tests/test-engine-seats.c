@@ -59,12 +59,12 @@ test_no_room (void **state)
   add_unlisted (sa, MAX_SEATS);
   epoch = sa->a->membership.cur.self.ballot.epoch;
   sim_array_init_replace (&q, sa, 1, new);
-  q.r.why = why;
+  q.r.command.why = why;
   assert_int_equal (sim_array_run (&q), EINVAL);
   assert_string_equal (why, "no room for another member: too many are open; "
                        "start the server again");
   assert_int_equal (sa->a->membership.cur.self.ballot.epoch, epoch);
-  member_close (q.r.target);
+  member_close (q.r.command.target);
 
   put (sa, 0, sa->g.size, ARRAY_FUA);
   assert_int_equal (sa->a->irregular_slots, 0);
@@ -82,9 +82,10 @@ test_refused (void **state)
   add_unlisted (sa, MAX_SEATS - 1);
   for (unsigned i = 0; i < 3; i++) {
     sim_array_init_replace (&q, sa, 1, new);
-    q.r.uuid = sa->a->membership.device[0].uuid;        /* "in use already" */
+    /* "in use already" */
+    q.r.command.uuid = sa->a->membership.device[0].uuid;
     assert_int_equal (sim_array_run (&q), EINVAL);
-    member_close (q.r.target);
+    member_close (q.r.command.target);
   }
   assert_int_equal (sim_array_replace (sa, 1, new), 0);
   assert_true (sim_array_settle (sa, 100 * SECOND));

@@ -259,11 +259,11 @@ test_remove (void **state)
   const unsigned disk = add_spare (sa);
   struct sim_request q;
 
-  sim_request_init (&q, sa, REQUEST_FAIL);
+  sim_command_init (&q, sa, COMMAND_FAIL);
   for (unsigned i = 0; i < sa->a->nr_seats; i++)
     if (sim_array_disk_of (sa->a->seat[i]) == sa->disk[disk])
-      q.r.seat = sa->a->seat[i];
-  assert_non_null (q.r.seat);
+      q.r.command.seat = sa->a->seat[i];
+  assert_non_null (q.r.command.seat);
   assert_int_equal (sim_array_run (&q), 0);
   assert_int_equal (spares_in_status (sa), 0);
   fail_slot (sa, 1);
@@ -296,8 +296,8 @@ test_remove_missing (void **state)
     int r;
 
     open_again (sa, ~BIT (disk), true);
-    sim_request_init (&q, sa, REQUEST_FAIL);
-    q.r.uuid = uuid_of_missing (sa);
+    sim_command_init (&q, sa, COMMAND_FAIL);
+    q.r.command.uuid = uuid_of_missing (sa);
     if (moment > 0)
       sim_crash_after (sa->sim, moment);
     r = sim_array_run (&q);
@@ -307,8 +307,8 @@ test_remove_missing (void **state)
       crash_array (sa);
       open_again (sa, ~BIT (disk), true);
       if (missing_spares (sa) == 1) {
-        sim_request_init (&q, sa, REQUEST_FAIL);
-        q.r.uuid = uuid_of_missing (sa);
+        sim_command_init (&q, sa, COMMAND_FAIL);
+        q.r.command.uuid = uuid_of_missing (sa);
         r = sim_array_run (&q);
       }
       else
@@ -317,7 +317,7 @@ test_remove_missing (void **state)
     assert_int_equal (r, 0);
     assert_int_equal (missing_spares (sa), 0);
     /* Twice. */
-    sim_request_init (&q, sa, REQUEST_FAIL);
+    sim_command_init (&q, sa, COMMAND_FAIL);
     assert_int_equal (sim_array_run (&q), EINVAL);
     open_again (sa, ~0, true);
     assert_int_equal (spares_in_status (sa) + missing_spares (sa), 0);

@@ -251,7 +251,7 @@ test_bad_in_ring (void **state)
 static void
 recover_until (int phase)
 {
-  struct sim_request *q = start_request (sa, REQUEST_WRITABLE, NULL, 0, 0, 0);
+  struct sim_request *q = start_writable (sa);
 
   while (sa->a->recovery && (int) sa->a->recovery->phase < phase)
     assert_true (sim_step (sa->sim));

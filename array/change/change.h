@@ -14,7 +14,7 @@
 
 #include "array/engine/shared.h"
 
-struct request;
+struct command;
 
 /* Returns -1 if there is no memory, else 0. */
 extern int change_init (struct array *a);
@@ -25,9 +25,7 @@ extern void change_free (struct array *a);
  */
 extern void change_decide (struct array *a);
 
-/* Commands, with a request whose phase is R_CHANGE; the request is woken when
- * the change is in force or refused.
- */
-extern void change_command (struct array *a, struct request *r);
+/* Carry out a command, which ends when the change is in force or refused. */
+extern void change_command (struct array *a, struct command *cmd);
 
 #endif

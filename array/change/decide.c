@@ -24,20 +24,20 @@
  * in force; also if the array has taken it out by itself just before.
  */
 static bool
-take_out (struct array *a, struct request *r)
+take_out (struct array *a, struct command *cmd)
 {
-  struct seat *s = r->seat;
+  struct seat *s = cmd->seat;
   char name[SEAT_NAME_LEN];
 
   if (a->failed) {
-    change_finish (a, r, EIO, "the array has failed");
+    change_finish (a, cmd, EIO, "the array has failed");
     return false;
   }
-  r->already = s->m == NULL || s->state == SEAT_IDLE || s->failing;
-  if (r->already)
+  cmd->already = s->m == NULL || s->state == SEAT_IDLE || s->failing;
+  if (cmd->already)
     return true;
   if (!seat_can_fail (a, s)) {
-    change_finish (a, r, EINVAL, "fewer than k members would remain: readd "
+    change_finish (a, cmd, EINVAL, "fewer than k members would remain: readd "
                    "or replace one first");
     return false;
   }
@@ -49,77 +49,82 @@ take_out (struct array *a, struct request *r)
 }
 
 void
-change_command (struct array *a, struct request *r)
+change_command (struct array *a, struct command *cmd)
 {
-  r->phase = R_CHANGE;
+  cmd->whole.pending = 1;
   /* Don't queue it behind a change that may wait for a member. */
-  if (r->kind == REQUEST_WRITABLE && a->writable && !a->failed)
-    change_finish (a, r, 0, NULL);
-  else if (r->kind != REQUEST_FAIL || r->seat == NULL || take_out (a, r))
-    list_move (&a->commands, &r->link);
+  if (cmd->kind == COMMAND_WRITABLE && a->writable && !a->failed)
+    change_finish (a, cmd, 0, NULL);
+  else if (cmd->kind != COMMAND_FAIL || cmd->seat == NULL || take_out (a, cmd))
+    list_move (&a->commands, &cmd->link);
 }
 
 /* Its record is begun, and it waits for that; or it was refused. */
 static void
-await_seat (struct array *a, struct request *r, struct seat *s,
+await_seat (struct array *a, struct command *cmd, struct seat *s,
             const char *why)
 {
   struct change *c;
 
   if (s == NULL) {
-    change_finish (a, r, EINVAL, why);
+    change_finish (a, cmd, EINVAL, why);
     return;
   }
-  c = change_new (a, CHANGE_TARGET, r);
+  c = change_new (a, CHANGE_TARGET, cmd);
   c->begun = true;
   c->seat = s;
 }
 
 /* A seat was taken out by change_command, and a record is in force. */
 static void
-end_fail (struct array *a, struct request *r)
+end_fail (struct array *a, struct command *cmd)
 {
-  const int dev = r->seat ? -1 :
-    membership_find (a->membership.device, &r->uuid);
+  const int dev = cmd->seat ? -1 :
+    membership_find (a->membership.device, &cmd->uuid);
 
-  if (r->seat)
-    change_finish (a, r, 0, NULL);
+  if (cmd->seat)
+    change_finish (a, cmd, 0, NULL);
   else if (dev == -1 || a->membership.device[dev].state != DEVICE_MISSING ||
            a->membership.device[dev].slot != SLOT_NONE)
-    change_finish (a, r, EINVAL, "it is not missing any more");
+    change_finish (a, cmd, EINVAL, "it is not missing any more");
   else {
     log_notice ("a spare that is missing is no spare any more, by command");
-    change_new (a, CHANGE_FORGET, r)->dev = dev;
+    change_new (a, CHANGE_FORGET, cmd)->dev = dev;
   }
 }
 
 static void
-start_command (struct array *a, struct request *r)
+start_command (struct array *a, struct command *cmd)
 {
   char why[MEMBERSHIP_TEXT_LEN] = "";
 
-  if (a->failed && r->kind != REQUEST_WRITABLE) {
-    change_finish (a, r, EIO, "the array has failed");
+  if (a->failed && cmd->kind != COMMAND_WRITABLE) {
+    change_finish (a, cmd, EIO, "the array has failed");
     return;
   }
-  switch (r->kind) {
-  case REQUEST_WRITABLE:
+  switch (cmd->kind) {
+  case COMMAND_WRITABLE:
     if (a->writable) {
-      change_finish (a, r, 0, NULL);
+      change_finish (a, cmd, 0, NULL);
       return;
     }
     if (a->readonly || a->failed) {
-      change_finish (a, r, a->readonly ? EROFS : EIO, NULL);
+      change_finish (a, cmd, a->readonly ? EROFS : EIO, NULL);
       return;
     }
     a->opening = true;
-    change_new (a, CHANGE_OPEN, r);
+    change_new (a, CHANGE_OPEN, cmd);
     break;
-  case REQUEST_FAIL: end_fail (a, r); break;
-  case REQUEST_REPLACE: await_seat (a, r, join_replace (a, r, why), why); break;
-  case REQUEST_READD: await_seat (a, r, readd_begin (a, r, why), why); break;
-  case REQUEST_SPARE: await_seat (a, r, join_spare (a, r, why), why); break;
-  default: change_finish (a, r, EINVAL, NULL);
+  case COMMAND_FAIL: end_fail (a, cmd); break;
+  case COMMAND_REPLACE:
+    await_seat (a, cmd, join_replace (a, cmd, why), why);
+    break;
+  case COMMAND_READD:
+    await_seat (a, cmd, readd_begin (a, cmd, why), why);
+    break;
+  case COMMAND_SPARE:
+    await_seat (a, cmd, join_spare (a, cmd, why), why);
+    break;
   }
 }
 
@@ -235,7 +240,7 @@ change_decide (struct array *a)
     if (a->change_wanted && !a->failed && (a->writable || a->opening))
       change_new (a, CHANGE_FAIL, NULL);
     else if (!rests (a) && (l = list_pop (&a->commands)) != NULL)
-      start_command (a, list_item (l, struct request, link));
+      start_command (a, list_item (l, struct command, link));
     else if (!a->writable || a->failed ||
              (!start_drop (a) && !start_activate (a) && !start_confirm (a) &&
               !start_spare (a) && !start_grow (a)))

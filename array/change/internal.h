@@ -7,7 +7,7 @@
 #define GPURAID_CHANGE_INTERNAL_H
 
 #include "array/change/change.h"
-#include "array/request/request.h"
+#include "array/change/command.h"
 
 enum change_kind {
   CHANGE_OPEN,                  /* the first record of a writable open */
@@ -24,7 +24,7 @@ enum change_kind {
 struct change {
   struct waiter waiter;
   enum change_kind kind;
-  struct request *r;            /* the command's, or NULL */
+  struct command *command;      /* or NULL */
   struct seat *seat;            /* CHANGE_REMOVE, CHANGE_TARGET, CHANGE_SPARE */
   unsigned slot;                /* CHANGE_SPARE */
   unsigned dev;                 /* CHANGE_FORGET */
@@ -38,10 +38,10 @@ struct change {
 
 /* array/change/run.c: begin one, and carry it on. */
 extern struct change *change_new (struct array *a, enum change_kind kind,
-                                  struct request *r);
+                                  struct command *cmd);
 extern void change_step (struct array *a, struct waiter *w);
 /* The command has ended; NULL: there is none. */
-extern void change_finish (struct array *a, struct request *r, int error,
+extern void change_finish (struct array *a, struct command *cmd, int error,
                            const char *why);
 
 #endif

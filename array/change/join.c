@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/change/command.h"
 #include "array/change/join.h"
-#include "array/request/request.h"
 #include "array/seats/seat.h"
 #include "common/plant.h"
 
@@ -18,8 +18,8 @@
  * is like one whose member was closed.
  */
 static struct seat *
-join (struct array *a, struct request *r, unsigned slot, enum seat_state state,
-      char why[MEMBERSHIP_TEXT_LEN])
+join (struct array *a, struct command *cmd, unsigned slot,
+      enum seat_state state, char why[MEMBERSHIP_TEXT_LEN])
 {
   struct seat *s = seat_new (a, NULL, SB_MAX_DEVICES, SLOT_NONE, SEAT_IDLE);
 
@@ -31,34 +31,35 @@ join (struct array *a, struct request *r, unsigned slot, enum seat_state state,
               "server again");
     return NULL;
   }
-  if (membership_begin_target (&a->membership, &r->uuid, slot, false, &s->dev,
-                               why) == -1)
+  if (membership_begin_target (&a->membership, &cmd->uuid, slot, false,
+                               &s->dev, why) == -1)
     return NULL;
-  s->m = r->target;
+  s->m = cmd->target;
   s->slot = slot;
   s->state = state;
-  s->uuid = r->uuid;
+  s->uuid = cmd->uuid;
   seats_changed (a);
-  r->target = NULL;
+  cmd->target = NULL;
   return s;
 }
 
 struct seat *
-join_replace (struct array *a, struct request *r,
+join_replace (struct array *a, struct command *cmd,
               char why[MEMBERSHIP_TEXT_LEN])
 {
-  if (a->at[r->slot][1]) {
+  if (a->at[cmd->slot][1]) {
     snprintf (why, MEMBERSHIP_TEXT_LEN, "the slot is being rebuilt already: "
               "wait for the end (gpuraid wait)");
     return NULL;
   }
-  return join (a, r, r->slot, SEAT_TARGET, why);
+  return join (a, cmd, cmd->slot, SEAT_TARGET, why);
 }
 
 struct seat *
-join_spare (struct array *a, struct request *r, char why[MEMBERSHIP_TEXT_LEN])
+join_spare (struct array *a, struct command *cmd,
+            char why[MEMBERSHIP_TEXT_LEN])
 {
-  return join (a, r, SLOT_NONE, SEAT_SPARE, why);
+  return join (a, cmd, SLOT_NONE, SEAT_SPARE, why);
 }
 
 /* ---- use a spare --------------------------------------------------------- */

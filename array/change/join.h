@@ -15,15 +15,15 @@
 
 #include "array/engine/shared.h"
 
-struct request;
+struct command;
 
-/* Begin the record in which r->target is rebuilt onto (join_replace), or is a
- * spare (join_spare), and take it over.  No change is under way.  NULL:
+/* Begin the record in which cmd->target is rebuilt onto (join_replace), or is
+ * a spare (join_spare), and take it over.  No change is under way.  NULL:
  * refused, nothing was changed, and why says so.
  */
-extern struct seat *join_replace (struct array *a, struct request *r,
+extern struct seat *join_replace (struct array *a, struct command *cmd,
                                   char why[MEMBERSHIP_TEXT_LEN]);
-extern struct seat *join_spare (struct array *a, struct request *r,
+extern struct seat *join_spare (struct array *a, struct command *cmd,
                                 char why[MEMBERSHIP_TEXT_LEN]);
 
 /* A spare that is to be used now, and for which slot.  NULL: there is none. */

@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/change/command.h"
 #include "array/change/readd.h"
 #include "array/dirty/dirty.h"
 #include "array/open/bitmaps.h"
 #include "array/open/copies.h"
 #include "array/open/settle.h"
-#include "array/request/request.h"
 #include "array/seats/seat.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
@@ -172,22 +172,22 @@ has_all_copies (const struct found *f)
 }
 
 struct seat *
-readd_begin (struct array *a, struct request *r,
+readd_begin (struct array *a, struct command *cmd,
              char why[MEMBERSHIP_TEXT_LEN])
 {
-  struct found *f = &r->back->found;
+  struct found *f = &cmd->back->found;
   const char *what;
   struct seat *s;
   unsigned slot;
 
-  if (r->back->nr_pages != a->nr_pages) {
+  if (cmd->back->nr_pages != a->nr_pages) {
     snprintf (why, MEMBERSHIP_TEXT_LEN,
               "the array has grown meanwhile: try again");
     return NULL;
   }
   if (membership_meet (&a->membership, f, &a->sb, why) == -1)
     return NULL;
-  what = obstacle (a, r->target, f, &slot);
+  what = obstacle (a, cmd->target, f, &slot);
   if (what) {
     snprintf (why, MEMBERSHIP_TEXT_LEN, "%s: %s", f->name, what);
     return NULL;
@@ -204,17 +204,17 @@ readd_begin (struct array *a, struct request *r,
   if (membership_begin_target (&a->membership, &s->uuid, slot, f->covered,
                                &s->dev, why) == -1)
     return NULL;
-  s->m = r->target;
+  s->m = cmd->target;
   s->slot = slot;
   s->state = SEAT_TARGET;
   s->by_bitmap = f->covered;
   s->older = f->older;
   s->b_first[0] = found_first_copy (f, false) == SB_B1;
   s->b_first[1] = found_first_copy (f, true) == SB_B2;
-  take_pages (a, s, r->back);
+  take_pages (a, s, cmd->back);
   seats_changed (a);
-  r->target = NULL;
-  r->full = !s->by_bitmap;
+  cmd->target = NULL;
+  cmd->full = !s->by_bitmap;
   return s;
 }
 

@@ -11,7 +11,7 @@
 
 #include "array/engine/shared.h"
 
-struct request;
+struct command;
 
 /* What was read from such a member. */
 struct readd {
@@ -37,11 +37,11 @@ extern struct readd *readd_new (struct array *a, struct member *m,
                                 char why[MEMBERSHIP_TEXT_LEN]);
 extern void readd_free (struct readd *rd);
 
-/* Begin the record in which r->target is rebuilt onto, and take it over.  With
- * the array lock held, while no change is under way.  NULL: refused, nothing
- * was changed, and why says so.
+/* Begin the record in which cmd->target is rebuilt onto, and take it over.
+ * With the array lock held, while no change is under way.  NULL: refused,
+ * nothing was changed, and why says so.
  */
-extern struct seat *readd_begin (struct array *a, struct request *r,
+extern struct seat *readd_begin (struct array *a, struct command *cmd,
                                  char why[MEMBERSHIP_TEXT_LEN]);
 
 /* That record is in force: tell how the member is brought up to date. */

@@ -54,16 +54,15 @@ change_free (struct array *a)
 }
 
 void
-change_finish (struct array *a, struct request *r, int error,
+change_finish (struct array *a, struct command *cmd, int error,
                const char *why)
 {
-  if (r == NULL)
+  if (cmd == NULL)
     return;
-  r->error = error;
-  if (r->why && why)
-    snprintf (r->why, ARRAY_WHY_LEN, "%s", why);
-  r->phase = R_DONE;
-  list_move (&a->engine.ready, &r->waiter.link);
+  cmd->whole.error = error;
+  if (cmd->why && why)
+    snprintf (cmd->why, ARRAY_WHY_LEN, "%s", why);
+  completion_end (a, &cmd->whole);
 }
 
 static struct device_set
@@ -140,11 +139,11 @@ apply (struct array *a)
   engine_run_waiters (a, &a->cell_waiters);
   if (c->kind == CHANGE_TARGET && c->seat->state != SEAT_TARGET &&
       c->seat->state != SEAT_SPARE)
-    change_finish (a, c->r, EIO, "the new member can't be written");
+    change_finish (a, c->command, EIO, "the new member can't be written");
   else {
-    if (c->r && c->r->kind == REQUEST_READD)
+    if (c->command && c->command->kind == COMMAND_READD)
       readd_say (c->seat);
-    change_finish (a, c->r, 0, NULL);
+    change_finish (a, c->command, 0, NULL);
   }
 }
 
@@ -158,7 +157,7 @@ give_up (struct array *a, int error, const char *why)
   if (c->kind == CHANGE_GROW)
     grow_decided (a);
   engine_run_waiters (a, &a->change_waiters);
-  change_finish (a, c->r, error, why);
+  change_finish (a, c->command, error, why);
 }
 
 /* ---- rounds ---------------------------------------------------------- */
@@ -371,7 +370,7 @@ change_step (struct array *a, struct waiter *w)
 }
 
 struct change *
-change_new (struct array *a, enum change_kind kind, struct request *r)
+change_new (struct array *a, enum change_kind kind, struct command *cmd)
 {
   struct change *c = a->change_memory;
 
@@ -379,7 +378,7 @@ change_new (struct array *a, enum change_kind kind, struct request *r)
   c->waiter.run = change_step;
   list_init (&c->waiter.link);
   c->kind = kind;
-  c->r = r;
+  c->command = cmd;
   c->began = loop_now (a->loop);
   a->change = c;
   return c;

@@ -314,7 +314,7 @@ struct array {
                                  * change; owned */
   unsigned nr_found;
   struct list change_waiters;   /* run when no change is under way */
-  struct list commands;         /* requests for a change, in order */
+  struct list commands;         /* struct command, in order */
 
   /* How fast rebuild and scrub go: array/passes/pace.c. */
   struct pace {

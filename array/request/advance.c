@@ -46,7 +46,8 @@ request_init (struct request *r, struct array *a, enum request_kind kind)
   r->waiter.run = request_retry;
   r->wake_call.run = wake_client;
   list_init (&r->waiter.link);
-  list_init (&r->link);
+  r->command.whole.waiter = &r->waiter;
+  list_init (&r->command.link);
 }
 
 /* Wait for data that is dirty or being written now, not for data written
@@ -72,7 +73,11 @@ start (struct array *a, struct request *r)
   case REQUEST_ZERO: zero_start (a, r); break;
   case REQUEST_FLUSH: flush_start (a, r); break;
   case REQUEST_SAVE: r->phase = R_SAVE; break;
-  default: change_command (a, r);
+  case REQUEST_COMMAND:
+    r->phase = R_CHANGE;
+    change_command (a, &r->command);
+    break;
+  case REQUEST_RELOG: break;
   }
 }
 
@@ -167,6 +172,15 @@ stable (struct array *a, struct request *r)
     r->phase = R_DONE;
 }
 
+static void
+changed (struct request *r)
+{
+  if (r->command.whole.pending > 0)
+    return;
+  r->error = r->command.whole.error;
+  r->phase = R_DONE;
+}
+
 /* A member that fails in the save may keep the old state until a record
  * without it is in force.
  */
@@ -199,6 +213,7 @@ request_advance (struct array *a, struct request *r)
       r->phase = R_DONE;
       break;
     case R_ZERO: zero_ended (a, r); break;
+    case R_CHANGE: changed (r); break;
     case R_SAVE: save (a, r); break;
     default: break;
     }

@@ -16,23 +16,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "array/change/command.h"
 #include "array/engine/engine.h"
 #include "raidmap/superblock.h"
 
 struct cell;
 struct line;
-struct member;
 struct op;
 
 enum request_kind {
   REQUEST_READ, REQUEST_WRITE, REQUEST_ZERO, REQUEST_FLUSH,
-  REQUEST_WRITABLE,             /* put the first record in force */
-  REQUEST_FAIL,                 /* take seat out; if NULL, the spare of this
-                                 * uuid, which is missing */
   REQUEST_RELOG,                /* journal/relog-write.c: for op_read alone */
-  REQUEST_REPLACE,              /* rebuild slot onto target */
-  REQUEST_READD,                /* target came back */
-  REQUEST_SPARE,                /* target becomes a spare */
+  REQUEST_COMMAND,              /* change the members */
   REQUEST_SAVE,                 /* until what changed in a->sb is durable */
 };
 
@@ -74,22 +69,12 @@ struct request {
   uint8_t *buf;                 /* read, write: len bytes */
   uint64_t off, len;            /* bytes; read, write, zero */
   unsigned flags;               /* ARRAY_FUA ... */
-  struct member *target;        /* REQUEST_REPLACE, REQUEST_READD,
-                                 * REQUEST_SPARE: NULL once taken over */
-  struct readd *back;           /* REQUEST_READD: what was read from it;
-                                 * borrowed */
-  uuid_bytes uuid;              /* REQUEST_REPLACE, REQUEST_SPARE: the
-                                 * target's; REQUEST_FAIL without a seat */
-  unsigned slot;                /* REQUEST_FAIL, REQUEST_REPLACE */
-  struct seat *seat;            /* REQUEST_FAIL */
-  char *why;                    /* commands: ARRAY_WHY_LEN bytes */
+  struct command command;       /* REQUEST_COMMAND */
   void (*wake) (struct request *r);     /* any thread, without the lock */
   void *opaque;
 
   /* Out. */
   int error;                    /* 0 or a positive errno */
-  bool full;                    /* REQUEST_READD: rebuilt in full */
-  bool already;                 /* REQUEST_FAIL: it was out, or on its way */
 
   /* The engine's. */
   enum request_phase {
@@ -122,7 +107,6 @@ struct request {
   unsigned nr_sums;
   struct step fill[2];          /* writes: old content of the end blocks */
   struct waiter waiter;
-  struct list link;             /* in a->commands */
   struct call wake_call;
 };
 

@@ -1,0 +1,42 @@
+/* gpuraid: what a user tells a running array to change of its members.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_CHANGE_COMMAND_H
+#define GPURAID_CHANGE_COMMAND_H
+
+#include "array/engine/completion.h"
+
+struct readd;
+
+enum command_kind {
+  COMMAND_WRITABLE,             /* put the first record in force */
+  COMMAND_FAIL,                 /* take seat out; if NULL, the spare of this
+                                 * uuid, which is missing */
+  COMMAND_REPLACE,              /* rebuild slot onto target */
+  COMMAND_READD,                /* target came back */
+  COMMAND_SPARE,                /* target becomes a spare */
+};
+
+struct command {
+  enum command_kind kind;
+  struct member *target;        /* COMMAND_REPLACE, COMMAND_READD,
+                                 * COMMAND_SPARE: NULL once taken over */
+  struct readd *back;           /* COMMAND_READD: what was read from it;
+                                 * borrowed */
+  uuid_bytes uuid;              /* COMMAND_REPLACE, COMMAND_SPARE: the
+                                 * target's; COMMAND_FAIL without a seat */
+  unsigned slot;                /* COMMAND_REPLACE */
+  struct seat *seat;            /* COMMAND_FAIL */
+  char *why;                    /* ARRAY_WHY_LEN bytes, or NULL */
+
+  /* Out. */
+  bool full;                    /* COMMAND_READD: rebuilt in full */
+  bool already;                 /* COMMAND_FAIL: it was out, or on its way */
+
+  struct completion whole;      /* its change is in force, or refused */
+  struct list link;             /* in a->commands */
+};
+
+#endif
