@@ -10,15 +10,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "array/change/grow.h"
 #include "array/change/join.h"
 #include "array/change/readd.h"
-#include "array/command.h"
 #include "array/health/health.h"
 #include "array/health/outcome.h"
 #include "array/open/copies.h"
 #include "array/passes/pace.h"
 #include "array/passes/pass.h"
-#include "array/request/request.h"
+#include "array/request/blocking.h"
 #include "array/scrub/scrub.h"
 #include "array/seats/seat.h"
 #include "raidmap/uuid.h"
@@ -148,7 +148,7 @@ array_fail (struct array *a, const char *which, bool *already,
               which);
     return EINVAL;
   }
-  err = array_command (&r);
+  err = request_block (&r);
   *already = r.command.already;
   return err;
 }
@@ -169,7 +169,7 @@ add_member (struct request *r, struct member *target,
   else if (copies_new_uuid (&r->command.uuid) == -1)
     snprintf (why, ARRAY_WHY_LEN, "no random numbers");
   else
-    err = array_command (r);
+    err = request_block (r);
   member_close (r->command.target);     /* NULL if the array has taken it */
   return err;
 }
@@ -271,7 +271,7 @@ array_readd (struct array *a, const char *path, struct member *m, bool *full,
   r.command.why = why;
   r.command.target = m;
   r.command.back = rd;
-  err = array_command (&r);
+  err = request_block (&r);
   m = r.command.target;                 /* NULL if the array has taken it */
   *full = r.command.full;
   goto out;
@@ -380,7 +380,7 @@ save (struct array *a, char why[ARRAY_WHY_LEN])
   int err;
 
   request_init (&r, a, REQUEST_SAVE);
-  err = array_command (&r);
+  err = request_block (&r);
   if (err)
     snprintf (why, ARRAY_WHY_LEN, "too few members are left");
   return err;
@@ -436,4 +436,42 @@ array_set_rate (struct array *a, uint64_t limit)
   engine_lock (a);
   pace_set (a, limit);
   engine_unlock (a);
+}
+
+int
+array_grow (struct array *a, struct array_growth *growth,
+            bool (*cancelled) (void *), void *opaque, char why[ARRAY_WHY_LEN])
+{
+  const struct timespec pause = { .tv_nsec = 20000000 };
+  bool running;
+  int err;
+
+  grow_ask_sizes (a);
+  engine_lock (a);
+  err = grow_may_gain (a, why);
+  engine_unlock (a);
+  if (err == 0)
+    err = make_writable (a, why);
+  if (err)
+    return err;
+  engine_lock (a);
+  err = grow_start (a, why);
+  engine_unlock (a);
+  if (err)
+    return err;
+  for (;;) {
+    engine_lock (a);
+    running = grow_is_running (a);
+    if (!running)
+      err = grow_result (a, growth, why);
+    else if (cancelled && cancelled (opaque)) {
+      grow_cancel (a);
+      snprintf (why, ARRAY_WHY_LEN, "cancelled");
+      err = ESHUTDOWN;
+    }
+    engine_unlock (a);
+    if (!running || err)
+      return err;
+    nanosleep (&pause, NULL);
+  }
 }

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +15,6 @@
 #include "array/cache/cache.h"
 #include "array/change/change.h"
 #include "array/change/grow.h"
-#include "array/change/standby.h"
-#include "array/command.h"
 #include "array/dirty/dirty.h"
 #include "array/engine/consistency.h"
 #include "array/health/event.h"
@@ -34,7 +31,6 @@
 #include "array/ops/repair.h"
 #include "array/passes/pass.h"
 #include "array/replay/recovery.h"
-#include "array/request/request.h"
 #include "array/scrub/scrub.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
@@ -465,71 +461,6 @@ array_uuid (const struct array *a)
   return &a->sb.array_uuid;
 }
 
-/* ---- the blocking form of requests --------------------------------------- */
-
-static void
-post (struct request *r)
-{
-  sem_post (r->opaque);
-}
-
-/* There is one wake each time request_go returns false. */
-static int
-wait_for (struct request *r)
-{
-  sem_t sem;
-
-  sem_init (&sem, 0, 0);
-  r->opaque = &sem;
-  r->wake = post;
-  while (!request_go (r))
-    while (sem_wait (&sem) == -1)
-      ;
-  sem_destroy (&sem);
-  return r->error;
-}
-
-static int
-data_request (struct array *a, enum request_kind kind, void *buf,
-              uint64_t len, uint64_t off, unsigned flags)
-{
-  struct request r;
-
-  if (kind != REQUEST_FLUSH && len == 0)
-    return 0;
-  request_init (&r, a, kind);
-  r.buf = buf;
-  r.len = len;
-  r.off = off;
-  r.flags = flags;
-  return wait_for (&r);
-}
-
-int
-array_read (struct array *a, void *buf, uint32_t len, uint64_t off)
-{
-  return data_request (a, REQUEST_READ, buf, len, off, 0);
-}
-
-int
-array_write (struct array *a, const void *buf, uint32_t len, uint64_t off,
-             unsigned flags)
-{
-  return data_request (a, REQUEST_WRITE, (void *) buf, len, off, flags);
-}
-
-int
-array_zero (struct array *a, uint32_t len, uint64_t off, unsigned flags)
-{
-  return data_request (a, REQUEST_ZERO, NULL, len, off, flags);
-}
-
-int
-array_flush (struct array *a, unsigned flags)
-{
-  return data_request (a, REQUEST_FLUSH, NULL, 0, 0, flags);
-}
-
 void
 array_end_waits (struct array *a, bool forced)
 {
@@ -537,28 +468,4 @@ array_end_waits (struct array *a, bool forced)
   a->waits_ended = true;
   a->forced_end |= forced;
   engine_unlock (a);
-}
-
-int
-array_make_writable (struct array *a)
-{
-  struct request r;
-  int err;
-
-  pthread_mutex_lock (&a->writable_lock);
-  err = standby_check (a);
-  if (err == 0) {
-    request_init (&r, a, REQUEST_COMMAND);
-    r.command.kind = COMMAND_WRITABLE;
-    err = wait_for (&r);
-  }
-  pthread_mutex_unlock (&a->writable_lock);
-  return err;
-}
-
-/* A command waits like any request. */
-int
-array_command (struct request *r)
-{
-  return wait_for (r);
 }

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "array/change/grow-internal.h"
 #include "array/engine/consistency.h"
@@ -127,6 +126,19 @@ say_why_not (const struct array *a, uint64_t need, char why[ARRAY_WHY_LEN])
               "replace the smaller ones first (gpuraid replace)" :
               "replace it (gpuraid replace); or, if its export is larger by "
               "now, start this server again");
+}
+
+int
+grow_may_gain (const struct array *a, char why[ARRAY_WHY_LEN])
+{
+  struct geometry g;
+  struct member_layout l;
+  uint64_t need;
+
+  if (obstacle (a) || plan_it (a, &g, &l, &need))
+    return 0;
+  say_why_not (a, need, why);
+  return EINVAL;
 }
 
 int
@@ -355,65 +367,4 @@ grow_progress (const struct array *a, struct array_progress *progress)
   progress->total = gr->total;
   rate_fill (&gr->rate, loop_now (a->loop), gr->done, gr->total - gr->done,
              progress);
-}
-
-/* ---- the command --------------------------------------------------------- */
-
-/* Refuse what gains nothing before the array is written to.  What is in the way
- * may need it to be writable before it ends, as a resync does.
- */
-static int
-prepare_array (struct array *a, char why[ARRAY_WHY_LEN])
-{
-  struct geometry g;
-  struct member_layout l;
-  uint64_t need;
-  bool gains;
-  int err;
-
-  grow_ask_sizes (a);
-  engine_lock (a);
-  gains = obstacle (a) || plan_it (a, &g, &l, &need);
-  if (!gains)
-    say_why_not (a, need, why);
-  engine_unlock (a);
-  if (!gains)
-    return EINVAL;
-  err = array_make_writable (a);
-  if (err)
-    snprintf (why, ARRAY_WHY_LEN, "the array can't be written: %s",
-              strerror (err));
-  return err;
-}
-
-int
-array_grow (struct array *a, struct array_growth *growth,
-            bool (*cancelled) (void *), void *opaque, char why[ARRAY_WHY_LEN])
-{
-  const struct timespec pause = { .tv_nsec = 20000000 };
-  int err = prepare_array (a, why);
-  bool running;
-
-  if (err)
-    return err;
-  engine_lock (a);
-  err = grow_start (a, why);
-  engine_unlock (a);
-  if (err)
-    return err;
-  for (;;) {
-    engine_lock (a);
-    running = grow_is_running (a);
-    if (!running)
-      err = grow_result (a, growth, why);
-    else if (cancelled && cancelled (opaque)) {
-      grow_cancel (a);
-      snprintf (why, ARRAY_WHY_LEN, "cancelled");
-      err = ESHUTDOWN;
-    }
-    engine_unlock (a);
-    if (!running || err)
-      return err;
-    nanosleep (&pause, NULL);
-  }
 }

@@ -5,8 +5,7 @@
  * record says that it belongs to the array.  Before that it does not count, so
  * a crash leaves the array as it was or as it will be.
  *
- * Call all of these with the array lock held, except array_grow and
- * grow_ask_sizes.
+ * Call all of these with the array lock held, except grow_ask_sizes.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -20,6 +19,11 @@
 extern int grow_init (struct array *a);
 extern void grow_free (struct array *a);
 
+/* Refuse what gains nothing before the array is written to: 0, or EINVAL and
+ * why.  What is in the way may need it to be writable before it ends, as a
+ * resync does.
+ */
+extern int grow_may_gain (const struct array *a, char why[ARRAY_WHY_LEN]);
 /* Begin to prepare what would be added.  0, or EINVAL and why. */
 extern int grow_start (struct array *a, char why[ARRAY_WHY_LEN]);
 /* Wait for it no longer.  A change of the record that has begun goes on. */

@@ -4,8 +4,8 @@
  * blocks: it decides under the array lock, copies payload without it, and
  * returns true when the request is finished.  When it returns false, wake is
  * called once the request can continue (perhaps before request_go has
- * returned); then the client calls request_go again.  array/start.c has the
- * blocking form.
+ * returned); then the client calls request_go again.
+ * array/request/blocking.h has the blocking form.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
