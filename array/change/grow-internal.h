@@ -50,6 +50,10 @@ struct grow {
 
 /* array/change/grow-prepare.c */
 
+/* Give up, with one line that says why. */
+extern void grow_fail (struct array *a, int error, const char *fmt, ...)
+  __attribute__ ((format (printf, 3, 4)));
+
 /* Bytes of an area on each member. */
 extern uint64_t grow_area_len (const struct array *a, const struct grow *gr,
                                enum grow_area area);
@@ -57,9 +61,5 @@ extern uint64_t grow_area_len (const struct array *a, const struct grow *gr,
 extern bool grow_prepare (struct array *a);
 /* Is some transfer under way? */
 extern bool grow_is_busy (const struct array *a);
-
-/* array/change/grow.c: give up, with one line that says why. */
-extern void grow_fail (struct array *a, int error, const char *fmt, ...)
-  __attribute__ ((format (printf, 3, 4)));
 
 #endif

@@ -7,6 +7,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +47,20 @@ area_off (const struct grow *gr, enum grow_area area)
 {
   return area == GROW_TABLE ? gr->part.table_off :
     area == GROW_DATA ? gr->part.data_off : gr->part.bitmap_off;
+}
+
+void
+grow_fail (struct array *a, int error, const char *fmt, ...)
+{
+  struct grow *gr = a->grow;
+  va_list args;
+
+  if (gr->error)
+    return;
+  gr->error = error;
+  va_start (args, fmt);
+  vsnprintf (gr->why, sizeof gr->why, fmt, args);
+  va_end (args);
 }
 
 static void

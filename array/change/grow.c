@@ -4,7 +4,6 @@
  */
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,20 +177,6 @@ grow_start (struct array *a, char why[ARRAY_WHY_LEN])
 }
 
 /* ---- preparing ----------------------------------------------------------- */
-
-void
-grow_fail (struct array *a, int error, const char *fmt, ...)
-{
-  struct grow *gr = a->grow;
-  va_list args;
-
-  if (gr->error)
-    return;
-  gr->error = error;
-  va_start (args, fmt);
-  vsnprintf (gr->why, sizeof gr->why, fmt, args);
-  va_end (args);
-}
 
 void
 grow_cancel (struct array *a)

@@ -1,5 +1,6 @@
-/* gpuraid: membership and the copies on a member: which one counts, their
- * content, what the copies of a returning member say, and the first record.
+/* gpuraid: membership and the copies on a member: which one is written first,
+ * their content, what the copies of a returning member say, and the first
+ * record.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,32 +12,6 @@
 #include "common/bits.h"
 #include "common/plant.h"
 #include "raidmap/uuid.h"
-
-const struct superblock *
-found_accepted (const struct found *f)
-{
-  const struct superblock *best = NULL;
-
-  for (unsigned c = 0; c < SB_NR_COPIES; c++)
-    if (f->result[c] == SB_OK && copy_is_accepted (c) &&
-        (best == NULL || ballot_newer (&f->sb[c].record.self.ballot,
-                                       &best->record.self.ballot)))
-      best = &f->sb[c];
-  return best;
-}
-
-const struct superblock *
-found_newest (const struct found *f)
-{
-  const struct superblock *best = NULL;
-
-  for (unsigned c = 0; c < SB_NR_COPIES; c++)
-    if (f->result[c] == SB_OK &&
-        (best == NULL || ballot_newer (&f->sb[c].record.self.ballot,
-                                       &best->record.self.ballot)))
-      best = &f->sb[c];
-  return best;
-}
 
 static bool
 is_newer_copy (const struct superblock *a, const struct superblock *b)

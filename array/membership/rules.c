@@ -1,4 +1,4 @@
-/* gpuraid: small rules shared by change.c and open.c.
+/* gpuraid: small rules that the files of membership share.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -24,6 +24,32 @@ text_add (struct text *t, const char *fmt, ...)
   va_end (args);
   if (n > 0)
     t->len = MIN (t->len + n, MEMBERSHIP_TEXT_LEN - 1);
+}
+
+const struct superblock *
+found_accepted (const struct found *f)
+{
+  const struct superblock *best = NULL;
+
+  for (unsigned c = 0; c < SB_NR_COPIES; c++)
+    if (f->result[c] == SB_OK && copy_is_accepted (c) &&
+        (best == NULL || ballot_newer (&f->sb[c].record.self.ballot,
+                                       &best->record.self.ballot)))
+      best = &f->sb[c];
+  return best;
+}
+
+const struct superblock *
+found_newest (const struct found *f)
+{
+  const struct superblock *best = NULL;
+
+  for (unsigned c = 0; c < SB_NR_COPIES; c++)
+    if (f->result[c] == SB_OK &&
+        (best == NULL || ballot_newer (&f->sb[c].record.self.ballot,
+                                       &best->record.self.ballot)))
+      best = &f->sb[c];
+  return best;
 }
 
 int

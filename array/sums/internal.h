@@ -123,7 +123,18 @@ sums_page_pos (const struct sums_page *p)
 /* dirty_seq: no transaction waits for the page to be stored. */
 #define SUMS_NO_SEQ (UINT64_MAX - 1)
 
-/* array/sums/pages.c: its pins, loads or stores have changed. */
+/* array/sums/pages.c: the member with the entries of a slot, or NULL.  A target
+ * has those that were copied.
+ */
+extern struct seat *sums_source (const struct array *a,
+                                 const struct sums_page *p, unsigned slot);
+/* True if the entries of these slots are there. */
+extern bool sums_is_loaded (const struct array *a, const struct sums_page *p,
+                            uint64_t slots);
+/* Pin the pages of these rows, all or none.  False: there is no room. */
+extern bool sums_pin_pages (struct array *a, struct sums_pin *pin,
+                            uint64_t row, uint64_t nr);
+/* Its pins, loads or stores have changed. */
 extern void sums_settle (struct array *a, struct sums_page *p);
 /* It differs from what is stored, by the transaction seq. */
 extern void sums_mark_dirty (struct array *a, struct sums_page *p,
@@ -137,7 +148,11 @@ extern void sums_store_now (struct array *a, struct sums_page *p,
 /* Store what is left of it to be stored. */
 extern void sums_store_again (struct array *a, struct sums_page *p);
 
-/* array/sums/behind.c: slots whose member may lack something of the page. */
+/* array/sums/behind.c: slots of which the member is behind. */
+extern uint64_t sums_slots_behind (const struct array *a);
+/* Is some block of the page in a region that was missed? */
+extern bool sums_is_missed (const struct array *a, const struct sums_page *p);
+/* Slots whose member may lack something of the page. */
 extern uint64_t sums_behind (const struct array *a, const struct sums_page *p);
 /* A slot of the page was loaded.  What its member does not
  * have is lost.
@@ -151,11 +166,7 @@ extern void sums_hole_born (struct sums *s, uint64_t page_no);
 /* Forget what was in memory of slots that have new members. */
 extern void sums_forget_slots (struct array *a);
 
-/* array/sums/trust.c: the member with the entries of a slot, or NULL.  A target
- * has those that were copied.
- */
-extern struct seat *sums_source (const struct array *a,
-                                 const struct sums_page *p, unsigned slot);
+/* array/sums/trust.c: the same entry for all blocks of a slot. */
 extern void sums_set_all (struct sums_page *p, unsigned slot,
                           struct table_entry e);
 /* All are lost, as far as it is known; those beyond the data are zeroes. */
@@ -195,8 +206,5 @@ extern void sums_page_born (struct array *a, struct sums_page *p);
  * has ended.
  */
 extern void sums_load (struct array *a, struct sums_page *p, uint64_t slots);
-/* True if the entries of these slots are there. */
-extern bool sums_is_loaded (const struct array *a, const struct sums_page *p,
-                            uint64_t slots);
 
 #endif

@@ -29,13 +29,6 @@ struct load {
   uint8_t *buf;
 };
 
-bool
-sums_is_loaded (const struct array *a, const struct sums_page *p,
-                uint64_t slots)
-{
-  return (slots & ~p->loaded) == 0 && ((slots & p->blank) == 0 || p->checked);
-}
-
 /* ---- loading ------------------------------------------------------------- */
 
 enum place { PLACE_BLANK, PLACE_GOOD, PLACE_BAD };
@@ -279,6 +272,29 @@ sums_load (struct array *a, struct sums_page *p, uint64_t slots)
   if (p->loading == 0 && p->blank && !p->checked)
     sums_check_blank (a, p);
   sums_settle (a, p);
+}
+
+bool
+sums_pin (struct array *a, struct sums_pin *pin, uint64_t row, uint64_t nr,
+          uint64_t slots, struct waiter *w)
+{
+  struct sums_page *wait = NULL;
+
+  sums_forget_slots (a);
+  if (pin->nr == 0 && !sums_pin_pages (a, pin, row, nr)) {
+    list_move (&a->sums->waiters, &w->link);
+    return false;
+  }
+  for (unsigned i = 0; i < pin->nr; i++)
+    if (!sums_is_loaded (a, pin->page[i], slots)) {
+      sums_load (a, pin->page[i], slots);
+      /* Without a member it is there at once. */
+      if (!sums_is_loaded (a, pin->page[i], slots))
+        wait = pin->page[i];
+    }
+  if (wait)
+    list_move (&wait->waiters, &w->link);
+  return wait == NULL;
 }
 
 /* ---- verifying ----------------------------------------------------------- */

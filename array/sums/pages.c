@@ -194,6 +194,27 @@ sums_settle (struct array *a, struct sums_page *p)
   engine_run_waiters (a, &a->sums->waiters);
 }
 
+struct seat *
+sums_source (const struct array *a, const struct sums_page *p, unsigned slot)
+{
+  struct seat *s = a->at[slot][0], *t = a->at[slot][1];
+
+  if (s && !s->failing)
+    return s;
+  if (t == NULL || t->state != SEAT_TARGET || t->failing)
+    return NULL;
+  return t->by_bitmap || t->cursor > sums_page_pos (p) ||
+    (t->window_end > sums_page_pos (p) &&
+     t->table_zeroed == table_len (&a->sb.l)) ? t : NULL;
+}
+
+bool
+sums_is_loaded (const struct array *a, const struct sums_page *p,
+                uint64_t slots)
+{
+  return (slots & ~p->loaded) == 0 && ((slots & p->blank) == 0 || p->checked);
+}
+
 /* ---- pins ---------------------------------------------------------------- */
 
 static uint64_t
@@ -232,9 +253,9 @@ undo_pins (struct array *a, struct sums_pin *pin)
   pin->nr = 0;
 }
 
-/* All or none. */
-static bool
-pin_pages (struct array *a, struct sums_pin *pin, uint64_t row, uint64_t nr)
+bool
+sums_pin_pages (struct array *a, struct sums_pin *pin, uint64_t row,
+                uint64_t nr)
 {
   pin->first = page_of (row);
   for (uint64_t no = pin->first; no <= page_of (row + nr - 1); no++) {
@@ -250,29 +271,6 @@ pin_pages (struct array *a, struct sums_pin *pin, uint64_t row, uint64_t nr)
     pin->page[pin->nr++] = p;
   }
   return true;
-}
-
-bool
-sums_pin (struct array *a, struct sums_pin *pin, uint64_t row, uint64_t nr,
-          uint64_t slots, struct waiter *w)
-{
-  struct sums_page *wait = NULL;
-
-  sums_forget_slots (a);
-  if (pin->nr == 0 && !pin_pages (a, pin, row, nr)) {
-    list_move (&a->sums->waiters, &w->link);
-    return false;
-  }
-  for (unsigned i = 0; i < pin->nr; i++)
-    if (!sums_is_loaded (a, pin->page[i], slots)) {
-      sums_load (a, pin->page[i], slots);
-      /* Without a member it is there at once. */
-      if (!sums_is_loaded (a, pin->page[i], slots))
-        wait = pin->page[i];
-    }
-  if (wait)
-    list_move (&wait->waiters, &w->link);
-  return wait == NULL;
 }
 
 /* ---- entries ------------------------------------------------------------- */

@@ -20,23 +20,6 @@
 #include "common/log.h"
 #include "common/plant.h"
 
-/* The member with the entries of a slot, or NULL.  A target has those that
- * were copied.
- */
-struct seat *
-sums_source (const struct array *a, const struct sums_page *p, unsigned slot)
-{
-  struct seat *s = a->at[slot][0], *t = a->at[slot][1];
-
-  if (s && !s->failing)
-    return s;
-  if (t == NULL || t->state != SEAT_TARGET || t->failing)
-    return NULL;
-  return t->by_bitmap || t->cursor > sums_page_pos (p) ||
-    (t->window_end > sums_page_pos (p) &&
-     t->table_zeroed == table_len (&a->sb.l)) ? t : NULL;
-}
-
 void
 sums_set_all (struct sums_page *p, unsigned slot, struct table_entry e)
 {
