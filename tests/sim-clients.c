@@ -232,6 +232,6 @@ clients_check (struct run *r)
         sim_now (r->sim) - c->since > limit)
       run_die (r, "client %u: %c %" PRIu64 "+%" PRIu64 " never ends: phase %d, "
            "pending %u", i, "RWZF"[c->q.r.kind], c->q.r.off, c->q.r.len,
-           c->q.r.phase, c->q.r.pending);
+           c->q.r.phase, c->q.r.stable.pending);
   }
 }

@@ -40,9 +40,9 @@ relog_new (struct array *a, struct replay *r,
   rl->has_ring = has_ring;
   rl->page_waiter.run = wake;
   list_init (&rl->page_waiter.link);
-  rl->reader.kind = REQUEST_RELOG;
-  rl->reader.waiter.run = wake;
-  list_init (&rl->reader.waiter.link);
+  rl->reads.waiter = &rl->read_waiter;
+  rl->read_waiter.run = wake;
+  list_init (&rl->read_waiter.link);
   return rl;
 }
 
@@ -87,7 +87,7 @@ put_reads (struct array *a, struct relog *rl)
 void
 relog_give_up (struct array *a, struct relog *rl)
 {
-  if (rl && rl->reader.reads == 0)
+  if (rl && rl->reads.pending == 0)
     put_reads (a, rl);
 }
 
@@ -145,18 +145,18 @@ start_reads (struct array *a, struct relog *rl)
 {
   size_t i = rl->nr_read;
 
-  rl->reader.a = a;
   while (i < rl->nr_missing && rl->nr_reads < MAX_READS) {
     const uint64_t row = rl->missing[i].row;
     struct relog_read *rd = &rl->read[rl->nr_reads];
 
     rd->first = i;
     rd->nr = nr_adjacent (rl, i);
-    rd->op = op_read (a, &rl->reader, line_of_row (a, row),
+    rd->op = op_read (a, &rl->reads, line_of_row (a, row),
                       BIT (role_of (rl, row)), 0, row % a->cell_blocks,
                       rd->nr);
     if (rd->op == NULL)
       break;
+    op_read_undecided (rd->op);
     rl->nr_reads++;
     i += rd->nr;
   }
@@ -205,7 +205,7 @@ read_blocks (struct array *a, struct relog *rl)
       start_reads (a, rl);
       return false;             /* without a credit: the next turn */
     }
-    if (rl->reader.reads > 0 || !take_reads (a, rl))
+    if (rl->reads.pending > 0 || !take_reads (a, rl))
       return false;
   }
 }

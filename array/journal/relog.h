@@ -6,8 +6,8 @@
 #ifndef GPURAID_JOURNAL_RELOG_H
 #define GPURAID_JOURNAL_RELOG_H
 
+#include "array/engine/completion.h"
 #include "array/journal/relog-face.h"
-#include "array/request/request.h"
 #include "array/sums/sums.h"
 
 /* A block that is to be written; or only read, since it is lost if that fails
@@ -51,7 +51,8 @@ struct relog {
 
   struct relog_read read[MAX_READS];
   unsigned nr_reads;            /* under way together */
-  struct request reader;        /* what op_read wakes when all have ended */
+  struct completion reads;      /* these */
+  struct waiter read_waiter;
   unsigned writes;              /* under way */
 };
 

@@ -78,7 +78,8 @@ struct op {
   enum op_kind kind;
   enum op_phase phase;
   struct line *line;            /* not OP_ZERO */
-  struct request *r;            /* OP_READ, OP_ZERO */
+  struct completion *whole;     /* OP_READ, OP_ZERO: it has ended */
+  bool undecided;               /* OP_READ: see op_read_undecided */
   uint64_t want;                /* OP_READ: roles; OP_FIX: to be stored anew */
   bool to_targets;              /* OP_FIX */
   bool anew;                    /* OP_FIX: with the entries of all roles */

@@ -17,10 +17,10 @@
 #ifndef GPURAID_OPS_H
 #define GPURAID_OPS_H
 
-#include "array/engine/shared.h"
+#include "array/engine/completion.h"
 
 enum op_kind {
-  OP_READ,              /* for a request: some roles over some blocks */
+  OP_READ,              /* some roles over some blocks */
   OP_OUT,               /* write out the dirty blocks of a line */
   OP_FIX,               /* store roles anew with unchanged content */
   OP_ZERO,              /* store zeroes to whole stripes */
@@ -28,24 +28,26 @@ enum op_kind {
 };
 
 struct op;
-struct request;
 
 /* Start to read the roles of want over blocks [b0, b0 + nr) of a line.  avoid:
- * roles whose stored cell just gave an error (they are repaired).  r is woken
- * when its count of reads falls to 0; it takes the content from op_content
- * and then calls op_put.  NULL if there is no credit now: wait on
- * a->cell_waiters.
+ * roles whose stored cell just gave an error (they are repaired).  It counts in
+ * c until it has ended; then take the content with op_copy, and call op_put.
+ * NULL if there is no credit now: wait on a->cell_waiters.
  */
-extern struct op *op_read (struct array *a, struct request *r, uint64_t no,
+extern struct op *op_read (struct array *a, struct completion *c, uint64_t no,
                            uint64_t want, uint64_t avoid,
                            unsigned b0, unsigned nr);
+/* It reads for a decision about the journal, and does not wait for that.  Only
+ * right after op_read, with the array lock still held.
+ */
+extern void op_read_undecided (struct op *op);
 /* Also read this role and these blocks; only right after op_read, with
  * the array lock still held.
  */
 extern void op_read_more (struct op *op, uint64_t want, unsigned b0,
                           unsigned nr);
 /* Copy a wanted role's bytes, starting at cell_off in its cell.  Any thread,
- * once r was woken.  0, or EIO if some of it is lost.
+ * once it has ended.  0, or EIO if some of it is lost.
  */
 extern int op_copy (const struct op *op, unsigned role, uint32_t cell_off,
                     uint32_t len, uint8_t *buf);
@@ -88,10 +90,10 @@ extern bool op_resync (struct array *a, struct line *line,
                        void *opaque);
 
 /* Store zeroes to the lines [line0, line1): whole stripes, none of them being
- * zeroed already.  Counts in r->pending until the end; then r is woken.
+ * zeroed already.  Counts in c until the end.
  * trim: holes are allowed.  False if there is no memory.
  */
-extern bool op_zero (struct array *a, struct request *r, uint64_t line0,
+extern bool op_zero (struct array *a, struct completion *c, uint64_t line0,
                      uint64_t line1, bool trim);
 /* True if one of these lines is being zeroed. */
 extern bool op_zeroes (const struct array *a, uint64_t line0, uint64_t line1);
@@ -155,8 +157,9 @@ extern uint64_t op_errors (const struct op *op, unsigned b);
 /* True if an operation reads from a ring of the journal. */
 extern bool op_any_reads_journal (const struct array *a);
 
-/* Make r wait for all write-outs and zeroing in progress. */
-extern void op_add_tickets (struct array *a, struct request *r);
+/* Make c wait for all write-outs and zeroing in progress. */
+extern void op_add_tickets (struct array *a, struct completion *c,
+                            bool waits);
 /* The data of a write-out is durable: wake what waits for it. */
 extern void op_end_tickets (struct array *a, struct op *op);
 /* Likewise tickets_no_space, for one and for all. */

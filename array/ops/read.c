@@ -1,4 +1,4 @@
-/* gpuraid: operations that read for a request.
+/* gpuraid: operations that read.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -10,12 +10,11 @@
 #include "array/cache/cache.h"
 #include "array/ops/internal.h"
 #include "array/replay/recovery.h"
-#include "array/request/request.h"
 #include "array/seats/slow.h"
 
 struct op *
-op_read (struct array *a, struct request *r, uint64_t no, uint64_t want,
-         uint64_t avoid, unsigned b0, unsigned nr)
+op_read (struct array *a, struct completion *c, uint64_t no,
+         uint64_t want, uint64_t avoid, unsigned b0, unsigned nr)
 {
   struct line *line = line_get (a, no);
   struct op *op;
@@ -28,8 +27,8 @@ op_read (struct array *a, struct request *r, uint64_t no, uint64_t want,
     return NULL;
   }
   line->readers++;
-  op->r = r;
-  r->reads++;
+  op->whole = c;
+  c->pending++;
   op->want = want;
   FOR_EACH_BIT (role, avoid)
     op->role[role].bad_blocks = block_mask (b0, nr);
@@ -39,6 +38,12 @@ op_read (struct array *a, struct request *r, uint64_t no, uint64_t want,
   /* Not at once: more may be wanted. */
   list_move (&a->engine.ready, &op->waiter.link);
   return op;
+}
+
+void
+op_read_undecided (struct op *op)
+{
+  op->undecided = true;
 }
 
 void
@@ -135,8 +140,6 @@ note_avoided (struct array *a, const struct op *op)
 void
 op_end_read (struct array *a, struct op *op)
 {
-  struct request *r = op->r;
-
   if (op->error == 0) {
     note_avoided (a, op);
     for (unsigned i = 0; i < op->nr_rects; i++)
@@ -146,6 +149,5 @@ op_end_read (struct array *a, struct op *op)
     cache_read_cells (a, op);
     op_repair_bad (a, op);
   }
-  if (--r->reads == 0)
-    list_move (&a->engine.ready, &r->waiter.link);
+  completion_end (a, op->whole);
 }

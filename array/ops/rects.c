@@ -8,7 +8,6 @@
 #include "array/health/lost.h"
 #include "array/ops/internal.h"
 #include "array/replay/recovery.h"
-#include "array/request/request.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
 #include "common/plant.h"
@@ -271,8 +270,7 @@ is_torn (const struct array *a, const struct line *line)
 static bool
 waits_for_decision (const struct array *a, const struct op *op)
 {
-  return recover_is_outdated (a) && !op->replay &&
-    !(op->kind == OP_READ && op->r->kind == REQUEST_RELOG);
+  return recover_is_outdated (a) && !op->replay && !op->undecided;
 }
 
 /* Of a member that is there. */
@@ -302,7 +300,7 @@ may_get_better (const struct array *a, const struct op *op,
 static bool
 decides_again (struct array *a, const struct op *op, const struct rect *rect)
 {
-  return op->kind == OP_READ && op->r->kind != REQUEST_RELOG &&
+  return op->kind == OP_READ && !op->undecided &&
     recover_bad_row (a, op->line->no, rect->b0, op_errors (op, rect->b0));
 }
 

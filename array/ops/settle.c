@@ -113,13 +113,13 @@ thaw (struct array *a, struct op *op)
 }
 
 void
-op_add_tickets (struct array *a, struct request *r)
+op_add_tickets (struct array *a, struct completion *c, bool waits)
 {
   list_for_each (l, &a->ops) {
     struct op *op = list_item (l, struct op, link);
 
     if ((op->kind == OP_OUT || op->kind == OP_ZERO) && !op->logged)
-      ticket_add (&op->tickets, r, ALL_BLOCKS);
+      ticket_add (&op->tickets, c, ALL_BLOCKS, waits);
   }
 }
 

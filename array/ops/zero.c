@@ -15,22 +15,21 @@
 #include "array/health/fail.h"
 #include "array/io/xfer.h"
 #include "array/ops/internal.h"
-#include "array/request/request.h"
 #include "array/seats/seat.h"
 
 bool
-op_zero (struct array *a, struct request *r, uint64_t line0, uint64_t line1,
-         bool trim)
+op_zero (struct array *a, struct completion *c, uint64_t line0,
+         uint64_t line1, bool trim)
 {
   struct op *op = op_new (a, OP_ZERO, NULL);
 
   if (op == NULL)
     return false;
-  op->r = r;
+  op->whole = c;
   op->line0 = line0;
   op->line1 = line1;
   op->trim = trim;
-  r->pending++;
+  c->pending++;
   list_append (&a->zeroing, &op->zeroing);
   op_advance (a, op);
   return true;
@@ -161,7 +160,7 @@ drop_line (struct array *a, struct op *op, struct line *line)
 void
 op_end_zero (struct array *a, struct op *op)
 {
-  struct request *r = op->r;
+  struct completion *c = op->whole;
 
   if (op->marked)
     a->consistency->end (a, op_pos (a, op), op_len (a, op));
@@ -175,6 +174,5 @@ op_end_zero (struct array *a, struct op *op)
   list_remove (&op->zeroing);
   engine_run_waiters (a, &a->zero_waiters);
   op_free (a, op);
-  if (--r->pending == 0)
-    list_move (&a->engine.ready, &r->waiter.link);
+  completion_end (a, c);
 }

@@ -6,12 +6,12 @@
 #include <errno.h>
 #include <string.h>
 
-#include "array/cache/ticket.h"
 #include "array/change/change.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
 #include "array/io/superblock.h"
 #include "array/request/internal.h"
+#include "array/request/writeback.h"
 #include "common/plant.h"
 
 static void
@@ -46,6 +46,7 @@ request_init (struct request *r, struct array *a, enum request_kind kind)
   r->waiter.run = request_retry;
   r->wake_call.run = wake_client;
   list_init (&r->waiter.link);
+  r->reads.waiter = r->stable.waiter = &r->waiter;
   r->command.whole.waiter = &r->waiter;
   list_init (&r->command.link);
 }
@@ -60,7 +61,7 @@ flush_start (struct array *a, struct request *r)
     request_fail (r, EIO);
     return;
   }
-  tickets_take (a, r);
+  tickets_take (a, &r->stable, r->flags & ARRAY_WAIT);
   r->phase = R_STABLE;
 }
 
@@ -77,7 +78,6 @@ start (struct array *a, struct request *r)
     r->phase = R_CHANGE;
     change_command (a, &r->command);
     break;
-  case REQUEST_RELOG: break;
   }
 }
 
@@ -146,21 +146,21 @@ commit (struct array *a, struct request *r)
 static void
 stable (struct array *a, struct request *r)
 {
-  if (r->pending > 0)
+  if (r->stable.pending > 0)
     return;
   /* Part of it may have been written out before the rest, which makes an
    * unreadable row whole.
    */
-  if (r->ticket_error == EIO && r->kind != REQUEST_FLUSH && !r->again &&
+  if (r->stable.error == EIO && r->kind != REQUEST_FLUSH && !r->again &&
       !a->failed) {
     r->again = true;
-    r->ticket_error = 0;
+    r->stable.error = 0;
     flush_start (a, r);
-    if (r->pending > 0)
+    if (r->stable.pending > 0)
       return;
   }
   if (r->error == 0)
-    r->error = r->ticket_error;
+    r->error = r->stable.error;
   if (r->error)
     r->phase = R_DONE;
   else if (r->kind == REQUEST_FLUSH || r->flags & ARRAY_FUA ||

@@ -133,7 +133,7 @@ op_step (struct array *a, struct request *r, const struct read_from *f,
       *wait = &line->waiters;
       return false;
     }
-    step->op = op_read (a, r, f->no, BIT (f->role), 0, b0, nr);
+    step->op = op_read (a, &r->reads, f->no, BIT (f->role), 0, b0, nr);
     if (step->op == NULL) {
       *wait = &a->cell_waiters;
       return false;
@@ -393,7 +393,7 @@ read_look (struct array *a, struct request *r)
   bool failed = false;
 
   put_copied (a, r);
-  if (r->reads > 0)
+  if (r->reads.pending > 0)
     return false;
   for (unsigned i = 0; i < r->nr_steps; i++)
     if (r->step[i].from == STEP_SEAT && r->step[i].error) {

@@ -26,7 +26,6 @@ struct op;
 
 enum request_kind {
   REQUEST_READ, REQUEST_WRITE, REQUEST_ZERO, REQUEST_FLUSH,
-  REQUEST_RELOG,                /* journal/relog-write.c: for op_read alone */
   REQUEST_COMMAND,              /* change the members */
   REQUEST_SAVE,                 /* until what changed in a->sb is durable */
 };
@@ -99,9 +98,8 @@ struct request {
   uint64_t pos;                 /* bytes done */
   uint64_t batch_end;           /* pos when the steps are done */
   unsigned nr_steps, nr_fills;
-  unsigned reads;               /* operations */
-  unsigned pending;             /* tickets, and a zero's operation */
-  int ticket_error;             /* of a ticket that has ended */
+  struct completion reads;      /* operations */
+  struct completion stable;     /* tickets, and a zero's operation */
   struct step step[REQUEST_STEPS];
   uint32_t sums[REQUEST_SUMS];  /* of the blocks that STEP_SEAT reads */
   unsigned nr_sums;

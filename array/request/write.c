@@ -191,7 +191,7 @@ write_look (struct array *a, struct request *r)
 
     if (f->from != STEP_SEAT || f->error == 0)
       continue;
-    f->op = op_read (a, r, f->no, BIT (f->role), BIT (f->role),
+    f->op = op_read (a, &r->reads, f->no, BIT (f->role), BIT (f->role),
                      f->cell_off / BLOCK_LEN, 1);
     if (f->op == NULL) {
       request_wait (r, &a->cell_waiters);
@@ -200,7 +200,7 @@ write_look (struct array *a, struct request *r)
     seat_step_failed (a, f);
     f->from = STEP_OP;
   }
-  return r->reads == 0;
+  return r->reads.pending == 0;
 }
 
 void
@@ -244,7 +244,7 @@ commit_step (struct array *a, struct request *r, const struct step *s,
   lc->valid |= blocks;
   lc->dirty |= blocks;
   if (error == 0 && (r->flags & ARRAY_FUA || a->writethrough)) {
-    ticket_add (&line->tickets, r, blocks);
+    ticket_add (&line->tickets, &r->stable, blocks, r->flags & ARRAY_WAIT);
     line->want_out = true;
   }
   if (lc->valid == 0 && lc->busy == 0)

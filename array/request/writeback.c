@@ -20,6 +20,20 @@
 /* Lines taken at once when memory is short: their I/O is submitted together. */
 #define PRESSURE_LINES 64u
 
+void
+tickets_take (struct array *a, struct completion *c, bool waits)
+{
+  op_add_tickets (a, c, waits);
+  list_for_each (l, &a->dirty) {
+    struct line *line = list_item (l, struct line, link);
+
+    ticket_add (&line->tickets, c, ALL_BLOCKS, waits);
+    line->want_out = true;
+    if (list_empty (&line->out_link))
+      line_out_now (a, line);
+  }
+}
+
 /* The array has failed: end all waits for write-outs. */
 static void
 give_up (struct array *a)

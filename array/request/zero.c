@@ -44,7 +44,7 @@ zero_stripes (struct array *a, struct request *r, uint64_t first,
   }
   r->batch_end = last * stripe_len (a) - r->off;
   r->phase = R_ZERO;
-  if (!op_zero (a, r, line0, line1, r->flags & ARRAY_TRIM))
+  if (!op_zero (a, &r->stable, line0, line1, r->flags & ARRAY_TRIM))
     request_fail (r, ENOMEM);
 }
 
@@ -91,7 +91,7 @@ zero_start (struct array *a, struct request *r)
 void
 zero_ended (struct array *a, struct request *r)
 {
-  if (r->pending > 0)
+  if (r->stable.pending > 0)
     return;
   if (a->failed) {
     request_fail (r, EIO);
