@@ -24,13 +24,13 @@
 #include "array/io/progress.h"
 #include "array/io/xfer.h"
 #include "array/journal/journal.h"
+#include "array/journal/recover.h"
 #include "array/main-loop.h"
 #include "array/open/assemble.h"
 #include "array/open/copies.h"
 #include "array/ops/ops.h"
 #include "array/ops/repair.h"
 #include "array/passes/pass.h"
-#include "array/replay/recovery.h"
 #include "array/scrub/scrub.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
@@ -222,8 +222,8 @@ array_free_memory (struct array *a)
   event_free (a);
   change_free (a);
   grow_free (a);
-  journal_free (a);
   recover_free (a);
+  journal_free (a);
   repairs_free (a);
   lost_free (a);
   dirty_free (a);
@@ -303,7 +303,7 @@ array_new (const struct config *c, struct assembly *as, struct coder *coder)
   }
   note_unsynced (a);
   health_notice (a);
-  if (recover_init (a) == -1) {
+  if (recover_begin (a) == -1) {
     array_free_memory (a);
     return NULL;
   }

@@ -83,8 +83,6 @@ refuses check-layers array/request/x.h '#include "array/stop.h"' 'above'
 refuses check-layers array/array.h '#include "array/ops/ops.h"' 'above array/array.h'
 refuses check-layers array/cellar/x.c '#include "common/x.h"' 'list of rooms'
 refuses check-layers array/x.c '#include "array/cellar/x.h"' 'list of rooms'
-refuses check-layers array/engine/x.c '#include "array/engine/x.h"' \
-  'take it out of the exceptions'
 refuses check-layers array/x.txt '' 'no source files'
 
 accepts check-style array/x.c 'int x;'

@@ -405,6 +405,13 @@ line_pos (const struct array *a, uint64_t no)
   return (no / a->nr_bands) * a->g.chunk + (no % a->nr_bands) * a->cell_len;
 }
 
+/* Its first row: the number of a block on a member, from data_off. */
+static inline uint64_t
+line_row (const struct array *a, uint64_t no)
+{
+  return line_pos (a, no) / BLOCK_LEN;
+}
+
 static inline uint64_t
 line_stripe (const struct array *a, uint64_t no)
 {

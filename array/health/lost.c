@@ -37,7 +37,7 @@ struct lost {
 static uint64_t
 run_of (const struct array *a, uint64_t no, unsigned *shift)
 {
-  const uint64_t block = line_pos (a, no) / BLOCK_LEN;
+  const uint64_t block = line_row (a, no);
 
   *shift = block % SB_LOST_BLOCKS;
   return block - *shift;

@@ -9,6 +9,24 @@
 #include "array/engine/shared.h"
 #include "array/journal/txn.h"
 #include "array/journal/zeroed.h"
+#include "array/sums/sums.h"
+
+struct relog;
+
+/* A recovery that is carried out: array/journal/recover.c. */
+struct carry {
+  uint64_t since;               /* ns, when it began */
+  uint64_t missed_epoch;        /* of the record when its rows were marked as
+                                 * missed by one that leaves, or 0 */
+  bool waiting;                 /* for a flush */
+  struct relog *relog;
+  unsigned next_run;            /* PLACE: what comes next */
+  uint64_t next_row;            /* if it is in that run */
+  unsigned in_flight;
+  struct sums_pin pin;          /* of the checksum table */
+  uint64_t nr_unlisted;         /* lost rows for which the list is too short */
+  struct waiter waiter;
+};
 
 struct journal {
   uint64_t session;             /* of the rings */
@@ -24,6 +42,7 @@ struct journal {
   uint64_t last_commit;         /* ns */
   struct waiter flush_waiter, free_waiter;
   struct list ready_waiters;
+  struct carry carry;
 };
 
 static inline struct txn *

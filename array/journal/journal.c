@@ -14,6 +14,7 @@
 #include "array/journal/headers.h"
 #include "array/journal/internal.h"
 #include "array/journal/journal.h"
+#include "array/journal/recover.h"
 #include "array/ops/internal.h"
 #include "array/replay/recovery.h"
 #include "array/seats/seat.h"

@@ -13,13 +13,61 @@
 #include "array/io/flush.h"
 #include "array/io/superblock.h"
 #include "array/io/xfer.h"
+#include "array/journal/internal.h"
+#include "array/journal/recover.h"
 #include "array/journal/relog-face.h"
 #include "array/ops/ops.h"
 #include "array/replay/internal.h"
 #include "array/seats/seat.h"
+#include "common/cleanup.h"
 #include "common/plant.h"
 
 #define MAX_IN_FLIGHT 256u
+
+/* ---- deciding ------------------------------------------------------------ */
+
+/* Where members that are behind may have old records; NULL: no memory, which is
+ * reported.
+ */
+static uint64_t *
+find_missed (const struct array *a)
+{
+  uint64_t *missed = calloc (a->nr_regions / 64 + 1, sizeof *missed);
+
+  for (uint64_t r = 0; missed && r < a->nr_regions; r++)
+    if (dirty_is_missed (a, r * a->sb.l.region_len))
+      missed[r / 64] |= BIT (r % 64);
+  if (missed == NULL)
+    log_error ("calloc: %m");
+  return missed;
+}
+
+static bool
+any_behind (const struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats && a->sums; i++)
+    if (a->seat[i]->behind && !PLANTED ("behind-ring-counts"))
+      return true;
+  return false;
+}
+
+static int
+decide (struct array *a, bool first)
+{
+  CLEANUP_FREE uint64_t *missed = NULL;
+
+  if (any_behind (a) && (missed = find_missed (a)) == NULL)
+    return -1;
+  return first ? recover_init (a, missed) :
+    recover_decide_now (a, a->recovery, missed);
+}
+
+int
+recover_begin (struct array *a)
+{
+  list_init (&a->journal->carry.waiter.link);
+  return decide (a, true);
+}
 
 static void
 free_recovery (struct array *a)
@@ -32,7 +80,8 @@ free_recovery (struct array *a)
     if (rec->has_ring[i])
       ring_contents_free (&rec->ring[i]);
   replay_free (&rec->replay);
-  relog_free (rec->relog);
+  relog_free (a->journal->carry.relog);
+  a->journal->carry.relog = NULL;
   free (rec->bad);
   free (rec);
   a->recovery = NULL;
@@ -51,11 +100,13 @@ recover_free (struct array *a)
 static bool
 decide_again (struct array *a, struct recovery *rec)
 {
-  relog_free (rec->relog);
-  rec->relog = NULL;
+  struct carry *c = &a->journal->carry;
+
+  relog_free (c->relog);
+  c->relog = NULL;
   rec->phase = DECIDED;
-  rec->next_run = 0;
-  if (recover_decide_now (a, rec) == -1)
+  c->next_run = 0;
+  if (decide (a, false) == -1)
     return false;               /* the next turn tries again */
   if (!recover_is_sound (a, &rec->replay) && !a->force && !a->readonly) {
     array_set_failed (a, "its journal can't be recovered");
@@ -68,8 +119,8 @@ decide_again (struct array *a, struct recovery *rec)
  * not known, and those whose target may have older content.
  */
 static void
-list_lost (struct array *a, struct recovery *rec,
-           const struct replay_run *run, uint64_t row, uint64_t end)
+list_lost (struct array *a, struct carry *c, const struct replay_run *run,
+           uint64_t row, uint64_t end)
 {
   const uint64_t no = line_of_row (a, row), stripe = line_stripe (a, no);
   uint64_t roles = 0;
@@ -80,7 +131,7 @@ list_lost (struct array *a, struct recovery *rec,
       roles |= BIT (layout_role (&a->g, stripe, slot));
   if (a->sums == NULL &&
       !lost_add (a, no, roles, block_mask (row % a->cell_blocks, end - row)))
-    rec->nr_unlisted += end - row;
+    c->nr_unlisted += end - row;
 }
 
 static void
@@ -100,22 +151,25 @@ miss_rows (struct array *a, const struct recovery *rec)
 static bool
 mark_missed (struct array *a, struct recovery *rec)
 {
+  struct carry *c = &a->journal->carry;
+
   if (a->lost_slots == 0 || PLANTED ("recover-not-missed"))
     return true;
   miss_rows (a, rec);
-  return dirty_all_stored (a, &rec->waiter);
+  return dirty_all_stored (a, &c->waiter);
 }
 
 void
 recover_miss (struct array *a)
 {
+  struct carry *c = &a->journal->carry;
   const uint64_t epoch = a->membership.cur.self.ballot.epoch;
   struct recovery *rec = a->recovery;
 
-  if (rec == NULL || rec->phase < PLACE || rec->missed_epoch == epoch ||
+  if (rec == NULL || rec->phase < PLACE || c->missed_epoch == epoch ||
       PLANTED ("recover-missed-leave"))
     return;
-  rec->missed_epoch = epoch;
+  c->missed_epoch = epoch;
   miss_rows (a, rec);
 }
 
@@ -127,29 +181,31 @@ wake (struct array *a, struct waiter *w)
 static void
 flushed (struct array *a, struct waiter *w)
 {
-  struct recovery *rec = list_item (w, struct recovery, waiter);
+  struct carry *c = list_item (w, struct carry, waiter);
 
-  rec->waiting = false;
-  rec->phase++;
+  c->waiting = false;
+  a->recovery->phase++;
 }
 
 /* Goes on to the next phase. */
 static void
 flush (struct array *a, struct recovery *rec)
 {
-  if (rec->waiting)
+  struct carry *c = &a->journal->carry;
+
+  if (c->waiting)
     return;
-  rec->waiting = true;
-  rec->waiter.run = flushed;
-  flush_members (a, &rec->waiter);
+  c->waiting = true;
+  c->waiter.run = flushed;
+  flush_members (a, &c->waiter);
 }
 
 static void
 line_done (struct array *a, const struct fixed *f)
 {
-  struct recovery *rec = f->opaque;
+  struct carry *c = f->opaque;
 
-  rec->in_flight--;
+  c->in_flight--;
   if (f->error)
     array_set_failed (a, "its journal can't be recovered");
 }
@@ -157,19 +213,18 @@ line_done (struct array *a, const struct fixed *f)
 static void
 zero_done (struct array *a, struct xfer *x)
 {
-  struct recovery *rec = x->owner;
+  struct carry *c = x->owner;
 
   if (x->error)
     seat_fail (a, x->seat, "zero", x->error);
   else
     x->seat->write_gen++;
-  rec->in_flight--;
+  c->in_flight--;
 }
 
 /* Zeroes of all roles: a range on each member. */
 static void
-place_zeroes (struct array *a, struct recovery *rec,
-              const struct replay_run *run)
+place_zeroes (struct array *a, struct carry *c, const struct replay_run *run)
 {
   const uint64_t end = (run->first + run->nr) * BLOCK_LEN;
 
@@ -184,8 +239,8 @@ place_zeroes (struct array *a, struct recovery *rec,
       len = layout_data_run (&a->sb.l, pos, end - pos);
       x->off = layout_data_off (&a->sb.l, pos);
       x->len = len;
-      x->owner = rec;
-      rec->in_flight++;
+      x->owner = c;
+      c->in_flight++;
       xfer_start (a, x);
     }
   }
@@ -193,24 +248,23 @@ place_zeroes (struct array *a, struct recovery *rec,
 
 /* With a checksum table its entries say it.  False: it waits. */
 static bool
-note_zeroes (struct array *a, struct recovery *rec,
-             const struct replay_run *run)
+note_zeroes (struct array *a, struct carry *c, const struct replay_run *run)
 {
   const uint64_t end = run->first + run->nr;
   uint64_t seq = 0;
 
   for (unsigned slot = 0; slot < a->n; slot++)
     seq = MAX (seq, run->source[slot].seq);
-  rec->waiter.run = wake;
-  while (rec->next_row < end) {
-    const uint64_t upto = MIN (end, sums_pin_end (a, rec->next_row));
+  c->waiter.run = wake;
+  while (c->next_row < end) {
+    const uint64_t upto = MIN (end, sums_pin_end (a, c->next_row));
 
-    if (!sums_pin (a, &rec->pin, rec->next_row, upto - rec->next_row,
-                   LOW_BITS (a->n), &rec->waiter))
+    if (!sums_pin (a, &c->pin, c->next_row, upto - c->next_row,
+                   LOW_BITS (a->n), &c->waiter))
       return false;
-    sums_change_zero (a, &rec->pin, rec->next_row, upto - rec->next_row, seq);
-    sums_unpin (a, &rec->pin);
-    rec->next_row = upto;
+    sums_change_zero (a, &c->pin, c->next_row, upto - c->next_row, seq);
+    sums_unpin (a, &c->pin);
+    c->next_row = upto;
   }
   return true;
 }
@@ -249,7 +303,7 @@ walk_line (struct array *a, struct recovery *rec, unsigned *next_run,
     if (row >= end || is_zero (a, run))
       break;
     if (list && run->lost)
-      list_lost (a, rec, run, row, upto);
+      list_lost (a, &a->journal->carry, run, row, upto);
     blocks |= block_mask (row - row0, upto - row);
     *next_row = upto;
     if (upto == run->first + run->nr)
@@ -262,42 +316,44 @@ walk_line (struct array *a, struct recovery *rec, unsigned *next_run,
 static bool
 place_line (struct array *a, struct recovery *rec)
 {
-  struct line *line = line_get (a, line_of_row (a, rec->next_row));
-  unsigned next_run = rec->next_run;
-  uint64_t next_row = rec->next_row;
+  struct carry *c = &a->journal->carry;
+  struct line *line = line_get (a, line_of_row (a, c->next_row));
+  unsigned next_run = c->next_run;
+  uint64_t next_row = c->next_row;
 
   if (line == NULL)
     return false;
   if (!op_may_write (a, line) ||
       !op_replay (a, line, walk_line (a, rec, &next_run, &next_row, false),
-                  line_done, rec)) {
+                  line_done, c)) {
     line_settle (a, line);
     return false;
   }
-  rec->in_flight++;
-  (void) walk_line (a, rec, &rec->next_run, &rec->next_row, true);
+  c->in_flight++;
+  (void) walk_line (a, rec, &c->next_run, &c->next_row, true);
   return true;
 }
 
 static bool
 place_some (struct array *a, struct recovery *rec)
 {
-  while (rec->next_run < rec->replay.nr_runs &&
-         rec->in_flight < MAX_IN_FLIGHT) {
-    const struct replay_run *run = &rec->replay.run[rec->next_run];
+  struct carry *c = &a->journal->carry;
 
-    rec->next_row = MAX (rec->next_row, run->first);
+  while (c->next_run < rec->replay.nr_runs && c->in_flight < MAX_IN_FLIGHT) {
+    const struct replay_run *run = &rec->replay.run[c->next_run];
+
+    c->next_row = MAX (c->next_row, run->first);
     if (is_zero (a, run)) {
-      if (a->sums && !note_zeroes (a, rec, run))
+      if (a->sums && !note_zeroes (a, c, run))
         break;
       if (a->sums == NULL)
-        place_zeroes (a, rec, run);
-      rec->next_run++;
+        place_zeroes (a, c, run);
+      c->next_run++;
     }
     else if (!place_line (a, rec))
       break;
   }
-  return rec->next_run == rec->replay.nr_runs && rec->in_flight == 0;
+  return c->next_run == rec->replay.nr_runs && c->in_flight == 0;
 }
 
 /* The rows of the line of the next run in which something is to be written
@@ -307,9 +363,10 @@ static uint16_t
 direct_rows (const struct array *a, const struct recovery *rec,
              uint64_t no, unsigned *end)
 {
+  const struct carry *c = &a->journal->carry;
   uint16_t blocks = 0;
 
-  for (*end = rec->next_run; *end < rec->replay.nr_runs; ++*end) {
+  for (*end = c->next_run; *end < rec->replay.nr_runs; ++*end) {
     const struct replay_run *run = &rec->replay.run[*end];
 
     if (line_of_row (a, run->first) != no)
@@ -326,10 +383,10 @@ direct_rows (const struct array *a, const struct recovery *rec,
 static bool
 write_direct (struct array *a, struct recovery *rec)
 {
-  while (rec->next_run < rec->replay.nr_runs &&
-         rec->in_flight < MAX_IN_FLIGHT) {
-    const uint64_t no =
-      line_of_row (a, rec->replay.run[rec->next_run].first);
+  struct carry *c = &a->journal->carry;
+
+  while (c->next_run < rec->replay.nr_runs && c->in_flight < MAX_IN_FLIGHT) {
+    const uint64_t no = line_of_row (a, rec->replay.run[c->next_run].first);
     unsigned end;
     const uint16_t blocks = direct_rows (a, rec, no, &end);
     struct line *line = blocks ? line_get (a, no) : NULL;
@@ -337,21 +394,21 @@ write_direct (struct array *a, struct recovery *rec)
     if (blocks && line == NULL)
       break;
     if (blocks && (!op_may_write (a, line) ||
-                   !op_replay (a, line, blocks, line_done, rec))) {
+                   !op_replay (a, line, blocks, line_done, c))) {
       line_settle (a, line);
       break;
     }
-    rec->in_flight += blocks != 0;
-    rec->next_run = end;
+    c->in_flight += blocks != 0;
+    c->next_run = end;
   }
-  return rec->next_run == rec->replay.nr_runs && rec->in_flight == 0;
+  return c->next_run == rec->replay.nr_runs && c->in_flight == 0;
 }
 
 void
 recover_give_up (struct array *a)
 {
   if (a->recovery)
-    relog_give_up (a, a->recovery->relog);
+    relog_give_up (a, a->journal->carry.relog);
 }
 
 /* Until all of the newest transaction is logged again, the loss of a member
@@ -360,11 +417,12 @@ recover_give_up (struct array *a)
 void
 recover_decide (struct array *a)
 {
+  struct carry *c = &a->journal->carry;
+
   if (a->failed || !recover_is_outdated (a))
     return;
-  relog_give_up (a, a->recovery->relog);
-  if (relog_is_idle (a->recovery->relog) && !a->recovery->waiting &&
-      a->recovery->in_flight == 0)
+  relog_give_up (a, c->relog);
+  if (relog_is_idle (c->relog) && !c->waiting && c->in_flight == 0)
     (void) decide_again (a, a->recovery);
 }
 
@@ -372,9 +430,11 @@ recover_decide (struct array *a)
 static bool
 log_again (struct array *a, struct recovery *rec)
 {
-  if (rec->relog == NULL)
-    rec->relog = relog_new (a, &rec->replay, rec->ring, rec->has_ring);
-  return rec->relog && relog_step (a, rec->relog);
+  struct carry *c = &a->journal->carry;
+
+  if (c->relog == NULL)
+    c->relog = relog_new (a, &rec->replay, rec->ring, rec->has_ring);
+  return c->relog && relog_step (a, c->relog);
 }
 
 /* Is some block of the newest transaction missing on a member that is there? */
@@ -393,6 +453,8 @@ lacks_some (const struct replay *r)
 static bool
 step (struct array *a, struct recovery *rec)
 {
+  struct carry *c = &a->journal->carry;
+
   switch (rec->phase) {
   case DECIDED:
     rec->phase = lacks_some (&rec->replay) && !PLANTED ("recover-no-relog") ?
@@ -402,7 +464,7 @@ step (struct array *a, struct recovery *rec)
   case DIRECT:
     if (!PLANTED ("recover-no-direct") && !write_direct (a, rec))
       return false;
-    rec->next_run = 0;
+    c->next_run = 0;
     rec->phase = RELOG;
     return true;
 
@@ -413,7 +475,7 @@ step (struct array *a, struct recovery *rec)
     return true;
 
   case MARK:
-    rec->waiter.run = wake;
+    c->waiter.run = wake;
     if (!mark_missed (a, rec))
       return false;
     rec->phase = PLACE;
@@ -423,15 +485,15 @@ step (struct array *a, struct recovery *rec)
   case PLACE:
     if (!place_some (a, rec))
       return false;
-    if (rec->nr_unlisted > 0)
+    if (c->nr_unlisted > 0)
       log_notice ("%" PRIu64 " rows are lost, and can't be listed: there are "
-                  "too many", rec->nr_unlisted);
+                  "too many", c->nr_unlisted);
     rec->phase = LIST;
     return true;
 
   case LIST:
-    rec->waiter.run = wake;
-    if (!save_wanted (a, &rec->waiter))
+    c->waiter.run = wake;
+    if (!save_wanted (a, &c->waiter))
       return false;
     rec->phase = STORE;
     return true;
@@ -457,7 +519,8 @@ static void
 report (const struct array *a, const struct recovery *rec)
 {
   const struct replay *r = &rec->replay;
-  const uint64_t ms = (loop_now (a->loop) - rec->since) / 1000000;
+  const uint64_t ms =
+    (loop_now (a->loop) - a->journal->carry.since) / 1000000;
   uint64_t nr = 0;
 
   for (unsigned i = 0; i < r->nr_runs; i++)
@@ -470,14 +533,15 @@ report (const struct array *a, const struct recovery *rec)
 bool
 recover_step (struct array *a)
 {
+  struct carry *c = &a->journal->carry;
   struct recovery *rec = a->recovery;
 
   if (rec == NULL)
     return true;
   if (recover_is_outdated (a))
     return false;
-  if (rec->since == 0)
-    rec->since = loop_now (a->loop);
+  if (c->since == 0)
+    c->since = loop_now (a->loop);
   while (step (a, rec))
     ;
   /* A ring is not overwritten while something reads from it. */

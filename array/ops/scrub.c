@@ -29,7 +29,7 @@ generation_of (const struct array *a, const struct op *op, unsigned role,
   const uint64_t no = op->line->no;
 
   return sums_get (a, &op->pin, layout_slot (&a->g, line_stripe (a, no), role),
-                   line_pos (a, no) / BLOCK_LEN + b).generation;
+                   line_row (a, no) + b).generation;
 }
 
 /* ---- what to read, and what to make from what --------------------------- */

@@ -177,7 +177,7 @@ find_unborn (struct array *a, struct pass *p, uint64_t row, uint64_t *end)
 static bool
 skip_unborn (struct array *a, struct pass *p, uint64_t no, uint64_t *next)
 {
-  const uint64_t row = line_pos (a, no) / BLOCK_LEN;
+  const uint64_t row = line_row (a, no);
   uint64_t end;
 
   if (p->pin.nr > 0 && p->pin_row != row)

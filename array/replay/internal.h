@@ -8,9 +8,6 @@
 #define GPURAID_REPLAY_INTERNAL_H
 
 #include "array/replay/recovery.h"
-#include "array/sums/sums.h"
-
-struct relog;
 
 struct recovery {
   struct ring_contents ring[MAX_SEATS]; /* by seat */
@@ -34,23 +31,13 @@ struct recovery {
     PLACE_FLUSH,
     PLACED,                     /* reads go in place */
   } phase;
-  uint64_t since;               /* ns, when carrying out began */
-  uint64_t missed_epoch;        /* of the record when its rows were marked as
-                                 * missed by one that leaves, or 0 */
-  bool waiting;                 /* for a flush */
-  struct relog *relog;
-  unsigned next_run;            /* PLACE: what comes next */
-  uint64_t next_row;            /* if it is in that run */
-  unsigned in_flight;
-  struct sums_pin pin;          /* of the checksum table */
-  uint64_t nr_unlisted;         /* lost rows for which the list is too short */
-  struct waiter waiter;
 };
 
-/* array/replay/recovery.c.  Decide for the seats that are in use now.  0, or -1
- * reported: no memory, and the old decision stays.
+/* array/replay/recovery.c.  Decide for the seats that are in use now; missed as
+ * in recover_init.  0, or -1 reported: no memory, and the old decision stays.
  */
-extern int recover_decide_now (struct array *a, struct recovery *rec);
+extern int recover_decide_now (struct array *a, struct recovery *rec,
+                               const uint64_t *missed);
 /* The slots that lack such blocks. */
 extern uint64_t recover_lacks_direct (const struct array *a,
                                       const struct replay_run *run);

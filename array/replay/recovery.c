@@ -7,10 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/dirty/dirty.h"
 #include "array/engine/state.h"
 #include "array/replay/internal.h"
-#include "common/cleanup.h"
 #include "common/plant.h"
 
 /* ---- deciding ------------------------------------------------------------ */
@@ -21,42 +19,15 @@ is_current (const struct seat *s)
   return s->m && s->state == SEAT_ACTIVE && !s->failing;
 }
 
-/* Where members that are behind have old records; NULL: no memory, which is
- * reported.
- */
-static uint64_t *
-find_missed (const struct array *a)
-{
-  uint64_t *missed = calloc (a->nr_regions / 64 + 1, sizeof *missed);
-
-  for (uint64_t r = 0; missed && r < a->nr_regions; r++)
-    if (dirty_is_missed (a, r * a->sb.l.region_len))
-      missed[r / 64] |= BIT (r % 64);
-  if (missed == NULL)
-    log_error ("calloc: %m");
-  return missed;
-}
-
-static bool
-any_behind (const struct array *a)
-{
-  for (unsigned i = 0; i < a->nr_seats && a->sums; i++)
-    if (a->seat[i]->behind && !PLANTED ("behind-ring-counts"))
-      return true;
-  return false;
-}
-
 int
-recover_decide_now (struct array *a, struct recovery *rec)
+recover_decide_now (struct array *a, struct recovery *rec,
+                    const uint64_t *missed)
 {
   struct replay_member member[MAX_SEATS];
   bool decided_for[MAX_SEATS] = { false };
-  CLEANUP_FREE uint64_t *missed = NULL;
   struct replay replay;
   unsigned nr = 0;
 
-  if (any_behind (a) && (missed = find_missed (a)) == NULL)
-    return -1;
   for (unsigned i = 0; i < a->nr_seats; i++) {
     decided_for[i] = is_current (a->seat[i]) && rec->has_ring[i];
     if (decided_for[i])
@@ -170,7 +141,7 @@ read_rings (struct array *a, struct recovery *rec)
 }
 
 int
-recover_init (struct array *a)
+recover_init (struct array *a, const uint64_t *missed)
 {
   struct recovery *rec;
 
@@ -181,10 +152,9 @@ recover_init (struct array *a)
     log_error ("calloc: %m");
     return -1;
   }
-  list_init (&rec->waiter.link);
   if (read_rings (a, rec) == -1)
     return -1;
-  if (recover_decide_now (a, rec) == -1)
+  if (recover_decide_now (a, rec, missed) == -1)
     return -1;
   describe (a, rec);
   if (!recover_is_sound (a, &rec->replay) && !a->force && !a->readonly) {
@@ -196,12 +166,6 @@ recover_init (struct array *a)
 }
 
 /* ---- reading meanwhile --------------------------------------------------- */
-
-static uint64_t
-row_of (const struct array *a, uint64_t no, unsigned b)
-{
-  return line_pos (a, no) / BLOCK_LEN + b;
-}
 
 uint64_t
 recover_next_seq (const struct array *a)
@@ -224,7 +188,7 @@ recover_has_line (const struct array *a, uint64_t no)
   if (!is_wanted (rec))
     return false;
   for (unsigned b = 0; b < a->cell_blocks; b++)
-    if (replay_find (&rec->replay, row_of (a, no, b)))
+    if (replay_find (&rec->replay, line_row (a, no) + b))
       return true;
   return false;
 }
@@ -245,7 +209,7 @@ recover_erased (const struct array *a, uint64_t no, unsigned b)
   uint64_t roles = 0;
 
   if (!is_wanted (a->recovery) ||
-      (run = replay_find (&a->recovery->replay, row_of (a, no, b))) == NULL)
+      (run = replay_find (&a->recovery->replay, line_row (a, no) + b)) == NULL)
     return 0;
   for (unsigned slot = 0; slot < a->n; slot++) {
     const struct replay_source *src = &run->source[slot];
@@ -264,7 +228,7 @@ recover_known (const struct array *a, uint64_t no, unsigned b)
   uint64_t roles = 0;
 
   if (!is_wanted (a->recovery) ||
-      (run = replay_find (&a->recovery->replay, row_of (a, no, b))) == NULL)
+      (run = replay_find (&a->recovery->replay, line_row (a, no) + b)) == NULL)
     return 0;
   for (unsigned slot = 0; slot < a->n; slot++)
     if (run->source[slot].kind == REPLAY_RING ||
@@ -313,7 +277,7 @@ uint64_t
 recover_wanted (const struct array *a, uint64_t no, unsigned b)
 {
   const struct replay_run *run =
-    replay_find (&a->recovery->replay, row_of (a, no, b));
+    replay_find (&a->recovery->replay, line_row (a, no) + b);
   uint64_t roles = 0;
 
   FOR_EACH_BIT (slot, wanted_slots (a, run))
@@ -326,7 +290,7 @@ uint64_t
 recover_direct (const struct array *a, uint64_t no, unsigned b)
 {
   const struct replay_run *run =
-    replay_find (&a->recovery->replay, row_of (a, no, b));
+    replay_find (&a->recovery->replay, line_row (a, no) + b);
   uint64_t roles = 0;
 
   FOR_EACH_BIT (slot, run->changed)
@@ -346,7 +310,7 @@ recover_wrote_direct (struct array *a, uint64_t no, unsigned role, unsigned b,
                       uint32_t crc)
 {
   struct replay_run *run = (struct replay_run *)
-    replay_find (&a->recovery->replay, row_of (a, no, b));
+    replay_find (&a->recovery->replay, line_row (a, no) + b);
   const unsigned slot = layout_slot (&a->g, line_stripe (a, no), role);
 
   run->source[slot].kind = REPLAY_DIRECT;
@@ -368,7 +332,7 @@ recover_source (const struct array *a, uint64_t no, unsigned role, unsigned b)
   const struct replay_source *src;
 
   if (!is_wanted (a->recovery) ||
-      (run = replay_find (&a->recovery->replay, row_of (a, no, b))) == NULL)
+      (run = replay_find (&a->recovery->replay, line_row (a, no) + b)) == NULL)
     return NULL;
   src = &run->source[layout_slot (&a->g, line_stripe (a, no), role)];
   return src->kind == REPLAY_IN_PLACE ? NULL : src;
@@ -450,7 +414,7 @@ recover_note_bad (struct array *a, uint64_t no, unsigned b, uint64_t roles)
     const struct replay_source *src = recover_source (a, no, role, b);
 
     if (is_in_place (src))
-      note_bad_in_place (a, row_of (a, no, b),
+      note_bad_in_place (a, line_row (a, no) + b,
                          BIT (layout_slot (&a->g, line_stripe (a, no), role)));
     else
       for (unsigned i = 0; i < a->nr_seats; i++)
@@ -473,7 +437,7 @@ bool
 recover_bad_row (struct array *a, uint64_t no, unsigned b, uint64_t roles)
 {
   struct recovery *rec = a->recovery;
-  const uint64_t row = row_of (a, no, b);
+  const uint64_t row = line_row (a, no) + b;
   const struct replay_run *run = is_wanted (rec) && rec->phase <= RELOG_FLUSH ?
     replay_find (&rec->replay, row) : NULL;
   uint64_t in_place = 0;

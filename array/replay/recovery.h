@@ -2,9 +2,7 @@
  *
  * What the rings hold is read, and decided upon (array/replay/replay.h), before
  * anything runs.  From then on reads go to the rings where these have the
- * content.  At the first writable open it is carried out: what the newest
- * transaction lacks is logged again, then all rows are written in place.
- * Each step can be repeated after another crash.  docs/rules.md, Recovery.
+ * content.  array/journal/recover.h carries it out.  docs/rules.md, Recovery.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -17,10 +15,11 @@
 
 /* Before anything runs, after the seats are made: the rings of the active
  * seats.  The array is read-only if more is lost than the journal can tell, and
- * degraded=force was not given.  0, or -1 reported: no memory.
+ * degraded=force was not given.  missed: where members that are behind may have
+ * old records, a bit per region; NULL: none is behind.  0, or -1 reported: no
+ * memory.
  */
-extern int recover_init (struct array *a);
-extern void recover_free (struct array *a);
+extern int recover_init (struct array *a, const uint64_t *missed);
 
 /* ---- with the array lock held ------------------------------------------- */
 
@@ -31,7 +30,6 @@ extern uint64_t recover_next_seq (const struct array *a);
  * decided again soon.
  */
 extern bool recover_is_outdated (const struct array *a);
-extern void recover_decide (struct array *a);
 /* Which decision is in force: blocks that were read by different ones may be
  * of different transactions.  0: none, all is in place.
  */
@@ -92,16 +90,5 @@ extern const struct replay_source *recover_source (const struct array *a,
 /* REPLAY_RING: the seat with that ring; NULL if it is not in use any more. */
 extern struct seat *recover_seat (const struct array *a,
                                   const struct replay_source *src);
-
-/* A member leaves: it misses what is being written in place. */
-extern void recover_miss (struct array *a);
-
-/* The array has failed: let go of what is held. */
-extern void recover_give_up (struct array *a);
-
-/* Carry it out, as far as it goes now; called in each turn while the array
- * may write.  True at the end.
- */
-extern bool recover_step (struct array *a);
 
 #endif

@@ -74,7 +74,7 @@ recover_explains_page (const struct array *a, const struct seat *s,
 uint64_t
 recover_said (const struct array *a, uint64_t no, unsigned b)
 {
-  const uint64_t row = line_pos (a, no) / BLOCK_LEN + b;
+  const uint64_t row = line_row (a, no) + b;
   const struct replay_run *run = recover_is_pending (a) ?
     replay_find (&a->recovery->replay, row) : NULL;
   uint64_t roles = 0;
@@ -89,7 +89,7 @@ uint64_t
 recover_seq (const struct array *a, uint64_t no, unsigned role, unsigned b,
              bool *zero)
 {
-  const uint64_t row = line_pos (a, no) / BLOCK_LEN + b;
+  const uint64_t row = line_row (a, no) + b;
   const struct replay_run *run = replay_find (&a->recovery->replay, row);
   const struct replay_source *src =
     &run->source[layout_slot (&a->g, line_stripe (a, no), role)];

@@ -71,13 +71,6 @@ extern void zero_start (struct array *a, struct request *r);
 extern void zero_ended (struct array *a, struct request *r);
 extern bool zero_is_fast (const struct array *a, const struct request *r);
 
-/* The row of a byte of a line's cell. */
-static inline uint64_t
-row_of (const struct array *a, uint64_t no, uint32_t cell_off)
-{
-  return line_pos (a, no) / BLOCK_LEN + cell_off / BLOCK_LEN;
-}
-
 /* A pread in a client's thread begins (array lock held), ends (any thread). */
 static inline void
 pread_begin (struct array *a, struct step *s)

@@ -42,7 +42,8 @@ compare (const struct request *r, const struct step *s, const uint8_t *buf,
 {
   const struct array *a = r->a;
   const unsigned slot = layout_slot (&a->g, line_stripe (a, s->no), s->role);
-  const uint64_t row = row_of (a, s->no, s->cell_off) + off / BLOCK_LEN;
+  const uint64_t row = line_row (a, s->no) + s->cell_off / BLOCK_LEN +
+    off / BLOCK_LEN;
   const uint32_t *sum = &r->sums[s->sum + off / BLOCK_LEN];
 
   for (uint32_t i = 0; i < len / BLOCK_LEN; i++)

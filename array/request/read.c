@@ -57,7 +57,7 @@ get_sums (const struct array *a, uint64_t no, unsigned role,
    */
   sums->known = a->sums && s && !s->failing && !recover_has_line (a, no) &&
     !line_is_unsynced (a, no) &&
-    sums_peek (a, slot, row_of (a, no, 0), a->cell_blocks, sums->entry);
+    sums_peek (a, slot, line_row (a, no), a->cell_blocks, sums->entry);
 }
 
 /* Keep the sums of the blocks of a step.  False if there is no room, or some

@@ -43,7 +43,7 @@ count_block (struct array *a, const struct scrub_line *sl, unsigned role,
   a->scrub->found[slot]++;
   if (a->scrub->count.found++ < MAX_LOGGED)
     log_notice ("scrub: slot %u: block %" PRIu64 " is wrong", slot,
-                line_pos (a, sl->no) / BLOCK_LEN + b);
+                line_row (a, sl->no) + b);
   if (!corrupt)
     return;
   a->counters.bad_blocks++;
@@ -80,7 +80,7 @@ count_rows (struct array *a, struct scrub_line *sl)
     if (c->unlocated_rows < MAX_LOGGED)
       log_notice ("scrub: the blocks %" PRIu64 " of the members do not fit "
                   "together, and nothing says which is wrong",
-                  line_pos (a, sl->no) / BLOCK_LEN + b);
+                  line_row (a, sl->no) + b);
   sl->counted_rows |= misfit | lost;
   lost_rows_add (a, sl->no, s->lost);
   lost_rows_remove (a, sl->no, ~s->lost);
@@ -134,7 +134,7 @@ give_up (struct array *a, struct scrub_line *sl, uint16_t rows, int error)
     if (a->scrub->given_up_rows++ < MAX_LOGGED)
       log_notice ("scrub: of the blocks %" PRIu64 " of the members some are "
                   "wrong, and can't be repaired: %s",
-                  line_pos (a, sl->no) / BLOCK_LEN + b,
+                  line_row (a, sl->no) + b,
                   error ? strerror (error) : "too few can be read");
 }
 
