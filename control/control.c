@@ -138,7 +138,8 @@ session_read (struct session *s, struct line_buf *b, char **line, size_t *len)
   bool makes_room;
 
   pthread_mutex_lock (&c->lock);
-  s->wait = ++c->nr_waits;
+  if (s->wait == 0)
+    s->wait = ++c->nr_waits;
   pthread_mutex_unlock (&c->lock);
   r = line_read (b, s->fd, line, len);
   pthread_mutex_lock (&c->lock);
@@ -267,6 +268,7 @@ session_start (struct control *c, int fd)
   if (s) {
     s->control = c;
     s->fd = fd;
+    s->wait = ++c->nr_waits;    /* its thread may begin much later */
     err = create_thread (&s->thread, session_thread, s);
   }
   if (err == 0) {
