@@ -4,22 +4,19 @@
  */
 
 #include "array/change/change.h"
+#include "array/change/grow.h"
 #include "array/engine/consistency.h"
 #include "array/health/event.h"
 #include "array/io/flush.h"
-#include "array/change/grow.h"
+#include "array/io/xfer.h"
 #include "array/main-loop.h"
 #include "array/ops/ops.h"
-#include "array/passes/pass.h"
-#include "array/passes/rebuild.h"
 #include "array/ops/repair.h"
-#include "array/passes/resync.h"
-#include "array/scrub/scrub.h"
-#include "array/watch/overdue.h"
-#include "array/sums/sums.h"
-#include "array/tick.h"
+#include "array/passes/pass.h"
 #include "array/request/writeback.h"
-#include "array/io/xfer.h"
+#include "array/scrub/scrub.h"
+#include "array/sums/sums.h"
+#include "array/watch/overdue.h"
 
 static const struct pass_kind *const pass_kinds[] = {
   &resync_pass, &rebuild_pass, NULL

@@ -1,4 +1,4 @@
-/* gpuraid: one turn of the array's main loop.
+/* gpuraid: one turn of the array's main loop, the timer, and the end.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -13,5 +13,24 @@
  * of news and waiters, until there are none left.
  */
 extern const struct engine_hooks main_loop_hooks;
+
+/* array/tick.c.  With the array lock held: arm the timer if something will be
+ * due.
+ */
+extern void tick_decide (struct array *a);
+
+/* Called by the timer, without the array lock. */
+extern void tick_fire (struct timer *t);
+
+/* array/stop.c.  Without the array lock.  Servers of members that are away are
+ * not waited for as long as else from now on.
+ */
+extern void stop_hurry (struct array *a);
+
+/* Without the array lock.  Write out, flush, clear the dirty bits, mark the
+ * superblock as clean.  Call it repeatedly, with time for I/O in between,
+ * until it returns true.  Then nothing is in flight.
+ */
+extern bool stop_step (struct array *a);
 
 #endif

@@ -34,9 +34,7 @@
 #include "array/scrub/scrub.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
-#include "array/stop.h"
 #include "array/sums/sums.h"
-#include "array/tick.h"
 #include "array/watch/watch.h"
 
 /* How often dirty bits are cleared. */

@@ -10,10 +10,10 @@
 #include "array/io/flush.h"
 #include "array/io/progress.h"
 #include "array/io/superblock.h"
+#include "array/main-loop.h"
 #include "array/request/space-retry.h"
 #include "array/scrub/scrub.h"
 #include "array/seats/seat.h"
-#include "array/stop.h"
 #include "common/plant.h"
 
 static void

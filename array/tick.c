@@ -13,12 +13,12 @@
 #include "array/io/flush.h"
 #include "array/io/progress.h"
 #include "array/io/superblock.h"
+#include "array/main-loop.h"
 #include "array/ops/ops.h"
 #include "array/passes/pass.h"
 #include "array/request/space-retry.h"
 #include "array/request/writeback.h"
 #include "array/scrub/scrub.h"
-#include "array/tick.h"
 #include "array/watch/overdue.h"
 #include "array/watch/probe.h"
 

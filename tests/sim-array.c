@@ -12,12 +12,11 @@
 #include <string.h>
 
 #include "array/cache/cache.h"
+#include "array/main-loop.h"
 #include "array/open/assemble.h"
 #include "array/sums/sums.h"
 #include "array/plan/code.h"
 #include "array/create/create.h"
-#include "array/stop.h"
-#include "array/tick.h"
 #include "raidmap/bitmap.h"
 #include "tests/sim-array.h"
 

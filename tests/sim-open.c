@@ -8,8 +8,8 @@
 
 #include "array/dirty/dirty.h"
 #include "array/engine/consistency.h"
+#include "array/main-loop.h"
 #include "array/seats/seat.h"
-#include "array/stop.h"
 #include "common/bits.h"
 #include "tests/sim-run.h"
 

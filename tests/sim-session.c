@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "array/engine/consistency.h"
+#include "array/main-loop.h"
 #include "array/seats/seat.h"
-#include "array/stop.h"
 #include "common/bits.h"
 #include "tests/sim-run.h"
 

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "array/main-loop.h"
 #include "array/open/copies.h"
-#include "array/stop.h"
 #include "common/bits.h"
 #include "tests/engine-array.h"
 

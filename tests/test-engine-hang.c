@@ -15,7 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/stop.h"
+#include "array/main-loop.h"
 #include "common/bits.h"
 #include "tests/engine-array.h"
 

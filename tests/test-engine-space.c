@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "array/cache/cache.h"
-#include "array/stop.h"
+#include "array/main-loop.h"
 #include "common/bits.h"
 #include "tests/engine-array.h"
 

@@ -79,7 +79,7 @@ accepts check-layers array/x.c '#include "array/request/x.h"'
 accepts check-layers cli/offline/x.c '#include "array/open/x.h"'
 refuses check-layers array/plan/x.c '#include "array/ops/x.h"' \
   'array/plan/x.c:2: .* above array/plan/'
-refuses check-layers array/request/x.h '#include "array/stop.h"' 'above'
+refuses check-layers array/request/x.h '#include "array/main-loop.h"' 'above'
 refuses check-layers array/array.h '#include "array/ops/ops.h"' 'above array/array.h'
 refuses check-layers array/cellar/x.c '#include "common/x.h"' 'list of rooms'
 refuses check-layers array/x.c '#include "array/cellar/x.h"' 'list of rooms'

@@ -30,7 +30,6 @@
 #include "array/health/event.h"
 #include "array/health/fail.h"
 #include "array/health/outcome.h"
-#include "array/io/sb-write.h"
 #include "array/io/store.h"
 #include "array/io/superblock.h"
 #include "array/seats/seat.h"

@@ -9,6 +9,7 @@
 
 #include "array/engine/engine.h"
 #include "array/engine/shared.h"
+#include "array/engine/state.h"
 
 static void
 deferred_init (struct deferred *d)
@@ -245,4 +246,16 @@ engine_post (struct array *a, struct news *n)
 {
   engine_post_lazily (a, n);
   engine_kick (a);
+}
+
+/* writeback_start tells waiters for write-outs, in the next turn. */
+void
+array_set_failed (struct array *a, const char *why)
+{
+  if (a->failed)
+    return;
+  a->failed = true;
+  log_error ("the array has failed: %s; nothing is written any more", why);
+  engine_run_waiters (a, &a->change_waiters);
+  engine_run_waiters (a, &a->cell_waiters);
 }

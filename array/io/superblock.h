@@ -1,4 +1,4 @@
-/* gpuraid: save the superblocks with the record in force.
+/* gpuraid: write superblocks, and save them with the record in force.
  *
  * This happens when a rebuild's cursor has moved, the list of lost blocks or
  * the scrub has changed, or the array stops.  A save is skipped while a change
@@ -12,7 +12,7 @@
 #ifndef GPURAID_IO_SUPERBLOCK_H
 #define GPURAID_IO_SUPERBLOCK_H
 
-#include "array/engine/shared.h"
+#include "array/io/store.h"
 
 /* Start a save, unless one is under way; w, if not NULL, is run when it has
  * ended or was skipped.  clean: the flag in the superblock.
@@ -56,5 +56,24 @@ save_is_due (const struct array *a)
 
 /* Called periodically: save what has changed. */
 extern void save_tick (struct array *a);
+
+/* ---- the copies of one member -------------------------------------------- */
+
+/* One after the other: A1, flush, B1, flush, or A2, flush, B2, flush, or all of
+ * that.  The first time after opening B may have to be before A.
+ */
+enum sb_pairs {
+  SB_PROPOSED = 1,              /* A1 and B1 */
+  SB_ACCEPTED = 2,              /* A2 and B2 */
+  SB_BOTH = 3,                  /* A1 and B1, then A2 and B2 */
+};
+
+/* The content comes from membership_fill at the time of the call.  done is as
+ * in array/io/store.h, and calls sb_written first.
+ */
+extern void sb_write (struct array *a, struct seat *s, enum sb_pairs pairs,
+                      bool clean,
+                      void (*done) (struct array *a, struct store *st));
+extern void sb_written (struct array *a, struct store *st);
 
 #endif

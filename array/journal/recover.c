@@ -15,7 +15,7 @@
 #include "array/io/xfer.h"
 #include "array/journal/internal.h"
 #include "array/journal/recover.h"
-#include "array/journal/relog-face.h"
+#include "array/journal/relog.h"
 #include "array/ops/ops.h"
 #include "array/replay/internal.h"
 #include "array/seats/seat.h"

@@ -1,4 +1,11 @@
-/* gpuraid: what relog-*.c share: the newest transaction is logged again.
+/* gpuraid: log again what the newest transaction lacks.
+ *
+ * At a crash some members may have its record, and others not, or not all
+ * of it.  Before anything of it is written in place all members that are
+ * there get theirs: else another crash, and the loss of a member, could
+ * leave rows half old and half new.  The content is decoded.
+ *
+ * With the array lock held, all of these.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -7,8 +14,30 @@
 #define GPURAID_JOURNAL_RELOG_H
 
 #include "array/engine/completion.h"
-#include "array/journal/relog-face.h"
+#include "array/replay/replay.h"
 #include "array/sums/sums.h"
+
+struct relog;
+
+/* ring, by seat: what each ring held; has_ring: whose is known.  Both and r
+ * are borrowed until relog_free; in r what is written becomes a source.
+ * NULL: no memory.
+ */
+extern struct relog *relog_new (struct array *a, struct replay *r,
+                                const struct ring_contents *ring,
+                                const bool *has_ring);
+
+/* Go on.  True when all that was missing has been written, but not flushed. */
+extern bool relog_step (struct array *a, struct relog *rl);
+
+/* It is not finished: let go of what is held. */
+extern void relog_give_up (struct array *a, struct relog *rl);
+
+/* No I/O is under way, so that it may be freed. */
+extern bool relog_is_idle (const struct relog *rl);
+extern void relog_free (struct relog *rl);
+
+/* ---- for relog-*.c alone ------------------------------------------------ */
 
 /* A block that is to be written; or only read, since it is lost if that fails
  * later.

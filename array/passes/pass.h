@@ -96,6 +96,9 @@ struct pass_kind {
   bool (*end) (struct array *a, struct pass *p);
 };
 
+/* array/passes/rebuild.c, resync.c */
+extern const struct pass_kind rebuild_pass, resync_pass;
+
 extern int pass_init (struct array *a);
 extern void pass_free (struct array *a);
 

@@ -18,8 +18,8 @@
 #include "array/io/flush.h"
 #include "array/io/superblock.h"
 #include "array/io/xfer.h"
+#include "array/passes/pass.h"
 #include "array/passes/rebuild-hole.h"
-#include "array/passes/rebuild.h"
 #include "array/sums/sums.h"
 #include "common/plant.h"
 

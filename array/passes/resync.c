@@ -13,7 +13,6 @@
 #include "array/health/lost.h"
 #include "array/io/superblock.h"
 #include "array/passes/pass.h"
-#include "array/passes/resync.h"
 #include "array/seats/seat.h"
 #include "common/plant.h"
 

@@ -78,6 +78,23 @@ extern bool scrub_line_begin (struct array *a, uint64_t no,
 /* Continue those that wait: in each turn of the main loop. */
 extern void scrub_lines_decide (struct array *a);
 
+/* array/scrub/save.c: where the scrub is, in the superblocks. */
+
+/* Before the start: take the scrub from a->sb. */
+extern void scrub_load (struct array *a);
+
+/* It was started, paused, resumed or stopped, or has ended: have that saved. */
+extern void scrub_changed (struct array *a);
+
+/* True if its position is to be saved: no line may begin until then. */
+extern bool scrub_save_is_due (const struct array *a);
+
+/* True if that is not due, and the members are not being flushed for it. */
+extern bool scrub_save_is_over (const struct array *a);
+
+/* In each turn: save the position if that is due and no line is under way. */
+extern void scrub_save_turn (struct array *a);
+
 /* array/scrub/hole.c: a scrub begins. */
 extern void scrub_hole_begin (struct scrub_hole *h);
 /* Lines [no, *end) are a hole on all members.  False: it is asked, and

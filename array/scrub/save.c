@@ -11,7 +11,6 @@
 #include "array/io/flush.h"
 #include "array/io/superblock.h"
 #include "array/scrub/internal.h"
-#include "array/scrub/save.h"
 
 static bool
 is_flushing (const struct scrub *sc)

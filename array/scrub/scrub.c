@@ -14,7 +14,6 @@
 #include "array/passes/pass.h"
 #include "array/replay/recovery.h"
 #include "array/scrub/internal.h"
-#include "array/scrub/save.h"
 #include "array/scrub/scrub.h"
 #include "array/seats/seat.h"
 #include "array/sums/sums.h"
