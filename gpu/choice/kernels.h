@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "gf/matrix.h"
-#include "gpu/device/driver.h"
+#include "gpu/text/shape.h"
 #include "gpu/text/tensor.h"
 
 /* The most devices of a coder. */
@@ -63,13 +63,6 @@ extern void kernels_put (struct kernels *, struct kernel *);
 extern void kernels_want (struct kernels *, const struct matrix *, bool crc);
 
 /* The function to launch on a device now, for cells in that place. */
-struct kernel_choice {
-  CUfunction function;
-  struct kernel_shape shape;
-  const void *tables;           /* of the generic kernel, borrowed, or NULL */
-  size_t tables_len;
-  uint64_t serial;              /* of the kernel, unique in the process */
-};
 extern void kernel_choose (const struct kernel *, const struct gpu_device *,
                            enum kernel_place, struct kernel_choice *);
 

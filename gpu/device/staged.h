@@ -13,8 +13,8 @@
 
 #include <stdbool.h>
 
-#include "gpu/choice/kernels.h"
 #include "gpu/device/device.h"
+#include "gpu/text/shape.h"
 
 struct staged;
 

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "common/bits.h"
+#include "gpu/device/driver.h"
 #include "gpu/text/params.h"
 
 /* A file of kernels that is built in. */
@@ -33,6 +34,15 @@ struct kernel_shape {
   unsigned per_sm;              /* blocks that fit on a multiprocessor */
   unsigned shared_len;          /* dynamic shared memory, bytes */
   uint8_t block_chunks, lane_chunks_log, stages; /* for the parameter */
+};
+
+/* A kernel that was chosen to be launched on a device. */
+struct kernel_choice {
+  CUfunction function;
+  struct kernel_shape shape;
+  const void *tables;           /* of the generic kernel, borrowed, or NULL */
+  size_t tables_len;
+  uint64_t serial;              /* of the kernel, unique in the process */
 };
 
 /* No limit to the blocks of a launch. */
