@@ -37,15 +37,15 @@ extern int cmd_detach (int argc, char **argv);
 extern int cmd_bench (int argc, char **argv);
 extern void cmd_bench_help (void);
 
-/* The exit status if the command line is wrong. */
+/* The exit status if the command line is wrong, which was reported. */
 #define EXIT_USAGE 2
 /* That of gpuraid status if it does not know the state. */
 #define EXIT_NO_ANSWER 3
 
-/* Print the usage of a subcommand to stderr; returns EXIT_USAGE, for `return
- * cli_usage (argv[0]);`.
+/* What a subcommand returns if the command line is wrong, and it has reported
+ * nothing: cli/main.c prints its usage to stderr.  No exit status.
  */
-extern int cli_usage (const char *name);
+#define CLI_USAGE 256
 
 /* Is the user root?  If not, that is reported: only root can attach. */
 extern bool cli_is_root (void);

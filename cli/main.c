@@ -8,8 +8,6 @@
 
 #include <fcntl.h>
 #include <getopt.h>
-#include <inttypes.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +25,8 @@ static const struct command {
   const char *args;
   const char *what;
   void (*help) (void);          /* more for --help, or NULL */
-  int no_output;                /* exit status if stdout can't be written; 0:
+  int no_answer;                /* exit status of CLI_USAGE, and if stdout
+                                 * can't be written; 0: EXIT_USAGE,
                                  * EXIT_FAILURE */
 } commands[] = {
   { "create", cmd_create,
@@ -45,7 +44,7 @@ static const struct command {
   { "status", cmd_status, "[--json] [--quiet] [CONTROL]",
     "state, members, progress and counters of a running array, or a line\n"
     "      for each; exit 0 healthy, 1 degraded, 2 failed, 3 no answer",
-    .no_output = EXIT_NO_ANSWER },
+    .no_answer = EXIT_NO_ANSWER },
   { "metrics", cmd_metrics, "[--output FILE] [CONTROL]",
     "the same of one array, or all that run, in the text format of\n"
     "      Prometheus" },
@@ -101,54 +100,6 @@ find_command (const char *name)
   return NULL;
 }
 
-int
-cli_usage (const char *name)
-{
-  const struct command *c = find_command (name);
-
-  fprintf (stderr, "usage: gpuraid %s %s\n", c->name, c->args);
-  return EXIT_USAGE;
-}
-
-bool
-cli_is_root (void)
-{
-  if (geteuid () == 0)
-    return true;
-  log_error ("only root can attach a block device, or detach one");
-  return false;
-}
-
-bool
-cli_seconds (const char *text, unsigned *seconds)
-{
-  char *end;
-  const unsigned long n = strtoul (text, &end, 10);
-
-  *seconds = n;
-  return text[0] >= '0' && text[0] <= '9' && *end == '\0' && n <= INT_MAX;
-}
-
-char *
-cli_size (uint64_t bytes, char buf[CLI_SIZE_LEN])
-{
-  static const char unit[] = "KMGTPE";
-  double x = bytes;
-  int u = -1;
-
-  if (bytes < KIB) {
-    snprintf (buf, CLI_SIZE_LEN, "%" PRIu64 " bytes", bytes);
-    return buf;
-  }
-  while (x >= 1024 && u < 5) {
-    x /= 1024;
-    u++;
-  }
-  snprintf (buf, CLI_SIZE_LEN, "%.*f %ciB", x < 100 && x != (int) x, x,
-            unit[u]);
-  return buf;
-}
-
 static void
 help (void)
 {
@@ -184,18 +135,19 @@ open_standard_files (void)
 
 /* Returns r, unless stdout could not be written. */
 static int
-check_output (int r, int no_output)
+check_output (int r, int no_answer)
 {
   if (fflush (stdout) != EOF && !ferror (stdout))
     return r;
   log_error ("stdout: %m");
-  return no_output ? no_output : EXIT_FAILURE;
+  return no_answer ? no_answer : EXIT_FAILURE;
 }
 
 int
 main (int argc, char *argv[])
 {
   const struct command *c;
+  int r;
 
   if (!open_standard_files ())
     return EXIT_FAILURE;
@@ -229,5 +181,10 @@ main (int argc, char *argv[])
     return check_output (EXIT_SUCCESS, 0);
   }
   optind = 0;                   /* glibc: start afresh */
-  return check_output (c->run (argc - 1, argv + 1), c->no_output);
+  r = c->run (argc - 1, argv + 1);
+  if (r == CLI_USAGE) {
+    fprintf (stderr, "usage: gpuraid %s %s\n", c->name, c->args);
+    r = c->no_answer ? c->no_answer : EXIT_USAGE;
+  }
+  return check_output (r, c->no_answer);
 }

@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "cli/server/remote.h"
 #include "cli/show/metrics.h"
+#include "cli/show/render.h"
 #include "cli/show/watch-frame.h"
 #include "tests/mutate.h"
 

@@ -359,7 +359,7 @@ cmd_bench (int argc, char **argv)
   struct bench_options o;
 
   if (argc < 2)
-    return cli_usage (argv[0]);
+    return CLI_USAGE;
   if (bench_parse (&o, argc, argv) == -1)
     return EXIT_USAGE;
   if (o.list) {

@@ -34,7 +34,7 @@ cmd_grow (int argc, char **argv)
   int i = remote_args (argc, argv, 1, NULL, NULL);
 
   if (i == 0)
-    return cli_usage (argv[0]);
+    return CLI_USAGE;
   c = names_connect (argv[i], 0);
   if (c == NULL)
     return EXIT_FAILURE;

@@ -47,7 +47,7 @@ cmd_rate (int argc, char **argv)
   int r;
 
   if (argc < 2 || argc > 3 || argv[1][0] == '-')
-    return cli_usage (argv[0]);
+    return CLI_USAGE;
   if (argc == 3 && config_parse_rate (argv[2], &limit) == -1) {
     log_error ("%s: not bytes a second (a number, also with K, M, G or T; 0 "
                "or max for no limit)", argv[2]);

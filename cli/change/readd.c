@@ -36,7 +36,7 @@ cmd_readd (int argc, char **argv)
   int r = EXIT_FAILURE;
 
   if (i == 0)
-    return cli_usage (argv[0]);
+    return CLI_USAGE;
   c = names_connect (argv[i], 0);
   if (c == NULL)
     return EXIT_FAILURE;

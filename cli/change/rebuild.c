@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/server/names.h"
 #include "cli/server/remote.h"
+#include "cli/show/render.h"
 #include "common/bits.h"
 
 static int
@@ -55,7 +56,7 @@ cmd_rebuild (int argc, char **argv)
   if (argc < 2 || argc > 3 || argv[1][0] == '-' ||
       (argc == 3 && strcmp (argv[2], "pause") != 0 &&
        strcmp (argv[2], "resume") != 0))
-    return cli_usage (argv[0]);
+    return CLI_USAGE;
   c = names_connect (argv[1], 0);
   if (c == NULL)
     return EXIT_FAILURE;

@@ -39,14 +39,14 @@ cmd_scrub (int argc, char **argv)
   opterr = 0;
   while ((opt = getopt_long (argc, argv, "", options, NULL)) != -1) {
     if (opt != 'r')
-      return cli_usage (argv[0]);
+      return CLI_USAGE;
     repair = true;
   }
   if (argc - optind < 1 || argc - optind > 2)
-    return cli_usage (argv[0]);
+    return CLI_USAGE;
   action = argc - optind == 2 ? argv[optind + 1] : "start";
   if (!is_action (action) || (repair && strcmp (action, "start") != 0))
-    return cli_usage (argv[0]);
+    return CLI_USAGE;
   c = names_connect (argv[optind], 0);
   if (c == NULL)
     return EXIT_FAILURE;

@@ -22,7 +22,7 @@ cmd_spare (int argc, char **argv)
   char *name;
 
   if (i == 0)
-    return cli_usage (argv[0]);
+    return CLI_USAGE;
   name = remote_new_name (argv[i+1]);
   if (name == NULL)
     return EXIT_FAILURE;

@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/server/names.h"
 #include "cli/server/remote.h"
+#include "cli/show/render.h"
 #include "common/json-text.h"
 #include "common/log.h"
 
@@ -152,7 +153,7 @@ cmd_wait (int argc, char **argv)
   opterr = 0;
   while ((opt = getopt_long (argc, argv, "", options, NULL)) != -1) {
     if (opt != 't')
-      return cli_usage (argv[0]);
+      return CLI_USAGE;
     seconds = optarg;
     if (!(strtod (seconds, &end) >= 0) || strtod (seconds, NULL) > MAX_S ||
         end == seconds || *end) {
@@ -161,10 +162,10 @@ cmd_wait (int argc, char **argv)
     }
   }
   if (argc - optind < 1)
-    return cli_usage (argv[0]);
+    return CLI_USAGE;
   for (int i = optind + 1; i < argc; i++)
     if (!strpbrk (argv[i], "=<>"))
-      return cli_usage (argv[0]);
+      return CLI_USAGE;
   return wait_for (argv[optind], argv + optind + 1, argc - optind - 1,
                    seconds);
 }

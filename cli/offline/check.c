@@ -19,7 +19,7 @@
 #include "array/open/host-lock.h"
 #include "array/plan/code.h"
 #include "cli/cli.h"
-#include "cli/server/remote.h"
+#include "cli/show/render.h"
 #include "common/crc32c.h"
 #include "common/log.h"
 #include "gf/coder-check.h"
@@ -209,11 +209,11 @@ cmd_check (int argc, char **argv)
   opterr = 0;
   while ((opt = getopt_long (argc, argv, "", options, NULL)) != -1) {
     if (opt != 'r')
-      return cli_usage (argv[0]);
+      return CLI_USAGE;
     repair = true;
   }
   if (optind == argc)
-    return cli_usage (argv[0]);
+    return CLI_USAGE;
   config_init (&c);
   c.readonly = !repair;
   c.forget_scrub = true;

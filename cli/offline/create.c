@@ -120,10 +120,10 @@ cmd_create (int argc, char **argv)
     force |= opt == 'f';
     dry_run |= opt == 'n';
     if (opt == '?')
-      return cli_usage (argv[0]);
+      return CLI_USAGE;
   }
   if (optind == argc)
-    return cli_usage (argv[0]);
+    return CLI_USAGE;
 
   config_init (&c);
   for (; optind < argc; optind++)

@@ -13,7 +13,7 @@
 
 #include "cli/cli.h"
 #include "cli/offline/examine.h"
-#include "cli/server/remote.h"
+#include "cli/show/render.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 

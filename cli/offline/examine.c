@@ -19,7 +19,7 @@
 #include "cli/cli.h"
 #include "cli/offline/examine.h"
 #include "cli/offline/udev.h"
-#include "cli/server/remote.h"
+#include "cli/show/render.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
@@ -364,12 +364,12 @@ cmd_examine (int argc, char **argv)
   opterr = 0;
   while ((opt = getopt_long (argc, argv, "", options, NULL)) != -1) {
     if (opt == '?' || form != FORM_TEXT)
-      return cli_usage (argv[0]);
+      return CLI_USAGE;
     form = opt == 'j' ? FORM_JSON : opt == 'b' ? FORM_BRIEF : FORM_UDEV;
   }
   /* Properties are those of one device. */
   if (optind == argc || (form == FORM_UDEV && optind + 1 != argc))
-    return cli_usage (argv[0]);
+    return CLI_USAGE;
 
   if (form == FORM_JSON)
     list = json_object_new_array ();

@@ -18,6 +18,7 @@
 #include "cli/offline/scan.h"
 #include "cli/server/names.h"
 #include "cli/server/remote.h"
+#include "cli/show/render.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
@@ -403,7 +404,7 @@ cmd_scan (int argc, char **argv)
   opterr = 0;
   while ((opt = getopt_long (argc, argv, "", options, NULL)) != -1) {
     if (opt != 'j')
-      return cli_usage (argv[0]);
+      return CLI_USAGE;
     json = true;
   }
   if (optind == argc)

@@ -116,7 +116,7 @@ read_options (int argc, char **argv, struct options *o)
       r->way = strcmp (optarg, "kernel") == 0 ? ATTACH_KERNEL
         : strcmp (optarg, "fuse") == 0 ? ATTACH_FUSE : ATTACH_ANY;
       if (r->way == ATTACH_ANY)
-        return cli_usage (argv[0]);
+        return CLI_USAGE;
       break;
     case 'n':
       if (!names_check (optarg))
@@ -125,16 +125,16 @@ read_options (int argc, char **argv, struct options *o)
       break;
     case 't':
       if (!cli_seconds (optarg, &r->dead_timeout))
-        return cli_usage (argv[0]);
+        return CLI_USAGE;
       break;
     case 'p': r->patience = 0; break;
     case 'a': r->again = true; break;
     case 'm': r->mountpoint = optarg; break;
     case 'r': o->resize = true; break;
     case 'f': o->foreground = true; break;
-    default: return cli_usage (argv[0]);
+    default: return CLI_USAGE;
     }
-  return argc - optind == 1 ? 0 : cli_usage (argv[0]);
+  return argc - optind == 1 ? 0 : CLI_USAGE;
 }
 
 int

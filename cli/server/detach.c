@@ -30,9 +30,9 @@ cmd_detach (int argc, char **argv)
   opterr = 0;
   while ((opt = getopt_long (argc, argv, "", options, NULL)) != -1)
     if (opt != 'w' || !cli_seconds (optarg, &seconds))
-      return cli_usage (argv[0]);
+      return CLI_USAGE;
   if (argc - optind != 1)
-    return cli_usage (argv[0]);
+    return CLI_USAGE;
   if (!cli_is_root () || (rundir = names_rundir ()) == NULL ||
       place_of_name (rundir, argv[optind], &s) == -1) {
     state_free (&s);

@@ -16,7 +16,7 @@
 
 /* Read the arguments of a subcommand that has nr of them and at most
  * one flag, "json" or "force" (NULL: none).  Returns the place in argv
- * of the first; 0 if they are not right: return cli_usage then.
+ * of the first; 0 if they are not right: return CLI_USAGE then.
  */
 extern int remote_args (int argc, char **argv, int nr, const char *flag,
                         bool *given);
@@ -60,28 +60,5 @@ extern bool get_bool (struct json_object *o, const char *key);
 /* The members in a status.  What member_at returns is borrowed. */
 extern size_t nr_members (struct json_object *status);
 extern struct json_object *member_at (struct json_object *status, size_t i);
-
-/* A text that may contain control codes for a terminal: "?" in their place.
- * Safe on NULL.
- */
-extern void render_clean (FILE *fp, const char *s);
-/* The status for a person, in three parts; lines of any width. */
-extern void render_array (FILE *fp, struct json_object *status);
-extern void render_members (FILE *fp, struct json_object *status);
-extern void render_counters (FILE *fp, struct json_object *status);
-/* ", cuda:0 NVIDIA H200 failed", for each failed part of the coder. */
-extern void render_failed_names (FILE *fp, struct json_object *status);
-/* A line of a log, without a newline: values that only change with an event.
- */
-extern void render_line (FILE *fp, struct json_object *status);
-/* The array in one line, with its newline. */
-extern void render_short (FILE *fp, const char *name,
-                          struct json_object *status);
-/* "degraded (1 more member may fail)". */
-extern void render_state (FILE *fp, struct json_object *status);
-/* "36.1 %  210 MiB/s  10 s left". */
-extern void render_speed (FILE *fp, struct json_object *progress);
-/* "36.1 %  1.2 GiB of 3.4 GiB  210 MiB/s  10 s left". */
-extern void render_progress (FILE *fp, struct json_object *progress);
 
 #endif

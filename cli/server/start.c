@@ -201,11 +201,11 @@ cmd_start (int argc, char **argv)
   opterr = 0;
   while ((opt = getopt_long (argc, argv, "f", options, NULL)) != -1) {
     if (opt != 'f')
-      return cli_usage (argv[0]);
+      return CLI_USAGE;
     foreground = true;
   }
   if (argc - optind != 1)
-    return cli_usage (argv[0]);
+    return CLI_USAGE;
   if (!names_check (argv[optind]))
     return EXIT_USAGE;
   return start (argv[optind], foreground);

@@ -177,12 +177,12 @@ cmd_stop (int argc, char **argv)
   opterr = 0;
   while ((opt = getopt_long (argc, argv, "", options, NULL)) != -1) {
     if (opt != 'f' && opt != 'k')
-      return cli_usage (argv[0]);
+      return CLI_USAGE;
     *(opt == 'f' ? &force : &keep) = true;
   }
   i = optind;
   if (argc - i != 1)
-    return cli_usage (argv[0]);
+    return CLI_USAGE;
   if (!names_check (argv[i]))
     return EXIT_USAGE;
   control = names_socket (argv[i], NAMES_CONTROL);

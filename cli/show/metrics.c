@@ -172,11 +172,11 @@ cmd_metrics (int argc, char **argv)
   opterr = 0;
   while ((opt = getopt_long (argc, argv, "", options, NULL)) != -1) {
     if (opt != 'o')
-      return cli_usage (argv[0]);
+      return CLI_USAGE;
     output = optarg;
   }
   if (argc - optind > 1)
-    return cli_usage (argv[0]);
+    return CLI_USAGE;
   if (optind < argc)
     return run (&argv[optind], 1, output) ? EXIT_FAILURE : EXIT_SUCCESS;
 

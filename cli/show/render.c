@@ -14,6 +14,7 @@
 
 #include "cli/cli.h"
 #include "cli/server/remote.h"
+#include "cli/show/render.h"
 #include "common/bits.h"
 
 #define BAR_LEN 30

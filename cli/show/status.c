@@ -13,6 +13,7 @@
 #include "cli/cli.h"
 #include "cli/server/names.h"
 #include "cli/server/remote.h"
+#include "cli/show/render.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
@@ -143,15 +144,11 @@ cmd_status (int argc, char **argv)
   while ((opt = getopt_long (argc, argv, "", options, NULL)) != -1) {
     json |= opt == 'j';
     quiet |= opt == 'q';
-    if (opt == '?') {
-      cli_usage (argv[0]);
-      return NO_ANSWER;         /* 2 is the status of an array */
-    }
+    if (opt == '?')
+      return CLI_USAGE;
   }
-  if (argc - optind > 1) {
-    cli_usage (argv[0]);
-    return NO_ANSWER;
-  }
+  if (argc - optind > 1)
+    return CLI_USAGE;
   if (quiet)
     log_set_sink (say_nothing);
   return optind < argc ? show_one (argv[optind]) : show_all ();

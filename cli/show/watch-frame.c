@@ -16,6 +16,7 @@
 
 #include "cli/cli.h"
 #include "cli/server/remote.h"
+#include "cli/show/render.h"
 #include "cli/show/watch-frame.h"
 #include "common/bits.h"
 #include "common/cleanup.h"

@@ -15,6 +15,7 @@
 #include "cli/cli.h"
 #include "cli/server/names.h"
 #include "cli/server/remote.h"
+#include "cli/show/render.h"
 #include "cli/show/watch-frame.h"
 #include "cli/show/watch-term.h"
 #include "common/cleanup.h"
@@ -163,7 +164,7 @@ cmd_watch (int argc, char **argv)
   int r;
 
   if (i == 0)
-    return cli_usage (argv[0]);
+    return CLI_USAGE;
   c = names_connect (argv[i], 0);
   if (c == NULL)
     return EXIT_FAILURE;

@@ -1,0 +1,36 @@
+/* gpuraid: the status of a running array, for a person.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_SHOW_RENDER_H
+#define GPURAID_SHOW_RENDER_H
+
+#include <stdio.h>
+
+#include <json-c/json.h>
+
+/* A text that may contain control codes for a terminal: "?" in their place.
+ * Safe on NULL.
+ */
+extern void render_clean (FILE *fp, const char *s);
+/* The status for a person, in three parts; lines of any width. */
+extern void render_array (FILE *fp, struct json_object *status);
+extern void render_members (FILE *fp, struct json_object *status);
+extern void render_counters (FILE *fp, struct json_object *status);
+/* ", cuda:0 NVIDIA H200 failed", for each failed part of the coder. */
+extern void render_failed_names (FILE *fp, struct json_object *status);
+/* A line of a log, without a newline: values that only change with an event.
+ */
+extern void render_line (FILE *fp, struct json_object *status);
+/* The array in one line, with its newline. */
+extern void render_short (FILE *fp, const char *name,
+                          struct json_object *status);
+/* "degraded (1 more member may fail)". */
+extern void render_state (FILE *fp, struct json_object *status);
+/* "36.1 %  210 MiB/s  10 s left". */
+extern void render_speed (FILE *fp, struct json_object *progress);
+/* "36.1 %  1.2 GiB of 3.4 GiB  210 MiB/s  10 s left". */
+extern void render_progress (FILE *fp, struct json_object *progress);
+
+#endif
