@@ -44,9 +44,6 @@ struct loop {
   bool untold;                  /* something is lost, and nothing asked */
 };
 
-/* Milliseconds, of a clock that is not set. */
-extern int64_t owner_now (void);
-
 /* The beginning: make the device, or go on with one that has lost its owner.
  * 0, or -1 reported, and nothing is left.
  */

@@ -14,6 +14,7 @@
 #include "attach/link.h"
 #include "attach/loop.h"
 #include "attach/place.h"
+#include "common/clock.h"
 #include "common/log.h"
 
 /* Others look at new devices for a moment. */
@@ -235,7 +236,7 @@ owner_begin (struct loop *l)
   const bool again = o->request->again;
   int r = 0, socket;
 
-  o->now = owner_now ();
+  o->now = monotonic_ms ();
   if (!again)
     r = try_adopt (l);
   if (r == 0) {

@@ -12,24 +12,15 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "attach/kernel-log.h"
 #include "attach/loop.h"
 #include "attach/users.h"
+#include "common/clock.h"
 #include "common/log.h"
 
 #define SILENT_MS 30000         /* a server that does not answer a flush */
-
-int64_t
-owner_now (void)
-{
-  struct timespec t;
-
-  clock_gettime (CLOCK_MONOTONIC, &t);
-  return t.tv_sec * INT64_C (1000) + t.tv_nsec / 1000000;
-}
 
 /* ---- signals ---- */
 
@@ -168,7 +159,7 @@ turn (struct loop *l)
   if (poll (l->poll, NR_POLL, find_timeout (l)) == -1)
     for (int i = 0; i < NR_POLL; i++)
       l->poll[i].revents = 0;
-  o->now = owner_now ();
+  o->now = monotonic_ms ();
   if (l->poll[SIGNALS].revents)
     hear_signals (l);
   if (l->poll[KERNEL_LOG].revents && !l->detaching)

@@ -21,6 +21,7 @@
 #include <libnbd.h>
 
 #include "attach/server.h"
+#include "common/clock.h"
 #include "common/log.h"
 
 #define HANDSHAKE_MS 10000
@@ -52,15 +53,6 @@ struct server_try {
   int error;                    /* the answer to that, or of libnbd */
   char why[SERVER_WHY_LEN];     /* that no connection was begun */
 };
-
-static int64_t
-now_ms (void)
-{
-  struct timespec t;
-
-  clock_gettime (CLOCK_MONOTONIC, &t);
-  return t.tv_sec * INT64_C (1000) + t.tv_nsec / 1000000;
-}
 
 /* What the kernel's driver knows, and no more. */
 static int
@@ -111,7 +103,7 @@ server_begin (const char *uri, const char *export, const char *better)
   t->uri = uri;
   t->export = export;
   t->better = better;
-  t->deadline = now_ms () + HANDSHAKE_MS;
+  t->deadline = monotonic_ms () + HANDSHAKE_MS;
   if (nbd_aio_connect_uri (t->nbd, uri) == -1)
     say_why (t, t->why);
   return t;
@@ -210,7 +202,7 @@ server_go (struct server_try *t, short revents, char why[SERVER_WHY_LEN])
   }
   if (nbd_aio_is_ready (t->nbd))
     return 1;
-  if (now_ms () > t->deadline) {
+  if (monotonic_ms () > t->deadline) {
     snprintf (why, SERVER_WHY_LEN, "it does not greet as an NBD server (is it "
               "the control socket of an array?)");
     return -1;
@@ -336,7 +328,7 @@ server_reach (const char *uri, const char *better, unsigned seconds, bool keep,
               struct server_export *e, char why[SERVER_WHY_LEN])
 {
   const struct timespec pause = { .tv_nsec = RETRY_MS * 1000000 };
-  const int64_t end = now_ms () + seconds * INT64_C (1000);
+  const int64_t end = monotonic_ms () + seconds * INT64_C (1000);
 
   for (;;) {
     struct server_try *t = server_begin (uri, NULL, better);
@@ -356,7 +348,7 @@ server_reach (const char *uri, const char *better, unsigned seconds, bool keep,
     }
     err = t->error;
     server_abandon (t);
-    if ((err != ECONNREFUSED && err != ENOENT) || now_ms () > end)
+    if ((err != ECONNREFUSED && err != ENOENT) || monotonic_ms () > end)
       return -1;
     nanosleep (&pause, NULL);
   }

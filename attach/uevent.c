@@ -10,26 +10,17 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <linux/netlink.h>
 
 #include "attach/uevent.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 
 #define UDEVD "/run/udev/control"       /* its socket */
 #define FROM_UDEVD 2                    /* what it sends when it is done */
 #define LIMIT_MS 10000                  /* it may read from a slow server */
-
-static int64_t
-now_ms (void)
-{
-  struct timespec t;
-
-  clock_gettime (CLOCK_MONOTONIC, &t);
-  return t.tv_sec * INT64_C (1000) + t.tv_nsec / 1000000;
-}
 
 /* Ask for an event by which it is known again. */
 static bool
@@ -67,8 +58,8 @@ uevent_change (const char *device, bool wait)
     bind (fd, (const struct sockaddr *) &addr, sizeof addr) == 0;
   if (!ask (device, uuid) || !hears)
     return;
-  end = now_ms () + LIMIT_MS;
-  while ((left = end - now_ms ()) > 0) {
+  end = monotonic_ms () + LIMIT_MS;
+  while ((left = end - monotonic_ms ()) > 0) {
     if (poll (&p, 1, left) != 1)
       continue;
     n = recv (fd, buf, sizeof buf, 0);

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/plant.h"
 #include "common/running.h"
 #include "common/thread.h"
@@ -62,15 +63,6 @@ static unsigned nr_users;       /* lock held */
 static pthread_t thread;
 static sem_t stop;
 
-static uint64_t
-clock_ns (clockid_t clock)
-{
-  struct timespec ts;
-
-  clock_gettime (clock, &ts);
-  return ts.tv_sec * SECOND + ts.tv_nsec;
-}
-
 static void
 beat (void)
 {
@@ -78,7 +70,7 @@ beat (void)
 
   /* Not after running_stop. */
   if (atomic_load (&ours.until) < UINT64_MAX)
-    running_beat (&ours, clock_ns (CLOCK_MONOTONIC));
+    running_beat (&ours, monotonic_ns ());
 }
 
 /* The clock is read last.  A thread that finds it standing gives the beat: it
@@ -89,7 +81,7 @@ running_now (void)
 {
   const uint64_t until = atomic_load (&ours.until);
   const uint64_t out = atomic_load (&ours.out);
-  const uint64_t now = clock_ns (CLOCK_MONOTONIC) - out;
+  const uint64_t now = monotonic_ns () - out;
 
   if (now < until)
     return now;
@@ -123,7 +115,7 @@ run (void *arg)
   bool more;
 
   do {
-    const uint64_t next = clock_ns (CLOCK_MONOTONIC) + RUNNING_BEAT_NS;
+    const uint64_t next = monotonic_ns () + RUNNING_BEAT_NS;
     const struct timespec ts = { next / SECOND, next % SECOND };
 
     beat ();

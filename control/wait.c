@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "common/bits.h"
+#include "common/clock.h"
 #include "control/condition.h"
 #include "control/wait.h"
 
@@ -26,15 +27,6 @@ struct waiting {
   bool timed_out;
 };
 
-static uint64_t
-now (void)
-{
-  struct timespec ts;
-
-  clock_gettime (CLOCK_MONOTONIC, &ts);
-  return ts.tv_sec * NS_PER_S + ts.tv_nsec;
-}
-
 static bool
 is_over (void *opaque)
 {
@@ -42,7 +34,7 @@ is_over (void *opaque)
 
   if (w->env->cancelled (w->env->cancelled_opaque))
     return true;
-  w->timed_out = now () >= w->until;
+  w->timed_out = monotonic_ns () >= w->until;
   return w->timed_out;
 }
 
@@ -97,7 +89,7 @@ all_hold (const struct condition *c, size_t nr, struct json_object *status)
 static void
 sleep_a_little (const struct waiting *w)
 {
-  const uint64_t t = now ();
+  const uint64_t t = monotonic_ns ();
   const uint64_t ns = t < w->until ? MIN (w->until - t, LOOK_NS) : 0;
   const struct timespec pause = { .tv_nsec = ns };
 
@@ -135,7 +127,7 @@ wait_run (const struct request_env *env, struct json_object *until,
   struct json_object *status;
 
   if (seconds)
-    w.until = now () + (uint64_t) (*seconds * NS_PER_S);
+    w.until = monotonic_ns () + (uint64_t) (*seconds * NS_PER_S);
   if (nr == 0)
     return wait_for_rest (&w);
   status = request_status (env);

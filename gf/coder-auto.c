@@ -23,11 +23,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/bits.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/list.h"
 #include "common/lock.h"
 #include "common/log.h"
@@ -117,10 +117,7 @@ static __thread const struct auto_coder *giving
 static double
 clock_now (void *opaque)
 {
-  struct timespec t;
-
-  clock_gettime (CLOCK_MONOTONIC, &t);
-  return t.tv_sec + t.tv_nsec * 1e-9;
+  return monotonic_ns () / 1e9;
 }
 
 static void

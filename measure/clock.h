@@ -7,16 +7,14 @@
 #define GPURAID_MEASURE_CLOCK_H
 
 #include <sys/resource.h>
-#include <time.h>
+
+#include "common/clock.h"
 
 /* Seconds, from any start. */
 static inline double
 now (void)
 {
-  struct timespec ts;
-
-  clock_gettime (CLOCK_MONOTONIC, &ts);
-  return ts.tv_sec + ts.tv_nsec / 1e9;
+  return monotonic_ns () / 1e9;
 }
 
 /* Seconds of processor time that this process has used. */

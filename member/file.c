@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "common/bits.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "member/file.h"
 #include "member/io.h"
@@ -386,15 +387,11 @@ note_quick (struct member *m, enum io_kind kind, bool quick)
 static void
 file_submit (struct member *m, struct io *io)
 {
-  struct timespec before, after;
-  int err;
+  const uint64_t before = monotonic_ns ();
+  const int err = carry_out (file_of (m), io);
 
-  clock_gettime (CLOCK_MONOTONIC, &before);
-  err = carry_out (file_of (m), io);
-  clock_gettime (CLOCK_MONOTONIC, &after);
-  note_quick (m, io->kind, !m->direct && after.tv_sec - before.tv_sec <= 1 &&
-              (after.tv_sec - before.tv_sec) * 1000000000 +
-              after.tv_nsec - before.tv_nsec < QUICK_NS);
+  note_quick (m, io->kind, !m->direct &&
+              monotonic_ns () - before < QUICK_NS);
   io_done (io, err);
 }
 

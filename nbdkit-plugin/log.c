@@ -30,6 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/thread.h"
 #include "nbdkit-plugin/plugin.h"
@@ -254,15 +255,6 @@ log_to_client (const char *fmt, ...)
 
 /* ---- the thread ------------------------------------------------------ */
 
-static uint64_t
-now (void)
-{
-  struct timespec ts;
-
-  clock_gettime (CLOCK_MONOTONIC, &ts);
-  return ts.tv_sec * UINT64_C (1000000000) + ts.tv_nsec;
-}
-
 /* With the lock: wait for a message, the end, or the time to check for a stop.
  */
 static void
@@ -318,11 +310,11 @@ wait_for_stderr (void)
 {
   if (stderr_takes (0))
     return true;
-  atomic_store (&queue.blocked_since, now ());
+  atomic_store (&queue.blocked_since, monotonic_ns ());
   while (!stderr_takes (POLL_MS)) {
     const uint64_t give_up = atomic_load (&queue.give_up);
 
-    if (give_up && now () >= give_up)
+    if (give_up && monotonic_ns () >= give_up)
       return false;
   }
   atomic_store (&queue.blocked_since, 0);
@@ -338,10 +330,10 @@ look_for_stop (void)
 {
   const unsigned nr = clients_count ();
 
-  if (nr == 0 || queue.told_of_stop || now () < queue.next_look ||
+  if (nr == 0 || queue.told_of_stop || monotonic_ns () < queue.next_look ||
       !stderr_takes (0))
     return;
-  queue.next_look = now () + LOOK_S * UINT64_C (1000000000);
+  queue.next_look = monotonic_ns () + LOOK_S * UINT64_C (1000000000);
   if (nbdkit_nanosleep (0, 0) == 0 || errno != ESHUTDOWN)
     return;
   queue.told_of_stop = true;
@@ -376,7 +368,7 @@ static bool
 may_wait (uint64_t since)
 {
   const uint64_t blocked = atomic_load (&queue.blocked_since);
-  const uint64_t t = now ();
+  const uint64_t t = monotonic_ns ();
 
   return t < since + FLUSH_NS && (!blocked || t < blocked + FLUSH_BLOCKED_NS);
 }
@@ -387,7 +379,7 @@ static void
 flush (void)
 {
   const struct timespec pause = { .tv_nsec = FLUSH_LOOK_NS };
-  const uint64_t nr = atomic_load (&queue.nr_in), since = now ();
+  const uint64_t nr = atomic_load (&queue.nr_in), since = monotonic_ns ();
   uint64_t nr_out;
 
   while (atomic_load (&queue.used) &&
@@ -451,7 +443,7 @@ log_stop (void)
     return;
   pthread_mutex_lock (&queue.lock);
   queue.stopping = true;
-  atomic_store (&queue.give_up, now () + STOP_NS);
+  atomic_store (&queue.give_up, monotonic_ns () + STOP_NS);
   pthread_cond_signal (&queue.changed);
   pthread_mutex_unlock (&queue.lock);
   clock_gettime (CLOCK_REALTIME, &end);

@@ -36,6 +36,7 @@
 #include "attach/loop.h"
 #include "attach/netlink.h"
 #include "common/bits.h"
+#include "common/clock.h"
 #include "common/log.h"
 
 #define TURNS 5                 /* at one time; things come together */
@@ -345,7 +346,7 @@ owner_begin (struct loop *l)
   s->kernel = true;
   strcpy (s->device.name, "no-device");
   block_open (&s->device);
-  l->owner.now = owner_now ();
+  l->owner.now = monotonic_ms ();
   assert_int_equal (socketpair (AF_UNIX, SOCK_STREAM, 0, sockets), 0);
   l->owner.socket = sockets[0];
   server = sockets[1];

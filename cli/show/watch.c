@@ -19,15 +19,13 @@
 #include "cli/show/watch-frame.h"
 #include "cli/show/watch-term.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/log.h"
 
 static double
 seconds (void)
 {
-  struct timespec t;
-
-  clock_gettime (CLOCK_MONOTONIC, &t);
-  return t.tv_sec + t.tv_nsec / 1e9;
+  return monotonic_ns () / 1e9;
 }
 
 /* NULL if the server has gone: *r is the exit status, after a message. */

@@ -17,6 +17,7 @@
 
 #include "common/bits.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/random.h"
 #include "gpu/choice/check.h"
 
@@ -153,21 +154,12 @@ launch (struct check *c, const struct kernel_choice *k, const char **call)
   return d->event_record (c->event, c->stream);
 }
 
-static time_t
-now_s (void)
-{
-  struct timespec ts;
-
-  clock_gettime (CLOCK_MONOTONIC, &ts);
-  return ts.tv_sec;
-}
-
 /* A kernel that does not end means that the device does not answer. */
 static CUresult
 wait_for_end (struct check *c, const char **call)
 {
   const struct timespec nap = { .tv_nsec = NAP_NS };
-  const time_t end = now_s () + device_hang_s;
+  const int64_t end = monotonic_ms () / 1000 + device_hang_s;
   CUresult r;
 
   *call = "cuEventQuery";
@@ -175,7 +167,7 @@ wait_for_end (struct check *c, const char **call)
          CUDA_ERROR_NOT_READY) {
     if (device_failed (c->dev))
       return r;
-    if (now_s () > end) {
+    if (monotonic_ms () / 1000 > end) {
       device_fail_busy (c->dev, device_hang_s);
       return r;
     }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/bits.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "gpu/device/driver.h"
 #include "gpu/device/probe.h"
@@ -85,25 +86,16 @@ child (int fd)
 
 /* ---- the parent ------------------------------------------------------ */
 
-static int64_t
-now_ms (void)
-{
-  struct timespec ts;
-
-  clock_gettime (CLOCK_MONOTONIC, &ts);
-  return (int64_t) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* 1: an answer, 0: the child ended without one, -1: it is too late. */
 static int
 wait_for_answer (int fd, struct answer *a)
 {
-  const int64_t end = now_ms () + TIMEOUT_MS;
+  const int64_t end = monotonic_ms () + TIMEOUT_MS;
   struct pollfd p = { .fd = fd, .events = POLLIN };
   int64_t left;
   ssize_t n;
 
-  while ((left = end - now_ms ()) > 0) {
+  while ((left = end - monotonic_ms ()) > 0) {
     if (poll (&p, 1, left) <= 0)
       continue;
     n = read (fd, a, sizeof *a);

@@ -21,6 +21,7 @@
 
 #include "common/bits.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "gpu/device/device.h"
 
@@ -41,16 +42,6 @@
  * milliseconds; the kernel gives a disk this long.
  */
 unsigned device_hang_s = 30;
-
-/* ns */
-static uint64_t
-now (void)
-{
-  struct timespec ts;
-
-  clock_gettime (CLOCK_MONOTONIC, &ts);
-  return (uint64_t) ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
 
 static void
 add_ns (struct timespec *ts, uint64_t ns)
@@ -205,7 +196,7 @@ take_launched (struct gpu_device *dev, bool *stop)
 
   *stop = dev->stop;
   list_for_each (l, &dev->launched)
-    list_item (l, struct lane, link)->since = now ();
+    list_item (l, struct lane, link)->since = monotonic_ns ();
   list_splice (&dev->running, &dev->launched);
   return !dev->failed;
 }
@@ -223,10 +214,10 @@ any_small (const struct gpu_device *dev)
 static void
 spin_for_news (struct gpu_device *dev, unsigned news)
 {
-  uint64_t start = now ();
+  uint64_t start = monotonic_ns ();
 
   while (atomic_load_explicit (&dev->nr_news, memory_order_acquire) == news &&
-         now () - start < SPIN_SMALL)
+         monotonic_ns () - start < SPIN_SMALL)
     sched_yield ();
 }
 
@@ -251,7 +242,7 @@ fail_if_silent (struct gpu_device *dev, uint64_t t)
 static void
 wait_for_one (struct gpu_device *dev, unsigned news, struct list *done)
 {
-  const uint64_t start = now ();
+  const uint64_t start = monotonic_ns ();
   uint64_t waited = 0;
   unsigned nr_looks = 0;
   uint64_t spin = any_small (dev) ? SPIN_SMALL : SPIN_LARGE;
@@ -266,7 +257,7 @@ wait_for_one (struct gpu_device *dev, unsigned news, struct list *done)
     if (!list_empty (done) ||
         atomic_load_explicit (&dev->nr_news, memory_order_acquire) != news)
       return;
-    waited = now () - start;
+    waited = monotonic_ns () - start;
     if (waited >= spin)
       nap (dev, waited);
     else if (++nr_looks % LOOKS_PER_YIELD == 0)
