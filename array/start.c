@@ -36,6 +36,7 @@
 #include "array/seats/slow.h"
 #include "array/sums/sums.h"
 #include "array/watch/watch.h"
+#include "common/memory.h"
 
 /* How often dirty bits are cleared. */
 #define CLEAR_NS UINT64_C (5000000000)

@@ -45,15 +45,6 @@ enum seat_state {
   SEAT_IDLE,            /* known, not used: failed, unlisted */
 };
 
-/* Zeroes, aligned to cache lines; free frees it.  NULL: no memory. */
-static inline void *
-alloc_lines (size_t len)
-{
-  void *p = aligned_alloc (CACHE_LINE, round_up (len, CACHE_LINE));
-
-  return p ? memset (p, 0, len) : NULL;
-}
-
 /* Reads in clients' threads are counted per half second of their start. */
 #define SEAT_PREADS 4u
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "array/seats/seat.h"
+#include "common/memory.h"
 #include "common/plant.h"
 #include "raidmap/uuid.h"
 
