@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "array/create/allocate.h"
 #include "array/create/in-use.h"
-#include "array/create/room.h"
 #include "array/open/known.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
@@ -278,13 +278,13 @@ note_members (struct array *a)
  * fullest file has.  l: to be filled.
  */
 static void
-find_room (struct array *a, struct member_layout *l, struct room *r)
+find_room (struct array *a, struct member_layout *l, struct allocation *r)
 {
   struct array_status st;
   struct stat file;
 
   array_get_layout (a, l);
-  *r = (struct room) { .l = l };
+  *r = (struct allocation) { .l = l };
   array_get_status (a, &st);
   for (unsigned i = 0; i < st.nr_entries; i++)
     if (st.entry[i].state == ENTRY_ACTIVE && st.entry[i].path &&
@@ -295,16 +295,16 @@ find_room (struct array *a, struct member_layout *l, struct room *r)
 
 /* m: NULL if it is to be made.  0, or ENOSPC and why. */
 static int
-check_room (const struct control_array *ca, const struct room *r,
+check_room (const struct control_array *ca, const struct allocation *r,
             const char *path, struct member *m, char why[ARRAY_WHY_LEN])
 {
-  const struct room_member rm = {
+  const struct alloc_member rm = {
     .path = path, .m = m,
     .size = m ? m->ops->size (m) : array_member_size (ca->array),
   };
-  struct room_short s;
+  struct alloc_short s;
 
-  if (room_ask (r, &rm, 1, &s))
+  if (alloc_ask (r, &rm, 1, &s))
     return 0;
   snprintf (why, ARRAY_WHY_LEN, "No space: the new member needs %" PRIu64
             " bytes more, but its file system has %" PRIu64 " free: make room, "
@@ -315,10 +315,10 @@ check_room (const struct control_array *ca, const struct room *r,
 /* It is in the array's hands; or it was refused, and is as before. */
 static int
 join (const struct control_array *ca, const char *which, struct member *m,
-      const struct room *r, char why[ARRAY_WHY_LEN])
+      const struct allocation *r, char why[ARRAY_WHY_LEN])
 {
-  struct room_taken t;
-  int err = room_take (r, m, &t);
+  struct alloc_taken t;
+  int err = alloc_take (r, m, &t);
 
   if (err) {
     snprintf (why, ARRAY_WHY_LEN, "can't allocate what a new member needs: %s: "
@@ -330,9 +330,9 @@ join (const struct control_array *ca, const char *which, struct member *m,
       array_spare (ca->array, m, why);
   /* After another error the record may have it. */
   if (err == EINVAL || err == ENOSPC)
-    room_give_back (&t);
+    alloc_give_back (&t);
   else
-    room_keep (&t);
+    alloc_keep (&t);
   return err;
 }
 
@@ -344,7 +344,7 @@ add_member (const struct control_array *ca, const char *which,
             const char *path, bool force, char why[ARRAY_WHY_LEN])
 {
   struct member_layout l;
-  struct room room;
+  struct allocation room;
   struct member *m;
   bool made = false;
   int err;

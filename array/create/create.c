@@ -13,10 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "array/create/allocate.h"
 #include "array/create/blank.h"
 #include "array/create/create.h"
 #include "array/create/in-use.h"
-#include "array/create/room.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -26,7 +26,7 @@ struct creation {
   struct config c;              /* borrowed, with the defaults filled in */
   struct member *member[MAX_SLOTS];     /* NULL: still absent */
   bool made[MAX_SLOTS];
-  struct room_taken taken[MAX_SLOTS];
+  struct alloc_taken taken[MAX_SLOTS];
   struct geometry g;
   struct member_layout l;
   uint64_t need;                /* bytes of an absent member; unset if there is
@@ -271,7 +271,7 @@ smaller (const struct config *c)
 }
 
 static int
-no_room (const struct creation *cr, const struct room_short *s, int err)
+no_room (const struct creation *cr, const struct alloc_short *s, int err)
 {
   const int folder_len = last_part (s->path) - s->path - 1;
 
@@ -285,24 +285,24 @@ no_room (const struct creation *cr, const struct room_short *s, int err)
 
 /* As much as can be known before it is taken. */
 static bool
-ask_room (const struct creation *cr, struct room_short *s)
+ask_room (const struct creation *cr, struct alloc_short *s)
 {
-  const struct room r = { .l = &cr->l, .whole = cr->c.allocate };
-  struct room_member rm[MAX_SLOTS];
+  const struct allocation r = { .l = &cr->l, .whole = cr->c.allocate };
+  struct alloc_member rm[MAX_SLOTS];
 
   for (unsigned i = 0; i < cr->c.nr_members; i++) {
     struct member *m = cr->member[i];
 
-    rm[i] = (struct room_member) { .path = cr->c.member[i], .m = m,
-                                   .size = m ? m->ops->size (m) : cr->need };
+    rm[i] = (struct alloc_member) { .path = cr->c.member[i], .m = m,
+                                    .size = m ? m->ops->size (m) : cr->need };
   }
-  return room_ask (&r, rm, cr->c.nr_members, s);
+  return alloc_ask (&r, rm, cr->c.nr_members, s);
 }
 
 static int
 check_room (const struct creation *cr)
 {
-  struct room_short s;
+  struct alloc_short s;
 
   return ask_room (cr, &s) ? 0 : no_room (cr, &s, ENOSPC);
 }
@@ -311,18 +311,18 @@ static void
 give_room_back (struct creation *cr)
 {
   for (unsigned i = 0; i < MAX_SLOTS; i++)
-    room_give_back (&cr->taken[i]);
+    alloc_give_back (&cr->taken[i]);
 }
 
 /* Before the first write.  Others may have taken it meanwhile. */
 static int
 take_room (struct creation *cr)
 {
-  const struct room r = { .l = &cr->l, .whole = cr->c.allocate };
+  const struct allocation r = { .l = &cr->l, .whole = cr->c.allocate };
 
   for (unsigned i = 0; i < cr->c.nr_members; i++) {
-    const int err = room_take (&r, cr->member[i], &cr->taken[i]);
-    struct room_short s;
+    const int err = alloc_take (&r, cr->member[i], &cr->taken[i]);
+    struct alloc_short s;
 
     if (err == 0)
       continue;
@@ -439,7 +439,7 @@ create_array (const struct config *c, bool force)
 
   for (unsigned i = 0; i < MAX_SLOTS; i++) {
     if (r == 0)
-      room_keep (&cr.taken[i]);
+      alloc_keep (&cr.taken[i]);
     if (r == -1 && cr.made[i])
       unlink (cr.member[i]->path);
   }

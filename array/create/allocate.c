@@ -1,4 +1,4 @@
-/* gpuraid: room on file systems for what a new member always has allocated.
+/* gpuraid: space on file systems for what a new member always has allocated.
  *
  * A file may have space that was allocated and never written, which is a hole
  * to lseek.  Of one that has all of its space nothing is needed, and nothing is
@@ -16,7 +16,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "array/create/room.h"
+#include "array/create/allocate.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 
@@ -24,28 +24,28 @@
 #define MAX_RANGES (3 + 2 * (1 + LAYOUT_MAX_GROWN))
 
 static unsigned
-ranges (const struct room *r, uint64_t size, struct room_range *range)
+ranges (const struct allocation *r, uint64_t size, struct alloc_range *range)
 {
   const uint64_t b = layout_sb_off (size, SB_B1);
   unsigned nr = 0;
 
   if (r->whole) {
-    range[0] = (struct room_range) { 0, size };
+    range[0] = (struct alloc_range) { 0, size };
     return 1;
   }
-  range[nr++] = (struct room_range) { 0, 2 * BLOCK_LEN };
-  range[nr++] = (struct room_range) { r->l->ring_off, r->l->ring_len };
-  range[nr++] = (struct room_range) { r->l->table_off, r->l->table_len };
-  range[nr++] = (struct room_range) { r->l->bitmap_off, r->l->bitmap_len };
+  range[nr++] = (struct alloc_range) { 0, 2 * BLOCK_LEN };
+  range[nr++] = (struct alloc_range) { r->l->ring_off, r->l->ring_len };
+  range[nr++] = (struct alloc_range) { r->l->table_off, r->l->table_len };
+  range[nr++] = (struct alloc_range) { r->l->bitmap_off, r->l->bitmap_len };
   for (unsigned i = 1; i <= r->l->nr_grown; i++) {
     struct layout_part p;
 
     layout_part (r->l, i, &p);
-    range[nr++] = (struct room_range) {
+    range[nr++] = (struct alloc_range) {
       p.table_off, r->l->table_len ? p.data_off - p.table_off : 0
     };
   }
-  range[nr++] = (struct room_range) { b, 2 * BLOCK_LEN };
+  range[nr++] = (struct alloc_range) { b, 2 * BLOCK_LEN };
   return nr;
 }
 
@@ -53,7 +53,7 @@ ranges (const struct room *r, uint64_t size, struct room_range *range)
 
 /* Bytes in holes of a range. */
 static uint64_t
-hole_bytes (struct member *m, const struct room_range *range)
+hole_bytes (struct member *m, const struct alloc_range *range)
 {
   const uint64_t end = range->off + range->len;
   uint64_t sum = 0, next;
@@ -70,10 +70,10 @@ hole_bytes (struct member *m, const struct room_range *range)
 
 /* What a member needs, and on which file system.  False: it is no file. */
 static bool
-find_need (const struct room *r, const struct room_member *rm, dev_t *dev,
-           uint64_t *need)
+find_need (const struct allocation *r, const struct alloc_member *rm,
+           dev_t *dev, uint64_t *need)
 {
-  struct room_range range[MAX_RANGES];
+  struct alloc_range range[MAX_RANGES];
   const unsigned nr = ranges (r, rm->size, range);
   const char *slash = strrchr (rm->path, '/');
   CLEANUP_FREE char *folder = NULL;
@@ -99,7 +99,7 @@ find_need (const struct room *r, const struct room_member *rm, dev_t *dev,
 
 /* UINT64_MAX: the file system does not say. */
 static uint64_t
-free_bytes (const struct room_member *rm)
+free_bytes (const struct alloc_member *rm)
 {
   const char *slash = strrchr (rm->path, '/');
   CLEANUP_FREE char *folder =
@@ -114,8 +114,8 @@ free_bytes (const struct room_member *rm)
 }
 
 bool
-room_ask (const struct room *r, const struct room_member *member, unsigned nr,
-          struct room_short *s)
+alloc_ask (const struct allocation *r, const struct alloc_member *member,
+           unsigned nr, struct alloc_short *s)
 {
   struct {
     dev_t dev;
@@ -128,7 +128,7 @@ room_ask (const struct room *r, const struct room_member *member, unsigned nr,
   for (unsigned i = 0; i < nr; i++) {
     if (of[i].need == 0)
       continue;
-    *s = (struct room_short) { .path = member[i].path };
+    *s = (struct alloc_short) { .path = member[i].path };
     for (unsigned j = 0; j < nr; j++)
       if (of[j].need && of[j].dev == of[i].dev) {
         s->need += of[j].need;
@@ -144,7 +144,7 @@ room_ask (const struct room *r, const struct room_member *member, unsigned nr,
 /* ---- taking -------------------------------------------------------------- */
 
 static int
-allocate (int fd, const struct room_range *hole)
+allocate (int fd, const struct alloc_range *hole)
 {
   while (fallocate (fd, FALLOC_FL_KEEP_SIZE, hole->off, hole->len) == -1)
     if (errno != EINTR)
@@ -153,23 +153,23 @@ allocate (int fd, const struct room_range *hole)
 }
 
 static int
-add_hole (struct room_taken *t, uint64_t off, uint64_t len)
+add_hole (struct alloc_taken *t, uint64_t off, uint64_t len)
 {
-  struct room_range *p = reallocarray (t->hole, t->nr + 1, sizeof *p);
+  struct alloc_range *p = reallocarray (t->hole, t->nr + 1, sizeof *p);
 
   if (p == NULL)
     return ENOMEM;
   t->hole = p;
-  t->hole[t->nr++] = (struct room_range) { off, len };
+  t->hole[t->nr++] = (struct alloc_range) { off, len };
   return 0;
 }
 
 /* Its holes, before anything is allocated. */
 static int
-find_holes (const struct room *r, struct member *m, struct room_taken *t)
+find_holes (const struct allocation *r, struct member *m, struct alloc_taken *t)
 {
   const uint64_t size = m->ops->size (m);
-  struct room_range range[MAX_RANGES];
+  struct alloc_range range[MAX_RANGES];
   const unsigned nr = ranges (r, size, range);
   int err = 0;
 
@@ -189,12 +189,12 @@ find_holes (const struct room *r, struct member *m, struct room_taken *t)
 }
 
 int
-room_take (const struct room *r, struct member *m, struct room_taken *t)
+alloc_take (const struct allocation *r, struct member *m, struct alloc_taken *t)
 {
   struct stat st;
   int err;
 
-  *t = (struct room_taken) { .fd = -1 };
+  *t = (struct alloc_taken) { .fd = -1 };
   if (m->ops->fd (m) == -1 || fstat (m->ops->fd (m), &st) == -1 ||
       !S_ISREG (st.st_mode) ||
       st.st_blocks * UINT64_C (512) >= (uint64_t) st.st_size)
@@ -207,21 +207,21 @@ room_take (const struct room *r, struct member *m, struct room_taken *t)
 }
 
 void
-room_keep (struct room_taken *t)
+alloc_keep (struct alloc_taken *t)
 {
   if (t->fd > 0)
     close (t->fd);
   free (t->hole);
-  *t = (struct room_taken) { .fd = -1 };
+  *t = (struct alloc_taken) { .fd = -1 };
 }
 
 void
-room_give_back (struct room_taken *t)
+alloc_give_back (struct alloc_taken *t)
 {
   for (unsigned i = 0; i < t->nr; i++)
     while (fallocate (t->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                       t->hole[i].off, t->hole[i].len) == -1 &&
            errno == EINTR)
       ;
-  room_keep (t);
+  alloc_keep (t);
 }
