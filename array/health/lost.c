@@ -24,13 +24,6 @@ struct lost_line {
   uint16_t blocks;              /* rows of the line */
 };
 
-struct lost {
-  unsigned nr_blocks;           /* in a->sb.lost */
-  struct list lines;            /* struct lost_line */
-  unsigned nr_lines;
-  unsigned nr_said;             /* rows, since there were none */
-};
-
 /* ---- blocks ---------------------------------------------------------- */
 
 /* The run with a line's blocks: a line never straddles two. */
@@ -120,29 +113,24 @@ lost_free (struct array *a)
 }
 
 uint16_t
-lost_blocks_of (const struct array *a, uint64_t no, unsigned role)
+lost_find_blocks (const struct array *a, uint64_t no, unsigned role)
 {
-  const struct lost_blocks *l;
   unsigned shift;
-  uint64_t first;
+  const uint64_t first = run_of (a, no, &shift);
+  const struct lost_blocks *l =
+    find ((struct array *) a, layout_slot (&a->g, line_stripe (a, no), role),
+          first);
 
-  if (a->lost->nr_blocks == 0)
-    return 0;
-  first = run_of (a, no, &shift);
-  l = find ((struct array *) a, layout_slot (&a->g, line_stripe (a, no), role),
-            first);
   return l ? l->mask >> shift & block_mask (0, a->cell_blocks) : 0;
 }
 
 uint64_t
-lost_roles (const struct array *a, uint64_t no, uint16_t blocks)
+lost_find_roles (const struct array *a, uint64_t no, uint16_t blocks)
 {
   uint64_t roles = 0;
 
-  if (a->lost->nr_blocks == 0)
-    return 0;
   for (unsigned r = 0; r < a->n; r++)
-    if (lost_blocks_of (a, no, r) & blocks)
+    if (lost_find_blocks (a, no, r) & blocks)
       roles |= BIT (r);
   return roles;
 }
@@ -184,14 +172,13 @@ lost_add (struct array *a, uint64_t no, uint64_t roles, uint16_t blocks)
 }
 
 void
-lost_remove (struct array *a, uint64_t no, uint64_t roles, uint16_t blocks)
+lost_forget_blocks (struct array *a, uint64_t no, uint64_t roles,
+                    uint16_t blocks)
 {
   const uint64_t stripe = line_stripe (a, no);
   unsigned shift;
   const uint64_t first = run_of (a, no, &shift);
 
-  if (a->lost->nr_blocks == 0)
-    return;
   FOR_EACH_BIT (r, roles) {
     struct lost_blocks *l = find (a, layout_slot (&a->g, stripe, r), first);
 
@@ -263,11 +250,11 @@ lost_rows_add (struct array *a, uint64_t no, uint16_t blocks)
 }
 
 void
-lost_rows_remove (struct array *a, uint64_t no, uint16_t blocks)
+lost_forget_rows (struct array *a, uint64_t no, uint16_t blocks)
 {
-  struct lost_line *line;
+  struct lost_line *line = find_line (a, no);
 
-  if (a->lost->nr_lines == 0 || (line = find_line (a, no)) == NULL)
+  if (line == NULL)
     return;
   line->blocks &= ~blocks;
   if (line->blocks == 0) {
@@ -280,12 +267,11 @@ lost_rows_remove (struct array *a, uint64_t no, uint16_t blocks)
 }
 
 bool
-lost_rows_known (const struct array *a, uint64_t no, uint16_t blocks)
+lost_find_rows (const struct array *a, uint64_t no, uint16_t blocks)
 {
-  const struct lost_line *line;
+  const struct lost_line *line = find_line (a, no);
 
-  return a->lost->nr_lines > 0 && (line = find_line (a, no)) != NULL &&
-    (blocks & ~line->blocks) == 0;
+  return line && (blocks & ~line->blocks) == 0;
 }
 
 unsigned
@@ -296,10 +282,4 @@ lost_rows_count (const struct array *a)
   list_for_each (l, &a->lost->lines)
     nr += nr_bits (list_item (l, struct lost_line, link)->blocks);
   return nr;
-}
-
-bool
-lost_any (const struct array *a)
-{
-  return a->lost->nr_blocks > 0 || a->lost->nr_lines > 0;
 }

@@ -96,21 +96,24 @@ step (struct array *a, struct op *op)
       op_plan_scrub (a, op);
     else if (!op_plan (a, op))
       return false;
-    op_hedge_planned (a, op);
+    if (op->late)
+      op_hedge_planned (a, op);
     if (op_lacks_sums (a, op))
       return true;
     if (!op_get_cells (a, op))
       return false;
     op->phase = OP_READING;
     op_issue_reads (a, op);
-    op_hedge_watch (a, op);
+    if (op->kind == OP_READ)
+      op_hedge_watch (a, op);
     return true;
 
   case OP_READING:
     if (op->pending > 0)
       return false;
     if (op_all_read (op)) {
-      op_hedge_won (a, op);
+      if (op->kind == OP_READ)
+        op_hedge_won (a, op);
       op->phase = OP_CHECKING;
       op_start_check (a, op);
     }

@@ -96,7 +96,14 @@ extern bool op_resync (struct array *a, struct line *line,
 extern bool op_zero (struct array *a, struct completion *c, uint64_t line0,
                      uint64_t line1, bool trim);
 /* True if one of these lines is being zeroed. */
-extern bool op_zeroes (const struct array *a, uint64_t line0, uint64_t line1);
+extern bool op_zeroes_any (const struct array *a, uint64_t line0,
+                           uint64_t line1);
+static inline bool
+op_zeroes (const struct array *a, uint64_t line0, uint64_t line1)
+{
+  return !list_empty (&a->zeroing) && op_zeroes_any (a, line0, line1);
+}
+
 
 /* What a scrub found in the rows of a line.  Masks by row have a bit per role,
  * those of rows a bit per row.  Absent members are in none.

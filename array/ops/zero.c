@@ -36,7 +36,7 @@ op_zero (struct array *a, struct completion *c, uint64_t line0,
 }
 
 bool
-op_zeroes (const struct array *a, uint64_t line0, uint64_t line1)
+op_zeroes_any (const struct array *a, uint64_t line0, uint64_t line1)
 {
   list_for_each (l, &a->zeroing) {
     const struct op *op = list_item (l, struct op, zeroing);

@@ -177,11 +177,11 @@ recover_next_seq (const struct array *a)
 static bool
 is_wanted (const struct recovery *rec)
 {
-  return rec && rec->replay.nr_runs > 0 && rec->phase != PLACED;
+  return rec->replay.nr_runs > 0 && rec->phase != PLACED;
 }
 
 bool
-recover_has_line (const struct array *a, uint64_t no)
+recovery_has_line (const struct array *a, uint64_t no)
 {
   const struct recovery *rec = a->recovery;
 
@@ -203,7 +203,7 @@ recover_seat (const struct array *a, const struct replay_source *src)
 }
 
 uint64_t
-recover_erased (const struct array *a, uint64_t no, unsigned b)
+recovery_erased (const struct array *a, uint64_t no, unsigned b)
 {
   const struct replay_run *run;
   uint64_t roles = 0;
@@ -222,7 +222,7 @@ recover_erased (const struct array *a, uint64_t no, unsigned b)
 }
 
 uint64_t
-recover_known (const struct array *a, uint64_t no, unsigned b)
+recovery_known (const struct array *a, uint64_t no, unsigned b)
 {
   const struct replay_run *run;
   uint64_t roles = 0;
@@ -320,13 +320,13 @@ recover_wrote_direct (struct array *a, uint64_t no, unsigned role, unsigned b,
 }
 
 bool
-recover_is_pending (const struct array *a)
+recovery_is_pending (const struct array *a)
 {
   return is_wanted (a->recovery);
 }
 
 const struct replay_source *
-recover_source (const struct array *a, uint64_t no, unsigned role, unsigned b)
+recovery_source (const struct array *a, uint64_t no, unsigned role, unsigned b)
 {
   const struct replay_run *run;
   const struct replay_source *src;
@@ -341,7 +341,7 @@ recover_source (const struct array *a, uint64_t no, unsigned role, unsigned b)
 /* ---- carrying it out ----------------------------------------------------- */
 
 bool
-recover_is_outdated (const struct array *a)
+recovery_is_outdated (const struct array *a)
 {
   const struct recovery *rec = a->recovery;
 
@@ -354,9 +354,9 @@ recover_is_outdated (const struct array *a)
 }
 
 unsigned
-recover_decision (const struct array *a)
+recovery_decision (const struct array *a)
 {
-  return a->recovery ? a->recovery->nr_decisions : 0;
+  return a->recovery->nr_decisions;
 }
 
 /* A block of a ring can't be read: it will be logged again if it is of the
@@ -438,7 +438,8 @@ recover_bad_row (struct array *a, uint64_t no, unsigned b, uint64_t roles)
 {
   struct recovery *rec = a->recovery;
   const uint64_t row = line_row (a, no) + b;
-  const struct replay_run *run = is_wanted (rec) && rec->phase <= RELOG_FLUSH ?
+  const struct replay_run *run =
+    rec && is_wanted (rec) && rec->phase <= RELOG_FLUSH ?
     replay_find (&rec->replay, row) : NULL;
   uint64_t in_place = 0;
 

@@ -252,7 +252,7 @@ request_copy (struct request *r)
   const bool ops = r->phase == R_COPY_OPS;
   const bool all = r->kind == REQUEST_READ ?
     run_steps (r, r->step, r->nr_steps, ops) :
-    run_steps (r, r->fill, r->nr_fills, ops);
+    r->nr_fills == 0 || run_steps (r, r->fill, r->nr_fills, ops);
 
   if (!all && !ops) {
     r->phase = R_LOOK;

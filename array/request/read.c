@@ -354,7 +354,7 @@ read_start (struct array *a, struct request *r)
     f.buf = r->buf + pos;
     f.all_ops = large || r->all_ops || needs_decoding (a, r, f.no);
     f.pinned = false;
-    if (!list_empty (&a->zeroing) && op_zeroes (a, f.no, f.no + 1)) {
+    if (op_zeroes (a, f.no, f.no + 1)) {
       wait = &a->zero_waiters;
       break;
     }

@@ -276,7 +276,7 @@ unfilled_blocks (const struct request *r, const struct step *s)
 void
 write_commit (struct array *a, struct request *r)
 {
-  int error = steps_put (a, r->fill, r->nr_fills);
+  int error = r->nr_fills ? steps_put (a, r->fill, r->nr_fills) : 0;
 
   /* It will never be written out. */
   if (a->failed)

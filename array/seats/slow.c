@@ -19,11 +19,11 @@
 /* ---- which --------------------------------------------------------------- */
 
 uint64_t
-slow_slots (const struct array *a)
+slow_find_slots (const struct array *a)
 {
   uint64_t slots = 0;
 
-  if (!a->any_slow || recover_is_pending (a))
+  if (recover_is_pending (a))
     return 0;
   for (unsigned slot = 0; slot < a->n; slot++)
     if (a->at[slot][0] && a->at[slot][0]->hedge.slow)
@@ -32,7 +32,7 @@ slow_slots (const struct array *a)
 }
 
 uint64_t
-slow_roles (const struct array *a, uint64_t no)
+slow_find_roles (const struct array *a, uint64_t no)
 {
   uint64_t roles = 0;
 

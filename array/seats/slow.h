@@ -57,9 +57,20 @@ extern void slow_compare (struct array *a);
 /* Slots that clients' reads avoid: those of slow members, or none where too few
  * others would remain.
  */
-extern uint64_t slow_slots (const struct array *a);
+extern uint64_t slow_find_slots (const struct array *a);
+static inline uint64_t
+slow_slots (const struct array *a)
+{
+  return a->any_slow ? slow_find_slots (a) : 0;
+}
+
 /* The roles of these slots in a line. */
-extern uint64_t slow_roles (const struct array *a, uint64_t no);
+extern uint64_t slow_find_roles (const struct array *a, uint64_t no);
+static inline uint64_t
+slow_roles (const struct array *a, uint64_t no)
+{
+  return a->any_slow ? slow_find_roles (a, no) : 0;
+}
 
 /* Blocks of a role were decoded, because that is on a slow member. */
 extern void slow_avoided (struct array *a, uint64_t no, unsigned role,
