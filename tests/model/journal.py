@@ -2,9 +2,10 @@
 # gpuraid: the distributed redo journal as a small model, tried
 # exhaustively.
 #
-# Transactions write, trim and write directly, members fail, one is
-# rebuilt, and at every step, in recovery too, there may be a crash that
-# leaves any part of what was not flushed.  After every crash every set of
+# Transactions write, trim and write directly, of which some is withdrawn
+# where there is no space; members fail, one is rebuilt, and at every step,
+# in recovery too, there may be a crash that leaves any part of what was not
+# flushed.  After every crash every set of
 # members opens that has enough of them.
 #
 #   tests/model/journal.py [--all]            a slice, and the weakenings
@@ -46,7 +47,7 @@
 #
 # These were run to their end, and nothing broke:
 #
-#   --run 1 1 2 2 --kinds wd                       159023 states
+#   --run 1 1 2 2 --kinds wd                       539725 states
 #   --run 1 1 1 3 --kinds wd --ring 3               37104
 #   --run 1 1 2 2 --kinds wd --narrow --joins 1    351957
 #   --run 1 1 1 2 --crashes 2 --rot 1              583043
@@ -145,6 +146,7 @@ ROWS = (1, 1, 2, 2, {})
 AGAIN = (1, 1, 1, 1, {"crashes": 2})
 JOIN = (1, 1, 1, 1, {"kinds": "wd", "joins": 1})
 ROT = (1, 1, 1, 1, {"crashes": 2, "rot": 1})
+WITHDRAWN = (1, 1, 1, 2, {"kinds": "wd"})
 REUSE = (2, 1, 1, 2, {"kinds": "w", "narrow": True, "crashes": 2})
 WEAKER = [
     ("R1", ONE), ("R2", ONE), ("R3", ONE), ("R3-order", TWO), ("R4", THREE),
@@ -152,6 +154,9 @@ WEAKER = [
     ("R8", THREE), ("R9", ONE), ("R10", JOIN), ("R10-headers", JOIN),
     ("R10-copy", JOIN), ("R11", ONE), ("R12-free", TWO),
     ("R12-stable", THREE), ("R12-parity", TWO), ("R13", TWO), ("R14", ROWS),
+    ("R5-withdraw", WITHDRAWN), ("R5-first", WITHDRAWN),
+    ("withdraw-flush", (1, 1, 2, 1, {"kinds": "wd"})),
+    ("zero-row", (2, 1, 1, 1, {"kinds": "d"})),
     ("R15", JOIN), ("turn", AGAIN), ("one-place", ROWS), ("newest", TWO),
     ("erasure", ONE), ("drop", ONE),
     ("tail", (2, 1, 1, 2, {"kinds": "w", "narrow": True})),

@@ -74,6 +74,13 @@ def reverted(member):
                   for part in member])
 
 
+def unwritten(member, row):
+    """A block of a row that was written for the first time is as it was."""
+    place = member[BLOCK][row]
+    old = tuple([x for x in place[1:] if x != TORN])
+    return change(member, BLOCK, row, old[:1] or place)
+
+
 def is_flushed(member, what=None):
     parts = member if what is None else (member[what],)
     return all(len(place) == 1 for part in parts for place in part)

@@ -168,6 +168,8 @@ class Opening:
 
     def by_record(self, slot, row, seq):
         entry = self.rings[slot].entry(seq, row)
+        if entry is None and self.zeroes_row(seq, row):
+            return self.code.block(slot, self.code.zeroes)
         if entry is None:
             if "erasure" in self.without:
                 return self.in_place(slot, row)
@@ -180,6 +182,12 @@ class Opening:
             return content if there == content else None
         whole = self.rings[slot].records[seq][3] >> row & 1
         return content if whole else None
+
+    def zeroes_row(self, seq, row):
+        """The newest, all slots of it: any one record says it."""
+        return "zero-row" not in self.without and seq == self.newest and \
+            self.kinds[seq, row] == {"z"} and \
+            self.live[seq][row] == (1 << self.code.n) - 1
 
     # ---- step 4 ------------------------------------------------------------
 

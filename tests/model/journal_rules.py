@@ -15,7 +15,8 @@ from collections import namedtuple
 from itertools import product
 
 from journal_disk import (BLOCK, HDR, Images, MISSED, PAGE, ZERO, bits,
-                          flushed, is_flushed, newest, torn_record)
+                          flushed, is_flushed, newest, torn_record,
+                          unwritten)
 from journal_recovery import (Code, write_block, write_header, write_missed,
                               write_page, write_record)
 
@@ -41,6 +42,11 @@ RULES = {
     "R13": "a trim of a whole row leaves its parity alone",
     "R14": "a table page holds entries of what has not met R1",
     "R15": "a row is copied before its table pages went out",
+    "R5-withdraw": "after a withdrawal the next transaction does not zero its"
+                   " rows",
+    "R5-first": "another transaction goes before the one that zeroes them",
+    "withdraw-flush": "rows are withdrawn before the records are flushed",
+    "zero-row": "a slot without a record of a zeroed row is an erasure",
     "turn": "both places of a header or page are in flight together",
     "one-place": "a page with one torn place is never trusted",
     "newest": "the oldest record of a slot counts",
@@ -73,6 +79,7 @@ RULES = {
 
 # A transaction.  rows: (row, roles, kinds by slot, data).  parts: its
 # participants; wait: those that were not flushed since it went in place.
+# Kind "w": a direct block that was withdrawn.
 Tx = namedtuple("Tx", "seq phase rows parts wait")
 BEGUN, WRITTEN, MET, PLACED, DONE = range(5)
 
@@ -217,7 +224,13 @@ class Transactions:
     # ---- steps of a transaction ----------------------------------------------
 
     def begins(self, run):
-        if not run.left[0] or run.txs and run.txs[-1].phase == BEGUN:
+        if run.txs and run.txs[-1].phase == BEGUN:
+            return
+        if self.withdrawn(run):
+            yield from self.zero_withdrawn(run)
+            if "R5-first" not in self.without:
+                return
+        if not run.left[0]:
             return
         value = self.nr_txs - run.left[0] + 1
         for choice in self.choices:
@@ -242,6 +255,53 @@ class Transactions:
                 continue
             for more, r3 in self.records(r2):
                 yield label + ", " + more, r3
+
+    # ---- a transaction without space for its direct blocks --------------------
+
+    def withdraws(self, run):
+        """Its records are written, but on some members there is no space for
+        its direct blocks.  All else of it counts."""
+        tx = run.txs[-1] if run.txs else None
+        if not tx or tx.phase != WRITTEN or \
+           not any("d" in row[2] for row in tx.rows):
+            return
+        for got in range(1 << self.n):
+            if got & ~tx.parts or got == tx.parts:
+                continue
+            mem = list(run.mem)
+            for row, roles, kinds, data in tx.rows:
+                for s in bits(tx.parts & ~got):
+                    if kinds[s] == "d":
+                        mem[s] = unwritten(mem[s], row)
+            rows = tuple([(row, roles, tuple(
+                ["w" if x == "d" else x for x in kinds]), data)
+                for row, roles, kinds, data in tx.rows])
+            r2 = run._replace(mem=tuple(mem), txs=run.txs[:-1] +
+                              (tx._replace(rows=rows, phase=MET),))
+            if "withdraw-flush" not in self.without:
+                r2 = self.flush(r2, tx.parts)
+            yield "withdraw %d but on %s" % (tx.seq, list(bits(got))), \
+                self.acknowledge(r2, r2.txs[-1])
+
+    def withdrawn(self, run):
+        """The rows that the next transaction zeroes."""
+        tx = run.txs[-1] if run.txs else None
+        if not tx or "R5-withdraw" in self.without:
+            return []
+        return [row[0] for row in tx.rows if "w" in row[2]]
+
+    def zero_withdrawn(self, run):
+        full = (1 << self.n) - 1
+        rows = tuple([(row, full, ("z",) * self.n, self.code.zeroes)
+                      for row in self.withdrawn(run)])
+        values = list(run.values)
+        for row in rows:
+            values[row[0]] += (self.code.zeroes,)
+        tx = Tx(run.seq, BEGUN, rows, run.alive, 0)
+        r2 = run._replace(seq=run.seq + 1, txs=run.txs + (tx,),
+                          values=tuple(values))
+        for more, r3 in self.records(r2):
+            yield "zero what was withdrawn: %d, %s" % (tx.seq, more), r3
 
     def tell_tx(self, tx):
         names = {"p": "write", "z": "trim", "d": "direct", "": "-"}
@@ -289,7 +349,8 @@ class Transactions:
                 [(row, roles, kinds[s], self.code.block(s, data))
                  for row, roles, kinds, data in tx.rows if roles >> s & 1])
             before = max([newest([p[0] for p in mem[s][PAGE]])[2]] +
-                         [t.seq for t in run.txs[:-1] if t.parts >> s & 1])
+                         [t.seq for t in run.txs[:-1] if t.parts >> s & 1 and
+                          any(r[2][s] not in ("", "w") for r in t.rows)])
             rec = run.session, tx.seq, entries, (1 << self.rows) - 1, before
             mem[s] = write_record(mem[s], rec, torn_record(rec))
         if run.listed != (1 << self.n) - 1 and \
@@ -305,8 +366,9 @@ class Transactions:
     def acknowledge(self, run, tx):
         values = list(run.values)
         for row, roles, kinds, data in tx.rows:
-            if data in values[row]:
-                values[row] = values[row][values[row].index(data):]
+            if data in values[row] and "w" not in kinds:
+                last = len(values[row]) - 1 - values[row][::-1].index(data)
+                values[row] = values[row][last:]
         return run._replace(values=tuple(values))
 
     def passed_by(self, run, tx):
@@ -362,6 +424,8 @@ class Transactions:
                    t.phase != MET and "R14" not in self.without and t != tx:
                     continue
                 for row, roles, kinds, data in t.rows:
+                    if kinds[s] == "w":
+                        continue
                     if s in self.takers(run, t, row, roles):
                         entries.append((row, ZERO if kinds[s] == "z" else
                                         (self.code.block(s, data), t.seq)))
@@ -388,7 +452,8 @@ class Transactions:
     def free(self, run):
         """A header says what is freed."""
         txs = run.txs
-        while txs and txs[0].phase == DONE:
+        while txs and txs[0].phase == DONE and \
+                not (len(txs) == 1 and self.withdrawn(run)):
             txs = txs[1:]
         tail = txs[0].seq if txs else run.seq
         if tail == run.tail or not self.missed_flushed(run) and \

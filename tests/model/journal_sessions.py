@@ -218,6 +218,7 @@ class Model(Transactions):
         if run.txs and run.txs[-1].phase == BEGUN:
             for label, r2 in self.records(run):
                 yield "%s %d" % (label, run.txs[-1].seq), r2
+        yield from self.withdraws(run)
         for nr, tx in enumerate(run.txs):
             if tx.phase == WRITTEN:
                 yield "R1 %d" % tx.seq, self.meet(run, nr)
