@@ -5,6 +5,7 @@
 
 #include <assert.h>
 
+#include "common/bits.h"
 #include "raidmap/journal.h"
 #include "raidmap/ring.h"
 
@@ -41,6 +42,22 @@ ring_take (struct ring *r, uint64_t pos, uint32_t nr)
 {
   assert (pos >= r->head && pos + nr - r->tail <= nr_places (r));
   r->head = pos + nr;
+}
+
+bool
+ring_leaves (const struct ring *r, uint64_t pos, uint32_t nr, uint32_t left)
+{
+  return pos + nr + left - r->tail <= nr_places (r);
+}
+
+/* Before a record of most blocks at most most - 1 are left out. */
+uint32_t
+ring_reserve (const struct ring *r, uint32_t most)
+{
+  const uint32_t places = nr_places (r);
+  const uint32_t spare = places >= 2 * most ? places - 2 * most + 1 : 0;
+
+  return MAX (1, MIN (places / 16, spare));
 }
 
 uint32_t

@@ -33,6 +33,15 @@ extern void ring_take (struct ring *r, uint64_t pos, uint32_t nr);
 /* Blocks from tail to head. */
 extern uint32_t ring_used (const struct ring *r);
 
+/* Would as many blocks be free after a record of nr blocks at pos? */
+extern bool ring_leaves (const struct ring *r, uint64_t pos, uint32_t nr,
+                         uint32_t left);
+
+/* The blocks that are kept for what gives space back, in a ring in which a
+ * record of most blocks has to fit.  At least 1.
+ */
+extern uint32_t ring_reserve (const struct ring *r, uint32_t most);
+
 /* The longest record that fits in an empty ring, wherever its head is. */
 extern uint32_t ring_max_record (const struct ring *r);
 

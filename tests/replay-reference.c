@@ -308,6 +308,33 @@ lacks_direct (const struct crash *c, unsigned member, uint64_t seq,
   return false;
 }
 
+/* Is it the newest of all, and does some record zero the row of all slots?  No
+ * member is behind.
+ */
+static bool
+zeroes_row (const struct crash *c, uint64_t seq, uint64_t row)
+{
+  for (unsigned i = 0; i < c->nr_members; i++) {
+    const struct ring_contents *ring = &c->ring[i];
+
+    if (c->member[i].missed)
+      return false;
+    for (unsigned j = 0; j < ring->nr_records; j++)
+      if (ring->record[j].r.seq > seq)
+        return false;
+  }
+  for (unsigned i = 0; i < c->nr_members; i++) {
+    const struct ring_record *rec = find_record (c, i, seq);
+
+    for (uint32_t j = 0; rec && j < rec->r.nr_entries; j++)
+      if (covers (&rec->r.entry[j], row) &&
+          rec->r.entry[j].flags == JOURNAL_ENTRY_ZERO &&
+          rec->r.entry[j].roles == LOW_BITS (c->g.k + c->g.m))
+        return true;
+  }
+  return false;
+}
+
 /* Of any member of the slot; what is in place, of all. */
 static enum replay_kind
 content_of (const struct crash *c, unsigned slot, uint64_t seq, uint64_t row)
@@ -315,6 +342,8 @@ content_of (const struct crash *c, unsigned slot, uint64_t seq, uint64_t row)
   enum replay_kind kind = REPLAY_ERASED;
   uint32_t place;
 
+  if (zeroes_row (c, seq, row))
+    return REPLAY_ZERO;
   for (unsigned i = 0; i < c->nr_members; i++) {
     if (c->member[i].slot != slot)
       continue;

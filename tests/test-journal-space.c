@@ -194,6 +194,106 @@ test_not_ready (void **state)
   end_whole (sa);
 }
 
+/* A trim is answered, although other writes wait for space. */
+static void
+trim (struct sim_array *sa, uint64_t off, uint64_t len)
+{
+  struct sim_request *q =
+    start_request (sa, REQUEST_ZERO, NULL, off, len, ARRAY_FUA|ARRAY_TRIM);
+
+  memset (data + off, 0, len);
+  assert_true (sim_array_pause (sa, 5 * SECOND));
+  assert_int_equal (q->state, SIM_IDLE);
+  assert_int_equal (q->r.error, 0);
+  free (q);
+  check_range (sa, off, len);
+}
+
+/* It is killed, and opened while it is full: what was flushed is there. */
+static void
+open_full (struct sim_array *sa, uint64_t unflushed)
+{
+  crash_array (sa);
+  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
+  assert_int_equal (sim_array_writable (sa), 0);
+  assert_true (sim_array_pause (sa, 3 * SECOND));
+  check_each (sa, 0, unflushed);
+  check_each (sa, unflushed + STRIPE, sa->g.size);
+}
+
+/* What was to be written directly is withdrawn, and is written when there is
+ * space: other trims are answered, and so is one of that itself.
+ */
+static void
+test_trim_direct (void **state)
+{
+  for (unsigned i = 0; i < 3; i++) {
+    struct sim_array *sa;
+
+    sim_checksum = CHECKSUM_CRC32C;
+    sa = start_half ();
+    put (sa, 30 * STRIPE, STRIPE, 0);
+    put (sa, 35 * STRIPE, STRIPE, 0);
+    assert_int_equal (sim_array_flush (sa), ENOSPC);
+    trim (sa, 3 * STRIPE, 4 * STRIPE);
+    trim (sa, 9 * STRIPE, STRIPE);
+    check_each (sa, 0, sa->g.size);
+    if (i == 1)
+      trim (sa, 30 * STRIPE, STRIPE);
+    if (i == 2) {
+      trim (sa, 30 * STRIPE, STRIPE);
+      open_full (sa, 35 * STRIPE);
+      sim_array_disk_at (sa, 1)->full = false;
+      put (sa, 35 * STRIPE, STRIPE, 0);
+    }
+    make_space (sa);
+    check_each (sa, 0, sa->g.size);
+    assert_true (sim_array_pause (sa, 3 * SECOND));
+    end_whole (sa);
+    sim_checksum = CHECKSUM_NONE;
+  }
+}
+
+/* What is in the journal and waits in place need not be written any more. */
+static void
+test_trim_held (void **state)
+{
+  for (unsigned i = 0; i < 2; i++) {
+    struct sim_array *sa = start_half ();
+
+    put (sa, 30 * STRIPE, STRIPE, ARRAY_FUA);
+    assert_true (sim_array_pause (sa, 3 * SECOND));
+    trim (sa, 29 * STRIPE, 3 * STRIPE);
+    if (i == 1)
+      open_full (sa, 39 * STRIPE);
+    make_space (sa);
+    end_whole (sa);
+  }
+}
+
+/* The ring is full of what waits: some of it is kept for trims. */
+static void
+test_trim_full_ring (void **state)
+{
+  struct sim_array *sa = start_half ();
+  unsigned nr = 0;
+  int r;
+
+  put (sa, 30 * STRIPE, STRIPE, ARRAY_FUA);
+  do {
+    const uint64_t off = nr % 20 * STRIPE;
+
+    for (unsigned i = 0; i < 4096; i++)
+      data[off + i] += 7 + i;
+    r = sim_array_write (sa, data + off, 4096, off, ARRAY_FUA);
+    assert_true (nr++ < 1000);
+  } while (r == 0);
+  assert_int_equal (r, ENOSPC);
+  trim (sa, 0, 40 * STRIPE);
+  make_space (sa);
+  end_whole (sa);
+}
+
 int
 main (void)
 {
@@ -202,6 +302,9 @@ main (void)
     cmocka_unit_test (test_same_line),
     cmocka_unit_test (test_held),
     cmocka_unit_test (test_not_ready),
+    cmocka_unit_test (test_trim_direct),
+    cmocka_unit_test (test_trim_held),
+    cmocka_unit_test (test_trim_full_ring),
   };
 
   return cmocka_run_group_tests (tests, NULL, free_data);

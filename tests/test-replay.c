@@ -362,13 +362,43 @@ test_zeroes (void **state)
   assert_int_equal (r.nr_dropped, 1);
   replay_free (&r);
 
-  /* So are the zeroes, of which one ring alone has the record. */
+  /* The zeroes are not, although one ring alone has the record. */
   c.ring[0].nr_records = 1;
   c.ring[1].nr_records = c.ring[2].nr_records = 0;
   crash_check (&c, 1020, &r);
-  expect (500, NULL);
-  assert_int_equal (r.nr_dropped, 1000);
+  expect (500, "000");
+  assert_int_equal (r.nr_dropped, 0);
   replay_free (&r);
+
+  /* Of an older one a record that is missing is an erasure: a newer one of the
+   * slot may be missing with it.
+   */
+  c.ring[1].nr_records = 1;
+  add_block (0, 6, 2000, 1, false);
+  crash_check (&c, 2020, &r);
+  expect (500, "00X");
+  replay_free (&r);
+}
+
+/* So it is where a member is behind, also of the newest. */
+static void
+test_zeroes_behind (void **state)
+{
+  const uint64_t missed = 1;
+
+  for (unsigned i = 0; i < 2; i++) {
+    begin (2, 1, 16, 5);
+    crash_add_entry (crash_add_record (&c, 0, 5, 7), 0, 4, 7, ZERO, 0);
+    crash_add_entry (crash_add_record (&c, 1, 5, 7), 0, 4, 7, ZERO, 0);
+    if (i == 1) {
+      c.member[2].missed = &missed;
+      c.member[2].region_rows = 16;
+    }
+    assert_int_equal (replay_decide (&c.g, c.member, c.nr_members, NULL, 0, &r),
+                      0);
+    expect (0, i == 0 ? "000" : "00X");
+    replay_free (&r);
+  }
 }
 
 /* Blocks in place that can't be read; the newest is dropped if that is one too
@@ -601,6 +631,7 @@ main (void)
     cmocka_unit_test (test_torn_above_another),
     cmocka_unit_test (test_erased),
     cmocka_unit_test (test_zeroes),
+    cmocka_unit_test (test_zeroes_behind),
     cmocka_unit_test (test_bad),
     cmocka_unit_test (test_bad_in_zeroes),
     cmocka_unit_test (test_zeroes_across_stripes),

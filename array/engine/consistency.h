@@ -62,6 +62,10 @@ struct consistency_ops {
   bool (*is_ready) (const struct array *a);
   /* Does what is to be written wait until other writes are in place? */
   bool (*is_stuck) (const struct array *a);
+  /* May this operation end unwritten, since its line is to be zeroed? */
+  bool (*gives_way) (const struct array *a, const struct op *op);
+  /* Called periodically while something waits for space. */
+  void (*no_space) (struct array *a);
   /* Is nothing under way, so that the array may stop? */
   bool (*is_idle) (const struct array *a);
 };

@@ -115,8 +115,12 @@ xfer_free (struct array *a, struct xfer *x)
 static void
 xfer_ended (struct array *a, struct xfer *x)
 {
-  const bool waits = !x->abandoned && !x->no_wait &&
+  const bool is_short = !x->abandoned && !x->no_wait &&
     space_is_short (a, x->seat, x->kind, x->error);
+  const bool waits = is_short && !x->moot;
+
+  if (is_short && x->moot)
+    x->error = 0;
 
   if (x->error && !waits)
     seat_note_error (a, x->seat, x->kind, x->off, x->error);

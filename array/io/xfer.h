@@ -28,6 +28,8 @@ struct xfer {
   int error;                    /* out: 0 or a positive errno */
   bool retried;
   bool had_no_space;            /* at its last try */
+  bool moot;                    /* it need not be written where there is no
+                                 * space: something newer is durable */
   bool alone;                   /* not bundled: a bundle with it failed */
   bool abandoned;               /* done was called, or never will be */
   bool timed;                   /* a client waits for it: seats/slow.c counts

@@ -36,8 +36,8 @@ is_outdated (const struct array *a, const struct op *op)
   return noread != op->noread || nowrite != op->nowrite;
 }
 
-static void
-plan_anew (struct array *a, struct op *op)
+void
+journal_plan_anew (struct array *a, struct op *op)
 {
   list_remove (&op->txn_link);
   op->phase = OP_PLANNING;
@@ -79,33 +79,104 @@ may_be_direct (const struct array *a, const struct journal *j,
   return !zeroed_maybe (&j->zeroed, row, end) || PLANTED ("direct-zeroed");
 }
 
+bool
+journal_any_withdrawn (const struct journal *j)
+{
+  list_for_each (l, &j->gathered)
+    if (list_item (l, struct op, txn_link)->withdrawn)
+      return !PLANTED ("withdrawn-not-first");
+  return false;
+}
+
+/* Zeroes go before what may wait for space, and without it. */
+static bool
+zeroes_go_first (const struct array *a, const struct journal *j)
+{
+  bool is_short = false;
+
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    is_short |= a->seat[i]->no_space;
+  list_for_each (l, &j->gathered)
+    if (list_item (l, struct op, txn_link)->kind == OP_ZERO && is_short)
+      return true;
+  return false;
+}
+
+bool
+journal_may_begin (const struct array *a, struct journal *j)
+{
+  if (list_empty (&j->gathered))
+    return false;
+  /* While one is live no member becomes active, and it may be waiting for the
+   * space that others give back.
+   */
+  return !journal_is_held (a) || PLANTED ("journal-not-held") ||
+    journal_any_withdrawn (j) ||
+    (!list_empty (&j->live) && zeroes_go_first (a, j));
+}
+
+/* All of them, or none. */
+static bool
+add_withdrawn (struct array *a, struct journal *j, struct txn *t)
+{
+  list_for_each (l, &j->gathered) {
+    struct op *op = list_item (l, struct op, txn_link);
+
+    if (op->withdrawn && !txn_add (a, t, op, max_record (a)))
+      return false;
+  }
+  return true;
+}
+
+/* zeroes: no others. */
+static void
+add_gathered (struct array *a, struct journal *j, struct txn *t, bool zeroes)
+{
+  list_for_each (l, &j->gathered) {
+    struct op *op = list_item (l, struct op, txn_link);
+
+    if (op->withdrawn || (zeroes && op->kind != OP_ZERO))
+      continue;
+    op->direct = may_be_direct (a, j, op);
+    if (is_outdated (a, op) && !PLANTED ("journal-old-plan"))
+      journal_plan_anew (a, op);
+    else if (!txn_add (a, t, op, max_record (a)))
+      break;
+  }
+}
+
+static void
+take_all_back (struct journal *j, struct txn *t)
+{
+  list_for_each (l, &t->ops)
+    list_item (l, struct op, txn_link)->txn = NULL;
+  list_splice (&j->gathered, &t->ops);
+  txn_free (t);
+}
+
 void
 journal_begin (struct array *a, struct journal *j,
                void (*written) (struct array *a, struct txn *t))
 {
   struct txn *t = txn_new (a, j->next_seq);
+  const bool withdrawn = journal_any_withdrawn (j);
+  const bool zeroes = withdrawn || zeroes_go_first (a, j);
 
   if (t == NULL)
     return;                     /* the next turn tries again */
-  list_for_each (l, &j->gathered) {
-    struct op *op = list_item (l, struct op, txn_link);
-
-    op->direct = may_be_direct (a, j, op);
-    if (is_outdated (a, op) && !PLANTED ("journal-old-plan"))
-      plan_anew (a, op);
-    else if (!txn_add (a, t, op, max_record (a)))
-      break;
+  t->takes_reserve = zeroes && !PLANTED ("journal-no-reserve");
+  if (withdrawn && !add_withdrawn (a, j, t)) {
+    take_all_back (j, t);
+    return;
   }
+  add_gathered (a, j, t, zeroes);
   j->full = t->nr_ops == 0 && !list_empty (&j->gathered);
   if (t->nr_ops == 0) {
     txn_free (t);
     return;
   }
   if (!txn_write (a, t, j->session, written)) {
-    list_for_each (l, &t->ops)
-      list_item (l, struct op, txn_link)->txn = NULL;
-    list_splice (&j->gathered, &t->ops);
-    txn_free (t);
+    take_all_back (j, t);
     return;
   }
   j->next_seq = journal_seq_after (t->seq);

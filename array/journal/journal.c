@@ -15,6 +15,7 @@
 #include "array/journal/internal.h"
 #include "array/journal/journal.h"
 #include "array/journal/recover.h"
+#include "array/journal/withdraw.h"
 #include "array/ops/internal.h"
 #include "array/replay/recovery.h"
 #include "array/seats/seat.h"
@@ -65,6 +66,50 @@ fail_ops (struct array *a, struct list *ops)
     fail_op (a, list_item (l, struct op, txn_link));
 }
 
+/* One of its operations is in place, or will be anew. */
+static void
+has_one_less (const struct array *a, struct txn *t)
+{
+  if (--t->nr_ops > 0)
+    return;
+  t->phase = a->sums ? TXN_IN_PLACE : TXN_STORED;
+  t->flush_gen = a->flush_gen;
+}
+
+static void
+op_left (const struct array *a, struct txn *t, struct op *op)
+{
+  list_remove (&op->txn_link);
+  op->txn = NULL;
+  has_one_less (a, t);
+}
+
+/* It goes to the next transaction; and when that has zeroed its rows, it is
+ * written anew.  Till then the one in which it was direct is not freed: some of
+ * these rows is in place.
+ */
+static void
+withdrawn_flushed (struct array *a, struct txn *t, struct op *op)
+{
+  const bool early = PLANTED ("withdrawn-freed-early");
+
+  if (op->withdrawn == t) {
+    list_move (&a->journal->gathered, &op->txn_link);
+    op->txn = NULL;
+    op->direct = false;
+    if (early)
+      has_one_less (a, t);
+    return;
+  }
+  op_note_sums (a, op, t->seq);
+  op_left (a, t, op);
+  if (!early)
+    has_one_less (a, op->withdrawn);
+  op->withdrawn = NULL;
+  list_append (&a->journal->gathered, &op->txn_link);
+  journal_plan_anew (a, op);
+}
+
 /* The flush has ended, and where a member failed in it the record without
  * it is in force.
  */
@@ -85,6 +130,10 @@ txn_flushed (struct array *a, struct waiter *w)
   list_for_each (l, &t->ops) {
     struct op *op = list_item (l, struct op, txn_link);
 
+    if (op->withdrawn) {
+      withdrawn_flushed (a, t, op);
+      continue;
+    }
     op->phase = OP_LOGGED;
     op_note_sums (a, op, t->seq);
     op_advance (a, op);
@@ -114,12 +163,7 @@ journal_written (struct array *a, struct op *op)
 
   if (t == NULL)
     return;                     /* a fix */
-  list_remove (&op->txn_link);
-  op->txn = NULL;
-  if (--t->nr_ops > 0)
-    return;
-  t->phase = a->sums ? TXN_IN_PLACE : TXN_STORED;
-  t->flush_gen = a->flush_gen;
+  op_left (a, t, op);
 }
 
 static void
@@ -302,8 +346,7 @@ journal_turn (struct array *a)
     if (!j->ready)
       return;
   }
-  if (may_commit (j) && !list_empty (&j->gathered) && array_may_write (a) &&
-      (!journal_is_held (a) || PLANTED ("journal-not-held")))
+  if (may_commit (j) && array_may_write (a) && journal_may_begin (a, j))
     journal_begin (a, j, records_written);
   free_some (a, j);
   if (a->stopping && a->sums && list_empty (&j->live))
@@ -397,6 +440,22 @@ journal_is_idle (const struct array *a)
      (sums_oldest (a) == UINT64_MAX || !a->writable));
 }
 
+static bool
+journal_gives_way (const struct array *a, const struct op *op)
+{
+  return op->kind == OP_OUT && op->phase == OP_LOGGING && op->txn == NULL &&
+    !op->withdrawn && !PLANTED ("zero-waits");
+}
+
+static void
+journal_no_space (struct array *a)
+{
+  struct txn *t = a->journal->committing;
+
+  if (t && withdraw_is_due (a, t) && !PLANTED ("direct-not-withdrawn"))
+    withdraw (a, t);
+}
+
 int
 journal_init (struct array *a)
 {
@@ -446,5 +505,7 @@ const struct consistency_ops consistency_journal = {
   .turn = journal_turn,
   .is_ready = journal_is_ready,
   .is_stuck = journal_is_stuck,
+  .gives_way = journal_gives_way,
+  .no_space = journal_no_space,
   .is_idle = journal_is_idle,
 };

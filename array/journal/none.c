@@ -62,6 +62,17 @@ never (const struct array *a)
 }
 
 static bool
+gives_no_way (const struct array *a, const struct op *op)
+{
+  return false;
+}
+
+static void
+nothing_to_withdraw (struct array *a)
+{
+}
+
+static bool
 none_is_idle (const struct array *a)
 {
   return !may_store (a) || sums_oldest (a) == UINT64_MAX;
@@ -82,5 +93,7 @@ const struct consistency_ops consistency_none = {
   .turn = none_turn,
   .is_ready = always,
   .is_stuck = never,
+  .gives_way = gives_no_way,
+  .no_space = nothing_to_withdraw,
   .is_idle = none_is_idle,
 };

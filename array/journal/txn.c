@@ -116,7 +116,7 @@ static uint64_t
 changed_roles (const struct array *a, const struct op *op,
                const struct rect *rect)
 {
-  if (op->kind == OP_ZERO)
+  if (rect == NULL)
     return LOW_BITS (a->n);
   return rect->given | op->want | (LOW_BITS (a->n) & ~LOW_BITS (a->g.k));
 }
@@ -161,6 +161,18 @@ each_page (struct array *a, struct txn_record *rec, struct op *op,
   }
 }
 
+/* Zeroes go to all. */
+static void
+each_zero_run (struct array *a, struct txn *t, struct op *op, uint64_t row,
+               uint32_t nr, run_fn *fn)
+{
+  const struct run run = { .row = row, .nr = nr };
+
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (takes_record (a->seat[i]))
+      each_page (a, record_of (t, a->seat[i]), op, run, fn);
+}
+
 /* Call fn for each run that a participant gets. */
 static void
 each_run (struct array *a, struct txn *t, struct op *op, run_fn *fn)
@@ -168,13 +180,13 @@ each_run (struct array *a, struct txn *t, struct op *op, run_fn *fn)
   const uint64_t row = op_pos (a, op) / BLOCK_LEN;
 
   if (op->kind == OP_ZERO) {
-    const struct run run = { .row = row, .nr = op_len (a, op) / BLOCK_LEN };
-
-    for (unsigned i = 0; i < a->nr_seats; i++)
-      if (takes_record (a->seat[i]))
-        each_page (a, record_of (t, a->seat[i]), op, run, fn);
+    each_zero_run (a, t, op, row, op_len (a, op) / BLOCK_LEN, fn);
     return;
   }
+  for (unsigned i = 0; op->withdrawn && i < op->nr_rects; i++)
+    each_zero_run (a, t, op, row + op->rect[i].b0, op->rect[i].nr, fn);
+  if (op->withdrawn)
+    return;
   for (unsigned i = 0; i < op->nr_rects; i++)
     FOR_EACH_BIT (role, op->rect[i].p.write) {
       const struct rect *rect = &op->rect[i];
@@ -228,6 +240,30 @@ record_blocks (const struct txn_record *rec)
     rec->r.nr_blocks;
 }
 
+/* Some of a ring is kept for transactions of zeroes alone: what gives space
+ * back must not wait for what needs it.
+ */
+static uint32_t
+reserve (const struct txn *t, const struct ring *ring)
+{
+  const uint32_t nr = t->a->cell_blocks;
+
+  return t->takes_reserve ? 0 :
+    ring_reserve (ring, nr + journal_header_blocks (nr, nr));
+}
+
+/* If all that is direct has to be withdrawn, a record that zeroes it takes at
+ * most a quarter of the reserve, and fits wherever it begins.  Of each
+ * rect there may be two entries, on two pages.
+ */
+static bool
+may_be_withdrawn (const struct txn *t, const struct ring *ring)
+{
+  return t->nr_direct_rects == 0 ||
+    journal_header_blocks (2 * t->nr_direct_rects, 0) <=
+    MAX (1, reserve (t, ring) / 4);
+}
+
 static bool
 all_fit (const struct txn *t, uint32_t max_blocks)
 {
@@ -235,9 +271,13 @@ all_fit (const struct txn *t, uint32_t max_blocks)
     const struct txn_record *rec = &t->record[i];
     uint64_t pos;
 
-    if (record_blocks (rec) + rec->nr_direct > max_blocks ||
-        (!ring_find (&rec->seat->ring, record_blocks (rec), &pos) &&
-         !PLANTED ("journal-no-room")))
+    const struct ring *ring = &rec->seat->ring;
+    const uint32_t nr = record_blocks (rec);
+
+    if (nr + rec->nr_direct > max_blocks ||
+        ((!ring_find (ring, nr, &pos) ||
+          !ring_leaves (ring, pos, nr, reserve (t, ring))) &&
+         !PLANTED ("journal-no-room")) || !may_be_withdrawn (t, ring))
       return false;
   }
   return true;
@@ -254,9 +294,11 @@ txn_add (struct array *a, struct txn *t, struct op *op, uint32_t max_blocks)
                     a->sb.l.region_len))
     return false;
   each_run (a, t, op, count_run);
+  t->nr_direct_rects += op->direct ? op->nr_rects : 0;
   if (!all_fit (t, max_blocks) ||
-      (op->kind == OP_ZERO && !add_zeroed (a, t, op))) {
+      (op_zeroes_rows (op) && !add_zeroed (a, t, op))) {
     each_run (a, t, op, uncount_run);
+    t->nr_direct_rects -= op->direct ? op->nr_rects : 0;
     t->nr_records = had;
     return false;
   }

@@ -53,6 +53,8 @@ struct txn {
   uint64_t flush_gen;           /* TXN_STORED: a->flush_gen when the last
                                  * block or page had been written */
   bool any_direct;              /* some operation is written directly */
+  uint32_t nr_direct_rects;     /* of these */
+  bool takes_reserve;           /* it may use all of the ring: it zeroes */
   struct zeroed_rows *zeroed;   /* the rows that it zeroes */
   unsigned nr_zeroed;
   struct txn_regions *regions;

@@ -182,6 +182,8 @@ step (struct array *a, struct op *op)
 
   case OP_LOGGED:
     op_logged (a, op);
+    if (op->kind == OP_ZERO && !op_zero_is_alone (a, op))
+      return false;
     if (op->direct && !PLANTED ("direct-late"))
       op->phase = OP_WRITING;   /* that was done before */
     else

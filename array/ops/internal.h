@@ -92,6 +92,9 @@ struct op {
   struct txn *txn;              /* OP_LOGGING to OP_WRITING: of the journal,
                                  * or NULL: not begun */
   struct list txn_link;
+  struct txn *withdrawn;        /* OP_LOGGING: in this one it was direct, and
+                                 * there was no space: the next one zeroes its
+                                 * rows, then it is planned again */
   uint64_t lost_slots, epoch;   /* of the array, as last planned */
   bool direct;                  /* it is written in place with the records of
                                  * its transaction, which do not have it */
@@ -302,10 +305,26 @@ extern void op_note_rows (struct array *a, const struct op *op);
 /* Repair cells that gave errors once their content is known. */
 extern void op_repair_bad (struct array *a, const struct op *op);
 
+/* An OP_OUT that no transaction has: it ends, and its blocks and tickets are
+ * those of its line again.
+ */
+extern void op_take_back (struct array *a, struct op *op);
+
 /* array/ops/zero.c.  op_zero_begin: false if it waits. */
 extern bool op_zero_begin (struct array *a, struct op *op);
+/* It is durable: what waits for space in its lines need not be written any
+ * more.  False if it waits for some of it that is being tried again.
+ */
+extern bool op_zero_is_alone (struct array *a, struct op *op);
 extern void op_issue_zeroes (struct array *a, struct op *op);
 extern void op_end_zero (struct array *a, struct op *op);
+
+/* Does it zero whole rows of all members? */
+static inline bool
+op_zeroes_rows (const struct op *op)
+{
+  return op->kind == OP_ZERO || op->withdrawn;
+}
 
 /* array/ops/read.c */
 extern void op_end_read (struct array *a, struct op *op);

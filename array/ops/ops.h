@@ -95,6 +95,10 @@ extern bool op_resync (struct array *a, struct line *line,
  */
 extern bool op_zero (struct array *a, struct completion *c, uint64_t line0,
                      uint64_t line1, bool trim);
+/* Zeroing that waits for lines looks at them again. */
+extern void op_zeroes_again (struct array *a);
+/* Does some zeroing wait for the journal, or for lines? */
+extern bool op_zero_waits (const struct array *a);
 /* True if one of these lines is being zeroed. */
 extern bool op_zeroes_any (const struct array *a, uint64_t line0,
                            uint64_t line1);

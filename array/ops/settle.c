@@ -257,6 +257,22 @@ list_lost (struct array *a, const struct op *op)
   return listed;
 }
 
+void
+op_take_back (struct array *a, struct op *op)
+{
+  struct line *line = op->line;
+
+  list_remove (&op->txn_link);
+  op->error = ECANCELED;        /* none of it was written */
+  thaw (a, op);
+  line->want_out |= !list_empty (&op->tickets);
+  list_splice (&line->tickets, &op->tickets);
+  a->consistency->end (a, op_pos (a, op), op_len (a, op));
+  line->op = NULL;
+  op_free (a, op);
+  line_changed (a, line);
+}
+
 /* The end of a write-out or fix. */
 static void
 end_write (struct array *a, struct op *op)

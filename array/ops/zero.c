@@ -16,6 +16,7 @@
 #include "array/io/xfer.h"
 #include "array/ops/internal.h"
 #include "array/seats/seat.h"
+#include "common/plant.h"
 
 bool
 op_zero (struct array *a, struct completion *c, uint64_t line0,
@@ -74,10 +75,26 @@ each_line (struct array *a, struct op *op,
   return NULL;
 }
 
+/* Some of it is durable in the journal, and waits for space in place. */
+static bool
+is_short (const struct op *op)
+{
+  if (op == NULL || op->phase != OP_WRITING || op->txn == NULL)
+    return false;
+  list_for_each (l, &op->xfers)
+    if (list_item (l, struct xfer, owner_link)->had_no_space)
+      return !PLANTED ("zero-waits");
+  return false;
+}
+
+/* What gives space back does not wait for what needs some. */
 static bool
 is_idle (struct array *a, struct op *op, struct line *line)
 {
-  return line->op == NULL && line->pins == 0 && line->readers == 0;
+  if (line->op && a->consistency->gives_way (a, line->op))
+    op_take_back (a, line->op);
+  return (line->op == NULL || is_short (line->op)) && line->pins == 0 &&
+    line->readers == 0;
 }
 
 /* Count the writer before it asks whether its regions are marked.  Otherwise
@@ -95,6 +112,58 @@ op_zero_begin (struct array *a, struct op *op)
   op->marked = true;
   a->consistency->begin (a, op_pos (a, op), op_len (a, op));
   return true;
+}
+
+static void
+drop_short (struct array *a, struct op *op)
+{
+  list_for_each (l, &op->xfers)
+    list_item (l, struct xfer, owner_link)->moot = true;
+  list_for_each (l, &a->no_space) {
+    struct xfer *x = list_item (l, struct xfer, seat_link);
+
+    if (x->of_op && x->owner == op)
+      xfer_give_up (a, x, 0);
+  }
+}
+
+/* Recovery takes the zeroes from now on: the newest counts. */
+static bool
+drop_held (struct array *a, struct op *op, struct line *line)
+{
+  if (line->op)
+    drop_short (a, line->op);
+  return line->op == NULL;
+}
+
+bool
+op_zero_is_alone (struct array *a, struct op *op)
+{
+  struct line *line = each_line (a, op, drop_held);
+
+  if (line)
+    list_move (&line->waiters, &op->waiter.link);
+  return line == NULL;
+}
+
+void
+op_zeroes_again (struct array *a)
+{
+  list_for_each (l, &a->zeroing) {
+    struct op *op = list_item (l, struct op, zeroing);
+
+    if (op->phase == OP_WAITING)
+      list_move (&a->engine.ready, &op->waiter.link);
+  }
+}
+
+bool
+op_zero_waits (const struct array *a)
+{
+  list_for_each (l, &a->zeroing)
+    if (list_item (l, struct op, zeroing)->phase < OP_LOGGED)
+      return true;
+  return false;
 }
 
 /* ---- writing ------------------------------------------------------------- */

@@ -39,6 +39,7 @@ struct work {
   size_t nr_bounds;
   const struct mention **live;  /* those of the run at hand, newest first */
   size_t nr_live;
+  bool any_behind;              /* some member is */
   const struct mention **spare; /* as long as live */
   const struct replay_bad *bad;
   unsigned nr_bad;
@@ -360,6 +361,25 @@ bad_slots (const struct work *w, uint64_t row)
   return slots;
 }
 
+/* The newest transaction zeroes a row of all slots: any one record says it of
+ * all.  So it is never dropped there, whatever lies below it: what was
+ * withdrawn (journal/withdraw.h) is known no more.  All records of an older one
+ * were durable, and a ring without its own may lack a newer one, too; so may
+ * that of a member that is behind.
+ */
+static bool
+zeroes_row (const struct work *w, const struct group *gr)
+{
+  if ((w->live[gr->from]->seq != w->r->newest || w->any_behind) &&
+      !PLANTED ("replay-zero-any"))
+    return false;
+  for (size_t i = gr->from; i < gr->to; i++)
+    if (w->live[i]->zero && w->live[i]->good &&
+        w->live[i]->roles == LOW_BITS (w->g->k + w->g->m))
+      return !PLANTED ("replay-zero-erased");
+  return false;
+}
+
 /* A transaction writes all of a row directly, or none. */
 static struct replay_source
 source_of (const struct work *w, unsigned slot, const struct group *gr)
@@ -416,7 +436,9 @@ decide_without (struct work *w, struct replay_run *run, uint64_t before)
     FOR_EACH_BIT (slot, slots)
       run->source[slot].seq = seq;
     FOR_EACH_BIT (slot, slots & w->slots) {
-      run->source[slot] = source_of (w, slot, &gr);
+      run->source[slot] = zeroes_row (w, &gr) ?
+        (struct replay_source) { .kind = REPLAY_ZERO } :
+        source_of (w, slot, &gr);
       run->source[slot].seq = seq;
       if (run->source[slot].kind == REPLAY_ERASED)
         run->erased |= BIT (slot);
@@ -527,6 +549,8 @@ replay_decide (const struct geometry *g, const struct replay_member *member,
   memset (r, 0, sizeof *r);
   for (unsigned i = 0; i < nr; i++)
     w.slots |= BIT (member[i].slot);
+  for (unsigned i = 0; i < nr; i++)
+    w.any_behind |= member[i].missed != NULL;
   find_limits (&w);
   r->hole = has_hole (&w) || lacks_headers (&w);
   r->incomplete = r->newest && is_incomplete (&w);

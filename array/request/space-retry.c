@@ -119,6 +119,7 @@ void
 space_tick (struct array *a)
 {
   note_space (a);
+  op_zeroes_again (a);
   if (none_waits (a))
     return;
   if (a->forced_end) {
@@ -126,5 +127,6 @@ space_tick (struct array *a)
     return;
   }
   tell (a);
+  a->consistency->no_space (a);
   try_again (a);
 }
