@@ -294,6 +294,37 @@ test_trim_full_ring (void **state)
   end_whole (sa);
 }
 
+static void
+trim_now (struct sim_array *sa, uint64_t off, uint64_t len)
+{
+  struct sim_request q;
+
+  memset (data + off, 0, len);
+  sim_request_init (&q, sa, REQUEST_ZERO);
+  q.r.off = off;
+  q.r.len = len;
+  q.r.flags = ARRAY_FUA|ARRAY_TRIM;
+  assert_int_equal (sim_array_run (&q), 0);
+}
+
+/* A flush after a trim that gave space back is not told of the lack before it.
+ */
+static void
+test_trim_told (void **state)
+{
+  struct sim_array *sa = start_half ();
+
+  put (sa, 30 * STRIPE, STRIPE, ARRAY_FUA);
+  put_short (sa, 30 * STRIPE);
+  trim_now (sa, 3 * STRIPE, STRIPE);
+  sim_array_disk_at (sa, 1)->full = false;
+  trim_now (sa, 5 * STRIPE, STRIPE);
+  put (sa, 30 * STRIPE, STRIPE, 0);
+  assert_int_equal (sim_array_flush (sa), 0);
+  make_space (sa);
+  end_whole (sa);
+}
+
 int
 main (void)
 {
@@ -305,6 +336,7 @@ main (void)
     cmocka_unit_test (test_trim_direct),
     cmocka_unit_test (test_trim_held),
     cmocka_unit_test (test_trim_full_ring),
+    cmocka_unit_test (test_trim_told),
   };
 
   return cmocka_run_group_tests (tests, NULL, free_data);

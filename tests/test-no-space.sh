@@ -1,9 +1,9 @@
 #!/bin/bash
 # test-no-space.sh: members on a file system that is full: each flush gets
 # ENOSPC and none waits, with a journal and checksums too; what was written
-# is there when the file system has space again.  On the exports "wait" and
-# "writethrough", or with no-space=wait, flushes wait for that instead, until
-# the server is stopped.
+# is there when the file system has space again.  Trims are answered, and what
+# they give back is enough.  On the exports "wait" and "writethrough", or with
+# no-space=wait, flushes wait for that instead, until the server is stopped.
 #
 # run-tests: check=address,thread
 #
@@ -18,8 +18,10 @@ control=$shm/tank.control
 small=$tmp/small
 mkdir "$small"
 
-# write_on WHAT: until it is full, then some more; or flush, when a write that
-# waits for space has seen that there is some, and compare
+# write_on fill: until it is full, then some more
+# write_on trim: the first 16 MiB, and compare
+# write_on compare: flush, when a write that waits for space has seen that there
+# is some, and compare
 write_on ()
 {
   timeout 60 /usr/bin/python3 - "$uri" "$1" <<'PY' ||
@@ -42,6 +44,9 @@ if sys.argv[2] == "fill":
                 if told == 3:
                     sys.exit (0)
     sys.exit ("no flush got ENOSPC")
+trimmed = 16 if sys.argv[2] == "trim" else 0
+for i in range (trimmed):
+    h.trim (1 << 20, i << 20)
 while True:
     try:
         h.flush ()
@@ -51,14 +56,15 @@ while True:
             raise
         time.sleep (0.1)
 for i in range (20):
-    if h.pread (1 << 20, i << 20) != block:
-        sys.exit ("what was written is not there")
+    if h.pread (1 << 20, i << 20) != (block if i >= trimmed else bytes (1 << 20)):
+        sys.exit ("block %d is not what was written" % i)
 PY
     fail "$kind: $1"
 }
 
-for kind in checksum=crc32c checksum=none consistency=none \
-              "consistency=none checksum=crc32c"; do
+kinds=(checksum=crc32c checksum=none consistency=none
+       "consistency=none checksum=crc32c")
+for kind in "${kinds[@]}"; do
   mount -t tmpfs -o size=50M tmpfs "$small"
   on_exit umount -l "$small"
   make_members 3 60M "$small"
@@ -78,6 +84,19 @@ $(cat "$tmp/status")"
     [ "$(wc -l <"$tmp/err")" = 1 ] || fail "$kind: stop: $(cat "$tmp/err")"
   mount -o remount,size=400M "$small"
   write_on compare
+  wait_state 'not any(i["no_space"] for i in m)'
+  stop_raid
+  umount "$small"
+done
+
+# What clients give back is all the space that there is.
+for kind in "${kinds[@]}"; do
+  mount -t tmpfs -o size=50M tmpfs "$small"
+  make_members 3 60M "$small"
+  create_array k=2 m=1 size=90M $kind
+  start_raid
+  write_on fill
+  write_on trim
   wait_state 'not any(i["no_space"] for i in m)'
   stop_raid
   umount "$small"

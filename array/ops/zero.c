@@ -13,6 +13,7 @@
 #include "array/cache/ticket.h"
 #include "array/engine/consistency.h"
 #include "array/health/fail.h"
+#include "array/io/again.h"
 #include "array/io/xfer.h"
 #include "array/ops/internal.h"
 #include "array/seats/seat.h"
@@ -240,6 +241,9 @@ op_end_zero (struct array *a, struct op *op)
     a->torn1 = MAX (a->torn1, op->line1);
   }
   tickets_end (a, &op->tickets, a->failed ? EIO : 0, ALL_BLOCKS);
+  /* A flush from now on is not told of a lack that was before. */
+  if (op->trim && !PLANTED ("trim-not-tried"))
+    space_try_again (a);
   list_remove (&op->zeroing);
   engine_run_waiters (a, &a->zero_waiters);
   op_free (a, op);

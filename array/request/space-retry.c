@@ -9,6 +9,7 @@
 #include "array/cache/ticket.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
+#include "array/io/again.h"
 #include "array/io/store.h"
 #include "array/io/xfer.h"
 #include "array/ops/ops.h"
@@ -16,12 +17,6 @@
 
 /* Retries when the array stops. */
 #define STOP_TRIES 3u
-
-static bool
-none_waits (const struct array *a)
-{
-  return list_empty (&a->no_space) && list_empty (&a->no_space_stores);
-}
 
 static void
 tell_line (struct array *a, struct line *line)
@@ -65,21 +60,6 @@ tell (struct array *a)
     tell_line (a, list_item (l, struct line, link));
 }
 
-static void
-try_again (struct array *a)
-{
-  struct list xfers, stores, *l;
-
-  list_init (&xfers);
-  list_init (&stores);
-  list_splice (&xfers, &a->no_space);
-  list_splice (&stores, &a->no_space_stores);
-  while ((l = list_pop (&xfers)) != NULL)
-    xfer_again (a, list_item (l, struct xfer, seat_link));
-  while ((l = list_pop (&stores)) != NULL)
-    store_again (a, list_item (l, struct store, link));
-}
-
 /* Find seats that have space again, whose retries have all succeeded. */
 static void
 note_space (struct array *a)
@@ -101,10 +81,10 @@ space_stop (struct array *a)
 {
   struct list *l;
 
-  if (none_waits (a))
+  if (space_none_waits (a))
     return true;
   if (!a->failed && a->stop_tries++ < STOP_TRIES) {
-    try_again (a);
+    space_try_again (a);
     return false;
   }
   array_set_failed (a, "it stops with no space left on a member");
@@ -120,7 +100,7 @@ space_tick (struct array *a)
 {
   note_space (a);
   op_zeroes_again (a);
-  if (none_waits (a))
+  if (space_none_waits (a))
     return;
   if (a->forced_end) {
     (void) space_stop (a);
@@ -128,5 +108,5 @@ space_tick (struct array *a)
   }
   tell (a);
   a->consistency->no_space (a);
-  try_again (a);
+  space_try_again (a);
 }
