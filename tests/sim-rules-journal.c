@@ -162,7 +162,9 @@ check_order (struct rules *ru, const struct logged *rec)
   }
 }
 
-/* {0, 0} in the newest stable place? */
+/* {0, 0} in the newest stable place?  Where the first store of a page was torn,
+ * the other place is as it was.
+ */
 static bool
 is_zero_entry (const struct array *a, const struct seat *s, uint64_t row)
 {
@@ -183,7 +185,7 @@ is_zero_entry (const struct array *a, const struct seat *s, uint64_t row)
     counter = page.counter;
     e = page.entry[row % limits.table_page_entries];
   }
-  return blank == 2 || (good > 0 && table_kind (e) == TABLE_ZERO);
+  return good > 0 ? table_kind (e) == TABLE_ZERO : blank > 0;
 }
 
 static bool
