@@ -4,6 +4,7 @@
  *              on members that the run has spoilt (sim-scrub.c)
  *   check      a scrub of the stopped members, which only reads, finds nothing
  *              (sim-session.c)
+ *   table      no place of a page of the checksum table has a bad block
  *   left out   with m members left out all data is there; the sets are drawn,
  *              beside the run's own numbers
  *
@@ -24,13 +25,9 @@
 /* ---- what was spoilt ---- */
 
 static bool
-has_bad_blocks (const struct run *r, const struct sim_disk *d)
+has_bad_blocks (const struct sim_disk *d)
 {
-  const uint64_t first = layout_data_off (&r->sa->l, 0) / SIM_BLOCK;
-  const uint64_t nr = layout_data_run (&r->sa->l, 0, r->sa->l.data_len) /
-    SIM_BLOCK;
-
-  return memchr (d->bad + first, 1, nr) != NULL;
+  return memchr (d->bad, 1, d->size / SIM_BLOCK) != NULL;
 }
 
 uint64_t
@@ -42,9 +39,23 @@ end_spoilt_slots (const struct run *r)
 
   for (unsigned i = 0; i < a->nr_seats; i++)
     if (a->seat[i]->m && a->seat[i]->slot < a->n &&
-        has_bad_blocks (r, sim_array_disk_of (a->seat[i])))
+        has_bad_blocks (sim_array_disk_of (a->seat[i])))
       slots |= BIT (a->seat[i]->slot);
   return slots;
+}
+
+/* A scrub has stored anew what could not be read of the table. */
+void
+end_check_table (struct run *r)
+{
+  const struct member_layout *l = &r->sa->l;
+
+  for (unsigned slot = 0; r->sums && slot < r->n; slot++)
+    for (uint64_t no = 0; no < table_nr_pages (l); no++)
+      for (unsigned place = 0; place < 2; place++)
+        if (r->sa->at[slot]->bad[table_page_off (l, no, place) / SIM_BLOCK])
+          run_die (r, "%s: place %u of page %" PRIu64 " of the table is still "
+                   "bad", r->sa->at[slot]->name, place, no);
 }
 
 /* ---- members left out ---- */

@@ -334,6 +334,7 @@ extern uint64_t end_spoilt_slots (const struct run *r);
 /* The array is stopped, and whole, with this data (the whole array): with m
  * members left out it is there.
  */
+extern void end_check_table (struct run *r);
 extern void end_leave_out (struct run *r, const uint8_t *data);
 
 /* ---- sim-recovery.c ---- */

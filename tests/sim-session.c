@@ -560,6 +560,7 @@ session_last (struct run *r)
   }
   if (!sim_array_parity_is_right (r->sa, why, sizeof why))
     run_die (r, "%s", why);
+  end_check_table (r);
   sim_array_image (r->sa, r->buf);
   if (!model_settle (r->model, r->buf, 0, r->g.size, why, sizeof why))
     run_die (r, "on the disks: %s", why);

@@ -37,6 +37,7 @@
   X (flush_errors, "disks with flush errors")                           \
   X (read_errors, "disks with read errors")                             \
   X (bad_blocks, "disks with bad blocks")                               \
+  X (bad_pages, "of those, also in the checksum table")                 \
   X (unreadable_unsynced, "either while a region is not synced")        \
   X (rows_lost, "runs in which rows may be lost")                       \
   X (lost_blocks_read, "lost blocks that gave EIO")                     \

@@ -115,6 +115,24 @@ fail_flushes (struct run *r, unsigned no)
   stats.flush_errors++;
 }
 
+/* A place of a page of the checksum table. */
+static void
+spoil_page (struct run *r, struct sim_disk *d)
+{
+  const struct member_layout *l = &r->sa->l;
+  const uint64_t no = run_below (r, table_nr_pages (l));
+  const unsigned place = run_below (r, 2);
+  const uint64_t first = no * limits.table_page_entries;
+
+  run_say (r, "%s: place %u of page %" PRIu64 " of the table is bad", d->name,
+           place, no);
+  sim_disk_set_bad (d, table_page_off (l, no, place), TABLE_PAGE_LEN);
+  for (uint64_t row = first;
+       row < MIN (r->nr_rows, first + limits.table_page_entries); row++)
+    allow_bad_row (r, row);
+  stats.bad_pages++;
+}
+
 static void
 spoil_blocks (struct run *r, unsigned no)
 {
@@ -136,6 +154,8 @@ spoil_blocks (struct run *r, unsigned no)
   }
   stats.bad_blocks++;
   allow_bad_blocks (r, d);
+  if (r->sums && run_percent (r, 30))
+    spoil_page (r, d);
 }
 
 static void

@@ -178,8 +178,11 @@ great_counter (const struct array *a, const struct sums_page *p)
 static void
 next_counter (const struct array *a, struct sums_page *p, unsigned slot)
 {
-  if (p->counter[slot] == SUMS_COUNTER_UNKNOWN)
+  if (p->counter[slot] == SUMS_COUNTER_UNKNOWN) {
     p->counter[slot] = great_counter (a, p);
+    if (!PLANTED ("sums-unreadable-once"))
+      p->again |= BIT (slot);   /* one of its places could not be read */
+  }
   p->counter[slot] = table_next_counter (p->counter[slot],
                                          stored_seq (p, slot));
 }

@@ -277,7 +277,7 @@ lose_for_now (const struct array *a, struct sums_page *p)
 void
 sums_check_blank (struct array *a, struct sums_page *p)
 {
-  const uint64_t bad = p->bad;
+  uint64_t bad = p->bad;
   const bool first = sums_is_first_write (a, p);
   bool born;
 
@@ -293,6 +293,9 @@ sums_check_blank (struct array *a, struct sums_page *p)
     /* Nothing is there for those without a member either. */
     for (unsigned slot = 0; slot < a->n && !p->born; slot++)
       sums_set_all (p, slot, (struct table_entry) { 0, 0 });
+    /* To write is what may heal a place that can't be read. */
+    if (!PLANTED ("sums-unborn-unhealed"))
+      bad |= p->unreadable;
     p->empty = LOW_BITS (a->n) & ~bad;
     FOR_EACH_BIT (slot, bad)
       sums_page_rubbish (a, p, slot);
