@@ -322,6 +322,40 @@ test_rubbish_in_a_page_never_written (void **state)
   }
 }
 
+/* One place of a page has a bad block on one member.  Whether the page was never
+ * written, or was: a scrub has the place written again.  Then the rows can be
+ * read without a second member, too.
+ */
+static void
+test_bad_block_in_a_page (void **state)
+{
+  for (unsigned i = 0; i < 8; i++) {
+    const bool known = i & 1, born = i & 2;
+    struct sim_array *sa;
+    unsigned bad;
+    uint64_t off;
+
+    sim_consistency = CONSISTENCY_JOURNAL;
+    sim_checksum = CHECKSUM_CRC32C;
+    limits.table_page_entries = 24;
+    limits.tick_ns = 20000000;
+    sa = start_empty (2, 1, CHUNK, NR_STRIPES);
+    bad = slot_of (sa, 0, 2);
+    if (born)
+      put (sa, 0, CHUNK, ARRAY_FUA);
+    open_again (sa, ~0, true);
+    if (known)
+      check_all (sa);
+    off = page_off (sa, 0, i >> 2);
+    sim_disk_set_bad (sa->disk[bad], off, TABLE_PAGE_LEN);
+    (void) scrub (sa, true);
+    open_again (sa, 7 & ~BIT (slot_of (sa, 0, 0)), true);
+    assert_false (sa->disk[bad]->bad[off / SIM_BLOCK]);
+    check_all (sa);
+    end_degraded (sa);
+  }
+}
+
 /* A page of no entries, as the slots have it of which the first write to it
  * changes no block.
  */
@@ -525,6 +559,7 @@ main (void)
     TEST (test_blank_page_without_proof),
     TEST (test_first_write_to_an_unreadable_page),
     TEST (test_rubbish_in_a_page_never_written),
+    TEST (test_bad_block_in_a_page),
     TEST (test_page_of_a_target_is_whole),
     TEST (test_decoded_from_an_old_block),
     TEST (test_decoded_from_an_old_delta),

@@ -123,14 +123,14 @@ is_unreadable (const struct load *ld)
   return ld->failed[0] || ld->failed[1];
 }
 
-/* Nothing was stored meanwhile, but it may be that something will be.  An error
- * may pass.
+/* Nothing was stored meanwhile, but it may be that something will be.  To write
+ * may heal what can't be read.
  */
 static void
 verify_unborn (struct array *a, struct load *ld)
 {
-  if (!ld->p->born && !is_unreadable (ld) &&
-      !all_zeroes (ld->buf, 2 * TABLE_PAGE_LEN))
+  if (!ld->p->born && (is_unreadable (ld) ||
+                       !all_zeroes (ld->buf, 2 * TABLE_PAGE_LEN)))
     sums_page_rubbish (a, ld->p, ld->slot);
 }
 

@@ -293,7 +293,7 @@ sums_check_blank (struct array *a, struct sums_page *p)
     /* Nothing is there for those without a member either. */
     for (unsigned slot = 0; slot < a->n && !p->born; slot++)
       sums_set_all (p, slot, (struct table_entry) { 0, 0 });
-    /* To write is what may heal a place that can't be read. */
+    /* To write may heal what can't be read. */
     if (!PLANTED ("sums-unborn-unhealed"))
       bad |= p->unreadable;
     p->empty = LOW_BITS (a->n) & ~bad;
