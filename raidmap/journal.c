@@ -22,7 +22,8 @@ enum {
   RING_SEQ = 24,
   RING_COUNTER = 32,
   RING_PLACE = 40,
-  RING_END = 44,
+  RING_FLAGS = 44,
+  RING_END = 48,
 
   REC_NR_HEADER = 12,
   REC_SESSION = 16,
@@ -46,6 +47,9 @@ enum {
   ENTRY_BEFORE = 28,
   ENTRY_LEN = 32,
 };
+
+/* The flags of a header. */
+#define RING_BEHIND 1u
 
 static const char ring_magic[8] = "GPURAIDH";
 static const char record_magic[8] = "GPURAIDR";
@@ -76,6 +80,7 @@ ring_header_encode (const struct ring_header *h, const struct ring_id *id,
   put_le64 (buf + RING_SEQ, h->seq);
   put_le64 (buf + RING_COUNTER, h->counter);
   put_le32 (buf + RING_PLACE, h->place);
+  put_le32 (buf + RING_FLAGS, h->behind ? RING_BEHIND : 0);
   seal (buf, BLOCK_LEN, AT_CRC, &id->array_uuid, id->slot);
 }
 
@@ -86,10 +91,12 @@ ring_header_decode (const uint8_t buf[BLOCK_LEN], const struct ring_id *id,
   if (memcmp (buf + AT_MAGIC, ring_magic, sizeof ring_magic) != 0 ||
       get_le32 (buf + RING_WHICH) != which ||
       !seal_ok (buf, BLOCK_LEN, AT_CRC, &id->array_uuid, id->slot) ||
+      get_le32 (buf + RING_FLAGS) & ~RING_BEHIND ||
       !all_zeroes (buf + RING_END, BLOCK_LEN - RING_END))
     return false;
 
   memset (h, 0, sizeof *h);
+  h->behind = get_le32 (buf + RING_FLAGS) & RING_BEHIND;
   h->session = get_le64 (buf + RING_SESSION);
   h->seq = get_le64 (buf + RING_SEQ);
   h->counter = get_le64 (buf + RING_COUNTER);

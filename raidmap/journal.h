@@ -58,6 +58,9 @@ struct ring_header {
   uint32_t place;               /* of its record in this ring, or of the
                                  * next record if it has none here */
   uint64_t counter;             /* grows with each write of a header */
+  bool behind;                  /* its member was behind when force opened the
+                                 * array: in missed regions its records do not
+                                 * count (M8) */
 };
 
 extern void ring_header_encode (const struct ring_header *h,

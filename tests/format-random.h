@@ -268,6 +268,7 @@ random_ring_header (struct rng *r, const struct ring_id *id,
   h->place = JOURNAL_NR_HEADERS +
     rng_below (r, id->nr_blocks - JOURNAL_NR_HEADERS);
   h->counter = rng_bits (r, 64);
+  h->behind = rng_below (r, 2);
 }
 
 static inline void

@@ -184,6 +184,10 @@ extern void run_note_torn (struct run *r);
 /* Slots whose disks are among these; the disks of active members. */
 extern uint64_t run_slots_of (const struct run *r, uint64_t disks);
 extern uint64_t run_active_disks (const struct run *r);
+/* tests/sim-session.c: those of the record, of the coming one, which may count
+ * too, and of one that some have accepted, but which was not applied yet.
+ */
+extern uint64_t session_coming (const struct run *r);
 /* Slots with no active member, and none being rebuilt. */
 extern uint64_t run_empty_slots (const struct array *a);
 

@@ -43,6 +43,17 @@ lacks_seats (const struct run *r, const struct device_set *set)
   return nr_bits (listed_disks (r, set)) < device_set_count (set);
 }
 
+uint64_t
+session_coming (const struct run *r)
+{
+  const struct membership *ms = &r->sa->a->membership;
+  uint64_t disks = listed_disks (r, &ms->cur.self.active);
+
+  if (ms->phase != MEMBERSHIP_IDLE && ms->phase != MEMBERSHIP_STOPPED)
+    disks |= listed_disks (r, &ms->next.self.active);
+  return disks;
+}
+
 /* It has crashed or failed: fail all I/O, and free it. */
 static void
 end_session (struct run *r)
@@ -58,12 +69,7 @@ end_session (struct run *r)
   r->may_crash = r->chaos_on = false;
   run_look_at_slots (r);
   r->was_active = run_active_disks (r);
-  /* The coming record may count too, and one that some have accepted, but which
-   * was not applied yet.
-   */
-  coming = listed_disks (r, &ms->cur.self.active);
-  if (ms->phase != MEMBERSHIP_IDLE && ms->phase != MEMBERSHIP_STOPPED)
-    coming |= listed_disks (r, &ms->next.self.active);
+  coming = session_coming (r);
   r->was_active |= coming;
   r->was_lost = a->lost_slots;
   r->in_force = listed_disks (r, in_force);

@@ -322,9 +322,9 @@ test_rubbish_in_a_page_never_written (void **state)
   }
 }
 
-/* One place of a page has a bad block on one member.  Whether the page was never
- * written, or was: a scrub has the place written again.  Then the rows can be
- * read without a second member, too.
+/* One place of a page has a bad block on one member.  Whether the page was
+ * never written, or was: a scrub has the place written again.  Then the rows
+ * can be read without a second member, too.
  */
 static void
 test_bad_block_in_a_page (void **state)

@@ -490,6 +490,7 @@ test_ring_header (void **state)
     assert_false (ring_header_decode (buf, &other, i % 2, &h_back));
   }
 
+  h.behind = false;
   ring_header_encode (&h, &id, 0, buf);
   for (unsigned bit = 0; bit < BLOCK_LEN * 8; ++bit) {
     buf[bit / 8] ^= 1 << bit % 8;
@@ -497,7 +498,7 @@ test_ring_header (void **state)
     buf[bit / 8] ^= 1 << bit % 8;
   }
   for (unsigned at = 44; at < BLOCK_LEN; ++at) {
-    buf[at] = 1;
+    buf[at] = 2;
     fix_crc (buf, BLOCK_LEN);
     assert_false (ring_header_decode (buf, &id, 0, &h_back));
     buf[at] = 0;
@@ -535,7 +536,8 @@ test_ring_header_values (void **state)
 
   /* The bytes that docs/on-disk-format.md promises. */
   h = (struct ring_header) { .session = 0x0102, .seq = 0x1112,
-                             .counter = 0x2122, .place = 0x313 };
+                             .counter = 0x2122, .place = 0x313,
+                             .behind = true };
   ring_header_encode (&h, &id, 1, buf);
   memcpy (want, "GPURAIDH", 8);
   want[12] = 1;
@@ -547,6 +549,7 @@ test_ring_header_values (void **state)
   want[33] = 0x21;
   want[40] = 0x13;
   want[41] = 0x03;
+  want[44] = 1;
   fix_crc (want, BLOCK_LEN);
   assert_memory_equal (buf, want, BLOCK_LEN);
 }

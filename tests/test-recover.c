@@ -15,6 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "array/engine/consistency.h"
 #include "array/health/lost.h"
 #include "array/replay/internal.h"
 #include "array/replay/ring-read.h"
@@ -413,6 +414,60 @@ test_direct_rows_stay (void **state)
   end_whole (sa);
 }
 
+/* What was written since member 0 left is lost with member 1.  Force goes back
+ * to member 0, whose ring is old there, as its header says from before the
+ * first record until it is begun anew.  A crash on the way: nothing but the
+ * header tells.  True if the array opened for writing first.
+ */
+static bool
+go_back_and_crash (unsigned moment)
+{
+  bool done;
+
+  begin_direct (2, 1);
+  put (sa, 0, 4 * CHUNK, ARRAY_FUA);
+  put (sa, 0, 2 * CHUNK, ARRAY_FUA);
+  assert_int_equal (sim_array_fail (sa, 0), 0);
+  put (sa, 0, 2 * CHUNK, ARRAY_FUA);
+  crash ();
+  assert_int_equal (sim_array_open (sa, 5, DEGRADED_FORCE, false), 0);
+  assert_true (sa->a->seat[0]->behind);
+  sim_crash_after (sa->sim, moment);
+  if (sim_array_writable (sa) == 0 && !sim_crashed (sa->sim))
+    while (sa->a->recovery && !sim_crashed (sa->sim) &&
+           sim_array_pause (sa, SECOND / 100))
+      ;
+  done = !sim_crashed (sa->sim);
+  sim_crash_after (sa->sim, 0);
+  crash ();
+  if (sim_array_open (sa, 5, DEGRADED_ALLOW, false) == 0) {
+    const struct seat *s = sa->a->seat[0];
+    const bool begun = sa->a->recovery->ring[0].header.session ==
+      sa->a->sb.record.self.ballot.session;
+
+    assert_false (s->behind);
+    assert_int_equal (s->ring_behind, !begun);
+    assert_true (sim_array_stop (sa));
+  }
+  reopen (5, DEGRADED_FORCE);
+  while (!sa->a->consistency->is_ready (sa->a))
+    assert_true (sim_array_pause (sa, SECOND / 100));
+  assert_false (sa->a->seat[0]->ring_behind);
+  assert_true (sim_array_stop (sa));
+  sim_array_free (sa);
+  return done;
+}
+
+static void
+test_ring_of_a_member_that_was_behind (void **state)
+{
+  unsigned moment = 1;
+
+  while (!go_back_and_crash (moment))
+    moment++;
+  assert_true (moment > 20);
+}
+
 int
 main (void)
 {
@@ -425,6 +480,8 @@ main (void)
     cmocka_unit_test (test_relog_many),
     cmocka_unit_test_teardown (test_stored_row_is_not_dropped, no_checksums),
     cmocka_unit_test_teardown (test_direct_rows_stay, no_checksums),
+    cmocka_unit_test_teardown (test_ring_of_a_member_that_was_behind,
+                               no_checksums),
   };
 
   return cmocka_run_group_tests (tests, NULL, free_data);

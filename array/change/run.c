@@ -98,6 +98,16 @@ tell_joined (struct array *a)
   }
 }
 
+/* Until a recovery is over, missed says which of its records count. */
+static bool
+any_ring_behind (const struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i]->ring_behind)
+      return true;
+  return false;
+}
+
 static void
 apply (struct array *a)
 {
@@ -132,7 +142,7 @@ apply (struct array *a)
     free (a->found);
     a->found = NULL;
   }
-  if (a->lost_slots == 0 && a->writable)
+  if (a->lost_slots == 0 && a->writable && !any_ring_behind (a))
     dirty_clear_missed (a);
   engine_run_waiters (a, &a->change_waiters);
   engine_run_waiters (a, &a->cell_waiters);
@@ -349,7 +359,8 @@ change_step (struct array *a, struct waiter *w)
   if (a->lost_slots && a->writable && !PLANTED ("missed-not-durable") &&
       !a->consistency->may_leave (a, &c->waiter))
     return;
-  if (c->kind == CHANGE_OPEN && !sums_settle_behind (a, &c->waiter))
+  if (c->kind == CHANGE_OPEN && (!a->consistency->may_open (a, &c->waiter) ||
+                                 !sums_settle_behind (a, &c->waiter)))
     return;
   if (!c->begun) {
     if (begin (a, why) == -1) {

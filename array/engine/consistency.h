@@ -42,9 +42,10 @@ struct consistency_ops {
    */
   void (*flush) (struct array *a, struct waiter *w);
 
-  /* True if the state needed before a member leaves, or before this one
-   * joins, is durable.
+  /* True if what is needed before the first record of the session, before a
+   * member leaves, or before this one joins, is durable.
    */
+  bool (*may_open) (struct array *a, struct waiter *w);
   bool (*may_leave) (struct array *a, struct waiter *w);
   bool (*may_join) (struct array *a, struct seat *s, struct waiter *w);
   /* May the targets that are complete become active?  Asked in each turn. */

@@ -140,6 +140,8 @@ struct seat {
   uint64_t ring_free;           /* position: what the header being written
                                  * frees */
   uint64_t ring_counter;        /* of the newest header */
+  bool ring_behind;             /* in missed regions its records do not count;
+                                 * until it is begun anew */
   uint64_t ring_allocated;      /* a target: bytes of it that were written */
   unsigned ring_which;          /* the place where that is, 0 or 1 */
   enum { RING_UNKNOWN, RING_BEGINNING, RING_BEGUN } ring_state;

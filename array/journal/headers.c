@@ -11,6 +11,7 @@
 #include "array/io/xfer.h"
 #include "array/journal/headers.h"
 #include "array/journal/txn.h"
+#include "array/replay/internal.h"
 #include "raidmap/journal.h"
 
 static void
@@ -87,6 +88,41 @@ ring_headers_write (struct array *a, uint64_t session,
     list_move (&a->engine.ready, &w->link);
 }
 
+static void
+add_same_header (struct array *a, struct store *st, struct ring_header h)
+{
+  struct seat *s = st->seat;
+  const struct ring_id id = ring_id_of (&a->sb, s->slot);
+
+  h.behind = true;
+  h.counter = ++s->ring_counter;
+  s->ring_which ^= 1;
+  ring_header_encode (&h, &id, s->ring_which,
+                      store_add (st, a->sb.l.ring_off +
+                                 s->ring_which * BLOCK_LEN));
+}
+
+void
+ring_headers_mark_behind (struct array *a, struct waiter *w)
+{
+  a->ring_waiter = w;
+  a->ring_headers = 1;
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+    struct store *st;
+
+    if (!s->behind || !is_used (s) || !a->recovery->ring[i].begun)
+      continue;
+    st = store_new (a, s, header_written);
+    for (unsigned j = 0; j < 2; j++)
+      add_same_header (a, st, a->recovery->ring[i].header);
+    a->ring_headers++;
+    store_start (a, st);
+  }
+  if (--a->ring_headers == 0)
+    list_move (&a->engine.ready, &w->link);
+}
+
 void
 ring_headers_take (struct array *a)
 {
@@ -156,6 +192,7 @@ begun (struct array *a, struct store *st)
     seat_fail (a, st->seat, "journal header", st->error);
   else
     st->seat->ring_state = RING_BEGUN;
+  st->seat->ring_behind = false;
 }
 
 bool

@@ -30,6 +30,11 @@ extern void ring_headers_take (struct array *a);
  */
 extern bool ring_allocate (struct array *a, struct seat *s, struct waiter *w);
 
+/* The members that are behind: their headers say so from now on.  w is run when
+ * they are durable, as a->ring_headers says.
+ */
+extern void ring_headers_mark_behind (struct array *a, struct waiter *w);
+
 /* Begin the rings of these seats: an empty ring, and both headers say so.
  * True when all of them are durable; else call it again, in the next turn.
  */

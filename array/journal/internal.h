@@ -39,6 +39,7 @@ struct journal {
   struct zeroed zeroed;         /* by these */
   uint64_t nr_direct;           /* blocks of one member: theirs, at most */
   bool freeing;                 /* headers are being written */
+  bool behind_marked;           /* likewise, or were: which were behind */
   uint64_t last_commit;         /* ns */
   struct waiter flush_waiter, free_waiter;
   struct list ready_waiters;

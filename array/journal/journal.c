@@ -378,6 +378,30 @@ journal_flush (struct array *a, struct waiter *w)
  * the end of one.
  */
 static bool
+any_behind (const struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats && a->sums; i++)
+    if (a->seat[i]->behind)
+      return !PLANTED ("behind-ring-unmarked");
+  return false;
+}
+
+static bool
+journal_may_open (struct array *a, struct waiter *w)
+{
+  struct journal *j = a->journal;
+
+  if (!any_behind (a))
+    return true;
+  if (!j->behind_marked) {
+    j->behind_marked = true;
+    ring_headers_mark_behind (a, w);
+    return false;
+  }
+  return a->ring_headers == 0;
+}
+
+static bool
 journal_may_leave (struct array *a, struct waiter *w)
 {
   const uint64_t epoch = a->membership.cur.self.ballot.epoch;
@@ -498,6 +522,7 @@ const struct consistency_ops consistency_journal = {
   .write = journal_write,
   .written = journal_written,
   .flush = journal_flush,
+  .may_open = journal_may_open,
   .may_leave = journal_may_leave,
   .may_join = journal_may_join,
   .may_activate = journal_may_activate,

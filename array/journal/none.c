@@ -44,6 +44,12 @@ not_logged (struct array *a, struct op *op)
 }
 
 static bool
+may_open (struct array *a, struct waiter *w)
+{
+  return true;
+}
+
+static bool
 may_activate (struct array *a)
 {
   return true;
@@ -86,6 +92,7 @@ const struct consistency_ops consistency_none = {
   .write = none_write,
   .written = not_logged,
   .flush = flush_members,
+  .may_open = may_open,
   .may_leave = dirty_all_missed,
   .may_join = dirty_store_all,
   .may_activate = may_activate,

@@ -19,7 +19,6 @@
 #include "array/ops/ops.h"
 #include "array/replay/internal.h"
 #include "array/seats/seat.h"
-#include "common/cleanup.h"
 #include "common/plant.h"
 
 #define MAX_IN_FLIGHT 256u
@@ -42,31 +41,11 @@ find_missed (const struct array *a)
   return missed;
 }
 
-static bool
-any_behind (const struct array *a)
-{
-  for (unsigned i = 0; i < a->nr_seats && a->sums; i++)
-    if (a->seat[i]->behind && !PLANTED ("behind-ring-counts"))
-      return true;
-  return false;
-}
-
-static int
-decide (struct array *a, bool first)
-{
-  CLEANUP_FREE uint64_t *missed = NULL;
-
-  if (any_behind (a) && (missed = find_missed (a)) == NULL)
-    return -1;
-  return first ? recover_init (a, missed) :
-    recover_decide_now (a, a->recovery, missed);
-}
-
 int
 recover_begin (struct array *a)
 {
   list_init (&a->journal->carry.waiter.link);
-  return decide (a, true);
+  return recover_init (a, find_missed);
 }
 
 static void
@@ -83,6 +62,7 @@ free_recovery (struct array *a)
   relog_free (a->journal->carry.relog);
   a->journal->carry.relog = NULL;
   free (rec->bad);
+  free (rec->missed);
   free (rec);
   a->recovery = NULL;
 }
@@ -106,7 +86,7 @@ decide_again (struct array *a, struct recovery *rec)
   c->relog = NULL;
   rec->phase = DECIDED;
   c->next_run = 0;
-  if (decide (a, false) == -1)
+  if (recover_decide_now (a, rec) == -1)
     return false;               /* the next turn tries again */
   if (!recover_is_sound (a, &rec->replay) && !a->force && !a->readonly) {
     array_set_failed (a, "its journal can't be recovered");

@@ -12,6 +12,9 @@
 struct recovery {
   struct ring_contents ring[MAX_SEATS]; /* by seat */
   bool has_ring[MAX_SEATS];
+  uint64_t *missed;             /* where records of members that are behind do
+                                 * not count, a bit per region; NULL: none is;
+                                 * owned */
   struct replay replay;
   unsigned nr_decisions;
   bool decided_for[MAX_SEATS];  /* these were in use */
@@ -33,11 +36,9 @@ struct recovery {
   } phase;
 };
 
-/* array/replay/recovery.c.  Decide for the seats that are in use now; missed as
- * in recover_init.  0, or -1 reported: no memory, and the old decision stays.
+/* array/replay/recovery.c.  Decide for the seats that are in use now.  0, or -1 reported: no memory, and the old decision stays.
  */
-extern int recover_decide_now (struct array *a, struct recovery *rec,
-                               const uint64_t *missed);
+extern int recover_decide_now (struct array *a, struct recovery *rec);
 /* The slots that lack such blocks. */
 extern uint64_t recover_lacks_direct (const struct array *a,
                                       const struct replay_run *run);

@@ -20,8 +20,7 @@ is_current (const struct seat *s)
 }
 
 int
-recover_decide_now (struct array *a, struct recovery *rec,
-                    const uint64_t *missed)
+recover_decide_now (struct array *a, struct recovery *rec)
 {
   struct replay_member member[MAX_SEATS];
   bool decided_for[MAX_SEATS] = { false };
@@ -34,7 +33,7 @@ recover_decide_now (struct array *a, struct recovery *rec,
       member[nr++] = (struct replay_member) {
         .slot = a->seat[i]->slot, .dev = a->seat[i]->dev,
         .ring = &rec->ring[i],
-        .missed = a->seat[i]->behind ? missed : NULL,
+        .missed = a->seat[i]->ring_behind ? rec->missed : NULL,
         .region_rows = a->sb.l.region_len / BLOCK_LEN,
       };
   }
@@ -136,12 +135,24 @@ read_rings (struct array *a, struct recovery *rec)
   for (unsigned i = 0; i < a->nr_seats; i++) {
     a->seat[i]->ring_counter = rec->ring[i].header.counter;
     a->seat[i]->ring_which = rec->ring[i].which;
+    a->seat[i]->ring_behind = a->sums && !PLANTED ("behind-ring-counts") &&
+      (a->seat[i]->behind || rec->ring[i].header.behind);
   }
   return 0;
 }
 
+static bool
+any_ring_behind (const struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i]->ring_behind)
+      return true;
+  return false;
+}
+
 int
-recover_init (struct array *a, const uint64_t *missed)
+recover_init (struct array *a,
+              uint64_t *(*find_missed) (const struct array *a))
 {
   struct recovery *rec;
 
@@ -154,7 +165,9 @@ recover_init (struct array *a, const uint64_t *missed)
   }
   if (read_rings (a, rec) == -1)
     return -1;
-  if (recover_decide_now (a, rec, missed) == -1)
+  if (any_ring_behind (a) && (rec->missed = find_missed (a)) == NULL)
+    return -1;
+  if (recover_decide_now (a, rec) == -1)
     return -1;
   describe (a, rec);
   if (!recover_is_sound (a, &rec->replay) && !a->force && !a->readonly) {

@@ -15,11 +15,13 @@
 
 /* Before anything runs, after the seats are made: the rings of the active
  * seats.  The array is read-only if more is lost than the journal can tell, and
- * degraded=force was not given.  missed: where members that are behind may have
- * old records, a bit per region; NULL: none is behind.  0, or -1 reported: no
- * memory.
+ * degraded=force was not given.  find_missed is asked if some member is behind,
+ * or was when force opened the array: where it may have old records, a bit per
+ * region, that is freed with the recovery; NULL: no memory, reported.  0, or -1
+ * reported.
  */
-extern int recover_init (struct array *a, const uint64_t *missed);
+extern int recover_init (struct array *a,
+                         uint64_t *(*find_missed) (const struct array *a));
 
 /* ---- with the array lock held ------------------------------------------- */
 
