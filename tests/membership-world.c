@@ -169,6 +169,24 @@ world_check (struct world *w)
 }
 
 void
+world_check_rot (struct world *w, unsigned i)
+{
+  enum sb_result *result = w->disk[i].result;
+  size_t nr;
+
+  for (enum sb_copy c = 0; c < SB_NR_COPIES; c++)
+    if (result[c] != SB_OK)
+      return;
+  for (enum sb_copy c = 0; c < SB_NR_COPIES; c++) {
+    result[c] = SB_CORRUPT;
+    w->at = "one copy has rotted";
+    check (world_opens (w, world_used (w), &nr));
+    result[c] = SB_OK;
+    walked.rotted++;
+  }
+}
+
+void
 world_check_image (struct world *w, unsigned i)
 {
   const struct disk disk = w->disk[i];

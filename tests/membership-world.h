@@ -65,7 +65,7 @@ struct world {
 /* Counts over all arrays, to check that each event occurred. */
 extern struct walked {
   unsigned opens, refused, in_force, crashes, covered, cursors, replaced,
-    two, images, forked, grown, not_grown;
+    two, images, rotted, forked, grown, not_grown;
 } walked;
 
 /* A random number below n, from the seed. */
@@ -110,6 +110,8 @@ extern bool world_opens (struct world *w, unsigned mask, size_t *nr);
 extern void world_check (struct world *w);
 /* With an old image of disk i, all together detect it. */
 extern void world_check_image (struct world *w, unsigned i);
+/* With one bad copy on disk i all together open. */
+extern void world_check_rot (struct world *w, unsigned i);
 /* No member is found twice. */
 extern void world_check_twice (struct world *w);
 

@@ -175,6 +175,31 @@ test_torn (void **state)
   }
 }
 
+/* 1+1: a crash when one copy of 0 alone has a record that 1 has accepted, and
+ * one in the next session, when 1 was proposed another.  Then that copy rots.
+ */
+static void
+test_one_copy (void **state)
+{
+  create (1, 1);
+  start (3, DEGRADED_ALLOW);
+  give (ALL);
+  membership_proposed (&ms, &no_device);
+  give (0x2);
+  members_write (&disk[0], &ms, 0, &identity, true, 2);
+  start (3, DEGRADED_ALLOW);
+  assert_false (decision.in_force);
+  give (0x2);                           /* and a crash */
+  assert_true (opens (3));
+  for (unsigned c = 0; c < SB_NR_COPIES; c++) {
+    const enum sb_result result = disk[0].result[c];
+
+    disk[0].result[c] = SB_CORRUPT;
+    assert_true (opens (3));
+    disk[0].result[c] = result;
+  }
+}
+
 int
 main (void)
 {
@@ -187,6 +212,7 @@ main (void)
     cmocka_unit_test (test_spare_has_no_part),
     cmocka_unit_test (test_target_has_no_part),
     cmocka_unit_test (test_torn),
+    cmocka_unit_test (test_one_copy),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

@@ -83,6 +83,7 @@ walk (unsigned s)
     for (unsigned i = 0; i < w.nr; i++)
       if (has_image (&w, i))
         world_check_image (&w, i);
+    world_check_rot (&w, round % w.nr);
   }
   world_check_twice (&w);
   world_fork (&w);
@@ -95,15 +96,15 @@ test_walks (void **state)
     walk (first_seed + i);
   print_message ("%u opens, %u refused, %u records in force, %u crashes, "
                  "%u covered, %u cursors, %u replaced, %u with two, "
-                 "%u images, %u in two ways, %u grown, %u not\n",
+                 "%u images, %u rotted, %u in two ways, %u grown, %u not\n",
                  walked.opens, walked.refused, walked.in_force,
                  walked.crashes, walked.covered, walked.cursors,
-                 walked.replaced, walked.two, walked.images, walked.forked,
-                 walked.grown, walked.not_grown);
+                 walked.replaced, walked.two, walked.images, walked.rotted,
+                 walked.forked, walked.grown, walked.not_grown);
   if (nr_walks >= 20)
     assert_true (walked.covered && walked.cursors && walked.replaced &&
-                 walked.two && walked.images && walked.forked &&
-                 walked.grown && walked.not_grown);
+                 walked.two && walked.images && walked.rotted &&
+                 walked.forked && walked.grown && walked.not_grown);
 }
 
 int

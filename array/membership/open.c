@@ -155,19 +155,33 @@ named_as_base (const struct found *found, size_t nr,
   return false;
 }
 
+/* In both copies: if one alone has it, and rots, the member has not.  One that
+ * is bad may have been the second.
+ */
+static bool
+has_accepted (const struct found *f, const struct ballot *winner)
+{
+  const struct superblock *a = found_accepted (f);
+
+  if (a == NULL || !ballot_equal (&a->record.self.ballot, winner))
+    return false;
+  for (unsigned c = 0; c < SB_NR_COPIES; c++)
+    if (f->result[c] == SB_OK && copy_is_accepted (c) &&
+        !ballot_equal (&f->sb[c].record.self.ballot, winner))
+      return PLANTED ("member-one-copy");
+  return true;
+}
+
 static bool
 accepted_by_all (const struct found *found, size_t nr,
                  const struct superblock *sb)
 {
   struct device_set left = sb->record.self.active;
 
-  for (size_t i = 0; i < nr; i++) {
-    const struct superblock *a = found_accepted (&found[i]);
-
-    if (found[i].dev != -1 && a != NULL &&
-        ballot_equal (&a->record.self.ballot, &sb->record.self.ballot))
+  for (size_t i = 0; i < nr; i++)
+    if (found[i].dev != -1 &&
+        has_accepted (&found[i], &sb->record.self.ballot))
       device_set_remove (&left, found[i].dev);
-  }
   return device_set_empty (&left) || PLANTED ("member-in-force-assumed");
 }
 

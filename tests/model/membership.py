@@ -7,7 +7,7 @@
 #
 #   tests/model/membership.py                 a slice, and every weakening
 #   tests/model/membership.py --run K M EXTRA SESSIONS EVENTS
-#       [--without RULE,...] [--force] [--copies] [--images]
+#       [--without RULE,...] [--force] [--copies] [--rot] [--images]
 #   tests/model/membership.py --dump          for test-membership-open
 #
 # For every state and every set of members that opens it checks:
@@ -113,6 +113,8 @@ SLICE = [
     (3, 1, 0, 2, 0, ()),
     (3, 2, 0, 2, 0, ()),
     (1, 1, 0, 3, 0, ("copies",)),
+    (1, 1, 0, 3, 0, ("rot",)),
+    (2, 1, 0, 2, 0, ("rot",)),
     (2, 1, 0, 3, 0, ("images",)),
     (2, 2, 0, 2, 0, ("images",)),
     (1, 2, 0, 2, 1, ("force",)),
@@ -136,6 +138,7 @@ WEAKER = [
     ("late-target", (1, 1, 1, 2, 2, ())),
     ("told-early", (1, 1, 1, 2, 4, ())),
     ("a-first", (1, 1, 0, 3, 0, ("copies",))),
+    ("one-copy", (1, 1, 0, 2, 0, ("rot",))),
     ("any-current", (1, 1, 0, 2, 1, ("images",))),
     ("any-epoch", (2, 1, 0, 3, 1, ("images",))),
     ("no-branch", (1, 1, 0, 3, 1, ("force",))),
@@ -233,7 +236,7 @@ def main():
                    help="leave rules out: " + ", ".join(sorted(RULES)))
     p.add_argument("--limit", type=int, default=10**9, metavar="STATES")
     p.add_argument("--dump", action="store_true")
-    for option in ("force", "copies", "images"):
+    for option in ("force", "copies", "rot", "images"):
         p.add_argument("--" + option, action="store_true")
     args = p.parse_args()
     without = [x for x in args.without.split(",") if x]
@@ -244,7 +247,7 @@ def main():
         return dump()
     if not args.run:
         return run_slice()
-    options = tuple(o for o in ("force", "copies", "images")
+    options = tuple(o for o in ("force", "copies", "rot", "images")
                     if getattr(args, o))
     nr, broken = run(tuple(args.run) + (options,), without, args.limit)
     print("%d states%s" % (nr, ", BROKEN" if broken else ""))

@@ -9,7 +9,8 @@
 # member is (proposed, accepted,
 # writes): the newest record in copies A1/B1 and A2/B2, and a bit mask of
 # the acknowledged writes that it holds.  --copies tells A from B and
-# tears them.  --images puts old images of members back.
+# tears them.  --rot has one of these rot after a crash.  --images puts old
+# images of members back.
 #
 # What the model leaves out: the device table, cursors and the bitmap
 # (tests/test-membership-changes.c and -walk.c try those), and the limit of
@@ -36,6 +37,8 @@ RULES = {
     "late-target": "a target is written before it took a record",
     "told-early": "targets are given a record along with its members",
     "a-first": "copy A is always written first (with --copies)",
+    "one-copy": "a record counts as accepted that is in one copy (with"
+                " --rot)",
     "no-branch": "another branch is not looked for (with --force)",
     "past-seen": "what force goes past counts as seen (with --force)",
     "past-listed": "what a member held that the winner lists can be a branch"
@@ -70,14 +73,15 @@ class Broken(Exception):
 
 class Rules:
     def __init__(self, k, m, extra=0, without=(), force=False,
-                 copies=False, images=False):
+                 copies=False, images=False, rot=False):
         self.k, self.m, self.n = k, m, k + m
         self.nr = k + m + extra         # members; the extra ones replace
         self.slot = [i if i < self.n else i - self.n for i in range(self.nr)]
         self.without = frozenset(without)
         self.force = force
-        self.copies = copies
+        self.copies = copies or rot
         self.images = images
+        self.rot = rot
         self.all = (1 << self.nr) - 1
         self.nr_slots = [len({self.slot[i] for i in bits(mask)})
                          for mask in range(self.all + 1)]
@@ -152,11 +156,18 @@ class Rules:
         be in force, and the last one that is."""
         known = any(r[3] == w for r in records)
         if not known and w[2] & ~found == 0:
-            known = all(mem[i][1] and mem[i][1][:3] == w for i in bits(w[2]))
+            known = all(self.has_accepted(mem[i], w) for i in bits(w[2]))
         source = next((r for r in records if r[:3] == w), None) or \
             next((r for r in records if r[4] == w), None) or \
             next(r for r in records if r[3] == w)
         return source, known, w if known else source[3]
+
+    def has_accepted(self, member, w):
+        """In both copies: one that has it alone may rot."""
+        acc, more = member[1], member[3]
+        return acc and acc[:3] == w and \
+            ("one-copy" in self.without or not more or more[1] is None or
+             more[1][:3] == w)
 
     def branch_of(self, member, w, seen, listed):
         """Does it hold a record that w has not seen?  If w lists it, it was

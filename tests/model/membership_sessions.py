@@ -236,6 +236,8 @@ class Model(Rules):
                              doomed=run["doomed"] or not done), events
             if run["doomed"]:
                 yield "crash", state, None, 0
+                if self.rot:
+                    yield from self.rots(state)
                 return
             if not todo:
                 if run["phase"] == TELL:
@@ -261,6 +263,8 @@ class Model(Rules):
         elif events:
             yield from self.changes(state, run, events)
         yield "crash", state, None, 0
+        if self.rot:
+            yield from self.rots(state)
         if self.images and run["opened"]:
             # an image of before the session is put back
             for i in bits(self.all):
@@ -269,6 +273,27 @@ class Model(Rules):
                 old = with_writes(run["before"][i], 0)
                 yield "crash, image %d" % i, \
                     (mem[:i] + (old,) + mem[i + 1:],) + state[1:], None, 0
+
+    def rots(self, state):
+        """One copy, once; the other one of its pair is good."""
+        mem = state[0]
+        if any(None in x[:2] + x[3][:2] for x in mem if records_of(x)):
+            return
+        for i, (prop, acc, have, (prop2, acc2, prop_a, acc_a)) in \
+                enumerate(mem):
+            if not prop:
+                continue
+            for label, after in (
+                    ("older proposed", (prop, acc, have,
+                                        (None, acc2, 1, acc_a))),
+                    ("newer proposed", (prop2, acc, have,
+                                        (None, acc2, 1, acc_a))),
+                    ("older accepted", (prop, acc, have,
+                                        (prop2, None, prop_a, 1))),
+                    ("newer accepted", (prop, acc2, have,
+                                        (prop2, None, prop_a, 1)))):
+                yield "crash, %s of %d rots" % (label, i), \
+                    (mem[:i] + (after,) + mem[i + 1:],) + state[1:], None, 0
 
     def changes(self, state, run, events):
         mem, writes, last = state
