@@ -325,7 +325,7 @@ array_start (struct array *a, struct loop *loop)
   int err;
 
   a->loop = loop;
-  a->last_minute = a->last_clear = loop_now (loop);
+  a->last_clear = loop_now (loop);
   err = cache_start (a);
   if (err) {
     log_error ("cache: %s", strerror (err));

@@ -69,6 +69,48 @@ test_many_read_errors_eject (void **state)
   end_degraded (sa);
 }
 
+/* Within a minute, or about one. */
+static void
+test_few_read_errors (void **state)
+{
+  struct sim_array *sa = start_full (3, 2, CHUNK, 64);
+  struct sim_disk *d = sa->disk[1];
+
+  open_again (sa, ~0, true);
+  for (unsigned i = 0, n = 0; n < 4; n++) {
+    const struct seat *s = sa->a->at[1][0];
+    const uint64_t before = s->nr_errors;
+
+    d->read_error_ppm = 1000000;
+    while (s->nr_errors - before < 6) {
+      assert_int_equal (sa->a->lost_slots, 0);
+      check_range (sa, i++ % 64 * 3 * CHUNK, 4096);
+    }
+    d->read_error_ppm = 0;
+    assert_true (sim_array_pause (sa, 100 * SECOND));
+  }
+  assert_int_equal (sa->a->lost_slots, 0);
+  end_whole (sa);
+}
+
+/* What is read of it may be gone with the power. */
+static void
+test_unflushed_is_missing (void **state)
+{
+  struct sim_array *sa = start_full (3, 2, CHUNK, 16);
+
+  assert_true (sim_array_stop (sa));
+  sa->disk[1]->flush_error_ppm = 1000000;
+  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, true), 0);
+  assert_int_equal (sa->a->lost_slots, BIT (1));
+  check_all (sa);
+  assert_true (sim_array_stop (sa));
+  sa->disk[1]->flush_error_ppm = 0;
+  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
+  assert_int_equal (sim_array_writable (sa), 0);
+  end_whole (sa);
+}
+
 /* A member that was found truncated is out with its first read, write or flush,
  * permanently, and nothing is repaired in it.
  */
@@ -250,6 +292,8 @@ main (void)
     cmocka_unit_test (test_bad_block_is_repaired),
     cmocka_unit_test (test_bad_block_under_a_write),
     cmocka_unit_test (test_many_read_errors_eject),
+    cmocka_unit_test (test_few_read_errors),
+    cmocka_unit_test (test_unflushed_is_missing),
     cmocka_unit_test (test_truncated_member_is_out),
     cmocka_unit_test (test_write_is_tried_again),
     cmocka_unit_test (test_write_error_ejects),

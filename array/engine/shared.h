@@ -111,7 +111,9 @@ struct seat {
   uint64_t told_bad_sums;       /* array/health/event.c */
   struct seat_io writes, flushes;       /* likewise; not what array/io/store.c
                                  * does, nor zeroes and trims */
-  unsigned read_errors;         /* recent: halved every minute */
+  unsigned read_errors;         /* recent: halved every minute; when they were
+                                 * last, ns: */
+  uint64_t read_errors_halved;
   atomic_uint users;            /* I/O in flight; any thread may decrement */
   unsigned preads_begun[SEAT_PREADS];   /* in clients' threads, by start
                                          * time */
@@ -376,7 +378,7 @@ struct array {
   struct news tick_news;
   struct call tick_call;
   bool tick_armed;
-  uint64_t last_minute, last_clear;     /* ns */
+  uint64_t last_clear;          /* ns */
   uint64_t overdue_waited;      /* ns, when more members than may fail were last
                                  * overdue; 0: never */
   uint64_t asked;               /* array/watch/ask.c's: ns; 0: never */

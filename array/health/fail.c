@@ -19,6 +19,7 @@
  * a lost path.  md allows 20 an hour.
  */
 #define MAX_READ_ERRORS 20
+#define MINUTE_NS UINT64_C (60000000000)
 
 /* True if its slot has another active member. */
 static bool
@@ -126,6 +127,17 @@ seat_note_error (struct array *a, struct seat *s, enum io_kind kind,
     };
 }
 
+static void
+count_read_error (const struct array *a, struct seat *s)
+{
+  const uint64_t minutes = PLANTED ("member-errors-kept") ? 0 :
+    (loop_now (a->loop) - s->read_errors_halved) / MINUTE_NS;
+
+  s->read_errors >>= MIN (minutes, 31);
+  s->read_errors_halved += minutes * MINUTE_NS;
+  s->read_errors += !PLANTED ("member-errors-uncounted");
+}
+
 void
 seat_read_error (struct array *a, struct seat *s, int error)
 {
@@ -133,7 +145,7 @@ seat_read_error (struct array *a, struct seat *s, int error)
   if (s->failing)
     return;
   log_debug ("slot %u: %s: read: %s", s->slot, s->m->path, strerror (error));
-  s->read_errors++;
+  count_read_error (a, s);
   if (s->state == SEAT_ACTIVE && nr_good_slots (a) <= a->g.k &&
       !PLANTED ("member-last-ejected"))
     return;

@@ -15,7 +15,6 @@
 
 /* One turn; a read that has not ended after two (a second) is overdue. */
 #define PREAD_NS UINT64_C (500000000)
-#define MINUTE_NS UINT64_C (60000000000)
 /* What came while this process did not run is read in this time. */
 #define CATCH_UP_NS UINT64_C (1000000000)
 
@@ -226,8 +225,6 @@ judge (struct array *a, uint64_t now)
 void
 overdue_tick (struct array *a, uint64_t now)
 {
-  const bool minute = now - a->last_minute >= MINUTE_NS;
-
   check_preads (a, now);
   if (!catches_up (a, now))
     judge (a, now);
@@ -237,11 +234,7 @@ overdue_tick (struct array *a, uint64_t now)
     s->suspect |= has_overdue_read (s, now);
     if (s->suspect && !owes_a_read (s))
       s->suspect = false;       /* the overdue answer has come */
-    if (minute)
-      s->read_errors /= 2;
   }
-  if (minute)
-    a->last_minute = now;
   seats_close_retired (a);
 }
 
