@@ -201,7 +201,7 @@ open_fd (struct file_member *f, unsigned flags)
     if (check_type (f, &st) == -1)
       return -1;
     f->disk = S_ISBLK (st.st_mode);
-    if (f->disk && !(flags & MEMBER_NOLOCK))
+    if (f->disk && !(flags & MEMBER_NOLOCK) && !PLANTED ("disk-shared"))
       oflags |= O_EXCL;
   }
 
@@ -413,7 +413,7 @@ open_steps (struct file_member *f, unsigned flags, uint64_t size)
     return -1;
   if (find_size (f, flags) == -1)
     return -1;
-  if (!(flags & MEMBER_NOLOCK) && !PLANTED ("member-unlocked"))
+  if (!(flags & MEMBER_NOLOCK) && !PLANTED ("backing-unlocked"))
     file_open_backing (f);
   if (f->backing != -1 &&
       take_lock (f, f->backing, f->backing_off, f->size) == -1)

@@ -95,6 +95,30 @@ choose_range (struct run *r, uint64_t *off, uint64_t *len)
   *len = MIN (*len, r->g.size - *off);
 }
 
+/* While a disk is full clients give space back, and take it again.  Beside the
+ * run's own numbers, in half of the runs.
+ */
+static bool
+gives_back (struct run *r)
+{
+  if (r->full == 0 || r->seed / 2 % 2 || !r->sa->a->writable)
+    return false;
+  r->space_state = (r->space_state ^ r->seed) * 6364136223846793005 +
+    1442695040888963407;
+  return (r->space_state >> 33) % 4 == 0;
+}
+
+/* Whole stripes: they are zeroed in place. */
+static void
+choose_stripes (struct run *r, uint64_t *off, uint64_t *len)
+{
+  const uint64_t stripe = (uint64_t) r->g.k * r->g.chunk;
+
+  *off = MIN (round_down (*off, stripe),
+              round_down (r->g.size, stripe) - stripe);
+  *len = MIN (round_up (*len, stripe), round_down (r->g.size - *off, stripe));
+}
+
 static void
 client_start (void *arg)
 {
@@ -103,8 +127,11 @@ client_start (void *arg)
   const unsigned kind = run_below (r, 100);
   enum request_kind k = kind < 38 ? REQUEST_READ : kind < 82 ? REQUEST_WRITE :
     kind < 90 ? REQUEST_ZERO : REQUEST_FLUSH;
+  const bool trim = gives_back (r);
   uint64_t off = 0, len = 0;
 
+  if (trim)
+    k = REQUEST_ZERO;
   if (!r->sa->a->writable || (r->sa->a->failed && run_percent (r, 90)))
     k = REQUEST_READ;
   sim_request_init (&c->q, r->sa, k);
@@ -116,6 +143,8 @@ client_start (void *arg)
     choose_range (r, &off, &len);
     if (k == REQUEST_ZERO && run_percent (r, 20))
       len = 1 + run_below (r, r->g.size - off);
+    if (trim)
+      choose_stripes (r, &off, &len);
     c->q.r.off = off;
     c->q.r.len = len;
     c->q.r.buf = k == REQUEST_ZERO ? NULL : c->buf;
@@ -125,7 +154,7 @@ client_start (void *arg)
   if ((c - r->client) % 2 == 1)
     c->q.r.flags |= ARRAY_WAIT;
   if (k == REQUEST_ZERO)
-    c->q.r.flags |= (run_percent (r, 50) ? ARRAY_TRIM : 0) |
+    c->q.r.flags |= (run_percent (r, 50) || trim ? ARRAY_TRIM : 0) |
       (run_percent (r, 5) ? ARRAY_FAST : 0);
   if (k == REQUEST_WRITE || k == REQUEST_ZERO) {
     back_note_write (r, off, len);

@@ -22,6 +22,9 @@
  *   open       without a journal: the bit is durable before what is in place
  *              (D1)
  *   missed     likewise, while a slot is not active (D2)
+ *   written    only superblocks, bitmaps and tables before a record of
+ *              the session is in force (M10); no record once the array has
+ *              failed (M25)
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -264,6 +267,19 @@ look_at_page (struct rules *ru, const struct sim_disk *d,
   }
 }
 
+/* May anything be written but what an opening marks? */
+static void
+check_written (const struct rules *ru, const struct sim_disk *d,
+               const struct place *p)
+{
+  if (!ru->a->writable)
+    run_die (ru->r, "M10: %s: block %" PRIu64 " of kind %d is written before "
+             "there is a record", d->name, p->no, (int) p->kind);
+  if (ru->a->failed && p->kind == RECORD)
+    run_die (ru->r, "M25: %s: a record is written, and the array has failed",
+             d->name);
+}
+
 /* ---- all of them --------------------------------------------------------- */
 
 static void
@@ -320,10 +336,12 @@ look (void *opaque, struct sim_disk *d, enum io_kind kind,
       check_superblock (ru->r, d, p);
       break;
     case HEADER:
+      check_written (ru, d, p);
       check_places (ru->r, a, d, s, p);
       rules_look_at_header (ru, s, block, p->which);
       break;
     case RECORD:
+      check_written (ru, d, p);
       rules_look_at_ring (ru, d, s, block, len - o, off + o);
       return;
     case TABLE:
@@ -334,6 +352,7 @@ look (void *opaque, struct sim_disk *d, enum io_kind kind,
       check_places (ru->r, a, d, s, p);
       break;
     case DATA:
+      check_written (ru, d, p);
       look_at_data (ru, d, s, p->no, block);
     }
   }

@@ -119,6 +119,7 @@ struct run {
   uint64_t end_state;           /* sim-end.c's */
   uint64_t rest_state;          /* sim-rest.c's */
   uint64_t several_state;       /* sim-command.c's */
+  uint64_t space_state;         /* sim-clients.c's */
   uint64_t ringless;            /* disks: headers of their rings have rotted,
                                  * and the rings have not begun anew */
   enum membership_phase record_phase;   /* as last seen */

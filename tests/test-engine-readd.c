@@ -144,6 +144,38 @@ test_kept_parity (void **state)
   check_without_others (sa);
 }
 
+/* Its ring has headers of before it left: none of them counts after a crash,
+ * also if a new one rots.
+ */
+static void
+test_ring_begins (void **state)
+{
+  static const uint8_t zeroes[BLOCK_LEN];
+
+  for (unsigned i = 0; i < 12; i++) {
+    struct sim_array *sa = start (state);
+    const uint64_t header = sa->l.ring_off + i % 2 * BLOCK_LEN;
+
+    open_again (sa, ~0, true);
+    for (unsigned n = 0; n < 1 + i % 3; n++) {
+      put (sa, n * 10000, 5000, ARRAY_FUA);
+      assert_true (sim_array_pause (sa, 15 * SECOND));
+    }
+    assert_int_equal (sim_array_fail (sa, 2), 0);
+    readd (sa, 2, false);
+    for (unsigned n = 0; n < 5; n++)
+      put (sa, n * 128 * 1024 + i * 3000, 2000, ARRAY_FUA);
+    crash_array (sa);
+    if (i >= 4)
+      sim_disk_poke (sa->disk[2], zeroes, BLOCK_LEN, header);
+    assert_int_equal (sim_array_open (sa, BIT (1) | BIT (2) | BIT (3),
+                                      DEGRADED_ALLOW, false), 0);
+    check_all (sa);
+    open_again (sa, ~0, true);
+    end_whole (sa);
+  }
+}
+
 /* Its path was lost, and comes back. */
 static void
 test_lost_path (void **state)
@@ -401,6 +433,8 @@ main (void)
     ALL (NULL), ALL (&none), ALL (&crc32c),
     { "crash", test_crash, NULL, free_data, &none },
     { "crash", test_crash, NULL, free_data, &crc32c },
+    { "ring begins", test_ring_begins, NULL, free_data, &none },
+    { "ring begins", test_ring_begins, NULL, free_data, &crc32c },
     { "zeroed page", test_zeroed_page, NULL, free_data, &crc32c },
     { "crash in full", test_crash_in_full, NULL, free_data, &crc32c },
     cmocka_unit_test_teardown (test_branch, free_data),

@@ -16,6 +16,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "array/journal/internal.h"
+#include "array/ops/internal.h"
 #include "common/bits.h"
 #include "tests/engine-array.h"
 
@@ -254,6 +256,59 @@ test_trim_direct (void **state)
   }
 }
 
+/* Is something withdrawn?  Then the transaction in which it was to be direct is
+ * not over.
+ */
+static bool
+look_at_withdrawn (const struct journal *j, const struct list *ops)
+{
+  bool any = false;
+
+  list_for_each (l, ops) {
+    const struct op *op = list_item (l, struct op, txn_link);
+    bool live = false;
+
+    if (op->withdrawn == NULL)
+      continue;
+    any = true;
+    list_for_each (t, &j->live)
+      live |= txn_at (t) == op->withdrawn && txn_at (t)->phase < TXN_IN_PLACE;
+    assert_true (live);
+  }
+  return any;
+}
+
+/* Not before the one that zeroes its rows is durable (R3). */
+static void
+test_withdrawn_is_live (void **state)
+{
+  const struct journal *j;
+  struct sim_array *sa;
+  struct sim_request *q;
+  bool any = false;
+
+  sim_checksum = CHECKSUM_CRC32C;
+  sa = start_half ();
+  put (sa, 30 * STRIPE, STRIPE, 0);
+  assert_int_equal (sim_array_flush (sa), ENOSPC);
+  j = sa->a->journal;
+  q = start_request (sa, REQUEST_ZERO, NULL, 3 * STRIPE, STRIPE,
+                     ARRAY_FUA|ARRAY_TRIM);
+  memset (data + 3 * STRIPE, 0, STRIPE);
+  while (q->state != SIM_IDLE) {
+    assert_true (sim_step (sa->sim));
+    any |= look_at_withdrawn (j, &j->gathered);
+    if (j->committing)
+      any |= look_at_withdrawn (j, &j->committing->ops);
+  }
+  assert_true (any);
+  assert_int_equal (q->r.error, 0);
+  free (q);
+  make_space (sa);
+  end_whole (sa);
+  sim_checksum = CHECKSUM_NONE;
+}
+
 /* What is in the journal and waits in place need not be written any more. */
 static void
 test_trim_held (void **state)
@@ -334,6 +389,7 @@ main (void)
     cmocka_unit_test (test_held),
     cmocka_unit_test (test_not_ready),
     cmocka_unit_test (test_trim_direct),
+    cmocka_unit_test (test_withdrawn_is_live),
     cmocka_unit_test (test_trim_held),
     cmocka_unit_test (test_trim_full_ring),
     cmocka_unit_test (test_trim_told),

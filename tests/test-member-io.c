@@ -279,6 +279,10 @@ test_disk (void **state)
   open_fails (dev, 0, 0, EBUSY, 1);
   open_fails (dev, MEMBER_RDONLY, 0, EBUSY, 1);
   open_fails (dev, MEMBER_CREATE, SIZE, EEXIST, 1);
+  /* As mount and mkfs open it; and the file behind it. */
+  assert_int_equal (open (dev, O_RDONLY|O_EXCL|O_CLOEXEC), -1);
+  assert_int_equal (errno, EBUSY);
+  open_fails (path, 0, 0, EWOULDBLOCK, 1);
 
   /* The same disk through another node. */
   assert_int_equal (stat (dev, &st), 0);

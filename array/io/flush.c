@@ -66,7 +66,8 @@ flush_decide (struct array *a)
     struct seat *s = a->seat[i];
     struct xfer *x;
 
-    if (!seat_holds_data (s) || s->write_gen == s->flushed_gen)
+    if (!seat_holds_data (s) || s->write_gen == s->flushed_gen ||
+        (s->state == SEAT_TARGET && PLANTED ("target-unflushed")))
       continue;
     x = xfer_new (a, s, IO_FLUSH, flush_done);
     x->write_gen = s->write_gen;

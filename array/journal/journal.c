@@ -337,7 +337,8 @@ journal_turn (struct array *a)
     recover_decide (a);
     j->next_seq = MAX (j->next_seq, recover_next_seq (a));
     a->newest_seq = j->next_seq - 1;
-    if (!array_may_write (a))
+    if (!array_may_write (a) &&
+        !(a->opening && PLANTED ("member-writes-first")))
       return;
     j->session = a->membership.cur.self.ballot.session;
     if (recover_step (a) &&
@@ -435,7 +436,8 @@ journal_may_activate (struct array *a)
 
   return ((list_empty (&j->live) && !j->freeing) ||
           PLANTED ("journal-not-held")) &&
-    ring_headers_begin (a, is_complete, j->session, j->next_seq);
+    (PLANTED ("ring-not-begun") ||
+     ring_headers_begin (a, is_complete, j->session, j->next_seq));
 }
 
 static bool

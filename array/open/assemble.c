@@ -24,6 +24,7 @@
 #include "common/cleanup.h"
 #include "common/crc32c.h"
 #include "common/log.h"
+#include "common/plant.h"
 #include "common/random.h"
 #include "raidmap/uuid.h"
 
@@ -157,7 +158,8 @@ take_members (struct assembly *a, struct member **members, unsigned nr,
   for (; i < nr; i++) {
     struct member *m = members[i];
     struct found *f = &a->found[a->nr_members];
-    int err = unflushed[i] ? unflushed[i] : copies_read (m, f, NULL);
+    int err = unflushed[i] && !PLANTED ("open-flush-ignored") ?
+      unflushed[i] : copies_read (m, f, NULL);
     const char *sep = rem->len ? "; " : "";
 
     if (err)

@@ -82,7 +82,8 @@ step (struct array *a, struct op *op)
     return true;
 
   case OP_PLANNING:
-    if (op->kind != OP_READ && a->failed) {
+    if (op->kind != OP_READ && a->failed &&
+        !PLANTED ("member-failed-writes")) {
       give_up (a, op);
       return true;
     }

@@ -24,8 +24,7 @@ op_is_first_write (const struct array *a, const struct op *op)
     for (unsigned i = 0; i < 2; i++) {
       const struct seat *s = a->at[op_slot (a, op, role)][i];
 
-      if (s && seat_writable_at (a, s, op_pos (a, op)) &&
-          !(i == 1 && PLANTED ("direct-targets-unasked")))
+      if (s && seat_writable_at (a, s, op_pos (a, op)))
         asked |= BIT (role);
     }
   if (nr_bits (asked) < a->g.k)

@@ -119,7 +119,8 @@ bool
 op_may_write (const struct array *a, const struct line *line)
 {
   return line->op == NULL && line->pins == 0 && line->readers == 0 &&
-    array_may_write (a) && !op_zeroes (a, line->no, line->no + 1);
+    array_may_write (a) &&
+    (!op_zeroes (a, line->no, line->no + 1) || PLANTED ("zero-overlapped"));
 }
 
 /* Take the dirty blocks from the line, and freeze them. */

@@ -13,6 +13,7 @@
 #include "array/io/flush.h"
 #include "array/passes/pace.h"
 #include "array/passes/pass.h"
+#include "common/plant.h"
 
 #define MAX_IN_FLIGHT 256u              /* lines */
 
@@ -207,7 +208,8 @@ pass_decide (struct array *a, const struct pass_kind *const *kinds)
     return;
   if (!p->paused)
     copy_some (a, p);
-  if (p->in_flight == 0 && (p->failed || p->next >= p->end / a->cell_len)) {
+  if ((p->in_flight == 0 || PLANTED ("target-cursor-early")) &&
+      (p->failed || p->next >= p->end / a->cell_len)) {
     p->phase = PASS_FLUSHING;
     flush_members (a, &p->waiter);
   }

@@ -244,8 +244,7 @@ move_cursors (struct array *a, struct pass *p)
 {
   const uint64_t now = loop_now (a->loop);
 
-  if (a->sums && (a->lost_slots & ~p->lost_slots) &&
-      !PLANTED ("window-not-again"))
+  if (a->sums && (a->lost_slots & ~p->lost_slots))
     return;
   for (unsigned i = 0; i < a->nr_seats; i++) {
     struct seat *s = a->seat[i];
