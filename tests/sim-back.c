@@ -203,5 +203,7 @@ back_check (struct run *r)
     stop (r);
     return;
   }
+  r->is_tried = true;
   go_on_often (r, sure);
+  r->is_tried = false;
 }

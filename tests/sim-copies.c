@@ -102,7 +102,9 @@ make_one (void *arg)
   struct sim_disk *d;
   unsigned no;
 
-  if (a == NULL || !a->writable || a->failed || c->nr == r->g.m ||
+  /* A copy of what is taken back would be of another branch. */
+  if (a == NULL || !a->writable || a->failed || r->is_tried ||
+      c->nr == r->g.m ||
       (c->nr > 0 && c->stopped))
     return;
   s = a->at[run_below (r, r->n)][0];

@@ -73,6 +73,8 @@ struct run {
   bool rows_lost;               /* that has happened, or a region was not
                                  * synced: EIO is allowed */
   bool forced;                  /* it was ever started by force */
+  bool is_tried;                /* what happens now will not have been:
+                                 * sim-back.c's */
   bool chaos_on, may_crash;
   bool use_spares;
   uint64_t spare_delay_ns;

@@ -416,8 +416,8 @@ test_direct_rows_stay (void **state)
 
 /* What was written since member 0 left is lost with member 1.  Force goes back
  * to member 0, whose ring is old there, as its header says from before the
- * first record until it is begun anew.  A crash on the way: nothing but the
- * header tells.  True if the array opened for writing first.
+ * first record until it is begun anew.  A crash on the way: from then on the
+ * header alone tells.  True if the array opened for writing first.
  */
 static bool
 go_back_and_crash (unsigned moment)

@@ -12,9 +12,9 @@
 struct recovery {
   struct ring_contents ring[MAX_SEATS]; /* by seat */
   bool has_ring[MAX_SEATS];
-  uint64_t *missed;             /* where records of members that are behind do
-                                 * not count, a bit per region; NULL: none is;
-                                 * owned */
+  uint64_t *missed;             /* where records of members that are behind
+                                 * do not count, a bit per region; NULL: none
+                                 * is; owned */
   struct replay replay;
   unsigned nr_decisions;
   bool decided_for[MAX_SEATS];  /* these were in use */
@@ -36,7 +36,8 @@ struct recovery {
   } phase;
 };
 
-/* array/replay/recovery.c.  Decide for the seats that are in use now.  0, or -1 reported: no memory, and the old decision stays.
+/* array/replay/recovery.c.  Decide for the seats that are in use now.  0, or -1
+ * reported: no memory, and the old decision stays.
  */
 extern int recover_decide_now (struct array *a, struct recovery *rec);
 /* The slots that lack such blocks. */
