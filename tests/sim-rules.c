@@ -22,9 +22,9 @@
  *   open       without a journal: the bit is durable before what is in place
  *              (D1)
  *   missed     likewise, while a slot is not active (D2)
- *   written    only superblocks, bitmaps and tables before a record of
- *              the session is in force (M10); no record once the array has
- *              failed (M25)
+ *   written    only superblocks, bitmaps and tables, and headers of rings of
+ *              members that are behind, before a record of the session is in
+ *              force (M10); no record once the array has failed (M25)
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -336,7 +336,8 @@ look (void *opaque, struct sim_disk *d, enum io_kind kind,
       check_superblock (ru->r, d, p);
       break;
     case HEADER:
-      check_written (ru, d, p);
+      if (!s->behind)
+        check_written (ru, d, p);
       check_places (ru->r, a, d, s, p);
       rules_look_at_header (ru, s, block, p->which);
       break;
