@@ -1,52 +1,81 @@
-/* gpuraid: one turn of the array's main loop.
+/* gpuraid: one turn of the array's main loop, and periodic work.
+ *
+ * The timer is armed only while something may become due, so an idle array
+ * sleeps, except for array/watch/watch.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "array/change/change.h"
-#include "array/change/grow.h"
-#include "array/engine/consistency.h"
-#include "array/health/event.h"
-#include "array/io/flush.h"
 #include "array/io/xfer.h"
 #include "array/main-loop.h"
 #include "array/ops/ops.h"
-#include "array/ops/repair.h"
-#include "array/passes/pass.h"
-#include "array/request/writeback.h"
-#include "array/scrub/scrub.h"
-#include "array/sums/sums.h"
-#include "array/watch/overdue.h"
+#include "array/rooms.h"
 
-static const struct pass_kind *const pass_kinds[] = {
-  &resync_pass, &rebuild_pass, NULL
-};
+/* ---- the timer ----------------------------------------------------------- */
 
-/* The order matters: waits for a failed member end before a change begins;
- * and while a change is wanted nothing below begins to write.
- */
+static void
+tick (struct array *a, struct news *n)
+{
+  const uint64_t now = loop_now (a->loop);
+
+  a->tick_armed = false;
+  for (const struct room *const *r = rooms; *r; r++)
+    if ((*r)->tick && (!a->stopping || (*r)->ticks_to_end))
+      (*r)->tick (a, now);
+}
+
+void
+tick_fire (struct timer *t)
+{
+  struct array *a = list_item (t, struct array, tick);
+
+  a->tick_news.run = tick;
+  engine_post (a, &a->tick_news);
+}
+
+static void
+arm (struct call *call)
+{
+  struct array *a = list_item (call, struct array, tick_call);
+
+  loop_timer (a->loop, &a->tick, loop_now (a->loop) + limits.tick_ns);
+}
+
+static bool
+tick_is_wanted (const struct array *a)
+{
+  for (const struct room *const *r = rooms; *r; r++)
+    if ((*r)->wants_tick && (*r)->wants_tick (a))
+      return true;
+  return false;
+}
+
+/* ---- a turn -------------------------------------------------------------- */
+
 static void
 turn (struct array *a)
 {
-  overdue_abandon_failing (a);
-  change_decide (a);
-  /* Before write-outs, which may use a line without end. */
-  pass_decide (a, pass_kinds);
-  writeback_start (a);
-  a->consistency->turn (a);
-  sums_turn (a);
-  repairs_decide (a);
-  scrub_turn (a);
-  grow_turn (a);
-  /* Last: a window with nothing to copy requests a flush at once. */
-  flush_decide (a);
-  event_turn (a);
-  tick_decide (a);
+  for (const struct room *const *r = rooms; *r; r++)
+    if ((*r)->turn)
+      (*r)->turn (a);
+  if (!a->tick_armed && a->loop && tick_is_wanted (a)) {
+    a->tick_armed = true;
+    a->tick_call.run = arm;
+    engine_call (a, &a->tick_call);
+  }
+}
+
+static void
+grown (struct array *a)
+{
+  for (const struct room *const *r = rooms; *r; r++)
+    if ((*r)->grown)
+      (*r)->grown (a);
 }
 
 const struct engine_hooks main_loop_hooks = {
   .turn = turn,
   .last = op_start_jobs,
-  .grown = scrub_grown,
+  .grown = grown,
   .carry = xfers_carry,
 };

@@ -8,16 +8,11 @@
 
 #include "array/engine/shared.h"
 
-/* A turn starts whatever can be started: a change of the membership,
- * write-outs, passes, flushes, the timer.  The engine calls it after each run
- * of news and waiters, until there are none left.
+/* A turn starts whatever can be started in the rooms, and the timer.  The
+ * engine calls it after each run of news and waiters, until there are none
+ * left.
  */
 extern const struct engine_hooks main_loop_hooks;
-
-/* array/tick.c.  With the array lock held: arm the timer if something will be
- * due.
- */
-extern void tick_decide (struct array *a);
 
 /* Called by the timer, without the array lock. */
 extern void tick_fire (struct timer *t);

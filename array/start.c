@@ -13,36 +13,19 @@
 #include <unistd.h>
 
 #include "array/cache/cache.h"
-#include "array/change/change.h"
-#include "array/change/grow.h"
-#include "array/dirty/dirty.h"
-#include "array/engine/consistency.h"
 #include "array/health/event.h"
 #include "array/health/health.h"
-#include "array/health/lost.h"
-#include "array/io/flush.h"
-#include "array/io/progress.h"
-#include "array/io/xfer.h"
 #include "array/journal/journal.h"
 #include "array/journal/recover.h"
 #include "array/main-loop.h"
 #include "array/open/assemble.h"
 #include "array/open/copies.h"
-#include "array/ops/ops.h"
-#include "array/ops/repair.h"
-#include "array/passes/pass.h"
-#include "array/scrub/scrub.h"
+#include "array/rooms.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
 #include "array/sums/sums.h"
 #include "array/watch/watch.h"
 #include "common/memory.h"
-
-/* How often dirty bits are cleared. */
-#define CLEAR_NS UINT64_C (5000000000)
-/* How often a rebuild's cursor is saved, and the length of its window. */
-#define SAVE_NS UINT64_C (5000000000)
-#define WINDOW_LEN (32 * MIB)           /* bytes of a member */
 
 /* ---- before the fork ----------------------------------------------------- */
 
@@ -80,49 +63,6 @@ make_seats (struct array *a, struct assembly *as)
   return 0;
 }
 
-/* With journal and checksums there are no open bits: a page of the bitmap that
- * is bad, and counts as all set, says nothing about parity.
- */
-static void
-note_unsynced (struct array *a)
-{
-  for (uint64_t i = 0; a->sums && !a->mark_open && i < a->nr_pages; i++)
-    memset (a->page[i]->want.open, 0, sizeof a->page[i]->want.open);
-  for (uint64_t i = 0; i < a->nr_regions; i++) {
-    const struct bitmap_page *p = &a->page[i / limits.page_regions]->want;
-    const uint64_t bit = i % limits.page_regions;
-
-    if (p->open[bit / 64] >> (bit % 64) & 1) {
-      a->unsynced[i / 64] |= BIT (i % 64);
-      a->nr_unsynced++;
-    }
-  }
-  a->any_open = a->nr_unsynced > 0;
-}
-
-static void
-init_lists (struct array *a)
-{
-  list_init (&a->ops);
-  list_init (&a->coding);
-  list_init (&a->pause_waiters);
-  list_init (&a->no_space);
-  list_init (&a->no_space_stores);
-  list_init (&a->zeroing);
-  repairs_init (a);
-  event_init (a);
-  list_init (&a->zero_waiters);
-  list_init (&a->flush_waiters);
-  list_init (&a->flush_current);
-  list_init (&a->flush_waiter.link);
-  list_init (&a->clear_waiter.link);
-  list_init (&a->change_waiters);
-  list_init (&a->save_waiters);
-  list_init (&a->commands);
-  a->flush_waiter.run = flush_retry;
-  a->tick.fire = tick_fire;
-}
-
 static void
 take_assembly (struct array *a, struct assembly *as)
 {
@@ -131,14 +71,9 @@ take_assembly (struct array *a, struct assembly *as)
   a->g = as->sb.g;
   a->n = a->g.k + a->g.m;
   a->membership = as->membership;
-  progress_init (a);
   a->readonly = as->readonly;
   memcpy (a->readonly_why, as->readonly_why, sizeof a->readonly_why);
   a->force = as->force;
-  a->flush_gen = 1;
-  a->clear_ns = CLEAR_NS;
-  a->window_len = WINDOW_LEN;
-  a->save_ns = SAVE_NS;
 }
 
 /* The page cache of this host does not show what another host writes. */
@@ -185,11 +120,6 @@ take_config (struct array *a, const struct assembly *as,
     &consistency_journal : &consistency_none;
   a->mark_open = a->sb.consistency == CONSISTENCY_NONE;
   a->writethrough = c->writethrough;
-  a->timeout_ns = c->timeout_ns;
-  hedge_init (&a->hedge, &c->hedge);
-  op_hedge_init (a);
-  a->spare_delay_ns = c->spare_delay_ns;
-  a->pace.limit = c->rebuild_rate;
 }
 
 static uint64_t
@@ -206,35 +136,22 @@ smallest (const struct assembly *as)
   return size;
 }
 
+/* Without what the rooms have. */
 static void
-array_free_memory (struct array *a)
+free_array (struct array *a)
 {
-  for (unsigned i = 0; i < a->nr_seats; i++) {
-    free (a->seat[i]->page_place);
-    free (a->seat[i]);
-  }
-  for (unsigned i = 0; i < MAX_SLOTS; i++)
-    free (a->slot_path[i]);
-  pass_free (a);
-  scrub_free (a);
-  watch_free (a);
-  event_free (a);
-  change_free (a);
-  grow_free (a);
-  recover_free (a);
-  journal_free (a);
-  repairs_free (a);
-  lost_free (a);
-  dirty_free (a);
-  pool_end (&a->op_pool);
-  pool_end (&a->xfer_pool);
-  sums_free (a);
-  cache_free (a);
   solver_free (a->solver);
   free (a->found);
   pthread_mutex_destroy (&a->writable_lock);
   engine_destroy (&a->engine);
   free (a);
+}
+
+static void
+array_free_memory (struct array *a)
+{
+  rooms_free (a);
+  free_array (a);
 }
 
 /* A cache that is larger than the memory would be filled until the kernel ends
@@ -262,11 +179,8 @@ check_cache (uint64_t len, uint64_t need)
 struct array *
 array_new (const struct config *c, struct assembly *as, struct coder *coder)
 {
-  const bool sums = as->sb.l.table_len > 0;
   const uint64_t need = cache_min_len (&as->sb.g) +
-    (sums ? sums_memory (&as->sb.g, 0) : 0);
-  const uint64_t sums_len = sums ? MAX (sums_memory (&as->sb.g, 0), MIN
-    (sums_memory (&as->sb.g, c->cache_len), c->cache_len - need)) : 0;
+    (as->sb.l.table_len > 0 ? sums_memory (&as->sb.g, 0) : 0);
   struct array *a;
 
   if (check_cache (c->cache_len, need) == -1)
@@ -282,25 +196,22 @@ array_new (const struct config *c, struct assembly *as, struct coder *coder)
     return NULL;
   }
   pthread_mutex_init (&a->writable_lock, NULL);
-  init_lists (a);
+  a->tick.fire = tick_fire;
   take_assembly (a, as);
-  op_init (a);
-  xfer_init (a);
   take_config (a, as, c);
   a->member_size = smallest (as);
-  cache_size (a, c->cache_len - sums_len);
+  cache_size (a, c->cache_len - sums_share (&a->sb, c->cache_len));
   a->solver = solver_new (a->sb.code, a->sb.w, a->g.k, a->g.m);
-  if (a->solver == NULL || pass_init (a) == -1 || scrub_init (a) == -1 ||
-      watch_init (a) == -1 ||
-      change_init (a) == -1 || grow_init (a) == -1 ||
-      journal_init (a) == -1 || sums_init (a, sums_len) == -1 ||
-      lost_init (a, as) == -1 ||
-      dirty_init (a, as->page) || make_seats (a, as) == -1) {
+  if (a->solver == NULL || rooms_init (a, c, as) == -1) {
+    log_error ("out of memory");
+    free_array (a);
+    return NULL;
+  }
+  if (make_seats (a, as) == -1) {
     log_error ("out of memory");
     array_free_memory (a);
     return NULL;
   }
-  note_unsynced (a);
   health_notice (a);
   if (recover_begin (a) == -1) {
     array_free_memory (a);
@@ -338,7 +249,7 @@ array_start (struct array *a, struct loop *loop)
     return -1;
   if (loop->ops->add_buffer)
     loop->ops->add_buffer (loop, a->arena, a->arena_len);
-  if (a->events.fn) {
+  if (a->events->fn) {
     engine_lock (a);            /* it may be degraded already */
     engine_unlock (a);
   }

@@ -6,15 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/cache/cache.h"
 #include "array/change/grow.h"
 #include "array/health/entry.h"
 #include "array/health/health.h"
-#include "array/health/lost.h"
-#include "array/health/outcome.h"
-#include "array/passes/pass.h"
-#include "array/scrub/internal.h"
-#include "array/scrub/scrub.h"
+#include "array/rooms.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
 
@@ -100,8 +95,6 @@ fill_entries (const struct array *a, struct array_status *st)
       *e = entry_of_seat (a, s);
     else
       empty_slot (a, slot, e);
-    e->scrub_found = a->scrub->found[slot];
-    e->scrub_repaired = a->scrub->repaired[slot];
   }
   for (unsigned i = 0; i < a->nr_seats; i++)
     if (is_spare (a, a->seat[i]))
@@ -113,35 +106,6 @@ fill_entries (const struct array *a, struct array_status *st)
     if (s && !s->failing && t)
       st->entry[st->nr_entries++] = entry_of_seat (a, t);
   }
-}
-
-/* Counted here, not at each change: there are at most some thousand dirty
- * lines, and status is rarely asked for.
- */
-static uint64_t
-dirty_len (const struct array *a)
-{
-  uint64_t nr_blocks = 0;
-
-  list_for_each (l, &a->dirty) {
-    const struct line *line = list_item (l, struct line, link);
-
-    for (unsigned r = 0; r < a->g.k; r++)
-      nr_blocks += __builtin_popcount (line->cell[r].dirty);
-  }
-  return nr_blocks * BLOCK_LEN;
-}
-
-static void
-fill_failed_change (const struct array *a, struct array_status *st)
-{
-  const struct failed_change *f = outcome_last (a);
-
-  if (f == NULL)
-    return;
-  memcpy (st->failed_change, f->text, sizeof st->failed_change);
-  if (a->loop)
-    st->failed_change_seconds = (loop_now (a->loop) - f->when) / 1000000000;
 }
 
 void
@@ -166,19 +130,10 @@ array_get_status (struct array *a, struct array_status *st)
   if (a->loop)
     slow_compare (a);           /* the latencies are those of now */
   fill_entries (a, st);
-  if (a->loop) {
-    pass_progress (a, &st->rebuild, &st->resync);
-    scrub_status (a, st);
-    grow_progress (a, &st->grow);
-  }
-  st->growable = grow_room (a);
-  st->rate_limit = a->pace.limit;
-  fill_failed_change (a, st);
-  st->lost_rows = lost_rows_count (a);
   st->counters = a->counters;
-  st->cache_len = (uint64_t) a->nr_cells * a->cell_len;
-  st->cache_used = (uint64_t) (a->nr_cells - a->nr_free) * a->cell_len;
-  st->cache_dirty = dirty_len (a);
+  for (const struct room *const *r = rooms; *r; r++)
+    if ((*r)->status)
+      (*r)->status (a, st);
   engine_unlock (a);
 }
 

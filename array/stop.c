@@ -4,16 +4,13 @@
  */
 
 #include "array/cache/cache.h"
-#include "array/change/grow.h"
 #include "array/dirty/dirty.h"
-#include "array/engine/consistency.h"
 #include "array/io/flush.h"
 #include "array/io/progress.h"
 #include "array/io/superblock.h"
 #include "array/main-loop.h"
 #include "array/request/space-retry.h"
-#include "array/scrub/scrub.h"
-#include "array/seats/seat.h"
+#include "array/rooms.h"
 #include "common/plant.h"
 
 static void
@@ -24,18 +21,8 @@ nothing (struct array *a, struct waiter *w)
 static bool
 in_flight (const struct array *a)
 {
-  if (!list_empty (&a->ops) || scrub_is_busy (a) || a->change ||
-      grow_is_running (a) || save_is_busy (a) || a->flushing ||
-      !list_empty (&a->flush_waiters))
-    return true;
-  if (!a->consistency->is_idle (a))
-    return true;
-  for (uint64_t i = 0; i < a->nr_pages; i++)
-    if (a->page[i]->writing || a->page[i]->queued)
-      return true;
-  /* Don't wait for I/O on a member that is no longer used. */
-  for (unsigned i = 0; i < a->nr_seats; i++)
-    if (seat_users (a->seat[i]) > 0 && !a->seat[i]->failing)
+  for (const struct room *const *r = rooms; *r; r++)
+    if ((*r)->is_busy && (*r)->is_busy (a))
       return true;
   return false;
 }

@@ -86,8 +86,8 @@ cache_start (struct array *a)
   return 0;
 }
 
-void
-cache_free (struct array *a)
+static void
+end (struct array *a)
 {
   if (a->bucket)
     for (unsigned b = 0; b < a->nr_buckets; b++)
@@ -402,3 +402,32 @@ line_reserve_cell (struct array *a, struct line *line, unsigned role)
   a->nr_held++;
   return true;
 }
+
+/* ---- the room ------------------------------------------------------------ */
+
+/* Counted here, not at each change: there are at most some thousand dirty
+ * lines, and status is rarely asked for.
+ */
+static uint64_t
+dirty_len (const struct array *a)
+{
+  uint64_t nr_blocks = 0;
+
+  list_for_each (l, &a->dirty) {
+    const struct line *line = list_item (l, struct line, link);
+
+    for (unsigned r = 0; r < a->g.k; r++)
+      nr_blocks += __builtin_popcount (line->cell[r].dirty);
+  }
+  return nr_blocks * BLOCK_LEN;
+}
+
+static void
+status (const struct array *a, struct array_status *st)
+{
+  st->cache_len = (uint64_t) a->nr_cells * a->cell_len;
+  st->cache_used = (uint64_t) (a->nr_cells - a->nr_free) * a->cell_len;
+  st->cache_dirty = dirty_len (a);
+}
+
+const struct room room_cache = { .free = end, .status = status };

@@ -15,7 +15,7 @@
 #ifndef GPURAID_CACHE_H
 #define GPURAID_CACHE_H
 
-#include "array/engine/shared.h"
+#include "array/engine/room.h"
 
 struct cell {
   uint8_t *data;                /* a->cell_len bytes of the arena */
@@ -61,6 +61,8 @@ struct line {
   struct line_cell cell[];      /* k */
 };
 
+extern const struct room room_cache;
+
 /* The least cache= for a geometry, in bytes. */
 extern uint64_t cache_min_len (const struct geometry *g);
 
@@ -68,7 +70,6 @@ extern uint64_t cache_min_len (const struct geometry *g);
 extern void cache_size (struct array *a, uint64_t len);
 /* Get the memory, after the fork.  0 or a positive errno. */
 extern int cache_start (struct array *a);
-extern void cache_free (struct array *a);
 
 /* Get nr free cells for an operation, with one reference each.  If false,
  * wait on a->cell_waiters.

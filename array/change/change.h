@@ -12,18 +12,12 @@
 #ifndef GPURAID_CHANGE_H
 #define GPURAID_CHANGE_H
 
-#include "array/engine/shared.h"
+#include "array/engine/room.h"
 
 struct command;
 
-/* Returns -1 if there is no memory, else 0. */
-extern int change_init (struct array *a);
-extern void change_free (struct array *a);
-
-/* Start the next wanted change, unless one is running: called when something
- * may have changed.
- */
-extern void change_decide (struct array *a);
+/* In each turn the next wanted change starts, unless one is running. */
+extern const struct room room_change;
 
 /* Carry out a command, which ends when the change is in force or refused. */
 extern void change_command (struct array *a, struct command *cmd);

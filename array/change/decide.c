@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "array/change/grow.h"
 #include "array/change/internal.h"
@@ -225,11 +226,11 @@ rests (const struct array *a)
 }
 
 /* A drop comes before another activation, and before all work of the main
- * loop and pass_decide: after a crash the two members of a slot may differ,
+ * loop, as passes: after a crash the two members of a slot may differ,
  * and parity made by a resync fits only one of them.
  */
-void
-change_decide (struct array *a)
+static void
+turn (struct array *a)
 {
   struct list *l;
 
@@ -249,3 +250,38 @@ change_decide (struct array *a)
       change_step (a, &a->change->waiter);
   }
 }
+
+/* ---- the room ------------------------------------------------------------ */
+
+static int
+init (struct array *a, const struct config *c, const struct assembly *as)
+{
+  list_init (&a->change_waiters);
+  list_init (&a->commands);
+  a->spare_delay_ns = c->spare_delay_ns;
+  a->change_memory = calloc (1, sizeof *a->change_memory);
+  return a->change_memory ? 0 : -1;
+}
+
+static void
+end (struct array *a)
+{
+  free (a->change_memory);
+}
+
+static bool
+wants_tick (const struct array *a)
+{
+  return a->change || !list_empty (&a->commands) || join_spare_waits (a);
+}
+
+static bool
+is_busy (const struct array *a)
+{
+  return a->change;
+}
+
+const struct room room_change = {
+  .init = init, .free = end, .turn = turn, .wants_tick = wants_tick,
+  .is_busy = is_busy,
+};

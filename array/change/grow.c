@@ -18,8 +18,8 @@
 
 static void flushed (struct array *a, struct waiter *w);
 
-int
-grow_init (struct array *a)
+static int
+init (struct array *a, const struct config *c, const struct assembly *as)
 {
   a->grow = calloc (1, sizeof *a->grow);
   if (a->grow == NULL)
@@ -29,8 +29,8 @@ grow_init (struct array *a)
   return 0;
 }
 
-void
-grow_free (struct array *a)
+static void
+end_grow (struct array *a)
 {
   if (a->grow)
     dirty_memory_free (&a->grow->dirty);
@@ -95,8 +95,8 @@ plan_it (const struct array *a, struct geometry *g, struct member_layout *l,
   return layout_grow (g, l, shortest_size (a), need) == 0;
 }
 
-uint64_t
-grow_room (const struct array *a)
+static uint64_t
+room_to_grow (const struct array *a)
 {
   struct geometry g;
   struct member_layout l;
@@ -226,8 +226,8 @@ flushed (struct array *a, struct waiter *w)
     gr->phase = GROW_READY;
 }
 
-void
-grow_turn (struct array *a)
+static void
+turn (struct array *a)
 {
   struct grow *gr = a->grow;
 
@@ -339,13 +339,14 @@ grow_result (const struct array *a, struct array_growth *growth,
   return gr->error;
 }
 
-void
-grow_progress (const struct array *a, struct array_progress *progress)
+static void
+status (const struct array *a, struct array_status *st)
 {
   const struct grow *gr = a->grow;
+  struct array_progress *progress = &st->grow;
 
-  *progress = (struct array_progress) { 0 };
-  if (gr->phase == GROW_NONE)
+  st->growable = room_to_grow (a);
+  if (a->loop == NULL || gr->phase == GROW_NONE)
     return;
   progress->running = true;
   progress->done = gr->done;
@@ -353,3 +354,8 @@ grow_progress (const struct array *a, struct array_progress *progress)
   rate_fill (&gr->rate, loop_now (a->loop), gr->done, gr->total - gr->done,
              progress);
 }
+
+const struct room room_grow = {
+  .init = init, .free = end_grow, .turn = turn, .is_busy = grow_is_running,
+  .status = status,
+};

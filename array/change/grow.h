@@ -13,11 +13,9 @@
 #ifndef GPURAID_CHANGE_GROW_H
 #define GPURAID_CHANGE_GROW_H
 
-#include "array/engine/shared.h"
+#include "array/engine/room.h"
 
-/* 0, or -1: no memory. */
-extern int grow_init (struct array *a);
-extern void grow_free (struct array *a);
+extern const struct room room_grow;
 
 /* Refuse what gains nothing before the array is written to: 0, or EINVAL and
  * why.  What is in the way may need it to be writable before it ends, as a
@@ -38,17 +36,9 @@ extern int grow_result (const struct array *a, struct array_growth *growth,
  */
 extern void grow_ask_sizes (struct array *a);
 
-/* In each turn of the main loop. */
-extern void grow_turn (struct array *a);
-
 /* Begin the change of the record.  False if all is not prepared. */
 extern bool grow_begin (struct array *a);
 /* That change has ended. */
 extern void grow_decided (struct array *a);
-
-/* The bytes by which the array could grow now. */
-extern uint64_t grow_room (const struct array *a);
-extern void grow_progress (const struct array *a,
-                           struct array_progress *progress);
 
 #endif

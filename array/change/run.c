@@ -39,19 +39,6 @@
 
 #define REST_MAX_NS UINT64_C (1000000000)
 
-int
-change_init (struct array *a)
-{
-  a->change_memory = calloc (1, sizeof *a->change_memory);
-  return a->change_memory ? 0 : -1;
-}
-
-void
-change_free (struct array *a)
-{
-  free (a->change_memory);
-}
-
 void
 change_finish (struct array *a, struct command *cmd, int error,
                const char *why)

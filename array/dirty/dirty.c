@@ -15,9 +15,14 @@
 #include "array/dirty/dirty.h"
 #include "array/engine/consistency.h"
 #include "array/health/fail.h"
+#include "array/io/flush.h"
 #include "array/io/store.h"
+#include "array/open/assembly.h"
 #include "array/seats/seat.h"
 #include "common/plant.h"
+
+/* How often bits are cleared. */
+#define CLEAR_NS UINT64_C (5000000000)
 
 static inline bool
 get_bit (const uint64_t *w, uint64_t i)
@@ -360,6 +365,12 @@ dirty_flushed (struct array *a, bool all)
   a->any_open = dirty_any_open (a);
 }
 
+static void
+clear_bits (struct array *a, struct waiter *w)
+{
+  dirty_flushed (a, false);
+}
+
 bool
 dirty_any_open (const struct array *a)
 {
@@ -408,3 +419,45 @@ dirty_synced (struct array *a, uint64_t region)
   a->nr_unsynced--;
   a->region_gen[region] = a->flush_gen;
 }
+
+/* ---- the room ------------------------------------------------------------ */
+
+static int
+init (struct array *a, const struct config *c, const struct assembly *as)
+{
+  list_init (&a->clear_waiter.link);
+  a->clear_waiter.run = clear_bits;
+  a->clear_ns = CLEAR_NS;
+  return dirty_init (a, as->page) ? -1 : 0;
+}
+
+/* Clear the bits of regions that are no longer written. */
+static void
+tick (struct array *a, uint64_t now)
+{
+  if (now - a->last_clear < a->clear_ns || !a->writable || !a->any_open ||
+      !list_empty (&a->clear_waiter.link))
+    return;
+  a->last_clear = now;
+  flush_members (a, &a->clear_waiter);
+}
+
+static bool
+wants_tick (const struct array *a)
+{
+  return a->writable && !a->failed && a->any_open;
+}
+
+static bool
+is_busy (const struct array *a)
+{
+  for (uint64_t i = 0; i < a->nr_pages; i++)
+    if (a->page[i]->writing || a->page[i]->queued)
+      return true;
+  return false;
+}
+
+const struct room room_dirty = {
+  .init = init, .free = dirty_free, .tick = tick, .wants_tick = wants_tick,
+  .is_busy = is_busy,
+};

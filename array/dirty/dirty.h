@@ -13,7 +13,7 @@
 #ifndef GPURAID_DIRTY_H
 #define GPURAID_DIRTY_H
 
-#include "array/engine/shared.h"
+#include "array/engine/room.h"
 #include "raidmap/bitmap.h"
 
 struct dirty_page {
@@ -26,7 +26,11 @@ struct dirty_page {
   struct list waiters;          /* run when a write has ended */
 };
 
-/* From the assembly's pages.  0 or a positive errno. */
+extern const struct room room_dirty;
+
+/* From the assembly's pages; what is open there is not synced.  0 or a positive
+ * errno.
+ */
 extern int dirty_init (struct array *a, const struct bitmap_page *page);
 extern void dirty_free (struct array *a);
 

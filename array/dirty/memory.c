@@ -101,6 +101,28 @@ dirty_grow (struct array *a, struct dirty_memory *d)
   take (a, d);
 }
 
+/* With journal and checksums there are no open bits: a page of the bitmap that
+ * is bad, and counts as all set, says nothing about parity.
+ */
+static void
+note_unsynced (struct array *a)
+{
+  const bool none = a->sb.l.table_len > 0 && !a->mark_open;
+
+  for (uint64_t i = 0; none && i < a->nr_pages; i++)
+    memset (a->page[i]->want.open, 0, sizeof a->page[i]->want.open);
+  for (uint64_t i = 0; i < a->nr_regions; i++) {
+    const struct bitmap_page *p = &a->page[i / limits.page_regions]->want;
+    const uint64_t bit = i % limits.page_regions;
+
+    if (p->open[bit / 64] >> (bit % 64) & 1) {
+      a->unsynced[i / 64] |= BIT (i % 64);
+      a->nr_unsynced++;
+    }
+  }
+  a->any_open = a->nr_unsynced > 0;
+}
+
 int
 dirty_init (struct array *a, const struct bitmap_page *page)
 {
@@ -119,6 +141,7 @@ dirty_init (struct array *a, const struct bitmap_page *page)
     d.page[i]->want.page_no = i;
   }
   take (a, &d);
+  note_unsynced (a);
   return 0;
 }
 

@@ -248,7 +248,7 @@ engine_post (struct array *a, struct news *n)
   engine_kick (a);
 }
 
-/* writeback_start tells waiters for write-outs, in the next turn. */
+/* array/request/writeback.c tells waiters for write-outs, in the next turn. */
 void
 array_set_failed (struct array *a, const char *why)
 {

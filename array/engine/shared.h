@@ -311,29 +311,7 @@ struct array {
   struct list change_waiters;   /* run when no change is under way */
   struct list commands;         /* struct command, in order */
 
-  /* How fast rebuild and scrub go: array/passes/pace.c. */
-  struct pace {
-    uint64_t limit;             /* bytes of a member a second; 0: none */
-    uint64_t next;              /* ns: the limit lets the next line begin */
-    uint64_t client_ops;        /* that had begun when last looked at */
-    uint64_t client_until;      /* ns: until then clients are there */
-    uint64_t burst_since;       /* ns: the first line of the burst began */
-    uint64_t burst_len;         /* bytes of a member, begun in it */
-    uint64_t rest_until;        /* ns: the next burst, if clients are there */
-  } pace;
-
-  /* array/health/event.c */
-  struct events {
-    array_event_fn fn;          /* NULL: nothing is told */
-    void *opaque;
-    enum array_state state;     /* as told */
-    uint64_t corrupt;           /* blocks and pages, as told */
-    uint64_t corrupt_told, no_space_told;       /* ns */
-    struct call call;
-    pthread_mutex_t lock;       /* of what follows */
-    struct list untold;
-    bool telling;               /* some thread is, or will */
-  } events;
+  struct events *events;        /* array/health/event.c */
 
   /* array/health/outcome.c */
   struct {
@@ -349,6 +327,7 @@ struct array {
 
   /* Rebuild and resync: array/passes/pass.c; repairs: array/ops/repair.c. */
   struct pass *pass;
+  struct pace *pace;            /* of rebuild and scrub: array/passes/pace.c */
   struct scrub *scrub;
   struct list repairs;
   unsigned nr_repairs, repairs_in_flight;

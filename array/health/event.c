@@ -8,6 +8,8 @@
 #include "array/health/entry.h"
 #include "array/health/event.h"
 #include "array/health/health.h"
+#include "array/health/lost.h"
+#include "array/health/outcome.h"
 #include "common/cleanup.h"
 
 #define MINUTE_NS UINT64_C (60000000000)
@@ -57,24 +59,10 @@ add (struct events *ev, struct untold *u)
 }
 
 void
-event_init (struct array *a)
-{
-  pthread_mutex_init (&a->events.lock, NULL);
-  list_init (&a->events.untold);
-  a->events.call.run = tell;
-}
-
-void
-event_free (struct array *a)
-{
-  pthread_mutex_destroy (&a->events.lock);
-}
-
-void
 array_set_events (struct array *a, array_event_fn fn, void *opaque)
 {
-  a->events.fn = fn;
-  a->events.opaque = opaque;
+  a->events->fn = fn;
+  a->events->opaque = opaque;
 }
 
 static void
@@ -83,7 +71,7 @@ tell_number (struct array *a, enum array_event_kind kind,
 {
   struct untold *u;
 
-  if (a->events.fn == NULL || (u = calloc (1, sizeof *u)) == NULL)
+  if (a->events->fn == NULL || (u = calloc (1, sizeof *u)) == NULL)
     return;
   u->event.kind = kind;
   u->event.state = health (a, &u->event.reasons);
@@ -91,8 +79,8 @@ tell_number (struct array *a, enum array_event_kind kind,
   u->event.member.slot = SLOT_NONE;
   if (s && s->m)
     u->event.member = entry_of_seat (a, s);
-  if (add (&a->events, u))
-    engine_call (a, &a->events.call);
+  if (add (a->events, u))
+    engine_call (a, &a->events->call);
 }
 
 void
@@ -111,9 +99,9 @@ is_time (const struct array *a, uint64_t told)
 void
 event_no_space (struct array *a, const struct seat *s)
 {
-  if (!is_time (a, a->events.no_space_told))
+  if (!is_time (a, a->events->no_space_told))
     return;
-  a->events.no_space_told = loop_now (a->loop);
+  a->events->no_space_told = loop_now (a->loop);
   event_tell (a, ARRAY_EVENT_NO_SPACE, s);
 }
 
@@ -148,7 +136,7 @@ find_guilty (struct array *a)
 static void
 tell_corruption (struct array *a)
 {
-  struct events *ev = &a->events;
+  struct events *ev = a->events;
   const uint64_t nr = nr_corrupt (a);
 
   if (nr == ev->corrupt || !is_time (a, ev->corrupt_told))
@@ -158,18 +146,21 @@ tell_corruption (struct array *a)
   ev->corrupt = nr;
 }
 
-bool
-event_wants_tick (const struct array *a)
+static bool
+wants_tick (const struct array *a)
 {
-  return a->events.fn && nr_corrupt (a) != a->events.corrupt && !a->stopping;
+  return a->events->fn && nr_corrupt (a) != a->events->corrupt && !a->stopping;
 }
 
 /* ---- the state ----------------------------------------------------------- */
 
-void
-event_turn (struct array *a)
+/* Tell that the state has become worse, and that corruption was found, that
+ * once a minute at most.
+ */
+static void
+turn (struct array *a)
 {
-  struct events *ev = &a->events;
+  struct events *ev = a->events;
   enum array_state state;
   unsigned reasons;
 
@@ -186,3 +177,44 @@ event_turn (struct array *a)
                 ARRAY_EVENT_DEGRADED, NULL);
   ev->state = state;
 }
+
+/* ---- the room ------------------------------------------------------------ */
+
+static int
+init (struct array *a, const struct config *c, const struct assembly *as)
+{
+  a->events = calloc (1, sizeof *a->events);
+  if (a->events == NULL)
+    return -1;
+  pthread_mutex_init (&a->events->lock, NULL);
+  list_init (&a->events->untold);
+  a->events->call.run = tell;
+  return lost_init (a, as);
+}
+
+static void
+end (struct array *a)
+{
+  if (a->events)
+    pthread_mutex_destroy (&a->events->lock);
+  free (a->events);
+  lost_free (a);
+}
+
+static void
+status (const struct array *a, struct array_status *st)
+{
+  const struct failed_change *f = outcome_last (a);
+
+  st->lost_rows = lost_rows_count (a);
+  if (f == NULL)
+    return;
+  memcpy (st->failed_change, f->text, sizeof st->failed_change);
+  if (a->loop)
+    st->failed_change_seconds = (loop_now (a->loop) - f->when) / 1000000000;
+}
+
+const struct room room_health = {
+  .init = init, .free = end, .turn = turn, .wants_tick = wants_tick,
+  .status = status,
+};

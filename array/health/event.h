@@ -9,10 +9,22 @@
 #ifndef GPURAID_HEALTH_EVENT_H
 #define GPURAID_HEALTH_EVENT_H
 
-#include "array/engine/shared.h"
+#include "array/engine/room.h"
 
-extern void event_init (struct array *a);
-extern void event_free (struct array *a);
+struct events {
+  array_event_fn fn;          /* NULL: nothing is told */
+  void *opaque;
+  enum array_state state;     /* as told */
+  uint64_t corrupt;           /* blocks and pages, as told */
+  uint64_t corrupt_told, no_space_told;       /* ns */
+  struct call call;
+  pthread_mutex_t lock;       /* of what follows */
+  struct list untold;
+  bool telling;               /* some thread is, or will */
+};
+
+/* Events, lost rows, and what is kept for status. */
+extern const struct room room_health;
 
 /* They are told in the order of these calls.  s: the member, or NULL. */
 extern void event_tell (struct array *a, enum array_event_kind kind,
@@ -20,12 +32,5 @@ extern void event_tell (struct array *a, enum array_event_kind kind,
 
 /* A write to this member waits for space.  Told once a minute at most. */
 extern void event_no_space (struct array *a, const struct seat *s);
-
-/* In each turn: tell that the state has become worse, and that corruption was
- * found, that once a minute at most.
- */
-extern void event_turn (struct array *a);
-/* True if some of it is to be told later. */
-extern bool event_wants_tick (const struct array *a);
 
 #endif

@@ -32,7 +32,7 @@ round_ended (struct array *a)
   engine_run_waiters (a, &a->flush_current);
 }
 
-void
+static void
 flush_retry (struct array *a, struct waiter *w)
 {
   if (a->flushing && a->flush_pending == 0)
@@ -77,4 +77,14 @@ flush_decide (struct array *a)
   }
   if (--a->flush_pending == 0)
     round_ended (a);
+}
+
+void
+flush_init (struct array *a)
+{
+  list_init (&a->flush_waiters);
+  list_init (&a->flush_current);
+  list_init (&a->flush_waiter.link);
+  a->flush_waiter.run = flush_retry;
+  a->flush_gen = 1;
 }

@@ -19,7 +19,7 @@ extern void flush_members (struct array *a, struct waiter *w);
 /* Start the next round if any waiter needs it. */
 extern void flush_decide (struct array *a);
 
-/* The function of a->flush_waiter. */
-extern void flush_retry (struct array *a, struct waiter *w);
+/* Before anything runs. */
+extern void flush_init (struct array *a);
 
 #endif

@@ -5,9 +5,11 @@
 
 #include "array/engine/state.h"
 #include "array/health/fail.h"
+#include "array/io/flush.h"
 #include "array/io/progress.h"
 #include "array/io/store.h"
 #include "array/io/superblock.h"
+#include "array/io/xfer.h"
 #include "common/plant.h"
 
 /* ---- the copies of one member -------------------------------------------- */
@@ -196,3 +198,47 @@ save_tick (struct array *a)
   if (array_may_write (a) && (save_is_due (a) || progress_tick (a)))
     save_start (a, false, NULL);
 }
+
+/* ---- the room ------------------------------------------------------------ */
+
+static int
+init (struct array *a, const struct config *c, const struct assembly *as)
+{
+  xfer_init (a);
+  flush_init (a);
+  progress_init (a);
+  list_init (&a->no_space);
+  list_init (&a->no_space_stores);
+  list_init (&a->save_waiters);
+  return 0;
+}
+
+static void
+end (struct array *a)
+{
+  pool_end (&a->xfer_pool);
+}
+
+static void
+tick (struct array *a, uint64_t now)
+{
+  save_tick (a);
+}
+
+static bool
+wants_tick (const struct array *a)
+{
+  return save_is_busy (a) || save_is_due (a) || a->flushing ||
+    progress_wants_tick (a);
+}
+
+static bool
+is_busy (const struct array *a)
+{
+  return save_is_busy (a) || a->flushing || !list_empty (&a->flush_waiters);
+}
+
+const struct room room_io = {
+  .init = init, .free = end, .turn = flush_decide, .tick = tick,
+  .wants_tick = wants_tick, .is_busy = is_busy,
+};

@@ -12,7 +12,11 @@
 #ifndef GPURAID_IO_SUPERBLOCK_H
 #define GPURAID_IO_SUPERBLOCK_H
 
+#include "array/engine/room.h"
 #include "array/io/store.h"
+
+/* All of this folder. */
+extern const struct room room_io;
 
 /* Start a save, unless one is under way; w, if not NULL, is run when it has
  * ended or was skipped.  clean: the flag in the superblock.
@@ -54,7 +58,7 @@ save_is_due (const struct array *a)
   return a->saves_ended < a->wanted_save && a->writable && !a->failed;
 }
 
-/* Called periodically: save what has changed. */
+/* Save what has changed. */
 extern void save_tick (struct array *a);
 
 /* ---- the copies of one member -------------------------------------------- */

@@ -482,8 +482,8 @@ journal_no_space (struct array *a)
     withdraw (a, t);
 }
 
-int
-journal_init (struct array *a)
+static int
+init (struct array *a, const struct config *c, const struct assembly *as)
 {
   struct journal *j = calloc (1, sizeof *j);
 
@@ -503,11 +503,12 @@ journal_init (struct array *a)
   return 0;
 }
 
-void
-journal_free (struct array *a)
+static void
+end (struct array *a)
 {
   struct list *l;
 
+  recover_free (a);
   if (a->journal == NULL)
     return;
   while ((l = list_pop (&a->journal->live)) != NULL)
@@ -535,4 +536,29 @@ const struct consistency_ops consistency_journal = {
   .gives_way = journal_gives_way,
   .no_space = journal_no_space,
   .is_idle = journal_is_idle,
+};
+
+/* ---- the room, with and without a journal -------------------------------- */
+
+static void
+turn (struct array *a)
+{
+  a->consistency->turn (a);
+}
+
+static bool
+is_busy (const struct array *a)
+{
+  return !a->consistency->is_idle (a);
+}
+
+static bool
+wants_tick (const struct array *a)
+{
+  return is_busy (a) || (a->writable && !a->consistency->is_ready (a));
+}
+
+const struct room room_journal = {
+  .init = init, .free = end, .turn = turn, .wants_tick = wants_tick,
+  .is_busy = is_busy,
 };

@@ -19,12 +19,10 @@
 #define GPURAID_ARRAY_JOURNAL_H
 
 #include "array/engine/consistency.h"
-#include "array/engine/shared.h"
+#include "array/engine/room.h"
 
 extern const struct consistency_ops consistency_journal;
 
-/* 0 or -1: no memory. */
-extern int journal_init (struct array *a);
-extern void journal_free (struct array *a);
+extern const struct room room_journal;
 
 #endif

@@ -165,7 +165,10 @@ op_len (const struct array *a, const struct op *op)
   return (op->kind == OP_ZERO ? op->line1 - op->line0 : 1) * a->cell_len;
 }
 
-/* array/ops/new.c.  op_new returns NULL if there is no credit now. */
+/* array/ops/new.c.  op_init: before any operation.  op_new returns NULL if
+ * there is no credit now.
+ */
+extern void op_init (struct array *a);
 extern struct op *op_new (struct array *a, enum op_kind kind,
                           struct line *line);
 extern void op_free (struct array *a, struct op *op);
@@ -269,6 +272,7 @@ extern bool op_all_read (const struct op *op);
 extern void op_drop_reads (struct array *a, struct op *op, uint64_t roles);
 
 /* array/ops/hedge.c: reads that are decoded while they are waited for. */
+extern void op_hedge_init (struct array *a);
 /* The reads were issued: hedge them when they are due. */
 extern void op_hedge_watch (struct array *a, struct op *op);
 /* Planned again: late reads that the new plan waits for begin anew. */

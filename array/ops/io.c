@@ -238,6 +238,7 @@ overdue_roles (const struct array *a, const struct op *op, uint64_t now)
 void
 op_check_overdue (struct array *a, uint64_t now)
 {
+  engine_run_waiters (a, &a->pause_waiters);
   list_for_each (l, &a->ops) {
     struct op *op = list_item (l, struct op, link);
     uint64_t roles;

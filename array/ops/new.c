@@ -44,6 +44,12 @@ op_init (struct array *a)
 {
   pool_init (&a->op_pool,
              sizeof (struct op) + a->n * sizeof (struct op_role));
+  list_init (&a->ops);
+  list_init (&a->coding);
+  list_init (&a->pause_waiters);
+  list_init (&a->zeroing);
+  list_init (&a->zero_waiters);
+  op_hedge_init (a);
 }
 
 static void

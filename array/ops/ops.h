@@ -178,8 +178,6 @@ extern void op_no_space (struct array *a, struct op *op);
 extern void ops_no_space (struct array *a);
 /* NULL: that of many. */
 extern struct line *op_line (const struct op *op);
-/* Before any operation. */
-extern void op_init (struct array *a);
 
 /* True if credits allow another line to be written out now. */
 extern bool op_has_credit (const struct array *a);
@@ -189,10 +187,7 @@ extern bool op_has_credit (const struct array *a);
  */
 extern void op_start_jobs (struct array *a);
 
-/* With the array lock held, before the array starts. */
-extern void op_hedge_init (struct array *a);
-
-/* Called periodically: look for overdue reads. */
+/* Called periodically: look for overdue reads, and try again what pauses. */
 extern void op_check_overdue (struct array *a, uint64_t now);
 
 #endif

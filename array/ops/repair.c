@@ -8,7 +8,7 @@
 #include "array/cache/cache.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
-#include "array/ops/ops.h"
+#include "array/ops/internal.h"
 #include "array/ops/repair.h"
 
 #define MAX_IN_FLIGHT 8u
@@ -19,21 +19,6 @@ struct repair {
   unsigned b0, nr;
   unsigned nr_wrong;            /* blocks that had another checksum */
 };
-
-void
-repairs_init (struct array *a)
-{
-  list_init (&a->repairs);
-}
-
-void
-repairs_free (struct array *a)
-{
-  struct list *l;
-
-  while ((l = list_pop (&a->repairs)) != NULL)
-    free (list_item (l, struct repair, link));
-}
 
 void
 repair_add (struct array *a, uint64_t no, uint64_t roles,
@@ -75,8 +60,8 @@ repair_done (struct array *a, const struct fixed *f)
   free (rp);
 }
 
-void
-repairs_decide (struct array *a)
+static void
+turn (struct array *a)
 {
   if (list_empty (&a->repairs) || !array_may_write (a) || a->stopping ||
       a->doubled_slots || !a->consistency->is_ready (a))
@@ -99,3 +84,34 @@ repairs_decide (struct array *a)
       line_settle (a, line);
   }
 }
+
+/* ---- the room ------------------------------------------------------------ */
+
+static int
+init (struct array *a, const struct config *c, const struct assembly *as)
+{
+  op_init (a);
+  list_init (&a->repairs);
+  return 0;
+}
+
+static void
+end (struct array *a)
+{
+  struct list *l;
+
+  while ((l = list_pop (&a->repairs)) != NULL)
+    free (list_item (l, struct repair, link));
+  pool_end (&a->op_pool);
+}
+
+static bool
+is_busy (const struct array *a)
+{
+  return !list_empty (&a->ops);
+}
+
+const struct room room_ops = {
+  .init = init, .free = end, .turn = turn, .wants_tick = is_busy,
+  .is_busy = is_busy,
+};

@@ -8,18 +8,15 @@
 #ifndef GPURAID_REPAIR_H
 #define GPURAID_REPAIR_H
 
-#include "array/engine/shared.h"
+#include "array/engine/room.h"
 
-extern void repairs_init (struct array *a);
-extern void repairs_free (struct array *a);
+/* Operations, and repairs. */
+extern const struct room room_ops;
 
 /* Repair these stored cells of a line, which gave errors but were decoded.
  * nr_wrong: blocks of them that had another checksum.
  */
 extern void repair_add (struct array *a, uint64_t no, uint64_t roles,
                         unsigned b0, unsigned nr, unsigned nr_wrong);
-
-/* Continue if there is work: called when anything changed. */
-extern void repairs_decide (struct array *a);
 
 #endif

@@ -17,8 +17,8 @@
 void
 pace_set (struct array *a, uint64_t limit)
 {
-  a->pace.limit = limit;
-  a->pace.next = 0;
+  a->pace->limit = limit;
+  a->pace->next = 0;
 }
 
 static bool
@@ -27,24 +27,24 @@ has_clients (struct array *a, uint64_t now)
   const struct array_counters *c = &a->counters;
   const uint64_t ops = c->read_ops + c->write_ops + c->zero_ops + c->flush_ops;
 
-  if (ops != a->pace.client_ops) {
-    a->pace.client_ops = ops;
-    a->pace.client_until = now + CLIENT_NS;
+  if (ops != a->pace->client_ops) {
+    a->pace->client_ops = ops;
+    a->pace->client_until = now + CLIENT_NS;
   }
-  return now < a->pace.client_until;
+  return now < a->pace->client_until;
 }
 
 bool
 pace_may_begin (struct array *a)
 {
   const uint64_t now = loop_now (a->loop);
-  const struct pace *p = &a->pace;
+  const struct pace *p = a->pace;
 
   if (p->limit > 0 && now < p->next)
     return false;
   if (has_clients (a, now))
     return now >= p->rest_until && p->burst_len < BURST_LEN;
-  a->pace.burst_len = 0;                /* the next one counts from there */
+  a->pace->burst_len = 0;                /* the next one counts from there */
   return true;
 }
 
@@ -52,7 +52,7 @@ void
 pace_begun (struct array *a)
 {
   const uint64_t now = loop_now (a->loop);
-  struct pace *p = &a->pace;
+  struct pace *p = a->pace;
 
   if (p->burst_len == 0)
     p->burst_since = now;
@@ -69,7 +69,7 @@ void
 pace_ended (struct array *a, unsigned in_flight)
 {
   const uint64_t now = loop_now (a->loop);
-  struct pace *p = &a->pace;
+  struct pace *p = a->pace;
 
   if (in_flight > 0)
     return;

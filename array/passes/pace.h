@@ -15,6 +15,16 @@
 
 #include "array/engine/shared.h"
 
+struct pace {
+  uint64_t limit;               /* bytes of a member a second; 0: none */
+  uint64_t next;                /* ns: the limit lets the next line begin */
+  uint64_t client_ops;          /* that had begun when last looked at */
+  uint64_t client_until;        /* ns: until then clients are there */
+  uint64_t burst_since;         /* ns: the first line of the burst began */
+  uint64_t burst_len;           /* bytes of a member, begun in it */
+  uint64_t rest_until;          /* ns: the next burst, if clients are there */
+};
+
 /* limit: bytes of a member a second; 0 for none. */
 extern void pace_set (struct array *a, uint64_t limit);
 

@@ -17,9 +17,18 @@
 
 #define MAX_IN_FLIGHT 256u              /* lines */
 
+/* How often a rebuild's cursor is saved, and the length of its window. */
+#define SAVE_NS UINT64_C (5000000000)
+#define WINDOW_LEN (32 * MIB)           /* bytes of a member */
+
+/* In order of urgency. */
+static const struct pass_kind *const kinds[] = {
+  &resync_pass, &rebuild_pass
+};
+
 static void end_window (struct array *a, struct pass *p);
 
-/* pass_decide handles PREPARING and COPYING. */
+/* turn handles PREPARING and COPYING. */
 static void
 pass_wake (struct array *a, struct waiter *w)
 {
@@ -29,32 +38,30 @@ pass_wake (struct array *a, struct waiter *w)
     end_window (a, p);
 }
 
-int
-pass_init (struct array *a)
+static int
+init (struct array *a, const struct config *c, const struct assembly *as)
 {
+  a->window_len = WINDOW_LEN;
+  a->save_ns = SAVE_NS;
   a->pass = calloc (1, sizeof *a->pass);
   if (a->pass == NULL)
     return -1;
   a->pass->waiter.run = pass_wake;
   list_init (&a->pass->waiter.link);
+  a->pace = &a->pass->pace;
+  a->pace->limit = c->rebuild_rate;
   return 0;
-}
-
-void
-pass_free (struct array *a)
-{
-  free (a->pass);
 }
 
 /* ---- a window --------------------------------------------------------- */
 
 static bool
-choose (struct array *a, struct pass *p, const struct pass_kind *const *kinds)
+choose (struct array *a, struct pass *p)
 {
-  for (; *kinds; kinds++)
-    switch ((*kinds)->choose (a, p)) {
+  for (unsigned i = 0; i < ARRAY_LEN (kinds); i++)
+    switch (kinds[i]->choose (a, p)) {
     case PASS_NOTHING: break;
-    case PASS_WINDOW: p->kind = *kinds; return true;
+    case PASS_WINDOW: p->kind = kinds[i]; return true;
     case PASS_LATER: return false;
     }
   return false;
@@ -68,13 +75,12 @@ position (const struct array *a, const struct pass *p)
 }
 
 static void
-begin_window (struct array *a, struct pass *p,
-              const struct pass_kind *const *kinds)
+begin_window (struct array *a, struct pass *p)
 {
   const struct pass_kind *before = p->running ? p->kind : NULL;
 
   p->lost_slots = a->lost_slots;
-  if (!choose (a, p, kinds)) {
+  if (!choose (a, p)) {
     p->running = false;
     return;
   }
@@ -186,8 +192,8 @@ rest (struct pass *p, struct array *a)
     sums_unpin (a, &p->pin);
 }
 
-void
-pass_decide (struct array *a, const struct pass_kind *const *kinds)
+static void
+turn (struct array *a)
 {
   struct pass *p = a->pass;
 
@@ -201,7 +207,7 @@ pass_decide (struct array *a, const struct pass_kind *const *kinds)
   if (p->paused)
     rest (p, a);
   else if (p->phase == PASS_IDLE)
-    begin_window (a, p, kinds);
+    begin_window (a, p);
   if (p->phase == PASS_PREPARING && !p->paused && p->kind->prepare (a, p))
     p->phase = PASS_COPYING;
   if (p->phase != PASS_COPYING)
@@ -217,13 +223,14 @@ pass_decide (struct array *a, const struct pass_kind *const *kinds)
 
 /* ---- interface -------------------------------------------------------- */
 
-bool
-pass_wants_tick (const struct array *a)
+static bool
+wants_tick (const struct array *a)
 {
   const struct pass *p = a->pass;
 
-  return p->phase == PASS_COPYING && !a->failed && !a->stopping &&
-    (!p->paused || p->in_flight > 0);
+  return (a->writable && a->nr_unsynced > 0) ||
+    (p->phase == PASS_COPYING && !a->failed && !a->stopping &&
+     (!p->paused || p->in_flight > 0));
 }
 
 bool
@@ -308,3 +315,22 @@ pass_progress (const struct array *a, struct array_progress *rebuild,
   if (p->running && !p->kind->to_targets && !p->paused)
     rate_fill (&p->rate, loop_now (a->loop), p->done, left, resync);
 }
+
+static void
+end (struct array *a)
+{
+  free (a->pass);
+}
+
+static void
+status (const struct array *a, struct array_status *st)
+{
+  st->rate_limit = a->pace->limit;
+  if (a->loop)
+    pass_progress (a, &st->rebuild, &st->resync);
+}
+
+const struct room room_passes = {
+  .init = init, .free = end, .turn = turn, .wants_tick = wants_tick,
+  .status = status,
+};

@@ -19,9 +19,10 @@
 #define GPURAID_PASSES_PASS_H
 
 #include "array/engine/rate.h"
-#include "array/engine/shared.h"
+#include "array/engine/room.h"
 #include "array/io/hole.h"
 #include "array/ops/ops.h"
+#include "array/passes/pace.h"
 #include "array/sums/sums.h"
 
 struct pass_kind;
@@ -51,6 +52,7 @@ struct pass {
   bool paused;                  /* by command: no line begins.  Only while
                                  * pass_is_wanted */
   uint64_t lost_slots;          /* a->lost_slots at its start */
+  struct pace pace;
 
   /* The current run: from the first window until there is none. */
   bool running;
@@ -99,14 +101,7 @@ struct pass_kind {
 /* array/passes/rebuild.c, resync.c */
 extern const struct pass_kind rebuild_pass, resync_pass;
 
-extern int pass_init (struct array *a);
-extern void pass_free (struct array *a);
-
-/* Continue if there is work: called when anything changed.  kinds: in order
- * of urgency, then NULL.
- */
-extern void pass_decide (struct array *a,
-                         const struct pass_kind *const *kinds);
+extern const struct room room_passes;
 
 /* True if a rebuild or resync is needed or under way. */
 extern bool pass_is_wanted (const struct array *a);
@@ -117,9 +112,6 @@ extern int pass_pause (struct array *a, bool pause,
 
 /* True if it is wanted, and a command has paused it. */
 extern bool pass_is_paused (const struct array *a);
-
-/* True if it continues after some time. */
-extern bool pass_wants_tick (const struct array *a);
 
 extern void pass_progress (const struct array *a,
                            struct array_progress *rebuild,

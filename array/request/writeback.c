@@ -13,6 +13,7 @@
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
 #include "array/ops/ops.h"
+#include "array/request/space-retry.h"
 #include "array/request/writeback.h"
 
 #define MAX_AGE_NS      UINT64_C (1000000000)
@@ -88,8 +89,8 @@ start_lines (struct array *a)
   }
 }
 
-void
-writeback_start (struct array *a)
+static void
+turn (struct array *a)
 {
   if (a->failed) {
     give_up (a);
@@ -99,8 +100,8 @@ writeback_start (struct array *a)
   start_lines (a);
 }
 
-void
-writeback_tick (struct array *a, uint64_t now)
+static void
+tick (struct array *a, uint64_t now)
 {
   list_for_each (l, &a->dirty) {
     struct line *line = list_item (l, struct line, link);
@@ -113,4 +114,15 @@ writeback_tick (struct array *a, uint64_t now)
     if (!list_empty (&line->tickets))
       line->want_out = true;
   }
+  space_tick (a);
 }
+
+static bool
+wants_tick (const struct array *a)
+{
+  return a->nr_dirty > 0;
+}
+
+const struct room room_request = {
+  .turn = turn, .tick = tick, .wants_tick = wants_tick,
+};

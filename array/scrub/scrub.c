@@ -25,8 +25,8 @@ nothing (struct array *a, struct waiter *w)
 {
 }
 
-int
-scrub_init (struct array *a)
+static int
+init (struct array *a, const struct config *c, const struct assembly *as)
 {
   struct scrub *sc = calloc (1, sizeof *sc);
 
@@ -40,8 +40,8 @@ scrub_init (struct array *a)
   return 0;
 }
 
-void
-scrub_free (struct array *a)
+static void
+end (struct array *a)
 {
   struct list *l;
 
@@ -278,8 +278,8 @@ go_on (struct array *a, struct scrub *sc)
               sc->next * 100.0 / sc->end);
 }
 
-void
-scrub_turn (struct array *a)
+static void
+turn (struct array *a)
 {
   struct scrub *sc = a->scrub;
 
@@ -319,8 +319,8 @@ scrub_is_busy (const struct array *a)
     (a->stopping && scrub_save_is_due (a));
 }
 
-bool
-scrub_wants_tick (const struct array *a)
+static bool
+wants_tick (const struct array *a)
 {
   return a->scrub->nr_lines > 0 ||
     (scrub_is_running (a) && !a->stopping);
@@ -357,8 +357,8 @@ scrub_start (struct array *a, bool repair, char why[ARRAY_WHY_LEN])
   return 0;
 }
 
-void
-scrub_grown (struct array *a)
+static void
+grown (struct array *a)
 {
   if (a->scrub->state != SCRUB_NONE)
     a->scrub->end = a->sb.l.data_len / a->cell_len;
@@ -396,13 +396,20 @@ scrub_control (struct array *a, enum array_scrub_command command,
   return 0;
 }
 
-void
-scrub_status (const struct array *a, struct array_status *st)
+static void
+status (const struct array *a, struct array_status *st)
 {
   const struct scrub *sc = a->scrub;
   const uint64_t total = a->sb.l.data_len, done = MIN (sc->done_len, total);
-  const uint64_t now = loop_now (a->loop);
+  uint64_t now;
 
+  for (unsigned slot = 0; slot < a->n; slot++) {
+    st->entry[slot].scrub_found = sc->found[slot];
+    st->entry[slot].scrub_repaired = sc->repaired[slot];
+  }
+  if (a->loop == NULL)
+    return;
+  now = loop_now (a->loop);
   st->has_last_scrub = sc->has_last;
   st->last_scrub_complete = sc->last_complete;
   st->last_scrub_repair = sc->last_repair;
@@ -420,3 +427,8 @@ scrub_status (const struct array *a, struct array_status *st)
   st->scrub_repair = sc->repair;
   st->scrub_count = sc->count;
 }
+
+const struct room room_scrub = {
+  .init = init, .free = end, .turn = turn, .wants_tick = wants_tick,
+  .is_busy = scrub_is_busy, .grown = grown, .status = status,
+};

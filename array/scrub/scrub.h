@@ -17,19 +17,13 @@
 #ifndef GPURAID_SCRUB_H
 #define GPURAID_SCRUB_H
 
-#include "array/engine/shared.h"
+#include "array/engine/room.h"
 
-extern int scrub_init (struct array *a);
-extern void scrub_free (struct array *a);
-
-/* In each turn of the main loop. */
-extern void scrub_turn (struct array *a);
+extern const struct room room_scrub;
 
 /* The commands: 0, or EINVAL and why. */
 extern int scrub_start (struct array *a, bool repair,
                         char why[ARRAY_WHY_LEN]);
-/* The array has grown: a scrub goes on to its new end. */
-extern void scrub_grown (struct array *a);
 extern int scrub_control (struct array *a, enum array_scrub_command command,
                           char why[ARRAY_WHY_LEN]);
 
@@ -39,11 +33,7 @@ extern bool scrub_is_running (const struct array *a);
  * paused when the array is made writable.
  */
 extern bool scrub_is_interrupted (const struct array *a);
-/* True if it continues after some time. */
-extern bool scrub_wants_tick (const struct array *a);
 /* True if lines are being looked at or stored anew. */
 extern bool scrub_is_busy (const struct array *a);
-
-extern void scrub_status (const struct array *a, struct array_status *st);
 
 #endif

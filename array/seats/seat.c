@@ -307,3 +307,37 @@ seat_spare_is_missing (const struct array *a, unsigned dev)
   }
   return true;
 }
+
+/* ---- the room ------------------------------------------------------------ */
+
+static int
+init (struct array *a, const struct config *c, const struct assembly *as)
+{
+  hedge_init (&a->hedge, &c->hedge);
+  return 0;
+}
+
+static void
+end (struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    free (a->seat[i]->page_place);
+    free (a->seat[i]);
+  }
+  for (unsigned i = 0; i < MAX_SLOTS; i++)
+    free (a->slot_path[i]);
+}
+
+/* Don't wait for I/O on a member that is no longer used. */
+static bool
+is_busy (const struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (seat_users (a->seat[i]) > 0 && !a->seat[i]->failing)
+      return true;
+  return false;
+}
+
+const struct room room_seats = {
+  .init = init, .free = end, .is_busy = is_busy,
+};

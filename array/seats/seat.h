@@ -8,7 +8,9 @@
 #ifndef GPURAID_SEATS_SEAT_H
 #define GPURAID_SEATS_SEAT_H
 
-#include "array/engine/shared.h"
+#include "array/engine/room.h"
+
+extern const struct room room_seats;
 
 /* The roles of a line whose stored cell must not be used, and those that
  * can't be written; the second is a subset of the first.

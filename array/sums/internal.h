@@ -123,8 +123,12 @@ sums_page_pos (const struct sums_page *p)
 /* dirty_seq: no transaction waits for the page to be stored. */
 #define SUMS_NO_SEQ (UINT64_MAX - 1)
 
-/* array/sums/pages.c: the member with the entries of a slot, or NULL.  A target
- * has those that were copied.
+/* array/sums/pages.c. */
+extern int sums_init (struct array *a, const struct config *c,
+                      const struct assembly *as);
+extern void sums_free (struct array *a);
+/* The member with the entries of a slot, or NULL.  A target has those that were
+ * copied.
  */
 extern struct seat *sums_source (const struct array *a,
                                  const struct sums_page *p, unsigned slot);

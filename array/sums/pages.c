@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/cache/cache.h"
 #include "array/io/flush.h"
 #include "array/sums/internal.h"
 #include "common/plant.h"
@@ -27,6 +28,16 @@ sums_memory (const struct geometry *g, uint64_t cache_len)
               limits.sums_min_pages * page_len (g->k + g->m));
 }
 
+uint64_t
+sums_share (const struct superblock *sb, uint64_t cache_len)
+{
+  const uint64_t least = sums_memory (&sb->g, 0);
+
+  return sb->l.table_len == 0 ? 0 :
+    MAX (least, MIN (sums_memory (&sb->g, cache_len),
+                     cache_len - cache_min_len (&sb->g) - least));
+}
+
 static void
 flushed (struct array *a, struct waiter *w)
 {
@@ -34,8 +45,9 @@ flushed (struct array *a, struct waiter *w)
 }
 
 int
-sums_init (struct array *a, uint64_t len)
+sums_init (struct array *a, const struct config *c, const struct assembly *as)
 {
+  const uint64_t len = sums_share (&a->sb, c->cache_len);
   struct sums *s;
 
   if (a->sb.l.table_len == 0)

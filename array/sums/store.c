@@ -18,6 +18,9 @@
 #include "array/sums/internal.h"
 #include "common/plant.h"
 
+/* Messages of one kind are counted for this long. */
+#define LOG_NS UINT64_C (60000000000)
+
 uint64_t
 sums_oldest (const struct array *a)
 {
@@ -335,8 +338,8 @@ take_doubtful (struct array *a, struct sums *s)
   }
 }
 
-void
-sums_turn (struct array *a)
+static void
+turn (struct array *a)
 {
   struct sums *s = a->sums;
 
@@ -503,3 +506,18 @@ sums_store_targets (struct array *a, uint64_t *row, uint64_t end,
   }
   return true;
 }
+
+/* ---- the room ------------------------------------------------------------ */
+
+static void
+tick (struct array *a, uint64_t now)
+{
+  if (now - a->last_log < LOG_NS)
+    return;
+  a->last_log = now;
+  a->bad_sums_logged = 0;
+}
+
+const struct room room_sums = {
+  .init = sums_init, .free = sums_free, .turn = turn, .tick = tick,
+};

@@ -18,17 +18,19 @@
 #ifndef GPURAID_SUMS_H
 #define GPURAID_SUMS_H
 
-#include "array/engine/shared.h"
+#include "array/engine/room.h"
 #include "raidmap/table.h"
 
 /* The bytes of memory for the table out of cache_len, and the least for this
  * geometry.
  */
 extern uint64_t sums_memory (const struct geometry *g, uint64_t cache_len);
+/* What the table gets of it, with what the cache needs at least left; 0: there
+ * is no table.
+ */
+extern uint64_t sums_share (const struct superblock *sb, uint64_t cache_len);
 
-/* 0 or -1: no memory.  len: bytes, from sums_memory. */
-extern int sums_init (struct array *a, uint64_t len);
-extern void sums_free (struct array *a);
+extern const struct room room_sums;
 
 /* ---- pins ---------------------------------------------------------------- */
 
@@ -167,9 +169,6 @@ extern bool sums_settle_behind (struct array *a, struct waiter *w);
  * dropped are in none.
  */
 extern void sums_may_store (struct array *a);
-
-/* In each turn of the main loop. */
-extern void sums_turn (struct array *a);
 
 /* Store the pages of rows [*row, end) on the rebuild's targets, in both
  * places.  False if it waits: then call again.  *row is its own meanwhile.

@@ -10,7 +10,10 @@
 
 #include "array/health/fail.h"
 #include "array/io/superblock.h"
+#include "array/ops/ops.h"
 #include "array/seats/seat.h"
+#include "array/watch/overdue.h"
+#include "array/watch/probe.h"
 #include "array/watch/watch.h"
 
 #define INTERVAL_NS UINT64_C (3000000000)
@@ -29,9 +32,10 @@ struct watch {
   } asked[MAX_SEATS];
 };
 
-int
-watch_init (struct array *a)
+static int
+init (struct array *a, const struct config *c, const struct assembly *as)
 {
+  a->timeout_ns = c->timeout_ns;
   a->watch = calloc (1, sizeof *a->watch);
   if (a->watch == NULL)
     return -1;
@@ -46,11 +50,6 @@ array_set_watch (struct array *a, uint64_t ns)
   a->watch_ns = ns;
 }
 
-void
-watch_free (struct array *a)
-{
-  free (a->watch);
-}
 
 /* ---- the end of a round -------------------------------------------------- */
 
@@ -164,3 +163,31 @@ watch_stop (struct array *a)
   if (a->watch_ns > 0)
     loop_timer (a->loop, &a->watch->timer, 0);
 }
+
+/* ---- the room ------------------------------------------------------------ */
+
+static void
+end (struct array *a)
+{
+  free (a->watch);
+}
+
+static void
+tick (struct array *a, uint64_t now)
+{
+  op_check_overdue (a, now);
+  overdue_tick (a, now);
+  if (!a->stopping)
+    probe_tick (a, now);
+}
+
+static bool
+wants_tick (const struct array *a)
+{
+  return a->any_pread || a->any_failing;
+}
+
+const struct room room_watch = {
+  .init = init, .free = end, .turn = overdue_abandon_failing,
+  .tick = tick, .ticks_to_end = true, .wants_tick = wants_tick,
+};

@@ -10,11 +10,10 @@
 #ifndef GPURAID_WATCH_H
 #define GPURAID_WATCH_H
 
-#include "array/engine/shared.h"
+#include "array/engine/room.h"
 
-/* 0, or -1 if there is no memory. */
-extern int watch_init (struct array *a);
-extern void watch_free (struct array *a);
+/* Files and exports that are gone, and all else of this folder. */
+extern const struct room room_watch;
 
 /* Once the loop runs, and before it is freed.  Without the array lock. */
 extern void watch_start (struct array *a);
