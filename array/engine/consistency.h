@@ -14,7 +14,7 @@
 
 #include "array/engine/shared.h"
 
-struct op;
+struct logged;
 
 struct consistency_ops {
   const char *name;
@@ -29,13 +29,12 @@ struct consistency_ops {
                      struct waiter *w);
   void (*end) (struct array *a, uint64_t pos, uint64_t len);
 
-  /* After the coder: write the given and made cells of the operation.  The
-   * phase goes from OP_CODED to OP_WRITING, with a journal by way of
-   * OP_LOGGING and OP_LOGGED.  written is called when all is in place.
+  /* After the coder: write an operation (array/ops/logged.h).  written is
+   * called when all is in place.
    */
   bool wants_crc;               /* the coder makes the crc of each block */
-  void (*write) (struct array *a, struct op *op);
-  void (*written) (struct array *a, struct op *op);
+  void (*write) (struct array *a, struct logged *lg);
+  void (*written) (struct array *a, struct logged *lg);
 
   /* What a flush waits for after its tickets: w is run when all data that
    * they covered is durable, or the array has failed.
@@ -64,7 +63,7 @@ struct consistency_ops {
   /* Does what is to be written wait until other writes are in place? */
   bool (*is_stuck) (const struct array *a);
   /* May this operation end unwritten, since its line is to be zeroed? */
-  bool (*gives_way) (const struct array *a, const struct op *op);
+  bool (*gives_way) (const struct array *a, const struct logged *lg);
   /* Called periodically while something waits for space. */
   void (*no_space) (struct array *a);
   /* Is nothing under way, so that the array may stop? */

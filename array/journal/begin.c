@@ -5,7 +5,8 @@
 
 #include "array/io/flush.h"
 #include "array/journal/internal.h"
-#include "array/ops/internal.h"
+#include "array/ops/logged.h"
+#include "array/ops/ops.h"
 #include "array/seats/seat.h"
 #include "common/plant.h"
 
@@ -21,27 +22,11 @@ journal_is_held (const struct array *a)
   return false;
 }
 
-/* Its plan is for other members than there are now. */
-static bool
-is_outdated (const struct array *a, const struct op *op)
-{
-  uint64_t noread, nowrite;
-
-  if (op->epoch != a->membership.cur.self.ballot.epoch ||
-      op->lost_slots != a->lost_slots)
-    return true;
-  if (op->kind == OP_ZERO)
-    return false;
-  line_masks (a, op->line->no, &noread, &nowrite);
-  return noread != op->noread || nowrite != op->nowrite;
-}
-
 void
-journal_plan_anew (struct array *a, struct op *op)
+journal_plan_anew (struct array *a, struct logged *lg)
 {
-  list_remove (&op->txn_link);
-  op->phase = OP_PLANNING;
-  list_move (&a->engine.ready, &op->waiter.link);
+  list_remove (&lg->link);
+  op_plan_again (a, lg->op);
 }
 
 /* At most a quarter of a ring, so that others are freed meanwhile; but one
@@ -61,29 +46,22 @@ max_record (const struct array *a)
  */
 static bool
 may_be_direct (const struct array *a, const struct journal *j,
-               const struct op *op)
+               const struct logged *lg)
 {
-  const uint64_t row = op_pos (a, op) / BLOCK_LEN;
-  const uint64_t end = row + op_len (a, op) / BLOCK_LEN;
-  bool full = true;
-
-  if (a->sums == NULL || op->kind != OP_OUT)
+  if (a->sums == NULL || !op_is_bulk (lg->op))
     return false;
-  for (unsigned i = 0; i < op->nr_rects; i++)
-    full &= op->rect[i].given == LOW_BITS (a->g.k);
-  if (!full && !list_empty (&op->tickets))
-    return false;
-  if (!op_is_first_write (a, op) && !PLANTED ("direct-not-first"))
+  if (!op_is_first_write (a, lg->op) && !PLANTED ("direct-not-first"))
     return false;
   /* Its zeroes may not be in the stored table yet. */
-  return !zeroed_maybe (&j->zeroed, row, end) || PLANTED ("direct-zeroed");
+  return !zeroed_maybe (&j->zeroed, lg->row, lg->row + lg->nr_rows) ||
+    PLANTED ("direct-zeroed");
 }
 
 bool
 journal_any_withdrawn (const struct journal *j)
 {
   list_for_each (l, &j->gathered)
-    if (list_item (l, struct op, txn_link)->withdrawn)
+    if (list_item (l, struct logged, link)->withdrawn)
       return !PLANTED ("withdrawn-not-first");
   return false;
 }
@@ -97,7 +75,7 @@ zeroes_go_first (const struct array *a, const struct journal *j)
   for (unsigned i = 0; i < a->nr_seats; i++)
     is_short |= a->seat[i]->no_space;
   list_for_each (l, &j->gathered)
-    if (list_item (l, struct op, txn_link)->kind == OP_ZERO && is_short)
+    if (list_item (l, struct logged, link)->zeroes && is_short)
       return true;
   return false;
 }
@@ -120,9 +98,9 @@ static bool
 add_withdrawn (struct array *a, struct journal *j, struct txn *t)
 {
   list_for_each (l, &j->gathered) {
-    struct op *op = list_item (l, struct op, txn_link);
+    struct logged *lg = list_item (l, struct logged, link);
 
-    if (op->withdrawn && !txn_add (a, t, op, max_record (a)))
+    if (lg->withdrawn && !txn_add (a, t, lg, max_record (a)))
       return false;
   }
   return true;
@@ -133,14 +111,14 @@ static void
 add_gathered (struct array *a, struct journal *j, struct txn *t, bool zeroes)
 {
   list_for_each (l, &j->gathered) {
-    struct op *op = list_item (l, struct op, txn_link);
+    struct logged *lg = list_item (l, struct logged, link);
 
-    if (op->withdrawn || (zeroes && op->kind != OP_ZERO))
+    if (lg->withdrawn || (zeroes && !lg->zeroes))
       continue;
-    op->direct = may_be_direct (a, j, op);
-    if (is_outdated (a, op) && !PLANTED ("journal-old-plan"))
-      journal_plan_anew (a, op);
-    else if (!txn_add (a, t, op, max_record (a)))
+    lg->direct = may_be_direct (a, j, lg);
+    if (op_is_outdated (a, lg->op) && !PLANTED ("journal-old-plan"))
+      journal_plan_anew (a, lg);
+    else if (!txn_add (a, t, lg, max_record (a)))
       break;
   }
 }
@@ -149,7 +127,7 @@ static void
 take_all_back (struct journal *j, struct txn *t)
 {
   list_for_each (l, &t->ops)
-    list_item (l, struct op, txn_link)->txn = NULL;
+    list_item (l, struct logged, link)->txn = NULL;
   list_splice (&j->gathered, &t->ops);
   txn_free (t);
 }
@@ -185,7 +163,7 @@ journal_begin (struct array *a, struct journal *j,
   j->last_commit = loop_now (a->loop);
   if (PLANTED ("journal-early-ack"))
     list_for_each (l, &t->ops)
-      op_end_tickets (a, list_item (l, struct op, txn_link));
+      op_end_tickets (a, list_item (l, struct logged, link)->op);
   list_append (&j->live, &t->link);
   zeroed_add (&j->zeroed, t->zeroed, t->nr_zeroed);
   j->nr_direct += txn_direct_blocks (t);

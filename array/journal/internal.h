@@ -33,7 +33,7 @@ struct journal {
   uint64_t next_seq;
   bool ready;                   /* the rings are begun */
   bool full;                    /* the next transaction waits for space */
-  struct list gathered;         /* operations, by txn_link */
+  struct list gathered;         /* struct logged */
   struct txn *committing;       /* has not met R1, or NULL */
   struct list live;             /* transactions not freed, oldest first */
   struct zeroed zeroed;         /* by these */
@@ -60,7 +60,7 @@ extern bool journal_may_begin (const struct array *a, struct journal *j);
 /* Are there rows that the next transaction has to zero (withdraw.h)? */
 extern bool journal_any_withdrawn (const struct journal *j);
 /* Plan an operation again, of no transaction. */
-extern void journal_plan_anew (struct array *a, struct op *op);
+extern void journal_plan_anew (struct array *a, struct logged *lg);
 /* A member becomes active only while the journal is empty (R10): nothing
  * begins from the time when one could until it is.
  */

@@ -16,7 +16,7 @@
 #include "array/journal/journal.h"
 #include "array/journal/recover.h"
 #include "array/journal/withdraw.h"
-#include "array/ops/internal.h"
+#include "array/ops/logged.h"
 #include "array/replay/recovery.h"
 #include "array/seats/seat.h"
 #include "array/sums/sums.h"
@@ -27,43 +27,37 @@
 
 /* Too little can be read of all its rows. */
 static bool
-writes_nothing (const struct op *op)
+writes_nothing (const struct array *a, const struct logged *lg)
 {
-  for (unsigned i = 0; i < op->nr_rects; i++)
-    if (op->rect[i].p.write)
+  for (unsigned i = 0; i < op_nr_rects (lg->op); i++)
+    if (op_logged_rect (a, lg->op, i).write)
       return false;
-  return op->kind != OP_ZERO;
+  return !lg->zeroes;
 }
 
 /* A transaction without a record would be missed in a recovery. */
 static void
-journal_write (struct array *a, struct op *op)
+journal_write (struct array *a, struct logged *lg)
 {
-  if (writes_nothing (op)) {
-    op_write_in_place (a, op);
-    return;
-  }
-  op->phase = OP_LOGGING;
-  list_append (&a->journal->gathered, &op->txn_link);
+  if (writes_nothing (a, lg))
+    op_write_in_place (a, lg->op);
+  else
+    list_append (&a->journal->gathered, &lg->link);
 }
 
 /* ---- R1 --------------------------------------------------------------- */
 
 static void
-fail_op (struct array *a, struct op *op)
-{
-  list_remove (&op->txn_link);
-  op->txn = NULL;
-  op->error = EIO;
-  op->phase = OP_DONE;
-  list_move (&a->engine.ready, &op->waiter.link);
-}
-
-static void
 fail_ops (struct array *a, struct list *ops)
 {
-  list_for_each (l, ops)
-    fail_op (a, list_item (l, struct op, txn_link));
+  struct list *l;
+
+  while ((l = list_pop (ops)) != NULL) {
+    struct logged *lg = list_item (l, struct logged, link);
+
+    lg->txn = NULL;
+    op_log_failed (a, lg->op);
+  }
 }
 
 /* One of its operations is in place, or will be anew. */
@@ -77,10 +71,10 @@ has_one_less (const struct array *a, struct txn *t)
 }
 
 static void
-op_left (const struct array *a, struct txn *t, struct op *op)
+op_left (const struct array *a, struct txn *t, struct logged *lg)
 {
-  list_remove (&op->txn_link);
-  op->txn = NULL;
+  list_remove (&lg->link);
+  lg->txn = NULL;
   has_one_less (a, t);
 }
 
@@ -89,25 +83,25 @@ op_left (const struct array *a, struct txn *t, struct op *op)
  * these rows is in place.
  */
 static void
-withdrawn_flushed (struct array *a, struct txn *t, struct op *op)
+withdrawn_flushed (struct array *a, struct txn *t, struct logged *lg)
 {
   const bool early = PLANTED ("withdrawn-freed-early");
 
-  if (op->withdrawn == t) {
-    list_move (&a->journal->gathered, &op->txn_link);
-    op->txn = NULL;
-    op->direct = false;
+  if (lg->withdrawn == t) {
+    list_move (&a->journal->gathered, &lg->link);
+    lg->txn = NULL;
+    lg->direct = false;
     if (early)
       has_one_less (a, t);
     return;
   }
-  op_note_sums (a, op, t->seq);
-  op_left (a, t, op);
+  op_note_sums (a, lg->op, t->seq);
+  op_left (a, t, lg);
   if (!early)
-    has_one_less (a, op->withdrawn);
-  op->withdrawn = NULL;
-  list_append (&a->journal->gathered, &op->txn_link);
-  journal_plan_anew (a, op);
+    has_one_less (a, lg->withdrawn);
+  lg->withdrawn = NULL;
+  list_append (&a->journal->gathered, &lg->link);
+  journal_plan_anew (a, lg);
 }
 
 /* The flush has ended, and where a member failed in it the record without
@@ -128,15 +122,14 @@ txn_flushed (struct array *a, struct waiter *w)
   if (PLANTED ("zeroed-until-logged"))
     zeroed_remove (&a->journal->zeroed, t->zeroed, t->nr_zeroed);
   list_for_each (l, &t->ops) {
-    struct op *op = list_item (l, struct op, txn_link);
+    struct logged *lg = list_item (l, struct logged, link);
 
-    if (op->withdrawn) {
-      withdrawn_flushed (a, t, op);
+    if (lg->withdrawn) {
+      withdrawn_flushed (a, t, lg);
       continue;
     }
-    op->phase = OP_LOGGED;
-    op_note_sums (a, op, t->seq);
-    op_advance (a, op);
+    op_note_sums (a, lg->op, t->seq);
+    op_log_ended (a, lg->op);
   }
 }
 
@@ -147,7 +140,7 @@ records_written (struct array *a, struct txn *t)
   t->phase = TXN_FLUSHING;
   if (PLANTED ("sums-before-logged"))
     list_for_each (l, &t->ops)
-      op_note_sums (a, list_item (l, struct op, txn_link), t->seq);
+      op_note_sums (a, list_item (l, struct logged, link)->op, t->seq);
   if (PLANTED ("journal-unflushed"))
     list_move (&a->engine.ready, &t->waiter.link);
   else
@@ -157,13 +150,10 @@ records_written (struct array *a, struct txn *t)
 /* ---- in place, and freed ------------------------------------------------- */
 
 static void
-journal_written (struct array *a, struct op *op)
+journal_written (struct array *a, struct logged *lg)
 {
-  struct txn *t = op->txn;
-
-  if (t == NULL)
-    return;                     /* a fix */
-  op_left (a, t, op);
+  if (lg->txn)                  /* else it is a fix */
+    op_left (a, lg->txn, lg);
 }
 
 static void
@@ -467,10 +457,9 @@ journal_is_idle (const struct array *a)
 }
 
 static bool
-journal_gives_way (const struct array *a, const struct op *op)
+journal_gives_way (const struct array *a, const struct logged *lg)
 {
-  return op->kind == OP_OUT && op->phase == OP_LOGGING && op->txn == NULL &&
-    !op->withdrawn && !PLANTED ("zero-waits");
+  return lg->txn == NULL && !lg->withdrawn && !PLANTED ("zero-waits");
 }
 
 static void

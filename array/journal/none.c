@@ -12,7 +12,7 @@
 #include "array/dirty/dirty.h"
 #include "array/engine/consistency.h"
 #include "array/io/flush.h"
-#include "array/ops/internal.h"
+#include "array/ops/logged.h"
 #include "array/sums/sums.h"
 
 static bool
@@ -32,14 +32,14 @@ none_turn (struct array *a)
  * that is being written is not read.
  */
 static void
-none_write (struct array *a, struct op *op)
+none_write (struct array *a, struct logged *lg)
 {
-  op_note_sums (a, op, SUMS_ONE_SEQ);
-  op_write_in_place (a, op);
+  op_note_sums (a, lg->op, SUMS_ONE_SEQ);
+  op_write_in_place (a, lg->op);
 }
 
 static void
-not_logged (struct array *a, struct op *op)
+not_logged (struct array *a, struct logged *lg)
 {
 }
 
@@ -68,7 +68,7 @@ never (const struct array *a)
 }
 
 static bool
-gives_no_way (const struct array *a, const struct op *op)
+gives_no_way (const struct array *a, const struct logged *lg)
 {
   return false;
 }

@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/cache/cache.h"
 #include "array/health/fail.h"
 #include "array/io/xfer.h"
 #include "array/journal/txn.h"
-#include "array/ops/internal.h"
+#include "array/ops/logged.h"
 #include "common/plant.h"
 
 /* Blocks that lie in one cell and follow each other in a record. */
@@ -84,10 +85,9 @@ add_regions (struct txn *t, uint64_t first, uint64_t last)
 
 /* A large range comes as operations that follow each other. */
 static bool
-add_zeroed (const struct array *a, struct txn *t, const struct op *op)
+add_zeroed (struct txn *t, const struct logged *lg)
 {
-  const uint64_t row = op_pos (a, op) / BLOCK_LEN;
-  const uint64_t nr = op_len (a, op) / BLOCK_LEN;
+  const uint64_t row = lg->row, nr = lg->nr_rows;
   struct zeroed_rows *z = t->zeroed;
 
   if (t->nr_zeroed > 0 && z[t->nr_zeroed - 1].end == row) {
@@ -109,18 +109,6 @@ takes_record (const struct seat *s)
   return s && s->m && s->state == SEAT_ACTIVE && !s->failing;
 }
 
-/* The roles that change in the rows of a rect, those of slots that are not
- * active too.
- */
-static uint64_t
-changed_roles (const struct array *a, const struct op *op,
-               const struct rect *rect)
-{
-  if (rect == NULL)
-    return LOW_BITS (a->n);
-  return rect->given | op->want | (LOW_BITS (a->n) & ~LOW_BITS (a->g.k));
-}
-
 static struct txn_record *
 record_of (struct txn *t, struct seat *s)
 {
@@ -137,16 +125,16 @@ record_of (struct txn *t, struct seat *s)
 struct run {
   uint64_t row;                 /* of the members */
   uint32_t nr;
-  const struct rect *rect;      /* NULL: zeroes */
+  const struct logged_rect *rect;       /* NULL: zeroes */
   unsigned role;                /* of the rect */
   unsigned b0;                  /* block of the cell */
 };
 
-typedef void run_fn (struct array *a, struct txn_record *rec, struct op *op,
+typedef void run_fn (struct array *a, struct txn_record *rec, struct logged *lg,
                      const struct run *run);
 
 static void
-each_page (struct array *a, struct txn_record *rec, struct op *op,
+each_page (struct array *a, struct txn_record *rec, struct logged *lg,
            struct run run, run_fn *fn)
 {
   const uint64_t end = run.row + run.nr;
@@ -155,7 +143,7 @@ each_page (struct array *a, struct txn_record *rec, struct op *op,
 
   while (run.row < end) {
     run.nr = MIN (end, (run.row / most + 1) * most) - run.row;
-    fn (a, rec, op, &run);
+    fn (a, rec, lg, &run);
     run.row += run.nr;
     run.b0 += run.nr;
   }
@@ -163,48 +151,51 @@ each_page (struct array *a, struct txn_record *rec, struct op *op,
 
 /* Zeroes go to all. */
 static void
-each_zero_run (struct array *a, struct txn *t, struct op *op, uint64_t row,
+each_zero_run (struct array *a, struct txn *t, struct logged *lg, uint64_t row,
                uint32_t nr, run_fn *fn)
 {
   const struct run run = { .row = row, .nr = nr };
 
   for (unsigned i = 0; i < a->nr_seats; i++)
     if (takes_record (a->seat[i]))
-      each_page (a, record_of (t, a->seat[i]), op, run, fn);
+      each_page (a, record_of (t, a->seat[i]), lg, run, fn);
+}
+
+/* Of a role in the rows of a rect. */
+static void
+each_role_run (struct array *a, struct txn *t, struct logged *lg,
+               const struct logged_rect *rect, unsigned role, run_fn *fn)
+{
+  const uint64_t no = line_of_row (a, lg->row);
+  const unsigned slot = layout_slot (&a->g, line_stripe (a, no), role);
+  const struct run run = { .row = rect->row, .nr = rect->nr, .rect = rect,
+                           .role = role, .b0 = rect->b0 };
+
+  for (unsigned j = 0; j < 2; j++)
+    if (takes_record (a->at[slot][j]))
+      each_page (a, record_of (t, a->at[slot][j]), lg, run, fn);
 }
 
 /* Call fn for each run that a participant gets. */
 static void
-each_run (struct array *a, struct txn *t, struct op *op, run_fn *fn)
+each_run (struct array *a, struct txn *t, struct logged *lg, run_fn *fn)
 {
-  const uint64_t row = op_pos (a, op) / BLOCK_LEN;
+  if (lg->zeroes)
+    each_zero_run (a, t, lg, lg->row, lg->nr_rows, fn);
+  for (unsigned i = 0; i < op_nr_rects (lg->op); i++) {
+    const struct logged_rect rect = op_logged_rect (a, lg->op, i);
 
-  if (op->kind == OP_ZERO) {
-    each_zero_run (a, t, op, row, op_len (a, op) / BLOCK_LEN, fn);
-    return;
-  }
-  for (unsigned i = 0; op->withdrawn && i < op->nr_rects; i++)
-    each_zero_run (a, t, op, row + op->rect[i].b0, op->rect[i].nr, fn);
-  if (op->withdrawn)
-    return;
-  for (unsigned i = 0; i < op->nr_rects; i++)
-    FOR_EACH_BIT (role, op->rect[i].p.write) {
-      const struct rect *rect = &op->rect[i];
-      const unsigned slot =
-        layout_slot (&a->g, line_stripe (a, op->line->no), role);
-      const struct run run = {
-        .row = row + rect->b0, .nr = rect->nr, .rect = rect, .role = role,
-        .b0 = rect->b0,
-      };
-
-      for (unsigned j = 0; j < 2; j++)
-        if (takes_record (a->at[slot][j]))
-          each_page (a, record_of (t, a->at[slot][j]), op, run, fn);
+    if (lg->withdrawn)
+      each_zero_run (a, t, lg, rect.row, rect.nr, fn);
+    else {
+      FOR_EACH_BIT (role, rect.write)
+        each_role_run (a, t, lg, &rect, role, fn);
     }
+  }
 }
 
 static void
-count_run (struct array *a, struct txn_record *rec, struct op *op,
+count_run (struct array *a, struct txn_record *rec, struct logged *lg,
            const struct run *run)
 {
   rec->r.nr_entries++;
@@ -212,14 +203,14 @@ count_run (struct array *a, struct txn_record *rec, struct op *op,
     return;
   rec->r.nr_crcs += run->nr;
   rec->nr_pieces++;
-  if (op->direct)
+  if (lg->direct)
     rec->nr_direct += run->nr;
   else
     rec->r.nr_blocks += run->nr;
 }
 
 static void
-uncount_run (struct array *a, struct txn_record *rec, struct op *op,
+uncount_run (struct array *a, struct txn_record *rec, struct logged *lg,
              const struct run *run)
 {
   rec->r.nr_entries--;
@@ -227,7 +218,7 @@ uncount_run (struct array *a, struct txn_record *rec, struct op *op,
     return;
   rec->r.nr_crcs -= run->nr;
   rec->nr_pieces--;
-  if (op->direct)
+  if (lg->direct)
     rec->nr_direct -= run->nr;
   else
     rec->r.nr_blocks -= run->nr;
@@ -284,28 +275,30 @@ all_fit (const struct txn *t, uint32_t max_blocks)
 }
 
 bool
-txn_add (struct array *a, struct txn *t, struct op *op, uint32_t max_blocks)
+txn_add (struct array *a, struct txn *t, struct logged *lg,
+         uint32_t max_blocks)
 {
+  const uint64_t region_rows = a->sb.l.region_len / BLOCK_LEN;
+  const unsigned nr_rects = lg->direct ? op_nr_rects (lg->op) : 0;
   const unsigned had = t->nr_records;
 
   if (t->nr_ops == limits.txn_max_ops ||
-      !add_regions (t, op_pos (a, op) / a->sb.l.region_len,
-                    (op_pos (a, op) + op_len (a, op) - 1) /
-                    a->sb.l.region_len))
+      !add_regions (t, lg->row / region_rows,
+                    (lg->row + lg->nr_rows - 1) / region_rows))
     return false;
-  each_run (a, t, op, count_run);
-  t->nr_direct_rects += op->direct ? op->nr_rects : 0;
+  each_run (a, t, lg, count_run);
+  t->nr_direct_rects += nr_rects;
   if (!all_fit (t, max_blocks) ||
-      (op_zeroes_rows (op) && !add_zeroed (a, t, op))) {
-    each_run (a, t, op, uncount_run);
-    t->nr_direct_rects -= op->direct ? op->nr_rects : 0;
+      ((lg->zeroes || lg->withdrawn) && !add_zeroed (t, lg))) {
+    each_run (a, t, lg, uncount_run);
+    t->nr_direct_rects -= nr_rects;
     t->nr_records = had;
     return false;
   }
-  list_move (&t->ops, &op->txn_link);
-  op->txn = t;
+  list_move (&t->ops, &lg->link);
+  lg->txn = t;
   t->nr_ops++;
-  t->any_direct |= op->direct;
+  t->any_direct |= lg->direct;
   return true;
 }
 
@@ -363,28 +356,27 @@ get_memory (struct txn *t)
 }
 
 static void
-add_run (struct array *a, struct txn_record *rec, struct op *op,
+add_run (struct array *a, struct txn_record *rec, struct logged *lg,
          const struct run *run)
 {
-  const struct op_role *o = &op->role[run->role];
   struct journal_entry *e = &rec->r.entry[rec->r.nr_entries++];
 
   *e = (struct journal_entry) {
-    .generation = (uint32_t) op->txn->seq,
-    .roles = changed_roles (a, op, run->rect),
+    .generation = (uint32_t) lg->txn->seq,
+    .roles = run->rect ? run->rect->changed : LOW_BITS (a->n),
     .first_block = run->row, .nr_blocks = run->nr,
-    .before = a->sums ?
-      sums_before (a, &op->pin, rec->seat->slot, run->row) : 0,
+    .before = op_logged_before (a, lg->op, rec->seat->slot, run->row),
   };
   if (run->rect == NULL) {
     e->flags = JOURNAL_ENTRY_ZERO;
     return;
   }
   rec->piece[rec->nr_pieces++] = (struct txn_piece) {
-    .cell = op->direct ? NULL : op_new_cell (op, run->rect, run->role),
-    .b0 = run->b0, .nr = run->nr, .crc = &o->crc[run->b0],
+    .cell = lg->direct ? NULL : op_logged_cell (lg->op, run->rect, run->role),
+    .b0 = run->b0, .nr = run->nr,
+    .crc = op_logged_crcs (lg->op, run->role) + run->b0,
   };
-  if (op->direct)
+  if (lg->direct)
     e->flags = JOURNAL_ENTRY_DIRECT;
 }
 
@@ -488,9 +480,9 @@ issue_record (struct array *a, struct txn *t, const struct txn_record *rec)
 }
 
 static void
-direct_written (struct array *a, struct op *op)
+direct_written (struct array *a, struct logged *lg)
 {
-  struct txn *t = op->txn;
+  struct txn *t = lg->txn;
 
   if (--t->pending == 0)
     t->written (a, t);
@@ -506,12 +498,12 @@ encoded_news (struct array *a, struct news *n)
 
   t->pending = 1;
   list_for_each (l, &t->ops) {
-    struct op *op = list_item (l, struct op, txn_link);
+    struct logged *lg = list_item (l, struct logged, link);
 
-    if (op->direct && !PLANTED ("direct-late")) {
+    if (lg->direct && !PLANTED ("direct-late")) {
       t->pending++;
       a->counters.direct_writes++;
-      op_write_direct (a, op, direct_written);
+      op_write_direct (a, lg->op, direct_written);
     }
   }
   for (unsigned i = 0; i < t->nr_records; i++)
@@ -528,7 +520,7 @@ encode_call (struct call *c)
   struct txn *t = list_item (c, struct txn, call);
 
   list_for_each (l, &t->ops)
-    op_make_crcs (list_item (l, struct op, txn_link));
+    op_make_crcs (list_item (l, struct logged, link)->op);
   for (unsigned i = 0; i < t->nr_records; i++)
     encode_record (t->a, &t->record[i]);
   engine_post (t->a, &t->news);
@@ -541,7 +533,7 @@ txn_write (struct array *a, struct txn *t, uint64_t session,
   if (!get_memory (t))
     return false;
   list_for_each (l, &t->ops)
-    each_run (a, t, list_item (l, struct op, txn_link), add_run);
+    each_run (a, t, list_item (l, struct logged, link), add_run);
   take_places (t, session);
   t->phase = TXN_WRITING;
   t->written = written;

@@ -15,7 +15,7 @@
 #include "array/journal/zeroed.h"
 #include "raidmap/journal.h"
 
-struct op;
+struct logged;
 
 /* What a participant gets. */
 struct txn_record {
@@ -47,7 +47,7 @@ struct txn {
     TXN_STORED,                 /* its pages of the checksum table too */
   } phase;
   bool freeing;                 /* the headers being written free it */
-  struct list ops;              /* by op->txn_link */
+  struct list ops;              /* struct logged */
   unsigned nr_ops;              /* not in place yet */
   unsigned pending;             /* transfers */
   uint64_t flush_gen;           /* TXN_STORED: a->flush_gen when the last
@@ -80,11 +80,11 @@ extern uint32_t txn_direct_blocks (const struct txn *t);
 /* Its records are durable: forget what they are made of. */
 extern void txn_logged (struct txn *t);
 
-/* Add an operation, in the phase OP_LOGGING.  max_blocks: of one record, its
+/* Add an operation.  max_blocks: of one record, its
  * header too.  False: with it some record would not fit, there or in its
  * ring, or there is no memory; nothing changed.
  */
-extern bool txn_add (struct array *a, struct txn *t, struct op *op,
+extern bool txn_add (struct array *a, struct txn *t, struct logged *lg,
                      uint32_t max_blocks);
 
 /* Make the records and write them; written is called when all have been

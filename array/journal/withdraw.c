@@ -5,16 +5,16 @@
 
 #include "array/io/xfer.h"
 #include "array/journal/withdraw.h"
-#include "array/ops/internal.h"
+#include "array/ops/logged.h"
+#include "array/ops/ops.h"
 
 /* A direct write of the transaction that waits for space, or NULL. */
-static struct op *
-held_op (const struct txn *t, const struct xfer *x)
+static struct logged *
+held (const struct txn *t, const struct xfer *x)
 {
-  struct op *op = x->of_op ? x->owner : NULL;
+  struct logged *lg = op_writes_directly (x);
 
-  return op && op->txn == t && op->direct && op->phase == OP_LOGGING ?
-    op : NULL;
+  return lg && lg->txn == t ? lg : NULL;
 }
 
 bool
@@ -25,13 +25,14 @@ withdraw_is_due (const struct array *a, const struct txn *t)
   if (!t->any_direct || t->phase != TXN_WRITING || !op_zero_waits (a))
     return false;
   list_for_each (l, &t->ops) {
-    const struct op *op = list_item (l, struct op, txn_link);
+    const struct logged *lg = list_item (l, struct logged, link);
+    const unsigned nr = lg->direct ? op_nr_pending (lg->op) : 0;
 
-    nr_ops += op->direct && op->pending > 0;
-    nr_xfers += op->direct ? op->pending : 0;
+    nr_ops += nr > 0;
+    nr_xfers += nr;
   }
   list_for_each (l, &a->no_space)
-    nr_xfers -= held_op (t, list_item (l, struct xfer, seat_link)) != NULL;
+    nr_xfers -= held (t, list_item (l, struct xfer, seat_link)) != NULL;
   /* The rest of what is pending would be records. */
   return nr_ops > 0 && nr_xfers == 0 && t->pending == nr_ops;
 }
@@ -41,11 +42,11 @@ withdraw (struct array *a, struct txn *t)
 {
   list_for_each (l, &a->no_space) {
     struct xfer *x = list_item (l, struct xfer, seat_link);
-    struct op *op = held_op (t, x);
+    struct logged *lg = held (t, x);
 
-    if (op == NULL)
+    if (lg == NULL)
       continue;
-    op->withdrawn = t;
+    lg->withdrawn = t;
     xfer_give_up (a, x, 0);
   }
 }

@@ -174,8 +174,10 @@ step (struct array *a, struct op *op)
     if (op->kind == OP_FIX && (a->sums == NULL || op->to_targets ||
                                op->replay))
       op_write_in_place (a, op);
-    else
-      a->consistency->write (a, op);
+    else {
+      op->phase = OP_LOGGING;
+      a->consistency->write (a, &op->log);
+    }
     return true;
 
   case OP_LOGGING:
@@ -185,7 +187,7 @@ step (struct array *a, struct op *op)
     op_logged (a, op);
     if (op->kind == OP_ZERO && !op_zero_is_alone (a, op))
       return false;
-    if (op->direct && !PLANTED ("direct-late"))
+    if (op->log.direct && !PLANTED ("direct-late"))
       op->phase = OP_WRITING;   /* that was done before */
     else
       op_write_in_place (a, op);
@@ -197,7 +199,7 @@ step (struct array *a, struct op *op)
     op->phase = OP_WRITTEN;
     if (op->to_targets || op->replay)
       op_note_copied (a, op);
-    a->consistency->written (a, op);
+    a->consistency->written (a, &op->log);
     return true;
 
   case OP_WRITTEN:

@@ -148,10 +148,10 @@ op_note_sums (struct array *a, struct op *op, uint64_t seq)
                       op_len (a, op) / BLOCK_LEN, seq);
     return;
   }
-  for (unsigned i = 0; op->withdrawn && i < op->nr_rects; i++)
+  for (unsigned i = 0; op->log.withdrawn && i < op->nr_rects; i++)
     sums_change_zero (a, &op->pin, op_row (a, op, op->rect[i].b0),
                       op->rect[i].nr, seq);
-  if (op->withdrawn)
+  if (op->log.withdrawn)
     return;
   for (unsigned i = 0; i < op->nr_rects; i++) {
     const struct rect *rect = &op->rect[i];

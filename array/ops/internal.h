@@ -7,6 +7,7 @@
 #define GPURAID_OPS_INTERNAL_H
 
 #include "array/cache/cache.h"
+#include "array/ops/logged.h"
 #include "array/ops/ops.h"
 #include "array/sums/sums.h"
 
@@ -89,15 +90,8 @@ struct op {
   bool reads_journal;           /* a read goes to a ring */
   uint16_t replay;              /* OP_FIX: these blocks from the journal, in
                                  * place */
-  struct txn *txn;              /* OP_LOGGING to OP_WRITING: of the journal,
-                                 * or NULL: not begun */
-  struct list txn_link;
-  struct txn *withdrawn;        /* OP_LOGGING: in this one it was direct, and
-                                 * there was no space: the next one zeroes its
-                                 * rows, then it is planned again */
+  struct logged log;            /* OP_LOGGING to OP_WRITING */
   uint64_t lost_slots, epoch;   /* of the array, as last planned */
-  bool direct;                  /* it is written in place with the records of
-                                 * its transaction, which do not have it */
   bool logged;                  /* all of it is durable: no flush waits */
   bool marked;                  /* counts in a->region_ops */
   bool wrote;                   /* some write was issued */
@@ -141,7 +135,7 @@ struct op {
   uint64_t lost_roles[OP_MAX_RECTS];    /* not to be believed */
 
   struct list tickets;          /* OP_OUT, OP_ZERO */
-  void (*written) (struct array *a, struct op *op);     /* direct */
+  void (*written) (struct array *a, struct logged *lg); /* direct */
   void (*done) (struct array *a, const struct fixed *f);        /* OP_FIX */
   void *opaque;
   unsigned nr_rects;
@@ -236,31 +230,13 @@ extern bool op_check (struct array *a, struct op *op);
 extern void op_check_coded (struct array *a, struct op *op, struct rect *rect,
                             uint64_t in, const uint32_t *crc);
 extern void op_check_made (struct array *a, struct op *op, struct rect *rect);
-/* Any thread, without the array lock: the crcs of what is to be stored that
- * are not known.
+/* array/ops/entries.c: a rebuild's target has it, or a recovery: change the
+ * entries.
  */
-extern void op_make_crcs (struct op *op);
-/* array/ops/entries.c: what was stored. */
-/* Was no slot of its rows ever written, as far as members are active or
- * targets?
- */
-extern bool op_is_first_write (const struct array *a, const struct op *op);
-/* The transaction seq has written it, or without a journal, it is about to be
- * written: change the entries.
- */
-extern void op_note_sums (struct array *a, struct op *op, uint64_t seq);
-/* A rebuild's target has it, or a recovery: change the entries. */
 extern void op_note_copied (struct array *a, struct op *op);
 
 /* array/ops/io.c */
 extern void op_issue_reads (struct array *a, struct op *op);
-/* In place, to the phase OP_WRITING. */
-extern void op_write_in_place (struct array *a, struct op *op);
-/* The same in the phase OP_LOGGING, with op->direct: done is called when it
- * has ended.
- */
-extern void op_write_direct (struct array *a, struct op *op,
-                             void (*done) (struct array *a, struct op *op));
 /* The cell that is to be stored for a role of a rect. */
 extern struct cell *op_new_cell (const struct op *op, const struct rect *rect,
                                  unsigned role);
@@ -322,13 +298,6 @@ extern bool op_zero_begin (struct array *a, struct op *op);
 extern bool op_zero_is_alone (struct array *a, struct op *op);
 extern void op_issue_zeroes (struct array *a, struct op *op);
 extern void op_end_zero (struct array *a, struct op *op);
-
-/* Does it zero whole rows of all members? */
-static inline bool
-op_zeroes_rows (const struct op *op)
-{
-  return op->kind == OP_ZERO || op->withdrawn;
-}
 
 /* array/ops/read.c */
 extern void op_end_read (struct array *a, struct op *op);

@@ -267,7 +267,7 @@ write_done (struct array *a, struct xfer *x)
   if (--op->pending > 0)
     return;
   if (op->phase == OP_LOGGING)
-    op->written (a, op);
+    op->written (a, &op->log);
   else
     op_advance (a, op);
 }
@@ -281,7 +281,7 @@ takes_part (const struct array *a, const struct op *op, const struct seat *s,
   if (op->replay && s->state == SEAT_ACTIVE && !PLANTED ("direct-rewritten") &&
       recover_direct (a, op->line->no, rect->b0) & BIT (role))
     return false;
-  if (op->direct && s->state == SEAT_TARGET &&
+  if (op->log.direct && s->state == SEAT_TARGET &&
       PLANTED ("direct-target-unwritten"))
     return false;
   /* A repair also goes to a target: below its window the block may have been
@@ -382,11 +382,11 @@ op_write_in_place (struct array *a, struct op *op)
 
 void
 op_write_direct (struct array *a, struct op *op,
-                 void (*done) (struct array *a, struct op *op))
+                 void (*done) (struct array *a, struct logged *lg))
 {
   op->written = done;
   op->pending++;                /* the members may all be failing */
   write_rects (a, op);
   if (--op->pending == 0)
-    done (a, op);
+    done (a, &op->log);
 }

@@ -78,11 +78,15 @@ op_new (struct array *a, enum op_kind kind, struct line *line)
   list_init (&op->tickets);
   list_append (&a->ops, &op->link);
   list_init (&op->zeroing);
-  list_init (&op->txn_link);
+  op->log.op = op;
+  list_init (&op->log.link);
   a->nr_ops += kind != OP_ZERO;
   a->nr_outs += kind == OP_OUT;
-  if (line)
+  if (line) {
+    op->log.row = line_row (a, line->no);
+    op->log.nr_rows = a->cell_blocks;
     line_hold (a, line);
+  }
   return op;
 }
 

@@ -262,7 +262,7 @@ op_take_back (struct array *a, struct op *op)
 {
   struct line *line = op->line;
 
-  list_remove (&op->txn_link);
+  list_remove (&op->log.link);
   op->error = ECANCELED;        /* none of it was written */
   thaw (a, op);
   line->want_out |= !list_empty (&op->tickets);

@@ -31,6 +31,9 @@ op_zero (struct array *a, struct completion *c, uint64_t line0,
   op->line0 = line0;
   op->line1 = line1;
   op->trim = trim;
+  op->log.zeroes = true;
+  op->log.row = line_row (a, line0);
+  op->log.nr_rows = (line1 - line0) * a->cell_blocks;
   c->pending++;
   list_append (&a->zeroing, &op->zeroing);
   op_advance (a, op);
@@ -80,7 +83,7 @@ each_line (struct array *a, struct op *op,
 static bool
 is_short (const struct op *op)
 {
-  if (op == NULL || op->phase != OP_WRITING || op->txn == NULL)
+  if (op == NULL || op->phase != OP_WRITING || op->log.txn == NULL)
     return false;
   list_for_each (l, &op->xfers)
     if (list_item (l, struct xfer, owner_link)->had_no_space)
@@ -88,11 +91,19 @@ is_short (const struct op *op)
   return false;
 }
 
+/* It waits for the journal, which may do without it. */
+static bool
+gives_way (const struct array *a, const struct op *op)
+{
+  return op && op->kind == OP_OUT && op->phase == OP_LOGGING &&
+    a->consistency->gives_way (a, &op->log);
+}
+
 /* What gives space back does not wait for what needs some. */
 static bool
 is_idle (struct array *a, struct op *op, struct line *line)
 {
-  if (line->op && a->consistency->gives_way (a, line->op))
+  if (gives_way (a, line->op))
     op_take_back (a, line->op);
   return (line->op == NULL || is_short (line->op)) && line->pins == 0 &&
     line->readers == 0;
