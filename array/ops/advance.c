@@ -217,6 +217,12 @@ step (struct array *a, struct op *op)
 }
 
 void
+op_wake (struct array *a, struct waiter *w)
+{
+  op_advance (a, list_item (w, struct op, waiter));
+}
+
+void
 op_advance (struct array *a, struct op *op)
 {
   while (step (a, op))

@@ -80,7 +80,7 @@ batch_news (struct array *a, struct news *n)
     if (b->error)
       op->error = b->error;
     if (--op->pending == 0)
-      op_advance (a, op);
+      op_go_on (a, op);
   }
   free (b);
 }

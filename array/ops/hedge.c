@@ -105,6 +105,44 @@ op_hedge_watch (struct array *a, struct op *op)
     arm_at (a, op->hedge_at);
 }
 
+/* ---- a late read comes first --------------------------------------------- */
+
+/* Plan again: then all that is wanted is there, and nothing is to be read. */
+static void
+late_won (struct array *a, struct op *op)
+{
+  FOR_EACH_BIT (r, op->late) {
+    op->role[r].old_blocks = PLANTED ("hedge-part-believed") ? 0xffff :
+      op->role[r].late_blocks;
+    op->role[r].late_blocks = 0;
+  }
+  op->slow &= ~op->late;
+  op->late = 0;
+  op->all_slots = false;
+  op_drop_reads (a, op, awaited_roles (op));
+  list_remove (&op->waiter.link);
+  op->phase = OP_PLANNING;
+  op_go_on (a, op);
+}
+
+static void
+late_done (struct array *a, struct xfer *x)
+{
+  struct op *op = x->owner;
+  bool more = false;
+
+  op_read_ended (a, x);
+  if (x->error) {
+    op_drop_reads (a, op, op->late);
+    op->late = 0;
+    return;
+  }
+  list_for_each (l, &op->xfers)
+    more |= list_item (l, struct xfer, owner_link)->hedged;
+  if (!more || PLANTED ("hedge-part-believed"))
+    late_won (a, op);
+}
+
 /* ---- hedging ------------------------------------------------------------- */
 
 /* Pages of the checksum table that are read for that, in both places. */
@@ -128,6 +166,7 @@ begin (struct array *a, struct op *op, uint64_t roles)
     struct xfer *x = list_item (l, struct xfer, owner_link);
 
     x->hedged = true;
+    x->done = late_done;
     op->pending--;
   }
   FOR_EACH_BIT (r, roles) {
@@ -141,7 +180,7 @@ begin (struct array *a, struct op *op, uint64_t roles)
   op->hedged = true;
   a->counters.hedged_reads++;
   spend_pages (a, op);
-  op_advance (a, op);
+  op_go_on (a, op);
 }
 
 /* Enough others must remain, and be good for what the operation reads. */
@@ -241,38 +280,4 @@ op_hedge_planned (struct array *a, struct op *op)
     return;
   op_drop_reads (a, op, op->late);
   op->late = 0;
-}
-
-/* Plan again: then all that is wanted is there, and nothing is to be read. */
-static void
-late_won (struct array *a, struct op *op)
-{
-  FOR_EACH_BIT (r, op->late) {
-    op->role[r].old_blocks = PLANTED ("hedge-part-believed") ? 0xffff :
-      op->role[r].late_blocks;
-    op->role[r].late_blocks = 0;
-  }
-  op->slow &= ~op->late;
-  op->late = 0;
-  op->all_slots = false;
-  op_drop_reads (a, op, awaited_roles (op));
-  list_remove (&op->waiter.link);
-  op->phase = OP_PLANNING;
-  op_advance (a, op);
-}
-
-void
-op_late_done (struct array *a, struct op *op, int error)
-{
-  bool more = false;
-
-  if (error) {
-    op_drop_reads (a, op, op->late);
-    op->late = 0;
-    return;
-  }
-  list_for_each (l, &op->xfers)
-    more |= list_item (l, struct xfer, owner_link)->hedged;
-  if (!more || PLANTED ("hedge-part-believed"))
-    late_won (a, op);
 }

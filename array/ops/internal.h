@@ -143,8 +143,37 @@ struct op {
   struct op_role role[];        /* k + m */
 };
 
-/* array/ops/advance.c: continue after a wait. */
+/* array/ops/advance.c: go from phase to phase until it waits, or is over.  Only
+ * what begins an operation calls it.  op_wake: what its waiter runs.
+ */
 extern void op_advance (struct array *a, struct op *op);
+extern void op_wake (struct array *a, struct waiter *w);
+
+/* A wait has ended: so phases need not know what follows. */
+static inline void
+op_go_on (struct array *a, struct op *op)
+{
+  op->waiter.run (a, &op->waiter);
+}
+
+static inline void
+op_call_ended (struct array *a, struct news *n)
+{
+  struct op *op = list_item (n, struct op, check_news);
+
+  op->pending = 0;
+  op_go_on (a, op);
+}
+
+/* Have run called without the array lock; it posts check_news at its end. */
+static inline void
+op_call (struct array *a, struct op *op, void (*run) (struct call *c))
+{
+  op->pending = 1;
+  op->check_call.run = run;
+  op->check_news.run = op_call_ended;
+  engine_call (a, &op->check_call);
+}
 
 /* The bytes of every member's data, from data_off, that op covers. */
 static inline uint64_t
@@ -240,6 +269,8 @@ extern void op_issue_reads (struct array *a, struct op *op);
 /* The cell that is to be stored for a role of a rect. */
 extern struct cell *op_new_cell (const struct op *op, const struct rect *rect,
                                  unsigned role);
+/* A read has ended: note what it gave.  It is no longer among op->xfers. */
+extern void op_read_ended (struct array *a, struct xfer *x);
 /* True if every cell that the plans need was read. */
 extern bool op_all_read (const struct op *op);
 /* Abandon the reads of these roles that have not ended.  Their I/O may still
@@ -255,8 +286,6 @@ extern void op_hedge_watch (struct array *a, struct op *op);
 extern void op_hedge_planned (struct array *a, struct op *op);
 /* All other reads have ended: it goes on without the late ones. */
 extern void op_hedge_won (struct array *a, struct op *op);
-/* A late read has ended, and is no longer among op->xfers. */
-extern void op_late_done (struct array *a, struct op *op, int error);
 
 /* array/ops/code.c */
 extern void op_code (struct array *a, struct op *op);

@@ -77,8 +77,8 @@ op_all_read (const struct op *op)
   return true;
 }
 
-static void
-read_done (struct array *a, struct xfer *x)
+void
+op_read_ended (struct array *a, struct xfer *x)
 {
   struct op *op = x->owner;
   struct op_role *o = &op->role[x->role];
@@ -102,10 +102,16 @@ read_done (struct array *a, struct xfer *x)
       o->old_blocks = o->late_blocks = 0;
     }
   }
-  if (x->hedged)
-    op_late_done (a, op, x->error);
-  else if (--op->pending == 0)
-    op_advance (a, op);
+}
+
+static void
+read_done (struct array *a, struct xfer *x)
+{
+  struct op *op = x->owner;
+
+  op_read_ended (a, x);
+  if (--op->pending == 0)
+    op_go_on (a, op);
 }
 
 /* After a crash the content may be in the journal.  Then the rect has one
@@ -248,7 +254,7 @@ op_check_overdue (struct array *a, uint64_t now)
     roles = overdue_roles (a, op, now);
     abandon_reads (a, op, roles);
     if (roles && op->pending == 0)
-      op_advance (a, op);
+      op_go_on (a, op);
   }
 }
 
@@ -269,7 +275,7 @@ write_done (struct array *a, struct xfer *x)
   if (op->phase == OP_LOGGING)
     op->written (a, &op->log);
   else
-    op_advance (a, op);
+    op_go_on (a, op);
 }
 
 static bool

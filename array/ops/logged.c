@@ -90,7 +90,7 @@ void
 op_log_ended (struct array *a, struct op *op)
 {
   op->phase = OP_LOGGED;
-  op_advance (a, op);
+  op_go_on (a, op);
 }
 
 static void

@@ -52,12 +52,6 @@ op_init (struct array *a)
   op_hedge_init (a);
 }
 
-static void
-op_wake (struct array *a, struct waiter *w)
-{
-  op_advance (a, list_item (w, struct op, waiter));
-}
-
 struct op *
 op_new (struct array *a, enum op_kind kind, struct line *line)
 {

@@ -161,22 +161,10 @@ compare_call (struct call *c)
   engine_post (op->a, &op->check_news);
 }
 
-static void
-compared_news (struct array *a, struct news *n)
-{
-  struct op *op = list_item (n, struct op, check_news);
-
-  op->pending = 0;
-  op_advance (a, op);
-}
-
 void
 op_start_compare (struct array *a, struct op *op)
 {
-  op->pending = 1;
-  op->check_call.run = compare_call;
-  op->check_news.run = compared_news;
-  engine_call (a, &op->check_call);
+  op_call (a, op, compare_call);
 }
 
 /* ---- judging ------------------------------------------------------------ */

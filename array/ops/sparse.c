@@ -49,15 +49,6 @@ look_call (struct call *c)
   engine_post (op->a, &op->check_news);
 }
 
-static void
-looked (struct array *a, struct news *n)
-{
-  struct op *op = list_item (n, struct op, check_news);
-
-  op->pending = 0;
-  op_advance (a, op);
-}
-
 void
 op_find_zeroes (struct array *a, struct op *op)
 {
@@ -66,8 +57,5 @@ op_find_zeroes (struct array *a, struct op *op)
     return;
   for (unsigned r = 0; r < a->n; r++)
     op->role[r].zero_blocks = 0;
-  op->pending = 1;
-  op->check_call.run = look_call;
-  op->check_news.run = looked;
-  engine_call (a, &op->check_call);
+  op_call (a, op, look_call);
 }

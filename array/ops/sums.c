@@ -362,15 +362,6 @@ check_call (struct call *c)
   engine_post (op->a, &op->check_news);
 }
 
-static void
-checked (struct array *a, struct news *n)
-{
-  struct op *op = list_item (n, struct op, check_news);
-
-  op->pending = 0;
-  op_advance (a, op);
-}
-
 void
 op_start_check (struct array *a, struct op *op)
 {
@@ -385,12 +376,8 @@ op_start_check (struct array *a, struct op *op)
     FOR_EACH_BIT (role, copied_roles (op, rect))
       blocks |= missing_crcs (op, rect, role);
   }
-  if (blocks == 0)
-    return;
-  op->pending = 1;
-  op->check_call.run = check_call;
-  op->check_news.run = checked;
-  engine_call (a, &op->check_call);
+  if (blocks)
+    op_call (a, op, check_call);
 }
 
 bool

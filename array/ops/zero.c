@@ -190,7 +190,7 @@ zero_done (struct array *a, struct xfer *x)
   else
     x->seat->write_gen++;
   if (--op->pending == 0)
-    op_advance (a, op);
+    op_go_on (a, op);
 }
 
 /* One range on each member; more where the array has grown in between. */
