@@ -3,8 +3,8 @@
  * op_advance is called when an operation begins, when its wait ends, and when
  * the last of its transfers or jobs has ended.  It continues until the
  * operation waits again, or is over.  array/ops/rects.c, io.c, code.c and
- * settle.c implement the phases, array/ops/new.c the beginning, read.c and
- * hedge.c what only readers need.
+ * settle.c implement the phases; read.c, write.c, zero.c and scrub.c are the
+ * kinds of operations: how they begin and end, and what only they do.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,27 +16,10 @@
 #include "array/ops/internal.h"
 #include "common/plant.h"
 
-/* What a recovery writes in place is read from the rings until all of it is
- * there, and it may wait for space for long.
- */
-static bool
-may_read (const struct op *op)
+bool
+op_rows_are_free (struct array *a, struct op *op)
 {
-  const struct op *writing = op->line->op;
-
-  return writing == NULL ||
-    (op->kind == OP_READ && writing->replay && !PLANTED ("replay-unread"));
-}
-
-/* Readers share the rows with readers; a write-out or fix only begins with
- * the rows to itself.
- */
-static bool
-is_free (struct array *a, struct op *op)
-{
-  if (op->kind == OP_ZERO)
-    return op_zero_begin (a, op);
-  if ((op->kind != OP_READ && op->kind != OP_SCRUB) || may_read (op))
+  if (op->line->op == NULL)
     return true;
   list_move (&op->line->waiters, &op->waiter.link);
   return false;
@@ -48,7 +31,7 @@ is_free (struct array *a, struct op *op)
 static bool
 is_marked (struct array *a, struct op *op)
 {
-  if (op->kind == OP_READ || op->kind == OP_SCRUB)
+  if (!op->type->writes)
     return true;
   if (!PLANTED ("member-skipped-early") && !change_is_over (a, &op->waiter))
     return false;
@@ -70,151 +53,175 @@ give_up (struct array *a, struct op *op)
   op->phase = OP_DONE;
 }
 
-/* False if it waits. */
+/* ---- the phases: false if it waits --------------------------------------- */
+
 static bool
-step (struct array *a, struct op *op)
+waiting (struct array *a, struct op *op)
 {
-  switch (op->phase) {
-  case OP_WAITING:
-    if (!is_free (a, op))
-      return false;
-    op->phase = OP_PLANNING;
-    return true;
+  if (op->type->may_begin && !op->type->may_begin (a, op))
+    return false;
+  op->phase = OP_PLANNING;
+  return true;
+}
 
-  case OP_PLANNING:
-    if (op->kind != OP_READ && a->failed &&
-        !PLANTED ("member-failed-writes")) {
-      give_up (a, op);
-      return true;
-    }
-    if (!is_marked (a, op) || !op_pin_sums (a, op))
-      return false;
-    if (op->kind == OP_ZERO) {
-      op->phase = OP_CODED;
-      return true;
-    }
-    if (op->kind == OP_SCRUB)
-      op_plan_scrub (a, op);
-    else if (!op_plan (a, op))
-      return false;
-    if (op->late)
-      op_hedge_planned (a, op);
-    if (op_lacks_sums (a, op))
-      return true;
-    if (!op_get_cells (a, op))
-      return false;
-    op->phase = OP_READING;
-    op_issue_reads (a, op);
-    if (op->kind == OP_READ)
-      op_hedge_watch (a, op);
+static bool
+planning (struct array *a, struct op *op)
+{
+  if (op->kind != OP_READ && a->failed && !PLANTED ("member-failed-writes")) {
+    give_up (a, op);
     return true;
-
-  case OP_READING:
-    if (op->pending > 0)
-      return false;
-    if (op_all_read (op)) {
-      if (op->kind == OP_READ)
-        op_hedge_won (a, op);
-      op->phase = OP_CHECKING;
-      op_start_check (a, op);
-    }
-    else
-      op->phase = OP_PLANNING;  /* without the cells that gave errors */
-    return true;
-
-  case OP_CHECKING:
-    if (op->pending > 0)
-      return false;
-    if (op_check (a, op)) {
-      op->phase = OP_CODING;
-      op_code (a, op);
-    }
-    else
-      op->phase = OP_PLANNING;
-    return true;
-
-  case OP_CODING:
-    if (op->pending > 0)
-      return false;
-    if (op->error)
-      give_up (a, op);
-    else if (op->bad_sums)
-      op->phase = OP_PLANNING;
-    else if (op->kind == OP_SCRUB) {
-      op->phase = OP_COMPARING;
-      op_start_compare (a, op);
-    }
-    else if (op->kind == OP_FIX) {
-      op->phase = OP_LOOKING;
-      op_find_zeroes (a, op);
-    }
-    else
-      op->phase = op->kind == OP_READ ? OP_DONE : OP_CODED;
-    return true;
-
-  case OP_COMPARING:
-    if (op->pending > 0)
-      return false;
-    op->phase = op_judge (a, op) ? OP_DONE : OP_PLANNING;
-    return true;
-
-  case OP_LOOKING:
-    if (op->pending > 0)
-      return false;
+  }
+  if (!is_marked (a, op) || !op_pin_sums (a, op))
+    return false;
+  if (op->type->plan == NULL) {
     op->phase = OP_CODED;
     return true;
-
-  case OP_CODED:
-    /* The plan may change until here. */
-    if (!array_may_write (a)) {
-      op->phase = OP_PLANNING;
-      return true;
-    }
-    /* A target's blocks are not logged. */
-    if (op->kind == OP_FIX && (a->sums == NULL || op->to_targets ||
-                               op->replay))
-      op_write_in_place (a, op);
-    else {
-      op->phase = OP_LOGGING;
-      a->consistency->write (a, &op->log);
-    }
-    return true;
-
-  case OP_LOGGING:
-    return false;
-
-  case OP_LOGGED:
-    op_logged (a, op);
-    if (op->kind == OP_ZERO && !op_zero_is_alone (a, op))
-      return false;
-    if (op->log.direct && !PLANTED ("direct-late"))
-      op->phase = OP_WRITING;   /* that was done before */
-    else
-      op_write_in_place (a, op);
-    return true;
-
-  case OP_WRITING:
-    if (op->pending > 0)
-      return false;
-    op->phase = OP_WRITTEN;
-    if (op->to_targets || op->replay)
-      op_note_copied (a, op);
-    a->consistency->written (a, &op->log);
-    return true;
-
-  case OP_WRITTEN:
-  case OP_FLUSHED:
-    if (!op_is_settled (a, op))
-      return false;
-    op->phase = OP_DONE;
-    return true;
-
-  case OP_DONE:
-    break;
   }
-  op_end (a, op);
+  if (!op->type->plan (a, op))
+    return false;
+  if (op->late)
+    op_hedge_planned (a, op);
+  if (op_lacks_sums (a, op))
+    return true;
+  if (!op_get_cells (a, op))
+    return false;
+  op->phase = OP_READING;
+  op_issue_reads (a, op);
+  if (op->kind == OP_READ)
+    op_hedge_watch (a, op);
+  return true;
+}
+
+static bool
+reading (struct array *a, struct op *op)
+{
+  if (op->pending > 0)
+    return false;
+  if (!op_all_read (op)) {
+    op->phase = OP_PLANNING;    /* without the cells that gave errors */
+    return true;
+  }
+  if (op->kind == OP_READ)
+    op_hedge_won (a, op);
+  op->phase = OP_CHECKING;
+  op_start_check (a, op);
+  return true;
+}
+
+static bool
+checking (struct array *a, struct op *op)
+{
+  if (op->pending > 0)
+    return false;
+  if (op_check (a, op)) {
+    op->phase = OP_CODING;
+    op_code (a, op);
+  }
+  else
+    op->phase = OP_PLANNING;
+  return true;
+}
+
+static bool
+coding (struct array *a, struct op *op)
+{
+  if (op->pending > 0)
+    return false;
+  if (op->error)
+    give_up (a, op);
+  else if (op->bad_sums)
+    op->phase = OP_PLANNING;
+  else {
+    op->phase = OP_LOOKING;
+    if (op->type->look)
+      op->type->look (a, op);
+  }
+  return true;
+}
+
+static bool
+looking (struct array *a, struct op *op)
+{
+  if (op->pending > 0)
+    return false;
+  if (op->type->judge && !op->type->judge (a, op))
+    op->phase = OP_PLANNING;
+  else
+    op->phase = op->type->writes ? OP_CODED : OP_DONE;
+  return true;
+}
+
+static bool
+coded (struct array *a, struct op *op)
+{
+  /* The plan may change until here. */
+  if (!array_may_write (a))
+    op->phase = OP_PLANNING;
+  /* A target's blocks are not logged. */
+  else if (op->kind == OP_FIX && (a->sums == NULL || op->to_targets ||
+                                  op->replay))
+    op_write_in_place (a, op);
+  else {
+    op->phase = OP_LOGGING;
+    a->consistency->write (a, &op->log);
+  }
+  return true;
+}
+
+static bool
+logging (struct array *a, struct op *op)
+{
   return false;
 }
+
+static bool
+logged (struct array *a, struct op *op)
+{
+  op_logged (a, op);
+  if (op->type->may_place && !op->type->may_place (a, op))
+    return false;
+  if (op->log.direct && !PLANTED ("direct-late"))
+    op->phase = OP_WRITING;     /* that was done before */
+  else
+    op_write_in_place (a, op);
+  return true;
+}
+
+static bool
+writing (struct array *a, struct op *op)
+{
+  if (op->pending > 0)
+    return false;
+  op->phase = OP_WRITTEN;
+  if (op->to_targets || op->replay)
+    op_note_copied (a, op);
+  a->consistency->written (a, &op->log);
+  return true;
+}
+
+static bool
+written (struct array *a, struct op *op)
+{
+  if (!op_is_settled (a, op))
+    return false;
+  op->phase = OP_DONE;
+  return true;
+}
+
+static bool
+done (struct array *a, struct op *op)
+{
+  op->type->end (a, op);
+  return false;
+}
+
+static bool (*const phases[]) (struct array *a, struct op *op) = {
+  [OP_WAITING] = waiting, [OP_PLANNING] = planning, [OP_READING] = reading,
+  [OP_CHECKING] = checking, [OP_CODING] = coding, [OP_LOOKING] = looking,
+  [OP_CODED] = coded, [OP_LOGGING] = logging, [OP_LOGGED] = logged,
+  [OP_WRITING] = writing, [OP_WRITTEN] = written, [OP_FLUSHED] = written,
+  [OP_DONE] = done,
+};
 
 void
 op_wake (struct array *a, struct waiter *w)
@@ -225,6 +232,6 @@ op_wake (struct array *a, struct waiter *w)
 void
 op_advance (struct array *a, struct op *op)
 {
-  while (step (a, op))
+  while (phases[op->phase] (a, op))
     ;
 }

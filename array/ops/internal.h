@@ -49,9 +49,10 @@ struct op_role {
 };
 
 /* Phases follow in this order, except: a failed read goes from READING back
- * to PLANNING, and a membership change from CODED or LOGGING.  Readers and
- * failed operations go from CODING to DONE, zeroes from PLANNING to CODED.
- * Fixes, and all writes without a journal, go from CODED to WRITING.
+ * to PLANNING, and a membership change from CODED or LOGGING.  Readers go
+ * from LOOKING to DONE, failed operations from CODING, zeroes from PLANNING to
+ * CODED; a scrub may go from LOOKING back to PLANNING.  Fixes, and all writes
+ * without a journal, go from CODED to WRITING.
  */
 enum op_phase {
   OP_WAITING,                   /* for the line */
@@ -59,8 +60,7 @@ enum op_phase {
   OP_READING,
   OP_CHECKING,                  /* checksums, where the coder makes none */
   OP_CODING,
-  OP_COMPARING,                 /* a scrub; then DONE, or PLANNING again */
-  OP_LOOKING,                   /* a fix: for zeroes, without checksums */
+  OP_LOOKING,                   /* a scrub compares; a fix looks for zeroes */
   OP_CODED,
   OP_LOGGING,                   /* in the journal's hands */
   OP_LOGGED,                    /* it ends for its clients */
@@ -71,12 +71,32 @@ enum op_phase {
   OP_DONE,
 };
 
+/* What differs between the kinds; what is NULL is not needed.  False: it waits,
+ * unless noted.
+ */
+struct op_type {
+  enum op_kind kind;
+  bool writes;
+  bool (*may_begin) (struct array *a, struct op *op);
+  /* NULL: it reads and makes nothing. */
+  bool (*plan) (struct array *a, struct op *op);
+  /* After the coder: begin to look at what there is now; op->pending. */
+  void (*look) (struct array *a, struct op *op);
+  /* After that.  False: plan it again. */
+  bool (*judge) (struct array *a, struct op *op);
+  /* It is in the journal: may it be written in place? */
+  bool (*may_place) (struct array *a, struct op *op);
+  void (*write) (struct array *a, struct op *op);
+  void (*end) (struct array *a, struct op *op);
+};
+
 struct op {
   struct array *a;
   struct waiter waiter;
   struct list link;             /* a->ops */
   struct list coding;           /* a->coding */
-  enum op_kind kind;
+  const struct op_type *type;
+  enum op_kind kind;            /* of type */
   enum op_phase phase;
   struct line *line;            /* not OP_ZERO */
   struct completion *whole;     /* OP_READ, OP_ZERO: it has ended */
@@ -148,6 +168,8 @@ struct op {
  */
 extern void op_advance (struct array *a, struct op *op);
 extern void op_wake (struct array *a, struct waiter *w);
+/* True if nothing writes to the rows of its line.  False if it waits. */
+extern bool op_rows_are_free (struct array *a, struct op *op);
 
 /* A wait has ended: so phases need not know what follows. */
 static inline void
@@ -192,7 +214,7 @@ op_len (const struct array *a, const struct op *op)
  * there is no credit now.
  */
 extern void op_init (struct array *a);
-extern struct op *op_new (struct array *a, enum op_kind kind,
+extern struct op *op_new (struct array *a, const struct op_type *type,
                           struct line *line);
 extern void op_free (struct array *a, struct op *op);
 
@@ -266,6 +288,8 @@ extern void op_note_copied (struct array *a, struct op *op);
 
 /* array/ops/io.c */
 extern void op_issue_reads (struct array *a, struct op *op);
+/* In place, or direct. */
+extern void op_write_rects (struct array *a, struct op *op);
 /* The cell that is to be stored for a role of a rect. */
 extern struct cell *op_new_cell (const struct op *op, const struct rect *rect,
                                  unsigned role);
@@ -295,40 +319,28 @@ extern void op_code (struct array *a, struct op *op);
  */
 extern void op_find_zeroes (struct array *a, struct op *op);
 
-/* array/ops/scrub.c: OP_SCRUB.  op_judge: false if it is to be planned
- * again. */
-extern void op_plan_scrub (struct array *a, struct op *op);
-extern void op_start_compare (struct array *a, struct op *op);
-extern bool op_judge (struct array *a, struct op *op);
-extern void op_end_scrub (struct array *a, struct op *op);
-
 /* array/ops/settle.c.  op_logged: it is in the journal, on all participants. */
 extern void op_logged (struct array *a, struct op *op);
 /* op_is_settled: true if the operation may end, once all writes have ended.
  * False if it waits.
  */
 extern bool op_is_settled (struct array *a, struct op *op);
-extern void op_end (struct array *a, struct op *op);
 /* Remember which rows are lost. */
 extern void op_note_rows (struct array *a, const struct op *op);
 /* Repair cells that gave errors once their content is known. */
 extern void op_repair_bad (struct array *a, const struct op *op);
 
-/* An OP_OUT that no transaction has: it ends, and its blocks and tickets are
- * those of its line again.
+/* What repair.c is to store anew: repair_add. */
+struct repair {
+  struct list link;             /* a->repairs */
+  uint64_t no, roles;
+  unsigned b0, nr;
+  unsigned nr_wrong;            /* blocks that had another checksum */
+};
+
+/* array/ops/write.c.  An OP_OUT that no transaction has: it ends, and its
+ * blocks and tickets are those of its line again.
  */
 extern void op_take_back (struct array *a, struct op *op);
-
-/* array/ops/zero.c.  op_zero_begin: false if it waits. */
-extern bool op_zero_begin (struct array *a, struct op *op);
-/* It is durable: what waits for space in its lines need not be written any
- * more.  False if it waits for some of it that is being tried again.
- */
-extern bool op_zero_is_alone (struct array *a, struct op *op);
-extern void op_issue_zeroes (struct array *a, struct op *op);
-extern void op_end_zero (struct array *a, struct op *op);
-
-/* array/ops/read.c */
-extern void op_end_read (struct array *a, struct op *op);
 
 #endif

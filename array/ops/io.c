@@ -359,8 +359,8 @@ write_role (struct array *a, struct op *op, const struct rect *rect,
       write_seat (a, op, rect, role, a->at[slot][i]);
 }
 
-static void
-write_rects (struct array *a, struct op *op)
+void
+op_write_rects (struct array *a, struct op *op)
 {
   bool reads = false;
 
@@ -380,10 +380,7 @@ void
 op_write_in_place (struct array *a, struct op *op)
 {
   op->phase = OP_WRITING;
-  if (op->kind == OP_ZERO)
-    op_issue_zeroes (a, op);
-  else
-    write_rects (a, op);
+  op->type->write (a, op);
 }
 
 void
@@ -392,7 +389,7 @@ op_write_direct (struct array *a, struct op *op,
 {
   op->written = done;
   op->pending++;                /* the members may all be failing */
-  write_rects (a, op);
+  op_write_rects (a, op);
   if (--op->pending == 0)
     done (a, &op->log);
 }

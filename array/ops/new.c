@@ -7,11 +7,7 @@
 #include <string.h>
 
 #include "array/cache/cache.h"
-#include "array/engine/consistency.h"
-#include "array/engine/state.h"
 #include "array/ops/internal.h"
-#include "array/seats/seat.h"
-#include "common/plant.h"
 
 /* ---- credits and memory ------------------------------------------------- */
 
@@ -53,8 +49,9 @@ op_init (struct array *a)
 }
 
 struct op *
-op_new (struct array *a, enum op_kind kind, struct line *line)
+op_new (struct array *a, const struct op_type *type, struct line *line)
 {
+  const enum op_kind kind = type->kind;
   struct op *op;
 
   if (!has_credit (a, kind))
@@ -63,6 +60,7 @@ op_new (struct array *a, enum op_kind kind, struct line *line)
   if (op == NULL)
     return NULL;
   op->a = a;
+  op->type = type;
   op->kind = kind;
   op->line = line;
   op->waiter.run = op_wake;
@@ -117,139 +115,14 @@ op_free (struct array *a, struct op *op)
   engine_run_waiters (a, &a->cell_waiters);
 }
 
-/* ---- write-outs and fixes ---------------------------------------------- */
-
 bool
-op_may_write (const struct array *a, const struct line *line)
+op_zeroes_any (const struct array *a, uint64_t line0, uint64_t line1)
 {
-  return line->op == NULL && line->pins == 0 && line->readers == 0 &&
-    array_may_write (a) &&
-    (!op_zeroes (a, line->no, line->no + 1) || PLANTED ("zero-overlapped"));
-}
+  list_for_each (l, &a->zeroing) {
+    const struct op *op = list_item (l, struct op, zeroing);
 
-/* Take the dirty blocks from the line, and freeze them. */
-static void
-freeze (struct array *a, struct op *op)
-{
-  for (unsigned r = 0; r < a->g.k; r++) {
-    struct line_cell *lc = &op->line->cell[r];
-
-    if (lc->dirty == 0)
-      continue;
-    op->role[r].given = lc->c;
-    op->role[r].given_blocks = lc->dirty;
-    lc->out = lc->c;
-    lc->out_blocks = lc->dirty;
-    cell_ref (lc->c);
-    lc->c->frozen++;
-    lc->dirty = 0;
+    if (line0 < op->line1 && op->line0 < line1)
+      return true;
   }
-}
-
-static void
-begin_writing (struct array *a, struct op *op)
-{
-  op->line->op = op;
-  op->marked = true;
-  a->consistency->begin (a, op_pos (a, op), op_len (a, op));
-}
-
-bool
-op_out (struct array *a, struct line *line)
-{
-  struct op *op = op_new (a, OP_OUT, line);
-
-  if (op == NULL)
-    return false;
-  begin_writing (a, op);
-  freeze (a, op);
-  list_splice (&op->tickets, &line->tickets);
-  line_changed (a, line);
-  op_advance (a, op);
-  return true;
-}
-
-bool
-op_replay (struct array *a, struct line *line, uint16_t blocks,
-           void (*done) (struct array *a, const struct fixed *f), void *opaque)
-{
-  struct op *op = op_new (a, OP_FIX, line);
-
-  if (op == NULL)
-    return false;
-  op->replay = blocks;
-  op->done = done;
-  op->opaque = opaque;
-  begin_writing (a, op);
-  list_move (&a->engine.ready, &op->waiter.link);
-  return true;
-}
-
-/* A resync makes the entries of the checksum table too. */
-bool
-op_resync (struct array *a, struct line *line,
-           void (*done) (struct array *a, const struct fixed *f),
-           void *opaque)
-{
-  struct op *op = op_new (a, OP_FIX, line);
-  uint64_t noread, nowrite;
-
-  if (op == NULL)
-    return false;
-  line_masks (a, line->no, &noread, &nowrite);
-  op->want = op->unsure = line_doubtful (a, line->no, noread);
-  op->anew = a->sums != NULL;
-  op->nr = a->cell_blocks;
-  op->done = done;
-  op->opaque = opaque;
-  begin_writing (a, op);
-  list_move (&a->engine.ready, &op->waiter.link);
-  return true;
-}
-
-/* With journal and checksums a repair is logged like a write, with the same
- * content: some data and all parity, so that no m members take all its records
- * with them.  Where all data is on targets that have the row, one of these gets
- * the new generation: else parity would have one that no data has.
- */
-static uint64_t
-logged_with (const struct array *a, const struct line *line, uint64_t roles)
-{
-  const uint64_t data = LOW_BITS (a->g.k);
-  uint64_t noread, nowrite, more = LOW_BITS (a->n) & ~data, with;
-
-  if (a->sums == NULL || a->mark_open)
-    return 0;
-  line_masks (a, line->no, &noread, &nowrite);
-  with = data & ~noread;
-  if (with == 0 && !PLANTED ("repair-parity-alone"))
-    with = data & ~nowrite;
-  if ((roles & data) == 0)
-    more |= with & -with;
-  return more;
-}
-
-bool
-op_fix (struct array *a, struct line *line, uint64_t roles, bool to_targets,
-        unsigned b0, unsigned nr,
-        void (*done) (struct array *a, const struct fixed *f), void *opaque)
-{
-  struct op *op = op_new (a, OP_FIX, line);
-
-  if (op == NULL)
-    return false;
-  op->want = roles | (to_targets ? 0 : logged_with (a, line, roles));
-  op->to_targets = to_targets;
-  op->b0 = b0;
-  op->nr = nr;
-  op->done = done;
-  op->opaque = opaque;
-  /* The stored parity can't be trusted. */
-  if (!to_targets && line_is_unsynced (a, line->no))
-    op->unsure = roles & ~LOW_BITS (a->g.k);
-  if (!to_targets)
-    op->avoid = roles & ~op->unsure;
-  begin_writing (a, op);
-  list_move (&a->engine.ready, &op->waiter.link);
-  return true;
+  return false;
 }

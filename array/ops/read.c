@@ -11,51 +11,7 @@
 #include "array/ops/internal.h"
 #include "array/replay/recovery.h"
 #include "array/seats/slow.h"
-
-struct op *
-op_read (struct array *a, struct completion *c, uint64_t no,
-         uint64_t want, uint64_t avoid, unsigned b0, unsigned nr)
-{
-  struct line *line = line_get (a, no);
-  struct op *op;
-
-  if (line == NULL)
-    return NULL;
-  op = op_new (a, OP_READ, line);
-  if (op == NULL) {
-    line_settle (a, line);
-    return NULL;
-  }
-  line->readers++;
-  op->whole = c;
-  c->pending++;
-  op->want = want;
-  FOR_EACH_BIT (role, avoid)
-    op->role[role].bad_blocks = block_mask (b0, nr);
-  op->coarse = avoid && nr > 1;
-  op->b0 = b0;
-  op->nr = nr;
-  /* Not at once: more may be wanted. */
-  list_move (&a->engine.ready, &op->waiter.link);
-  return op;
-}
-
-void
-op_read_undecided (struct op *op)
-{
-  op->undecided = true;
-}
-
-void
-op_read_more (struct op *op, uint64_t want, unsigned b0, unsigned nr)
-{
-  const unsigned end = MAX (op->b0 + op->nr, b0 + nr);
-
-  assert (op->phase == OP_WAITING && op->nr_rects == 0);
-  op->want |= want;
-  op->b0 = MIN (op->b0, b0);
-  op->nr = end - op->b0;
-}
+#include "common/plant.h"
 
 /* The cell with a role's content over a rect, or NULL if that is lost. */
 static struct cell *
@@ -65,37 +21,6 @@ content (const struct op *op, const struct rect *rect, unsigned role)
     return NULL;
   return rect->p.make & BIT (role) ? op->role[role].made :
     op_old (op, rect, role);
-}
-
-int
-op_copy (const struct op *op, unsigned role, uint32_t cell_off, uint32_t len,
-         uint8_t *buf)
-{
-  for (unsigned i = 0; i < op->nr_rects; i++) {
-    const struct rect *rect = &op->rect[i];
-    const uint32_t start = MAX (rect->b0 * BLOCK_LEN, cell_off);
-    const uint32_t end = MIN ((rect->b0 + rect->nr) * BLOCK_LEN,
-                              cell_off + len);
-    const struct cell *c;
-
-    if (start >= end)
-      continue;
-    c = content (op, rect, role);
-    if (c == NULL)
-      return EIO;
-    memcpy (buf + (start - cell_off), c->data + start, end - start);
-  }
-  return op->error;
-}
-
-void
-op_put (struct array *a, struct op *op)
-{
-  struct line *line = op->line;
-
-  line->readers--;
-  op_free (a, op);
-  line_changed (a, line);
 }
 
 /* Keep data that was read or made, as clean content.  Exceptions: when the
@@ -137,8 +62,8 @@ note_avoided (struct array *a, const struct op *op)
     slow_avoided (a, op->line->no, role, op->b0, op->nr);
 }
 
-void
-op_end_read (struct array *a, struct op *op)
+static void
+end_read (struct array *a, struct op *op)
 {
   if (op->error == 0) {
     note_avoided (a, op);
@@ -150,4 +75,98 @@ op_end_read (struct array *a, struct op *op)
     op_repair_bad (a, op);
   }
   completion_end (a, op->whole);
+}
+
+/* ---- interface ----------------------------------------------------------- */
+
+/* What a recovery writes in place is read from the rings until all of it is
+ * there, and it may wait for space for long.
+ */
+static bool
+may_begin (struct array *a, struct op *op)
+{
+  const struct op *writing = op->line->op;
+
+  return (writing && writing->replay && !PLANTED ("replay-unread")) ||
+    op_rows_are_free (a, op);
+}
+
+static const struct op_type read_type = {
+  .kind = OP_READ, .may_begin = may_begin, .plan = op_plan, .end = end_read,
+};
+
+struct op *
+op_read (struct array *a, struct completion *c, uint64_t no,
+         uint64_t want, uint64_t avoid, unsigned b0, unsigned nr)
+{
+  struct line *line = line_get (a, no);
+  struct op *op;
+
+  if (line == NULL)
+    return NULL;
+  op = op_new (a, &read_type, line);
+  if (op == NULL) {
+    line_settle (a, line);
+    return NULL;
+  }
+  line->readers++;
+  op->whole = c;
+  c->pending++;
+  op->want = want;
+  FOR_EACH_BIT (role, avoid)
+    op->role[role].bad_blocks = block_mask (b0, nr);
+  op->coarse = avoid && nr > 1;
+  op->b0 = b0;
+  op->nr = nr;
+  /* Not at once: more may be wanted. */
+  list_move (&a->engine.ready, &op->waiter.link);
+  return op;
+}
+
+void
+op_read_undecided (struct op *op)
+{
+  op->undecided = true;
+}
+
+void
+op_read_more (struct op *op, uint64_t want, unsigned b0, unsigned nr)
+{
+  const unsigned end = MAX (op->b0 + op->nr, b0 + nr);
+
+  assert (op->phase == OP_WAITING && op->nr_rects == 0);
+  op->want |= want;
+  op->b0 = MIN (op->b0, b0);
+  op->nr = end - op->b0;
+}
+
+int
+op_copy (const struct op *op, unsigned role, uint32_t cell_off, uint32_t len,
+         uint8_t *buf)
+{
+  for (unsigned i = 0; i < op->nr_rects; i++) {
+    const struct rect *rect = &op->rect[i];
+    const uint32_t start = MAX (rect->b0 * BLOCK_LEN, cell_off);
+    const uint32_t end = MIN ((rect->b0 + rect->nr) * BLOCK_LEN,
+                              cell_off + len);
+    const struct cell *c;
+
+    if (start >= end)
+      continue;
+    c = content (op, rect, role);
+    if (c == NULL)
+      return EIO;
+    memcpy (buf + (start - cell_off), c->data + start, end - start);
+  }
+  return op->error;
+}
+
+void
+op_put (struct array *a, struct op *op)
+{
+  struct line *line = op->line;
+
+  line->readers--;
+  op_free (a, op);
+  line_changed (a, line);
 }

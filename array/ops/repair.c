@@ -13,39 +13,6 @@
 
 #define MAX_IN_FLIGHT 8u
 
-struct repair {
-  struct list link;
-  uint64_t no, roles;
-  unsigned b0, nr;
-  unsigned nr_wrong;            /* blocks that had another checksum */
-};
-
-void
-repair_add (struct array *a, uint64_t no, uint64_t roles,
-            unsigned b0, unsigned nr, unsigned nr_wrong)
-{
-  struct repair *rp;
-
-  if (roles == 0 || !a->writable || a->failed ||
-      a->nr_repairs >= limits.rebuild_max_repairs)
-    return;
-  list_for_each (l, &a->repairs) {
-    rp = list_item (l, struct repair, link);
-    if (rp->no == no && rp->roles == roles && rp->b0 == b0 && rp->nr == nr)
-      return;
-  }
-  rp = calloc (1, sizeof *rp);
-  if (rp == NULL)
-    return;             /* the next read will find it again */
-  rp->no = no;
-  rp->roles = roles;
-  rp->b0 = b0;
-  rp->nr = nr;
-  rp->nr_wrong = nr_wrong;
-  a->nr_repairs++;
-  list_append (&a->repairs, &rp->link);
-}
-
 static void
 repair_done (struct array *a, const struct fixed *f)
 {

@@ -105,8 +105,8 @@ read_singly (const struct array *a, struct op *op)
   op->tries = 1;                /* these errors are counted */
 }
 
-void
-op_plan_scrub (struct array *a, struct op *op)
+static bool
+plan_scrub (struct array *a, struct op *op)
 {
   uint64_t roles, next;
   unsigned end;
@@ -130,6 +130,7 @@ op_plan_scrub (struct array *a, struct op *op)
     op->rect[op->nr_rects] = (struct rect) { .b0 = b, .nr = end - b };
     plan_rect (a, op, &op->rect[op->nr_rects++], roles);
   }
+  return true;
 }
 
 /* ---- comparing ---------------------------------------------------------- */
@@ -161,8 +162,8 @@ compare_call (struct call *c)
   engine_post (op->a, &op->check_news);
 }
 
-void
-op_start_compare (struct array *a, struct op *op)
+static void
+look (struct array *a, struct op *op)
 {
   op_call (a, op, compare_call);
 }
@@ -262,8 +263,8 @@ end_trials (struct op *op)
   }
 }
 
-bool
-op_judge (struct array *a, struct op *op)
+static bool
+judge (struct array *a, struct op *op)
 {
   struct scrubbed *s = op->scrubbed;
 
@@ -285,10 +286,28 @@ op_judge (struct array *a, struct op *op)
 
 /* ---- beginning and end -------------------------------------------------- */
 
+/* The line keeps its reader: nothing may write to the rows before they are
+ * stored anew.
+ */
+static void
+end_scrub (struct array *a, struct op *op)
+{
+  struct scrubbed *s = op->scrubbed;
+
+  s->error = op->error;
+  op_free (a, op);
+  s->done (a, s);
+}
+
+static const struct op_type scrub_type = {
+  .kind = OP_SCRUB, .may_begin = op_rows_are_free, .plan = plan_scrub,
+  .look = look, .judge = judge, .end = end_scrub,
+};
+
 bool
 op_scrub (struct array *a, struct line *line, struct scrubbed *s)
 {
-  struct op *op = op_new (a, OP_SCRUB, line);
+  struct op *op = op_new (a, &scrub_type, line);
   const struct scrubbed clear = {
     .done = s->done, .opaque = s->opaque, .line = line, .no = line->no,
   };
@@ -301,19 +320,6 @@ op_scrub (struct array *a, struct line *line, struct scrubbed *s)
   op->nr = a->cell_blocks;
   list_move (&a->engine.ready, &op->waiter.link);
   return true;
-}
-
-/* The line keeps its reader: nothing may write to the rows before they are
- * stored anew.
- */
-void
-op_end_scrub (struct array *a, struct op *op)
-{
-  struct scrubbed *s = op->scrubbed;
-
-  s->error = op->error;
-  op_free (a, op);
-  s->done (a, s);
 }
 
 void

@@ -1,17 +1,14 @@
-/* gpuraid: the end of an operation.
- *
- * Releases what it holds, remembers which rows are lost, and wakes the
- * waiters.
+/* gpuraid: what an operation leaves behind: lost rows, repairs, tickets; and
+ * when it may end.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
 #include <errno.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "array/cache/cache.h"
 #include "array/cache/ticket.h"
-#include "array/engine/consistency.h"
 #include "array/engine/state.h"
 #include "array/health/lost.h"
 #include "array/io/flush.h"
@@ -22,6 +19,32 @@
 #include "common/plant.h"
 
 /* ---- lost rows -------------------------------------------------------- */
+
+void
+repair_add (struct array *a, uint64_t no, uint64_t roles,
+            unsigned b0, unsigned nr, unsigned nr_wrong)
+{
+  struct repair *rp;
+
+  if (roles == 0 || !a->writable || a->failed ||
+      a->nr_repairs >= limits.rebuild_max_repairs)
+    return;
+  list_for_each (l, &a->repairs) {
+    rp = list_item (l, struct repair, link);
+    if (rp->no == no && rp->roles == roles && rp->b0 == b0 && rp->nr == nr)
+      return;
+  }
+  rp = calloc (1, sizeof *rp);
+  if (rp == NULL)
+    return;             /* the next read will find it again */
+  rp->no = no;
+  rp->roles = roles;
+  rp->b0 = b0;
+  rp->nr = nr;
+  rp->nr_wrong = nr_wrong;
+  a->nr_repairs++;
+  list_append (&a->repairs, &rp->link);
+}
 
 void
 op_repair_bad (struct array *a, const struct op *op)
@@ -59,58 +82,7 @@ op_note_rows (struct array *a, const struct op *op)
   lost_rows_remove (a, op->line->no, had & ~lost);
 }
 
-/* ---- releasing ------------------------------------------------------- */
-
-/* Keep blocks that could not be written in the cache, so that no reader gets
- * older data than was read before.
- */
-static void
-keep_unwritten (struct line_cell *lc, const struct op_role *o,
-                uint16_t unwritten)
-{
-  const uint16_t blocks = o->given_blocks & unwritten;
-
-  if (blocks == 0)
-    return;
-  if (lc->c == NULL) {
-    lc->c = o->given;
-    cell_ref (lc->c);
-    lc->valid = blocks;
-  }
-  if (lc->c == o->given) {
-    lc->dirty |= blocks;
-    return;
-  }
-  lc->outdated |= blocks & lc->busy;
-  FOR_EACH_BIT (b, blocks & ~lc->valid & ~lc->busy)
-    memcpy (lc->c->data + b * BLOCK_LEN, o->given->data + b * BLOCK_LEN,
-            BLOCK_LEN);
-  lc->dirty |= blocks & ~lc->busy;
-  lc->valid |= blocks & ~lc->busy;
-}
-
-/* The line no longer counts the cells it gave away. */
-static void
-thaw (struct array *a, struct op *op)
-{
-  struct line *line = op->line;
-  const uint16_t unwritten = op->error ? 0xffff : op_lost_blocks (op);
-
-  for (unsigned r = 0; r < a->g.k; r++) {
-    struct op_role *o = &op->role[r];
-
-    if (o->given == NULL)
-      continue;
-    line->cell[r].out = NULL;
-    line->cell[r].out_blocks = 0;
-    keep_unwritten (&line->cell[r], o, unwritten);
-    if (line->cell[r].c != o->given) {
-      line->nr_cells--;
-      if (!line->is_clean)
-        a->nr_held--;
-    }
-  }
-}
+/* ---- tickets -------------------------------------------------------- */
 
 void
 op_add_tickets (struct array *a, struct completion *c, bool waits)
@@ -219,104 +191,4 @@ op_is_settled (struct array *a, struct op *op)
 {
   return (PLANTED ("ack-in-change") || change_is_over (a, &op->waiter)) &&
     lost_blocks_cleared (a, op);
-}
-
-/* A write-out could not write these rows.  Some such lines are kept, as long
- * as they leave room for one more.
- */
-static void
-note_stuck (struct array *a, struct line *line, bool stuck)
-{
-  a->nr_stuck += stuck - line->stuck;
-  line->stuck = stuck;
-  if (stuck && (a->nr_stuck * a->g.k > a->max_held - a->g.k ||
-                PLANTED ("row-fails-array")))
-    array_set_failed (a, "too many rows can't be written");
-}
-
-/* What a recovery could not write in place, or a rebuild could not make.
- * False: the list is full.
- */
-static bool
-list_lost (struct array *a, const struct op *op)
-{
-  bool listed = true;
-
-  if (!(op->replay || op->to_targets) || table_lists_lost (a))
-    return true;
-  for (unsigned i = 0; i < op->nr_rects; i++) {
-    const struct rect *rect = &op->rect[i];
-
-    if (rect->lost && !lost_add (a, op->line->no, rect->lost,
-                                 block_mask (rect->b0, rect->nr)))
-      listed = false;
-  }
-  if (!listed && op->replay)
-    log_notice ("a block of the members is lost, and can't be listed: there "
-                "are too many");
-  return listed;
-}
-
-void
-op_take_back (struct array *a, struct op *op)
-{
-  struct line *line = op->line;
-
-  list_remove (&op->log.link);
-  op->error = ECANCELED;        /* none of it was written */
-  thaw (a, op);
-  line->want_out |= !list_empty (&op->tickets);
-  list_splice (&line->tickets, &op->tickets);
-  a->consistency->end (a, op_pos (a, op), op_len (a, op));
-  line->op = NULL;
-  op_free (a, op);
-  line_changed (a, line);
-}
-
-/* The end of a write-out or fix. */
-static void
-end_write (struct array *a, struct op *op)
-{
-  struct line *line = op->line;
-  void (*done) (struct array *, const struct fixed *) = op->done;
-  struct fixed fixed = { .opaque = op->opaque, .no = line->no,
-                         .roles = op->want };
-
-  if (a->failed && op->error == 0)
-    op->error = EIO;
-  if (op->error == 0) {
-    op_repair_bad (a, op);
-    op_note_rows (a, op);
-    if (!list_lost (a, op) && op->to_targets)
-      fixed.error = ENOSPC;
-  }
-  else
-    fixed.error = op->error;
-  fixed.lost = op_lost_blocks (op);
-  if (op->error && op->kind == OP_OUT && op->wrote)
-    line->torn = true;
-  thaw (a, op);
-  if (op->kind == OP_OUT && op->error == 0)
-    note_stuck (a, line, fixed.lost != 0);
-  tickets_end (a, &op->tickets, op->error ? op->error : EIO,
-               op->error ? ALL_BLOCKS : fixed.lost);
-  if (op->marked)
-    a->consistency->end (a, op_pos (a, op), op_len (a, op));
-  line->op = NULL;
-  op_free (a, op);
-  line_changed (a, line);
-  if (done)
-    done (a, &fixed);
-}
-
-void
-op_end (struct array *a, struct op *op)
-{
-  switch (op->kind) {
-  case OP_READ: op_end_read (a, op); break;
-  case OP_ZERO: op_end_zero (a, op); break;
-  case OP_SCRUB: op_end_scrub (a, op); break;
-  case OP_OUT:
-  case OP_FIX: end_write (a, op); break;
-  }
 }

@@ -19,39 +19,6 @@
 #include "array/seats/seat.h"
 #include "common/plant.h"
 
-bool
-op_zero (struct array *a, struct completion *c, uint64_t line0,
-         uint64_t line1, bool trim)
-{
-  struct op *op = op_new (a, OP_ZERO, NULL);
-
-  if (op == NULL)
-    return false;
-  op->whole = c;
-  op->line0 = line0;
-  op->line1 = line1;
-  op->trim = trim;
-  op->log.zeroes = true;
-  op->log.row = line_row (a, line0);
-  op->log.nr_rows = (line1 - line0) * a->cell_blocks;
-  c->pending++;
-  list_append (&a->zeroing, &op->zeroing);
-  op_advance (a, op);
-  return true;
-}
-
-bool
-op_zeroes_any (const struct array *a, uint64_t line0, uint64_t line1)
-{
-  list_for_each (l, &a->zeroing) {
-    const struct op *op = list_item (l, struct op, zeroing);
-
-    if (line0 < op->line1 && op->line0 < line1)
-      return true;
-  }
-  return false;
-}
-
 /* ---- the lines of the range --------------------------------------------- */
 
 /* Call fn for the lines of the range until it returns false.  Returns that
@@ -112,8 +79,8 @@ is_idle (struct array *a, struct op *op, struct line *line)
 /* Count the writer before it asks whether its regions are marked.  Otherwise
  * the bits of one page are cleared while the next page is written, forever.
  */
-bool
-op_zero_begin (struct array *a, struct op *op)
+static bool
+may_begin (struct array *a, struct op *op)
 {
   struct line *line = each_line (a, op, is_idle);
 
@@ -148,8 +115,11 @@ drop_held (struct array *a, struct op *op, struct line *line)
   return line->op == NULL;
 }
 
-bool
-op_zero_is_alone (struct array *a, struct op *op)
+/* It is durable: what waits for space in its lines need not be written any
+ * more.  False if it waits for some of it that is being tried again.
+ */
+static bool
+is_alone (struct array *a, struct op *op)
 {
   struct line *line = each_line (a, op, drop_held);
 
@@ -212,8 +182,8 @@ zero_seat (struct array *a, struct op *op, struct seat *s)
   }
 }
 
-void
-op_issue_zeroes (struct array *a, struct op *op)
+static void
+issue_zeroes (struct array *a, struct op *op)
 {
   op->wrote = true;
   op->pending = 1;
@@ -238,8 +208,8 @@ drop_line (struct array *a, struct op *op, struct line *line)
 }
 
 /* Drop the lines only at the end: until then data written there had to stay. */
-void
-op_end_zero (struct array *a, struct op *op)
+static void
+end_zero (struct array *a, struct op *op)
 {
   struct completion *c = op->whole;
 
@@ -259,4 +229,32 @@ op_end_zero (struct array *a, struct op *op)
   engine_run_waiters (a, &a->zero_waiters);
   op_free (a, op);
   completion_end (a, c);
+}
+
+/* ---- the beginning ------------------------------------------------------- */
+
+static const struct op_type zero_type = {
+  .kind = OP_ZERO, .writes = true, .may_begin = may_begin,
+  .may_place = is_alone, .write = issue_zeroes, .end = end_zero,
+};
+
+bool
+op_zero (struct array *a, struct completion *c, uint64_t line0,
+         uint64_t line1, bool trim)
+{
+  struct op *op = op_new (a, &zero_type, NULL);
+
+  if (op == NULL)
+    return false;
+  op->whole = c;
+  op->line0 = line0;
+  op->line1 = line1;
+  op->trim = trim;
+  op->log.zeroes = true;
+  op->log.row = line_row (a, line0);
+  op->log.nr_rows = (line1 - line0) * a->cell_blocks;
+  c->pending++;
+  list_append (&a->zeroing, &op->zeroing);
+  op_advance (a, op);
+  return true;
 }
