@@ -95,8 +95,6 @@ planning (struct array *a, struct op *op)
 static bool
 reading (struct array *a, struct op *op)
 {
-  if (op->pending > 0)
-    return false;
   if (!op_all_read (op)) {
     op->phase = OP_PLANNING;    /* without the cells that gave errors */
     return true;
@@ -111,8 +109,6 @@ reading (struct array *a, struct op *op)
 static bool
 checking (struct array *a, struct op *op)
 {
-  if (op->pending > 0)
-    return false;
   if (op_check (a, op)) {
     op->phase = OP_CODING;
     op_code (a, op);
@@ -125,8 +121,6 @@ checking (struct array *a, struct op *op)
 static bool
 coding (struct array *a, struct op *op)
 {
-  if (op->pending > 0)
-    return false;
   if (op->error)
     give_up (a, op);
   else if (op->bad_sums)
@@ -142,8 +136,6 @@ coding (struct array *a, struct op *op)
 static bool
 looking (struct array *a, struct op *op)
 {
-  if (op->pending > 0)
-    return false;
   if (op->type->judge && !op->type->judge (a, op))
     op->phase = OP_PLANNING;
   else
@@ -190,8 +182,6 @@ logged (struct array *a, struct op *op)
 static bool
 writing (struct array *a, struct op *op)
 {
-  if (op->pending > 0)
-    return false;
   op->phase = OP_WRITTEN;
   if (op->to_targets || op->replay)
     op_note_copied (a, op);
@@ -232,6 +222,6 @@ op_wake (struct array *a, struct waiter *w)
 void
 op_advance (struct array *a, struct op *op)
 {
-  while (phases[op->phase] (a, op))
+  while (op->pending == 0 && phases[op->phase] (a, op))
     ;
 }
