@@ -335,6 +335,16 @@ dirty_clear_missed (struct array *a)
   }
 }
 
+static bool
+any_open_bit (const struct array *a)
+{
+  for (uint64_t i = 0; i < a->nr_pages; i++)
+    for (unsigned j = 0; j < BITMAP_PAGE_WORDS; j++)
+      if (a->page[i]->want.open[j])
+        return true;
+  return false;
+}
+
 void
 dirty_flushed (struct array *a, bool all)
 {
@@ -362,23 +372,13 @@ dirty_flushed (struct array *a, bool all)
       page_wanted (a, p);
   }
   a->clear_gen = a->flush_gen;
-  a->any_open = dirty_any_open (a);
+  a->any_open = any_open_bit (a);
 }
 
 static void
 clear_bits (struct array *a, struct waiter *w)
 {
   dirty_flushed (a, false);
-}
-
-bool
-dirty_any_open (const struct array *a)
-{
-  for (uint64_t i = 0; i < a->nr_pages; i++)
-    for (unsigned j = 0; j < BITMAP_PAGE_WORDS; j++)
-      if (a->page[i]->want.open[j])
-        return true;
-  return false;
 }
 
 bool

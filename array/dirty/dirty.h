@@ -88,7 +88,6 @@ extern void dirty_clear_missed (struct array *a);
  * Checksums that were not are stored soon.
  */
 extern void dirty_flushed (struct array *a, bool all);
-extern bool dirty_any_open (const struct array *a);
 /* True if no page has to be or is being written; else w is run. */
 extern bool dirty_all_stored (struct array *a, struct waiter *w);
 

@@ -57,8 +57,9 @@ may_be_direct (const struct array *a, const struct journal *j,
     PLANTED ("direct-zeroed");
 }
 
-bool
-journal_any_withdrawn (const struct journal *j)
+/* Are there rows that the next transaction has to zero (withdraw.h)? */
+static bool
+any_withdrawn (const struct journal *j)
 {
   list_for_each (l, &j->gathered)
     if (list_item (l, struct logged, link)->withdrawn)
@@ -89,7 +90,7 @@ journal_may_begin (const struct array *a, struct journal *j)
    * space that others give back.
    */
   return !journal_is_held (a) || PLANTED ("journal-not-held") ||
-    journal_any_withdrawn (j) ||
+    any_withdrawn (j) ||
     (!list_empty (&j->live) && zeroes_go_first (a, j));
 }
 
@@ -137,7 +138,7 @@ journal_begin (struct array *a, struct journal *j,
                void (*written) (struct array *a, struct txn *t))
 {
   struct txn *t = txn_new (a, j->next_seq);
-  const bool withdrawn = journal_any_withdrawn (j);
+  const bool withdrawn = any_withdrawn (j);
   const bool zeroes = withdrawn || zeroes_go_first (a, j);
 
   if (t == NULL)

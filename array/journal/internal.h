@@ -57,8 +57,6 @@ txn_at (struct list *l)
  * is waiting to become active.
  */
 extern bool journal_may_begin (const struct array *a, struct journal *j);
-/* Are there rows that the next transaction has to zero (withdraw.h)? */
-extern bool journal_any_withdrawn (const struct journal *j);
 /* Plan an operation again, of no transaction. */
 extern void journal_plan_anew (struct array *a, struct logged *lg);
 /* A member becomes active only while the journal is empty (R10): nothing

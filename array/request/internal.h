@@ -69,7 +69,6 @@ extern void write_commit (struct array *a, struct request *r);
 /* Zero: array/request/zero.c. */
 extern void zero_start (struct array *a, struct request *r);
 extern void zero_ended (struct array *a, struct request *r);
-extern bool zero_is_fast (const struct array *a, const struct request *r);
 
 /* A pread in a client's thread begins (array lock held), ends (any thread). */
 static inline void

@@ -21,8 +21,8 @@ stripe_len (const struct array *a)
 }
 
 /* At most a stripe or two is written; the members zero the rest. */
-bool
-zero_is_fast (const struct array *a, const struct request *r)
+static bool
+is_fast (const struct array *a, const struct request *r)
 {
   return r->len >= 3 * stripe_len (a);
 }
@@ -69,7 +69,7 @@ zero_start (struct array *a, struct request *r)
   const uint64_t first = div_round_up (off, stripe);
   uint64_t last = end / stripe;
 
-  if (r->pos == 0 && r->flags & ARRAY_FAST && !zero_is_fast (a, r)) {
+  if (r->pos == 0 && r->flags & ARRAY_FAST && !is_fast (a, r)) {
     request_fail (r, ENOTSUP);
     return;
   }

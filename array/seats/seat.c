@@ -202,8 +202,9 @@ seat_new (struct array *a, struct member *m, unsigned dev, unsigned slot,
   return s;
 }
 
-void
-seat_retire (struct array *a, struct seat *s)
+/* It is no longer used: its member is closed when its last I/O ends. */
+static void
+retire (struct array *a, struct seat *s)
 {
   s->state = SEAT_IDLE;
   s->failing = true;
@@ -219,7 +220,7 @@ seat_follow (struct array *a, struct seat *s)
     return;
   d = &a->membership.device[s->dev];
   if (!uuid_equal (&d->uuid, &s->uuid)) {
-    seat_retire (a, s);         /* its place is free, or reused */
+    retire (a, s);         /* its place is free, or reused */
     return;
   }
   switch (d->state) {
@@ -241,7 +242,7 @@ seat_follow (struct array *a, struct seat *s)
   default:
     if (s->state != SEAT_IDLE) {
       s->failed = d->state == DEVICE_FAILED;
-      seat_retire (a, s);
+      retire (a, s);
     }
   }
 }

@@ -42,8 +42,7 @@ extern void seats_changed (struct array *a);
  */
 extern struct seat *seat_new (struct array *a, struct member *m, unsigned dev,
                               unsigned slot, enum seat_state state);
-/* The seat is no longer used: its member is closed when its last I/O ends. */
-extern void seat_retire (struct array *a, struct seat *s);
+/* Close the members of seats that are no longer used and have no I/O. */
 extern void seats_close_retired (struct array *a);
 /* A new record is in force: the state that it gives the seat. */
 extern void seat_follow (struct array *a, struct seat *s);
