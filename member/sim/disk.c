@@ -21,13 +21,6 @@
 #include "member/io.h"
 #include "member/sim/internal.h"
 
-void
-flight_free (struct flight *f)
-{
-  free (f->data);
-  free (f);
-}
-
 /* ---- What an I/O does ---------------------------------------------- */
 
 int

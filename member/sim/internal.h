@@ -1,10 +1,12 @@
-/* gpuraid: what sim.c and the files of simulated disks share.
+/* gpuraid: what the files of the simulation share.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
 #ifndef GPURAID_SIM_INTERNAL_H
 #define GPURAID_SIM_INTERNAL_H
+
+#include <stdlib.h>
 
 #include "common/running.h"
 #include "member/sim/sim.h"
@@ -51,6 +53,16 @@ struct flight {
   bool parked;                  /* came due while its disk hung */
 };
 
+static inline void
+flight_free (struct flight *f)
+{
+  free (f->data);
+  free (f);
+}
+
+/* ---- clock.c -------- */
+
+extern void sim_seed (struct sim *sim, uint64_t seed);
 /* Count a crash point; true if everything stops here. */
 extern bool sim_moment (struct sim *sim);
 /* For those that look on. */
@@ -65,7 +77,6 @@ extern struct flight *flight_new (struct sim_disk *d, enum io_kind kind,
                                   uint64_t off, uint64_t len);
 /* With the data of a write copied. */
 extern struct flight *flight_of (struct sim_disk *d, struct io *io);
-extern void flight_free (struct flight *f);
 
 /* Schedule io.  sim_disk_carry_out: at once, without done.  The latter
  * and sim_disk_write own f.  0 or a positive errno.
