@@ -10,7 +10,7 @@
 #include "array/open/assembly.h"
 
 /* An interval of array/watch/watch.c, the time for which a server may write
- * that can't read its superblocks (LEASE_NS in member/nbd/look.c), and a
+ * that can't read its superblocks (nbd_look_is_old in member/nbd/), and a
  * second.
  */
 #define LIVE_WAIT_S 10u

@@ -33,7 +33,7 @@ nbd_connect_begin (struct nbd_member *n)
 
 /* True if the export can still be this member. */
 static bool
-is_fit (struct nbd_member *n)
+is_fit (const struct nbd_member *n)
 {
   const char *unfit = nbd_server_unfit (&n->server, n->member.readonly);
 
@@ -42,7 +42,6 @@ is_fit (struct nbd_member *n)
   if (unfit == NULL)
     return true;
   log_notice ("%s: %s; it is not used any more", n->member.path, unfit);
-  nbd_session_leave (n, ENODEV);
   return false;
 }
 
@@ -54,14 +53,14 @@ look_or_wait (struct nbd_member *n)
   nbd_look_begin (n);
 }
 
-void
+bool
 nbd_connected (struct nbd_member *n)
 {
   char why[NBD_WHY_LEN];
 
   nbd_conn_ask (n->conn[0], &n->server);
   if (!is_fit (n))
-    return;
+    return false;
   for (unsigned c = 1; c < NBD_MAX_CONNS &&
          (n->server.multi_conn || PLANTED ("nbd-several-conns")); c++) {
     n->conn[n->nr_conns] = nbd_conn_begin (n->member.path, why);
@@ -70,6 +69,7 @@ nbd_connected (struct nbd_member *n)
   }
   n->state = NBD_WIDENING;
   n->deadline = running_now () + WIDEN_NS;
+  return true;
 }
 
 /* Connections that the server does not give are done without. */

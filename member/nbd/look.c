@@ -25,11 +25,6 @@
 #include "member/io.h"
 #include "member/nbd/nbd.h"
 
-/* How old the last good look may be when something is changed;
- * array/open/live.c waits for longer.
- */
-#define LEASE_NS (2 * nbd_look_ns)
-
 /* So often, at least so long after one another. */
 #define MAX_TORN 20u
 #define TORN_NS UINT64_C (50000000)
@@ -126,15 +121,6 @@ nbd_look_answer (struct nbd_member *n, struct nbd_req *r)
     n->look_at = running_boot_time () + TORN_NS;
   }
   return ours || changed || torn;
-}
-
-/* The calls before the thread runs, and members that are only read, have none.
- */
-bool
-nbd_look_is_old (const struct nbd_member *n)
-{
-  return n->state >= NBD_REPLAYING && !n->member.readonly &&
-    running_boot_time () > n->looked + LEASE_NS && !PLANTED ("nbd-look-old");
 }
 
 bool

@@ -16,6 +16,7 @@
 #include <libnbd.h>
 #include <pthread.h>
 
+#include "common/plant.h"
 #include "common/running.h"
 #include "member/member.h"
 #include "member/nbd/log.h"
@@ -163,8 +164,17 @@ extern void nbd_look_begin (struct nbd_member *n);
 extern bool nbd_look_answer (struct nbd_member *n, struct nbd_req *r);
 /* May r be issued now?  If not, a look will be made. */
 extern bool nbd_look_allows (struct nbd_member *n, struct nbd_req *r);
-/* Is the last good look so old that nothing may be changed? */
-extern bool nbd_look_is_old (const struct nbd_member *n);
+/* Is the last good look so old that nothing may be changed?  The calls before
+ * the thread runs, and members that are only read, have none; array/open/live.c
+ * waits for longer.
+ */
+static inline bool
+nbd_look_is_old (const struct nbd_member *n)
+{
+  return n->state >= NBD_REPLAYING && !n->member.readonly &&
+    running_boot_time () > n->looked + 2 * nbd_look_ns &&
+    !PLANTED ("nbd-look-old");
+}
 /* Is it, so that the rest of what this connection has must not be sent? */
 extern bool nbd_look_holds (const struct nbd_member *n, unsigned c);
 /* Does it hold all connections, so that no look can be sent? */
@@ -174,8 +184,8 @@ extern bool nbd_look_is_too_late (const struct nbd_member *n);
 
 /* Begin the first connection; n->lost if that fails at once. */
 extern void nbd_connect_begin (struct nbd_member *n);
-/* It is there: begin the others, if the export still fits. */
-extern void nbd_connected (struct nbd_member *n);
+/* It is there: begin the others.  False, reported: the export fits no more. */
+extern bool nbd_connected (struct nbd_member *n);
 /* They are there, or too late: go on to look. */
 extern void nbd_connect_more (struct nbd_member *n);
 
@@ -185,8 +195,6 @@ extern void nbd_connect_more (struct nbd_member *n);
 extern void nbd_session_step (struct nbd_member *n);
 /* Answers are in n->done. */
 extern void nbd_session_answers (struct nbd_member *n);
-/* A connection is lost, see n->why: close all, and issue all again. */
-extern void nbd_session_lose (struct nbd_member *n);
 /* Is there a request that has not been answered? */
 extern bool nbd_session_owes (const struct nbd_member *n);
 extern _Atomic uint64_t nbd_silent_ns;  /* when the array stops, how long to
@@ -195,8 +203,6 @@ extern _Atomic uint64_t nbd_silent_ns;  /* when the array stops, how long to
  * were sent are answered, or a second later.  err: what check says.
  */
 extern void nbd_session_leave (struct nbd_member *n, int err);
-/* io->done is to be called with this error. */
-extern void nbd_finish (struct nbd_member *n, struct io *io, int error);
 
 /* ---- run.c: the thread --------------------------------------------------- */
 

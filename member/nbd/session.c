@@ -44,8 +44,9 @@ _Atomic uint64_t nbd_silent_ns = 30 * SECOND;
 
 #define MAX_REPLAY 32u          /* changes issued again at a time */
 
-void
-nbd_finish (struct nbd_member *n, struct io *io, int error)
+/* io->done is to be called with this error. */
+static void
+finish (struct nbd_member *n, struct io *io, int error)
 {
   io->error = error;
   io->next = NULL;
@@ -110,8 +111,9 @@ take_all_back (struct nbd_member *n)
   n->own_flush = false;
 }
 
-void
-nbd_session_lose (struct nbd_member *n)
+/* A connection is lost, see n->why: close all, and issue all again. */
+static void
+lose (struct nbd_member *n)
 {
   const uint64_t now = running_now ();
 
@@ -143,7 +145,7 @@ out (struct nbd_member *n, int err)
     struct nbd_req *r = list_item (l, struct nbd_req, link);
 
     if (r->io)
-      nbd_finish (n, r->io, ENODEV);
+      finish (n, r->io, ENODEV);
     nbd_req_free (r);
   }
   list_for_each (l, &n->log.changes)
@@ -279,7 +281,7 @@ answered (struct nbd_member *n, struct nbd_req *r)
   }
   if (err == 0 && r->kind == IO_READ)
     scatter (r);
-  nbd_finish (n, io, err);
+  finish (n, io, err);
   if (err == 0 && io_changes (r->kind)) {
     r->io = NULL;
     nbd_log_add (&n->log, r);
@@ -402,7 +404,7 @@ issue_queue (struct nbd_member *n)
                              n->state != NBD_UP && r->kind != IO_FLUSH))
       continue;
     if (err || (r->len == 0 && r->kind != IO_FLUSH)) {
-      nbd_finish (n, r->io, err);
+      finish (n, r->io, err);
       nbd_req_free (r);
       continue;
     }
@@ -415,7 +417,7 @@ issue_queue (struct nbd_member *n)
     if (err == 0)
       err = nbd_req_fill (r);
     if (err) {
-      nbd_finish (n, r->io, err);
+      finish (n, r->io, err);
       nbd_req_free (r);
       continue;
     }
@@ -545,7 +547,7 @@ nbd_session_step (struct nbd_member *n)
     n->lost = true;
   }
   if (n->lost)
-    nbd_session_lose (n);
+    lose (n);
   if (is_leaving (n, now) || give_up (n, now))
     return;
   switch (n->state) {
@@ -555,8 +557,8 @@ nbd_session_step (struct nbd_member *n)
       nbd_connect_begin (n);
     break;
   case NBD_CONNECTING:
-    if (nbd_aio_is_ready (n->conn[0]))
-      nbd_connected (n);
+    if (nbd_aio_is_ready (n->conn[0]) && !nbd_connected (n))
+      nbd_session_leave (n, ENODEV);
     break;
   case NBD_WIDENING:
     nbd_connect_more (n);

@@ -30,7 +30,7 @@ from collections import deque, namedtuple
 
 BEAT = 3        # INTERVAL_NS of array/watch/watch.c
 LOOK = 3        # nbd_look_ns of member/nbd/look.c
-LEASE = 6       # LEASE_NS there
+LEASE = 6       # nbd_look_is_old
 WAIT = 10       # WAIT_S of array/open/live.c
 DELAY = 1       # of a write in flight, also when its server has crashed
 STILL = 5       # a beat that is later than this may not be seen
