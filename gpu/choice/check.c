@@ -20,6 +20,7 @@
 #include "common/clock.h"
 #include "common/random.h"
 #include "gpu/choice/check.h"
+#include "gpu/choice/internal.h"
 
 #define BLOCK_LEN ((size_t) 4096)
 #define GUARD_LEN ((size_t) 64)         /* behind the cells: not written */
@@ -213,4 +214,18 @@ kernel_check (struct gpu_device *dev, const struct kernel_choice *k,
   }
   destroy (&c);
   return r;
+}
+
+/* gf-complete, because it needs no tables and programs of its own. */
+bool
+kernels_make_cpu (struct kernels *ks)
+{
+  if (ks->cpu)
+    return true;
+  ks->cpu = coder_gf_complete_new (0);
+  if (ks->cpu && coder_start (ks->cpu, NULL, 0) == 0)
+    return true;
+  coder_free (ks->cpu);
+  ks->cpu = NULL;
+  return false;
 }

@@ -76,3 +76,18 @@ kernels_code_forget (struct kernels *ks, const char *text, int arch)
   if (compiler && (key = make_key (text, arch, compiler, &len)) != NULL)
     kernel_store_remove (ks->store, key, len);
 }
+
+/* Asking for an attribute makes the driver load the kernel now, and not when it
+ * is launched.
+ */
+CUresult
+kernel_function (struct gpu_device *dev, CUmodule module, const char *name,
+                 CUfunction *function)
+{
+  int regs;
+  CUresult r = dev->driver->module_get_function (function, module, name);
+
+  return r ? r
+    : dev->driver->func_get_attribute (&regs, CU_FUNC_ATTRIBUTE_NUM_REGS,
+                                       *function);
+}

@@ -115,21 +115,6 @@ kernels_add_device (struct kernels *ks, struct gpu_device *dev)
   return loaded;
 }
 
-/* Asking for an attribute makes the driver load the kernel now, and not when it
- * is launched.
- */
-CUresult
-kernel_function (struct gpu_device *dev, CUmodule module, const char *name,
-                 CUfunction *function)
-{
-  int regs;
-  CUresult r = dev->driver->module_get_function (function, module, name);
-
-  return r ? r
-    : dev->driver->func_get_attribute (&regs, CU_FUNC_ATTRIBUTE_NUM_REGS,
-                                       *function);
-}
-
 static CUresult
 find_on (struct kernel *k, const struct generic *g, struct gpu_device *dev)
 {

@@ -103,14 +103,10 @@ extern void kernel_free (struct kernel *);
 /* Is there a device on which a kernel of its own would be used? */
 extern bool kernel_needs_special (const struct kernels *,
                                   const struct kernel *);
-/* Make cpu, once.  false: there is none. */
-extern bool kernels_make_cpu (struct kernels *);
 
 /* generic.c */
 /* Find a kernel's generic function on all devices that are left. */
 extern void kernel_find_generic (struct kernels *, struct kernel *);
-extern CUresult kernel_function (struct gpu_device *, CUmodule,
-                                 const char *name, CUfunction *);
 
 /* tensor.c */
 /* Load the kernels on tensor cores and test them; nothing is reported if the
@@ -121,7 +117,12 @@ extern void kernels_unload_tensor (struct kernels *, struct gpu_device *);
 /* Find a kernel's functions, and make its tables if any device needs them. */
 extern void kernel_find_tensor (struct kernels *, struct kernel *);
 
+/* check.c.  Make cpu, once.  false: there is none. */
+extern bool kernels_make_cpu (struct kernels *);
+
 /* code.c */
+extern CUresult kernel_function (struct gpu_device *, CUmodule,
+                                 const char *name, CUfunction *);
 /* Machine code for the text, from the store, unless it is to be fresh, or
  * from the compiler.  The caller frees it.  0, or -1 reported.
  */

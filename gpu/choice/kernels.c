@@ -41,20 +41,6 @@ kernels_new (const struct kernels_options *options)
   return ks;
 }
 
-/* gf-complete, because it needs no tables and programs of its own. */
-bool
-kernels_make_cpu (struct kernels *ks)
-{
-  if (ks->cpu)
-    return true;
-  ks->cpu = coder_gf_complete_new (0);
-  if (ks->cpu && coder_start (ks->cpu, NULL, 0) == 0)
-    return true;
-  coder_free (ks->cpu);
-  ks->cpu = NULL;
-  return false;
-}
-
 static uint32_t
 hash_matrix (const struct matrix *a, bool crc)
 {

@@ -171,7 +171,7 @@ compile (char *p, size_t len, void **code, size_t *code_len)
     if (p >= end)
       return -1;
   }
-  return compiler_run (p, r.arch, option, code, code_len);
+  return compiler_here (p, r.arch, option, code, code_len);
 }
 
 void
@@ -388,16 +388,18 @@ take_answer (char *all, size_t len, int status, void **code, size_t *code_len)
 }
 
 int
-compiler_child_run (const char *source, int arch, const char *const *options,
-                    void **code, size_t *len)
+compiler_run (const char *source, int arch, const char *const *options,
+              void **code, size_t *len)
 {
   int err, status = 0, r = -1;
   size_t all_len = 0;
   void *all;
 
   if (child_argv == NULL)
-    return 1;
+    return compiler_here (source, arch, options, code, len);
   *code = NULL;
+  if (!compiler_can_run ())
+    return -1;
   {
     ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&turn);
 

@@ -32,9 +32,4 @@ extern void compiler_child_main (void) __attribute__ ((noreturn));
 extern void compiler_child_kill (void);
 extern void compiler_child_allow (void);
 
-/* For compiler_run: 1 if no child is to be used, else as compiler_run. */
-extern int compiler_child_run (const char *source, int arch,
-                               const char *const *options,
-                               void **code, size_t *len);
-
 #endif

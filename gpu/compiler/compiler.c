@@ -10,7 +10,6 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "gpu/compiler/child.h"
 #include "gpu/compiler/compiler.h"
 
 typedef struct _nvrtcProgram *nvrtcProgram;
@@ -118,25 +117,31 @@ get_code (nvrtcProgram program, void **code, size_t *len)
   return -1;
 }
 
+bool
+compiler_can_run (void)
+{
+  char why[256];
+  const bool there = compiler_version (why, sizeof why) != NULL;
+
+  if (!there)
+    log_error ("%s", why);
+  return there;
+}
+
 #define MAX_OPTIONS 32
 
 int
-compiler_run (const char *source, int arch, const char *const *options,
-              void **code, size_t *len)
+compiler_here (const char *source, int arch, const char *const *options,
+               void **code, size_t *len)
 {
-  char why[256], arch_option[40];
+  char arch_option[40];
   const char *all[MAX_OPTIONS] = { arch_option, "--std=c++17" };
   int nr = 2, r;
   nvrtcProgram program;
 
   *code = NULL;
-  if (compiler_version (why, sizeof why) == NULL) {
-    log_error ("%s", why);
+  if (!compiler_can_run ())
     return -1;
-  }
-  r = compiler_child_run (source, arch, options, code, len);
-  if (r <= 0)
-    return r;
   snprintf (arch_option, sizeof arch_option, "--gpu-architecture=sm_%d", arch);
   while (options && *options && nr < MAX_OPTIONS)
     all[nr++] = *options++;

@@ -8,12 +8,16 @@
 #ifndef GPURAID_COMPILER_H
 #define GPURAID_COMPILER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* "13.0", or NULL: why (why_len bytes) says what is missing.  Any thread,
  * not before the server's fork.
  */
 extern const char *compiler_version (char *why, size_t why_len);
+
+/* False: it is not, which is reported. */
+extern bool compiler_can_run (void);
 
 /* Machine code (a cubin) for compute capability arch (90 is 9.0) from the
  * source text.  options: further ones, "-DK=10", ended by NULL, or NULL.
@@ -23,5 +27,9 @@ extern const char *compiler_version (char *why, size_t why_len);
 extern int compiler_run (const char *source, int arch,
                          const char *const *options,
                          void **code, size_t *len);
+/* The same, never in a child (child.h). */
+extern int compiler_here (const char *source, int arch,
+                          const char *const *options,
+                          void **code, size_t *len);
 
 #endif

@@ -171,7 +171,9 @@ extern struct lane *device_take (struct gpu_device *, bool small);
  */
 extern void device_launch (struct lane *, struct job_part *);
 
-/* The device has failed: it is not used from now on.  Reported once. */
+/* fail.c.  The device has failed: it is not used from now on.  Reported
+ * once.
+ */
 extern void device_fail (struct gpu_device *, const char *call, CUresult);
 extern void device_fail_silent (struct gpu_device *, unsigned seconds);
 /* The same, while work that is no part of a job may still run: its context
