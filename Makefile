@@ -347,6 +347,9 @@ lint:
 
 check: all $(unit)
 	scripts/check-layers
+	for d in array cli gpu member; do \
+	  scripts/include-cycles --most 0 --calls $(B) $$d || exit 1; \
+	done
 	B=$(B) OUT=$(OUT) SAN=$(SAN) scripts/run-tests $(unit) \
 	  $(sort $(wildcard tests/test-*.sh tests/test-*.py))
 
