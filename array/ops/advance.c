@@ -39,7 +39,7 @@ is_marked (struct array *a, struct op *op)
   op->epoch = a->membership.cur.self.ballot.epoch;
   /* A target is never read: a copy to it needs no mark. */
   return op->to_targets || op->replay ||
-    a->consistency->is_marked (a, op_pos (a, op), op_len (a, op), &op->waiter);
+    a->consistency->is_marked (a, op_pos (op), op_len (op), &op->waiter);
 }
 
 /* It failed, and no plan can help. */

@@ -24,7 +24,7 @@ op_is_first_write (const struct array *a, const struct op *op)
     for (unsigned i = 0; i < 2; i++) {
       const struct seat *s = a->at[op_slot (a, op, role)][i];
 
-      if (s && seat_writable_at (a, s, op_pos (a, op)))
+      if (s && seat_writable_at (a, s, op_pos (op)))
         asked |= BIT (role);
     }
   if (nr_bits (asked) < a->g.k)
@@ -61,7 +61,7 @@ change (struct array *a, struct op *op, unsigned role, unsigned b,
         uint32_t generation, uint64_t seq)
 {
   const unsigned slot = op_slot (a, op, role);
-  const uint64_t row = op_row (a, op, b);
+  const uint64_t row = op_row (op, b);
   const struct table_entry e = {
     .sum = sums_sum (a, slot, row, op->role[role].crc[b]),
     .generation = generation,
@@ -120,7 +120,7 @@ note_anew (struct array *a, struct op *op, const struct rect *rect, unsigned b)
     zero &= LOW_BITS (a->g.k);
   for (unsigned role = 0; role < a->n; role++) {
     const unsigned slot = op_slot (a, op, role);
-    const uint64_t row = op_row (a, op, b);
+    const uint64_t row = op_row (op, b);
 
     if (!slot_is_active (a, slot))
       continue;
@@ -144,12 +144,11 @@ op_note_sums (struct array *a, struct op *op, uint64_t seq)
   if (op->anew)
     return;
   if (op->kind == OP_ZERO) {
-    sums_change_zero (a, &op->pin, op_pos (a, op) / BLOCK_LEN,
-                      op_len (a, op) / BLOCK_LEN, seq);
+    sums_change_zero (a, &op->pin, op->log.row, op->log.nr_rows, seq);
     return;
   }
   for (unsigned i = 0; op->log.withdrawn && i < op->nr_rects; i++)
-    sums_change_zero (a, &op->pin, op_row (a, op, op->rect[i].b0),
+    sums_change_zero (a, &op->pin, op_row (op, op->rect[i].b0),
                       op->rect[i].nr, seq);
   if (op->log.withdrawn)
     return;
@@ -194,7 +193,7 @@ change_made (struct array *a, struct op *op, unsigned role, unsigned b)
   const uint32_t generation = generation_of (a, op, role, b);
 
   if (generation == 0 && is_zeroes (op, role, b))
-    sums_change (a, &op->pin, op_slot (a, op, role), op_row (a, op, b),
+    sums_change (a, &op->pin, op_slot (a, op, role), op_row (op, b),
                  (struct table_entry) { 0, 0 }, 0);
   else
     change (a, op, role, b, MAX (generation, 1), 0);
@@ -228,7 +227,7 @@ store_on_targets (struct array *a, struct op *op, unsigned b, uint64_t roles)
     newest = MAX (newest, recover_seq (a, op->line->no, role, b, &zero));
   for (unsigned slot = 0; slot < a->n; slot++)
     if (a->at[slot][1])
-      sums_store_both (a, &op->pin, slot, op_row (a, op, b), newest);
+      sums_store_both (a, &op->pin, slot, op_row (op, b), newest);
 }
 
 static void
@@ -243,7 +242,7 @@ note_placed (struct array *a, struct op *op, const struct rect *rect)
     store_on_targets (a, op, b, rect->p.write | direct | lost);
   FOR_EACH_BIT (role, rect->p.write | direct | lost) {
     const unsigned slot = op_slot (a, op, role);
-    const uint64_t row = op_row (a, op, b);
+    const uint64_t row = op_row (op, b);
     bool zero;
     const uint64_t seq = recover_seq (a, op->line->no, role, b, &zero);
 
@@ -283,7 +282,7 @@ op_note_copied (struct array *a, struct op *op)
     for (unsigned b = rect->b0; b < rect->b0 + rect->nr; b++)
       FOR_EACH_BIT (role, op->want) {
         const unsigned slot = op_slot (a, op, role);
-        const uint64_t row = op_row (a, op, b);
+        const uint64_t row = op_row (op, b);
 
         /* The entry is that of both members of a slot. */
         if (rect->lost & BIT (role))

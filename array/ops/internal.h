@@ -199,15 +199,15 @@ op_call (struct array *a, struct op *op, void (*run) (struct call *c))
 
 /* The bytes of every member's data, from data_off, that op covers. */
 static inline uint64_t
-op_pos (const struct array *a, const struct op *op)
+op_pos (const struct op *op)
 {
-  return line_pos (a, op->kind == OP_ZERO ? op->line0 : op->line->no);
+  return op->log.row * BLOCK_LEN;
 }
 
 static inline uint64_t
-op_len (const struct array *a, const struct op *op)
+op_len (const struct op *op)
 {
-  return (op->kind == OP_ZERO ? op->line1 - op->line0 : 1) * a->cell_len;
+  return op->log.nr_rows * BLOCK_LEN;
 }
 
 /* array/ops/new.c.  op_init: before any operation.  op_new returns NULL if
@@ -235,9 +235,9 @@ extern uint16_t op_lost_blocks (const struct op *op);
 
 /* Block b of a line: the row, the slot of a role, its entry. */
 static inline uint64_t
-op_row (const struct array *a, const struct op *op, unsigned b)
+op_row (const struct op *op, unsigned b)
 {
-  return op_pos (a, op) / BLOCK_LEN + b;
+  return op->log.row + b;
 }
 
 static inline unsigned
@@ -250,7 +250,7 @@ static inline struct table_entry
 op_entry (const struct array *a, const struct op *op, unsigned role,
           unsigned b)
 {
-  return sums_get (a, &op->pin, op_slot (a, op, role), op_row (a, op, b));
+  return sums_get (a, &op->pin, op_slot (a, op, role), op_row (op, b));
 }
 
 static inline bool

@@ -279,7 +279,7 @@ has_unreadable_page (const struct array *a, const struct op *op,
                      const struct rect *rect)
 {
   return op->pin.nr > 0 && !op->no_sums &&
-    sums_unreadable (&op->pin, op_row (a, op, rect->b0));
+    sums_unreadable (&op->pin, op_row (op, rect->b0));
 }
 
 static bool

@@ -116,8 +116,8 @@ needs_patience (struct array *a, struct op *op)
 static bool
 waits_for_pages (const struct array *a, const struct op *op)
 {
-  const uint64_t first = op_pos (a, op) / BLOCK_LEN;
-  const uint64_t end = first + op_len (a, op) / BLOCK_LEN;
+  const uint64_t first = op->log.row;
+  const uint64_t end = first + op->log.nr_rows;
 
   if (op->kind == OP_READ || op->kind == OP_SCRUB ||
       op->tries >= OP_MAX_TRIES)
@@ -147,8 +147,8 @@ looked_rows (const struct array *a, const struct op *op)
 bool
 op_pin_sums (struct array *a, struct op *op)
 {
-  const uint64_t row = op_pos (a, op) / BLOCK_LEN;
-  const uint64_t nr = op_len (a, op) / BLOCK_LEN;
+  const uint64_t row = op->log.row;
+  const uint64_t nr = op->log.nr_rows;
   uint16_t rows;
 
   if (a->sums == NULL)
@@ -189,7 +189,7 @@ op_lost_roles (const struct array *a, const struct op *op,
 
   if (roles == 0 || op->pin.nr == 0)
     return 0;
-  FOR_EACH_BIT (slot, sums_unreadable (&op->pin, op_row (a, op, rect->b0)))
+  FOR_EACH_BIT (slot, sums_unreadable (&op->pin, op_row (op, rect->b0)))
     roles &= ~BIT (layout_role (&a->g, line_stripe (a, op->line->no), slot));
   return roles;
 }
@@ -239,7 +239,7 @@ note_bad (struct array *a, struct op *op, unsigned role, unsigned b,
   a->counters.bad_blocks++;
   if (a->bad_sums_logged++ < MAX_LOGGED)
     log_notice ("slot %u: %s: block %" PRIu64 " has another checksum: it is "
-                "made anew", slot, s->m->path, op_row (a, op, b));
+                "made anew", slot, s->m->path, op_row (op, b));
 }
 
 static bool
@@ -257,7 +257,7 @@ is_good (const struct array *a, const struct op *op, unsigned role,
     return (src->kind != REPLAY_RING && src->kind != REPLAY_DIRECT) ||
       src->crc == crc || PLANTED ("ring-unverified");
   return e.generation != 0 &&
-    e.sum == sums_sum (a, op_slot (a, op, role), op_row (a, op, b), crc);
+    e.sum == sums_sum (a, op_slot (a, op, role), op_row (op, b), crc);
 }
 
 static void

@@ -114,7 +114,7 @@ op_take_back (struct array *a, struct op *op)
   thaw (a, op);
   line->want_out |= !list_empty (&op->tickets);
   list_splice (&line->tickets, &op->tickets);
-  a->consistency->end (a, op_pos (a, op), op_len (a, op));
+  a->consistency->end (a, op_pos (op), op_len (op));
   line->op = NULL;
   op_free (a, op);
   line_changed (a, line);
@@ -148,7 +148,7 @@ end_write (struct array *a, struct op *op)
   tickets_end (a, &op->tickets, op->error ? op->error : EIO,
                op->error ? ALL_BLOCKS : fixed.lost);
   if (op->marked)
-    a->consistency->end (a, op_pos (a, op), op_len (a, op));
+    a->consistency->end (a, op_pos (op), op_len (op));
   line->op = NULL;
   op_free (a, op);
   line_changed (a, line);
@@ -195,7 +195,7 @@ begin_writing (struct array *a, struct op *op)
 {
   op->line->op = op;
   op->marked = true;
-  a->consistency->begin (a, op_pos (a, op), op_len (a, op));
+  a->consistency->begin (a, op_pos (op), op_len (op));
 }
 
 bool

@@ -89,7 +89,7 @@ may_begin (struct array *a, struct op *op)
     return false;
   }
   op->marked = true;
-  a->consistency->begin (a, op_pos (a, op), op_len (a, op));
+  a->consistency->begin (a, op_pos (op), op_len (op));
   return true;
 }
 
@@ -167,9 +167,9 @@ zero_done (struct array *a, struct xfer *x)
 static void
 zero_seat (struct array *a, struct op *op, struct seat *s)
 {
-  const uint64_t end = op_pos (a, op) + op_len (a, op);
+  const uint64_t end = op_pos (op) + op_len (op);
 
-  for (uint64_t pos = op_pos (a, op), len; pos < end; pos += len) {
+  for (uint64_t pos = op_pos (op), len; pos < end; pos += len) {
     struct xfer *x = xfer_new (a, s, op->trim ? IO_TRIM : IO_ZERO, zero_done);
 
     len = layout_data_run (&a->sb.l, pos, end - pos);
@@ -214,7 +214,7 @@ end_zero (struct array *a, struct op *op)
   struct completion *c = op->whole;
 
   if (op->marked)
-    a->consistency->end (a, op_pos (a, op), op_len (a, op));
+    a->consistency->end (a, op_pos (op), op_len (op));
   if (!a->failed)
     each_line (a, op, drop_line);
   else if (op->wrote) {
