@@ -276,6 +276,8 @@ struct array_status {
   enum array_state state;
   unsigned reasons;             /* ARRAY_WHY_* */
   bool writable;                /* array_make_writable has succeeded */
+  bool recovering;              /* it is, and what the journal had is not in
+                                 * place yet */
   const char *readonly_why;     /* array_readonly_why */
   struct geometry g;
   enum code code;

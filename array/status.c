@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "array/change/grow.h"
+#include "array/engine/consistency.h"
 #include "array/health/entry.h"
 #include "array/health/health.h"
 #include "array/rooms.h"
@@ -117,6 +118,7 @@ array_get_status (struct array *a, struct array_status *st)
   engine_lock (a);
   st->state = health (a, &st->reasons);
   st->writable = a->writable;
+  st->recovering = a->writable && !a->consistency->is_ready (a);
   st->readonly_why = array_readonly_why (a);
   st->g = a->g;
   st->code = a->sb.code;

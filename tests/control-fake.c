@@ -61,6 +61,7 @@ fake_status (void *opaque, struct array_status *st)
   st->state = ARRAY_DEGRADED;
   st->reasons = ARRAY_WHY_MEMBERS | ARRAY_WHY_RESYNC_PENDING;
   st->writable = true;
+  st->recovering = true;
   st->g = (struct geometry) { .k = 2, .m = 1, .chunk = 65536,
                               .size = UINT64_C (1) << 63 };
   st->code = CODE_RS;

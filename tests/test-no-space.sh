@@ -102,6 +102,71 @@ for kind in "${kinds[@]}"; do
   umount "$small"
 done
 
+# crashed STEP: on an array that was killed while it was full
+crashed ()
+{
+  timeout 60 /usr/bin/python3 - "$uri" "$tmp/flushed" "$1" <<'PY' ||
+import errno, sys
+import nbd
+h = nbd.NBD ()
+h.connect_uri (sys.argv[1])
+block = bytes (range (256)) * 4096
+if sys.argv[3] == "fill":
+    try:
+        for i in range (90):
+            h.pwrite (block, i << 20)
+            h.flush ()
+            open (sys.argv[2], "w").write (str (i + 1))
+    except nbd.Error as e:
+        sys.exit (e.errnum != errno.ENOSPC)
+    sys.exit ("it is not full")
+flushed = int (open (sys.argv[2]).read ())
+if sys.argv[3] == "read":
+    for i in range (flushed):
+        if h.pread (1 << 20, i << 20) != block:
+            sys.exit ("block %d is not what was flushed" % i)
+else:
+    for i in range (16):
+        h.trim (1 << 20, i << 20)
+    if h.pread (16 << 20, 0) != bytes (16 << 20):
+        sys.exit ("what was trimmed is not zeroes")
+PY
+    fail "$kind, after a crash: $1"
+}
+
+# Killed and started again while it is full: what was flushed is read.  Trims are
+# answered; with a journal when its recovery has the space that it needs, and
+# status says so.
+for kind in "${kinds[@]}"; do
+  mount -t tmpfs -o size=50M tmpfs "$small"
+  make_members 3 60M "$small"
+  create_array k=2 m=1 size=90M $kind
+  start_raid
+  crashed fill
+  kill_raid
+  start_raid
+  crashed read
+  if [ "$kind" = checksum=none ]; then  # the others may need none
+    wait_state 's["recovering"] and any(i["no_space"] for i in m)'
+    "$gpuraid" status "$control" >"$tmp/status" || :
+    grep -qE "no space: .*, for [0-9]+ s; .*, and trims too: the recovery" \
+         "$tmp/status" ||
+      fail "$kind: status: $(cat "$tmp/status")"
+    crashed trim &
+    trim=$!
+    sleep 2
+    kill -0 $trim || fail "$kind: a trim went past the recovery"
+    mount -o remount,size=400M "$small"
+    wait $trim || fail "$kind: trim"
+  else
+    [ "$kind" != checksum=crc32c ] || mount -o remount,size=400M "$small"
+    crashed trim
+  fi
+  wait_state 'not s["recovering"] and not any(i["no_space"] for i in m)'
+  stop_raid
+  umount "$small"
+done
+
 # start_small KIND...: an array on a file system that will be full
 start_small ()
 {

@@ -411,7 +411,10 @@ render_trouble (FILE *fp, struct json_object *status)
         render_clean (fp, get_text (m, "path"));
         if (strcmp (trouble[j].key, "no_space") == 0)
           fprintf (fp, ", for %" PRIu64 " s", get_u64 (m, "no_space_seconds"));
-        fprintf (fp, "; %s\n", trouble[j].then);
+        fprintf (fp, "; %s%s\n", trouble[j].then,
+                 strcmp (trouble[j].key, "no_space") == 0 &&
+                 get_bool (status, "recovering") ?
+                 ", and trims too: the recovery of the journal waits" : "");
         break;
       }
   }
