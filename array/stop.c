@@ -6,6 +6,7 @@
 #include "array/cache/cache.h"
 #include "array/dirty/dirty.h"
 #include "array/io/flush.h"
+#include "array/io/lease.h"
 #include "array/io/progress.h"
 #include "array/io/superblock.h"
 #include "array/main-loop.h"
@@ -94,7 +95,8 @@ stop_step (struct array *a)
   engine_lock (a);
   a->stopping = true;           /* a rebuild ends soon */
   hurry (a);
-  end = space_stop (a) && !in_flight (a) && next_step (a);
+  end = space_stop (a) && lease_holds_none (a) && !in_flight (a) &&
+    next_step (a);
   engine_unlock (a);
   return end;
 }

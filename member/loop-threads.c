@@ -467,6 +467,12 @@ threads_paused (struct loop *l)
   return running_paused ();
 }
 
+static uint64_t
+threads_boot_time (struct loop *l)
+{
+  return running_boot_time ();
+}
+
 static void
 threads_add_buffer (struct loop *l, void *p, size_t len)
 {
@@ -524,6 +530,7 @@ static const struct loop_ops threads_ops = {
   .timer = threads_timer,
   .now = threads_now,
   .paused = threads_paused,
+  .boot_time = threads_boot_time,
   .add_buffer = threads_add_buffer,
   .free = threads_free,
 };

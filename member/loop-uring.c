@@ -421,6 +421,12 @@ uring_paused (struct loop *l)
   return loop_paused (uring_of (l)->threads);
 }
 
+static uint64_t
+uring_boot_time (struct loop *l)
+{
+  return loop_boot_time (uring_of (l)->threads);
+}
+
 static void
 uring_add_buffer (struct loop *l, void *p, size_t len)
 {
@@ -488,6 +494,7 @@ static const struct loop_ops uring_ops = {
   .timer = uring_timer,
   .now = uring_now,
   .paused = uring_paused,
+  .boot_time = uring_boot_time,
   .add_buffer = uring_add_buffer,
   .free = uring_free,
 };

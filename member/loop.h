@@ -68,6 +68,8 @@ struct loop_ops {
    * Answers that came in the pause may be noticed later.
    */
   uint64_t (*paused) (struct loop *);
+  /* ns of a clock that goes on then, and while the machine sleeps. */
+  uint64_t (*boot_time) (struct loop *);
   /* Register memory that most I/O will use.  An optional optimization: a
    * failure is logged at debug level and ignored.
    */
@@ -102,6 +104,12 @@ static inline uint64_t
 loop_paused (struct loop *l)
 {
   return l->ops->paused (l);
+}
+
+static inline uint64_t
+loop_boot_time (struct loop *l)
+{
+  return l->ops->boot_time (l);
 }
 
 static inline void

@@ -124,6 +124,12 @@ loop_last_pause (struct loop *l)
   return at ? at + of_loop (l)->dead_ns : 0;
 }
 
+static uint64_t
+loop_raw_time (struct loop *l)
+{
+  return loop_boot_time (sim_loop (of_loop (l)->sim)) + of_loop (l)->dead_ns;
+}
+
 static void
 loop_ignore_buffer (struct loop *l, void *p, size_t len)
 {
@@ -140,6 +146,7 @@ static const struct loop_ops loop_ops = {
   .timer = loop_set_timer,
   .now = loop_time,
   .paused = loop_last_pause,
+  .boot_time = loop_raw_time,
   .add_buffer = loop_ignore_buffer,
   .free = loop_ignore_free,
 };

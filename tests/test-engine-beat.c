@@ -6,11 +6,13 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "array/main-loop.h"
@@ -126,6 +128,97 @@ test_kept (void **state)
   end_whole (sa);
 }
 
+/* The first record of another server, on these disks. */
+static void
+another_opens (struct sim_array *sa, uint64_t which)
+{
+  static struct superblock sb;
+
+  FOR_EACH_BIT (slot, which) {
+    struct sim_disk *d = sim_array_disk_at (sa, slot);
+
+    for (enum sb_copy c = 0; c < SB_NR_COPIES; c++) {
+      const uint64_t off = layout_sb_off (d->size, c);
+
+      assert_int_equal (superblock_decode (d->visible + off, c, &sb, NULL),
+                        SB_OK);
+      sb.record.self.ballot.epoch++;
+      sb.record.self.ballot.session++;
+      strcpy (sb.host, "other");
+      superblock_encode (&sb, d->visible + off);
+      memcpy (d->stable + off, d->visible + off, SB_LEN);
+    }
+  }
+}
+
+/* It stands still with something to write, for longer than its beat allows.  If
+ * another server has its disks by then, on all of them or on as few as make
+ * a record, nothing is written any more.
+ */
+static void
+test_away (void **state)
+{
+  static const uint64_t which[] = { 15, 7, 14 };
+
+  for (unsigned i = 0; i < ARRAY_LEN (which); i++) {
+    struct sim_array *sa = start_beating ();
+    struct sim_request *q;
+
+    assert_true (sim_array_pause (sa, GAP));
+    q = start_request (sa, REQUEST_WRITE, data, 0, 4 * CHUNK, ARRAY_FUA);
+    sim_pause (sa->sim, 20 * SECOND);
+    another_opens (sa, which[i]);
+    count_from_here (sa);
+    assert_true (sim_array_pause (sa, 10 * SECOND));
+    assert_true (sa->a->failed);
+    assert_non_null (strstr (sa->said, "another server, on host other"));
+    assert_int_equal (ios (sa, IO_WRITE), 0);
+    assert_int_equal (q->state, SIM_IDLE);
+    assert_int_equal (q->r.error, EIO);
+    free (q);
+    assert_int_equal (sim_array_write (sa, data, CHUNK, 0, ARRAY_FUA), EIO);
+    assert_int_equal (ios (sa, IO_WRITE), 0);
+    crash_array (sa);
+    sim_array_free (sa);
+  }
+}
+
+/* If there was none, it goes on; also where not all disks answer. */
+static void
+test_away_alone (void **state)
+{
+  for (unsigned i = 0; i < 3; i++) {
+    struct sim_array *sa = start_beating ();
+    uint32_t beat;
+
+    assert_true (sim_array_pause (sa, GAP));
+    beat = read_beat (sa, 0);
+    sim_pause (sa->sim, 20 * SECOND);
+    if (i > 0)
+      sim_disk_hang (sim_array_disk_at (sa, SLOT), true);
+    if (i == 2) {
+      struct sim_request *q =
+        start_request (sa, REQUEST_WRITE, data, 0, CHUNK, ARRAY_FUA);
+
+      assert_true (sim_array_pause (sa, 3 * SECOND));
+      assert_true (ios (sa, IO_WRITE) > 0);
+      sim_disk_hang (sim_array_disk_at (sa, SLOT), false);
+      assert_true (sim_array_pause (sa, 3 * SECOND));
+      assert_int_equal (q->r.error, 0);
+      free (q);
+    }
+    else if (i == 1) {
+      assert_true (sim_array_pause (sa, 3 * SECOND));
+      sim_disk_hang (sim_array_disk_at (sa, SLOT), false);
+    }
+    put (sa, 0, 100 * CHUNK, ARRAY_FUA);
+    assert_true (sim_array_pause (sa, GAP));
+    assert_int_not_equal (read_beat (sa, 0), beat);
+    assert_int_equal (sa->a->lost_slots, 0);
+    end_whole (sa);
+  }
+}
+
 int
 main (void)
 {
@@ -133,6 +226,8 @@ main (void)
     cmocka_unit_test (test_stop),
     cmocka_unit_test (test_fails_at_the_end),
     cmocka_unit_test (test_kept),
+    cmocka_unit_test (test_away),
+    cmocka_unit_test (test_away_alone),
   };
 
   return cmocka_run_group_tests (tests, NULL, free_data);

@@ -265,14 +265,14 @@ look_at_withdrawn (const struct journal *j, const struct list *ops)
   bool any = false;
 
   list_for_each (l, ops) {
-    const struct op *op = list_item (l, struct op, txn_link);
+    const struct logged *lo = list_item (l, struct logged, link);
     bool live = false;
 
-    if (op->withdrawn == NULL)
+    if (lo->withdrawn == NULL)
       continue;
     any = true;
     list_for_each (t, &j->live)
-      live |= txn_at (t) == op->withdrawn && txn_at (t)->phase < TXN_IN_PLACE;
+      live |= txn_at (t) == lo->withdrawn && txn_at (t)->phase < TXN_IN_PLACE;
     assert_true (live);
   }
   return any;

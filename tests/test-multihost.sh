@@ -115,6 +115,38 @@ kill_raid
 second_serves || fail "after a crash: $(cat "$tmp/out")"
 grep -q waiting "$tmp/out" || fail "does not wait after a crash"
 
+# One that is stopped for longer than its beat allows, with something to write,
+# writes nothing when it goes on and another one had the disks meanwhile.
+start_raid
+write_one
+wait_for all_beat || fail "no beat"
+kill -STOP "$raid_pid"
+nbdsh -u "$uri" -c 'h.pwrite(b"1" * (1 << 20), 0)' -c 'h.flush()' \
+  >"$tmp/late-client" 2>&1 &
+client=$!
+second_serves || fail "beside one that is stopped: $(cat "$tmp/out")"
+for dev in "${one[@]}"; do
+  sha256sum <"$dev"
+done >"$tmp/sums"
+kill -CONT "$raid_pid"
+! wait $client || fail "it writes to what another server has"
+log_has "has used it, while this one did not run"
+sleep 4                         # a beat
+for dev in "${one[@]}"; do
+  sha256sum <"$dev"
+done | cmp - "$tmp/sums" || fail "it has written to what another server had"
+kill_raid
+
+# The same without another one.
+start_raid
+write_one
+kill -STOP "$raid_pid"
+sleep 8
+kill -CONT "$raid_pid"
+write_one
+expect_state healthy
+stop_raid
+
 # The key at a later start changes what the array has; leaving it out does not.
 start_raid multihost=no
 write_one

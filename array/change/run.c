@@ -30,6 +30,7 @@
 #include "array/health/event.h"
 #include "array/health/fail.h"
 #include "array/health/outcome.h"
+#include "array/io/lease.h"
 #include "array/io/store.h"
 #include "array/io/superblock.h"
 #include "array/seats/seat.h"
@@ -126,6 +127,8 @@ apply (struct array *a)
     a->opening = false;
     a->writable = true;
     a->writable_since = loop_now (a->loop);
+    if (save_has_beat (a))
+      lease_renew (a, loop_boot_time (a->loop));
     free (a->found);
     a->found = NULL;
   }

@@ -130,6 +130,7 @@ struct seat {
                                  * newest copy; owned */
   bool saving;                  /* its copies are being rewritten, not for a
                                  * change */
+  uint64_t beat_began;          /* the last beat: of loop_boot_time */
   bool b_first[2];              /* write copy B1 (B2) before A1 (A2), once:
                                  * membership's found_first_copy */
   unsigned nr_page_rounds;      /* of 2: all pages were written to it */
@@ -267,6 +268,19 @@ struct array {
   unsigned stop_tries;
   bool waits_ended;             /* ARRAY_WAIT has no effect any more */
   bool forced_end;              /* nothing waits for space any more */
+
+  /* Disks that other hosts reach: array/io/lease.h, array/watch/look.c. */
+  struct lease {
+    _Atomic uint64_t until;     /* they may be changed: of loop_boot_time;
+                                 * UINT64_MAX: always, no beat is shown */
+    struct list xfers, stores;  /* that came later */
+    bool wanted;                /* a look, before these go on */
+    bool looking, rests;        /* it is under way; not before the next tick */
+    uint64_t nr_looks;
+    uint64_t began, since;      /* it: of loop_boot_time, and of loop_now */
+    uint64_t asked, good;       /* slots; good: it shows no other server */
+    unsigned pending;           /* reads */
+  } lease;
 
   /* Unreadable rows: array/health/lost.c. */
   struct lost *lost;

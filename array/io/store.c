@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "array/health/fail.h"
+#include "array/io/lease.h"
 #include "array/io/space.h"
 #include "array/io/store.h"
 #include "common/plant.h"
@@ -31,7 +32,12 @@ write_block (struct store *st)
   io->len = BLOCK_LEN;
   io->iov = &st->iov;
   io->nr_iov = 1;
-  loop_submit (st->a->loop, &io, 1);
+  if (lease_allows (st->a, io))
+    loop_submit (st->a->loop, &io, 1);
+  else {
+    st->held = true;
+    engine_post (st->a, &st->news);
+  }
 }
 
 static void
@@ -44,6 +50,11 @@ store_news (struct array *a, struct news *n)
   st->seat->answered = loop_now (a->loop);
   if (st->abandoned) {
     store_free (st);
+    return;
+  }
+  if (st->held) {
+    st->held = false;
+    lease_hold (a, &a->lease.stores, &st->link);
     return;
   }
   st->error = st->io.error;
@@ -140,6 +151,18 @@ store_give_up (struct array *a, struct store *st, int error)
   store_free (st);
 }
 
+static void
+give_up_waiting (struct array *a, struct list *waiting, const struct seat *s,
+                 int error)
+{
+  list_for_each (l, waiting) {
+    struct store *st = list_item (l, struct store, link);
+
+    if (st->seat == s)
+      store_give_up (a, st, error);
+  }
+}
+
 void
 stores_abandon (struct array *a, struct seat *s, int error)
 {
@@ -152,12 +175,8 @@ stores_abandon (struct array *a, struct seat *s, int error)
     st->error = error;
     st->done (a, st);
   }
-  list_for_each (l, &a->no_space_stores) {
-    struct store *st = list_item (l, struct store, link);
-
-    if (st->seat == s)
-      store_give_up (a, st, error);
-  }
+  give_up_waiting (a, &a->no_space_stores, s, error);
+  give_up_waiting (a, &a->lease.stores, s, error);
 }
 
 bool

@@ -29,10 +29,12 @@ struct store {
   /* Private. */
   struct array *a;
   struct list link;             /* in seat->stores; in a->no_space_stores
-                                 * while it waits for space */
+                                 * while it waits for space, in
+                                 * a->lease.stores for a look */
   uint64_t since;               /* ns, when it was started */
   bool abandoned;               /* done was called before the I/O ended */
   bool had_no_space;            /* at its last try */
+  bool held;                    /* it was not submitted: io/lease.h */
   unsigned nr, nr_done;
   uint64_t off[STORE_MAX_BLOCKS];       /* bytes from the member's start */
   uint8_t *buf;                 /* nr blocks */

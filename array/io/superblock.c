@@ -6,6 +6,7 @@
 #include "array/engine/state.h"
 #include "array/health/fail.h"
 #include "array/io/flush.h"
+#include "array/io/lease.h"
 #include "array/io/progress.h"
 #include "array/io/store.h"
 #include "array/io/superblock.h"
@@ -129,6 +130,8 @@ beat_done (struct array *a, struct store *st)
   st->seat->saving = false;
   if (st->error)
     seat_fail (a, st->seat, "superblock", st->error);
+  else
+    lease_renew (a, st->seat->beat_began);
   if (--a->beating == 0 && a->saving == 0)
     engine_run_waiters (a, &a->save_waiters);
 }
@@ -163,6 +166,7 @@ void
 save_beat (struct array *a)
 {
   const bool may = may_beat (a);
+  const uint64_t now = loop_boot_time (a->loop);
 
   /* It goes on when the last remote member is lost: disks still show it. */
   if (!save_has_beat (a) && (a->beat == 0 || PLANTED ("beat-not-kept")))
@@ -177,6 +181,7 @@ save_beat (struct array *a)
     if (!save_is_busy (a) && a->change == NULL)
       set_cursors (a);
     s->saving = true;
+    s->beat_began = now;
     a->beating++;
     sb_write (a, s, SB_ACCEPTED, false, beat_done);
   }
@@ -210,6 +215,7 @@ init (struct array *a, const struct config *c, const struct assembly *as)
   list_init (&a->no_space);
   list_init (&a->no_space_stores);
   list_init (&a->save_waiters);
+  lease_init (a);
   return 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include "array/cache/cache.h"
 #include "array/health/fail.h"
+#include "array/io/lease.h"
 #include "array/io/space.h"
 #include "array/io/xfer.h"
 #include "array/seats/seat.h"
@@ -204,6 +205,26 @@ bundle_news (struct array *a, struct news *n)
   free (b);
 }
 
+/* It was not submitted. */
+static void
+bundle_held (struct array *a, struct news *n)
+{
+  struct bundle *b =
+    (struct bundle *) ((char *) n - offsetof (struct bundle, news));
+
+  for (unsigned i = 0; i < b->nr; i++) {
+    struct xfer *x = b->xfer[i];
+
+    atomic_fetch_sub_explicit (&x->seat->users, 1, memory_order_relaxed);
+    list_remove (&x->seat_link);
+    if (x->abandoned)
+      xfer_free (a, x);
+    else
+      lease_hold (a, &a->lease.xfers, &x->seat_link);
+  }
+  free (b);
+}
+
 /* The I/O may still read what is in the cell. */
 void
 xfer_forget (struct xfer *x)
@@ -222,6 +243,18 @@ xfer_give_up (struct array *a, struct xfer *x, int error)
   xfer_free (a, x);
 }
 
+static void
+give_up_waiting (struct array *a, struct list *waiting, const struct seat *s,
+                 int error)
+{
+  list_for_each (l, waiting) {
+    struct xfer *x = list_item (l, struct xfer, seat_link);
+
+    if (x->seat == s)
+      xfer_give_up (a, x, error);
+  }
+}
+
 void
 xfers_abandon (struct array *a, struct seat *s, int error)
 {
@@ -234,12 +267,8 @@ xfers_abandon (struct array *a, struct seat *s, int error)
     x->error = error;
     x->done (a, x);
   }
-  list_for_each (l, &a->no_space) {
-    struct xfer *x = list_item (l, struct xfer, seat_link);
-
-    if (x->seat == s)
-      xfer_give_up (a, x, error);
-  }
+  give_up_waiting (a, &a->no_space, s, error);
+  give_up_waiting (a, &a->lease.xfers, s, error);
 }
 
 bool
@@ -341,7 +370,12 @@ xfers_carry (struct array *a, struct list *xfers, size_t nr)
     b = bundle_new (a, &x[i], j - i);
     if (b == NULL)
       abort ();         /* as in xfer_new */
-    io[nr_io++] = &b->io;
+    if (lease_allows (a, &b->io))
+      io[nr_io++] = &b->io;
+    else {
+      b->news.run = bundle_held;
+      engine_post (a, &b->news);
+    }
   }
   loop_submit (a->loop, io, nr_io);
 }

@@ -20,7 +20,7 @@ struct xfer {
   struct list link;
   struct list seat_link;        /* in seat->xfers from xfer_start until the
                                  * I/O ends; in a->no_space while it waits
-                                 * for space */
+                                 * for space, in a->lease.xfers for a look */
   struct seat *seat;
   enum io_kind kind;
   uint64_t off, len;            /* bytes, from the start of the member */

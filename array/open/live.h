@@ -1,5 +1,5 @@
 /* gpuraid: is an array in use by a server on another host?  docs/rules.md,
- * M29 to M34.
+ * M29 to M34, M37.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

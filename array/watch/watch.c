@@ -12,6 +12,7 @@
 #include "array/io/superblock.h"
 #include "array/ops/ops.h"
 #include "array/seats/seat.h"
+#include "array/watch/look.h"
 #include "array/watch/overdue.h"
 #include "array/watch/probe.h"
 #include "array/watch/watch.h"
@@ -173,10 +174,18 @@ end (struct array *a)
 }
 
 static void
+turn (struct array *a)
+{
+  overdue_abandon_failing (a);
+  look_turn (a);
+}
+
+static void
 tick (struct array *a, uint64_t now)
 {
   op_check_overdue (a, now);
   overdue_tick (a, now);
+  look_tick (a);
   if (!a->stopping)
     probe_tick (a, now);
 }
@@ -184,10 +193,10 @@ tick (struct array *a, uint64_t now)
 static bool
 wants_tick (const struct array *a)
 {
-  return a->any_pread || a->any_failing;
+  return a->any_pread || a->any_failing || a->lease.wanted;
 }
 
 const struct room room_watch = {
-  .init = init, .free = end, .turn = overdue_abandon_failing,
+  .init = init, .free = end, .turn = turn,
   .tick = tick, .ticks_to_end = true, .wants_tick = wants_tick,
 };

@@ -138,6 +138,12 @@ sim_loop_paused (struct loop *l)
   return ((struct sim *) l)->running.paused;
 }
 
+static uint64_t
+sim_loop_boot_time (struct loop *l)
+{
+  return ((struct sim *) l)->now_ns;
+}
+
 static void
 sim_add_buffer (struct loop *l, void *p, size_t len)
 {
@@ -154,6 +160,7 @@ static const struct loop_ops sim_ops = {
   .timer = sim_timer,
   .now = sim_loop_now,
   .paused = sim_loop_paused,
+  .boot_time = sim_loop_boot_time,
   .add_buffer = sim_add_buffer,
   .free = sim_loop_free,
 };
