@@ -30,7 +30,7 @@ static const struct command {
                                  * EXIT_FAILURE */
 } commands[] = {
   { "create", cmd_create,
-    "[--force] [--dry-run] k=K m=M [chunk=SIZE] [size=SIZE]\n"
+    "[--force] [--any-room] [--dry-run] k=K m=M [chunk=SIZE] [size=SIZE]\n"
     "                      [code=rs|crs] [w=4|8] [checksum=none|crc32c]\n"
     "                      [consistency=none|journal] [journal-size=SIZE]\n"
     "                      [allocate=no|yes] [label=NAME] [multihost=no|yes]\n"

@@ -268,7 +268,7 @@ create_if_missing (void)
       known_refuse (config.member, config.nr_members))
     return -1;
   return coder_choice_check (&choice) == -1 ? -1 :
-    create_array (&config, false);
+    create_array (&config, 0);
 }
 
 int

@@ -185,7 +185,7 @@ scratch_open (const char *words, struct assembly *a)
   scratch_config (&c, words);
   r = c.create == CREATE_MISSING ? create_is_wanted (&c) : 0;
   if (r == 1)
-    r = create_array (&c, false);
+    r = create_array (&c, 0);
   if (r == 0)
     r = open_members (&c, members, &nr, &nr_absent);
   if (r == 0)
@@ -205,7 +205,7 @@ scratch_create (const char *words, bool force)
 
   scratch_config (&c, words);
   scratch_said ();
-  r = create_array (&c, force);
+  r = create_array (&c, force ? CREATE_FORCE : 0);
   config_free (&c);
   assert_int_equal (said_errors, r == -1);
   return r;

@@ -72,6 +72,27 @@ refused "1 member there needs" "$gpuraid" create k=1 m=1 journal-size=20M \
   size=20M a "$shm/elsewhere"
 [ ! -e "$shm/elsewhere" ] || fail "a file was made elsewhere"
 
+# A file system that says less than it has.
+cat >"$tmp/less.c" <<'C'
+#include <sys/statvfs.h>
+int statvfs (const char *path, struct statvfs *fs)
+{ *fs = (struct statvfs) { .f_frsize = 4096, .f_blocks = 9, .f_bfree = 1 };
+  return 0; }
+int fstatvfs (int fd, struct statvfs *fs)
+{ return statvfs ("", fs); }
+C
+cc -D_GNU_SOURCE -shared -fPIC -o "$tmp/less.so" "$tmp/less.c"
+less=(env LD_PRELOAD="$tmp/less.so" "$gpuraid" create)
+fits=(k=1 m=1 journal-size=4M size=8M d e)
+refused "4096 free: make room, or .*, or, if that is wrong, gpuraid create --any-room" \
+  "${less[@]}" "${fits[@]}"
+"${less[@]}" --any-room --dry-run "${fits[@]}" >/dev/null || fail "--dry-run"
+[ ! -e d ] || fail "--any-room --dry-run made something"
+"${less[@]}" --any-room "${fits[@]}" >/dev/null || fail "--any-room"
+"$gpuraid" check d e >/dev/null || fail "--any-room: check"
+rm d e
+refused "$figures" "$gpuraid" create --any-room "${new[@]}" a b c
+
 # Half way: where the file system does not say what is free, and where it also
 # can't allocate, so that a write finds that there is no space.
 cat >"$tmp/unknown.c" <<'C'

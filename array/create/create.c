@@ -271,15 +271,17 @@ smaller (const struct config *c)
 }
 
 static int
-no_room (const struct creation *cr, const struct alloc_short *s, int err)
+no_room (const struct creation *cr, const struct alloc_short *s, int err,
+         const char *or_else)
 {
   const int folder_len = last_part (s->path) - s->path - 1;
 
   log_error ("%.*s: %s: %u member%s there need%s %" PRIu64 " bytes more at "
-             "once, but its file system has %" PRIu64 " free: make room, or %s",
+             "once, but its file system has %" PRIu64 " free: make room, or "
+             "%s%s",
              MAX (folder_len, 1), s->path, strerror (err), s->nr,
              s->nr == 1 ? "" : "s", s->nr == 1 ? "s" : "", s->need, s->has,
-             smaller (&cr->c));
+             smaller (&cr->c), or_else);
   return -1;
 }
 
@@ -304,7 +306,9 @@ check_room (const struct creation *cr)
 {
   struct alloc_short s;
 
-  return ask_room (cr, &s) ? 0 : no_room (cr, &s, ENOSPC);
+  return ask_room (cr, &s) ? 0 :
+    no_room (cr, &s, ENOSPC,
+             ", or, if that is wrong, gpuraid create --any-room");
 }
 
 static void
@@ -328,7 +332,7 @@ take_room (struct creation *cr)
       continue;
     give_room_back (cr);
     if (!ask_room (cr, &s))
-      return no_room (cr, &s, err);
+      return no_room (cr, &s, err, "");
     log_error ("fallocate: %s: %s", cr->member[i]->path, strerror (err));
     return -1;
   }
@@ -386,7 +390,7 @@ check_unused (struct creation *cr)
 }
 
 static int
-prepare (struct creation *cr, const struct config *c, bool force)
+prepare (struct creation *cr, const struct config *c, unsigned flags)
 {
   cr->c = *c;
   config_geometry_defaults (&cr->c);
@@ -394,9 +398,10 @@ prepare (struct creation *cr, const struct config *c, bool force)
       open_existing (cr) == -1 ||
       check_unused (cr) == -1 ||
       check_absent (cr) == -1 ||
-      (!force && check_blank (cr) == -1))
+      ((flags & CREATE_FORCE) == 0 && check_blank (cr) == -1) ||
+      check_sizes (cr) == -1)
     return -1;
-  return check_sizes (cr) == -1 ? -1 : check_room (cr);
+  return flags & CREATE_ANY_ROOM ? 0 : check_room (cr);
 }
 
 static void
@@ -407,10 +412,10 @@ close_all (struct creation *cr)
 }
 
 int
-create_plan (const struct config *c, bool force, struct create_plan *p)
+create_plan (const struct config *c, unsigned flags, struct create_plan *p)
 {
   struct creation cr = { .need = 0 };
-  int r = prepare (&cr, c, force);
+  int r = prepare (&cr, c, flags);
 
   if (r == 0) {
     *p = (struct create_plan) { .c = cr.c, .g = cr.g, .l = cr.l };
@@ -426,15 +431,15 @@ create_plan (const struct config *c, bool force, struct create_plan *p)
 }
 
 int
-create_array (const struct config *c, bool force)
+create_array (const struct config *c, unsigned flags)
 {
   struct creation cr = { .need = 0 };
   int r = -1;
 
-  if (prepare (&cr, c, force) == 0 &&
+  if (prepare (&cr, c, flags) == 0 &&
       make_absent (&cr) == 0 &&
       take_room (&cr) == 0 &&
-      (!force || wipe (&cr) == 0))
+      ((flags & CREATE_FORCE) == 0 || wipe (&cr) == 0))
     r = create_on_members (&cr.c, cr.member);
 
   for (unsigned i = 0; i < MAX_SLOTS; i++) {

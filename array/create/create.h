@@ -36,19 +36,24 @@ struct create_plan {
   } member[MAX_SLOTS];          /* c.k + c.m of them */
 };
 
+/* Of the next two. */
+#define CREATE_FORCE    1u      /* members need not be blank */
+#define CREATE_ANY_ROOM 2u      /* what a file system says that it has free is
+                                 * not believed: space is taken, or not */
+
 /* What create_array would create: opens, locks and checks the members like
  * that, and writes nothing.  0, or -1 reported in one line.
  */
-extern int create_plan (const struct config *c, bool force,
+extern int create_plan (const struct config *c, unsigned flags,
                         struct create_plan *p);
 
 /* Create: makes absent files (size= or, for replacement, given), checks that
- * members are blank (or force), lays out, makes the data read as zeroes or
- * sets all open bits, and writes superblocks.  A crash leaves either blank
- * members, an array, or members that only force can reuse.  Files made here
+ * members are blank (or CREATE_FORCE), lays out, makes the data read as zeroes
+ * or sets all open bits, and writes superblocks.  A crash leaves either blank
+ * members, an array, or members that only that can reuse.  Files made here
  * are removed again on failure.  0, or -1 reported in one line.
  */
-extern int create_array (const struct config *c, bool force);
+extern int create_array (const struct config *c, unsigned flags);
 
 /* The length of a member's journal ring, in bytes: journal-size=, or one
  * 64th of what a member has for data, within limits; 0 without a journal.

@@ -80,7 +80,7 @@ show (const struct config *c)
 
 /* 0, or EXIT_USAGE or EXIT_FAILURE, reported. */
 static int
-create (const struct config *c, bool force, bool dry_run)
+create (const struct config *c, unsigned flags, bool dry_run)
 {
   CLEANUP_FREE struct create_plan *p = calloc (1, sizeof *p);
 
@@ -90,11 +90,11 @@ create (const struct config *c, bool force, bool dry_run)
   }
   if (create_check (c) == -1)
     return EXIT_USAGE;
-  if (create_plan (c, force, p) == -1)
+  if (create_plan (c, flags, p) == -1)
     return EXIT_FAILURE;
   if (dry_run)
     create_plan_show (p);
-  else if (create_array (c, force) == -1)
+  else if (create_array (c, flags) == -1)
     return EXIT_FAILURE;
   else
     show (c);
@@ -108,16 +108,18 @@ cmd_create (int argc, char **argv)
 {
   static const struct option options[] = {
     { "force", no_argument, NULL, 'f' },
+    { "any-room", no_argument, NULL, 'r' },
     { "dry-run", no_argument, NULL, 'n' },
     { NULL },
   };
   struct config c;
-  bool force = false, dry_run = false;
+  unsigned flags = 0;
+  bool dry_run = false;
   int opt, r = EXIT_USAGE;
 
   opterr = 0;
   while ((opt = getopt_long (argc, argv, "", options, NULL)) != -1) {
-    force |= opt == 'f';
+    flags |= opt == 'f' ? CREATE_FORCE : opt == 'r' ? CREATE_ANY_ROOM : 0;
     dry_run |= opt == 'n';
     if (opt == '?')
       return CLI_USAGE;
@@ -130,7 +132,7 @@ cmd_create (int argc, char **argv)
     if (set_word (&c, argv[optind]) == -1)
       goto out;
   if (config_complete (&c, config_choose_members) == 0)
-    r = create (&c, force, dry_run);
+    r = create (&c, flags, dry_run);
 
  out:
   config_free (&c);
