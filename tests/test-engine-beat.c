@@ -15,6 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "array/io/superblock.h"
 #include "array/main-loop.h"
 #include "array/open/copies.h"
 #include "common/bits.h"
@@ -219,6 +220,47 @@ test_away_alone (void **state)
   }
 }
 
+static void *
+longer (void *p, uint64_t len, uint64_t more)
+{
+  p = realloc (p, len + more);
+  assert_non_null (p);
+  memset ((uint8_t *) p + len, 0, more);
+  return p;
+}
+
+/* A disk becomes longer: its copies at the end are not there any more, so they
+ * are written first.
+ */
+static void
+test_longer (void **state)
+{
+  const uint64_t more = 1 << 20;
+  struct sim_array *sa = start_beating ();
+  struct sim_disk *d = sim_array_disk_at (sa, SLOT);
+  static struct superblock sb;
+  uint8_t before[SB_LEN];
+
+  do
+    assert_true (sim_array_pause (sa, SECOND / 10));
+  while (sa->a->beat < 3 || save_is_busy (sa->a));
+  d->image = d->visible = longer (d->visible, d->size, more);
+  d->stable = longer (d->stable, d->size, more);
+  d->bad = longer (d->bad, d->size / SIM_BLOCK, more / SIM_BLOCK);
+  d->lied = longer (d->lied, d->size / SIM_BLOCK, more / SIM_BLOCK);
+  d->used = longer (d->used, d->size / SIM_BLOCK, more / SIM_BLOCK);
+  d->size += more;
+  memcpy (before, d->visible + layout_sb_off (d->size, SB_A2), SB_LEN);
+  while (memcmp (before, d->visible + layout_sb_off (d->size, SB_A2),
+                 SB_LEN) == 0)
+    assert_true (sim_step (sa->sim));
+  assert_int_equal (superblock_decode (d->stable +
+                                       layout_sb_off (d->size, SB_B2), SB_B2,
+                                       &sb, NULL), SB_OK);
+  assert_true (sim_array_pause (sa, GAP));
+  end_whole (sa);
+}
+
 int
 main (void)
 {
@@ -226,6 +268,7 @@ main (void)
     cmocka_unit_test (test_stop),
     cmocka_unit_test (test_fails_at_the_end),
     cmocka_unit_test (test_kept),
+    cmocka_unit_test (test_longer),
     cmocka_unit_test (test_away),
     cmocka_unit_test (test_away_alone),
   };

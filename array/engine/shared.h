@@ -130,6 +130,8 @@ struct seat {
                                  * newest copy; owned */
   bool saving;                  /* its copies are being rewritten, not for a
                                  * change */
+  uint64_t sb_size;             /* bytes of the member when these were written
+                                 * last; 0: they were not */
   uint64_t beat_began;          /* the last beat: of loop_boot_time */
   bool b_first[2];              /* write copy B1 (B2) before A1 (A2), once:
                                  * membership's found_first_copy */

@@ -34,6 +34,17 @@ add_pair (struct array *a, struct store *st, struct superblock *sb,
   add_copy (a, st, sb, swap ? first : second);
 }
 
+/* Where it has become longer, B1 and B2 are not at its end any more. */
+static void
+note_size (struct seat *s)
+{
+  const uint64_t size = s->m->ops->size (s->m);
+
+  if (s->sb_size && s->sb_size != size)
+    s->b_first[0] = s->b_first[1] = true;
+  s->sb_size = size;
+}
+
 void
 sb_write (struct array *a, struct seat *s, enum sb_pairs pairs, bool clean,
           void (*done) (struct array *a, struct store *st))
@@ -47,6 +58,7 @@ sb_write (struct array *a, struct seat *s, enum sb_pairs pairs, bool clean,
   membership_fill (&a->membership, s->dev, &sb);
   progress_fill (a, s, &sb);
   st->tag = pairs;
+  note_size (s);
   if (pairs & SB_PROPOSED)
     add_pair (a, st, &sb, SB_A1, SB_B1, s->b_first[0]);
   if (pairs & SB_ACCEPTED)
