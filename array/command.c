@@ -446,7 +446,7 @@ array_grow (struct array *a, struct array_growth *growth,
   bool running;
   int err;
 
-  grow_ask_sizes (a);
+  grow_ask_sizes (a, true);
   engine_lock (a);
   err = grow_may_gain (a, why);
   engine_unlock (a);

@@ -114,7 +114,7 @@ array_get_status (struct array *a, struct array_status *st)
 {
   memset (st, 0, sizeof *st);
   st->nr_engines = coder_shares (a->coder, st->engine);
-  grow_ask_sizes (a);
+  grow_ask_sizes (a, false);
   engine_lock (a);
   st->state = health (a, &st->reasons);
   st->writable = a->writable;

@@ -47,9 +47,13 @@ struct member {
 struct member_ops {
   uint64_t (*size) (struct member *);   /* bytes; never less than before */
   /* Ask the store: size gives what it has from now on, if that is more.  Any
-   * thread; never waits for the store.  NULL: what size gives never changes.
+   * thread; never waits for the store.  NULL: that can't be asked so.
    */
   void (*look_size) (struct member *);
+  /* The same, but it waits, for some seconds at most, and may connect again.
+   * NULL: it has look_size.
+   */
+  void (*ask_size) (struct member *);
   /* One store under two names (hard link, symbolic link, two nodes of
    * one disk)?
    */

@@ -1,7 +1,7 @@
 #!/bin/bash
 # test-grow-in-place: members that become longer while they are in use, files and
 # disks: status says what could be gained, and grow uses it without a restart.
-# Of an export grow says what to do.
+# Exports are asked by grow.
 #
 # run-tests: no-sanitizer
 #
@@ -38,7 +38,7 @@ grows ()
 {
   local old new
   old=$(status_field size)
-  [ "$(status_field growable)" -gt $((8 << 20)) ] ||
+  [ "${growable:-$(status_field growable)}" -gt $((8 << 20)) ] ||
     fail "$1: status does not see what could be gained"
   timeout 60 "$gpuraid" grow "$control" >"$tmp/out" || fail "$1: grow: failed"
   new=$(nbdinfo --size "$uri")
@@ -77,16 +77,43 @@ for kind in consistency=journal "consistency=none checksum=none"; do
   rm -f "$shm"/*.img "$shm"/new-*
 done
 
-# ---- an export: its server says a size only once
+# ---- exports: a server says a size once to each connection, so status does not
+# know; also of one that takes no second client
 
 make_members 3 16M
 files=("${members[@]}")
-serve_on behind file "${files[1]}"
+for i in 0 1 2; do
+  serve_on "behind$i" file "${files[i]}"
+  members[i]=$(uri_of "behind$i")
+done
+create_array k=2 m=1 >/dev/null
+start_raid
+fill exports
+refused "nothing to gain"
+! grep -q "connection lost" "$raid_log" || fail "connected again without need"
+truncate -s 32M "${files[@]}"
+
+[ "$(status_field growable)" = 0 ] || fail "status asks servers"
+# Clients go on meanwhile.
+nbdsh -u "$uri" -c 'for i in range(100): h.pwrite(h.pread(65536, i << 16), i << 16)
+h.flush()' &
+client=$!
+growable=9999999 grows exports
+wait $client || fail "a client failed while exports were opened again"
+expect_state healthy
+stop_raid
+"$gpuraid" check "${members[@]}" >"$tmp/out" || fail "check: $(cat "$tmp/out")"
+rm -f "$shm"/*.img "$shm"/new-*
+
+make_members 3 16M
+files=("${members[@]}")
+serve_on behind --filter=limit file "${files[1]}" limit=1
 members[1]=$(uri_of behind)
 create_array k=2 m=1 >/dev/null
 start_raid
 truncate -s 32M "${files[@]}"
 refused "start this server again"
+expect_state healthy
 stop_raid
 rm -f "$shm"/*.img
 

@@ -5,8 +5,17 @@
 
 #include "array/change/grow.h"
 
+static void
+ask (struct member *m, bool wait)
+{
+  if (m->ops->look_size)
+    m->ops->look_size (m);
+  else if (m->ops->ask_size && wait)
+    m->ops->ask_size (m);
+}
+
 void
-grow_ask_sizes (struct array *a)
+grow_ask_sizes (struct array *a, bool wait)
 {
   struct {
     struct seat *s;
@@ -18,8 +27,7 @@ grow_ask_sizes (struct array *a)
   for (unsigned i = 0; i < a->nr_seats && !a->stopping; i++) {
     struct seat *s = a->seat[i];
 
-    if (s->m == NULL || s->failing || s->state == SEAT_IDLE ||
-        s->m->ops->look_size == NULL)
+    if (s->m == NULL || s->failing || s->state == SEAT_IDLE)
       continue;
     atomic_fetch_add (&s->users, 1);
     asked[nr].s = s;
@@ -27,7 +35,7 @@ grow_ask_sizes (struct array *a)
   }
   engine_unlock (a);
   for (unsigned i = 0; i < nr; i++)
-    asked[i].m->ops->look_size (asked[i].m);
+    ask (asked[i].m, wait);
   engine_lock (a);
   for (unsigned i = 0; i < nr; i++)
     atomic_fetch_sub (&asked[i].s->users, 1);

@@ -31,10 +31,11 @@ extern bool grow_is_running (const struct array *a);
 extern int grow_result (const struct array *a, struct array_growth *growth,
                         char why[ARRAY_WHY_LEN]);
 
-/* Ask files and disks for their sizes, as they may have become longer.  Without
- * the array lock; never waits for a store.
+/* Ask members for their sizes, as they may have become longer.  Without the
+ * array lock; wait: also exports, for some seconds each.  Else it never waits
+ * for a store.
  */
-extern void grow_ask_sizes (struct array *a);
+extern void grow_ask_sizes (struct array *a, bool wait);
 
 /* Begin the change of the record.  False if all is not prepared. */
 extern bool grow_begin (struct array *a);

@@ -32,9 +32,16 @@ struct nbd_server {
   bool readonly, can_flush, can_zero, can_fast_zero, multi_conn;
 };
 
+/* An export that has become larger: grow.c. */
+struct nbd_larger {
+  uint64_t size;                /* bytes */
+  struct nbd_marks marks;       /* those of its end, as they are */
+  bool tried;                   /* a new connection was made */
+};
+
 struct nbd_member {
   struct member member;
-  uint64_t size;                /* bytes; never changes */
+  _Atomic uint64_t size;        /* bytes; any thread may read */
   pthread_mutex_t lock;
   int wake_fd;                  /* an eventfd: the thread has something to do */
 
@@ -42,6 +49,8 @@ struct nbd_member {
   bool running;                 /* the thread was started */
   bool stop;                    /* it is to end */
   struct list submitted;        /* requests for it */
+  struct nbd_larger larger;
+  atomic_bool grows;            /* ... is set, for the thread */
   atomic_int out;               /* 0, or why it can't be used any more: an
                                  * errno; any thread may read */
 
@@ -189,6 +198,13 @@ extern bool nbd_connected (struct nbd_member *n);
 /* They are there, or too late: go on to look. */
 extern void nbd_connect_more (struct nbd_member *n);
 
+/* ---- grow.c: an export that has become larger ---------------------------- */
+
+/* Any thread: ask, and wait until its size is in use, or some seconds. */
+extern void nbd_grow_ask (struct nbd_member *n);
+/* While all is up: use it; n->lost, to connect to it again. */
+extern void nbd_grow_step (struct nbd_member *n);
+
 /* ---- session.c: from the first connection to the last answer ------------- */
 
 /* One step of the thread: connect, compare, replay, issue. */
@@ -210,6 +226,8 @@ extern void nbd_session_leave (struct nbd_member *n, int err);
  * and r is the caller's.
  */
 extern int nbd_run_submit (struct nbd_member *n, struct nbd_req *r);
+/* It has something else to do; likewise. */
+extern int nbd_run_wake (struct nbd_member *n);
 /* End the thread; nothing is in flight. */
 extern void nbd_run_stop (struct nbd_member *n);
 

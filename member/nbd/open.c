@@ -130,6 +130,12 @@ nbd_size (struct member *m)
   return nbd_of (m)->size;
 }
 
+static void
+nbd_ask_size (struct member *m)
+{
+  nbd_grow_ask (nbd_of (m));
+}
+
 /* Two names of one export can't be told from two exports; membership finds a
  * superblock that it meets twice.
  */
@@ -266,6 +272,7 @@ nbd_member_close (struct member *m)
 
 const struct member_ops nbd_member_ops = {
   .size = nbd_size,
+  .ask_size = nbd_ask_size,
   .same = nbd_same,
   .pread = nbd_member_pread,
   .pwrite = nbd_member_pwrite,
@@ -414,7 +421,7 @@ member_open_nbd (const char *uri, unsigned flags)
     nbd_member_free (n);
     return NULL;
   }
-  log_debug ("%s: %" PRIu64 " bytes%s", n->member.path, n->size,
+  log_debug ("%s: %" PRIu64 " bytes%s", n->member.path, n->server.size,
              n->server.multi_conn ? ", multi-conn" : "");
   return &n->member;
 }

@@ -177,6 +177,21 @@ nbd_run_submit (struct nbd_member *n, struct nbd_req *r)
   return err;
 }
 
+int
+nbd_run_wake (struct nbd_member *n)
+{
+  const uint64_t one = 1;
+  int err = 0;
+
+  pthread_mutex_lock (&n->lock);
+  if (!n->running)
+    err = start (n);
+  pthread_mutex_unlock (&n->lock);
+  if (err == 0 && write (n->wake_fd, &one, sizeof one) == -1)
+    log_debug ("eventfd: %m");
+  return err;
+}
+
 void
 nbd_run_stop (struct nbd_member *n)
 {

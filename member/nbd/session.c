@@ -578,6 +578,7 @@ nbd_session_step (struct nbd_member *n)
     flush_log (n);
     issue_queue (n);
     look_if_due (n);
+    nbd_grow_step (n);
     break;
   case NBD_OUT:
     out (n, atomic_load (&n->out));
