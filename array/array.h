@@ -42,6 +42,10 @@ extern int array_start (struct array *a, struct loop *loop);
  * Idempotent.  EROFS if the array is read-only.
  */
 extern int array_make_writable (struct array *a);
+/* The same for a client.  Also 0 while that record waits for space on a member:
+ * the client can read then, and what it writes waits.
+ */
+extern int array_serve_writer (struct array *a);
 extern bool array_is_readonly (const struct array *a);
 /* Why it is, one line that lives as long as the array; NULL: it is not. */
 extern const char *array_readonly_why (const struct array *a);
@@ -276,8 +280,8 @@ struct array_status {
   enum array_state state;
   unsigned reasons;             /* ARRAY_WHY_* */
   bool writable;                /* array_make_writable has succeeded */
-  bool recovering;              /* it is, and what the journal had is not in
-                                 * place yet */
+  bool recovering;              /* that is so, or its record waits, and what
+                                 * the journal had is not in place yet */
   const char *readonly_why;     /* array_readonly_why */
   struct geometry g;
   enum code code;

@@ -118,7 +118,8 @@ array_get_status (struct array *a, struct array_status *st)
   engine_lock (a);
   st->state = health (a, &st->reasons);
   st->writable = a->writable;
-  st->recovering = a->writable && !a->consistency->is_ready (a);
+  st->recovering = (a->writable || a->opening) &&
+    !a->consistency->is_ready (a);
   st->readonly_why = array_readonly_why (a);
   st->g = a->g;
   st->code = a->sb.code;

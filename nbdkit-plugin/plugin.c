@@ -53,7 +53,7 @@ plugin_open (int readonly)
     clients_opened ();
     return (void *) &reader;
   }
-  err = array_make_writable (plugin_array);
+  err = array_serve_writer (plugin_array);
   if (err) {
     log_to_client ("the array can't be opened for writing: %s",
                    strerror (err));

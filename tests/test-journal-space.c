@@ -196,6 +196,62 @@ test_not_ready (void **state)
   end_whole (sa);
 }
 
+static int
+serve (struct sim_array *sa)
+{
+  struct sim_request q;
+
+  sim_request_init (&q, sa, REQUEST_COMMAND);
+  q.r.command.kind = COMMAND_WRITABLE;
+  q.r.command.of_client = true;
+  return sim_array_run (&q);
+}
+
+/* Not even superblocks can be written over: clients connect, and read; what
+ * they write waits.
+ */
+static void
+test_not_open (void **state)
+{
+  for (unsigned i = 0; i < 3; i++) {
+    struct sim_array *sa = start_half ();
+    struct sim_request *q[2];
+
+    if (i == 1) {
+      sim_array_disk_at (sa, 1)->full = false;
+      put (sa, 30 * STRIPE, STRIPE, ARRAY_FUA);
+    }
+    put (sa, 10 * STRIPE, STRIPE, ARRAY_FUA);
+    crash_array (sa);
+    for (unsigned d = 0; d < sa->nr_disks; d++)
+      sa->disk[d]->full = sa->disk[d]->cow = i == 2 || d == 1;
+    assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
+    assert_int_equal (serve (sa), 0);
+    assert_int_equal (serve (sa), 0);
+    assert_true (sa->a->at[1][0]->no_space);
+    assert_false (sa->a->writable);
+    check_each (sa, 0, sa->g.size);
+    q[0] = start_request (sa, REQUEST_ZERO, NULL, 4 * STRIPE, STRIPE,
+                          ARRAY_FUA);
+    memset (data + 4 * STRIPE, 0, STRIPE);
+    q[1] = start_request (sa, REQUEST_WRITE, data + STRIPE, 7 * STRIPE, STRIPE,
+                          ARRAY_FUA);
+    memcpy (data + 7 * STRIPE, data + STRIPE, STRIPE);
+    assert_true (sim_array_pause (sa, 3 * SECOND));
+    assert_false (sa->a->writable);
+    check_each (sa, 8 * STRIPE, sa->g.size);
+    make_space (sa);
+    assert_true (sa->a->writable);
+    for (unsigned j = 0; j < 2; j++) {
+      assert_int_equal (q[j]->state, SIM_IDLE);
+      assert_int_equal (q[j]->r.error, 0);
+      free (q[j]);
+    }
+    assert_int_equal (sim_array_writable (sa), 0);
+    end_whole (sa);
+  }
+}
+
 /* A trim is answered, although other writes wait for space. */
 static void
 trim (struct sim_array *sa, uint64_t off, uint64_t len)
@@ -388,6 +444,7 @@ main (void)
     cmocka_unit_test (test_same_line),
     cmocka_unit_test (test_held),
     cmocka_unit_test (test_not_ready),
+    cmocka_unit_test (test_not_open),
     cmocka_unit_test (test_trim_direct),
     cmocka_unit_test (test_withdrawn_is_live),
     cmocka_unit_test (test_trim_held),

@@ -10,6 +10,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh
+source tests/nbd-servers.sh
 need nbdkit
 need_loop
 
@@ -165,6 +166,40 @@ for kind in "${kinds[@]}"; do
   wait_state 'not s["recovering"] and not any(i["no_space"] for i in m)'
   stop_raid
   umount "$small"
+done
+
+# Where nothing can be written over, as on btrfs, not even a superblock: clients
+# connect and read; a stop ends it.
+for end in space stop; do
+  kind="nothing written over, $end"
+  make_members 3 32M
+  files=("${members[@]}")
+  for i in 0 1 2; do
+    serve_on "cow$i" --filter=error file "${files[i]}" error=ENOSPC \
+      error-pwrite-rate=100% error-zero-rate=100% error-file="$tmp/full"
+    members[i]=$(uri_of "cow$i")
+  done
+  create_array k=2 m=1
+  start_raid
+  nbdsh -u "$uri" -c 'h.pwrite(b"1" * (1 << 20), 0)' -c 'h.flush()'
+  kill_raid
+  touch "$tmp/full"
+  start_raid
+  timeout 60 nbdsh -u "$uri" -c 'assert h.pread(1 << 20, 0) == b"1" * (1 << 20)' ||
+    fail "$kind: no client can read"
+  wait_state 's["recovering"] and all(i["no_space"] for i in m)'
+  if [ "$end" = space ]; then
+    rm "$tmp/full"
+    nbdsh -u "$uri" -c 'h.pwrite(b"2" * 4096, 0)' -c 'h.flush()'
+    wait_state 's["writable"] and not s["recovering"]'
+    stop_raid
+  else
+    kill "$raid_pid"
+    wait_for eval '! is_ours $raid_pid' || fail "$kind: it never ends"
+    wait "$raid_pid" || :
+    raid_pid=
+    rm "$tmp/full"
+  fi
 done
 
 # start_small KIND...: an array on a file system that will be full

@@ -22,4 +22,9 @@ extern const struct room room_change;
 /* Carry out a command, which ends when the change is in force or refused. */
 extern void change_command (struct array *a, struct command *cmd);
 
+/* Called periodically while something waits for space: a client that may write
+ * need not wait for the first record then.
+ */
+extern void change_no_space (struct array *a);
+
 #endif

@@ -29,6 +29,8 @@ struct command {
                                  * target's; COMMAND_FAIL without a seat */
   unsigned slot;                /* COMMAND_REPLACE */
   struct seat *seat;            /* COMMAND_FAIL */
+  bool of_client;               /* COMMAND_WRITABLE: it also ends while the
+                                 * record waits for space */
   char *why;                    /* ARRAY_WHY_LEN bytes, or NULL */
 
   /* Out. */

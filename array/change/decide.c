@@ -49,12 +49,38 @@ take_out (struct array *a, struct command *cmd)
   return true;
 }
 
+/* The record waits for space: clients can read, and what they write waits. */
+static bool
+is_enough (const struct array *a, const struct command *cmd)
+{
+  return cmd->kind == COMMAND_WRITABLE && cmd->of_client && a->opening &&
+    !list_empty (&a->no_space_stores) && !PLANTED ("opening-waits");
+}
+
+void
+change_no_space (struct array *a)
+{
+  if (a->change && a->change->command && is_enough (a, a->change->command)) {
+    change_finish (a, a->change->command, 0, NULL);
+    a->change->command = NULL;
+  }
+  list_for_each (l, &a->commands) {
+    struct command *cmd = list_item (l, struct command, link);
+
+    if (!is_enough (a, cmd))
+      continue;
+    list_remove (&cmd->link);
+    change_finish (a, cmd, 0, NULL);
+  }
+}
+
 void
 change_command (struct array *a, struct command *cmd)
 {
   cmd->whole.pending = 1;
   /* Don't queue it behind a change that may wait for a member. */
-  if (cmd->kind == COMMAND_WRITABLE && a->writable && !a->failed)
+  if ((cmd->kind == COMMAND_WRITABLE && a->writable && !a->failed) ||
+      is_enough (a, cmd))
     change_finish (a, cmd, 0, NULL);
   else if (cmd->kind != COMMAND_FAIL || cmd->seat == NULL || take_out (a, cmd))
     list_move (&a->commands, &cmd->link);

@@ -72,8 +72,8 @@ array_flush (struct array *a, unsigned flags)
   return data_request (a, REQUEST_FLUSH, NULL, 0, 0, flags);
 }
 
-int
-array_make_writable (struct array *a)
+static int
+make_writable (struct array *a, bool of_client)
 {
   struct request r;
   int err;
@@ -83,8 +83,21 @@ array_make_writable (struct array *a)
   if (err == 0) {
     request_init (&r, a, REQUEST_COMMAND);
     r.command.kind = COMMAND_WRITABLE;
+    r.command.of_client = of_client;
     err = request_block (&r);
   }
   pthread_mutex_unlock (&a->writable_lock);
   return err;
+}
+
+int
+array_make_writable (struct array *a)
+{
+  return make_writable (a, false);
+}
+
+int
+array_serve_writer (struct array *a)
+{
+  return make_writable (a, true);
 }

@@ -7,6 +7,7 @@
 
 #include "array/cache/cache.h"
 #include "array/cache/ticket.h"
+#include "array/change/change.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
 #include "array/io/again.h"
@@ -108,5 +109,6 @@ space_tick (struct array *a)
   }
   tell (a);
   a->consistency->no_space (a);
+  change_no_space (a);
   space_try_again (a);
 }

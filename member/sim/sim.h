@@ -140,6 +140,7 @@ struct sim_disk {
   bool full;                    /* ENOSPC for what needs blocks that were
                                  * never written, or trimmed; what comes
                                  * before them is written */
+  bool cow;                     /* full: so does what writes over others */
   bool direct;                  /* what members say; alignment is then
                                  * asserted.  true */
 

@@ -84,6 +84,8 @@ sim_store_room (const struct sim_disk *d, const struct flight *f)
 {
   if (!d->full || f->kind == IO_TRIM)
     return f->len;
+  if (d->cow)
+    return 0;
   for (uint64_t off = f->off; off < f->off + f->len;
        off = round_down (off, SIM_BLOCK) + SIM_BLOCK)
     if (!d->used[off / SIM_BLOCK])
