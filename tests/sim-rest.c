@@ -74,14 +74,13 @@ rot_superblock (struct run *r, struct sim_disk *d)
   run_say (r, "%s: copy %d of the superblock rots at rest", d->name,
            (int) copy);
   stats.rest_superblock++;
+  r->rest_rotted = true;
   rot_block (r, d, layout_sb_off (d->size, copy));
 }
 
 static void
-rot_page (struct run *r, struct sim_disk *d, uint64_t no)
+rot_page (struct run *r, struct sim_disk *d, uint64_t no, unsigned places)
 {
-  const unsigned places = 1 + draw (r, 3);
-
   run_say (r, "%s: page %" PRIu64 " of the bitmap rots at rest, places %#x",
            d->name, no, places);
   stats.rest_bitmap++;
@@ -91,20 +90,22 @@ rot_page (struct run *r, struct sim_disk *d, uint64_t no)
     rot_block (r, d, bitmap_page_off (&r->sa->l, no, place));
 }
 
-/* Without a journal an array that is not whole counts as unclean then, and is
+/* On all members the same places, as these are mostly of one age.  Without a
+ * journal an array that is not whole counts as unclean then, and is
  * refused.
  */
 static void
 rot_bitmap (struct run *r, struct sim_disk *d)
 {
   const uint64_t no = draw (r, bitmap_nr_pages (&r->sa->l));
+  const unsigned places = 1 + draw (r, 3);
   const bool all = draw (r, 3) == 0;
 
   if (!r->journal && r->was_lost)
     return;
   for (unsigned slot = 0; slot < r->n; slot++)
     if (r->at[0][slot] && (all || r->at[0][slot] == d))
-      rot_page (r, r->at[0][slot], no);
+      rot_page (r, r->at[0][slot], no, places);
 }
 
 static void
@@ -173,6 +174,7 @@ rest_note_end (struct run *r)
 {
   const struct array *a = r->sa->a;
 
+  r->rest_rotted = false;
   if (a->writable && a->consistency->is_ready (a))
     r->ringless = 0;
 }

@@ -24,7 +24,7 @@
  *   missed     likewise, while a slot is not active (D2)
  *   written    only superblocks, bitmaps and tables, and headers of rings of
  *              members that are behind, before a record of the session is in
- *              force (M10); no record once the array has failed (M25)
+ *              force (M10)
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -275,9 +275,6 @@ check_written (const struct rules *ru, const struct sim_disk *d,
   if (!ru->a->writable)
     run_die (ru->r, "M10: %s: block %" PRIu64 " of kind %d is written before "
              "there is a record", d->name, p->no, (int) p->kind);
-  if (ru->a->failed && p->kind == RECORD)
-    run_die (ru->r, "M25: %s: a record is written, and the array has failed",
-             d->name);
 }
 
 /* ---- all of them --------------------------------------------------------- */

@@ -292,7 +292,8 @@ look_at_pages (struct run *r)
 }
 
 /* Check whether a record is being proposed or accepted, by one member before
- * another; and after a kill, perhaps because of what was left in a cache.
+ * another; and after a kill, perhaps because of what was left in a cache; or
+ * where a copy is bad, and another is being written.
  */
 static void
 look_at_record (struct run *r)
@@ -303,9 +304,9 @@ look_at_record (struct run *r)
     return;
   r->record_phase = phase;
   if (phase == MEMBERSHIP_PROPOSE)
-    run_crash_soon (r, r->killed ? 25 : 3, 4 * r->n);
+    run_crash_soon (r, r->killed || r->rest_rotted ? 25 : 3, 4 * r->n);
   else if (phase == MEMBERSHIP_ACCEPT)
-    run_crash_soon (r, 15, 4 * r->n);
+    run_crash_soon (r, r->rest_rotted ? 40 : 15, 4 * r->n);
   if (phase == MEMBERSHIP_PROPOSE || phase == MEMBERSHIP_ACCEPT)
     trouble_in_change (r);
 }

@@ -122,6 +122,8 @@ struct run {
   uint64_t rest_state;          /* sim-rest.c's */
   uint64_t several_state;       /* sim-command.c's */
   uint64_t space_state;         /* sim-clients.c's */
+  bool rest_rotted;             /* so has a copy of a superblock, since it was
+                                 * last open */
   uint64_t ringless;            /* disks: headers of their rings have rotted,
                                  * and the rings have not begun anew */
   enum membership_phase record_phase;   /* as last seen */
