@@ -127,13 +127,14 @@ client_start (void *arg)
   const unsigned kind = run_below (r, 100);
   enum request_kind k = kind < 38 ? REQUEST_READ : kind < 82 ? REQUEST_WRITE :
     kind < 90 ? REQUEST_ZERO : REQUEST_FLUSH;
-  const bool trim = gives_back (r);
+  bool trim = gives_back (r);
   uint64_t off = 0, len = 0;
 
   if (trim)
     k = REQUEST_ZERO;
   if (!r->sa->a->writable || (r->sa->a->failed && run_percent (r, 90)))
     k = REQUEST_READ;
+  trim &= k == REQUEST_ZERO;
   sim_request_init (&c->q, r->sa, k);
   c->w = NULL;
   c->q.done = client_done;
