@@ -193,7 +193,8 @@ tick (struct array *a, uint64_t now)
 static bool
 wants_tick (const struct array *a)
 {
-  return a->any_pread || a->any_failing || a->lease.wanted;
+  return a->any_pread || a->any_failing || a->lease.wanted ||
+    !list_empty (&a->pause_waiters);
 }
 
 const struct room room_watch = {
