@@ -127,8 +127,9 @@ spoil_page (struct run *r, struct sim_disk *d)
   run_say (r, "%s: place %u of page %" PRIu64 " of the table is bad", d->name,
            place, no);
   sim_disk_set_bad (d, table_page_off (l, no, place), TABLE_PAGE_LEN);
+  /* The array may grow. */
   for (uint64_t row = first;
-       row < MIN (r->nr_rows, first + limits.table_page_entries); row++)
+       row < MIN (r->max_rows, first + limits.table_page_entries); row++)
     allow_bad_row (r, row);
   stats.bad_pages++;
 }
