@@ -203,6 +203,22 @@ test_crash_in_save (void **state)
       }
 }
 
+/* A crash in a save left a step in one copy.  The next opening crashes, too,
+ * and that copy rots.
+ */
+static void
+test_one_copy (void **state)
+{
+  begin (2, 2);
+  save_on (0, 3, 1);
+  start (0xf, DEGRADED_ALLOW);
+  give (ALL);
+  disk[0].result[SB_A2] = SB_CORRUPT;
+  assert_true (opens (0xf));
+  assert_false (found[0].older);
+  assert_int_equal (found[0].state, FOUND_CURRENT);
+}
+
 /* One of its copies is damaged: the others say its step. */
 static void
 test_damaged (void **state)
@@ -311,6 +327,7 @@ main (void)
     cmocka_unit_test (test_first_copy),
     cmocka_unit_test (test_needed),
     cmocka_unit_test (test_crash_in_save),
+    cmocka_unit_test (test_one_copy),
     cmocka_unit_test (test_damaged),
     cmocka_unit_test (test_left),
     cmocka_unit_test (test_target),

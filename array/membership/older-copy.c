@@ -39,15 +39,35 @@ counts (const struct superblock *sb, const struct record *r)
     ballot_equal (&sb->record.parent.ballot, &r->self.ballot);
 }
 
-/* A member is not told of a step that it was only proposed. */
+/* What others may be told of it: if one copy alone has a step, and rots, the
+ * member shows less.
+ */
+static uint32_t
+durable_step (const struct found *f)
+{
+  uint32_t step = UINT32_MAX;
+
+  for (unsigned c = 0; c < SB_NR_COPIES; c++)
+    if (f->result[c] == SB_OK && copy_is_accepted (c))
+      step = MIN (step, older_copy_own_step (&f->sb[c]));
+  if (PLANTED ("copy-step-one-place"))
+    return older_copy_step (f);
+  return step == UINT32_MAX ? 0 : step;
+}
+
+/* What a copy knows of the others, and of its own member only what is durable:
+ * not a step that it was only proposed.
+ */
 static void
-learn (struct device *device, const struct superblock *from, bool accepted)
+learn (struct device *device, const struct superblock *from, uint32_t own)
 {
   for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
     if (device[dev].state != DEVICE_NONE &&
-        uuid_equal (&device[dev].uuid, &from->device[dev].uuid) &&
-        (accepted || !uuid_equal (&device[dev].uuid, &from->member_uuid)))
-      device[dev].step = MAX (device[dev].step, from->device[dev].step);
+        uuid_equal (&device[dev].uuid, &from->device[dev].uuid))
+      device[dev].step =
+        MAX (device[dev].step,
+             uuid_equal (&device[dev].uuid, &from->member_uuid) ?
+             MIN (own, from->device[dev].step) : from->device[dev].step);
 }
 
 void
@@ -56,13 +76,14 @@ older_copy_find (struct found *found, size_t nr, struct superblock *sb,
 {
   const int source = membership_find (sb->device, &sb->member_uuid);
 
-  if (source != -1 && !copy_is_accepted (sb->copy))
+  if (source != -1)
     sb->device[source].step = 0;
   for (size_t i = 0; i < nr; i++)
     for (unsigned c = 0; c < SB_NR_COPIES; c++)
       if (found[i].result[c] == SB_OK &&
           counts (&found[i].sb[c], &sb->record))
-        learn (sb->device, &found[i].sb[c], copy_is_accepted (c));
+        learn (sb->device, &found[i].sb[c],
+               copy_is_accepted (c) ? durable_step (&found[i]) : 0);
   for (size_t i = 0; i < nr; i++)
     found[i].older = (back && found[i].older && !PLANTED ("copy-back")) ||
       (found[i].dev != -1 && !PLANTED ("copy-step-ignored") &&
