@@ -334,7 +334,9 @@ sums_verify (struct array *a, struct sums_pin *pin, struct waiter *w)
     FOR_EACH_BIT (slot, p->loaded & LOW_BITS (a->n)) {
       struct seat *s = sums_source (a, p, slot);
 
-      if (s && s->state == SEAT_ACTIVE)
+      /* What could not be read will be stored in both places, too. */
+      if (s && s->state == SEAT_ACTIVE &&
+          p->counter[slot] != SUMS_COUNTER_UNKNOWN)
         load_from (a, p, slot, s, true);
     }
   }
