@@ -39,7 +39,7 @@ fail_member 1
 stop_raid
 cp "$a" "$tmp/stopped"
 
-# left_of COPIES: killed when so many copies of the first record were written
+# left_of COPIES: killed when COPIES copies of the first record were written
 # as accepted.  Of the second A1 is left, and no copy that the first accepted.
 left_of ()
 {
