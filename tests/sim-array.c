@@ -361,6 +361,7 @@ sim_array_stop (struct sim_array *sa)
     return false;
   for (unsigned slot = 0; slot < sa->a->n; slot++)
     sa->at[slot] = sim_array_disk_at (sa, slot);
+  sim_array_note_size (sa);     /* it may have grown while it stopped */
   /* It would flush once more, blocking, what can't be written out. */
   sa->a->writable = false;
   array_free (sa->a);
