@@ -129,27 +129,28 @@ test_kept (void **state)
   end_whole (sa);
 }
 
-/* The first record of another server, on these disks. */
+/* A record of another server, in this copy. */
+static void
+another_writes (struct sim_disk *d, enum sb_copy c)
+{
+  const uint64_t off = layout_sb_off (d->size, c);
+  static struct superblock sb;
+
+  assert_int_equal (superblock_decode (d->visible + off, c, &sb, NULL), SB_OK);
+  sb.record.self.ballot.epoch++;
+  sb.record.self.ballot.session++;
+  strcpy (sb.host, "other");
+  superblock_encode (&sb, d->visible + off);
+  memcpy (d->stable + off, d->visible + off, SB_LEN);
+}
+
+/* Its first record is on these disks. */
 static void
 another_opens (struct sim_array *sa, uint64_t which)
 {
-  static struct superblock sb;
-
-  FOR_EACH_BIT (slot, which) {
-    struct sim_disk *d = sim_array_disk_at (sa, slot);
-
-    for (enum sb_copy c = 0; c < SB_NR_COPIES; c++) {
-      const uint64_t off = layout_sb_off (d->size, c);
-
-      assert_int_equal (superblock_decode (d->visible + off, c, &sb, NULL),
-                        SB_OK);
-      sb.record.self.ballot.epoch++;
-      sb.record.self.ballot.session++;
-      strcpy (sb.host, "other");
-      superblock_encode (&sb, d->visible + off);
-      memcpy (d->stable + off, d->visible + off, SB_LEN);
-    }
-  }
+  FOR_EACH_BIT (slot, which)
+    for (enum sb_copy c = 0; c < SB_NR_COPIES; c++)
+      another_writes (sim_array_disk_at (sa, slot), c);
 }
 
 /* It stands still with something to write, for longer than its beat allows.  If
@@ -179,6 +180,82 @@ test_away (void **state)
     free (q);
     assert_int_equal (sim_array_write (sa, data, CHUNK, 0, ARRAY_FUA), EIO);
     assert_int_equal (ios (sa, IO_WRITE), 0);
+    crash_array (sa);
+    sim_array_free (sa);
+  }
+}
+
+static unsigned
+nr_in_flight (const struct sim_disk *d)
+{
+  unsigned nr = 0;
+
+  for (struct list *l = d->in_flight.next; l != &d->in_flight; l = l->next)
+    nr++;
+  return nr;
+}
+
+/* Each disk hangs when it has answered one of the reads, and then another
+ * server writes its record.
+ */
+static void
+hang_early (struct sim_array *sa)
+{
+  uint64_t hung = 0;
+
+  while (hung != 15) {
+    assert_true (sim_step (sa->sim));
+    FOR_EACH_BIT (slot, 15 & ~hung) {
+      struct sim_disk *d = sim_array_disk_at (sa, slot);
+
+      if (sa->a->lease.looking && nr_in_flight (d) < SB_NR_COPIES) {
+        another_opens (sa, BIT (slot));
+        sim_disk_hang (d, true);
+        hung |= BIT (slot);
+      }
+    }
+  }
+}
+
+/* Nothing is written while a record may be in copies that can't be read, or
+ * have not answered.
+ */
+static void
+test_away_unseen (void **state)
+{
+  for (int slow = 0; slow < 2; slow++) {
+    struct sim_array *sa = start_beating ();
+    struct sim_request *q;
+
+    assert_true (sim_array_pause (sa, GAP));
+    q = start_request (sa, REQUEST_WRITE, data, 0, 4 * CHUNK, ARRAY_FUA);
+    sim_pause (sa->sim, 20 * SECOND);
+    count_from_here (sa);
+    if (slow)
+      hang_early (sa);
+    else
+      FOR_EACH_BIT (slot, 15u) {
+        struct sim_disk *d = sim_array_disk_at (sa, slot);
+
+        another_writes (d, SB_A1);
+        another_writes (d, SB_B1);
+        sim_disk_set_bad (d, layout_sb_off (d->size, SB_A1), SB_LEN);
+        sim_disk_set_bad (d, layout_sb_off (d->size, SB_B1), SB_LEN);
+      }
+    assert_true (sim_array_pause (sa, 10 * SECOND));
+    assert_int_equal (ios (sa, IO_WRITE), 0);
+    assert_false (sa->a->failed);
+    FOR_EACH_BIT (slot, 15u) {
+      struct sim_disk *d = sim_array_disk_at (sa, slot);
+
+      memset (d->bad, 0, d->size / SIM_BLOCK);
+      sim_disk_hang (d, false);
+    }
+    assert_true (sim_array_pause (sa, 3 * SECOND));
+    assert_true (sa->a->failed);
+    assert_int_equal (ios (sa, IO_WRITE), 0);
+    assert_int_equal (q->r.error, EIO);
+    free (q);
     crash_array (sa);
     sim_array_free (sa);
   }
@@ -270,6 +347,7 @@ main (void)
     cmocka_unit_test (test_kept),
     cmocka_unit_test (test_longer),
     cmocka_unit_test (test_away),
+    cmocka_unit_test (test_away_unseen),
     cmocka_unit_test (test_away_alone),
   };
 

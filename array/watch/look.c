@@ -22,6 +22,13 @@
 /* Others that don't answer are waited for as long. */
 #define ALL_NS UINT64_C (1000000000)
 
+/* What one disk shows: the memory that its reads share. */
+struct copies {
+  uint8_t image[SB_NR_COPIES][BLOCK_LEN];
+  unsigned waiting;             /* have not answered */
+  unsigned ours;                /* by enum sb_copy: show no other server */
+};
+
 static bool
 is_looked_at (const struct seat *s)
 {
@@ -95,12 +102,26 @@ take_over (struct array *a, const struct seat *s, const struct superblock *sb)
   give_up (a);
 }
 
+/* The first record of another server is in one copy of a pair before it is in
+ * the other, so a disk has shown nothing before all copies have answered.  Of a
+ * pair one may be bad.
+ */
+static bool
+is_shown (const struct copies *c)
+{
+  return c->waiting == 0 &&
+         c->ours & (BIT (SB_A1) | BIT (SB_B1)) &&
+         c->ours & (BIT (SB_A2) | BIT (SB_B2));
+}
+
 static void
 read_done (struct array *a, struct xfer *x)
 {
   struct lease *l = &a->lease;
+  struct copies *c = x->memory->p;
   struct superblock *sb;
 
+  c->waiting--;
   if (x->write_gen != l->nr_looks || !l->looking || a->failed)
     return;
   l->pending--;
@@ -110,9 +131,12 @@ read_done (struct array *a, struct xfer *x)
       uuid_equal (&sb->array_uuid, &a->sb.array_uuid)) {
     if (is_foreign (a, sb))
       take_over (a, x->seat, sb);
-    l->good |= BIT (x->seat->slot);
+    else
+      c->ours |= BIT (x->b0);
   }
   free (sb);
+  if (is_shown (c))
+    l->good |= BIT (x->seat->slot);
   if (!l->looking || l->pending > 0)
     return;
   if (is_enough (a, true))
@@ -128,18 +152,22 @@ read_seat (struct array *a, struct seat *s)
 {
   struct lease *l = &a->lease;
   struct xfer_memory *memory;
-  void *buf;
+  struct copies *c;
+  void *p;
 
-  if (posix_memalign (&buf, BLOCK_LEN, SB_NR_COPIES * BLOCK_LEN) ||
-      (memory = xfer_memory_new (buf)) == NULL)
+  if (posix_memalign (&p, BLOCK_LEN, sizeof *c) ||
+      (memory = xfer_memory_new (p)) == NULL)
     return;
+  c = p;
+  c->waiting = SB_NR_COPIES;
+  c->ours = 0;
   l->asked |= BIT (s->slot);
   for (unsigned copy = 0; copy < SB_NR_COPIES; copy++) {
     struct xfer *x = xfer_new (a, s, IO_READ, read_done);
 
     x->off = layout_sb_off (s->m->ops->size (s->m), copy);
     x->len = BLOCK_LEN;
-    x->buf = (uint8_t *) buf + copy * BLOCK_LEN;
+    x->buf = c->image[copy];
     x->memory = memory;
     x->b0 = copy;
     x->write_gen = l->nr_looks;
