@@ -200,14 +200,16 @@ scrub_all (struct run *r, bool repair, struct array_status *st)
   return st->last_scrub_complete && !a->failed && a->lost_slots == 0;
 }
 
-/* The first look: nothing that was not spoilt.  before: pages of the checksum
- * tables that were found damaged.
+/* The first look: nothing that was not spoilt.  Before it: pages of the checksum
+ * tables that were found damaged, and slots whose members of then, which may
+ * have been replaced since, were spoilt.
  */
 static void
-check_first (struct run *r, const struct array_status *st, uint64_t before)
+check_first (struct run *r, const struct array_status *st, uint64_t before,
+             uint64_t spoilt_before)
 {
   const struct array *a = r->sa->a;
-  const uint64_t spoilt = end_spoilt_slots (r);
+  const uint64_t spoilt = end_spoilt_slots (r) | spoilt_before;
 
   if (a->counters.bad_table_pages > before && spoilt == 0)
     run_die (r, "a scrub finds damaged pages of the checksum tables, which "
@@ -244,10 +246,11 @@ scrub_last (struct run *r)
 {
   const uint64_t epoch = r->sa->a->membership.cur.self.ballot.epoch;
   const uint64_t pages = r->sa->a->counters.bad_table_pages;
+  const uint64_t spoilt = end_spoilt_slots (r);
   struct array_status st;
 
   if (scrub_all (r, false, &st))
-    check_first (r, &st, pages);
+    check_first (r, &st, pages, spoilt);
   if (!scrub_all (r, true, &st))
     return false;
   stats.scrub_found += st.last_scrub.found > 0;

@@ -26,6 +26,8 @@ struct sums_page {
                                  * places blank */
   uint64_t unreadable;          /* of those loaded: lost for now, to be read
                                  * again */
+  uint64_t error_told;          /* slots: its error has counted, and it was not
+                                 * read since */
   bool born;                    /* some slot's page was written */
   bool checked;                 /* all were loaded, to know that */
   uint64_t doubtful;            /* one place is bad, or both: to be stored

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -184,8 +185,10 @@ load_ended (struct array *a, struct load *ld)
       p->counter[ld->slot] = SUMS_COUNTER_UNKNOWN;
       p->unreadable |= bit;
     }
-    else
+    else {
+      p->error_told &= ~bit;
       take_places (a, ld);
+    }
     p->loaded |= bit;
     sums_lose_behind (a, p, ld->slot);
   }
@@ -201,13 +204,27 @@ load_ended (struct array *a, struct load *ld)
   sums_settle (a, p);
 }
 
+/* Each operation that needs the page reads it again, until a write or a scrub
+ * has healed it: as many errors are one bad block.
+ */
+static void
+note_error (struct array *a, struct load *ld, int error)
+{
+  const uint64_t bit = BIT (ld->slot);
+
+  if (error != EIO || !(ld->p->error_told & bit) ||
+      PLANTED ("sums-error-counted-again"))
+    seat_read_error (a, ld->seat, error);
+  ld->p->error_told |= bit;
+}
+
 static void
 read_done (struct array *a, struct xfer *x)
 {
   struct load *ld = x->owner;
 
   if (x->error) {
-    seat_read_error (a, x->seat, x->error);
+    note_error (a, ld, x->error);
     ld->failed[x->role] = true;
   }
   if (--ld->pending == 0)
