@@ -200,9 +200,9 @@ scrub_all (struct run *r, bool repair, struct array_status *st)
   return st->last_scrub_complete && !a->failed && a->lost_slots == 0;
 }
 
-/* The first look: nothing that was not spoilt.  Before it: pages of the checksum
- * tables that were found damaged, and slots whose members of then, which may
- * have been replaced since, were spoilt.
+/* The first look: nothing that was not spoilt.  Before it: pages of the
+ * checksum tables that were found damaged, and slots whose members of then,
+ * which may have been replaced since, were spoilt.
  */
 static void
 check_first (struct run *r, const struct array_status *st, uint64_t before,

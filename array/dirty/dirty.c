@@ -92,12 +92,27 @@ send_to (struct array *a, struct dirty_page *p, struct seat *s)
   store_start (a, st);
 }
 
+/* Each session begins above all that others before it can have written: a place
+ * that could not be read when it began may be there again later.  Below this
+ * the writes of a session are counted.
+ */
+#define EPOCH_SHIFT 36
+
+static uint64_t
+next_counter (const struct array *a, const struct dirty_page *p)
+{
+  const uint64_t epoch = a->membership.cur.self.ballot.epoch;
+
+  return MAX (p->want.counter, PLANTED ("bitmap-counter-again") ? 0 :
+              epoch << EPOCH_SHIFT) + 1;
+}
+
 static void
 start_write (struct array *a, struct dirty_page *p)
 {
   p->queued = false;
   p->writing = true;
-  p->want.counter++;
+  p->want.counter = next_counter (a, p);
   p->sending = p->want;
   for (unsigned i = 0; i < BITMAP_PAGE_WORDS; i++) {
     p->stored.open[i] &= p->want.open[i];
