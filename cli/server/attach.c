@@ -30,8 +30,7 @@
 static char *
 find_uri (const char *text, bool *usage)
 {
-  CLEANUP_FREE char *path = NULL, *quoted = NULL;
-  char *uri = NULL, *q;
+  CLEANUP_FREE char *path = NULL;
 
   if (strstr (text, "://"))
     return strdup (text);
@@ -46,16 +45,7 @@ find_uri (const char *text, bool *usage)
       log_error ("%s: %m", text);
     return NULL;
   }
-  quoted = q = malloc (strlen (path) * 3 + 1);
-  for (const char *c = path; q && *c; c++)
-    q += sprintf (q, strchr ("/._-~", *c) || (*c >= '0' && *c <= '9') ||
-                  ((*c | 32) >= 'a' && (*c | 32) <= 'z') ? "%c" : "%%%02X",
-                  (unsigned char) *c);
-  if (q == NULL || asprintf (&uri, "nbd+unix:///?socket=%s", quoted) == -1) {
-    log_error ("%s: no memory", text);
-    return NULL;
-  }
-  return uri;
+  return names_uri (path);
 }
 
 /* Returns an exit status. */

@@ -103,6 +103,24 @@ names_socket (const char *name, const char *suffix)
   return path;
 }
 
+char *
+names_uri (const char *path)
+{
+  static const char start[] = "nbd+unix:///?socket=";
+  char *uri = malloc (sizeof start + strlen (path) * 3), *p = uri;
+
+  if (uri == NULL) {
+    log_error ("malloc: %m");
+    return NULL;
+  }
+  p = stpcpy (p, start);
+  for (const char *c = path; *c; c++)
+    p += sprintf (p, strchr ("/._-~", *c) || (*c >= '0' && *c <= '9') ||
+                  ((*c | 32) >= 'a' && (*c | 32) <= 'z') ? "%c" : "%%%02X",
+                  (unsigned char) *c);
+  return uri;
+}
+
 /* ---- all of them ----------------------------------------------------- */
 
 static int

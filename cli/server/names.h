@@ -32,6 +32,10 @@ extern bool names_check (const char *name);
  */
 extern char *names_socket (const char *name, const char *suffix);
 
+/* The NBD URI of the socket at this path; the caller frees it.  NULL: reported.
+ */
+extern char *names_uri (const char *path);
+
 /* The names in RUNDIR that have a control socket, in order; nr of them, and the
  * caller frees each and the list.  Where there is no RUNDIR there are none.
  * NULL: reported.

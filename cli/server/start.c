@@ -98,6 +98,7 @@ static int
 check_serves (const char *name, const char *control, const char *nbd,
               const char *log)
 {
+  CLEANUP_FREE char *uri = names_uri (nbd);
   struct control_client *c = NULL;
   struct json_object *status = NULL;
 
@@ -113,7 +114,8 @@ check_serves (const char *name, const char *control, const char *nbd,
     return EXIT_FAILURE;
   }
   json_object_put (status);
-  printf ("%s: nbd+unix:///?socket=%s\n", name, nbd);
+  if (uri)
+    printf ("%s: %s\n", name, uri);
   if (log)
     printf ("%s: there is no syslog: messages go to %s\n", name, log);
   return EXIT_SUCCESS;

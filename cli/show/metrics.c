@@ -18,21 +18,27 @@
 #include "cli/server/remote.h"
 #include "cli/show/metrics.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 #include "common/log.h"
 
 /* The label of an array that is named by its socket: its own name, or else its
- * uuid, or the socket.
+ * uuid, or the socket, in UTF-8, as Prometheus refuses all else.
  */
 static char *
 name_of (const char *control, struct json_object *status)
 {
   const char *name = strchr (control, '/') ? NULL : control;
+  struct json_object *text;
+  char *r;
 
   if (name == NULL)
     name = get_text (status, "label");
   if (name == NULL)
     name = get_text (status, "uuid");
-  return strdup (name ? name : control);
+  text = json_text (name ? name : control);
+  r = text ? strdup (json_object_get_string (text)) : NULL;
+  json_object_put (text);
+  return r;
 }
 
 /* ---- where it is written ------------------------------------------------ */
