@@ -133,23 +133,34 @@ start_raid degraded=refuse config=tank
 stop_raid
 members=("${kept[@]}")
 
-# The command that is printed names them too, whatever is in them.
-cp -r "$shm/one" "$shm/odd"
-mv "$shm/odd/member-02.img" "$shm/odd/"$'a\n\t\e[31m\x7f \'"\\ $x`\xff\xc3(\xc3\xa9'
-opens ()
+# The command that is printed opens the array when it is pasted, whatever is in the
+# names, also without the members that it can do without.
+odd=$shm/odd
+cp -r "$shm/one" "$odd"
+mv "$odd/it's [1].img" "$odd/"$'it\'s \\ "$(false)" $x`!*\xc3\xa9; [1] '
+mv "$odd/member-02.img" "$odd/"$'-\n\t\e[31m\x7f\''
+mv "$odd/member-03.img" "$odd/k=v"$'\xff\xc3(\\'
+pasted ()
 {
-  local words
-  grep -q "nbdkit gpuraid .*odd/"'.*\\012' <<<"$1" || fail "the command: $1"
-  eval "words=($(sed 's/.*nbdkit gpuraid //' <<<"$1"))"
-  [ ${#words[@]} = 4 ] || fail "the command: $1"
-  for path in "${words[@]}"; do
-    [ -e "$path" ] || fail "the command: $1"
-  done
+  members=()
+  nbdkit () { [ "$1" = gpuraid ] && members=("${@:2}"); }
+  eval "$2" || fail "the command: $2"
+  unset -f nbdkit
+  [ ${#members[@]} = "$1" ] || fail "${#members[@]} members: $2"
+  start_raid
+  [ "$(status_field uuid)" = "$uuid" ] || fail "another array: $2"
+  expect_state "$([ "$1" = 4 ] && echo healthy || echo degraded)"
+  stop_raid
 }
-run 0 "$shm/odd"
-opens "$(grep -a 'open it:' "$tmp/out")"
-run 0 --json "$shm/odd"
-opens "$(field 0.command <"$tmp/out")"
+kept=("${members[@]}")
+for nr in 4 3; do
+  run 0 "$odd"
+  pasted $nr "$(sed -n 's/^  open it: //p' "$tmp/out")"
+  run 0 --json "$odd"
+  pasted $nr "$(field 0.command <"$tmp/out")"
+  rm -f "$odd/member-00.img"
+done
+members=("${kept[@]}")
 run 0 "$shm/three"
 has '    slot 2   active      .*/three/c\?hook=\\\[c\] '
 timeout 10 "$gpuraid" examine --brief "$shm"/three/c* >"$tmp/out"
