@@ -193,27 +193,31 @@ test_rebuild_pauses (void **state)
   fail ();                      /* it was over before that */
 }
 
-/* A member joins when another is half done: what the status says is done does
- * not go back to nothing, and goes up from there.
+/* A member joins when another is half done, a new one or one that is back and needs
+ * little: what the status says is done does not go back to nothing, and goes up
+ * from there; what is left is that of the one that is behind.
  */
 static void
-test_progress_of_two (void **state)
+progress_of_two (bool new)
 {
   struct array_progress now = { 0 }, last, resync;
   struct sim_array *sa = start_full (2, 2, CHUNK, 64);
+  bool behind = false, full;
 
   limits.rebuild_in_flight_len = 2 * CHUNK;
   sa->window_len = 4 * CHUNK;
   open_again (sa, ~0, true);
   assert_int_equal (sim_array_fail (sa, 0), 0);
   assert_int_equal (sim_array_fail (sa, 1), 0);
+  put (sa, 1000, 300000, 0);
   assert_int_equal (sim_array_replace (sa, 0, sim_array_add_disk (sa)), 0);
   while (now.done < sa->l.data_len / 2) {
     assert_true (sim_step (sa->sim));
     pass_progress (sa->a, &now, &resync);
   }
   last = now;
-  assert_int_equal (sim_array_replace (sa, 1, sim_array_add_disk (sa)), 0);
+  assert_int_equal (new ? sim_array_replace (sa, 1, sim_array_add_disk (sa)) :
+                    sim_array_readd (sa, 1, &full), 0);
   pass_progress (sa->a, &now, &resync);
   assert_true (now.running);
   assert_int_equal (now.total, last.total);
@@ -223,10 +227,20 @@ test_progress_of_two (void **state)
     assert_true (sim_step (sa->sim));
     pass_progress (sa->a, &now, &resync);
     assert_true (!now.running || now.done >= last.done);
+    behind |= sa->a->at[1][1] && sa->a->at[0][1] &&
+      sa->a->at[1][1]->cursor < sa->a->at[0][1]->cursor;
   }
+  assert_true (behind);
   assert_int_equal (last.done, last.total);
   limits = default_limits;
   end_whole (sa);
+}
+
+static void
+test_progress_of_two (void **state)
+{
+  progress_of_two (true);
+  progress_of_two (false);
 }
 
 static void
