@@ -193,9 +193,9 @@ test_rebuild_pauses (void **state)
   fail ();                      /* it was over before that */
 }
 
-/* A member joins when another is half done, a new one or one that is back and needs
- * little: what the status says is done does not go back to nothing, and goes up
- * from there; what is left is that of the one that is behind.
+/* A member joins when another is half done, a new one or one that is back and
+ * needs little: what the status says is done does not go back to nothing, and
+ * goes up from there.
  */
 static void
 progress_of_two (bool new)
