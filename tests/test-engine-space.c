@@ -301,6 +301,77 @@ test_many_writes_are_held (void **state)
   end_whole (sa);
 }
 
+static int
+serve (struct sim_array *sa)
+{
+  struct sim_request q;
+
+  sim_request_init (&q, sa, REQUEST_COMMAND);
+  q.r.command.kind = COMMAND_WRITABLE;
+  q.r.command.of_client = true;
+  return sim_array_run (&q);
+}
+
+/* A flush and one that waits for space, while a record waits for it. */
+static void
+flush_in_change (struct sim_array *sa)
+{
+  struct sim_request *q[2];
+
+  q[0] = start_request (sa, REQUEST_FLUSH, NULL, 0, 0, 0);
+  q[1] = start_request (sa, REQUEST_FLUSH, NULL, 0, 0, ARRAY_WAIT);
+  assert_true (sim_array_pause (sa, 3 * SECOND));
+  assert_non_null (sa->a->change);
+  assert_true (sa->a->at[1][0]->no_space);
+  assert_int_equal (q[0]->state, SIM_IDLE);
+  assert_int_equal (q[0]->r.error, ENOSPC);
+  assert_int_equal (q[1]->state, SIM_WAITS);
+  assert_int_equal (sim_array_flush (sa), ENOSPC);
+  sa->disk[1]->full = false;
+  assert_true (sim_array_pause (sa, 3 * SECOND));
+  assert_null (sa->a->change);
+  assert_int_equal (q[1]->state, SIM_IDLE);
+  assert_int_equal (q[1]->r.error, 0);
+  free (q[0]);
+  free (q[1]);
+}
+
+/* There is no space for the first record of a session, although superblocks are
+ * written over.
+ */
+static void
+test_flush_in_opening (void **state)
+{
+  struct sim_array *sa = start_half ();
+
+  sim_array_disk_at (sa, 1)->full = false;
+  open_again (sa, ~0, false);
+  sa->disk[1]->full = sa->disk[1]->cow = true;
+  assert_int_equal (serve (sa), 0);
+  assert_false (sa->a->writable);
+  flush_in_change (sa);
+  assert_true (sa->a->writable);
+  check_all (sa);
+  end_whole (sa);
+}
+
+/* Nor for a record without a member that fails in the round of flushes. */
+static void
+test_flush_in_change (void **state)
+{
+  struct sim_array *sa = start_half ();
+
+  sim_array_disk_at (sa, 1)->full = false;
+  put (sa, 0, STRIPE, 0);
+  assert_true (sim_array_pause (sa, 3 * SECOND));
+  sa->disk[0]->flush_error_ppm = 1000000;
+  sa->disk[1]->full = sa->disk[1]->cow = true;
+  flush_in_change (sa);
+  assert_int_equal (sa->a->lost_slots, BIT (0));
+  check_all (sa);
+  end_degraded (sa);
+}
+
 /* A member that is taken out needs no space any more. */
 static void
 test_full_member_is_taken_out (void **state)
@@ -375,6 +446,8 @@ main (void)
     cmocka_unit_test (test_failed_while_waiting),
     cmocka_unit_test (test_readers_of_waiting_line),
     cmocka_unit_test (test_many_writes_are_held),
+    cmocka_unit_test (test_flush_in_opening),
+    cmocka_unit_test (test_flush_in_change),
     cmocka_unit_test (test_full_member_is_taken_out),
     cmocka_unit_test (test_target_without_space),
     cmocka_unit_test (test_stop_without_space),

@@ -37,6 +37,24 @@ wake_client (struct call *call)
   r->wake (r);
 }
 
+/* The client of each is asleep. */
+void
+flushes_no_space (struct array *a)
+{
+  list_for_each (l, &a->flushes) {
+    struct request *r = list_item (l, struct request, flush_link);
+
+    if (r->flags & ARRAY_WAIT && !a->waits_ended && !PLANTED ("enospc-at-once"))
+      continue;
+    list_remove (&r->flush_link);
+    list_remove (&r->waiter.link);
+    r->error = ENOSPC;
+    r->phase = R_DONE;
+    r->asleep = false;
+    engine_wake (a, &r->wake_call);
+  }
+}
+
 void
 request_init (struct request *r, struct array *a, enum request_kind kind)
 {
@@ -46,6 +64,7 @@ request_init (struct request *r, struct array *a, enum request_kind kind)
   r->waiter.run = request_retry;
   r->wake_call.run = wake_client;
   list_init (&r->waiter.link);
+  list_init (&r->flush_link);
   r->reads.waiter = r->stable.waiter = &r->waiter;
   r->command.whole.waiter = &r->waiter;
   list_init (&r->command.link);
@@ -166,6 +185,7 @@ stable (struct array *a, struct request *r)
   else if (r->kind == REQUEST_FLUSH || r->flags & ARRAY_FUA ||
            a->writethrough) {
     r->phase = R_FLUSH;
+    list_append (&a->flushes, &r->flush_link);
     a->consistency->flush (a, &r->waiter);
   }
   else
@@ -210,6 +230,7 @@ request_advance (struct array *a, struct request *r)
     case R_FLUSH:
       /* Woken by the flush; this waiter is on no other list. */
       r->error = a->failed && !PLANTED ("member-failed-acks") ? EIO : 0;
+      list_remove (&r->flush_link);
       r->phase = R_DONE;
       break;
     case R_ZERO: zero_ended (a, r); break;

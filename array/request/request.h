@@ -105,6 +105,7 @@ struct request {
   unsigned nr_sums;
   struct step fill[2];          /* writes: old content of the end blocks */
   struct waiter waiter;
+  struct list flush_link;       /* R_FLUSH: in a->flushes */
   struct call wake_call;
 };
 

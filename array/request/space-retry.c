@@ -14,6 +14,7 @@
 #include "array/io/store.h"
 #include "array/io/xfer.h"
 #include "array/ops/ops.h"
+#include "array/request/internal.h"
 #include "array/request/space-retry.h"
 
 /* Retries when the array stops. */
@@ -52,6 +53,8 @@ tell (struct array *a)
     else
       ops_no_space (a);
   }
+  if (!list_empty (&a->no_space_stores) && !change_is_over (a, NULL))
+    flushes_no_space (a);
   /* For instance a page of dirty bits, for which any line may wait. */
   if (!list_empty (&a->no_space_stores) || stuck)
     ops_no_space (a);

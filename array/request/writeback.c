@@ -123,6 +123,13 @@ wants_tick (const struct array *a)
   return a->nr_dirty > 0;
 }
 
+static int
+init (struct array *a, const struct config *c, const struct assembly *as)
+{
+  list_init (&a->flushes);
+  return 0;
+}
+
 const struct room room_request = {
-  .turn = turn, .tick = tick, .wants_tick = wants_tick,
+  .init = init, .turn = turn, .tick = tick, .wants_tick = wants_tick,
 };
