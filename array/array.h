@@ -42,8 +42,9 @@ extern int array_start (struct array *a, struct loop *loop);
  * Idempotent.  EROFS if the array is read-only.
  */
 extern int array_make_writable (struct array *a);
-/* The same for a client.  Also 0 while that record waits for space on a member:
- * the client can read then, and what it writes waits.
+/* The same for a client, and for a member that is to be taken out.  Also 0
+ * while that record waits for space on a member: the client can read then, and
+ * what it writes waits; the record need not wait for a member that is out.
  */
 extern int array_serve_writer (struct array *a);
 extern bool array_is_readonly (const struct array *a);

@@ -87,9 +87,10 @@ find_seat (struct array *a, const char *which, unsigned *slot)
 }
 
 static int
-make_writable (struct array *a, char why[ARRAY_WHY_LEN])
+make_writable (struct array *a, int (*make) (struct array *a),
+               char why[ARRAY_WHY_LEN])
 {
-  int err = array_make_writable (a);
+  int err = make (a);
 
   if (err)
     snprintf (why, ARRAY_WHY_LEN, "the array can't be written: %s",
@@ -123,7 +124,7 @@ array_fail (struct array *a, const char *which, bool *already,
   struct request r;
   unsigned slot, dev;
   bool spare;
-  int err = make_writable (a, why);
+  int err = make_writable (a, array_serve_writer, why);
 
   if (err)
     return err;
@@ -179,7 +180,7 @@ array_replace (struct array *a, const char *which, struct member *target,
                char why[ARRAY_WHY_LEN])
 {
   struct request r;
-  int err = make_writable (a, why);
+  int err = make_writable (a, array_make_writable, why);
 
   if (err) {
     member_close (target);
@@ -203,7 +204,7 @@ int
 array_spare (struct array *a, struct member *target, char why[ARRAY_WHY_LEN])
 {
   struct request r;
-  int err = make_writable (a, why);
+  int err = make_writable (a, array_make_writable, why);
 
   if (err) {
     member_close (target);
@@ -389,7 +390,7 @@ save (struct array *a, char why[ARRAY_WHY_LEN])
 int
 array_scrub_start (struct array *a, bool repair, char why[ARRAY_WHY_LEN])
 {
-  int err = repair ? make_writable (a, why) : 0;
+  int err = repair ? make_writable (a, array_make_writable, why) : 0;
 
   if (err)
     return err;
@@ -410,7 +411,7 @@ array_scrub_control (struct array *a, enum array_scrub_command command,
   interrupted = scrub_is_interrupted (a) && !a->readonly;
   engine_unlock (a);
   if (interrupted)
-    err = make_writable (a, why);
+    err = make_writable (a, array_make_writable, why);
   if (err)
     return err;
   engine_lock (a);
@@ -451,7 +452,7 @@ array_grow (struct array *a, struct array_growth *growth,
   err = grow_may_gain (a, why);
   engine_unlock (a);
   if (err == 0)
-    err = make_writable (a, why);
+    err = make_writable (a, array_make_writable, why);
   if (err)
     return err;
   engine_lock (a);

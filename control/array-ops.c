@@ -132,9 +132,10 @@ check_writable (const struct array *a, char why[ARRAY_WHY_LEN])
 }
 
 static int
-make_writable (struct array *a, char why[ARRAY_WHY_LEN])
+make_writable (struct array *a, int (*make) (struct array *a),
+               char why[ARRAY_WHY_LEN])
 {
-  int err = array_make_writable (a);
+  int err = make (a);
 
   if (err) {
     errno = err;
@@ -153,7 +154,7 @@ ops_fail (void *opaque, const char *which, bool *already,
   if (err == 0)
     err = check_names (ca->array, which, NULL, why);
   if (err == 0)
-    err = make_writable (ca->array, why);
+    err = make_writable (ca->array, array_serve_writer, why);
   return err ? err : array_fail (ca->array, which, already, why);
 }
 
@@ -370,7 +371,7 @@ add_member (const struct control_array *ca, const char *which,
   if (err == 0)
     err = check_room (ca, &room, path, m, why);
   if (err == 0)
-    err = make_writable (ca->array, why);
+    err = make_writable (ca->array, array_make_writable, why);
   if (err == 0 && m == NULL) {
     m = open_target (ca, path, MEMBER_CREATE, why);
     made = m != NULL;
@@ -492,7 +493,7 @@ ops_scrub_start (void *opaque, bool repair, char why[ARRAY_WHY_LEN])
   int err = repair ? check_writable (ca->array, why) : 0;
 
   if (repair && err == 0)
-    err = make_writable (ca->array, why);
+    err = make_writable (ca->array, array_make_writable, why);
   return err ? err : array_scrub_start (ca->array, repair, why);
 }
 

@@ -72,6 +72,12 @@ array_make_writable (struct array *a)
 }
 
 int
+array_serve_writer (struct array *a)
+{
+  return array_make_writable (a);
+}
+
+int
 array_fail (struct array *a, const char *which, bool *already,
             char why[ARRAY_WHY_LEN])
 {

@@ -78,6 +78,7 @@ void
 change_command (struct array *a, struct command *cmd)
 {
   cmd->whole.pending = 1;
+  a->open_wanted |= cmd->kind == COMMAND_WRITABLE;
   /* Don't queue it behind a change that may wait for a member. */
   if ((cmd->kind == COMMAND_WRITABLE && a->writable && !a->failed) ||
       is_enough (a, cmd))

@@ -20,7 +20,7 @@ stands_by (struct array *a)
   bool r;
 
   engine_lock (a);
-  r = !a->writable && !a->opening && !a->readonly && !a->failed &&
+  r = !a->open_wanted && !a->readonly && !a->failed &&
     (a->was_multihost || save_has_beat (a));
   engine_unlock (a);
   return r;

@@ -294,8 +294,10 @@ struct array {
   struct change *change_memory; /* owned; one change at a time */
   bool change_wanted;           /* a seat is failing */
   uint64_t rest_until;          /* ns: no command begins a change before */
-  pthread_mutex_t writable_lock;        /* held by array_make_writable: others
-                                         * wait for the first one's answer */
+  pthread_mutex_t writable_lock;        /* held by array_make_writable until
+                                         * open_wanted: one looks at what other
+                                         * hosts have done */
+  bool open_wanted;             /* the first record was asked for */
   bool writable;                /* a record of this session is in force */
   uint64_t writable_since;      /* ns */
   uint64_t spare_delay_ns;      /* key spare-delay= */

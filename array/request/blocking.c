@@ -15,20 +15,36 @@ post (struct request *r)
   sem_post (r->opaque);
 }
 
+/* Is it over at once?  Else wait for it. */
+static bool
+begin (struct request *r, sem_t *sem)
+{
+  sem_init (sem, 0, 0);
+  r->opaque = sem;
+  r->wake = post;
+  return request_go (r);
+}
+
 /* There is one wake each time request_go returns false. */
+static int
+wait_for (struct request *r, sem_t *sem, bool over)
+{
+  while (!over) {
+    while (sem_wait (sem) == -1)
+      ;
+    over = request_go (r);
+  }
+  sem_destroy (sem);
+  return r->error;
+}
+
 int
 request_block (struct request *r)
 {
   sem_t sem;
+  const bool over = begin (r, &sem);
 
-  sem_init (&sem, 0, 0);
-  r->opaque = &sem;
-  r->wake = post;
-  while (!request_go (r))
-    while (sem_wait (&sem) == -1)
-      ;
-  sem_destroy (&sem);
-  return r->error;
+  return wait_for (r, &sem, over);
 }
 
 static int
@@ -76,18 +92,19 @@ static int
 make_writable (struct array *a, bool of_client)
 {
   struct request r;
+  bool over = false;
+  sem_t sem;
   int err;
 
+  request_init (&r, a, REQUEST_COMMAND);
+  r.command.kind = COMMAND_WRITABLE;
+  r.command.of_client = of_client;
   pthread_mutex_lock (&a->writable_lock);
   err = standby_check (a);
-  if (err == 0) {
-    request_init (&r, a, REQUEST_COMMAND);
-    r.command.kind = COMMAND_WRITABLE;
-    r.command.of_client = of_client;
-    err = request_block (&r);
-  }
+  if (err == 0)
+    over = begin (&r, &sem);
   pthread_mutex_unlock (&a->writable_lock);
-  return err;
+  return err ? err : wait_for (&r, &sem, over);
 }
 
 int
