@@ -231,8 +231,8 @@ is_own (struct array *a, struct member *m, bool *of_array,
 }
 
 static int
-check_target (const struct control_array *ca, struct member *m, bool force,
-              char why[ARRAY_WHY_LEN])
+check_target (const struct control_array *ca, struct member *m,
+              unsigned flags, char why[ARRAY_WHY_LEN])
 {
   uint64_t need = array_member_size (ca->array);
   uint64_t size = m->ops->size (m);
@@ -253,7 +253,7 @@ check_target (const struct control_array *ca, struct member *m, bool force,
   if (is_own (ca->array, m, &of_array, why) ||
       (!of_array && in_use_elsewhere (&m, 1, why, ARRAY_WHY_LEN)))
     return EINVAL;
-  if (!force && ca->blank (m, found) != 1) {
+  if (!(flags & CONTROL_FORCE) && ca->blank (m, found) != 1) {
     snprintf (why, ARRAY_WHY_LEN, "%s %s (--force takes it, and what is on it "
               "is lost)", m->path, found);
     return EINVAL;
@@ -309,7 +309,8 @@ check_room (const struct control_array *ca, const struct allocation *r,
     return 0;
   snprintf (why, ARRAY_WHY_LEN, "No space: the new member needs %" PRIu64
             " bytes more, but its file system has %" PRIu64 " free: make room, "
-            "or name another than %s", s.need, s.has, path);
+            "name another than %s, or, if that is wrong, give --any-room",
+            s.need, s.has, path);
   return ENOSPC;
 }
 
@@ -342,7 +343,7 @@ join (const struct control_array *ca, const char *which, struct member *m,
  */
 static int
 add_member (const struct control_array *ca, const char *which,
-            const char *path, bool force, char why[ARRAY_WHY_LEN])
+            const char *path, unsigned flags, char why[ARRAY_WHY_LEN])
 {
   struct member_layout l;
   struct allocation room;
@@ -366,9 +367,9 @@ add_member (const struct control_array *ca, const char *which,
   if (m == NULL && why[0])
     return EINVAL;
   if (m)
-    err = check_target (ca, m, force, why);
+    err = check_target (ca, m, flags, why);
   find_room (ca->array, &l, &room);
-  if (err == 0)
+  if (err == 0 && !(flags & CONTROL_ANY_ROOM))
     err = check_room (ca, &room, path, m, why);
   if (err == 0)
     err = make_writable (ca->array, array_make_writable, why);
@@ -392,17 +393,17 @@ add_member (const struct control_array *ca, const char *which,
 }
 
 static int
-ops_replace (void *opaque, const char *which, const char *path, bool force,
-             char why[ARRAY_WHY_LEN])
+ops_replace (void *opaque, const char *which, const char *path,
+             unsigned flags, char why[ARRAY_WHY_LEN])
 {
-  return add_member (opaque, which, path, force, why);
+  return add_member (opaque, which, path, flags, why);
 }
 
 static int
-ops_spare (void *opaque, const char *path, bool force,
+ops_spare (void *opaque, const char *path, unsigned flags,
            char why[ARRAY_WHY_LEN])
 {
-  return add_member (opaque, NULL, path, force, why);
+  return add_member (opaque, NULL, path, flags, why);
 }
 
 /* The path of a member to be taken again: the caller frees it.  NULL: why. */

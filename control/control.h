@@ -15,6 +15,11 @@
 
 #include "array/array.h"
 
+/* Of a new member. */
+#define CONTROL_FORCE 1u        /* also a new member that is not blank */
+#define CONTROL_ANY_ROOM 2u     /* what its file system says that it has free
+                                 * is not asked */
+
 /* What the server does for its clients.  Called from several threads at once,
  * with no lock held; may block.  Those that return int return 0 or a positive
  * errno, and why then has one line, without a newline, for the user of the
@@ -28,10 +33,10 @@ struct control_ops {
    */
   int (*fail) (void *opaque, const char *which, bool *already,
                char why[ARRAY_WHY_LEN]);
-  /* path: the new member, absolute or a URI. */
+  /* path: the new member, absolute or a URI.  flags: CONTROL_FORCE ... */
   int (*replace) (void *opaque, const char *which, const char *path,
-                  bool force, char why[ARRAY_WHY_LEN]);
-  int (*spare) (void *opaque, const char *path, bool force,
+                  unsigned flags, char why[ARRAY_WHY_LEN]);
+  int (*spare) (void *opaque, const char *path, unsigned flags,
                 char why[ARRAY_WHY_LEN]);
   /* *full: it is rebuilt in full. */
   int (*readd) (void *opaque, const char *which, bool *full,

@@ -23,7 +23,7 @@
 struct args {
   const char *member;           /* slot number or path */
   const char *new_path;
-  bool force;
+  bool force, any_room;
   const char *action;           /* of a scrub or rebuild */
   bool repair;
   bool has_limit;
@@ -108,13 +108,19 @@ run_fail (const struct request_env *env, const struct args *a)
   return reply;
 }
 
+static unsigned
+flags_of (const struct args *a)
+{
+  return (a->force ? CONTROL_FORCE : 0) | (a->any_room ? CONTROL_ANY_ROOM : 0);
+}
+
 static struct json_object *
 run_replace (const struct request_env *env, const struct args *a)
 {
   char why[ARRAY_WHY_LEN] = "";
 
   return result (env->ops->replace (env->opaque, a->member, a->new_path,
-                                    a->force, why), why);
+                                    flags_of (a), why), why);
 }
 
 static struct json_object *
@@ -122,7 +128,7 @@ run_spare (const struct request_env *env, const struct args *a)
 {
   char why[ARRAY_WHY_LEN] = "";
 
-  return result (env->ops->spare (env->opaque, a->new_path, a->force, why),
+  return result (env->ops->spare (env->opaque, a->new_path, flags_of (a), why),
                  why);
 }
 
@@ -237,6 +243,7 @@ request_stopped (bool written_out)
 #define KEY_LIMIT 32u           /* needed */
 #define KEY_UNTIL 64u           /* may be left out */
 #define KEY_TIMEOUT 128u        /* may be left out */
+#define KEY_ANY_ROOM 256u       /* may be left out */
 
 static const struct command {
   const char *name;
@@ -245,8 +252,8 @@ static const struct command {
 } commands[] = {
   { "status", 0, run_status },
   { "fail", KEY_MEMBER, run_fail },
-  { "replace", KEY_MEMBER|KEY_NEW|KEY_FORCE, run_replace },
-  { "spare", KEY_NEW|KEY_FORCE, run_spare },
+  { "replace", KEY_MEMBER|KEY_NEW|KEY_FORCE|KEY_ANY_ROOM, run_replace },
+  { "spare", KEY_NEW|KEY_FORCE|KEY_ANY_ROOM, run_spare },
   { "readd", KEY_MEMBER, run_readd },
   { "scrub", KEY_ACTION|KEY_REPAIR, run_scrub },
   { "rebuild", KEY_ACTION, run_rebuild },
@@ -328,6 +335,12 @@ read_key (const struct command *c, const char *key, struct json_object *value,
     if (!json_object_is_type (value, json_type_boolean))
       return request_refuse ("force: not true or false");
     a->force = json_object_get_boolean (value);
+    return NULL;
+  }
+  if (strcmp (key, "any_room") == 0 && c->keys & KEY_ANY_ROOM) {
+    if (!json_object_is_type (value, json_type_boolean))
+      return request_refuse ("any_room: not true or false");
+    a->any_room = json_object_get_boolean (value);
     return NULL;
   }
   if (strcmp (key, "action") == 0 && c->keys & KEY_ACTION) {

@@ -133,21 +133,22 @@ fake_fail (void *opaque, const char *which, bool *already,
 
 static int
 fake_replace (void *opaque, const char *which, const char *new_path,
-              bool force, char why[ARRAY_WHY_LEN])
+              unsigned flags, char why[ARRAY_WHY_LEN])
 {
   ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&fake.lock);
   fake.nr_commands++;
   snprintf (fake.which, sizeof fake.which, "%s", which);
   snprintf (fake.new_path, sizeof fake.new_path, "%s", new_path);
-  fake.force = force;
+  fake.force = flags & CONTROL_FORCE;
+  fake.any_room = flags & CONTROL_ANY_ROOM;
   return 0;
 }
 
 static int
-fake_spare (void *opaque, const char *new_path, bool force,
+fake_spare (void *opaque, const char *new_path, unsigned flags,
             char why[ARRAY_WHY_LEN])
 {
-  return fake_replace (opaque, "spare", new_path, force, why);
+  return fake_replace (opaque, "spare", new_path, flags, why);
 }
 
 static int

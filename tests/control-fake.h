@@ -39,6 +39,7 @@ struct fake {
   /* With lock held; after a reply, by the client that got it. */
   char which[256], new_path[256];       /* of the last command */
   bool force;                   /* or, of a scrub, repair */
+  bool any_room;
   bool full;                    /* what readd says */
   enum array_scrub_command scrub;
   bool paused;                  /* the rebuild */

@@ -70,8 +70,8 @@ fake_fail (void *opaque, const char *which, bool *already,
 }
 
 static int
-fake_replace (void *opaque, const char *which, const char *path, bool force,
-              char why[ARRAY_WHY_LEN])
+fake_replace (void *opaque, const char *which, const char *path,
+              unsigned flags, char why[ARRAY_WHY_LEN])
 {
   assert (path != NULL && path[0] != '\0');
   return answer (which, why);
@@ -221,10 +221,12 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 static const char *const words[] = {
   "{\"command\":\"status\"}\n", "{\"command\":\"wait\"}\n",
   "{\"command\":\"fail\",\"member\":3}\n",
-  "{\"command\":\"replace\",\"member\":\"/a\",\"new\":\"/b\",\"force\":true}\n",
+  "{\"command\":\"replace\",\"member\":\"/a\",\"new\":\"/b\",\"force\":true,"
+  "\"any_room\":true}\n",
   "{\"command\":\"wait\",\"until\":[\"members.1.state!=failed\"]}\n",
   "\"command\"", "\"status\"", "\"fail\"", "\"replace\"", "\"wait\"",
-  "\"member\"", "\"new\"", "\"force\"", "\"until\"", "\"timeout\"",
+  "\"member\"", "\"new\"", "\"force\"", "\"any_room\"", "\"until\"",
+  "\"timeout\"",
   "\"members.0.errors>=0\"", "\"rebuild.done<=9\"", "\"reasons=[]\"",
   "members", "last_error", ".", "=", "!=", ">=", "<=", "true", "false", "null",
   "\"\"", "{", "}", "[", "]", ":", ",", "\"", "\\u0000", "\\ud800", "\\\"",

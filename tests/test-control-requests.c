@@ -211,6 +211,15 @@ test_commands (void **state)
   assert_false (fake.force);
   assert_ok ("{\"command\":\"spare\",\"new\":\"/s\",\"force\":true}");
   assert_true (fake.force);
+  assert_false (fake.any_room);
+  assert_ok ("{\"command\":\"spare\",\"new\":\"/s\",\"any_room\":true}");
+  assert_true (fake.any_room && !fake.force);
+  assert_ok ("{\"command\":\"replace\",\"member\":\"0\",\"new\":\"/n\","
+             "\"any_room\":true,\"force\":true}");
+  assert_true (fake.any_room && fake.force);
+  assert_refused ("{\"command\":\"spare\",\"new\":\"/s\",\"any_room\":1}",
+                  "any_room: not true or false");
+  assert_refused ("{\"command\":\"stop\",\"any_room\":true}", "no such key");
   assert_rebuild ("changes");
   fake.full = true;
   assert_rebuild ("full");

@@ -355,10 +355,10 @@ class Command(unittest.TestCase):
 
     def options_in_code(self, name):
         code = next((TOP / 'cli').rglob(f'{name}.c')).read_text()
+        if re.search(r'remote_args \(argc, argv, \d, &', code):
+            code += (TOP / 'cli/server/remote.c').read_text()
         found = {'--' + s for s in re.findall(
             r'\{ "([a-z-]+)", (?:no|required)_argument', code)}
-        found |= {'--' + s for s in re.findall(
-            r'remote_args \(argc, argv, \d, "([a-z-]+)"', code)}
         letters = re.findall(r'getopt_long \(argc, argv, "(\w*)"', code)
         return found | {'-' + c for s in letters for c in s}
 

@@ -158,3 +158,18 @@ expect_state healthy
 replace_member 1 "$small/new"
 wait_healthy
 stop_raid
+
+# A file system of the server that says less than it has.
+members[1]=$small/new
+san_preload="$tmp/less.so $san_preload"
+start_raid
+for command in "spare" "replace 0"; do
+  set -- $command
+  again=("$gpuraid" "$1" "$control" ${2:+"$2"})
+  refused "4096 free: make room, .* or, if that is wrong, give --any-room" \
+    "${again[@]}" "$shm/w$1"
+  [ ! -e "$shm/w$1" ] || fail "$1 has made it"
+  timeout 60 "${again[@]}" --any-room "$shm/w$1" || fail "$1 --any-room"
+done
+wait_healthy
+stop_raid

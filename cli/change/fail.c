@@ -16,7 +16,7 @@ cmd_fail (int argc, char **argv)
   struct control_client *c;
   struct json_object *request, *reply;
   char *member;
-  int i = remote_args (argc, argv, 2, NULL, NULL);
+  int i = remote_args (argc, argv, 2, NULL);
   int r = EXIT_FAILURE;
 
   if (i == 0)

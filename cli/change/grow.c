@@ -31,7 +31,7 @@ cmd_grow (int argc, char **argv)
 {
   struct control_client *c;
   struct json_object *request, *reply;
-  int i = remote_args (argc, argv, 1, NULL, NULL);
+  int i = remote_args (argc, argv, 1, NULL);
 
   if (i == 0)
     return CLI_USAGE;

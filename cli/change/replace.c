@@ -17,8 +17,8 @@ cmd_replace (int argc, char **argv)
   struct control_client *c;
   struct json_object *request;
   char *member, *name = NULL;
-  bool force = false;
-  int i = remote_args (argc, argv, 3, "force", &force);
+  struct new_flags flags = { false };
+  int i = remote_args (argc, argv, 3, &flags);
   int r = EXIT_FAILURE;
 
   if (i == 0)
@@ -32,8 +32,7 @@ cmd_replace (int argc, char **argv)
   if (name) {
     request = remote_request ("replace");
     remote_add (request, "member", member);
-    remote_add (request, "new", name);
-    json_object_object_add (request, "force", json_object_new_boolean (force));
+    remote_add_new (request, name, &flags);
     r = remote_change (c, request);
     if (r == EXIT_SUCCESS)
       names_remind (argv[i], name);

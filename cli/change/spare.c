@@ -16,8 +16,8 @@ cmd_spare (int argc, char **argv)
 {
   struct control_client *c;
   struct json_object *request;
-  bool force = false;
-  const int i = remote_args (argc, argv, 2, "force", &force);
+  struct new_flags flags = { false };
+  const int i = remote_args (argc, argv, 2, &flags);
   int r = EXIT_FAILURE;
   char *name;
 
@@ -29,8 +29,7 @@ cmd_spare (int argc, char **argv)
   c = names_connect (argv[i], 0);
   if (c) {
     request = remote_request ("spare");
-    remote_add (request, "new", name);
-    json_object_object_add (request, "force", json_object_new_boolean (force));
+    remote_add_new (request, name, &flags);
     r = remote_change (c, request);
     if (r == EXIT_SUCCESS)
       names_remind (argv[i], name);

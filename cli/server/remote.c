@@ -19,19 +19,20 @@
 #include "raidmap/uuid.h"
 
 int
-remote_args (int argc, char **argv, int nr, const char *flag, bool *given)
+remote_args (int argc, char **argv, int nr, struct new_flags *f)
 {
-  const struct option options[] = {
-    { flag, no_argument, NULL, 'f' },
+  static const struct option options[] = {
+    { "force", no_argument, NULL, 'f' },
+    { "any-room", no_argument, NULL, 'r' },
     { NULL },
   };
   int c;
 
   opterr = 0;
   while ((c = getopt_long (argc, argv, "", options, NULL)) != -1) {
-    if (c != 'f')
+    if (f == NULL || (c != 'f' && c != 'r'))
       return 0;
-    *given = true;
+    *(c == 'f' ? &f->force : &f->any_room) = true;
   }
   return argc - optind == nr ? optind : 0;
 }
@@ -50,6 +51,18 @@ remote_add (struct json_object *request, const char *key, const char *text)
 {
   /* Not json_text: a path must arrive as it is. */
   json_object_object_add (request, key, json_object_new_string (text));
+}
+
+void
+remote_add_new (struct json_object *request, const char *name,
+                const struct new_flags *f)
+{
+  remote_add (request, "new", name);
+  json_object_object_add (request, "force",
+                          json_object_new_boolean (f->force));
+  /* A server that is older knows no such key. */
+  if (f->any_room)
+    json_object_object_add (request, "any_room", json_object_new_boolean (1));
 }
 
 struct json_object *

@@ -14,17 +14,25 @@
 
 #include "control/client.h"
 
+/* What may be said of a new member. */
+struct new_flags {
+  bool force, any_room;
+};
+
 /* Read the arguments of a subcommand that has nr of them and at most
- * one flag, "json" or "force" (NULL: none).  Returns the place in argv
- * of the first; 0 if they are not right: return CLI_USAGE then.
+ * these flags (NULL: none).  Returns the place in argv of the first; 0 if they
+ * are not right: return CLI_USAGE then.
  */
-extern int remote_args (int argc, char **argv, int nr, const char *flag,
-                        bool *given);
+extern int remote_args (int argc, char **argv, int nr, struct new_flags *f);
 
 /* A request; the caller frees it with json_object_put. */
 extern struct json_object *remote_request (const char *command);
 extern void remote_add (struct json_object *request, const char *key,
                         const char *text);
+
+/* Of a replace or spare: the new member. */
+extern void remote_add_new (struct json_object *request, const char *name,
+                            const struct new_flags *f);
 
 /* The array's status; the caller frees it.  NULL: reported, except that the
  * server has gone if not report_gone.

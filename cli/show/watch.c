@@ -158,7 +158,7 @@ int
 cmd_watch (int argc, char **argv)
 {
   struct control_client *c;
-  int i = remote_args (argc, argv, 1, NULL, NULL);
+  int i = remote_args (argc, argv, 1, NULL);
   int r;
 
   if (i == 0)
