@@ -20,6 +20,7 @@
 #include "array/replay/internal.h"
 #include "array/replay/ring-read.h"
 #include "common/bits.h"
+#include "raidmap/table.h"
 #include "tests/engine-array.h"
 
 static struct sim_array *sa;
@@ -414,6 +415,37 @@ test_direct_rows_stay (void **state)
   end_whole (sa);
 }
 
+/* A record that is logged again says which transaction changed its page before.
+ * If it said that none did, the next recovery would take this for the first
+ * write to the page, and believe zeroes in place of a member's page.
+ */
+static void
+test_page_of_a_record_made_anew (void **state)
+{
+  static const uint8_t zeroes[TABLE_PAGE_LEN];
+  unsigned slot;
+
+  begin_direct (2, 1);
+  put (sa, 0, 2 * CHUNK, ARRAY_FUA);
+  open_again (sa, ~0, true);            /* the journal is empty */
+  put (sa, 0, 4096, ARRAY_FUA);
+  crash ();
+  slot = slot_of (0, 0);
+  spoil_header (slot, row_of (0, 0));
+  assert_int_equal (find_record (slot, row_of (0, 0), true), 0);
+  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
+  recover_until (MARK);
+  assert_true (find_record (slot, row_of (0, 0), true) > 0);
+
+  slot = slot_of (0, 1);
+  for (unsigned place = 0; place < 2; place++)
+    sim_disk_poke (sa->disk[slot], zeroes, sizeof zeroes,
+                   table_page_off (&sb.l, 0, place));
+  reopen (~0, DEGRADED_ALLOW);
+  check_all (sa);
+  end_whole (sa);
+}
+
 /* What was written since member 0 left is lost with member 1.  Force goes back
  * to member 0, whose ring is old there, as its header says from before the
  * first record until it is begun anew.  A crash on the way: from then on the
@@ -480,6 +512,7 @@ main (void)
     cmocka_unit_test (test_relog_many),
     cmocka_unit_test_teardown (test_stored_row_is_not_dropped, no_checksums),
     cmocka_unit_test_teardown (test_direct_rows_stay, no_checksums),
+    cmocka_unit_test_teardown (test_page_of_a_record_made_anew, no_checksums),
     cmocka_unit_test_teardown (test_ring_of_a_member_that_was_behind,
                                no_checksums),
   };
