@@ -31,6 +31,7 @@ struct check {
   const struct matrix *matrix;
   uint8_t *in, *out, *want;     /* cells, one after the other */
   uint32_t *crc;
+  const char *advice;
 };
 
 /* a * b in GF(2^w), by the polynomials of gf/field.h. */
@@ -156,9 +157,9 @@ check_matrix (struct check *c, struct matrix *a)
     r = 0;
   else
     log_error ("coder %s: wrong results for %u rows of %u columns, in the test "
-               "before the start: give another coder=, and test the memory, "
-               "the processor and its libraries", c->coder->ops->name, a->rows,
-               a->cols);
+               "before the start: %s%stest the memory, the processor and its "
+               "libraries", c->coder->ops->name, a->rows, a->cols,
+               c->advice ? c->advice : "", c->advice ? ", and " : "");
   matrix_free (a);
   return r;
 }
@@ -204,13 +205,15 @@ check_all (struct check *c, const struct matrix *encode)
 }
 
 int
-coder_check (struct coder *coder, const struct matrix *encode)
+coder_check (struct coder *coder, const struct matrix *encode,
+             const char *advice)
 {
   const size_t nr = encode->cols + 2 * encode->rows;
   CLEANUP_FREE uint8_t *mem = aligned_alloc (64, nr * CELL);
   CLEANUP_FREE uint32_t *crc = calloc (nr * NR_BLOCKS, sizeof *crc);
   struct check c = {
     .coder = coder,
+    .advice = advice,
     .in = mem,
     .crc = crc,
   };

@@ -17,8 +17,10 @@
  * without threads of its own.  encode has one row and one column or more, and
  * w * packet_len divides 4096.  The caller has crc32c tested before.
  *
- * 0, or -1 reported.
+ * 0, or -1 reported: if results are wrong, with what the user is to do beside
+ * a test of the hardware, such as "give another coder="; NULL: nothing.
  */
-extern int coder_check (struct coder *c, const struct matrix *encode);
+extern int coder_check (struct coder *c, const struct matrix *encode,
+                        const char *advice);
 
 #endif

@@ -55,7 +55,7 @@ check_cpu (const struct coder_choice *choice)
   int r = c ? coder_start (c, NULL, 0) : -1;
 
   if (r == 0 && choice->encode)
-    r = coder_check (c, choice->encode);
+    r = coder_check (c, choice->encode, "give another coder=");
   coder_free (c);
   return r;
 }

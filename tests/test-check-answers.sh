@@ -61,6 +61,8 @@ refused ()
     fi
     grep -q "$2" "$tmp/out" ||
       fail "check $option with a wrong $1: $(cat "$tmp/out")"
+    ! grep "coder=" "$tmp/out" ||
+      fail "check $option with a wrong $1: it has no coder="
     sha256sum -c --quiet "$tmp/before" || fail "check $option has written"
   done
 }

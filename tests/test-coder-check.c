@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include <cmocka.h>
@@ -63,7 +64,7 @@ expect_right (struct coder *c)
     struct matrix *a = make_encode (&shapes[n]);
     const double start = now_ms ();
 
-    assert_int_equal (coder_check (c, a), 0);
+    assert_int_equal (coder_check (c, a, NULL), 0);
     printf ("%s, %s %u+%u: %.2f ms\n", c->ops->name,
             code_name (shapes[n].code), shapes[n].k, shapes[n].m,
             now_ms () - start);
@@ -115,6 +116,15 @@ static const struct coder_ops wrong_ops = {
   .submit = wrong_submit,
 };
 
+static char message[300];
+
+static void
+keep_message (enum log_level level, const char *fmt, va_list args)
+{
+  (void) level;
+  vsnprintf (message, sizeof message, fmt, args);
+}
+
 static void
 test_wrong (void **state)
 {
@@ -127,13 +137,22 @@ test_wrong (void **state)
   assert_non_null (inner);
   assert_int_equal (coder_start (inner, NULL, 0), 0);
   wrong_rows = 0;
-  assert_int_equal (coder_check (&wrong, a), 0);
+  assert_int_equal (coder_check (&wrong, a, NULL), 0);
   for (wrong_rows = 1; wrong_rows <= shape.m; wrong_rows++)
     for (wrong_row = 0; wrong_row < wrong_rows; wrong_row++)
       for (unsigned n = 0; n < 2; n++) {
         wrong_crc = n == 1;
-        assert_int_equal (coder_check (&wrong, a), -1);
+        assert_int_equal (coder_check (&wrong, a, NULL), -1);
       }
+  wrong_rows = shape.m;
+  wrong_row = 0;
+  log_set_sink (keep_message);
+  assert_int_equal (coder_check (&wrong, a, "give another coder="), -1);
+  assert_non_null (strstr (message, ": give another coder=, and test the "));
+  /* gpuraid check has no such option. */
+  assert_int_equal (coder_check (&wrong, a, NULL), -1);
+  assert_non_null (strstr (message, " before the start: test the memory"));
+  log_set_sink (NULL);
   coder_free (inner);
   matrix_free (a);
 }

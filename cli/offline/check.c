@@ -65,7 +65,7 @@ coder_is_right (const struct superblock *sb)
   if (encode == NULL)
     log_error ("out of memory");
   right = encode && coder && coder_start (coder, NULL, 0) == 0 &&
-    coder_check (coder, encode) == 0;
+    coder_check (coder, encode, NULL) == 0;
   coder_free (coder);
   matrix_free (encode);
   return right;
