@@ -47,11 +47,11 @@ durable_step (const struct found *f)
 {
   uint32_t step = UINT32_MAX;
 
+  if (PLANTED ("copy-step-one-place"))
+    return older_copy_step (f);
   for (unsigned c = 0; c < SB_NR_COPIES; c++)
     if (f->result[c] == SB_OK && copy_is_accepted (c))
       step = MIN (step, older_copy_own_step (&f->sb[c]));
-  if (PLANTED ("copy-step-one-place"))
-    return older_copy_step (f);
   return step == UINT32_MAX ? 0 : step;
 }
 
