@@ -15,17 +15,14 @@
 #include "common/plant.h"
 #include "raidmap/journal.h"
 
+/* In the place that does not have the last one. */
 static void
-add_header (struct array *a, struct store *st, uint64_t session, uint64_t seq,
-            uint64_t pos)
+add_header (struct array *a, struct store *st, struct ring_header h)
 {
   struct seat *s = st->seat;
   const struct ring_id id = ring_id_of (&a->sb, s->slot);
-  const struct ring_header h = {
-    .session = session, .seq = seq, .place = ring_place (&s->ring, pos),
-    .counter = ++s->ring_counter,
-  };
 
+  h.counter = ++s->ring_counter;
   s->ring_which ^= 1;
   ring_header_encode (&h, &id, s->ring_which,
                       store_add (st, a->sb.l.ring_off +
@@ -81,26 +78,14 @@ ring_headers_write (struct array *a, uint64_t session,
       continue;
     s->ring_free = pos_of (s, live, stays);
     st = store_new (a, s, header_written);
-    add_header (a, st, session, stays ? stays->seq : next_seq, s->ring_free);
+    add_header (a, st, (struct ring_header) {
+        .session = session, .seq = stays ? stays->seq : next_seq,
+        .place = ring_place (&s->ring, s->ring_free) });
     a->ring_headers++;
     store_start (a, st);
   }
   if (--a->ring_headers == 0)
     list_move (&a->engine.ready, &w->link);
-}
-
-static void
-add_same_header (struct array *a, struct store *st, struct ring_header h)
-{
-  struct seat *s = st->seat;
-  const struct ring_id id = ring_id_of (&a->sb, s->slot);
-
-  h.behind = true;
-  h.counter = ++s->ring_counter;
-  s->ring_which ^= 1;
-  ring_header_encode (&h, &id, s->ring_which,
-                      store_add (st, a->sb.l.ring_off +
-                                 s->ring_which * BLOCK_LEN));
 }
 
 void
@@ -109,14 +94,16 @@ ring_headers_mark_behind (struct array *a, struct waiter *w)
   a->ring_waiter = w;
   a->ring_headers = 1;
   for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct ring_header h = a->recovery->ring[i].header;
     struct seat *s = a->seat[i];
     struct store *st;
 
     if (!s->behind || !is_used (s) || !a->recovery->ring[i].begun)
       continue;
+    h.behind = true;
     st = store_new (a, s, header_written);
     for (unsigned j = 0; j < 2; j++)
-      add_same_header (a, st, a->recovery->ring[i].header);
+      add_header (a, st, h);
     a->ring_headers++;
     store_start (a, st);
   }
@@ -215,7 +202,9 @@ ring_headers_begin (struct array *a, bool (*which) (const struct seat *s),
     ring_begin (&s->ring, a->sb.l.ring_len / BLOCK_LEN);
     st = store_new (a, s, begun);
     for (unsigned j = 0; j < (PLANTED ("ring-one-header") ? 1 : 2); j++)
-      add_header (a, st, session, next_seq, s->ring.head);
+      add_header (a, st, (struct ring_header) {
+          .session = session, .seq = next_seq,
+          .place = ring_place (&s->ring, s->ring.head) });
     store_start (a, st);
   }
   return all;
