@@ -33,11 +33,15 @@
 #include "array/io/lease.h"
 #include "array/io/store.h"
 #include "array/io/superblock.h"
+#include "array/replay/recovery.h"
 #include "array/seats/seat.h"
 #include "array/sums/sums.h"
 #include "common/plant.h"
 #include "raidmap/uuid.h"
 
+/* Nanoseconds between two changes by command at most: writes go on meanwhile,
+ * and however long a change took, the next command need not wait longer.
+ */
 #define REST_MAX_NS UINT64_C (1000000000)
 
 void
@@ -86,16 +90,6 @@ tell_joined (struct array *a)
   }
 }
 
-/* Until a recovery is over, missed says which of its records count. */
-static bool
-any_ring_behind (const struct array *a)
-{
-  for (unsigned i = 0; i < a->nr_seats; i++)
-    if (a->seat[i]->ring_behind)
-      return true;
-  return false;
-}
-
 static void
 apply (struct array *a)
 {
@@ -132,7 +126,8 @@ apply (struct array *a)
     free (a->found);
     a->found = NULL;
   }
-  if (a->lost_slots == 0 && a->writable && !any_ring_behind (a))
+  /* Until a recovery is over, missed says which of its records count. */
+  if (a->lost_slots == 0 && a->writable && !recover_ring_behind (a))
     dirty_clear_missed (a);
   engine_run_waiters (a, &a->change_waiters);
   engine_run_waiters (a, &a->cell_waiters);

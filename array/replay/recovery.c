@@ -141,8 +141,8 @@ read_rings (struct array *a, struct recovery *rec)
   return 0;
 }
 
-static bool
-any_ring_behind (const struct array *a)
+bool
+recover_ring_behind (const struct array *a)
 {
   for (unsigned i = 0; i < a->nr_seats; i++)
     if (a->seat[i]->ring_behind)
@@ -165,7 +165,7 @@ recover_init (struct array *a,
   }
   if (read_rings (a, rec) == -1)
     return -1;
-  if (any_ring_behind (a) && (rec->missed = find_missed (a)) == NULL)
+  if (recover_ring_behind (a) && (rec->missed = find_missed (a)) == NULL)
     return -1;
   if (recover_decide_now (a, rec) == -1)
     return -1;

@@ -29,6 +29,9 @@ extern int recover_init (struct array *a,
  * they call those of which the name begins with recovery_.
  */
 
+/* Does not all count that the rings say, of some member (M8)? */
+extern bool recover_ring_behind (const struct array *a);
+
 /* The seq of the next transaction. */
 extern uint64_t recover_next_seq (const struct array *a);
 
