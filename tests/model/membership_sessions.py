@@ -199,7 +199,7 @@ class Model(Rules):
             new = list(member[:2])
             rest = list(more)
             new[accept], rest[accept], rest[2 + accept] = one, other, in_a
-            yield label, (new[0], new[1], have, tuple(rest)), one == other
+            yield label, (new[0], new[1], have, tuple(rest)), label == "both"
 
     def tell(self, member, rec):
         """The same for a target: it is proposed and then accepted."""
@@ -369,8 +369,8 @@ class Model(Rules):
             for r in records_of(x):
                 keep.add(r[3][:2])
                 keep.add(r[4][:2])
-            if x[1]:
-                keep.add(x[1][:2])
+            # The other copy counts when that of the newest one rots.
+            keep.update(r[:2] for r in (x[1],) + x[3][1:2] if r)
         names = {}
         cache = {None: None}
 
