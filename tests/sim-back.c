@@ -120,6 +120,19 @@ stop (struct run *r)
     run_die (r, "it does not stop after going back");
 }
 
+/* Those that a stop may still make active. */
+static uint64_t
+target_disks (const struct run *r)
+{
+  const struct array *a = r->sa->a;
+  uint64_t disks = 0;
+
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i]->m && a->seat[i]->state == SEAT_TARGET)
+      disks |= BIT (sim_array_disk_no (r->sa, sim_array_disk_of (a->seat[i])));
+  return disks;
+}
+
 /* Open it for writing, and once more, without those that it does not use: they
  * may be the other side.
  */
@@ -133,7 +146,7 @@ go_on (struct run *r, unsigned sure)
   if (sim_array_writable (r->sa) == 0 && !sim_crashed (r->sim)) {
     sim_crash_after (r->sim, 0);
     check_content (r, sure, "and writing after");
-    which |= session_coming (r);
+    which |= session_coming (r) | target_disks (r);
     stop (r);
   }
   else {
