@@ -46,10 +46,11 @@ class Remote:
         a.keys.append('timeout=%ds' % self.timeout)
         self.words = 'remote: %s; timeout %d s' % (' '.join(sorted(
             p.split('?')[0][-2:] for p in self.store.away)), self.timeout)
+        self.cache = None       # or its bytes
         if r.random() < 0.6:
             # So that what is read comes from the members.
             cells = 12 * (a.k + 2 * a.m) * min(a.chunk, 65536)
-            a.keys.append('cache=%d' % (cells + MiB))
+            self.cache = cells + MiB
             self.words += ', small cache'
 
     # -- servers --------------------------------------------------------

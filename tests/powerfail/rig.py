@@ -85,6 +85,9 @@ class Rig:
         ring = r.choice((RING, MiB, MiB // 4))
         usec = r.choice((0, 0, 200, 1000))
         code = r.choice(('rs', 'crs'))
+        # All of it is zeroed when a server starts, twice a second here.  The
+        # whole array fits in.
+        cache = 64 * MiB
         keys = ['cache-mode=' + r.choice(('writeback', 'writeback',
                                           'writethrough'))]
         stripes = -(-size // (k * chunk))
@@ -102,6 +105,8 @@ class Rig:
         self.usec = usec
         if remote:
             self.remote = Remote(self)
+            cache = self.remote.cache or cache
+        self.array.keys.append('cache=%d' % cache)
         self.say('%d+%d, chunk %d, %d bytes, %s, %s, ring %d, delay %d us' % (
             k, m, chunk, size, code, ' '.join(keys),
             ring if self.journal else 0, usec))
