@@ -93,6 +93,10 @@ extern void rules_decided_again (struct rules *ru);
 extern void rules_look_at_ring (struct rules *ru, const struct sim_disk *d,
                                 const struct seat *s, const uint8_t *data,
                                 uint64_t len, uint64_t off);
+/* A header is written by which it is freed on the same member. */
+extern void rules_check_freed (struct rules *ru,
+                               const struct journal_record *r);
+
 /* Header 0 or 1 of that of s. */
 extern void rules_look_at_header (struct rules *ru, const struct seat *s,
                                   const uint8_t *data, unsigned which);

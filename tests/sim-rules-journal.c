@@ -419,6 +419,8 @@ rules_look_at_header (struct rules *ru, const struct seat *s,
       if (of->record[j].r.seq >= h.seq || of->record[j].freed)
         continue;
       of->record[j].freed = true;
+      if (t == s && !of->record[j].left)
+        rules_check_freed (ru, &of->record[j].r);
       if (!rule_is_spoilt (ru->r, d) && !may_be_dropped (ru, &of->record[j]))
         check_freed (ru, d, of, &of->record[j]);
     }

@@ -8,7 +8,9 @@
  *              (M35, M36)
  *   places     of two places of a page or a ring's header one is not written
  *              before the other is durable, and never the only good one; of a
- *              superblock's copies no two are on their way (D3, M13)
+ *              superblock's copies no two are on their way, and of a pair
+ *              neither the only good one nor the newer one is written before
+ *              the other (D3, M13)
  *   R1         nothing is in place before its records are durable
  *   R3         a header frees records whose blocks are durable
  *   R4         records are written over when a durable header on each active
@@ -21,7 +23,8 @@
  *              what it places
  *   open       without a journal: the bit is durable before what is in place
  *              (D1)
- *   missed     likewise, while a slot is not active (D2)
+ *   missed     likewise, while a slot is not active; and that of what was in a
+ *              transaction, before this is freed (D2)
  *   written    only superblocks, bitmaps and tables, and headers of rings of
  *              members that are behind, before a record of the session is in
  *              force (M10)
@@ -33,6 +36,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "array/membership/older-copy.h"
+#include "array/membership/rules.h"
 #include "raidmap/bitmap.h"
 #include "tests/sim-rules-internal.h"
 
@@ -152,10 +157,56 @@ check_places (struct run *r, const struct array *a, const struct sim_disk *d,
              " is written over", d->name, p->which, name[p->kind], p->no);
 }
 
+/* The stable content of a copy.  False: it has none. */
+static bool
+get_copy (const struct sim_disk *d, enum sb_copy c, struct superblock *sb)
+{
+  return superblock_decode (d->stable + layout_sb_off (d->size, c), c, sb,
+                            NULL) == SB_OK;
+}
+
+/* Most often all but the first sector, which has the number of the copy, is
+ * alike.
+ */
+static bool
+is_alike (const struct sim_disk *d, enum sb_copy c, enum sb_copy other)
+{
+  return memcmp (d->stable + layout_sb_off (d->size, c) + SIM_SECTOR,
+                 d->stable + layout_sb_off (d->size, other) + SIM_SECTOR,
+                 BLOCK_LEN - SIM_SECTOR) == 0;
+}
+
+/* What rots while the array runs is not known to it, nor what a failed flush has
+ * lost, as with pages.
+ */
+static void
+check_pair (struct run *r, const struct sim_disk *d, enum sb_copy copy)
+{
+  static const enum sb_copy pair[SB_NR_COPIES] = {
+    [SB_A1] = SB_B1, [SB_B1] = SB_A1, [SB_A2] = SB_B2, [SB_B2] = SB_A2,
+  };
+  static struct superblock sb, other;
+
+  if (is_alike (d, copy, pair[copy]) ||
+      r->rotted_copy >> sim_array_disk_no (r->sa, d) & 1 ||
+      sim_disk_is_lost (d, layout_sb_off (d->size, pair[copy]), BLOCK_LEN) ||
+      !get_copy (d, copy, &sb))
+    return;
+  if (!get_copy (d, pair[copy], &other))
+    run_die (r, "places: %s: the only good copy of a pair of the superblock, "
+             "%u, is written over", d->name, copy);
+  if (ballot_newer (&sb.record.self.ballot, &other.record.self.ballot) ||
+      (ballot_equal (&sb.record.self.ballot, &other.record.self.ballot) &&
+       older_copy_own_step (&sb) > older_copy_own_step (&other)))
+    run_die (r, "places: %s: copy %u of the superblock is written over, and "
+             "the other one of its pair is older", d->name, copy);
+}
+
 static void
 check_superblock (struct run *r, const struct sim_disk *d,
                   const struct place *p)
 {
+  check_pair (r, d, p->no);
   for (unsigned c = 0; c < SB_NR_COPIES; c++)
     if (c != p->no &&
         sim_disk_is_unflushed (d, layout_sb_off (d->size, c), BLOCK_LEN))
@@ -196,16 +247,14 @@ has_stable_bit (const struct array *a, const struct seat *s, uint64_t row,
 }
 
 static void
-check_bit (struct rules *ru, const struct sim_disk *d, uint64_t row,
-           enum bit bit)
+check_bit (struct rules *ru, const char *what, uint64_t row, enum bit bit)
 {
   for (unsigned i = 0; i < ru->a->nr_seats; i++) {
     const struct seat *s = ru->a->seat[i];
 
     if (rule_is_active (s) && !has_stable_bit (ru->a, s, row, bit))
-      run_die (ru->r, "%s: %s: row %" PRIu64 " is written, and the bit is not "
-               "durable on slot %u", bit == OPEN ? "open" : "missed", d->name,
-               row, s->slot);
+      run_die (ru->r, "%s: row %" PRIu64 " is %s, and the bit is not durable on "
+               "slot %u", bit == OPEN ? "open" : "missed", row, what, s->slot);
   }
 }
 
@@ -215,6 +264,39 @@ is_settled (const struct array *a)
 {
   return a->membership.phase == MEMBERSHIP_IDLE && !a->change &&
     !a->change_wanted;
+}
+
+static void
+check_missed (struct rules *ru, const char *what, uint64_t row, uint64_t nr)
+{
+  const uint64_t region_rows = ru->a->sb.l.region_len / BLOCK_LEN;
+
+  for (uint64_t i = row; i < row + nr;
+       i = round_down (i, region_rows) + region_rows)
+    check_bit (ru, what, i, MISSED);
+}
+
+void
+rules_check_freed (struct rules *ru, const struct journal_record *r)
+{
+  for (uint32_t i = 0; i < r->nr_entries; i++)
+    if (ru->a->lost_slots && is_settled (ru->a))
+      check_missed (ru, "freed", r->entry[i].first_block,
+                    r->entry[i].nr_blocks);
+}
+
+/* A recovery has all in place, and flushes that: then it frees it. */
+static void
+check_recovered (struct rules *ru, const struct array *a)
+{
+  const struct recovery *rec = a->recovery;
+
+  if (rec == NULL || rec->phase != PLACE_FLUSH || a->lost_slots == 0 ||
+      !is_settled (a))
+    return;
+  for (unsigned i = 0; i < rec->replay.nr_runs; i++)
+    check_missed (ru, "recovered", rec->replay.run[i].first,
+                  rec->replay.run[i].nr);
 }
 
 static void
@@ -233,11 +315,11 @@ look_at_data (struct rules *ru, const struct sim_disk *d,
   if (rule_is_spoilt (ru->r, d))
     return;
   if (!ru->r->journal)
-    check_bit (ru, d, row, OPEN);
+    check_bit (ru, "written", row, OPEN);
   /* What a recovery writes directly is of a transaction that is still live. */
   if (ru->a->lost_slots && is_settled (ru->a) &&
       (ru->a->recovery == NULL || ru->a->recovery->phase != DIRECT))
-    check_bit (ru, d, row, MISSED);
+    check_bit (ru, "written", row, MISSED);
 }
 
 /* ---- the table ----------------------------------------------------------- */
@@ -316,8 +398,13 @@ look (void *opaque, struct sim_disk *d, enum io_kind kind,
              kind == IO_READ ? "read" : "written");
   if (a == NULL)
     ru->a = NULL;
-  if (a == NULL || kind == IO_READ || kind == IO_FLUSH || ru->r->sa->dead)
+  if (a == NULL || kind == IO_READ || ru->r->sa->dead)
     return;
+  if (kind == IO_FLUSH) {
+    if (ru->a == a)
+      check_recovered (ru, a);
+    return;
+  }
   follow (ru, a);
   s = seat_of (a, d);
   if (s == NULL || !rule_is_active (s))      /* it begins anew */
