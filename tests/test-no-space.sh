@@ -63,13 +63,19 @@ PY
     fail "$kind: $1"
 }
 
+# make_small KEY...: an array on a file system that will be full
+make_small ()
+{
+  mount -t tmpfs -o size=50M tmpfs "$small"
+  make_members 3 60M "$small"
+  create_array k=2 m=1 size=90M "$@"
+}
+
+on_exit umount -ql "$small"
 kinds=(checksum=crc32c checksum=none consistency=none
        "consistency=none checksum=crc32c")
 for kind in "${kinds[@]}"; do
-  mount -t tmpfs -o size=50M tmpfs "$small"
-  on_exit umount -l "$small"
-  make_members 3 60M "$small"
-  create_array k=2 m=1 size=90M $kind
+  make_small $kind
   start_raid
   write_on fill
   rc=0
@@ -92,9 +98,7 @@ done
 
 # What clients give back is all the space that there is.
 for kind in "${kinds[@]}"; do
-  mount -t tmpfs -o size=50M tmpfs "$small"
-  make_members 3 60M "$small"
-  create_array k=2 m=1 size=90M $kind
+  make_small $kind
   start_raid
   write_on fill
   write_on trim
@@ -139,9 +143,7 @@ PY
 # answered; with a journal when its recovery has the space that it needs, and
 # status says so.
 for kind in "${kinds[@]}"; do
-  mount -t tmpfs -o size=50M tmpfs "$small"
-  make_members 3 60M "$small"
-  create_array k=2 m=1 size=90M $kind
+  make_small $kind
   start_raid
   crashed fill
   kill_raid
@@ -202,12 +204,10 @@ for end in space stop; do
   fi
 done
 
-# start_small KIND...: an array on a file system that will be full
+# start_small KIND KEY...: likewise, with a server
 start_small ()
 {
-  mount -t tmpfs -o size=50M tmpfs "$small"
-  make_members 3 60M "$small"
-  create_array k=2 m=1 size=90M consistency=$1
+  make_small consistency=$1
   start_raid "${@:2}"
 }
 
