@@ -130,6 +130,7 @@ client_start (void *arg)
   bool trim = gives_back (r);
   uint64_t off = 0, len = 0;
 
+  stats.trims_full += trim;
   if (trim)
     k = REQUEST_ZERO;
   if (!r->sa->a->writable || (r->sa->a->failed && run_percent (r, 90)))

@@ -74,6 +74,7 @@ rot_superblock (struct run *r, struct sim_disk *d)
   run_say (r, "%s: copy %d of the superblock rots at rest", d->name,
            (int) copy);
   stats.rest_superblock++;
+  stats.rest_differs += !rules_pair_is_alike (d, d->image, copy);
   r->rest_rotted = true;
   rot_block (r, d, layout_sb_off (d->size, copy));
 }

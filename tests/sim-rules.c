@@ -165,34 +165,37 @@ get_copy (const struct sim_disk *d, enum sb_copy c, struct superblock *sb)
                             NULL) == SB_OK;
 }
 
-/* Most often all but the first sector, which has the number of the copy, is
- * alike.
- */
-static bool
-is_alike (const struct sim_disk *d, enum sb_copy c, enum sb_copy other)
+static enum sb_copy
+other_copy (enum sb_copy c)
 {
-  return memcmp (d->stable + layout_sb_off (d->size, c) + SIM_SECTOR,
-                 d->stable + layout_sb_off (d->size, other) + SIM_SECTOR,
+  return c ^ SB_A1 ^ SB_B1;
+}
+
+bool
+rules_pair_is_alike (const struct sim_disk *d, const uint8_t *image,
+                     enum sb_copy c)
+{
+  return memcmp (image + layout_sb_off (d->size, c) + SIM_SECTOR,
+                 image + layout_sb_off (d->size, other_copy (c)) + SIM_SECTOR,
                  BLOCK_LEN - SIM_SECTOR) == 0;
 }
 
-/* What rots while the array runs is not known to it, nor what a failed flush has
- * lost, as with pages.
+/* What rots while the array runs is not known to it, nor what a failed flush
+ * has lost, as with pages.
  */
 static void
 check_pair (struct run *r, const struct sim_disk *d, enum sb_copy copy)
 {
-  static const enum sb_copy pair[SB_NR_COPIES] = {
-    [SB_A1] = SB_B1, [SB_B1] = SB_A1, [SB_A2] = SB_B2, [SB_B2] = SB_A2,
-  };
+  const enum sb_copy second = other_copy (copy);
   static struct superblock sb, other;
 
-  if (is_alike (d, copy, pair[copy]) ||
+  /* Most often they are. */
+  if (rules_pair_is_alike (d, d->stable, copy) ||
       r->rotted_copy >> sim_array_disk_no (r->sa, d) & 1 ||
-      sim_disk_is_lost (d, layout_sb_off (d->size, pair[copy]), BLOCK_LEN) ||
+      sim_disk_is_lost (d, layout_sb_off (d->size, second), BLOCK_LEN) ||
       !get_copy (d, copy, &sb))
     return;
-  if (!get_copy (d, pair[copy], &other))
+  if (!get_copy (d, second, &other))
     run_die (r, "places: %s: the only good copy of a pair of the superblock, "
              "%u, is written over", d->name, copy);
   if (ballot_newer (&sb.record.self.ballot, &other.record.self.ballot) ||
@@ -253,8 +256,8 @@ check_bit (struct rules *ru, const char *what, uint64_t row, enum bit bit)
     const struct seat *s = ru->a->seat[i];
 
     if (rule_is_active (s) && !has_stable_bit (ru->a, s, row, bit))
-      run_die (ru->r, "%s: row %" PRIu64 " is %s, and the bit is not durable on "
-               "slot %u", bit == OPEN ? "open" : "missed", row, what, s->slot);
+      run_die (ru->r, "%s: row %" PRIu64 " is %s, and the bit is not durable "
+               "on slot %u", bit == OPEN ? "open" : "missed", row, what, s->slot);
   }
 }
 

@@ -266,6 +266,11 @@ extern void copies_check_open (struct run *r);
 
 /* Check each I/O of the run from now on. */
 extern struct rules *rules_new (struct run *r);
+/* Have a copy of the superblock and the other one of its pair the same content
+ * in an image of a disk, after the first sector, which has their numbers?
+ */
+extern bool rules_pair_is_alike (const struct sim_disk *d,
+                                 const uint8_t *image, enum sb_copy c);
 extern void rules_free (struct rules *rules);
 
 /* ---- sim-clients.c ---- */

@@ -47,6 +47,7 @@
   X (long_hangs, "of those, for minutes")                               \
   X (held_reads, "reads that wait in a client's thread for one")        \
   X (full, "disks without space")                                       \
+  X (trims_full, "trims of whole stripes meanwhile (full)")             \
   X (enospc, "requests that got ENOSPC")                                \
   X (exceeded, "runs in which more than m members fail")                \
   X (failed_arrays, "arrays failed")                                    \
@@ -57,6 +58,7 @@
   X (rot_superblock, "copies of superblocks that rot")                  \
   X (rot_bitmap, "disks with pages of the bitmap that rot")             \
   X (rest_superblock, "copies of superblocks that rot while it is closed") \
+  X (rest_differs, "of those, in a pair that differs")                  \
   X (rest_bitmap, "pages of bitmaps that rot while it is closed")       \
   X (rest_bitmap_both, "of those, in both places")                      \
   X (rest_headers, "members whose ring headers rot while it is closed") \
