@@ -257,7 +257,8 @@ check_bit (struct rules *ru, const char *what, uint64_t row, enum bit bit)
 
     if (rule_is_active (s) && !has_stable_bit (ru->a, s, row, bit))
       run_die (ru->r, "%s: row %" PRIu64 " is %s, and the bit is not durable "
-               "on slot %u", bit == OPEN ? "open" : "missed", row, what, s->slot);
+               "on slot %u", bit == OPEN ? "open" : "missed", row, what,
+               s->slot);
   }
 }
 
