@@ -230,7 +230,7 @@ init_config (struct sim_array *sa)
   sa->c.k = sa->g.k;
   sa->c.m = sa->g.m;
   sa->c.chunk = sa->g.chunk;
-  sa->c.size = sa->g.size;
+  sa->c.size = sa->back_once ? 0 : sa->g.size;
   sa->c.consistency = sa->consistency;
   sa->c.checksum = sa->checksum;
   sa->c.code = sa->code;
@@ -272,6 +272,7 @@ sim_array_open (struct sim_array *sa, uint64_t which,
   unsigned nr = 0;
 
   assert (sa->a == NULL);
+  sa->back_once |= sa->went_back_to > 0;
   init_config (sa);
   sa->c.degraded = policy;
   sa->said[0] = '\0';

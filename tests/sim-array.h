@@ -121,6 +121,7 @@ struct sim_array {
   } table[MAX_SLOTS];
   char said[4096];              /* the last error message */
   uint64_t went_back_to;        /* the epoch, if force did when it was opened */
+  bool back_once;               /* it did once: its size is not known before */
 
   struct {
     struct solver *solver;
