@@ -143,6 +143,20 @@ check_output (int r, int no_answer)
   return no_answer ? no_answer : EXIT_FAILURE;
 }
 
+static void
+command_help (const struct command *c)
+{
+  printf ("usage: gpuraid %s %s\n%s\n", c->name, c->args, c->what);
+  if (c->help)
+    c->help ();
+}
+
+static bool
+is_help (const char *arg)
+{
+  return strcmp (arg, "--help") == 0 || strcmp (arg, "-h") == 0;
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -161,8 +175,12 @@ main (int argc, char *argv[])
     log_error ("which command? (gpuraid --help lists them)");
     return EXIT_USAGE;
   }
-  if (strcmp (argv[1], "--help") == 0 || strcmp (argv[1], "help") == 0) {
-    help ();
+  if (is_help (argv[1]) || strcmp (argv[1], "help") == 0) {
+    c = argc > 2 ? find_command (argv[2]) : NULL;
+    if (c)
+      command_help (c);
+    else
+      help ();
     return check_output (EXIT_SUCCESS, 0);
   }
   if (strcmp (argv[1], "--version") == 0) {
@@ -174,10 +192,8 @@ main (int argc, char *argv[])
     log_error ("%s: no such command (gpuraid --help lists them)", argv[1]);
     return EXIT_USAGE;
   }
-  if (argc > 2 && strcmp (argv[2], "--help") == 0) {
-    printf ("usage: gpuraid %s %s\n%s\n", c->name, c->args, c->what);
-    if (c->help)
-      c->help ();
+  if (argc > 2 && is_help (argv[2])) {
+    command_help (c);
     return check_output (EXIT_SUCCESS, 0);
   }
   optind = 0;                   /* glibc: start afresh */

@@ -45,10 +45,12 @@ for c in $commands; do
     create | examine | check | scan) ;;
     *) wrong "$text" "$c" a b c d ;;
   esac
-  for help in "$c --help" --help help --version; do
+  for help in "$c --help" "$c -h" "help $c" --help -h help --version; do
     timeout 60 "$gpuraid" $help >"$tmp/out" 2>"$tmp/err" ||
       fail "gpuraid $help: status $?"
     [ -s "$tmp/out" ] && [ ! -s "$tmp/err" ] || fail "gpuraid $help: nothing"
+    [[ $help != *$c* ]] || grep -q "^usage: gpuraid $c " "$tmp/out" ||
+      fail "gpuraid $help: $(cat "$tmp/out")"
   done
 done
 
