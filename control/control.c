@@ -399,7 +399,7 @@ control_start (struct control *c, const struct control_ops *ops, void *opaque)
 }
 
 /* Shut down the sockets of all sessions; wait for them to end, until
- * the deadline if there is one.
+ * the deadline, of CLOCK_MONOTONIC, if there is one.
  */
 static void
 end_sessions (struct control *c, int how, const struct timespec *deadline)
@@ -410,7 +410,8 @@ end_sessions (struct control *c, int how, const struct timespec *deadline)
   list_for_each (l, &c->running)
     shutdown (list_item (l, struct session, link)->fd, how);
   while (!list_empty (&c->running) && err == 0)
-    err = deadline ? pthread_cond_timedwait (&c->none_runs, &c->lock, deadline)
+    err = deadline ? pthread_cond_clockwait (&c->none_runs, &c->lock,
+                                             CLOCK_MONOTONIC, deadline)
       : pthread_cond_wait (&c->none_runs, &c->lock);
 }
 
@@ -433,7 +434,7 @@ control_stop_last (struct control *c, struct control_last *last)
     /* First stop reading, so that no request follows but the last answers are
      * sent; then close, so that a client that does not read causes no delay.
      */
-    clock_gettime (CLOCK_REALTIME, &deadline);
+    clock_gettime (CLOCK_MONOTONIC, &deadline);
     deadline.tv_sec += control_last_s;
     end_sessions (c, SHUT_RD, &deadline);
     end_sessions (c, SHUT_RDWR, NULL);
