@@ -3,7 +3,7 @@
 #   make                     nbdkit-gpuraid-plugin.so, gpuraid and gpuraid-bench,
 #                            here
 #   make check               unit tests and script tests, layer check
-#   make test T=NAME...      only these: ring means tests/test-ring.c, and .sh
+#   make test T=NAME...      only these: ring means test-ring.c, and .sh
 #                            or .py of that name
 #   make lint                what scripts/check has for style and layers
 #   make unit                only build the unit tests
@@ -26,9 +26,9 @@
 #
 # Every file in a folder of the table in docs/architecture.md is
 # built, and in the folders in array/, cli/, gpu/ and member/.
-# tests/test-*.c are unit tests (cmocka), linked
-# with everything that needs no nbdkit; tests/test-*.{sh,py} are run as they
-# are; tests/fuzz-*.c are fuzzers.
+# tests/ROOM/test-*.c are unit tests (cmocka), linked
+# with everything that needs no nbdkit; tests/ROOM/test-*.{sh,py} are run as
+# they are; tests/fuzz/fuzz-*.c are fuzzers.  The programs are in $(B)/tests/.
 
 CC      ?= gcc
 WERROR  ?= -Werror
@@ -95,15 +95,19 @@ plugin  := $(call folder,nbdkit-plugin)
 old     := $(call folder,old-nbdkit)
 attach  := $(call folder,attach)
 cli     := $(foreach d,cli $(call rooms,cli),$(call folder,$(d)))
-# tests/*.c that are neither tests nor fuzzers are helpers of the tests
-test_c  := $(sort $(wildcard tests/test-*.c))
-fuzz_c  := $(sort $(wildcard tests/fuzz-*.c))
+# A .c in a room of tests/ that is no test and no fuzzer is a helper of the tests, except
+# those that become libraries and programs of their own.
+tests_of = $(sort $(wildcard $(foreach d,tests/* tests/*/*,$(d)/test-*.$(1))))
+test_c  := $(call tests_of,c)
+fuzz_c  := $(sort $(wildcard tests/fuzz/fuzz-*.c))
+not_helpers := $(foreach d,fake-cuda powerfail preload tools,tests/$(d)/%)
 helpers := $(patsubst %.c,$(B)/%.o,\
-	$(filter-out $(test_c) $(fuzz_c),$(sort $(wildcard tests/*.c))))
-unit    := $(patsubst %.c,$(B)/%,$(test_c))
+	$(filter-out $(test_c) $(fuzz_c) $(not_helpers),\
+	$(sort $(wildcard tests/*.c tests/*/*.c tests/*/*/*.c))))
+unit    := $(patsubst %.c,$(B)/tests/%,$(notdir $(test_c)))
 tools   := $(patsubst tests/tools/%.c,$(B)/tests/tools/%,\
 	$(sort $(wildcard tests/tools/*.c)))
-fuzzers := $(patsubst tests/%.c,build/fuzz/%,$(fuzz_c))
+fuzzers := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(fuzz_c))
 # Members that lose what was not flushed, served by nbdkit.
 volatile := $(call folder,tests/powerfail)
 
@@ -143,16 +147,17 @@ $(B)/libgpuraid.a: $(filter-out %/main.o,$(bench)) $(measure) $(control) $(core)
 $(B)/libtest.a: $(helpers) $(sim)
 	rm -f $@ && ar rc $@ $^
 
-$(unit): $(B)/tests/%: $(B)/tests/%.o $(B)/libtest.a $(B)/libgpuraid.a
-	$(CC) $(LDFLAGS) $(FASTLD) -o $@ $< $(B)/libtest.a $(B)/libgpuraid.a \
-	  $(LIBS) -lcmocka -lJerasure
+$(foreach t,$(test_c:.c=),$(eval $(B)/tests/$(notdir $(t)): $(B)/$(t).o))
+$(unit): $(B)/libtest.a $(B)/libgpuraid.a
+	$(CC) $(LDFLAGS) $(FASTLD) -o $@ $(filter %.o,$^) $(B)/libtest.a \
+	  $(B)/libgpuraid.a $(LIBS) -lcmocka -lJerasure
 
 # As where the linker puts constants and code into one segment.
 $(B)/tests/test-killed-client: FASTLD := -Wl,-z,noseparate-code
 
 # The toolkit's own header is only for this comparison.
 cuda_h  := $(if $(NVCC),$(realpath $(dir $(NVCC))../include/cuda.h))
-$(B)/tests/test-cuda-header.o: CFLAGS += $(if $(cuda_h),-DHAVE_CUDA_H \
+$(B)/tests/gpu/test-cuda-header.o: CFLAGS += $(if $(cuda_h),-DHAVE_CUDA_H \
 	$(patsubst %,-isystem %,$(filter-out /usr/include/,$(dir $(cuda_h)))))
 
 $(tools): $(B)/tests/tools/%: $(B)/tests/tools/%.o
@@ -284,18 +289,18 @@ build/tests/fake-cuda/libnvrtc.so.13: \
 # ---- fuzzers
 
 # With the address sanitizer nothing is compiled for them alone, and
-# tests/fuzzing-plain.c runs them.
+# tests/fuzz/fuzzing-plain.c runs them.
 ifneq ($(findstring address,$(SAN)),)
-fuzzers := $(fuzz_c:%.c=$(B)/%)
+fuzzers := $(fuzz_c:tests/fuzz/%.c=$(B)/tests/%)
 $(B)/libcli.a: $(filter-out %/main.o,$(cli))
 	rm -f $@ && ar rc $@ $^
-$(fuzzers): $(B)/tests/%: $(B)/tests/%.o $(B)/libtest.a $(B)/libcli.a \
+$(fuzzers): $(B)/tests/%: $(B)/tests/fuzz/%.o $(B)/libtest.a $(B)/libcli.a \
 		$(B)/libgpuraid.a
 	$(CC) $(LDFLAGS) $(FASTLD) -o $@ $^ $(LIBS) -lcmocka
 else
 
 # All of what they run is instrumented.  Without clang's libFuzzer (scripts/fuzz
-# --which) they are made by $(CC), and tests/fuzzing-plain.c runs them.
+# --which) they are made by $(CC), and tests/fuzz/fuzzing-plain.c runs them.
 ifneq ($(filter fuzz build/fuzz/%,$(MAKECMDGOALS)),)
 fuzz_by := $(shell scripts/fuzz --which)
 endif
@@ -307,7 +312,7 @@ fuzz_o := $(patsubst %.c,build/fuzz/%.o,\
 	$(foreach d,common raidmap gf member array control \
 	$(call rooms,member array),$(wildcard $(d)/*.c)) \
 	cli/server/remote.c cli/show/render.c cli/show/metrics-text.c cli/show/watch-frame.c \
-	tests/mutate.c tests/replay-reference.c)
+	tests/fuzz/mutate.c tests/array/replay/replay-reference.c)
 
 build/fuzz/%.o: %.c build/fuzz/by
 	@mkdir -p $(@D)
@@ -315,8 +320,9 @@ build/fuzz/%.o: %.c build/fuzz/by
 	  -MMD -MP -c -o $@ $<
 build/fuzz/libfuzz.a: $(fuzz_o)
 	rm -f $@ && ar rc $@ $^
-$(fuzzers): build/fuzz/%: build/fuzz/tests/%.o build/fuzz/tests/fuzzing.o \
-		$(if $(fuzz_libfuzzer),,build/fuzz/tests/fuzzing-plain.o) \
+$(fuzzers): build/fuzz/%: build/fuzz/tests/fuzz/%.o \
+		build/fuzz/tests/fuzz/fuzzing.o \
+		$(if $(fuzz_libfuzzer),,build/fuzz/tests/fuzz/fuzzing-plain.o) \
 		build/fuzz/libfuzz.a
 	$(fuzz_cc) $(if $(fuzz_libfuzzer),-fsanitize=fuzzer) -o $@ $^ $(LIBS) \
 	  -lcmocka
@@ -333,11 +339,12 @@ fuzz: $(fuzzers)
 unit: $(unit) $(fake_cuda)
 
 objects: $(core) $(sim) $(control) $(measure) $(bench) $(plugin) $(old) $(attach) $(cli) $(helpers) \
-	$(unit:=.o) $(tools:=.o) $(volatile)
+	$(test_c:%.c=$(B)/%.o) $(tools:=.o) $(volatile)
 
-named   := $(foreach t,$(T),tests/$(patsubst test-test-%,test-%,test-$(t)))
-named_c := $(patsubst %.c,$(B)/%,$(wildcard $(named:=.c)))
-named_s := $(wildcard $(named) $(named:=.sh) $(named:=.py))
+named   := $(foreach t,$(T),$(patsubst test-test-%,test-%,test-$(t)))
+named_c := $(filter $(named:%=$(B)/tests/%),$(unit))
+named_s := $(foreach t,$(named),$(filter %/$(t) %/$(t).sh %/$(t).py,\
+	$(call tests_of,sh) $(call tests_of,py)))
 test: $(named_c) $(if $(named_s),all)
 	@$(if $(named_c)$(named_s),,echo 'make test T=NAME: no such test: "$(T)"' >&2; false)
 	B=$(B) OUT=$(OUT) SAN=$(SAN) scripts/run-tests $(named_c) $(named_s)
@@ -351,7 +358,7 @@ check: all $(unit)
 	  scripts/include-cycles --most 0 --calls $(B) $$d || exit 1; \
 	done
 	B=$(B) OUT=$(OUT) SAN=$(SAN) scripts/run-tests $(unit) \
-	  $(sort $(wildcard tests/test-*.sh tests/test-*.py))
+	  $(call tests_of,sh) $(call tests_of,py)
 
 # ---- install
 

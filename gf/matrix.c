@@ -16,7 +16,7 @@
  * and with row 0 in it the same without the factors of the y that is
  * infinite.  It is not 0 if all x differ, all y differ, and no x is a y:
  * 2^-i = 2^j only where 255 divides i + j.  With k + m <= 64 that is so
- * for every minor.  tests/test-matrix.c checks these three conditions,
+ * for every minor.  tests/gf/test-matrix.c checks these three conditions,
  * that our rows have this form, and the minors themselves.
  *
  * SPDX-License-Identifier: BSD-3-Clause

@@ -61,7 +61,7 @@ extern void matrix_free (struct matrix *);
  *                          choice of k cells
  *   k + m <= 64            random minors, and random choices solved
  *
- * The tests are in tests/test-matrix.c.
+ * The tests are in tests/gf/test-matrix.c.
  */
 extern void matrix_rs_parity (unsigned k, unsigned m, uint8_t *coef);
 
@@ -82,7 +82,7 @@ extern void matrix_rs_parity (unsigned k, unsigned m, uint8_t *coef);
  * are 671 ones; Jerasure's "good" matrix has 888.
  *
  * Any k of the k data and m parity cells give all others: the algebra is at
- * the top of matrix-crs.c.  tests/test-matrix-crs.c checks the conditions
+ * the top of matrix-crs.c.  tests/gf/test-matrix-crs.c checks the conditions
  * that it needs for every k, m and w, and tries every minor for w <= 4, and
  * for w 5 to 8 those of 10+6, 8+8, 13+4 and 15+3, and random ones.
  */

@@ -7,7 +7,7 @@
 #ifndef GPURAID_TEST_ENGINE_ARRAY_H
 #define GPURAID_TEST_ENGINE_ARRAY_H
 
-#include "tests/sim-array.h"
+#include "tests/sim/sim-array.h"
 
 #define SECOND UINT64_C (1000000000)
 #define CHUNK 16384u

@@ -1,4 +1,4 @@
-# gpuraid: servers whose exports are members, for tests/test-nbd-*.sh.  Source
+# gpuraid: servers whose exports are members, for test-nbd-*.sh.  Source
 # it after tests/functions.sh.
 #
 # SPDX-License-Identifier: BSD-3-Clause

@@ -4,7 +4,7 @@
  * during the call.  This code decides; the caller writes the superblock
  * copies in the order given below, and reports back.  docs/rules.md has the
  * rules, M1 to M21, tests/model/membership.py checks them exhaustively, and
- * tests/test-membership-*.c test this code.
+ * tests/array/membership/ has the tests.
  *
  * This is Paxos with one proposer at a time.  Copies A1 and B1 hold the last
  * record proposed to a member, A2 and B2 the last one it accepted.  A record

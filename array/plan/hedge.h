@@ -1,6 +1,6 @@
 /* gpuraid: when a read of a member is slow, and what may be done about it.
  *
- * Pure: no I/O, no locks, no clock, no allocation, so tests/test-hedge.c can
+ * Pure: no I/O, no locks, no clock, no allocation, so test-hedge.c can
  * try every case.  array/seats/slow.c tells it how long reads took, and
  * array/ops/hedge.c carries out what it says.  docs/hedge.md has the
  * definitions and the reasons.

@@ -1,6 +1,6 @@
 /* gpuraid: choose what to do to one rect.
  *
- * Pure: no I/O, no locks, no allocation, so tests/test-plan.c can try
+ * Pure: no I/O, no locks, no allocation, so test-plan.c can try
  * every case.  array/ops/advance.c carries the plan out, array/plan/solver.c
  * makes the matrix.
  *

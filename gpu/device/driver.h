@@ -2,7 +2,7 @@
  *
  * libcuda.so.1 belongs to the driver, not to the toolkit, and is not on every
  * machine.  So it is opened at run time, and the parts of its stable interface
- * that we use are declared here.  tests/test-cuda-header.c compares this with
+ * that we use are declared here.  test-cuda-header.c compares this with
  * cuda.h if the toolkit is installed.
  *
  * Nothing here may be called before the server's fork.

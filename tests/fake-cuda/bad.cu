@@ -1,4 +1,4 @@
-/* gpuraid: tests: kernels that are wrong, for tests/test-emulator.c.
+/* gpuraid: tests: kernels that are wrong, for tests/gpu/test-emulator.c.
  *
  * Each takes a device address of 64 bytes, and something else.
  *

@@ -1,4 +1,4 @@
-/* gpuraid: tests: kernels that are right, for tests/test-emulator.c.
+/* gpuraid: tests: kernels that are right, for tests/gpu/test-emulator.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

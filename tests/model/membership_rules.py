@@ -13,7 +13,7 @@
 # images of members back.
 #
 # What the model leaves out: the device table, cursors and the bitmap
-# (tests/test-membership-changes.c and -walk.c try those), and the limit of
+# (test-membership-changes.c and -walk.c try those), and the limit of
 # 24 on seen.
 #
 # SPDX-License-Identifier: BSD-3-Clause

@@ -12,8 +12,8 @@ source tests/functions.sh
 make_members 6 40M
 create_array k=4 m=2
 start_raid
-out=$(timeout 600 /usr/bin/python3 tests/killed-clients.py "$raid_pid" "$uri" \
-  "${1:-10}" device 2>&1) || fail "$out"
+out=$(timeout 600 /usr/bin/python3 tests/clients/killed-clients.py "$raid_pid" \
+  "$uri" "${1:-10}" device 2>&1) || fail "$out"
 is_ours "$raid_pid" || fail "the server has ended"
 echo "$0: $out"
 

@@ -1,0 +1,591 @@
+/* gpuraid: entries of the checksum table: of a page that can't be read for a
+ * moment, of a block that was read badly first, and of one that is made of an
+ * old one.
+ *
+ * run-tests: no-thread
+ * It has one thread.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "array/sums/internal.h"
+#include "common/bits.h"
+#include "tests/array/scrub/scrub-array.h"
+
+static struct sim_array *
+start (unsigned k, unsigned m)
+{
+  struct sim_array *sa;
+
+  sim_consistency = CONSISTENCY_JOURNAL;
+  sim_checksum = CHECKSUM_CRC32C;
+  sa = start_full (k, m, CHUNK, 16);
+  open_again (sa, ~0, true);
+  return sa;
+}
+
+/* A request for the first block ends well, of which the first two reads of a
+ * disk fail, and those of a moment after them.
+ */
+static void
+ask_despite_errors (struct sim_array *sa, struct sim_disk *d,
+               enum request_kind kind, void *buf, unsigned flags)
+{
+  const uint64_t before = d->nr_ios[IO_READ];
+  struct sim_request *q;
+
+  d->read_error_ppm = 1000000;
+  q = start_request (sa, kind, buf, 0, 4096, flags);
+  while (d->nr_ios[IO_READ] < before + 2)
+    assert_true (sim_step (sa->sim));
+  assert_true (sim_array_pause (sa, 1000000));
+  d->read_error_ppm = 0;
+  while (q->state != SIM_IDLE)
+    assert_true (sim_step (sa->sim));
+  assert_int_equal (q->r.error, 0);
+  free (q);
+}
+
+/* The page has entries of many rows.  A write stores it, and waits until it can
+ * be read.
+ */
+static void
+test_write_waits_for_its_page (void **state)
+{
+  struct sim_array *sa = start (2, 1);
+  struct sim_disk *d = disk_of_role (sa, 0, 0);
+
+  data[0]++;
+  ask_despite_errors (sa, d, REQUEST_WRITE, data, ARRAY_FUA);
+
+  open_again (sa, ~0, true);
+  assert_int_equal (sim_array_fail (sa, layout_slot (&sa->g, 0, 1)), 0);
+  assert_true (sim_array_settle (sa, 60 * SECOND));
+  check_all (sa);
+  end_degraded (sa);
+}
+
+/* A member is lost, and the page of another one can't be read for a moment: a
+ * reader waits, as it does for blocks.
+ */
+static void
+test_read_waits_for_a_page (void **state)
+{
+  struct sim_array *sa = start (2, 1);
+  struct sim_disk *d = disk_of_role (sa, 0, 1);
+
+  assert_int_equal (sim_array_fail (sa, layout_slot (&sa->g, 0, 0)), 0);
+  assert_true (sim_array_settle (sa, 60 * SECOND));
+  ask_despite_errors (sa, d, REQUEST_READ, back, 0);
+  assert_memory_equal (back, data, 4096);
+  end_degraded (sa);
+}
+
+/* A rebuild reads a bad block, of which the cache has the content: the new
+ * member's block gets the checksum of that, not of the bad one.
+ */
+static void
+test_checksum_of_a_copied_block (void **state)
+{
+  struct sim_array *sa = start (1, 2);
+  static uint8_t bad[BLOCK_LEN];
+  uint64_t stripe = 0;
+  unsigned new;
+
+  assert_int_equal (sim_array_fail (sa, 1), 0);
+  assert_int_equal (sim_array_fail (sa, 2), 0);
+  while (layout_slot (&sa->g, stripe, 0) != 2)
+    stripe++;
+  put (sa, stripe * CHUNK + BLOCK_LEN, BLOCK_LEN, ARRAY_FUA);
+  assert_true (sim_array_pause (sa, SECOND));
+  memset (bad, 0xaa, sizeof bad);
+  sim_disk_poke (sa->disk[0], bad, sizeof bad, place (sa, stripe, BLOCK_LEN));
+
+  new = sim_array_add_disk (sa);
+  assert_int_equal (sim_array_replace (sa, 2, new), 0);
+  assert_true (sim_array_settle (sa, 600 * SECOND));
+  assert_int_equal (sim_array_fail (sa, 0), 0);
+  assert_true (sim_array_settle (sa, 60 * SECOND));
+  open_again (sa, ~0, true);
+  check_all (sa);
+  end_degraded (sa);
+}
+
+/* ---- pages that can't be read ------------------------------------------- */
+
+/* Both places of the page of a row, on these members. */
+static void
+set_bad_pages (struct sim_array *sa, uint64_t row, uint64_t slots)
+{
+  FOR_EACH_BIT (slot, slots)
+    for (unsigned i = 0; i < 2; i++)
+      sim_disk_set_bad (sa->disk[slot], page_off (sa, row, i),
+                        TABLE_PAGE_LEN);
+}
+
+static void
+clear_bad (struct sim_array *sa)
+{
+  for (unsigned i = 0; i < sa->nr_disks; i++)
+    memset (sa->disk[i]->bad, 0, sa->disk_size / SIM_BLOCK);
+}
+
+/* No member's page can be read, longer than a write waits.  Other rows of the
+ * page don't become zeroes, as if they had never been written.
+ */
+static void
+test_unreadable_page_is_not_new (void **state)
+{
+  struct sim_array *sa = start_with_sums (2, 1);
+
+  open_again (sa, ~0, true);
+  set_bad_pages (sa, 0, 7);
+  put (sa, 0, 2 * CHUNK, ARRAY_FUA);
+  clear_bad (sa);
+  check_range (sa, 0, 2 * CHUNK);
+  assert_int_equal (sim_array_read (sa, back, 4096, 2 * CHUNK), EIO);
+  open_again (sa, ~0, true);
+  check_range (sa, 0, 2 * CHUNK);
+  assert_int_equal (sim_array_read (sa, back, 4096, 2 * CHUNK), EIO);
+  end_degraded (sa);
+}
+
+/* A page of one member can't be read.  That is one bad block, however often it
+ * is needed: the member stays.  A write heals it.
+ */
+static void
+test_unreadable_page_counts_once (void **state)
+{
+  struct sim_array *sa = start (2, 1);
+
+  set_bad_pages (sa, 0, 1);
+  for (unsigned i = 0; i < 60; i++)
+    check_range (sa, i % 20 * BLOCK_LEN, BLOCK_LEN);
+  assert_int_equal (sa->a->lost_slots, 0);
+  assert_int_equal (sa->a->seat[0]->read_errors, 1);
+  put (sa, 0, 2 * CHUNK, ARRAY_FUA);
+  open_again (sa, ~0, true);
+  check_all (sa);
+  assert_int_equal (sa->a->seat[0]->read_errors, 0);
+  end_whole (sa);
+}
+
+/* A member is taken again, and missed nothing in the rows of a page of its
+ * table, which can't be read for a moment.  It is not stored without its
+ * entries.
+ */
+static void
+test_page_of_a_target_is_unreadable (void **state)
+{
+  struct sim_array *sa;
+  bool full;
+
+  limits.region_min_len = CHUNK;
+  limits.ahead_regions = 0;
+  sa = start_with_sums (2, 1);
+  open_again (sa, ~0, true);
+  assert_int_equal (sim_array_fail (sa, 0), 0);
+  put (sa, 0, 4096, ARRAY_FUA);
+  open_again (sa, ~0, true);
+  set_bad_pages (sa, NR_ROWS - 1, 1);
+  assert_int_equal (sim_array_readd (sa, 0, &full), 0);
+  assert_false (full);
+  while (sa->a->at[0][1]->read_errors < 1)
+    assert_true (sim_step (sa->sim));
+  clear_bad (sa);
+  assert_true (sim_array_settle (sa, 60 * SECOND));
+  assert_int_equal (sa->a->irregular_slots, 0);
+  open_again (sa, ~0, true);
+  assert_int_equal (sim_array_fail (sa, 1), 0);
+  assert_true (sim_array_settle (sa, 60 * SECOND));
+  check_all (sa);
+  end_degraded (sa);
+}
+
+/* A page was never written, as the others prove, and can't be read on the
+ * member that is replaced: the new member gets none.  Else that one would be
+ * the only one with the page, and the others would seem to have lost theirs.
+ */
+static void
+test_unreadable_page_never_written (void **state)
+{
+  for (unsigned slot = 0; slot < 3; slot++) {
+    struct sim_array *sa;
+    unsigned no;
+
+    sim_consistency = CONSISTENCY_JOURNAL;
+    sim_checksum = CHECKSUM_CRC32C;
+    limits.table_page_entries = 24;
+    limits.tick_ns = 20000000;
+    sa = start_empty (2, 1, CHUNK, NR_STRIPES);
+    put (sa, sa->g.size - 4096, 4096, ARRAY_FUA);
+    open_again (sa, ~0, true);
+    set_bad_pages (sa, 0, BIT (slot));
+    no = sim_array_add_disk (sa);
+    assert_int_equal (sim_array_replace (sa, slot, no), 0);
+    assert_true (sim_array_settle (sa, 600 * SECOND));
+    clear_bad (sa);
+    open_again (sa, ~0, true);
+    check_all (sa);
+    check_clean (scrub (sa, false));
+    assert_int_equal (sa->a->counters.bad_table_pages, 0);
+    end_whole (sa);
+  }
+}
+
+/* A page became zeroes on one member, another member's can't be read for a
+ * moment, and the third is away: that proves nothing.  Its rows are no zeroes,
+ * then or when the third is back.
+ */
+static void
+test_blank_page_without_proof (void **state)
+{
+  static const uint8_t zeroes[TABLE_PAGE_LEN];
+  struct sim_array *sa = start_with_sums (2, 1);
+  const unsigned away = slot_of (sa, 0, 0), blank = slot_of (sa, 0, 1);
+  bool full;
+
+  open_again (sa, ~0, true);
+  assert_int_equal (sim_array_fail (sa, away), 0);
+  assert_true (sim_array_stop (sa));
+  for (unsigned i = 0; i < 2; i++)
+    put_bytes (sa, blank, page_off (sa, 0, i), zeroes, sizeof zeroes);
+  set_bad_pages (sa, 0, BIT (slot_of (sa, 0, 2)));
+  open_again (sa, ~0, true);
+  assert_int_equal (sim_array_read (sa, back, CHUNK, CHUNK), EIO);
+  clear_bad (sa);
+  assert_int_equal (sim_array_readd (sa, away, &full), 0);
+  assert_true (sim_array_settle (sa, 60 * SECOND));
+  check_all (sa);
+  open_again (sa, ~0, true);
+  check_all (sa);
+  end_whole (sa);
+}
+
+/* The first write to a page, while a member's can't be read for a moment: its
+ * record too says that it is the first.  So after a crash in the store of the
+ * page all other rows are zeroes, also without the other member that has a
+ * record.
+ */
+static void
+test_first_write_to_an_unreadable_page (void **state)
+{
+  static const uint8_t torn[TABLE_PAGE_LEN] = { 0x5a };
+  struct sim_array *sa;
+  unsigned other, bad;
+
+  sim_consistency = CONSISTENCY_JOURNAL;
+  sim_checksum = CHECKSUM_CRC32C;
+  limits.table_page_entries = 24;
+  limits.tick_ns = 20000000;
+  sa = start_empty (2, 1, CHUNK, NR_STRIPES);
+  other = slot_of (sa, 0, 0);
+  bad = slot_of (sa, 0, 2);
+  set_bad_pages (sa, 0, BIT (bad));
+  put (sa, 0, 4096, ARRAY_FUA);
+  assert_int_equal (sa->a->counters.table_bytes, 0);
+  crash_array (sa);
+  clear_bad (sa);
+  put_bytes (sa, bad, page_off (sa, 0, 0), torn, sizeof torn);
+  for (unsigned i = 0; i < 2; i++) {
+    open_again (sa, 7 & ~BIT (other), true);
+    check_all (sa);
+    assert_int_equal (sa->a->counters.bad_table_pages, 0);
+  }
+  end_degraded (sa);
+}
+
+/* A page that was never written is rubbish on one member, as the others prove.
+ * Once too few of them are there nothing would tell it from one that is
+ * damaged, and its rows would be lost: so it is made zeroes while they are.
+ */
+static void
+test_rubbish_in_a_page_never_written (void **state)
+{
+  static const uint8_t rubbish[TABLE_PAGE_LEN] = { 0x3c },
+    zeroes[TABLE_PAGE_LEN];
+
+  for (unsigned known = 0; known < 2; known++) {
+    struct sim_array *sa;
+    unsigned bad;
+
+    sim_consistency = CONSISTENCY_JOURNAL;
+    sim_checksum = CHECKSUM_CRC32C;
+    limits.table_page_entries = 24;
+    sa = start_empty (2, 1, CHUNK, NR_STRIPES);
+    bad = slot_of (sa, 0, 2);
+    open_again (sa, ~0, true);
+    if (known)
+      check_all (sa);
+    put_bytes (sa, bad, page_off (sa, 0, 0), rubbish, sizeof rubbish);
+    (void) scrub (sa, false);
+    assert_int_equal (sa->a->counters.bad_table_pages, 1);
+    assert_true (sim_array_settle (sa, 60 * SECOND));
+    (void) scrub (sa, false);
+    assert_int_equal (sa->a->counters.bad_table_pages, 1);
+    for (unsigned i = 0; i < 2; i++)
+      assert_memory_equal (sa->disk[bad]->visible + page_off (sa, 0, i),
+                           zeroes, sizeof zeroes);
+    open_again (sa, 7 & ~BIT (slot_of (sa, 0, 0)), true);
+    check_all (sa);
+    end_degraded (sa);
+  }
+}
+
+/* One place of a page has a bad block on one member.  Whether the page was
+ * never written, or was: a scrub has the place written again.  Then the rows
+ * can be read without a second member, too.
+ */
+static void
+test_bad_block_in_a_page (void **state)
+{
+  for (unsigned i = 0; i < 8; i++) {
+    const bool known = i & 1, born = i & 2;
+    struct sim_array *sa;
+    unsigned bad;
+    uint64_t off;
+
+    sim_consistency = CONSISTENCY_JOURNAL;
+    sim_checksum = CHECKSUM_CRC32C;
+    limits.table_page_entries = 24;
+    limits.tick_ns = 20000000;
+    sa = start_empty (2, 1, CHUNK, NR_STRIPES);
+    bad = slot_of (sa, 0, 2);
+    if (born)
+      put (sa, 0, CHUNK, ARRAY_FUA);
+    open_again (sa, ~0, true);
+    if (known)
+      check_all (sa);
+    off = page_off (sa, 0, i >> 2);
+    sim_disk_set_bad (sa->disk[bad], off, TABLE_PAGE_LEN);
+    (void) scrub (sa, true);
+    open_again (sa, 7 & ~BIT (slot_of (sa, 0, 0)), true);
+    assert_false (sa->disk[bad]->bad[off / SIM_BLOCK]);
+    check_all (sa);
+    end_degraded (sa);
+  }
+}
+
+/* A page of no entries, as the slots have it of which the first write to it
+ * changes no block.
+ */
+static void
+put_page (struct sim_array *sa, unsigned disk, unsigned slot, unsigned place)
+{
+  static struct table_page page;
+  uint8_t buf[TABLE_PAGE_LEN];
+
+  memset (&page, 0, sizeof page);
+  page.counter = table_next_counter (0, 1);
+  if (table_counter_place (page.counter) != place)
+    page.counter = table_next_counter (page.counter, 1);
+  table_page_encode (&page, &sa->uuid, slot, buf);
+  put_bytes (sa, disk, page_off (sa, 0, place), buf, sizeof buf);
+}
+
+/* The first write to a page is of two slots.  It crashes when the third slot's
+ * member has the page, and the one that replaces it has it in one place, and
+ * the other place is torn.  The recovery must store it there too: later nothing
+ * says any more that the one place is right.
+ */
+static void
+test_page_of_a_target_is_whole (void **state)
+{
+  static const uint8_t torn[TABLE_PAGE_LEN] = { 0x77 };
+  struct sim_array *sa;
+  unsigned other, no;
+
+  sim_consistency = CONSISTENCY_JOURNAL;
+  sim_checksum = CHECKSUM_CRC32C;
+  limits.table_page_entries = 24;
+  sa = start_empty (2, 1, CHUNK, 64);
+  other = slot_of (sa, 0, 1);
+  assert_true (sim_array_stop (sa));
+  sa->window_len = CHUNK;
+  sa->save_ns = 1;
+  open_again (sa, ~0, true);
+  put (sa, sa->g.size / 2, sa->g.size / 2, ARRAY_FUA);
+  no = sim_array_add_disk (sa);
+  assert_int_equal (sim_array_replace (sa, other, no), 0);
+  while (sa->a->at[other][1]->cursor < 40 * CHUNK)
+    assert_true (sim_step (sa->sim));
+  wait_for_save (sa);
+  put (sa, 0, 4096, ARRAY_FUA);
+  crash_array (sa);
+
+  put_page (sa, other, other, 0);
+  put_page (sa, other, other, 1);
+  put_page (sa, no, other, 1);
+  put_bytes (sa, no, page_off (sa, 0, 0), torn, sizeof torn);
+  open_again (sa, ~0, true);
+  assert_non_null (sa->a->at[other][1]);
+  assert_true (sa->a->at[other][1]->cursor > 0);
+  assert_true (sim_array_settle (sa, 600 * SECOND));
+  assert_int_equal (sim_array_fail (sa, slot_of (sa, 0, 0)), 0);
+  assert_true (sim_array_settle (sa, 60 * SECOND));
+  open_again (sa, ~0, true);
+  check_all (sa);
+  assert_int_equal (sa->a->counters.bad_table_pages, 0);
+  end_degraded (sa);
+}
+
+/* ---- old blocks --------------------------------------------------------- */
+
+/* A block of a row that was written as a whole is old together with its entry,
+ * and another one can't be read.  What is decoded for that is not what was
+ * written: it has another checksum.
+ */
+static void
+test_decoded_from_an_old_block (void **state)
+{
+  struct sim_array *sa = start_with_sums (2, 1);
+  const unsigned old = slot_of (sa, 0, 1), bad = slot_of (sa, 0, 0);
+  struct copy c;
+
+  open_again (sa, ~0, true);
+  keep (sa, old, 0, &c);
+  put (sa, 0, 2 * CHUNK, ARRAY_FUA);
+  assert_true (sim_array_stop (sa));
+  restore (sa, old, 0, &c, true);
+  sim_disk_set_bad (sa->disk[bad], sa->l.data_off, BLOCK_LEN);
+  open_again (sa, ~0, true);
+  assert_int_equal (sim_array_read (sa, back, 4096,
+                                    layout_address (&sa->g, 0, 0, 0)), EIO);
+  end_degraded (sa);
+}
+
+/* Likewise, and the row was not written as a whole: by the generations it could
+ * also be the entry of the block that can't be read which is old.
+ */
+static void
+test_decoded_from_an_old_delta (void **state)
+{
+  struct sim_array *sa = start_with_sums (2, 1);
+  const unsigned old = slot_of (sa, 0, 1), bad = slot_of (sa, 0, 0);
+  struct copy c;
+
+  open_again (sa, ~0, true);
+  keep (sa, old, 0, &c);
+  put (sa, layout_address (&sa->g, 0, 1, 0), 4096, ARRAY_FUA);
+  assert_true (sim_array_stop (sa));
+  restore (sa, old, 0, &c, true);
+  sim_disk_set_bad (sa->disk[bad], sa->l.data_off, BLOCK_LEN);
+  open_again (sa, ~0, true);
+  assert_int_equal (sim_array_read (sa, back, 4096,
+                                    layout_address (&sa->g, 0, 0, 0)), EIO);
+  end_degraded (sa);
+}
+
+/* One parity block is old together with its entry, and the data that was
+ * written with the other one is gone: the younger parity is the row's.
+ */
+static void
+test_decoded_with_old_parity (void **state)
+{
+  struct sim_array *sa = start_with_sums (2, 2);
+  const unsigned gone = slot_of (sa, 0, 0);
+
+  for (unsigned role = 2; role < 4; role++) {
+    const unsigned old = slot_of (sa, 0, role);
+    struct copy c;
+
+    open_again (sa, ~0, true);
+    keep (sa, old, 0, &c);
+    put (sa, layout_address (&sa->g, 0, 0, 0), 4096, ARRAY_FUA);
+    assert_true (sim_array_stop (sa));
+    restore (sa, old, 0, &c, true);
+    open_again (sa, ~BIT (gone), false);
+    check_all (sa);
+    /* Ages count from here, also where nothing is written. */
+    assert_true (sa->a->newest_seq > 0);
+    open_again (sa, ~0, true);
+    assert_true (sim_array_settle (sa, 600 * SECOND));
+    /* Wrong parity is repaired. */
+    put (sa, layout_address (&sa->g, 0, 0, 0), CHUNK, ARRAY_FUA);
+  }
+  end_whole (sa);
+}
+
+/* That of the first rows, which nothing uses now. */
+static struct sums_page *
+first_page (struct sim_array *sa)
+{
+  list_for_each (l, &sa->a->sums->unused) {
+    struct sums_page *p = list_item (l, struct sums_page, link);
+
+    if (p->no == 0)
+      return p;
+  }
+  fail_msg ("the page is not there, or in use");
+  return NULL;
+}
+
+/* A crash tore a place of a page, as the journal explained: it is to be stored
+ * again, which waits for a flush, as it was stored since the last one.  A scrub
+ * that looks at it meanwhile does not count it as damaged, and finds both
+ * places right afterwards.
+ */
+static void
+test_scrub_of_a_torn_page (void **state)
+{
+  static const uint8_t torn[BLOCK_LEN / 8] = { 0x3c };
+  struct sim_array *sa = start_with_sums (2, 1);
+  struct sums_page *p;
+  unsigned slot, place;
+
+  open_again (sa, ~0, true);
+  check_all (sa);
+  slot = slot_of (sa, 0, 0);
+  p = first_page (sa);
+  place = !table_counter_place (p->counter[slot]);
+  put_bytes (sa, slot, page_off (sa, 0, place), torn, sizeof torn);
+  for (unsigned i = 0; i < sa->nr_disks; i++)
+    sa->disk[i]->min_delay_ns = sa->disk[i]->max_delay_ns = SECOND;
+  engine_lock (sa->a);
+  p->stored_gen = sa->a->flush_gen + 1;
+  sums_add_doubtful (sa->a, p, slot);
+  engine_unlock (sa->a);
+  assert_true (p->dirty >> slot & 1 && !p->is_storing);
+
+  check_clean (scrub (sa, false));
+  assert_int_equal (sa->a->counters.bad_table_pages, 0);
+  assert_true (sim_array_pause (sa, 10 * SECOND));
+  check_clean (scrub (sa, false));
+  assert_int_equal (sa->a->counters.bad_table_pages, 0);
+  end_whole (sa);
+}
+
+int
+main (void)
+{
+#define TEST(name) cmocka_unit_test_teardown (name, scrub_usual_limits)
+  const struct CMUnitTest tests[] = {
+    TEST (test_write_waits_for_its_page),
+    TEST (test_read_waits_for_a_page),
+    TEST (test_checksum_of_a_copied_block),
+    TEST (test_unreadable_page_is_not_new),
+    TEST (test_unreadable_page_counts_once),
+    TEST (test_page_of_a_target_is_unreadable),
+    TEST (test_unreadable_page_never_written),
+    TEST (test_blank_page_without_proof),
+    TEST (test_first_write_to_an_unreadable_page),
+    TEST (test_rubbish_in_a_page_never_written),
+    TEST (test_bad_block_in_a_page),
+    TEST (test_page_of_a_target_is_whole),
+    TEST (test_decoded_from_an_old_block),
+    TEST (test_decoded_from_an_old_delta),
+    TEST (test_decoded_with_old_parity),
+    TEST (test_scrub_of_a_torn_page),
+  };
+
+  return cmocka_run_group_tests (tests, NULL, free_data);
+}

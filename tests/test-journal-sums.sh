@@ -1,8 +1,0 @@
-#!/bin/bash
-# test-journal-sums.sh: tests/test-journal.sh with checksums.
-#
-# run-tests: no-thread
-#
-# SPDX-License-Identifier: BSD-3-Clause
-
-CHECKSUM=crc32c exec tests/test-journal.sh
