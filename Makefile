@@ -8,8 +8,8 @@
 #   make lint                what scripts/check has for style and layers
 #   make unit                only build the unit tests
 #   make objects             only compile, all that a program or a test has
-#   make man                 the manual pages, in build/man/; scripts/manual has
-#                            the list of them
+#   make man                 the manual pages, in build/man/; the list of them
+#                            is in scripts/dev/manual
 #   make fuzz                the fuzzers, in build/fuzz/ (scripts/fuzz runs them)
 #   make SAN=address,undefined ...   a sanitizer build, in build-address,undefined/
 #   make SAN=thread ...
@@ -47,7 +47,7 @@ endif
 B       := build$(if $(SAN),-$(SAN))$(if $(PLANT),-plant)
 # Test builds leave their products in their own folder.
 OUT     := $(if $(SAN)$(PLANT),$(B),.)
-VERSION := $(shell scripts/version)
+VERSION := $(shell scripts/dev/version)
 
 # With a stack of its own, gcc 13 aligns no variable to more than 32 bytes there
 # (gcc bug 110027).
@@ -135,7 +135,7 @@ $(OUT)/nbdkit-gpuraid-plugin.so: $(plugin) $(old) $(control) $(core) \
 $(OUT)/gpuraid: $(cli) $(attach) $(measure) $(control) $(core)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) $(LIBS_ATTACH)
 
-# For developers, so it is not installed; see scripts/bench.
+# For developers, so it is not installed; see bench/scripts/bench.
 $(OUT)/gpuraid-bench: $(bench) $(measure) $(core)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
@@ -216,32 +216,32 @@ have_tensor := $(if $(filter 90,$(ARCHS)),$(shell $(NVCC) --version | \
 endif
 no_tensor := $(filter-out $(have_tensor),host device sync)
 
-$(B)/%.cu.c: %.cu scripts/embed $(kernel_h)
+$(B)/%.cu.c: %.cu scripts/dev/embed $(kernel_h)
 	@mkdir -p $(@D)
-	scripts/embed text $< >$@
-$(B)/%.cuh.c: %.cuh scripts/embed $(kernel_h)
+	scripts/dev/embed text $< >$@
+$(B)/%.cuh.c: %.cuh scripts/dev/embed $(kernel_h)
 	@mkdir -p $(@D)
-	scripts/embed text $< >$@
+	scripts/dev/embed text $< >$@
 
 build/gpu/kernels/tensor-%.fatbin: gencode = \
 	-gencode=arch=compute_90a$(comma)code=sm_90a
 build/gpu/kernels/tensor-sync.fatbin: gencode = $(foreach a,$(filter 80 90,\
 	$(ARCHS)),-gencode=arch=compute_$(a)$(comma)code=sm_$(a))
-$(no_tensor:%=$(B)/gpu/kernels/tensor-%.image.c): scripts/embed
+$(no_tensor:%=$(B)/gpu/kernels/tensor-%.image.c): scripts/dev/embed
 	@mkdir -p $(@D)
-	scripts/embed none $(basename $(basename $(@F))) >$@
+	scripts/dev/embed none $(basename $(basename $(@F))) >$@
 ifneq ($(NVCC),)
 # The same machine code serves every build.
 build/%.fatbin: %.cu $(kernel_h)
 	@mkdir -p $(@D)
 	$(NVCC) -fatbin -Xcudafe --display_error_number -I. $(gencode) -o $@ $<
-$(B)/%.image.c: build/%.fatbin scripts/embed
+$(B)/%.image.c: build/%.fatbin scripts/dev/embed
 	@mkdir -p $(@D)
-	scripts/embed image $< $(basename $(notdir $*)) >$@
+	scripts/dev/embed image $< $(basename $(notdir $*)) >$@
 else
-$(B)/%.image.c: %.cu scripts/embed
+$(B)/%.image.c: %.cu scripts/dev/embed
 	@mkdir -p $(@D)
-	scripts/embed none $(notdir $*) >$@
+	scripts/dev/embed none $(notdir $*) >$@
 endif
 
 # What tests compare with: fast, and never sanitized.
@@ -265,9 +265,10 @@ fake_cc  = $(CC) $(filter-out -fsanitize=% -fno-sanitize-%,$(CFLAGS)) \
 build/tests/fake-cuda/%.o: tests/fake-cuda/%.c
 	@mkdir -p $(@D)
 	$(fake_cc) -MMD -MP -c -o $@ $<
-build/tests/fake-cuda/emulator.o: $(wildcard tests/fake-cuda/*.h) scripts/embed
+build/tests/fake-cuda/emulator.o: $(wildcard tests/fake-cuda/*.h) \
+		scripts/dev/embed
 	@mkdir -p $(@D)
-	scripts/embed text tests/fake-cuda/emulator.h >$(@:.o=.text.c)
+	scripts/dev/embed text tests/fake-cuda/emulator.h >$(@:.o=.text.c)
 	$(fake_cc) -c -o $@ $(@:.o=.text.c)
 build/tests/fake-cuda/libcuda.so.1: \
 		$(call fake_o,device context settings counters errors memory copy \
@@ -353,22 +354,22 @@ lint:
 	scripts/check style
 
 check: all $(unit)
-	scripts/check-layers
+	scripts/dev/check-layers
 	for d in array cli gpu member; do \
-	  scripts/include-cycles --most 0 --calls $(B) $$d || exit 1; \
+	  scripts/dev/include-cycles --most 0 --calls $(B) $$d || exit 1; \
 	done
 	B=$(B) OUT=$(OUT) SAN=$(SAN) scripts/run-tests $(unit) \
 	  $(call tests_of,sh) $(call tests_of,py)
 
 # ---- install
 
-# scripts/manual lists the pages.
-man     := $(addprefix $(B)/man/,$(shell scripts/manual --list))
+# scripts/dev/manual lists the pages.
+man     := $(addprefix $(B)/man/,$(shell scripts/dev/manual --list))
 
-$(man): $(B)/man/%: scripts/manual scripts/md-to-pod $(B)/version \
+$(man): $(B)/man/%: scripts/dev/manual scripts/dev/md-to-pod $(B)/version \
 		$(wildcard docs/*.pod docs/*.md)
 	@mkdir -p $(@D)
-	scripts/manual $* "$(VERSION)" >$@.new
+	scripts/dev/manual $* "$(VERSION)" >$@.new
 	mv $@.new $@
 
 programs: $(programs)
@@ -380,7 +381,7 @@ uninstall:
 	B=$(B) OUT=$(OUT) scripts/install --uninstall
 
 dist:
-	scripts/dist $(VERSION)
+	scripts/dev/dist $(VERSION)
 
 clean:
 	rm -rf build build-* nbdkit-gpuraid-plugin.so gpuraid \

@@ -1,6 +1,6 @@
 /* gpuraid-bench: answer requests, a line each.
  *
- * For developers: scripts/bench asks, and has the cases, the tables and the
+ * For developers: bench asks, and has the cases, the tables and the
  * plots.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -31,7 +31,7 @@ usage (FILE *fp)
 {
   fprintf (fp, "usage: gpuraid-bench [--verbose] <REQUESTS >ANSWERS\n"
            "       gpuraid-bench --compile ARCH <SOURCE >CODE\n\n"
-           "A JSON object in each line; scripts/bench writes them.\n");
+           "A JSON object in each line; bench/scripts/bench writes them.\n");
   return fp == stdout ? EXIT_SUCCESS : 2;
 }
 

@@ -1,7 +1,7 @@
 /* gpuraid: the release.
  *
  * What users are told is GPURAID_VERSION, which also has the commit.  The
- * Makefile defines it, from scripts/version, for the files that print it.
+ * Makefile defines it, from scripts/dev/version, for the files that print it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

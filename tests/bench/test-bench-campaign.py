@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# test-bench-campaign: what scripts/bench-gpu decides: which variants of the
+# test-bench-campaign: what bench-gpu decides: which variants of the
 # published systems are compared, what is measured first and what not again,
 # the figures after some seconds, the tables
 #
@@ -19,7 +19,7 @@ from unittest import mock
 
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), '../..'))
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(TOP, 'scripts'))
+sys.path.insert(0, os.path.join(TOP, 'bench/scripts'))
 
 from benchlib import (campaign, cases, experiments, options,  # noqa: E402
                       papers, power, rows, sustain, tables, variants)
@@ -109,7 +109,7 @@ class Calls(unittest.TestCase):
             self.fill('{overall_gmpe}')
 
     def test_all(self):
-        """Every call, with names filled in, is one that scripts/bench takes,
+        """Every call, with names filled in, is one that bench takes,
         and none is there twice."""
         server = Server(PROGRAM)
         machine = Machine(server, 1 << 20, 1)
@@ -351,7 +351,7 @@ class Texts(unittest.TestCase):
             with open(path, 'w') as f:
                 print(json.dumps(record), file=f)
             subprocess.run([sys.executable, os.path.join(
-                TOP, 'scripts/bench-gpu'), '--write', path, '--papers',
+                TOP, 'bench/scripts/bench-gpu'), '--write', path, '--papers',
                 os.path.join(folder, 'p')], check=True,
                 stdout=subprocess.DEVNULL)
             with open(os.path.join(folder, 'p/h200/A1.md')) as f:

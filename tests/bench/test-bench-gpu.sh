@@ -1,5 +1,5 @@
 #!/bin/bash
-# test-bench-gpu: the engines of scripts/bench that run on a device, and the
+# test-bench-gpu: the engines of bench that run on a device, and the
 # coders of `gpuraid bench` that do, make the right bytes on the emulated one.
 #
 # The speeds mean nothing, but all measurements run here too.
@@ -13,7 +13,7 @@ use_fake_cuda
 
 bench ()
 {
-  timeout 300 scripts/bench --program "$OUT/gpuraid-bench" "$@" \
+  timeout 300 bench/scripts/bench --program "$OUT/gpuraid-bench" "$@" \
     >"$tmp/out" 2>"$tmp/err" ||
     fail "bench $*: status $?: $(cat "$tmp/err")"
 }
@@ -170,7 +170,7 @@ tunings "
     assert [r.get('skipped', '')[:13] for r in rows] == \\
         ['', '', 'launch_kernel'], rows
     assert rows[2]['chosen'] and rows[2]['registers'] == 32, rows"
-! FAKE_NVRTC_FAIL=1 timeout 60 scripts/bench \
+! FAKE_NVRTC_FAIL=1 timeout 60 bench/scripts/bench \
   --program "$OUT/gpuraid-bench" $quick --tuning 8x64 \
   --pairs 4+2 >"$tmp/out" 2>"$tmp/err" || fail "FAKE_NVRTC_FAIL: status 0"
 [ "$(grep -c -- '- could not be compiled' "$tmp/out")" = 2 ] ||
@@ -180,7 +180,7 @@ grep -q 'nothing could be measured' "$tmp/err" ||
 
 # ---- a device that is not there
 
-for command in "scripts/bench --engine kernel --batch 1" \
+for command in "bench/scripts/bench --engine kernel --batch 1" \
     "$gpuraid bench --engine cuda"; do
   ! timeout 60 $command --gpus 9 --cell 4K >"$tmp/out" 2>"$tmp/err" ||
     fail "$command: --gpus 9: status 0"

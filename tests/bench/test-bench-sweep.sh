@@ -1,5 +1,5 @@
 #!/bin/bash
-# test-bench-sweep: scripts/bench measures the engines of gpuraid-bench on the
+# test-bench-sweep: bench measures the engines of gpuraid-bench on the
 # processor, prints tables and JSON that can be read, draws, detects wrong
 # bytes, and reports in one line what it can't do.
 #
@@ -12,7 +12,7 @@ source tests/functions.sh
 # bench OPTION...: must succeed; the output is in $tmp/out.
 bench ()
 {
-  timeout 100 scripts/bench --program "$OUT/gpuraid-bench" "$@" \
+  timeout 100 bench/scripts/bench --program "$OUT/gpuraid-bench" "$@" \
     >"$tmp/out" 2>"$tmp/err" || fail "bench $*: status $?: $(cat "$tmp/err")"
 }
 
@@ -21,7 +21,7 @@ refused ()
 {
   local want=$1 words=$2 rc=0
   shift 2
-  timeout 100 scripts/bench --program "$OUT/gpuraid-bench" "$@" \
+  timeout 100 bench/scripts/bench --program "$OUT/gpuraid-bench" "$@" \
     >"$tmp/out" 2>"$tmp/err" || rc=$?
   [ "$rc" = "$want" ] || fail "bench $*: status $rc: $(cat "$tmp/err")"
   [ "$(wc -l <"$tmp/err")" = 1 ] ||
@@ -58,7 +58,7 @@ fi
 
 # ---- wrong bytes of an engine are detected
 
-must_notice_wrong_bytes scripts/bench --program "$OUT/gpuraid-bench"
+must_notice_wrong_bytes bench/scripts/bench --program "$OUT/gpuraid-bench"
 
 # ---- rates, latencies, ceilings
 
@@ -103,12 +103,12 @@ grep -q '^kernel .*\[GPU\]' "$tmp/out" || fail "--list: $(cat "$tmp/out")"
 
 # ---- the coders beside each other: 2 operations, 2 places, 1 core and all
 
-scripts/bench-cpu --program "$OUT/gpuraid-bench" --engines gf-complete,isal --crc \
+bench/scripts/bench-cpu --program "$OUT/gpuraid-bench" --engines gf-complete,isal --crc \
   --pairs 4+2,40+20 --samples 1 --seconds 0 --memory 8M >"$tmp/out" ||
   fail "bench-cpu: $(cat "$tmp/out")"
 [ "$(grep -c '^| [0-9+]* | [a-z 0-9]* | [a-z ]* | [1a][l]* |' "$tmp/out")" = \
   16 ] || fail "bench-cpu: $(cat "$tmp/out")"
-! CUDA_VISIBLE_DEVICES= scripts/bench-cpu --program "$OUT/gpuraid-bench" \
+! CUDA_VISIBLE_DEVICES= bench/scripts/bench-cpu --program "$OUT/gpuraid-bench" \
   --engines cuda,isal >"$tmp/out" 2>"$tmp/err" || fail "bench-cpu: measured CUDA without a device"
 grep -q 'leave it out of --engines' "$tmp/err" ||
   fail "bench-cpu: $(cat "$tmp/err")"
@@ -183,16 +183,16 @@ refused 1 'make builds it' --program /nosuch
 
 # ---- the experiments of the papers, as far as they need no device
 
-CUDA_VISIBLE_DEVICES= timeout 200 scripts/bench-gpu --tiny \
+CUDA_VISIBLE_DEVICES= timeout 200 bench/scripts/bench-gpu --tiny \
   --program "$OUT/gpuraid-bench" --out "$tmp/run" S1 R6 two >"$tmp/out" 2>&1 ||
   fail "$(cat "$tmp/out")"
 grep -q '^two: 0 rows.* for 2 CUDA devices, here there are 0' "$tmp/out" ||
   fail "bench-gpu: two: $(cat "$tmp/out")"
-scripts/bench-gpu --write "$tmp/run/records.jsonl" --papers "$tmp/papers" \
+bench/scripts/bench-gpu --write "$tmp/run/records.jsonl" --papers "$tmp/papers" \
   >"$tmp/out" || fail "bench-gpu --write: $(cat "$tmp/out")"
 for f in S1.csv S1.md R6.csv R6.md README.md; do
   [ -s "$tmp"/papers/*/$f ] || fail "bench-gpu: no $f: $(cat "$tmp/out")"
 done
 grep -q '^isal,' "$tmp"/papers/*/R6.csv || fail "R6: $(cat "$tmp"/papers/*/R6.csv)"
-! scripts/bench-gpu Z9 >/dev/null 2>&1 || fail "bench-gpu Z9"
+! bench/scripts/bench-gpu Z9 >/dev/null 2>&1 || fail "bench-gpu Z9"
 exit 0

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# test-benchlib: what scripts/bench decides: which cases there are, what is
+# test-benchlib: what bench decides: which cases there are, what is
 # measured when, what becomes of failures, G-CRS's model, tunings, phases
 #
 # A recorder takes the side of gpuraid-bench, except where its kernels are
@@ -19,7 +19,7 @@ import unittest
 
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), '../..'))
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(TOP, 'scripts'))
+sys.path.insert(0, os.path.join(TOP, 'bench/scripts'))
 
 from benchlib import cases, model, options, phases, rows, tunings  # noqa: E402
 from benchlib.server import Failed, Machine, Server  # noqa: E402
@@ -115,8 +115,9 @@ def commands():
     """Those in the documents, without the words behind them."""
     for path in sorted(pathlib.Path(TOP, 'docs').glob('**/*.md')):
         text = path.read_text()
-        for found in re.findall(r'`scripts/bench (-(?!-help)[^`]*)`|'
-                                r'^    scripts/bench (-(?!-help).*)$', text, re.M):
+        for found in re.findall(r'`bench/scripts/bench (-(?!-help)[^`]*)`|'
+                                r'^    bench/scripts/bench (-(?!-help).*)$',
+                                text, re.M):
             yield path.name, ' '.join(found).split()
 
 

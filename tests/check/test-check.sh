@@ -68,12 +68,12 @@ result ()
   done
 }
 
-mkdir -p "$tmp/tree"/{scripts,tests}
+mkdir -p "$tmp/tree"/{scripts/dev,tests}
 cp scripts/check scripts/run-tests "$tmp/tree/scripts"
-for s in deps check-layers check-style check-package quickstart; do
+for s in deps dev/check-layers dev/check-style dev/check-package quickstart; do
   put scripts/$s 'exit 0'
 done
-put scripts/check-cuda 'echo no GPU; exit 77'
+put scripts/dev/check-cuda 'echo no GPU; exit 77'
 put tests/unit 'exit 0'
 put tests/test-script.sh 'exit 0'
 put tests/test-script.py '# run-tests: check=plain,thread'

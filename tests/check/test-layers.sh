@@ -31,7 +31,7 @@ plant ()
 refuses ()
 {
   plant "$2" "$3"
-  if "scripts/$1" "$tmp/tree" >"$tmp/out" 2>&1; then
+  if "scripts/dev/$1" "$tmp/tree" >"$tmp/out" 2>&1; then
     die "$1 is content with $2: $3"
   fi
   grep -q -e "$4" "$tmp/out" || die "$1 does not say $4 of $2: $3"
@@ -40,7 +40,7 @@ refuses ()
 accepts ()
 {
   plant "$2" "$3"
-  "scripts/$1" "$tmp/tree" >"$tmp/out" 2>&1 || die "$1 refuses $2: $3"
+  "scripts/dev/$1" "$tmp/tree" >"$tmp/out" 2>&1 || die "$1 refuses $2: $3"
 }
 
 accepts check-layers array/x.c '#include "member/member.h"'

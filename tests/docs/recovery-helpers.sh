@@ -1,6 +1,6 @@
 # recovery-helpers: what the hidden lines of docs/recovery.md.in call.
 #
-# Sourced by scripts/make-recovery for each command.  T is the section's
+# Sourced by scripts/dev/make-recovery for each command.  T is the section's
 # folder; its files stand for disks.
 #
 # SPDX-License-Identifier: BSD-3-Clause

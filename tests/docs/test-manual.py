@@ -58,8 +58,8 @@ def output(*args):
 
 def pages():
     """NAME.SECTION -> its pod"""
-    return {page: output('scripts/manual', '--pod', page)
-            for page in output('scripts/manual', '--list').split()}
+    return {page: output('scripts/dev/manual', '--pod', page)
+            for page in output('scripts/dev/manual', '--list').split()}
 
 
 def plain(pod):
@@ -108,7 +108,7 @@ class Pages(unittest.TestCase):
                 self.assertEqual(r.returncode, 0, r.stderr)
                 self.assertNotIn('WARNING', r.stderr)
                 made = Path(tmp) / page
-                made.write_text(output('scripts/manual', page, '1.0'))
+                made.write_text(output('scripts/dev/manual', page, '1.0'))
                 r = run(*GROFF, '-wmac', made)
                 self.assertEqual((r.returncode, r.stderr), (0, ''))
                 name = run('lexgrog', made).stdout
@@ -116,13 +116,13 @@ class Pages(unittest.TestCase):
 
     def test_markdown_is_whole(self):
         """Each word of a page in Markdown is in the page made from it."""
-        for line in output('scripts/manual', '--sources').splitlines():
+        for line in output('scripts/dev/manual', '--sources').splitlines():
             page, source = line.split()
             if not source.endswith('.md'):
                 continue
             with tempfile.TemporaryDirectory() as tmp:
                 made = Path(tmp) / page
-                made.write_text(output('scripts/manual', page, '1.0'))
+                made.write_text(output('scripts/dev/manual', page, '1.0'))
                 text = set(re.findall(r'\w+', output(*GROFF, made).lower()))
             for n, s in enumerate((TOP / source).read_text().splitlines()):
                 if re.match('```|<!--', s):
@@ -292,13 +292,13 @@ The gpuraid authors.  BSD-3-Clause.
 
 
 class Markdown(unittest.TestCase):
-    """scripts/md-to-pod"""
+    """scripts/dev/md-to-pod"""
 
     def convert(self, text):
         with tempfile.TemporaryDirectory() as tmp:
             file = Path(tmp) / 'x.md'
             file.write_text(text)
-            return run('scripts/md-to-pod', 'x', file, 'page.md=page(5)')
+            return run('scripts/dev/md-to-pod', 'x', file, 'page.md=page(5)')
 
     def test_all_that_it_knows(self):
         self.maxDiff = None
@@ -325,7 +325,7 @@ class Command(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.pod = output('scripts/manual', '--pod', 'gpuraid.1')
+        cls.pod = output('scripts/dev/manual', '--pod', 'gpuraid.1')
         cls.names = re.findall(r'^  gpuraid ([a-z]+) ',
                                output(GPURAID, '--help'), re.M)
 
@@ -423,7 +423,8 @@ class Plugin(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.pod = output('scripts/manual', '--pod', 'nbdkit-gpuraid-plugin.1')
+        cls.pod = output('scripts/dev/manual', '--pod',
+                         'nbdkit-gpuraid-plugin.1')
         text = output('nbdkit', PLUGIN, '--help')
         cls.help = text[text.index('[member=]'):]
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # test-pictures.sh: the pictures in docs/pictures/ are those that
-# scripts/make-pictures draws now, so a plot shows the numbers of its table.
+# scripts/dev/make-pictures draws now, so a plot shows the numbers of its table.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 # run-tests: no-sanitizer
@@ -18,9 +18,9 @@ fail ()
   exit 1
 }
 
-scripts/make-pictures "$tmp/now"
+scripts/dev/make-pictures "$tmp/now"
 diff -rq docs/pictures "$tmp/now" ||
-  fail "a table in docs/benchmarks.md has changed: run scripts/make-pictures"
+  fail "a table in docs/benchmarks.md has changed: run make-pictures"
 
 # Well-formed, and each is in a document.
 for f in docs/pictures/*.svg; do
@@ -37,13 +37,13 @@ sed -i 's/^| 4+2 | encode | simd | /&1/' \
   "$tmp/tree/docs/benchmarks.md"
 ! cmp -s docs/benchmarks.md "$tmp/tree/docs/benchmarks.md" ||
   fail "the table has other numbers now: change this test"
-"$tmp/tree/scripts/make-pictures" "$tmp/changed"
+"$tmp/tree/scripts/dev/make-pictures" "$tmp/changed"
 ! cmp -s "$tmp/now/bench-encode.svg" "$tmp/changed/bench-encode.svg" ||
   fail "the plot does not show the table"
 
 # A table that is not there is an error.
 grep -v '^| bytes written to members per byte' docs/benchmarks.md \
   >"$tmp/tree/docs/benchmarks.md"
-! "$tmp/tree/scripts/make-pictures" "$tmp/changed" 2>"$tmp/err" ||
+! "$tmp/tree/scripts/dev/make-pictures" "$tmp/changed" 2>"$tmp/err" ||
   fail "a table is missing, and that is no error"
 [ "$(wc -l <"$tmp/err")" = 1 ] || fail "not one line: $(cat "$tmp/err")"

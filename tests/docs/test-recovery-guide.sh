@@ -12,6 +12,6 @@ source tests/functions.sh
 need nbdkit nbdcopy nbdinfo
 
 rc=0
-scripts/make-recovery --check || rc=$?
+scripts/dev/make-recovery --check || rc=$?
 [ $rc -ne 75 ] || exit 75
 [ $rc -eq 0 ] || fail "see above"

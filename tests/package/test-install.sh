@@ -23,7 +23,7 @@ in_make install
 (cd "$dest" && find . ! -type d | sed 's/^[.]//') | sort >"$tmp/files"
 prefix=/usr/local
 # Those of the documents' own list, and at least these.
-pages=$(scripts/manual --list)
+pages=$(scripts/dev/manual --list)
 for page in gpuraid.1 nbdkit-gpuraid-plugin.1 gpuraid.conf.5 \
             gpuraid-format.5; do
   grep -qx "$page" <<<"$pages" || fail "no page $page"

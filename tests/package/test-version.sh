@@ -30,13 +30,13 @@ git_in_clone ()
 expect_version ()
 {
   local v
-  v=$("$tmp/clone/scripts/version")
+  v=$("$tmp/clone/scripts/dev/version")
   [[ $v =~ ^$1$ ]] || fail "version $v, not $1"
 }
 need git
 unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
 mkdir -p "$tmp/clone/common"
-cp --parents scripts/version common/version.h "$tmp/clone"
+cp --parents scripts/dev/version common/version.h "$tmp/clone"
 expect_version "$release"
 git_in_clone init -q
 git_in_clone add .
@@ -52,8 +52,8 @@ echo 1.2.3 >"$tmp/clone/VERSION"
 expect_version 1.2.3
 
 # The tarball, which is not made in this tree: other tests use it.
-current=$(scripts/version)
-tarball=$(scripts/dist 9.8.7 "$tmp")
+current=$(scripts/dev/version)
+tarball=$(scripts/dev/dist 9.8.7 "$tmp")
 [ "$tarball" = gpuraid-9.8.7.tar.gz ] || fail "the tarball: $tarball"
 tar -C "$tmp" -xf "$tmp/$tarball"
 fresh=$tmp/gpuraid-9.8.7
@@ -72,7 +72,7 @@ make -n -C "$fresh" all unit >"$tmp/would" 2>"$tmp/err" ||
 grep -q -- '-DGPURAID_VERSION=.*9[.]8[.]7' "$tmp/would" || fail "no version"
 make -s -C "$fresh" build/cli/main.o || fail "an object"
 grep -q '9[.]8[.]7' "$fresh/build/cli/main.o" || fail "no version in it"
-[ "$(scripts/version)" = "$current" ] || fail "the version here has changed"
+[ "$(scripts/dev/version)" = "$current" ] || fail "the version here has changed"
 
 # A tarball of the tarball is the same.
 make -s -C "$fresh" dist >"$tmp/name"

@@ -11,5 +11,5 @@
 source tests/functions.sh
 need fio
 
-OUT=$OUT timeout 600 scripts/bench-memory --seconds 4 --cache 32,96 \
+OUT=$OUT timeout 600 bench/scripts/bench-memory --seconds 4 --cache 32,96 \
   --size 512 --limit 36 --start-limit 1

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # compare: md and gpuraid on equal members, in one kernel.
 #
-#   scripts/bench-vm        runs this in a guest
+#   bench/scripts/bench-vm        runs this in a guest
 #
 #   compare.py [--seconds S] [--rounds N] [--json FILE] ARRAY...
 #
