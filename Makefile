@@ -81,7 +81,7 @@ sim     := $(filter $(B)/member/sim%,$(core))
 core    := $(filter-out $(sim),$(core))
 control := $(call folder,control)
 measure := $(call folder,measure)
-bench   := $(foreach d,bench bench/seeds,$(call folder,$(d)))
+bench   := $(foreach d,bench $(call rooms,bench bench/seeds),$(call folder,$(d)))
 # Kernels are embedded as source, for the run-time compiler, and those of
 # gpu/kernels/ as machine code too, if there is an nvcc.
 cu       = $(patsubst %.cu,$(B)/%.cu.o,$(sort $(wildcard $(1)/*.cu)))
@@ -90,7 +90,7 @@ gpu_cu  := $(call cu,gpu/kernels)
 tensor  := $(filter $(B)/gpu/kernels/tensor-%,$(gpu_cu))
 core    += $(filter-out $(tensor),$(gpu_cu)) $(gpu_cu:.cu.o=.image.o) \
 	$(B)/gpu/kernels/specialised.cuh.o
-bench   += $(call cu,bench/seeds)
+bench   += $(foreach d,bench/seeds $(call rooms,bench/seeds),$(call cu,$(d)))
 plugin  := $(call folder,nbdkit-plugin)
 old     := $(call folder,old-nbdkit)
 attach  := $(call folder,attach)
@@ -185,7 +185,7 @@ $(B)/%.o: %.c
 	$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # The files that print the version are compiled again when it changes.
-version_o := $(addprefix $(B)/,cli/main.o cli/bench/bench.o bench/requests-machine.o \
+version_o := $(addprefix $(B)/,cli/main.o cli/bench/bench.o bench/requests/requests-machine.o \
 	nbdkit-plugin/plugin.o)
 $(version_o): CFLAGS += -DGPURAID_VERSION='"$(VERSION)"'
 $(version_o): $(B)/version
@@ -265,10 +265,10 @@ fake_cc  = $(CC) $(filter-out -fsanitize=% -fno-sanitize-%,$(CFLAGS)) \
 build/tests/fake-cuda/%.o: tests/fake-cuda/%.c
 	@mkdir -p $(@D)
 	$(fake_cc) -MMD -MP -c -o $@ $<
-build/tests/fake-cuda/emulator.o: $(wildcard tests/fake-cuda/*.h) \
+build/tests/fake-cuda/compiler/emulator.o: $(wildcard tests/fake-cuda/compiler/*.h) \
 		scripts/dev/embed
 	@mkdir -p $(@D)
-	scripts/dev/embed text tests/fake-cuda/emulator.h >$(@:.o=.text.c)
+	scripts/dev/embed text tests/fake-cuda/compiler/emulator.h >$(@:.o=.text.c)
 	$(fake_cc) -c -o $@ $(@:.o=.text.c)
 build/tests/fake-cuda/libcuda.so.1: \
 		$(call fake_o,device context settings counters errors memory copy \
@@ -283,7 +283,7 @@ build/tests/fake-cuda/old/libcuda.so.1: \
 		old/copy stream event module scheduler fiber)
 	$(CC) -shared -pthread -Wl,-Bsymbolic,-soname,$(@F) -o $@ $^ -ldl
 build/tests/fake-cuda/libnvrtc.so.13: \
-		$(call fake_o,nvrtc compile kernels cache emulator)
+		$(call fake_o,$(addprefix compiler/,nvrtc compile kernels cache emulator))
 	rm -rf $(@D)/cache
 	$(CC) -shared -pthread -Wl,-Bsymbolic,-soname,$(@F) -o $@ $^
 

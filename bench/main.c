@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/requests.h"
+#include "bench/requests/requests.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "gpu/compiler/compiler.h"

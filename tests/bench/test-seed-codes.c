@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "bench/methods.h"
-#include "bench/seeds/rscode-options.h"
+#include "bench/seeds/rscode/rscode-options.h"
 #include "common/bits.h"
 #include "tests/gf-reference.h"
 

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "gpu/device/driver.h"
-#include "tests/fake-cuda/runtime.h"
+#include "tests/fake-cuda/compiler/runtime.h"
 #include "tests/fake-cuda/scheduler.h"
 
 #define MAX_DEVICES 64

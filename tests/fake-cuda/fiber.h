@@ -13,7 +13,7 @@
 #include <ucontext.h>
 #endif
 
-#include "tests/fake-cuda/runtime.h"
+#include "tests/fake-cuda/compiler/runtime.h"
 
 #define FIBER_STACK_LEN (EMU_STACK_LEN - 4096 - 16)
 
@@ -30,7 +30,7 @@ struct fiber {
   char *stack;                  /* FIBER_STACK_LEN, above a guard page */
 };
 
-/* self: for emu_self, in tests/fake-cuda/checks.h.  -1: no memory.  All in one
+/* self: for emu_self, in compiler/checks.h.  -1: no memory.  All in one
  * thread.
  */
 extern int fiber_new (struct fiber *, void *self);

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tests/fake-cuda/runtime.h"
+#include "tests/fake-cuda/compiler/runtime.h"
 
 struct range {
   uintptr_t lo, hi;             /* hi is not in it */

@@ -37,7 +37,7 @@ read_source (const char *name)
   char path[100], *text = calloc (1, 65536);
   FILE *f;
 
-  snprintf (path, sizeof path, "tests/fake-cuda/%s", name);
+  snprintf (path, sizeof path, "tests/fake-cuda/compiler/%s", name);
   f = fopen (path, "r");
   assert_non_null (f);
   assert_in_range (fread (text, 1, 65535, f), 1, 65534);

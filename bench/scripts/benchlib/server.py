@@ -24,7 +24,7 @@ GRACE = 30
 
 
 class Server:
-    """A gpuraid-bench; bench/requests.h says what it can be asked."""
+    """A gpuraid-bench; bench/requests/requests.h says what it can be asked."""
 
     def __init__(self, program, verbose=False, deadline=None):
         self.program = program

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/requests.h"
+#include "bench/requests/requests.h"
 #include "bench/trace.h"
 #include "common/bits.h"
 #include "common/cleanup.h"

@@ -16,9 +16,9 @@
 #ifndef GPURAID_FAKE_CUDA_EMULATOR_H
 #define GPURAID_FAKE_CUDA_EMULATOR_H
 
-#include "tests/fake-cuda/runtime.h"
-#include "tests/fake-cuda/checks.h"
-#include "tests/fake-cuda/intrinsics.h"
+#include "tests/fake-cuda/compiler/runtime.h"
+#include "tests/fake-cuda/compiler/checks.h"
+#include "tests/fake-cuda/compiler/intrinsics.h"
 
 #define GPURAID_EMULATED 1
 

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "bench/seeds/rscode-part.h"
+#include "bench/seeds/rscode/rscode-part.h"
 #include "common/bits.h"
 
 extern const char source_rscode[];

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "bench/method-kernel.h"
-#include "bench/requests.h"
+#include "bench/requests/requests.h"
 #include "bench/tuning.h"
 #include "common/cleanup.h"
 #include "measure/run.h"

@@ -22,10 +22,10 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
-#include "tests/fake-cuda/cache.h"
-#include "tests/fake-cuda/compile.h"
-#include "tests/fake-cuda/kernels.h"
-#include "tests/fake-cuda/runtime.h"
+#include "tests/fake-cuda/compiler/cache.h"
+#include "tests/fake-cuda/compiler/compile.h"
+#include "tests/fake-cuda/compiler/kernels.h"
+#include "tests/fake-cuda/compiler/runtime.h"
 
 extern const char source_emulator[];
 extern char **environ;

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "tests/fake-cuda/kernels.h"
+#include "tests/fake-cuda/compiler/kernels.h"
 
 #define GLOBAL "(\".text.cuda_global\"))"
 #define C_BLOCK "extern \"C\" {"

@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/fake-cuda/compile.h"
+#include "tests/fake-cuda/compiler/compile.h"
 
 enum {
   NVRTC_SUCCESS, NVRTC_ERROR_OUT_OF_MEMORY,

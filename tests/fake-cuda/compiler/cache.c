@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/fake-cuda/cache.h"
+#include "tests/fake-cuda/compiler/cache.h"
 
 #define NR_FILES 4096
 

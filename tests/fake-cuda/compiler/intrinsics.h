@@ -6,7 +6,7 @@
 #ifndef GPURAID_FAKE_CUDA_INTRINSICS_H
 #define GPURAID_FAKE_CUDA_INTRINSICS_H
 
-#include "tests/fake-cuda/checks.h"
+#include "tests/fake-cuda/compiler/checks.h"
 
 typedef __SIZE_TYPE__ size_t;
 typedef __PTRDIFF_TYPE__ ptrdiff_t;

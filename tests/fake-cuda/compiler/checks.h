@@ -10,7 +10,7 @@
 #ifndef GPURAID_FAKE_CUDA_CHECKS_H
 #define GPURAID_FAKE_CUDA_CHECKS_H
 
-#include "tests/fake-cuda/runtime.h"
+#include "tests/fake-cuda/compiler/runtime.h"
 
 static const struct emu_runtime *emu_rt;
 static thread_local char emu_made;

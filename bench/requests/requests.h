@@ -27,7 +27,7 @@
  * and for an open case of engine cuda that was opened with "trace" 1:
  *
  *   phases    of "nr" jobs, each one launch, as many of them in flight as the
- *             case has: medians in us (bench/requests-phases.c names them).
+ *             case has: medians in us (requests-phases.c names them).
  *             "wait" is how the submitter waits: sleep, spin, or look, for
  *             which the launching thread itself looks at the event;
  *             "pause": us before each job

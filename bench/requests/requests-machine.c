@@ -9,7 +9,7 @@
 #include "bench/gpu.h"
 #include "bench/method-kernel.h"
 #include "bench/methods.h"
-#include "bench/requests.h"
+#include "bench/requests/requests.h"
 #include "bench/seeds/sobe.h"
 #include "common/bits.h"
 #include "measure/cpu.h"

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "bench/seeds/rscode-options.h"
+#include "bench/seeds/rscode/rscode-options.h"
 #include "common/bits.h"
 #include "gf/field.h"
 

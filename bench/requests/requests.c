@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "bench/methods.h"
-#include "bench/requests.h"
+#include "bench/requests/requests.h"
 #include "bench/trace.h"
 #include "common/bits.h"
 #include "common/json-text.h"

@@ -7,7 +7,7 @@
 #define GPURAID_RSCODE_PART_H
 
 #include "bench/gpu.h"
-#include "bench/seeds/rscode-options.h"
+#include "bench/seeds/rscode/rscode-options.h"
 
 #define RSCODE_MAX_PARTS 2
 

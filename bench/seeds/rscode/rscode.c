@@ -21,7 +21,7 @@
 
 #include "measure/clock.h"
 #include "bench/methods.h"
-#include "bench/seeds/rscode-part.h"
+#include "bench/seeds/rscode/rscode-part.h"
 #include "common/bits.h"
 
 #define BLOCK 128               /* threads, where the shape is ours to choose */
