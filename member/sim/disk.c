@@ -26,7 +26,7 @@
 int
 sim_disk_read (struct sim_disk *d, void *buf, uint64_t len, uint64_t off)
 {
-  if (sim_store_is_bad (d, off, len) ||
+  if (sim_disk_is_bad (d, off, len) ||
       sim_chance (d->sim, d->read_error_ppm)) {
     memset (buf, 0xdb, len);
     return EIO;

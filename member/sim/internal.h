@@ -95,9 +95,6 @@ extern void sim_disk_blank (struct sim_disk *d);
 /* The bytes of a write for which there is space. */
 extern uint64_t sim_store_room (const struct sim_disk *d,
                                 const struct flight *f);
-/* Does a read meet a bad block? */
-extern bool sim_store_is_bad (const struct sim_disk *d, uint64_t off,
-                              uint64_t len);
 /* A write reaches the cache: visible from now on, durable later.  torn: some of
  * its sectors do.  The disk owns the flight then.
  */

@@ -94,7 +94,7 @@ sim_store_room (const struct sim_disk *d, const struct flight *f)
 }
 
 bool
-sim_store_is_bad (const struct sim_disk *d, uint64_t off, uint64_t len)
+sim_disk_is_bad (const struct sim_disk *d, uint64_t off, uint64_t len)
 {
   return len > 0 &&
     memchr (d->bad + off / SIM_BLOCK, 1,

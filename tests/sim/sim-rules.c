@@ -151,6 +151,7 @@ check_places (struct run *r, const struct array *a, const struct sim_disk *d,
   if (sim_disk_is_lost (d, page_off (a, p, !p->which), BLOCK_LEN))
     return;
   if (!rule_is_spoilt (r, d) && is_good (a, d, s, p, p->which) &&
+      !sim_disk_is_bad (d, page_off (a, p, p->which), BLOCK_LEN) &&
       !is_good (a, d, s, p, !p->which) &&
       !all_zeroes (d->stable + page_off (a, p, !p->which), BLOCK_LEN))
     run_die (r, "places: %s: the only good place, %u, of %s %" PRIu64
@@ -181,7 +182,7 @@ rules_pair_is_alike (const struct sim_disk *d, const uint8_t *image,
 }
 
 /* What rots while the array runs is not known to it, nor what a failed flush
- * has lost, as with pages.
+ * has lost, as with pages; and what can't be read is not there.
  */
 static void
 check_pair (struct run *r, const struct sim_disk *d, enum sb_copy copy)
@@ -193,6 +194,7 @@ check_pair (struct run *r, const struct sim_disk *d, enum sb_copy copy)
   if (rules_pair_is_alike (d, d->stable, copy) ||
       r->rotted_copy >> sim_array_disk_no (r->sa, d) & 1 ||
       sim_disk_is_lost (d, layout_sb_off (d->size, second), BLOCK_LEN) ||
+      sim_disk_is_bad (d, layout_sb_off (d->size, copy), BLOCK_LEN) ||
       !get_copy (d, copy, &sb))
     return;
   if (!get_copy (d, second, &other))
