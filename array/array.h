@@ -207,6 +207,9 @@ struct array_entry {
   uint64_t scrub_found, scrub_repaired; /* blocks, by the last scrub */
   bool no_space;                /* writes to it are held until there is space */
   uint64_t no_space_ns;         /* then: for how long */
+  bool no_answer;               /* it has given none for some seconds to what
+                                 * waits for it */
+  uint64_t no_answer_ns;        /* then: for how long */
   bool slow;                    /* overdue with an answer, or its reads take
                                  * long: reads avoid it, or writes and flushes
                                  * wait for it */
@@ -270,12 +273,15 @@ struct array_counters {
   uint64_t coder_jobs;
 };
 
-/* Why an array is not healthy. */
+/* Why an array is not healthy; with ARRAY_WHY_WRONG alone its state is. */
 #define ARRAY_WHY_MEMBERS        1u     /* a slot is not active */
 #define ARRAY_WHY_RESYNC         2u     /* a resync is running */
 #define ARRAY_WHY_RESYNC_PENDING 4u     /* it waits for a writer */
 #define ARRAY_WHY_BLOCKS         8u     /* blocks or rows known to be lost */
 #define ARRAY_WHY_NO_SPACE       16u    /* writes to a member wait for space */
+#define ARRAY_WHY_STALLED        32u    /* a member does not answer */
+#define ARRAY_WHY_WRONG          64u    /* the last scrub found blocks that are
+                                         * wrong, and has not repaired them */
 
 struct array_status {
   enum array_state state;
@@ -333,6 +339,8 @@ enum array_event_kind {
   ARRAY_EVENT_CORRUPTION,       /* number: blocks and pages with another
                                  * checksum since the last such event */
   ARRAY_EVENT_NO_SPACE,
+  ARRAY_EVENT_STALLED,          /* a member does not answer; once a minute at
+                                 * most */
 };
 
 struct array_event {

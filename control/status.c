@@ -174,6 +174,8 @@ entry_to_json (const struct array_entry *e)
   add_u64 (o, "scrub_repaired", e->scrub_repaired);
   json_add (o, "no_space", json_object_new_boolean (e->no_space));
   add_u64 (o, "no_space_seconds", e->no_space_ns / 1000000000);
+  json_add (o, "no_answer", json_object_new_boolean (e->no_answer));
+  add_u64 (o, "no_answer_seconds", e->no_answer_ns / 1000000000);
   json_add (o, "slow", json_object_new_boolean (e->slow));
   json_add (o, "no_connection", json_object_new_boolean (e->no_connection));
   json_add (o, "deleted", json_object_new_boolean (e->deleted));
@@ -269,7 +271,7 @@ reasons_to_json (unsigned reasons)
 {
   static const char *const text[] = {
     "members lost", "resync running", "resync pending", "blocks lost",
-    "no space",
+    "no space", "stalled", "wrong blocks",
   };
   struct json_object *list = json_object_new_array ();
 
@@ -341,6 +343,7 @@ event_name (enum array_event_kind kind)
   case ARRAY_EVENT_REBUILT: return "rebuilt";
   case ARRAY_EVENT_CORRUPTION: return "corruption";
   case ARRAY_EVENT_NO_SPACE: return "no-space";
+  case ARRAY_EVENT_STALLED: return "stalled";
   }
   return NULL;
 }

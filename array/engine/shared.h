@@ -79,6 +79,9 @@ struct seat {
   bool suspect;                 /* an I/O is overdue: reads avoid it */
   bool overdue;                 /* a write or flush is */
   bool waited_for;              /* likewise, but too many are */
+  uint64_t stalled_since;       /* ns; 0: it answers: watch/stalled.c */
+  uint64_t pread_late[SEAT_PREADS];     /* its: ns, when a read of that count
+                                         * was seen to be late */
   uint64_t asked;               /* watch/ask.c's: ns, since when a read is under
                                  * way; 0: none is */
   uint64_t heard;               /* ns, when the last of those ended */
@@ -383,6 +386,8 @@ struct array {
   unsigned pread_now;           /* index in preads_begun for new ones */
   uint64_t pread_since;         /* ns */
   bool any_pread;               /* some began since the last tick */
+  bool any_stalled;             /* watch/stalled.c: at the last tick */
+  uint64_t nr_wrong;            /* health/health.c: health_note_wrong */
   struct waiter clear_waiter;
 
   unsigned stop_phase;          /* array/stop.c */

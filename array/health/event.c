@@ -96,13 +96,26 @@ is_time (const struct array *a, uint64_t told)
   return told == 0 || loop_now (a->loop) - told >= MINUTE_NS;
 }
 
+static void
+tell_at_times (struct array *a, enum array_event_kind kind,
+               const struct seat *s, uint64_t *told)
+{
+  if (!is_time (a, *told))
+    return;
+  *told = loop_now (a->loop);
+  event_tell (a, kind, s);
+}
+
 void
 event_no_space (struct array *a, const struct seat *s)
 {
-  if (!is_time (a, a->events->no_space_told))
-    return;
-  a->events->no_space_told = loop_now (a->loop);
-  event_tell (a, ARRAY_EVENT_NO_SPACE, s);
+  tell_at_times (a, ARRAY_EVENT_NO_SPACE, s, &a->events->no_space_told);
+}
+
+void
+event_stalled (struct array *a, const struct seat *s)
+{
+  tell_at_times (a, ARRAY_EVENT_STALLED, s, &a->events->stalled_told);
 }
 
 /* ---- corruption ---------------------------------------------------------- */
@@ -168,8 +181,8 @@ turn (struct array *a)
     return;
   tell_corruption (a);
   state = health (a, &reasons);
-  if (reasons == ARRAY_WHY_NO_SPACE)    /* it has an event of its own */
-    state = ARRAY_HEALTHY;
+  if ((reasons & ~(ARRAY_WHY_NO_SPACE | ARRAY_WHY_STALLED)) == 0)
+    state = ARRAY_HEALTHY;      /* they have events of their own */
   if (state == ev->state)
     return;
   if (state > ev->state)

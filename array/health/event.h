@@ -16,7 +16,7 @@ struct events {
   void *opaque;
   enum array_state state;     /* as told */
   uint64_t corrupt;           /* blocks and pages, as told */
-  uint64_t corrupt_told, no_space_told;       /* ns */
+  uint64_t corrupt_told, no_space_told, stalled_told;   /* ns */
   struct call call;
   pthread_mutex_t lock;       /* of what follows */
   struct list untold;
@@ -32,5 +32,7 @@ extern void event_tell (struct array *a, enum array_event_kind kind,
 
 /* A write to this member waits for space.  Told once a minute at most. */
 extern void event_no_space (struct array *a, const struct seat *s);
+/* Likewise: it does not answer. */
+extern void event_stalled (struct array *a, const struct seat *s);
 
 #endif

@@ -16,6 +16,15 @@ lacks_space (const struct array *a)
   return false;
 }
 
+static bool
+is_stalled (const struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i]->stalled_since && !a->seat[i]->failing)
+      return true;
+  return false;
+}
+
 enum array_state
 health (const struct array *a, unsigned *reasons)
 {
@@ -28,9 +37,19 @@ health (const struct array *a, unsigned *reasons)
     *reasons |= ARRAY_WHY_BLOCKS;
   if (lacks_space (a))
     *reasons |= ARRAY_WHY_NO_SPACE;
+  if (is_stalled (a))
+    *reasons |= ARRAY_WHY_STALLED;
+  if (a->nr_wrong > 0)
+    *reasons |= ARRAY_WHY_WRONG;
   if (a->failed || nr_good_slots (a) < a->g.k)
     return ARRAY_FAILED;
-  return *reasons ? ARRAY_DEGRADED : ARRAY_HEALTHY;
+  return *reasons & ~ARRAY_WHY_WRONG ? ARRAY_DEGRADED : ARRAY_HEALTHY;
+}
+
+void
+health_note_wrong (struct array *a, uint64_t nr, bool all)
+{
+  a->nr_wrong = all ? nr : MAX (nr, a->nr_wrong);
 }
 
 void

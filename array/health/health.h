@@ -1,6 +1,7 @@
 /* gpuraid: the state of the array, as status says it.
  *
- * Healthy is only what could lose any m members now.
+ * Healthy is only what could lose any m members now, except what a scrub has
+ * found: reasons say so.
  *
  * Call it with the array lock held.
  *
@@ -12,8 +13,15 @@
 
 #include "array/engine/shared.h"
 
-/* *reasons: a set of ARRAY_WHY_*; 0 where it is healthy. */
+/* *reasons: a set of ARRAY_WHY_*; ARRAY_WHY_WRONG alone does not make it
+ * degraded: no member is lost.
+ */
 extern enum array_state health (const struct array *a, unsigned *reasons);
+
+/* A scrub has ended.  nr: blocks and rows that are still wrong.  all: it has
+ * seen the whole array.
+ */
+extern void health_note_wrong (struct array *a, uint64_t nr, bool all);
 
 /* Before anything runs: say what the notice about the members does not: why it
  * is degraded, and that spares are not there.

@@ -10,6 +10,7 @@
 #include "array/cache/cache.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
+#include "array/health/health.h"
 #include "array/passes/pace.h"
 #include "array/passes/pass.h"
 #include "array/replay/recovery.h"
@@ -246,6 +247,8 @@ end_scrub (struct array *a, struct scrub *sc)
   sc->last_repair = sc->repair;
   sc->last_complete = sc->next == sc->end;
   sc->has_last = true;
+  health_note_wrong (a, sc->last.found - sc->last.repaired +
+                     sc->last.unlocated_rows, sc->last_complete);
   sc->ended = loop_now (a->loop);
   scrub_changed (a);
   report (a, sc);

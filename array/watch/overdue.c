@@ -11,6 +11,7 @@
 #include "array/seats/seat.h"
 #include "array/watch/ask.h"
 #include "array/watch/overdue.h"
+#include "array/watch/stalled.h"
 #include "common/plant.h"
 
 /* One turn; a read that has not ended after two (a second) is overdue. */
@@ -33,6 +34,7 @@ check_preads (struct array *a, uint64_t now)
 
     for (unsigned j = 0; j < SEAT_PREADS; j++)
       a->any_pread |= seat_preads (s, j) > 0;
+    stalled_note_preads (s, oldest, now);
     if (!s->suspect && seat_preads (s, oldest) > 0) {
       log_debug ("slot %u: a read is overdue, reads go round it", s->slot);
       s->suspect = true;
@@ -226,8 +228,10 @@ void
 overdue_tick (struct array *a, uint64_t now)
 {
   check_preads (a, now);
-  if (!catches_up (a, now))
+  if (!catches_up (a, now)) {
     judge (a, now);
+    stalled_tick (a, now);
+  }
   for (unsigned i = 0; i < a->nr_seats; i++) {
     struct seat *s = a->seat[i];
 

@@ -193,7 +193,7 @@ tick (struct array *a, uint64_t now)
 static bool
 wants_tick (const struct array *a)
 {
-  return a->any_pread || a->any_failing || a->lease.wanted ||
+  return a->any_pread || a->any_failing || a->any_stalled || a->lease.wanted ||
     !list_empty (&a->pause_waiters);
 }
 

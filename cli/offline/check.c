@@ -20,6 +20,7 @@
 #include "array/plan/code.h"
 #include "cli/cli.h"
 #include "cli/show/render.h"
+#include "cli/show/text.h"
 #include "common/crc32c.h"
 #include "common/log.h"
 #include "gf/coder-check.h"
@@ -142,7 +143,7 @@ show_member (const struct array_entry *e)
             e->scrub_repaired);
   else
     printf ("not there, or not current: ");
-  render_clean (stdout, e->path ? e->path : "-");
+  text_clean (stdout, e->path ? e->path : "-");
   printf ("\n");
 }
 

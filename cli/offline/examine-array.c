@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "cli/offline/examine.h"
 #include "cli/show/render.h"
+#include "cli/show/text.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 
@@ -45,7 +46,7 @@ show_member (const struct found *f)
   const struct superblock *accepted = found_accepted (f);
 
   printf ("  ");
-  render_clean (stdout, f->name);
+  text_clean (stdout, f->name);
   if (accepted == NULL)
     printf ("  accepted no record");
   else
@@ -67,7 +68,7 @@ show_lines (char *text)
   for (char *line = strtok_r (text, "\n", &rest); line != NULL;
        line = strtok_r (NULL, "\n", &rest)) {
     printf ("  ");
-    render_clean (stdout, line);
+    text_clean (stdout, line);
     printf ("\n");
   }
 }

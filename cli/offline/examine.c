@@ -20,6 +20,7 @@
 #include "cli/offline/examine.h"
 #include "cli/offline/udev.h"
 #include "cli/show/render.h"
+#include "cli/show/text.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
@@ -142,7 +143,7 @@ show (const struct member *m, const struct examined *e)
   const struct superblock *sb = e->sb;
   char uuid[UUID_TEXT_LEN], size[CLI_SIZE_LEN];
 
-  render_clean (stdout, m->path);
+  text_clean (stdout, m->path);
   printf (":\n");
   printf ("  array       %s\n", uuid_text (&sb->array_uuid, uuid));
   if (sb->label[0])
@@ -172,7 +173,7 @@ show (const struct member *m, const struct examined *e)
   printf ("  shut down   %s\n", sb->clean ? "cleanly" : "not, or running");
   if (sb->host[0]) {
     printf ("  written by  ");
-    render_clean (stdout, sb->host);
+    text_clean (stdout, sb->host);
     printf ("\n");
   }
   printf ("  copies     ");
@@ -194,7 +195,7 @@ show_brief (const struct member *m, const struct examined *e)
 
   if (e->own.slot != SLOT_NONE)
     snprintf (slot, sizeof slot, "slot %u", e->own.slot);
-  render_clean (stdout, m->path);
+  text_clean (stdout, m->path);
   printf ("  %s  %u+%u  %s  %s  %s  epoch %" PRIu64 "  %s\n",
           sb->label[0] ? sb->label : uuid_text (&sb->array_uuid, uuid),
           sb->g.k, sb->g.m, cli_size (sb->g.size, size), slot,

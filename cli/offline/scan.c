@@ -19,6 +19,7 @@
 #include "cli/server/names.h"
 #include "cli/server/remote.h"
 #include "cli/show/render.h"
+#include "cli/show/text.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
@@ -258,7 +259,7 @@ show_members (const struct scan_array *a)
     else
       printf ("    slot %-2u", slot);
     printf ("  %-10s  ", state ? state : "-");
-    render_clean (stdout, a->member[i]->path);
+    text_clean (stdout, a->member[i]->path);
     putchar ('\n');
   }
 }
@@ -283,12 +284,12 @@ show (const struct scan_array *a, struct json_object *running)
     printf ("  is running: gpuraid status %s\n", get_text (running, "name"));
   else if (!a->d->open) {
     printf ("  can't be opened: ");
-    render_clean (stdout, a->d->why);
+    text_clean (stdout, a->d->why);
     putchar ('\n');
   }
   else {
     printf ("  open it: ");
-    render_clean (stdout, command);
+    text_clean (stdout, command);
     putchar ('\n');
   }
   return 0;

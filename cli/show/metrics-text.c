@@ -193,7 +193,7 @@ write_reasons (FILE *fp, const struct family *f,
   /* As in control/status.c. */
   static const char *const reasons[] = {
     "members lost", "resync running", "resync pending", "blocks lost",
-    "no space",
+    "no space", "stalled", "wrong blocks",
   };
   struct json_object *list = get_object (s->status, "reasons");
 
@@ -379,6 +379,9 @@ static const struct family families[] = {
     write_members, NULL, "up" },
   { "member_state", GAUGE, "1 for the state that the member has.",
     write_members, NULL, "state" },
+  { "member_no_answer_seconds", GAUGE,
+    "How long what waits for it has had no answer; 0: it answers.",
+    write_members, NULL, "no_answer_seconds" },
   { "member_no_space", GAUGE,
     "Whether writes to the member wait for space.", write_members, NULL,
     "no_space" },

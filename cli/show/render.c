@@ -15,23 +15,18 @@
 #include "cli/cli.h"
 #include "cli/server/remote.h"
 #include "cli/show/render.h"
+#include "cli/show/text.h"
+#include "cli/show/trouble.h"
 #include "common/bits.h"
 
-#define BAR_LEN 30
-
-void
-render_clean (FILE *fp, const char *s)
-{
-  for (; s && *s; s++)
-    fputc (iscntrl ((unsigned char) *s) ? '?' : *s, fp);
-}
+#define BAR_LEN 12
 
 static void
 print_column (FILE *fp, const char *s, int width)
 {
   const int len = s ? MIN (strlen (s), (size_t) width) : 0;
 
-  render_clean (fp, s);
+  text_clean (fp, s);
   fprintf (fp, "%*s", width - len, "");
 }
 
@@ -91,20 +86,43 @@ has_failed (struct json_object *status)
 static void
 render_reasons (FILE *fp, struct json_object *status)
 {
-  struct json_object *reasons = get_object (status, "reasons");
-  const size_t nr = json_object_is_type (reasons, json_type_array) ?
-    json_object_array_length (reasons) : 0;
+  const char *s;
 
-  for (size_t i = 0; i < nr; i++) {
-    struct json_object *o = json_object_array_get_idx (reasons, i);
-    const char *s = json_object_is_type (o, json_type_string) ?
-      json_object_get_string (o) : NULL;
-
-    if (s == NULL || strcmp (s, "members lost") == 0)
+  for (size_t i = 0; (s = trouble_reason (status, i)) != NULL; i++) {
+    if (*s == '\0' || strcmp (s, "members lost") == 0)
       continue;
     fprintf (fp, ", ");
-    render_clean (fp, s);
+    text_clean (fp, s);
   }
+}
+
+const char *
+render_word (struct json_object *status)
+{
+  const char *s = get_text (status, "state");
+
+  return s && strcmp (s, "healthy") == 0 && trouble_reason (status, 0) ?
+    RENDER_DAMAGED : s;
+}
+
+static unsigned
+nr_silent (struct json_object *status)
+{
+  unsigned nr = 0;
+
+  for (size_t i = 0; i < nr_members (status); i++)
+    nr += get_bool (member_at (status, i), "no_answer");
+  return nr;
+}
+
+/* "3 do not answer, " */
+static void
+render_silent (FILE *fp, struct json_object *status)
+{
+  const unsigned nr = nr_silent (status);
+
+  if (nr > 0)
+    fprintf (fp, "%u do%s not answer, ", nr, nr == 1 ? "es" : "");
 }
 
 void
@@ -113,18 +131,22 @@ render_state (FILE *fp, struct json_object *status)
   uint64_t k = get_u64 (status, "k"), m = get_u64 (status, "m");
   unsigned active = nr_active_slots (status);
 
-  render_clean (fp, get_text (status, "state"));
+  text_clean (fp, render_word (status));
   render_reasons (fp, status);
   if (has_failed (status) && active >= k)
     fprintf (fp, " (nothing is written any more; the log says why)");
   else if (active < k)
     fprintf (fp, " (%u of %" PRIu64 " members hold current data, %" PRIu64
              " are needed)", active, k + m, k);
-  else if (active == k)
-    fprintf (fp, " (no more member may fail)");
-  else
-    fprintf (fp, " (%" PRIu64 "%s member%s may fail)", active - k,
-             active < k + m ? " more" : "", active - k == 1 ? "" : "s");
+  else {
+    fprintf (fp, " (");
+    render_silent (fp, status);
+    if (active == k)
+      fprintf (fp, "no more member may fail)");
+    else
+      fprintf (fp, "%" PRIu64 "%s member%s may fail)", active - k,
+               active < k + m ? " more" : "", active - k == 1 ? "" : "s");
+  }
 }
 
 static void
@@ -204,18 +226,6 @@ render_bar (FILE *fp, struct json_object *status, const char *key)
   fputc ('\n', fp);
 }
 
-/* When it happened, before what did. */
-static void
-render_time (FILE *fp, struct json_object *o)
-{
-  const time_t at = get_u64 (o, "time");
-  char when[32];
-  struct tm tm;
-
-  strftime (when, sizeof when, "%F %H:%M:%S", localtime_r (&at, &tm));
-  fprintf (fp, "%s: ", when);
-}
-
 static void
 render_failed_change (FILE *fp, struct json_object *status)
 {
@@ -224,8 +234,8 @@ render_failed_change (FILE *fp, struct json_object *status)
   if (o == NULL)
     return;
   fprintf (fp, "  failed: ");
-  render_time (fp, o);
-  render_clean (fp, get_text (o, "message"));
+  text_time (fp, o);
+  text_clean (fp, get_text (o, "message"));
   fputc ('\n', fp);
 }
 
@@ -274,9 +284,9 @@ render_failed_engines (FILE *fp, struct json_object *status)
     if (failed == NULL)
       continue;
     fprintf (fp, "  failed: ");
-    render_clean (fp, get_text (e, "name"));
+    text_clean (fp, get_text (e, "name"));
     fprintf (fp, " is not used any more: ");
-    render_clean (fp, failed);
+    text_clean (fp, failed);
     fputc ('\n', fp);
   }
 }
@@ -289,7 +299,7 @@ render_failed_names (FILE *fp, struct json_object *status)
   for (size_t i = 0; (e = engine (status, i)) != NULL; i++)
     if (get_text (e, "failed")) {
       fprintf (fp, ", ");
-      render_clean (fp, get_text (e, "name"));
+      text_clean (fp, get_text (e, "name"));
       fprintf (fp, " failed");
     }
 }
@@ -310,13 +320,15 @@ render_line (FILE *fp, struct json_object *status)
       fprintf (fp, ", slot %" PRIu64 " no space", get_u64 (m, "slot"));
     else if (get_bool (m, "no_connection") && is_state (m, "active"))
       fprintf (fp, ", slot %" PRIu64 " away", get_u64 (m, "slot"));
+    else if (get_bool (m, "no_answer"))
+      fprintf (fp, ", slot %" PRIu64 " no answer", get_u64 (m, "slot"));
     if (state == NULL || is_state (m, "active") || is_state (m, "spare"))
       continue;
     if (has_slot (m))
       fprintf (fp, ", slot %" PRIu64 " ", get_u64 (m, "slot"));
     else
       fprintf (fp, ", a spare ");
-    render_clean (fp, state);
+    text_clean (fp, state);
   }
   if (get_text (status, "read_only"))
     fprintf (fp, ", read-only");
@@ -340,7 +352,7 @@ render_short (FILE *fp, const char *name, struct json_object *status)
   snprintf (km, sizeof km, "%" PRIu64 "+%" PRIu64, get_u64 (status, "k"),
             get_u64 (status, "m"));
   fputs ("  ", fp);
-  print_column (fp, get_text (status, "state"), 8);
+  print_column (fp, render_word (status), 8);
   fprintf (fp, "  %-5s  %s", km, cli_size (get_u64 (status, "size"), size));
   for (size_t i = 0; i < ARRAY_LEN (work); i++) {
     struct json_object *o = get_object (status, work[i]);
@@ -356,72 +368,9 @@ render_short (FILE *fp, const char *name, struct json_object *status)
                get_u64 (member_at (status, i), "slot"));
       break;
     }
+  if (nr_silent (status) > 0)
+    fprintf (fp, "  stalled");
   fputc ('\n', fp);
-}
-
-static void
-render_last_error (FILE *fp, struct json_object *m)
-{
-  struct json_object *e = get_object (m, "last_error"), *off;
-
-  if (e == NULL)
-    return;
-  fprintf (fp, "   error: ");
-  render_time (fp, e);
-  render_clean (fp, get_text (m, "path"));
-  fprintf (fp, ": ");
-  render_clean (fp, get_text (e, "operation"));
-  if (json_object_object_get_ex (e, "offset", &off) && off)
-    fprintf (fp, " at %" PRIu64, get_u64 (e, "offset"));
-  fprintf (fp, ": ");
-  render_clean (fp, get_text (e, "message"));
-  fputc ('\n', fp);
-}
-
-/* Problems that are not in the states of the members. */
-static void
-render_trouble (FILE *fp, struct json_object *status)
-{
-  static const struct { const char *key, *what, *then; } trouble[] = {
-    { "deleted", "its file was deleted",
-      "it is lost when the server stops: replace it before" },
-    { "no_space", "no space", "writes are held until there is some" },
-    { "no_connection", "no connection to its server",
-      "it is tried again, and writes wait" },
-    { "slow", "slow", "reads go round it" },
-  };
-  const uint64_t lost = get_u64 (status, "lost_rows");
-
-  for (size_t i = 0; i < nr_members (status); i++) {
-    struct json_object *m = member_at (status, i);
-    const uint64_t bad = get_u64 (m, "bad_sums");
-
-    render_last_error (fp, m);
-    if (bad) {
-      fprintf (fp, " trouble: slot %" PRIu64 ": %" PRIu64 " %s had another "
-               "checksum: ", get_u64 (m, "slot"), bad,
-               bad == 1 ? "block or page" : "blocks or pages");
-      render_clean (fp, get_text (m, "path"));
-      fputc ('\n', fp);
-    }
-    for (size_t j = 0; j < ARRAY_LEN (trouble); j++)
-      if (get_bool (m, trouble[j].key)) {
-        fprintf (fp, " trouble: slot %" PRIu64 ": %s: ", get_u64 (m, "slot"),
-                 trouble[j].what);
-        render_clean (fp, get_text (m, "path"));
-        if (strcmp (trouble[j].key, "no_space") == 0)
-          fprintf (fp, ", for %" PRIu64 " s", get_u64 (m, "no_space_seconds"));
-        fprintf (fp, "; %s%s\n", trouble[j].then,
-                 strcmp (trouble[j].key, "no_space") == 0 &&
-                 get_bool (status, "recovering") ?
-                 ", and trims too: the recovery of the journal waits" : "");
-        break;
-      }
-  }
-  if (lost)
-    fprintf (fp, lost == 1 ? " trouble: %" PRIu64 " row is lost: too little of "
-             "it can be read\n" : " trouble: %" PRIu64 " rows are lost: too "
-             "little of them can be read\n", lost);
 }
 
 void
@@ -430,16 +379,17 @@ render_array (FILE *fp, struct json_object *status)
   char size[CLI_SIZE_LEN], chunk[CLI_SIZE_LEN];
 
   fprintf (fp, "   array: ");
-  render_clean (fp, get_text (status, "uuid"));
+  text_clean (fp, get_text (status, "uuid"));
   if (get_text (status, "label")) {
     fprintf (fp, "\n   label: ");
-    render_clean (fp, get_text (status, "label"));
+    text_clean (fp, get_text (status, "label"));
   }
   fprintf (fp, "\n   state: ");
   render_state (fp, status);
+  trouble_advice (fp, status);
   if (get_text (status, "read_only")) {
     fprintf (fp, "\n  access: read-only: ");
-    render_clean (fp, get_text (status, "read_only"));
+    text_clean (fp, get_text (status, "read_only"));
   }
   if (get_bool (status, "multihost"))
     fprintf (fp, "\n   hosts: several reach the members (multihost=yes)");
@@ -449,14 +399,14 @@ render_array (FILE *fp, struct json_object *status)
   fprintf (fp, "  layout: %" PRIu64 " data + %" PRIu64 " parity, chunk %s, "
            "code ", get_u64 (status, "k"), get_u64 (status, "m"),
            cli_size (get_u64 (status, "chunk"), chunk));
-  render_clean (fp, get_text (status, "code"));
+  text_clean (fp, get_text (status, "code"));
   fprintf (fp, "\n   coder: ");
-  render_clean (fp, get_text (status, "coder"));
+  text_clean (fp, get_text (status, "coder"));
   fprintf (fp, ", I/O through ");
-  render_clean (fp, get_text (status, "loop"));
+  text_clean (fp, get_text (status, "loop"));
   fputc ('\n', fp);
   render_failed_engines (fp, status);
-  render_trouble (fp, status);
+  trouble_members (fp, status);
   fprintf (fp, "   epoch: %" PRIu64 "%s\n", get_u64 (status, "epoch"),
            get_bool (status, "writable") ? "" : " (not written to yet)");
   render_bar (fp, status, "rebuild");
@@ -489,11 +439,13 @@ render_members (FILE *fp, struct json_object *status)
     else
       fprintf (fp, "     -  ");
     print_column (fp, get_bool (m, "no_space") ? "no space" :
+                  get_bool (m, "no_answer") &&
+                  !get_bool (m, "no_connection") ? "no answer" :
                   get_bool (m, "no_connection") && state &&
                   strcmp (state, "failed") != 0 ? "away" :
                   state ? state : "?", 10);
     fprintf (fp, "  %6" PRIu64 "  ", get_u64 (m, "errors"));
-    render_clean (fp, path ? path : uuid ? uuid : "-");
+    text_clean (fp, path ? path : uuid ? uuid : "-");
     fputc ('\n', fp);
     absent |= has_slot (m) &&
       (is_state (m, "failed") || is_state (m, "missing"));
@@ -504,8 +456,8 @@ render_members (FILE *fp, struct json_object *status)
              "uuid\n");
   /* A server whose array has failed takes no member again. */
   if (has_failed (status))
-    fprintf (fp, "\n  what can be read is read; when members are back: gpuraid "
-             "stop, then gpuraid start\n");
+    fprintf (fp, "\n  what can be read is read; when members are back:\n"
+             "  gpuraid stop, then gpuraid start\n");
   else if (absent)
     fprintf (fp, "\n  a member that is back: gpuraid readd; another in its "
              "place: gpuraid replace\n");

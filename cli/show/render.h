@@ -10,10 +10,6 @@
 
 #include <json-c/json.h>
 
-/* A text that may contain control codes for a terminal: "?" in their place.
- * Safe on NULL.
- */
-extern void render_clean (FILE *fp, const char *s);
 /* The status for a person, in three parts; lines of any width. */
 extern void render_array (FILE *fp, struct json_object *status);
 extern void render_members (FILE *fp, struct json_object *status);
@@ -26,6 +22,11 @@ extern void render_line (FILE *fp, struct json_object *status);
 /* The array in one line, with its newline. */
 extern void render_short (FILE *fp, const char *name,
                           struct json_object *status);
+/* The state in a word: of the status, or that it is healthy and has reasons not
+ * to be.
+ */
+#define RENDER_DAMAGED "damaged"
+extern const char *render_word (struct json_object *status);
 /* "degraded (1 more member may fail)". */
 extern void render_state (FILE *fp, struct json_object *status);
 /* "36.1 %  210 MiB/s  10 s left". */

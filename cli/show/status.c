@@ -32,8 +32,13 @@ say_nothing (enum log_level level, const char *fmt, va_list args)
 static int
 exit_status (struct json_object *status)
 {
-  static const char *const names[] = { "healthy", "degraded", "failed" };
-  const char *state = get_text (status, "state");
+  static const char *const names[] = {
+    [HEALTHY] = "healthy", [DEGRADED] = "degraded", [FAILED] = "failed",
+  };
+  const char *state = render_word (status);
+
+  if (state && strcmp (state, RENDER_DAMAGED) == 0)
+    return DEGRADED;
 
   for (size_t i = 0; state && i < ARRAY_LEN (names); i++)
     if (strcmp (state, names[i]) == 0)

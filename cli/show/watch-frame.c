@@ -162,7 +162,7 @@ static void
 show_array (struct frame *f)
 {
   struct json_object *s = f->now->status;
-  const char *name = get_text (s, "label"), *state = get_text (s, "state");
+  const char *name = get_text (s, "label"), *state = render_word (s);
   CLEANUP_FREE char *text = NULL;
   char size[CLI_SIZE_LEN];
   size_t len;
@@ -201,18 +201,23 @@ show_trouble (struct frame *f)
   struct json_object *s = f->now->status;
   struct json_object *engines = get_object (s, "engines");
   const uint64_t lost = get_u64 (s, "lost_rows");
-  unsigned nr_full = 0;
+  unsigned nr_full = 0, nr_silent = 0;
   uint64_t slot = 0;
 
-  for (size_t i = 0; i < nr_members (s); i++)
+  for (size_t i = 0; i < nr_members (s); i++) {
+    nr_silent += get_bool (member_at (s, i), "no_answer");
     if (get_bool (member_at (s, i), "no_space")) {
       slot = get_u64 (member_at (s, i), "slot");
       nr_full++;
     }
+  }
   if (nr_full == 1 && begin (f))
     put (f, RED, "no space on slot %" PRIu64 ": writes wait", slot);
   else if (nr_full > 1 && begin (f))
     put (f, RED, "no space on %u members: writes wait", nr_full);
+  if (nr_silent > 0 && begin (f))
+    put (f, RED, "%u member%s not answer: clients wait", nr_silent,
+         nr_silent == 1 ? " does" : "s do");
   if (get_text (s, "read_only") && begin (f))
     put (f, YELLOW, "read-only: %s", get_text (s, "read_only"));
   if (lost && begin (f))
@@ -370,6 +375,8 @@ show_member (struct frame *f, struct json_object *m)
     put (f, RED, " %-10s", "no space");
   else if (get_bool (m, "no_connection"))
     put (f, YELLOW, " %-10s", "away");
+  else if (get_bool (m, "no_answer"))
+    put (f, RED, " %-10s", "no answer");
   else if (get_bool (m, "slow"))
     put (f, YELLOW, " %-10s", "slow");
   else

@@ -195,7 +195,7 @@ extern void sim_disk_hang (struct sim_disk *, bool hang);
 
 /* Reads of these blocks fail with EIO until they are written whole. */
 extern void sim_disk_set_bad (struct sim_disk *, uint64_t off, uint64_t len);
-/* Does a read meet one?  A write that was cut by a crash may be stable there. */
+/* Does a read meet one?  A write that a crash has cut may be stable there. */
 extern bool sim_disk_is_bad (const struct sim_disk *, uint64_t off,
                              uint64_t len);
 

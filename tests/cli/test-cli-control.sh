@@ -108,7 +108,7 @@ try 1 'STATUS\n' status ./control
 has "state: degraded (no more member may fail)"
 has "layout: 4 data + 2 parity, chunk 64 KiB, code rs"
 has "size: 400 MiB (419430400 bytes)"
-has "rebuild: [=======>......................]  25.0 %"
+has "rebuild: [===>........]  25.0 %"
 has "1 h 06 min left"
 has "     1  failed           3  $tmp/gone.img"
 has "     3  missing          0  -"
@@ -154,7 +154,7 @@ with '{ "scrub": { "done": 1, "total": 4, "paused": true,
   "bytes_per_second": 0, "eta_seconds": 0, "found": 7, "repaired": 6,
   "lost_rows": 2 } }'
 try 1 'STATUS\n' status ./control
-has "scrub: [=======>......................]  25.0 %"
+has "scrub: [===>........]  25.0 %"
 has "paused: 7 wrong blocks, 6 repaired, 2 lost rows"
 with '{ "reasons": [ "members lost", "resync pending", 7 ] }'
 try 1 'STATUS\n' status ./control

@@ -87,6 +87,11 @@ start_raid
 scrub
 wait_healthy
 expect 'l["found"] == 15 and l["repaired"] == 0 and not l["repair"]'
+expect 's["state"] == "healthy" and s["reasons"] == ["wrong blocks"]'
+rc=0
+"$gpuraid" status "$control" >"$tmp/out" || rc=$?
+[ $rc = 1 ] && grep -q "state: damaged, wrong blocks" "$tmp/out" ||
+  fail "wrong blocks: status $rc: $(cat "$tmp/out")"
 expect '[m["scrub_found"] for m in s["members"]] == [0, 7, 0, 7, 1]'
 scrub start --repair
 wait_healthy

@@ -24,6 +24,7 @@
   "\"write_bytes\":0,\"write_ns\":0,\"flush_ops\":0,\"flush_ns\":0," \
   "\"read_median_ns\":0,\"read_p95_ns\":0"
 
+#define ANSWERS "\"no_answer\":false,\"no_answer_seconds\":0,"
 #define NO_CONN "\"no_connection\":false,\"deleted\":false,"
 
 static void
@@ -44,8 +45,8 @@ test_status (void **state)
     "\"uuid\":\"01000000-0000-0000-0000-000000000000\","
     "\"state\":\"active\",\"errors\":0,"
     "\"bad_sums\":0,\"scrub_found\":0,\"scrub_repaired\":0,"
-    "\"no_space\":false,\"no_space_seconds\":0,\"slow\":false,"
-    NO_CONN "\"last_error\":null,"
+    "\"no_space\":false,\"no_space_seconds\":0," ANSWERS
+    "\"slow\":false," NO_CONN "\"last_error\":null,"
     "\"read_ops\":1,\"read_bytes\":2,\"read_ns\":3,\"write_ops\":4,"
     "\"write_bytes\":5,\"write_ns\":6,\"flush_ops\":7,\"flush_ns\":9,"
     "\"read_median_ns\":0,\"read_p95_ns\":0},"
@@ -53,21 +54,21 @@ test_status (void **state)
     "\xef\xbf\xbd-\xc3\xa9\",\"uuid\":null,"
     "\"state\":\"rebuilding\",\"errors\":1,"
     "\"bad_sums\":0,\"scrub_found\":0,\"scrub_repaired\":0,"
-    "\"no_space\":false,\"no_space_seconds\":0,\"slow\":false,"
-    NO_CONN "\"last_error\":{\"errno\":5,"
+    "\"no_space\":false,\"no_space_seconds\":0," ANSWERS
+    "\"slow\":false," NO_CONN "\"last_error\":{\"errno\":5,"
     "\"message\":\"Input/output error\",\"operation\":\"read\","
     "\"offset\":4096,\"time\":0}," NO_IO "},"
     "{\"slot\":2,\"path\":null,\"uuid\":null,"
     "\"state\":\"missing\",\"errors\":2,"
     "\"bad_sums\":0,\"scrub_found\":0,\"scrub_repaired\":0,"
-    "\"no_space\":false,\"no_space_seconds\":0,\"slow\":false,"
-    NO_CONN "\"last_error\":null,"
+    "\"no_space\":false,\"no_space_seconds\":0," ANSWERS
+    "\"slow\":false," NO_CONN "\"last_error\":null,"
     NO_IO "},"
     "{\"slot\":null,\"path\":null,\"uuid\":null,"
     "\"state\":\"spare\",\"errors\":0,"
     "\"bad_sums\":0,\"scrub_found\":0,\"scrub_repaired\":0,"
-    "\"no_space\":false,\"no_space_seconds\":0,\"slow\":false,"
-    NO_CONN "\"last_error\":null,"
+    "\"no_space\":false,\"no_space_seconds\":0," ANSWERS
+    "\"slow\":false," NO_CONN "\"last_error\":null,"
     NO_IO "}],"
     "\"rebuild\":{\"done\":1,\"total\":4,\"bytes_per_second\":1,"
     "\"eta_seconds\":3,\"paused\":false},\"resync\":null,"

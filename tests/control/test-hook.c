@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/bits.h"
 #include "common/log.h"
 #include "control/hook.h"
 
@@ -185,20 +186,20 @@ test_names (void **state)
 {
   static const char *const name[] = {
     "member-failed", "degraded", "array-failed", "spare-used", "rebuilt",
-    "corruption", "no-space",
+    "corruption", "no-space", "stalled",
   };
   struct array_event e = { .member.slot = SLOT_NONE, .number = 12 };
   struct hook *h;
 
   write_program ("echo \"$1 $2\" >>$OUT; cat >>$OUT");
   h = start ("");
-  for (unsigned i = 0; i < 7; i++) {
+  for (unsigned i = 0; i < ARRAY_LEN (name); i++) {
     e.kind = i;
     hook_event (h, &e);
   }
   hook_stop (h);                        /* it runs for those that wait */
-  assert_int_equal (nr_lines (), 14);
-  for (unsigned i = 0; i < 7; i++) {
+  assert_int_equal (nr_lines (), 2 * ARRAY_LEN (name));
+  for (unsigned i = 0; i < ARRAY_LEN (name); i++) {
     char want[100];
 
     snprintf (want, sizeof want,

@@ -29,7 +29,9 @@ nothing_out ()
 
 # ---- the server is stopped while it writes
 
-start_raid timeout=4s
+printf '#!/bin/sh\necho "$1 $2" >>%s\n' "$tmp/events" >"$tmp/hook"
+chmod +x "$tmp/hook"
+start_raid timeout=4s hook="$tmp/hook"
 /usr/bin/python3 - "$uri" "$tmp/go-on" "$tmp/count" <<'PY' &
 import nbd, os, sys
 h = nbd.NBD()
@@ -78,9 +80,23 @@ for i in 3 4 5; do signal_server "s$i" STOP; done
 /usr/bin/python3 -m nbd -u "$uri" -c 'h.pwrite(b"1" * 4096, 0)' -c 'h.flush()' &
 writer=$!
 log_has "it is waited for" || fail "no message about the wait"
-sleep 5
+# says TEXT STATUS: so does status, with this exit status
+says ()
+{
+  local rc=0
+
+  "$gpuraid" status "$control" >"$tmp/status" || rc=$?
+  [ $rc = "$2" ] && grep -qF "$1" "$tmp/status"
+}
+wait_for says "state: degraded, stalled (3 do not answer, 2 members may fail)" 1 ||
+  fail "status says: $(cat "$tmp/status")"
+[ "$(grep -c "trouble: .*: no answer: .*, for [0-9]* s" "$tmp/status")" = 3 ] ||
+  fail "which do not answer: $(cat "$tmp/status")"
+wait_for test -s "$tmp/events" && grep -q "^stalled " "$tmp/events" ||
+  fail "no event: $(cat "$tmp/events")"
 for i in 3 4 5; do signal_server "s$i" CONT; done
 wait $writer || fail "the write was not waited for"
+wait_for says "state: healthy" 0 || fail "afterwards: $(cat "$tmp/status")"
 nothing_out "servers of members"
 /usr/bin/python3 -m nbd -u "$uri" -c 'assert h.pread(4096, 0) == b"1" * 4096' ||
   fail "other data"

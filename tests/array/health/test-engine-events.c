@@ -29,7 +29,7 @@ note (void *opaque, const struct array_event *e)
 {
   static const char *const kind[] = {
     "failed", "degraded", "array-failed", "spare", "rebuilt", "corruption",
-    "no-space",
+    "no-space", "stalled",
   };
   static const char *const state[] = { "healthy", "degraded", "failed" };
   const size_t len = strlen (told);
@@ -222,6 +222,52 @@ test_no_space (void **state)
   end_whole (sa);
 }
 
+static void
+expect_reasons (struct sim_array *sa, unsigned reasons, unsigned nr_silent)
+{
+  struct array_status st;
+  unsigned nr = 0;
+
+  array_get_status (sa->a, &st);
+  assert_int_equal (st.reasons, reasons);
+  for (unsigned i = 0; i < st.nr_entries; i++) {
+    assert_int_equal (st.entry[i].no_answer, st.entry[i].no_answer_ns > 0);
+    nr += st.entry[i].no_answer;
+  }
+  assert_int_equal (nr, nr_silent);
+  array_status_free (&st);
+}
+
+/* More members hang than may fail: that is told after some seconds, and is over
+ * with the answers.  A read in the client's thread waits likewise.
+ */
+static void
+test_stalled (void **state)
+{
+  struct sim_array *sa = start (2, 1, true);
+  struct sim_request *q;
+
+  for (unsigned i = 0; i < 2; i++)
+    sim_disk_hang (sa->disk[i], true);
+  q = start_request (sa, REQUEST_WRITE, data, 0, 4 * CHUNK, ARRAY_FUA);
+  assert_true (sim_array_pause (sa, 4 * SECOND));
+  expect_reasons (sa, 0, 0);
+  expect ("");
+  assert_true (sim_array_pause (sa, 100 * SECOND));
+  expect_reasons (sa, ARRAY_WHY_STALLED, 2);
+  expect ("stalled 0 disk0 degraded; ");
+  for (unsigned i = 0; i < 2; i++)
+    sim_disk_hang (sa->disk[i], false);
+  while (q->state != SIM_IDLE)
+    assert_true (sim_step (sa->sim));
+  assert_int_equal (q->r.error, 0);
+  free (q);
+  assert_true (sim_array_pause (sa, SECOND));
+  expect_reasons (sa, 0, 0);
+  expect ("");
+  end_whole (sa);
+}
+
 int
 main (void)
 {
@@ -233,6 +279,7 @@ main (void)
     cmocka_unit_test_teardown (test_replaced, free_data),
     cmocka_unit_test_teardown (test_corruption, free_data),
     cmocka_unit_test_teardown (test_no_space, free_data),
+    cmocka_unit_test_teardown (test_stalled, free_data),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

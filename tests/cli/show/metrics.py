@@ -157,6 +157,7 @@ def compare_member(m, o, a):
                  message=o['last_error']['message'], **labels)
     else:
         assert not m.find('gpuraid_' + error, **labels), labels
+    m.expect(o['no_answer_seconds'], 'member_no_answer_seconds', **labels)
     m.expect(o['no_space'], 'member_no_space', **labels)
     m.expect(o['slow'], 'member_slow', **labels)
     m.expect(o['no_connection'], 'member_no_connection', **labels)

@@ -109,7 +109,7 @@ grep -q '^one  *failed ' "$tmp/out" || fail "not failed: $(cat "$tmp/out")"
 run 2 one
 grep -q 'state: failed (nothing is written any more' "$tmp/out" ||
   fail "one: $(cat "$tmp/out")"
-grep -q 'when members are back: gpuraid stop, then gpuraid start' "$tmp/out" ||
+grep -q '^  gpuraid stop, then gpuraid start' "$tmp/out" ||
   fail "no advice: $(cat "$tmp/out")"
 ! grep -q 'gpuraid readd' "$tmp/out" || fail "advice that is refused"
 log_has "it is not taken out, as too few members would remain" ||

@@ -1,0 +1,63 @@
+/* gpuraid: members that keep clients waiting.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include "array/health/event.h"
+#include "array/io/store.h"
+#include "array/io/xfer.h"
+#include "array/seats/seat.h"
+#include "array/watch/stalled.h"
+
+/* Longer than a disk needs to spin up, or a queue of large requests. */
+#define STALLED_NS UINT64_C (5000000000)
+
+void
+stalled_note_preads (struct seat *s, unsigned oldest, uint64_t now)
+{
+  if (seat_preads (s, oldest) == 0)
+    s->pread_late[oldest] = 0;
+  else if (s->pread_late[oldest] == 0)
+    s->pread_late[oldest] = now;
+}
+
+/* Since when it owes an answer, and has given no other: ns; never: now. */
+static uint64_t
+silent_since (const struct seat *s, uint64_t now)
+{
+  uint64_t since = now;
+
+  list_for_each (l, &s->xfers) {
+    const struct xfer *x = list_item (l, struct xfer, seat_link);
+
+    if (!x->abandoned)
+      since = MIN (since, x->kind == IO_READ ? x->since :
+                   MAX (x->since, s->answered));
+  }
+  list_for_each (l, &s->stores) {
+    const struct store *st = list_item (l, struct store, link);
+
+    if (!st->abandoned)
+      since = MIN (since, MAX (st->since, s->answered));
+  }
+  for (unsigned i = 0; i < SEAT_PREADS; i++)
+    if (s->pread_late[i] && seat_preads (s, i) > 0)
+      since = MIN (since, s->pread_late[i]);
+  return since;
+}
+
+void
+stalled_tick (struct array *a, uint64_t now)
+{
+  a->any_stalled = false;
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    struct seat *s = a->seat[i];
+    const uint64_t since = s->m && !s->failing ? silent_since (s, now) : now;
+    const bool before = s->stalled_since != 0;
+
+    s->stalled_since = now - since >= STALLED_NS ? since : 0;
+    a->any_stalled |= s->stalled_since != 0;
+    if (s->stalled_since && !before)
+      event_stalled (a, s);
+  }
+}

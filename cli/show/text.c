@@ -1,0 +1,29 @@
+/* gpuraid: parts of a line for a person.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <ctype.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "cli/server/remote.h"
+#include "cli/show/text.h"
+
+void
+text_clean (FILE *fp, const char *s)
+{
+  for (; s && *s; s++)
+    fputc (iscntrl ((unsigned char) *s) ? '?' : *s, fp);
+}
+
+void
+text_time (FILE *fp, struct json_object *o)
+{
+  const time_t at = get_u64 (o, "time");
+  char when[32];
+  struct tm tm;
+
+  strftime (when, sizeof when, "%F %H:%M:%S", localtime_r (&at, &tm));
+  fprintf (fp, "%s: ", when);
+}

@@ -1,0 +1,20 @@
+/* gpuraid: parts of a line for a person.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_SHOW_TEXT_H
+#define GPURAID_SHOW_TEXT_H
+
+#include <stdio.h>
+
+#include <json-c/json.h>
+
+/* A text that may contain control codes for a terminal: "?" in their place.
+ * Safe on NULL.
+ */
+extern void text_clean (FILE *fp, const char *s);
+/* "2026-01-31 12:00:00: ", when it happened. */
+extern void text_time (FILE *fp, struct json_object *o);
+
+#endif
