@@ -51,7 +51,10 @@ struct line {
                                  * written: they can't be decoded */
   struct list out_link;         /* in a->out: to be written out now */
   struct op *op;                /* the operation that writes to its rows */
-  unsigned readers;             /* operations that decode from its rows */
+  unsigned readers;             /* operations that read its rows, have read
+                                 * them, or wait for that: no write begins */
+  unsigned reading;             /* of those, have begun and not ended: no
+                                 * zeroing begins either */
   unsigned pins;                /* requests copying into it */
   unsigned nr_cells;            /* of its own, and frozen in its operation */
   uint64_t dirty_since;         /* ns */

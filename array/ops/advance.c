@@ -25,6 +25,28 @@ op_rows_are_free (struct array *a, struct op *op)
   return false;
 }
 
+/* It counts only now: while it waited, zeroing may have begun, and what that
+ * has written so far can't be decoded.  Zeroing that has not begun waits for
+ * the operation instead.
+ */
+bool
+op_begin_reading (struct array *a, struct op *op)
+{
+  const uint64_t no = op->line->no;
+
+  list_for_each (l, &a->zeroing) {
+    const struct op *zero = list_item (l, struct op, zeroing);
+
+    if (zero->phase > OP_WAITING && no >= zero->line0 && no < zero->line1 &&
+        !PLANTED ("zero-passed")) {
+      list_move (&a->zero_waiters, &op->waiter.link);
+      return false;
+    }
+  }
+  op->line->reading++;
+  return true;
+}
+
 /* True if a write may begin: no change is under way, and its rows are marked
  * in case of a crash.
  */

@@ -101,6 +101,7 @@ struct op {
   struct line *line;            /* not OP_ZERO */
   struct completion *whole;     /* OP_READ, OP_ZERO: it has ended */
   bool undecided;               /* OP_READ: see op_read_undecided */
+  bool pinned;                  /* OP_READ: see op_read_pinned */
   uint64_t want;                /* OP_READ: roles; OP_FIX: to be stored anew */
   bool to_targets;              /* OP_FIX */
   bool anew;                    /* OP_FIX: with the entries of all roles */
@@ -170,6 +171,10 @@ extern void op_advance (struct array *a, struct op *op);
 extern void op_wake (struct array *a, struct waiter *w);
 /* True if nothing writes to the rows of its line.  False if it waits. */
 extern bool op_rows_are_free (struct array *a, struct op *op);
+/* True if no zeroing that has begun writes to them either: then it counts as
+ * a reader that has begun.  False if it waits.
+ */
+extern bool op_begin_reading (struct array *a, struct op *op);
 
 /* A wait has ended: so phases need not know what follows. */
 static inline void
@@ -337,6 +342,9 @@ struct repair {
   unsigned b0, nr;
   unsigned nr_wrong;            /* blocks that had another checksum */
 };
+
+/* array/ops/read.c: end the pinned reads of a line that have not begun. */
+extern void op_end_pinned (struct array *a, struct line *line);
 
 /* array/ops/write.c.  An OP_OUT that no transaction has: it ends, and its
  * blocks and tickets are those of its line again.

@@ -6,7 +6,16 @@
  * Zeroing whole stripes skips reading and making.
  *
  * A writing operation has its line's rows to itself; decoding readers share
- * them.  The plan may change until the first write is issued.  A failed write
+ * them.  A reader keeps the next write away from when it is made, so that it
+ * gets its turn, but counts for zeroing only from when it begins until it has
+ * read: it may wait behind a write that waits for space, and zeroing, which
+ * gives space back, must not.  So a reader looks for zeroing when it begins.
+ * If that has begun, the rows may be half written, or half zeroed: the reader
+ * waits for its end.  If not, zeroing waits for the reader; it is one of those
+ * that were made before the zeroing, as requests make none on lines of which
+ * the zeroing is known.
+ *
+ * The plan may change until the first write is issued.  A failed write
  * never re-plans: it is recorded, then the operation ends.
  *
  * Call all of these with the array lock held.
@@ -41,13 +50,19 @@ extern struct op *op_read (struct array *a, struct completion *c, uint64_t no,
  * right after op_read, with the array lock still held.
  */
 extern void op_read_undecided (struct op *op);
+/* Its caller has a pin on the line.  Zeroing that waits for that ends the read,
+ * if it has not begun because a write waits for space: op_copy gives ECANCELED,
+ * and the caller begins anew.  Only right after op_read, with the array lock
+ * still held.
+ */
+extern void op_read_pinned (struct op *op);
 /* Also read this role and these blocks; only right after op_read, with
  * the array lock still held.
  */
 extern void op_read_more (struct op *op, uint64_t want, unsigned b0,
                           unsigned nr);
 /* Copy a wanted role's bytes, starting at cell_off in its cell.  Any thread,
- * once it has ended.  0, or EIO if some of it is lost.
+ * once it has ended.  0, EIO if some of it is lost, or ECANCELED.
  */
 extern int op_copy (const struct op *op, unsigned role, uint32_t cell_off,
                     uint32_t len, uint8_t *buf);

@@ -74,6 +74,8 @@ end_read (struct array *a, struct op *op)
     cache_read_cells (a, op);
     op_repair_bad (a, op);
   }
+  op->line->reading--;
+  line_changed (a, op->line);
   completion_end (a, op->whole);
 }
 
@@ -87,8 +89,8 @@ may_begin (struct array *a, struct op *op)
 {
   const struct op *writing = op->line->op;
 
-  return (writing && writing->replay && !PLANTED ("replay-unread")) ||
-    op_rows_are_free (a, op);
+  return ((writing && writing->replay && !PLANTED ("replay-unread")) ||
+          op_rows_are_free (a, op)) && op_begin_reading (a, op);
 }
 
 static const struct op_type read_type = {
@@ -127,6 +129,27 @@ void
 op_read_undecided (struct op *op)
 {
   op->undecided = true;
+}
+
+void
+op_read_pinned (struct op *op)
+{
+  op->pinned = true;
+}
+
+void
+op_end_pinned (struct array *a, struct line *line)
+{
+  list_for_each (l, &a->ops) {
+    struct op *op = list_item (l, struct op, link);
+
+    if (!op->pinned || op->line != line || op->phase != OP_WAITING)
+      continue;
+    list_remove (&op->waiter.link);
+    op->error = ECANCELED;
+    op->phase = OP_DONE;
+    completion_end (a, op->whole);
+  }
 }
 
 void

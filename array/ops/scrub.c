@@ -299,8 +299,14 @@ end_scrub (struct array *a, struct op *op)
   s->done (a, s);
 }
 
+static bool
+may_begin (struct array *a, struct op *op)
+{
+  return op_rows_are_free (a, op) && op_begin_reading (a, op);
+}
+
 static const struct op_type scrub_type = {
-  .kind = OP_SCRUB, .may_begin = op_rows_are_free, .plan = plan_scrub,
+  .kind = OP_SCRUB, .may_begin = may_begin, .plan = plan_scrub,
   .look = look, .judge = judge, .end = end_scrub,
 };
 
@@ -329,6 +335,7 @@ op_scrub_put (struct array *a, struct scrubbed *s)
 
   s->line = NULL;
   line->readers--;
+  line->reading--;
   line_changed (a, line);
 }
 
@@ -364,6 +371,7 @@ op_scrub_fix (struct array *a, struct scrubbed *s, uint64_t roles,
     line->readers++;
     return false;
   }
+  line->reading--;
   line->op->proven = proven;
   s->line = NULL;
   return true;

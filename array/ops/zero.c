@@ -66,14 +66,19 @@ gives_way (const struct array *a, const struct op *op)
     a->consistency->gives_way (a, &op->log);
 }
 
-/* What gives space back does not wait for what needs some. */
+/* What gives space back does not wait for what needs some, nor for what waits
+ * behind that: a reader that has not begun, and a pin of a write that needs
+ * one.
+ */
 static bool
 is_idle (struct array *a, struct op *op, struct line *line)
 {
   if (gives_way (a, line->op))
     op_take_back (a, line->op);
+  if (line->pins > 0 && is_short (line->op) && !PLANTED ("zero-waits-fills"))
+    op_end_pinned (a, line);
   return (line->op == NULL || is_short (line->op)) && line->pins == 0 &&
-    line->readers == 0;
+    (PLANTED ("zero-waits-reads") ? line->readers : line->reading) == 0;
 }
 
 /* Count the writer before it asks whether its regions are marked.  Otherwise

@@ -138,6 +138,8 @@ op_step (struct array *a, struct request *r, const struct read_from *f,
       *wait = &a->cell_waiters;
       return false;
     }
+    if (f->pinned)
+      op_read_pinned (step->op);
   }
   step->from = STEP_OP;
   return true;

@@ -42,7 +42,8 @@ holds_pin (const struct request *r, const struct line *line)
 
 /* Get the old content of a partly written block.  Not by a pread in the
  * client's thread: if that hangs, the line stays pinned, and all flushes
- * wait.
+ * wait.  Nor while it holds other lines: it may wait for space for long, and
+ * zeroing of those does not end that (op_read_pinned).
  */
 static bool
 add_fill (struct array *a, struct request *r, struct step *s, unsigned b,
@@ -55,6 +56,8 @@ add_fill (struct array *a, struct request *r, struct step *s, unsigned b,
   };
   uint32_t done;
 
+  if (r->nr_steps > 0)
+    return false;
   if (read_steps (a, r, &f, &r->fill[r->nr_fills], 1, &done, wait) == 0)
     return false;
   r->nr_fills++;
@@ -271,7 +274,8 @@ unfilled_blocks (const struct request *r, const struct step *s)
 }
 
 /* Commit what is possible, also if the write fails: the cells may hold the
- * only copy of earlier writes to these blocks.
+ * only copy of earlier writes to these blocks.  Where zeroing goes first, the
+ * batch begins anew.
  */
 void
 write_commit (struct array *a, struct request *r)
@@ -283,6 +287,8 @@ write_commit (struct array *a, struct request *r)
     error = EIO;
   for (unsigned i = 0; i < r->nr_steps; i++)
     commit_step (a, r, &r->step[i], unfilled_blocks (r, &r->step[i]), error);
-  if (error)
+  if (error == ECANCELED)
+    r->batch_end = r->pos;
+  else if (error)
     r->error = error;
 }
