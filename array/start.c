@@ -25,7 +25,7 @@
 #include "array/seats/slow.h"
 #include "array/sums/sums.h"
 #include "array/watch/watch.h"
-#include "common/memory.h"
+#include "common/threads/memory.h"
 
 /* ---- before the fork ----------------------------------------------------- */
 

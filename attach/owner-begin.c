@@ -14,8 +14,8 @@
 #include "attach/link.h"
 #include "attach/loop.h"
 #include "attach/place.h"
-#include "common/clock.h"
 #include "common/log.h"
+#include "common/threads/clock.h"
 
 /* Others look at new devices for a moment. */
 void

@@ -17,8 +17,8 @@
 #include "attach/kernel-log.h"
 #include "attach/loop.h"
 #include "attach/users.h"
-#include "common/clock.h"
 #include "common/log.h"
+#include "common/threads/clock.h"
 
 #define SILENT_MS 30000         /* a server that does not answer a flush */
 

@@ -21,8 +21,8 @@
 #include <libnbd.h>
 
 #include "attach/server.h"
-#include "common/clock.h"
 #include "common/log.h"
+#include "common/threads/clock.h"
 
 #define HANDSHAKE_MS 10000
 #define RETRY_MS 100

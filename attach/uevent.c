@@ -16,7 +16,7 @@
 
 #include "attach/uevent.h"
 #include "common/cleanup.h"
-#include "common/clock.h"
+#include "common/threads/clock.h"
 
 #define UDEVD "/run/udev/control"       /* its socket */
 #define FROM_UDEVD 2                    /* what it sends when it is done */

@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "common/bits.h"
-#include "common/clock.h"
+#include "common/threads/clock.h"
 #include "control/condition.h"
 #include "control/wait.h"
 

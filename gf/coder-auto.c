@@ -27,10 +27,10 @@
 
 #include "common/bits.h"
 #include "common/cleanup.h"
-#include "common/clock.h"
 #include "common/list.h"
-#include "common/lock.h"
 #include "common/log.h"
+#include "common/threads/clock.h"
+#include "common/threads/lock.h"
 #include "gf/auto-measure.h"
 
 /* Small slices may be more than AUTO_GPU_AHEAD. */

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "common/bits.h"
+#include "common/bytes/crc32c.h"
 #include "common/cleanup.h"
-#include "common/crc32c.h"
 #include "common/log.h"
 #include "gf/coder-check.h"
 #include "gf/field.h"

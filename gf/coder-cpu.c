@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "common/bits.h"
-#include "common/crc32c.h"
+#include "common/bytes/crc32c.h"
 #include "common/log.h"
 #include "gf/coder-cpu.h"
 #include "gf/workers.h"

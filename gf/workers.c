@@ -17,8 +17,8 @@
 
 #include "common/bits.h"
 #include "common/cleanup.h"
-#include "common/lock.h"
 #include "common/log.h"
+#include "common/threads/lock.h"
 #include "gf/workers.h"
 
 struct workers {

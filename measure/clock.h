@@ -8,7 +8,7 @@
 
 #include <sys/resource.h>
 
-#include "common/clock.h"
+#include "common/threads/clock.h"
 
 /* Seconds, from any start. */
 static inline double

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "measure/coders.h"
-#include "common/crc32c.h"
+#include "common/bytes/crc32c.h"
 
 int
 method_check_crcs (struct method *e, const uint32_t *crc, size_t nr_rects,

@@ -31,8 +31,8 @@
 #include <unistd.h>
 
 #include "common/bits.h"
-#include "common/clock.h"
 #include "common/log.h"
+#include "common/threads/clock.h"
 #include "member/file.h"
 #include "member/io.h"
 

@@ -30,8 +30,8 @@
 #include "common/cleanup.h"
 #include "common/list.h"
 #include "common/log.h"
-#include "common/running.h"
-#include "common/thread.h"
+#include "common/threads/running.h"
+#include "common/threads/thread.h"
 #include "member/member.h"
 #include "member/timers.h"
 

@@ -29,7 +29,7 @@
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "common/thread.h"
+#include "common/threads/thread.h"
 #include "member/io.h"
 
 #define SQ_ENTRIES 256u

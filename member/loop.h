@@ -61,7 +61,7 @@ struct loop_ops {
    */
   void (*timer) (struct loop *, struct timer *t, uint64_t at_ns);
   /* ns; never goes back, and leaves out the time in which this process did not
-   * run (common/running.h).
+   * run (common/threads/running.h).
    */
   uint64_t (*now) (struct loop *);
   /* When that began to go on after the last such pause; 0: there was none.

@@ -8,8 +8,8 @@
 
 #include <time.h>
 
-#include "common/running.h"
-#include "common/thread.h"
+#include "common/threads/running.h"
+#include "common/threads/thread.h"
 #include "member/timers.h"
 
 /* With the lock: true if the thread has to be woken up. */

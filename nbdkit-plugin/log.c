@@ -30,9 +30,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/clock.h"
 #include "common/log.h"
-#include "common/thread.h"
+#include "common/threads/clock.h"
+#include "common/threads/thread.h"
 #include "nbdkit-plugin/plugin.h"
 
 /* With its prefix a line is shorter than PIPE_BUF.  If poll says that a pipe

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "common/bits.h"
-#include "common/le.h"
-#include "common/zeroes.h"
+#include "common/bytes/le.h"
+#include "common/bytes/zeroes.h"
 #include "raidmap/journal.h"
 #include "raidmap/limits.h"
 #include "raidmap/seal.h"

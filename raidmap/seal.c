@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "common/crc32c.h"
-#include "common/le.h"
+#include "common/bytes/crc32c.h"
+#include "common/bytes/le.h"
 #include "raidmap/seal.h"
 
 static uint32_t

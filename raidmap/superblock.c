@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "common/bits.h"
-#include "common/crc32c.h"
-#include "common/le.h"
+#include "common/bytes/crc32c.h"
+#include "common/bytes/le.h"
 #include "raidmap/superblock.h"
 
 /* Bytes of the block; docs/on-disk-format.md has the same. */

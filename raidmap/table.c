@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "common/bits.h"
-#include "common/crc32c.h"
-#include "common/le.h"
+#include "common/bytes/crc32c.h"
+#include "common/bytes/le.h"
 #include "raidmap/limits.h"
 #include "raidmap/seal.h"
 #include "raidmap/table.h"

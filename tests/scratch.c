@@ -19,7 +19,7 @@
 #include "array/create/create.h"
 #include "array/open/choose.h"
 #include "common/bits.h"
-#include "common/crc32c.h"
+#include "common/bytes/crc32c.h"
 #include "common/log.h"
 #include "tests/scratch.h"
 

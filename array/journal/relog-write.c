@@ -18,7 +18,7 @@
 #include "array/journal/relog.h"
 #include "array/ops/ops.h"
 #include "array/replay/recovery.h"
-#include "common/crc32c.h"
+#include "common/bytes/crc32c.h"
 #include "common/plant.h"
 
 static void

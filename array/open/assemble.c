@@ -21,11 +21,11 @@
 #include "array/open/settle.h"
 #include "array/plan/code.h"
 #include "common/bits.h"
+#include "common/bytes/crc32c.h"
+#include "common/bytes/random.h"
 #include "common/cleanup.h"
-#include "common/crc32c.h"
 #include "common/log.h"
 #include "common/plant.h"
-#include "common/random.h"
 #include "raidmap/uuid.h"
 
 /* Remarks added to the decision's message, separated by "; ". */

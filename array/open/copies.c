@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "array/open/copies.h"
+#include "common/bytes/random.h"
 #include "common/cleanup.h"
-#include "common/random.h"
 #include "raidmap/uuid.h"
 
 int

@@ -9,7 +9,7 @@
 #include "array/replay/recovery.h"
 #include "array/replay/table.h"
 #include "array/seats/seat.h"
-#include "common/crc32c.h"
+#include "common/bytes/crc32c.h"
 #include "common/plant.h"
 
 /* ---- first writes -------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "array/ops/internal.h"
-#include "common/zeroes.h"
+#include "common/bytes/zeroes.h"
 
 /* Fewer blocks in a row are written with those beside them: that takes less
  * I/O.

@@ -13,7 +13,7 @@
 #include "array/replay/table.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
-#include "common/crc32c.h"
+#include "common/bytes/crc32c.h"
 #include "common/plant.h"
 
 /* Messages about bad blocks in a minute. */

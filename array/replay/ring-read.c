@@ -10,8 +10,8 @@
 
 #include "array/replay/ring-read.h"
 #include "common/bits.h"
+#include "common/bytes/crc32c.h"
 #include "common/cleanup.h"
-#include "common/crc32c.h"
 #include "common/log.h"
 #include "common/plant.h"
 #include "raidmap/limits.h"

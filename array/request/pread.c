@@ -14,7 +14,7 @@
 #include "array/request/internal.h"
 #include "array/seats/seat.h"
 #include "array/sums/sums.h"
-#include "common/crc32c.h"
+#include "common/bytes/crc32c.h"
 
 /* Align reads of a member that needs whole, aligned blocks. */
 static int

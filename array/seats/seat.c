@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "array/seats/seat.h"
-#include "common/memory.h"
 #include "common/plant.h"
+#include "common/threads/memory.h"
 #include "raidmap/uuid.h"
 
 const char *

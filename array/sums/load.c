@@ -14,9 +14,9 @@
 #include "array/replay/table.h"
 #include "array/seats/seat.h"
 #include "array/sums/internal.h"
+#include "common/bytes/zeroes.h"
 #include "common/log.h"
 #include "common/plant.h"
-#include "common/zeroes.h"
 
 struct load {
   struct sums_page *p;

@@ -21,7 +21,7 @@
 #include "cli/cli.h"
 #include "cli/show/render.h"
 #include "cli/show/text.h"
-#include "common/crc32c.h"
+#include "common/bytes/crc32c.h"
 #include "common/log.h"
 #include "gf/coder-check.h"
 

@@ -19,8 +19,8 @@
 #include "cli/show/watch-frame.h"
 #include "cli/show/watch-term.h"
 #include "common/cleanup.h"
-#include "common/clock.h"
 #include "common/log.h"
+#include "common/threads/clock.h"
 
 static double
 seconds (void)

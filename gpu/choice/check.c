@@ -16,9 +16,9 @@
 #include <time.h>
 
 #include "common/bits.h"
+#include "common/bytes/random.h"
 #include "common/cleanup.h"
-#include "common/clock.h"
-#include "common/random.h"
+#include "common/threads/clock.h"
 #include "gpu/choice/check.h"
 #include "gpu/choice/internal.h"
 

@@ -26,10 +26,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/bytes/crc32c.h"
+#include "common/bytes/random.h"
 #include "common/cleanup.h"
-#include "common/crc32c.h"
 #include "common/log.h"
-#include "common/random.h"
 #include "common/write-all.h"
 #include "gpu/choice/store.h"
 

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "common/bits.h"
-#include "common/clock.h"
 #include "common/log.h"
+#include "common/threads/clock.h"
 #include "gpu/device/driver.h"
 #include "gpu/device/probe.h"
 

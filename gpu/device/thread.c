@@ -21,8 +21,8 @@
 
 #include "common/bits.h"
 #include "common/cleanup.h"
-#include "common/clock.h"
 #include "common/log.h"
+#include "common/threads/clock.h"
 #include "gpu/device/device.h"
 
 #define US ((uint64_t) 1000)

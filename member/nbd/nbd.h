@@ -17,7 +17,7 @@
 #include <pthread.h>
 
 #include "common/plant.h"
-#include "common/running.h"
+#include "common/threads/running.h"
 #include "member/member.h"
 #include "member/nbd/log.h"
 

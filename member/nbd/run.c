@@ -16,7 +16,7 @@
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "common/thread.h"
+#include "common/threads/thread.h"
 #include "member/nbd/nbd.h"
 
 /* While something is waited for, how often to look at the clock, and at what

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "common/bits.h"
-#include "common/crc32c.h"
+#include "common/bytes/crc32c.h"
 #include "common/log.h"
 #include "member/io.h"
 #include "member/sim/internal.h"

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "common/running.h"
+#include "common/threads/running.h"
 #include "member/sim/sim.h"
 
 struct event {

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "common/bits.h"
+#include "common/bytes/zeroes.h"
 #include "common/log.h"
-#include "common/zeroes.h"
 #include "member/io.h"
 #include "member/sim/internal.h"
 

@@ -36,8 +36,8 @@
 #include "attach/loop.h"
 #include "attach/netlink.h"
 #include "common/bits.h"
-#include "common/clock.h"
 #include "common/log.h"
+#include "common/threads/clock.h"
 
 #define TURNS 5                 /* at one time; things come together */
 #define LONG_MS 3600000         /* all is over by then */

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "common/running.h"
+#include "common/threads/running.h"
 
 #define SECOND UINT64_C (1000000000)
 #define START (5 * SECOND)

@@ -15,8 +15,8 @@
 
 #include "array/open/assemble.h"
 #include "array/plan/code.h"
-#include "common/crc32c.h"
-#include "common/le.h"
+#include "common/bytes/crc32c.h"
+#include "common/bytes/le.h"
 #include "raidmap/limits.h"
 #include "raidmap/seal.h"
 #include "tests/fuzz/mutate.h"

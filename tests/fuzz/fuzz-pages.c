@@ -10,8 +10,8 @@
 #include <assert.h>
 #include <stddef.h>
 
-#include "common/crc32c.h"
-#include "common/le.h"
+#include "common/bytes/crc32c.h"
+#include "common/bytes/le.h"
 #include "tests/fuzz/fuzzing.h"
 
 #define MAX_BLOCKS 8u           /* of a record header */

@@ -13,8 +13,8 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "common/crc32c.h"
-#include "common/le.h"
+#include "common/bytes/crc32c.h"
+#include "common/bytes/le.h"
 #include "raidmap/limits.h"
 #include "raidmap/seal.h"
 #include "tests/fuzz/mutate.h"

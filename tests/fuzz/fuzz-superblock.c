@@ -12,8 +12,8 @@
 #include <assert.h>
 #include <stddef.h>
 
-#include "common/crc32c.h"
-#include "common/le.h"
+#include "common/bytes/crc32c.h"
+#include "common/bytes/le.h"
 #include "raidmap/superblock.h"
 #include "tests/fuzz/fuzzing.h"
 

@@ -17,7 +17,7 @@
 
 #include "array/plan/code.h"
 #include "common/bits.h"
-#include "common/crc32c.h"
+#include "common/bytes/crc32c.h"
 #include "common/log.h"
 #include "gf/coder-check.h"
 #include "gf/coder-simd.h"

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "common/crc32c.h"
-#include "common/le.h"
+#include "common/bytes/crc32c.h"
+#include "common/bytes/le.h"
 #include "tests/format-random.h"
 
 static struct rng rng;

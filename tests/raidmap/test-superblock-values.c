@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "common/crc32c.h"
-#include "common/le.h"
+#include "common/bytes/crc32c.h"
+#include "common/bytes/le.h"
 #include "raidmap/journal.h"
 #include "raidmap/superblock.h"
 #include "tests/format-random.h"

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/crc32c.h"
+#include "common/bytes/crc32c.h"
 #include "tests/sim/sim-array.h"
 
 /* ---- the loop --------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* gpuraid: tests: random_bytes that a simulation can repeat.
  *
- * Takes the place of common/random.c in a unit test that simulates an
+ * Takes the place of common/bytes/random.c in a unit test that simulates an
  * array.  Until it is seeded it asks the kernel too.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/random.h>
 
-#include "common/random.h"
+#include "common/bytes/random.h"
 #include "tests/sim/sim-array.h"
 
 static bool seeded;

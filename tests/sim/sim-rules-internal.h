@@ -13,8 +13,8 @@
 #include "array/replay/internal.h"
 #include "array/seats/seat.h"
 #include "common/bits.h"
-#include "common/crc32c.h"
-#include "common/zeroes.h"
+#include "common/bytes/crc32c.h"
+#include "common/bytes/zeroes.h"
 #include "raidmap/journal.h"
 #include "tests/simulation/sim-run.h"
 

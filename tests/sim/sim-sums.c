@@ -9,7 +9,7 @@
 
 #include "array/seats/seat.h"
 #include "array/sums/sums.h"
-#include "common/crc32c.h"
+#include "common/bytes/crc32c.h"
 #include "tests/sim/sim-array.h"
 
 bool

@@ -17,7 +17,7 @@
 
 #include "array/dirty/dirty.h"
 #include "common/bits.h"
-#include "common/crc32c.h"
+#include "common/bytes/crc32c.h"
 #include "tests/array/scrub/scrub-array.h"
 
 static struct sim_array *

@@ -9,7 +9,7 @@
 #include <isa-l/crc.h>
 
 #include "common/bits.h"
-#include "common/crc32c.h"
+#include "common/bytes/crc32c.h"
 #include "common/log.h"
 #include "common/plant.h"
 

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <sys/random.h>
 
+#include "common/bytes/random.h"
 #include "common/log.h"
-#include "common/random.h"
 
 int
 random_bytes (void *buf, size_t len)

@@ -10,10 +10,10 @@
 #include <time.h>
 
 #include "common/cleanup.h"
-#include "common/clock.h"
 #include "common/plant.h"
-#include "common/running.h"
-#include "common/thread.h"
+#include "common/threads/clock.h"
+#include "common/threads/running.h"
+#include "common/threads/thread.h"
 
 #define SECOND UINT64_C (1000000000)
 
