@@ -120,6 +120,17 @@ start_writable (struct sim_array *sa)
   return q;
 }
 
+int
+serve (struct sim_array *sa)
+{
+  struct sim_request q;
+
+  sim_request_init (&q, sa, REQUEST_COMMAND);
+  q.r.command.kind = COMMAND_WRITABLE;
+  q.r.command.of_client = true;
+  return sim_array_run (&q);
+}
+
 void
 put (struct sim_array *sa, uint64_t off, uint64_t len, unsigned flags)
 {

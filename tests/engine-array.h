@@ -39,6 +39,9 @@ extern struct sim_request *start_request (struct sim_array *sa,
                                           uint64_t off, uint64_t len,
                                           unsigned flags);
 extern struct sim_request *start_writable (struct sim_array *sa);
+/* As when the first client that may write connects: it does not wait for space.
+ */
+extern int serve (struct sim_array *sa);
 /* For .done of a request whose end is seen by its state. */
 extern void ignore_end (struct sim_request *q);
 

@@ -205,17 +205,6 @@ test_not_ready (void **state)
   end_whole (sa);
 }
 
-static int
-serve (struct sim_array *sa)
-{
-  struct sim_request q;
-
-  sim_request_init (&q, sa, REQUEST_COMMAND);
-  q.r.command.kind = COMMAND_WRITABLE;
-  q.r.command.of_client = true;
-  return sim_array_run (&q);
-}
-
 /* Not even superblocks can be written over: clients connect, and read; what
  * they write waits.
  */

@@ -301,17 +301,6 @@ test_many_writes_are_held (void **state)
   end_whole (sa);
 }
 
-static int
-serve (struct sim_array *sa)
-{
-  struct sim_request q;
-
-  sim_request_init (&q, sa, REQUEST_COMMAND);
-  q.r.command.kind = COMMAND_WRITABLE;
-  q.r.command.of_client = true;
-  return sim_array_run (&q);
-}
-
 /* A flush and one that waits for space, while a record waits for it. */
 static void
 flush_in_change (struct sim_array *sa)
