@@ -75,7 +75,7 @@ folder   = $(patsubst %.c,$(B)/%.o,$(sort $(wildcard $(1)/*.c)))
 rooms    = $(filter-out gpu/kernels,$(patsubst %/,%,\
 	$(sort $(wildcard $(1:=/*/)))))
 core    := $(foreach d,common raidmap gf gpu member array \
-	$(call rooms,common gpu member array),$(call folder,$(d)))
+	$(call rooms,common gf gpu member array),$(call folder,$(d)))
 # Simulated members are for tests alone.
 sim     := $(filter $(B)/member/sim%,$(core))
 core    := $(filter-out $(sim),$(core))
@@ -311,7 +311,7 @@ fuzz_cc = $(if $(fuzz_libfuzzer),clang,$(CC)) $(fuzz_san) \
 	$(filter-out -fsanitize=% -fno-sanitize-%,$(CFLAGS))
 fuzz_o := $(patsubst %.c,build/fuzz/%.o,\
 	$(foreach d,common raidmap gf member array control \
-	$(call rooms,common member array),$(wildcard $(d)/*.c)) \
+	$(call rooms,common gf member array),$(wildcard $(d)/*.c)) \
 	cli/server/remote.c cli/show/render.c cli/show/metrics-text.c cli/show/watch-frame.c \
 	tests/fuzz/mutate.c tests/array/replay/replay-reference.c)
 

@@ -9,7 +9,7 @@
 #include "bench/methods.h"
 #include "bench/requests/requests.h"
 #include "common/bits.h"
-#include "gf/xor-program.h"
+#include "gf/xor/program.h"
 #include "measure/code.h"
 #include "measure/reference.h"
 

@@ -16,7 +16,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "gf/coder-check.h"
-#include "gf/field.h"
+#include "gf/matrix/field.h"
 
 /* A cell: two blocks, so that each has a CRC of its own. */
 #define BLOCK 4096u
@@ -34,7 +34,7 @@ struct check {
   const char *advice;
 };
 
-/* a * b in GF(2^w), by the polynomials of gf/field.h. */
+/* a * b in GF(2^w), by the polynomials of gf/matrix/field.h. */
 static uint8_t
 product (unsigned w, uint8_t a, uint8_t b)
 {

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "gf/coder-simd.h"
 #include "gf/coder.h"
+#include "gf/cpu/simd.h"
 
 struct coder *
 coder_fastest_new (int nr_threads)

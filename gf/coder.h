@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gf/matrix.h"
+#include "gf/matrix/matrix.h"
 
 struct coder;
 
@@ -91,7 +91,7 @@ struct coder {
 extern unsigned coder_nr_cpus (void);
 
 /* isal codes packets with XOR programs, gf-complete one by one: the two share
- * no arithmetic.  gf/coder-simd.h has a third.
+ * no arithmetic.  gf/cpu/simd.h has a third.
  *
  * Workers beside the submitting thread: nr_threads, or -1 for as many as there
  * are CPUs less one.  Small jobs, and all jobs with 0 workers, run in the
@@ -100,7 +100,7 @@ extern unsigned coder_nr_cpus (void);
 extern struct coder *coder_isal_new (int nr_threads);
 extern struct coder *coder_gf_complete_new (int nr_threads);
 
-/* The faster one of simd (gf/coder-simd.h), where this processor has it, and
+/* The faster one of simd (gf/cpu/simd.h), where this processor has it, and
  * isal.
  */
 extern struct coder *coder_fastest_new (int nr_threads);

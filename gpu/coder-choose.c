@@ -7,9 +7,9 @@
 
 #include "common/bits.h"
 #include "common/log.h"
-#include "gf/coder-auto.h"
+#include "gf/auto/auto.h"
 #include "gf/coder-check.h"
-#include "gf/coder-simd.h"
+#include "gf/cpu/simd.h"
 #include "gpu/coder-choose.h"
 #include "gpu/coder-cuda.h"
 #include "gpu/device/probe.h"

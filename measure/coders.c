@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gf/coder-auto.h"
-#include "gf/coder-simd.h"
+#include "gf/auto/auto.h"
 #include "gf/coder.h"
+#include "gf/cpu/simd.h"
 #include "gpu/coder-cuda.h"
 #include "gpu/device/driver.h"
 #include "measure/coders.h"

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gf/matrix.h"
+#include "gf/matrix/matrix.h"
 
 /* What is to be coded.  Cells are cell_len bytes; a chunk of a paper is a cell,
  * so most papers have one rect of large cells.

@@ -8,7 +8,7 @@
 #ifndef GPURAID_PLAN_CODE_H
 #define GPURAID_PLAN_CODE_H
 
-#include "gf/matrix.h"
+#include "gf/matrix/matrix.h"
 #include "raidmap/superblock.h"
 
 /* "rs" or "crs" */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "bench/seeds/cauchy.h"
-#include "gf/field.h"
+#include "gf/matrix/field.h"
 
 /* 1 / ((y+p) ^ (x+i)): no two sums of these are equal. */
 static int

@@ -32,7 +32,7 @@
 #include "bench/methods.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
-#include "gf/field.h"
+#include "gf/matrix/field.h"
 
 extern const char source_gibraltar[];
 

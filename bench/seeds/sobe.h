@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "measure/method.h"
-#include "gf/xor-program.h"
+#include "gf/xor/program.h"
 
 /* How the text of the equations is written. */
 enum sobe_style {

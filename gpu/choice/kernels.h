@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gf/matrix.h"
+#include "gf/matrix/matrix.h"
 #include "gpu/text/shape.h"
 #include "gpu/text/tensor.h"
 

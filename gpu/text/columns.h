@@ -8,7 +8,7 @@
 #ifndef GPURAID_KERNEL_COLUMNS_H
 #define GPURAID_KERNEL_COLUMNS_H
 
-#include "gf/matrix.h"
+#include "gf/matrix/matrix.h"
 
 /* Write the columns that are not all 0 to col; returns how many.  Each group of
  * neighbours in it (the last may be smaller) shares its sums.  A bit of a row

@@ -9,7 +9,7 @@
 
 #include "common/bits.h"
 #include "common/cleanup.h"
-#include "gf/bit-matrix.h"
+#include "gf/matrix/bit-matrix.h"
 #include "gpu/text/internal.h"
 
 /* As in gpu/kernels/generic-packets.cu. */

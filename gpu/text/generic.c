@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "common/bits.h"
-#include "gf/field.h"
+#include "gf/matrix/field.h"
 #include "gpu/text/internal.h"
 
 /* As in gpu/kernels/generic.cu. */

@@ -12,8 +12,8 @@
 
 #include "common/bits.h"
 #include "common/cleanup.h"
-#include "gf/xor-program.h"
-#include "gf/xor-streamed.h"
+#include "gf/xor/program.h"
+#include "gf/xor/streamed.h"
 #include "gpu/text/internal.h"
 
 /* With more alive, values not used soon would go to memory and back. */

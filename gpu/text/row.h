@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gf/matrix.h"
+#include "gf/matrix/matrix.h"
 
 /* A term is a sum of some inputs of a group of neighbouring ones,
  * KERNEL_TERM (group, mask), or KERNEL_SHARED + the number of a sum that

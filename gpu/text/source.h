@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "gf/matrix.h"
+#include "gf/matrix/matrix.h"
 #include "gpu/text/shape.h"
 
 /* Increment whenever the same matrix gives other text: part of the key of

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "common/cleanup.h"
-#include "gf/bit-matrix.h"
+#include "gf/matrix/bit-matrix.h"
 #include "gpu/text/tensor.h"
 
 #define CHUNK 128u

@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "gf/matrix.h"
+#include "gf/matrix/matrix.h"
 #include "gpu/text/shape.h"
 
 /* Where the cells are. */

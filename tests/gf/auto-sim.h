@@ -10,7 +10,7 @@
 #define GPURAID_AUTO_SIM_H
 
 #include "common/list.h"
-#include "gf/coder-auto.h"
+#include "gf/auto/auto.h"
 
 #define GB 1e9
 #define US 1e-6

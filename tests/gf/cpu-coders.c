@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "gf/coder-simd.h"
+#include "gf/cpu/simd.h"
 #include "tests/gf/cpu-coders.h"
 
 static int

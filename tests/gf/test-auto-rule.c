@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "common/bits.h"
-#include "gf/auto-measure.h"
+#include "gf/auto/measure.h"
 #include "tests/gf/auto-sim.h"
 #include "tests/gf-reference.h"
 

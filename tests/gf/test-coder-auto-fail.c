@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "common/log.h"
-#include "gf/coder-auto.h"
+#include "gf/auto/auto.h"
 #include "tests/gf/coder-device.h"
 #include "tests/gf/gf-answer.h"
 

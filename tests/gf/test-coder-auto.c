@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "common/bits.h"
-#include "gf/coder-auto.h"
+#include "gf/auto/auto.h"
 #include "tests/gf/coder-device.h"
 #include "tests/coder-stub.h"
 #include "tests/gf/gf-answer.h"

@@ -20,7 +20,7 @@
 #include "common/bytes/crc32c.h"
 #include "common/log.h"
 #include "gf/coder-check.h"
-#include "gf/coder-simd.h"
+#include "gf/cpu/simd.h"
 
 static const struct shape {
   enum code code;

@@ -15,8 +15,8 @@
 #include <cmocka.h>
 
 #include "common/bits.h"
-#include "gf/coder-xor.h"
 #include "gf/coder.h"
+#include "gf/cpu/xor.h"
 #include "tests/gf/cpu-coders.h"
 #include "tests/gf-job.h"
 #include "tests/gf-reference.h"

@@ -15,8 +15,8 @@
 #include <cmocka.h>
 
 #include "common/bits.h"
-#include "gf/bit-matrix.h"
-#include "gf/field.h"
+#include "gf/matrix/bit-matrix.h"
+#include "gf/matrix/field.h"
 #include "tests/gf-reference.h"
 
 /* jerasure.h includes a galois.h that no pkg-config file tells the folder

@@ -19,8 +19,8 @@
 #include <cmocka.h>
 
 #include "common/bits.h"
-#include "gf/field.h"
-#include "gf/matrix.h"
+#include "gf/matrix/field.h"
+#include "gf/matrix/matrix.h"
 #include "tests/gf-reference.h"
 
 static uint64_t seed;
@@ -106,7 +106,7 @@ test_new (void **state)
 }
 
 /* What docs/on-disk-format.md says, in slow arithmetic; and with it the
- * conditions of the proof in gf/matrix.c: y_j + x_i is 2^j ^ 2^-i.
+ * conditions of the proof in gf/matrix/matrix.c: y_j + x_i is 2^j ^ 2^-i.
  */
 static void
 test_rs_definition (void **state)
@@ -293,7 +293,7 @@ choose (unsigned n, unsigned nr)
   return c;
 }
 
-/* Smaller k and m are corners of these.  The table in gf/matrix.h names
+/* Smaller k and m are corners of these.  The table in gf/matrix/matrix.h names
  * the same sizes.
  */
 static void

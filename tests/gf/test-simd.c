@@ -16,9 +16,9 @@
 
 #include "common/bits.h"
 #include "common/log.h"
-#include "gf/affine.h"
-#include "gf/coder-simd.h"
-#include "gf/matrix.h"
+#include "gf/cpu/simd.h"
+#include "gf/matrix/affine.h"
+#include "gf/matrix/matrix.h"
 #include "gpu/coder-choose.h"
 #include "tests/gf-reference.h"
 

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "common/bits.h"
-#include "gf/workers.h"
+#include "gf/cpu/workers.h"
 
 enum { nr_threads = 5, max_parts = 60 };
 

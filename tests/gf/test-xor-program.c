@@ -16,9 +16,9 @@
 #include <cmocka.h>
 
 #include "common/bits.h"
-#include "gf/bit-matrix.h"
-#include "gf/field.h"
-#include "gf/xor-program.h"
+#include "gf/matrix/bit-matrix.h"
+#include "gf/matrix/field.h"
+#include "gf/xor/program.h"
 #include "tests/gf-reference.h"
 
 static uint64_t seed;

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "gf/coder-auto.h"
+#include "gf/auto/auto.h"
 #include "tests/gpu/cuda-coder.h"
 #include "tests/gpu/fake-cuda.h"
 #include "tests/gf/gf-answer.h"

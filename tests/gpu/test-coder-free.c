@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "gf/coder-auto.h"
+#include "gf/auto/auto.h"
 #include "tests/gpu/cuda-coder.h"
 
 struct submitter {

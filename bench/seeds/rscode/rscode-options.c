@@ -10,7 +10,7 @@
 
 #include "bench/seeds/rscode/rscode-options.h"
 #include "common/bits.h"
-#include "gf/field.h"
+#include "gf/matrix/field.h"
 
 #define POLYNOMIAL 0x11d
 

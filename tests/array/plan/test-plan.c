@@ -20,7 +20,7 @@
 
 #include "array/plan/plan.h"
 #include "common/bits.h"
-#include "gf/matrix.h"
+#include "gf/matrix/matrix.h"
 #include "tests/gf-reference.h"
 
 #define MAX_SMALL 6             /* k + m, where all is tried */

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "gf/field.h"
+#include "gf/matrix/field.h"
 #include "gpu/text/tensor.h"
 #include "tests/gf-reference.h"
 

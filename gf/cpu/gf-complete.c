@@ -1,7 +1,7 @@
 /* gpuraid: the coder on gf-complete.
  *
  * One region product for each element of the matrix; with packets, one XOR for
- * each of its bits.  Slower than coder-isal.c, and shares no arithmetic with
+ * each of its bits.  Slower than isal.c, and shares no arithmetic with
  * it, so that tests can compare the two.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -14,9 +14,9 @@
 #include "common/bits.h"
 #include "common/log.h"
 #include "common/plant.h"
-#include "gf/bit-matrix.h"
-#include "gf/coder-cpu.h"
-#include "gf/field.h"
+#include "gf/cpu/cpu.h"
+#include "gf/matrix/bit-matrix.h"
+#include "gf/matrix/field.h"
 
 /* Made for each job: it is cheap. */
 struct tables {

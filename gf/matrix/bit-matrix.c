@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "common/bits.h"
-#include "gf/bit-matrix.h"
-#include "gf/field.h"
+#include "gf/matrix/bit-matrix.h"
+#include "gf/matrix/field.h"
 
 static void
 set_bit (struct bit_matrix *b, unsigned row, unsigned col)

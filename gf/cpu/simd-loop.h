@@ -1,7 +1,7 @@
 /* gpuraid: simd_product for one length of vectors.
  *
- * Included once for each by simd.c, which defines NAME, TARGET, VECTOR_LEN,
- * MAX_ROWS and MULTIPLY; there are no guards.
+ * Included once for each by simd-product.c, which defines NAME, TARGET,
+ * VECTOR_LEN, MAX_ROWS and MULTIPLY; there are no guards.
  *
  * A pass makes up to MAX_ROWS outputs, four vectors of each at a time, whose
  * sums are registers.  The sums are variables and not an array, because

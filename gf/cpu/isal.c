@@ -11,7 +11,7 @@
 #include <isa-l/erasure_code.h>
 
 #include "common/plant.h"
-#include "gf/coder-table.h"
+#include "gf/cpu/table.h"
 
 static void
 isal_make (unsigned rows, unsigned cols, const uint8_t *coef,

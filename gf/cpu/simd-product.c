@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "common/bits.h"
-#include "gf/simd.h"
+#include "gf/cpu/simd-product.h"
 
 static enum simd_level limit = SIMD_AVX512;
 
@@ -47,7 +47,7 @@ find_level (void)
 #define MAX_ROWS 4
 #define MULTIPLY(x, a)                                          \
   ((vector) _mm512_gf2p8affine_epi64_epi8 ((__m512i) (x), (__m512i) (a), 0))
-#include "gf/simd-loop.h"
+#include "gf/cpu/simd-loop.h"
 
 /* With 4 rows there are more sums than registers. */
 #define NAME(name) name##_avx2
@@ -56,7 +56,7 @@ find_level (void)
 #define MAX_ROWS 3
 #define MULTIPLY(x, a)                                          \
   ((vector) _mm256_gf2p8affine_epi64_epi8 ((__m256i) (x), (__m256i) (a), 0))
-#include "gf/simd-loop.h"
+#include "gf/cpu/simd-loop.h"
 
 #else /* !__x86_64__ */
 

@@ -31,7 +31,7 @@
 #include "common/log.h"
 #include "common/threads/clock.h"
 #include "common/threads/lock.h"
-#include "gf/auto-measure.h"
+#include "gf/auto/measure.h"
 
 /* Small slices may be more than AUTO_GPU_AHEAD. */
 #define GPU_SLOTS 16

@@ -9,7 +9,7 @@
 #define GPURAID_CODER_SIMD_H
 
 #include "gf/coder.h"
-#include "gf/simd.h"
+#include "gf/cpu/simd-product.h"
 
 /* Can there be a coder at this level, usually simd_level ()?  0, or -1
  * reported.

@@ -13,8 +13,8 @@
 #include "common/bits.h"
 #include "common/bytes/crc32c.h"
 #include "common/log.h"
-#include "gf/coder-cpu.h"
-#include "gf/workers.h"
+#include "gf/cpu/cpu.h"
+#include "gf/cpu/workers.h"
 
 #define BLOCK_LEN ((size_t) 4096)
 

@@ -29,8 +29,8 @@
 #include <string.h>
 
 #include "common/bits.h"
-#include "gf/field.h"
-#include "gf/matrix.h"
+#include "gf/matrix/field.h"
+#include "gf/matrix/matrix.h"
 
 static struct matrix *
 new_matrix (unsigned w, size_t packet_len, unsigned rows, unsigned cols,

@@ -6,7 +6,7 @@
 #ifndef GPURAID_AUTO_MEASURE_H
 #define GPURAID_AUTO_MEASURE_H
 
-#include "gf/coder-auto.h"
+#include "gf/auto/auto.h"
 
 /* Seconds of a slice, for all of the device and for one worker.  The device's
  * is long enough to be worth a launch, and short enough that later jobs need

@@ -16,9 +16,9 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/plant.h"
-#include "gf/coder-table.h"
-#include "gf/coder-xor.h"
-#include "gf/field.h"
+#include "gf/cpu/table.h"
+#include "gf/cpu/xor.h"
+#include "gf/matrix/field.h"
 
 /* How many matrices are kept.  An array has one matrix for each set of lost
  * members in use, times the kinds of write: small writes of several clients at

@@ -19,7 +19,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/threads/lock.h"
-#include "gf/workers.h"
+#include "gf/cpu/workers.h"
 
 struct workers {
   unsigned nr_threads;          /* wanted */

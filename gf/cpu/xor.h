@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gf/matrix.h"
-#include "gf/xor-program.h"
+#include "gf/matrix/matrix.h"
+#include "gf/xor/program.h"
 
 /* A prepared program.  Immutable; any thread. */
 struct xor_code;

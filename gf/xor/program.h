@@ -1,6 +1,6 @@
 /* gpuraid: what to XOR, in what order, to multiply by a bit matrix.
  *
- * Pure.  gf/coder-xor.c runs a program on the CPU; kernel source is made
+ * Pure.  gf/cpu/xor.c runs a program on the CPU; kernel source is made
  * from it as well.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gf/matrix.h"
+#include "gf/matrix/matrix.h"
 
 /* target = XOR of the terms; no terms: zeroes. */
 struct xor_equation {

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gf/matrix.h"
+#include "gf/matrix/matrix.h"
 
 /* Row p*w + l is packet l of output p, column i*w + x packet x of input i.  An
  * output's packet is the XOR of the packets whose columns have a 1.

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "common/bits.h"
-#include "gf/auto-measure.h"
+#include "gf/auto/measure.h"
 
 /* Seconds of a pass, of all passes of one coder, and for one size. */
 #define PASS_SECONDS 8e-3

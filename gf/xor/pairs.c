@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "common/bits.h"
-#include "gf/xor-pairs.h"
+#include "gf/xor/pairs.h"
 
 struct xor_bucket {
   size_t nr, max;

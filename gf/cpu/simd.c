@@ -5,9 +5,9 @@
 
 #include "common/log.h"
 #include "common/plant.h"
-#include "gf/affine.h"
-#include "gf/coder-simd.h"
-#include "gf/coder-table.h"
+#include "gf/cpu/simd.h"
+#include "gf/cpu/table.h"
+#include "gf/matrix/affine.h"
 
 static void
 simd_make (unsigned rows, unsigned cols, const uint8_t *coef,

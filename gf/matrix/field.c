@@ -15,7 +15,7 @@
 #include <gf_complete.h>
 
 #include "common/log.h"
-#include "gf/field.h"
+#include "gf/matrix/field.h"
 
 static const unsigned polynomial[FIELD_MAX_W + 1] = {
   0, 0x3, 0x7, 0xb, 0x13, 0x25, 0x43, 0x89, 0x11d,

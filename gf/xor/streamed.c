@@ -13,8 +13,8 @@
 
 #include "common/bits.h"
 #include "common/cleanup.h"
-#include "gf/bit-matrix.h"
-#include "gf/xor-streamed.h"
+#include "gf/matrix/bit-matrix.h"
+#include "gf/xor/streamed.h"
 
 #define GROUP 4u                /* packets whose sums are made */
 #define MAX_STEP_GROUPS 2u

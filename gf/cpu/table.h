@@ -10,7 +10,7 @@
 #ifndef GPURAID_CODER_TABLE_H
 #define GPURAID_CODER_TABLE_H
 
-#include "gf/coder-cpu.h"
+#include "gf/cpu/cpu.h"
 
 /* Any thread for both.  rows and cols are 1 to MATRIX_MAX. */
 struct table_ops {

@@ -8,7 +8,7 @@
 #ifndef GPURAID_XOR_STREAMED_H
 #define GPURAID_XOR_STREAMED_H
 
-#include "gf/xor-program.h"
+#include "gf/xor/program.h"
 
 /* Everything made from an input is added to the outputs before the next input
  * is read.  So only one variable for each output and some sums of one or two

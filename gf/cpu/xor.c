@@ -17,7 +17,7 @@
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/plant.h"
-#include "gf/coder-xor.h"
+#include "gf/cpu/xor.h"
 
 /* Temporaries of a slice, in all. */
 #define SCRATCH_LEN ((size_t) 64 << 10)

@@ -1,6 +1,6 @@
 /* gpuraid: rows of variables, and the pairs that they have in common.
  *
- * Decides which pairs become temporaries; gf/xor-program.c makes a program
+ * Decides which pairs become temporaries; gf/xor/program.c makes a program
  * of the result.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "gf/bit-matrix.h"
+#include "gf/matrix/bit-matrix.h"
 
 /* The most variables: what a term can name. */
 #define XOR_MAX_VARS 65536u
@@ -30,7 +30,7 @@ struct xor_pairs {
   uint16_t (*pair)[2];          /* of a temporary, by its variable less
                                  * nr_in + nr_out */
 
-  /* Private to xor-pairs.c. */
+  /* Private to pairs.c. */
   unsigned max_vars;            /* room */
   unsigned set_words;           /* of a set of rows */
   uint64_t *rows_of;            /* by variable: the rows that have it */

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "gf/affine.h"
-#include "gf/field.h"
+#include "gf/matrix/affine.h"
+#include "gf/matrix/field.h"
 
 uint64_t
 affine_matrix (uint8_t c)

@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gf/field.h"
-#include "gf/matrix.h"
+#include "gf/matrix/field.h"
+#include "gf/matrix/matrix.h"
 
 #define MAX_ELEMENTS 256u
 

@@ -1,6 +1,6 @@
 /* gpuraid: make XOR programs.
  *
- * The pairs come from gf/xor-pairs.c.  Here they become equations.  A temporary
+ * The pairs come from gf/xor/pairs.c.  Here they become equations.  A temporary
  * used once is written out where it is used; one that is all of an output
  * becomes the output.  Equations are ordered so that a temporary is made just
  * before the first output that needs it, which keeps few alive.
@@ -15,8 +15,8 @@
 
 #include "common/bits.h"
 #include "common/cleanup.h"
-#include "gf/xor-pairs.h"
-#include "gf/xor-program.h"
+#include "gf/xor/pairs.h"
+#include "gf/xor/program.h"
 
 #define NONE UINT32_MAX
 
