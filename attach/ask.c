@@ -19,6 +19,7 @@
 
 #include "attach/ask.h"
 #include "attach/internal.h"
+#include "attach/request.h"
 #include "attach/server.h"
 #include "attach/start.h"
 #include "attach/users.h"

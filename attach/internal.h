@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "attach/owner.h"
+#include "attach/request.h"
 #include "attach/server.h"
 #include "attach/state.h"
 

@@ -16,6 +16,7 @@
 
 #include "attach/kernel-log.h"
 #include "attach/loop.h"
+#include "attach/owner.h"
 #include "attach/users.h"
 #include "common/log.h"
 #include "common/threads/clock.h"

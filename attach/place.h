@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "attach/owner.h"
+#include "attach/request.h"
 #include "attach/server.h"
 #include "attach/state.h"
 

@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "attach/owner.h"
+#include "attach/request.h"
 #include "attach/scope.h"
 #include "common/cleanup.h"
 #include "common/log.h"

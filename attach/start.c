@@ -19,6 +19,7 @@
 
 #include "attach/block.h"
 #include "attach/owner.h"
+#include "attach/request.h"
 #include "attach/scope.h"
 #include "attach/start.h"
 #include "attach/state.h"

@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "attach/ask.h"
-#include "attach/owner.h"
 #include "attach/place.h"
+#include "attach/request.h"
 #include "attach/start.h"
 #include "cli/cli.h"
 #include "cli/server/names.h"

@@ -35,6 +35,7 @@
 #include "attach/block.h"
 #include "attach/loop.h"
 #include "attach/netlink.h"
+#include "attach/owner.h"
 #include "common/bits.h"
 #include "common/log.h"
 #include "common/threads/clock.h"

@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "attach/owner.h"
+#include "attach/request.h"
 #include "attach/scope.h"
 
 static char dir[] = "/tmp/gpuraid-scope-XXXXXX";
