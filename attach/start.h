@@ -1,4 +1,4 @@
-/* gpuraid: start the process that owns a device (owner.h).
+/* gpuraid: start the process that owns a device (foreground.h).
  *
  * One thread.
  *
@@ -12,10 +12,11 @@
 
 struct attach_request;
 
-/* Be it.  It prints the device, and tells systemd, where that waits for it.
- * Returns an exit status.
+/* What is started finds this in its environment: then it writes the path of the
+ * device to this descriptor as soon as it is there.
  */
-extern int start_in_foreground (const struct attach_request *r);
+#define START_READY_ENV "GPURAID_READY"
+#define START_READY_FD 3
 
 /* "gpuraid attach --foreground ARGS..." in the background, and where systemd
  * runs in a scope of its own (scope.h).  args end with NULL, and mean r, of

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "attach/ask.h"
+#include "attach/foreground.h"
 #include "attach/place.h"
 #include "attach/request.h"
 #include "attach/start.h"
@@ -156,5 +157,5 @@ cmd_attach (int argc, char **argv)
   if (r->name == NULL && !strchr (argv[optind], '/'))
     r->name = argv[optind];
   r->link = strcmp (rundir, "/run/gpuraid") == 0;
-  return o.foreground ? start_in_foreground (r) : in_background (r, args);
+  return o.foreground ? foreground_run (r) : in_background (r, args);
 }
