@@ -18,7 +18,7 @@
 #include <linux/fs.h>
 
 #include "attach/ask.h"
-#include "attach/internal.h"
+#include "attach/detach.h"
 #include "attach/request.h"
 #include "attach/server.h"
 #include "attach/start.h"
@@ -144,7 +144,7 @@ remove_rest (struct state *s, char lost[STATE_TEXT_LEN])
   /* It may have got one since s was read. */
   state_read_text (s, "device", device);
   if (!has_device (s) && (s->device.name[0] || !device[0])) {
-    r = owner_detach (s, 0, lost);
+    r = detach_device (s, 0, lost);
     if (r == 1)
       state_remove (s);
   }

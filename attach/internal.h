@@ -71,14 +71,4 @@ extern void fuse_look (struct state *s);
 /* The device is detached: end what served it.  In the thread that detaches. */
 extern void fuse_end (struct state *s, pid_t helper);
 
-/* ---- the end ---- */
-
-/* Detach the device of a state, which is open, if nothing else uses it.  1: it
- * is, lost has what was lost, or is empty, and the state is to be removed; 0:
- * in use; -1: reported.  helper: nbdfuse, if it is a child.  In the thread that
- * detaches, or without a loop.
- */
-extern int owner_detach (struct state *s, pid_t helper,
-                         char lost[STATE_TEXT_LEN]);
-
 #endif

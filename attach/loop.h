@@ -38,7 +38,7 @@ struct loop {
   bool detaching;
   pthread_t thread;
   int64_t began;                /* ms */
-  int result;                   /* of owner_detach */
+  int result;                   /* of detach_device */
   char lost[STATE_TEXT_LEN];
   bool done;
   bool untold;                  /* something is lost, and nothing asked */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "attach/ask.h"
+#include "attach/detach.h"
 #include "attach/kernel-log.h"
 #include "attach/link.h"
 #include "attach/loop.h"
@@ -29,7 +30,7 @@ owner_undo (struct loop *l)
   if (o->state.dir == NULL)
     return;
   for (int ms = 0; r == 0 && ms < TERM_MS; ms += TRY_MS) {
-    r = owner_detach (&o->state, o->helper, lost);
+    r = detach_device (&o->state, o->helper, lost);
     if (r == 0)
       nanosleep (&pause, NULL);
   }

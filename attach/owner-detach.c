@@ -4,7 +4,6 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -13,9 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/ask.h"
+#include "attach/detach.h"
 #include "attach/kernel-log.h"
-#include "attach/link.h"
 #include "attach/loop.h"
 #include "attach/users.h"
 #include "common/log.h"
@@ -74,47 +72,6 @@ owner_hear (struct loop *l)
 
 /* ---- detach ---- */
 
-/* The last try may have closed the device, and not opened it again: then it is
- * attached while something uses it.  False: that is not known, reported.
- */
-static bool
-know_device (struct state *s)
-{
-  if (s->device.fd >= 0 || !block_is_there (&s->device) ||
-      block_open (&s->device) == 0 || block_is_gone (errno))
-    return true;
-  log_error ("/dev/%s: %m", s->device.name);
-  return false;
-}
-
-int
-owner_detach (struct state *s, pid_t helper, char lost[STATE_TEXT_LEN])
-{
-  char what[BLOCK_NAME_LEN + 128];
-  int r;
-
-  lost[0] = '\0';
-  if (!know_device (s))
-    return -1;
-  if (s->device.fd >= 0) {
-    if (!s->kernel)
-      fuse_look (s);
-    if (fsync (s->device.fd) == -1) {
-      snprintf (what, sizeof what, "/dev/%s: can't be flushed: %s",
-                s->device.name, strerror (errno));
-      state_note_lost (s, what);
-    }
-    r = block_detach (&s->device);
-    if (r != 1)
-      return r;
-  }
-  if (!s->kernel)
-    fuse_end (s, helper);
-  state_read_text (s, "lost", lost);
-  link_remove (s);
-  return 1;
-}
-
 static void *
 run_detach (void *arg)
 {
@@ -124,7 +81,7 @@ run_detach (void *arg)
 
   if (l->owner.state.device.fd >= 0)
     users_unmount (block_path (&l->owner.state.device, path), l->owner.helper);
-  l->result = owner_detach (&l->owner.state, l->owner.helper, l->lost);
+  l->result = detach_device (&l->owner.state, l->owner.helper, l->lost);
   if (write (l->poll[DETACHED].fd, &one, sizeof one) == -1)
     log_error ("eventfd: %m");
   return NULL;
