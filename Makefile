@@ -93,7 +93,7 @@ core    += $(filter-out $(tensor),$(gpu_cu)) $(gpu_cu:.cu.o=.image.o) \
 bench   += $(foreach d,bench/seeds $(call rooms,bench/seeds),$(call cu,$(d)))
 plugin  := $(call folder,nbdkit-plugin)
 old     := $(call folder,old-nbdkit)
-attach  := $(call folder,attach)
+attach  := $(foreach d,attach $(call rooms,attach),$(call folder,$(d)))
 cli     := $(foreach d,cli $(call rooms,cli),$(call folder,$(d)))
 # A .c in a room of tests/ that is no test and no fuzzer is a helper of the tests, except
 # those that become libraries and programs of their own.

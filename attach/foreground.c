@@ -13,10 +13,10 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "attach/ask/start.h"
 #include "attach/foreground.h"
 #include "attach/owner.h"
-#include "attach/start.h"
-#include "attach/state.h"
+#include "attach/state/state.h"
 #include "common/log.h"
 
 static int ready_fd = -1;       /* -1: it stays in the foreground */

@@ -13,7 +13,7 @@
 #include <poll.h>
 #include <pthread.h>
 
-#include "attach/internal.h"
+#include "attach/way/way.h"
 
 #define TRY_MS 100              /* between two tries to detach it */
 #define TERM_MS 5000            /* then one each second */

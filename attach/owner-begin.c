@@ -9,12 +9,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/ask.h"
-#include "attach/detach.h"
-#include "attach/kernel-log.h"
-#include "attach/link.h"
+#include "attach/ask/ask.h"
+#include "attach/ask/place.h"
 #include "attach/loop.h"
-#include "attach/place.h"
+#include "attach/state/link.h"
+#include "attach/way/detach.h"
+#include "attach/way/kernel-log.h"
 #include "common/log.h"
 #include "common/threads/clock.h"
 

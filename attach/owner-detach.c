@@ -12,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/detach.h"
-#include "attach/kernel-log.h"
+#include "attach/device/users.h"
 #include "attach/loop.h"
-#include "attach/users.h"
+#include "attach/way/detach.h"
+#include "attach/way/kernel-log.h"
 #include "common/log.h"
 
 #define ASK_MS 5000             /* an asker has sent its line by then */

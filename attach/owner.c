@@ -14,10 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "attach/kernel-log.h"
+#include "attach/device/users.h"
 #include "attach/loop.h"
 #include "attach/owner.h"
-#include "attach/users.h"
+#include "attach/way/kernel-log.h"
 #include "common/log.h"
 #include "common/threads/clock.h"
 

@@ -83,7 +83,7 @@ plugin_list_exports (int readonly, int is_tls, struct nbdkit_exports *exports)
 }
 
 /* A client that connects again can see that it is the same array, although it
- * may have grown: attach/server.c.
+ * may have grown: attach/server/server.c.
  */
 static const char *
 plugin_export_description (void *handle)

@@ -1,7 +1,7 @@
 /* gpuraid attach: the server of an array, or any NBD server, as a block device
  * of this host.
  *
- * It starts the process that owns the device (attach/start.h).
+ * It starts the process that owns the device (attach/ask/start.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attach/ask.h"
+#include "attach/ask/ask.h"
+#include "attach/ask/place.h"
+#include "attach/ask/start.h"
 #include "attach/foreground.h"
-#include "attach/place.h"
 #include "attach/request.h"
-#include "attach/start.h"
 #include "cli/cli.h"
 #include "cli/server/names.h"
 #include "common/cleanup.h"

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "attach/ask.h"
-#include "attach/place.h"
+#include "attach/ask/ask.h"
+#include "attach/ask/place.h"
 #include "cli/cli.h"
 #include "cli/server/names.h"
 #include "common/cleanup.h"

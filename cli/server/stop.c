@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "attach/place.h"
+#include "attach/ask/place.h"
 #include "cli/cli.h"
 #include "cli/server/names.h"
 #include "cli/server/remote.h"

@@ -24,9 +24,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/internal.h"
-#include "attach/kernel-log.h"
-#include "attach/netlink.h"
+#include "attach/device/netlink.h"
+#include "attach/way/kernel-log.h"
+#include "attach/way/way.h"
 #include "common/bits.h"
 #include "common/log.h"
 

@@ -32,9 +32,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/block.h"
+#include "attach/device/block.h"
+#include "attach/device/netlink.h"
 #include "attach/loop.h"
-#include "attach/netlink.h"
 #include "attach/owner.h"
 #include "common/bits.h"
 #include "common/log.h"

@@ -18,8 +18,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "attach/ask/scope.h"
 #include "attach/request.h"
-#include "attach/scope.h"
 
 static char dir[] = "/tmp/gpuraid-scope-XXXXXX";
 

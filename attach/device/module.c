@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "attach/module.h"
+#include "attach/device/module.h"
 
 void
 module_load (const char *module)

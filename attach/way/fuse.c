@@ -21,8 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/internal.h"
-#include "attach/module.h"
+#include "attach/device/module.h"
+#include "attach/way/way.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"

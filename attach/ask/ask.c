@@ -17,12 +17,12 @@
 
 #include <linux/fs.h>
 
-#include "attach/ask.h"
-#include "attach/detach.h"
+#include "attach/ask/ask.h"
+#include "attach/ask/start.h"
+#include "attach/device/users.h"
 #include "attach/request.h"
-#include "attach/server.h"
-#include "attach/start.h"
-#include "attach/users.h"
+#include "attach/server/server.h"
+#include "attach/way/detach.h"
 #include "common/log.h"
 
 #define OWNER_TRIES 30          /* three seconds */

@@ -13,8 +13,8 @@
 #include <sys/types.h>
 
 #include "attach/request.h"
-#include "attach/server.h"
-#include "attach/state.h"
+#include "attach/server/server.h"
+#include "attach/state/state.h"
 
 struct owner {
   const struct attach_request *request;

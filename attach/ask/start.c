@@ -12,9 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "attach/ask/scope.h"
+#include "attach/ask/start.h"
 #include "attach/request.h"
-#include "attach/scope.h"
-#include "attach/start.h"
 #include "common/log.h"
 
 #define MAX_ARGS 32

@@ -20,7 +20,7 @@
 
 #include <libnbd.h>
 
-#include "attach/server.h"
+#include "attach/server/server.h"
 #include "common/log.h"
 #include "common/threads/clock.h"
 

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "attach/internal.h"
-#include "attach/kernel-log.h"
+#include "attach/way/kernel-log.h"
+#include "attach/way/way.h"
 #include "common/log.h"
 
 /* "6,1234,...": the number of a record; 0: it is none. */

@@ -11,8 +11,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "attach/ask/scope.h"
 #include "attach/request.h"
-#include "attach/scope.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 

@@ -19,7 +19,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "attach/users.h"
+#include "attach/device/users.h"
 #include "common/bits.h"
 
 #define MANY 3                  /* as many are named */

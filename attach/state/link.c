@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "attach/link.h"
-#include "attach/state.h"
-#include "attach/uevent.h"
+#include "attach/device/uevent.h"
+#include "attach/state/link.h"
+#include "attach/state/state.h"
 #include "common/log.h"
 
 #define PATH_LEN (sizeof LINK_FOLDER + STATE_NAME_LEN + 8)

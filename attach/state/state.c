@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/state.h"
+#include "attach/state/state.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"

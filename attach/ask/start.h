@@ -8,7 +8,7 @@
 #ifndef GPURAID_ATTACH_START_H
 #define GPURAID_ATTACH_START_H
 
-#include "attach/block.h"
+#include "attach/device/block.h"
 
 struct attach_request;
 

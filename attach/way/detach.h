@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-#include "attach/state.h"
+#include "attach/state/state.h"
 
 /* Detach the device of a state, which is open, if nothing else uses it.  1: it
  * is, lost has what was lost, or is empty, and the state is to be removed; 0:

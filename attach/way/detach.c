@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "attach/detach.h"
-#include "attach/internal.h"
-#include "attach/link.h"
+#include "attach/state/link.h"
+#include "attach/way/detach.h"
+#include "attach/way/way.h"
 #include "common/log.h"
 
 /* The last try may have closed the device, and not opened it again: then it is

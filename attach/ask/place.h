@@ -11,8 +11,8 @@
 #include <stdbool.h>
 
 #include "attach/request.h"
-#include "attach/server.h"
-#include "attach/state.h"
+#include "attach/server/server.h"
+#include "attach/state/state.h"
 
 /* Find the live state of the server with that identity.  0, and s is it; the
  * caller frees it.  -1: there is none.

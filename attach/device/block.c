@@ -14,8 +14,8 @@
 #include <linux/fs.h>
 #include <linux/loop.h>
 
-#include "attach/block.h"
-#include "attach/netlink.h"
+#include "attach/device/block.h"
+#include "attach/device/netlink.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 

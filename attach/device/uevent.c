@@ -14,7 +14,7 @@
 
 #include <linux/netlink.h>
 
-#include "attach/uevent.h"
+#include "attach/device/uevent.h"
 #include "common/cleanup.h"
 #include "common/threads/clock.h"
 

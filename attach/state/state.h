@@ -33,7 +33,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "attach/block.h"
+#include "attach/device/block.h"
 
 #define STATE_NAME_LEN 65
 #define STATE_TEXT_LEN 4096

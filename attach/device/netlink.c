@@ -13,8 +13,8 @@
 #include <netlink/genl/genl.h>
 #include <netlink/netlink.h>
 
-#include "attach/netlink.h"
-#include "attach/server.h"
+#include "attach/device/netlink.h"
+#include "attach/server/server.h"
 #include "common/cleanup.h"
 
 #define CLIENT_DISCONNECT_ON_CLOSE (1 << 1)     /* <linux/nbd.h> */

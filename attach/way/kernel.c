@@ -25,10 +25,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "attach/internal.h"
-#include "attach/kernel-log.h"
-#include "attach/module.h"
-#include "attach/netlink.h"
+#include "attach/device/module.h"
+#include "attach/device/netlink.h"
+#include "attach/way/kernel-log.h"
+#include "attach/way/way.h"
 #include "common/log.h"
 
 #define RETRY_MS 500

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "attach/ask.h"
-#include "attach/link.h"
-#include "attach/place.h"
+#include "attach/ask/ask.h"
+#include "attach/ask/place.h"
+#include "attach/state/link.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 

@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "attach/state.h"
+#include "attach/state/state.h"
 
 /* Within these seconds.  1: it is detached, and lost has what was lost since
  * it was attached, or is empty; 0: something uses it; -1: reported.
