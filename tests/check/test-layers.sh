@@ -50,6 +50,18 @@ accepts check-layers tests/powerfail/x.c '#include <nbdkit-plugin.h>'
 accepts check-layers member/x.c '#include <liburing.h>'
 accepts check-layers cli/x.c '#include "control/control.h"'
 
+plant gf/x.c '#include "gf/x.h"'
+for i in $(seq 19); do
+  cp "$tmp/tree/gf/x.c" "$tmp/tree/gf/x$i.c"
+done
+cp "$tmp/tree/gf/x.c" "$tmp/tree/gf/x.h"
+if scripts/dev/check-layers "$tmp/tree" >"$tmp/out" 2>&1; then
+  die "check-layers is content with 21 files"
+fi
+grep -q '^gf/: 21 files' "$tmp/out" || die "of 21 files: $(cat "$tmp/out")"
+rm "$tmp/tree/gf/x1.c"
+scripts/dev/check-layers "$tmp/tree" >"$tmp/out" 2>&1 || die "20 files: $(cat "$tmp/out")"
+
 for folder in common raidmap gf member array control cli measure bench tests; do
   refuses check-layers $folder/x.h '#include <nbdkit-plugin.h>' "$folder/x.h:2"
 done
