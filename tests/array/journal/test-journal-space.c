@@ -392,6 +392,37 @@ test_trim_full_ring (void **state)
   end_whole (sa);
 }
 
+/* Many trims that give nothing back use up what is kept for them, as the oldest
+ * transaction waits for space: then they wait too, and go on when there is
+ * some.
+ */
+static void
+test_many_trims (void **state)
+{
+  struct sim_array *sa = start_half ();
+  struct sim_request *q;
+  unsigned nr = 0;
+
+  fill_ring (sa);
+  memset (data + 3 * STRIPE, 0, STRIPE);
+  for (;; nr++) {
+    q = start_request (sa, REQUEST_ZERO, NULL, 3 * STRIPE, STRIPE,
+                       ARRAY_FUA|ARRAY_TRIM);
+    assert_true (sim_array_pause (sa, 5 * SECOND));
+    if (q->state != SIM_IDLE || nr == 100)
+      break;
+    assert_int_equal (q->r.error, 0);
+    free (q);
+  }
+  assert_true (nr > 0);
+  check_each (sa, 4 * STRIPE, 20 * STRIPE);
+  make_space (sa);
+  assert_int_equal (q->state, SIM_IDLE);
+  assert_int_equal (q->r.error, 0);
+  free (q);
+  end_whole (sa);
+}
+
 static void
 trim_now (struct sim_array *sa, uint64_t off, uint64_t len)
 {
@@ -436,6 +467,7 @@ main (void)
     cmocka_unit_test (test_withdrawn_is_live),
     cmocka_unit_test (test_trim_held),
     cmocka_unit_test (test_trim_full_ring),
+    cmocka_unit_test (test_many_trims),
     cmocka_unit_test (test_trim_told),
   };
 
