@@ -126,6 +126,7 @@ try_open (struct run *r, uint64_t which, bool force, bool readonly)
   FOR_EACH_BIT (slot, r->lost)
     run_lose_slot (r, slot, true);
   rot_look_at_open (r);
+  rest_look_at_open (r);
   if (nr_bits (r->lost) > r->g.m)
     r->over = true;
   allow_look (r);

@@ -5,6 +5,8 @@
  *   bitmaps       a page rots, in one place or both, of one member or all
  *   rings         headers rot, one or both, on members that are counted as in
  *                 trouble until the rings have begun anew
+ *   tables        if a page was torn, and its member has no ring any more, that
+ *                 member counts as corrupted
  *   openings      one ends in the middle of its reads and flushes, which are
  *                 synchronous: by a kill, or with the power
  *
@@ -17,10 +19,14 @@
 #include <inttypes.h>
 
 #include "array/engine/consistency.h"
+#include "array/seats/seat.h"
 #include "common/bits.h"
 #include "raidmap/bitmap.h"
 #include "raidmap/journal.h"
+#include "raidmap/table.h"
 #include "tests/simulation/sim-run.h"
+
+/* ---- what rots ---- */
 
 static uint64_t
 draw (struct run *r, uint64_t n)
@@ -142,6 +148,77 @@ rest_rot (struct run *r)
   }
   r->faulty |= r->ringless;
 }
+
+/* ---- a ring that is gone ---- */
+
+static bool
+has_ring (const struct run *r, const struct sim_disk *d, unsigned slot)
+{
+  const struct ring_id id = ring_id_of (&r->sa->a->sb, slot);
+  struct ring_header h;
+
+  for (unsigned i = 0; i < JOURNAL_NR_HEADERS; i++)
+    if (ring_header_decode (d->image + r->sa->l.ring_off + i * BLOCK_LEN, &id,
+                            i, &h))
+      return true;
+  return false;
+}
+
+/* Is one place of the page good, and the other not? */
+static bool
+is_torn (const struct run *r, const struct sim_disk *d, unsigned slot,
+         uint64_t no)
+{
+  static struct table_page p;
+  unsigned nr_good = 0;
+
+  for (unsigned place = 0; place < 2; place++)
+    nr_good += table_page_decode (d->image + table_page_off (&r->sa->l, no,
+                                                             place),
+                                  &r->sa->a->sb.array_uuid, slot, no, &p) &&
+      table_counter_place (p.counter) == place;
+  return nr_good == 1;
+}
+
+static void
+note_torn (struct run *r, const struct sim_disk *d, uint64_t no)
+{
+  const uint64_t first = no * limits.table_page_entries;
+
+  run_say (r, "%s: page %" PRIu64 " of the table is torn, and its ring is gone",
+           d->name, no);
+  stats.rest_torn++;
+  r->spoilt |= BIT (sim_array_disk_no (r->sa, d));
+  r->unreadable |= BIT (sim_array_disk_no (r->sa, d));
+  /* The array may grow. */
+  for (uint64_t row = first;
+       row < MIN (r->max_rows, first + limits.table_page_entries); row++)
+    allow_bad_row (r, row);
+}
+
+/* Which place of a torn page counts only the records of that member tell
+ * (docs/checksums.md).  Without them its blocks are lost there, as if the page
+ * had rotted.
+ */
+void
+rest_look_at_open (struct run *r)
+{
+  const struct array *a = r->sa->a;
+
+  for (unsigned i = 0; r->journal && r->sums && i < a->nr_seats; i++) {
+    const struct seat *s = a->seat[i];
+    const struct sim_disk *d =
+      s->m && s->state == SEAT_ACTIVE ? sim_array_disk_of (s) : NULL;
+
+    if (d == NULL || has_ring (r, d, s->slot))
+      continue;
+    for (uint64_t no = 0; no < table_nr_pages (&r->sa->l); no++)
+      if (is_torn (r, d, s->slot, no))
+        note_torn (r, d, no);
+  }
+}
+
+/* ---- openings ---- */
 
 /* A part of what was left in caches is durable then, and with the power the
  * rest is gone.

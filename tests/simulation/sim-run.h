@@ -395,6 +395,8 @@ extern bool rot_lost_pair (struct run *r);
 extern void rest_rot (struct run *r);
 /* Perhaps an opening of these disks does not get to its end. */
 extern void rest_open (struct run *r, uint64_t which);
+/* It was opened: what rotted may leave more of a member useless. */
+extern void rest_look_at_open (struct run *r);
 /* It has stopped, or is to be left as after a crash. */
 extern void rest_note_end (struct run *r);
 
