@@ -1,12 +1,12 @@
-/* gpuraid: between the files of the process that owns a device.
+/* gpuraid: the process that owns a device, and the two ways to one.
  *
  * Where nothing else is said: in the thread of the loop, and o is its owner's.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_ATTACH_INTERNAL_H
-#define GPURAID_ATTACH_INTERNAL_H
+#ifndef GPURAID_ATTACH_WAY_H
+#define GPURAID_ATTACH_WAY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -95,6 +95,20 @@ refuses check-layers array/request/x.h '#include "array/main-loop.h"' 'above'
 refuses check-layers array/array.h '#include "array/ops/ops.h"' 'above array/array.h'
 refuses check-layers array/cellar/x.c '#include "common/x.h"' 'list of rooms'
 refuses check-layers array/x.c '#include "array/cellar/x.h"' 'list of rooms'
+
+# Those of others; the folder itself need not be the highest.
+accepts check-layers attach/x.c '#include "attach/ask/x.h"'
+accepts check-layers attach/server/x.c '#include "attach/request.h"'
+refuses check-layers attach/way/x.c '#include "attach/ask/x.h"' \
+  'above attach/way/'
+refuses check-layers attach/ask/x.c '#include "attach/owner.h"' \
+  'above attach/ask/'
+accepts check-layers gf/cpu/x.c '#include "gf/coder.h"'
+refuses check-layers gf/xor/x.c '#include "gf/coder.h"' 'above gf/xor/'
+accepts check-layers common/threads/x.c '#include "common/log.h"'
+refuses check-layers common/log.c '#include "common/threads/x.h"' \
+  'above common/log.c'
+refuses check-layers common/cellar/x.c '#include "common/x.h"' 'list of rooms'
 refuses check-layers array/x.txt '' 'no source files'
 
 accepts check-style array/x.c 'int x;'
