@@ -11,7 +11,7 @@
 
 #include "common/bits.h"
 #include "control/condition.h"
-#include "control/request.h"
+#include "control/reply.h"
 
 /* ---- fields ---------------------------------------------------------- */
 

@@ -148,12 +148,12 @@ session_read (struct session *s, struct line_buf *b, char **line, size_t *len)
   pthread_mutex_unlock (&c->lock);
 
   if (r == LINE_TOO_LONG)
-    send_reply (s->fd, request_refuse ("a request has at most %u bytes",
-                                       LINE_MAX_REQUEST));
+    send_reply (s->fd, reply_refuse ("a request has at most %u bytes",
+                                     LINE_MAX_REQUEST));
   else if (r != LINE_OK && makes_room)
-    send_reply (s->fd, request_refuse ("the server has made room for another "
-                                       "client of the control socket: connect "
-                                       "again"));
+    send_reply (s->fd, reply_refuse ("the server has made room for another "
+                                     "client of the control socket: connect "
+                                     "again"));
   return r == LINE_OK && !is_stopping (c);
 }
 
@@ -258,9 +258,9 @@ session_start (struct control *c, int fd)
   pthread_mutex_lock (&c->lock);
   if (!make_room (c)) {
     pthread_mutex_unlock (&c->lock);
-    send_reply (fd, request_refuse ("too many clients of the control socket: "
-                                    "each of %u waits for an answer",
-                                    MAX_SESSIONS));
+    send_reply (fd, reply_refuse ("too many clients of the control socket: "
+                                  "each of %u waits for an answer",
+                                  MAX_SESSIONS));
     close (fd);
     return;
   }

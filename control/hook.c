@@ -26,7 +26,7 @@
 #include "common/list.h"
 #include "common/log.h"
 #include "control/hook.h"
-#include "control/request.h"
+#include "control/reply.h"
 
 atomic_uint hook_run_ms = 60000, hook_stop_ms = 5000;
 

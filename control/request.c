@@ -16,6 +16,7 @@
 
 #include "common/bits.h"
 #include "common/cleanup.h"
+#include "control/reply.h"
 #include "control/request.h"
 #include "control/wait.h"
 
@@ -35,63 +36,23 @@ struct args {
   char slot[24];                /* where member was a number */
 };
 
-struct json_object *
-request_refuse (const char *fmt, ...)
-{
-  struct json_object *reply = json_object_new_object ();
-  CLEANUP_FREE char *message = NULL;
-  va_list va;
-  int r;
-
-  va_start (va, fmt);
-  r = vasprintf (&message, fmt, va);
-  va_end (va);
-  if (r == -1)
-    message = NULL;             /* it is not defined then */
-  json_add (reply, "ok", json_object_new_boolean (0));
-  json_add (reply, "message", json_text (message ? message : "out of memory"));
-  return reply;
-}
-
-struct json_object *
-request_accept (void)
-{
-  struct json_object *reply = json_object_new_object ();
-
-  json_add (reply, "ok", json_object_new_boolean (1));
-  return reply;
-}
-
 static struct json_object *
 result (int error, const char *why)
 {
   if (error == 0)
-    return request_accept ();
+    return reply_accept ();
   if (why[0])
-    return request_refuse ("%s", why);
+    return reply_refuse ("%s", why);
   errno = error;
-  return request_refuse ("%m");
-}
-
-struct json_object *
-request_status (const struct request_env *env)
-{
-  struct json_object *status;
-  struct array_status st;
-
-  memset (&st, 0, sizeof st);
-  env->ops->status (env->opaque, &st);
-  status = status_to_json (&st, env->ops->connections (env->opaque));
-  env->ops->status_free (&st);
-  return status;
+  return reply_refuse ("%m");
 }
 
 static struct json_object *
 run_status (const struct request_env *env, const struct args *a)
 {
-  struct json_object *reply = request_accept ();
+  struct json_object *reply = reply_accept ();
 
-  json_add (reply, "status", request_status (env));
+  json_add (reply, "status", reply_status (env));
   return reply;
 }
 
@@ -161,12 +122,12 @@ run_scrub (const struct request_env *env, const struct args *a)
   if (strcmp (action, "start") == 0)
     return result (env->ops->scrub_start (env->opaque, a->repair, why), why);
   if (a->repair)
-    return request_refuse ("scrub: repair goes with start only");
+    return reply_refuse ("scrub: repair goes with start only");
   for (size_t i = 0; i < ARRAY_LEN (actions); i++)
     if (strcmp (action, actions[i].name) == 0)
       return result (env->ops->scrub_control (env->opaque, actions[i].command,
                                               why), why);
-  return request_refuse ("scrub: no such action: %.64s", action);
+  return reply_refuse ("scrub: no such action: %.64s", action);
 }
 
 static struct json_object *
@@ -175,9 +136,9 @@ run_rebuild (const struct request_env *env, const struct args *a)
   char why[ARRAY_WHY_LEN] = "";
 
   if (a->action == NULL)
-    return request_refuse ("rebuild: which action?");
+    return reply_refuse ("rebuild: which action?");
   if (strcmp (a->action, "pause") != 0 && strcmp (a->action, "resume") != 0)
-    return request_refuse ("rebuild: no such action: %.64s", a->action);
+    return reply_refuse ("rebuild: no such action: %.64s", a->action);
   return result (env->ops->rebuild_pause (env->opaque,
                                           a->action[0] == 'p', why), why);
 }
@@ -186,9 +147,9 @@ static struct json_object *
 run_rate (const struct request_env *env, const struct args *a)
 {
   if (!a->has_limit)
-    return request_refuse ("rate: which limit?");
+    return reply_refuse ("rate: which limit?");
   env->ops->rate (env->opaque, a->limit);
-  return request_accept ();
+  return reply_accept ();
 }
 
 static struct json_object *
@@ -228,7 +189,7 @@ run_stop (const struct request_env *env, const struct args *a)
 struct json_object *
 request_stopped (bool written_out)
 {
-  struct json_object *reply = request_accept ();
+  struct json_object *reply = reply_accept ();
 
   json_add (reply, "written_out", json_object_new_boolean (written_out));
   return reply;
@@ -296,15 +257,15 @@ read_wait_key (const char *key, struct json_object *value, struct args *a)
   if (strcmp (key, "until") == 0) {
     a->until = value;
     return is_list_of_texts (value) ? NULL :
-      request_refuse ("until: not a list of at most %u conditions",
-                      WAIT_MAX_CONDITIONS);
+      reply_refuse ("until: not a list of at most %u conditions",
+                    WAIT_MAX_CONDITIONS);
   }
   a->timeout = json_object_get_double (value);
   a->has_timeout = true;
   return (json_object_is_type (value, json_type_int) ||
           json_object_is_type (value, json_type_double)) &&
     a->timeout >= 0 && a->timeout <= WAIT_MAX_SECONDS ? NULL :
-    request_refuse ("timeout: not a number of seconds");
+    reply_refuse ("timeout: not a number of seconds");
 }
 
 /* One key of a request.  NULL, or a refusal. */
@@ -322,43 +283,43 @@ read_key (const struct command *c, const char *key, struct json_object *value,
     else
       a->member = get_string (value);
     if (a->member == NULL)
-      return request_refuse ("member: not a slot number or path");
+      return reply_refuse ("member: not a slot number or path");
     return NULL;
   }
   if (strcmp (key, "new") == 0 && c->keys & KEY_NEW) {
     a->new_path = get_string (value);
     if (a->new_path == NULL)
-      return request_refuse ("new: not a path");
+      return reply_refuse ("new: not a path");
     return NULL;
   }
   if (strcmp (key, "force") == 0 && c->keys & KEY_FORCE) {
     if (!json_object_is_type (value, json_type_boolean))
-      return request_refuse ("force: not true or false");
+      return reply_refuse ("force: not true or false");
     a->force = json_object_get_boolean (value);
     return NULL;
   }
   if (strcmp (key, "any_room") == 0 && c->keys & KEY_ANY_ROOM) {
     if (!json_object_is_type (value, json_type_boolean))
-      return request_refuse ("any_room: not true or false");
+      return reply_refuse ("any_room: not true or false");
     a->any_room = json_object_get_boolean (value);
     return NULL;
   }
   if (strcmp (key, "action") == 0 && c->keys & KEY_ACTION) {
     a->action = get_string (value);
     if (a->action == NULL)
-      return request_refuse ("action: not a word");
+      return reply_refuse ("action: not a word");
     return NULL;
   }
   if (strcmp (key, "repair") == 0 && c->keys & KEY_REPAIR) {
     if (!json_object_is_type (value, json_type_boolean))
-      return request_refuse ("repair: not true or false");
+      return reply_refuse ("repair: not true or false");
     a->repair = json_object_get_boolean (value);
     return NULL;
   }
   if (strcmp (key, "limit") == 0 && c->keys & KEY_LIMIT) {
     if (!json_object_is_type (value, json_type_int) ||
         json_object_get_int64 (value) < 0)
-      return request_refuse ("limit: not a number of bytes");
+      return reply_refuse ("limit: not a number of bytes");
     a->limit = json_object_get_uint64 (value);
     a->has_limit = true;
     return NULL;
@@ -366,7 +327,7 @@ read_key (const struct command *c, const char *key, struct json_object *value,
   if ((strcmp (key, "until") == 0 && c->keys & KEY_UNTIL) ||
       (strcmp (key, "timeout") == 0 && c->keys & KEY_TIMEOUT))
     return read_wait_key (key, value, a);
-  return request_refuse ("%s: no such key: %.64s", c->name, key);
+  return reply_refuse ("%s: no such key: %.64s", c->name, key);
 }
 
 static struct json_object *
@@ -385,10 +346,10 @@ run_command (const struct request_env *env, const struct command *c,
       return refusal;
   }
   if (c->keys & KEY_MEMBER && a.member == NULL)
-    return request_refuse ("%s: which member?", c->name);
+    return reply_refuse ("%s: which member?", c->name);
   if (c->keys & KEY_NEW && a.new_path == NULL)
-    return request_refuse (c->keys & KEY_MEMBER ? "%s: by what?" :
-                           "%s: which new member?", c->name);
+    return reply_refuse (c->keys & KEY_MEMBER ? "%s: by what?" :
+                         "%s: which new member?", c->name);
   return c->run (env, &a);
 }
 
@@ -445,18 +406,18 @@ request_run (const struct request_env *env, const char *line, size_t len,
 
   *stop = STOP_NONE;
   if (request == NULL)
-    return request_refuse ("not a JSON object");
+    return reply_refuse ("not a JSON object");
   if (json_object_object_get_ex (request, "command", &o))
     name = get_string (o);
   if (name == NULL)
-    reply = request_refuse ("no command");
+    reply = reply_refuse ("no command");
   for (size_t i = 0; !known && i < ARRAY_LEN (commands); i++)
     if (name && strcmp (commands[i].name, name) == 0) {
       known = true;
       reply = run_command (env, &commands[i], request, stop);
     }
   if (name && !known)
-    reply = request_refuse ("no such command: %.64s", name);
+    reply = reply_refuse ("no such command: %.64s", name);
   json_object_put (request);
   return reply;
 }

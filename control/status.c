@@ -15,7 +15,7 @@
 #include "array/plan/code.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
-#include "control/request.h"
+#include "control/reply.h"
 
 static const char *
 state_name (enum array_state state)

@@ -50,12 +50,12 @@ wait_for_rest (struct waiting *w)
 
   /* A client that has gone does not read this. */
   if (env->cancelled (env->cancelled_opaque))
-    return request_refuse ("the server is stopping");
+    return reply_refuse ("the server is stopping");
   if (error && !w->timed_out) {
     errno = error;
-    return request_refuse ("%m");
+    return reply_refuse ("%m");
   }
-  reply = request_accept ();
+  reply = reply_accept ();
   json_add (reply, "reached", json_object_new_boolean (!w->timed_out));
   json_add (reply, "healthy", json_object_new_boolean (healthy));
   json_add (reply, "failed", failed[0] ? json_text (failed) : NULL);
@@ -66,7 +66,7 @@ static struct json_object *
 reply_values (bool reached, const struct condition *c, size_t nr,
               struct json_object *status)
 {
-  struct json_object *reply = request_accept ();
+  struct json_object *reply = reply_accept ();
   struct json_object *values = json_object_new_object ();
 
   for (size_t i = 0; i < nr; i++)
@@ -102,13 +102,13 @@ wait_for_conditions (struct waiting *w, const struct condition *c, size_t nr)
   struct json_object *reply = NULL;
 
   while (reply == NULL) {
-    struct json_object *status = request_status (w->env);
+    struct json_object *status = reply_status (w->env);
     const bool reached = status && all_hold (c, nr, status);
 
     if (reached || is_over (w))
       reply = reached || w->timed_out ?
         reply_values (reached, c, nr, status) :
-        request_refuse ("the server is stopping");
+        reply_refuse ("the server is stopping");
     json_object_put (status);
     if (reply == NULL)
       sleep_a_little (w);
@@ -130,11 +130,11 @@ wait_run (const struct request_env *env, struct json_object *until,
     w.until = monotonic_ns () + (uint64_t) (*seconds * NS_PER_S);
   if (nr == 0)
     return wait_for_rest (&w);
-  status = request_status (env);
+  status = reply_status (env);
   for (size_t i = 0; i < nr && why[0] == '\0'; i++)
     condition_parse (&c[i], json_object_get_string
                      (json_object_array_get_idx (until, i)), status, why);
   json_object_put (status);
-  return why[0] ? request_refuse ("%s", why) :
+  return why[0] ? reply_refuse ("%s", why) :
     wait_for_conditions (&w, c, nr);
 }

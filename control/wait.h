@@ -6,7 +6,7 @@
 #ifndef GPURAID_CONTROL_WAIT_H
 #define GPURAID_CONTROL_WAIT_H
 
-#include "control/request.h"
+#include "control/reply.h"
 
 #define WAIT_MAX_CONDITIONS 32u
 #define WAIT_MAX_SECONDS 1e9

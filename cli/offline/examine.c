@@ -25,7 +25,7 @@
 #include "common/cleanup.h"
 #include "common/json-text.h"
 #include "common/log.h"
-#include "control/request.h"
+#include "control/reply.h"
 #include "raidmap/uuid.h"
 
 /* What is printed of each member. */

@@ -24,7 +24,7 @@
 #include "common/cleanup.h"
 #include "common/json-text.h"
 #include "common/log.h"
-#include "control/request.h"
+#include "control/reply.h"
 #include "raidmap/uuid.h"
 
 /* How long a server may take to say which array it has. */
