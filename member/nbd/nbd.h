@@ -198,7 +198,7 @@ extern bool nbd_connected (struct nbd_member *n);
 /* They are there, or too late: go on to look. */
 extern void nbd_connect_more (struct nbd_member *n);
 
-/* ---- grow.c: an export that has become larger ---------------------------- */
+/* ---- grow.c, grow-ask.c: an export that has become larger ---------------- */
 
 /* Any thread: ask, and wait until its size is in use, or some seconds. */
 extern void nbd_grow_ask (struct nbd_member *n);
