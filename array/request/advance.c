@@ -37,24 +37,6 @@ wake_client (struct call *call)
   r->wake (r);
 }
 
-/* The client of each is asleep. */
-void
-flushes_no_space (struct array *a)
-{
-  list_for_each (l, &a->flushes) {
-    struct request *r = list_item (l, struct request, flush_link);
-
-    if (r->flags & ARRAY_WAIT && !a->waits_ended && !PLANTED ("enospc-at-once"))
-      continue;
-    list_remove (&r->flush_link);
-    list_remove (&r->waiter.link);
-    r->error = ENOSPC;
-    r->phase = R_DONE;
-    r->asleep = false;
-    engine_wake (a, &r->wake_call);
-  }
-}
-
 void
 request_init (struct request *r, struct array *a, enum request_kind kind)
 {

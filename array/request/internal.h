@@ -18,11 +18,6 @@
  */
 extern void request_advance (struct array *a, struct request *r);
 
-/* A record that a round of flushes waits for has no space: end the requests
- * that wait for the round with ENOSPC, except those that wait for space.
- */
-extern void flushes_no_space (struct array *a);
-
 /* R_START, one batch of a read: array/request/read.c. */
 extern void read_start (struct array *a, struct request *r);
 /* R_LOOK: true when the operations are done and the client may copy. */

@@ -16,6 +16,7 @@
 #include "array/ops/ops.h"
 #include "array/request/internal.h"
 #include "array/request/space-retry.h"
+#include "common/plant.h"
 
 /* Retries when the array stops. */
 #define STOP_TRIES 3u
@@ -31,6 +32,27 @@ tell_line (struct array *a, struct line *line)
   line->want_out = false;
   tickets_no_space (a, &line->tickets);
   engine_run_waiters (a, &line->waiters);
+}
+
+/* A record that a round of flushes waits for has no space: end the requests
+ * that wait for the round with ENOSPC, except those that wait for space.  The
+ * client of each is asleep.
+ */
+static void
+tell_flushes (struct array *a)
+{
+  list_for_each (l, &a->flushes) {
+    struct request *r = list_item (l, struct request, flush_link);
+
+    if (r->flags & ARRAY_WAIT && !a->waits_ended && !PLANTED ("enospc-at-once"))
+      continue;
+    list_remove (&r->flush_link);
+    list_remove (&r->waiter.link);
+    r->error = ENOSPC;
+    r->phase = R_DONE;
+    r->asleep = false;
+    engine_wake (a, &r->wake_call);
+  }
 }
 
 /* Tell flushes that wait for writes without space, and for lines that can't
@@ -54,7 +76,7 @@ tell (struct array *a)
       ops_no_space (a);
   }
   if (!list_empty (&a->no_space_stores) && !change_is_over (a, NULL))
-    flushes_no_space (a);
+    tell_flushes (a);
   /* For instance a page of dirty bits, for which any line may wait. */
   if (!list_empty (&a->no_space_stores) || stuck)
     ops_no_space (a);
