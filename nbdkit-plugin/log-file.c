@@ -7,6 +7,7 @@
  */
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -23,6 +24,7 @@
 static const char *log_path;    /* borrowed; NULL: there is none */
 static int log_fd = -1;         /* until it is used */
 static bool used;
+static volatile sig_atomic_t hung_up;   /* SIGHUP: to be opened again */
 
 static int
 open_file (const char *path)
@@ -45,9 +47,19 @@ log_file_open (const char *path)
   return 0;
 }
 
+static void
+note_hangup (int signal)
+{
+  hung_up = 1;
+}
+
 int
 log_file_use (void)
 {
+  const struct sigaction again = {
+    .sa_handler = note_hangup, .sa_flags = SA_RESTART,
+  };
+
   if (log_path == NULL)
     return 0;
   if (dup2 (log_fd, STDERR_FILENO) == -1) {
@@ -57,6 +69,8 @@ log_file_use (void)
   close (log_fd);
   log_fd = -1;
   used = true;
+  /* In the place of nbdkit's, which would end the server. */
+  sigaction (SIGHUP, &again, NULL);
   return 0;
 }
 
@@ -67,14 +81,30 @@ log_file_is_used (void)
 }
 
 /* What other threads write meanwhile is in one of the two files. */
+static void
+open_again (void)
+{
+  const int fd = open_file (log_path);
+
+  if (fd == -1)
+    return;
+  dup2 (fd, STDERR_FILENO);
+  close (fd);
+}
+
 void
-log_file_limit (void)
+log_file_tend (void)
 {
   CLEANUP_FREE char *old = NULL;
   struct stat st;
-  int fd;
 
-  if (!used || fstat (STDERR_FILENO, &st) == -1 || st.st_size < MAX_LEN)
+  if (!used)
+    return;
+  if (hung_up) {
+    hung_up = 0;
+    open_again ();
+  }
+  if (fstat (STDERR_FILENO, &st) == -1 || st.st_size < MAX_LEN)
     return;
   if (asprintf (&old, "%s.1", log_path) == -1) {
     old = NULL;
@@ -82,11 +112,7 @@ log_file_limit (void)
   }
   if (rename (log_path, old) == -1)
     log_debug ("rename: %s: %m", log_path);
-  fd = open_file (log_path);
-  if (fd == -1)
-    return;
-  dup2 (fd, STDERR_FILENO);
-  close (fd);
+  open_again ();
 }
 
 void

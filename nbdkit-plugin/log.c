@@ -58,6 +58,8 @@
 
 static pid_t pid_before_fork;
 static bool to_syslog;
+static enum { WANT_ANY, WANT_STDERR, WANT_SYSLOG } wanted;
+static bool started;
 
 /* ---- writing --------------------------------------------------------- */
 
@@ -72,24 +74,33 @@ to_stderr (const char *prefix, const char *fmt, va_list args)
 }
 
 static void
+say_to_syslog (int priority, const char *prefix, const char *fmt, va_list args)
+{
+  char text[MAX_TEXT_LEN];
+
+  vsnprintf (text, sizeof text, fmt, args);
+  syslog (LOG_DAEMON | priority, "%s%s", prefix, text);
+}
+
+static void
 notice (const char *fmt, va_list args)
 {
-  if (to_syslog) {
-    char text[MAX_TEXT_LEN];
-
-    vsnprintf (text, sizeof text, fmt, args);
-    syslog (LOG_DAEMON | LOG_NOTICE, "gpuraid: %s", text);
-  }
+  if (to_syslog)
+    say_to_syslog (LOG_NOTICE, "gpuraid: ", fmt, args);
   else
     to_stderr ("gpuraid: ", fmt, args);
 }
 
-/* nbdkit may send it to syslog, of a daemon. */
+/* Before the start nbdkit prints it; later it may send that of a daemon to
+ * syslog.
+ */
 static void
 error (const char *fmt, va_list args)
 {
-  if (log_file_is_used ())
+  if (log_file_is_used () || (started && wanted == WANT_STDERR))
     to_stderr ("error: ", fmt, args);
+  else if (started && wanted == WANT_SYSLOG)
+    say_to_syslog (LOG_ERR, "error: ", fmt, args);
   else
     nbdkit_verror (fmt, args);
 }
@@ -357,7 +368,7 @@ write_queue (void *arg)
       free (m);
     }
     look_for_stop ();
-    log_file_limit ();
+    log_file_tend ();
   }
   return NULL;
 }
@@ -404,16 +415,37 @@ log_to_nbdkit (void)
 }
 
 int
-log_start (void)
+log_choose (const char *target)
+{
+  if (target && strcmp (target, "stderr") == 0)
+    wanted = WANT_STDERR;
+  else if (target && strcmp (target, "syslog") == 0)
+    wanted = WANT_SYSLOG;
+  else
+    return log_file_open (target);
+  return 0;
+}
+
+/* A daemon's stderr is /dev/null. */
+static bool
+has_no_stderr (void)
 {
   struct stat st;
+
+  return getpid () != pid_before_fork && fstat (STDERR_FILENO, &st) == 0 &&
+    S_ISCHR (st.st_mode) && st.st_rdev == makedev (1, 3);
+}
+
+int
+log_start (void)
+{
   int err;
 
   if (log_file_use () == -1)
     return -1;
-  to_syslog = !log_file_is_used () && getpid () != pid_before_fork &&
-    fstat (STDERR_FILENO, &st) == 0 && S_ISCHR (st.st_mode) &&
-    st.st_rdev == makedev (1, 3);       /* /dev/null */
+  to_syslog = wanted == WANT_SYSLOG ||
+    (wanted == WANT_ANY && !log_file_is_used () && has_no_stderr ());
+  started = true;
   err = thread_start (&queue.thread, "gpuraid-log", write_queue, NULL);
   if (err) {
     log_error ("pthread_create: %s", strerror (err));

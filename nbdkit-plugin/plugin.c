@@ -211,7 +211,7 @@ plugin_dump_plugin (void)
   "degraded=allow|refuse|force    What if members are missing\n"        \
   "                               (default: allow).\n"                  \
   "control=PATH                   Socket for the command gpuraid.\n"    \
-  "log=FILE                       Messages of the running server go there.\n" \
+  "log=FILE|stderr|syslog         Messages of the running server go there.\n" \
   "hook=PROGRAM                   Run it when something happens."
 
 static struct nbdkit_plugin plugin = {

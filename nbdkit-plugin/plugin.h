@@ -24,9 +24,13 @@ extern bool plugin_waits;
 
 /* Send messages to nbdkit; notices to stderr. */
 extern void log_to_nbdkit (void);
+/* Before the fork: where they go later, the value of log=; NULL: as below.
+ * 0, or -1 reported.
+ */
+extern int log_choose (const char *target);
 
 /* After the fork: from now on a thread writes them, and no other waits for
- * stderr.  They go to the file, if there is one; else notices go to syslog if
+ * stderr.  They go where log_choose says; without that notices go to syslog if
  * the fork made a daemon without a stderr.  0, or -1 reported.
  */
 extern int log_start (void);
@@ -55,8 +59,10 @@ extern int log_file_open (const char *path);
 /* After the fork: it is stderr from now on.  0, or -1 reported. */
 extern int log_file_use (void);
 extern bool log_file_is_used (void);
-/* If it has become long, rename it, and begin another.  One thread. */
-extern void log_file_limit (void);
+/* If it has become long, rename it, and begin another; after SIGHUP open it
+ * again, by its name.  One thread.
+ */
+extern void log_file_tend (void);
 /* What a line there begins with; "" without a file. */
 #define LOG_TIME_LEN 32
 extern void log_file_time (char text[LOG_TIME_LEN]);

@@ -283,7 +283,7 @@ plugin_get_ready (void)
   plugin_waits = config.wait_for_space;
   if (crc32c_check () == -1)
     return -1;
-  if (log_file_open (config.log) == -1 ||
+  if (log_choose (config.log) == -1 ||
       (config.hook && hook_check (config.hook) == -1))
     return -1;
   if (create_if_missing () == -1 ||

@@ -113,6 +113,9 @@ extern void config_geometry_defaults (struct config *c);
  */
 extern const char *config_key (unsigned i, bool *creates);
 
+/* log=: is this one of the words, and no file? */
+extern bool config_is_log_word (const char *value);
+
 /* Make a path absolute, without "." and double slashes, because nbdkit
  * changes its folder, and for status.  The path need not exist.  The caller
  * frees it.  NULL if reported.

@@ -80,7 +80,8 @@ resolve (const struct reader *r, const char *key, const char *value)
 
   for (size_t i = 0; i < ARRAY_LEN (names); i++)
     found |= strcmp (key, names[i]) == 0;
-  if (strcmp (key, "kernel-cache") == 0 && strcmp (value, "none") == 0)
+  if ((strcmp (key, "kernel-cache") == 0 && strcmp (value, "none") == 0) ||
+      (strcmp (key, "log") == 0 && config_is_log_word (value)))
     is_name = false;
   if (folder && strcmp (key, "member") == 0 && member_is_uri (value))
     return member_absolute_uri (value, folder);

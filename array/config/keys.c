@@ -394,10 +394,17 @@ set_control (struct config *c, const char *key, const char *value)
   return 0;
 }
 
+bool
+config_is_log_word (const char *value)
+{
+  return strcmp (value, "stderr") == 0 || strcmp (value, "syslog") == 0;
+}
+
 static int
 set_log (struct config *c, const char *key, const char *value)
 {
-  c->log = config_absolute_path (value);
+  c->log = config_is_log_word (value) ? strdup (value) :
+    config_absolute_path (value);
   return c->log ? 0 : -1;
 }
 

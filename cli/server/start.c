@@ -19,6 +19,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "array/config/file.h"
 #include "cli/cli.h"
 #include "cli/server/names.h"
 #include "cli/server/remote.h"
@@ -150,20 +151,46 @@ run_in_background (char **argv)
     : EXIT_FAILURE;
 }
 
+static void
+say_nothing (enum log_level level, const char *fmt, va_list args)
+{
+}
+
+/* log= in the array's file, or NULL.  The server says what is wrong with that
+ * file.
+ */
+static char *
+log_of_file (const char *name)
+{
+  struct config c;
+  char *log = NULL;
+
+  config_init (&c);
+  log_set_sink (say_nothing);
+  if (config_set (&c, "config", name) == 0 && config_read_file (&c) == 0 &&
+      c.log)
+    log = strdup (c.log);
+  log_set_sink (NULL);
+  config_free (&c);
+  return log;
+}
+
 static int
 start (const char *name, bool foreground)
 {
   CLEANUP_FREE char *control = names_socket (name, NAMES_CONTROL);
   CLEANUP_FREE char *nbd = control ? names_socket (name, NAMES_NBD) : NULL;
   CLEANUP_FREE char *plugin = find_plugin ();
+  CLEANUP_FREE char *log_there = foreground ? NULL : log_of_file (name);
   CLEANUP_FREE char *log = NULL;
   CLEANUP_FREE char *config_key = NULL, *control_key = NULL, *log_key = NULL;
   char *argv[] = { "", "-f", "-U", nbd, plugin, NULL, NULL, NULL, NULL };
   char **args;
+  bool to_file;
 
   if (nbd == NULL || plugin == NULL)
     return EXIT_FAILURE;
-  if (!foreground && !has_syslog () &&
+  if (!foreground && !has_syslog () && log_there == NULL &&
       (log = names_socket (name, NAMES_LOG)) == NULL)
     return EXIT_FAILURE;
   if (asprintf (&config_key, "config=%s", name) == -1 ||
@@ -173,12 +200,13 @@ start (const char *name, bool foreground)
     return EXIT_FAILURE;
   }
   /* nbdkit's own messages go to stderr, which the plugin makes the file. */
-  if (log)
+  to_file = log || (log_there && !config_is_log_word (log_there));
+  if (to_file)
     argv[1] = "--log=stderr";
   argv[5] = config_key;
   argv[6] = control_key;
   argv[7] = log ? log_key : NULL;
-  args = foreground || log ? argv : argv + 1;
+  args = foreground || to_file ? argv : argv + 1;
   args[0] = "nbdkit";
   if (names_make_rundir () == -1 || clear_sockets (name, control, nbd) == -1)
     return EXIT_FAILURE;

@@ -161,7 +161,41 @@ rmdir "$log"
 run 1 start -f nosuch           # in the foreground there is no such file
 said "nosuch.conf: No such file"
 [ -z "$(ls "$GPURAID_RUNDIR")" ] || fail "left: $(ls "$GPURAID_RUNDIR")"
+
+# ---- log= in its file of keys; SIGHUP opens that file again
+
+printf 'log=%s\n' "$tmp/own.log" >>"$GPURAID_CONFIG_DIR/tank.conf"
+run 0 start tank
+! grep -q "there is no syslog" "$tmp/out" || fail "start: $(cat "$tmp/out")"
+run 0 fail tank 1
+grep -q "taken out by command" "$tmp/own.log" || fail "the log: $(cat "$tmp/own.log")"
+mv "$tmp/own.log" "$tmp/own.old"
+kill -HUP $(pgrep -f -- "-U $sock ")
+wait_for test -e "$tmp/own.log" || fail "SIGHUP: the log is not opened again"
+run 0 readd tank 1
+run 0 wait tank
+grep -q "member-01.img: rebuilt" "$tmp/own.log" || fail "the log after SIGHUP"
+run 0 stop tank
+rm "$tmp/own.log" "$tmp/own.old"
+sed -i '$d' "$GPURAID_CONFIG_DIR/tank.conf"
+
+# ---- log=syslog, also in the foreground
+
 export SYSLOG_FILE=$tmp/syslog
+echo "log=syslog" >>"$GPURAID_CONFIG_DIR/tank.conf"
+: >"$SYSLOG_FILE"
+"$gpuraid" start -f tank 2>"$tmp/log" &
+pid=$!
+wait_for test -S "$control" || fail "start -f: $(cat "$tmp/log")"
+run 0 fail tank 1
+grep -q "taken out by command" "$SYSLOG_FILE" || fail "syslog: $(cat "$SYSLOG_FILE")"
+! grep -q "taken out by command" "$tmp/log" || fail "stderr: $(cat "$tmp/log")"
+run 0 readd tank 1
+run 0 wait tank
+run 0 stop tank
+wait $pid || fail "the server's status is $?"
+sed -i '$d' "$GPURAID_CONFIG_DIR/tank.conf"
+
 create_array --force k=2 m=1 label=tank >/dev/null
 mv "${members[1]}" "$tmp/away"
 

@@ -159,13 +159,14 @@ class Pages(unittest.TestCase):
 
     def test_environment(self):
         """Each variable that a user may set, and no other."""
+        headers = ''.join(f.read_text() for f in TOP.glob('attach/**/*.h'))
         ours = set()
         for f in TOP.glob('*/**/*.c'):
             if f.relative_to(TOP).parts[0].startswith(
                     ('tests', 'bench', 'build')):
                 continue
             names = dict(re.findall(
-                r'#define (\w+) "(\w+)"', f.read_text()))
+                r'#define (\w+) "(\w+)"', f.read_text() + headers))
             for arg in re.findall(r'\bgetenv \(([^()]*)\)', f.read_text()):
                 ours.add(names.get(arg, arg.strip('"')))
         # Marks for our own children, and planted mistakes, which are for tests.
