@@ -19,6 +19,7 @@
 #include "array/health/lost.h"
 #include "array/replay/internal.h"
 #include "array/replay/ring-read.h"
+#include "array/scrub/scrub.h"
 #include "common/bits.h"
 #include "raidmap/table.h"
 #include "tests/engine-array.h"
@@ -500,6 +501,101 @@ test_ring_of_a_member_that_was_behind (void **state)
   assert_true (moment > 20);
 }
 
+/* ---- torn pages ---------------------------------------------------------- */
+
+static bool
+is_newest (unsigned slot, unsigned place)
+{
+  const struct sim_disk *d = sa->disk[slot];
+  struct table_page p[2];
+
+  for (unsigned i = 0; i < 2; i++)
+    assert_true (table_page_decode (d->image + table_page_off (&sb.l, 0, i),
+                                    &sb.array_uuid, slot, 0, &p[i]));
+  return p[place].counter > p[!place].counter;
+}
+
+/* The other place was about to be stored when the power failed. */
+static void
+tear_page (unsigned slot)
+{
+  const unsigned place = is_newest (slot, 0);
+
+  sim_disk_poke (sa->disk[slot], "torn", 4, table_page_off (&sb.l, 0, place));
+}
+
+static int
+read_without (uint64_t slots)
+{
+  assert_true (sim_array_stop (sa));
+  assert_int_equal (sim_array_open (sa, ~slots, DEGRADED_ALLOW, true), 0);
+  memset (back, 0x55, sa->g.size);
+  return sim_array_read (sa, back, sa->g.size, 0);
+}
+
+/* With one or two others left out: is all data there, or an error? */
+static void
+leave_out (unsigned slot, unsigned nr, int error)
+{
+  for (uint64_t slots = 0; slots < BIT (sa->nr_disks); slots++)
+    if (nr_bits (slots) == nr && (slots >> slot & 1) == 0) {
+      assert_int_equal (read_without (slots), error);
+      if (error == 0)
+        assert_memory_equal (back, data, sa->g.size);
+    }
+}
+
+static void
+repair_all (void)
+{
+  char why[ARRAY_WHY_LEN];
+
+  engine_lock (sa->a);
+  assert_int_equal (scrub_start (sa->a, true, why), 0);
+  engine_unlock (sa->a);
+  while (scrub_is_running (sa->a))
+    assert_true (sim_array_pause (sa, SECOND / 100));
+}
+
+/* A page of which one place is torn: the other one counts if the ring of the
+ * member says that all changes since are in the journal.  With one good header
+ * it does.  Without any the ring is gone, and the blocks of the page are lost
+ * there, which takes one of m until they are repaired.
+ */
+static void
+recover_torn_page (unsigned rotted)
+{
+  unsigned slot;
+
+  begin_direct (3, 2);
+  put (sa, 0, sa->g.size, ARRAY_FUA);
+  open_again (sa, ~0, true);            /* the journal is empty */
+  put (sa, 0, 4096, ARRAY_FUA);
+  crash ();
+  slot = slot_of (0, 0);
+  assert_true (find_record (slot, row_of (0, 0), true) > 0);
+  tear_page (slot);
+  FOR_EACH_BIT (i, rotted)
+    sim_disk_poke (sa->disk[slot], "rot", 3, sb.l.ring_off + i * BLOCK_LEN);
+
+  reopen (~0, DEGRADED_ALLOW);
+  assert_int_equal (sa->a->counters.bad_table_pages, rotted == 3);
+  leave_out (slot, 1, 0);
+  leave_out (slot, 2, rotted == 3 ? EIO : 0);
+  open_again (sa, ~0, true);
+  repair_all ();
+  leave_out (slot, 2, 0);
+  open_again (sa, ~0, true);
+  end_whole (sa);
+}
+
+static void
+test_torn_page (void **state)
+{
+  for (unsigned rotted = 0; rotted < 4; rotted++)
+    recover_torn_page (rotted);
+}
+
 int
 main (void)
 {
@@ -515,6 +611,7 @@ main (void)
     cmocka_unit_test_teardown (test_page_of_a_record_made_anew, no_checksums),
     cmocka_unit_test_teardown (test_ring_of_a_member_that_was_behind,
                                no_checksums),
+    cmocka_unit_test_teardown (test_torn_page, no_checksums),
   };
 
   return cmocka_run_group_tests (tests, NULL, free_data);
