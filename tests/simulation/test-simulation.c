@@ -32,6 +32,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,7 +43,7 @@
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 #define DEFAULT_NUMBER 100
-#define SEED_SECONDS 100        /* a seed takes less than one */
+#define SEED_SECONDS 100        /* of a processor: a seed takes less than one */
 #else
 #define DEFAULT_NUMBER 800
 #define SEED_SECONDS 15
@@ -164,7 +165,7 @@ fail_if_asked (struct run *r)
   if (strcmp (how, "abort") == 0)
     abort ();
   if (strcmp (how, "loop") == 0)
-    raise (SIGALRM);
+    raise (SIGPROF);
   run_die (r, "asked to fail");
 }
 
@@ -214,8 +215,8 @@ say_seed (int sig)
 {
   char text[100], replay[REPLAY_LEN];
   const int len = snprintf (text, sizeof text, "seed %" PRIu64 ": %s\n",
-                            current, sig == SIGALRM ? "never ends" :
-                            "aborted");
+                            current, sig == SIGPROF || sig == SIGALRM ?
+                            "never ends" : "aborted");
   ssize_t n = write (2, text, len);
 
   replay_line (current, replay, sizeof replay);
@@ -223,6 +224,33 @@ say_seed (int sig)
   (void) n;
   signal (SIGABRT, SIG_DFL);
   abort ();
+}
+
+/* On a busy machine a seed may take long.  One that has used no time of a
+ * processor meanwhile waits for something that never comes.
+ */
+static void
+look_at_time (int sig)
+{
+  static uint64_t before;       /* ms */
+  struct timespec ts;
+  uint64_t used;
+
+  clock_gettime (CLOCK_PROCESS_CPUTIME_ID, &ts);
+  used = ts.tv_sec * UINT64_C (1000) + ts.tv_nsec / 1000000;
+  if (used == before)
+    say_seed (sig);
+  before = used;
+  alarm (SEED_SECONDS);
+}
+
+static void
+limit_time (void)
+{
+  const struct itimerval it = { .it_value.tv_sec = SEED_SECONDS };
+
+  setitimer (ITIMER_PROF, &it, NULL);
+  alarm (SEED_SECONDS);
 }
 
 int
@@ -236,7 +264,8 @@ main (int argc, char *argv[])
   replay_init (argv[0]);
   signal (SIGABRT, say_seed);
   signal (SIGSEGV, say_seed);
-  signal (SIGALRM, say_seed);
+  signal (SIGPROF, say_seed);
+  signal (SIGALRM, look_at_time);
   /* Memory of calloced disks costs only the part that is used; other memory
    * stays, as a kernel that gives it again and again takes half of the time.
    */
@@ -247,7 +276,7 @@ main (int argc, char *argv[])
     uint64_t trace;
 
     current = seed;
-    alarm (SEED_SECONDS);
+    limit_time ();
     trace = run (seed);
     if (seed == first && run (seed) != trace) {
       fprintf (stderr, "seed %" PRIu64 ": another run does not repeat it\n",
