@@ -142,7 +142,8 @@ extern struct member *member_open_file (const char *path, unsigned flags,
  * for an answer.  One that can't be reached, or is empty or unreadable:
  * NULL with errno ENXIO and a notice that says why if it is MEMBER_LISTED, else
  * reported as an error.  All other failures have been reported: a bad URI, an
- * export that can't be a member (EINVAL; EROFS: read-only).  There is no lock.
+ * export that can't be a member (EINVAL; EROFS: read-only, which is reported
+ * unless it is MEMBER_LISTED).  There is no lock.
  */
 extern struct member *member_open_nbd (const char *uri, unsigned flags);
 /* Does this absolute path mean a device that is not there?  A file that is made

@@ -179,7 +179,8 @@ make_coder (const struct superblock *sb)
 
 /* Take ownership of the members and make the array. */
 static int
-make_array (struct member **members, unsigned nr, unsigned nr_absent)
+make_array (struct member **members, unsigned nr,
+            const struct absent *absent)
 {
   struct assembly a;
   struct coder *coder;
@@ -190,7 +191,7 @@ make_array (struct member **members, unsigned nr, unsigned nr_absent)
       member_close (members[i]);
     return -1;
   }
-  if (assemble (&config, members, nr, nr_absent, &a) == -1)
+  if (assemble (&config, members, nr, absent, &a) == -1)
     return -1;
   if (!host_lock_covers (host_lock, &a.sb.array_uuid)) {
     assembly_free (&a);
@@ -275,7 +276,8 @@ int
 plugin_get_ready (void)
 {
   struct member *members[CONFIG_MAX_MEMBERS];
-  unsigned nr, nr_absent;
+  struct absent absent;
+  unsigned nr;
 
   descriptors_raise ();
   killed_client_survive ();
@@ -287,8 +289,8 @@ plugin_get_ready (void)
       (config.hook && hook_check (config.hook) == -1))
     return -1;
   if (create_if_missing () == -1 ||
-      open_members (&config, members, &nr, &nr_absent) == -1 ||
-      make_array (members, nr, nr_absent) == -1)
+      open_members (&config, members, &nr, &absent) == -1 ||
+      make_array (members, nr, &absent) == -1)
     return -1;
   known_write (&wanted_uuid, config.member, config.nr_members);
   return prepare_sockets ();

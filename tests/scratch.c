@@ -177,7 +177,8 @@ int
 scratch_open (const char *words, struct assembly *a)
 {
   struct member *members[CONFIG_MAX_MEMBERS];
-  unsigned nr, nr_absent;
+  struct absent absent;
+  unsigned nr;
   struct config c;
   int r;
 
@@ -187,9 +188,9 @@ scratch_open (const char *words, struct assembly *a)
   if (r == 1)
     r = create_array (&c, 0);
   if (r == 0)
-    r = open_members (&c, members, &nr, &nr_absent);
+    r = open_members (&c, members, &nr, &absent);
   if (r == 0)
-    r = assemble (&c, members, nr, nr_absent, a);
+    r = assemble (&c, members, nr, &absent, a);
   config_free (&c);
   assert_int_equal (said_errors, r == -1);
   if (r == -1)

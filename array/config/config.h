@@ -75,6 +75,8 @@ struct config {
   uuid_bytes uuid;              /* of the array to open */
 
   bool readonly;                /* members are opened so; no key */
+  bool keep_unwritable;         /* one that can't be written is not left out:
+                                 * all are opened for reading; no key */
   const char *readonly_why;     /* not NULL: nothing is written, and that is
                                  * why, in a few words; borrowed; no key */
   bool forget_scrub;            /* one that was interrupted does not go on; no

@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -94,15 +95,45 @@ why_too_small (const char *path)
   return st.st_size == 0 ? "file is empty" : "too small for a member";
 }
 
+static const char *
+why_unwritable (const char *path, int err)
+{
+  struct stat st;
+
+  if (err != EROFS)
+    return "no permission";
+  if (member_is_uri (path))
+    return "the export is read-only";
+  return stat (path, &st) == 0 && S_ISBLK (st.st_mode) ?
+    "the disk is read-only" : "the file system is read-only";
+}
+
+static void
+remark_left_out (const struct config *c, const struct absent *absent,
+                 struct remarks *rem)
+{
+  bool first = true;
+
+  for (unsigned i = 0; i < c->nr_members; i++)
+    if (absent->unwritable[i]) {
+      remark (rem, "%s%s (%s)", !first ? ", " : rem->len ?
+              "; left out, can't be written: " : "left out, can't be written: ",
+              c->member[i],
+              why_unwritable (c->member[i], absent->unwritable[i]));
+      first = false;
+    }
+}
+
 /* The listed paths that were not opened. */
 static void
 remark_absent (const struct config *c, struct member *const *members,
-               unsigned nr, struct remarks *rem)
+               unsigned nr, const struct absent *absent, struct remarks *rem)
 {
   bool first = true;
 
   for (unsigned i = 0; i < c->nr_members; i++)
     if (!is_opened (c->member[i], members, nr) &&
+        !(absent->left_out && absent->unwritable[i]) &&
         !why_too_small (c->member[i])) {
       remark (rem, "%s%s", first ? "not there: " : ", ", c->member[i]);
       first = false;
@@ -113,6 +144,8 @@ remark_absent (const struct config *c, struct member *const *members,
     if (why && !is_opened (c->member[i], members, nr))
       remark_stranger (rem, c->member[i], why);
   }
+  if (absent->left_out)
+    remark_left_out (c, absent, rem);
 }
 
 static bool
@@ -420,9 +453,14 @@ report (char *notice, const char *remarks)
 }
 
 static void
-explain_readonly (const struct config *c, struct assembly *a)
+explain_readonly (const struct config *c, const struct absent *absent,
+                  struct assembly *a)
 {
-  const char *path = c->readonly ? NULL : find_unwritable (c);
+  const char *path = NULL;
+
+  for (unsigned i = 0; absent && path == NULL && i < c->nr_members; i++)
+    if (absent->unwritable[i])
+      path = c->member[i];
 
   if (c->readonly)
     snprintf (a->readonly_why, sizeof a->readonly_why,
@@ -434,14 +472,14 @@ explain_readonly (const struct config *c, struct assembly *a)
 
 int
 assemble (const struct config *c, struct member **members, unsigned nr,
-          unsigned nr_absent, struct assembly *a)
+          const struct absent *absent, struct assembly *a)
 {
   CLEANUP_FREE struct membership_decision *d = malloc (sizeof *d);
   struct remarks rem = { .len = 0 };
 
   memset (a, 0, sizeof *a);
-  if (nr_absent)
-    remark_absent (c, members, nr, &rem);
+  if (absent)
+    remark_absent (c, members, nr, absent, &rem);
   if (take_members (a, members, nr, &rem) == -1)
     goto err;
   if (d == NULL) {
@@ -455,7 +493,7 @@ assemble (const struct config *c, struct member **members, unsigned nr,
             "; gpuraid replace rebuilds a missing member, with --force onto "
             "one that is not blank" : "; the array is complete without");
   if (a->readonly)
-    explain_readonly (c, a);
+    explain_readonly (c, absent, a);
   if (a->readonly && !c->readonly)
     remark (&rem, "%s%s, so the array is read-only", rem.len ? "; " : "",
             a->readonly_why);

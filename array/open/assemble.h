@@ -13,27 +13,34 @@
 #include "array/config/config.h"
 #include "array/open/assembly.h"
 
+/* Of the members of a configuration that were not opened. */
+struct absent {
+  int unwritable[CONFIG_MAX_MEMBERS];   /* why config->member[i] can't be
+                                         * written, an errno; else 0 */
+  bool left_out;                /* these are not opened, as the others are
+                                 * enough; else all are open read-only */
+};
+
 /* members: nr open members (taken over, and closed on failure); config has
- * policy and geometry.  nr_absent: how many listed paths could not be opened
- * and count as missing; for messages.  0, or -1 reported in one line.  On
+ * policy and geometry.  absent: as filled by open_members, for messages; NULL:
+ * all are open.  0, or -1 reported in one line.  On
  * success, missing and stale members were reported in one notice.  A member
  * that has no readable block, is too short to be whole, has no sound
  * superblock, or is of another array than most of the others, counts as
  * missing too.
  */
 extern int assemble (const struct config *c, struct member **members,
-                     unsigned nr, unsigned nr_absent, struct assembly *a);
+                     unsigned nr, const struct absent *absent,
+                     struct assembly *a);
 extern void assembly_free (struct assembly *a);
 
-/* Open every member of the configuration: read-write, or all read-only if one
- * of them cannot be written.  ENOENT, ENXIO, EIO, and a store that is too
- * small, count as missing; assemble reports them.  Two names of one store are
- * refused.  members has room for config->nr_members.  0, or -1 reported,
- * nothing left open.
+/* Open every member of the configuration.  If some can't be written: all but
+ * these where that is enough (array/open/enough.h), else all read-only.
+ * ENOENT, ENXIO, EIO, and a store that is too small, count as missing; assemble
+ * reports them.  Two names of one store are refused.  members has room for
+ * config->nr_members.  0, or -1 reported, nothing left open.
  */
 extern int open_members (const struct config *c, struct member **members,
-                         unsigned *nr, unsigned *nr_absent);
-/* The first listed member that cannot be written; NULL: there is none. */
-extern const char *find_unwritable (const struct config *c);
+                         unsigned *nr, struct absent *absent);
 
 #endif

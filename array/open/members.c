@@ -1,8 +1,8 @@
 /* gpuraid: open the members of a configuration.
  *
- * Opens all of them for writing, or all for reading, and decides which
- * failures only make a member missing.  array/open/assemble.c looks at the
- * contents.
+ * Opens all of them for writing, or all but those that can't be written, or all
+ * for reading, and decides which failures only make a member missing.
+ * array/open/assemble.c looks at the contents.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -15,80 +15,149 @@
 #include <unistd.h>
 
 #include "array/open/assemble.h"
+#include "array/open/enough.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 
-/* Check first, so that a member that cannot be written is no error.  One that
- * does not even open counts as writable: opening it reports why.
+/* Why this file or disk can't be written: EROFS, EACCES, EPERM; 0: it can, or
+ * it does not even open, and opening it reports why.
  */
-static bool
-can_write (const char *path)
+static int
+why_unwritable (const char *path)
 {
   CLEANUP_CLOSE int fd = -1;
   struct stat st;
   int ro = 0;
 
-  if (member_is_uri (path))
-    return true;
   if (faccessat (AT_FDCWD, path, W_OK, AT_EACCESS) == -1 &&
       (errno == EACCES || errno == EPERM || errno == EROFS))
-    return false;
+    return errno;
   if (stat (path, &st) == -1 || !S_ISBLK (st.st_mode))
-    return true;
+    return 0;
   fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  return fd == -1 || ioctl (fd, BLKROGET, &ro) == -1 || !ro;
+  return fd != -1 && ioctl (fd, BLKROGET, &ro) == 0 && ro ? EROFS : 0;
 }
 
 static int
-refuse_same (struct member **members, unsigned nr, struct member *m)
+refuse_same (const struct config *c, struct member *const *opened,
+             struct member *m)
 {
-  for (unsigned i = 0; i < nr; i++)
-    if (m->ops->same (m, members[i])) {
+  for (unsigned i = 0; i < c->nr_members; i++)
+    if (opened[i] && m->ops->same (m, opened[i])) {
       log_error ("%s and %s are the same file or disk: leave one out",
-                 members[i]->path, m->path);
+                 opened[i]->path, m->path);
       return -1;
     }
   return 0;
 }
 
-const char *
-find_unwritable (const struct config *c)
+/* opened has a place for each member of the configuration, NULL until it is
+ * open.
+ */
+static int
+open_one (const struct config *c, unsigned i, unsigned flags,
+          struct member **opened, struct absent *absent)
+{
+  struct member *m = member_open (c->member[i], MEMBER_LISTED | flags, 0);
+
+  if (m == NULL && errno == EROFS && member_is_uri (c->member[i])) {
+    absent->unwritable[i] = EROFS;
+    m = member_open (c->member[i], MEMBER_LISTED | MEMBER_RDONLY, 0);
+  }
+  if (m == NULL)
+    return errno == ENOENT || errno == ENXIO || errno == EIO ||
+      errno == ENODATA ? 0 : -1;
+  if (refuse_same (c, opened, m) == -1) {
+    member_close (m);
+    return -1;
+  }
+  opened[i] = m;
+  return 0;
+}
+
+/* Those that are exports, or those that are not. */
+static int
+open_some (const struct config *c, bool exports, unsigned flags,
+           struct member **opened, struct absent *absent)
 {
   for (unsigned i = 0; i < c->nr_members; i++)
-    if (!can_write (c->member[i]))
-      return c->member[i];
-  return NULL;
+    if (member_is_uri (c->member[i]) == exports &&
+        !(absent->left_out && absent->unwritable[i]) &&
+        open_one (c, i, flags, opened, absent) == -1)
+      return -1;
+  return 0;
+}
+
+static void
+close_those (const struct config *c, bool (*which) (const struct absent *,
+                                                    unsigned),
+             struct member **opened, const struct absent *absent)
+{
+  for (unsigned i = 0; i < c->nr_members; i++)
+    if (which == NULL || which (absent, i)) {
+      member_close (opened[i]);
+      opened[i] = NULL;
+    }
+}
+
+static bool
+is_unwritable (const struct absent *absent, unsigned i)
+{
+  return absent->unwritable[i] != 0;
+}
+
+static bool
+find_unwritable (const struct config *c, struct absent *absent)
+{
+  bool any = false;
+
+  for (unsigned i = 0; i < c->nr_members; i++) {
+    if (!member_is_uri (c->member[i]))
+      absent->unwritable[i] = why_unwritable (c->member[i]);
+    any |= is_unwritable (absent, i);
+  }
+  return any;
+}
+
+/* Exports first, because only their servers know whether they can be written.
+ * They have no lock, so others are not disturbed until it is known how all are
+ * opened.
+ */
+static int
+open_all (const struct config *c, struct member **opened,
+          struct absent *absent)
+{
+  unsigned flags = c->readonly ? MEMBER_RDONLY : 0;
+
+  if (open_some (c, true, flags, opened, absent) == -1)
+    return -1;
+  if (!c->readonly && find_unwritable (c, absent)) {
+    absent->left_out = !c->readonly_why && !c->keep_unwritable &&
+      enough_without (c, opened, absent->unwritable);
+    close_those (c, absent->left_out ? is_unwritable : NULL, opened, absent);
+    if (!absent->left_out) {
+      flags = MEMBER_RDONLY;
+      if (open_some (c, true, flags, opened, absent) == -1)
+        return -1;
+    }
+  }
+  return open_some (c, false, flags, opened, absent);
 }
 
 int
 open_members (const struct config *c, struct member **members,
-              unsigned *nr, unsigned *nr_absent)
+              unsigned *nr, struct absent *absent)
 {
-  const bool readonly = c->readonly || find_unwritable (c);
-  const unsigned flags = MEMBER_LISTED | (readonly ? MEMBER_RDONLY : 0);
+  struct member *opened[CONFIG_MAX_MEMBERS] = { NULL };
 
-  *nr = *nr_absent = 0;
-  for (unsigned i = 0; i < c->nr_members; i++) {
-    struct member *m = member_open (c->member[i], flags, 0);
-
-    if (m == NULL) {
-      if (errno != ENOENT && errno != ENXIO && errno != EIO &&
-          errno != ENODATA)
-        goto err;
-      (*nr_absent)++;
-      continue;
-    }
-    if (refuse_same (members, *nr, m) == -1) {
-      member_close (m);
-      goto err;
-    }
-    members[(*nr)++] = m;
-  }
-  return 0;
-
- err:
-  for (unsigned i = 0; i < *nr; i++)
-    member_close (members[i]);
   *nr = 0;
-  return -1;
+  *absent = (struct absent) { .left_out = false };
+  if (open_all (c, opened, absent) == -1) {
+    close_those (c, NULL, opened, absent);
+    return -1;
+  }
+  for (unsigned i = 0; i < c->nr_members; i++)
+    if (opened[i])
+      members[(*nr)++] = opened[i];
+  return 0;
 }

@@ -32,16 +32,17 @@ static int
 open_assembly (const struct config *c, struct assembly *as)
 {
   struct member *members[CONFIG_MAX_MEMBERS];
-  unsigned nr, nr_absent;
+  struct absent absent;
+  unsigned nr;
 
-  if (open_members (c, members, &nr, &nr_absent) == -1)
+  if (open_members (c, members, &nr, &absent) == -1)
     return -1;
   if (host_lock_members (members, nr, &host_lock) == -1) {
     for (unsigned i = 0; i < nr; i++)
       member_close (members[i]);
     return -1;
   }
-  if (assemble (c, members, nr, nr_absent, as) == -1)
+  if (assemble (c, members, nr, &absent, as) == -1)
     return -1;
   if (host_lock_covers (host_lock, &as->sb.array_uuid))
     return 0;
@@ -216,6 +217,7 @@ cmd_check (int argc, char **argv)
   if (optind == argc)
     return CLI_USAGE;
   config_init (&c);
+  c.keep_unwritable = true;
   c.readonly = !repair;
   c.forget_scrub = true;
   for (; optind < argc; optind++)

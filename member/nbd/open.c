@@ -310,6 +310,7 @@ connect_first (struct nbd_member *n, unsigned flags)
 {
   char why[NBD_WHY_LEN];
   const char *unfit;
+  bool readonly;
 
   n->conn[0] = nbd_conn_open (n->member.path, why);
   if (n->conn[0] == NULL && errno == EINVAL) {
@@ -327,8 +328,10 @@ connect_first (struct nbd_member *n, unsigned flags)
   unfit = nbd_server_unfit (&n->server, n->member.readonly);
   if (unfit == NULL)
     return 0;
-  log_error ("%s: %s", n->member.path, unfit);
-  errno = n->server.readonly && !n->member.readonly ? EROFS : EINVAL;
+  readonly = n->server.readonly && !n->member.readonly;
+  if (!readonly || !(flags & MEMBER_LISTED))
+    log_error ("%s: %s", n->member.path, unfit);
+  errno = readonly ? EROFS : EINVAL;
   return -1;
 }
 

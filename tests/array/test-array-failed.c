@@ -103,7 +103,7 @@ open_array (struct fixture *f, struct config *c)
   for (unsigned i = 0; i < K + M; i++)
     assert_non_null (m[i] = sim_disk_open (f->disk[i], 0));
   assert_int_equal (create_on_members (c, m), 0);
-  assert_int_equal (assemble (c, m, K + M, 0, &as), 0);
+  assert_int_equal (assemble (c, m, K + M, NULL, &as), 0);
   c->cache_len = cache_min_len (&as.sb.g) + sums_memory (&as.sb.g, 0);
   assert_non_null (f->a = array_new (c, &as, coder_isal_new (0)));
   assert_int_equal (array_start (f->a, sim_loop (f->sim)), 0);

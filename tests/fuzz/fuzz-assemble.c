@@ -369,7 +369,7 @@ open_array (const uint8_t *head, struct assembly *a)
     if (!disk[i].absent && !disk[i].failed)
       members[nr++] = &disk[i].member;
   fuzzing_nr_errors = 0;
-  r = assemble (&c, members, nr, 0, a);
+  r = assemble (&c, members, nr, NULL, a);
   assert (fuzzing_nr_errors == (r == -1));
   config_free (&c);
   return r;

@@ -157,9 +157,9 @@ nbdinfo "$uri" | grep -q 'is_read_only: false' || fail "-e -r: read-only"
 stop_raid
 raid_flags=()
 
-# A member that can't be written: which, and commands are refused.
+# Too few that can be written: which one can't, and commands are refused.
 if [ "$(id -u)" != 0 ]; then
-  chmod 444 "${members[3]}"
+  chmod 444 "${members[@]:3}"
 else
   ro=$shm/read-only
   mkdir "$ro"
@@ -168,8 +168,10 @@ else
     exit 0
   fi
   on_exit umount "$ro"
-  cp --sparse=always "${members[3]}" "$ro/member.img"
-  members[3]=$ro/member.img
+  for i in 3 4 5; do
+    cp --sparse=always "${members[i]}" "$ro/member-$i.img"
+    members[i]=$ro/member-$i.img
+  done
   mount -o remount,ro "$ro"
 fi
 note
@@ -179,4 +181,4 @@ grep -qF "${members[3]} can't be written, so the array is read-only" \
 nbdinfo "$uri" | grep -q 'is_read_only: true' || fail "not read-only"
 refused_commands "${members[3]} can't be written"
 stop_raid
-check 'a member that is not writable'
+check 'members that are not writable'

@@ -88,8 +88,10 @@ members=("$(uri_of only0)" "$(uri_of only1)" "$(uri_of only2)")
 # What is read at the opening must stay if the power of their server fails.
 grep -m 1 " \(Read\|Flush\) id=" "$tmp/only0.io" | grep -q Flush ||
   fail "it is read before it is flushed: $(head -n 3 "$tmp/only0.io")"
-refuse_raid
-log_has "the export is read-only" || fail "serve: $(cat "$raid_log")"
+start_raid
+log_has "can't be written, so the array is read-only"
+nbdsh -u "$uri" -c 'assert h.is_read_only(); h.pread(1 << 20, 0)' || fail "read"
+stop_raid
 serve_on only0 file --filter=truncate "$shm/only0.img" truncate=12M
 serve_on only1 file "$shm/only1.img"
 serve_on only2 file "$shm/only2.img"

@@ -282,7 +282,7 @@ sim_array_open (struct sim_array *sa, uint64_t which,
     if (m[nr])
       nr++;
   }
-  if (assemble (&sa->c, m, nr, 0, &as) == -1)
+  if (assemble (&sa->c, m, nr, NULL, &as) == -1)
     return -1;
   sa->uuid = as.sb.array_uuid;
   sa->dead = false;

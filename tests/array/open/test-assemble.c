@@ -436,7 +436,32 @@ test_readonly (void **state)
   assembly_free (&a);
   assembly_free (&b);
 
+  /* One alone is left out, and not locked. */
+  for (const char *p = "abc"; *p; p++)
+    assert_int_equal (chmod ((char[]) { *p, '\0' }, 0666), 0);
+  if (root)
+    assert_int_equal (seteuid (65534), 0);
+  refused ("degraded=refuse a b c d", "left out, can't be written");
+  opened ("a b c d", &a);
+  if (root)
+    assert_int_equal (seteuid (0), 0);
+  assert_false (a.readonly);
+  assert_int_equal (a.nr_members, 3);
+  assembly_free (&a);
+
   if (root) {
+    struct member *m;
+
+    assert_int_equal (seteuid (65534), 0);
+    opened ("a b c d", &a);
+    assert_int_equal (seteuid (0), 0);
+    assert_non_null (strstr (said_notice, "left out, can't be written: "));
+    assert_non_null (strstr (said_notice, "/d (no permission)"));
+    assert_non_null (m = member_open ("d", 0, 0));
+    member_close (m);
+    assembly_free (&a);
+
+    /* One that can't be read either is an error. */
     assert_int_equal (chmod ("c", 0), 0);
     assert_int_equal (seteuid (65534), 0);
     refused ("a b c d", "Permission denied");
