@@ -18,7 +18,7 @@
 
 #include "array/create/allocate.h"
 #include "array/create/in-use.h"
-#include "array/open/known.h"
+#include "array/create/known.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"

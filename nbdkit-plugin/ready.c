@@ -21,7 +21,7 @@
 #include "array/open/assemble.h"
 #include "array/open/choose.h"
 #include "array/open/host-lock.h"
-#include "array/open/known.h"
+#include "array/create/known.h"
 #include "array/plan/code.h"
 #include "common/bits.h"
 #include "common/bytes/crc32c.h"

@@ -36,7 +36,7 @@ raid_log=$tmp/nbdkit.log
 raid_pid=
 at_exit=()
 
-# What is noted on this host of the arrays: see array/open/known.h.
+# What is noted on this host of the arrays: see array/create/known.h.
 export GPURAID_STATE_DIR=$tmp/notes-of-host
 
 # SEED is the same at every run, unless it is given: a number, or random.

@@ -18,7 +18,7 @@
 enum degraded_policy { DEGRADED_ALLOW, DEGRADED_REFUSE, DEGRADED_FORCE };
 enum create_policy {
   CREATE_DEFAULT, CREATE_NO, CREATE_MISSING,
-  CREATE_AGAIN,                 /* as missing, also where open/known.h knows
+  CREATE_AGAIN,                 /* as missing, also where create/known.h knows
                                  * of an array */
 };
 

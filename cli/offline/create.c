@@ -12,7 +12,7 @@
 #include "array/create/create.h"
 #include "array/open/choose.h"
 #include "array/open/copies.h"
-#include "array/open/known.h"
+#include "array/create/known.h"
 #include "cli/cli.h"
 #include "cli/offline/create-plan.h"
 #include "common/cleanup.h"

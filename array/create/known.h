@@ -15,8 +15,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_OPEN_KNOWN_H
-#define GPURAID_OPEN_KNOWN_H
+#ifndef GPURAID_CREATE_KNOWN_H
+#define GPURAID_CREATE_KNOWN_H
 
 #include <stdbool.h>
 

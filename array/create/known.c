@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "array/open/known.h"
+#include "array/create/known.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/write-all.h"
