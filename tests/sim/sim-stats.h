@@ -48,6 +48,8 @@
   X (held_reads, "reads that wait in a client's thread for one")        \
   X (full, "disks without space")                                       \
   X (trims_full, "trims of whole stripes meanwhile (full)")             \
+  X (full_long, "disks without space for minutes")                      \
+  X (long_answered, "reads and trims that ended meanwhile (minutes)")   \
   X (enospc, "requests that got ENOSPC")                                \
   X (exceeded, "runs in which more than m members fail")                \
   X (failed_arrays, "arrays failed")                                    \

@@ -14,9 +14,65 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/engine/consistency.h"
+#include "array/health/lost.h"
+#include "array/journal/internal.h"
 #include "array/seats/seat.h"
 #include "common/bits.h"
 #include "tests/simulation/sim-run.h"
+
+/* ---- what may take as long as a disk is full ----------------------------- */
+
+/* Whole stripes without lost blocks: they are zeroed in place. */
+static bool
+is_of_stripes (const struct run *r, const struct request *q)
+{
+  const struct array *a = r->sa->a;
+  const uint64_t stripe = (uint64_t) r->g.k * r->g.chunk;
+  const uint64_t line0 = q->off / stripe * a->nr_bands;
+  const uint64_t line1 = (q->off + q->len) / stripe * a->nr_bands;
+
+  return q->off % stripe == 0 && q->len % stripe == 0 &&
+    lost_next_line (a, line0, line1) == line1;
+}
+
+/* With a journal trims of whole stripes do not wait, until the part of the ring
+ * that is theirs is full; but a recovery that needs space comes first.
+ */
+static bool
+trim_may_wait (const struct run *r, const struct request *q)
+{
+  const struct array *a = r->sa->a;
+
+  return !r->journal || !is_of_stripes (r, q) ||
+    (q->flags & ARRAY_TRIM) == 0 || !a->consistency->is_ready (a) ||
+    a->journal->full;
+}
+
+/* Short reads of a sound array do not wait: others are operations, and a line
+ * has one at a time.
+ */
+static bool
+read_may_wait (const struct run *r, const struct request *q)
+{
+  return q->len > limits.inline_max_len || r->sa->a->lost_slots != 0 ||
+    (r->faulty | r->unreadable | r->sa->rotted) != 0;
+}
+
+/* A disk is full for minutes. */
+static bool
+may_wait_for_space (const struct run *r, const struct request *q)
+{
+  if (r->full_long == 0)
+    return false;
+  switch (q->kind) {
+  case REQUEST_READ: return read_may_wait (r, q);
+  case REQUEST_ZERO: return trim_may_wait (r, q);
+  default: return true;
+  }
+}
+
+/* ---- requests ------------------------------------------------------------ */
 
 static void
 client_ended (struct client *c)
@@ -45,6 +101,7 @@ client_ended (struct client *c)
     return;
   }
   stats.failed_reads += r->sa->a->failed && q->kind == REQUEST_READ;
+  stats.long_answered += r->full_long && !may_wait_for_space (r, q);
   if (c->had_failed && q->kind != REQUEST_READ)
     run_die (r, "a write was acknowledged by an array that has failed");
   if (c->w)
@@ -130,6 +187,11 @@ client_start (void *arg)
   bool trim = gives_back (r);
   uint64_t off = 0, len = 0;
 
+  /* Most look whether these are answered. */
+  if (r->full_long && run_percent (r, 75)) {
+    trim = run_percent (r, 50);
+    k = REQUEST_READ;
+  }
   stats.trims_full += trim;
   if (trim)
     k = REQUEST_ZERO;
@@ -215,15 +277,19 @@ client_next (struct client *c)
   uint64_t pause = run_below (r, 200000);
 
   /* One that has failed may still be read. */
-  if (r->nr_left == 0 || (r->sa->a->failed && run_percent (r, 3))) {
+  if ((r->nr_left == 0 && !r->full_long) ||
+      (r->sa->a->failed && run_percent (r, 3))) {
     c->busy = false;
     r->nr_busy--;
     return;
   }
-  r->nr_left--;
+  if (!r->full_long)
+    r->nr_left--;
   if (run_percent (r, 3))
     look_for_holes (r);
-  if (p < 4)
+  if (r->full_long)
+    pause = run_below (r, 20 * SECONDS);
+  else if (p < 4)
     pause = run_below (r, 7 * SECONDS);
   else if (p < 60)
     pause = run_below (r, SECONDS / 4);
@@ -255,7 +321,8 @@ clients_check (struct run *r)
     /* With a journal the clients wait for each other's transactions. */
     const uint64_t limit = (r->journal ? 300 : 100) * SECONDS;
 
-    if (c->q.held || hangs_long (r) || c->q.r.pos != c->pos) {
+    if (c->q.held || hangs_long (r) || c->q.r.pos != c->pos ||
+        may_wait_for_space (r, &c->q.r)) {
       c->since = sim_now (r->sim);
       c->pos = c->q.r.pos;
     }

@@ -99,6 +99,8 @@ struct run {
   bool *bad_row;                /* some block was bad once */
   uint64_t bad_targets;         /* disks: with write errors */
   uint64_t full;                /* disks without space */
+  uint64_t full_long;           /* of those: for minutes */
+  bool stayed_full;             /* so was one in this session */
   uint64_t full_ended;          /* ns: from then on that is no excuse */
   uint64_t long_hung;           /* disks that hang for very long */
 

@@ -317,11 +317,12 @@ static bool
 stop_cleanly (struct run *r)
 {
   const uint64_t began = model_begin (r->model);
+  uint64_t ends;
 
   run_say (r, "stop");
-  if (run_percent (r, 70))
-    FOR_EACH_BIT (i, r->full)
-      trouble_has_space (r, i);
+  ends = run_percent (r, 70) ? r->full : r->full_long;
+  FOR_EACH_BIT (i, ends)
+    trouble_has_space (r, i);
   if (!until (r, has_stopped, 600 * SECONDS, "the stop") || r->sa->a->failed)
     return false;
   /* It has stopped.  Only a member that was taken out may not have answered

@@ -63,6 +63,7 @@ trouble_has_space (struct run *r, unsigned disk)
   run_say (r, "disk%u: has space again", disk);
   r->sa->disk[disk]->full = false;
   r->full &= ~BIT (disk);
+  r->full_long &= ~BIT (disk);
   /* A write that waits for space may take a while to notice it. */
   r->full_ended = sim_now (r->sim) + 10 * SECONDS;
 }
@@ -208,17 +209,35 @@ die (struct run *r, unsigned no)
   r->flaky = true;
 }
 
+/* In an eighth of the runs one disk in each session, for longer than clients
+ * allow for a request: so one is seen that waits for space and must not.  The
+ * other runs stay those that they were.
+ */
+static bool
+stays_full (struct run *r)
+{
+  return r->seed / 4 % 8 == 0 && !r->stayed_full && run_percent (r, 50);
+}
+
 static void
 be_full (struct run *r, unsigned no)
 {
+  uint64_t ns;
+
   if (!allow_kind ("full") || r->full >> no & 1)
     return;
-  run_say (r, "disk%u: full", no);
   r->sa->disk[no]->full = true;
   r->full |= BIT (no);
   stats.full++;
-  sim_at (r->sim, run_below (r, run_percent (r, 30) ? 15 * SECONDS :
-                             SECONDS / 2), end_full, ending_of (r, no));
+  ns = run_below (r, run_percent (r, 30) ? 15 * SECONDS : SECONDS / 2);
+  if (stays_full (r)) {
+    ns = (320 + run_below (r, 100)) * SECONDS;
+    r->full_long |= BIT (no);
+    r->stayed_full = true;
+    stats.full_long++;
+  }
+  run_say (r, "disk%u: full for %" PRIu64 " ms", no, ns / 1000000);
+  sim_at (r->sim, ns, end_full, ending_of (r, no));
 }
 
 /* The process does not run, for a moment or very long.  In a quarter of the
@@ -375,5 +394,7 @@ trouble_end (struct run *r)
   r->faulty = 0;
   r->ever_unreadable |= r->unreadable;
   r->unreadable = r->spoilt;
-  r->bad_targets = r->full = r->full_ended = r->long_hung = 0;
+  r->bad_targets = r->full = r->full_long = r->full_ended = 0;
+  r->long_hung = 0;
+  r->stayed_full = false;
 }
