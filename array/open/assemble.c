@@ -17,8 +17,10 @@
 
 #include "array/open/assemble.h"
 #include "array/open/bitmaps.h"
+#include "array/open/clones.h"
 #include "array/open/copies.h"
 #include "array/open/live.h"
+#include "array/open/several.h"
 #include "array/open/settle.h"
 #include "array/plan/code.h"
 #include "common/bits.h"
@@ -265,6 +267,43 @@ drop_foreign (struct assembly *a, struct remarks *rem)
   a->nr_members = nr;
 }
 
+static void
+forget (struct assembly *a, unsigned i)
+{
+  member_close (a->member[i].member);
+  a->nr_members--;
+  memmove (&a->member[i], &a->member[i + 1],
+           (a->nr_members - i) * sizeof *a->member);
+  memmove (&a->found[i], &a->found[i + 1],
+           (a->nr_members - i) * sizeof *a->found);
+}
+
+/* Of a member and its copy leave out the one that is a copy.  If it can't be
+ * told both stay, and membership_open refuses them.
+ */
+static void
+drop_copies (struct assembly *a, struct remarks *rem)
+{
+  for (unsigned i = 1; i < a->nr_members; i++)
+    for (unsigned j = 0; j < i; j++) {
+      struct member *m[2] = { a->member[j].member, a->member[i].member };
+      const struct found *f[2] = { &a->found[j], &a->found[i] };
+      const char *why;
+      int which;
+
+      if (!clones_are (f[0], f[1]))
+        continue;
+      which = clones_leave_out (m, f, &why);
+      if (which == -1)
+        continue;
+      remark (rem, "%s%s: left out: %s of %s", rem->len ? "; " : "",
+              m[which]->path, why, m[!which]->path);
+      forget (a, which ? i : j);
+      i--;
+      break;
+    }
+}
+
 /* Leave out those that would be used, but lack room for what was added when the
  * array had grown: an old image may.  True if there is one.
  */
@@ -414,6 +453,9 @@ decide (const struct config *c, struct assembly *a,
 {
   uint64_t session;
 
+  drop_copies (a, rem);
+  if (refuse_several (a->found, a->nr_members) == -1)
+    return -1;
   drop_foreign (a, rem);
   if (live_check (a, a->found) == -1)
     return -1;
