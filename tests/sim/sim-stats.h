@@ -65,7 +65,7 @@
   X (rest_bitmap_both, "of those, in both places")                      \
   X (rest_headers, "members whose ring headers rot while it is closed") \
   X (rest_headers_both, "of those, both headers")                       \
-  X (rest_torn, "torn pages of the checksum table on members without any") \
+  X (rest_torn, "torn pages of the checksum table that no ring explains") \
   X (rot_open, "blocks that may have rotted in a region left open")     \
   X (rot_writes, "disks that lose, tear or misdirect writes")           \
   X (bad_sums, "blocks found with another checksum")                    \

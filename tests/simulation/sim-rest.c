@@ -151,33 +151,42 @@ rest_rot (struct run *r)
 
 /* ---- a ring that is gone ---- */
 
-static bool
-has_ring (const struct run *r, const struct sim_disk *d, unsigned slot)
+/* The transaction from which on the ring has those that count, as far as this
+ * member knows; 0: it has no header.
+ */
+static uint64_t
+ring_tail (const struct run *r, const struct sim_disk *d, unsigned slot)
 {
   const struct ring_id id = ring_id_of (&r->sa->a->sb, slot);
   struct ring_header h;
+  uint64_t seq = 0;
 
   for (unsigned i = 0; i < JOURNAL_NR_HEADERS; i++)
     if (ring_header_decode (d->image + r->sa->l.ring_off + i * BLOCK_LEN, &id,
                             i, &h))
-      return true;
-  return false;
+      seq = MAX (seq, h.seq);
+  return seq;
 }
 
-/* Is one place of the page good, and the other not? */
+/* Is one place of the page good, and the other not, and all that is in the good
+ * one older than this transaction?
+ */
 static bool
 is_torn (const struct run *r, const struct sim_disk *d, unsigned slot,
-         uint64_t no)
+         uint64_t no, uint64_t tail)
 {
   static struct table_page p;
   unsigned nr_good = 0;
+  uint64_t seq = 0;
 
   for (unsigned place = 0; place < 2; place++)
-    nr_good += table_page_decode (d->image + table_page_off (&r->sa->l, no,
-                                                             place),
-                                  &r->sa->a->sb.array_uuid, slot, no, &p) &&
-      table_counter_place (p.counter) == place;
-  return nr_good == 1;
+    if (table_page_decode (d->image + table_page_off (&r->sa->l, no, place),
+                           &r->sa->a->sb.array_uuid, slot, no, &p) &&
+        table_counter_place (p.counter) == place) {
+      nr_good++;
+      seq = table_counter_seq (p.counter);
+    }
+  return nr_good == 1 && seq < tail;
 }
 
 static void
@@ -196,24 +205,35 @@ note_torn (struct run *r, const struct sim_disk *d, uint64_t no)
     allow_bad_row (r, row);
 }
 
-/* Which place of a torn page counts only the records of that member tell
- * (docs/checksums.md).  Without them its blocks are lost there, as if the page
- * had rotted.
+static const struct sim_disk *
+active_disk (const struct seat *s)
+{
+  return s->m && s->state == SEAT_ACTIVE ? sim_array_disk_of (s) : NULL;
+}
+
+/* If the good place of a torn page has no transaction that counts, only the
+ * records of that member tell whether it is the newest (docs/checksums.md).
+ * Without them its blocks are lost there, as if the page had rotted.
  */
 void
 rest_look_at_open (struct run *r)
 {
   const struct array *a = r->sa->a;
+  const struct sim_disk *d;
+  uint64_t tail = 0;
 
-  for (unsigned i = 0; r->journal && r->sums && i < a->nr_seats; i++) {
-    const struct seat *s = a->seat[i];
-    const struct sim_disk *d =
-      s->m && s->state == SEAT_ACTIVE ? sim_array_disk_of (s) : NULL;
+  if (!r->journal || !r->sums)
+    return;
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if ((d = active_disk (a->seat[i])) != NULL)
+      tail = MAX (tail, ring_tail (r, d, a->seat[i]->slot));
+  for (unsigned i = 0; i < a->nr_seats; i++) {
+    const unsigned slot = a->seat[i]->slot;
 
-    if (d == NULL || has_ring (r, d, s->slot))
+    if ((d = active_disk (a->seat[i])) == NULL || ring_tail (r, d, slot) > 0)
       continue;
     for (uint64_t no = 0; no < table_nr_pages (&r->sa->l); no++)
-      if (is_torn (r, d, s->slot, no))
+      if (is_torn (r, d, slot, no, tail))
         note_torn (r, d, no);
   }
 }
