@@ -15,7 +15,7 @@
 #include "array/change/readd.h"
 #include "array/health/health.h"
 #include "array/health/outcome.h"
-#include "array/open/copies.h"
+#include "array/stores/copies.h"
 #include "array/passes/pace.h"
 #include "array/passes/pass.h"
 #include "array/request/blocking.h"

@@ -19,7 +19,7 @@
 #include "array/journal/recover.h"
 #include "array/main-loop.h"
 #include "array/open/assemble.h"
-#include "array/open/copies.h"
+#include "array/stores/copies.h"
 #include "array/rooms.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"

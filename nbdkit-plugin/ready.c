@@ -20,7 +20,7 @@
 #include "array/create/create.h"
 #include "array/open/assemble.h"
 #include "array/open/choose.h"
-#include "array/open/host-lock.h"
+#include "array/stores/host-lock.h"
 #include "array/create/known.h"
 #include "array/plan/code.h"
 #include "common/bits.h"

@@ -16,7 +16,7 @@
 #include "array/change/readd.h"
 #include "array/dirty/dirty.h"
 #include "array/open/bitmaps.h"
-#include "array/open/copies.h"
+#include "array/stores/copies.h"
 #include "array/open/settle.h"
 #include "array/seats/seat.h"
 #include "common/bits.h"

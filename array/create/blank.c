@@ -18,7 +18,7 @@
 #include <blkid.h>
 
 #include "array/create/blank.h"
-#include "array/open/copies.h"
+#include "array/stores/copies.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"

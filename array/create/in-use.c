@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "array/create/in-use.h"
-#include "array/open/copies.h"
-#include "array/open/host-lock.h"
+#include "array/stores/copies.h"
+#include "array/stores/host-lock.h"
 #include "array/open/live.h"
 #include "common/cleanup.h"
 #include "common/log.h"

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 
 #include "array/create/create.h"
-#include "array/open/copies.h"
+#include "array/stores/copies.h"
 #include "array/plan/code.h"
 #include "common/bits.h"
 #include "common/bytes/crc32c.h"

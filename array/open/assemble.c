@@ -18,7 +18,7 @@
 #include "array/open/assemble.h"
 #include "array/open/bitmaps.h"
 #include "array/open/clones.h"
-#include "array/open/copies.h"
+#include "array/stores/copies.h"
 #include "array/open/live.h"
 #include "array/open/several.h"
 #include "array/open/settle.h"

@@ -16,7 +16,7 @@
 
 #include "array/config/names.h"
 #include "array/open/choose.h"
-#include "array/open/look.h"
+#include "array/stores/look.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 

@@ -10,9 +10,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "array/open/copies.h"
+#include "array/stores/copies.h"
 #include "array/open/enough.h"
-#include "array/open/look.h"
+#include "array/stores/look.h"
 #include "common/cleanup.h"
 #include "raidmap/uuid.h"
 

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "array/membership/rules.h"
-#include "array/open/copies.h"
+#include "array/stores/copies.h"
 #include "array/open/live.h"
 #include "common/bits.h"
 #include "common/cleanup.h"

@@ -16,7 +16,7 @@
 #include "array/array.h"
 #include "array/open/assemble.h"
 #include "array/open/choose.h"
-#include "array/open/host-lock.h"
+#include "array/stores/host-lock.h"
 #include "array/plan/code.h"
 #include "cli/cli.h"
 #include "cli/show/render.h"

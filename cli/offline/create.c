@@ -11,7 +11,7 @@
 
 #include "array/create/create.h"
 #include "array/open/choose.h"
-#include "array/open/copies.h"
+#include "array/stores/copies.h"
 #include "array/create/known.h"
 #include "cli/cli.h"
 #include "cli/offline/create-plan.h"

@@ -14,7 +14,7 @@
 
 #include <json-c/json.h>
 
-#include "array/open/copies.h"
+#include "array/stores/copies.h"
 #include "array/plan/code.h"
 #include "cli/cli.h"
 #include "cli/offline/examine.h"

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "array/open/look.h"
+#include "array/stores/look.h"
 #include "cli/offline/scan.h"
 #include "common/bits.h"
 #include "common/cleanup.h"

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "array/open/copies.h"
+#include "array/stores/copies.h"
 #include "common/bits.h"
 #include "tests/scratch.h"
 #include "tests/seed.h"

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "array/open/copies.h"
-#include "array/open/host-lock.h"
+#include "array/stores/copies.h"
+#include "array/stores/host-lock.h"
 #include "common/log.h"
 
 static uuid_bytes uuid;

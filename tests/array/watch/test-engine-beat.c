@@ -17,7 +17,7 @@
 
 #include "array/io/superblock.h"
 #include "array/main-loop.h"
-#include "array/open/copies.h"
+#include "array/stores/copies.h"
 #include "common/bits.h"
 #include "tests/engine-array.h"
 

@@ -10,8 +10,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_OPEN_HOST_LOCK_H
-#define GPURAID_OPEN_HOST_LOCK_H
+#ifndef GPURAID_STORES_HOST_LOCK_H
+#define GPURAID_STORES_HOST_LOCK_H
 
 #include "member/member.h"
 #include "raidmap/superblock.h"

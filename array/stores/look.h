@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_LOOK_H
-#define GPURAID_LOOK_H
+#ifndef GPURAID_STORES_LOOK_H
+#define GPURAID_STORES_LOOK_H
 
 #include "array/membership/membership.h"
 

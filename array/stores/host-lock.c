@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "array/open/copies.h"
-#include "array/open/host-lock.h"
+#include "array/stores/copies.h"
+#include "array/stores/host-lock.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/plant.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "array/open/copies.h"
+#include "array/stores/copies.h"
 #include "common/bytes/random.h"
 #include "common/cleanup.h"
 #include "raidmap/uuid.h"

@@ -7,8 +7,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#ifndef GPURAID_OPEN_COPIES_H
-#define GPURAID_OPEN_COPIES_H
+#ifndef GPURAID_STORES_COPIES_H
+#define GPURAID_STORES_COPIES_H
 
 #include "array/membership/membership.h"
 #include "member/member.h"

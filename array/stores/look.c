@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "array/open/copies.h"
-#include "array/open/look.h"
+#include "array/stores/copies.h"
+#include "array/stores/look.h"
 #include "common/cleanup.h"
 
 /* member_open would report these. */
