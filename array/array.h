@@ -47,6 +47,12 @@ extern int array_make_writable (struct array *a);
  * what it writes waits; the record need not wait for a member that is out.
  */
 extern int array_serve_writer (struct array *a);
+/* Is there work that goes on only once the array is writable: a recovery, a
+ * rebuild, members that are out of date, a scrub that was interrupted?
+ */
+extern bool array_has_work (struct array *a);
+/* It will be made writable soon if there is: array_wait waits for that. */
+extern void array_set_resumes (struct array *a, bool resumes);
 extern bool array_is_readonly (const struct array *a);
 /* Why it is, one line that lives as long as the array; NULL: it is not. */
 extern const char *array_readonly_why (const struct array *a);
@@ -130,7 +136,8 @@ extern int array_rebuild_pause (struct array *a, bool pause,
  * *healthy: as the status says, and no active member is replaced.
  * failed: why the last change that failed did, of those that no wait told
  * before this one began, unless one for the same slot ended well since; or "".
- * Returns at once, not healthy, if a rebuild first needs a writable connection.
+ * Returns at once, not healthy, if a rebuild first needs a writable connection,
+ * unless array_set_resumes says that it comes by itself.
  * cancelled is polled about every 100 ms (the client left).
  */
 extern int array_wait (struct array *a, bool *healthy,
@@ -287,6 +294,8 @@ struct array_status {
   enum array_state state;
   unsigned reasons;             /* ARRAY_WHY_* */
   bool writable;                /* array_make_writable has succeeded */
+  bool waits_for_writer;        /* array_has_work, and nothing makes it
+                                 * writable by itself */
   bool recovering;              /* that is so, or its record waits, and what
                                  * the journal had is not in place yet */
   const char *readonly_why;     /* array_readonly_why */

@@ -21,6 +21,7 @@
 #include "array/request/blocking.h"
 #include "array/scrub/scrub.h"
 #include "array/seats/seat.h"
+#include "array/work.h"
 #include "raidmap/uuid.h"
 
 /* The place in the device table of a uuid, in text; else SB_MAX_DEVICES. */
@@ -360,6 +361,8 @@ array_wait (struct array *a, bool *healthy, char failed[ARRAY_WHY_LEN],
                                          a->change || a->change_wanted);
     busy |= scrub_is_running (a) && !a->failed && !paused;
     busy |= join_find_spare (a, &slot) != NULL;
+    busy |= a->resumes && !a->failed &&
+      (work_waits (a) || (a->open_wanted && !a->writable));
     *healthy = health (a, &reasons) == ARRAY_HEALTHY && !busy &&
       a->irregular_slots == 0 && !target_waits (a);
     if (!busy)

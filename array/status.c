@@ -13,6 +13,7 @@
 #include "array/rooms.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
+#include "array/work.h"
 
 /* Of the member that a slot has lost; zeroes if it is not listed. */
 static uuid_bytes
@@ -118,6 +119,7 @@ array_get_status (struct array *a, struct array_status *st)
   engine_lock (a);
   st->state = health (a, &st->reasons);
   st->writable = a->writable;
+  st->waits_for_writer = work_waits (a) && !a->resumes;
   st->recovering = (a->writable || a->opening) &&
     !a->consistency->is_ready (a);
   st->readonly_why = array_readonly_why (a);

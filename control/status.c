@@ -292,6 +292,8 @@ status_to_json (const struct array_status *st, unsigned connections)
 
   add_text (o, "state", state_name (st->state));
   json_add (o, "writable", json_object_new_boolean (st->writable));
+  json_add (o, "waits_for_writer",
+            json_object_new_boolean (st->waits_for_writer));
   json_add (o, "recovering", json_object_new_boolean (st->recovering));
   add_text (o, "read_only", st->readonly_why);
   add_u64 (o, "k", st->g.k);

@@ -212,7 +212,9 @@ plugin_dump_plugin (void)
   "                               (default: allow).\n"                  \
   "control=PATH                   Socket for the command gpuraid.\n"    \
   "log=FILE|stderr|syslog         Messages of the running server go there.\n" \
-  "hook=PROGRAM                   Run it when something happens."
+  "hook=PROGRAM                   Run it when something happens.\n"       \
+  "resume=no|yes                  Go on with a rebuild or a recovery\n"  \
+  "                               before a client comes (default: no)."
 
 static struct nbdkit_plugin plugin = {
   .name = "gpuraid",

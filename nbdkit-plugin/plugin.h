@@ -71,6 +71,8 @@ extern void log_file_time (char text[LOG_TIME_LEN]);
 
 /* In .load: nbdkit changes its command line later. */
 extern void server_read_options (void);
+/* False: they could not be read. */
+extern bool server_options_are_known (void);
 /* Was nbdkit started with -r? */
 extern bool server_is_readonly (void);
 /* In .get_ready, before nbdkit makes the socket of -U: remove a dead one there.
@@ -80,6 +82,13 @@ extern int server_clear_socket (void);
 /* Remove the socket of -U, if this process has made it. */
 extern void server_remove_socket (void);
 extern void server_free (void);
+
+/* ---- resume.c: work goes on without a client --------------------------- */
+
+/* After the fork.  0, or -1 reported. */
+extern int resume_start (struct array *array);
+/* Before the array is freed.  Safe without resume_start. */
+extern void resume_stop (void);
 
 /* ---- descriptors.c: how many files may be open ------------------------- */
 

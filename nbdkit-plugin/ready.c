@@ -110,7 +110,14 @@ plugin_config (const char *key, const char *value)
 int
 plugin_config_complete (void)
 {
-  return config_complete (&config, config_choose_members);
+  if (config_complete (&config, config_choose_members) == -1)
+    return -1;
+  if (config.resume && !server_options_are_known ()) {
+    log_error ("resume=yes: /proc/self/cmdline can't be read, so it is not "
+               "known whether nbdkit was started with -r: leave resume= out");
+    return -1;
+  }
+  return 0;
 }
 
 /* io_uring does direct I/O without a thread for each; buffered I/O it passes to
@@ -336,7 +343,8 @@ start (void)
     if (control_start (control, &control_array_ops, &control_array) == -1)
       return -1;
   }
-  return 0;
+  return config.resume && !array_is_readonly (plugin_array) ?
+    resume_start (plugin_array) : 0;
 }
 
 /* nbdkit exits at once if this fails. */
@@ -373,6 +381,7 @@ plugin_cleanup (void)
   struct array *array;
   int err;
 
+  resume_stop ();
   control_stop_last (control, &last);
   control = NULL;
   pthread_mutex_lock (&end_lock);

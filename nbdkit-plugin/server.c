@@ -53,7 +53,7 @@ static const struct option long_options[] = {
   { NULL },
 };
 
-static bool readonly;
+static bool known, readonly;
 static char *socket_path;       /* of -U, as nbdkit makes it absolute */
 
 /* The arguments, each with its NUL.  NULL: not known. */
@@ -125,6 +125,13 @@ server_read_options (void)
   for (char *p = line; p < line + len; p += strlen (p) + 1)
     argv[argc++] = p;
   read_options (argc, argv);
+  known = true;
+}
+
+bool
+server_options_are_known (void)
+{
+  return known;
 }
 
 bool

@@ -74,6 +74,9 @@ struct config {
   bool has_uuid;
   uuid_bytes uuid;              /* of the array to open */
 
+  bool resume;                  /* open for writing without a client, if there
+                                 * is work to go on with */
+
   bool readonly;                /* members are opened so; no key */
   bool keep_unwritable;         /* one that can't be written is not left out:
                                  * all are opened for reading; no key */
@@ -81,7 +84,7 @@ struct config {
                                  * why, in a few words; borrowed; no key */
   bool forget_scrub;            /* one that was interrupted does not go on; no
                                  * key */
-  uint32_t given;               /* keys.c: which keys were given */
+  uint64_t given;               /* keys.c: which keys were given */
 };
 
 /* More names than an array can have: slots, replacements and spares. */

@@ -26,7 +26,7 @@
 struct reader {
   struct config *c;
   const char *path;             /* absolute */
-  uint32_t on_command_line;     /* as c->given */
+  uint64_t on_command_line;     /* as c->given */
   bool other_members;           /* the command line has some, or a dir= */
 };
 

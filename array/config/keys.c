@@ -456,6 +456,15 @@ set_kernel_cache (struct config *c, const char *key, const char *value)
   return c->kernel_cache ? 0 : -1;
 }
 
+static int
+set_resume (struct config *c, const char *key, const char *value)
+{
+  const int n = choose (key, value, "no|yes");
+
+  c->resume = n == 1;
+  return MIN (n, 0);
+}
+
 static const struct key {
   const char *name;
   int (*set) (struct config *c, const char *key, const char *value);
@@ -492,6 +501,7 @@ static const struct key {
   { "control", set_control },
   { "log", set_log },
   { "hook", set_hook },
+  { "resume", set_resume },
 };
 
 const char *

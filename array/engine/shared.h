@@ -330,6 +330,7 @@ struct array {
   struct found *found;          /* as found by assemble, until the first
                                  * change; owned */
   unsigned nr_found;
+  bool resumes;                 /* array_set_resumes */
   struct list change_waiters;   /* run when no change is under way */
   struct list commands;         /* struct command, in order */
 

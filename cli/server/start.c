@@ -156,23 +156,28 @@ say_nothing (enum log_level level, const char *fmt, va_list args)
 {
 }
 
-/* log= in the array's file, or NULL.  The server says what is wrong with that
- * file.
- */
-static char *
-log_of_file (const char *name)
+/* Keys in the array's file. */
+struct said {
+  bool log, log_file, resume;
+};
+
+/* The server says what is wrong with that file. */
+static struct said
+read_file (const char *name)
 {
+  struct said said = { false };
   struct config c;
-  char *log = NULL;
 
   config_init (&c);
   log_set_sink (say_nothing);
-  if (config_set (&c, "config", name) == 0 && config_read_file (&c) == 0 &&
-      c.log)
-    log = strdup (c.log);
+  if (config_set (&c, "config", name) == 0 && config_read_file (&c) == 0)
+    said = (struct said) {
+      .log = c.log, .log_file = c.log && !config_is_log_word (c.log),
+      .resume = c.given & BIT (config_find_key ("resume")),
+    };
   log_set_sink (NULL);
   config_free (&c);
-  return log;
+  return said;
 }
 
 static int
@@ -181,16 +186,16 @@ start (const char *name, bool foreground)
   CLEANUP_FREE char *control = names_socket (name, NAMES_CONTROL);
   CLEANUP_FREE char *nbd = control ? names_socket (name, NAMES_NBD) : NULL;
   CLEANUP_FREE char *plugin = find_plugin ();
-  CLEANUP_FREE char *log_there = foreground ? NULL : log_of_file (name);
   CLEANUP_FREE char *log = NULL;
   CLEANUP_FREE char *config_key = NULL, *control_key = NULL, *log_key = NULL;
-  char *argv[] = { "", "-f", "-U", nbd, plugin, NULL, NULL, NULL, NULL };
-  char **args;
+  char *argv[] = { "", "-f", "-U", nbd, plugin, NULL, NULL, NULL, NULL, NULL };
+  char **args, **last = &argv[5];
+  const struct said file = read_file (name);
   bool to_file;
 
   if (nbd == NULL || plugin == NULL)
     return EXIT_FAILURE;
-  if (!foreground && !has_syslog () && log_there == NULL &&
+  if (!foreground && !has_syslog () && !file.log &&
       (log = names_socket (name, NAMES_LOG)) == NULL)
     return EXIT_FAILURE;
   if (asprintf (&config_key, "config=%s", name) == -1 ||
@@ -200,12 +205,16 @@ start (const char *name, bool foreground)
     return EXIT_FAILURE;
   }
   /* nbdkit's own messages go to stderr, which the plugin makes the file. */
-  to_file = log || (log_there && !config_is_log_word (log_there));
+  to_file = log || (!foreground && file.log_file);
   if (to_file)
     argv[1] = "--log=stderr";
-  argv[5] = config_key;
-  argv[6] = control_key;
-  argv[7] = log ? log_key : NULL;
+  *last++ = config_key;
+  *last++ = control_key;
+  if (log)
+    *last++ = log_key;
+  /* What is on the command line counts, not what the file says. */
+  if (!file.resume)
+    *last++ = "resume=yes";
   args = foreground || to_file ? argv : argv + 1;
   args[0] = "nbdkit";
   if (names_make_rundir () == -1 || clear_sockets (name, control, nbd) == -1)

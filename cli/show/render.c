@@ -391,6 +391,9 @@ render_array (FILE *fp, struct json_object *status)
     fprintf (fp, "\n  access: read-only: ");
     text_clean (fp, get_text (status, "read_only"));
   }
+  if (get_bool (status, "waits_for_writer"))
+    fprintf (fp, "\n   waits: for the first connection that may write, to go "
+             "on (resume=yes does not)");
   if (get_bool (status, "multihost"))
     fprintf (fp, "\n   hosts: several reach the members (multihost=yes)");
   fprintf (fp, "\n    size: %s (%" PRIu64 " bytes)\n",

@@ -72,6 +72,26 @@ wait_for "$gpuraid" status tank || fail "start -f: $(cat "$tmp/log")"
 run 0 stop tank
 wait $pid || fail "the server's status is $?"
 
+# ---- what was begun goes on without a client, unless the file says something else
+
+# resumes YES|NO: is resume=yes given to the server?
+resumes ()
+{
+  "$gpuraid" start -f tank 2>"$tmp/log" &
+  pid=$!
+  wait_for "$gpuraid" status tank || fail "start -f: $(cat "$tmp/log")"
+  case $1-$(tr '\0' '\n' <"/proc/$pid/cmdline" | grep -cx resume=yes) in
+    yes-1 | no-0) ;;
+    *) fail "resume=yes is not as it should be: $1" ;;
+  esac
+  run 0 stop tank
+  wait $pid || fail "the server's status is $?"
+}
+resumes yes
+echo resume=no >>"$GPURAID_CONFIG_DIR/tank.conf"
+resumes no
+sed -i '$d' "$GPURAID_CONFIG_DIR/tank.conf"
+
 # ---- a new member that the file does not name: the next start would lack it
 
 run 0 start tank

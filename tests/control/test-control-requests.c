@@ -33,7 +33,7 @@ test_status (void **state)
   /* The order is part of no promise, but a change should be meant. */
   static const char want[] =
     "{\"ok\":true,\"status\":{\"state\":\"degraded\",\"writable\":true,"
-    "\"recovering\":true,"
+    "\"waits_for_writer\":false,\"recovering\":true,"
     "\"read_only\":null,"
     "\"k\":2,\"m\":1,\"chunk\":65536,\"size\":9223372036854775808,"
     "\"code\":\"rs\",\"w\":8,\"uuid\":\"f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff\","

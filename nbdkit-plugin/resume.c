@@ -1,0 +1,87 @@
+/* gpuraid: resume=yes: work goes on before a client comes.
+ *
+ * A thread that waits a little, so that a client that comes at once is first,
+ * and then opens the array for writing as that client would; but only if there
+ * is work, so that a start alone changes nothing.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/log.h"
+#include "nbdkit-plugin/plugin.h"
+
+#define DELAY_S 2
+
+static pthread_t thread;
+static bool started;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t ended;
+static bool ending;             /* with the lock */
+
+/* False: the server ends. */
+static bool
+wait_a_little (void)
+{
+  struct timespec until;
+  bool r;
+
+  clock_gettime (CLOCK_MONOTONIC, &until);
+  until.tv_sec += DELAY_S;
+  pthread_mutex_lock (&lock);
+  while (!ending && pthread_cond_timedwait (&ended, &lock, &until) == 0)
+    ;
+  r = !ending;
+  pthread_mutex_unlock (&lock);
+  return r;
+}
+
+static void *
+resume (void *array)
+{
+  int err = 0;
+
+  if (!wait_a_little ())
+    return NULL;
+  if (array_has_work (array)) {
+    log_notice ("resume=yes: going on with what the last server had begun");
+    err = array_serve_writer (array);
+  }
+  array_set_resumes (array, false);
+  if (err)
+    log_error ("resume=yes: the array can't be opened for writing: %s",
+               strerror (err));
+  return NULL;
+}
+
+int
+resume_start (struct array *array)
+{
+  pthread_condattr_t attr;
+
+  pthread_condattr_init (&attr);
+  pthread_condattr_setclock (&attr, CLOCK_MONOTONIC);
+  pthread_cond_init (&ended, &attr);
+  pthread_condattr_destroy (&attr);
+  array_set_resumes (array, true);
+  started = pthread_create (&thread, NULL, resume, array) == 0;
+  if (!started)
+    log_error ("pthread_create: no thread for resume=yes");
+  return started ? 0 : -1;
+}
+
+void
+resume_stop (void)
+{
+  if (!started)
+    return;
+  pthread_mutex_lock (&lock);
+  ending = true;
+  pthread_cond_signal (&ended);
+  pthread_mutex_unlock (&lock);
+  pthread_join (thread, NULL);
+  started = false;
+}
