@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 
 #include "array/membership/older-copy.h"
-#include "array/open/bitmaps.h"
 #include "array/open/clones.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
@@ -22,7 +21,7 @@
 #define READ_LEN (1u << 20)
 
 /* What grows, the most significant first. */
-enum { EPOCH, PROPOSED, STEP, STOP_OR_BEAT, RING, BITMAP, NR_NUMBERS };
+enum { EPOCH, PROPOSED, STEP, STOP_OR_BEAT, RING, NR_NUMBERS };
 
 bool
 clones_are (const struct found *a, const struct found *b)
@@ -41,38 +40,25 @@ slot_of (const struct superblock *sb)
   return dev == -1 ? SLOT_NONE : sb->device[dev].slot;
 }
 
-/* The counter of the newest header. */
-static uint64_t
-ring_counter (struct member *m, const struct superblock *sb)
+/* The counter of the newest header.  False: one of them is bad, and what it had
+ * is not known.
+ */
+static bool
+ring_counter (struct member *m, const struct superblock *sb, uint64_t *counter)
 {
   uint8_t buf[BLOCK_LEN] __attribute__ ((aligned (BLOCK_LEN)));
   const struct ring_id id = ring_id_of (sb, slot_of (sb));
-  uint64_t counter = 0;
   struct ring_header h;
 
-  for (unsigned which = 0; sb->l.ring_len && which < 2; which++)
+  *counter = 0;
+  for (unsigned which = 0; sb->l.ring_len && which < 2; which++) {
     if (m->ops->pread (m, buf, sizeof buf,
-                       sb->l.ring_off + which * BLOCK_LEN) == 0 &&
-        ring_header_decode (buf, &id, which, &h))
-      counter = MAX (counter, h.counter);
-  return counter;
-}
-
-/* The greatest counter of a page; all of one member count together. */
-static uint64_t
-bitmap_counter (struct member *m, const struct superblock *sb)
-{
-  const uint64_t nr = bitmap_nr_pages (&sb->l);
-  CLEANUP_FREE uint64_t *counter = calloc (nr + 1, sizeof *counter);
-  CLEANUP_FREE uint8_t *place = calloc (nr + 1, 1);
-  uint64_t greatest = 0;
-
-  if (counter == NULL || place == NULL || slot_of (sb) == SLOT_NONE ||
-      dirty_read_places (m, sb, slot_of (sb), place, counter) == -1)
-    return 0;
-  for (uint64_t i = 0; i < nr; i++)
-    greatest = MAX (greatest, counter[i]);
-  return greatest;
+                       sb->l.ring_off + which * BLOCK_LEN) != 0 ||
+        !ring_header_decode (buf, &id, which, &h))
+      return false;
+    *counter = MAX (*counter, h.counter);
+  }
+  return true;
 }
 
 static uint64_t
@@ -93,7 +79,8 @@ stop_or_beat (const struct superblock *accepted)
   return accepted == NULL ? 0 : accepted->clean ? UINT64_MAX : accepted->beat;
 }
 
-static void
+/* False: something is bad, so it may be newer than it seems. */
+static bool
 count (struct member *m, const struct found *f, uint64_t number[NR_NUMBERS])
 {
   const struct superblock *accepted = found_accepted (f);
@@ -103,8 +90,10 @@ count (struct member *m, const struct found *f, uint64_t number[NR_NUMBERS])
   number[PROPOSED] = proposed_epoch (f);
   number[STEP] = older_copy_step (f);
   number[STOP_OR_BEAT] = stop_or_beat (accepted);
-  number[RING] = ring_counter (m, sb);
-  number[BITMAP] = bitmap_counter (m, sb);
+  for (unsigned c = 0; c < SB_NR_COPIES; c++)
+    if (f->result[c] != SB_OK)
+      return false;
+  return ring_counter (m, sb, &number[RING]);
 }
 
 /* All that lies before the data. */
@@ -141,7 +130,8 @@ clones_leave_out (struct member *const m[2], const struct found *const f[2],
   uint64_t number[2][NR_NUMBERS];
 
   for (unsigned i = 0; i < 2; i++)
-    count (m[i], f[i], number[i]);
+    if (!count (m[i], f[i], number[i]))
+      return -1;
   *why = "an older copy";
   for (unsigned n = 0; n < NR_NUMBERS; n++)
     if (number[0][n] != number[1][n])

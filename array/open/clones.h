@@ -16,9 +16,10 @@ extern bool clones_are (const struct found *a, const struct found *b);
  * constant, and says what that one is.
  *
  * The older one: by the epoch it has accepted, then by what moves within an
- * epoch.  Nothing tells two that are equal in all of that, except that a disk
- * goes before a file if all that lies before the data is the same, byte for
- * byte.
+ * epoch.  Where a copy of the superblock or a ring header is bad, it may be
+ * newer than it seems.  Nothing tells two that are equal in all of that, except
+ * that a disk goes before a file if all that lies before the data is the same,
+ * byte for byte.
  */
 extern int clones_leave_out (struct member *const m[2],
                              const struct found *const f[2],

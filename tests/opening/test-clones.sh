@@ -78,6 +78,15 @@ write_all 4
 stop_raid
 left_out "made while the server ran"
 
+# Of one that has rotted it is not known what it had.
+cp --sparse=always "${files[1]}" "$tmp/kept"
+dd if=/dev/zero of="${files[1]}" bs=4096 count=1 conv=notrunc status=none \
+  seek=$(($(stat -c %s "${files[1]}") / 4096 - 1))
+members=("${files[@]}" "$clone")
+refuse_raid
+log_has "are the same member, or one is a copy of the other"
+cp --sparse=always "$tmp/kept" "${files[1]}"
+
 # The member was taken out, but it is still the newer one.
 members=("${files[@]}")
 start_raid
