@@ -69,22 +69,31 @@ block_at (struct disk *d, uint64_t off, unsigned *nr)
 }
 
 static int
-fake_pread (struct member *m, void *buf, size_t len, uint64_t off)
+read_block (struct disk *d, uint8_t *buf, uint64_t off)
 {
-  struct disk *d = (struct disk *) m;
   const uint8_t *p;
   unsigned nr;
 
-  assert (len == BLOCK_LEN && off % BLOCK_LEN == 0);
-  assert (off <= MEMBER_LEN - len);
   p = block_at (d, off, &nr);
   if (p && d->bad >> nr & 1)
     return EIO;
   if (p)
-    memcpy (buf, p, len);
+    memcpy (buf, p, BLOCK_LEN);
   else
-    memset (buf, 0, len);
+    memset (buf, 0, BLOCK_LEN);
   return 0;
+}
+
+static int
+fake_pread (struct member *m, void *buf, size_t len, uint64_t off)
+{
+  int err = 0;
+
+  assert (len % BLOCK_LEN == 0 && off % BLOCK_LEN == 0);
+  assert (len <= MEMBER_LEN && off <= MEMBER_LEN - len);
+  for (size_t i = 0; i < len && err == 0; i += BLOCK_LEN)
+    err = read_block ((struct disk *) m, (uint8_t *) buf + i, off + i);
+  return err;
 }
 
 static int

@@ -221,8 +221,8 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 static const char *const words[] = {
   "{\"command\":\"status\"}\n", "{\"command\":\"wait\"}\n",
   "{\"command\":\"fail\",\"member\":3}\n",
-  "{\"command\":\"replace\",\"member\":\"/a\",\"new\":\"/b\",\"force\":true,"
-  "\"any_room\":true}\n",
+  ("{\"command\":\"replace\",\"member\":\"/a\",\"new\":\"/b\",\"force\":true,"
+   "\"any_room\":true}\n"),
   "{\"command\":\"wait\",\"until\":[\"members.1.state!=failed\"]}\n",
   "\"command\"", "\"status\"", "\"fail\"", "\"replace\"", "\"wait\"",
   "\"member\"", "\"new\"", "\"force\"", "\"any_room\"", "\"until\"",
