@@ -55,12 +55,17 @@ members=()
 
 # ---- two arrays in one glob
 
-# The array that has more members there, unless uuid= names one.
+# Both are whole: refused, unless uuid= names one.  Of two, one of which is not
+# whole, the one that has more members.
 echo "member=$shm/other/*" >>"$conf"
+refuse_raid config=tank
+said "two arrays that are whole: $uuid (4 members) and "
+mv "$shm/other/member-02.img" "$tmp/away"
 start_raid config=tank
 [ "$(status_field k)$(status_field m)" != 21 ] || fail "the other array"
 said "$shm/other/member-00.img: a member of another array"
 stop_raid
+mv "$tmp/away" "$shm/other/member-02.img"
 echo "uuid=$uuid" >>"$conf"
 echo "no member" >"$shm/other/note"
 start_raid config=tank

@@ -152,8 +152,8 @@ for kind in "${kinds[@]}"; do
   if [ "$kind" = checksum=none ]; then  # the others may need none
     wait_state 's["recovering"] and any(i["no_space"] for i in m)'
     "$gpuraid" status "$control" >"$tmp/status" || :
-    grep -qE "no space: .*, for [0-9]+ s; .*, and trims too: the recovery" \
-         "$tmp/status" ||
+    tr '\n' ' ' <"$tmp/status" |
+      grep -qE "no space: .*, for [0-9]+ s  *writes .*, and trims;  *the rec" ||
       fail "$kind: status: $(cat "$tmp/status")"
     crashed trim &
     trim=$!
