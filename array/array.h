@@ -132,7 +132,8 @@ extern bool array_is_closing (struct array *a, const char *path);
 extern int array_rebuild_pause (struct array *a, bool pause,
                                 char why[ARRAY_WHY_LEN]);
 /* Wait until no rebuild or scrub is running; one that is paused does not
- * count, nor a scrub that waits for a rebuild that is.
+ * count, nor a scrub that waits for a rebuild that is.  Nor is a member stalled
+ * then: it answers, or is taken out.
  * *healthy: as the status says, and no active member is replaced.
  * failed: why the last change that failed did, of those that no wait told
  * before this one began, unless one for the same slot ended well since; or "".

@@ -363,8 +363,10 @@ array_wait (struct array *a, bool *healthy, char failed[ARRAY_WHY_LEN],
     busy |= join_find_spare (a, &slot) != NULL;
     busy |= a->resumes && !a->failed &&
       (work_waits (a) || (a->open_wanted && !a->writable));
-    *healthy = health (a, &reasons) == ARRAY_HEALTHY && !busy &&
-      a->irregular_slots == 0 && !target_waits (a);
+    *healthy = health (a, &reasons) == ARRAY_HEALTHY;
+    busy |= (reasons & ARRAY_WHY_STALLED) && !a->failed;
+    *healthy = *healthy && !busy && a->irregular_slots == 0 &&
+      !target_waits (a);
     if (!busy)
       tell_failed (a, since, failed);
     engine_unlock (a);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "array/health/entry.h"
+#include "array/seats/seat.h"
 
 char *
 entry_path (const char *path)
@@ -62,9 +63,9 @@ entry_of_seat (const struct array *a, const struct seat *s)
     .errors = s->nr_errors, .bad_sums = s->nr_bad_sums,
     .no_space = s->no_space,
     .no_space_ns = s->no_space ? loop_now (a->loop) - s->no_space_since : 0,
-    .no_answer = s->stalled_since != 0,
-    .no_answer_ns = s->stalled_since ? loop_now (a->loop) - s->stalled_since :
-      0,
+    .no_answer = seat_is_stalled (s),
+    .no_answer_ns = seat_is_stalled (s) ?
+      loop_now (a->loop) - s->stalled_since : 0,
     .slow = s->suspect || s->waited_for || s->hedge.slow,
     .no_connection = atomic_load (&s->m->away),
     .deleted = s->deleted && !s->failing,

@@ -64,6 +64,13 @@ seat_holds_data (const struct seat *s)
     (s->state == SEAT_ACTIVE || s->state == SEAT_TARGET);
 }
 
+/* It was so at the last tick of watch/stalled.c, and has not answered since. */
+static inline bool
+seat_is_stalled (const struct seat *s)
+{
+  return s->stalled_since != 0 && s->answered <= s->stalled_since;
+}
+
 /* For messages: "slot 3: /dev/sdx", or "spare: /dev/sdx". */
 #define SEAT_NAME_LEN 4160
 extern const char *seat_name (const struct seat *s, char buf[SEAT_NAME_LEN]);
