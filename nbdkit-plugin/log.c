@@ -443,6 +443,8 @@ log_start (void)
 
   if (log_file_use () == -1)
     return -1;
+  if (wanted == WANT_STDERR && has_no_stderr ())
+    wanted = WANT_ANY;
   to_syslog = wanted == WANT_SYSLOG ||
     (wanted == WANT_ANY && !log_file_is_used () && has_no_stderr ());
   started = true;

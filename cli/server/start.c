@@ -156,7 +156,7 @@ say_nothing (enum log_level level, const char *fmt, va_list args)
 {
 }
 
-/* Keys in the array's file. */
+/* Keys in the array's file.  In the background log=stderr means no log=. */
 struct said {
   bool log, log_file, resume;
 };
@@ -172,7 +172,8 @@ read_file (const char *name)
   log_set_sink (say_nothing);
   if (config_set (&c, "config", name) == 0 && config_read_file (&c) == 0)
     said = (struct said) {
-      .log = c.log, .log_file = c.log && !config_is_log_word (c.log),
+      .log = c.log && strcmp (c.log, "stderr") != 0,
+      .log_file = c.log && !config_is_log_word (c.log),
       .resume = c.given & BIT (config_find_key ("resume")),
     };
   log_set_sink (NULL);

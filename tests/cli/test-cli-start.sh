@@ -182,6 +182,30 @@ run 1 start -f nosuch           # in the foreground there is no such file
 said "nosuch.conf: No such file"
 [ -z "$(ls "$GPURAID_RUNDIR")" ] || fail "left: $(ls "$GPURAID_RUNDIR")"
 
+# ---- log=stderr in the background, where there is none
+
+echo "log=stderr" >>"$GPURAID_CONFIG_DIR/tank.conf"
+run 0 start tank
+grep -qxF "tank: there is no syslog: messages go to $log" "$tmp/out" ||
+  fail "start: $(cat "$tmp/out")"
+run 0 fail tank 1
+grep -q "taken out by command" "$log" || fail "the log: $(cat "$log")"
+run 0 readd tank 1
+run 0 wait tank
+run 0 stop tank
+rm "$log"
+export SYSLOG_FILE=$tmp/syslog
+: >"$SYSLOG_FILE"
+run 0 start tank
+run 0 fail tank 1
+grep -q "taken out by command" "$SYSLOG_FILE" ||
+  fail "syslog: $(cat "$SYSLOG_FILE")"
+run 0 readd tank 1
+run 0 wait tank
+run 0 stop tank
+unset SYSLOG_FILE
+sed -i '$d' "$GPURAID_CONFIG_DIR/tank.conf"
+
 # ---- log= in its file of keys; SIGHUP opens that file again
 
 printf 'log=%s\n' "$tmp/own.log" >>"$GPURAID_CONFIG_DIR/tank.conf"
