@@ -182,10 +182,13 @@ rules_pair_is_alike (const struct sim_disk *d, const uint8_t *image,
 }
 
 /* What rots while the array runs is not known to it, nor what a failed flush
- * has lost, as with pages; and what can't be read is not there.
+ * has lost, as with pages; and what can't be read is not there.  A write that
+ * failed may have reached the first copy alone: the member was taken out for
+ * that, and has no vote when it is taken again.
  */
 static void
-check_pair (struct run *r, const struct sim_disk *d, enum sb_copy copy)
+check_pair (struct run *r, const struct sim_disk *d, const struct seat *s,
+            enum sb_copy copy)
 {
   const enum sb_copy second = other_copy (copy);
   static struct superblock sb, other;
@@ -200,18 +203,19 @@ check_pair (struct run *r, const struct sim_disk *d, enum sb_copy copy)
   if (!get_copy (d, second, &other))
     run_die (r, "places: %s: the only good copy of a pair of the superblock, "
              "%u, is written over", d->name, copy);
-  if (ballot_newer (&sb.record.self.ballot, &other.record.self.ballot) ||
-      (ballot_equal (&sb.record.self.ballot, &other.record.self.ballot) &&
-       older_copy_own_step (&sb) > older_copy_own_step (&other)))
+  if (rule_is_active (s) &&
+      (ballot_newer (&sb.record.self.ballot, &other.record.self.ballot) ||
+       (ballot_equal (&sb.record.self.ballot, &other.record.self.ballot) &&
+        older_copy_own_step (&sb) > older_copy_own_step (&other))))
     run_die (r, "places: %s: copy %u of the superblock is written over, and "
              "the other one of its pair is older", d->name, copy);
 }
 
 static void
 check_superblock (struct run *r, const struct sim_disk *d,
-                  const struct place *p)
+                  const struct seat *s, const struct place *p)
 {
-  check_pair (r, d, p->no);
+  check_pair (r, d, s, p->no);
   for (unsigned c = 0; c < SB_NR_COPIES; c++)
     if (c != p->no &&
         sim_disk_is_unflushed (d, layout_sb_off (d->size, c), BLOCK_LEN))
@@ -423,7 +427,7 @@ look (void *opaque, struct sim_disk *d, enum io_kind kind,
     case NOWHERE:
       break;
     case SUPERBLOCK:
-      check_superblock (ru->r, d, p);
+      check_superblock (ru->r, d, s, p);
       break;
     case HEADER:
       if (!s->behind)
