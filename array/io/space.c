@@ -10,11 +10,16 @@
 #include "common/plant.h"
 
 bool
+space_is_error (int error)
+{
+  return error == ENOSPC || error == EDQUOT;
+}
+
+bool
 space_is_short (const struct array *a, const struct seat *s,
                 enum io_kind kind, int error)
 {
-  return !PLANTED ("enospc-ejects") &&
-    (error == ENOSPC || error == EDQUOT) && kind != IO_READ &&
+  return !PLANTED ("enospc-ejects") && space_is_error (error) && kind != IO_READ &&
     kind != IO_FLUSH && s->state == SEAT_ACTIVE && !s->failing && !a->failed;
 }
 

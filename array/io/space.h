@@ -16,6 +16,9 @@
 
 #include "array/engine/shared.h"
 
+/* Is this a lack of space? */
+extern bool space_is_error (int error);
+
 /* True if an I/O with this error is to wait for space.  Not a flush: the data
  * it covers may be gone.  Not I/O of a rebuild's target, which fails instead,
  * so that nothing waits for it.

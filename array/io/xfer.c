@@ -112,6 +112,14 @@ xfer_free (struct array *a, struct xfer *x)
   pool_put (&a->xfer_pool, x);
 }
 
+/* Zeroes have no room where nothing was written yet; a hole needs none. */
+static bool
+becomes_hole (const struct xfer *x)
+{
+  return x->may_be_hole && x->kind == IO_ZERO && space_is_error (x->error) &&
+    !x->abandoned && !x->seat->failing && !PLANTED ("zero-stays");
+}
+
 /* With the lock held: the I/O of a transfer has ended. */
 static void
 xfer_ended (struct array *a, struct xfer *x)
@@ -120,6 +128,11 @@ xfer_ended (struct array *a, struct xfer *x)
     space_is_short (a, x->seat, x->kind, x->error);
   const bool waits = is_short && !x->moot;
 
+  if (becomes_hole (x)) {
+    x->kind = IO_TRIM;
+    xfer_again (a, x);
+    return;
+  }
   if (is_short && x->moot)
     x->error = 0;
 

@@ -30,6 +30,7 @@ struct xfer {
   bool had_no_space;            /* at its last try */
   bool moot;                    /* it need not be written where there is no
                                  * space: something newer is durable */
+  bool may_be_hole;             /* IO_ZERO: IO_TRIM where there is no space */
   bool alone;                   /* not bundled: a bundle with it failed */
   bool abandoned;               /* done was called, or never will be */
   bool timed;                   /* a client waits for it: seats/slow.c counts

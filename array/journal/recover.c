@@ -220,6 +220,7 @@ place_zeroes (struct array *a, struct carry *c, const struct replay_run *run)
       x->off = layout_data_off (&a->sb.l, pos);
       x->len = len;
       x->owner = c;
+      x->may_be_hole = true;
       c->in_flight++;
       xfer_start (a, x);
     }

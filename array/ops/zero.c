@@ -182,6 +182,7 @@ zero_seat (struct array *a, struct op *op, struct seat *s)
     x->len = len;
     x->owner = op;
     x->of_op = true;
+    x->may_be_hole = true;
     op->pending++;
     xfer_start (a, x);
   }

@@ -36,17 +36,17 @@ is_of_stripes (const struct run *r, const struct request *q)
     lost_next_line (a, line0, line1) == line1;
 }
 
-/* With a journal trims of whole stripes do not wait, until the part of the ring
- * that is theirs is full; but a recovery that needs space comes first.
+/* With a journal trims and zeroes of whole stripes do not wait, until the part
+ * of the ring that is theirs is full; but a recovery that needs space comes
+ * first.
  */
 static bool
-trim_may_wait (const struct run *r, const struct request *q)
+zero_may_wait (const struct run *r, const struct request *q)
 {
   const struct array *a = r->sa->a;
 
   return !r->journal || !is_of_stripes (r, q) ||
-    (q->flags & ARRAY_TRIM) == 0 || !a->consistency->is_ready (a) ||
-    a->journal->full;
+    !a->consistency->is_ready (a) || a->journal->full;
 }
 
 /* Short reads of a sound array do not wait: others are operations, and a line
@@ -67,7 +67,7 @@ may_wait_for_space (const struct run *r, const struct request *q)
     return false;
   switch (q->kind) {
   case REQUEST_READ: return read_may_wait (r, q);
-  case REQUEST_ZERO: return trim_may_wait (r, q);
+  case REQUEST_ZERO: return zero_may_wait (r, q);
   default: return true;
   }
 }

@@ -107,6 +107,26 @@ test_slow_retry (void **state)
   end_whole (sa);
 }
 
+/* Zeroes of whole stripes, where nothing was written yet, need no space. */
+static void
+test_zeroes_of_stripes (void **state)
+{
+  struct sim_array *sa = start_half ();
+  struct sim_request *q;
+
+  memset (data + 19 * STRIPE, 0, 3 * STRIPE);
+  q = start_request (sa, REQUEST_ZERO, NULL, 19 * STRIPE, 3 * STRIPE,
+                     ARRAY_FUA);
+  assert_true (sim_array_pause (sa, 3 * SECOND));
+  assert_int_equal (q->state, SIM_IDLE);
+  assert_int_equal (q->r.error, 0);
+  free (q);
+  assert_false (is_short (sa));
+  check_all (sa);
+  sim_array_disk_at (sa, 1)->full = false;
+  end_whole (sa);
+}
+
 #define NR_WAITING 3u
 
 /* A flush, a write and zeroes that wait for space. */
@@ -429,6 +449,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_writes_are_held),
     cmocka_unit_test (test_slow_retry),
+    cmocka_unit_test (test_zeroes_of_stripes),
     cmocka_unit_test (test_wait),
     cmocka_unit_test (test_end_of_waits),
     cmocka_unit_test (test_forced_end),
