@@ -213,15 +213,15 @@ array_new (const struct config *c, struct assembly *as, struct coder *coder)
     return NULL;
   }
   health_notice (a);
+  a->found = as->found;
+  a->nr_found = as->nr_members;
+  as->found = NULL;
   if (recover_begin (a) == -1) {
     array_free_memory (a);
     return NULL;
   }
 
   a->coder = coder;
-  a->found = as->found;
-  a->nr_found = as->nr_members;
-  as->found = NULL;
   for (unsigned i = 0; i < as->nr_members; i++)
     as->member[i].member = NULL;
   assembly_free (as);

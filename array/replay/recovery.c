@@ -99,18 +99,38 @@ describe (const struct array *a, const struct recovery *rec)
               nr_blocks * (BLOCK_LEN / 1024));
 }
 
-/* Only the newest transaction may lack some of its direct blocks. */
-static int
-check_newest (const struct superblock *sb, struct ring_reading *rd,
-              unsigned nr)
+static unsigned
+find_targets (const struct array *a, struct ring_table table[MAX_SEATS])
 {
+  unsigned nr = 0;
+
+  for (unsigned i = 0; i < a->nr_found; i++) {
+    const struct found *f = &a->found[i];
+    const struct seat *s = a->seat[i];
+
+    if (f->state == FOUND_TARGET && s->m)
+      table[nr++] = (struct ring_table) {
+        s->m, s->slot, f->covered ? UINT64_MAX : f->cursor,
+      };
+  }
+  return nr;
+}
+
+/* Only the newest transaction may lack some of its direct blocks, or be
+ * dropped.
+ */
+static int
+check_newest (const struct array *a, struct ring_reading *rd, unsigned nr)
+{
+  struct ring_table target[MAX_SEATS];
+  const unsigned nr_targets = find_targets (a, target);
   uint64_t newest = 0;
 
   for (unsigned i = 0; i < nr; i++)
     if (rd[i].c->nr_records > 0)
       newest = MAX (newest, rd[i].c->record[rd[i].c->nr_records - 1].r.seq);
   for (unsigned i = 0; i < nr; i++)
-    if (ring_check_direct (&rd[i], sb, newest) == -1)
+    if (ring_check_placed (&rd[i], &a->sb, target, nr_targets, newest) == -1)
       return -1;
   return 0;
 }
@@ -130,7 +150,7 @@ read_rings (struct array *a, struct recovery *rec)
       };
   }
   if (rings_read (&a->sb, rd, nr) == -1 ||
-      check_newest (&a->sb, rd, nr) == -1)
+      check_newest (a, rd, nr) == -1)
     return -1;
   for (unsigned i = 0; i < a->nr_seats; i++) {
     a->seat[i]->ring_counter = rec->ring[i].header.counter;

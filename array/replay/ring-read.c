@@ -273,7 +273,7 @@ ring_read (struct member *m, const struct superblock *sb, unsigned slot,
   return 0;
 }
 
-/* ---- direct blocks ------------------------------------------------------ */
+/* ---- what was written in place ------------------------------------------- */
 
 static void
 check_entry (struct member *m, const struct superblock *sb,
@@ -296,13 +296,16 @@ check_entry (struct member *m, const struct superblock *sb,
   }
 }
 
-/* For which of these rows does the table have an entry of the transaction? */
+/* For which of these rows does a member's table have an entry of the
+ * transaction?
+ */
 static void
-find_entries (const struct ring_reading *rd, const struct superblock *sb,
+find_entries (const struct ring_table *t, const struct superblock *sb,
               const struct journal_entry *e, bool *stored, uint8_t *buf)
 {
   const uint32_t per_page = limits.table_page_entries;
-  const uint64_t end = e->first_block + e->nr_blocks;
+  const uint64_t end = MIN (e->first_block + e->nr_blocks,
+                            t->end / BLOCK_LEN);
   struct table_page page;
 
   for (uint64_t row = e->first_block; row < end;
@@ -310,9 +313,9 @@ find_entries (const struct ring_reading *rd, const struct superblock *sb,
     for (unsigned place = 0; place < 2; place++) {
       const uint64_t no = row / per_page;
 
-      if (rd->m->ops->pread (rd->m, buf, TABLE_PAGE_LEN,
-                        table_page_off (&sb->l, no, place)) != 0 ||
-          !table_page_decode (buf, &sb->array_uuid, rd->slot, no, &page))
+      if (t->m->ops->pread (t->m, buf, TABLE_PAGE_LEN,
+                            table_page_off (&sb->l, no, place)) != 0 ||
+          !table_page_decode (buf, &sb->array_uuid, t->slot, no, &page))
         continue;
       for (uint64_t r = row; r < end && r / per_page == no; r++)
         stored[r - e->first_block] |=
@@ -344,15 +347,37 @@ ring_find_record (const struct ring_contents *c, uint64_t seq)
   return find_record (c, seq);
 }
 
+static void
+check_record (const struct ring_reading *rd, const struct superblock *sb,
+              const struct ring_table *target, unsigned nr,
+              struct ring_record *rec, uint8_t *buf)
+{
+  const struct ring_table own = { rd->m, rd->slot, UINT64_MAX };
+  uint32_t done = 0;
+
+  for (uint32_t i = 0; i < rec->r.nr_entries; i++) {
+    const struct journal_entry *e = &rec->r.entry[i];
+
+    if (e->flags & JOURNAL_ENTRY_ZERO)
+      continue;
+    if (e->flags & JOURNAL_ENTRY_DIRECT)
+      check_entry (rd->m, sb, e, &rec->r.crc[done], &rec->good[done], buf);
+    if (!PLANTED ("direct-unproven"))
+      find_entries (&own, sb, e, &rec->stored[done], buf);
+    for (unsigned t = 0; t < nr && !PLANTED ("replay-target-unasked"); t++)
+      find_entries (&target[t], sb, e, &rec->stored[done], buf);
+    done += e->nr_blocks;
+  }
+}
+
 int
-ring_check_direct (const struct ring_reading *rd, const struct superblock *sb,
-                   uint64_t seq)
+ring_check_placed (const struct ring_reading *rd, const struct superblock *sb,
+                   const struct ring_table *target, unsigned nr, uint64_t seq)
 {
   struct ring_record *rec = find_record (rd->c, seq);
   CLEANUP_FREE uint8_t *buf = NULL;
-  uint32_t done = 0;
 
-  if (rec == NULL || PLANTED ("direct-unchecked"))
+  if (rec == NULL || sb->l.table_len == 0 || PLANTED ("direct-unchecked"))
     return 0;
   rec->stored = calloc (rec->r.nr_crcs + 1, sizeof *rec->stored);
   if (rec->stored == NULL ||
@@ -360,18 +385,7 @@ ring_check_direct (const struct ring_reading *rd, const struct superblock *sb,
     log_error ("posix_memalign: no memory");
     return -1;
   }
-  for (uint32_t i = 0; i < rec->r.nr_entries; i++) {
-    const struct journal_entry *e = &rec->r.entry[i];
-
-    if (e->flags & JOURNAL_ENTRY_ZERO)
-      continue;
-    if (e->flags & JOURNAL_ENTRY_DIRECT) {
-      check_entry (rd->m, sb, e, &rec->r.crc[done], &rec->good[done], buf);
-      if (!PLANTED ("direct-unproven"))
-        find_entries (rd, sb, e, &rec->stored[done], buf);
-    }
-    done += e->nr_blocks;
-  }
+  check_record (rd, sb, target, nr, rec, buf);
   return 0;
 }
 

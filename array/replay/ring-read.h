@@ -19,7 +19,7 @@ struct ring_record {
                                  * as it is known; owned */
   bool *stored;                 /* nr_crcs: the checksum table has an entry of
                                  * this transaction for the row; NULL if
-                                 * ring_check_direct did not look; owned */
+                                 * ring_check_placed did not look; owned */
 };
 
 struct ring_contents {
@@ -46,12 +46,20 @@ struct ring_reading {
 };
 extern int rings_read (const struct superblock *sb, struct ring_reading *rd,
                        unsigned nr);
+/* A member's checksum table, of which the first bytes of its data count. */
+struct ring_table {
+  struct member *m;
+  unsigned slot;
+  uint64_t end;                 /* bytes, from the start of its data */
+};
 /* Compare the blocks that a transaction has written in place with the record,
- * and look for their entries in the checksum table.  0, or -1 reported: no
- * memory.
+ * and look for entries of it in the checksum table, and in those of rebuilds'
+ * targets.  0, or -1 reported: no memory.
  */
-extern int ring_check_direct (const struct ring_reading *rd,
-                              const struct superblock *sb, uint64_t seq);
+extern int ring_check_placed (const struct ring_reading *rd,
+                              const struct superblock *sb,
+                              const struct ring_table *target, unsigned nr,
+                              uint64_t seq);
 extern void ring_contents_free (struct ring_contents *c);
 
 /* The record of this transaction, or NULL. */

@@ -438,6 +438,63 @@ test_page_of_a_target_is_whole (void **state)
   end_degraded (sa);
 }
 
+static void
+get_pages (struct sim_array *sa, unsigned disk,
+           uint8_t page[2][TABLE_PAGE_LEN])
+{
+  for (unsigned place = 0; place < 2; place++)
+    memcpy (page[place], sa->disk[disk]->image + page_off (sa, 0, place),
+            TABLE_PAGE_LEN);
+}
+
+/* A lost slot is being rebuilt.  A row was written directly, and of the pages
+ * with its entries only that of the target was stored.  So the write met R1:
+ * where one of its blocks is bad it is lost, not zeroes.
+ */
+static void
+test_page_of_a_target_proves (void **state)
+{
+  struct sim_array *sa;
+  unsigned other, no;
+  uint8_t page[2][TABLE_PAGE_LEN], before[2][TABLE_PAGE_LEN];
+
+  sim_consistency = CONSISTENCY_JOURNAL;
+  sim_checksum = CHECKSUM_CRC32C;
+  limits.table_page_entries = 24;
+  sa = start_empty (2, 1, CHUNK, 64);
+  other = slot_of (sa, 0, 2);
+  assert_true (sim_array_stop (sa));
+  sa->window_len = CHUNK;
+  sa->save_ns = 1;
+  open_again (sa, ~0, true);
+  put (sa, sa->g.size / 2, sa->g.size / 2, ARRAY_FUA);
+  assert_int_equal (sim_array_fail (sa, other), 0);
+  no = sim_array_add_disk (sa);
+  assert_int_equal (sim_array_replace (sa, other, no), 0);
+  while (sa->a->at[other][1]->cursor < 40 * CHUNK)
+    assert_true (sim_step (sa->sim));
+  wait_for_save (sa);
+  get_pages (sa, no, before);
+  put (sa, 0, 2 * CHUNK, ARRAY_FUA);
+  do {
+    assert_true (sim_step (sa->sim));
+    get_pages (sa, no, page);
+  } while (memcmp (page, before, sizeof page) == 0);
+  crash_array (sa);
+
+  for (unsigned place = 0; place < 2; place++)
+    put_bytes (sa, no, page_off (sa, 0, place), page[place], TABLE_PAGE_LEN);
+  for (unsigned slot = 0; slot < 3; slot++)
+    for (unsigned place = 0; place < 2 && slot != other; place++)
+      put_page (sa, slot, slot, place);
+  sim_disk_set_bad (sa->disk[slot_of (sa, 0, 0)], sa->l.data_off, BLOCK_LEN);
+  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
+  assert_non_null (strstr (sa->said, "lacks the content of 1 rows"));
+  assert_int_equal (sim_array_read (sa, back, 4096, 0), EIO);
+  check_range (sa, 4096, 2 * CHUNK - 4096);
+  end_degraded (sa);
+}
+
 /* ---- old blocks --------------------------------------------------------- */
 
 /* A block of a row that was written as a whole is old together with its entry,
@@ -581,6 +638,7 @@ main (void)
     TEST (test_rubbish_in_a_page_never_written),
     TEST (test_bad_block_in_a_page),
     TEST (test_page_of_a_target_is_whole),
+    TEST (test_page_of_a_target_proves),
     TEST (test_decoded_from_an_old_block),
     TEST (test_decoded_from_an_old_delta),
     TEST (test_decoded_with_old_parity),
