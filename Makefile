@@ -100,7 +100,7 @@ cli     := $(foreach d,cli $(call rooms,cli),$(call folder,$(d)))
 tests_of = $(sort $(wildcard $(foreach d,tests/* tests/*/*,$(d)/test-*.$(1))))
 test_c  := $(call tests_of,c)
 fuzz_c  := $(sort $(wildcard tests/fuzz/fuzz-*.c))
-not_helpers := $(foreach d,fake-cuda powerfail preload tools,tests/$(d)/%)
+not_helpers := $(foreach d,fake-cuda powerfail preload tools walks,tests/$(d)/%)
 helpers := $(patsubst %.c,$(B)/%.o,\
 	$(filter-out $(test_c) $(fuzz_c) $(not_helpers),\
 	$(sort $(wildcard tests/*.c tests/*/*.c tests/*/*/*.c))))
@@ -151,6 +151,18 @@ $(foreach t,$(test_c:.c=),$(eval $(B)/tests/$(notdir $(t)): $(B)/$(t).o))
 $(unit): $(B)/libtest.a $(B)/libgpuraid.a
 	$(CC) $(LDFLAGS) $(FASTLD) -o $@ $(filter %.o,$^) $(B)/libtest.a \
 	  $(B)/libgpuraid.a $(LIBS) -lcmocka -lJerasure
+
+# Says which functions of array/ it enters; see scripts/dev/walks.
+walked  := $(patsubst $(B)/%,$(B)/walks/%,$(filter $(B)/array/%,$(core)))
+$(B)/walks/walks: $(B)/tests/walks/walks.o $(walked) $(B)/libtest.a \
+		$(B)/libgpuraid.a
+	$(CC) $(LDFLAGS) $(FASTLD) -no-pie -o $@ $^ $(LIBS) -lcmocka
+# What is inline in the folders below is no part of a walk.
+$(walked): CFLAGS += -O0 -finstrument-functions \
+	-finstrument-functions-exclude-file-list=common/,gf/,member/,raidmap/
+$(B)/walks/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # As where the linker puts constants and code into one segment.
 $(B)/tests/test-killed-client: FASTLD := -Wl,-z,noseparate-code
@@ -340,7 +352,8 @@ fuzz: $(fuzzers)
 unit: $(unit) $(fake_cuda)
 
 objects: $(core) $(sim) $(control) $(measure) $(bench) $(plugin) $(old) $(attach) $(cli) $(helpers) \
-	$(test_c:%.c=$(B)/%.o) $(tools:=.o) $(volatile)
+	$(test_c:%.c=$(B)/%.o) $(tools:=.o) $(volatile) \
+	$(B)/tests/walks/walks.o
 
 named   := $(foreach t,$(T),$(patsubst test-test-%,test-%,test-$(t)))
 named_c := $(filter $(named:%=$(B)/tests/%),$(unit))
