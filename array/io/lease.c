@@ -28,12 +28,9 @@ lease_renew (struct array *a, uint64_t began)
 }
 
 bool
-lease_allows (struct array *a, const struct io *io)
+lease_lasts (struct array *a, const struct io *io, uint64_t until)
 {
-  const uint64_t until = atomic_load_explicit (&a->lease.until,
-                                               memory_order_relaxed);
-
-  return until == UINT64_MAX || !io_changes (io->kind) || io->member->async ||
+  return !io_changes (io->kind) || io->member->async ||
     loop_boot_time (a->loop) <= until || PLANTED ("beat-late-unlooked");
 }
 

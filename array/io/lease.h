@@ -6,7 +6,8 @@
  * it is held, and array/watch/look.c looks for another server first.  Members
  * that are remote do that themselves: member/nbd/look.c.
  *
- * Call all of these except lease_allows with the array lock held.
+ * Call all of these except lease_allows and lease_lasts with the array lock
+ * held.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -24,8 +25,18 @@ extern void lease_init (struct array *a);
  */
 extern void lease_renew (struct array *a, uint64_t began);
 
+/* For lease_allows: where beats are shown. */
+extern bool lease_lasts (struct array *a, const struct io *io, uint64_t until);
+
 /* Without the lock, just before it is submitted. */
-extern bool lease_allows (struct array *a, const struct io *io);
+static inline bool
+lease_allows (struct array *a, const struct io *io)
+{
+  const uint64_t until = atomic_load_explicit (&a->lease.until,
+                                               memory_order_relaxed);
+
+  return until == UINT64_MAX || lease_lasts (a, io, until);
+}
 
 /* It was not allowed: held is a->lease.xfers or .stores, link the transfer's
  * or store's.

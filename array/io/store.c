@@ -58,7 +58,7 @@ store_news (struct array *a, struct news *n)
     return;
   }
   st->error = st->io.error;
-  if (space_is_short (a, st->seat, st->io.kind, st->error)) {
+  if (st->error && space_is_short (a, st->seat, st->io.kind, st->error)) {
     st->had_no_space = true;
     space_wait (st->seat, &a->no_space_stores, &st->link);
     return;

@@ -124,7 +124,7 @@ becomes_hole (const struct xfer *x)
 static void
 xfer_ended (struct array *a, struct xfer *x)
 {
-  const bool is_short = !x->abandoned && !x->no_wait &&
+  const bool is_short = x->error && !x->abandoned && !x->no_wait &&
     space_is_short (a, x->seat, x->kind, x->error);
   const bool waits = is_short && !x->moot;
 
