@@ -166,7 +166,8 @@ journal_begin (struct array *a, struct journal *j,
     list_for_each (l, &t->ops)
       op_end_tickets (a, list_item (l, struct logged, link)->op);
   list_append (&j->live, &t->link);
-  zeroed_add (&j->zeroed, t->zeroed, t->nr_zeroed);
+  if (t->nr_zeroed > 0)
+    zeroed_add (&j->zeroed, t->zeroed, t->nr_zeroed);
   j->nr_direct += txn_direct_blocks (t);
   a->counters.journal_commits++;
 }

@@ -91,8 +91,7 @@ sums_hole_born (struct sums *s, uint64_t page_no)
 {
   struct sums_hole *h = &s->hole;
 
-  if (page_no < h->first || page_no >= h->end ||
-      PLANTED ("sums-hole-unborn"))
+  if (PLANTED ("sums-hole-unborn"))
     return;
   h->end = page_no;
   h->data_end = page_no + 1;

@@ -166,7 +166,14 @@ extern uint64_t sums_behind (const struct array *a, const struct sums_page *p);
 extern void sums_lose_behind (const struct array *a, struct sums_page *p,
                               unsigned slot);
 
-/* array/sums/hole.c: a page is to be stored. */
+/* Is the page in the hole that was found last? */
+static inline bool
+sums_hole_has (const struct sums *s, uint64_t page_no)
+{
+  return page_no >= s->hole.first && page_no < s->hole.end;
+}
+
+/* array/sums/hole.c: a page that is in it is to be stored. */
 extern void sums_hole_born (struct sums *s, uint64_t page_no);
 
 /* Forget what was in memory of slots that have new members. */

@@ -447,7 +447,8 @@ sums_mark_dirty (struct array *a, struct sums_page *p, uint64_t slots,
                  uint64_t seq)
 {
   p->dirty |= slots;
-  sums_hole_born (a->sums, p->no);
+  if (sums_hole_has (a->sums, p->no))
+    sums_hole_born (a->sums, p->no);
   if (a->sums->short_of)
     a->sums->stuck_gen = 0;
   if (p->is_dirty && seq >= p->dirty_seq)
