@@ -53,20 +53,6 @@ line_masks (const struct array *a, uint64_t no,
   }
 }
 
-bool
-pos_is_unsynced (const struct array *a, uint64_t pos)
-{
-  const uint64_t region = pos / a->sb.l.region_len;
-
-  return a->nr_unsynced > 0 && a->unsynced[region / 64] >> (region % 64) & 1;
-}
-
-bool
-line_is_unsynced (const struct array *a, uint64_t no)
-{
-  return pos_is_unsynced (a, line_pos (a, no));
-}
-
 uint64_t
 line_doubtful (const struct array *a, uint64_t no, uint64_t noread)
 {

@@ -18,10 +18,23 @@ extern const struct room room_seats;
 extern void line_masks (const struct array *a, uint64_t no,
                         uint64_t *noread, uint64_t *nowrite);
 
-/* True if the line's region was open at an unclean start, until resynced. */
-extern bool line_is_unsynced (const struct array *a, uint64_t no);
-/* The same for a place on the members, in bytes from data_off. */
-extern bool pos_is_unsynced (const struct array *a, uint64_t pos);
+/* True if a place on the members, in bytes from data_off, is in a region that
+ * was open at an unclean start, until resynced.
+ */
+static inline bool
+pos_is_unsynced (const struct array *a, uint64_t pos)
+{
+  const uint64_t region = pos / a->sb.l.region_len;
+
+  return a->nr_unsynced > 0 && a->unsynced[region / 64] >> (region % 64) & 1;
+}
+
+/* The same for a line. */
+static inline bool
+line_is_unsynced (const struct array *a, uint64_t no)
+{
+  return pos_is_unsynced (a, line_pos (a, no));
+}
 
 /* After an unclean start parity may not fit the data: the roles that are to
  * be made anew rather than used.  Lost content is decoded from the readable
