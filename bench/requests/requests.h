@@ -40,29 +40,15 @@
 #ifndef GPURAID_BENCH_REQUESTS_H
 #define GPURAID_BENCH_REQUESTS_H
 
-#include <stdint.h>
 #include <stdio.h>
 
-#include <json-c/json.h>
+#include "bench/requests/json.h"
 
 /* A new object for the caller; NULL: why (BENCH_WHY_LEN bytes). */
 extern struct json_object *requests_answer (struct json_object *request,
                                             char *why);
 
-/* ---- between the files of bench/requests*.c */
-
-/* The member called key, or what it is by default.  A number that is out of
- * range is the nearest that is not.
- */
-extern uint64_t request_number (struct json_object *, const char *key,
-                                uint64_t most, uint64_t otherwise);
-/* "" by default. */
-extern const char *request_text (struct json_object *, const char *key);
-
-extern void answer_number (struct json_object *, const char *key, int64_t);
-extern void answer_double (struct json_object *, const char *key, double);
-extern void answer_text (struct json_object *, const char *key,
-                         const char *text);
+/* ---- between the files of bench/requests/ */
 
 /* The open case that is named; NULL: why. */
 struct run;
@@ -72,6 +58,8 @@ typedef struct json_object *request_handler (struct json_object *, char *why);
 extern request_handler request_machine, request_devices, request_device;
 extern request_handler request_engine, request_ceilings, request_memcpy;
 extern request_handler request_opencl;
+extern request_handler request_open, request_close;
+extern request_handler request_check, request_sample;
 extern request_handler request_xors;
 extern request_handler request_tunes, request_source, request_use;
 extern request_handler request_phases;
