@@ -368,7 +368,8 @@ lint:
 
 check: all $(unit)
 	scripts/dev/check-layers
-	for d in array attach bench cli common control gf gpu measure member; do \
+	for d in array attach bench cli common control gf gpu measure member \
+	    nbdkit-plugin; do \
 	  scripts/dev/include-cycles --most 0 --calls $(B) $$d || exit 1; \
 	done
 	B=$(B) OUT=$(OUT) SAN=$(SAN) scripts/run-tests $(unit) \

@@ -9,7 +9,7 @@
  * writes all messages, from a bounded queue.
  *
  * The same thread checks whether nbdkit was told to stop and waits for clients,
- * which nbdkit does without a message.
+ * which nbdkit does without a message; log_start is handed what it asks then.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -155,6 +155,7 @@ static struct {
   _Atomic uint64_t stuck_at;    /* 1 + nr_out when a flush gave up */
   pthread_t thread;
   pthread_mutex_t lock;
+  struct log_server server;     /* constant while the thread runs */
 
   /* The thread's. */
   bool told_of_stop;
@@ -276,7 +277,8 @@ wait_for_work (void)
   clock_gettime (CLOCK_MONOTONIC, &until);
   until.tv_sec += LOOK_S;
   while (queue.first == NULL && !queue.stopping) {
-    if ((clients_count () == 0 || queue.told_of_stop) && !log_file_is_used ())
+    if ((queue.server.nr_clients () == 0 || queue.told_of_stop) &&
+        !log_file_is_used ())
       pthread_cond_wait (&queue.changed, &queue.lock);
     else if (pthread_cond_clockwait (&queue.changed, &queue.lock,
                                      CLOCK_MONOTONIC, &until) == ETIMEDOUT)
@@ -339,7 +341,7 @@ wait_for_stderr (void)
 static void
 look_for_stop (void)
 {
-  const unsigned nr = clients_count ();
+  const unsigned nr = queue.server.nr_clients ();
 
   if (nr == 0 || queue.told_of_stop || monotonic_ns () < queue.next_look ||
       !stderr_takes (0))
@@ -348,7 +350,7 @@ look_for_stop (void)
   if (nbdkit_nanosleep (0, 0) == 0 || errno != ESHUTDOWN)
     return;
   queue.told_of_stop = true;
-  if (plugin_end_waits ())
+  if (queue.server.told_to_stop ())
     write_text (LOG_LEVEL_NOTICE, "the server was told to stop: it waits "
                 "until its clients disconnect (%u of them)", nr);
 }
@@ -437,7 +439,7 @@ has_no_stderr (void)
 }
 
 int
-log_start (void)
+log_start (const struct log_server *server)
 {
   int err;
 
@@ -448,6 +450,7 @@ log_start (void)
   to_syslog = wanted == WANT_SYSLOG ||
     (wanted == WANT_ANY && !log_file_is_used () && has_no_stderr ());
   started = true;
+  queue.server = *server;
   err = thread_start (&queue.thread, "gpuraid-log", write_queue, NULL);
   if (err) {
     log_error ("pthread_create: %s", strerror (err));

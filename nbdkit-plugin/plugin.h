@@ -29,11 +29,20 @@ extern void log_to_nbdkit (void);
  */
 extern int log_choose (const char *target);
 
+/* What the thread of the log asks the server. */
+struct log_server {
+  unsigned (*nr_clients) (void);
+  /* nbdkit was told to stop, and waits for clients.  Called once.  False: there
+   * is no array any more.
+   */
+  bool (*told_to_stop) (void);
+};
+
 /* After the fork: from now on a thread writes them, and no other waits for
  * stderr.  They go where log_choose says; without that notices go to syslog if
  * the fork made a daemon without a stderr.  0, or -1 reported.
  */
-extern int log_start (void);
+extern int log_start (const struct log_server *);
 /* Wait until all is written; stderr may block a second longer.  No other thread
  * of ours runs any more.  Safe without log_start, and twice.
  */
@@ -119,11 +128,6 @@ extern void plugin_load (void);
 extern int plugin_get_ready (void);
 extern int plugin_after_fork (void);
 extern void plugin_cleanup (void);
-
-/* nbdkit was told to stop: nothing waits for space any more.  Any thread;
- * false: there is no array any more.
- */
-extern bool plugin_end_waits (void);
 
 extern void plugin_unload (void);
 

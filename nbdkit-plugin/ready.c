@@ -347,22 +347,9 @@ start (void)
     resume_start (plugin_array) : 0;
 }
 
-/* nbdkit exits at once if this fails. */
-int
-plugin_after_fork (void)
-{
-  if (log_start () == -1)
-    return -1;
-  if (start () == -1) {
-    log_stop ();
-    return -1;
-  }
-  serving = true;
-  return 0;
-}
-
-bool
-plugin_end_waits (void)
+/* Nothing waits for space any more. */
+static bool
+end_waits (void)
 {
   bool is_there;
 
@@ -372,6 +359,25 @@ plugin_end_waits (void)
     array_end_waits (plugin_array, false);
   pthread_mutex_unlock (&end_lock);
   return is_there;
+}
+
+/* nbdkit exits at once if this fails. */
+int
+plugin_after_fork (void)
+{
+  const struct log_server server = {
+    .nr_clients = clients_count,
+    .told_to_stop = end_waits,
+  };
+
+  if (log_start (&server) == -1)
+    return -1;
+  if (start () == -1) {
+    log_stop ();
+    return -1;
+  }
+  serving = true;
+  return 0;
 }
 
 void
