@@ -7,7 +7,6 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -97,19 +96,6 @@ why_too_small (const char *path)
   return st.st_size == 0 ? "file is empty" : "too small for a member";
 }
 
-static const char *
-why_unwritable (const char *path, int err)
-{
-  struct stat st;
-
-  if (err != EROFS)
-    return "no permission";
-  if (member_is_uri (path))
-    return "the export is read-only";
-  return stat (path, &st) == 0 && S_ISBLK (st.st_mode) ?
-    "the disk is read-only" : "the file system is read-only";
-}
-
 static void
 remark_left_out (const struct config *c, const struct absent *absent,
                  struct remarks *rem)
@@ -120,8 +106,7 @@ remark_left_out (const struct config *c, const struct absent *absent,
     if (absent->unwritable[i]) {
       remark (rem, "%s%s (%s)", !first ? ", " : rem->len ?
               "; left out, can't be written: " : "left out, can't be written: ",
-              c->member[i],
-              why_unwritable (c->member[i], absent->unwritable[i]));
+              c->member[i], absent->unwritable[i]);
       first = false;
     }
 }

@@ -15,8 +15,8 @@
 
 /* Of the members of a configuration that were not opened. */
 struct absent {
-  int unwritable[CONFIG_MAX_MEMBERS];   /* why config->member[i] can't be
-                                         * written, an errno; else 0 */
+  const char *unwritable[CONFIG_MAX_MEMBERS];   /* why config->member[i] can't
+                                                 * be written; NULL: it can */
   bool left_out;                /* these are not opened, as the others are
                                  * enough; else all are open read-only */
 };

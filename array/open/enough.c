@@ -102,7 +102,7 @@ decide (struct looked_at *l, struct membership_decision *d)
 
 bool
 enough_without (const struct config *c, struct member *const *opened,
-                const int *unwritable)
+                const char *const *unwritable)
 {
   CLEANUP_FREE struct membership_decision *d = malloc (sizeof *d);
   CLEANUP_FREE struct found *found = calloc (c->nr_members + 1, sizeof *found);
@@ -112,7 +112,7 @@ enough_without (const struct config *c, struct member *const *opened,
   if (d == NULL || found == NULL || writable == NULL)
     return false;
   for (unsigned i = 0; i < c->nr_members; i++)
-    if (!look (&l, c->member[i], opened[i], unwritable[i] == 0))
+    if (!look (&l, c->member[i], opened[i], unwritable[i] == NULL))
       return false;
   return decide (&l, d);
 }

@@ -14,7 +14,7 @@
  *
  *   opened      a place for each member of the configuration: those that are
  *               exports are open
- *   unwritable  likewise: not 0 if it can't be written
+ *   unwritable  likewise: NULL if it can be written
  *
  * True if all members together make an array, and those that can be written do
  * too, by the rules of degraded=allow.  Of degraded=refuse that is for assemble
@@ -23,6 +23,6 @@
  */
 extern bool enough_without (const struct config *c,
                             struct member *const *opened,
-                            const int *unwritable);
+                            const char *const *unwritable);
 
 #endif

@@ -19,23 +19,31 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 
-/* Why this file or disk can't be written: EROFS, EACCES, EPERM; 0: it can, or
- * it does not even open, and opening it reports why.
- */
-static int
-why_unwritable (const char *path)
+static bool
+is_readonly_disk (const char *path)
 {
-  CLEANUP_CLOSE int fd = -1;
-  struct stat st;
+  CLEANUP_CLOSE int fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   int ro = 0;
 
-  if (faccessat (AT_FDCWD, path, W_OK, AT_EACCESS) == -1 &&
-      (errno == EACCES || errno == EPERM || errno == EROFS))
-    return errno;
-  if (stat (path, &st) == -1 || !S_ISBLK (st.st_mode))
-    return 0;
-  fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  return fd != -1 && ioctl (fd, BLKROGET, &ro) == 0 && ro ? EROFS : 0;
+  return fd != -1 && ioctl (fd, BLKROGET, &ro) == 0 && ro;
+}
+
+/* Why this file or disk can't be written; NULL: it can, or it does not even
+ * open, and opening it reports why.
+ */
+static const char *
+why_unwritable (const char *path)
+{
+  const int err = faccessat (AT_FDCWD, path, W_OK, AT_EACCESS) == -1 ?
+    errno : 0;
+  struct stat st;
+  const bool is_disk = stat (path, &st) == 0 && S_ISBLK (st.st_mode);
+
+  if (err == EACCES || err == EPERM)
+    return "no permission";
+  if (is_disk && (err == EROFS || is_readonly_disk (path)))
+    return "the disk is read-only";
+  return err == EROFS ? "the file system is read-only" : NULL;
 }
 
 static int
@@ -61,7 +69,7 @@ open_one (const struct config *c, unsigned i, unsigned flags,
   struct member *m = member_open (c->member[i], MEMBER_LISTED | flags, 0);
 
   if (m == NULL && errno == EROFS && member_is_uri (c->member[i])) {
-    absent->unwritable[i] = EROFS;
+    absent->unwritable[i] = "the export is read-only";
     m = member_open (c->member[i], MEMBER_LISTED | MEMBER_RDONLY, 0);
   }
   if (m == NULL)
@@ -103,7 +111,7 @@ close_those (const struct config *c, bool (*which) (const struct absent *,
 static bool
 is_unwritable (const struct absent *absent, unsigned i)
 {
-  return absent->unwritable[i] != 0;
+  return absent->unwritable[i] != NULL;
 }
 
 static bool
