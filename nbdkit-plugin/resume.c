@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "common/log.h"
+#include "common/threads/thread.h"
 #include "nbdkit-plugin/plugin.h"
 
 #define DELAY_S 2
@@ -61,16 +62,20 @@ int
 resume_start (struct array *array)
 {
   pthread_condattr_t attr;
+  int err;
 
   pthread_condattr_init (&attr);
   pthread_condattr_setclock (&attr, CLOCK_MONOTONIC);
   pthread_cond_init (&ended, &attr);
   pthread_condattr_destroy (&attr);
   array_set_resumes (array, true);
-  started = pthread_create (&thread, NULL, resume, array) == 0;
-  if (!started)
-    log_error ("pthread_create: no thread for resume=yes");
-  return started ? 0 : -1;
+  err = thread_start (&thread, "gpuraid-resume", resume, array);
+  if (err) {
+    log_error ("resume=yes: pthread_create: %s", strerror (err));
+    return -1;
+  }
+  started = true;
+  return 0;
 }
 
 void
