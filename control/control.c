@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -27,6 +26,7 @@
 #include "common/cleanup.h"
 #include "common/list.h"
 #include "common/log.h"
+#include "common/threads/thread.h"
 #include "control/control.h"
 #include "control/line.h"
 #include "control/request.h"
@@ -209,20 +209,6 @@ session_thread (void *vp)
   return NULL;
 }
 
-/* A thread that takes none of the process's signals. */
-static int
-create_thread (pthread_t *thread, void *(*run) (void *), void *arg)
-{
-  sigset_t all, old;
-  int err;
-
-  sigfillset (&all);
-  pthread_sigmask (SIG_SETMASK, &all, &old);
-  err = pthread_create (thread, NULL, run, arg);
-  pthread_sigmask (SIG_SETMASK, &old, NULL);
-  return err;
-}
-
 /* If there are too many, the one that has asked nothing for longest ends.  It
  * still answers what has arrived: only its reading ends.  False: all are waited
  * for.  With the lock held.
@@ -269,7 +255,7 @@ session_start (struct control *c, int fd)
     s->control = c;
     s->fd = fd;
     s->wait = ++c->nr_waits;    /* its thread may begin much later */
-    err = create_thread (&s->thread, session_thread, s);
+    err = thread_start (&s->thread, "gpuraid-session", session_thread, s);
   }
   if (err == 0) {
     list_append (&c->running, &s->link);
@@ -388,7 +374,7 @@ control_start (struct control *c, const struct control_ops *ops, void *opaque)
     log_error ("eventfd: %m");
     return -1;
   }
-  err = create_thread (&c->acceptor, acceptor_thread, c);
+  err = thread_start (&c->acceptor, "gpuraid-control", acceptor_thread, c);
   if (err) {
     errno = err;
     log_error ("pthread_create: %m");

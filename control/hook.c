@@ -25,6 +25,7 @@
 #include "common/cleanup.h"
 #include "common/list.h"
 #include "common/log.h"
+#include "common/threads/thread.h"
 #include "control/hook.h"
 #include "control/reply.h"
 
@@ -328,7 +329,7 @@ hook_start (const char *program, const char *label, const uuid_bytes *uuid)
   list_init (&h->queue);
   pthread_mutex_init (&h->lock, NULL);
   pthread_cond_init (&h->changed, NULL);
-  err = pthread_create (&h->thread, NULL, hook_thread, h);
+  err = thread_start (&h->thread, "gpuraid-hook", hook_thread, h);
   if (err) {
     log_error ("pthread_create: %s", strerror (err));
     free (h);

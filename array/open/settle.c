@@ -9,6 +9,7 @@
 #include "array/open/settle.h"
 #include "common/cleanup.h"
 #include "common/plant.h"
+#include "common/threads/thread.h"
 
 struct flusher {
   struct member *m;
@@ -45,7 +46,7 @@ settle (struct member **m, unsigned nr, int *err)
     if (f) {
       f[i] = (struct flusher) { .m = m[i], .err = &err[i] };
       f[i].started = nr > 1 && may_wait (m[i]) &&
-        pthread_create (&f[i].thread, NULL, flush, &f[i]) == 0;
+        thread_start (&f[i].thread, "gpuraid-settle", flush, &f[i]) == 0;
     }
     if (f == NULL || !f[i].started)
       err[i] = m[i]->ops->flush (m[i]);

@@ -14,6 +14,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/plant.h"
+#include "common/threads/thread.h"
 #include "raidmap/limits.h"
 #include "raidmap/table.h"
 
@@ -423,7 +424,8 @@ rings_read (const struct superblock *sb, struct ring_reading *rd, unsigned nr)
 
   /* This thread is one of them. */
   while (nr_threads + 1 < most &&
-         pthread_create (&thread[nr_threads], NULL, read_some, &rs) == 0)
+         thread_start (&thread[nr_threads], "gpuraid-replay", read_some,
+                       &rs) == 0)
     nr_threads++;
   (void) read_some (&rs);
   for (unsigned i = 0; i < nr_threads; i++)

@@ -11,7 +11,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -19,6 +18,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/threads/lock.h"
+#include "common/threads/thread.h"
 #include "gf/cpu/workers.h"
 
 struct workers {
@@ -160,22 +160,15 @@ stop_threads (struct workers *w)
 int
 workers_start (struct workers *w)
 {
-  sigset_t all, old;
   int err = 0;
 
   assert (w->nr_started == 0);
 
-  /* Only the threads of the program handle signals. */
-  sigfillset (&all);
-  pthread_sigmask (SIG_SETMASK, &all, &old);
-  while (w->nr_started < w->nr_threads) {
-    err = pthread_create (&w->threads[w->nr_started], NULL, worker, w);
-    if (err)
-      break;
-    pthread_setname_np (w->threads[w->nr_started++], "gpuraid-coder");
+  while (err == 0 && w->nr_started < w->nr_threads) {
+    err = thread_start (&w->threads[w->nr_started], "gpuraid-coder", worker,
+                        w);
+    w->nr_started += err == 0;
   }
-  pthread_sigmask (SIG_SETMASK, &old, NULL);
-
   if (err) {
     errno = err;
     log_error ("pthread_create: %m");

@@ -17,11 +17,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <time.h>
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/threads/thread.h"
 #include "gpu/choice/check.h"
 #include "gpu/choice/internal.h"
 #include "gpu/compiler/child.h"
@@ -322,7 +322,6 @@ run (void *arg)
   unsigned nr_failed = 0;
   bool dead, checked = false;
 
-  prctl (PR_SET_NAME, "gpuraid-compile", 0ul, 0ul, 0ul);
   while ((k = next (ks, &dead)) != NULL) {
     if (dead) {
       unload (ks, k);
@@ -345,7 +344,7 @@ run (void *arg)
 int
 kernels_start (struct kernels *ks)
 {
-  int err = pthread_create (&ks->thread, NULL, run, ks);
+  int err = thread_start (&ks->thread, "gpuraid-compile", run, ks);
 
   if (err) {
     errno = err;

@@ -16,6 +16,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/threads/thread.h"
 #include "gpu/device/device.h"
 #include "gpu/device/staged.h"
 
@@ -233,7 +234,7 @@ device_start (struct gpu_device *dev, const struct device_owner *owner,
   }
   if (r != CUDA_SUCCESS)
     return no_start (dev, call, driver_error (dev->driver, r, buf));
-  err = pthread_create (&dev->thread, NULL, device_thread, dev);
+  err = thread_start (&dev->thread, "gpuraid-cuda", device_thread, dev);
   if (err)
     return no_start (dev, "pthread_create", strerror (err));
   dev->has_thread = true;

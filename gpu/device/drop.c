@@ -24,11 +24,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <time.h>
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/threads/thread.h"
 #include "gpu/device/device.h"
 
 #define TRY_AGAIN_S 1
@@ -55,7 +55,6 @@ drop (void *arg)
   const struct timespec pause = { .tv_sec = TRY_AGAIN_S };
   struct gpu_device *dev = arg;
 
-  prctl (PR_SET_NAME, "gpuraid-drop", 0ul, 0ul, 0ul);
   {
     ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&dev->lock);
 
@@ -163,7 +162,7 @@ start_dropping (struct gpu_device *dev, pthread_t *thread, bool *has_thread)
 
     dev->dropping = true;
   }
-  *has_thread = pthread_create (thread, NULL, drop, dev) == 0;
+  *has_thread = thread_start (thread, "gpuraid-drop", drop, dev) == 0;
   if (!*has_thread)
     drop (dev);                 /* otherwise nothing reports that it takes
                                  * long */

@@ -276,7 +276,6 @@ device_thread (void *arg)
   list_init (&done);
   /* The default of 50 us would be half of a pause. */
   prctl (PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
-  prctl (PR_SET_NAME, "gpuraid-cuda", 0ul, 0ul, 0ul);
 
   for (;;) {
     news = atomic_load_explicit (&dev->nr_news, memory_order_acquire);

@@ -116,6 +116,9 @@ refuses check-style array/x.c '\tint x;' 'array/x.c:2: a tab'
 refuses check-style array/x.c 'int x; ' 'array/x.c:2: space at the end'
 refuses check-style array/x.c '/* TO''DO */' 'array/x.c:2: an open end'
 refuses check-style array/x.c "/* $(printf '%080d' 0) */" '80 columns'
+refuses check-style array/x.c '  err = pthread_create (&t, NULL, f, a);' \
+  'array/x.c:2: a thread without thread_start'
+accepts check-style attach/x.c '  err = pthread_create (&t, NULL, f, a);'
 refuses check-style array/x.c '/* W''hoever waits. */' \
   'array/x.c:2: a word to avoid: W''hoever'
 refuses check-style docs/x.md 'An er''rand.' \
