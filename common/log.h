@@ -23,6 +23,8 @@ enum log_level {
  */
 typedef void (*log_sink) (enum log_level level, const char *fmt, va_list args);
 extern void log_set_sink (log_sink sink);
+/* A sink that drops all messages. */
+extern void log_nowhere (enum log_level level, const char *fmt, va_list args);
 
 /* errno survives these. */
 extern void log_error (const char *fmt, ...)

@@ -247,9 +247,18 @@ names_connect (const char *control, unsigned seconds)
   return control_connect (path, seconds);
 }
 
-static void
-say_nothing (enum log_level level, const char *fmt, va_list args)
+bool
+names_read_config (const char *name, bool complete, struct config *c)
 {
+  bool r;
+
+  config_init (c);
+  log_set_sink (log_nowhere);
+  r = config_set (c, "config", name) == 0 &&
+    (complete ? config_complete (c, config_choose_members)
+     : config_read_file (c)) == 0;
+  log_set_sink (NULL);
+  return r;
 }
 
 /* Whether the array opens with this member, as far as the file can be read. */
@@ -276,17 +285,12 @@ names_remind (const char *control, const char *path)
 {
   CLEANUP_FREE char *file = strchr (control, '/') ? NULL :
     config_file_path (control);
-  bool known;
   struct config c;
+  bool known;
 
-  /* What is wrong in it is for the next start to say. */
   if (file == NULL || access (file, R_OK) == -1)
     return;
-  config_init (&c);
-  log_set_sink (say_nothing);
-  known = config_set (&c, "config", control) != 0 ||
-    config_complete (&c, config_choose_members) == -1 || has_member (&c, path);
-  log_set_sink (NULL);
+  known = !names_read_config (control, true, &c) || has_member (&c, path);
   if (!known && c.dir)
     log_notice ("%s does not name %s: the members are the files member-*.img "
                 "in %s; give it such a name when the array is stopped, or the "

@@ -63,6 +63,14 @@ extern enum socket_state names_remove_dead (const char *path);
 extern struct control_client *names_connect (const char *control,
                                              unsigned seconds);
 
+/* Read the file of the array's keys; complete: and choose the members.  Reports
+ * nothing: what is wrong in it is for the server to say, at the start.  False:
+ * there was something.  In any case config_free is for the caller.
+ */
+struct config;
+extern bool names_read_config (const char *name, bool complete,
+                               struct config *c);
+
 /* After a command has given the array named likewise a new member: say so if
  * the file of its keys does not name that, because the next start then opens
  * the array without it.  path: absolute.

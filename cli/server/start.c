@@ -151,32 +151,23 @@ run_in_background (char **argv)
     : EXIT_FAILURE;
 }
 
-static void
-say_nothing (enum log_level level, const char *fmt, va_list args)
-{
-}
-
 /* Keys in the array's file.  In the background log=stderr means no log=. */
 struct said {
   bool log, log_file, resume;
 };
 
-/* The server says what is wrong with that file. */
 static struct said
 read_file (const char *name)
 {
   struct said said = { false };
   struct config c;
 
-  config_init (&c);
-  log_set_sink (say_nothing);
-  if (config_set (&c, "config", name) == 0 && config_read_file (&c) == 0)
+  if (names_read_config (name, false, &c))
     said = (struct said) {
       .log = c.log && strcmp (c.log, "stderr") != 0,
       .log_file = c.log && !config_is_log_word (c.log),
       .resume = c.given & BIT (config_find_key ("resume")),
     };
-  log_set_sink (NULL);
   config_free (&c);
   return said;
 }

@@ -24,11 +24,6 @@ enum { HEALTHY, DEGRADED, FAILED, NO_ANSWER = EXIT_NO_ANSWER };
 
 static bool quiet, json;
 
-static void
-say_nothing (enum log_level level, const char *fmt, va_list args)
-{
-}
-
 static int
 exit_status (struct json_object *status)
 {
@@ -155,6 +150,6 @@ cmd_status (int argc, char **argv)
   if (argc - optind > 1)
     return CLI_USAGE;
   if (quiet)
-    log_set_sink (say_nothing);
+    log_set_sink (log_nowhere);
   return optind < argc ? show_one (argv[optind]) : show_all ();
 }

@@ -18,11 +18,6 @@
 static unsigned first_seed;
 
 static void
-quiet (enum log_level level, const char *fmt, va_list args)
-{
-}
-
-static void
 test_bad_blocks (void **state)
 {
   struct sim *sim = sim_new (first_seed);
@@ -84,7 +79,7 @@ test_locks (void **state)
   struct sim_disk *d = sim_disk_new (sim, "d", SIZE);
   struct member *m = sim_disk_open (d, 0), *m2;
 
-  log_set_sink (quiet);
+  log_set_sink (log_nowhere);
   assert_null (sim_disk_open (d, 0));
   assert_int_equal (errno, EWOULDBLOCK);
   assert_null (sim_disk_open (d, MEMBER_RDONLY));
@@ -131,7 +126,7 @@ test_dead_and_absent (void **state)
   struct member *m = sim_disk_open (d, 0);
   uint8_t *buf = NULL;
 
-  log_set_sink (quiet);
+  log_set_sink (log_nowhere);
   assert_int_equal (sim_io_run (sim, m, IO_WRITE, 0, 4, 'a'), 0);
   d->dead = true;
   assert_int_equal (sim_io_run (sim, m, IO_READ, 0, 1, 'a'), ENODEV);
