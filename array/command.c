@@ -15,12 +15,12 @@
 #include "array/change/readd.h"
 #include "array/health/health.h"
 #include "array/health/outcome.h"
-#include "array/stores/copies.h"
 #include "array/passes/pace.h"
 #include "array/passes/pass.h"
 #include "array/request/blocking.h"
 #include "array/scrub/scrub.h"
 #include "array/seats/seat.h"
+#include "array/stores/copies.h"
 #include "array/work.h"
 #include "raidmap/uuid.h"
 

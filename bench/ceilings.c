@@ -9,11 +9,11 @@
 #include <sys/mman.h>
 
 #include "bench/ceilings.h"
-#include "measure/clock.h"
-#include "measure/coders.h"
 #include "bench/gpu.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
+#include "measure/clock.h"
+#include "measure/coders.h"
 
 /* How many times; the best counts, because a ceiling is what can be reached. */
 #define NR_TRIES 5

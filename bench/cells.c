@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "measure/clock.h"
 #include "bench/gpu.h"
 #include "common/bits.h"
+#include "measure/clock.h"
 
 int
 bench_cells_open (struct bench_cells *c, struct bench_gpu *gpu,

@@ -14,8 +14,8 @@
 
 #include <stdbool.h>
 
-#include "measure/method.h"
 #include "gpu/device/driver.h"
+#include "measure/method.h"
 
 /* Opened once in a process and never closed. */
 struct bench_gpu {

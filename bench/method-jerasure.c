@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "measure/clock.h"
 #include "bench/methods.h"
 #include "common/bits.h"
+#include "measure/clock.h"
 
 #define MAX_THREADS 1024
 

@@ -6,8 +6,8 @@
 #ifndef GPURAID_BENCH_METHOD_KERNEL_H
 #define GPURAID_BENCH_METHOD_KERNEL_H
 
-#include "measure/method.h"
 #include "gpu/text/source.h"
+#include "measure/method.h"
 
 /* The method "kernel" without a kernel: kernel_method_use sets one, and may be
  * called again.

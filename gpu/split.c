@@ -4,8 +4,8 @@
  */
 
 #include "common/bits.h"
-#include "gpu/split.h"
 #include "gpu/device/device.h"
+#include "gpu/split.h"
 
 #define BLOCK_LEN ((size_t) 4096)
 

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "measure/code.h"
-#include "measure/reference.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
+#include "measure/code.h"
+#include "measure/reference.h"
 
 /* A method with packets of its own always codes crs, one with rows of its own
  * and no packets rs.

@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-#include "measure/coders.h"
 #include "common/bytes/crc32c.h"
+#include "measure/coders.h"
 
 int
 method_check_crcs (struct method *e, const uint32_t *crc, size_t nr_rects,

@@ -15,14 +15,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "measure/clock.h"
-#include "measure/method-coder.h"
-#include "measure/coders.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/list.h"
-#include "gpu/coder-cuda.h"
 #include "gpu/choice/kernels.h"
+#include "gpu/coder-cuda.h"
+#include "measure/clock.h"
+#include "measure/coders.h"
+#include "measure/method-coder.h"
 
 #define DEFAULT_JOBS 8
 /* For kernels that are being compiled, in all. */

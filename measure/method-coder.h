@@ -6,8 +6,8 @@
 #ifndef GPURAID_MEASURE_METHOD_CODER_H
 #define GPURAID_MEASURE_METHOD_CODER_H
 
-#include "measure/method.h"
 #include "gf/coder.h"
+#include "measure/method.h"
 
 /* The method owns coder, and frees it if this fails; NULL: it could not be
  * made.  cuda is the same coder, or borrowed from it; NULL: it uses no device.

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "measure/reference.h"
-#include "measure/run.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
+#include "measure/reference.h"
+#include "measure/run.h"
 
 /* A matrix that is singular for one choice of lost cells may work for another.
  */

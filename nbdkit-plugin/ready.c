@@ -18,11 +18,11 @@
 
 #include "array/create/blank.h"
 #include "array/create/create.h"
+#include "array/create/known.h"
 #include "array/open/assemble.h"
 #include "array/open/choose.h"
-#include "array/stores/host-lock.h"
-#include "array/create/known.h"
 #include "array/plan/code.h"
+#include "array/stores/host-lock.h"
 #include "common/bits.h"
 #include "common/bytes/crc32c.h"
 #include "common/cleanup.h"

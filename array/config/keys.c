@@ -13,10 +13,10 @@
 #include <string.h>
 #include <sys/un.h>
 
-#include "array/config/file.h"
-#include "array/plan/code.h"
 #include "array/config/config.h"
+#include "array/config/file.h"
 #include "array/config/names.h"
+#include "array/plan/code.h"
 #include "common/bits.h"
 #include "common/log.h"
 #include "raidmap/uuid.h"

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 #include "array/create/in-use.h"
+#include "array/open/live.h"
 #include "array/stores/copies.h"
 #include "array/stores/host-lock.h"
-#include "array/open/live.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/plant.h"

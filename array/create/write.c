@@ -17,8 +17,8 @@
 #include <sys/stat.h>
 
 #include "array/create/create.h"
-#include "array/stores/copies.h"
 #include "array/plan/code.h"
+#include "array/stores/copies.h"
 #include "common/bits.h"
 #include "common/bytes/crc32c.h"
 #include "common/bytes/random.h"

@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "array/stores/copies.h"
 #include "array/open/enough.h"
+#include "array/stores/copies.h"
 #include "array/stores/look.h"
 #include "common/cleanup.h"
 #include "raidmap/uuid.h"

@@ -9,8 +9,8 @@
 #include <time.h>
 
 #include "array/membership/rules.h"
-#include "array/stores/copies.h"
 #include "array/open/live.h"
+#include "array/stores/copies.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"

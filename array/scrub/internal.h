@@ -8,9 +8,9 @@
 #ifndef GPURAID_SCRUB_INTERNAL_H
 #define GPURAID_SCRUB_INTERNAL_H
 
-#include "array/io/hole.h"
-#include "array/engine/shared.h"
 #include "array/engine/rate.h"
+#include "array/engine/shared.h"
+#include "array/io/hole.h"
 #include "array/ops/ops.h"
 #include "array/sums/sums.h"
 

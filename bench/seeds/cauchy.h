@@ -11,8 +11,8 @@
 
 #include <stdint.h>
 
-#include "measure/method.h"
 #include "gf/matrix/bit-matrix.h"
+#include "measure/method.h"
 
 /* The m x k parity rows, for method_ops.parity: 0, or -1 with errno ERANGE if k
  * + m > 2^w, or w is not 1 to 8.

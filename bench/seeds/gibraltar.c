@@ -27,12 +27,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "measure/clock.h"
 #include "bench/gpu.h"
 #include "bench/methods.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "gf/matrix/field.h"
+#include "measure/clock.h"
 
 extern const char source_gibraltar[];
 

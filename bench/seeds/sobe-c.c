@@ -15,11 +15,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "measure/clock.h"
 #include "bench/methods.h"
 #include "bench/seeds/cauchy.h"
 #include "bench/seeds/sobe.h"
 #include "common/cleanup.h"
+#include "measure/clock.h"
 
 extern char **environ;
 

@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "measure/clock.h"
 #include "bench/methods.h"
 #include "bench/seeds/cauchy.h"
 #include "bench/seeds/sobe-cl.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
+#include "measure/clock.h"
 
 static const struct variant {
   const char *name;

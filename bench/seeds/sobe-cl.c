@@ -7,10 +7,10 @@
 
 #include <stdio.h>
 
-#include "measure/clock.h"
 #include "bench/methods.h"
 #include "bench/seeds/cauchy.h"
 #include "bench/seeds/sobe-cl.h"
+#include "measure/clock.h"
 
 void
 sobe_cl_phases (const struct method *e, struct sobe_phases *phases)

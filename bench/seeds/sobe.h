@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "measure/method.h"
 #include "gf/xor/program.h"
+#include "measure/method.h"
 
 /* How the text of the equations is written. */
 enum sobe_style {

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "array/create/create.h"
+#include "array/create/known.h"
 #include "array/open/choose.h"
 #include "array/stores/copies.h"
-#include "array/create/known.h"
 #include "cli/cli.h"
 #include "cli/offline/create-plan.h"
 #include "common/cleanup.h"

@@ -14,8 +14,8 @@
 
 #include <json-c/json.h>
 
-#include "array/stores/copies.h"
 #include "array/plan/code.h"
+#include "array/stores/copies.h"
 #include "cli/cli.h"
 #include "cli/offline/examine.h"
 #include "cli/offline/udev.h"

@@ -22,8 +22,8 @@
 #include "bench/seeds/opencl.h"
 #include "bench/seeds/sobe.h"
 #include "common/bits.h"
-#include "tests/gpu/fake-cuda.h"
 #include "tests/gf-reference.h"
+#include "tests/gpu/fake-cuda.h"
 
 /* Jerasure's headers are in no fixed place. */
 extern int *cauchy_original_coding_matrix (int k, int m, int w);

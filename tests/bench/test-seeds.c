@@ -21,8 +21,8 @@
 #include "bench/methods.h"
 #include "common/bits.h"
 #include "gpu/compiler/compiler.h"
-#include "tests/gpu/fake-cuda.h"
 #include "tests/gf-reference.h"
+#include "tests/gpu/fake-cuda.h"
 
 #define MAX_CELLS 256
 

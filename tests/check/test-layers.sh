@@ -118,6 +118,10 @@ refuses check-style array/x.c '/* TO''DO */' 'array/x.c:2: an open end'
 refuses check-style array/x.c "/* $(printf '%080d' 0) */" '80 columns'
 refuses check-style array/x.c '  err = pthread_create (&t, NULL, f, a);' \
   'array/x.c:2: a thread without thread_start'
+refuses check-style array/x.c '#include "array/b.h"\n#include "array/a.h"' \
+  'array/x.c:3: includes are not in order'
+accepts check-style array/x.c \
+  '#include "array/b-a.h"\n#include "array/b.h"\n\n#include "array/a.h"'
 accepts check-style attach/x.c '  err = pthread_create (&t, NULL, f, a);'
 refuses check-style array/x.c '/* W''hoever waits. */' \
   'array/x.c:2: a word to avoid: W''hoever'

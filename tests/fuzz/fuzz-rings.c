@@ -17,8 +17,8 @@
 #include "common/bytes/le.h"
 #include "raidmap/limits.h"
 #include "raidmap/seal.h"
-#include "tests/fuzz/mutate.h"
 #include "tests/array/replay/replay-reference.h"
+#include "tests/fuzz/mutate.h"
 
 #define MAX_RING_BLOCKS 128u
 #define NR_ROWS 32u             /* blocks of data of a member */

@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "common/bits.h"
-#include "tests/gf/auto-sim.h"
 #include "tests/coder-stub.h"
 #include "tests/gf-reference.h"
+#include "tests/gf/auto-sim.h"
 
 struct auto_sim_event {
   struct list link;

@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "common/cleanup.h"
-#include "tests/gf/coder-device.h"
 #include "tests/gf-reference.h"
+#include "tests/gf/coder-device.h"
 
 static void *
 device_thread (void *dv)

@@ -16,8 +16,8 @@
 
 #include "common/bits.h"
 #include "gf/auto/measure.h"
-#include "tests/gf/auto-sim.h"
 #include "tests/gf-reference.h"
+#include "tests/gf/auto-sim.h"
 
 static struct auto_sim sim;
 static struct matrix *a;

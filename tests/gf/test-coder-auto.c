@@ -15,8 +15,8 @@
 
 #include "common/bits.h"
 #include "gf/auto/auto.h"
-#include "tests/gf/coder-device.h"
 #include "tests/coder-stub.h"
+#include "tests/gf/coder-device.h"
 #include "tests/gf/gf-answer.h"
 #include "tests/sanitized.h"
 

@@ -17,9 +17,9 @@
 #include "common/bits.h"
 #include "gf/coder.h"
 #include "gf/cpu/xor.h"
-#include "tests/gf/cpu-coders.h"
 #include "tests/gf-job.h"
 #include "tests/gf-reference.h"
+#include "tests/gf/cpu-coders.h"
 #include "tests/sanitized.h"
 
 /* As in tests/gf-job.c. */

@@ -19,9 +19,9 @@
 #include "common/bits.h"
 #include "common/log.h"
 #include "gf/coder.h"
-#include "tests/gf/cpu-coders.h"
 #include "tests/gf-job.h"
 #include "tests/gf-reference.h"
+#include "tests/gf/cpu-coders.h"
 #include "tests/sanitized.h"
 
 /* jerasure.h includes a galois.h that no pkg-config file tells the folder

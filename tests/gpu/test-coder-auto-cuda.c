@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "gf/auto/auto.h"
+#include "tests/gf/gf-answer.h"
 #include "tests/gpu/cuda-coder.h"
 #include "tests/gpu/fake-cuda.h"
-#include "tests/gf/gf-answer.h"
 
 static struct coder *
 start_auto (void)

@@ -12,11 +12,11 @@
 #include <string.h>
 
 #include "array/cache/cache.h"
+#include "array/create/create.h"
 #include "array/main-loop.h"
 #include "array/open/assemble.h"
-#include "array/sums/sums.h"
 #include "array/plan/code.h"
-#include "array/create/create.h"
+#include "array/sums/sums.h"
 #include "raidmap/bitmap.h"
 #include "tests/sim/sim-array.h"
 

@@ -19,10 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "measure/clock.h"
 #include "bench/methods.h"
 #include "bench/seeds/rscode/rscode-part.h"
 #include "common/bits.h"
+#include "measure/clock.h"
 
 #define BLOCK 128               /* threads, where the shape is ours to choose */
 #define SQUARE 16               /* else a side of the block */

@@ -16,8 +16,8 @@
 
 #include <cmocka.h>
 
-#include "tests/format-random.h"
 #include "tests/array/replay/replay-reference.h"
+#include "tests/format-random.h"
 
 static struct crash c;
 static struct replay r;

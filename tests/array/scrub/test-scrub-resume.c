@@ -18,8 +18,8 @@
 
 #include "array/scrub/internal.h"
 #include "common/bits.h"
-#include "tests/sanitized.h"
 #include "tests/array/scrub/scrub-array.h"
+#include "tests/sanitized.h"
 
 #define MANY 320u                       /* stripes, of a line each */
 #define ROWS (MANY * CHUNK_BLOCKS)

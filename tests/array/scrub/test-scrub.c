@@ -17,8 +17,8 @@
 #include <cmocka.h>
 
 #include "common/bits.h"
-#include "tests/sanitized.h"
 #include "tests/array/scrub/scrub-array.h"
+#include "tests/sanitized.h"
 
 static void
 test_clean (void **state)

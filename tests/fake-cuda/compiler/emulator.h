@@ -16,9 +16,9 @@
 #ifndef GPURAID_FAKE_CUDA_EMULATOR_H
 #define GPURAID_FAKE_CUDA_EMULATOR_H
 
-#include "tests/fake-cuda/compiler/runtime.h"
 #include "tests/fake-cuda/compiler/checks.h"
 #include "tests/fake-cuda/compiler/intrinsics.h"
+#include "tests/fake-cuda/compiler/runtime.h"
 
 #define GPURAID_EMULATED 1
 

@@ -26,8 +26,8 @@
 #include "gpu/text/params.h"
 #include "gpu/text/source.h"
 #include "gpu/text/tensor.h"
-#include "tests/gpu/fake-cuda.h"
 #include "tests/gf-job.h"
+#include "tests/gpu/fake-cuda.h"
 
 static uint64_t seed;
 static bool thorough;
