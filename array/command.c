@@ -341,14 +341,31 @@ tell_failed (struct array *a, uint64_t since, char failed[ARRAY_WHY_LEN])
     memcpy (failed, text, ARRAY_WHY_LEN);
 }
 
+/* Is something under way that array_wait waits for? */
+static bool
+is_busy (struct array *a, unsigned reasons)
+{
+  const bool paused = pass_is_paused (a);
+  unsigned slot;
+
+  return join_find_spare (a, &slot) != NULL ||
+    (!a->failed &&
+     ((a->writable && ((pass_is_wanted (a) && !paused) || a->change ||
+                       a->change_wanted)) ||
+      (scrub_is_running (a) && !paused) ||
+      (a->resumes && (work_waits (a) || (a->open_wanted && !a->writable))) ||
+      (reasons & ARRAY_WHY_STALLED)));
+}
+
 int
 array_wait (struct array *a, bool *healthy, char failed[ARRAY_WHY_LEN],
             bool (*cancelled) (void *), void *opaque)
 {
   const struct timespec pause = { .tv_nsec = 100000000 };
-  unsigned slot, reasons;
-  bool busy, paused;
+  enum array_state state;
+  unsigned reasons;
   uint64_t since;
+  bool busy;
 
   failed[0] = '\0';
   engine_lock (a);
@@ -356,16 +373,9 @@ array_wait (struct array *a, bool *healthy, char failed[ARRAY_WHY_LEN],
   engine_unlock (a);
   for (;;) {
     engine_lock (a);
-    paused = pass_is_paused (a);
-    busy = a->writable && !a->failed && ((pass_is_wanted (a) && !paused) ||
-                                         a->change || a->change_wanted);
-    busy |= scrub_is_running (a) && !a->failed && !paused;
-    busy |= join_find_spare (a, &slot) != NULL;
-    busy |= a->resumes && !a->failed &&
-      (work_waits (a) || (a->open_wanted && !a->writable));
-    *healthy = health (a, &reasons) == ARRAY_HEALTHY;
-    busy |= (reasons & ARRAY_WHY_STALLED) && !a->failed;
-    *healthy = *healthy && !busy && a->irregular_slots == 0 &&
+    state = health (a, &reasons);
+    busy = is_busy (a, reasons);
+    *healthy = state == ARRAY_HEALTHY && !busy && a->irregular_slots == 0 &&
       !target_waits (a);
     if (!busy)
       tell_failed (a, since, failed);
