@@ -14,7 +14,7 @@
 /* ---- the timer ----------------------------------------------------------- */
 
 static void
-tick (struct array *a, struct news *n)
+rooms_tick (struct array *a, struct news *n)
 {
   const uint64_t now = loop_now (a->loop);
 
@@ -29,7 +29,7 @@ tick_fire (struct timer *t)
 {
   struct array *a = list_item (t, struct array, tick);
 
-  a->tick_news.run = tick;
+  a->tick_news.run = rooms_tick;
   engine_post (a, &a->tick_news);
 }
 
@@ -53,7 +53,7 @@ tick_is_wanted (const struct array *a)
 /* ---- a turn -------------------------------------------------------------- */
 
 static void
-turn (struct array *a)
+rooms_turn (struct array *a)
 {
   for (const struct room *const *r = rooms; *r; r++)
     if ((*r)->turn)
@@ -66,7 +66,7 @@ turn (struct array *a)
 }
 
 static void
-grown (struct array *a)
+rooms_grown (struct array *a)
 {
   for (const struct room *const *r = rooms; *r; r++)
     if ((*r)->grown)
@@ -74,8 +74,8 @@ grown (struct array *a)
 }
 
 const struct engine_hooks main_loop_hooks = {
-  .turn = turn,
+  .turn = rooms_turn,
   .last = op_start_jobs,
-  .grown = grown,
+  .grown = rooms_grown,
   .carry = xfers_carry,
 };

@@ -87,7 +87,7 @@ cache_start (struct array *a)
 }
 
 static void
-end (struct array *a)
+cache_free (struct array *a)
 {
   if (a->bucket)
     for (unsigned b = 0; b < a->nr_buckets; b++)
@@ -423,11 +423,11 @@ dirty_len (const struct array *a)
 }
 
 static void
-status (const struct array *a, struct array_status *st)
+cache_status (const struct array *a, struct array_status *st)
 {
   st->cache_len = (uint64_t) a->nr_cells * a->cell_len;
   st->cache_used = (uint64_t) (a->nr_cells - a->nr_free) * a->cell_len;
   st->cache_dirty = dirty_len (a);
 }
 
-const struct room room_cache = { .free = end, .status = status };
+const struct room room_cache = { .free = cache_free, .status = cache_status };

@@ -257,7 +257,7 @@ rests (const struct array *a)
  * and parity made by a resync fits only one of them.
  */
 static void
-turn (struct array *a)
+change_turn (struct array *a)
 {
   struct list *l;
 
@@ -281,7 +281,7 @@ turn (struct array *a)
 /* ---- the room ------------------------------------------------------------ */
 
 static int
-init (struct array *a, const struct config *c, const struct assembly *as)
+change_init (struct array *a, const struct config *c, const struct assembly *as)
 {
   list_init (&a->change_waiters);
   list_init (&a->commands);
@@ -291,24 +291,24 @@ init (struct array *a, const struct config *c, const struct assembly *as)
 }
 
 static void
-end (struct array *a)
+change_free (struct array *a)
 {
   free (a->change_memory);
 }
 
 static bool
-wants_tick (const struct array *a)
+change_wants_tick (const struct array *a)
 {
   return a->change || !list_empty (&a->commands) || join_spare_waits (a);
 }
 
 static bool
-is_busy (const struct array *a)
+change_is_busy (const struct array *a)
 {
   return a->change;
 }
 
 const struct room room_change = {
-  .init = init, .free = end, .turn = turn, .wants_tick = wants_tick,
-  .is_busy = is_busy,
+  .init = change_init, .free = change_free, .turn = change_turn,
+  .wants_tick = change_wants_tick, .is_busy = change_is_busy,
 };

@@ -19,7 +19,7 @@
 static void flushed (struct array *a, struct waiter *w);
 
 static int
-init (struct array *a, const struct config *c, const struct assembly *as)
+grow_init (struct array *a, const struct config *c, const struct assembly *as)
 {
   a->grow = calloc (1, sizeof *a->grow);
   if (a->grow == NULL)
@@ -30,7 +30,7 @@ init (struct array *a, const struct config *c, const struct assembly *as)
 }
 
 static void
-end_grow (struct array *a)
+grow_free (struct array *a)
 {
   if (a->grow)
     dirty_memory_free (&a->grow->dirty);
@@ -208,7 +208,7 @@ check (struct array *a)
 }
 
 static void
-end (struct array *a)
+grow_end (struct array *a)
 {
   struct grow *gr = a->grow;
 
@@ -227,7 +227,7 @@ flushed (struct array *a, struct waiter *w)
 }
 
 static void
-turn (struct array *a)
+grow_turn (struct array *a)
 {
   struct grow *gr = a->grow;
 
@@ -236,7 +236,7 @@ turn (struct array *a)
   check (a);
   if (gr->error) {
     if (!grow_is_busy (a))
-      end (a);
+      grow_end (a);
     return;
   }
   if (gr->phase != GROW_PREPARING)
@@ -316,7 +316,7 @@ grow_decided (struct array *a)
     apply (a);
   else
     grow_fail (a, EIO, "a member has failed: the array is as large as it was");
-  end (a);
+  grow_end (a);
 }
 
 /* ---- status -------------------------------------------------------------- */
@@ -340,7 +340,7 @@ grow_result (const struct array *a, struct array_growth *growth,
 }
 
 static void
-status (const struct array *a, struct array_status *st)
+grow_status (const struct array *a, struct array_status *st)
 {
   const struct grow *gr = a->grow;
   struct array_progress *progress = &st->grow;
@@ -356,6 +356,6 @@ status (const struct array *a, struct array_status *st)
 }
 
 const struct room room_grow = {
-  .init = init, .free = end_grow, .turn = turn, .is_busy = grow_is_running,
-  .status = status,
+  .init = grow_init, .free = grow_free, .turn = grow_turn,
+  .is_busy = grow_is_running, .status = grow_status,
 };

@@ -438,7 +438,8 @@ dirty_synced (struct array *a, uint64_t region)
 /* ---- the room ------------------------------------------------------------ */
 
 static int
-init (struct array *a, const struct config *c, const struct assembly *as)
+dirty_init_room (struct array *a, const struct config *c,
+                 const struct assembly *as)
 {
   list_init (&a->clear_waiter.link);
   a->clear_waiter.run = clear_bits;
@@ -448,7 +449,7 @@ init (struct array *a, const struct config *c, const struct assembly *as)
 
 /* Clear the bits of regions that are no longer written. */
 static void
-tick (struct array *a, uint64_t now)
+dirty_tick (struct array *a, uint64_t now)
 {
   if (now - a->last_clear < a->clear_ns || !a->writable || !a->any_open ||
       !list_empty (&a->clear_waiter.link))
@@ -458,13 +459,13 @@ tick (struct array *a, uint64_t now)
 }
 
 static bool
-wants_tick (const struct array *a)
+dirty_wants_tick (const struct array *a)
 {
   return a->writable && !a->failed && a->any_open;
 }
 
 static bool
-is_busy (const struct array *a)
+dirty_is_busy (const struct array *a)
 {
   for (uint64_t i = 0; i < a->nr_pages; i++)
     if (a->page[i]->writing || a->page[i]->queued)
@@ -473,6 +474,6 @@ is_busy (const struct array *a)
 }
 
 const struct room room_dirty = {
-  .init = init, .free = dirty_free, .tick = tick, .wants_tick = wants_tick,
-  .is_busy = is_busy,
+  .init = dirty_init_room, .free = dirty_free, .tick = dirty_tick,
+  .wants_tick = dirty_wants_tick, .is_busy = dirty_is_busy,
 };

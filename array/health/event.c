@@ -160,7 +160,7 @@ tell_corruption (struct array *a)
 }
 
 static bool
-wants_tick (const struct array *a)
+event_wants_tick (const struct array *a)
 {
   return a->events->fn && nr_corrupt (a) != a->events->corrupt && !a->stopping;
 }
@@ -171,7 +171,7 @@ wants_tick (const struct array *a)
  * once a minute at most.
  */
 static void
-turn (struct array *a)
+event_turn (struct array *a)
 {
   struct events *ev = a->events;
   enum array_state state;
@@ -194,7 +194,7 @@ turn (struct array *a)
 /* ---- the room ------------------------------------------------------------ */
 
 static int
-init (struct array *a, const struct config *c, const struct assembly *as)
+event_init (struct array *a, const struct config *c, const struct assembly *as)
 {
   a->events = calloc (1, sizeof *a->events);
   if (a->events == NULL)
@@ -206,7 +206,7 @@ init (struct array *a, const struct config *c, const struct assembly *as)
 }
 
 static void
-end (struct array *a)
+event_free (struct array *a)
 {
   if (a->events)
     pthread_mutex_destroy (&a->events->lock);
@@ -215,7 +215,7 @@ end (struct array *a)
 }
 
 static void
-status (const struct array *a, struct array_status *st)
+event_status (const struct array *a, struct array_status *st)
 {
   const struct failed_change *f = outcome_last (a);
 
@@ -228,6 +228,6 @@ status (const struct array *a, struct array_status *st)
 }
 
 const struct room room_health = {
-  .init = init, .free = end, .turn = turn, .wants_tick = wants_tick,
-  .status = status,
+  .init = event_init, .free = event_free, .turn = event_turn,
+  .wants_tick = event_wants_tick, .status = event_status,
 };

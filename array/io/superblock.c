@@ -219,7 +219,8 @@ save_tick (struct array *a)
 /* ---- the room ------------------------------------------------------------ */
 
 static int
-init (struct array *a, const struct config *c, const struct assembly *as)
+superblock_init (struct array *a, const struct config *c,
+                 const struct assembly *as)
 {
   xfer_init (a);
   flush_init (a);
@@ -232,31 +233,32 @@ init (struct array *a, const struct config *c, const struct assembly *as)
 }
 
 static void
-end (struct array *a)
+superblock_free (struct array *a)
 {
   pool_end (&a->xfer_pool);
 }
 
 static void
-tick (struct array *a, uint64_t now)
+superblock_tick (struct array *a, uint64_t now)
 {
   save_tick (a);
 }
 
 static bool
-wants_tick (const struct array *a)
+superblock_wants_tick (const struct array *a)
 {
   return save_is_busy (a) || save_is_due (a) || a->flushing ||
     progress_wants_tick (a);
 }
 
 static bool
-is_busy (const struct array *a)
+superblock_is_busy (const struct array *a)
 {
   return save_is_busy (a) || a->flushing || !list_empty (&a->flush_waiters);
 }
 
 const struct room room_io = {
-  .init = init, .free = end, .turn = flush_decide, .tick = tick,
-  .wants_tick = wants_tick, .is_busy = is_busy,
+  .init = superblock_init, .free = superblock_free, .turn = flush_decide,
+  .tick = superblock_tick, .wants_tick = superblock_wants_tick,
+  .is_busy = superblock_is_busy,
 };

@@ -472,7 +472,8 @@ journal_no_space (struct array *a)
 }
 
 static int
-init (struct array *a, const struct config *c, const struct assembly *as)
+journal_init (struct array *a, const struct config *c,
+              const struct assembly *as)
 {
   struct journal *j = calloc (1, sizeof *j);
 
@@ -493,7 +494,7 @@ init (struct array *a, const struct config *c, const struct assembly *as)
 }
 
 static void
-end (struct array *a)
+journal_free (struct array *a)
 {
   struct list *l;
 
@@ -530,24 +531,25 @@ const struct consistency_ops consistency_journal = {
 /* ---- the room, with and without a journal -------------------------------- */
 
 static void
-turn (struct array *a)
+consistency_turn (struct array *a)
 {
   a->consistency->turn (a);
 }
 
 static bool
-is_busy (const struct array *a)
+consistency_is_busy (const struct array *a)
 {
   return !a->consistency->is_idle (a);
 }
 
 static bool
-wants_tick (const struct array *a)
+consistency_wants_tick (const struct array *a)
 {
-  return is_busy (a) || (a->writable && !a->consistency->is_ready (a));
+  return consistency_is_busy (a) ||
+    (a->writable && !a->consistency->is_ready (a));
 }
 
 const struct room room_journal = {
-  .init = init, .free = end, .turn = turn, .wants_tick = wants_tick,
-  .is_busy = is_busy,
+  .init = journal_init, .free = journal_free, .turn = consistency_turn,
+  .wants_tick = consistency_wants_tick, .is_busy = consistency_is_busy,
 };

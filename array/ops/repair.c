@@ -28,7 +28,7 @@ repair_done (struct array *a, const struct fixed *f)
 }
 
 static void
-turn (struct array *a)
+repair_turn (struct array *a)
 {
   if (list_empty (&a->repairs) || !array_may_write (a) || a->stopping ||
       a->doubled_slots || !a->consistency->is_ready (a))
@@ -55,7 +55,7 @@ turn (struct array *a)
 /* ---- the room ------------------------------------------------------------ */
 
 static int
-init (struct array *a, const struct config *c, const struct assembly *as)
+repair_init (struct array *a, const struct config *c, const struct assembly *as)
 {
   op_init (a);
   list_init (&a->repairs);
@@ -63,7 +63,7 @@ init (struct array *a, const struct config *c, const struct assembly *as)
 }
 
 static void
-end (struct array *a)
+repair_free (struct array *a)
 {
   struct list *l;
 
@@ -73,12 +73,12 @@ end (struct array *a)
 }
 
 static bool
-is_busy (const struct array *a)
+repair_is_busy (const struct array *a)
 {
   return !list_empty (&a->ops);
 }
 
 const struct room room_ops = {
-  .init = init, .free = end, .turn = turn, .wants_tick = is_busy,
-  .is_busy = is_busy,
+  .init = repair_init, .free = repair_free, .turn = repair_turn,
+  .wants_tick = repair_is_busy, .is_busy = repair_is_busy,
 };

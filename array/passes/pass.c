@@ -39,7 +39,7 @@ pass_wake (struct array *a, struct waiter *w)
 }
 
 static int
-init (struct array *a, const struct config *c, const struct assembly *as)
+pass_init (struct array *a, const struct config *c, const struct assembly *as)
 {
   a->window_len = WINDOW_LEN;
   a->save_ns = SAVE_NS;
@@ -193,7 +193,7 @@ rest (struct pass *p, struct array *a)
 }
 
 static void
-turn (struct array *a)
+pass_turn (struct array *a)
 {
   struct pass *p = a->pass;
 
@@ -224,7 +224,7 @@ turn (struct array *a)
 /* ---- interface -------------------------------------------------------- */
 
 static bool
-wants_tick (const struct array *a)
+pass_wants_tick (const struct array *a)
 {
   const struct pass *p = a->pass;
 
@@ -317,13 +317,13 @@ pass_progress (const struct array *a, struct array_progress *rebuild,
 }
 
 static void
-end (struct array *a)
+pass_free (struct array *a)
 {
   free (a->pass);
 }
 
 static void
-status (const struct array *a, struct array_status *st)
+pass_status (const struct array *a, struct array_status *st)
 {
   st->rate_limit = a->pace->limit;
   if (a->loop)
@@ -331,6 +331,6 @@ status (const struct array *a, struct array_status *st)
 }
 
 const struct room room_passes = {
-  .init = init, .free = end, .turn = turn, .wants_tick = wants_tick,
-  .status = status,
+  .init = pass_init, .free = pass_free, .turn = pass_turn,
+  .wants_tick = pass_wants_tick, .status = pass_status,
 };

@@ -90,7 +90,7 @@ start_lines (struct array *a)
 }
 
 static void
-turn (struct array *a)
+writeback_turn (struct array *a)
 {
   if (a->failed) {
     give_up (a);
@@ -101,7 +101,7 @@ turn (struct array *a)
 }
 
 static void
-tick (struct array *a, uint64_t now)
+writeback_tick (struct array *a, uint64_t now)
 {
   list_for_each (l, &a->dirty) {
     struct line *line = list_item (l, struct line, link);
@@ -118,18 +118,20 @@ tick (struct array *a, uint64_t now)
 }
 
 static bool
-wants_tick (const struct array *a)
+writeback_wants_tick (const struct array *a)
 {
   return a->nr_dirty > 0;
 }
 
 static int
-init (struct array *a, const struct config *c, const struct assembly *as)
+writeback_init (struct array *a, const struct config *c,
+                const struct assembly *as)
 {
   list_init (&a->flushes);
   return 0;
 }
 
 const struct room room_request = {
-  .init = init, .turn = turn, .tick = tick, .wants_tick = wants_tick,
+  .init = writeback_init, .turn = writeback_turn, .tick = writeback_tick,
+  .wants_tick = writeback_wants_tick,
 };

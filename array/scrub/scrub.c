@@ -27,7 +27,7 @@ nothing (struct array *a, struct waiter *w)
 }
 
 static int
-init (struct array *a, const struct config *c, const struct assembly *as)
+scrub_init (struct array *a, const struct config *c, const struct assembly *as)
 {
   struct scrub *sc = calloc (1, sizeof *sc);
 
@@ -42,7 +42,7 @@ init (struct array *a, const struct config *c, const struct assembly *as)
 }
 
 static void
-end (struct array *a)
+scrub_free (struct array *a)
 {
   struct list *l;
 
@@ -282,7 +282,7 @@ go_on (struct array *a, struct scrub *sc)
 }
 
 static void
-turn (struct array *a)
+scrub_turn (struct array *a)
 {
   struct scrub *sc = a->scrub;
 
@@ -323,7 +323,7 @@ scrub_is_busy (const struct array *a)
 }
 
 static bool
-wants_tick (const struct array *a)
+scrub_wants_tick (const struct array *a)
 {
   return a->scrub->nr_lines > 0 ||
     (scrub_is_running (a) && !a->stopping);
@@ -361,7 +361,7 @@ scrub_start (struct array *a, bool repair, char why[ARRAY_WHY_LEN])
 }
 
 static void
-grown (struct array *a)
+scrub_grown (struct array *a)
 {
   if (a->scrub->state != SCRUB_NONE)
     a->scrub->end = a->sb.l.data_len / a->cell_len;
@@ -400,7 +400,7 @@ scrub_control (struct array *a, enum array_scrub_command command,
 }
 
 static void
-status (const struct array *a, struct array_status *st)
+scrub_status (const struct array *a, struct array_status *st)
 {
   const struct scrub *sc = a->scrub;
   const uint64_t total = a->sb.l.data_len, done = MIN (sc->done_len, total);
@@ -432,6 +432,7 @@ status (const struct array *a, struct array_status *st)
 }
 
 const struct room room_scrub = {
-  .init = init, .free = end, .turn = turn, .wants_tick = wants_tick,
-  .is_busy = scrub_is_busy, .grown = grown, .status = status,
+  .init = scrub_init, .free = scrub_free, .turn = scrub_turn,
+  .wants_tick = scrub_wants_tick, .is_busy = scrub_is_busy,
+  .grown = scrub_grown, .status = scrub_status,
 };

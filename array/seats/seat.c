@@ -298,14 +298,14 @@ seat_spare_is_missing (const struct array *a, unsigned dev)
 /* ---- the room ------------------------------------------------------------ */
 
 static int
-init (struct array *a, const struct config *c, const struct assembly *as)
+seats_init (struct array *a, const struct config *c, const struct assembly *as)
 {
   hedge_init (&a->hedge, &c->hedge);
   return 0;
 }
 
 static void
-end (struct array *a)
+seats_free (struct array *a)
 {
   for (unsigned i = 0; i < a->nr_seats; i++) {
     free (a->seat[i]->page_place);
@@ -317,7 +317,7 @@ end (struct array *a)
 
 /* Don't wait for I/O on a member that is no longer used. */
 static bool
-is_busy (const struct array *a)
+seats_is_busy (const struct array *a)
 {
   for (unsigned i = 0; i < a->nr_seats; i++)
     if (seat_users (a->seat[i]) > 0 && !a->seat[i]->failing)
@@ -326,5 +326,5 @@ is_busy (const struct array *a)
 }
 
 const struct room room_seats = {
-  .init = init, .free = end, .is_busy = is_busy,
+  .init = seats_init, .free = seats_free, .is_busy = seats_is_busy,
 };

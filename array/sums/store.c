@@ -247,7 +247,7 @@ sums_store_again (struct array *a, struct sums_page *p)
 /* ---- which, and when ----------------------------------------------------- */
 
 static bool
-is_busy (const struct sums_page *p)
+page_is_busy (const struct sums_page *p)
 {
   return p->is_storing || p->loading;
 }
@@ -272,7 +272,7 @@ store_some (struct array *a, struct sums *s)
 
     if (p->dirty_seq > s->store_upto && !s->short_of)
       break;
-    if (is_busy (p))
+    if (page_is_busy (p))
       continue;
     if (is_flushed (a, p))
       store_page (a, p);
@@ -325,7 +325,7 @@ take_doubtful (struct array *a, struct sums *s)
   list_for_each (l, &s->doubtful) {
     struct sums_page *p = list_item (l, struct sums_page, doubtful_link);
 
-    if (p->rubbish && !p->born && is_busy (p))
+    if (p->rubbish && !p->born && page_is_busy (p))
       continue;
     list_remove (l);
     if (p->doubtful) {
@@ -339,7 +339,7 @@ take_doubtful (struct array *a, struct sums *s)
 }
 
 static void
-turn (struct array *a)
+sums_turn (struct array *a)
 {
   struct sums *s = a->sums;
 
@@ -510,7 +510,7 @@ sums_store_targets (struct array *a, uint64_t *row, uint64_t end,
 /* ---- the room ------------------------------------------------------------ */
 
 static void
-tick (struct array *a, uint64_t now)
+sums_tick (struct array *a, uint64_t now)
 {
   if (now - a->last_log < LOG_NS)
     return;
@@ -519,5 +519,5 @@ tick (struct array *a, uint64_t now)
 }
 
 const struct room room_sums = {
-  .init = sums_init, .free = sums_free, .turn = turn, .tick = tick,
+  .init = sums_init, .free = sums_free, .turn = sums_turn, .tick = sums_tick,
 };

@@ -34,7 +34,7 @@ struct watch {
 };
 
 static int
-init (struct array *a, const struct config *c, const struct assembly *as)
+watch_init (struct array *a, const struct config *c, const struct assembly *as)
 {
   a->timeout_ns = c->timeout_ns;
   a->watch = calloc (1, sizeof *a->watch);
@@ -168,20 +168,20 @@ watch_stop (struct array *a)
 /* ---- the room ------------------------------------------------------------ */
 
 static void
-end (struct array *a)
+watch_free (struct array *a)
 {
   free (a->watch);
 }
 
 static void
-turn (struct array *a)
+watch_turn (struct array *a)
 {
   overdue_abandon_failing (a);
   look_turn (a);
 }
 
 static void
-tick (struct array *a, uint64_t now)
+watch_tick (struct array *a, uint64_t now)
 {
   op_check_overdue (a, now);
   overdue_tick (a, now);
@@ -191,13 +191,13 @@ tick (struct array *a, uint64_t now)
 }
 
 static bool
-wants_tick (const struct array *a)
+watch_wants_tick (const struct array *a)
 {
   return a->any_pread || a->any_failing || a->any_stalled || a->lease.wanted ||
     !list_empty (&a->pause_waiters);
 }
 
 const struct room room_watch = {
-  .init = init, .free = end, .turn = turn,
-  .tick = tick, .ticks_to_end = true, .wants_tick = wants_tick,
+  .init = watch_init, .free = watch_free, .turn = watch_turn,
+  .tick = watch_tick, .ticks_to_end = true, .wants_tick = watch_wants_tick,
 };
