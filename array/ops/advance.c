@@ -70,7 +70,7 @@ give_up (struct array *a, struct op *op)
 {
   if (op->error == 0)
     op->error = EIO;
-  if (op->kind == OP_OUT)
+  if (op->type->kind == OP_OUT)
     array_set_failed (a, "a write could not be carried out");
   op->phase = OP_DONE;
 }
@@ -89,7 +89,8 @@ waiting (struct array *a, struct op *op)
 static bool
 planning (struct array *a, struct op *op)
 {
-  if (op->kind != OP_READ && a->failed && !PLANTED ("member-failed-writes")) {
+  if (op->type->kind != OP_READ && a->failed &&
+      !PLANTED ("member-failed-writes")) {
     give_up (a, op);
     return true;
   }
@@ -109,7 +110,7 @@ planning (struct array *a, struct op *op)
     return false;
   op->phase = OP_READING;
   op_issue_reads (a, op);
-  if (op->kind == OP_READ)
+  if (op->type->kind == OP_READ)
     op_hedge_watch (a, op);
   return true;
 }
@@ -121,7 +122,7 @@ reading (struct array *a, struct op *op)
     op->phase = OP_PLANNING;    /* without the cells that gave errors */
     return true;
   }
-  if (op->kind == OP_READ)
+  if (op->type->kind == OP_READ)
     op_hedge_won (a, op);
   op->phase = OP_CHECKING;
   op_start_check (a, op);
@@ -172,8 +173,8 @@ coded (struct array *a, struct op *op)
   if (!array_may_write (a))
     op->phase = OP_PLANNING;
   /* A target's blocks are not logged. */
-  else if (op->kind == OP_FIX && (a->sums == NULL || op->to_targets ||
-                                  op->replay))
+  else if (op->type->kind == OP_FIX &&
+           (a->sums == NULL || op->to_targets || op->replay))
     op_write_in_place (a, op);
   else {
     op->phase = OP_LOGGING;

@@ -142,7 +142,7 @@ wants_crc (const struct array *a, const struct batch_item *item, size_t nr)
   if (a->sums)
     return true;
   for (size_t i = 0; i < nr && a->consistency->wants_crc; i++)
-    if (item[i].op->kind == OP_OUT)
+    if (item[i].op->type->kind == OP_OUT)
       return true;
   return false;
 }

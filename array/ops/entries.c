@@ -143,7 +143,7 @@ op_note_sums (struct array *a, struct op *op, uint64_t seq)
       note_anew (a, op, &op->rect[i], op->rect[i].b0 + b);
   if (op->anew)
     return;
-  if (op->kind == OP_ZERO) {
+  if (op->type->kind == OP_ZERO) {
     sums_change_zero (a, &op->pin, op->log.row, op->log.nr_rows, seq);
     return;
   }

@@ -57,8 +57,8 @@ due_at (const struct array *a, const struct op *op)
 static bool
 may_hedge (const struct array *a, const struct op *op)
 {
-  return op->kind == OP_READ && op->phase == OP_READING && op->pending > 0 &&
-    !op->hedged && !recover_is_pending (a);
+  return op->type->kind == OP_READ && op->phase == OP_READING &&
+    op->pending > 0 && !op->hedged && !recover_is_pending (a);
 }
 
 /* ---- the timer ----------------------------------------------------------- */

@@ -96,7 +96,6 @@ struct op {
   struct list link;             /* a->ops */
   struct list coding;           /* a->coding */
   const struct op_type *type;
-  enum op_kind kind;            /* of type */
   enum op_phase phase;
   struct line *line;            /* not OP_ZERO */
   struct completion *whole;     /* OP_READ, OP_ZERO: it has ended */

@@ -46,7 +46,7 @@ issue (struct array *a, struct op *op, const struct rect *rect,
   x->role = role;
   x->b0 = rect->b0;
   x->nr = rect->nr;
-  x->timed = kind == IO_READ && op->kind == OP_READ;
+  x->timed = kind == IO_READ && op->type->kind == OP_READ;
   x->extra = x->timed && op->late;
   list_append (&op->xfers, &x->owner_link);
   op->pending++;
@@ -370,7 +370,7 @@ op_write_rects (struct array *a, struct op *op)
       write_role (a, op, &op->rect[i], r);
     reads |= op->rect[i].p.read != 0;
   }
-  if (op->kind == OP_OUT) {
+  if (op->type->kind == OP_OUT) {
     a->counters.full_stripe_writes += !reads;
     a->counters.partial_writes += reads;
   }

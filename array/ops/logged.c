@@ -55,7 +55,7 @@ op_is_outdated (const struct array *a, const struct op *op)
   if (op->epoch != a->membership.cur.self.ballot.epoch ||
       op->lost_slots != a->lost_slots)
     return true;
-  if (op->kind == OP_ZERO)
+  if (op->type->kind == OP_ZERO)
     return false;
   line_masks (a, op->line->no, &noread, &nowrite);
   return noread != op->noread || nowrite != op->nowrite;
@@ -64,7 +64,7 @@ op_is_outdated (const struct array *a, const struct op *op)
 bool
 op_is_bulk (const struct op *op)
 {
-  if (op->kind != OP_OUT)
+  if (op->type->kind != OP_OUT)
     return false;
   for (unsigned i = 0; i < op->nr_rects; i++)
     if (op->rect[i].given != LOW_BITS (op->a->g.k))

@@ -61,7 +61,6 @@ op_new (struct array *a, const struct op_type *type, struct line *line)
     return NULL;
   op->a = a;
   op->type = type;
-  op->kind = kind;
   op->line = line;
   op->waiter.run = op_wake;
   list_init (&op->waiter.link);
@@ -109,8 +108,8 @@ op_free (struct array *a, struct op *op)
     sums_unpin (a, &op->pin);
   list_remove (&op->link);
   list_remove (&op->waiter.link);
-  a->nr_ops -= op->kind != OP_ZERO;
-  a->nr_outs -= op->kind == OP_OUT;
+  a->nr_ops -= op->type->kind != OP_ZERO;
+  a->nr_outs -= op->type->kind == OP_OUT;
   pool_put (&a->op_pool, op);
   engine_run_waiters (a, &a->cell_waiters);
 }

@@ -46,7 +46,7 @@ split_replay (struct op *op)
 static void
 split_op (struct array *a, struct op *op)
 {
-  const bool out = op->kind == OP_OUT;
+  const bool out = op->type->kind == OP_OUT;
   const unsigned first = out ? 0 : op->b0;
   const unsigned last = out ? a->cell_blocks : op->b0 + op->nr;
   unsigned b, end;
@@ -133,7 +133,7 @@ static uint64_t
 doubtful_parity (const struct array *a, const struct op *op,
                  const struct rect *rect)
 {
-  if (op->kind == OP_OUT && PLANTED ("delta-on-doubtful"))
+  if (op->type->kind == OP_OUT && PLANTED ("delta-on-doubtful"))
     return 0;
   return (op->unsure |
           line_doubtful (a, op->line->no, op->noread & ~rect->have)) &
@@ -144,7 +144,7 @@ doubtful_parity (const struct array *a, const struct op *op,
 static uint64_t
 rewritten (const struct array *a, const struct op *op, const struct rect *rect)
 {
-  if (op->kind != OP_FIX)
+  if (op->type->kind != OP_FIX)
     return 0;
   return op->replay ? recover_wanted (a, op->line->no, rect->b0) : op->want;
 }
@@ -167,7 +167,7 @@ wanted (const struct array *a, const struct op *op, const struct rect *rect)
 {
   if (op->anew)
     return LOW_BITS (a->n) & ~op->noread & ~doubtful_parity (a, op, rect);
-  return op->kind == OP_READ ? op->want : 0;
+  return op->type->kind == OP_READ ? op->want : 0;
 }
 
 /* A reader that already has what it wants needs no plan for the rest.
@@ -221,9 +221,9 @@ plan_rest (struct array *a, struct op *op, struct rect *rect)
 
   rect->p = (struct plan) { 0 };
   rect->lost = ~UINT64_C (0);
-  if (op->kind == OP_READ || op->anew)
+  if (op->type->kind == OP_READ || op->anew)
     rect->p.read = wanted (a, op, rect) & ~noread & ~rect->have;
-  if (op->kind == OP_READ)
+  if (op->type->kind == OP_READ)
     rect->lost = op->want & ~rect->p.read & ~rect->have;
   if (op->replay || op->to_targets) {
     const uint64_t want = rewritten (a, op, rect);
@@ -248,7 +248,7 @@ suspects (const struct array *a, struct op *op)
       roles |= BIT (layout_role (&a->g, line_stripe (a, op->line->no), slot));
   if (nr_bits (roles | bad) > a->g.m)
     roles = 0;
-  if (op->kind == OP_READ)
+  if (op->type->kind == OP_READ)
     slow = slow_roles (a, op->line->no);
   if (nr_bits (slow | roles | bad) > a->g.m)
     slow = 0;
@@ -300,7 +300,7 @@ may_get_better (const struct array *a, const struct op *op,
 static bool
 decides_again (struct array *a, const struct op *op, const struct rect *rect)
 {
-  return op->kind == OP_READ && !op->undecided &&
+  return op->type->kind == OP_READ && !op->undecided &&
     recover_bad_row (a, op->line->no, rect->b0, op_errors (op, rect->b0));
 }
 
@@ -364,7 +364,7 @@ op_plan (struct array *a, struct op *op)
   if (!PLANTED ("sums-old-crc"))
     forget_crcs (a, op);
   line_masks (a, op->line->no, &op->noread, &op->nowrite);
-  if (op->kind != OP_FIX)
+  if (op->type->kind != OP_FIX)
     op->slow |= suspects (a, op);
   op->doubtful = op->unsure | line_doubtful (a, op->line->no, op->noread);
   /* Each of its blocks may be somewhere else. */

@@ -49,7 +49,7 @@ repair_add (struct array *a, uint64_t no, uint64_t roles,
 void
 op_repair_bad (struct array *a, const struct op *op)
 {
-  if ((op->kind == OP_FIX && !op->to_targets) ||
+  if ((op->type->kind == OP_FIX && !op->to_targets) ||
       PLANTED ("member-not-repaired"))
     return;
   for (unsigned i = 0; i < op->nr_rects; i++) {
@@ -74,7 +74,8 @@ op_note_rows (struct array *a, const struct op *op)
 
   /* What is only read or copied says nothing about the other blocks. */
   for (unsigned i = 0; i < op->nr_rects; i++)
-    if ((op->kind != OP_READ && op->kind != OP_FIX) || op->rect[i].p.make)
+    if ((op->type->kind != OP_READ && op->type->kind != OP_FIX) ||
+        op->rect[i].p.make)
       had |= block_mask (op->rect[i].b0, op->rect[i].nr);
   /* If too many members are lost, this says nothing about the rows. */
   if (lost && nr_good_slots (a) >= a->g.k)
@@ -90,7 +91,7 @@ op_add_tickets (struct array *a, struct completion *c, bool waits)
   list_for_each (l, &a->ops) {
     struct op *op = list_item (l, struct op, link);
 
-    if ((op->kind == OP_OUT || op->kind == OP_ZERO) && !op->logged)
+    if ((op->type->kind == OP_OUT || op->type->kind == OP_ZERO) && !op->logged)
       ticket_add (&op->tickets, c, ALL_BLOCKS, waits);
   }
 }

@@ -83,7 +83,7 @@ needs_all (const struct array *a, const struct op *op)
 {
   uint64_t noread, nowrite;
 
-  if (op->kind != OP_READ || op->all_slots || op->slow)
+  if (op->type->kind != OP_READ || op->all_slots || op->slow)
     return true;
   line_masks (a, op->line->no, &noread, &nowrite);
   return (op->want & noread) || op_bad_roles (a, op, 0xffff);
@@ -95,7 +95,7 @@ needs_all (const struct array *a, const struct op *op)
 static uint64_t
 unawaited_slots (const struct array *a, const struct op *op)
 {
-  if (op->kind != OP_READ || op->patient)
+  if (op->type->kind != OP_READ || op->patient)
     return 0;
   return slow_slots (a) | slots_of (a, op, op->late);
 }
@@ -106,7 +106,7 @@ unawaited_slots (const struct array *a, const struct op *op)
 static bool
 needs_patience (struct array *a, struct op *op)
 {
-  if (op->kind != OP_READ)
+  if (op->type->kind != OP_READ)
     return false;
   op->patient = op->all_slots = true;
   return op->looked != LOW_BITS (a->n);
@@ -119,7 +119,7 @@ waits_for_pages (const struct array *a, const struct op *op)
   const uint64_t first = op->log.row;
   const uint64_t end = first + op->log.nr_rows;
 
-  if (op->kind == OP_READ || op->kind == OP_SCRUB ||
+  if (op->type->kind == OP_READ || op->type->kind == OP_SCRUB ||
       op->tries >= OP_MAX_TRIES)
     return false;
   for (uint64_t row = first; row < end; row = sums_page_end (row))
@@ -137,7 +137,7 @@ looked_rows (const struct array *a, const struct op *op)
 {
   uint16_t rows = 0;
 
-  if (op->kind != OP_OUT)
+  if (op->type->kind != OP_OUT)
     return block_mask (0, a->cell_blocks);
   for (unsigned r = 0; r < a->g.k; r++)
     rows |= op->role[r].given_blocks;
@@ -165,7 +165,7 @@ op_pin_sums (struct array *a, struct op *op)
     list_move (&a->pause_waiters, &op->waiter.link);
     return false;
   }
-  if (op->kind == OP_ZERO)
+  if (op->type->kind == OP_ZERO)
     return true;
   op->bad_sums = false;
   /* It stays so: some may have been read before the region was synced. */
@@ -231,9 +231,9 @@ note_bad (struct array *a, struct op *op, unsigned role, unsigned b,
   o->wrong_blocks |= block;
   o->wrong_crc[b] = crc;
   o->old_blocks &= ~block;
-  if (op->kind == OP_SCRUB)
+  if (op->type->kind == OP_SCRUB)
     op->scrubbed->wrong[b] |= BIT (role);
-  if (op->tries > 0 || s == NULL || op->kind == OP_SCRUB)
+  if (op->tries > 0 || s == NULL || op->type->kind == OP_SCRUB)
     return;
   s->nr_bad_sums++;
   a->counters.bad_blocks++;
@@ -250,7 +250,7 @@ is_good (const struct array *a, const struct op *op, unsigned role,
   const struct replay_source *src =
     recover_source (a, op->line->no, role, b);
 
-  if ((PLANTED ("sums-unverified") && op->kind != OP_READ) ||
+  if ((PLANTED ("sums-unverified") && op->type->kind != OP_READ) ||
       (PLANTED ("hedge-unverified") && op->hedged))
     return true;
   if (src)
@@ -267,7 +267,7 @@ compare (struct array *a, struct op *op, const struct rect *rect,
   struct op_role *o = &op->role[role];
 
   /* What was read may be of a transaction that does not count any more. */
-  if (op->kind != OP_SCRUB && op->decision != recover_decision (a)) {
+  if (op->type->kind != OP_SCRUB && op->decision != recover_decision (a)) {
     op->bad_sums = true;
     return;
   }
@@ -333,10 +333,10 @@ make_crcs (struct op *op, const struct rect *rect, unsigned role,
 static uint64_t
 copied_roles (const struct op *op, const struct rect *rect)
 {
-  if (op->kind == OP_FIX && !rect->zeroes)
+  if (op->type->kind == OP_FIX && !rect->zeroes)
     return rect->p.write & ~rect->p.make &
       ~(rect->p.make ? rect->p.in : 0);
-  return op->kind == OP_OUT && op->a->mark_open && rect->p.make == 0 ?
+  return op->type->kind == OP_OUT && op->a->mark_open && rect->p.make == 0 ?
     rect->p.write : 0;
 }
 
@@ -443,7 +443,7 @@ void
 op_check_made (struct array *a, struct op *op, struct rect *rect)
 {
   if (a->sums == NULL || op->bad_sums || rect->given || op->to_targets ||
-      op->replay || op->kind == OP_SCRUB || op->proven || op->no_sums ||
+      op->replay || op->type->kind == OP_SCRUB || op->proven || op->no_sums ||
       PLANTED ("sums-result-unchecked"))
     return;
   FOR_EACH_BIT (role, rect->p.make) {
@@ -461,11 +461,11 @@ op_check_made (struct array *a, struct op *op, struct rect *rect)
         }
         if (is_outdated (a, op, role, b))
           continue;
-        rect->lost |= op->kind == OP_READ ? BIT (role) : ~UINT64_C (0);
+        rect->lost |= op->type->kind == OP_READ ? BIT (role) : ~UINT64_C (0);
         log_notice ("line %" PRIu64 ", row %u: what was decoded for slot %u "
                     "has another checksum", op->line->no, b, slot);
       }
   }
-  if (rect->lost && op->kind == OP_FIX)
+  if (rect->lost && op->type->kind == OP_FIX)
     rect->p.write = 0;
 }

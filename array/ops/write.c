@@ -140,10 +140,10 @@ end_write (struct array *a, struct op *op)
   else
     fixed.error = op->error;
   fixed.lost = op_lost_blocks (op);
-  if (op->error && op->kind == OP_OUT && op->wrote)
+  if (op->error && op->type->kind == OP_OUT && op->wrote)
     line->torn = true;
   thaw (a, op);
-  if (op->kind == OP_OUT && op->error == 0)
+  if (op->type->kind == OP_OUT && op->error == 0)
     note_stuck (a, line, fixed.lost != 0);
   tickets_end (a, &op->tickets, op->error ? op->error : EIO,
                op->error ? ALL_BLOCKS : fixed.lost);

@@ -62,7 +62,7 @@ is_short (const struct op *op)
 static bool
 gives_way (const struct array *a, const struct op *op)
 {
-  return op && op->kind == OP_OUT && op->phase == OP_LOGGING &&
+  return op && op->type->kind == OP_OUT && op->phase == OP_LOGGING &&
     a->consistency->gives_way (a, &op->log);
 }
 
