@@ -1,24 +1,29 @@
 /* gpuraid: the NBD connections.
  *
- * Counts them, and ends them for a stop that does not wait: nbdkit itself waits
- * until each client has gone, and has no call to disconnect one before 1.34.
+ * Counts them, says whose they are, and ends them for a stop that does not
+ * wait: nbdkit itself waits until each client has gone, and has no call to
+ * disconnect one before 1.34.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "common/bits.h"
+#include "common/cleanup.h"
 #include "nbdkit-plugin/plugin.h"
 
 /* ---- how many there are ---------------------------------------------- */
@@ -29,7 +34,6 @@ void
 clients_opened (void)
 {
   atomic_fetch_add (&nr_clients, 1);
-  log_client_opened ();
 }
 
 void
@@ -44,7 +48,7 @@ clients_count (void)
   return atomic_load (&nr_clients);
 }
 
-/* ---- ending them ------------------------------------------------------ */
+/* ---- finding them ----------------------------------------------------- */
 
 #define MAX_LISTENING 16
 
@@ -82,7 +86,7 @@ is_from (const union address *a, const union address *listening)
 }
 
 static void
-note_listening (struct listening *l, int fd, const union address *a)
+note_listening (struct listening *l, const union address *a)
 {
   if (l->control && a->any.sa_family == AF_UNIX &&
       strcmp (a->un.sun_path, l->control) == 0)
@@ -91,63 +95,160 @@ note_listening (struct listening *l, int fd, const union address *a)
     l->address[l->nr++] = *a;
 }
 
-static void
-disconnect_client (struct listening *l, int fd, const union address *a)
+static bool
+is_client (const struct listening *l, const union address *a)
 {
   for (unsigned i = 0; i < l->nr; i++)
-    if (is_from (a, &l->address[i])) {
-      shutdown (fd, SHUT_RDWR);
-      return;
-    }
+    if (is_from (a, &l->address[i]))
+      return true;
+  return false;
 }
 
-static void
-look_at_socket (struct listening *l, int fd, bool listening)
+/* 1: it listens, 0: it does not, -1: it is no socket that has an address. */
+static int
+read_socket (int fd, union address *a)
 {
-  union address a = { 0 };
-  socklen_t len = sizeof a, int_len = sizeof (int);
+  socklen_t len = sizeof *a, int_len = sizeof (int);
   int accepts;
 
+  memset (a, 0, sizeof *a);
   if (getsockopt (fd, SOL_SOCKET, SO_ACCEPTCONN, &accepts, &int_len) == -1 ||
-      getsockname (fd, &a.any, &len) == -1 || !accepts != !listening ||
-      (a.any.sa_family == AF_UNIX && a.un.sun_path[0] == '\0'))
-    return;
-  (listening ? note_listening : disconnect_client) (l, fd, &a);
+      getsockname (fd, &a->any, &len) == -1 ||
+      (a->any.sa_family == AF_UNIX && a->un.sun_path[0] == '\0'))
+    return -1;
+  return accepts != 0;
 }
 
 /* Another thread may close a descriptor, and its number be another's then: so
- * look at a copy.
+ * look at a copy.  Not by fcntl and close: the thread sanitizer would take that
+ * for a use of what the other thread closes.
  */
 static void
-look_at_all (struct listening *l, bool listening)
+look_at (struct listening *l, int number,
+         void (*client) (void *opaque, int fd), void *opaque)
+{
+  const int fd = syscall (SYS_fcntl, number, F_DUPFD_CLOEXEC, 0);
+  union address a;
+  int listens;
+
+  if (fd == -1)
+    return;
+  listens = read_socket (fd, &a);
+  if (listens == 1 && client == NULL)
+    note_listening (l, &a);
+  if (listens == 0 && client && is_client (l, &a))
+    client (opaque, fd);
+  syscall (SYS_close, fd);
+}
+
+/* client: for each connection, or NULL: find what listens. */
+static void
+look_at_all (struct listening *l, void (*client) (void *opaque, int fd),
+             void *opaque)
 {
   DIR *dir = opendir ("/proc/self/fd");
   struct dirent *d;
 
   if (dir == NULL)
     return;
-  while ((d = readdir (dir)) != NULL) {
-    const int number = atoi (d->d_name);
-    struct stat st;
-    int fd;
-
-    if (d->d_name[0] == '.' || fstat (number, &st) == -1 ||
-        !S_ISSOCK (st.st_mode))
-      continue;
-    fd = fcntl (number, F_DUPFD_CLOEXEC, 0);
-    if (fd == -1)
-      continue;
-    look_at_socket (l, fd, listening);
-    close (fd);
-  }
+  while ((d = readdir (dir)) != NULL)
+    if (d->d_name[0] != '.')
+      look_at (l, atoi (d->d_name), client, opaque);
   closedir (dir);
+}
+
+static void
+for_each_client (const char *control, void (*client) (void *opaque, int fd),
+                 void *opaque)
+{
+  struct listening l = { .control = control };
+
+  look_at_all (&l, NULL, NULL);
+  look_at_all (&l, client, opaque);
+}
+
+/* ---- whose they are --------------------------------------------------- */
+
+/* The program of a process, without a newline; false: not known.  It may be
+ * another's, or hidden (ProtectProc=).
+ */
+static bool
+read_program (pid_t pid, char name[32])
+{
+  CLEANUP_FREE char *path = NULL;
+  CLEANUP_CLOSE int fd = -1;
+  ssize_t n = 0;
+
+  if (asprintf (&path, "/proc/%d/comm", (int) pid) != -1) {
+    fd = open (path, O_RDONLY | O_CLOEXEC);
+    n = fd == -1 ? 0 : read (fd, name, 31);
+  }
+  name[MAX (n, 0)] = '\0';
+  name[strcspn (name, "\n")] = '\0';
+  return name[0] != '\0';
+}
+
+static void
+name_local (int fd, char name[CLIENTS_NAME_LEN])
+{
+  struct ucred peer = { 0 };
+  socklen_t len = sizeof peer;
+  char program[32];
+
+  if (getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == -1 ||
+      peer.pid == 0)
+    snprintf (name, CLIENTS_NAME_LEN, "a process of another name space");
+  else if (read_program (peer.pid, program))
+    snprintf (name, CLIENTS_NAME_LEN, "%s (pid %d)", program, (int) peer.pid);
+  else
+    snprintf (name, CLIENTS_NAME_LEN, "pid %d", (int) peer.pid);
+}
+
+static void
+name_client (int fd, char name[CLIENTS_NAME_LEN])
+{
+  char host[NI_MAXHOST], port[NI_MAXSERV];
+  union address a = { 0 };
+  socklen_t len = sizeof a;
+
+  if (getpeername (fd, &a.any, &len) == -1)
+    snprintf (name, CLIENTS_NAME_LEN, "one that is gone");
+  else if (a.any.sa_family == AF_UNIX)
+    name_local (fd, name);
+  else if (getnameinfo (&a.any, len, host, sizeof host, port, sizeof port,
+                        NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+    snprintf (name, CLIENTS_NAME_LEN, strchr (host, ':') ? "[%s]:%s" : "%s:%s",
+              host, port);
+  else
+    snprintf (name, CLIENTS_NAME_LEN, "family %d", a.any.sa_family);
+}
+
+static void
+add_client (void *opaque, int fd)
+{
+  struct clients_list *l = opaque;
+
+  if (l->nr++ < CLIENTS_MAX_NAMED)
+    name_client (fd, l->name[l->nr - 1]);
+}
+
+void
+clients_list (const char *control, struct clients_list *l)
+{
+  l->nr = 0;
+  for_each_client (control, add_client, l);
+}
+
+/* ---- ending them ------------------------------------------------------ */
+
+static void
+end_client (void *opaque, int fd)
+{
+  shutdown (fd, SHUT_RDWR);
 }
 
 void
 clients_disconnect (const char *control)
 {
-  struct listening l = { .control = control };
-
-  look_at_all (&l, true);
-  look_at_all (&l, false);
+  for_each_client (control, end_client, NULL);
 }

@@ -8,9 +8,6 @@
  * thread that serves may wait for that.  So once the server runs one thread
  * writes all messages, from a bounded queue.
  *
- * The same thread checks whether nbdkit was told to stop and waits for clients,
- * which nbdkit does without a message; log_start is handed what it asks then.
- *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
@@ -44,8 +41,8 @@
 #define MAX_QUEUED_LEN (256u << 10)     /* bytes */
 
 #define POLL_MS 100
-/* While a client is connected: the interval of checks for a stop. */
-#define LOOK_S 1
+/* How often the file is looked at. */
+#define TEND_S 1
 /* How long log_flush waits for the thread; less where stderr blocks; and how
  * often it looks.
  */
@@ -135,6 +132,12 @@ stderr_takes (int timeout_ms)
   return poll (&p, 1, timeout_ms) > 0;
 }
 
+bool
+log_can_write (void)
+{
+  return stderr_takes (0);
+}
+
 /* ---- the queue ------------------------------------------------------- */
 
 struct message {
@@ -155,11 +158,6 @@ static struct {
   _Atomic uint64_t stuck_at;    /* 1 + nr_out when a flush gave up */
   pthread_t thread;
   pthread_mutex_t lock;
-  struct log_server server;     /* constant while the thread runs */
-
-  /* The thread's. */
-  bool told_of_stop;
-  uint64_t next_look;           /* ns */
 
   /* With the lock. */
   pthread_cond_t changed;
@@ -267,18 +265,16 @@ log_to_client (const char *fmt, ...)
 
 /* ---- the thread ------------------------------------------------------ */
 
-/* With the lock: wait for a message, the end, or the time to check for a stop.
- */
+/* With the lock: wait for a message, the end, or the time to tend the file. */
 static void
 wait_for_work (void)
 {
   struct timespec until;
 
   clock_gettime (CLOCK_MONOTONIC, &until);
-  until.tv_sec += LOOK_S;
+  until.tv_sec += TEND_S;
   while (queue.first == NULL && !queue.stopping) {
-    if ((queue.server.nr_clients () == 0 || queue.told_of_stop) &&
-        !log_file_is_used ())
+    if (!log_file_is_used ())
       pthread_cond_wait (&queue.changed, &queue.lock);
     else if (pthread_cond_clockwait (&queue.changed, &queue.lock,
                                      CLOCK_MONOTONIC, &until) == ETIMEDOUT)
@@ -334,27 +330,6 @@ wait_for_stderr (void)
   return true;
 }
 
-/* nbdkit has no callback for a signal that stops it, but a sleep then fails
- * with this error, and nbdkit prints a message.  So it is not repeated, and not
- * done without a client.
- */
-static void
-look_for_stop (void)
-{
-  const unsigned nr = queue.server.nr_clients ();
-
-  if (nr == 0 || queue.told_of_stop || monotonic_ns () < queue.next_look ||
-      !stderr_takes (0))
-    return;
-  queue.next_look = monotonic_ns () + LOOK_S * UINT64_C (1000000000);
-  if (nbdkit_nanosleep (0, 0) == 0 || errno != ESHUTDOWN)
-    return;
-  queue.told_of_stop = true;
-  if (queue.server.told_to_stop ())
-    write_text (LOG_LEVEL_NOTICE, "the server was told to stop: it waits "
-                "until its clients disconnect (%u of them)", nr);
-}
-
 static void *
 write_queue (void *arg)
 {
@@ -369,7 +344,6 @@ write_queue (void *arg)
       atomic_fetch_add (&queue.nr_out, 1);
       free (m);
     }
-    look_for_stop ();
     log_file_tend ();
   }
   return NULL;
@@ -439,7 +413,7 @@ has_no_stderr (void)
 }
 
 int
-log_start (const struct log_server *server)
+log_start (void)
 {
   int err;
 
@@ -450,7 +424,6 @@ log_start (const struct log_server *server)
   to_syslog = wanted == WANT_SYSLOG ||
     (wanted == WANT_ANY && !log_file_is_used () && has_no_stderr ());
   started = true;
-  queue.server = *server;
   err = thread_start (&queue.thread, "gpuraid-log", write_queue, NULL);
   if (err) {
     log_error ("pthread_create: %s", strerror (err));
@@ -458,14 +431,6 @@ log_start (const struct log_server *server)
   }
   atomic_store (&queue.used, true);
   return 0;
-}
-
-void
-log_client_opened (void)
-{
-  pthread_mutex_lock (&queue.lock);
-  pthread_cond_signal (&queue.changed);
-  pthread_mutex_unlock (&queue.lock);
 }
 
 /* A thread that is still blocked in a write is abandoned; see nodelete in the

@@ -38,7 +38,16 @@ static const struct client reader, writer = { .may_write = true },
 static int
 plugin_preconnect (int readonly)
 {
+  stop_client_came ();
   return descriptors_suffice () ? 0 : -1;
+}
+
+static void *
+opened (const struct client *c)
+{
+  clients_opened ();
+  stop_client_came ();
+  return (void *) c;
 }
 
 static void *
@@ -49,10 +58,8 @@ plugin_open (int readonly)
 
   if (name == NULL)
     return NULL;
-  if (readonly || array_is_readonly (plugin_array)) {
-    clients_opened ();
-    return (void *) &reader;
-  }
+  if (readonly || array_is_readonly (plugin_array))
+    return opened (&reader);
   err = array_serve_writer (plugin_array);
   if (err) {
     log_to_client ("the array can't be opened for writing: %s",
@@ -60,9 +67,8 @@ plugin_open (int readonly)
     nbdkit_set_error (err);
     return NULL;
   }
-  clients_opened ();
-  return (void *) (strcmp (name, WRITETHROUGH) == 0 ? &writethrough_writer
-                   : strcmp (name, WAIT) == 0 ? &waiting_writer : &writer);
+  return opened (strcmp (name, WRITETHROUGH) == 0 ? &writethrough_writer
+                 : strcmp (name, WAIT) == 0 ? &waiting_writer : &writer);
 }
 
 static void
@@ -211,6 +217,8 @@ plugin_dump_plugin (void)
   "degraded=allow|refuse|force    What if members are missing\n"        \
   "                               (default: allow).\n"                  \
   "control=PATH                   Socket for the command gpuraid.\n"    \
+  "stop-timeout=no|TIME           How long a stop waits for clients, before\n" \
+  "                               it disconnects them (default: 20s).\n" \
   "log=FILE|stderr|syslog         Messages of the running server go there.\n" \
   "hook=PROGRAM                   Run it when something happens.\n"       \
   "resume=no|yes                  Go on with a rebuild or a recovery\n"  \

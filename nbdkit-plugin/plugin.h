@@ -29,29 +29,18 @@ extern void log_to_nbdkit (void);
  */
 extern int log_choose (const char *target);
 
-/* What the thread of the log asks the server. */
-struct log_server {
-  unsigned (*nr_clients) (void);
-  /* nbdkit was told to stop, and waits for clients.  Called once.  False: there
-   * is no array any more.
-   */
-  bool (*told_to_stop) (void);
-};
-
 /* After the fork: from now on a thread writes them, and no other waits for
  * stderr.  They go where log_choose says; without that notices go to syslog if
  * the fork made a daemon without a stderr.  0, or -1 reported.
  */
-extern int log_start (const struct log_server *);
+extern int log_start (void);
 /* Wait until all is written; stderr may block a second longer.  No other thread
  * of ours runs any more.  Safe without log_start, and twice.
  */
 extern void log_stop (void);
 
-/* A client has connected.  If nbdkit is told to stop while clients are
- * connected, it waits for them, and the log says so, once.
- */
-extern void log_client_opened (void);
+/* Would a message be written at once?  nbdkit's own are, by the caller. */
+extern bool log_can_write (void);
 
 /* Report an error in a callback for a client.  Uses nbdkit_error, because
  * nbdkit sends that to clients from 1.42 on; if stderr blocks, log_error.
@@ -114,11 +103,37 @@ extern void clients_opened (void);
 extern void clients_closed (void);
 extern unsigned clients_count (void);
 
+/* Whose connections there are, as text: the address, or the program and its
+ * process.  Also those that have not got as far as clients_opened.
+ */
+#define CLIENTS_MAX_NAMED 8u
+#define CLIENTS_NAME_LEN 80u
+struct clients_list {
+  unsigned nr;                  /* there may be more than are named */
+  char name[CLIENTS_MAX_NAMED][CLIENTS_NAME_LEN];
+};
+extern void clients_list (const char *control, struct clients_list *l);
+
 /* Disconnect all clients, as if each had gone: what they ask for now ends, and
- * nbdkit closes their connections.  control: the path of a listening socket
- * that is not nbdkit's, or NULL.
+ * nbdkit closes their connections.
+ *
+ * control, here and above: the path of a listening socket that is not nbdkit's,
+ * or NULL.
  */
 extern void clients_disconnect (const char *control);
+
+/* ---- stop.c: nbdkit is told to stop while clients are connected -------- */
+
+/* After the fork.  A client has timeout_ns, UINT64_MAX: no end, to disconnect;
+ * then disconnect is called, again and again.  control: borrowed until
+ * stop_end.  0, or -1 reported.
+ */
+extern int stop_watch (struct array *array, uint64_t timeout_ns,
+                       const char *control, void (*disconnect) (void));
+/* A client connects. */
+extern void stop_client_came (void);
+/* Before the array is freed.  Safe without stop_watch. */
+extern void stop_end (void);
 
 /* ---- ready.c: from the keys to a running array ----------------------- */
 

@@ -52,9 +52,6 @@ static struct host_lock *host_lock;
 bool plugin_direct;
 bool plugin_waits;
 
-/* The log's thread lives longer than the array. */
-static pthread_mutex_t end_lock = PTHREAD_MUTEX_INITIALIZER;
-
 static struct config config;
 static struct coder_choice choice;
 static struct control *control;
@@ -343,34 +340,18 @@ start (void)
     if (control_start (control, &control_array_ops, &control_array) == -1)
       return -1;
   }
+  if (stop_watch (plugin_array, config.stop_timeout_ns, config.control,
+                  disconnect) == -1)
+    return -1;
   return config.resume && !array_is_readonly (plugin_array) ?
     resume_start (plugin_array) : 0;
-}
-
-/* Nothing waits for space any more. */
-static bool
-end_waits (void)
-{
-  bool is_there;
-
-  pthread_mutex_lock (&end_lock);
-  is_there = plugin_array != NULL;
-  if (is_there)
-    array_end_waits (plugin_array, false);
-  pthread_mutex_unlock (&end_lock);
-  return is_there;
 }
 
 /* nbdkit exits at once if this fails. */
 int
 plugin_after_fork (void)
 {
-  const struct log_server server = {
-    .nr_clients = clients_count,
-    .told_to_stop = end_waits,
-  };
-
-  if (log_start (&server) == -1)
+  if (log_start () == -1)
     return -1;
   if (start () == -1) {
     log_stop ();
@@ -384,17 +365,14 @@ void
 plugin_cleanup (void)
 {
   struct control_last last;
-  struct array *array;
   int err;
 
+  stop_end ();
   resume_stop ();
   control_stop_last (control, &last);
   control = NULL;
-  pthread_mutex_lock (&end_lock);
-  array = plugin_array;
+  err = array_free (plugin_array);
   plugin_array = NULL;
-  pthread_mutex_unlock (&end_lock);
-  err = array_free (array);
   host_lock_free (host_lock);
   host_lock = NULL;
   if (err)

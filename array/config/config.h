@@ -27,6 +27,7 @@ enum create_policy {
 #define CONFIG_DEFAULT_CACHE (256u << 20)
 #define CONFIG_DEFAULT_TIMEOUT UINT64_C (30000000000)   /* ns */
 #define CONFIG_DEFAULT_SPARE_DELAY UINT64_C (300000000000)      /* ns */
+#define CONFIG_DEFAULT_STOP_TIMEOUT UINT64_C (20000000000)      /* ns */
 
 struct config {
   /* Geometry.  0 (or -1 where 0 means something) if not given. */
@@ -67,6 +68,8 @@ struct config {
                                  * not there */
   uint64_t rebuild_rate;        /* bytes of a member a second, also of a
                                  * scrub; 0: no limit */
+  uint64_t stop_timeout_ns;     /* a stop waits so long for clients;
+                                 * UINT64_MAX: without an end */
   char *control;                /* absolute path, or NULL */
   char *log;                    /* likewise */
   char *hook;                   /* likewise */

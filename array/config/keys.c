@@ -29,6 +29,7 @@ config_init (struct config *c)
   c->cache_len = CONFIG_DEFAULT_CACHE;
   c->timeout_ns = CONFIG_DEFAULT_TIMEOUT;
   c->spare_delay_ns = CONFIG_DEFAULT_SPARE_DELAY;
+  c->stop_timeout_ns = CONFIG_DEFAULT_STOP_TIMEOUT;
   c->gpus = ~UINT64_C (0);
 }
 
@@ -335,6 +336,16 @@ set_spare_delay (struct config *c, const char *key, const char *value)
 }
 
 static int
+set_stop_timeout (struct config *c, const char *key, const char *value)
+{
+  if (strcmp (value, "no") == 0) {
+    c->stop_timeout_ns = UINT64_MAX;
+    return 0;
+  }
+  return read_time (key, value, &c->stop_timeout_ns);
+}
+
+static int
 set_timeout (struct config *c, const char *key, const char *value)
 {
   uint64_t ns;
@@ -498,6 +509,7 @@ static const struct key {
   { "spare-delay", set_spare_delay },
   { "rebuild-rate", set_rebuild_rate },
   { "degraded", set_degraded },
+  { "stop-timeout", set_stop_timeout },
   { "control", set_control },
   { "log", set_log },
   { "hook", set_hook },

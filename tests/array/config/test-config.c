@@ -145,6 +145,7 @@ test_defaults (void **state)
   assert_false (c.writethrough);
   assert_false (c.wait_for_space);
   assert_int_equal (c.timeout_ns, UINT64_C (30000000000));
+  assert_int_equal (c.stop_timeout_ns, UINT64_C (20000000000));
   assert_null (c.control);
   config_geometry_defaults (&c);
   assert_int_equal (c.chunk, 65536);
@@ -256,6 +257,15 @@ test_timeout (void **state)
   refused ("timeout=9223372037 /a", "not a time");
   refused ("timeout=99999999999999999999 /a", "not a time");
   refused ("timeout=10s timeout=20s /a", "given twice");
+
+  accepted ("stop-timeout=0 /a");
+  assert_int_equal (try (&c, "stop-timeout=1500ms /a"), 0);
+  assert_int_equal (c.stop_timeout_ns, UINT64_C (1500000000));
+  config_free (&c);
+  assert_int_equal (try (&c, "stop-timeout=no /a"), 0);
+  assert_int_equal (c.stop_timeout_ns, UINT64_MAX);
+  config_free (&c);
+  refused ("stop-timeout=yes /a", "not a time");
 }
 
 static void
