@@ -76,9 +76,9 @@ static const struct command {
   { "start", cmd_start, "[-f] NAME",
     "serve the array that /etc/gpuraid.d/NAME.conf describes; -f: do not\n"
     "      go to the background" },
-  { "stop", cmd_stop, "[--force] [--keep-attached] NAME",
+  { "stop", cmd_stop, "[--force] [--bounded] [--keep-attached] CONTROL",
     "write everything out and end its server; --force: also while NBD\n"
-    "      clients are connected" },
+    "      clients are connected; --bounded: wait for them for a time" },
   { "attach", cmd_attach,
     "[--with kernel|fuse] [--name NAME] [--dead-timeout SECONDS]\n"
     "                      [--again] [--no-wait] [--foreground] [--resize]\n"

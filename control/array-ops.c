@@ -535,23 +535,24 @@ ops_grow (void *opaque, struct array_growth *growth,
                                  why);
 }
 
-static unsigned
-ops_connections (void *opaque)
+static void
+ops_clients (void *opaque, struct control_clients *c)
 {
   const struct control_array *ca = opaque;
 
-  return ca->connections ();
+  ca->clients (c);
 }
 
 static int
 ops_stop (void *opaque, bool force, char why[ARRAY_WHY_LEN])
 {
   const struct control_array *ca = opaque;
-  const unsigned nr = ca->connections ();
+  struct control_clients c = { 0 };
 
-  if (nr && !force) {
-    snprintf (why, ARRAY_WHY_LEN, "%u NBD connection%s in use", nr,
-              nr == 1 ? " is" : "s are");
+  ca->clients (&c);
+  if (c.connections && !force) {
+    snprintf (why, ARRAY_WHY_LEN, "%u NBD connection%s in use", c.connections,
+              c.connections == 1 ? " is" : "s are");
     return EBUSY;
   }
   /* From then on nbdkit answers requests with an error, which the kernel's
@@ -584,7 +585,7 @@ const struct control_ops control_array_ops = {
   .rate = ops_rate,
   .wait = ops_wait,
   .grow = ops_grow,
-  .connections = ops_connections,
+  .clients = ops_clients,
   .stop = ops_stop,
   .disconnect = ops_disconnect,
 };

@@ -53,6 +53,7 @@ full_status (void)
 {
   struct array_status *st = calloc (1, sizeof *st);
   const struct array_progress runs = { .running = true };
+  const struct control_clients clients = { .nr_named = 1, .name = { "x" } };
   struct json_object *o;
   char path[] = "x";
 
@@ -71,7 +72,7 @@ full_status (void)
     .path = path, .uuid.b = { 1 },
     .last_error = { .error = EIO, .operation = path, .has_off = true },
   };
-  o = status_to_json (st, 0);
+  o = status_to_json (st, &clients);
   free (st);
   return o;
 }

@@ -20,6 +20,18 @@
 #define CONTROL_ANY_ROOM 2u     /* what its file system says that it has free
                                  * is not asked */
 
+/* The NBD clients. */
+#define CONTROL_MAX_NAMED 8u
+#define CONTROL_NAME_LEN 80u
+struct control_clients {
+  unsigned connections;
+  uint64_t stop_timeout_ns;     /* a stop waits so long for them; UINT64_MAX:
+                                 * without an end */
+  unsigned nr_named;            /* of them; also those that are no connections
+                                 * yet, as they have not said what they want */
+  char name[CONTROL_MAX_NAMED][CONTROL_NAME_LEN];
+};
+
 /* What the server does for its clients.  Called from several threads at once,
  * with no lock held; may block.  Those that return int return 0 or a positive
  * errno, and why then has one line, without a newline, for the user of the
@@ -55,8 +67,7 @@ struct control_ops {
   int (*grow) (void *opaque, struct array_growth *growth,
                bool (*cancelled) (void *wait_opaque), void *wait_opaque,
                char why[ARRAY_WHY_LEN]);
-  /* How many NBD clients are connected? */
-  unsigned (*connections) (void *opaque);
+  void (*clients) (void *opaque, struct control_clients *c);
   /* Begin to end the server, which calls control_stop then.  force: although
    * clients are connected; disconnect is then called until control_stop is.
    */
@@ -132,7 +143,7 @@ struct control_array {
    */
   int (*blank) (struct member *m, char why[ARRAY_WHY_LEN]);
   /* The NBD server, see control_ops. */
-  unsigned (*connections) (void);
+  void (*clients) (struct control_clients *c);
   void (*shut_down) (void);
   void (*disconnect) (void);
 };

@@ -40,12 +40,14 @@ reply_accept (void)
 struct json_object *
 reply_status (const struct request_env *env)
 {
+  struct control_clients clients = { 0 };
   struct json_object *status;
   struct array_status st;
 
   memset (&st, 0, sizeof st);
   env->ops->status (env->opaque, &st);
-  status = status_to_json (&st, env->ops->connections (env->opaque));
+  env->ops->clients (env->opaque, &clients);
+  status = status_to_json (&st, &clients);
   env->ops->status_free (&st);
   return status;
 }

@@ -37,11 +37,9 @@ extern void json_add (struct json_object *o, const char *key,
 extern struct json_object *reply_refuse (const char *fmt, ...)
   __attribute__ ((format (printf, 1, 2)));
 
-/* The array's status as an object; the caller's.  connections: of NBD clients.
- * NULL: no memory.
- */
+/* The array's status as an object; the caller's.  NULL: no memory. */
 extern struct json_object *status_to_json (const struct array_status *st,
-                                           unsigned connections);
+                                           const struct control_clients *c);
 
 /* "member-failed"; a constant. */
 extern const char *event_name (enum array_event_kind kind);

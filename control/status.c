@@ -281,8 +281,18 @@ reasons_to_json (unsigned reasons)
   return list;
 }
 
+static struct json_object *
+names_to_json (const struct control_clients *c)
+{
+  struct json_object *list = json_object_new_array ();
+
+  for (unsigned i = 0; list && i < c->nr_named; i++)
+    json_object_array_add (list, json_text (c->name[i]));
+  return list;
+}
+
 struct json_object *
-status_to_json (const struct array_status *st, unsigned connections)
+status_to_json (const struct array_status *st, const struct control_clients *c)
 {
   struct json_object *o = json_object_new_object ();
   struct json_object *members = json_object_new_array ();
@@ -330,7 +340,10 @@ status_to_json (const struct array_status *st, unsigned connections)
   json_add (o, "cache", cache);
   json_add (o, "counters", counters_to_json (st));
   json_add (o, "reasons", reasons_to_json (st->reasons));
-  add_u64 (o, "connections", connections);
+  add_u64 (o, "connections", c->connections);
+  json_add (o, "clients", names_to_json (c));
+  json_add (o, "stop_timeout_ms", c->stop_timeout_ns == UINT64_MAX ? NULL :
+            json_object_new_uint64 (c->stop_timeout_ns / 1000000));
   return o;
 }
 

@@ -169,8 +169,8 @@ for_each_client (const char *control, void (*client) (void *opaque, int fd),
 
 /* ---- whose they are --------------------------------------------------- */
 
-/* The program of a process, without a newline; false: not known.  It may be
- * another's, or hidden (ProtectProc=).
+/* The program of a process, which may call itself anything; false: not known.
+ * The process may be hidden (ProtectProc=).
  */
 static bool
 read_program (pid_t pid, char name[32])
@@ -185,11 +185,14 @@ read_program (pid_t pid, char name[32])
   }
   name[MAX (n, 0)] = '\0';
   name[strcspn (name, "\n")] = '\0';
+  for (char *p = name; *p; p++)
+    if ((unsigned char) *p < ' ' || *p == 0x7f)
+      *p = '?';
   return name[0] != '\0';
 }
 
 static void
-name_local (int fd, char name[CLIENTS_NAME_LEN])
+name_local (int fd, char name[CONTROL_NAME_LEN])
 {
   struct ucred peer = { 0 };
   socklen_t len = sizeof peer;
@@ -197,46 +200,54 @@ name_local (int fd, char name[CLIENTS_NAME_LEN])
 
   if (getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == -1 ||
       peer.pid == 0)
-    snprintf (name, CLIENTS_NAME_LEN, "a process of another name space");
+    snprintf (name, CONTROL_NAME_LEN, "a process of another name space");
   else if (read_program (peer.pid, program))
-    snprintf (name, CLIENTS_NAME_LEN, "%s (pid %d)", program, (int) peer.pid);
+    snprintf (name, CONTROL_NAME_LEN, "%s[%d]", program, (int) peer.pid);
   else
-    snprintf (name, CLIENTS_NAME_LEN, "pid %d", (int) peer.pid);
+    snprintf (name, CONTROL_NAME_LEN, "pid %d", (int) peer.pid);
 }
 
 static void
-name_client (int fd, char name[CLIENTS_NAME_LEN])
+name_client (int fd, char name[CONTROL_NAME_LEN])
 {
   char host[NI_MAXHOST], port[NI_MAXSERV];
   union address a = { 0 };
   socklen_t len = sizeof a;
 
   if (getpeername (fd, &a.any, &len) == -1)
-    snprintf (name, CLIENTS_NAME_LEN, "one that is gone");
+    snprintf (name, CONTROL_NAME_LEN, "one that is gone");
   else if (a.any.sa_family == AF_UNIX)
     name_local (fd, name);
   else if (getnameinfo (&a.any, len, host, sizeof host, port, sizeof port,
                         NI_NUMERICHOST | NI_NUMERICSERV) == 0)
-    snprintf (name, CLIENTS_NAME_LEN, strchr (host, ':') ? "[%s]:%s" : "%s:%s",
+    snprintf (name, CONTROL_NAME_LEN, strchr (host, ':') ? "[%s]:%s" : "%s:%s",
               host, port);
   else
-    snprintf (name, CLIENTS_NAME_LEN, "family %d", a.any.sa_family);
+    snprintf (name, CONTROL_NAME_LEN, "family %d", a.any.sa_family);
 }
+
+struct naming {
+  struct control_clients *clients;
+  unsigned nr;
+};
 
 static void
 add_client (void *opaque, int fd)
 {
-  struct clients_list *l = opaque;
+  struct naming *n = opaque;
 
-  if (l->nr++ < CLIENTS_MAX_NAMED)
-    name_client (fd, l->name[l->nr - 1]);
+  if (n->nr++ < CONTROL_MAX_NAMED)
+    name_client (fd, n->clients->name[n->nr - 1]);
 }
 
-void
-clients_list (const char *control, struct clients_list *l)
+unsigned
+clients_name (const char *control, struct control_clients *c)
 {
-  l->nr = 0;
-  for_each_client (control, add_client, l);
+  struct naming n = { .clients = c };
+
+  for_each_client (control, add_client, &n);
+  c->nr_named = MIN (n.nr, CONTROL_MAX_NAMED);
+  return n.nr;
 }
 
 /* ---- ending them ------------------------------------------------------ */

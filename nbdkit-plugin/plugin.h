@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 #include "array/array.h"
+#include "control/control.h"
 
 /* The array, from .get_ready to .cleanup. */
 extern struct array *plugin_array;
@@ -104,15 +105,10 @@ extern void clients_closed (void);
 extern unsigned clients_count (void);
 
 /* Whose connections there are, as text: the address, or the program and its
- * process.  Also those that have not got as far as clients_opened.
+ * process.  Returns how many, also of those that have not got as far as
+ * clients_opened; there may be more than are named.
  */
-#define CLIENTS_MAX_NAMED 8u
-#define CLIENTS_NAME_LEN 80u
-struct clients_list {
-  unsigned nr;                  /* there may be more than are named */
-  char name[CLIENTS_MAX_NAMED][CLIENTS_NAME_LEN];
-};
-extern void clients_list (const char *control, struct clients_list *l);
+extern unsigned clients_name (const char *control, struct control_clients *c);
 
 /* Disconnect all clients, as if each had gone: what they ask for now ends, and
  * nbdkit closes their connections.

@@ -300,6 +300,14 @@ plugin_get_ready (void)
   return prepare_sockets ();
 }
 
+static void
+find_clients (struct control_clients *c)
+{
+  c->connections = clients_count ();
+  c->stop_timeout_ns = config.stop_timeout_ns;
+  clients_name (config.control, c);
+}
+
 /* What they have asked for must end too: nbdkit waits for it. */
 static void
 disconnect (void)
@@ -333,7 +341,7 @@ start (void)
       .array = plugin_array,
       .open = member_open,
       .blank = member_is_blank,
-      .connections = clients_count,
+      .clients = find_clients,
       .shut_down = nbdkit_shutdown,
       .disconnect = disconnect,
     };

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/threads/clock.h"
@@ -89,49 +88,49 @@ is_told (void)
     errno == ESHUTDOWN;
 }
 
-static void
-find_clients (struct clients_list *l, char *names, size_t len)
+#define NAMES_LEN (CONTROL_MAX_NAMED * (CONTROL_NAME_LEN + 2) + 32)
+
+/* Returns how many there are. */
+static unsigned
+name_clients (char names[NAMES_LEN])
 {
+  struct control_clients c = { 0 };
+  const unsigned nr = clients_name (this.control, &c);
   size_t n = 0;
 
-  clients_list (this.control, l);
   names[0] = '\0';
-  if (l->nr == 0) {             /* nbdkit -s */
-    l->nr = clients_count ();
-    snprintf (names, len, "on standard input");
-    return;
-  }
-  for (unsigned i = 0; i < MIN (l->nr, CLIENTS_MAX_NAMED); i++)
-    n += snprintf (names + n, len - n, "%s%s", i ? ", " : "", l->name[i]);
-  if (l->nr > CLIENTS_MAX_NAMED)
-    snprintf (names + n, len - n, " and %u more", l->nr - CLIENTS_MAX_NAMED);
+  for (unsigned i = 0; i < c.nr_named; i++)
+    n += snprintf (names + n, NAMES_LEN - n, "%s%s", i ? ", " : "", c.name[i]);
+  if (nr > c.nr_named)
+    snprintf (names + n, NAMES_LEN - n, " and %u more", nr - c.nr_named);
+  if (nr == 0)                  /* nbdkit -s */
+    snprintf (names, NAMES_LEN, "on standard input");
+  return nr ? nr : clients_count ();
 }
-
-#define NAMES_LEN (CLIENTS_MAX_NAMED * (CLIENTS_NAME_LEN + 2) + 32)
 
 static void
 stop (void)
 {
   char names[NAMES_LEN];
-  struct clients_list l;
+  unsigned nr;
 
   array_end_waits (this.array, false);
-  find_clients (&l, names, sizeof names);
+  nr = name_clients (names);
   if (this.timeout_ns == UINT64_MAX) {
     log_notice ("the server was told to stop: it waits until its clients "
-                "disconnect (%u of them: %s)", l.nr, names);
+                "disconnect (%u of them: %s)", nr, names);
     return;
   }
   if (this.timeout_ns > 0)
     log_notice ("the server was told to stop: it waits until its clients "
-                "disconnect (%u of them: %s), for %g s (stop-timeout=)", l.nr,
+                "disconnect (%u of them: %s), for %g s (stop-timeout=)", nr,
                 names, this.timeout_ns / 1e9);
   if (!pause_ns (this.timeout_ns))
     return;
-  find_clients (&l, names, sizeof names);
-  if (l.nr)
+  nr = name_clients (names);
+  if (nr)
     log_notice ("clients that have not disconnected are disconnected (%u of "
-                "them: %s)", l.nr, names);
+                "them: %s)", nr, names);
   do
     this.disconnect ();
   while (pause_ns (AGAIN_NS));
@@ -141,12 +140,9 @@ stop (void)
 static bool
 is_connected (void)
 {
-  struct clients_list l;
+  struct control_clients c;
 
-  if (clients_count ())
-    return true;
-  clients_list (this.control, &l);
-  return l.nr != 0;
+  return clients_count () || clients_name (this.control, &c);
 }
 
 static void *

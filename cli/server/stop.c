@@ -1,4 +1,4 @@
-/* gpuraid stop: end the server of an array, by its name.
+/* gpuraid stop: end the server of an array, by its name or its control socket.
  *
  * Waits for the NBD clients, or has the server disconnect them.  The server
  * answers when everything is written out, and its connection closes when its
@@ -9,6 +9,7 @@
 
 #include <getopt.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,15 +21,65 @@
 #include "cli/server/remote.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/threads/clock.h"
 
-/* Say how many connections there are. */
-static void
-say (uint64_t nr, bool force)
+/* How long a stop waits for clients. */
+struct patience {
+  bool force;                   /* not at all */
+  bool bounded;                 /* as long as stop-timeout= says */
+  uint64_t since;               /* ns */
+};
+
+/* In seconds; HUGE_VAL: without an end. */
+static double
+limit (const struct patience *p, struct json_object *status)
 {
-  printf ("%" PRIu64 " NBD connection%s in use: %s%s closed%s\n", nr,
-          nr == 1 ? " is" : "s are", force ? "" : "waiting until ",
-          nr == 1 ? "it is" : "they are",
-          force ? "" : " (--force does not wait)");
+  struct json_object *s;
+
+  if (p->force)
+    return 0;
+  if (!p->bounded ||
+      !json_object_object_get_ex (status, "stop_timeout_ms", &s) || s == NULL)
+    return HUGE_VAL;
+  return json_object_get_uint64 (s) / 1e3;
+}
+
+static bool
+is_over (const struct patience *p, struct json_object *status)
+{
+  return (monotonic_ns () - p->since) / 1e9 >= limit (p, status);
+}
+
+/* " by " and the names; "" if the server does not say. */
+static void
+say_clients (struct json_object *status, uint64_t nr)
+{
+  struct json_object *list = get_object (status, "clients");
+  const size_t nr_named = json_object_is_type (list, json_type_array) ?
+    json_object_array_length (list) : 0;
+
+  for (size_t i = 0; i < nr_named; i++)
+    printf ("%s%s", i ? ", " : " by ",
+            json_object_get_string (json_object_array_get_idx (list, i)));
+  if (nr_named && nr > nr_named)
+    printf (" and %" PRIu64 " more", nr - nr_named);
+}
+
+/* Say which connections there are, and what is done about it. */
+static void
+say (const struct patience *p, struct json_object *status, uint64_t nr)
+{
+  const char *closed = nr == 1 ? "it is closed" : "they are closed";
+
+  printf ("%" PRIu64 " NBD connection%s in use", nr, nr == 1 ? " is" : "s are");
+  say_clients (status, nr);
+  if (is_over (p, status))
+    printf (": %s\n", closed);
+  else if (limit (p, status) < HUGE_VAL)
+    printf (": waiting until %s, %g s at most (stop-timeout=)\n", closed,
+            limit (p, status));
+  else
+    printf (": waiting until %s (--force does not wait)\n", closed);
   fflush (stdout);
 }
 
@@ -100,31 +151,33 @@ look_at_device (const char *name, struct control_client *c, bool keep,
   return r;
 }
 
-/* Until no more clients are connected than but, or with force only once.  How
- * many there are, or -1 reported.  durable: of these.
+/* Until no more clients are connected than but, or as long as p says.  How many
+ * there are, or -1 reported.  durable: of these.
  */
 static int
-await_clients (struct control_client *c, bool force, uint64_t but, bool durable)
+await_clients (struct control_client *c, const struct patience *p, uint64_t but,
+               bool durable)
 {
   const struct timespec pause = { .tv_nsec = 100000000 };
   uint64_t last = 0;
 
   for (;;) {
     struct json_object *status = remote_status (c, true);
-    bool refused;
+    bool refused, over;
     uint64_t nr;
 
     if (status == NULL)
       return -1;
     nr = get_u64 (status, "connections");
     /* What waits for space is sent again, if it is only theirs. */
-    refused = !force && would_lose (status, durable && nr <= but);
+    refused = !p->force && would_lose (status, durable && nr <= but);
+    over = nr <= but || is_over (p, status);
+    if (!refused && nr > but && (nr != last || over))
+      say (p, status, nr);
     json_object_put (status);
     if (refused)
       return -1;
-    if (nr > but && nr != last)
-      say (nr, force);
-    if (nr <= but || force)
+    if (over)
       return nr;
     last = nr;
     nanosleep (&pause, NULL);
@@ -133,19 +186,20 @@ await_clients (struct control_client *c, bool force, uint64_t but, bool durable)
 
 /* Returns an exit status. */
 static int
-stop (const char *name, struct control_client *c, bool force, bool keep)
+stop (const char *name, struct control_client *c, const struct patience *p,
+      bool keep)
 {
   struct json_object *request, *reply;
   bool durable = false;
   int r;
 
-  r = force ? 0 : look_at_device (name, c, keep, &durable);
+  r = p->force ? 0 : look_at_device (name, c, keep, &durable);
   if (r >= 0)
-    r = await_clients (c, force, r, durable);
+    r = await_clients (c, p, r, durable);
   if (r == -1)
     return EXIT_FAILURE;
   request = remote_request ("stop");
-  if (force || r > 0)
+  if (p->force || r > 0)
     json_object_object_add (request, "force", json_object_new_boolean (1));
   reply = control_call (c, request, true);
   json_object_put (request);
@@ -160,33 +214,26 @@ stop (const char *name, struct control_client *c, bool force, bool keep)
   return r;
 }
 
-int
-cmd_stop (int argc, char **argv)
+/* Returns an exit status. */
+static int
+connect_and_stop (const char *name, const struct patience *p, bool keep)
 {
-  CLEANUP_FREE char *control = NULL, *nbd = NULL;
-  enum socket_state state;
-  struct control_client *c;
-  static const struct option options[] = {
-    { "force", no_argument, NULL, 'f' },
-    { "keep-attached", no_argument, NULL, 'k' },
-    { NULL }
-  };
-  bool force = false, keep = false;
-  int r = EXIT_FAILURE, opt, i;
+  struct control_client *c = names_connect (name, 0);
+  const int r = c ? stop (name, c, p, keep) : EXIT_FAILURE;
 
-  opterr = 0;
-  while ((opt = getopt_long (argc, argv, "", options, NULL)) != -1) {
-    if (opt != 'f' && opt != 'k')
-      return CLI_USAGE;
-    *(opt == 'f' ? &force : &keep) = true;
-  }
-  i = optind;
-  if (argc - i != 1)
-    return CLI_USAGE;
-  if (!names_check (argv[i]))
-    return EXIT_USAGE;
-  control = names_socket (argv[i], NAMES_CONTROL);
-  nbd = control ? names_socket (argv[i], NAMES_NBD) : NULL;
+  control_close (c);
+  return r;
+}
+
+/* By its name also the sockets are removed: nbdkit leaves its own behind. */
+static int
+stop_by_name (const char *name, const struct patience *p, bool keep)
+{
+  CLEANUP_FREE char *control = names_socket (name, NAMES_CONTROL);
+  CLEANUP_FREE char *nbd = control ? names_socket (name, NAMES_NBD) : NULL;
+  enum socket_state state;
+  int r = EXIT_FAILURE;
+
   if (nbd == NULL)
     return EXIT_FAILURE;
   state = names_remove_dead (control);
@@ -194,16 +241,40 @@ cmd_stop (int argc, char **argv)
     return EXIT_FAILURE;
   if (state == SOCKET_DEAD)
     log_error ("%s: its server has ended without a stop: gpuraid start %s "
-               "opens the array again", argv[i], argv[i]);
-  else {
-    c = names_connect (argv[i], 0);
-    if (c)
-      r = stop (argv[i], c, force, keep);
-    control_close (c);
-  }
-  /* nbdkit leaves its socket behind. */
+               "opens the array again", name, name);
+  else
+    r = connect_and_stop (name, p, keep);
   if (names_remove_dead (control) == SOCKET_UNKNOWN ||
       names_remove_dead (nbd) == SOCKET_UNKNOWN)
     r = EXIT_FAILURE;
   return r;
+}
+
+int
+cmd_stop (int argc, char **argv)
+{
+  static const struct option options[] = {
+    { "bounded", no_argument, NULL, 'b' },
+    { "force", no_argument, NULL, 'f' },
+    { "keep-attached", no_argument, NULL, 'k' },
+    { NULL }
+  };
+  struct patience p = { .since = monotonic_ns () };
+  bool keep = false;
+  int opt;
+
+  opterr = 0;
+  while ((opt = getopt_long (argc, argv, "", options, NULL)) != -1)
+    switch (opt) {
+    case 'b': p.bounded = true; break;
+    case 'f': p.force = true; break;
+    case 'k': keep = true; break;
+    default: return CLI_USAGE;
+    }
+  if (argc - optind != 1)
+    return CLI_USAGE;
+  if (strchr (argv[optind], '/'))
+    return connect_and_stop (argv[optind], &p, keep);
+  return names_check (argv[optind]) ? stop_by_name (argv[optind], &p, keep)
+    : EXIT_USAGE;
 }

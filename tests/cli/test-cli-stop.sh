@@ -1,6 +1,7 @@
 #!/bin/bash
-# test-cli-stop.sh: gpuraid stop waits for clients, or with --force does not;
-# it writes everything out, says if that failed, and leaves no socket behind.
+# test-cli-stop.sh: gpuraid stop waits for clients, which it names, or with --force
+# does not, or with --bounded as long as stop-timeout= says; it writes everything
+# out, says if that failed, and leaves no socket behind.
 #
 # run-tests: no-thread
 # With --force the server looks at descriptors that nbdkit closes meanwhile.  It
@@ -18,12 +19,13 @@ control=$GPURAID_RUNDIR/tank.control
 sock=$GPURAID_RUNDIR/tank.sock
 uri="nbd+unix:///?socket=$sock"
 
-# stop STATUS [--force]: what it says is then in $tmp/out and $tmp/err
+# stop STATUS [FLAG...]: what it says is then in $tmp/out and $tmp/err
+array=tank
 stop ()
 {
   local want=$1 rc=0
   shift
-  timeout 60 "$gpuraid" stop "$@" tank >"$tmp/out" 2>"$tmp/err" ||
+  timeout 60 "$gpuraid" stop "$@" "$array" >"$tmp/out" 2>"$tmp/err" ||
     rc=$?
   [ $rc = "$want" ] ||
     fail "stop $*: status $rc: $(cat "$tmp/out" "$tmp/err")"
@@ -104,7 +106,7 @@ connect 1
 connections_are 1 || fail "no connection is counted"
 "$gpuraid" stop tank >"$tmp/out" 2>"$tmp/err" 8>&- 9<&- &
 pid=$!
-wait_for grep -q '^1 NBD connection is in use: waiting until it is closed (--force' "$tmp/out" ||
+wait_for grep -qF "1 NBD connection is in use by python3[$client]: waiting until it is closed (--force" "$tmp/out" ||
   fail "stop: $(cat "$tmp/out" "$tmp/err")"
 sleep 1
 kill -0 $pid || fail "it does not wait"
@@ -132,7 +134,7 @@ done
 connect 2
 wait_for connections_are 4 || fail "not four connections"
 stop 0 --force
-grep -q '^4 NBD connections are in use: they are closed$' "$tmp/out" ||
+grep -q '^4 NBD connections are in use by \(python3\[[0-9]*\], \)\{3\}python3\[[0-9]*\]: they are closed$' "$tmp/out" ||
   fail "stop --force: $(cat "$tmp/out")"
 gone
 disconnect
@@ -140,6 +142,45 @@ disconnect
   fail "not shut down cleanly"
 start_raid
 holds 2
+
+# ---- wait as long as the array's keys say; by its control socket
+
+gone_by_socket ()
+{
+  # nbdkit leaves its socket behind.
+  rm "$sock"
+  gone
+}
+
+connect 5
+array=$control stop 0 --force
+grep -qF "1 NBD connection is in use by python3[$client]: it is closed" "$tmp/out" ||
+  fail "stop --force SOCKET: $(cat "$tmp/out")"
+gone_by_socket
+disconnect
+start_raid stop-timeout=1s
+holds 5
+connect 6
+array=$control stop 0 --bounded
+[ "$(cat "$tmp/out")" = "1 NBD connection is in use by python3[$client]: waiting until it is closed, 1 s at most (stop-timeout=)
+1 NBD connection is in use by python3[$client]: it is closed" ] ||
+  fail "stop --bounded: $(cat "$tmp/out")"
+gone_by_socket
+disconnect
+start_raid stop-timeout=no
+holds 6
+connect 7
+"$gpuraid" stop --bounded tank >"$tmp/out" 2>"$tmp/err" 8>&- 9<&- &
+pid=$!
+wait_for grep -qF ": waiting until it is closed (--force" "$tmp/out" ||
+  fail "stop: $(cat "$tmp/out" "$tmp/err")"
+sleep 3
+kill -0 $pid || fail "stop-timeout=no: it does not wait"
+disconnect
+wait $pid || fail "stop: status $?: $(cat "$tmp/err")"
+gone
+start_raid
+holds 7
 
 # ---- what was written can't be written out
 

@@ -71,8 +71,9 @@ wrong "a number, also with K, M, G or T; 0 or max" rate ./ctl ''
 wrong "usage: gpuraid rate " rate --nosuch ./ctl
 for c in start stop; do
   wrong "letters, digits, dots, underscores and dashes" $c 'a b'
-  wrong "letters, digits, dots, underscores and dashes" $c ./tank
 done
+wrong "letters, digits, dots, underscores and dashes" start ./tank
+wrong "usage: gpuraid stop " stop --nosuch tank
 
 # ---- an output that can't be written is reported, once
 

@@ -60,7 +60,7 @@ sleep 2
 ! grep -q 'told to stop' "$raid_log" || fail "it was not told to stop"
 
 kill "$raid_pid"
-wait_for grep -qF "$waits (1 of them: python3 (pid $client))" "$raid_log" ||
+wait_for grep -qF "$waits (1 of them: python3[$client])" "$raid_log" ||
   fail "it waits without a word: $(cat "$raid_log")"
 sleep 3
 [ "$(grep -cF "$waits" "$raid_log")" = 1 ] || fail "it says so more than once"
@@ -85,7 +85,7 @@ ended
 for words in "$waits (4 of them" "$ends ("; do
   wait_for grep -qF "$words" "$raid_log" || fail "not said: $words: $(cat "$raid_log")"
   for pid in $pids; do
-    grep -F "$words" "$raid_log" | grep -qF "python3 (pid $pid)" ||
+    grep -F "$words" "$raid_log" | grep -qF "python3[$pid]" ||
       [[ "$words" == "$ends"* ]] || fail "$pid is not named: $(cat "$raid_log")"
   done
 done
@@ -107,7 +107,7 @@ start_raid stop-timeout=0
 client mute "$uri"
 kill "$raid_pid"
 ended
-grep -qF "$ends (1 of them: python3 (pid $client))" "$raid_log" ||
+grep -qF "$ends (1 of them: python3[$client])" "$raid_log" ||
   fail "a client that says nothing is not named: $(cat "$raid_log")"
 
 # ---- TCP, TLS
@@ -153,7 +153,7 @@ signal_server away0 STOP
 signal_server away1 STOP
 client flusher "$uri"
 kill "$raid_pid"
-wait_for grep -qF "$ends (1 of them: python3 (pid $client))" "$raid_log" ||
+wait_for grep -qF "$ends (1 of them: python3[$client])" "$raid_log" ||
   fail "not said: $(cat "$raid_log")"
 # Two of three: nothing can be written, and what was answered is not given up.
 sleep 3

@@ -241,11 +241,15 @@ fake_grow (void *opaque, struct array_growth *growth,
   return 0;
 }
 
-static unsigned
-fake_connections (void *opaque)
+static void
+fake_clients (void *opaque, struct control_clients *c)
 {
   ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&fake.lock);
-  return fake.connections;
+  c->connections = fake.connections;
+  c->stop_timeout_ns = fake.connections ? UINT64_C (1500000000) : UINT64_MAX;
+  c->nr_named = fake.connections ? 2 : 0;
+  strcpy (c->name[0], "qemu\xff[12]");
+  strcpy (c->name[1], "192.0.2.1:4010");
 }
 
 static int
@@ -270,7 +274,7 @@ fake_disconnect (void *opaque)
 static const struct control_ops fake_ops = {
   fake_status, fake_status_free, fake_fail, fake_replace, fake_spare,
   fake_readd, fake_scrub_start, fake_scrub_control, fake_rebuild_pause,
-  fake_rate, fake_wait, fake_grow, fake_connections, fake_stop, fake_disconnect,
+  fake_rate, fake_wait, fake_grow, fake_clients, fake_stop, fake_disconnect,
 };
 
 struct control *

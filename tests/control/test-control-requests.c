@@ -89,7 +89,9 @@ test_status (void **state)
     "\"direct_writes\":0,"
     "\"coder_jobs\":0,\"coder_bytes\":{\"isal\":4096}},"
     "\"reasons\":[\"members lost\",\"resync pending\"],"
-    "\"connections\":3}}";
+    "\"connections\":3,"
+    "\"clients\":[\"qemu\xef\xbf\xbd[12]\",\"192.0.2.1:4010\"],"
+    "\"stop_timeout_ms\":1500}}";
   struct control *c = start_control ();
   struct line_buf b = { .max = LINE_MAX_REPLY };
   int fd = dial ();

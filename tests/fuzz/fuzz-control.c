@@ -94,10 +94,10 @@ fake_wait (void *opaque, bool *healthy, char failed[ARRAY_WHY_LEN],
   return 0;
 }
 
-static unsigned
-fake_connections (void *opaque)
+static void
+fake_clients (void *opaque, struct control_clients *c)
 {
-  return 1;
+  c->connections = 1;
 }
 
 static int
@@ -110,7 +110,7 @@ fake_stop (void *opaque, bool force, char why[ARRAY_WHY_LEN])
 static const struct control_ops ops = {
   .status = fake_status, .status_free = fake_status_free, .fail = fake_fail,
   .replace = fake_replace, .readd = fake_readd, .wait = fake_wait,
-  .connections = fake_connections, .stop = fake_stop,
+  .clients = fake_clients, .stop = fake_stop,
 };
 
 /* A wait for a condition looks once, and does not sleep. */

@@ -12,6 +12,16 @@ source tests/functions.sh
 generator=/lib/systemd/system-generators/systemd-fstab-generator
 need systemd-analyze systemctl "$generator"
 
+# A stop that waits for clients has ended before systemd loses patience, with time
+# left to write out what is in the cache.
+limit=$(sed -n 's/^TimeoutStopSec=//p' system/gpuraid@.service.in)
+wait=$(sed -n 's/^#define CONFIG_DEFAULT_STOP_TIMEOUT UINT64_C (\([0-9]*\)000000000).*/\1/p' \
+  array/config/config.h)
+[ "$wait" -gt 0 ] && [ "$limit" -ge $((wait + 240)) ] ||
+  fail "stop-timeout= is $wait s, and systemd waits for $limit s"
+grep -q '^ExecStop=.* stop --bounded ' system/gpuraid@.service.in ||
+  fail "the service waits for clients without an end"
+
 mkdir "$tmp/lib"
 cp scripts/mount system/wait-ready "$tmp/lib"
 
