@@ -55,8 +55,9 @@ static const struct command {
     "rebuild a member onto NEW, online" },
   { "spare", cmd_spare, "[--force] [--any-room] CONTROL NEW",
     "add a hot spare: it takes the place of a member that fails" },
-  { "readd", cmd_readd, "CONTROL MEMBER",
-    "a member that was taken out or missing is back: bring it up to date" },
+  { "readd", cmd_readd, "CONTROL MEMBER|--uuid [--wait SECONDS] DEVICE",
+    "a member that was taken out or missing is back: bring it up to date.\n"
+    "      --uuid: if it was missing, of whichever array it is" },
   { "grow", cmd_grow, "CONTROL",
     "use all of the members, when all were replaced by larger ones" },
   { "scrub", cmd_scrub, "CONTROL [--repair] [start|stop|pause|resume]",

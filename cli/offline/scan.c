@@ -16,8 +16,8 @@
 
 #include "cli/cli.h"
 #include "cli/offline/scan.h"
-#include "cli/server/names.h"
 #include "cli/server/remote.h"
+#include "cli/server/running.h"
 #include "cli/show/render.h"
 #include "cli/show/text.h"
 #include "common/bits.h"
@@ -26,53 +26,6 @@
 #include "common/log.h"
 #include "control/reply.h"
 #include "raidmap/uuid.h"
-
-/* How long a server may take to say which array it has. */
-#define TIMEOUT 5               /* seconds */
-
-/* ---- which arrays run -------------------------------------------------- */
-
-/* A list of their states, each with a "name". */
-static struct json_object *
-list_running (void)
-{
-  struct json_object *list = json_object_new_array ();
-  unsigned nr;
-  char **names = names_list (&nr);
-
-  for (unsigned i = 0; i < nr; i++) {
-    CLEANUP_FREE char *path = names_socket (names[i], NAMES_CONTROL);
-    struct control_client *c = NULL;
-    struct json_object *status = NULL;
-
-    if (path && names_state (path) == SOCKET_ALIVE)
-      c = control_connect (path, TIMEOUT);
-    if (c)
-      status = remote_status (c, false);
-    control_close (c);
-    if (status) {
-      json_add (status, "name", json_text (names[i]));
-      json_object_array_add (list, status);
-    }
-    free (names[i]);
-  }
-  free (names);
-  return list;
-}
-
-/* The status of the server that has this array, or NULL; borrowed. */
-static struct json_object *
-find_running (struct json_object *running, const char *uuid)
-{
-  for (size_t i = 0; i < json_object_array_length (running); i++) {
-    struct json_object *o = json_object_array_get_idx (running, i);
-    const char *u = get_text (o, "uuid");
-
-    if (u && strcmp (u, uuid) == 0)
-      return o;
-  }
-  return NULL;
-}
 
 /* ---- words ------------------------------------------------------------- */
 
@@ -351,7 +304,7 @@ add_to_list (const struct scan_array *a, struct json_object *running,
 static int
 show_all (const struct scan *s, struct json_object *list)
 {
-  struct json_object *running = list_running ();
+  struct json_object *running = running_list ();
   int r = 0;
 
   for (size_t i = 0; i < s->nr && r == 0; i++) {
@@ -361,7 +314,7 @@ show_all (const struct scan *s, struct json_object *list)
     r = scan_array_make (&a, s, i);
     if (r == 0 && a.sb) {
       struct json_object *o =
-        find_running (running, uuid_text (&a.sb->array_uuid, uuid));
+        running_find (running, uuid_text (&a.sb->array_uuid, uuid));
 
       r = list ? add_to_list (&a, o, list) : show (&a, o);
     }
