@@ -34,6 +34,7 @@ $prefix/bin/gpuraid
 $prefix/lib/gpuraid/mount
 $prefix/lib/gpuraid/wait-ready
 $prefix/lib/systemd/system/gpuraid-attach@.service
+$prefix/lib/systemd/system/gpuraid-readd@.service
 $prefix/lib/systemd/system/gpuraid@.service
 $prefix/lib/tmpfiles.d/gpuraid.conf
 $prefix/lib/udev/rules.d/61-gpuraid.rules

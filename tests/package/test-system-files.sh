@@ -18,17 +18,20 @@ share=$PREFIX/share/gpuraid
 
 mkdir "$tmp/units"
 cp "$PREFIX/lib/systemd/system/gpuraid@.service" \
+  "$PREFIX/lib/systemd/system/gpuraid-readd@.service" \
   "$PREFIX/share/doc/gpuraid/mnt-tank.service" "$tmp/units"
-for unit in gpuraid@tank.service mnt-tank.service; do
+for unit in gpuraid@tank.service gpuraid-readd@sdb.service mnt-tank.service; do
   SYSTEMD_UNIT_PATH=$tmp/units: systemd-analyze --man=no verify \
-    "$tmp/units/${unit/@tank/@}" >"$tmp/out" 2>&1 ||
+    "$tmp/units/${unit/@*.service/@.service}" >"$tmp/out" 2>&1 ||
     fail "$unit: $(cat "$tmp/out")"
   ! grep -F "$unit" "$tmp/out" || fail "$unit has mistakes"
 done
 # 0 is nothing exposed, 100 everything.
-systemd-analyze security --offline=true --threshold=30 \
-  "$tmp/units/gpuraid@.service" >"$tmp/out" 2>&1 ||
-  fail "too much is allowed: $(cat "$tmp/out")"
+for unit in gpuraid@.service gpuraid-readd@.service; do
+  systemd-analyze security --offline=true --threshold=30 \
+    "$tmp/units/$unit" >"$tmp/out" 2>&1 ||
+    fail "too much is allowed: $(cat "$tmp/out")"
+done
 
 # A mistake is found.
 sed -i 's/^Restart=/Restrat=/' "$tmp/units/gpuraid@.service"
