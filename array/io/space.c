@@ -19,8 +19,9 @@ bool
 space_is_short (const struct array *a, const struct seat *s,
                 enum io_kind kind, int error)
 {
-  return !PLANTED ("enospc-ejects") && space_is_error (error) && kind != IO_READ &&
-    kind != IO_FLUSH && s->state == SEAT_ACTIVE && !s->failing && !a->failed;
+  return !PLANTED ("enospc-ejects") && space_is_error (error) &&
+    kind != IO_READ && kind != IO_FLUSH && s->state == SEAT_ACTIVE &&
+    !s->failing && !a->failed;
 }
 
 void

@@ -302,5 +302,5 @@ run 2 start a b
 run 2 start -x tank
 run 2 start ./tank
 said "must be a NAME"
-run 2 stop ./tank
-said "must be a NAME"
+run 1 stop ./tank               # a control socket
+said "connect: ./tank: No such file"
