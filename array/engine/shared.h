@@ -265,6 +265,7 @@ struct array {
   uint64_t clear_gen;           /* flush_gen when bits were last cleared */
   struct list flush_waiters;    /* for the round after the running one */
   struct list flushes;          /* requests that wait for a round */
+  struct list held;             /* writes and zeroes that have not begun */
   struct list flush_current;    /* for the running one */
   struct waiter flush_waiter;   /* the running round itself */
 

@@ -47,6 +47,7 @@ request_init (struct request *r, struct array *a, enum request_kind kind)
   r->wake_call.run = wake_client;
   list_init (&r->waiter.link);
   list_init (&r->flush_link);
+  list_init (&r->held_link);
   r->reads.waiter = r->stable.waiter = &r->waiter;
   r->command.whole.waiter = &r->waiter;
   list_init (&r->command.link);
@@ -196,6 +197,27 @@ save (struct array *a, struct request *r)
   r->phase = R_DONE;
 }
 
+/* A write or zero waits before it begins, or does so no longer. */
+static void
+note_held (struct array *a, struct request *r)
+{
+  if (r->phase != R_START)
+    list_remove (&r->held_link);
+  else if (list_empty (&r->held_link) &&
+           (r->kind == REQUEST_WRITE || r->kind == REQUEST_ZERO)) {
+    r->held_since = loop_now (a->loop);
+    list_append (&a->held, &r->held_link);
+  }
+}
+
+void
+request_give_up (struct array *a, struct request *r, int error)
+{
+  list_remove (&r->waiter.link);
+  request_fail (r, error);
+  request_retry (a, &r->waiter);
+}
+
 void
 request_advance (struct array *a, struct request *r)
 {
@@ -223,6 +245,7 @@ request_advance (struct array *a, struct request *r)
   } while (r->phase != before && r->phase != R_COPY &&
            r->phase != R_COPY_OPS && r->phase != R_DONE &&
            r->phase != R_FLUSH);
+  note_held (a, r);
 }
 
 /* Client's thread: true if the whole read came from members, in time, so that

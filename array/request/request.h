@@ -106,6 +106,9 @@ struct request {
   struct step fill[2];          /* writes: old content of the end blocks */
   struct waiter waiter;
   struct list flush_link;       /* R_FLUSH: in a->flushes */
+  struct list held_link;        /* a write or zero that waits in R_START: in
+                                 * a->held */
+  uint64_t held_since;          /* ns, when it was put there */
   struct call wake_call;
 };
 

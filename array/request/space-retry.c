@@ -55,6 +55,38 @@ tell_flushes (struct array *a)
   }
 }
 
+/* Since when some member has no space; UINT64_MAX: none. */
+static uint64_t
+short_since (const struct array *a)
+{
+  uint64_t since = UINT64_MAX;
+
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (a->seat[i]->no_space)
+      since = MIN (since, a->seat[i]->no_space_since);
+  return since;
+}
+
+/* The cache is full of what waits for space, or a line is: writes that have not
+ * begun for as long as a member may take to answer get ENOSPC, except those
+ * that wait for space.
+ */
+static void
+tell_held (struct array *a)
+{
+  const uint64_t since = short_since (a), now = loop_now (a->loop);
+
+  if (since == UINT64_MAX || PLANTED ("write-waits"))
+    return;
+  list_for_each (l, &a->held) {
+    struct request *r = list_item (l, struct request, held_link);
+
+    if (r->asleep && (!(r->flags & ARRAY_WAIT) || a->waits_ended) &&
+        now >= MAX (r->held_since, since) + a->timeout_ns)
+      request_give_up (a, r, ENOSPC);
+  }
+}
+
 /* Tell flushes that wait for writes without space, and for lines that can't
  * be written out because of them.
  */
@@ -125,6 +157,7 @@ void
 space_tick (struct array *a)
 {
   note_space (a);
+  tell_held (a);
   op_zeroes_again (a);
   if (space_none_waits (a))
     return;

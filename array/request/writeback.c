@@ -128,6 +128,7 @@ writeback_init (struct array *a, const struct config *c,
                 const struct assembly *as)
 {
   list_init (&a->flushes);
+  list_init (&a->held);
   return 0;
 }
 

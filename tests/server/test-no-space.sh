@@ -96,6 +96,37 @@ $(cat "$tmp/status")"
   umount "$small"
 done
 
+# A write that does not fit into the cache any more gets ENOSPC after timeout=.
+for kind in checksum=crc32c consistency=none; do
+  make_small $kind
+  start_raid timeout=1 cache=8M
+  timeout 60 /usr/bin/python3 - "$uri" "$small" <<'PY' || fail "$kind: writes"
+import errno, subprocess, sys
+import nbd
+h = nbd.NBD ()
+h.connect_uri (sys.argv[1])
+block = bytes (range (256)) * 4096
+written = 0
+try:
+    while written < 90:
+        h.pwrite (block, written << 20)
+        written += 1
+    sys.exit ("it is not full")
+except nbd.Error as e:
+    if e.errnum != errno.ENOSPC:
+        raise
+subprocess.run (["mount", "-o", "remount,size=400M", sys.argv[2]], check=True)
+h.pwrite (block, written << 20)
+h.flush ()
+for i in range (written + 1):
+    if h.pread (1 << 20, i << 20) != block:
+        sys.exit ("block %d is not what was written" % i)
+PY
+  wait_state 'not any(i["no_space"] for i in m)'
+  stop_raid
+  umount "$small"
+done
+
 # What clients give back is all the space that there is.
 for kind in "${kinds[@]}"; do
   make_small $kind

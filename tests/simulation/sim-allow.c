@@ -208,8 +208,9 @@ allow_error (const struct run *r, const struct request *q, uint64_t since)
   if (r->over)
     return true;
   if (q->error == ENOSPC)
-    return durable && !(q->flags & ARRAY_WAIT) &&
-      (r->full || r->full_ended > since);
+    return !(q->flags & ARRAY_WAIT) && (r->full || r->full_ended > since) &&
+      (durable || (q->kind != REQUEST_READ &&
+                   sim_now (r->sim) - since >= r->sa->a->timeout_ns));
   if (q->error != EIO || !r->rows_lost)
     return false;
   return r->flaky || q->kind == REQUEST_FLUSH || durable ||

@@ -68,6 +68,7 @@ may_wait_for_space (const struct run *r, const struct request *q)
   switch (q->kind) {
   case REQUEST_READ: return read_may_wait (r, q);
   case REQUEST_ZERO: return zero_may_wait (r, q);
+  case REQUEST_WRITE: return q->flags & ARRAY_WAIT || q->phase != R_START;
   default: return true;
   }
 }

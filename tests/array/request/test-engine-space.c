@@ -321,6 +321,55 @@ test_many_writes_are_held (void **state)
   end_whole (sa);
 }
 
+/* When the cache is full of them, the next waits as long as a member may take
+ * to answer, and nothing of it is written; one that waits for space goes on.
+ */
+static void
+test_writes_that_do_not_begin (void **state)
+{
+  struct sim_array *sa = start_half ();
+  struct sim_request *q[2];
+  uint8_t block[BLOCK_LEN];
+  unsigned nr = 20;
+
+  sa->cache_len = cache_min_len (&sa->g);
+  sim_array_disk_at (sa, 1)->full = false;
+  open_again (sa, ~0, true);
+  sim_array_disk_at (sa, 1)->full = true;
+  memset (block, 7, sizeof block);
+  do {
+    assert_true (nr < 38);
+    q[0] = start_request (sa, REQUEST_WRITE, block, nr * STRIPE, BLOCK_LEN,
+                          0);
+    assert_true (sim_array_pause (sa, SECOND));
+    if (q[0]->state == SIM_IDLE) {
+      assert_int_equal (q[0]->r.error, 0);
+      memcpy (data + nr++ * STRIPE, block, BLOCK_LEN);
+      free (q[0]);
+      q[0] = NULL;
+    }
+  } while (q[0] == NULL);
+  q[1] = start_request (sa, REQUEST_WRITE, block, 39 * STRIPE, BLOCK_LEN,
+                        ARRAY_WAIT);
+  memcpy (data + 39 * STRIPE, block, BLOCK_LEN);
+  assert_true (sim_array_pause (sa, sa->a->timeout_ns - 2 * SECOND));
+  assert_int_equal (q[0]->state, SIM_WAITS);
+  assert_true (sim_array_pause (sa, 3 * SECOND));
+  assert_int_equal (q[0]->state, SIM_IDLE);
+  assert_int_equal (q[0]->r.error, ENOSPC);
+  assert_true (sim_array_pause (sa, 2 * sa->a->timeout_ns));
+  assert_int_equal (q[1]->state, SIM_WAITS);
+  sim_array_disk_at (sa, 1)->full = false;
+  assert_true (sim_array_pause (sa, SECOND));
+  assert_int_equal (q[1]->state, SIM_IDLE);
+  assert_int_equal (q[1]->r.error, 0);
+  for (unsigned i = 0; i < 2; i++)
+    free (q[i]);
+  assert_int_equal (sim_array_flush (sa), 0);
+  check_all (sa);
+  end_whole (sa);
+}
+
 /* A flush and one that waits for space, while a record waits for it. */
 static void
 flush_in_change (struct sim_array *sa)
@@ -456,6 +505,7 @@ main (void)
     cmocka_unit_test (test_failed_while_waiting),
     cmocka_unit_test (test_readers_of_waiting_line),
     cmocka_unit_test (test_many_writes_are_held),
+    cmocka_unit_test (test_writes_that_do_not_begin),
     cmocka_unit_test (test_flush_in_opening),
     cmocka_unit_test (test_flush_in_change),
     cmocka_unit_test (test_full_member_is_taken_out),
