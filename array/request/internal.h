@@ -18,7 +18,7 @@
  */
 extern void request_advance (struct array *a, struct request *r);
 
-/* R_START: its client is asleep; end it with this error once nothing of it is
+/* R_START: its client is asleep; end it with this error when no part of it is
  * under way.
  */
 extern void request_give_up (struct array *a, struct request *r, int error);

@@ -322,7 +322,7 @@ test_many_writes_are_held (void **state)
 }
 
 /* When the cache is full of them, the next waits as long as a member may take
- * to answer, and nothing of it is written; one that waits for space goes on.
+ * to answer, and is not written; one that waits for space goes on.
  */
 static void
 test_writes_that_do_not_begin (void **state)
