@@ -235,27 +235,11 @@ recover_seat (const struct array *a, const struct replay_source *src)
   return NULL;
 }
 
-uint64_t
-recovery_erased (const struct array *a, uint64_t no, unsigned b)
-{
-  const struct replay_run *run;
-  uint64_t roles = 0;
-
-  if (!is_wanted (a->recovery) ||
-      (run = replay_find (&a->recovery->replay, line_row (a, no) + b)) == NULL)
-    return 0;
-  for (unsigned slot = 0; slot < a->n; slot++) {
-    const struct replay_source *src = &run->source[slot];
-
-    if (src->kind == REPLAY_ERASED ||
-        (src->kind == REPLAY_RING && recover_seat (a, src) == NULL))
-      roles |= BIT (layout_role (&a->g, line_stripe (a, no), slot));
-  }
-  return roles;
-}
-
-uint64_t
-recovery_known (const struct array *a, uint64_t no, unsigned b)
+/* The roles of a row that a recovery has such sources for. */
+static uint64_t
+roles_from (const struct array *a, uint64_t no, unsigned b,
+            bool (*is_such) (const struct array *,
+                             const struct replay_source *))
 {
   const struct replay_run *run;
   uint64_t roles = 0;
@@ -264,10 +248,34 @@ recovery_known (const struct array *a, uint64_t no, unsigned b)
       (run = replay_find (&a->recovery->replay, line_row (a, no) + b)) == NULL)
     return 0;
   for (unsigned slot = 0; slot < a->n; slot++)
-    if (run->source[slot].kind == REPLAY_RING ||
-        run->source[slot].kind == REPLAY_ZERO)
+    if (is_such (a, &run->source[slot]))
       roles |= BIT (layout_role (&a->g, line_stripe (a, no), slot));
   return roles;
+}
+
+static bool
+is_erased (const struct array *a, const struct replay_source *src)
+{
+  return src->kind == REPLAY_ERASED ||
+    (src->kind == REPLAY_RING && recover_seat (a, src) == NULL);
+}
+
+static bool
+is_known (const struct array *a, const struct replay_source *src)
+{
+  return src->kind == REPLAY_RING || src->kind == REPLAY_ZERO;
+}
+
+uint64_t
+recovery_erased (const struct array *a, uint64_t no, unsigned b)
+{
+  return roles_from (a, no, b, is_erased);
+}
+
+uint64_t
+recovery_known (const struct array *a, uint64_t no, unsigned b)
+{
+  return roles_from (a, no, b, is_known);
 }
 
 /* What the newest transaction was to write in place before it counts. */
