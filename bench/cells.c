@@ -71,13 +71,6 @@ bench_cells_clear (struct bench_cells *c, char *why)
 }
 
 int
-bench_cells_load (struct bench_cells *c, char *why)
-{
-  return CU (c->gpu, why, memcpy_htod (c->in, c->host_in, c->nr_rects *
-                                       c->cols * c->cell_len));
-}
-
-int
 bench_cells_fetch (struct bench_cells *c, char *why)
 {
   return CU (c->gpu, why, memcpy_dtoh (c->host_out, c->out, c->nr_rects *
@@ -113,7 +106,10 @@ cells_method_spoil (struct method *e, char *why)
 int
 cells_method_load (struct method *e, char *why)
 {
-  return bench_cells_load (&((struct cells_method *) e)->cells, why);
+  struct bench_cells *c = &((struct cells_method *) e)->cells;
+
+  return CU (c->gpu, why, memcpy_htod (c->in, c->host_in, c->nr_rects *
+                                       c->cols * c->cell_len));
 }
 
 int

@@ -100,8 +100,7 @@ extern uint8_t *bench_cells_out (struct bench_cells *, size_t r, unsigned j);
  * the right ones there.  open does it too.
  */
 extern int bench_cells_clear (struct bench_cells *, char *why);
-/* All inputs to the device; all outputs from it. */
-extern int bench_cells_load (struct bench_cells *, char *why);
+/* All outputs from the device. */
 extern int bench_cells_fetch (struct bench_cells *, char *why);
 
 /* The struct of a method with such cells begins with this. */

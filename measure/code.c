@@ -79,8 +79,9 @@ method_parity (const struct method_ops *ops, enum code code, unsigned k,
   return 0;
 }
 
-size_t
-code_array_packet_len (unsigned w)
+/* Our own packets: as in an array, 4096 / w, or the power of two below. */
+static size_t
+array_packet_len (unsigned w)
 {
   size_t len = 4096;
 
@@ -99,7 +100,7 @@ code_packet_len (const struct method_ops *ops, enum code code, unsigned w,
   if (code == CODE_RS)
     return 0;
   len = ops->packet_len ? ops->packet_len (w, cell_len, option)
-    : code_array_packet_len (w);
+    : array_packet_len (w);
   if (len > 0)
     *unit = common_multiple (64, w * len);
   return len;

@@ -31,8 +31,6 @@ extern int code_w (const struct method_ops *, enum code, unsigned k,
 extern int method_parity (const struct method_ops *, enum code, unsigned k,
                           unsigned m, unsigned w, uint8_t *coef, char *why);
 
-/* Our own packets: as in an array, 4096 / w, or the power of two below. */
-extern size_t code_array_packet_len (unsigned w);
 /* The length of a packet, and in *unit what cell_len must be a multiple
  * of: 64, and for packets w of them too.
  */

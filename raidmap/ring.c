@@ -65,9 +65,3 @@ ring_used (const struct ring *r)
 {
   return r->head - r->tail;
 }
-
-uint32_t
-ring_max_record (const struct ring *r)
-{
-  return nr_places (r) / 2;
-}

@@ -42,7 +42,4 @@ extern bool ring_leaves (const struct ring *r, uint64_t pos, uint32_t nr,
  */
 extern uint32_t ring_reserve (const struct ring *r, uint32_t most);
 
-/* The longest record that fits in an empty ring, wherever its head is. */
-extern uint32_t ring_max_record (const struct ring *r);
-
 #endif

@@ -86,20 +86,12 @@ table_seed (const uuid_bytes *array_uuid, unsigned slot)
 }
 
 uint32_t
-table_seeded_sum (uint32_t block_crc, uint32_t seed, uint64_t block_no)
+table_sum (uint32_t block_crc, uint32_t seed, uint64_t block_no)
 {
   uint8_t le[8];
 
   put_le64 (le, block_no);
   return block_crc ^ crc32c_more (seed, le, sizeof le);
-}
-
-uint32_t
-table_sum (uint32_t block_crc, const uuid_bytes *array_uuid,
-           unsigned slot, uint64_t block_no)
-{
-  return table_seeded_sum (block_crc, table_seed (array_uuid, slot),
-                           block_no);
 }
 
 void

@@ -93,17 +93,13 @@ extern uint64_t table_run (const struct member_layout *l, uint64_t at);
 extern uint64_t table_page_off (const struct member_layout *l,
                                 uint64_t page_no, unsigned place);
 
-/* The sum of a block whose crc32c is block_crc; block_no counts from
- * data_off.  The block's address is in it, so that a block written to
- * the wrong place does not pass.
+/* The sum of a block whose crc32c is block_crc, with the seed of its slot;
+ * block_no counts from data_off.  The block's address is in it, so that a block
+ * written to the wrong place does not pass.
  */
-extern uint32_t table_sum (uint32_t block_crc, const uuid_bytes *array_uuid,
-                           unsigned slot, uint64_t block_no);
-
-/* The same, in two steps: the seed of a slot, and the sum with it. */
 extern uint32_t table_seed (const uuid_bytes *array_uuid, unsigned slot);
-extern uint32_t table_seeded_sum (uint32_t block_crc, uint32_t seed,
-                                  uint64_t block_no);
+extern uint32_t table_sum (uint32_t block_crc, uint32_t seed,
+                           uint64_t block_no);
 
 extern void table_page_encode (const struct table_page *p,
                                const uuid_bytes *array_uuid, unsigned slot,

@@ -351,7 +351,7 @@ sums_peek (const struct array *a, unsigned slot, uint64_t row, unsigned nr,
 uint32_t
 sums_sum (const struct array *a, unsigned slot, uint64_t row, uint32_t crc)
 {
-  return table_seeded_sum (crc, a->sums->seed[slot], row);
+  return table_sum (crc, a->sums->seed[slot], row);
 }
 
 uint32_t

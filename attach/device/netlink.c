@@ -54,15 +54,9 @@ netlink_open (void)
     r = family = genl_ctrl_resolve (sock, NBD_GENL_FAMILY_NAME);
   if (r >= 0)
     return 0;
-  netlink_close ();
-  return fail (r);
-}
-
-void
-netlink_close (void)
-{
   nl_socket_free (sock);
   sock = NULL;
+  return fail (r);
 }
 
 static struct nl_msg *

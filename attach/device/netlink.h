@@ -18,7 +18,6 @@ struct server_export;
 
 /* Open a connection to the driver; errno ENOENT: this kernel has none. */
 extern int netlink_open (void);
-extern void netlink_close (void);
 
 /* A new device, any that is free.  Users of it wait for dead_timeout seconds
  * while it has no connection.

@@ -38,13 +38,3 @@ bit_matrix_new (const struct matrix *a)
       }
   return b;
 }
-
-size_t
-bit_matrix_nr_ones (const struct bit_matrix *b)
-{
-  size_t nr = 0;
-
-  for (size_t i = 0; i < (size_t) b->rows * b->row_words; i++)
-    nr += __builtin_popcountll (b->word[i]);
-  return nr;
-}

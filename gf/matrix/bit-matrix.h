@@ -35,6 +35,4 @@ bit_matrix_get (const struct bit_matrix *b, unsigned row, unsigned col)
   return b->word[(size_t) row * b->row_words + col / 64] >> (col % 64) & 1;
 }
 
-extern size_t bit_matrix_nr_ones (const struct bit_matrix *b);
-
 #endif

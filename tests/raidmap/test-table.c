@@ -134,15 +134,20 @@ test_sum (void **state)
   memcpy (address, uuid.b, 16);
   put_le32 (address + 16, 9);
   put_le64 (address + 20, UINT64_C (0x123456789));
-  sum = table_sum (0xabcdef01, &uuid, 9, UINT64_C (0x123456789));
+  sum = table_sum (0xabcdef01, table_seed (&uuid, 9),
+                   UINT64_C (0x123456789));
   assert_int_equal (sum, 0xabcdef01 ^ crc32c (address, sizeof address));
 
   other = uuid;
   other.b[15] ^= 1;
-  assert_int_not_equal (sum, table_sum (0xabcdef01, &other, 9, 0x123456789));
-  assert_int_not_equal (sum, table_sum (0xabcdef01, &uuid, 8, 0x123456789));
-  assert_int_not_equal (sum, table_sum (0xabcdef01, &uuid, 9, 0x123456788));
-  assert_int_not_equal (sum, table_sum (0xabcdef00, &uuid, 9, 0x123456789));
+  assert_int_not_equal (sum, table_sum (0xabcdef01, table_seed (&other, 9),
+                                        0x123456789));
+  assert_int_not_equal (sum, table_sum (0xabcdef01, table_seed (&uuid, 8),
+                                        0x123456789));
+  assert_int_not_equal (sum, table_sum (0xabcdef01, table_seed (&uuid, 9),
+                                        0x123456788));
+  assert_int_not_equal (sum, table_sum (0xabcdef00, table_seed (&uuid, 9),
+                                        0x123456789));
 }
 
 static void

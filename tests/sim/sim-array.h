@@ -75,7 +75,6 @@ struct sim_array {
   uint64_t nr_stripes;
   uint64_t disk_size;
   uint64_t seed;
-  unsigned nr_created;          /* arrays */
 
   struct sim_disk *disk[SIM_MAX_DISKS];
   unsigned nr_disks;

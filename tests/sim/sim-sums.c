@@ -117,8 +117,8 @@ sim_array_sum_is_right (struct sim_array *sa, const struct sim_disk *d,
       sa->ever_rotted >> sim_array_disk_no (sa, d) & 1 ||
       memcmp (block, zeroes, BLOCK_LEN) == 0;
   case TABLE_WRITTEN:
-    return e.sum == table_sum (crc32c (block, BLOCK_LEN), &sa->uuid, slot,
-                               row);
+    return e.sum == table_sum (crc32c (block, BLOCK_LEN),
+                               table_seed (&sa->uuid, slot), row);
   case TABLE_LOST:
     break;
   }

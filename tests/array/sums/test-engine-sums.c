@@ -202,7 +202,8 @@ put_first_page (struct sim_array *sa, unsigned slot, uint64_t page_no)
   memset (&page, 0, sizeof page);
   page.page_no = page_no;
   page.counter = table_next_counter (0, 1);
-  page.entry[0].sum = table_sum (crc32c (zeroes, BLOCK_LEN), &sa->uuid, slot,
+  page.entry[0].sum = table_sum (crc32c (zeroes, BLOCK_LEN),
+                                 table_seed (&sa->uuid, slot),
                                  page_no * limits.table_page_entries);
   page.entry[0].generation = 1;
   table_page_encode (&page, &sa->uuid, slot, buf);
