@@ -129,8 +129,8 @@ link_close (struct link *l)
     return;
   bench_gpu_free (l->gpu, l->in);
   bench_gpu_free (l->gpu, l->out);
-  bench_gpu_host_free (l->gpu, l->host_in);
-  bench_gpu_host_free (l->gpu, l->host_out);
+  bench_gpu_host_free (l->host_in);
+  bench_gpu_host_free (l->host_out);
   if (l->up)
     l->gpu->d->stream_destroy (l->up);
   if (l->down)

@@ -40,8 +40,8 @@ bench_cells_close (struct bench_cells *c)
 {
   if (c->gpu == NULL)
     return;
-  bench_gpu_host_free (c->gpu, c->host_in);
-  bench_gpu_host_free (c->gpu, c->host_out);
+  bench_gpu_host_free (c->host_in);
+  bench_gpu_host_free (c->host_out);
   bench_gpu_free (c->gpu, c->in);
   bench_gpu_free (c->gpu, c->out);
   *c = (struct bench_cells) { 0 };

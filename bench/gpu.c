@@ -222,7 +222,7 @@ bench_gpu_host_alloc (struct bench_gpu *gpu, size_t len, char *why)
 }
 
 void
-bench_gpu_host_free (struct bench_gpu *gpu, void *p)
+bench_gpu_host_free (void *p)
 {
   for (size_t i = 0; p && i < ARRAY_LEN (pinned); i++)
     if (pinned[i].p == p)

@@ -65,7 +65,7 @@ extern int bench_gpu_set (struct bench_gpu *, CUmodule, const char *name,
 
 /* Pinned and mapped, with anything in it; NULL: why. */
 extern void *bench_gpu_host_alloc (struct bench_gpu *, size_t len, char *why);
-extern void bench_gpu_host_free (struct bench_gpu *, void *);
+extern void bench_gpu_host_free (void *);
 /* 0: why. */
 extern CUdeviceptr bench_gpu_alloc (struct bench_gpu *, size_t len, char *why);
 extern void bench_gpu_free (struct bench_gpu *, CUdeviceptr);

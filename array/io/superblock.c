@@ -16,8 +16,7 @@
 /* ---- the copies of one member -------------------------------------------- */
 
 static void
-add_copy (struct array *a, struct store *st, struct superblock *sb,
-          enum sb_copy copy)
+add_copy (struct store *st, struct superblock *sb, enum sb_copy copy)
 {
   struct member *m = st->seat->m;
 
@@ -27,11 +26,11 @@ add_copy (struct array *a, struct store *st, struct superblock *sb,
 }
 
 static void
-add_pair (struct array *a, struct store *st, struct superblock *sb,
-          enum sb_copy first, enum sb_copy second, bool swap)
+add_pair (struct store *st, struct superblock *sb, enum sb_copy first,
+          enum sb_copy second, bool swap)
 {
-  add_copy (a, st, sb, swap ? second : first);
-  add_copy (a, st, sb, swap ? first : second);
+  add_copy (st, sb, swap ? second : first);
+  add_copy (st, sb, swap ? first : second);
 }
 
 /* Where it has become longer, B1 and B2 are not at its end any more. */
@@ -60,9 +59,9 @@ sb_write (struct array *a, struct seat *s, enum sb_pairs pairs, bool clean,
   st->tag = pairs;
   note_size (s);
   if (pairs & SB_PROPOSED)
-    add_pair (a, st, &sb, SB_A1, SB_B1, s->b_first[0]);
+    add_pair (st, &sb, SB_A1, SB_B1, s->b_first[0]);
   if (pairs & SB_ACCEPTED)
-    add_pair (a, st, &sb, SB_A2, SB_B2, s->b_first[1]);
+    add_pair (st, &sb, SB_A2, SB_B2, s->b_first[1]);
   store_start (a, st);
 }
 

@@ -169,7 +169,7 @@ flushed (struct array *a, struct waiter *w)
 
 /* Goes on to the next phase. */
 static void
-flush (struct array *a, struct recovery *rec)
+flush (struct array *a)
 {
   struct carry *c = &a->journal->carry;
 
@@ -487,7 +487,7 @@ step (struct array *a, struct recovery *rec)
 
   case RELOG_FLUSH:
   case PLACE_FLUSH:
-    flush (a, rec);
+    flush (a);
     return false;
 
   case PLACED:

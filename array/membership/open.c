@@ -533,7 +533,7 @@ membership_open (struct found *found, size_t nr, enum degraded_policy policy,
                             found[i].sb[c].record.self.ballot.epoch);
   if (!find_winner (found, nr, NULL, &winner) ||
       d->max_epoch > UINT64_MAX / 2) {
-    refuse_no_record (found, nr, d);
+    refuse_no_record (found, d);
     return;
   }
   judge_by (found, nr, &winner, d);

@@ -151,7 +151,7 @@ extern bool refuse_unsound (const struct found *f,
 extern bool refuse_unlike (const struct found *found, size_t nr,
                            struct membership_decision *d);
 extern void refuse_none (struct membership_decision *d);
-extern void refuse_no_record (const struct found *found, size_t nr,
+extern void refuse_no_record (const struct found *found,
                               struct membership_decision *d);
 extern void refuse_branch (const struct found *found, size_t nr,
                            const struct ballot *winner,

@@ -167,7 +167,7 @@ refuse_none (struct membership_decision *d)
 }
 
 void
-refuse_no_record (const struct found *found, size_t nr,
+refuse_no_record (const struct found *found,
                   struct membership_decision *d)
 {
   struct text t = TEXT (d->why);

@@ -275,8 +275,7 @@ waits_for_decision (const struct array *a, const struct op *op)
 
 /* Of a member that is there. */
 static bool
-has_unreadable_page (const struct array *a, const struct op *op,
-                     const struct rect *rect)
+has_unreadable_page (const struct op *op, const struct rect *rect)
 {
   return op->pin.nr > 0 && !op->no_sums &&
     sums_unreadable (&op->pin, op_row (op, rect->b0));
@@ -290,7 +289,7 @@ may_get_better (const struct array *a, const struct op *op,
 
   return waits_for_decision (a, op) ||
     (op->tries < OP_MAX_TRIES &&
-     (op_bad_roles (a, op, blocks) || has_unreadable_page (a, op, rect)) &&
+     (op_bad_roles (a, op, blocks) || has_unreadable_page (op, rect)) &&
      !lost_rows_known (a, op->line->no, blocks));
 }
 

@@ -218,7 +218,7 @@ begin_some (struct array *a, struct scrub *sc)
 /* ---- the end ------------------------------------------------------------ */
 
 static void
-report (const struct array *a, const struct scrub *sc)
+report (const struct scrub *sc)
 {
   const struct array_scrub_count *c = &sc->count;
   char more[240] = "";
@@ -251,7 +251,7 @@ end_scrub (struct array *a, struct scrub *sc)
                      sc->last.unlocated_rows, sc->last_complete);
   sc->ended = loop_now (a->loop);
   scrub_changed (a);
-  report (a, sc);
+  report (sc);
 }
 
 /* A rebuild or resync goes first. */

@@ -256,7 +256,7 @@ give_up_compiling (struct kernels *ks)
 }
 
 static bool
-compiler_is_there (struct kernels *ks)
+compiler_is_there (void)
 {
   char why[256];
 
@@ -328,7 +328,7 @@ run (void *arg)
       kernel_free (k);
       continue;
     }
-    if (!checked && !compiler_is_there (ks)) {
+    if (!checked && !compiler_is_there ()) {
       ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&ks->lock);
 
       list_append (&ks->wanted, &k->work);

@@ -124,8 +124,8 @@ rscode_close (struct method *e)
   for (unsigned i = x->nr_parts; i-- > 0; )
     rscode_part_close (&x->parts[i]);
   if (x->parts[0].gpu && bench_gpu_use (x->parts[0].gpu, why) == 0) {
-    bench_gpu_host_free (x->parts[0].gpu, x->in);
-    bench_gpu_host_free (x->parts[0].gpu, x->out);
+    bench_gpu_host_free (x->in);
+    bench_gpu_host_free (x->out);
   }
   free (x);
 }
