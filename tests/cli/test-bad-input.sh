@@ -2,7 +2,7 @@
 # test-bad-input.sh: for any wrong input: one clear line on stderr that says
 # what is wrong and what to do next, exit status not 0, and no member changed.
 #
-# Some 120 starts of nbdkit; test-assemble and test-create take the same
+# Some 120 starts of nbdkit; test-assemble-refused and test-create take the same
 # ways under the sanitizers.
 #
 # SPDX-License-Identifier: BSD-3-Clause
