@@ -74,9 +74,9 @@ static const struct command {
   { "scan", cmd_scan, "[--json] [PATH...]",
     "arrays on the disks of this machine, or in files and folders; how to\n"
     "      open each" },
-  { "start", cmd_start, "[-f] NAME",
+  { "start", cmd_start, "[-f] [--wait SECONDS] NAME",
     "serve the array that /etc/gpuraid.d/NAME.conf describes; -f: do not\n"
-    "      go to the background" },
+    "      go to the background; --wait: for members that come late" },
   { "stop", cmd_stop, "[--force] [--bounded] [--keep-attached] CONTROL",
     "write everything out and end its server; --force: also while NBD\n"
     "      clients are connected; --bounded: wait for them for a time" },

@@ -21,6 +21,7 @@
 
 #include "array/config/file.h"
 #include "cli/cli.h"
+#include "cli/server/await.h"
 #include "cli/server/names.h"
 #include "cli/server/remote.h"
 #include "common/bits.h"
@@ -173,7 +174,7 @@ read_file (const char *name)
 }
 
 static int
-start (const char *name, bool foreground)
+start (const char *name, bool foreground, unsigned wait)
 {
   CLEANUP_FREE char *control = names_socket (name, NAMES_CONTROL);
   CLEANUP_FREE char *nbd = control ? names_socket (name, NAMES_NBD) : NULL;
@@ -211,6 +212,7 @@ start (const char *name, bool foreground)
   args[0] = "nbdkit";
   if (names_make_rundir () == -1 || clear_sockets (name, control, nbd) == -1)
     return EXIT_FAILURE;
+  await_members (name, wait);
   if (foreground) {
     execvp (args[0], args);
     return no_nbdkit (errno);
@@ -225,19 +227,23 @@ start (const char *name, bool foreground)
 int
 cmd_start (int argc, char **argv)
 {
-  static const struct option options[] = { { NULL } };
+  static const struct option options[] = {
+    { "wait", required_argument, NULL, 'w' },
+    { NULL },
+  };
   bool foreground = false;
+  unsigned wait = 0;
   int opt;
 
   opterr = 0;
   while ((opt = getopt_long (argc, argv, "f", options, NULL)) != -1) {
-    if (opt != 'f')
+    if (opt != 'f' && (opt != 'w' || !cli_seconds (optarg, &wait)))
       return CLI_USAGE;
-    foreground = true;
+    foreground |= opt == 'f';
   }
   if (argc - optind != 1)
     return CLI_USAGE;
   if (!names_check (argv[optind]))
     return EXIT_USAGE;
-  return start (argv[optind], foreground);
+  return start (argv[optind], foreground, wait);
 }
