@@ -154,6 +154,7 @@ class Array:
         self.trust = trust      # one of TRUST, or None: the defaults
         self.keys = list(keys)  # more keys of the plugin, "coder=cuda"
         self.flags = []         # more flags of nbdkit
+        self.env = None         # of the command, if not ours
 
     @property
     def uri(self):
@@ -173,7 +174,7 @@ class Array:
 
     def _begin(self, *args):
         return subprocess.Popen([self.command, *map(str, args)], text=True,
-                                stdout=subprocess.PIPE,
+                                env=self.env, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE)
 
     def _end(self, p, good, out, err):

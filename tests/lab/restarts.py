@@ -138,6 +138,48 @@ def restart_missing(lab):
     lab.finish()
 
 
+def late_disk(lab):
+    """A start without as many members as the quorum allows, which appear
+    later, under load: what udev starts for each gives it back, and it is
+    brought up to date.  One that was taken out by command stays out, also if
+    it is away at the next start."""
+    a = lab.begin()
+    # By the folder of the control socket its array is found.
+    a.env = dict(os.environ, GPURAID_RUNDIR=a.folder)
+    lab.halt()
+    a.control = os.path.join(a.folder, 'lab.control')
+    late = lab.sample(a.quorum_missing(a.n))
+    lab.say('without %s' % late)
+    for s in late:
+        os.rename(a.member[s], a.member[s] + '.away')
+    lab.start()
+    for s in late:
+        lab.run()
+        if a.states()[s] != 'missing':
+            raise Failure('%d is %s, not missing' % (s, a.states()[s]))
+        os.rename(a.member[s] + '.away', a.member[s])
+        lab.say(a.gpuraid('readd', '--uuid', a.member[s]).strip())
+    lab.run()
+    lab.wait_healthy()
+    lab.verify()
+    out = lab.sample(1)[0]
+    a.fail(out)
+    lab.run()
+    lab.halt()
+    os.rename(a.member[out], a.member[out] + '.away')
+    lab.start()
+    lab.run()
+    os.rename(a.member[out] + '.away', a.member[out])
+    why = lab.refused('taken out', a.gpuraid, 'readd', '--uuid', a.member[out])
+    if 'was taken out' not in why or a.states()[out] != 'failed':
+        raise Failure('one that was taken out: ' + why)
+    a.gpuraid('readd', a.control, a.member[out])
+    lab.wait_healthy()
+    lab.verify()
+    read_others(lab, late)
+    lab.finish()
+
+
 def quorum(lab):
     """2+2: a start with two missing is refused unless forced, because the two
     could have continued alone.  A forced start works; the other two are stale
@@ -205,4 +247,5 @@ def stale_member(lab):
 
 
 ALL = (server_kill, server_kill_degraded, server_kill_missing,
-       server_kill_rebuilding, restart_missing, quorum, stale_member)
+       server_kill_rebuilding, restart_missing, late_disk, quorum,
+       stale_member)
