@@ -157,6 +157,19 @@ session_read (struct session *s, struct line_buf *b, char **line, size_t *len)
   return r == LINE_OK && !is_stopping (c);
 }
 
+/* socket-group= and socket-mode= let others connect.  Through a command that
+ * names a path the server would write there as its own user.
+ */
+static bool
+is_another_user (int fd)
+{
+  struct ucred peer;
+  socklen_t len = sizeof peer;
+
+  return getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == -1 ||
+    (peer.uid != 0 && peer.uid != geteuid ());
+}
+
 static void
 session_serve (struct session *s)
 {
@@ -167,6 +180,7 @@ session_serve (struct session *s)
     .opaque = s->control->opaque,
     .cancelled = session_cancelled,
     .cancelled_opaque = s,
+    .only_status = is_another_user (s->fd),
   };
 
   while (stop == STOP_NONE) {

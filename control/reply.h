@@ -19,6 +19,8 @@ struct request_env {
   void *opaque;
   bool (*cancelled) (void *);   /* for what waits */
   void *cancelled_opaque;
+  bool only_status;             /* the client is another user: it may look, and
+                                 * change nothing */
 };
 
 /* {"ok": true} */

@@ -414,7 +414,10 @@ request_run (const struct request_env *env, const char *line, size_t len,
   for (size_t i = 0; !known && i < ARRAY_LEN (commands); i++)
     if (name && strcmp (commands[i].name, name) == 0) {
       known = true;
-      reply = run_command (env, &commands[i], request, stop);
+      reply = env->only_status && commands[i].run != run_status ?
+        reply_refuse ("only status is for this user: %s is for root and the "
+                      "user of the server", name) :
+        run_command (env, &commands[i], request, stop);
     }
   if (name && !known)
     reply = reply_refuse ("no such command: %.64s", name);

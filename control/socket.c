@@ -65,6 +65,21 @@ socket_clear (const char *what, const char *path)
   return 0;
 }
 
+int
+socket_allow (const char *path, bool has_group, gid_t gid, mode_t mode)
+{
+  /* In this order: no other group gets what the mode gives to this one. */
+  if (has_group && lchown (path, -1, gid) == -1) {
+    log_error ("socket-group=: chown: %s: %m", path);
+    return -1;
+  }
+  if (chmod (path, mode) == -1) {
+    log_error ("socket-mode=: chmod: %s: %m", path);
+    return -1;
+  }
+  return 0;
+}
+
 static int
 bind_and_listen (struct control_socket *s, const struct sockaddr_un *addr)
 {

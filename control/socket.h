@@ -6,6 +6,7 @@
 #ifndef GPURAID_CONTROL_SOCKET_H
 #define GPURAID_CONTROL_SOCKET_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct control_socket {
@@ -20,6 +21,12 @@ struct control_socket {
  * it is no socket.
  */
 extern int socket_clear (const char *what, const char *path);
+
+/* Let others connect: the group, if has_group, and the mode of a socket that
+ * this user has made.  0, or -1 reported.
+ */
+extern int socket_allow (const char *path, bool has_group, gid_t gid,
+                         mode_t mode);
 
 /* See control_bind.  0, or -1 reported, nothing left open. */
 extern int control_socket_open (struct control_socket *s, const char *path);

@@ -219,6 +219,8 @@ plugin_dump_plugin (void)
   "control=PATH                   Socket for the command gpuraid.\n"    \
   "stop-timeout=no|TIME           How long a stop waits for clients, before\n" \
   "                               it disconnects them (default: 20s).\n" \
+  "socket-group=GROUP             It may connect to -U and control=.\n"  \
+  "socket-mode=MODE               The mode of both: 0600 to 0666.\n"     \
   "log=FILE|stderr|syslog         Messages of the running server go there.\n" \
   "hook=PROGRAM                   Run it when something happens.\n"       \
   "resume=no|yes                  Go on with a rebuild or a recovery\n"  \

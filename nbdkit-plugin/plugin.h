@@ -78,7 +78,11 @@ extern bool server_is_readonly (void);
  * 0, or -1 reported: it is used, or is no socket.
  */
 extern int server_clear_socket (void);
-/* Remove the socket of -U, if this process has made it. */
+/* The path of the socket of -U, if this process has made it; else NULL.
+ * Borrowed.
+ */
+extern const char *server_socket (void);
+/* Remove it. */
 extern void server_remove_socket (void);
 extern void server_free (void);
 

@@ -29,6 +29,7 @@
 #include "common/log.h"
 #include "control/control.h"
 #include "control/hook.h"
+#include "control/socket.h"
 #include "gpu/coder-choose.h"
 #include "gpu/compiler/child.h"
 #include "member/loop.h"
@@ -237,6 +238,16 @@ remove_sockets (void)
   server_remove_socket ();
 }
 
+/* Let others connect; what they may ask control/control.c decides. */
+static int
+allow (const char *path)
+{
+  if (path == NULL || (!config.has_socket_group && config.socket_mode == 0))
+    return 0;
+  return socket_allow (path, config.has_socket_group, config.socket_gid,
+                       config.socket_mode ? config.socket_mode : 0660);
+}
+
 /* Only once the members are locked: of several servers of an array that start
  * at the same time one gets here.
  */
@@ -252,7 +263,7 @@ prepare_sockets (void)
   }
   if (config.control) {
     control = control_bind (config.control);
-    if (control == NULL)
+    if (control == NULL || allow (config.control) == -1)
       return -1;
   }
   return 0;
@@ -361,7 +372,7 @@ plugin_after_fork (void)
 {
   if (log_start () == -1)
     return -1;
-  if (start () == -1) {
+  if (allow (server_socket ()) == -1 || start () == -1) {
     log_stop ();
     return -1;
   }

@@ -167,6 +167,12 @@ is_ours (void)
   return false;
 }
 
+const char *
+server_socket (void)
+{
+  return socket_path && is_ours () ? socket_path : NULL;
+}
+
 void
 server_remove_socket (void)
 {

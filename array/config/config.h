@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "array/plan/hedge.h"
 #include "raidmap/superblock.h"
@@ -71,7 +72,10 @@ struct config {
   uint64_t stop_timeout_ns;     /* a stop waits so long for clients;
                                  * UINT64_MAX: without an end */
   char *control;                /* absolute path, or NULL */
-  char *log;                    /* likewise */
+  bool has_socket_group;
+  gid_t socket_gid;             /* then: the group of the sockets */
+  unsigned socket_mode;         /* their mode; 0: not given */
+  char *log;                    /* as control */
   char *hook;                   /* likewise */
   char label[CONFIG_LABEL_LEN + 1];     /* "": not given */
   bool has_uuid;

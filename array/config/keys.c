@@ -9,6 +9,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <grp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
@@ -345,6 +346,45 @@ set_stop_timeout (struct config *c, const char *key, const char *value)
   return read_time (key, value, &c->stop_timeout_ns);
 }
 
+/* A name, or a number. */
+static int
+set_socket_group (struct config *c, const char *key, const char *value)
+{
+  const struct group *g = getgrnam (value);
+  unsigned long n;
+  char *end;
+
+  errno = 0;
+  n = strtoul (value, &end, 10);
+  if (g == NULL && (errno || !isdigit ((unsigned char) value[0]) || *end ||
+                    n > INT32_MAX)) {
+    log_error ("%s=%s: this machine has no such group", key, value);
+    return -1;
+  }
+  c->socket_gid = g ? g->gr_gid : n;
+  c->has_socket_group = true;
+  return 0;
+}
+
+/* The owner always connects. */
+static int
+set_socket_mode (struct config *c, const char *key, const char *value)
+{
+  unsigned long n;
+  char *end;
+
+  errno = 0;
+  n = strtoul (value, &end, 8);
+  if (errno || !isdigit ((unsigned char) value[0]) || *end || n & ~0666ul ||
+      (n & 0600) != 0600) {
+    log_error ("%s=%s: must be an octal number from 0600 to 0666, of reading "
+               "and writing", key, value);
+    return -1;
+  }
+  c->socket_mode = n;
+  return 0;
+}
+
 static int
 set_timeout (struct config *c, const char *key, const char *value)
 {
@@ -511,6 +551,8 @@ static const struct key {
   { "degraded", set_degraded },
   { "stop-timeout", set_stop_timeout },
   { "control", set_control },
+  { "socket-group", set_socket_group },
+  { "socket-mode", set_socket_mode },
   { "log", set_log },
   { "hook", set_hook },
   { "resume", set_resume },

@@ -269,6 +269,26 @@ test_timeout (void **state)
 }
 
 static void
+test_socket_access (void **state)
+{
+  struct config c;
+
+  assert_int_equal (try (&c, "socket-group=4711 socket-mode=0660 /a"), 0);
+  assert_true (c.has_socket_group);
+  assert_int_equal (c.socket_gid, 4711);
+  assert_int_equal (c.socket_mode, 0660);
+  config_free (&c);
+  assert_int_equal (try (&c, "socket-group=root /a"), 0);
+  assert_int_equal (c.socket_gid, 0);
+  assert_int_equal (c.socket_mode, 0);
+  config_free (&c);
+  refused ("socket-group=no:such /a", "no such group");
+  refused ("socket-mode=0777 /a", "octal");
+  refused ("socket-mode=0060 /a", "octal");
+  refused ("socket-mode=068 /a", "octal");
+}
+
+static void
 test_bad_values (void **state)
 {
   refused ("label=01234567890123456789012345678901 /a", "at most 31");
@@ -548,6 +568,7 @@ main (void)
     cmocka_unit_test (test_sizes),
     cmocka_unit_test (test_values),
     cmocka_unit_test (test_timeout),
+    cmocka_unit_test (test_socket_access),
     cmocka_unit_test (test_bad_values),
     cmocka_unit_test (test_code),
     cmocka_unit_test (test_uris),
