@@ -351,6 +351,8 @@ enum array_event_kind {
   ARRAY_EVENT_NO_SPACE,
   ARRAY_EVENT_STALLED,          /* a member does not answer; once a minute at
                                  * most */
+  ARRAY_EVENT_CHANGE_FAILED,    /* nothing is rebuilt onto this new member; it
+                                 * was told that it was taken out */
 };
 
 struct array_event {
@@ -358,6 +360,8 @@ struct array_event {
   enum array_state state;       /* after it */
   unsigned reasons;             /* ARRAY_WHY_* */
   uint64_t number;
+  char message[ARRAY_WHY_LEN];  /* of CHANGE_FAILED: as failed_change of the
+                                 * status; else "" */
   struct array_entry member;    /* path NULL and slot SLOT_NONE: of no member;
                                  * CORRUPTION: the one with most of it */
 };

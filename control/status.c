@@ -359,6 +359,7 @@ event_name (enum array_event_kind kind)
   case ARRAY_EVENT_CORRUPTION: return "corruption";
   case ARRAY_EVENT_NO_SPACE: return "no-space";
   case ARRAY_EVENT_STALLED: return "stalled";
+  case ARRAY_EVENT_CHANGE_FAILED: return "change-failed";
   }
   return NULL;
 }
@@ -377,5 +378,6 @@ event_to_json (const struct array_event *e, const char *label)
             entry_to_json (&e->member) : NULL);
   json_add (o, "number", e->kind == ARRAY_EVENT_CORRUPTION ?
             json_object_new_uint64 (e->number) : NULL);
+  add_text (o, "message", e->message[0] ? e->message : NULL);
   return o;
 }

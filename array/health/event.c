@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "array/health/entry.h"
@@ -66,8 +67,8 @@ array_set_events (struct array *a, array_event_fn fn, void *opaque)
 }
 
 static void
-tell_number (struct array *a, enum array_event_kind kind,
-             const struct seat *s, uint64_t number)
+tell_more (struct array *a, enum array_event_kind kind, const struct seat *s,
+           uint64_t number, const char *message)
 {
   struct untold *u;
 
@@ -76,6 +77,7 @@ tell_number (struct array *a, enum array_event_kind kind,
   u->event.kind = kind;
   u->event.state = health (a, &u->event.reasons);
   u->event.number = number;
+  snprintf (u->event.message, sizeof u->event.message, "%s", message);
   u->event.member.slot = SLOT_NONE;
   if (s && s->m)
     u->event.member = entry_of_seat (a, s);
@@ -86,7 +88,14 @@ tell_number (struct array *a, enum array_event_kind kind,
 void
 event_tell (struct array *a, enum array_event_kind kind, const struct seat *s)
 {
-  tell_number (a, kind, s, 0);
+  tell_more (a, kind, s, 0, "");
+}
+
+void
+event_change_failed (struct array *a, const struct seat *s,
+                     const char *message)
+{
+  tell_more (a, ARRAY_EVENT_CHANGE_FAILED, s, 0, message);
 }
 
 /* True if nothing was told since then for a minute. */
@@ -155,7 +164,7 @@ tell_corruption (struct array *a)
   if (nr == ev->corrupt || !is_time (a, ev->corrupt_told))
     return;
   ev->corrupt_told = loop_now (a->loop);
-  tell_number (a, ARRAY_EVENT_CORRUPTION, find_guilty (a), nr - ev->corrupt);
+  tell_more (a, ARRAY_EVENT_CORRUPTION, find_guilty (a), nr - ev->corrupt, "");
   ev->corrupt = nr;
 }
 

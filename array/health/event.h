@@ -30,6 +30,10 @@ extern const struct room room_health;
 extern void event_tell (struct array *a, enum array_event_kind kind,
                         const struct seat *s);
 
+/* Nothing is rebuilt onto this target any more: the message says why. */
+extern void event_change_failed (struct array *a, const struct seat *s,
+                                 const char *message);
+
 /* A write to this member waits for space.  Told once a minute at most. */
 extern void event_no_space (struct array *a, const struct seat *s);
 /* Likewise: it does not answer. */

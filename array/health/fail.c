@@ -62,11 +62,11 @@ seat_take_out (struct array *a, struct seat *s, const char *why)
 
   s->failing = s->failed = true;
   seats_changed (a);
-  if (s->state == SEAT_TARGET) {
-    log_notice ("%s: no longer rebuilt onto", seat_name (s, name));
-    outcome_failed (a, s, why);
-  }
   event_tell (a, ARRAY_EVENT_MEMBER_FAILED, s);
+  if (s->state != SEAT_TARGET)
+    return;
+  log_notice ("%s: no longer rebuilt onto", seat_name (s, name));
+  event_change_failed (a, s, outcome_failed (a, s, why));
 }
 
 static bool

@@ -8,7 +8,7 @@
 #include "array/health/outcome.h"
 #include "array/seats/seat.h"
 
-void
+const char *
 outcome_failed (struct array *a, const struct seat *s, const char *why)
 {
   struct failed_change *f = &a->outcome.slot[s->slot];
@@ -18,6 +18,7 @@ outcome_failed (struct array *a, const struct seat *s, const char *why)
   f->when = loop_now (a->loop);
   snprintf (f->text, sizeof f->text, "%.150s: not rebuilt: %.80s",
             seat_name (s, name), why);
+  return f->text;
 }
 
 void

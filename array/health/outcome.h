@@ -13,9 +13,11 @@
 
 #include "array/engine/shared.h"
 
-/* Nothing will be rebuilt onto this target; why is for users. */
-extern void outcome_failed (struct array *a, const struct seat *s,
-                            const char *why);
+/* Nothing will be rebuilt onto this target; why is for users.  Returns what is
+ * said of it, valid with the lock.
+ */
+extern const char *outcome_failed (struct array *a, const struct seat *s,
+                                   const char *why);
 /* This member is active: what failed for its slot before is over. */
 extern void outcome_good (struct array *a, const struct seat *s);
 

@@ -186,7 +186,7 @@ test_names (void **state)
 {
   static const char *const name[] = {
     "member-failed", "degraded", "array-failed", "spare-used", "rebuilt",
-    "corruption", "no-space", "stalled",
+    "corruption", "no-space", "stalled", "change-failed",
   };
   struct array_event e = { .member.slot = SLOT_NONE, .number = 12 };
   struct hook *h;
@@ -206,8 +206,28 @@ test_names (void **state)
               "%s f0f10000-0000-0000-0000-000000000000\n{", name[i]);
     assert_non_null (strstr (read_out (), want));
   }
-  assert_non_null (strstr (read_out (), "\"member\":null,\"number\":12}"));
-  assert_non_null (strstr (read_out (), "\"member\":null,\"number\":null}"));
+  assert_non_null (strstr (read_out (), "\"member\":null,\"number\":12,"
+                           "\"message\":null}"));
+  assert_non_null (strstr (read_out (), "\"member\":null,\"number\":null,"
+                           "\"message\":null}"));
+}
+
+/* How a change failed is told. */
+static void
+test_message (void **state)
+{
+  struct array_event e = {
+    .kind = ARRAY_EVENT_CHANGE_FAILED, .message = "slot 1: \"x\": not rebuilt",
+    .member.slot = SLOT_NONE,
+  };
+  struct hook *h;
+
+  write_program ("cat >>$OUT");
+  h = start ("x");
+  hook_event (h, &e);
+  hook_stop (h);
+  assert_non_null (strstr (read_out (), "\"number\":null,\"message\":"
+                           "\"slot 1: \\\"x\\\": not rebuilt\"}\n"));
 }
 
 /* It has three files, and no signal is blocked or ignored. */
@@ -383,6 +403,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup (test_event, setup),
     cmocka_unit_test_setup (test_names, setup),
+    cmocka_unit_test_setup (test_message, setup),
     cmocka_unit_test_setup (test_clean, setup),
     cmocka_unit_test_setup (test_hangs, setup),
     cmocka_unit_test_setup (test_too_many, setup),

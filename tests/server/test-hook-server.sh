@@ -40,12 +40,18 @@ timeout 60 "$gpuraid" spare "$control" "$shm/spare" || fail "gpuraid spare"
 fail_member 2
 wait_healthy
 wait_for grep -q '"rebuilt"' "$tmp/json" || fail "no event: rebuilt"
+"$gpuraid" rate "$control" 1 >/dev/null
+timeout 60 "$gpuraid" replace "$control" 0 "$shm/new" || fail "gpuraid replace"
+timeout 60 "$gpuraid" fail "$control" "$shm/new" || fail "gpuraid fail"
+wait_for grep -q '"change-failed"' "$tmp/json" || fail "no event: change-failed"
 stop_raid
 diff "$tmp/events" - <<EVENTS || fail "other events"
 member-failed $uuid
 degraded $uuid
 spare-used $uuid
 rebuilt $uuid
+member-failed $uuid
+change-failed $uuid
 EVENTS
 ! grep -E "member-0|socket:|anon_inode|pipe:" "$tmp/fds" ||
   fail "the program has files of the server"
@@ -53,12 +59,17 @@ EVENTS
 import json, sys
 e = [json.loads (l) for l in open (sys.argv[1])]
 assert [x["event"] for x in e] == \
-    ["member-failed", "degraded", "spare-used", "rebuilt"], e
+    ["member-failed", "degraded", "spare-used", "rebuilt", "member-failed",
+     "change-failed"], e
 assert e[0]["member"]["slot"] == 2, e[0]
 assert e[0]["member"]["state"] == "failed", e[0]
 assert e[0]["state"] == "degraded" and e[3]["state"] == "healthy", e
 assert e[0]["reasons"] == ["members lost"] and e[3]["reasons"] == [], e
 assert e[2]["member"]["path"].endswith ("/spare"), e[2]
+assert e[5]["member"]["slot"] == 0 and e[5]["state"] == "healthy", e[5]
+assert e[5]["message"].startswith ("slot 0: "), e[5]
+assert e[5]["message"].endswith ("/new: not rebuilt: taken out by command"), e[5]
+assert e[4]["message"] is None, e[4]
 PY
 members[2]=$shm/spare
 

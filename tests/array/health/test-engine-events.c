@@ -22,6 +22,7 @@
 
 /* What was told: "member-failed 1 disk1 degraded; ...". */
 static char told[4096];
+static char message[ARRAY_WHY_LEN];     /* the last one */
 static uint64_t corrupt;
 
 static void
@@ -29,12 +30,14 @@ note (void *opaque, const struct array_event *e)
 {
   static const char *const kind[] = {
     "failed", "degraded", "array-failed", "spare", "rebuilt", "corruption",
-    "no-space", "stalled",
+    "no-space", "stalled", "change-failed",
   };
   static const char *const state[] = { "healthy", "degraded", "failed" };
   const size_t len = strlen (told);
 
   corrupt += e->number;
+  if (e->message[0])
+    snprintf (message, sizeof message, "%s", e->message);
   if (e->member.slot == SLOT_NONE)
     snprintf (told + len, sizeof told - len, "%s - %s; ", kind[e->kind],
               state[e->state]);
@@ -170,6 +173,35 @@ test_replaced (void **state)
   end_whole (sa);
 }
 
+/* A new member fails, or is taken out: that is told once.  The array is as
+ * healthy as before.
+ */
+static void
+test_change_failed (void **state)
+{
+  struct sim_array *sa = start (2, 2, false);
+  unsigned new = sim_array_add_disk (sa);
+
+  array_set_rate (sa->a, CHUNK);
+  assert_int_equal (sim_array_replace (sa, 1, new), 0);
+  sa->disk[new]->dead = true;
+  assert_true (sim_array_pause (sa, 100 * SECOND));
+  expect ("failed 1 disk4 healthy; change-failed 1 disk4 healthy; ");
+  assert_string_equal (message, "slot 1: disk4: not rebuilt: write: "
+                       "No such device");
+
+  assert_int_equal (sim_array_fail (sa, 0), 0);
+  expect ("failed 0 disk0 degraded; degraded - degraded; ");
+  new = sim_array_add_disk (sa);
+  assert_int_equal (sim_array_replace (sa, 0, new), 0);
+  assert_int_equal (sim_array_fail (sa, 0), 0);
+  assert_true (sim_array_pause (sa, 100 * SECOND));
+  expect ("failed 0 disk5 degraded; change-failed 0 disk5 degraded; ");
+  assert_string_equal (message, "slot 0: disk5: not rebuilt: taken out by "
+                       "command");
+  end_degraded (sa);
+}
+
 /* The first at once, the others in one a minute later. */
 static void
 test_corruption (void **state)
@@ -277,6 +309,7 @@ main (void)
     cmocka_unit_test_teardown (test_failed, free_data),
     cmocka_unit_test_teardown (test_degraded_at_start, free_data),
     cmocka_unit_test_teardown (test_replaced, free_data),
+    cmocka_unit_test_teardown (test_change_failed, free_data),
     cmocka_unit_test_teardown (test_corruption, free_data),
     cmocka_unit_test_teardown (test_no_space, free_data),
     cmocka_unit_test_teardown (test_stalled, free_data),
