@@ -212,6 +212,20 @@ write_read_only (FILE *fp, const struct family *f,
   end (fp, get_text (s->status, "read_only") != NULL);
 }
 
+/* No sample if none has failed. */
+static void
+write_failed_change (FILE *fp, const struct family *f,
+                     const struct metrics_source *s)
+{
+  struct json_object *o = get_object (s->status, "failed_change");
+
+  if (o == NULL)
+    return;
+  begin (fp, f, s);
+  label (fp, "message", get_text (o, "message"));
+  end (fp, get_u64 (o, "time"));
+}
+
 /* ---- its members and engines -------------------------------------------- */
 
 static bool
@@ -374,6 +388,9 @@ static const struct family families[] = {
     NULL, "connections" },
   { "array_lost_rows", GAUGE,
     "Rows found of which too little can be read.", NULL, NULL, "lost_rows" },
+  { "failed_change_timestamp_seconds", GAUGE,
+    "When the last change of a member failed, until one ends well.",
+    write_failed_change },
 
   { "member_up", GAUGE, "Whether the member holds current data.",
     write_members, NULL, "up" },

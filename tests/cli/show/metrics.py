@@ -193,6 +193,12 @@ def compare(m, s):
     m.expect(s['epoch'], 'array_epoch', array=a)
     m.expect(s['connections'], 'array_connections', array=a)
     m.expect(s['lost_rows'], 'array_lost_rows', array=a)
+    failed = s['failed_change']
+    if failed:
+        m.expect(failed['time'], 'failed_change_timestamp_seconds', array=a,
+                 message=failed['message'])
+    else:
+        assert not m.find('gpuraid_failed_change_timestamp_seconds', array=a), a
     for o in s['members']:
         compare_member(m, o, a)
     compare_work(m, s, a)

@@ -105,6 +105,9 @@ wait_for has_error || fail "a file that was deleted is no error"
 timeout 60 "$gpuraid" rate two 1
 replace_member 1 "$shm/new"
 timeout 60 "$gpuraid" rebuild two pause
+timeout 60 "$gpuraid" rate one 1
+timeout 60 "$gpuraid" replace one 1 "$shm/new-one"
+timeout 60 "$gpuraid" fail one "$shm/new-one"
 quiet one two --
 compare "$tmp/out" "$tmp/one.json" "$tmp/two.json"
 for part in 'rebuild_paused{array="two"} 1' \
@@ -112,6 +115,9 @@ for part in 'rebuild_paused{array="two"} 1' \
               'array_reason{array="one",reason="members lost"} 0'; do
   grep -qxF "gpuraid_$part" "$tmp/out" || fail "no $part"
 done
+part='/new-one: not rebuilt: taken out by command"} [0-9]*$'
+grep -q "^gpuraid_failed_change_.*{array=\"one\",message=\"slot 1: .*$part" \
+  "$tmp/out" || fail "no failed change: $(grep failed_change "$tmp/out")"
 grep -q '^gpuraid_member_last_error_.*,slot="2",.*,operation="check",' \
   "$tmp/out" || fail "no last error: $(grep last_error "$tmp/out")"
 timeout 60 "$gpuraid" rate two max
