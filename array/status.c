@@ -30,11 +30,38 @@ uuid_of_slot (const struct array *a, unsigned slot)
   return (uuid_bytes) { 0 };
 }
 
+/* The member that this slot is rebuilt onto, or will be once the array is open
+ * for writing; NULL: none.
+ */
+static const struct seat *
+target_of (const struct array *a, unsigned slot)
+{
+  const struct seat *t = a->at[slot][1];
+
+  if (t)
+    return t;
+  for (unsigned i = 0; a->found && i < a->nr_found; i++)
+    if (a->found[i].state == FOUND_TARGET && a->seat[i]->slot == slot &&
+        a->seat[i]->m && !a->seat[i]->failing)
+      return a->seat[i];
+  return NULL;
+}
+
+static struct array_entry
+target_entry (const struct array *a, const struct seat *t)
+{
+  struct array_entry e = entry_of_seat (a, t);
+
+  if (t->state == SEAT_IDLE)
+    e.state = ENTRY_REBUILDING;
+  return e;
+}
+
 /* The entry of a slot with no active seat. */
 static void
 empty_slot (const struct array *a, unsigned slot, struct array_entry *e)
 {
-  const struct seat *t = a->at[slot][1];
+  const struct seat *t = target_of (a, slot);
   const struct seat *gone = NULL;
 
   *e = (struct array_entry) { .slot = slot, .state = ENTRY_MISSING };
@@ -44,7 +71,8 @@ empty_slot (const struct array *a, unsigned slot, struct array_entry *e)
       e->state = ENTRY_FAILED;
   e->uuid = uuid_of_slot (a, slot);
   for (unsigned i = 0; i < a->nr_seats; i++)
-    if (a->seat[i]->slot == slot && a->seat[i]->state != SEAT_TARGET)
+    if (a->seat[i]->slot == slot && a->seat[i]->state != SEAT_TARGET &&
+        a->seat[i] != t)
       gone = a->seat[i];
   if (gone && (gone->failed || gone->failing))
     e->state = ENTRY_FAILED;
@@ -53,8 +81,8 @@ empty_slot (const struct array *a, unsigned slot, struct array_entry *e)
     e->last_error = entry_error (a, gone);
     entry_set_io (e, gone);
   }
-  if (t && t->state == SEAT_TARGET)
-    *e = entry_of_seat (a, t);
+  if (t && t->state != SEAT_ACTIVE)
+    *e = target_entry (a, t);
   else
     e->path = entry_path (gone && gone->m ? gone->m->path :
                           a->slot_path[slot]);
@@ -103,10 +131,10 @@ fill_entries (const struct array *a, struct array_status *st)
       st->entry[st->nr_entries++] = entry_of_seat (a, a->seat[i]);
   add_missing_spares (a, st);
   for (unsigned slot = 0; slot < a->n; slot++) {
-    const struct seat *s = a->at[slot][0], *t = a->at[slot][1];
+    const struct seat *s = a->at[slot][0], *t = target_of (a, slot);
 
     if (s && !s->failing && t)
-      st->entry[st->nr_entries++] = entry_of_seat (a, t);
+      st->entry[st->nr_entries++] = target_entry (a, t);
   }
 }
 

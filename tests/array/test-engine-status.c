@@ -284,6 +284,51 @@ test_deleted_spare (void **state)
   end_degraded (sa);
 }
 
+/* ---- a rebuild that waits ------------------------------------------------ */
+
+static void
+expect_target (struct sim_array *sa, unsigned i, const char *path)
+{
+  const struct array_entry *e = entry (sa, i);
+
+  assert_true (st.nr_entries > i);
+  assert_int_equal (e->slot, 1);
+  assert_int_equal (e->state, ENTRY_REBUILDING);
+  assert_string_equal (e->path, path);
+  assert_int_equal (e->errors, 0);
+}
+
+/* The new member is listed before a client comes, also where the old one is
+ * gone.
+ */
+static void
+test_target_waits (void **state)
+{
+  struct sim_array *sa = start_full (2, 2, CHUNK, 32);
+  const unsigned new = sim_array_add_disk (sa);
+
+  array_set_rate (sa->a, CHUNK);
+  assert_int_equal (sim_array_replace (sa, 1, new), 0);
+  expect_target (sa, 4, "disk4");
+  open_again (sa, ~0, false);
+  assert_int_equal (entry (sa, 1)->state, ENTRY_ACTIVE);
+  expect_target (sa, 4, "disk4");
+  assert_int_equal (st.nr_entries, 5);
+  assert_int_equal (st.state, ARRAY_HEALTHY);
+  assert_true (st.waits_for_writer);
+  open_again (sa, ~BIT (1), false);
+  expect_target (sa, 1, "disk4");
+  assert_int_equal (st.nr_entries, 4);
+  assert_int_equal (st.state, ARRAY_DEGRADED);
+  assert_int_equal (sim_array_writable (sa), 0);
+  expect_target (sa, 1, "disk4");
+  assert_int_equal (st.nr_entries, 4);
+  assert_true (sim_array_settle (sa, 1000 * SECOND));
+  assert_int_equal (entry (sa, 1)->state, ENTRY_ACTIVE);
+  assert_int_equal (st.nr_entries, 4);
+  end_whole (sa);
+}
+
 /* ---- the state ----------------------------------------------------------- */
 
 static void
@@ -470,6 +515,7 @@ main (void)
     cmocka_unit_test_teardown (test_no_space, free_all),
     cmocka_unit_test_teardown (test_deleted, free_all),
     cmocka_unit_test_teardown (test_deleted_spare, free_all),
+    cmocka_unit_test_teardown (test_target_waits, free_all),
     cmocka_unit_test_teardown (test_resync, free_all),
     cmocka_unit_test_teardown (test_members, free_all),
     cmocka_unit_test_teardown (test_lost_blocks, free_all),

@@ -37,11 +37,22 @@ waits ()
   [ "$(status_field waits_for_writer)" = "$1" ] || fail "waits_for_writer is not $1"
 }
 
+# target PLACE [OTHER]: the new member is shown there, before it is rebuilt, and
+# in its slot too, or a member in this state
+target ()
+{
+  [ "$(status_field "members.$1.path")" = "$shm/new.img" ] &&
+    [ "$(status_field "members.$1.state")" = rebuilding ] &&
+    [ "$(status_field members.1.state)" = "${2:-rebuilding}" ] ||
+    fail "status: $("$gpuraid" status "$control")"
+}
+
 # ---- killed in the middle of a rebuild
 
 start_raid
 nbdcopy --flush "$tmp/data" "$uri"
 "$gpuraid" rate "$control" 128K
+old=${members[1]}
 replace_member 1 "$shm/new.img"
 all=("${members[@]}")
 wait_state 's["rebuild"]'
@@ -50,6 +61,7 @@ kill_raid
 note
 start_raid
 waits true
+target 1
 "$gpuraid" status "$control" >"$tmp/out" || [ $? = 1 ]
 grep -q "waits: for the first connection that may write" "$tmp/out" ||
   fail "status: $(cat "$tmp/out")"
@@ -58,10 +70,19 @@ grep -q "before the first connection" "$tmp/err" || fail "wait: $(cat "$tmp/err"
 stop_raid
 unchanged "without resume=yes"
 
+# The old member is there too.
+members+=("$old")
+start_raid
+waits true
+target 6 active
+stop_raid
+unset 'members[6]'
+
 for flag in -r --read-only --readonly -vr; do
   raid_flags=("$flag")
   start_raid resume=yes
   waits false
+  target 1
   sleep 3                       # longer than it waits for a client
   [ "$(status_field writable)" = false ] || fail "$flag: writable"
   stop_raid
@@ -69,8 +90,10 @@ for flag in -r --read-only --readonly -vr; do
 done
 raid_flags=()
 
-start_raid resume=yes
+start_raid resume=yes rebuild-rate=128K
 waits false
+target 1
+"$gpuraid" rate "$control" max
 timeout 120 "$gpuraid" wait "$control" || fail "wait: not healthy"
 expect_state healthy
 log_has "resume=yes: going on with what the last server had begun"
