@@ -35,6 +35,8 @@ $prefix/lib/gpuraid/mount
 $prefix/lib/gpuraid/wait-ready
 $prefix/lib/systemd/system/gpuraid-attach@.service
 $prefix/lib/systemd/system/gpuraid-readd@.service
+$prefix/lib/systemd/system/gpuraid-scrub@.service
+$prefix/lib/systemd/system/gpuraid-scrub@.timer
 $prefix/lib/systemd/system/gpuraid@.service
 $prefix/lib/tmpfiles.d/gpuraid.conf
 $prefix/lib/udev/rules.d/61-gpuraid.rules

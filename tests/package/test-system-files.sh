@@ -19,15 +19,19 @@ share=$PREFIX/share/gpuraid
 mkdir "$tmp/units"
 cp "$PREFIX/lib/systemd/system/gpuraid@.service" \
   "$PREFIX/lib/systemd/system/gpuraid-readd@.service" \
+  "$PREFIX/lib/systemd/system/gpuraid-scrub@.service" \
+  "$PREFIX/lib/systemd/system/gpuraid-scrub@.timer" \
   "$PREFIX/share/doc/gpuraid/mnt-tank.service" "$tmp/units"
-for unit in gpuraid@tank.service gpuraid-readd@sdb.service mnt-tank.service; do
+for unit in gpuraid@tank.service gpuraid-readd@sdb.service \
+            gpuraid-scrub@tank.service gpuraid-scrub@tank.timer \
+            mnt-tank.service; do
   SYSTEMD_UNIT_PATH=$tmp/units: systemd-analyze --man=no verify \
-    "$tmp/units/${unit/@*.service/@.service}" >"$tmp/out" 2>&1 ||
+    "$tmp/units/${unit/@*./@.}" >"$tmp/out" 2>&1 ||
     fail "$unit: $(cat "$tmp/out")"
   ! grep -F "$unit" "$tmp/out" || fail "$unit has mistakes"
 done
 # 0 is nothing exposed, 100 everything.
-for unit in gpuraid@.service gpuraid-readd@.service; do
+for unit in gpuraid@.service gpuraid-readd@.service gpuraid-scrub@.service; do
   systemd-analyze security --offline=true --threshold=30 \
     "$tmp/units/$unit" >"$tmp/out" 2>&1 ||
     fail "too much is allowed: $(cat "$tmp/out")"
