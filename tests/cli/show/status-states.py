@@ -121,4 +121,5 @@ def main():
         print(f'=== {name}: exit status {r.returncode}\n{text}')
 
 
-main()
+if __name__ == '__main__':
+    main()
