@@ -9,6 +9,14 @@
 source tests/functions.sh
 need nbdkit nbdinfo setpriv qemu-io
 
+# serve KEY...: nbdkit writes its number before the plugin has seen its socket, and
+# answers commands after that.
+serve ()
+{
+  start_raid "$@"
+  status_json >/dev/null || fail "no answer"
+}
+
 # modes WANT: of both sockets, with the group if there is one in WANT
 modes ()
 {
@@ -35,15 +43,15 @@ make_members 3 8M
 create_array k=2 m=1 >/dev/null
 umask 022
 
-start_raid
+serve
 [ "$(stat -c %a "$control")" = 600 ] || fail "the control socket is not ours alone"
 stop_raid
 
-start_raid socket-mode=0606
+serve socket-mode=0606
 modes 606
 stop_raid
 umask 077
-start_raid socket-mode=0660
+serve socket-mode=0660
 modes 660
 stop_raid
 
@@ -66,21 +74,21 @@ chmod 711 "$shm"
 cp "$gpuraid" "$shm/gpuraid"
 gpuraid=$shm/gpuraid
 group=4711
-start_raid socket-group=$group
+serve socket-group=$group
 modes "660 $group"
 as $group || fail "the group does not reach them: $(cat "$tmp/err")"
 ! as 4712 || fail "another group does"
 stop_raid
-start_raid socket-group=$group socket-mode=0600
+serve socket-group=$group socket-mode=0600
 modes "600 $group"
 ! as $group || fail "the group reaches what is the owner's alone"
 stop_raid
-start_raid socket-group=$group socket-mode=0666
+serve socket-group=$group socket-mode=0666
 as 4712 || fail "not everyone: $(cat "$tmp/err")"
 stop_raid
 # The control socket only answers status to others: a command could have the
 # server, which may be root's, write to any path.
-start_raid socket-group=$group
+serve socket-group=$group
 user=(setpriv --reuid 65534 --regid $group --clear-groups)
 # QEMU, with the options of docs/install.md; the disk of libvirt there is XML.
 options=$(sed -n 's/^ *-blockdev \(driver=nbd,.*\) \\$/\1/p' docs/install.md |
@@ -110,7 +118,7 @@ expect_state healthy
 stop_raid
 # By name.
 name=$(getent group | awk -F: '$3 { print $1; exit }')
-start_raid socket-group="$name"
+serve socket-group="$name"
 modes "660 $(getent group "$name" | cut -d: -f3)"
 stop_raid
 exit 0
