@@ -351,8 +351,8 @@ enum array_event_kind {
   ARRAY_EVENT_NO_SPACE,
   ARRAY_EVENT_STALLED,          /* a member does not answer; once a minute at
                                  * most */
-  ARRAY_EVENT_CHANGE_FAILED,    /* nothing is rebuilt onto this new member; it
-                                 * was told that it was taken out */
+  ARRAY_EVENT_CHANGE_FAILED,    /* nothing is rebuilt onto this new member,
+                                 * which was taken out, or is not there */
 };
 
 struct array_event {

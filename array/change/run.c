@@ -90,12 +90,34 @@ tell_joined (struct array *a)
   }
 }
 
+/* A target that would have replaced an active member is not waited for
+ * (membership_begin_open).
+ */
+static void
+tell_dropped (struct array *a)
+{
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++) {
+    const struct device *was = &a->sb.device[dev];
+    const enum device_state now = a->membership.device[dev].state;
+    const char *text;
+
+    if (was->state != DEVICE_REBUILDING ||
+        (now != DEVICE_NONE && now != DEVICE_FAILED))
+      continue;
+    text = outcome_dropped (a, was->slot);
+    log_notice ("%s", text);
+    event_change_failed (a, NULL, text);
+  }
+}
+
 static void
 apply (struct array *a)
 {
   struct change *c = a->change;
   const struct device_set failing = failing_devs (a);
 
+  if (c->kind == CHANGE_OPEN)
+    tell_dropped (a);
   memcpy (a->sb.device, a->membership.device, sizeof a->sb.device);
   a->sb.record = a->membership.cur;
   for (unsigned i = 0; i < a->nr_seats; i++)

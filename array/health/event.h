@@ -30,7 +30,9 @@ extern const struct room room_health;
 extern void event_tell (struct array *a, enum array_event_kind kind,
                         const struct seat *s);
 
-/* Nothing is rebuilt onto this target any more: the message says why. */
+/* Nothing is rebuilt onto this target any more: the message says why.  s: NULL
+ * if it has no seat.
+ */
 extern void event_change_failed (struct array *a, const struct seat *s,
                                  const char *message);
 

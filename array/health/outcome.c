@@ -8,17 +8,32 @@
 #include "array/health/outcome.h"
 #include "array/seats/seat.h"
 
-const char *
-outcome_failed (struct array *a, const struct seat *s, const char *why)
+static const char *
+note (struct array *a, unsigned slot, const char *name, const char *why)
 {
-  struct failed_change *f = &a->outcome.slot[s->slot];
-  char name[SEAT_NAME_LEN];
+  struct failed_change *f = &a->outcome.slot[slot];
 
   f->nr = ++a->outcome.nr;
   f->when = loop_now (a->loop);
-  snprintf (f->text, sizeof f->text, "%.150s: not rebuilt: %.80s",
-            seat_name (s, name), why);
+  snprintf (f->text, sizeof f->text, "%.150s: not rebuilt: %.80s", name, why);
   return f->text;
+}
+
+const char *
+outcome_failed (struct array *a, const struct seat *s, const char *why)
+{
+  char name[SEAT_NAME_LEN];
+
+  return note (a, s->slot, seat_name (s, name), why);
+}
+
+const char *
+outcome_dropped (struct array *a, unsigned slot)
+{
+  char name[SEAT_NAME_LEN];
+
+  snprintf (name, sizeof name, "slot %u", slot);
+  return note (a, slot, name, "the new member was not found, or has failed");
 }
 
 void

@@ -18,6 +18,10 @@
  */
 extern const char *outcome_failed (struct array *a, const struct seat *s,
                                    const char *why);
+/* Likewise, where this slot's target was not found, or has failed, as the array
+ * was opened for writing.
+ */
+extern const char *outcome_dropped (struct array *a, unsigned slot);
 /* This member is active: what failed for its slot before is over. */
 extern void outcome_good (struct array *a, const struct seat *s);
 

@@ -202,6 +202,33 @@ test_change_failed (void **state)
   end_degraded (sa);
 }
 
+/* After a restart the new member of an active one is not there.  It is not
+ * waited for, and that is told when the array is opened for writing.
+ */
+static void
+test_change_dropped (void **state)
+{
+  struct sim_array *sa = start (2, 2, false);
+  const unsigned new = sim_array_add_disk (sa);
+  struct array_status st;
+
+  array_set_rate (sa->a, CHUNK);
+  assert_int_equal (sim_array_replace (sa, 1, new), 0);
+  open_again (sa, ~BIT (new), false);
+  expect ("");
+  assert_int_equal (sim_array_writable (sa), 0);
+  assert_true (sim_array_pause (sa, 100 * SECOND));
+  expect ("change-failed - healthy; ");
+  assert_string_equal (message, "slot 1: not rebuilt: the new member was not "
+                       "found, or has failed");
+  array_get_status (sa->a, &st);
+  assert_string_equal (st.failed_change, message);
+  array_status_free (&st);
+  open_again (sa, ~0, true);
+  expect ("");
+  end_whole (sa);
+}
+
 /* The first at once, the others in one a minute later. */
 static void
 test_corruption (void **state)
@@ -310,6 +337,7 @@ main (void)
     cmocka_unit_test_teardown (test_degraded_at_start, free_data),
     cmocka_unit_test_teardown (test_replaced, free_data),
     cmocka_unit_test_teardown (test_change_failed, free_data),
+    cmocka_unit_test_teardown (test_change_dropped, free_data),
     cmocka_unit_test_teardown (test_corruption, free_data),
     cmocka_unit_test_teardown (test_no_space, free_data),
     cmocka_unit_test_teardown (test_stalled, free_data),
