@@ -41,7 +41,7 @@ static const struct command {
   { "check", cmd_check, "[--repair] MEMBER...",
     "look at every row of an array that is not running; exit 1 if\n"
     "      something is wrong" },
-  { "status", cmd_status, "[--json] [--quiet] [CONTROL]",
+  { "status", cmd_status, "[--json] [--quiet] [--verbose] [CONTROL]",
     "state, members, progress and counters of a running array, or a line\n"
     "      for each; exit 0 healthy, 1 degraded, 2 failed, 3 no answer",
     .no_answer = EXIT_NO_ANSWER },

@@ -14,6 +14,7 @@
 #include "cli/server/names.h"
 #include "cli/server/remote.h"
 #include "cli/show/render.h"
+#include "cli/show/smart.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/json-text.h"
@@ -22,7 +23,7 @@
 /* Exit statuses, the worse the greater. */
 enum { HEALTHY, DEGRADED, FAILED, NO_ANSWER = EXIT_NO_ANSWER };
 
-static bool quiet, json;
+static bool quiet, json, verbose;
 
 static int
 exit_status (struct json_object *status)
@@ -64,6 +65,8 @@ show_one (const char *control)
     render_array (stdout, status);
     render_members (stdout, status);
     render_counters (stdout, status);
+    if (verbose)
+      smart_print (stdout, status);
   }
   json_object_put (status);
   return r;
@@ -136,6 +139,7 @@ cmd_status (int argc, char **argv)
   static const struct option options[] = {
     { "json", no_argument, NULL, 'j' },
     { "quiet", no_argument, NULL, 'q' },
+    { "verbose", no_argument, NULL, 'v' },
     { NULL },
   };
   int opt;
@@ -144,10 +148,11 @@ cmd_status (int argc, char **argv)
   while ((opt = getopt_long (argc, argv, "", options, NULL)) != -1) {
     json |= opt == 'j';
     quiet |= opt == 'q';
+    verbose |= opt == 'v';
     if (opt == '?')
       return CLI_USAGE;
   }
-  if (argc - optind > 1)
+  if (argc - optind > 1 || (verbose && (argc == optind || json || quiet)))
     return CLI_USAGE;
   if (quiet)
     log_set_sink (log_nowhere);
