@@ -181,6 +181,7 @@ done
 [ -p "$tmp/textfile/pipe" ] || fail "--output: the pipe was replaced"
 ln -s gpuraid.prom "$tmp/textfile/link"
 before=$(stat -c %i "$tmp/textfile/gpuraid.prom")
+exec 3<"$tmp/textfile/gpuraid.prom"     # its inode is not used again
 quiet one -- --output "$tmp/textfile/link" one
 [ -L "$tmp/textfile/link" ] &&
   [ "$(stat -c %i "$tmp/textfile/gpuraid.prom")" != "$before" ] ||
