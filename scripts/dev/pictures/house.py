@@ -22,8 +22,8 @@ STOREYS = (
 
 
 def rooms(text):
-    """[(name, what it decides)] of the table below "## Rooms"."""
-    part = text.split('\n## Rooms\n')[1].split('\n## ')[0]
+    """[(name, what it decides)] of the table whose first column is "room"."""
+    part = text.split('\n| room |')[1].split('\n\n')[0]
     found = re.findall(r'^\| `([\w/]+)/`[^|]*\| ([^|]*) \|', part, re.M)
     assert found[0][0] == 'array' and found[-1][0] == 'plan'
     return found
