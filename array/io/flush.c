@@ -24,7 +24,7 @@ static void
 round_ended (struct array *a)
 {
   /* A member failed in this round: first wait for the record without it. */
-  if (!PLANTED ("ack-in-change") && !change_is_over (a, &a->flush_waiter))
+  if (!PLANTED ("flush-in-change") && !change_is_over (a, &a->flush_waiter))
     return;
   a->flushing = false;
   if (!a->failed)

@@ -4,7 +4,8 @@
  * space can be made.  So a write that gets one is kept, with all its waiters,
  * and retried.  Meanwhile flushes and writes with FUA that would have to wait
  * get ENOSPC; their data stays in the cache, and is written when there is
- * space.  With ARRAY_WAIT they wait.
+ * space.  A write that has not begun gets it after timeout=.  With ARRAY_WAIT
+ * they wait.
  *
  * Call all of these with the array lock held.
  *

@@ -1,4 +1,5 @@
-/* gpuraid: store blocks anew after read errors that were recovered.
+/* gpuraid: store blocks anew that gave an error, or had another checksum, and
+ * were decoded.  Which these are is decided in settle.c: op_repair_bad.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,4 +1,5 @@
-/* gpuraid: store blocks anew after read errors that were recovered.
+/* gpuraid: store blocks anew that gave an error, or had another checksum, and
+ * were decoded.
  *
  * Call all of these with the array lock held.
  *
@@ -13,7 +14,7 @@
 /* Operations, and repairs. */
 extern const struct room room_ops;
 
-/* Repair these stored cells of a line, which gave errors but were decoded.
+/* In settle.c: repair these stored cells of a line, which gave errors but were decoded.
  * nr_wrong: blocks of them that had another checksum.
  */
 extern void repair_add (struct array *a, uint64_t no, uint64_t roles,

@@ -18,7 +18,7 @@
 #include "array/seats/seat.h"
 #include "common/plant.h"
 
-/* ---- lost rows -------------------------------------------------------- */
+/* ---- repairs and lost rows ------------------------------------------- */
 
 void
 repair_add (struct array *a, uint64_t no, uint64_t roles,
@@ -186,7 +186,9 @@ lost_blocks_cleared (struct array *a, struct op *op)
   return save_wanted (a, &op->waiter);
 }
 
-/* Nothing is acknowledged while a change is under way. */
+/* R6, M14: it does not end while a change is under way.  With a journal its
+ * clients were told before, in op_logged.
+ */
 bool
 op_is_settled (struct array *a, struct op *op)
 {

@@ -211,14 +211,6 @@ note_held (struct array *a, struct request *r)
 }
 
 void
-request_give_up (struct array *a, struct request *r, int error)
-{
-  list_remove (&r->waiter.link);
-  request_fail (r, error);
-  request_retry (a, &r->waiter);
-}
-
-void
 request_advance (struct array *a, struct request *r)
 {
   enum request_phase before;

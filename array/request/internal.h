@@ -18,11 +18,6 @@
  */
 extern void request_advance (struct array *a, struct request *r);
 
-/* R_START: its client is asleep; end it with this error when no part of it is
- * under way.
- */
-extern void request_give_up (struct array *a, struct request *r, int error);
-
 /* R_START, one batch of a read: array/request/read.c. */
 extern void read_start (struct array *a, struct request *r);
 /* R_LOOK: true when the operations are done and the client may copy. */

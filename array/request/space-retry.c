@@ -1,4 +1,5 @@
-/* gpuraid: retry writes that wait for space.
+/* gpuraid: while a member has no space: what is tried again, and which clients
+ * get ENOSPC.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -81,9 +82,12 @@ tell_held (struct array *a)
   list_for_each (l, &a->held) {
     struct request *r = list_item (l, struct request, held_link);
 
-    if (r->asleep && (!(r->flags & ARRAY_WAIT) || a->waits_ended) &&
-        now >= MAX (r->held_since, since) + a->timeout_ns)
-      request_give_up (a, r, ENOSPC);
+    if (!r->asleep || (r->flags & ARRAY_WAIT && !a->waits_ended) ||
+        now < MAX (r->held_since, since) + a->timeout_ns)
+      continue;
+    list_remove (&r->held_link);
+    request_fail (r, ENOSPC);
+    list_move (&a->engine.ready, &r->waiter.link);
   }
 }
 

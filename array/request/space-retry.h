@@ -1,4 +1,5 @@
-/* gpuraid: retry writes that wait for space.
+/* gpuraid: while a member has no space: what is tried again, and which clients
+ * get ENOSPC.
  *
  * Call all of these with the array lock held.
  *
