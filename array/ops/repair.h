@@ -14,8 +14,8 @@
 /* Operations, and repairs. */
 extern const struct room room_ops;
 
-/* In settle.c: repair these stored cells of a line, which gave errors but were decoded.
- * nr_wrong: blocks of them that had another checksum.
+/* In settle.c: repair these stored cells of a line, which gave errors but were
+ * decoded.  nr_wrong: blocks of them that had another checksum.
  */
 extern void repair_add (struct array *a, uint64_t no, uint64_t roles,
                         unsigned b0, unsigned nr, unsigned nr_wrong);
