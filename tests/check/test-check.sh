@@ -81,7 +81,7 @@ echo '/* no threads?' >"$tmp/tree/tests/test-unit.c"
 echo '/build*' >"$tmp/tree/.gitignore"
 cat >"$tmp/tree/Makefile" <<'END'
 B := build$(if $(SAN),-$(SAN))
-all objects: $(B)/tests/test-unit
+all objects circles: $(B)/tests/test-unit
 $(B)/tests/test-unit: tests/unit
 	mkdir -p $(@D)
 	cp $< $@
@@ -96,13 +96,13 @@ export XDG_CACHE_HOME=$tmp/cache
 
 # ---- all is well: few lines
 
-check 0 '14 passed, 0 failed, 1 skipped'
+check 0 '15 passed, 0 failed, 1 skipped'
 has '^ok build \([0-9.]+ s; user [0-9.]+, system [0-9.]+\)$'
 has '^tests: 1 ok, 0 failed, 0 skipped, 0 late \([0-9]+ s\)$'
 has '^tests address,undefined: 2 ok, 0 failed'
 has '^tests thread: 2 ok, 0 failed'
 [ "$(grep -c . "$tmp/out")" -le 40 ] || die "more than 40 lines"
-result "commit: $commit" 'tree: clean' 'date: 2.*T.*Z' 'steps: all' 'passed: 14' \
+result "commit: $commit" 'tree: clean' 'date: 2.*T.*Z' 'steps: all' 'passed: 15' \
   'failed: 0' 'late: 0' 'skipped: 1' 'seconds: [0-9]+'
 for line in '^ok address,undefined: test-script.sh \(' '^ok thread: test-script.py \(' \
             '^ok address,undefined: test-unit \(' '^ok thread: test-unit \(' \
@@ -111,13 +111,13 @@ for line in '^ok address,undefined: test-script.sh \(' '^ok thread: test-script.
 done
 
 # Some steps are not a check of the commit.
-check 0 '2 passed, 0 failed, 0 skipped' gcc
+check 0 '3 passed, 0 failed, 0 skipped' gcc
 result 'steps: all'
 grep -qx 'steps: gcc' "$tmp/tree/build/check/steps/result" || die "no result of gcc"
 
 # ---- each test in each round that it can run in
 
-check 0 '18 passed, 0 failed, 1 skipped' --all
+check 0 '19 passed, 0 failed, 1 skipped' --all
 result 'steps: all, all rounds'
 
 # ---- what passed with the same files is left out, and what nothing changed
@@ -128,27 +128,27 @@ put tests/model/test-model.sh '# run-tests: fixed no-sanitizer inputs=model
 put tests/test-other.sh '# run-tests: no-sanitizer inputs=model,*.x'
 our_git add .
 our_git commit -m more
+check 0 '17 passed, 0 failed, 1 skipped'
 check 0 '16 passed, 0 failed, 1 skipped'
-check 0 '15 passed, 0 failed, 1 skipped'
 has '^1 tests were left out'
 result 'left out: 1'
 touch "$tmp/tree/model/bad"
-check 1 '15 passed, 1 failed, 1 skipped'
-check 1 '15 passed, 1 failed, 1 skipped'
+check 1 '16 passed, 1 failed, 1 skipped'
+check 1 '16 passed, 1 failed, 1 skipped'
 rm "$tmp/tree/model/bad"
-check 0 '20 passed, 0 failed, 1 skipped' --all
+check 0 '21 passed, 0 failed, 1 skipped' --all
 # Scripts without inputs always run.
-check 0 '12 passed, 0 failed, 1 skipped' --since HEAD
-touch "$tmp/tree/a.x" "$tmp/tree/a.xy"
 check 0 '13 passed, 0 failed, 1 skipped' --since HEAD
+touch "$tmp/tree/a.x" "$tmp/tree/a.xy"
+check 0 '14 passed, 0 failed, 1 skipped' --since HEAD
 rm "$tmp/tree"/a.x*
 mkdir "$tmp/tree/array"
 touch "$tmp/tree/array/a.c"
-check 0 '14 passed, 0 failed, 1 skipped' --since HEAD
+check 0 '15 passed, 0 failed, 1 skipped' --since HEAD
 check 1 'check: --since nowhere: no such commit' --since nowhere
 mkdir "$tmp/tree/bench"
 mv "$tmp/tree/array/a.c" "$tmp/tree/bench"
-check 0 '14 passed, 0 failed, 1 skipped' --since HEAD
+check 0 '15 passed, 0 failed, 1 skipped' --since HEAD
 rm -r "$tmp/tree/array" "$tmp/tree/bench" "$tmp/tree/tests/model" \
   "$tmp/tree/tests/test-other.sh"
 our_git commit -a -m less
@@ -157,7 +157,7 @@ commit=$(git -C "$tmp/tree" rev-parse HEAD)
 # ---- failures can be seen, also at the end
 
 put tests/test-bad.sh 'echo a clue; exit 1'
-check 1 '18 passed, 3 failed, 1 skipped' --all
+check 1 '19 passed, 3 failed, 1 skipped' --all
 has '^FAIL test-bad.sh \(exit status 1'
 has '^  \| a clue$'
 has '^FAIL thread: test-bad.sh$'
@@ -167,11 +167,11 @@ rm "$tmp/tree/tests/test-bad.sh"
 # ---- three late ones in all rounds, and more
 
 late test-late.sh
-check 0 '21 passed, 0 failed, 1 skipped' --all
+check 0 '22 passed, 0 failed, 1 skipped' --all
 has '^late thread: test-late.sh \([0-9.]+ s, alone [0-9.]+ s\)$'
 result 'late: 3' 'failed: 0'
 late test-late2.sh
-check 1 '24 passed, 1 failed, 1 skipped' --all
+check 1 '25 passed, 1 failed, 1 skipped' --all
 has '^FAIL late: 6 tests, more than 3$'
 result 'late: 6' 'failed: 1'
 rm "$tmp/tree/tests/test-late"*
@@ -180,7 +180,7 @@ rm "$tmp/tree/tests/test-late"*
 
 late test-late.sh
 late test-late2.sh
-check 0 '24 passed, 0 failed, 1 skipped' --all --soak --repeat 3 --load 1
+check 0 '25 passed, 0 failed, 1 skipped' --all --soak --repeat 3 --load 1
 has '^tests thread: 5 ok, 0 failed, 0 skipped, 2 late'
 has '^late thread: test-late.sh \([0-9.]+ s\)$'
 grep -qx 'load: 1' "$tmp/tree/build/check/soak/result" || die "no result of it"
