@@ -33,6 +33,19 @@ allow_kind (const char *kind)
   return strstr (without, kind) == NULL;
 }
 
+/* What is in no ring that is there is lost, also when fewer are in trouble
+ * again.
+ */
+static void
+lose_rows_of_rings (struct run *r)
+{
+  if (!r->ringless)
+    return;
+  r->rows_lost = true;
+  for (uint64_t row = 0; row < r->nr_rows; row++)
+    r->bad_row[row] = true;
+}
+
 bool
 allow_faulty (struct run *r, unsigned disk)
 {
@@ -46,6 +59,7 @@ allow_faulty (struct run *r, unsigned disk)
       stats.exceeded++;
     }
     r->over = true;
+    lose_rows_of_rings (r);
     model_shaky (r->model, true);
   }
   if (!r->may_lose_rows &&
