@@ -431,22 +431,44 @@ begin (struct search *s, const char *device)
   return true;
 }
 
+static void
+each_mount (const struct search *s,
+            void (*call) (void *opaque, const char *where), void *opaque)
+{
+  char line[2 * PATH_MAX], path[PATH_MAX];
+  FILE *fp = fopen ("/proc/self/mountinfo", "re");
+
+  while (fp && fgets (line, sizeof line, fp))
+    if (is_mount (s, line, path))
+      call (opaque, path);
+  if (fp)
+    fclose (fp);
+}
+
+void
+users_each_place (const char *device,
+                  void (*call) (void *opaque, const char *where),
+                  void *opaque)
+{
+  struct search s = { .nr_devices = 0 };
+
+  if (begin (&s, device))
+    each_mount (&s, call, opaque);
+}
+
+static void
+keep_last (void *where, const char *path)
+{
+  snprintf (where, PATH_MAX, "%s", path);
+}
+
 /* The last mount of it in this name space.  False: there is none. */
 static bool
 find_mount (const struct search *s, char where[PATH_MAX])
 {
-  char line[2 * PATH_MAX], path[PATH_MAX];
-  FILE *fp = fopen ("/proc/self/mountinfo", "re");
-  bool is = false;
-
-  while (fp && fgets (line, sizeof line, fp))
-    if (is_mount (s, line, path)) {
-      strcpy (where, path);
-      is = true;
-    }
-  if (fp)
-    fclose (fp);
-  return is;
+  where[0] = '\0';
+  each_mount (s, keep_last, where);
+  return where[0] != '\0';
 }
 
 bool

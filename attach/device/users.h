@@ -21,6 +21,13 @@ extern char *users_find (const char *device, pid_t owner);
 /* Is it mounted in this name space? */
 extern bool users_mount (const char *device);
 
+/* Call it for each place where the device or a partition of it is mounted in
+ * this name space.
+ */
+extern void users_each_place (const char *device,
+                              void (*call) (void *opaque, const char *where),
+                              void *opaque);
+
 /* Unmount it in this name space if nothing else can: all processes but this one
  * and helper (0: none) have left it, nothing keeps it for another, and it is
  * mounted nowhere else.  It waits until all is written out.

@@ -23,19 +23,25 @@
 #include "member/member.h"
 
 #define RUNDIR_ENV "GPURAID_RUNDIR"     /* for tests */
+#define ROOT_RUNDIR "/run/gpuraid"
+
+const char *
+names_root_rundir (void)
+{
+  const char *folder = getenv (RUNDIR_ENV);
+
+  return folder ? folder : ROOT_RUNDIR;
+}
 
 /* report: whether to report that there is none. */
 static char *
 find_rundir (bool report)
 {
-  const char *folder = getenv (RUNDIR_ENV);
   const char *user = getenv ("XDG_RUNTIME_DIR");
   char *r;
 
-  if (folder)
-    r = strdup (folder);
-  else if (geteuid () == 0)
-    r = strdup ("/run/gpuraid");
+  if (getenv (RUNDIR_ENV) || geteuid () == 0)
+    r = strdup (names_root_rundir ());
   else if (user == NULL || user[0] != '/') {
     if (report)
       log_error ("XDG_RUNTIME_DIR is not set, so there is no folder for the "

@@ -21,6 +21,9 @@
 /* RUNDIR, which need not exist; the caller frees it.  NULL: reported. */
 extern char *names_rundir (void);
 
+/* That of root, for any user. */
+extern const char *names_root_rundir (void);
+
 /* Make RUNDIR if it is not there.  0, or -1 reported. */
 extern int names_make_rundir (void);
 

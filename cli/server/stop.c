@@ -15,8 +15,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "attach/ask/place.h"
+#include "attach/server/server.h"
 #include "cli/cli.h"
+#include "cli/server/attached.h"
 #include "cli/server/names.h"
 #include "cli/server/remote.h"
 #include "common/cleanup.h"
@@ -110,22 +111,6 @@ would_lose (struct json_object *status, bool sent_again)
   return false;
 }
 
-/* Has this host it as a block device?  0, and s is its state; -1: no. */
-static int
-find_device (struct control_client *c, struct state *s)
-{
-  CLEANUP_FREE char *rundir = names_rundir ();
-  CLEANUP_FREE char *identity = NULL;
-  struct json_object *status = remote_status (c, false);
-  int r = -1;
-
-  if (rundir && status &&
-      asprintf (&identity, SERVER_ARRAY "%s", get_text (status, "uuid")) != -1)
-    r = place_of_server (rundir, identity, s);
-  json_object_put (status);
-  return r;
-}
-
 /* The connections that are not waited for: the kernel's driver holds its
  * requests back until the array is served again.  *durable: all that it had an
  * answer to is on the members.  -1: reported.
@@ -134,11 +119,12 @@ static int
 look_at_device (const char *name, struct control_client *c, bool keep,
                 bool *durable)
 {
-  struct state s = { .device.fd = -1 };
+  struct json_object *status = remote_status (c, false);
   char export[STATE_TEXT_LEN];
+  struct state s;
   int r = 0;
 
-  if (find_device (c, &s) == 0) {
+  if (attached_find (status, &s) == 0) {
     r = keep ? s.kernel : -1;
     state_read_text (&s, "export", export);
     *durable = r == 1 && strcmp (export, SERVER_WRITETHROUGH) == 0;
@@ -148,6 +134,7 @@ look_at_device (const char *name, struct control_client *c, bool keep,
                  s.device.name, s.name);
   }
   state_free (&s);
+  json_object_put (status);
   return r;
 }
 

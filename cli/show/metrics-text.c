@@ -226,6 +226,24 @@ write_failed_change (FILE *fp, const struct family *f,
   end (fp, get_u64 (o, "time"));
 }
 
+/* No sample if it is not attached. */
+static void
+write_attached (FILE *fp, const struct family *f,
+                const struct metrics_source *s)
+{
+  struct json_object *o = get_object (s->status, "attached");
+  struct json_object *list = get_object (o, "mounted");
+
+  if (o == NULL)
+    return;
+  begin (fp, f, s);
+  label (fp, "device", get_text (o, "device"));
+  label (fp, "way", get_text (o, "way"));
+  label (fp, "mountpoint", list_len (list) == 0 ? "" : json_object_get_string
+         (json_object_array_get_idx (list, 0)));
+  end (fp, 1);
+}
+
 /* ---- its members and engines -------------------------------------------- */
 
 static bool
@@ -386,6 +404,8 @@ static const struct family families[] = {
     "epoch" },
   { "array_connections", GAUGE, "NBD clients that are connected.", NULL,
     NULL, "connections" },
+  { "array_attached", GAUGE, "The block device of this host that the array "
+    "is attached as, and a place where it is mounted.", write_attached },
   { "array_lost_rows", GAUGE,
     "Rows found of which too little can be read.", NULL, NULL, "lost_rows" },
   { "failed_change_timestamp_seconds", GAUGE,

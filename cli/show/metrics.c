@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/server/attached.h"
 #include "cli/server/names.h"
 #include "cli/server/remote.h"
 #include "cli/show/metrics.h"
@@ -149,7 +150,9 @@ run (char **names, unsigned nr, const char *output)
   for (unsigned i = 0; i < nr; i++) {
     source[i].status = names_status (names[i]);
     source[i].array = name_of (names[i], source[i].status);
-    if (source[i].status == NULL)
+    if (source[i].status)
+      attached_add (source[i].status);
+    else
       r = -1;
   }
   if (source && target == NULL)

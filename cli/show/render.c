@@ -226,6 +226,37 @@ render_bar (FILE *fp, struct json_object *status, const char *key)
   fputc ('\n', fp);
 }
 
+/* The same place may be mounted upon more than once. */
+static void
+render_places (FILE *fp, struct json_object *list, const char *before)
+{
+  const char *last = "";
+
+  for (size_t i = 0; json_object_is_type (list, json_type_array) &&
+       i < json_object_array_length (list); i++) {
+    const char *where =
+      json_object_get_string (json_object_array_get_idx (list, i));
+
+    if (where && strcmp (where, last) != 0) {
+      fputs (before, fp);
+      text_clean (fp, where);
+      last = where;
+    }
+  }
+}
+
+void
+render_attached (FILE *fp, struct json_object *status)
+{
+  struct json_object *o = get_object (status, "attached");
+  const char *way = get_text (o, "way");
+
+  text_clean (fp, get_text (o, "device"));
+  fprintf (fp, " by %s", way && strcmp (way, "kernel") == 0 ?
+           "the kernel's driver" : "nbdfuse");
+  render_places (fp, get_object (o, "mounted"), ", mounted on ");
+}
+
 static void
 render_failed_change (FILE *fp, struct json_object *status)
 {
@@ -346,6 +377,7 @@ render_short (FILE *fp, const char *name, struct json_object *status)
   static const char *const work[] = {
     "rebuild", "resync", "grow", "scrub",
   };
+  struct json_object *attached = get_object (status, "attached");
   char size[CLI_SIZE_LEN], km[CLI_SIZE_LEN];
 
   print_column (fp, name, 16);
@@ -370,6 +402,11 @@ render_short (FILE *fp, const char *name, struct json_object *status)
     }
   if (nr_silent (status) > 0)
     fprintf (fp, "  stalled");
+  if (attached) {
+    fputs ("  ", fp);
+    text_clean (fp, get_text (attached, "device"));
+    render_places (fp, get_object (attached, "mounted"), " ");
+  }
   fputc ('\n', fp);
 }
 
@@ -408,6 +445,11 @@ render_array (FILE *fp, struct json_object *status)
   fprintf (fp, ", I/O through ");
   text_clean (fp, get_text (status, "loop"));
   fputc ('\n', fp);
+  if (get_object (status, "attached")) {
+    fprintf (fp, "attached: ");
+    render_attached (fp, status);
+    fputc ('\n', fp);
+  }
   render_failed_engines (fp, status);
   trouble_members (fp, status);
   fprintf (fp, "   epoch: %" PRIu64 "%s\n", get_u64 (status, "epoch"),

@@ -14,6 +14,8 @@
 extern void render_array (FILE *fp, struct json_object *status);
 extern void render_members (FILE *fp, struct json_object *status);
 extern void render_counters (FILE *fp, struct json_object *status);
+/* "/dev/nbd0 by the kernel's driver, mounted on /mnt"; the status has it. */
+extern void render_attached (FILE *fp, struct json_object *status);
 /* ", cuda:0 NVIDIA H200 failed", for each failed part of the coder. */
 extern void render_failed_names (FILE *fp, struct json_object *status);
 /* A line of a log, without a newline: values that only change with an event.

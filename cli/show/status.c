@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/server/attached.h"
 #include "cli/server/names.h"
 #include "cli/server/remote.h"
 #include "cli/show/render.h"
@@ -58,6 +59,7 @@ show_one (const char *control)
 
   if (status == NULL)
     return r;
+  attached_add (status);
   r = exit_status (status);
   if (json && !quiet)
     print_json (status);
@@ -118,6 +120,8 @@ show_all (void)
   for (unsigned i = 0; i < nr; i++) {
     struct json_object *status = names_status (names[i]);
 
+    if (status)
+      attached_add (status);
     worst = MAX (worst, status ? exit_status (status) : NO_ANSWER);
     if (!quiet)
       show_line (names[i], status, list);

@@ -188,6 +188,24 @@ show_array (struct frame *f)
   put (f, state ? state_colour (state) : PLAIN, "%s", text);
 }
 
+static void
+show_attached (struct frame *f)
+{
+  CLEANUP_FREE char *text = NULL;
+  size_t len;
+  FILE *fp;
+
+  if (get_object (f->now->status, "attached") == NULL || !begin (f))
+    return;
+  fp = open_memstream (&text, &len);
+  if (fp == NULL)
+    abort ();
+  render_attached (fp, f->now->status);
+  if (fclose (fp) == EOF)
+    abort ();
+  put (f, PLAIN, "%s", text);
+}
+
 static size_t
 list_len (struct json_object *list)
 {
@@ -437,6 +455,7 @@ watch_frame (FILE *fp, const struct watch_sample *now,
   };
 
   show_array (&f);
+  show_attached (&f);
   show_trouble (&f);
   for (size_t i = 0; i < ARRAY_LEN (work); i++)
     show_work (&f, work[i]);

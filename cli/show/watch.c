@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/server/attached.h"
 #include "cli/server/names.h"
 #include "cli/server/remote.h"
 #include "cli/show/render.h"
@@ -35,7 +36,9 @@ ask (struct control_client *c, bool first, int *r)
   struct json_object *status = remote_status (c, first);
 
   *r = EXIT_FAILURE;
-  if (status == NULL && !first && control_gone (c)) {
+  if (status)
+    attached_add (status);
+  else if (!first && control_gone (c)) {
     term_close ();
     printf ("the server has gone\n");
     *r = EXIT_SUCCESS;

@@ -166,6 +166,37 @@ refused "raid: is attached as $device: unmount it, and gpuraid detach sock" \
   stop raid
 expect_state healthy
 
+# ---- what has it is said
+
+# shown LINE COMMAND...: it prints that line, and only one that names the device
+shown ()
+{
+  local line=$1
+  shift
+  "$@" >"$tmp/out" || fail "$*: exit status $?"
+  [ "$(grep -F "$device" "$tmp/out")" = "$line" ] || fail "$*: $(cat "$tmp/out")"
+}
+
+shown "attached: $device by nbdfuse" "$gpuraid" status raid
+shown "gpuraid_array_attached{array=\"raid\",device=\"$device\",way=\"fuse\",mountpoint=\"\"} 1" \
+  "$gpuraid" metrics
+mount "$device" "$shm/mnt"
+shown "attached: $device by nbdfuse, mounted on $shm/mnt" \
+  "$gpuraid" status raid
+[[ "$("$gpuraid" status)" = *"  $device $shm/mnt" ]] || fail "status: $("$gpuraid" status)"
+shown "gpuraid_array_attached{array=\"raid\",device=\"$device\",way=\"fuse\",mountpoint=\"$shm/mnt\"} 1" \
+  "$gpuraid" metrics
+mkfifo "$tmp/keys"
+script -qfc "stty cols 100 rows 20; exec '$gpuraid' watch raid" "$tmp/screen" \
+  <"$tmp/keys" >/dev/null &
+exec {keys}>"$tmp/keys"
+wait_for grep -aqF "$device by nbdfuse, mounted on $shm/mnt" "$tmp/screen" ||
+  late "watch: $(cat "$tmp/screen")"
+echo -n q >&$keys
+wait $! || fail "watch: exit status $?"
+exec {keys}>&-
+umount "$shm/mnt"
+
 # ---- what is lost is said
 
 # lost PATTERN: by detach, which detaches it all the same
