@@ -32,6 +32,8 @@ scan_free (struct scan *s)
     free (s->member[i]);
   }
   free (s->member);
+  for (unsigned i = 0; i < SCAN_NAMED; i++)
+    free (s->forbidden[i]);
 }
 
 /* ---- one file or disk ------------------------------------------------- */
@@ -147,6 +149,30 @@ look (struct scan *s, const char *path)
   return err;
 }
 
+/* Likewise, of one that was not named: what can't be a member is passed over,
+ * but not one that may be.  0, or -1 reported.
+ */
+static int
+look_at_any (struct scan *s, const char *path)
+{
+  const int err = look (s, path);
+
+  switch (err) {
+  case 0: case -1:
+    return err;
+  case EACCES: case EPERM:
+    if (s->nr_forbidden < SCAN_NAMED)
+      s->forbidden[s->nr_forbidden] = strdup (path);
+    s->nr_forbidden++;
+    return 0;
+  case EINVAL: case ENOENT: case ENODEV: case ENOMEDIUM: case ENXIO:
+    return 0;
+  default:
+    log_notice ("%s: %s", path, strerror (err));
+    return 0;
+  }
+}
+
 /* ---- folders ----------------------------------------------------------- */
 
 static int
@@ -188,16 +214,13 @@ look_in_folder (void *opaque, const char *name)
   const struct folder *f = opaque;
   CLEANUP_FREE char *path = NULL;
   const size_t len = strlen (f->path);
-  int r;
 
   if (asprintf (&path, "%s%s%s", f->path,
                 len && f->path[len - 1] == '/' ? "" : "/", name) == -1) {
     log_error ("asprintf: %m");
     return -1;
   }
-  r = look (f->s, path);
-  f->s->nr_forbidden += r == EACCES || r == EPERM;
-  return MIN (r, 0);
+  return look_at_any (f->s, path);
 }
 
 int
@@ -324,10 +347,9 @@ look_at_disk (void *opaque, const char *name)
   id.dev = st.st_rdev;
   if (each (ID_FOLDER, compare_id, &id) == -1 && errno == 0)
     return -1;
-  r = look (s, id.path ? id.path : path);
+  r = look_at_any (s, id.path ? id.path : path);
   free (id.path);
-  s->nr_forbidden += r == EACCES || r == EPERM;
-  return MIN (r, 0);
+  return r;
 }
 
 int

@@ -324,6 +324,26 @@ show_all (const struct scan *s, struct json_object *list)
   return r;
 }
 
+/* "a, b, c and 4 more" */
+static void
+say_forbidden (const struct scan *s)
+{
+  CLEANUP_FREE char *text = NULL;
+  size_t len;
+  FILE *fp = open_memstream (&text, &len);
+
+  if (fp == NULL)
+    return;
+  for (unsigned i = 0; i < MIN (s->nr_forbidden, SCAN_NAMED); i++)
+    fprintf (fp, "%s%s", i ? ", " : "", s->forbidden[i] ? s->forbidden[i]
+             : "?");
+  if (s->nr_forbidden > SCAN_NAMED)
+    fprintf (fp, " and %u more", s->nr_forbidden - SCAN_NAMED);
+  if (fclose (fp) == 0)
+    log_notice ("%s: can't be read%s", text,
+                geteuid () ? " by this user: run it as root" : "");
+}
+
 static int
 print_all (const struct scan *s, bool json)
 {
@@ -338,9 +358,7 @@ print_all (const struct scan *s, bool json)
   if (s->nr == 0)
     log_notice ("no array was found");
   if (s->nr_forbidden)
-    log_notice ("%u disk%s can't be read%s", s->nr_forbidden,
-                s->nr_forbidden == 1 ? " or file" : "s or files",
-                geteuid () ? " by this user: run it as root" : "");
+    say_forbidden (s);
   return s->nr ? r : -1;
 }
 

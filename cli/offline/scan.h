@@ -18,12 +18,15 @@ struct scanned {
   struct found f;
 };
 
+#define SCAN_NAMED 3            /* as many are named */
+
 /* All that were found, of any array.  Owned; zero at first. */
 struct scan {
   struct scanned **member;
   size_t nr;
   unsigned nr_forbidden;        /* disks, and files of folders, that we may not
                                  * read */
+  char *forbidden[SCAN_NAMED];  /* the first of them; NULL: not known */
 };
 
 /* Look at all disks of this machine.  0, or -1 reported. */

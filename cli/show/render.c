@@ -172,6 +172,14 @@ fraction (struct json_object *progress)
   return total ? (double) MIN (done, total) / total : 1;
 }
 
+void
+render_percent (FILE *fp, struct json_object *progress, int width)
+{
+  const double part = fraction (progress) * 100;
+
+  fprintf (fp, "%*.*f %%", width, part < 1 ? 3 : 1, part);
+}
+
 static void
 render_rate (FILE *fp, struct json_object *progress)
 {
@@ -196,7 +204,8 @@ render_progress (FILE *fp, struct json_object *progress)
 {
   char done[CLI_SIZE_LEN], total[CLI_SIZE_LEN];
 
-  fprintf (fp, "%5.1f %%  %s of %s  ", fraction (progress) * 100,
+  render_percent (fp, progress, 5);
+  fprintf (fp, "  %s of %s  ",
            cli_size (get_u64 (progress, "done"), done),
            cli_size (get_u64 (progress, "total"), total));
   render_rate (fp, progress);
@@ -205,7 +214,8 @@ render_progress (FILE *fp, struct json_object *progress)
 void
 render_speed (FILE *fp, struct json_object *progress)
 {
-  fprintf (fp, "%5.1f %%  ", fraction (progress) * 100);
+  render_percent (fp, progress, 5);
+  fputs ("  ", fp);
   render_rate (fp, progress);
 }
 
@@ -389,10 +399,12 @@ render_short (FILE *fp, const char *name, struct json_object *status)
   for (size_t i = 0; i < ARRAY_LEN (work); i++) {
     struct json_object *o = get_object (status, work[i]);
 
-    if (o)
-      fprintf (fp, "  %s %.1f %%%s", work[i], fraction (o) * 100,
-               get_bool (o, "paused") ? " (paused)" :
-               get_bool (o, "interrupted") ? " (interrupted)" : "");
+    if (o == NULL)
+      continue;
+    fprintf (fp, "  %s ", work[i]);
+    render_percent (fp, o, 0);
+    fputs (get_bool (o, "paused") ? " (paused)" :
+           get_bool (o, "interrupted") ? " (interrupted)" : "", fp);
   }
   for (size_t i = 0; i < nr_members (status); i++)
     if (get_bool (member_at (status, i), "no_space")) {

@@ -31,6 +31,10 @@ extern void render_short (FILE *fp, const char *name,
 extern const char *render_word (struct json_object *status);
 /* "degraded (1 more member may fail)". */
 extern void render_state (FILE *fp, struct json_object *status);
+/* "36.1 %", of that width and " %".  Below 1 it has more digits: a slow rebuild
+ * would show 0.0 for hours.
+ */
+extern void render_percent (FILE *fp, struct json_object *progress, int width);
 /* "36.1 %  210 MiB/s  10 s left". */
 extern void render_speed (FILE *fp, struct json_object *progress);
 /* "36.1 %  1.2 GiB of 3.4 GiB  210 MiB/s  10 s left". */

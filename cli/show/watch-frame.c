@@ -266,9 +266,10 @@ show_work (struct frame *f, const char *what)
   fp = open_memstream (&text, &len);
   if (fp == NULL)
     abort ();
-  if (get_bool (o, "paused") || get_bool (o, "interrupted"))
-    fprintf (fp, "%5.1f %%  %s", part * 100,
-             get_bool (o, "paused") ? "paused" : "interrupted");
+  if (get_bool (o, "paused") || get_bool (o, "interrupted")) {
+    render_percent (fp, o, 5);
+    fprintf (fp, "  %s", get_bool (o, "paused") ? "paused" : "interrupted");
+  }
   else
     render_speed (fp, o);
   if (fclose (fp) == EOF)

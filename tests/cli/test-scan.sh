@@ -99,6 +99,14 @@ has "tank .*  4 of 4 members  healthy"
 [ "$sum" = "$(cat "${members[@]}" "${two[@]}" | md5sum)" ] ||
   fail "a member was written"
 
+# Also in a folder, where what can't be a member is passed over.
+echo 5 >"${two[0]}.error"
+LD_PRELOAD="$san_preload $B/tests/slow-reads.so" ASAN_OPTIONS=$san_asan run 0 "$shm/two"
+has ".*  2 of 3 members  degraded"
+grep -q ": ${two[0]}: Input/output error" "$tmp/err" || fail "$(cat "$tmp/err")"
+[ "$(wc -l <"$tmp/err")" = 1 ] || fail "more lines: $(cat "$tmp/err")"
+rm "${two[0]}.error"
+
 # ---- a member that this user can't read is no secret
 
 if [ "$(id -u)" = 0 ]; then
@@ -111,7 +119,7 @@ if [ "$(id -u)" = 0 ]; then
     "$shm/gpuraid" scan "$shm/two" >"$tmp/out" 2>"$tmp/err" || rc=$?
   [ $rc = 0 ] || fail "status $rc: $(cat "$tmp/out" "$tmp/err")"
   grep -q "2 of 3 members" "$tmp/out" || fail "$(cat "$tmp/out")"
-  grep -q "1 disk or file can't be read by this user" "$tmp/err" ||
+  grep -q ": ${two[0]}: can't be read by this user" "$tmp/err" ||
     fail "does not say that a file can't be read: $(cat "$tmp/err")"
   chmod 644 "${two[0]}"
 fi

@@ -1,8 +1,8 @@
-/* gpuraid: tests: files whose reads take long.
+/* gpuraid: tests: files whose reads take long, or fail.
  *
- * Loaded into a server that reads with pread and preadv.  A read of a file
- * takes as many milliseconds more as PATH.delay says, if there is such a file;
- * it is opened at each read.
+ * Loaded into a program that reads with pread and preadv.  A read of a file
+ * takes as many milliseconds more as PATH.delay says, if there is such a file,
+ * and gets the errno that PATH.error says; they are opened at each read.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,37 +11,46 @@
 #undef _FILE_OFFSET_BITS
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
-static void
-delay (int fd)
+/* The number in the file beside it; 0 if there is none. */
+static long
+number (int fd, const char *suffix)
 {
   char link[64], path[4096], text[32];
   ssize_t n;
   int f;
 
   snprintf (link, sizeof link, "/proc/self/fd/%d", fd);
-  n = readlink (link, path, sizeof path - sizeof ".delay");
+  n = readlink (link, path, sizeof path - sizeof ".suffix");
   if (n <= 0)
-    return;
-  snprintf (path + n, sizeof ".delay", ".delay");
+    return 0;
+  snprintf (path + n, sizeof ".suffix", "%s", suffix);
   f = open (path, O_RDONLY|O_CLOEXEC);
   if (f == -1)
-    return;
+    return 0;
   n = read (f, text, sizeof text - 1);
   close (f);
-  if (n > 0) {
-    long ms;
+  text[n > 0 ? n : 0] = '\0';
+  return atol (text);
+}
 
-    text[n] = '\0';
-    ms = atol (text);
+static bool
+fails (int fd)
+{
+  const long ms = number (fd, ".delay"), err = number (fd, ".error");
+
+  if (ms > 0)
     nanosleep (&(struct timespec) { ms / 1000, ms % 1000 * 1000000 }, NULL);
-  }
+  errno = err;
+  return err > 0;
 }
 
 #define READ(name, type, arg)                                           \
@@ -51,7 +60,8 @@ delay (int fd)
     ssize_t (*real) (int, type, arg, off64_t) =                         \
       (ssize_t (*) (int, type, arg, off64_t)) dlsym (RTLD_NEXT, #name); \
                                                                         \
-    delay (fd);                                                         \
+    if (fails (fd))                                                     \
+      return -1;                                                        \
     return real (fd, p, n, off);                                        \
   }
 
