@@ -21,6 +21,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <liburing.h>
 #include <linux/falloc.h>
 #include <stdlib.h>
@@ -38,10 +39,12 @@
                                  * nothing */
 #define MAX_MOVE (UINT64_C (1) << 30)   /* in one transfer */
 
-/* The kernel registers at most this much in one piece. */
-#define BUFFER_SHIFT 30
-#define BUFFER_LEN (UINT64_C (1) << BUFFER_SHIFT)
-#define MAX_BUFFERS 64u
+/* A buffer is registered in pieces, each when it is first used: the kernel keeps
+ * them in memory.
+ */
+#define PIECE_SHIFT 21
+#define PIECE_LEN (UINT64_C (1) << PIECE_SHIFT)
+#define MAX_PIECES 16384u       /* more the kernel does not take */
 
 /* An I/O in the ring or waiting for room in it. */
 struct ring_op {
@@ -65,8 +68,10 @@ struct uring_loop {
   struct timer retry;
   bool retry_armed;
   bool stop;
-  uint8_t *buffer;              /* registered; NULL: nothing is */
+  uint8_t *buffer;              /* may be registered; NULL: nothing may */
   uint64_t buffer_len;
+  bool has_piece[MAX_PIECES];
+  bool no_more;                 /* the kernel refuses to keep more */
 };
 
 static struct uring_loop *
@@ -75,17 +80,40 @@ uring_of (struct loop *l)
   return (struct uring_loop *) l;
 }
 
-/* The registered buffer that holds all of [p, p+len), or -1. */
-static int
-find_buffer (struct uring_loop *u, const void *p, size_t len)
+static bool
+add_piece (struct uring_loop *u, unsigned i)
 {
-  uint64_t off = (uintptr_t) p - (uintptr_t) u->buffer;
+  const uint64_t off = i * PIECE_LEN;
+  const struct iovec iov = { u->buffer + off,
+                             MIN (PIECE_LEN, u->buffer_len - off) };
+  int r;
+
+  if (u->no_more)
+    return false;
+  r = io_uring_register_buffers_update_tag (&u->ring, i, &iov, NULL, 1);
+  if (r == 1) {
+    u->has_piece[i] = true;
+    return true;
+  }
+  errno = -r;
+  log_debug ("io_uring: no more than %" PRIu64 " bytes are registered: %m",
+             off);
+  u->no_more = true;
+  return false;
+}
+
+/* The piece that holds all of [p, p+len), registered; or -1. */
+static int
+find_piece (struct uring_loop *u, const void *p, size_t len)
+{
+  const uint64_t off = (uintptr_t) p - (uintptr_t) u->buffer;
+  const uint64_t i = off >> PIECE_SHIFT;
 
   if (u->buffer == NULL || off >= u->buffer_len ||
-      len == 0 || len > u->buffer_len - off ||
-      off >> BUFFER_SHIFT != (off + len - 1) >> BUFFER_SHIFT)
+      len == 0 || len > u->buffer_len - off || i >= MAX_PIECES ||
+      i != (off + len - 1) >> PIECE_SHIFT)
     return -1;
-  return off >> BUFFER_SHIFT;
+  return u->has_piece[i] || add_piece (u, i) ? (int) i : -1;
 }
 
 static void
@@ -96,7 +124,7 @@ prepare_transfer (struct uring_loop *u, struct ring_op *op,
   uint64_t off = io->off + op->moved;
   struct iovec *iov;
   unsigned nr_iov, len;
-  int buffer;
+  int piece;
 
   iov_skip (io->iov, io->nr_iov, op->moved, &op->rest);
   iov = io->iov + op->rest.i;
@@ -110,11 +138,11 @@ prepare_transfer (struct uring_loop *u, struct ring_op *op,
   }
 
   len = MIN (iov->iov_len, MAX_MOVE);
-  buffer = find_buffer (u, iov->iov_base, len);
-  if (buffer >= 0 && io->kind == IO_READ)
-    io_uring_prep_read_fixed (sqe, fd, iov->iov_base, len, off, buffer);
-  else if (buffer >= 0)
-    io_uring_prep_write_fixed (sqe, fd, iov->iov_base, len, off, buffer);
+  piece = find_piece (u, iov->iov_base, len);
+  if (piece >= 0 && io->kind == IO_READ)
+    io_uring_prep_read_fixed (sqe, fd, iov->iov_base, len, off, piece);
+  else if (piece >= 0)
+    io_uring_prep_write_fixed (sqe, fd, iov->iov_base, len, off, piece);
   else if (io->kind == IO_READ)
     io_uring_prep_read (sqe, fd, iov->iov_base, len, off);
   else
@@ -431,23 +459,16 @@ static void
 uring_add_buffer (struct loop *l, void *p, size_t len)
 {
   struct uring_loop *u = uring_of (l);
-  struct iovec iov[MAX_BUFFERS];
-  size_t nr = div_round_up (len, BUFFER_LEN);
+  const uint64_t nr = div_round_up (len, PIECE_LEN);
   int r;
   ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&u->lock);
 
-  if (u->buffer || nr == 0 || nr > MAX_BUFFERS) {
-    log_debug ("io_uring: %zu bytes of buffer not registered", len);
+  if (u->buffer || nr == 0)
     return;
-  }
-  for (size_t i = 0; i < nr; ++i) {
-    iov[i].iov_base = (uint8_t *) p + i * BUFFER_LEN;
-    iov[i].iov_len = MIN (BUFFER_LEN, len - i * BUFFER_LEN);
-  }
-  r = io_uring_register_buffers (&u->ring, iov, nr);
+  r = io_uring_register_buffers_sparse (&u->ring, MIN (nr, MAX_PIECES));
   if (r < 0) {
     errno = -r;
-    log_debug ("io_uring_register_buffers: %zu bytes: %m", len);
+    log_debug ("io_uring_register_buffers_sparse: %m");
     return;
   }
   u->buffer = p;

@@ -1,0 +1,84 @@
+/* gpuraid: what the loop on io_uring keeps in memory of a buffer: what was used
+ * of it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "common/bits.h"
+#include "tests/member/loop-both.h"
+
+#define LEN (64 * MIB)
+#define PIECE (2 * MIB)
+
+/* Bytes that the kernel keeps in memory for this process. */
+static uint64_t
+pinned (void)
+{
+  FILE *fp = fopen ("/proc/self/status", "re");
+  char line[256];
+  unsigned long kib = 0;
+
+  assert_non_null (fp);
+  while (fgets (line, sizeof line, fp))
+    if (sscanf (line, "VmPin: %lu", &kib) == 1)
+      break;
+  fclose (fp);
+  return kib * UINT64_C (1024);
+}
+
+/* Write it to the member and read it. */
+static void
+use (uint8_t *p, unsigned seed)
+{
+  uint8_t *copy = buffer;
+
+  memset (p, seed, BLOCK);
+  assert_int_equal (run_io (members[0], IO_WRITE, 0, p, BLOCK), 0);
+  memset (p, 0, BLOCK);
+  assert_int_equal (run_io (members[0], IO_READ, 0, p, BLOCK), 0);
+  memset (copy, seed, BLOCK);
+  assert_memory_equal (p, copy, BLOCK);
+}
+
+static void
+test_used (void **state)
+{
+  struct loop *const other = loop;
+  const uint64_t before = pinned ();
+  uint8_t *p = mmap (NULL, LEN, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+  assert_ptr_not_equal (p, MAP_FAILED);
+  loop = loop_uring_new ();
+  assert_non_null (loop);
+  loop->ops->add_buffer (loop, p, LEN);
+  assert_int_equal (pinned (), before);
+  for (int i = 0; i < 2; i++) {
+    use (p, 1 + i);
+    use (p + PIECE - BLOCK, 3 + i);
+    assert_int_equal (pinned (), before + PIECE);
+  }
+  /* In two pieces. */
+  use (p + 5 * PIECE - BLOCK / 2, 5);
+  assert_int_equal (pinned (), before + PIECE);
+  use (p + LEN - BLOCK, 6);
+  assert_int_equal (pinned (), before + 2 * PIECE);
+  loop_free (loop);
+  loop = other;
+  munmap (p, LEN);
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_used),
+  };
+
+  return with_uring () ? cmocka_run_group_tests (tests, start_uring,
+                                                 stop_loop) : 0;
+}
