@@ -54,6 +54,7 @@ VARIES = (
     (r'/dev/(nbd|loop)\d+', '/dev/DEVICE'),
     (r'(?m)^(   coder: ).*', r'\1CODER'),
     (r'(?m)^(   epoch: ).*', r'\1EPOCH'),
+    (r"by (nbdfuse|the kernel's driver)", 'by WAY'),
     # How often a member that is gone was asked before it was taken out.
     (r'(?m)^( +\d+ +failed\b.*? )\d+( +/)', r'\1N\2'),
     (r'(?m)^(clients  |cache    ).*', r'\1NUMBERS'),
@@ -175,7 +176,7 @@ class Session:
             'GPURAID_CONFIG_DIR': folders['/etc/gpuraid.d'],
             'GPURAID_RUNDIR': folders['/run/gpuraid'],
             'GPURAID_STATE_DIR': os.path.join(self.tmp, 'state'),
-            'GPURAID_RUN': self.tmp,
+            'GPURAID_RUN': folders['/run/gpuraid'],
             'LD_PRELOAD': os.path.join(TOP, 'build/tests/syslog-file.so'),
             'SYSLOG_FILE': os.path.join(self.tmp, 'syslog')})
         self.names[MOUNT] = os.path.join(TOP, 'scripts', 'mount')

@@ -107,6 +107,37 @@ def server_kill_rebuilding(lab):
     lab.finish()
 
 
+def restart_rebuilding(lab):
+    """A stop, or with a journal kill -9, in the middle of a rebuild, and a
+    start with resume=yes: the rebuild goes on and ends while no client is
+    connected."""
+    a = lab.begin(k=1, m=2, size=40 * MiB, chunk=65536)
+    slot = lab.sample(1)[0]
+    a.fail(slot)
+    target = lab.slow_target()
+    a.replace(slot, target.path)
+    over = not lab.until_rebuilding(0.4)
+    killed = a.trust[0] == 'journal'
+    if killed:
+        lab.crash()
+    else:
+        lab.halt()
+    target.fast()
+    a.start(resume='yes')
+    st = a.until(lambda st: st['state'] == 'healthy' and not st['rebuild'],
+                 'it is rebuilt without a client')
+    if st['connections']:
+        raise Failure('a client was connected')
+    if not over and not st['counters']['rebuilt_bytes']:
+        raise Failure('nothing was rebuilt: %s' % st['counters'])
+    lab.go_on(pin=killed)
+    lab.run()
+    lab.wait_healthy()
+    lab.verify()
+    read_others(lab, (slot,))
+    lab.finish()
+
+
 def restart_missing(lab):
     """A clean start with as many members missing as the quorum allows;
     writes go on.  When they come back they are stale, and brought up to
@@ -247,5 +278,5 @@ def stale_member(lab):
 
 
 ALL = (server_kill, server_kill_degraded, server_kill_missing,
-       server_kill_rebuilding, restart_missing, late_disk, quorum,
-       stale_member)
+       server_kill_rebuilding, restart_rebuilding, restart_missing,
+       late_disk, quorum, stale_member)

@@ -96,6 +96,51 @@ def hung_member(lab):
     lab.finish()
 
 
+def hung_members(lab):
+    """More members than may be lost answer nothing.  As many as may be are
+    out after timeout=; the array is stalled, and says on which member.  Clients
+    wait and see no error, and when all members go on so do they.  What was
+    out is added again."""
+    a = lab.prepare()
+    a.keys.append('timeout=%ds' % (5 * SLOW))
+    slots = lab.sample(a.m + 1)
+    hung = [lab.fuse_member('hung-%d' % s) for s in slots]
+    for s, h in zip(slots, hung):
+        a.member[s] = h.path
+    lab.launch()
+    lab.say('members %s hang' % slots)
+    for h in hung:
+        h.hang()
+
+    def is_stalled(st):
+        out = [e['slot'] for e in st['members'] if e['state'] == 'failed']
+        silent = [e['slot'] for e in st['members']
+                  if e['state'] == 'active' and e['no_answer']]
+        return len(out) == a.m and sorted(out + silent) == sorted(slots) and \
+            'stalled' in st['reasons']
+    st = a.until(is_stalled, 'it is stalled on the last that hangs')
+    if st['state'] != 'degraded':
+        raise Failure('stalled, and %s' % st['state'])
+    said = a.gpuraid('status', a.control, good=(1,))
+    if '1 does not answer' not in said:
+        raise Failure('stalled, and status says: ' + said)
+    for h in hung:
+        h.go_on()
+    lab.answers('all go on')
+    lab.verify()
+    states = a.states()
+    lab.say('all go on: %s; the slowest request took %.2f s'
+            % (states, lab.load.slowest))
+    out = [s for s, state in enumerate(states) if state == 'failed']
+    if not set(out) < set(slots) or len(out) != a.m:
+        raise Failure('%s are out' % out)
+    lab.readd(out)
+    lab.wait_healthy()
+    lab.verify()
+    read_others(lab, out)
+    lab.finish()
+
+
 def full_file_system(lab):
     """The file system of a member is full.  Writes wait, flushes get ENOSPC,
     the status says which member has no space, and none is taken out.  When
@@ -268,5 +313,5 @@ def unit_restart(lab):
     rig.end()
 
 
-ALL = (spare_unattended, hung_member, full_file_system, hook_hangs,
-       unit_restart)
+ALL = (spare_unattended, hung_member, hung_members, full_file_system,
+       hook_hangs, unit_restart)
