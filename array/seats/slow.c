@@ -96,7 +96,8 @@ begin_slow (struct array *a, struct seat *s)
       must_stay (a, s))
     return;
   if (s->told_slow == 0 || now - s->told_slow >= TOLD_NS)
-    log_notice ("%s: it is slow: reads go round it", seat_name (s, name));
+    log_notice ("%s: it is slow: reads avoid it where they can",
+                seat_name (s, name));
   else
     log_debug ("%s: it is slow again", seat_name (s, name));
   s->told_slow = now;

@@ -36,7 +36,7 @@ check_preads (struct array *a, uint64_t now)
       a->any_pread |= seat_preads (s, j) > 0;
     stalled_note_preads (s, oldest, now);
     if (!s->suspect && seat_preads (s, oldest) > 0) {
-      log_debug ("slot %u: a read is overdue, reads go round it", s->slot);
+      log_debug ("slot %u: a read is overdue, reads avoid it", s->slot);
       s->suspect = true;
     }
   }

@@ -96,7 +96,7 @@ trouble_members (FILE *fp, struct json_object *status)
     { "no_connection", "no connection to its server",
       "it is tried again, and writes wait" },
     { "no_answer", "no answer", "what was given to it waits" },
-    { "slow", "slow", "reads go round it" },
+    { "slow", "slow", "reads avoid it where they can" },
   };
   const uint64_t lost = get_u64 (status, "lost_rows");
 
