@@ -39,7 +39,7 @@
                                  * nothing */
 #define MAX_MOVE (UINT64_C (1) << 30)   /* in one transfer */
 
-/* A buffer is registered in pieces, each when it is first used: the kernel keeps
+#define MAX_PIECES 16384u       /* the kernel takes no more */
  * them in memory.
  */
 #define PIECE_SHIFT 21
