@@ -39,12 +39,12 @@
                                  * nothing */
 #define MAX_MOVE (UINT64_C (1) << 30)   /* in one transfer */
 
-#define MAX_PIECES 16384u       /* the kernel takes no more */
- * them in memory.
+/* A buffer is registered in pieces, each when it is first used: until then the
+ * kernel does not keep it in memory.
  */
 #define PIECE_SHIFT 21
 #define PIECE_LEN (UINT64_C (1) << PIECE_SHIFT)
-#define MAX_PIECES 16384u       /* more the kernel does not take */
+#define MAX_PIECES 16384u       /* the kernel takes no more */
 
 /* An I/O in the ring or waiting for room in it. */
 struct ring_op {
