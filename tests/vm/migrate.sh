@@ -15,7 +15,7 @@ need_loop
 for program in mdadm pvcreate dmsetup cryptsetup; do
   command -v $program >/dev/null || skip "no $program"
 done
-for target in crypt multipath; do
+for target in crypt multipath thin; do
   dmsetup targets | grep -q "^$target" || skip "no kernel module dm-$target"
 done
 [ -b /dev/nbd0 ] || skip "no kernel module nbd"
@@ -76,6 +76,16 @@ end ()
 # used FILE: MiB that it takes
 used () { echo $(($(stat -c %b "$shm/$1") / 2048)); }
 
+# quick_zeroes DEVICE: whether the kernel has a quick way to make it zero
+quick_zeroes ()
+{
+  local name
+  name=$(basename "$(readlink -f "$1")")
+  [ -b "/dev/$name" ] ||
+    name=dm-$(dmsetup info -c --noheadings -o minor "$1")
+  [ "$(cat "/sys/block/$name/queue/write_zeroes_max_bytes")" != 0 ]
+}
+
 #----------------------------------------------------------------------
 # md RAID-6 with too few disks.
 
@@ -86,6 +96,8 @@ must mdadm --create /dev/md0 --run --level=6 --raid-devices=6 --chunk=64 \
 must mkfs.ext4 -q /dev/md0
 must mount /dev/md0 /mnt/old
 cp -r scripts docs /mnt/old
+echo check >/sys/block/md0/md/sync_action
+mdadm --wait /dev/md0 >/dev/null 2>&1
 must mdadm /dev/md0 --fail "$d5"
 must mdadm /dev/md0 --remove "$d5"
 must wipefs -a "$d5"
@@ -186,6 +198,7 @@ for i in {0..5}; do
   d=d$i
   format_luks "${!d}" "m$i"
 done
+! quick_zeroes /dev/mapper/m0 || fail "LUKS has a quick way to zeroes"
 must gpuraid create k=4 m=2 label=tank /dev/mapper/m{0..5}
 serve '/dev/mapper/m?'
 must mkfs.ext4 -q -E nodiscard /dev/gpuraid/tank
@@ -206,14 +219,33 @@ for i in {0..5}; do
 done
 vgmknodes >/dev/null 2>&1
 must gpuraid create k=4 m=2 label=tank /dev/vgm/m{0..5}
+quick_zeroes /dev/vgm/m0 || fail "LVM has no quick way to zeroes"
 serve '/dev/vgm/m?'
 trims /dev/gpuraid/tank
+must wipefs -a /dev/gpuraid/tank
+must pvcreate /dev/gpuraid/tank
 for i in {0..5}; do must lvextend -q -l +4 "/dev/vgm/m$i"; done
 must gpuraid grow tank
 grep -q "grown from 172 MiB to 236 MiB" "$tmp/out" || fail "$(cat "$tmp/out")"
 must gpuraid attach --resize tank
+must pvresize /dev/gpuraid/tank
+[ "$(pvs --noheadings --units m --nosuffix -o pv_size /dev/nbd0 | tr -d ' ')" \
+  = 235.50 ] || fail "pvresize: $(pvs --units m /dev/nbd0)"
 end
 must vgchange -an vgm
+let_go
+
+# A thin volume, as LVM makes them.
+disk d0 16M
+disk d1 64M
+must dd if=/dev/zero of="$d0" bs=4K count=1
+must dmsetup create pool --table \
+  "0 $(blockdev --getsz "$d1") thin-pool $d0 $d1 128 0"
+must dmsetup message pool 0 "create_thin 0"
+must dmsetup create thin --table "0 65536 thin /dev/mapper/pool 0"
+! quick_zeroes /dev/mapper/thin || fail "thin volumes have a quick way to zeroes"
+must dmsetup remove thin
+must dmsetup remove pool
 let_go
 echo "$0: LUKS and LVM under the array"
 
