@@ -38,8 +38,8 @@ scan_free (struct scan *s)
 
 /* ---- one file or disk ------------------------------------------------- */
 
-static unsigned
-nr_good (const struct found *f)
+unsigned
+scan_nr_good (const struct found *f)
 {
   unsigned nr = 0;
 
@@ -57,7 +57,7 @@ are_copies (const struct scanned *a, const struct scanned *b)
 {
   struct stat sa, sb;
 
-  return nr_good (&a->f) == nr_good (&b->f) &&
+  return scan_nr_good (&a->f) == scan_nr_good (&b->f) &&
     stat (a->path, &sa) == 0 && stat (b->path, &sb) == 0 &&
     S_ISREG (sa.st_mode) && S_ISREG (sb.st_mode) &&
     (sa.st_dev != sb.st_dev || sa.st_ino != sb.st_ino);
@@ -77,7 +77,7 @@ replace_same (struct scan *s, struct scanned *m)
                 &found_newest (&m->f)->member_uuid,
                 sizeof (uuid_bytes)) != 0 || are_copies (old, m))
       continue;
-    if (nr_good (&m->f) > nr_good (&old->f)) {
+    if (scan_nr_good (&m->f) > scan_nr_good (&old->f)) {
       s->member[i] = m;
       m = old;
     }

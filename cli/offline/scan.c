@@ -214,6 +214,10 @@ show_members (const struct scan_array *a)
     printf ("  %-10s  ", state ? state : "-");
     text_clean (stdout, a->member[i]->path);
     putchar ('\n');
+    if (scan_nr_good (&a->found[i]) < SB_NR_COPIES)
+      printf ("%13sonly %u of its %u superblocks are good: has something else "
+              "written to it?\n", "", scan_nr_good (&a->found[i]),
+              SB_NR_COPIES);
   }
 }
 
@@ -264,6 +268,8 @@ members_to_json (const struct scan_array *a)
     json_add (o, "slot", slot == SLOT_NONE ? NULL :
               json_object_new_int (slot));
     json_add (o, "state", state ? json_text (state) : NULL);
+    json_add (o, "superblocks",
+              json_object_new_int (scan_nr_good (&a->found[i])));
     json_object_array_add (list, o);
   }
   return list;

@@ -34,6 +34,8 @@ extern int scan_disks (struct scan *s);
 /* Look at a file or disk, or at all of a folder.  0, or -1 reported. */
 extern int scan_path (struct scan *s, const char *path);
 extern void scan_free (struct scan *s);
+/* How many of the four superblocks are good. */
+extern unsigned scan_nr_good (const struct found *f);
 
 /* ---- an array of them ------------------------------------------------- */
 

@@ -230,9 +230,18 @@ rm "$shm"/two/?-disk
 
 # ---- damaged: half of the superblocks, then all
 
+run 0 "$shm/two"
+! grep superblocks "$tmp/out" || fail "$(cat "$tmp/out")"
 dd if=/dev/zero of="${two[0]}" bs=8K count=1 conv=notrunc status=none
 run 0 "$shm/two"
 has ".*  3 of 3 members  healthy"
+line=$(grep -n -F "${two[0]}" "$tmp/out" | head -n 1 | cut -d: -f1)
+has "             only 2 of its 4 superblocks are good: .*"
+sed -n "$((line + 1))p" "$tmp/out" | grep -q '2 of its 4 superblocks' ||
+  fail "not below its member: $(cat "$tmp/out")"
+run 0 --json "$shm/two"
+is 0.members.0.superblocks 2
+is 0.members.1.superblocks 4
 size=$(stat -c %s "${two[0]}")
 for off in 0 4096 $((size - 8192)) $((size - 4096)); do
   printf GPURAIDSx | dd of="${two[0]}" bs=1 seek="$off" conv=notrunc status=none
