@@ -133,7 +133,7 @@ is_good (const struct array *a, const struct sim_disk *d,
 
 static void
 check_places (struct run *r, const struct array *a, const struct sim_disk *d,
-              const struct seat *s, const struct place *p)
+              const struct seat *s, const struct place *p, const uint8_t *data)
 {
   static const char *const name[] = {
     [HEADER] = "ring header", [TABLE] = "table page", [BITMAP] = "bitmap page",
@@ -142,7 +142,12 @@ check_places (struct run *r, const struct array *a, const struct sim_disk *d,
   /* A target gets both at once: it has them when its cursor says so. */
   if (s->state == SEAT_TARGET)
     return;
-  if (sim_disk_is_unflushed (d, page_off (a, p, !p->which), BLOCK_LEN))
+  /* Both places of a page that was never written become zeroes at once; so they
+   * may again before that is durable.
+   */
+  if (sim_disk_is_unflushed (d, page_off (a, p, !p->which), BLOCK_LEN) &&
+      (data || !all_zeroes (d->visible + page_off (a, p, !p->which),
+                            BLOCK_LEN)))
     run_die (r, "places: %s: %s %" PRIu64 " is written in place %u while the "
              "other is not durable", d->name, name[p->kind], p->no, p->which);
   /* What a failed flush has lost is read all the same: the member was taken out
@@ -432,7 +437,7 @@ look (void *opaque, struct sim_disk *d, enum io_kind kind,
     case HEADER:
       if (!s->behind)
         check_written (ru, d, p);
-      check_places (ru->r, a, d, s, p);
+      check_places (ru->r, a, d, s, p, block);
       rules_look_at_header (ru, s, block, p->which);
       break;
     case RECORD:
@@ -440,11 +445,11 @@ look (void *opaque, struct sim_disk *d, enum io_kind kind,
       rules_look_at_ring (ru, d, s, block, len - o, off + o);
       return;
     case TABLE:
-      check_places (ru->r, a, d, s, p);
+      check_places (ru->r, a, d, s, p, block);
       look_at_page (ru, d, s, p, block);
       break;
     case BITMAP:
-      check_places (ru->r, a, d, s, p);
+      check_places (ru->r, a, d, s, p, block);
       break;
     case DATA:
       check_written (ru, d, p);

@@ -157,14 +157,16 @@ nothing (struct sim_request *q)
 {
 }
 
-/* 0, a positive errno, or -1: it crashed. */
+/* 0, a positive errno, or -1: it crashed.  A disk may be full for 420 seconds
+ * meanwhile.
+ */
 static int
 run_request (struct run *r, struct sim_request *q)
 {
   q->done = nothing;
   sim_request_start (q);
   waited_for = q;
-  return until (r, has_ended, 400 * SECONDS, "a request") ? q->r.error : -1;
+  return until (r, has_ended, 600 * SECONDS, "a request") ? q->r.error : -1;
 }
 
 /* Read a range and settle what it is.  0, an errno that is allowed, or
