@@ -113,13 +113,17 @@ slots_in_trouble (const struct run *r)
     (r->may_lose_rows ? 0 : r->unreadable);
   uint64_t slots = r->was_lost;
 
-  for (unsigned slot = 0; slot < r->n; slot++) {
-    const struct sim_disk *d = r->at[0][slot];
+  /* Of two active members of a slot each may be the only one, as the last
+   * record may not count.
+   */
+  for (unsigned i = 0; i < 2; i++)
+    for (unsigned slot = 0; slot < r->n; slot++) {
+      const struct sim_disk *d = r->at[i][slot];
 
-    if (d && (d->absent || d->dead ||
-              bad >> sim_array_disk_no (r->sa, d) & 1))
-      slots |= BIT (slot);
-  }
+      if (d && (d->absent || d->dead ||
+                bad >> sim_array_disk_no (r->sa, d) & 1))
+        slots |= BIT (slot);
+    }
   return slots;
 }
 
