@@ -226,7 +226,7 @@ write_failed_change (FILE *fp, const struct family *f,
   end (fp, get_u64 (o, "time"));
 }
 
-/* No sample if it is not attached. */
+/* 0, with empty labels, if it is not attached. */
 static void
 write_attached (FILE *fp, const struct family *f,
                 const struct metrics_source *s)
@@ -234,14 +234,12 @@ write_attached (FILE *fp, const struct family *f,
   struct json_object *o = get_object (s->status, "attached");
   struct json_object *list = get_object (o, "mounted");
 
-  if (o == NULL)
-    return;
   begin (fp, f, s);
   label (fp, "device", get_text (o, "device"));
   label (fp, "way", get_text (o, "way"));
   label (fp, "mountpoint", list_len (list) == 0 ? "" : json_object_get_string
          (json_object_array_get_idx (list, 0)));
-  end (fp, 1);
+  end (fp, o != NULL);
 }
 
 /* ---- its members and engines -------------------------------------------- */

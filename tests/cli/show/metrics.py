@@ -193,6 +193,10 @@ def compare(m, s):
     m.expect(s['epoch'], 'array_epoch', array=a)
     m.expect(s['connections'], 'array_connections', array=a)
     m.expect(s['lost_rows'], 'array_lost_rows', array=a)
+    on = s['attached'] or {'device': '', 'way': '', 'mounted': []}
+    m.expect(s['attached'] is not None, 'array_attached', array=a,
+             device=on['device'], way=on['way'],
+             mountpoint=(on['mounted'] or [''])[0])
     failed = s['failed_change']
     if failed:
         m.expect(failed['time'], 'failed_change_timestamp_seconds', array=a,
