@@ -61,6 +61,21 @@ is_marked (const struct found *f, unsigned slot, const struct superblock *sb)
   return rules_covered (f, slot, &r->self.ballot, whole, r->seen, r->nr_seen);
 }
 
+/* Has another member of this slot, too, all that this one has, and is not
+ * behind itself?
+ */
+static bool
+is_doubled (const struct found *f, const struct found *found, size_t nr,
+            const struct membership_decision *d)
+{
+  for (size_t i = 0; i < nr; i++)
+    if (&found[i] != f && found[i].state == FOUND_CURRENT &&
+        !found[i].behind &&
+        d->sb.device[found[i].dev].slot == d->sb.device[f->dev].slot)
+      return true;
+  return false;
+}
+
 void
 back_note_behind (struct found *found, size_t nr,
                   const struct membership_decision *d)
@@ -82,4 +97,12 @@ back_note_behind (struct found *found, size_t nr,
     else
       f->state = FOUND_STALE;
   }
+  /* While a slot has two active members, one that is not behind has all. */
+  for (size_t i = 0; i < nr; i++)
+    if (found[i].state == FOUND_CURRENT && found[i].behind &&
+        is_doubled (&found[i], found, nr, d) &&
+        !PLANTED ("member-behind-doubled")) {
+      found[i].state = FOUND_STALE;
+      found[i].behind = false;
+    }
 }

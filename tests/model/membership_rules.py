@@ -215,7 +215,16 @@ class Rules:
                 not newest[2] >> i & 1
             if acc[:3] == newest[:3] or acc[:2] in newest[5] and not dropped:
                 out |= 1 << i
-        return out
+        return self.undoubled(mem, out, newest)
+
+    def undoubled(self, mem, current, newest):
+        """Without those that lack something that the other one of their slot
+        has."""
+        whole = sum(1 << i for i in bits(current)
+                    if mem[i][1][:3] == newest[:3])
+        return sum(1 << i for i in bits(current) if whole >> i & 1 or
+                   not any(self.slot[j] == self.slot[i]
+                           for j in bits(whole)))
 
     def has_been(self, acc, i, c):
         """Has a member with this accepted record been current in c?"""

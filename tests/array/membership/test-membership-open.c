@@ -210,6 +210,33 @@ test_go_back (void **state)
   assert_non_null (strstr (why, "written in two ways"));
 }
 
+/* d3 was to replace d0, went on with d1 alone, and d1 is lost: of slot 0 d3 has
+ * all, and d0 is not used.
+ */
+static void
+test_go_back_doubled (void **state)
+{
+  create (2, 1);
+  start (7, DEGRADED_ALLOW);
+  finish ();
+  begin_add (3, 0);
+  finish ();
+  start (0xa, DEGRADED_FORCE);
+  finish ();
+  decide (0xd, DEGRADED_FORCE);
+  assert_true (decision.open);
+  assert_int_equal (decision.nr_slots, 2);
+  assert_string_equal (found[decision.active[0]].name, "d3");
+  assert_int_equal (decision.other[0], -1);
+  assert_int_equal (found[0].state, FOUND_STALE);
+  assert_false (found[0].behind);
+  assert_true (found[1].behind);
+  /* Without d3 it is d0 that has the slot. */
+  decide (0x5, DEGRADED_FORCE);
+  assert_true (decision.open);
+  assert_string_equal (found[decision.active[0]].name, "d0");
+}
+
 /* A member that was away when force went back is rebuilt in full: what was
  * written under the record that is lost may be on the others.
  */
@@ -484,6 +511,7 @@ main (int argc, char **argv)
     cmocka_unit_test (test_branch),
     cmocka_unit_test (test_branch_epochs),
     cmocka_unit_test (test_go_back),
+    cmocka_unit_test (test_go_back_doubled),
     cmocka_unit_test (test_go_back_covers_none),
     cmocka_unit_test (test_go_back_named),
     cmocka_unit_test (test_useless),
