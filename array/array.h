@@ -249,36 +249,63 @@ struct array_scrub_count {
                                  * first */
 };
 
-/* Counters since the array was started. */
+/* What is counted since the array was started.  Each is a member of struct
+ * array_counters, a key of "counters" in the status, and has a row in
+ * docs/control-protocol.md.
+ *
+ *   X (key, name, help)   of gpuraid metrics: gpuraid_NAME_total
+ *   SUM (key)             of all members: each has metrics of its own
+ *
+ * hedge_bytes are also in member_read_bytes, table_bytes in member_write_bytes.
+ */
+#define ARRAY_COUNTERS(X, SUM)                                               \
+  X (read_ops, "read_operations", "Reads of clients.")                       \
+  X (read_bytes, "read_bytes", "Bytes read by clients.")                     \
+  X (write_ops, "write_operations", "Writes of clients.")                    \
+  X (write_bytes, "write_bytes", "Bytes written by clients.")                \
+  X (zero_ops, "zero_operations", "Zeroes and trims of clients.")            \
+  X (zero_bytes, "zero_bytes", "Bytes zeroed and trimmed by clients.")       \
+  X (flush_ops, "flush_operations", "Flushes of clients.")                   \
+  X (fua_ops, "fua_operations",                                              \
+     "Writes of clients that asked to be durable.")                          \
+  SUM (member_read_ops)                                                      \
+  SUM (member_read_bytes)                                                    \
+  SUM (member_write_ops)                                                     \
+  SUM (member_write_bytes)                                                   \
+  SUM (member_flush_ops)                                                     \
+  X (full_stripe_writes, "full_stripe_writes",                               \
+     "Stripes written out without reading first.")                           \
+  X (partial_writes, "partial_writes", "Stripes written out after reading.") \
+  X (decoded_bytes, "decoded_bytes",                                         \
+     "Bytes computed from other members for readers.")                       \
+  X (hedged_reads, "hedged_reads",                                           \
+     "Reads decoded while they were waited for.")                            \
+  X (hedges_won, "hedges_won", "Those of them decoded first.")               \
+  X (hedge_bytes, "hedge_read_bytes",                                        \
+     "Bytes read from members in addition, for these and for probes.")       \
+  X (avoided_reads, "avoided_reads",                                         \
+     "Reads of slow members decoded from the start.")                        \
+  X (repaired_blocks, "repaired_blocks",                                     \
+     "Blocks written again after a read error.")                             \
+  X (rebuilt_bytes, "rebuilt_bytes", "Bytes written by rebuilds.")           \
+  X (corrupt_found, "corrupt_blocks_found",                                  \
+     "Blocks that were read, or scrubbed, and were wrong.")                  \
+  X (corrupt_repaired, "corrupt_blocks_repaired",                            \
+     "Those of them stored anew.")                                           \
+  X (corrupt_table_pages, "corrupt_table_pages",                             \
+     "Damaged pages of the checksum tables.")                                \
+  X (table_bytes, "table_written_bytes",                                     \
+     "Bytes written to the checksum tables.")                                \
+  X (journal_commits, "journal_commits", "Transactions of the journal.")     \
+  X (direct_writes, "direct_writes",                                         \
+     "First writes that the journal did not copy.")                          \
+  X (coder_jobs, "coder_jobs", "Batches given to the coder.")
+
 struct array_counters {
-  uint64_t read_ops, read_bytes;
-  uint64_t write_ops, write_bytes;
-  uint64_t zero_ops, zero_bytes;
-  uint64_t flush_ops, fua_ops;
-  uint64_t member_read_ops, member_read_bytes;
-  uint64_t member_write_ops, member_write_bytes;
-  uint64_t member_flush_ops;
-  uint64_t full_stripe_writes;  /* write-outs that read nothing */
-  uint64_t partial_writes;      /* write-outs that read first */
-  uint64_t decoded_bytes;       /* made from other members for a reader */
-  uint64_t hedged_reads;        /* operations that decoded what was late */
-  uint64_t hedges_won;          /* of those, before it came */
-  uint64_t hedge_bytes;         /* read for that, and to probe slow members;
-                                 * also in member_read_bytes */
-  uint64_t avoided_reads;       /* of slow members, decoded from the start */
-  uint64_t repaired_blocks;     /* rewritten after a read error */
-  uint64_t rebuilt_bytes;
-  uint64_t bad_blocks;          /* read with another checksum */
-  uint64_t bad_blocks_repaired; /* of those, stored anew */
-  uint64_t bad_table_pages;     /* of the checksum table, damaged */
-  uint64_t table_bytes;         /* written to the members' tables; also in
-                                 * member_write_bytes */
-  uint64_t journal_commits;     /* transactions */
-  uint64_t direct_writes;       /* operations that the journal did not copy */
-  uint64_t journal_bytes;       /* written to the members' rings; also in
-                                 * member_write_bytes */
+#define COUNTER(key, ...) uint64_t key;
+  ARRAY_COUNTERS (COUNTER, COUNTER)
+#undef COUNTER
   uint64_t coder_bytes;         /* input bytes given to the coder */
-  uint64_t coder_jobs;
 };
 
 /* Why an array is not healthy; with ARRAY_WHY_WRONG alone its state is. */

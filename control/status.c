@@ -233,35 +233,9 @@ counters_to_json (const struct array_status *st)
   const struct array_counters *c = &st->counters;
   struct json_object *o = json_object_new_object ();
 
-  add_u64 (o, "read_ops", c->read_ops);
-  add_u64 (o, "read_bytes", c->read_bytes);
-  add_u64 (o, "write_ops", c->write_ops);
-  add_u64 (o, "write_bytes", c->write_bytes);
-  add_u64 (o, "zero_ops", c->zero_ops);
-  add_u64 (o, "zero_bytes", c->zero_bytes);
-  add_u64 (o, "flush_ops", c->flush_ops);
-  add_u64 (o, "fua_ops", c->fua_ops);
-  add_u64 (o, "member_read_ops", c->member_read_ops);
-  add_u64 (o, "member_read_bytes", c->member_read_bytes);
-  add_u64 (o, "member_write_ops", c->member_write_ops);
-  add_u64 (o, "member_write_bytes", c->member_write_bytes);
-  add_u64 (o, "member_flush_ops", c->member_flush_ops);
-  add_u64 (o, "full_stripe_writes", c->full_stripe_writes);
-  add_u64 (o, "partial_writes", c->partial_writes);
-  add_u64 (o, "decoded_bytes", c->decoded_bytes);
-  add_u64 (o, "hedged_reads", c->hedged_reads);
-  add_u64 (o, "hedges_won", c->hedges_won);
-  add_u64 (o, "hedge_bytes", c->hedge_bytes);
-  add_u64 (o, "avoided_reads", c->avoided_reads);
-  add_u64 (o, "repaired_blocks", c->repaired_blocks);
-  add_u64 (o, "rebuilt_bytes", c->rebuilt_bytes);
-  add_u64 (o, "corrupt_found", c->bad_blocks);
-  add_u64 (o, "corrupt_repaired", c->bad_blocks_repaired);
-  add_u64 (o, "corrupt_table_pages", c->bad_table_pages);
-  add_u64 (o, "table_bytes", c->table_bytes);
-  add_u64 (o, "journal_commits", c->journal_commits);
-  add_u64 (o, "direct_writes", c->direct_writes);
-  add_u64 (o, "coder_jobs", c->coder_jobs);
+#define ADD(key, ...) add_u64 (o, #key, c->key);
+  ARRAY_COUNTERS (ADD, ADD)
+#undef ADD
   json_add (o, "coder_bytes", bytes_by_engine (st));
   return o;
 }

@@ -132,7 +132,7 @@ event_stalled (struct array *a, const struct seat *s)
 static uint64_t
 nr_corrupt (const struct array *a)
 {
-  return a->counters.bad_blocks + a->counters.bad_table_pages;
+  return a->counters.corrupt_found + a->counters.corrupt_table_pages;
 }
 
 /* The member with most of what is new. */

@@ -456,7 +456,6 @@ issue (struct array *a, struct txn *t, struct seat *s, uint64_t off,
   t->pending++;
   a->counters.member_write_ops++;
   a->counters.member_write_bytes += len;
-  a->counters.journal_bytes += len;
   xfer_start (a, x);
 }
 

@@ -21,7 +21,7 @@ repair_done (struct array *a, const struct fixed *f)
 
   if (f->error == 0 && f->lost == 0) {
     a->counters.repaired_blocks += (uint64_t) nr_bits (rp->roles) * rp->nr;
-    a->counters.bad_blocks_repaired += rp->nr_wrong;
+    a->counters.corrupt_repaired += rp->nr_wrong;
   }
   a->repairs_in_flight--;
   a->nr_repairs--;

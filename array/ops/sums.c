@@ -236,7 +236,7 @@ note_bad (struct array *a, struct op *op, unsigned role, unsigned b,
   if (op->tries > 0 || s == NULL || op->type->kind == OP_SCRUB)
     return;
   s->nr_bad_sums++;
-  a->counters.bad_blocks++;
+  a->counters.corrupt_found++;
   if (a->bad_sums_logged++ < MAX_LOGGED)
     log_notice ("slot %u: %s: block %" PRIu64 " has another checksum: it is "
                 "made anew", slot, s->m->path, op_row (op, b));

@@ -46,7 +46,7 @@ count_block (struct array *a, const struct scrub_line *sl, unsigned role,
                 line_row (a, sl->no) + b);
   if (!corrupt)
     return;
-  a->counters.bad_blocks++;
+  a->counters.corrupt_found++;
   if (s)
     s->nr_bad_sums++;
 }
@@ -152,7 +152,7 @@ fixed (struct array *a, const struct fixed *f)
       sc->count.repaired++;
       sc->repaired[layout_slot (&a->g, line_stripe (a, sl->no), role)]++;
       a->counters.repaired_blocks++;
-      a->counters.bad_blocks_repaired +=
+      a->counters.corrupt_repaired +=
         (sl->s.wrong[b] | sl->s.guilty[b]) >> role & 1;
     }
 }

@@ -151,7 +151,7 @@ verify_places (struct array *a, struct load *ld)
       (p->half & BIT (ld->slot) ||
        decode_place (a, ld, !newest, &page) == PLACE_GOOD))
     return;
-  a->counters.bad_table_pages++;
+  a->counters.corrupt_table_pages++;
   ld->seat->nr_bad_sums++;
   log_notice ("slot %u: %s: page %" PRIu64 " of the checksum table is "
               "damaged: it is stored again", ld->slot, ld->seat->m->path,

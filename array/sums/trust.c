@@ -91,7 +91,7 @@ sums_page_damaged (struct array *a, struct sums_page *p, unsigned slot)
     return;
   }
   p->again |= BIT (slot);
-  a->counters.bad_table_pages++;
+  a->counters.corrupt_table_pages++;
   if (s) {
     s->nr_bad_sums++;
     log_notice ("slot %u: %s: page %" PRIu64 " of the checksum table is "
@@ -107,7 +107,7 @@ sums_page_rubbish (struct array *a, struct sums_page *p, unsigned slot)
 
   if (s == NULL || PLANTED ("sums-rubbish-left"))
     return;
-  a->counters.bad_table_pages++;
+  a->counters.corrupt_table_pages++;
   s->nr_bad_sums++;
   log_notice ("slot %u: %s: page %" PRIu64 " of the checksum table was never "
               "written, and is damaged: it is made zeroes", slot, s->m->path,

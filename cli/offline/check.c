@@ -191,7 +191,7 @@ check (struct array *a, bool repair)
     return EXIT_FAILURE;
   }
   st = wait_for_scrub (a);
-  r = show (&st, st.counters.bad_table_pages);
+  r = show (&st, st.counters.corrupt_table_pages);
   array_status_free (&st);
   return r;
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # test-manual: the manual pages say what the programs say of themselves:
 # commands, options, keys, defaults, variables of the environment; they can be
-# printed, and name only pages, files and commands that exist.
+# printed, and name only pages, files and commands that exist.  The page of the
+# control protocol has the keys of the status.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 # run-tests: no-sanitizer
@@ -496,6 +497,32 @@ class Plugin(unittest.TestCase):
                        for f in (TOP / 'nbdkit-plugin').glob('*.c'))
         self.assertEqual(said, set(re.findall(
             r'^int gpuraid_debug_(\w+)', code, re.M)))
+
+
+class Protocol(unittest.TestCase):
+    """docs/control-protocol.md"""
+
+    def test_status(self):
+        """Each key has a row, and there is no other."""
+        with tempfile.TemporaryDirectory(dir='/dev/shm') as tmp:
+            members = [f'{tmp}/{i}' for i in range(2)]
+            for m in members:
+                with open(m, 'wb') as f:
+                    f.truncate(8 << 20)
+            output(GPURAID, 'create', 'k=1', 'm=1', *members)
+            s = json.loads(output(
+                'nbdkit', '-U', '-', PLUGIN, *members, f'control={tmp}/c',
+                '--run', f'{GPURAID} status --json {tmp}/c'))
+        del s['attached']               # the command has added that
+        page = (TOP / 'docs/control-protocol.md').read_text()
+        for heading, keys in [('## Status', s), ('`counters`:', s['counters']),
+                              ('An entry of `members`:', s['members'][0])]:
+            table = next(part for part in page.split(f'\n{heading}\n')[1]
+                         .split('\n\n') if part.lstrip().startswith('|'))
+            said = [key for cell in re.findall(r'^\| (`[^|]*) \|', table, re.M)
+                    for key in re.findall(r'`(\w+)`', cell)]
+            with self.subTest(heading):
+                self.assertEqual(sorted(said), sorted(keys))
 
 
 if __name__ == '__main__':

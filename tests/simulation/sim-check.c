@@ -125,9 +125,9 @@ check_sums (struct run *r)
 {
   const struct array_counters *c = &r->sa->a->counters;
 
-  if (c->bad_blocks > 0 && !r->any_rot && !r->over && !r->forced &&
+  if (c->corrupt_found > 0 && !r->any_rot && !r->over && !r->forced &&
       !r->sa->a->failed)
-    run_die (r, "%" PRIu64 " blocks with another checksum", c->bad_blocks);
+    run_die (r, "%" PRIu64 " blocks with another checksum", c->corrupt_found);
 }
 
 /* Those of some regions, or all. */

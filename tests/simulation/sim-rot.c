@@ -337,12 +337,12 @@ rot_count (struct run *r)
 {
   const struct array_counters *c = &r->sa->a->counters;
 
-  stats.bad_sums += c->bad_blocks;
-  stats.bad_sums_repaired += c->bad_blocks_repaired;
+  stats.bad_sums += c->corrupt_found;
+  stats.bad_sums_repaired += c->corrupt_repaired;
   stats.hedged += c->hedged_reads;
   stats.hedges_won += c->hedges_won;
   stats.avoided += c->avoided_reads;
-  stats.bad_table_pages += c->bad_table_pages;
-  if (c->bad_table_pages > 0)
+  stats.bad_table_pages += c->corrupt_table_pages;
+  if (c->corrupt_table_pages > 0)
     r->sums_lost |= r->ever_unreadable | r->unreadable;
 }

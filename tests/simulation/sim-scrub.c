@@ -211,7 +211,7 @@ check_first (struct run *r, const struct array_status *st, uint64_t before,
   const struct array *a = r->sa->a;
   const uint64_t spoilt = end_spoilt_slots (r) | spoilt_before;
 
-  if (a->counters.bad_table_pages > before && spoilt == 0)
+  if (a->counters.corrupt_table_pages > before && spoilt == 0)
     run_die (r, "a scrub finds damaged pages of the checksum tables, which "
              "nothing has spoilt");
   if (st->last_scrub.unlocated_rows > 0)
@@ -225,7 +225,7 @@ check_first (struct run *r, const struct array_status *st, uint64_t before,
 void
 scrub_finds_nothing (struct run *r, const char *what)
 {
-  const uint64_t *pages = &r->sa->a->counters.bad_table_pages;
+  const uint64_t *pages = &r->sa->a->counters.corrupt_table_pages;
   const uint64_t before = *pages;
   struct array_status st;
 
@@ -245,7 +245,7 @@ bool
 scrub_last (struct run *r)
 {
   const uint64_t epoch = r->sa->a->membership.cur.self.ballot.epoch;
-  const uint64_t pages = r->sa->a->counters.bad_table_pages;
+  const uint64_t pages = r->sa->a->counters.corrupt_table_pages;
   const uint64_t spoilt = end_spoilt_slots (r);
   struct array_status st;
 

@@ -88,7 +88,7 @@ end_even (struct sim_array *sa)
   for (unsigned i = 0; i < sa->g.k + sa->g.m; i++)
     set_delay (sa->disk[i], MS);
   assert_int_equal (sa->a->lost_slots, 0);
-  assert_int_equal (sa->a->counters.bad_blocks, 0);
+  assert_int_equal (sa->a->counters.corrupt_found, 0);
   end_whole (sa);
 }
 

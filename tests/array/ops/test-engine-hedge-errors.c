@@ -81,10 +81,10 @@ test_wrong_source (void **state)
                    place (sa, stripe, 0));
     read_block (sa, fresh (sa, 0));
     assert_int_equal (sa->a->counters.hedged_reads, 1);
-    assert_int_equal (sa->a->counters.bad_blocks, 1);
+    assert_int_equal (sa->a->counters.corrupt_found, 1);
     pass (sa, 10 * SECOND);
-    assert_int_equal (sa->a->counters.bad_blocks_repaired, 1);
-    sa->a->counters.bad_blocks = 0;
+    assert_int_equal (sa->a->counters.corrupt_repaired, 1);
+    sa->a->counters.corrupt_found = 0;
     end_even (sa);
   }
   sim_checksum = CHECKSUM_NONE;
@@ -117,9 +117,9 @@ test_slow_table (void **state)
                                layout_role (&sa->g, stripe, SLOT) ? 0 : 1),
                  "wrong", 5, place (sa, stripe, 0));
   assert_in_range (read_block (sa, fresh (sa, 15)), 50 * MS, 60 * MS);
-  assert_int_equal (sa->a->counters.bad_blocks, 1);
+  assert_int_equal (sa->a->counters.corrupt_found, 1);
   pass (sa, 10 * SECOND);
-  sa->a->counters.bad_blocks = 0;
+  sa->a->counters.corrupt_found = 0;
   end_even (sa);
   sim_checksum = CHECKSUM_NONE;
   limits = default_limits;

@@ -230,7 +230,7 @@ recover_torn_page (unsigned rotted)
     sim_disk_poke (sa->disk[slot], "rot", 3, sb.l.ring_off + i * BLOCK_LEN);
 
   reopen_crashed (~0, DEGRADED_ALLOW);
-  assert_int_equal (sa->a->counters.bad_table_pages, rotted == 3);
+  assert_int_equal (sa->a->counters.corrupt_table_pages, rotted == 3);
   leave_out (slot, 1, 0);
   leave_out (slot, 2, rotted == 3 ? EIO : 0);
   open_again (sa, ~0, true);

@@ -58,7 +58,7 @@ static void
 end (struct sim_array *sa)
 {
   assert_int_equal (sa->a->lost_slots, 0);
-  assert_int_equal (sa->a->counters.bad_blocks, 0);
+  assert_int_equal (sa->a->counters.corrupt_found, 0);
   end_whole (sa);
 }
 

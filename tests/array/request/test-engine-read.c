@@ -110,9 +110,9 @@ test_wrong_block (void **state)
 
   d->visible[place (sa, 3, 4096)] ^= 1;
   check_range (sa, 0, NR_READ * K * CHUNK);
-  assert_int_equal (sa->a->counters.bad_blocks, 1);
+  assert_int_equal (sa->a->counters.corrupt_found, 1);
   check_range (sa, 0, NR_READ * K * CHUNK);
-  assert_int_equal (sa->a->counters.bad_blocks, 1);
+  assert_int_equal (sa->a->counters.corrupt_found, 1);
   end_whole (sa);
 }
 

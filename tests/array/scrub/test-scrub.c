@@ -28,7 +28,7 @@ test_clean (void **state)
   check_clean (scrub (sa, true));
   open_again (sa, ~0, true);
   check_clean (scrub (sa, false));
-  assert_int_equal (status (sa).counters.bad_blocks, 0);
+  assert_int_equal (status (sa).counters.corrupt_found, 0);
   end_whole (sa);
 }
 
@@ -65,8 +65,8 @@ test_wrong_blocks (void **state)
   assert_int_equal (st.entry[1].scrub_repaired, 2 + (slot_of (sa, 40, 5) == 1 ?
                     4 : 0) + (slot_of (sa, 44, 5) == 1 ? 4 : 0) +
                     (slot_of (sa, 48, 5) == 1 ? 2 : 0));
-  assert_int_equal (st.counters.bad_blocks, 2 * c.found);
-  assert_int_equal (st.counters.bad_blocks_repaired, c.found);
+  assert_int_equal (st.counters.corrupt_found, 2 * c.found);
+  assert_int_equal (st.counters.corrupt_repaired, c.found);
   check_clean (scrub (sa, true));
   open_again (sa, ~0, true);
   check_clean (scrub (sa, true));
@@ -89,11 +89,11 @@ test_wrong_pages (void **state)
     c = scrub (sa, true);
     assert_true (c.found > 0);
     assert_int_equal (c.repaired, c.found);
-    assert_int_equal (status (sa).counters.bad_table_pages, 3);
+    assert_int_equal (status (sa).counters.corrupt_table_pages, 3);
     check_clean (scrub (sa, true));
     open_again (sa, ~0, true);
     check_clean (scrub (sa, true));
-    assert_int_equal (status (sa).counters.bad_table_pages, 0);
+    assert_int_equal (status (sa).counters.corrupt_table_pages, 0);
     end_whole (sa);
   }
 }
@@ -117,13 +117,13 @@ test_wrong_pages_online (void **state)
   for (unsigned i = 0; i < 2; i++)      /* a write that was lost */
     put_bytes (sa, 4, page_off (sa, 2 * 24, i), old.page[i], TABLE_PAGE_LEN);
   check_clean (scrub (sa, true));
-  assert_int_equal (status (sa).counters.bad_table_pages, 5);
+  assert_int_equal (status (sa).counters.corrupt_table_pages, 5);
   assert_int_equal (status (sa).entry[1].bad_sums, 1);
   check_clean (scrub (sa, true));
-  assert_int_equal (status (sa).counters.bad_table_pages, 5);
+  assert_int_equal (status (sa).counters.corrupt_table_pages, 5);
   open_again (sa, ~0, true);
   check_clean (scrub (sa, true));
-  assert_int_equal (status (sa).counters.bad_table_pages, 0);
+  assert_int_equal (status (sa).counters.corrupt_table_pages, 0);
   end_whole (sa);
 }
 
@@ -381,7 +381,7 @@ test_read_errors (void **state)
   c = scrub (sa, true);
   assert_int_equal (c.found, 1);
   assert_int_equal (c.repaired, 1);
-  assert_int_equal (status (sa).counters.bad_blocks, 0);
+  assert_int_equal (status (sa).counters.corrupt_found, 0);
   check_clean (scrub (sa, true));
   end_whole (sa);
 }
@@ -433,7 +433,7 @@ test_error_beside_a_wrong_block (void **state)
   sim_disk_set_bad (disk_of_role (sa, stripe, 1), place (sa, stripe, 0),
                     BLOCK_LEN);
   check_range (sa, address (sa, stripe, 0, 0), 3 * CHUNK);
-  assert_int_equal (sa->a->counters.bad_blocks, 1);
+  assert_int_equal (sa->a->counters.corrupt_found, 1);
   end_whole (sa);
 }
 

@@ -63,7 +63,7 @@ wait_until_closed (struct sim_array *sa)
 static uint64_t
 nr_wrong (const struct sim_array *sa)
 {
-  return sa->a->counters.bad_blocks + sa->a->counters.bad_table_pages;
+  return sa->a->counters.corrupt_found + sa->a->counters.corrupt_table_pages;
 }
 
 /* The write is durable, but not its checksums.  Reads are right, whether it is
@@ -116,11 +116,11 @@ test_closed_region_is_in_both_places (void **state)
     open_again (sa, ~0, true);
     assert_int_equal (sa->a->nr_unsynced, 0);
     check_all (sa);
-    assert_int_equal (sa->a->counters.bad_table_pages, 0);
+    assert_int_equal (sa->a->counters.corrupt_table_pages, 0);
     assert_true (scrub (sa, true).lost_rows == 0);
-    assert_true (sa->a->counters.bad_blocks > 0);
-    assert_int_equal (sa->a->counters.bad_blocks_repaired,
-                      sa->a->counters.bad_blocks);
+    assert_true (sa->a->counters.corrupt_found > 0);
+    assert_int_equal (sa->a->counters.corrupt_repaired,
+                      sa->a->counters.corrupt_found);
     check_clean (scrub (sa, false));
     end_whole (sa);
   }

@@ -237,7 +237,7 @@ test_unreadable_page_never_written (void **state)
     open_again (sa, ~0, true);
     check_all (sa);
     check_clean (scrub (sa, false));
-    assert_int_equal (sa->a->counters.bad_table_pages, 0);
+    assert_int_equal (sa->a->counters.corrupt_table_pages, 0);
     end_whole (sa);
   }
 }
@@ -299,7 +299,7 @@ test_first_write_to_an_unreadable_page (void **state)
   for (unsigned i = 0; i < 2; i++) {
     open_again (sa, 7 & ~BIT (other), true);
     check_all (sa);
-    assert_int_equal (sa->a->counters.bad_table_pages, 0);
+    assert_int_equal (sa->a->counters.corrupt_table_pages, 0);
   }
   end_degraded (sa);
 }
@@ -328,10 +328,10 @@ test_rubbish_in_a_page_never_written (void **state)
       check_all (sa);
     put_bytes (sa, bad, page_off (sa, 0, 0), rubbish, sizeof rubbish);
     (void) scrub (sa, false);
-    assert_int_equal (sa->a->counters.bad_table_pages, 1);
+    assert_int_equal (sa->a->counters.corrupt_table_pages, 1);
     assert_true (sim_array_settle (sa, 60 * SECOND));
     (void) scrub (sa, false);
-    assert_int_equal (sa->a->counters.bad_table_pages, 1);
+    assert_int_equal (sa->a->counters.corrupt_table_pages, 1);
     for (unsigned i = 0; i < 2; i++)
       assert_memory_equal (sa->disk[bad]->visible + page_off (sa, 0, i),
                            zeroes, sizeof zeroes);
@@ -434,7 +434,7 @@ test_page_of_a_target_is_whole (void **state)
   assert_true (sim_array_settle (sa, 60 * SECOND));
   open_again (sa, ~0, true);
   check_all (sa);
-  assert_int_equal (sa->a->counters.bad_table_pages, 0);
+  assert_int_equal (sa->a->counters.corrupt_table_pages, 0);
   end_degraded (sa);
 }
 
@@ -614,10 +614,10 @@ test_scrub_of_a_torn_page (void **state)
   assert_true (p->dirty >> slot & 1 && !p->is_storing);
 
   check_clean (scrub (sa, false));
-  assert_int_equal (sa->a->counters.bad_table_pages, 0);
+  assert_int_equal (sa->a->counters.corrupt_table_pages, 0);
   assert_true (sim_array_pause (sa, 10 * SECOND));
   check_clean (scrub (sa, false));
-  assert_int_equal (sa->a->counters.bad_table_pages, 0);
+  assert_int_equal (sa->a->counters.corrupt_table_pages, 0);
   end_whole (sa);
 }
 
