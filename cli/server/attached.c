@@ -37,13 +37,15 @@ add_place (void *list, const char *where)
   json_object_array_add (list, json_text (where));
 }
 
-void
+struct json_object *
 attached_add (struct json_object *status)
 {
   struct json_object *o = NULL, *list;
   char path[BLOCK_PATH_LEN];
   struct state s;
 
+  if (status == NULL)
+    return NULL;
   if (attached_find (status, &s) == 0 && s.device.name[0]) {
     o = json_object_new_object ();
     list = json_object_new_array ();
@@ -55,4 +57,5 @@ attached_add (struct json_object *status)
   }
   json_object_object_add (status, "attached", o);
   state_free (&s);
+  return status;
 }

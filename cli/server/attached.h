@@ -16,8 +16,8 @@
 extern int attached_find (struct json_object *status, struct state *s);
 
 /* Add to the status "attached": an object with "device", "way" (kernel or fuse)
- * and "mounted", a list of places; or null.
+ * and "mounted", a list of places; or null.  Returns the status.  Safe on NULL.
  */
-extern void attached_add (struct json_object *status);
+extern struct json_object *attached_add (struct json_object *status);
 
 #endif

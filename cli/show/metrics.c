@@ -148,11 +148,9 @@ run (char **names, unsigned nr, const char *output)
     r = -1;
   }
   for (unsigned i = 0; i < nr; i++) {
-    source[i].status = names_status (names[i]);
+    source[i].status = attached_add (names_status (names[i]));
     source[i].array = name_of (names[i], source[i].status);
-    if (source[i].status)
-      attached_add (source[i].status);
-    else
+    if (source[i].status == NULL)
       r = -1;
   }
   if (source && target == NULL)

@@ -54,12 +54,11 @@ print_json (struct json_object *o)
 static int
 show_one (const char *control)
 {
-  struct json_object *status = names_status (control);
+  struct json_object *status = attached_add (names_status (control));
   int r = NO_ANSWER;
 
   if (status == NULL)
     return r;
-  attached_add (status);
   r = exit_status (status);
   if (json && !quiet)
     print_json (status);
@@ -118,10 +117,8 @@ show_all (void)
   int worst = names ? HEALTHY : NO_ANSWER;
 
   for (unsigned i = 0; i < nr; i++) {
-    struct json_object *status = names_status (names[i]);
+    struct json_object *status = attached_add (names_status (names[i]));
 
-    if (status)
-      attached_add (status);
     worst = MAX (worst, status ? exit_status (status) : NO_ANSWER);
     if (!quiet)
       show_line (names[i], status, list);

@@ -33,12 +33,10 @@ seconds (void)
 static struct json_object *
 ask (struct control_client *c, bool first, int *r)
 {
-  struct json_object *status = remote_status (c, first);
+  struct json_object *status = attached_add (remote_status (c, first));
 
   *r = EXIT_FAILURE;
-  if (status)
-    attached_add (status);
-  else if (!first && control_gone (c)) {
+  if (status == NULL && !first && control_gone (c)) {
     term_close ();
     printf ("the server has gone\n");
     *r = EXIT_SUCCESS;
