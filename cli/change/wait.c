@@ -12,6 +12,8 @@
 #include "cli/server/names.h"
 #include "cli/server/remote.h"
 #include "cli/show/render.h"
+#include "cli/show/text.h"
+#include "common/cleanup.h"
 #include "common/json-text.h"
 #include "common/log.h"
 
@@ -34,21 +36,12 @@ static void
 report_state (struct control_client *c, const char *name)
 {
   struct json_object *status = remote_status (c, true);
-  char *state = NULL;
-  size_t len;
-  FILE *fp;
+  CLEANUP_FREE char *state = NULL;
 
   if (status == NULL)
     return;
-  fp = open_memstream (&state, &len);
-  if (fp == NULL) {
-    log_error ("open_memstream: %m");
-    goto out;
-  }
-  render_state (fp, status);
-  if (fclose (fp) == EOF)
-    log_error ("fclose: %m");
-  else if (get_text (status, "read_only"))
+  state = text_render (render_state, status);
+  if (get_text (status, "read_only"))
     log_error ("the array is %s, and read-only: %s", state,
                get_text (status, "read_only"));
   else if (is_paused (status))
@@ -58,9 +51,18 @@ report_state (struct control_client *c, const char *name)
     log_error ("the array is %s%s", state, get_bool (status, "writable") ? ""
                : ", and nothing is rebuilt before the first connection that "
                "may write");
- out:
-  free (state);
   json_object_put (status);
+}
+
+/* "state is degraded, reasons is [...]" */
+static void
+render_values (FILE *fp, struct json_object *values)
+{
+  json_object_object_foreach (values, key, value)
+    fprintf (fp, "%s%s is %s", ftell (fp) ? ", " : "", key,
+             json_object_is_type (value, json_type_string) ?
+             json_object_get_string (value) :
+             json_object_to_json_string_ext (value, JSON_C_TO_STRING_PLAIN));
 }
 
 /* One line, as it is not what was waited for. */
@@ -68,29 +70,14 @@ static void
 report_timeout (struct json_object *reply, const char *seconds)
 {
   struct json_object *values = get_object (reply, "values");
-  char *text = NULL;
-  size_t len;
-  FILE *fp;
+  CLEANUP_FREE char *text = NULL;
 
   if (values == NULL) {
     log_error ("not at rest after %s s", seconds);
     return;
   }
-  fp = open_memstream (&text, &len);
-  if (fp == NULL) {
-    log_error ("open_memstream: %m");
-    return;
-  }
-  json_object_object_foreach (values, key, value)
-    fprintf (fp, "%s%s is %s", ftell (fp) ? ", " : "", key,
-             json_object_is_type (value, json_type_string) ?
-             json_object_get_string (value) :
-             json_object_to_json_string_ext (value, JSON_C_TO_STRING_PLAIN));
-  if (fclose (fp) == EOF)
-    log_error ("fclose: %m");
-  else
-    log_error ("after %s s %s", seconds, text);
-  free (text);
+  text = text_render (render_values, values);
+  log_error ("after %s s %s", seconds, text);
 }
 
 /* What the user waits for.  seconds: NULL, or a number. */

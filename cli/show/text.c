@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "cli/server/remote.h"
@@ -26,4 +27,20 @@ text_time (FILE *fp, struct json_object *o)
 
   strftime (when, sizeof when, "%F %H:%M:%S", localtime_r (&at, &tm));
   fprintf (fp, "%s: ", when);
+}
+
+char *
+text_render (void (*render) (FILE *fp, struct json_object *o),
+             struct json_object *o)
+{
+  char *text = NULL;
+  size_t len;
+  FILE *fp = open_memstream (&text, &len);
+
+  if (fp == NULL)
+    abort ();
+  render (fp, o);
+  if (fclose (fp) == EOF)
+    abort ();
+  return text;
 }

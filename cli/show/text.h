@@ -17,4 +17,10 @@ extern void text_clean (FILE *fp, const char *s);
 /* "2026-01-31 12:00:00: ", when it happened. */
 extern void text_time (FILE *fp, struct json_object *o);
 
+/* What render writes of o.  The caller frees it.  Aborts if there is no memory
+ * for the few KiB.
+ */
+extern char *text_render (void (*render) (FILE *fp, struct json_object *o),
+                          struct json_object *o);
+
 #endif

@@ -17,6 +17,7 @@
 #include "cli/cli.h"
 #include "cli/server/remote.h"
 #include "cli/show/render.h"
+#include "cli/show/text.h"
 #include "cli/show/watch-frame.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
@@ -163,16 +164,9 @@ show_array (struct frame *f)
 {
   struct json_object *s = f->now->status;
   const char *name = get_text (s, "label"), *state = render_word (s);
-  CLEANUP_FREE char *text = NULL;
+  CLEANUP_FREE char *text = text_render (render_state, s);
   char size[CLI_SIZE_LEN];
-  size_t len;
-  FILE *fp = open_memstream (&text, &len);
 
-  if (fp == NULL)
-    abort ();
-  render_state (fp, s);
-  if (fclose (fp) == EOF)
-    abort ();
   if (name == NULL)
     name = get_text (s, "uuid");
   if (!begin (f))
@@ -181,7 +175,7 @@ show_array (struct frame *f)
   put (f, PLAIN, "  %" PRIu64 "+%" PRIu64 "  %s", get_u64 (s, "k"),
        get_u64 (s, "m"), cli_size (get_u64 (s, "size"), size));
   /* The line of a uuid would be too long for a narrow screen. */
-  if (f->column + 2 + len > f->screen->columns)
+  if (f->column + 2 + strlen (text) > f->screen->columns)
     begin (f);
   else
     put (f, PLAIN, "  ");
@@ -192,17 +186,10 @@ static void
 show_attached (struct frame *f)
 {
   CLEANUP_FREE char *text = NULL;
-  size_t len;
-  FILE *fp;
 
   if (get_object (f->now->status, "attached") == NULL || !begin (f))
     return;
-  fp = open_memstream (&text, &len);
-  if (fp == NULL)
-    abort ();
-  render_attached (fp, f->now->status);
-  if (fclose (fp) == EOF)
-    abort ();
+  text = text_render (render_attached, f->now->status);
   put (f, PLAIN, "%s", text);
 }
 
@@ -249,6 +236,17 @@ show_trouble (struct frame *f)
   }
 }
 
+static void
+render_work (FILE *fp, struct json_object *o)
+{
+  if (get_bool (o, "paused") || get_bool (o, "interrupted")) {
+    render_percent (fp, o, 5);
+    fprintf (fp, "  %s", get_bool (o, "paused") ? "paused" : "interrupted");
+  }
+  else
+    render_speed (fp, o);
+}
+
 /* The bar gets what the numbers leave. */
 static void
 show_work (struct frame *f, const char *what)
@@ -257,24 +255,12 @@ show_work (struct frame *f, const char *what)
   const uint64_t done = get_u64 (o, "done"), total = get_u64 (o, "total");
   const double part = total ? (double) MIN (done, total) / total : 1;
   CLEANUP_FREE char *text = NULL;
-  size_t len;
-  FILE *fp;
   int bar, full;
 
   if (o == NULL || !begin (f))
     return;
-  fp = open_memstream (&text, &len);
-  if (fp == NULL)
-    abort ();
-  if (get_bool (o, "paused") || get_bool (o, "interrupted")) {
-    render_percent (fp, o, 5);
-    fprintf (fp, "  %s", get_bool (o, "paused") ? "paused" : "interrupted");
-  }
-  else
-    render_speed (fp, o);
-  if (fclose (fp) == EOF)
-    abort ();
-  bar = (int) f->screen->columns - 11 - (int) len;
+  text = text_render (render_work, o);
+  bar = (int) f->screen->columns - 11 - (int) strlen (text);
   bar = MAX (0, MIN (bar, 60));
   full = part * bar;
   put (f, BOLD, "%-7s ", what);

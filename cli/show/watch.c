@@ -17,6 +17,7 @@
 #include "cli/server/names.h"
 #include "cli/server/remote.h"
 #include "cli/show/render.h"
+#include "cli/show/text.h"
 #include "cli/show/watch-frame.h"
 #include "cli/show/watch-term.h"
 #include "common/cleanup.h"
@@ -115,23 +116,12 @@ print_line (const char *text, char **last)
   *last = strdup (text);
 }
 
-/* 0, or -1: the output can't be written, or reported. */
+/* 0, or -1: the output can't be written. */
 static int
 show (struct json_object *status, char **last)
 {
-  CLEANUP_FREE char *text = NULL;
-  size_t len;
-  FILE *fp = open_memstream (&text, &len);
+  CLEANUP_FREE char *text = text_render (render_line, status);
 
-  if (fp == NULL) {
-    log_error ("open_memstream: %m");
-    return -1;
-  }
-  render_line (fp, status);
-  if (fclose (fp) == EOF) {
-    log_error ("fclose: %m");
-    return -1;
-  }
   print_line (text, last);
   return fflush (stdout) == EOF ? -1 : 0;
 }
