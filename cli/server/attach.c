@@ -156,6 +156,6 @@ cmd_attach (int argc, char **argv)
     return usage ? EXIT_USAGE : EXIT_FAILURE;
   if (r->name == NULL && !strchr (argv[optind], '/'))
     r->name = argv[optind];
-  r->link = strcmp (rundir, "/run/gpuraid") == 0;
+  r->link = strcmp (rundir, NAMES_ROOT_RUNDIR) == 0;
   return o.foreground ? foreground_run (r) : in_background (r, args);
 }

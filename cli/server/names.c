@@ -23,14 +23,13 @@
 #include "member/member.h"
 
 #define RUNDIR_ENV "GPURAID_RUNDIR"     /* for tests */
-#define ROOT_RUNDIR "/run/gpuraid"
 
 const char *
 names_root_rundir (void)
 {
   const char *folder = getenv (RUNDIR_ENV);
 
-  return folder ? folder : ROOT_RUNDIR;
+  return folder ? folder : NAMES_ROOT_RUNDIR;
 }
 
 /* report: whether to report that there is none. */

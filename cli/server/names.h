@@ -21,7 +21,8 @@
 /* RUNDIR, which need not exist; the caller frees it.  NULL: reported. */
 extern char *names_rundir (void);
 
-/* That of root, for any user. */
+/* That of root, for any user; a test may have another. */
+#define NAMES_ROOT_RUNDIR "/run/gpuraid"
 extern const char *names_root_rundir (void);
 
 /* Make RUNDIR if it is not there.  0, or -1 reported. */
