@@ -211,16 +211,26 @@ get_bool (struct json_object *o, const char *key)
 }
 
 size_t
+list_len (struct json_object *list)
+{
+  return json_object_is_type (list, json_type_array) ?
+    json_object_array_length (list) : 0;
+}
+
+struct json_object *
+list_at (struct json_object *list, size_t i)
+{
+  return i < list_len (list) ? json_object_array_get_idx (list, i) : NULL;
+}
+
+size_t
 nr_members (struct json_object *status)
 {
-  struct json_object *members = get_object (status, "members");
-
-  return json_object_is_type (members, json_type_array) ?
-    json_object_array_length (members) : 0;
+  return list_len (get_object (status, "members"));
 }
 
 struct json_object *
 member_at (struct json_object *status, size_t i)
 {
-  return json_object_array_get_idx (get_object (status, "members"), i);
+  return list_at (get_object (status, "members"), i);
 }

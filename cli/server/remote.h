@@ -65,7 +65,13 @@ extern uint64_t get_u64 (struct json_object *o, const char *key);
 extern const char *get_text (struct json_object *o, const char *key);
 extern bool get_bool (struct json_object *o, const char *key);
 
-/* The members in a status.  What member_at returns is borrowed. */
+/* Of what may be no list: the number of entries, and one, borrowed.  0, NULL:
+ * it is none, or has fewer.
+ */
+extern size_t list_len (struct json_object *list);
+extern struct json_object *list_at (struct json_object *list, size_t i);
+
+/* The members in a status, likewise. */
 extern size_t nr_members (struct json_object *status);
 extern struct json_object *member_at (struct json_object *status, size_t i);
 

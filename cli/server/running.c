@@ -48,8 +48,8 @@ running_list (void)
 struct json_object *
 running_find (struct json_object *list, const char *uuid)
 {
-  for (size_t i = 0; i < json_object_array_length (list); i++) {
-    struct json_object *o = json_object_array_get_idx (list, i);
+  for (size_t i = 0; i < list_len (list); i++) {
+    struct json_object *o = list_at (list, i);
     const char *u = get_text (o, "uuid");
 
     if (u && strcmp (u, uuid) == 0)

@@ -56,12 +56,11 @@ static void
 say_clients (struct json_object *status, uint64_t nr)
 {
   struct json_object *list = get_object (status, "clients");
-  const size_t nr_named = json_object_is_type (list, json_type_array) ?
-    json_object_array_length (list) : 0;
+  const size_t nr_named = list_len (list);
 
   for (size_t i = 0; i < nr_named; i++)
     printf ("%s%s", i ? ", " : " by ",
-            json_object_get_string (json_object_array_get_idx (list, i)));
+            json_object_get_string (list_at (list, i)));
   if (nr_named && nr > nr_named)
     printf (" and %" PRIu64 " more", nr - nr_named);
 }

@@ -96,13 +96,6 @@ end_value (FILE *fp, const struct family *f, uint64_t value)
     end (fp, value);
 }
 
-static size_t
-list_len (struct json_object *list)
-{
-  return json_object_is_type (list, json_type_array) ?
-    json_object_array_length (list) : 0;
-}
-
 /* ---- the array ---------------------------------------------------------- */
 
 static void
@@ -178,7 +171,7 @@ static bool
 lists (struct json_object *list, const char *text)
 {
   for (size_t i = 0; i < list_len (list); i++) {
-    struct json_object *o = json_object_array_get_idx (list, i);
+    struct json_object *o = list_at (list, i);
 
     if (json_object_is_type (o, json_type_string) &&
         strcmp (json_object_get_string (o), text) == 0)
@@ -238,8 +231,7 @@ write_attached (FILE *fp, const struct family *f,
   begin (fp, f, s);
   label (fp, "device", get_text (o, "device"));
   label (fp, "way", get_text (o, "way"));
-  label (fp, "mountpoint", list_len (list) == 0 ? "" : json_object_get_string
-         (json_object_array_get_idx (list, 0)));
+  label (fp, "mountpoint", json_object_get_string (list_at (list, 0)));
   end (fp, o != NULL);
 }
 
@@ -264,10 +256,10 @@ name_of (struct json_object *m)
 static bool
 is_repeated (struct json_object *members, size_t i)
 {
-  struct json_object *m = json_object_array_get_idx (members, i);
+  struct json_object *m = list_at (members, i);
 
   for (size_t j = 0; j < i; j++) {
-    struct json_object *o = json_object_array_get_idx (members, j);
+    struct json_object *o = list_at (members, j);
 
     if (same_text (name_of (o), name_of (m)) &&
         get_u64 (o, "slot") == get_u64 (m, "slot"))
@@ -348,7 +340,7 @@ write_members (FILE *fp, const struct family *f,
 
   for (size_t i = 0; i < list_len (members); i++)
     if (!is_repeated (members, i))
-      write_member (fp, f, s, json_object_array_get_idx (members, i));
+      write_member (fp, f, s, list_at (members, i));
 }
 
 /* Two engines may have the same name: they also have numbers. */
@@ -359,7 +351,7 @@ write_engines (FILE *fp, const struct family *f,
   struct json_object *engines = get_object (s->status, "engines");
 
   for (size_t i = 0; i < list_len (engines); i++) {
-    struct json_object *e = json_object_array_get_idx (engines, i);
+    struct json_object *e = list_at (engines, i);
     uint64_t value = get_text (e, "failed") != NULL;
 
     if (f->key && get_value (e, f->key, &value) == -1)

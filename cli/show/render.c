@@ -34,12 +34,7 @@ print_column (FILE *fp, const char *s, int width)
 static struct json_object *
 engine (struct json_object *status, size_t i)
 {
-  struct json_object *engines = get_object (status, "engines");
-
-  if (!json_object_is_type (engines, json_type_array) ||
-      i >= json_object_array_length (engines))
-    return NULL;
-  return json_object_array_get_idx (engines, i);
+  return list_at (get_object (status, "engines"), i);
 }
 
 static bool
@@ -242,10 +237,8 @@ render_places (FILE *fp, struct json_object *list, const char *before)
 {
   const char *last = "";
 
-  for (size_t i = 0; json_object_is_type (list, json_type_array) &&
-       i < json_object_array_length (list); i++) {
-    const char *where =
-      json_object_get_string (json_object_array_get_idx (list, i));
+  for (size_t i = 0; i < list_len (list); i++) {
+    const char *where = json_object_get_string (list_at (list, i));
 
     if (where && strcmp (where, last) != 0) {
       fputs (before, fp);

@@ -110,11 +110,8 @@ print_answer (FILE *fp, const char *text)
   struct json_object *smart = get_object (o, "smart_status");
   struct json_object *messages =
     get_object (get_object (o, "smartctl"), "messages");
-  const char *why = NULL;
+  const char *why = get_text (list_at (messages, 0), "string");
 
-  if (json_object_is_type (messages, json_type_array) &&
-      json_object_array_length (messages) > 0)
-    why = get_text (json_object_array_get_idx (messages, 0), "string");
   if (json_object_object_get_ex (smart, "passed", NULL))
     fputs (get_bool (smart, "passed") ? "passed" : "FAILED", fp);
   else {

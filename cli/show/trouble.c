@@ -16,10 +16,9 @@ trouble_reason (struct json_object *status, size_t i)
 {
   struct json_object *list = get_object (status, "reasons"), *o;
 
-  if (!json_object_is_type (list, json_type_array) ||
-      i >= json_object_array_length (list))
+  if (i >= list_len (list))
     return NULL;
-  o = json_object_array_get_idx (list, i);
+  o = list_at (list, i);
   return json_object_is_type (o, json_type_string) ?
     json_object_get_string (o) : "";
 }

@@ -193,13 +193,6 @@ show_attached (struct frame *f)
   put (f, PLAIN, "%s", text);
 }
 
-static size_t
-list_len (struct json_object *list)
-{
-  return json_object_is_type (list, json_type_array) ?
-    json_object_array_length (list) : 0;
-}
-
 static void
 show_trouble (struct frame *f)
 {
@@ -228,7 +221,7 @@ show_trouble (struct frame *f)
   if (lost && begin (f))
     put (f, RED, "%" PRIu64 " rows are lost", lost);
   for (size_t i = 0; i < list_len (engines); i++) {
-    struct json_object *e = json_object_array_get_idx (engines, i);
+    struct json_object *e = list_at (engines, i);
 
     if (get_text (e, "failed") && begin (f))
       put (f, RED, "%s failed: %s", get_text (e, "name"),
