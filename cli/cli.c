@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <json-c/json.h>
+
 #include "cli/cli.h"
 #include "common/bits.h"
 #include "common/log.h"
@@ -50,4 +52,12 @@ cli_size (uint64_t bytes, char buf[CLI_SIZE_LEN])
   snprintf (buf, CLI_SIZE_LEN, "%.*f %ciB", x < 100 && x != (int) x, x,
             unit[u]);
   return buf;
+}
+
+void
+cli_print_json (struct json_object *o)
+{
+  puts (json_object_to_json_string_ext (o, JSON_C_TO_STRING_PRETTY |
+                                        JSON_C_TO_STRING_SPACED |
+                                        JSON_C_TO_STRING_NOSLASHESCAPE));
 }

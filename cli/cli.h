@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct json_object;
+
 extern int cmd_create (int argc, char **argv);
 extern int cmd_examine (int argc, char **argv);
 extern int cmd_status (int argc, char **argv);
@@ -56,5 +58,8 @@ extern bool cli_seconds (const char *text, unsigned *seconds);
 /* A human-readable number of bytes: "12.5 GiB". Returns buf. */
 #define CLI_SIZE_LEN 32
 extern char *cli_size (uint64_t bytes, char buf[CLI_SIZE_LEN]);
+
+/* What a subcommand prints with --json. */
+extern void cli_print_json (struct json_object *o);
 
 #endif

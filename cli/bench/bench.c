@@ -297,9 +297,7 @@ run (const struct bench_options *o)
             o->verify_only ? "" : "CPU s/GB", o->verify_only ? "" : "spread");
   run_all (&b);
   if (o->json)
-    puts (json_object_to_json_string_ext (top, JSON_C_TO_STRING_PRETTY |
-                                          JSON_C_TO_STRING_SPACED |
-                                          JSON_C_TO_STRING_NOSLASHESCAPE));
+    cli_print_json (top);
   r = check_rows (&b);
   json_object_put (top);
   free (b.entry);

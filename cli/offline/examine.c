@@ -387,9 +387,7 @@ cmd_examine (int argc, char **argv)
   if (x.nr > 1 && examine_array (&x) == -1)
     r = EXIT_FAILURE;
   if (form == FORM_JSON) {
-    puts (json_object_to_json_string_ext (list, JSON_C_TO_STRING_PRETTY |
-                                          JSON_C_TO_STRING_SPACED |
-                                          JSON_C_TO_STRING_NOSLASHESCAPE));
+    cli_print_json (list);
     json_object_put (list);
   }
   return r;

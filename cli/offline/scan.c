@@ -357,9 +357,7 @@ print_all (const struct scan *s, bool json)
   int r = show_all (s, list);
 
   if (json && r == 0)
-    puts (json_object_to_json_string_ext (list, JSON_C_TO_STRING_PRETTY |
-                                          JSON_C_TO_STRING_SPACED |
-                                          JSON_C_TO_STRING_NOSLASHESCAPE));
+    cli_print_json (list);
   json_object_put (list);
   if (s->nr == 0)
     log_notice ("no array was found");

@@ -43,14 +43,6 @@ exit_status (struct json_object *status)
   return NO_ANSWER;
 }
 
-static void
-print_json (struct json_object *o)
-{
-  puts (json_object_to_json_string_ext (o, JSON_C_TO_STRING_PRETTY |
-                                        JSON_C_TO_STRING_SPACED |
-                                        JSON_C_TO_STRING_NOSLASHESCAPE));
-}
-
 static int
 show_one (const char *control)
 {
@@ -61,7 +53,7 @@ show_one (const char *control)
     return r;
   r = exit_status (status);
   if (json && !quiet)
-    print_json (status);
+    cli_print_json (status);
   else if (!quiet) {
     render_array (stdout, status);
     render_members (stdout, status);
@@ -126,7 +118,7 @@ show_all (void)
     free (names[i]);
   }
   if (json && !quiet)
-    print_json (list);
+    cli_print_json (list);
   else if (names && nr == 0)
     log_notice ("no array is running");
   free (names);
