@@ -19,6 +19,7 @@
 #include "array/create/allocate.h"
 #include "array/create/in-use.h"
 #include "array/create/known.h"
+#include "array/stores/look.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -66,19 +67,6 @@ is_entry (const struct array_status *st, const char *which)
   return false;
 }
 
-/* Two names of one file, or two nodes of one disk? */
-static bool
-same_store (const char *a, const char *b)
-{
-  struct stat sa, sb;
-
-  if (stat (a, &sa) == -1 || stat (b, &sb) == -1)
-    return false;
-  if (S_ISBLK (sa.st_mode) && S_ISBLK (sb.st_mode))
-    return sa.st_rdev == sb.st_rdev;
-  return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
-}
-
 /* Does the array hold this path?  array_shares_store cannot be asked if our
  * own lock keeps us from opening it again.  A failed member is released, and
  * may be used again.
@@ -90,7 +78,7 @@ is_held (const struct array_status *st, const char *path)
     const struct array_entry *e = &st->entry[i];
 
     if (e->path && e->state != ENTRY_FAILED && e->state != ENTRY_MISSING &&
-        same_store (e->path, path))
+        look_same_store (e->path, path))
       return true;
   }
   return false;

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "array/config/names.h"
 #include "array/open/choose.h"
@@ -80,15 +79,8 @@ leave_others (struct choice *ch)
 static bool
 is_chosen (const struct config *c, const char *path)
 {
-  struct stat a, b;
-
-  if (stat (path, &a) == -1)
-    return false;
   for (unsigned i = 0; i < c->nr_members; i++)
-    if (stat (c->member[i], &b) == 0 &&
-        (a.st_mode & S_IFMT) == (b.st_mode & S_IFMT) &&
-        (S_ISBLK (a.st_mode) ? a.st_rdev == b.st_rdev
-         : a.st_dev == b.st_dev && a.st_ino == b.st_ino))
+    if (look_same_store (c->member[i], path))
       return true;
   return false;
 }

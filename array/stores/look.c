@@ -54,3 +54,15 @@ look_at (const char *path, struct found *f)
   member_close (m);
   return err;
 }
+
+bool
+look_same_store (const char *a, const char *b)
+{
+  struct stat sa, sb;
+
+  if (stat (a, &sa) == -1 || stat (b, &sb) == -1)
+    return false;
+  if (S_ISBLK (sa.st_mode) && S_ISBLK (sb.st_mode))
+    return sa.st_rdev == sb.st_rdev;
+  return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}

@@ -6,6 +6,8 @@
 #ifndef GPURAID_STORES_LOOK_H
 #define GPURAID_STORES_LOOK_H
 
+#include <stdbool.h>
+
 #include "array/membership/membership.h"
 
 /* Read the superblocks of the file or disk at path: no lock, no message, and
@@ -13,5 +15,8 @@
  * or a positive errno; EINVAL: what is there is too small, or no file or disk.
  */
 extern int look_at (const char *path, struct found *f);
+
+/* Are these two names of one file, or two nodes of one disk? */
+extern bool look_same_store (const char *a, const char *b);
 
 #endif

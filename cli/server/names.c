@@ -16,6 +16,7 @@
 #include "array/config/config.h"
 #include "array/config/file.h"
 #include "array/open/choose.h"
+#include "array/stores/look.h"
 #include "cli/server/names.h"
 #include "cli/server/remote.h"
 #include "common/cleanup.h"
@@ -270,17 +271,11 @@ names_read_config (const char *name, bool complete, struct config *c)
 static bool
 has_member (struct config *c, const char *path)
 {
-  const bool uri = member_is_uri (path);
-  struct stat st, other;
-
-  if (!uri && stat (path, &st) == -1)
+  if (!member_is_uri (path) && access (path, F_OK) == -1)
     return true;
   for (unsigned i = 0; i < c->nr_members; i++)
     if (strcmp (c->member[i], path) == 0 ||
-        (!uri && stat (c->member[i], &other) == 0 &&
-         (S_ISBLK (st.st_mode) ? S_ISBLK (other.st_mode) &&
-          other.st_rdev == st.st_rdev :
-          other.st_dev == st.st_dev && other.st_ino == st.st_ino)))
+        look_same_store (c->member[i], path))
       return true;
   return false;
 }

@@ -9,9 +9,9 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "array/config/config.h"
+#include "array/stores/look.h"
 #include "cli/cli.h"
 #include "cli/server/remote.h"
 #include "common/cleanup.h"
@@ -93,19 +93,6 @@ remote_change (struct control_client *c, struct json_object *request)
   return r;
 }
 
-/* Two names of one file, or two nodes of one disk? */
-static bool
-same_store (const char *a, const char *b)
-{
-  struct stat sa, sb;
-
-  if (stat (a, &sa) == -1 || stat (b, &sb) == -1)
-    return false;
-  if (S_ISBLK (sa.st_mode) && S_ISBLK (sb.st_mode))
-    return sa.st_rdev == sb.st_rdev;
-  return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
-}
-
 /* The path in the status that arg names; borrowed.  NULL: none. */
 static const char *
 find_member (struct json_object *status, const char *arg, const char *abs)
@@ -114,7 +101,7 @@ find_member (struct json_object *status, const char *arg, const char *abs)
     for (size_t i = 0; i < nr_members (status); i++) {
       const char *path = get_text (member_at (status, i), "path");
 
-      if (path && (by_store ? same_store (path, abs)
+      if (path && (by_store ? look_same_store (path, abs)
                    : strcmp (path, arg) == 0 || strcmp (path, abs) == 0))
         return path;
     }
