@@ -317,6 +317,10 @@ struct array_counters {
 #define ARRAY_WHY_STALLED        32u    /* a member does not answer */
 #define ARRAY_WHY_WRONG          64u    /* the last scrub found blocks that are
                                          * wrong, and has not repaired them */
+/* What the status calls them, from ARRAY_WHY_MEMBERS on. */
+#define ARRAY_WHY_TEXTS                                                 \
+  "members lost", "resync running", "resync pending", "blocks lost",    \
+  "no space", "stalled", "wrong blocks"
 
 struct array_status {
   enum array_state state;

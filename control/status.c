@@ -243,10 +243,7 @@ counters_to_json (const struct array_status *st)
 static struct json_object *
 reasons_to_json (unsigned reasons)
 {
-  static const char *const text[] = {
-    "members lost", "resync running", "resync pending", "blocks lost",
-    "no space", "stalled", "wrong blocks",
-  };
+  static const char *const text[] = { ARRAY_WHY_TEXTS };
   struct json_object *list = json_object_new_array ();
 
   for (unsigned i = 0; list && i < ARRAY_LEN (text); i++)

@@ -184,11 +184,7 @@ static void
 write_reasons (FILE *fp, const struct family *f,
                const struct metrics_source *s)
 {
-  /* As in control/status.c. */
-  static const char *const reasons[] = {
-    "members lost", "resync running", "resync pending", "blocks lost",
-    "no space", "stalled", "wrong blocks",
-  };
+  static const char *const reasons[] = { ARRAY_WHY_TEXTS };
   struct json_object *list = get_object (s->status, "reasons");
 
   for (size_t i = 0; i < ARRAY_LEN (reasons); i++) {

@@ -111,7 +111,7 @@ COUNTERS = {
     'hedge_bytes': 'hedge_read_bytes_total',
 }
 REASONS = ('members lost', 'resync running', 'resync pending', 'blocks lost',
-           'no space')
+           'no space', 'stalled', 'wrong blocks')
 # Sums of what is there for each member or engine.
 NOT_THERE = re.compile('member_.*|coder_bytes')
 
