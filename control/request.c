@@ -250,7 +250,23 @@ is_list_of_texts (struct json_object *o)
   return true;
 }
 
-/* One key of a wait.  NULL, or a refusal. */
+/* NULL, or a refusal: likewise below. */
+static struct json_object *
+read_text (struct json_object *value, const char **text, const char *refusal)
+{
+  *text = get_string (value);
+  return *text ? NULL : reply_refuse ("%s", refusal);
+}
+
+static struct json_object *
+read_flag (const char *key, struct json_object *value, bool *flag)
+{
+  *flag = json_object_get_boolean (value);
+  return json_object_is_type (value, json_type_boolean) ? NULL :
+    reply_refuse ("%s: not true or false", key);
+}
+
+/* One key of a wait. */
 static struct json_object *
 read_wait_key (const char *key, struct json_object *value, struct args *a)
 {
@@ -268,54 +284,30 @@ read_wait_key (const char *key, struct json_object *value, struct args *a)
     reply_refuse ("timeout: not a number of seconds");
 }
 
-/* One key of a request.  NULL, or a refusal. */
+/* One key of a request. */
 static struct json_object *
 read_key (const struct command *c, const char *key, struct json_object *value,
           struct args *a)
 {
   if (strcmp (key, "member") == 0 && c->keys & KEY_MEMBER) {
-    if (json_object_is_type (value, json_type_int) &&
-        json_object_get_int64 (value) >= 0) {
-      snprintf (a->slot, sizeof a->slot, "%lld",
-                (long long) json_object_get_int64 (value));
-      a->member = a->slot;
-    }
-    else
-      a->member = get_string (value);
-    if (a->member == NULL)
-      return reply_refuse ("member: not a slot number or path");
+    if (!json_object_is_type (value, json_type_int) ||
+        json_object_get_int64 (value) < 0)
+      return read_text (value, &a->member, "member: not a slot number or path");
+    snprintf (a->slot, sizeof a->slot, "%lld",
+              (long long) json_object_get_int64 (value));
+    a->member = a->slot;
     return NULL;
   }
-  if (strcmp (key, "new") == 0 && c->keys & KEY_NEW) {
-    a->new_path = get_string (value);
-    if (a->new_path == NULL)
-      return reply_refuse ("new: not a path");
-    return NULL;
-  }
-  if (strcmp (key, "force") == 0 && c->keys & KEY_FORCE) {
-    if (!json_object_is_type (value, json_type_boolean))
-      return reply_refuse ("force: not true or false");
-    a->force = json_object_get_boolean (value);
-    return NULL;
-  }
-  if (strcmp (key, "any_room") == 0 && c->keys & KEY_ANY_ROOM) {
-    if (!json_object_is_type (value, json_type_boolean))
-      return reply_refuse ("any_room: not true or false");
-    a->any_room = json_object_get_boolean (value);
-    return NULL;
-  }
-  if (strcmp (key, "action") == 0 && c->keys & KEY_ACTION) {
-    a->action = get_string (value);
-    if (a->action == NULL)
-      return reply_refuse ("action: not a word");
-    return NULL;
-  }
-  if (strcmp (key, "repair") == 0 && c->keys & KEY_REPAIR) {
-    if (!json_object_is_type (value, json_type_boolean))
-      return reply_refuse ("repair: not true or false");
-    a->repair = json_object_get_boolean (value);
-    return NULL;
-  }
+  if (strcmp (key, "new") == 0 && c->keys & KEY_NEW)
+    return read_text (value, &a->new_path, "new: not a path");
+  if (strcmp (key, "force") == 0 && c->keys & KEY_FORCE)
+    return read_flag (key, value, &a->force);
+  if (strcmp (key, "any_room") == 0 && c->keys & KEY_ANY_ROOM)
+    return read_flag (key, value, &a->any_room);
+  if (strcmp (key, "action") == 0 && c->keys & KEY_ACTION)
+    return read_text (value, &a->action, "action: not a word");
+  if (strcmp (key, "repair") == 0 && c->keys & KEY_REPAIR)
+    return read_flag (key, value, &a->repair);
   if (strcmp (key, "limit") == 0 && c->keys & KEY_LIMIT) {
     if (!json_object_is_type (value, json_type_int) ||
         json_object_get_int64 (value) < 0)
