@@ -8,6 +8,7 @@
 
 #include "array/plan/hedge.h"
 #include "common/bits.h"
+#include "common/plant.h"
 
 #define MS UINT64_C (1000000)
 #define SECOND UINT64_C (1000000000)
@@ -128,21 +129,29 @@ hedge_collect (struct hedge_member *m, struct hedge_fast *f)
     }
   }
   for (uint64_t i = 0; i < nr && m->long_preads >> LONG_SHIFT; i++)
-    hedge_note_pread (m, false);
+    hedge_note_pread (m, false, 0, 0);
   for (; nr > 0 && m->lateness >> LATENESS_SHIFT; nr--)
     hedge_judge (m, false, 0);
   return atomic_exchange_explicit (&f->bytes, 0, memory_order_relaxed);
 }
 
 void
-hedge_note_pread (struct hedge_member *m, bool is_long)
+hedge_note_pread (struct hedge_member *m, bool is_long, uint64_t now,
+                  uint64_t after)
 {
   if (is_long)
     m->long_preads += (256 - m->long_preads) >> LONG_SHIFT;
   else
     m->long_preads -= m->long_preads >> LONG_SHIFT;
-  if (m->by_loop ? m->long_preads < LONG_FEW : m->long_preads > LONG_MOST) {
-    m->by_loop = !m->by_loop;
+  if (m->long_preads <= LONG_MOST)
+    m->long_since = 0;
+  else if (m->long_since == 0)
+    m->long_since = now;
+  if (m->by_loop)
+    m->by_loop = m->long_preads >= LONG_FEW;
+  else if (is_long && m->long_since && (now - m->long_since >= after ||
+                                        PLANTED ("by-loop-at-once"))) {
+    m->by_loop = true;
     m->nr_by_loop = 0;
   }
 }
@@ -188,8 +197,8 @@ compare_ns (const void *p, const void *q)
   return *x < *y ? -1 : *x > *y;
 }
 
-/* The median of these without own, or 0, which is not among them: the lower one
- * of two, and 0 if there is none.
+/* The median of these without own, if it is among them: the lower one of two,
+ * and 0 if there is none.
  */
 static uint64_t
 median_without (const uint64_t *sorted, unsigned nr, uint64_t own)
@@ -227,6 +236,20 @@ compare_class (struct hedge_member *const *m, unsigned nr, unsigned c)
     m[i]->others[c] = median_without (sorted, n, p95[i]);
 }
 
+static void
+compare_owed (struct hedge_member *const *m, unsigned nr)
+{
+  uint64_t sorted[64];
+  unsigned n = 0;
+
+  for (unsigned i = 0; i < nr; i++)
+    if (!m[i]->slow)
+      sorted[n++] = m[i]->owed;
+  qsort (sorted, n, sizeof sorted[0], compare_ns);
+  for (unsigned i = 0; i < nr; i++)
+    m[i]->others_owed = median_without (sorted, n, m[i]->owed);
+}
+
 /* Its reads were late before anything was known of the others. */
 static bool
 is_usually_late (const struct hedge *h, const struct hedge_member *m)
@@ -250,6 +273,7 @@ hedge_compare (const struct hedge *h, struct hedge_member *const *m,
 {
   for (unsigned c = 0; c < HEDGE_CLASSES; c++)
     compare_class (m, nr, c);
+  compare_owed (m, nr);
   for (unsigned i = 0; i < nr; i++)
     if (is_usually_late (h, m[i]))
       m[i]->lateness = MAX (m[i]->lateness, LATENESS_SLOW);

@@ -32,6 +32,9 @@
 #define HEDGE_FAST_NS (UINT64_C (1) << 26)
 #define HEDGE_FAST_BUCKETS 64u
 
+/* For hedge_note_pread, except in tests. */
+#define HEDGE_LONG_AFTER_NS UINT64_C (50000000)
+
 /* The share of extra reads, and how many bytes may be saved up. */
 #define HEDGE_PERCENT 5u
 #define HEDGE_SAVED (INT64_C (1) << 18)
@@ -67,6 +70,9 @@ struct hedge_member {
   struct hedge_history history;
   uint64_t usual[HEDGE_CLASSES];        /* median of its own reads */
   uint64_t others[HEDGE_CLASSES];       /* the others' 95th percentile */
+  uint64_t owed;                /* how old its groups of reads usually become
+                                 * (array/plan/owed.h) */
+  uint64_t others_owed;         /* the median of the others */
   unsigned lateness;            /* of its last reads: 0, none, to 256, all */
   uint64_t late_since;          /* most of them are late; 0: they are not */
   bool slow;
@@ -78,6 +84,7 @@ struct hedge_member {
                                  * can do without them */
   unsigned long_preads;         /* of its last reads in a client's thread: 0,
                                  * none was long, to 256, all */
+  uint64_t long_since;          /* most of them were; 0: they were not */
   unsigned nr_by_loop;          /* small reads since by_loop */
 };
 
@@ -105,16 +112,18 @@ extern uint64_t hedge_collect (struct hedge_member *m, struct hedge_fast *f);
 
 /* A read in a client's thread took long, or did not.  Only these decide where
  * small reads are made: the time of a read that goes through the loop is also
- * that of the reads before it.
+ * that of the reads before it.  They go there once most have taken long for as
+ * long as after: with many at once, all that end behind a pause are late.
  */
-extern void hedge_note_pread (struct hedge_member *m, bool is_long);
+extern void hedge_note_pread (struct hedge_member *m, bool is_long,
+                              uint64_t now, uint64_t after);
 /* Is the next small read to go through the loop?  If reads of the member are
  * long, yes, except for one now and then, which shows whether they still are.
  */
 extern bool hedge_by_loop (struct hedge_member *m);
 
-/* Compare the members in use: set usual and others.  nr: at most 64.  Those
- * that are slow do not count as others.
+/* Compare the members in use: set usual, others and others_owed.  nr: at most
+ * 64.  Those that are slow do not count as others.
  */
 extern void hedge_compare (const struct hedge *h, struct hedge_member *const *m,
                            unsigned nr);

@@ -8,6 +8,10 @@
 
 /* No read is late that has taken less (hedge_late). */
 #define TURN_NS (HEDGE_NEVER_LATE_NS / 2)
+/* A group is late that is older than usual on other members, by this factor. */
+#define LATE_TIMES 3u
+/* An age counts less and less, and not at all after this time. */
+#define FORGET_NS UINT64_C (1000000000)
 
 static unsigned
 count (const struct owed *o, unsigned group)
@@ -16,15 +20,32 @@ count (const struct owed *o, unsigned group)
     atomic_load_explicit (&o->ended[group], memory_order_relaxed);
 }
 
+/* The complete group has ended.  Not the mean: in a few that take long most of
+ * the time passes.
+ */
+static void
+note_usual (struct owed *o, uint64_t now)
+{
+  const uint64_t left = FORGET_NS - MIN (now - o->since, FORGET_NS);
+
+  o->usual = MAX (MIN (o->seen, FORGET_NS),
+                  o->usual * (left >> 10) / (FORGET_NS >> 10));
+}
+
 unsigned
 owed_begin (struct owed *o, uint64_t now)
 {
-  if (o->none || (now - o->since >= TURN_NS && count (o, !o->entry) == 0) ||
-      PLANTED ("owed-turned-early")) {
+  const bool looks = o->none || now - o->since >= TURN_NS;
+
+  if ((looks && count (o, !o->entry) == 0) || PLANTED ("owed-turned-early")) {
+    note_usual (o, now);
     o->entry = !o->entry;
     o->since = now;
+    o->seen = 0;
     o->none = count (o, !o->entry) == 0;
   }
+  else if (looks)
+    o->seen = now - o->since;
   o->begun[o->entry]++;
   return o->entry;
 }
@@ -43,8 +64,12 @@ owed_age (const struct owed *o, uint64_t now)
 }
 
 bool
-owed_is_older (const struct owed *o, uint64_t now, uint64_t ns)
+owed_is_late (const struct owed *o, uint64_t now, uint64_t late,
+              uint64_t others)
 {
+  const uint64_t ns = PLANTED ("owed-others-unasked") ? late :
+    MAX (late, LATE_TIMES * others);
+
   return now - o->since > ns && owed_age (o, now) > ns;
 }
 

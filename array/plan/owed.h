@@ -12,6 +12,10 @@
  * in a while, as other threads write what it takes.  So no list and no clock is
  * needed when a read ends, in any thread.
  *
+ * Where many reads are under way at once, or all processors are busy, some read
+ * of any member takes long.  So what is late is compared with how old the
+ * complete groups of the other members usually become.
+ *
  * Times are in ns.  owed_end may be called by any thread; the others with the
  * array lock held.
  *
@@ -37,6 +41,8 @@ struct owed {
   unsigned entry;               /* the group that new reads enter */
   bool none;                    /* the other group was seen to be empty */
   uint64_t since;               /* the reads of the other group had begun */
+  uint64_t seen;                /* its age when reads of it were last missing */
+  uint64_t usual;               /* the greatest of its last groups */
   _Alignas (CACHE_LINE) atomic_uint ended[2];   /* of begun */
 };
 
@@ -48,8 +54,11 @@ extern void owed_end (struct owed *o, unsigned group);
  * known.
  */
 extern uint64_t owed_age (const struct owed *o, uint64_t now);
-/* Is that more than ns? */
-extern bool owed_is_older (const struct owed *o, uint64_t now, uint64_t ns);
+/* Is that late?  late: of its member and length (hedge_late), above 0; others:
+ * what is usual of the other members.
+ */
+extern bool owed_is_late (const struct owed *o, uint64_t now, uint64_t late,
+                          uint64_t others);
 
 /* Was a small read in a client's thread, that took ns, long (for
  * hedge_note_pread)?  With hedge=DELAY the answer is yes from loop_ns on, so

@@ -67,8 +67,10 @@ slow_compare (struct array *a)
 
   a->compared = loop_now (a->loop);
   for (unsigned slot = 0; slot < a->n; slot++)
-    if (a->at[slot][0])
+    if (a->at[slot][0]) {
       collect (a, a->at[slot][0]);
+      a->at[slot][0]->hedge.owed = a->at[slot][0]->owed.usual;
+    }
   hedge_compare (&a->hedge, m, members_in_use (a, m));
 }
 
@@ -145,7 +147,8 @@ slow_read_done (struct array *a, struct seat *s, const struct slow_read *r)
   if (r->pread && r->len <= SMALL_LEN && !a->hedge.policy.off)
     hedge_note_pread (&s->hedge,
                       owed_is_long (&a->hedge.policy, limits.hedge_loop_ns,
-                                    late, r->ns));
+                                    late, r->ns), loop_now (a->loop),
+                      limits.hedge_loop_ns ? HEDGE_LONG_AFTER_NS : 0);
   hedge_add (&s->hedge, r->len, r->ns);
   slow_timed (a);
   if (late && !r->judged)
@@ -170,7 +173,7 @@ slow_owes (struct array *a, struct seat *s, uint64_t len)
   if (s->hedge.by_loop)
     return hedge_by_loop (&s->hedge);
   return late > 0 && !PLANTED ("owed-unasked") &&
-    owed_is_older (&s->owed, loop_now (a->loop), late);
+    owed_is_late (&s->owed, loop_now (a->loop), late, s->hedge.others_owed);
 }
 
 void

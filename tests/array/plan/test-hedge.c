@@ -160,20 +160,30 @@ test_by_loop (void **state)
   assert_int_equal (by_loop (m), 0);
   /* One in four is long, or one in two: no. */
   for (unsigned i = 0; i < 100; i++)
-    hedge_note_pread (m, i % 4 == 0);
+    hedge_note_pread (m, i % 4 == 0, MS * i, 9 * MS);
   assert_int_equal (by_loop (m), 0);
   for (unsigned i = 0; i < 100; i++)
-    hedge_note_pread (m, i % 2);
+    hedge_note_pread (m, i % 2, MS * i, 9 * MS);
+  assert_int_equal (by_loop (m), 0);
+  /* Many that end at once say nothing; most in a while do. */
+  for (unsigned i = 0; i < 100; i++)
+    hedge_note_pread (m, true, 100 * MS + i * MS / 20, 9 * MS);
   assert_int_equal (by_loop (m), 0);
   for (unsigned i = 0; i < 8; i++)
-    hedge_note_pread (m, true);
+    hedge_add_fast (&f, 4096, MS / 100);
+  hedge_collect (m, &f);
+  for (unsigned i = 0; i < 20; i++)
+    hedge_note_pread (m, true, 110 * MS + i * MS / 2, 9 * MS);
+  assert_int_equal (by_loop (m), 0);
+  for (unsigned i = 0; i < 8; i++)
+    hedge_note_pread (m, true, 120 * MS + i * MS, 9 * MS);
   assert_int_equal (by_loop (m), 510);
   /* What goes through the loop does not count. */
   add (&w, 0, 100, 4096, MS);
   add (&w, 0, 100, 4096, MS / 100);
   assert_int_equal (by_loop (m), 510);
   for (unsigned i = 0; i < 100; i++)
-    hedge_note_pread (m, i % 2);
+    hedge_note_pread (m, i % 2, MS * i, 9 * MS);
   assert_int_equal (by_loop (m), 510);
   /* Most are short again. */
   for (unsigned i = 0; i < 20; i++)

@@ -58,10 +58,10 @@ test_together (void **state)
   second = owed_begin (&o, 10 * MS);
   owed_end (&o, second);
   assert_int_equal (owed_age (&o, 20 * MS), 10 * MS);
-  assert_false (owed_is_older (&o, 20 * MS, 10 * MS));
-  assert_true (owed_is_older (&o, 21 * MS, 10 * MS));
+  assert_false (owed_is_late (&o, 20 * MS, 10 * MS, 0));
+  assert_true (owed_is_late (&o, 21 * MS, 10 * MS, 0));
   owed_end (&o, first);
-  assert_false (owed_is_older (&o, 22 * MS, 0));
+  assert_false (owed_is_late (&o, 22 * MS, 1, 0));
 }
 
 /* A stream of reads that take a millisecond never looks much older, and one
@@ -91,6 +91,47 @@ test_stream (void **state)
     group[i % 4] = owed_begin (&o, now);
   }
   assert_in_range (owed_age (&o, now), 0, MS);
+}
+
+/* With many reads at once some always take long: a group of reads is late only
+ * against those of the other members.
+ */
+static void
+test_others (void **state)
+{
+  struct owed o = { 0 };
+  unsigned first, last, late;
+  uint64_t now = MS;
+
+  /* One read at a time: no group is seen to wait for any. */
+  for (unsigned i = 0; i < 50; i++, now += 2 * MS)
+    owed_end (&o, owed_begin (&o, now));
+  assert_int_equal (o.usual, 0);
+  /* Of each group the last read ends when the next has been open for 4 ms. */
+  last = owed_begin (&o, now);
+  for (unsigned i = 0; i < 100; i++) {
+    first = owed_begin (&o, now);
+    for (unsigned ms = 0; ms < 4; ms++)
+      owed_end (&o, owed_begin (&o, now += MS));
+    owed_end (&o, last);
+    last = first;
+  }
+  assert_in_range (o.usual, 3 * MS, 4 * MS);
+  late = owed_begin (&o, now);
+  now += 10 * MS;
+  assert_true (owed_is_late (&o, now, MS, 0));
+  assert_true (owed_is_late (&o, now, MS, 3 * MS));
+  assert_false (owed_is_late (&o, now, MS, 4 * MS));
+  assert_true (owed_is_late (&o, now + 10 * MS, MS, 4 * MS));
+  owed_end (&o, late);
+  owed_end (&o, last);
+  /* Groups that end soon make it forget that, in a second. */
+  for (unsigned i = 0; i < 50; i++, now += 10 * MS)
+    owed_end (&o, owed_begin (&o, now));
+  assert_in_range (o.usual, 2 * MS, 3 * MS);
+  for (unsigned i = 0; i < 50; i++, now += 100 * MS)
+    owed_end (&o, owed_begin (&o, now));
+  assert_in_range (o.usual, 0, MS);
 }
 
 /* Members that are equally slow get the same reads as with hedge=no; only
@@ -150,6 +191,7 @@ main (void)
     cmocka_unit_test (test_age),
     cmocka_unit_test (test_together),
     cmocka_unit_test (test_stream),
+    cmocka_unit_test (test_others),
     cmocka_unit_test (test_long),
     cmocka_unit_test (test_quick),
   };
