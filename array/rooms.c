@@ -4,6 +4,7 @@
  */
 
 #include "array/cache/cache.h"
+#include "array/cache/idle.h"
 #include "array/change/change.h"
 #include "array/change/grow.h"
 #include "array/dirty/dirty.h"
@@ -27,7 +28,7 @@
 const struct room *const rooms[] = {
   &room_watch, &room_change, &room_passes, &room_request, &room_journal,
   &room_sums, &room_ops, &room_scrub, &room_grow, &room_io, &room_dirty,
-  &room_health, &room_seats, &room_cache, NULL
+  &room_health, &room_seats, &room_cache, &room_idle, NULL
 };
 
 static void

@@ -85,6 +85,8 @@ struct coder_ops {
 struct coder {
   const struct coder_ops *ops;
   atomic_uint nr_inside;        /* threads in submit; 0 at first */
+  bool keeps_arena;             /* set in start: a device reads and writes the
+                                 * pages that the arena has now */
 };
 
 /* How many processors this process may use; 1 or more. */

@@ -74,6 +74,7 @@ pin_arena (struct cuda *c, void *arena, size_t arena_len)
   }
   c->arena = arena;
   c->arena_len = arena_len;
+  c->coder.keeps_arena = true;
   return 0;
 }
 

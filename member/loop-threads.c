@@ -478,6 +478,12 @@ threads_add_buffer (struct loop *l, void *p, size_t len)
 {
 }
 
+static int
+threads_release_buffer (struct loop *l, void *p, size_t len)
+{
+  return 0;
+}
+
 /* A worker whose last done has run may still be moving from busy to idle, so it
  * stays in its list until it has ended.
  */
@@ -532,6 +538,7 @@ static const struct loop_ops threads_ops = {
   .paused = threads_paused,
   .boot_time = threads_boot_time,
   .add_buffer = threads_add_buffer,
+  .release_buffer = threads_release_buffer,
   .free = threads_free,
 };
 

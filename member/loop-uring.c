@@ -102,6 +102,20 @@ add_piece (struct uring_loop *u, unsigned i)
   return false;
 }
 
+/* 0 or a positive errno. */
+static int
+remove_piece (struct uring_loop *u, unsigned i)
+{
+  const struct iovec none = { NULL, 0 };
+  const int r = io_uring_register_buffers_update_tag (&u->ring, i, &none, NULL,
+                                                      1);
+
+  if (r < 0)
+    return -r;
+  u->has_piece[i] = false;
+  return 0;
+}
+
 /* The piece that holds all of [p, p+len), registered; or -1. */
 static int
 find_piece (struct uring_loop *u, const void *p, size_t len)
@@ -475,6 +489,26 @@ uring_add_buffer (struct loop *l, void *p, size_t len)
   u->buffer_len = len;
 }
 
+static int
+uring_release_buffer (struct loop *l, void *p, size_t len)
+{
+  struct uring_loop *u = uring_of (l);
+  uint64_t off, end;
+  int err = 0;
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&u->lock);
+
+  if (u->buffer == NULL)
+    return 0;
+  off = (uintptr_t) p - (uintptr_t) u->buffer;
+  assert (len > 0 && off <= u->buffer_len && len <= u->buffer_len - off);
+  end = MIN (div_round_up (off + len, PIECE_LEN), MAX_PIECES);
+  for (uint64_t i = off >> PIECE_SHIFT; i < end && err == 0; i++)
+    if (u->has_piece[i])
+      err = remove_piece (u, i);
+  u->no_more = false;           /* there may be room again */
+  return err;
+}
+
 /* Wake the waiter for the last time. */
 static void
 stop_waiter (struct uring_loop *u)
@@ -517,6 +551,7 @@ static const struct loop_ops uring_ops = {
   .paused = uring_paused,
   .boot_time = uring_boot_time,
   .add_buffer = uring_add_buffer,
+  .release_buffer = uring_release_buffer,
   .free = uring_free,
 };
 

@@ -74,6 +74,11 @@ struct loop_ops {
    * failure is logged at debug level and ignored.
    */
   void (*add_buffer) (struct loop *, void *p, size_t len);
+  /* Undo that for [p, p+len), until I/O uses it again: other memory may then be
+   * in its place.  The caller sees that none uses it meanwhile.  0, or a
+   * positive errno: some may be registered as it was.
+   */
+  int (*release_buffer) (struct loop *, void *p, size_t len);
   void (*free) (struct loop *);         /* nothing in flight any more */
 };
 

@@ -29,6 +29,7 @@
   .txn_max_ops = 4096,                          \
   .hedge_loop_ns = 150000,                      \
   .tick_ns = 200000000,                         \
+  .idle_ns = UINT64_C (300000000000),           \
 }
 
 struct limits limits = DEFAULT_LIMITS;

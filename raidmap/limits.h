@@ -47,6 +47,8 @@ struct limits {
                                  * loop */
   uint64_t tick_ns;             /* between checks for overdue I/O and old
                                  * lines */
+  uint64_t idle_ns;             /* a cache that was not used for as long gives
+                                 * its memory back */
 };
 
 extern struct limits limits;

@@ -57,6 +57,16 @@ cache_size (struct array *a, uint64_t len)
   list_init (&a->cell_waiters);
 }
 
+/* The first cells are used first, and reused: memory that is not needed is not
+ * touched.
+ */
+void
+cells_sort_free (struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_cells; i++)
+    a->free_cell[a->nr_cells - 1 - i] = &a->cells[i];
+}
+
 int
 cache_start (struct array *a)
 {
@@ -75,13 +85,9 @@ cache_start (struct array *a)
   a->bucket = calloc (a->nr_buckets, sizeof *a->bucket);
   if (a->cells == NULL || a->free_cell == NULL || a->bucket == NULL)
     return ENOMEM;
-  /* The first cells are used first, and reused: memory that is not needed is
-   * not touched.
-   */
-  for (unsigned i = 0; i < a->nr_cells; i++) {
+  for (unsigned i = 0; i < a->nr_cells; i++)
     a->cells[i].data = p + (size_t) i * a->cell_len;
-    a->free_cell[a->nr_cells - 1 - i] = &a->cells[i];
-  }
+  cells_sort_free (a);
   a->nr_free = a->nr_cells;
   return 0;
 }
@@ -145,18 +151,33 @@ drop_all (struct array *a, struct line *line)
     }
 }
 
+/* Take back the cells of the clean line that was not used for longest. */
+static void
+drop_oldest (struct array *a)
+{
+  struct line *line = list_item (a->clean.next, struct line, link);
+
+  drop_all (a, line);
+  line_settle (a, line);
+}
+
+void
+lines_drop_clean (struct array *a, unsigned nr)
+{
+  for (unsigned i = 0; i < nr && !list_empty (&a->clean); i++)
+    drop_oldest (a);
+}
+
 /* Take cells back from clean lines until nr are free. */
 static bool
 make_free (struct array *a, unsigned nr)
 {
+  if (a->idle.giving && !PLANTED ("cells-taken-meanwhile"))
+    return false;
   while (a->nr_free < nr) {
-    struct line *line;
-
     if (list_empty (&a->clean))
       return false;
-    line = list_item (a->clean.next, struct line, link);
-    drop_all (a, line);
-    line_settle (a, line);
+    drop_oldest (a);
   }
   return true;
 }
@@ -166,6 +187,7 @@ pop_cell (struct array *a)
 {
   struct cell *c = a->free_cell[--a->nr_free];
 
+  a->idle.used = a->idle.touched = true;
   c->refs = 1;
   assert (c->frozen == 0);
   return c;

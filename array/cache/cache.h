@@ -80,9 +80,18 @@ extern int cache_start (struct array *a);
 extern bool cells_get (struct array *a, unsigned nr, struct cell **cell);
 extern void cell_put (struct array *a, struct cell *c);
 
+/* Drop the content of clean lines, of up to nr of them. */
+extern void lines_drop_clean (struct array *a, unsigned nr);
+
+/* Without the array lock, while a->idle.giving: the first cells are used first
+ * again.
+ */
+extern void cells_sort_free (struct array *a);
+
 static inline void
-cell_ref (struct cell *c)
+cell_ref (struct array *a, struct cell *c)
 {
+  a->idle.used = true;
   c->refs++;
 }
 

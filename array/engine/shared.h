@@ -220,6 +220,17 @@ struct array {
   struct list clean;            /* lines, least recently used first */
   struct list out;              /* dirty lines to be written out now */
   struct list cell_waiters;     /* for cells or credits */
+  struct {                      /* cache/idle.c */
+    bool used;                  /* some cell was, since the last tick */
+    bool touched;               /* some of the arena may be in memory */
+    bool keeps;                 /* it could not be given back */
+    bool giving;                /* some is given back: no cell is taken */
+    uint64_t since;             /* ns, when no cell was used any more */
+    size_t given;               /* bytes of the arena, from its start */
+    int error;                  /* of the call: a positive errno, or 0 */
+    struct call call;
+    struct news news;
+  } idle;
   struct pool op_pool, xfer_pool;
   struct list ops;              /* in progress */
   struct list coding;           /* operations that wait for the coder */

@@ -83,7 +83,7 @@ void
 xfer_start (struct array *a, struct xfer *x)
 {
   if (x->cell)
-    cell_ref (x->cell);
+    cell_ref (a, x->cell);
   if (x->memory)
     x->memory->refs++;
   xfer_again (a, x);

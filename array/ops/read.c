@@ -43,7 +43,7 @@ cache_read_cells (struct array *a, struct op *op)
       continue;
     if (a->nr_held >= a->max_held)
       break;
-    cell_ref (c);
+    cell_ref (a, c);
     lc->c = c;
     lc->valid = block_mask (rect->b0, rect->nr);
     op->line->nr_cells++;

@@ -88,7 +88,7 @@ find_old (struct array *a, struct op *op, const struct rect *rect)
       continue;
     if (o->have == NULL) {
       o->have = lc->c;
-      cell_ref (lc->c);
+      cell_ref (a, lc->c);
       lc->c->frozen++;
     }
     o->have_blocks |= mask;

@@ -21,8 +21,8 @@
  * older data than was read before.
  */
 static void
-keep_unwritten (struct line_cell *lc, const struct op_role *o,
-                uint16_t unwritten)
+keep_unwritten (struct array *a, struct line_cell *lc,
+                const struct op_role *o, uint16_t unwritten)
 {
   const uint16_t blocks = o->given_blocks & unwritten;
 
@@ -30,7 +30,7 @@ keep_unwritten (struct line_cell *lc, const struct op_role *o,
     return;
   if (lc->c == NULL) {
     lc->c = o->given;
-    cell_ref (lc->c);
+    cell_ref (a, lc->c);
     lc->valid = blocks;
   }
   if (lc->c == o->given) {
@@ -59,7 +59,7 @@ thaw (struct array *a, struct op *op)
       continue;
     line->cell[r].out = NULL;
     line->cell[r].out_blocks = 0;
-    keep_unwritten (&line->cell[r], o, unwritten);
+    keep_unwritten (a, &line->cell[r], o, unwritten);
     if (line->cell[r].c != o->given) {
       line->nr_cells--;
       if (!line->is_clean)
@@ -184,7 +184,7 @@ freeze (struct array *a, struct op *op)
     op->role[r].given_blocks = lc->dirty;
     lc->out = lc->c;
     lc->out_blocks = lc->dirty;
-    cell_ref (lc->c);
+    cell_ref (a, lc->c);
     lc->c->frozen++;
     lc->dirty = 0;
   }

@@ -195,7 +195,7 @@ read_steps (struct array *a, struct request *r, const struct read_from *f,
     else if (src != FROM_MEMBER) {
       s->from = STEP_CELL;
       s->cell = src == FROM_CELL ? line->cell[f->role].c : frozen_cell;
-      cell_ref (s->cell);
+      cell_ref (a, s->cell);
     }
     else if (is_outdated (line, s)) {
       *wait = &line->waiters;

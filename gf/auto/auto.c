@@ -406,10 +406,13 @@ auto_start (struct coder *coder, void *arena, size_t arena_len)
 {
   struct auto_coder *c = (struct auto_coder *) coder;
   const unsigned nr_threads = MAX (c->cpu_threads, 1);
+  int r;
 
   if (coder_start (c->side[CPU], arena, arena_len) == -1)
     return -1;
-  if (coder_start (c->side[GPU], arena, arena_len) == -1) {
+  r = coder_start (c->side[GPU], arena, arena_len);
+  coder->keeps_arena = c->side[GPU]->keeps_arena;
+  if (r == -1) {
     log_notice ("coder %s is not used: %s does all",
                 c->side[GPU]->ops->name, c->side[CPU]->ops->name);
     return 0;

@@ -149,6 +149,12 @@ sim_add_buffer (struct loop *l, void *p, size_t len)
 {
 }
 
+static int
+sim_release_buffer (struct loop *l, void *p, size_t len)
+{
+  return 0;
+}
+
 static void
 sim_loop_free (struct loop *l)
 {
@@ -162,6 +168,7 @@ static const struct loop_ops sim_ops = {
   .paused = sim_loop_paused,
   .boot_time = sim_loop_boot_time,
   .add_buffer = sim_add_buffer,
+  .release_buffer = sim_release_buffer,
   .free = sim_loop_free,
 };
 

@@ -28,6 +28,7 @@ start_auto (void)
   c = coder_auto_new (coder_isal_new (2), 2, cuda, NULL, 65536);
   assert_non_null (c);
   assert_int_equal (coder_start (c, arena, len), 0);
+  assert_true (c->keeps_arena);
   return c;
 }
 

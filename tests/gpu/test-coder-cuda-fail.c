@@ -210,6 +210,7 @@ test_no_device (void **state)
 
   fake_cuda_set ("FAKE_CUDA_DEVICES", "0");
   assert_int_equal (coder_start (c, arena, len), -1);
+  assert_false (c->keeps_arena);
   assert_int_equal (nr_of_all (), 1);
   coder_free (c);
 

@@ -119,7 +119,9 @@ test_fallback (void **state)
 
   /* Before it has started. */
   assert_true (run_one (c, &rnd, a, 2, 4096, false));
+  assert_false (c->keeps_arena);
   assert_int_equal (coder_start (c, arena, len), 0);
+  assert_true (c->keeps_arena);
   /* Empty ones. */
   assert_true (run_one (c, &rnd, a, 0, 4096, false));
   assert_true (run_one (c, &rnd, a, 3, 0, false));

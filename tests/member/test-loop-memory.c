@@ -1,5 +1,6 @@
 /* gpuraid: what the loop on io_uring keeps in memory of a buffer: what was used
- * of it.
+ * of it, until that is released; and that I/O finds the memory which comes
+ * after that.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "common/bits.h"
 #include "tests/member/loop-both.h"
@@ -44,19 +46,50 @@ use (uint8_t *p, unsigned seed)
   assert_memory_equal (p, copy, BLOCK);
 }
 
-static void
-test_used (void **state)
+/* The loop of a test, with LEN bytes. */
+static struct loop *other;
+static uint64_t before;         /* pinned () */
+
+static uint8_t *
+begin (void)
 {
-  struct loop *const other = loop;
-  const uint64_t before = pinned ();
   uint8_t *p = mmap (NULL, LEN, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
   assert_ptr_not_equal (p, MAP_FAILED);
+  before = pinned ();
+  other = loop;
   loop = loop_uring_new ();
   assert_non_null (loop);
   loop->ops->add_buffer (loop, p, LEN);
   assert_int_equal (pinned (), before);
+  return p;
+}
+
+/* The kernel may let go of pages a little later. */
+static void
+wait_pinned (uint64_t want)
+{
+  const struct timespec ms = { .tv_nsec = 1000000 };
+
+  while (pinned () != want)
+    nanosleep (&ms, NULL);
+}
+
+static void
+end (uint8_t *p)
+{
+  loop_free (loop);
+  wait_pinned (before);
+  loop = other;
+  munmap (p, LEN);
+}
+
+static void
+test_used (void **state)
+{
+  uint8_t *p = begin ();
+
   for (int i = 0; i < 2; i++) {
     use (p, 1 + i);
     use (p + PIECE - BLOCK, 3 + i);
@@ -67,9 +100,36 @@ test_used (void **state)
   assert_int_equal (pinned (), before + PIECE);
   use (p + LEN - BLOCK, 6);
   assert_int_equal (pinned (), before + 2 * PIECE);
-  loop_free (loop);
-  loop = other;
-  munmap (p, LEN);
+  end (p);
+}
+
+static void
+test_released (void **state)
+{
+  uint8_t *p = begin ();
+
+  for (int i = 0; i < 3; i++) {
+    use (p, 1 + i);
+    use (p + 3 * PIECE, 11 + i);
+    use (p + LEN - BLOCK, 21 + i);
+    assert_int_equal (pinned (), before + 3 * PIECE);
+    /* Part of a piece is all of it. */
+    assert_int_equal (loop->ops->release_buffer (loop, p, 3 * PIECE + 1), 0);
+    assert_int_equal (madvise (p, 4 * PIECE, MADV_DONTNEED), 0);
+    assert_int_equal (p[0], 0);
+    assert_int_equal (p[3 * PIECE], 0);
+    wait_pinned (before + PIECE);
+    assert_int_equal (p[LEN - BLOCK], 21 + i);
+    if (i == 1) {
+      assert_int_equal (loop->ops->release_buffer (loop, p, LEN), 0);
+      assert_int_equal (madvise (p, LEN, MADV_DONTNEED), 0);
+      wait_pinned (before);
+    }
+  }
+  use (p + LEN - BLOCK, 31);
+  use (p, 32);
+  assert_int_equal (pinned (), before + 2 * PIECE);
+  end (p);
 }
 
 int
@@ -77,6 +137,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_used),
+    cmocka_unit_test (test_released),
   };
 
   return with_uring () ? cmocka_run_group_tests (tests, start_uring,

@@ -135,6 +135,12 @@ loop_ignore_buffer (struct loop *l, void *p, size_t len)
 {
 }
 
+static int
+loop_ignore_release (struct loop *l, void *p, size_t len)
+{
+  return 0;
+}
+
 static void
 loop_ignore_free (struct loop *l)
 {
@@ -148,6 +154,7 @@ static const struct loop_ops loop_ops = {
   .paused = loop_last_pause,
   .boot_time = loop_raw_time,
   .add_buffer = loop_ignore_buffer,
+  .release_buffer = loop_ignore_release,
   .free = loop_ignore_free,
 };
 

@@ -43,6 +43,7 @@
   X (lost_blocks_read, "lost blocks that gave EIO")                     \
   X (held_too_much, "arrays failed with too many such rows")            \
   X (stood_still, "pauses of the process")                              \
+  X (given_back, "times that an idle cache gave its memory back")       \
   X (hangs, "disks that hang")                                          \
   X (long_hangs, "of those, for minutes")                               \
   X (held_reads, "reads that wait in a client's thread for one")        \
