@@ -21,7 +21,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <liburing.h>
 #include <linux/falloc.h>
 #include <stdlib.h>
@@ -32,19 +31,13 @@
 #include "common/log.h"
 #include "common/threads/thread.h"
 #include "member/io.h"
+#include "member/registered.h"
 
 #define SQ_ENTRIES 256u
 #define CQ_ENTRIES 4096u
 #define RETRY_NS 1000000u       /* delay before a retry when the ring takes
                                  * nothing */
 #define MAX_MOVE (UINT64_C (1) << 30)   /* in one transfer */
-
-/* A buffer is registered in pieces, each when it is first used: until then the
- * kernel does not keep it in memory.
- */
-#define PIECE_SHIFT 21
-#define PIECE_LEN (UINT64_C (1) << PIECE_SHIFT)
-#define MAX_PIECES 16384u       /* the kernel takes no more */
 
 /* An I/O in the ring or waiting for room in it. */
 struct ring_op {
@@ -68,66 +61,13 @@ struct uring_loop {
   struct timer retry;
   bool retry_armed;
   bool stop;
-  uint8_t *buffer;              /* may be registered; NULL: nothing may */
-  uint64_t buffer_len;
-  bool has_piece[MAX_PIECES];
-  bool no_more;                 /* the kernel refuses to keep more */
+  struct registered memory;
 };
 
 static struct uring_loop *
 uring_of (struct loop *l)
 {
   return (struct uring_loop *) l;
-}
-
-static bool
-add_piece (struct uring_loop *u, unsigned i)
-{
-  const uint64_t off = i * PIECE_LEN;
-  const struct iovec iov = { u->buffer + off,
-                             MIN (PIECE_LEN, u->buffer_len - off) };
-  int r;
-
-  if (u->no_more)
-    return false;
-  r = io_uring_register_buffers_update_tag (&u->ring, i, &iov, NULL, 1);
-  if (r == 1) {
-    u->has_piece[i] = true;
-    return true;
-  }
-  errno = -r;
-  log_debug ("io_uring: no more than %" PRIu64 " bytes are registered: %m",
-             off);
-  u->no_more = true;
-  return false;
-}
-
-/* 0 or a positive errno. */
-static int
-remove_piece (struct uring_loop *u, unsigned i)
-{
-  const struct iovec none = { NULL, 0 };
-  const int r = io_uring_register_buffers_update_tag (&u->ring, i, &none, NULL,
-                                                      1);
-
-  if (r < 0)
-    return -r;
-  u->has_piece[i] = false;
-  return 0;
-}
-
-/* The piece that holds all of [p, p+len), registered; or -1. */
-static int
-find_piece (struct uring_loop *u, const void *p, size_t len)
-{
-  const uint64_t off = (uintptr_t) p - (uintptr_t) u->buffer;
-  const uint64_t i = off >> PIECE_SHIFT;
-
-  if (u->buffer == NULL || off >= u->buffer_len ||
-      len == 0 || len > u->buffer_len - off || i >= MAX_PIECES ||
-      i != (off + len - 1) >> PIECE_SHIFT)
-    return -1;
-  return u->has_piece[i] || add_piece (u, i) ? (int) i : -1;
 }
 
 static void
@@ -152,7 +92,7 @@ prepare_transfer (struct uring_loop *u, struct ring_op *op,
   }
 
   len = MIN (iov->iov_len, MAX_MOVE);
-  piece = find_piece (u, iov->iov_base, len);
+  piece = registered_find (&u->memory, iov->iov_base, len);
   if (piece >= 0 && io->kind == IO_READ)
     io_uring_prep_read_fixed (sqe, fd, iov->iov_base, len, off, piece);
   else if (piece >= 0)
@@ -473,40 +413,18 @@ static void
 uring_add_buffer (struct loop *l, void *p, size_t len)
 {
   struct uring_loop *u = uring_of (l);
-  const uint64_t nr = div_round_up (len, PIECE_LEN);
-  int r;
   ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&u->lock);
 
-  if (u->buffer || nr == 0)
-    return;
-  r = io_uring_register_buffers_sparse (&u->ring, MIN (nr, MAX_PIECES));
-  if (r < 0) {
-    errno = -r;
-    log_debug ("io_uring_register_buffers_sparse: %m");
-    return;
-  }
-  u->buffer = p;
-  u->buffer_len = len;
+  registered_init (&u->memory, &u->ring, p, len);
 }
 
 static int
 uring_release_buffer (struct loop *l, void *p, size_t len)
 {
   struct uring_loop *u = uring_of (l);
-  uint64_t off, end;
-  int err = 0;
   ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&u->lock);
 
-  if (u->buffer == NULL)
-    return 0;
-  off = (uintptr_t) p - (uintptr_t) u->buffer;
-  assert (len > 0 && off <= u->buffer_len && len <= u->buffer_len - off);
-  end = MIN (div_round_up (off + len, PIECE_LEN), MAX_PIECES);
-  for (uint64_t i = off >> PIECE_SHIFT; i < end && err == 0; i++)
-    if (u->has_piece[i])
-      err = remove_piece (u, i);
-  u->no_more = false;           /* there may be room again */
-  return err;
+  return registered_release (&u->memory, p, len);
 }
 
 /* Wake the waiter for the last time. */

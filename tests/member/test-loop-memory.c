@@ -5,16 +5,60 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <dlfcn.h>
+#include <errno.h>
+#include <liburing.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
 #include "common/bits.h"
+#include "common/log.h"
 #include "tests/member/loop-both.h"
 
 #define LEN (64 * MIB)
 #define PIECE (2 * MIB)
+
+/* ---- a kernel that refuses --------------------------------------------- */
+
+static int sparse_result;       /* instead of the table; 0: it is made */
+static int room = -1;           /* pieces that are still taken; -1: any */
+static int update_result;       /* of those that are not taken */
+static bool keeps;              /* nothing is unregistered */
+
+/* In place of the library's. */
+int
+io_uring_register_buffers_sparse (struct io_uring *ring, unsigned nr)
+{
+  int (*real) (struct io_uring *, unsigned) =
+    dlsym (RTLD_NEXT, "io_uring_register_buffers_sparse");
+
+  return sparse_result ? sparse_result : real (ring, nr);
+}
+
+int
+io_uring_register_buffers_update_tag (struct io_uring *ring, unsigned off,
+                                      const struct iovec *iov,
+                                      const __u64 *tags, unsigned nr)
+{
+  int (*real) (struct io_uring *, unsigned, const struct iovec *,
+               const __u64 *, unsigned) =
+    dlsym (RTLD_NEXT, "io_uring_register_buffers_update_tag");
+
+  if (iov->iov_base ? room == 0 : keeps)
+    return update_result;
+  room -= iov->iov_base && room > 0;
+  return real (ring, off, iov, tags, nr);
+}
+
+static char said[256];          /* the last message */
+
+static void
+hear (enum log_level level, const char *fmt, va_list args)
+{
+  vsnprintf (said, sizeof said, fmt, args);
+}
 
 /* Bytes that the kernel keeps in memory for this process. */
 static uint64_t
@@ -132,14 +176,93 @@ test_released (void **state)
   end (p);
 }
 
+/* Before Linux 5.19. */
+static void
+test_no_table (void **state)
+{
+  uint8_t *p;
+
+  sparse_result = -EINVAL;
+  p = begin ();
+  sparse_result = 0;
+  use (p, 1);
+  assert_int_equal (pinned (), before);
+  assert_int_equal (loop->ops->release_buffer (loop, p, LEN), 0);
+  use (p, 2);
+  assert_string_equal (said, "io_uring: no memory is registered: no table for "
+                       "it, which needs Linux 5.19: Invalid argument");
+  end (p);
+}
+
+/* What is said is how much is registered, not where the next one is. */
+static void
+test_no_more (void **state)
+{
+  static const int results[] = { -ENOMEM, 0 };
+  static const char *const why[] = { "Cannot allocate memory",
+                                     "Resource temporarily unavailable" };
+  char want[256];
+
+  for (unsigned i = 0; i < ARRAY_LEN (results); i++) {
+    uint8_t *p = begin ();
+
+    update_result = results[i];
+    room = 2;
+    use (p + 20 * PIECE, 1);
+    use (p + LEN - BLOCK, 2);
+    said[0] = '\0';
+    use (p + 9 * PIECE, 3);
+    snprintf (want, sizeof want, "io_uring: 2 pieces of memory, of 2 MiB each, "
+              "are registered, and no more: %s", why[i]);
+    assert_string_equal (said, want);
+    assert_int_equal (pinned (), before + 2 * PIECE);
+    /* There may be room again, once some is given back. */
+    room = -1;
+    use (p + 9 * PIECE, 4);
+    assert_int_equal (pinned (), before + 2 * PIECE);
+    assert_int_equal (loop->ops->release_buffer (loop, p + LEN - PIECE, PIECE),
+                      0);
+    wait_pinned (before + PIECE);
+    use (p + 9 * PIECE, 5);
+    assert_int_equal (pinned (), before + 2 * PIECE);
+    end (p);
+  }
+}
+
+/* What can't be released is registered as it was, and the caller knows. */
+static void
+test_kept (void **state)
+{
+  static const int results[] = { -ENOMEM, 0 };
+
+  for (unsigned i = 0; i < ARRAY_LEN (results); i++) {
+    uint8_t *p = begin ();
+
+    use (p, 1);
+    update_result = results[i];
+    keeps = true;
+    assert_int_not_equal (loop->ops->release_buffer (loop, p, LEN), 0);
+    keeps = false;
+    use (p, 2);
+    assert_int_equal (pinned (), before + PIECE);
+    assert_int_equal (loop->ops->release_buffer (loop, p, LEN), 0);
+    wait_pinned (before);
+    end (p);
+  }
+}
+
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_used),
     cmocka_unit_test (test_released),
+    cmocka_unit_test (test_no_table),
+    cmocka_unit_test (test_no_more),
+    cmocka_unit_test (test_kept),
   };
 
+  log_set_sink (hear);
   return with_uring () ? cmocka_run_group_tests (tests, start_uring,
                                                  stop_loop) : 0;
 }
