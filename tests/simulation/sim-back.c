@@ -149,11 +149,21 @@ target_disks (const struct run *r)
   return disks;
 }
 
-/* Open it for writing, and once more, without those that it does not use: they
- * may be the other side.
+/* Without those that it does not use: they may be the other side.  But if
+ * nothing was written yet, it may be that only one of these knows the record
+ * that it goes back to.
  */
 static void
-go_on (struct run *r, unsigned sure)
+open_again (struct run *r, uint64_t which, uint64_t opened)
+{
+  if (sim_array_open (r->sa, which, DEGRADED_FORCE, true) == -1 &&
+      sim_array_open (r->sa, opened, DEGRADED_FORCE, true) == -1)
+    run_die (r, "it does not open after going back: %s", r->sa->said);
+}
+
+/* Open it for writing, and once more. */
+static void
+go_on (struct run *r, uint64_t opened, unsigned sure)
 {
   uint64_t which = run_active_disks (r);
 
@@ -174,8 +184,7 @@ go_on (struct run *r, unsigned sure)
     sim_crash_after (r->sim, 0);
     stats.went_back_crashed++;
   }
-  if (sim_array_open (r->sa, which, DEGRADED_FORCE, true) == -1)
-    run_die (r, "it does not open after going back: %s", r->sa->said);
+  open_again (r, which, opened);
   check_content (r, sure, "once more after");
   stop (r);
 }
@@ -201,17 +210,16 @@ restore_disks (struct run *r, uint8_t **image)
 
 /* A few times, as much depends on where it crashes. */
 static void
-go_on_often (struct run *r, unsigned sure)
+go_on_often (struct run *r, uint64_t opened, unsigned sure)
 {
-  const uint64_t which = run_active_disks (r);
   uint8_t *image[SIM_MAX_DISKS];
 
   save_disks (r, image);
   for (unsigned i = 0; i < MAX_TRIES; i++) {
     if (i > 0 &&
-        sim_array_open (r->sa, which, DEGRADED_FORCE, true) == -1)
+        sim_array_open (r->sa, opened, DEGRADED_FORCE, true) == -1)
       run_die (r, "it does not go back again: %s", r->sa->said);
-    go_on (r, sure);
+    go_on (r, opened, sure);
     restore_disks (r, image);
   }
   for (unsigned i = 0; i < r->sa->nr_disks; i++)
@@ -219,7 +227,7 @@ go_on_often (struct run *r, unsigned sure)
 }
 
 void
-back_check (struct run *r)
+back_check (struct run *r, uint64_t opened)
 {
   const bool all = knows_all (r), readonly = array_is_readonly (r->sa->a);
   const unsigned sure = all ? r->nr_sessions :
@@ -233,6 +241,6 @@ back_check (struct run *r)
     return;
   }
   r->is_tried = true;
-  go_on_often (r, sure);
+  go_on_often (r, opened, sure);
   r->is_tried = false;
 }

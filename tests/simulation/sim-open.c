@@ -105,7 +105,7 @@ try_open (struct run *r, uint64_t which, bool force, bool readonly)
     return false;
   }
   if (r->sa->went_back_to) {
-    back_check (r);
+    back_check (r, which);
     return false;
   }
   run_say (r, "disks %#" PRIx64 "%s: open, %u+%u, slots not active %#" PRIx64,

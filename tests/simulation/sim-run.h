@@ -243,7 +243,7 @@ extern void back_note_write (struct run *r, uint64_t off, uint64_t len);
 extern void back_note_session (struct run *r);
 extern void back_note_end (struct run *r, bool clean);
 /* The array was opened by going back: check what must be right, and stop. */
-extern void back_check (struct run *r);
+extern void back_check (struct run *r, uint64_t opened);
 
 /* ---- sim-copies.c ---- */
 
