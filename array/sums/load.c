@@ -74,22 +74,12 @@ take_page (struct array *a, struct load *ld, const struct table_page *page,
     sums_add_doubtful (a, p, ld->slot);
 }
 
-/* Was nothing stored there yet?  Where the cursor has passed pages were, in
- * both places; and one that came back was written to before.
- */
-static bool
-is_ahead (const struct seat *s, const struct sums_page *p)
-{
-  return s->state == SEAT_TARGET && !s->by_bitmap &&
-    s->cursor <= sums_page_pos (p);
-}
-
 static void
 take_places (struct array *a, struct load *ld)
 {
   static struct table_page page[2];     /* under the array lock */
   struct sums_page *p = ld->p;
-  const bool ahead = is_ahead (ld->seat, p);
+  const bool ahead = sums_is_ahead (p, ld->seat);
   enum place is[2];
   unsigned newest;
 

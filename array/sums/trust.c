@@ -244,7 +244,9 @@ drop_left_over (struct array *a, struct sums_page *p)
   for (unsigned slot = 0; slot < a->n; slot++) {
     const struct seat *s = sums_source (a, p, slot);
 
-    if (s == NULL || p->blank & BIT (slot))
+    if (s == NULL || p->blank & BIT (slot) ||
+        (sums_is_ahead (p, s) && p->empty & BIT (slot) &&
+         !PLANTED ("left-over-beside-target")))
       continue;
     if (!sums_is_left_over (a, p, s, sums_entries (p, slot)))
       return;

@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,6 +52,7 @@ start_new (uint64_t nr_stripes)
   open_again (sa, ~0, true);
   return sa;
 }
+
 
 /* No region is open any more, as far as the members know. */
 static void
@@ -212,23 +214,46 @@ put_first_page (struct sim_array *sa, unsigned slot, uint64_t page_no)
              sizeof buf);
 }
 
+/* As disks, which can't say where they have holes. */
+static int
+no_extent (struct member *m, uint64_t off, uint64_t len, bool *hole,
+           uint64_t *end)
+{
+  return EOPNOTSUPP;
+}
+
+static void
+hide_holes (struct sim_array *sa)
+{
+  static struct member_ops ops;
+
+  ops = *sa->a->at[0][0]->m->ops;
+  ops.extent = no_extent;
+  for (unsigned i = 0; i < sa->a->nr_seats; i++)
+    if (sa->a->seat[i]->m)
+      sa->a->seat[i]->m->ops = &ops;
+}
+
 /* Likewise, and the member on which it was stored is not there until the array
  * was resynced without it.
  */
 static void
-test_returning_member_has_a_page_alone (void **state)
+returning_member_has_a_page_alone (bool beside_new)
 {
   const uint64_t page_len = 24 * BLOCK_LEN;
   struct sim_array *sa = start_new (48);
   const uint64_t off = 2 * page_len * 3;
-  unsigned slot;
+  unsigned slot, other;
 
+  sa->window_len = 2 * CHUNK;
+  open_again (sa, ~0, true);
   put (sa, 0, CHUNK, ARRAY_FUA);
   wait_until_closed (sa);
   assert_int_equal (sim_array_write (sa, data + off, BLOCK_LEN, off,
                                      ARRAY_FUA), 0);
   crash_array (sa);
   slot = slot_of (sa, 2 * 24, 0);
+  other = slot == 2 ? 3 : 2;
   put_first_page (sa, slot, 2);
 
   assert_int_equal (sim_array_open (sa, ~BIT (slot), DEGRADED_FORCE, false),
@@ -236,9 +261,15 @@ test_returning_member_has_a_page_alone (void **state)
   assert_int_equal (sim_array_writable (sa), 0);
   assert_true (sim_array_settle (sa, 60 * SECOND));
   wait_until_closed (sa);
-  open_again (sa, ~0, true);
+  open_again (sa, ~(beside_new ? BIT (other) : 0), false);
+  hide_holes (sa);
+  assert_int_equal (sim_array_writable (sa), 0);
+  if (beside_new)
+    assert_int_equal (sim_array_replace (sa, other, sim_array_add_disk (sa)),
+                      0);
   assert_true (sim_array_settle (sa, 600 * SECOND));
   assert_int_equal (sa->a->lost_slots, 0);
+  assert_int_equal (sa->a->counters.corrupt_table_pages, 0);
   check_all (sa);
   assert_int_equal (nr_wrong (sa), 0);
   check_clean (scrub (sa, false));
@@ -246,6 +277,19 @@ test_returning_member_has_a_page_alone (void **state)
   check_all (sa);
   assert_int_equal (nr_wrong (sa), 0);
   end_whole (sa);
+}
+
+static void
+test_returning_member_has_a_page_alone (void **state)
+{
+  returning_member_has_a_page_alone (false);
+}
+
+/* The page of a new member, which is empty, says nothing. */
+static void
+test_returning_member_beside_a_new_one (void **state)
+{
+  returning_member_has_a_page_alone (true);
 }
 
 int
@@ -258,6 +302,7 @@ main (void)
     TEST (test_target_has_zeroes),
     TEST (test_target_has_no_page_alone),
     TEST (test_returning_member_has_a_page_alone),
+    TEST (test_returning_member_beside_a_new_one),
   };
 
   return cmocka_run_group_tests (tests, NULL, free_data);
