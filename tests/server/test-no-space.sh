@@ -101,7 +101,7 @@ for kind in checksum=crc32c consistency=none; do
   make_small $kind
   start_raid timeout=1 cache=8M
   timeout 60 /usr/bin/python3 - "$uri" "$small" <<'PY' || fail "$kind: writes"
-import errno, subprocess, sys
+import errno, subprocess, sys, time
 import nbd
 h = nbd.NBD ()
 h.connect_uri (sys.argv[1])
@@ -116,8 +116,17 @@ except nbd.Error as e:
     if e.errnum != errno.ENOSPC:
         raise
 subprocess.run (["mount", "-o", "remount,size=400M", sys.argv[2]], check=True)
-h.pwrite (block, written << 20)
-h.flush ()
+# There is space as soon as a write that waits has seen it.
+def until_space (call):
+    while True:
+        try:
+            return call ()
+        except nbd.Error as e:
+            if e.errnum != errno.ENOSPC:
+                raise
+            time.sleep (0.1)
+until_space (lambda: h.pwrite (block, written << 20))
+until_space (h.flush)
 for i in range (written + 1):
     if h.pread (1 << 20, i << 20) != block:
         sys.exit ("block %d is not what was written" % i)
