@@ -64,6 +64,12 @@ fail ()
     echo "--- the server's last words:" >&2
     tail -n 40 "$raid_log" >&2
   fi
+  local log
+  for log in "$tmp"/*.log; do
+    [ -s "$log" ] && [ "$log" != "$raid_log" ] || continue
+    echo "--- the last words of ${log##*/}:" >&2
+    tail -n 5 "$log" >&2
+  done
   [ ! -s "$tmp/late" ] || late
   exit 1
 }

@@ -17,7 +17,7 @@ volatile=build/tests/volatile-plugin.so
 start_store ()
 {
   rm -f "$shm/control$1"
-  serve_on "s$1" "$volatile" dir="$shm/disks$1" control="$shm/control$1"
+  serve_on "s$1" "${single[@]}" "$volatile" dir="$shm/disks$1" control="$shm/control$1"
 }
 members=()
 for i in 0 1 2 3; do

@@ -13,7 +13,7 @@ need_other_host
 
 members=()
 for i in 0 1 2; do
-  serve_on "m$i" memory 16M
+  serve_on "m$i" "${single[@]}" memory 16M
   members+=("$(uri_of "m$i")")
 done
 create_array k=2 m=1
