@@ -322,6 +322,11 @@ struct array_counters {
   "members lost", "resync running", "resync pending", "blocks lost",    \
   "no space", "stalled", "wrong blocks"
 
+/* A listed member that the array was opened without. */
+struct array_left_out {
+  const char *path, *why;       /* owned by the array */
+};
+
 struct array_status {
   enum array_state state;
   unsigned reasons;             /* ARRAY_WHY_* */
@@ -343,6 +348,8 @@ struct array_status {
   unsigned nr_entries;
   struct array_entry entry[SB_MAX_DEVICES];     /* one per slot, then
                                                  * spares, replacements */
+  unsigned nr_left_out;         /* those that are no members since */
+  struct array_left_out left_out[SB_MAX_DEVICES];
   struct array_progress rebuild, resync;
   struct array_progress grow;   /* what is added is prepared */
   uint64_t growable;            /* bytes that array_grow would add now */

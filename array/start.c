@@ -142,6 +142,7 @@ free_array (struct array *a)
 {
   solver_free (a->solver);
   free (a->found);
+  left_out_free (&a->left_out);
   pthread_mutex_destroy (&a->writable_lock);
   engine_destroy (&a->engine);
   free (a);
@@ -224,6 +225,8 @@ array_new (const struct config *c, struct assembly *as, struct coder *coder)
   a->coder = coder;
   for (unsigned i = 0; i < as->nr_members; i++)
     as->member[i].member = NULL;
+  a->left_out = as->left_out;
+  as->left_out.nr = 0;
   assembly_free (as);
   return a;
 }

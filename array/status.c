@@ -163,6 +163,7 @@ array_get_status (struct array *a, struct array_status *st)
   if (a->loop)
     slow_compare (a);           /* the latencies are those of now */
   fill_entries (a, st);
+  left_out_status (&a->left_out, st);
   st->counters = a->counters;
   for (const struct room *const *r = rooms; *r; r++)
     if ((*r)->status)

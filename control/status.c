@@ -262,6 +262,21 @@ names_to_json (const struct control_clients *c)
   return list;
 }
 
+static struct json_object *
+left_out_to_json (const struct array_status *st)
+{
+  struct json_object *list = json_object_new_array ();
+
+  for (unsigned i = 0; list && i < st->nr_left_out; i++) {
+    struct json_object *o = json_object_new_object ();
+
+    add_text (o, "path", st->left_out[i].path);
+    add_text (o, "why", st->left_out[i].why);
+    json_object_array_add (list, o);
+  }
+  return list;
+}
+
 struct json_object *
 status_to_json (const struct array_status *st, const struct control_clients *c)
 {
@@ -296,6 +311,7 @@ status_to_json (const struct array_status *st, const struct control_clients *c)
        i++)
     json_object_array_add (members, entry_to_json (&st->entry[i]));
   json_add (o, "members", members);
+  json_add (o, "left_out", left_out_to_json (st));
   json_add (o, "rebuild", pass_to_json (&st->rebuild));
   json_add (o, "resync", pass_to_json (&st->resync));
   json_add (o, "grow", progress_to_json (&st->grow));

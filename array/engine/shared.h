@@ -19,6 +19,7 @@
 #include "array/config/config.h"
 #include "array/engine/engine.h"
 #include "array/membership/membership.h"
+#include "array/open/left-out.h"
 #include "array/plan/hedge.h"
 #include "array/plan/owed.h"
 #include "array/plan/plan.h"
@@ -171,6 +172,7 @@ struct array {
   uint64_t timeout_ns;          /* key timeout=: ns to wait for an answer */
   bool readonly;
   char readonly_why[READONLY_WHY_LEN];
+  struct left_out left_out;     /* listed members that it was opened without */
   bool force;
   bool any_direct;              /* some member is open with O_DIRECT */
   const struct consistency_ops *consistency;

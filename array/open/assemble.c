@@ -34,12 +34,15 @@
 struct remarks {
   char text[1024];
   size_t len;
+  struct left_out *left_out;    /* members of which they are */
   unsigned nr_strangers;        /* listed files and disks that are there, and
                                  * are no members of this array */
 };
 
 static void remark (struct remarks *r, const char *fmt, ...)
   __attribute__ ((format (printf, 2, 3)));
+static void leave_out (struct remarks *r, const char *path, const char *fmt,
+                       ...) __attribute__ ((format (printf, 3, 4)));
 
 static void
 remark (struct remarks *r, const char *fmt, ...)
@@ -54,6 +57,20 @@ remark (struct remarks *r, const char *fmt, ...)
     r->len = MIN (r->len + n, sizeof r->text - 1);
 }
 
+/* A listed member that is not used. */
+static void
+leave_out (struct remarks *r, const char *path, const char *fmt, ...)
+{
+  char why[sizeof r->text];
+  va_list args;
+
+  va_start (args, fmt);
+  vsnprintf (why, sizeof why, fmt, args);
+  va_end (args);
+  remark (r, "%s%s: %s", r->len ? "; " : "", path, why);
+  left_out_add (r->left_out, path, why);
+}
+
 void
 assembly_free (struct assembly *a)
 {
@@ -64,6 +81,7 @@ assembly_free (struct assembly *a)
   free (a->member);
   free (a->found);
   free (a->page);
+  left_out_free (&a->left_out);
   memset (a, 0, sizeof *a);
 }
 
@@ -71,7 +89,7 @@ assembly_free (struct assembly *a)
 static void
 remark_stranger (struct remarks *r, const char *path, const char *what)
 {
-  remark (r, "%s%s: %s", r->len ? "; " : "", path, what);
+  leave_out (r, path, "%s", what);
   r->nr_strangers++;
 }
 
@@ -104,9 +122,14 @@ remark_left_out (const struct config *c, const struct absent *absent,
 
   for (unsigned i = 0; i < c->nr_members; i++)
     if (absent->unwritable[i]) {
+      char why[ARRAY_WHY_LEN];
+
       remark (rem, "%s%s (%s)", !first ? ", " : rem->len ?
               "; left out, can't be written: " : "left out, can't be written: ",
               c->member[i], absent->unwritable[i]);
+      snprintf (why, sizeof why, "can't be written (%s)",
+                absent->unwritable[i]);
+      left_out_add (rem->left_out, c->member[i], why);
       first = false;
     }
 }
@@ -123,6 +146,7 @@ remark_absent (const struct config *c, struct member *const *members,
         !(absent->left_out && absent->unwritable[i]) &&
         !why_too_small (c->member[i])) {
       remark (rem, "%s%s", first ? "not there: " : ", ", c->member[i]);
+      left_out_add (rem->left_out, c->member[i], "not there");
       first = false;
     }
   for (unsigned i = 0; i < c->nr_members; i++) {
@@ -180,13 +204,12 @@ take_members (struct assembly *a, struct member **members, unsigned nr,
     struct found *f = &a->found[a->nr_members];
     int err = unflushed[i] && !PLANTED ("open-flush-ignored") ?
       unflushed[i] : copies_read (m, f, NULL);
-    const char *sep = rem->len ? "; " : "";
 
     if (err)
-      remark (rem, "%s%s: can't be %s: %s", sep, m->path,
-              unflushed[i] ? "flushed" : "read", strerror (err));
+      leave_out (rem, m->path, "can't be %s: %s",
+                 unflushed[i] ? "flushed" : "read", strerror (err));
     else if (is_too_short (m, f))
-      remark (rem, "%s%s: is shorter than it was", sep, m->path);
+      leave_out (rem, m->path, "is shorter than it was");
     else if (why_no_member (f))
       remark_stranger (rem, m->path, why_no_member (f));
     else {
@@ -281,8 +304,8 @@ drop_copies (struct assembly *a, struct remarks *rem)
       which = clones_leave_out (m, f, &why);
       if (which == -1)
         continue;
-      remark (rem, "%s%s: left out: %s of %s", rem->len ? "; " : "",
-              m[which]->path, why, m[!which]->path);
+      leave_out (rem, m[which]->path, "left out: %s of %s", why,
+                 m[!which]->path);
       forget (a, which ? i : j);
       i--;
       break;
@@ -305,8 +328,7 @@ drop_short (struct assembly *a, const struct superblock *sb,
     if (m->ops->size (m) < layout_end (&sb->l) &&
         (state == FOUND_CURRENT || state == FOUND_STALE ||
          state == FOUND_TARGET)) {
-      remark (rem, "%s%s: is too short for the array, which has grown",
-              rem->len ? "; " : "", m->path);
+      leave_out (rem, m->path, "is too short for the array, which has grown");
       member_close (m);
       continue;
     }
@@ -502,7 +524,7 @@ assemble (const struct config *c, struct member **members, unsigned nr,
           const struct absent *absent, struct assembly *a)
 {
   CLEANUP_FREE struct membership_decision *d = malloc (sizeof *d);
-  struct remarks rem = { .len = 0 };
+  struct remarks rem = { .left_out = &a->left_out };
 
   memset (a, 0, sizeof *a);
   if (absent)

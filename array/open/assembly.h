@@ -11,6 +11,7 @@
 
 #include "array/array.h"
 #include "array/membership/membership.h"
+#include "array/open/left-out.h"
 #include "member/member.h"
 #include "raidmap/bitmap.h"
 #include "raidmap/superblock.h"
@@ -49,6 +50,7 @@ struct assembly {
   unsigned nr_members;
   bool readonly;                /* some current member is open read-only */
   char readonly_why[READONLY_WHY_LEN];  /* then: why, one line */
+  struct left_out left_out;     /* the listed members that are not used */
   bool force;                   /* degraded=force was given */
 
   /* The union over current members.  A page with a place bad on one counts as

@@ -473,6 +473,22 @@ render_array (FILE *fp, struct json_object *status)
              cli_size (get_u64 (status, "rate_limit"), size));
 }
 
+static void
+render_left_out (FILE *fp, struct json_object *status)
+{
+  struct json_object *list = get_object (status, "left_out");
+
+  if (list_len (list) > 0)
+    fprintf (fp, "\n  not used when the array was opened:\n");
+  for (size_t i = 0; i < list_len (list); i++) {
+    fprintf (fp, "    ");
+    text_clean (fp, get_text (list_at (list, i), "path"));
+    fprintf (fp, ": ");
+    text_clean (fp, get_text (list_at (list, i), "why"));
+    fputc ('\n', fp);
+  }
+}
+
 void
 render_members (FILE *fp, struct json_object *status)
 {
@@ -501,6 +517,7 @@ render_members (FILE *fp, struct json_object *status)
       (is_state (m, "failed") || is_state (m, "missing"));
     no_spare |= !has_slot (m) && is_state (m, "missing");
   }
+  render_left_out (fp, status);
   if (no_spare)
     fprintf (fp, "\n  a spare that does not come back: gpuraid fail, with its "
              "uuid\n");

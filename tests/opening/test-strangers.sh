@@ -37,6 +37,12 @@ without ()
   expect_state degraded
   [ "$(status_field "members.$slot.state")" = missing ] ||
     fail "slot $slot is not missing"
+  [ "$(status_field left_out.0.path)" = "$path" ] &&
+    status_field left_out.0.why | grep -q "^$why" ||
+    fail "$path: not in the status"
+  "$gpuraid" status "$control" >"$tmp/status" || true
+  grep -q "^    $path: $why" "$tmp/status" ||
+    fail "$path: status does not say why"
   nbdcopy "$uri" "$tmp/now"
   cmp -n 30000000 "$tmp/now" "$tmp/data" || fail "$path: wrong data"
   [ "$(sha256sum "$path")" = "$before" ] || fail "$path was written to"
@@ -53,6 +59,7 @@ truncate -s 20M "$shm/blank.img"
 without 1 "$shm/blank.img" 'no superblock'
 replace_member 1 "$shm/blank.img"
 wait_healthy
+[ "$(status_field left_out)" = '[]' ] || fail "left out, and a member"
 stop_raid
 
 without 0 "$other" 'a member of another array'

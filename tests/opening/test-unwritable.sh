@@ -61,6 +61,8 @@ is_readonly false "one member"
 [ "$(grep -c "gpuraid: " "$raid_log")" = 1 ] || fail "not one line"
 log_has "missing: slot 3; left out, can't be written: $(ro 3) (the export is read-only)"
 [ "$(status_field members.3.state)" = missing ] || fail "slot 3 is not missing"
+[ "$(status_field left_out.0.why)" = "can't be written (the export is read-only)" ] ||
+  fail "not in the status"
 [ "$(status_field read_only)" = null ] || fail "read_only: not null"
 write_all 2
 same_data "without one"
