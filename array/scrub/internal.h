@@ -63,6 +63,7 @@ struct scrub_line {
   unsigned b0, nr;              /* rows that are stored anew */
   uint64_t roles;               /* of them */
   uint64_t counted[SCRUB_MAX_ROWS];     /* roles that were found */
+  uint64_t repaired[SCRUB_MAX_ROWS];    /* of these, that are stored anew */
   uint16_t counted_rows;        /* that were not located, or lost */
   uint16_t given_up;            /* rows: storing them did not help */
   void (*over) (struct array *a, const struct scrub_line *sl);

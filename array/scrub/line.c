@@ -87,10 +87,37 @@ count_rows (struct array *a, struct scrub_line *sl)
 }
 
 static void
+count_repaired (struct array *a, struct scrub_line *sl, unsigned b,
+                uint64_t roles)
+{
+  struct scrub *sc = a->scrub;
+
+  roles &= sl->counted[b] & ~sl->repaired[b];
+  sl->repaired[b] |= roles;
+  sc->count.repaired += nr_bits (roles);
+  FOR_EACH_BIT (role, roles)
+    sc->repaired[layout_slot (&a->g, line_stripe (a, sl->no), role)]++;
+}
+
+/* What was found, and is good now without a repair of ours: a client has
+ * written it, or has read it and so had it repaired.
+ */
+static void
+count_repaired_by_others (struct array *a, struct scrub_line *sl)
+{
+  const struct scrubbed *s = &sl->s;
+
+  for (unsigned b = 0; a->scrub->repair && b < a->cell_blocks; b++)
+    if (!((s->misfit | s->lost) >> b & 1))
+      count_repaired (a, sl, b, s->good[b] & ~wrong_in (s, b));
+}
+
+static void
 count (struct array *a, struct scrub_line *sl)
 {
   struct scrubbed *s = &sl->s;
 
+  count_repaired_by_others (a, sl);
   for (unsigned b = 0; b < a->cell_blocks; b++) {
     const uint64_t found = wrong_in (s, b) & ~sl->counted[b];
 
@@ -142,19 +169,18 @@ static void
 fixed (struct array *a, const struct fixed *f)
 {
   struct scrub_line *sl = f->opaque;
-  struct scrub *sc = a->scrub;
   const uint16_t rows = block_mask (sl->b0, sl->nr);
 
   sl->phase = SCRUB_TO_LOOK;
   give_up (a, sl, f->error ? rows : f->lost & rows, f->error);
-  FOR_EACH_BIT (b, rows & ~sl->given_up)
-    FOR_EACH_BIT (role, sl->roles & wrong_in (&sl->s, b)) {
-      sc->count.repaired++;
-      sc->repaired[layout_slot (&a->g, line_stripe (a, sl->no), role)]++;
-      a->counters.repaired_blocks++;
-      a->counters.corrupt_repaired +=
-        (sl->s.wrong[b] | sl->s.guilty[b]) >> role & 1;
-    }
+  FOR_EACH_BIT (b, rows & ~sl->given_up) {
+    const uint64_t wrong = sl->roles & wrong_in (&sl->s, b);
+
+    count_repaired (a, sl, b, wrong);
+    a->counters.repaired_blocks += nr_bits (wrong);
+    a->counters.corrupt_repaired +=
+      nr_bits (wrong & (sl->s.wrong[b] | sl->s.guilty[b]));
+  }
 }
 
 /* Zeroing waits for readers, and keeps others from writing: it goes first. */

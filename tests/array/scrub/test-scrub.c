@@ -348,6 +348,41 @@ test_written_meanwhile (void **state)
   }
 }
 
+/* A client writes or reads what was found, between the look and the repair: it
+ * is stored anew by what comes first.
+ */
+static void
+test_repaired_by_another (void **state)
+{
+  for (unsigned i = 0; i < 150; i += CASE_STEP) {
+    struct sim_array *sa = start_with_sums (3, 2);
+    const enum request_kind kind = i % 2 ? REQUEST_READ : REQUEST_WRITE;
+    const uint64_t off = CHUNK + 2 * BLOCK_LEN;         /* role 1, row 2 */
+    uint8_t buf[BLOCK_LEN];
+    struct sim_request *q;
+    struct array_status st;
+
+    assert_true (sim_array_stop (sa));
+    flip (sa, slot_of (sa, 1, 0), 1, 7);
+    flip (sa, slot_of (sa, 2, 1), 2, 7);
+    open_again (sa, ~0, true);
+    begin (sa, true);
+    assert_true (sim_array_pause (sa, 2000000 + i * 40000));
+    if (kind == REQUEST_WRITE)
+      memset (data + off, i, BLOCK_LEN);
+    memcpy (buf, data + off, BLOCK_LEN);
+    q = start_request (sa, kind, buf, off, BLOCK_LEN, 0);
+    while (status (sa).scrub.running || q->state != SIM_IDLE)
+      assert_true (sim_step (sa->sim));
+    free (q);
+    st = status (sa);
+    assert_int_equal (st.last_scrub.repaired, st.last_scrub.found);
+    assert_int_equal (st.reasons, 0);
+    check_all (sa);
+    end_whole (sa);
+  }
+}
+
 /* A member that is not there is no fault; what is wrong on the others is
  * repaired as long as k are good.
  */
@@ -495,6 +530,7 @@ main (void)
     TEST (test_repair_beside_a_target),
     TEST (test_written_again),
     TEST (test_written_meanwhile),
+    TEST (test_repaired_by_another),
     TEST (test_degraded),
     TEST (test_read_errors),
     TEST (test_without_sums),
