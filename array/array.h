@@ -53,6 +53,8 @@ extern int array_serve_writer (struct array *a);
 extern bool array_has_work (struct array *a);
 /* It will be made writable soon if there is: array_wait waits for that. */
 extern void array_set_resumes (struct array *a, bool resumes);
+/* May other hosts reach its members: multihost=yes, or some are NBD exports? */
+extern bool array_is_shared (struct array *a);
 extern bool array_is_readonly (const struct array *a);
 /* Why it is, one line that lives as long as the array; NULL: it is not. */
 extern const char *array_readonly_why (const struct array *a);

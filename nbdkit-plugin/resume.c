@@ -4,6 +4,10 @@
  * and then opens the array for writing as that client would; but only if there
  * is work, so that a start alone changes nothing.
  *
+ * Two hosts that start servers of the same members may do so at the same time,
+ * when their power comes back.  If both open it within a second neither sees
+ * the other (docs/remote.md), so each waits for a random time more.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
@@ -11,11 +15,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/bytes/random.h"
 #include "common/log.h"
 #include "common/threads/thread.h"
 #include "nbdkit-plugin/plugin.h"
 
 #define DELAY_S 2
+#define SHARED_MORE_S 10        /* at most */
 
 static pthread_t thread;
 static bool started;
@@ -23,15 +29,29 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ended;
 static bool ending;             /* with the lock */
 
+static void
+add_random (struct timespec *t)
+{
+  uint64_t ns;
+
+  if (random_bytes (&ns, sizeof ns) == -1)
+    return;
+  ns = t->tv_nsec + ns % (SHARED_MORE_S * UINT64_C (1000000000));
+  t->tv_sec += ns / 1000000000;
+  t->tv_nsec = ns % 1000000000;
+}
+
 /* False: the server ends. */
 static bool
-wait_a_little (void)
+wait_a_little (bool shared)
 {
   struct timespec until;
   bool r;
 
   clock_gettime (CLOCK_MONOTONIC, &until);
   until.tv_sec += DELAY_S;
+  if (shared)
+    add_random (&until);
   pthread_mutex_lock (&lock);
   while (!ending && pthread_cond_timedwait (&ended, &lock, &until) == 0)
     ;
@@ -45,7 +65,7 @@ resume (void *array)
 {
   int err = 0;
 
-  if (!wait_a_little ())
+  if (!wait_a_little (array_is_shared (array)))
     return NULL;
   if (array_has_work (array)) {
     log_notice ("resume=yes: going on with what the last server had begun");

@@ -15,13 +15,29 @@
 #include "common/plant.h"
 
 static bool
+is_shared (const struct array *a)
+{
+  return a->was_multihost || save_has_beat (a);
+}
+
+bool
+array_is_shared (struct array *a)
+{
+  bool r;
+
+  engine_lock (a);
+  r = is_shared (a);
+  engine_unlock (a);
+  return r;
+}
+
+static bool
 stands_by (struct array *a)
 {
   bool r;
 
   engine_lock (a);
-  r = !a->open_wanted && !a->readonly && !a->failed &&
-    (a->was_multihost || save_has_beat (a));
+  r = !a->open_wanted && !a->readonly && !a->failed && is_shared (a);
   engine_unlock (a);
   return r;
 }

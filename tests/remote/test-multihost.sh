@@ -115,6 +115,30 @@ kill_raid
 second_serves || fail "after a crash: $(cat "$tmp/out")"
 grep -q waiting "$tmp/out" || fail "does not wait after a crash"
 
+# The same without a client; one that stood by meanwhile opens it no more.
+start_raid
+write_one
+kill_raid
+start_raid
+"${other_host[@]}" nbdkit -f -U "$shm/second.sock" -P "$tmp/second.pid" \
+  "$plugin" "${two[@]}" resume=yes control="$shm/second.control" \
+  2>"$tmp/second" &
+second_pid=$!
+on_exit kill -KILL "$second_pid"
+wait_for test -s "$tmp/second.pid" || fail "resume=yes: $(cat "$tmp/second")"
+grep -q waiting "$tmp/second" || fail "resume=yes does not wait for the beat"
+goes_on ()
+{
+  "$gpuraid" status --json "$shm/second.control" | grep -q '"writable": true'
+}
+wait_for goes_on || fail "resume=yes: $(cat "$tmp/second")"
+grep -q "going on with" "$tmp/second" || fail "resume=yes says nothing"
+! write_one 2>/dev/null || fail "writes beside one with resume=yes"
+log_has "has used it since this one was started" || fail "no reason"
+stop_raid
+kill "$second_pid"
+wait "$second_pid" || fail "the one with resume=yes does not stop"
+
 # One that is stopped for longer than its beat allows, with something to write,
 # writes nothing when it goes on and another one had the disks meanwhile.
 start_raid
