@@ -91,6 +91,8 @@ fake_status (void *opaque, struct array_status *st)
   st->entry[2].state = ENTRY_MISSING;
   st->entry[3].slot = SLOT_NONE;
   st->entry[3].state = ENTRY_SPARE;
+  st->nr_left_out = 1;
+  st->left_out[0] = (struct array_left_out) { "/a \"b\"", "not there" };
   st->rebuild = (struct array_progress) {
     .running = true, .done = 1, .total = 4, .bytes_per_second = 1,
     .eta_seconds = 3,

@@ -70,6 +70,7 @@ test_status (void **state)
     "\"no_space\":false,\"no_space_seconds\":0," ANSWERS
     "\"slow\":false," NO_CONN "\"last_error\":null,"
     NO_IO "}],"
+    "\"left_out\":[{\"path\":\"/a \\\"b\\\"\",\"why\":\"not there\"}],"
     "\"rebuild\":{\"done\":1,\"total\":4,\"bytes_per_second\":1,"
     "\"eta_seconds\":3,\"paused\":false},\"resync\":null,"
     "\"grow\":null,\"growable\":0,\"rate_limit\":0,"
