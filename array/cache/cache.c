@@ -304,7 +304,7 @@ settle (struct array *a, struct line *line, bool *unused)
   if (dirty && !line->is_dirty) {
     leave_list (a, line);
     line->is_dirty = true;
-    line->dirty_since = loop_now (a->loop);
+    line->dirty_since = engine_now (a);
     list_append (&a->dirty, &line->link);
     a->nr_dirty++;
   }

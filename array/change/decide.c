@@ -245,11 +245,11 @@ start_confirm (struct array *a)
  * if there is something to do.
  */
 static bool
-rests (const struct array *a)
+rests (struct array *a)
 {
   return a->writable && !a->failed &&
     (a->nr_dirty > 0 || !list_empty (&a->ops)) &&
-    loop_now (a->loop) < a->rest_until && !PLANTED ("change-no-rest");
+    engine_now (a) < a->rest_until && !PLANTED ("change-no-rest");
 }
 
 /* A drop comes before another activation, and before all work of the main

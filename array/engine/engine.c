@@ -81,7 +81,16 @@ void
 engine_lock (struct array *a)
 {
   pthread_mutex_lock (&a->engine.lock);
+  a->engine.now = 0;
   log_hold ();
+}
+
+uint64_t
+engine_now (struct array *a)
+{
+  if (a->engine.now == 0)
+    a->engine.now = loop_now (a->loop);
+  return a->engine.now;
 }
 
 /* With the lock held: run news and waiters until there are none. */
@@ -95,6 +104,7 @@ run_all (struct array *a)
   for (;;) {
     n = atomic_exchange_explicit (&e->news, NULL, memory_order_acquire);
     ordered = NULL;
+    e->now = 0;
     for (; n; n = next) {
       next = n->next;
       n->next = ordered;

@@ -85,6 +85,7 @@ struct engine {
 
   /* With the lock held. */
   _Alignas (CACHE_LINE) struct list ready;      /* waiters to be run */
+  uint64_t now;                 /* engine_now; 0: not asked yet */
   struct deferred deferred;
 };
 
@@ -103,6 +104,12 @@ extern void engine_unlock (struct array *a);
 extern void engine_post (struct array *a, struct news *n);
 extern void engine_post_lazily (struct array *a, struct news *n);
 extern void engine_kick (struct array *a);
+
+/* With the array lock held: loop_now, read once for all that is decided in a
+ * turn.  So it may be some microseconds old, and older than what loop_now gave
+ * meanwhile: do not subtract one from the other.
+ */
+extern uint64_t engine_now (struct array *a);
 
 /* With the array lock held: defer a job or a call. */
 extern void engine_job (struct array *a, struct coder_job *job);

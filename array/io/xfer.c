@@ -73,7 +73,7 @@ xfer_again (struct array *a, struct xfer *x)
 {
   atomic_fetch_add_explicit (&x->seat->users, 1, memory_order_relaxed);
   x->error = 0;
-  x->since = loop_now (a->loop);
+  x->since = engine_now (a);
   list_move (&x->seat->xfers, &x->seat_link);
   list_append (&a->engine.deferred.xfers, &x->link);
   a->engine.deferred.nr_xfers++;
@@ -165,7 +165,7 @@ static void
 count_io (struct array *a, const struct bundle *b)
 {
   const struct xfer *x = b->xfer[0];
-  const uint64_t ns = loop_now (a->loop) - x->since;
+  const uint64_t ns = engine_now (a) - x->since;
   struct seat *s = x->seat;
 
   if (b->io.error)
@@ -183,7 +183,7 @@ static void
 note_time (struct array *a, const struct xfer *x)
 {
   const struct slow_read r = {
-    .len = x->len, .ns = loop_now (a->loop) - x->since,
+    .len = x->len, .ns = engine_now (a) - x->since,
     .judged = x->judged, .extra = x->extra,
   };
 
@@ -205,7 +205,7 @@ bundle_news (struct array *a, struct news *n)
     list_remove (&x->seat_link);
     x->error = b->io.error;
     if (x->kind != IO_READ)
-      x->seat->answered = loop_now (a->loop);
+      x->seat->answered = engine_now (a);
     else if (x->timed && x->error == 0)
       note_time (a, x);
     if (x->error && b->nr > 1 && !x->abandoned && !x->seat->failing) {

@@ -161,7 +161,7 @@ journal_begin (struct array *a, struct journal *j,
   j->next_seq = journal_seq_after (t->seq);
   a->newest_seq = t->seq;
   j->committing = t;
-  j->last_commit = loop_now (a->loop);
+  j->last_commit = engine_now (a);
   if (PLANTED ("journal-early-ack"))
     list_for_each (l, &t->ops)
       op_end_tickets (a, list_item (l, struct logged, link)->op);

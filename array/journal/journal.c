@@ -187,11 +187,11 @@ is_half_full (const struct array *a, const struct journal *j)
 }
 
 static bool
-wants_space (const struct array *a, const struct journal *j)
+wants_space (struct array *a, const struct journal *j)
 {
   return !PLANTED ("journal-never-freed") &&
     (j->full || a->stopping || journal_is_held (a) || is_half_full (a, j) ||
-     loop_now (a->loop) - j->last_commit > IDLE_NS);
+     engine_now (a) - j->last_commit > IDLE_NS);
 }
 
 /* The headers are durable on all active members (R4). */
