@@ -223,6 +223,24 @@ let_go (struct array *a, bool client)
   }
 }
 
+bool
+engine_try_lock (struct array *a)
+{
+  if (pthread_mutex_trylock (&a->engine.lock) != 0)
+    return false;
+  a->engine.now = 0;
+  log_hold ();
+  return true;
+}
+
+void
+engine_ask (struct array *a, struct news *n)
+{
+  engine_post_lazily (a, n);
+  if (engine_try_lock (a))
+    let_go (a, true);
+}
+
 void
 engine_unlock (struct array *a)
 {

@@ -16,6 +16,11 @@
  * free it takes it and runs the engine until no news is left.  If not, the
  * holder runs it: it checks for news again after releasing the lock.
  *
+ * Nor does a client's thread wait for the array lock: its request is news then,
+ * and the holder decides for it.  So a lock that is held for a microsecond puts
+ * no thread to sleep that has other work, and what was decided last is still in
+ * the holder's cache.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
@@ -97,6 +102,14 @@ extern void engine_destroy (struct engine *e);
  */
 extern void engine_lock (struct array *a);
 extern void engine_unlock (struct array *a);
+
+/* False: another thread has it. */
+extern bool engine_try_lock (struct array *a);
+
+/* A client's thread, which could not have the lock: as engine_post.  What n is
+ * part of may be gone when it returns.
+ */
+extern void engine_ask (struct array *a, struct news *n);
 
 /* Any thread, without the array lock.  lazily: this thread will post or kick
  * again at once, and the engine may see this news only then.

@@ -15,18 +15,77 @@
 #include "common/plant.h"
 
 static void
+count (struct array *a, struct request *r)
+{
+  struct array_counters *c = &a->counters;
+
+  if (r->counted)
+    return;
+  r->counted = true;
+  switch (r->kind) {
+  case REQUEST_READ:
+    c->read_ops++;
+    c->read_bytes += r->len;
+    break;
+  case REQUEST_WRITE:
+    c->write_ops++;
+    c->write_bytes += r->len;
+    break;
+  case REQUEST_ZERO:
+    c->zero_ops++;
+    c->zero_bytes += r->len;
+    break;
+  case REQUEST_FLUSH:
+    c->flush_ops++;
+    break;
+  default:
+    break;
+  }
+  if (r->flags & ARRAY_FUA)
+    c->fua_ops++;
+}
+
+/* With the array lock held: what is next is the client's part. */
+static bool
+is_for_client (const struct request *r)
+{
+  return r->phase == R_COPY || r->phase == R_COPY_OPS || r->phase == R_DONE;
+}
+
+static void
+decide (struct array *a, struct request *r)
+{
+  request_advance (a, r);
+  r->asleep = !is_for_client (r);
+  if (r->phase == R_DONE || r->phase == R_COPY)
+    count (a, r);
+}
+
+static void
+decide_for_client (struct array *a, struct request *r)
+{
+  decide (a, r);
+  if (!r->asleep) {
+    r->decided = true;
+    engine_wake (a, &r->wake_call);
+  }
+}
+
+static void
 request_retry (struct array *a, struct waiter *w)
 {
   struct request *r = list_item (w, struct request, waiter);
 
   /* Its client is running, and will look again. */
-  if (!r->asleep)
-    return;
-  request_advance (a, r);
-  if (r->phase == R_COPY || r->phase == R_COPY_OPS || r->phase == R_DONE) {
-    r->asleep = false;
-    engine_wake (a, &r->wake_call);
-  }
+  if (r->asleep)
+    decide_for_client (a, r);
+}
+
+/* Another thread had the array lock. */
+static void
+asked (struct array *a, struct news *n)
+{
+  decide_for_client (a, list_item (n, struct request, ask));
 }
 
 static void
@@ -44,6 +103,7 @@ request_init (struct request *r, struct array *a, enum request_kind kind)
   r->a = a;
   r->kind = kind;
   r->waiter.run = request_retry;
+  r->ask.run = asked;
   r->wake_call.run = wake_client;
   list_init (&r->waiter.link);
   list_init (&r->flush_link);
@@ -89,37 +149,6 @@ look (struct array *a, struct request *r)
 {
   if (r->kind == REQUEST_READ ? read_look (a, r) : write_look (a, r))
     r->phase = R_COPY_OPS;
-}
-
-static void
-count (struct array *a, struct request *r)
-{
-  struct array_counters *c = &a->counters;
-
-  if (r->counted)
-    return;
-  r->counted = true;
-  switch (r->kind) {
-  case REQUEST_READ:
-    c->read_ops++;
-    c->read_bytes += r->len;
-    break;
-  case REQUEST_WRITE:
-    c->write_ops++;
-    c->write_bytes += r->len;
-    break;
-  case REQUEST_ZERO:
-    c->zero_ops++;
-    c->zero_bytes += r->len;
-    break;
-  case REQUEST_FLUSH:
-    c->flush_ops++;
-    break;
-  default:
-    break;
-  }
-  if (r->flags & ARRAY_FUA)
-    c->fua_ops++;
 }
 
 /* A batch is done: start the next one, or end. */
@@ -286,19 +315,22 @@ enum request_next
 request_decide (struct request *r)
 {
   struct array *a = r->a;
-  enum request_phase phase;
 
-  engine_lock (a);
-  r->asleep = false;
-  request_advance (a, r);
-  phase = r->phase;
-  r->asleep = phase != R_COPY && phase != R_COPY_OPS && phase != R_DONE;
-  if (phase == R_DONE || phase == R_COPY)
-    count (a, r);
-  engine_unlock (a);
-  if (phase == R_DONE)
-    return REQUEST_END;
-  return phase == R_COPY || phase == R_COPY_OPS ? REQUEST_COPY : REQUEST_WAIT;
+  if (!r->decided) {
+    bool waits;
+
+    if (!engine_try_lock (a)) {
+      engine_ask (a, &r->ask);
+      return REQUEST_WAIT;
+    }
+    decide (a, r);
+    waits = r->asleep;
+    engine_unlock (a);
+    if (waits)
+      return REQUEST_WAIT;
+  }
+  r->decided = false;
+  return r->phase == R_DONE ? REQUEST_END : REQUEST_COPY;
 }
 
 bool

@@ -90,6 +90,8 @@ struct request {
     R_DONE,
   } phase;
   bool asleep;                  /* the client waits for wake */
+  bool decided;                 /* another thread has decided what is next */
+  struct news ask;              /* to have that done */
   bool counted;
   bool again;                   /* a write with FUA: tried once more */
   bool all_ops;                 /* a pread failed: leave reads to operations */
@@ -118,7 +120,8 @@ extern bool request_go (struct request *r);
 
 /* The two halves of request_go, called in turn: decide under the array lock
  * what is next, and copy without it, which returns true when the request is
- * finished.  A simulation runs other requests in between.
+ * finished.  A simulation runs other requests in between.  If the lock is taken
+ * its holder decides (wake is called as soon as it has).
  */
 enum request_next { REQUEST_WAIT, REQUEST_COPY, REQUEST_END };
 extern enum request_next request_decide (struct request *r);

@@ -66,6 +66,21 @@ is_held (const struct sim_request *q)
     any_hangs (r->fill, r->nr_fills);
 }
 
+/* Now and then as if another thread had the array lock: that one decides. */
+static enum request_next
+decide (struct sim_request *q)
+{
+  struct array *a = q->sa->a;
+  enum request_next next;
+
+  if (sim_below (q->sa->sim, 4) > 0)
+    return request_decide (&q->r);
+  engine_lock (a);
+  next = request_decide (&q->r);
+  engine_unlock (a);
+  return next;
+}
+
 static void
 step_request (void *arg)
 {
@@ -88,7 +103,7 @@ step_request (void *arg)
   }
   assert (q->state == SIM_DECIDES);
   q->state = SIM_WAITS;
-  switch (request_decide (&q->r)) {
+  switch (decide (q)) {
   case REQUEST_WAIT:
     break;
   case REQUEST_COPY:

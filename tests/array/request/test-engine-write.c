@@ -19,6 +19,12 @@
 #include "tests/engine-array.h"
 
 static void
+count_wake (struct request *r)
+{
+  ++*(unsigned *) r->opaque;
+}
+
+static void
 test_full_stripe_reads_nothing (void **state)
 {
   struct sim_array *sa = start_full (4, 2, CHUNK, 8);
@@ -299,6 +305,41 @@ test_reading_writes_nothing (void **state)
   sim_array_free (sa);
 }
 
+/* A client that finds the array lock taken does not wait for it: the thread that
+ * has it decides, and wakes the client.
+ */
+static void
+test_decided_by_another (void **state)
+{
+  struct sim_array *sa = start_full (3, 2, CHUNK, 4);
+  struct array *a;
+  struct request r;
+  unsigned nr_woken = 0;
+
+  open_again (sa, ~0, true);
+  a = sa->a;
+  memset (data + 4096, 7, 8192);
+  request_init (&r, a, REQUEST_WRITE);
+  r.buf = data + 4096;
+  r.off = 4096;
+  r.len = 8192;
+  r.opaque = &nr_woken;
+  r.wake = count_wake;
+  /* To begin, and to end. */
+  for (unsigned i = 1; i <= 2; i++) {
+    engine_lock (a);
+    assert_int_equal (request_decide (&r), REQUEST_WAIT);
+    assert_int_equal (nr_woken, i - 1);
+    engine_unlock (a);
+    assert_int_equal (nr_woken, i);
+    assert_int_equal (request_decide (&r), i == 1 ? REQUEST_COPY : REQUEST_END);
+    if (i == 1)
+      assert_false (request_copy (&r));
+  }
+  assert_int_equal (r.error, 0);
+  end_whole (sa);
+}
+
 int
 main (void)
 {
@@ -314,6 +355,7 @@ main (void)
     cmocka_unit_test (test_zero_unaligned),
     cmocka_unit_test (test_minimal_cache),
     cmocka_unit_test (test_dirty_bytes),
+    cmocka_unit_test (test_decided_by_another),
     cmocka_unit_test (test_clean_cells_wake_nothing),
     cmocka_unit_test (test_reading_writes_nothing),
   };
