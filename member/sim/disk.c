@@ -85,6 +85,15 @@ write_silently (struct sim_disk *d, struct flight *f)
   sim_store_write (d, f, torn);
 }
 
+static bool
+one_fails (struct sim_disk *d)
+{
+  const bool fails = d->write_errors > 0;
+
+  d->write_errors -= fails;
+  return fails;
+}
+
 /* Owns f: it goes to the cache or is freed. */
 int
 sim_disk_write (struct sim_disk *d, struct flight *f)
@@ -100,7 +109,7 @@ sim_disk_write (struct sim_disk *d, struct flight *f)
       flight_free (f);
     return ENOSPC;
   }
-  if (d->dead || sim_chance (sim, d->write_error_ppm)) {
+  if (d->dead || one_fails (d) || sim_chance (sim, d->write_error_ppm)) {
     sim_store_write (d, f, true);
     return d->dead ? ENODEV : EIO;
   }

@@ -127,6 +127,7 @@ struct sim_disk {
   unsigned read_error_ppm;      /* EIO, and rubbish in the buffer */
   unsigned write_error_ppm;     /* EIO, with any subset of the sectors
                                  * written */
+  unsigned write_errors;        /* as many of the next writes fail so */
   unsigned flush_error_ppm;     /* EIO; what it should have made durable
                                  * never will be by another flush */
   unsigned lose_write_ppm;      /* not written, no error */

@@ -202,10 +202,11 @@ test_write_is_tried_again (void **state)
   struct sim_disk *d = sa->disk[1];
 
   put (sa, 0, 1, ARRAY_FUA);            /* marks the region */
-  d->write_error_ppm = 100000;
-  for (unsigned i = 0; i < 20; i++)
+  for (unsigned i = 0; i < 20; i++) {
+    d->write_errors = 1;
     put (sa, i * 3 * CHUNK, 3 * CHUNK, ARRAY_FUA);
-  d->write_error_ppm = 0;
+    assert_int_equal (d->write_errors, 0);
+  }
   assert_int_equal (sa->a->lost_slots, 0);
   end_whole (sa);
 }
