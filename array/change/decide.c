@@ -247,9 +247,10 @@ start_confirm (struct array *a)
 static bool
 rests (struct array *a)
 {
-  return a->writable && !a->failed &&
-    (a->nr_dirty > 0 || !list_empty (&a->ops)) &&
-    engine_now (a) < a->rest_until && !PLANTED ("change-no-rest");
+  if (a->rest_until > 0 && loop_now (a->loop) >= a->rest_until)
+    a->rest_until = 0;
+  return a->rest_until > 0 && a->writable && !a->failed &&
+    (a->nr_dirty > 0 || !list_empty (&a->ops)) && !PLANTED ("change-no-rest");
 }
 
 /* A drop comes before another activation, and before all work of the main

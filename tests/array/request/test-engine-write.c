@@ -305,8 +305,8 @@ test_reading_writes_nothing (void **state)
   sim_array_free (sa);
 }
 
-/* A client that finds the array lock taken does not wait for it: the thread that
- * has it decides, and wakes the client.
+/* A client that finds the array lock taken does not wait for it: the thread
+ * that has it decides, and wakes the client.
  */
 static void
 test_decided_by_another (void **state)
