@@ -54,14 +54,15 @@ for f in README.md promises.md on-disk-format.md example.conf \
 done
 [ -d "$dest/etc/gpuraid.d" ] || fail "no folder for arrays"
 
-# What README.md links to is there.
+# What the pages link to is there.
 doc=$dest/usr/local/share/doc/gpuraid
-grep -o '](docs/[^)#]*' README.md >"$tmp/links" || fail "README.md has no links"
-while read -r link; do
-  case "$link" in *.pod) continue ;; esac
-  [ -e "$doc/${link#*docs/}" ] || fail "README.md: no ${link#*docs/}"
-  grep -qF "](${link#*docs/}" "$doc/README.md" || fail "README.md: $link"
-done <"$tmp/links"
+links () { grep -oE '\]\([^)#:]+[)#]' "$1" | sed 's/^](//; s/.$//'; }
+links "$doc/README.md" >"$tmp/links" || fail "README.md has no links"
+for page in "$doc"/*.md; do
+  while read -r link; do
+    [ -e "$doc/$link" ] || fail "${page##*/}: no $link"
+  done < <(links "$page")
+done
 
 # Paths are filled in, and none is of this tree or of DESTDIR.
 ! grep -rlE '@[A-Z]+@|'"$tmp|$PWD" "$dest/usr/local/lib" "$dest/etc" ||
@@ -100,6 +101,10 @@ in_make uninstall
 # Other places; arrays that were described stay.
 in_make install PREFIX=/opt/x PLUGINDIR=/opt/y
 [ -e "$dest/opt/y/nbdkit-gpuraid-plugin.so" ] || fail "PLUGINDIR"
+grep -q '^ *sudo /opt/x/lib/gpuraid/mount -u ' \
+  "$dest/opt/x/share/doc/gpuraid/install.md" || fail "paths in install.md"
+! grep -rE '/usr/local/(lib|share)' "$dest/opt/x/share/doc/gpuraid"/*.md ||
+  fail "a path of another installation"
 grep -q '^ExecStart=/opt/x/bin/gpuraid ' \
   "$dest/opt/x/lib/systemd/system/gpuraid@.service" || fail "PREFIX"
 echo >"$dest/etc/gpuraid.d/tank.conf"
