@@ -64,6 +64,9 @@ readd_named (const char *name, const char *arg)
   CLEANUP_FREE char *member = c ? remote_member (c, arg) : NULL;
   const int r = member ? readd (c, member) : EXIT_FAILURE;
 
+  /* A slot number or a uuid is where it was before. */
+  if (r == EXIT_SUCCESS && strchr (member, '/'))
+    names_remind (name, member);
   control_close (c);
   return r;
 }
@@ -157,8 +160,10 @@ give_back (struct json_object *status, const char *path, const char *uuid)
   if (c == NULL)
     return EXIT_FAILURE;
   r = readd (c, path);
-  if (r == EXIT_SUCCESS)
+  if (r == EXIT_SUCCESS) {
     printf ("%s: is slot %" PRIu64 " of %s again\n", path, slot, name);
+    names_remind (name, path);
+  }
   control_close (c);
   return r;
 }

@@ -72,6 +72,25 @@ wait_for "$gpuraid" status tank || fail "start -f: $(cat "$tmp/log")"
 run 0 stop tank
 wait $pid || fail "the server's status is $?"
 
+# ---- a stop that is refused: the server goes on, without an error in its log
+
+"$gpuraid" start -f tank 2>"$tmp/log" &
+pid=$!
+wait_for "$gpuraid" status tank || fail "start -f: $(cat "$tmp/log")"
+run 0 fail tank 2
+rm "${members[1]}"
+wait_for eval '[ "$("$gpuraid" status --json tank | field members.1.deleted)" = true ]' ||
+  fail "the deleted file is not noticed"
+run 1 stop tank
+said "its file was deleted"
+nbdinfo "nbd+unix:///?socket=$sock" >"$tmp/out" || fail "it does not go on"
+! grep error: "$tmp/log" || fail "the server has logged an error"
+run 0 stop --force tank
+wait $pid || fail "the server's status is $?"
+rm -f "${members[@]}"
+truncate -s 8M "${members[@]}"
+create_array k=2 m=1 label=tank >/dev/null
+
 # ---- what was begun goes on without a client, unless the file says something else
 
 # resumes YES|NO: is resume=yes given to the server?
@@ -109,6 +128,22 @@ run 0 wait tank
 rm "${members[1]}"
 run 0 replace tank 1 "${members[1]}"            # the pattern finds it
 [ ! -s "$tmp/err" ] || fail "replace: $(cat "$tmp/err")"
+run 0 wait tank
+run 0 fail tank 1
+mv "${members[1]}" "$shm/moved.img"
+run 0 readd tank "$shm/moved.img"               # a member that is elsewhere now
+one_line
+said "tank.conf does not name $shm/moved.img: add member=$shm/moved.img"
+run 0 wait tank
+run 0 fail tank 1
+mv "$shm/moved.img" "${members[1]}"
+for member in "${members[1]}" 1; do
+  run 0 readd tank "$member"
+  [ ! -s "$tmp/err" ] || fail "readd: $(cat "$tmp/err")"
+  run 0 wait tank
+  run 0 fail tank 1
+done
+run 0 readd tank 1
 run 0 wait tank
 ln -s "$shm/link-target.img" "$shm/link.img"
 echo "member=$shm/link.img" >>"$GPURAID_CONFIG_DIR/tank.conf"
