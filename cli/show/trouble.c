@@ -28,7 +28,7 @@ trouble_advice (FILE *fp, struct json_object *status)
 {
   static const struct { const char *reason, *means, *then; } advice[] = {
     { "blocks lost", "some blocks give EIO until they are written",
-      "write them again, from a backup" },
+      "gpuraid readd what is out but good; else write them, from a backup" },
     { "stalled", "clients wait; nothing is lost, and all goes on with the "
       "answers",
       "look at disk, cable and server; if it can be spared, it is taken out" },
