@@ -54,6 +54,8 @@ attached_add (struct json_object *status)
     json_object_object_add (o, "device", json_text (path));
     json_object_object_add (o, "way", json_text (s.kernel ? "kernel" : "fuse"));
     json_object_object_add (o, "mounted", list);
+    json_object_object_add (o, "ended", json_object_new_boolean
+                            (!s.kernel && !state_has_helper (&s)));
   }
   json_object_object_add (status, "attached", o);
   state_free (&s);

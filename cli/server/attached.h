@@ -15,8 +15,9 @@
  */
 extern int attached_find (struct json_object *status, struct state *s);
 
-/* Add to the status "attached": an object with "device", "way" (kernel or fuse)
- * and "mounted", a list of places; or null.  Returns the status.  Safe on NULL.
+/* Add to the status "attached": an object with "device", "way" (kernel or
+ * fuse), "mounted", a list of places, and "ended", whether nbdfuse has; or
+ * null.  Returns the status.  Safe on NULL.
  */
 extern struct json_object *attached_add (struct json_object *status);
 

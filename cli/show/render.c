@@ -257,6 +257,8 @@ render_attached (FILE *fp, struct json_object *status)
   text_clean (fp, get_text (o, "device"));
   fprintf (fp, " by %s", way && strcmp (way, "kernel") == 0 ?
            "the kernel's driver" : "nbdfuse");
+  if (get_bool (o, "ended"))
+    fprintf (fp, ", which has ended: unmount and detach it");
   render_places (fp, get_object (o, "mounted"), ", mounted on ");
 }
 
@@ -411,6 +413,8 @@ render_short (FILE *fp, const char *name, struct json_object *status)
     fputs ("  ", fp);
     text_clean (fp, get_text (attached, "device"));
     render_places (fp, get_object (attached, "mounted"), " ");
+    if (get_bool (attached, "ended"))
+      fputs (" (nbdfuse has ended)", fp);
   }
   fputc ('\n', fp);
 }

@@ -215,6 +215,10 @@ device=$(attach "$sock") || fail "attach after a kill"
 nbdfuse=$(cat "$GPURAID_RUNDIR/attached/sock/pid")
 kill -9 "$nbdfuse"
 wait_for has_ended "$nbdfuse" || late "nbdfuse does not end"
+shown "attached: $device by nbdfuse, which has ended: unmount and detach it" \
+  "$gpuraid" status raid
+[[ "$("$gpuraid" status)" = *"  $device (nbdfuse has ended)" ]] ||
+  fail "status: $("$gpuraid" status)"
 lost "nbdfuse ended"
 
 # The process that owned it was killed: another one goes on, without the server
