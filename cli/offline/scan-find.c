@@ -214,11 +214,16 @@ look_in_folder (void *opaque, const char *name)
   const struct folder *f = opaque;
   CLEANUP_FREE char *path = NULL;
   const size_t len = strlen (f->path);
+  struct stat st;
 
   if (asprintf (&path, "%s%s%s", f->path,
                 len && f->path[len - 1] == '/' ? "" : "/", name) == -1) {
     log_error ("asprintf: %m");
     return -1;
+  }
+  if (stat (path, &st) == 0 && S_ISDIR (st.st_mode)) {
+    f->s->folders = true;
+    return 0;
   }
   return look_at_any (f->s, path);
 }

@@ -347,7 +347,8 @@ say_forbidden (const struct scan *s)
     fprintf (fp, " and %u more", s->nr_forbidden - SCAN_NAMED);
   if (fclose (fp) == 0)
     log_notice ("%s: can't be read%s", text,
-                geteuid () ? " by this user: run it as root" : "");
+                geteuid () ? " by this user: run it as root" :
+                ": not permitted");
 }
 
 static int
@@ -360,7 +361,8 @@ print_all (const struct scan *s, bool json)
     cli_print_json (list);
   json_object_put (list);
   if (s->nr == 0)
-    log_notice ("no array was found");
+    log_notice ("no array was found%s", s->folders ? "; a folder in a folder "
+                "is not looked at: name it" : "");
   if (s->nr_forbidden)
     say_forbidden (s);
   return s->nr ? r : -1;

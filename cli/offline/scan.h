@@ -27,6 +27,7 @@ struct scan {
   unsigned nr_forbidden;        /* disks, and files of folders, that we may not
                                  * read */
   char *forbidden[SCAN_NAMED];  /* the first of them; NULL: not known */
+  bool folders;                 /* in folders; they were not looked at */
 };
 
 /* Look at all disks of this machine.  0, or -1 reported. */

@@ -48,10 +48,13 @@ mkfifo "$shm/none/pipe"
 # ---- none
 
 run 1 "$shm/none"
-grep -qx "gpuraid: no array was found" "$tmp/err" || fail "$(cat "$tmp/err")"
+grep -qx "gpuraid: no array was found; a folder in a folder is not looked at: name it" \
+  "$tmp/err" || fail "$(cat "$tmp/err")"
 [ ! -s "$tmp/out" ] || fail "found: $(cat "$tmp/out")"
 run 1 --json "$shm/none"
 [ "$(tr -d ' \n' <"$tmp/out")" = "[]" ] || fail "found: $(cat "$tmp/out")"
+run 1 "$shm/none/folder"
+grep -qx "gpuraid: no array was found" "$tmp/err" || fail "$(cat "$tmp/err")"
 run 1 "$shm/nosuch"
 grep -q "nosuch: No such file" "$tmp/err" || fail "$(cat "$tmp/err")"
 run 1 "$shm/none/empty"
