@@ -324,7 +324,8 @@ fuzz_cc = $(if $(fuzz_libfuzzer),clang,$(CC)) $(fuzz_san) \
 fuzz_o := $(patsubst %.c,build/fuzz/%.o,\
 	$(foreach d,common raidmap gf member array control \
 	$(call rooms,common gf member array),$(wildcard $(d)/*.c)) \
-	cli/server/remote.c cli/show/render.c cli/show/text.c cli/show/trouble.c \
+	cli/server/remote.c cli/show/render.c cli/show/render-counters.c \
+	cli/show/text.c cli/show/trouble.c \
 	cli/show/metrics-text.c cli/show/watch-frame.c \
 	tests/fuzz/mutate.c tests/array/replay/replay-reference.c)
 

@@ -21,15 +21,6 @@
 
 #define BAR_LEN 12
 
-static void
-print_column (FILE *fp, const char *s, int width)
-{
-  const int len = s ? MIN (strlen (s), (size_t) width) : 0;
-
-  text_clean (fp, s);
-  fprintf (fp, "%*s", width - len, "");
-}
-
 /* The i-th engine of the coder; NULL: there are fewer. */
 static struct json_object *
 engine (struct json_object *status, size_t i)
@@ -385,11 +376,11 @@ render_short (FILE *fp, const char *name, struct json_object *status)
   struct json_object *attached = get_object (status, "attached");
   char size[CLI_SIZE_LEN], km[CLI_SIZE_LEN];
 
-  print_column (fp, name, 16);
+  text_column (fp, name, 16);
   snprintf (km, sizeof km, "%" PRIu64 "+%" PRIu64, get_u64 (status, "k"),
             get_u64 (status, "m"));
   fputs ("  ", fp);
-  print_column (fp, render_word (status), 8);
+  text_column (fp, render_word (status), 8);
   fprintf (fp, "  %-5s  %s", km, cli_size (get_u64 (status, "size"), size));
   for (size_t i = 0; i < ARRAY_LEN (work); i++) {
     struct json_object *o = get_object (status, work[i]);
@@ -508,7 +499,7 @@ render_members (FILE *fp, struct json_object *status)
       fprintf (fp, "  %4" PRIu64 "  ", get_u64 (m, "slot"));
     else
       fprintf (fp, "     -  ");
-    print_column (fp, get_bool (m, "no_space") ? "no space" :
+    text_column (fp, get_bool (m, "no_space") ? "no space" :
                   get_bool (m, "no_answer") &&
                   !get_bool (m, "no_connection") ? "no answer" :
                   get_bool (m, "no_connection") && state &&
@@ -532,74 +523,4 @@ render_members (FILE *fp, struct json_object *status)
   else if (absent)
     fprintf (fp, "\n  a member that is back: gpuraid readd; another in its "
              "place: gpuraid replace\n");
-}
-
-static void
-render_kind (FILE *fp, struct json_object *counters, const char *what,
-             const char *ops, const char *bytes)
-{
-  char size[CLI_SIZE_LEN];
-
-  fprintf (fp, "  %-16s%14" PRIu64, what, get_u64 (counters, ops));
-  if (bytes)
-    fprintf (fp, "  %12s", cli_size (get_u64 (counters, bytes), size));
-  fputc ('\n', fp);
-}
-
-static void
-render_engines (FILE *fp, struct json_object *status)
-{
-  struct json_object *e;
-  char size[CLI_SIZE_LEN];
-
-  if (engine (status, 0) == NULL)
-    return;
-  fprintf (fp, "\n  coded by                  jobs         bytes\n");
-  for (size_t i = 0; (e = engine (status, i)) != NULL; i++) {
-    fputs ("  ", fp);
-    print_column (fp, get_text (e, "name"), 20);
-    fprintf (fp, "%10" PRIu64 "  %12s\n",
-             get_u64 (e, "jobs"), cli_size (get_u64 (e, "bytes"), size));
-  }
-}
-
-void
-render_counters (FILE *fp, struct json_object *status)
-{
-  struct json_object *c = get_object (status, "counters");
-  struct json_object *cache = get_object (status, "cache");
-  char a[CLI_SIZE_LEN], b[CLI_SIZE_LEN], d[CLI_SIZE_LEN];
-
-  fprintf (fp, "\n  since start         operations         bytes\n");
-  render_kind (fp, c, "read", "read_ops", "read_bytes");
-  render_kind (fp, c, "write", "write_ops", "write_bytes");
-  render_kind (fp, c, "zero, trim", "zero_ops", "zero_bytes");
-  render_kind (fp, c, "flush", "flush_ops", NULL);
-  render_kind (fp, c, "member reads", "member_read_ops", "member_read_bytes");
-  render_kind (fp, c, "member writes", "member_write_ops",
-               "member_write_bytes");
-  render_kind (fp, c, "member flushes", "member_flush_ops", NULL);
-  render_engines (fp, status);
-  fprintf (fp, "\n  decoded %s for readers, rebuilt %s, repaired %" PRIu64
-           " blocks\n",
-           cli_size (get_u64 (c, "decoded_bytes"), a),
-           cli_size (get_u64 (c, "rebuilt_bytes"), b),
-           get_u64 (c, "repaired_blocks"));
-  if (get_u64 (c, "hedged_reads") || get_u64 (c, "avoided_reads"))
-    fprintf (fp, "  slow members: hedged %" PRIu64 " reads, %" PRIu64
-             " decoded first, %s read for that; avoided %" PRIu64 " reads\n",
-             get_u64 (c, "hedged_reads"), get_u64 (c, "hedges_won"),
-             cli_size (get_u64 (c, "hedge_bytes"), a),
-             get_u64 (c, "avoided_reads"));
-  fprintf (fp, "  checksums: %" PRIu64 " blocks were wrong, %" PRIu64
-           " of them repaired; %" PRIu64 " pages damaged\n",
-           get_u64 (c, "corrupt_found"), get_u64 (c, "corrupt_repaired"),
-           get_u64 (c, "corrupt_table_pages"));
-  fprintf (fp, "  written out %" PRIu64 " times without reading first, %"
-           PRIu64 " times with\n",
-           get_u64 (c, "full_stripe_writes"), get_u64 (c, "partial_writes"));
-  fprintf (fp, "  cache: %s used of %s, %s not written out yet\n",
-           cli_size (get_u64 (cache, "used"), a),
-           cli_size (get_u64 (cache, "size"), b),
-           cli_size (get_u64 (cache, "dirty"), d));
 }

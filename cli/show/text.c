@@ -6,16 +6,27 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "cli/server/remote.h"
 #include "cli/show/text.h"
+#include "common/bits.h"
 
 void
 text_clean (FILE *fp, const char *s)
 {
   for (; s && *s; s++)
     fputc (iscntrl ((unsigned char) *s) ? '?' : *s, fp);
+}
+
+void
+text_column (FILE *fp, const char *s, int width)
+{
+  const int len = s ? MIN (strlen (s), (size_t) width) : 0;
+
+  text_clean (fp, s);
+  fprintf (fp, "%*s", width - len, "");
 }
 
 void

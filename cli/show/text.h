@@ -14,6 +14,8 @@
  * Safe on NULL.
  */
 extern void text_clean (FILE *fp, const char *s);
+/* The same, with spaces up to that many bytes. */
+extern void text_column (FILE *fp, const char *s, int width);
 /* "2026-01-31 12:00:00: ", when it happened. */
 extern void text_time (FILE *fp, struct json_object *o);
 
