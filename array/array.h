@@ -310,6 +310,35 @@ struct array_counters {
   uint64_t coder_bytes;         /* input bytes given to the coder */
 };
 
+/* Where write-outs were, all together, in ns since the array was started: one
+ * is a line of the cache, and goes through these in this order.  Each is a
+ * member of struct array_stages and, with _ns, a key of "stages" in the status,
+ * and has a row in docs/control-protocol.md.  The last one is of transactions.
+ *
+ *   X (key)   key is the label of the metric, too
+ */
+#define ARRAY_STAGES(X)                                                      \
+  X (asked)                     /* to be written out, until it begins */     \
+  X (begun)                     /* until its reads begin */                  \
+  X (read)                      /* old content from members */               \
+  X (coded)                     /* it was compared, and parity made */       \
+  X (gathered)                  /* until its transaction begins */           \
+  X (records)                   /* these are made and written */             \
+  X (flushed)                   /* so are members, after that */             \
+  X (placed)                    /* it is written in place */                 \
+  X (freed)                     /* until its records are not needed */
+
+struct array_stages {
+#define STAGE(key) uint64_t key;
+  ARRAY_STAGES (STAGE)
+#undef STAGE
+};
+
+/* The array lock.  Its time is measured for one hold of several. */
+struct array_lock_use {
+  uint64_t taken, held_ns;
+};
+
 /* Why an array is not healthy; with ARRAY_WHY_WRONG alone its state is. */
 #define ARRAY_WHY_MEMBERS        1u     /* a slot is not active */
 #define ARRAY_WHY_RESYNC         2u     /* a resync is running */
@@ -370,6 +399,8 @@ struct array_status {
   uint64_t failed_change_seconds;       /* since then */
   uint64_t lost_rows;           /* too few of their blocks can be read */
   struct array_counters counters;
+  struct array_stages stages;
+  struct array_lock_use lock;
   unsigned nr_engines;
   struct coder_share engine[CODER_MAX_SHARES];  /* parts of the coder */
   uint64_t cache_len, cache_used, cache_dirty;  /* bytes */

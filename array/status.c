@@ -165,6 +165,8 @@ array_get_status (struct array *a, struct array_status *st)
   fill_entries (a, st);
   left_out_status (&a->left_out, st);
   st->counters = a->counters;
+  st->stages = a->stages;
+  engine_lock_use (a, &st->lock);
   for (const struct room *const *r = rooms; *r; r++)
     if ((*r)->status)
       (*r)->status (a, st);

@@ -241,6 +241,27 @@ counters_to_json (const struct array_status *st)
 }
 
 static struct json_object *
+stages_to_json (const struct array_stages *s)
+{
+  struct json_object *o = json_object_new_object ();
+
+#define ADD(key) add_u64 (o, #key "_ns", s->key);
+  ARRAY_STAGES (ADD)
+#undef ADD
+  return o;
+}
+
+static struct json_object *
+lock_to_json (const struct array_lock_use *u)
+{
+  struct json_object *o = json_object_new_object ();
+
+  add_u64 (o, "taken", u->taken);
+  add_u64 (o, "held_ns", u->held_ns);
+  return o;
+}
+
+static struct json_object *
 reasons_to_json (unsigned reasons)
 {
   static const char *const text[] = { ARRAY_WHY_TEXTS };
@@ -326,6 +347,8 @@ status_to_json (const struct array_status *st, const struct control_clients *c)
   add_u64 (cache, "dirty", st->cache_dirty);
   json_add (o, "cache", cache);
   json_add (o, "counters", counters_to_json (st));
+  json_add (o, "stages", stages_to_json (&st->stages));
+  json_add (o, "lock", lock_to_json (&st->lock));
   json_add (o, "reasons", reasons_to_json (st->reasons));
   add_u64 (o, "connections", c->connections);
   json_add (o, "clients", names_to_json (c));

@@ -50,6 +50,7 @@ struct line {
   bool torn;                    /* the array failed while its rows were being
                                  * written: they can't be decoded */
   struct list out_link;         /* in a->out: to be written out now */
+  uint64_t out_since;           /* ns, when it came there */
   struct op *op;                /* the operation that writes to its rows */
   unsigned readers;             /* operations that read its rows, have read
                                  * them, or wait for that: no write begins */
@@ -113,6 +114,8 @@ extern void line_settle (struct array *a, struct line *line);
 static inline void
 line_out_now (struct array *a, struct line *line)
 {
+  if (list_empty (&line->out_link))
+    line->out_since = engine_now (a);
   list_move (&a->out, &line->out_link);
 }
 

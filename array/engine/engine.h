@@ -36,6 +36,7 @@
 #include "member/loop.h"
 
 struct array;
+struct array_lock_use;
 struct cell;
 struct seat;
 
@@ -91,6 +92,9 @@ struct engine {
   /* With the lock held. */
   _Alignas (CACHE_LINE) struct list ready;      /* waiters to be run */
   uint64_t now;                 /* engine_now; 0: not asked yet */
+  uint64_t nr_holds;            /* of the array lock */
+  uint64_t held_since;          /* ns; 0: this one is not measured */
+  uint64_t held_ns;             /* of those that were */
   struct deferred deferred;
 };
 
@@ -123,6 +127,9 @@ extern void engine_kick (struct array *a);
  * meanwhile: do not subtract one from the other.
  */
 extern uint64_t engine_now (struct array *a);
+
+/* With the array lock held: how it was used so far. */
+extern void engine_lock_use (const struct array *a, struct array_lock_use *u);
 
 /* With the array lock held: defer a job or a call. */
 extern void engine_job (struct array *a, struct coder_job *job);

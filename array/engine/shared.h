@@ -409,7 +409,20 @@ struct array {
   struct waiter stop_waiter;
 
   struct array_counters counters;
+  struct array_stages stages;   /* stage_end */
 };
+
+/* A stage has ended, and the next one begins.  *since is when that was, of
+ * engine_now; stage: one of a->stages.
+ */
+static inline void
+stage_end (struct array *a, uint64_t *stage, uint64_t *since)
+{
+  const uint64_t now = engine_now (a);
+
+  *stage += now - *since;
+  *since = now;
+}
 
 /* The place of a line on every member, in bytes from data_off. */
 static inline uint64_t

@@ -162,9 +162,13 @@ journal_begin (struct array *a, struct journal *j,
   a->newest_seq = t->seq;
   j->committing = t;
   j->last_commit = engine_now (a);
-  if (PLANTED ("journal-early-ack"))
-    list_for_each (l, &t->ops)
-      op_end_tickets (a, list_item (l, struct logged, link)->op);
+  list_for_each (l, &t->ops) {
+    struct op *op = list_item (l, struct logged, link)->op;
+
+    op_stage_end (a, op, &a->stages.gathered);
+    if (PLANTED ("journal-early-ack"))
+      op_end_tickets (a, op);
+  }
   list_append (&j->live, &t->link);
   if (t->nr_zeroed > 0)
     zeroed_add (&j->zeroed, t->zeroed, t->nr_zeroed);

@@ -62,16 +62,17 @@ fail_ops (struct array *a, struct list *ops)
 
 /* One of its operations is in place, or will be anew. */
 static void
-has_one_less (const struct array *a, struct txn *t)
+has_one_less (struct array *a, struct txn *t)
 {
   if (--t->nr_ops > 0)
     return;
   t->phase = a->sums ? TXN_IN_PLACE : TXN_STORED;
   t->flush_gen = a->flush_gen;
+  t->since = engine_now (a);
 }
 
 static void
-op_left (const struct array *a, struct txn *t, struct logged *lg)
+op_left (struct array *a, struct txn *t, struct logged *lg)
 {
   list_remove (&lg->link);
   lg->txn = NULL;
@@ -128,6 +129,7 @@ txn_flushed (struct array *a, struct waiter *w)
       withdrawn_flushed (a, t, lg);
       continue;
     }
+    op_stage_end (a, lg->op, &a->stages.flushed);
     op_note_sums (a, lg->op, t->seq);
     op_log_ended (a, lg->op);
   }
@@ -138,9 +140,13 @@ records_written (struct array *a, struct txn *t)
 {
   t->waiter.run = txn_flushed;
   t->phase = TXN_FLUSHING;
-  if (PLANTED ("sums-before-logged"))
-    list_for_each (l, &t->ops)
-      op_note_sums (a, list_item (l, struct logged, link)->op, t->seq);
+  list_for_each (l, &t->ops) {
+    struct op *op = list_item (l, struct logged, link)->op;
+
+    op_stage_end (a, op, &a->stages.records);
+    if (PLANTED ("sums-before-logged"))
+      op_note_sums (a, op, t->seq);
+  }
   if (PLANTED ("journal-unflushed"))
     list_move (&a->engine.ready, &t->waiter.link);
   else
@@ -215,6 +221,7 @@ freed (struct array *a, struct waiter *w)
     if (!PLANTED ("zeroed-until-logged"))
       zeroed_remove (&j->zeroed, t->zeroed, t->nr_zeroed);
     j->nr_direct -= txn_direct_blocks (t);
+    stage_end (a, &a->stages.freed, &t->since);
     txn_free (t);
   }
 }

@@ -47,6 +47,7 @@ struct txn {
     TXN_STORED,                 /* its pages of the checksum table too */
   } phase;
   bool freeing;                 /* the headers being written free it */
+  uint64_t since;               /* ns: TXN_IN_PLACE */
   struct list ops;              /* struct logged */
   unsigned nr_ops;              /* not in place yet */
   unsigned pending;             /* transfers */

@@ -236,6 +236,40 @@ static bool (*const phases[]) (struct array *a, struct op *op) = {
   [OP_DONE] = done,
 };
 
+/* What a write-out has waited for counts for its phase.  In OP_LOGGING it is
+ * the journal that counts.
+ */
+static void
+count_stage (struct array *a, struct op *op)
+{
+  struct array_stages *s = &a->stages;
+
+  switch (op->phase) {
+  case OP_WAITING:
+  case OP_PLANNING:
+    stage_end (a, &s->begun, &op->since);
+    break;
+  case OP_READING:
+    stage_end (a, &s->read, &op->since);
+    break;
+  case OP_CHECKING:
+  case OP_CODING:
+  case OP_LOOKING:
+    stage_end (a, &s->coded, &op->since);
+    break;
+  case OP_WRITING:
+  case OP_WRITTEN:
+  case OP_FLUSHED:
+    stage_end (a, &s->placed, &op->since);
+    break;
+  case OP_CODED:
+  case OP_LOGGING:
+  case OP_LOGGED:
+  case OP_DONE:
+    break;
+  }
+}
+
 void
 op_wake (struct array *a, struct waiter *w)
 {
@@ -245,6 +279,8 @@ op_wake (struct array *a, struct waiter *w)
 void
 op_advance (struct array *a, struct op *op)
 {
+  if (op->pending == 0 && op->type->kind == OP_OUT)
+    count_stage (a, op);
   while (op->pending == 0 && phases[op->phase] (a, op))
     ;
 }

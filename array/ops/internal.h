@@ -110,6 +110,7 @@ struct op {
   bool reads_journal;           /* a read goes to a ring */
   uint16_t replay;              /* OP_FIX: these blocks from the journal, in
                                  * place */
+  uint64_t since;               /* OP_OUT: ns, when its stage began */
   struct logged log;            /* OP_LOGGING to OP_WRITING */
   uint64_t lost_slots, epoch;   /* of the array, as last planned */
   bool logged;                  /* all of it is durable: no flush waits */

@@ -72,6 +72,13 @@ op_is_bulk (const struct op *op)
   return true;
 }
 
+void
+op_stage_end (struct array *a, struct op *op, uint64_t *stage)
+{
+  if (op->type->kind == OP_OUT)
+    stage_end (a, stage, &op->since);
+}
+
 unsigned
 op_nr_pending (const struct op *op)
 {

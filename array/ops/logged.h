@@ -62,6 +62,8 @@ extern bool op_is_bulk (const struct op *op);
  * active or targets?
  */
 extern bool op_is_first_write (const struct array *a, const struct op *op);
+/* stage_end, if it is a write-out. */
+extern void op_stage_end (struct array *a, struct op *op, uint64_t *stage);
 /* Transfers that have not ended. */
 extern unsigned op_nr_pending (const struct op *op);
 /* The one that writes this directly, or NULL. */

@@ -205,6 +205,8 @@ op_out (struct array *a, struct line *line)
 
   if (op == NULL)
     return false;
+  op->since = line->out_since;
+  stage_end (a, &a->stages.asked, &op->since);
   begin_writing (a, op);
   freeze (a, op);
   list_splice (&op->tickets, &line->tickets);

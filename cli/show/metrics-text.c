@@ -359,6 +359,22 @@ write_engines (FILE *fp, const struct family *f,
   }
 }
 
+static void
+write_stages (FILE *fp, const struct family *f, const struct metrics_source *s)
+{
+  struct json_object *stages = get_object (s->status, "stages");
+  uint64_t value;
+
+#define STAGE(key)                                      \
+  if (get_value (stages, #key "_ns", &value) == 0) {    \
+    begin (fp, f, s);                                   \
+    label (fp, "stage", #key);                          \
+    end_value (fp, f, value);                           \
+  }
+  ARRAY_STAGES (STAGE)
+#undef STAGE
+}
+
 /* ---- all of them --------------------------------------------------------- */
 
 #define WORK(what) \
@@ -487,6 +503,15 @@ static const struct family families[] = {
     "bytes" },
   { "coder_engine_failed", GAUGE, "Whether the engine is not used any more.",
     write_engines },
+
+  { "stage_seconds_total", COUNTER,
+    "Time of all write-outs together in this stage.", write_stages, NULL, NULL,
+    true },
+  { "lock_taken_total", COUNTER, "How often the array lock was taken.", NULL,
+    "lock", "taken" },
+  { "lock_held_seconds_total", COUNTER,
+    "Time for which the array lock was held; measured for some of these.",
+    NULL, "lock", "held_ns", true },
 
   { "cache_size_bytes", GAUGE, "Size of the cache.", NULL, "cache", "size" },
   { "cache_used_bytes", GAUGE, "Bytes of the cache in use.", NULL, "cache",

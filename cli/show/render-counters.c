@@ -9,6 +9,7 @@
 #include "cli/server/remote.h"
 #include "cli/show/render.h"
 #include "cli/show/text.h"
+#include "common/bits.h"
 
 static void
 render_kind (FILE *fp, struct json_object *counters, const char *what,
@@ -37,6 +38,35 @@ render_engines (FILE *fp, struct json_object *status)
     fprintf (fp, "%10" PRIu64 "  %12s\n",
              get_u64 (e, "jobs"), cli_size (get_u64 (e, "bytes"), size));
   }
+}
+
+/* Where a write-out was, in the mean. */
+static void
+render_stages (FILE *fp, struct json_object *status, uint64_t nr)
+{
+  static const struct {
+    const char *text;
+    const char *key[3];
+  } group[] = {
+    { "waited", { "asked_ns", "begun_ns", "gathered_ns" } },
+    { "read", { "read_ns" } },
+    { "coded", { "coded_ns" } },
+    { "logged", { "records_ns", "flushed_ns" } },
+    { "written", { "placed_ns" } },
+  };
+  struct json_object *stages = get_object (status, "stages");
+
+  if (stages == NULL || nr == 0)
+    return;
+  fprintf (fp, "  of these, in the mean:");
+  for (size_t i = 0; i < ARRAY_LEN (group); i++) {
+    double ns = 0;
+
+    for (size_t j = 0; j < 3 && group[i].key[j]; j++)
+      ns += get_u64 (stages, group[i].key[j]);
+    fprintf (fp, "%s %s %.1f ms", i ? "," : "", group[i].text, ns / nr / 1e6);
+  }
+  fputc ('\n', fp);
 }
 
 void
@@ -74,6 +104,8 @@ render_counters (FILE *fp, struct json_object *status)
   fprintf (fp, "  written out %" PRIu64 " times without reading first, %"
            PRIu64 " times with\n",
            get_u64 (c, "full_stripe_writes"), get_u64 (c, "partial_writes"));
+  render_stages (fp, status, get_u64 (c, "full_stripe_writes") +
+                 get_u64 (c, "partial_writes"));
   fprintf (fp, "  cache: %s used of %s, %s not written out yet\n",
            cli_size (get_u64 (cache, "used"), a),
            cli_size (get_u64 (cache, "size"), b),

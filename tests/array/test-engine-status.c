@@ -495,6 +495,54 @@ test_time_left_of_scrub (void **state)
   end_whole (sa);
 }
 
+/* ---- stages of a write-out ----------------------------------------------- */
+
+/* Write these bytes, durably: the stages that time was spent in, and check
+ * that all of it was.
+ */
+static struct array_stages
+stages_of (struct sim_array *sa, uint64_t off, uint64_t len)
+{
+  struct array_stages before, s;
+  uint64_t began, all, sum;
+
+  entry (sa, 0);
+  before = st.stages;
+  all = st.lock.taken;
+  began = sim_now (sa->sim);
+  put (sa, off, len, ARRAY_FUA);
+  entry (sa, 0);
+  assert_true (st.lock.taken > all);
+#define SINCE(key) s.key = st.stages.key - before.key;
+  ARRAY_STAGES (SINCE)
+#undef SINCE
+  all = sim_now (sa->sim) - began;
+  sum = s.asked + s.begun + s.read + s.coded + s.gathered + s.records +
+    s.flushed;
+  assert_in_range (sum, all / 2, all);
+  return s;
+}
+
+static void
+test_stages (void **state)
+{
+  struct sim_array *sa;
+  struct array_stages s;
+
+  sim_consistency = CONSISTENCY_JOURNAL;
+  sa = start_full (3, 2, CHUNK, 8);
+  open_again (sa, ~0, true);
+  s = stages_of (sa, 0, 4096);
+  assert_true (s.read > 0 && s.coded > 0 && s.records > 0 && s.flushed > 0);
+  s = stages_of (sa, 3 * CHUNK, 3 * CHUNK);
+  assert_true (s.read == 0 && s.coded > 0 && s.records > 0 && s.flushed > 0);
+  assert_true (sim_array_pause (sa, 10 * SECOND));
+  entry (sa, 0);
+  assert_true (st.stages.placed > 0 && st.stages.freed > 0);
+  end_whole (sa);
+  sim_consistency = CONSISTENCY_NONE;
+}
+
 static int
 free_all (void **state)
 {
@@ -521,6 +569,7 @@ main (void)
     cmocka_unit_test_teardown (test_lost_blocks, free_all),
     cmocka_unit_test_teardown (test_time_left, free_all),
     cmocka_unit_test_teardown (test_time_left_of_scrub, free_all),
+    cmocka_unit_test_teardown (test_stages, free_all),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

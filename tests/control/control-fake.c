@@ -108,6 +108,9 @@ fake_status (void *opaque, struct array_status *st)
     st->engine[2] = (struct coder_share) { "isal", 1, 100, "" };
   }
   st->cache_dirty = 12;
+  st->stages.read = 5;
+  st->lock.taken = 3;
+  st->lock.held_ns = 2;
 }
 
 static void

@@ -216,6 +216,14 @@ def compare(m, s):
         m.expect(e['failed'] is not None, 'coder_engine_failed', **labels)
     for key in 'size', 'used', 'dirty':
         m.expect(s['cache'][key], f'cache_{key}_bytes', array=a)
+    for key, value in s['stages'].items():
+        m.expect(value / 1e9, 'stage_seconds_total', array=a,
+                 stage=key.removesuffix('_ns'))
+    # The status was asked later, which takes the lock.
+    for key, scale, name in ('taken', 1, 'taken'), ('held_ns', 1e9,
+                                                    'held_seconds'):
+        value = m.get(f'gpuraid_lock_{name}_total', array=a) * scale
+        assert 0 < value <= s['lock'][key] + .5, f'lock {key}: {value}'
 
 
 def main():
