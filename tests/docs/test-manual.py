@@ -516,8 +516,11 @@ class Protocol(unittest.TestCase):
         del s['attached']               # the command has added that
         page = (TOP / 'docs/control-protocol.md').read_text()
         for heading, keys in [('## Status', s), ('`counters`:', s['counters']),
+                              ('`stages`:', s['stages']),
+                              ('`lock`:', s['lock']),
                               ('An entry of `members`:', s['members'][0])]:
-            table = next(part for part in page.split(f'\n{heading}\n')[1]
+            table = next(part for part in re.split(
+                rf'^{re.escape(heading)}', page, flags=re.M)[1]
                          .split('\n\n') if part.lstrip().startswith('|'))
             said = [key for cell in re.findall(r'^\| (`[^|]*) \|', table, re.M)
                     for key in re.findall(r'`(\w+)`', cell)]
