@@ -1,12 +1,15 @@
 /* gpuraid: a pool of objects of one size.
  *
  * With an address sanitizer the content of an idle object is poisoned, so
- * that its use is found as if it had been freed.
+ * that its use is found as if it had been freed; and what is not cleared is
+ * spoilt.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
 #include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +18,9 @@
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
+#define CHECKED true
 #else
+#define CHECKED false
 #define ASAN_POISON_MEMORY_REGION(p, len) ((void) (p), (void) (len))
 #define ASAN_UNPOISON_MEMORY_REGION(p, len) ((void) (p), (void) (len))
 #endif
@@ -26,10 +31,10 @@ struct pool_object {
 };
 
 void
-pool_init (struct pool *p, size_t len)
+pool_init (struct pool *p, size_t len, size_t clear)
 {
-  assert (len >= sizeof (struct pool_object));
-  *p = (struct pool) { .len = len };
+  assert (len >= sizeof (struct pool_object) && clear <= len);
+  *p = (struct pool) { .len = len, .clear = clear };
 }
 
 /* NULL: none is idle. */
@@ -51,10 +56,12 @@ pool_get (struct pool *p)
 {
   struct pool_object *o = take_idle (p);
 
-  if (o == NULL)
-    return calloc (1, p->len);
+  if (o == NULL && (o = malloc (p->len)) == NULL)
+    return NULL;
   if (!PLANTED ("pool-uncleared"))
-    memset (o, 0, p->len);
+    memset (o, 0, p->clear);
+  if (CHECKED)
+    memset ((uint8_t *) o + p->clear, 0xbe, p->len - p->clear);
   return o;
 }
 

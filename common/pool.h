@@ -18,18 +18,22 @@
 #define POOL_MAX_IDLE 4096u
 
 struct pool {
-  size_t len;                   /* bytes of an object */
+  size_t len, clear;            /* bytes of an object */
   struct pool_object *idle;     /* the last one first */
   unsigned nr_idle;
 };
 
-/* len: bytes, at least those of a pointer. */
-extern void pool_init (struct pool *p, size_t len);
+/* len: bytes, at least those of a pointer.  clear: of these, from the start,
+ * pool_get sets to zero.
+ */
+extern void pool_init (struct pool *p, size_t len, size_t clear);
 
 /* Free what is idle.  Nothing may be put back afterwards. */
 extern void pool_end (struct pool *p);
 
-/* An object, all zeroes, aligned as by malloc.  NULL: no memory. */
+/* An object, aligned as by malloc: zeroes, and from clear on anything.  NULL: no
+ * memory.
+ */
 extern void *pool_get (struct pool *p);
 
 /* Give back an object of this pool. */

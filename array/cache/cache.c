@@ -34,6 +34,12 @@ cache_min_len (const struct geometry *g)
   return (uint64_t) cell_len_of (g) * (3 * cells_per_op (g) + 2 * g->k);
 }
 
+static size_t
+line_size (const struct array *a)
+{
+  return sizeof (struct line) + a->g.k * sizeof (struct line_cell);
+}
+
 void
 cache_size (struct array *a, uint64_t len)
 {
@@ -51,6 +57,7 @@ cache_size (struct array *a, uint64_t len)
   a->nr_buckets = 64;
   while (a->nr_buckets < a->nr_cells)
     a->nr_buckets *= 2;
+  pool_init (&a->line_pool, line_size (a), line_size (a));
   list_init (&a->dirty);
   list_init (&a->clean);
   list_init (&a->out);
@@ -101,6 +108,7 @@ cache_free (struct array *a)
         next = line->hash_next;
         free (line);
       }
+  pool_end (&a->line_pool);
   free (a->bucket);
   free (a->free_cell);
   free (a->cells);
@@ -229,7 +237,7 @@ line_get (struct array *a, uint64_t no)
 
   if (line)
     return line;
-  line = calloc (1, sizeof *line + a->g.k * sizeof line->cell[0]);
+  line = pool_get (&a->line_pool);
   if (line == NULL)
     return NULL;
   line->no = no;
@@ -256,7 +264,7 @@ line_forget (struct array *a, struct line *line)
   list_remove (&line->link);
   list_remove (&line->out_link);
   a->nr_lines--;
-  free (line);
+  pool_put (&a->line_pool, line);
 }
 
 static void

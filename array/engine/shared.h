@@ -233,7 +233,7 @@ struct array {
     struct call call;
     struct news news;
   } idle;
-  struct pool op_pool, xfer_pool;
+  struct pool op_pool, xfer_pool, line_pool;
   struct list ops;              /* in progress */
   struct list coding;           /* operations that wait for the coder */
   struct solver *solver;

@@ -26,7 +26,7 @@
 void
 xfer_init (struct array *a)
 {
-  pool_init (&a->xfer_pool, sizeof (struct xfer));
+  pool_init (&a->xfer_pool, sizeof (struct xfer), sizeof (struct xfer));
 }
 
 struct xfer *

@@ -40,11 +40,12 @@ struct op_role {
                                  * its reads have ended */
   uint16_t bad_blocks;          /* reading them gave an error */
   uint16_t wrong_blocks;        /* they had another checksum */
-  uint32_t wrong_crc[CELL_MAX_LEN / BLOCK_LEN]; /* the crcs of these */
-  struct cell *made;            /* made by the coder */
   uint16_t checked_blocks;      /* of old: they have their checksum */
   uint16_t zero_blocks;         /* of what is to be stored: trimmed instead */
   uint16_t crc_blocks;          /* whose crc is known */
+  struct cell *made;            /* made by the coder */
+  /* The rest is not cleared by op_new. */
+  uint32_t wrong_crc[CELL_MAX_LEN / BLOCK_LEN]; /* of wrong_blocks */
   uint32_t crc[CELL_MAX_LEN / BLOCK_LEN];       /* of what is to be stored */
 };
 
@@ -160,7 +161,8 @@ struct op {
   void (*done) (struct array *a, const struct fixed *f);        /* OP_FIX */
   void *opaque;
   unsigned nr_rects;
-  struct rect rect[OP_MAX_RECTS];
+  struct rect rect[OP_MAX_RECTS];       /* from here on op_new clears only
+                                         * what begins a role */
   struct op_role role[];        /* k + m */
 };
 

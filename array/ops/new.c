@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +40,8 @@ void
 op_init (struct array *a)
 {
   pool_init (&a->op_pool,
-             sizeof (struct op) + a->n * sizeof (struct op_role));
+             sizeof (struct op) + a->n * sizeof (struct op_role),
+             offsetof (struct op, rect));
   list_init (&a->ops);
   list_init (&a->coding);
   list_init (&a->pause_waiters);
@@ -70,6 +72,8 @@ op_new (struct array *a, const struct op_type *type, struct line *line)
   list_append (&a->ops, &op->link);
   list_init (&op->zeroing);
   op->log.op = op;
+  for (unsigned r = 0; r < a->n; r++)
+    memset (&op->role[r], 0, offsetof (struct op_role, wrong_crc));
   list_init (&op->log.link);
   a->nr_ops += kind != OP_ZERO;
   a->nr_outs += kind == OP_OUT;
@@ -96,7 +100,6 @@ release_role (struct array *a, struct op_role *o)
     cell_put (a, o->old);
   if (o->made)
     cell_put (a, o->made);
-  memset (o, 0, sizeof *o);
 }
 
 void

@@ -38,7 +38,7 @@ test_last_first (void **state)
   struct pool p;
   uint8_t *a, *b;
 
-  pool_init (&p, LEN);
+  pool_init (&p, LEN, LEN);
   a = get (&p);
   b = get (&p);
   assert_ptr_not_equal (a, b);
@@ -53,6 +53,26 @@ test_last_first (void **state)
   pool_end (&p);
 }
 
+/* Only that far. */
+static void
+test_clear (void **state)
+{
+  static const uint8_t zeroes[LEN];
+  struct pool p;
+
+  pool_init (&p, LEN, 40);
+  for (unsigned i = 0; i < 2; i++) {
+    uint8_t *o = pool_get (&p);
+
+    assert_non_null (o);
+    assert_memory_equal (o, zeroes, 40);
+    assert_true (i == 0 || o[40] != 0);
+    memset (o, 0xff, LEN);
+    pool_put (&p, o);
+  }
+  pool_end (&p);
+}
+
 static void
 test_no_more_than_it_may (void **state)
 {
@@ -60,7 +80,7 @@ test_no_more_than_it_may (void **state)
   const unsigned nr = sizeof o / sizeof o[0];
   struct pool p;
 
-  pool_init (&p, LEN);
+  pool_init (&p, LEN, LEN);
   for (unsigned i = 0; i < nr; i++)
     o[i] = get (&p);
   for (unsigned i = 0; i < nr; i++)
@@ -78,7 +98,7 @@ test_poisoned (void **state)
   struct pool p;
   uint8_t *a;
 
-  pool_init (&p, LEN);
+  pool_init (&p, LEN, LEN);
   a = get (&p);
   assert_null (__asan_region_is_poisoned (a, LEN));
   pool_put (&p, a);
@@ -96,6 +116,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_last_first),
+    cmocka_unit_test (test_clear),
     cmocka_unit_test (test_no_more_than_it_may),
     cmocka_unit_test (test_poisoned),
   };
