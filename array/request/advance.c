@@ -62,10 +62,35 @@ decide (struct array *a, struct request *r)
 }
 
 static void
+copy_for_client (struct call *call)
+{
+  struct request *r = list_item (call, struct request, copy_call);
+
+  request_copy (r);
+  engine_post (r->a, &r->ask);
+}
+
+/* A client that sleeps would have to be woken for this, and ask again: to copy
+ * a few pages takes less time than that.
+ */
+#define COPIED_MAX_LEN (4 * BLOCK_LEN)
+
+static bool
+is_copied (const struct request *r)
+{
+  return r->phase == R_COPY && r->kind != REQUEST_READ && r->nr_fills == 0 &&
+    r->batch_end - r->pos <= COPIED_MAX_LEN;
+}
+
+static void
 decide_for_client (struct array *a, struct request *r)
 {
   decide (a, r);
-  if (!r->asleep) {
+  if (r->asleep)
+    return;
+  if (is_copied (r))
+    engine_call (a, &r->copy_call);
+  else {
     r->decided = true;
     engine_wake (a, &r->wake_call);
   }
@@ -105,6 +130,7 @@ request_init (struct request *r, struct array *a, enum request_kind kind)
   r->waiter.run = request_retry;
   r->ask.run = asked;
   r->wake_call.run = wake_client;
+  r->copy_call.run = copy_for_client;
   list_init (&r->waiter.link);
   list_init (&r->flush_link);
   list_init (&r->held_link);
@@ -234,7 +260,7 @@ note_held (struct array *a, struct request *r)
     list_remove (&r->held_link);
   else if (list_empty (&r->held_link) &&
            (r->kind == REQUEST_WRITE || r->kind == REQUEST_ZERO)) {
-    r->held_since = loop_now (a->loop);
+    r->held_since = engine_now (a);
     list_append (&a->held, &r->held_link);
   }
 }

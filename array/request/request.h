@@ -112,6 +112,7 @@ struct request {
                                  * a->held */
   uint64_t held_since;          /* ns, when it was put there */
   struct call wake_call;
+  struct call copy_call;        /* copy for a client that sleeps */
 };
 
 extern void request_init (struct request *r, struct array *a,

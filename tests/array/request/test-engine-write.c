@@ -306,10 +306,11 @@ test_reading_writes_nothing (void **state)
 }
 
 /* A client that finds the array lock taken does not wait for it: the thread
- * that has it decides, and wakes the client.
+ * that has it decides, and wakes the client; for a small write only when that
+ * has ended.
  */
 static void
-test_decided_by_another (void **state)
+write_by_another (uint32_t len, unsigned nr_wakes)
 {
   struct sim_array *sa = start_full (3, 2, CHUNK, 4);
   struct array *a;
@@ -318,21 +319,20 @@ test_decided_by_another (void **state)
 
   open_again (sa, ~0, true);
   a = sa->a;
-  memset (data + 4096, 7, 8192);
+  memset (data + 4096, 7, len);
   request_init (&r, a, REQUEST_WRITE);
   r.buf = data + 4096;
   r.off = 4096;
-  r.len = 8192;
+  r.len = len;
   r.opaque = &nr_woken;
   r.wake = count_wake;
-  /* To begin, and to end. */
-  for (unsigned i = 1; i <= 2; i++) {
+  for (unsigned i = 1; i <= nr_wakes; i++) {
     engine_lock (a);
     assert_int_equal (request_decide (&r), REQUEST_WAIT);
     assert_int_equal (nr_woken, i - 1);
     engine_unlock (a);
     assert_int_equal (nr_woken, i);
-    if (i == 2)
+    if (i == nr_wakes)
       break;
     assert_int_equal (request_decide (&r), REQUEST_COPY);
     assert_false (request_copy (&r));
@@ -340,6 +340,14 @@ test_decided_by_another (void **state)
   assert_int_equal (request_decide (&r), REQUEST_END);
   assert_int_equal (r.error, 0);
   end_whole (sa);
+}
+
+static void
+test_decided_by_another (void **state)
+{
+  write_by_another (8192, 1);
+  /* To copy, and to end. */
+  write_by_another (5 * 4096, 2);
 }
 
 int
