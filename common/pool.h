@@ -31,8 +31,8 @@ extern void pool_init (struct pool *p, size_t len, size_t clear);
 /* Free what is idle.  Nothing may be put back afterwards. */
 extern void pool_end (struct pool *p);
 
-/* An object, aligned as by malloc: zeroes, and from clear on anything.  NULL: no
- * memory.
+/* An object, aligned as by malloc: zeroes, and from clear on anything.  NULL:
+ * no memory.
  */
 extern void *pool_get (struct pool *p);
 

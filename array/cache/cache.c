@@ -43,21 +43,19 @@ line_size (const struct array *a)
 void
 cache_size (struct array *a, uint64_t len)
 {
-  unsigned ops;
-
   a->cell_len = cell_len_of (&a->g);
   a->cell_blocks = a->cell_len / BLOCK_LEN;
   a->nr_bands = a->g.chunk / a->cell_len;
   a->nr_cells = MIN (len / a->cell_len, 1u << 24);
   a->op_cells = cells_per_op (&a->g);
-  ops = MAX (3 * a->op_cells, a->nr_cells / 2);
-  a->max_ops = ops / a->op_cells;
-  a->max_held = a->nr_cells - ops;
+  a->max_credit = MAX (3 * a->op_cells, a->nr_cells / 2);
+  a->max_held = a->nr_cells - a->max_credit;
   a->arena_len = round_up ((uint64_t) a->nr_cells * a->cell_len, 2 * MIB);
   a->nr_buckets = 64;
   while (a->nr_buckets < a->nr_cells)
     a->nr_buckets *= 2;
   pool_init (&a->line_pool, line_size (a), line_size (a));
+  pool_init (&a->part_pool, sizeof (struct cell), sizeof (struct cell));
   list_init (&a->dirty);
   list_init (&a->clean);
   list_init (&a->out);
@@ -109,6 +107,7 @@ cache_free (struct array *a)
         free (line);
       }
   pool_end (&a->line_pool);
+  pool_end (&a->part_pool);
   free (a->bucket);
   free (a->free_cell);
   free (a->cells);
@@ -124,6 +123,12 @@ put (struct array *a, struct cell *c)
   assert (c->refs > 0);
   if (--c->refs > 0)
     return false;
+  if (c->of) {
+    struct cell *of = c->of;
+
+    pool_put (&a->part_pool, c);
+    return put (a, of);
+  }
   a->free_cell[a->nr_free++] = c;
   return true;
 }
@@ -201,13 +206,65 @@ pop_cell (struct array *a)
   return c;
 }
 
-bool
-cells_get (struct array *a, unsigned nr, struct cell **cell)
+static unsigned
+parts_in_cell (const struct array *a, const struct cell_parts *p)
 {
-  if (!make_free (a, nr))
+  return p->nr == 0 ? 1 : a->cell_blocks / p->nr;
+}
+
+unsigned
+cell_parts_init (const struct array *a, struct cell_parts *p, unsigned b0,
+                 unsigned nr)
+{
+  *p = (struct cell_parts) { .b0 = b0, .nr = nr };
+  if (parts_in_cell (a, p) == 1)
+    p->nr = 0;
+  return div_round_up (a->op_cells, parts_in_cell (a, p));
+}
+
+void
+cell_parts_end (struct array *a, struct cell_parts *p)
+{
+  if (p->of)
+    cell_put (a, p->of);
+  p->of = NULL;
+}
+
+/* The next part.  The data of all begins so that each has its blocks where a
+ * whole cell has them.
+ */
+static struct cell *
+next_part (struct array *a, struct cell_parts *p)
+{
+  struct cell *c;
+
+  if (p->left == 0) {
+    cell_parts_end (a, p);
+    p->of = pop_cell (a);
+    p->left = parts_in_cell (a, p);
+  }
+  c = pool_get (&a->part_pool);
+  if (c == NULL)
+    abort ();           /* as in array/io/xfer.c */
+  if (p->left > 1 || !PLANTED ("part-given-twice"))
+    p->left--;
+  c->of = p->of;
+  c->of->refs++;
+  c->refs = 1;
+  c->data = c->of->data + ((size_t) p->left * p->nr - p->b0) * BLOCK_LEN;
+  return c;
+}
+
+bool
+cells_get (struct array *a, struct cell_parts *p, unsigned nr,
+           struct cell **cell)
+{
+  const unsigned more = nr > p->left ? nr - p->left : 0;
+
+  if (!make_free (a, div_round_up (more, parts_in_cell (a, p))))
     return false;
   for (unsigned i = 0; i < nr; i++)
-    cell[i] = pop_cell (a);
+    cell[i] = p->nr ? next_part (a, p) : pop_cell (a);
   return true;
 }
 
@@ -403,10 +460,11 @@ line_reserve_cell (struct array *a, struct line *line, unsigned role)
    */
   if (a->nr_held >= a->max_held && line->op == NULL && line->readers == 0)
     drop_clean (a, line);
-  if (a->nr_held >= a->max_held || !cells_get (a, 1, &c)) {
+  if (a->nr_held >= a->max_held || !make_free (a, 1)) {
     line_settle (a, line);
     return false;
   }
+  c = pop_cell (a);
 
   if (lc->c && lc->dirty) {
     /* Frozen by an abandoned write: move the line's content. */

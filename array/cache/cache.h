@@ -2,7 +2,7 @@
  *
  * Cells are carved from the arena.  Three users take them: lines that hold
  * dirty or frozen data (bounded by a->max_held), operations (at most
- * a->max_ops, each at most a->op_cells), and clean lines, which give them
+ * a->max_credit, each at most a->op_cells), and clean lines, which give them
  * back when others need them.  So an operation that has a credit always gets
  * its cells, perhaps after a reader has copied out, and a full cache can
  * always be written out.
@@ -18,7 +18,9 @@
 #include "array/engine/room.h"
 
 struct cell {
-  uint8_t *data;                /* a->cell_len bytes of the arena */
+  uint8_t *data;                /* a->cell_len bytes of the arena, of which a
+                                 * part has some */
+  struct cell *of;              /* it is a part of this one; or NULL */
   unsigned refs;                /* a line, operations, readers copying out */
   unsigned frozen;              /* operations, and abandoned writes, that
                                  * read it: not to be written to */
@@ -75,10 +77,25 @@ extern void cache_size (struct array *a, uint64_t len);
 /* Get the memory, after the fork.  0 or a positive errno. */
 extern int cache_start (struct array *a);
 
-/* Get nr free cells for an operation, with one reference each.  If false,
+/* The cells of an operation.  If it needs few blocks, several of these are
+ * parts of one cell: struct cells, too, which have only these blocks.
+ */
+struct cell_parts {
+  unsigned b0, nr;              /* blocks of a part; nr 0: no cell is divided */
+  struct cell *of;              /* the last one that was; or NULL */
+  unsigned left;                /* parts of it that are left */
+};
+
+/* How many cells one operation takes at most, if it needs these blocks. */
+extern unsigned cell_parts_init (const struct array *a, struct cell_parts *p,
+                                 unsigned b0, unsigned nr);
+extern void cell_parts_end (struct array *a, struct cell_parts *p);
+
+/* Get nr cells, or parts, for an operation, with one reference each.  If false,
  * wait on a->cell_waiters.
  */
-extern bool cells_get (struct array *a, unsigned nr, struct cell **cell);
+extern bool cells_get (struct array *a, struct cell_parts *p, unsigned nr,
+                       struct cell **cell);
 extern void cell_put (struct array *a, struct cell *c);
 
 /* Drop the content of clean lines, of up to nr of them. */

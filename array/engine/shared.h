@@ -211,8 +211,9 @@ struct array {
   unsigned max_held;            /* clients wait above this */
   unsigned op_cells;            /* the most for one operation */
   unsigned nr_ops;              /* operations that hold a credit */
-  unsigned nr_outs;             /* of those, write-outs */
-  unsigned max_ops;
+  unsigned credit;              /* theirs, in cells */
+  unsigned out_credit;          /* of that, of write-outs */
+  unsigned max_credit;
   struct line **bucket;
   unsigned nr_buckets;          /* a power of two */
   uint64_t nr_lines;
@@ -233,7 +234,7 @@ struct array {
     struct call call;
     struct news news;
   } idle;
-  struct pool op_pool, xfer_pool, line_pool;
+  struct pool op_pool, xfer_pool, line_pool, part_pool;
   struct list ops;              /* in progress */
   struct list coding;           /* operations that wait for the coder */
   struct solver *solver;

@@ -112,6 +112,8 @@ struct op {
   uint16_t replay;              /* OP_FIX: these blocks from the journal, in
                                  * place */
   uint64_t since;               /* OP_OUT: ns, when its stage began */
+  unsigned credit;              /* cells */
+  struct cell_parts parts;
   struct logged log;            /* OP_LOGGING to OP_WRITING */
   uint64_t lost_slots, epoch;   /* of the array, as last planned */
   bool logged;                  /* all of it is durable: no flush waits */

@@ -9,31 +9,54 @@
 
 #include "array/cache/cache.h"
 #include "array/ops/internal.h"
+#include "common/plant.h"
 
 /* ---- credits and memory ------------------------------------------------- */
 
-/* One credit is reserved for write-outs, so that readers always progress.
- * Write-outs take at most three quarters, so that readers and a rebuild
- * continue when they wait for a member.  A rebuild leaves one to readers.
+/* The credit of one operation is reserved for write-outs, so that readers
+ * always progress.  Write-outs take at most three quarters, so that readers and
+ * a rebuild continue when they wait for a member.  A rebuild leaves that of one
+ * to readers.
  */
 static bool
-has_credit (const struct array *a, enum op_kind kind)
+has_credit (const struct array *a, enum op_kind kind, unsigned credit)
 {
-  const unsigned max_outs = a->max_ops - MAX (1, a->max_ops / 4);
-  const unsigned kept = a->nr_outs == 0;
+  const unsigned one = a->op_cells, all = a->max_credit;
+  const unsigned kept = a->out_credit == 0 ? one : 0;
 
   switch (kind) {
   case OP_ZERO: return true;    /* it needs no cells */
-  case OP_OUT: return a->nr_ops < a->max_ops && a->nr_outs < max_outs;
-  case OP_READ: return a->nr_ops + kept < a->max_ops;
-  default: return a->nr_ops + kept + 1 < a->max_ops;
+  case OP_OUT: return a->credit + credit <= all &&
+      a->out_credit + credit <= all - MAX (one, all / 4);
+  case OP_READ: return a->credit + kept + credit <= all;
+  default: return a->credit + kept + one + credit <= all;
   }
 }
 
 bool
 op_has_credit (const struct array *a)
 {
-  return has_credit (a, OP_OUT);
+  return has_credit (a, OP_OUT, a->op_cells);
+}
+
+/* A write-out of few blocks of its line takes less; but a quarter at least, as
+ * many more than are of use wait for each other.
+ */
+static unsigned
+credit_of (const struct array *a, enum op_kind kind, const struct line *line,
+           struct cell_parts *parts)
+{
+  unsigned first = 0, end = a->cell_blocks;
+  uint16_t dirty = 0;
+
+  for (unsigned r = 0; kind == OP_OUT && r < a->g.k; r++)
+    dirty |= line->cell[r].dirty;
+  if (dirty) {
+    first = __builtin_ctz (dirty);
+    end = 32 - __builtin_clz (dirty);
+  }
+  return kind == OP_ZERO ? 0 :
+    MAX (a->op_cells / 4, cell_parts_init (a, parts, first, end - first));
 }
 
 void
@@ -54,9 +77,11 @@ struct op *
 op_new (struct array *a, const struct op_type *type, struct line *line)
 {
   const enum op_kind kind = type->kind;
+  struct cell_parts parts = { 0 };
+  const unsigned credit = credit_of (a, kind, line, &parts);
   struct op *op;
 
-  if (!has_credit (a, kind))
+  if (!has_credit (a, kind, credit))
     return NULL;
   op = pool_get (&a->op_pool);
   if (op == NULL)
@@ -76,7 +101,11 @@ op_new (struct array *a, const struct op_type *type, struct line *line)
     memset (&op->role[r], 0, offsetof (struct op_role, wrong_crc));
   list_init (&op->log.link);
   a->nr_ops += kind != OP_ZERO;
-  a->nr_outs += kind == OP_OUT;
+  op->credit = credit;
+  op->parts = parts;
+  a->credit += credit;
+  if (kind == OP_OUT)
+    a->out_credit += credit;
   if (line) {
     op->log.row = line_row (a, line->no);
     op->log.nr_rows = a->cell_blocks;
@@ -107,12 +136,17 @@ op_free (struct array *a, struct op *op)
 {
   for (unsigned r = 0; r < a->n; r++)
     release_role (a, &op->role[r]);
+  cell_parts_end (a, &op->parts);
   if (a->sums)
     sums_unpin (a, &op->pin);
   list_remove (&op->link);
   list_remove (&op->waiter.link);
   a->nr_ops -= op->type->kind != OP_ZERO;
-  a->nr_outs -= op->type->kind == OP_OUT;
+  a->credit -= op->credit;
+  if (PLANTED ("credit-twice"))
+    a->credit -= op->credit;
+  if (op->type->kind == OP_OUT)
+    a->out_credit -= op->credit;
   pool_put (&a->op_pool, op);
   engine_run_waiters (a, &a->cell_waiters);
 }

@@ -421,7 +421,7 @@ get_from_line (struct array *a, struct op *op, unsigned nr,
     if (lc->c && lc->dirty == 0 && lc->busy == 0 && lc->c->frozen == 0)
       line_drop_cell (a, op->line, r);
   }
-  return cells_get (a, nr, cell);
+  return cells_get (a, &op->parts, nr, cell);
 }
 
 bool
@@ -444,7 +444,8 @@ op_get_cells (struct array *a, struct op *op)
     if (op->role[r].made)
       make &= ~BIT (r);
   nr = nr_bits (read) + nr_bits (make);
-  if (!cells_get (a, nr, cell) && !get_from_line (a, op, nr, cell)) {
+  if (!cells_get (a, &op->parts, nr, cell) &&
+      !get_from_line (a, op, nr, cell)) {
     list_move (&a->cell_waiters, &op->waiter.link);
     return false;
   }

@@ -83,7 +83,8 @@ start_lines (struct array *a)
       continue;
     list_remove (&line->out_link);
     if (!op_out (a, line)) {
-      list_append (&a->out, &line->out_link);
+      /* It stays the first: others need less, and would pass it forever. */
+      list_append (a->out.next, &line->out_link);
       break;
     }
   }

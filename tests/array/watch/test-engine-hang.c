@@ -121,6 +121,39 @@ test_reads_do_not_wait_for_writes (void **state)
   end_hung (sa, disk);
 }
 
+/* A write-out of a block takes a quarter of the credit of one of a stripe: then
+ * the cells that it reads and makes are parts of a cell.
+ */
+static void
+test_small_writes_take_less (void **state)
+{
+  struct sim_array *sa = start_hung (true);
+  const unsigned disk = SLOT, all = 4 * MIB / CHUNK / 2;
+  const unsigned most = (all - all / 4) / 8;
+  struct sim_request *w[64];
+
+  start_writes (sa, w);
+  assert_int_equal (sa->a->nr_ops, most);
+  pass (sa, 40 * SECOND);
+  end_writes (w);
+  end_hung (sa, disk);
+
+  sa = start_hung (true);
+  for (unsigned i = 0; i < 64; i++) {
+    const uint64_t off = i * 4 * CHUNK + i % 4 * CHUNK + i % 3 * 4096;
+
+    data[off] ^= 0xff;
+    w[i] = start_request (sa, REQUEST_WRITE, data + off, off, 4096, 0);
+  }
+  pass (sa, 3 * SECOND);
+  /* Not all of them write to that member. */
+  assert_in_range (sa->a->nr_ops, 3 * most, 4 * most);
+  assert_int_equal (sa->a->credit, 2 * sa->a->nr_ops);
+  pass (sa, 40 * SECOND);
+  end_writes (w);
+  end_hung (sa, disk);
+}
+
 /* It is on its way out then: the command waits for the same record. */
 static struct sim_request *
 fail_again (const struct sim_request *f)
@@ -452,6 +485,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_reads_do_not_wait_for_writes),
+    cmocka_unit_test (test_small_writes_take_less),
     cmocka_unit_test (test_fail),
     cmocka_unit_test (test_fail_in_a_change),
     cmocka_unit_test (test_timeout),
