@@ -27,6 +27,19 @@
 #define JOURNAL_ENTRY_MAX_BLOCKS (CHUNK_MAX_LEN / BLOCK_LEN)
 #define JOURNAL_ZERO_MAX_BLOCKS (1u << 24)      /* with JOURNAL_ENTRY_ZERO */
 
+/* Where a member has so many bytes of data, overwrites in large writes wait for
+ * shorter rings: docs/benchmarks.md.
+ */
+#define JOURNAL_LARGE_LEN (UINT64_C (1) << 30)
+#define JOURNAL_GOOD_RING_LEN (UINT64_C (64) << 20)
+
+static inline bool
+journal_ring_is_short (const struct member_layout *l)
+{
+  return l->ring_len > 0 && l->ring_len < JOURNAL_GOOD_RING_LEN &&
+    l->data_len >= JOURNAL_LARGE_LEN;
+}
+
 /* The ring's array and slot: every structure in the ring is sealed with them.
  */
 struct ring_id {

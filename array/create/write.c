@@ -25,6 +25,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "raidmap/bitmap.h"
+#include "raidmap/journal.h"
 #include "raidmap/limits.h"
 #include "raidmap/uuid.h"
 
@@ -262,13 +263,15 @@ check_distinct (struct member *const *members, unsigned nr,
 uint64_t
 create_ring_len (const struct config *c, uint64_t member_size)
 {
-  const uint64_t least = MAX (4 * (uint64_t) c->chunk, limits.ring_min_len);
   const uint64_t len = c->size ? c->size / c->k : member_size;
+  uint64_t least = MAX (4 * (uint64_t) c->chunk, limits.ring_min_len);
 
   if (c->consistency != CONSISTENCY_JOURNAL)
     return 0;
   if (c->journal_size)
     return c->journal_size;
+  if (len >= JOURNAL_LARGE_LEN)
+    least = MAX (least, JOURNAL_GOOD_RING_LEN);
   return MIN (MAX (round_down (len / 64, BLOCK_LEN), least), 256 * MIB);
 }
 

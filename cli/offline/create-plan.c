@@ -9,6 +9,7 @@
 #include "array/plan/code.h"
 #include "cli/cli.h"
 #include "cli/offline/create-plan.h"
+#include "cli/offline/short-ring.h"
 
 static unsigned
 nr_slots (const struct create_plan *p)
@@ -109,5 +110,6 @@ create_plan_show (const struct create_plan *p)
   printf ("  parity      %s\n", cli_size (p->g.m * p->l.data_len, size));
   show_part (p, "journal", p->l.ring_len);
   show_part (p, "checksums", p->l.table_len);
+  show_short_ring (&p->l);
   show_writes (p);
 }

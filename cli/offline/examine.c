@@ -18,6 +18,7 @@
 #include "array/stores/copies.h"
 #include "cli/cli.h"
 #include "cli/offline/examine.h"
+#include "cli/offline/short-ring.h"
 #include "cli/offline/udev.h"
 #include "cli/show/render.h"
 #include "cli/show/text.h"
@@ -169,6 +170,7 @@ show (const struct member *m, const struct examined *e)
     printf ("  %s at %" PRIu64 ", %" PRIu64 " bytes\n",
             i == 0 ? "data       " : "grown by   ", p.data_off, p.len);
   }
+  show_short_ring (&sb->l);
   printf ("  epoch       %" PRIu64 "\n", sb->record.self.ballot.epoch);
   printf ("  shut down   %s\n", sb->clean ? "cleanly" : "not, or running");
   if (sb->host[0]) {

@@ -97,6 +97,18 @@ grep -q 'no gpuraid superblock: .*(gpuraid scan finds members)' "$tmp/err" || fa
 "$gpuraid" examine "$shm/nothing" 2>"$tmp/err" && fail "of nothing"
 [ "$(wc -l <"$tmp/err")" = 1 ] || fail "not one line: $(cat "$tmp/err")"
 
+# ---- a journal that is short for its member
+
+for i in 0 1; do
+  truncate -s 1100M "$shm/large$i"
+done
+"$gpuraid" create k=1 m=1 "$shm"/large[01] >/dev/null
+"$gpuraid" examine "$shm/large0" | grep -q short && fail "the default is short"
+"$gpuraid" create --force k=1 m=1 journal-size=16M "$shm"/large[01] >/dev/null
+"$gpuraid" examine "$shm/large0" | grep -q 'short  *journal of 16 MiB' ||
+  fail "the short journal is not shown"
+rm "$shm"/large[01]
+
 # ---- a host name as long as one can be
 
 if [ "$(id -u)" = 0 ] && unshare --uts true 2>/dev/null; then
