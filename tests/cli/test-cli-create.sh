@@ -77,13 +77,13 @@ said out "journal     24 MiB: 4 MiB of each member"
 # A journal that is short for its member; not by default.
 run 0 create --dry-run k=2 m=1 size=2G new1 new2 new3
 said out "journal     192 MiB: 64 MiB of each member"
-! grep -q short out || fail "the default is short"
+! grep -q short "$tmp/out" || fail "the default is short"
 run 0 create --dry-run k=2 m=1 size=2047M new1 new2 new3
 said out "16.0 MiB of each member"
-! grep -q short out || fail "a small member has a short journal"
+! grep -q short "$tmp/out" || fail "a small member has a short journal"
 run 0 create --dry-run k=2 m=1 size=2G journal-size=63M new1 new2 new3
 said out "short       journal of 63 MiB"
-said out "as long as with 64 MiB"
+said out "long as with 64 MiB"
 
 run 0 create --dry-run k=1 m=1 consistency=none a b
 said out "opening it with 1 missing needs degraded=force"
