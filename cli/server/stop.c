@@ -137,6 +137,9 @@ look_at_device (const char *name, struct control_client *c, bool keep,
   return r;
 }
 
+/* A client that has just gone is still seen for a moment: no word of it. */
+#define LOOKS_BEFORE_SAID 5u
+
 /* Until no more clients are connected than but, or as long as p says.  How many
  * there are, or -1 reported.  durable: of these.
  */
@@ -146,6 +149,7 @@ await_clients (struct control_client *c, const struct patience *p, uint64_t but,
 {
   const struct timespec pause = { .tv_nsec = 100000000 };
   uint64_t last = 0;
+  unsigned looks = 0;           /* that have seen as many */
 
   for (;;) {
     struct json_object *status = remote_status (c, true);
@@ -158,7 +162,8 @@ await_clients (struct control_client *c, const struct patience *p, uint64_t but,
     /* What waits for space is sent again, if it is only theirs. */
     refused = !p->force && would_lose (status, durable && nr <= but);
     over = nr <= but || is_over (p, status);
-    if (!refused && nr > but && (nr != last || over))
+    looks = nr == last ? looks + 1 : 0;
+    if (!refused && nr > but && (looks == LOOKS_BEFORE_SAID || over))
       say (p, status, nr);
     json_object_put (status);
     if (refused)
