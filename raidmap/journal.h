@@ -27,7 +27,7 @@
 #define JOURNAL_ENTRY_MAX_BLOCKS (CHUNK_MAX_LEN / BLOCK_LEN)
 #define JOURNAL_ZERO_MAX_BLOCKS (1u << 24)      /* with JOURNAL_ENTRY_ZERO */
 
-/* Where a member has so many bytes of data, overwrites in large writes wait for
+/* Where a member has as many bytes of data, overwrites in large writes wait for
  * shorter rings: docs/benchmarks.md.
  */
 #define JOURNAL_LARGE_LEN (UINT64_C (1) << 30)
