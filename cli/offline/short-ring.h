@@ -18,8 +18,8 @@ show_short_ring (const struct member_layout *l)
 
   if (journal_ring_is_short (l))
     printf ("  short       journal of %s: overwriting in large writes may take "
-            "3 times as\n              long as with %s, and it can't be changed "
-            "later\n", cli_size (l->ring_len, has),
+            "3 times as\n              long as with %s, and it can't be "
+            "changed later\n", cli_size (l->ring_len, has),
             cli_size (JOURNAL_GOOD_RING_LEN, good));
 }
 
