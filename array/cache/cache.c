@@ -236,6 +236,7 @@ cell_parts_end (struct array *a, struct cell_parts *p)
 static struct cell *
 next_part (struct array *a, struct cell_parts *p)
 {
+  ptrdiff_t block;
   struct cell *c;
 
   if (p->left == 0) {
@@ -251,7 +252,8 @@ next_part (struct array *a, struct cell_parts *p)
   c->of = p->of;
   c->of->refs++;
   c->refs = 1;
-  c->data = c->of->data + ((size_t) p->left * p->nr - p->b0) * BLOCK_LEN;
+  block = (ptrdiff_t) (p->left * p->nr) - p->b0;
+  c->data = c->of->data + block * (ptrdiff_t) BLOCK_LEN;
   return c;
 }
 
