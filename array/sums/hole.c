@@ -86,6 +86,16 @@ sums_find_hole (struct array *a, uint64_t row, uint64_t *end,
   return true;
 }
 
+uint64_t
+sums_hole_after (const struct sums *s, uint64_t row)
+{
+  const struct sums_hole *h = &s->hole;
+  const uint64_t page_no = row / limits.table_page_entries;
+
+  return page_no >= h->end && page_no < h->data_end ?
+    h->data_end * limits.table_page_entries : UINT64_MAX;
+}
+
 void
 sums_hole_born (struct sums *s, uint64_t page_no)
 {

@@ -99,6 +99,7 @@ struct sums {
 
   /* Pages being stored on the rebuild's targets. */
   struct sums_pin target_pin;
+  uint64_t target_end;          /* row */
   unsigned target_stores;
   unsigned target_tries;        /* to read the pages */
   struct list target_waiters;
@@ -175,6 +176,11 @@ sums_hole_has (const struct sums *s, uint64_t page_no)
 
 /* array/sums/hole.c: a page that is in it is to be stored. */
 extern void sums_hole_born (struct sums *s, uint64_t page_no);
+
+/* Of a row that is not in it: the first one behind it that may be in a hole, as
+ * far as was asked.
+ */
+extern uint64_t sums_hole_after (const struct sums *s, uint64_t row);
 
 /* Forget what was in memory of slots that have new members. */
 extern void sums_forget_slots (struct array *a);

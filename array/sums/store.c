@@ -465,8 +465,6 @@ sums_store_targets (struct array *a, uint64_t *row, uint64_t end,
   if (s == NULL || (a->failed && s->target_stores == 0))
     return true;
   while (*row < end || s->target_pin.nr > 0) {
-    const uint64_t upto = MIN (end, sums_pin_end (a, *row));
-
     if (s->target_stores > 0) {
       list_move (&s->target_waiters, &w->link);
       return false;
@@ -480,8 +478,11 @@ sums_store_targets (struct array *a, uint64_t *row, uint64_t end,
         *row = MIN (hole_end, end);
         continue;
       }
+      s->target_end = MIN (MIN (end, sums_pin_end (a, *row)),
+                           sums_hole_after (s, *row));
     }
-    if (!sums_pin (a, &s->target_pin, *row, upto - *row, LOW_BITS (a->n), w))
+    if (!sums_pin (a, &s->target_pin, *row, s->target_end - *row,
+                   LOW_BITS (a->n), w))
       return false;
     for (unsigned i = 0; i < s->target_pin.nr; i++) {
       struct sums_page *p = s->target_pin.page[i];
@@ -500,7 +501,7 @@ sums_store_targets (struct array *a, uint64_t *row, uint64_t end,
     for (unsigned i = 0; i < s->target_pin.nr; i++)
       if (s->target_pin.page[i]->born)
         store_targets (a, s->target_pin.page[i]);
-    *row = upto;
+    *row = s->target_end;
     if (--s->target_stores == 0)
       sums_unpin (a, &s->target_pin);
   }

@@ -46,7 +46,7 @@ before=$(reads)
 replace_member 1 "$new"
 wait_healthy
 after=$(reads)
-[ $((after - before)) -lt $((table / 4)) ] ||
+[ $((after - before)) -lt $((table / 16)) ] ||
   fail "the rebuild read $((after - before)) bytes"
 before=$after
 "$gpuraid" scrub "$control" || fail "scrub: status $?"
