@@ -15,11 +15,21 @@
 #include "array/passes/pass.h"
 #include "common/plant.h"
 
-#define MAX_IN_FLIGHT 256u              /* lines */
+/* Lines in flight: as many as end within this time, so that what a client asks
+ * for then does not wait longer; and at most.
+ */
+#define IN_FLIGHT_NS 10000000u
+#define MAX_IN_FLIGHT 256u
 
-/* How often a rebuild's cursor is saved, and the length of its window. */
+/* How often a rebuild's cursor is saved, and the least length of its window.
+ */
 #define SAVE_NS UINT64_C (5000000000)
 #define WINDOW_LEN (32 * MIB)           /* bytes of a member */
+
+/* A window costs a flush: it has what a rebuild does in a second, if that is
+ * more, and at most as many times the least.
+ */
+#define MAX_WINDOWS 8u
 
 /* In order of urgency. */
 static const struct pass_kind *const kinds[] = {
@@ -74,6 +84,22 @@ position (const struct array *a, const struct pass *p)
   return p->kind->to_targets ? p->next * a->cell_len : p->done;
 }
 
+uint64_t
+pass_window_len (struct array *a, const struct pass *p)
+{
+  const uint64_t rate = p->running && p->kind->to_targets ?
+    rate_get (&p->rate, engine_now (a), position (a, p)) : 0;
+
+  return round_down (MIN (MAX (rate, a->window_len),
+                          MAX_WINDOWS * a->window_len), a->window_len);
+}
+
+static unsigned
+least_in_flight (const struct array *a)
+{
+  return MIN (limits.rebuild_in_flight_len / a->cell_len, MAX_IN_FLIGHT);
+}
+
 static void
 begin_window (struct array *a, struct pass *p)
 {
@@ -92,6 +118,7 @@ begin_window (struct array *a, struct pass *p)
     p->nr_regions = a->nr_unsynced;
   }
   p->next = p->start / a->cell_len;
+  p->most = MAX (p->most, least_in_flight (a));
   rate_note (&p->rate, loop_now (a->loop), position (a, p));
   p->failed = false;
   p->phase = PASS_PREPARING;
@@ -105,12 +132,33 @@ pass_fixed (struct array *a, struct pass *p, const struct fixed *f)
   p->nr_lost += nr_bits (f->lost);
 }
 
+/* A line has ended.  Each time that as many have as may be in flight: was that
+ * within the time?
+ */
+static void
+adapt_most (struct array *a, struct pass *p)
+{
+  const uint64_t now = engine_now (a);
+  const uint64_t took = now - p->counted;
+
+  if (++p->nr_ended < p->most)
+    return;
+  if (took < IN_FLIGHT_NS)
+    p->most = MIN (2 * p->most, MAX_IN_FLIGHT);
+  else if (took > 2 * IN_FLIGHT_NS)
+    p->most /= 2;
+  p->most = MAX (p->most, least_in_flight (a));
+  p->nr_ended = 0;
+  p->counted = now;
+}
+
 static void
 line_fixed (struct array *a, const struct fixed *f)
 {
   struct pass *p = f->opaque;
 
   p->in_flight--;
+  adapt_most (a, p);
   p->done += a->cell_len;
   rate_note (&p->rate, loop_now (a->loop), position (a, p));
   if (p->kind->to_targets)
@@ -151,11 +199,9 @@ static void
 copy_some (struct array *a, struct pass *p)
 {
   const uint64_t end = p->end / a->cell_len;
-  const unsigned most =
-    MIN (limits.rebuild_in_flight_len / a->cell_len, MAX_IN_FLIGHT);
   unsigned skipped = 0;
 
-  while (p->next < end && p->in_flight < most && !p->failed) {
+  while (p->next < end && p->in_flight < p->most && !p->failed) {
     uint64_t roles, next = p->next + 1;
 
     if (skipped == limits.rebuild_max_skipped) {

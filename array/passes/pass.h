@@ -48,6 +48,9 @@ struct pass {
                                  * lines */
   uint64_t next;                /* line */
   unsigned in_flight;           /* lines */
+  unsigned most;                /* that may be: adapt_most */
+  unsigned nr_ended;            /* lines, since then: */
+  uint64_t counted;             /* ns */
   bool failed;                  /* something in the window */
   bool paused;                  /* by command: no line begins.  Only while
                                  * pass_is_wanted */
@@ -97,6 +100,9 @@ struct pass_kind {
   /* The window is flushed.  False as in prepare. */
   bool (*end) (struct array *a, struct pass *p);
 };
+
+/* Bytes of a member, for a rebuild. */
+extern uint64_t pass_window_len (struct array *a, const struct pass *p);
 
 /* array/passes/rebuild.c, resync.c */
 extern const struct pass_kind rebuild_pass, resync_pass;

@@ -164,7 +164,7 @@ rebuild_hole_prepare (struct array *a, struct pass *p, uint64_t *end)
   const uint64_t most = MIN (p->start + MAX_HOLE, a->sb.l.data_len);
   uint64_t hole;
 
-  *end = MIN (p->start + a->window_len, a->sb.l.data_len);
+  *end = MIN (p->start + pass_window_len (a, p), a->sb.l.data_len);
   if (h->asking || (h->trims > 0 && !PLANTED ("hole-trimmed-late")))
     return false;
   if (!h->asked) {

@@ -53,7 +53,7 @@ choose_window (struct array *a, struct pass *p)
     return PASS_NOTHING;
   p->start = p->end = start;
   if (a->sums)
-    set_end (a, p, start + a->window_len);
+    set_end (a, p, start + pass_window_len (a, p));
   else
     rebuild_hole_begin (a, p);  /* prepare sets it */
   return PASS_WINDOW;

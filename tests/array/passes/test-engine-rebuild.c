@@ -108,6 +108,49 @@ test_holes_are_not_read (void **state)
   end_whole (sa);
 }
 
+/* The most lines in flight, and the longest window, of a rebuild where each I/O
+ * takes this long.
+ */
+static void
+rebuild_of (uint64_t delay_ns, unsigned *most, uint64_t *window_len)
+{
+  struct sim_array *sa = start_full (2, 1, CHUNK, 600);
+  const struct pass *p;
+
+  limits.rebuild_in_flight_len = 2 * CHUNK;
+  sa->window_len = 4 * CHUNK;
+  sa->cache_len = 16 << 20;
+  open_again (sa, ~0, true);
+  assert_int_equal (sim_array_fail (sa, 0), 0);
+  assert_int_equal (sim_array_replace (sa, 0, sim_array_add_disk (sa)), 0);
+  for (unsigned i = 0; i < sa->nr_disks; i++)
+    sa->disk[i]->min_delay_ns = sa->disk[i]->max_delay_ns = delay_ns;
+  p = sa->a->pass;
+  *most = *window_len = 0;
+  do {
+    *most = MAX (*most, p->in_flight);
+    *window_len = MAX (*window_len, p->end - p->start);
+    assert_true (sim_step (sa->sim));
+  } while (sa->a->irregular_slots);
+  limits = default_limits;
+  end_whole (sa);
+}
+
+/* They follow from how long it takes. */
+static void
+test_more_at_once (void **state)
+{
+  uint64_t window_len;
+  unsigned most;
+
+  rebuild_of (50000, &most, &window_len);
+  assert_in_range (most, 16, 256);
+  assert_int_equal (window_len, 8 * 4 * CHUNK);
+  rebuild_of (300000000, &most, &window_len);
+  assert_int_equal (most, 2);
+  assert_int_equal (window_len, 4 * CHUNK);
+}
+
 static void
 test_cursor_survives (void **state)
 {
@@ -201,7 +244,7 @@ static void
 progress_of_two (bool new)
 {
   struct array_progress now = { 0 }, last, resync;
-  struct sim_array *sa = start_full (2, 2, CHUNK, 64);
+  struct sim_array *sa = start_full (2, 2, CHUNK, 256);
   bool behind = false, full;
 
   limits.rebuild_in_flight_len = 2 * CHUNK;
@@ -329,6 +372,7 @@ main (void)
     cmocka_unit_test (test_rebuild_two_in_one_pass),
     cmocka_unit_test (test_zeroes_are_trimmed),
     cmocka_unit_test (test_holes_are_not_read),
+    cmocka_unit_test (test_more_at_once),
     cmocka_unit_test (test_cursor_survives),
     cmocka_unit_test (test_rebuild_pauses),
     cmocka_unit_test (test_progress_of_two),
