@@ -268,7 +268,7 @@ walk_rebuild (const char *walk)
   struct sim_array *sa = start ();
   struct sim_request q;
 
-  sa->a->window_len = 4 * CHUNK;
+  sa->a->window_len = CHUNK;
   must (sim_array_fail (sa, 0) == 0, sa->said);
   learn (sa);
   sim_array_init_replace (&q, sa, 0, sim_array_add_disk (sa));
