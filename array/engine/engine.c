@@ -1,8 +1,8 @@
 /* gpuraid: the array lock, and the work done when it is released.
  *
- * A separate engine thread was measured and is too slow: two hand-offs per
- * request left a third to two thirds of the rate before any I/O.  So the
- * thread with news runs the engine.
+ * The thread with news runs the engine.  A separate engine thread costs two
+ * hand-offs a request, which left a third to two thirds of the rate before any
+ * I/O; what it gave where the lock is always taken: docs/benchmarks.md.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

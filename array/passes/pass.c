@@ -139,7 +139,7 @@ static void
 adapt_most (struct array *a, struct pass *p)
 {
   const uint64_t now = engine_now (a);
-  const uint64_t took = now - p->counted;
+  const uint64_t took = now - p->adapted;
 
   if (++p->nr_ended < p->most)
     return;
@@ -149,7 +149,7 @@ adapt_most (struct array *a, struct pass *p)
     p->most /= 2;
   p->most = MAX (p->most, least_in_flight (a));
   p->nr_ended = 0;
-  p->counted = now;
+  p->adapted = now;
 }
 
 static void

@@ -48,9 +48,9 @@ struct pass {
                                  * lines */
   uint64_t next;                /* line */
   unsigned in_flight;           /* lines */
-  unsigned most;                /* that may be: adapt_most */
-  unsigned nr_ended;            /* lines, since then: */
-  uint64_t counted;             /* ns */
+  unsigned most;                /* lines that may be in flight */
+  unsigned nr_ended;            /* lines, since most was adapted last */
+  uint64_t adapted;             /* ns, when that was */
   bool failed;                  /* something in the window */
   bool paused;                  /* by command: no line begins.  Only while
                                  * pass_is_wanted */
@@ -101,7 +101,9 @@ struct pass_kind {
   bool (*end) (struct array *a, struct pass *p);
 };
 
-/* Bytes of a member, for a rebuild. */
+/* With the array lock held: how long the next window of a rebuild is, in bytes
+ * of a member.  Whole cells.
+ */
 extern uint64_t pass_window_len (struct array *a, const struct pass *p);
 
 /* array/passes/rebuild.c, resync.c */

@@ -99,7 +99,8 @@ struct sums {
 
   /* Pages being stored on the rebuild's targets. */
   struct sums_pin target_pin;
-  uint64_t target_end;          /* row */
+  uint64_t target_end;          /* row: up to which they are pinned, which
+                                 * stays as it is while some are */
   unsigned target_stores;
   unsigned target_tries;        /* to read the pages */
   struct list target_waiters;
