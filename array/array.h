@@ -34,7 +34,9 @@ struct config;
 extern struct array *array_new (const struct config *c, struct assembly *a,
                                 struct coder *coder);
 
-/* After the fork: memory, coder, loop (taken over).  0, or -1 reported. */
+/* After the fork: memory, coder, loop (taken over), threads.  0, or -1
+ * reported.
+ */
 extern int array_start (struct array *a, struct loop *loop);
 
 /* Called before the first write, by a connection or a command: puts a new

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "array/cache/cache.h"
+#include "array/engine/thread.h"
 #include "array/health/event.h"
 #include "array/health/health.h"
 #include "array/journal/journal.h"
@@ -252,6 +253,13 @@ array_start (struct array *a, struct loop *loop)
     return -1;
   if (loop->ops->add_buffer)
     loop->ops->add_buffer (loop, a->arena, a->arena_len);
+  if (coder_nr_cpus () >= limits.engine_thread_min_cpus) {
+    err = engine_thread_start (a);
+    if (err) {
+      log_error ("pthread_create: %s", strerror (err));
+      return -1;
+    }
+  }
   if (a->events->fn) {
     engine_lock (a);            /* it may be degraded already */
     engine_unlock (a);
@@ -328,6 +336,7 @@ array_free (struct array *a)
       watch_stop (a);
     }
   }
+  engine_thread_stop (a);
   end_remote_io (a);
   if (has_io_in_flight (a)) {
     log_notice ("a member that was taken out still owes answers");

@@ -26,6 +26,7 @@
   .ahead_regions = 3,                           \
   .sums_min_pages = 16,                         \
   .ring_threads = 16,                           \
+  .engine_thread_min_cpus = 4,                  \
   .txn_max_ops = 4096,                          \
   .hedge_loop_ns = 150000,                      \
   .tick_ns = 200000000,                         \

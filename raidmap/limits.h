@@ -41,6 +41,8 @@ struct limits {
                                  * 8 */
   unsigned ring_threads;        /* that read the rings of a journal when it is
                                  * opened */
+  unsigned engine_thread_min_cpus;      /* with fewer an array has no engine
+                                         * thread */
   unsigned txn_max_ops;         /* of one transaction of the journal */
   uint64_t hedge_loop_ns;       /* a member whose small reads in a client's
                                  * thread mostly take as long is read by the

@@ -1,17 +1,19 @@
 /* gpuraid: the array lock, and the work done when it is released.
  *
- * The thread with news runs the engine.  A separate engine thread costs two
- * hand-offs a request, which left a third to two thirds of the rate before any
- * I/O; what it gave where the lock is always taken: docs/benchmarks.md.
+ * The thread with news runs the engine.  To hand each request to another costs
+ * two hand-offs, which left a third to two thirds of the rate before any I/O;
+ * so only where the lock is taken anyway the engine thread does it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
 #include "array/engine/engine.h"
-#include "array/engine/shared.h"
+#include "array/engine/internal.h"
 #include "array/engine/state.h"
 
-static void
+/* ---- deferred work ----------------------------------------------------- */
+
+void
 deferred_init (struct deferred *d)
 {
   list_init (&d->xfers);
@@ -24,25 +26,25 @@ deferred_init (struct deferred *d)
   d->last_wake = &d->wakes;
 }
 
-int
-engine_init (struct engine *e, const struct engine_hooks *hooks)
-{
-  int err;
-
-  e->hooks = hooks;
-  err = pthread_mutex_init (&e->lock, NULL);
-  if (err)
-    return err;
-  atomic_init (&e->news, NULL);
-  list_init (&e->ready);
-  deferred_init (&e->deferred);
-  return 0;
-}
+#define TAKE_CHAIN(to, from, head, last)        \
+  do {                                          \
+    if ((from)->head) {                         \
+      *(to)->last = (from)->head;               \
+      (to)->last = (from)->last;                \
+      (from)->head = NULL;                      \
+      (from)->last = &(from)->head;             \
+    }                                           \
+  } while (0)
 
 void
-engine_destroy (struct engine *e)
+deferred_take (struct deferred *to, struct deferred *from)
 {
-  pthread_mutex_destroy (&e->lock);
+  list_splice (&to->xfers, &from->xfers);
+  to->nr_xfers += from->nr_xfers;
+  from->nr_xfers = 0;
+  TAKE_CHAIN (to, from, jobs, last_job);
+  TAKE_CHAIN (to, from, calls, last_call);
+  TAKE_CHAIN (to, from, wakes, last_wake);
 }
 
 void
@@ -69,10 +71,69 @@ engine_wake (struct array *a, struct call *c)
   a->engine.deferred.last_wake = &c->next;
 }
 
+static void
+run_calls (struct call *call)
+{
+  for (struct call *next; call; call = next) {
+    next = call->next;
+    call->run (call);
+  }
+}
+
+static void
+carry_out (struct array *a, struct deferred *d, bool away)
+{
+  struct coder_job *job, *next_job;
+
+  run_calls (d->wakes);
+  if (d->nr_xfers > 0)
+    a->engine.hooks->carry (a, &d->xfers, d->nr_xfers);
+  run_calls (d->calls);
+  for (job = d->jobs; job; job = next_job) {
+    next_job = job->next;
+    job->away = away;
+    coder_submit (a->coder, job);
+  }
+}
+
+/* ---- the engine -------------------------------------------------------- */
+
+int
+engine_init (struct engine *e, const struct engine_hooks *hooks)
+{
+  int err;
+
+  e->hooks = hooks;
+  err = pthread_mutex_init (&e->lock, NULL);
+  if (err)
+    return err;
+  pthread_mutex_init (&e->thread.lock, NULL);
+  pthread_cond_init (&e->thread.woken, NULL);
+  deferred_init (&e->thread.decided);
+  atomic_init (&e->news, NULL);
+  list_init (&e->ready);
+  deferred_init (&e->deferred);
+  return 0;
+}
+
+void
+engine_destroy (struct engine *e)
+{
+  pthread_cond_destroy (&e->thread.woken);
+  pthread_mutex_destroy (&e->thread.lock);
+  pthread_mutex_destroy (&e->lock);
+}
+
 void
 engine_run_waiters (struct array *a, struct list *waiters)
 {
   list_splice (&a->engine.ready, waiters);
+}
+
+static bool
+thread_decides (const struct engine_thread *t)
+{
+  return atomic_load (&t->state) == THREAD_DECIDES;
 }
 
 /* ---- the array lock -------------------------------------------------- */
@@ -94,9 +155,13 @@ static void
 hold_ends (struct array *a)
 {
   struct engine *e = &a->engine;
+  const bool busy = a->nr_ops > 0;
 
   if (e->held_since)
     e->held_ns += loop_now (a->loop) - e->held_since;
+  /* All read it: write it only if it changes. */
+  if (busy != atomic_load_explicit (&e->thread.busy, memory_order_relaxed))
+    atomic_store_explicit (&e->thread.busy, busy, memory_order_relaxed);
   pthread_mutex_unlock (&e->lock);
 }
 
@@ -123,7 +188,9 @@ engine_now (struct array *a)
   return a->engine.now;
 }
 
-/* With the lock held: run news and waiters until there are none. */
+/* With the lock held: run news and waiters until there are none; once if the
+ * engine thread decides, so that what it has decided does not wait.
+ */
 static void
 run_all (struct array *a)
 {
@@ -151,56 +218,11 @@ run_all (struct array *a)
     }
     e->hooks->turn (a);
     if (list_empty (&e->ready) &&
-        atomic_load_explicit (&e->news, memory_order_relaxed) == NULL)
+        (thread_decides (&e->thread) ||
+         atomic_load_explicit (&e->news, memory_order_relaxed) == NULL))
       break;
   }
   e->hooks->last (a);
-}
-
-#define TAKE_CHAIN(e, d, head, last)            \
-  do {                                          \
-    if ((e)->head) {                            \
-      *(d)->last = (e)->head;                   \
-      (d)->last = (e)->last;                    \
-      (e)->head = NULL;                         \
-      (e)->last = &(e)->head;                   \
-    }                                           \
-  } while (0)
-
-static void
-take_deferred (struct deferred *e, struct deferred *d)
-{
-  list_splice (&d->xfers, &e->xfers);
-  d->nr_xfers += e->nr_xfers;
-  e->nr_xfers = 0;
-  TAKE_CHAIN (e, d, jobs, last_job);
-  TAKE_CHAIN (e, d, calls, last_call);
-  TAKE_CHAIN (e, d, wakes, last_wake);
-}
-
-static void
-run_calls (struct call *call)
-{
-  for (struct call *next; call; call = next) {
-    next = call->next;
-    call->run (call);
-  }
-}
-
-static void
-carry_out (struct array *a, struct deferred *d)
-{
-  struct coder_job *job, *next_job;
-
-  run_calls (d->wakes);
-  if (d->nr_xfers > 0)
-    a->engine.hooks->carry (a, &d->xfers, d->nr_xfers);
-  run_calls (d->calls);
-  for (job = d->jobs; job; job = next_job) {
-    next_job = job->next;
-    job->away = d->away;
-    coder_submit (a->coder, job);
-  }
 }
 
 static bool
@@ -212,9 +234,10 @@ try_lock (struct array *a)
   return true;
 }
 
-/* Take the array lock if there is news and the lock is free.  The exchange
- * reads the latest value.  A poster whose news it misses comes after it, and
- * so finds in its own try that the array lock was released.
+/* Take the array lock if there is news, the lock is free, and the engine thread
+ * does not decide.  The exchange reads the latest value.  A poster whose news
+ * it misses comes after it, and so finds in its own try that the array lock was
+ * released.
  */
 static bool
 try_lock_for_news (struct array *a)
@@ -222,7 +245,7 @@ try_lock_for_news (struct array *a)
   struct news *none = NULL;
 
   return !atomic_compare_exchange_strong (&a->engine.news, &none, NULL) &&
-    try_lock (a);
+    !thread_decides (&a->engine.thread) && try_lock (a);
 }
 
 /* Set while this thread carries out decisions: it checks for news afterwards,
@@ -234,38 +257,101 @@ try_lock_for_news (struct array *a)
 static __thread const struct array *carrying
   __attribute__ ((tls_model ("initial-exec")));
 
+/* Without the lock.  True: this thread has it again, as there is news. */
+static bool
+carry (struct array *a, struct deferred *d, bool away)
+{
+  const struct array *outer = carrying;
+
+  carrying = a;
+  carry_out (a, d, away);
+  carrying = outer;
+  if (outer == a || !try_lock_for_news (a))
+    return false;
+  log_hold ();
+  return true;
+}
+
 /* client: this thread is a client's, which only does its own work; a loop's
  * thread brings the news of others.
  */
 static void
 let_go (struct array *a, bool client)
 {
-  struct engine *e = &a->engine;
-  const struct array *outer = carrying;
   struct deferred d;
+  bool away;
 
-  for (;;) {
+  do {
     deferred_init (&d);
     do {
       run_all (a);
-      take_deferred (&e->deferred, &d);
-      d.away = !client && a->nr_ops > 1;
+      deferred_take (&d, &a->engine.deferred);
+      away = !client && a->nr_ops > 1;
       hold_ends (a);
     } while (try_lock_for_news (a));
     log_release ();
-    carrying = a;
-    carry_out (a, &d);
-    carrying = outer;
-    if (outer == a || !try_lock_for_news (a))
-      break;
-    log_hold ();
+  } while (carry (a, &d, away));
+}
+
+void
+engine_decide (struct array *a, struct deferred *d)
+{
+  engine_lock (a);
+  run_all (a);
+  deferred_take (d, &a->engine.deferred);
+  hold_ends (a);
+  log_release ();
+}
+
+void
+engine_carry (struct array *a, struct deferred *d)
+{
+  if (carry (a, d, true))
+    let_go (a, false);
+}
+
+bool
+engine_get_decided (struct engine_thread *t, struct deferred *d)
+{
+  bool has;
+
+  deferred_init (d);
+  pthread_mutex_lock (&t->lock);
+  has = atomic_exchange (&t->has_decided, false);
+  deferred_take (d, &t->decided);
+  pthread_mutex_unlock (&t->lock);
+  return has;
+}
+
+/* This thread is awake, and has nothing to carry out yet. */
+static void
+help (struct array *a)
+{
+  struct engine_thread *t = &a->engine.thread;
+  struct deferred d;
+
+  if (atomic_load (&t->has_decided) && engine_get_decided (t, &d))
+    engine_carry (a, &d);
+}
+
+/* A client's thread has found the array lock taken. */
+static void
+want_thread (struct engine_thread *t)
+{
+  enum thread_state asleep = THREAD_ASLEEP;
+
+  if (atomic_load (&t->busy) &&
+      atomic_compare_exchange_strong (&t->state, &asleep, THREAD_DECIDES)) {
+    pthread_mutex_lock (&t->lock);
+    pthread_cond_signal (&t->woken);
+    pthread_mutex_unlock (&t->lock);
   }
 }
 
 bool
 engine_try_lock (struct array *a)
 {
-  if (!try_lock (a))
+  if (thread_decides (&a->engine.thread) || !try_lock (a))
     return false;
   log_hold ();
   return true;
@@ -274,9 +360,15 @@ engine_try_lock (struct array *a)
 void
 engine_ask (struct array *a, struct news *n)
 {
+  struct engine_thread *t = &a->engine.thread;
+
   engine_post_lazily (a, n);
-  if (engine_try_lock (a))
+  if (thread_decides (t))
+    help (a);
+  else if (engine_try_lock (a))
     let_go (a, true);
+  else
+    want_thread (t);
 }
 
 void
@@ -301,7 +393,11 @@ engine_post_lazily (struct array *a, struct news *n)
 void
 engine_kick (struct array *a)
 {
-  if (carrying != a && try_lock (a)) {
+  if (carrying == a)
+    return;
+  if (thread_decides (&a->engine.thread))
+    help (a);
+  else if (try_lock (a)) {
     log_hold ();
     let_go (a, false);
   }

@@ -21,6 +21,9 @@
  * no thread to sleep that has other work, and what was decided last is still in
  * the holder's cache.
  *
+ * While the array is busy, the engine thread (array/engine/thread.h) takes the
+ * lock for all of them.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
@@ -58,14 +61,41 @@ struct call {
   void (*run) (struct call *c);
 };
 
-/* Decided under the lock, to be carried out without it. */
+/* Decided under the lock, to be carried out without it.  It has links into
+ * itself: deferred_take moves it.
+ */
 struct deferred {
   struct list xfers;
   size_t nr_xfers;
   struct coder_job *jobs, **last_job;
   struct call *calls, **last_call;
   struct call *wakes, **last_wake;      /* before all else */
-  bool away;                    /* coder jobs: see struct coder_job */
+};
+
+/* Of the engine thread, array/engine/thread.h. */
+enum thread_state {
+  THREAD_NONE,                  /* there is no such thread */
+  THREAD_ASLEEP,
+  THREAD_CARRIES,               /* awake; others decide */
+  THREAD_DECIDES,               /* others rely on it */
+};
+
+struct engine_thread {
+  /* Any thread reads these. */
+  _Alignas (CACHE_LINE) _Atomic enum thread_state state;
+  atomic_bool busy;             /* operations are under way */
+
+  _Alignas (CACHE_LINE) atomic_bool has_decided;
+  pthread_mutex_t lock;
+  /* What it has decided, until another thread takes it.  Nothing is left in it
+   * outside THREAD_DECIDES.
+   */
+  struct deferred decided;
+  bool ends;
+  pthread_cond_t woken;         /* or it ends */
+
+  bool runs;                    /* there is a thread to join */
+  pthread_t thread;
 };
 
 /* Functions that the engine calls. */
@@ -96,6 +126,8 @@ struct engine {
   uint64_t held_since;          /* ns; 0: this one is not measured */
   uint64_t held_ns;             /* of those that were */
   struct deferred deferred;
+
+  struct engine_thread thread;
 };
 
 extern int engine_init (struct engine *e, const struct engine_hooks *hooks);
@@ -107,7 +139,7 @@ extern void engine_destroy (struct engine *e);
 extern void engine_lock (struct array *a);
 extern void engine_unlock (struct array *a);
 
-/* False: another thread has it. */
+/* False: another thread has it, or decides. */
 extern bool engine_try_lock (struct array *a);
 
 /* A client's thread, which could not have the lock: as engine_post.  What n is

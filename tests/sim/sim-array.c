@@ -7,6 +7,7 @@
  */
 
 #include <assert.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -290,6 +291,7 @@ sim_array_open (struct sim_array *sa, uint64_t which,
   sa->coder.inner = coder_isal_new (0);
   assert (sa->coder.inner != NULL);
   limits.ring_threads = 1;
+  limits.engine_thread_min_cpus = UINT_MAX;
   sa->a = array_new (&sa->c, &as, &sa->coder.coder);
   if (sa->a == NULL) {          /* the journal can't be recovered */
     assembly_free (&as);
@@ -315,6 +317,7 @@ sim_array_open (struct sim_array *sa, uint64_t which,
     array_set_events (sa->a, sa->event, sa);
   if (array_start (sa->a, &sa->loop) == -1)
     abort ();
+  sim_thread_start (sa);
   return 0;
 }
 
@@ -383,6 +386,7 @@ sim_array_abandon (struct sim_array *sa)
   bool stopped = false;
 
   sa->dead = true;
+  sim_thread_stop (sa);
   for (unsigned i = 0; i < MAX_STEPS && !stopped; i++)
     if (!fail_one (sa)) {
       stopped = stop_step (sa->a) && !fail_one (sa);

@@ -94,7 +94,9 @@ struct sim_array {
   uint64_t watch_ns;            /* 0: never */
   array_event_fn event;         /* NULL, or array_set_events; its opaque is
                                  * this sim_array */
-  uint64_t max_pause_ns;        /* of a client or the coder */
+  uint64_t max_pause_ns;        /* of a client, the coder or the engine
+                                 * thread */
+  bool thread;                  /* there is an engine thread */
 
   /* Of the array that is open. */
   struct array *a;
@@ -104,6 +106,8 @@ struct sim_array {
   struct list in_flight;        /* struct tracked */
   struct list requests;
   uint64_t nr_held;             /* requests that were, so far */
+  bool thread_steps;            /* an event for its next step is under way */
+  bool thread_rests;            /* in that it goes to sleep */
   bool dead;                    /* every I/O fails, nothing counts */
   uint64_t dead_ns;             /* time that went on since, for the engine */
   struct sim_disk *at[MAX_SLOTS];       /* when it was stopped: the disk of each
@@ -163,6 +167,15 @@ extern bool sim_array_stop (struct sim_array *sa);
  * operation never ended.
  */
 extern bool sim_array_abandon (struct sim_array *sa);
+
+/* ---- the engine thread: sim-thread.c ----------------------------------- */
+
+extern void sim_thread_start (struct sim_array *sa);
+extern bool sim_thread_decides (const struct sim_array *sa);
+/* A request may have woken it. */
+extern void sim_thread_woken (struct sim_array *sa);
+/* When the array is abandoned. */
+extern void sim_thread_stop (struct sim_array *sa);
 
 /* ---- requests -------------------------------------------------------- */
 

@@ -66,18 +66,21 @@ is_held (const struct sim_request *q)
     any_hangs (r->fill, r->nr_fills);
 }
 
-/* Now and then as if another thread had the array lock: that one decides. */
+/* Now and then as if another thread had the array lock: that one decides, and
+ * the engine thread may be woken.
+ */
 static enum request_next
 decide (struct sim_request *q)
 {
   struct array *a = q->sa->a;
   enum request_next next;
 
-  if (sim_below (q->sa->sim, 4) > 0)
+  if (sim_below (q->sa->sim, 4) > 0 || sim_thread_decides (q->sa))
     return request_decide (&q->r);
   engine_lock (a);
   next = request_decide (&q->r);
   engine_unlock (a);
+  sim_thread_woken (q->sa);
   return next;
 }
 

@@ -112,6 +112,7 @@ draw_array (struct run *r)
   draw_hedge (d, &r->hedge);
   if (sim_below (d, 4) > 0)
     limits.idle_ns = UINT64_C (1000000) << sim_below (d, 14);
+  r->thread = sim_below (d, 4) == 0;
   sim_free (d);
   return nr_stripes;
 }
@@ -123,7 +124,8 @@ draw_describe (const struct run *r, char *text, size_t len)
             "regions of %u, %u in a page; cells of %u, %u steps, bundles of "
             "%u, inline %u, rebuild %" PRIu64 ", %u skipped, %u repairs, %u "
             "ahead, tick %" PRIu64 "; ring of %" PRIu64 ", %u in a "
-            "transaction; %u entries in a page, %u pages; idle %" PRIu64,
+            "transaction; %u entries in a page, %u pages; idle %" PRIu64
+            "%s",
             r->g.k, r->g.m, r->g.chunk, r->sa->nr_stripes, r->nr_clients,
             r->sa->l.region_len, limits.page_regions, limits.cell_max_len,
             limits.request_steps, limits.bundle_max_xfers,
@@ -131,5 +133,6 @@ draw_describe (const struct run *r, char *text, size_t len)
             limits.rebuild_max_skipped, limits.rebuild_max_repairs,
             limits.ahead_regions, limits.tick_ns, r->sa->l.ring_len,
             limits.txn_max_ops, r->sums ? limits.table_page_entries : 0,
-            limits.sums_min_pages, limits.idle_ns);
+            limits.sums_min_pages, limits.idle_ns,
+            r->thread ? "; an engine thread" : "");
 }

@@ -79,6 +79,7 @@ struct run {
   bool use_spares;
   uint64_t spare_delay_ns;
   struct hedge_policy hedge;
+  bool thread;                  /* the array has an engine thread */
   unsigned spare_seats;         /* how many more members may be open than
                                  * are found */
   uint64_t faulty;              /* disks that may lose writes, or hang */

@@ -79,6 +79,7 @@ start_run (struct run *r, uint64_t seed)
   r->sim = r->sa->sim;
   r->sa->spare_delay_ns = r->spare_delay_ns;
   r->sa->hedge = r->hedge;
+  r->sa->thread = r->thread;
   r->g = large = r->sa->g;
   l = r->sa->l;
   r->n = r->g.k + r->g.m;
