@@ -397,7 +397,7 @@ recovery_is_outdated (const struct array *a)
 unsigned
 recovery_decision (const struct array *a)
 {
-  return a->recovery->nr_decisions;
+  return is_wanted (a->recovery) ? a->recovery->nr_decisions : 0;
 }
 
 /* A block of a ring can't be read: it will be logged again if it is of the
