@@ -265,11 +265,13 @@ test_repair_beside_a_target (void **state)
   struct sim_array *sa = start_with_sums (1, 2);
   const uint64_t row = CHUNK_BLOCKS * 3;
   const unsigned slot = slot_of (sa, row, 0);
+  const unsigned new = sim_array_add_disk (sa);
+  struct table_entry e;
   struct seat *t;
 
   sa->window_len = CHUNK;
   open_again (sa, ~0, true);
-  assert_int_equal (sim_array_replace (sa, slot, sim_array_add_disk (sa)), 0);
+  assert_int_equal (sim_array_replace (sa, slot, new), 0);
   assert_int_equal (sim_array_fail (sa, slot), 0);
   t = sa->a->at[slot][1];
   while (t->cursor < 4 * CHUNK)
@@ -281,6 +283,15 @@ test_repair_beside_a_target (void **state)
   assert_int_equal (t->state, SEAT_TARGET);
   assert_true (sim_array_settle (sa, 600 * SECOND));
   assert_true (sa->a->counters.repaired_blocks > 0);
+  assert_true (sim_array_stop (sa));
+  e = sim_array_entry (sa, sa->disk[new], slot, row);
+  for (unsigned role = 1; role < 3; role++) {
+    const unsigned other = slot_of (sa, row, role);
+
+    assert_int_equal (sim_array_entry (sa, sa->disk[other], other,
+                                       row).generation, e.generation);
+  }
+  open_again (sa, ~0, true);
   check_clean (scrub (sa, false));
   end_whole (sa);
 }

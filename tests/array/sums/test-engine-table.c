@@ -132,9 +132,28 @@ set_bad_pages (struct sim_array *sa, uint64_t row, uint64_t slots)
                         TABLE_PAGE_LEN);
 }
 
+static uint64_t always_bad;     /* slots */
+
+static void
+set_bad_again (void *opaque, struct sim_disk *d, enum io_kind kind,
+               const uint8_t *bytes, uint64_t len, uint64_t off)
+{
+  set_bad_pages (opaque, 0, always_bad);
+}
+
+/* The page of row 0 stays so when it is written, until clear_bad. */
+static void
+set_always_bad (struct sim_array *sa, uint64_t slots)
+{
+  always_bad = slots;
+  set_bad_pages (sa, 0, slots);
+  sim_watch (sa->sim, set_bad_again, sa);
+}
+
 static void
 clear_bad (struct sim_array *sa)
 {
+  sim_watch (sa->sim, NULL, NULL);
   for (unsigned i = 0; i < sa->nr_disks; i++)
     memset (sa->disk[i]->bad, 0, sa->disk_size / SIM_BLOCK);
 }
@@ -229,7 +248,7 @@ test_unreadable_page_never_written (void **state)
     sa = start_empty (2, 1, CHUNK, NR_STRIPES);
     put (sa, sa->g.size - 4096, 4096, ARRAY_FUA);
     open_again (sa, ~0, true);
-    set_bad_pages (sa, 0, BIT (slot));
+    set_always_bad (sa, BIT (slot));
     no = sim_array_add_disk (sa);
     assert_int_equal (sim_array_replace (sa, slot, no), 0);
     assert_true (sim_array_settle (sa, 600 * SECOND));
@@ -290,7 +309,7 @@ test_first_write_to_an_unreadable_page (void **state)
   sa = start_empty (2, 1, CHUNK, NR_STRIPES);
   other = slot_of (sa, 0, 0);
   bad = slot_of (sa, 0, 2);
-  set_bad_pages (sa, 0, BIT (bad));
+  set_always_bad (sa, BIT (bad));
   put (sa, 0, 4096, ARRAY_FUA);
   assert_int_equal (sa->a->counters.table_bytes, 0);
   crash_array (sa);
