@@ -6,6 +6,7 @@
 #   make test T=NAME...      only these: ring means test-ring.c, and .sh
 #                            or .py of that name
 #   make lint                what scripts/check has for style and layers
+#   make lock-check          is a library called under the array lock?
 #   make unit                only build the unit tests
 #   make objects             only compile, all that a program or a test has
 #   make man                 the manual pages, in build/man/; the list of them
@@ -100,7 +101,8 @@ cli     := $(foreach d,cli $(call rooms,cli),$(call folder,$(d)))
 tests_of = $(sort $(wildcard $(foreach d,tests/* tests/*/*,$(d)/test-*.$(1))))
 test_c  := $(call tests_of,c)
 fuzz_c  := $(sort $(wildcard tests/fuzz/fuzz-*.c))
-not_helpers := $(foreach d,docs fake-cuda powerfail preload tools walks,tests/$(d)/%)
+not_helpers := $(foreach d,docs fake-cuda lock-check powerfail preload tools \
+	walks,tests/$(d)/%)
 helpers := $(patsubst %.c,$(B)/%.o,\
 	$(filter-out $(test_c) $(fuzz_c) $(not_helpers),\
 	$(sort $(wildcard tests/*.c tests/*/*.c tests/*/*/*.c))))
@@ -163,6 +165,30 @@ $(walked): CFLAGS += -O0 -finstrument-functions \
 $(B)/walks/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# Says which calls are made under the array lock; see scripts/dev/lock-check.
+locked  := $(patsubst $(B)/%,$(B)/lock/%,\
+	$(filter $(foreach d,array common gf member raidmap,$(B)/$(d)/%),$(core)))
+$(foreach t,$(test_c:.c=),$(eval $(B)/lock/$(notdir $(t)): $(B)/$(t).o))
+$(unit:$(B)/tests/%=$(B)/lock/%): $(B)/lock/lock-check.o $(B)/libtest.a \
+		$(B)/lock/locked.a $(B)/libgpuraid.a
+	$(CC) $(LDFLAGS) $(FASTLD) -no-pie -o $@ $(filter %.o,$^) \
+	  $(filter %.a,$^) $(LIBS) -lcmocka -lJerasure
+# Each frame can be found, and each call is made where it stands.
+lock_flags := -O1 -g1 -w -fno-omit-frame-pointer -fno-optimize-sibling-calls \
+	-DLOCK_CHECK
+$(locked): $(B)/lock/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -O2 -g,$(CFLAGS)) $(lock_flags) -MMD -MP -c -o $@ $<
+$(B)/lock/locked.a: $(locked) scripts/dev/lock-check
+	rm -f $@ && ar rc $@ $(locked)
+	scripts/dev/lock-check --calls $@ >$(@D)/calls
+	objcopy --redefine-syms=$(@D)/calls $@
+$(B)/lock/calls.h: $(B)/lock/locked.a
+	sed 's/ .*/)/; s/^/CALL (/' $(@D)/calls >$@
+$(B)/lock/lock-check.o: tests/lock-check/lock-check.c $(B)/lock/calls.h
+	$(CC) $(CFLAGS) -fno-builtin $(lock_flags) \
+	  -DCALLS='"$(B)/lock/calls.h"' -c -o $@ $<
 
 # As where the linker puts constants and code into one segment.
 $(B)/tests/test-killed-client: FASTLD := -Wl,-z,noseparate-code
@@ -368,6 +394,9 @@ test: $(named_c) $(if $(named_s),all)
 lint:
 	scripts/check style
 
+lock-check:
+	scripts/dev/lock-check
+
 # Do files of a folder call each other in a circle?
 circles: all
 	for d in array attach bench cli common control gf gpu measure member \
@@ -406,7 +435,7 @@ clean:
 	rm -rf build build-* nbdkit-gpuraid-plugin.so gpuraid \
 	  gpuraid-bench
 
-.PHONY: all programs man unit objects fuzz check circles test lint install uninstall \
+.PHONY: all programs man unit objects fuzz check circles lock-check test lint install uninstall \
 	dist clean always
 .SECONDARY:
 

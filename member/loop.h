@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "common/lock-check.h"
+
 struct member;
 struct loop;
 
@@ -90,18 +92,21 @@ struct loop {
 static inline void
 loop_submit (struct loop *l, struct io **ios, size_t nr)
 {
+  lock_check_call ("loop_submit");
   l->ops->submit (l, ios, nr);
 }
 
 static inline void
 loop_timer (struct loop *l, struct timer *t, uint64_t at_ns)
 {
+  lock_check_call ("loop_timer");
   l->ops->timer (l, t, at_ns);
 }
 
 static inline uint64_t
 loop_now (struct loop *l)
 {
+  lock_check_call ("loop_now");
   return l->ops->now (l);
 }
 

@@ -10,6 +10,7 @@
 #include "array/engine/engine.h"
 #include "array/engine/internal.h"
 #include "array/engine/state.h"
+#include "common/lock-check.h"
 
 /* ---- deferred work ----------------------------------------------------- */
 
@@ -149,6 +150,7 @@ hold_begins (struct array *a)
   e->now = 0;
   e->held_since =
     e->nr_holds++ % MEASURED_OF == 0 && a->loop ? engine_now (a) : 0;
+  lock_check_held (true);
 }
 
 static void
@@ -157,6 +159,7 @@ hold_ends (struct array *a)
   struct engine *e = &a->engine;
   const bool busy = a->nr_ops > 0;
 
+  lock_check_held (false);
   if (e->held_since)
     e->held_ns += loop_now (a->loop) - e->held_since;
   /* All read it: write it only if it changes. */
