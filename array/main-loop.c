@@ -16,7 +16,7 @@
 static void
 rooms_tick (struct array *a, struct news *n)
 {
-  const uint64_t now = loop_now (a->loop);
+  const uint64_t now = engine_now (a);
 
   a->tick_armed = false;
   for (const struct room *const *r = rooms; *r; r++)

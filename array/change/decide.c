@@ -247,7 +247,7 @@ start_confirm (struct array *a)
 static bool
 rests (struct array *a)
 {
-  if (a->rest_until > 0 && loop_now (a->loop) >= a->rest_until)
+  if (a->rest_until > 0 && engine_now (a) >= a->rest_until)
     a->rest_until = 0;
   return a->rest_until > 0 && a->writable && !a->failed &&
     (a->nr_dirty > 0 || !list_empty (&a->ops)) && !PLANTED ("change-no-rest");

@@ -241,7 +241,7 @@ grow_turn (struct array *a)
   }
   if (gr->phase != GROW_PREPARING)
     return;
-  rate_note (&gr->rate, loop_now (a->loop), gr->done);
+  rate_note (&gr->rate, engine_now (a), gr->done);
   if (!grow_prepare (a))
     return;
   gr->phase = GROW_FLUSHING;
@@ -351,7 +351,7 @@ grow_status (const struct array *a, struct array_status *st)
   progress->running = true;
   progress->done = gr->done;
   progress->total = gr->total;
-  rate_fill (&gr->rate, loop_now (a->loop), gr->done, gr->total - gr->done,
+  rate_fill (&gr->rate, engine_now (a), gr->done, gr->total - gr->done,
              progress);
 }
 

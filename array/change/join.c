@@ -91,7 +91,7 @@ may_come (const struct array *a, unsigned slot)
   for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
     if (a->membership.device[dev].state == DEVICE_MISSING &&
         a->membership.device[dev].slot == slot)
-      return loop_now (a->loop) - a->writable_since < a->spare_delay_ns;
+      return engine_now (a) - a->writable_since < a->spare_delay_ns;
   return false;
 }
 

@@ -128,8 +128,8 @@ apply (struct array *a)
   tell_joined (a);
   seats_close_retired (a);
   a->change = NULL;
-  a->rest_until = loop_now (a->loop) +
-    MIN (loop_now (a->loop) - c->began, REST_MAX_NS);
+  a->rest_until = engine_now (a) +
+    MIN (engine_now (a) - c->began, REST_MAX_NS);
   /* A member may have failed after its part of the last round. */
   a->change_wanted = false;
   for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
@@ -142,7 +142,7 @@ apply (struct array *a)
   if (c->kind == CHANGE_OPEN) {
     a->opening = false;
     a->writable = true;
-    a->writable_since = loop_now (a->loop);
+    a->writable_since = engine_now (a);
     if (save_has_beat (a))
       lease_renew (a, loop_boot_time (a->loop));
     free (a->found);
@@ -396,7 +396,7 @@ change_new (struct array *a, enum change_kind kind, struct command *cmd)
   list_init (&c->waiter.link);
   c->kind = kind;
   c->command = cmd;
-  c->began = loop_now (a->loop);
+  c->began = engine_now (a);
   a->change = c;
   return c;
 }

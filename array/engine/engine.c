@@ -184,11 +184,13 @@ engine_lock (struct array *a)
 }
 
 uint64_t
-engine_now (struct array *a)
+engine_now (const struct array *a)
 {
-  if (a->engine.now == 0)
-    a->engine.now = loop_now (a->loop);
-  return a->engine.now;
+  struct engine *e = (struct engine *) &a->engine;
+
+  if (e->now == 0)
+    e->now = loop_now (a->loop);
+  return e->now;
 }
 
 /* With the lock held: run news and waiters until there are none; once if the

@@ -158,7 +158,7 @@ extern void engine_kick (struct array *a);
  * turn.  So it may be some microseconds old, and older than what loop_now gave
  * meanwhile: do not subtract one from the other.
  */
-extern uint64_t engine_now (struct array *a);
+extern uint64_t engine_now (const struct array *a);
 
 /* With the array lock held: how it was used so far. */
 extern void engine_lock_use (const struct array *a, struct array_lock_use *u);

@@ -24,7 +24,7 @@ entry_error (const struct array *a, const struct seat *s)
   return (struct array_error) {
     .error = e->error, .operation = e->operation, .has_off = e->has_off,
     .off = e->off,
-    .seconds = (loop_now (a->loop) - e->when) / 1000000000,
+    .seconds = (engine_now (a) - e->when) / 1000000000,
   };
 }
 
@@ -62,10 +62,10 @@ entry_of_seat (const struct array *a, const struct seat *s)
     .path = entry_path (s->m->path), .uuid = s->uuid, .state = state_of (s),
     .errors = s->nr_errors, .bad_sums = s->nr_bad_sums,
     .no_space = s->no_space,
-    .no_space_ns = s->no_space ? loop_now (a->loop) - s->no_space_since : 0,
+    .no_space_ns = s->no_space ? engine_now (a) - s->no_space_since : 0,
     .no_answer = seat_is_stalled (s),
     .no_answer_ns = seat_is_stalled (s) ?
-      loop_now (a->loop) - s->stalled_since : 0,
+      engine_now (a) - s->stalled_since : 0,
     .slow = s->suspect || s->waited_for || s->hedge.slow,
     .no_connection = atomic_load (&s->m->away),
     .deleted = s->deleted && !s->failing,

@@ -102,7 +102,7 @@ event_change_failed (struct array *a, const struct seat *s,
 static bool
 is_time (const struct array *a, uint64_t told)
 {
-  return told == 0 || loop_now (a->loop) - told >= MINUTE_NS;
+  return told == 0 || engine_now (a) - told >= MINUTE_NS;
 }
 
 static void
@@ -111,7 +111,7 @@ tell_at_times (struct array *a, enum array_event_kind kind,
 {
   if (!is_time (a, *told))
     return;
-  *told = loop_now (a->loop);
+  *told = engine_now (a);
   event_tell (a, kind, s);
 }
 
@@ -163,7 +163,7 @@ tell_corruption (struct array *a)
 
   if (nr == ev->corrupt || !is_time (a, ev->corrupt_told))
     return;
-  ev->corrupt_told = loop_now (a->loop);
+  ev->corrupt_told = engine_now (a);
   tell_more (a, ARRAY_EVENT_CORRUPTION, find_guilty (a), nr - ev->corrupt, "");
   ev->corrupt = nr;
 }
@@ -233,7 +233,7 @@ event_status (const struct array *a, struct array_status *st)
     return;
   memcpy (st->failed_change, f->text, sizeof st->failed_change);
   if (a->loop)
-    st->failed_change_seconds = (loop_now (a->loop) - f->when) / 1000000000;
+    st->failed_change_seconds = (engine_now (a) - f->when) / 1000000000;
 }
 
 const struct room room_health = {

@@ -123,7 +123,7 @@ seat_note_error (struct array *a, struct seat *s, enum io_kind kind,
   if (!s->failing)
     s->last_error = (struct seat_error) {
       .error = error, .operation = operation[kind],
-      .has_off = kind != IO_FLUSH, .off = off, .when = loop_now (a->loop),
+      .has_off = kind != IO_FLUSH, .off = off, .when = engine_now (a),
     };
 }
 
@@ -131,7 +131,7 @@ static void
 count_read_error (const struct array *a, struct seat *s)
 {
   const uint64_t minutes = PLANTED ("member-errors-kept") ? 0 :
-    (loop_now (a->loop) - s->read_errors_halved) / MINUTE_NS;
+    (engine_now (a) - s->read_errors_halved) / MINUTE_NS;
 
   s->read_errors >>= MIN (minutes, 31);
   s->read_errors_halved += minutes * MINUTE_NS;

@@ -14,7 +14,7 @@ note (struct array *a, unsigned slot, const char *name, const char *why)
   struct failed_change *f = &a->outcome.slot[slot];
 
   f->nr = ++a->outcome.nr;
-  f->when = loop_now (a->loop);
+  f->when = engine_now (a);
   snprintf (f->text, sizeof f->text, "%.150s: not rebuilt: %.80s", name, why);
   return f->text;
 }

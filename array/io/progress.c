@@ -71,7 +71,7 @@ bool
 progress_tick (struct array *a)
 {
   struct progress *p = &a->progress;
-  const uint64_t now = loop_now (a->loop);
+  const uint64_t now = engine_now (a);
 
   if (progress_wants_tick (a) && now - p->last < p->interval_ns)
     return false;

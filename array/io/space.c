@@ -31,7 +31,7 @@ space_wait (struct seat *s, struct list *waiting, struct list *link)
   if (s->no_space)
     return;
   s->no_space = true;
-  s->no_space_since = loop_now (s->a->loop);
+  s->no_space_since = engine_now (s->a);
   log_notice ("slot %u: %s: no space left; writes are held until there is",
               s->slot, s->m->path);
   event_no_space (s->a, s);

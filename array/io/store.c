@@ -47,7 +47,7 @@ store_news (struct array *a, struct news *n)
 
   atomic_fetch_sub (&st->seat->users, 1);
   list_remove (&st->link);
-  st->seat->answered = loop_now (a->loop);
+  st->seat->answered = engine_now (a);
   if (st->abandoned) {
     store_free (st);
     return;
@@ -130,7 +130,7 @@ store_add (struct store *st, uint64_t off)
 void
 store_again (struct array *a, struct store *st)
 {
-  st->since = loop_now (a->loop);
+  st->since = engine_now (a);
   atomic_fetch_add (&st->seat->users, 1);
   list_move (&st->seat->stores, &st->link);
   engine_call (a, &st->call);

@@ -501,7 +501,7 @@ report (const struct array *a, const struct recovery *rec)
 {
   const struct replay *r = &rec->replay;
   const uint64_t ms =
-    (loop_now (a->loop) - a->journal->carry.since) / 1000000;
+    (engine_now (a) - a->journal->carry.since) / 1000000;
   uint64_t nr = 0;
 
   for (unsigned i = 0; i < r->nr_runs; i++)
@@ -522,7 +522,7 @@ recover_step (struct array *a)
   if (recover_is_outdated (a))
     return false;
   if (c->since == 0)
-    c->since = loop_now (a->loop);
+    c->since = engine_now (a);
   while (step (a, rec))
     ;
   /* A ring is not overwritten while something reads from it. */

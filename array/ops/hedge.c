@@ -214,7 +214,7 @@ look_at (struct array *a, struct op *op, uint64_t now)
 static void
 timer_news (struct array *a, struct news *n)
 {
-  const uint64_t now = loop_now (a->loop);
+  const uint64_t now = engine_now (a);
   uint64_t next = UINT64_MAX;
 
   atomic_store (&a->hedge_fired, false);

@@ -37,7 +37,7 @@ has_clients (struct array *a, uint64_t now)
 bool
 pace_may_begin (struct array *a)
 {
-  const uint64_t now = loop_now (a->loop);
+  const uint64_t now = engine_now (a);
   const struct pace *p = a->pace;
 
   if (p->limit > 0 && now < p->next)
@@ -51,7 +51,7 @@ pace_may_begin (struct array *a)
 void
 pace_begun (struct array *a)
 {
-  const uint64_t now = loop_now (a->loop);
+  const uint64_t now = engine_now (a);
   struct pace *p = a->pace;
 
   if (p->burst_len == 0)
@@ -68,7 +68,7 @@ pace_begun (struct array *a)
 void
 pace_ended (struct array *a, unsigned in_flight)
 {
-  const uint64_t now = loop_now (a->loop);
+  const uint64_t now = engine_now (a);
   struct pace *p = a->pace;
 
   if (in_flight > 0)

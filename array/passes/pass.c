@@ -119,7 +119,7 @@ begin_window (struct array *a, struct pass *p)
   }
   p->next = p->start / a->cell_len;
   p->most = MAX (p->most, least_in_flight (a));
-  rate_note (&p->rate, loop_now (a->loop), position (a, p));
+  rate_note (&p->rate, engine_now (a), position (a, p));
   p->failed = false;
   p->phase = PASS_PREPARING;
 }
@@ -160,7 +160,7 @@ line_fixed (struct array *a, const struct fixed *f)
   p->in_flight--;
   adapt_most (a, p);
   p->done += a->cell_len;
-  rate_note (&p->rate, loop_now (a->loop), position (a, p));
+  rate_note (&p->rate, engine_now (a), position (a, p));
   if (p->kind->to_targets)
     pace_ended (a, p->in_flight);
   p->kind->fixed (a, p, f);
@@ -338,7 +338,7 @@ rebuild_progress (const struct array *a, struct array_progress *rebuild)
   if (!p->running || !p->kind->to_targets || p->paused)
     return;
   pos = MIN (position (a, p), a->sb.l.data_len);
-  rate_fill (&p->rate, loop_now (a->loop), pos, a->sb.l.data_len - pos,
+  rate_fill (&p->rate, engine_now (a), pos, a->sb.l.data_len - pos,
              rebuild);
 }
 
@@ -359,7 +359,7 @@ pass_progress (const struct array *a, struct array_progress *rebuild,
   };
   resync->done = resync->total - left;
   if (p->running && !p->kind->to_targets && !p->paused)
-    rate_fill (&p->rate, loop_now (a->loop), p->done, left, resync);
+    rate_fill (&p->rate, engine_now (a), p->done, left, resync);
 }
 
 static void

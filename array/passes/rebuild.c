@@ -242,7 +242,7 @@ look (struct array *a, struct pass *p, uint64_t no, uint64_t *roles,
 static void
 move_cursors (struct array *a, struct pass *p)
 {
-  const uint64_t now = loop_now (a->loop);
+  const uint64_t now = engine_now (a);
 
   if (a->sums && (a->lost_slots & ~p->lost_slots))
     return;

@@ -23,7 +23,7 @@ choose_region (struct array *a, struct pass *p)
 {
   if (a->nr_unsynced == 0)
     return PASS_NOTHING;
-  if (loop_now (a->loop) < p->not_before)
+  if (engine_now (a) < p->not_before)
     return PASS_LATER;
   p->start = dirty_first_unsynced (a);
   p->end = MIN (p->start + a->sb.l.region_len, a->sb.l.data_len);
@@ -103,7 +103,7 @@ end_region (struct array *a, struct pass *p)
   if (!save_wanted (a, &p->waiter))
     return false;
   if (p->failed) {
-    p->not_before = loop_now (a->loop) + PAUSE_NS;
+    p->not_before = engine_now (a) + PAUSE_NS;
     log_notice ("parity can't be made anew everywhere: too many rows can't "
                 "be read; it goes on in a minute");
     return true;

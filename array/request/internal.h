@@ -81,7 +81,7 @@ pread_begin (struct array *a, struct step *s)
   s->quick_ns = slow_quick_ns (a, s->seat, s->len);
   s->owed = OWED_NONE;
   if (slow_looks (a, s->seat)) {
-    s->owed = owed_begin (&s->seat->owed, loop_now (a->loop));
+    s->owed = owed_begin (&s->seat->owed, engine_now (a));
     slow_timed (a);
   }
   s->seat->preads_begun[s->bucket]++;

@@ -75,7 +75,7 @@ short_since (const struct array *a)
 static void
 tell_held (struct array *a)
 {
-  const uint64_t since = short_since (a), now = loop_now (a->loop);
+  const uint64_t since = short_since (a), now = engine_now (a);
 
   if (since == UINT64_MAX || PLANTED ("write-waits"))
     return;

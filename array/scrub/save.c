@@ -102,7 +102,7 @@ scrub_save_is_due (const struct array *a)
       sc->next * a->cell_len == a->sb.scrub.pos)
     return false;
   return a->stopping || sc->state == SCRUB_PAUSED || sc->next == sc->end ||
-    loop_now (a->loop) - sc->marked >= a->save_ns;
+    engine_now (a) - sc->marked >= a->save_ns;
 }
 
 bool
@@ -118,7 +118,7 @@ scrub_save_turn (struct array *a)
 
   if (!scrub_save_is_due (a) || sc->nr_lines > 0)
     return;
-  sc->marked = loop_now (a->loop);
+  sc->marked = engine_now (a);
   sc->mark = as_saved (a);
   flush_members (a, &sc->flush_waiter);
 }

@@ -249,7 +249,7 @@ end_scrub (struct array *a, struct scrub *sc)
   sc->has_last = true;
   health_note_wrong (a, sc->last.found - sc->last.repaired +
                      sc->last.unlocated_rows, sc->last_complete);
-  sc->ended = loop_now (a->loop);
+  sc->ended = engine_now (a);
   scrub_changed (a);
   report (sc);
 }
@@ -272,7 +272,7 @@ go_on (struct array *a, struct scrub *sc)
 {
   sums_verify_begin (a);
   sc->interrupted = false;
-  sc->marked = loop_now (a->loop);
+  sc->marked = engine_now (a);
   rate_reset (&sc->rate);
   if (sc->state == SCRUB_NONE || sc->state == SCRUB_STOPPING)
     return;
@@ -290,7 +290,7 @@ scrub_turn (struct array *a)
   if (sc->state == SCRUB_NONE)
     return;
   if (scrub_is_running (a))
-    rate_note (&sc->rate, loop_now (a->loop), sc->done_len);
+    rate_note (&sc->rate, engine_now (a), sc->done_len);
   if (sc->interrupted && a->writable)
     go_on (a, sc);
   if (may_go_on (a, sc))
@@ -351,7 +351,7 @@ scrub_start (struct array *a, bool repair, char why[ARRAY_WHY_LEN])
   scrub_hole_begin (&sc->hole);
   rate_reset (&sc->rate);
   sc->end = a->sb.l.data_len / a->cell_len;
-  sc->marked = loop_now (a->loop);
+  sc->marked = engine_now (a);
   sc->count = (struct array_scrub_count) { 0 };
   sc->given_up_rows = 0;
   for (unsigned slot = 0; slot < a->n; slot++)
@@ -412,7 +412,7 @@ scrub_status (const struct array *a, struct array_status *st)
   }
   if (a->loop == NULL)
     return;
-  now = loop_now (a->loop);
+  now = engine_now (a);
   st->has_last_scrub = sc->has_last;
   st->last_scrub_complete = sc->last_complete;
   st->last_scrub_repair = sc->last_repair;

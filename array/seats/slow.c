@@ -65,7 +65,7 @@ slow_compare (struct array *a)
 {
   struct hedge_member *m[MAX_SLOTS];
 
-  a->compared = loop_now (a->loop);
+  a->compared = engine_now (a);
   for (unsigned slot = 0; slot < a->n; slot++)
     if (a->at[slot][0]) {
       collect (a, a->at[slot][0]);
@@ -91,7 +91,7 @@ must_stay (const struct array *a, const struct seat *s)
 static void
 begin_slow (struct array *a, struct seat *s)
 {
-  const uint64_t now = loop_now (a->loop);
+  const uint64_t now = engine_now (a);
   char name[SEAT_NAME_LEN];
 
   if (s->slot >= a->n || a->at[s->slot][0] != s || s->failing ||
@@ -112,7 +112,7 @@ begin_slow (struct array *a, struct seat *s)
 void
 slow_judge (struct array *a, struct seat *s, bool late)
 {
-  if (hedge_judge (&s->hedge, late, loop_now (a->loop)))
+  if (hedge_judge (&s->hedge, late, engine_now (a)))
     begin_slow (a, s);
 }
 
@@ -124,7 +124,7 @@ slow_timed (struct array *a)
   if (++a->nr_timed < COMPARE_READS)
     return;
   a->nr_timed = 0;
-  if (loop_now (a->loop) - a->compared >= COMPARE_NS)
+  if (engine_now (a) - a->compared >= COMPARE_NS)
     slow_compare (a);
 }
 
@@ -142,12 +142,12 @@ slow_read_done (struct array *a, struct seat *s, const struct slow_read *r)
   collect (a, s);
   if (!r->extra)
     hedge_earn (&a->hedge, r->len);
-  if (r->ns > late && slow_was_pause (a, loop_now (a->loop) - r->ns))
+  if (r->ns > late && slow_was_pause (a, engine_now (a) - r->ns))
     return;
   if (r->pread && r->len <= SMALL_LEN && !a->hedge.policy.off)
     hedge_note_pread (&s->hedge,
                       owed_is_long (&a->hedge.policy, limits.hedge_loop_ns,
-                                    late, r->ns), loop_now (a->loop),
+                                    late, r->ns), engine_now (a),
                       limits.hedge_loop_ns ? HEDGE_LONG_AFTER_NS : 0);
   hedge_add (&s->hedge, r->len, r->ns);
   slow_timed (a);
@@ -173,7 +173,7 @@ slow_owes (struct array *a, struct seat *s, uint64_t len)
   if (s->hedge.by_loop)
     return hedge_by_loop (&s->hedge);
   return late > 0 && !PLANTED ("owed-unasked") &&
-    owed_is_late (&s->owed, loop_now (a->loop), late, s->hedge.others_owed);
+    owed_is_late (&s->owed, engine_now (a), late, s->hedge.others_owed);
 }
 
 void

@@ -21,7 +21,7 @@ static void
 answered (struct array *a, struct xfer *x)
 {
   x->seat->asked = 0;
-  x->seat->heard = loop_now (a->loop);  /* an error is an answer */
+  x->seat->heard = engine_now (a);  /* an error is an answer */
 }
 
 static void

@@ -186,7 +186,7 @@ begin (struct array *a)
   l->looking = true;
   l->nr_looks++;
   l->began = loop_boot_time (a->loop);
-  l->since = loop_now (a->loop);
+  l->since = engine_now (a);
   l->asked = l->good = 0;
   l->pending = 0;
   for (unsigned i = 0; i < a->nr_seats; i++)
@@ -217,7 +217,7 @@ look_tick (struct array *a)
   struct lease *l = &a->lease;
 
   l->rests = false;
-  if (l->looking && loop_now (a->loop) - l->since > ALL_NS &&
+  if (l->looking && engine_now (a) - l->since > ALL_NS &&
       is_enough (a, false))
     go_on (a);
 }

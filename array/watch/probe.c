@@ -13,7 +13,7 @@
 static void
 probe_done (struct array *a, struct xfer *x)
 {
-  const uint64_t now = loop_now (a->loop);
+  const uint64_t now = engine_now (a);
   struct seat *s = x->seat;
   char name[SEAT_NAME_LEN];
 

@@ -72,7 +72,7 @@ deleted (struct array *a, struct seat *s, int error)
   if (s->failing || s->state == SEAT_IDLE || a->failed)
     return;
   s->last_error = (struct seat_error) {
-    .error = error, .operation = "check", .when = loop_now (a->loop),
+    .error = error, .operation = "check", .when = engine_now (a),
   };
   if (seat_can_fail (a, s))
     seat_fail (a, s, file ?

@@ -35,6 +35,7 @@ pass (struct sim_array *sa, uint64_t ns)
 {
   sim_at (sa->sim, ns, nothing, NULL);
   assert_true (sim_array_pause (sa, ns));
+  sa->a->engine.now = 0;        /* as in the next turn */
 }
 
 /* A stripe, from this one on, in which a slot has data. */
