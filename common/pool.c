@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bits.h"
 #include "common/plant.h"
 #include "common/pool.h"
 
@@ -34,7 +35,8 @@ void
 pool_init (struct pool *p, size_t len, size_t clear)
 {
   assert (len >= sizeof (struct pool_object) && clear <= len);
-  *p = (struct pool) { .len = len, .clear = clear };
+  *p = (struct pool) { .len = len, .clear = clear,
+                       .max_idle = POOL_MAX_IDLE };
 }
 
 /* NULL: none is idle. */
@@ -56,7 +58,9 @@ pool_get (struct pool *p)
 {
   struct pool_object *o = take_idle (p);
 
-  if (o == NULL && (o = malloc (p->len)) == NULL)
+  if (o == NULL)
+    o = p->align ? aligned_alloc (p->align, p->len) : malloc (p->len);
+  if (o == NULL)
     return NULL;
   if (!PLANTED ("pool-uncleared"))
     memset (o, 0, p->clear);
@@ -70,7 +74,7 @@ pool_put (struct pool *p, void *object)
 {
   struct pool_object *o = object;
 
-  if (p->nr_idle == POOL_MAX_IDLE) {
+  if (p->nr_idle == p->max_idle) {
     free (o);
     return;
   }
@@ -87,4 +91,34 @@ pool_end (struct pool *p)
 
   while ((o = take_idle (p)) != NULL)
     free (o);
+}
+
+void
+pools_init (struct pools *ps, size_t least, size_t align)
+{
+  for (unsigned i = 0; i < POOLS_NR; i++) {
+    pool_init (&ps->pool[i], least << i, 0);
+    ps->pool[i].align = align;
+    ps->pool[i].max_idle =
+      MIN (POOL_MAX_IDLE, MAX (POOLS_MAX_LEN / (least << i), 1));
+  }
+}
+
+void
+pools_end (struct pools *ps)
+{
+  for (unsigned i = 0; i < POOLS_NR; i++)
+    pool_end (&ps->pool[i]);
+}
+
+struct pool *
+pools_at (struct pools *ps, size_t len)
+{
+  struct pool *p = ps->pool;
+
+  while (p->len < len) {
+    p++;
+    assert (p < ps->pool + POOLS_NR);
+  }
+  return p;
 }

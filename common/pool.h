@@ -19,8 +19,9 @@
 
 struct pool {
   size_t len, clear;            /* bytes of an object */
+  size_t align;                 /* 0: as by malloc */
   struct pool_object *idle;     /* the last one first */
-  unsigned nr_idle;
+  unsigned nr_idle, max_idle;
 };
 
 /* len: bytes, at least those of a pointer.  clear: of these, from the start,
@@ -31,12 +32,29 @@ extern void pool_init (struct pool *p, size_t len, size_t clear);
 /* Free what is idle.  Nothing may be put back afterwards. */
 extern void pool_end (struct pool *p);
 
-/* An object, aligned as by malloc: zeroes, and from clear on anything.  NULL:
- * no memory.
+/* An object, aligned as by malloc or as align says: zeroes, and from clear on
+ * anything.  NULL: no memory.
  */
 extern void *pool_get (struct pool *p);
 
 /* Give back an object of this pool. */
 extern void pool_put (struct pool *p, void *object);
+
+/* Pools of objects of any length, each twice as long as the one before.  Each
+ * keeps at most POOLS_MAX_LEN bytes, and one object.
+ */
+#define POOLS_NR 16u
+#define POOLS_MAX_LEN (4u << 20)
+
+struct pools {
+  struct pool pool[POOLS_NR];
+};
+
+/* least: bytes of the shortest.  align: 0, or a divisor of that. */
+extern void pools_init (struct pools *ps, size_t least, size_t align);
+extern void pools_end (struct pools *ps);
+
+/* The one with objects of at least len bytes.  None of that is cleared. */
+extern struct pool *pools_at (struct pools *ps, size_t len);
 
 #endif

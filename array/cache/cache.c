@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "array/cache/cache.h"
+#include "array/cache/ticket.h"
 #include "common/plant.h"
 
 /* The old and new content of every role, at most: a write that decodes reads
@@ -56,6 +57,7 @@ cache_size (struct array *a, uint64_t len)
     a->nr_buckets *= 2;
   pool_init (&a->line_pool, line_size (a), line_size (a));
   pool_init (&a->part_pool, sizeof (struct cell), sizeof (struct cell));
+  tickets_init (a);
   list_init (&a->dirty);
   list_init (&a->clean);
   list_init (&a->out);
@@ -108,6 +110,7 @@ cache_free (struct array *a)
       }
   pool_end (&a->line_pool);
   pool_end (&a->part_pool);
+  pool_end (&a->ticket_pool);
   free (a->bucket);
   free (a->free_cell);
   free (a->cells);

@@ -4,7 +4,6 @@
  */
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "array/cache/ticket.h"
 #include "common/plant.h"
@@ -17,10 +16,16 @@ struct ticket {
 };
 
 void
-ticket_add (struct list *tickets, struct completion *c, uint16_t blocks,
-            bool waits)
+tickets_init (struct array *a)
 {
-  struct ticket *t = malloc (sizeof *t);
+  pool_init (&a->ticket_pool, sizeof (struct ticket), 0);
+}
+
+void
+ticket_add (struct array *a, struct list *tickets, struct completion *c,
+            uint16_t blocks, bool waits)
+{
+  struct ticket *t = pool_get (&a->ticket_pool);
 
   if (t == NULL) {
     c->error = ENOMEM;
@@ -39,7 +44,7 @@ ticket_end (struct array *a, struct ticket *t, int error)
   if (error)
     t->c->error = error;
   completion_end (a, t->c);
-  free (t);
+  pool_put (&a->ticket_pool, t);
 }
 
 void

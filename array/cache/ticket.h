@@ -17,11 +17,14 @@
 
 #define ALL_BLOCKS 0xffffu
 
+/* Before any other of these. */
+extern void tickets_init (struct array *a);
+
 /* c waits for these blocks of the line; without memory it gets ENOMEM.  waits:
  * also for space (ARRAY_WAIT).
  */
-extern void ticket_add (struct list *tickets, struct completion *c,
-                        uint16_t blocks, bool waits);
+extern void ticket_add (struct array *a, struct list *tickets,
+                        struct completion *c, uint16_t blocks, bool waits);
 
 /* The data has arrived, or failed with a positive errno: tell the tickets for
  * these blocks.

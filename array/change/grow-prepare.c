@@ -99,23 +99,20 @@ write_pages (struct array *a, struct grow_seat *gs, uint64_t left)
   const unsigned nr = MIN (left / (2 * BITMAP_PAGE_LEN), MAX_PAGES);
   struct bitmap_page *page = calloc (1, sizeof *page);
   struct xfer *x = xfer_new (a, gs->seat, IO_WRITE, prepared);
-  void *buf;
+  struct xfer_memory *mem = xfer_memory_new (a, nr * 2 * BITMAP_PAGE_LEN);
 
-  if (page == NULL ||
-      posix_memalign (&buf, BLOCK_LEN, nr * 2 * BITMAP_PAGE_LEN))
+  if (page == NULL || mem == NULL)
     abort ();           /* as in array/io/xfer.c */
   for (unsigned i = 0; i < 2 * nr; i++) {
     page->page_no = first + i / 2;
     page->counter = DIRTY_NEW_COUNTER - 1 + i % 2;
     bitmap_page_encode (page, &a->sb.array_uuid, gs->seat->slot,
-                        (uint8_t *) buf + i * BITMAP_PAGE_LEN);
+                        (uint8_t *) mem->p + i * BITMAP_PAGE_LEN);
   }
   free (page);
   x->len = nr * 2 * BITMAP_PAGE_LEN;
-  x->buf = buf;
-  x->memory = xfer_memory_new (buf);
-  if (x->memory == NULL)
-    abort ();
+  x->buf = mem->p;
+  x->memory = mem;
   return x;
 }
 

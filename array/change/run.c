@@ -145,7 +145,7 @@ apply (struct array *a)
     a->writable_since = engine_now (a);
     if (save_has_beat (a))
       lease_renew (a, loop_boot_time (a->loop));
-    free (a->found);
+    engine_free (a, a->found);
     a->found = NULL;
   }
   /* Until a recovery is over, missed says which of its records count. */

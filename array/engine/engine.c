@@ -7,6 +7,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <stdlib.h>
+
 #include "array/engine/engine.h"
 #include "array/engine/internal.h"
 #include "array/engine/state.h"
@@ -25,6 +27,8 @@ deferred_init (struct deferred *d)
   d->last_call = &d->calls;
   d->wakes = NULL;
   d->last_wake = &d->wakes;
+  d->garbage = NULL;
+  d->last_garbage = &d->garbage;
 }
 
 #define TAKE_CHAIN(to, from, head, last)        \
@@ -46,6 +50,7 @@ deferred_take (struct deferred *to, struct deferred *from)
   TAKE_CHAIN (to, from, jobs, last_job);
   TAKE_CHAIN (to, from, calls, last_call);
   TAKE_CHAIN (to, from, wakes, last_wake);
+  TAKE_CHAIN (to, from, garbage, last_garbage);
 }
 
 void
@@ -72,6 +77,27 @@ engine_wake (struct array *a, struct call *c)
   a->engine.deferred.last_wake = &c->next;
 }
 
+void
+engine_free (struct array *a, void *p)
+{
+  struct garbage *g = p;
+
+  if (g == NULL)
+    return;
+  g->next = NULL;
+  *a->engine.deferred.last_garbage = g;
+  a->engine.deferred.last_garbage = &g->next;
+}
+
+static void
+free_all (struct garbage *g)
+{
+  for (struct garbage *next; g; g = next) {
+    next = g->next;
+    free (g);
+  }
+}
+
 static void
 run_calls (struct call *call)
 {
@@ -95,6 +121,7 @@ carry_out (struct array *a, struct deferred *d, bool away)
     job->away = away;
     coder_submit (a->coder, job);
   }
+  free_all (d->garbage);
 }
 
 /* ---- the engine -------------------------------------------------------- */
@@ -120,6 +147,7 @@ engine_init (struct engine *e, const struct engine_hooks *hooks)
 void
 engine_destroy (struct engine *e)
 {
+  free_all (e->deferred.garbage);
   pthread_cond_destroy (&e->thread.woken);
   pthread_mutex_destroy (&e->thread.lock);
   pthread_mutex_destroy (&e->lock);

@@ -61,6 +61,11 @@ struct call {
   void (*run) (struct call *c);
 };
 
+/* Memory to be freed without the array lock: its own first bytes. */
+struct garbage {
+  struct garbage *next;
+};
+
 /* Decided under the lock, to be carried out without it.  It has links into
  * itself: deferred_take moves it.
  */
@@ -70,6 +75,7 @@ struct deferred {
   struct coder_job *jobs, **last_job;
   struct call *calls, **last_call;
   struct call *wakes, **last_wake;      /* before all else */
+  struct garbage *garbage, **last_garbage;
 };
 
 /* Of the engine thread, array/engine/thread.h. */
@@ -167,6 +173,8 @@ extern void engine_lock_use (const struct array *a, struct array_lock_use *u);
 extern void engine_job (struct array *a, struct coder_job *job);
 extern void engine_call (struct array *a, struct call *c);
 extern void engine_wake (struct array *a, struct call *c);
+/* Likewise free this, which is from malloc, and no shorter than a pointer. */
+extern void engine_free (struct array *a, void *p);
 
 /* With the array lock held: run all waiters of a list soon, in order. */
 extern void engine_run_waiters (struct array *a, struct list *waiters);

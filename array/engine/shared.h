@@ -234,7 +234,10 @@ struct array {
     struct call call;
     struct news news;
   } idle;
-  struct pool op_pool, xfer_pool, line_pool, part_pool;
+  struct pool op_pool, xfer_pool, line_pool, part_pool, ticket_pool;
+  struct pool store_pool;
+  struct pools memory_pools;    /* of whole blocks */
+  struct pools pools;           /* of anything else */
   struct list ops;              /* in progress */
   struct list coding;           /* operations that wait for the coder */
   struct solver *solver;

@@ -16,7 +16,7 @@ static bool
 is_empty (const struct deferred *d)
 {
   return d->nr_xfers == 0 && d->jobs == NULL && d->calls == NULL &&
-    d->wakes == NULL;
+    d->wakes == NULL && d->garbage == NULL;
 }
 
 static void

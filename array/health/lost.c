@@ -232,6 +232,8 @@ lost_rows_add (struct array *a, uint64_t no, uint16_t blocks)
 {
   struct lost_line *line = find_line (a, no);
 
+  if (blocks == 0)
+    return;
   if (line == NULL) {
     if (a->lost->nr_lines == MAX_LINES ||
         (line = calloc (1, sizeof *line)) == NULL)
@@ -260,7 +262,7 @@ lost_forget_rows (struct array *a, uint64_t no, uint16_t blocks)
   if (line->blocks == 0) {
     list_remove (&line->link);
     a->lost->nr_lines--;
-    free (line);
+    engine_free (a, line);
     if (a->lost->nr_lines == 0)
       a->lost->nr_said = 0;
   }

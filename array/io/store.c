@@ -13,11 +13,21 @@
 #include "array/io/store.h"
 #include "common/plant.h"
 
+/* The store itself stands behind the blocks. */
+#define BUF_LEN (STORE_MAX_BLOCKS * BLOCK_LEN)
+
+void
+stores_init (struct array *a)
+{
+  pool_init (&a->store_pool,
+             round_up (BUF_LEN + sizeof (struct store), BLOCK_LEN), 0);
+  a->store_pool.align = BLOCK_LEN;
+}
+
 static void
 store_free (struct store *st)
 {
-  free (st->buf);
-  free (st);
+  pool_put (&st->a->store_pool, st->buf);
 }
 
 /* Without the array lock, or before the first I/O. */
@@ -103,14 +113,12 @@ struct store *
 store_new (struct array *a, struct seat *s,
            void (*done) (struct array *a, struct store *st))
 {
-  struct store *st = calloc (1, sizeof *st);
+  uint8_t *buf = pool_get (&a->store_pool);
+  struct store *st = (struct store *) (buf + BUF_LEN);
 
-  if (st == NULL || posix_memalign ((void **) &st->buf, BLOCK_LEN,
-                                    STORE_MAX_BLOCKS * BLOCK_LEN))
+  if (buf == NULL)
     abort ();           /* as in array/io/xfer.c */
-  st->a = a;
-  st->seat = s;
-  st->done = done;
+  *st = (struct store) { .a = a, .seat = s, .done = done, .buf = buf };
   list_init (&st->link);
   st->call.run = store_call;
   st->news.run = store_news;

@@ -44,6 +44,9 @@ struct store {
   struct news news;
 };
 
+/* Before any other of these. */
+extern void stores_init (struct array *a);
+
 /* For a seat whose member is open; never fails. */
 extern struct store *store_new (struct array *a, struct seat *s,
                                 void (*done) (struct array *a,

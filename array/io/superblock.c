@@ -222,6 +222,7 @@ superblock_init (struct array *a, const struct config *c,
                  const struct assembly *as)
 {
   xfer_init (a);
+  stores_init (a);
   flush_init (a);
   progress_init (a);
   list_init (&a->no_space);
@@ -235,6 +236,9 @@ static void
 superblock_free (struct array *a)
 {
   pool_end (&a->xfer_pool);
+  pool_end (&a->store_pool);
+  pools_end (&a->memory_pools);
+  pools_end (&a->pools);
 }
 
 static void

@@ -27,6 +27,8 @@ void
 xfer_init (struct array *a)
 {
   pool_init (&a->xfer_pool, sizeof (struct xfer), sizeof (struct xfer));
+  pools_init (&a->memory_pools, 2 * BLOCK_LEN, BLOCK_LEN);
+  pools_init (&a->pools, 128, 0);
 }
 
 struct xfer *
@@ -47,25 +49,27 @@ xfer_new (struct array *a, struct seat *seat, enum io_kind kind,
   return x;
 }
 
+/* It stands behind the blocks. */
 struct xfer_memory *
-xfer_memory_new (void *p)
+xfer_memory_new (struct array *a, size_t len)
 {
-  struct xfer_memory *mem = malloc (sizeof *mem);
+  struct pool *pool = pools_at (&a->memory_pools,
+                                len + sizeof (struct xfer_memory));
+  char *p = pool_get (pool);
+  struct xfer_memory *mem;
 
-  if (mem == NULL)
-    free (p);
-  else
-    *mem = (struct xfer_memory) { 1, p };
+  if (p == NULL)
+    return NULL;
+  mem = (struct xfer_memory *) (p + len);
+  *mem = (struct xfer_memory) { 1, pool, p };
   return mem;
 }
 
 void
 xfer_memory_put (struct xfer_memory *mem)
 {
-  if (--mem->refs > 0)
-    return;
-  free (mem->p);
-  free (mem);
+  if (--mem->refs == 0)
+    pool_put (mem->pool, mem->p);
 }
 
 void
@@ -215,7 +219,7 @@ bundle_news (struct array *a, struct news *n)
     else
       xfer_ended (a, x);
   }
-  free (b);
+  engine_free (a, b);
 }
 
 /* It was not submitted. */
@@ -235,7 +239,7 @@ bundle_held (struct array *a, struct news *n)
     else
       lease_hold (a, &a->lease.xfers, &x->seat_link);
   }
-  free (b);
+  engine_free (a, b);
 }
 
 /* The I/O may still read what is in the cell. */

@@ -59,11 +59,13 @@ struct xfer {
  */
 struct xfer_memory {
   unsigned refs;
-  void *p;                      /* from malloc */
+  struct pool *pool;
+  void *p;                      /* blocks */
 };
 
-/* Takes over p, with one reference.  NULL: no memory, p is freed. */
-extern struct xfer_memory *xfer_memory_new (void *p);
+/* len: bytes, a multiple of BLOCK_LEN.  With one reference.  NULL: no memory.
+ */
+extern struct xfer_memory *xfer_memory_new (struct array *a, size_t len);
 extern void xfer_memory_put (struct xfer_memory *mem);
 
 /* Before any other of these. */

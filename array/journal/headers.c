@@ -142,21 +142,17 @@ allocate_more (struct array *a, struct seat *s)
 {
   const uint64_t len =
     MIN (ALLOCATE_LEN, a->sb.l.ring_len - s->ring_allocated);
-  struct xfer_memory *mem;
-  void *zeroes;
+  struct xfer_memory *mem = xfer_memory_new (a, len);
   struct xfer *x;
 
-  if (posix_memalign (&zeroes, BLOCK_LEN, len))
-    return false;
-  memset (zeroes, 0, len);
-  mem = xfer_memory_new (zeroes);
   if (mem == NULL)
     return false;
+  memset (mem->p, 0, len);
   x = xfer_new (a, s, IO_WRITE, allocated);
   x->memory = mem;
   x->off = a->sb.l.ring_off + s->ring_allocated;
   x->len = len;
-  x->buf = zeroes;
+  x->buf = mem->p;
   xfer_start (a, x);
   xfer_memory_put (mem);
   return true;

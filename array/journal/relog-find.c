@@ -218,9 +218,9 @@ relog_begin_member (struct relog *rl, unsigned i)
       device_set_has (&like->r.participants, rl->seat->dev) &&
       !make_record (rl, like))
     return false;
-  if (posix_memalign ((void **) &rl->buf, BLOCK_LEN,
-                      (rl->nr_header + rl->nr_missing + 1) * BLOCK_LEN))
-    return false;
-  rl->memory = xfer_memory_new (rl->buf);
+  rl->memory =
+    xfer_memory_new (rl->a, (rl->nr_header + rl->nr_missing + 1) * BLOCK_LEN);
+  if (rl->memory)
+    rl->buf = rl->memory->p;
   return rl->memory != NULL;
 }

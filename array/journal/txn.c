@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "array/cache/cache.h"
@@ -23,20 +22,42 @@ struct txn_piece {
 
 /* ---- gathering ------------------------------------------------------- */
 
+/* Memory for len bytes in place of p, with what is in it.  NULL: no memory, and
+ * p stays.
+ */
+static void *
+resized (struct txn *t, void *p, struct pool **pool, size_t len)
+{
+  struct pool *to = pools_at (&t->a->pools, len);
+  void *q;
+
+  if (to == *pool)
+    return p;
+  q = pool_get (to);
+  if (q == NULL)
+    return NULL;
+  if (p) {
+    memcpy (q, p, MIN (to->len, (*pool)->len));
+    pool_put (*pool, p);
+  }
+  *pool = to;
+  return q;
+}
+
 struct txn *
 txn_new (struct array *a, uint64_t seq)
 {
-  struct txn *t = calloc (1, sizeof *t);
+  struct txn *t = pool_get (pools_at (&a->pools, sizeof *t));
 
   if (t == NULL)
     return NULL;
-  t->record = calloc (a->nr_seats, sizeof *t->record);
+  *t = (struct txn) { .a = a, .seq = seq };
+  t->record = resized (t, NULL, &t->record_pool,
+                       a->nr_seats * sizeof *t->record);
   if (t->record == NULL) {
     txn_free (t);
     return NULL;
   }
-  t->a = a;
-  t->seq = seq;
   list_init (&t->link);
   list_init (&t->ops);
   list_init (&t->waiter.link);
@@ -48,17 +69,21 @@ txn_free (struct txn *t)
 {
   if (t->memory)
     xfer_memory_put (t->memory);
-  free (t->record);
-  free (t->regions);
-  free (t->zeroed);
-  free (t);
+  if (t->record)
+    pool_put (t->record_pool, t->record);
+  if (t->regions)
+    pool_put (t->regions_pool, t->regions);
+  if (t->zeroed)
+    pool_put (t->zeroed_pool, t->zeroed);
+  pool_put (pools_at (&t->a->pools, sizeof *t), t);
 }
 
 void
 txn_logged (struct txn *t)
 {
   struct txn_record *record =
-    realloc (t->record, MAX (t->nr_records, 1) * sizeof *record);
+    resized (t, t->record, &t->record_pool,
+             MAX (t->nr_records, 1) * sizeof *record);
 
   xfer_memory_put (t->memory);
   t->memory = NULL;
@@ -75,7 +100,7 @@ add_regions (struct txn *t, uint64_t first, uint64_t last)
   if (t->nr_regions > 0 && p[t->nr_regions - 1].first <= first &&
       p[t->nr_regions - 1].last >= last)
     return true;
-  p = realloc (p, (t->nr_regions + 1) * sizeof *p);
+  p = resized (t, p, &t->regions_pool, (t->nr_regions + 1) * sizeof *p);
   if (p == NULL)
     return false;
   t->regions = p;
@@ -94,7 +119,7 @@ add_zeroed (struct txn *t, const struct logged *lg)
     z[t->nr_zeroed - 1].end += nr;
     return true;
   }
-  z = realloc (z, (t->nr_zeroed + 1) * sizeof *z);
+  z = resized (t, z, &t->zeroed_pool, (t->nr_zeroed + 1) * sizeof *z);
   if (z == NULL)
     return false;
   t->zeroed = z;
@@ -115,7 +140,7 @@ record_of (struct txn *t, struct seat *s)
   for (unsigned i = 0; i < t->nr_records; i++)
     if (t->record[i].seat == s)
       return &t->record[i];
-  t->record[t->nr_records].seat = s;
+  t->record[t->nr_records] = (struct txn_record) { .seat = s };
   return &t->record[t->nr_records++];
 }
 
@@ -321,7 +346,6 @@ static bool
 get_memory (struct txn *t)
 {
   size_t len = 0;
-  void *mem;
   uint8_t *p;
 
   for (unsigned i = 0; i < t->nr_records; i++) {
@@ -333,10 +357,10 @@ get_memory (struct txn *t)
       rec->r.nr_entries * sizeof *rec->r.entry +
       round_up (rec->r.nr_crcs, 2) * sizeof *rec->r.crc;
   }
-  if (posix_memalign (&mem, BLOCK_LEN, len) ||
-      (t->memory = xfer_memory_new (mem)) == NULL)
+  t->memory = xfer_memory_new (t->a, round_up (len, BLOCK_LEN));
+  if (t->memory == NULL)
     return false;
-  p = mem;
+  p = t->memory->p;
   for (unsigned i = 0; i < t->nr_records; i++) {
     t->record[i].header = p;
     p += t->record[i].nr_header * BLOCK_LEN;

@@ -60,6 +60,7 @@ struct txn {
   unsigned nr_zeroed;
   struct txn_regions *regions;
   unsigned nr_regions;
+  struct pool *zeroed_pool, *regions_pool, *record_pool;
   uint64_t missed_epoch;        /* the epoch of the record when they were
                                  * marked as missed, or 0 */
   struct txn_record *record;

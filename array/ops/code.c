@@ -21,6 +21,7 @@ struct batch {
   struct coder_job job;
   struct news news;
   struct array *a;
+  struct pool *pool;
   int error;
   struct solution *sol;
   size_t nr;
@@ -82,7 +83,7 @@ batch_news (struct array *a, struct news *n)
     if (--op->pending == 0)
       op_go_on (a, op);
   }
-  free (b);
+  pool_put (b->pool, b);
 }
 
 static void
@@ -100,13 +101,16 @@ batch_new (struct array *a, const struct matrix *m, size_t nr,
 {
   const size_t nr_in = nr * m->cols, nr_out = nr * m->rows;
   const size_t nr_crcs = crc ? (nr_in + nr_out) * nr_blocks : 0;
-  struct batch *b = malloc (sizeof *b + nr * sizeof *b->item +
-                            (nr_in + nr_out) * sizeof (uint8_t *) +
-                            nr_crcs * sizeof (uint32_t));
+  struct pool *pool = pools_at (&a->pools, sizeof (struct batch) +
+                                nr * sizeof (struct batch_item) +
+                                (nr_in + nr_out) * sizeof (uint8_t *) +
+                                nr_crcs * sizeof (uint32_t));
+  struct batch *b = pool_get (pool);
 
   if (b == NULL)
     abort ();           /* as in array/io/xfer.c */
   b->a = a;
+  b->pool = pool;
   b->news.run = batch_news;
   b->error = 0;
   b->nr = 0;

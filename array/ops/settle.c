@@ -92,7 +92,7 @@ op_add_tickets (struct array *a, struct completion *c, bool waits)
     struct op *op = list_item (l, struct op, link);
 
     if ((op->type->kind == OP_OUT || op->type->kind == OP_ZERO) && !op->logged)
-      ticket_add (&op->tickets, c, ALL_BLOCKS, waits);
+      ticket_add (a, &op->tickets, c, ALL_BLOCKS, waits);
   }
 }
 

@@ -247,7 +247,7 @@ commit_step (struct array *a, struct request *r, const struct step *s,
   lc->valid |= blocks;
   lc->dirty |= blocks;
   if (error == 0 && (r->flags & ARRAY_FUA || a->writethrough)) {
-    ticket_add (&line->tickets, &r->stable, blocks, r->flags & ARRAY_WAIT);
+    ticket_add (a, &line->tickets, &r->stable, blocks, r->flags & ARRAY_WAIT);
     line->want_out = true;
   }
   if (lc->valid == 0 && lc->busy == 0)

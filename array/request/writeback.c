@@ -28,7 +28,7 @@ tickets_take (struct array *a, struct completion *c, bool waits)
   list_for_each (l, &a->dirty) {
     struct line *line = list_item (l, struct line, link);
 
-    ticket_add (&line->tickets, c, ALL_BLOCKS, waits);
+    ticket_add (a, &line->tickets, c, ALL_BLOCKS, waits);
     line->want_out = true;
     if (list_empty (&line->out_link))
       line_out_now (a, line);

@@ -28,6 +28,7 @@ struct scrub {
   bool interrupted;             /* it goes on once the array is writable */
   uint64_t next, end;           /* lines */
   struct list lines;            /* struct scrub_line: under way */
+  struct pool line_pool;
   unsigned nr_lines;
   struct waiter waiter;         /* for pages of the checksum table, or: */
   struct scrub_hole hole;       /* without checksums */

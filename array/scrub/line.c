@@ -28,7 +28,7 @@ end_line (struct array *a, struct scrub_line *sl)
     op_scrub_put (a, &sl->s);
   sl->over (a, sl);
   list_remove (&sl->link);
-  free (sl);
+  pool_put (&a->scrub->line_pool, sl);
 }
 
 /* ---- counting ----------------------------------------------------------- */
@@ -241,14 +241,14 @@ bool
 scrub_line_begin (struct array *a, uint64_t no,
                   void (*over) (struct array *a, const struct scrub_line *sl))
 {
-  struct scrub_line *sl = calloc (1, sizeof *sl);
+  struct scrub_line *sl = pool_get (&a->scrub->line_pool);
 
   if (sl == NULL)
     return false;
   sl->no = no;
   sl->over = over;
   if (!look (a, sl)) {
-    free (sl);
+    pool_put (&a->scrub->line_pool, sl);
     return false;
   }
   list_append (&a->scrub->lines, &sl->link);

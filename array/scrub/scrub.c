@@ -34,6 +34,8 @@ scrub_init (struct array *a, const struct config *c, const struct assembly *as)
   if (sc == NULL)
     return -1;
   list_init (&sc->lines);
+  pool_init (&sc->line_pool, sizeof (struct scrub_line),
+             sizeof (struct scrub_line));
   list_init (&sc->waiter.link);
   sc->waiter.run = nothing;
   a->scrub = sc;
@@ -50,6 +52,7 @@ scrub_free (struct array *a)
     return;
   while ((l = list_pop (&a->scrub->lines)) != NULL)
     free (list_item (l, struct scrub_line, link));
+  pool_end (&a->scrub->line_pool);
   free (a->scrub);
 }
 

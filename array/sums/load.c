@@ -183,7 +183,7 @@ load_ended (struct array *a, struct load *ld)
     sums_lose_behind (a, p, ld->slot);
   }
   xfer_memory_put (ld->memory);
-  free (ld);
+  pool_put (pools_at (&a->pools, sizeof *ld), ld);
   if (p->loading == 0 && p->blank && !p->checked) {
     if (p->loaded == LOW_BITS (a->n))
       sums_check_blank (a, p);
@@ -225,18 +225,17 @@ static void
 load_from (struct array *a, struct sums_page *p, unsigned slot,
            struct seat *seat, bool verify)
 {
-  struct load *ld = calloc (1, sizeof *ld);
-  void *buf;
+  struct load *ld = pool_get (pools_at (&a->pools, sizeof *ld));
+  struct xfer_memory *mem = xfer_memory_new (a, 2 * TABLE_PAGE_LEN);
 
-  if (ld == NULL || posix_memalign (&buf, BLOCK_LEN, 2 * TABLE_PAGE_LEN) ||
-      (ld->memory = xfer_memory_new (buf)) == NULL)
+  if (ld == NULL || mem == NULL)
     abort ();           /* as in array/io/xfer.c */
+  *ld = (struct load) { .memory = mem, .buf = mem->p };
   ld->p = p;
   ld->slot = slot;
   ld->seat = seat;
   ld->verify = verify;
   ld->unborn = verify && !p->born;
-  ld->buf = buf;
   ld->pending = 2;
   p->loading |= BIT (slot);
   for (unsigned i = 0; i < 2; i++) {

@@ -194,12 +194,12 @@ static void
 store_page (struct array *a, struct sums_page *p)
 {
   const unsigned nr = nr_bits (p->dirty);
-  struct xfer_memory *mem;
+  struct xfer_memory *mem = xfer_memory_new (a, nr * TABLE_PAGE_LEN);
   uint8_t *buf;
 
-  if (posix_memalign ((void **) &buf, BLOCK_LEN, nr * TABLE_PAGE_LEN) ||
-      (mem = xfer_memory_new (buf)) == NULL)
+  if (mem == NULL)
     abort ();           /* as in array/io/xfer.c */
+  buf = mem->p;
   list_remove (&p->link);
   p->is_dirty = false;
   p->is_storing = true;

@@ -27,16 +27,14 @@ answered (struct array *a, struct xfer *x)
 static void
 ask (struct array *a, struct seat *s, uint64_t now)
 {
+  struct xfer_memory *mem = xfer_memory_new (a, SB_LEN);
   struct xfer *x;
-  void *p = NULL;
 
-  if (posix_memalign (&p, SB_LEN, SB_LEN))
+  if (mem == NULL)
     return;
   x = xfer_new (a, s, IO_READ, answered);
-  x->memory = xfer_memory_new (p);
-  if (x->memory == NULL)
-    abort ();                   /* a few bytes, as in xfer_new */
-  x->buf = p;
+  x->memory = mem;
+  x->buf = mem->p;
   x->len = SB_LEN;
   s->asked = now;
   xfer_start (a, x);

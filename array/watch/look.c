@@ -151,14 +151,13 @@ static void
 read_seat (struct array *a, struct seat *s)
 {
   struct lease *l = &a->lease;
-  struct xfer_memory *memory;
+  struct xfer_memory *memory =
+    xfer_memory_new (a, round_up (sizeof (struct copies), BLOCK_LEN));
   struct copies *c;
-  void *p;
 
-  if (posix_memalign (&p, BLOCK_LEN, sizeof *c) ||
-      (memory = xfer_memory_new (p)) == NULL)
+  if (memory == NULL)
     return;
-  c = p;
+  c = memory->p;
   c->waiting = SB_NR_COPIES;
   c->ours = 0;
   l->asked |= BIT (s->slot);

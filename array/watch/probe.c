@@ -28,16 +28,14 @@ probe_done (struct array *a, struct xfer *x)
 static void
 start_probe (struct array *a, struct seat *s, uint64_t now)
 {
+  struct xfer_memory *mem = xfer_memory_new (a, s->probe_len);
   struct xfer *x;
-  void *p = NULL;
 
-  if (posix_memalign (&p, BLOCK_LEN, s->probe_len))
+  if (mem == NULL)
     return;
   x = xfer_new (a, s, IO_READ, probe_done);
-  x->memory = xfer_memory_new (p);
-  if (x->memory == NULL)
-    abort ();                   /* a few bytes, as in xfer_new */
-  x->buf = p;
+  x->memory = mem;
+  x->buf = mem->p;
   x->len = s->probe_len;
   x->off = layout_data_off (&a->sb.l, s->probe_off);
   s->probing = true;

@@ -90,6 +90,30 @@ test_no_more_than_it_may (void **state)
   assert_int_equal (p.nr_idle, 0);
 }
 
+static void
+test_any_length (void **state)
+{
+  static const size_t len[] = { 1, 4096, 4097, 8193, 4096u << 15 };
+  struct pools ps;
+
+  pools_init (&ps, 4096, 4096);
+  for (unsigned i = 0; i < sizeof len / sizeof len[0]; i++) {
+    struct pool *p = pools_at (&ps, len[i]);
+    uint8_t *o = pool_get (p), *other = pool_get (p);
+
+    assert_non_null (o);
+    assert_non_null (other);
+    assert_int_equal ((uintptr_t) o % 4096, 0);
+    assert_true (p->len >= len[i]);
+    assert_true (p->len == 4096 || p->len / 2 < len[i]);
+    o[len[i] - 1] = 1;
+    pool_put (p, o);
+    pool_put (p, other);
+    assert_int_equal (p->nr_idle, p->len > POOLS_MAX_LEN / 2 ? 1 : 2);
+  }
+  pools_end (&ps);
+}
+
 /* The use of an idle object is found. */
 static void
 test_poisoned (void **state)
@@ -118,6 +142,7 @@ main (void)
     cmocka_unit_test (test_last_first),
     cmocka_unit_test (test_clear),
     cmocka_unit_test (test_no_more_than_it_may),
+    cmocka_unit_test (test_any_length),
     cmocka_unit_test (test_poisoned),
   };
 
