@@ -13,6 +13,7 @@
 #include "array/rooms.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
+#include "array/seats/unlocked.h"
 #include "array/work.h"
 
 /* Of the member that a slot has lost; zeroes if it is not listed. */
@@ -138,6 +139,16 @@ fill_entries (const struct array *a, struct array_status *st)
   }
 }
 
+/* Each of them was one read of a member. */
+static void
+add_reads (struct array_counters *c, struct array_io reads)
+{
+  c->read_ops += reads.ops;
+  c->read_bytes += reads.bytes;
+  c->member_read_ops += reads.ops;
+  c->member_read_bytes += reads.bytes;
+}
+
 void
 array_get_status (struct array *a, struct array_status *st)
 {
@@ -165,6 +176,7 @@ array_get_status (struct array *a, struct array_status *st)
   fill_entries (a, st);
   left_out_status (&a->left_out, st);
   st->counters = a->counters;
+  add_reads (&st->counters, unlocked_reads (a));
   st->stages = a->stages;
   engine_lock_use (a, &st->lock);
   for (const struct room *const *r = rooms; *r; r++)

@@ -27,6 +27,7 @@
   .sums_min_pages = 16,                         \
   .ring_threads = 16,                           \
   .engine_thread_min_cpus = 4,                  \
+  .unlocked_reads = true,                       \
   .txn_max_ops = 4096,                          \
   .hedge_loop_ns = 150000,                      \
   .tick_ns = 200000000,                         \

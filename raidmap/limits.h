@@ -43,6 +43,8 @@ struct limits {
                                  * opened */
   unsigned engine_thread_min_cpus;      /* with fewer an array has no engine
                                          * thread */
+  bool unlocked_reads;          /* small reads take no array lock where they can
+                                 * do without */
   unsigned txn_max_ops;         /* of one transaction of the journal */
   uint64_t hedge_loop_ns;       /* a member whose small reads in a client's
                                  * thread mostly take as long is read by the

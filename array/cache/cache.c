@@ -275,10 +275,16 @@ cells_get (struct array *a, struct cell_parts *p, unsigned nr,
 
 /* ---- lines ----------------------------------------------------------- */
 
-static struct line **
-bucket_of (struct array *a, uint64_t no)
+static struct line *_Atomic *
+bucket_of (const struct array *a, uint64_t no)
 {
   return &a->bucket[(no * 0x9e3779b97f4a7c15 >> 20) & (a->nr_buckets - 1)];
+}
+
+bool
+line_is_absent (const struct array *a, uint64_t no)
+{
+  return atomic_load_explicit (bucket_of (a, no), memory_order_acquire) == NULL;
 }
 
 struct line *
@@ -295,7 +301,8 @@ line_find (struct array *a, uint64_t no)
 struct line *
 line_get (struct array *a, uint64_t no)
 {
-  struct line *line = line_find (a, no), **b;
+  struct line *line = line_find (a, no);
+  struct line *_Atomic *b;
 
   if (line)
     return line;
@@ -317,11 +324,16 @@ line_get (struct array *a, uint64_t no)
 static void
 line_forget (struct array *a, struct line *line)
 {
-  struct line **p = bucket_of (a, line->no);
+  struct line *_Atomic *b = bucket_of (a, line->no);
+  struct line *before = *b;
 
-  while (*p != line)
-    p = &(*p)->hash_next;
-  *p = line->hash_next;
+  if (before == line)
+    *b = line->hash_next;
+  else {
+    while (before->hash_next != line)
+      before = before->hash_next;
+    before->hash_next = line->hash_next;
+  }
   engine_run_waiters (a, &line->waiters);
   list_remove (&line->link);
   list_remove (&line->out_link);

@@ -7,7 +7,7 @@
  * its cells, perhaps after a reader has copied out, and a full cache can
  * always be written out.
  *
- * Call all of these with the array lock held.
+ * Call all of these with the array lock held, unless they say otherwise.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -118,6 +118,12 @@ cell_ref (struct array *a, struct cell *c)
  */
 extern struct line *line_find (struct array *a, uint64_t no);
 extern struct line *line_get (struct array *a, uint64_t no);
+
+/* Any thread, without the array lock.  True: there was no line with this number
+ * when that was looked at, so the members had its content.  False: there may
+ * be one.
+ */
+extern bool line_is_absent (const struct array *a, uint64_t no);
 
 /* Call when a line has changed: puts it on the right list, forgets it if it
  * holds nothing, runs its waiters.  The line may be gone afterwards.

@@ -28,6 +28,7 @@
 #include "common/list.h"
 #include "common/log.h"
 #include "common/pool.h"
+#include "common/threads/lane.h"
 #include "raidmap/limits.h"
 #include "raidmap/ring.h"
 
@@ -54,14 +55,19 @@ struct seat_io {
   atomic_uint_fast64_t ops, bytes, ns;
 };
 
-/* What clients' threads write when their reads end, without the array lock.
- * Cache lines of its own: the lock's holder looks at the rest of the seat for
- * each read.
- */
-struct seat_ends {
+/* What clients' threads write without the array lock. */
+struct seat_lane {
   _Alignas (CACHE_LINE) struct seat_io reads;   /* also those of the loop */
-  atomic_uint preads[SEAT_PREADS];      /* ended, of preads_begun */
+  atomic_uint begun[SEAT_PREADS], ended[SEAT_PREADS];   /* reads in clients'
+                                         * threads, by start time: a read may
+                                         * end in another lane */
   struct hedge_fast fast;
+};
+
+/* Reads that clients began without the array lock, for status. */
+struct read_lane {
+  _Alignas (CACHE_LINE) atomic_uint_fast64_t ops;
+  atomic_uint_fast64_t bytes;
 };
 
 /* A present member and its place in the array. */
@@ -119,9 +125,6 @@ struct seat {
                                  * last, ns: */
   uint64_t read_errors_halved;
   atomic_uint users;            /* I/O in flight; any thread may decrement */
-  unsigned preads_begun[SEAT_PREADS];   /* in clients' threads, by start
-                                         * time */
-  struct seat_ends ends;
   uint64_t answered;            /* ns, when the last write or flush ended */
   uint64_t table_zeroing, table_zeroed; /* a target: bytes */
   uint64_t trimmed;             /* a target: bytes from data_off up to which
@@ -154,6 +157,8 @@ struct seat {
   uint64_t ring_allocated;      /* a target: bytes of it that were written */
   unsigned ring_which;          /* the place where that is, 0 or 1 */
   enum { RING_UNKNOWN, RING_BEGINNING, RING_BEGUN } ring_state;
+
+  struct seat_lane lane[NR_LANES];
 };
 
 /* ---- array ----------------------------------------------------------- */
@@ -189,6 +194,10 @@ struct array {
                                          * or NULL; and a second seat to
                                          * write: a target, or a second
                                          * active seat that is replaced */
+  struct seat *_Atomic open_seat[MAX_SLOTS];    /* seats/unlocked.h: of those
+                                         * at [0]; or NULL.  Read by any
+                                         * thread */
+  struct read_lane read_lane[NR_LANES];
   uint64_t irregular_slots;           /* slots other than plainly active */
   uint64_t lost_slots;          /* slots with no active seat */
   bool any_failing;             /* some failing seat is not closed yet */
@@ -214,7 +223,7 @@ struct array {
   unsigned credit;              /* theirs, in cells */
   unsigned out_credit;          /* of that, of write-outs */
   unsigned max_credit;
-  struct line **bucket;
+  struct line *_Atomic *bucket;         /* read by any thread */
   unsigned nr_buckets;          /* a power of two */
   uint64_t nr_lines;
   struct list dirty;            /* lines, oldest first */
@@ -402,7 +411,8 @@ struct array {
   uint64_t overdue_waited;      /* ns, when more members than may fail were last
                                  * overdue; 0: never */
   uint64_t asked;               /* array/watch/ask.c's: ns; 0: never */
-  unsigned pread_now;           /* index in preads_begun for new ones */
+  atomic_uint pread_now;        /* index in a lane's begun for new ones; read
+                                 * by any thread */
   uint64_t pread_since;         /* ns */
   bool any_pread;               /* some began since the last tick */
   bool any_stalled;             /* watch/stalled.c: at the last tick */

@@ -49,7 +49,13 @@ io_of (const struct seat_io *io)
 void
 entry_set_io (struct array_entry *e, const struct seat *s)
 {
-  e->reads = io_of (&s->ends.reads);
+  for (unsigned i = 0; i < NR_LANES; i++) {
+    const struct array_io some = io_of (&s->lane[i].reads);
+
+    e->reads.ops += some.ops;
+    e->reads.bytes += some.bytes;
+    e->reads.ns += some.ns;
+  }
   e->writes = io_of (&s->writes);
   e->flushes = io_of (&s->flushes);
 }

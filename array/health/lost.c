@@ -11,6 +11,7 @@
 
 #include "array/health/lost.h"
 #include "array/open/assembly.h"
+#include "array/seats/unlocked.h"
 
 /* The most lines to remember; others are found lost again. */
 #define MAX_LINES 4096u
@@ -166,6 +167,7 @@ lost_add (struct array *a, uint64_t no, uint64_t roles, uint16_t blocks)
       memcpy (a->sb.lost, before, sizeof before);
       return false;
     }
+  unlocked_close_all (a);
   count_blocks (a);
   a->wanted_save = a->saves_begun + 1;
   return true;

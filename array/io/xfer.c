@@ -175,7 +175,9 @@ count_io (struct array *a, const struct bundle *b)
   if (b->io.error)
     return;
   switch (b->io.kind) {
-  case IO_READ: seat_io_add (&s->ends.reads, b->io.len, ns); break;
+  case IO_READ:
+    seat_io_add (&s->lane[LANE_OF_LOCK].reads, b->io.len, ns);
+    break;
   case IO_WRITE: seat_io_add (&s->writes, b->io.len, ns); break;
   case IO_FLUSH: seat_io_add (&s->flushes, 0, ns); break;
   default: break;

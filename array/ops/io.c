@@ -16,6 +16,7 @@
 #include "array/replay/recovery.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
+#include "array/seats/unlocked.h"
 #include "common/plant.h"
 
 /* A slower read is worked around by decoding. */
@@ -215,6 +216,7 @@ abandon_reads (struct array *a, struct op *op, uint64_t roles)
       continue;
     log_debug ("line %" PRIu64 ": role %u: a read is overdue, decoding",
                op->line->no, x->role);
+    unlocked_close (a, x->seat);
     x->seat->suspect = true;
     if (PLANTED ("member-slow-ejected"))
       seat_fail (a, x->seat, "read", ETIMEDOUT);

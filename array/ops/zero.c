@@ -17,6 +17,7 @@
 #include "array/io/xfer.h"
 #include "array/ops/internal.h"
 #include "array/seats/seat.h"
+#include "array/seats/unlocked.h"
 #include "common/plant.h"
 
 /* ---- the lines of the range --------------------------------------------- */
@@ -260,6 +261,7 @@ op_zero (struct array *a, struct completion *c, uint64_t line0,
   op->log.row = line_row (a, line0);
   op->log.nr_rows = (line1 - line0) * a->cell_blocks;
   c->pending++;
+  unlocked_close_all (a);
   list_append (&a->zeroing, &op->zeroing);
   op_advance (a, op);
   return true;

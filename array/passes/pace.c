@@ -8,6 +8,7 @@
  */
 
 #include "array/passes/pace.h"
+#include "array/seats/unlocked.h"
 
 /* There are clients if one has begun a request this long ago. */
 #define CLIENT_NS UINT64_C (50000000)
@@ -25,7 +26,8 @@ static bool
 has_clients (struct array *a, uint64_t now)
 {
   const struct array_counters *c = &a->counters;
-  const uint64_t ops = c->read_ops + c->write_ops + c->zero_ops + c->flush_ops;
+  const uint64_t ops = c->read_ops + unlocked_reads (a).ops + c->write_ops +
+    c->zero_ops + c->flush_ops;
 
   if (ops != a->pace->client_ops) {
     a->pace->client_ops = ops;

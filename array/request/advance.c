@@ -299,7 +299,7 @@ request_advance (struct array *a, struct request *r)
  * no second look under the array lock is needed.
  */
 static bool
-is_done (struct request *r)
+is_done (const struct request *r)
 {
   if (r->kind != REQUEST_READ || r->phase != R_COMMIT ||
       r->batch_end < r->len)
@@ -308,15 +308,22 @@ is_done (struct request *r)
     if (r->step[i].from != STEP_ZERO &&
         (r->step[i].from != STEP_SEAT || r->step[i].ns >= r->step[i].quick_ns))
       return false;
+  return true;
+}
+
+static void
+end_preads (struct request *r)
+{
+  const unsigned lane = lane_here ();
+
   for (unsigned i = 0; i < r->nr_steps; i++) {
     struct step *s = &r->step[i];
 
     if (s->from != STEP_SEAT)
       continue;
-    hedge_add_fast (&s->seat->ends.fast, s->len, s->ns);
-    pread_end (s);
+    hedge_add_fast (&s->seat->lane[lane].fast, s->len, s->ns);
+    pread_end (s, lane);
   }
-  return true;
 }
 
 bool
@@ -334,7 +341,10 @@ request_copy (struct request *r)
   if (r->kind != REQUEST_READ)
     write_payload (r);
   r->phase = R_COMMIT;
-  return is_done (r);
+  if (!is_done (r))
+    return false;
+  end_preads (r);
+  return true;
 }
 
 enum request_next
@@ -345,6 +355,8 @@ request_decide (struct request *r)
   if (!r->decided) {
     bool waits;
 
+    if (r->kind == REQUEST_READ && unlocked_start (r))
+      return REQUEST_COPY;
     if (!engine_try_lock (a)) {
       engine_ask (a, &r->ask);
       return REQUEST_WAIT;

@@ -20,6 +20,14 @@ extern void request_advance (struct array *a, struct request *r);
 
 /* R_START, one batch of a read: array/request/read.c. */
 extern void read_start (struct array *a, struct request *r);
+/* A read in the client's thread, without the array lock: true if it needs none,
+ * and is in R_COPY now: array/request/unlocked.c.
+ */
+extern bool unlocked_start (struct request *r);
+/* With the array lock held: may the active seat of a slot be open for such
+ * reads?
+ */
+extern bool unlocked_may_open (const struct array *a, unsigned slot);
 /* R_LOOK: true when the operations are done and the client may copy. */
 extern bool read_look (struct array *a, struct request *r);
 extern void read_commit (struct array *a, struct request *r);
@@ -84,17 +92,16 @@ pread_begin (struct array *a, struct step *s)
     s->owed = owed_begin (&s->seat->owed, engine_now (a));
     slow_timed (a);
   }
-  s->seat->preads_begun[s->bucket]++;
+  seat_pread_begun (s->seat, s->bucket, LANE_OF_LOCK);
 }
 
 static inline void
-pread_end (struct step *s)
+pread_end (struct step *s, unsigned lane)
 {
   if (s->error == 0)
-    seat_io_add (&s->seat->ends.reads, s->len, s->ns);
+    seat_io_add (&s->seat->lane[lane].reads, s->len, s->ns);
   owed_end (&s->seat->owed, s->owed);
-  atomic_fetch_add_explicit (&s->seat->ends.preads[s->bucket], 1,
-                             memory_order_release);
+  seat_pread_ended (s->seat, s->bucket, lane);
 }
 
 /* Not done before the tickets of earlier batches, which point at r. */

@@ -21,6 +21,7 @@
 #include "array/request/internal.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
+#include "array/seats/unlocked.h"
 #include "array/sums/sums.h"
 
 /* ---- where a run of blocks is ----------------------------------------- */
@@ -215,6 +216,8 @@ read_steps (struct array *a, struct request *r, const struct read_from *f,
         s->cell_off;
       pread_begin (a, s);
       r->has_preads = true;
+      if (unlocked_may_open (a, seat->slot))
+        unlocked_open (a, seat->slot);
     }
     else if (r->has_preads || !op_step (a, r, f, s, wait))
       break;            /* with preads: in the next batch */
@@ -271,7 +274,7 @@ seat_step_failed (struct array *a, struct step *s)
     seat_note_error (a, s->seat, IO_READ, s->member_off, s->error);
     seat_read_error (a, s->seat, s->error);
   }
-  pread_end (s);
+  pread_end (s, LANE_OF_LOCK);
   s->from = STEP_DONE;
 }
 
@@ -292,7 +295,7 @@ steps_put (struct array *a, struct step *step, unsigned nr)
       if (s->error == 0)
         slow_read_done (a, s->seat, &(struct slow_read) {
             .len = s->len, .ns = s->ns, .pread = true });
-      pread_end (s);
+      pread_end (s, LANE_OF_LOCK);
       break;
     case STEP_OP:
       if (s->error)

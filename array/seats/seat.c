@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "array/seats/seat.h"
+#include "array/seats/unlocked.h"
 #include "common/plant.h"
 #include "common/threads/memory.h"
 #include "raidmap/uuid.h"
@@ -95,6 +96,8 @@ seats_changed (struct array *a)
 {
   struct seat *old[MAX_SLOTS][2];
 
+  if (!PLANTED ("unlocked-left-open"))
+    unlocked_close_all (a);
   memcpy (old, a->at, sizeof old);
   memset (a->at, 0, sizeof a->at);
   a->irregular_slots = a->lost_slots = a->doubled_slots = 0;
@@ -151,6 +154,16 @@ add_seat (struct array *a)
   return s;
 }
 
+/* A late thread may still count a read, and take that back. */
+static void
+forget_reads (struct seat *s)
+{
+  for (unsigned i = 0; i < NR_LANES; i++) {
+    memset (&s->lane[i].reads, 0, sizeof s->lane[i].reads);
+    memset (&s->lane[i].fast, 0, sizeof s->lane[i].fast);
+  }
+}
+
 /* If all seats are taken: reuse that of a closed member. */
 static struct seat *
 reuse_seat (struct array *a)
@@ -162,7 +175,8 @@ reuse_seat (struct array *a)
     if (s->m || seat_users (s) > 0)
       continue;
     memset (page_place, 0, a->nr_pages);
-    memset (s, 0, sizeof *s);
+    memset (s, 0, offsetof (struct seat, lane));
+    forget_reads (s);
     s->page_place = page_place;
     return s;
   }

@@ -9,6 +9,7 @@
 #define GPURAID_SEATS_SEAT_H
 
 #include "array/engine/room.h"
+#include "array/seats/preads.h"
 
 extern const struct room room_seats;
 
@@ -87,14 +88,6 @@ seat_is_stalled (const struct seat *s)
 /* For messages: "slot 3: /dev/sdx", or "spare: /dev/sdx". */
 #define SEAT_NAME_LEN 4160
 extern const char *seat_name (const struct seat *s, char buf[SEAT_NAME_LEN]);
-
-/* Reads in clients' threads that have not ended, of a start time. */
-static inline unsigned
-seat_preads (const struct seat *s, unsigned bucket)
-{
-  return s->preads_begun[bucket] -
-    atomic_load_explicit (&s->ends.preads[bucket], memory_order_acquire);
-}
 
 /* I/O in flight. */
 static inline unsigned

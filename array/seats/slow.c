@@ -6,6 +6,7 @@
 #include "array/replay/recovery.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
+#include "array/seats/unlocked.h"
 #include "common/plant.h"
 
 /* The members are compared again after as many reads, and this time. */
@@ -46,7 +47,8 @@ slow_find_roles (const struct array *a, uint64_t no)
 static void
 collect (struct array *a, struct seat *s)
 {
-  hedge_earn (&a->hedge, hedge_collect (&s->hedge, &s->ends.fast));
+  for (unsigned i = 0; i < NR_LANES; i++)
+    hedge_earn (&a->hedge, hedge_collect (&s->hedge, &s->lane[i].fast));
 }
 
 static unsigned
@@ -104,6 +106,7 @@ begin_slow (struct array *a, struct seat *s)
     log_debug ("%s: it is slow again", seat_name (s, name));
   s->told_slow = now;
   s->probe_len = 0;
+  unlocked_close_all (a);
   hedge_begin_slow (&s->hedge, now);
   a->any_slow = true;
   slow_compare (a);
@@ -149,6 +152,8 @@ slow_read_done (struct array *a, struct seat *s, const struct slow_read *r)
                       owed_is_long (&a->hedge.policy, limits.hedge_loop_ns,
                                     late, r->ns), engine_now (a),
                       limits.hedge_loop_ns ? HEDGE_LONG_AFTER_NS : 0);
+  if (s->hedge.by_loop)
+    unlocked_close (a, s);
   hedge_add (&s->hedge, r->len, r->ns);
   slow_timed (a);
   if (late && !r->judged)

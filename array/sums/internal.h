@@ -11,8 +11,8 @@
 
 /* The same page of all slots.  Masks have a bit per slot. */
 struct sums_page {
-  struct sums_page *hash_next;
-  uint64_t no;
+  struct sums_page *_Atomic hash_next;  /* read by any thread */
+  _Atomic uint64_t no;                  /* likewise */
   struct list link;             /* in sums->unused if it may be taken for
                                  * another page; or in sums->dirty */
   struct list store_link;       /* in sums->storing */
@@ -54,7 +54,19 @@ struct sums_page {
   uint64_t *counter;            /* k + m: of the stored page */
   uint64_t *seq;                /* k + m: of the newest change */
   struct table_entry *entry;    /* k + m pages */
+
+  _Atomic uint64_t open;        /* of those loaded: clients' threads may look at
+                                 * their entries without the array lock */
 };
+
+/* From now on they may not.  Before the slots of a page that are loaded become
+ * fewer, or it becomes another page.
+ */
+static inline void
+sums_page_close (struct sums_page *p)
+{
+  atomic_store (&p->open, 0);
+}
 
 /* Pages [first, end) were never written.  Of those from there to data_end that
  * is not known, and to ask again would not tell.
@@ -79,7 +91,7 @@ struct sums_behind {
 
 struct sums {
   unsigned nr, max;             /* pages */
-  struct sums_page **bucket;
+  struct sums_page *_Atomic *bucket;    /* read by any thread */
   unsigned nr_buckets;          /* a power of two */
   struct list unused;           /* least recently used first */
   struct list dirty;            /* by dirty_seq */
@@ -106,6 +118,13 @@ struct sums {
   struct list target_waiters;
   uint32_t seed[MAX_SLOTS];
 };
+
+static inline struct sums_page *_Atomic *
+sums_bucket (const struct sums *s, uint64_t page_no)
+{
+  return &s->bucket[(page_no * 0x9e3779b97f4a7c15 >> 20) &
+                    (s->nr_buckets - 1)];
+}
 
 static inline struct table_entry *
 sums_entries (const struct sums_page *p, unsigned slot)

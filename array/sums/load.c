@@ -93,6 +93,7 @@ take_places (struct array *a, struct load *ld)
     if ((ahead || (p->checked && !p->born)) && p->empty & BIT (ld->slot))
       sums_set_all (p, ld->slot, (struct table_entry) { 0, 0 });
     else {
+      sums_page_close (p);
       p->blank |= BIT (ld->slot);
       p->checked = false;
       if (is[0] != PLACE_BLANK || is[1] != PLACE_BLANK)

@@ -95,18 +95,12 @@ sums_free (struct array *a)
 
 /* ---- pages --------------------------------------------------------------- */
 
-static struct sums_page **
-bucket_of (const struct sums *s, uint64_t no)
-{
-  return &s->bucket[(no * 0x9e3779b97f4a7c15 >> 20) & (s->nr_buckets - 1)];
-}
-
 static struct sums_page *
 find (const struct sums *s, uint64_t no)
 {
   struct sums_page *p;
 
-  for (p = *bucket_of (s, no); p; p = p->hash_next)
+  for (p = *sums_bucket (s, no); p; p = p->hash_next)
     if (p->no == no)
       return p;
   return NULL;
@@ -115,7 +109,7 @@ find (const struct sums *s, uint64_t no)
 static void
 add (struct sums *s, struct sums_page *p)
 {
-  struct sums_page **b = bucket_of (s, p->no);
+  struct sums_page *_Atomic *b = sums_bucket (s, p->no);
 
   p->hash_next = *b;
   *b = p;
@@ -128,7 +122,7 @@ add (struct sums *s, struct sums_page *p)
 static struct sums_page *
 take_unused (struct array *a, struct sums *s)
 {
-  struct sums_page *p, **q;
+  struct sums_page *p, *_Atomic *q;
 
   if (list_empty (&s->unused))
     return NULL;
@@ -138,7 +132,8 @@ take_unused (struct array *a, struct sums *s)
       flush_members (a, &s->flush_waiter);
     return NULL;
   }
-  for (q = bucket_of (s, p->no); *q != p; q = &(*q)->hash_next)
+  sums_page_close (p);
+  for (q = sums_bucket (s, p->no); *q != p; q = &(*q)->hash_next)
     ;
   *q = p->hash_next;
   list_remove (&p->link);
@@ -191,6 +186,8 @@ settle (struct array *a, struct sums_page *p)
     list_remove (&p->link);
     return false;
   }
+  if (p->unreadable)
+    sums_page_close (p);
   p->loaded &= ~p->unreadable;
   p->unreadable = 0;
   list_move (&a->sums->unused, &p->link);
@@ -333,13 +330,16 @@ sums_peek (const struct array *a, unsigned slot, uint64_t row, unsigned nr,
            struct table_entry *entry)
 {
   while (nr > 0) {
-    const struct sums_page *p = find (a->sums, page_of (row));
+    struct sums_page *p = find (a->sums, page_of (row));
     const unsigned left =
       limits.table_page_entries - row % limits.table_page_entries;
     const unsigned some = MIN (nr, left);
 
     if (p == NULL || !sums_is_loaded (a, p, BIT (slot)))
       return false;
+    if ((atomic_load_explicit (&p->open, memory_order_relaxed) &
+         BIT (slot)) == 0)
+      atomic_fetch_or (&p->open, BIT (slot));
     memcpy (entry, entry_of (p, slot, row), some * sizeof *entry);
     entry += some;
     row += some;
@@ -586,7 +586,9 @@ sums_forget_slots (struct array *a)
   if (a->new_targets == 0)
     return;
   for (unsigned b = 0; b < s->nr_buckets; b++)
-    for (struct sums_page *p = s->bucket[b]; p; p = p->hash_next)
+    for (struct sums_page *p = s->bucket[b]; p; p = p->hash_next) {
+      sums_page_close (p);
       p->loaded &= ~a->new_targets;
+    }
   a->new_targets = 0;
 }

@@ -87,10 +87,18 @@ extern bool sums_has_slots (const struct array *a,
                             const struct sums_pin *pin, uint64_t slots);
 
 /* The same for nr rows that need not be pinned, if they are in memory.
- * False if not.
+ * False if not.  It opens their pages to sums_glance, as long as they are.
  */
 extern bool sums_peek (const struct array *a, unsigned slot, uint64_t row,
                        unsigned nr, struct table_entry *entry);
+
+/* Any thread, without the array lock: the sums of nr blocks from this row on,
+ * if their page is open and they were written.  They may be of any moment
+ * during the call, or garbage: they are only good to compare with what was
+ * read, by sums_sum, for which the row counts.
+ */
+extern bool sums_glance (const struct array *a, unsigned slot, uint64_t row,
+                         unsigned nr, uint32_t *sum);
 
 /* The sum in an entry whose block has this crc32c.  Any thread. */
 extern uint32_t sums_sum (const struct array *a, unsigned slot, uint64_t row,

@@ -9,6 +9,7 @@
 #include "array/io/store.h"
 #include "array/io/xfer.h"
 #include "array/seats/seat.h"
+#include "array/seats/unlocked.h"
 #include "array/watch/ask.h"
 #include "array/watch/overdue.h"
 #include "array/watch/stalled.h"
@@ -19,6 +20,27 @@
 /* What came while this process did not run is read in this time. */
 #define CATCH_UP_NS UINT64_C (1000000000)
 
+static bool
+has_preads (const struct array *a)
+{
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    for (unsigned j = 0; j < SEAT_PREADS; j++)
+      if (seat_preads (a->seat[i], j) > 0)
+        return true;
+  return false;
+}
+
+/* Without reads the ticks may end.  Then none must begin unseen. */
+static void
+look_for_preads (struct array *a)
+{
+  a->any_pread = has_preads (a);
+  if (a->any_pread)
+    return;
+  unlocked_close_all (a);
+  a->any_pread = has_preads (a);
+}
+
 /* Reads that are in the oldest count began at least two turns ago. */
 static void
 check_preads (struct array *a, uint64_t now)
@@ -27,16 +49,15 @@ check_preads (struct array *a, uint64_t now)
     return;
   a->pread_since = now;
   a->pread_now = (a->pread_now + 1) % SEAT_PREADS;
-  a->any_pread = false;
+  look_for_preads (a);
   for (unsigned i = 0; i < a->nr_seats; i++) {
     struct seat *s = a->seat[i];
     const unsigned oldest = (a->pread_now + 1) % SEAT_PREADS;
 
-    for (unsigned j = 0; j < SEAT_PREADS; j++)
-      a->any_pread |= seat_preads (s, j) > 0;
     stalled_note_preads (s, oldest, now);
     if (!s->suspect && seat_preads (s, oldest) > 0) {
       log_debug ("slot %u: a read is overdue, reads avoid it", s->slot);
+      unlocked_close (a, s);
       s->suspect = true;
     }
   }
@@ -235,7 +256,10 @@ overdue_tick (struct array *a, uint64_t now)
   for (unsigned i = 0; i < a->nr_seats; i++) {
     struct seat *s = a->seat[i];
 
-    s->suspect |= has_overdue_read (s, now);
+    if (has_overdue_read (s, now)) {
+      unlocked_close (a, s);
+      s->suspect = true;
+    }
     if (s->suspect && !owes_a_read (s))
       s->suspect = false;       /* the overdue answer has come */
   }

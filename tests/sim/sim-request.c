@@ -12,6 +12,8 @@
 #include "array/change/join.h"
 #include "array/change/readd.h"
 #include "array/passes/pass.h"
+#include "array/request/internal.h"
+#include "array/sums/internal.h"
 #include "tests/sim/sim-array.h"
 
 #define MAX_STEPS 2000000u
@@ -66,6 +68,22 @@ is_held (const struct sim_request *q)
     any_hangs (r->fill, r->nr_fills);
 }
 
+/* What is open was found under the lock, and is closed by each change of it: so
+ * whenever the lock is free it holds for all that is open.
+ */
+static void
+check_open (const struct array *a)
+{
+  for (unsigned slot = 0; slot < a->n; slot++) {
+    const struct seat *s = atomic_load (&a->open_seat[slot]);
+
+    assert (s == NULL || (s == a->at[slot][0] && unlocked_may_open (a, slot)));
+  }
+  for (unsigned b = 0; a->sums && b < a->sums->nr_buckets; b++)
+    for (struct sums_page *p = a->sums->bucket[b]; p; p = p->hash_next)
+      assert (sums_is_loaded (a, p, p->open));
+}
+
 /* Now and then as if another thread had the array lock: that one decides, and
  * the engine thread may be woken.
  */
@@ -75,6 +93,7 @@ decide (struct sim_request *q)
   struct array *a = q->sa->a;
   enum request_next next;
 
+  check_open (a);
   if (sim_below (q->sa->sim, 4) > 0 || sim_thread_decides (q->sa))
     return request_decide (&q->r);
   engine_lock (a);

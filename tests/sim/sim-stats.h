@@ -72,6 +72,7 @@
   X (bad_sums, "blocks found with another checksum")                    \
   X (bad_sums_repaired, "of those, repaired")                           \
   X (bad_table_pages, "damaged pages of the checksum table found")      \
+  X (unlocked, "reads without the array lock")                          \
   X (hedged, "reads decoded while they were waited for")                \
   X (hedges_won, "of those, decoded first")                             \
   X (avoided, "reads of slow members decoded from the start")           \

@@ -112,7 +112,10 @@ draw_array (struct run *r)
   draw_hedge (d, &r->hedge);
   if (sim_below (d, 4) > 0)
     limits.idle_ns = UINT64_C (1000000) << sim_below (d, 14);
-  r->thread = sim_below (d, 4) == 0;
+  switch (sim_below (d, 4)) {
+  case 0: r->thread = true; break;
+  case 1: limits.unlocked_reads = false; break;
+  }
   sim_free (d);
   return nr_stripes;
 }
@@ -134,5 +137,6 @@ draw_describe (const struct run *r, char *text, size_t len)
             limits.ahead_regions, limits.tick_ns, r->sa->l.ring_len,
             limits.txn_max_ops, r->sums ? limits.table_page_entries : 0,
             limits.sums_min_pages, limits.idle_ns,
-            r->thread ? "; an engine thread" : "");
+            r->thread ? "; an engine thread" :
+            limits.unlocked_reads ? "" : "; each read takes the lock");
 }

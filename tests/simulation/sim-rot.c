@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/seats/unlocked.h"
 #include "common/bits.h"
 #include "raidmap/bitmap.h"
 #include "raidmap/table.h"
@@ -339,6 +340,7 @@ rot_count (struct run *r)
 
   stats.bad_sums += c->corrupt_found;
   stats.bad_sums_repaired += c->corrupt_repaired;
+  stats.unlocked += unlocked_reads (r->sa->a).ops;
   stats.hedged += c->hedged_reads;
   stats.hedges_won += c->hedges_won;
   stats.avoided += c->avoided_reads;

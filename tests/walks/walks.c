@@ -193,12 +193,13 @@ read_at (struct sim_array *sa, uint64_t len, uint64_t off)
  * is no part of a walk.
  */
 static struct sim_array *
-start (void)
+start (bool hedge)
 {
   const struct geometry g = { .k = 4, .m = 2, .chunk = CHUNK };
   struct sim_array *sa = sim_array_new (1, &g, NR_STRIPES, 0);
 
   assert (sa->g.size == sizeof buf);
+  sa->hedge.off = !hedge;
   sa->code = CODE_RS;
   sa->w = 8;
   sim_array_create (sa);
@@ -226,7 +227,7 @@ stop (struct sim_array *sa)
 static void
 walk_write (const char *walk)
 {
-  struct sim_array *sa = start ();
+  struct sim_array *sa = start (true);
 
   write_at (sa, 0);
   learn (sa);
@@ -240,12 +241,26 @@ walk_write (const char *walk)
 static void
 walk_read (const char *walk, bool degraded)
 {
-  struct sim_array *sa = start ();
+  struct sim_array *sa = start (true);
 
   if (degraded)
     must (sim_array_fail (sa, layout_slot (&sa->g, 1, 0)) == 0, sa->said);
   read_at (sa, 6 * STRIPE_LEN, 2 * STRIPE_LEN);
   learn (sa);
+  begin ();
+  read_at (sa, BLOCK_LEN, STRIPE_LEN);
+  end (walk);
+  stop (sa);
+}
+
+/* In other stripes first, and once the same, with the lock. */
+static void
+walk_unlocked_read (const char *walk)
+{
+  struct sim_array *sa = start (false);
+
+  read_at (sa, 6 * STRIPE_LEN, 2 * STRIPE_LEN);
+  read_at (sa, BLOCK_LEN, STRIPE_LEN);
   begin ();
   read_at (sa, BLOCK_LEN, STRIPE_LEN);
   end (walk);
@@ -266,7 +281,7 @@ wait_for_cursor (struct sim_array *sa)
 static void
 walk_rebuild (const char *walk)
 {
-  struct sim_array *sa = start ();
+  struct sim_array *sa = start (true);
   struct sim_request q;
 
   sa->a->window_len = CHUNK;
@@ -290,6 +305,7 @@ main (void)
     buf[i] = (i * UINT64_C (0x9e3779b97f4a7c15)) >> 40;
   walk_write ("write");
   walk_read ("read", false);
+  walk_unlocked_read ("unlocked-read");
   walk_read ("degraded-read", true);
   walk_rebuild ("rebuild-window");
   return 0;

@@ -116,12 +116,12 @@ test_late_in_a_client (void **state)
   assert_true (seat->m->direct);
   pread_begin (sa->a, &hangs);
   pread_begin (sa->a, &next);
-  pread_end (&next);
+  pread_end (&next, LANE_OF_LOCK);
   assert_false (slow_owes (sa->a, seat, 4096));
   pass (sa, 50 * MS);
   assert_true (slow_owes (sa->a, seat, 4096));
   assert_false (slow_owes (sa->a, sa->a->at[SLOT + 1][0], 4096));
-  pread_end (&hangs);
+  pread_end (&hangs, LANE_OF_LOCK);
   assert_false (slow_owes (sa->a, seat, 4096));
   end (sa);
 }

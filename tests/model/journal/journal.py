@@ -8,8 +8,8 @@
 # flushed.  After every crash every set of
 # members opens that has enough of them.
 #
-#   tests/model/journal.py [--all]            a slice, and the weakenings
-#   tests/model/journal.py --run K M ROWS TRANSACTIONS
+#   tests/model/journal/journal.py [--all]            a slice, and the weakenings
+#   tests/model/journal/journal.py --run K M ROWS TRANSACTIONS
 #       [--crashes N] [--joins N] [--ring N] [--kinds wdtx] [--narrow]
 #       [--rot N] [--no-sums] [--without RULE,...] [--limit STATES] [--image]
 #

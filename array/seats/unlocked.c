@@ -1,0 +1,50 @@
+/* gpuraid: seats that clients' threads read without the array lock.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include "array/seats/preads.h"
+#include "array/seats/unlocked.h"
+#include "common/plant.h"
+
+void
+unlocked_close_all (struct array *a)
+{
+  for (unsigned slot = 0; slot < a->n; slot++)
+    if (atomic_load_explicit (&a->open_seat[slot], memory_order_relaxed))
+      atomic_store (&a->open_seat[slot], NULL);
+}
+
+struct array_io
+unlocked_reads (const struct array *a)
+{
+  struct array_io sum = { 0, 0, 0 };
+
+  for (unsigned i = 0; i < NR_LANES; i++) {
+    sum.ops += atomic_load_explicit (&a->read_lane[i].ops,
+                                     memory_order_relaxed);
+    sum.bytes += atomic_load_explicit (&a->read_lane[i].bytes,
+                                       memory_order_relaxed);
+  }
+  return sum;
+}
+
+struct seat *
+unlocked_enter (struct array *a, unsigned slot, uint64_t len, unsigned *bucket)
+{
+  struct seat *s = atomic_load (&a->open_seat[slot]);
+  const unsigned i = lane_here ();
+
+  if (s == NULL)
+    return NULL;
+  *bucket = atomic_load_explicit (&a->pread_now, memory_order_relaxed);
+  seat_pread_begun (s, *bucket, i);
+  if (atomic_load (&a->open_seat[slot]) != s && !PLANTED ("unlocked-unasked")) {
+    seat_pread_ended (s, *bucket, i);
+    return NULL;
+  }
+  atomic_fetch_add_explicit (&a->read_lane[i].ops, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit (&a->read_lane[i].bytes, len,
+                             memory_order_relaxed);
+  return s;
+}

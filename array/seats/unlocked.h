@@ -1,0 +1,64 @@
+/* gpuraid: seats that clients' threads read without the array lock.
+ *
+ * Most small reads find nothing in their way, and many at once would only wait
+ * for each other at the array lock.  So a look under the lock that finds a seat
+ * plainly readable opens it, and what changes that closes it, before the change
+ * has any effect.  While it is open a client's thread begins reads of it
+ * without the lock.
+ *
+ * A thread counts its read first and then looks whether the seat still is open;
+ * a closer closes it first and then looks at the count.  In one order for all
+ * threads (sequential consistency) one of the two sees what the other did.  So
+ * a seat that is closed, and has no users, has none until it is opened again.
+ * tests/model/unlocked_read.py tries all orders.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_SEATS_UNLOCKED_H
+#define GPURAID_SEATS_UNLOCKED_H
+
+#include "array/engine/shared.h"
+
+/* ---- with the array lock held -------------------------------------------- */
+
+/* The active seat of this slot may be read: what request/unlocked.c asks holds,
+ * and every change of that will close it.
+ */
+static inline void
+unlocked_open (struct array *a, unsigned slot)
+{
+  if (atomic_load_explicit (&a->open_seat[slot], memory_order_relaxed) == NULL)
+    atomic_store (&a->open_seat[slot], a->at[slot][0]);
+}
+
+static inline void
+unlocked_close (struct array *a, const struct seat *s)
+{
+  if (s->slot < MAX_SLOTS &&
+      atomic_load_explicit (&a->open_seat[s->slot], memory_order_relaxed) == s)
+    atomic_store (&a->open_seat[s->slot], NULL);
+}
+
+extern void unlocked_close_all (struct array *a);
+
+/* The reads that began without the lock, since the start: ops and bytes. */
+extern struct array_io unlocked_reads (const struct array *a);
+
+/* ---- any thread, without the array lock ---------------------------------- */
+
+/* Is it worth trying? */
+static inline bool
+unlocked_is_open (const struct array *a, unsigned slot)
+{
+  return atomic_load_explicit (&a->open_seat[slot],
+                               memory_order_relaxed) != NULL;
+}
+
+/* The seat of a slot if it is open, in which a read of len bytes is counted
+ * then: it stays as it is until seat_pread_ended.  Or NULL.
+ */
+extern struct seat *unlocked_enter (struct array *a, unsigned slot,
+                                    uint64_t len, unsigned *bucket);
+
+#endif
