@@ -23,7 +23,7 @@
 
 struct array;
 
-/* 0, or a positive errno: others decide then. */
+/* 0, or a positive errno: the array does not start then. */
 extern int engine_thread_start (struct array *a);
 /* No thread decides for others when it returns. */
 extern void engine_thread_stop (struct array *a);
