@@ -71,6 +71,7 @@ take_assembly (struct array *a, struct assembly *as)
   copies_fill_host (&a->sb);
   a->g = as->sb.g;
   a->n = a->g.k + a->g.m;
+  a->first_len = layout_first_len (&as->sb.l);
   a->membership = as->membership;
   a->readonly = as->readonly;
   memcpy (a->readonly_why, as->readonly_why, sizeof a->readonly_why);

@@ -216,7 +216,7 @@ static void
 first_part (const struct member_layout *l, struct layout_part *p)
 {
   *p = (struct layout_part) {
-    .len = l->nr_grown ? l->grown[0] : l->data_len,
+    .len = layout_first_len (l),
     .data_off = l->data_off,
     .table_off = l->table_off,
     .nr_table_pages = l->table_len / (2 * TABLE_PAGE_LEN),

@@ -95,6 +95,13 @@ struct layout_part {
   uint64_t bitmap_page, nr_bitmap_pages;
 };
 
+/* The len of part 0: what is added later does not change it. */
+static inline uint64_t
+layout_first_len (const struct member_layout *l)
+{
+  return l->nr_grown ? l->grown[0] : l->data_len;
+}
+
 /* Part i, 0 to l->nr_grown. */
 extern void layout_part (const struct member_layout *l, unsigned i,
                          struct layout_part *p);

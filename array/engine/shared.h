@@ -170,6 +170,8 @@ struct array {
                                  * grown to array/change/grow.c */
   struct geometry g;            /* likewise the size */
   unsigned n;                   /* k + m */
+  uint64_t first_len;           /* bytes of a member's data in the first part,
+                                 * which are at sb.l.data_off */
   size_t cell_len;              /* bytes: min (chunk, 64 KiB) */
   unsigned cell_blocks;
   unsigned nr_bands;            /* chunk / cell_len */

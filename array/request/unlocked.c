@@ -31,11 +31,14 @@ unlocked_may_open (const struct array *a, unsigned slot)
     list_empty (&a->zeroing);
 }
 
-/* All of it from one cell of one member? */
+/* All of it from one cell of one member?  Where the parts after the first are
+ * changes when the array grows.
+ */
 static bool
 find_step (const struct array *a, const struct request *r, struct step *s)
 {
   struct piece p;
+  uint64_t pos;
 
   layout_piece (&a->g, r->off, r->len, &p);
   *s = (struct step) {
@@ -43,9 +46,10 @@ find_step (const struct array *a, const struct request *r, struct step *s)
     .no = p.stripe * a->nr_bands + p.chunk_off / a->cell_len,
     .cell_off = p.chunk_off % a->cell_len, .owed = OWED_NONE,
   };
-  s->member_off = layout_data_off (&a->sb.l, line_pos (a, s->no)) +
-    s->cell_off;
-  return p.len == r->len && s->cell_off + r->len <= a->cell_len;
+  pos = line_pos (a, s->no);
+  s->member_off = a->sb.l.data_off + pos + s->cell_off;
+  return p.len == r->len && s->cell_off + r->len <= a->cell_len &&
+    pos < a->first_len;
 }
 
 bool

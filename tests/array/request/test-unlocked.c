@@ -15,7 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/request/request.h"
+#include "array/request/internal.h"
 #include "array/seats/seat.h"
 #include "array/seats/unlocked.h"
 #include "common/bits.h"
@@ -78,15 +78,13 @@ needs_no_lock (struct sim_array *sa)
   bool ends = false;
 
   engine_lock (sa->a);
-  if (unlocked_is_open (sa->a, slot_read (sa)) &&
-      request_decide (r) == REQUEST_COPY) {
+  if (unlocked_is_open (sa->a, slot_read (sa)) && unlocked_start (r)) {
     ends = request_copy (r);
     assert_true (ends);
     assert_int_equal (r->error, 0);
     assert_memory_equal (back, data + OFF, BLOCK_LEN);
   }
   engine_unlock (sa->a);
-  /* If not, its client does not sleep: this one asks again. */
   free (r);
   return ends;
 }
@@ -228,6 +226,26 @@ test_zeroing (void **state)
   end_whole (sa);
 }
 
+/* Another thread, with the lock, is about to add a part. */
+static void
+test_growing (void **state)
+{
+  struct sim_array *sa = start (CHECKSUM_NONE);
+  struct member_layout *l = &sa->a->sb.l;
+  const struct member_layout before = *l;
+
+  read_it (sa);
+  l->nr_grown = 1;
+  l->grown[0] = 0;
+  assert_true (needs_no_lock (sa));
+  *l = before;
+  assert_true (needs_no_lock (sa));
+  /* What is in a part after the first is looked for with the lock. */
+  sa->a->first_len = STRIPE * CHUNK;
+  assert_false (needs_no_lock (sa));
+  end_whole (sa);
+}
+
 int
 main (void)
 {
@@ -238,6 +256,7 @@ main (void)
     cmocka_unit_test_teardown (test_failed_member, scrub_usual_limits),
     cmocka_unit_test_teardown (test_hangs, scrub_usual_limits),
     cmocka_unit_test_teardown (test_zeroing, scrub_usual_limits),
+    cmocka_unit_test_teardown (test_growing, scrub_usual_limits),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);
