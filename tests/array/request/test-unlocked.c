@@ -236,7 +236,7 @@ test_growing (void **state)
 
   read_it (sa);
   l->nr_grown = 1;
-  l->grown[0] = 0;
+  l->grown[0] = CHUNK;
   assert_true (needs_no_lock (sa));
   *l = before;
   assert_true (needs_no_lock (sa));
