@@ -11,6 +11,7 @@
 #ifndef GPURAID_LIMITS_H
 #define GPURAID_LIMITS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct limits {

@@ -44,7 +44,8 @@ step (void *arg)
 void
 sim_thread_start (struct sim_array *sa)
 {
-  sa->thread_rests = false;
+  /* A crash after a clean stop drops an event that was under way. */
+  sa->thread_steps = sa->thread_rests = false;
   if (sa->thread)
     atomic_store (&sa->a->engine.thread.state, THREAD_ASLEEP);
 }
