@@ -132,7 +132,17 @@ check 0 '17 passed, 0 failed, 1 skipped'
 check 0 '16 passed, 0 failed, 1 skipped'
 has '^1 tests were left out'
 result 'left out: 1'
+# Noted in the tree it is left out on another machine too, but not with --all.
+check 0 '1 passed, 0 failed, 0 skipped' --note
+grep -qE '^[0-9a-f]{64} tests/model/test-model.sh$' "$tmp/tree/tests/passed" ||
+  die "not noted: $(cat "$tmp/tree/tests/passed")"
+XDG_CACHE_HOME=$tmp/third check 0 '16 passed, 0 failed, 1 skipped'
+result 'left out: 1'
+XDG_CACHE_HOME=$tmp/third check 0 '21 passed, 0 failed, 1 skipped' --all
 touch "$tmp/tree/model/bad"
+check 1 '0 passed, 1 failed, 0 skipped' --note
+! grep test-model "$tmp/tree/tests/passed" || die "noted, and it failed"
+rm "$tmp/tree/tests/passed"
 check 1 '16 passed, 1 failed, 1 skipped'
 check 1 '16 passed, 1 failed, 1 skipped'
 rm "$tmp/tree/model/bad"
