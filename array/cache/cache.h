@@ -120,8 +120,8 @@ extern struct line *line_find (struct array *a, uint64_t no);
 extern struct line *line_get (struct array *a, uint64_t no);
 
 /* Any thread, without the array lock.  True: there was no line with this number
- * when that was looked at, so the members had its content.  False: there may
- * be one.
+ * when that was looked at, nor another one in its bucket: it had no content
+ * newer than that of the members.  False: there may be one.
  */
 extern bool line_is_absent (const struct array *a, uint64_t no);
 

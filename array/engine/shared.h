@@ -55,7 +55,9 @@ struct seat_io {
   atomic_uint_fast64_t ops, bytes, ns;
 };
 
-/* What clients' threads write without the array lock. */
+/* What clients' threads write without the array lock; LANE_OF_LOCK is written
+ * with it too.
+ */
 struct seat_lane {
   _Alignas (CACHE_LINE) struct seat_io reads;   /* also those of the loop */
   atomic_uint begun[SEAT_PREADS], ended[SEAT_PREADS];   /* reads in clients'
@@ -416,7 +418,8 @@ struct array {
   atomic_uint pread_now;        /* index in a lane's begun for new ones; read
                                  * by any thread */
   uint64_t pread_since;         /* ns */
-  bool any_pread;               /* some began since the last tick */
+  bool any_pread;               /* reads in clients' threads are watched: no
+                                 * seat is open without */
   bool any_stalled;             /* watch/stalled.c: at the last tick */
   uint64_t nr_wrong;            /* health/health.c: health_note_wrong */
   struct waiter clear_waiter;

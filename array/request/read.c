@@ -2,7 +2,8 @@
  *
  * A run of blocks comes from the newest content: a cell of the line, the cell
  * that a write-out has frozen, or the members.  A small clean read is a pread
- * in the client's thread, after one look under the array lock.  An operation
+ * in the client's thread, after one look under the array lock (without any:
+ * array/request/unlocked.c).  An operation
  * does the rest: what needs decoding, or is large and goes to a medium that
  * gains from many requests at once.
  *

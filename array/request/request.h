@@ -36,8 +36,8 @@ struct step {
   struct line *line;            /* a write's destination: pinned */
   struct cell *cell;            /* a write's destination, or STEP_CELL: holds
                                  * a reference */
-  struct seat *seat;            /* STEP_SEAT: counted in seat->preads_begun */
-  unsigned bucket;              /* STEP_SEAT: index in seat->preads_begun */
+  struct seat *seat;            /* STEP_SEAT: counted in a lane of it */
+  unsigned bucket;              /* STEP_SEAT: index in that lane's begun */
   unsigned owed;                /* STEP_SEAT: group in seat->owed */
   uint64_t ns;                  /* STEP_SEAT: how long it took */
   uint64_t quick_ns;            /* STEP_SEAT: if it took less, it needs no

@@ -11,8 +11,15 @@
 
 /* The same page of all slots.  Masks have a bit per slot. */
 struct sums_page {
-  struct sums_page *_Atomic hash_next;  /* read by any thread */
-  _Atomic uint64_t no;                  /* likewise */
+  /* Any thread reads these. */
+  struct sums_page *_Atomic hash_next;
+  _Atomic uint64_t no;
+  _Atomic uint64_t open;        /* of those loaded: clients' threads may look at
+                                 * their entries without the array lock */
+  struct table_entry *entry;    /* k + m pages; constant, also when it becomes
+                                 * another page */
+
+  /* All that follows is for this page alone. */
   struct list link;             /* in sums->unused if it may be taken for
                                  * another page; or in sums->dirty */
   struct list store_link;       /* in sums->storing */
@@ -53,10 +60,6 @@ struct sums_page {
 
   uint64_t *counter;            /* k + m: of the stored page */
   uint64_t *seq;                /* k + m: of the newest change */
-  struct table_entry *entry;    /* k + m pages */
-
-  _Atomic uint64_t open;        /* of those loaded: clients' threads may look at
-                                 * their entries without the array lock */
 };
 
 /* From now on they may not.  Before the slots of a page that are loaded become

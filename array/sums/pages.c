@@ -141,30 +141,41 @@ take_unused (struct array *a, struct sums *s)
   return p;
 }
 
+static struct sums_page *
+new_page (const struct array *a)
+{
+  struct sums_page *p = malloc (page_len (a->n));
+
+  if (p == NULL)
+    return NULL;
+  p->open = 0;
+  p->entry = (struct table_entry *) ((uint64_t *) (p + 1) + 2 * a->n);
+  return p;
+}
+
 /* NULL: all are in use.  Where nothing can be stored any more there may be
  * more, so that readers go on.
  */
 static struct sums_page *
 get (struct array *a, struct sums *s, uint64_t no)
 {
+  const size_t shared = offsetof (struct sums_page, link);
   struct sums_page *p = find (s, no);
-  char *q;
 
   if (p)
     return p;
-  if (s->nr < s->max && (p = malloc (page_len (a->n))) != NULL)
+  if (s->nr < s->max && (p = new_page (a)) != NULL)
     s->nr++;
   else if ((p = take_unused (a, s)) == NULL &&
-           (!a->failed || (p = malloc (page_len (a->n))) == NULL)) {
+           (!a->failed || (p = new_page (a)) == NULL)) {
     s->stuck_gen = s->short_of ? s->stuck_gen : 0;
     s->short_of = true;
     return NULL;
   }
-  memset (p, 0, page_len (a->n));
-  q = (char *) (p + 1);
-  p->counter = (uint64_t *) q;
+  /* A thread without the lock may still look at what the page was. */
+  memset ((char *) p + shared, 0, page_len (a->n) - shared);
+  p->counter = (uint64_t *) (p + 1);
   p->seq = p->counter + a->n;
-  p->entry = (struct table_entry *) (p->seq + a->n);
   p->no = no;
   p->dirty_seq = UINT64_MAX;
   list_init (&p->link);

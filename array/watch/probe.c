@@ -8,6 +8,7 @@
 #include "array/io/xfer.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
+#include "array/seats/unlocked.h"
 #include "array/watch/probe.h"
 
 static void
@@ -79,4 +80,6 @@ probe_tick (struct array *a, uint64_t now)
       start_probe (a, s, now);
     a->any_slow |= s->hedge.slow;
   }
+  if (a->any_slow)
+    unlocked_close_all (a);
 }
