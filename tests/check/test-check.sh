@@ -98,9 +98,7 @@ export XDG_CACHE_HOME=$tmp/cache
 
 check 0 '15 passed, 0 failed, 1 skipped'
 has '^ok build \([0-9.]+ s; user [0-9.]+, system [0-9.]+\)$'
-has '^tests: 1 ok, 0 failed, 0 skipped, 0 late \([0-9]+ s\)$'
-has '^tests address,undefined: 2 ok, 0 failed'
-has '^tests thread: 2 ok, 0 failed'
+has '^tests: 5 ok, 0 failed, 1 skipped, 0 late \([0-9]+ s\)$'
 [ "$(grep -c . "$tmp/out")" -le 40 ] || die "more than 40 lines"
 result "commit: $commit" 'tree: clean' 'date: 2.*T.*Z' 'steps: all' 'passed: 15' \
   'failed: 0' 'late: 0' 'skipped: 1' 'seconds: [0-9]+'
@@ -174,6 +172,15 @@ has '^FAIL thread: test-bad.sh$'
 result "commit: $commit" 'tree: dirty' 'failed: 3'
 rm "$tmp/tree/tests/test-bad.sh"
 
+# ---- a test does not wait for the end of another round
+
+put tests/test-first.sh '# run-tests: no-sanitizer
+for i in $(seq 600); do [ ! -e build/other.ran ] || exit 0; sleep .1; done; exit 1'
+put tests/test-other.sh '# run-tests: address-only
+touch build/other.ran'
+check 0 '17 passed, 0 failed, 1 skipped'
+rm "$tmp/tree/tests/"test-{first,other}.sh
+
 # ---- three late ones in all rounds, and more
 
 late test-late.sh
@@ -181,9 +188,9 @@ check 0 '22 passed, 0 failed, 1 skipped' --all
 has '^late thread: test-late.sh \([0-9.]+ s, alone [0-9.]+ s\)$'
 result 'late: 3' 'failed: 0'
 late test-late2.sh
-check 1 '25 passed, 1 failed, 1 skipped' --all
-has '^FAIL late: 6 tests, more than 3$'
-result 'late: 6' 'failed: 1'
+check 1 '19 passed, 6 failed, 1 skipped' --all
+has '^FAIL thread: test-late.sh \(late, and so were 5 others'
+result 'late: 6' 'failed: 6'
 rm "$tmp/tree/tests/test-late"*
 
 # ---- each test many times, where late ones are only counted
@@ -191,7 +198,7 @@ rm "$tmp/tree/tests/test-late"*
 late test-late.sh
 late test-late2.sh
 check 0 '25 passed, 0 failed, 1 skipped' --all --soak --repeat 3 --load 1
-has '^tests thread: 5 ok, 0 failed, 0 skipped, 2 late'
+has '^tests: 15 ok, 0 failed, 1 skipped, 6 late'
 has '^late thread: test-late.sh \([0-9.]+ s\)$'
 grep -qx 'load: 1' "$tmp/tree/build/check/soak/result" || die "no result of it"
 grep -q '^ok test-script.sh: 0 of 3 failed' "$tmp/tree/build/check/soak/log" ||

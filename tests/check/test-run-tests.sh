@@ -10,6 +10,7 @@ cd "$(dirname "$0")/../.." || exit 1
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 export B=$tmp/build
+unset OUT
 
 make_test ()
 {
@@ -173,7 +174,7 @@ cc -o "$tmp/test-unit" "$tmp/unit.c"
 run 1 unit
 has '^FAIL test-unit \(exit status 75'
 
-# For the sum of several rounds.
+# For more than what ran here.
 flags="--tally $tmp/tally"
 run 1 late bad skip
 runs 2 late
@@ -181,6 +182,21 @@ sort "$tmp/tally" >"$tmp/out"
 has '^FAIL [0-9.]+ [0-9.]+ [0-9.]+ - test-bad$'
 has '^ok [0-9.]+ [0-9.]+ [0-9.]+ [0-9.]+ test-late$'
 has '^skip [0-9.]+ [0-9.]+ [0-9.]+ - test-skip$'
+flags=
+
+# ---- tests of several builds
+
+make_test build 'echo "with $B, $OUT, $SAN."; exit 3'
+for words in '- - -' "$tmp/other thread x:"; do
+  echo "$tmp/test-build $words"
+done >"$tmp/list"
+flags="--list $tmp/list"
+SAN= run 1 good
+has '^  \| with '"$B"', , \.$'
+has '^  \| with ('"$tmp"'/other), \1, thread\.$'
+has '^FAIL x: test-build '
+ends_with '1 passed, 2 failed, 0 skipped'
+grep -q with "$tmp/other/test-logs/x:.test-build.log" || die "no log of it there"
 flags=
 
 # ---- the longest first
@@ -263,6 +279,13 @@ has '^  \| ([^ ]+) \1/[^ ]+ \1/[^ ]+ C.UTF-8 UTC cache /kept\.$'
   mkdir "$tmp/.ccache"
   HOME=$tmp run 1 home
   has " cache $tmp/.ccache\.$" ) || exit 1
+
+# ccache stays before the system's compilers, and nothing else does.
+make_test path 'echo "PATH $PATH"; exit 3'
+PATH=/x/ccache:/y:$PATH run 1 path
+has '^  \| PATH /x/ccache:/usr/sbin:/usr/bin:'
+PATH=/y:/x/ccache:$PATH run 1 path
+has '^  \| PATH /usr/sbin:/usr/bin:'
 
 run 0 tmp
 [ ! -e "$(cat "$tmp/where")" ] || die "TMPDIR is still there"
