@@ -97,6 +97,9 @@ struct seat {
   struct hedge_member hedge;    /* how long its reads take: seats/slow.c */
   struct owed owed;             /* reads in clients' threads, of a member that
                                  * is opened with O_DIRECT */
+  /* Of hedge, for threads without the lock: as of the last comparison. */
+  _Atomic uint64_t late[HEDGE_CLASSES]; /* hedge_late */
+  _Atomic uint64_t others_owed;
   uint64_t told_slow;           /* ns, when that was said last; 0: never */
   bool probing;                 /* a probe is under way */
   uint64_t probe_off;           /* a slow member: where the next one is, bytes
@@ -396,8 +399,9 @@ struct array {
 
   /* Slow members: array/seats/slow.c, array/ops/hedge.c. */
   struct hedge hedge;
-  unsigned nr_timed;            /* reads since that was last looked at: */
-  uint64_t compared;            /* ns, when the members were compared */
+  unsigned nr_timed;            /* reads with the lock since that was last
+                                 * looked at: */
+  _Atomic uint64_t compared;    /* ns, when the members were compared */
   bool any_slow;                /* some member may be slow */
   struct timer hedge_timer;
   struct news hedge_news;

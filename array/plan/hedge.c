@@ -49,8 +49,8 @@
 
 /* ---- history ------------------------------------------------------------- */
 
-static unsigned
-class_of (uint64_t len)
+unsigned
+hedge_class (uint64_t len)
 {
   return len <= 8 * KIB ? 0 : len <= 64 * KIB ? 1 : len <= 512 * KIB ? 2 : 3;
 }
@@ -91,13 +91,13 @@ add_to (struct hedge_history *h, unsigned c, unsigned bucket, unsigned nr)
 void
 hedge_add (struct hedge_member *m, uint64_t len, uint64_t ns)
 {
-  add_to (&m->history, class_of (len), bucket_of (ns), 1);
+  add_to (&m->history, hedge_class (len), bucket_of (ns), 1);
 }
 
 void
 hedge_add_fast (struct hedge_fast *f, uint64_t len, uint64_t ns)
 {
-  const unsigned c = class_of (len);
+  const unsigned c = hedge_class (len);
   const unsigned i = MIN (bucket_of (ns), HEDGE_FAST_BUCKETS - 1);
 
   /* Count, then look at the bit; collect clears it, then takes the count.  In
@@ -298,7 +298,7 @@ uint64_t
 hedge_delay (const struct hedge *h, const struct hedge_member *m,
              uint64_t len)
 {
-  const unsigned c = class_of (len);
+  const unsigned c = hedge_class (len);
 
   if (h->policy.off)
     return 0;
@@ -313,7 +313,7 @@ uint64_t
 hedge_late (const struct hedge *h, const struct hedge_member *m, uint64_t len)
 {
   const uint64_t base = h->policy.delay ? h->policy.delay :
-    m->others[class_of (len)];
+    m->others[hedge_class (len)];
 
   return h->policy.off || base == 0 ? 0 : MAX (MIN_LATE, 3 * base);
 }

@@ -23,6 +23,7 @@
  * 512 KiB, and more.
  */
 #define HEDGE_CLASSES 4u
+extern unsigned hedge_class (uint64_t len);
 /* Four for each doubling of the time from 1 us to a minute. */
 #define HEDGE_BUCKETS 104u
 

@@ -13,11 +13,32 @@
 /* An age counts less and less, and not at all after this time. */
 #define FORGET_NS UINT64_C (1000000000)
 
+#define GET(p) atomic_load_explicit (p, memory_order_relaxed)
+#define SET(p, v) atomic_store_explicit (p, v, memory_order_relaxed)
+
+/* Never fewer than there are: what has ended is read first. */
 static unsigned
 count (const struct owed *o, unsigned group)
 {
-  return o->begun[group] -
-    atomic_load_explicit (&o->ended[group], memory_order_relaxed);
+  unsigned ended = 0, begun = 0;
+
+  for (unsigned i = 0; i < NR_LANES; i++)
+    ended += atomic_load_explicit (&o->lane[i].ended[group],
+                                   memory_order_acquire);
+  for (unsigned i = 0; i < NR_LANES; i++)
+    begun += GET (&o->lane[i].begun[group]);
+  return begun - ended;
+}
+
+/* Of the other group.  Two threads may have read the clock in another order
+ * than they come here.
+ */
+static uint64_t
+time_since (const struct owed *o, uint64_t now)
+{
+  const uint64_t since = GET (&o->since);
+
+  return now > since ? now - since : 0;
 }
 
 /* The complete group has ended.  Not the mean: in a few that take long most of
@@ -26,41 +47,58 @@ count (const struct owed *o, unsigned group)
 static void
 note_usual (struct owed *o, uint64_t now)
 {
-  const uint64_t left = FORGET_NS - MIN (now - o->since, FORGET_NS);
+  const uint64_t left = FORGET_NS - MIN (time_since (o, now), FORGET_NS);
 
-  o->usual = MAX (MIN (o->seen, FORGET_NS),
-                  o->usual * (left >> 10) / (FORGET_NS >> 10));
+  SET (&o->usual, MAX (MIN (GET (&o->seen), FORGET_NS),
+                       GET (&o->usual) * (left >> 10) / (FORGET_NS >> 10)));
+}
+
+/* Does the group that reads enter become the complete one? */
+static void
+look (struct owed *o, uint64_t now)
+{
+  const unsigned other = !GET (&o->entry);
+
+  if (count (o, other) > 0 && !PLANTED ("owed-turned-early")) {
+    SET (&o->seen, time_since (o, now));
+    return;
+  }
+  note_usual (o, now);
+  SET (&o->entry, other);
+  SET (&o->since, now);
+  SET (&o->seen, 0);
+  SET (&o->none, count (o, !other) == 0);
 }
 
 unsigned
-owed_begin (struct owed *o, uint64_t now)
+owed_begin (struct owed *o, uint64_t now, unsigned lane)
 {
-  const bool looks = o->none || now - o->since >= TURN_NS;
+  unsigned group;
 
-  if ((looks && count (o, !o->entry) == 0) || PLANTED ("owed-turned-early")) {
-    note_usual (o, now);
-    o->entry = !o->entry;
-    o->since = now;
-    o->seen = 0;
-    o->none = count (o, !o->entry) == 0;
+  if ((GET (&o->none) || time_since (o, now) >= TURN_NS ||
+       PLANTED ("owed-turned-early")) && !GET (&o->looking) &&
+      !atomic_exchange_explicit (&o->looking, true, memory_order_acquire)) {
+    look (o, now);
+    atomic_store_explicit (&o->looking, false, memory_order_release);
   }
-  else if (looks)
-    o->seen = now - o->since;
-  o->begun[o->entry]++;
-  return o->entry;
+  group = GET (&o->entry);
+  atomic_fetch_add_explicit (&o->lane[lane].begun[group], 1,
+                             memory_order_relaxed);
+  return group;
 }
 
 void
-owed_end (struct owed *o, unsigned group)
+owed_end (struct owed *o, unsigned group, unsigned lane)
 {
   if (group < OWED_NONE)
-    atomic_fetch_add_explicit (&o->ended[group], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit (&o->lane[lane].ended[group], 1,
+                               memory_order_release);
 }
 
 uint64_t
 owed_age (const struct owed *o, uint64_t now)
 {
-  return count (o, !o->entry) > 0 ? now - o->since : 0;
+  return count (o, !GET (&o->entry)) > 0 ? time_since (o, now) : 0;
 }
 
 bool
@@ -70,7 +108,7 @@ owed_is_late (const struct owed *o, uint64_t now, uint64_t late,
   const uint64_t ns = PLANTED ("owed-others-unasked") ? late :
     MAX (late, LATE_TIMES * others);
 
-  return now - o->since > ns && owed_age (o, now) > ns;
+  return time_since (o, now) > ns && owed_age (o, now) > ns;
 }
 
 bool

@@ -16,8 +16,10 @@
  * of any member takes long.  So what is late is compared with how old the
  * complete groups of the other members usually become.
  *
- * Times are in ns.  owed_end may be called by any thread; the others with the
- * array lock held.
+ * Times are in ns.  Any thread may call these, without a lock: the reads are
+ * counted in lanes, and whether a group may become the complete one is looked
+ * at by one thread at a time.  A read that is preempted just before it is
+ * counted may look older than it is, by that time.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -31,24 +33,29 @@
 
 #include "array/plan/hedge.h"
 #include "common/bits.h"
+#include "common/threads/lane.h"
 
 /* A read that is in no group. */
 #define OWED_NONE 2u
 
 /* One member.  Zeroes: no read is under way. */
 struct owed {
-  unsigned begun[2];            /* reads, by group */
-  unsigned entry;               /* the group that new reads enter */
-  bool none;                    /* the other group was seen to be empty */
-  uint64_t since;               /* the reads of the other group had begun */
-  uint64_t seen;                /* its age when reads of it were last missing */
-  uint64_t usual;               /* the greatest of its last groups */
-  _Alignas (CACHE_LINE) atomic_uint ended[2];   /* of begun */
+  atomic_uint entry;            /* the group that new reads enter */
+  atomic_bool looking;          /* some thread looks; below, its alone to
+                                 * write */
+  atomic_bool none;             /* the other group was seen to be empty */
+  _Atomic uint64_t since;       /* the reads of the other group had begun */
+  _Atomic uint64_t seen;        /* its age when reads of it were last missing */
+  _Atomic uint64_t usual;       /* the greatest of its last groups */
+  struct owed_lane {
+    _Alignas (CACHE_LINE) atomic_uint begun[2]; /* reads, by group */
+    atomic_uint ended[2];       /* of these, perhaps in another lane */
+  } lane[NR_LANES];
 };
 
 /* A read begins.  Returns its group, for owed_end. */
-extern unsigned owed_begin (struct owed *o, uint64_t now);
-extern void owed_end (struct owed *o, unsigned group);
+extern unsigned owed_begin (struct owed *o, uint64_t now, unsigned lane);
+extern void owed_end (struct owed *o, unsigned group, unsigned lane);
 
 /* How long some read has been under way, at least; 0: none, or that is not
  * known.

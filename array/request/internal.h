@@ -89,7 +89,7 @@ pread_begin (struct array *a, struct step *s)
   s->quick_ns = slow_quick_ns (a, s->seat, s->len);
   s->owed = OWED_NONE;
   if (slow_looks (a, s->seat)) {
-    s->owed = owed_begin (&s->seat->owed, engine_now (a));
+    s->owed = owed_begin (&s->seat->owed, engine_now (a), LANE_OF_LOCK);
     slow_timed (a);
   }
   seat_pread_begun (s->seat, s->bucket, LANE_OF_LOCK);
@@ -100,7 +100,7 @@ pread_end (struct step *s, unsigned lane)
 {
   if (s->error == 0)
     seat_io_add (&s->seat->lane[lane].reads, s->len, s->ns);
-  owed_end (&s->seat->owed, s->owed);
+  owed_end (&s->seat->owed, s->owed, lane);
   seat_pread_ended (s->seat, s->bucket, lane);
 }
 

@@ -162,6 +162,20 @@ extends (const struct array *a, const struct request *r,
     (a->sums == NULL || is_aligned (step->cell_off, BLOCK_LEN));
 }
 
+static void
+seat_step (struct array *a, struct request *r, struct seat *seat,
+           struct step *s)
+{
+  s->from = STEP_SEAT;
+  s->seat = seat;
+  s->member_off = layout_data_off (&a->sb.l, line_pos (a, s->no)) +
+    s->cell_off;
+  pread_begin (a, s);
+  r->has_preads = true;
+  if (unlocked_may_open (a, seat->slot))
+    unlocked_open (a, seat->slot);
+}
+
 unsigned
 read_steps (struct array *a, struct request *r, const struct read_from *f,
             struct step *step, unsigned max, uint32_t *done,
@@ -210,16 +224,8 @@ read_steps (struct array *a, struct request *r, const struct read_from *f,
       *done += s->len;
       continue;
     }
-    else if (direct) {
-      s->from = STEP_SEAT;
-      s->seat = seat;
-      s->member_off = layout_data_off (&a->sb.l, line_pos (a, s->no)) +
-        s->cell_off;
-      pread_begin (a, s);
-      r->has_preads = true;
-      if (unlocked_may_open (a, seat->slot))
-        unlocked_open (a, seat->slot);
-    }
+    else if (direct)
+      seat_step (a, r, seat, s);
     else if (r->has_preads || !op_step (a, r, f, s, wait))
       break;            /* with preads: in the next batch */
     else

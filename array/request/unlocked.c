@@ -15,6 +15,8 @@
 #include "array/cache/cache.h"
 #include "array/health/lost.h"
 #include "array/request/internal.h"
+#include "array/seats/preads.h"
+#include "array/seats/slow.h"
 #include "array/seats/unlocked.h"
 #include "array/sums/sums.h"
 #include "common/plant.h"
@@ -26,7 +28,7 @@ unlocked_may_open (const struct array *a, unsigned slot)
 
   return limits.unlocked_reads && s && s->state == SEAT_ACTIVE &&
     !s->failing && !s->suspect && s->m->local && !s->hedge.by_loop &&
-    !slow_looks (a, s) && !a->any_slow && a->any_pread &&
+    !a->any_slow && a->any_pread &&
     a->lost->nr_blocks == 0 && a->nr_unsynced == 0 && a->recovery == NULL &&
     list_empty (&a->zeroing);
 }
@@ -52,11 +54,29 @@ find_step (const struct array *a, const struct request *r, struct step *s)
     pos < a->first_len;
 }
 
+/* Of a member that is watched for late reads: false if one has not ended, or it
+ * is time to look, with the lock.
+ */
+static bool
+watch (struct array *a, struct step *s, unsigned lane)
+{
+  uint64_t now;
+
+  if (!slow_looks (a, s->seat))
+    return true;
+  now = loop_now (a->loop);
+  if (!slow_passes (a, s->seat, s->len, now) && !PLANTED ("unlocked-unwatched"))
+    return false;
+  s->owed = owed_begin (&s->seat->owed, now, lane);
+  return true;
+}
+
 bool
 unlocked_start (struct request *r)
 {
   struct array *a = r->a;
   struct step *s = &r->step[0];
+  const unsigned lane = lane_here ();
   unsigned slot;
 
   if (r->phase != R_START || r->all_ops || r->pos > 0 ||
@@ -74,9 +94,14 @@ unlocked_start (struct request *r)
     if (!sums_glance (a, slot, line_row (a, s->no) + b0, r->nr_sums, r->sums))
       return false;
   }
-  s->seat = unlocked_enter (a, slot, s->len, &s->bucket);
+  s->seat = unlocked_enter (a, slot, &s->bucket, lane);
   if (s->seat == NULL)
     return false;
+  if (!watch (a, s, lane)) {
+    seat_pread_ended (s->seat, s->bucket, lane);
+    return false;
+  }
+  unlocked_count (a, s->len, lane);
   s->quick_ns = slow_quick_ns (a, s->seat, s->len);
   r->nr_steps = 1;
   r->batch_end = r->len;

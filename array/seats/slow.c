@@ -62,18 +62,44 @@ members_in_use (const struct array *a, struct hedge_member *m[MAX_SLOTS])
   return nr;
 }
 
+/* For threads without the lock. */
+static void
+publish (const struct array *a, struct seat *s)
+{
+  static const uint64_t len[HEDGE_CLASSES] = {
+    8 * KIB, 64 * KIB, 512 * KIB, MIB
+  };
+
+  for (unsigned c = 0; c < HEDGE_CLASSES; c++)
+    atomic_store_explicit (&s->late[c],
+                           hedge_late (&a->hedge, &s->hedge, len[c]),
+                           memory_order_relaxed);
+  atomic_store_explicit (&s->others_owed, s->hedge.others_owed,
+                         memory_order_relaxed);
+}
+
+static uint64_t
+late_of (const struct seat *s, uint64_t len)
+{
+  return atomic_load_explicit (&s->late[hedge_class (len)],
+                               memory_order_relaxed);
+}
+
 void
 slow_compare (struct array *a)
 {
   struct hedge_member *m[MAX_SLOTS];
 
-  a->compared = engine_now (a);
+  atomic_store_explicit (&a->compared, engine_now (a), memory_order_relaxed);
   for (unsigned slot = 0; slot < a->n; slot++)
     if (a->at[slot][0]) {
       collect (a, a->at[slot][0]);
       a->at[slot][0]->hedge.owed = a->at[slot][0]->owed.usual;
     }
   hedge_compare (&a->hedge, m, members_in_use (a, m));
+  for (unsigned slot = 0; slot < a->n; slot++)
+    if (a->at[slot][0])
+      publish (a, a->at[slot][0]);
 }
 
 /* ---- a member becomes slow ----------------------------------------------- */
@@ -121,13 +147,21 @@ slow_judge (struct array *a, struct seat *s, bool late)
 
 /* ---- reads --------------------------------------------------------------- */
 
+/* now may be older than the last comparison. */
+static bool
+is_time_to_compare (const struct array *a, uint64_t now)
+{
+  return now >= COMPARE_NS +
+    atomic_load_explicit (&a->compared, memory_order_relaxed);
+}
+
 void
 slow_timed (struct array *a)
 {
   if (++a->nr_timed < COMPARE_READS)
     return;
   a->nr_timed = 0;
-  if (engine_now (a) - a->compared >= COMPARE_NS)
+  if (is_time_to_compare (a, engine_now (a)))
     slow_compare (a);
 }
 
@@ -164,21 +198,35 @@ uint64_t
 slow_quick_ns (const struct array *a, const struct seat *s, uint64_t len)
 {
   return owed_quick_ns (&a->hedge.policy, limits.hedge_loop_ns,
-                        slow_looks (a, s) ?
-                        hedge_late (&a->hedge, &s->hedge, len) : 0);
+                        slow_looks (a, s) ? late_of (s, len) : 0);
+}
+
+/* Has one that is late not ended? */
+static bool
+is_late (const struct seat *s, uint64_t len, uint64_t now)
+{
+  const uint64_t late = late_of (s, len);
+
+  return late > 0 && !PLANTED ("owed-unasked") &&
+    owed_is_late (&s->owed, now, late,
+                  atomic_load_explicit (&s->others_owed,
+                                        memory_order_relaxed));
 }
 
 bool
 slow_owes (struct array *a, struct seat *s, uint64_t len)
 {
-  const uint64_t late = slow_looks (a, s) ?
-    hedge_late (&a->hedge, &s->hedge, len) : 0;
-
   /* By what has ended, except for one now and then. */
   if (s->hedge.by_loop)
     return hedge_by_loop (&s->hedge);
-  return late > 0 && !PLANTED ("owed-unasked") &&
-    owed_is_late (&s->owed, engine_now (a), late, s->hedge.others_owed);
+  return slow_looks (a, s) && is_late (s, len, engine_now (a));
+}
+
+bool
+slow_passes (const struct array *a, const struct seat *s, uint64_t len,
+             uint64_t now)
+{
+  return !is_time_to_compare (a, now) && !is_late (s, len, now);
 }
 
 void

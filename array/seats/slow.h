@@ -5,7 +5,7 @@
  * were absent.  Now and then a probe, a read for no client, shows whether it
  * still is slow.  It stays active, and is written.
  *
- * Call all of these with the array lock held.
+ * Call all of these with the array lock held, unless noted.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -30,7 +30,9 @@ extern void slow_read_done (struct array *a, struct seat *s,
 extern bool slow_was_pause (const struct array *a, uint64_t since);
 /* One that has not ended is late. */
 extern void slow_judge (struct array *a, struct seat *s, bool late);
-/* Are reads of a member in clients' threads watched for one that is late? */
+/* Are reads of a member in clients' threads watched for one that is late?  Any
+ * thread that keeps s.
+ */
 static inline bool
 slow_looks (const struct array *a, const struct seat *s)
 {
@@ -40,8 +42,14 @@ slow_looks (const struct array *a, const struct seat *s)
  * one that can be hedged (array/plan/owed.h)?
  */
 extern bool slow_owes (struct array *a, struct seat *s, uint64_t len);
+/* May a read of len bytes begin without the array lock: does the member owe
+ * none, and is it not time to compare the members?  Any thread that keeps s,
+ * which is one of those that are watched.
+ */
+extern bool slow_passes (const struct array *a, const struct seat *s,
+                         uint64_t len, uint64_t now);
 /* A read in a client's thread that takes less time ends without the array
- * lock (owed_quick_ns).
+ * lock (owed_quick_ns).  Any thread that keeps s.
  */
 extern uint64_t slow_quick_ns (const struct array *a, const struct seat *s,
                                uint64_t len);

@@ -30,21 +30,18 @@ unlocked_reads (const struct array *a)
 }
 
 struct seat *
-unlocked_enter (struct array *a, unsigned slot, uint64_t len, unsigned *bucket)
+unlocked_enter (struct array *a, unsigned slot, unsigned *bucket,
+                unsigned lane)
 {
   struct seat *s = atomic_load (&a->open_seat[slot]);
-  const unsigned i = lane_here ();
 
   if (s == NULL)
     return NULL;
   *bucket = atomic_load_explicit (&a->pread_now, memory_order_relaxed);
-  seat_pread_begun (s, *bucket, i);
+  seat_pread_begun (s, *bucket, lane);
   if (atomic_load (&a->open_seat[slot]) != s && !PLANTED ("unlocked-unasked")) {
-    seat_pread_ended (s, *bucket, i);
+    seat_pread_ended (s, *bucket, lane);
     return NULL;
   }
-  atomic_fetch_add_explicit (&a->read_lane[i].ops, 1, memory_order_relaxed);
-  atomic_fetch_add_explicit (&a->read_lane[i].bytes, len,
-                             memory_order_relaxed);
   return s;
 }

@@ -55,10 +55,20 @@ unlocked_is_open (const struct array *a, unsigned slot)
                                memory_order_relaxed) != NULL;
 }
 
-/* The seat of a slot if it is open, in which a read of len bytes is counted
- * then: it stays as it is until seat_pread_ended.  Or NULL.
+/* The seat of a slot if it is open, in which a read is counted then: it stays
+ * as it is until seat_pread_ended.  Or NULL.
  */
 extern struct seat *unlocked_enter (struct array *a, unsigned slot,
-                                    uint64_t len, unsigned *bucket);
+                                    unsigned *bucket, unsigned lane);
+
+/* A read of len bytes begins there, for unlocked_reads. */
+static inline void
+unlocked_count (struct array *a, uint64_t len, unsigned lane)
+{
+  struct read_lane *l = &a->read_lane[lane];
+
+  atomic_fetch_add_explicit (&l->ops, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit (&l->bytes, len, memory_order_relaxed);
+}
 
 #endif

@@ -24,25 +24,25 @@ test_age (void **state)
   unsigned first, second, third;
 
   assert_int_equal (owed_age (&o, 5 * MS), 0);
-  first = owed_begin (&o, 10 * MS);
+  first = owed_begin (&o, 10 * MS, 0);
   assert_int_equal (owed_age (&o, 20 * MS), 0);
   /* The next read makes its group complete. */
-  second = owed_begin (&o, 21 * MS);
+  second = owed_begin (&o, 21 * MS, 0);
   assert_int_not_equal (first, second);
   assert_int_equal (owed_age (&o, 30 * MS), 9 * MS);
-  third = owed_begin (&o, 30 * MS);
+  third = owed_begin (&o, 30 * MS, 0);
   assert_int_equal (third, second);
   assert_int_equal (owed_age (&o, 31 * MS), 10 * MS);
-  owed_end (&o, first);
+  owed_end (&o, first, 0);
   assert_int_equal (owed_age (&o, 32 * MS), 0);
-  first = owed_begin (&o, 33 * MS);
+  first = owed_begin (&o, 33 * MS, 0);
   assert_int_equal (owed_age (&o, 34 * MS), MS);
-  owed_end (&o, second);
+  owed_end (&o, second, 0);
   assert_int_equal (owed_age (&o, 35 * MS), 2 * MS);
-  owed_end (&o, third);
+  owed_end (&o, third, 0);
   assert_int_equal (owed_age (&o, 36 * MS), 0);
-  owed_end (&o, OWED_NONE);
-  owed_end (&o, first);
+  owed_end (&o, OWED_NONE, 0);
+  owed_end (&o, first, 0);
 }
 
 /* One of two that began together hangs: that is seen though no read begins
@@ -54,13 +54,13 @@ test_together (void **state)
   struct owed o = { 0 };
   unsigned first, second;
 
-  first = owed_begin (&o, 10 * MS);
-  second = owed_begin (&o, 10 * MS);
-  owed_end (&o, second);
+  first = owed_begin (&o, 10 * MS, 0);
+  second = owed_begin (&o, 10 * MS, 0);
+  owed_end (&o, second, 0);
   assert_int_equal (owed_age (&o, 20 * MS), 10 * MS);
   assert_false (owed_is_late (&o, 20 * MS, 10 * MS, 0));
   assert_true (owed_is_late (&o, 21 * MS, 10 * MS, 0));
-  owed_end (&o, first);
+  owed_end (&o, first, 0);
   assert_false (owed_is_late (&o, 22 * MS, 1, 0));
 }
 
@@ -75,20 +75,20 @@ test_stream (void **state)
   uint64_t now = 0;
 
   for (unsigned i = 0; i < 1000; i++, now += MS / 4) {
-    owed_end (&o, group[i % 4]);
+    owed_end (&o, group[i % 4], 0);
     assert_in_range (owed_age (&o, now), 0, MS);
-    group[i % 4] = owed_begin (&o, now);
+    group[i % 4] = owed_begin (&o, now, 0);
   }
-  hangs = owed_begin (&o, now);
+  hangs = owed_begin (&o, now, 0);
   for (unsigned i = 0; i < 80; i++, now += MS / 4) {
-    owed_end (&o, group[i % 4]);
-    group[i % 4] = owed_begin (&o, now);
+    owed_end (&o, group[i % 4], 0);
+    group[i % 4] = owed_begin (&o, now, 0);
   }
   assert_in_range (owed_age (&o, now), 18 * MS, 20 * MS);
-  owed_end (&o, hangs);
+  owed_end (&o, hangs, 0);
   for (unsigned i = 0; i < 8; i++, now += MS / 4) {
-    owed_end (&o, group[i % 4]);
-    group[i % 4] = owed_begin (&o, now);
+    owed_end (&o, group[i % 4], 0);
+    group[i % 4] = owed_begin (&o, now, 0);
   }
   assert_in_range (owed_age (&o, now), 0, MS);
 }
@@ -105,32 +105,32 @@ test_others (void **state)
 
   /* One read at a time: no group is seen to wait for any. */
   for (unsigned i = 0; i < 50; i++, now += 2 * MS)
-    owed_end (&o, owed_begin (&o, now));
+    owed_end (&o, owed_begin (&o, now, 0), 0);
   assert_int_equal (o.usual, 0);
   /* Of each group the last read ends when the next has been open for 4 ms. */
-  last = owed_begin (&o, now);
+  last = owed_begin (&o, now, 0);
   for (unsigned i = 0; i < 100; i++) {
-    first = owed_begin (&o, now);
+    first = owed_begin (&o, now, 0);
     for (unsigned ms = 0; ms < 4; ms++)
-      owed_end (&o, owed_begin (&o, now += MS));
-    owed_end (&o, last);
+      owed_end (&o, owed_begin (&o, now += MS, 0), 0);
+    owed_end (&o, last, 0);
     last = first;
   }
   assert_in_range (o.usual, 3 * MS, 4 * MS);
-  late = owed_begin (&o, now);
+  late = owed_begin (&o, now, 0);
   now += 10 * MS;
   assert_true (owed_is_late (&o, now, MS, 0));
   assert_true (owed_is_late (&o, now, MS, 3 * MS));
   assert_false (owed_is_late (&o, now, MS, 4 * MS));
   assert_true (owed_is_late (&o, now + 10 * MS, MS, 4 * MS));
-  owed_end (&o, late);
-  owed_end (&o, last);
+  owed_end (&o, late, 0);
+  owed_end (&o, last, 0);
   /* Groups that end soon make it forget that, in a second. */
   for (unsigned i = 0; i < 50; i++, now += 10 * MS)
-    owed_end (&o, owed_begin (&o, now));
+    owed_end (&o, owed_begin (&o, now, 0), 0);
   assert_in_range (o.usual, 2 * MS, 3 * MS);
   for (unsigned i = 0; i < 50; i++, now += 100 * MS)
-    owed_end (&o, owed_begin (&o, now));
+    owed_end (&o, owed_begin (&o, now, 0), 0);
   assert_in_range (o.usual, 0, MS);
 }
 

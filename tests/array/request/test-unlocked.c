@@ -17,6 +17,7 @@
 
 #include "array/request/internal.h"
 #include "array/seats/seat.h"
+#include "array/seats/slow.h"
 #include "array/seats/unlocked.h"
 #include "common/bits.h"
 #include "tests/array/ops/hedge-array.h"
@@ -27,11 +28,11 @@
 #define NR 16u
 #define STRIPE 2u               /* the one that is looked at */
 #define OFF ((uint64_t) STRIPE * K * CHUNK)
-#define SECOND UINT64_C (1000000000)
+#define MS UINT64_C (1000000)
 
-/* Members in the page cache, and the table in memory. */
+/* The table is in memory. */
 static struct sim_array *
-start (enum checksum checksum)
+start_members (enum checksum checksum, bool direct)
 {
   struct sim_array *sa;
 
@@ -39,10 +40,17 @@ start (enum checksum checksum)
   sim_checksum = checksum;
   sa = start_full (K, M, CHUNK, NR);
   for (unsigned i = 0; i < K + M; i++)
-    sa->disk[i]->direct = false;
+    sa->disk[i]->direct = direct;
   open_again (sa, ~0, true);
   check_range (sa, (uint64_t) 8 * K * CHUNK, (uint64_t) 8 * K * CHUNK);
   return sa;
+}
+
+/* Members in the page cache. */
+static struct sim_array *
+start (enum checksum checksum)
+{
+  return start_members (checksum, false);
 }
 
 static unsigned
@@ -171,10 +179,10 @@ test_failed_member (void **state)
   unsigned bucket;
 
   read_it (sa);
-  assert_ptr_equal (unlocked_enter (sa->a, s->slot, BLOCK_LEN, &bucket), s);
+  assert_ptr_equal (unlocked_enter (sa->a, s->slot, &bucket, 0), s);
   assert_int_equal (sim_array_fail (sa, s->slot), 0);
   assert_false (unlocked_is_open (sa->a, s->slot));
-  assert_null (unlocked_enter (sa->a, s->slot, BLOCK_LEN, &bucket));
+  assert_null (unlocked_enter (sa->a, s->slot, &bucket, 0));
   pass (sa, SECOND);
   assert_non_null (s->m);
   assert_int_equal (seat_users (s), 1);
@@ -194,7 +202,7 @@ test_hangs (void **state)
   unsigned bucket;
 
   read_it (sa);
-  assert_ptr_equal (unlocked_enter (sa->a, s->slot, BLOCK_LEN, &bucket), s);
+  assert_ptr_equal (unlocked_enter (sa->a, s->slot, &bucket, 0), s);
   pass (sa, 3 * SECOND);
   assert_true (s->suspect);
   assert_false (unlocked_is_open (sa->a, s->slot));
@@ -246,6 +254,44 @@ test_growing (void **state)
   end_whole (sa);
 }
 
+/* Members opened with O_DIRECT: a read that is late and has not ended is seen
+ * by the next one, without the lock, and that one takes it.  So do some now and
+ * then, by which the members are compared.
+ */
+static void
+test_watched (void **state)
+{
+  const struct slow_read usual = { .len = BLOCK_LEN, .ns = MS, .pread = true };
+  struct sim_array *sa = start_members (CHECKSUM_CRC32C, true);
+  struct request *hangs;
+
+  limits.hedge_loop_ns = default_limits.hedge_loop_ns;
+  for (unsigned i = 0; i < 600; i++)
+    slow_read_done (sa->a, sa->a->at[i % (K + M)][0], &usual);
+  slow_compare (sa->a);
+  read_it (sa);
+  assert_true (seat_read (sa)->m->direct);
+  assert_true (needs_no_lock (sa));
+
+  hangs = new_read (sa);
+  assert_true (unlocked_start (hangs));
+  assert_true (needs_no_lock (sa));
+  pass (sa, 5 * MS);
+  assert_false (needs_no_lock (sa));
+  assert_true (slow_owes (sa->a, seat_read (sa), BLOCK_LEN));
+  assert_true (request_copy (hangs));
+  assert_true (needs_no_lock (sa));
+  free (hangs);
+
+  pass (sa, 10 * MS);
+  for (unsigned i = 0; i < 32 && !needs_no_lock (sa); i++)
+    read_it (sa);
+  assert_true (needs_no_lock (sa));
+  assert_in_range (sim_now (sa->sim) - sa->a->compared, 0, MS);
+  assert_int_equal (seat_users (seat_read (sa)), 0);
+  end_whole (sa);
+}
+
 int
 main (void)
 {
@@ -257,6 +303,7 @@ main (void)
     cmocka_unit_test_teardown (test_hangs, scrub_usual_limits),
     cmocka_unit_test_teardown (test_zeroing, scrub_usual_limits),
     cmocka_unit_test_teardown (test_growing, scrub_usual_limits),
+    cmocka_unit_test_teardown (test_watched, scrub_usual_limits),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

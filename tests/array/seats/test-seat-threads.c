@@ -32,7 +32,7 @@ read_it (void *opaque)
   unsigned bucket;
 
   while (!atomic_load (&over)) {
-    struct seat *s = unlocked_enter (a, 0, LEN, &bucket);
+    struct seat *s = unlocked_enter (a, 0, &bucket, lane_here ());
 
     if (s == NULL) {
       sched_yield ();
@@ -42,6 +42,7 @@ read_it (void *opaque)
       if (s != seat || atomic_load (&closed))
         atomic_fetch_add (&nr_wrong, 1);
     atomic_fetch_add (&nr_reads, 1);
+    unlocked_count (a, LEN, lane_here ());
     seat_pread_ended (s, bucket, lane_here ());
   }
   return NULL;
