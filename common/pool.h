@@ -29,7 +29,7 @@ struct pool {
  */
 extern void pool_init (struct pool *p, size_t len, size_t clear);
 
-/* Free what is idle.  Nothing may be put back afterwards. */
+/* Free what is idle.  At the end all must have been put back before. */
 extern void pool_end (struct pool *p);
 
 /* An object, aligned as by malloc or as align says: zeroes, and from clear on

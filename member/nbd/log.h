@@ -32,7 +32,7 @@ struct nbd_req {
   uint64_t off, len;            /* bytes */
   uint8_t *data;                /* len bytes of payload; NULL: zeroes, or not
                                  * there yet */
-  bool own_data;                /* from malloc */
+  bool own_data;                /* from malloc; of a write, from n->kept */
   bool fast;                    /* zeroes: only if that is quick */
   struct io *io;                /* NBD_FOR_IO */
   uint64_t seq;                 /* in which order it came */

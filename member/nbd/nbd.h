@@ -19,10 +19,17 @@
 #include "common/plant.h"
 #include "common/threads/running.h"
 #include "member/member.h"
+#include "member/nbd/buffers.h"
 #include "member/nbd/log.h"
 
 #define NBD_MAX_CONNS 4u
 #define NBD_WHY_LEN 256
+
+/* Payload that is kept in memory until it is flushed.  From the first of these
+ * on a flush is sent to make room; above the second, writes wait for it.
+ */
+#define NBD_KEPT_SOFT (UINT64_C (32) << 20)
+#define NBD_KEPT_HARD (UINT64_C (64) << 20)
 
 /* What the server said when it was connected to. */
 struct nbd_server {
@@ -100,7 +107,7 @@ struct nbd_member {
   struct io *finished, **finished_last; /* their done is to be called */
   struct nbd_log log;
   struct nbd_marks marks;
-  uint64_t data_len;            /* bytes of payload in memory, log and active */
+  struct nbd_buffers kept;      /* payload in memory, log and active */
   bool own_flush;               /* one of our own is active */
   int flush_error;              /* of one: the next flush fails */
 };

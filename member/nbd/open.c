@@ -252,6 +252,7 @@ nbd_member_free (struct nbd_member *n)
     nbd_req_free (list_item (l, struct nbd_req, link));
   if (n->wake_fd != -1)
     close (n->wake_fd);
+  nbd_buffers_trim (&n->kept);
   pthread_mutex_destroy (&n->lock);
   free (n->member.path);
   free (n);
@@ -387,6 +388,7 @@ nbd_member_new (const char *uri, unsigned flags)
   list_init (&n->done);
   list_init (&n->replay);
   nbd_log_init (&n->log);
+  nbd_buffers_init (&n->kept, NBD_KEPT_HARD);
   pthread_mutex_init (&n->lock, NULL);
   n->wake_fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
   n->member.path = member_absolute_uri (uri, NULL);

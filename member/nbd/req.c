@@ -45,11 +45,10 @@ void
 nbd_req_free (struct nbd_req *r)
 {
   list_remove (&r->link);
-  if (r->own_data) {
-    if (r->kind == IO_WRITE)
-      r->n->data_len -= r->len;
+  if (r->own_data && r->kind == IO_WRITE)
+    nbd_buffers_put (&r->n->kept, r->data, r->len);
+  else if (r->own_data)
     free (r->data);
-  }
   free (r);
 }
 
@@ -69,13 +68,14 @@ nbd_req_fill (struct nbd_req *r)
     r->data = io->iov[0].iov_base;
     return 0;
   }
-  r->data = p = malloc (r->len);
+  p = r->kind == IO_READ ? malloc (r->len) :
+    nbd_buffers_get (&r->n->kept, r->len);
+  r->data = p;
   if (p == NULL)
     return ENOMEM;
   r->own_data = true;
   if (r->kind == IO_READ)
     return 0;
-  r->n->data_len += r->len;
   for (unsigned i = 0; i < io->nr_iov; i++) {
     memcpy (p, io->iov[i].iov_base, io->iov[i].iov_len);
     p += io->iov[i].iov_len;

@@ -105,6 +105,8 @@ wait_and_notify (struct nbd_member *n)
     fds[1 + c].events = fds[1 + c].fd == -1 ? 0 : events_of (n->conn[c]);
   }
   nr = poll (fds, 1 + n->nr_conns, timeout_ms (n));
+  if (nr == 0 && timeout_ms (n) == IDLE_MS)
+    nbd_buffers_trim (&n->kept);
   if (nbd_look_is_too_late (n)) {
     snprintf (n->why, sizeof n->why, "no answer for too long");
     n->lost = true;

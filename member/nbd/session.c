@@ -35,12 +35,7 @@
 
 _Atomic uint64_t nbd_silent_ns = 30 * SECOND;
 
-/* Payload that is kept in memory until it is flushed.  From the first of these
- * on a flush is sent to make room; above the second, writes wait for it.
- */
-#define LOG_SOFT (UINT64_C (32) << 20)
-#define LOG_HARD (UINT64_C (64) << 20)
-#define LOG_MAX_NR 8192u        /* changes; likewise */
+#define LOG_MAX_NR 8192u        /* changes, as NBD_KEPT_HARD */
 
 #define MAX_REPLAY 32u          /* changes issued again at a time */
 
@@ -370,7 +365,7 @@ flush_log (struct nbd_member *n)
 
   if (n->own_flush || n->log.nr == 0 || n->flush_error ||
       nbd_conn_is_full (n->conn[0]) ||
-      (n->data_len < LOG_SOFT && n->log.nr < LOG_MAX_NR / 2))
+      (n->kept.used < NBD_KEPT_SOFT && n->log.nr < LOG_MAX_NR / 2))
     return;
   r = nbd_req_new (n, NBD_FOR_FLUSH, IO_FLUSH, 0, 0);
   if (r == NULL)
@@ -381,13 +376,13 @@ flush_log (struct nbd_member *n)
 }
 
 static bool
-has_room (const struct nbd_member *n, const struct nbd_req *r)
+has_room (struct nbd_member *n, const struct nbd_req *r)
 {
   if (!io_changes (r->kind))
     return true;
   return n->log.nr < LOG_MAX_NR &&
-    (n->data_len == 0 || n->data_len + r->len <= LOG_HARD ||
-     r->kind != IO_WRITE);
+    (r->kind != IO_WRITE || n->kept.used == 0 ||
+     n->kept.used + nbd_buffers_len (&n->kept, r->len) <= NBD_KEPT_HARD);
 }
 
 static void
