@@ -33,7 +33,8 @@ test_lengths (void **state)
   struct nbd_buffers b;
 
   nbd_buffers_init (&b, 64 * MIB);
-  for (uint64_t len = 4096; len <= 40 * MIB; len += len / 8 / 4096 * 4096 + 4096)
+  for (uint64_t len = 4096; len <= 40 * MIB;
+       len += len / 8 / 4096 * 4096 + 4096)
     assert_in_range (nbd_buffers_len (&b, len), len, len + len / 4);
   assert_int_equal (nbd_buffers_len (&b, 512), 4096);
 }
