@@ -3,7 +3,7 @@
 # when something is wrong nothing is left behind
 #
 # SPDX-License-Identifier: BSD-3-Clause
-# run-tests: no-sanitizer timeout=1200
+# run-tests: long no-sanitizer timeout=1200
 
 set -u
 cd "$(dirname "$0")/../.." || exit 1

@@ -222,6 +222,41 @@ run 0 quick marked slower
 first slower
 unset TEST_JOBS
 
+# ---- more at a time while the processors have nothing to do
+
+# at_once IDLE: how many of these tests ran at once, if this of 10 ticks is idle
+at_once ()
+{
+  local i pid
+
+  rm -f "$tmp"/here.* "$tmp/most"
+  echo 0 >"$tmp/most"
+  (i=0; while :; do
+     i=$((i + 1))
+     echo "cpu 0 0 $((i * (10 - $1))) $((i * $1)) 0 0 0 0 0 0" >"$tmp/stat.new"
+     mv "$tmp/stat.new" "$tmp/stat"
+     sleep 0.05
+   done) &
+  pid=$!
+  until [ -s "$tmp/stat" ]; do sleep 0.05; done
+  TEST_STAT=$tmp/stat taskset -c "$(taskset -pc $$ | sed 's/.*[ :]//; s/[,-].*//')" \
+    scripts/run-tests "${many[@]}" >"$tmp/out" 2>&1 || die "$(tail -n 3 "$tmp/out")"
+  kill $pid
+  wait $pid 2>/dev/null
+  sort -n "$tmp/most" | tail -n 1
+}
+
+many=()
+for i in {1..9}; do
+  make_test many$i "touch $tmp/here.$i; ls $tmp/here.* | wc -l >>$tmp/most
+sleep 1; rm $tmp/here.$i"
+  many+=("$tmp/test-many$i")
+done
+nr=$(at_once 0)
+[ "$nr" -le 2 ] || die "$nr ran at once, not 2 for the processor"
+nr=$(at_once 9)
+[ "$nr" -ge 3 ] && [ "$nr" -le 4 ] || die "$nr ran at once, not up to 4"
+
 # ---- many times, beside a load
 
 flags='--repeat 5'

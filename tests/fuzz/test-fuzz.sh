@@ -10,7 +10,7 @@
 # changes of the seeds.
 #
 # SPDX-License-Identifier: BSD-3-Clause
-# run-tests: address-only timeout=1200
+# run-tests: long address-only timeout=1200
 # run-tests: inputs=code,scripts,tests/fuzz,tests/array/replay,tests/*.[ch]
 
 set -e

@@ -3,7 +3,7 @@
 # tests/lock-check/known says so.
 #
 # SPDX-License-Identifier: BSD-3-Clause
-# run-tests: no-sanitizer fixed
+# run-tests: long no-sanitizer fixed
 # run-tests: inputs=code,tests,scripts/dev/lock-check
 
 exec "$(dirname "$0")/../../scripts/dev/lock-check"

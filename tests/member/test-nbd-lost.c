@@ -3,6 +3,7 @@
  *
  * After each flush that succeeded the server is killed, and its disk must have
  * all that was written.
+ * run-tests: long
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -4,7 +4,7 @@
 # status says what they wait for.  nbdkit -r with resume=yes writes nothing, and
 # neither does a start of an array that has no such work.
 #
-# run-tests: no-thread
+# run-tests: long no-thread
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

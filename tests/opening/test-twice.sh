@@ -3,7 +3,7 @@
 # device or name of its members, in either order; nor from a name space that
 # shares neither /run nor the network, if the kernel can tell.
 #
-# run-tests: no-sanitizer
+# run-tests: long no-sanitizer
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

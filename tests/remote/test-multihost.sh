@@ -1,7 +1,7 @@
 #!/bin/bash
 # test-multihost: with multihost=yes an array on disks that two hosts reach is
 # served by one of them; without it both would start.
-# run-tests: no-sanitizer
+# run-tests: long no-sanitizer
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

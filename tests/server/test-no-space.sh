@@ -5,7 +5,7 @@
 # they give back is enough.  On the exports "wait" and "writethrough", or with
 # no-space=wait, flushes wait for that instead, until the server is stopped.
 #
-# run-tests: check=address,thread
+# run-tests: long check=address,thread
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

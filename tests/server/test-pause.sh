@@ -3,7 +3,7 @@
 # written, files and exports; servers of members stop together while the array
 # has nothing to write.  No member is taken out.
 #
-# run-tests: no-sanitizer timeout=1200
+# run-tests: long no-sanitizer timeout=1200
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

@@ -1,7 +1,7 @@
 /* gpuraid: a member that was out is taken again by the running array: by the
  * dirty bits or in full, and what is refused.
  *
- * run-tests: no-thread
+ * run-tests: long no-thread
  * It has one thread.
  *
  * SPDX-License-Identifier: BSD-3-Clause
