@@ -58,6 +58,10 @@ nbd_buffers_get (struct nbd_buffers *b, uint64_t len)
   else if (b->used + b->idle + pool->len > b->max)
     nbd_buffers_trim (b);
   p = pool_get (pool);
+  if (p == NULL && b->idle > 0) {
+    nbd_buffers_trim (b);
+    p = pool_get (pool);
+  }
   if (p)
     b->used += pool->len;
   return p;
@@ -73,4 +77,6 @@ nbd_buffers_put (struct nbd_buffers *b, uint8_t *p, uint64_t len)
   b->used -= pool->len;
   if (pool->nr_idle > had)
     b->idle += pool->len;
+  if (b->used + b->idle > b->max)
+    nbd_buffers_trim (b);
 }

@@ -28,8 +28,8 @@
 /* Payload that is kept in memory until it is flushed.  From the first of these
  * on a flush is sent to make room; above the second, writes wait for it.
  */
-#define NBD_KEPT_SOFT (UINT64_C (32) << 20)
-#define NBD_KEPT_HARD (UINT64_C (64) << 20)
+#define NBD_KEPT_SOFT (32 * MIB)
+#define NBD_KEPT_HARD (64 * MIB)
 
 /* What the server said when it was connected to. */
 struct nbd_server {
@@ -107,7 +107,8 @@ struct nbd_member {
   struct io *finished, **finished_last; /* their done is to be called */
   struct nbd_log log;
   struct nbd_marks marks;
-  struct nbd_buffers kept;      /* payload in memory, log and active */
+  struct nbd_buffers kept;      /* payload in memory: of what was issued, and
+                                 * is not flushed */
   bool own_flush;               /* one of our own is active */
   int flush_error;              /* of one: the next flush fails */
 };

@@ -35,7 +35,7 @@
 
 _Atomic uint64_t nbd_silent_ns = 30 * SECOND;
 
-#define LOG_MAX_NR 8192u        /* changes, as NBD_KEPT_HARD */
+#define LOG_MAX_NR 8192u        /* changes in the log; then writes wait */
 
 #define MAX_REPLAY 32u          /* changes issued again at a time */
 
@@ -114,6 +114,7 @@ lose (struct nbd_member *n)
 
   close_all (n, nbd_conn_abort);
   take_all_back (n);
+  nbd_buffers_trim (&n->kept);
   n->lost = false;
   if (n->state == NBD_OUT)
     return;
@@ -381,7 +382,7 @@ has_room (struct nbd_member *n, const struct nbd_req *r)
   if (!io_changes (r->kind))
     return true;
   return n->log.nr < LOG_MAX_NR &&
-    (r->kind != IO_WRITE || n->kept.used == 0 ||
+    (r->kind != IO_WRITE || r->own_data || n->kept.used == 0 ||
      n->kept.used + nbd_buffers_len (&n->kept, r->len) <= NBD_KEPT_HARD);
 }
 

@@ -321,6 +321,36 @@ test_unused (void **state)
   nbd_store_signal (SIGCONT);
 }
 
+/* A server is lost that has answered none of as many writes as have room. */
+static void
+test_full (void **state)
+{
+  static struct nbd_io w[20];
+  static uint8_t buf[4 << 20];
+
+  member_close (m);
+  nbd_store_kill ();
+  nbd_store_filter[0] = "--filter=delay";
+  nbd_store_filter[1] = "wdelay=3";
+  nbd_store_start ();
+  nbd_store_filter[0] = nbd_store_filter[1] = NULL;
+  m = member_open (nbd_store_uri, 0, 0);
+  assert_non_null (m);
+  memset (buf, 'x', sizeof buf);
+  memcpy (want + sizeof buf, buf, sizeof buf);
+  for (unsigned i = 0; i < 20; i++)
+    nbd_io_start (&w[i], lossy_loop, m, IO_WRITE, buf, sizeof buf, sizeof buf,
+                  1);
+  nanosleep (&(struct timespec) { .tv_sec = 2 }, NULL);
+  nbd_store_kill ();
+  nbd_store_start ();
+  for (unsigned i = 0; i < 20; i++)
+    assert_int_equal (nbd_io_wait (&w[i]), 0);
+  assert_int_equal (one (IO_FLUSH, NULL, 0, 0), 0);
+  nbd_store_kill ();
+  assert_on_disk ();
+}
+
 int
 main (void)
 {
@@ -337,6 +367,7 @@ main (void)
     TEST (test_never_sent),
     TEST (test_sent_later),
     TEST (test_unused),
+    TEST (test_full),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);
