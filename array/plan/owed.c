@@ -64,8 +64,11 @@ look (struct owed *o, uint64_t now)
     return;
   }
   note_usual (o, now);
-  SET (&o->entry, other);
-  SET (&o->since, now);
+  /* since first: with the new group and the old time all would look late.  Nor
+   * does it go back, or reads that began meanwhile would look older.
+   */
+  SET (&o->since, MAX (now, GET (&o->since)));
+  atomic_store_explicit (&o->entry, other, memory_order_release);
   SET (&o->seen, 0);
   SET (&o->none, count (o, !other) == 0);
 }
@@ -98,7 +101,10 @@ owed_end (struct owed *o, unsigned group, unsigned lane)
 uint64_t
 owed_age (const struct owed *o, uint64_t now)
 {
-  return count (o, !GET (&o->entry)) > 0 ? time_since (o, now) : 0;
+  const unsigned entry = atomic_load_explicit (&o->entry,
+                                               memory_order_acquire);
+
+  return count (o, !entry) > 0 ? time_since (o, now) : 0;
 }
 
 bool

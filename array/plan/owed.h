@@ -18,8 +18,8 @@
  *
  * Times are in ns.  Any thread may call these, without a lock: the reads are
  * counted in lanes, and whether a group may become the complete one is looked
- * at by one thread at a time.  A read that is preempted just before it is
- * counted may look older than it is, by that time.
+ * at by one thread at a time.  A read may look older than it is by the time for
+ * which its thread, or the one that looks, was preempted.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

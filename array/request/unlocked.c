@@ -1,7 +1,8 @@
 /* gpuraid: small reads without the array lock.
  *
  * Such a read asks which seats are open (array/seats/unlocked.h), whether
- * there is a line, and for checksums in memory.  Each is looked at for itself,
+ * there is a line, for checksums in memory, and whether a member opened with
+ * O_DIRECT owes a read that is late.  Each is looked at for itself,
  * not all at one moment.  That is enough: where there is no line, the member
  * has the content of then, and newer content is of a write that this read
  * overlaps.  A checksum of another moment than the bytes does not fit them, and

@@ -94,7 +94,9 @@ slow_compare (struct array *a)
   for (unsigned slot = 0; slot < a->n; slot++)
     if (a->at[slot][0]) {
       collect (a, a->at[slot][0]);
-      a->at[slot][0]->hedge.owed = a->at[slot][0]->owed.usual;
+      a->at[slot][0]->hedge.owed =
+        atomic_load_explicit (&a->at[slot][0]->owed.usual,
+                              memory_order_relaxed);
     }
   hedge_compare (&a->hedge, m, members_in_use (a, m));
   for (unsigned slot = 0; slot < a->n; slot++)

@@ -184,6 +184,22 @@ test_quick (void **state)
     }
 }
 
+/* Threads read the clock in another order than they come. */
+static void
+test_older_time (void **state)
+{
+  struct owed o = { 0 };
+  unsigned group[2];
+
+  owed_end (&o, owed_begin (&o, 10 * MS, 0), 0);
+  group[0] = owed_begin (&o, 5 * MS, 0);
+  group[1] = owed_begin (&o, 4 * MS, 0);
+  assert_int_equal (owed_age (&o, 9 * MS), 0);
+  assert_int_equal (owed_age (&o, 11 * MS), MS);
+  for (unsigned i = 0; i < 2; i++)
+    owed_end (&o, group[i], 0);
+}
+
 int
 main (void)
 {
@@ -194,6 +210,7 @@ main (void)
     cmocka_unit_test (test_others),
     cmocka_unit_test (test_long),
     cmocka_unit_test (test_quick),
+    cmocka_unit_test (test_older_time),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

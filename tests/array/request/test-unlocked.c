@@ -254,6 +254,27 @@ test_growing (void **state)
   end_whole (sa);
 }
 
+/* What is asked without the lock is what the last comparison has found; also by
+ * a thread that has read the clock before it.
+ */
+static void
+check_published (struct sim_array *sa)
+{
+  const uint64_t now = sa->a->compared;
+
+  for (unsigned i = 0; i < K + M; i++) {
+    struct seat *s = sa->a->at[i][0];
+
+    for (uint64_t len = BLOCK_LEN; len <= 4 * MIB; len *= 2)
+      assert_int_equal (s->late[hedge_class (len)],
+                        hedge_late (&sa->a->hedge, &s->hedge, len));
+    assert_true (s->late[hedge_class (BLOCK_LEN)] > 0);
+    assert_int_equal (s->others_owed, s->hedge.others_owed);
+    assert_true (slow_passes (sa->a, s, BLOCK_LEN, now - 1));
+    assert_true (slow_passes (sa->a, s, BLOCK_LEN, now));
+  }
+}
+
 /* Members opened with O_DIRECT: a read that is late and has not ended is seen
  * by the next one, without the lock, and that one takes it.  So do some now and
  * then, by which the members are compared.
@@ -272,11 +293,14 @@ test_watched (void **state)
   read_it (sa);
   assert_true (seat_read (sa)->m->direct);
   assert_true (needs_no_lock (sa));
+  check_published (sa);
 
   hangs = new_read (sa);
   assert_true (unlocked_start (hangs));
   assert_true (needs_no_lock (sa));
-  pass (sa, 5 * MS);
+  pass (sa, 2 * MS);
+  assert_true (needs_no_lock (sa));     /* that is not late yet */
+  pass (sa, 3 * MS);
   assert_false (needs_no_lock (sa));
   assert_true (slow_owes (sa->a, seat_read (sa), BLOCK_LEN));
   assert_true (request_copy (hangs));
