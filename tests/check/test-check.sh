@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.." || exit 1
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-unset MAKEFLAGS B OUT SAN GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
+unset MAKEFLAGS B OUT SAN TEST_JOBS GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
 export NVCC=$tmp/no-nvcc
 
 die ()
@@ -204,6 +204,19 @@ grep -qx 'load: 1' "$tmp/tree/build/check/soak/result" || die "no result of it"
 grep -q '^ok test-script.sh: 0 of 3 failed' "$tmp/tree/build/check/soak/log" ||
   die "no line of it"
 rm "$tmp/tree/tests/test-late"*
+
+# ---- no test at all, and none of a round
+
+mkdir "$tmp/away"
+mv "$tmp/tree/tests/"test-* "$tmp/away"
+check 1 '8 passed, 1 failed, 1 skipped'
+has '^FAIL no tests$'
+mv "$tmp/away/"* "$tmp/tree/tests"
+rm "$tmp/tree/build/tests/volatile-plugin.so"
+sed -i 's/touch [$]@/false/' "$tmp/tree/Makefile"
+check 1 '4 passed, 1 failed, 0 skipped' gcc address
+has '^FAIL build/tests/volatile-plugin.so$'
+sed -i 's/false$/touch $@/' "$tmp/tree/Makefile"
 
 # ---- a build that fails, a tree without git
 
