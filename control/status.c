@@ -15,6 +15,7 @@
 #include "array/plan/code.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
+#include "common/threads/clock.h"
 #include "control/reply.h"
 
 static const char *
@@ -58,6 +59,15 @@ static void
 add_text (struct json_object *o, const char *key, const char *s)
 {
   json_add (o, key, s ? json_text (s) : NULL);
+}
+
+/* In ns, so that a time is the same second whenever it is asked for. */
+static void
+add_time (struct json_object *o, const char *key, uint64_t ago_ns)
+{
+  const uint64_t now = clock_ns (CLOCK_REALTIME);
+
+  add_u64 (o, key, (now - MIN (now, ago_ns)) / 1000000000);
 }
 
 static struct json_object *
@@ -119,7 +129,7 @@ last_scrub_to_json (const struct array_status *st)
   if (!st->has_last_scrub)
     return NULL;
   o = json_object_new_object ();
-  add_u64 (o, "ended", time (NULL) - st->last_scrub_seconds);
+  add_time (o, "ended", st->last_scrub_ago_ns);
   json_add (o, "complete", json_object_new_boolean (st->last_scrub_complete));
   add_count (o, st->last_scrub_repair, &st->last_scrub);
   return o;
@@ -134,14 +144,13 @@ failed_change_to_json (const struct array_status *st)
     return NULL;
   o = json_object_new_object ();
   add_text (o, "message", st->failed_change);
-  add_u64 (o, "time", time (NULL) - st->failed_change_seconds);
+  add_time (o, "time", st->failed_change_ago_ns);
   return o;
 }
 
 static struct json_object *
 error_to_json (const struct array_error *e)
 {
-  const uint64_t now = time (NULL);
   struct json_object *o;
 
   if (e->error == 0)
@@ -151,7 +160,7 @@ error_to_json (const struct array_error *e)
   add_text (o, "message", strerror (e->error));
   add_text (o, "operation", e->operation);
   json_add (o, "offset", e->has_off ? json_object_new_uint64 (e->off) : NULL);
-  add_u64 (o, "time", now - MIN (now, e->seconds));
+  add_time (o, "time", e->ago_ns);
   return o;
 }
 

@@ -24,7 +24,7 @@ entry_error (const struct array *a, const struct seat *s)
   return (struct array_error) {
     .error = e->error, .operation = e->operation, .has_off = e->has_off,
     .off = e->off,
-    .seconds = (engine_now (a) - e->when) / 1000000000,
+    .ago_ns = engine_now (a) - e->when,
   };
 }
 

@@ -233,7 +233,7 @@ event_status (const struct array *a, struct array_status *st)
     return;
   memcpy (st->failed_change, f->text, sizeof st->failed_change);
   if (a->loop)
-    st->failed_change_seconds = (engine_now (a) - f->when) / 1000000000;
+    st->failed_change_ago_ns = engine_now (a) - f->when;
 }
 
 const struct room room_health = {

@@ -419,7 +419,7 @@ scrub_status (const struct array *a, struct array_status *st)
   st->has_last_scrub = sc->has_last;
   st->last_scrub_complete = sc->last_complete;
   st->last_scrub_repair = sc->last_repair;
-  st->last_scrub_seconds = sc->has_last ? (now - sc->ended) / 1000000000 : 0;
+  st->last_scrub_ago_ns = sc->has_last ? now - sc->ended : 0;
   st->last_scrub = sc->last;
   if (sc->state == SCRUB_NONE)
     return;

@@ -86,7 +86,7 @@ fake_status (void *opaque, struct array_status *st)
   st->entry[1].state = ENTRY_REBUILDING;
   st->entry[1].last_error = (struct array_error) {
     .error = EIO, .operation = "read", .has_off = true, .off = 4096,
-    .seconds = UINT64_MAX,
+    .ago_ns = UINT64_MAX,
   };
   st->entry[2].state = ENTRY_MISSING;
   st->entry[3].slot = SLOT_NONE;
