@@ -78,6 +78,19 @@ op_all_read (const struct op *op)
   return true;
 }
 
+static void
+drop_old (struct array *a, struct op_role *o)
+{
+  if (o->old && o->made == o->old) {
+    cell_put (a, o->made);
+    o->made = NULL;
+  }
+  if (o->old)
+    cell_put (a, o->old);
+  o->old = NULL;
+  o->old_blocks = o->late_blocks = 0;
+}
+
 void
 op_read_ended (struct array *a, struct xfer *x)
 {
@@ -97,11 +110,8 @@ op_read_ended (struct array *a, struct xfer *x)
     o->bad_blocks |= blocks;
     op->coarse |= x->nr > 1;
     /* The I/O may still write to the cell: leave the cell to it. */
-    if (x->abandoned && o->old) {
-      cell_put (a, o->old);
-      o->old = NULL;
-      o->old_blocks = o->late_blocks = 0;
-    }
+    if (x->abandoned)
+      drop_old (a, o);
   }
 }
 
@@ -195,14 +205,8 @@ op_drop_reads (struct array *a, struct op *op, uint64_t roles)
       x->cell = NULL;
     }
   }
-  FOR_EACH_BIT (r, roles) {
-    struct op_role *o = &op->role[r];
-
-    if (o->old)
-      cell_put (a, o->old);
-    o->old = NULL;
-    o->old_blocks = o->late_blocks = 0;
-  }
+  FOR_EACH_BIT (r, roles)
+    drop_old (a, &op->role[r]);
 }
 
 /* Reads of these roles are overdue: plan without them. */

@@ -424,34 +424,86 @@ get_from_line (struct array *a, struct op *op, unsigned nr,
   return cells_get (a, &op->parts, nr, cell);
 }
 
+/* The roles whose old content is needed beside what is made, or may still be
+ * written by a late read.  Any other role that is read in one rect and made in
+ * another needs one cell: so an operation that finds another bad block in each
+ * role has no more cells than credits.
+ */
+static uint64_t
+two_cells (const struct op *op)
+{
+  uint64_t two = op->late;
+
+  if (PLANTED ("cells-not-shared"))
+    return ~UINT64_C (0);
+  for (unsigned i = 0; i < op->nr_rects; i++) {
+    const struct rect *rect = &op->rect[i];
+
+    two |= rect->p.make & (rect->p.read | rect->have);
+  }
+  return two;
+}
+
+/* What is made is stored over what was read there. */
+static void
+share_cell (struct array *a, struct op *op, unsigned role)
+{
+  struct op_role *o = &op->role[role];
+
+  if (o->old == NULL || o->made == NULL) {
+    o->old = o->made = o->old ? o->old : o->made;
+    cell_ref (a, o->made);
+  }
+  for (unsigned i = 0; i < op->nr_rects; i++)
+    if (op->rect[i].p.make & BIT (role))
+      o->old_blocks &= ~block_mask (op->rect[i].b0, op->rect[i].nr);
+}
+
+static void
+unshare_cell (struct array *a, struct op_role *o)
+{
+  if (o->made == NULL || o->made != o->old)
+    return;
+  cell_put (a, o->made);
+  o->made = NULL;
+}
+
 bool
 op_get_cells (struct array *a, struct op *op)
 {
-  struct cell *cell[2 * MAX_SLOTS];
+  const uint64_t two = two_cells (op);
+  struct cell *cell[2 * MAX_SLOTS], **into[2 * MAX_SLOTS];
   uint64_t read = 0, make = 0;
-  unsigned nr, i = 0;
+  unsigned nr = 0;
 
-  for (unsigned j = 0; j < op->nr_rects; j++) {
-    const struct rect *rect = &op->rect[j];
-
-    read |= rect->p.read;
-    make |= rect->p.make;
+  for (unsigned i = 0; i < op->nr_rects; i++) {
+    read |= op->rect[i].p.read;
+    make |= op->rect[i].p.make;
   }
-  FOR_EACH_BIT (r, read)
-    if (op->role[r].old)
-      read &= ~BIT (r);
-  FOR_EACH_BIT (r, make)
-    if (op->role[r].made)
-      make &= ~BIT (r);
-  nr = nr_bits (read) + nr_bits (make);
+  FOR_EACH_BIT (r, read | make) {
+    struct op_role *o = &op->role[r];
+    const bool one = !(two & BIT (r));
+
+    if (!one)
+      unshare_cell (a, o);
+    if (read & BIT (r) && o->old == NULL && !(one && o->made))
+      into[nr++] = &o->old;
+    if (make & BIT (r) && o->made == NULL &&
+        !(one && (o->old || read & BIT (r))))
+      into[nr++] = &o->made;
+  }
   if (!cells_get (a, &op->parts, nr, cell) &&
       !get_from_line (a, op, nr, cell)) {
     list_move (&a->cell_waiters, &op->waiter.link);
     return false;
   }
-  FOR_EACH_BIT (r, read)
-    op->role[r].old = cell[i++];
-  FOR_EACH_BIT (r, make)
-    op->role[r].made = cell[i++];
+  for (unsigned i = 0; i < nr; i++)
+    *into[i] = cell[i];
+  FOR_EACH_BIT (r, (read | make) & ~two) {
+    struct op_role *o = &op->role[r];
+
+    if ((o->old || read & BIT (r)) && (o->made || make & BIT (r)))
+      share_cell (a, op, r);
+  }
   return true;
 }

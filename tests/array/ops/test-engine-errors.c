@@ -16,6 +16,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "array/ops/internal.h"
 #include "common/bits.h"
 #include "tests/engine-array.h"
 
@@ -50,6 +51,55 @@ test_bad_block_under_a_write (void **state)
     sim_disk_set_bad (disk_of_role (sa, 1, role), place (sa, 1, 0), 4096);
   put (sa, layout_address (&sa->g, 1, 0, 100), 50, ARRAY_FUA);
   check_all (sa);
+  end_whole (sa);
+}
+
+static void
+assert_no_more_than_credit (struct array *a)
+{
+  list_for_each (l, &a->ops) {
+    const struct op *op = list_item (l, struct op, link);
+    unsigned nr = 0;
+
+    for (unsigned r = 0; r < a->n; r++) {
+      const struct op_role *o = &op->role[r];
+
+      nr += (o->old != NULL) + (o->made && o->made != o->old);
+    }
+    assert_in_range (nr, 0, op->credit);
+  }
+}
+
+/* With another bad block in each role all of them are read and made. */
+static void
+test_cells_for_bad_blocks (void **state)
+{
+  struct sim_array *sa = start_full (2, 1, CHUNK, 8);
+  struct sim_request *q[3];
+  bool over;
+
+  for (unsigned i = 0; i < 3; i++)
+    sa->disk[i]->min_delay_ns = sa->disk[i]->max_delay_ns = 1000000;
+  open_again (sa, ~0, true);
+  for (unsigned i = 0; i < 3; i++) {
+    for (unsigned role = 0; role < 3; role++)
+      sim_disk_set_bad (disk_of_role (sa, i, role),
+                        place (sa, i, role * BLOCK_LEN), BLOCK_LEN);
+    q[i] = start_request (sa, REQUEST_READ, back + i * 2 * CHUNK,
+                          (uint64_t) i * 2 * CHUNK, 2 * CHUNK, 0);
+  }
+  do {
+    assert_true (sim_step (sa->sim));
+    assert_no_more_than_credit (sa->a);
+    over = true;
+    for (unsigned i = 0; i < 3; i++)
+      over &= q[i]->state == SIM_IDLE;
+  } while (!over);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal (q[i]->r.error, 0);
+    free (q[i]);
+  }
+  assert_memory_equal (back, data, 3 * 2 * CHUNK);
   end_whole (sa);
 }
 
@@ -292,6 +342,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_bad_block_is_repaired),
     cmocka_unit_test (test_bad_block_under_a_write),
+    cmocka_unit_test (test_cells_for_bad_blocks),
     cmocka_unit_test (test_many_read_errors_eject),
     cmocka_unit_test (test_few_read_errors),
     cmocka_unit_test (test_unflushed_is_missing),
