@@ -81,14 +81,24 @@ static bool
 decide_again (struct array *a, struct recovery *rec)
 {
   struct carry *c = &a->journal->carry;
+  bool may_go_on = false;
 
   relog_free (c->relog);
   c->relog = NULL;
   rec->phase = DECIDED;
   c->next_run = 0;
-  if (recover_decide_now (a, rec) == -1)
+  switch (recover_decide_now (a, rec)) {
+  case RECOVER_NO_MEMORY:
     return false;               /* the next turn tries again */
-  if (!recover_is_sound (a, &rec->replay) && !a->force && !a->readonly) {
+  case RECOVER_FORGETS:
+    log_error ("the journal lacks transactions: a member that had them was "
+               "lost before they were in place");
+    may_go_on = false;
+    break;
+  case RECOVER_DECIDED:
+    may_go_on = recover_is_sound (a, &rec->replay) || a->force;
+  }
+  if (!may_go_on && !a->readonly) {
     array_set_failed (a, "its journal can't be recovered");
     return false;
   }

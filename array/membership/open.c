@@ -265,7 +265,8 @@ judge_target (struct found *f, const struct found *found, size_t nr,
   const struct superblock *own = found_accepted (f);
 
   f->state = FOUND_TARGET;
-  if (f->older)
+  /* Others may have written since, below its cursor too. */
+  if (f->older || (d->past.epoch && !PLANTED ("member-past-cursor")))
     return;
   f->cursor = target_cursor (found, nr, f, &r->self.ballot);
   if (PLANTED ("member-target-covered") ||

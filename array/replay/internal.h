@@ -36,10 +36,18 @@ struct recovery {
   } phase;
 };
 
-/* array/replay/recovery.c.  Decide for the seats that are in use now.  0, or -1
- * reported: no memory, and the old decision stays.
- */
-extern int recover_decide_now (struct array *a, struct recovery *rec);
+/* If nothing was decided the old decision stays. */
+enum recover_decided {
+  RECOVER_DECIDED,
+  RECOVER_NO_MEMORY,            /* reported; it is outdated then */
+  RECOVER_FORGETS,              /* the rings of these seats lack transactions
+                                 * that count: what only they have is an error
+                                 * for readers, not what lies below */
+};
+
+/* array/replay/recovery.c.  Decide for the seats that are in use now. */
+extern enum recover_decided recover_decide_now (struct array *a,
+                                                struct recovery *rec);
 /* The slots that lack such blocks. */
 extern uint64_t recover_lacks_direct (const struct array *a,
                                       const struct replay_run *run);

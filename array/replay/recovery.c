@@ -19,7 +19,18 @@ is_current (const struct seat *s)
   return s->m && s->state == SEAT_ACTIVE && !s->failing;
 }
 
-int
+/* Since a member was lost, does no ring that is left have some transaction
+ * before the newest, or can't it be told which count?  They met R1.
+ */
+static bool
+forgets_transactions (const struct replay *known, const struct replay *r)
+{
+  const uint64_t next = r->newest ? journal_seq_after (r->newest) : r->tail;
+
+  return (r->hole && !known->hole) || next < known->newest;
+}
+
+enum recover_decided
 recover_decide_now (struct array *a, struct recovery *rec)
 {
   struct replay_member member[MAX_SEATS];
@@ -39,13 +50,18 @@ recover_decide_now (struct array *a, struct recovery *rec)
   }
   if (replay_decide (&a->g, member, nr, rec->bad, rec->nr_bad,
                      &replay) == -1)
-    return -1;                  /* the old decision stays, outdated */
-  replay_free (&rec->replay);
-  rec->replay = replay;
+    return RECOVER_NO_MEMORY;
   memcpy (rec->decided_for, decided_for, sizeof decided_for);
   rec->bad_noted = false;
+  if (rec->nr_decisions > 0 && forgets_transactions (&rec->replay, &replay) &&
+      !PLANTED ("recover-forgets")) {
+    replay_free (&replay);
+    return RECOVER_FORGETS;
+  }
+  replay_free (&rec->replay);
+  rec->replay = replay;
   rec->nr_decisions++;
-  return 0;
+  return RECOVER_DECIDED;
 }
 
 static uint64_t
@@ -187,7 +203,7 @@ recover_init (struct array *a,
     return -1;
   if (recover_ring_behind (a) && (rec->missed = find_missed (a)) == NULL)
     return -1;
-  if (recover_decide_now (a, rec) == -1)
+  if (recover_decide_now (a, rec) == RECOVER_NO_MEMORY)
     return -1;
   describe (a, rec);
   if (!recover_is_sound (a, &rec->replay) && !a->force && !a->readonly) {

@@ -256,6 +256,35 @@ test_go_back_covers_none (void **state)
   assert_false (found[2].covered);
 }
 
+/* d0 and d1 went on without d2 and d4, onto which d3's slot was being rebuilt,
+ * and d0 is lost: what d4 has below its cursor may be old.
+ */
+static void
+test_go_back_target (void **state)
+{
+  struct device_set three = set_of (8);
+
+  create (2, 2);
+  start (15, DEGRADED_ALLOW);
+  finish ();
+  membership_fail (&ms, &three);
+  finish ();
+  add_target (4, 3);
+  membership_set_cursor (&ms, 4, false, 65536);
+  for (unsigned i = 0; i < 5; i++)
+    if (i != 3)
+      members_write (&disk[i], &ms, i, &identity, true, SB_NR_COPIES);
+  assert_true (opens (0x17));
+  assert_int_equal (found[3].cursor, 65536);
+  start (3, DEGRADED_FORCE);
+  finish ();
+  decide (0x16, DEGRADED_FORCE);
+  assert_true (decision.open);
+  assert_true (found[1].behind);
+  assert_int_equal (found[2].state, FOUND_TARGET);
+  assert_int_equal (found[2].cursor, 0);
+}
+
 /* No copy of the newest record is left, only its name: nothing opened. */
 static void
 test_go_back_named (void **state)
@@ -513,6 +542,7 @@ main (int argc, char **argv)
     cmocka_unit_test (test_go_back),
     cmocka_unit_test (test_go_back_doubled),
     cmocka_unit_test (test_go_back_covers_none),
+    cmocka_unit_test (test_go_back_target),
     cmocka_unit_test (test_go_back_named),
     cmocka_unit_test (test_useless),
     cmocka_unit_test (test_unsound),

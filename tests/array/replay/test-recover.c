@@ -203,6 +203,48 @@ test_hole (void **state)
   end_degraded (sa);
 }
 
+/* What only one ring has is lost with its member, before it was logged again:
+ * nothing older is read in its place.
+ */
+static void
+forget (bool headers)
+{
+  begin_journal (1, 2);
+  put (sa, 0, 4096, ARRAY_FUA);
+  put (sa, CHUNK, 4096, ARRAY_FUA);
+  crash_journal ();
+  for (unsigned slot = 0; slot < 3; slot++) {
+    spoil_in_place (slot, row_of (0, 0));
+    if (slot == 2)
+      continue;
+    for (uint64_t row = row_of (0, 0); !headers && row <= row_of (1, 0);
+         row += CHUNK / BLOCK_LEN)
+      spoil_header (slot, row);
+    for (unsigned which = 0; headers && which < 2; which++)
+      sim_disk_poke (sa->disk[slot], "rot", 3,
+                     sb.l.ring_off + which * BLOCK_LEN);
+  }
+  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
+  assert_false (array_is_readonly (sa->a));
+  check_range (sa, 0, 2 * CHUNK);
+  sa->disk[2]->write_error_ppm = sa->disk[2]->flush_error_ppm = 1000000;
+  assert_int_not_equal (sim_array_writable (sa), 0);
+  assert_true (sa->a->failed);
+  assert_non_null (strstr (sa->said, "can't be recovered"));
+  assert_int_equal (sim_array_read (sa, back, 4096, 0), EIO);
+  check_range (sa, 4096, CHUNK - 4096);
+  check_range (sa, 2 * CHUNK, CHUNK);
+  assert_true (sim_array_stop (sa));
+  sim_array_free (sa);
+}
+
+static void
+test_forgets (void **state)
+{
+  forget (false);
+  forget (true);
+}
+
 /* A member lacks all of the newest transaction, of which the blocks of many
  * lines are read at once.
  */
@@ -240,6 +282,7 @@ main (void)
     cmocka_unit_test (test_bad_in_ring),
     cmocka_unit_test (test_bad_after_a_dropped_row),
     cmocka_unit_test (test_hole),
+    cmocka_unit_test (test_forgets),
     cmocka_unit_test (test_relog_many),
   };
 
