@@ -18,6 +18,7 @@
 #include "array/stores/look.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "member/member.h"
 
 /* Names of what is left alone. */
 struct list_of_names {
@@ -34,7 +35,7 @@ struct choice {
   struct list_of_names forbidden;       /* found, and this user can't read */
 };
 
-enum whose { OURS, OF_OTHERS, NO_MEMBER, FORBIDDEN, UNKNOWN };
+enum whose { OURS, OF_OTHERS, NO_MEMBER, FORBIDDEN, UNKNOWN, BAD_URI };
 
 static enum whose
 whose (struct choice *ch, const char *path)
@@ -42,6 +43,8 @@ whose (struct choice *ch, const char *path)
   const struct superblock *sb;
   const int err = look_at (path, ch->f);
 
+  if (err && member_is_uri (path))
+    return err == ENXIO || err == EROFS ? UNKNOWN : BAD_URI;
   if (err)
     return err == EINVAL ? NO_MEMBER :
       err == EACCES || err == EPERM ? FORBIDDEN : UNKNOWN;
@@ -58,21 +61,28 @@ leave (struct list_of_names *l, const char *path)
   fprintf (l->fp, "%s%s", l->nr++ ? ", " : "", path);
 }
 
-/* Those that were named. */
-static void
+/* Those that were named.  -1: a URI is bad, which was reported. */
+static int
 leave_others (struct choice *ch)
 {
   struct config *c = ch->c;
   unsigned nr = 0;
+  int r = 0;
 
-  for (unsigned i = 0; i < c->nr_members; i++)
-    if (whose (ch, c->member[i]) == OF_OTHERS) {
+  for (unsigned i = 0; i < c->nr_members; i++) {
+    const enum whose w = r ? UNKNOWN : whose (ch, c->member[i]);
+
+    if (w == BAD_URI)
+      r = -1;
+    if (w == OF_OTHERS) {
       leave (&ch->others, c->member[i]);
       free (c->member[i]);
     }
     else
       c->member[nr++] = c->member[i];
+  }
   c->nr_members = nr;
+  return r;
 }
 
 /* Is this a second name of one that is chosen? */
@@ -133,8 +143,8 @@ choose (struct choice *ch)
 {
   struct config *c = ch->c;
 
-  if (c->has_uuid)
-    leave_others (ch);
+  if (c->has_uuid && leave_others (ch) == -1)
+    return -1;
   for (unsigned i = 0; i < c->nr_globs; i++)
     if (expand (ch, c->glob[i]) == -1)
       return -1;

@@ -46,7 +46,7 @@ look_at (const char *path, struct found *f)
 
   if (err)
     return err;
-  m = member_open (path, MEMBER_NOLOCK, 0);
+  m = member_open (path, MEMBER_NOLOCK | MEMBER_LISTED, 0);
   if (m == NULL)
     return errno;
   err = copies_read (m, f, NULL);

@@ -11,8 +11,9 @@
 #include "array/membership/membership.h"
 
 /* Read the superblocks of the file or disk at path: no lock, no message, and
- * nothing that waits for another program.  f->name is borrowed from path.  0,
- * or a positive errno; EINVAL: what is there is too small, or no file or disk.
+ * nothing that waits for another program.  Of a URI, as member_open_nbd with
+ * MEMBER_LISTED.  f->name is borrowed from path.  0, or a positive errno;
+ * EINVAL: what is there is too small, or no file or disk.
  */
 extern int look_at (const char *path, struct found *f);
 

@@ -122,6 +122,18 @@ echo "member=$shm/nothing/*" >"$conf"
 refuse_raid config=tank
 said "no member is there: correct the pattern of member="
 
+# uuid= looks at a member behind a URI: one that is not there is no error, and a
+# bad one is one line.
+printf '%s\n' "uuid=$uuid" "member=nbd+unix:///?socket=$shm/no" >"$conf"
+refuse_raid config=tank
+[ "$(grep -c 'error: ' "$raid_log")" = 1 ] || fail "not one error"
+said "no member was found"
+sed -i '$d' "$conf"
+echo "member=nbd://x:y:z" >>"$conf"
+refuse_raid config=tank
+[ "$(wc -l <"$raid_log")" = 1 ] || fail "more than a line: $(cat "$raid_log")"
+said "error: nbd://x:y:z: unable to parse URI"
+
 # ---- the examples of the manual are files that work
 
 awk -v "dir=$GPURAID_CONFIG_DIR" '
