@@ -61,7 +61,7 @@ add_text (struct json_object *o, const char *key, const char *s)
   json_add (o, key, s ? json_text (s) : NULL);
 }
 
-/* In ns, so that a time is the same second whenever it is asked for. */
+/* Rounded at the end, so that two statuses seldom differ by a second. */
 static void
 add_time (struct json_object *o, const char *key, uint64_t ago_ns)
 {

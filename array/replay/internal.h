@@ -17,6 +17,8 @@ struct recovery {
                                  * is; owned */
   struct replay replay;
   unsigned nr_decisions;
+  uint64_t newest;              /* that any of them saw: what is before it met
+                                 * R1, also if its member is lost since */
   bool decided_for[MAX_SEATS];  /* these were in use */
   struct replay_bad *bad;       /* owned */
   unsigned nr_bad;

@@ -19,17 +19,6 @@ is_current (const struct seat *s)
   return s->m && s->state == SEAT_ACTIVE && !s->failing;
 }
 
-/* Since a member was lost, does no ring that is left have some transaction
- * before the newest, or can't it be told which count?  They met R1.
- */
-static bool
-forgets_transactions (const struct replay *known, const struct replay *r)
-{
-  const uint64_t next = r->newest ? journal_seq_after (r->newest) : r->tail;
-
-  return (r->hole && !known->hole) || next < known->newest;
-}
-
 enum recover_decided
 recover_decide_now (struct array *a, struct recovery *rec)
 {
@@ -49,17 +38,18 @@ recover_decide_now (struct array *a, struct recovery *rec)
       };
   }
   if (replay_decide (&a->g, member, nr, rec->bad, rec->nr_bad,
-                     &replay) == -1)
+                     rec->newest, &replay) == -1)
     return RECOVER_NO_MEMORY;
   memcpy (rec->decided_for, decided_for, sizeof decided_for);
   rec->bad_noted = false;
-  if (rec->nr_decisions > 0 && forgets_transactions (&rec->replay, &replay) &&
+  if (rec->nr_decisions > 0 && replay.hole && !rec->replay.hole &&
       !PLANTED ("recover-forgets")) {
     replay_free (&replay);
     return RECOVER_FORGETS;
   }
   replay_free (&rec->replay);
   rec->replay = replay;
+  rec->newest = MAX (rec->newest, replay.newest);
   rec->nr_decisions++;
   return RECOVER_DECIDED;
 }

@@ -49,7 +49,7 @@ struct work {
 /* ---- which transactions count -------------------------------------------- */
 
 static void
-find_limits (struct work *w)
+find_limits (struct work *w, uint64_t known)
 {
   uint64_t max_seq = 0;
 
@@ -68,7 +68,9 @@ find_limits (struct work *w)
       if (seq >= w->r->tail)
         w->r->newest = MAX (w->r->newest, seq);
     }
-  w->r->next_seq = journal_seq_after (max_seq);
+  if (known >= w->r->tail && !PLANTED ("recover-forgets"))
+    w->r->newest = MAX (w->r->newest, known);
+  w->r->next_seq = journal_seq_after (MAX (max_seq, known));
 }
 
 /* Each transaction from the tail to the newest is in some ring. */
@@ -540,7 +542,7 @@ decide_all (struct work *w)
 int
 replay_decide (const struct geometry *g, const struct replay_member *member,
                unsigned nr, const struct replay_bad *bad, unsigned nr_bad,
-               struct replay *r)
+               uint64_t known, struct replay *r)
 {
   struct work w = { .g = g, .member = member, .nr_members = nr, .bad = bad,
                     .nr_bad = nr_bad, .r = r };
@@ -551,7 +553,7 @@ replay_decide (const struct geometry *g, const struct replay_member *member,
     w.slots |= BIT (member[i].slot);
   for (unsigned i = 0; i < nr; i++)
     w.any_behind |= member[i].missed != NULL;
-  find_limits (&w);
+  find_limits (&w, known);
   r->hole = has_hole (&w) || lacks_headers (&w);
   r->incomplete = r->newest && is_incomplete (&w);
   if (collect (&w) == 0 && find_bounds (&w) == 0)

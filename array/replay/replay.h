@@ -67,7 +67,8 @@ struct replay_run {
 struct replay {
   uint64_t next_seq;            /* above all that was seen */
   uint64_t tail;                /* older transactions do not count */
-  uint64_t newest;              /* seq, or 0: there is none */
+  uint64_t newest;              /* seq, or 0: there is none.  If it is known it
+                                 * may be in no ring */
   bool hole;                    /* a transaction that counts is not in any
                                  * ring, or it is not known which do: more
                                  * than m members are lost */
@@ -86,11 +87,13 @@ struct replay_bad {
   uint64_t row, slots;
 };
 
-/* 0, or -1 reported: no memory. */
+/* known: the newest seq that an earlier decision saw, of other members too, or
+ * 0.  All before it were durable.  0, or -1 reported: no memory.
+ */
 extern int replay_decide (const struct geometry *g,
                           const struct replay_member *member, unsigned nr,
                           const struct replay_bad *bad, unsigned nr_bad,
-                          struct replay *r);
+                          uint64_t known, struct replay *r);
 extern void replay_free (struct replay *r);
 
 /* The run with this row; NULL if the journal says nothing about it. */

@@ -176,7 +176,8 @@ test_zeroes_behind (void **state)
       c.member[2].missed = &missed;
       c.member[2].region_rows = 16;
     }
-    assert_int_equal (replay_decide (&c.g, c.member, c.nr_members, NULL, 0, &r),
+    assert_int_equal (replay_decide (&c.g, c.member, c.nr_members, NULL, 0, 0,
+                                     &r),
                       0);
     expect_row (0, i == 0 ? "000" : "00X");
     replay_free (&r);
