@@ -44,7 +44,7 @@ whose (struct choice *ch, const char *path)
   const int err = look_at (path, ch->f);
 
   if (err && member_is_uri (path))
-    return err == ENXIO || err == EROFS ? UNKNOWN : BAD_URI;
+    return err == EINVAL ? BAD_URI : UNKNOWN;
   if (err)
     return err == EINVAL ? NO_MEMBER :
       err == EACCES || err == EPERM ? FORBIDDEN : UNKNOWN;

@@ -134,6 +134,18 @@ refuse_raid config=tank
 [ "$(wc -l <"$raid_log")" = 1 ] || fail "more than a line: $(cat "$raid_log")"
 said "error: nbd://x:y:z: unable to parse URI"
 
+# Nor is one that gives errors once it was connected to.
+echo 0 >"$tmp/reads"
+nbdkit -P "$tmp/bad.pid" -U "$tmp/bad.sock" eval get_size='echo 8M' pread='n=$(cat '"$tmp"'/reads)
+echo $((n + 1)) >'"$tmp"'/reads
+[ $n -lt 4 ] || { echo EIO >&2; exit 1; }
+head -c $3 /dev/zero'
+on_exit kill_ours "$(cat "$tmp/bad.pid")"
+sed -i '$d' "$conf"
+echo "member=nbd+unix:///?socket=$tmp/bad.sock" >>"$conf"
+refuse_raid config=tank
+said "error: no member was found"
+
 # ---- the examples of the manual are files that work
 
 awk -v "dir=$GPURAID_CONFIG_DIR" '
