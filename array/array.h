@@ -199,7 +199,7 @@ struct array_error {
                                  * "check": its file was deleted */
   bool has_off;
   uint64_t off;                 /* bytes on the member */
-  uint64_t ago_ns;              /* it was */
+  uint64_t ago_ns;              /* since then */
 };
 
 /* I/O on a member that has succeeded. */
@@ -393,12 +393,12 @@ struct array_status {
   struct array_scrub_count scrub_count;
   bool has_last_scrub;          /* one has ended: */
   bool last_scrub_complete, last_scrub_repair;
-  uint64_t last_scrub_ago_ns;   /* it was */
+  uint64_t last_scrub_ago_ns;   /* since it ended */
   struct array_scrub_count last_scrub;
   char failed_change[ARRAY_WHY_LEN];    /* the last change of a member that
                                  * failed; "" if a later one for its slot ended
                                  * well */
-  uint64_t failed_change_ago_ns;        /* it was */
+  uint64_t failed_change_ago_ns;        /* since then */
   uint64_t lost_rows;           /* too few of their blocks can be read */
   struct array_counters counters;
   struct array_stages stages;

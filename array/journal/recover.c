@@ -93,7 +93,6 @@ decide_again (struct array *a, struct recovery *rec)
   case RECOVER_FORGETS:
     log_error ("the journal lacks transactions: a member that had them was "
                "lost before they were in place");
-    may_go_on = false;
     break;
   case RECOVER_DECIDED:
     may_go_on = recover_is_sound (a, &rec->replay) || a->force;

@@ -19,6 +19,36 @@ is_current (const struct seat *s)
   return s->m && s->state == SEAT_ACTIVE && !s->failing;
 }
 
+static bool
+is_in_a_ring (const struct recovery *rec, const bool *rings, uint64_t seq)
+{
+  for (unsigned i = 0; i < MAX_SEATS; i++)
+    if (rings[i] && ring_find_record (&rec->ring[i], seq))
+      return true;
+  return false;
+}
+
+/* Of the rings that were read, has one that is lost a transaction that met R1,
+ * as a newer one was seen, and none of these?
+ */
+static bool
+forgets (const struct recovery *rec, const bool *rings)
+{
+  for (unsigned i = 0; i < MAX_SEATS; i++) {
+    const struct ring_contents *c = &rec->ring[i];
+
+    for (unsigned j = 0; rec->has_ring[i] && !rings[i] && j < c->nr_records;
+         j++) {
+      const uint64_t seq = c->record[j].r.seq;
+
+      if (seq >= rec->replay.tail && seq < rec->newest &&
+          !is_in_a_ring (rec, rings, seq))
+        return true;
+    }
+  }
+  return false;
+}
+
 enum recover_decided
 recover_decide_now (struct array *a, struct recovery *rec)
 {
@@ -42,7 +72,8 @@ recover_decide_now (struct array *a, struct recovery *rec)
     return RECOVER_NO_MEMORY;
   memcpy (rec->decided_for, decided_for, sizeof decided_for);
   rec->bad_noted = false;
-  if (rec->nr_decisions > 0 && replay.hole && !rec->replay.hole &&
+  if (rec->nr_decisions > 0 &&
+      ((replay.hole && !rec->replay.hole) || forgets (rec, decided_for)) &&
       !PLANTED ("recover-forgets")) {
     replay_free (&replay);
     return RECOVER_FORGETS;

@@ -88,7 +88,8 @@ struct replay_bad {
 };
 
 /* known: the newest seq that an earlier decision saw, of other members too, or
- * 0.  All before it were durable.  0, or -1 reported: no memory.
+ * 0.  All before it were durable, except rows that were withdrawn
+ * (journal/withdraw.h).  0, or -1 reported: no memory.
  */
 extern int replay_decide (const struct geometry *g,
                           const struct replay_member *member, unsigned nr,

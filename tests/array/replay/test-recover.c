@@ -280,6 +280,34 @@ forget (enum part part, bool two)
   sim_array_free (sa);
 }
 
+/* So it is where another transaction is in no ring, as force was told. */
+static void
+test_forgets_more (void **state)
+{
+  uint8_t old[BLOCK_LEN];
+
+  begin_journal (1, 2);
+  memcpy (old, data + 2 * CHUNK, sizeof old);
+  for (unsigned i = 0; i < 4; i++)
+    put (sa, i * CHUNK, BLOCK_LEN, ARRAY_FUA);
+  crash_journal ();
+  for (unsigned slot = 0; slot < 3; slot++) {
+    sim_disk_poke (sa->disk[slot], old, sizeof old, place (sa, 2, 0));
+    spoil_header (slot, row_of (1, 0));
+    if (slot < 2)
+      spoil_header (slot, row_of (2, 0));
+  }
+  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_FORCE, false), 0);
+  assert_true (sa->a->recovery->replay.hole);
+  check_range (sa, 2 * CHUNK, CHUNK);
+  lose_members (false);
+  assert_true (sa->a->failed);
+  assert_int_equal (sim_array_read (sa, back, BLOCK_LEN, 2 * CHUNK), EIO);
+  check_range (sa, 3 * CHUNK, CHUNK);
+  assert_true (sim_array_stop (sa));
+  sim_array_free (sa);
+}
+
 static void
 test_forgets (void **state)
 {
@@ -327,6 +355,7 @@ main (void)
     cmocka_unit_test (test_bad_after_a_dropped_row),
     cmocka_unit_test (test_hole),
     cmocka_unit_test (test_forgets),
+    cmocka_unit_test (test_forgets_more),
     cmocka_unit_test (test_relog_many),
   };
 
