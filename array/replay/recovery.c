@@ -55,7 +55,7 @@ recover_decide_now (struct array *a, struct recovery *rec)
   struct replay_member member[MAX_SEATS];
   bool decided_for[MAX_SEATS] = { false };
   struct replay replay;
-  unsigned nr = 0;
+  unsigned nr = 0, nr_lost = 0;
 
   for (unsigned i = 0; i < a->nr_seats; i++) {
     decided_for[i] = is_current (a->seat[i]) && rec->has_ring[i];
@@ -67,7 +67,10 @@ recover_decide_now (struct array *a, struct recovery *rec)
         .region_rows = a->sb.l.region_len / BLOCK_LEN,
       };
   }
-  if (replay_decide (&a->g, member, nr, rec->bad, rec->nr_bad,
+  for (unsigned i = 0; i < a->nr_seats; i++)
+    if (rec->has_ring[i] && !decided_for[i] && rec->missed == NULL)
+      member[nr + nr_lost++] = (struct replay_member) { .ring = &rec->ring[i] };
+  if (replay_decide (&a->g, member, nr, nr_lost, rec->bad, rec->nr_bad,
                      rec->newest, &replay) == -1)
     return RECOVER_NO_MEMORY;
   memcpy (rec->decided_for, decided_for, sizeof decided_for);

@@ -31,7 +31,8 @@ struct mention {
 struct work {
   const struct geometry *g;
   const struct replay_member *member;
-  unsigned nr_members;
+  unsigned nr_members;          /* that are there */
+  unsigned nr_all;              /* with those that are lost, after them */
   uint64_t slots;               /* with a member */
   struct mention *mention;
   size_t nr_mentions;
@@ -118,7 +119,7 @@ is_incomplete (const struct work *w)
 {
   struct device_set participants = {{ 0, 0 }};
 
-  for (unsigned i = 0; i < w->nr_members; i++) {
+  for (unsigned i = 0; i < w->nr_all; i++) {
     const struct ring_record *rec =
       ring_find_record (w->member[i].ring, w->r->newest);
 
@@ -220,6 +221,30 @@ add_mentions (struct work *w, const struct replay_member *m,
   }
 }
 
+/* One record says it of all slots.  All of an older transaction were durable,
+ * and a ring without its own may lack a newer one, too; so may that of a member
+ * that is behind.
+ */
+static bool
+says_of_all (const struct work *w, const struct mention *mt)
+{
+  return mt->zero && mt->roles == LOW_BITS (w->g->k + w->g->m) &&
+    ((mt->seq == w->r->newest && !w->any_behind) ||
+     PLANTED ("replay-zero-any"));
+}
+
+/* Of members that are lost. */
+static void
+drop_others (struct work *w, size_t first)
+{
+  size_t nr = first;
+
+  for (size_t i = first; i < w->nr_mentions; i++)
+    if (says_of_all (w, &w->mention[i]) && !PLANTED ("replay-lost-zeroes"))
+      w->mention[nr++] = w->mention[i];
+  w->nr_mentions = nr;
+}
+
 /* In each row the newest first. */
 static int
 compare_mentions (const void *p, const void *q)
@@ -244,7 +269,7 @@ collect (struct work *w)
 {
   size_t nr = 0;
 
-  for (unsigned i = 0; i < w->nr_members; i++)
+  for (unsigned i = 0; i < w->nr_all; i++)
     for (unsigned j = 0; j < w->member[i].ring->nr_records; j++)
       nr += nr_mentions_of (&w->member[i], &w->member[i].ring->record[j].r);
   w->mention = calloc (nr + 1, sizeof *w->mention);
@@ -252,13 +277,18 @@ collect (struct work *w)
   w->spare = calloc (nr + 1, sizeof *w->spare);
   if (w->mention == NULL || w->live == NULL || w->spare == NULL)
     return -1;
-  for (unsigned i = 0; i < w->nr_members; i++)
+  for (unsigned i = 0; i < w->nr_all; i++) {
+    const size_t first = w->nr_mentions;
+
     for (unsigned j = 0; j < w->member[i].ring->nr_records; j++) {
       const struct ring_record *rec = &w->member[i].ring->record[j];
 
       if (rec->r.seq >= w->r->tail)
         add_mentions (w, &w->member[i], rec);
     }
+    if (i >= w->nr_members)
+      drop_others (w, first);
+  }
   qsort (w->mention, w->nr_mentions, sizeof *w->mention, compare_mentions);
   return 0;
 }
@@ -363,21 +393,15 @@ bad_slots (const struct work *w, uint64_t row)
   return slots;
 }
 
-/* The newest transaction zeroes a row of all slots: any one record says it of
- * all.  So it is never dropped there, whatever lies below it: what was
- * withdrawn (journal/withdraw.h) is known no more.  All records of an older one
- * were durable, and a ring without its own may lack a newer one, too; so may
- * that of a member that is behind.
+/* The newest transaction zeroes a row of all slots.  So it is never dropped
+ * there, whatever lies below it: what was withdrawn (journal/withdraw.h) is
+ * known no more.
  */
 static bool
 zeroes_row (const struct work *w, const struct group *gr)
 {
-  if ((w->live[gr->from]->seq != w->r->newest || w->any_behind) &&
-      !PLANTED ("replay-zero-any"))
-    return false;
   for (size_t i = gr->from; i < gr->to; i++)
-    if (w->live[i]->zero && w->live[i]->good &&
-        w->live[i]->roles == LOW_BITS (w->g->k + w->g->m))
+    if (w->live[i]->good && says_of_all (w, w->live[i]))
       return !PLANTED ("replay-zero-erased");
   return false;
 }
@@ -541,11 +565,12 @@ decide_all (struct work *w)
 
 int
 replay_decide (const struct geometry *g, const struct replay_member *member,
-               unsigned nr, const struct replay_bad *bad, unsigned nr_bad,
-               uint64_t known, struct replay *r)
+               unsigned nr, unsigned nr_lost, const struct replay_bad *bad,
+               unsigned nr_bad, uint64_t known, struct replay *r)
 {
-  struct work w = { .g = g, .member = member, .nr_members = nr, .bad = bad,
-                    .nr_bad = nr_bad, .r = r };
+  struct work w = { .g = g, .member = member, .nr_members = nr,
+                    .nr_all = nr + nr_lost, .bad = bad, .nr_bad = nr_bad,
+                    .r = r };
   int ret = -1;
 
   memset (r, 0, sizeof *r);

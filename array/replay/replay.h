@@ -20,13 +20,16 @@
 #include "array/replay/ring-read.h"
 #include "raidmap/layout.h"
 
-/* A member with current data. */
+/* A member with current data, or one that had it and was lost after its ring
+ * was read.
+ */
 struct replay_member {
   unsigned slot;
   unsigned dev;
   const struct ring_contents *ring;     /* borrowed while it decides */
   /* NULL, or of a member that is behind (array/membership/membership.h) a bit
    * for each region of region_rows rows: there its records are old.  Borrowed.
+   * One that is lost is not behind.
    */
   const uint64_t *missed;
   uint64_t region_rows;
@@ -87,14 +90,16 @@ struct replay_bad {
   uint64_t row, slots;
 };
 
-/* known: the newest seq that an earlier decision saw, of other members too, or
- * 0.  All before it were durable, except rows that were withdrawn
- * (journal/withdraw.h).  0, or -1 reported: no memory.
+/* nr members are there, and nr_lost follow them that are lost: of these counts
+ * only which rows the newest transaction makes zeroes of all slots, for it may
+ * be withdrawn rows that it zeroes (journal/withdraw.h).  known: the newest seq
+ * that an earlier decision saw, of other members too, or 0.  All before it were
+ * durable, except withdrawn rows.  0, or -1 reported: no memory.
  */
 extern int replay_decide (const struct geometry *g,
                           const struct replay_member *member, unsigned nr,
-                          const struct replay_bad *bad, unsigned nr_bad,
-                          uint64_t known, struct replay *r);
+                          unsigned nr_lost, const struct replay_bad *bad,
+                          unsigned nr_bad, uint64_t known, struct replay *r);
 extern void replay_free (struct replay *r);
 
 /* The run with this row; NULL if the journal says nothing about it. */

@@ -531,8 +531,8 @@ crash_check (const struct crash *c, uint64_t nr_rows, struct replay *r)
   uint64_t nr = nr_rows, nr_dropped = 0;
   struct ref_replay ref;
 
-  assert_int_equal (replay_decide (&c->g, c->member, c->nr_members, c->bad,
-                                   c->nr_bad, 0, r), 0);
+  assert_int_equal (replay_decide (&c->g, c->member, c->nr_members, 0,
+                                   c->bad, c->nr_bad, 0, r), 0);
   ref_replay (c, &ref);
   SAME ("next_seq", r->next_seq, ref.next_seq);
   SAME ("tail", r->tail, ref.tail);

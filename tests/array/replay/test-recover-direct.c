@@ -152,6 +152,47 @@ test_ring_of_a_member_that_was_behind (void **state)
   assert_true (moment > 20);
 }
 
+/* A row that was withdrawn, as a member had no space for it, is zeroes by the
+ * next transaction.  All of that which a crash leaves is in the ring of one
+ * member, which is lost before another has it.
+ */
+static void
+test_withdrawn_row (void **state)
+{
+  const uint64_t off = 20 * 2 * CHUNK;
+  struct sim_request *q;
+  uint64_t commits;
+
+  begin_direct (2, 1);
+  put (sa, 0, 12 * 2 * CHUNK, ARRAY_FUA);
+  assert_true (sim_array_pause (sa, 3 * SECOND));
+  sa->disk[1]->full = true;
+  put (sa, off, 2 * CHUNK, 0);
+  assert_int_equal (sim_array_flush (sa), ENOSPC);
+  q = start_request (sa, REQUEST_ZERO, NULL, 3 * 2 * CHUNK, 2 * CHUNK,
+                     ARRAY_FUA|ARRAY_TRIM);
+  memset (data + 3 * 2 * CHUNK, 0, 2 * CHUNK);
+  commits = sa->a->counters.journal_commits;
+  while (sa->a->counters.journal_commits < commits + 2)
+    assert_true (sim_step (sa->sim));
+  crash_journal ();
+  free (q);
+  sa->disk[1]->full = false;
+  spoil_header (1, row_of (20, 0));
+  spoil_header (2, row_of (20, 0));
+  memset (data + off, 0, 2 * CHUNK);
+  memset (data + 3 * 2 * CHUNK, 0, 2 * CHUNK);
+
+  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
+  check_range (sa, off, 2 * CHUNK);
+  sa->disk[0]->write_error_ppm = sa->disk[0]->flush_error_ppm = 1000000;
+  end_recovery ();
+  assert_false (sa->a->failed);
+  assert_int_equal (sa->a->lost_slots, 1);
+  check_all (sa);
+  end_degraded (sa);
+}
+
 /* ---- torn pages ---------------------------------------------------------- */
 
 static bool
@@ -309,6 +350,7 @@ main (void)
     cmocka_unit_test_teardown (test_page_of_a_record_made_anew, no_checksums),
     cmocka_unit_test_teardown (test_ring_of_a_member_that_was_behind,
                                no_checksums),
+    cmocka_unit_test_teardown (test_withdrawn_row, no_checksums),
     cmocka_unit_test_teardown (test_torn_page, no_checksums),
     cmocka_unit_test_teardown (test_read_at_the_end, no_checksums),
   };

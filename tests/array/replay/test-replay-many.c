@@ -90,7 +90,7 @@ time_of (unsigned nr, unsigned rows, unsigned decisions)
     const double began = now ();
     struct replay r;
 
-    assert_int_equal (replay_decide (&g, member, N, NULL, 0, 0, &r), 0);
+    assert_int_equal (replay_decide (&g, member, N, 0, NULL, 0, 0, &r), 0);
     sum += now () - began;
     assert_int_equal (r.nr_runs, MIN (nr, rows));
     assert_int_equal (r.newest, nr);

@@ -176,10 +176,37 @@ test_zeroes_behind (void **state)
       c.member[2].missed = &missed;
       c.member[2].region_rows = 16;
     }
-    assert_int_equal (replay_decide (&c.g, c.member, c.nr_members, NULL, 0, 0,
-                                     &r),
+    assert_int_equal (replay_decide (&c.g, c.member, c.nr_members, 0, NULL, 0,
+                                     0, &r),
                       0);
     expect_row (0, i == 0 ? "000" : "00X");
+    replay_free (&r);
+  }
+}
+
+/* The ring of a member that is lost counts where the newest transaction makes
+ * a row zeroes, and only there.
+ */
+static void
+test_zeroes_of_a_lost_ring (void **state)
+{
+  struct ring_record *rec;
+
+  begin_crash (2, 1, 16, 5);
+  for (unsigned i = 0; i < 3; i++)
+    crash_add_entry (crash_add_record (&c, i, 5, 7), 0, 2, 7, 0, 0);
+  crash_add_entry (&c.record[2][0], 8, 1, 7, ZERO, 0);  /* older */
+  rec = crash_add_record (&c, 2, 6, 7);
+  crash_add_entry (rec, 0, 1, 7, ZERO, 0);
+  crash_add_entry (rec, 1, 1, 4, ZERO, 0);              /* not of all */
+  for (unsigned known = 6; known < 8; known++) {
+    assert_int_equal (replay_decide (&c.g, c.member, 2, 1, NULL, 0, known, &r),
+                      0);
+    assert_int_equal (r.newest, known);
+    assert_int_equal (r.incomplete, known == 6);
+    expect_row (0, known == 6 ? "00." : "RR.");
+    expect_row (1, "RR.");
+    expect_row (8, NULL);
     replay_free (&r);
   }
 }
@@ -409,6 +436,7 @@ main (void)
     cmocka_unit_test (test_erased),
     cmocka_unit_test (test_zeroes),
     cmocka_unit_test (test_zeroes_behind),
+    cmocka_unit_test (test_zeroes_of_a_lost_ring),
     cmocka_unit_test (test_bad),
     cmocka_unit_test (test_bad_in_zeroes),
     cmocka_unit_test (test_zeroes_across_stripes),
