@@ -206,7 +206,7 @@ static bool
 writing (struct array *a, struct op *op)
 {
   op->phase = OP_WRITTEN;
-  if (op->to_targets || op->replay)
+  if (op->error == 0 && (op->to_targets || op->replay))
     op_note_copied (a, op);
   a->consistency->written (a, &op->log);
   return true;

@@ -350,8 +350,8 @@ struct repair {
 /* array/ops/read.c: end the pinned reads of a line that have not begun. */
 extern void op_end_pinned (struct array *a, struct line *line);
 
-/* array/ops/write.c.  An OP_OUT that no transaction has: it ends, and its
- * blocks and tickets are those of its line again.
+/* array/ops/write.c.  An OP_OUT or OP_FIX that no transaction has: it ends, and
+ * its blocks and tickets are those of its line again.
  */
 extern void op_take_back (struct array *a, struct op *op);
 

@@ -87,7 +87,8 @@ struct fixed {
   uint64_t roles;
   int error;                    /* 0 or a positive errno; a failed target is
                                  * not an error.  ENOSPC: what a rebuild could
-                                 * not make can't be listed as lost */
+                                 * not make can't be listed as lost.  ECANCELED:
+                                 * the line is to be zeroed: try again */
   uint16_t lost;                /* blocks that can't be made; for a rebuild,
                                  * of some of the roles */
 };

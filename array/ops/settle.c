@@ -166,7 +166,7 @@ forget_lost_blocks (struct array *a, const struct op *op)
 static bool
 lost_blocks_cleared (struct array *a, struct op *op)
 {
-  if (a->failed)
+  if (a->failed || op->error)
     return true;
   if (op->to_targets) {
     forget_lost_blocks (a, op); /* don't count until it is active */

@@ -104,22 +104,6 @@ list_lost (struct array *a, const struct op *op)
   return listed;
 }
 
-void
-op_take_back (struct array *a, struct op *op)
-{
-  struct line *line = op->line;
-
-  list_remove (&op->log.link);
-  op->error = ECANCELED;        /* none of it was written */
-  thaw (a, op);
-  line->want_out |= !list_empty (&op->tickets);
-  list_splice (&line->tickets, &op->tickets);
-  a->consistency->end (a, op_pos (op), op_len (op));
-  line->op = NULL;
-  op_free (a, op);
-  line_changed (a, line);
-}
-
 /* The end of a write-out or fix. */
 static void
 end_write (struct array *a, struct op *op)
@@ -140,7 +124,8 @@ end_write (struct array *a, struct op *op)
   else
     fixed.error = op->error;
   fixed.lost = op_lost_blocks (op);
-  if (op->error && op->type->kind == OP_OUT && op->wrote)
+  if (op->error && op->error != ECANCELED && op->type->kind == OP_OUT &&
+      op->wrote)
     line->torn = true;
   thaw (a, op);
   if (op->type->kind == OP_OUT && op->error == 0)
@@ -154,6 +139,18 @@ end_write (struct array *a, struct op *op)
   line_changed (a, line);
   if (done)
     done (a, &fixed);
+}
+
+void
+op_take_back (struct array *a, struct op *op)
+{
+  struct line *line = op->line;
+
+  list_remove (&op->log.link);
+  op->error = ECANCELED;        /* none of it was written */
+  line->want_out |= !list_empty (&op->tickets);
+  list_splice (&line->tickets, &op->tickets);
+  end_write (a, op);
 }
 
 /* ---- write-outs ---------------------------------------------------------- */

@@ -47,11 +47,10 @@ each_line (struct array *a, struct op *op,
   return NULL;
 }
 
-/* Some of it is durable in the journal, and waits for space in place. */
 static bool
-is_short (const struct op *op)
+has_no_space (const struct op *op)
 {
-  if (op == NULL || op->phase != OP_WRITING || op->log.txn == NULL)
+  if (op == NULL || op->phase != OP_WRITING)
     return false;
   list_for_each (l, &op->xfers)
     if (list_item (l, struct xfer, owner_link)->had_no_space)
@@ -59,12 +58,41 @@ is_short (const struct op *op)
   return false;
 }
 
-/* It waits for the journal, which may do without it. */
+/* Some of it is durable in the journal, and waits for space in place. */
 static bool
-gives_way (const struct array *a, const struct op *op)
+is_short (const struct op *op)
 {
-  return op && op->type->kind == OP_OUT && op->phase == OP_LOGGING &&
-    a->consistency->gives_way (a, &op->log);
+  return has_no_space (op) && op->log.txn;
+}
+
+static void
+drop_short (struct array *a, struct op *op)
+{
+  list_for_each (l, &op->xfers)
+    list_item (l, struct xfer, owner_link)->moot = true;
+  list_for_each (l, &a->no_space) {
+    struct xfer *x = list_item (l, struct xfer, seat_link);
+
+    if (x->of_op && x->owner == op)
+      xfer_give_up (a, x, 0);
+  }
+}
+
+/* It waits for the journal, which may do without it; or it is a fix that waits
+ * for space in place, and may be made again.
+ */
+static void
+make_way (struct array *a, struct op *op)
+{
+  if (op == NULL || op->type->kind == OP_ZERO || op->replay)
+    return;
+  if (op->phase == OP_LOGGING && a->consistency->gives_way (a, &op->log))
+    op_take_back (a, op);
+  else if (op->type->kind == OP_FIX && has_no_space (op) &&
+           op->log.txn == NULL && !PLANTED ("zero-waits-fix")) {
+    op->error = ECANCELED;
+    drop_short (a, op);
+  }
 }
 
 /* What gives space back does not wait for what needs some, nor for what waits
@@ -74,8 +102,12 @@ gives_way (const struct array *a, const struct op *op)
 static bool
 is_idle (struct array *a, struct op *op, struct line *line)
 {
-  if (gives_way (a, line->op))
-    op_take_back (a, line->op);
+  const uint64_t no = line->no;
+
+  make_way (a, line->op);
+  line = line_find (a, no);
+  if (line == NULL)
+    return true;
   if (line->pins > 0 && is_short (line->op) && !PLANTED ("zero-waits-fills"))
     op_end_pinned (a, line);
   return (line->op == NULL || is_short (line->op)) && line->pins == 0 &&
@@ -97,19 +129,6 @@ may_begin (struct array *a, struct op *op)
   op->marked = true;
   a->consistency->begin (a, op_pos (op), op_len (op));
   return true;
-}
-
-static void
-drop_short (struct array *a, struct op *op)
-{
-  list_for_each (l, &op->xfers)
-    list_item (l, struct xfer, owner_link)->moot = true;
-  list_for_each (l, &a->no_space) {
-    struct xfer *x = list_item (l, struct xfer, seat_link);
-
-    if (x->of_op && x->owner == op)
-      xfer_give_up (a, x, 0);
-  }
 }
 
 /* Recovery takes the zeroes from now on: the newest counts. */

@@ -163,7 +163,10 @@ line_fixed (struct array *a, const struct fixed *f)
   rate_note (&p->rate, engine_now (a), position (a, p));
   if (p->kind->to_targets)
     pace_ended (a, p->in_flight);
-  p->kind->fixed (a, p, f);
+  if (f->error == ECANCELED)
+    p->next = MIN (p->next, f->no);
+  else
+    p->kind->fixed (a, p, f);
 }
 
 static bool

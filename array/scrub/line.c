@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,6 +173,8 @@ fixed (struct array *a, const struct fixed *f)
   const uint16_t rows = block_mask (sl->b0, sl->nr);
 
   sl->phase = SCRUB_TO_LOOK;
+  if (f->error == ECANCELED)
+    return;
   give_up (a, sl, f->error ? rows : f->lost & rows, f->error);
   FOR_EACH_BIT (b, rows & ~sl->given_up) {
     const uint64_t wrong = sl->roles & wrong_in (&sl->s, b);

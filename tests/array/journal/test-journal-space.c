@@ -252,7 +252,7 @@ test_not_open (void **state)
 
 /* A trim is answered, although other writes wait for space. */
 static void
-trim (struct sim_array *sa, uint64_t off, uint64_t len)
+trim_only (struct sim_array *sa, uint64_t off, uint64_t len)
 {
   struct sim_request *q =
     start_request (sa, REQUEST_ZERO, NULL, off, len, ARRAY_FUA|ARRAY_TRIM);
@@ -262,6 +262,12 @@ trim (struct sim_array *sa, uint64_t off, uint64_t len)
   assert_int_equal (q->state, SIM_IDLE);
   assert_int_equal (q->r.error, 0);
   free (q);
+}
+
+static void
+trim (struct sim_array *sa, uint64_t off, uint64_t len)
+{
+  trim_only (sa, off, len);
   check_range (sa, off, len);
 }
 
@@ -361,6 +367,51 @@ test_withdrawn_is_live (void **state)
   make_space (sa);
   end_whole (sa);
   sim_checksum = CHECKSUM_NONE;
+}
+
+/* Nor does it wait for a block that is made anew, for which there is no space.
+ */
+static void
+test_trim_repair (void **state)
+{
+  struct sim_array *sa = start_half ();
+  uint64_t stripe = 25;
+
+  while (layout_role (&sa->g, stripe, 1) == 2)
+    stripe++;
+  sim_disk_set_bad (sim_array_disk_at (sa, 1), place (sa, stripe, 0),
+                    BLOCK_LEN);
+  check_range (sa, stripe * STRIPE, STRIPE);
+  assert_true (sim_array_pause (sa, 3 * SECOND));
+  assert_true (sa->a->at[1][0]->no_space);
+  trim (sa, stripe * STRIPE, STRIPE);
+  make_space (sa);
+  end_whole (sa);
+}
+
+/* In a row that may be torn, without a journal: parity is made anew later. */
+static void
+test_trim_resync (void **state)
+{
+  struct sim_array *sa;
+
+  sim_consistency = CONSISTENCY_NONE;
+  sa = start_full (2, 1, CHUNK, 40);
+  put (sa, 0, sa->g.size, ARRAY_FUA);
+  crash_array (sa);
+  sa->disk[1]->full = true;
+  memset (sa->disk[1]->used + place (sa, 0, 0) / SIM_BLOCK, 0,
+          40 * CHUNK / SIM_BLOCK);
+  assert_int_equal (sim_array_open (sa, ~0, DEGRADED_ALLOW, false), 0);
+  assert_int_equal (sim_array_writable (sa), 0);
+  assert_true (sim_array_pause (sa, 3 * SECOND));
+  assert_true (sa->a->at[1][0]->no_space);
+  trim_only (sa, 0, sa->g.size - STRIPE);
+  assert_int_not_equal (sa->a->nr_unsynced, 0);
+  make_space (sa);
+  assert_true (sim_array_settle (sa, 100 * SECOND));
+  assert_int_equal (sa->a->nr_unsynced, 0);
+  end_whole (sa);
 }
 
 /* What is in the journal and waits in place need not be written any more. */
@@ -465,6 +516,8 @@ main (void)
     cmocka_unit_test (test_not_open),
     cmocka_unit_test (test_trim_direct),
     cmocka_unit_test (test_withdrawn_is_live),
+    cmocka_unit_test (test_trim_repair),
+    cmocka_unit_test (test_trim_resync),
     cmocka_unit_test (test_trim_held),
     cmocka_unit_test (test_trim_full_ring),
     cmocka_unit_test (test_many_trims),
