@@ -135,9 +135,12 @@ may_begin (struct array *a, struct op *op)
 static bool
 drop_held (struct array *a, struct op *op, struct line *line)
 {
+  const uint64_t no = line->no;
+
   if (line->op)
     drop_short (a, line->op);
-  return line->op == NULL;
+  line = line_find (a, no);
+  return line == NULL || line->op == NULL;
 }
 
 /* It is durable: what waits for space in its lines need not be written any
