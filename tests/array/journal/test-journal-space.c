@@ -416,7 +416,7 @@ test_trim_resync (void **state)
 }
 
 /* That is in the journal, and its line has no cells: when it is dropped the line
- * is forgotten.  (A sanitizer sees it.)
+ * is forgotten.  Only a sanitizer sees what is read of it then.
  */
 static void
 test_trim_logged_repair (void **state)
@@ -440,6 +440,49 @@ test_trim_logged_repair (void **state)
   assert_true (sa->a->at[1][0]->no_space);
   trim (sa, 3 * STRIPE, STRIPE);
   make_space (sa);
+  end_whole (sa);
+  sim_checksum = CHECKSUM_NONE;
+}
+
+/* The ring is full: a repair that waits for the journal gives way to a trim of its
+ * line, and the scrub looks at that again.
+ */
+static void
+test_trim_gathered_repair (void **state)
+{
+  char why[ARRAY_WHY_LEN] = "";
+  struct array_status st;
+  struct sim_array *sa;
+  struct sim_disk *d;
+
+  sim_checksum = CHECKSUM_CRC32C;
+  sa = start_half ();
+  d = sim_array_disk_at (sa, 1);
+  d->full = false;
+  put (sa, 20 * STRIPE, 20 * STRIPE, ARRAY_FUA);
+  assert_true (sim_array_pause (sa, 3 * SECOND));
+  d->full = true;
+  memset (d->used + place (sa, 30, 0) / SIM_BLOCK, 0, CHUNK / SIM_BLOCK);
+  sim_disk_poke (d, "rubbish", 7, place (sa, 23, 0));
+  sim_disk_poke (d, "rubbish", 7, place (sa, 27, 0));
+  fill_ring (sa);
+  engine_lock (sa->a);
+  assert_int_equal (scrub_start (sa->a, true, why), 0);
+  engine_unlock (sa->a);
+  assert_true (sim_array_pause (sa, 3 * SECOND));
+  assert_int_equal (list_empty (&sa->a->journal->gathered), false);
+  trim (sa, 23 * STRIPE, STRIPE);
+  make_space (sa);
+  for (unsigned i = 0; i < 100; i++) {
+    array_get_status (sa->a, &st);
+    array_status_free (&st);
+    if (!st.scrub.running)
+      break;
+    assert_true (sim_array_pause (sa, SECOND));
+  }
+  assert_false (st.scrub.running);
+  assert_int_equal (st.last_scrub.found, 2);
+  assert_int_equal (st.last_scrub.repaired, 2);
   end_whole (sa);
   sim_checksum = CHECKSUM_NONE;
 }
@@ -549,6 +592,7 @@ main (void)
     cmocka_unit_test (test_trim_repair),
     cmocka_unit_test (test_trim_resync),
     cmocka_unit_test (test_trim_logged_repair),
+    cmocka_unit_test (test_trim_gathered_repair),
     cmocka_unit_test (test_trim_held),
     cmocka_unit_test (test_trim_full_ring),
     cmocka_unit_test (test_many_trims),
