@@ -415,8 +415,8 @@ test_trim_resync (void **state)
   end_whole (sa);
 }
 
-/* That is in the journal, and its line has no cells: when it is dropped the line
- * is forgotten.  Only a sanitizer sees what is read of it then.
+/* That is in the journal, and its line has no cells: when it is dropped, the
+ * line is forgotten.  Only a sanitizer sees what is read of it then.
  */
 static void
 test_trim_logged_repair (void **state)
@@ -444,8 +444,8 @@ test_trim_logged_repair (void **state)
   sim_checksum = CHECKSUM_NONE;
 }
 
-/* The ring is full: a repair that waits for the journal gives way to a trim of its
- * line, and the scrub looks at that again.
+/* The ring is full: a repair that waits for the journal gives way to a trim of
+ * its line, and the scrub looks at that again.
  */
 static void
 test_trim_gathered_repair (void **state)
