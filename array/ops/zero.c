@@ -79,12 +79,12 @@ drop_short (struct array *a, struct op *op)
 }
 
 /* It waits for the journal, which may do without it; or it is a fix that waits
- * for space in place, and may be made again.
+ * for space in place, and what it stores anew will be zeroes.
  */
 static void
 make_way (struct array *a, struct op *op)
 {
-  if (op == NULL || op->type->kind == OP_ZERO || op->replay)
+  if (op == NULL || op->replay)
     return;
   if (op->phase == OP_LOGGING && a->consistency->gives_way (a, &op->log))
     op_take_back (a, op);

@@ -163,6 +163,7 @@ line_fixed (struct array *a, const struct fixed *f)
   rate_note (&p->rate, engine_now (a), position (a, p));
   if (p->kind->to_targets)
     pace_ended (a, p->in_flight);
+  /* From there on again: lines between are stored twice. */
   if (f->error == ECANCELED)
     p->next = MIN (p->next, f->no);
   else

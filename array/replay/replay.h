@@ -29,7 +29,7 @@ struct replay_member {
   const struct ring_contents *ring;     /* borrowed while it decides */
   /* NULL, or of a member that is behind (array/membership/membership.h) a bit
    * for each region of region_rows rows: there its records are old.  Borrowed.
-   * One that is lost is not behind.
+   * NULL of one that is lost, whose slot and dev do not count either.
    */
   const uint64_t *missed;
   uint64_t region_rows;

@@ -41,7 +41,8 @@ struct shape {
 };
 
 static struct {
-  uint64_t found, newest, dropped, lost, lost_newest, erased, holes;
+  uint64_t found, newest, dropped, lost, lost_newest, erased, holes,
+    lost_zeroes;
 } tally;
 
 static void
@@ -208,6 +209,96 @@ count_rows (const struct shape *s)
   tally.holes += r.hole;
 }
 
+/* ---- members that are lost after a first decision ------------------------ */
+
+/* Does the newest transaction make the row zeroes, as this ring says? */
+static bool
+says_zeroes (const struct ring_contents *ring, uint64_t row)
+{
+  const struct ring_record *rec = ring_find_record (ring, r.newest);
+
+  for (uint32_t i = 0; rec && rec->r.seq >= r.tail && i < rec->r.nr_entries;
+       i++) {
+    const struct journal_entry *e = &rec->r.entry[i];
+
+    if (e->flags & JOURNAL_ENTRY_ZERO &&
+        e->roles == LOW_BITS (c.g.k + c.g.m) && row >= e->first_block &&
+        row < e->first_block + e->nr_blocks)
+      return true;
+  }
+  return false;
+}
+
+/* Those that stay, and then the others.  How many stay. */
+static unsigned
+lose_some (struct rng *rng, struct replay_member *member)
+{
+  const uint64_t lost = rng_next (rng) & rng_next (rng);
+  unsigned nr = 0, nr_lost = 0;
+
+  for (unsigned i = 0; i < c.nr_members; i++)
+    if ((lost >> i & 1) == 0)
+      member[nr++] = c.member[i];
+  for (unsigned i = 0; i < c.nr_members; i++)
+    if (lost >> i & 1)
+      member[nr + nr_lost++] = (struct replay_member) {
+        .ring = c.member[i].ring,
+      };
+  return nr;
+}
+
+static void
+check_same (const struct replay_run *x, const struct replay_run *y)
+{
+  assert_int_equal (x == NULL, y == NULL);
+  if (x == NULL)
+    return;
+  assert_int_equal (x->changed, y->changed);
+  assert_int_equal (x->erased, y->erased);
+  assert_int_equal (x->newest, y->newest);
+  assert_int_equal (x->lost, y->lost);
+  for (unsigned slot = 0; slot < c.g.k + c.g.m; slot++) {
+    assert_int_equal (x->source[slot].kind, y->source[slot].kind);
+    assert_int_equal (x->source[slot].seq, y->source[slot].seq);
+    assert_int_equal (x->source[slot].place, y->source[slot].place);
+    assert_int_equal (x->source[slot].dev, y->source[slot].dev);
+  }
+}
+
+/* What is zeroes by any ring stays so; and of all other rows it is decided as
+ * if the lost rings had never been read.
+ */
+static void
+check_lost (struct rng *rng, const struct shape *s)
+{
+  struct replay_member member[CRASH_MAX_MEMBERS];
+  const unsigned nr = lose_some (rng, member);
+  struct replay with, without;
+
+  assert_int_equal (replay_decide (&c.g, member, nr, c.nr_members - nr, c.bad,
+                                   c.nr_bad, r.newest, &with), 0);
+  assert_int_equal (replay_decide (&c.g, member, nr, 0, c.bad, c.nr_bad,
+                                   r.newest, &without), 0);
+  assert_int_equal (with.hole, without.hole);
+  assert_int_equal (with.tail, without.tail);
+  assert_int_equal (with.newest, without.newest);
+  /* Else another transaction may be the newest: a newer header is lost. */
+  for (unsigned row = 0; with.tail == r.tail && row < s->nr_rows; row++) {
+    const struct replay_run *run = replay_find (&with, row);
+    bool zeroes = false;
+
+    for (unsigned i = 0; i < c.nr_members - nr; i++)
+      zeroes |= says_zeroes (member[nr + i].ring, row);
+    if (!zeroes)
+      check_same (run, replay_find (&without, row));
+    for (unsigned i = 0; zeroes && i < nr; i++)
+      assert_int_equal (run->source[member[i].slot].kind, REPLAY_ZERO);
+    tally.lost_zeroes += zeroes;
+  }
+  replay_free (&with);
+  replay_free (&without);
+}
+
 static void
 try_random (bool any)
 {
@@ -219,6 +310,7 @@ try_random (bool any)
     random_crash (&rng, &s);
     crash_check (&c, s.nr_rows, &r);
     count_rows (&s);
+    check_lost (&rng, &s);
     replay_free (&r);
   }
   print_message ("rows: %" PRIu64 ", newest kept %" PRIu64 ", dropped %" PRIu64
@@ -229,7 +321,7 @@ try_random (bool any)
   assert_true (tally.newest > 10000 && tally.found - tally.newest > 1000);
   assert_true (tally.dropped > 1000 && tally.erased > 1000);
   assert_true (tally.lost > 1000 && tally.lost_newest > 1000);
-  assert_true (tally.holes > 1000);
+  assert_true (tally.holes > 1000 && tally.lost_zeroes > 1000);
 }
 
 static void
