@@ -1,0 +1,61 @@
+/* gpuraid: what a decision about the journal works on, for the files of
+ * replay.h alone.
+ *
+ * An entry of a record is a *mention* of rows.  Rows are divided where a
+ * mention begins or ends, so that all rows of a run have the same
+ * mentions, and each run is decided alone.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_REPLAY_DECIDE_H
+#define GPURAID_REPLAY_DECIDE_H
+
+#include "array/replay/replay.h"
+
+/* One block of a record, or a run of zeroes. */
+struct mention {
+  uint64_t first, nr;           /* rows */
+  uint64_t seq;
+  uint64_t roles;               /* that change in these rows */
+  uint32_t place;               /* of the block */
+  uint32_t crc;                 /* that its record says */
+  uint8_t slot, dev;
+  bool zero, direct;
+  bool good;                    /* its content is known */
+  bool stored;                  /* the checksum table has its entry */
+};
+
+struct replay_work {
+  const struct geometry *g;
+  const struct replay_member *member;
+  unsigned nr_members;          /* that are there */
+  unsigned nr_all;              /* with those that are lost, after them */
+  uint64_t slots;               /* with a member */
+  struct mention *mention;
+  size_t nr_mentions;
+  uint64_t *bound;              /* where runs begin or end, in order */
+  size_t nr_bounds;
+  const struct mention **live;  /* those of the run at hand, newest first */
+  size_t nr_live;
+  bool any_behind;              /* some member is */
+  const struct mention **spare; /* as long as live */
+  const struct replay_bad *bad;
+  unsigned nr_bad;
+  struct replay *r;
+};
+
+/* limits.c.  Fill in the limits of the decision: which transactions count, and
+ * whether they are there.
+ */
+extern void replay_find_limits (struct replay_work *w, uint64_t known);
+
+/* mentions.c.  All mentions of what counts, in order, and where runs begin.
+ * 0, or -1: no memory.
+ */
+extern int replay_collect (struct replay_work *w);
+/* One record says it of all slots, and that counts. */
+extern bool replay_says_of_all (const struct replay_work *w,
+                                const struct mention *mt);
+
+#endif
