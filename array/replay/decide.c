@@ -48,9 +48,9 @@ bad_slots (const struct replay_work *w, uint64_t row)
 {
   uint64_t slots = 0;
 
-  for (unsigned i = 0; i < w->nr_bad; i++)
-    if (w->bad[i].row == row)
-      slots |= w->bad[i].slots;
+  for (unsigned i = 0; i < w->in->nr_bad; i++)
+    if (w->in->bad[i].row == row)
+      slots |= w->in->bad[i].slots;
   return slots;
 }
 
@@ -225,21 +225,17 @@ decide_all (struct replay_work *w)
 }
 
 int
-replay_decide (const struct geometry *g, const struct replay_member *member,
-               unsigned nr, unsigned nr_lost, const struct replay_bad *bad,
-               unsigned nr_bad, uint64_t known, struct replay *r)
+replay_decide (const struct replay_input *in, struct replay *r)
 {
-  struct replay_work w = { .g = g, .member = member, .nr_members = nr,
-                    .nr_all = nr + nr_lost, .bad = bad, .nr_bad = nr_bad,
-                    .r = r };
+  struct replay_work w = { .in = in, .g = in->g, .r = r };
   int ret = -1;
 
   memset (r, 0, sizeof *r);
-  for (unsigned i = 0; i < nr; i++)
-    w.slots |= BIT (member[i].slot);
-  for (unsigned i = 0; i < nr; i++)
-    w.any_behind |= member[i].missed != NULL;
-  replay_find_limits (&w, known);
+  for (unsigned i = 0; i < in->nr_members; i++) {
+    w.slots |= BIT (in->member[i].slot);
+    w.any_behind |= in->member[i].missed != NULL;
+  }
+  replay_find_limits (&w);
   if (replay_collect (&w) == 0)
     ret = decide_all (&w);
   free (w.mention);

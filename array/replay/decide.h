@@ -27,10 +27,8 @@ struct mention {
 };
 
 struct replay_work {
-  const struct geometry *g;
-  const struct replay_member *member;
-  unsigned nr_members;          /* that are there */
-  unsigned nr_all;              /* with those that are lost, after them */
+  const struct replay_input *in;
+  const struct geometry *g;     /* of in */
   uint64_t slots;               /* with a member */
   struct mention *mention;
   size_t nr_mentions;
@@ -40,15 +38,13 @@ struct replay_work {
   size_t nr_live;
   bool any_behind;              /* some member is */
   const struct mention **spare; /* as long as live */
-  const struct replay_bad *bad;
-  unsigned nr_bad;
   struct replay *r;
 };
 
 /* limits.c.  Fill in the limits of the decision: which transactions count, and
  * whether they are there.
  */
-extern void replay_find_limits (struct replay_work *w, uint64_t known);
+extern void replay_find_limits (struct replay_work *w);
 
 /* mentions.c.  All mentions of what counts, in order, and where runs begin.
  * 0, or -1: no memory.

@@ -8,21 +8,22 @@
 #include "common/plant.h"
 
 static void
-find_limits (struct replay_work *w, uint64_t known)
+find_limits (struct replay_work *w)
 {
+  const uint64_t known = w->in->known;
   uint64_t max_seq = 0;
 
-  for (unsigned i = 0; i < w->nr_members; i++) {
-    const struct ring_contents *c = w->member[i].ring;
+  for (unsigned i = 0; i < w->in->nr_members; i++) {
+    const struct ring_contents *c = w->in->member[i].ring;
 
     max_seq = MAX (max_seq, c->max_seq);
     if (c->begun)
       w->r->tail = PLANTED ("replay-least-tail") && w->r->tail ?
         MIN (w->r->tail, c->header.seq) : MAX (w->r->tail, c->header.seq);
   }
-  for (unsigned i = 0; i < w->nr_members; i++)
-    for (unsigned j = 0; j < w->member[i].ring->nr_records; j++) {
-      const uint64_t seq = w->member[i].ring->record[j].r.seq;
+  for (unsigned i = 0; i < w->in->nr_members; i++)
+    for (unsigned j = 0; j < w->in->member[i].ring->nr_records; j++) {
+      const uint64_t seq = w->in->member[i].ring->record[j].r.seq;
 
       if (seq >= w->r->tail)
         w->r->newest = MAX (w->r->newest, seq);
@@ -40,8 +41,8 @@ has_hole (const struct replay_work *w)
        seq = journal_seq_after (seq)) {
     bool found = false;
 
-    for (unsigned i = 0; i < w->nr_members && !found; i++)
-      found = ring_find_record (w->member[i].ring, seq) != NULL;
+    for (unsigned i = 0; i < w->in->nr_members && !found; i++)
+      found = ring_find_record (w->in->member[i].ring, seq) != NULL;
     if (!found)
       return true;
   }
@@ -63,10 +64,10 @@ lacks_headers (const struct replay_work *w)
 {
   bool any = false;
 
-  for (unsigned i = 0; i < w->nr_members; i++) {
-    if (w->member[i].ring->begun)
+  for (unsigned i = 0; i < w->in->nr_members; i++) {
+    if (w->in->member[i].ring->begun)
       return false;
-    any |= w->member[i].ring->max_seq > 0;
+    any |= w->in->member[i].ring->max_seq > 0;
   }
   return any;
 }
@@ -77,18 +78,18 @@ is_incomplete (const struct replay_work *w)
 {
   struct device_set participants = {{ 0, 0 }};
 
-  for (unsigned i = 0; i < w->nr_all; i++) {
+  for (unsigned i = 0; i < w->in->nr_members + w->in->nr_lost; i++) {
     const struct ring_record *rec =
-      ring_find_record (w->member[i].ring, w->r->newest);
+      ring_find_record (w->in->member[i].ring, w->r->newest);
 
     for (unsigned j = 0; rec && j < 2; j++)
       participants.w[j] |= rec->r.participants.w[j];
   }
-  for (unsigned i = 0; i < w->nr_members; i++) {
+  for (unsigned i = 0; i < w->in->nr_members; i++) {
     const struct ring_record *rec =
-      ring_find_record (w->member[i].ring, w->r->newest);
+      ring_find_record (w->in->member[i].ring, w->r->newest);
 
-    if (device_set_has (&participants, w->member[i].dev) &&
+    if (device_set_has (&participants, w->in->member[i].dev) &&
         (rec == NULL || !is_whole (rec)))
       return true;
   }
@@ -96,9 +97,9 @@ is_incomplete (const struct replay_work *w)
 }
 
 void
-replay_find_limits (struct replay_work *w, uint64_t known)
+replay_find_limits (struct replay_work *w)
 {
-  find_limits (w, known);
+  find_limits (w);
   w->r->hole = has_hole (w) || lacks_headers (w);
   w->r->incomplete = w->r->newest && is_incomplete (w);
 }

@@ -141,24 +141,25 @@ collect (struct replay_work *w)
 {
   size_t nr = 0;
 
-  for (unsigned i = 0; i < w->nr_all; i++)
-    for (unsigned j = 0; j < w->member[i].ring->nr_records; j++)
-      nr += nr_mentions_of (&w->member[i], &w->member[i].ring->record[j].r);
+  for (unsigned i = 0; i < w->in->nr_members + w->in->nr_lost; i++)
+    for (unsigned j = 0; j < w->in->member[i].ring->nr_records; j++)
+      nr += nr_mentions_of (&w->in->member[i],
+                            &w->in->member[i].ring->record[j].r);
   w->mention = calloc (nr + 1, sizeof *w->mention);
   w->live = calloc (nr + 1, sizeof *w->live);
   w->spare = calloc (nr + 1, sizeof *w->spare);
   if (w->mention == NULL || w->live == NULL || w->spare == NULL)
     return -1;
-  for (unsigned i = 0; i < w->nr_all; i++) {
+  for (unsigned i = 0; i < w->in->nr_members + w->in->nr_lost; i++) {
     const size_t first = w->nr_mentions;
 
-    for (unsigned j = 0; j < w->member[i].ring->nr_records; j++) {
-      const struct ring_record *rec = &w->member[i].ring->record[j];
+    for (unsigned j = 0; j < w->in->member[i].ring->nr_records; j++) {
+      const struct ring_record *rec = &w->in->member[i].ring->record[j];
 
       if (rec->r.seq >= w->r->tail)
-        add_mentions (w, &w->member[i], rec);
+        add_mentions (w, &w->in->member[i], rec);
     }
-    if (i >= w->nr_members)
+    if (i >= w->in->nr_members)
       drop_others (w, first);
   }
   qsort (w->mention, w->nr_mentions, sizeof *w->mention, compare_mentions);
@@ -197,7 +198,7 @@ add_stripes (struct replay_work *w, const struct mention *mt)
 static int
 find_bounds (struct replay_work *w)
 {
-  size_t nr = 2 * (w->nr_mentions + w->nr_bad), unique = 0;
+  size_t nr = 2 * (w->nr_mentions + w->in->nr_bad), unique = 0;
 
   for (size_t i = 0; i < w->nr_mentions; i++)
     nr += add_stripes (w, &w->mention[i]);
@@ -209,9 +210,9 @@ find_bounds (struct replay_work *w)
     add_bound (w, w->mention[i].first + w->mention[i].nr);
     add_stripes (w, &w->mention[i]);
   }
-  for (unsigned i = 0; i < w->nr_bad; i++) {
-    add_bound (w, w->bad[i].row);
-    add_bound (w, w->bad[i].row + 1);
+  for (unsigned i = 0; i < w->in->nr_bad; i++) {
+    add_bound (w, w->in->bad[i].row);
+    add_bound (w, w->in->bad[i].row + 1);
   }
   qsort (w->bound, w->nr_bounds, sizeof *w->bound, compare_u64);
   for (size_t i = 0; i < w->nr_bounds; i++)

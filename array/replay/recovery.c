@@ -55,23 +55,29 @@ recover_decide_now (struct array *a, struct recovery *rec)
   struct replay_member member[MAX_SEATS];
   bool decided_for[MAX_SEATS] = { false };
   struct replay replay;
-  unsigned nr = 0, nr_lost = 0;
+  struct replay_input in = {
+    .g = &a->g, .member = member, .bad = rec->bad, .nr_bad = rec->nr_bad,
+    .known = rec->newest,
+  };
 
   for (unsigned i = 0; i < a->nr_seats; i++) {
     decided_for[i] = is_current (a->seat[i]) && rec->has_ring[i];
     if (decided_for[i])
-      member[nr++] = (struct replay_member) {
+      member[in.nr_members++] = (struct replay_member) {
         .slot = a->seat[i]->slot, .dev = a->seat[i]->dev,
         .ring = &rec->ring[i],
         .missed = a->seat[i]->ring_behind ? rec->missed : NULL,
         .region_rows = a->sb.l.region_len / BLOCK_LEN,
       };
   }
+  /* With a member behind they would not count (replay_says_of_all), and of a
+   * seat that is used again it is not known whether its ring was behind.
+   */
   for (unsigned i = 0; i < a->nr_seats; i++)
     if (rec->has_ring[i] && !decided_for[i] && rec->missed == NULL)
-      member[nr + nr_lost++] = (struct replay_member) { .ring = &rec->ring[i] };
-  if (replay_decide (&a->g, member, nr, nr_lost, rec->bad, rec->nr_bad,
-                     rec->newest, &replay) == -1)
+      member[in.nr_members + in.nr_lost++] =
+        (struct replay_member) { .ring = &rec->ring[i] };
+  if (replay_decide (&in, &replay) == -1)
     return RECOVER_NO_MEMORY;
   memcpy (rec->decided_for, decided_for, sizeof decided_for);
   rec->bad_noted = false;

@@ -90,16 +90,24 @@ struct replay_bad {
   uint64_t row, slots;
 };
 
-/* nr members are there, and nr_lost follow them that are lost: of these counts
- * only which rows the newest transaction makes zeroes of all slots, for it may
- * be withdrawn rows that it zeroes (journal/withdraw.h).  known: the newest seq
- * that an earlier decision saw, of other members too, or 0.  All before it were
- * durable, except withdrawn rows.  0, or -1 reported: no memory.
- */
-extern int replay_decide (const struct geometry *g,
-                          const struct replay_member *member, unsigned nr,
-                          unsigned nr_lost, const struct replay_bad *bad,
-                          unsigned nr_bad, uint64_t known, struct replay *r);
+/* What is decided from.  Borrowed. */
+struct replay_input {
+  const struct geometry *g;
+  const struct replay_member *member;
+  unsigned nr_members;          /* that are there */
+  unsigned nr_lost;             /* follow them: of these counts only which rows
+                                 * the newest transaction makes zeroes of all
+                                 * slots, for it may be withdrawn rows that it
+                                 * zeroes (journal/withdraw.h) */
+  const struct replay_bad *bad;
+  unsigned nr_bad;
+  uint64_t known;               /* the newest seq that an earlier decision saw,
+                                 * of other members too, or 0.  All before it
+                                 * were durable, except withdrawn rows */
+};
+
+/* 0, or -1 reported: no memory. */
+extern int replay_decide (const struct replay_input *in, struct replay *r);
 extern void replay_free (struct replay *r);
 
 /* The run with this row; NULL if the journal says nothing about it. */

@@ -392,11 +392,11 @@ static void
 check_decision (void)
 {
   const uint64_t slots = LOW_BITS (c.g.k + c.g.m);
+  const struct replay_input in = crash_input (&c);
   struct replay r;
   uint64_t end = 0;
 
-  assert (replay_decide (&c.g, c.member, c.nr_members, 0, c.bad, c.nr_bad, 0,
-                         &r) == 0);
+  assert (replay_decide (&in, &r) == 0);
   for (unsigned i = 0; i < c.nr_members; i++)
     assert (r.next_seq > c.ring[i].max_seq);
   for (unsigned i = 0; i < r.nr_runs; i++) {

@@ -61,6 +61,9 @@ extern void crash_add_entry (struct ring_record *rec, uint64_t first,
 /* In place. */
 extern void crash_add_bad (struct crash *c, uint64_t row, uint64_t slots);
 
+/* All its members are there, and no decision was before. */
+extern struct replay_input crash_input (const struct crash *c);
+
 /* To look at. */
 extern void crash_print (const struct crash *c);
 

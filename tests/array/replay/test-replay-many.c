@@ -83,6 +83,8 @@ time_of (unsigned nr, unsigned rows, unsigned decisions)
 {
   const struct geometry g = { .k = 2, .m = 1, .chunk = 65536,
                               .size = UINT64_C (1) << 40 };
+  const struct replay_input in = { .g = &g, .member = member,
+                                   .nr_members = N };
   double sum = 0;
 
   fill (nr, rows);
@@ -90,7 +92,7 @@ time_of (unsigned nr, unsigned rows, unsigned decisions)
     const double began = now ();
     struct replay r;
 
-    assert_int_equal (replay_decide (&g, member, N, 0, NULL, 0, 0, &r), 0);
+    assert_int_equal (replay_decide (&in, &r), 0);
     sum += now () - began;
     assert_int_equal (r.nr_runs, MIN (nr, rows));
     assert_int_equal (r.newest, nr);

@@ -272,13 +272,15 @@ static void
 check_lost (struct rng *rng, const struct shape *s)
 {
   struct replay_member member[CRASH_MAX_MEMBERS];
-  const unsigned nr = lose_some (rng, member);
+  struct replay_input in = crash_input (&c);
   struct replay with, without;
 
-  assert_int_equal (replay_decide (&c.g, member, nr, c.nr_members - nr, c.bad,
-                                   c.nr_bad, r.newest, &with), 0);
-  assert_int_equal (replay_decide (&c.g, member, nr, 0, c.bad, c.nr_bad,
-                                   r.newest, &without), 0);
+  in.member = member;
+  in.nr_members = lose_some (rng, member);
+  in.known = r.newest;
+  assert_int_equal (replay_decide (&in, &without), 0);
+  in.nr_lost = c.nr_members - in.nr_members;
+  assert_int_equal (replay_decide (&in, &with), 0);
   assert_int_equal (with.hole, without.hole);
   assert_int_equal (with.tail, without.tail);
   assert_int_equal (with.newest, without.newest);
@@ -287,11 +289,11 @@ check_lost (struct rng *rng, const struct shape *s)
     const struct replay_run *run = replay_find (&with, row);
     bool zeroes = false;
 
-    for (unsigned i = 0; i < c.nr_members - nr; i++)
-      zeroes |= says_zeroes (member[nr + i].ring, row);
+    for (unsigned i = in.nr_members; i < c.nr_members; i++)
+      zeroes |= says_zeroes (member[i].ring, row);
     if (!zeroes)
       check_same (run, replay_find (&without, row));
-    for (unsigned i = 0; zeroes && i < nr; i++)
+    for (unsigned i = 0; zeroes && i < in.nr_members; i++)
       assert_int_equal (run->source[member[i].slot].kind, REPLAY_ZERO);
     tally.lost_zeroes += zeroes;
   }

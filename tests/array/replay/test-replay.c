@@ -167,6 +167,7 @@ static void
 test_zeroes_behind (void **state)
 {
   const uint64_t missed = 1;
+  struct replay_input in;
 
   for (unsigned i = 0; i < 2; i++) {
     begin_crash (2, 1, 16, 5);
@@ -176,9 +177,8 @@ test_zeroes_behind (void **state)
       c.member[2].missed = &missed;
       c.member[2].region_rows = 16;
     }
-    assert_int_equal (replay_decide (&c.g, c.member, c.nr_members, 0, NULL, 0,
-                                     0, &r),
-                      0);
+    in = crash_input (&c);
+    assert_int_equal (replay_decide (&in, &r), 0);
     expect_row (0, i == 0 ? "000" : "00X");
     replay_free (&r);
   }
@@ -190,6 +190,7 @@ test_zeroes_behind (void **state)
 static void
 test_zeroes_of_a_lost_ring (void **state)
 {
+  struct replay_input in;
   struct ring_record *rec;
 
   begin_crash (2, 1, 16, 5);
@@ -199,9 +200,12 @@ test_zeroes_of_a_lost_ring (void **state)
   rec = crash_add_record (&c, 2, 6, 7);
   crash_add_entry (rec, 0, 1, 7, ZERO, 0);
   crash_add_entry (rec, 1, 1, 4, ZERO, 0);              /* not of all */
+  in = crash_input (&c);
+  in.nr_members = 2;
+  in.nr_lost = 1;
   for (unsigned known = 6; known < 8; known++) {
-    assert_int_equal (replay_decide (&c.g, c.member, 2, 1, NULL, 0, known, &r),
-                      0);
+    in.known = known;
+    assert_int_equal (replay_decide (&in, &r), 0);
     assert_int_equal (r.newest, known);
     assert_int_equal (r.incomplete, known == 6);
     expect_row (0, known == 6 ? "00." : "RR.");
