@@ -2,9 +2,9 @@
 
 Most of it is fio, a process for each job, since Python would be the
 bottleneck.  A job owns a range of the export, and goes over it again and
-again: it writes all of it with a pattern that no pass had before, trims all
-of it, or reads all of it, at random or in order, and compares.  So a block
-that is old, or of another place, is wrong too.
+again: it writes all of it with a pattern that no pass had before, or trims all
+of it, and then reads all of it and compares.  So a block that is old, or of
+another place, is wrong too.
 
 The Checker is a workload with a model, for what fio can't do: requests of
 any length, zeroes and trims among reads and writes.
@@ -27,10 +27,15 @@ import types
 from .array import BLOCK, Failure, Late, MiB, until
 from .workload import Model, Workload
 
-# The bytes of a request, and how many of them at a time.
-KINDS = ((4096, 32), (4096, 32), (65536, 8), (MiB, 4))
-PATTERN = 501           # no divisor of 4096: each sector of a block differs
-AT = 200                # and in it the number of the request's first byte
+# Of requests: fio's option for their bytes, and how many there are at a time.
+# The pattern begins anew with each, and blocks of one row must not be alike, or
+# their parity would be the same for all patterns: so not all have one length.
+KINDS = (('--bssplit=4k/80:8k/10:12k/10', 32),
+         ('--bssplit=4k/80:8k/10:12k/10', 32),
+         ('--bssplit=16k/40:32k/30:48k/30', 8),
+         ('--bs=1M', 4))
+PATTERN = 501           # with that number 509, a prime: sectors differ
+AT = 200                # where the number of the request's first byte is
 TELL = 10               # seconds: fio says how far it is
 
 
@@ -38,7 +43,9 @@ class Pass:
     """One run of fio over the range of a job.  See run."""
 
     def __init__(self, job, rw, *options):
-        self.job, self.rw = job, rw
+        self.job = job
+        self.what = '%s of %s%s' % (
+            rw, job.name, ', read again' if '--verify_only' in options else '')
         self.report = os.path.join(job.folder, job.name + '.json')
         self.log = os.path.join(job.folder, job.name + '.log')
         if os.path.exists(self.report):
@@ -48,7 +55,6 @@ class Pass:
                 ['fio', '--name=' + job.name, '--thread', '--ioengine=nbd',
                  '--uri=' + job.array.uri, '--rw=' + rw,
                  '--offset=%d' % job.off, '--size=%d' % job.length,
-                 '--randseed=%d' % job.rng.randrange(1 << 31),
                  '--status-interval=%d' % TELL, '--eta=never',
                  '--output-format=json', '--output=' + self.report,
                  *options],
@@ -74,14 +80,14 @@ class Pass:
     def run(self):
         """Until it has ended; Failure if something was wrong.  Its numbers."""
         p = self.process
-        until('fio: %s of %s' % (self.rw, self.job.name),
-              lambda: p.poll() is not None, self.numbers)
+        until('fio: ' + self.what, lambda: p.poll() is not None,
+              self.numbers)
         if p.returncode:
             with open(self.log, errors='replace') as f:
                 text = f.read()
             self.job.note_wrong(text)
-            raise Failure('fio: %s of %s: status %d: %s' % (
-                self.rw, self.job.name, p.returncode, text[-1000:].strip()))
+            raise Failure('fio: %s: status %d: %s' % (
+                self.what, p.returncode, text[-1000:].strip()))
         return self.numbers()
 
     def end(self):
@@ -97,13 +103,14 @@ class Job:
         self.array, self.folder = array, array.folder
         self.name = 'job-%d' % nr
         self.off, self.length = off, length
-        self.bs, self.depth = KINDS[nr % len(KINDS)]
+        self.sizes, self.depth = KINDS[nr % len(KINDS)]
         self.rng = random.Random('job %d of %d' % (nr, seed))
-        self.pattern = None             # what the range holds; None: zeroes
+        # What the range holds: zeroes, or what was written in that order.
+        self.pattern = self.order = self.randseed = None
         self.quit = False
         self.thread = self.now = None
         self.wrong = self.late = None   # the failure, and whether it is one
-        self.wrong_at = None            # a byte of the export
+        self.wrong_at = None            # request, byte of the export
         self.written = self.read = self.verified = 0    # bytes
 
     def start(self):
@@ -162,43 +169,49 @@ class Job:
         finally:
             self.now.end()
 
-    def _order(self, rw):
-        """At random or in order."""
-        return 'rand' + rw if self.rng.random() < (
-            0.8 if self.bs < MiB else 0.2) else rw
-
-    def _sizes(self):
-        return '--bs=%d' % self.bs, '--iodepth=%d' % self.depth
+    def _at_random(self, rw):
+        return 'rand' + rw if self.rng.random() < 0.8 else rw
 
     def _write(self):
         self.pattern = self.rng.randbytes(PATTERN)
-        loops = self.rng.choice((1, 1, 2, 3))
-        done = self._pass(self._order('write'), *self._sizes(),
-                          '--loops=%d' % loops, '--do_verify=0',
-                          '--fsync=%d' % self.rng.choice((0, 8, 64, 512)),
-                          *self._verify())
-        self.written += done['write'][1]
+        self.order = self._at_random('write')
+        self.randseed = self.rng.randrange(1 << 31)
+        done = self._pass(self.order, *self._pattern(), '--do_verify=0',
+                          '--fsync=%d' % self.rng.choice((0, 8, 64, 512)))
+        self._whole('write', done)
+        self.written += self.length
 
     def _trim(self):
         self.pattern = None
-        bs = self.rng.choice((BLOCK, 16 * BLOCK, MiB))
-        self._pass(self._order('trim'), '--bs=%d' % bs, '--iodepth=8')
+        done = self._pass(self._at_random('trim'), '--iodepth=8', '--bs=%d' %
+                          self.rng.choice((BLOCK, 16 * BLOCK, MiB)))
+        self._whole('trim', done)
 
     def _read(self):
-        done = self._pass(self._order('read'), *self._sizes(),
-                          '--verify_fatal=1', *self._verify())
-        if done['read'][1] != self.length:
-            raise Failure('fio: %s read %d bytes of %d' % (
-                self.name, done['read'][1], self.length))
+        if self.pattern:
+            done = self._pass(self.order, *self._pattern(), '--verify_only',
+                              '--verify_fatal=1')
+        else:
+            done = self._pass(self._at_random('read'), '--verify=pattern',
+                              '--verify_pattern=0x00', '--verify_fatal=1',
+                              self.sizes, '--iodepth=%d' % self.depth)
+        self._whole('read', done)
         self.read += self.length
         self.verified += self.length // BLOCK
 
-    def _verify(self):
+    def _whole(self, kind, done):
+        """Nothing was left out."""
+        if done[kind][1] != self.length:
+            raise Failure('fio: %s: %s of %d bytes of %d' % (
+                self.name, kind, done[kind][1], self.length))
+
+    def _pattern(self):
+        """Options: the same requests with the same content each time."""
         p = self.pattern
         return ('--verify=pattern', '--verify_state_save=0',
-                '--verify_pattern=' + (
-                    '0x%s%%o0x%s' % (p[:AT].hex(), p[AT:].hex()) if p
-                    else '0x00'))
+                '--verify_pattern=0x%s%%o0x%s' % (p[:AT].hex(), p[AT:].hex()),
+                '--randseed=%d' % self.randseed, self.sizes,
+                '--iodepth=%d' % self.depth)
 
     # -- what is wrong --------------------------------------------------
 
@@ -207,37 +220,37 @@ class Job:
                        text)
         if at:
             byte = re.search(r'bad pattern block offset (\d+)', text)
-            self.wrong_at = int(at[1]) + int(byte[1] if byte else 0)
+            begin = int(at[1])
+            self.wrong_at = begin, begin + int(byte[1] if byte else 0)
 
-    def expected(self, off):
-        """The block of the export that begins there."""
+    def expected(self, begin, off):
+        """The block that begins there, of the request that began there."""
         if self.pattern is None:
             return bytes(BLOCK)
-        inside = (off - self.off) % self.bs
-        unit = (self.pattern[:AT] + (off - inside).to_bytes(8, 'little') +
+        unit = (self.pattern[:AT] + begin.to_bytes(8, 'little') +
                 self.pattern[AT:])
-        first = inside % len(unit)
+        first = (off - begin) % len(unit)
         return (unit * (BLOCK // len(unit) + 2))[first:first + BLOCK]
 
     def about_wrong(self):
         """See evidence.keep; None if no content was wrong."""
         if self.wrong_at is None:
             return None
-        first = self.wrong_at // BLOCK * BLOCK
-        want = self.expected(first)
+        begin, byte = self.wrong_at
+        first = byte // BLOCK * BLOCK
+        want = self.expected(begin, first)
 
         def name(off, sector):
             at = off % BLOCK
             return ('as it was written' if off - at == first and
                     sector == want[at:at + len(sector)] else
-                    'zeroes' if not sector.strip(b'\0') else
-                    'something else: %s' % sector[:8].hex())
+                    'zeroes' if not sector.strip(b'\0') else 'something')
         return types.SimpleNamespace(
-            off=self.wrong_at, got=b'', blocks=range(first // BLOCK,
+            off=byte, got=b'', blocks=range(first // BLOCK,
                                                      first // BLOCK + 1),
             unit=BLOCK, name=name, versions={'what was written': want},
-            words='%s, in requests of %d bytes from byte %d on: byte %d' % (
-                self.name, self.bs, self.off, self.wrong_at))
+            words='%s from byte %d on: byte %d' % (
+                self.name, self.off, byte))
 
 
 class CountingModel(Model):
