@@ -93,8 +93,10 @@ seat_fail (struct array *a, struct seat *s, const char *what, int error)
 {
   char name[SEAT_NAME_LEN], why[ARRAY_WHY_LEN];
 
+  if (s->failing)
+    return;
   s->nr_errors++;
-  if (s->failing || a->failed || s->state == SEAT_IDLE)
+  if (a->failed || s->state == SEAT_IDLE)
     return;
   if (error)
     log_notice ("%s: %s: %s; %s", seat_name (s, name), what, strerror (error),
@@ -141,9 +143,9 @@ count_read_error (const struct array *a, struct seat *s)
 void
 seat_read_error (struct array *a, struct seat *s, int error)
 {
-  s->nr_errors++;
   if (s->failing)
     return;
+  s->nr_errors++;
   log_debug ("slot %u: %s: read: %s", s->slot, s->m->path, strerror (error));
   count_read_error (a, s);
   if (s->state == SEAT_ACTIVE && nr_good_slots (a) <= a->g.k &&

@@ -28,7 +28,9 @@ extern bool seat_can_fail (const struct array *a, const struct seat *s);
 extern void seat_note_error (struct array *a, struct seat *s,
                              enum io_kind kind, uint64_t off, int error);
 
-/* A read failed; the request was served otherwise if possible. */
+/* A read failed; the request was served otherwise if possible.  As above, only
+ * errors before it is taken out count; so it is with seat_fail.
+ */
 extern void seat_read_error (struct array *a, struct seat *s, int error);
 
 /* A write (twice) or a flush failed: the array continues without this member,

@@ -336,6 +336,32 @@ test_hang_is_worked_around (void **state)
   end_whole (sa);
 }
 
+/* What was under way when a member was taken out is no error of it. */
+static void
+test_only_before_it_is_out (void **state)
+{
+  struct sim_array *sa = start_full (3, 2, CHUNK, 8);
+  const struct seat *s = sa->a->at[1][0];
+  struct sim_request *q;
+  struct array_status st;
+
+  q = start_request (sa, REQUEST_WRITE, data, 0, 3 * CHUNK, ARRAY_FUA);
+  sa->disk[1]->write_error_ppm = 1000000;
+  sim_disk_hang (sa->disk[1], true);
+  assert_true (sim_array_pause (sa, SECOND / 10));
+  assert_int_not_equal (atomic_load (&s->users), 0);
+  assert_int_equal (sim_array_fail (sa, 1), 0);
+  sim_disk_hang (sa->disk[1], false);
+  assert_true (sim_array_pause (sa, 10 * SECOND));
+  assert_int_equal (q->state, SIM_IDLE);
+  assert_int_equal (q->r.error, 0);
+  free (q);
+  array_get_status (sa->a, &st);
+  assert_int_equal (st.entry[1].errors, 0);
+  array_status_free (&st);
+  end_degraded (sa);
+}
+
 int
 main (void)
 {
@@ -353,6 +379,7 @@ main (void)
     cmocka_unit_test (test_too_many_losses),
     cmocka_unit_test (test_reads_fail_without_redundancy),
     cmocka_unit_test (test_hang_is_worked_around),
+    cmocka_unit_test (test_only_before_it_is_out),
   };
 
   return cmocka_run_group_tests (tests, NULL, free_data);
