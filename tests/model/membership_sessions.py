@@ -375,10 +375,7 @@ class Model(Rules):
         cache = {None: None}
 
         def bset(b):
-            s = names.get(b[1])
-            if s is None:
-                s = names[b[1]] = len(names)
-            return b[0], s, moved[b[2]]
+            return b[0], self.rename(names, b[1]), moved[b[2]]
 
         def rec(r):
             if r in cache:
@@ -387,13 +384,17 @@ class Model(Rules):
             seen = []
             for b in r[5]:
                 if b in keep:
-                    seen.append((b[0], names.setdefault(b[1], len(names))))
+                    seen.append((b[0], self.rename(names, b[1])))
             seen.sort()
-            cache[r] = out = me + (base, parent, tuple(seen), moved[r[6]])
+            cache[r] = out = me + (base, parent, tuple(seen),
+                                   moved[r[6]]) + r[7:]
             return out
 
         mem2 = tuple([(rec(p), rec(a), h,
                        more and (rec(more[0]), rec(more[1])) + more[2:])
                       for p, a, h, more in [mem[i] for i in order]])
-        return mem2, writes, (last[0], names.setdefault(last[1], len(names)),
-                              moved[last[2]])
+        return mem2, writes, (last[0], self.rename(names, last[1]),
+                              moved[last[2]]) + last[3:]
+
+    def rename(self, names, session):
+        return names.setdefault(session, len(names))

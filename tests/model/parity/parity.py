@@ -1,0 +1,133 @@
+#!/usr/bin/python3
+# gpuraid: how one more parity member enters the record of membership, and is
+# taken back, tried exhaustively.
+#
+# Sessions open some of the members, write, add parity, fill the new member,
+# make it active, replace it, take it back, lose members, and crash, at every
+# step.  After every crash every set of members is tried.  Beside what
+# ../membership.py checks:
+#
+#   - while no member but NEW was lost, every set opens that is a quorum of
+#     the last record in force and of all that came after it; and k
+#     members of each of them can read what was written
+#   - no set opens, before NEW was active, that was too few before
+#   - no record has a member in a slot that it does not have, or the slots of
+#     one geometry and the layout of another
+#   - each record says whether NEW was ever active, and NEW is not taken back
+#     once it was
+#
+#   tests/model/parity/parity.py              a slice, and every weakening
+#   tests/model/parity/parity.py --run K M NEW SESSIONS EVENTS
+#       [--without RULE,...] [--confirm]
+#
+# NEW is how many members slot k + m can have.  membership_parity.py has
+# the rules.  --confirm has M18 too.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(1, str(Path(__file__).resolve().parent.parent))
+
+from membership import explore    # noqa: E402
+from membership_parity import RULES, Parity    # noqa: E402
+
+# (k, m, members for slot k + m, sessions, events in each, options)
+SLICE = [
+    (1, 1, 1, 1, 4, ()),
+    (1, 1, 1, 2, 2, ()),
+    (2, 1, 1, 1, 3, ()),
+    (2, 1, 1, 2, 1, ()),
+    (1, 1, 2, 1, 4, ()),
+]
+
+# Each of these must be detected.
+WEAKER = [
+    ("counts-at-once", (2, 1, 1, 1, 1, ())),
+    ("found-new", (2, 2, 1, 1, 2, ("confirm",))),
+    ("degraded", (2, 1, 1, 1, 2, ())),
+    ("active-at-once", (1, 1, 1, 1, 1, ())),
+    ("not-listed", (1, 1, 1, 1, 1, ())),
+    ("drop-m", (2, 1, 1, 1, 2, ())),
+    ("drop-lists", (2, 1, 1, 1, 2, ())),
+    ("drop-fixed", (2, 1, 1, 1, 2, ())),
+    ("no-bit", (1, 1, 1, 2, 3, ())),
+    ("bit-forgotten", (1, 1, 1, 2, 1, ())),
+    ("bit-cleared", (2, 1, 1, 1, 3, ())),
+    ("bit-kept", (1, 1, 1, 1, 2, ())),
+    ("cancel-late", (1, 1, 1, 1, 3, ())),
+    ("cancel-lost", (1, 1, 1, 1, 4, ())),
+    ("cancel-lists", (1, 1, 1, 1, 2, ())),
+    ("any-slot", (1, 1, 1, 2, 2, ())),
+    ("own-m", (2, 1, 1, 2, 2, ())),
+]
+
+
+def run(size, without=(), limit=10**9):
+    k, m, extra, sessions, events, options = size
+    model = Parity(k, m, extra, without=without,
+                   **{option: True for option in options})
+    return explore(model, sessions, events, limit)
+
+
+def describe(size):
+    k, m, extra, sessions, events, options = size
+    return "%d+%d to %d+%d, %d for the slot, %d sessions, %d events%s" % (
+        k, m, k, m + 1, extra, sessions, events,
+        "".join(", " + o for o in options))
+
+
+def tell(broken):
+    print("  %s, after:\n    %s" % (broken[0], "; ".join(broken[1])))
+
+
+def run_slice(traces):
+    failed = False
+    for size in SLICE:
+        start = time.time()
+        nr, broken = run(size)
+        print("%s: %d states%s%s" % (
+            describe(size), nr, ", %.1f s" % (time.time() - start)
+            if traces else "", ", BROKEN" if broken else ""), flush=True)
+        if broken:
+            tell(broken)
+            failed = True
+    for rules, size in WEAKER:
+        nr, broken = run(size, rules.split(","))
+        print("without %s, %s: %s" %
+              (rules, describe(size),
+               broken[0] if broken else "NOT DETECTED"), flush=True)
+        if broken and traces:
+            tell(broken)
+        failed |= not broken
+    return 1 if failed else 0
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--run", nargs=5, type=int,
+                   metavar=("K", "M", "NEW", "SESSIONS", "EVENTS"))
+    p.add_argument("--without", default="",
+                   help="leave rules out: " + ", ".join(sorted(RULES)))
+    p.add_argument("--limit", type=int, default=10**9, metavar="STATES")
+    p.add_argument("--confirm", action="store_true")
+    p.add_argument("--traces", action="store_true",
+                   help="say how each weakening breaks, and times")
+    args = p.parse_args()
+    without = [x for x in args.without.split(",") if x]
+    if not args.run:
+        return run_slice(args.traces)
+    options = tuple(o for o in ("confirm",) if getattr(args, o))
+    nr, broken = run(tuple(args.run) + (options,), without, args.limit)
+    print("%d states%s" % (nr, ", BROKEN" if broken else ""))
+    if broken:
+        tell(broken)
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

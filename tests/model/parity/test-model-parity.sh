@@ -1,0 +1,11 @@
+#!/bin/bash
+# test-model-parity: the rules by which an array gets one more parity member
+# hold, and every weaker one is detected; see tests/model/parity/.
+# run-tests: no-sanitizer timeout=1200
+# run-tests: fixed inputs=tests/model
+#
+# SPDX-License-Identifier: BSD-3-Clause
+
+set -eu
+cd "$(dirname "$0")/../../.."
+exec /usr/bin/python3 tests/model/parity/parity.py
