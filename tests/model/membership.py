@@ -39,7 +39,7 @@ from membership_sessions import Model    # noqa: E402
 def freeze(run):
     return run and tuple(run[x] for x in (
         "phase", "cur", "base", "target", "ready", "epoch", "seen", "next",
-        "got", "doomed", "opened", "goes", "past"))
+        "got", "doomed", "opened", "goes", "past")) + (run.get("by"),)
 
 
 def crashes(model, state, run, events, path, seen):

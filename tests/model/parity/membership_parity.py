@@ -35,8 +35,8 @@ RULES = {
               " m + 1 too",
     "drop-lists": "the next one has NEW in its table",
     "drop-fixed": "the next one has the slot in `fixed'",
-    "no-bit": "FIRST is not in the record: a slot without an active member"
-              " was never active",
+    "no-bit": "FIRST is not in the record: a slot that has no active member"
+              " in it was never active",
     "bit-forgotten": "FIRST does not last over a restart",
     "bit-cleared": "it is cleared when NEW's activation is proposed, and stays"
                    " so if that is dropped",
@@ -93,11 +93,10 @@ class Parity(Model):
     def remembered(self, run):
         """The shape of the record to go on from."""
         shape = shape_of(run["cur"])
-        if "clean" in run or not shape & WIDE:
-            return shape            # not an opening
-        if "bit-forgotten" in self.without:
-            shape &= ~FIRST
-        if "no-bit" in self.without and not run["cur"][2] & self.new:
+        if "bit-forgotten" in self.without and "clean" not in run:
+            shape &= ~FIRST         # at an opening
+        if "no-bit" in self.without and shape & WIDE and \
+           not run["cur"][2] & self.new:
             shape |= FIRST
         return shape
 

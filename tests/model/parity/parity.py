@@ -18,10 +18,11 @@
 #
 #   tests/model/parity/parity.py              a slice, and every weakening
 #   tests/model/parity/parity.py --run K M NEW SESSIONS EVENTS
-#       [--without RULE,...] [--confirm]
+#       [--without RULE,...] [--confirm] [--bitmap]
 #
 # NEW is how many members slot k + m can have.  membership_parity.py has
-# the rules.  --confirm has M18 too.
+# the rules.  --confirm has M18 too,
+# --bitmap the dirty bits (parity_bitmap.py).
 #
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -35,14 +36,18 @@ sys.path.insert(1, str(Path(__file__).resolve().parent.parent))
 
 from membership import explore    # noqa: E402
 from membership_parity import RULES, Parity    # noqa: E402
+from parity_bitmap import RULES as BITMAP_RULES, Bitmap    # noqa: E402
 
 # (k, m, members for slot k + m, sessions, events in each, options)
 SLICE = [
-    (1, 1, 1, 1, 4, ()),
-    (1, 1, 1, 2, 2, ()),
-    (2, 1, 1, 1, 3, ()),
-    (2, 1, 1, 2, 1, ()),
-    (1, 1, 2, 1, 4, ()),
+    (1, 1, 1, 1, 4, ("bitmap",)),
+    (1, 1, 1, 2, 2, ("bitmap",)),
+    (1, 1, 2, 1, 4, ("confirm",)),
+    (1, 2, 1, 1, 2, ()),
+    (2, 1, 1, 1, 3, ("confirm",)),
+    (2, 1, 1, 2, 1, ("bitmap",)),
+    (2, 2, 1, 1, 1, ("confirm",)),
+    (3, 2, 1, 1, 1, ()),
 ]
 
 # Each of these must be detected.
@@ -55,7 +60,7 @@ WEAKER = [
     ("drop-m", (2, 1, 1, 1, 2, ())),
     ("drop-lists", (2, 1, 1, 1, 2, ())),
     ("drop-fixed", (2, 1, 1, 1, 2, ())),
-    ("no-bit", (1, 1, 1, 2, 3, ())),
+    ("no-bit", (1, 1, 1, 1, 3, ("confirm",))),
     ("bit-forgotten", (1, 1, 1, 2, 1, ())),
     ("bit-cleared", (2, 1, 1, 1, 3, ())),
     ("bit-kept", (1, 1, 1, 1, 2, ())),
@@ -64,13 +69,16 @@ WEAKER = [
     ("cancel-lists", (1, 1, 1, 1, 2, ())),
     ("any-slot", (1, 1, 1, 2, 2, ())),
     ("own-m", (2, 1, 1, 2, 2, ())),
+    ("mark-first", (1, 1, 1, 2, 2, ("bitmap",))),
+    ("mark-absent", (1, 1, 1, 1, 5, ("bitmap",))),
+    ("covered-any", (1, 1, 1, 1, 4, ("bitmap",))),
 ]
 
 
 def run(size, without=(), limit=10**9):
     k, m, extra, sessions, events, options = size
-    model = Parity(k, m, extra, without=without,
-                   **{option: True for option in options})
+    kind = Bitmap if "bitmap" in options else Parity
+    model = kind(k, m, extra, without=without, confirm="confirm" in options)
     return explore(model, sessions, events, limit)
 
 
@@ -97,10 +105,13 @@ def run_slice(traces):
             tell(broken)
             failed = True
     for rules, size in WEAKER:
+        start = time.time()
         nr, broken = run(size, rules.split(","))
-        print("without %s, %s: %s" %
+        print("without %s, %s: %s%s" %
               (rules, describe(size),
-               broken[0] if broken else "NOT DETECTED"), flush=True)
+               broken[0] if broken else "NOT DETECTED",
+               ", %d states, %.1f s" % (nr, time.time() - start)
+               if traces else ""), flush=True)
         if broken and traces:
             tell(broken)
         failed |= not broken
@@ -112,16 +123,21 @@ def main():
     p.add_argument("--run", nargs=5, type=int,
                    metavar=("K", "M", "NEW", "SESSIONS", "EVENTS"))
     p.add_argument("--without", default="",
-                   help="leave rules out: " + ", ".join(sorted(RULES)))
+                   help="leave rules out: " + ", ".join(
+                       sorted(RULES | BITMAP_RULES)))
     p.add_argument("--limit", type=int, default=10**9, metavar="STATES")
     p.add_argument("--confirm", action="store_true")
+    p.add_argument("--bitmap", action="store_true")
     p.add_argument("--traces", action="store_true",
                    help="say how each weakening breaks, and times")
     args = p.parse_args()
     without = [x for x in args.without.split(",") if x]
+    for rule in without:
+        if rule not in RULES | BITMAP_RULES:
+            p.error("no such rule: " + rule)
     if not args.run:
         return run_slice(args.traces)
-    options = tuple(o for o in ("confirm",) if getattr(args, o))
+    options = tuple(o for o in ("confirm", "bitmap") if getattr(args, o))
     nr, broken = run(tuple(args.run) + (options,), without, args.limit)
     print("%d states%s" % (nr, ", BROKEN" if broken else ""))
     if broken:
