@@ -2,9 +2,9 @@
 # rules A1 to A4.  What an array of k + m does is in ../membership_rules.py and
 # ../membership_sessions.py; here is what is added.  parity.py explores it.
 #
-# Members 0 to k + m - 1 are those of the array.  All others can be NEW: their
+# Members 0 to k + m - 1 are those of the array.  The others can be NEW: their
 # slot is k + m, which the array has only while parity is added, and after
-# that.
+# that.  With `replace' the last one can replace member 0.
 #
 # Each record has its own m and `fixed', and two more bits.  They are part of
 # its name, so of each base and parent too: the session number is that of the
@@ -56,15 +56,17 @@ def shape_of(name):
 
 
 class Parity(Model):
-    def __init__(self, k, m, extra=1, confirm=False, **options):
-        super().__init__(k, m, extra, **options)
+    def __init__(self, k, m, extra=1, confirm=False, replace=False,
+                 **options):
+        super().__init__(k, m, extra + replace, **options)
         self.confirm = confirm
         # new: the members that slot k + m can have
-        self.new = self.all & ~((1 << self.n) - 1)
-        self.slot = [min(i, self.n) for i in range(self.nr)]
+        self.new = (1 << self.n + extra) - (1 << self.n)
+        self.slot = [min(i, self.n) for i in range(self.n + extra)] + \
+            [0] * replace
         self.nr_slots = [len({self.slot[i] for i in bits(mask)})
                          for mask in range(self.all + 1)]
-        self.alike = list(range(self.n))
+        self.alike = list(range(1 if replace else 0, self.n))
         self.session *= SHAPES
 
     # ---- what a record says ---------------------------------------------
@@ -203,10 +205,10 @@ class Parity(Model):
 
     def changes(self, state, run, events):
         active, cur = run["cur"][2], shape_of(run["cur"])
-        barred = self.new
-        if cur & WIDE and not run["target"] & self.new:
-            barred = 0              # replace, or readd
-        barred = {"target %d" % i for i in bits(barred)}
+        has = {self.slot[i] for i in bits(run["target"])}   # M17
+        barred = {"target %d" % i for i in range(self.nr)
+                  if self.slot[i] in has or
+                  not cur & WIDE and self.new >> i & 1}
         for step in super().changes(state, run, events):
             if step[0] not in barred:
                 yield step
@@ -291,14 +293,17 @@ class Parity(Model):
             if shape_of(w) & FIRST and self.may_hide(w, found, current, True):
                 raise Broken("%s open, and the others may have gone on" %
                              list(bits(found)))
-        elif names and all(nbits(found & c[2]) >= self.quorum(nbits(c[2]))
-                           for c in names):
-            raise Broken("%s are enough of every record, and refused: %s" %
-                         (list(bits(found)), why))
-        elif why == "data" and names and all(nbits(found & c[2]) >= self.k
-                                             for c in names):
+            return
+        if not names or any(self.slots(found & c[2]) < self.k
+                            for c in names):
+            return
+        if why == "data":
             raise Broken("%s have the data, and none can read it" %
                          list(bits(found)))
+        if all(nbits(found & c[2]) >= self.quorum(nbits(c[2]))
+               for c in names):
+            raise Broken("%s are enough of every record, and refused: %s" %
+                         (list(bits(found)), why))
 
     def check_record(self, r):
         for c in (r[:3], r[3], r[4]):

@@ -16,13 +16,15 @@
 #   - each record says whether NEW was ever active, and NEW is not taken back
 #     once it was
 #
-#   tests/model/parity/parity.py              a slice, and every weakening
+#   tests/model/parity/parity.py [--all] [--traces]
+#       a slice, and every weakening
 #   tests/model/parity/parity.py --run K M NEW SESSIONS EVENTS
-#       [--without RULE,...] [--confirm] [--bitmap]
+#       [--without RULE,...] [--confirm] [--bitmap] [--replace]
 #
 # NEW is how many members slot k + m can have.  membership_parity.py has
 # the rules.  --confirm has M18 too,
-# --bitmap the dirty bits (parity_bitmap.py).
+# --bitmap the dirty bits (parity_bitmap.py), --replace a member that replaces
+# an old one.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 
@@ -35,12 +37,14 @@ sys.dont_write_bytecode = True
 sys.path.insert(1, str(Path(__file__).resolve().parent.parent))
 
 from membership import explore    # noqa: E402
+from membership_rules import RULES as BASE_RULES    # noqa: E402
 from membership_parity import RULES, Parity    # noqa: E402
 from parity_bitmap import RULES as BITMAP_RULES, Bitmap    # noqa: E402
 
 # (k, m, members for slot k + m, sessions, events in each, options)
 SLICE = [
     (1, 1, 1, 1, 4, ("bitmap",)),
+    (1, 1, 1, 1, 4, ("bitmap", "replace")),
     (1, 1, 1, 2, 2, ("bitmap",)),
     (1, 1, 2, 1, 4, ("confirm",)),
     (1, 2, 1, 1, 2, ()),
@@ -74,11 +78,28 @@ WEAKER = [
     ("covered-any", (1, 1, 1, 1, 4, ("bitmap",))),
 ]
 
+# With --all: three minutes more.
+LONGER = [
+    (1, 1, 1, 1, 6, ("bitmap",)),
+    (1, 1, 1, 2, 3, ("bitmap",)),
+    (1, 1, 1, 2, 2, ("bitmap", "replace")),
+    (1, 1, 1, 3, 1, ("bitmap",)),
+    (1, 1, 2, 1, 5, ("bitmap",)),
+    (2, 1, 1, 1, 4, ("confirm", "bitmap", "replace")),
+    (2, 1, 1, 2, 2, ("bitmap",)),
+    (2, 2, 1, 1, 2, ("bitmap",)),
+    (3, 2, 1, 1, 2, ("confirm",)),
+]
+WEAKER_LONGER = [
+    ("mark-first,whole-first", (1, 1, 1, 2, 3, ("bitmap",))),
+]
+
 
 def run(size, without=(), limit=10**9):
     k, m, extra, sessions, events, options = size
     kind = Bitmap if "bitmap" in options else Parity
-    model = kind(k, m, extra, without=without, confirm="confirm" in options)
+    model = kind(k, m, extra, without=without, confirm="confirm" in options,
+                 replace="replace" in options)
     return explore(model, sessions, events, limit)
 
 
@@ -93,9 +114,9 @@ def tell(broken):
     print("  %s, after:\n    %s" % (broken[0], "; ".join(broken[1])))
 
 
-def run_slice(traces):
+def run_slice(traces, longer):
     failed = False
-    for size in SLICE:
+    for size in SLICE + (LONGER if longer else []):
         start = time.time()
         nr, broken = run(size)
         print("%s: %d states%s%s" % (
@@ -104,7 +125,7 @@ def run_slice(traces):
         if broken:
             tell(broken)
             failed = True
-    for rules, size in WEAKER:
+    for rules, size in WEAKER + (WEAKER_LONGER if longer else []):
         start = time.time()
         nr, broken = run(size, rules.split(","))
         print("without %s, %s: %s%s" %
@@ -128,16 +149,19 @@ def main():
     p.add_argument("--limit", type=int, default=10**9, metavar="STATES")
     p.add_argument("--confirm", action="store_true")
     p.add_argument("--bitmap", action="store_true")
+    p.add_argument("--replace", action="store_true")
+    p.add_argument("--all", action="store_true", help="larger shapes too")
     p.add_argument("--traces", action="store_true",
                    help="say how each weakening breaks, and times")
     args = p.parse_args()
     without = [x for x in args.without.split(",") if x]
     for rule in without:
-        if rule not in RULES | BITMAP_RULES:
+        if rule not in BASE_RULES | RULES | BITMAP_RULES:
             p.error("no such rule: " + rule)
     if not args.run:
-        return run_slice(args.traces)
-    options = tuple(o for o in ("confirm", "bitmap") if getattr(args, o))
+        return run_slice(args.traces, args.all)
+    options = tuple(o for o in ("confirm", "bitmap", "replace")
+                    if getattr(args, o))
     nr, broken = run(tuple(args.run) + (options,), without, args.limit)
     print("%d states%s" % (nr, ", BROKEN" if broken else ""))
     if broken:
