@@ -63,15 +63,15 @@ entry_set_io (struct array_entry *e, const struct seat *s)
 struct array_entry
 entry_of_seat (const struct array *a, const struct seat *s)
 {
+  const uint64_t stalled_since = seat_stalled_since (s);
   struct array_entry e = {
     .slot = s->slot < a->n ? s->slot : SLOT_NONE,
     .path = entry_path (s->m->path), .uuid = s->uuid, .state = state_of (s),
     .errors = s->nr_errors, .bad_sums = s->nr_bad_sums,
     .no_space = s->no_space,
     .no_space_ns = s->no_space ? engine_now (a) - s->no_space_since : 0,
-    .no_answer = seat_is_stalled (s),
-    .no_answer_ns = seat_is_stalled (s) ?
-      engine_now (a) - s->stalled_since : 0,
+    .no_answer = stalled_since != 0,
+    .no_answer_ns = stalled_since ? engine_now (a) - stalled_since : 0,
     .slow = s->suspect || s->waited_for || s->hedge.slow,
     .no_connection = atomic_load (&s->m->away),
     .deleted = s->deleted && !s->failing,

@@ -20,7 +20,7 @@ static bool
 is_stalled (const struct array *a)
 {
   for (unsigned i = 0; i < a->nr_seats; i++)
-    if (seat_is_stalled (a->seat[i]) && !a->seat[i]->failing)
+    if (seat_stalled_since (a->seat[i]) && !a->seat[i]->failing)
       return true;
   return false;
 }

@@ -10,6 +10,7 @@
 
 #include "array/engine/room.h"
 #include "array/seats/preads.h"
+#include "common/bits.h"
 
 extern const struct room room_seats;
 
@@ -78,11 +79,16 @@ seat_holds_data (const struct seat *s)
     (s->state == SEAT_ACTIVE || s->state == SEAT_TARGET);
 }
 
-/* It was so at the last tick of watch/stalled.c, and has not answered since. */
-static inline bool
-seat_is_stalled (const struct seat *s)
+/* As of the last tick of watch/stalled.c: ns, since when it has not answered;
+ * 0: it does.  An answer to a write ends that for writes at once, not for
+ * reads.
+ */
+static inline uint64_t
+seat_stalled_since (const struct seat *s)
 {
-  return s->stalled_since != 0 && s->answered <= s->stalled_since;
+  const uint64_t w = s->answered <= s->write_stalled ? s->write_stalled : 0;
+
+  return w && s->read_stalled ? MIN (w, s->read_stalled) : w + s->read_stalled;
 }
 
 /* For messages: "slot 3: /dev/sdx", or "spare: /dev/sdx". */

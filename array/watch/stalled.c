@@ -21,18 +21,35 @@ stalled_note_preads (struct seat *s, unsigned oldest, uint64_t now)
     s->pread_late[oldest] = now;
 }
 
-/* Since when it owes an answer, and has given no other: ns; never: now. */
+/* Since when it owes an answer to a read: ns; never: now. */
 static uint64_t
-silent_since (const struct seat *s, uint64_t now)
+owes_read (const struct seat *s, uint64_t now)
 {
   uint64_t since = now;
 
   list_for_each (l, &s->xfers) {
     const struct xfer *x = list_item (l, struct xfer, seat_link);
 
-    if (!x->abandoned)
-      since = MIN (since, x->kind == IO_READ ? x->since :
-                   MAX (x->since, s->answered));
+    if (!x->abandoned && x->kind == IO_READ)
+      since = MIN (since, x->since);
+  }
+  for (unsigned i = 0; i < SEAT_PREADS; i++)
+    if (s->pread_late[i] && seat_preads (s, i) > 0)
+      since = MIN (since, s->pread_late[i]);
+  return since;
+}
+
+/* Likewise to all else, and has given no other. */
+static uint64_t
+owes_write (const struct seat *s, uint64_t now)
+{
+  uint64_t since = now;
+
+  list_for_each (l, &s->xfers) {
+    const struct xfer *x = list_item (l, struct xfer, seat_link);
+
+    if (!x->abandoned && x->kind != IO_READ)
+      since = MIN (since, MAX (x->since, s->answered));
   }
   list_for_each (l, &s->stores) {
     const struct store *st = list_item (l, struct store, link);
@@ -40,10 +57,13 @@ silent_since (const struct seat *s, uint64_t now)
     if (!st->abandoned)
       since = MIN (since, MAX (st->since, s->answered));
   }
-  for (unsigned i = 0; i < SEAT_PREADS; i++)
-    if (s->pread_late[i] && seat_preads (s, i) > 0)
-      since = MIN (since, s->pread_late[i]);
   return since;
+}
+
+static uint64_t
+if_stalled (uint64_t since, uint64_t now)
+{
+  return now - since >= STALLED_NS ? since : 0;
 }
 
 void
@@ -52,12 +72,17 @@ stalled_tick (struct array *a, uint64_t now)
   a->any_stalled = false;
   for (unsigned i = 0; i < a->nr_seats; i++) {
     struct seat *s = a->seat[i];
-    const uint64_t since = s->m && !s->failing ? silent_since (s, now) : now;
-    const bool before = s->stalled_since != 0;
+    const bool before = s->read_stalled || s->write_stalled;
 
-    s->stalled_since = now - since >= STALLED_NS ? since : 0;
-    a->any_stalled |= s->stalled_since != 0;
-    if (s->stalled_since && !before)
+    s->read_stalled = s->write_stalled = 0;
+    if (s->m == NULL || s->failing)
+      continue;
+    s->read_stalled = if_stalled (owes_read (s, now), now);
+    s->write_stalled = if_stalled (owes_write (s, now), now);
+    if (s->read_stalled == 0 && s->write_stalled == 0)
+      continue;
+    a->any_stalled = true;
+    if (!before)
       event_stalled (a, s);
   }
 }

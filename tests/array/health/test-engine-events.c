@@ -327,6 +327,37 @@ test_stalled (void **state)
   end_whole (sa);
 }
 
+/* A read that began before the last write that was answered. */
+static void
+test_stalled_read (void **state)
+{
+  struct sim_array *sa = start (2, 1, true);
+  struct sim_request *q;
+
+  open_again (sa, ~0, true);
+  put (sa, 2 * CHUNK, 2 * CHUNK, ARRAY_FUA);
+  for (unsigned i = 0; i < 2; i++)
+    sa->disk[i]->min_delay_ns = sa->disk[i]->max_delay_ns = SECOND;
+  q = start_request (sa, REQUEST_READ, back, 4 * CHUNK, 40 * CHUNK, 0);
+  assert_true (sim_array_pause (sa, SECOND / 1000));
+  for (unsigned i = 0; i < 2; i++)
+    sa->disk[i]->min_delay_ns = sa->disk[i]->max_delay_ns = 1000;
+  put (sa, 2 * CHUNK, 2 * CHUNK, ARRAY_FUA);
+  for (unsigned i = 0; i < 2; i++)
+    sim_disk_hang (sa->disk[i], true);
+  assert_true (sim_array_pause (sa, 20 * SECOND));
+  expect_reasons (sa, ARRAY_WHY_STALLED, 2);
+  for (unsigned i = 0; i < 2; i++)
+    sim_disk_hang (sa->disk[i], false);
+  assert_true (sim_array_pause (sa, SECOND));
+  assert_int_equal (q->state, SIM_IDLE);
+  assert_int_equal (q->r.error, 0);
+  free (q);
+  expect_reasons (sa, 0, 0);
+  expect ("stalled 1 disk1 degraded; ");
+  end_whole (sa);
+}
+
 int
 main (void)
 {
@@ -341,6 +372,7 @@ main (void)
     cmocka_unit_test_teardown (test_corruption, free_data),
     cmocka_unit_test_teardown (test_no_space, free_data),
     cmocka_unit_test_teardown (test_stalled, free_data),
+    cmocka_unit_test_teardown (test_stalled_read, free_data),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);
