@@ -106,7 +106,7 @@ def written(path):
 def progress(status):
     """What changes with an array's state, and with no request."""
     return (status['state'], status['reasons'], status['epoch'],
-            [(e['slot'], e['state'], e['no_connection'])
+            [(e['slot'], e['state'], e['no_connection'], e['no_answer'])
              for e in status['members']],
             {kind: status[kind] and status[kind]['done']
              for kind in ('rebuild', 'resync', 'scrub', 'grow')})
