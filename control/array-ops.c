@@ -326,6 +326,27 @@ join (const struct control_array *ca, const char *which, struct member *m,
   return err;
 }
 
+/* A member that answers at all does so within that time. */
+unsigned control_closing_ms = 10000;
+#define PAUSE_MS 100u
+
+/* If a member at this path was taken out, has all I/O to it ended?  False: why.
+ */
+static bool
+is_closed (struct array *a, const char *path, char why[ARRAY_WHY_LEN])
+{
+  const struct timespec pause = { .tv_nsec = PAUSE_MS * 1000000 };
+
+  for (unsigned ms = 0; ms < control_closing_ms && array_is_closing (a, path);
+       ms += PAUSE_MS)
+    nanosleep (&pause, NULL);
+  if (!array_is_closing (a, path))
+    return true;
+  snprintf (why, ARRAY_WHY_LEN, "%s: I/O to it has not ended yet: try again "
+            "later", path);
+  return false;
+}
+
 /* Check everything that can be refused before the array is written to or a file
  * is made.  which: the member to be replaced, or NULL: it becomes a spare.
  */
@@ -350,6 +371,8 @@ add_member (const struct control_array *ca, const char *which,
   err = check_names (ca->array, which, path, why);
   if (err)
     return err;
+  if (!is_closed (ca->array, path, why))
+    return EINVAL;
 
   m = open_target (ca, path, 0, why);
   if (m == NULL && why[0])
@@ -430,21 +453,6 @@ find_absent (struct array *a, const char *which, char why[ARRAY_WHY_LEN])
   return path;
 }
 
-/* A member that answers at all does so within that time. */
-unsigned control_closing_ms = 10000;
-#define PAUSE_MS 100u
-
-static bool
-is_closed (struct array *a, const char *path)
-{
-  const struct timespec pause = { .tv_nsec = PAUSE_MS * 1000000 };
-
-  for (unsigned ms = 0; ms < control_closing_ms && array_is_closing (a, path);
-       ms += PAUSE_MS)
-    nanosleep (&pause, NULL);
-  return !array_is_closing (a, path);
-}
-
 static int
 ops_readd (void *opaque, const char *which, bool *full,
            char why[ARRAY_WHY_LEN])
@@ -458,11 +466,8 @@ ops_readd (void *opaque, const char *which, bool *full,
   path = find_absent (ca->array, which, why);
   if (path == NULL)
     return EINVAL;
-  if (!is_closed (ca->array, path)) {
-    snprintf (why, ARRAY_WHY_LEN, "%s: I/O to it has not ended yet: try again "
-              "later", path);
+  if (!is_closed (ca->array, path, why))
     return EINVAL;
-  }
   if (!array_has_idle (ca->array, path)) {
     m = open_target (ca, path, 0, why);
     if (m == NULL) {

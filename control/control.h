@@ -149,7 +149,9 @@ struct control_array {
 };
 
 extern const struct control_ops control_array_ops;
-/* How long readd waits for I/O to a member that is out; tests change it. */
+/* How long readd, replace and spare wait for I/O to a member that is out; tests
+ * change it.
+ */
 extern unsigned control_closing_ms;
 
 #endif

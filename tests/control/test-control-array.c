@@ -418,6 +418,7 @@ test_existing (void **state)
   char *used = make_file ("used", MEMBER_SIZE);
   char *unknown = make_file ("unknown", MEMBER_SIZE);
   char why[ARRAY_WHY_LEN] = "";
+  const unsigned closing_ms = control_closing_ms;
 
   assert_refused ("1", small, true, "too small");
   assert_refused ("1", used, false, "used is not blank");
@@ -425,6 +426,11 @@ test_existing (void **state)
   fake.uses = true;
   assert_refused ("1", blank, true, "uses it already");
   fake.uses = false;
+  fake.closing = 1000;
+  control_closing_ms = 200;
+  assert_refused ("1", blank, true, "has not ended yet");
+  control_closing_ms = closing_ms;
+  fake.closing = 5;             /* half a second; then it goes on */
   assert_int_equal (fake.nr_writable, 0);
 
   /* A file that was there stays, whatever the array says. */
