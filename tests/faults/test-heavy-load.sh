@@ -21,4 +21,6 @@ OUT=$OUT B=$B "${load[@]}" --seconds 0 --plant --consistency none \
 [ $rc = 1 ] || fail "spoilt members: status $rc: $(cat "$tmp/planted.out")"
 grep -q 'WRONG: failure: fio: [a-z]* of job-0' "$tmp/planted.out" ||
   fail "spoilt members: another failure: $(cat "$tmp/planted.out")"
+grep -q 'verify failed at\|bad pattern block' "$tmp/planted.out" ||
+  fail "spoilt members: nothing was compared: $(cat "$tmp/planted.out")"
 grep -q ', 1 wrong$' "$tmp/planted.out" || fail "the last line does not say it"

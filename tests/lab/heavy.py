@@ -155,12 +155,14 @@ class Job:
             self.wrong = traceback.format_exc()
 
     def _again_and_again(self):
-        while not self.quit:
+        while True:             # at least once
             if self.rng.random() < 0.2:
                 self._trim()
             else:
                 self._write()
             self._read()
+            if self.quit:
+                break
 
     def _pass(self, rw, *options):
         self.now = Pass(self, rw, *options)
