@@ -137,7 +137,8 @@ extern int array_rebuild_pause (struct array *a, bool pause,
                                 char why[ARRAY_WHY_LEN]);
 /* Wait until no rebuild or scrub is running; one that is paused does not
  * count, nor a scrub that waits for a rebuild that is.  Nor is a member stalled
- * then: it answers, or is taken out.
+ * then: it answers, or is taken out, unless too few would remain; for a read
+ * alone it is not taken out.
  * *healthy: as the status says, and no active member is replaced.
  * failed: why the last change that failed did, of those that no wait told
  * before this one began, unless one for the same slot ended well since; or "".
@@ -219,8 +220,8 @@ struct array_entry {
   uint64_t scrub_found, scrub_repaired; /* blocks, by the last scrub */
   bool no_space;                /* writes to it are held until there is space */
   uint64_t no_space_ns;         /* then: for how long */
-  bool no_answer;               /* it has given none for some seconds to what
-                                 * waits for it */
+  bool no_answer;               /* a read waits for some seconds, or a write
+                                 * or flush, and none was answered */
   uint64_t no_answer_ns;        /* then: for how long */
   bool slow;                    /* overdue with an answer, or its reads take
                                  * long: reads avoid it, or writes and flushes

@@ -88,10 +88,9 @@ struct seat {
   bool suspect;                 /* an I/O is overdue: reads avoid it */
   bool overdue;                 /* a write or flush is */
   bool waited_for;              /* likewise, but too many are */
-  uint64_t read_stalled, write_stalled; /* ns, since when a read, or all else,
-                                         * waits for some seconds, and all
-                                         * else was not answered; 0: neither
-                                         * does: watch/stalled.c */
+  uint64_t read_stalled;        /* ns, since when a read waits; 0: for less
+                                 * than some seconds: watch/stalled.c */
+  uint64_t write_stalled;       /* likewise others, and none was answered */
   uint64_t pread_late[SEAT_PREADS];     /* its: ns, when a read of that count
                                          * was seen to be late */
   uint64_t asked;               /* watch/ask.c's: ns, since when a read is under

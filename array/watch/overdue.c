@@ -54,7 +54,7 @@ check_preads (struct array *a, uint64_t now)
     struct seat *s = a->seat[i];
     const unsigned oldest = (a->pread_now + 1) % SEAT_PREADS;
 
-    stalled_note_preads (s, oldest, now);
+    stalled_note_preads (s, a->pread_now, oldest, now);
     if (!s->suspect && seat_preads (s, oldest) > 0) {
       log_debug ("slot %u: a read is overdue, reads avoid it", s->slot);
       unlocked_close (a, s);

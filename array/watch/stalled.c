@@ -13,8 +13,12 @@
 #define STALLED_NS UINT64_C (5000000000)
 
 void
-stalled_note_preads (struct seat *s, unsigned oldest, uint64_t now)
+stalled_note_preads (struct seat *s, unsigned newest, unsigned oldest,
+                     uint64_t now)
 {
+  /* What was late in the count that is used again has been answered. */
+  if (seat_preads (s, newest) == 0)
+    s->pread_late[newest] = 0;
   if (seat_preads (s, oldest) == 0)
     s->pread_late[oldest] = 0;
   else if (s->pread_late[oldest] == 0)
