@@ -26,6 +26,9 @@ struct mention {
   bool stored;                  /* the checksum table has its entry */
 };
 
+/* One decision.  What replay_collect allocates, in mention, bound, live and
+ * spare, replay_decide frees, also after an error.
+ */
 struct replay_work {
   const struct replay_input *in;
   const struct geometry *g;     /* of in */
@@ -41,13 +44,13 @@ struct replay_work {
   struct replay *r;
 };
 
-/* limits.c.  Fill in the limits of the decision: which transactions count, and
- * whether they are there.
+/* limits.c.  Fill in of w->r which transactions count: tail, newest, next_seq,
+ * hole and incomplete.
  */
 extern void replay_find_limits (struct replay_work *w);
 
-/* mentions.c.  All mentions of what counts, in order, and where runs begin.
- * 0, or -1: no memory.
+/* mentions.c.  All mentions of what counts, by first row, then the newest
+ * first; and where runs begin.  0, or -1: no memory, not reported.
  */
 extern int replay_collect (struct replay_work *w);
 /* One record says it of all slots, and that counts. */

@@ -86,9 +86,10 @@ seat_holds_data (const struct seat *s)
 static inline uint64_t
 seat_stalled_since (const struct seat *s)
 {
-  const uint64_t w = s->answered <= s->write_stalled ? s->write_stalled : 0;
-
-  return w && s->read_stalled ? MIN (w, s->read_stalled) : w + s->read_stalled;
+  if (s->answered > s->write_stalled || s->write_stalled == 0)
+    return s->read_stalled;
+  return s->read_stalled ? MIN (s->read_stalled, s->write_stalled) :
+    s->write_stalled;
 }
 
 /* For messages: "slot 3: /dev/sdx", or "spare: /dev/sdx". */
