@@ -54,6 +54,16 @@ for n in [1 << 20] * (int(sys.argv[1]) >> 20) + [int(sys.argv[1]) % (1 << 20)]:
     sys.stdout.buffer.write(r.randbytes(n))' "$1" "$SEED ${2:-}"
 }
 
+# flip FILE OFFSET [MASK]: the bits of MASK (all) of one byte.  A byte that is
+# written may be there already; a byte that is flipped differs.
+flip ()
+{
+  local byte
+  byte=$(od -An -tu1 -j "$2" -N 1 "$1")
+  printf "\\x$(printf %x $((byte ^ ${3:-255})))" |
+    dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
 # fail WHY...: ends the test.  If it follows from a limit that ran out, see
 # timeout and wait_for, the test is late, which is a status of its own: run-tests
 # runs it again when nothing else runs.

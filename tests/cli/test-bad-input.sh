@@ -230,18 +230,11 @@ unchanged
 echo "$0: SEED=$SEED"
 RANDOM=$SEED
 size=$(stat -c %s a)
-flip ()
-{
-  local off=$1 byte
-  byte=$(od -An -tu1 -j "$off" -N1 c)
-  printf "\\x$(printf %x $((byte ^ (1 << RANDOM % 8))))" |
-    dd of=c bs=1 seek="$off" conv=notrunc status=none
-}
 cp c sound
 for i in 1 2 3 4 5 6; do
   cp sound c
   for copy in 0 4096 $((size - 8192)) $((size - 4096)); do
-    flip $((copy + (RANDOM % 1500)))
+    flip c $((copy + RANDOM % 1500)) $((1 << RANDOM % 8))
   done
   serve 'damaged\|no superblock\|newer' 'add the missing members' a c d
   refused 'superblock' 'open the array without it' "$gpuraid" examine c

@@ -79,8 +79,7 @@ stop_raid
 
 # What is left is shown, whatever is damaged.
 dd if=/dev/zero of="${members[1]}" bs=4096 count=1 conv=notrunc status=none
-printf x | dd of="${members[1]}" bs=1 seek=$((8 * 1024 * 1024 - 4000)) \
-  conv=notrunc status=none
+flip "${members[1]}" $((8 * 1024 * 1024 - 4000))
 expect copies.A1 blank
 expect copies.A2 good
 expect copies.B2 damaged

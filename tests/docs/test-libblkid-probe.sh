@@ -24,9 +24,6 @@ agree ()
     sort | diff - <(grep -v '^at ' "$tmp/out" | sort) || fail "$1: not the same"
 }
 
-# At AT TEXT: overwritten in $tmp/copy
-put () { printf '%b' "$2" | dd of="$tmp/copy" bs=1 seek="$1" conv=notrunc status=none; }
-
 make_members 3 8M
 # Bytes after the last whole block are not used.
 truncate -s $((8 * 1048576 + 512)) "${members[2]}"
@@ -43,13 +40,13 @@ at=(0 4096 $((8 * 1048576 - 8192)) $((8 * 1048576 - 4096)))
 for only in "${at[@]}"; do
   cp "${members[2]}" "$tmp/copy"
   for other in "${at[@]}"; do
-    [ "$other" = "$only" ] || put "$other" 'X'
+    [ "$other" = "$only" ] || flip "$tmp/copy" "$other"
   done
   agree "$tmp/copy"
   grep -qxF "at $only: GPURAIDS" "$tmp/out" || fail "$only: $(cat "$tmp/out")"
   for damaged in 8 12 72 4095; do
     cp --sparse=always "$tmp/copy" "$tmp/good"
-    put $((only + damaged)) '\377'
+    flip "$tmp/copy" $((only + damaged))
     ! "$tmp/probe" "$tmp/copy" >"$tmp/out" || fail "$only: $(cat "$tmp/out")"
     mv "$tmp/good" "$tmp/copy"
   done

@@ -119,7 +119,7 @@ disk_before_file ()
 
   # In a file that differs, and nothing says which is older.
   cp --sparse=always "${files[1]}" "$clone"
-  printf x | dd of="$clone" bs=1 seek=$((1 << 20)) conv=notrunc status=none
+  flip "$clone" $((1 << 20))
   refuse_raid
   log_has "are the same member, or one is a copy of the other"
   losetup -d "$dev"
