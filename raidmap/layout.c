@@ -23,20 +23,42 @@
 #define REGION_MAX_LEN (UINT32_C (1) << 31)
 #define DATA_ALIGN (UINT64_C (1) << 20)
 
+static unsigned
+nr_fixed (const struct geometry *g)
+{
+  return g->fixed ? nr_bits (g->fixed) : 0;
+}
+
+/* Number i, from 0 on, of a mask that has more than i. */
+static unsigned
+nth_slot (uint64_t slots, unsigned i)
+{
+  while (i-- > 0)
+    slots &= slots - 1;
+  return __builtin_ctzll (slots);
+}
+
 unsigned
 layout_slot (const struct geometry *g, uint64_t stripe, unsigned role)
 {
-  unsigned n = g->k + g->m;
+  const unsigned m = g->m - nr_fixed (g), n = g->k + m;
+  unsigned slot;
 
-  return (role + g->m - 1 + n - (unsigned) (stripe % n)) % n;
+  if (role >= n)
+    return nth_slot (g->fixed, role - n);
+  slot = (role + m - 1 + n - (unsigned) (stripe % n)) % n;
+  return g->fixed ? nth_slot (~g->fixed, slot) : slot;
 }
 
 unsigned
 layout_role (const struct geometry *g, uint64_t stripe, unsigned slot)
 {
-  unsigned n = g->k + g->m;
+  const unsigned m = g->m - nr_fixed (g), n = g->k + m;
+  const unsigned before = nr_bits (g->fixed & LOW_BITS (slot));
 
-  return (slot + n - (g->m - 1) + (unsigned) (stripe % n)) % n;
+  if (g->fixed & BIT (slot))
+    return n + before;
+  return (slot - before + n - (m - 1) + (unsigned) (stripe % n)) % n;
 }
 
 static uint64_t
@@ -440,6 +462,8 @@ layout_check_geometry (const struct geometry *g)
   if (g->k < 1 || g->m < 1 || g->k > MAX_SLOTS || g->m > MAX_SLOTS ||
       g->k + g->m > MAX_SLOTS)
     return "k or m is out of range";
+  if ((g->fixed & ~LOW_BITS (g->k + g->m)) != 0 || nr_fixed (g) >= g->m)
+    return "the slots that do not rotate are out of range";
   if (!is_power_of_2 (g->chunk) ||
       g->chunk < CHUNK_MIN_LEN || g->chunk > CHUNK_MAX_LEN)
     return "the chunk size is out of range";

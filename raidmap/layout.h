@@ -3,6 +3,11 @@
  * Layout 0: slot = (role + m - 1 - stripe) mod (k + m).  For
  * m = 1 and 2 that is md's left-symmetric layout, mdadm's default.
  *
+ * Layout 1, of an array to which members were added: some slots are `fixed'.
+ * The others, in order, rotate as layout 0 of k + m0, m0 being m without them;
+ * the fixed slot number i, from 0 on, always has parity role m0 + i.  So parity
+ * can be added without moving anything, and without fixed slots it is layout 0.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
@@ -25,6 +30,8 @@ struct geometry {
   unsigned k, m;
   uint32_t chunk;               /* bytes, a power of two */
   uint64_t size;                /* bytes exported, whole blocks */
+  uint64_t fixed;               /* slots whose parity does not rotate, a bit
+                                 * each: fewer than m */
 };
 
 /* The slot of a role in a stripe, and back. */

@@ -16,7 +16,7 @@
 static const char *
 check_code (const struct superblock *sb)
 {
-  if (sb->layout != 0)
+  if (sb->layout != (sb->g.fixed != 0))
     return "the layout is unknown";
   switch (sb->code) {
   case CODE_RS:
@@ -114,14 +114,40 @@ check_device (const struct superblock *sb, unsigned i)
   return NULL;
 }
 
-/* All devices that a record lists have a slot. */
+/* All devices that a record lists have one of its slots. */
 static bool
-set_ok (const struct superblock *sb, const struct device_set *s)
+set_ok (const struct superblock *sb, const struct ballot_set *s)
 {
+  const unsigned nr_slots = ballot_set_nr_slots (s) - s->first;
+
   for (unsigned i = 0; i < 128; ++i)
-    if (device_set_has (s, i) && (i >= SB_MAX_DEVICES || !has_slot (sb, i)))
+    if (device_set_has (&s->active, i) &&
+        (i >= SB_MAX_DEVICES || !has_slot (sb, i) ||
+         sb->device[i].slot >= nr_slots))
       return false;
   return true;
+}
+
+/* The flag has been compared with the rest. */
+static const char *
+check_slots (const struct superblock *sb)
+{
+  const struct record *r = &sb->record;
+  const struct ballot_set *set[] = { &r->self, &r->base, &r->parent };
+
+  if (r->self.k != sb->g.k || r->self.m != sb->g.m)
+    return "the geometry is said in two ways";
+  for (unsigned i = 0; i < ARRAY_LEN (set); ++i) {
+    if (set[i]->k < 1 || set[i]->m < 1 ||
+        ballot_set_nr_slots (set[i]) > MAX_SLOTS)
+      return "k or m of a record is out of range";
+    if (set[i]->first && (set[i]->m < 2 || set[i]->k != sb->g.k))
+      return "parity of a record was added to none";
+  }
+  if (r->self.first &&
+      (sb->g.fixed & BIT (ballot_set_nr_slots (&r->self) - 1)) == 0)
+    return "the slot of added parity rotates";
+  return NULL;
 }
 
 static const char *
@@ -139,8 +165,8 @@ check_record (const struct superblock *sb)
     ok = ok && r->seen[i].epoch <= SB_MAX_EPOCH;
   if (!ok)
     return "an epoch is out of range";
-  if (!set_ok (sb, &r->self.active) || !set_ok (sb, &r->base.active) ||
-      !set_ok (sb, &r->parent.active))
+  if (!set_ok (sb, &r->self) || !set_ok (sb, &r->base) ||
+      !set_ok (sb, &r->parent))
     return "the record lists a device that has no slot";
   return NULL;
 }
@@ -187,9 +213,14 @@ superblock_check (const struct superblock *sb)
     return "the version or a feature is unknown";
   if (((sb->incompat & SB_INCOMPAT_GROWN) == 0) != (sb->l.nr_grown == 0))
     return "whether the array has grown is said in two ways";
+  if (((sb->incompat & SB_INCOMPAT_RESHAPED) != 0) != sb_is_reshaped (sb) ||
+      (sb->paused && !sb_is_reshaped (sb)))
+    return "whether members were added is said in two ways";
   if ((unsigned) sb->copy >= SB_NR_COPIES)
     return "the copy is unknown";
   why = layout_check (&sb->g, &sb->l);
+  if (why == NULL)
+    why = check_slots (sb);
   if (why == NULL)
     why = check_code (sb);
   if (why == NULL)

@@ -38,6 +38,7 @@ enum {
   AT_NR_SEEN = 191,
   AT_K = 192,
   AT_M = 193,
+  AT_PAUSED = 194,
   AT_CHUNK = 196,
   AT_SIZE = 200,
   AT_MATRIX_ID = 208,
@@ -53,6 +54,7 @@ enum {
   AT_DATA_OFF = 272,
   AT_DATA_LEN = 280,
   AT_LOST = 288,
+  AT_FIXED = AT_LOST + 8 * SB_MAX_LOST_RESHAPED,
   AT_GROWN = AT_LOST + 8 * SB_MAX_LOST_GROWN,
 
   AT_SELF = 512,
@@ -93,22 +95,36 @@ get_string (const uint8_t *p, char *s, size_t max)
   s[max] = '\0';
 }
 
+/* The last four bytes of the device set are those of its slots. */
+#define BALLOT_FIRST 2u         /* in the third */
+#define BALLOT_FLAGS BALLOT_FIRST
+
 static void
-put_ballot_set (uint8_t *p, const struct ballot_set *b)
+put_ballot_set (uint8_t *p, const struct ballot_set *b, bool reshaped)
 {
   put_le64 (p, b->ballot.epoch);
   put_le64 (p + 8, b->ballot.session);
   put_le64 (p + 16, b->active.w[0]);
   put_le64 (p + 24, b->active.w[1]);
+  if (reshaped) {
+    p[28] |= b->k;
+    p[29] |= b->m;
+    p[30] |= b->first ? BALLOT_FIRST : 0;
+  }
 }
 
 static void
-get_ballot_set (const uint8_t *p, struct ballot_set *b)
+get_ballot_set (const uint8_t *p, struct ballot_set *b, bool reshaped)
 {
   b->ballot.epoch = get_le64 (p);
   b->ballot.session = get_le64 (p + 8);
   b->active.w[0] = get_le64 (p + 16);
-  b->active.w[1] = get_le64 (p + 24);
+  b->active.w[1] = get_le32 (p + 24);
+  if (reshaped) {
+    b->k = p[28];
+    b->m = p[29];
+    b->first = p[30] & BALLOT_FIRST;
+  }
 }
 
 /* The fields of a device that have no meaning in its state are zero; in a free
@@ -185,25 +201,59 @@ get_grown (const uint8_t *buf, struct member_layout *l)
 }
 
 void
-sb_get_extent (const struct superblock *sb, struct sb_extent *e)
+sb_get_shape (const struct superblock *sb, struct sb_shape *s)
 {
-  memset (e, 0, sizeof *e);
-  e->size = sb->g.size;
-  e->data_len = sb->l.data_len;
-  e->nr_grown = sb->l.nr_grown;
-  memcpy (e->grown, sb->l.grown, sizeof e->grown);
+  memset (s, 0, sizeof *s);
+  s->size = sb->g.size;
+  s->data_len = sb->l.data_len;
+  s->nr_grown = sb->l.nr_grown;
+  memcpy (s->grown, sb->l.grown, sizeof s->grown);
+  s->k = sb->g.k;
+  s->m = sb->g.m;
+  s->fixed = sb->g.fixed;
+  s->first = sb->record.self.first;
+  s->matrix_crc = sb->matrix_crc;
 }
 
 void
-sb_set_extent (struct superblock *sb, const struct sb_extent *e)
+sb_set_shape (struct superblock *sb, const struct sb_shape *s)
 {
-  sb->g.size = e->size;
-  sb->l.data_len = e->data_len;
-  sb->l.nr_grown = e->nr_grown;
-  memcpy (sb->l.grown, e->grown, sizeof e->grown);
-  sb->incompat &= ~SB_INCOMPAT_GROWN;
-  if (e->nr_grown)
+  struct ballot_set *self = &sb->record.self;
+
+  sb->g.size = s->size;
+  sb->l.data_len = s->data_len;
+  sb->l.nr_grown = s->nr_grown;
+  memcpy (sb->l.grown, s->grown, sizeof s->grown);
+  self->k = sb->g.k = s->k;
+  self->m = sb->g.m = s->m;
+  self->first = s->first;
+  sb->g.fixed = s->fixed;
+  sb->layout = s->fixed != 0;
+  sb->matrix_crc = s->matrix_crc;
+  sb->incompat &= ~(SB_INCOMPAT_GROWN | SB_INCOMPAT_RESHAPED);
+  if (s->nr_grown)
     sb->incompat |= SB_INCOMPAT_GROWN;
+  if (sb_is_reshaped (sb))
+    sb->incompat |= SB_INCOMPAT_RESHAPED;
+  else
+    sb->paused = false;
+}
+
+void
+sb_set_record_slots (struct record *r, unsigned k, unsigned m)
+{
+  r->self.k = r->base.k = r->parent.k = k;
+  r->self.m = r->base.m = r->parent.m = m;
+}
+
+bool
+sb_is_reshaped (const struct superblock *sb)
+{
+  const struct record *r = &sb->record;
+
+  return sb->g.fixed != 0 || r->base.k != r->self.k ||
+    r->base.m != r->self.m || r->parent.k != r->self.k ||
+    r->parent.m != r->self.m;
 }
 
 static void
@@ -289,11 +339,11 @@ get_geometry (const uint8_t *buf, struct superblock *sb)
 }
 
 static void
-put_record (uint8_t *buf, const struct record *r)
+put_record (uint8_t *buf, const struct record *r, bool reshaped)
 {
-  put_ballot_set (buf + AT_SELF, &r->self);
-  put_ballot_set (buf + AT_BASE, &r->base);
-  put_ballot_set (buf + AT_PARENT, &r->parent);
+  put_ballot_set (buf + AT_SELF, &r->self, reshaped);
+  put_ballot_set (buf + AT_BASE, &r->base, reshaped);
+  put_ballot_set (buf + AT_PARENT, &r->parent, reshaped);
   put_le64 (buf + AT_WHOLE, r->whole);
   buf[AT_NR_SEEN] = r->nr_seen;
   for (unsigned i = 0; i < MIN (r->nr_seen, SB_MAX_SEEN); ++i) {
@@ -303,11 +353,11 @@ put_record (uint8_t *buf, const struct record *r)
 }
 
 static void
-get_record (const uint8_t *buf, struct record *r)
+get_record (const uint8_t *buf, struct record *r, bool reshaped)
 {
-  get_ballot_set (buf + AT_SELF, &r->self);
-  get_ballot_set (buf + AT_BASE, &r->base);
-  get_ballot_set (buf + AT_PARENT, &r->parent);
+  get_ballot_set (buf + AT_SELF, &r->self, reshaped);
+  get_ballot_set (buf + AT_BASE, &r->base, reshaped);
+  get_ballot_set (buf + AT_PARENT, &r->parent, reshaped);
   r->whole = get_le64 (buf + AT_WHOLE);
   r->nr_seen = buf[AT_NR_SEEN];
   for (unsigned i = 0; i < MIN (r->nr_seen, SB_MAX_SEEN); ++i) {
@@ -331,6 +381,8 @@ block_crc (const uint8_t buf[SB_LEN])
 void
 superblock_encode (const struct superblock *sb, uint8_t buf[SB_LEN])
 {
+  const bool reshaped = sb->incompat & SB_INCOMPAT_RESHAPED;
+
   memset (buf, 0, SB_LEN);
   memcpy (buf + AT_MAGIC, magic, sizeof magic);
   put_le32 (buf + AT_VERSION, sb->version);
@@ -346,10 +398,13 @@ superblock_encode (const struct superblock *sb, uint8_t buf[SB_LEN])
   buf[AT_CLEAN] = sb->clean;
   put_le32 (buf + AT_BEAT, sb->beat);
   put_geometry (buf, sb);
-  put_record (buf, &sb->record);
+  put_record (buf, &sb->record, reshaped);
   for (unsigned i = 0; i < sb_max_lost (sb); ++i)
     put_lost (buf + AT_LOST + 8 * i, &sb->lost[i]);
   put_grown (buf, sb);
+  if (reshaped)
+    put_le64 (buf + AT_FIXED, sb->g.fixed);
+  buf[AT_PAUSED] = sb->paused;
   put_scrub (buf, &sb->scrub);
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
     put_device (buf + AT_DEVICES + DEVICE_LEN * i, &sb->device[i]);
@@ -359,6 +414,8 @@ superblock_encode (const struct superblock *sb, uint8_t buf[SB_LEN])
 static void
 parse (const uint8_t buf[SB_LEN], struct superblock *sb)
 {
+  bool reshaped;
+
   memset (sb, 0, sizeof *sb);
   sb->version = get_le32 (buf + AT_VERSION);
   sb->compat = get_le64 (buf + AT_COMPAT);
@@ -373,7 +430,14 @@ parse (const uint8_t buf[SB_LEN], struct superblock *sb)
   sb->clean = buf[AT_CLEAN] != 0;
   sb->beat = get_le32 (buf + AT_BEAT);
   get_geometry (buf, sb);
-  get_record (buf, &sb->record);
+  reshaped = sb->incompat & SB_INCOMPAT_RESHAPED;
+  get_record (buf, &sb->record, reshaped);
+  if (reshaped) {
+    sb->g.fixed = get_le64 (buf + AT_FIXED);
+    sb->paused = buf[AT_PAUSED] != 0;
+  }
+  else
+    sb_set_record_slots (&sb->record, sb->g.k, sb->g.m);
   if (sb->incompat & SB_INCOMPAT_GROWN)
     get_grown (buf, &sb->l);
   for (unsigned i = 0; i < sb_max_lost (sb); ++i)
@@ -381,6 +445,15 @@ parse (const uint8_t buf[SB_LEN], struct superblock *sb)
   get_scrub (buf, &sb->scrub);
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
     get_device (buf + AT_DEVICES + DEVICE_LEN * i, &sb->device[i]);
+}
+
+/* Only a newer version sets the other flags of a record. */
+static bool
+has_unknown_flags (const uint8_t buf[SB_LEN], const struct superblock *sb)
+{
+  return (sb->incompat & SB_INCOMPAT_RESHAPED) != 0 &&
+    ((buf[AT_SELF + 30] | buf[AT_BASE + 30] | buf[AT_PARENT + 30]) &
+     ~BALLOT_FLAGS) != 0;
 }
 
 enum sb_result
@@ -402,7 +475,8 @@ superblock_decode (const uint8_t buf[SB_LEN], enum sb_copy copy,
 
   parse (buf, sb);
   *why = "a newer version wrote the superblock";
-  if (sb->version > SB_VERSION || sb->incompat & ~SB_INCOMPAT_KNOWN)
+  if (sb->version > SB_VERSION || sb->incompat & ~SB_INCOMPAT_KNOWN ||
+      has_unknown_flags (buf, sb))
     return SB_TOO_NEW;
   *why = "the superblock is a copy of another place";
   if (sb->copy != copy)

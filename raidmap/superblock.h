@@ -23,15 +23,18 @@
 #define SB_HOST_LEN 64u
 #define SB_MAX_LOST 28u
 #define SB_MAX_LOST_GROWN 16u     /* if the array has grown */
+#define SB_MAX_LOST_RESHAPED 15u  /* with SB_INCOMPAT_RESHAPED */
 #define SB_LOST_BLOCKS 16u        /* of an entry */
 #define SB_LOST_LIMIT (UINT64_C (1) << 44)      /* blocks of a member that
                                                  * an entry can name */
 #define SB_MAX_EPOCH (UINT64_MAX / 2)   /* so that adding to one is safe */
 #define SB_VERSION 1u
 #define SB_INCOMPAT_GROWN UINT64_C (1)  /* l.nr_grown is not 0 */
+#define SB_INCOMPAT_RESHAPED UINT64_C (2)       /* sb_is_reshaped */
 #define SB_INCOMPAT_MULTIHOST UINT64_C (8)      /* other hosts reach the
                                                  * members: there is a beat */
-#define SB_INCOMPAT_KNOWN (SB_INCOMPAT_GROWN | SB_INCOMPAT_MULTIHOST)
+#define SB_INCOMPAT_KNOWN \
+  (SB_INCOMPAT_GROWN | SB_INCOMPAT_RESHAPED | SB_INCOMPAT_MULTIHOST)
 
 typedef struct { uint8_t b[16]; } uuid_bytes;
 
@@ -70,11 +73,20 @@ struct ballot {
   uint64_t session;             /* random, drawn at every writable open */
 };
 
-/* A ballot and its active devices. */
+/* A ballot, its active devices, and how many slots there are for them. */
 struct ballot_set {
   struct ballot ballot;
   struct device_set active;
+  uint8_t k, m;
+  bool first;                   /* parity was added, and no member of the last
+                                 * slot has been active since */
 };
+
+static inline unsigned
+ballot_set_nr_slots (const struct ballot_set *b)
+{
+  return b->k + b->m;
+}
 
 /* The membership record: docs/rules.md, M1 to M20. */
 struct record {
@@ -146,7 +158,7 @@ struct superblock {
   uuid_bytes member_uuid;       /* this member */
   char label[SB_LABEL_LEN + 1];         /* no control characters */
   struct geometry g;
-  unsigned layout;              /* 0 */
+  unsigned layout;              /* 1 if g.fixed is not 0, else 0 */
   enum code code;
   unsigned w;                   /* bits of a symbol: 8 for rs */
   uint32_t matrix_id;           /* 0: that of docs/on-disk-format.md */
@@ -163,29 +175,45 @@ struct superblock {
   enum sb_copy copy;            /* which copy this is */
   struct lost_blocks lost[SB_MAX_LOST];
   struct sb_scrub scrub;
+  bool paused;                  /* with SB_INCOMPAT_RESHAPED: by a person; it
+                                 * changes without a new record */
   struct device device[SB_MAX_DEVICES];
   struct record record;
 };
 
 /* What a membership record can change of the geometry: how far the array has
- * grown.
+ * grown, and its slots.
  */
-struct sb_extent {
+struct sb_shape {
   uint64_t size;                /* as in struct geometry */
   uint64_t data_len;            /* as in struct member_layout */
   unsigned nr_grown;
   uint64_t grown[LAYOUT_MAX_GROWN];
+  unsigned k, m;                /* as in struct geometry */
+  uint64_t fixed;
+  bool first;                   /* as in struct ballot_set */
+  uint32_t matrix_crc;
 };
 
-extern void sb_get_extent (const struct superblock *sb, struct sb_extent *e);
-/* Sets the feature flag too. */
-extern void sb_set_extent (struct superblock *sb, const struct sb_extent *e);
+/* Of a superblock and its record `self'. */
+extern void sb_get_shape (const struct superblock *sb, struct sb_shape *s);
+/* Sets the feature flags too, for which base and parent must be there, and
+ * clears what only counts with one.
+ */
+extern void sb_set_shape (struct superblock *sb, const struct sb_shape *s);
+
+/* Of a record of an array that always had this k and m. */
+extern void sb_set_record_slots (struct record *r, unsigned k, unsigned m);
+
+/* Have members been added, or does one of the records have another k or m? */
+extern bool sb_is_reshaped (const struct superblock *sb);
 
 /* How many lost blocks there is room for in sb->lost. */
 static inline unsigned
 sb_max_lost (const struct superblock *sb)
 {
-  return sb->l.nr_grown ? SB_MAX_LOST_GROWN : SB_MAX_LOST;
+  return sb->incompat & SB_INCOMPAT_RESHAPED ? SB_MAX_LOST_RESHAPED :
+    sb->l.nr_grown ? SB_MAX_LOST_GROWN : SB_MAX_LOST;
 }
 
 /* Is every value in range, so that later code can't overflow?  NULL, or a
@@ -208,8 +236,8 @@ enum sb_result {
   SB_OK,
   SB_BLANK,             /* no magic of ours */
   SB_CORRUPT,           /* our magic, but crc, place or a value is wrong */
-  SB_TOO_NEW,           /* a sound superblock with a version or an incompat
-                         * flag that we do not know */
+  SB_TOO_NEW,           /* a sound superblock with a version, an incompat flag
+                         * or a flag of a record that we do not know */
 };
 
 /* bytes -> sb.  copy is where the bytes were read from: a copy in the

@@ -77,6 +77,10 @@ random_geometry (struct rng *r, struct geometry *g)
   g->k = 1 + rng_below (r, 63);
   g->m = 1 + rng_below (r, 64 - g->k);
   g->chunk = CHUNK_MIN_LEN << rng_below (r, 11);
+  g->fixed = 0;
+  for (unsigned i = rng_below (r, 2) * rng_below (r, g->m); i > 0; --i)
+    g->fixed |= BIT (rng_below (r, 2) ? rng_below (r, g->k + g->m) :
+                     g->k + g->m - i);
 }
 
 static inline void
@@ -144,6 +148,60 @@ random_record (struct rng *r, struct record *rec)
   rec->nr_seen = rng_below (r, SB_MAX_SEEN + 1);
   for (unsigned i = 0; i < rec->nr_seen; ++i)
     random_ballot (r, &rec->seen[i]);
+}
+
+/* The slots that a record had, for those of its devices that have one of them.
+ */
+static inline void
+random_slots (struct rng *r, const struct superblock *sb, struct ballot_set *s)
+{
+  s->k = 1 + rng_below (r, MIN (2 * sb->g.k, 63));
+  s->m = 1 + rng_below (r, 64 - s->k);
+  if (rng_below (r, 2)) {
+    s->k = sb->g.k;
+    s->m = sb->g.m;
+  }
+  s->first = s->k == sb->g.k && s->m > 1 && rng_below (r, 2);
+  for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
+    if (sb->device[i].slot >= ballot_set_nr_slots (s) - s->first)
+      device_set_remove (&s->active, i);
+}
+
+static inline void
+random_shape (struct rng *r, struct superblock *sb)
+{
+  struct ballot_set *self = &sb->record.self;
+  const unsigned last = sb->g.k + sb->g.m - 1;
+
+  sb_set_record_slots (&sb->record, sb->g.k, sb->g.m);
+  sb->layout = sb->g.fixed != 0;
+  if (rng_below (r, 2)) {
+    random_slots (r, sb, &sb->record.base);
+    random_slots (r, sb, &sb->record.parent);
+    self->first = (sb->g.fixed & BIT (last)) != 0;
+  }
+  for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
+    if (sb->device[i].slot == last && device_set_has (&self->active, i))
+      self->first = false;
+  if (!sb_is_reshaped (sb)) {
+    sb->record.base.first = sb->record.parent.first = false;
+    return;
+  }
+  sb->incompat |= SB_INCOMPAT_RESHAPED;
+  sb->paused = rng_below (r, 2);
+}
+
+/* As if no member had been added. */
+static inline void
+undo_shape (struct superblock *sb)
+{
+  sb->g.fixed = 0;
+  sb->layout = 0;
+  sb->paused = false;
+  sb->incompat &= ~SB_INCOMPAT_RESHAPED;
+  sb->record.self.first = sb->record.base.first = sb->record.parent.first =
+    false;
+  sb_set_record_slots (&sb->record, sb->g.k, sb->g.m);
 }
 
 static inline void
@@ -217,6 +275,7 @@ random_superblock (struct rng *r, struct superblock *sb)
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
     random_replaced (r, sb, i);
   random_record (r, &sb->record);
+  random_shape (r, sb);
   for (unsigned i = 0; i < sb_max_lost (sb); ++i)
     random_lost (r, sb, &sb->lost[i]);
   random_scrub (r, sb, &sb->scrub);

@@ -254,8 +254,7 @@ bool
 grow_begin (struct array *a)
 {
   struct grow *gr = a->grow;
-  struct sb_extent e = { .size = gr->g.size, .data_len = gr->l.data_len,
-                         .nr_grown = gr->l.nr_grown };
+  struct sb_shape shape = a->membership.shape;
   char why[MEMBERSHIP_TEXT_LEN];
 
   if (gr->phase != GROW_READY || gr->error)
@@ -264,8 +263,11 @@ grow_begin (struct array *a)
   /* No copy may list more lost blocks than there will be room for. */
   if (gr->error || !a->consistency->is_ready (a) || save_is_due (a))
     return false;
-  memcpy (e.grown, gr->l.grown, sizeof e.grown);
-  if (membership_begin_grow (&a->membership, &e, why) == -1) {
+  shape.size = gr->g.size;
+  shape.data_len = gr->l.data_len;
+  shape.nr_grown = gr->l.nr_grown;
+  memcpy (shape.grown, gr->l.grown, sizeof shape.grown);
+  if (membership_begin_grow (&a->membership, &shape, why) == -1) {
     grow_fail (a, EIO, "%.*s", ARRAY_WHY_LEN - 1, why);
     return false;
   }
@@ -298,7 +300,7 @@ apply (struct array *a)
 
   dirty_grow (a, &gr->dirty);
   grow_seats (a, before);
-  sb_set_extent (&a->sb, &a->membership.extent);
+  sb_set_shape (&a->sb, &a->membership.shape);
   a->g.size = a->sb.g.size;
   if (size)
     a->member_size = size;
@@ -312,7 +314,7 @@ grow_decided (struct array *a)
 {
   struct grow *gr = a->grow;
 
-  if (a->membership.extent.data_len == gr->l.data_len)
+  if (a->membership.shape.data_len == gr->l.data_len)
     apply (a);
   else
     grow_fail (a, EIO, "a member has failed: the array is as large as it was");

@@ -125,6 +125,7 @@ apply (struct array *a)
   seats_changed (a);
   if (c->kind == CHANGE_GROW)
     grow_decided (a);
+  sb_set_shape (&a->sb, &a->membership.shape);
   tell_joined (a);
   seats_close_retired (a);
   a->change = NULL;

@@ -20,7 +20,6 @@
 #include "array/plan/code.h"
 #include "array/stores/copies.h"
 #include "common/bits.h"
-#include "common/bytes/crc32c.h"
 #include "common/bytes/random.h"
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -279,7 +278,6 @@ static int
 fill_superblock (const struct config *c, struct member *const *members,
                  struct superblock *sb)
 {
-  uint8_t matrix[MAX_SLOTS * MAX_SLOTS / 4];
   uuid_bytes uuid[MAX_SLOTS];
   uint64_t least = UINT64_MAX, need, session;
 
@@ -304,8 +302,7 @@ fill_superblock (const struct config *c, struct member *const *members,
   }
   sb->code = c->code;
   sb->w = c->w;
-  code_parity (sb->code, sb->w, c->k, c->m, matrix);
-  sb->matrix_crc = crc32c (matrix, c->k * c->m);
+  sb->matrix_crc = code_parity_crc (sb->code, sb->w, c->k, c->m);
   sb->checksum = c->checksum;
   sb->consistency = c->consistency;
   sb->clean = true;

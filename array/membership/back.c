@@ -56,7 +56,7 @@ is_marked (const struct found *f, unsigned slot, const struct superblock *sb)
     membership_find (sb->device, &found_newest (f)->member_uuid);
   const uint64_t whole =
     dev != -1 && device_set_has (&r->self.active, dev) ? r->whole :
-    rules_whole (r, sb->device, sb->g.k + sb->g.m);
+    rules_whole (r, sb->device);
 
   return rules_covered (f, slot, &r->self.ballot, whole, r->seen, r->nr_seen);
 }

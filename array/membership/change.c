@@ -32,12 +32,10 @@ membership_start (struct membership *ms, const struct membership_decision *d,
                   const struct found *found, size_t nr, uint64_t session)
 {
   memset (ms, 0, sizeof *ms);
-  ms->k = d->sb.g.k;
-  ms->m = d->sb.g.m;
   ms->session = PLANTED ("member-session-same") ? 1 : session;
   ms->cur = d->sb.record;
   memcpy (ms->device, d->sb.device, sizeof ms->device);
-  sb_get_extent (&d->sb, &ms->extent);
+  sb_get_shape (&d->sb, &ms->shape);
   ms->in_force = d->in_force;
   ms->base = d->in_force || PLANTED ("member-base-of-winner") ?
     d->sb.record.self : d->sb.record.base;
@@ -94,10 +92,11 @@ count_kept (const struct device_set *a, const struct device_set *b)
   return device_set_count (&both);
 }
 
-/* NULL if a record with these active devices may follow cur, else why not. */
+/* NULL if a record of next_device, with these active devices, may follow cur,
+ * else why not.
+ */
 static const char *
-illegal (const struct membership *ms, const struct device *device,
-         const struct device_set *active)
+illegal (const struct membership *ms, const struct device_set *active)
 {
   const struct device_set *parent = &ms->cur.self.active;
   struct device_set added = device_set_minus (active, parent);
@@ -106,11 +105,11 @@ illegal (const struct membership *ms, const struct device *device,
   if (!device_set_empty (&added) && !device_set_empty (&gone) &&
       !PLANTED ("member-add-and-remove"))
     return "members are added and removed at once";
-  if (nr_bits (rules_slots (device, active)) < ms->k)
+  if (nr_bits (rules_slots (ms->next_device, active)) < ms->next_shape.k)
     return "fewer than k slots would remain: readd or replace a member first";
-  if (count_kept (active, parent) < ms->k)
+  if (count_kept (active, parent) < ms->cur.self.k)
     return "fewer than k members would remain: readd or replace one first";
-  if (count_kept (active, &ms->base.active) < ms->k &&
+  if (count_kept (active, &ms->base.active) < ms->base.k &&
       !PLANTED ("member-base-lost"))
     return "fewer than k members of the last record in force would remain: "
       "try again when the change in progress has ended";
@@ -122,18 +121,25 @@ static void
 propose (struct membership *ms, const struct device_set *active)
 {
   struct record *r = &ms->next;
+  struct sb_shape *shape = &ms->next_shape;
 
   purge (ms, ms->next_device, active);
   rules_settle_replaced (ms->next_device);
+  if ((rules_slots (ms->next_device, active) &
+       BIT (shape->k + shape->m - 1)) != 0 && !PLANTED ("parity-first-kept"))
+    shape->first = false;
   memset (r, 0, sizeof *r);
   if (PLANTED ("member-epoch-low"))
     ms->max_epoch = ms->cur.self.ballot.epoch;
   r->self.ballot.epoch = ++ms->max_epoch;
   r->self.ballot.session = ms->session;
   r->self.active = *active;
+  r->self.k = shape->k;
+  r->self.m = shape->m;
+  r->self.first = shape->first;
   r->parent = PLANTED ("member-parent-skipped") ? ms->base : ms->cur.self;
   r->base = PLANTED ("member-base-unproven") ? ms->cur.self : ms->base;
-  r->whole = rules_whole (&ms->cur, ms->device, ms->k + ms->m);
+  r->whole = rules_whole (&ms->cur, ms->device);
   r->nr_seen = ms->nr_seen;
   memcpy (r->seen, ms->seen, sizeof r->seen);
   rules_seen_add (ms->seen, &ms->nr_seen, &r->self.ballot);
@@ -147,7 +153,7 @@ static int
 begin (struct membership *ms, char *why)
 {
   struct device_set active = active_set (ms->next_device);
-  const char *what = illegal (ms, ms->next_device, &active);
+  const char *what = illegal (ms, &active);
   struct text t = { .buf = why };
 
   if (what != NULL) {
@@ -165,7 +171,7 @@ ready (struct membership *ms, char *why)
 
   if (ms->phase == MEMBERSHIP_IDLE) {
     memcpy (ms->next_device, ms->device, sizeof ms->device);
-    ms->next_extent = ms->extent;
+    ms->next_shape = ms->shape;
     return 0;
   }
   text_add (&t, ms->phase == MEMBERSHIP_STOPPED ?
@@ -193,6 +199,12 @@ has_target (const struct device *device, uint8_t slot)
     if (device[dev].state == DEVICE_REBUILDING && device[dev].slot == slot)
       return !PLANTED ("member-two-targets");
   return false;
+}
+
+static bool
+is_of_slot (const struct device *d, unsigned slot)
+{
+  return d->state != DEVICE_NONE && d->slot == slot;
 }
 
 static bool
@@ -262,7 +274,7 @@ membership_begin_open (struct membership *ms, const struct found *found,
 
   assert (ms->phase == MEMBERSHIP_IDLE);
   memcpy (ms->next_device, ms->device, sizeof ms->device);
-  ms->next_extent = ms->extent;
+  ms->next_shape = ms->shape;
   slots = rules_slots (ms->device, &ms->cur.self.active);
   for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
     open_device (&ms->next_device[dev], find_found (found, nr, dev), slots);
@@ -274,21 +286,15 @@ membership_begin_open (struct membership *ms, const struct found *found,
   propose (ms, &active);
 }
 
-int
-membership_begin_target (struct membership *ms, const uuid_bytes *uuid,
-                         uint8_t slot, bool by_bitmap, unsigned *dev,
-                         char *why)
+/* ready has been called. */
+static int
+add_target (struct membership *ms, const uuid_bytes *uuid, uint8_t slot,
+            bool by_bitmap, unsigned *dev, char *why)
 {
   struct text t = { .buf = why };
   int place = membership_find (ms->device, uuid);
   struct device_set named = named_set (ms);
 
-  if (ready (ms, why) == -1)
-    return -1;
-  if (slot != SLOT_NONE && has_target (ms->device, slot)) {
-    text_add (&t, "another member is being rebuilt for this slot");
-    return -1;
-  }
   for (unsigned i = 0; place == -1 && i < SB_MAX_DEVICES; i++)
     if (ms->device[i].state == DEVICE_NONE && !device_set_has (&named, i))
       place = i;
@@ -312,6 +318,22 @@ membership_begin_target (struct membership *ms, const uuid_bytes *uuid,
   };
   *dev = place;
   return begin (ms, why);
+}
+
+int
+membership_begin_target (struct membership *ms, const uuid_bytes *uuid,
+                         uint8_t slot, bool by_bitmap, unsigned *dev,
+                         char *why)
+{
+  struct text t = { .buf = why };
+
+  if (ready (ms, why) == -1)
+    return -1;
+  if (slot != SLOT_NONE && has_target (ms->device, slot)) {
+    text_add (&t, "another member is being rebuilt for this slot");
+    return -1;
+  }
+  return add_target (ms, uuid, slot, by_bitmap, dev, why);
 }
 
 int
@@ -355,25 +377,81 @@ membership_begin_activate (struct membership *ms,
   return begin (ms, why);
 }
 
-/* Any extent that a copy names was prepared on all members of its record, and
- * every one of them has accepted the record before.  So it does no harm if an
- * opener counts a record that was only proposed to some.  A slot without an
- * active member would come back without what was added.
- */
-int
-membership_begin_grow (struct membership *ms, const struct sb_extent *extent,
-                       char *why)
+/* ready, and nothing is lost or being rebuilt. */
+static int
+whole (struct membership *ms, char *why)
 {
   struct text t = { .buf = why };
 
   if (ready (ms, why) == -1)
     return -1;
-  if (nr_bits (rules_slots (ms->device, &ms->cur.self.active)) <
-      ms->k + ms->m || rebuilding (ms->device) || !ms->in_force) {
+  if ((nr_bits (rules_slots (ms->device, &ms->cur.self.active)) <
+       ballot_set_nr_slots (&ms->cur.self) && !PLANTED ("parity-degraded")) ||
+      rebuilding (ms->device) || !ms->in_force) {
     text_add (&t, "a member is lost, or is being rebuilt");
     return -1;
   }
-  ms->next_extent = *extent;
+  return 0;
+}
+
+/* What is added was prepared on all members of the record of any copy that
+ * names it, and every one of them has accepted the record before.  So it does
+ * no harm if an opener counts a record that was only proposed to some.  A slot
+ * without an active member would come back without what was added.
+ */
+int
+membership_begin_grow (struct membership *ms, const struct sb_shape *shape,
+                       char *why)
+{
+  if (whole (ms, why) == -1)
+    return -1;
+  ms->next_shape = *shape;
+  return begin (ms, why);
+}
+
+int
+membership_begin_parity (struct membership *ms, const uuid_bytes *uuid,
+                         uint32_t matrix_crc, unsigned *dev, char *why)
+{
+  struct text t = { .buf = why };
+  struct sb_shape *shape = &ms->next_shape;
+  const unsigned slot = ms->shape.k + ms->shape.m;
+
+  if (whole (ms, why) == -1)
+    return -1;
+  if (device_set_count (&ms->cur.self.active) > slot || slot >= MAX_SLOTS) {
+    text_add (&t, slot >= MAX_SLOTS ? "the array has as many members as it can"
+              : "a member is being replaced");
+    return -1;
+  }
+  shape->m++;
+  shape->fixed |= BIT (slot);
+  shape->first = true;
+  shape->matrix_crc = matrix_crc;
+  return add_target (ms, uuid, slot, false, dev, why);
+}
+
+int
+membership_begin_cancel (struct membership *ms, uint32_t matrix_crc, char *why)
+{
+  struct text t = { .buf = why };
+  struct sb_shape *shape = &ms->next_shape;
+  const unsigned slot = ms->shape.k + ms->shape.m - 1;
+
+  if (ready (ms, why) == -1)
+    return -1;
+  if (!ms->shape.first && !PLANTED ("parity-cancel-late")) {
+    text_add (&t, "no parity is being added");
+    return -1;
+  }
+  shape->m--;
+  shape->fixed &= ~BIT (slot);
+  shape->first = false;
+  shape->matrix_crc = matrix_crc;
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
+    if (is_of_slot (&ms->next_device[dev], slot) &&
+        !PLANTED ("parity-cancel-lists"))
+      ms->next_device[dev] = (struct device) { .slot = SLOT_NONE };
   return begin (ms, why);
 }
 
@@ -421,6 +499,23 @@ membership_begin_forget (struct membership *ms, unsigned dev, char *why)
 
 /* ---- failures and progress ------------------------------------------ */
 
+/* The record that adds a slot, or takes it back, is dropped: the members of the
+ * slot go with it, or stay.
+ */
+static void
+drop_shape (struct membership *ms)
+{
+  const unsigned slot = ms->shape.k + MIN (ms->shape.m, ms->next_shape.m);
+
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
+    if (ms->shape.m != ms->next_shape.m && !PLANTED ("parity-drop-lists") &&
+        (is_of_slot (&ms->next_device[dev], slot) ||
+         is_of_slot (&ms->device[dev], slot)))
+      ms->next_device[dev] = ms->device[dev];
+  if (!PLANTED ("parity-drop-keeps"))
+    ms->next_shape = ms->shape;
+}
+
 /* Propose next_device without the failed devices.  If one of them was active
  * in cur, additions wait: a change only adds or only removes.
  */
@@ -431,8 +526,8 @@ propose_without (struct membership *ms, struct device_set *failed,
   struct device_set active, lost;
   char why[MEMBERSHIP_TEXT_LEN];
 
-  /* That the array grows was accepted by no member, or is in cur too. */
-  ms->next_extent = ms->extent;
+  /* A new shape was accepted by no member, or is that of cur. */
+  drop_shape (ms);
   lost = device_set_and (failed, &ms->cur.self.active);
   if (!device_set_empty (&lost) && !PLANTED ("member-add-and-remove"))
     for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
@@ -448,12 +543,11 @@ propose_without (struct membership *ms, struct device_set *failed,
 }
 
 static bool
-enough_without (const struct membership *ms, const struct device_set *set,
-                const struct device_set *devs)
+enough_without (const struct ballot_set *set, const struct device_set *devs)
 {
-  const struct device_set left = device_set_minus (set, devs);
+  const struct device_set left = device_set_minus (&set->active, devs);
 
-  return device_set_count (&left) >= ms->k;
+  return device_set_count (&left) >= set->k;
 }
 
 bool
@@ -464,9 +558,8 @@ membership_can_lose (const struct membership *ms,
     ms->phase == MEMBERSHIP_ACCEPT;
 
   return ms->phase != MEMBERSHIP_STOPPED &&
-    enough_without (ms, &ms->cur.self.active, devs) &&
-    enough_without (ms, &ms->base.active, devs) &&
-    (!changing || enough_without (ms, &ms->next.self.active, devs));
+    enough_without (&ms->cur.self, devs) && enough_without (&ms->base, devs) &&
+    (!changing || enough_without (&ms->next.self, devs));
 }
 
 void
@@ -548,7 +641,7 @@ membership_accepted (struct membership *ms, const struct device_set *failed)
   if (device_set_empty (&lost) || !PLANTED ("member-accepted-dropped")) {
     ms->cur = ms->next;
     memcpy (ms->device, ms->next_device, sizeof ms->device);
-    ms->extent = ms->next_extent;
+    ms->shape = ms->next_shape;
   }
   ms->in_force = device_set_empty (&lost) || PLANTED ("member-base-early");
   if (ms->in_force)

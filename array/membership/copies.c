@@ -44,6 +44,8 @@ membership_create (struct superblock *sb, const uuid_bytes *uuid,
   r->self.ballot.epoch = 1;
   r->self.ballot.session = session;
   r->whole = 1;
+  r->self.k = sb->g.k;
+  r->self.m = sb->g.m;
   for (unsigned slot = 0; slot < sb->g.k + sb->g.m; slot++) {
     sb->device[slot].uuid = uuid[slot];
     sb->device[slot].state = DEVICE_ACTIVE;
@@ -64,7 +66,7 @@ membership_fill (const struct membership *ms, unsigned dev,
   memcpy (sb->device, coming ? ms->next_device : ms->device,
           sizeof sb->device);
   sb->record = coming ? ms->next : ms->cur;
-  sb_set_extent (sb, coming ? &ms->next_extent : &ms->extent);
+  sb_set_shape (sb, coming ? &ms->next_shape : &ms->shape);
   sb->member_uuid = sb->device[dev].uuid;
 }
 
@@ -196,8 +198,7 @@ membership_meet (struct membership *ms, struct found *f,
     dev->slot == SLOT_NONE ? FOUND_SPARE : FOUND_STALE;
   if (dev->slot < MAX_SLOTS)
     f->covered = rules_covered (f, dev->slot, &ms->cur.self.ballot,
-                                rules_whole (&ms->cur, ms->device,
-                                             ms->k + ms->m),
+                                rules_whole (&ms->cur, ms->device),
                                 ms->seen, ms->nr_seen);
   f->older = older_copy_step (f) < dev->step && !PLANTED ("copy-readd-ignored");
   f->covered &= !f->older;

@@ -93,7 +93,8 @@ struct membership_decision {
   int other[MAX_SLOTS];
   int target[MAX_SLOTS];
   unsigned nr_slots;    /* slots with an active member */
-  bool degraded;        /* nr_slots < k + m */
+  bool degraded;        /* another slot than one of added parity that never
+                         * had an active member has none */
 };
 
 /* Decide which of the found members to use.
@@ -175,20 +176,19 @@ enum membership_phase {
 
 /* Protected by the array lock.  Callers may read any field but change none. */
 struct membership {
-  unsigned k, m;
   uint64_t session;
   enum membership_phase phase;
 
   struct record cur;            /* the last record that reached ACCEPT */
   struct device device[SB_MAX_DEVICES];         /* its table */
-  struct sb_extent extent;      /* and how far the array has grown in it */
+  struct sb_shape shape;        /* and the array's shape in it */
   bool in_force;                /* cur is in force */
   struct ballot_set base;       /* the last record known to be in force */
 
   struct record next;           /* in PROPOSE and ACCEPT the next record; in
                                  * TELL a copy of cur */
   struct device next_device[SB_MAX_DEVICES];
-  struct sb_extent next_extent;
+  struct sb_shape next_shape;
 
   uint64_t max_epoch;           /* in any copy of any member seen */
   unsigned nr_seen;             /* every record in any of those copies, */
@@ -257,13 +257,30 @@ extern int membership_begin_remove (struct membership *ms,
 extern int membership_begin_forget (struct membership *ms, unsigned dev,
                                     char *why);
 
-/* The array grows to this extent, which has been prepared on every active
+/* The array grows to this shape, which has been prepared on every active
  * member, durably.  Refused unless every slot has an active member, no slot is
  * being rebuilt, and cur is in force.  If a member fails before the record is
- * accepted anywhere it does not grow: see ms->extent when the phase is IDLE.
+ * accepted anywhere it does not grow: see ms->shape when the phase is IDLE.
  */
 extern int membership_begin_grow (struct membership *ms,
-                                  const struct sb_extent *extent, char *why);
+                                  const struct sb_shape *shape, char *why);
+
+/* One more slot, for parity, with a blank member as its target.  matrix_crc is
+ * that of m + 1.  *dev is set to the target's place.  Refused as above, and
+ * while a slot has two active members.  If a member fails before the record is
+ * accepted anywhere, the array does not get the slot: see ms->shape when the
+ * phase is IDLE.
+ */
+extern int membership_begin_parity (struct membership *ms,
+                                    const uuid_bytes *uuid,
+                                    uint32_t matrix_crc, unsigned *dev,
+                                    char *why);
+
+/* Take that slot back, with all members of it, as long as none of them was
+ * active.  matrix_crc is that of m - 1.
+ */
+extern int membership_begin_cancel (struct membership *ms, uint32_t matrix_crc,
+                                    char *why);
 
 /* True if enough members remain without devs, in the record in force and in
  * the next one.
@@ -310,8 +327,8 @@ membership_accepted (struct membership *ms, const struct device_set *failed);
 extern enum membership_phase
 membership_told (struct membership *ms, const struct device_set *failed);
 
-/* Fill sb->device, sb->record, sb->member_uuid and how far the array has grown
- * for one member, with next in PROPOSE and ACCEPT, else cur.
+/* Fill sb->device, sb->record, sb->member_uuid and the array's shape for one
+ * member, with next in PROPOSE and ACCEPT, else cur.
  */
 extern void membership_fill (const struct membership *ms, unsigned dev,
                              struct superblock *sb);
@@ -347,7 +364,8 @@ extern int membership_meet (struct membership *ms, struct found *f,
 extern int membership_find (const struct device *device,
                             const uuid_bytes *uuid);
 
-/* R(a): how many of a active members must be present. */
+/* R(a): how many of a active members of a record with this k must be present.
+ */
 static inline unsigned
 membership_quorum (unsigned k, unsigned a)
 {

@@ -16,6 +16,7 @@
 
 #include "array/membership/older-copy.h"
 #include "array/membership/rules.h"
+#include "array/plan/code.h"
 #include "common/bits.h"
 #include "common/plant.h"
 
@@ -87,6 +88,31 @@ find_source (const struct found *found, size_t nr,
   return best;
 }
 
+/* The winner has other slots than the record that names it.  Those are only
+ * added and taken back at the end, and are parity; what a slot that is not
+ * there had is no member.
+ */
+static void
+take_slots (struct superblock *sb)
+{
+  const struct ballot_set *self = &sb->record.self;
+  const unsigned was = sb->g.k + sb->g.m, nr = ballot_set_nr_slots (self);
+  struct sb_shape shape;
+
+  sb_get_shape (sb, &shape);
+  if (was != nr && !PLANTED ("parity-m-of-source")) {
+    shape.m = self->m;
+    shape.fixed |= LOW_BITS (nr) & ~LOW_BITS (was);
+    shape.fixed &= LOW_BITS (nr);
+    shape.matrix_crc = code_parity_crc (sb->code, sb->w, shape.k, shape.m);
+  }
+  sb_set_shape (sb, &shape);
+  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
+    if (sb->device[dev].slot >= nr && sb->device[dev].slot != SLOT_NONE &&
+        !PLANTED ("parity-any-slot"))
+      sb->device[dev] = (struct device) { .slot = SLOT_NONE };
+}
+
 /* Make d->sb the winner's superblock from a copy that may only name it. */
 static void
 take_winner (struct membership_decision *d, const struct superblock *src,
@@ -99,6 +125,7 @@ take_winner (struct membership_decision *d, const struct superblock *src,
     return;
   r->self = ballot_equal (&r->parent.ballot, winner) ? r->parent : r->base;
   r->parent = r->base;
+  take_slots (&d->sb);
 
   /* Devices that the later record added are still targets.  Devices that it
    * dropped were `replaced', if there is another in the slot.
@@ -297,7 +324,7 @@ judge (struct found *f, const struct found *found, size_t nr,
   if (dev->slot < MAX_SLOTS && (!f->older || PLANTED ("copy-covered")))
     f->covered =
       rules_covered (f, dev->slot, &r->self.ballot,
-                     rules_whole (r, d->sb.device, d->sb.g.k + d->sb.g.m),
+                     rules_whole (r, d->sb.device),
                      r->seen, r->nr_seen);
   if (device_set_has (&r->self.active, f->dev))
     f->state = FOUND_STALE;
@@ -364,7 +391,7 @@ fill_slots (const struct found *found, size_t nr,
   d->nr_slots = 0;
   for (unsigned s = 0; s < MAX_SLOTS; s++)
     d->nr_slots += d->active[s] != -1;
-  d->degraded = d->nr_slots < d->sb.g.k + d->sb.g.m;
+  d->degraded = d->nr_slots < rules_counted_slots (&d->sb.record.self);
 }
 
 /* Count the devices of a set that were found, and those that are current.  An
@@ -389,7 +416,10 @@ count_quorum (const struct found *found, size_t nr,
               const struct membership_decision *d, struct quorum *q)
 {
   const struct record *r = &d->sb.record;
-  unsigned k = d->sb.g.k, m = d->sb.g.m, listed = 0, b;
+  const unsigned k = r->self.k;
+  const unsigned m = PLANTED ("parity-counts-at-once") ? r->self.m :
+    rules_counted_slots (&r->self) - k;
+  unsigned listed = 0, b;
 
   q->a = device_set_count (&r->self.active);
   q->need = PLANTED ("member-quorum-k") ? k : membership_quorum (k, q->a);
@@ -398,10 +428,13 @@ count_quorum (const struct found *found, size_t nr,
   q->ok = q->data && q->current >= q->need;
 
   /* With m >= k, the absent members can be as many as k.  Then more than k
-   * must be found, unless every active member is current.
+   * must be found, unless every active member is current.  A member of added
+   * parity that was never active can't know of them.
    */
   for (size_t i = 0; i < nr; i++)
-    listed += found[i].dev != -1 && !found[i].older;
+    listed += found[i].dev != -1 && !found[i].older &&
+      (!rules_is_first_slot (&r->self, d->sb.device[found[i].dev].slot) ||
+       PLANTED ("parity-new-counts"));
   if (m >= k && listed <= k && q->current < q->a) {
     q->need = MAX (q->need, k + 1);
     q->ok = false;
@@ -409,8 +442,8 @@ count_quorum (const struct found *found, size_t nr,
   q->base_ok = true;
   if (!d->in_force) {
     b = device_set_count (&r->base.active);
-    q->base_need =
-      PLANTED ("member-base-quorum-k") ? k : membership_quorum (k, b);
+    q->base_need = PLANTED ("member-base-quorum-k") ? k :
+      membership_quorum (r->base.k, b);
     q->base_need_current = b - MIN (b, q->base_need) + 1;
     count_set (found, nr, &r->base.active, &q->base_there,
                &q->base_current);

@@ -181,11 +181,10 @@ rules_seen_add (struct ballot *seen, unsigned *nr_seen, const struct ballot *r)
  * look covered.
  */
 uint64_t
-rules_whole (const struct record *r, const struct device *device,
-             unsigned nr_slots)
+rules_whole (const struct record *r, const struct device *device)
 {
-  if (nr_bits (rules_slots (device, &r->self.active)) == nr_slots &&
-      !PLANTED ("member-whole-kept"))
+  if (nr_bits (rules_slots (device, &r->self.active)) ==
+      ballot_set_nr_slots (&r->self) && !PLANTED ("member-whole-kept"))
     return MAX (r->self.ballot.epoch, r->whole);
   return r->whole;
 }
@@ -229,28 +228,30 @@ same_layout (const struct member_layout *a, const struct member_layout *b)
     a->region_len == b->region_len && a->data_off == b->data_off;
 }
 
-/* How far an array has grown is part of the record. */
 static bool
 same_extent (const struct superblock *a, const struct superblock *b)
 {
-  return !ballot_equal (&a->record.self.ballot, &b->record.self.ballot) ||
-    (a->g.size == b->g.size && a->l.data_len == b->l.data_len &&
-     a->l.nr_grown == b->l.nr_grown);
+  return a->g.size == b->g.size && a->l.data_len == b->l.data_len &&
+    a->l.nr_grown == b->l.nr_grown;
 }
 
 const char *
 rules_differs (const struct superblock *a, const struct superblock *b)
 {
-  if (a->g.k != b->g.k || a->g.m != b->g.m)
+  /* The shape is part of the record. */
+  const bool same =
+    ballot_equal (&a->record.self.ballot, &b->record.self.ballot);
+
+  if (a->g.k != b->g.k || (same && a->g.m != b->g.m))
     return "k or m";
   if (a->g.chunk != b->g.chunk)
     return "chunk size";
-  if (!same_extent (a, b))
+  if (same && !same_extent (a, b))
     return "size";
-  if (a->layout != b->layout || !same_layout (&a->l, &b->l))
+  if ((same && a->g.fixed != b->g.fixed) || !same_layout (&a->l, &b->l))
     return "layout";
   if (a->code != b->code || a->w != b->w || a->matrix_id != b->matrix_id ||
-      a->matrix_crc != b->matrix_crc)
+      (a->g.m == b->g.m && a->matrix_crc != b->matrix_crc))
     return "code";
   if (a->checksum != b->checksum || a->consistency != b->consistency)
     return "checksum or consistency";

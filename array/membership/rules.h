@@ -62,6 +62,22 @@ copy_is_accepted (unsigned copy)
 extern uint64_t rules_slots (const struct device *device,
                              const struct device_set *devs);
 
+/* The slots that must have an active member for the array to be whole: a member
+ * of added parity promises nothing before one was active.
+ */
+static inline unsigned
+rules_counted_slots (const struct ballot_set *b)
+{
+  return ballot_set_nr_slots (b) - b->first;
+}
+
+/* Is this the slot of such parity? */
+static inline bool
+rules_is_first_slot (const struct ballot_set *b, unsigned slot)
+{
+  return b->first && slot == ballot_set_nr_slots (b) - 1;
+}
+
 /* At least one of several active devices of a slot stays: a device only
  * counts as replaced while there is another that stays.
  */
@@ -94,7 +110,7 @@ extern void rules_seen_add (struct ballot *seen, unsigned *nr_seen,
  * force.
  */
 extern uint64_t rules_whole (const struct record *r,
-                             const struct device *device, unsigned nr_slots);
+                             const struct device *device);
 
 /* True if the dirty bitmap covers f for this slot.  self is the newest
  * record, whole its value from rules_whole, seen its list.
@@ -105,7 +121,7 @@ extern bool rules_covered (const struct found *f, unsigned slot,
 
 /* Compare two copies.  NULL if they describe the same array in the same way,
  * else the name of the difference.  Of different records one may be of before
- * the array has grown.
+ * the array has grown, or a member was added.
  */
 extern const char *rules_differs (const struct superblock *a,
                                   const struct superblock *b);

@@ -277,7 +277,7 @@ refuse_quorum (const struct found *found, size_t nr,
     text_add (&t, ", %u slots needed", d->sb.g.k);
   else if (policy == DEGRADED_REFUSE && d->degraded)
     text_add (&t, ", all %u slots needed with degraded=refuse",
-              d->sb.g.k + d->sb.g.m);
+              rules_counted_slots (&d->sb.record.self));
   else if (!q->ok)
     text_add (&t, ", %u needed", q->need);
   else

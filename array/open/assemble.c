@@ -23,7 +23,6 @@
 #include "array/plan/code.h"
 #include "array/stores/copies.h"
 #include "common/bits.h"
-#include "common/bytes/crc32c.h"
 #include "common/bytes/random.h"
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -389,10 +388,8 @@ check_keys (const struct config *c, const struct superblock *sb)
 static int
 check_version (const struct superblock *sb)
 {
-  uint8_t matrix[MAX_SLOTS * MAX_SLOTS / 4];
-
-  code_parity (sb->code, sb->w, sb->g.k, sb->g.m, matrix);
-  if (sb->matrix_crc != crc32c (matrix, sb->g.k * sb->g.m)) {
+  if (sb->matrix_crc !=
+      code_parity_crc (sb->code, sb->w, sb->g.k, sb->g.m)) {
     log_error ("the array was made with another generator matrix");
     return -1;
   }

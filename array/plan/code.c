@@ -4,6 +4,7 @@
  */
 
 #include "array/plan/code.h"
+#include "common/bytes/crc32c.h"
 
 const char *
 code_name (enum code code)
@@ -25,6 +26,15 @@ code_parity (enum code code, unsigned w, unsigned k, unsigned m,
     matrix_crs_parity (k, m, w, coef);
   else
     matrix_rs_parity (k, m, coef);
+}
+
+uint32_t
+code_parity_crc (enum code code, unsigned w, unsigned k, unsigned m)
+{
+  uint8_t coef[MAX_SLOTS * MAX_SLOTS / 4];
+
+  code_parity (code, w, k, m, coef);
+  return crc32c (coef, k * m);
 }
 
 struct matrix *

@@ -22,6 +22,9 @@ extern unsigned code_default_w (enum code code, unsigned k, unsigned m);
 /* The m x k parity rows. */
 extern void code_parity (enum code code, unsigned w, unsigned k, unsigned m,
                          uint8_t *coef);
+/* The crc32c of these m * k bytes, as a superblock has it. */
+extern uint32_t code_parity_crc (enum code code, unsigned w, unsigned k,
+                                 unsigned m);
 
 /* A matrix for cells of such an array.  With crs a packet is 4096 / w bytes
  * of a block, so that a row is made of whole code words and any run of blocks

@@ -28,7 +28,7 @@
 
 enum {
   DEVICE, NEXT, BALLOT, SETS, SEEN, LOST, LAYOUT, WRITE, ADOPT, BYTES, PAGE,
-  UNREADABLE, ABSENT, NR_KINDS
+  UNREADABLE, ABSENT, SHAPE, NR_KINDS
 };
 
 /* All else reads as zeroes. */
@@ -144,7 +144,6 @@ write_pages (unsigned i)
 static void
 begin_superblock (const uint8_t *head)
 {
-  uint8_t matrix[MAX_SLOTS * MAX_SLOTS / 4];
   uuid_bytes uuid[MAX_MEMBERS] = { 0 };
   uint64_t need;
 
@@ -160,8 +159,7 @@ begin_superblock (const uint8_t *head)
                       cur.consistency ? journal_min_ring_len (&cur.g) : 0, 0,
                       &cur.l, &need) == 0);
   cur.w = 8;
-  code_parity (cur.code, cur.w, cur.g.k, cur.g.m, matrix);
-  cur.matrix_crc = crc32c (matrix, cur.g.k * cur.g.m);
+  cur.matrix_crc = code_parity_crc (cur.code, cur.w, cur.g.k, cur.g.m);
   membership_create (&cur, uuid, 77);
   for (unsigned i = cur.g.k + cur.g.m; i < MAX_MEMBERS; i++) {
     cur.device[i].uuid = uuid[i];
@@ -232,7 +230,9 @@ static void
 next_record (const struct step *s)
 {
   struct record *r = &cur.record;
+  struct sb_shape shape;
 
+  sb_get_shape (&cur, &shape);
   add_seen (&r->self.ballot);
   if (s->a & 1)
     r->base = r->self;
@@ -243,6 +243,7 @@ next_record (const struct step *s)
   r->self.ballot.epoch = MIN (r->self.ballot.epoch + 1 + s->b % 3,
                               SB_MAX_EPOCH);
   r->self.ballot.session = s->v % 4 ? 77 : s->v;
+  sb_set_shape (&cur, &shape);
   cur.clean = s->a >> 3 & 1;
 }
 
@@ -285,6 +286,25 @@ set_layout (const struct step *s)
     return;
   cur.g = g;
   cur.l = l;
+}
+
+/* Parity that was added, to this record or to those before. */
+static void
+set_shape (const struct step *s)
+{
+  struct record *r = &cur.record;
+  struct ballot_set *set = s->a & 1 ? &r->base : &r->parent;
+  struct sb_shape shape;
+
+  sb_get_shape (&cur, &shape);
+  shape.m = 1 + s->b % 3;
+  shape.fixed = s->a & 2 ? BIT (shape.k + shape.m - 1) : 0;
+  shape.first = s->a & 4;
+  shape.matrix_crc = code_parity_crc (cur.code, cur.w, shape.k, shape.m);
+  set->m = s->v % 8;
+  set->first = s->a & 8;
+  sb_set_shape (&cur, &shape);
+  cur.paused = s->a & 16 && cur.incompat & SB_INCOMPAT_RESHAPED;
 }
 
 static void
@@ -344,6 +364,7 @@ carry_out (const struct step *s)
   case SETS: set_sets (s); break;
   case SEEN: fill_seen (s); break;
   case LAYOUT: set_layout (s); break;
+  case SHAPE: set_shape (s); break;
   case WRITE: write_members (s); break;
   case BYTES: change_copy (&disk[i], s); break;
   case PAGE: change_page (i, s); break;
@@ -518,7 +539,7 @@ fuzzing_seed (struct rng *r, uint8_t *data, size_t max)
   rng_fill (r, data, STEPS_HEAD);
   for (unsigned i = 0; i <= rng_below (r, 4); i++) {
     random_step (r, NR_KINDS, &s);
-    s.kind = rng_below (r, 8) ? DEVICE : LAYOUT;
+    s.kind = rng_below (r, 8) ? DEVICE : rng_below (r, 2) ? LAYOUT : SHAPE;
     size = step_put (data, size, &s);
     s = (struct step) { .kind = NEXT, .a = rng_below (r, 16), .v = 1 };
     size = step_put (data, size, &s);

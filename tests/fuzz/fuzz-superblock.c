@@ -104,6 +104,9 @@ use (const struct superblock *sb)
   for (unsigned slot = 0; slot < g->k + g->m; ++slot)
     assert (layout_slot (g, p.stripe, layout_role (g, p.stripe, slot))
             == slot);
+  assert (g->k == sb->record.self.k && g->m == sb->record.self.m);
+  assert (sb->record.base.k + sb->record.base.m <= MAX_SLOTS);
+  assert (sb->record.parent.k + sb->record.parent.m <= MAX_SLOTS);
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i) {
     const struct device *d = &sb->device[i];
 

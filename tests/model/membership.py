@@ -26,6 +26,7 @@
 
 import argparse
 import sys
+import time
 from collections import deque
 
 sys.dont_write_bytecode = True
@@ -151,11 +152,23 @@ WEAKER = [
 ]
 
 
-def run(size, without=(), limit=10**9):
+# Of the last one all states would take a minute.  In some of the first
+# ones force goes back to a slot with two members.
+DUMPED = [
+    ((1, 1, 0, 2, 1, ()), 10**9),
+    ((1, 1, 1, 2, 2, ()), 10**9),
+    ((2, 1, 1, 1, 2, ()), 10**9),
+    ((2, 2, 0, 2, 0, ()), 10**9),
+    ((1, 2, 0, 2, 0, ("force",)), 10**9),
+    ((2, 1, 0, 2, 1, ("force",)), 10**9),
+    ((2, 1, 1, 2, 2, ("force",)), 11000),
+]
+
+
+def new_model(size, without=()):
     k, m, extra, sessions, events, options = size
-    model = Model(k, m, extra, without=without,
-                  **{option: True for option in options})
-    return explore(model, sessions, events, limit)
+    return Model(k, m, extra, without=without,
+                 **{option: True for option in options})
 
 
 def describe(size):
@@ -165,103 +178,124 @@ def describe(size):
         "".join(", " + o for o in options))
 
 
-def tell(broken):
-    print("  %s, after:\n    %s" % (broken[0], "; ".join(broken[1])))
-
-
-def run_slice():
-    failed = False
-    for size in SLICE:
-        nr, broken = run(size)
-        print("%s: %d states%s" % (describe(size), nr,
-                                   ", BROKEN" if broken else ""), flush=True)
-        if broken:
-            tell(broken)
-            failed = True
-    for rules, size in WEAKER:
-        nr, broken = run(size, rules.split(","))
-        print("without %s, %s: %s" %
-              (rules, describe(size),
-               broken[0] if broken else "NOT DETECTED"), flush=True)
-        failed |= not broken
-    return 1 if failed else 0
-
-
-def dump():
+def dump_states(model, size, limit):
     """States, and the decision of every set of members.
 
-    state K M NR, the slot of each member, then for each member two
-    records, each "-" or r and epoch session active (of the record, its
+    state K M NR HIDES, the slot of each member, then for each member two
+    records, each "-" or r and epoch session active shape (of the record, its
     base, its parent), goes and the seen, then for each set of members:
     found MASK OPENS EPOCH SESSION KNOWN CURRENT GOES WHY, and what force
     goes back to if fewer than k are current: EPOCH SESSION KNOWN CURRENT, or
-    zeroes.
+    zeroes.  HIDES: with the second half of M4.  A shape is 0, or that of
+    parity/membership_parity.py.
     """
     def line(r):
         if r is None:
             return "-"
-        return "r %d %d %d %d %d %d %d %d %d %d %d %s" % (
-            r[:3] + r[3] + r[4] +
+        names = [c + (model.shape(c),) for c in (r[:3], r[3], r[4])]
+        return "r %d %d %d %d %d %d %d %d %d %d %d %d %d %d %s" % (
+            sum(names, ()) +
             (r[6], len(r[5]), " ".join("%d %d" % b for b in r[5])))
-    # Of the last one all states would take a minute.  In some of the first
-    # ones force goes back to a slot with two members.
-    for size, limit in [((1, 1, 0, 2, 1, ()), 10**9),
-                        ((1, 1, 1, 2, 2, ()), 10**9),
-                        ((2, 1, 1, 1, 2, ()), 10**9),
-                        ((2, 2, 0, 2, 0, ()), 10**9),
-                        ((1, 2, 0, 2, 0, ("force",)), 10**9),
-                        ((2, 1, 0, 2, 1, ("force",)), 10**9),
-                        ((2, 1, 1, 2, 2, ("force",)), 11000)]:
-        k, m, extra, sessions, events, options = size
-        model = Model(k, m, extra, **{o: True for o in options})
-        states = []
-        explore(model, sessions, events, limit, states)
-        for mem, writes, last in states:
-            print("state %d %d %d" % (k, m, model.nr))
-            print(*model.slot)
-            for i in range(model.nr):
-                print(line(mem[i][0]), line(mem[i][1]))
-            for found in range(1, model.all + 1):
-                if not all(mem[i][0] or mem[i][1] for i in bits(found)):
-                    continue
-                opens, w, known, base, current, goes, why = \
-                    model.decide(mem, found)
-                past = model.go_past(mem, found, w) \
-                    if why == "data" else None
-                print("found %d %d %d %d %d %d %d %s" % (
-                    found, opens, w[0], w[1], known, current, goes,
-                    why or "-"),
-                    *(past[0][:2] + (int(past[1]), past[3]) if past
-                      else (0, 0, 0, 0)))
+    states = []
+    explore(model, size[3], size[4], limit, states)
+    for mem, writes, last in states:
+        print("state %d %d %d %d" % (size[:2] + (model.nr, model.hides)))
+        print(*model.slot)
+        for i in range(model.nr):
+            print(line(mem[i][0]), line(mem[i][1]))
+        for found in range(1, model.all + 1):
+            if not all(mem[i][0] or mem[i][1] for i in bits(found)):
+                continue
+            opens, w, known, base, current, goes, why = \
+                model.decide(mem, found)
+            past = model.go_past(mem, found, w) \
+                if why == "data" else None
+            print("found %d %d %d %d %d %d %d %s" % (
+                found, opens, w[0], w[1], known, current, goes,
+                why or "-"),
+                *(past[0][:2] + (int(past[1]), past[3]) if past
+                  else (0, 0, 0, 0)))
 
 
-def main():
-    p = argparse.ArgumentParser()
-    p.add_argument("--run", nargs=5, type=int,
-                   metavar=("K", "M", "EXTRA", "SESSIONS", "EVENTS"))
-    p.add_argument("--without", default="",
-                   help="leave rules out: " + ", ".join(sorted(RULES)))
-    p.add_argument("--limit", type=int, default=10**9, metavar="STATES")
-    p.add_argument("--dump", action="store_true")
-    for option in ("force", "copies", "rot", "images"):
-        p.add_argument("--" + option, action="store_true")
-    args = p.parse_args()
-    without = [x for x in args.without.split(",") if x]
-    for rule in without:
-        if rule not in RULES:
-            p.error("no such rule: " + rule)
-    if args.dump:
-        return dump()
-    if not args.run:
-        return run_slice()
-    options = tuple(o for o in ("force", "copies", "rot", "images")
-                    if getattr(args, o))
-    nr, broken = run(tuple(args.run) + (options,), without, args.limit)
-    print("%d states%s" % (nr, ", BROKEN" if broken else ""))
-    if broken:
-        tell(broken)
-    return 1 if broken else 0
+class Command:
+    """What a model of sessions is run by.  new_model makes one of a size with
+    some rules left out, describe names a size."""
+    def __init__(self, new_model, describe, rules, options, extra="EXTRA"):
+        self.new_model, self.describe = new_model, describe
+        self.rules, self.options, self.extra = rules, options, extra
+
+    def run(self, size, without=(), limit=10**9):
+        return explore(self.new_model(size, without), size[3], size[4], limit)
+
+    def tell(self, broken):
+        print("  %s, after:\n    %s" % (broken[0], "; ".join(broken[1])))
+
+    def run_slice(self, sizes, weaker, traces):
+        failed = False
+        for size in sizes:
+            start = time.time()
+            nr, broken = self.run(size)
+            print("%s: %d states%s%s" % (
+                self.describe(size), nr, ", %.1f s" % (time.time() - start)
+                if traces else "", ", BROKEN" if broken else ""), flush=True)
+            if broken:
+                self.tell(broken)
+                failed = True
+        for rules, size in weaker:
+            start = time.time()
+            nr, broken = self.run(size, rules.split(","))
+            print("without %s, %s: %s%s" %
+                  (rules, self.describe(size),
+                   broken[0] if broken else "NOT DETECTED",
+                   ", %d states, %.1f s" % (nr, time.time() - start)
+                   if traces else ""), flush=True)
+            if broken and traces:
+                self.tell(broken)
+            failed |= not broken
+        return 1 if failed else 0
+
+    def parse(self, longer):
+        p = argparse.ArgumentParser()
+        p.add_argument("--run", nargs=5, type=int,
+                       metavar=("K", "M", self.extra, "SESSIONS", "EVENTS"))
+        p.add_argument("--without", default="",
+                       help="leave rules out: " + ", ".join(sorted(self.rules)))
+        p.add_argument("--limit", type=int, default=10**9, metavar="STATES")
+        p.add_argument("--dump", action="store_true")
+        if longer:
+            p.add_argument("--all", action="store_true",
+                           help="larger shapes too")
+        p.add_argument("--traces", action="store_true",
+                       help="say how each weakening breaks, and times")
+        for option in self.options:
+            p.add_argument("--" + option, action="store_true")
+        args = p.parse_args()
+        args.without = [x for x in args.without.split(",") if x]
+        for rule in args.without:
+            if rule not in self.rules:
+                p.error("no such rule: " + rule)
+        return args
+
+    def main(self, sizes, weaker, dumped, longer=None, weaker_longer=None):
+        args = self.parse(longer)
+        if args.dump:
+            for size, limit in dumped:
+                dump_states(self.new_model(size), size, limit)
+            return 0
+        if not args.run:
+            if longer and args.all:
+                sizes, weaker = sizes + longer, weaker + weaker_longer
+            return self.run_slice(sizes, weaker, args.traces)
+        options = tuple(o for o in self.options if getattr(args, o))
+        nr, broken = self.run(tuple(args.run) + (options,), args.without,
+                              args.limit)
+        print("%d states%s" % (nr, ", BROKEN" if broken else ""))
+        if broken:
+            self.tell(broken)
+        return 1 if broken else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(Command(new_model, describe, RULES,
+                     ("force", "copies", "rot", "images")).main(
+                         SLICE, WEAKER, DUMPED))

@@ -72,6 +72,8 @@ class Broken(Exception):
 
 
 class Rules:
+    hides = 0           # the second half of M4 is not asked
+
     def __init__(self, k, m, extra=0, without=(), force=False,
                  copies=False, images=False, rot=False):
         self.k, self.m, self.n = k, m, k + m
@@ -85,6 +87,14 @@ class Rules:
         self.all = (1 << self.nr) - 1
         self.nr_slots = [len({self.slot[i] for i in bits(mask)})
                          for mask in range(self.all + 1)]
+
+    def shape(self, name):
+        """Of a record: parity/membership_parity.py has others."""
+        return 0
+
+    def nr_of(self, name):
+        """The slots of a record."""
+        return self.n
 
     # ---- the rules ----------------------------------------------------
 
@@ -211,7 +221,7 @@ class Rules:
         out = 0
         for i in bits(current):
             acc = mem[i][1]
-            dropped = self.slots(newest[2]) == self.n and \
+            dropped = self.slots(newest[2]) == self.nr_of(newest) and \
                 not newest[2] >> i & 1
             if acc[:3] == newest[:3] or acc[:2] in newest[5] and not dropped:
                 out |= 1 << i

@@ -1,5 +1,5 @@
 #!/bin/bash
-# test-model-open: in each state of the membership protocol's model,
+# test-model-open: in each state of the models of membership,
 # array/membership decides as the model does.
 # run-tests: no-sanitizer timeout=1200
 # run-tests: fixed inputs=tests/model,array,common,raidmap,Makefile
@@ -9,7 +9,9 @@
 
 set -eu
 cd "$(dirname "$0")/../.."
-/usr/bin/python3 tests/model/membership.py --dump \
-  >"${TMPDIR:-/tmp}/membership-states"
-"${B:-build}/tests/test-membership-open" \
-  "${TMPDIR:-/tmp}/membership-states"
+states=${TMPDIR:-/tmp}/membership-states
+for model in membership parity/parity
+do
+  /usr/bin/python3 tests/model/$model.py --dump >"$states"
+  "${B:-build}/tests/test-membership-open" "$states"
+done

@@ -105,7 +105,7 @@ check_superblock (const struct geometry *g, const struct member_layout *l)
   struct superblock *sb = calloc (2, sizeof *sb), *back = sb + 1;
   uint8_t buf[SB_LEN];
   const char *why;
-  struct sb_extent e;
+  struct sb_shape e;
 
   assert_non_null (sb);
   random_superblock (&rng, sb);
@@ -122,16 +122,17 @@ check_superblock (const struct geometry *g, const struct member_layout *l)
   sb->incompat = SB_INCOMPAT_MULTIHOST;
   sb->checksum = l->table_len > 0;
   sb->consistency = l->ring_len > 0;
-  e = (struct sb_extent) { .size = g->size, .data_len = l->data_len,
-                           .nr_grown = l->nr_grown };
+  undo_shape (sb);
+  sb_get_shape (sb, &e);
+  e.nr_grown = l->nr_grown;
   memcpy (e.grown, l->grown, sizeof e.grown);
-  sb_set_extent (sb, &e);
+  sb_set_shape (sb, &e);
   sb->lost[SB_MAX_LOST_GROWN - 1] = (struct lost_blocks) { .mask = 1 };
   superblock_encode (sb, buf);
   assert_int_equal (superblock_decode (buf, sb->copy, back, &why), SB_OK);
   assert_memory_equal (&back->l, l, sizeof *l);
   assert_int_equal (back->lost[SB_MAX_LOST_GROWN - 1].mask, 1);
-  sb_get_extent (back, &e);
+  sb_get_shape (back, &e);
   assert_int_equal (e.size, g->size);
   assert_int_equal (e.nr_grown, l->nr_grown);
   assert_int_equal (back->incompat, SB_INCOMPAT_MULTIHOST |

@@ -125,6 +125,64 @@ test_slots (void **state)
     }
 }
 
+/* Fixed slots: by the text of raidmap/layout.h, with a list of the others. */
+static void
+check_fixed (const struct geometry *g)
+{
+  const unsigned n = g->k + g->m;
+  unsigned rotating[MAX_SLOTS], fixed[MAX_SLOTS], nr = 0, nr_fixed = 0;
+  struct geometry base = *g;
+
+  for (unsigned slot = 0; slot < n; ++slot)
+    if (g->fixed >> slot & 1)
+      fixed[nr_fixed++] = slot;
+    else
+      rotating[nr++] = slot;
+  base.m -= nr_fixed;
+  base.fixed = 0;
+  for (uint64_t s = 0; s <= 2 * n; ++s)
+    for (unsigned role = 0; role < n; ++role) {
+      const unsigned slot = role < nr ?
+        rotating[layout_slot (&base, s, role)] : fixed[role - nr];
+
+      assert_int_equal (layout_slot (g, s, role), slot);
+      assert_int_equal (layout_role (g, s, slot), role);
+    }
+}
+
+static void
+test_fixed (void **state)
+{
+  static const unsigned md[4][4] = {    /* left-symmetric-6, 2 + 2 */
+    { 0, 1, 2, 3 }, { 2, 0, 1, 3 }, { 1, 2, 0, 3 }, { 0, 1, 2, 3 },
+  };
+  struct geometry g;
+
+  for (unsigned i = 0; i < 3000; ++i) {
+    random_geometry (&rng, &g);
+    check_fixed (&g);
+  }
+  /* What is added at the end moves nothing. */
+  for (unsigned i = 0; i < 3000; ++i) {
+    random_geometry (&rng, &g);
+    if (g.k + g.m < MAX_SLOTS) {
+      struct geometry more = g;
+      const uint64_t s = rng_bits (&rng, 63);
+
+      more.fixed |= BIT (g.k + g.m);
+      more.m++;
+      for (unsigned role = 0; role < g.k + g.m; ++role)
+        assert_int_equal (layout_slot (&more, s, role),
+                          layout_slot (&g, s, role));
+      assert_int_equal (layout_slot (&more, s, g.k + g.m), g.k + g.m);
+    }
+  }
+  g = (struct geometry) { .k = 2, .m = 2, .fixed = 8 };
+  for (unsigned s = 0; s < 4; ++s)
+    for (unsigned role = 0; role < 4; ++role)
+      assert_int_equal (layout_slot (&g, s, role), md[s][role]);
+}
+
 /* Walk the array block by block: each address has one place, in order,
  * and the other way round.
  */
@@ -201,6 +259,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_md),
     cmocka_unit_test (test_slots),
+    cmocka_unit_test (test_fixed),
     cmocka_unit_test (test_bijection),
     cmocka_unit_test (test_pieces),
     cmocka_unit_test (test_nr_stripes),

@@ -31,6 +31,7 @@ make_good (struct superblock *sb)
                                 &sb->l, &need), 0);
   sb->consistency = CONSISTENCY_JOURNAL;
   sb->checksum = CHECKSUM_CRC32C;
+  sb_set_record_slots (&sb->record, 4, 2);
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i) {
     sb->device[i].uuid.b[0] = i + 1;
     sb->device[i].slot = SLOT_NONE;
@@ -196,6 +197,102 @@ test_record (void **state)
   REFUSED (sb.record.nr_seen = 3; sb.record.seen[2].epoch = UINT64_MAX);
 }
 
+/* Of added members. */
+static void
+test_slots (void **state)
+{
+  make_good (&good);
+#define RESHAPED                                                \
+  sb.incompat |= SB_INCOMPAT_RESHAPED; sb.layout = 1;           \
+  sb.g.fixed = 0x20; sb.record.self.first = true
+  ACCEPTED (RESHAPED);
+  assert_int_equal (back.g.fixed, 0x20);
+  assert_true (back.record.self.first && !back.record.base.first);
+  assert_int_equal (back.record.parent.m, 2);
+  REFUSED (RESHAPED; sb.incompat = 0);
+  REFUSED (RESHAPED; sb.layout = 0);
+  REFUSED (RESHAPED; sb.layout = 2);
+  REFUSED (RESHAPED; sb.g.fixed = 0);
+  REFUSED (RESHAPED; sb.g.fixed = 0x10);
+  REFUSED (RESHAPED; sb.g.fixed = 0x60);
+  REFUSED (RESHAPED; sb.g.fixed = 0x30);
+  REFUSED (sb.incompat = SB_INCOMPAT_RESHAPED);
+  REFUSED (sb.paused = true);
+  ACCEPTED (RESHAPED; sb.paused = true);
+  assert_true (back.paused);
+  sb = good;
+  sb.record.base.m = 1;
+  assert_non_null (superblock_check (&sb));
+  REFUSED (RESHAPED; sb.record.self.m = 3);
+  REFUSED (RESHAPED; sb.record.self.k = 3);
+
+  /* Before parity was added: the table has NEW in the last slot. */
+  ACCEPTED (RESHAPED; sb.record.base.m = 1);
+  ACCEPTED (RESHAPED; sb.record.base.m = 1;
+            device_set_add (&sb.record.base.active, 4));
+  REFUSED (RESHAPED; sb.record.base.m = 1;
+           device_set_add (&sb.record.base.active, 5));
+  ACCEPTED (RESHAPED; device_set_add (&sb.record.parent.active, 5));
+  REFUSED (RESHAPED; sb.record.parent.first = true;
+           device_set_add (&sb.record.parent.active, 5));
+  REFUSED (RESHAPED; sb.record.base.m = 0);
+  REFUSED (RESHAPED; sb.record.base.k = 0);
+  REFUSED (RESHAPED; sb.record.base.k = 63);
+  REFUSED (RESHAPED; sb.record.base.m = 1; sb.record.base.first = true);
+
+  /* Its member is active. */
+#define NEW_ACTIVE                                              \
+  sb.device[5].state = DEVICE_ACTIVE;                           \
+  device_set_add (&sb.record.self.active, 5)
+  REFUSED (RESHAPED; NEW_ACTIVE);
+  ACCEPTED (RESHAPED; NEW_ACTIVE; sb.record.self.first = false);
+
+  /* It was taken back: only the records before it know of it. */
+  ACCEPTED (sb.incompat = SB_INCOMPAT_RESHAPED; sb.record.parent.m = 3;
+            sb.record.parent.first = true);
+
+  /* There is less room for lost blocks. */
+  ACCEPTED (RESHAPED;
+            sb.lost[SB_MAX_LOST_RESHAPED - 1] =
+            (struct lost_blocks) { .mask = 1 });
+  sb.lost[SB_MAX_LOST_RESHAPED] = (struct lost_blocks) { .mask = 1 };
+  assert_non_null (superblock_check (&sb));
+}
+
+/* A flag of a record that only a newer version sets. */
+static void
+test_new_flags (void **state)
+{
+  static const unsigned at[] = { 512 + 30, 544 + 30, 576 + 30 };
+
+  make_good (&good);
+  ACCEPTED (RESHAPED);
+  for (unsigned i = 0; i < ARRAY_LEN (at); ++i) {
+    superblock_encode (&sb, buf);
+    buf[at[i]] |= 1;
+    memset (buf + 8, 0, 4);
+    put_le32 (buf + 8, crc32c (buf, SB_LEN));
+    assert_int_equal (superblock_decode (buf, good.copy, &back, NULL),
+                      SB_TOO_NEW);
+  }
+}
+
+/* Where the documentation says that they are. */
+static void
+test_golden_slots (void **state)
+{
+  make_good (&good);
+  ACCEPTED (RESHAPED; sb.paused = true; sb.record.base.m = 1;
+            sb.record.parent.k = 4; sb.record.parent.m = 3);
+  assert_int_equal (buf[32], 2);
+  assert_int_equal (buf[186], 1);
+  assert_int_equal (buf[194], 1);
+  assert_int_equal (get_le64 (buf + 408), 0x20);
+  assert_memory_equal (buf + 512 + 28, ((uint8_t[]) { 4, 2, 2, 0 }), 4);
+  assert_memory_equal (buf + 544 + 28, ((uint8_t[]) { 4, 1, 0, 0 }), 4);
+  assert_memory_equal (buf + 576 + 28, ((uint8_t[]) { 4, 3, 0, 0 }), 4);
+}
+
 static void
 test_scrub (void **state)
 {
@@ -244,6 +341,7 @@ fill_golden (struct superblock *s)
   s->record.self = (struct ballot_set) { { 9, 0x99 }, { { 0x14, 1 } } };
   s->record.base = (struct ballot_set) { { 7, 0x77 }, { { 4, 0 } } };
   s->record.parent = (struct ballot_set) { { 8, 0x88 }, { { 0, 1 } } };
+  sb_set_record_slots (&s->record, 3, 2);
   s->record.whole = 6;
   s->record.nr_seen = 2;
   s->record.seen[0] = (struct ballot) { 5, 0x55 };
@@ -341,6 +439,9 @@ main (void)
     cmocka_unit_test (test_areas),
     cmocka_unit_test (test_devices),
     cmocka_unit_test (test_record),
+    cmocka_unit_test (test_slots),
+    cmocka_unit_test (test_new_flags),
+    cmocka_unit_test (test_golden_slots),
     cmocka_unit_test (test_scrub),
     cmocka_unit_test (test_golden),
   };

@@ -161,7 +161,7 @@ static void
 test_reserved (void **state)
 {
   static const unsigned reserved[][2] = {
-    { 194, 196 },
+    { 195, 196 },
     { 1000, 1008 }, { 1009, 1024 },             /* there is no scrub */
     { 72 + 6, 72 + 32 },                        /* after "short" */
     { 616 + 3 * 16, 616 + 24 * 16 },            /* after three ballots */
@@ -201,6 +201,7 @@ test_canonical (void **state)
   random_superblock (&rng, &sb);
   memset (sb.device, 0, sizeof sb.device);
   memset (&sb.record, 0, sizeof sb.record);
+  undo_shape (&sb);
   sb.device[7].state = DEVICE_FAILED;
   sb.device[7].cursor = 4096;
   sb.device[7].by_bitmap = true;

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "array/plan/code.h"
 #include "common/bits.h"
 #include "tests/array/membership/membership-world.h"
 
@@ -117,7 +118,7 @@ static void
 begin_grow (struct world *w)
 {
   char why[MEMBERSHIP_TEXT_LEN] = "";
-  struct sb_extent e = w->ms.extent;
+  struct sb_shape e = w->ms.shape;
   const uint64_t chunk = 65536;
   bool grows;
 
@@ -135,6 +136,32 @@ begin_grow (struct world *w)
   walked.not_grown += !grows;
 }
 
+/* Parity is added, or what was begun of that is taken back. */
+static void
+begin_parity (struct world *w)
+{
+  char why[MEMBERSHIP_TEXT_LEN] = "";
+  const unsigned more = w->ms.shape.first ? w->m - 1 : w->m + 1;
+  const uint32_t crc = code_parity_crc (CODE_RS, 8, w->k, more);
+  unsigned i, dev;
+  bool may;
+
+  if (w->ms.shape.first) {
+    check (membership_begin_cancel (&w->ms, crc, why) == 0);
+    return;
+  }
+  if (w->m == PARITY_MAX || !new_disk (w, &i))
+    return;
+  may = is_regular (w) &&
+    device_set_count (&w->ms.cur.self.active) == w->k + w->m;
+  check (may == (membership_begin_parity (&w->ms,
+                                          &w->disk[i].sb[0].member_uuid, crc,
+                                          &dev, why) == 0));
+  if (may)
+    w->online |= 1u << i;
+  walked.parity += may;
+}
+
 void
 world_begin_something (struct world *w)
 {
@@ -144,7 +171,7 @@ world_begin_something (struct world *w)
   bool free;
   int dev;
 
-  switch (below (8)) {
+  switch (below (9)) {
   case 0:
     dev = world_find (w, DEVICE_ACTIVE);
     device_set_add (&devs, dev);
@@ -180,6 +207,10 @@ world_begin_something (struct world *w)
   case 6:
     begin_grow (w);
     break;
+  case 7:
+    if (w->adds_parity)
+      begin_parity (w);
+    break;
   default:
     break;
   }
@@ -213,7 +244,7 @@ world_begin_next (struct world *w)
       w->content[disk_of (w, &w->ms.device[dev])].missed = world_missed (w);
       if (!w->ms.device[dev].by_bitmap)
         w->content[disk_of (w, &w->ms.device[dev])].prepared =
-          added_by (&w->ms.extent);
+          added_by (&w->ms.shape);
       device_set_add (&devs, dev);
     }
   if (device_set_count (&devs) > 0)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/plan/code.h"
 #include "tests/array/membership/membership-members.h"
 
 void
@@ -22,6 +23,7 @@ members_superblock (struct superblock *sb, unsigned k, unsigned m)
   sb->g.m = m;
   sb->g.chunk = 65536;
   sb->w = 8;
+  sb->matrix_crc = code_parity_crc (CODE_RS, 8, k, m);
   if (layout_fit (&sb->g, 4u << 20, 0, 0, 0, &sb->l, &need) == -1)
     abort ();
 }

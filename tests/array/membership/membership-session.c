@@ -57,6 +57,18 @@ note_two (struct world *w)
       w->stays[slot] = MEMBERS_MAX;
 }
 
+/* How many slots the record in force has. */
+static void
+take_slots (struct world *w)
+{
+  const struct ballot_set *self = &w->ms.cur.self;
+
+  walked.taken_back += self->m < w->m;
+  walked.parity_active += w->first && self->m == w->m && !self->first;
+  w->m = self->m;
+  w->first = self->first;
+}
+
 /* Carry out the change under way.  False: crashed, or stopped. */
 static bool
 drive (struct world *w)
@@ -99,8 +111,9 @@ drive (struct world *w)
   check (w->ms.in_force);
   w->out |= w->leaving;
   w->leaving = 0;
-  check (added_by (&w->ms.extent) >= w->added);
-  w->added = added_by (&w->ms.extent);
+  check (added_by (&w->ms.shape) >= w->added);
+  w->added = added_by (&w->ms.shape);
+  take_slots (w);
   note_two (w);
   walked.in_force++;
   return true;
@@ -243,6 +256,8 @@ world_session (struct world *w, unsigned mask)
   w->crash = w->brief ? 2 + below (3) : 4 + below (12);
   w->fail = below (2) ? 1000 : 10;
   membership_start (&w->ms, &w->decision, w->found, nr, ++w->session);
+  w->m = w->ms.cur.self.m;
+  w->first = w->ms.cur.self.first;
   membership_begin_open (&w->ms, w->found, nr, below (4) > 0);
   check_out (w);
   if (!drive (w))
@@ -278,7 +293,7 @@ go_on (struct world *w, unsigned mask, struct ballot *last)
   w->leaving = 0;
   w->crash = w->fail = 1u << 31;
   membership_start (&w->ms, &w->decision, w->found, nr, ++w->session);
-  w->added = added_by (&w->ms.extent);  /* perhaps of before it has grown */
+  w->added = added_by (&w->ms.shape);  /* perhaps of before it has grown */
   membership_begin_open (&w->ms, w->found, nr, false);
   if (!drive (w))
     return false;

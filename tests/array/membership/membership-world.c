@@ -86,10 +86,10 @@ world_check_regions (const struct world *w, const struct content *c,
 static void
 check_open (struct world *w, size_t nr, bool image)
 {
-  struct sb_extent e;
+  struct sb_shape e;
   unsigned missed = 0;
 
-  sb_get_extent (&w->decision.sb, &e);
+  sb_get_shape (&w->decision.sb, &e);
   w->at = "extent";
   check (image || added_by (&e) >= w->added);
   for (size_t i = 0; i < nr; i++)

@@ -20,6 +20,7 @@
 
 #define REGIONS 8u              /* a cursor counts them, for bytes */
 #define GARBAGE 0u
+#define PARITY_MAX 4u           /* m, when parity was added */
 
 /* What is on a disk apart from the superblock. */
 struct content {
@@ -30,12 +31,13 @@ struct content {
 
 struct world {
   unsigned seed;                /* of this life */
-  unsigned k, m, nr;            /* nr disks */
+  unsigned k, m, nr;            /* nr disks; m of the session's last record */
   struct disk disk[MEMBERS_MAX];
   struct content content[MEMBERS_MAX];
   unsigned truth[REGIONS];      /* acknowledged */
   unsigned nr_writes, nr_uuids;
   uint64_t session;
+  bool first;                   /* likewise */
   /* While the record in force has two active members of a slot: the disk
    * that was read, so that it is the one that stays; else MEMBERS_MAX.
    */
@@ -51,6 +53,7 @@ struct world {
   unsigned online;              /* disks */
   unsigned crash, fail;         /* one in this many steps */
   bool brief;                   /* most of its sessions crash at once */
+  bool adds_parity;
 
   /* When members last opened, or tried to; and what is being checked. */
   struct found found[MEMBERS_MAX];
@@ -65,7 +68,8 @@ struct world {
 /* Counts over all arrays, to check that each event occurred. */
 extern struct walked {
   unsigned opens, refused, in_force, crashes, covered, cursors, replaced,
-    two, images, rotted, forked, grown, not_grown;
+    two, images, rotted, forked, grown, not_grown, parity, taken_back,
+    parity_active;
 } walked;
 
 /* A random number below n, from the seed. */
@@ -91,7 +95,7 @@ extern unsigned world_missed (const struct world *w);
 
 /* The bytes of data that growth has added. */
 static inline uint64_t
-added_by (const struct sb_extent *e)
+added_by (const struct sb_shape *e)
 {
   return e->nr_grown ? e->data_len - e->grown[0] : 0;
 }

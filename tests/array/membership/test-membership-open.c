@@ -1,5 +1,6 @@
 /* gpuraid: what opens and what does not: quorums, every reason to refuse,
- * and, given a file from tests/model/membership.py --dump, that the
+ * and, given a file from tests/model/membership.py --dump, or from
+ * tests/model/parity/parity.py, that the
  * decision is the model's.
  *
  *   test-membership-open [STATES]
@@ -374,13 +375,52 @@ test_create_cut_short (void **state)
 
 /* ---- against the model ---------------------------------------------- */
 
-static unsigned k, m, nr_members, slot[MEMBERS_MAX];
+static unsigned k, m, nr_members, hides, slot[MEMBERS_MAX];
 
-static bool
+/* What a record says of parity that was added. */
+enum { WIDE = 1, FIXED = 2, FIRST = 4, LISTS = 8 };
+
+/* Returns its shape. */
+static unsigned
 read_set (FILE *f, struct ballot_set *s)
 {
-  return fscanf (f, "%" SCNu64 " %" SCNu64 " %" SCNu64, &s->ballot.epoch,
-                 &s->ballot.session, &s->active.w[0]) == 3;
+  unsigned shape;
+
+  assert_int_equal (fscanf (f, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %u",
+                            &s->ballot.epoch, &s->ballot.session,
+                            &s->active.w[0], &shape), 4);
+  s->k = k;
+  s->m = m + (shape & WIDE ? 1 : 0);
+  s->first = shape & FIRST;
+  return shape;
+}
+
+static void
+set_shape (struct superblock *sb, unsigned shape)
+{
+  struct sb_shape s;
+
+  sb_get_shape (sb, &s);
+  s.m = sb->record.self.m;
+  s.fixed = shape & FIXED ? BIT (k + m) : 0;
+  s.matrix_crc += shape & WIDE ? 1 : 0;
+  sb_set_shape (sb, &s);
+}
+
+/* In the slot of added parity there is a target, if it lists one. */
+static void
+set_device (struct superblock *sb, unsigned j, unsigned shape, bool goes)
+{
+  const bool active = device_set_has (&sb->record.self.active, j);
+
+  if (slot[j] == k + m && !(shape & WIDE))
+    return;
+  sb->device[j] = (struct device) {
+    .uuid = members_uuid (j), .slot = slot[j],
+    .state = active ? DEVICE_ACTIVE :
+      slot[j] == k + m && shape & LISTS ? DEVICE_REBUILDING : DEVICE_MISSING,
+    .replaced = goes,
+  };
 }
 
 /* One record into two copies.  The first of all records is not always
@@ -392,15 +432,16 @@ read_record (FILE *f, unsigned i, bool accepted)
   struct superblock *sb = &disk[i].sb[accepted ? SB_A2 : SB_A1];
   struct record *r = &sb->record;
   char kind[2];
-  unsigned nr_seen, goes;
+  unsigned nr_seen, goes, shape;
 
   assert_int_equal (fscanf (f, "%1s", kind), 1);
   if (kind[0] == '-')
     return;
   *sb = identity;
   sb->member_uuid = members_uuid (i);
-  assert_true (read_set (f, &r->self) && read_set (f, &r->base) &&
-               read_set (f, &r->parent));
+  shape = read_set (f, &r->self);
+  read_set (f, &r->base);
+  read_set (f, &r->parent);
   assert_int_equal (fscanf (f, "%u %u", &goes, &nr_seen), 2);
   while (nr_seen-- > 0) {
     struct ballot *b = &r->seen[r->nr_seen++];
@@ -409,13 +450,9 @@ read_record (FILE *f, unsigned i, bool accepted)
                               &b->session), 2);
   }
   r->seen[r->nr_seen++] = (struct ballot) { 1, 999 };
+  set_shape (sb, shape);
   for (unsigned j = 0; j < nr_members; j++)
-    sb->device[j] = (struct device) {
-      .uuid = members_uuid (j), .slot = slot[j],
-      .state = device_set_has (&r->self.active, j) ? DEVICE_ACTIVE :
-        DEVICE_MISSING,
-      .replaced = goes >> j & 1,
-    };
+    set_device (sb, j, shape, goes >> j & 1);
   disk[i].result[accepted ? SB_A2 : SB_A1] = SB_OK;
   disk[i].result[accepted ? SB_B2 : SB_B1] = SB_OK;
   disk[i].sb[accepted ? SB_B2 : SB_B1] = *sb;
@@ -424,7 +461,8 @@ read_record (FILE *f, unsigned i, bool accepted)
 static void
 read_state (FILE *f)
 {
-  assert_int_equal (fscanf (f, "%u %u %u", &k, &m, &nr_members), 3);
+  assert_int_equal (fscanf (f, "%u %u %u %u", &k, &m, &nr_members, &hides),
+                    4);
   create (k, m);
   for (unsigned i = 0; i < MEMBERS_MAX; i++)
     for (unsigned c = 0; c < SB_NR_COPIES; c++)
@@ -494,11 +532,11 @@ read_found (FILE *f, size_t line)
     read_back (f, line, mask, true);
     return;
   }
-  for (unsigned s = 0; s < k + m; s++)
+  for (unsigned s = 0; s < MAX_SLOTS; s++)
     if (decision.other[s] != -1)
       other |= bit_of (&found[decision.other[s]]);
-  /* With m >= k the model asks for less. */
-  if (open && !decision.open && m >= k && nr_bits (mask) <= k)
+  /* With m >= k the model of k + m alone asks for less. */
+  if (open && !decision.open && !hides && m >= k && nr_bits (mask) <= k)
     open = false;
   if (open != decision.open ||
       epoch != decision.sb.record.self.ballot.epoch ||

@@ -71,6 +71,11 @@ class Parity(Model):
 
     # ---- what a record says ---------------------------------------------
 
+    hides = 1
+
+    def shape(self, name):
+        return shape_of(name)
+
     def nr_of(self, name):
         """The slots of a record."""
         return self.n + (1 if shape_of(name) & WIDE else 0)

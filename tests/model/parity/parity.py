@@ -20,6 +20,7 @@
 #       a slice, and every weakening
 #   tests/model/parity/parity.py --run K M NEW SESSIONS EVENTS
 #       [--without RULE,...] [--confirm] [--bitmap] [--replace]
+#   tests/model/parity/parity.py --dump       for test-membership-open
 #
 # NEW is how many members slot k + m can have.  membership_parity.py has
 # the rules.  --confirm has M18 too,
@@ -28,15 +29,13 @@
 #
 # SPDX-License-Identifier: BSD-3-Clause
 
-import argparse
 import sys
-import time
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(1, str(Path(__file__).resolve().parent.parent))
 
-from membership import explore    # noqa: E402
+from membership import Command    # noqa: E402
 from membership_rules import RULES as BASE_RULES    # noqa: E402
 from membership_parity import RULES, Parity    # noqa: E402
 from parity_bitmap import RULES as BITMAP_RULES, Bitmap    # noqa: E402
@@ -52,6 +51,14 @@ SLICE = [
     (2, 1, 1, 2, 1, ("bitmap",)),
     (2, 2, 1, 1, 1, ("confirm",)),
     (3, 2, 1, 1, 1, ()),
+]
+
+DUMPED = [
+    ((1, 1, 1, 1, 4, ()), 10**9),
+    ((1, 1, 1, 2, 2, ()), 3000),
+    ((1, 2, 1, 1, 3, ()), 3000),
+    ((2, 1, 1, 1, 3, ("confirm",)), 10**9),
+    ((2, 2, 1, 1, 2, ("confirm",)), 6000),
 ]
 
 # Each of these must be detected.
@@ -95,12 +102,11 @@ WEAKER_LONGER = [
 ]
 
 
-def run(size, without=(), limit=10**9):
+def new_model(size, without=()):
     k, m, extra, sessions, events, options = size
     kind = Bitmap if "bitmap" in options else Parity
-    model = kind(k, m, extra, without=without, confirm="confirm" in options,
-                 replace="replace" in options)
-    return explore(model, sessions, events, limit)
+    return kind(k, m, extra, without=without, confirm="confirm" in options,
+                replace="replace" in options)
 
 
 def describe(size):
@@ -110,64 +116,7 @@ def describe(size):
         "".join(", " + o for o in options))
 
 
-def tell(broken):
-    print("  %s, after:\n    %s" % (broken[0], "; ".join(broken[1])))
-
-
-def run_slice(traces, longer):
-    failed = False
-    for size in SLICE + (LONGER if longer else []):
-        start = time.time()
-        nr, broken = run(size)
-        print("%s: %d states%s%s" % (
-            describe(size), nr, ", %.1f s" % (time.time() - start)
-            if traces else "", ", BROKEN" if broken else ""), flush=True)
-        if broken:
-            tell(broken)
-            failed = True
-    for rules, size in WEAKER + (WEAKER_LONGER if longer else []):
-        start = time.time()
-        nr, broken = run(size, rules.split(","))
-        print("without %s, %s: %s%s" %
-              (rules, describe(size),
-               broken[0] if broken else "NOT DETECTED",
-               ", %d states, %.1f s" % (nr, time.time() - start)
-               if traces else ""), flush=True)
-        if broken and traces:
-            tell(broken)
-        failed |= not broken
-    return 1 if failed else 0
-
-
-def main():
-    p = argparse.ArgumentParser()
-    p.add_argument("--run", nargs=5, type=int,
-                   metavar=("K", "M", "NEW", "SESSIONS", "EVENTS"))
-    p.add_argument("--without", default="",
-                   help="leave rules out: " + ", ".join(
-                       sorted(RULES | BITMAP_RULES)))
-    p.add_argument("--limit", type=int, default=10**9, metavar="STATES")
-    p.add_argument("--confirm", action="store_true")
-    p.add_argument("--bitmap", action="store_true")
-    p.add_argument("--replace", action="store_true")
-    p.add_argument("--all", action="store_true", help="larger shapes too")
-    p.add_argument("--traces", action="store_true",
-                   help="say how each weakening breaks, and times")
-    args = p.parse_args()
-    without = [x for x in args.without.split(",") if x]
-    for rule in without:
-        if rule not in BASE_RULES | RULES | BITMAP_RULES:
-            p.error("no such rule: " + rule)
-    if not args.run:
-        return run_slice(args.traces, args.all)
-    options = tuple(o for o in ("confirm", "bitmap", "replace")
-                    if getattr(args, o))
-    nr, broken = run(tuple(args.run) + (options,), without, args.limit)
-    print("%d states%s" % (nr, ", BROKEN" if broken else ""))
-    if broken:
-        tell(broken)
-    return 1 if broken else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(Command(new_model, describe, BASE_RULES | RULES | BITMAP_RULES,
+                     ("confirm", "bitmap", "replace"), "NEW").main(
+                         SLICE, WEAKER, DUMPED, LONGER, WEAKER_LONGER))

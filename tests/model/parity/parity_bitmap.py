@@ -1,12 +1,12 @@
 # gpuraid: the model of added parity (membership_parity.py) with dirty bits: D2
 # and M19.
 #
-# The last part of a record is *whole*, the epoch of the last one with every slot
-# active.  There are two regions.  One is written again and again; the other was
-# written long ago, and never since.  What a member holds is DATA, all that was
-# acknowledged in the one, OLD, the content of the other, and MARK: the one is
-# marked as missed.  A member that comes back and is covered gets what is marked;
-# any other is rebuilt in full.
+# The last part of a record is *whole*, the epoch of the last one with every
+# slot active.  There are two regions.  One is written again and again; the
+# other was written long ago, and never since.  What a member holds is DATA, all
+# that was acknowledged in the one, OLD, the content of the other, and MARK: the
+# one is marked as missed.  A member that comes back and is covered gets what is
+# marked; any other is rebuilt in full.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 
