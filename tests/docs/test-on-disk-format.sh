@@ -24,6 +24,7 @@ def complain(what):
 def enums(path):
     """Name to value of every 'NAME = expression,' of a .c file."""
     known = dict(SB_MAX_DEVICES=96, SB_MAX_LOST_GROWN=16,
+                 SB_MAX_LOST_RESHAPED=15,
                  BITMAP_PAGE_WORDS=252)
     text = open(path).read()
     for name, expr in re.findall(r"^  ([A-Z0-9_]+) = ([^,]+),$", text, re.M):
