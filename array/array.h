@@ -115,6 +115,13 @@ extern int array_replace (struct array *a, const char *which,
 /* Add a spare.  Takes over target, also on failure. */
 extern int array_spare (struct array *a, struct member *target,
                         char why[ARRAY_WHY_LEN]);
+/* Add a parity member: m grows by one, and the array is as safe as before until
+ * a rebuild has filled it.  Takes over target, also on failure.
+ */
+extern int array_add_parity (struct array *a, struct member *target,
+                             char why[ARRAY_WHY_LEN]);
+/* Take that back, as long as it was not filled. */
+extern int array_cancel_parity (struct array *a, char why[ARRAY_WHY_LEN]);
 /* A member that was taken out or was missing is back: bring it up to date.
  * m: the member, open for writing and taken over, also on failure; or NULL if
  * the array has it open, but does not use it (array_has_idle): then path names

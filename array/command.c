@@ -12,6 +12,7 @@
 
 #include "array/change/grow.h"
 #include "array/change/join.h"
+#include "array/change/parity.h"
 #include "array/change/readd.h"
 #include "array/health/health.h"
 #include "array/health/outcome.h"
@@ -214,6 +215,47 @@ array_spare (struct array *a, struct member *target, char why[ARRAY_WHY_LEN])
   request_init (&r, a, REQUEST_COMMAND);
   r.command.kind = COMMAND_SPARE;
   return add_member (&r, target, why);
+}
+
+static int
+check_parity (struct array *a, bool cancel, char why[ARRAY_WHY_LEN])
+{
+  int err;
+
+  engine_lock (a);
+  err = parity_may_begin (a, cancel, why);
+  engine_unlock (a);
+  return err ? err : make_writable (a, array_make_writable, why);
+}
+
+int
+array_add_parity (struct array *a, struct member *target,
+                  char why[ARRAY_WHY_LEN])
+{
+  struct request r;
+  int err = check_parity (a, false, why);
+
+  if (err) {
+    member_close (target);
+    return err;
+  }
+  request_init (&r, a, REQUEST_COMMAND);
+  r.command.kind = COMMAND_PARITY;
+  return add_member (&r, target, why);
+}
+
+int
+array_cancel_parity (struct array *a, char why[ARRAY_WHY_LEN])
+{
+  struct request r;
+  int err = check_parity (a, true, why);
+
+  if (err)
+    return err;
+  request_init (&r, a, REQUEST_COMMAND);
+  r.command.kind = COMMAND_PARITY_CANCEL;
+  r.command.why = why;
+  return request_block (&r);
 }
 
 bool

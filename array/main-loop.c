@@ -73,9 +73,18 @@ rooms_grown (struct array *a)
       (*r)->grown (a);
 }
 
+static void
+rooms_reshaped (struct array *a)
+{
+  for (const struct room *const *r = rooms; *r; r++)
+    if ((*r)->reshaped)
+      (*r)->reshaped (a);
+}
+
 const struct engine_hooks main_loop_hooks = {
   .turn = rooms_turn,
   .last = op_start_jobs,
   .grown = rooms_grown,
+  .reshaped = rooms_reshaped,
   .carry = xfers_carry,
 };

@@ -41,6 +41,21 @@ line_size (const struct array *a)
   return sizeof (struct line) + a->g.k * sizeof (struct line_cell);
 }
 
+/* What operations may take of it. */
+static void
+share_cells (struct array *a)
+{
+  a->op_cells = cells_per_op (&a->g);
+  a->max_credit = MAX (3 * a->op_cells, a->nr_cells / 2);
+  a->max_held = a->nr_cells - a->max_credit;
+}
+
+bool
+cache_fits (const struct array *a, const struct geometry *g)
+{
+  return (uint64_t) a->nr_cells * a->cell_len >= cache_min_len (g);
+}
+
 void
 cache_size (struct array *a, uint64_t len)
 {
@@ -48,9 +63,7 @@ cache_size (struct array *a, uint64_t len)
   a->cell_blocks = a->cell_len / BLOCK_LEN;
   a->nr_bands = a->g.chunk / a->cell_len;
   a->nr_cells = MIN (len / a->cell_len, 1u << 24);
-  a->op_cells = cells_per_op (&a->g);
-  a->max_credit = MAX (3 * a->op_cells, a->nr_cells / 2);
-  a->max_held = a->nr_cells - a->max_credit;
+  share_cells (a);
   a->arena_len = round_up ((uint64_t) a->nr_cells * a->cell_len, 2 * MIB);
   a->nr_buckets = 64;
   while (a->nr_buckets < a->nr_cells)
@@ -535,4 +548,6 @@ cache_status (const struct array *a, struct array_status *st)
   st->cache_dirty = dirty_len (a);
 }
 
-const struct room room_cache = { .free = cache_free, .status = cache_status };
+const struct room room_cache = {
+  .free = cache_free, .status = cache_status, .reshaped = share_cells,
+};

@@ -72,6 +72,9 @@ extern const struct room room_cache;
 /* The least cache= for a geometry, in bytes. */
 extern uint64_t cache_min_len (const struct geometry *g);
 
+/* Is the cache that there is large enough for this geometry? */
+extern bool cache_fits (const struct array *a, const struct geometry *g);
+
 /* Set the sizes from len bytes (at least cache_min_len). */
 extern void cache_size (struct array *a, uint64_t len);
 /* Get the memory, after the fork.  0 or a positive errno. */

@@ -6,6 +6,7 @@
 #ifndef GPURAID_CHANGE_COMMAND_H
 #define GPURAID_CHANGE_COMMAND_H
 
+#include "array/array.h"
 #include "array/engine/completion.h"
 
 struct readd;
@@ -17,16 +18,20 @@ enum command_kind {
   COMMAND_REPLACE,              /* rebuild slot onto target */
   COMMAND_READD,                /* target came back */
   COMMAND_SPARE,                /* target becomes a spare */
+  COMMAND_PARITY,               /* target is one more, for parity */
+  COMMAND_PARITY_CANCEL,        /* that slot is taken back */
 };
 
 struct command {
   enum command_kind kind;
   struct member *target;        /* COMMAND_REPLACE, COMMAND_READD,
-                                 * COMMAND_SPARE: NULL once taken over */
+                                 * COMMAND_SPARE, COMMAND_PARITY: NULL once
+                                 * taken over */
   struct readd *back;           /* COMMAND_READD: what was read from it;
                                  * borrowed */
-  uuid_bytes uuid;              /* COMMAND_REPLACE, COMMAND_SPARE: the
-                                 * target's; COMMAND_FAIL without a seat */
+  uuid_bytes uuid;              /* COMMAND_REPLACE, COMMAND_SPARE,
+                                 * COMMAND_PARITY: the target's; COMMAND_FAIL
+                                 * without a seat */
   unsigned slot;                /* COMMAND_REPLACE */
   struct seat *seat;            /* COMMAND_FAIL */
   bool of_client;               /* COMMAND_WRITABLE: it also ends while the
@@ -40,5 +45,9 @@ struct command {
   struct completion whole;      /* its change is in force, or refused */
   struct list link;             /* in a->commands */
 };
+
+/* It has ended; NULL: there is none. */
+extern void command_end (struct array *a, struct command *cmd, int error,
+                         const char *why);
 
 #endif

@@ -9,6 +9,7 @@
 #include "array/change/grow.h"
 #include "array/change/internal.h"
 #include "array/change/join.h"
+#include "array/change/parity.h"
 #include "array/change/readd.h"
 #include "array/engine/consistency.h"
 #include "array/engine/state.h"
@@ -31,14 +32,14 @@ take_out (struct array *a, struct command *cmd)
   char name[SEAT_NAME_LEN];
 
   if (a->failed) {
-    change_finish (a, cmd, EIO, "the array has failed");
+    command_end (a, cmd, EIO, "the array has failed");
     return false;
   }
   cmd->already = s->m == NULL || s->state == SEAT_IDLE || s->failing;
   if (cmd->already)
     return true;
   if (!seat_can_fail (a, s)) {
-    change_finish (a, cmd, EINVAL, "fewer than k members would remain: readd "
+    command_end (a, cmd, EINVAL, "fewer than k members would remain: readd "
                    "or replace one first");
     return false;
   }
@@ -61,7 +62,7 @@ void
 change_no_space (struct array *a)
 {
   if (a->change && a->change->command && is_enough (a, a->change->command)) {
-    change_finish (a, a->change->command, 0, NULL);
+    command_end (a, a->change->command, 0, NULL);
     a->change->command = NULL;
   }
   list_for_each (l, &a->commands) {
@@ -70,7 +71,7 @@ change_no_space (struct array *a)
     if (!is_enough (a, cmd))
       continue;
     list_remove (&cmd->link);
-    change_finish (a, cmd, 0, NULL);
+    command_end (a, cmd, 0, NULL);
   }
 }
 
@@ -82,7 +83,7 @@ change_command (struct array *a, struct command *cmd)
   /* Don't queue it behind a change that may wait for a member. */
   if ((cmd->kind == COMMAND_WRITABLE && a->writable && !a->failed) ||
       is_enough (a, cmd))
-    change_finish (a, cmd, 0, NULL);
+    command_end (a, cmd, 0, NULL);
   else if (cmd->kind != COMMAND_FAIL || cmd->seat == NULL || take_out (a, cmd))
     list_move (&a->commands, &cmd->link);
 }
@@ -95,7 +96,7 @@ await_seat (struct array *a, struct command *cmd, struct seat *s,
   struct change *c;
 
   if (s == NULL) {
-    change_finish (a, cmd, EINVAL, why);
+    command_end (a, cmd, EINVAL, why);
     return;
   }
   c = change_new (a, CHANGE_TARGET, cmd);
@@ -111,10 +112,10 @@ end_fail (struct array *a, struct command *cmd)
     membership_find (a->membership.device, &cmd->uuid);
 
   if (cmd->seat)
-    change_finish (a, cmd, 0, NULL);
+    command_end (a, cmd, 0, NULL);
   else if (dev == -1 || a->membership.device[dev].state != DEVICE_MISSING ||
            a->membership.device[dev].slot != SLOT_NONE)
-    change_finish (a, cmd, EINVAL, "it is not missing any more");
+    command_end (a, cmd, EINVAL, "it is not missing any more");
   else {
     log_notice ("a spare that is missing is no spare any more, by command");
     change_new (a, CHANGE_FORGET, cmd)->dev = dev;
@@ -127,17 +128,17 @@ start_command (struct array *a, struct command *cmd)
   char why[MEMBERSHIP_TEXT_LEN] = "";
 
   if (a->failed && cmd->kind != COMMAND_WRITABLE) {
-    change_finish (a, cmd, EIO, "the array has failed");
+    command_end (a, cmd, EIO, "the array has failed");
     return;
   }
   switch (cmd->kind) {
   case COMMAND_WRITABLE:
     if (a->writable) {
-      change_finish (a, cmd, 0, NULL);
+      command_end (a, cmd, 0, NULL);
       return;
     }
     if (a->readonly || a->failed) {
-      change_finish (a, cmd, a->readonly ? EROFS : EIO, NULL);
+      command_end (a, cmd, a->readonly ? EROFS : EIO, NULL);
       return;
     }
     a->opening = true;
@@ -152,6 +153,9 @@ start_command (struct array *a, struct command *cmd)
     break;
   case COMMAND_SPARE:
     await_seat (a, cmd, join_spare (a, cmd, why), why);
+    break;
+  case COMMAND_PARITY: case COMMAND_PARITY_CANCEL:
+    parity_start (a, cmd);
     break;
   }
 }
@@ -220,6 +224,21 @@ start_grow (struct array *a)
   return true;
 }
 
+static bool
+start_parity (struct array *a)
+{
+  struct command *cmd;
+  struct seat *s;
+  struct change *c;
+
+  if (!parity_begin (a, &cmd, &s))
+    return false;
+  c = change_new (a, CHANGE_PARITY, cmd);
+  c->begun = true;
+  c->seat = s;
+  return true;
+}
+
 /* An opener that misses some members of a record can't know that it is in
  * force, and needs a quorum of its base too.  If the base has other members,
  * fewer may be lost than normal: m members that were just rebuilt could not
@@ -272,7 +291,7 @@ change_turn (struct array *a)
       start_command (a, list_item (l, struct command, link));
     else if (!a->writable || a->failed ||
              (!start_drop (a) && !start_activate (a) && !start_confirm (a) &&
-              !start_spare (a) && !start_grow (a)))
+              !start_spare (a) && !start_parity (a) && !start_grow (a)))
       return;
     if (a->change)
       change_step (a, &a->change->waiter);

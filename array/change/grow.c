@@ -66,14 +66,15 @@ shortest_size (const struct array *a)
   return s ? s->m->ops->size (s->m) : 0;
 }
 
-/* What must be over first, in one line; NULL: the array may grow. */
-static const char *
-obstacle (const struct array *a)
+const char *
+grow_obstacle (const struct array *a)
 {
   if (a->failed)
     return "the array has failed";
   if (a->stopping)
     return "the array stops";
+  if (a->sb.record.self.first)
+    return "parity is being added: wait until that has ended (gpuraid wait)";
   if (a->lost_slots)
     return "a slot has no active member: replace it, or take it again, first";
   if (a->irregular_slots)
@@ -84,6 +85,13 @@ obstacle (const struct array *a)
   if (lost_any (a))
     return "some blocks are lost: write them first";
   return NULL;
+}
+
+static const char *
+obstacle (const struct array *a)
+{
+  return a->ops_held ? "parity is being added: wait until that has ended" :
+    grow_obstacle (a);
 }
 
 static bool

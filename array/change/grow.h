@@ -17,6 +17,10 @@
 
 extern const struct room room_grow;
 
+/* What must be over before the array can grow, or gets a member more, in one
+ * line; NULL: nothing.
+ */
+extern const char *grow_obstacle (const struct array *a);
 /* Refuse what gains nothing before the array is written to: 0, or EINVAL and
  * why.  What is in the way may need it to be writable before it ends, as a
  * resync does.

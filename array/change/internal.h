@@ -18,6 +18,7 @@ enum change_kind {
   CHANGE_SPARE,                 /* a spare becomes a target */
   CHANGE_ACTIVATE,              /* rebuilt targets become active */
   CHANGE_GROW,                  /* with a larger data area */
+  CHANGE_PARITY,                /* with one more slot, or without it */
   CHANGE_CONFIRM,               /* repeat, with the last record as its base */
 };
 
@@ -25,7 +26,8 @@ struct change {
   struct waiter waiter;
   enum change_kind kind;
   struct command *command;      /* or NULL */
-  struct seat *seat;            /* CHANGE_REMOVE, CHANGE_TARGET, CHANGE_SPARE */
+  struct seat *seat;            /* CHANGE_REMOVE, CHANGE_TARGET, CHANGE_SPARE,
+                                 * CHANGE_PARITY: or NULL */
   unsigned slot;                /* CHANGE_SPARE */
   unsigned dev;                 /* CHANGE_FORGET */
   struct device_set devs;       /* CHANGE_ACTIVATE */
@@ -40,8 +42,5 @@ struct change {
 extern struct change *change_new (struct array *a, enum change_kind kind,
                                   struct command *cmd);
 extern void change_step (struct array *a, struct waiter *w);
-/* The command has ended; NULL: there is none. */
-extern void change_finish (struct array *a, struct command *cmd, int error,
-                           const char *why);
 
 #endif

@@ -14,26 +14,24 @@
 
 /* ---- commands ------------------------------------------------------------ */
 
-/* The record is begun last, as that can't be undone.  If it is refused the seat
- * is like one whose member was closed.
- */
 static struct seat *
-join (struct array *a, struct command *cmd, unsigned slot,
-      enum seat_state state, char why[MEMBERSHIP_TEXT_LEN])
+new_seat (struct array *a, char why[MEMBERSHIP_TEXT_LEN])
 {
   struct seat *s = seat_new (a, NULL, SB_MAX_DEVICES, SLOT_NONE, SEAT_IDLE);
 
   if (s == NULL && PLANTED ("replace-no-seat"))
     abort ();
-  if (s == NULL) {
+  if (s == NULL)
     snprintf (why, MEMBERSHIP_TEXT_LEN,
               "no room for another member: too many are open; start the "
               "server again");
-    return NULL;
-  }
-  if (membership_begin_target (&a->membership, &cmd->uuid, slot, false,
-                               &s->dev, why) == -1)
-    return NULL;
+  return s;
+}
+
+static struct seat *
+take (struct array *a, struct command *cmd, struct seat *s, unsigned slot,
+      enum seat_state state)
+{
   s->m = cmd->target;
   s->slot = slot;
   s->state = state;
@@ -41,6 +39,22 @@ join (struct array *a, struct command *cmd, unsigned slot,
   seats_changed (a);
   cmd->target = NULL;
   return s;
+}
+
+/* The record is begun last, as that can't be undone.  If it is refused the seat
+ * is like one whose member was closed.
+ */
+static struct seat *
+join (struct array *a, struct command *cmd, unsigned slot,
+      enum seat_state state, char why[MEMBERSHIP_TEXT_LEN])
+{
+  struct seat *s = new_seat (a, why);
+
+  if (s == NULL ||
+      membership_begin_target (&a->membership, &cmd->uuid, slot, false,
+                               &s->dev, why) == -1)
+    return NULL;
+  return take (a, cmd, s, slot, state);
 }
 
 struct seat *
@@ -60,6 +74,20 @@ join_spare (struct array *a, struct command *cmd,
             char why[MEMBERSHIP_TEXT_LEN])
 {
   return join (a, cmd, SLOT_NONE, SEAT_SPARE, why);
+}
+
+/* Its slot is there when the record is in force. */
+struct seat *
+join_parity (struct array *a, struct command *cmd, uint32_t crc,
+             char why[MEMBERSHIP_TEXT_LEN])
+{
+  struct seat *s = new_seat (a, why);
+
+  if (s == NULL ||
+      membership_begin_parity (&a->membership, &cmd->uuid, crc, &s->dev,
+                               why) == -1)
+    return NULL;
+  return take (a, cmd, s, a->n, SEAT_TARGET);
 }
 
 /* ---- use a spare --------------------------------------------------------- */

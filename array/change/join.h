@@ -25,6 +25,9 @@ extern struct seat *join_replace (struct array *a, struct command *cmd,
                                   char why[MEMBERSHIP_TEXT_LEN]);
 extern struct seat *join_spare (struct array *a, struct command *cmd,
                                 char why[MEMBERSHIP_TEXT_LEN]);
+/* Likewise that of one slot more.  crc: of the parity rows then. */
+extern struct seat *join_parity (struct array *a, struct command *cmd,
+                                 uint32_t crc, char why[MEMBERSHIP_TEXT_LEN]);
 
 /* A spare that is to be used now, and for which slot.  NULL: there is none. */
 extern struct seat *join_find_spare (const struct array *a, unsigned *slot);

@@ -23,6 +23,7 @@
 #include "array/change/grow.h"
 #include "array/change/internal.h"
 #include "array/change/join.h"
+#include "array/change/parity.h"
 #include "array/change/readd.h"
 #include "array/dirty/dirty.h"
 #include "array/engine/consistency.h"
@@ -43,18 +44,6 @@
  * and however long a change took, the next command need not wait longer.
  */
 #define REST_MAX_NS UINT64_C (1000000000)
-
-void
-change_finish (struct array *a, struct command *cmd, int error,
-               const char *why)
-{
-  if (cmd == NULL)
-    return;
-  cmd->whole.error = error;
-  if (cmd->why && why)
-    snprintf (cmd->why, ARRAY_WHY_LEN, "%s", why);
-  completion_end (a, &cmd->whole);
-}
 
 static struct device_set
 failing_devs (const struct array *a)
@@ -115,11 +104,14 @@ apply (struct array *a)
 {
   struct change *c = a->change;
   const struct device_set failing = failing_devs (a);
+  const char *why;
+  int error;
 
   if (c->kind == CHANGE_OPEN)
     tell_dropped (a);
   memcpy (a->sb.device, a->membership.device, sizeof a->sb.device);
   a->sb.record = a->membership.cur;
+  parity_follow (a);
   for (unsigned i = 0; i < a->nr_seats; i++)
     seat_follow (a, a->seat[i]);
   seats_changed (a);
@@ -154,13 +146,17 @@ apply (struct array *a)
     dirty_clear_missed (a);
   engine_run_waiters (a, &a->change_waiters);
   engine_run_waiters (a, &a->cell_waiters);
-  if (c->kind == CHANGE_TARGET && c->seat->state != SEAT_TARGET &&
+  if (c->kind == CHANGE_PARITY) {
+    error = parity_decided (a, &why);
+    command_end (a, c->command, error, why);
+  }
+  else if (c->kind == CHANGE_TARGET && c->seat->state != SEAT_TARGET &&
       c->seat->state != SEAT_SPARE)
-    change_finish (a, c->command, EIO, "the new member can't be written");
+    command_end (a, c->command, EIO, "the new member can't be written");
   else {
     if (c->command && c->command->kind == COMMAND_READD)
       readd_say (c->seat);
-    change_finish (a, c->command, 0, NULL);
+    command_end (a, c->command, 0, NULL);
   }
 }
 
@@ -168,13 +164,16 @@ static void
 give_up (struct array *a, int error, const char *why)
 {
   struct change *c = a->change;
+  const char *ignored;
 
   list_remove (&c->waiter.link);
   a->change = NULL;
   if (c->kind == CHANGE_GROW)
     grow_decided (a);
+  if (c->kind == CHANGE_PARITY)
+    (void) parity_decided (a, &ignored);
   engine_run_waiters (a, &a->change_waiters);
-  change_finish (a, c->command, error, why);
+  command_end (a, c->command, error, why);
 }
 
 /* ---- rounds ---------------------------------------------------------- */
@@ -309,8 +308,8 @@ begin (struct array *a, char *why)
     return membership_begin_remove (ms, &devs, DEVICE_FAILED, why);
   case CHANGE_SPARE:
     return membership_begin_use_spare (ms, c->seat->dev, c->slot, why);
-  case CHANGE_TARGET: case CHANGE_GROW:
-    return 0;           /* begun where the seat, or the extent, is known */
+  case CHANGE_TARGET: case CHANGE_GROW: case CHANGE_PARITY:
+    return 0;           /* begun where the seat, or the shape, is known */
   }
   return -1;
 }

@@ -114,6 +114,8 @@ struct engine_hooks {
   void (*last) (struct array *a);
   /* With the lock: the array has grown. */
   void (*grown) (struct array *a);
+  /* Likewise: it has more slots, or fewer. */
+  void (*reshaped) (struct array *a);
   /* Without it: submit these transfers. */
   void (*carry) (struct array *a, struct list *xfers, size_t nr);
 };

@@ -34,6 +34,10 @@ struct room {
   bool (*is_busy) (const struct array *a);
   /* The array has grown. */
   void (*grown) (struct array *a);
+  /* It has another m, a->n and a->g.  No operation is under way, and no
+   * transaction.
+   */
+  void (*reshaped) (struct array *a);
   /* Fill in what status says of it; *st was zeroes, and has the members. */
   void (*status) (const struct array *a, struct array_status *st);
 };

@@ -175,8 +175,12 @@ struct array {
   struct superblock sb;         /* devices and record belong to
                                  * array/change/run.c, how far the array has
                                  * grown to array/change/grow.c */
-  struct geometry g;            /* likewise the size */
-  unsigned n;                   /* k + m */
+  struct geometry g;            /* likewise the size; m and fixed belong to
+                                 * array/change/parity.c */
+  unsigned n;                   /* k + m, likewise */
+  struct geometry start_g;      /* of the start.  For data roles it is as good
+                                 * as g: added parity moves nothing.  Read by
+                                 * any thread */
   uint64_t first_len;           /* bytes of a member's data in the first part,
                                  * which are at sb.l.data_off */
   size_t cell_len;              /* bytes: min (chunk, 64 KiB) */
@@ -252,6 +256,7 @@ struct array {
     struct call call;
     struct news news;
   } idle;
+  bool ops_held;                /* no operation begins: array/change/parity.c */
   struct pool op_pool, xfer_pool, line_pool, part_pool, ticket_pool;
   struct pool store_pool;
   struct pools memory_pools;    /* of whole blocks */
@@ -383,6 +388,7 @@ struct array {
   } outcome;
 
   struct grow *grow;            /* array/change/grow.c */
+  struct parity *parity;        /* array/change/parity.c */
 
   /* Rebuild and resync: array/passes/pass.c; repairs: array/ops/repair.c. */
   struct pass *pass;

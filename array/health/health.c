@@ -29,7 +29,7 @@ enum array_state
 health (const struct array *a, unsigned *reasons)
 {
   *reasons = 0;
-  if (a->lost_slots)
+  if (a->lost_slots & ~seats_first_slot (a))
     *reasons |= ARRAY_WHY_MEMBERS;
   if (a->nr_unsynced > 0)
     *reasons |= a->writable ? ARRAY_WHY_RESYNC : ARRAY_WHY_RESYNC_PENDING;

@@ -13,6 +13,8 @@
 bool
 journal_is_held (const struct array *a)
 {
+  if (a->ops_held && list_empty (&a->ops))
+    return true;
   for (unsigned i = 0; i < a->nr_seats; i++) {
     const struct seat *s = a->seat[i];
 

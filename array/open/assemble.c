@@ -353,12 +353,24 @@ check_key (const char *key, uint64_t given, uint64_t is)
   return -1;
 }
 
+/* Parity may be added, or taken back: the m of before does until no record has
+ * it any more.
+ */
+static int
+check_m (const struct config *c, const struct superblock *sb)
+{
+  const struct record *r = &sb->record;
+
+  return c->m == 0 || c->m == r->base.m || c->m == r->parent.m ? 0 :
+    check_key ("m", c->m, sb->g.m);
+}
+
 /* Check the given keys against those of the array. */
 static int
 check_keys (const struct config *c, const struct superblock *sb)
 {
   if ((c->k && check_key ("k", c->k, sb->g.k) == -1) ||
-      (c->m && check_key ("m", c->m, sb->g.m) == -1) ||
+      check_m (c, sb) == -1 ||
       (c->chunk && check_key ("chunk", c->chunk, sb->g.chunk) == -1) ||
       (c->size && !(sb->l.nr_grown && c->size < sb->g.size) &&
        check_key ("size", c->size, sb->g.size) == -1) ||

@@ -223,6 +223,7 @@ op_len (const struct op *op)
  * there is no credit now.
  */
 extern void op_init (struct array *a);
+extern void op_reshaped (struct array *a);
 extern struct op *op_new (struct array *a, const struct op_type *type,
                           struct line *line);
 extern void op_free (struct array *a, struct op *op);

@@ -24,6 +24,8 @@ has_credit (const struct array *a, enum op_kind kind, unsigned credit)
   const unsigned one = a->op_cells, all = a->max_credit;
   const unsigned kept = a->out_credit == 0 ? one : 0;
 
+  if (a->ops_held)
+    return false;
   switch (kind) {
   case OP_ZERO: return true;    /* it needs no cells */
   case OP_OUT: return a->credit + credit <= all &&
@@ -59,12 +61,25 @@ credit_of (const struct array *a, enum op_kind kind, const struct line *line,
     MAX (a->op_cells / 4, cell_parts_init (a, parts, first, end - first));
 }
 
-void
-op_init (struct array *a)
+static void
+init_pool (struct array *a)
 {
   pool_init (&a->op_pool,
              sizeof (struct op) + a->n * sizeof (struct op_role),
              offsetof (struct op, rect));
+}
+
+void
+op_reshaped (struct array *a)
+{
+  pool_end (&a->op_pool);
+  init_pool (a);
+}
+
+void
+op_init (struct array *a)
+{
+  init_pool (a);
   list_init (&a->ops);
   list_init (&a->coding);
   list_init (&a->pause_waiters);

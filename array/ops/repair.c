@@ -73,6 +73,23 @@ repair_free (struct array *a)
   pool_end (&a->op_pool);
 }
 
+/* Those of a slot that was taken back are not needed. */
+static void
+repair_reshaped (struct array *a)
+{
+  op_reshaped (a);
+  list_for_each (l, &a->repairs) {
+    struct repair *rp = list_item (l, struct repair, link);
+
+    rp->roles &= LOW_BITS (a->n);
+    if (rp->roles == 0) {
+      list_remove (&rp->link);
+      a->nr_repairs--;
+      free (rp);
+    }
+  }
+}
+
 static bool
 repair_is_busy (const struct array *a)
 {
@@ -82,4 +99,5 @@ repair_is_busy (const struct array *a)
 const struct room room_ops = {
   .init = repair_init, .free = repair_free, .turn = repair_turn,
   .wants_tick = repair_is_busy, .is_busy = repair_is_busy,
+  .reshaped = repair_reshaped,
 };

@@ -43,7 +43,7 @@ find_step (const struct array *a, const struct request *r, struct step *s)
   struct piece p;
   uint64_t pos;
 
-  layout_piece (&a->g, r->off, r->len, &p);
+  layout_piece (&a->start_g, r->off, r->len, &p);
   *s = (struct step) {
     .from = STEP_SEAT, .role = p.role, .len = r->len, .buf = r->buf,
     .no = p.stripe * a->nr_bands + p.chunk_off / a->cell_len,
@@ -83,7 +83,7 @@ unlocked_start (struct request *r)
   if (r->phase != R_START || r->all_ops || r->pos > 0 ||
       !find_step (a, r, s))
     return false;
-  slot = layout_slot (&a->g, line_stripe (a, s->no), s->role);
+  slot = layout_slot (&a->start_g, line_stripe (a, s->no), s->role);
   if (!unlocked_is_open (a, slot))
     return false;
   if (!line_is_absent (a, s->no) && !PLANTED ("unlocked-passes-line"))

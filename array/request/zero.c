@@ -42,6 +42,10 @@ zero_stripes (struct array *a, struct request *r, uint64_t first,
     request_wait (r, &a->zero_waiters);
     return;
   }
+  if (a->ops_held) {
+    request_wait (r, &a->cell_waiters);
+    return;
+  }
   r->batch_end = last * stripe_len (a) - r->off;
   r->phase = R_ZERO;
   if (!op_zero (a, &r->stable, line0, line1, r->flags & ARRAY_TRIM))

@@ -16,7 +16,7 @@
 const char *
 seat_name (const struct seat *s, char buf[SEAT_NAME_LEN])
 {
-  if (s->slot < s->a->n)
+  if (s->slot != SLOT_NONE)
     snprintf (buf, SEAT_NAME_LEN, "slot %u: %s", s->slot, s->m->path);
   else
     snprintf (buf, SEAT_NAME_LEN, "spare: %s", s->m->path);

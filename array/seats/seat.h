@@ -116,6 +116,15 @@ seat_io_add (struct seat_io *io, uint64_t bytes, uint64_t ns)
   atomic_fetch_add_explicit (&io->ns, ns, memory_order_relaxed);
 }
 
+/* The slot of added parity that no member of was active yet, as a mask: it
+ * promises nothing.
+ */
+static inline uint64_t
+seats_first_slot (const struct array *a)
+{
+  return a->sb.record.self.first ? BIT (a->n - 1) : 0;
+}
+
 /* Slots with an active seat that is not failing. */
 extern unsigned nr_good_slots (const struct array *a);
 

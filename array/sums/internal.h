@@ -16,8 +16,16 @@ struct sums_page {
   _Atomic uint64_t no;
   _Atomic uint64_t open;        /* of those loaded: clients' threads may look at
                                  * their entries without the array lock */
-  struct table_entry *entry;    /* k + m pages; constant, also when it becomes
-                                 * another page */
+  struct table_entry *entry;    /* of the slots that there were when it was
+                                 * made; constant, also when it becomes another
+                                 * page */
+
+  /* Likewise constant, except in slots.c. */
+  unsigned nr_first;            /* those slots */
+  unsigned nr_slots;            /* with those added since: their entries: */
+  struct table_entry *added[SUMS_MAX_ADDED];
+  uint64_t *counter;            /* per slot: of the stored page */
+  uint64_t *seq;                /* per slot: of the newest change */
 
   /* All that follows is for this page alone. */
   struct list link;             /* in sums->unused if it may be taken for
@@ -57,9 +65,6 @@ struct sums_page {
   unsigned stores;              /* under way */
   uint64_t stored_gen;          /* a->flush_gen when it was last stored */
   struct list waiters;          /* for a load or store */
-
-  uint64_t *counter;            /* k + m: of the stored page */
-  uint64_t *seq;                /* k + m: of the newest change */
 };
 
 /* From now on they may not.  Before the slots of a page that are loaded become
@@ -132,7 +137,8 @@ sums_bucket (const struct sums *s, uint64_t page_no)
 static inline struct table_entry *
 sums_entries (const struct sums_page *p, unsigned slot)
 {
-  return p->entry + slot * limits.table_page_entries;
+  return slot < p->nr_first ? p->entry + slot * limits.table_page_entries :
+    p->added[slot - p->nr_first];
 }
 
 /* The bytes of member data that a page covers, from data_off. */
@@ -205,13 +211,19 @@ extern void sums_hole_born (struct sums *s, uint64_t page_no);
  */
 extern uint64_t sums_hole_after (const struct sums *s, uint64_t row);
 
+/* array/sums/slots.c: the array has more slots, or fewer. */
+extern void sums_reshaped (struct array *a);
+extern void sums_page_free (struct sums_page *p);
+/* The same entry for all blocks of a slot. */
+extern void sums_set_all (struct sums_page *p, unsigned slot,
+                          struct table_entry e);
+
 /* Forget what was in memory of slots that have new members. */
 extern void sums_forget_slots (struct array *a);
 
-/* array/sums/trust.c: the same entry for all blocks of a slot. */
-extern void sums_set_all (struct sums_page *p, unsigned slot,
-                          struct table_entry e);
-/* All are lost, as far as it is known; those beyond the data are zeroes. */
+/* array/sums/trust.c: all are lost, as far as it is known; those beyond the
+ * data are zeroes.
+ */
 extern void sums_no_entries (const struct array *a, struct sums_page *p,
                              unsigned slot);
 /* One place is bad: it is stored again. */

@@ -71,7 +71,7 @@ sums_init (struct array *a, const struct config *c, const struct assembly *as)
   list_init (&s->flush_waiter.link);
   s->may_store = a->mark_open;
   s->flush_waiter.run = flushed;
-  for (unsigned slot = 0; slot < a->n; slot++)
+  for (unsigned slot = 0; slot < MAX_SLOTS; slot++)
     s->seed[slot] = table_seed (&a->sb.array_uuid, slot);
   return s->bucket ? 0 : -1;
 }
@@ -86,7 +86,7 @@ sums_free (struct array *a)
   for (unsigned b = 0; s->bucket && b < s->nr_buckets; b++)
     for (struct sums_page *p = s->bucket[b], *next; p; p = next) {
       next = p->hash_next;
-      free (p);
+      sums_page_free (p);
     }
   free (s->bucket);
   free (s);
@@ -149,8 +149,20 @@ new_page (const struct array *a)
   if (p == NULL)
     return NULL;
   p->open = 0;
-  p->entry = (struct table_entry *) ((uint64_t *) (p + 1) + 2 * a->n);
+  p->nr_first = p->nr_slots = a->n;
+  p->counter = (uint64_t *) (p + 1);
+  p->seq = p->counter + a->n;
+  p->entry = (struct table_entry *) (p->seq + a->n);
   return p;
+}
+
+static void
+clear_slots (struct sums_page *p)
+{
+  memset (p->counter, 0, p->nr_slots * sizeof *p->counter);
+  memset (p->seq, 0, p->nr_slots * sizeof *p->seq);
+  for (unsigned slot = 0; slot < p->nr_slots; slot++)
+    sums_set_all (p, slot, (struct table_entry) { 0, 0 });
 }
 
 /* NULL: all are in use.  Where nothing can be stored any more there may be
@@ -173,9 +185,8 @@ get (struct array *a, struct sums *s, uint64_t no)
     return NULL;
   }
   /* A thread without the lock may still look at what the page was. */
-  memset ((char *) p + shared, 0, page_len (a->n) - shared);
-  p->counter = (uint64_t *) (p + 1);
-  p->seq = p->counter + a->n;
+  memset ((char *) p + shared, 0, sizeof *p - shared);
+  clear_slots (p);
   p->no = no;
   p->dirty_seq = UINT64_MAX;
   list_init (&p->link);
@@ -478,10 +489,10 @@ give_birth (const struct array *a, struct sums_page *p, uint64_t seq)
   p->blank = p->empty = 0;
   p->again = LOW_BITS (a->n);
   p->loaded = LOW_BITS (a->n);
-  memset (p->entry, 0,
-          a->n * limits.table_page_entries * sizeof p->entry[0]);
-  for (unsigned slot = 0; slot < a->n; slot++)
+  for (unsigned slot = 0; slot < a->n; slot++) {
+    sums_set_all (p, slot, (struct table_entry) { 0, 0 });
     p->seq[slot] = seq;
+  }
   return LOW_BITS (a->n);
 }
 

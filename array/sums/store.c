@@ -521,4 +521,5 @@ sums_tick (struct array *a, uint64_t now)
 
 const struct room room_sums = {
   .init = sums_init, .free = sums_free, .turn = sums_turn, .tick = sums_tick,
+  .reshaped = sums_reshaped,
 };

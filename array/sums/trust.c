@@ -20,13 +20,6 @@
 #include "common/log.h"
 #include "common/plant.h"
 
-void
-sums_set_all (struct sums_page *p, unsigned slot, struct table_entry e)
-{
-  for (unsigned i = 0; i < limits.table_page_entries; i++)
-    sums_entries (p, slot)[i] = e;
-}
-
 /* Entries beyond the data stay zeroes: the array may grow. */
 void
 sums_no_entries (const struct array *a, struct sums_page *p, unsigned slot)

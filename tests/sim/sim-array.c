@@ -301,7 +301,7 @@ sim_array_open (struct sim_array *sa, uint64_t which,
   }
   free (sa->written);
   sa->written = NULL;
-  sim_array_note_size (sa);
+  sim_array_note_shape (sa);
   if (sa->save_ns)
     sa->a->save_ns = sa->save_ns;
   if (sa->clear_ns)
@@ -322,13 +322,15 @@ sim_array_open (struct sim_array *sa, uint64_t which,
 }
 
 void
-sim_array_note_size (struct sim_array *sa)
+sim_array_note_shape (struct sim_array *sa)
 {
   const uint64_t had = sa->written ? sa->l.data_len / BLOCK_LEN : 0;
   const uint64_t has = sa->a->sb.l.data_len / BLOCK_LEN;
 
+  if (sa->g.m != sa->a->g.m)
+    sim_array_end_check (sa);
   sa->l = sa->a->sb.l;
-  sa->g.size = sa->a->g.size;
+  sa->g = sa->a->g;
   sa->nr_stripes = layout_nr_stripes (&sa->g);
   sa->written = realloc (sa->written, has * sizeof *sa->written);
   assert (sa->written != NULL);
@@ -365,7 +367,7 @@ sim_array_stop (struct sim_array *sa)
     return false;
   for (unsigned slot = 0; slot < sa->a->n; slot++)
     sa->at[slot] = sim_array_disk_at (sa, slot);
-  sim_array_note_size (sa);     /* it may have grown while it stopped */
+  sim_array_note_shape (sa);     /* it may have grown while it stopped */
   /* It would flush once more, blocking, what can't be written out. */
   sa->a->writable = false;
   array_free (sa->a);

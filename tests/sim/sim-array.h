@@ -214,8 +214,16 @@ extern void sim_array_init_spare (struct sim_request *q, struct sim_array *sa,
  * it crashed meanwhile.
  */
 extern int sim_array_grow (struct sim_array *sa);
-/* It has grown: note how large it is.  Also done when it is opened. */
-extern void sim_array_note_size (struct sim_array *sa);
+/* It has grown, or has another m: note that.  Also done when it is opened. */
+extern void sim_array_note_shape (struct sim_array *sa);
+
+/* Add a disk as a parity member, and take that back.  Blocking: 0, a positive
+ * errno with sa->said, or -1 when it crashed meanwhile.
+ */
+extern int sim_array_add_parity (struct sim_array *sa, unsigned disk);
+extern int sim_array_cancel_parity (struct sim_array *sa);
+extern void sim_array_init_parity (struct sim_request *q, struct sim_array *sa,
+                                   unsigned disk);
 
 /* Take a disk again that was in use before.  init: false if it can't be opened,
  * or is refused before the array is asked.

@@ -70,6 +70,7 @@ sim_array_end_check (struct sim_array *sa)
   if (sa->check.coder)
     coder_free (sa->check.coder);
   free (sa->check.cells);
+  memset (&sa->check, 0, sizeof sa->check);
 }
 
 /* The blocks [b0, b0 + nr) of a stripe, of these roles. */

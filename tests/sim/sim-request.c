@@ -341,6 +341,52 @@ sim_array_init_spare (struct sim_request *q, struct sim_array *sa,
   init_new (q, sa, COMMAND_SPARE, disk);
 }
 
+void
+sim_array_init_parity (struct sim_request *q, struct sim_array *sa,
+                       unsigned disk)
+{
+  init_new (q, sa, COMMAND_PARITY, disk);
+}
+
+static int
+run_parity (struct sim_request *q)
+{
+  struct sim_array *sa = q->sa;
+  char why[ARRAY_WHY_LEN] = "";
+  int r;
+
+  q->r.command.why = why;
+  r = sim_array_run (q);
+  q->r.command.why = NULL;
+  if (r > 0)
+    snprintf (sa->said, sizeof sa->said, "%s", why);
+  else if (r == 0)
+    sim_array_note_shape (sa);
+  if (q->state == SIM_IDLE)
+    free_request (q);
+  else
+    q->done = free_request;
+  return r;
+}
+
+int
+sim_array_add_parity (struct sim_array *sa, unsigned disk)
+{
+  struct sim_request *q = new_request ();
+
+  sim_array_init_parity (q, sa, disk);
+  return run_parity (q);
+}
+
+int
+sim_array_cancel_parity (struct sim_array *sa)
+{
+  struct sim_request *q = new_request ();
+
+  sim_command_init (q, sa, COMMAND_PARITY_CANCEL);
+  return run_parity (q);
+}
+
 int
 sim_array_spare (struct sim_array *sa, unsigned disk)
 {
@@ -439,7 +485,7 @@ sim_array_grow (struct sim_array *sa)
   if (err)
     snprintf (sa->said, sizeof sa->said, "%s", why);
   else
-    sim_array_note_size (sa);
+    sim_array_note_shape (sa);
   return err;
 }
 

@@ -428,7 +428,7 @@ test_given_up (void **state)
       engine_unlock (sa->a);
       while (grow_is_running (sa->a))
         assert_true (sim_step (sa->sim));
-      sim_array_note_size (sa);
+      sim_array_note_shape (sa);
       check (sa);
     }
     assert_true (sim_array_stop (sa));

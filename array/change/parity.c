@@ -1,0 +1,295 @@
+/* gpuraid: one more parity member, and back.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "array/cache/cache.h"
+#include "array/change/command.h"
+#include "array/change/grow.h"
+#include "array/change/join.h"
+#include "array/change/parity.h"
+#include "array/engine/consistency.h"
+#include "array/health/lost.h"
+#include "array/io/superblock.h"
+#include "array/plan/code.h"
+#include "array/seats/seat.h"
+#include "array/sums/sums.h"
+#include "common/plant.h"
+
+/* Clients wait no longer than this for operations that do not end. */
+#define HELD_MAX_NS UINT64_C (10000000000)
+
+struct parity {
+  struct command *cmd;          /* it waits until all have ended; or NULL */
+  uint64_t since;               /* ns, when none began any more */
+  unsigned to;                  /* m, if the change comes into force */
+  struct solver *solver;        /* for that */
+};
+
+static int
+parity_init (struct array *a, const struct config *c,
+             const struct assembly *as)
+{
+  a->parity = calloc (1, sizeof *a->parity);
+  return a->parity ? 0 : -1;
+}
+
+static void
+parity_free (struct array *a)
+{
+  if (a->parity)
+    solver_free (a->parity->solver);
+  free (a->parity);
+}
+
+/* ---- what may begin ------------------------------------------------------ */
+
+static bool
+is_cancel (const struct command *cmd)
+{
+  return cmd->kind == COMMAND_PARITY_CANCEL;
+}
+
+/* As it would be. */
+static struct geometry
+more_parity (const struct array *a)
+{
+  struct geometry g = a->g;
+
+  g.fixed |= BIT (a->n);
+  g.m++;
+  return g;
+}
+
+/* Why the array can't have one more at all; NULL: it can. */
+static const char *
+limit (const struct array *a)
+{
+  const struct geometry g = more_parity (a);
+
+  if (a->n >= MAX_SLOTS || a->n >= 1u << a->sb.w)
+    return a->n >= MAX_SLOTS ? "the array has as many members as it can" :
+      "the array has as many members as its code can: w=4 has no room for "
+      "more";
+  if (!cache_fits (a, &g))
+    return "the cache is too small for one more: start the server with a "
+      "larger cache=";
+  if (a->n >= a->start_g.k + a->start_g.m + SUMS_MAX_ADDED)
+    return "too many were added since the start: start the server again "
+      "first";
+  return NULL;
+}
+
+static const char *
+obstacle_to_cancel (const struct array *a)
+{
+  if (!a->sb.record.self.first)
+    return "no parity is being added";
+  if (a->irregular_slots & ~a->lost_slots)
+    return "a member is being replaced: wait until that has ended (gpuraid "
+      "wait)";
+  for (unsigned slot = 0; slot < a->n - 1; slot++)
+    if (a->at[slot][1])
+      return "another member is being rebuilt: wait until that has ended "
+        "(gpuraid wait)";
+  if (a->nr_unsynced)
+    return "a resync is under way: wait until it has ended (gpuraid wait)";
+  return NULL;
+}
+
+static const char *
+obstacle (const struct array *a, bool cancel)
+{
+  const char *what = cancel ? a->failed ? "the array has failed" :
+    a->stopping ? "the array stops" : obstacle_to_cancel (a) :
+    grow_obstacle (a);
+
+  if (what)
+    return what;
+  if (a->sb.scrub.state != SB_SCRUB_NONE)
+    return "a scrub is under way: wait until it has ended (gpuraid wait), or "
+      "cancel it";
+  if (grow_is_running (a))
+    return "the array is growing: wait until that has ended";
+  return cancel ? NULL : limit (a);
+}
+
+int
+parity_may_begin (const struct array *a, bool cancel,
+                  char why[ARRAY_WHY_LEN])
+{
+  const char *what = obstacle (a, cancel);
+
+  /* To end, these may need a writer. */
+  if (what == NULL ||
+      (!a->writable && !cancel && (a->nr_unsynced || a->irregular_slots)))
+    return 0;
+  snprintf (why, ARRAY_WHY_LEN, "%s", what);
+  return EINVAL;
+}
+
+/* ---- until nothing is under way ------------------------------------------ */
+
+static void
+let_go (struct array *a)
+{
+  struct parity *p = a->parity;
+
+  p->cmd = NULL;
+  solver_free (p->solver);
+  p->solver = NULL;
+  a->ops_held = false;
+  engine_run_waiters (a, &a->cell_waiters);
+}
+
+static void
+refuse (struct array *a, int error, const char *why)
+{
+  struct command *cmd = a->parity->cmd;
+
+  let_go (a);
+  command_end (a, cmd, error, why);
+}
+
+void
+parity_start (struct array *a, struct command *cmd)
+{
+  struct parity *p = a->parity;
+  const char *what = p->cmd ? "another member is being added: try again" :
+    obstacle (a, is_cancel (cmd));
+
+  if (what) {
+    command_end (a, cmd, EINVAL, what);
+    return;
+  }
+  p->cmd = cmd;
+  p->to = a->g.m + (is_cancel (cmd) ? -1 : 1);
+  p->solver = solver_new (a->sb.code, a->sb.w, a->g.k, p->to);
+  if (p->solver == NULL)
+    refuse (a, ENOMEM, "out of memory");
+}
+
+/* Not during a recovery, which needs them. */
+static void
+hold (struct array *a)
+{
+  if (a->ops_held || !a->consistency->is_ready (a))
+    return;
+  a->ops_held = true;
+  a->parity->since = engine_now (a);
+}
+
+/* No copy may list more lost blocks than there will be room for, as in
+ * array/change/grow.c.
+ */
+static bool
+is_quiet (struct array *a)
+{
+  return (a->ops_held || PLANTED ("parity-not-held")) &&
+    list_empty (&a->ops) &&
+    (a->sums == NULL || sums_store_all (a)) &&
+    (a->consistency->is_idle (a) || PLANTED ("parity-rings-not-freed")) &&
+    !save_is_due (a);
+}
+
+/* ---- the record ---------------------------------------------------------- */
+
+bool
+parity_begin (struct array *a, struct command **cmd, struct seat **s)
+{
+  struct parity *p = a->parity;
+  const uint32_t crc =
+    p->cmd ? code_parity_crc (a->sb.code, a->sb.w, a->g.k, p->to) : 0;
+  char why[MEMBERSHIP_TEXT_LEN] = "";
+
+  if (p->cmd == NULL || obstacle (a, is_cancel (p->cmd)) || !is_quiet (a))
+    return false;
+  *cmd = p->cmd;
+  *s = NULL;
+  if (is_cancel (p->cmd) ?
+      membership_begin_cancel (&a->membership, crc, why) == 0 :
+      (*s = join_parity (a, p->cmd, crc, why)) != NULL)
+    return true;
+  refuse (a, EINVAL, why);
+  return false;
+}
+
+/* A slot that is not there any more. */
+static void
+forget_slot (struct array *a, unsigned slot)
+{
+  free (a->slot_path[slot]);
+  a->slot_path[slot] = NULL;
+  a->new_targets &= ~BIT (slot);
+}
+
+void
+parity_follow (struct array *a)
+{
+  struct parity *p = a->parity;
+  struct solver *solver = a->solver;
+  const unsigned before = a->n;
+
+  if (a->g.m == a->membership.shape.m)
+    return;
+  a->g.m = a->membership.shape.m;
+  a->g.fixed = a->membership.shape.fixed;
+  a->n = a->g.k + a->g.m;
+  a->solver = p->solver;
+  p->solver = solver;
+  if (a->n < before)
+    forget_slot (a, a->n);
+  a->engine.hooks->reshaped (a);
+}
+
+int
+parity_decided (struct array *a, const char **why)
+{
+  const struct parity *p = a->parity;
+  const bool cancel = is_cancel (p->cmd), done = a->g.m == p->to;
+  const unsigned slot = a->n - 1;
+
+  let_go (a);
+  if (done && cancel)
+    log_notice ("parity is not added: slot %u is taken back", a->n);
+  else if (done)
+    log_notice ("slot %u: parity is added: %u members may be lost, and %u "
+                "when it is filled", slot, a->g.m - 1, a->g.m);
+  *why = done ? NULL : "a member has failed meanwhile: nothing was changed";
+  return done ? 0 : EIO;
+}
+
+/* ---- the room ------------------------------------------------------------ */
+
+static void
+parity_turn (struct array *a)
+{
+  const struct parity *p = a->parity;
+  const char *what;
+
+  if (p->cmd == NULL || a->change)
+    return;
+  what = obstacle (a, is_cancel (p->cmd));
+  if (what)
+    refuse (a, EINVAL, what);
+  else if (!a->ops_held)
+    hold (a);
+  else if (engine_now (a) - p->since > HELD_MAX_NS)
+    refuse (a, EBUSY, "operations that are under way do not end, as some "
+            "member does not answer or has no space: try again");
+}
+
+static bool
+parity_wants_tick (const struct array *a)
+{
+  return a->parity->cmd != NULL;
+}
+
+const struct room room_parity = {
+  .init = parity_init, .free = parity_free, .turn = parity_turn,
+  .wants_tick = parity_wants_tick,
+};

@@ -1,0 +1,42 @@
+/* gpuraid: one more parity member for a running array, and back: A1 to A4 of
+ * docs/rules.md.
+ *
+ * A rebuild fills the new member; this is about the record.  It changes how
+ * many roles a row has.  So first operations and transactions end, and none
+ * begins until the record is in force, or refused: a->ops_held.  Requests that
+ * need one wait meanwhile.
+ *
+ * Call all of these with the array lock held.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_PARITY_H
+#define GPURAID_PARITY_H
+
+#include "array/engine/room.h"
+
+struct command;
+
+extern const struct room room_parity;
+
+/* What is in the way now, of adding parity or of taking it back: 0, or EINVAL
+ * and why.
+ */
+extern int parity_may_begin (const struct array *a, bool cancel,
+                             char why[ARRAY_WHY_LEN]);
+
+/* Carry out a command. */
+extern void parity_start (struct array *a, struct command *cmd);
+/* In each turn: begin the record of a command, if all have ended, with its new
+ * member's seat, or NULL.  False: it is too early, or there is no command, or
+ * it was refused.
+ */
+extern bool parity_begin (struct array *a, struct command **cmd,
+                          struct seat **s);
+/* A record is in force: take its m, before the seats follow. */
+extern void parity_follow (struct array *a);
+/* The change has ended: 0, or an errno and why for its command. */
+extern int parity_decided (struct array *a, const char **why);
+
+#endif

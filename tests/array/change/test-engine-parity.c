@@ -1,0 +1,389 @@
+/* gpuraid: an array that gets one more parity member, on simulated members: it
+ * is as safe as before until that is filled, then safer, and a crash at any
+ * moment leaves one of the two.
+ *
+ * run-tests: no-thread
+ * It has one thread.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "array/health/health.h"
+#include "common/bits.h"
+#include "raidmap/limits.h"
+#include "tests/engine-array.h"
+#include "tests/sanitized.h"
+
+#define STRIPES 40u
+#define SETTLE (600 * SECOND)
+
+static void
+settle (struct sim_array *sa)
+{
+  assert_true (sim_array_settle (sa, SETTLE));
+  while (sa->a->irregular_slots)
+    assert_true (sim_step (sa->sim));
+}
+
+static enum array_state
+state_of (struct sim_array *sa)
+{
+  unsigned reasons;
+
+  return health (sa->a, &reasons);
+}
+
+static void
+add (struct sim_array *sa)
+{
+  if (sim_array_add_parity (sa, sim_array_add_disk (sa)) != 0)
+    fail_msg ("not added: %s", sa->said);
+}
+
+static void
+cancel (struct sim_array *sa)
+{
+  if (sim_array_cancel_parity (sa) != 0)
+    fail_msg ("not taken back: %s", sa->said);
+}
+
+/* Without each of some sets of as many disks as may be lost. */
+static void
+check_without (struct sim_array *sa, unsigned nr)
+{
+  const unsigned n = sa->g.k + sa->g.m;
+
+  for (unsigned first = 0; first < n; first++) {
+    uint64_t gone = 0;
+
+    for (unsigned i = 0; i < nr; i++)
+      gone |= BIT ((first + i * (1 + first % 2)) % n);
+    open_again (sa, LOW_BITS (n) & ~gone, false);
+    check_all (sa);
+  }
+}
+
+static void
+test_added (void **state)
+{
+  static const struct { unsigned k, m; } sizes[] = {
+    { 1, 1 }, { 2, 1 }, { 3, 2 }, { 4, 2 },
+  };
+
+  for (unsigned i = 0; i < ARRAY_LEN (sizes); i++) {
+    const unsigned k = sizes[i].k, m = sizes[i].m;
+    struct sim_array *sa = start_full (k, m, CHUNK, STRIPES);
+
+    check_all (sa);                     /* pages of the table are in memory */
+    add (sa);
+    assert_int_equal (sa->g.m, m + 1);
+    assert_int_equal (sa->g.fixed, BIT (k + m));
+    assert_int_equal (state_of (sa), ARRAY_HEALTHY);
+    assert_int_equal (sa->a->lost_slots, BIT (k + m));
+    put (sa, 3 * CHUNK + 100, 9000, 0);
+    check_all (sa);
+    settle (sa);
+    assert_int_equal (sa->a->lost_slots, 0);
+    assert_false (sa->a->sb.record.self.first);
+    put (sa, 30 * CHUNK * k / 2, 3 * k * CHUNK, ARRAY_FUA);
+    check_all (sa);
+    check_without (sa, MIN (m + 1, k - 1));
+    /* Once more, after a start; and members are replaced. */
+    open_again (sa, ~0, true);
+    settle (sa);
+    add (sa);
+    settle (sa);
+    assert_int_equal (sim_array_replace (sa, k + m, sim_array_add_disk (sa)),
+                      0);
+    settle (sa);
+    assert_int_equal (sim_array_fail (sa, 0), 0);
+    put (sa, 5000, 3 * CHUNK, 0);
+    check_all (sa);
+    assert_int_equal (sim_array_replace (sa, 0, sim_array_add_disk (sa)), 0);
+    settle (sa);
+    open_again (sa, ~0, true);
+    settle (sa);
+    end_whole (sa);
+  }
+}
+
+static void
+test_taken_back (void **state)
+{
+  struct sim_array *sa = start_full (4, 2, CHUNK, STRIPES);
+
+  assert_int_equal (sim_array_cancel_parity (sa), EINVAL);
+  assert_non_null (strstr (sa->said, "no parity is being added"));
+  for (unsigned i = 0; i < 3; i++) {
+    sa->window_len = 4 * CHUNK;
+    add (sa);
+    put (sa, 7 * CHUNK + 300 * i, 20000, 0);
+    for (unsigned j = 0; j < 40 * i; j++)
+      sim_step (sa->sim);
+    if (i == 1)
+      open_again (sa, ~0, true);
+    assert_int_equal (sim_array_add_parity (sa, sim_array_add_disk (sa)),
+                      EINVAL);
+    assert_non_null (strstr (sa->said, "parity is being added"));
+    cancel (sa);
+    assert_int_equal (sa->g.m, 2);
+    assert_int_equal (sa->g.fixed, 0);
+    assert_int_equal (sa->a->lost_slots, 0);
+    check_all (sa);
+    put (sa, 11 * CHUNK, 20000, ARRAY_FUA);
+    open_again (sa, ~0, true);
+    settle (sa);
+    check_all (sa);
+  }
+  add (sa);
+  settle (sa);
+  assert_int_equal (sim_array_cancel_parity (sa), EINVAL);
+  end_whole (sa);
+}
+
+/* The new member fails: its slot waits, and promises nothing. */
+static void
+test_new_fails (void **state)
+{
+  struct sim_array *sa = start_full (2, 2, CHUNK, STRIPES);
+
+  sa->window_len = 4 * CHUNK;
+  open_again (sa, ~0, true);
+  add (sa);
+  assert_int_equal (sim_array_fail (sa, 4), 0);
+  assert_int_equal (state_of (sa), ARRAY_HEALTHY);
+  put (sa, 0, 10000, 0);
+  assert_int_equal (sim_array_fail (sa, 1), 0);
+  assert_int_equal (state_of (sa), ARRAY_DEGRADED);
+  check_all (sa);
+  assert_int_equal (sim_array_replace (sa, 1, sim_array_add_disk (sa)), 0);
+  assert_int_equal (sim_array_cancel_parity (sa), EINVAL);
+  assert_non_null (strstr (sa->said, "being rebuilt"));
+  while (sa->a->irregular_slots != BIT (4))
+    assert_true (sim_step (sa->sim));
+  assert_int_equal (state_of (sa), ARRAY_HEALTHY);
+  assert_int_equal (sim_array_replace (sa, 4, sim_array_add_disk (sa)), 0);
+  settle (sa);
+  assert_int_equal (sa->a->lost_slots, 0);
+  put (sa, 9 * CHUNK, 10000, 0);
+  end_whole (sa);
+}
+
+/* One line says what is in the way, and nothing is changed. */
+static void
+test_refused (void **state)
+{
+  struct sim_array *sa = start_full (2, 1, CHUNK, STRIPES);
+  const uint64_t epoch = sa->a->membership.cur.self.ballot.epoch;
+  unsigned nr_cells;
+
+  sa->a->sb.scrub.state = SB_SCRUB_PAUSED;
+  assert_int_equal (sim_array_add_parity (sa, sim_array_add_disk (sa)),
+                    EINVAL);
+  assert_non_null (strstr (sa->said, "scrub"));
+  sa->a->sb.scrub.state = SB_SCRUB_NONE;
+  nr_cells = sa->a->nr_cells;
+  sa->a->nr_cells = 12;
+  assert_int_equal (sim_array_add_parity (sa, sim_array_add_disk (sa)),
+                    EINVAL);
+  assert_non_null (strstr (sa->said, "cache"));
+  sa->a->nr_cells = nr_cells;
+  assert_int_equal (sa->a->membership.cur.self.ballot.epoch, epoch);
+  assert_int_equal (sim_array_fail (sa, 1), 0);
+  assert_int_equal (sim_array_add_parity (sa, sim_array_add_disk (sa)),
+                    EINVAL);
+  assert_non_null (strstr (sa->said, "no active member"));
+  assert_int_equal (sim_array_replace (sa, 1, sim_array_add_disk (sa)), 0);
+  settle (sa);
+  assert_int_equal (sim_array_replace (sa, 1, sim_array_add_disk (sa)), 0);
+  assert_int_equal (sim_array_add_parity (sa, sim_array_add_disk (sa)),
+                    EINVAL);
+  assert_non_null (strstr (sa->said, "being rebuilt"));
+  settle (sa);
+  end_whole (sa);
+}
+
+/* Clients read and write while the record changes: they wait at most. */
+static void
+test_clients (void **state)
+{
+  static uint8_t buf[8][3 * CHUNK], got[8][3 * CHUNK];
+
+  for (unsigned i = 0; i < 8; i++) {
+    struct sim_array *sa = start_full (3, 1, CHUNK, STRIPES);
+    struct sim_request *q[16];
+
+    for (unsigned j = 0; j < 8; j++) {
+      memset (buf[j], 17 * j + i, sizeof buf[j]);
+      q[j] = start_request (sa, REQUEST_WRITE, buf[j], j * 4 * CHUNK + 700,
+                            sizeof buf[j], j % 2 ? ARRAY_FUA : 0);
+      memcpy (data + j * 4 * CHUNK + 700, buf[j], sizeof buf[j]);
+      q[8 + j] = start_request (sa, REQUEST_READ, got[j],
+                                (50 + j * 5) * CHUNK, sizeof got[j], 0);
+    }
+    for (unsigned j = 0; j < 5 * i; j++)
+      sim_step (sa->sim);
+    add (sa);
+    for (unsigned j = 0; j < 16; j++) {
+      while (q[j]->state != SIM_IDLE)
+        assert_true (sim_step (sa->sim));
+      assert_int_equal (q[j]->r.error, 0);
+      free (q[j]);
+    }
+    for (unsigned j = 0; j < 8; j++)
+      assert_memory_equal (got[j], data + (50 + j * 5) * CHUNK,
+                           sizeof got[j]);
+    settle (sa);
+    end_whole (sa);
+  }
+}
+
+/* The old members without this one open, as before; once the new one may have
+ * been active, with that.
+ */
+static void
+open_without (struct sim_array *sa, unsigned disk)
+{
+  const uint64_t which = 7 & ~BIT (disk);
+
+  /* Without a journal it would need degraded=force. */
+  if (disk == 3 || sim_consistency == CONSISTENCY_NONE) {
+    open_again (sa, 15, false);
+    return;
+  }
+  if (sa->a)
+    assert_true (sim_array_stop (sa));
+  if (sim_array_open (sa, which, DEGRADED_ALLOW, false) == 0)
+    return;
+  open_again (sa, which | BIT (3), false);
+  assert_int_equal (sa->g.m, 2);
+  assert_false (sa->a->sb.record.self.first);
+}
+
+static void
+go_on (struct sim_array *sa, uint64_t moment)
+{
+  assert_true (sa->a->sb.record.self.first);
+  if (moment / 4 % 2)
+    cancel (sa);
+  else
+    assert_int_equal (sim_array_replace (sa, 3, sim_array_add_disk (sa)), 0);
+}
+
+/* All moments of adding, filling and taking back.  What opens afterwards has
+ * all, and goes on.  False: it was over before that moment.
+ */
+static bool
+crash_at (uint64_t moment, bool taken)
+{
+  struct sim_array *sa = start_full (2, 1, CHUNK, STRIPES);
+  const unsigned disk = sim_array_add_disk (sa);
+  bool crashed;
+
+  put (sa, CHUNK, 50000, ARRAY_FUA);
+  if (taken) {
+    sa->window_len = 4 * CHUNK;
+    open_again (sa, 7, true);
+    assert_int_equal (sim_array_add_parity (sa, disk), 0);
+  }
+  sim_crash_after (sa->sim, moment);
+  if (taken)
+    (void) sim_array_cancel_parity (sa);
+  else if (sim_array_add_parity (sa, disk) == 0)
+    (void) sim_array_settle (sa, SETTLE);
+  crashed = sim_crashed (sa->sim);
+  sim_crash_after (sa->sim, 0);
+  if (crashed)
+    crash_array (sa);
+  open_without (sa, crashed ? moment % 4 : 3);
+  check_all (sa);
+  open_again (sa, 15, true);
+  assert_true (sim_array_settle (sa, SETTLE));
+  check_all (sa);
+  if (sa->a->lost_slots)                /* the new one was not told of it */
+    go_on (sa, moment);
+  settle (sa);
+  if (sa->g.m == 1 && !taken)
+    add (sa);
+  settle (sa);
+  put (sa, 3 * CHUNK, 70000, 0);
+  end_whole (sa);
+  return crashed;
+}
+
+static void
+test_crashes (void **state)
+{
+  for (unsigned taken = 0; taken < 2; taken++) {
+    uint64_t moment = 1;
+
+    while (crash_at (moment, taken))
+      moment += 3 * CASE_STEP;
+    assert_true (moment > 20);
+    print_message ("%" PRIu64 " moments\n", moment);
+  }
+}
+
+static int
+journal (void **state)
+{
+  sim_consistency = CONSISTENCY_JOURNAL;
+  sim_checksum = CHECKSUM_CRC32C;
+  return 0;
+}
+
+static int
+none (void **state)
+{
+  sim_consistency = CONSISTENCY_NONE;
+  sim_checksum = CHECKSUM_NONE;
+  return 0;
+}
+
+static int
+none_sums (void **state)
+{
+  sim_consistency = CONSISTENCY_NONE;
+  sim_checksum = CHECKSUM_CRC32C;
+  return 0;
+}
+
+static int
+journal_only (void **state)
+{
+  sim_consistency = CONSISTENCY_JOURNAL;
+  sim_checksum = CHECKSUM_NONE;
+  return 0;
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test (test_added),
+    cmocka_unit_test (test_taken_back),
+    cmocka_unit_test (test_new_fails),
+    cmocka_unit_test (test_refused),
+    cmocka_unit_test (test_clients),
+    cmocka_unit_test (test_crashes),
+  };
+
+  /* Several pages and regions, for little data. */
+  limits.table_page_entries = 24;
+  limits.region_min_len = 8 * CHUNK;
+  return cmocka_run_group_tests_name ("journal, checksums", tests, journal,
+                                      free_data) +
+    cmocka_run_group_tests_name ("none", tests, none, free_data) +
+    cmocka_run_group_tests_name ("none, checksums", tests, none_sums,
+                                 free_data) +
+    cmocka_run_group_tests_name ("journal", tests, journal_only, free_data);
+}
