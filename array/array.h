@@ -120,8 +120,16 @@ extern int array_spare (struct array *a, struct member *target,
  */
 extern int array_add_parity (struct array *a, struct member *target,
                              char why[ARRAY_WHY_LEN]);
-/* Take that back, as long as it was not filled. */
-extern int array_cancel_parity (struct array *a, char why[ARRAY_WHY_LEN]);
+/* Would that be refused now?  0, or EINVAL and why. */
+extern int array_may_add_parity (struct array *a, char why[ARRAY_WHY_LEN]);
+enum array_parity_command {
+  ARRAY_PARITY_CANCEL,          /* take it back, as long as it is not filled */
+  ARRAY_PARITY_PAUSE,           /* do not fill it, also after a restart */
+  ARRAY_PARITY_RESUME,
+};
+extern int array_parity_control (struct array *a,
+                                 enum array_parity_command command,
+                                 char why[ARRAY_WHY_LEN]);
 /* A member that was taken out or was missing is back: bring it up to date.
  * m: the member, open for writing and taken over, also on failure; or NULL if
  * the array has it open, but does not use it (array_has_idle): then path names
@@ -393,6 +401,20 @@ struct array_status {
   struct array_left_out left_out[SB_MAX_DEVICES];
   struct array_progress rebuild, resync;
   struct array_progress grow;   /* what is added is prepared */
+  struct array_reshape {
+    enum {
+      RESHAPE_NONE,             /* null in JSON */
+      RESHAPE_MOVING,           /* the new member is being filled */
+      RESHAPE_PAUSED,           /* by command */
+      RESHAPE_WAITING,          /* why says for what */
+      RESHAPE_FINISHING,        /* it is filled */
+    } state;
+    unsigned k, m;              /* those to be */
+    uint64_t done, total;       /* bytes of a member */
+    uint64_t bytes_per_second;
+    uint64_t eta_seconds;
+    const char *why;            /* a constant, or NULL */
+  } reshape;
   uint64_t growable;            /* bytes that array_grow would add now */
   uint64_t rate_limit;          /* bytes of a member a second; 0: none */
   struct array_progress scrub;

@@ -217,15 +217,15 @@ array_spare (struct array *a, struct member *target, char why[ARRAY_WHY_LEN])
   return add_member (&r, target, why);
 }
 
-static int
-check_parity (struct array *a, bool cancel, char why[ARRAY_WHY_LEN])
+int
+array_may_add_parity (struct array *a, char why[ARRAY_WHY_LEN])
 {
   int err;
 
   engine_lock (a);
-  err = parity_may_begin (a, cancel, why);
+  err = parity_may_begin (a, why);
   engine_unlock (a);
-  return err ? err : make_writable (a, array_make_writable, why);
+  return err;
 }
 
 int
@@ -233,8 +233,10 @@ array_add_parity (struct array *a, struct member *target,
                   char why[ARRAY_WHY_LEN])
 {
   struct request r;
-  int err = check_parity (a, false, why);
+  int err = array_may_add_parity (a, why);
 
+  if (err == 0)
+    err = make_writable (a, array_make_writable, why);
   if (err) {
     member_close (target);
     return err;
@@ -242,20 +244,6 @@ array_add_parity (struct array *a, struct member *target,
   request_init (&r, a, REQUEST_COMMAND);
   r.command.kind = COMMAND_PARITY;
   return add_member (&r, target, why);
-}
-
-int
-array_cancel_parity (struct array *a, char why[ARRAY_WHY_LEN])
-{
-  struct request r;
-  int err = check_parity (a, true, why);
-
-  if (err)
-    return err;
-  request_init (&r, a, REQUEST_COMMAND);
-  r.command.kind = COMMAND_PARITY_CANCEL;
-  r.command.why = why;
-  return request_block (&r);
 }
 
 bool
@@ -417,7 +405,8 @@ array_wait (struct array *a, bool *healthy, char failed[ARRAY_WHY_LEN],
     engine_lock (a);
     state = health (a, &reasons);
     busy = is_busy (a, reasons);
-    *healthy = state == ARRAY_HEALTHY && !busy && a->irregular_slots == 0 &&
+    *healthy = state == ARRAY_HEALTHY && !busy &&
+      (a->irregular_slots & ~seats_first_slot (a)) == 0 &&
       !target_waits (a);
     if (!busy)
       tell_failed (a, since, failed);
@@ -442,6 +431,36 @@ save (struct array *a, char why[ARRAY_WHY_LEN])
   if (err)
     snprintf (why, ARRAY_WHY_LEN, "too few members are left");
   return err;
+}
+
+static int
+cancel_parity (struct array *a, char why[ARRAY_WHY_LEN])
+{
+  struct request r;
+
+  request_init (&r, a, REQUEST_COMMAND);
+  r.command.kind = COMMAND_PARITY_CANCEL;
+  r.command.why = why;
+  return request_block (&r);
+}
+
+int
+array_parity_control (struct array *a, enum array_parity_command command,
+                      char why[ARRAY_WHY_LEN])
+{
+  int err;
+
+  engine_lock (a);
+  err = parity_is_added (a, why);
+  engine_unlock (a);
+  if (err == 0)
+    err = make_writable (a, array_make_writable, why);
+  if (err || command == ARRAY_PARITY_CANCEL)
+    return err ? err : cancel_parity (a, why);
+  engine_lock (a);
+  err = parity_pause (a, command == ARRAY_PARITY_PAUSE, why);
+  engine_unlock (a);
+  return err ? err : save (a, why);
 }
 
 int

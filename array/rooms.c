@@ -27,7 +27,7 @@
  * that asks for one: a window with nothing to copy does so at once.
  */
 const struct room *const rooms[] = {
-  &room_watch, &room_change, &room_parity, &room_passes, &room_request,
+  &room_watch, &room_change, &room_passes, &room_parity, &room_request,
   &room_journal, &room_sums, &room_ops, &room_scrub, &room_grow, &room_io,
   &room_dirty, &room_health, &room_seats, &room_cache, &room_idle, NULL
 };

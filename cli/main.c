@@ -60,6 +60,10 @@ static const struct command {
     "      --uuid: if it was missing, of whichever array it is" },
   { "grow", cmd_grow, "CONTROL",
     "use all of the members, when all were replaced by larger ones" },
+  { "add-parity", cmd_add_parity,
+    "[--force] [--any-room] CONTROL NEW|pause|resume|cancel",
+    "one more parity member, online: m grows by one; or pause to fill it,\n"
+    "      go on, or take it back before it is filled" },
   { "scrub", cmd_scrub, "CONTROL [--repair] [start|stop|pause|resume]",
     "look at every row that was ever written" },
   { "rebuild", cmd_rebuild, "CONTROL [pause|resume]",

@@ -302,10 +302,24 @@ check_room (const struct control_array *ca, const struct allocation *r,
   return ENOSPC;
 }
 
+/* What becomes of a new member. */
+struct purpose {
+  const char *which;            /* it replaces this one; or NULL: */
+  bool parity;                  /* it is one more, for parity; or a spare */
+};
+
+static int
+give (struct array *a, const struct purpose *p, struct member *m,
+      char why[ARRAY_WHY_LEN])
+{
+  return p->which ? array_replace (a, p->which, m, why) :
+    p->parity ? array_add_parity (a, m, why) : array_spare (a, m, why);
+}
+
 /* It is in the array's hands; or it was refused, and is as before. */
 static int
-join (const struct control_array *ca, const char *which, struct member *m,
-      const struct allocation *r, char why[ARRAY_WHY_LEN])
+join (const struct control_array *ca, const struct purpose *p,
+      struct member *m, const struct allocation *r, char why[ARRAY_WHY_LEN])
 {
   struct alloc_taken t;
   int err = alloc_take (r, m, &t);
@@ -316,10 +330,9 @@ join (const struct control_array *ca, const char *which, struct member *m,
     member_close (m);
   }
   else
-    err = which ? array_replace (ca->array, which, m, why) :
-      array_spare (ca->array, m, why);
+    err = give (ca->array, p, m, why);
   /* After another error the record may have it. */
-  if (err == EINVAL || err == ENOSPC)
+  if (err == EINVAL || err == ENOSPC || err == EBUSY)
     alloc_give_back (&t);
   else
     alloc_keep (&t);
@@ -348,10 +361,10 @@ is_closed (struct array *a, const char *path, char why[ARRAY_WHY_LEN])
 }
 
 /* Check everything that can be refused before the array is written to or a file
- * is made.  which: the member to be replaced, or NULL: it becomes a spare.
+ * is made.
  */
 static int
-add_member (const struct control_array *ca, const char *which,
+add_member (const struct control_array *ca, const struct purpose *p,
             const char *path, unsigned flags, char why[ARRAY_WHY_LEN])
 {
   struct member_layout l;
@@ -368,7 +381,9 @@ add_member (const struct control_array *ca, const char *which,
               "%s: not an absolute path, nor a URI of a member", path);
     return EINVAL;
   }
-  err = check_names (ca->array, which, path, why);
+  err = check_names (ca->array, p->which, path, why);
+  if (err == 0 && p->parity)
+    err = array_may_add_parity (ca->array, why);
   if (err)
     return err;
   if (!is_closed (ca->array, path, why))
@@ -390,7 +405,7 @@ add_member (const struct control_array *ca, const char *which,
     err = made ? 0 : EINVAL;
   }
   if (err == 0) {
-    err = join (ca, which, m, &room, why);
+    err = join (ca, p, m, &room, why);
     m = NULL;                   /* owned by the array, also after a failure */
   }
   if (err == 0)
@@ -407,14 +422,37 @@ static int
 ops_replace (void *opaque, const char *which, const char *path,
              unsigned flags, char why[ARRAY_WHY_LEN])
 {
-  return add_member (opaque, which, path, flags, why);
+  const struct purpose p = { .which = which };
+
+  return add_member (opaque, &p, path, flags, why);
 }
 
 static int
 ops_spare (void *opaque, const char *path, unsigned flags,
            char why[ARRAY_WHY_LEN])
 {
-  return add_member (opaque, NULL, path, flags, why);
+  const struct purpose p = { .which = NULL };
+
+  return add_member (opaque, &p, path, flags, why);
+}
+
+static int
+ops_add_parity (void *opaque, const char *path, unsigned flags,
+                char why[ARRAY_WHY_LEN])
+{
+  const struct purpose p = { .parity = true };
+
+  return add_member (opaque, &p, path, flags, why);
+}
+
+static int
+ops_parity_control (void *opaque, enum array_parity_command command,
+                    char why[ARRAY_WHY_LEN])
+{
+  const struct control_array *ca = opaque;
+  const int err = check_writable (ca->array, why);
+
+  return err ? err : array_parity_control (ca->array, command, why);
 }
 
 /* The path of a member to be taken again: the caller frees it.  NULL: why. */
@@ -571,6 +609,8 @@ const struct control_ops control_array_ops = {
   .fail = ops_fail,
   .replace = ops_replace,
   .spare = ops_spare,
+  .add_parity = ops_add_parity,
+  .parity_control = ops_parity_control,
   .readd = ops_readd,
   .scrub_start = ops_scrub_start,
   .scrub_control = ops_scrub_control,

@@ -50,6 +50,10 @@ struct control_ops {
                   unsigned flags, char why[ARRAY_WHY_LEN]);
   int (*spare) (void *opaque, const char *path, unsigned flags,
                 char why[ARRAY_WHY_LEN]);
+  int (*add_parity) (void *opaque, const char *path, unsigned flags,
+                     char why[ARRAY_WHY_LEN]);
+  int (*parity_control) (void *opaque, enum array_parity_command command,
+                         char why[ARRAY_WHY_LEN]);
   /* *full: it is rebuilt in full. */
   int (*readd) (void *opaque, const char *which, bool *full,
                 char why[ARRAY_WHY_LEN]);
@@ -126,9 +130,10 @@ extern void control_answer_last (struct control_last *last, bool written_out);
  * only read, and must live until control_stop.
  *
  * What changes something is refused first if the array is read-only, with the
- * reason.  fail and replace then check whether the member exists.  replace and
- * spare then open the new member if its path exists, and refuse one that is too
- * small, one that the array uses, and, unless forced, one that is not blank.
+ * reason.  fail and replace then check whether the member exists.  replace,
+ * spare and add_parity then open the new member if its path exists, and refuse
+ * one that is too small, one that the array uses, and, unless forced, one that
+ * is not blank.
  * Only then they call array_make_writable, so that a mistyped command has
  * changed nothing.  A path that does not exist is created, of length
  * array_member_size, and removed if the array refuses it.  readd opens the
@@ -149,8 +154,8 @@ struct control_array {
 };
 
 extern const struct control_ops control_array_ops;
-/* How long readd, replace and spare wait for I/O to a member that is out; tests
- * change it.
+/* How long readd, replace, spare and add_parity wait for I/O to a member that
+ * is out; tests change it.
  */
 extern unsigned control_closing_ms;
 

@@ -94,6 +94,33 @@ run_spare (const struct request_env *env, const struct args *a)
 }
 
 static struct json_object *
+run_add_parity (const struct request_env *env, const struct args *a)
+{
+  static const struct {
+    const char *name;
+    enum array_parity_command command;
+  } actions[] = {
+    { "cancel", ARRAY_PARITY_CANCEL }, { "pause", ARRAY_PARITY_PAUSE },
+    { "resume", ARRAY_PARITY_RESUME },
+  };
+  char why[ARRAY_WHY_LEN] = "";
+
+  if (a->new_path && a->action)
+    return reply_refuse ("add-parity: either a new member or an action");
+  if (a->new_path)
+    return result (env->ops->add_parity (env->opaque, a->new_path,
+                                         flags_of (a), why), why);
+  if (flags_of (a))
+    return reply_refuse ("add-parity: force and any_room go with a new member "
+                         "only");
+  for (size_t i = 0; i < ARRAY_LEN (actions); i++)
+    if (strcmp (a->action, actions[i].name) == 0)
+      return result (env->ops->parity_control (env->opaque,
+                                               actions[i].command, why), why);
+  return reply_refuse ("add-parity: no such action: %.64s", a->action);
+}
+
+static struct json_object *
 run_readd (const struct request_env *env, const struct args *a)
 {
   char why[ARRAY_WHY_LEN] = "";
@@ -197,7 +224,7 @@ request_stopped (bool written_out)
 
 /* The keys that a command has. */
 #define KEY_MEMBER 1u           /* needed */
-#define KEY_NEW 2u              /* needed */
+#define KEY_NEW 2u              /* needed; or, if that is allowed, an action */
 #define KEY_FORCE 4u            /* may be left out */
 #define KEY_ACTION 8u           /* a scrub's may be left out */
 #define KEY_REPAIR 16u          /* may be left out */
@@ -215,6 +242,7 @@ static const struct command {
   { "fail", KEY_MEMBER, run_fail },
   { "replace", KEY_MEMBER|KEY_NEW|KEY_FORCE|KEY_ANY_ROOM, run_replace },
   { "spare", KEY_NEW|KEY_FORCE|KEY_ANY_ROOM, run_spare },
+  { "add-parity", KEY_NEW|KEY_FORCE|KEY_ANY_ROOM|KEY_ACTION, run_add_parity },
   { "readd", KEY_MEMBER, run_readd },
   { "scrub", KEY_ACTION|KEY_REPAIR, run_scrub },
   { "rebuild", KEY_ACTION, run_rebuild },
@@ -339,7 +367,7 @@ run_command (const struct request_env *env, const struct command *c,
   }
   if (c->keys & KEY_MEMBER && a.member == NULL)
     return reply_refuse ("%s: which member?", c->name);
-  if (c->keys & KEY_NEW && a.new_path == NULL)
+  if (c->keys & KEY_NEW && a.new_path == NULL && a.action == NULL)
     return reply_refuse (c->keys & KEY_MEMBER ? "%s: by what?" :
                          "%s: which new member?", c->name);
   return c->run (env, &a);

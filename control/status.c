@@ -95,6 +95,30 @@ pass_to_json (const struct array_progress *p)
   return o;
 }
 
+static struct json_object *
+reshape_to_json (const struct array_reshape *r)
+{
+  static const char *const states[] = {
+    [RESHAPE_MOVING] = "moving", [RESHAPE_PAUSED] = "paused",
+    [RESHAPE_WAITING] = "waiting", [RESHAPE_FINISHING] = "finishing",
+  };
+  struct json_object *o;
+
+  if (r->state == RESHAPE_NONE)
+    return NULL;
+  o = json_object_new_object ();
+  add_text (o, "kind", "parity");
+  add_u64 (o, "k", r->k);
+  add_u64 (o, "m", r->m);
+  add_u64 (o, "done", r->done);
+  add_u64 (o, "total", r->total);
+  add_u64 (o, "bytes_per_second", r->bytes_per_second);
+  add_u64 (o, "eta_seconds", r->eta_seconds);
+  add_text (o, "state", states[r->state]);
+  add_text (o, "why", r->why);
+  return o;
+}
+
 static void
 add_count (struct json_object *o, bool repair,
            const struct array_scrub_count *c)
@@ -345,6 +369,7 @@ status_to_json (const struct array_status *st, const struct control_clients *c)
   json_add (o, "rebuild", pass_to_json (&st->rebuild));
   json_add (o, "resync", pass_to_json (&st->resync));
   json_add (o, "grow", progress_to_json (&st->grow));
+  json_add (o, "reshape", reshape_to_json (&st->reshape));
   add_u64 (o, "growable", st->growable);
   add_u64 (o, "rate_limit", st->rate_limit);
   json_add (o, "scrub", scrub_to_json (st));

@@ -18,10 +18,11 @@
 #include "array/plan/code.h"
 #include "array/seats/seat.h"
 #include "array/sums/sums.h"
-#include "common/plant.h"
 
 /* Clients wait no longer than this for operations that do not end. */
 #define HELD_MAX_NS UINT64_C (10000000000)
+
+#define NOT_ADDED "no parity is being added"
 
 struct parity {
   struct command *cmd;          /* it waits until all have ended; or NULL */
@@ -88,7 +89,7 @@ static const char *
 obstacle_to_cancel (const struct array *a)
 {
   if (!a->sb.record.self.first)
-    return "no parity is being added";
+    return NOT_ADDED;
   if (a->irregular_slots & ~a->lost_slots)
     return "a member is being replaced: wait until that has ended (gpuraid "
       "wait)";
@@ -118,18 +119,42 @@ obstacle (const struct array *a, bool cancel)
   return cancel ? NULL : limit (a);
 }
 
-int
-parity_may_begin (const struct array *a, bool cancel,
-                  char why[ARRAY_WHY_LEN])
+static int
+refusal (const char *what, char why[ARRAY_WHY_LEN])
 {
-  const char *what = obstacle (a, cancel);
-
-  /* To end, these may need a writer. */
-  if (what == NULL ||
-      (!a->writable && !cancel && (a->nr_unsynced || a->irregular_slots)))
+  if (what == NULL)
     return 0;
   snprintf (why, ARRAY_WHY_LEN, "%s", what);
   return EINVAL;
+}
+
+/* What is being rebuilt or resynced may need a writer to end. */
+int
+parity_may_begin (const struct array *a, char why[ARRAY_WHY_LEN])
+{
+  const bool ends =
+    !a->writable && (a->nr_unsynced > 0 || a->irregular_slots > 0);
+
+  return refusal (ends ? NULL : obstacle (a, false), why);
+}
+
+int
+parity_is_added (const struct array *a, char why[ARRAY_WHY_LEN])
+{
+  return refusal (a->sb.record.self.first ? NULL : NOT_ADDED, why);
+}
+
+int
+parity_pause (struct array *a, bool pause, char why[ARRAY_WHY_LEN])
+{
+  const int err = parity_is_added (a, why);
+
+  if (err || a->sb.paused == pause)
+    return err;
+  a->sb.paused = pause;
+  log_notice ("slot %u: to fill the new parity member %s", a->n - 1,
+              pause ? "is paused" : "goes on");
+  return 0;
 }
 
 /* ---- until nothing is under way ------------------------------------------ */
@@ -189,11 +214,9 @@ hold (struct array *a)
 static bool
 is_quiet (struct array *a)
 {
-  return (a->ops_held || PLANTED ("parity-not-held")) &&
-    list_empty (&a->ops) &&
+  return a->ops_held && list_empty (&a->ops) &&
     (a->sums == NULL || sums_store_all (a)) &&
-    (a->consistency->is_idle (a) || PLANTED ("parity-rings-not-freed")) &&
-    !save_is_due (a);
+    a->consistency->is_idle (a) && !save_is_due (a);
 }
 
 /* ---- the record ---------------------------------------------------------- */
@@ -234,6 +257,7 @@ parity_follow (struct array *a)
   struct solver *solver = a->solver;
   const unsigned before = a->n;
 
+  a->sb.paused &= a->membership.shape.first;
   if (a->g.m == a->membership.shape.m)
     return;
   a->g.m = a->membership.shape.m;
@@ -283,6 +307,43 @@ parity_turn (struct array *a)
             "member does not answer or has no space: try again");
 }
 
+/* Of the slot that is filled. */
+static const struct seat *
+new_member (const struct array *a)
+{
+  const struct seat *s = a->at[a->n - 1][1];
+
+  return s && s->state == SEAT_TARGET && !s->failing ? s : NULL;
+}
+
+static void
+parity_status (const struct array *a, struct array_status *st)
+{
+  struct array_reshape *r = &st->reshape;
+  const struct seat *s = new_member (a);
+
+  if (!a->sb.record.self.first)
+    return;
+  *r = (struct array_reshape) {
+    .state = RESHAPE_MOVING, .k = a->g.k, .m = a->g.m,
+    .done = s ? s->cursor : 0, .total = a->sb.l.data_len,
+  };
+  if (s && s->complete)
+    r->state = RESHAPE_FINISHING;
+  else if (a->sb.paused)
+    r->state = RESHAPE_PAUSED;
+  else if (s == NULL || !a->writable) {
+    r->state = RESHAPE_WAITING;
+    r->why = !a->writable ? "for the first connection that may write" :
+      "its member is lost: replace it, or take the slot back (gpuraid "
+      "add-parity CONTROL cancel)";
+  }
+  else {
+    r->bytes_per_second = st->rebuild.bytes_per_second;
+    r->eta_seconds = st->rebuild.eta_seconds;
+  }
+}
+
 static bool
 parity_wants_tick (const struct array *a)
 {
@@ -291,5 +352,5 @@ parity_wants_tick (const struct array *a)
 
 const struct room room_parity = {
   .init = parity_init, .free = parity_free, .turn = parity_turn,
-  .wants_tick = parity_wants_tick,
+  .wants_tick = parity_wants_tick, .status = parity_status,
 };

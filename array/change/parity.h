@@ -20,11 +20,12 @@ struct command;
 
 extern const struct room room_parity;
 
-/* What is in the way now, of adding parity or of taking it back: 0, or EINVAL
- * and why.
- */
-extern int parity_may_begin (const struct array *a, bool cancel,
-                             char why[ARRAY_WHY_LEN]);
+/* What is in the way of adding parity now: 0, or EINVAL and why. */
+extern int parity_may_begin (const struct array *a, char why[ARRAY_WHY_LEN]);
+/* Is it being added?  0, or EINVAL and why. */
+extern int parity_is_added (const struct array *a, char why[ARRAY_WHY_LEN]);
+/* Do not fill it, or go on; the next save makes that durable.  Likewise. */
+extern int parity_pause (struct array *a, bool pause, char why[ARRAY_WHY_LEN]);
 
 /* Carry out a command. */
 extern void parity_start (struct array *a, struct command *cmd);

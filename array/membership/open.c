@@ -147,8 +147,8 @@ take_winner (struct membership_decision *d, const struct superblock *src,
   rules_settle_replaced (d->sb.device);
 }
 
-/* Where an interrupted scrub is: any member that the winner lists knows all
- * saves that have ended, a spare does not.
+/* Where an interrupted scrub is, and what is paused: any member that the winner
+ * lists knows all saves that have ended, a spare does not.
  */
 static void
 take_scrub (struct membership_decision *d, const struct found *found,
@@ -164,6 +164,7 @@ take_scrub (struct membership_decision *d, const struct found *found,
         !ballot_equal (&sb->record.self.ballot, &r->self.ballot))
       continue;
     d->sb.scrub = sb->scrub;
+    d->sb.paused = sb->paused;
     return;
   }
 }

@@ -13,6 +13,7 @@
 #include "array/io/flush.h"
 #include "array/passes/pace.h"
 #include "array/passes/pass.h"
+#include "array/seats/seat.h"
 #include "common/plant.h"
 
 /* Lines in flight: as many as end within this time, so that what a client asks
@@ -287,7 +288,8 @@ bool
 pass_is_wanted (const struct array *a)
 {
   for (unsigned i = 0; i < a->nr_seats; i++)
-    if (a->seat[i]->state == SEAT_TARGET && !a->seat[i]->failing)
+    if (a->seat[i]->state == SEAT_TARGET && !a->seat[i]->failing &&
+        !seat_is_paused (a->seat[i]))
       return true;
   for (unsigned slot = 0; slot < a->n; slot++)
     if (a->at[slot][0] && a->at[slot][1])
@@ -329,7 +331,8 @@ rebuild_progress (const struct array *a, struct array_progress *rebuild)
   unsigned nr = 0;
 
   for (unsigned i = 0; i < a->nr_seats; i++)
-    if (a->seat[i]->state == SEAT_TARGET && !a->seat[i]->failing) {
+    if (a->seat[i]->state == SEAT_TARGET && !a->seat[i]->failing &&
+        !seat_is_paused (a->seat[i])) {
       sum += a->seat[i]->cursor;
       nr++;
     }

@@ -8,12 +8,14 @@
 #define GPURAID_PASSES_REBUILD_HOLE_H
 
 #include "array/passes/pass.h"
+#include "array/seats/seat.h"
 
 /* A target that can be rebuilt. */
 static inline bool
 is_target (const struct seat *s)
 {
-  return s->state == SEAT_TARGET && !s->failing && !s->complete && s->m;
+  return s->state == SEAT_TARGET && !s->failing && !s->complete && s->m &&
+    !seat_is_paused (s);
 }
 
 /* A window is chosen, from p->start; where it ends is not decided. */

@@ -125,6 +125,14 @@ seats_first_slot (const struct array *a)
   return a->sb.record.self.first ? BIT (a->n - 1) : 0;
 }
 
+/* Is it not to be filled now, as a person said? */
+static inline bool
+seat_is_paused (const struct seat *s)
+{
+  return s->a->sb.paused && s->slot < s->a->n &&
+    (seats_first_slot (s->a) & BIT (s->slot)) != 0;
+}
+
 /* Slots with an active seat that is not failing. */
 extern unsigned nr_good_slots (const struct array *a);
 

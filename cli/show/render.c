@@ -331,6 +331,26 @@ render_failed_names (FILE *fp, struct json_object *status)
     }
 }
 
+/* A member that is added; how far it is filled is in the rebuild. */
+static void
+render_reshape (FILE *fp, struct json_object *status)
+{
+  struct json_object *r = get_object (status, "reshape");
+
+  if (r == NULL)
+    return;
+  fprintf (fp, " reshape: ");
+  text_clean (fp, get_text (r, "kind"));
+  fprintf (fp, " to %" PRIu64 "+%" PRIu64 ", ", get_u64 (r, "k"),
+           get_u64 (r, "m"));
+  text_clean (fp, get_text (r, "state"));
+  if (get_text (r, "why")) {
+    fputc (' ', fp);
+    text_clean (fp, get_text (r, "why"));
+  }
+  fputc ('\n', fp);
+}
+
 void
 render_line (FILE *fp, struct json_object *status)
 {
@@ -457,6 +477,7 @@ render_array (FILE *fp, struct json_object *status)
   render_bar (fp, status, "rebuild");
   render_bar (fp, status, "resync");
   render_bar (fp, status, "grow");
+  render_reshape (fp, status);
   render_bar (fp, status, "scrub");
   render_scrub (fp, status);
   render_failed_change (fp, status);

@@ -157,6 +157,23 @@ fake_spare (void *opaque, const char *new_path, unsigned flags,
 }
 
 static int
+fake_add_parity (void *opaque, const char *new_path, unsigned flags,
+                 char why[ARRAY_WHY_LEN])
+{
+  return fake_replace (opaque, "add-parity", new_path, flags, why);
+}
+
+static int
+fake_parity_control (void *opaque, enum array_parity_command command,
+                     char why[ARRAY_WHY_LEN])
+{
+  ACQUIRE_LOCK_FOR_CURRENT_SCOPE (&fake.lock);
+  fake.nr_commands++;
+  fake.parity = command;
+  return 0;
+}
+
+static int
 fake_readd (void *opaque, const char *which, bool *full,
             char why[ARRAY_WHY_LEN])
 {
@@ -278,8 +295,9 @@ fake_disconnect (void *opaque)
 
 static const struct control_ops fake_ops = {
   fake_status, fake_status_free, fake_fail, fake_replace, fake_spare,
-  fake_readd, fake_scrub_start, fake_scrub_control, fake_rebuild_pause,
-  fake_rate, fake_wait, fake_grow, fake_clients, fake_stop, fake_disconnect,
+  fake_add_parity, fake_parity_control, fake_readd, fake_scrub_start,
+  fake_scrub_control, fake_rebuild_pause, fake_rate, fake_wait, fake_grow,
+  fake_clients, fake_stop, fake_disconnect,
 };
 
 struct control *

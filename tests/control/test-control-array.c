@@ -29,6 +29,8 @@ static char *name[2];           /* of the members of the array */
 
 static struct {
   int make_writable, replace, fail;     /* what they return; a spare too */
+  bool no_parity;
+  enum array_parity_command parity;
   unsigned nr_writable, nr_replace, nr_fail, nr_scrub, nr_readd;
   int closing;                  /* it is, this many times */
   bool has_idle, readonly, readd_m;
@@ -99,6 +101,30 @@ array_replace (struct array *a, const char *which, struct member *target,
   else
     fake.target = target;
   return fake.replace;
+}
+
+int
+array_may_add_parity (struct array *a, char why[ARRAY_WHY_LEN])
+{
+  if (!fake.no_parity)
+    return 0;
+  snprintf (why, ARRAY_WHY_LEN, "a scrub is under way");
+  return EINVAL;
+}
+
+int
+array_add_parity (struct array *a, struct member *target,
+                  char why[ARRAY_WHY_LEN])
+{
+  return array_replace (a, "parity", target, why);
+}
+
+int
+array_parity_control (struct array *a, enum array_parity_command command,
+                      char why[ARRAY_WHY_LEN])
+{
+  fake.parity = command;
+  return 0;
 }
 
 int
@@ -477,6 +503,37 @@ test_other_name (void **state)
   unlink (link_path);
 }
 
+/* A parity member too, and nothing is made where it is refused. */
+static void
+test_add_parity (void **state)
+{
+  char why[ARRAY_WHY_LEN], made[128];
+
+  snprintf (made, sizeof made, "%s/made", dir);
+  fake.no_parity = true;
+  assert_int_equal (control_array_ops.add_parity ((void *) &ca, made, 0, why),
+                    EINVAL);
+  assert_string_equal (why, "a scrub is under way");
+  assert_int_equal (access (made, F_OK), -1);
+  assert_int_equal (fake.nr_replace + fake.nr_writable, 0);
+  fake.no_parity = false;
+  assert_int_equal (control_array_ops.add_parity ((void *) &ca, name[0], 0,
+                                                  why), EINVAL);
+  assert_non_null (strstr (why, "uses it already"));
+  assert_int_equal (control_array_ops.add_parity ((void *) &ca, made, 0, why),
+                    0);
+  assert_string_equal (fake.which, "parity");
+  unlink (made);
+  assert_int_equal (control_array_ops.parity_control ((void *) &ca,
+                                                      ARRAY_PARITY_PAUSE,
+                                                      why), 0);
+  assert_int_equal (fake.parity, ARRAY_PARITY_PAUSE);
+  fake.readonly = true;
+  assert_int_equal (control_array_ops.parity_control ((void *) &ca,
+                                                      ARRAY_PARITY_CANCEL,
+                                                      why), EROFS);
+}
+
 /* A spare has to be as good as a replacement. */
 static void
 test_spare (void **state)
@@ -603,6 +660,7 @@ main (void)
     cmocka_unit_test_setup_teardown (test_existing, setup, teardown),
     cmocka_unit_test_setup_teardown (test_other_name, setup, teardown),
     cmocka_unit_test_setup_teardown (test_spare, setup, teardown),
+    cmocka_unit_test_setup_teardown (test_add_parity, setup, teardown),
     cmocka_unit_test_setup_teardown (test_readd, setup, teardown),
     cmocka_unit_test_setup_teardown (test_grow, setup, teardown),
   };

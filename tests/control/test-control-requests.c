@@ -73,7 +73,7 @@ test_status (void **state)
     "\"left_out\":[{\"path\":\"/a \\\"b\\\"\",\"why\":\"not there\"}],"
     "\"rebuild\":{\"done\":1,\"total\":4,\"bytes_per_second\":1,"
     "\"eta_seconds\":3,\"paused\":false},\"resync\":null,"
-    "\"grow\":null,\"growable\":0,\"rate_limit\":0,"
+    "\"grow\":null,\"reshape\":null,\"growable\":0,\"rate_limit\":0,"
     "\"scrub\":null,\"last_scrub\":null,\"failed_change\":null,"
     "\"lost_rows\":0,"
     "\"cache\":{\"size\":0,\"used\":0,\"dirty\":12},"
@@ -228,6 +228,23 @@ test_commands (void **state)
   assert_refused ("{\"command\":\"spare\",\"new\":\"/s\",\"any_room\":1}",
                   "any_room: not true or false");
   assert_refused ("{\"command\":\"stop\",\"any_room\":true}", "no such key");
+  assert_ok ("{\"command\":\"add-parity\",\"new\":\"/p\",\"force\":true}");
+  assert_string_equal (fake.which, "add-parity");
+  assert_string_equal (fake.new_path, "/p");
+  assert_true (fake.force);
+  assert_ok ("{\"command\":\"add-parity\",\"action\":\"pause\"}");
+  assert_int_equal (fake.parity, ARRAY_PARITY_PAUSE);
+  assert_ok ("{\"command\":\"add-parity\",\"action\":\"resume\"}");
+  assert_int_equal (fake.parity, ARRAY_PARITY_RESUME);
+  assert_ok ("{\"command\":\"add-parity\",\"action\":\"cancel\"}");
+  assert_int_equal (fake.parity, ARRAY_PARITY_CANCEL);
+  assert_refused ("{\"command\":\"add-parity\"}", "which new member?");
+  assert_refused ("{\"command\":\"add-parity\",\"action\":\"stop\"}",
+                  "no such action");
+  assert_refused ("{\"command\":\"add-parity\",\"action\":\"pause\","
+                  "\"new\":\"/p\"}", "either");
+  assert_refused ("{\"command\":\"add-parity\",\"action\":\"pause\","
+                  "\"force\":true}", "with a new member only");
   assert_rebuild ("changes");
   fake.full = true;
   assert_rebuild ("full");

@@ -136,7 +136,7 @@ class Pages(unittest.TestCase):
                         self.assertIn(word, text, f'{source}:{n + 1}')
 
     def test_they_name_what_exists(self):
-        commands = set(re.findall(r'^  gpuraid ([a-z]+) ',
+        commands = set(re.findall(r'^  gpuraid ([a-z][a-z-]*) ',
                                   output(GPURAID, '--help'), re.M))
         self.assertIn('create', commands)
         for page, pod in self.pages.items():
@@ -148,7 +148,7 @@ class Pages(unittest.TestCase):
                     self.is_in(ref, ELSEWHERE[ref])
                 for file in re.findall(r'F<((?:docs|scripts)/[^<>]*)>', pod):
                     self.assertTrue((TOP / file).exists(), file)
-                for c in re.findall(r'(?:C<|^ +(?:sudo )?)gpuraid ([a-z]+)\b',
+                for c in re.findall(r'(?:C<|^ +(?:sudo )?)gpuraid ([a-z][a-z-]*)\b',
                                     pod, re.M):
                     self.assertIn(c, commands)
 
@@ -328,7 +328,7 @@ class Command(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.pod = output('scripts/dev/manual', '--pod', 'gpuraid.1')
-        cls.names = re.findall(r'^  gpuraid ([a-z]+) ',
+        cls.names = re.findall(r'^  gpuraid ([a-z][a-z-]*) ',
                                output(GPURAID, '--help'), re.M)
 
     def usage(self, command):
@@ -338,9 +338,9 @@ class Command(unittest.TestCase):
         return ' '.join(m[1].split()), text
 
     def test_commands(self):
-        said = re.findall(r'^=head2 gpuraid ([a-z]+)', self.pod, re.M)
+        said = re.findall(r'^=head2 gpuraid ([a-z][a-z-]*)', self.pod, re.M)
         self.assertEqual(sorted(said), sorted(self.names))
-        lines = re.findall(r'^ gpuraid ([a-z]+)',
+        lines = re.findall(r'^ gpuraid ([a-z][a-z-]*)',
                            section(self.pod, 'SYNOPSIS'), re.M)
         self.assertEqual(lines, said)
 

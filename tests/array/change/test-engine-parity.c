@@ -247,6 +247,52 @@ test_clients (void **state)
   }
 }
 
+/* Large reads begin all the time, and go through the loop. */
+static void
+test_readers (void **state)
+{
+  enum { LEN = 40 * CHUNK, NR = 3 };
+  struct sim_array *sa = start_full (3, 1, CHUNK, STRIPES);
+  struct sim_request *add = calloc (1, sizeof *add), *q[NR] = { NULL };
+  uint8_t *got = malloc (NR * LEN);
+  char why[ARRAY_WHY_LEN] = "";
+  unsigned nr_held = 0;
+
+  assert_true (add != NULL && got != NULL);
+  sa->cache_len = MAX (2 << 20, sa->cache_len);
+  open_again (sa, ~0, true);
+  sim_array_init_parity (add, sa, sim_array_add_disk (sa));
+  add->r.command.why = why;
+  add->done = ignore_end;
+  sim_request_start (add);
+  for (unsigned i = 0; add->state != SIM_IDLE; i = (i + 1) % NR) {
+    assert_true (sim_step (sa->sim));
+    nr_held += sa->a->ops_held;
+    if (q[i] && q[i]->state != SIM_IDLE)
+      continue;
+    if (q[i]) {
+      assert_int_equal (q[i]->r.error, 0);
+      assert_memory_equal (got + i * LEN, data + i * LEN, LEN);
+    }
+    free (q[i]);
+    q[i] = start_request (sa, REQUEST_READ, got + i * LEN, i * LEN, LEN, 0);
+  }
+  if (add->r.error)
+    fail_msg ("not added: %s", why);
+  assert_true (nr_held > 20);
+  for (unsigned i = 0; i < NR; i++) {
+    while (q[i]->state != SIM_IDLE)
+      assert_true (sim_step (sa->sim));
+    assert_int_equal (q[i]->r.error, 0);
+    free (q[i]);
+  }
+  free (add);
+  free (got);
+  sim_array_note_shape (sa);
+  settle (sa);
+  end_whole (sa);
+}
+
 /* The old members without this one open, as before; once the new one may have
  * been active, with that.
  */
@@ -294,6 +340,7 @@ crash_at (uint64_t moment, bool taken)
     sa->window_len = 4 * CHUNK;
     open_again (sa, 7, true);
     assert_int_equal (sim_array_add_parity (sa, disk), 0);
+    put (sa, 2 * CHUNK + 500, 40000, ARRAY_FUA);        /* live records */
   }
   sim_crash_after (sa->sim, moment);
   if (taken)
@@ -302,9 +349,9 @@ crash_at (uint64_t moment, bool taken)
     (void) sim_array_settle (sa, SETTLE);
   crashed = sim_crashed (sa->sim);
   sim_crash_after (sa->sim, 0);
-  if (crashed)
+  if (crashed || taken)         /* also just after it has ended */
     crash_array (sa);
-  open_without (sa, crashed ? moment % 4 : 3);
+  open_without (sa, crashed || taken ? moment % 4 : 3);
   check_all (sa);
   open_again (sa, 15, true);
   assert_true (sim_array_settle (sa, SETTLE));
@@ -374,6 +421,7 @@ main (void)
     cmocka_unit_test (test_new_fails),
     cmocka_unit_test (test_refused),
     cmocka_unit_test (test_clients),
+    cmocka_unit_test (test_readers),
     cmocka_unit_test (test_crashes),
   };
 
