@@ -25,6 +25,7 @@
 #define NOT_ADDED "no parity is being added"
 
 struct parity {
+  uint64_t cache_len;           /* bytes, of all that has a share of it */
   struct command *cmd;          /* it waits until all have ended; or NULL */
   uint64_t since;               /* ns, when none began any more */
   unsigned to;                  /* m, if the change comes into force */
@@ -36,7 +37,10 @@ parity_init (struct array *a, const struct config *c,
              const struct assembly *as)
 {
   a->parity = calloc (1, sizeof *a->parity);
-  return a->parity ? 0 : -1;
+  if (a->parity == NULL)
+    return -1;
+  a->parity->cache_len = c->cache_len;
+  return 0;
 }
 
 static void
@@ -66,6 +70,16 @@ more_parity (const struct array *a)
   return g;
 }
 
+/* Now, and at the next start. */
+static bool
+cache_is_enough (const struct array *a, const struct geometry *g)
+{
+  const uint64_t sums = a->sums ? sums_memory (g, 0) : 0;
+
+  return cache_fits (a, g) &&
+    a->parity->cache_len >= cache_min_len (g) + sums;
+}
+
 /* Why the array can't have one more at all; NULL: it can. */
 static const char *
 limit (const struct array *a)
@@ -76,7 +90,7 @@ limit (const struct array *a)
     return a->n >= MAX_SLOTS ? "the array has as many members as it can" :
       "the array has as many members as its code can: w=4 has no room for "
       "more";
-  if (!cache_fits (a, &g))
+  if (!cache_is_enough (a, &g))
     return "the cache is too small for one more: start the server with a "
       "larger cache=";
   if (a->n >= a->start_g.k + a->start_g.m + SUMS_MAX_ADDED)

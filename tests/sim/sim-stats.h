@@ -90,6 +90,11 @@
   X (copies_at_rest, "copies made of members of a stopped array")       \
   X (copies_readd, "older copies of members taken again")               \
   X (grown, "openings of an array that has grown")                      \
+  X (parity_added, "times that parity was added")                       \
+  X (parity_active, "of those, a member of it became active")           \
+  X (parity_taken_back, "of those, it was taken back")                  \
+  X (parity_opened, "openings of an array with such a slot")            \
+  X (parity_last, "parity members added at the end")                    \
   X (recoveries, "openings with a journal to recover")                  \
   X (recover_incomplete, "of those, the newest transaction is incomplete") \
   X (recover_dropped, "of those, it is dropped in some rows")           \

@@ -111,7 +111,7 @@ slots_in_trouble (const struct run *r)
 {
   const uint64_t bad = r->spoilt | r->ringless |
     (r->may_lose_rows ? 0 : r->unreadable);
-  uint64_t slots = r->was_lost;
+  uint64_t slots = (r->was_lost | r->first << (r->n - 1)) & LOW_BITS (r->n);
 
   /* Of two active members of a slot each may be the only one, as the last
    * record may not count.

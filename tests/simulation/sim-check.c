@@ -7,7 +7,8 @@
  *             member says is open
  *   open      a region that was open is open in the next session
  *   missed    while a record without a slot is in force, all regions that are
- *             open and not yet synced again are missed too
+ *             open and not yet synced again are missed too; but what was
+ *             open when parity was added is not, as all of that is filled
  *
  * The content compared is that of a read, so these checks do not cover blocks
  * that can't be read.
@@ -25,6 +26,7 @@
 #include "array/engine/consistency.h"
 #include "array/health/lost.h"
 #include "array/ops/ops.h"
+#include "array/seats/seat.h"
 #include "raidmap/bitmap.h"
 #include "tests/simulation/sim-run.h"
 
@@ -239,6 +241,7 @@ check_note_end (struct run *r, bool clean)
   const struct array *a = r->sa->a;
 
   rot_count (r);
+  memset (r->at, 0, sizeof r->at);
   r->two_active = disks_at (r, true, r->at[1]);
   disks_at (r, false, r->at[0]);
   r->marked = 0;
@@ -248,9 +251,9 @@ check_note_end (struct run *r, bool clean)
         r->marked |= BIT (sim_array_disk_no (r->sa, r->at[i][slot]));
   r->array_uuid = a->sb.array_uuid;
   r->degraded = false;
-  for (unsigned slot = 0; slot < r->n && a->writable && !a->failed; slot++)
-    r->degraded |= a->at[slot][0] == NULL ||
-      a->at[slot][0]->state != SEAT_ACTIVE;
+  FOR_EACH_BIT (slot, LOW_BITS (r->n) & ~seats_first_slot (a))
+    r->degraded |= a->writable && !a->failed &&
+      (a->at[slot][0] == NULL || a->at[slot][0]->state != SEAT_ACTIVE);
   memcpy (r->unsynced, a->unsynced,
           div_round_up (a->nr_regions, 64) * sizeof *r->unsynced);
   for (uint64_t row = 0; row < r->nr_rows; row++)

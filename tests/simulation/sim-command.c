@@ -126,6 +126,27 @@ command_grow (struct run *r)
     run_crash_soon (r, 30, 40 * r->n);
 }
 
+void
+command_parity (struct run *r)
+{
+  const unsigned disk = new_disk (r);
+  struct sim_command *c = command_new (r);
+
+  run_say (r, "command: disk%u is one more parity member", disk);
+  sim_array_init_parity (&c->q, r->sa, disk);
+  command_start (c);
+}
+
+void
+command_parity_cancel (struct run *r)
+{
+  struct sim_command *c = command_new (r);
+
+  run_say (r, "command: parity is not added");
+  sim_command_init (&c->q, r->sa, COMMAND_PARITY_CANCEL);
+  command_start (c);
+}
+
 /* What was wrong with it has passed, or not. */
 static void
 come_back (struct run *r, unsigned disk)
@@ -240,7 +261,7 @@ any_command (struct run *r)
 {
   const bool room = r->sa->nr_disks + 1 < MAX_REPLACED;
 
-  switch (draw (r, 7)) {
+  switch (draw (r, 8)) {
   case 0: command_fail (r, draw (r, r->n)); break;
   case 1: command_readd (r); break;
   case 2: if (room) command_replace (r, draw (r, r->n)); break;
@@ -248,6 +269,7 @@ any_command (struct run *r)
   case 4: if (r->spare_len) command_grow (r); break;
   case 5: command_pause (r); break;
   case 6: command_forget (r); break;
+  case 7: if (room) shape_command (r); break;
   }
 }
 

@@ -104,7 +104,7 @@ make_one (void *arg)
 
   /* A copy of what is taken back would be of another branch. */
   if (a == NULL || !a->writable || a->failed || r->is_tried ||
-      c->nr == r->g.m ||
+      c->nr >= r->g.m ||
       (c->nr > 0 && c->stopped))
     return;
   s = a->at[run_below (r, r->n)][0];

@@ -99,7 +99,7 @@ try_open (struct run *r, uint64_t which, bool force, bool readonly)
     /* A member left behind by force may have known a record that no other
      * member knew.
      */
-    if (all && (force || r->was_lost == 0) && !r->over && !rot_lost_pair (r) &&
+    if (all && (force || (r->was_lost & ~r->was_first) == 0) && !r->over && !rot_lost_pair (r) &&
         !(r->forced && strstr (r->sa->said, "in two ways")))
       run_die (r, "it was refused with all members: %s", r->sa->said);
     return false;
@@ -109,14 +109,16 @@ try_open (struct run *r, uint64_t which, bool force, bool readonly)
     return false;
   }
   run_say (r, "disks %#" PRIx64 "%s: open, %u+%u, slots not active %#" PRIx64,
-       which, force ? " (force)" : "", r->g.k, r->g.m,
+       which, force ? " (force)" : "", r->sa->a->g.k, r->sa->a->g.m,
        r->sa->a->lost_slots);
   note_size (r);
+  shape_check_open (r);
   copies_check_open (r);
   check_open (r);
   scrub_check_open (r);
   recovery_count_open (r);
-  if (!force && !r->journal && r->sa->a->lost_slots && any_open (r->sa->a))
+  if (!force && !r->journal && any_open (r->sa->a) &&
+      r->sa->a->lost_slots & ~seats_first_slot (r->sa->a))
     run_die (r, "it was unclean and a slot is missing, yet it opened");
   stats.forced += force;
   r->forced |= force;

@@ -316,6 +316,7 @@ run_step (struct run *r)
 {
   if (!sim_step (r->sim))
     return false;
+  shape_look (r);
   run_look_at_slots (r);
   allow_look (r);
   look_at_pages (r);

@@ -65,6 +65,8 @@ struct run {
   bool *torn;                   /* per row */
   bool any_torn;
   uint64_t lost;                /* slots, as last seen */
+  bool first;                   /* no member of the last slot was active since
+                                 * it was added, as last seen */
 
   unsigned trouble;             /* how much goes wrong */
   bool may_exceed;              /* more than m members at once, too */
@@ -109,6 +111,7 @@ struct run {
   uint64_t was_active;          /* disks */
   uint64_t in_force;            /* disks, of the record in force */
   uint64_t was_lost;            /* slots */
+  uint64_t was_first;           /* of those, one that was never active */
   struct sim_disk *at[2][MAX_SLOTS];    /* active members that had not failed;
                                          * [1]: the second ones of slots */
   bool two_active;              /* some slot had two */
@@ -125,6 +128,9 @@ struct run {
   uint64_t rest_state;          /* sim-rest.c's */
   uint64_t several_state;       /* sim-command.c's */
   uint64_t space_state;         /* sim-clients.c's */
+  uint64_t shape_state;         /* sim-shape.c's, and the next three */
+  unsigned start_m, max_m;      /* it gets no more parity than that */
+  uint64_t shapes;              /* what records have that may be in force */
   bool rest_rotted;             /* so has a copy of a superblock, since it was
                                  * last open */
   uint64_t ringless;            /* disks: headers of their rings have rotted,
@@ -315,6 +321,8 @@ extern void command_fail (struct run *r, unsigned slot);
 extern void command_replace (struct run *r, unsigned slot);
 extern void command_spare (struct run *r);
 extern void command_grow (struct run *r);
+extern void command_parity (struct run *r);
+extern void command_parity_cancel (struct run *r);
 /* A disk that is not in use, if the one that is drawn is. */
 extern void command_readd (struct run *r);
 /* A rebuild or a resync is paused for a time. */
@@ -323,6 +331,22 @@ extern void command_pause (struct run *r);
 extern void command_forget (struct run *r);
 /* Some of these in one instant, in a quarter of the runs. */
 extern void command_several (struct run *r);
+
+/* ---- sim-shape.c ---- */
+
+/* Does the array of this run get more parity? */
+extern void shape_draw (struct run *r);
+/* After each event, before all else is looked at; and when it was opened. */
+extern void shape_look (struct run *r);
+extern void shape_check_open (struct run *r);
+/* A command, in some runs; and perhaps one. */
+extern void shape_command (struct run *r);
+extern void shape_soon (struct run *r);
+
+enum shape_last { SHAPE_LAST_NONE, SHAPE_LAST_ADD, SHAPE_LAST_CANCEL };
+
+/* What the last session does: its members answer. */
+extern enum shape_last shape_draw_last (struct run *r);
 
 /* ---- sim-scrub.c ---- */
 

@@ -67,11 +67,13 @@ end_session (struct run *r)
   uint64_t coming;
 
   r->may_crash = r->chaos_on = false;
+  shape_look (r);
   run_look_at_slots (r);
   r->was_active = run_active_disks (r);
   coming = session_coming (r);
   r->was_active |= coming;
   r->was_lost = a->lost_slots;
+  r->was_first = seats_first_slot (a);
   r->in_force = listed_disks (r, in_force);
   if (lacks_seats (r, in_force))
     r->was_active = LOW_BITS (r->sa->nr_disks);
@@ -252,6 +254,7 @@ has_stopped (struct run *r)
   /* It fails here, between two events, if a disk is full.  After the next one
    * that disk may have space again.
    */
+  shape_look (r);
   run_look_at_slots (r);
   run_look_at_failure (r);
   return ended;
@@ -304,6 +307,7 @@ note_stop (struct run *r)
   copies_note_end (r, true, 0);
   scrub_note_stop (r);
   r->was_lost = r->lost;
+  r->was_first = seats_first_slot (r->sa->a);
   r->was_active = r->in_force = run_active_disks (r);
   r->any_torn = false;
   for (uint64_t row = 0; row < r->nr_rows; row++) {
@@ -525,6 +529,33 @@ make_whole (struct run *r)
   return true;
 }
 
+static bool
+has_no_command (struct run *r)
+{
+  return r->nr_commands == 0;
+}
+
+/* Nothing is under way, and all members answer: a command is carried out, unless
+ * the cache is too small.  False: it has failed.
+ */
+static bool
+change_shape (struct run *r)
+{
+  const enum shape_last what = shape_draw_last (r);
+  const unsigned m = r->g.m;
+
+  if (what == SHAPE_LAST_NONE)
+    return true;
+  if (what == SHAPE_LAST_ADD)
+    command_parity (r);
+  else
+    command_parity_cancel (r);
+  if (!until (r, has_no_command, 600 * SECONDS, "a command"))
+    run_die (r, "it crashed");
+  stats.parity_last += r->g.m > m;
+  return make_whole (r);
+}
+
 /* Look at all of it and repair it: then nothing is corrupted any more. */
 static bool
 scrub_rot (struct run *r)
@@ -549,7 +580,7 @@ session_last (struct run *r)
   r->may_crash = false;
   r->no_scrubs = true;
   sim_crash_after (r->sim, 0);
-  if (!make_whole (r) && has_given_up (r))
+  if ((!make_whole (r) || !change_shape (r)) && has_given_up (r))
     return;
   r->over = r->rows_lost = false;
   if (!read_all (r))

@@ -112,6 +112,7 @@ start_run (struct run *r, uint64_t seed)
   r->trouble = run_percent (r, 25) ? 0 : 20 + run_below (r, 80);
   r->may_exceed = run_percent (r, 20);
   r->may_lose_rows = run_percent (r, 30);
+  shape_draw (r);
   r->sa->cache_len += run_below (r, 2) * run_below (r, 3 * r->sa->cache_len);
   r->sa->writethrough = run_percent (r, 10);
   r->sa->window_len = (1 + run_below (r, 16)) * r->g.chunk;
