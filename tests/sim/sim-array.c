@@ -229,7 +229,7 @@ init_config (struct sim_array *sa)
 {
   config_init (&sa->c);
   sa->c.k = sa->g.k;
-  sa->c.m = sa->g.m;
+  sa->c.m = sa->more_parity ? 0 : sa->g.m;
   sa->c.chunk = sa->g.chunk;
   sa->c.size = sa->back_once ? 0 : sa->g.size;
   sa->c.consistency = sa->consistency;

@@ -125,6 +125,7 @@ struct sim_array {
   char said[4096];              /* the last error message */
   uint64_t went_back_to;        /* the epoch, if force did when it was opened */
   bool back_once;               /* it did once: its size is not known before */
+  bool more_parity;             /* nor its m */
 
   struct {
     struct solver *solver;

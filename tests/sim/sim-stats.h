@@ -94,7 +94,7 @@
   X (parity_active, "of those, a member of it became active")           \
   X (parity_taken_back, "of those, it was taken back")                  \
   X (parity_opened, "openings of an array with such a slot")            \
-  X (parity_last, "parity members added at the end")                    \
+  X (parity_last, "either in the last session")                    \
   X (recoveries, "openings with a journal to recover")                  \
   X (recover_incomplete, "of those, the newest transaction is incomplete") \
   X (recover_dropped, "of those, it is dropped in some rows")           \

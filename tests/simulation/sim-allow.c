@@ -111,7 +111,9 @@ slots_in_trouble (const struct run *r)
 {
   const uint64_t bad = r->spoilt | r->ringless |
     (r->may_lose_rows ? 0 : r->unreadable);
-  uint64_t slots = (r->was_lost | r->first << (r->n - 1)) & LOW_BITS (r->n);
+  /* It may have been opened with another record since. */
+  uint64_t slots = (r->was_lost | (r->first ? BIT (r->n - 1) : 0)) &
+    LOW_BITS (r->n);
 
   /* Of two active members of a slot each may be the only one, as the last
    * record may not count.

@@ -134,6 +134,7 @@ command_parity (struct run *r)
 
   run_say (r, "command: disk%u is one more parity member", disk);
   sim_array_init_parity (&c->q, r->sa, disk);
+  r->sa->more_parity = true;
   command_start (c);
 }
 

@@ -99,7 +99,8 @@ try_open (struct run *r, uint64_t which, bool force, bool readonly)
     /* A member left behind by force may have known a record that no other
      * member knew.
      */
-    if (all && (force || (r->was_lost & ~r->was_first) == 0) && !r->over && !rot_lost_pair (r) &&
+    if (all && (force || (r->was_lost & ~r->was_first) == 0) && !r->over &&
+        !rot_lost_pair (r) &&
         !(r->forced && strstr (r->sa->said, "in two ways")))
       run_die (r, "it was refused with all members: %s", r->sa->said);
     return false;

@@ -339,14 +339,12 @@ extern void shape_draw (struct run *r);
 /* After each event, before all else is looked at; and when it was opened. */
 extern void shape_look (struct run *r);
 extern void shape_check_open (struct run *r);
-/* A command, in some runs; and perhaps one. */
+/* A command, in some runs; and clients begin: perhaps one. */
 extern void shape_command (struct run *r);
 extern void shape_soon (struct run *r);
 
-enum shape_last { SHAPE_LAST_NONE, SHAPE_LAST_ADD, SHAPE_LAST_CANCEL };
-
-/* What the last session does: its members answer. */
-extern enum shape_last shape_draw_last (struct run *r);
+/* Likewise in the last session, whose members answer.  False: none. */
+extern bool shape_changes_last (struct run *r);
 
 /* ---- sim-scrub.c ---- */
 

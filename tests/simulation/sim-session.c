@@ -286,6 +286,7 @@ use_array (struct run *r, unsigned nr_requests)
   r->chaos_on = r->trouble > 0;
   scrub_soon (r);
   copies_soon (r);
+  shape_soon (r);
   if (r->chaos_on)
     sim_at (r->sim, run_below (r, run_percent (r, 50) ? 3000000 : 100000000),
             trouble_start, r);
@@ -507,6 +508,28 @@ is_whole_or_lacks_more (struct run *r)
   return is_whole (r) || run_empty_slots (r->sa->a) & ~replaced;
 }
 
+static bool
+has_no_command (struct run *r)
+{
+  return r->nr_commands == 0;
+}
+
+/* Nothing else is asked, and all members answer: a command is carried out or
+ * refused.  False: there was none.
+ */
+static bool
+change_shape (struct run *r)
+{
+  const unsigned m = r->g.m;
+
+  if (!shape_changes_last (r))
+    return false;
+  if (!until (r, has_no_command, 600 * SECONDS, "a command"))
+    run_die (r, "it crashed");
+  stats.parity_last += r->g.m != m;
+  return true;
+}
+
 /* Replace lost members, also those that are taken out meanwhile, and wait for
  * the rebuild.  False: it has failed.
  */
@@ -517,6 +540,8 @@ make_whole (struct run *r)
     run_die (r, "it can't be made writable");
   if (r->rows_lost && (!read_all (r) || !rewrite_lost (r)))
     return false;
+  if (r->first)
+    (void) change_shape (r);
   replaced = 0;
   do {
     FOR_EACH_BIT (slot, run_empty_slots (r->sa->a) & ~replaced)
@@ -527,33 +552,6 @@ make_whole (struct run *r)
   } while (!is_whole (r));
   run_look_at_slots (r);
   return true;
-}
-
-static bool
-has_no_command (struct run *r)
-{
-  return r->nr_commands == 0;
-}
-
-/* Nothing is under way, and all members answer: a command is carried out, unless
- * the cache is too small.  False: it has failed.
- */
-static bool
-change_shape (struct run *r)
-{
-  const enum shape_last what = shape_draw_last (r);
-  const unsigned m = r->g.m;
-
-  if (what == SHAPE_LAST_NONE)
-    return true;
-  if (what == SHAPE_LAST_ADD)
-    command_parity (r);
-  else
-    command_parity_cancel (r);
-  if (!until (r, has_no_command, 600 * SECONDS, "a command"))
-    run_die (r, "it crashed");
-  stats.parity_last += r->g.m > m;
-  return make_whole (r);
 }
 
 /* Look at all of it and repair it: then nothing is corrupted any more. */
@@ -580,7 +578,8 @@ session_last (struct run *r)
   r->may_crash = false;
   r->no_scrubs = true;
   sim_crash_after (r->sim, 0);
-  if ((!make_whole (r) || !change_shape (r)) && has_given_up (r))
+  if ((!make_whole (r) || (change_shape (r) && !make_whole (r))) &&
+      has_given_up (r))
     return;
   r->over = r->rows_lost = false;
   if (!read_all (r))

@@ -355,7 +355,7 @@ trouble_start (void *arg)
   if (a->writable) {
     const uint64_t empty = run_empty_slots (a);
 
-    shape_soon (r);
+    shape_command (r);
     if (r->spare_len && run_percent (r, 15))
       command_grow (r);
     if (r->use_spares && r->sa->nr_disks < MAX_REPLACED && run_percent (r, 8))
