@@ -138,10 +138,10 @@ check_slots (const struct superblock *sb)
   if (r->self.k != sb->g.k || r->self.m != sb->g.m)
     return "the geometry is said in two ways";
   for (unsigned i = 0; i < ARRAY_LEN (set); ++i) {
-    if (set[i]->k < 1 || set[i]->m < 1 ||
-        ballot_set_nr_slots (set[i]) > MAX_SLOTS)
+    if (set[i]->k != sb->g.k || set[i]->m < 1 ||
+        ballot_set_nr_slots (set[i]) > MIN (MAX_SLOTS, BIT (sb->w)))
       return "k or m of a record is out of range";
-    if (set[i]->first && (set[i]->m < 2 || set[i]->k != sb->g.k))
+    if (set[i]->first && set[i]->m < 2)
       return "parity of a record was added to none";
   }
   if (r->self.first &&
@@ -220,9 +220,9 @@ superblock_check (const struct superblock *sb)
     return "the copy is unknown";
   why = layout_check (&sb->g, &sb->l);
   if (why == NULL)
-    why = check_slots (sb);
-  if (why == NULL)
     why = check_code (sb);
+  if (why == NULL)
+    why = check_slots (sb);
   if (why == NULL)
     why = check_areas (sb);
   for (unsigned i = 0; why == NULL && i < SB_MAX_DEVICES; ++i)

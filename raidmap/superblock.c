@@ -447,13 +447,18 @@ parse (const uint8_t buf[SB_LEN], struct superblock *sb)
     get_device (buf + AT_DEVICES + DEVICE_LEN * i, &sb->device[i]);
 }
 
-/* Only a newer version sets the other flags of a record. */
+/* Only a newer version sets the other flags of a record, or makes one of
+ * another k.
+ */
 static bool
-has_unknown_flags (const uint8_t buf[SB_LEN], const struct superblock *sb)
+has_newer_record (const uint8_t buf[SB_LEN], const struct superblock *sb)
 {
+  const struct record *r = &sb->record;
+
   return (sb->incompat & SB_INCOMPAT_RESHAPED) != 0 &&
-    ((buf[AT_SELF + 30] | buf[AT_BASE + 30] | buf[AT_PARENT + 30]) &
-     ~BALLOT_FLAGS) != 0;
+    (r->base.k != r->self.k || r->parent.k != r->self.k ||
+     ((buf[AT_SELF + 30] | buf[AT_BASE + 30] | buf[AT_PARENT + 30]) &
+      ~BALLOT_FLAGS) != 0);
 }
 
 enum sb_result
@@ -476,7 +481,7 @@ superblock_decode (const uint8_t buf[SB_LEN], enum sb_copy copy,
   parse (buf, sb);
   *why = "a newer version wrote the superblock";
   if (sb->version > SB_VERSION || sb->incompat & ~SB_INCOMPAT_KNOWN ||
-      has_unknown_flags (buf, sb))
+      has_newer_record (buf, sb))
     return SB_TOO_NEW;
   *why = "the superblock is a copy of another place";
   if (sb->copy != copy)

@@ -237,7 +237,7 @@ enum sb_result {
   SB_BLANK,             /* no magic of ours */
   SB_CORRUPT,           /* our magic, but crc, place or a value is wrong */
   SB_TOO_NEW,           /* a sound superblock with a version, an incompat flag
-                         * or a flag of a record that we do not know */
+                         * or something of a record that we do not know */
 };
 
 /* bytes -> sb.  copy is where the bytes were read from: a copy in the

@@ -155,13 +155,10 @@ random_record (struct rng *r, struct record *rec)
 static inline void
 random_slots (struct rng *r, const struct superblock *sb, struct ballot_set *s)
 {
-  s->k = 1 + rng_below (r, MIN (2 * sb->g.k, 63));
-  s->m = 1 + rng_below (r, 64 - s->k);
-  if (rng_below (r, 2)) {
-    s->k = sb->g.k;
-    s->m = sb->g.m;
-  }
-  s->first = s->k == sb->g.k && s->m > 1 && rng_below (r, 2);
+  s->k = sb->g.k;
+  s->m = rng_below (r, 2) ? sb->g.m :
+    1 + rng_below (r, MIN (64, 1u << sb->w) - s->k);
+  s->first = s->m > 1 && rng_below (r, 2);
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
     if (sb->device[i].slot >= ballot_set_nr_slots (s) - s->first)
       device_set_remove (&s->active, i);

@@ -281,6 +281,7 @@ change_turn (struct array *a)
 {
   struct list *l;
 
+  change_follow (a);
   while (a->change == NULL && !save_is_busy (a)) {
     /* After a beat of 0 another host may write records. */
     if (a->ending && !PLANTED ("change-after-beat"))

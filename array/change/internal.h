@@ -34,6 +34,8 @@ struct change {
   uint64_t began;               /* ns */
   bool begun;
   bool in_round;
+  bool ended;                   /* the record is in force, but the array can't
+                                 * follow it yet */
   unsigned pending;             /* takers that still write */
   struct device_set failed;     /* takers that failed in this round */
 };
@@ -42,5 +44,7 @@ struct change {
 extern struct change *change_new (struct array *a, enum change_kind kind,
                                   struct command *cmd);
 extern void change_step (struct array *a, struct waiter *w);
+/* In each turn. */
+extern void change_follow (struct array *a);
 
 #endif

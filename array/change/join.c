@@ -61,13 +61,8 @@ struct seat *
 join_replace (struct array *a, struct command *cmd,
               char why[MEMBERSHIP_TEXT_LEN])
 {
-  /* It was taken back while the command waited. */
-  if (cmd->slot >= a->n) {
-    snprintf (why, MEMBERSHIP_TEXT_LEN, "there is no slot %u any more",
-              cmd->slot);
-    return NULL;
-  }
-  if (a->at[cmd->slot][1]) {
+  /* It may have been taken back while the command waited. */
+  if (cmd->slot < a->n && a->at[cmd->slot][1]) {
     snprintf (why, MEMBERSHIP_TEXT_LEN, "the slot is being rebuilt already: "
               "wait for the end (gpuraid wait)");
     return NULL;

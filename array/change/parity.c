@@ -13,7 +13,7 @@
 #include "array/change/join.h"
 #include "array/change/parity.h"
 #include "array/engine/consistency.h"
-#include "array/health/lost.h"
+#include "array/health/outcome.h"
 #include "array/io/superblock.h"
 #include "array/plan/code.h"
 #include "array/seats/seat.h"
@@ -26,6 +26,7 @@
 
 struct parity {
   uint64_t cache_len;           /* bytes, of all that has a share of it */
+  unsigned least_n;             /* slots, the fewest since the start */
   struct command *cmd;          /* it waits until all have ended; or NULL */
   uint64_t since;               /* ns, when none began any more */
   unsigned to;                  /* m, if the change comes into force */
@@ -40,6 +41,7 @@ parity_init (struct array *a, const struct config *c,
   if (a->parity == NULL)
     return -1;
   a->parity->cache_len = c->cache_len;
+  a->parity->least_n = a->n;
   return 0;
 }
 
@@ -93,7 +95,7 @@ limit (const struct array *a)
   if (!cache_is_enough (a, &g))
     return "the cache is too small for one more: start the server with a "
       "larger cache=";
-  if (a->n >= a->start_g.k + a->start_g.m + SUMS_MAX_ADDED)
+  if (a->n >= a->parity->least_n + SUMS_MAX_ADDED)
     return "too many were added since the start: start the server again "
       "first";
   return NULL;
@@ -181,7 +183,7 @@ let_go (struct array *a)
   p->cmd = NULL;
   solver_free (p->solver);
   p->solver = NULL;
-  a->ops_held = false;
+  a->ops_held = a->reads_held = false;
   engine_run_waiters (a, &a->cell_waiters);
 }
 
@@ -228,7 +230,7 @@ hold (struct array *a)
 static bool
 is_quiet (struct array *a)
 {
-  return a->ops_held && list_empty (&a->ops) &&
+  return a->ops_held && a->nr_other_ops == 0 &&
     (a->sums == NULL || sums_store_all (a)) &&
     a->consistency->is_idle (a) && !save_is_due (a);
 }
@@ -255,13 +257,23 @@ parity_begin (struct array *a, struct command **cmd, struct seat **s)
   return false;
 }
 
-/* A slot that is not there any more. */
+bool
+parity_may_follow (struct array *a)
+{
+  if (a->g.m == a->membership.shape.m)
+    return true;
+  a->reads_held = true;
+  return list_empty (&a->ops);
+}
+
+/* A slot that is not there any more, or was not to be. */
 static void
 forget_slot (struct array *a, unsigned slot)
 {
   free (a->slot_path[slot]);
   a->slot_path[slot] = NULL;
   a->new_targets &= ~BIT (slot);
+  outcome_forget (a, slot);
 }
 
 void
@@ -269,7 +281,6 @@ parity_follow (struct array *a)
 {
   struct parity *p = a->parity;
   struct solver *solver = a->solver;
-  const unsigned before = a->n;
 
   a->sb.paused &= a->membership.shape.first;
   if (a->g.m == a->membership.shape.m)
@@ -277,10 +288,9 @@ parity_follow (struct array *a)
   a->g.m = a->membership.shape.m;
   a->g.fixed = a->membership.shape.fixed;
   a->n = a->g.k + a->g.m;
+  p->least_n = MIN (p->least_n, a->n);
   a->solver = p->solver;
   p->solver = solver;
-  if (a->n < before)
-    forget_slot (a, a->n);
   a->engine.hooks->reshaped (a);
 }
 
@@ -292,6 +302,8 @@ parity_decided (struct array *a, const char **why)
   const unsigned slot = a->n - 1;
 
   let_go (a);
+  if (a->n < MAX_SLOTS)
+    forget_slot (a, a->n);
   if (done && cancel)
     log_notice ("parity is not added: slot %u is taken back", a->n);
   else if (done)

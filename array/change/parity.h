@@ -4,7 +4,8 @@
  * A rebuild fills the new member; this is about the record.  It changes how
  * many roles a row has.  So first operations and transactions end, and none
  * begins until the record is in force, or refused: a->ops_held.  Requests that
- * need one wait meanwhile.
+ * need one wait meanwhile.  Reads go on until it is in force, as a member may
+ * not answer: a->reads_held.
  *
  * Call all of these with the array lock held.
  *
@@ -35,7 +36,11 @@ extern void parity_start (struct array *a, struct command *cmd);
  */
 extern bool parity_begin (struct array *a, struct command **cmd,
                           struct seat **s);
-/* A record is in force: take its m, before the seats follow. */
+/* A record is in force: may the array follow it now?  Not before reads have
+ * ended too; then call it again in each turn.
+ */
+extern bool parity_may_follow (struct array *a);
+/* Then: take its m, before the seats follow. */
 extern void parity_follow (struct array *a);
 /* The change has ended: 0, or an errno and why for its command. */
 extern int parity_decided (struct array *a, const char **why);

@@ -160,6 +160,22 @@ apply (struct array *a)
   }
 }
 
+/* The record is in force, or there was nothing to change. */
+static void
+end (struct array *a)
+{
+  a->change->ended = !parity_may_follow (a);
+  if (!a->change->ended)
+    apply (a);
+}
+
+void
+change_follow (struct array *a)
+{
+  if (a->change && a->change->ended)
+    end (a);
+}
+
 static void
 give_up (struct array *a, int error, const char *why)
 {
@@ -196,7 +212,7 @@ round_done (struct array *a)
     give_up (a, EIO, "too few members are left");
   }
   else if (phase == MEMBERSHIP_IDLE)
-    apply (a);
+    end (a);
   else
     change_step (a, &c->waiter);
 }
@@ -350,7 +366,7 @@ change_step (struct array *a, struct waiter *w)
   char why[MEMBERSHIP_TEXT_LEN] = "";
 
   list_remove (&c->waiter.link);
-  if (c->in_round)
+  if (c->in_round || c->ended)
     return;
   if (a->failed) {
     give_up (a, EIO, "the array has failed");
@@ -381,7 +397,7 @@ change_step (struct array *a, struct waiter *w)
     give_up (a, EIO, "too few members are left");
   }
   else if (a->membership.phase == MEMBERSHIP_IDLE)
-    apply (a);          /* failed members were out already */
+    end (a);            /* failed members were out already */
   else
     start_round (a);
 }

@@ -233,6 +233,7 @@ struct array {
   unsigned max_held;            /* clients wait above this */
   unsigned op_cells;            /* the most for one operation */
   unsigned nr_ops;              /* operations that hold a credit */
+  unsigned nr_other_ops;        /* those that are no reads */
   unsigned credit;              /* theirs, in cells */
   unsigned out_credit;          /* of that, of write-outs */
   unsigned max_credit;
@@ -256,7 +257,9 @@ struct array {
     struct call call;
     struct news news;
   } idle;
-  bool ops_held;                /* no operation begins: array/change/parity.c */
+  bool ops_held;                /* no operation begins except reads:
+                                 * array/change/parity.c */
+  bool reads_held;              /* nor do these */
   struct pool op_pool, xfer_pool, line_pool, part_pool, ticket_pool;
   struct pool store_pool;
   struct pools memory_pools;    /* of whole blocks */

@@ -42,6 +42,12 @@ outcome_good (struct array *a, const struct seat *s)
   a->outcome.slot[s->slot].text[0] = '\0';
 }
 
+void
+outcome_forget (struct array *a, unsigned slot)
+{
+  a->outcome.slot[slot].text[0] = '\0';
+}
+
 const struct failed_change *
 outcome_last (const struct array *a)
 {

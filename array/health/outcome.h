@@ -24,6 +24,8 @@ extern const char *outcome_failed (struct array *a, const struct seat *s,
 extern const char *outcome_dropped (struct array *a, unsigned slot);
 /* This member is active: what failed for its slot before is over. */
 extern void outcome_good (struct array *a, const struct seat *s);
+/* The array does not have this slot. */
+extern void outcome_forget (struct array *a, unsigned slot);
 
 /* The last failed change that is not over, or NULL. */
 extern const struct failed_change *outcome_last (const struct array *a);

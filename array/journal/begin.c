@@ -13,7 +13,7 @@
 bool
 journal_is_held (const struct array *a)
 {
-  if (a->ops_held && list_empty (&a->ops))
+  if (a->ops_held && a->nr_other_ops == 0)
     return true;
   for (unsigned i = 0; i < a->nr_seats; i++) {
     const struct seat *s = a->seat[i];

@@ -329,6 +329,10 @@ membership_begin_target (struct membership *ms, const uuid_bytes *uuid,
 
   if (ready (ms, why) == -1)
     return -1;
+  if (slot != SLOT_NONE && slot >= ballot_set_nr_slots (&ms->cur.self)) {
+    text_add (&t, "there is no slot %u any more", slot);
+    return -1;
+  }
   if (slot != SLOT_NONE && has_target (ms->device, slot)) {
     text_add (&t, "another member is being rebuilt for this slot");
     return -1;

@@ -25,8 +25,6 @@ has_credit (const struct array *a, enum op_kind kind, unsigned credit)
   const unsigned one = a->op_cells, all = a->max_credit;
   const unsigned kept = a->out_credit == 0 ? one : 0;
 
-  if (a->ops_held && !PLANTED ("parity-not-held"))
-    return false;
   switch (kind) {
   case OP_ZERO: return true;    /* it needs no cells */
   case OP_OUT: return a->credit + credit <= all &&
@@ -40,6 +38,13 @@ bool
 op_has_credit (const struct array *a)
 {
   return has_credit (a, OP_OUT, a->op_cells);
+}
+
+static bool
+is_held (const struct array *a, enum op_kind kind)
+{
+  return (kind == OP_READ ? a->reads_held : a->ops_held) &&
+    !PLANTED ("parity-not-held");
 }
 
 /* A write-out of few blocks of its line takes less; but a quarter at least, as
@@ -98,7 +103,7 @@ op_new (struct array *a, const struct op_type *type, struct line *line)
   const unsigned credit = credit_of (a, kind, line, &parts);
   struct op *op;
 
-  if (!has_credit (a, kind, credit))
+  if (is_held (a, kind) || !has_credit (a, kind, credit))
     return NULL;
   op = pool_get (&a->op_pool);
   if (op == NULL)
@@ -118,6 +123,7 @@ op_new (struct array *a, const struct op_type *type, struct line *line)
     memset (&op->role[r], 0, offsetof (struct op_role, wrong_crc));
   list_init (&op->log.link);
   a->nr_ops += kind != OP_ZERO;
+  a->nr_other_ops += kind != OP_READ;
   op->credit = credit;
   op->parts = parts;
   a->credit += credit;
@@ -159,6 +165,7 @@ op_free (struct array *a, struct op *op)
   list_remove (&op->link);
   list_remove (&op->waiter.link);
   a->nr_ops -= op->type->kind != OP_ZERO;
+  a->nr_other_ops -= op->type->kind != OP_READ;
   a->credit -= op->credit;
   if (PLANTED ("credit-twice"))
     a->credit -= op->credit;

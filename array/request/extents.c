@@ -95,12 +95,14 @@ look (struct array *a, const struct piece *p, uint64_t *off)
 
 /* The same for a run of stripes with nothing in the cache, from pos of the
  * data, which is at off on each member.
+ * Returns how many seats there are, or 0.
  */
-static bool
+static unsigned
 look_all (struct array *a, uint64_t pos, uint64_t *len, uint64_t *off,
           struct seat *seats[MAX_SLOTS])
 {
-  bool all = true;
+  unsigned nr;
+  bool all;
 
   engine_lock (a);
   *len = layout_data_run (&a->sb.l, pos, a->sb.l.data_len - pos);
@@ -116,8 +118,9 @@ look_all (struct array *a, uint64_t pos, uint64_t *len, uint64_t *off,
     seats[slot] = a->at[slot][0];
     atomic_fetch_add (&seats[slot]->users, 1);
   }
+  nr = all ? a->n : 0;
   engine_unlock (a);
-  return all;
+  return nr;
 }
 
 /* The number of bytes of the array, from the start of a stripe, that are a
@@ -129,10 +132,11 @@ common_hole (struct array *a, uint64_t stripe)
   struct seat *seats[MAX_SLOTS];
   const uint64_t pos = stripe * a->g.chunk;
   uint64_t len, off;
+  const unsigned nr = look_all (a, pos, &len, &off, seats);
 
-  if (!look_all (a, pos, &len, &off, seats))
+  if (nr == 0)
     return 0;
-  for (unsigned slot = 0; slot < a->n; slot++) {
+  for (unsigned slot = 0; slot < nr; slot++) {
     struct member *m = seats[slot]->m;
     bool hole = false;
     uint64_t end;

@@ -30,8 +30,8 @@ extern uint64_t sums_memory (const struct geometry *g, uint64_t cache_len);
  */
 extern uint64_t sums_share (const struct superblock *sb, uint64_t cache_len);
 
-/* At most these slots more than at the start: for another one the array has to
- * be started again.
+/* At most these slots more than the fewest since the start: for another one the
+ * array has to be started again.
  */
 #define SUMS_MAX_ADDED 8u
 

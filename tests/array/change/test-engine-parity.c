@@ -18,6 +18,8 @@
 #include <cmocka.h>
 
 #include "array/health/health.h"
+#include "array/health/outcome.h"
+#include "array/seats/seat.h"
 #include "common/bits.h"
 #include "raidmap/limits.h"
 #include "tests/engine-array.h"
@@ -26,12 +28,19 @@
 #define STRIPES 40u
 #define SETTLE (600 * SECOND)
 
+/* These slots stay as they are. */
+static void
+settle_but (struct sim_array *sa, uint64_t slots)
+{
+  assert_true (sim_array_settle (sa, SETTLE));
+  while (sa->a->irregular_slots & ~slots)
+    assert_true (sim_step (sa->sim));
+}
+
 static void
 settle (struct sim_array *sa)
 {
-  assert_true (sim_array_settle (sa, SETTLE));
-  while (sa->a->irregular_slots)
-    assert_true (sim_step (sa->sim));
+  settle_but (sa, 0);
 }
 
 static enum array_state
@@ -293,6 +302,172 @@ test_readers (void **state)
   end_whole (sa);
 }
 
+/* A replace that waits behind the change that takes its slot back. */
+static void
+test_late_replace (void **state)
+{
+  struct sim_array *sa = start_full (3, 1, CHUNK, STRIPES);
+  struct sim_request q, late;
+  char why[ARRAY_WHY_LEN] = "";
+
+  sa->window_len = 4 * CHUNK;
+  open_again (sa, ~0, true);
+  add (sa);
+  sim_command_init (&q, sa, COMMAND_PARITY_CANCEL);
+  q.done = ignore_end;
+  sim_request_start (&q);
+  while (sa->a->change == NULL || !sa->a->ops_held)
+    assert_true (sim_step (sa->sim));
+  sim_array_init_replace (&late, sa, 4, sim_array_add_disk (sa));
+  late.r.command.why = why;
+  late.done = ignore_end;
+  sim_request_start (&late);
+  while (q.state != SIM_IDLE || late.state != SIM_IDLE)
+    assert_true (sim_step (sa->sim));
+  assert_int_equal (q.r.error, 0);
+  assert_int_equal (late.r.error, EINVAL);
+  assert_non_null (strstr (why, "no slot 4"));
+  member_close (late.r.command.target);
+  sim_array_note_shape (sa);
+  open_again (sa, ~0, true);
+  end_whole (sa);
+}
+
+static struct sim_array *asked;
+static const struct member_ops *real_ops;
+
+/* While a member is asked where it has holes, the array gets a slot. */
+static int
+slow_extent (struct member *m, uint64_t off, uint64_t len, bool *hole,
+             uint64_t *end)
+{
+  if (asked) {
+    struct sim_array *sa = asked;
+
+    asked = NULL;
+    add (sa);
+  }
+  return real_ops->extent (m, off, len, hole, end);
+}
+
+static int
+no_extent (void *opaque, uint64_t off, uint64_t len, bool hole)
+{
+  return 0;
+}
+
+static void
+test_extents (void **state)
+{
+  struct sim_array *sa = start_empty (2, 1, CHUNK, STRIPES);
+  struct member_ops ops;
+
+  real_ops = sa->a->at[0][0]->m->ops;
+  ops = *real_ops;
+  ops.extent = slow_extent;
+  for (unsigned i = 0; i < 3; i++) {
+    sa->a->at[i][0]->m->local = true;
+    sa->a->at[i][0]->m->ops = &ops;
+  }
+  asked = sa;
+  array_extents (sa->a, 4 * CHUNK, 0, no_extent, NULL);
+  for (unsigned i = 0; i < 3; i++)
+    sa->a->at[i][0]->m->ops = real_ops;
+  assert_true (asked == NULL || sa->a->sums != NULL);
+  asked = NULL;
+  assert_true (sim_array_settle (sa, SETTLE));
+  assert_true (sim_array_pause (sa, 3 * SECOND));
+  for (unsigned i = 0; i < sa->a->nr_seats; i++)
+    assert_int_equal (seat_users (sa->a->seat[i]), 0);
+  end_degraded (sa);
+}
+
+/* What is known of a slot goes with it, and with one that never came. */
+static void
+test_forgotten (void **state)
+{
+  struct sim_array *sa = start_full (2, 1, CHUNK, STRIPES);
+  unsigned disk;
+
+  sa->window_len = 4 * CHUNK;
+  open_again (sa, ~0, true);
+  add (sa);
+  assert_int_equal (sim_array_fail (sa, 3), 0);
+  assert_non_null (outcome_last (sa->a));
+  cancel (sa);
+  assert_null (outcome_last (sa->a));
+  disk = sim_array_add_disk (sa);
+  sa->disk[disk]->write_errors = 100;
+  (void) sim_array_add_parity (sa, disk);
+  if (sa->a->g.m == 1)
+    assert_null (outcome_last (sa->a));
+  settle_but (sa, sa->a->g.m == 1 ? 0 : BIT (3));
+  end_degraded (sa);
+}
+
+/* As many as a page of the table has room for, from the fewest on. */
+static void
+test_many (void **state)
+{
+  struct sim_array *sa = start_full (2, 1, CHUNK, STRIPES);
+  unsigned nr = 0;
+
+  sa->window_len = 4 * CHUNK;
+  sa->cache_len = MAX (8 << 20, sa->cache_len);
+  open_again (sa, ~0, true);
+  add (sa);
+  open_again (sa, ~0, true);
+  cancel (sa);
+  check_all (sa);                       /* pages for three slots */
+  while (sim_array_add_parity (sa, sim_array_add_disk (sa)) == 0) {
+    settle (sa);
+    put (sa, 0, 9 * CHUNK, ARRAY_FUA);
+    check_all (sa);
+    nr++;
+  }
+  assert_non_null (strstr (sa->said, "start the server again"));
+  assert_int_equal (nr, 8);
+  end_whole (sa);
+}
+
+/* A member does not answer while the record changes: others can be read. */
+static void
+test_hang (void **state)
+{
+  for (unsigned old = 0; old < 2; old++) {
+    struct sim_array *sa = start_full (3, 2, CHUNK, STRIPES);
+    const unsigned disk = sim_array_add_disk (sa);
+    struct sim_request q, *r;
+    static uint8_t buf[CHUNK];
+    uint64_t from;
+
+    open_again (sa, ~0, true);
+    sim_disk_hang (sa->disk[disk], !old);
+    sim_array_init_parity (&q, sa, disk);
+    q.done = ignore_end;
+    sim_request_start (&q);
+    while (sa->a->change == NULL)
+      assert_true (sim_step (sa->sim));
+    sim_disk_hang (sa->disk[4], old);
+    assert_true (sim_array_pause (sa, SECOND));
+    assert_true (sa->a->ops_held);
+    from = sim_now (sa->sim);
+    r = start_request (sa, REQUEST_READ, buf, 20 * CHUNK, CHUNK, 0);
+    r->r.all_ops = true;
+    while (r->state != SIM_IDLE)
+      assert_true (sim_step (sa->sim));
+    assert_true (sim_now (sa->sim) - from < SECOND);
+    sim_disk_hang (sa->disk[disk], false);
+    sim_disk_hang (sa->disk[4], false);
+    while (q.state != SIM_IDLE)
+      assert_true (sim_step (sa->sim));
+    free (r);
+    sim_array_note_shape (sa);
+    (void) sim_array_settle (sa, SETTLE);
+    end_degraded (sa);
+  }
+}
+
 /* The old members without this one open, as before; once the new one may have
  * been active, with that.
  */
@@ -422,6 +597,11 @@ main (void)
     cmocka_unit_test (test_refused),
     cmocka_unit_test (test_clients),
     cmocka_unit_test (test_readers),
+    cmocka_unit_test (test_late_replace),
+    cmocka_unit_test (test_extents),
+    cmocka_unit_test (test_forgotten),
+    cmocka_unit_test (test_many),
+    cmocka_unit_test (test_hang),
     cmocka_unit_test (test_crashes),
   };
 
