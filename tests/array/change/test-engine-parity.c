@@ -17,9 +17,11 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "array/cache/cache.h"
 #include "array/health/health.h"
 #include "array/health/outcome.h"
 #include "array/seats/seat.h"
+#include "array/sums/sums.h"
 #include "common/bits.h"
 #include "raidmap/limits.h"
 #include "tests/engine-array.h"
@@ -221,6 +223,70 @@ test_refused (void **state)
   end_whole (sa);
 }
 
+/* The table of checksums needs more memory, too, and the next start has it or
+ * is refused.
+ */
+static void
+test_cache (void **state)
+{
+  const unsigned min_pages = limits.sums_min_pages;
+  struct sim_array *sa;
+  struct geometry more;
+
+  if (sim_checksum == CHECKSUM_NONE)
+    return;
+  sa = start_full (2, 1, CHUNK, STRIPES);
+  more = sa->g;
+  more.m++;
+  /* The table is to have the least that it needs. */
+  while (sums_memory (&sa->g, 0) < cache_min_len (&more))
+    limits.sums_min_pages *= 2;
+  sa->cache_len = cache_min_len (&more) + sums_memory (&more, 0) - 1;
+  open_again (sa, 7, true);
+  assert_int_equal (sim_array_add_parity (sa, sim_array_add_disk (sa)),
+                    EINVAL);
+  assert_non_null (strstr (sa->said, "the cache is too small"));
+  sa->cache_len++;
+  open_again (sa, 7, true);
+  add (sa);
+  settle (sa);
+  open_again (sa, 31, true);
+  end_whole (sa);
+  limits.sums_min_pages = min_pages;
+}
+
+/* A command waits while its slot is taken back. */
+static void
+test_no_slot (void **state)
+{
+  struct sim_array *sa = start_full (2, 1, CHUNK, STRIPES);
+  struct sim_request *q = calloc (1, sizeof *q);
+
+  assert_non_null (q);
+  sa->window_len = 4 * CHUNK;
+  open_again (sa, ~0, true);
+  add (sa);
+  assert_int_equal (sim_array_fail (sa, 3), 0);
+  sim_command_init (q, sa, COMMAND_PARITY_CANCEL);
+  q->done = ignore_end;
+  sim_request_start (q);
+  while (sa->a->change == NULL)
+    assert_true (sim_step (sa->sim));
+  assert_int_equal (sim_array_replace (sa, 3, sim_array_add_disk (sa)),
+                    EINVAL);
+  while (q->state != SIM_IDLE)
+    assert_true (sim_step (sa->sim));
+  assert_int_equal (q->r.error, 0);
+  free (q);
+  sim_array_note_shape (sa);
+  assert_int_equal (sa->g.m, 1);
+  put (sa, 3 * CHUNK, 70000, 0);
+  open_again (sa, ~0, true);
+  add (sa);
+  settle (sa);
+  end_whole (sa);
+}
+
 /* Clients read and write while the record changes: they wait at most. */
 static void
 test_clients (void **state)
@@ -299,37 +365,6 @@ test_readers (void **state)
   free (got);
   sim_array_note_shape (sa);
   settle (sa);
-  end_whole (sa);
-}
-
-/* A replace that waits behind the change that takes its slot back. */
-static void
-test_late_replace (void **state)
-{
-  struct sim_array *sa = start_full (3, 1, CHUNK, STRIPES);
-  struct sim_request q, late;
-  char why[ARRAY_WHY_LEN] = "";
-
-  sa->window_len = 4 * CHUNK;
-  open_again (sa, ~0, true);
-  add (sa);
-  sim_command_init (&q, sa, COMMAND_PARITY_CANCEL);
-  q.done = ignore_end;
-  sim_request_start (&q);
-  while (sa->a->change == NULL || !sa->a->ops_held)
-    assert_true (sim_step (sa->sim));
-  sim_array_init_replace (&late, sa, 4, sim_array_add_disk (sa));
-  late.r.command.why = why;
-  late.done = ignore_end;
-  sim_request_start (&late);
-  while (q.state != SIM_IDLE || late.state != SIM_IDLE)
-    assert_true (sim_step (sa->sim));
-  assert_int_equal (q.r.error, 0);
-  assert_int_equal (late.r.error, EINVAL);
-  assert_non_null (strstr (why, "no slot 4"));
-  member_close (late.r.command.target);
-  sim_array_note_shape (sa);
-  open_again (sa, ~0, true);
   end_whole (sa);
 }
 
@@ -595,9 +630,10 @@ main (void)
     cmocka_unit_test (test_taken_back),
     cmocka_unit_test (test_new_fails),
     cmocka_unit_test (test_refused),
+    cmocka_unit_test (test_cache),
+    cmocka_unit_test (test_no_slot),
     cmocka_unit_test (test_clients),
     cmocka_unit_test (test_readers),
-    cmocka_unit_test (test_late_replace),
     cmocka_unit_test (test_extents),
     cmocka_unit_test (test_forgotten),
     cmocka_unit_test (test_many),
