@@ -82,6 +82,24 @@ note_size (struct run *r)
   assert (r->g.size <= r->max_size && r->nr_rows <= r->max_rows);
 }
 
+/* All slots were active, and no record on its way would have changed by which
+ * members: then as few of these open it as M4 says, and a slot that is being
+ * added does not count.
+ */
+static bool
+are_enough (const struct run *r, uint64_t there)
+{
+  const unsigned need = MAX (r->g.k, r->promised + 1);
+
+  return r->journal && !r->any_rot && !r->rest_rotted && !r->ringless &&
+    !r->spoilt && !r->two_active && !r->forced &&
+    r->was_active == r->in_force &&
+    nr_bits (r->in_force) == r->g.k + r->promised &&
+    (r->was_lost & ~r->was_first) == 0 &&
+    nr_bits (there & r->in_force & ~r->older) >=
+    MAX (need, r->promised >= r->g.k ? r->g.k + 1 : 0);
+}
+
 static bool
 try_open (struct run *r, uint64_t which, bool force, bool readonly)
 {
@@ -103,6 +121,8 @@ try_open (struct run *r, uint64_t which, bool force, bool readonly)
         !rot_lost_pair (r) &&
         !(r->forced && strstr (r->sa->said, "in two ways")))
       run_die (r, "it was refused with all members: %s", r->sa->said);
+    if (are_enough (r, there))
+      run_die (r, "it was refused with enough members: %s", r->sa->said);
     return false;
   }
   if (r->sa->went_back_to) {

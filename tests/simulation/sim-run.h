@@ -112,6 +112,7 @@ struct run {
   uint64_t in_force;            /* disks, of the record in force */
   uint64_t was_lost;            /* slots */
   uint64_t was_first;           /* of those, one that was never active */
+  unsigned promised;            /* slots that might be lost */
   struct sim_disk *at[2][MAX_SLOTS];    /* active members that had not failed;
                                          * [1]: the second ones of slots */
   bool two_active;              /* some slot had two */

@@ -74,6 +74,7 @@ end_session (struct run *r)
   r->was_active |= coming;
   r->was_lost = a->lost_slots;
   r->was_first = seats_first_slot (a);
+  r->promised = r->g.m - r->first;
   r->in_force = listed_disks (r, in_force);
   if (lacks_seats (r, in_force))
     r->was_active = LOW_BITS (r->sa->nr_disks);
@@ -309,6 +310,7 @@ note_stop (struct run *r)
   scrub_note_stop (r);
   r->was_lost = r->lost;
   r->was_first = seats_first_slot (r->sa->a);
+  r->promised = r->g.m - r->first;
   r->was_active = r->in_force = run_active_disks (r);
   r->any_torn = false;
   for (uint64_t row = 0; row < r->nr_rows; row++) {

@@ -122,7 +122,7 @@ cancel_it (void *arg)
 {
   struct run *r = arg;
 
-  if (r->chaos_on && r->first)
+  if (r->chaos_on && r->first && r->sa->a->writable)
     command_parity_cancel (r);
 }
 

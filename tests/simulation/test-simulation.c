@@ -195,6 +195,7 @@ run (uint64_t seed)
   fail_if_asked (&r);
   create (&r);
   r.was_active = r.in_force = LOW_BITS (r.n);
+  r.promised = MAX_SLOTS;       /* some member may not have been created */
   for (unsigned n = 1 + run_below (&r, 5); n > 0; n--) {
     if (run_percent (&r, 15)) {
       if (!session_start (&r, true))
