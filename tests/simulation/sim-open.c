@@ -100,6 +100,17 @@ are_enough (const struct run *r, uint64_t there)
     MAX (need, r->promised >= r->g.k ? r->g.k + 1 : 0);
 }
 
+/* It opened, although k members may have gone on alone (M4), and no more than
+ * that were found: the new member of a slot that is being added is none.
+ */
+static bool
+were_too_few (const struct run *r, uint64_t there)
+{
+  return r->first && r->promised >= r->g.k &&
+    nr_bits (there & ~r->was_new) <= r->g.k &&
+    nr_bits (r->in_force) > r->g.k;
+}
+
 static bool
 try_open (struct run *r, uint64_t which, bool force, bool readonly)
 {
@@ -134,6 +145,8 @@ try_open (struct run *r, uint64_t which, bool force, bool readonly)
        r->sa->a->lost_slots);
   note_size (r);
   shape_check_open (r);
+  if (!force && were_too_few (r, there))
+    run_die (r, "it opened with too few members");
   copies_check_open (r);
   check_open (r);
   scrub_check_open (r);

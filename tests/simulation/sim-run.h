@@ -112,6 +112,7 @@ struct run {
   uint64_t in_force;            /* disks, of the record in force */
   uint64_t was_lost;            /* slots */
   uint64_t was_first;           /* of those, one that was never active */
+  uint64_t was_new;             /* disks: the member that fills that */
   unsigned promised;            /* slots that might be lost */
   struct sim_disk *at[2][MAX_SLOTS];    /* active members that had not failed;
                                          * [1]: the second ones of slots */
@@ -340,6 +341,8 @@ extern void shape_draw (struct run *r);
 /* After each event, before all else is looked at; and when it was opened. */
 extern void shape_look (struct run *r);
 extern void shape_check_open (struct run *r);
+/* The members of a slot that was never active. */
+extern uint64_t shape_new_disks (const struct run *r);
 /* A command, in some runs; and clients begin: perhaps one. */
 extern void shape_command (struct run *r);
 extern void shape_soon (struct run *r);

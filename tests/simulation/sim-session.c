@@ -74,6 +74,7 @@ end_session (struct run *r)
   r->was_active |= coming;
   r->was_lost = a->lost_slots;
   r->was_first = seats_first_slot (a);
+  r->was_new = shape_new_disks (r);
   r->promised = r->g.m - r->first;
   r->in_force = listed_disks (r, in_force);
   if (lacks_seats (r, in_force))
@@ -310,6 +311,7 @@ note_stop (struct run *r)
   scrub_note_stop (r);
   r->was_lost = r->lost;
   r->was_first = seats_first_slot (r->sa->a);
+  r->was_new = shape_new_disks (r);
   r->promised = r->g.m - r->first;
   r->was_active = r->in_force = run_active_disks (r);
   r->any_torn = false;

@@ -86,6 +86,11 @@ take (struct run *r)
   r->g.fixed = a->g.fixed;
   r->n = a->n;
   r->first = a->sb.record.self.first;
+  /* Whether it has grown is looked at when it is opened again. */
+  if (r->sa->g.m != a->g.m)
+    sim_array_end_check (r->sa);
+  r->sa->g.m = a->g.m;
+  r->sa->g.fixed = a->g.fixed;
 }
 
 static bool
@@ -144,10 +149,21 @@ shape_look (struct run *r)
     sim_at (r->sim, draw (r, draw (r, 2) ? 2000000 : 30000000), cancel_it, r);
   count (r, a);
   take (r);
-  sim_array_note_shape (r->sa);
   run_say (r, "m is %u now, of that %u is promised", r->g.m,
            r->g.m - r->first);
   run_crash_soon (r, 30, 40 * r->n);
+}
+
+uint64_t
+shape_new_disks (const struct run *r)
+{
+  const struct array *a = r->sa->a;
+  uint64_t disks = 0;
+
+  for (unsigned i = 0; r->first && i < a->nr_seats; i++)
+    if (a->seat[i]->m && a->seat[i]->slot == a->n - 1)
+      disks |= BIT (sim_array_disk_no (r->sa, sim_array_disk_of (a->seat[i])));
+  return disks;
 }
 
 /* By force the members that are left may go on with an older record. */
