@@ -335,6 +335,8 @@ trouble_start (void *arg)
 {
   struct run *r = arg;
   struct array *a = r->sa->a;
+  /* Only commands are waited for, and on slow disks more come than end. */
+  const bool has_many = r->nr_busy == 0 && r->nr_commands > 4;
   unsigned slot;
 
   if (!r->chaos_on || a->failed)
@@ -350,9 +352,9 @@ trouble_start (void *arg)
     if (run_percent (r, 20))
       command_forget (r);
   }
-  if (a->writable)
+  if (a->writable && !has_many)
     command_several (r);
-  if (a->writable) {
+  if (a->writable && !has_many) {
     const uint64_t empty = run_empty_slots (a);
 
     shape_command (r);
