@@ -215,6 +215,15 @@ sb_get_shape (const struct superblock *sb, struct sb_shape *s)
   s->matrix_crc = sb->matrix_crc;
 }
 
+/* Blocks of slots that are not there any more are not lost. */
+static void
+drop_lost (struct superblock *sb)
+{
+  for (unsigned i = 0; i < SB_MAX_LOST; ++i)
+    if (sb->lost[i].slot >= sb->g.k + sb->g.m)
+      sb->lost[i] = (struct lost_blocks) { 0 };
+}
+
 void
 sb_set_shape (struct superblock *sb, const struct sb_shape *s)
 {
@@ -229,6 +238,7 @@ sb_set_shape (struct superblock *sb, const struct sb_shape *s)
   self->first = s->first;
   sb->g.fixed = s->fixed;
   sb->layout = s->fixed != 0;
+  drop_lost (sb);
   sb->matrix_crc = s->matrix_crc;
   sb->incompat &= ~(SB_INCOMPAT_GROWN | SB_INCOMPAT_RESHAPED);
   if (s->nr_grown)

@@ -198,7 +198,8 @@ struct sb_shape {
 /* Of a superblock and its record `self'. */
 extern void sb_get_shape (const struct superblock *sb, struct sb_shape *s);
 /* Sets the feature flags too, for which base and parent must be there, and
- * clears what only counts with one.
+ * clears what only counts with one, and lost blocks of slots that s does not
+ * have.
  */
 extern void sb_set_shape (struct superblock *sb, const struct sb_shape *s);
 

@@ -239,4 +239,5 @@ event_status (const struct array *a, struct array_status *st)
 const struct room room_health = {
   .init = event_init, .free = event_free, .turn = event_turn,
   .wants_tick = event_wants_tick, .status = event_status,
+  .reshaped = lost_reshaped,
 };

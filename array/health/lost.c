@@ -89,7 +89,7 @@ lost_init (struct array *a, const struct assembly *as)
     for (unsigned j = 0; j < SB_MAX_LOST; j++) {
       const struct lost_blocks *l = &sb->lost[j];
 
-      if (l->mask && !add_run (a, l->slot, l->first, l->mask))
+      if (l->mask && l->slot < a->n && !add_run (a, l->slot, l->first, l->mask))
         log_notice ("slot %u: block %" PRIu64 ": too many blocks are lost to "
                     "remember this one", l->slot, l->first);
     }
@@ -99,6 +99,15 @@ lost_init (struct array *a, const struct assembly *as)
     log_notice ("%u blocks were lost earlier; what needs them can't be read "
                 "until it is written", a->lost->nr_blocks);
   return 0;
+}
+
+void
+lost_reshaped (struct array *a)
+{
+  for (unsigned i = 0; i < SB_MAX_LOST; i++)
+    if (a->sb.lost[i].slot >= a->n)
+      a->sb.lost[i] = (struct lost_blocks) { 0 };
+  count_blocks (a);
 }
 
 void

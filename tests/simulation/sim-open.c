@@ -93,7 +93,7 @@ are_enough (const struct run *r, uint64_t there)
 
   return r->journal && !r->any_rot && !r->rest_rotted && !r->ringless &&
     !r->spoilt && !r->two_active && !r->forced &&
-    r->was_active == r->in_force &&
+    r->was_active == r->in_force && r->confirmed &&
     nr_bits (r->in_force) == r->g.k + r->promised &&
     (r->was_lost & ~r->was_first) == 0 &&
     nr_bits (there & r->in_force & ~r->older) >=
@@ -101,12 +101,16 @@ are_enough (const struct run *r, uint64_t there)
 }
 
 /* It opened, although k members may have gone on alone (M4), and no more than
- * that were found: the new member of a slot that is being added is none.
+ * that were found: the new member of a slot that is being added is none.  Where
+ * all that the record lists are there, none can have.
  */
 static bool
 were_too_few (const struct run *r, uint64_t there)
 {
-  return r->first && r->promised >= r->g.k &&
+  const struct array *a = r->sa->a;
+
+  return device_set_count (&a->membership.cur.self.active) >
+    nr_good_slots (a) && r->first && r->promised >= r->g.k &&
     nr_bits (there & ~r->was_new) <= r->g.k &&
     nr_bits (r->in_force) > r->g.k;
 }

@@ -110,6 +110,7 @@ struct run {
   /* As it was when it crashed. */
   uint64_t was_active;          /* disks */
   uint64_t in_force;            /* disks, of the record in force */
+  bool confirmed;               /* its base has the same members (M18) */
   uint64_t was_lost;            /* slots */
   uint64_t was_first;           /* of those, one that was never active */
   uint64_t was_new;             /* disks: the member that fills that */

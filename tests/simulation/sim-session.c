@@ -54,6 +54,13 @@ session_coming (const struct run *r)
   return disks;
 }
 
+static bool
+is_confirmed (const struct membership *ms)
+{
+  return memcmp (&ms->cur.self.active, &ms->cur.base.active,
+                 sizeof ms->cur.base.active) == 0;
+}
+
 /* It has crashed or failed: fail all I/O, and free it. */
 static void
 end_session (struct run *r)
@@ -77,6 +84,7 @@ end_session (struct run *r)
   r->was_new = shape_new_disks (r);
   r->promised = r->g.m - r->first;
   r->in_force = listed_disks (r, in_force);
+  r->confirmed = is_confirmed (ms);
   if (lacks_seats (r, in_force))
     r->was_active = LOW_BITS (r->sa->nr_disks);
   r->was_active |= before;
@@ -314,6 +322,7 @@ note_stop (struct run *r)
   r->was_new = shape_new_disks (r);
   r->promised = r->g.m - r->first;
   r->was_active = r->in_force = run_active_disks (r);
+  r->confirmed = is_confirmed (&r->sa->a->membership);
   r->any_torn = false;
   for (uint64_t row = 0; row < r->nr_rows; row++) {
     r->torn[row] = r->torn[row] &&

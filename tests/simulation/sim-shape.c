@@ -64,13 +64,15 @@ bit_of (const struct sb_shape *s)
   return BIT (2 * s->m + s->first);
 }
 
-/* What the record in force says, and others that some member may have. */
+/* What the record in force says, and others that some member may have; also one
+ * that was not there when it was opened.
+ */
 static void
 note_records (struct run *r)
 {
   const struct membership *ms = &r->sa->a->membership;
 
-  if (ms->in_force &&
+  if (ms->in_force && r->sa->a->writable &&
       (ms->phase == MEMBERSHIP_IDLE || ms->phase == MEMBERSHIP_STOPPED))
     r->shapes = bit_of (&ms->shape);
   else
