@@ -224,14 +224,15 @@ hold (struct array *a)
   a->parity->since = engine_now (a);
 }
 
-/* No copy may list more lost blocks than there will be room for, as in
- * array/change/grow.c.
+/* During the change nothing is stored or flushed, and reads that still need a
+ * page of the checksum table have to end.  No copy may list more lost blocks
+ * than there will be room for, as in array/change/grow.c.
  */
 static bool
 is_quiet (struct array *a)
 {
   return a->ops_held && a->nr_other_ops == 0 &&
-    (a->sums == NULL || sums_store_all (a)) &&
+    (a->sums == NULL || (sums_store_all (a) && sums_flush_all (a))) &&
     a->consistency->is_idle (a) && !save_is_due (a);
 }
 
@@ -241,12 +242,12 @@ bool
 parity_begin (struct array *a, struct command **cmd, struct seat **s)
 {
   struct parity *p = a->parity;
-  const uint32_t crc =
-    p->cmd ? code_parity_crc (a->sb.code, a->sb.w, a->g.k, p->to) : 0;
   char why[MEMBERSHIP_TEXT_LEN] = "";
+  uint32_t crc;
 
   if (p->cmd == NULL || obstacle (a, is_cancel (p->cmd)) || !is_quiet (a))
     return false;
+  crc = code_parity_crc (a->sb.code, a->sb.w, a->g.k, p->to);
   *cmd = p->cmd;
   *s = NULL;
   if (is_cancel (p->cmd) ?

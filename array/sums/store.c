@@ -258,6 +258,20 @@ is_flushed (const struct array *a, const struct sums_page *p)
   return p->stored_gen == 0 || a->flushed_gen > p->stored_gen;
 }
 
+bool
+sums_flush_all (struct array *a)
+{
+  struct sums *s = a->sums;
+  bool all = true;
+
+  for (unsigned b = 0; b < s->nr_buckets; b++)
+    for (const struct sums_page *p = s->bucket[b]; p; p = p->hash_next)
+      all &= is_flushed (a, p);
+  if (!all && list_empty (&s->flush_waiter.link))
+    flush_members (a, &s->flush_waiter);
+  return all;
+}
+
 /* What is busy is looked at again when that ends. */
 static void
 store_some (struct array *a, struct sums *s)

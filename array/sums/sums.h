@@ -167,6 +167,11 @@ extern void sums_store (struct array *a, uint64_t seq);
  */
 extern bool sums_store_all (struct array *a);
 
+/* Flush what was stored.  True when all is durable, so that each page that is
+ * not used can be taken for another one at once; call it in each turn.
+ */
+extern bool sums_flush_all (struct array *a);
+
 /* Without a journal the checksums of a region that is not open must be there
  * after a crash: true if what is known of its rows is durable, in both places
  * of their pages.  If not, it is stored soon.  True without checksums.
