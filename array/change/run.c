@@ -292,6 +292,22 @@ start_round (struct array *a)
 
 /* ---- the beginning --------------------------------------------------- */
 
+/* A row that was being written at the crash may differ between a target below
+ * its cursor and the rest.  So may the page of the checksum table that has it:
+ * then the target's is made anew as a whole.
+ */
+static uint64_t
+first_doubtful (const struct array *a)
+{
+  const uint64_t pos = dirty_first_unsynced (a);
+
+  if (a->sums == NULL || pos == UINT64_MAX ||
+      PLANTED ("member-cursor-in-page"))
+    return pos;
+  return round_down (sums_page_begin (pos / BLOCK_LEN) * BLOCK_LEN,
+                     a->cell_len);
+}
+
 static int
 begin (struct array *a, char *why)
 {
@@ -301,12 +317,9 @@ begin (struct array *a, char *why)
 
   switch (c->kind) {
   case CHANGE_OPEN:
-    /* A row that was being written at the crash may differ between a target
-     * below its cursor and the rest.
-     */
     for (unsigned i = 0;
          i < a->nr_found && !PLANTED ("member-cursor-past-torn"); i++)
-      a->found[i].cursor = MIN (a->found[i].cursor, dirty_first_unsynced (a));
+      a->found[i].cursor = MIN (a->found[i].cursor, first_doubtful (a));
     membership_begin_open (ms, a->found, a->nr_found, !a->force);
     return 0;
   case CHANGE_FAIL:

@@ -65,7 +65,13 @@ extern void sums_unpin (struct array *a, struct sums_pin *pin);
 extern bool sums_find_hole (struct array *a, uint64_t row, uint64_t *end,
                             struct waiter *w);
 
-/* The end of the rows on the page of this one. */
+/* The first row on the page of this one, and the end of its rows. */
+static inline uint64_t
+sums_page_begin (uint64_t row)
+{
+  return row / limits.table_page_entries * limits.table_page_entries;
+}
+
 static inline uint64_t
 sums_page_end (uint64_t row)
 {

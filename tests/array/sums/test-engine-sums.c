@@ -193,6 +193,56 @@ test_target_has_no_page_alone (void **state)
   end_whole (sa);
 }
 
+/* Likewise where the page begins below the first row that a crash left open,
+ * and has nothing else.  A scrub that follows, or the next opening, sees it.
+ */
+static void
+target_has_no_part_of_a_page_alone (bool again)
+{
+  const uint64_t page_len = 24 * BLOCK_LEN;
+  struct sim_array *sa = start_new (48);
+  const uint64_t row = 2 * page_len + sa->l.region_len;
+  unsigned no;
+
+  assert_true (row % sa->l.region_len == 0 && row < 3 * page_len);
+  sa->window_len = 2 * CHUNK;
+  sa->save_ns = 1;
+  open_again (sa, ~0, true);
+  put (sa, 3 * page_len * 3, 4 * page_len * 3, ARRAY_FUA);
+  wait_until_closed (sa);
+  memset (data + row * 3, 0, BLOCK_LEN);
+  assert_int_equal (sim_array_write (sa, data + row * 3, BLOCK_LEN, row * 3,
+                                     ARRAY_FUA), 0);
+  no = sim_array_add_disk (sa);
+  assert_int_equal (sim_array_replace (sa, 2, no), 0);
+  while (sa->a->at[2][1]->cursor < 6 * page_len)
+    assert_true (sim_step (sa->sim));
+  crash_array (sa);
+
+  open_again (sa, ~0, true);
+  assert_int_equal (sa->a->at[2][1]->cursor, 2 * page_len);
+  assert_true (sim_array_settle (sa, 600 * SECOND));
+  assert_ptr_equal (sim_array_disk_at (sa, 2), sa->disk[no]);
+  if (again)
+    open_again (sa, ~0, true);
+  check_all (sa);
+  check_clean (scrub (sa, false));
+  assert_int_equal (nr_wrong (sa), 0);
+  end_whole (sa);
+}
+
+static void
+test_target_has_no_part_of_a_page_alone (void **state)
+{
+  target_has_no_part_of_a_page_alone (false);
+}
+
+static void
+test_next_opening_has_no_part_of_a_page_alone (void **state)
+{
+  target_has_no_part_of_a_page_alone (true);
+}
+
 /* A page as a member stores it when its first row is written, of zeroes. */
 static void
 put_first_page (struct sim_array *sa, unsigned slot, uint64_t page_no)
@@ -301,6 +351,8 @@ main (void)
     TEST (test_closed_region_is_in_both_places),
     TEST (test_target_has_zeroes),
     TEST (test_target_has_no_page_alone),
+    TEST (test_target_has_no_part_of_a_page_alone),
+    TEST (test_next_opening_has_no_part_of_a_page_alone),
     TEST (test_returning_member_has_a_page_alone),
     TEST (test_returning_member_beside_a_new_one),
   };
