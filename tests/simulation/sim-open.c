@@ -58,6 +58,7 @@ disks_there (const struct run *r)
 static bool
 is_refused (struct run *r, uint64_t which, bool force, bool readonly)
 {
+  r->sa->g.size = r->g.size;
   if (sim_array_open (r->sa, which, force ? DEGRADED_FORCE : DEGRADED_ALLOW,
                       readonly) == -1)
     return true;
@@ -68,13 +69,15 @@ is_refused (struct run *r, uint64_t which, bool force, bool readonly)
   return true;
 }
 
-/* It may have grown in the session before. */
+/* It may have grown in the session before.  While the record of that may not be
+ * in force, copies of it that rot take it back.
+ */
 static void
 note_size (struct run *r)
 {
   if (r->sa->g.size < r->g.size)
     run_die (r, "it has become smaller");
-  if (r->sa->g.size == r->g.size)
+  if (r->sa->g.size == r->g.size || !r->sa->a->membership.in_force)
     return;
   stats.grown++;
   r->g.size = r->sa->g.size;
