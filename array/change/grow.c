@@ -74,7 +74,8 @@ grow_obstacle (const struct array *a)
   if (a->stopping)
     return "the array stops";
   if (a->sb.record.self.first)
-    return "parity is being added: wait until that has ended (gpuraid wait)";
+    return "parity is being added: wait until that has ended (gpuraid wait), "
+      "or take the slot back (gpuraid add-parity CONTROL cancel)";
   if (a->lost_slots)
     return "a slot has no active member: replace it, or take it again, first";
   if (a->irregular_slots)

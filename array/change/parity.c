@@ -292,6 +292,7 @@ parity_follow (struct array *a)
   p->least_n = MIN (p->least_n, a->n);
   a->solver = p->solver;
   p->solver = solver;
+  sb_set_shape (&a->sb, &a->membership.shape);
   a->engine.hooks->reshaped (a);
 }
 

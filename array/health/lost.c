@@ -104,9 +104,6 @@ lost_init (struct array *a, const struct assembly *as)
 void
 lost_reshaped (struct array *a)
 {
-  for (unsigned i = 0; i < SB_MAX_LOST; i++)
-    if (a->sb.lost[i].slot >= a->n)
-      a->sb.lost[i] = (struct lost_blocks) { 0 };
   count_blocks (a);
 }
 

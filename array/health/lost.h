@@ -32,7 +32,7 @@ struct lost {                   /* for lost.c, and the functions here */
 /* Join the lists of all current members.  0, or -1 if there is no memory. */
 extern int lost_init (struct array *a, const struct assembly *as);
 extern void lost_free (struct array *a);
-/* Those of a slot that was taken back are not lost. */
+/* The list of the superblock lacks those of a slot that was taken back. */
 extern void lost_reshaped (struct array *a);
 
 /* ---- blocks ------------------------------------------------------------- */
