@@ -1,6 +1,7 @@
 /* gpuraid: tests: one run of the simulation.
  *
- * Shared by tests/simulation/test-simulation.c and the files beside it.
+ * Shared by tests/simulation/test-simulation.c, the files beside it, and those
+ * of the folders below.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -318,7 +319,7 @@ extern void allow_bad_blocks (struct run *r, const struct sim_disk *d);
 extern bool allow_error (const struct run *r, const struct request *q,
                          uint64_t since);
 
-/* ---- sim-command.c ---- */
+/* ---- commands/sim-command.c ---- */
 
 extern void command_fail (struct run *r, unsigned slot);
 extern void command_replace (struct run *r, unsigned slot);
@@ -335,7 +336,7 @@ extern void command_forget (struct run *r);
 /* Some of these in one instant, in a quarter of the runs. */
 extern void command_several (struct run *r);
 
-/* ---- sim-shape.c ---- */
+/* ---- commands/sim-shape.c ---- */
 
 /* Does the array of this run get more parity? */
 extern void shape_draw (struct run *r);
@@ -351,7 +352,7 @@ extern void shape_soon (struct run *r);
 /* Likewise in the last session, whose members answer.  False: none. */
 extern bool shape_changes_last (struct run *r);
 
-/* ---- sim-scrub.c ---- */
+/* ---- commands/sim-scrub.c ---- */
 
 /* Look at where the scrub is, after each event; at a clean stop; and when the
  * array was opened again: what was saved is found.
