@@ -8,21 +8,13 @@
  * do not vote: they are only told which record is in force.  docs/rules.md,
  * M11 to M17.
  *
- * Two active members of a slot may differ in blocks that were in flight at a
- * crash, so every session must read from the same one.  The table says which:
- * the old one is `replaced' as long as the new one is active.  Neither the
- * order of the table nor the parent record can say it: places are reused, and
- * the next session's first record lists both as well.
- *
- * The sets of a record, its parent and its base name devices by their place
- * in the table.  So a place is not reused before those records are past.
- *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
 #include <assert.h>
 
 #include "array/membership/membership.h"
+#include "array/membership/next.h"
 #include "array/membership/rules.h"
 #include "common/bits.h"
 #include "common/plant.h"
@@ -44,142 +36,6 @@ membership_start (struct membership *ms, const struct membership_decision *d,
     rules_note_copies (ms, &found[i], d);
 }
 
-/* ---- making a record ------------------------------------------------ */
-
-static struct device_set
-active_set (const struct device *device)
-{
-  struct device_set set = {{ 0, 0 }};
-
-  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
-    if (device[dev].state == DEVICE_ACTIVE)
-      device_set_add (&set, dev);
-  return set;
-}
-
-/* Devices that a new record names in its parent or base. */
-static struct device_set
-named_set (const struct membership *ms)
-{
-  return device_set_or (&ms->cur.self.active, &ms->base.active);
-}
-
-/* Remove replaced devices and failed spares. */
-static void
-purge (const struct membership *ms, struct device *device,
-       const struct device_set *active)
-{
-  struct device_set named = named_set (ms);
-  uint64_t slots = rules_slots (device, active);
-
-  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++) {
-    struct device *d = &device[dev];
-
-    if (device_set_has (&named, dev) ||
-        (d->state != DEVICE_FAILED && d->state != DEVICE_MISSING))
-      continue;
-    if (d->slot == SLOT_NONE ? d->state == DEVICE_FAILED :
-        (slots & BIT (d->slot)) != 0)
-      *d = (struct device) { .state = DEVICE_NONE };
-  }
-}
-
-static unsigned
-count_kept (const struct device_set *a, const struct device_set *b)
-{
-  struct device_set both = device_set_and (a, b);
-
-  return device_set_count (&both);
-}
-
-/* NULL if a record of next_device, with these active devices, may follow cur,
- * else why not.
- */
-static const char *
-illegal (const struct membership *ms, const struct device_set *active)
-{
-  const struct device_set *parent = &ms->cur.self.active;
-  struct device_set added = device_set_minus (active, parent);
-  struct device_set gone = device_set_minus (parent, active);
-
-  if (!device_set_empty (&added) && !device_set_empty (&gone) &&
-      !PLANTED ("member-add-and-remove"))
-    return "members are added and removed at once";
-  if (nr_bits (rules_slots (ms->next_device, active)) < ms->next_shape.k)
-    return "fewer than k slots would remain: readd or replace a member first";
-  if (count_kept (active, parent) < ms->cur.self.k)
-    return "fewer than k members would remain: readd or replace one first";
-  if (count_kept (active, &ms->base.active) < ms->base.k &&
-      !PLANTED ("member-base-lost"))
-    return "fewer than k members of the last record in force would remain: "
-      "try again when the change in progress has ended";
-  return NULL;
-}
-
-/* Propose next_device; the caller has set its active devices. */
-static void
-propose (struct membership *ms, const struct device_set *active)
-{
-  struct record *r = &ms->next;
-  struct sb_shape *shape = &ms->next_shape;
-
-  purge (ms, ms->next_device, active);
-  rules_settle_replaced (ms->next_device);
-  if ((rules_slots (ms->next_device, active) &
-       BIT (shape->k + shape->m - 1)) != 0 && !PLANTED ("parity-first-kept"))
-    shape->first = false;
-  memset (r, 0, sizeof *r);
-  if (PLANTED ("member-epoch-low"))
-    ms->max_epoch = ms->cur.self.ballot.epoch;
-  r->self.ballot.epoch = ++ms->max_epoch;
-  r->self.ballot.session = ms->session;
-  r->self.active = *active;
-  r->self.k = shape->k;
-  r->self.m = shape->m;
-  r->self.first = shape->first;
-  r->parent = PLANTED ("member-parent-skipped") ? ms->base : ms->cur.self;
-  r->base = PLANTED ("member-base-unproven") ? ms->cur.self : ms->base;
-  r->whole = rules_whole (&ms->cur, ms->device);
-  r->nr_seen = ms->nr_seen;
-  memcpy (r->seen, ms->seen, sizeof r->seen);
-  rules_seen_add (ms->seen, &ms->nr_seen, &r->self.ballot);
-  ms->failed = (struct device_set) {{ 0, 0 }};
-  ms->phase = PLANTED ("member-not-proposed") ? MEMBERSHIP_ACCEPT :
-    MEMBERSHIP_PROPOSE;
-}
-
-/* Begin with ms->next_device, filled by the caller. */
-static int
-begin (struct membership *ms, char *why)
-{
-  struct device_set active = active_set (ms->next_device);
-  const char *what = illegal (ms, &active);
-  struct text t = { .buf = why };
-
-  if (what != NULL) {
-    text_add (&t, "%s", what);
-    return -1;
-  }
-  propose (ms, &active);
-  return 0;
-}
-
-static int
-ready (struct membership *ms, char *why)
-{
-  struct text t = { .buf = why };
-
-  if (ms->phase == MEMBERSHIP_IDLE) {
-    memcpy (ms->next_device, ms->device, sizeof ms->device);
-    ms->next_shape = ms->shape;
-    return 0;
-  }
-  text_add (&t, ms->phase == MEMBERSHIP_STOPPED ?
-            "too few members are left" :
-            "another change is under way: try again");
-  return -1;
-}
-
 /* ---- changes -------------------------------------------------------- */
 
 static const struct found *
@@ -198,21 +54,6 @@ has_target (const struct device *device, uint8_t slot)
   for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
     if (device[dev].state == DEVICE_REBUILDING && device[dev].slot == slot)
       return !PLANTED ("member-two-targets");
-  return false;
-}
-
-static bool
-is_of_slot (const struct device *d, unsigned slot)
-{
-  return d->state != DEVICE_NONE && d->slot == slot;
-}
-
-static bool
-rebuilding (const struct device *device)
-{
-  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
-    if (device[dev].state == DEVICE_REBUILDING)
-      return true;
   return false;
 }
 
@@ -269,7 +110,6 @@ void
 membership_begin_open (struct membership *ms, const struct found *found,
                        size_t nr, bool bring_back)
 {
-  struct device_set active;
   uint64_t slots;
 
   assert (ms->phase == MEMBERSHIP_IDLE);
@@ -282,42 +122,7 @@ membership_begin_open (struct membership *ms, const struct found *found,
     open_stale (ms, found, nr, true);
     open_stale (ms, found, nr, false);
   }
-  active = active_set (ms->next_device);
-  propose (ms, &active);
-}
-
-/* ready has been called. */
-static int
-add_target (struct membership *ms, const uuid_bytes *uuid, uint8_t slot,
-            bool by_bitmap, unsigned *dev, char *why)
-{
-  struct text t = { .buf = why };
-  int place = membership_find (ms->device, uuid);
-  struct device_set named = named_set (ms);
-
-  for (unsigned i = 0; place == -1 && i < SB_MAX_DEVICES; i++)
-    if (ms->device[i].state == DEVICE_NONE && !device_set_has (&named, i))
-      place = i;
-  if (place == -1) {
-    text_add (&t, "no room for another member");
-    return -1;
-  }
-  switch (ms->device[place].state) {
-  case DEVICE_ACTIVE: case DEVICE_REBUILDING: case DEVICE_SPARE:
-    text_add (&t, "is in use already");
-    return -1;
-  default:
-    break;
-  }
-  ms->next_device[place] = (struct device) {
-    .uuid = *uuid,
-    .state = slot == SLOT_NONE ? DEVICE_SPARE : DEVICE_REBUILDING,
-    .slot = slot,
-    .by_bitmap = by_bitmap,
-    .step = ms->device[place].step,
-  };
-  *dev = place;
-  return begin (ms, why);
+  next_propose (ms);
 }
 
 int
@@ -327,7 +132,7 @@ membership_begin_target (struct membership *ms, const uuid_bytes *uuid,
 {
   struct text t = { .buf = why };
 
-  if (ready (ms, why) == -1)
+  if (next_ready (ms, why) == -1)
     return -1;
   if (slot != SLOT_NONE && slot >= ballot_set_nr_slots (&ms->cur.self)) {
     text_add (&t, "there is no slot %u any more", slot);
@@ -337,7 +142,7 @@ membership_begin_target (struct membership *ms, const uuid_bytes *uuid,
     text_add (&t, "another member is being rebuilt for this slot");
     return -1;
   }
-  return add_target (ms, uuid, slot, by_bitmap, dev, why);
+  return next_add_target (ms, uuid, slot, by_bitmap, dev, why);
 }
 
 int
@@ -346,7 +151,7 @@ membership_begin_use_spare (struct membership *ms, unsigned dev, uint8_t slot,
 {
   struct text t = { .buf = why };
 
-  if (ready (ms, why) == -1)
+  if (next_ready (ms, why) == -1)
     return -1;
   assert (ms->device[dev].state == DEVICE_SPARE);
   if (has_target (ms->device, slot)) {
@@ -355,7 +160,7 @@ membership_begin_use_spare (struct membership *ms, unsigned dev, uint8_t slot,
   }
   ms->next_device[dev].state = DEVICE_REBUILDING;
   ms->next_device[dev].slot = slot;
-  return begin (ms, why);
+  return next_begin (ms, why);
 }
 
 int
@@ -364,7 +169,7 @@ membership_begin_activate (struct membership *ms,
 {
   const uint64_t slots = rules_slots (ms->device, devs);
 
-  if (ready (ms, why) == -1)
+  if (next_ready (ms, why) == -1)
     return -1;
   for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++) {
     struct device *d = &ms->next_device[dev];
@@ -378,85 +183,7 @@ membership_begin_activate (struct membership *ms,
     ms->next_device[dev].by_bitmap = false;
     ms->next_device[dev].cursor = 0;
   }
-  return begin (ms, why);
-}
-
-/* ready, and nothing is lost or being rebuilt. */
-static int
-whole (struct membership *ms, char *why)
-{
-  struct text t = { .buf = why };
-
-  if (ready (ms, why) == -1)
-    return -1;
-  if ((nr_bits (rules_slots (ms->device, &ms->cur.self.active)) <
-       ballot_set_nr_slots (&ms->cur.self) && !PLANTED ("parity-degraded")) ||
-      rebuilding (ms->device) || !ms->in_force) {
-    text_add (&t, "a member is lost, or is being rebuilt");
-    return -1;
-  }
-  return 0;
-}
-
-/* What is added was prepared on all members of the record of any copy that
- * names it, and every one of them has accepted the record before.  So it does
- * no harm if an opener counts a record that was only proposed to some.  A slot
- * without an active member would come back without what was added.
- */
-int
-membership_begin_grow (struct membership *ms, const struct sb_shape *shape,
-                       char *why)
-{
-  if (whole (ms, why) == -1)
-    return -1;
-  ms->next_shape = *shape;
-  return begin (ms, why);
-}
-
-int
-membership_begin_parity (struct membership *ms, const uuid_bytes *uuid,
-                         uint32_t matrix_crc, unsigned *dev, char *why)
-{
-  struct text t = { .buf = why };
-  struct sb_shape *shape = &ms->next_shape;
-  const unsigned slot = ms->shape.k + ms->shape.m;
-
-  if (whole (ms, why) == -1)
-    return -1;
-  if (device_set_count (&ms->cur.self.active) > slot || slot >= MAX_SLOTS) {
-    text_add (&t, slot >= MAX_SLOTS ? "the array has as many members as it can"
-              : "a member is being replaced");
-    return -1;
-  }
-  shape->m++;
-  shape->fixed |= BIT (slot);
-  shape->first = true;
-  shape->matrix_crc = matrix_crc;
-  return add_target (ms, uuid, slot, false, dev, why);
-}
-
-int
-membership_begin_cancel (struct membership *ms, uint32_t matrix_crc, char *why)
-{
-  struct text t = { .buf = why };
-  struct sb_shape *shape = &ms->next_shape;
-  const unsigned slot = ms->shape.k + ms->shape.m - 1;
-
-  if (ready (ms, why) == -1)
-    return -1;
-  if (!ms->shape.first && !PLANTED ("parity-cancel-late")) {
-    text_add (&t, "no parity is being added");
-    return -1;
-  }
-  shape->m--;
-  shape->fixed &= ~BIT (slot);
-  shape->first = false;
-  shape->matrix_crc = matrix_crc;
-  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
-    if (is_of_slot (&ms->next_device[dev], slot) &&
-        !PLANTED ("parity-cancel-lists"))
-      ms->next_device[dev] = (struct device) { .slot = SLOT_NONE };
-  return begin (ms, why);
+  return next_begin (ms, why);
 }
 
 static bool
@@ -483,10 +210,10 @@ int
 membership_begin_remove (struct membership *ms, const struct device_set *devs,
                          enum device_state state, char *why)
 {
-  if (ready (ms, why) == -1)
+  if (next_ready (ms, why) == -1)
     return -1;
   take_out (ms->next_device, devs, state);
-  return begin (ms, why);
+  return next_begin (ms, why);
 }
 
 int
@@ -494,31 +221,14 @@ membership_begin_forget (struct membership *ms, unsigned dev, char *why)
 {
   struct device *d = &ms->next_device[dev];
 
-  if (ready (ms, why) == -1)
+  if (next_ready (ms, why) == -1)
     return -1;
   assert (d->state == DEVICE_MISSING && d->slot == SLOT_NONE);
   d->state = DEVICE_FAILED;     /* purge removes it */
-  return begin (ms, why);
+  return next_begin (ms, why);
 }
 
 /* ---- failures and progress ------------------------------------------ */
-
-/* The record that adds a slot, or takes it back, is dropped: the members of the
- * slot go with it, or stay.
- */
-static void
-drop_shape (struct membership *ms)
-{
-  const unsigned slot = ms->shape.k + MIN (ms->shape.m, ms->next_shape.m);
-
-  for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
-    if (ms->shape.m != ms->next_shape.m && !PLANTED ("parity-drop-lists") &&
-        (is_of_slot (&ms->next_device[dev], slot) ||
-         is_of_slot (&ms->device[dev], slot)))
-      ms->next_device[dev] = ms->device[dev];
-  if (!PLANTED ("parity-drop-keeps"))
-    ms->next_shape = ms->shape;
-}
 
 /* Propose next_device without the failed devices.  If one of them was active
  * in cur, additions wait: a change only adds or only removes.
@@ -527,11 +237,11 @@ static void
 propose_without (struct membership *ms, struct device_set *failed,
                  bool check)
 {
-  struct device_set active, lost;
+  struct device_set lost;
   char why[MEMBERSHIP_TEXT_LEN];
 
   /* A new shape was accepted by no member, or is that of cur. */
-  drop_shape (ms);
+  shape_drop (ms);
   lost = device_set_and (failed, &ms->cur.self.active);
   if (!device_set_empty (&lost) && !PLANTED ("member-add-and-remove"))
     for (unsigned dev = 0; dev < SB_MAX_DEVICES; dev++)
@@ -539,10 +249,9 @@ propose_without (struct membership *ms, struct device_set *failed,
           !device_set_has (&ms->cur.self.active, dev))
         ms->next_device[dev] = ms->device[dev];
   take_out (ms->next_device, failed, DEVICE_FAILED);
-  active = active_set (ms->next_device);
   if (!check)
-    propose (ms, &active);
-  else if (begin (ms, why) == -1)
+    next_propose (ms);
+  else if (next_begin (ms, why) == -1)
     ms->phase = MEMBERSHIP_STOPPED;
 }
 
