@@ -26,6 +26,38 @@ free_data (void **state)
   return 0;
 }
 
+static int
+setup (enum consistency c, enum checksum s)
+{
+  sim_consistency = c;
+  sim_checksum = s;
+  return 0;
+}
+
+int
+setup_bare (void **state)
+{
+  return setup (CONSISTENCY_NONE, CHECKSUM_NONE);
+}
+
+int
+setup_sums (void **state)
+{
+  return setup (CONSISTENCY_NONE, CHECKSUM_CRC32C);
+}
+
+int
+setup_journal (void **state)
+{
+  return setup (CONSISTENCY_JOURNAL, CHECKSUM_NONE);
+}
+
+int
+setup_both (void **state)
+{
+  return setup (CONSISTENCY_JOURNAL, CHECKSUM_CRC32C);
+}
+
 struct sim_array *
 start_empty (unsigned k, unsigned m, uint32_t chunk, uint64_t nr_stripes)
 {

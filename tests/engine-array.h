@@ -19,6 +19,14 @@ extern uint8_t *data, *back;
 /* For a group: they go. */
 extern int free_data (void **state);
 
+/* For a group or a test: arrays without a journal or checksums, with one of
+ * them, or with both.
+ */
+extern int setup_bare (void **state);
+extern int setup_sums (void **state);
+extern int setup_journal (void **state);
+extern int setup_both (void **state);
+
 /* An array that is open for writing, of which nothing was ever written. */
 extern struct sim_array *start_empty (unsigned k, unsigned m, uint32_t chunk,
                                       uint64_t nr_stripes);

@@ -552,19 +552,7 @@ test_probe (void **state)
   sim_array_free (sa);
 }
 
-#define SETUP(name, c, s)                       \
-  static int name (void **state)                \
-  {                                             \
-    sim_consistency = CONSISTENCY_##c;          \
-    sim_checksum = CHECKSUM_##s;                \
-    return 0;                                   \
-  }
-SETUP (bare, NONE, NONE)
-SETUP (sums, NONE, CRC32C)
-SETUP (journal, JOURNAL, NONE)
-SETUP (both, JOURNAL, CRC32C)
-
-#define TEST(f, setup) { #f "_" #setup, f, setup, NULL, NULL }
+#define TEST(f, kind) { #f "_" #kind, f, setup_##kind, NULL, NULL }
 #define TESTS(f)                                                \
   TEST (f, bare), TEST (f, sums), TEST (f, journal), TEST (f, both)
 

@@ -22,29 +22,11 @@
 #include "array/health/lost.h"
 #include "array/health/outcome.h"
 #include "array/seats/seat.h"
-#include "array/sums/internal.h"
+#include "array/sums/sums.h"
 #include "common/bits.h"
 #include "raidmap/limits.h"
-#include "tests/engine-array.h"
+#include "tests/array/change/parity-array.h"
 #include "tests/sanitized.h"
-
-#define STRIPES 40u
-#define SETTLE (600 * SECOND)
-
-/* These slots stay as they are. */
-static void
-settle_but (struct sim_array *sa, uint64_t slots)
-{
-  assert_true (sim_array_settle (sa, SETTLE));
-  while (sa->a->irregular_slots & ~slots)
-    assert_true (sim_step (sa->sim));
-}
-
-static void
-settle (struct sim_array *sa)
-{
-  settle_but (sa, 0);
-}
 
 static enum array_state
 state_of (struct sim_array *sa)
@@ -52,20 +34,6 @@ state_of (struct sim_array *sa)
   unsigned reasons;
 
   return health (sa->a, &reasons);
-}
-
-static void
-add (struct sim_array *sa)
-{
-  if (sim_array_add_parity (sa, sim_array_add_disk (sa)) != 0)
-    fail_msg ("not added: %s", sa->said);
-}
-
-static void
-cancel (struct sim_array *sa)
-{
-  if (sim_array_cancel_parity (sa) != 0)
-    fail_msg ("not taken back: %s", sa->said);
 }
 
 /* Without each of some sets of as many disks as may be lost. */
@@ -103,7 +71,7 @@ test_added (void **state)
     assert_int_equal (sa->a->lost_slots, BIT (k + m));
     put (sa, 3 * CHUNK + 100, 9000, 0);
     check_all (sa);
-    settle (sa);
+    settle_all (sa);
     assert_int_equal (sa->a->lost_slots, 0);
     assert_false (sa->a->sb.record.self.first);
     put (sa, 30 * CHUNK * k / 2, 3 * k * CHUNK, ARRAY_FUA);
@@ -111,19 +79,18 @@ test_added (void **state)
     check_without (sa, MIN (m + 1, k - 1));
     /* Once more, after a start; and members are replaced. */
     open_again (sa, ~0, true);
-    settle (sa);
+    settle_all (sa);
     add (sa);
-    settle (sa);
-    assert_int_equal (sim_array_replace (sa, k + m, sim_array_add_disk (sa)),
-                      0);
-    settle (sa);
+    settle_all (sa);
+    replace (sa, k + m);
+    settle_all (sa);
     assert_int_equal (sim_array_fail (sa, 0), 0);
     put (sa, 5000, 3 * CHUNK, 0);
     check_all (sa);
-    assert_int_equal (sim_array_replace (sa, 0, sim_array_add_disk (sa)), 0);
-    settle (sa);
+    replace (sa, 0);
+    settle_all (sa);
     open_again (sa, ~0, true);
-    settle (sa);
+    settle_all (sa);
     end_whole (sa);
   }
 }
@@ -143,9 +110,7 @@ test_taken_back (void **state)
       sim_step (sa->sim);
     if (i == 1)
       open_again (sa, ~0, true);
-    assert_int_equal (sim_array_add_parity (sa, sim_array_add_disk (sa)),
-                      EINVAL);
-    assert_non_null (strstr (sa->said, "parity is being added"));
+    not_added (sa, "parity is being added");
     cancel (sa);
     assert_int_equal (sa->g.m, 2);
     assert_int_equal (sa->g.fixed, 0);
@@ -153,11 +118,11 @@ test_taken_back (void **state)
     check_all (sa);
     put (sa, 11 * CHUNK, 20000, ARRAY_FUA);
     open_again (sa, ~0, true);
-    settle (sa);
+    settle_all (sa);
     check_all (sa);
   }
   add (sa);
-  settle (sa);
+  settle_all (sa);
   assert_int_equal (sim_array_cancel_parity (sa), EINVAL);
   end_whole (sa);
 }
@@ -166,10 +131,8 @@ test_taken_back (void **state)
 static void
 test_new_fails (void **state)
 {
-  struct sim_array *sa = start_full (2, 2, CHUNK, STRIPES);
+  struct sim_array *sa = start_slow (2, 2);
 
-  sa->window_len = 4 * CHUNK;
-  open_again (sa, ~0, true);
   add (sa);
   assert_int_equal (sim_array_fail (sa, 4), 0);
   assert_int_equal (state_of (sa), ARRAY_HEALTHY);
@@ -177,14 +140,14 @@ test_new_fails (void **state)
   assert_int_equal (sim_array_fail (sa, 1), 0);
   assert_int_equal (state_of (sa), ARRAY_DEGRADED);
   check_all (sa);
-  assert_int_equal (sim_array_replace (sa, 1, sim_array_add_disk (sa)), 0);
+  replace (sa, 1);
   assert_int_equal (sim_array_cancel_parity (sa), EINVAL);
   assert_non_null (strstr (sa->said, "being rebuilt"));
   while (sa->a->irregular_slots != BIT (4))
     assert_true (sim_step (sa->sim));
   assert_int_equal (state_of (sa), ARRAY_HEALTHY);
-  assert_int_equal (sim_array_replace (sa, 4, sim_array_add_disk (sa)), 0);
-  settle (sa);
+  replace (sa, 4);
+  settle_all (sa);
   assert_int_equal (sa->a->lost_slots, 0);
   put (sa, 9 * CHUNK, 10000, 0);
   end_whole (sa);
@@ -199,28 +162,20 @@ test_refused (void **state)
   unsigned nr_cells;
 
   sa->a->sb.scrub.state = SB_SCRUB_PAUSED;
-  assert_int_equal (sim_array_add_parity (sa, sim_array_add_disk (sa)),
-                    EINVAL);
-  assert_non_null (strstr (sa->said, "scrub"));
+  not_added (sa, "scrub");
   sa->a->sb.scrub.state = SB_SCRUB_NONE;
   nr_cells = sa->a->nr_cells;
   sa->a->nr_cells = 12;
-  assert_int_equal (sim_array_add_parity (sa, sim_array_add_disk (sa)),
-                    EINVAL);
-  assert_non_null (strstr (sa->said, "cache"));
+  not_added (sa, "cache");
   sa->a->nr_cells = nr_cells;
   assert_int_equal (sa->a->membership.cur.self.ballot.epoch, epoch);
   assert_int_equal (sim_array_fail (sa, 1), 0);
-  assert_int_equal (sim_array_add_parity (sa, sim_array_add_disk (sa)),
-                    EINVAL);
-  assert_non_null (strstr (sa->said, "no active member"));
-  assert_int_equal (sim_array_replace (sa, 1, sim_array_add_disk (sa)), 0);
-  settle (sa);
-  assert_int_equal (sim_array_replace (sa, 1, sim_array_add_disk (sa)), 0);
-  assert_int_equal (sim_array_add_parity (sa, sim_array_add_disk (sa)),
-                    EINVAL);
-  assert_non_null (strstr (sa->said, "being rebuilt"));
-  settle (sa);
+  not_added (sa, "no active member");
+  replace (sa, 1);
+  settle_all (sa);
+  replace (sa, 1);
+  not_added (sa, "being rebuilt");
+  settle_all (sa);
   end_whole (sa);
 }
 
@@ -244,13 +199,11 @@ test_cache (void **state)
     limits.sums_min_pages *= 2;
   sa->cache_len = cache_min_len (&more) + sums_memory (&more, 0) - 1;
   open_again (sa, 7, true);
-  assert_int_equal (sim_array_add_parity (sa, sim_array_add_disk (sa)),
-                    EINVAL);
-  assert_non_null (strstr (sa->said, "the cache is too small"));
+  not_added (sa, "the cache is too small");
   sa->cache_len++;
   open_again (sa, 7, true);
   add (sa);
-  settle (sa);
+  settle_all (sa);
   open_again (sa, 31, true);
   end_whole (sa);
   limits.sums_min_pages = min_pages;
@@ -260,12 +213,10 @@ test_cache (void **state)
 static void
 test_no_slot (void **state)
 {
-  struct sim_array *sa = start_full (2, 1, CHUNK, STRIPES);
+  struct sim_array *sa = start_slow (2, 1);
   struct sim_request *q = calloc (1, sizeof *q);
 
   assert_non_null (q);
-  sa->window_len = 4 * CHUNK;
-  open_again (sa, ~0, true);
   add (sa);
   assert_int_equal (sim_array_fail (sa, 3), 0);
   sim_command_init (q, sa, COMMAND_PARITY_CANCEL);
@@ -275,8 +226,7 @@ test_no_slot (void **state)
     assert_true (sim_step (sa->sim));
   assert_int_equal (sim_array_replace (sa, 3, sim_array_add_disk (sa)),
                     EINVAL);
-  while (q->state != SIM_IDLE)
-    assert_true (sim_step (sa->sim));
+  wait_for (sa, q);
   assert_int_equal (q->r.error, 0);
   free (q);
   sim_array_note_shape (sa);
@@ -284,162 +234,17 @@ test_no_slot (void **state)
   put (sa, 3 * CHUNK, 70000, 0);
   open_again (sa, ~0, true);
   add (sa);
-  settle (sa);
+  settle_all (sa);
   end_whole (sa);
-}
-
-/* Clients read and write while the record changes: they wait at most. */
-static void
-test_clients (void **state)
-{
-  static uint8_t buf[8][3 * CHUNK], got[8][3 * CHUNK];
-
-  for (unsigned i = 0; i < 8; i++) {
-    struct sim_array *sa = start_full (3, 1, CHUNK, STRIPES);
-    struct sim_request *q[16];
-
-    for (unsigned j = 0; j < 8; j++) {
-      memset (buf[j], 17 * j + i, sizeof buf[j]);
-      q[j] = start_request (sa, REQUEST_WRITE, buf[j], j * 4 * CHUNK + 700,
-                            sizeof buf[j], j % 2 ? ARRAY_FUA : 0);
-      memcpy (data + j * 4 * CHUNK + 700, buf[j], sizeof buf[j]);
-      q[8 + j] = start_request (sa, REQUEST_READ, got[j],
-                                (50 + j * 5) * CHUNK, sizeof got[j], 0);
-    }
-    for (unsigned j = 0; j < 5 * i; j++)
-      sim_step (sa->sim);
-    add (sa);
-    for (unsigned j = 0; j < 16; j++) {
-      while (q[j]->state != SIM_IDLE)
-        assert_true (sim_step (sa->sim));
-      assert_int_equal (q[j]->r.error, 0);
-      free (q[j]);
-    }
-    for (unsigned j = 0; j < 8; j++)
-      assert_memory_equal (got[j], data + (50 + j * 5) * CHUNK,
-                           sizeof got[j]);
-    settle (sa);
-    end_whole (sa);
-  }
-}
-
-/* Large reads begin all the time, and go through the loop.  Few pages of the
- * checksum table are in memory, and what is stored of them is not flushed.
- */
-static void
-readers (bool few_pages)
-{
-  enum { LEN = 40 * CHUNK, NR = 3 };
-  struct sim_array *sa = start_full (3, 1, CHUNK, STRIPES);
-  struct sim_request *add = calloc (1, sizeof *add), *q[NR] = { NULL };
-  uint8_t *got = malloc (NR * LEN);
-  char why[ARRAY_WHY_LEN] = "";
-  unsigned nr_held = 0;
-
-  assert_true (add != NULL && got != NULL);
-  if (!few_pages)
-    sa->cache_len = MAX (2 << 20, sa->cache_len);
-  open_again (sa, ~0, true);
-  if (few_pages && sa->a->sums)
-    sa->a->sums->max = 3;
-  put (sa, 30 * CHUNK, 9 * CHUNK, 0);
-  sim_array_init_parity (add, sa, sim_array_add_disk (sa));
-  add->r.command.why = why;
-  add->done = ignore_end;
-  sim_request_start (add);
-  for (unsigned i = 0; add->state != SIM_IDLE; i = (i + 1) % NR) {
-    assert_true (sim_step (sa->sim));
-    nr_held += sa->a->ops_held;
-    if (q[i] && q[i]->state != SIM_IDLE)
-      continue;
-    if (q[i]) {
-      assert_int_equal (q[i]->r.error, 0);
-      assert_memory_equal (got + i * LEN, data + i * LEN, LEN);
-    }
-    free (q[i]);
-    q[i] = start_request (sa, REQUEST_READ, got + i * LEN, i * LEN, LEN, 0);
-  }
-  if (add->r.error)
-    fail_msg ("not added: %s", why);
-  assert_true (nr_held > 20);
-  for (unsigned i = 0; i < NR; i++) {
-    while (q[i]->state != SIM_IDLE)
-      assert_true (sim_step (sa->sim));
-    assert_int_equal (q[i]->r.error, 0);
-    free (q[i]);
-  }
-  free (add);
-  free (got);
-  sim_array_note_shape (sa);
-  settle (sa);
-  end_whole (sa);
-}
-
-static void
-test_readers (void **state)
-{
-  readers (false);
-  readers (true);
-}
-
-static struct sim_array *asked;
-static const struct member_ops *real_ops;
-
-/* While a member is asked where it has holes, the array gets a slot. */
-static int
-slow_extent (struct member *m, uint64_t off, uint64_t len, bool *hole,
-             uint64_t *end)
-{
-  if (asked) {
-    struct sim_array *sa = asked;
-
-    asked = NULL;
-    add (sa);
-  }
-  return real_ops->extent (m, off, len, hole, end);
-}
-
-static int
-no_extent (void *opaque, uint64_t off, uint64_t len, bool hole)
-{
-  return 0;
-}
-
-static void
-test_extents (void **state)
-{
-  struct sim_array *sa = start_empty (2, 1, CHUNK, STRIPES);
-  struct member_ops ops;
-
-  real_ops = sa->a->at[0][0]->m->ops;
-  ops = *real_ops;
-  ops.extent = slow_extent;
-  for (unsigned i = 0; i < 3; i++) {
-    sa->a->at[i][0]->m->local = true;
-    sa->a->at[i][0]->m->ops = &ops;
-  }
-  asked = sa;
-  array_extents (sa->a, 4 * CHUNK, 0, no_extent, NULL);
-  for (unsigned i = 0; i < 3; i++)
-    sa->a->at[i][0]->m->ops = real_ops;
-  assert_true (asked == NULL || sa->a->sums != NULL);
-  asked = NULL;
-  assert_true (sim_array_settle (sa, SETTLE));
-  assert_true (sim_array_pause (sa, 3 * SECOND));
-  for (unsigned i = 0; i < sa->a->nr_seats; i++)
-    assert_int_equal (seat_users (sa->a->seat[i]), 0);
-  end_degraded (sa);
 }
 
 /* What is known of a slot goes with it, and with one that never came. */
 static void
 test_forgotten (void **state)
 {
-  struct sim_array *sa = start_full (2, 1, CHUNK, STRIPES);
+  struct sim_array *sa = start_slow (2, 1);
   unsigned disk;
 
-  sa->window_len = 4 * CHUNK;
-  open_again (sa, ~0, true);
   add (sa);
   assert_int_equal (sim_array_fail (sa, 3), 0);
   assert_non_null (outcome_last (sa->a));
@@ -460,10 +265,8 @@ test_forgotten (void **state)
 static void
 test_lost_block (void **state)
 {
-  struct sim_array *sa = start_full (2, 1, CHUNK, STRIPES);
+  struct sim_array *sa = start_slow (2, 1);
 
-  sa->window_len = 4 * CHUNK;
-  open_again (sa, ~0, true);
   add (sa);
   for (unsigned role = 0; role < 2; role++)
     sim_disk_set_bad (disk_of_role (sa, 3, role), place (sa, 3, 0), BLOCK_LEN);
@@ -495,7 +298,7 @@ test_many (void **state)
   cancel (sa);
   check_all (sa);                       /* pages for three slots */
   while (sim_array_add_parity (sa, sim_array_add_disk (sa)) == 0) {
-    settle (sa);
+    settle_all (sa);
     put (sa, 0, 9 * CHUNK, ARRAY_FUA);
     check_all (sa);
     nr++;
@@ -503,44 +306,6 @@ test_many (void **state)
   assert_non_null (strstr (sa->said, "start the server again"));
   assert_int_equal (nr, 8);
   end_whole (sa);
-}
-
-/* A member does not answer while the record changes: others can be read. */
-static void
-test_hang (void **state)
-{
-  for (unsigned old = 0; old < 2; old++) {
-    struct sim_array *sa = start_full (3, 2, CHUNK, STRIPES);
-    const unsigned disk = sim_array_add_disk (sa);
-    struct sim_request q, *r;
-    static uint8_t buf[CHUNK];
-    uint64_t from;
-
-    open_again (sa, ~0, true);
-    sim_disk_hang (sa->disk[disk], !old);
-    sim_array_init_parity (&q, sa, disk);
-    q.done = ignore_end;
-    sim_request_start (&q);
-    while (sa->a->change == NULL)
-      assert_true (sim_step (sa->sim));
-    sim_disk_hang (sa->disk[4], old);
-    assert_true (sim_array_pause (sa, SECOND));
-    assert_true (sa->a->ops_held);
-    from = sim_now (sa->sim);
-    r = start_request (sa, REQUEST_READ, buf, 20 * CHUNK, CHUNK, 0);
-    r->r.all_ops = true;
-    while (r->state != SIM_IDLE)
-      assert_true (sim_step (sa->sim));
-    assert_true (sim_now (sa->sim) - from < SECOND);
-    sim_disk_hang (sa->disk[disk], false);
-    sim_disk_hang (sa->disk[4], false);
-    while (q.state != SIM_IDLE)
-      assert_true (sim_step (sa->sim));
-    free (r);
-    sim_array_note_shape (sa);
-    (void) sim_array_settle (sa, SETTLE);
-    end_degraded (sa);
-  }
 }
 
 /* The old members without this one open, as before; once the new one may have
@@ -572,7 +337,7 @@ go_on (struct sim_array *sa, uint64_t moment)
   if (moment / 4 % 2)
     cancel (sa);
   else
-    assert_int_equal (sim_array_replace (sa, 3, sim_array_add_disk (sa)), 0);
+    replace (sa, 3);
 }
 
 /* All moments of adding, filling and taking back.  What opens afterwards has
@@ -608,10 +373,10 @@ crash_at (uint64_t moment, bool taken)
   check_all (sa);
   if (sa->a->lost_slots)                /* the new one was not told of it */
     go_on (sa, moment);
-  settle (sa);
+  settle_all (sa);
   if (sa->g.m == 1 && !taken)
     add (sa);
-  settle (sa);
+  settle_all (sa);
   put (sa, 3 * CHUNK, 70000, 0);
   end_whole (sa);
   return crashed;
@@ -630,38 +395,6 @@ test_crashes (void **state)
   }
 }
 
-static int
-journal (void **state)
-{
-  sim_consistency = CONSISTENCY_JOURNAL;
-  sim_checksum = CHECKSUM_CRC32C;
-  return 0;
-}
-
-static int
-none (void **state)
-{
-  sim_consistency = CONSISTENCY_NONE;
-  sim_checksum = CHECKSUM_NONE;
-  return 0;
-}
-
-static int
-none_sums (void **state)
-{
-  sim_consistency = CONSISTENCY_NONE;
-  sim_checksum = CHECKSUM_CRC32C;
-  return 0;
-}
-
-static int
-journal_only (void **state)
-{
-  sim_consistency = CONSISTENCY_JOURNAL;
-  sim_checksum = CHECKSUM_NONE;
-  return 0;
-}
-
 int
 main (void)
 {
@@ -672,23 +405,11 @@ main (void)
     cmocka_unit_test (test_refused),
     cmocka_unit_test (test_cache),
     cmocka_unit_test (test_no_slot),
-    cmocka_unit_test (test_clients),
-    cmocka_unit_test (test_readers),
-    cmocka_unit_test (test_extents),
     cmocka_unit_test (test_forgotten),
     cmocka_unit_test (test_lost_block),
     cmocka_unit_test (test_many),
-    cmocka_unit_test (test_hang),
     cmocka_unit_test (test_crashes),
   };
 
-  /* Several pages and regions, for little data. */
-  limits.table_page_entries = 24;
-  limits.region_min_len = 8 * CHUNK;
-  return cmocka_run_group_tests_name ("journal, checksums", tests, journal,
-                                      free_data) +
-    cmocka_run_group_tests_name ("none", tests, none, free_data) +
-    cmocka_run_group_tests_name ("none, checksums", tests, none_sums,
-                                 free_data) +
-    cmocka_run_group_tests_name ("journal", tests, journal_only, free_data);
+  return RUN_ALL (tests);
 }
