@@ -11,10 +11,8 @@
 #include "common/plant.h"
 
 bool
-journal_is_held (const struct array *a)
+journal_waits_to_join (const struct array *a)
 {
-  if (a->ops_held && a->nr_other_ops == 0)
-    return true;
   for (unsigned i = 0; i < a->nr_seats; i++) {
     const struct seat *s = a->seat[i];
 
@@ -22,6 +20,12 @@ journal_is_held (const struct array *a)
       return true;
   }
   return false;
+}
+
+bool
+journal_is_held (const struct array *a)
+{
+  return (a->ops_held && a->nr_other_ops == 0) || journal_waits_to_join (a);
 }
 
 void

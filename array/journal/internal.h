@@ -62,6 +62,8 @@ extern void journal_plan_anew (struct array *a, struct logged *lg);
 /* A member becomes active only while the journal is empty (R10): nothing
  * begins from the time when one could until it is.
  */
+extern bool journal_waits_to_join (const struct array *a);
+/* So it is when m changes. */
 extern bool journal_is_held (const struct array *a);
 /* Begin a transaction of what has gathered; written is called when its
  * records, and what it writes directly, have been written.

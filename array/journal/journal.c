@@ -443,13 +443,16 @@ journal_is_ready (const struct array *a)
   return a->journal->ready;
 }
 
-/* No transaction begins before what the last one writes directly is there. */
+/* No transaction begins before what the last one writes directly is there.  A
+ * change of m holds them for a while only (array/change/parity.c).
+ */
 static bool
 journal_is_stuck (const struct array *a)
 {
   const struct txn *t = a->journal->committing;
 
-  return !a->journal->ready || a->journal->full || journal_is_held (a) ||
+  return !a->journal->ready || a->journal->full ||
+    journal_waits_to_join (a) ||
     (t && t->any_direct && t->phase == TXN_WRITING);
 }
 

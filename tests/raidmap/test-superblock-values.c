@@ -240,6 +240,15 @@ test_slots (void **state)
   REFUSED (RESHAPED; sb.record.base.k = 63);
   REFUSED (RESHAPED; sb.record.base.m = 1; sb.record.base.first = true);
 
+  /* No record has more slots than the code can have. */
+  ACCEPTED (RESHAPED; sb.record.base.m = sb.record.parent.m = 60);
+  REFUSED (RESHAPED; sb.record.base.m = 61);
+  REFUSED (RESHAPED; sb.record.parent.m = 61);
+#define SMALL_CODE RESHAPED; sb.code = CODE_CRS; sb.w = 4
+  ACCEPTED (SMALL_CODE; sb.record.base.m = sb.record.parent.m = 12);
+  REFUSED (SMALL_CODE; sb.record.base.m = 13);
+  REFUSED (SMALL_CODE; sb.record.parent.m = 13);
+
   /* Its member is active. */
 #define NEW_ACTIVE                                              \
   sb.device[5].state = DEVICE_ACTIVE;                           \

@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -197,6 +198,64 @@ test_hang (void **state)
   }
 }
 
+/* A write, or the page with its checksums, has no space, so m can't change.
+ * Another write, which needs none, waits until that is given up, and is not
+ * told that there is no space.
+ */
+static void
+no_space (bool page)
+{
+  struct sim_array *sa = start_empty (2, 1, CHUNK, STRIPES);
+  struct sim_disk *d = sim_array_disk_at (sa, layout_slot (&sa->g, 30, 2));
+  struct sim_request add, *q[2];
+  char why[ARRAY_WHY_LEN] = "";
+
+  put (sa, 0, 20 * CHUNK, ARRAY_FUA);
+  assert_true (sim_array_pause (sa, 20 * SECOND));
+  d->full = true;
+  if (page) {
+    const uint64_t row = 30 * CHUNK / BLOCK_LEN;
+
+    memset (d->used + sa->l.data_off / SIM_BLOCK, 1,
+            sa->l.data_len / SIM_BLOCK);
+    memset (d->used + table_page_off (&sa->l, row / limits.table_page_entries,
+                                      0) / SIM_BLOCK, 0,
+            2 * TABLE_PAGE_LEN / SIM_BLOCK);
+  }
+  memset (data, 1, CHUNK);
+  memset (data + 60 * CHUNK, 2, CHUNK);
+  q[0] = start_request (sa, REQUEST_WRITE, data + 60 * CHUNK, 60 * CHUNK,
+                        CHUNK, ARRAY_FUA | ARRAY_WAIT);
+  assert_true (sim_array_pause (sa, SECOND));
+  sim_array_init_parity (&add, sa, sim_array_add_disk (sa));
+  add.r.command.why = why;
+  add.done = ignore_end;
+  sim_request_start (&add);
+  while (!sa->a->ops_held)
+    assert_true (sim_step (sa->sim));
+  q[1] = start_request (sa, REQUEST_WRITE, data, 0, CHUNK, ARRAY_FUA);
+  wait_for (sa, &add);
+  assert_int_equal (add.r.error, EBUSY);
+  assert_non_null (strstr (why, "do not end"));
+  wait_for (sa, q[1]);
+  assert_int_equal (q[1]->r.error, 0);
+  d->full = false;
+  wait_for (sa, q[0]);
+  assert_int_equal (q[0]->r.error, 0);
+  free (q[0]);
+  free (q[1]);
+  check_all (sa);
+  end_whole (sa);
+}
+
+static void
+test_no_space (void **state)
+{
+  no_space (false);
+  if (sim_checksum != CHECKSUM_NONE)
+    no_space (true);
+}
+
 int
 main (void)
 {
@@ -205,6 +264,7 @@ main (void)
     cmocka_unit_test (test_readers),
     cmocka_unit_test (test_extents),
     cmocka_unit_test (test_hang),
+    cmocka_unit_test (test_no_space),
   };
 
   return RUN_ALL (tests);
