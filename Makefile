@@ -101,7 +101,7 @@ cli     := $(foreach d,cli $(call rooms,cli),$(call folder,$(d)))
 tests_of = $(sort $(wildcard $(foreach d,tests/* tests/*/*,$(d)/test-*.$(1))))
 test_c  := $(call tests_of,c)
 fuzz_c  := $(sort $(wildcard tests/fuzz/fuzz-*.c))
-not_helpers := $(foreach d,docs fake-cuda lock-check powerfail preload tools \
+not_helpers := $(foreach d,docs fake-cuda lock-check model powerfail preload tools \
 	walks,tests/$(d)/%)
 helpers := $(patsubst %.c,$(B)/%.o,\
 	$(filter-out $(test_c) $(fuzz_c) $(not_helpers),\

@@ -187,7 +187,7 @@ def dump_states(model, size, limit):
     found MASK OPENS EPOCH SESSION KNOWN CURRENT GOES WHY, and what force
     goes back to if fewer than k are current: EPOCH SESSION KNOWN CURRENT, or
     zeroes.  HIDES: with the second half of M4.  A shape is 0, or that of
-    parity/membership_parity.py.
+    reshape/membership_parity.py.
     """
     def line(r):
         if r is None:

@@ -89,7 +89,7 @@ class Rules:
                          for mask in range(self.all + 1)]
 
     def shape(self, name):
-        """Of a record: parity/membership_parity.py has others."""
+        """Of a record: reshape/membership_parity.py has others."""
         return 0
 
     def nr_of(self, name):

@@ -3,7 +3,7 @@
 # killed server and then a power failure; those that are not are detected to
 # break; see tests/model/process_death.py.
 # run-tests: no-sanitizer
-# run-tests: fixed inputs=tests/model
+# run-tests: fixed inputs=tests/model/*.py
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

@@ -2,7 +2,7 @@
 # test-model: the membership protocol holds, and every weaker one is detected;
 # see tests/model/.
 # run-tests: no-sanitizer timeout=1200
-# run-tests: fixed inputs=tests/model
+# run-tests: fixed inputs=tests/model/*.py
 #
 # SPDX-License-Identifier: BSD-3-Clause
 

@@ -1,6 +1,6 @@
 /* gpuraid: what opens and what does not: quorums, every reason to refuse,
  * and, given a file from tests/model/membership.py --dump, or from
- * tests/model/parity/parity.py, that the
+ * tests/model/reshape/parity.py, that the
  * decision is the model's.
  *
  *   test-membership-open [STATES]

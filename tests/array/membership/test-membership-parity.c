@@ -1,5 +1,5 @@
 /* gpuraid: one more parity member enters the record, and is taken back: the
- * traces that broke simpler rules (tests/model/parity/).
+ * traces that broke simpler rules (tests/model/reshape/).
  *
  * Disk k + m is NEW.
  *

@@ -16,11 +16,11 @@
 #   - each record says whether NEW was ever active, and NEW is not taken back
 #     once it was
 #
-#   tests/model/parity/parity.py [--all] [--traces]
+#   tests/model/reshape/parity.py [--all] [--traces]
 #       a slice, and every weakening
-#   tests/model/parity/parity.py --run K M NEW SESSIONS EVENTS
+#   tests/model/reshape/parity.py --run K M NEW SESSIONS EVENTS
 #       [--without RULE,...] [--confirm] [--bitmap] [--replace]
-#   tests/model/parity/parity.py --dump       for test-membership-open
+#   tests/model/reshape/parity.py --dump       for test-membership-open
 #
 # NEW is how many members slot k + m can have.  membership_parity.py has
 # the rules.  --confirm has M18 too,
