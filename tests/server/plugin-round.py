@@ -5,8 +5,10 @@ usage: tests/server/plugin-round.py FOLDER [-D FLAG]... [KEY=VALUE]...
 
 In FOLDER, a tmpfs: create, copy random bytes in, read them back, lose m
 members in the middle of more writes, read back, rebuild, read back, start
-again, read back, and look at every stripe on the members.  Prints what the
-server said and what its status was.  Exit status 0 if every byte was right.
+again, read back, and look at every stripe on the members.  Then one more
+parity member, while all is written again, and once more with one more lost.
+Prints what the server said and what its status was.  Exit status 0 if every
+byte was right.
 
 SPDX-License-Identifier: BSD-3-Clause
 """
@@ -73,13 +75,31 @@ class Round:
             raise Failure('wrong bytes when ' + what)
         print('right when %s, %.2f s' % (what, time.monotonic() - began))
 
-    def lose_while_writing(self):
+    def while_writing(self, act, *args):
         writer = threading.Thread(target=self.write)
         writer.start()
-        for slot in (0, 3, 10, 13):
+        for arg in args:
             time.sleep(0.05)
-            self.array.fail(slot)
+            act(arg)
         writer.join()
+
+    def lose_and_rebuild(self, seed, *slots):
+        self.fill(seed)
+        self.while_writing(self.array.fail, *slots)
+        self.check('%d members are lost' % len(slots))
+        self.status()
+        for slot in slots:
+            self.array.replace(slot, force=True)
+        self.array.wait_healthy()
+        self.check('rebuilt')
+        self.status()
+
+    def add_parity(self, new):
+        a = self.array
+        a.gpuraid('add-parity', a.control, new)
+        a.member.append(new)
+        a.m += 1
+        a.n += 1
 
     def status(self):
         s = self.array.status()
@@ -89,20 +109,17 @@ class Round:
         self.start()
         self.write()
         self.check('healthy')
-        self.fill(2)
-        self.lose_while_writing()
-        self.check('m members are lost')
-        self.status()
-        for slot in (0, 3, 10, 13):
-            self.array.replace(slot, force=True)
-        self.array.wait_healthy()
-        self.check('rebuilt')
-        self.status()
+        self.lose_and_rebuild(2, 0, 3, 10, 13)
         print(self.array.last_words())
         self.array.stop()
         self.array.audit()
         self.start()
         self.check('started again')
+        self.fill(3)
+        self.while_writing(self.add_parity, self.array.new_path())
+        self.array.wait_healthy()
+        self.check('parity is added')
+        self.lose_and_rebuild(4, 0, 3, 5, 10, 13)
         self.array.stop()
 
 
