@@ -102,12 +102,18 @@ finish (void)
 }
 
 void
+accept_and_crash (unsigned mask)
+{
+  give (ALL);
+  membership_proposed (&ms, &no_device);
+  give (mask);
+}
+
+void
 crash (unsigned mask, unsigned accepted)
 {
   start (mask, DEGRADED_ALLOW);
-  give (ALL);
-  membership_proposed (&ms, &no_device);
-  give (accepted);
+  accept_and_crash (accepted);
 }
 
 void
@@ -129,4 +135,13 @@ begin_add (unsigned i, uint8_t to)
 
   add_target (i, to);
   assert_int_equal (membership_begin_activate (&ms, &devs, why), 0);
+}
+
+void
+begin_remove (unsigned mask)
+{
+  const struct device_set devs = set_of (mask);
+
+  assert_int_equal (membership_begin_remove (&ms, &devs, DEVICE_FAILED, why),
+                    0);
 }

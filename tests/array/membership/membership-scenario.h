@@ -45,6 +45,8 @@ extern void start (unsigned mask, enum degraded_policy policy);
 extern void give (unsigned mask);
 /* All get all of it, until the record is in force. */
 extern void finish (void);
+/* These accept the record, all having taken the proposal, and it crashes. */
+extern void accept_and_crash (unsigned mask);
 /* A session of these members that crashes, its record accepted by some. */
 extern void crash (unsigned mask, unsigned accepted);
 
@@ -52,5 +54,7 @@ extern void crash (unsigned mask, unsigned accepted);
 extern void add_target (unsigned i, uint8_t to);
 /* The same, and begin to make it active. */
 extern void begin_add (unsigned i, uint8_t to);
+/* Begin to take these out, as failed. */
+extern void begin_remove (unsigned mask);
 
 #endif

@@ -192,9 +192,7 @@ test_go_back (void **state)
                        "missing: slot 1");
   set_checksum (CHECKSUM_NONE);
   start (5, DEGRADED_FORCE);
-  give (ALL);
-  membership_proposed (&ms, &no_device);
-  give (4);                     /* a crash: only d2 has accepted it */
+  accept_and_crash (4);         /* only d2 has accepted it */
   assert_true (opens (5));
   assert_false (opens (7));
   assert_non_null (strstr (decision.why, "written in two ways"));

@@ -51,6 +51,14 @@ add (void)
   return add_disk (nr);
 }
 
+static void
+open_and_add (unsigned k, unsigned m)
+{
+  open_all (k, m);
+  assert_int_equal (add (), 0);
+  finish ();
+}
+
 static int
 cancel (void)
 {
@@ -97,9 +105,7 @@ check_opens (bool more, bool first)
 static void
 test_whole_way (void **state)
 {
-  open_all (4, 2);
-  assert_int_equal (add (), 0);
-  finish ();
+  open_and_add (4, 2);
   check_slots (true, true);
   check_opens (true, true);
   assert_false (decision.degraded);
@@ -165,8 +171,6 @@ test_take_back (void **state)
 static void
 test_when (void **state)
 {
-  struct device_set one = set_of (2);
-
   open_all (4, 2);
   add_target (nr, 1);
   assert_int_equal (add_disk (nr + 1), -1);
@@ -175,12 +179,9 @@ test_when (void **state)
   finish ();
   assert_int_equal (add_disk (nr + 1), -1);
   assert_non_null (strstr (why, "replaced"));
-  assert_int_equal (membership_begin_remove (&ms, &one, DEVICE_FAILED, why),
-                    0);
+  begin_remove (2);
   finish ();
-  one = set_of (1);
-  assert_int_equal (membership_begin_remove (&ms, &one, DEVICE_FAILED, why),
-                    0);
+  begin_remove (1);
   finish ();
   assert_int_equal (add_disk (nr + 1), -1);
   assert_non_null (strstr (why, "lost"));
@@ -194,9 +195,7 @@ test_counts_at_once (void **state)
 {
   open_all (2, 1);
   assert_int_equal (add (), 0);
-  give (ALL);
-  membership_proposed (&ms, &no_device);
-  give (1);                             /* and a crash */
+  accept_and_crash (1);
   assert_true (opens (0x6));
   assert_true (opens (0x3));
 }
@@ -205,16 +204,10 @@ test_counts_at_once (void **state)
 static void
 test_found_new (void **state)
 {
-  struct device_set zero = set_of (1);
-
-  open_all (2, 2);
-  assert_int_equal (add (), 0);
+  open_and_add (2, 2);
+  begin_remove (1);
   finish ();
-  assert_int_equal (membership_begin_remove (&ms, &zero, DEVICE_FAILED, why),
-                    0);
-  finish ();
-  assert_int_equal (membership_begin_remove (&ms, &no_device, DEVICE_FAILED,
-                                             why), 0);
+  begin_remove (0);
   finish ();
   assert_false (opens (0xc));
   assert_false (opens (0x1c));
@@ -262,9 +255,7 @@ test_fails_while_taken_back (void **state)
   struct device_set two = set_of (4);
 
   for (unsigned accepted = 0; accepted < 2; accepted++) {
-    open_all (2, 1);
-    assert_int_equal (add (), 0);
-    finish ();
+    open_and_add (2, 1);
     assert_int_equal (cancel (), 0);
     if (accepted) {
       give (ALL);
@@ -286,9 +277,7 @@ test_activation_dropped (void **state)
 {
   struct device_set two = set_of (4);
 
-  open_all (2, 1);
-  assert_int_equal (add (), 0);
-  finish ();
+  open_and_add (2, 1);
   activate (3);
   assert_false (ms.next.self.first);
   assert_int_equal (membership_proposed (&ms, &two), MEMBERSHIP_PROPOSE);
@@ -301,15 +290,10 @@ test_activation_dropped (void **state)
 static void
 test_failed_later (void **state)
 {
-  struct device_set new = set_of (4);
-
-  open_all (1, 1);
-  assert_int_equal (add (), 0);
-  finish ();
+  open_and_add (1, 1);
   activate (2);
   finish ();
-  assert_int_equal (membership_begin_remove (&ms, &new, DEVICE_FAILED, why),
-                    0);
+  begin_remove (4);
   finish ();
   check_slots (true, false);
   assert_int_equal (cancel (), -1);
@@ -325,9 +309,7 @@ test_new_lost (void **state)
 {
   struct device_set new = set_of (4);
 
-  open_all (1, 1);
-  assert_int_equal (add (), 0);
-  finish ();
+  open_and_add (1, 1);
   start (3, DEGRADED_ALLOW);
   finish ();
   check_slots (true, true);
@@ -349,9 +331,7 @@ test_new_lost (void **state)
 static void
 test_any_slot (void **state)
 {
-  open_all (1, 1);
-  assert_int_equal (add (), 0);
-  finish ();
+  open_and_add (1, 1);
   assert_int_equal (cancel (), 0);
   finish ();
   start (7, DEGRADED_ALLOW);
@@ -366,9 +346,7 @@ test_own_m (void **state)
 {
   open_all (2, 1);
   assert_int_equal (add (), 0);
-  give (ALL);
-  membership_proposed (&ms, &no_device);
-  give (4);                             /* and a crash */
+  accept_and_crash (4);
   assert_true (opens (7));
   assert_int_equal (decision.sb.g.m, 2);
   assert_true (opens (3));
@@ -386,9 +364,7 @@ propose_after (unsigned m)
 {
   open_all (2, 1);
   assert_int_equal (add (), 0);
-  give (ALL);
-  membership_proposed (&ms, &no_device);
-  give (4);                             /* and a crash */
+  accept_and_crash (4);
   start (7, DEGRADED_ALLOW);
   give (3);                             /* and a crash */
   for (unsigned i = 0; i < 2; i++)

@@ -26,7 +26,7 @@ test_no_going_back (void **state)
 static void
 test_replace_in_two (void **state)
 {
-  struct device_set one = set_of (2), zero = set_of (1);
+  struct device_set one = set_of (2);
 
   create (2, 1);
   start (7, DEGRADED_ALLOW);
@@ -40,8 +40,7 @@ test_replace_in_two (void **state)
   assert_false (ms.in_force);
   assert_int_equal (ms.next.self.active.w[0], 0xd);
   finish ();
-  assert_int_equal (membership_begin_remove (&ms, &zero, DEVICE_FAILED, why),
-                    0);
+  begin_remove (1);
   finish ();                            /* of 2 and 3 alone */
   assert_false (opens (0x3));
   assert_true (opens (0xc));
@@ -61,9 +60,7 @@ test_epochs (void **state)
   give (0x1);                           /* and a crash */
   start (0xe, DEGRADED_ALLOW);
   assert_int_equal (ms.next.self.ballot.epoch, 2);
-  give (ALL);
-  membership_proposed (&ms, &no_device);
-  give (0x8);                           /* and a crash */
+  accept_and_crash (0x8);
   assert_true (opens (0xf));
   start (0xf, DEGRADED_ALLOW);
   assert_int_equal (ms.next.self.ballot.epoch, 3);
@@ -116,20 +113,17 @@ test_old_image_is_not_covered (void **state)
 static void
 test_spare_has_no_part (void **state)
 {
-  struct device_set one = set_of (2), two = set_of (4);
+  struct device_set two = set_of (4);
 
   create (1, 1);
   start (3, DEGRADED_ALLOW);
   finish ();
-  assert_int_equal (membership_begin_remove (&ms, &one, DEVICE_FAILED, why),
-                    0);
+  begin_remove (2);
   finish ();
   add_target (2, 1);
   add_target (3, SLOT_NONE);
   assert_int_equal (membership_begin_activate (&ms, &two, why), 0);
-  give (ALL);
-  membership_proposed (&ms, &no_device);
-  give (0x8);                           /* and a crash */
+  accept_and_crash (0x8);
   start (0x5, DEGRADED_ALLOW);
   give (0x4);                           /* and a crash */
   assert_true (opens (0xd));
@@ -142,20 +136,17 @@ test_spare_has_no_part (void **state)
 static void
 test_target_has_no_part (void **state)
 {
-  struct device_set gone = set_of (0x18), both = set_of (0x60);
+  struct device_set both = set_of (0x60);
 
   create (2, 3);
   start (0x1f, DEGRADED_ALLOW);
   finish ();
-  assert_int_equal (membership_begin_remove (&ms, &gone, DEVICE_FAILED, why),
-                    0);
+  begin_remove (0x18);
   finish ();
   add_target (5, 3);
   add_target (6, 4);
   assert_int_equal (membership_begin_activate (&ms, &both, why), 0);
-  give (ALL);
-  membership_proposed (&ms, &no_device);
-  give (0x4);                           /* and a crash */
+  accept_and_crash (0x4);
   start (0x63, DEGRADED_ALLOW);
   give (0x60);                          /* and a crash */
   assert_true (opens (0x67));
