@@ -80,7 +80,7 @@ core    := $(foreach d,common raidmap gf gpu member array \
 # Simulated members are for tests alone.
 sim     := $(filter $(B)/member/sim%,$(core))
 core    := $(filter-out $(sim),$(core))
-control := $(call folder,control)
+control := $(foreach d,control $(call rooms,control),$(call folder,$(d)))
 measure := $(call folder,measure)
 bench   := $(foreach d,bench $(call rooms,bench bench/seeds),$(call folder,$(d)))
 # Kernels are embedded as source, for the run-time compiler, and those of
@@ -349,7 +349,7 @@ fuzz_cc = $(if $(fuzz_libfuzzer),clang,$(CC)) $(fuzz_san) \
 	$(filter-out -fsanitize=% -fno-sanitize-%,$(CFLAGS))
 fuzz_o := $(patsubst %.c,build/fuzz/%.o,\
 	$(foreach d,common raidmap gf member array control \
-	$(call rooms,common gf member array),$(wildcard $(d)/*.c)) \
+	$(call rooms,common control gf member array),$(wildcard $(d)/*.c)) \
 	cli/server/remote.c cli/show/render.c cli/show/render-counters.c \
 	cli/show/text.c cli/show/trouble.c \
 	cli/show/metrics-text.c cli/show/watch-frame.c \

@@ -1,8 +1,8 @@
-/* gpuraid: the control socket's operations on a real array.
+/* gpuraid: the commands that give the array a member: replace, spare, add
+ * parity, readd.
  *
- * Decides what a new member must satisfy before the array gets it, and in which
- * order to check, so that a refused command has changed nothing.  The array
- * decides the rest.
+ * What a new member must satisfy, and in which order that is checked, so that a
+ * refused command has changed nothing.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -19,132 +19,10 @@
 #include "array/create/allocate.h"
 #include "array/create/in-use.h"
 #include "array/create/known.h"
-#include "array/stores/look.h"
 #include "common/bits.h"
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "control/control.h"
-
-static void
-ops_status (void *opaque, struct array_status *st)
-{
-  const struct control_array *ca = opaque;
-
-  array_get_status (ca->array, st);
-}
-
-static int
-ops_wait (void *opaque, bool *healthy, char failed[ARRAY_WHY_LEN],
-          bool (*cancelled) (void *), void *wait_opaque)
-{
-  const struct control_array *ca = opaque;
-
-  return array_wait (ca->array, healthy, failed, cancelled, wait_opaque);
-}
-
-static bool
-is_number (const char *s)
-{
-  return s[0] && s[strspn (s, "0123456789")] == '\0';
-}
-
-/* May which name an entry?  The array decides whether a slot has a member. */
-static bool
-is_entry (const struct array_status *st, const char *which)
-{
-  uuid_bytes uuid;
-  const bool is_uuid = uuid_parse (which, &uuid) == 0;
-
-  if (is_number (which))
-    return strtoul (which, NULL, 10) < st->g.k + st->g.m;
-  for (unsigned i = 0; i < st->nr_entries; i++) {
-    const struct array_entry *e = &st->entry[i];
-
-    if (is_uuid ? memcmp (&e->uuid, &uuid, sizeof uuid) == 0 :
-        e->path && strcmp (e->path, which) == 0)
-      return true;
-  }
-  return false;
-}
-
-/* Does the array hold this path?  array_shares_store cannot be asked if our
- * own lock keeps us from opening it again.  A failed member is released, and
- * may be used again.
- */
-static bool
-is_held (const struct array_status *st, const char *path)
-{
-  for (unsigned i = 0; i < st->nr_entries; i++) {
-    const struct array_entry *e = &st->entry[i];
-
-    if (e->path && e->state != ENTRY_FAILED && e->state != ENTRY_MISSING &&
-        look_same_store (e->path, path))
-      return true;
-  }
-  return false;
-}
-
-/* Are the names in a command right?  which is NULL or a member that must be
- * known, path NULL or a new one.
- */
-static int
-check_names (struct array *a, const char *which, const char *path,
-             char why[ARRAY_WHY_LEN])
-{
-  struct array_status st;
-  bool known, held;
-
-  array_get_status (a, &st);
-  known = which == NULL || is_entry (&st, which);
-  held = path && is_held (&st, path);
-  array_status_free (&st);
-  if (!known)
-    snprintf (why, ARRAY_WHY_LEN, "%s: the array has no such member (gpuraid "
-              "status lists them)", which);
-  else if (held)
-    snprintf (why, ARRAY_WHY_LEN, "%s: the array uses it already: name another",
-              path);
-  return known && !held ? 0 : EINVAL;
-}
-
-/* 0, or EROFS and why. */
-static int
-check_writable (const struct array *a, char why[ARRAY_WHY_LEN])
-{
-  const char *because = array_readonly_why (a);
-
-  if (because == NULL)
-    return 0;
-  snprintf (why, ARRAY_WHY_LEN, "the array is read-only: %s", because);
-  return EROFS;
-}
-
-static int
-make_writable (struct array *a, int (*make) (struct array *a),
-               char why[ARRAY_WHY_LEN])
-{
-  int err = make (a);
-
-  if (err) {
-    errno = err;
-    snprintf (why, ARRAY_WHY_LEN, "the array cannot be made writable: %m");
-  }
-  return err;
-}
-
-static int
-ops_fail (void *opaque, const char *which, bool *already,
-          char why[ARRAY_WHY_LEN])
-{
-  const struct control_array *ca = opaque;
-  int err = check_writable (ca->array, why);
-
-  if (err == 0)
-    err = check_names (ca->array, which, NULL, why);
-  if (err == 0)
-    err = make_writable (ca->array, array_serve_writer, why);
-  return err ? err : array_fail (ca->array, which, already, why);
-}
+#include "control/array/internal.h"
 
 /* Open the new member.  flags are 0 or MEMBER_CREATE.  NULL: why is set;
  * but without MEMBER_CREATE, where there is no such file, it is empty.
@@ -190,7 +68,6 @@ open_target (const struct control_array *ca, const char *path, unsigned flags,
   return NULL;
 }
 
-/* May a member that was there before join?  0, or EINVAL and why. */
 /* Has the array this member under another name? */
 static bool
 is_own (struct array *a, struct member *m, bool *of_array,
@@ -218,6 +95,7 @@ is_own (struct array *a, struct member *m, bool *of_array,
   return own;
 }
 
+/* May a member that was there before join?  0, or EINVAL and why. */
 static int
 check_target (const struct control_array *ca, struct member *m,
               unsigned flags, char why[ARRAY_WHY_LEN])
@@ -418,41 +296,31 @@ add_member (const struct control_array *ca, const struct purpose *p,
   return err;
 }
 
-static int
-ops_replace (void *opaque, const char *which, const char *path,
-             unsigned flags, char why[ARRAY_WHY_LEN])
+int
+control_replace (void *opaque, const char *which, const char *path,
+                 unsigned flags, char why[ARRAY_WHY_LEN])
 {
   const struct purpose p = { .which = which };
 
   return add_member (opaque, &p, path, flags, why);
 }
 
-static int
-ops_spare (void *opaque, const char *path, unsigned flags,
-           char why[ARRAY_WHY_LEN])
+int
+control_spare (void *opaque, const char *path, unsigned flags,
+               char why[ARRAY_WHY_LEN])
 {
   const struct purpose p = { .which = NULL };
 
   return add_member (opaque, &p, path, flags, why);
 }
 
-static int
-ops_add_parity (void *opaque, const char *path, unsigned flags,
-                char why[ARRAY_WHY_LEN])
+int
+control_add_parity (void *opaque, const char *path, unsigned flags,
+                    char why[ARRAY_WHY_LEN])
 {
   const struct purpose p = { .parity = true };
 
   return add_member (opaque, &p, path, flags, why);
-}
-
-static int
-ops_parity_control (void *opaque, enum array_parity_command command,
-                    char why[ARRAY_WHY_LEN])
-{
-  const struct control_array *ca = opaque;
-  const int err = check_writable (ca->array, why);
-
-  return err ? err : array_parity_control (ca->array, command, why);
 }
 
 /* The path of a member to be taken again: the caller frees it.  NULL: why. */
@@ -463,9 +331,9 @@ find_absent (struct array *a, const char *which, char why[ARRAY_WHY_LEN])
   char *path = NULL;
 
   array_get_status (a, &st);
-  if (!is_number (which))
+  if (!check_is_number (which))
     path = strdup (which);
-  else if (is_entry (&st, which)) {
+  else if (check_is_entry (&st, which)) {
     const struct array_entry *e = &st.entry[strtoul (which, NULL, 10)];
 
     if (e->state == ENTRY_ACTIVE || e->state == ENTRY_REBUILDING)
@@ -481,7 +349,7 @@ find_absent (struct array *a, const char *which, char why[ARRAY_WHY_LEN])
   else
     snprintf (why, ARRAY_WHY_LEN, "%s: the array has no such slot (gpuraid "
               "status lists them)", which);
-  if (path && is_held (&st, path)) {
+  if (path && check_is_held (&st, path)) {
     snprintf (why, ARRAY_WHY_LEN, "%s: the array uses it already: there is "
               "nothing to do", path);
     free (path);
@@ -491,9 +359,9 @@ find_absent (struct array *a, const char *which, char why[ARRAY_WHY_LEN])
   return path;
 }
 
-static int
-ops_readd (void *opaque, const char *which, bool *full,
-           char why[ARRAY_WHY_LEN])
+int
+control_readd (void *opaque, const char *which, bool *full,
+               char why[ARRAY_WHY_LEN])
 {
   const struct control_array *ca = opaque;
   CLEANUP_FREE char *path = NULL;
@@ -517,108 +385,3 @@ ops_readd (void *opaque, const char *which, bool *full,
   }
   return array_readd (ca->array, path, m, full, why);
 }
-
-static int
-ops_scrub_start (void *opaque, bool repair, char why[ARRAY_WHY_LEN])
-{
-  const struct control_array *ca = opaque;
-  int err = repair ? check_writable (ca->array, why) : 0;
-
-  if (repair && err == 0)
-    err = make_writable (ca->array, array_make_writable, why);
-  return err ? err : array_scrub_start (ca->array, repair, why);
-}
-
-static int
-ops_scrub_control (void *opaque, enum array_scrub_command command,
-                   char why[ARRAY_WHY_LEN])
-{
-  const struct control_array *ca = opaque;
-
-  return array_scrub_control (ca->array, command, why);
-}
-
-static int
-ops_rebuild_pause (void *opaque, bool pause, char why[ARRAY_WHY_LEN])
-{
-  const struct control_array *ca = opaque;
-
-  return array_rebuild_pause (ca->array, pause, why);
-}
-
-static void
-ops_rate (void *opaque, uint64_t limit)
-{
-  const struct control_array *ca = opaque;
-
-  array_set_rate (ca->array, limit);
-}
-
-static int
-ops_grow (void *opaque, struct array_growth *growth,
-          bool (*cancelled) (void *), void *wait_opaque,
-          char why[ARRAY_WHY_LEN])
-{
-  const struct control_array *ca = opaque;
-  int err = check_writable (ca->array, why);
-
-  return err ? err : array_grow (ca->array, growth, cancelled, wait_opaque,
-                                 why);
-}
-
-static void
-ops_clients (void *opaque, struct control_clients *c)
-{
-  const struct control_array *ca = opaque;
-
-  ca->clients (c);
-}
-
-static int
-ops_stop (void *opaque, bool force, char why[ARRAY_WHY_LEN])
-{
-  const struct control_array *ca = opaque;
-  struct control_clients c = { 0 };
-
-  ca->clients (&c);
-  if (c.connections && !force) {
-    snprintf (why, ARRAY_WHY_LEN, "%u NBD connection%s in use", c.connections,
-              c.connections == 1 ? " is" : "s are");
-    return EBUSY;
-  }
-  /* From then on nbdkit answers requests with an error, which the kernel's
-   * driver passes on; what is not answered it sends again later.
-   */
-  if (force)
-    ca->disconnect ();
-  ca->shut_down ();
-  return 0;
-}
-
-static void
-ops_disconnect (void *opaque)
-{
-  const struct control_array *ca = opaque;
-
-  ca->disconnect ();
-}
-
-const struct control_ops control_array_ops = {
-  .status = ops_status,
-  .status_free = array_status_free,
-  .fail = ops_fail,
-  .replace = ops_replace,
-  .spare = ops_spare,
-  .add_parity = ops_add_parity,
-  .parity_control = ops_parity_control,
-  .readd = ops_readd,
-  .scrub_start = ops_scrub_start,
-  .scrub_control = ops_scrub_control,
-  .rebuild_pause = ops_rebuild_pause,
-  .rate = ops_rate,
-  .wait = ops_wait,
-  .grow = ops_grow,
-  .clients = ops_clients,
-  .stop = ops_stop,
-  .disconnect = ops_disconnect,
-};
