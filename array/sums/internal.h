@@ -155,10 +155,18 @@ sums_page_pos (const struct sums_page *p)
 /* dirty_seq: no transaction waits for the page to be stored. */
 #define SUMS_NO_SEQ (UINT64_MAX - 1)
 
-/* array/sums/pages.c. */
+/* array/sums/memory.c. */
 extern int sums_init (struct array *a, const struct config *c,
                       const struct assembly *as);
 extern void sums_free (struct array *a);
+/* One more page, which is no page of the table yet. */
+extern struct sums_page *sums_new_page (const struct array *a);
+/* All its entries are zeroes. */
+extern void sums_clear_slots (struct sums_page *p);
+/* One that nothing uses, or NULL. */
+extern struct sums_page *sums_take_unused (struct array *a);
+
+/* array/sums/pages.c. */
 /* The member with the entries of a slot, or NULL.  A target has those that were
  * copied.
  */
