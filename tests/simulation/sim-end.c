@@ -3,7 +3,6 @@
  *   scrub      the array is healthy and idle: a scrub finds nothing wrong but
  *              on members that the run has spoilt (sim-scrub.c)
  *   check      a scrub of the stopped members, which only reads, finds nothing
- *              (sim-session.c)
  *   table      no place of a page of the checksum table has a bad block
  *   left out   with m members left out all data is there; the sets are drawn,
  *              beside the run's own numbers
@@ -45,8 +44,8 @@ end_spoilt_slots (const struct run *r)
 }
 
 /* A scrub has stored anew what could not be read of the table. */
-void
-end_check_table (struct run *r)
+static void
+check_table (struct run *r)
 {
   const struct member_layout *l = &r->sa->l;
 
@@ -107,8 +106,11 @@ check_without (struct run *r, struct sim_disk *const *at, uint64_t slots,
     run_die (r, "it does not stop");
 }
 
-void
-end_leave_out (struct run *r, const uint8_t *data)
+/* The array is stopped, and whole, with this data (the whole array): with m
+ * members left out it is there.
+ */
+static void
+leave_out (struct run *r, const uint8_t *data)
 {
   struct sim_disk *at[MAX_SLOTS];
   uint8_t *buf = malloc (r->g.size);
@@ -121,4 +123,190 @@ end_leave_out (struct run *r, const uint8_t *data)
     stats.left_out++;
   }
   free (buf);
+}
+
+/* ---- the last session ---- */
+
+static bool
+is_whole (struct run *r)
+{
+  const struct array *a = r->sa->a;
+
+  return a->irregular_slots == 0 && a->nr_unsynced == 0 && !a->change &&
+    !a->change_wanted;
+}
+
+/* Has it failed, as it may?  Then the run ends. */
+static bool
+has_given_up (struct run *r)
+{
+  if (!r->sa->a->failed)
+    return false;
+  stats.given_up++;
+  if (!sim_array_abandon (r->sa))
+    run_die (r, "it has failed, and never ends");
+  return true;
+}
+
+/* Of a long request some may go out before the rest is there. */
+static bool
+flush_all (struct run *r)
+{
+  static struct sim_request q;
+
+  for (unsigned i = 0; i < 3; i++) {
+    const uint64_t began = model_begin (r->model);
+
+    sim_request_init (&q, r->sa, REQUEST_FLUSH);
+    if (session_request (r, &q) == 0) {
+      model_flushed (r->model, began);
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Rows that could not be read are normal once they are written.  False: it has
+ * failed.
+ */
+static bool
+rewrite_lost (struct run *r)
+{
+  const uint64_t len = (uint64_t) r->g.k * r->g.chunk;
+  static struct sim_request q;
+  struct model_write *w;
+
+  for (uint64_t off = 0; off + len <= r->g.size; off += len) {
+    w = model_write (r->model, off, len, MODEL_DATA);
+    model_fill (w, r->buf);
+    back_note_write (r, off, len);
+    sim_request_init (&q, r->sa, REQUEST_WRITE);
+    q.r.buf = r->buf;
+    q.r.off = off;
+    q.r.len = len;
+    if (session_request (r, &q) != 0)
+      break;
+    model_written (r->model, w, true, false);
+  }
+  if (q.r.error == 0 && flush_all (r))
+    return true;
+  if (!r->sa->a->failed || !r->over)
+    run_die (r, "all is written anew: error %d", q.r.error);
+  return false;
+}
+
+/* Slots whose members are being replaced. */
+static uint64_t replaced;
+
+static bool
+is_whole_or_lacks_more (struct run *r)
+{
+  replaced &= r->sa->a->lost_slots;
+  return is_whole (r) || run_empty_slots (r->sa->a) & ~replaced;
+}
+
+static bool
+has_no_command (struct run *r)
+{
+  return r->nr_commands == 0;
+}
+
+/* Nothing else is asked, and all members answer: a command is carried out or
+ * refused.  False: there was none.
+ */
+static bool
+change_shape (struct run *r)
+{
+  const unsigned m = r->g.m;
+
+  if (!shape_changes_last (r))
+    return false;
+  if (!session_until (r, has_no_command, 600 * SECONDS, "a command"))
+    run_die (r, "it crashed");
+  stats.parity_last += r->g.m != m;
+  return true;
+}
+
+/* Replace lost members, also those that are taken out meanwhile, and wait for
+ * the rebuild.  False: it has failed.
+ */
+static bool
+make_whole (struct run *r)
+{
+  if (!session_make_writable (r))
+    run_die (r, "it can't be made writable");
+  if (r->rows_lost && (!session_read_all (r) || !rewrite_lost (r)))
+    return false;
+  if (r->first)
+    (void) change_shape (r);
+  replaced = 0;
+  do {
+    FOR_EACH_BIT (slot, run_empty_slots (r->sa->a) & ~replaced)
+      command_replace (r, slot);
+    replaced = r->sa->a->lost_slots;
+    if (!session_until (r, is_whole_or_lacks_more, 600 * SECONDS,
+                        "to be whole again"))
+      run_die (r, "it crashed");
+  } while (!is_whole (r));
+  run_look_at_slots (r);
+  return true;
+}
+
+/* Look at all of it and repair it: then nothing is corrupted any more. */
+static bool
+scrub_rot (struct run *r)
+{
+  const bool scrubbed = scrub_last (r);
+
+  if (scrubbed)
+    r->sa->rotted = 0;
+  return scrubbed;
+}
+
+/* Check every byte, through the array and on the disks. */
+void
+end_last (struct run *r)
+{
+  char why[2000];
+  bool scrubbed;
+
+  run_say (r, "the end");
+  back_note_session (r);
+  limits.max_seats = default_limits.max_seats;
+  r->may_crash = false;
+  r->no_scrubs = true;
+  sim_crash_after (r->sim, 0);
+  if ((!make_whole (r) || (change_shape (r) && !make_whole (r))) &&
+      has_given_up (r))
+    return;
+  r->over = r->rows_lost = false;
+  if (!session_read_all (r))
+    run_die (r, "it failed");
+  scrubbed = scrub_rot (r);
+  if (!session_stop (r))
+    run_die (r, "it failed");
+  /* Reading all of it may have found enough bad blocks to take a member out. */
+  for (unsigned i = 0; r->was_lost || !scrubbed; i++) {
+    if (i > r->g.m || !session_open (r, false, false))
+      run_die (r, "members are lost again");
+    if (!make_whole (r) || (r->sa->rotted && !session_read_all (r)))
+      run_die (r, "it failed");
+    scrubbed = scrub_rot (r);
+    if (!session_stop (r))
+      run_die (r, "it failed");
+  }
+  if (!sim_array_parity_is_right (r->sa, why, sizeof why))
+    run_die (r, "%s", why);
+  check_table (r);
+  sim_array_image (r->sa, r->buf);
+  if (!model_settle (r->model, r->buf, 0, r->g.size, why, sizeof why))
+    run_die (r, "on the disks: %s", why);
+  if (!session_open (r, false, true))
+    run_die (r, "it does not open: %s", r->sa->said);
+  if (!session_read_all (r))
+    run_die (r, "it failed");
+  scrub_finds_nothing (r, "the stopped members");
+  if (!sim_array_stop (r->sa))
+    run_die (r, "it failed");
+  leave_out (r, r->buf);
 }

@@ -376,11 +376,10 @@ extern void scrub_finds_nothing (struct run *r, const char *what);
  * member was corrupted, or has blocks that can't be read.
  */
 extern uint64_t end_spoilt_slots (const struct run *r);
-/* The array is stopped, and whole, with this data (the whole array): with m
- * members left out it is there.
+/* The last session, of an array that is open: repair it, check every byte, and
+ * stop it.
  */
-extern void end_check_table (struct run *r);
-extern void end_leave_out (struct run *r, const uint8_t *data);
+extern void end_last (struct run *r);
 
 /* ---- sim-recovery.c ---- */
 
@@ -438,10 +437,24 @@ extern bool session_start (struct run *r, bool readonly);
 /* With all disks that there are.  False: it was refused. */
 extern bool session_open (struct run *r, bool force, bool readonly);
 /* From an array that is open to one that is not: by clients that only read, or
- * with all faults; or repair it and check every byte.
+ * with all faults.
  */
 extern void session_read (struct run *r);
 extern void session_write (struct run *r);
-extern void session_last (struct run *r);
+
+/* Steps of a session. */
+
+/* Until a condition holds; false: it crashed. */
+extern bool session_until (struct run *r, bool (*condition) (struct run *),
+                           uint64_t limit_ns, const char *what);
+/* 0, a positive errno, or -1: it crashed.  A disk may be full for 420 seconds
+ * meanwhile.
+ */
+extern int session_request (struct run *r, struct sim_request *q);
+extern bool session_make_writable (struct run *r);
+/* All of it; what can't be read, block by block.  False: it crashed. */
+extern bool session_read_all (struct run *r);
+/* False: it crashed or failed on the way. */
+extern bool session_stop (struct run *r);
 
 #endif

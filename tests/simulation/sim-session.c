@@ -5,12 +5,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "array/engine/consistency.h"
@@ -135,10 +131,9 @@ crash (struct run *r)
   check_closed (r);
 }
 
-/* Step until a condition holds; false: it crashed. */
-static bool
-until (struct run *r, bool (*condition) (struct run *), uint64_t limit_ns,
-       const char *what)
+bool
+session_until (struct run *r, bool (*condition) (struct run *),
+               uint64_t limit_ns, const char *what)
 {
   const uint64_t end = sim_now (r->sim) + limit_ns;
 
@@ -169,16 +164,14 @@ nothing (struct sim_request *q)
 {
 }
 
-/* 0, a positive errno, or -1: it crashed.  A disk may be full for 420 seconds
- * meanwhile.
- */
-static int
-run_request (struct run *r, struct sim_request *q)
+int
+session_request (struct run *r, struct sim_request *q)
 {
   q->done = nothing;
   sim_request_start (q);
   waited_for = q;
-  return until (r, has_ended, 600 * SECONDS, "a request") ? q->r.error : -1;
+  return session_until (r, has_ended, 600 * SECONDS, "a request") ?
+    q->r.error : -1;
 }
 
 /* Read a range and settle what it is.  0, an errno that is allowed, or
@@ -203,7 +196,7 @@ read_range (struct run *r, uint64_t off, uint64_t len)
   q.r.buf = r->buf + off;
   q.r.off = off;
   q.r.len = len;
-  err = run_request (r, &q);
+  err = session_request (r, &q);
   if (err > 0 && !allow_error (r, &q.r, 0))
     run_die (r, "read %" PRIu64 "+%" PRIu64 " after opening: error %d", off,
              len, err);
@@ -217,9 +210,8 @@ read_range (struct run *r, uint64_t off, uint64_t len)
   return err;
 }
 
-/* All of it; what can't be read, block by block.  False: it crashed. */
-static bool
-read_all (struct run *r)
+bool
+session_read_all (struct run *r)
 {
   uint64_t len;
 
@@ -245,15 +237,6 @@ clients_rest (struct run *r)
 }
 
 static bool
-is_whole (struct run *r)
-{
-  const struct array *a = r->sa->a;
-
-  return a->irregular_slots == 0 && a->nr_unsynced == 0 && !a->change &&
-    !a->change_wanted;
-}
-
-static bool
 has_stopped (struct run *r)
 {
   bool ended = false;
@@ -270,14 +253,14 @@ has_stopped (struct run *r)
   return ended;
 }
 
-static bool
-make_writable (struct run *r)
+bool
+session_make_writable (struct run *r)
 {
   static struct sim_request q;
   int err;
 
   sim_command_init (&q, r->sa, COMMAND_WRITABLE);
-  err = run_request (r, &q);
+  err = session_request (r, &q);
   if (err > 0 && !r->over)
     run_die (r, "it can't be made writable: error %d", err);
   return err == 0;
@@ -300,7 +283,7 @@ use_array (struct run *r, unsigned nr_requests)
   if (r->chaos_on)
     sim_at (r->sim, run_below (r, run_percent (r, 50) ? 3000000 : 100000000),
             trouble_start, r);
-  if (!until (r, clients_rest, 3000 * SECONDS, "clients"))
+  if (!session_until (r, clients_rest, 3000 * SECONDS, "clients"))
     return false;
   r->chaos_on = false;
   return !r->sa->a->failed;
@@ -332,9 +315,8 @@ note_stop (struct run *r)
   }
 }
 
-/* False: it crashed or failed on the way. */
-static bool
-stop_cleanly (struct run *r)
+bool
+session_stop (struct run *r)
 {
   const uint64_t began = model_begin (r->model);
   uint64_t ends;
@@ -343,7 +325,8 @@ stop_cleanly (struct run *r)
   ends = run_percent (r, 70) ? r->full : r->full_long;
   FOR_EACH_BIT (i, ends)
     trouble_has_space (r, i);
-  if (!until (r, has_stopped, 600 * SECONDS, "the stop") || r->sa->a->failed)
+  if (!session_until (r, has_stopped, 600 * SECONDS, "the stop") ||
+      r->sa->a->failed)
     return false;
   /* It has stopped.  Only a member that was taken out may not have answered
    * yet, and a server does not wait for that.
@@ -367,7 +350,7 @@ session_read (struct run *r)
   const uint64_t before = run_changes_made (r);
 
   stats.readonly++;
-  if (!read_all (r) || !use_array (r, 20))
+  if (!session_read_all (r) || !use_array (r, 20))
     run_die (r, "it crashed or failed without a write");
   if (!sim_array_stop (r->sa))
     run_die (r, "it does not stop");
@@ -393,7 +376,7 @@ read_before (struct run *r)
   const bool all = run_percent (r, r->two_active ? 40 : 5);
 
   stats.read_two += r->two_active && all;
-  if (all && !read_all (r))
+  if (all && !session_read_all (r))
     return false;
   return !run_percent (r, r->two_active ? 60 : 5) || use_array (r, 20);
 }
@@ -420,7 +403,7 @@ let_time_pass (struct run *r, uint64_t ns)
 {
   passed = false;
   sim_at (r->sim, ns, has_come, NULL);
-  return until (r, has_passed, UINT64_MAX / 2, "time to pass");
+  return session_until (r, has_passed, UINT64_MAX / 2, "time to pass");
 }
 
 /* From an array that is open to one that is not. */
@@ -430,12 +413,12 @@ session_write (struct run *r)
   stats.sessions++;
   back_note_session (r);
   draw_crash (r);
-  if (!read_before (r) || !make_writable (r)) {
+  if (!read_before (r) || !session_make_writable (r)) {
     crash (r);
     return;
   }
   trouble_in_resync (r);
-  if ((run_percent (r, 60) && !read_all (r)) ||
+  if ((run_percent (r, 60) && !session_read_all (r)) ||
       !use_array (r, 10 + run_below (r, 150)) ||
       (run_percent (r, 50) &&
        !let_time_pass (r, run_below (r, 12 * SECONDS)))) {
@@ -443,185 +426,9 @@ session_write (struct run *r)
     return;
   }
   run_look_at_slots (r);
-  if (run_percent (r, 40) || !stop_cleanly (r)) {
+  if (run_percent (r, 40) || !session_stop (r)) {
     crash (r);
     return;
   }
   sim_crash_after (r->sim, 0);
-}
-
-/* ---- the end ---- */
-
-/* Has it failed, as it may?  Then the run ends. */
-static bool
-has_given_up (struct run *r)
-{
-  if (!r->sa->a->failed)
-    return false;
-  stats.given_up++;
-  if (!sim_array_abandon (r->sa))
-    run_die (r, "it has failed, and never ends");
-  return true;
-}
-
-/* Of a long request some may go out before the rest is there. */
-static bool
-flush_all (struct run *r)
-{
-  static struct sim_request q;
-
-  for (unsigned i = 0; i < 3; i++) {
-    const uint64_t began = model_begin (r->model);
-
-    sim_request_init (&q, r->sa, REQUEST_FLUSH);
-    if (run_request (r, &q) == 0) {
-      model_flushed (r->model, began);
-      return true;
-    }
-  }
-  return false;
-}
-
-/* Rows that could not be read are normal once they are written.  False: it has
- * failed.
- */
-static bool
-rewrite_lost (struct run *r)
-{
-  const uint64_t len = (uint64_t) r->g.k * r->g.chunk;
-  static struct sim_request q;
-  struct model_write *w;
-
-  for (uint64_t off = 0; off + len <= r->g.size; off += len) {
-    w = model_write (r->model, off, len, MODEL_DATA);
-    model_fill (w, r->buf);
-    back_note_write (r, off, len);
-    sim_request_init (&q, r->sa, REQUEST_WRITE);
-    q.r.buf = r->buf;
-    q.r.off = off;
-    q.r.len = len;
-    if (run_request (r, &q) != 0)
-      break;
-    model_written (r->model, w, true, false);
-  }
-  if (q.r.error == 0 && flush_all (r))
-    return true;
-  if (!r->sa->a->failed || !r->over)
-    run_die (r, "all is written anew: error %d", q.r.error);
-  return false;
-}
-
-/* Slots whose members are being replaced. */
-static uint64_t replaced;
-
-static bool
-is_whole_or_lacks_more (struct run *r)
-{
-  replaced &= r->sa->a->lost_slots;
-  return is_whole (r) || run_empty_slots (r->sa->a) & ~replaced;
-}
-
-static bool
-has_no_command (struct run *r)
-{
-  return r->nr_commands == 0;
-}
-
-/* Nothing else is asked, and all members answer: a command is carried out or
- * refused.  False: there was none.
- */
-static bool
-change_shape (struct run *r)
-{
-  const unsigned m = r->g.m;
-
-  if (!shape_changes_last (r))
-    return false;
-  if (!until (r, has_no_command, 600 * SECONDS, "a command"))
-    run_die (r, "it crashed");
-  stats.parity_last += r->g.m != m;
-  return true;
-}
-
-/* Replace lost members, also those that are taken out meanwhile, and wait for
- * the rebuild.  False: it has failed.
- */
-static bool
-make_whole (struct run *r)
-{
-  if (!make_writable (r))
-    run_die (r, "it can't be made writable");
-  if (r->rows_lost && (!read_all (r) || !rewrite_lost (r)))
-    return false;
-  if (r->first)
-    (void) change_shape (r);
-  replaced = 0;
-  do {
-    FOR_EACH_BIT (slot, run_empty_slots (r->sa->a) & ~replaced)
-      command_replace (r, slot);
-    replaced = r->sa->a->lost_slots;
-    if (!until (r, is_whole_or_lacks_more, 600 * SECONDS, "to be whole again"))
-      run_die (r, "it crashed");
-  } while (!is_whole (r));
-  run_look_at_slots (r);
-  return true;
-}
-
-/* Look at all of it and repair it: then nothing is corrupted any more. */
-static bool
-scrub_rot (struct run *r)
-{
-  const bool scrubbed = scrub_last (r);
-
-  if (scrubbed)
-    r->sa->rotted = 0;
-  return scrubbed;
-}
-
-/* Check every byte, through the array and on the disks. */
-void
-session_last (struct run *r)
-{
-  char why[2000];
-  bool scrubbed;
-
-  run_say (r, "the end");
-  back_note_session (r);
-  limits.max_seats = default_limits.max_seats;
-  r->may_crash = false;
-  r->no_scrubs = true;
-  sim_crash_after (r->sim, 0);
-  if ((!make_whole (r) || (change_shape (r) && !make_whole (r))) &&
-      has_given_up (r))
-    return;
-  r->over = r->rows_lost = false;
-  if (!read_all (r))
-    run_die (r, "it failed");
-  scrubbed = scrub_rot (r);
-  if (!stop_cleanly (r))
-    run_die (r, "it failed");
-  /* Reading all of it may have found enough bad blocks to take a member out. */
-  for (unsigned i = 0; r->was_lost || !scrubbed; i++) {
-    if (i > r->g.m || !session_open (r, false, false))
-      run_die (r, "members are lost again");
-    if (!make_whole (r) || (r->sa->rotted && !read_all (r)))
-      run_die (r, "it failed");
-    scrubbed = scrub_rot (r);
-    if (!stop_cleanly (r))
-      run_die (r, "it failed");
-  }
-  if (!sim_array_parity_is_right (r->sa, why, sizeof why))
-    run_die (r, "%s", why);
-  end_check_table (r);
-  sim_array_image (r->sa, r->buf);
-  if (!model_settle (r->model, r->buf, 0, r->g.size, why, sizeof why))
-    run_die (r, "on the disks: %s", why);
-  if (!session_open (r, false, true))
-    run_die (r, "it does not open: %s", r->sa->said);
-  if (!read_all (r))
-    run_die (r, "it failed");
-  scrub_finds_nothing (r, "the stopped members");
-  if (!sim_array_stop (r->sa))
-    run_die (r, "it failed");
-  end_leave_out (r, r->buf);
 }

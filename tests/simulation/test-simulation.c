@@ -207,7 +207,7 @@ run (uint64_t seed)
     session_write (&r);
   }
   if (session_start (&r, false))
-    session_last (&r);
+    end_last (&r);
 
  end:
   stats.runs++;
