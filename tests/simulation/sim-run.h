@@ -256,7 +256,7 @@ extern void back_note_end (struct run *r, bool clean);
 /* The array was opened by going back: check what must be right, and stop. */
 extern void back_check (struct run *r, uint64_t opened);
 
-/* ---- sim-copies.c ---- */
+/* ---- faults/sim-copies.c ---- */
 
 extern struct copies *copies_new (void);
 extern void copies_free (struct copies *c);
@@ -293,7 +293,7 @@ extern void client_next (struct client *c);
 /* No request may take too long. */
 extern void clients_check (struct run *r);
 
-/* ---- sim-allow.c ---- */
+/* ---- faults/sim-allow.c ---- */
 
 /* Not named in SIM_WITHOUT. */
 extern bool allow_kind (const char *kind);
@@ -389,7 +389,7 @@ extern void recovery_look (struct run *r);
 extern void recovery_count_open (const struct run *r);
 extern void recovery_count_crash (const struct run *r);
 
-/* ---- sim-trouble.c ---- */
+/* ---- faults/sim-trouble.c ---- */
 
 /* A region is resynced: perhaps something goes wrong at once. */
 extern void trouble_in_resync (struct run *r);
@@ -401,7 +401,7 @@ extern void trouble_start (void *run);
 /* All disks work again, except for bad blocks and dead disks. */
 extern void trouble_end (struct run *r);
 
-/* ---- sim-rot.c ---- */
+/* ---- faults/sim-rot.c ---- */
 
 /* Corrupt some of what is on a disk; have it lose, tear or misdirect writes. */
 extern void rot_disk (struct run *r, unsigned disk);
@@ -419,7 +419,7 @@ extern void rot_count (struct run *r);
  */
 extern bool rot_lost_pair (struct run *r);
 
-/* ---- sim-rest.c ---- */
+/* ---- faults/sim-rest.c ---- */
 
 /* The array is closed, and is to be opened: what is beside the data may rot. */
 extern void rest_rot (struct run *r);

@@ -1,6 +1,6 @@
 /* gpuraid: tests: which faults happen, and when.
  *
- * tests/simulation/sim-allow.c decides how many may.
+ * sim-allow.c decides how many may.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
