@@ -439,9 +439,41 @@ lacks_some (const struct replay *r)
   return false;
 }
 
-/* One phase.  False: it waits. */
+/* What is done in a phase.  False: it waits. */
 static bool
-step (struct array *a, struct recovery *rec)
+work (struct array *a, struct recovery *rec)
+{
+  struct carry *c = &a->journal->carry;
+
+  switch (rec->phase) {
+  case DECIDED:
+    return true;
+  case DIRECT:
+    return PLANTED ("recover-no-direct") || write_direct (a, rec);
+  case RELOG:
+    return log_again (a, rec);
+  case MARK:
+    c->waiter.run = wake;
+    return mark_missed (a, rec);
+  case PLACE:
+    return place_some (a, rec);
+  case LIST:
+    c->waiter.run = wake;
+    return save_wanted (a, &c->waiter);
+  case STORE:
+    return sums_store_all (a);
+  case RELOG_FLUSH:
+  case PLACE_FLUSH:
+    flush (a);                  /* it begins the next phase */
+    return false;
+  case PLACED:
+    break;
+  }
+  return false;
+}
+
+static void
+begin_next (struct array *a, struct recovery *rec)
 {
   struct carry *c = &a->journal->carry;
 
@@ -449,60 +481,33 @@ step (struct array *a, struct recovery *rec)
   case DECIDED:
     rec->phase = lacks_some (&rec->replay) && !PLANTED ("recover-no-relog") ?
       DIRECT : MARK;
-    return true;
-
+    break;
   case DIRECT:
-    if (!PLANTED ("recover-no-direct") && !write_direct (a, rec))
-      return false;
     c->next_run = 0;
     rec->phase = RELOG;
-    return true;
-
+    break;
   case RELOG:
-    if (!log_again (a, rec))
-      return false;
     rec->phase = PLANTED ("recover-relog-unflushed") ? MARK : RELOG_FLUSH;
-    return true;
-
+    break;
   case MARK:
-    c->waiter.run = wake;
-    if (!mark_missed (a, rec))
-      return false;
     rec->phase = PLACE;
     sums_may_store (a);
-    return true;
-
+    break;
   case PLACE:
-    if (!place_some (a, rec))
-      return false;
     if (c->nr_unlisted > 0)
       log_notice ("%" PRIu64 " rows are lost, and can't be listed: there are "
                   "too many", c->nr_unlisted);
     rec->phase = LIST;
-    return true;
-
+    break;
   case LIST:
-    c->waiter.run = wake;
-    if (!save_wanted (a, &c->waiter))
-      return false;
     rec->phase = STORE;
-    return true;
-
+    break;
   case STORE:
-    if (!sums_store_all (a))
-      return false;
     rec->phase = PLANTED ("recover-unflushed") ? PLACED : PLACE_FLUSH;
-    return true;
-
-  case RELOG_FLUSH:
-  case PLACE_FLUSH:
-    flush (a);
-    return false;
-
-  case PLACED:
+    break;
+  case RELOG_FLUSH: case PLACE_FLUSH: case PLACED:
     break;
   }
-  return false;
 }
 
 static void
@@ -532,8 +537,8 @@ recover_step (struct array *a)
     return false;
   if (c->since == 0)
     c->since = engine_now (a);
-  while (step (a, rec))
-    ;
+  while (work (a, rec))
+    begin_next (a, rec);
   /* A ring is not overwritten while something reads from it. */
   if (rec->phase != PLACED || op_any_reads_journal (a))
     return false;
