@@ -132,6 +132,7 @@ class Array:
         self.code, self.w = code, w     # w: None until created, or given
         self.k, self.m, self.chunk = k, m, chunk
         self.n = k + m
+        self.rotating = k + m   # slots; parity that was added does not rotate
         if member_size is None:
             stripes = -(-size // (k * chunk))
             # The rest: journal, checksum table, bitmap, superblocks.
@@ -363,14 +364,19 @@ class Array:
 
     # -- from outside ---------------------------------------------------
 
-    def quorum_missing(self, active, others=0):
+    def quorum_missing(self, active, others=0, m=None):
         """How many of the active members may be missing, while this number of
-        others (for example failed ones) is present."""
+        others (for example failed ones) is present.  m: if another one."""
         need = max(self.k, active - self.k + 1)
-        if self.m >= self.k:
+        if (self.m if m is None else m) >= self.k:
             # More than k must be present, unless there are no more.
             need = max(need, min(active, self.k + 1 - others))
         return active - need
+
+    def slot_of(self, stripe, role):
+        if role >= self.rotating:
+            return role
+        return gf.slot_of(self.k, self.rotating - self.k, stripe, role)
 
     def audit(self, skip=()):
         """Stopped: is every stripe a code word?  skip: slots left out."""
@@ -404,7 +410,7 @@ class Array:
     def _audit_stripe(self, files, off, stripe):
         chunk = []
         for role in range(self.n):
-            f = files.get(gf.slot_of(self.k, self.m, stripe, role))
+            f = files.get(self.slot_of(stripe, role))
             if f is None:
                 chunk.append(None)
                 continue
@@ -427,5 +433,4 @@ class Array:
                 raise Failure('stripe %d: parity %d is wrong from byte %d '
                               'of the chunk on (slot %d)' %
                               (stripe, j, bad,
-                               gf.slot_of(self.k, self.m, stripe,
-                                          self.k + j)))
+                               self.slot_of(stripe, self.k + j)))

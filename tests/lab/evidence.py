@@ -165,8 +165,7 @@ class Row:
                 self.data[role, 'durable'] = read(behind, self.on_member)
 
     def slot(self, role):
-        a = self.array
-        return gf.slot_of(a.k, a.m, self.stripe, role)
+        return self.array.slot_of(self.stripe, role)
 
     def keep(self, folder):
         for (role, how), data in self.data.items():

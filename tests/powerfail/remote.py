@@ -49,23 +49,24 @@ class Remote:
         self.cache = None       # or its bytes
         if r.random() < 0.6:
             # So that what is read comes from the members.
-            cells = 12 * (a.k + 2 * a.m) * min(a.chunk, 65536)
+            cells = 12 * (a.k + 2 * rig.parity.most) * min(a.chunk, 65536)
             self.cache = cells + MiB
             self.words += ', small cache'
 
     # -- servers --------------------------------------------------------
 
-    def slots(self):
-        """Remote, and not lost."""
-        return [s for s in self.rig.slots()
-                if self.array.member[s] in self.store.away]
+    def slots(self, new=False):
+        """Remote, and not lost.  new: that of a member that is added, too."""
+        slots = self.rig.slots() + (
+            self.rig.parity.slots_not_lost() if new else [])
+        return [s for s in slots if self.array.member[s] in self.store.away]
 
     def servers(self, slots):
         return [self.store.away[self.array.member[s]] for s in slots]
 
     def draw(self, most=None):
         """Some of them, often all."""
-        r, slots = self.rng, self.slots()
+        r, slots = self.rng, self.slots(most is None)
         nr = min(len(slots), most if most is not None else len(slots))
         if nr <= 0:
             return []
@@ -150,7 +151,9 @@ class Remote:
         rig = self.rig
         if not rig.journal:
             rig.wait_resync()
-        slots = self.draw(self.array.m - len(rig.lost))
+        rig.parity.look()
+        slots = self.draw(min(self.array.m - len(rig.counted_lost()),
+                              rig.parity.room()))
         if not slots:
             return
         rig.load.focus_on_all()
@@ -184,7 +187,7 @@ class Remote:
         if not rig.journal:
             rig.wait_resync()
         slots = self.slots()
-        if len(slots) <= self.array.m - len(rig.lost):
+        if len(slots) <= self.array.m + 1 - len(rig.lost):
             return
         rig.load.focus_on_all()
         rig.say('the servers of %s hang for long: too many' % slots)
@@ -229,6 +232,7 @@ class Remote:
         found = self.array.status()['counters']['corrupt_found']
         if found:
             raise Failure('%d blocks had another checksum' % found)
+        rig.parity.look()
         out = set(range(self.array.n)) - self.active() - rig.lost
         # (A machine with other work may take so long.)
         if out and began and time.monotonic() < began + self.timeout:
@@ -240,7 +244,8 @@ class Remote:
                 rig.load.resume()
                 rig.heal()
                 return
-        if not rig.lost and self.rng.random() < 0.4:
+        if not rig.lost and rig.parity.slot is None and \
+           self.rng.random() < 0.4:
             self.scrub()
         rig.load.resume()
 

@@ -36,7 +36,9 @@ import nbd
 from lab import evidence
 from lab.array import Array, Failure, MiB, Refused, until
 
-from .load import Client, Load
+from .load import Load
+from .parity import NO_ADDITIONS, Parity, most_m
+from .reader import Reader
 from .remote import Remote, draw_away, seed_of
 from .store import Store
 
@@ -56,7 +58,7 @@ class Rig:
     and so m of them, until the array is healthy."""
 
     def __init__(self, seed, consistency, checksum, parent='/dev/shm',
-                 verbose=False, geometry=None, remote=False,
+                 verbose=False, geometry=None, remote=False, reshape=False,
                  moved=lambda: None):
         self.seed, self.verbose = seed, verbose
         self.moved = moved      # is called when there is something new
@@ -67,15 +69,16 @@ class Rig:
         self.began = time.monotonic()
         self.said = []
         self.count = dict(kills=0, starts=0, reads=0, restarts=0, hangs=0,
-                          revived=0, slowest=0)
+                          revived=0, slowest=0, **NO_ADDITIONS)
         self.lost, self.dark, self.gone = set(), set(), set()
         self.forced = False
         self.start_s, self.connect_s = 0.1, 0.05
         self.array = self.load = None
         self.folder = tempfile.mkdtemp(prefix='gpuraid-power.', dir=parent)
-        self.prepare(geometry, remote)
+        self.prepare(geometry, remote, reshape)
+        self.reader = Reader(self)
 
-    def prepare(self, geometry, remote):
+    def prepare(self, geometry, remote, reshape):
         r = self.rng
         k, m = r.choices(list(GEOMETRIES), GEOMETRIES.values())[0]
         if geometry:
@@ -95,14 +98,16 @@ class Rig:
         if self.journal:
             self.keys['journal-size'] = ring
             length += ring
-        away = draw_away(seed_of(self.seed), k + m, m) if remote else ()
-        self.store = Store(self.folder, k + m + m, length, away)
+        most = most_m(m) if reshape else m
+        away = draw_away(seed_of(self.seed), k + m, most) if remote else ()
+        self.store = Store(self.folder, k + m + most, length, away)
         self.array = Array(self.folder, k, m, chunk, size, say=self.say,
                            code=code, keys=keys)
         self.array.member = self.store.path[:k + m]
         self.array.file_of = {p: self.store.file(p) for p in self.store.path}
         self.spare = self.store.path[k + m:]
         self.usec = usec
+        self.parity = Parity(self, most)
         if remote:
             self.remote = Remote(self)
             cache = self.remote.cache or cache
@@ -158,7 +163,8 @@ class Rig:
         while self.count['kills'] < kills:
             self.round()
         self.heal()
-        self.check_parity()
+        self.parity.finish()
+        self.reader.check_parity()
         self.load.stop()
         self.array.stop()
 
@@ -168,6 +174,7 @@ class Rig:
         self.run_load()
         if self.remote:
             self.remote.events()
+        self.parity.turn()
         if r.random() < 0.3:
             self.lose_some()
             if not self.journal:
@@ -181,7 +188,7 @@ class Rig:
                 self.kill_in_heal()
             self.heal()
             if r.random() < 0.5:
-                self.check_parity()
+                self.reader.check_parity()
 
     def run_load(self):
         """Sometimes with most of the array idle, and sometimes so long that
@@ -199,34 +206,44 @@ class Rig:
         """How many more members may be lost."""
         most = self.array.m if self.forced else \
             self.array.quorum_missing(self.array.n)
-        return max(0, most - len(self.lost))
+        return max(0, min(most - len(self.counted_lost()),
+                          self.parity.room()))
 
-    def slots(self, without=()):
-        return [s for s in range(self.array.n)
-                if s not in self.lost and s not in without]
+    def slots(self):
+        return [s for s in range(self.array.n) if s not in self.lost]
+
+    def counted_lost(self):
+        return {s for s in self.lost if s < self.array.n}
+
+    def all_slots(self):
+        """That of a member that is being added, too."""
+        return range(len(self.array.member))
 
     def draw_lost(self):
         """Some that may be lost now; sometimes for ever, which also lets m
         of them be lost where the rules for members that come back do not."""
-        if not self.lost and self.rng.random() < 0.3:
+        if not self.counted_lost() and self.rng.random() < 0.3:
             self.forced = True
-        if not self.room():
-            return []
-        slots = self.rng.sample(self.slots(),
-                                self.rng.randint(1, self.room()))
+        slots = []
+        if self.room():
+            slots = self.rng.sample(self.slots(),
+                                    self.rng.randint(1, self.room()))
         self.lost.update(slots)
         if self.forced:
             self.gone.update(slots)
-        return slots
+        return slots + self.parity.draw_lost()
 
     def lose_some(self):
         """While the server runs."""
         if not self.journal:
             self.wait_resync()
-        slots = self.draw_lost()
+        self.lose(self.draw_lost())
+
+    def lose(self, slots):
         if not slots:
             return
-        if self.forced or self.rng.random() < 0.5:
+        if self.forced or self.rng.random() < 0.5 or \
+           self.parity.is_unsure(slots):
             self.say('the power of %s fails' % slots)
             self.power_off(slots)
         else:
@@ -258,10 +275,11 @@ class Rig:
     def kill(self):
         r = self.rng
         how = r.choices(('server', 'power', 'dark'), (30, 55, 15))[0]
-        there = [s for s in range(self.array.n) if s not in self.dark]
+        there = [s for s in self.all_slots() if s not in self.dark]
         if how == 'power' and r.random() < 0.4:
             there = sorted(r.sample(there, r.randint(1, len(there))))
         self.count['kills'] += 1
+        self.parity.note_kill()
         self.say('kill %d: %s%s' % (self.count['kills'], how, '' if
                                     how == 'server' else ' %s' % there))
         if how == 'dark':
@@ -311,7 +329,7 @@ class Rig:
         """After a kill, with further kills while it starts and recovers."""
         r = self.rng
         if r.random() < 0.25:
-            self.look_only()
+            self.reader.look_only()
         while r.random() < 0.4:
             self.lose_at_start()
             if r.random() < 0.3:
@@ -322,19 +340,21 @@ class Rig:
         self.start_server()
         self.catch_up()
         if not self.lost and r.random() < 0.2:
-            self.check_parity()
+            self.reader.check_parity()
         else:
             self.load.resume()
 
     def lose_at_start(self):
         if self.journal and self.rng.random() < 0.4:
             self.say('without %s from now on' % self.draw_lost())
+        elif not self.journal:
+            self.parity.draw_lost()
 
     def paths(self, back):
         """The members to start with: all that are not lost, and some, or all,
         of those that are back.  Some of the others have no power."""
-        present = []
-        for s in range(self.array.n):
+        present = self.parity.left_out()
+        for s in self.all_slots():
             path = self.array.member[s]
             away = s in self.gone or (s in self.lost and not back
                                       and self.rng.random() < 0.6)
@@ -352,7 +372,8 @@ class Rig:
         self.dark.difference_update(slots)
 
     def start_keys(self):
-        return dict(degraded='force') if self.forced else {}
+        force = dict(degraded='force') if self.forced else {}
+        return dict(force, **self.parity.start_keys())
 
     def retry(self, start):
         """While the last server's I/O ends it still holds its members, or
@@ -371,12 +392,14 @@ class Rig:
         present = self.paths(back)
         self.count['starts'] += 1
         began = time.monotonic()
-        self.retry(lambda: self.array.start(present, **self.start_keys()))
+        keys = self.start_keys()
+        self.retry(lambda: self.array.start(present, **keys))
         self.start_s += 0.2 * (time.monotonic() - began - self.start_s)
         if self.remote:
             self.remote.started()
         self.say('started with %s' % ' '.join(
             os.path.basename(p) for p in sorted(present)))
+        self.parity.look()
 
     def go_on(self):
         self.catch_up()
@@ -414,79 +437,6 @@ class Rig:
         self.kill()
         self.store.delay(self.usec)
 
-    # -- reads alone ----------------------------------------------------
-
-    def look_only(self):
-        """Nothing is written, so what is away now need not be later."""
-        if self.journal:
-            away = self.rng.sample(self.slots(), self.rng.randint(
-                0, self.array.m - len(self.lost)))
-            self.look(set(away) | self.lost)
-        elif self.rng.random() < 0.5:
-            self.look(())
-        else:
-            self.look_refused()
-
-    def look(self, away):
-        """Read everything without these, and change nothing."""
-        a = self.array
-        self.say('read without %s' % sorted(away))
-        there = [s for s in range(a.n) if s not in away]
-        self.power_on(there)
-        keys = dict(degraded='force') if away else {}
-        self.retry(lambda: a.start([a.member[s] for s in there],
-                                   flags=['-r'], **keys))
-        h = Client(a.uri)
-        # What it found is durable.  With a journal the newest transaction may
-        # still change, if another member is missing.
-        self.load.read_all(h=h, pin=not self.journal and not away)
-        self.count['reads'] += 1
-        h.shutdown()
-        self.end_reader(there)
-
-    def end_reader(self, there):
-        """Neither end, nor the power that fails then, takes anything back."""
-        if self.rng.random() < 0.5:
-            self.array.stop()
-        else:
-            self.say('the reader is killed')
-            self.array.kill()
-        if self.rng.random() < 0.5:
-            self.say('the power of %s fails after it' % there)
-            self.power_off(there)
-
-    def look_refused(self):
-        """Without a journal, a member must not be missing after a crash,
-        unless nothing was in flight."""
-        a = self.array
-        away = self.rng.randrange(a.n)
-        there = [s for s in range(a.n) if s != away]
-        self.power_on(there)
-        try:
-            self.retry(lambda: a.start([a.member[s] for s in there],
-                                       flags=['-r']))
-        except Refused as e:
-            if 'force' not in str(e):
-                raise
-            self.say('without %d: refused' % away)
-            return
-        a.stop()
-        self.look([away])
-
-    def check_parity(self):
-        """Healthy: any m may be missing.  Without a journal the server has to
-        end cleanly first, so that no parity is in doubt."""
-        self.wait_resync()
-        if self.journal and self.rng.random() < (0.2 if self.remote else 0.7):
-            self.kill_under_load()
-        else:
-            self.stop_cleanly()
-        for _ in range(2):
-            self.look(set(self.rng.sample(range(self.array.n),
-                                          self.array.m)))
-        self.start_server()
-        self.go_on()
-
     # -- healthy again --------------------------------------------------
 
     def stop_cleanly(self):
@@ -496,7 +446,7 @@ class Rig:
         self.array.stop()
         if self.rng.random() < 0.5:
             self.say('stopped, and the power of all fails')
-            self.power_off(range(self.array.n))
+            self.power_off(self.all_slots())
 
     def wait_resync(self):
         self.array.until_resynced()
@@ -509,18 +459,24 @@ class Rig:
 
     def replace_inactive(self):
         """Those that do not come back by themselves: on other disks."""
+        self.parity.look()
         for s, state in enumerate(self.array.states()):
             if state != 'active':
-                old = self.array.replace(s, self.spare.pop(0))
-                self.store.renew(old)
-                self.spare.append(old)
-                self.dark.discard(s)
-                self.gone.discard(s)
+                self.replace(s)
+
+    def replace(self, slot):
+        new = self.spare.pop(0)
+        old = self.array.replace(slot, new, self.parity.is_used(new))
+        self.store.renew(old)
+        self.spare.append(old)
+        self.dark.discard(slot)
+        self.gone.discard(slot)
 
     def kill_in_heal(self):
-        if not self.lost:
+        if not self.counted_lost():
             return
         self.all_back()
+        self.parity.hurry()
         if self.rng.random() < 0.6 and not self.array.wait():
             self.replace_inactive()
         time.sleep(0.1 * self.rng.random())
@@ -528,14 +484,19 @@ class Rig:
         self.start_again()
 
     def heal(self):
-        if not self.lost:
+        if not self.lost or self.parity.is_lost_alone():
             return
         self.all_back()
+        self.parity.hurry()
         if not self.array.wait():
             self.replace_inactive()
             self.array.wait_healthy()
         self.say('healthy')
-        self.lost, self.gone, self.forced = set(), set(), False
+        self.parity.look()
+        self.lost -= set(range(self.array.n))
+        self.gone &= self.lost
+        self.forced = False
+        self.parity.healed()
 
 
 def running(pid):
