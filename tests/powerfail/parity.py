@@ -250,7 +250,7 @@ class Parity:
 
     def draw_pace(self):
         """Often so that it takes some seconds."""
-        seconds = self.rng.choice((0, 0, 0.5, 2, 5))
+        seconds = self.rng.choice((0, 0.5, 3, 10, 20))
         length = self.array.size // self.array.k
         self.set_rate(int(length / seconds) if seconds else 0)
         if self.rng.random() < 0.3:
@@ -265,7 +265,7 @@ class Parity:
         self.look()
         if self.slot is not None:
             self.go_on()
-        elif self.array.m < self.most and self.rng.random() < 0.6:
+        elif self.array.m < self.most and self.rng.random() < 0.7:
             self.rig.heal()
             self.add()
         if self.slot is None:
@@ -290,7 +290,7 @@ class Parity:
         self.array.member.append(path)
         self.count['additions'] += 1
         self.command(WAYS, *force, path)
-        if self.slot is not None and self.rng.random() < 0.5:
+        while self.slot is not None and self.rng.random() < 0.6:
             rig.run_load()
             self.go_on()
 
@@ -354,9 +354,12 @@ class Parity:
     def go_on(self):
         """One more is under way."""
         r, rig = self.rng, self.rig
+        if self.slot in rig.lost and r.random() < 0.3:
+            self.mend(WAYS)
+            return
         how = r.choices(
-            ('nothing', 'pause', 'cancel', 'loss', 'fail', 'end', 'mend'),
-            (3, 2, 2, 2, 1, 4, 2))[0]
+            ('nothing', 'pause', 'cancel', 'loss', 'fail', 'end'),
+            (3, 3, 2, 2, 1, 3))[0]
         if how == 'pause':
             self.act('resume' if self.paused else 'pause')
         elif how == 'cancel':
@@ -367,8 +370,6 @@ class Parity:
             self.fail()
         elif how == 'end':
             self.end()
-        elif how == 'mend' and self.slot in rig.lost:
-            self.mend(WAYS)
 
     def lose(self):
         """The new member alone; it may have become active just now."""

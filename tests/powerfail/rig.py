@@ -172,9 +172,9 @@ class Rig:
         """From load to load, with at least one kill."""
         r = self.rng
         self.run_load()
+        self.parity.turn()
         if self.remote:
             self.remote.events()
-        self.parity.turn()
         if r.random() < 0.3:
             self.lose_some()
             if not self.journal:
