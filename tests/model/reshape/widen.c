@@ -7,7 +7,8 @@
  *   widen --all            also what takes long, and those that must not be
  *                          detected in every shape
  *   widen --plants         the names of the mistakes
- *   widen --run WMAX READS K M STRIPES SUMS CRASHES WRITES REJOINS [PLANT...]
+ *   widen --run WMAX READS K M STRIPES SUMS CRASHES WRITES REJOINS STEPS
+ *                        [PLANT...]
  *
  * The rules are W1 to W12 (docs/rules.md).  What is checked: what was flushed
  * can be read after every crash, with any m members lost; what was not is old
@@ -22,18 +23,17 @@
  * it keeps what was complete, as an opener flushes before it reads.  A header
  * and a page of the table, written to two places in turn, are there or not; so
  * is the part of a record that is about one row.  A change of the membership is
- * one step here: widen_quorum.py has its steps.  A member that was lost is
- * rebuilt in one step.  No rot, and no damaged page.
+ * one step here: widen_quorum.py has its steps.
  *
- * Some of the mistakes lose nothing, and the model says so:
+ * Members that were lost come back in one step, up to date; or in steps
+ * (widen_rebuild.c), from the record with k + 1 on: with what they had, and
+ * the rows that they missed are copied, or as blank ones.  *Missed* bits are
+ * of a row, and are there or not on all members; no bit is set that need not
+ * be, which is the worst case.
  *
- *   untyped    with "the frontier moves only in the header that also frees all
- *              older transactions" no entry of the other geometry is ever live
- *   notalone   to be alone in the rings keeps the recovery of a journaled move
- *              simple, no more
- *   degraded   moving waits for all slots so that a rebuild and a frontier are
- *              never at work together
- *   join       the greatest frontier counts, and another active member has it
+ * Not modelled: rot, damaged pages; the cache; what a member that is back has
+ * in its ring and superblock, as it does not count; reads while a rebuild is
+ * in steps.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -46,6 +46,7 @@
 #include "widen.h"
 
 struct shape shape;
+enum { NR_NUMBERS = sizeof shape / sizeof (int) };
 u8 plant[NR_PLANTS];
 
 #define PLANTED_ROW(name, caught, text, ...) \
@@ -57,20 +58,23 @@ static const struct {
   struct shape shape;
 } plants[] = { PLANTS (PLANTED_ROW) };
 
-/* Longest window, reads, k, m, stripes, checksums, crashes, writes, rejoins.
- * The first ones are quick.
- */
-enum { QUICK = 9 };
+/* As in widen_plants.h.  The first ones are quick. */
+enum { QUICK = 13 };
 static const struct shape clean[] = {
   { 2, 0, 1, 1, 6, 1, 1, 1, 0 }, { 2, 0, 1, 1, 4, 0, 3, 1, 0 },
-  { 2, 0, 1, 1, 4, 1, 2, 1, 1 }, { 2, 0, 2, 1, 5, 0, 2, 1, 0 },
+  { 2, 0, 1, 1, 4, 0, 2, 1, 1 }, { 2, 0, 2, 1, 5, 0, 2, 1, 0 },
   { 2, 0, 2, 1, 6, 0, 1, 1, 1 }, { 2, 0, 1, 2, 4, 0, 1, 1, 1 },
   { 1, 0, 2, 2, 5, 0, 1, 1, 0 }, { 2, 1, 1, 1, 6, 1, 1, 1, 0 },
   { 2, 1, 2, 1, 5, 0, 0, 1, 1 },
+  { 2, 0, 1, 1, 4, 1, 1, 1, 1, 1 }, { 2, 0, 2, 1, 4, 0, 1, 1, 1, 1 },
+  { 1, 0, 1, 2, 3, 0, 1, 1, 1, 1 }, { 1, 0, 1, 2, 4, 1, 0, 1, 2, 1 },
   { 2, 0, 1, 1, 6, 0, 1, 2, 1 }, { 2, 0, 1, 1, 6, 1, 1, 1, 1 },
   { 2, 0, 1, 1, 5, 1, 2, 1, 1 }, { 1, 0, 2, 1, 5, 1, 2, 1, 0 },
   { 1, 0, 2, 1, 4, 0, 2, 2, 0 }, { 1, 0, 1, 2, 4, 1, 2, 1, 0 },
   { 1, 0, 1, 2, 5, 0, 2, 1, 2 }, { 2, 2, 1, 2, 5, 0, 1, 1, 0 },
+  { 2, 0, 1, 1, 4, 0, 1, 2, 1, 1 }, { 2, 0, 1, 1, 6, 0, 1, 1, 2, 1 },
+  { 2, 0, 1, 1, 4, 0, 2, 1, 1, 1 }, { 1, 0, 1, 2, 3, 0, 1, 1, 2, 1 },
+  { 1, 0, 1, 2, 3, 1, 1, 1, 1, 1 }, { 1, 0, 2, 2, 4, 0, 0, 1, 2, 1 },
 };
 enum { NR_CLEAN = sizeof clean / sizeof clean[0] };
 
@@ -98,11 +102,18 @@ start (void)
   s.rejoins = shape.rejoins;
   s.reads = shape.reads;
   s.F = S;
+  if (shape.steps) {            /* the record with k + 1 is in force */
+    s.phase = 1;
+    s.active = full ();
+    s.F = 0;
+    memset (s.data[K + M], 0xEE, S);
+    s.h[K + M].tail = 2;
+  }
   for (int c = 0; c < NC; c++)
     s.cur[c] = s.dur[c] = s.oldv[c] = c + 1;
   for (int p = 0; p < K + M; p++) {
     s.h[p].tail = 2;
-    s.h[p].F = S;
+    s.h[p].F = shape.steps ? 0 : S;
     for (int r = 0; r < S; r++) {
       u8 d[8] = { 0 };
 
@@ -140,9 +151,9 @@ try (const struct shape *h, int planted)
   pid_t pid;
 
   printf ("  %d+%d, %d stripes, windows of %d, %s, %d crashes, %d writes, "
-          "%d rebuilt, %d reads: ", h->k, h->m, h->stripes, h->wmax,
+          "%d rebuilt%s, %d reads: ", h->k, h->m, h->stripes, h->wmax,
           h->sums ? "checksums" : "no checksums", h->crashes, h->writes,
-          h->rejoins, h->reads);
+          h->rejoins, h->steps ? " in steps" : "", h->reads);
   fflush (stdout);
   pid = fork ();
   if (pid == 0) {
@@ -189,9 +200,9 @@ run_one (int argc, char **argv)
   int *field_of = (int *) &shape;
   struct shape h;
 
-  for (int i = 0; i < 9; i++)
+  for (int i = 0; i < NR_NUMBERS; i++)
     field_of[i] = atoi (argv[i]);
-  for (int i = 9; i < argc; i++) {
+  for (int i = NR_NUMBERS; i < argc; i++) {
     int j = 0;
 
     while (j < NR_PLANTS && strcmp (argv[i], plants[j].name) != 0)
@@ -212,7 +223,7 @@ main (int argc, char **argv)
   field ();
   if (argc == 1 || (argc == 2 && strcmp (argv[1], "--all") == 0))
     return try_all (argc == 2);
-  if (argc >= 11 && strcmp (argv[1], "--run") == 0)
+  if (argc >= 2 + NR_NUMBERS && strcmp (argv[1], "--run") == 0)
     return run_one (argc - 2, argv + 2);
   if (argc == 2 && strcmp (argv[1], "--plants") == 0) {
     for (int i = 0; i < NR_PLANTS; i++)

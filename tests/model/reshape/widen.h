@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#include "widen_plants.h"
+
 typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
@@ -30,61 +32,13 @@ extern struct shape {
   int reads;            /* reads that find their place first, and read later */
   int k, m, stripes, sums, crashes, writes;
   int rejoins;          /* members that failed and come back */
+  int steps;            /* in steps; else a rebuild is one step */
 } shape;
 
 #define SUMS (shape.sums)
 
 /* ---- mistakes that can be planted --------------------------------------- */
 
-/* P (name, 1 if it must be caught and 0 if it must not, text, the shape that
- * catches it).  Those that must not be are tried in more shapes with --all.
- */
-#define SMALL   { 2, 0, 1, 1, 4, 0, 1, 1, 0 }
-#define SUMMED  { 2, 0, 1, 1, 6, 1, 1, 1, 0 }
-#define WITHREAD { 2, 1, 1, 1, 6, 0, 0, 1, 0 }
-#define TWICE   { 2, 0, 1, 1, 4, 0, 2, 1, 0 }
-#define PARTIAL { 1, 0, 2, 1, 4, 0, 1, 2, 0 }
-#define REBUILT { 2, 0, 1, 1, 4, 0, 1, 1, 1 }
-#define PLANTS(P) \
-  P (front1, 1, "the frontier is made durable on one member only", SMALL) \
-  P (early, 1, "the frontier moves before the new stripes are flushed", SMALL) \
-  P (unflushed, 1, \
-     "what depends on the frontier begins before it is in force", SMALL) \
-  P (pages, 1, \
-     "the frontier moves before the table pages are flushed", SUMMED) \
-  P (notfreed, 1, \
-     "the frontier moves although older transactions are not freed", SMALL) \
-  P (replay, 1, \
-     "recovery replays entries of old rows into dead or new ones", SMALL) \
-  P (firstdirect, 1, \
-     "the first stripes are written without the journal", SMALL) \
-  P (wide, 1, "a window is one stripe longer than the dead zone", SMALL) \
-  P (noexcl, 1, "clients may write into the window", SMALL) \
-  P (untyped, 0, \
-     "recovery takes an entry for one of the geometry of its row now", SMALL) \
-  P (notalone, 0, "a journaled move is not alone in the rings", SMALL) \
-  P (rowwise, 1, "recovery keeps or drops a journaled move row by row", SMALL) \
-  P (least, 1, "the least frontier of any header counts", SMALL) \
-  P (ownzero, 1, "recovery writes fresh headers without the frontier", SMALL) \
-  P (recearly, 1, \
-     "recovery moves the frontier before the blocks are flushed", TWICE) \
-  P (norelog, 1, \
-     "recovery keeps a move without writing its records again", TWICE) \
-  P (stale, 1, \
-     "no fresh headers before the record: an older frontier counts", SMALL) \
-  P (tail, 1, "what lies beyond the last new stripe is not made zero", SMALL) \
-  P (partial, 1, \
-     "parity of a partly moved old row is made from clients' data", PARTIAL) \
-  P (zerocol, 1, \
-     "NEW's column of an old row is read, not taken as zeroes", SMALL) \
-  P (degraded, 0, "moves begin while a slot is not active", REBUILT) \
-  P (norotate, 1, \
-     "rows that were not moved have the rotation of k + 1", SMALL) \
-  P (reader, 1, \
-     "a row gets its new content while a read of the old goes on", WITHREAD) \
-  P (readj, 1, "reads of a journaled window go to the members", WITHREAD) \
-  P (join, 0, \
-     "a rebuilt member joins with a header without the frontier", REBUILT)
 enum {
 #define P(name, caught, text, ...) P_##name,
   PLANTS (P)
@@ -137,6 +91,15 @@ typedef struct {
    * is newest
    */
   u8 reads, rd, rrow, rslot, rold, rmid;
+
+  /* A rebuild in steps: the slot + 1 of its target, whether only missed rows
+   * are copied, the rows that are copied; of the next one whether its content
+   * is known (1: held, held_gen) or written (2); the durable cursor, and one
+   * that was written and not flushed.
+   */
+  u8 tgt, part, cursor, win, held, held_gen, dcur, pcur;
+  u8 miss, pmiss;               /* *missed* bits of rows: durable, written */
+  u8 back;                      /* members that are out, with what they had */
 } St;
 
 /* What a recovery makes of the members. */
@@ -164,7 +127,8 @@ extern unsigned must (const St *s);
 /* widen_states.c: the states that were seen.  LAB: what led to one */
 enum {
   L_WRITE = 1, L_FLUSH, L_PLACE, L_HDR, L_PREP, L_RECORD, L_MOVEJ, L_MOVED,
-  L_CRASH, L_FAIL, L_JOIN, L_END, L_RSTEP, L_READ, L_READEND
+  L_CRASH, L_FAIL, L_JOIN, L_END, L_RSTEP, L_READ, L_READEND, L_LEAVE, L_FULL,
+  L_BACK, L_COPY, L_PUT, L_COPIED, L_CURSOR
 };
 #define LAB(t, a, b) ((u32) (t) << 24 | ((a) & 0xfff) << 12 | ((b) & 0xfff))
 extern u64 nr_plans, nr_checks;
@@ -176,16 +140,26 @@ extern void explore (const St *start, void (*next) (const St *s));
 
 /* widen_plan.c: decisions of a recovery, and what must always be so */
 extern u16 entry (u8 v, int gen, int zero);
+extern void row_in_place (const St *s, int nw, int r, unsigned act,
+                          unsigned *good, u8 *v);
 extern void mkplan (const St *s, Plan *pl);
 extern void check_plan (const St *s, const Plan *pl);
 extern void check_rest (const St *s);
 
 /* widen_steps.c: the steps of a running array */
 extern int pending (const St *s);
+extern int window (const St *s, int *lo, int *hi);
 extern void del_tx (St *s, int i);
 extern void flush (St *s);
 extern int may_lose (const St *s, unsigned x);
 extern void run (const St *s);
+
+/* widen_rebuild.c: members that fail, and a rebuild in steps */
+extern int on_target (const St *s, int p, int row);
+extern unsigned rows_of_tx (const St *s);
+extern void leave (const St *s);
+extern void rejoin (const St *s);
+extern void rebuild (const St *s, int quiet);
 
 /* widen_crash.c: a crash, and the steps of a recovery */
 extern void crash (const St *s);

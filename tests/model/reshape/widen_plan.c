@@ -123,7 +123,7 @@ mkplan (const St *s, Plan *pl)
       F = t->row + t->w;
       for (int w = 0; w < t->w; w++)
         for (int p = 0; p < N; p++)
-          if (act >> p & 1) {
+          if (act >> p & 1 || on_target (s, p, t->row + w)) {
             int r = t->row + w;
             pl->wr[p] |= 1 << r;
             pl->nv[p][r] = t->val[w][p];
@@ -202,9 +202,9 @@ mkplan (const St *s, Plan *pl)
       /* to be stored: what live transactions changed, and erasures */
       if (named || !ON (zerocol))
         for (int p = 0; p < N; p++)
-          if ((act >> p & 1) && (nw || p != K + M)) {
+          if ((act >> p & 1 || on_target (s, p, r)) && (nw || p != K + M)) {
             int ro = role (nw, r, p);
-            if (!(chg >> p & 1) && (good >> p & 1))
+            if (!(chg >> p & 1) && (good >> p & 1 || !(act >> p & 1)))
               continue;
             pl->wr[p] |= 1 << r;
             pl->nv[p][r] = cell (ro, d);

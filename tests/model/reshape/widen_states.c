@@ -54,6 +54,31 @@ hash (const u8 *p, int n)
   return h ^ h >> 32;
 }
 
+/* What a member that is not active has in rows that will be copied to it, and
+ * what is in its ring.
+ */
+static void
+forget_rows (St *s, int p)
+{
+  const int target = p == s->tgt - 1;
+
+  for (int r = target ? s->cursor : 0; r < S; r++)
+    if ((target && !s->part) || s->miss >> r & 1) {
+      s->data[p][r] = 0;
+      s->te[p][r] = 0;
+    }
+  if (!target) {
+    memset (s->pd[p], 0, SM);
+    memset (s->pt[p], 0, sizeof s->pt[p]);
+    s->pdm[p] = 0;
+    s->ptm &= ~(1 << p);
+  }
+  if (!ON (ownhdr))
+    memset (&s->h[p], 0, sizeof s->h[p]);
+  s->phm &= ~(1 << p);
+  s->rec[p] = s->prec[p] = 0;
+}
+
 /* seqs by rank: only their order counts.  Descriptions of records that are
  * nowhere, and what lost members held, are forgotten. */
 void
@@ -62,7 +87,9 @@ canon (St *s)
   u8 map[256] = { 0 };
   int nr = 0;
   for (int p = 0; p < N; p++)
-    if (!(s->active >> p & 1) && !(p == K + M && s->prep)) {
+    if (p == s->tgt - 1 || s->back >> p & 1)
+      forget_rows (s, p);
+    else if (!(s->active >> p & 1) && !(p == K + M && s->prep)) {
       memset (s->data[p], 0, SM);
       memset (s->te[p], 0, sizeof s->te[p]);
       memset (&s->h[p], 0, 2);
@@ -84,7 +111,7 @@ canon (St *s)
       map[s->pt[p][r] >> 8] = 1;
     }
   }
-  map[s->ph.tail] = map[s->next] = 1;
+  map[s->ph.tail] = map[s->next] = map[s->held_gen] = 1;
   for (int i = 1; i < 256; i++)
     if (map[i])
       map[i] = ++nr;
@@ -100,6 +127,7 @@ canon (St *s)
   }
   s->ph.tail = map[s->ph.tail];
   s->next = map[s->next];
+  s->held_gen = map[s->held_gen];
   for (int c = 0; c < NC; c++)
     if (s->phase == 2 || (s->phase == 1 && c / K < dead_end (s->F)))
       s->oldv[c] = 0;
@@ -184,6 +212,13 @@ put_label (u32 l)
     [L_RSTEP] = "recovery step %d",
     [L_READ] = "read of chunk %d begins",
     [L_READEND] = "it ends",
+    [L_LEAVE] = "member %d fails, and keeps what it has with %x",
+    [L_FULL] = "rebuild of member %d",
+    [L_BACK] = "member %d is back",
+    [L_COPY] = "row %d is read for it",
+    [L_PUT] = "row %d is written",
+    [L_COPIED] = "all rows are copied",
+    [L_CURSOR] = "cursor %d",
   };
 
   printf (text[l >> 24], l >> 12 & 0xfff, l & 0xfff);

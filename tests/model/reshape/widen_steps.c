@@ -9,7 +9,7 @@
 int
 pending (const St *s)
 {
-  if (s->ptm || s->phm)
+  if (s->ptm || s->phm || s->win == 2 || s->pcur || s->pmiss)
     return 1;
   for (int p = 0; p < N; p++)
     if (s->pdm[p] || s->prec[p])
@@ -69,6 +69,14 @@ flush (St *s)
   int hp = s->phm != 0;
   for (int p = 0; p < N; p++)
     apply (s, p);
+  s->miss |= s->pmiss;
+  if (s->win == 2) {
+    s->cursor++;
+    s->win = 0;
+  }
+  if (s->pcur)
+    s->dcur = s->pcur;
+  s->pmiss = s->pcur = 0;
   for (int i = 0; i < s->ntx; i++) {
     Tx *t = &s->tx[i];
     if (t->stage == SENT) {
@@ -83,7 +91,7 @@ flush (St *s)
     in_force (s, h);
 }
 
-static /* The chunks of a move that is under way: 0 where there is none. */
+/* The chunks of a move that is under way: 0 where there is none. */
 int
 window (const St *s, int *lo, int *hi)
 {
@@ -160,6 +168,8 @@ client (const St *s0, int c)
   }
   if (!nw)
     t.slots &= ~(ON (norotate) ? 0 : 1u << (K + M));
+  if (shape.steps && s.active != must (&s) && !ON (unmarked))
+    s.pmiss |= 1 << row & ~s.miss;
   s.writes--;
   s.nw++;
   send (&s, &t);
@@ -186,12 +196,14 @@ move (const St *s0, int w, int direct)
     }
     for (int p = 0; p < N; p++) {
       t.val[i][p] = cell (role (1, s.F + i, p), d);
-      if (direct && (s.active >> p & 1)) {
+      if (direct && (s.active >> p & 1 || on_target (&s, p, s.F + i))) {
         s.pdm[p] |= 1 << (s.F + i);
         s.pd[p][s.F + i] = t.val[i][p];
       }
     }
   }
+  if (shape.steps && s.active != must (&s))
+    s.pmiss |= ((1 << w) - 1) << s.F & ~s.miss;
   send (&s, &t);
   emit (&s, LAB (direct ? L_MOVED : L_MOVEJ, s0->F, w));
 }
@@ -200,7 +212,7 @@ static void
 pages (St *s)
 {
   for (int p = 0; p < N; p++)
-    if (s->active >> p & 1) {
+    if (s->active >> p & 1 || p == s->tgt - 1) {
       memcpy (s->pt[p], s->te[p], sizeof s->te[p]);
       s->ptm |= 1 << p;
       for (int i = 0; i < s->ntx; i++) {
@@ -208,7 +220,8 @@ pages (St *s)
         if (t->stage < MET)
           continue;
         for (int w = 0; w < t->w; w++)
-          if (t->slots >> p & 1) {
+          if ((t->slots >> p & 1)
+              && (s->active >> p & 1 || on_target (s, p, t->row + w))) {
             int zero = t->type >= JOURNAL && (t->row + w) * (K + 1) >= NC;
             s->pt[p][t->row + w] = entry (t->val[w][p], t->seq, zero);
           }
@@ -223,6 +236,8 @@ place (const St *s0, int i)
   Tx *t = &s.tx[i];
   if (SUMS && s.ptm)
     return;
+  if (s.win && s.cursor >= t->row && s.cursor < t->row + t->w && !ON (inside))
+    return;
   if (t->type == JOURNAL && s.rd && s.rrow >= t->row && s.rrow < t->row + t->w
       && !ON (reader))
     return;
@@ -232,8 +247,10 @@ place (const St *s0, int i)
       return;
   if (t->type != DIRECT)
     for (int p = 0; p < N; p++)
-      if ((s.active >> p & 1) && (t->slots >> p & 1))
+      if (t->slots >> p & 1)
         for (int w = 0; w < t->w; w++) {
+          if (!(s.active >> p & 1) && !on_target (&s, p, t->row + w))
+            continue;
           s.pdm[p] |= 1 << (t->row + w);
           s.pd[p][t->row + w] = t->val[w][p];
         }
@@ -348,6 +365,8 @@ run (const St *s0)
       hi;
   if (quiet)
     check_rest (s0);
+  if (shape.steps)
+    rebuild (s0, quiet);
   reads (s0);
   if (pending (s0)) {
     St s = *s0;
@@ -385,7 +404,8 @@ run (const St *s0)
     }
   }
   if (s0->phase == 1 && s0->F < S && r5 (s0) && !window (s0, &lo, &hi)
-      && (whole || ON (degraded)) && (!s0->phm || ON (unflushed))) {
+      && (whole || ON (moverebuild) || (ON (degraded) && !s0->tgt))
+      && (!s0->phm || ON (unflushed))) {
     int dz = dead_end (s0->F) - s0->F;
     if (ON (tail) && s0->F >= FEND) {
       if (quiet) {
@@ -410,62 +430,7 @@ run (const St *s0)
     s.phase = 2;
     emit (&s, LAB (L_END, 0, 0));
   }
-  for (int p = 0; p < N; p++)
-    if ((s0->active >> p & 1) && may_lose (s0, 1u << p)
-        && !(s0->phase == 0 && s0->prep)) {
-      St s = *s0;
-      int only = 0;
-      s.active &= ~(1 << p);
-      if (s.rd && s.rslot == p)
-        s.rd = s.rrow = s.rslot = s.rold = s.rmid =
-          0; /* done again elsewhere */
-      if (s.phm && !(s.phm & ~(1 << p)))
-        only = 1;
-      canon (&s);
-      if (only)
-        s.phm = 0;
-      emit (&s, LAB (L_FAIL, p, 0));
-    }
-  if (s0->rejoins && quiet && !whole && s0->phase == 1)
-    for (int p = 0; p < N; p++)
-      if (!(s0->active >> p & 1)) {
-        St s = *s0;
-        s.rejoins--;
-        s.active |= 1 << p;
-        s.h[p].tail = s.next;
-        s.h[p].F = ON (join) ? 0 : s.F;
-        s.rec[p] = 0;
-        for (int r = 0; r < S; r++) {
-          int nw = r < s.F, gen = 0;
-          u8 d[8] = { 0 };
-          if (!nw && r < dead_end (s.F)) {
-            s.data[p][r] = 0xEE;
-            s.te[p][r] = 0;
-            continue;
-          }
-          for (int i = 0; i <= K; i++) {
-            int c = nw ? r * (K + 1) + i : r * K + i;
-            d[i] = nw ? c < NC ? s.cur[c] : 0 : i < K ? s.oldv[c] : 0;
-          }
-          for (int q = 0; q < N; q++)
-            if ((s.active >> q & 1) && q != p && role (nw, r, q) > K)
-              gen = s.te[q][r] >> 8;
-          for (int q = 0; q < N && !gen; q++)
-            if ((s.active >> q & 1) && q != p) {
-              int g = s.te[q][r] >> 8;
-              if (g > gen)
-                gen = g;
-            }
-          int ro = role (nw, r, p);
-          if (!nw && p == K + M) {
-            s.data[p][r] = 0xEE;
-            s.te[p][r] = 0;
-            continue;
-          }
-          s.data[p][r] = cell (ro, d);
-          if (SUMS)
-            s.te[p][r] = entry (s.data[p][r], gen, gen == 0);
-        }
-        emit (&s, LAB (L_JOIN, p, 0));
-      }
+  leave (s0);
+  if (!shape.steps && quiet && !whole)
+    rejoin (s0);
 }
