@@ -11,6 +11,9 @@
 # Then the array grows, and the file system with it, while it is mounted: once
 # the server is killed right after that, once the device is told.
 #
+# Last, it gets one more parity member, and the server is killed while that is
+# filled.  When it is, one member more is lost than could be before.
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 source tests/functions.sh
@@ -177,12 +180,23 @@ resize_device ()
     fail "$fs: scripts/mount --resize: it says: $(cat "$tmp/resize")"
 }
 
-grow_twice ()
+begin_files ()
 {
-  local slot
   rm -f "$tmp/stop"
   write_files 2>"$tmp/writer" &
   writer=$!
+}
+
+end_files ()
+{
+  : >"$tmp/stop"
+  wait "$writer" || { cat "$tmp/writer" >&2; fail "$fs: the writer saw an error"; }
+}
+
+grow_twice ()
+{
+  local slot
+  begin_files
   for slot in 0 2; do
     replace_member $slot "$shm/again-$slot.img"
   done
@@ -195,8 +209,28 @@ grow_twice ()
   done
   wait_healthy
   grow_fs resize_device
-  : >"$tmp/stop"
-  wait "$writer" || { cat "$tmp/writer" >&2; fail "$fs: the writer saw an error"; }
+  end_files
+}
+
+gain_parity ()
+{
+  local slot
+  begin_files
+  "$gpuraid" rate "$control" 1000000
+  timeout 60 "$gpuraid" add-parity "$control" "$shm/parity.img" ||
+    fail "$fs: gpuraid add-parity"
+  members+=("$shm/parity.img")
+  other_loads 3
+  [ "$(status_field reshape.state)" = moving ] || fail "$fs: it is filled"
+  restart_killed
+  wait_noted 5
+  wait_healthy
+  [ "$(status_field m)" = 3 ] || fail "$fs: m is $(status_field m)"
+  for slot in 1 3 5; do
+    fail_member $slot
+  done
+  wait_noted 5
+  end_files
 }
 
 try_fs ()
@@ -208,8 +242,7 @@ try_fs ()
   start_raid
   mount_array --format --fs "$fs"
   : >"$noted"
-  write_files 2>"$tmp/writer" &
-  writer=$!
+  begin_files
   other_loads 1
   wait_noted 5
 
@@ -230,8 +263,7 @@ try_fs ()
   start_raid
   expect_state degraded
   wait_noted 10
-  : >"$tmp/stop"
-  wait "$writer" || { cat "$tmp/writer" >&2; fail "$fs: the writer saw an error"; }
+  end_files
 
   unmount_array
   stop_raid
@@ -242,6 +274,10 @@ try_fs ()
   unmount_array
   mount_array
   n=$(compare_files) || fail "$fs: after growing: $n"
+  gain_parity
+  unmount_array
+  mount_array
+  n=$(compare_files) || fail "$fs: with parity added: $n"
   keep_elsewhere
   check_fs
   stop_raid
