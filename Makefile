@@ -76,7 +76,7 @@ folder   = $(patsubst %.c,$(B)/%.o,$(sort $(wildcard $(1)/*.c)))
 rooms    = $(filter-out gpu/kernels,$(patsubst %/,%,\
 	$(sort $(wildcard $(1:=/*/)))))
 core    := $(foreach d,common raidmap gf gpu member array \
-	$(call rooms,common gf gpu member array),$(call folder,$(d)))
+	$(call rooms,common raidmap gf gpu member array),$(call folder,$(d)))
 # Simulated members are for tests alone.
 sim     := $(filter $(B)/member/sim%,$(core))
 core    := $(filter-out $(sim),$(core))
@@ -349,7 +349,7 @@ fuzz_cc = $(if $(fuzz_libfuzzer),clang,$(CC)) $(fuzz_san) \
 	$(filter-out -fsanitize=% -fno-sanitize-%,$(CFLAGS))
 fuzz_o := $(patsubst %.c,build/fuzz/%.o,\
 	$(foreach d,common raidmap gf member array control \
-	$(call rooms,common control gf member array),$(wildcard $(d)/*.c)) \
+	$(call rooms,common raidmap control gf member array),$(wildcard $(d)/*.c)) \
 	cli/server/remote.c cli/show/render.c cli/show/render-counters.c \
 	cli/show/text.c cli/show/trouble.c \
 	cli/show/metrics-text.c cli/show/watch-frame.c \

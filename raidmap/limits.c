@@ -4,7 +4,7 @@
  */
 
 #include "raidmap/bitmap.h"
-#include "raidmap/layout.h"
+#include "raidmap/layout/layout.h"
 #include "raidmap/limits.h"
 #include "raidmap/table.h"
 

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "raidmap/layout.h"
+#include "raidmap/layout/layout.h"
 
 #define SB_LEN 4096u
 #define SB_MAX_DEVICES 96u

@@ -1,6 +1,6 @@
 /* gpuraid: the array grows, when all its members are longer than it needs.
  *
- * What is added is a part of its own behind the data (raidmap/layout.h).
+ * What is added is a part of its own behind the data (raidmap/layout/layout.h).
  * It is prepared on all members and flushed, and then the next membership
  * record says that it belongs to the array.  Before that it does not count, so
  * a crash leaves the array as it was or as it will be.

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "member/member.h"
-#include "raidmap/layout.h"
+#include "raidmap/layout/layout.h"
 
 struct alloc_range {
   uint64_t off, len;            /* bytes */

@@ -15,7 +15,7 @@
 
 #include "array/plan/solver.h"
 #include "common/bits.h"
-#include "raidmap/layout.h"
+#include "raidmap/layout/layout.h"
 
 #define NR_BUCKETS 256u         /* 8 bits of the hash */
 #define MAX_SOLUTIONS 2048u     /* then unused ones are freed; 2 KiB each at

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "array/replay/ring-read.h"
-#include "raidmap/layout.h"
+#include "raidmap/layout/layout.h"
 
 /* A member with current data, or one that had it and was lost after its ring
  * was read.

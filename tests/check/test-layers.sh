@@ -68,7 +68,7 @@ done
 for header in cuda_runtime.h libnbd.h liburing.h liburing/io_uring.h; do
   refuses check-layers array/x.c "#include <$header>" 'array/x.c:2'
 done
-refuses check-layers common/x.h '#include "raidmap/layout.h"' 'may not use'
+refuses check-layers common/x.h '#include "raidmap/layout/layout.h"' 'may not use'
 refuses check-layers raidmap/x.c '#include "gf/coder.h"' 'may not use'
 refuses check-layers gf/x.c '#include "member/loop.h"' 'may not use'
 refuses check-layers member/x.c '#include "array/array.h"' 'may not use'

@@ -85,7 +85,7 @@ test_md (void **state)
     }
 }
 
-/* The formula of raidmap/layout.h, with signed arithmetic. */
+/* The formula of raidmap/layout/layout.h, with signed arithmetic. */
 static unsigned
 slow_slot (int k, int m, int64_t stripe, int role)
 {
@@ -125,7 +125,7 @@ test_slots (void **state)
     }
 }
 
-/* Fixed slots: by the text of raidmap/layout.h, with a list of the others. */
+/* Fixed slots: by the text of layout.h, with a list of the others. */
 static void
 check_fixed (const struct geometry *g)
 {

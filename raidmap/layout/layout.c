@@ -12,7 +12,7 @@
 
 #include "common/bits.h"
 #include "raidmap/bitmap.h"
-#include "raidmap/layout.h"
+#include "raidmap/layout/layout.h"
 #include "raidmap/limits.h"
 #include "raidmap/table.h"
 
