@@ -14,6 +14,7 @@
 #ifndef GPURAID_LAYOUT_H
 #define GPURAID_LAYOUT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define BLOCK_LEN 4096u
@@ -32,6 +33,8 @@ struct geometry {
   uint64_t size;                /* bytes exported, whole blocks */
   uint64_t fixed;               /* slots whose parity does not rotate, a bit
                                  * each: fewer than m */
+  bool widening;                /* it had k - 1: see raidmap/layout/reshape.h */
+  uint64_t frontier;            /* if so: a row */
 };
 
 /* The slot of a role in a stripe, and back. */
