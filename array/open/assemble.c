@@ -495,6 +495,17 @@ decide (const struct config *c, struct assembly *a,
   return 0;
 }
 
+/* They are not held, so that replace and add-parity can take them again. */
+static void
+close_unlisted (struct assembly *a)
+{
+  for (unsigned i = 0; i < a->nr_members;)
+    if (a->found[i].state == FOUND_UNLISTED && a->found[i].dev == -1)
+      forget (a, i);
+    else
+      i++;
+}
+
 /* The lines of notice; the remarks go to the last one. */
 static void
 report (char *notice, const char *remarks)
@@ -556,6 +567,7 @@ assemble (const struct config *c, struct member **members, unsigned nr,
     remark (&rem, "%s%s, so the array is read-only", rem.len ? "; " : "",
             a->readonly_why);
   report (d->notice, rem.text);
+  close_unlisted (a);
   return 0;
 
  err:

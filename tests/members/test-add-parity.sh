@@ -127,9 +127,10 @@ try_array ()
   timeout 60 "$gpuraid" add-parity "$control" cancel || fail "cancel: failed"
   expect_m 3
   [ "$(status_field reshape)" = null ] || fail "it is not taken back"
-  unset "members[-1]"
   write_new 6
+  # (One that is still named is left alone, and can be taken again.)
   restart_raid cache=16M k=3 m=3
+  unset "members[-1]"
   compare "taken back"
   refused "(--force takes it" "$again"
   timeout 60 "$gpuraid" add-parity --force "$control" "$again" ||
