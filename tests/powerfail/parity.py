@@ -202,6 +202,7 @@ class Parity:
         self.fresh = True
 
     def is_filled(self, st):
+        self.check_state(st)
         reshape, here = st['reshape'], st['members'][self.slot]['state']
         self.known, self.may_go = True, False
         self.paused = reshape['state'] == 'paused'
@@ -214,6 +215,14 @@ class Parity:
             # It failed as others did, or is not back.
             self.rig.say('the new member is %s' % here)
             self.rig.lost.add(self.slot)
+
+    def check_state(self, st):
+        """It is what it would be without the new member."""
+        active = all(e['state'] == 'active'
+                     for e in st['members'][:self.array.n])
+        if active and not st['resync'] and st['state'] != 'healthy':
+            raise Failure('%s with all but the new member: %s' % (
+                st['state'], st['reasons']))
 
     # -- commands -----------------------------------------------------------
 
