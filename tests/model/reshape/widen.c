@@ -7,8 +7,8 @@
  *   widen --all            also what takes long, and those that must not be
  *                          detected in every shape
  *   widen --plants         the names of the mistakes
- *   widen --run WMAX READS K M STRIPES SUMS CRASHES WRITES REJOINS STEPS
- *                        [PLANT...]
+ *   widen --run WMAX READS K M STRIPES SUMS CRASHES WRITES REJOINS STEPS TEAR
+ *                        ROT [PLANT...]
  *
  * The rules are W1 to W12 (docs/rules.md).  What is checked: what was flushed
  * can be read after every crash, with any m members lost; what was not is old
@@ -20,10 +20,11 @@
  * written in one step and flushed in one: between two of them a crash leaves
  * nothing that it can not leave after both.  A crash keeps any of what was not
  * flushed, and loses the rest; that a process was killed is the case in which
- * it keeps what was complete, as an opener flushes before it reads.  A header
- * and a page of the table, written to two places in turn, are there or not; so
- * is the part of a record that is about one row.  A change of the membership is
- * one step here: widen_quorum.py has its steps.
+ * it keeps what was complete, as an opener flushes before it reads.  A header,
+ * written to two places in turn, is there or not; so is the part of a record
+ * that is about one row, and a page of the table, except where pages are torn
+ * (widen_pages.c).  A change of the membership is one step here:
+ * widen_quorum.py has its steps.
  *
  * Members that were lost come back in one step, up to date; or in steps
  * (widen_rebuild.c), from the record with k + 1 on: with what they had, and
@@ -31,9 +32,9 @@
  * of a row, and are there or not on all members; no bit is set that need not
  * be, which is the worst case.
  *
- * Not modelled: rot, damaged pages; the cache; what a member that is back has
- * in its ring and superblock, as it does not count; reads while a rebuild is
- * in steps.
+ * Not modelled: blocks and records that rot; the cache; what a member that is
+ * back has in its ring and superblock, as it does not count; reads while a
+ * rebuild is in steps.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -59,7 +60,7 @@ static const struct {
 } plants[] = { PLANTS (PLANTED_ROW) };
 
 /* As in widen_plants.h.  The first ones are quick. */
-enum { QUICK = 13 };
+enum { QUICK = 17 };
 static const struct shape clean[] = {
   { 2, 0, 1, 1, 6, 1, 1, 1, 0 }, { 2, 0, 1, 1, 4, 0, 3, 1, 0 },
   { 2, 0, 1, 1, 4, 0, 2, 1, 1 }, { 2, 0, 2, 1, 5, 0, 2, 1, 0 },
@@ -68,6 +69,8 @@ static const struct shape clean[] = {
   { 2, 1, 2, 1, 5, 0, 0, 1, 1 },
   { 2, 0, 1, 1, 4, 1, 1, 1, 1, 1 }, { 2, 0, 2, 1, 4, 0, 1, 1, 1, 1 },
   { 1, 0, 1, 2, 3, 0, 1, 1, 1, 1 }, { 1, 0, 1, 2, 4, 1, 0, 1, 2, 1 },
+  { 2, 0, 1, 1, 4, 1, 1, 1, 0, 0, 1 }, { 2, 0, 1, 1, 4, 1, 2, 0, 0, 0, 1 },
+  { 2, 0, 1, 1, 4, 1, 1, 0, 1, 1, 1 }, { 1, 0, 1, 1, 4, 1, 1, 1, 0, 0, 1, 1 },
   { 2, 0, 1, 1, 6, 0, 1, 2, 1 }, { 2, 0, 1, 1, 6, 1, 1, 1, 1 },
   { 2, 0, 1, 1, 5, 1, 2, 1, 1 }, { 1, 0, 2, 1, 5, 1, 2, 1, 0 },
   { 1, 0, 2, 1, 4, 0, 2, 2, 0 }, { 1, 0, 1, 2, 4, 1, 2, 1, 0 },
@@ -75,6 +78,10 @@ static const struct shape clean[] = {
   { 2, 0, 1, 1, 4, 0, 1, 2, 1, 1 }, { 2, 0, 1, 1, 6, 0, 1, 1, 2, 1 },
   { 2, 0, 1, 1, 4, 0, 2, 1, 1, 1 }, { 1, 0, 1, 2, 3, 0, 1, 1, 2, 1 },
   { 1, 0, 1, 2, 3, 1, 1, 1, 1, 1 }, { 1, 0, 2, 2, 4, 0, 0, 1, 2, 1 },
+  { 2, 0, 2, 1, 4, 1, 1, 1, 0, 0, 1 }, { 2, 0, 1, 1, 4, 1, 1, 1, 0, 0, 1, 1 },
+  { 1, 0, 1, 2, 3, 1, 1, 1, 0, 0, 1, 1 },
+  { 1, 0, 1, 1, 3, 1, 1, 2, 0, 0, 1, 1 },
+  { 1, 0, 1, 1, 3, 1, 1, 1, 1, 1, 1, 1 },
 };
 enum { NR_CLEAN = sizeof clean / sizeof clean[0] };
 
@@ -89,7 +96,9 @@ next (const St *s)
     crash (s);
 }
 
-/* An array that was widened before: its headers have a frontier. */
+/* An array that was widened before: its headers have a frontier.  With tear
+ * the last stripe was never written.
+ */
 static void
 start (void)
 {
@@ -101,29 +110,35 @@ start (void)
   s.writes = shape.writes;
   s.rejoins = shape.rejoins;
   s.reads = shape.reads;
+  s.rot = shape.rot;
   s.F = S;
-  if (shape.steps) {            /* the record with k + 1 is in force */
+  if (shape.steps || shape.tear) {      /* the record with k + 1 is in force */
     s.phase = 1;
     s.active = full ();
     s.F = 0;
     memset (s.data[K + M], 0xEE, S);
     s.h[K + M].tail = 2;
   }
-  for (int c = 0; c < NC; c++)
+  for (int c = 0; c < NC - (shape.tear ? K : 0); c++)
     s.cur[c] = s.dur[c] = s.oldv[c] = c + 1;
   for (int p = 0; p < K + M; p++) {
     s.h[p].tail = 2;
-    s.h[p].F = shape.steps ? 0 : S;
+    s.h[p].F = s.phase ? 0 : S;
     for (int r = 0; r < S; r++) {
       u8 d[8] = { 0 };
 
       for (int i = 0; i < K; i++)
-        d[i] = r * K + i + 1;
+        d[i] = s.cur[r * K + i];
       s.data[p][r] = cell (role (0, r, p), d);
       if (SUMS)
-        s.te[p][r] = entry (s.data[p][r], 1, 0);
+        s.te[p][r] = entry (s.data[p][r], 1, s.cur[r * K] == 0);
     }
   }
+  for (int p = 0; p < N && shape.tear; p++)
+    if (p < K + M || !ON (blankpage)) {
+      s.tseq[p] = s.otseq[p] = s.last[p] = 1;
+      memcpy (s.ote[p], s.te[p], sizeof s.te[p]);
+    }
   explore (&s, next);
 }
 
@@ -151,9 +166,10 @@ try (const struct shape *h, int planted)
   pid_t pid;
 
   printf ("  %d+%d, %d stripes, windows of %d, %s, %d crashes, %d writes, "
-          "%d rebuilt%s, %d reads: ", h->k, h->m, h->stripes, h->wmax,
+          "%d rebuilt%s, %d reads%s%s: ", h->k, h->m, h->stripes, h->wmax,
           h->sums ? "checksums" : "no checksums", h->crashes, h->writes,
-          h->rejoins, h->steps ? " in steps" : "", h->reads);
+          h->rejoins, h->steps ? " in steps" : "", h->reads,
+          h->tear ? ", torn pages" : "", h->rot ? ", rot" : "");
   fflush (stdout);
   pid = fork ();
   if (pid == 0) {

@@ -33,6 +33,8 @@ extern struct shape {
   int k, m, stripes, sums, crashes, writes;
   int rejoins;          /* members that failed and come back */
   int steps;            /* in steps; else a rebuild is one step */
+  int tear;             /* crashes tear pages */
+  int rot;              /* pages that rot, at a crash */
 } shape;
 
 #define SUMS (shape.sums)
@@ -56,6 +58,7 @@ enum { SENT = 1, MET, PLACING, DONE, MOVED };
 
 typedef struct {
   u8 seq, type, row, w, slots, chunk, stage, val[WM][NM];
+  u8 before[NM];                /* what changed the page before */
 } Tx;
 
 typedef struct {
@@ -99,6 +102,12 @@ typedef struct {
    */
   u8 tgt, part, cursor, win, held, held_gen, dcur, pcur;
   u8 miss, pmiss;               /* *missed* bits of rows: durable, written */
+  /* With tear: what the older place of a page has; the newest transaction in
+   * each, and in what is written; members of which one place is bad; the last
+   * transaction that will be in the page.
+   */
+  u16 ote[NM][SM];
+  u8 tseq[NM], otseq[NM], ptseq[NM], torn, last[NM], rot;
   u8 back;                      /* members that are out, with what they had */
 } St;
 
@@ -153,6 +162,16 @@ extern void del_tx (St *s, int i);
 extern void flush (St *s);
 extern int may_lose (const St *s, unsigned x);
 extern void run (const St *s);
+
+/* widen_pages.c: pages of the checksum table */
+extern int page_known (const St *s, int p);
+extern void page_stored (St *s, const St *from, int p);
+extern void page_torn (St *s, int p);
+extern void page_rots (St *s, int p);
+extern void page_chain (St *s, Tx *t);
+extern void pages (St *s);
+extern void page_anew (St *s, int p);
+extern int page_generation (const St *s, int nw, int row, int p);
 
 /* widen_rebuild.c: members that fail, and a rebuild in steps */
 extern int on_target (const St *s, int p, int row);

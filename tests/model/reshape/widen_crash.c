@@ -1,5 +1,7 @@
 /* gpuraid: the model of widening: a crash, and the steps of a recovery.
- * A crash loses up to m members, and keeps any of what was not flushed.
+ * A crash loses up to m members, and keeps any of what was not flushed.  With
+ * tear a page that is being written may be torn; with rot a page of one member
+ * more rots at the last crash, if that are m faults at most.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -9,7 +11,7 @@
 
 #include "widen.h"
 
-enum { BLOCK, PAGE, HEADER, RECORD, MISSED, CURSOR };
+enum { BLOCK, PAGE, TEAR, HEADER, RECORD, MISSED, CURSOR };
 struct item {
   u8 p, kind, a;
 };
@@ -30,6 +32,8 @@ in_flight (const St *s, unsigned there, unsigned back, struct item *it)
         it[n++] = (struct item) { p, BLOCK, r };
     if (s->ptm >> p & 1)
       it[n++] = (struct item) { p, PAGE, 0 };
+    if (s->ptm >> p & 1 && shape.tear)
+      it[n++] = (struct item) { p, TEAR, 0 };
     if (s->phm >> p & 1 && (there >> p & 1 || ON (ownhdr)))
       it[n++] = (struct item) { p, HEADER, 0 };
     for (int b = 0; b < 8; b++)
@@ -58,7 +62,10 @@ keep (St *s, const St *s0, const struct item *i)
     s->data[i->p][i->a] = s0->pd[i->p][i->a];
     break;
   case PAGE:
-    memcpy (s->te[i->p], s0->pt[i->p], sizeof s->te[i->p]);
+    page_stored (s, s0, i->p);
+    break;
+  case TEAR:
+    page_torn (s, i->p);
     break;
   case HEADER:
     s->h[i->p] = s0->ph;
@@ -98,9 +105,35 @@ forget_records (St *s)
       s->rec[p] = 0;
 }
 
-/* Members are lost; some of these come back later. */
+/* Nothing explains a bad place of a target's page: it starts over. */
 static void
-crash_with (const St *s0, unsigned lost, unsigned back)
+target_page (St *s)
+{
+  const int p = s->tgt - 1;
+
+  if (p == -1 || !(s->torn >> p & 1))
+    return;
+  s->torn &= ~(1 << p);
+  s->dcur = 0;
+  if (s->part)
+    s->miss = (1 << S) - 1;
+}
+
+/* Was a page both stored and torn? */
+static int
+is_twofold (const struct item *it, int n, u32 kept)
+{
+  for (int i = 1; i < n; i++)
+    if (it[i].kind == TEAR && (kept >> (i - 1) & 3) == 3)
+      return 1;
+  return 0;
+}
+
+/* Members are lost; some of these come back later.  rots: the member + 1 of
+ * which a page rots
+ */
+static void
+crash_with (const St *s0, unsigned lost, unsigned back, int rots)
 {
   const unsigned target = s0->tgt ? 1u << (s0->tgt - 1) : 0;
   struct item it[64];
@@ -110,26 +143,36 @@ crash_with (const St *s0, unsigned lost, unsigned back)
     St s = *s0;
     Plan pl;
 
+    if (is_twofold (it, n, sub))
+      continue;
     s.active &= ~lost;
     memset (s.pd, 0, sizeof s.pd);
     memset (s.pdm, 0, sizeof s.pdm);
     memset (s.pt, 0, sizeof s.pt);
     memset (s.prec, 0, sizeof s.prec);
+    memset (s.ptseq, 0, sizeof s.ptseq);
     s.ptm = s.phm = s.pmiss = s.pcur = s.win = s.held = s.held_gen = 0;
     for (int i = 0; i < n; i++)
       if (sub >> i & 1)
         keep (&s, s0, &it[i]);
+    if (rots) {
+      if (s.torn >> (rots - 1) & 1)
+        continue;               /* m + 1 faults, or one that proves nothing */
+      page_rots (&s, rots - 1);
+      s.rot--;
+    }
+    target_page (&s);
     if (s.phase == 0)
       s.prep = 0; /* the new member is a spare again */
     s.back = (s.back & ~lost) | back;
     if (lost & target)
       s.tgt = s.part = s.dcur = 0;
-    s.cursor = s.dcur;
     s.mode = REC;
     s.step = 0;
     s.crashes--;
     s.rd = s.rrow = s.rslot = s.rold = s.rmid = 0;
     forget_records (&s);
+    s.cursor = s.dcur;
     s.F = 0;
     mkplan (&s, &pl);
     check_plan (&s, &pl);
@@ -149,7 +192,11 @@ crash (const St *s)
     if ((lost & ~(s->active | target)) || !may_lose (s, lost & s->active))
       continue;
     for (unsigned back = can;; back = (back - 1) & can) {
-      crash_with (s, lost, back);
+      crash_with (s, lost, back, 0);
+      for (int p = 0; p < N && s->rot && s->crashes == 1; p++)
+        if ((s->active & ~lost) >> p & 1
+            && may_lose (s, (lost & s->active) | 1u << p))
+          crash_with (s, lost, back, p + 1);
       if (!back)
         break;
     }
@@ -191,12 +238,10 @@ recovery (const St *s0)
   }
   if (s.step == 1) { /* in place, and the table */
     for (int p = 0; p < N; p++)
-      if (pl.wr[p]) {
-        memcpy (s.pt[p], s.te[p], sizeof s.te[p]);
+      if (pl.wr[p] || (s.torn >> p & 1 && !ON (tornleft))) {
         if (SUMS)
-          s.ptm |= 1 << p;
-        else
-          memset (s.pt[p], 0, sizeof s.pt[p]);
+          page_anew (&s, p);
+        any = 1;
         for (int r = 0; r < S; r++)
           if (pl.wr[p] >> r & 1) {
             s.pdm[p] |= 1 << r;
@@ -232,6 +277,7 @@ recovery (const St *s0)
     memcpy (s.dur, pl.val, CM);
     memcpy (s.oldv, pl.oldv, CM);
     s.F = pl.F;
+    memcpy (s.last, s.tseq, sizeof s.last);
     s.mode = RUN;
     s.step = 0;
     if (s.phase == 0)

@@ -33,6 +33,8 @@ row_in_place (const St *s, int nw, int r, unsigned act, unsigned *good, u8 *v)
       continue;
     v[p] = s->data[p][r];
     if (SUMS) {
+      if (!page_known (s, p))
+        continue;
       if (s->te[p][r] == 0)
         v[p] = 0;
       else if ((s->te[p][r] & 255) != v[p])
@@ -213,8 +215,10 @@ mkplan (const St *s, Plan *pl)
               if ((live >> i & 1) && !(excl >> i & 1) && s->tx[i].row == r
                   && s->tx[i].type <= NEW && (s->tx[i].slots >> p & 1))
                 g = s->tx[i].seq;
-            pl->ne[p][r] = g ? entry (pl->nv[p][r], g, 0)
-                             : (s->te[p][r] & 0xff00) | pl->nv[p][r];
+            if (g == 0)
+              g = page_known (s, p) ? s->te[p][r] >> 8
+                                    : page_generation (s, nw, r, p);
+            pl->ne[p][r] = entry (pl->nv[p][r], g, g == 0);
           }
       break;
     }

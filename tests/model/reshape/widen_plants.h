@@ -17,7 +17,7 @@
 #define GPURAID_TESTS_MODEL_WIDEN_PLANTS_H
 
 /* Longest window, reads, k, m, stripes, checksums, crashes, writes, rebuilds,
- * 1 where these are in steps.
+ * 1 where these are in steps, 1 where pages are torn, pages that rot.
  */
 #define SMALL       { 2, 0, 1, 1, 4, 0, 1, 1, 0, 0 }
 #define SUMMED      { 2, 0, 1, 1, 6, 1, 1, 1, 0, 0 }
@@ -30,6 +30,8 @@
 #define STEPS_TWICE { 2, 0, 1, 1, 4, 0, 2, 0, 1, 1 }
 #define STEPS_2_1   { 2, 0, 2, 1, 4, 0, 0, 1, 1, 1 }
 #define STEPS_1_2   { 2, 0, 1, 2, 4, 0, 0, 1, 2, 1 }
+#define TEARS       { 2, 0, 1, 1, 4, 1, 1, 1, 0, 0, 1 }
+#define ROTS        { 2, 0, 1, 1, 4, 1, 1, 1, 0, 0, 1, 1 }
 
 #define PLANTS(P) \
   P (front1, 1, "the frontier is made durable on one member only", SMALL) \
@@ -88,6 +90,13 @@
   P (cursorearly, 1, "the cursor moves before the row is flushed", STEPS) \
   P (ownhdr, 1, "a member that comes back joins with the header that it has", \
      STEPS_TWICE) \
+  P (unrecorded, 1, "a direct window has no records, with checksums", TEARS) \
+  P (directunread, 1, "what its records say of pages is not believed", TEARS) \
+  P (pageunmet, 1, "pages have entries of what has not met R1", TEARS) \
+  P (tornleft, 1, "a recovery stores no page that only they explain", TEARS) \
+  P (anyrecord, 1, "any live record explains a bad place", ROTS) \
+  P (blankpage, 1, "NEW's table is zeroes, so its first record has before 0", \
+     ROTS) \
   P (join, 0, \
      "a rebuilt member joins with a header without the frontier", REBUILT)
 

@@ -90,22 +90,25 @@ fail (const St *s0, int p)
 static void
 fail_for_a_while (const St *s0, int p)
 {
-  int nr = SUMS && (s0->ptm >> p & 1), rows = s0->pdm[p];
-  const int header = ON (ownhdr) && s0->phm >> p & 1;
+  const int has_page = s0->ptm >> p & 1, rows = s0->pdm[p];
+  const int has_header = ON (ownhdr) && s0->phm >> p & 1;
 
-  if (header)
-    nr = 2;
-  for (int page = 0; page <= nr; page++)
+  for (int how = 0; how < 8; how++) {
+    if (((how & 1) && !has_page) || ((how & 2) && !has_header)
+        || ((how & 4) && (!shape.tear || !has_page || how & 1)))
+      continue;
     for (int kept = rows;; kept = (kept - 1) & rows) {
       St s = *s0;
 
       for (int r = 0; r < S; r++)
         if (kept >> r & 1)
           s.data[p][r] = s.pd[p][r];
-      if (page & 1)
-        memcpy (s.te[p], s.pt[p], sizeof s.te[p]);
-      if (page & 2)
+      if (how & 1)
+        page_stored (&s, s0, p);
+      if (how & 2)
         s.h[p] = s.ph;
+      if (how & 4)
+        page_torn (&s, p);
       if (!ON (unmarkedleave))
         s.miss |= rows_of_tx (&s);
       if (p == s.tgt - 1)
@@ -118,6 +121,7 @@ fail_for_a_while (const St *s0, int p)
       if (!kept)
         break;
     }
+  }
 }
 
 void
@@ -200,6 +204,9 @@ start (const St *s0, int p, int part)
   s.part = part;
   s.back &= ~(1 << p);
   s.rejoins--;
+  if (s.torn >> p & 1)
+    s.miss = (1 << S) - 1;
+  s.torn &= ~(1 << p);
   if (!part) {
     memset (s.data[p], 0xEE, S);
     memset (s.te[p], 0, sizeof s.te[p]);
@@ -224,18 +231,13 @@ static int
 generation (St *s, int p, int row)
 {
   const int nw = is_new (s, row);
-  int gen = 0;
+  int parity = 0;
 
   for (int q = 0; q < N; q++)
-    if ((s->active >> q & 1) && role (nw, row, q) > K)
-      return s->te[q][row] >> 8;
-  for (int q = 0; q < N; q++)
-    if ((s->active >> q & 1) && (nw || q != K + M)
-        && s->te[q][row] >> 8 > gen)
-      gen = s->te[q][row] >> 8;
-  if ((s->active | 1u << p) != must (s))
+    parity |= (s->active >> q & 1) && role (nw, row, q) > K;
+  if (!parity && (s->active | 1u << p) != must (s))
     s->pmiss |= 1 << row & ~s->miss;
-  return gen;
+  return page_generation (s, nw, row, p);
 }
 
 /* The next row, when nothing changes it. */
@@ -307,6 +309,10 @@ join (const St *s0)
   if (!ON (ownhdr))
     s.h[p].F = ON (join) ? 0 : s.F;
   s.h[p].tail = s.next;
+  if (shape.tear) {             /* its page is stored in both places */
+    s.tseq[p] = s.otseq[p] = s.last[p] = s.next - 1;
+    memcpy (s.ote[p], s.te[p], sizeof s.te[p]);
+  }
   if (s.active == must (&s) || ON (clearedearly))
     s.miss = 0;
   emit (&s, LAB (L_JOIN, p, 0));

@@ -79,6 +79,42 @@ forget_rows (St *s, int p)
   s->rec[p] = s->prec[p] = 0;
 }
 
+static void
+canon_seq (u8 *seq, u8 *map, int set)
+{
+  if (set)
+    *seq = map[*seq];
+  else
+    map[*seq] = 1;
+}
+
+static void
+canon_page (St *s, int p, u8 *map, int set)
+{
+  canon_seq (&s->tseq[p], map, set);
+  canon_seq (&s->otseq[p], map, set);
+  canon_seq (&s->ptseq[p], map, set);
+  canon_seq (&s->last[p], map, set);
+  for (int i = 0; i < s->ntx; i++)
+    canon_seq (&s->tx[i].before[p], map, set);
+  for (int r = 0; r < S; r++) {
+    u8 gen = s->ote[p][r] >> 8;
+
+    canon_seq (&gen, map, set);
+    s->ote[p][r] = (s->ote[p][r] & 255) | gen << 8;
+  }
+}
+
+/* The page of a member that is out. */
+static void
+forget_page (St *s, int p)
+{
+  memset (s->ote[p], 0, sizeof s->ote[p]);
+  s->tseq[p] = s->otseq[p] = s->ptseq[p] = s->last[p] = 0;
+  for (int i = 0; i < s->ntx; i++)
+    s->tx[i].before[p] = 0;
+}
+
 /* seqs by rank: only their order counts.  Descriptions of records that are
  * nowhere, and what lost members held, are forgotten. */
 void
@@ -87,9 +123,13 @@ canon (St *s)
   u8 map[256] = { 0 };
   int nr = 0;
   for (int p = 0; p < N; p++)
-    if (p == s->tgt - 1 || s->back >> p & 1)
+    if (p == s->tgt - 1 || s->back >> p & 1) {
       forget_rows (s, p);
+      forget_page (s, p);
+    }
     else if (!(s->active >> p & 1) && !(p == K + M && s->prep)) {
+      forget_page (s, p);
+      s->torn &= ~(1 << p);
       memset (s->data[p], 0, SM);
       memset (s->te[p], 0, sizeof s->te[p]);
       memset (&s->h[p], 0, 2);
@@ -111,6 +151,8 @@ canon (St *s)
       map[s->pt[p][r] >> 8] = 1;
     }
   }
+  for (int p = 0; p < N && shape.tear; p++)
+    canon_page (s, p, map, 0);
   map[s->ph.tail] = map[s->next] = map[s->held_gen] = 1;
   for (int i = 1; i < 256; i++)
     if (map[i])
@@ -125,6 +167,8 @@ canon (St *s)
       s->pt[p][r] = (s->pt[p][r] & 255) | map[s->pt[p][r] >> 8] << 8;
     }
   }
+  for (int p = 0; p < N && shape.tear; p++)
+    canon_page (s, p, map, 1);
   s->ph.tail = map[s->ph.tail];
   s->next = map[s->next];
   s->held_gen = map[s->held_gen];

@@ -26,9 +26,10 @@ apply (St *s, int p)
   memset (s->pd[p], 0, SM);
   s->pdm[p] = 0;
   if (s->ptm >> p & 1)
-    memcpy (s->te[p], s->pt[p], sizeof s->te[p]);
+    page_stored (s, s, p);
   memset (s->pt[p], 0, sizeof s->pt[p]);
   s->ptm &= ~(1 << p);
+  s->ptseq[p] = 0;
   if (s->phm >> p & 1)
     s->h[p] = s->ph;
   s->phm &= ~(1 << p);
@@ -119,9 +120,10 @@ send (St *s, Tx *t)
   int i = s->ntx++;
   t->seq = s->next++;
   t->stage = SENT;
+  page_chain (s, t);
   s->tx[i] = *t;
-  /* The records of a direct move only explain pages: never looked at here. */
-  if (t->type != DIRECT)
+  /* The records of a direct window only explain pages. */
+  if (t->type != DIRECT || (shape.tear && !ON (unrecorded)))
     for (int p = 0; p < N; p++)
       if ((s->active >> p & 1) && (t->slots >> p & 1))
         s->prec[p] |= (t->w == 2 ? 3 : 1) << 2 * i;
@@ -206,27 +208,6 @@ move (const St *s0, int w, int direct)
     s.pmiss |= ((1 << w) - 1) << s.F & ~s.miss;
   send (&s, &t);
   emit (&s, LAB (direct ? L_MOVED : L_MOVEJ, s0->F, w));
-}
-
-static void
-pages (St *s)
-{
-  for (int p = 0; p < N; p++)
-    if (s->active >> p & 1 || p == s->tgt - 1) {
-      memcpy (s->pt[p], s->te[p], sizeof s->te[p]);
-      s->ptm |= 1 << p;
-      for (int i = 0; i < s->ntx; i++) {
-        const Tx *t = &s->tx[i];
-        if (t->stage < MET)
-          continue;
-        for (int w = 0; w < t->w; w++)
-          if ((t->slots >> p & 1)
-              && (s->active >> p & 1 || on_target (s, p, t->row + w))) {
-            int zero = t->type >= JOURNAL && (t->row + w) * (K + 1) >= NC;
-            s->pt[p][t->row + w] = entry (t->val[w][p], t->seq, zero);
-          }
-      }
-    }
 }
 
 static void
