@@ -28,7 +28,8 @@
  *
  * Members that were lost come back in one step, up to date; or in steps
  * (widen_rebuild.c), from the record with k + 1 on: with what they had, and
- * the rows that they missed are copied, or as blank ones.  *Missed* bits are
+ * the rows that they missed are copied, or as blank ones; blank ones also
+ * replace members that are active.  *Missed* bits are
  * of a row, and are there or not on all members; no bit is set that need not
  * be, which is the worst case.
  *
@@ -60,7 +61,7 @@ static const struct {
 } plants[] = { PLANTS (PLANTED_ROW) };
 
 /* As in widen_plants.h.  The first ones are quick. */
-enum { QUICK = 17 };
+enum { QUICK = 19 };
 static const struct shape clean[] = {
   { 2, 0, 1, 1, 6, 1, 1, 1, 0 }, { 2, 0, 1, 1, 4, 0, 3, 1, 0 },
   { 2, 0, 1, 1, 4, 0, 2, 1, 1 }, { 2, 0, 2, 1, 5, 0, 2, 1, 0 },
@@ -69,6 +70,7 @@ static const struct shape clean[] = {
   { 2, 1, 2, 1, 5, 0, 0, 1, 1 },
   { 2, 0, 1, 1, 4, 1, 1, 1, 1, 1 }, { 2, 0, 2, 1, 4, 0, 1, 1, 1, 1 },
   { 1, 0, 1, 2, 3, 0, 1, 1, 1, 1 }, { 1, 0, 1, 2, 4, 1, 0, 1, 2, 1 },
+  { 2, 0, 1, 1, 4, 0, 1, 1, 1, 2 }, { 2, 0, 2, 1, 4, 1, 1, 0, 1, 2 },
   { 2, 0, 1, 1, 4, 1, 1, 1, 0, 0, 1 }, { 2, 0, 1, 1, 4, 1, 2, 0, 0, 0, 1 },
   { 2, 0, 1, 1, 4, 1, 1, 0, 1, 1, 1 }, { 1, 0, 1, 1, 4, 1, 1, 1, 0, 0, 1, 1 },
   { 2, 0, 1, 1, 6, 0, 1, 2, 1 }, { 2, 0, 1, 1, 6, 1, 1, 1, 1 },
@@ -78,6 +80,7 @@ static const struct shape clean[] = {
   { 2, 0, 1, 1, 4, 0, 1, 2, 1, 1 }, { 2, 0, 1, 1, 6, 0, 1, 1, 2, 1 },
   { 2, 0, 1, 1, 4, 0, 2, 1, 1, 1 }, { 1, 0, 1, 2, 3, 0, 1, 1, 2, 1 },
   { 1, 0, 1, 2, 3, 1, 1, 1, 1, 1 }, { 1, 0, 2, 2, 4, 0, 0, 1, 2, 1 },
+  { 2, 0, 1, 1, 4, 1, 1, 1, 1, 2 }, { 2, 0, 1, 1, 4, 0, 1, 0, 2, 2 },
   { 2, 0, 2, 1, 4, 1, 1, 1, 0, 0, 1 }, { 2, 0, 1, 1, 4, 1, 1, 1, 0, 0, 1, 1 },
   { 1, 0, 1, 2, 3, 1, 1, 1, 0, 0, 1, 1 },
   { 1, 0, 1, 1, 3, 1, 1, 2, 0, 0, 1, 1 },
@@ -168,7 +171,8 @@ try (const struct shape *h, int planted)
   printf ("  %d+%d, %d stripes, windows of %d, %s, %d crashes, %d writes, "
           "%d rebuilt%s, %d reads%s%s: ", h->k, h->m, h->stripes, h->wmax,
           h->sums ? "checksums" : "no checksums", h->crashes, h->writes,
-          h->rejoins, h->steps ? " in steps" : "", h->reads,
+          h->rejoins, h->steps == 2 ? " in steps, active ones too"
+            : h->steps ? " in steps" : "", h->reads,
           h->tear ? ", torn pages" : "", h->rot ? ", rot" : "");
   fflush (stdout);
   pid = fork ();

@@ -15,10 +15,10 @@ typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
 
-/* At most: members, stripes, chunks, transactions not freed, stripes of a
- * window.
+/* At most: members and one that replaces an active one, stripes, chunks,
+ * transactions not freed, stripes of a window.
  */
-enum { NM = 5, SM = 6, CM = 12, TXM = 4, WM = 2 };
+enum { NM = 6, SM = 6, CM = 12, TXM = 4, WM = 2 };
 
 /* ---- what is tried ------------------------------------------------------ */
 
@@ -32,7 +32,9 @@ extern struct shape {
   int reads;            /* reads that find their place first, and read later */
   int k, m, stripes, sums, crashes, writes;
   int rejoins;          /* members that failed and come back */
-  int steps;            /* in steps; else a rebuild is one step */
+  int steps;            /* 1: these are rebuilt in steps; 2: also members that
+                         * are active are replaced
+                         */
   int tear;             /* crashes tear pages */
   int rot;              /* pages that rot, at a crash */
 } shape;
@@ -95,12 +97,13 @@ typedef struct {
    */
   u8 reads, rd, rrow, rslot, rold, rmid;
 
-  /* A rebuild in steps: the slot + 1 of its target, whether only missed rows
-   * are copied, the rows that are copied; of the next one whether its content
-   * is known (1: held, held_gen) or written (2); the durable cursor, and one
-   * that was written and not flushed.
+  /* A rebuild in steps: its target + 1, which is N + 1 where it replaces an
+   * active member, and the slot + 1 of that; whether only missed rows are
+   * copied, the rows that are copied; of the next one whether its content is
+   * known (1: held, held_gen) or written (2); the durable cursor, and one that
+   * was written and not flushed.
    */
-  u8 tgt, part, cursor, win, held, held_gen, dcur, pcur;
+  u8 tgt, repl, part, cursor, win, held, held_gen, dcur, pcur;
   u8 miss, pmiss;               /* *missed* bits of rows: durable, written */
   /* With tear: what the older place of a page has; the newest transaction in
    * each, and in what is written; members of which one place is bad; the last
@@ -137,7 +140,7 @@ extern unsigned must (const St *s);
 enum {
   L_WRITE = 1, L_FLUSH, L_PLACE, L_HDR, L_PREP, L_RECORD, L_MOVEJ, L_MOVED,
   L_CRASH, L_FAIL, L_JOIN, L_END, L_RSTEP, L_READ, L_READEND, L_LEAVE, L_FULL,
-  L_BACK, L_COPY, L_PUT, L_COPIED, L_CURSOR
+  L_BACK, L_REPLACE, L_COPY, L_PUT, L_COPIED, L_CURSOR
 };
 #define LAB(t, a, b) ((u32) (t) << 24 | ((a) & 0xfff) << 12 | ((b) & 0xfff))
 extern u64 nr_plans, nr_checks;
@@ -174,7 +177,9 @@ extern void page_anew (St *s, int p);
 extern int page_generation (const St *s, int nw, int row, int p);
 
 /* widen_rebuild.c: members that fail, and a rebuild in steps */
+extern int slot_of (const St *s, int p);
 extern int on_target (const St *s, int p, int row);
+extern void inherit (St *s);
 extern unsigned rows_of_tx (const St *s);
 extern void leave (const St *s);
 extern void rejoin (const St *s);

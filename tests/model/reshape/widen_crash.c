@@ -24,7 +24,7 @@ in_flight (const St *s, unsigned there, unsigned back, struct item *it)
 {
   int n = 0;
 
-  for (int p = 0; p < N; p++) {
+  for (int p = 0; p <= N; p++) {
     if (!((there | back) >> p & 1))
       continue;
     for (int r = 0; r < S; r++)
@@ -166,7 +166,9 @@ crash_with (const St *s0, unsigned lost, unsigned back, int rots)
       s.prep = 0; /* the new member is a spare again */
     s.back = (s.back & ~lost) | back;
     if (lost & target)
-      s.tgt = s.part = s.dcur = 0;
+      s.tgt = s.repl = s.part = s.dcur = 0;
+    if (s.repl && (lost >> (s.repl - 1) & 1))
+      inherit (&s);
     s.mode = REC;
     s.step = 0;
     s.crashes--;
@@ -185,9 +187,9 @@ crash (const St *s)
 {
   const unsigned target = s->tgt ? 1u << (s->tgt - 1) : 0;
 
-  for (unsigned lost = 0; lost <= (unsigned) full (); lost++) {
+  for (unsigned lost = 0; lost <= (full () | target); lost++) {
     const unsigned can = !shape.steps || !s->rejoins ? 0
-      : lost & ~(s->part ? 0 : target);
+      : lost & ~(s->part ? 0 : target) & ~(s->repl ? 1u << (s->repl - 1) : 0);
 
     if ((lost & ~(s->active | target)) || !may_lose (s, lost & s->active))
       continue;
@@ -237,7 +239,7 @@ recovery (const St *s0)
       s.step = 1;
   }
   if (s.step == 1) { /* in place, and the table */
-    for (int p = 0; p < N; p++)
+    for (int p = 0; p <= N; p++)
       if (pl.wr[p] || (s.torn >> p & 1 && !ON (tornleft))) {
         if (SUMS)
           page_anew (&s, p);

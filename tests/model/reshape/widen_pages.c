@@ -113,8 +113,10 @@ page_chain (St *s, Tx *t)
 void
 pages (St *s)
 {
-  for (int p = 0; p < N; p++)
+  for (int p = 0; p <= N; p++)
     if (s->active >> p & 1 || p == s->tgt - 1) {
+      const int slot = slot_of (s, p);
+
       memcpy (s->pt[p], s->te[p], sizeof s->te[p]);
       s->ptm |= 1 << p;
       s->ptseq[p] = s->tseq[p];
@@ -123,10 +125,10 @@ pages (St *s)
         if (t->stage < MET && !ON (pageunmet))
           continue;
         for (int w = 0; w < t->w; w++)
-          if ((t->slots >> p & 1)
+          if ((t->slots >> slot & 1)
               && (s->active >> p & 1 || on_target (s, p, t->row + w))) {
             int zero = t->type >= JOURNAL && (t->row + w) * (K + 1) >= NC;
-            s->pt[p][t->row + w] = entry (t->val[w][p], t->seq, zero);
+            s->pt[p][t->row + w] = entry (t->val[w][slot], t->seq, zero);
             if (shape.tear)
               s->ptseq[p] = t->seq;
           }

@@ -124,12 +124,12 @@ mkplan (const St *s, Plan *pl)
       pl->keepj = i + 1;
       F = t->row + t->w;
       for (int w = 0; w < t->w; w++)
-        for (int p = 0; p < N; p++)
+        for (int p = 0; p <= N; p++)
           if (act >> p & 1 || on_target (s, p, t->row + w)) {
-            int r = t->row + w;
+            int r = t->row + w, slot = slot_of (s, p);
             pl->wr[p] |= 1 << r;
-            pl->nv[p][r] = t->val[w][p];
-            pl->ne[p][r] = entry (t->val[w][p], t->seq, 0);
+            pl->nv[p][r] = t->val[w][slot];
+            pl->ne[p][r] = entry (t->val[w][slot], t->seq, 0);
           }
     }
   pl->F = F;
@@ -203,23 +203,25 @@ mkplan (const St *s, Plan *pl)
         viol ("row %d does not fit together (frontier %d)", r, F);
       /* to be stored: what live transactions changed, and erasures */
       if (named || !ON (zerocol))
-        for (int p = 0; p < N; p++)
-          if ((act >> p & 1 || on_target (s, p, r)) && (nw || p != K + M)) {
-            int ro = role (nw, r, p);
-            if (!(chg >> p & 1) && (good >> p & 1 || !(act >> p & 1)))
+        for (int p = 0; p <= N; p++) {
+          const int slot = slot_of (s, p);
+          if ((act >> p & 1 || on_target (s, p, r)) && (nw || slot != K + M)) {
+            int ro = role (nw, r, slot);
+            if (!(chg >> slot & 1) && (good >> p & 1 || !(act >> p & 1)))
               continue;
             pl->wr[p] |= 1 << r;
             pl->nv[p][r] = cell (ro, d);
             int g = 0;
             for (int i = 0; i < s->ntx; i++)
               if ((live >> i & 1) && !(excl >> i & 1) && s->tx[i].row == r
-                  && s->tx[i].type <= NEW && (s->tx[i].slots >> p & 1))
+                  && s->tx[i].type <= NEW && (s->tx[i].slots >> slot & 1))
                 g = s->tx[i].seq;
             if (g == 0)
               g = page_known (s, p) ? s->te[p][r] >> 8
                                     : page_generation (s, nw, r, p);
             pl->ne[p][r] = entry (pl->nv[p][r], g, g == 0);
           }
+        }
       break;
     }
     if (e == 2)

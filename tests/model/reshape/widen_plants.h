@@ -8,7 +8,7 @@
  *   notalone   to be alone in the rings keeps the recovery of a journaled move
  *              simple, no more
  *   degraded   moves may go on while a slot is not active, as long as nothing
- *              is rebuilt; see moverebuild
+ *              is rebuilt; see moverebuild, movereplace
  *   join       the greatest frontier counts, and another active member has it
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -17,7 +17,8 @@
 #define GPURAID_TESTS_MODEL_WIDEN_PLANTS_H
 
 /* Longest window, reads, k, m, stripes, checksums, crashes, writes, rebuilds,
- * 1 where these are in steps, 1 where pages are torn, pages that rot.
+ * 1 where these are in steps and 2 where active members are replaced too, 1
+ * where pages are torn, pages that rot.
  */
 #define SMALL       { 2, 0, 1, 1, 4, 0, 1, 1, 0, 0 }
 #define SUMMED      { 2, 0, 1, 1, 6, 1, 1, 1, 0, 0 }
@@ -30,6 +31,7 @@
 #define STEPS_TWICE { 2, 0, 1, 1, 4, 0, 2, 0, 1, 1 }
 #define STEPS_2_1   { 2, 0, 2, 1, 4, 0, 0, 1, 1, 1 }
 #define STEPS_1_2   { 2, 0, 1, 2, 4, 0, 0, 1, 2, 1 }
+#define REPLACED    { 2, 0, 1, 1, 4, 0, 0, 0, 1, 2 }
 #define TEARS       { 2, 0, 1, 1, 4, 1, 1, 1, 0, 0, 1 }
 #define ROTS        { 2, 0, 1, 1, 4, 1, 1, 1, 0, 0, 1, 1 }
 
@@ -81,6 +83,8 @@
      "marks are cleared while another slot is out", STEPS_1_2) \
   P (rebuildearly, 1, "a rebuild begins while a window is under way", STEPS) \
   P (moverebuild, 1, "moves go on during a rebuild", STEPS) \
+  P (movereplace, 1, "moves go on while an active member is replaced", \
+     REPLACED) \
   P (copyearly, 1, "a row is copied while what changes it is not in place", \
      STEPS) \
   P (inside, 1, "what changes the row that is copied does not wait", STEPS) \

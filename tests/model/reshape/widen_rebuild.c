@@ -14,8 +14,9 @@
  *     is an old row of NEW, so it is skipped, and the cursor passes it.  The
  *     header is durable: row 0 is new, and the target lacks it.  It is the
  *     same for any slot with the dead rows of a direct window.
- *   - So "a window begins only while every slot is active" is needed while a
- *     target exists (moverebuild), and only then (degraded).
+ *   - A window begins only while there is no target.  That every slot is active
+ *     is not enough: so it is while an active member is replaced (movereplace).
+ *     Without a target moves may go on (degraded, moverebuild).
  *   - A direct window is a transaction for D2, also without checksums, when it
  *     has no record: when a member leaves, its rows are marked (unmarkedwin).
  *     A recovery needs no marks of it: what it drops is dead.
@@ -32,6 +33,13 @@
 #include <string.h>
 
 #include "widen.h"
+
+/* The slot of a member, or of a target that replaces an active one. */
+int
+slot_of (const St *s, int p)
+{
+  return p == N && s->repl ? s->repl - 1 : p;
+}
 
 /* Is p the target, and written in this row?  The row in flight is not: what
  * changes it waits.
@@ -57,8 +65,27 @@ rows_of_tx (const St *s)
 static void
 no_target (St *s)
 {
-  s->tgt = s->part = s->cursor = s->win = s->dcur = s->pcur = 0;
+  s->tgt = s->repl = s->part = s->cursor = s->win = s->dcur = s->pcur = 0;
   s->held = s->held_gen = 0;
+}
+
+/* The member that is replaced is gone: the target has the slot. */
+void
+inherit (St *s)
+{
+  const int p = s->repl - 1;
+
+  memcpy (s->data[p], s->data[N], SM);
+  memcpy (s->te[p], s->te[N], sizeof s->te[p]);
+  memcpy (s->pd[p], s->pd[N], SM);
+  memcpy (s->pt[p], s->pt[N], sizeof s->pt[p]);
+  s->pdm[p] = s->pdm[N];
+  s->ptm &= ~(1 << p);
+  s->ptm |= (s->ptm >> N & 1) << p;
+  s->pdm[N] = 0;
+  s->ptm &= ~(1 << N);
+  s->tgt = p + 1;
+  s->repl = 0;
 }
 
 /* A member fails.  Before the record without it is in force, the rows of all
@@ -76,6 +103,8 @@ fail (const St *s0, int p)
     s.miss |= rows_of_tx (&s);
   if (p == s.tgt - 1)
     no_target (&s);
+  else if (p == s.repl - 1)
+    inherit (&s);
   s.active &= ~(1 << p);
   s.back &= ~(1 << p);
   if (s.phm && !(s.phm & ~(1 << p)))
@@ -127,14 +156,15 @@ fail_for_a_while (const St *s0, int p)
 void
 leave (const St *s)
 {
-  for (int p = 0; p < N; p++) {
+  for (int p = 0; p <= N; p++) {
     const int target = p == s->tgt - 1;
 
     if (!target && (!(s->active >> p & 1) || !may_lose (s, 1u << p)
                     || (s->phase == 0 && s->prep)))
       continue;
     fail (s, p);
-    if (shape.steps && s->rejoins && (!target || s->part))
+    if (shape.steps && s->rejoins && (!target || s->part)
+        && p != s->repl - 1)
       fail_for_a_while (s, p);
   }
 }
@@ -215,11 +245,27 @@ start (const St *s0, int p, int part)
   emit (&s, LAB (part ? L_BACK : L_FULL, p, 0));
 }
 
+/* Of an active member: a copy of it, beside it. */
+static void
+start_copy (const St *s0, int p)
+{
+  St s = *s0;
+
+  no_target (&s);
+  s.tgt = N + 1;
+  s.repl = p + 1;
+  s.rejoins--;
+  memset (s.data[N], 0xEE, S);
+  memset (s.te[N], 0, sizeof s.te[N]);
+  emit (&s, LAB (L_REPLACE, p, 0));
+}
+
 static int
 skips (const St *s, int p, int row)
 {
   if (!is_new (s, row)
-      && ((row < dead_end (s->F) && !ON (copydead)) || p == K + M))
+      && ((row < dead_end (s->F) && !ON (copydead))
+          || slot_of (s, p) == K + M))
     return 1;
   return s->part && !((s->miss | s->pmiss) >> row & 1);
 }
@@ -235,7 +281,7 @@ generation (St *s, int p, int row)
 
   for (int q = 0; q < N; q++)
     parity |= (s->active >> q & 1) && role (nw, row, q) > K;
-  if (!parity && (s->active | 1u << p) != must (s))
+  if (!parity && (s->active | 1u << slot_of (s, p)) != must (s))
     s->pmiss |= 1 << row & ~s->miss;
   return page_generation (s, nw, row, p);
 }
@@ -271,7 +317,7 @@ copy (const St *s0)
     d[i] = s.cur[row * K + i];
   if (SUMS)
     s.held_gen = generation (&s, p, row);
-  s.held = cell (role (nw, row, p), d);
+  s.held = cell (role (nw, row, slot_of (&s, p)), d);
   s.win = 1;
   emit (&s, LAB (L_COPY, row, 0));
 }
@@ -302,8 +348,12 @@ static void
 join (const St *s0)
 {
   St s = *s0;
-  const int p = s.tgt - 1;
+  int p = s.tgt - 1;
 
+  if (s.repl) {
+    inherit (&s);
+    p = s.tgt - 1;
+  }
   s.active |= 1 << p;
   no_target (&s);
   if (!ON (ownhdr))
@@ -333,6 +383,9 @@ rebuild (const St *s, int quiet)
         if (s->back >> p & 1)
           start (s, p, 1);
       }
+    for (int p = 0; p < N && s->rejoins && shape.steps == 2; p++)
+      if ((s->active >> p & 1) && !window (s, &lo, &hi))
+        start_copy (s, p);
     return;
   }
   if (!s->win && s->cursor < S)

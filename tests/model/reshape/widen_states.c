@@ -122,7 +122,7 @@ canon (St *s)
 {
   u8 map[256] = { 0 };
   int nr = 0;
-  for (int p = 0; p < N; p++)
+  for (int p = 0; p <= N; p++)
     if (p == s->tgt - 1 || s->back >> p & 1) {
       forget_rows (s, p);
       forget_page (s, p);
@@ -144,14 +144,14 @@ canon (St *s)
     memset (&s->ph, 0, sizeof s->ph);
   for (int i = 0; i < s->ntx; i++)
     map[s->tx[i].seq] = 1;
-  for (int p = 0; p < N; p++) {
+  for (int p = 0; p <= N; p++) {
     map[s->h[p].tail] = 1;
     for (int r = 0; r < S; r++) {
       map[s->te[p][r] >> 8] = 1;
       map[s->pt[p][r] >> 8] = 1;
     }
   }
-  for (int p = 0; p < N && shape.tear; p++)
+  for (int p = 0; p <= N && shape.tear; p++)
     canon_page (s, p, map, 0);
   map[s->ph.tail] = map[s->next] = map[s->held_gen] = 1;
   for (int i = 1; i < 256; i++)
@@ -160,14 +160,14 @@ canon (St *s)
   map[0] = 0;
   for (int i = 0; i < s->ntx; i++)
     s->tx[i].seq = map[s->tx[i].seq];
-  for (int p = 0; p < N; p++) {
+  for (int p = 0; p <= N; p++) {
     s->h[p].tail = map[s->h[p].tail];
     for (int r = 0; r < S; r++) {
       s->te[p][r] = (s->te[p][r] & 255) | map[s->te[p][r] >> 8] << 8;
       s->pt[p][r] = (s->pt[p][r] & 255) | map[s->pt[p][r] >> 8] << 8;
     }
   }
-  for (int p = 0; p < N && shape.tear; p++)
+  for (int p = 0; p <= N && shape.tear; p++)
     canon_page (s, p, map, 1);
   s->ph.tail = map[s->ph.tail];
   s->next = map[s->next];
@@ -259,6 +259,7 @@ put_label (u32 l)
     [L_LEAVE] = "member %d fails, and keeps what it has with %x",
     [L_FULL] = "rebuild of member %d",
     [L_BACK] = "member %d is back",
+    [L_REPLACE] = "active member %d is replaced",
     [L_COPY] = "row %d is read for it",
     [L_PUT] = "row %d is written",
     [L_COPIED] = "all rows are copied",

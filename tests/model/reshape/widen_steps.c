@@ -11,7 +11,7 @@ pending (const St *s)
 {
   if (s->ptm || s->phm || s->win == 2 || s->pcur || s->pmiss)
     return 1;
-  for (int p = 0; p < N; p++)
+  for (int p = 0; p <= N; p++)
     if (s->pdm[p] || s->prec[p])
       return 1;
   return 0;
@@ -68,7 +68,7 @@ flush (St *s)
 {
   Hdr h = s->ph;
   int hp = s->phm != 0;
-  for (int p = 0; p < N; p++)
+  for (int p = 0; p <= N; p++)
     apply (s, p);
   s->miss |= s->pmiss;
   if (s->win == 2) {
@@ -196,13 +196,13 @@ move (const St *s0, int w, int direct)
       int c = (s.F + i) * (K + 1) + j;
       d[j] = c < NC ? s.cur[c] : 0;
     }
-    for (int p = 0; p < N; p++) {
+    for (int p = 0; p < N; p++)
       t.val[i][p] = cell (role (1, s.F + i, p), d);
+    for (int p = 0; p <= N; p++)
       if (direct && (s.active >> p & 1 || on_target (&s, p, s.F + i))) {
         s.pdm[p] |= 1 << (s.F + i);
-        s.pd[p][s.F + i] = t.val[i][p];
+        s.pd[p][s.F + i] = t.val[i][slot_of (&s, p)];
       }
-    }
   }
   if (shape.steps && s.active != must (&s))
     s.pmiss |= ((1 << w) - 1) << s.F & ~s.miss;
@@ -227,13 +227,13 @@ place (const St *s0, int i)
         && t->row < s.tx[j].row + s.tx[j].w)
       return;
   if (t->type != DIRECT)
-    for (int p = 0; p < N; p++)
-      if (t->slots >> p & 1)
+    for (int p = 0; p <= N; p++)
+      if (t->slots >> slot_of (&s, p) & 1)
         for (int w = 0; w < t->w; w++) {
           if (!(s.active >> p & 1) && !on_target (&s, p, t->row + w))
             continue;
           s.pdm[p] |= 1 << (t->row + w);
-          s.pd[p][t->row + w] = t->val[w][p];
+          s.pd[p][t->row + w] = t->val[w][slot_of (&s, p)];
         }
   if (SUMS)
     pages (&s);
@@ -386,6 +386,7 @@ run (const St *s0)
   }
   if (s0->phase == 1 && s0->F < S && r5 (s0) && !window (s0, &lo, &hi)
       && (whole || ON (moverebuild) || (ON (degraded) && !s0->tgt))
+      && (!s0->tgt || ON (moverebuild) || ON (movereplace))
       && (!s0->phm || ON (unflushed))) {
     int dz = dead_end (s0->F) - s0->F;
     if (ON (tail) && s0->F >= FEND) {
