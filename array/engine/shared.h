@@ -458,42 +458,4 @@ stage_end (struct array *a, uint64_t *stage, uint64_t *since)
   *since = now;
 }
 
-/* The place of a line on every member, in bytes from data_off. */
-static inline uint64_t
-line_pos (const struct array *a, uint64_t no)
-{
-  return (no / a->nr_bands) * a->g.chunk + (no % a->nr_bands) * a->cell_len;
-}
-
-/* Its first row: the number of a block on a member, from data_off. */
-static inline uint64_t
-line_row (const struct array *a, uint64_t no)
-{
-  return line_pos (a, no) / BLOCK_LEN;
-}
-
-static inline uint64_t
-line_stripe (const struct array *a, uint64_t no)
-{
-  return no / a->nr_bands;
-}
-
-/* The line of a row, which has the number of its blocks on a member, from
- * data_off.
- */
-static inline uint64_t
-line_of_row (const struct array *a, uint64_t row)
-{
-  const uint64_t pos = row * BLOCK_LEN;
-
-  return pos / a->g.chunk * a->nr_bands + pos % a->g.chunk / a->cell_len;
-}
-
-/* Blocks [b0, b0 + nr) of a cell as a mask. */
-static inline uint16_t
-block_mask (unsigned b0, unsigned nr)
-{
-  return (uint16_t) (LOW_BITS (nr) << b0);
-}
-
 #endif

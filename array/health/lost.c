@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/engine/place.h"
 #include "array/health/lost.h"
 #include "array/open/assembly.h"
 #include "array/seats/unlocked.h"
@@ -125,7 +126,7 @@ lost_find_blocks (const struct array *a, uint64_t no, unsigned role)
   unsigned shift;
   const uint64_t first = run_of (a, no, &shift);
   const struct lost_blocks *l =
-    find ((struct array *) a, layout_slot (&a->g, line_stripe (a, no), role),
+    find ((struct array *) a, line_slot (a, no, role),
           first);
 
   return l ? l->mask >> shift & block_mask (0, a->cell_blocks) : 0;
@@ -163,13 +164,12 @@ bool
 lost_add (struct array *a, uint64_t no, uint64_t roles, uint16_t blocks)
 {
   struct lost_blocks before[SB_MAX_LOST];
-  const uint64_t stripe = line_stripe (a, no);
   unsigned shift;
   const uint64_t first = run_of (a, no, &shift);
 
   memcpy (before, a->sb.lost, sizeof before);
   FOR_EACH_BIT (r, roles)
-    if (!add_run (a, layout_slot (&a->g, stripe, r), first, blocks << shift)) {
+    if (!add_run (a, line_slot (a, no, r), first, blocks << shift)) {
       memcpy (a->sb.lost, before, sizeof before);
       return false;
     }
@@ -183,12 +183,11 @@ void
 lost_forget_blocks (struct array *a, uint64_t no, uint64_t roles,
                     uint16_t blocks)
 {
-  const uint64_t stripe = line_stripe (a, no);
   unsigned shift;
   const uint64_t first = run_of (a, no, &shift);
 
   FOR_EACH_BIT (r, roles) {
-    struct lost_blocks *l = find (a, layout_slot (&a->g, stripe, r), first);
+    struct lost_blocks *l = find (a, line_slot (a, no, r), first);
 
     if (l == NULL || (l->mask & blocks << shift) == 0)
       continue;
@@ -220,19 +219,18 @@ find_line (const struct array *a, uint64_t no)
 static void
 say_lost (const struct array *a, uint64_t no, unsigned b)
 {
-  const uint64_t stripe = line_stripe (a, no);
   const uint64_t pos = line_pos (a, no) + b * BLOCK_LEN;
   char more[80] = "";
 
   if (a->g.k > 1)
     snprintf (more, sizeof more, " and every %u bytes up to %" PRIu64,
               a->g.chunk,
-              layout_address (&a->g, stripe, a->g.k - 1, pos % a->g.chunk));
+              line_address (a, no, a->g.k - 1) + b * BLOCK_LEN);
   log_notice ("stripe %" PRIu64 ", block %" PRIu64 " of the members: too "
               "little of this row can be read; what needs it fails: of the "
               "array %u bytes at %" PRIu64 "%s",
-              stripe, pos / BLOCK_LEN, BLOCK_LEN,
-              layout_address (&a->g, stripe, 0, pos % a->g.chunk), more);
+              line_stripe (a, no), pos / BLOCK_LEN, BLOCK_LEN,
+              line_address (a, no, 0) + b * BLOCK_LEN, more);
 }
 
 void

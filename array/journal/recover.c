@@ -7,6 +7,7 @@
 
 #include "array/cache/cache.h"
 #include "array/dirty/dirty.h"
+#include "array/engine/place.h"
 #include "array/engine/state.h"
 #include "array/health/fail.h"
 #include "array/health/lost.h"
@@ -111,13 +112,13 @@ static void
 list_lost (struct array *a, struct carry *c, const struct replay_run *run,
            uint64_t row, uint64_t end)
 {
-  const uint64_t no = line_of_row (a, row), stripe = line_stripe (a, no);
+  const uint64_t no = line_of_row (a, row);
   uint64_t roles = 0;
 
   FOR_EACH_BIT (slot, run->changed | run->erased)
     if (run->source[slot].kind == REPLAY_ERASED ||
         (run->source[slot].kind == REPLAY_IN_PLACE && a->at[slot][0]))
-      roles |= BIT (layout_role (&a->g, stripe, slot));
+      roles |= BIT (line_role (a, no, slot));
   if (a->sums == NULL &&
       !lost_add (a, no, roles, block_mask (row % a->cell_blocks, end - row)))
     c->nr_unlisted += end - row;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/engine/place.h"
 #include "array/io/xfer.h"
 #include "array/journal/relog.h"
 #include "common/plant.h"
@@ -94,8 +95,7 @@ static bool
 slot_changes (const struct array *a, const struct journal_entry *e,
               uint64_t row, unsigned slot)
 {
-  return e->roles & BIT (layout_role (&a->g, row / (a->g.chunk / BLOCK_LEN),
-                                      slot));
+  return e->roles & BIT (line_role (a, line_of_row (a, row), slot));
 }
 
 /* Any record of the newest transaction: they name the same rows for this

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/engine/place.h"
 #include "array/engine/state.h"
 #include "array/health/fail.h"
 #include "array/health/lost.h"
@@ -121,8 +122,7 @@ note_bad (struct array *a, const struct op *op, uint64_t no, unsigned b)
 static unsigned
 role_of (const struct relog *rl, uint64_t row)
 {
-  return layout_role (&rl->a->g, row / (rl->a->g.chunk / BLOCK_LEN),
-                      rl->seat->slot);
+  return line_role (rl->a, line_of_row (rl->a, row), rl->seat->slot);
 }
 
 /* How many of the missing blocks from i on follow each other in a line. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "array/cache/cache.h"
+#include "array/engine/place.h"
 #include "array/health/fail.h"
 #include "array/io/xfer.h"
 #include "array/journal/txn.h"
@@ -192,7 +193,7 @@ each_role_run (struct array *a, struct txn *t, struct logged *lg,
                const struct logged_rect *rect, unsigned role, run_fn *fn)
 {
   const uint64_t no = line_of_row (a, lg->row);
-  const unsigned slot = layout_slot (&a->g, line_stripe (a, no), role);
+  const unsigned slot = line_slot (a, no, role);
   const struct run run = { .row = rect->row, .nr = rect->nr, .rect = rect,
                            .role = role, .b0 = rect->b0 };
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "array/engine/consistency.h"
+#include "array/engine/place.h"
 #include "array/ops/internal.h"
 
 struct batch_item {

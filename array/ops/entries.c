@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include "array/engine/place.h"
 #include "array/engine/state.h"
 #include "array/ops/internal.h"
 #include "array/plan/generations.h"

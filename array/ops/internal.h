@@ -7,6 +7,7 @@
 #define GPURAID_OPS_INTERNAL_H
 
 #include "array/cache/cache.h"
+#include "array/engine/place.h"
 #include "array/ops/logged.h"
 #include "array/ops/ops.h"
 #include "array/sums/sums.h"
@@ -253,7 +254,7 @@ op_row (const struct op *op, unsigned b)
 static inline unsigned
 op_slot (const struct array *a, const struct op *op, unsigned role)
 {
-  return layout_slot (&a->g, line_stripe (a, op->line->no), role);
+  return line_slot (a, op->line->no, role);
 }
 
 static inline struct table_entry

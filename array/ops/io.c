@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "array/cache/cache.h"
+#include "array/engine/place.h"
 #include "array/health/fail.h"
 #include "array/io/xfer.h"
 #include "array/ops/internal.h"
@@ -134,7 +135,7 @@ issue_read (struct array *a, struct op *op, const struct rect *rect,
 {
   struct op_role *o = &op->role[role];
   struct seat *s =
-    a->at[layout_slot (&a->g, line_stripe (a, op->line->no), role)][0];
+    a->at[line_slot (a, op->line->no, role)][0];
   const struct replay_source *src =
     recover_source (a, op->line->no, role, rect->b0);
 
@@ -357,8 +358,7 @@ static void
 write_role (struct array *a, struct op *op, const struct rect *rect,
             unsigned role)
 {
-  const unsigned slot = layout_slot (&a->g, line_stripe (a, op->line->no),
-                                     role);
+  const unsigned slot = line_slot (a, op->line->no, role);
 
   for (unsigned i = 0; i < 2; i++)
     if (takes_part (a, op, a->at[slot][i], rect, role))

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "array/cache/cache.h"
+#include "array/engine/place.h"
 #include "array/ops/internal.h"
 #include "array/replay/recovery.h"
 #include "array/seats/slow.h"

@@ -5,6 +5,7 @@
  */
 
 #include "array/cache/cache.h"
+#include "array/engine/place.h"
 #include "array/health/lost.h"
 #include "array/ops/internal.h"
 #include "array/replay/recovery.h"
@@ -245,7 +246,7 @@ suspects (const struct array *a, struct op *op)
 
   for (unsigned slot = 0; slot < a->n; slot++)
     if (a->at[slot][0] && a->at[slot][0]->suspect)
-      roles |= BIT (layout_role (&a->g, line_stripe (a, op->line->no), slot));
+      roles |= BIT (line_role (a, op->line->no, slot));
   if (nr_bits (roles | bad) > a->g.m)
     roles = 0;
   if (op->type->kind == OP_READ)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "array/cache/cache.h"
+#include "array/engine/place.h"
 #include "array/health/lost.h"
 #include "array/ops/internal.h"
 #include "array/replay/recovery.h"
@@ -28,7 +29,7 @@ generation_of (const struct array *a, const struct op *op, unsigned role,
 {
   const uint64_t no = op->line->no;
 
-  return sums_get (a, &op->pin, layout_slot (&a->g, line_stripe (a, no), role),
+  return sums_get (a, &op->pin, line_slot (a, no, role),
                    line_row (a, no) + b).generation;
 }
 

@@ -9,6 +9,7 @@
 
 #include "array/cache/cache.h"
 #include "array/cache/ticket.h"
+#include "array/engine/place.h"
 #include "array/engine/state.h"
 #include "array/health/lost.h"
 #include "array/io/flush.h"
@@ -149,14 +150,14 @@ op_logged (struct array *a, struct op *op)
 static void
 forget_lost_blocks (struct array *a, const struct op *op)
 {
-  const uint64_t stripe = line_stripe (a, op->line->no);
+  const uint64_t no = op->line->no;
   uint64_t keep = 0;
 
   for (unsigned r = 0; r < a->n && op->to_targets; r++)
-    if (a->at[layout_slot (&a->g, stripe, r)][0])
+    if (a->at[line_slot (a, no, r)][0])
       keep |= BIT (r);
   for (unsigned i = 0; i < op->nr_rects; i++)
-    lost_remove (a, op->line->no, op->rect[i].p.write & ~keep,
+    lost_remove (a, no, op->rect[i].p.write & ~keep,
                  block_mask (op->rect[i].b0, op->rect[i].nr));
 }
 

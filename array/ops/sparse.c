@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "array/engine/place.h"
 #include "array/ops/internal.h"
 #include "common/bytes/zeroes.h"
 

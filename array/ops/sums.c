@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include "array/engine/place.h"
 #include "array/ops/internal.h"
 #include "array/plan/generations.h"
 #include "array/replay/recovery.h"
@@ -190,7 +191,7 @@ op_lost_roles (const struct array *a, const struct op *op,
   if (roles == 0 || op->pin.nr == 0)
     return 0;
   FOR_EACH_BIT (slot, sums_unreadable (&op->pin, op_row (op, rect->b0)))
-    roles &= ~BIT (layout_role (&a->g, line_stripe (a, op->line->no), slot));
+    roles &= ~BIT (line_role (a, op->line->no, slot));
   return roles;
 }
 

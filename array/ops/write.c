@@ -9,6 +9,7 @@
 #include "array/cache/cache.h"
 #include "array/cache/ticket.h"
 #include "array/engine/consistency.h"
+#include "array/engine/place.h"
 #include "array/engine/state.h"
 #include "array/health/lost.h"
 #include "array/ops/internal.h"

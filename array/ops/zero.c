@@ -12,6 +12,7 @@
 #include "array/cache/cache.h"
 #include "array/cache/ticket.h"
 #include "array/engine/consistency.h"
+#include "array/engine/place.h"
 #include "array/health/fail.h"
 #include "array/io/again.h"
 #include "array/io/xfer.h"

@@ -13,6 +13,7 @@
 #include "array/change/join.h"
 #include "array/dirty/dirty.h"
 #include "array/engine/consistency.h"
+#include "array/engine/place.h"
 #include "array/health/fail.h"
 #include "array/health/lost.h"
 #include "array/io/flush.h"
@@ -210,7 +211,7 @@ look (struct array *a, struct pass *p, uint64_t no, uint64_t *roles,
     const struct seat *s = a->seat[i];
 
     if (is_target (s) && s->cursor == p->start && (!s->by_bitmap || missed))
-      *roles |= BIT (layout_role (&a->g, line_stripe (a, no), s->slot));
+      *roles |= BIT (line_role (a, no, s->slot));
   }
   /* Without a journal such rows must be zeroes in place. */
   if (*roles && p->hole.trimmed) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/engine/place.h"
 #include "array/engine/state.h"
 #include "array/replay/internal.h"
 #include "common/plant.h"
@@ -295,7 +296,7 @@ roles_from (const struct array *a, uint64_t no, unsigned b,
     return 0;
   for (unsigned slot = 0; slot < a->n; slot++)
     if (is_such (a, &run->source[slot]))
-      roles |= BIT (layout_role (&a->g, line_stripe (a, no), slot));
+      roles |= BIT (line_role (a, no, slot));
   return roles;
 }
 
@@ -369,7 +370,7 @@ recover_wanted (const struct array *a, uint64_t no, unsigned b)
 
   FOR_EACH_BIT (slot, wanted_slots (a, run))
     if (a->at[slot][0] || a->at[slot][1])
-      roles |= BIT (layout_role (&a->g, line_stripe (a, no), slot));
+      roles |= BIT (line_role (a, no, slot));
   return roles;
 }
 
@@ -382,7 +383,7 @@ recover_direct (const struct array *a, uint64_t no, unsigned b)
 
   FOR_EACH_BIT (slot, run->changed)
     if (run->source[slot].kind == REPLAY_DIRECT)
-      roles |= BIT (layout_role (&a->g, line_stripe (a, no), slot));
+      roles |= BIT (line_role (a, no, slot));
   return roles;
 }
 
@@ -398,7 +399,7 @@ recover_wrote_direct (struct array *a, uint64_t no, unsigned role, unsigned b,
 {
   struct replay_run *run = (struct replay_run *)
     replay_find (&a->recovery->replay, line_row (a, no) + b);
-  const unsigned slot = layout_slot (&a->g, line_stripe (a, no), role);
+  const unsigned slot = line_slot (a, no, role);
 
   run->source[slot].kind = REPLAY_DIRECT;
   run->source[slot].dev = a->at[slot][0]->dev;
@@ -421,7 +422,7 @@ recovery_source (const struct array *a, uint64_t no, unsigned role, unsigned b)
   if (!is_wanted (a->recovery) ||
       (run = replay_find (&a->recovery->replay, line_row (a, no) + b)) == NULL)
     return NULL;
-  src = &run->source[layout_slot (&a->g, line_stripe (a, no), role)];
+  src = &run->source[line_slot (a, no, role)];
   return src->kind == REPLAY_IN_PLACE ? NULL : src;
 }
 
@@ -502,7 +503,7 @@ recover_note_bad (struct array *a, uint64_t no, unsigned b, uint64_t roles)
 
     if (is_in_place (src))
       note_bad_in_place (a, line_row (a, no) + b,
-                         BIT (layout_slot (&a->g, line_stripe (a, no), role)));
+                         BIT (line_slot (a, no, role)));
     else
       for (unsigned i = 0; i < a->nr_seats; i++)
         if (rec->has_ring[i] && a->seat[i]->dev == src->dev)
@@ -534,7 +535,7 @@ recover_bad_row (struct array *a, uint64_t no, unsigned b, uint64_t roles)
     return false;
   FOR_EACH_BIT (role, roles)
     if (is_in_place (recover_source (a, no, role, b)))
-      in_place |= BIT (layout_slot (&a->g, line_stripe (a, no), role));
+      in_place |= BIT (line_slot (a, no, role));
   if (is_noted (rec, row, in_place))
     return false;
   note_bad_in_place (a, row, in_place);

@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include "array/engine/place.h"
 #include "array/replay/internal.h"
 #include "array/replay/table.h"
 
@@ -81,7 +82,7 @@ recover_said (const struct array *a, uint64_t no, unsigned b)
 
   for (unsigned slot = 0; run && slot < a->n; slot++)
     if (run->source[slot].kind != REPLAY_IN_PLACE)
-      roles |= BIT (layout_role (&a->g, line_stripe (a, no), slot));
+      roles |= BIT (line_role (a, no, slot));
   return roles;
 }
 
@@ -92,7 +93,7 @@ recover_seq (const struct array *a, uint64_t no, unsigned role, unsigned b,
   const uint64_t row = line_row (a, no) + b;
   const struct replay_run *run = replay_find (&a->recovery->replay, row);
   const struct replay_source *src =
-    &run->source[layout_slot (&a->g, line_stripe (a, no), role)];
+    &run->source[line_slot (a, no, role)];
 
   *zero = src->kind == REPLAY_ZERO;
   return src->seq;

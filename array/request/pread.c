@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "array/cache/cache.h"
+#include "array/engine/place.h"
 #include "array/request/internal.h"
 #include "array/seats/seat.h"
 #include "array/sums/sums.h"
@@ -41,8 +42,7 @@ compare (const struct request *r, const struct step *s, const uint8_t *buf,
          uint32_t off, uint32_t len)
 {
   const struct array *a = r->a;
-  const unsigned slot =
-    layout_slot (&a->start_g, line_stripe (a, s->no), s->role);
+  const unsigned slot = s->seat->slot;
   const uint64_t row = line_row (a, s->no) + s->cell_off / BLOCK_LEN +
     off / BLOCK_LEN;
   const uint32_t *sum = &r->sums[s->sum + off / BLOCK_LEN];

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "array/cache/cache.h"
+#include "array/engine/place.h"
 #include "array/health/fail.h"
 #include "array/health/lost.h"
 #include "array/ops/ops.h"
@@ -51,7 +52,7 @@ static void
 get_sums (const struct array *a, uint64_t no, unsigned role,
           struct line_sums *sums)
 {
-  const unsigned slot = layout_slot (&a->g, line_stripe (a, no), role);
+  const unsigned slot = line_slot (a, no, role);
   const struct seat *s = a->at[slot][0];
 
   /* A rebuild's target has not all of its entries yet, and in a region that is
@@ -90,7 +91,7 @@ take_sums (const struct array *a, struct request *r,
 static struct seat *
 readable_seat (const struct array *a, uint64_t no, unsigned role)
 {
-  const unsigned slot = layout_slot (&a->g, line_stripe (a, no), role);
+  const unsigned slot = line_slot (a, no, role);
   struct seat *s = a->at[slot][0];
 
   return s && s->state == SEAT_ACTIVE && !s->failing && !s->suspect &&
@@ -328,19 +329,13 @@ steps_put (struct array *a, struct step *step, unsigned nr)
 static bool
 needs_decoding (const struct array *a, const struct request *r, uint64_t no)
 {
-  const uint64_t stripe = line_stripe (a, no);
-  uint64_t noread, nowrite, first, last;
+  uint64_t noread, nowrite;
 
   if ((a->lost_slots == 0 && !a->any_slow) || a->nr_bands > 1)
     return false;
   line_masks (a, no, &noread, &nowrite);
   noread = (noread | slow_roles (a, no)) & LOW_BITS (a->g.k);
-  if (noread == 0)
-    return false;
-  first = MAX (r->off, stripe * a->g.k * a->g.chunk) / a->g.chunk % a->g.k;
-  last = MIN (r->off + r->len, (stripe + 1) * a->g.k * a->g.chunk) - 1;
-  last = last / a->g.chunk % a->g.k;
-  return (noread & LOW_BITS (last + 1) & ~LOW_BITS (first)) != 0;
+  return (noread & line_roles (a, no, r->off, r->len)) != 0;
 }
 
 void
@@ -353,16 +348,13 @@ read_start (struct array *a, struct request *r)
   r->nr_steps = r->nr_sums = 0;
   r->has_preads = r->has_ops = false;
   while (pos < r->len && r->nr_steps < limits.request_steps) {
-    struct read_from f;
-    struct piece p;
+    const struct line_piece p = line_piece (a, r->off + pos, r->len - pos);
+    struct read_from f = {
+      .no = p.no, .role = p.role, .cell_off = p.cell_off, .len = p.len,
+    };
     uint32_t done;
     unsigned nr;
 
-    layout_piece (&a->g, r->off + pos, r->len - pos, &p);
-    f.no = p.stripe * a->nr_bands + p.chunk_off / a->cell_len;
-    f.role = p.role;
-    f.cell_off = p.chunk_off % a->cell_len;
-    f.len = MIN (p.len, a->cell_len - f.cell_off);
     f.buf = r->buf + pos;
     f.all_ops = large || r->all_ops || needs_decoding (a, r, f.no);
     f.pinned = false;

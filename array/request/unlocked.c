@@ -14,6 +14,7 @@
  */
 
 #include "array/cache/cache.h"
+#include "array/engine/place.h"
 #include "array/health/lost.h"
 #include "array/request/internal.h"
 #include "array/seats/preads.h"

@@ -16,6 +16,7 @@
 
 #include "array/cache/cache.h"
 #include "array/cache/ticket.h"
+#include "array/engine/place.h"
 #include "array/engine/state.h"
 #include "array/ops/ops.h"
 #include "array/request/internal.h"
@@ -157,23 +158,18 @@ write_start (struct array *a, struct request *r, uint64_t limit)
   while (pos < limit && r->nr_steps < limits.request_steps &&
          r->nr_fills == 0) {
     struct step *s = &r->step[r->nr_steps];
-    struct piece p;
-    uint32_t len;
+    const struct line_piece p = line_piece (a, r->off + pos, limit - pos);
 
-    layout_piece (&a->g, r->off + pos, limit - pos, &p);
     *s = (struct step) {
-      .from = STEP_DONE,
-      .no = p.stripe * a->nr_bands + p.chunk_off / a->cell_len,
-      .role = p.role,
-      .cell_off = p.chunk_off % a->cell_len,
+      .from = STEP_DONE, .no = p.no, .role = p.role,
+      .cell_off = p.cell_off, .len = p.len,
       .buf = r->buf ? r->buf + pos : NULL,
     };
-    s->len = len = MIN (p.len, a->cell_len - s->cell_off);
     if (!reserve (a, r, s, &wait))
       break;
     r->nr_steps++;
     pos += s->len;
-    if (s->len < len)
+    if (s->len < p.len)
       break;
   }
   if (r->nr_steps == 0) {

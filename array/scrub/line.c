@@ -14,6 +14,7 @@
 
 #include "array/cache/cache.h"
 #include "array/engine/consistency.h"
+#include "array/engine/place.h"
 #include "array/engine/state.h"
 #include "array/health/lost.h"
 #include "array/scrub/internal.h"
@@ -38,7 +39,7 @@ static void
 count_block (struct array *a, const struct scrub_line *sl, unsigned role,
              unsigned b, bool corrupt)
 {
-  const unsigned slot = layout_slot (&a->g, line_stripe (a, sl->no), role);
+  const unsigned slot = line_slot (a, sl->no, role);
   struct seat *s = a->at[slot][0];
 
   a->scrub->found[slot]++;
@@ -97,7 +98,7 @@ count_repaired (struct array *a, struct scrub_line *sl, unsigned b,
   sl->repaired[b] |= roles;
   sc->count.repaired += nr_bits (roles);
   FOR_EACH_BIT (role, roles)
-    sc->repaired[layout_slot (&a->g, line_stripe (a, sl->no), role)]++;
+    sc->repaired[line_slot (a, sl->no, role)]++;
 }
 
 /* What was found, and is good now without a repair of ours: a client has

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/engine/place.h"
 #include "array/seats/seat.h"
 #include "array/seats/unlocked.h"
 #include "common/plant.h"
@@ -39,11 +40,11 @@ void
 line_masks (const struct array *a, uint64_t no,
             uint64_t *noread, uint64_t *nowrite)
 {
-  const uint64_t stripe = line_stripe (a, no), pos = line_pos (a, no);
+  const uint64_t pos = line_pos (a, no);
 
   *noread = *nowrite = 0;
   FOR_EACH_BIT (slot, a->irregular_slots) {
-    const unsigned role = layout_role (&a->g, stripe, slot);
+    const unsigned role = line_role (a, no, slot);
     const struct seat *s = a->at[slot][0], *t = a->at[slot][1];
 
     if (s && !s->failing)

@@ -8,6 +8,7 @@
 #ifndef GPURAID_SEATS_SEAT_H
 #define GPURAID_SEATS_SEAT_H
 
+#include "array/engine/place.h"
 #include "array/engine/room.h"
 #include "array/seats/preads.h"
 #include "common/bits.h"

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
+#include "array/engine/place.h"
 #include "array/replay/recovery.h"
 #include "array/seats/seat.h"
 #include "array/seats/slow.h"
@@ -38,7 +39,7 @@ slow_find_roles (const struct array *a, uint64_t no)
   uint64_t roles = 0;
 
   FOR_EACH_BIT (slot, slow_slots (a))
-    roles |= BIT (layout_role (&a->g, line_stripe (a, no), slot));
+    roles |= BIT (line_role (a, no, slot));
   return roles;
 }
 
@@ -244,7 +245,7 @@ void
 slow_avoided (struct array *a, uint64_t no, unsigned role, unsigned b0,
               unsigned nr)
 {
-  struct seat *s = a->at[layout_slot (&a->g, line_stripe (a, no), role)][0];
+  struct seat *s = a->at[line_slot (a, no, role)][0];
 
   a->counters.avoided_reads++;
   if (s == NULL)

@@ -1,0 +1,108 @@
+/* gpuraid: where a byte of the array lies on the members: lines, their rows,
+ * and the slots of their roles.
+ *
+ * All of array/ asks here.  For what another thread may ask without the array
+ * lock see array/request/unlocked.c.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+
+#ifndef GPURAID_PLACE_H
+#define GPURAID_PLACE_H
+
+#include "array/engine/shared.h"
+
+/* The place of a line on every member, in bytes from data_off. */
+static inline uint64_t
+line_pos (const struct array *a, uint64_t no)
+{
+  return (no / a->nr_bands) * a->g.chunk + (no % a->nr_bands) * a->cell_len;
+}
+
+/* Its first row: the number of a block on a member, from data_off. */
+static inline uint64_t
+line_row (const struct array *a, uint64_t no)
+{
+  return line_pos (a, no) / BLOCK_LEN;
+}
+
+static inline uint64_t
+line_stripe (const struct array *a, uint64_t no)
+{
+  return no / a->nr_bands;
+}
+
+/* The line of a row, which has the number of its blocks on a member, from
+ * data_off.
+ */
+static inline uint64_t
+line_of_row (const struct array *a, uint64_t row)
+{
+  const uint64_t pos = row * BLOCK_LEN;
+
+  return pos / a->g.chunk * a->nr_bands + pos % a->g.chunk / a->cell_len;
+}
+
+/* The slot of a role in a line, and back.  All of a line has one geometry. */
+static inline unsigned
+line_slot (const struct array *a, uint64_t no, unsigned role)
+{
+  return layout_slot (&a->g, line_stripe (a, no), role);
+}
+
+static inline unsigned
+line_role (const struct array *a, uint64_t no, unsigned slot)
+{
+  return layout_role (&a->g, line_stripe (a, no), slot);
+}
+
+/* A run of bytes of the array that lies in one cell. */
+struct line_piece {
+  uint64_t no;                  /* of the line */
+  unsigned role;
+  uint32_t cell_off, len;       /* bytes */
+};
+
+/* The first one of [off, off + len), len > 0. */
+static inline struct line_piece
+line_piece (const struct array *a, uint64_t off, uint64_t len)
+{
+  struct line_piece at;
+  struct piece p;
+
+  layout_piece (&a->g, off, len, &p);
+  at.no = p.stripe * a->nr_bands + p.chunk_off / a->cell_len;
+  at.role = p.role;
+  at.cell_off = p.chunk_off % a->cell_len;
+  at.len = MIN (p.len, a->cell_len - at.cell_off);
+  return at;
+}
+
+/* Where the cell of a data role begins in the array. */
+static inline uint64_t
+line_address (const struct array *a, uint64_t no, unsigned role)
+{
+  return layout_address (&a->g, line_stripe (a, no), role,
+                         no % a->nr_bands * a->cell_len);
+}
+
+/* The data roles of its stripe of which [off, off + len) has some bytes. */
+static inline uint64_t
+line_roles (const struct array *a, uint64_t no, uint64_t off, uint64_t len)
+{
+  const uint64_t stripe = line_stripe (a, no), chunk = a->g.chunk;
+  const uint64_t first = MAX (off, stripe * a->g.k * chunk);
+  const uint64_t last = MIN (off + len, (stripe + 1) * a->g.k * chunk) - 1;
+
+  return LOW_BITS (last / chunk % a->g.k + 1) &
+    ~LOW_BITS (first / chunk % a->g.k);
+}
+
+/* Blocks [b0, b0 + nr) of a cell as a mask. */
+static inline uint16_t
+block_mask (unsigned b0, unsigned nr)
+{
+  return (uint16_t) (LOW_BITS (nr) << b0);
+}
+
+#endif
