@@ -11,6 +11,7 @@
 #define GPURAID_PLACE_H
 
 #include "array/engine/shared.h"
+#include "raidmap/layout/reshape.h"
 
 /* The place of a line on every member, in bytes from data_off. */
 static inline uint64_t
@@ -47,13 +48,33 @@ line_of_row (const struct array *a, uint64_t row)
 static inline unsigned
 line_slot (const struct array *a, uint64_t no, unsigned role)
 {
+  if (a->g.widening)
+    return reshape_slot (&a->g, line_row (a, no), role);
   return layout_slot (&a->g, line_stripe (a, no), role);
 }
 
 static inline unsigned
 line_role (const struct array *a, uint64_t no, unsigned slot)
 {
+  if (a->g.widening)
+    return reshape_role (&a->g, line_row (a, no), slot);
   return layout_role (&a->g, line_stripe (a, no), slot);
+}
+
+/* The data role of an old line that counts as zeroes, a bit: it is neither read
+ * nor written, and what the tables have of it says nothing.
+ */
+static inline uint64_t
+line_zeroes (const struct array *a, uint64_t no)
+{
+  return a->g.widening ? reshape_zeroes (&a->g, line_row (a, no)) : 0;
+}
+
+/* An old line without data: nothing reads it. */
+static inline bool
+line_is_dead (const struct array *a, uint64_t no)
+{
+  return a->g.widening && reshape_is_dead (&a->g, line_row (a, no));
 }
 
 /* A run of bytes of the array that lies in one cell. */
@@ -70,7 +91,7 @@ line_piece (const struct array *a, uint64_t off, uint64_t len)
   struct line_piece at;
   struct piece p;
 
-  layout_piece (&a->g, off, len, &p);
+  reshape_piece (&a->g, off, len, &p);
   at.no = p.stripe * a->nr_bands + p.chunk_off / a->cell_len;
   at.role = p.role;
   at.cell_off = p.chunk_off % a->cell_len;
@@ -78,12 +99,19 @@ line_piece (const struct array *a, uint64_t off, uint64_t len)
   return at;
 }
 
+/* Data roles of a line that clients can have something in. */
+static inline unsigned
+line_nr_data (const struct array *a, uint64_t no)
+{
+  return a->g.k - (line_zeroes (a, no) != 0);
+}
+
 /* Where the cell of a data role begins in the array. */
 static inline uint64_t
 line_address (const struct array *a, uint64_t no, unsigned role)
 {
-  return layout_address (&a->g, line_stripe (a, no), role,
-                         no % a->nr_bands * a->cell_len);
+  return (line_stripe (a, no) * line_nr_data (a, no) + role) * a->g.chunk +
+    no % a->nr_bands * a->cell_len;
 }
 
 /* The data roles of its stripe of which [off, off + len) has some bytes. */
@@ -91,11 +119,11 @@ static inline uint64_t
 line_roles (const struct array *a, uint64_t no, uint64_t off, uint64_t len)
 {
   const uint64_t stripe = line_stripe (a, no), chunk = a->g.chunk;
-  const uint64_t first = MAX (off, stripe * a->g.k * chunk);
-  const uint64_t last = MIN (off + len, (stripe + 1) * a->g.k * chunk) - 1;
+  const unsigned k = line_nr_data (a, no);
+  const uint64_t first = MAX (off, stripe * k * chunk);
+  const uint64_t last = MIN (off + len, (stripe + 1) * k * chunk) - 1;
 
-  return LOW_BITS (last / chunk % a->g.k + 1) &
-    ~LOW_BITS (first / chunk % a->g.k);
+  return LOW_BITS (last / chunk % k + 1) & ~LOW_BITS (first / chunk % k);
 }
 
 /* Blocks [b0, b0 + nr) of a cell as a mask. */

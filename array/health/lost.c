@@ -222,10 +222,10 @@ say_lost (const struct array *a, uint64_t no, unsigned b)
   const uint64_t pos = line_pos (a, no) + b * BLOCK_LEN;
   char more[80] = "";
 
-  if (a->g.k > 1)
+  if (line_nr_data (a, no) > 1)
     snprintf (more, sizeof more, " and every %u bytes up to %" PRIu64,
               a->g.chunk,
-              line_address (a, no, a->g.k - 1) + b * BLOCK_LEN);
+              line_address (a, no, line_nr_data (a, no) - 1) + b * BLOCK_LEN);
   log_notice ("stripe %" PRIu64 ", block %" PRIu64 " of the members: too "
               "little of this row can be read; what needs it fails: of the "
               "array %u bytes at %" PRIu64 "%s",

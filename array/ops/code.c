@@ -225,7 +225,8 @@ op_code (struct array *a, struct op *op)
     rect->sol = NULL;
     if (rect->p.make == 0)
       continue;
-    rect->sol = solver_get (a->solver, rect->p.in, rect->given, rect->p.make);
+    rect->sol = solver_get (a->solver, rect->p.in, rect->given, rect->p.make,
+                            line_zeroes (a, op->line->no));
     if (rect->sol == NULL) {
       log_error ("no memory, or no matrix, for roles %#" PRIx64
                  " from %#" PRIx64, rect->p.make, rect->p.in | rect->given);

@@ -64,10 +64,13 @@ op_is_outdated (const struct array *a, const struct op *op)
 bool
 op_is_bulk (const struct op *op)
 {
+  uint64_t data;
+
   if (op->type->kind != OP_OUT)
     return false;
+  data = LOW_BITS (line_nr_data (op->a, op->line->no));
   for (unsigned i = 0; i < op->nr_rects; i++)
-    if (op->rect[i].given != LOW_BITS (op->a->g.k))
+    if (op->rect[i].given != data)
       return list_empty (&op->tickets);
   return true;
 }

@@ -171,6 +171,19 @@ wanted (const struct array *a, const struct op *op, const struct rect *rect)
   return op->type->kind == OP_READ ? op->want : 0;
 }
 
+/* What counts as zeroes is known without a cell. */
+static int
+plan_known (const struct plan_in *in, uint64_t zeroes, struct plan *p)
+{
+  struct plan_in known = *in;
+  int r;
+
+  known.have |= zeroes;
+  r = plan (&known, p);
+  p->in &= ~zeroes;
+  return r;
+}
+
 /* A reader that already has what it wants needs no plan for the rest.
  * Doubtful parity does not replace data that gave an error: it would turn a
  * block that was flushed long ago into garbage.
@@ -180,6 +193,7 @@ plan_rect (struct array *a, struct op *op, struct rect *rect)
 {
   const uint16_t blocks = block_mask (rect->b0, rect->nr);
   const uint64_t have = rect->have = find_old (a, op, rect);
+  const uint64_t zeroes = line_zeroes (a, op->line->no);
   const uint64_t noread = op->noread | op->avoid |
     (PLANTED ("doubtful-rewrites") && op_bad_roles (a, op, blocks) ? 0 :
      doubtful_parity (a, op, rect)) |
@@ -200,14 +214,14 @@ plan_rect (struct array *a, struct op *op, struct rect *rect)
   };
 
   in.nowrite = op->nowrite & ~in.rewrite;
-  if (plan (&in, &rect->p) == 0)
+  if (plan_known (&in, zeroes, &rect->p) == 0)
     return 0;
   if (op->slow == 0)
     return -1;
   /* Only the slow roles can help: wait for them. */
   op->slow = 0;
   in.noread = noread;
-  return plan (&in, &rect->p);
+  return plan_known (&in, zeroes, &rect->p);
 }
 
 /* Plan the part of a rect that can be served when the whole can't: for a

@@ -48,12 +48,13 @@ old_parity (const struct array *a, const struct op *op, unsigned b,
 static void
 look_at_row (struct array *a, struct op *op, unsigned b)
 {
-  uint64_t zero = 0, lost = 0, known = 0;
+  const uint64_t zeroes = line_zeroes (a, op->line->no);
+  uint64_t zero = zeroes, lost = 0, known = 0;
 
   for (unsigned role = 0; role < a->n; role++) {
     const unsigned slot = op_slot (a, op, role);
 
-    if ((op->looked & BIT (slot)) == 0)
+    if ((op->looked & BIT (slot)) == 0 || zeroes & BIT (role))
       continue;
     if (slot_is_active (a, slot))
       known |= BIT (role);
@@ -419,7 +420,8 @@ is_outdated (const struct array *a, const struct op *op, unsigned role,
 {
   const struct op_role *o = &op->role[role];
   const uint64_t data = LOW_BITS (a->g.k), others = LOW_BITS (a->n) &
-    ~BIT (role) & ~op->noread & ~op->lost_roles[b];
+    ~BIT (role) & ~op->noread & ~op->lost_roles[b] &
+    ~line_zeroes (a, op->line->no);
   const uint32_t own = op_entry (a, op, role, b).generation;
   uint32_t generation = 0;
 

@@ -266,8 +266,9 @@ op_resync (struct array *a, struct line *line,
 static uint64_t
 logged_with (const struct array *a, const struct line *line, uint64_t roles)
 {
-  const uint64_t data = LOW_BITS (a->g.k);
-  uint64_t noread, nowrite, more = LOW_BITS (a->n) & ~data, with;
+  const uint64_t parity = LOW_BITS (a->n) & ~LOW_BITS (a->g.k);
+  const uint64_t data = LOW_BITS (line_nr_data (a, line->no));
+  uint64_t noread, nowrite, more = parity, with;
 
   if (a->sums == NULL || a->mark_open)
     return 0;

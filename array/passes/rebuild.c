@@ -207,11 +207,13 @@ look (struct array *a, struct pass *p, uint64_t no, uint64_t *roles,
   const bool missed = dirty_is_missed (a, pos);
 
   *roles = 0;
+  if (line_is_dead (a, no))
+    return true;
   for (unsigned i = 0; i < a->nr_seats; i++) {
     const struct seat *s = a->seat[i];
 
     if (is_target (s) && s->cursor == p->start && (!s->by_bitmap || missed))
-      *roles |= BIT (line_role (a, no, s->slot));
+      *roles |= BIT (line_role (a, no, s->slot)) & ~line_zeroes (a, no);
   }
   /* Without a journal such rows must be zeroes in place. */
   if (*roles && p->hole.trimmed) {

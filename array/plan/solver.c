@@ -91,10 +91,12 @@ solver_free (struct solver *s)
 }
 
 /* The content of a role as a form of the 2k unknowns: the old content of
- * data; for parity, the content with the given data applied.
+ * data; for parity, the content with the given data applied.  What is known to
+ * be zeroes adds nothing.
  */
 static void
-form (const struct solver *s, unsigned role, uint64_t given, uint8_t *v)
+form (const struct solver *s, unsigned role, uint64_t given, uint64_t zeroes,
+      uint8_t *v)
 {
   const unsigned k = s->k;
 
@@ -104,7 +106,8 @@ form (const struct solver *s, unsigned role, uint64_t given, uint8_t *v)
     return;
   }
   for (unsigned i = 0; i < k; i++)
-    v[given & BIT (i) ? k + i : i] = s->parity[(role - k) * k + i];
+    if ((zeroes & BIT (i)) == 0)
+      v[given & BIT (i) ? k + i : i] = s->parity[(role - k) * k + i];
 }
 
 static struct matrix *
@@ -114,7 +117,7 @@ make_matrix (struct solver *s, const struct solution *sol)
   unsigned nr_src = 0, nr_tgt = 0;
 
   FOR_EACH_BIT (r, sol->in)
-    form (s, r, 0, &s->source[nr_src++ * nr_vars]);
+    form (s, r, 0, sol->zeroes, &s->source[nr_src++ * nr_vars]);
   FOR_EACH_BIT (r, sol->given) {
     uint8_t *v = &s->source[nr_src++ * nr_vars];
 
@@ -122,7 +125,7 @@ make_matrix (struct solver *s, const struct solution *sol)
     v[s->k + r] = 1;
   }
   FOR_EACH_BIT (r, sol->make)
-    form (s, r, sol->given, &s->target[nr_tgt++ * nr_vars]);
+    form (s, r, sol->given, sol->zeroes, &s->target[nr_tgt++ * nr_vars]);
 
   if (matrix_express (s->w, nr_vars, nr_src, s->source, nr_tgt, s->target,
                       s->coef) == -1)
@@ -131,18 +134,21 @@ make_matrix (struct solver *s, const struct solution *sol)
 }
 
 struct solution *
-solver_get (struct solver *s, uint64_t in, uint64_t given, uint64_t make)
+solver_get (struct solver *s, uint64_t in, uint64_t given, uint64_t make,
+            uint64_t zeroes)
 {
   const uint64_t h = (in * 0x9e3779b97f4a7c15) ^ (given * 0xc2b2ae3d27d4eb4f) ^
-    (make * 0x165667b19e3779f9);
+    (make * 0x165667b19e3779f9) ^ (zeroes * 0x27d4eb2f165667c5);
   struct solution **b, *sol;
 
   assert (((in | make) & ~LOW_BITS (s->k + s->m)) == 0 &&
-          (given & ~LOW_BITS (s->k)) == 0);
+          ((given | zeroes) & ~LOW_BITS (s->k)) == 0 &&
+          ((in | given | make) & zeroes) == 0);
   /* All bits of a product's factors affect its high bits. */
   b = &s->bucket[h >> 56];
   for (sol = *b; sol; sol = sol->next)
-    if (sol->in == in && sol->given == given && sol->make == make) {
+    if (sol->in == in && sol->given == given && sol->make == make &&
+        sol->zeroes == zeroes) {
       sol->users++;
       return sol;
     }
@@ -155,6 +161,7 @@ solver_get (struct solver *s, uint64_t in, uint64_t given, uint64_t make)
   sol->in = in;
   sol->given = given;
   sol->make = make;
+  sol->zeroes = zeroes;
   sol->users = 1;
   sol->matrix = make_matrix (s, sol);
   if (sol->matrix == NULL) {

@@ -18,7 +18,7 @@ struct solver;
 struct solution {
   struct matrix *matrix;        /* rows: make, ascending; columns: in,
                                  * ascending, then given, ascending */
-  uint64_t in, given, make;
+  uint64_t in, given, make, zeroes;
   unsigned users;               /* jobs in flight */
   struct solution *next;        /* used by the solver */
 };
@@ -31,11 +31,13 @@ extern void solver_free (struct solver *s);     /* no solution is in use */
 /* Get the matrix that makes the roles of make from the old content of the
  * roles in `in` and the new content of the data roles given.  It makes the
  * old content of data, and the content of parity after the write.  NULL if
- * there is no such matrix, or no memory.  Call solver_put when the job is
- * done; the solution is valid until then.
+ * there is no such matrix, or no memory.  zeroes: data roles whose content is
+ * zeroes, and is in no cell.  Call solver_put when the job is done; the
+ * solution is valid until then.
  */
 extern struct solution *solver_get (struct solver *s, uint64_t in,
-                                    uint64_t given, uint64_t make);
+                                    uint64_t given, uint64_t make,
+                                    uint64_t zeroes);
 extern void solver_put (struct solver *s, struct solution *sol);
 
 #endif

@@ -177,6 +177,11 @@ array_extents (struct array *a, uint32_t len, uint64_t off,
 {
   const uint64_t end = off + len, row = (uint64_t) a->g.k * a->g.chunk;
 
+  /* Where holes are changes meanwhile. */
+  if (a->g.widening) {
+    cb (opaque, off, len, false);
+    return 0;
+  }
   for (unsigned i = 0; off < end && i < MAX_LOOKS; i++) {
     uint64_t run = 0;
     bool hole = true;

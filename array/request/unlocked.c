@@ -32,7 +32,7 @@ unlocked_may_open (const struct array *a, unsigned slot)
     !s->failing && !s->suspect && s->m->local && !s->hedge.by_loop &&
     !a->any_slow && a->any_pread &&
     a->lost->nr_blocks == 0 && a->nr_unsynced == 0 && a->recovery == NULL &&
-    list_empty (&a->zeroing);
+    list_empty (&a->zeroing) && !a->g.widening;
 }
 
 /* All of it from one cell of one member?  Where the parts after the first are

@@ -24,7 +24,7 @@ stripe_len (const struct array *a)
 static bool
 is_fast (const struct array *a, const struct request *r)
 {
-  return r->len >= 3 * stripe_len (a);
+  return r->len >= 3 * stripe_len (a) && !a->g.widening;
 }
 
 /* One at a time in any range. */

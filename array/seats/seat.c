@@ -40,14 +40,14 @@ void
 line_masks (const struct array *a, uint64_t no,
             uint64_t *noread, uint64_t *nowrite)
 {
-  const uint64_t pos = line_pos (a, no);
+  const uint64_t pos = line_pos (a, no), zeroes = line_zeroes (a, no);
 
   *noread = *nowrite = 0;
   FOR_EACH_BIT (slot, a->irregular_slots) {
     const unsigned role = line_role (a, no, slot);
     const struct seat *s = a->at[slot][0], *t = a->at[slot][1];
 
-    if (s && !s->failing)
+    if ((s && !s->failing) || zeroes & BIT (role))
       continue;
     *noread |= BIT (role);
     if (t == NULL || !seat_writable_at (a, t, pos))

@@ -106,7 +106,7 @@ blocks_are_right (struct sim_array *sa, struct sim_disk *const *at,
     out[i++] = cell;
     cell += len;
   }
-  sol = solver_get (sa->check.solver, given, 0, make);
+  sol = solver_get (sa->check.solver, given, 0, make, 0);
   assert (sol != NULL);
   job.matrix = sol->matrix;
   coder_submit (sa->check.coder, &job);

@@ -84,23 +84,33 @@ fill (struct ref_random *rnd, uint8_t *cell, size_t len)
 /* A row before and after a write to some of its data. */
 struct rows {
   unsigned k, m;
-  uint64_t given;
+  uint64_t given, zeroes;
   row old, new;
 };
 
 static void
-rows_fill (struct rows *w, struct ref_random *rnd,
-           unsigned k, unsigned m, uint64_t given)
+rows_with_zeroes (struct rows *w, struct ref_random *rnd,
+                  unsigned k, unsigned m, uint64_t given, uint64_t zeroes)
 {
   w->k = k;
   w->m = m;
   w->given = given;
+  w->zeroes = zeroes;
   fill (rnd, (uint8_t *) w->old, k * LEN);
+  FOR_EACH_BIT (r, zeroes)
+    memset (w->old[r], 0, LEN);
   memcpy (w->new, w->old, k * LEN);
   FOR_EACH_BIT (r, given)
     fill (rnd, w->new[r], LEN);
   encode (k, m, w->old);
   encode (k, m, w->new);
+}
+
+static void
+rows_fill (struct rows *w, struct ref_random *rnd,
+           unsigned k, unsigned m, uint64_t given)
+{
+  rows_with_zeroes (w, rnd, k, m, given, 0);
 }
 
 /* Make the targets of the solution, only from its sources, and compare. */
@@ -128,7 +138,7 @@ check_solution (const struct rows *w, const struct solution *sol)
 static void
 solve (struct solver *s, const struct rows *w, uint64_t in, uint64_t make)
 {
-  struct solution *sol = solver_get (s, in, w->given, make);
+  struct solution *sol = solver_get (s, in, w->given, make, w->zeroes);
 
   assert_non_null (sol);
   assert_int_equal (sol->in, in);
@@ -162,18 +172,21 @@ up_to (struct ref_random *rnd, unsigned n, unsigned max)
   return mask;
 }
 
+/* What is zeroes counts as known, and is in no cell. */
 static void
-random_plan (struct ref_random *rnd, struct plan_in *in, struct plan *p)
+random_plan (struct ref_random *rnd, struct plan_in *in, struct plan *p,
+             uint64_t zeroes)
 {
-  const uint64_t all = LOW_BITS (in->k + in->m);
+  const uint64_t all = LOW_BITS (in->k + in->m) & ~zeroes;
 
-  in->noread = up_to (rnd, in->k + in->m, in->m);
+  in->noread = up_to (rnd, in->k + in->m, in->m) & ~zeroes;
   in->nowrite = some_of (rnd, in->noread);
-  in->have = ref_below (rnd, 2) ? some_of (rnd, all) : 0;
-  in->given = ref_below (rnd, 3) ? some_of (rnd, LOW_BITS (in->k)) : 0;
+  in->have = (ref_below (rnd, 2) ? some_of (rnd, all) : 0) | zeroes;
+  in->given = ref_below (rnd, 3) ? some_of (rnd, LOW_BITS (in->k) & all) : 0;
   in->want = in->given ? 0 : some_of (rnd, all);
   in->rewrite = in->given ? 0 : some_of (rnd, in->noread);
   assert_int_equal (plan (in, p), 0);
+  p->in &= ~zeroes;
 }
 
 static void
@@ -183,14 +196,16 @@ try_plans (struct ref_random *rnd, unsigned k, unsigned m, unsigned nr)
 
   assert_non_null (s);
   for (unsigned i = 0; i < nr; i++) {
+    const uint64_t zeroes =
+      ref_below (rnd, 2) ? some_of (rnd, LOW_BITS (k)) : 0;
     struct plan_in in = { .k = k, .m = m };
     struct rows w;
     struct plan p;
 
-    random_plan (rnd, &in, &p);
+    random_plan (rnd, &in, &p, zeroes);
     if (p.make == 0)
       continue;
-    rows_fill (&w, rnd, k, m, in.given);
+    rows_with_zeroes (&w, rnd, k, m, in.given, zeroes);
     solve (s, &w, p.in, p.make);
   }
   solver_free (s);
@@ -263,13 +278,13 @@ test_impossible (void **state)
   struct solver *s = solver_new (code, code_w, 4, 2);
 
   /* Three cells of four. */
-  assert_null (solver_get (s, 0x16, 0, 0x01));
-  assert_null (solver_get (s, 0x16, 0, 0x21));
+  assert_null (solver_get (s, 0x16, 0, 0x01, 0));
+  assert_null (solver_get (s, 0x16, 0, 0x21, 0));
   /* A delta without the old content, and without old parity. */
-  assert_null (solver_get (s, 0x30, 0x1, 0x30));
-  assert_null (solver_get (s, 0x11, 0x1, 0x30));
+  assert_null (solver_get (s, 0x30, 0x1, 0x30, 0));
+  assert_null (solver_get (s, 0x11, 0x1, 0x30, 0));
   /* One by one. */
-  solver_put (s, solver_get (s, 0x11, 0x1, 0x10));
+  solver_put (s, solver_get (s, 0x11, 0x1, 0x10, 0));
   solver_free (s);
 }
 
@@ -285,7 +300,7 @@ get_nth (struct solver *s, unsigned n, struct rows *w, struct ref_random *rnd)
 
   if (w)
     rows_fill (w, rnd, 60, 4, given);
-  return solver_get (s, given | parity, given, parity);
+  return solver_get (s, given | parity, given, parity, 0);
 }
 
 static void
