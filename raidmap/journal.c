@@ -23,7 +23,8 @@ enum {
   RING_COUNTER = 32,
   RING_PLACE = 40,
   RING_FLAGS = 44,
-  RING_END = 48,
+  RING_FRONTIER = 48,
+  RING_END = 56,
 
   REC_NR_HEADER = 12,
   REC_SESSION = 16,
@@ -35,7 +36,9 @@ enum {
   REC_PARTICIPANTS = 48,
   REC_PLACES = 64,
   REC_NR_CRCS = REC_PLACES + 4 * SB_MAX_DEVICES,
-  REC_END = REC_NR_CRCS + 4,
+  REC_MOVE_FIRST = REC_NR_CRCS + 4,
+  REC_MOVE_ROWS = REC_MOVE_FIRST + 8,
+  REC_END = REC_MOVE_ROWS + 4,
   REC_ENTRIES = 512,
 
   /* An entry, and after it the crcs of its blocks if it has any. */
@@ -81,6 +84,7 @@ ring_header_encode (const struct ring_header *h, const struct ring_id *id,
   put_le64 (buf + RING_COUNTER, h->counter);
   put_le32 (buf + RING_PLACE, h->place);
   put_le32 (buf + RING_FLAGS, h->behind ? RING_BEHIND : 0);
+  put_le64 (buf + RING_FRONTIER, h->frontier);
   seal (buf, BLOCK_LEN, AT_CRC, &id->array_uuid, id->slot);
 }
 
@@ -101,7 +105,9 @@ ring_header_decode (const uint8_t buf[BLOCK_LEN], const struct ring_id *id,
   h->seq = get_le64 (buf + RING_SEQ);
   h->counter = get_le64 (buf + RING_COUNTER);
   h->place = get_le32 (buf + RING_PLACE);
-  return seq_ok (h->seq) && place_ok (h->place, id);
+  h->frontier = get_le64 (buf + RING_FRONTIER);
+  return seq_ok (h->seq) && place_ok (h->place, id) &&
+    h->frontier <= JOURNAL_MAX_ROWS;
 }
 
 uint32_t
@@ -161,6 +167,20 @@ participants_ok (const struct journal_record *r, const struct ring_id *id)
 }
 
 static bool
+moves_ok (const struct journal_record *r)
+{
+  return r->move_rows == 0 ? r->move_first == 0 :
+    r->move_first <= JOURNAL_MAX_ROWS - r->move_rows;
+}
+
+static bool
+is_moved (const struct journal_record *r, const struct journal_entry *e)
+{
+  return e->first_block >= r->move_first &&
+    e->first_block + e->nr_blocks <= r->move_first + r->move_rows;
+}
+
+static bool
 entry_ok (const struct journal_entry *e)
 {
   uint32_t max = e->flags == JOURNAL_ENTRY_ZERO ? JOURNAL_ZERO_MAX_BLOCKS :
@@ -169,7 +189,7 @@ entry_ok (const struct journal_entry *e)
   return (e->flags == 0 || e->flags == JOURNAL_ENTRY_ZERO ||
           e->flags == JOURNAL_ENTRY_DIRECT) &&
     e->nr_blocks >= 1 && e->nr_blocks <= max &&
-    e->first_block <= LAYOUT_MAX_SIZE / BLOCK_LEN - e->nr_blocks &&
+    e->first_block <= JOURNAL_MAX_ROWS - e->nr_blocks &&
     e->roles != 0;
 }
 
@@ -180,10 +200,11 @@ journal_record_check (const struct journal_record *r, const struct ring_id *id)
 
   if (!seq_ok (r->seq) ||
       !fits (r->place, r->nr_entries, r->nr_crcs, r->nr_blocks, id) ||
-      !participants_ok (r, id))
+      !participants_ok (r, id) || !moves_ok (r))
     return false;
   for (uint32_t i = 0; i < r->nr_entries; ++i) {
-    if (!entry_ok (&r->entry[i]))
+    if (!entry_ok (&r->entry[i]) ||
+        (r->move_rows > 0 && !is_moved (r, &r->entry[i])))
       return false;
     nr_crcs += entry_crcs (&r->entry[i]);
     nr_blocks += entry_blocks (&r->entry[i]);
@@ -214,6 +235,8 @@ journal_record_encode (const struct journal_record *r,
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
     put_le32 (buf + REC_PLACES + 4 * i, r->place_of[i]);
   put_le32 (buf + REC_NR_CRCS, r->nr_crcs);
+  put_le64 (buf + REC_MOVE_FIRST, r->move_first);
+  put_le32 (buf + REC_MOVE_ROWS, r->move_rows);
 
   for (uint32_t i = 0; i < r->nr_entries; ++i) {
     const struct journal_entry *e = &r->entry[i];
@@ -303,5 +326,7 @@ journal_record_decode (const uint8_t *buf, size_t len,
   r->participants.w[1] = get_le64 (buf + REC_PARTICIPANTS + 8);
   for (unsigned i = 0; i < SB_MAX_DEVICES; ++i)
     r->place_of[i] = get_le32 (buf + REC_PLACES + 4 * i);
+  r->move_first = get_le64 (buf + REC_MOVE_FIRST);
+  r->move_rows = get_le32 (buf + REC_MOVE_ROWS);
   return get_entries (buf, nr_bytes, r) && journal_record_check (r, id);
 }

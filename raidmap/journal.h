@@ -26,6 +26,7 @@
 #define JOURNAL_NR_HEADERS 2u   /* and so the first place of a record */
 #define JOURNAL_ENTRY_MAX_BLOCKS (CHUNK_MAX_LEN / BLOCK_LEN)
 #define JOURNAL_ZERO_MAX_BLOCKS (1u << 24)      /* with JOURNAL_ENTRY_ZERO */
+#define JOURNAL_MAX_ROWS (LAYOUT_MAX_SIZE / BLOCK_LEN)  /* of any member */
 
 /* Where a member has as many bytes of data, overwrites in large writes wait for
  * shorter rings: docs/benchmarks.md.
@@ -74,6 +75,11 @@ struct ring_header {
   bool behind;                  /* its member was behind when force opened the
                                  * array: in missed regions its records do not
                                  * count (M8) */
+  uint64_t frontier;            /* a row, at most JOURNAL_MAX_ROWS: see
+                                 * raidmap/layout/reshape.h.  It counts only
+                                 * where the record of membership is
+                                 * `widening': headers of later may still have
+                                 * that of before */
 };
 
 extern void ring_header_encode (const struct ring_header *h,
@@ -127,6 +133,9 @@ struct journal_record {
                                  * without JOURNAL_ENTRY_ZERO */
   uint32_t nr_blocks;           /* that of the entries without a flag: the
                                  * blocks after the header */
+  uint64_t move_first;          /* the rows that the transaction moves, while */
+  uint32_t move_rows;           /* the array is widened; all entries are of
+                                 * them.  Else both are 0 */
 
   /* Arrays of the caller. */
   struct journal_entry *entry;  /* nr_entries */

@@ -325,6 +325,8 @@ random_ring_header (struct rng *r, const struct ring_id *id,
     rng_below (r, id->nr_blocks - JOURNAL_NR_HEADERS);
   h->counter = rng_bits (r, 64);
   h->behind = rng_below (r, 2);
+  if (rng_below (r, 2))
+    h->frontier = rng_below (r, JOURNAL_MAX_ROWS + 1);
 }
 
 static inline void
@@ -342,6 +344,26 @@ random_journal_entry (struct rng *r, uint32_t nr_blocks,
                       rng_below (r, nr_blocks));
   e->generation = rng_next (r);
   e->roles = rng_next (r) | 1;
+}
+
+/* Rows that have all entries among them, or none. */
+static inline void
+random_moves (struct rng *r, struct journal_record *rec)
+{
+  uint64_t first = JOURNAL_MAX_ROWS, end = 0;
+
+  for (uint32_t i = 0; i < rec->nr_entries; ++i) {
+    first = MIN (first, rec->entry[i].first_block);
+    end = MAX (end, rec->entry[i].first_block + rec->entry[i].nr_blocks);
+  }
+  if (first > 0)
+    first -= rng_below (r, 2);
+  if (end < JOURNAL_MAX_ROWS)
+    end += rng_below (r, 2);
+  if (end - first > UINT32_MAX || rng_below (r, 2))
+    return;
+  rec->move_first = first;
+  rec->move_rows = end - first;
 }
 
 /* At most nr_entries with at most nr_blocks crcs each, for which the
@@ -369,6 +391,7 @@ random_journal_record (struct rng *r, const struct ring_id *id,
       rec->nr_blocks += entry[i].nr_blocks;
   }
   rng_fill (r, crc, rec->nr_crcs * sizeof *crc);
+  random_moves (r, rec);
 
   places = id->nr_blocks - JOURNAL_NR_HEADERS - rec->nr_blocks -
     journal_header_blocks (rec->nr_entries, rec->nr_crcs) + 1;

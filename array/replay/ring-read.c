@@ -67,7 +67,8 @@ take_header (struct scan *s, const uint8_t *p, unsigned which)
   struct ring_contents *c = s->c;
   struct ring_header h;
 
-  if (!ring_header_decode (p, &s->id, which, &h))
+  if (!ring_header_decode (p, &s->id, which, &h) ||
+      (s->sb->g.widening && h.frontier > s->sb->l.data_len / BLOCK_LEN))
     return;
   /* Of no transaction seen, but all before it have been. */
   c->max_seq = MAX (c->max_seq, h.seq - 1);
@@ -148,13 +149,17 @@ record_free (struct ring_record *rec)
 }
 
 /* Are its rows and roles those of the array?  The crc does not promise that,
- * and what is decided about a row is carried out there.
+ * and what is decided about a row is carried out there.  Rows only move while
+ * it is widened, and transactions that move some are freed before that ends.
  */
 static bool
 is_in_array (const struct journal_record *r, const struct superblock *sb)
 {
   const uint64_t nr_rows = sb->l.data_len / BLOCK_LEN;
 
+  if (r->move_rows > 0 &&
+      (!sb->g.widening || r->move_first + r->move_rows > nr_rows))
+    return false;
   for (uint32_t i = 0; i < r->nr_entries; i++) {
     const struct journal_entry *e = &r->entry[i];
 

@@ -1,4 +1,4 @@
-/* gpuraid test: the headers in a journal ring.
+/* gpuraid test: the records in a journal ring.
  *
  * run-tests: no-thread
  *
@@ -165,6 +165,7 @@ static void
 test_values (void **state)
 {
   make_plain_record (3, 5);
+  rec.move_first = rec.move_rows = 0;
   rec.dev = 3;
   device_set_add (&rec.participants, 3);
   rec.place_of[3] = rec.place;
@@ -206,6 +207,38 @@ test_values (void **state)
   assert_false (journal_record_check (&rec, &id));
 }
 
+/* Rows that move: all entries are of them. */
+static void
+test_moves (void **state)
+{
+  do
+    make_plain_record (1, 5);
+  while (entry[0].first_block == 0);
+  rec.move_first = entry[0].first_block;
+  rec.move_rows = entry[0].nr_blocks;
+  journal_record_encode (&rec, &id, buf);
+  assert_true (decode (len, &id, rec.place));
+  assert_int_equal (back.move_first, rec.move_first);
+  assert_int_equal (back.move_rows, rec.move_rows);
+  REFUSED (rec.move_rows = 0);
+  REFUSED (rec.move_rows--);
+  REFUSED (rec.move_first++);
+  REFUSED (rec.move_first--);
+  REFUSED (rec.move_first++; rec.move_rows++);
+  REFUSED (rec.move_first = UINT64_MAX - 1);
+  REFUSED (rec.move_rows = 0; rec.move_first = UINT64_MAX);
+
+  entry[0].first_block = JOURNAL_MAX_ROWS - 5;
+  entry[0].nr_blocks = 5;
+  rec.move_first = entry[0].first_block;
+  rec.nr_blocks = rec.nr_crcs = rec.move_rows = 5;
+  rec.place = rec.place_of[rec.dev] = JOURNAL_NR_HEADERS;
+  journal_record_encode (&rec, &id, buf);
+  assert_true (decode (sizeof buf, &id, rec.place));
+  REFUSED (rec.move_rows++);
+  REFUSED (rec.move_rows = UINT32_MAX);
+}
+
 /* A record of one entry, alone, at the start of the ring. */
 static bool
 one_entry_ok (uint32_t flags, uint32_t nr_blocks, uint32_t nr_crcs,
@@ -216,6 +249,7 @@ one_entry_ok (uint32_t flags, uint32_t nr_blocks, uint32_t nr_crcs,
   entry[0].flags = flags;
   entry[0].nr_blocks = nr_blocks;
   rec.nr_entries = 1;
+  rec.move_first = rec.move_rows = 0;
   rec.nr_crcs = nr_crcs;
   rec.nr_blocks = nr_in_record;
   memset (&rec.participants, 0, sizeof rec.participants);
@@ -342,7 +376,7 @@ test_reserved (void **state)
   uint32_t at;
 
   make_record (3, 5);
-  for (at = 452; at < len; ++at) {
+  for (at = 464; at < len; ++at) {
     bool in_entry = false;
     bool tail = at >= 512 + 32 * rec.nr_entries + 4 * rec.nr_crcs;
 
@@ -397,6 +431,7 @@ test_golden (void **state)
     { 36, 4, 3 }, { 40, 4, 1 }, { 44, 4, 65 },
     { 48, 8, 4 }, { 56, 8, 2 },
     { 64 + 4 * 2, 4, 0x22 }, { 64 + 4 * 65, 4, 0x21 }, { 448, 4, 3 },
+    { 452, 8, 0 }, { 460, 4, 0 },
     { 512, 8, UINT64_C (0x0003132333435363) }, { 520, 8, 5 },
     { 528, 4, 0x41424344 }, { 532, 4, 1 }, { 536, 4, 0 },
     { 544, 4, 0xc0c1c2c3 },
@@ -451,6 +486,20 @@ test_golden (void **state)
   assert_memory_equal (buf, zero, BLOCK_LEN);
 }
 
+/* Of a transaction that moves rows. */
+static void
+test_golden_moves (void **state)
+{
+  make_record (1, 1);
+  entry[0].first_block = 0x0102030405;
+  rec.move_first = 0x0102030400;
+  rec.move_rows = 0x2122;
+  assert_true (journal_record_check (&rec, &id));
+  journal_record_encode (&rec, &id, buf);
+  assert_memory_equal (buf + 448 + 4, "\x00\x04\x03\x02\x01\0\0\0"
+                       "\x22\x21\0\0", 12);
+}
+
 static void
 test_header_blocks (void **state)
 {
@@ -465,95 +514,6 @@ test_header_blocks (void **state)
   assert_int_equal (journal_header_blocks (113, 0), 2);
 }
 
-static void
-test_ring_header (void **state)
-{
-  struct ring_header h, h_back;
-  struct ring_id other;
-
-  for (unsigned i = 0; i < 2000; ++i) {
-    uint8_t again[BLOCK_LEN];
-
-    random_ring_id (&rng, &id);
-    random_ring_header (&rng, &id, &h);
-    ring_header_encode (&h, &id, i % 2, buf);
-    assert_true (ring_header_decode (buf, &id, i % 2, &h_back));
-    assert_memory_equal (&h, &h_back, sizeof h);
-    ring_header_encode (&h_back, &id, i % 2, again);
-    assert_memory_equal (buf, again, BLOCK_LEN);
-    assert_false (ring_header_decode (buf, &id, !(i % 2), &h_back));
-    other = id;
-    other.slot ^= 1;
-    assert_false (ring_header_decode (buf, &other, i % 2, &h_back));
-    other = id;
-    other.array_uuid.b[rng_below (&rng, 16)] ^= 1;
-    assert_false (ring_header_decode (buf, &other, i % 2, &h_back));
-  }
-
-  h.behind = false;
-  ring_header_encode (&h, &id, 0, buf);
-  for (unsigned bit = 0; bit < BLOCK_LEN * 8; ++bit) {
-    buf[bit / 8] ^= 1 << bit % 8;
-    assert_false (ring_header_decode (buf, &id, 0, &h_back));
-    buf[bit / 8] ^= 1 << bit % 8;
-  }
-  for (unsigned at = 44; at < BLOCK_LEN; ++at) {
-    buf[at] = 2;
-    fix_crc (buf, BLOCK_LEN);
-    assert_false (ring_header_decode (buf, &id, 0, &h_back));
-    buf[at] = 0;
-  }
-  fix_crc (buf, BLOCK_LEN);
-  assert_true (ring_header_decode (buf, &id, 0, &h_back));
-  for (unsigned n = 44; n-- > 0; ) {
-    bool change = buf[n] != 0;
-
-    buf[n] = 0;
-    if (change)
-      assert_false (ring_header_decode (buf, &id, 0, &h_back));
-  }
-}
-
-static void
-test_ring_header_values (void **state)
-{
-  struct ring_header h, h_back;
-  uint8_t want[BLOCK_LEN] = { 0 };
-  uint32_t bad_place[3] = { 0, 1, 0 };
-
-  random_ring_id (&rng, &id);
-  bad_place[2] = id.nr_blocks;
-  random_ring_header (&rng, &id, &h);
-  for (unsigned i = 0; i < 3; ++i) {
-    h.place = bad_place[i];
-    ring_header_encode (&h, &id, 1, buf);
-    assert_false (ring_header_decode (buf, &id, 1, &h_back));
-  }
-  h.place = 2;
-  h.seq = 0;
-  ring_header_encode (&h, &id, 1, buf);
-  assert_false (ring_header_decode (buf, &id, 1, &h_back));
-
-  /* The bytes that docs/on-disk-format.md promises. */
-  h = (struct ring_header) { .session = 0x0102, .seq = 0x1112,
-                             .counter = 0x2122, .place = 0x313,
-                             .behind = true };
-  ring_header_encode (&h, &id, 1, buf);
-  memcpy (want, "GPURAIDH", 8);
-  want[12] = 1;
-  want[16] = 0x02;
-  want[17] = 0x01;
-  want[24] = 0x12;
-  want[25] = 0x11;
-  want[32] = 0x22;
-  want[33] = 0x21;
-  want[40] = 0x13;
-  want[41] = 0x03;
-  want[44] = 1;
-  fix_crc (want, BLOCK_LEN);
-  assert_memory_equal (buf, want, BLOCK_LEN);
-}
-
 int
 main (void)
 {
@@ -563,6 +523,7 @@ main (void)
     cmocka_unit_test (test_truncation),
     cmocka_unit_test (test_wrong_place),
     cmocka_unit_test (test_values),
+    cmocka_unit_test (test_moves),
     cmocka_unit_test (test_flags),
     cmocka_unit_test (test_entry_length),
     cmocka_unit_test (test_peek),
@@ -570,9 +531,8 @@ main (void)
     cmocka_unit_test (test_reserved),
     cmocka_unit_test (test_contradictions),
     cmocka_unit_test (test_golden),
+    cmocka_unit_test (test_golden_moves),
     cmocka_unit_test (test_header_blocks),
-    cmocka_unit_test (test_ring_header),
-    cmocka_unit_test (test_ring_header_values),
   };
 
   rng = rng_start ();

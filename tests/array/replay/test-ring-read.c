@@ -126,8 +126,8 @@ test_errors (void **state)
 
 /* Of one entry, at this place of the first ring. */
 static void
-put_record (uint32_t place, uint64_t seq, uint64_t first_block,
-            uint32_t nr_blocks, uint64_t roles)
+put_moved (uint32_t place, uint64_t seq, uint64_t first_block,
+           uint32_t nr_blocks, uint64_t roles, uint32_t move_rows)
 {
   const struct ring_id id = ring_id_of (&sb, 0);
   struct journal_entry e = {
@@ -137,10 +137,18 @@ put_record (uint32_t place, uint64_t seq, uint64_t first_block,
   struct journal_record r = {
     .session = 5, .seq = seq, .place = place, .participants = {{ 1, 0 }},
     .place_of = { place }, .nr_entries = 1, .entry = &e,
+    .move_first = move_rows ? first_block : 0, .move_rows = move_rows,
   };
 
   assert_true (journal_record_check (&r, &id));
   journal_record_encode (&r, &id, image[0] + place * BLOCK_LEN);
+}
+
+static void
+put_record (uint32_t place, uint64_t seq, uint64_t first_block,
+            uint32_t nr_blocks, uint64_t roles)
+{
+  put_moved (place, seq, first_block, nr_blocks, roles, 0);
 }
 
 /* Blocks behind the end of the data, or roles that the array does not have,
@@ -171,6 +179,42 @@ test_out_of_range (void **state)
     memset (image[0] + place * BLOCK_LEN, 0, BLOCK_LEN);
 }
 
+/* Rows that move, and the frontier, are those of an array that is widened. */
+static void
+test_moves (void **state)
+{
+  struct ring_header h = { .session = 5, .seq = 7, .place = 2, .counter = 2,
+                           .frontier = 101 };
+  struct ring_contents c;
+
+  for (unsigned widening = 0; widening < 2; widening++) {
+    struct ring_id id;
+
+    begin ();
+    sb.g = (struct geometry) {
+      .k = 2, .m = 1, .chunk = BLOCK_LEN, .widening = widening,
+    };
+    sb.l.data_len = 100 * BLOCK_LEN;
+    id = ring_id_of (&sb, 0);
+    put_moved (2, 7, 90, 1, 7, 10);
+    put_moved (3, 8, 90, 1, 7, 11);
+    put_record (4, 9, 90, 1, 7);
+    for (h.frontier = 100; h.frontier <= 101; h.frontier++) {
+      const bool taken = !widening || h.frontier == 100;
+
+      ring_header_encode (&h, &id, 1, image[0] + BLOCK_LEN);
+      assert_int_equal (ring_read (&member[0], &sb, 0, &c), 0);
+      assert_int_equal (c.header.frontier, taken ? h.frontier : 0);
+      assert_int_equal (c.which, taken);
+      assert_int_equal (c.nr_records, 1 + widening);
+      assert_int_equal (c.record[0].r.seq, widening ? 7 : 9);
+      ring_contents_free (&c);
+    }
+  }
+  for (uint32_t place = 1; place <= 4; place++)
+    memset (image[0] + place * BLOCK_LEN, 0, BLOCK_LEN);
+}
+
 int
 main (void)
 {
@@ -178,6 +222,7 @@ main (void)
     cmocka_unit_test (test_at_once),
     cmocka_unit_test (test_errors),
     cmocka_unit_test (test_out_of_range),
+    cmocka_unit_test (test_moves),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);
