@@ -278,6 +278,7 @@ static void
 forget (struct assembly *a, unsigned i)
 {
   member_close (a->member[i].member);
+  free (a->member[i].page_place);
   a->nr_members--;
   memmove (&a->member[i], &a->member[i + 1],
            (a->nr_members - i) * sizeof *a->member);
