@@ -11,6 +11,7 @@
 #include "common/bits.h"
 #include "common/log.h"
 #include "common/plant.h"
+#include "raidmap/layout/reshape.h"
 
 /* The mentions of one transaction in the run: live[from] to live[to - 1]. */
 struct group {
@@ -31,15 +32,34 @@ next_group (const struct replay_work *w, struct group *gr)
 
 /* The slots that it changes, by any record of it. */
 static uint64_t
-slots_of (const struct replay_work *w, uint64_t stripe, const struct group *gr)
+slots_of (const struct replay_work *w, uint64_t row, const struct group *gr)
 {
   uint64_t roles = 0, slots = 0;
 
   for (size_t i = gr->from; i < gr->to; i++)
     roles |= w->live[i]->roles;
   FOR_EACH_BIT (role, roles & LOW_BITS (w->g->k + w->g->m))
-    slots |= BIT (layout_slot (w->g, stripe, role));
+    slots |= BIT (reshape_slot (w->g, row, role));
   return slots;
+}
+
+/* The slot that counts as zeroes, present or lost, whatever it has: no record
+ * says that it changes.
+ */
+static uint64_t
+zero_slots (const struct replay_work *w, uint64_t row)
+{
+  return reshape_is_old (w->g, row) ? BIT (w->g->k + w->g->m - 1) : 0;
+}
+
+/* Is enough of a run's rows known? */
+static bool
+is_enough (const struct replay_work *w, const struct replay_run *run)
+{
+  const uint64_t known =
+    (w->slots & ~run->erased) | zero_slots (w, run->first);
+
+  return nr_bits (known) >= w->g->k;
 }
 
 /* In place. */
@@ -103,7 +123,7 @@ static void
 decide_without (struct replay_work *w, struct replay_run *run, uint64_t before)
 {
   const unsigned n = w->g->k + w->g->m;
-  const uint64_t stripe = run->first / (w->g->chunk / BLOCK_LEN);
+  const uint64_t there = w->slots & ~zero_slots (w, run->first);
   struct group gr = { 0, 0 };
 
   run->changed = run->erased = 0;
@@ -116,13 +136,13 @@ decide_without (struct replay_work *w, struct replay_run *run, uint64_t before)
     if (seq >= before)
       continue;
     run->newest |= seq == w->r->newest;
-    slots = slots_of (w, stripe, &gr);
+    slots = slots_of (w, run->first, &gr);
     if (!PLANTED ("replay-oldest-wins"))
       slots &= ~run->changed;
     run->changed |= slots;
     FOR_EACH_BIT (slot, slots)
       run->source[slot].seq = seq;
-    FOR_EACH_BIT (slot, slots & w->slots) {
+    FOR_EACH_BIT (slot, slots & there) {
       run->source[slot] = zeroes_row (w, &gr) ?
         (struct replay_source) { .kind = REPLAY_ZERO } :
         source_of (w, slot, &gr);
@@ -131,7 +151,7 @@ decide_without (struct replay_work *w, struct replay_run *run, uint64_t before)
         run->erased |= BIT (slot);
     }
   }
-  FOR_EACH_BIT (slot, bad_slots (w, run->first) & w->slots) {
+  FOR_EACH_BIT (slot, bad_slots (w, run->first) & there) {
     if (run->source[slot].kind != REPLAY_IN_PLACE &&
         run->source[slot].kind != REPLAY_DIRECT)
       continue;
@@ -163,15 +183,15 @@ decide_run (struct replay_work *w, uint64_t first, uint64_t end)
     .source = w->r->sources + (size_t) w->r->nr_runs * n,
   };
   decide_without (w, run, UINT64_MAX);
-  if (nr_bits (w->slots & ~run->erased) < w->g->k && run->newest &&
+  if (!is_enough (w, run) && run->newest &&
       !is_proven (w) && !PLANTED ("replay-not-dropped")) {
     decide_without (w, run, w->r->newest);
-    if (nr_bits (w->slots & ~run->erased) >= w->g->k)
+    if (is_enough (w, run))
       w->r->nr_dropped += run->nr;
     else
       decide_without (w, run, UINT64_MAX);
   }
-  run->lost = nr_bits (w->slots & ~run->erased) < w->g->k;
+  run->lost = !is_enough (w, run);
   if (run->changed)
     w->r->nr_runs++;
 }

@@ -198,7 +198,7 @@ add_stripes (struct replay_work *w, const struct mention *mt)
 static int
 find_bounds (struct replay_work *w)
 {
-  size_t nr = 2 * (w->nr_mentions + w->in->nr_bad), unique = 0;
+  size_t nr = 2 * (w->nr_mentions + w->in->nr_bad) + 1, unique = 0;
 
   for (size_t i = 0; i < w->nr_mentions; i++)
     nr += add_stripes (w, &w->mention[i]);
@@ -214,6 +214,8 @@ find_bounds (struct replay_work *w)
     add_bound (w, w->in->bad[i].row);
     add_bound (w, w->in->bad[i].row + 1);
   }
+  if (w->g->widening)
+    add_bound (w, w->g->frontier);
   qsort (w->bound, w->nr_bounds, sizeof *w->bound, compare_u64);
   for (size_t i = 0; i < w->nr_bounds; i++)
     if (unique == 0 || w->bound[unique - 1] != w->bound[i])

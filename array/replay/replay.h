@@ -63,7 +63,8 @@ struct replay_run {
                                  * transaction changes them */
   uint64_t erased;              /* slots */
   bool newest;                  /* the newest transaction is kept in it */
-  bool lost;                    /* fewer than k slots are known */
+  bool lost;                    /* fewer than k slots are known; one may count
+                                 * as zeroes: raidmap/layout/reshape.h */
   struct replay_source *source; /* k + m, by slot */
 };
 

@@ -238,18 +238,46 @@ covers (const struct journal_entry *e, uint64_t row)
   return row >= e->first_block && row - e->first_block < e->nr_blocks;
 }
 
+/* While the array is widened, from the frontier on: the last slot counts as
+ * zeroes, and the others are where they were with one data role less.
+ */
+static bool
+is_old (const struct crash *c, uint64_t row)
+{
+  return c->g.widening && row >= c->g.frontier;
+}
+
+static bool
+counts_as_zeroes (const struct crash *c, uint64_t row, unsigned slot)
+{
+  return is_old (c, row) && slot == c->g.k + c->g.m - 1;
+}
+
+static unsigned
+slot_of (const struct crash *c, uint64_t row, unsigned role)
+{
+  const uint64_t stripe = row * BLOCK_LEN / c->g.chunk;
+  struct geometry old = { .k = c->g.k - 1, .m = c->g.m, .chunk = c->g.chunk };
+
+  if (!is_old (c, row))
+    return layout_slot (&c->g, stripe, role);
+  if (role == c->g.k - 1)
+    return c->g.k + c->g.m - 1;
+  return layout_slot (&old, stripe, role < c->g.k ? role : role - 1);
+}
+
 /* Does the record say that the slot changes in this row? */
 static bool
 names_slot (const struct crash *c, const struct ring_record *rec,
             uint64_t row, unsigned slot)
 {
-  const uint64_t stripe = row * BLOCK_LEN / c->g.chunk;
-
+  if (counts_as_zeroes (c, row, slot))
+    return false;
   for (uint32_t i = 0; i < rec->r.nr_entries; i++)
     for (unsigned role = 0; role < c->g.k + c->g.m; role++)
       if (covers (&rec->r.entry[i], row) &&
           (rec->r.entry[i].roles & BIT (role)) &&
-          layout_slot (&c->g, stripe, role) == slot)
+          slot_of (c, row, role) == slot)
         return true;
   return false;
 }
@@ -388,7 +416,9 @@ take_row (const struct crash *c, uint64_t row, uint64_t tail, uint64_t limit,
 
     if (seq)
       ref->changed |= BIT (slot);
-    if (!is_present (c, slot))
+    if (counts_as_zeroes (c, row, slot))
+      nr_known++;
+    if (!is_present (c, slot) || counts_as_zeroes (c, row, slot))
       continue;
     ref->seq[slot] = seq;
     ref->kind[slot] = seq ? content_of (c, slot, seq, row) :

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "raidmap/layout/reshape.h"
 #include "tests/array/replay/replay-reference.h"
 #include "tests/format-random.h"
 
@@ -35,6 +36,7 @@ struct plan_of_txn {
 struct shape {
   bool any;                     /* all that the format allows; else as
                                  * array/journal/txn.c writes */
+  bool widening;                /* some rows are old */
   unsigned nr_txns, nr_rows;
   struct plan_of_txn txn[MAX_TXNS];
   unsigned damage;              /* 0: none .. 3: much */
@@ -51,16 +53,19 @@ random_txn (struct rng *rng, const struct shape *s, struct plan_of_txn *t)
   const uint64_t data = LOW_BITS (c.g.k), all = LOW_BITS (c.g.k + c.g.m);
 
   for (unsigned row = 0; row < s->nr_rows; row++) {
+    const uint64_t zeroes = reshape_zeroes (&c.g, row);
+
     t->roles[row] = t->zero[row] = t->direct[row] = 0;
     if (rng_below (rng, 3) == 0)
       continue;
     t->roles[row] = (rng_next (rng) & data) | (all & ~data);
     if (rng_below (rng, 4) == 0)
       t->roles[row] = t->zero[row] = all;
+    t->roles[row] &= ~zeroes;
     if (!s->any)
       continue;
     if (rng_below (rng, 3) == 0)
-      t->roles[row] = rng_next (rng) & all;
+      t->roles[row] = rng_next (rng) & all & ~zeroes;
     if (rng_below (rng, 3) == 0)
       t->zero[row] = rng_below (rng, 2) ? all : rng_next (rng);
     if (rng_below (rng, 8) == 0 && t->zero[row] == 0)
@@ -71,8 +76,7 @@ random_txn (struct rng *rng, const struct shape *s, struct plan_of_txn *t)
 static uint32_t
 flags_of (const struct plan_of_txn *t, unsigned row, unsigned slot)
 {
-  const uint64_t stripe = row * BLOCK_LEN / c.g.chunk;
-  const uint64_t role = BIT (layout_role (&c.g, stripe, slot));
+  const uint64_t role = BIT (reshape_role (&c.g, row, slot));
 
   return t->zero[row] & role ? JOURNAL_ENTRY_ZERO :
     t->direct[row] & role ? JOURNAL_ENTRY_DIRECT : 0;
@@ -81,9 +85,9 @@ flags_of (const struct plan_of_txn *t, unsigned row, unsigned slot)
 static bool
 changes (const struct plan_of_txn *t, unsigned row, unsigned slot)
 {
-  const uint64_t stripe = row * BLOCK_LEN / c.g.chunk;
+  const uint64_t role = BIT (reshape_role (&c.g, row, slot));
 
-  return t->roles[row] & BIT (layout_role (&c.g, stripe, slot));
+  return t->roles[row] & role & ~reshape_zeroes (&c.g, row);
 }
 
 /* The newest in damage cases of four, an older one less often. */
@@ -175,6 +179,8 @@ random_crash (struct rng *rng, struct shape *s)
 
   crash_begin (&c, k, n - k, 1u << rng_below (rng, 3));
   s->nr_rows = 1 + rng_below (rng, MAX_ROWS);
+  c.g.widening = s->widening && k > 1;
+  c.g.frontier = c.g.widening ? rng_below (rng, s->nr_rows + 1) : 0;
   s->nr_txns = 1 + rng_below (rng, MAX_TXNS);
   s->damage = rng_below (rng, 4);
   for (unsigned t = 0; t < s->nr_txns; t++, seq++) {
@@ -294,7 +300,9 @@ check_lost (struct rng *rng, const struct shape *s)
     if (!zeroes)
       check_same (run, replay_find (&without, row));
     for (unsigned i = 0; zeroes && i < in.nr_members; i++)
-      assert_int_equal (run->source[member[i].slot].kind, REPLAY_ZERO);
+      if ((reshape_zeroes (&c.g, row) &
+           BIT (reshape_role (&c.g, row, member[i].slot))) == 0)
+        assert_int_equal (run->source[member[i].slot].kind, REPLAY_ZERO);
     tally.lost_zeroes += zeroes;
   }
   replay_free (&with);
@@ -302,10 +310,10 @@ check_lost (struct rng *rng, const struct shape *s)
 }
 
 static void
-try_random (bool any)
+try_random (bool any, bool widening)
 {
   struct rng rng = rng_start ();
-  struct shape s = { .any = any };
+  struct shape s = { .any = any, .widening = widening };
 
   memset (&tally, 0, sizeof tally);
   for (unsigned i = 0; i < 60000; i++) {
@@ -329,13 +337,20 @@ try_random (bool any)
 static void
 test_random (void **state)
 {
-  try_random (false);
+  try_random (false, false);
 }
 
 static void
 test_random_any (void **state)
 {
-  try_random (true);
+  try_random (true, false);
+}
+
+static void
+test_widening (void **state)
+{
+  try_random (false, true);
+  try_random (true, true);
 }
 
 int
@@ -344,6 +359,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (test_random),
     cmocka_unit_test (test_random_any),
+    cmocka_unit_test (test_widening),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);
